@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * libkrcore: find out how to reach a peer, and tell peers how to reach us.
+ *
+ * A context is attached to the MetaServers of /etc/krcore.conf. A look-up is
+ * one one-sided RDMA READ from the best of them; no process on the server runs
+ * for it. Publishing goes to all of them and is kept up by the context: leases
+ * are renewed, and a server that restarted gets the records again.
+ *
+ * Threads: a context may be used by any number of threads at once, except
+ * krcore_close(). Look-ups of one context on one server go one after another;
+ * a program that wants them in parallel opens a context a thread. A context
+ * has one thread of its own, which blocks all signals.
+ *
+ * Errors are negative errno values. The library never prints, never exits and
+ * does not touch errno's meaning for the caller. After fork() only the parent
+ * may use a context.
+ */
+#ifndef KRCORE_KRCORE_H
+#define KRCORE_KRCORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KRCORE_GID_BYTES 16
+#define KRCORE_OWNER_BYTES 16
+#define KRCORE_RAW_BYTES 46
+#define KRCORE_SERVICE_NODE 0 /* the node's DC target */
+
+struct krcore_ctx;
+
+/**
+ * struct krcore_options - How to open a context.
+ * @size: sizeof(struct krcore_options); lets later versions add fields.
+ * @config_file: configuration to read; NULL means /etc/krcore.conf. A missing
+ *	file is no error if @servers is given.
+ * @servers: MetaServers instead of the configured ones, in the syntax of the
+ *	key `metaservers` (krcore.conf(5)); NULL to take those.
+ * @key_file: cluster key file instead of the configured one; NULL to take that,
+ *	"" for none.
+ * @name: name shown to people at the server; NULL means the host name.
+ * @owner: identity of this publisher over reboots; all zero means one derived
+ *	from the machine id.
+ * @generation: boot generation; 0 means the time of krcore_open() in ns.
+ * @lease_ms: lease wished; 0 leaves it to configuration and server.
+ * @timeout_ms: bound for each call that waits for a server; 0 means 5000.
+ * @flags: KRCORE_OPEN_*.
+ */
+struct krcore_options {
+	size_t size;
+	const char *config_file;
+	const char *servers;
+	const char *key_file;
+	const char *name;
+	uint8_t owner[KRCORE_OWNER_BYTES];
+	uint64_t generation;
+	uint32_t lease_ms;
+	uint32_t timeout_ms;
+	uint32_t flags;
+};
+
+#define KRCORE_OPEN_NOWAIT 0x1 /* do not wait for a server to be attached */
+
+/**
+ * struct krcore_key - Name of a record.
+ * @gid: GID of the peer's port, in network order.
+ * @service: which record of the peer.
+ */
+struct krcore_key {
+	uint8_t gid[KRCORE_GID_BYTES];
+	uint16_t service;
+};
+
+/* krcore_value.kind */
+#define KRCORE_KIND_DCT 1 /* a DC target: the fields of @dct */
+#define KRCORE_KIND_RAW 2 /* any bytes: @raw and @raw_len */
+
+/* krcore_dct.flags */
+#define KRCORE_DCT_ETHERNET 0x01
+
+/**
+ * struct krcore_dct - How to reach a DC target, all in host order.
+ * @dc_key: DC access key.
+ * @mrdir_addr: address of the node's memory-region directory.
+ * @mrdir_rkey: its remote key.
+ * @dctn: DC target number, 24 bits.
+ * @ud_qpn: queue pair for two-sided messages, 0 if none.
+ * @ud_qkey: its Q_Key.
+ * @lid: InfiniBand LID, 0 on RoCE.
+ * @mac: Ethernet address (with KRCORE_DCT_ETHERNET).
+ * @mtu: enum ibv_mtu, 1 to 5.
+ * @sl: service level, 0 to 15.
+ * @port: port number, from 1.
+ * @flags: KRCORE_DCT_*.
+ * @max_rd_atomic: READs and atomics the target takes at once.
+ */
+struct krcore_dct {
+	uint64_t dc_key;
+	uint64_t mrdir_addr;
+	uint32_t mrdir_rkey;
+	uint32_t dctn;
+	uint32_t ud_qpn;
+	uint32_t ud_qkey;
+	uint16_t lid;
+	uint8_t mac[6];
+	uint8_t mtu;
+	uint8_t sl;
+	uint8_t port;
+	uint8_t flags;
+	uint8_t max_rd_atomic;
+};
+
+/**
+ * struct krcore_value - What a key leads to.
+ * @generation: boot generation of the owner; on publish it is ignored, the
+ *	context's is used.
+ * @kind: KRCORE_KIND_*.
+ * @raw_len: bytes of @raw, at most KRCORE_RAW_BYTES.
+ * @dct: for KRCORE_KIND_DCT.
+ * @raw: for KRCORE_KIND_RAW.
+ */
+struct krcore_value {
+	uint64_t generation;
+	uint8_t kind;
+	uint8_t raw_len;
+	union {
+		struct krcore_dct dct;
+		uint8_t raw[KRCORE_RAW_BYTES];
+	};
+};
+
+/**
+ * struct krcore_lookup_info - What a look-up cost.
+ * @reads: RDMA READs it took, over all servers tried; 1 in the common case.
+ * @torn: READs that met a bucket while it was being written.
+ * @stale: READs whose cached directory entry was old.
+ * @fallback: 1 if it was answered by a message instead.
+ * @server: index of the server that answered, as in krcore_servers().
+ */
+struct krcore_lookup_info {
+	uint32_t reads;
+	uint32_t torn;
+	uint32_t stale;
+	uint32_t fallback;
+	uint32_t server;
+};
+
+/* krcore_server_info.state */
+#define KRCORE_SERVER_DOWN 0 /* not attached; the context keeps trying */
+#define KRCORE_SERVER_CONNECTING 1
+#define KRCORE_SERVER_UP 2
+
+/**
+ * struct krcore_server_info - One MetaServer as the context sees it.
+ * @address: address and port as text.
+ * @state: KRCORE_SERVER_*.
+ * @priority: configured priority; lower is asked first.
+ * @last_error: negative errno of the last failure, 0 if there was none.
+ * @error_text: the failing step and its cause, for people.
+ * @incarnation: life of the server, 0 while not attached.
+ * @records: records it said the table had when attached.
+ * @rtt_ns: smoothed time of a READ, 0 before the first.
+ * @attaches: how often it was attached.
+ * @depth: log2 of the entries of its directory.
+ */
+struct krcore_server_info {
+	char address[128];
+	uint32_t state;
+	uint32_t priority;
+	int32_t last_error;
+	char error_text[160];
+	uint64_t incarnation;
+	uint64_t records;
+	uint64_t rtt_ns;
+	uint64_t attaches;
+	uint32_t depth;
+};
+
+/**
+ * struct krcore_stats - Counters of a context since krcore_open().
+ * @lookups: look-ups finished.
+ * @hits: that found their key.
+ * @misses: that proved there is none.
+ * @errors: that failed.
+ * @reads: READs done for them.
+ * @torn: READs that met a bucket being written.
+ * @stale: READs that met an old directory entry.
+ * @fallbacks: look-ups answered by message.
+ * @failovers: look-ups that had to go to another server.
+ * @attaches: attachments made.
+ * @publishes: records acknowledged by a server, republishing included.
+ * @renewals: leases renewed.
+ * @notifications: notifications received.
+ */
+struct krcore_stats {
+	uint64_t lookups;
+	uint64_t hits;
+	uint64_t misses;
+	uint64_t errors;
+	uint64_t reads;
+	uint64_t torn;
+	uint64_t stale;
+	uint64_t fallbacks;
+	uint64_t failovers;
+	uint64_t attaches;
+	uint64_t publishes;
+	uint64_t renewals;
+	uint64_t notifications;
+};
+
+/**
+ * krcore_version() - Version of the library.
+ *
+ * Return: constant text such as "0.1.0".
+ */
+const char *krcore_version(void);
+
+/**
+ * krcore_open() - Make a context and attach it to the MetaServers.
+ * @opts: options, or NULL for the defaults.
+ * @ret_ctx: the context; untouched on failure.
+ *
+ * Waits until one server is attached, unless KRCORE_OPEN_NOWAIT. The others
+ * are attached in the background, and all of them again whenever they break.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - unknown flags, or a configuration that is not valid.
+ * * %-ENOENT - no configuration file and no @servers, or a key file that is
+ *   not there.
+ * * %-EACCES - no server accepted our key.
+ * * %-EHOSTUNREACH - no server could be attached before the time-out.
+ * * %-ENODEV - there is no RDMA device.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx);
+
+/**
+ * krcore_close() - Give a context back.
+ * @ctx: context or NULL; no other call on it may be under way.
+ *
+ * Its records stay until their leases run out; withdraw what must go at once.
+ */
+void krcore_close(struct krcore_ctx *ctx);
+
+/**
+ * krcore_error_text() - The last failure of the calling thread, for people.
+ *
+ * Names the thing and the place, such as the line of a configuration or the
+ * address of a server. Valid until the thread's next call into the library.
+ *
+ * Return: text, "" if nothing failed yet.
+ */
+const char *krcore_error_text(void);
+
+/**
+ * krcore_lookup() - Find a record: one READ in the common case.
+ * @ctx: context.
+ * @key: name of the record.
+ * @ret_value: its value, or NULL; untouched on failure.
+ * @ret_info: what it cost, or NULL; filled also on -ENOENT.
+ *
+ * Busy-polls for the READ. Goes to the next server if one fails.
+ *
+ * Return:
+ * * 0 - found.
+ * * %-ENOENT - proved not to be in the table of the server that answered.
+ * * %-EHOSTUNREACH - no server answered before the time-out.
+ */
+int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
+		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
+
+/**
+ * krcore_lookup_at() - Find a record in one given server's table.
+ * @ctx: context.
+ * @server: index as in krcore_servers().
+ * @key: name of the record.
+ * @ret_value: its value, or NULL.
+ * @ret_info: what it cost, or NULL.
+ *
+ * Return: as krcore_lookup(), %-ENOTCONN if that server is not attached,
+ * %-EINVAL if there is no such server.
+ */
+int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct krcore_key *key,
+		     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
+
+/**
+ * krcore_publish() - Put a record into the tables of all servers, and keep it there.
+ * @ctx: context.
+ * @key: name; its GID must be that of this node unless the servers allow others.
+ * @value: value; @value->generation is ignored.
+ *
+ * The record is renewed, and given to servers that come back, until it is
+ * withdrawn or the context closed. Publishing a key again replaces its value.
+ *
+ * Return:
+ * * a positive number - servers that acknowledged it.
+ * * %-EINVAL - kind or a range of @value.
+ * * %-EHOSTUNREACH - no server is attached: it will be published later.
+ * * %-EEXIST - it belongs to another owner.
+ * * %-ESTALE - a newer generation of this owner has published it.
+ * * %-EPERM - not our GID.
+ * * %-EDQUOT, %-ENOSPC, %-EBUSY, %-ENOMEM - limits of the server.
+ * On an error other than -EHOSTUNREACH nothing is kept up.
+ */
+int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
+		   const struct krcore_value *value);
+
+/**
+ * krcore_withdraw() - Take a record of ours out of all tables.
+ * @ctx: context.
+ * @key: name.
+ *
+ * When it returns 0, no look-up that starts later on an attached server finds it.
+ *
+ * Return:
+ * * 0 - gone from every attached server.
+ * * %-ENOENT - this context does not publish it, and no server had it.
+ * * %-EEXIST - it belongs to another owner.
+ * * %-EHOSTUNREACH - no server is attached: it will not be published again, and
+ *   its lease runs out.
+ */
+int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
+
+/* krcore_event.type */
+#define KRCORE_EVENT_CHANGED 1 /* a record is new or has another value */
+#define KRCORE_EVENT_GONE 2 /* a record was withdrawn or has expired */
+#define KRCORE_EVENT_RESYNC 3 /* something was missed: forget what was cached */
+
+/**
+ * struct krcore_event - What a subscription tells.
+ * @type: KRCORE_EVENT_*.
+ * @server: index of the server it comes from.
+ * @key: which record; zero with KRCORE_EVENT_RESYNC.
+ * @generation: generation of the record, now or last.
+ */
+struct krcore_event {
+	uint32_t type;
+	uint32_t server;
+	struct krcore_key key;
+	uint64_t generation;
+};
+
+/**
+ * typedef krcore_event_fn - Called for each event, from the context's thread.
+ * @arg: as given to krcore_subscribe().
+ * @event: the event; valid during the call.
+ *
+ * It must not block for long and may only call krcore_stats() and
+ * krcore_servers().
+ */
+typedef void krcore_event_fn(void *arg, const struct krcore_event *event);
+
+/**
+ * krcore_subscribe() - Be told of changes by every server.
+ * @ctx: context.
+ * @fn: function; NULL ends the subscription.
+ * @arg: its first argument.
+ *
+ * A server that is attached later, or again, is subscribed to as well; the
+ * first event from it is KRCORE_EVENT_RESYNC.
+ *
+ * Return: 0, or %-EHOSTUNREACH if no server is attached (it will be later).
+ */
+int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
+
+/**
+ * krcore_servers() - The MetaServers of a context.
+ * @ctx: context.
+ * @servers: array to fill, or NULL.
+ * @nr: its length.
+ *
+ * Return: how many there are, which may be more than @nr.
+ */
+int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr);
+
+/** krcore_stats() - Counters of a context. @ctx: context. @ret_stats: filled. */
+void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
+
+/**
+ * struct krcore_check - Outcome of a walk through a whole table.
+ * @pages: pages that the directory names.
+ * @buckets: buckets read.
+ * @records: records found.
+ * @torn: READs repeated because a bucket was being written.
+ * @moved: pages that were split or rebuilt during the walk and read again.
+ * @bad: buckets that stayed unproved or held a key that does not belong there.
+ * @directory_errors: directory entries that contradict their page.
+ * @depth: log2 of the entries of the directory.
+ * @bytes: bytes READ.
+ */
+struct krcore_check {
+	uint64_t pages;
+	uint64_t buckets;
+	uint64_t records;
+	uint64_t torn;
+	uint64_t moved;
+	uint64_t bad;
+	uint64_t directory_errors;
+	uint32_t depth;
+	uint64_t bytes;
+};
+
+/**
+ * typedef krcore_record_fn - Called for a record of a walk.
+ * @arg: as given to krcore_walk().
+ * @key: name.
+ * @value: value.
+ *
+ * Return: true to go on, false to end the walk.
+ */
+typedef bool krcore_record_fn(void *arg, const struct krcore_key *key,
+			      const struct krcore_value *value);
+
+/**
+ * krcore_walk() - Read a server's whole table with bulk READs, and verify it.
+ * @ctx: context.
+ * @server: index as in krcore_servers().
+ * @fn: called for each record, or NULL; a record that moves during the walk may
+ *	be shown twice, one that stays is shown once.
+ * @arg: its first argument.
+ * @ret_check: outcome, or NULL.
+ *
+ * Return:
+ * * 0 - the walk is complete; @ret_check tells whether all was well.
+ * * %-ECANCELED - @fn ended it.
+ * * %-ENOTCONN - that server is not attached, or broke on the way.
+ * * %-EINVAL - there is no such server.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *fn, void *arg,
+		struct krcore_check *ret_check);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KRCORE_KRCORE_H */

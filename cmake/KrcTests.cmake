@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+# One line a test program: label, name, sources, libraries.
+
+# krc_add_test(NAME name LABEL unit|stress|fuzz SOURCES ... [LIBS ...] [ARGS ...] [TIMEOUT s])
+function(krc_add_test)
+	cmake_parse_arguments(T "" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+	add_executable(${T_NAME} ${T_SOURCES})
+	target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} Threads::Threads)
+	if(T_LABEL STREQUAL "unit" AND CMOCKA_FOUND)
+		target_link_libraries(${T_NAME} PRIVATE PkgConfig::CMOCKA)
+	endif()
+	if(NOT T_TIMEOUT)
+		set(T_TIMEOUT 120)
+	endif()
+	add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGS})
+	set_tests_properties(${T_NAME} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
+		SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * GIDs and record names as people write them.
+ *
+ * A GID is written as an IPv6 address, as ibv_devinfo prints it
+ * (fe80:0000:...), or as an IPv4 address, which means the IPv4-mapped GID that
+ * a RoCE v2 port has for it (::ffff:a.b.c.d). No state: any thread.
+ */
+#ifndef KRU_GID_H
+#define KRU_GID_H
+
+#include "proto/krp_table.h"
+
+#define KRU_GID_TEXT 46 /* longest text of a GID, with its NUL */
+
+/**
+ * kru_gid_parse() - Read a GID.
+ * @text: NUL-terminated.
+ * @ret_gid: KRP_GID_BYTES; untouched on failure.
+ *
+ * Return: 0, or -EINVAL if @text is neither form.
+ */
+int kru_gid_parse(const char *text, __u8 *ret_gid);
+
+/**
+ * kru_gid_format() - Write a GID.
+ * @gid: KRP_GID_BYTES.
+ * @buf: at least KRU_GID_TEXT bytes.
+ *
+ * Return: @buf; a dotted IPv4 address if the GID is IPv4-mapped.
+ */
+char *kru_gid_format(const __u8 *gid, char *buf);
+
+#endif /* KRU_GID_H */

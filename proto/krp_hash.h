@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * Hashing and byte helpers, the same in the kernel and in user space.
+ *
+ * The hash is XXH64 as both worlds already ship it: lib/xxhash.c in the
+ * kernel, <xxhash.h> of libxxhash in user space (inlined, no run-time
+ * dependency). It is little-endian by definition, so the same bytes give the
+ * same number everywhere. It is no MAC: what it protects against is torn and
+ * misplaced bytes, not a hostile MetaServer.
+ */
+#ifndef KRP_HASH_H
+#define KRP_HASH_H
+
+#include <linux/types.h>
+
+#ifdef __KERNEL__
+#include <linux/string.h>
+#include <linux/xxhash.h>
+#include <linux/build_bug.h>
+#define KRP_STATIC_ASSERT(cond, text) static_assert(cond, text)
+#else
+#include <stddef.h>
+#include <string.h>
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
+#include <xxhash.h>
+#ifdef __cplusplus
+#define KRP_STATIC_ASSERT(cond, text) static_assert(cond, text)
+#else
+#define KRP_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#endif
+#endif
+
+/* 2^64 divided by the golden ratio, odd: spreads small numbers over 64 bits. */
+#define KRP_GOLDEN 0x9e3779b97f4a7c15ULL
+
+/**
+ * krp_xxh64() - XXH64 of a byte string.
+ * @p: bytes; may be unaligned.
+ * @bytes: how many.
+ * @seed: seed.
+ *
+ * Context: any; takes no lock, does not sleep.
+ * Return: the 64-bit hash.
+ */
+static inline __u64 krp_xxh64(const void *p, __u64 bytes, __u64 seed)
+{
+#ifdef __KERNEL__
+	return xxh64(p, bytes, seed);
+#else
+	return XXH64(p, bytes, seed);
+#endif
+}
+
+/**
+ * krp_mix64() - Finaliser that makes each output bit depend on each input bit.
+ * @x: any number.
+ *
+ * Context: any.
+ * Return: a bijective scramble of @x.
+ * Note: Source - splitmix64 (Steele, Lea, Flood, OOPSLA '14).
+ */
+static inline __u64 krp_mix64(__u64 x)
+{
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9ULL;
+	x ^= x >> 27;
+	x *= 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+/**
+ * krp_is_zero() - Whether all bytes of a region are zero.
+ * @p: region.
+ * @bytes: its length.
+ *
+ * Pads and reserved fields must be zero on the wire; this is the test for it.
+ *
+ * Context: any.
+ * Return: 1 if all are zero, else 0.
+ */
+static inline int krp_is_zero(const void *p, __u64 bytes)
+{
+	const __u8 *b = (const __u8 *)p;
+	__u8 any = 0;
+	__u64 i;
+
+	for (i = 0; i < bytes; i++)
+		any |= b[i];
+	return !any;
+}
+
+#endif /* KRP_HASH_H */

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * Control messages between a node and a MetaServer. Normative.
+ *
+ * TRANSPORT
+ *   One RC queue pair made by rdma_cm (RDMA_PS_TCP, port KRP_PORT_DEFAULT). The
+ *   same queue pair carries these messages as SENDs and, once the client is
+ *   authenticated, its READs of the table. A message is a struct krp_msg_hdr
+ *   and a body of fixed size that the type decides; KRP_MSG_BYTES_MAX holds any.
+ *   All numbers are little-endian, all pads zero. A message whose length,
+ *   version, pads or field ranges are off is answered with KRP_ST_MALFORMED
+ *   (or KRP_ST_VERSION) and the connection is closed.
+ *
+ * ESTABLISHMENT                          client            server
+ *   HELLO      who I am, nonce             ------------------>
+ *   CHALLENGE  nonce, incarnation          <------------------
+ *   AUTH       HMAC over both              ------------------>
+ *   WELCOME    HMAC back, where the root   <------------------   READs work from here
+ *   If the server has no cluster key, CHALLENGE lacks KRP_CHALLENGE_AUTH and the
+ *   HMACs are zero on both sides. A client with a key refuses such a server.
+ *   HMAC-SHA256(key, label || HELLO || CHALLENGE), the whole messages with their
+ *   headers; label is KRP_LABEL_CLIENT for AUTH, KRP_LABEL_SERVER for WELCOME.
+ *   Before WELCOME the queue pair takes no remote access at all; afterwards
+ *   RDMA READ and nothing else.
+ *
+ * REQUESTS, each answered by one message with the same xid
+ *   PUBLISH    key, value       -> ACK      the value is in the table
+ *   WITHDRAW   key              -> ACK      no READ that starts later finds it
+ *   RENEW      -                -> ACK      lease extended; body says how many
+ *                                           records of this owner there are
+ *   ROOT       -                -> ROOT     where the root is
+ *   LOOKUP     key              -> VALUE    the slow way round a busy table
+ *   SUBSCRIBE  flags            -> ACK      from now on NOTIFY, xid 0
+ *   A client has at most WELCOME.credits requests unanswered.
+ *
+ * OWNERSHIP
+ *   An owner is (HELLO.owner, HELLO.generation): a node, and its boot. All its
+ *   records share one lease, which every PUBLISH and RENEW extends. The same
+ *   owner may publish the same key again. A newer generation of the same owner
+ *   takes a record over; an older one is refused with KRP_ST_STALE_GENERATION.
+ *   Another owner is refused with KRP_ST_NOT_OWNER until the lease has run out.
+ *   Unless configured otherwise a client may publish only for the GID that its
+ *   own connection comes from (KRP_ST_FOREIGN_GID).
+ *
+ * NOTIFICATIONS
+ *   NOTIFY numbers its messages per session. CHANGED and GONE name one key.
+ *   RESYNC means that some were dropped because the client did not keep up:
+ *   forget every cached record.
+ *
+ * RESTART
+ *   Each life of a server has a new random incarnation, in every header it
+ *   sends. A client that sees its connection break attaches again; if the
+ *   incarnation is new, it publishes all its records again.
+ *
+ * COMPATIBILITY
+ *   HELLO carries the range of versions the client speaks and feature bits;
+ *   CHALLENGE carries the version chosen in its header and the features that
+ *   both have. Unknown feature bits are ignored, unknown types refused.
+ */
+#ifndef KRP_MSG_H
+#define KRP_MSG_H
+
+#include "krp_table.h"
+
+#ifdef __KERNEL__
+#include <linux/errno.h>
+#else
+#include <errno.h>
+#endif
+
+#define KRP_PORT_DEFAULT 18600
+#define KRP_MSG_MAGIC 0x4d43524bU /* "KRCM" */
+#define KRP_MSG_VERSION 1
+#define KRP_MSG_BYTES_MAX 256
+#define KRP_NONCE_BYTES 32
+#define KRP_MAC_BYTES 32
+#define KRP_OWNER_BYTES 16
+#define KRP_NAME_BYTES 64
+#define KRP_LABEL_CLIENT "krcore auth client v1"
+#define KRP_LABEL_SERVER "krcore auth server v1"
+
+/* Feature bits, in HELLO and CHALLENGE. */
+#define KRP_FEATURE_NOTIFY (1ULL << 0) /* SUBSCRIBE and NOTIFY */
+#define KRP_FEATURE_LOOKUP (1ULL << 1) /* LOOKUP and VALUE */
+#define KRP_FEATURES_ALL (KRP_FEATURE_NOTIFY | KRP_FEATURE_LOOKUP)
+
+/* krp_challenge.flags */
+#define KRP_CHALLENGE_AUTH 0x01 /* the server demands an HMAC */
+
+/* krp_subscribe.flags */
+#define KRP_SUBSCRIBE_ALL 0x01 /* every record; without it: stop */
+
+/* krp_notify.event */
+#define KRP_EVENT_CHANGED 1
+#define KRP_EVENT_GONE 2
+#define KRP_EVENT_RESYNC 3
+
+/* krp_msg_hdr.type */
+#define KRP_MSG_HELLO 1
+#define KRP_MSG_CHALLENGE 2
+#define KRP_MSG_AUTH 3
+#define KRP_MSG_WELCOME 4
+#define KRP_MSG_PUBLISH 5
+#define KRP_MSG_WITHDRAW 6
+#define KRP_MSG_RENEW 7
+#define KRP_MSG_ROOT 8
+#define KRP_MSG_SUBSCRIBE 9
+#define KRP_MSG_LOOKUP 10
+#define KRP_MSG_ACK 11
+#define KRP_MSG_ROOT_REPLY 12
+#define KRP_MSG_VALUE 13
+#define KRP_MSG_NOTIFY 14
+#define KRP_MSG_TYPES 15
+
+/* krp_msg_hdr.status; names of the causes in krp_status_text() */
+#define KRP_ST_OK 0
+#define KRP_ST_VERSION 1
+#define KRP_ST_MALFORMED 2
+#define KRP_ST_AUTH 3
+#define KRP_ST_STATE 4
+#define KRP_ST_NOT_OWNER 5
+#define KRP_ST_STALE_GENERATION 6
+#define KRP_ST_FOREIGN_GID 7
+#define KRP_ST_LIMIT_RECORDS 8
+#define KRP_ST_LIMIT_CLIENTS 9
+#define KRP_ST_LIMIT_RATE 10
+#define KRP_ST_TABLE_FULL 11
+#define KRP_ST_NOT_FOUND 12
+#define KRP_ST_SHUTDOWN 13
+#define KRP_ST_NO_MEMORY 14
+#define KRP_ST_CODES 15
+
+/**
+ * struct krp_msg_hdr - First bytes of every message.
+ * @magic: KRP_MSG_MAGIC.
+ * @version: KRP_MSG_VERSION.
+ * @type: KRP_MSG_*.
+ * @bytes: length of the whole message; the type decides it.
+ * @xid: chosen by the requester, given back in the answer; 0 in NOTIFY.
+ * @status: KRP_ST_*; 0 in requests.
+ * @rsvd: zero.
+ * @incarnation: life of the server that sends; 0 from a client.
+ * @rsvd2: zero.
+ */
+struct krp_msg_hdr {
+	__le32 magic;
+	__u8 version;
+	__u8 type;
+	__le16 bytes;
+	__le32 xid;
+	__le16 status;
+	__u8 rsvd[2];
+	__le64 incarnation;
+	__u8 rsvd2[8];
+};
+
+/**
+ * struct krp_hello - Client to server, first message.
+ * @hdr: header.
+ * @features: KRP_FEATURE_* the client has.
+ * @generation: boot generation of the owner, not zero.
+ * @owner: identity of the owner that lasts over boots, not all zero.
+ * @gid: GID that the client will publish for.
+ * @nonce: random.
+ * @lease_ms: lease wished, in ms; 0 leaves it to the server.
+ * @version_min: lowest version the client speaks.
+ * @version_max: highest.
+ * @rsvd: zero.
+ * @name: host name for people, NUL-padded, at least one NUL.
+ */
+struct krp_hello {
+	struct krp_msg_hdr hdr;
+	__le64 features;
+	__le64 generation;
+	__u8 owner[KRP_OWNER_BYTES];
+	__u8 gid[KRP_GID_BYTES];
+	__u8 nonce[KRP_NONCE_BYTES];
+	__le32 lease_ms;
+	__u8 version_min;
+	__u8 version_max;
+	__u8 rsvd[2];
+	__u8 name[KRP_NAME_BYTES];
+};
+
+/**
+ * struct krp_challenge - Server to client, answer to HELLO.
+ * @hdr: header.
+ * @features: KRP_FEATURE_* both have.
+ * @nonce: random.
+ * @flags: KRP_CHALLENGE_*.
+ * @rsvd: zero.
+ */
+struct krp_challenge {
+	struct krp_msg_hdr hdr;
+	__le64 features;
+	__u8 nonce[KRP_NONCE_BYTES];
+	__u8 flags;
+	__u8 rsvd[7];
+};
+
+/**
+ * struct krp_auth - Client to server: proof that it has the cluster key.
+ * @hdr: header.
+ * @mac: HMAC, or zero if the server demands none.
+ */
+struct krp_auth {
+	struct krp_msg_hdr hdr;
+	__u8 mac[KRP_MAC_BYTES];
+};
+
+/**
+ * struct krp_root_ref - Where to READ struct krp_root.
+ * @addr: its address.
+ * @rkey: its remote key.
+ * @bytes: its length.
+ */
+struct krp_root_ref {
+	__le64 addr;
+	__le32 rkey;
+	__le32 bytes;
+};
+
+/**
+ * struct krp_welcome - Server to client: READs work now.
+ * @hdr: header.
+ * @mac: HMAC, or zero without a cluster key.
+ * @root: where the root is.
+ * @lease_ms: lease granted, in ms: RENEW well before it runs out.
+ * @tick_ms: granularity of the lease sweep, in ms.
+ * @records_max: records one owner may have.
+ * @rate_max: messages a second before the client is cut off.
+ * @credits: requests that may be unanswered at once.
+ * @rsvd: zero.
+ */
+struct krp_welcome {
+	struct krp_msg_hdr hdr;
+	__u8 mac[KRP_MAC_BYTES];
+	struct krp_root_ref root;
+	__le32 lease_ms;
+	__le32 tick_ms;
+	__le32 records_max;
+	__le32 rate_max;
+	__le16 credits;
+	__u8 rsvd[6];
+};
+
+/**
+ * struct krp_publish - Client to server: put a record into the table.
+ * @hdr: header.
+ * @key: name of the record.
+ * @rsvd: zero.
+ * @value: its value; value.generation is that of HELLO.
+ */
+struct krp_publish {
+	struct krp_msg_hdr hdr;
+	struct krp_key key;
+	__u8 rsvd[6];
+	struct krp_value value;
+};
+
+/**
+ * struct krp_withdraw - Client to server: take a record of mine out.
+ * @hdr: header.
+ * @key: name of the record.
+ * @rsvd: zero.
+ */
+struct krp_withdraw {
+	struct krp_msg_hdr hdr;
+	struct krp_key key;
+	__u8 rsvd[6];
+};
+
+/**
+ * struct krp_renew - Client to server: I am alive.
+ * @hdr: header.
+ */
+struct krp_renew {
+	struct krp_msg_hdr hdr;
+};
+
+/**
+ * struct krp_root_get - Client to server: where is the root?
+ * @hdr: header.
+ */
+struct krp_root_get {
+	struct krp_msg_hdr hdr;
+};
+
+/**
+ * struct krp_subscribe - Client to server: tell me what changes.
+ * @hdr: header.
+ * @flags: KRP_SUBSCRIBE_*.
+ * @rsvd: zero.
+ */
+struct krp_subscribe {
+	struct krp_msg_hdr hdr;
+	__u8 flags;
+	__u8 rsvd[7];
+};
+
+/**
+ * struct krp_lookup_msg - Client to server: look up for me.
+ * @hdr: header.
+ * @key: name of the record.
+ * @rsvd: zero.
+ */
+struct krp_lookup_msg {
+	struct krp_msg_hdr hdr;
+	struct krp_key key;
+	__u8 rsvd[6];
+};
+
+/**
+ * struct krp_ack - Server to client: outcome, in hdr.status.
+ * @hdr: header.
+ * @lease_ms: lease left to the owner from now, in ms.
+ * @records: records of this owner in the table.
+ */
+struct krp_ack {
+	struct krp_msg_hdr hdr;
+	__le32 lease_ms;
+	__le32 records;
+};
+
+/**
+ * struct krp_root_reply - Server to client: the root is here.
+ * @hdr: header.
+ * @root: where.
+ */
+struct krp_root_reply {
+	struct krp_msg_hdr hdr;
+	struct krp_root_ref root;
+};
+
+/**
+ * struct krp_value_msg - Server to client: answer to LOOKUP.
+ * @hdr: header; KRP_ST_NOT_FOUND if there is no such record.
+ * @value: the value, zero if there is none.
+ */
+struct krp_value_msg {
+	struct krp_msg_hdr hdr;
+	struct krp_value value;
+};
+
+/**
+ * struct krp_notify - Server to client: a record has changed.
+ * @hdr: header, xid 0.
+ * @seq: counts the notifications of the session, from 1.
+ * @key: which record; zero with KRP_EVENT_RESYNC.
+ * @event: KRP_EVENT_*.
+ * @rsvd: zero.
+ * @generation: generation of the record now or last.
+ */
+struct krp_notify {
+	struct krp_msg_hdr hdr;
+	__le64 seq;
+	struct krp_key key;
+	__u8 event;
+	__u8 rsvd[5];
+	__le64 generation;
+};
+
+KRP_STATIC_ASSERT(sizeof(struct krp_msg_hdr) == 32, "krp_msg_hdr");
+KRP_STATIC_ASSERT(sizeof(struct krp_hello) == 184, "krp_hello");
+KRP_STATIC_ASSERT(sizeof(struct krp_challenge) == 80, "krp_challenge");
+KRP_STATIC_ASSERT(sizeof(struct krp_auth) == 64, "krp_auth");
+KRP_STATIC_ASSERT(sizeof(struct krp_welcome) == 104, "krp_welcome");
+KRP_STATIC_ASSERT(sizeof(struct krp_publish) == 112, "krp_publish");
+KRP_STATIC_ASSERT(sizeof(struct krp_withdraw) == 56, "krp_withdraw");
+KRP_STATIC_ASSERT(sizeof(struct krp_subscribe) == 40, "krp_subscribe");
+KRP_STATIC_ASSERT(sizeof(struct krp_lookup_msg) == 56, "krp_lookup_msg");
+KRP_STATIC_ASSERT(sizeof(struct krp_ack) == 40, "krp_ack");
+KRP_STATIC_ASSERT(sizeof(struct krp_root_reply) == 48, "krp_root_reply");
+KRP_STATIC_ASSERT(sizeof(struct krp_value_msg) == 88, "krp_value_msg");
+KRP_STATIC_ASSERT(sizeof(struct krp_notify) == 72, "krp_notify");
+KRP_STATIC_ASSERT(offsetof(struct krp_publish, value) == 56, "krp_publish.value");
+
+/**
+ * krp_msg_bytes() - Length of a message of a type.
+ * @type: KRP_MSG_*.
+ *
+ * Context: any.
+ * Return: bytes with the header, or 0 if there is no such type.
+ */
+static inline unsigned int krp_msg_bytes(unsigned int type)
+{
+	switch (type) {
+	case KRP_MSG_HELLO:
+		return sizeof(struct krp_hello);
+	case KRP_MSG_CHALLENGE:
+		return sizeof(struct krp_challenge);
+	case KRP_MSG_AUTH:
+		return sizeof(struct krp_auth);
+	case KRP_MSG_WELCOME:
+		return sizeof(struct krp_welcome);
+	case KRP_MSG_PUBLISH:
+		return sizeof(struct krp_publish);
+	case KRP_MSG_WITHDRAW:
+		return sizeof(struct krp_withdraw);
+	case KRP_MSG_RENEW:
+		return sizeof(struct krp_renew);
+	case KRP_MSG_ROOT:
+		return sizeof(struct krp_root_get);
+	case KRP_MSG_SUBSCRIBE:
+		return sizeof(struct krp_subscribe);
+	case KRP_MSG_LOOKUP:
+		return sizeof(struct krp_lookup_msg);
+	case KRP_MSG_ACK:
+		return sizeof(struct krp_ack);
+	case KRP_MSG_ROOT_REPLY:
+		return sizeof(struct krp_root_reply);
+	case KRP_MSG_VALUE:
+		return sizeof(struct krp_value_msg);
+	case KRP_MSG_NOTIFY:
+		return sizeof(struct krp_notify);
+	default:
+		return 0;
+	}
+}
+
+/**
+ * krp_msg_name() - Name of a message type, for people.
+ * @type: KRP_MSG_*.
+ *
+ * Context: any.
+ * Return: constant text; "unknown" for a type there is not.
+ */
+static inline const char *krp_msg_name(unsigned int type)
+{
+	static const char *const names[KRP_MSG_TYPES] = {
+		"unknown", "HELLO",	"CHALLENGE", "AUTH",   "WELCOME",
+		"PUBLISH", "WITHDRAW",	"RENEW",     "ROOT",   "SUBSCRIBE",
+		"LOOKUP",  "ACK",	"ROOT_REPLY", "VALUE", "NOTIFY",
+	};
+
+	return type < KRP_MSG_TYPES ? names[type] : names[0];
+}
+
+/**
+ * krp_status_text() - What a status means, for people.
+ * @status: KRP_ST_*.
+ *
+ * Context: any.
+ * Return: constant text.
+ */
+static inline const char *krp_status_text(unsigned int status)
+{
+	static const char *const texts[KRP_ST_CODES] = {
+		"success",
+		"protocol version not supported",
+		"malformed message",
+		"authentication failed",
+		"message not allowed in this state",
+		"record belongs to another owner",
+		"a newer boot generation of this owner is known",
+		"GID is not the one of this connection",
+		"owner has too many records",
+		"server has too many clients",
+		"message rate too high",
+		"table is full",
+		"no such record",
+		"server is shutting down",
+		"server is out of memory",
+	};
+
+	return status < KRP_ST_CODES ? texts[status] : "unknown status";
+}
+
+/**
+ * krp_status_errno() - Negative errno for a status.
+ * @status: KRP_ST_*.
+ *
+ * Context: any.
+ * Return: 0 for KRP_ST_OK, else a negative errno, -EPROTO for unknown codes.
+ */
+static inline int krp_status_errno(unsigned int status)
+{
+	switch (status) {
+	case KRP_ST_OK:
+		return 0;
+	case KRP_ST_VERSION:
+		return -EPROTONOSUPPORT;
+	case KRP_ST_AUTH:
+		return -EACCES;
+	case KRP_ST_NOT_OWNER:
+		return -EEXIST;
+	case KRP_ST_STALE_GENERATION:
+		return -ESTALE;
+	case KRP_ST_FOREIGN_GID:
+		return -EPERM;
+	case KRP_ST_LIMIT_RECORDS:
+		return -EDQUOT;
+	case KRP_ST_LIMIT_CLIENTS:
+		return -EUSERS;
+	case KRP_ST_LIMIT_RATE:
+		return -EBUSY;
+	case KRP_ST_TABLE_FULL:
+		return -ENOSPC;
+	case KRP_ST_NOT_FOUND:
+		return -ENOENT;
+	case KRP_ST_SHUTDOWN:
+		return -ESHUTDOWN;
+	case KRP_ST_NO_MEMORY:
+		return -ENOMEM;
+	default:
+		return -EPROTO;
+	}
+}
+
+/**
+ * krp_msg_init() - Zero a message and fill its header.
+ * @msg: at least krp_msg_bytes(@type) bytes.
+ * @type: KRP_MSG_*.
+ * @xid: request number.
+ * @status: KRP_ST_*.
+ * @incarnation: life of the server, 0 from a client.
+ *
+ * Context: any.
+ */
+static inline void krp_msg_init(void *msg, unsigned int type, __u32 xid, unsigned int status,
+				__u64 incarnation)
+{
+	struct krp_msg_hdr *hdr = (struct krp_msg_hdr *)msg;
+
+	memset(msg, 0, krp_msg_bytes(type));
+	hdr->magic = krp_cpu_to_le32(KRP_MSG_MAGIC);
+	hdr->version = KRP_MSG_VERSION;
+	hdr->type = (__u8)type;
+	hdr->bytes = krp_cpu_to_le16((__u16)krp_msg_bytes(type));
+	hdr->xid = krp_cpu_to_le32(xid);
+	hdr->status = krp_cpu_to_le16((__u16)status);
+	hdr->incarnation = krp_cpu_to_le64(incarnation);
+}
+
+/**
+ * krp_msg_check_body() - Ranges and pads of a message's body.
+ * @msg: message whose header and length are good.
+ *
+ * Context: any.
+ * Return: KRP_ST_OK or KRP_ST_MALFORMED.
+ */
+static inline unsigned int krp_msg_check_body(const void *msg)
+{
+	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)msg;
+	int ok = 1;
+
+#define KRP_PAD_ZERO(type, field) \
+	krp_is_zero(((const struct type *)msg)->field, sizeof(((const struct type *)msg)->field))
+	switch (hdr->type) {
+	case KRP_MSG_HELLO: {
+		const struct krp_hello *m = (const struct krp_hello *)msg;
+
+		ok = KRP_PAD_ZERO(krp_hello, rsvd) && m->generation &&
+		     !krp_is_zero(m->owner, sizeof(m->owner)) &&
+		     !krp_is_zero(m->gid, sizeof(m->gid)) && !m->name[KRP_NAME_BYTES - 1] &&
+		     m->version_min <= m->version_max;
+		break;
+	}
+	case KRP_MSG_CHALLENGE:
+		ok = KRP_PAD_ZERO(krp_challenge, rsvd) &&
+		     !(((const struct krp_challenge *)msg)->flags & ~KRP_CHALLENGE_AUTH);
+		break;
+	case KRP_MSG_WELCOME:
+		ok = KRP_PAD_ZERO(krp_welcome, rsvd) &&
+		     ((const struct krp_welcome *)msg)->credits;
+		break;
+	case KRP_MSG_PUBLISH:
+		ok = KRP_PAD_ZERO(krp_publish, rsvd) &&
+		     !krp_is_zero(((const struct krp_publish *)msg)->key.gid, KRP_GID_BYTES) &&
+		     krp_value_valid(&((const struct krp_publish *)msg)->value);
+		break;
+	case KRP_MSG_WITHDRAW:
+		ok = KRP_PAD_ZERO(krp_withdraw, rsvd);
+		break;
+	case KRP_MSG_SUBSCRIBE:
+		ok = KRP_PAD_ZERO(krp_subscribe, rsvd) &&
+		     !(((const struct krp_subscribe *)msg)->flags & ~KRP_SUBSCRIBE_ALL);
+		break;
+	case KRP_MSG_LOOKUP:
+		ok = KRP_PAD_ZERO(krp_lookup_msg, rsvd);
+		break;
+	case KRP_MSG_NOTIFY: {
+		const struct krp_notify *m = (const struct krp_notify *)msg;
+
+		ok = KRP_PAD_ZERO(krp_notify, rsvd) && m->event >= KRP_EVENT_CHANGED &&
+		     m->event <= KRP_EVENT_RESYNC;
+		break;
+	}
+	default: /* no pads and no ranges beyond the header's */
+		break;
+	}
+#undef KRP_PAD_ZERO
+	return ok ? KRP_ST_OK : KRP_ST_MALFORMED;
+}
+
+/**
+ * krp_msg_check() - Whether received bytes are a well-formed message.
+ * @msg: bytes as received, at least 8-byte aligned; never trusted.
+ * @bytes: how many were received.
+ * @from_client: 1 for a message to a server, 0 for one from a server.
+ *
+ * Checks magic, version, type and its direction, length, pads, ranges. What a
+ * session allows at the moment is the session's to decide.
+ *
+ * Context: any.
+ * Return:
+ * * KRP_ST_OK - the struct of hdr.type may be used.
+ * * KRP_ST_VERSION - another protocol version; HELLO decides on its own range.
+ * * KRP_ST_MALFORMED - anything else.
+ */
+static inline unsigned int krp_msg_check(const void *msg, unsigned int bytes, int from_client)
+{
+	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)msg;
+
+	if (bytes < sizeof(*hdr) || krp_le32_to_cpu(hdr->magic) != KRP_MSG_MAGIC)
+		return KRP_ST_MALFORMED;
+	if (hdr->version != KRP_MSG_VERSION)
+		return KRP_ST_VERSION;
+	if (!krp_msg_bytes(hdr->type) || bytes != krp_msg_bytes(hdr->type) ||
+	    krp_le16_to_cpu(hdr->bytes) != bytes ||
+	    krp_le16_to_cpu(hdr->status) >= KRP_ST_CODES ||
+	    !krp_is_zero(hdr->rsvd, sizeof(hdr->rsvd)) ||
+	    !krp_is_zero(hdr->rsvd2, sizeof(hdr->rsvd2)))
+		return KRP_ST_MALFORMED;
+	if (from_client) {
+		if (hdr->type == KRP_MSG_CHALLENGE || hdr->type == KRP_MSG_WELCOME ||
+		    hdr->type >= KRP_MSG_ACK || hdr->status || hdr->incarnation)
+			return KRP_ST_MALFORMED;
+	} else if (hdr->type != KRP_MSG_CHALLENGE && hdr->type != KRP_MSG_WELCOME &&
+		   hdr->type < KRP_MSG_ACK) {
+		return KRP_ST_MALFORMED;
+	}
+	/* a refusal has the type it would have had, and an empty body */
+	if (hdr->status != krp_cpu_to_le16(KRP_ST_OK))
+		return KRP_ST_OK;
+	return krp_msg_check_body(msg);
+}
+
+#endif /* KRP_MSG_H */
