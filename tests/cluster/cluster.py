@@ -125,8 +125,11 @@ class Cluster:
 
     def save_state(self):
         """Write down what `attach` needs."""
+        parts = self.parts
         state = {
-            "kernel": self.kernel.name, "nic": self.nic.name,
+            "specs": [dataclasses.asdict(spec) for spec in parts.specs],
+            "image": str(parts.image), "nic": self.nic.name, "accel": parts.accel,
+            "kernel": {key: str(value) for key, value in dataclasses.asdict(parts.kernel).items()},
             "fabric": self.fabric.process.state(),
             "guests": {m.name: m.process.state() for m in self.nodes()},
         }
@@ -135,15 +138,22 @@ class Cluster:
     @classmethod
     def attach(cls, folder):
         """The cluster another command left running in `folder`, or None."""
+        folder = pathlib.Path(folder)
         try:
-            state = json.loads((pathlib.Path(folder) / "state.json").read_text())
+            state = json.loads((folder / "state.json").read_text())
         except FileNotFoundError:
             return None
-        cluster = cls.prepare(state["kernel"], state["nic"], folder=folder)
-        cluster.fabric.process = Process.attach(state["fabric"])
+        specs = [topology.GuestSpec(**{**spec, "roles": tuple(spec["roles"])})
+                 for spec in state["specs"]]
+        paths = ("vmlinuz", "initrd", "modules")
+        chosen = kernels.Kernel(**{key: pathlib.Path(value) if key in paths else value
+                                   for key, value in state["kernel"].items()})
+        fabric = Fabric(folder, len(specs))
+        fabric.process = Process.attach(state["fabric"])
+        cluster = cls(Parts(specs, pathlib.Path(state["image"]), chosen, nics.get(state["nic"]),
+                            state["accel"], fabric), folder)
         for machine in cluster.nodes():
-            if machine.name in state["guests"]:
-                machine.process = Process.attach(state["guests"][machine.name])
+            machine.process = Process.attach(state["guests"][machine.name])
         return cluster
 
     # -- what is in it ---------------------------------------------------------

@@ -29,10 +29,12 @@ class Fabric:
     def start(self, stay=False):
         """Start the switch and wait until it answers."""
         program = host.compiled(host.TESTS / "cluster" / "switch.c")
+        control = pathlib.Path(f"{self._base}.ctl")
+        control.unlink(missing_ok=True)
         self.process = Process.start([program, self._base, self._n_ports], stay=stay,
                                      log=f"{self._base}.log")
         deadline = time.monotonic() + 10
-        while not os.path.exists(f"{self._base}.ctl"):
+        while not control.exists():
             if not self.process.alive() or time.monotonic() > deadline:
                 log = pathlib.Path(f"{self._base}.log").read_text()
                 raise host.ClusterError(f"the switch does not run: {log}")

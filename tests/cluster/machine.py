@@ -5,6 +5,7 @@ What it writes goes to overlays in its own folder; the image and the kernel belo
 them are shared and never change.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -121,6 +122,16 @@ class Machine:
         """Start a shell command: `.poll()`, `.wait(timeout)`, `.kill()`."""
         self.require_alive()
         return self.agent.popen(command, **kwargs)
+
+    @contextlib.contextmanager
+    def background(self, command, **kwargs):
+        """A shell command that runs as long as the `with` block, and no longer."""
+        process = self.popen(command, **kwargs)
+        try:
+            yield process
+        finally:
+            if self.alive() and process.poll() is None:
+                process.kill()
 
     def push(self, data, path, mode=None):
         """Write bytes, or a file of this machine, to a path in the guest."""
