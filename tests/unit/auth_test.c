@@ -48,7 +48,10 @@ static void test_good_keys(void **state)
 static void test_bad_keys_leave_the_old_one(void **state)
 {
 	static const char *const bad[] = {
-		"", "00", "000102030405060708090a0b0c0d0e0", "not a key at all, but long enough....",
+		"",
+		"00",
+		"000102030405060708090a0b0c0d0e0",
+		"not a key at all, but long enough....",
 		"000102030405060708090a0b0c0d0e0g",
 		"0001020304050607 08090a0b0c0d0e0f00",
 		"00000000000000000000000000000000000000000000000000000000000000000000000000000000"
