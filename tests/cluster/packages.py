@@ -21,7 +21,7 @@ def _sources():
                        "-z"]).split("\0")
     return [name for name in listed
             if name and (host.CHECKOUT / name).is_file()
-            and not name.startswith(("tests/cluster/", "tests/image/", "tests/model/"))]
+            and not name.startswith(("tests/", "run", ".ci/"))]
 
 
 def _synchronise(names, copy):
