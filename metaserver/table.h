@@ -33,7 +33,10 @@ struct ms_table;
  * @root_changed: depth, directory or number of segments has changed: rewrite
  *	the roots. After this the table gives the old directory up.
  *
- * Memory once announced stays allocated until ms_table_free().
+ * Memory once announced stays allocated until ms_table_free(), unless the
+ * operation failed: it must leave nothing behind then, and may be called again
+ * with the same memory. None is called from ms_table_new(): what the table
+ * begins with is learnt from ms_table_geometry() and ms_table_segment().
  */
 struct ms_table_ops {
 	int (*segment_add)(void *arg, unsigned int nr, void *addr, size_t bytes);
@@ -100,7 +103,7 @@ struct ms_table_stats {
 /**
  * ms_table_new() - Make an empty table: one segment, a directory of one entry.
  * @config: bounds; copied.
- * @ops: whom to tell; must outlive the table. Called from within.
+ * @ops: whom to tell of what is added later; must outlive the table.
  * @arg: first argument of @ops.
  * @ret_table: the table; untouched on failure.
  *
@@ -108,7 +111,6 @@ struct ms_table_stats {
  * * 0 - success.
  * * %-EINVAL - a bound is out of its range.
  * * %-ENOMEM - no memory.
- * * what an operation of @ops returned.
  */
 int ms_table_new(const struct ms_table_config *config, const struct ms_table_ops *ops, void *arg,
 		 struct ms_table **ret_table);
@@ -180,7 +182,7 @@ int ms_table_del(struct ms_table *t, const struct krp_key *key);
  *
  * It must not change the table.
  *
- * Return: true to go on, false to stop.
+ * Return: true to go on, false to stop after the records of this page.
  */
 typedef bool ms_table_visit_fn(void *arg, const struct krp_key *key, const struct krp_value *value,
 			       __u64 cookie);
@@ -192,7 +194,7 @@ typedef bool ms_table_visit_fn(void *arg, const struct krp_key *key, const struc
  * @visit: function.
  * @arg: its first argument.
  *
- * Return: the page after the one at which @visit stopped, or 0 at the end.
+ * Return: the page to go on from if @visit stopped, or 0 at the end.
  */
 unsigned int ms_table_each(const struct ms_table *t, unsigned int from_page,
 			   ms_table_visit_fn *visit, void *arg);

@@ -31,7 +31,7 @@
  *   index  = krp_mix64(hash ^ (entry.seed + 1) * KRP_GOLDEN) >> 61
  *   bucket = page entry.page, bucket index
  *   The writer picks, for each page, a seed with which no bucket gets more than
- *   three keys; if 256 seeds do not serve, it splits the page.
+ *   three keys; if 1024 seeds do not serve, it splits the page.
  *
  * WHAT A READER MUST CHECK (krp_bucket_verdict())
  *   1. sum      XXH64 of bytes 8..255, seeded with incarnation and bucket
@@ -76,7 +76,7 @@
 #define KRP_PAGE_BUCKETS 8
 #define KRP_PAGE_BYTES (KRP_BUCKET_BYTES * KRP_PAGE_BUCKETS)
 #define KRP_PAGE_RECORDS (KRP_BUCKET_RECORDS * KRP_PAGE_BUCKETS)
-#define KRP_SEED_TRIES 256
+#define KRP_SEED_TRIES 1024
 #define KRP_DEPTH_MAX 26 /* 512 MiB of directory */
 #define KRP_SEGMENTS_MAX 4096
 #define KRP_LOG2_SEGMENT_PAGES_MAX 20 /* 2 GiB */
@@ -419,7 +419,9 @@ static inline enum krp_verdict krp_bucket_verdict(const struct krp_bucket *b, __
 {
 	int at;
 
-#ifndef KRP_WITHOUT_CHECKSUM /* only the control run of the torn-read stress defines it */
+#ifdef KRP_WITHOUT_CHECKSUM /* only the control run of the torn-read stress defines it */
+	(void)page;
+#else
 	if (!krp_bucket_whole(b, incarnation, page, index))
 		return KRP_TORN;
 #endif

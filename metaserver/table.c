@@ -1,0 +1,765 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The writer's side of the table: see table.h, and proto/krp_table.h for what
+ * readers rely on.
+ *
+ * The records live only in the buckets that readers READ; beside them the
+ * writer keeps a cookie a record and a few bytes a page. A change that does
+ * not fit its bucket is planned first (struct ms_plan: which pages, with which
+ * seeds), then given all memory it needs, and only then carried out, in steps
+ * that cannot fail.
+ *
+ * Locking: one thread, see table.h.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "metaserver/table.h"
+#include "proto/krp_lookup.h"
+
+/* A page is given up into its buddy when both together hold so few. */
+#define MS_MERGE_RECORDS (KRP_PAGE_RECORDS / 2)
+#define MS_PLAN_PAGES_MAX 64
+#define MS_NO_PAGE 0xffffffffU
+
+/* What the writer knows of a page. */
+struct ms_page {
+	__u64 cookie[KRP_PAGE_BUCKETS][KRP_BUCKET_RECORDS];
+	__u32 prefix;
+	__u32 next_free;
+	__u16 seed;
+	__u8 depth;
+	__u8 count;
+	bool live;
+};
+
+struct ms_segment {
+	struct krp_bucket *buckets;
+	struct ms_page *pages;
+};
+
+struct ms_dir {
+	struct krp_dir_entry *entries;
+	size_t bytes;
+};
+
+struct ms_table {
+	struct ms_table_config config;
+	const struct ms_table_ops *ops;
+	void *arg;
+	bool announce; /* false while ms_table_new() runs */
+	struct ms_dir dir; /* the current one; the others wait for ms_table_free() */
+	unsigned int depth;
+	struct ms_dir old_dirs[KRP_DEPTH_MAX + 2];
+	unsigned int old_dirs_nr;
+	struct ms_segment *segments;
+	unsigned int segments_nr;
+	__u32 pages_nr; /* pages ever used */
+	__u32 free_page; /* head of the list of pages given up */
+	__u32 seq;
+	struct ms_table_stats stats;
+};
+
+/* A record on its way from page to page. */
+struct ms_record {
+	struct krp_key key;
+	struct krp_value value;
+	__u64 cookie;
+	__u64 hash;
+};
+
+/* A page to be: a run of records that share a prefix, and a seed that fits them. */
+struct ms_leaf {
+	struct ms_record *records;
+	unsigned int nr;
+	__u32 prefix;
+	__u32 page;
+	__u16 seed;
+	__u8 depth;
+};
+
+struct ms_plan {
+	struct ms_record records[2 * KRP_PAGE_RECORDS];
+	unsigned int records_nr;
+	struct ms_leaf leaves[MS_PLAN_PAGES_MAX];
+	unsigned int leaves_nr;
+	unsigned int depth; /* of the deepest leaf */
+	__u32 old_pages[2];
+	unsigned int old_pages_nr;
+	struct ms_dir grown; /* new directory, if one is needed */
+};
+
+static size_t ms_segment_bytes(const struct ms_table *t)
+{
+	return (size_t)KRP_PAGE_BYTES << t->config.log2_segment_pages;
+}
+
+static struct ms_page *ms_page_get(const struct ms_table *t, __u32 page)
+{
+	unsigned int log2 = t->config.log2_segment_pages;
+
+	return &t->segments[page >> log2].pages[page & ((1U << log2) - 1)];
+}
+
+static struct krp_bucket *ms_bucket_get(const struct ms_table *t, __u32 page, unsigned int index)
+{
+	unsigned int log2 = t->config.log2_segment_pages;
+	size_t nr = (size_t)(page & ((1U << log2) - 1)) * KRP_PAGE_BUCKETS + index;
+
+	return &t->segments[page >> log2].buckets[nr];
+}
+
+static __u32 ms_page_of_hash(const struct ms_table *t, __u64 hash)
+{
+	return krp_le32_to_cpu(t->dir.entries[krp_hash_prefix(hash, t->depth)].page);
+}
+
+/* ---- writing what readers see ---- */
+
+/*
+ * Readers may sample the bytes in any order while they are stored; whole
+ * 64-bit stores and the sum are all that is promised. The fence orders the
+ * bucket before whatever follows: another bucket, a directory entry, an ack.
+ */
+static void ms_store(void *to, const void *from, size_t bytes)
+{
+	const __u64 *src = from;
+	__u64 *dst = to;
+	size_t i;
+
+	for (i = 0; i < bytes / sizeof(*dst); i++)
+		__atomic_store_n(&dst[i], src[i], __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void ms_bucket_write(struct ms_table *t, __u32 page, unsigned int index,
+			    struct krp_bucket *b)
+{
+	b->incarnation = krp_cpu_to_le64(t->config.incarnation);
+	b->index = (__u8)index;
+	b->seq = krp_cpu_to_le32(++t->seq);
+	b->sum = krp_cpu_to_le64(krp_bucket_sum(b, t->config.incarnation, page, index));
+	ms_store(ms_bucket_get(t, page, index), b, sizeof(*b));
+	t->stats.bucket_writes++;
+}
+
+static void ms_dir_store(struct krp_dir_entry *to, const struct krp_dir_entry *e)
+{
+	ms_store(to, e, sizeof(*e));
+}
+
+static void ms_bucket_place(struct krp_bucket *b, unsigned int at, const struct krp_key *key,
+			    const struct krp_value *value)
+{
+	memcpy(b->gid[at], key->gid, KRP_GID_BYTES);
+	b->service[at] = key->service;
+	b->value[at] = *value;
+}
+
+static void ms_page_write(struct ms_table *t, const struct ms_leaf *leaf)
+{
+	struct krp_bucket buckets[KRP_PAGE_BUCKETS] = { 0 };
+	struct ms_page *p = ms_page_get(t, leaf->page);
+	unsigned int i, at;
+
+	p->live = true;
+	p->prefix = leaf->prefix;
+	p->depth = leaf->depth;
+	p->seed = leaf->seed;
+	p->count = (__u8)leaf->nr;
+	for (i = 0; i < leaf->nr; i++) {
+		const struct ms_record *r = &leaf->records[i];
+		unsigned int index = krp_bucket_index(r->hash, leaf->seed);
+
+		at = buckets[index].count++;
+		ms_bucket_place(&buckets[index], at, &r->key, &r->value);
+		p->cookie[index][at] = r->cookie;
+	}
+	for (i = 0; i < KRP_PAGE_BUCKETS; i++) {
+		buckets[i].state = KRP_STATE_LIVE;
+		buckets[i].prefix = krp_cpu_to_le32(leaf->prefix);
+		buckets[i].depth = leaf->depth;
+		buckets[i].seed = krp_cpu_to_le16(leaf->seed);
+		ms_bucket_write(t, leaf->page, i, &buckets[i]);
+	}
+}
+
+static void ms_page_release(struct ms_table *t, __u32 page)
+{
+	ms_page_get(t, page)->next_free = t->free_page;
+	t->free_page = page;
+	t->stats.pages_free++;
+}
+
+/* After this no reader accepts a bucket of the page, and it may be used again. */
+static void ms_page_poison(struct ms_table *t, __u32 page)
+{
+	unsigned int i;
+
+	for (i = 0; i < KRP_PAGE_BUCKETS; i++) {
+		struct krp_bucket b = { .state = KRP_STATE_FREE };
+
+		ms_bucket_write(t, page, i, &b);
+	}
+	ms_page_get(t, page)->live = false;
+	t->stats.pages_used--;
+	ms_page_release(t, page);
+}
+
+/* ---- memory ---- */
+
+static void *ms_memory_get(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int ms_segment_grow(struct ms_table *t)
+{
+	struct ms_segment *seg = &t->segments[t->segments_nr];
+	size_t bytes = ms_segment_bytes(t);
+	size_t pages = (size_t)1 << t->config.log2_segment_pages;
+	int err;
+
+	if (t->segments_nr == t->config.segments_max)
+		return -ENOSPC;
+	if (!seg->buckets) { /* else left from a try that the owner refused */
+		seg->buckets = ms_memory_get(bytes);
+		if (!seg->buckets)
+			return -ENOMEM;
+		t->stats.shared_bytes += bytes;
+	}
+	if (!seg->pages) {
+		seg->pages = calloc(pages, sizeof(*seg->pages));
+		if (!seg->pages)
+			return -ENOMEM;
+		t->stats.private_bytes += pages * sizeof(*seg->pages);
+	}
+	err = t->announce ? t->ops->segment_add(t->arg, t->segments_nr, seg->buckets, bytes) : 0;
+	if (err < 0)
+		return err;
+	t->segments_nr++;
+	t->stats.pages_free += pages;
+	if (t->announce)
+		t->ops->root_changed(t->arg);
+	return 0;
+}
+
+static int ms_page_alloc(struct ms_table *t, __u32 *ret_page)
+{
+	int err;
+
+	if (t->free_page != MS_NO_PAGE) {
+		*ret_page = t->free_page;
+		t->free_page = ms_page_get(t, t->free_page)->next_free;
+		t->stats.pages_free--;
+		return 0;
+	}
+	if (t->pages_nr == (__u64)t->segments_nr << t->config.log2_segment_pages) {
+		err = ms_segment_grow(t);
+		if (err < 0)
+			return err;
+	}
+	*ret_page = t->pages_nr++;
+	t->stats.pages_free--;
+	return 0;
+}
+
+static int ms_dir_grow(struct ms_table *t, unsigned int depth, struct ms_dir *ret_dir)
+{
+	struct ms_dir dir = { .bytes = sizeof(*dir.entries) << depth };
+	int err;
+
+	dir.entries = ms_memory_get(dir.bytes);
+	if (!dir.entries)
+		return -ENOMEM;
+	err = t->announce ? t->ops->dir_add(t->arg, dir.entries, dir.bytes) : 0;
+	if (err < 0) {
+		munmap(dir.entries, dir.bytes);
+		return err;
+	}
+	t->stats.shared_bytes += dir.bytes;
+	*ret_dir = dir;
+	return 0;
+}
+
+/* ---- plans ---- */
+
+static void ms_plan_gather(const struct ms_table *t, struct ms_plan *plan, __u32 page)
+{
+	const struct ms_page *p = ms_page_get(t, page);
+	unsigned int i, at;
+
+	for (i = 0; i < KRP_PAGE_BUCKETS; i++) {
+		const struct krp_bucket *b = ms_bucket_get(t, page, i);
+
+		for (at = 0; at < b->count; at++) {
+			struct ms_record *r = &plan->records[plan->records_nr++];
+
+			memcpy(r->key.gid, b->gid[at], KRP_GID_BYTES);
+			r->key.service = b->service[at];
+			r->value = b->value[at];
+			r->cookie = p->cookie[i][at];
+			r->hash = krp_key_hash(&r->key, t->config.salt);
+		}
+	}
+	plan->old_pages[plan->old_pages_nr++] = page;
+}
+
+static bool ms_seed_fits(const struct ms_record *records, unsigned int nr, __u16 seed)
+{
+	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (++count[krp_bucket_index(records[i].hash, seed)] > KRP_BUCKET_RECORDS)
+			return false;
+	return true;
+}
+
+static bool ms_seed_find(const struct ms_record *records, unsigned int nr, __u16 *ret_seed)
+{
+	unsigned int seed;
+
+	if (nr > KRP_PAGE_RECORDS)
+		return false;
+	for (seed = 0; seed < KRP_SEED_TRIES; seed++) {
+		if (ms_seed_fits(records, nr, (__u16)seed)) {
+			*ret_seed = (__u16)seed;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Sort records by one bit of their hash. Return: how many have it clear; they come first. */
+static unsigned int ms_records_part(struct ms_record *records, unsigned int nr, unsigned int bit)
+{
+	unsigned int lo = 0, i;
+
+	for (i = 0; i < nr; i++) {
+		if (!(records[i].hash >> bit & 1)) {
+			struct ms_record tmp = records[i];
+
+			records[i] = records[lo];
+			records[lo++] = tmp;
+		}
+	}
+	return lo;
+}
+
+/*
+ * Find pages for the records of one prefix: one page if some seed serves, else
+ * the pages of both halves. An empty half gets a page too: every directory
+ * entry must lead to a bucket that proves the miss.
+ *
+ * Recursion is bounded by depth_max.
+ */
+static int ms_plan_place(const struct ms_table *t, struct ms_plan *plan, struct ms_record *records,
+			 unsigned int nr, __u32 prefix, unsigned int depth)
+{
+	struct ms_leaf *leaf;
+	unsigned int lo;
+	__u16 seed = 0;
+	int err;
+
+	if (ms_seed_find(records, nr, &seed)) {
+		if (plan->leaves_nr == MS_PLAN_PAGES_MAX)
+			return -ENOSPC;
+		leaf = &plan->leaves[plan->leaves_nr++];
+		*leaf = (struct ms_leaf){ .records = records, .nr = nr, .prefix = prefix,
+					  .seed = seed, .depth = (__u8)depth };
+		if (plan->depth < depth)
+			plan->depth = depth;
+		return 0;
+	}
+	if (depth == t->config.depth_max)
+		return -ENOSPC;
+	lo = ms_records_part(records, nr, 63 - depth);
+	err = ms_plan_place(t, plan, records, lo, prefix << 1, depth + 1);
+	if (err < 0)
+		return err;
+	return ms_plan_place(t, plan, records + lo, nr - lo, prefix << 1 | 1, depth + 1);
+}
+
+/* Get all memory a plan needs. On failure the pages taken go back. */
+static int ms_plan_reserve(struct ms_table *t, struct ms_plan *plan)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < plan->leaves_nr && !err; i++)
+		err = ms_page_alloc(t, &plan->leaves[i].page);
+	if (!err && plan->depth > t->depth)
+		err = ms_dir_grow(t, plan->depth, &plan->grown);
+	for (i = 0; err && i < plan->leaves_nr; i++)
+		if (plan->leaves[i].page != MS_NO_PAGE)
+			ms_page_release(t, plan->leaves[i].page);
+	return err;
+}
+
+static void ms_leaf_publish(struct krp_dir_entry *entries, unsigned int depth,
+			    const struct ms_leaf *leaf)
+{
+	struct krp_dir_entry e = { .page = krp_cpu_to_le32(leaf->page),
+				   .seed = krp_cpu_to_le16(leaf->seed),
+				   .depth = leaf->depth };
+	__u64 run = 1ULL << (depth - leaf->depth);
+	__u64 from = leaf->prefix * run;
+	__u64 i;
+
+	for (i = 0; i < run; i++)
+		ms_dir_store(&entries[from + i], &e);
+}
+
+/* Make a grown directory the current one; then, and only then, give up the old. */
+static void ms_dir_switch(struct ms_table *t, struct ms_plan *plan)
+{
+	struct ms_dir old = t->dir;
+	__u64 entries = old.bytes / sizeof(*old.entries);
+	struct krp_dir_entry moved;
+	__u64 i;
+
+	t->stats.doublings += plan->depth - t->depth;
+	t->dir = plan->grown;
+	t->depth = plan->depth;
+	t->ops->root_changed(t->arg);
+	memset(&moved, 0xff, sizeof(moved)); /* KRP_DIR_MOVED */
+	for (i = 0; i < entries; i++)
+		ms_dir_store(&old.entries[i], &moved);
+	t->old_dirs[t->old_dirs_nr++] = old;
+}
+
+/* Steps in the order proto/krp_table.h demands; none can fail. */
+static void ms_plan_commit(struct ms_table *t, struct ms_plan *plan)
+{
+	unsigned int i;
+
+	for (i = 0; i < plan->leaves_nr; i++)
+		ms_page_write(t, &plan->leaves[i]);
+	t->stats.pages_used += plan->leaves_nr;
+
+	if (plan->grown.entries) {
+		krp_dir_expand(plan->grown.entries, plan->depth, t->dir.entries, t->depth);
+		for (i = 0; i < plan->leaves_nr; i++)
+			ms_leaf_publish(plan->grown.entries, plan->depth, &plan->leaves[i]);
+		ms_dir_switch(t, plan);
+	} else {
+		for (i = 0; i < plan->leaves_nr; i++)
+			ms_leaf_publish(t->dir.entries, t->depth, &plan->leaves[i]);
+	}
+	for (i = 0; i < plan->old_pages_nr; i++)
+		ms_page_poison(t, plan->old_pages[i]);
+}
+
+static int ms_plan_run(struct ms_table *t, struct ms_plan *plan, __u32 prefix, unsigned int depth)
+{
+	unsigned int i;
+	int err;
+
+	err = ms_plan_place(t, plan, plan->records, plan->records_nr, prefix, depth);
+	if (err < 0)
+		return err;
+	for (i = 0; i < plan->leaves_nr; i++)
+		plan->leaves[i].page = MS_NO_PAGE;
+	err = ms_plan_reserve(t, plan);
+	if (err < 0)
+		return err;
+	ms_plan_commit(t, plan);
+	return 0;
+}
+
+static void ms_plan_init(struct ms_plan *plan)
+{
+	plan->records_nr = 0;
+	plan->leaves_nr = 0;
+	plan->depth = 0;
+	plan->old_pages_nr = 0;
+	plan->grown = (struct ms_dir){ 0 };
+}
+
+/* The page has no room for the record: rebuild it under another seed, or split it. */
+static int ms_page_overflow(struct ms_table *t, __u32 page, const struct ms_record *record)
+{
+	const struct ms_page *p = ms_page_get(t, page);
+	struct ms_plan plan;
+	int err;
+
+	ms_plan_init(&plan);
+	ms_plan_gather(t, &plan, page);
+	plan.records[plan.records_nr++] = *record;
+	err = ms_plan_run(t, &plan, p->prefix, p->depth);
+	if (err < 0)
+		return err;
+	if (plan.leaves_nr == 1)
+		t->stats.reseeds++;
+	else
+		t->stats.splits += plan.leaves_nr - 1;
+	return 0;
+}
+
+/* Join a page with its buddy if both have become nearly empty. Failure does no harm. */
+static void ms_page_underflow(struct ms_table *t, __u32 page)
+{
+	const struct ms_page *p = ms_page_get(t, page), *buddy;
+	struct ms_plan plan;
+	__u32 other;
+
+	if (!p->depth || p->count > MS_MERGE_RECORDS)
+		return;
+	other = krp_le32_to_cpu(
+		t->dir.entries[(__u64)(p->prefix ^ 1) << (t->depth - p->depth)].page);
+	buddy = ms_page_get(t, other);
+	if (buddy->depth != p->depth || p->count + buddy->count > MS_MERGE_RECORDS)
+		return;
+	ms_plan_init(&plan);
+	ms_plan_gather(t, &plan, page);
+	ms_plan_gather(t, &plan, other);
+	if (!ms_plan_run(t, &plan, p->prefix >> 1, p->depth - 1U))
+		t->stats.merges++;
+}
+
+/* ---- the table's calls ---- */
+
+static int ms_table_first_page(struct ms_table *t)
+{
+	struct ms_leaf leaf = { 0 };
+	int err;
+
+	err = ms_page_alloc(t, &leaf.page);
+	if (err < 0)
+		return err;
+	err = ms_dir_grow(t, 0, &t->dir);
+	if (err < 0)
+		return err;
+	ms_page_write(t, &leaf);
+	t->stats.pages_used++;
+	ms_leaf_publish(t->dir.entries, 0, &leaf);
+	t->announce = true;
+	return 0;
+}
+
+int ms_table_new(const struct ms_table_config *config, const struct ms_table_ops *ops, void *arg,
+		 struct ms_table **ret_table)
+{
+	struct ms_table *t;
+	int err;
+
+	if (!config->incarnation || !config->log2_segment_pages ||
+	    config->log2_segment_pages > KRP_LOG2_SEGMENT_PAGES_MAX || !config->segments_max ||
+	    config->segments_max > KRP_SEGMENTS_MAX || config->depth_max > KRP_DEPTH_MAX)
+		return -EINVAL;
+
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->config = *config;
+	t->ops = ops;
+	t->arg = arg;
+	t->free_page = MS_NO_PAGE;
+	t->stats.private_bytes = sizeof(*t) + config->segments_max * sizeof(*t->segments);
+	t->segments = calloc(config->segments_max, sizeof(*t->segments));
+	if (!t->segments) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	err = ms_table_first_page(t);
+	if (err < 0)
+		goto err_free;
+	*ret_table = t;
+	return 0;
+
+err_free:
+	ms_table_free(t);
+	return err;
+}
+
+void ms_table_free(struct ms_table *t)
+{
+	unsigned int i;
+
+	if (!t)
+		return;
+	for (i = 0; t->segments && i < t->config.segments_max && t->segments[i].buckets; i++) {
+		munmap(t->segments[i].buckets, ms_segment_bytes(t));
+		free(t->segments[i].pages);
+	}
+	for (i = 0; i < t->old_dirs_nr; i++)
+		munmap(t->old_dirs[i].entries, t->old_dirs[i].bytes);
+	if (t->dir.entries)
+		munmap(t->dir.entries, t->dir.bytes);
+	free(t->segments);
+	free(t);
+}
+
+/* Where a key is: page, bucket, position; position -1 if it is not there. */
+struct ms_place {
+	__u64 hash;
+	__u32 page;
+	unsigned int index;
+	int at;
+};
+
+static void ms_table_locate(const struct ms_table *t, const struct krp_key *key,
+			    struct ms_place *ret)
+{
+	ret->hash = krp_key_hash(key, t->config.salt);
+	ret->page = ms_page_of_hash(t, ret->hash);
+	ret->index = krp_bucket_index(ret->hash, ms_page_get(t, ret->page)->seed);
+	ret->at = krp_bucket_find(ms_bucket_get(t, ret->page, ret->index), key);
+}
+
+int ms_table_put(struct ms_table *t, const struct krp_key *key, const struct krp_value *value,
+		 __u64 cookie)
+{
+	struct ms_record record;
+	struct krp_bucket b;
+	struct ms_place at;
+	struct ms_page *p;
+	bool replaced;
+	int err;
+
+	ms_table_locate(t, key, &at);
+	p = ms_page_get(t, at.page);
+	b = *ms_bucket_get(t, at.page, at.index);
+	replaced = at.at >= 0;
+	if (!replaced && b.count == KRP_BUCKET_RECORDS) {
+		record = (struct ms_record){ .key = *key, .value = *value, .cookie = cookie,
+					     .hash = at.hash };
+		err = ms_page_overflow(t, at.page, &record);
+		if (err < 0)
+			return err;
+		t->stats.records++;
+		return 0;
+	}
+	if (!replaced) {
+		at.at = b.count++;
+		p->count++;
+		t->stats.records++;
+	}
+	ms_bucket_place(&b, (unsigned int)at.at, key, value);
+	p->cookie[at.index][at.at] = cookie;
+	ms_bucket_write(t, at.page, at.index, &b);
+	return replaced;
+}
+
+int ms_table_get(const struct ms_table *t, const struct krp_key *key, struct krp_value *ret_value,
+		 __u64 *ret_cookie)
+{
+	struct ms_place at;
+
+	ms_table_locate(t, key, &at);
+	if (at.at < 0)
+		return -ENOENT;
+	if (ret_value)
+		*ret_value = ms_bucket_get(t, at.page, at.index)->value[at.at];
+	if (ret_cookie)
+		*ret_cookie = ms_page_get(t, at.page)->cookie[at.index][at.at];
+	return 0;
+}
+
+int ms_table_set_cookie(struct ms_table *t, const struct krp_key *key, __u64 cookie)
+{
+	struct ms_place at;
+
+	ms_table_locate(t, key, &at);
+	if (at.at < 0)
+		return -ENOENT;
+	ms_page_get(t, at.page)->cookie[at.index][at.at] = cookie;
+	return 0;
+}
+
+int ms_table_del(struct ms_table *t, const struct krp_key *key)
+{
+	static const struct krp_key no_key;
+	static const struct krp_value no_value;
+	struct krp_bucket b;
+	struct ms_place at;
+	struct ms_page *p;
+	unsigned int last;
+
+	ms_table_locate(t, key, &at);
+	if (at.at < 0)
+		return -ENOENT;
+	p = ms_page_get(t, at.page);
+	b = *ms_bucket_get(t, at.page, at.index);
+	last = --b.count;
+	if ((unsigned int)at.at != last) {
+		memcpy(b.gid[at.at], b.gid[last], KRP_GID_BYTES);
+		b.service[at.at] = b.service[last];
+		b.value[at.at] = b.value[last];
+		p->cookie[at.index][at.at] = p->cookie[at.index][last];
+	}
+	ms_bucket_place(&b, last, &no_key, &no_value);
+	ms_bucket_write(t, at.page, at.index, &b);
+	p->count--;
+	t->stats.records--;
+	ms_page_underflow(t, at.page);
+	return 0;
+}
+
+unsigned int ms_table_each(const struct ms_table *t, unsigned int from_page,
+			   ms_table_visit_fn *visit, void *arg)
+{
+	unsigned int i, at;
+	bool go_on = true;
+	__u32 page;
+
+	for (page = from_page; page < t->pages_nr && go_on; page++) {
+		const struct ms_page *p = ms_page_get(t, page);
+
+		for (i = 0; p->live && i < KRP_PAGE_BUCKETS; i++) {
+			const struct krp_bucket *b = ms_bucket_get(t, page, i);
+
+			for (at = 0; at < b->count; at++) {
+				struct krp_key key = { .service = b->service[at] };
+
+				memcpy(key.gid, b->gid[at], KRP_GID_BYTES);
+				go_on &= visit(arg, &key, &b->value[at], p->cookie[i][at]);
+			}
+		}
+	}
+	return page < t->pages_nr ? page : 0;
+}
+
+void ms_table_geometry(const struct ms_table *t, struct ms_table_geometry *ret_geo)
+{
+	*ret_geo = (struct ms_table_geometry){ .dir = t->dir.entries, .dir_bytes = t->dir.bytes,
+					       .depth = t->depth,
+					       .segments_nr = t->segments_nr };
+}
+
+void *ms_table_segment(const struct ms_table *t, unsigned int nr, size_t *ret_bytes)
+{
+	*ret_bytes = ms_segment_bytes(t);
+	return t->segments[nr].buckets;
+}
+
+const struct ms_table_config *ms_table_config(const struct ms_table *t)
+{
+	return &t->config;
+}
+
+void ms_table_stats(const struct ms_table *t, struct ms_table_stats *ret_stats)
+{
+	*ret_stats = t->stats;
+}
+
+void ms_table_fill_root(const struct ms_table *t, struct krp_root *root)
+{
+	memset(root, 0, sizeof(*root));
+	root->magic = krp_cpu_to_le64(KRP_ROOT_MAGIC);
+	root->version = krp_cpu_to_le16(KRP_TABLE_VERSION);
+	root->bytes = krp_cpu_to_le16(sizeof(*root));
+	root->log2_segment_pages = (__u8)t->config.log2_segment_pages;
+	root->depth = (__u8)t->depth;
+	root->incarnation = krp_cpu_to_le64(t->config.incarnation);
+	root->salt = krp_cpu_to_le64(t->config.salt);
+	root->dir_addr = krp_cpu_to_le64((__u64)(uintptr_t)t->dir.entries);
+	root->segments_nr = krp_cpu_to_le32(t->segments_nr);
+	root->records = krp_cpu_to_le64(t->stats.records);
+}

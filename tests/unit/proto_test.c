@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The wire format against its golden vectors, and each check of a receiver
+ * against the message that breaks just that rule.
+ *
+ * `proto_test --write` prints the vectors as this build encodes them; a change
+ * of proto/vectors/ is a change of the protocol.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/auth.h"
+#include "proto/krp_lookup.h"
+#include "proto/krp_msg.h"
+#include "tests/unit/vectors.h"
+
+#define INCARNATION 0x0123456789abcdefULL
+#define SALT 0xfedcba9876543210ULL
+
+static const struct krp_key sample_key = {
+	.gid = { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x50, 0x54, 0, 0xff, 0xfe, 0x12, 0x34, 0x56 },
+};
+
+static void sample_value(struct krp_value *v)
+{
+	static const __u8 mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
+
+	memset(v, 0, sizeof(*v));
+	v->generation = krp_cpu_to_le64(0x1112131415161718ULL);
+	v->kind = KRP_KIND_DCT;
+	v->dct.lid = krp_cpu_to_le16(0x2122);
+	v->dct.dctn = krp_cpu_to_le32(0x313233);
+	v->dct.dc_key = krp_cpu_to_le64(0x4142434445464748ULL);
+	v->dct.mrdir_addr = krp_cpu_to_le64(0x5152535455565758ULL);
+	v->dct.mrdir_rkey = krp_cpu_to_le32(0x61626364);
+	v->dct.ud_qpn = krp_cpu_to_le32(0x717273);
+	v->dct.ud_qkey = krp_cpu_to_le32(0x81828384);
+	memcpy(v->dct.mac, mac, sizeof(mac));
+	v->dct.mtu = 3;
+	v->dct.sl = 5;
+	v->dct.port = 1;
+	v->dct.flags = KRP_DCT_ETHERNET;
+	v->dct.max_rd_atomic = 16;
+}
+
+static void sample_raw(struct krp_value *v)
+{
+	memset(v, 0, sizeof(*v));
+	v->generation = krp_cpu_to_le64(7);
+	v->kind = KRP_KIND_RAW;
+	v->len = 5;
+	memcpy(v->raw, "hello", 5);
+}
+
+static void sample_bucket(struct krp_bucket *b)
+{
+	__u64 hash = krp_key_hash(&sample_key, SALT);
+	__u16 seed = 513;
+
+	memset(b, 0, sizeof(*b));
+	b->incarnation = krp_cpu_to_le64(INCARNATION);
+	b->depth = 9;
+	b->prefix = krp_cpu_to_le32(krp_hash_prefix(hash, b->depth));
+	b->seed = krp_cpu_to_le16(seed);
+	b->index = (__u8)krp_bucket_index(hash, seed);
+	b->seq = krp_cpu_to_le32(99);
+	b->count = 1;
+	b->state = KRP_STATE_LIVE;
+	memcpy(b->gid[0], sample_key.gid, sizeof(b->gid[0]));
+	b->service[0] = sample_key.service;
+	sample_value(&b->value[0]);
+	b->sum = krp_cpu_to_le64(krp_bucket_sum(b, INCARNATION, 12345, b->index));
+}
+
+static void sample_root(struct krp_root *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->magic = krp_cpu_to_le64(KRP_ROOT_MAGIC);
+	r->version = krp_cpu_to_le16(KRP_TABLE_VERSION);
+	r->bytes = krp_cpu_to_le16(sizeof(*r));
+	r->log2_segment_pages = 11;
+	r->depth = 9;
+	r->incarnation = krp_cpu_to_le64(INCARNATION);
+	r->salt = krp_cpu_to_le64(SALT);
+	r->dir_addr = krp_cpu_to_le64(0x7f0000001000ULL);
+	r->dir_rkey = krp_cpu_to_le32(0x1001);
+	r->segments_nr = krp_cpu_to_le32(3);
+	r->segments_addr = krp_cpu_to_le64(0x7f0000002000ULL);
+	r->segments_rkey = krp_cpu_to_le32(0x1002);
+	r->epoch = krp_cpu_to_le32(4);
+	r->records = krp_cpu_to_le64(4321);
+	r->sum = krp_cpu_to_le64(krp_root_sum(r));
+}
+
+static void sample_segment(struct krp_segment *s)
+{
+	s->addr = krp_cpu_to_le64(0x7f0000400000ULL);
+	s->rkey = krp_cpu_to_le32(0x1003);
+	s->check = krp_cpu_to_le32(krp_segment_check(s, 2, INCARNATION));
+}
+
+/* A well-formed message of each type. */
+static unsigned int sample_msg(unsigned int type, void *msg)
+{
+	int to_server = type != KRP_MSG_CHALLENGE && type != KRP_MSG_WELCOME && type < KRP_MSG_ACK;
+	unsigned int i;
+
+	krp_msg_init(msg, type, type == KRP_MSG_NOTIFY ? 0 : 0x01020304, KRP_ST_OK,
+		     to_server ? 0 : INCARNATION);
+	if (type == KRP_MSG_HELLO) {
+		struct krp_hello *m = msg;
+
+		m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+		m->generation = krp_cpu_to_le64(0x1112131415161718ULL);
+		memset(m->owner, 0xa1, sizeof(m->owner));
+		memcpy(m->gid, sample_key.gid, sizeof(m->gid));
+		for (i = 0; i < sizeof(m->nonce); i++)
+			m->nonce[i] = (__u8)i;
+		m->lease_ms = krp_cpu_to_le32(30000);
+		m->version_min = KRP_MSG_VERSION;
+		m->version_max = KRP_MSG_VERSION;
+		strcpy((char *)m->name, "node1");
+	} else if (type == KRP_MSG_CHALLENGE) {
+		struct krp_challenge *m = msg;
+
+		m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+		for (i = 0; i < sizeof(m->nonce); i++)
+			m->nonce[i] = (__u8)(0x80 + i);
+		m->flags = KRP_CHALLENGE_AUTH;
+	} else if (type == KRP_MSG_AUTH) {
+		memset(((struct krp_auth *)msg)->mac, 0xb2, KRP_MAC_BYTES);
+	} else if (type == KRP_MSG_WELCOME) {
+		struct krp_welcome *m = msg;
+
+		memset(m->mac, 0xc3, sizeof(m->mac));
+		m->root.addr = krp_cpu_to_le64(0x7f0000003000ULL);
+		m->root.rkey = krp_cpu_to_le32(0x1004);
+		m->root.bytes = krp_cpu_to_le32(sizeof(struct krp_root));
+		m->lease_ms = krp_cpu_to_le32(30000);
+		m->tick_ms = krp_cpu_to_le32(100);
+		m->records_max = krp_cpu_to_le32(1024);
+		m->rate_max = krp_cpu_to_le32(20000);
+		m->credits = krp_cpu_to_le16(16);
+	} else if (type == KRP_MSG_PUBLISH) {
+		((struct krp_publish *)msg)->key = sample_key;
+		sample_value(&((struct krp_publish *)msg)->value);
+	} else if (type == KRP_MSG_WITHDRAW) {
+		((struct krp_withdraw *)msg)->key = sample_key;
+	} else if (type == KRP_MSG_SUBSCRIBE) {
+		((struct krp_subscribe *)msg)->flags = KRP_SUBSCRIBE_ALL;
+	} else if (type == KRP_MSG_LOOKUP) {
+		((struct krp_lookup_msg *)msg)->key = sample_key;
+	} else if (type == KRP_MSG_ACK) {
+		((struct krp_ack *)msg)->lease_ms = krp_cpu_to_le32(29999);
+		((struct krp_ack *)msg)->records = krp_cpu_to_le32(2);
+	} else if (type == KRP_MSG_ROOT_REPLY) {
+		((struct krp_root_reply *)msg)->root.addr = krp_cpu_to_le64(0x7f0000003000ULL);
+		((struct krp_root_reply *)msg)->root.rkey = krp_cpu_to_le32(0x1004);
+		((struct krp_root_reply *)msg)->root.bytes = krp_cpu_to_le32(128);
+	} else if (type == KRP_MSG_VALUE) {
+		sample_value(&((struct krp_value_msg *)msg)->value);
+	} else if (type == KRP_MSG_NOTIFY) {
+		struct krp_notify *m = msg;
+
+		m->seq = krp_cpu_to_le64(1);
+		m->key = sample_key;
+		m->event = KRP_EVENT_CHANGED;
+		m->generation = krp_cpu_to_le64(0x1112131415161718ULL);
+	}
+	return krp_msg_bytes(type);
+}
+
+static int is_to_server(unsigned int type)
+{
+	return type != KRP_MSG_CHALLENGE && type != KRP_MSG_WELCOME && type < KRP_MSG_ACK;
+}
+
+/* ---- vectors ---- */
+
+static void check_vector(const char *file, const char *name, const void *bytes, unsigned int nr)
+{
+	unsigned char want[VECTOR_BYTES_MAX];
+
+	assert_int_equal(vector_load(file, name, want), nr);
+	assert_memory_equal(bytes, want, nr);
+}
+
+static void test_hash_vectors(void **state)
+{
+	__le64 v;
+
+	(void)state;
+	/* XXH64 of nothing with seed 0, as its specification lists it */
+	assert_true(krp_xxh64("", 0, 0) == 0xef46db3751d8e999ULL);
+	v = krp_cpu_to_le64(krp_key_hash(&sample_key, SALT));
+	check_vector("hash.txt", "key_hash", &v, sizeof(v));
+	v = krp_cpu_to_le64(krp_mix64(1));
+	check_vector("hash.txt", "mix64_of_1", &v, sizeof(v));
+	v = krp_cpu_to_le64(krp_bucket_index(krp_key_hash(&sample_key, SALT), 513));
+	check_vector("hash.txt", "bucket_index", &v, sizeof(v));
+}
+
+static void test_table_vectors(void **state)
+{
+	struct krp_segment seg;
+	struct krp_bucket b;
+	struct krp_value v;
+	struct krp_root r;
+
+	(void)state;
+	sample_value(&v);
+	check_vector("table.txt", "value_dct", &v, sizeof(v));
+	sample_raw(&v);
+	check_vector("table.txt", "value_raw", &v, sizeof(v));
+	sample_bucket(&b);
+	check_vector("table.txt", "bucket", &b, sizeof(b));
+	sample_segment(&seg);
+	check_vector("table.txt", "segment", &seg, sizeof(seg));
+	sample_root(&r);
+	check_vector("table.txt", "root", &r, sizeof(r));
+}
+
+static void test_message_vectors(void **state)
+{
+	__u64 msg[KRP_MSG_BYTES_MAX / sizeof(__u64)];
+	unsigned int type;
+
+	(void)state;
+	for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++) {
+		unsigned int bytes = sample_msg(type, msg);
+
+		check_vector("msg.txt", krp_msg_name(type), msg, bytes);
+	}
+}
+
+static void test_auth_vectors(void **state)
+{
+	__u64 hello[KRP_MSG_BYTES_MAX / 8], challenge[KRP_MSG_BYTES_MAX / 8];
+	struct kru_key key = { .len = 32 };
+	__u8 mac[KRP_MAC_BYTES];
+
+	(void)state;
+	memset(key.bytes, 0x5a, key.len);
+	sample_msg(KRP_MSG_HELLO, hello);
+	sample_msg(KRP_MSG_CHALLENGE, challenge);
+	kru_auth_mac(&key, KRP_LABEL_CLIENT, (void *)hello, (void *)challenge, mac);
+	check_vector("auth.txt", "client", mac, sizeof(mac));
+	kru_auth_mac(&key, KRP_LABEL_SERVER, (void *)hello, (void *)challenge, mac);
+	check_vector("auth.txt", "server", mac, sizeof(mac));
+}
+
+/* ---- what a reader must refuse ---- */
+
+static enum krp_verdict verdict(const struct krp_bucket *b, struct krp_value *ret)
+{
+	__u64 hash = krp_key_hash(&sample_key, SALT);
+
+	return krp_bucket_verdict(b, INCARNATION, 12345, krp_bucket_index(hash, 513), hash,
+				  &sample_key, ret);
+}
+
+static void test_bucket_any_flipped_bit_is_torn(void **state)
+{
+	struct krp_value got;
+	struct krp_bucket b;
+	unsigned int bit;
+
+	(void)state;
+	sample_bucket(&b);
+	assert_int_equal(verdict(&b, &got), KRP_HIT);
+	memset(&got, 0x77, sizeof(got));
+	for (bit = 0; bit < 8 * sizeof(b); bit++) {
+		((__u8 *)&b)[bit / 8] ^= (__u8)(1 << bit % 8);
+		assert_int_equal(verdict(&b, &got), KRP_TORN);
+		((__u8 *)&b)[bit / 8] ^= (__u8)(1 << bit % 8);
+	}
+	assert_int_equal(got.kind, 0x77); /* untouched */
+}
+
+static void test_bucket_of_another_place_or_life_is_refused(void **state)
+{
+	__u64 hash = krp_key_hash(&sample_key, SALT);
+	unsigned int index = krp_bucket_index(hash, 513);
+	struct krp_bucket b;
+
+	(void)state;
+	sample_bucket(&b);
+	assert_int_equal(krp_bucket_verdict(&b, INCARNATION, 12346, index, hash, &sample_key,
+					    NULL), KRP_TORN);
+	assert_int_equal(krp_bucket_verdict(&b, INCARNATION + 1, 12345, index, hash, &sample_key,
+					    NULL), KRP_TORN);
+	assert_int_equal(krp_bucket_verdict(&b, INCARNATION, 12345, index ^ 1, hash, &sample_key,
+					    NULL), KRP_TORN);
+}
+
+static void reseal(struct krp_bucket *b)
+{
+	__u64 hash = krp_key_hash(&sample_key, SALT);
+
+	b->sum = krp_cpu_to_le64(
+		krp_bucket_sum(b, INCARNATION, 12345, krp_bucket_index(hash, 513)));
+}
+
+static void test_whole_bucket_that_is_not_the_keys_is_stale(void **state)
+{
+	struct krp_bucket good, b;
+
+	(void)state;
+	sample_bucket(&good);
+#define STALE_IF(change)                                   \
+	do {                                               \
+		b = good;                                  \
+		change;                                    \
+		reseal(&b);                                \
+		assert_int_equal(verdict(&b, NULL), KRP_STALE); \
+	} while (0)
+	STALE_IF(b.state = KRP_STATE_FREE);
+	STALE_IF(b.state = 2);
+	STALE_IF(b.count = KRP_BUCKET_RECORDS + 1);
+	STALE_IF(b.depth = KRP_DEPTH_MAX + 1);
+	STALE_IF(b.prefix ^= krp_cpu_to_le32(1));
+	STALE_IF(b.index ^= 1);
+	STALE_IF(b.incarnation = krp_cpu_to_le64(INCARNATION + 1));
+	STALE_IF(b.rsvd[0] = 1);
+	STALE_IF(b.rsvd2[1] = 1);
+#undef STALE_IF
+	b = good;
+	b.service[0] = krp_cpu_to_le16(1);
+	reseal(&b);
+	assert_int_equal(verdict(&b, NULL), KRP_MISS);
+	b = good;
+	b.count = 0;
+	reseal(&b);
+	assert_int_equal(verdict(&b, NULL), KRP_MISS);
+}
+
+static void test_root_checks(void **state)
+{
+	struct krp_root good, r;
+
+	(void)state;
+	sample_root(&good);
+	assert_true(krp_root_valid(&good));
+#define BAD_IF(change)                                            \
+	do {                                                      \
+		r = good;                                         \
+		change;                                           \
+		r.sum = krp_cpu_to_le64(krp_root_sum(&r));        \
+		assert_false(krp_root_valid(&r));                 \
+	} while (0)
+	BAD_IF(r.magic ^= krp_cpu_to_le64(1));
+	BAD_IF(r.version = krp_cpu_to_le16(2));
+	BAD_IF(r.bytes = krp_cpu_to_le16(64));
+	BAD_IF(r.depth = KRP_DEPTH_MAX + 1);
+	BAD_IF(r.log2_segment_pages = KRP_LOG2_SEGMENT_PAGES_MAX + 1);
+	BAD_IF(r.segments_nr = krp_cpu_to_le32(KRP_SEGMENTS_MAX + 1));
+	BAD_IF(r.segments_nr = 0);
+	BAD_IF(r.incarnation = 0);
+	BAD_IF(r.dir_addr = 0);
+	BAD_IF(r.segments_addr = 0);
+	BAD_IF(r.rsvd[1] = 1);
+	BAD_IF(r.rsvd2[39] = 1);
+#undef BAD_IF
+	r = good;
+	r.records ^= krp_cpu_to_le64(1);
+	assert_false(krp_root_valid(&r)); /* sum */
+}
+
+static void test_value_checks(void **state)
+{
+	struct krp_value good, v;
+
+	(void)state;
+	sample_value(&good);
+	assert_true(krp_value_valid(&good));
+#define BAD_IF(change)                              \
+	do {                                        \
+		v = good;                           \
+		change;                             \
+		assert_false(krp_value_valid(&v));  \
+	} while (0)
+	BAD_IF(v.generation = 0);
+	BAD_IF(v.kind = 0);
+	BAD_IF(v.kind = 3);
+	BAD_IF(v.len = 1);
+	BAD_IF(v.dct.rsvd = 1);
+	BAD_IF(v.dct.mtu = 0);
+	BAD_IF(v.dct.mtu = 6);
+	BAD_IF(v.dct.sl = 16);
+	BAD_IF(v.dct.port = 0);
+	BAD_IF(v.dct.flags = 2);
+	BAD_IF(v.dct.dctn = krp_cpu_to_le32(1 << 24));
+	BAD_IF(v.dct.ud_qpn = krp_cpu_to_le32(1 << 24));
+	sample_raw(&good);
+	assert_true(krp_value_valid(&good));
+	BAD_IF(v.len = KRP_RAW_BYTES + 1);
+	BAD_IF(v.len = 4); /* the fifth byte is then a pad that is not zero */
+#undef BAD_IF
+}
+
+/* ---- what a receiver of messages must refuse ---- */
+
+static void test_each_message_passes_in_its_direction_only(void **state)
+{
+	__u64 msg[KRP_MSG_BYTES_MAX / sizeof(__u64)];
+	unsigned int type, bytes;
+
+	(void)state;
+	for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++) {
+		bytes = sample_msg(type, msg);
+		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(type)), KRP_ST_OK);
+		assert_int_equal(krp_msg_check(msg, bytes, !is_to_server(type)),
+				 KRP_ST_MALFORMED);
+	}
+}
+
+static void test_message_header_checks(void **state)
+{
+	__u64 good[KRP_MSG_BYTES_MAX / 8], msg[KRP_MSG_BYTES_MAX / 8];
+	struct krp_msg_hdr *hdr = (void *)msg;
+	unsigned int type, bytes;
+
+	(void)state;
+	for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++) {
+		bytes = sample_msg(type, good);
+#define BAD_IF(change, status)                                                       \
+	do {                                                                         \
+		memcpy(msg, good, sizeof(msg));                                      \
+		change;                                                              \
+		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(type)), status); \
+	} while (0)
+		BAD_IF(hdr->magic ^= krp_cpu_to_le32(1), KRP_ST_MALFORMED);
+		BAD_IF(hdr->version++, KRP_ST_VERSION);
+		BAD_IF(hdr->type = KRP_MSG_TYPES, KRP_ST_MALFORMED);
+		BAD_IF(hdr->type = 0, KRP_ST_MALFORMED);
+		BAD_IF(hdr->bytes ^= krp_cpu_to_le16(8), KRP_ST_MALFORMED);
+		BAD_IF(hdr->rsvd[1] = 1, KRP_ST_MALFORMED);
+		BAD_IF(hdr->rsvd2[7] = 1, KRP_ST_MALFORMED);
+		BAD_IF(hdr->status = krp_cpu_to_le16(KRP_ST_CODES), KRP_ST_MALFORMED);
+		if (is_to_server(type)) {
+			BAD_IF(hdr->status = krp_cpu_to_le16(1), KRP_ST_MALFORMED);
+			BAD_IF(hdr->incarnation = krp_cpu_to_le64(1), KRP_ST_MALFORMED);
+		}
+#undef BAD_IF
+		memcpy(msg, good, sizeof(msg));
+		assert_int_equal(krp_msg_check(msg, bytes - 1, is_to_server(type)),
+				 KRP_ST_MALFORMED);
+		assert_int_equal(krp_msg_check(msg, bytes + 1, is_to_server(type)),
+				 KRP_ST_MALFORMED);
+		assert_int_equal(krp_msg_check(msg, 31, is_to_server(type)), KRP_ST_MALFORMED);
+		assert_int_equal(krp_msg_check(msg, 0, is_to_server(type)), KRP_ST_MALFORMED);
+	}
+}
+
+static void test_message_body_checks(void **state)
+{
+	__u64 good[KRP_MSG_BYTES_MAX / 8], msg[KRP_MSG_BYTES_MAX / 8];
+
+	(void)state;
+#define BAD_IF(TYPE, strct, change)                                                        \
+	do {                                                                               \
+		struct strct *m = (void *)msg;                                             \
+		unsigned int bytes = sample_msg(TYPE, good);                               \
+											   \
+		memcpy(msg, good, sizeof(msg));                                            \
+		change;                                                                    \
+		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(TYPE)),            \
+				 KRP_ST_MALFORMED);                                        \
+	} while (0)
+	BAD_IF(KRP_MSG_HELLO, krp_hello, m->generation = 0);
+	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->owner, 0, sizeof(m->owner)));
+	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->gid, 0, sizeof(m->gid)));
+	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->name, 'x', sizeof(m->name)));
+	BAD_IF(KRP_MSG_HELLO, krp_hello, m->version_min = 9);
+	BAD_IF(KRP_MSG_HELLO, krp_hello, m->rsvd[0] = 1);
+	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->flags = 2);
+	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->rsvd[6] = 1);
+	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->credits = 0);
+	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->rsvd[5] = 1);
+	BAD_IF(KRP_MSG_PUBLISH, krp_publish, m->rsvd[5] = 1);
+	BAD_IF(KRP_MSG_PUBLISH, krp_publish, m->value.kind = 9);
+	BAD_IF(KRP_MSG_PUBLISH, krp_publish, memset(m->key.gid, 0, sizeof(m->key.gid)));
+	BAD_IF(KRP_MSG_WITHDRAW, krp_withdraw, m->rsvd[0] = 1);
+	BAD_IF(KRP_MSG_SUBSCRIBE, krp_subscribe, m->flags = 2);
+	BAD_IF(KRP_MSG_SUBSCRIBE, krp_subscribe, m->rsvd[0] = 1);
+	BAD_IF(KRP_MSG_LOOKUP, krp_lookup_msg, m->rsvd[0] = 1);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->event = 0);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->event = 4);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->rsvd[4] = 1);
+#undef BAD_IF
+}
+
+static void test_status_texts_and_errnos(void **state)
+{
+	unsigned int i, j;
+
+	(void)state;
+	assert_int_equal(krp_status_errno(KRP_ST_OK), 0);
+	for (i = 1; i < KRP_ST_CODES; i++) {
+		assert_true(krp_status_errno(i) < 0);
+		for (j = 0; j < i; j++)
+			assert_string_not_equal(krp_status_text(i), krp_status_text(j));
+	}
+	assert_string_equal(krp_status_text(KRP_ST_CODES), "unknown status");
+	assert_string_equal(krp_msg_name(KRP_MSG_TYPES), "unknown");
+}
+
+/* ---- printing the vectors ---- */
+
+static void print_hex(const char *name, const void *bytes, unsigned int nr)
+{
+	const unsigned char *b = bytes;
+	unsigned int i;
+
+	printf("%s:", name);
+	for (i = 0; i < nr; i++)
+		printf("%s%02x", i % 8 ? "" : " ", b[i]);
+	printf("\n");
+}
+
+static int write_vectors(const char *file)
+{
+	__u64 msg[KRP_MSG_BYTES_MAX / 8], msg2[KRP_MSG_BYTES_MAX / 8];
+	struct kru_key key = { .len = 32 };
+	__u8 mac[KRP_MAC_BYTES];
+	struct krp_segment seg;
+	struct krp_bucket b;
+	struct krp_value v;
+	unsigned int type;
+	struct krp_root r;
+	__le64 word;
+
+	printf("# SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT\n");
+	printf("# Golden vectors, see tests/unit/proto_test.c for the fields behind them.\n");
+	if (!strcmp(file, "hash.txt")) {
+		word = krp_cpu_to_le64(krp_key_hash(&sample_key, SALT));
+		print_hex("key_hash", &word, sizeof(word));
+		word = krp_cpu_to_le64(krp_mix64(1));
+		print_hex("mix64_of_1", &word, sizeof(word));
+		word = krp_cpu_to_le64(krp_bucket_index(krp_key_hash(&sample_key, SALT), 513));
+		print_hex("bucket_index", &word, sizeof(word));
+	} else if (!strcmp(file, "table.txt")) {
+		sample_value(&v);
+		print_hex("value_dct", &v, sizeof(v));
+		sample_raw(&v);
+		print_hex("value_raw", &v, sizeof(v));
+		sample_bucket(&b);
+		print_hex("bucket", &b, sizeof(b));
+		sample_segment(&seg);
+		print_hex("segment", &seg, sizeof(seg));
+		sample_root(&r);
+		print_hex("root", &r, sizeof(r));
+	} else if (!strcmp(file, "msg.txt")) {
+		for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++)
+			print_hex(krp_msg_name(type), msg, sample_msg(type, msg));
+	} else if (!strcmp(file, "auth.txt")) {
+		memset(key.bytes, 0x5a, key.len);
+		sample_msg(KRP_MSG_HELLO, msg);
+		sample_msg(KRP_MSG_CHALLENGE, msg2);
+		kru_auth_mac(&key, KRP_LABEL_CLIENT, (void *)msg, (void *)msg2, mac);
+		print_hex("client", mac, sizeof(mac));
+		kru_auth_mac(&key, KRP_LABEL_SERVER, (void *)msg, (void *)msg2, mac);
+		print_hex("server", mac, sizeof(mac));
+	} else {
+		return 2;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hash_vectors),
+		cmocka_unit_test(test_table_vectors),
+		cmocka_unit_test(test_message_vectors),
+		cmocka_unit_test(test_auth_vectors),
+		cmocka_unit_test(test_bucket_any_flipped_bit_is_torn),
+		cmocka_unit_test(test_bucket_of_another_place_or_life_is_refused),
+		cmocka_unit_test(test_whole_bucket_that_is_not_the_keys_is_stale),
+		cmocka_unit_test(test_root_checks),
+		cmocka_unit_test(test_value_checks),
+		cmocka_unit_test(test_each_message_passes_in_its_direction_only),
+		cmocka_unit_test(test_message_header_checks),
+		cmocka_unit_test(test_message_body_checks),
+		cmocka_unit_test(test_status_texts_and_errnos),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], "--write"))
+		return write_vectors(argv[2]);
+	return cmocka_run_group_tests_name("proto", tests, NULL, NULL);
+}
