@@ -445,24 +445,46 @@ static void mc_write_tabs(struct mc_out *out, const struct mc_line *line)
 	fputc('\n', out->file);
 }
 
-static void mc_write_columns(struct mc_out *out, const struct mc_line *line)
+static bool mc_in_column(const struct mc_out *out, const struct mc_cell *cell)
+{
+	return mc_shown(out, cell) && !(cell->flags & MC_BELOW);
+}
+
+/* The last column is not padded. */
+static unsigned int mc_last_column(const struct mc_out *out, const struct mc_line *line)
 {
 	unsigned int i, last = 0;
 
 	for (i = 0; i < line->nr; i++)
-		if (mc_shown(out, &line->cells[i]))
+		if (mc_in_column(out, &line->cells[i]))
 			last = i;
+	return last;
+}
+
+static void mc_write_columns(struct mc_out *out, const struct mc_line *line)
+{
+	unsigned int i, last = mc_last_column(out, line);
+	const struct mc_cell *cell;
+
 	for (i = 0; i < line->nr; i++) {
-		if (!mc_shown(out, &line->cells[i]))
+		if (!mc_in_column(out, &line->cells[i]))
 			continue;
 		mc_write_cell(out, &line->cells[i], i == last ? 0 : out->width[i]);
 		fputs(i == last ? "\n" : "  ", out->file);
+	}
+	for (i = 0; i < line->nr; i++) {
+		cell = &line->cells[i];
+		if (!mc_shown(out, cell) || !(cell->flags & MC_BELOW) || json_is_null(cell->value))
+			continue;
+		fprintf(out->file, "    %s: ", cell->key);
+		mc_write_cell(out, cell, 0);
+		fputc('\n', out->file);
 	}
 }
 
 static void mc_write_heading(struct mc_out *out, const struct mc_line *line)
 {
-	unsigned int i, last = 0;
+	unsigned int i, last = mc_last_column(out, line);
 
 	if (out->heading)
 		return;
@@ -470,10 +492,7 @@ static void mc_write_heading(struct mc_out *out, const struct mc_line *line)
 	if (out->any_text)
 		fputc('\n', out->file);
 	for (i = 0; i < line->nr; i++)
-		if (mc_shown(out, &line->cells[i]))
-			last = i;
-	for (i = 0; i < line->nr; i++)
-		if (mc_shown(out, &line->cells[i]))
+		if (mc_in_column(out, &line->cells[i]))
 			fprintf(out->file, "%-*s%s", i == last ? 0 : (int)out->width[i],
 				line->cells[i].key, i == last ? "\n" : "  ");
 }

@@ -30,6 +30,7 @@
 #define MC_GOOD 0x02
 #define MC_WARN 0x04
 #define MC_BAD 0x08
+#define MC_BELOW 0x10 /* in a table: a line of its own below the row, if there is a value */
 
 /**
  * enum mc_layout - What rows look like as text.
