@@ -86,10 +86,8 @@ int mc_attach(struct mc *mc, const struct krcore_options *opts)
 	ret = krcore_open(&all, &mc->krcore);
 	if (!ret)
 		return MC_OK;
-	if (!mc->quiet)
-		mc_error(mc, "cannot reach a MetaServer: %s",
-			 *krcore_error_text() ? krcore_error_text() : strerror(-ret));
-	return MC_FAILED;
+	return mc_error(mc, "cannot reach a MetaServer: %s",
+			*krcore_error_text() ? krcore_error_text() : strerror(-ret));
 }
 
 static bool mc_settled(const struct krcore_server_info *servers, int nr)
@@ -105,18 +103,14 @@ static bool mc_settled(const struct krcore_server_info *servers, int nr)
 int mc_servers_wait(struct mc *mc, struct krcore_server_info **ret_servers)
 {
 	uint64_t end = mc_now_ns() + (uint64_t)mc->timeout_ms * 1000000;
-	struct krcore_server_info *servers = NULL, *more;
-	int nr;
+	int nr = krcore_servers(mc->krcore, NULL, 0);
+	struct krcore_server_info *servers;
 
+	servers = calloc((size_t)nr + 1, sizeof(*servers));
+	if (!servers)
+		return -ENOMEM;
 	for (;;) {
-		nr = krcore_servers(mc->krcore, NULL, 0);
-		more = realloc(servers, (size_t)(nr + 1) * sizeof(*servers));
-		if (!more) {
-			free(servers);
-			return -ENOMEM;
-		}
-		servers = more;
-		nr = krcore_servers(mc->krcore, servers, (unsigned int)nr);
+		krcore_servers(mc->krcore, servers, (unsigned int)nr);
 		if (mc_settled(servers, nr) || mc_now_ns() >= end || mc_stopping())
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = MC_WAIT_MS * 1000000L }, NULL);

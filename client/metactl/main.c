@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/metactl/metactl.h"
@@ -142,6 +141,19 @@ static const struct argp mc_argp = {
 	.args_doc = "[OBJECT [COMMAND] [ARGUMENTS...]]",
 	.doc = "Look at the MetaServers of a krcore cluster.",
 };
+
+void mc_print_options(FILE *file)
+{
+	const struct argp_option *o;
+
+	for (o = mc_argp_options; o->name; o++) {
+		if (o->flags & OPTION_HIDDEN)
+			continue;
+		fprintf(file, "%s--%s", o == mc_argp_options ? "" : " ", o->name);
+		if (o->key < 0x80)
+			fprintf(file, " -%c", o->key);
+	}
+}
 
 static void mc_help_params(FILE *file, const struct mc_param *p)
 {

@@ -133,7 +133,6 @@ struct mc_object {
  * @show_keys: show secrets.
  * @keep: --keep was given.
  * @json: output is JSON.
- * @quiet: a diagnosis is under way: errors are its rows, not messages.
  * @krcore: context once mc_attach() made one.
  */
 struct mc {
@@ -148,7 +147,6 @@ struct mc {
 	bool show_keys;
 	bool keep;
 	bool json;
-	bool quiet;
 	struct krcore_ctx *krcore;
 };
 
@@ -207,8 +205,11 @@ int mc_parse(struct mc *mc, int argc, char **argv);
 /** mc_help() - Explain an object, or all. @file: where to. @object: object or NULL for all. */
 void mc_help(FILE *file, const struct mc_object *object);
 
-/** mc_print_completion() - The bash completion, made from the command table. @file: where to. */
+/** mc_print_completion() - Tables of the bash completion. @file: where to. */
 void mc_print_completion(FILE *file);
+
+/** mc_print_options() - All options, separated by blanks. @file: where to. */
+void mc_print_options(FILE *file);
 
 /**
  * mc_attach() - Open libkrcore once for this run.

@@ -349,13 +349,27 @@ void mc_put_json(struct mc_out *out, const char *key, unsigned int flags, json_t
 	free(text);
 }
 
-void mc_put_object(struct mc_out *out, json_t *object)
+static bool mc_listed(const char *const *keys, const char *key)
 {
+	for (; keys && *keys; keys++)
+		if (!strcmp(*keys, key))
+			return true;
+	return false;
+}
+
+void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys)
+{
+	const char *const *k;
 	const char *key;
 	json_t *value;
 
+	for (k = keys; k && *k; k++) {
+		value = json_object_get(object, *k);
+		mc_put_json(out, *k, 0, value ? value : json_null());
+	}
 	json_object_foreach(object, key, value)
-		mc_put_json(out, key, 0, value);
+		if (!mc_listed(keys, key))
+			mc_put_json(out, key, keys ? MC_DETAIL : 0, value);
 }
 
 static void mc_write_json(struct mc_out *out, const struct mc_line *line)
@@ -555,6 +569,11 @@ void mc_out_table(struct mc_out *out, enum mc_layout layout, const char *type)
 	out->typed = type;
 	if (type && (size_t)snprintf(out->type, sizeof(out->type), "%s", type) >= sizeof(out->type))
 		mc_fail(out, -E2BIG);
+}
+
+void mc_row_flush(struct mc_out *out)
+{
+	mc_row_done(out);
 }
 
 void mc_row(struct mc_out *out)

@@ -70,6 +70,9 @@ void mc_out_table(struct mc_out *out, enum mc_layout layout, const char *type);
 /** mc_row() - Begin a row; the one before is complete. @out: output. */
 void mc_row(struct mc_out *out);
 
+/** mc_row_flush() - The row is complete: write it now if the layout is MC_LINES. @out: output. */
+void mc_row_flush(struct mc_out *out);
+
 /** mc_put_text() - A string; NULL for none. @out: output. @key: key. @flags: MC_*. @text: bytes. */
 void mc_put_text(struct mc_out *out, const char *key, unsigned int flags, const char *text);
 
@@ -108,8 +111,15 @@ void mc_put_bool(struct mc_out *out, const char *key, unsigned int flags, bool v
  */
 void mc_put_json(struct mc_out *out, const char *key, unsigned int flags, json_t *value);
 
-/** mc_put_object() - All members of an object, in order. @out: output. @object: borrowed. */
-void mc_put_object(struct mc_out *out, json_t *object);
+/**
+ * mc_put_object() - The members of an object that came as JSON.
+ * @out: output.
+ * @object: borrowed.
+ * @keys: keys that text always shows, in this order, ended by NULL; a member
+ *	that is not there is shown as none. The others follow as MC_DETAIL. NULL
+ *	shows all members in their own order.
+ */
+void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys);
 
 /**
  * mc_out_end() - Write what is left and give the output back.

@@ -260,7 +260,6 @@ void mc_probe_attach(struct mc *mc, struct mc_probe *probe)
 	int nr;
 
 	probe->timeout_ms = mc->timeout_ms;
-	mc->quiet = true;
 	opts.size = sizeof(opts);
 	opts.config_file = mc->config;
 	opts.servers = mc->servers;

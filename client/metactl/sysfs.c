@@ -63,12 +63,20 @@ static void *mc_grow(void *array, size_t nr, size_t bytes)
 	return realloc(array, (nr ? 2 * nr : 1) * bytes);
 }
 
+static void mc_copy(char *to, size_t bytes, const char *from)
+{
+	size_t len = strnlen(from, bytes - 1);
+
+	memcpy(to, from, len);
+	to[len] = '\0';
+}
+
 /* "4: ACTIVE" -> "ACTIVE" */
 static void mc_state_word(char *to, size_t bytes, const char *line)
 {
 	const char *colon = strstr(line, ": ");
 
-	snprintf(to, bytes, "%s", colon ? colon + 2 : line);
+	mc_copy(to, bytes, colon ? colon + 2 : line);
 }
 
 static int mc_scan_gid(const char *base, const char *name, struct mc_port *port)
@@ -134,7 +142,7 @@ static int mc_scan_port(const char *sysfs, const char *device, const char *name,
 	rdma->ports = ports;
 	port = &ports[rdma->ports_nr++];
 	memset(port, 0, sizeof(*port));
-	snprintf(port->device, sizeof(port->device), "%s", device);
+	mc_copy(port->device, sizeof(port->device), device);
 	port->number = (unsigned int)strtoul(name, NULL, 10);
 	if ((size_t)snprintf(base, sizeof(base), "%s/class/infiniband/%s/ports/%s", sysfs, device,
 			     name) >= sizeof(base))

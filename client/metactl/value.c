@@ -75,7 +75,7 @@ void mc_put_value(struct mc *mc, const struct krcore_value *value)
 
 	mc_put_text(out, "kind", 0, dct ? "dct" : raw ? "raw" : NULL);
 	if (value)
-		mc_put_format(out, "generation", 0, "%" PRIu64, value->generation);
+		mc_put_number(out, "generation", 0, value->generation);
 	else
 		mc_put_text(out, "generation", 0, NULL);
 	if (dct) {
