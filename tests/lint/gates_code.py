@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Gates that read C: format, checkpatch, kernel-doc, size budget, symbols.
+
+checkpatch.pl and its word lists come out of Debian's linux-source package, and
+kernel-doc out of linux-kbuild, so that their versions are those of the kernel
+the modules are built for. KRC_CHECKPATCH and KRC_KERNEL_DOC name others.
+"""
+import glob
+import os
+import re
+import tarfile
+
+from lintlib import Failed, Skipped, fail_if, gate, need, tool
+
+FILE_LINES_MAX = 1000
+CHECKS_PER_KLOC_MAX = 10
+
+# What the kernel demands and a user program, or a header both include, cannot follow.
+USER_IGNORES = [
+    "PREFER_KERNEL_TYPES", "USE_NEGATIVE_ERRNO", "EXECUTE_PERMISSIONS",
+    "PREFER_DEFINED_ATTRIBUTE_MACRO",  # __packed and __aligned() are the kernel's
+    "SYMBOLIC_PERMS",  # S_IRWXO is how POSIX spells it
+    "BIT_MACRO",  # so is BIT()
+    "ENOSYS", "SSCANF_TO_KSTRTO", "CONSIDER_KSTRTO",
+    "NEW_TYPEDEFS",  # types of callbacks
+    "VOLATILE", "YIELD", "MEMORY_BARRIER", "DATA_RACE",
+    "PREFER_FALLTHROUGH", "BAD_SIGN_OFF", "STRLCPY", "STRNCPY",
+]
+
+
+@gate("format")
+def clang_format(tree):
+    """every C file is as clang-format leaves it (--fix does it)"""
+    need("clang-format", "diff")
+    names = tree.c_files()
+    if not names:
+        raise Skipped("there is no C yet")
+    if tree.fix:
+        tool(["clang-format", "-i"] + names)
+
+    def check(name):
+        out = tool(["clang-format", name])[1]
+        return tool(["diff", "-u", "--label", name, "--label", name + " as clang-format has it",
+                     name, "-"], stdin=out)[1].splitlines()
+
+    fail_if([line for lines in tree.each(check, names) for line in lines])
+    return f"{len(names)} files"
+
+
+def find_checkpatch(tree):
+    """Path of checkpatch.pl, taken out of linux-source if need be."""
+    if os.environ.get("KRC_CHECKPATCH"):
+        return os.environ["KRC_CHECKPATCH"]
+    archives = sorted(glob.glob("/usr/src/linux-source-*.tar.xz"))
+    if not archives:
+        raise Skipped("no checkpatch.pl (linux-source-6.1, or name one in KRC_CHECKPATCH)")
+    folder = os.path.join(tree.work, "scripts")
+    script = os.path.join(folder, "checkpatch.pl")
+    wanted = {"checkpatch.pl", "spelling.txt", "const_structs.checkpatch"}
+    if not os.path.exists(script):
+        os.makedirs(folder, exist_ok=True)
+        with tarfile.open(archives[-1], "r|xz") as tar:
+            for member in tar:
+                base = os.path.basename(member.name)
+                if member.isfile() and base in wanted and member.name.count("/") == 2:
+                    with open(os.path.join(folder, base), "wb") as f:
+                        f.write(tar.extractfile(member).read())
+                    wanted.discard(base)
+                if not wanted:
+                    break
+    if not os.path.exists(script):
+        raise Failed(f"{archives[-1]} has no scripts/checkpatch.pl")
+    return script
+
+
+@gate("checkpatch")
+def checkpatch(tree):
+    """checkpatch.pl --strict: no ERROR, no WARNING, few CHECKs"""
+    need("perl")
+    script = find_checkpatch(tree)
+    names = tree.c_files()
+    if not names:
+        raise Skipped("there is no C yet")
+
+    def check(name):
+        ignores = [] if name.startswith("kmod/") else ["--ignore", ",".join(USER_IGNORES)]
+        out = tool(["perl", script, "--terse", "--no-summary"] + ignores + ["-f", name])[1]
+        return [line for line in out.splitlines() if re.search(r": (ERROR|WARNING|CHECK):", line)]
+
+    found = [line for lines in tree.each(check, names) for line in lines]
+    hard = [line for line in found if ": CHECK:" not in line]
+    soft = [line for line in found if ": CHECK:" in line]
+    kloc = sum(tree.read(n).count("\n") for n in names) / 1000
+    if len(soft) > max(CHECKS_PER_KLOC_MAX * kloc, 10):
+        hard += soft + [f"{len(soft)} CHECKs in {kloc:.1f} kLOC, "
+                        f"more than {CHECKS_PER_KLOC_MAX} a kLOC"]
+    fail_if(hard)
+    return f"{len(names)} files, {len(soft) / max(kloc, 0.001):.1f} CHECKs per kLOC"
+
+
+def find_kernel_doc():
+    """Path of the kernel's kernel-doc."""
+    found = [os.environ["KRC_KERNEL_DOC"]] if os.environ.get("KRC_KERNEL_DOC") else []
+    found += sorted(glob.glob("/usr/lib/linux-kbuild-*/scripts/kernel-doc"), reverse=True)
+    if not found:
+        raise Skipped("no kernel-doc (linux-kbuild-6.1, or name one in KRC_KERNEL_DOC)")
+    return found[0]
+
+
+@gate("kernel-doc")
+def kernel_doc(tree):
+    """every documented function, message and structure is documented in full"""
+    need("perl")
+    script = find_kernel_doc()
+    names = [h for h in tree.files("*.h") if not h.startswith(("tests/", "bench/"))]
+    names += tree.files("*.c", under="kmod/")
+    if not names:
+        raise Skipped("there is no header yet")
+    # up to 6.1 it is -v that warns of a missing Return:, later -Wall
+    wall = "-Wall" if "-Wall" in tool(["perl", script, "-h"])[1] else "-v"
+
+    def check(name):
+        out = tool(["perl", script, "-none", wall, name])[1]
+        # a function without parameters, described before its Return:, is no fault
+        return [line for line in out.splitlines() if re.search(r"\b(warning|error):", line, re.I)
+                and not line.endswith("contents before sections")]
+
+    fail_if([line for lines in tree.each(check, names) for line in lines])
+    return f"{len(names)} files"
+
+
+DOC_NAME = re.compile(r"/\*\*\s*(?:\*\s*)?(?:struct |enum |union |typedef )?(\w+)(?:\(\))? -")
+PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**((?:krp|kru|krcore|ms|cx)_\w+)\([^;{]*\)[^;{]*;", re.M)
+INLINE = re.compile(r"^static inline [\w ]+[ *]+((?:krp|kru)_\w+)\(", re.M)
+
+
+@gate("documented")
+def documented(tree):
+    """every function and structure of a shared or public header has a kernel-doc comment"""
+    names = [h for h in tree.files("*.h") if h.startswith(("proto/", "client/include/", "common/",
+                                                           "metaserver/"))]
+    if not names:
+        raise Skipped("there is no header yet")
+    lines = []
+    for name in names:
+        text = tree.read(name)
+        known = set(DOC_NAME.findall(text))
+        declared = set(re.findall(r"^(?:struct|enum|union) (\w+) \{", text, re.M))
+        flat = re.sub(r"/\*.*?\*/|^#.*?[^\\]$", "", text, flags=re.S | re.M)
+        declared |= set(PROTOTYPE.findall(flat)) | set(INLINE.findall(flat))
+        lines += [f"{name}: {what} has no kernel-doc comment" for what in sorted(declared - known)]
+    fail_if(lines)
+    return f"{len(names)} headers"
+
+
+@gate("budget")
+def budget(tree):
+    """no source file is longer than 1000 lines"""
+    names = tree.files("*.c", "*.h", "*.py", "*.sh", "*.cmake", "CMakeLists.txt") \
+        + tree.scripts("sh", "bash", "python3")
+    lines = [f"{n}: {tree.read(n).count(chr(10))} lines, at most {FILE_LINES_MAX}"
+             for n in sorted(set(names)) if tree.read(n).count("\n") > FILE_LINES_MAX]
+    fail_if(lines)
+    return f"{len(set(names))} files"
+
+
+def map_symbols(text):
+    """Names that a linker's version script exports."""
+    text = re.sub(r"/\*.*?\*/|#.*", "", text, flags=re.S)
+    names = set()
+    for block in re.findall(r"global:(.*?)(?:local:|\})", text, re.S):
+        names |= {n for n in re.findall(r"(\w+)\s*;", block)}
+    return names
+
+
+def header_functions(tree):
+    """Functions that the public headers declare."""
+    names = set()
+    for header in tree.files("*.h", under="client/include/"):
+        text = re.sub(r"/\*.*?\*/", "", tree.read(header), flags=re.S)
+        names |= set(re.findall(r"^[\w ]+[ *]+\**(krcore_\w+)\([^;{]*\);", text, re.M))
+        names -= set(re.findall(r"^typedef [\w ]+[ *]+(krcore_\w+)\(", text, re.M))
+    return names
+
+
+@gate("symbols")
+def symbols(tree):
+    """libkrcore exports what its headers declare, and nothing else"""
+    maps = tree.files("*.map", under="client/")
+    declared = header_functions(tree)
+    if not maps or not declared:
+        raise Skipped("libkrcore has no symbol map yet")
+    exported = set()
+    for name in maps:
+        exported |= map_symbols(tree.read(name))
+    lines = [f"{n}: declared in a public header, not in {maps[0]}"
+             for n in sorted(declared - exported)]
+    lines += [f"{n}: in {maps[0]}, not declared in a public header"
+              for n in sorted(exported - declared)]
+    built = glob.glob(os.path.join(tree.work, "build-gcc", "**", "libkrcore.so"), recursive=True)
+    if built:
+        out = tool(["nm", "-D", "--defined-only", "--format=posix", built[0]])[1]
+        real = {m.split("@")[0] for m in re.findall(r"^(\S+) [TDBRVW] ", out, re.M)}
+        lines += [f"{n}: not in the built library" for n in sorted(exported - real)]
+        lines += [f"{n}: in the built library, not in {maps[0]}" for n in sorted(real - exported)]
+    fail_if(lines)
+    return f"{len(exported)} symbols"
+
+
+@gate("man-cover")
+def man_cover(tree):
+    """every exported function and every program has a manual page"""
+    pages = {os.path.basename(n).split(".")[0]: n
+             for n in tree.files("*.[1-8]", "*.[1-8].in", "*.[1-8].md", "*.[1-8].rst")}
+    if not pages:
+        raise Skipped("there is no manual page yet")
+    text = "\n".join(tree.read(n) for n in set(pages.values()))
+    named = set(pages) | set(re.findall(r"^\.so man3/(\w+)\.3", text, re.M))
+    for name in pages.values():  # a page may document several functions: its NAME lists them
+        head = re.search(r"(?:\.SH NAME|^# NAME|\.Sh NAME)\s*\n(.*?)(?=^\.SH|^# |^\.Sh)",
+                         tree.read(name), re.S | re.M)
+        named |= set(re.findall(r"krcore_\w+", head.group(1))) if head else set()
+    wanted = header_functions(tree)
+    missing = [f"{n}(): no manual page" for n in sorted(wanted - named)]
+    for program, folder in (("krcore-metaserver", "metaserver/"), ("krcore-metactl", "client/")):
+        if tree.files("main.c", "metactl.c", under=folder) and program not in pages:
+            missing.append(f"{program}: no manual page")
+    cmake = "\n".join(tree.read(n) for n in tree.files("CMakeLists.txt"))
+    if "install(" not in cmake:
+        missing.append("nothing is installed by CMake")
+    fail_if(missing)
+    return f"{len(wanted)} functions, {len(pages)} pages"

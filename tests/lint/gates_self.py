@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""A gate over the gates: plant a fault for each in a copy of the tree.
+
+A gate that finds nothing there would find nothing anywhere.
+"""
+import os
+import shutil
+import tempfile
+
+from lintlib import ROOT, fail_if, gate, tool
+
+LICENCE = "GPL-2.0-only OR MIT"
+C_HEAD = f"/* SPDX-License-Identifier: {LICENCE} */\n"
+SH_HEAD = f"#!/bin/sh\n# SPDX-License-Identifier: {LICENCE}\n"
+PY_HEAD = f"# SPDX-License-Identifier: {LICENCE}\n"
+UNIT_HEAD = PY_HEAD + "[Unit]\nDescription=planted\n[Service]\n"
+
+# gate, file to append to or to make, what to put there, a word of the complaint
+FAULTS = [
+    ("build-gcc", "common/gid.c", "int planted(void)\n{\n\tint unused;\n\n\treturn 0;\n}\n",
+     "unused"),
+    ("headers", "common/planted.h", C_HEAD + "int planted(size_t nr);\n", "size_t"),
+    ("abi32", "proto/planted.h",
+     C_HEAD + "#include <linux/types.h>\nstruct krp_planted {\n\tlong a;\n};\n", "krp_planted"),
+    ("kernel", "proto/planted.h", C_HEAD + "#include <stdio.h>\n", "stdio.h"),
+    ("sparse", "common/gid.c", "__u32 planted(__le32 v);\n__u32 planted(__le32 v)\n{\n"
+     "\treturn v;\n}\n", "restricted"),
+    ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
+     "\textern int atoi(const char *);\n\n\treturn atoi(s);\n}\n", "cert-err34-c"),
+    ("analyzer", "common/gid.c", "#include <stdlib.h>\n"
+     "int planted(int n);\nint planted(int n)\n{\n"
+     "\tchar *p = malloc(9);\n\n\tfree(p);\n\tif (n)\n\t\tfree(p);\n\treturn 0;\n}\n",
+     "double"),
+    ("format", "common/planted.c", C_HEAD + "int  planted;\n", "planted"),
+    ("checkpatch", "common/planted.c", C_HEAD + "int planted( int a ) {\n  return a; }\n", "ERROR"),
+    ("kernel-doc", "common/planted.h",
+     C_HEAD + "/**\n * planted() - A function.\n *\n * Return: 0.\n */\nint planted(int nr);\n",
+     "nr"),
+    ("documented", "common/planted.h", C_HEAD + "int kru_planted(int nr);\n", "kru_planted"),
+    ("budget", "common/planted.c", C_HEAD + "\n" * 1000, "1001 lines"),
+    ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
+    ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
+    ("python", "tests/planted.py", PY_HEAD + "import os\n", "os"),
+    ("man", "docs/planted.8", f'.\\" SPDX-License-Identifier: {LICENCE}\n.SH NAME\nplanted\n',
+     "missing manual title"),
+    ("units", "systemd/planted.service", UNIT_HEAD + "ExecStart=/bin/true\n", "exposure"),
+    ("spdx", "common/planted.c", "int planted;\n", "SPDX"),
+    ("text", "common/planted.c", C_HEAD + "/* TO" + "DO: 10.1" + ".2.3 */ \n", "private"),
+]
+
+
+@gate("gates")
+def gates(tree):
+    """every gate above reports a fault planted in a copy of the tree"""
+    lines = []
+    folder = tempfile.mkdtemp(prefix="gates.", dir=tree.work)
+    try:
+        for name in tree.files("*"):
+            target = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy2(os.path.join(ROOT, name), target)
+        scripts = os.path.join(tree.work, "scripts")
+        if os.path.isdir(scripts):  # what was taken out of linux-source is not taken out again
+            shutil.copytree(scripts, os.path.join(folder, ".work", "lint", "scripts"))
+        skipped = 0
+        for fault in FAULTS:
+            verdict, line = plant(folder, *fault)
+            skipped += verdict == "SKIP"
+            lines.append(line)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    fail_if(lines)
+    return f"{len(FAULTS) - skipped} gates" + (f", {skipped} skip here" if skipped else "")
+
+
+def plant(folder, name, path, text, word):
+    """Plant one fault, run its gate, take the fault out; return (verdict, complaint)."""
+    target = os.path.join(folder, path)
+    before = None
+    if os.path.exists(target):
+        with open(target) as f:
+            before = f.read()
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(target, "a") as f:
+        f.write(text)
+    status, out = tool([os.path.join(folder, "tests/lint/run"), name], cwd=folder)
+    if before is None:
+        os.unlink(target)
+    else:
+        with open(target, "w") as f:
+            f.write(before)
+    if out.startswith("SKIP"):
+        return "SKIP", ""
+    if status and word in out:
+        return "FAIL", ""
+    return "PASS", f"{name}: does not report a fault planted in {path}:\n{out}"
