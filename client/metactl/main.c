@@ -211,8 +211,8 @@ void mc_help(FILE *file, const struct mc_object *object)
 			fprintf(file, "-%c, ", o->key);
 		else
 			fputs("    ", file);
-		fprintf(file, "--%s%s%-*s %s\n", o->name, o->arg ? " " : "",
-			(int)(18 - strlen(o->name)), o->arg ? o->arg : "", o->doc);
+		fprintf(file, "--%s %-*s %s\n", o->name, (int)(16 - strlen(o->name)),
+			o->arg ? o->arg : "", o->doc);
 	}
 	fputs("\nWords may be shortened while they are unique. See krcore-metactl(8).\n", file);
 }

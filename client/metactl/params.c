@@ -161,10 +161,7 @@ static int mc_take_hex(struct mc *mc, const struct mc_param *p, struct mc_value 
 
 	value->bytes_nr = 0;
 	while (*at) {
-		if (*at == ':' && at != value->text && at[1]) {
-			at++;
-			continue;
-		}
+		at += *at == ':' && value->bytes_nr; /* between two bytes */
 		high = mc_digit(at[0]);
 		low = high < 0 ? -1 : mc_digit(at[1]);
 		if (low < 0 || value->bytes_nr == p->max || value->bytes_nr == MC_BYTES_MAX)
