@@ -54,6 +54,23 @@ def main():
     seed("key", "too-long", b"0f" * 65)
     seed("key", "odd", b"0" * 33)
     seed("key", "past-the-end", b"0f" * 16 + b" " * 300 + b"g")
+    seed("conf", "short", b"[metaserver]\nport = 18601\nlease_ms = 10s\nlisten = dev:rxe0,\n"
+         b"  192.0.2.7 ; a second one\n# a comment\n[node]\nmetaservers = a, b:1/2, [::1]:3\n")
+    seed("conf", "errors", b"port = 1\n[nowhere]\n[metaserver]\nport = 70000\nport = 1\nnot a key\n"
+         b"lease_ms = 5 parsecs\n require_auth = maybe\n")
+    seed("conf", "assignment", b"metaserver.rate_max=17")
+    seed("servers", "list", b"\0host, 192.0.2.7:18601/5, [2001:db8::1]:7/0")
+    seed("servers", "srv", b"\0srv:_krcore._tcp.cluster.example")
+    name = b"\7_krcore\4_tcp\7cluster\7example\0"
+    record = b"\xc0\x0c\0\x21\0\1\0\0\0\x3c"
+    target = b"\0\x0a\0\x05\x48\xa8\5node1\7example\0"
+    seed("servers", "answer", b"\1\x12\x34\x81\x80\0\1\0\2\0\0\0\0" + name + b"\0\x21\0\1"
+         + (record + len(target).to_bytes(2, "big") + target) * 2)
+    seed("lines", "replies", b"\x05" + b'{"ok": true}\n\n{"a": "b"}\nrest')
+    seed("lines", "too-long", b"\x3f" + b"x" * 40 + b"\n")
+    seed("table", "grow", b"\7" + bytes(b for nr in range(0, 256, 32) for b in (0x40, nr))
+         + bytes(b for nr in range(0, 256, 32) for b in (0x41, nr)) + b"\0\1\1\1\x60\0"
+         + bytes(b for nr in range(0, 256, 32) for b in (0x20, nr)))
 
 
 if __name__ == "__main__":
