@@ -385,9 +385,11 @@ static void mc_write_json(struct mc_out *out, const struct mc_line *line)
 		bad |= json_object_set(object, line->cells[i].key, line->cells[i].value);
 	if (out->flags & MC_OUT_PRETTY)
 		how |= JSON_INDENT(2);
-	fputs(out->any_json ? ",\n" : "\n", out->file);
+	/* the comma begins a line, so that a stream has whole lines at any time */
+	fputs(out->any_json ? "," : "\n", out->file);
 	if (bad || json_dumpf(object, out->file, how))
 		mc_fail(out, bad ? -ENOMEM : -EIO);
+	fputc('\n', out->file);
 	out->any_json = true;
 	json_decref(object);
 }
@@ -591,7 +593,7 @@ int mc_out_end(struct mc_out *out)
 	mc_row_done(out);
 	mc_flush_held(out);
 	if (out->flags & MC_OUT_JSON)
-		fputs(out->any_json ? "\n]\n" : "]\n", out->file);
+		fputs("]\n", out->file);
 	if (fflush(out->file) || ferror(out->file))
 		mc_fail(out, errno ? -errno : -EIO);
 	error = out->error;

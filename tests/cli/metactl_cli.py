@@ -294,7 +294,7 @@ class Local(unittest.TestCase):
             self.assertIn("krcore-metactl: server: /etc/krcore.conf:3: unknown key", err)
 
     def test_daemon_that_talks_rubbish_or_hangs_up(self):
-        for rubbish in (b"what?\n", b"[1]\n", b"{\"ok\": true}\n", b"\xff\xfe\n", b"{\"ok\":", b""):
+        for rubbish in (b"what?\n", b"[1]\n", b"\xff\xfe\n", b"{\"ok\":", b""):
             with Peer({"stats": lambda a, r=rubbish: [r, b""]}) as peer:
                 code, _, err = run("-s", peer.path, "stats")
                 self.assertEqual(code, 1, rubbish)
