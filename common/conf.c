@@ -314,15 +314,17 @@ static void kru_conf_range_text(const struct kru_conf_def *def, char *buf, size_
 	}
 }
 
-static void kru_conf_visit(const struct kru_conf *conf, unsigned int nr, kru_conf_visit_fn *visit,
-			   void *arg)
+/* @before: the configuration it replaces, or NULL. */
+static void kru_conf_visit(const struct kru_conf *conf, const struct kru_conf *before,
+			   unsigned int nr, kru_conf_visit_fn *visit, void *arg)
 {
 	const struct kru_conf_def *def = &kru_conf_defs[nr];
-	char value[KRU_CONF_VALUE_BYTES], range[128];
+	char value[KRU_CONF_VALUE_BYTES], was[KRU_CONF_VALUE_BYTES], range[128];
 	struct kru_conf_item item = {
 		.section = kru_conf_section_names[def->section],
 		.key = def->key,
 		.value = value,
+		.before = before ? was : NULL,
 		.dflt = def->dflt,
 		.range = range,
 		.unit = kru_conf_unit_names[def->unit],
@@ -332,6 +334,8 @@ static void kru_conf_visit(const struct kru_conf *conf, unsigned int nr, kru_con
 	};
 
 	kru_conf_value_text(conf, nr, value, sizeof(value));
+	if (before)
+		kru_conf_value_text(before, nr, was, sizeof(was));
 	kru_conf_range_text(def, range, sizeof(range));
 	visit(arg, &item);
 }
@@ -339,7 +343,7 @@ static void kru_conf_visit(const struct kru_conf *conf, unsigned int nr, kru_con
 void kru_conf_each(const struct kru_conf *conf, kru_conf_visit_fn *visit, void *arg)
 {
 	for (unsigned int i = 0; i < KRU_CONF_KEYS; i++)
-		kru_conf_visit(conf, i, visit, arg);
+		kru_conf_visit(conf, NULL, i, visit, arg);
 }
 
 const char *kru_conf_origin_name(enum kru_conf_origin origin)
@@ -365,11 +369,10 @@ unsigned int kru_conf_merge(struct kru_conf *conf, const struct kru_conf *fresh,
 		bool ours = def->section == section;
 		bool differs = memcmp(to, from, def->bytes);
 
-		if (ours && differs && !def->reload) {
-			if (visit)
-				kru_conf_visit(fresh, i, visit, arg);
+		if (ours && differs && visit)
+			kru_conf_visit(fresh, conf, i, visit, arg);
+		if (ours && differs && !def->reload)
 			continue;
-		}
 		memcpy(to, from, def->bytes);
 		conf->origin[i] = fresh->origin[i];
 		changed += ours && differs;

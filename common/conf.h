@@ -159,6 +159,7 @@ int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_repor
  * @section: name of the section as in the file.
  * @key: name of the key.
  * @value: its value as text, as a file would say it.
+ * @before: in kru_conf_merge() the value it had; else NULL.
  * @dflt: its default.
  * @range: range or words or form, for people.
  * @unit: "ms", "MiB", "KiB" or "".
@@ -170,6 +171,7 @@ struct kru_conf_item {
 	const char *section;
 	const char *key;
 	const char *value;
+	const char *before;
 	const char *dflt;
 	const char *range;
 	const char *unit;
@@ -201,8 +203,8 @@ const char *kru_conf_origin_name(enum kru_conf_origin origin);
  * @conf: the running one; gets what a reload may change of @fresh.
  * @fresh: the new one.
  * @section: section the program uses; others are taken over silently.
- * @visit: called with each key of @section that differs but needs a restart
- *	(value is the new one); or NULL.
+ * @visit: called with each key of @section that differs, or NULL. One that is
+ *	not reloadable was left as it is.
  * @arg: its first argument.
  *
  * Return: number of keys of @section that were changed.

@@ -499,11 +499,21 @@ void ms_ledger_renew(struct ms_ledger *l, uint64_t now_ms, const struct ms_claim
 		ms_owner_extend(l, nr, now_ms + who->lease_ms);
 }
 
-unsigned int ms_ledger_count(const struct ms_ledger *l, const struct ms_claim *who)
+static uint64_t ms_owner_left_ms(const struct ms_owner *o, uint64_t now_ms)
+{
+	return ms_owner_expired(o, now_ms) ? 0 : o->deadline_ms - now_ms;
+}
+
+unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms,
+			     const struct ms_claim *who, uint32_t *ret_left_ms)
 {
 	uint32_t nr = ms_owner_find(l, who);
 
-	return nr == MS_NIL ? 0 : l->owners[nr].nr;
+	if (nr == MS_NIL)
+		return 0;
+	if (ret_left_ms)
+		*ret_left_ms = (uint32_t)ms_owner_left_ms(&l->owners[nr], now_ms);
+	return l->owners[nr].nr;
 }
 
 int ms_ledger_import(struct ms_ledger *l, uint64_t now_ms, const struct krp_key *key,
@@ -623,7 +633,7 @@ static void ms_record_fill(const struct ms_owner *o, uint64_t now_ms,
 	ret_rec->value = *value;
 	memcpy(ret_rec->owner, o->id, sizeof(o->id));
 	ret_rec->generation = krp_le64_to_cpu(value->generation);
-	ret_rec->lease_left_ms = ms_owner_expired(o, now_ms) ? 0 : o->deadline_ms - now_ms;
+	ret_rec->lease_left_ms = ms_owner_left_ms(o, now_ms);
 	ret_rec->imported = o->imported;
 }
 

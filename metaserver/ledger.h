@@ -158,11 +158,15 @@ void ms_ledger_renew(struct ms_ledger *l, uint64_t now_ms, const struct ms_claim
 /**
  * ms_ledger_count() - Records of an owner.
  * @l: ledger.
- * @who: the owner; its lease is not looked at.
+ * @now_ms: the clock.
+ * @who: the owner; its @lease_ms is not looked at.
+ * @ret_left_ms: what is left of its lease, in ms; untouched if it has no
+ *	records. May be NULL.
  *
  * Return: how many there are.
  */
-unsigned int ms_ledger_count(const struct ms_ledger *l, const struct ms_claim *who);
+unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms,
+			     const struct ms_claim *who, uint32_t *ret_left_ms);
 
 /**
  * ms_ledger_import() - Put in a record that a peer had.

@@ -89,7 +89,8 @@ static void ms_log_stderr(int priority, const char *line)
 		fprintf(stderr, "<%d>%s\n", priority & LOG_PRIMASK, line);
 }
 
-static void ms_log_line(int priority, const char *const *fields, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void
+ms_log_line(int priority, const char *const *fields, const char *fmt, va_list ap)
 {
 	char line[MS_LOG_LINE_BYTES];
 

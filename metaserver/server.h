@@ -23,7 +23,7 @@ struct ms_server;
 
 #define MS_HIST_BUCKETS 16
 #define MS_DEVICE_NAME_BYTES 64
-#define MS_ADDRESS_BYTES 64
+#define MS_ADDRESS_BYTES 80
 #define MS_DEVICE_GIDS_MAX 16
 
 /**
@@ -164,7 +164,7 @@ struct ms_session_info {
  * struct ms_device_info - One port of an RDMA device.
  * @name: name of the device.
  * @port: port, from 1.
- * @state: constant text, as verbs print it: "PORT_ACTIVE", "PORT_DOWN", ...
+ * @state: "ACTIVE", "DOWN", "INIT", "ARMED", ... as the kernel says it.
  * @link: "Ethernet", "InfiniBand" or "unspecified".
  * @in_use: the server has opened the device for its sessions.
  * @sessions: connections of the device.
@@ -175,8 +175,8 @@ struct ms_session_info {
 struct ms_device_info {
 	char name[MS_DEVICE_NAME_BYTES];
 	unsigned int port;
-	const char *state;
-	const char *link;
+	char state[16];
+	char link[16];
 	bool in_use;
 	uint64_t sessions;
 	uint64_t registered_bytes;
@@ -262,10 +262,9 @@ int ms_server_new(struct ev_loop *loop, const struct kru_conf *conf, struct ms_s
  * ms_server_start() - Import from a peer if configured, then listen.
  * @srv: server.
  *
- * A missing device or address is no error: it is tried again with back-off.
+ * A missing device, address or rdma_cm is no error: it is tried again with back-off.
  *
- * Return: 0, or the negative errno of making the rdma_cm event channel: -ENODEV
- * if the kernel has no rdma_cm at all.
+ * Return: 0, or the negative errno of starting the import: -ENOMEM or -EAGAIN.
  */
 int ms_server_start(struct ms_server *srv);
 

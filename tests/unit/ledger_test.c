@@ -161,7 +161,7 @@ static void test_same_owner_is_idempotent(void **state)
 	assert_int_equal(publish(&fx, &a, key_of(1, 0), 2), KRP_ST_OK);
 	assert_int_equal(fx.events, 2);
 	assert_int_equal(payload_at(&fx, key_of(1, 0)), 2);
-	assert_int_equal(ms_ledger_count(fx.l, &a), 1);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), 1);
 	fx_close(&fx);
 }
 
@@ -180,8 +180,8 @@ static void test_generations(void **state)
 	assert_int_equal(publish(&fx, &old, key_of(1, 0), 4), KRP_ST_STALE_GENERATION);
 	assert_int_equal(withdraw(&fx, &old, key_of(1, 0)), KRP_ST_STALE_GENERATION);
 	assert_int_equal(payload_at(&fx, key_of(1, 0)), 3);
-	assert_int_equal(ms_ledger_count(fx.l, &old), 1);
-	assert_int_equal(ms_ledger_count(fx.l, &new), 1);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &old, NULL), 1);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &new, NULL), 1);
 	ms_ledger_stats(fx.l, &st);
 	assert_int_equal(st.taken_over, 1);
 	assert_int_equal(st.owners, 2);
@@ -225,7 +225,7 @@ static void test_other_owner(void **state)
 	assert_int_equal(publish(&fx, &b, key_of(1, 0), 2), KRP_ST_NOT_OWNER);
 	assert_int_equal(withdraw(&fx, &b, key_of(1, 0)), KRP_ST_NOT_OWNER);
 	assert_int_equal(payload_at(&fx, key_of(1, 0)), 1);
-	assert_int_equal(ms_ledger_count(fx.l, &b), 0);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &b, NULL), 0);
 
 	/* one ms before the lease runs out, and then */
 	fx.now += LEASE_MS - 1;
@@ -234,7 +234,7 @@ static void test_other_owner(void **state)
 	assert_int_equal(withdraw(&fx, &b, key_of(1, 0)), KRP_ST_NOT_OWNER);
 	assert_int_equal(publish(&fx, &b, key_of(1, 0), 2), KRP_ST_OK);
 	assert_int_equal(payload_at(&fx, key_of(1, 0)), 2);
-	assert_int_equal(ms_ledger_count(fx.l, &a), 0);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), 0);
 	sweep(&fx);
 	assert_int_equal(payload_at(&fx, key_of(1, 0)), 2);
 	fx_close(&fx);
@@ -253,7 +253,7 @@ static void test_limits_leave_state_alone(void **state)
 		assert_int_equal(publish(&fx, &a, key_of(1, i), i), KRP_ST_OK);
 	assert_int_equal(publish(&fx, &a, key_of(1, i), i), KRP_ST_LIMIT_RECORDS);
 	assert_int_equal(publish(&fx, &a, key_of(1, 5), 500), KRP_ST_OK); /* no new record */
-	assert_int_equal(ms_ledger_count(fx.l, &a), RECORDS_MAX);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), RECORDS_MAX);
 	assert_int_equal(withdraw(&fx, &a, key_of(1, 9)), KRP_ST_OK);
 	assert_int_equal(publish(&fx, &a, key_of(1, i), i), KRP_ST_OK);
 
@@ -272,7 +272,7 @@ static void test_limits_leave_state_alone(void **state)
 	assert_int_equal(after.owners, before.owners);
 	assert_int_equal(after.published_new, before.published_new);
 	assert_int_equal(payload_at(&fx, key_of(2, n)), -1);
-	assert_int_equal(ms_ledger_count(fx.l, &b), 0);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &b, NULL), 0);
 	fx_close(&fx);
 }
 
@@ -289,7 +289,7 @@ static void test_device_failure_leaves_state_alone(void **state)
 	for (i = 0; i < 5000 && !status; i++)
 		status = publish(&fx, &a, key_of(i, i), i);
 	assert_int_equal(status, KRP_ST_NO_MEMORY);
-	assert_int_equal(ms_ledger_count(fx.l, &a), i - 1);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), i - 1);
 	fx.refuse_segments = 0;
 	assert_int_equal(publish(&fx, &a, key_of(i - 1, i - 1), i), KRP_ST_OK);
 	fx_close(&fx);
@@ -387,7 +387,7 @@ static void test_sweep_is_bounded(void **state)
 	/* while it goes on: others take over, and the owner itself begins anew */
 	assert_int_equal(publish(&fx, &b, key_of(3, 1), 3333), KRP_ST_OK);
 	assert_int_equal(publish(&fx, &a, key_of(4, 1), 4444), KRP_ST_OK);
-	assert_int_equal(ms_ledger_count(fx.l, &a), 1);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), 1);
 	for (; more; turns++) {
 		gone = fx.gone;
 		more = ms_ledger_sweep(fx.l, fx.now, 7);
@@ -593,7 +593,7 @@ static void model_step(struct model *m, struct fixture *fx, unsigned int turn)
 		ms_ledger_renew(fx->l, fx->now, &who);
 		if (model_count(m, owner, generation))
 			*model_deadline(m, owner, generation) = fx->now + LEASE_MS;
-		assert_int_equal(ms_ledger_count(fx->l, &who), model_count(m, owner, generation));
+		assert_int_equal(ms_ledger_count(fx->l, fx->now, &who, NULL), model_count(m, owner, generation));
 	} else if (what < 84) {
 		took = m->rec[i].owner < 0 || (m->rec[i].owner == MODEL_OWNERS &&
 					       generation > m->rec[i].generation);
@@ -670,7 +670,7 @@ static void test_many_owners(void **state)
 	assert_int_equal(st.owners, OWNERS);
 	for (i = 0; i < OWNERS; i++) {
 		memcpy(who.owner, &i, sizeof(i));
-		assert_int_equal(ms_ledger_count(fx.l, &who), 1);
+		assert_int_equal(ms_ledger_count(fx.l, fx.now, &who, NULL), 1);
 	}
 	fx.now += LEASE_MS + TICK_MS;
 	sweep(&fx);

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Whether guests run on KVM, or are emulated.
+
+That /dev/kvm can be opened says little: a guest may still not start. So a guest is
+started, with a time limit, and what came out is remembered until this machine boots
+again.
+"""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from . import cpio, host
+
+PROBE_SECONDS = 10
+PROBE_LINE = b"krcore-guest-probe: this machine runs"
+EMULATED = ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]
+HARDWARE = ["-accel", "kvm", "-cpu", "host"]
+
+
+def _boots_on_kvm(kernel):
+    archive = cpio.Archive()
+    archive.add_file("probe", b"")
+    with tempfile.TemporaryDirectory(prefix="krcore-probe-") as work:
+        initrd = pathlib.Path(work) / "initrd"
+        initrd.write_bytes(kernel.initrd.read_bytes() + archive.finish())
+        try:
+            result = subprocess.run(
+                ["qemu-system-x86_64", "-M", "q35", *HARDWARE, "-m", "256", "-nodefaults",
+                 "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
+                 "-kernel", str(kernel.vmlinuz), "-initrd", str(initrd),
+                 "-append", "console=ttyS0 panic=-1 quiet"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                timeout=PROBE_SECONDS, check=False, preexec_fn=host.die_with_parent)
+        except subprocess.TimeoutExpired:
+            return False
+    return PROBE_LINE in result.stdout
+
+
+def arguments(kernel):
+    """QEMU's arguments for the fastest way that works here."""
+    forced = os.environ.get("KRCORE_ACCEL", "")
+    if forced:
+        if forced not in ("kvm", "tcg"):
+            raise host.ClusterError(f"KRCORE_ACCEL={forced}: not kvm or tcg")
+        return HARDWARE if forced == "kvm" else EMULATED
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return EMULATED
+    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    answer = host.CACHE / "kvm" / boot_id
+    if not answer.exists():
+        host.say(f"trying a guest on KVM (at most {PROBE_SECONDS} s)")
+        works = _boots_on_kvm(kernel)
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        answer.write_text("works" if works else "does not work")
+        host.say("  KVM works" if works else "  KVM does not work here: guests are emulated")
+    return HARDWARE if answer.read_text() == "works" else EMULATED
+
+
+def patience():
+    """By how much longer things take than on KVM; for time limits."""
+    forced = os.environ.get("KRCORE_ACCEL", "")
+    if forced:
+        return 1 if forced == "kvm" else 4
+    answers = list((host.CACHE / "kvm").glob("*"))
+    return 1 if any(a.read_text() == "works" for a in answers) else 4

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Runs a benchmark: bench/NAME.py with a function bench(cluster, report).
+
+Every figure is given to `report`, which prints a table row, or with --json one object
+a line. What comes out of emulated guests is good for ratios within one run and says
+nothing of the speed of real hardware; the output says so itself.
+"""
+
+import importlib.util
+import json
+import math
+import sys
+
+from . import host, packages
+from .cluster import Cluster
+
+BENCHES = host.CHECKOUT / "bench"
+_COLUMNS = (("case", 24), ("system", 18), ("unit", 12), ("n", 9), ("p50", 11), ("p99", 11),
+            ("p999", 11), ("peer", 14), ("ratio", 8))
+
+
+def quantile(samples, share):
+    """The value below which this share of the samples lies (nearest rank)."""
+    ordered = sorted(samples)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+class Report:
+    """Where a benchmark's figures go."""
+
+    def __init__(self, name, as_json, patterns=()):
+        self.name = name
+        self.patterns = patterns
+        self._json = as_json
+        self._rows = 0
+
+    def row(self, case, system, unit, *, samples=None, n=None, p50=None, p99=None, p999=None,
+            peer=None, ratio=None, ratio_of=None, **more):
+        """One line of figures. Quantiles are taken from `samples` when these are given.
+
+        `peer` is the system compared with, `ratio` how many times better than it, or
+        for costs ours over the peer's; `ratio_of` says which ("speedup" or "cost").
+        """
+        if samples:
+            n, p50, p99, p999 = (len(samples), quantile(samples, 0.5), quantile(samples, 0.99),
+                                 quantile(samples, 0.999))
+        values = {"bench": self.name, "case": case, "system": system, "unit": unit, "n": n,
+                  "p50": p50, "p99": p99, "p999": p999}
+        if peer is not None:
+            values.update(peer=peer, ratio=ratio, ratio_of=ratio_of)
+        values.update(more)
+        self._print(values)
+        return values
+
+    def _print(self, values):
+        if self._json:
+            print(json.dumps(values), flush=True)
+            return
+        if self._rows == 0:
+            print("".join(f"{name:<{width}}" for name, width in _COLUMNS))
+        self._rows += 1
+        cells = []
+        for name, width in _COLUMNS:
+            value = values.get(name)
+            text = "" if value is None else f"{value:.4g}" if isinstance(value, float) \
+                else str(value)
+            cells.append(f"{text:<{width}}")
+        known = {name for name, _ in _COLUMNS} | {"bench", "ratio_of"}
+        extra = " ".join(f"{key}={value}" for key, value in values.items() if key not in known)
+        print(("".join(cells) + extra).rstrip(), flush=True)
+
+
+def names():
+    """The benchmarks there are."""
+    return sorted(path.stem for path in BENCHES.glob("*.py") if not path.stem.startswith("_"))
+
+
+def _load(name):
+    path = BENCHES / f"{name}.py"
+    if name not in names():
+        raise host.ClusterError(f"bench {name}: not one of {', '.join(names()) or '(none yet)'}")
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def add_arguments(parser):
+    """Options of the command."""
+    parser.add_argument("name", help=f"one of: {', '.join(names()) or '(none yet)'}")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--case", action="append", default=[],
+                        help="only cases of this name; can be given several times")
+
+
+def main(options):
+    """./run bench NAME"""
+    module = _load(options.name)
+    report = Report(options.name, options.json, options.case)
+    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
+        packages.install(cluster)
+        host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
+        if cluster.how() != "KVM":
+            print("The guests are emulated: compare figures within this run only; they say "
+                  "nothing of real hardware.", file=sys.stderr)
+        module.bench(cluster, report)
+    return 0

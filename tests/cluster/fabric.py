@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The guests' network: one switch process, and what a test may do to it."""
+
+import os
+import pathlib
+import socket
+import time
+
+from . import host
+from .process import Process
+
+
+class Fabric:
+    """The switch of one cluster. Ports are numbered as the guests of the topology."""
+
+    def __init__(self, run_dir, n_ports):
+        self._base = pathlib.Path(run_dir) / "sw"
+        self._n_ports = n_ports
+        self.process = None
+
+    def guest_socket(self, index):
+        """The datagram socket a guest's QEMU binds."""
+        return f"{self._base}.g{index}"
+
+    def port_socket(self, index):
+        """The datagram socket of the switch that a guest's QEMU sends to."""
+        return f"{self._base}.p{index}"
+
+    def start(self, stay=False):
+        """Start the switch and wait until it answers."""
+        program = host.compiled(host.TESTS / "cluster" / "switch.c")
+        control = pathlib.Path(f"{self._base}.ctl")
+        control.unlink(missing_ok=True)
+        self.process = Process.start([program, self._base, self._n_ports], stay=stay,
+                                     log=f"{self._base}.log")
+        deadline = time.monotonic() + 10
+        while not control.exists():
+            if not self.process.alive() or time.monotonic() > deadline:
+                log = pathlib.Path(f"{self._base}.log").read_text()
+                raise host.ClusterError(f"the switch does not run: {log}")
+            time.sleep(0.01)
+        self.command("stats")
+
+    def stop(self):
+        """End the switch."""
+        if self.process:
+            self.process.end()
+
+    def command(self, text):
+        """One command of the switch (see switch.c); returns its answer."""
+        own = f"{self._base}.c{os.getpid()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control:
+            control.settimeout(5)
+            control.bind(own)
+            try:
+                control.sendto(text.encode(), f"{self._base}.ctl")
+                answer = control.recv(8192).decode()
+            except OSError as error:
+                raise host.ClusterError(f"switch: {text}: {error}") from None
+            finally:
+                os.unlink(own)
+        if answer.startswith("error"):
+            raise host.ClusterError(f"switch: {answer.strip()}")
+        return answer
+
+    def loss(self, index, permille, seed=1):
+        """Lose this many of a thousand frames on their way to a guest."""
+        self.command(f"seed {seed}")
+        self.command(f"loss {index} {permille}")
+
+    def delay(self, index, microseconds):
+        """Hold every frame to a guest back this long."""
+        self.command(f"delay {index} {microseconds}")
+
+    def cut(self, first, second):
+        """No frames between two guests, in either direction."""
+        self.command(f"cut {first} {second}")
+
+    def reset(self):
+        """Undo loss, delay and cuts."""
+        self.command("reset")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The kernel log of a guest, from its serial console, and what must not be in it.
+
+The console is a file on this machine: it is there even when the guest is not.
+"""
+
+import re
+
+PROBLEMS = re.compile("|".join((
+    r"\bWARNING:", r"\bBUG:", r"\bOops\b", r"Kernel panic", r"general protection fault",
+    r"unable to handle", r"Call Trace:", r"\bKASAN\b", r"\bUBSAN\b", r"\bKCSAN\b",
+    r"kmemleak: \d+ new", r"ODEBUG:", r"DMA-API:", r"refcount_t:", r"list_(add|del) corruption",
+    r"possible (circular|recursive) locking", r"inconsistent lock state",
+    r"suspicious RCU usage", r"DEBUG_LOCKS_WARN_ON", r"bad unlock balance",
+    r"sleeping function called", r"scheduling while atomic", r"held lock freed",
+    r"blocked for more than \d+ seconds", r"hung_task", r"\brcu\w*: .*(stall|starved)", r"self-detected stall",
+    r"soft lockup", r"hard LOCKUP", r"segfault at", r"Out of memory: Killed",
+    r"krcore-init:",
+)))
+
+# Lines that look like a problem, and come without krcore too; each with its reason.
+ALLOWED = tuple(re.compile(pattern) for pattern in (
+))
+
+
+class KernelLog:
+    """Reads a console file as it grows."""
+
+    def __init__(self, path):
+        self._path = path
+        self._offset = 0
+        self._partial = ""
+
+    def text(self):
+        """All of it."""
+        try:
+            return self._path.read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def skip(self):
+        """Regard everything up to now as seen."""
+        self.problems()
+
+    def problems(self):
+        """Lines of trouble since the last call; each is reported once."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        self._offset += len(data)
+        *lines, self._partial = (self._partial + data.decode(errors="replace")).split("\n")
+        return [line.rstrip("\r") for line in lines if PROBLEMS.search(line)
+                and not any(allowed.search(line) for allowed in ALLOWED)]
+
+    def tail(self, count=15):
+        """The last lines, for a person."""
+        return "\n".join(line.rstrip() for line in self.text().splitlines()[-count:])

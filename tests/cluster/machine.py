@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""One guest: its QEMU, its disks, its kernel log, and commands in it.
+
+What it writes goes to overlays in its own folder; the image and the kernel below
+them are shared and never change.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import time
+
+from . import accel, cpio, host, nic as nic_module
+from .agent import AgentError, GuestAgent, Qmp
+from .kernel_log import KernelLog
+from .process import Process
+
+DISKS = ("root", "modules")
+COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off apparmor=0 audit=0 "
+                "tsc=reliable no_timer_check random.trust_cpu=on systemd.show_status=0 "
+                "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30")
+
+
+class Machine:
+    """A guest of the cluster. Attributes: `name`, `spec`, `folder`."""
+
+    def __init__(self, spec, folder, parts):
+        """`parts`: the cluster's image, kernel, nic, fabric, all specs."""
+        self.spec = spec
+        self.name = spec.name
+        self.folder = pathlib.Path(folder)
+        self._parts = parts
+        self.process = None
+        self.qmp = Qmp(self.folder / "qmp.sock", self.name)
+        self.agent = GuestAgent(self.folder / "agent.sock", self.name)
+        self.log = KernelLog(self.folder / "console.log")
+
+    # -- life ----------------------------------------------------------------
+
+    def make_disks(self, bases=None):
+        """New empty overlays over the shared disks, or over those of a snapshot."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if bases:
+            backing = {disk: (bases / f"{disk}.qcow2", "qcow2") for disk in DISKS}
+        else:
+            backing = {"root": (self._parts.image, "raw"),
+                       "modules": (self._parts.kernel.modules, "raw")}
+        for disk, (base, form) in backing.items():
+            host.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", form, "-b", base,
+                      self.folder / f"{disk}.qcow2"])
+
+    def start(self, stay=False, incoming=None):
+        """Start the machine; `incoming`: a file with the frozen state to go on from."""
+        self._write_initrd()
+        self.qmp.close()
+        self.agent.close()
+        argv = self._qemu_arguments()
+        if incoming:
+            argv += ["-incoming", f"exec:cat {incoming}"]
+        nic = self._parts.nic
+        env = dict(os.environ, **nic.environment(self.spec, self._parts.fabric))
+        self.process = Process.start(argv, log=self.folder / "qemu.log", stay=stay, env=env)
+
+    def alive(self):
+        """Whether its QEMU runs."""
+        return self.process is not None and self.process.alive()
+
+    def require_alive(self):
+        """Report a dead guest, with the last lines it said."""
+        if not self.alive():
+            log = self.folder / "qemu.log"
+            said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+            raise host.ClusterError(f"{self.name}: the guest died\n{said}{self.log.tail()}")
+
+    def wait_ready(self, timeout):
+        """Wait until everything the guest starts at boot is up."""
+        deadline = time.monotonic() + timeout
+        while True:
+            self.require_alive()
+            try:
+                self.agent.call("guest-ping", timeout=2)
+                break
+            except AgentError:
+                if time.monotonic() >= deadline:
+                    raise host.ClusterError(f"{self.name}: did not boot within {timeout} s\n"
+                                            f"{self.log.tail()}") from None
+        left = max(5, deadline - time.monotonic())
+        state = self.run("systemctl is-system-running --wait", timeout=left, check=False)
+        if state.out.strip() != "running":
+            failed = self.run("systemctl --failed --no-legend --plain; "
+                              "journalctl -b -p err --no-pager | tail -30", check=False)
+            raise host.ClusterError(f"{self.name}: booted, but {state.out.strip()}\n{failed.out}")
+
+    def power_off(self):
+        """End the machine, not the system in it: a power cut."""
+        if self.process:
+            self.process.kill()
+        self.qmp.close()
+        self.agent.close()
+
+    kill = power_off
+
+    def restart(self, timeout=None):
+        """Power cut, then a cold boot from the guest's own disks."""
+        self.power_off()
+        self.start()
+        self.wait_ready(timeout or 60 * accel.patience())
+
+    # -- commands and files --------------------------------------------------
+
+    def run(self, command, timeout=60, check=True, **kwargs):
+        """Run a shell command to its end: `.status`, `.out`, `.err`."""
+        self.require_alive()
+        try:
+            return self.agent.run(command, timeout, check, **kwargs)
+        except AgentError:
+            self.require_alive()
+            raise
+
+    def popen(self, command, **kwargs):
+        """Start a shell command: `.poll()`, `.wait(timeout)`, `.kill()`."""
+        self.require_alive()
+        return self.agent.popen(command, **kwargs)
+
+    @contextlib.contextmanager
+    def background(self, command, **kwargs):
+        """A shell command that runs as long as the `with` block, and no longer."""
+        process = self.popen(command, **kwargs)
+        try:
+            yield process
+        finally:
+            if self.alive() and process.poll() is None:
+                process.kill()
+
+    def push(self, data, path, mode=None):
+        """Write bytes, or a file of this machine, to a path in the guest."""
+        self.require_alive()
+        self.agent.push(data, path, mode)
+
+    def pull(self, path):
+        """The bytes of a file in the guest."""
+        self.require_alive()
+        return self.agent.pull(path)
+
+    # -- what may happen to a machine ------------------------------------------
+
+    def link_down(self):
+        """Unplug the network cable."""
+        self._parts.nic.set_link(self, False)
+
+    def link_up(self):
+        """Plug the network cable in again."""
+        self._parts.nic.set_link(self, True)
+
+    def remove_nic(self):
+        """Take the card out of the running machine."""
+        self.qmp.call("device_del", id=nic_module.NIC_DEVICE)
+
+    def pause(self):
+        """Stop all its processors."""
+        self.qmp.call("stop")
+
+    def resume(self):
+        """Let them go on."""
+        self.qmp.call("cont")
+
+    def kernel_log(self):
+        """The whole kernel log, from the console."""
+        return self.log.text()
+
+    def kernel_problems(self):
+        """New lines of trouble in the kernel log; each is returned once."""
+        return self.log.problems()
+
+    # -- how it is made --------------------------------------------------------
+
+    def _write_initrd(self):
+        """The kernel's initrd, and this guest's own files behind it."""
+        seed = cpio.Archive()
+        hosts = "127.0.0.1 localhost\n" + "".join(
+            f"{spec.address} {spec.name}\n" for spec in self._parts.specs)
+        settings = {
+            "FABRIC_MODULES": " ".join(self._parts.nic.modules()),
+            "FABRIC_ADDRESS": f"{self.spec.address}/{self.spec.prefix}",
+            "FABRIC_MTU": str(self.spec.mtu),
+            "FABRIC_LINK": self._parts.nic.link_kind(),
+        }
+        seed.add_file("seed/etc/hostname", f"{self.name}\n".encode())
+        seed.add_file("seed/etc/hosts", hosts.encode())
+        seed.add_file("seed/etc/machine-id", f"{self.spec.index + 1:032x}\n".encode())
+        seed.add_file("seed/etc/krcore-guest.conf", "".join(
+            f"{key}='{value}'\n" for key, value in settings.items()).encode())
+        (self.folder / "initrd").write_bytes(
+            self._parts.kernel.initrd.read_bytes() + seed.finish())
+
+    def _qemu_arguments(self):
+        folder = self.folder
+        argv = [
+            "qemu-system-x86_64", "-name", f"guest={self.name}", "-M", "q35",
+            *self._parts.accel, "-smp", str(self.spec.cpus), "-m", str(self.spec.memory_mb),
+            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-kernel", self._parts.kernel.vmlinuz, "-initrd", folder / "initrd",
+            "-append", COMMAND_LINE,
+            "-chardev", f"file,id=console,path={folder}/console.log,append=on",
+            "-serial", "chardev:console",
+            "-qmp", f"unix:{folder}/qmp.sock,server=on,wait=off",
+            "-device", "vmgenid,guid=auto",
+        ]
+        for index, disk in enumerate(DISKS):
+            argv += ["-drive", f"if=none,id={disk},file={folder}/{disk}.qcow2,format=qcow2,"
+                               "cache=unsafe,discard=unmap",
+                     "-device", f"virtio-blk-pci,drive={disk},addr={index + 4}"]
+        argv += ["-device", "virtio-serial-pci,addr=8",
+                 "-chardev", f"socket,id=agent,path={folder}/agent.sock,server=on,wait=off",
+                 "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0,nr=1",
+                 "-chardev", f"socket,id=shell,path={folder}/shell.sock,server=on,wait=off",
+                 "-device", "virtconsole,chardev=shell,nr=2",
+                 "-device", f"pcie-root-port,id={nic_module.NIC_PORT},chassis=1,addr=9"]
+        return argv + self._parts.nic.qemu_arguments(self.spec, self._parts.fabric)
+
+    def describe(self):
+        """The parts of its command line that a snapshot depends on."""
+        return [re.sub(re.escape(str(self.folder)), "", str(arg))
+                for arg in self._qemu_arguments()]

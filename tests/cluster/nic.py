@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What network card the guests have.
+
+A card is a class with hooks; `--nic NAME` picks one from NICS. To add one, write a
+class, put it into the table, and nothing else changes.
+"""
+
+NIC_DEVICE = "nic0"     # QEMU's id of the card, for link changes and removal
+NIC_PORT = "nicport"    # the slot it sits in, so that it can be taken out
+
+
+class Nic:
+    """What a card has to say. The defaults are those of a card with its own RDMA link."""
+
+    name = ""
+    migratable = True   # False: a booted cluster with it cannot be frozen to files
+
+    def prepare(self):
+        """Build what the card needs on this machine; once, before any guest starts."""
+
+    def qemu_arguments(self, spec, fabric):
+        """Arguments for the QEMU of guest `spec`; a card goes on bus NIC_PORT."""
+        raise NotImplementedError
+
+    def environment(self, _spec, _fabric):
+        """Environment variables for that QEMU, such as LD_PRELOAD."""
+        return {}
+
+    def modules(self):
+        """Kernel modules to load in the guest before the interface appears."""
+        raise NotImplementedError
+
+    def link_kind(self):
+        """FABRIC_LINK of krcore-fabric: "rxe" or "none"."""
+        return "none"
+
+    def device(self):
+        """Name of the RDMA device in the guest."""
+        raise NotImplementedError
+
+    def key(self):
+        """Something that changes when the card does; names snapshots."""
+        return self.name
+
+    def set_link(self, machine, up):
+        """Plug or unplug the cable of one guest."""
+        machine.qmp.call("set_link", name=NIC_DEVICE, up=up)
+
+
+class Rxe(Nic):
+    """Soft RoCE (rdma_rxe) of the stock kernel over a virtio network card."""
+
+    name = "rxe"
+
+    def qemu_arguments(self, spec, fabric):
+        return [
+            "-netdev", "dgram,id=net0,"
+            f"local.type=unix,local.path={fabric.guest_socket(spec.index)},"
+            f"remote.type=unix,remote.path={fabric.port_socket(spec.index)}",
+            "-device", f"virtio-net-pci,id={NIC_DEVICE},bus={NIC_PORT},netdev=net0,"
+            f"mac={spec.mac},romfile=",
+        ]
+
+    def modules(self):
+        return ("virtio_net", "rdma_rxe", "ib_uverbs", "rdma_ucm")
+
+    def link_kind(self):
+        return "rxe"
+
+    def device(self):
+        return "rxe0"
+
+
+NICS = {card.name: card for card in (Rxe,)}
+
+
+def get(name):
+    """The card of this name."""
+    from . import host
+    if name not in NICS:
+        raise host.ClusterError(f"nic {name}: not one of {', '.join(NICS)}")
+    return NICS[name]()

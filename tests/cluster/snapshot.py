@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""A booted cluster, frozen to files and thawed in seconds.
+
+A snapshot is one folder a guest: the machine's state (QEMU's migration stream) and
+the disks at that moment. Nothing in it is changed afterwards: a start puts new disk
+overlays on top. Its name is a digest of all it was made from.
+"""
+
+import os
+import pathlib
+import platform
+import shutil
+import time
+
+from . import host
+from .agent import AgentError
+
+STATE = "state"
+KEPT = 4                # snapshots; each is some hundred megabytes
+
+
+def _processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line
+    return platform.processor()
+
+
+def _key(cluster):
+    parts = cluster.parts
+    version = host.run(["qemu-system-x86_64", "--version"])
+    return host.digest(parts.image.parent.name, parts.kernel.key, parts.nic.key(), version,
+                       _processor(), [str(spec) for spec in parts.specs],
+                       host.TESTS / "cluster" / "machine.py", pathlib.Path(__file__))
+
+
+def _freeze(machine, folder):
+    """Write one stopped guest into `folder`, and end it."""
+    folder.mkdir()
+    machine.qmp.call("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+    machine.qmp.call("migrate", uri=f"exec:cat >{folder / STATE}")
+    deadline = time.monotonic() + 300
+    while True:
+        status = machine.qmp.call("query-migrate").get("status")
+        if status == "completed":
+            break
+        if status in ("failed", "cancelled") or time.monotonic() > deadline:
+            raise host.ClusterError(f"{machine.name}: freezing it: {status}")
+        time.sleep(0.05)
+    machine.qmp.call("quit")
+    if not machine.process.wait(30):
+        raise host.ClusterError(f"{machine.name}: its QEMU did not end when told to")
+    for name in ("root.qcow2", "modules.qcow2", "console.log"):
+        shutil.move(machine.folder / name, folder / name)
+
+
+def _settle(machine):
+    """The guest, at rest: what was read stays in memory, nothing is half written."""
+    machine.run("sync; sleep 1")
+
+
+def get(cluster):
+    """The folder of this cluster's snapshot; the cluster is booted when there is none."""
+    folder = host.CACHE / "snapshots" / f"{cluster.kernel.name}-{cluster.nic.name}-{_key(cluster)}"
+    with host.locked(host.CACHE / "locks" / "snapshot"):
+        if not folder.exists():
+            with host.step(f"booting {len(cluster.nodes())} guests for the first time, kernel "
+                           f"{cluster.kernel.release}, {cluster.how()}", cluster.usual_boot()):
+                cluster.boot()
+                cluster.each(_settle)
+            problems = [f"{machine.name}: {line}" for machine in cluster.nodes()
+                        for line in machine.kernel_problems()]
+            if problems:
+                raise host.ClusterError("kernel log of a fresh boot:\n" + "\n".join(problems))
+            with host.step("freezing them to files", "10 s"), host.made_whole(folder) as whole:
+                cluster.each(lambda machine: machine.pause())
+                cluster.each(lambda machine: _freeze(machine, whole / machine.name))
+                cluster.fabric.stop()
+            host.keep_newest(folder.parent, KEPT)
+    os.utime(folder)
+    return folder
+
+
+def _thaw(machine, timeout):
+    """Wait until the state is read in, then let the guest run and tell it the time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        machine.require_alive()
+        try:
+            status = machine.qmp.call("query-status")["status"]
+        except AgentError:
+            status = "unreachable"
+        if status == "paused":
+            return
+        if time.monotonic() > deadline:
+            raise host.ClusterError(f"{machine.name}: not thawed within {timeout} s: {status}")
+        time.sleep(0.02)
+
+
+def restore(cluster, folder, stay=False):
+    """Start the cluster from a snapshot."""
+    cluster.fabric.start(stay)
+    for machine in cluster.nodes():
+        frozen = folder / machine.name
+        machine.make_disks(frozen)
+        shutil.copy(frozen / "console.log", machine.folder / "console.log")
+        machine.log.skip()
+        machine.start(stay, incoming=frozen / STATE)
+    cluster.each(lambda machine: _thaw(machine, 120))
+    cluster.each(lambda machine: machine.resume())
+    cluster.each(lambda machine: machine.agent.set_clock())
