@@ -371,8 +371,11 @@ static int ms_plan_place(const struct ms_table *t, struct ms_plan *plan, struct 
 		if (plan->leaves_nr == MS_PLAN_PAGES_MAX)
 			return -ENOSPC;
 		leaf = &plan->leaves[plan->leaves_nr++];
-		*leaf = (struct ms_leaf){ .records = records, .nr = nr, .prefix = prefix,
-					  .seed = seed, .depth = (__u8)depth };
+		*leaf = (struct ms_leaf){ .records = records,
+					  .nr = nr,
+					  .prefix = prefix,
+					  .seed = seed,
+					  .depth = (__u8)depth };
 		if (plan->depth < depth)
 			plan->depth = depth;
 		return 0;
@@ -628,8 +631,9 @@ int ms_table_put(struct ms_table *t, const struct krp_key *key, const struct krp
 	b = *ms_bucket_get(t, at.page, at.index);
 	replaced = at.at >= 0;
 	if (!replaced && b.count == KRP_BUCKET_RECORDS) {
-		record = (struct ms_record){ .key = *key, .value = *value, .cookie = cookie,
-					     .hash = at.hash };
+		record = (struct ms_record){
+			.key = *key, .value = *value, .cookie = cookie, .hash = at.hash
+		};
 		err = ms_page_overflow(t, at.page, &record);
 		if (err < 0)
 			return err;
@@ -728,7 +732,8 @@ unsigned int ms_table_each(const struct ms_table *t, unsigned int from_page,
 
 void ms_table_geometry(const struct ms_table *t, struct ms_table_geometry *ret_geo)
 {
-	*ret_geo = (struct ms_table_geometry){ .dir = t->dir.entries, .dir_bytes = t->dir.bytes,
+	*ret_geo = (struct ms_table_geometry){ .dir = t->dir.entries,
+					       .dir_bytes = t->dir.bytes,
 					       .depth = t->depth,
 					       .segments_nr = t->segments_nr };
 }

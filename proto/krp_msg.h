@@ -428,9 +428,9 @@ static inline unsigned int krp_msg_bytes(unsigned int type)
 static inline const char *krp_msg_name(unsigned int type)
 {
 	static const char *const names[KRP_MSG_TYPES] = {
-		"unknown", "HELLO",	"CHALLENGE", "AUTH",   "WELCOME",
-		"PUBLISH", "WITHDRAW",	"RENEW",     "ROOT",   "SUBSCRIBE",
-		"LOOKUP",  "ACK",	"ROOT_REPLY", "VALUE", "NOTIFY",
+		"unknown", "HELLO",    "CHALLENGE",  "AUTH",  "WELCOME",
+		"PUBLISH", "WITHDRAW", "RENEW",	     "ROOT",  "SUBSCRIBE",
+		"LOOKUP",  "ACK",      "ROOT_REPLY", "VALUE", "NOTIFY",
 	};
 
 	return type < KRP_MSG_TYPES ? names[type] : names[0];
@@ -561,8 +561,7 @@ static inline unsigned int krp_msg_check_body(const void *msg)
 		     !(((const struct krp_challenge *)msg)->flags & ~KRP_CHALLENGE_AUTH);
 		break;
 	case KRP_MSG_WELCOME:
-		ok = KRP_PAD_ZERO(krp_welcome, rsvd) &&
-		     ((const struct krp_welcome *)msg)->credits;
+		ok = KRP_PAD_ZERO(krp_welcome, rsvd) && ((const struct krp_welcome *)msg)->credits;
 		break;
 	case KRP_MSG_PUBLISH:
 		ok = KRP_PAD_ZERO(krp_publish, rsvd) &&
@@ -617,8 +616,7 @@ static inline unsigned int krp_msg_check(const void *msg, unsigned int bytes, in
 	if (hdr->version != KRP_MSG_VERSION)
 		return KRP_ST_VERSION;
 	if (!krp_msg_bytes(hdr->type) || bytes != krp_msg_bytes(hdr->type) ||
-	    krp_le16_to_cpu(hdr->bytes) != bytes ||
-	    krp_le16_to_cpu(hdr->status) >= KRP_ST_CODES ||
+	    krp_le16_to_cpu(hdr->bytes) != bytes || krp_le16_to_cpu(hdr->status) >= KRP_ST_CODES ||
 	    !krp_is_zero(hdr->rsvd, sizeof(hdr->rsvd)) ||
 	    !krp_is_zero(hdr->rsvd2, sizeof(hdr->rsvd2)))
 		return KRP_ST_MALFORMED;

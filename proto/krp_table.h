@@ -114,21 +114,22 @@ struct krp_key {
  * @generation: boot generation of the owner; a larger one is newer.
  * @kind: KRP_KIND_*.
  * @len: bytes of @raw in use (KRP_KIND_RAW), 0 for KRP_KIND_DCT.
- * @lid: local identifier of the port (InfiniBand), else 0.
- * @dctn: DC target number, 24 bits.
- * @dc_key: DC access key.
- * @mrdir_addr: address of the node's memory-region directory.
- * @mrdir_rkey: its remote key.
- * @ud_qpn: queue pair for two-sided messages, 24 bits; 0 if none.
- * @ud_qkey: its Q_Key.
- * @mac: Ethernet address of the port (RoCE), saves a neighbour look-up.
- * @mtu: path MTU as enum ib_mtu, 1 (256) to 5 (4096).
- * @sl: service level, 0 to 15.
- * @port: port number on the node, from 1.
- * @flags: KRP_DCT_*.
- * @max_rd_atomic: READs and atomics the target takes at once.
- * @rsvd: zero.
- * @raw: KRP_KIND_RAW: any bytes; those past @len are zero.
+ * @dct: for KRP_KIND_DCT.
+ * @dct.lid: local identifier of the port (InfiniBand), else 0.
+ * @dct.dctn: DC target number, 24 bits.
+ * @dct.dc_key: DC access key.
+ * @dct.mrdir_addr: address of the node's memory-region directory.
+ * @dct.mrdir_rkey: its remote key.
+ * @dct.ud_qpn: queue pair for two-sided messages, 24 bits; 0 if none.
+ * @dct.ud_qkey: its Q_Key.
+ * @dct.mac: Ethernet address of the port (RoCE), saves a neighbour look-up.
+ * @dct.mtu: path MTU as enum ib_mtu, 1 (256) to 5 (4096).
+ * @dct.sl: service level, 0 to 15.
+ * @dct.port: port number on the node, from 1.
+ * @dct.flags: KRP_DCT_*.
+ * @dct.max_rd_atomic: READs and atomics the target takes at once.
+ * @dct.rsvd: zero.
+ * @raw: for KRP_KIND_RAW: any bytes; those past @len are zero.
  *
  * The first 12 bytes that matter to a peer are the paper's: DCT number and key.
  */

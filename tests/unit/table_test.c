@@ -333,8 +333,11 @@ static void test_emptied_table_gives_its_pages_back(void **state)
 
 static void test_a_million_records(void **state)
 {
-	struct ms_table_config config = { .incarnation = 9, .salt = 4242, .log2_segment_pages = 11,
-					  .segments_max = 256, .depth_max = 22 };
+	struct ms_table_config config = { .incarnation = 9,
+					  .salt = 4242,
+					  .log2_segment_pages = 11,
+					  .segments_max = 256,
+					  .depth_max = 22 };
 	double occupancy, low = 1.0;
 	struct tf_reader r = { 0 };
 	struct ms_table_stats stats;

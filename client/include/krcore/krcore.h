@@ -27,6 +27,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 #define KRCORE_GID_BYTES 16
 #define KRCORE_OWNER_BYTES 16
 #define KRCORE_RAW_BYTES 46
@@ -47,8 +49,10 @@ struct krcore_ctx;
  * @owner: identity of this publisher over reboots; all zero means one derived
  *	from the machine id.
  * @generation: boot generation; 0 means the time of krcore_open() in ns.
- * @lease_ms: lease wished; 0 leaves it to configuration and server.
- * @timeout_ms: bound for each call that waits for a server; 0 means 5000.
+ * @lease_ms: lease wished, in ms; 0 leaves it to configuration and server.
+ * @timeout_ms: bound for each call that waits for a server, in ms; 0 means the
+ *	configured one, 5000 by default. A READ that takes a quarter of it breaks
+ *	its connection.
  * @flags: KRCORE_OPEN_*.
  */
 struct krcore_options {
@@ -230,9 +234,10 @@ const char *krcore_version(void);
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - unknown flags, or a configuration that is not valid.
- * * %-ENOENT - no configuration file and no @servers, or a key file that is
+ * * %-EINVAL - an option or the configuration is not valid, or names no server.
+ * * %-ENOENT - no configuration file and no @servers, or a @key_file that is
  *   not there.
+ * * %-EPERM - others than owner and group may access the key file.
  * * %-EACCES - no server accepted our key.
  * * %-EHOSTUNREACH - no server could be attached before the time-out.
  * * %-ENODEV - there is no RDMA device.
@@ -267,10 +272,15 @@ const char *krcore_error_text(void);
  *
  * Busy-polls for the READ. Goes to the next server if one fails.
  *
+ * A server that was restarted is asked last until its publishers have had the
+ * time of a lease to come back.
+ *
  * Return:
  * * 0 - found.
  * * %-ENOENT - proved not to be in the table of the server that answered.
  * * %-EHOSTUNREACH - no server answered before the time-out.
+ * * %-EPROTO - there is a value, but of a kind this library does not know.
+ * * %-ENOMEM - no memory for a larger directory.
  */
 int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
@@ -290,6 +300,25 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 		     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
 
 /**
+ * krcore_lookup_by_message() - Ask a server's process for a record, without a READ.
+ * @ctx: context.
+ * @server: index as in krcore_servers().
+ * @key: name of the record.
+ * @ret_value: its value, or NULL; untouched on failure.
+ *
+ * Much slower than krcore_lookup_at(), and the server works for it: for
+ * comparing the two, not for look-ups. It does not count in krcore_stats().
+ *
+ * Return:
+ * * 0 - found.
+ * * %-ENOENT - not in the table of that server.
+ * * %-ENOTCONN - that server is not attached, or did not answer in time.
+ * * %-EINVAL - there is no such server.
+ */
+int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
+			     const struct krcore_key *key, struct krcore_value *ret_value);
+
+/**
  * krcore_publish() - Put a record into the tables of all servers, and keep it there.
  * @ctx: context.
  * @key: name; its GID must be that of this node unless the servers allow others.
@@ -306,7 +335,10 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
  * * %-ESTALE - a newer generation of this owner has published it.
  * * %-EPERM - not our GID.
  * * %-EDQUOT, %-ENOSPC, %-EBUSY, %-ENOMEM - limits of the server.
- * On an error other than -EHOSTUNREACH nothing is kept up.
+ * * %-ENOMEM - also: no memory here.
+ * If some servers acknowledge it and others refuse, it is kept up and tried
+ * again at those. On an error other than -EHOSTUNREACH the context keeps up what
+ * it kept up before.
  */
 int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 		   const struct krcore_value *value);
@@ -322,8 +354,9 @@ int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
  * * 0 - gone from every attached server.
  * * %-ENOENT - this context does not publish it, and no server had it.
  * * %-EEXIST - it belongs to another owner.
- * * %-EHOSTUNREACH - no server is attached: it will not be published again, and
- *   its lease runs out.
+ * * %-EHOSTUNREACH - no server is attached, or one did not answer: it will not be
+ *   published again; a server that comes back before its lease is over is told.
+ * * %-ENOMEM - no memory.
  */
 int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
 
@@ -365,7 +398,11 @@ typedef void krcore_event_fn(void *arg, const struct krcore_event *event);
  * A server that is attached later, or again, is subscribed to as well; the
  * first event from it is KRCORE_EVENT_RESYNC.
  *
- * Return: 0, or %-EHOSTUNREACH if no server is attached (it will be later).
+ * Return:
+ * * 0 - a server has taken the subscription, or @fn is NULL and will not be called
+ *   any more.
+ * * %-EHOSTUNREACH - no server is attached; it will be subscribed to later.
+ * * %-ENOMEM - no memory.
  */
 int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
 
@@ -379,7 +416,11 @@ int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
  */
 int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr);
 
-/** krcore_stats() - Counters of a context. @ctx: context. @ret_stats: filled. */
+/**
+ * krcore_stats() - Counters of a context.
+ * @ctx: context.
+ * @ret_stats: filled.
+ */
 void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
 
 /**
@@ -435,6 +476,8 @@ typedef bool krcore_record_fn(void *arg, const struct krcore_key *key,
  */
 int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *fn, void *arg,
 		struct krcore_check *ret_check);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Attaching to a MetaServer: address, route, connection, handshake, load.
+ *
+ * Runs in the context's thread only and never waits: each step posts something
+ * and returns; an event or a message brings the next. proto/krp_msg.h says what
+ * is exchanged.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/lib/choose.h"
+#include "client/lib/lib.h"
+
+static void krl_attach_to(struct krl_server *srv, enum krl_state state)
+{
+	pthread_mutex_lock(&srv->ctx->lock);
+	krl_server_to(srv, state);
+	pthread_mutex_unlock(&srv->ctx->lock);
+}
+
+/* The largest ack timeout, 4.096 us << t, with which all retries fit the patience. */
+static uint8_t krl_attach_ack_timeout(const struct krl_server *srv)
+{
+	uint64_t each_ns = krl_server_patience_ns(srv) / (KRL_RETRIES + 1);
+	uint8_t t = 8;
+
+	while (t < 20 && (4096ULL << (t + 1)) <= each_ns)
+		t++;
+	return t;
+}
+
+static int krl_attach_resolve_addr(struct krl_server *srv, struct krl_conn *conn)
+{
+	struct sockaddr *to = (struct sockaddr *)&srv->addrs[srv->addr_next++ % srv->addrs_nr];
+	uint8_t ack_timeout = krl_attach_ack_timeout(srv);
+	struct sockaddr_storage from;
+	bool any;
+	int err;
+
+	err = krl_source_addr(&srv->ctx->config, to->sa_family, &from, &any);
+	if (err) {
+		krl_server_fail(srv, err, "%s: configured device or GID has no address to come from",
+				srv->ep.text);
+		return err;
+	}
+	if (rdma_create_id(srv->ctx->cm, &conn->id, srv, RDMA_PS_TCP))
+		goto fail;
+	/* kernels before 5.1 do not know it: their default serves as well */
+	rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout,
+			sizeof(ack_timeout));
+	if (rdma_resolve_addr(conn->id, any ? NULL : (struct sockaddr *)&from, to,
+			      (int)srv->ctx->config.timeout_ms))
+		goto fail;
+	return 0;
+fail:
+	err = -errno;
+	krl_server_fail(srv, err, "%s: no route to this address over RDMA (%s)", srv->ep.text,
+			strerror(-err));
+	return err;
+}
+
+/* The name of a server is known: begin to connect. */
+void krl_attach_named(struct krl_server *srv)
+{
+	struct krl_conn *conn = krl_conn_new();
+
+	srv->named_ns = srv->named_ns ? srv->named_ns : krl_now_ns();
+	pthread_mutex_lock(&srv->ctx->lock);
+	krl_server_to(srv, KRL_ADDR);
+	srv->conn = conn;
+	pthread_mutex_unlock(&srv->ctx->lock);
+	if (!conn)
+		krl_server_fail(srv, -ENOMEM, "%s: no memory", srv->ep.text);
+	else
+		krl_attach_resolve_addr(srv, conn);
+}
+
+/* A server is to be attached. */
+void krl_attach_begin(struct krl_server *srv)
+{
+	int err;
+
+	srv->named_ns = 0;
+	if (!krl_resolve_numeric(srv)) {
+		krl_attach_named(srv);
+		return;
+	}
+	krl_attach_to(srv, KRL_NAME);
+	err = krl_resolve_start(srv);
+	if (err)
+		krl_server_fail(srv, err, "%s: name cannot be resolved (%s)", srv->ep.text,
+				strerror(-err));
+}
+
+static void krl_attach_route(struct krl_server *srv)
+{
+	krl_attach_to(srv, KRL_ROUTE);
+	if (rdma_resolve_route(srv->conn->id, (int)srv->ctx->config.timeout_ms)) {
+		int err = -errno;
+
+		krl_server_fail(srv, err, "%s: no route (%s)", srv->ep.text, strerror(-err));
+	}
+}
+
+static void krl_attach_connect(struct krl_server *srv)
+{
+	struct rdma_conn_param param = {
+		.initiator_depth = 16,
+		.retry_count = KRL_RETRIES,
+		.rnr_retry_count = 7, /* without end: a full server is not a dead one */
+	};
+	struct ibv_device_attr attr;
+	const char *step;
+	int err;
+
+	krl_attach_to(srv, KRL_CONNECT);
+	if (!ibv_query_device(srv->conn->id->verbs, &attr) &&
+	    attr.max_qp_init_rd_atom < param.initiator_depth)
+		param.initiator_depth = (uint8_t)attr.max_qp_init_rd_atom;
+
+	err = krl_conn_setup(srv->conn, &step);
+	if (!err) {
+		step = "watching it";
+		err = krl_loop_watch(srv);
+	}
+	if (!err && rdma_connect(srv->conn->id, &param)) {
+		step = "connecting";
+		err = -errno;
+	}
+	if (err)
+		krl_server_fail(srv, err, "%s: %s failed on device %s (%s)", srv->ep.text, step,
+				ibv_get_device_name(srv->conn->id->verbs->device), strerror(-err));
+}
+
+static void krl_attach_send(struct krl_server *srv, const void *msg, unsigned int slot)
+{
+	const struct krp_msg_hdr *hdr = msg;
+	int err;
+
+	memcpy(srv->conn->mem->send[slot], msg, krp_msg_bytes(hdr->type));
+	err = krl_conn_send(srv->conn, slot);
+	if (err)
+		krl_server_fail(srv, err, "%s: sending %s failed (%s)", srv->ep.text,
+				krp_msg_name(hdr->type), strerror(-err));
+}
+
+static void krl_attach_hello(struct krl_server *srv)
+{
+	const struct krl_config *config = &srv->ctx->config;
+	struct krp_hello *hello = &srv->conn->hello;
+
+	krl_attach_to(srv, KRL_HELLO);
+	krp_msg_init(hello, KRP_MSG_HELLO, 1, KRP_ST_OK, 0);
+	hello->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+	hello->generation = krp_cpu_to_le64(config->generation);
+	memcpy(hello->owner, config->owner, sizeof(hello->owner));
+	memcpy(hello->gid, srv->conn->id->route.addr.addr.ibaddr.sgid.raw, sizeof(hello->gid));
+	memcpy(hello->name, config->name, sizeof(hello->name));
+	hello->lease_ms = krp_cpu_to_le32(config->lease_ms);
+	hello->version_min = KRP_MSG_VERSION;
+	hello->version_max = KRP_MSG_VERSION;
+	if (kru_random(hello->nonce, sizeof(hello->nonce))) {
+		krl_server_fail(srv, -EIO, "%s: the kernel has no random numbers", srv->ep.text);
+		return;
+	}
+	krl_attach_send(srv, hello, 0);
+}
+
+static void krl_attach_cm_failed(struct krl_server *srv, enum rdma_cm_event_type event, int status)
+{
+	int err = status < 0 ? status : -ECONNREFUSED;
+
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		krl_server_fail(srv, err, "%s: no route to this address over RDMA (%s)",
+				srv->ep.text, strerror(-err));
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		krl_server_fail(srv, -ECONNREFUSED,
+				"%s: connection refused: no MetaServer listens there",
+				srv->ep.text);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		krl_server_fail(srv, status < 0 ? status : -EHOSTUNREACH,
+				"%s: does not answer the connection request", srv->ep.text);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		krl_server_fail(srv, -ENODEV, "%s: the RDMA device was removed", srv->ep.text);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		if (srv->state == KRL_HELLO || srv->state == KRL_AUTH)
+			krl_server_fail(srv, -ECONNRESET,
+					"%s: server closed the connection during the handshake",
+					srv->ep.text);
+		else
+			krl_server_fail(srv, -ECONNRESET, "%s: server closed the connection",
+					srv->ep.text);
+		break;
+	default:
+		krl_server_fail(srv, -EIO, "%s: %s", srv->ep.text, rdma_event_str(event));
+		break;
+	}
+}
+
+/* An event of the connection manager for a server's connection. */
+void krl_attach_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, int status)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		krl_attach_route(srv);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		krl_attach_connect(srv);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		krl_attach_hello(srv);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	default:
+		krl_attach_cm_failed(srv, event, status);
+		break;
+	}
+}
+
+static void krl_attach_challenged(struct krl_server *srv, const struct krp_challenge *msg)
+{
+	const struct krl_config *config = &srv->ctx->config;
+	struct krp_auth auth;
+
+	if (config->has_key && !(msg->flags & KRP_CHALLENGE_AUTH)) {
+		krl_server_fail(srv, -EACCES, "%s: we have a cluster key, this server has none",
+				srv->ep.text);
+		return;
+	}
+	if (!config->has_key && (msg->flags & KRP_CHALLENGE_AUTH)) {
+		krl_server_fail(srv, -EACCES, "%s: server demands a cluster key, we have none",
+				srv->ep.text);
+		return;
+	}
+	srv->conn->challenge = *msg;
+	krl_attach_to(srv, KRL_AUTH);
+	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
+	if (config->has_key)
+		kru_auth_mac(&config->key, KRP_LABEL_CLIENT, &srv->conn->hello,
+			     &srv->conn->challenge, auth.mac);
+	krl_attach_send(srv, &auth, 1);
+}
+
+static void krl_attach_load_next(struct krl_server *srv)
+{
+	struct krl_conn *conn = srv->conn;
+	struct krp_read read;
+	int err;
+
+	if (!krl_load_next(&srv->load, &read))
+		return;
+	err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
+	if (err)
+		krl_server_fail(srv, err, "%s: posting a READ failed (%s)", srv->ep.text,
+				strerror(-err));
+}
+
+static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome *msg)
+{
+	const struct krl_config *config = &srv->ctx->config;
+	uint64_t incarnation = krp_le64_to_cpu(msg->hdr.incarnation);
+	unsigned int credits = krp_le16_to_cpu(msg->credits);
+	__u8 mac[KRP_MAC_BYTES];
+
+	if (config->has_key) {
+		kru_auth_mac(&config->key, KRP_LABEL_SERVER, &srv->conn->hello,
+			     &srv->conn->challenge, mac);
+		if (!kru_mac_equal(mac, msg->mac)) {
+			krl_server_fail(srv, -EACCES, "%s: server does not have our cluster key",
+					srv->ep.text);
+			return;
+		}
+	}
+	if (!incarnation || krp_le32_to_cpu(msg->root.bytes) != sizeof(struct krp_root)) {
+		krl_server_fail(srv, -EPROTO, "%s: WELCOME names no usable root", srv->ep.text);
+		return;
+	}
+	pthread_mutex_lock(&srv->ctx->lock);
+	krl_server_to(srv, KRL_LOAD);
+	srv->root_addr = krp_le64_to_cpu(msg->root.addr);
+	srv->root_rkey = krp_le32_to_cpu(msg->root.rkey);
+	srv->lease_ms = krp_le32_to_cpu(msg->lease_ms);
+	srv->rate_max = krp_le32_to_cpu(msg->rate_max);
+	srv->slots_nr = credits < KRL_SLOTS ? credits : KRL_SLOTS;
+	srv->features = krp_le64_to_cpu(srv->conn->challenge.features);
+	pthread_mutex_unlock(&srv->ctx->lock);
+	krl_load_start(&srv->load, srv->root_addr, srv->root_rkey, incarnation, KRL_BOUNCE_BYTES,
+		       NULL);
+	krl_attach_load_next(srv);
+}
+
+/* A well-formed message has arrived before the server is attached. */
+void krl_attach_message(struct krl_server *srv, const struct krp_msg_hdr *msg)
+{
+	unsigned int status = krp_le16_to_cpu(msg->status);
+
+	if (status) {
+		krl_server_fail(srv, krp_status_errno(status), "%s: server refuses %s: %s",
+				srv->ep.text, srv->state == KRL_HELLO ? "HELLO" : "AUTH",
+				krp_status_text(status));
+		return;
+	}
+	if (srv->state == KRL_HELLO && msg->type == KRP_MSG_CHALLENGE)
+		krl_attach_challenged(srv, (const struct krp_challenge *)msg);
+	else if (srv->state == KRL_AUTH && msg->type == KRP_MSG_WELCOME &&
+		 msg->incarnation == srv->conn->challenge.hdr.incarnation)
+		krl_attach_welcomed(srv, (const struct krp_welcome *)msg);
+	else
+		krl_server_fail(srv, -EPROTO, "%s: unexpected %s during the handshake",
+				srv->ep.text, krp_msg_name(msg->type));
+}
+
+/*
+ * Two polled READs of the root give the first figure by which servers are
+ * compared; those of the load were slowed down by waiting for events.
+ */
+static int krl_attach_probe(struct krl_server *srv)
+{
+	struct krp_read read = { srv->root_addr, srv->root_rkey, sizeof(struct krp_root) };
+	int i, err = 0;
+
+	for (i = 0; i < 2 && !err; i++) {
+		uint64_t begin_ns = krl_now_ns();
+
+		err = krl_conn_post_reads(srv->conn, &read, 1, srv->conn->mem->bounce);
+		if (!err)
+			err = krl_conn_wait_reads(srv->conn, 1, krl_server_patience_ns(srv));
+		atomic_store(&srv->rtt_ns, krl_smooth(0, krl_now_ns() - begin_ns));
+	}
+	return err;
+}
+
+/* Completions of the send queue while the server is not yet attached. */
+void krl_attach_loading(struct krl_server *srv)
+{
+	struct krl_conn *conn = srv->conn;
+	unsigned int done = 0;
+	struct krp_read read;
+	int err;
+
+	if (krl_conn_poll_send(conn, &done) < 0) {
+		krl_server_fail(srv, -EIO, "%s: %s failed", srv->ep.text,
+				srv->state == KRL_LOAD ? "a READ of the table" : "sending");
+		return;
+	}
+	if (!done || srv->state != KRL_LOAD)
+		return;
+	/* the same READ again, to know what was asked: nothing has changed since */
+	krl_load_next(&srv->load, &read);
+	err = krl_load_feed(&srv->load, &read, conn->mem->bounce);
+	if (err) {
+		krl_server_fail(srv, err, "%s: the table cannot be read (%s)", srv->ep.text,
+				strerror(-err));
+		return;
+	}
+	if (srv->load.stage != KRL_LOAD_DONE) {
+		krl_attach_load_next(srv);
+		return;
+	}
+	err = krl_attach_probe(srv);
+	if (err)
+		krl_server_fail(srv, err, "%s: a READ of the root failed", srv->ep.text);
+	else
+		krl_server_up(srv);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Which server to ask first: pure, so that it can be tested alone.
+ */
+#ifndef KRL_CHOOSE_H
+#define KRL_CHOOSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct krl_candidate - What counts of a server.
+ * @usable: attached, and not yet tried in this look-up.
+ * @settling: it restarted a while ago, so records may still be missing.
+ * @priority: lower is better.
+ * @rtt_ns: smoothed time of a READ; 0 is unknown and comes after known ones.
+ */
+struct krl_candidate {
+	bool usable;
+	bool settling;
+	uint32_t priority;
+	uint64_t rtt_ns;
+};
+
+/**
+ * krl_better() - Whether a candidate is to be asked before another.
+ * @a: usable candidate.
+ * @b: usable candidate.
+ *
+ * Settled ones first: a miss of a server that has just restarted proves less.
+ * Then priority, then READ time.
+ *
+ * Return: true if @a is better than @b; false if they are equal.
+ */
+static inline bool krl_better(const struct krl_candidate *a, const struct krl_candidate *b)
+{
+	if (a->settling != b->settling)
+		return b->settling;
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	return a->rtt_ns && (!b->rtt_ns || a->rtt_ns < b->rtt_ns);
+}
+
+/**
+ * krl_smooth() - Take a new sample into a smoothed time.
+ * @old_ns: smoothed so far, 0 if this is the first.
+ * @sample_ns: new.
+ *
+ * Return: new smoothed time, not 0: 7/8 old and 1/8 new, as TCP does it.
+ */
+static inline uint64_t krl_smooth(uint64_t old_ns, uint64_t sample_ns)
+{
+	uint64_t ns = old_ns ? old_ns - old_ns / 8 + sample_ns / 8 : sample_ns;
+
+	return ns ? ns : 1;
+}
+
+#endif /* KRL_CHOOSE_H */

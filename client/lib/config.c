@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What a context is told: see config.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <nettle/hmac.h>
+
+#include "client/lib/lib.h"
+#include "common/addr.h"
+#include "common/conf.h"
+#include "common/gid.h"
+
+#define KRL_OWNER_LABEL "krcore owner v1"
+
+/* All errors of a file as one text, as far as it goes. */
+struct krl_config_report {
+	char text[400];
+	size_t len;
+};
+
+static void krl_config_report(void *arg, const char *file, unsigned int line, const char *text)
+{
+	struct krl_config_report *report = arg;
+	size_t room = sizeof(report->text) - report->len;
+	int len;
+
+	if (line)
+		len = snprintf(report->text + report->len, room, "%s%s:%u: %s",
+			       report->len ? "; " : "", file, line, text);
+	else
+		len = snprintf(report->text + report->len, room, "%s%s: %s",
+			       report->len ? "; " : "", file, text);
+	if (len > 0)
+		report->len += (size_t)len < room ? (size_t)len : room - 1;
+}
+
+/* Copy options of any version of the structure; what is missing is zero. */
+static int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts)
+{
+	static const struct krcore_options none = { .size = sizeof(none) };
+	const uint8_t *bytes = (const uint8_t *)opts;
+	size_t i;
+
+	memset(ret_opts, 0, sizeof(*ret_opts));
+	if (!opts)
+		opts = &none;
+	if (opts->size < offsetof(struct krcore_options, flags) + sizeof(opts->flags))
+		return krl_error(-EINVAL, "options.size %zu is too small; it must be sizeof(struct krcore_options)",
+				 opts->size);
+	for (i = sizeof(*opts); opts != &none && i < opts->size; i++)
+		if (bytes[i])
+			return krl_error(-EINVAL,
+					 "options have fields that this version of the library does not know");
+	memcpy(ret_opts, opts, sizeof(*ret_opts));
+	if (ret_opts->flags & ~KRCORE_OPEN_NOWAIT)
+		return krl_error(-EINVAL, "options.flags 0x%x has unknown bits", ret_opts->flags);
+	return 0;
+}
+
+static int krl_config_file(const struct krcore_options *opts, struct kru_conf_node *ret_node)
+{
+	const char *path = opts->config_file ? opts->config_file : KRU_CONF_FILE;
+	struct krl_config_report report = { .len = 0 };
+	struct kru_conf *conf;
+	int err = 0;
+
+	conf = malloc(sizeof(*conf));
+	if (!conf)
+		return krl_error(-ENOMEM, "no memory");
+	kru_conf_defaults(conf);
+	if (!opts->servers || !access(path, F_OK)) {
+		err = kru_conf_load(path, conf, krl_config_report, &report);
+		if (err)
+			krl_error(err, "%s", report.text);
+	}
+	*ret_node = conf->node;
+	free(conf);
+	return err;
+}
+
+static int krl_config_key(const struct krcore_options *opts, const struct kru_conf_node *node,
+			  struct krl_config *config)
+{
+	const char *path = opts->key_file ? opts->key_file : node->key_file;
+	int err;
+
+	if (!*path)
+		return 0;
+	err = kru_key_load(path, &config->key);
+	if (err == -ENOENT && !opts->key_file)
+		return 0; /* authentication begins with the key file */
+	switch (err) {
+	case 0:
+		config->has_key = true;
+		return 0;
+	case -EPERM:
+		return krl_error(err, "%s: others than its owner and group may access the key",
+				 path);
+	case -EINVAL:
+		return krl_error(err, "%s: not a key of 32 to 128 hexadecimal digits", path);
+	default:
+		return krl_error(err, "%s: %s", path, strerror(-err));
+	}
+}
+
+static int krl_config_add(struct krl_config *config, const struct kru_server *server)
+{
+	struct krl_endpoint *ep;
+	unsigned int i;
+
+	for (i = 0; i < config->endpoints_nr; i++)
+		if (config->endpoints[i].port == server->port &&
+		    !strcmp(config->endpoints[i].host, server->host))
+			return 0;
+	ep = reallocarray(config->endpoints, config->endpoints_nr + 1, sizeof(*ep));
+	if (!ep)
+		return krl_error(-ENOMEM, "no memory");
+	config->endpoints = ep;
+	ep += config->endpoints_nr++;
+	memset(ep, 0, sizeof(*ep));
+	snprintf(ep->host, sizeof(ep->host), "%s", server->host);
+	ep->port = server->port;
+	ep->priority = server->priority;
+	snprintf(ep->text, sizeof(ep->text), strchr(ep->host, ':') ? "[%.110s]:%u" : "%.110s:%u",
+		 ep->host, ep->port);
+	return 0;
+}
+
+/* One SRV name stands for the list: ask for it now, names behind it later. */
+static int krl_config_srv(const struct kru_servers *list, struct krl_config *config)
+{
+	struct kru_endpoint *found;
+	int i, nr, err = 0;
+
+	found = calloc(KRU_ENDPOINTS_MAX, sizeof(*found));
+	if (!found)
+		return krl_error(-ENOMEM, "no memory");
+	nr = kru_servers_resolve(list, config->timeout_ms, found);
+	if (nr < 0)
+		err = krl_error(nr == -ENOENT ? -EINVAL : -EHOSTUNREACH,
+				"srv:%s cannot be resolved (%s)", list->server[0].host,
+				strerror(-nr));
+	for (i = 0; i < nr && !err; i++) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&found[i].addr;
+		struct kru_server server = { .priority = found[i].priority };
+
+		memcpy(server.host, found[i].host, sizeof(server.host));
+		server.port = ntohs(in6->sin6_port); /* at the same place as sin_port */
+		err = krl_config_add(config, &server);
+	}
+	free(found);
+	return err;
+}
+
+static int krl_config_servers(const struct krcore_options *opts, const struct kru_conf_node *node,
+			      struct krl_config *config)
+{
+	const char *text = opts->servers ? opts->servers : node->metaservers;
+	const char *where = opts->servers ? "servers" : "metaservers";
+	struct kru_servers *list;
+	char why[200];
+	unsigned int i;
+	int err;
+
+	list = malloc(sizeof(*list));
+	if (!list)
+		return krl_error(-ENOMEM, "no memory");
+	err = kru_servers_parse(text, list, why, sizeof(why));
+	if (err) {
+		krl_error(err, "%s '%.200s': %s", where, text, why);
+	} else if (!list->nr) {
+		err = krl_error(-EINVAL, "%s: no MetaServer is named", where);
+	} else if (list->srv) {
+		err = krl_config_srv(list, config);
+	} else {
+		for (i = 0; i < list->nr && !err; i++)
+			err = krl_config_add(config, &list->server[i]);
+	}
+	free(list);
+	return err;
+}
+
+/*
+ * The machine's identity over boots, without giving the machine id away: HMAC
+ * as machine-id(5) advises. A machine without one gets a random identity: it
+ * can do everything but take its records over before their lease is out.
+ */
+static int krl_config_owner(uint8_t *ret_owner)
+{
+	struct hmac_sha256_ctx hmac;
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	char id[64];
+	ssize_t len = -1;
+	int fd;
+
+	fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		len = read(fd, id, sizeof(id));
+		close(fd);
+	}
+	if (len < 32)
+		return kru_random(ret_owner, KRP_OWNER_BYTES);
+	hmac_sha256_set_key(&hmac, 32, (const uint8_t *)id);
+	hmac_sha256_update(&hmac, strlen(KRL_OWNER_LABEL), (const uint8_t *)KRL_OWNER_LABEL);
+	hmac_sha256_digest(&hmac, sizeof(digest), digest);
+	memcpy(ret_owner, digest, KRP_OWNER_BYTES);
+	return 0;
+}
+
+static int krl_config_identity(const struct krcore_options *opts, struct krl_config *config)
+{
+	struct timespec now;
+	int err;
+
+	if (opts->name)
+		snprintf(config->name, sizeof(config->name), "%s", opts->name);
+	else if (gethostname(config->name, sizeof(config->name) - 1) < 0)
+		snprintf(config->name, sizeof(config->name), "unknown");
+	config->name[sizeof(config->name) - 1] = '\0';
+
+	memcpy(config->owner, opts->owner, sizeof(config->owner));
+	if (krp_is_zero(config->owner, sizeof(config->owner))) {
+		err = krl_config_owner(config->owner);
+		if (err)
+			return krl_error(err, "the kernel has no random numbers");
+	}
+	config->generation = opts->generation;
+	if (!config->generation) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		config->generation = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	}
+	return 0;
+}
+
+static int krl_config_node(const struct krcore_options *opts, const struct kru_conf_node *node,
+			   struct krl_config *config)
+{
+	config->lease_ms = opts->lease_ms ? opts->lease_ms : node->lease_ms;
+	config->timeout_ms = opts->timeout_ms ? opts->timeout_ms : node->timeout_ms;
+	config->reconnect_min_ms = node->reconnect_min_ms;
+	config->reconnect_max_ms = node->reconnect_max_ms;
+	config->nowait = opts->flags & KRCORE_OPEN_NOWAIT;
+	snprintf(config->device, sizeof(config->device), "%s", node->device);
+	if (!*node->gid)
+		return 0;
+	if (kru_gid_parse(node->gid, config->gid))
+		return krl_error(-EINVAL, "gid '%s' is neither a GID nor an address", node->gid);
+	config->has_gid = true;
+	return 0;
+}
+
+int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_config)
+{
+	struct krl_config config = { 0 };
+	struct kru_conf_node *node;
+	struct krcore_options o;
+	int err;
+
+	err = krl_config_options(opts, &o);
+	if (err)
+		return err;
+	node = malloc(sizeof(*node));
+	if (!node)
+		return krl_error(-ENOMEM, "no memory");
+	err = krl_config_file(&o, node);
+	if (!err)
+		err = krl_config_node(&o, node, &config);
+	if (!err)
+		err = krl_config_key(&o, node, &config);
+	if (!err)
+		err = krl_config_identity(&o, &config);
+	if (!err)
+		err = krl_config_servers(&o, node, &config);
+	free(node);
+	if (err)
+		krl_config_free(&config);
+	else
+		*ret_config = config;
+	return err;
+}
+
+void krl_config_free(struct krl_config *config)
+{
+	kru_key_wipe(&config->key);
+	free(config->endpoints);
+	config->endpoints = NULL;
+	config->endpoints_nr = 0;
+}

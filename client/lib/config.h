@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What a context is told: options of krcore_open() over krcore.conf(5).
+ *
+ * A plain value without locks; constant once the context's thread runs.
+ */
+#ifndef KRL_CONFIG_H
+#define KRL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/include/krcore/krcore.h"
+#include "common/auth.h"
+
+#define KRL_SERVERS_MAX 64
+
+/**
+ * struct krl_endpoint - One MetaServer as configured.
+ * @host: name or address.
+ * @port: RDMA_PS_TCP port.
+ * @priority: lower is asked first.
+ * @text: both for people, host:port.
+ */
+struct krl_endpoint {
+	char host[256];
+	uint16_t port;
+	uint16_t priority;
+	char text[128];
+};
+
+/**
+ * struct krl_config - Settings of a context.
+ * @endpoints: its MetaServers.
+ * @endpoints_nr: how many, at least 1.
+ * @key: cluster key.
+ * @has_key: there is one.
+ * @name: for people, NUL-padded.
+ * @owner: identity over boots.
+ * @generation: boot generation.
+ * @lease_ms: wished, 0 for the server's choice.
+ * @timeout_ms: bound of calls that wait.
+ * @reconnect_min_ms: first pause before another attempt.
+ * @reconnect_max_ms: longest.
+ * @device: local RDMA device, "" for any.
+ * @gid: local GID to connect from, zero for any.
+ * @has_gid: @gid counts.
+ * @nowait: KRCORE_OPEN_NOWAIT.
+ */
+struct krl_config {
+	struct krl_endpoint *endpoints;
+	unsigned int endpoints_nr;
+	struct kru_key key;
+	bool has_key;
+	char name[KRP_NAME_BYTES];
+	uint8_t owner[KRP_OWNER_BYTES];
+	uint64_t generation;
+	uint32_t lease_ms;
+	uint32_t timeout_ms;
+	uint32_t reconnect_min_ms;
+	uint32_t reconnect_max_ms;
+	char device[64];
+	uint8_t gid[KRP_GID_BYTES];
+	bool has_gid;
+	bool nowait;
+};
+
+/**
+ * krl_config_load() - Make settings of options and configuration.
+ * @opts: options or NULL.
+ * @ret_config: settings, for krl_config_free(); untouched on failure.
+ *
+ * Reads files and may ask the name service for an SRV record. Sets the
+ * thread's error text.
+ *
+ * Return: as krcore_open().
+ */
+int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_config);
+
+/** krl_config_free() - Give settings back and wipe the key. @config: settings. */
+void krl_config_free(struct krl_config *config);
+
+#endif /* KRL_CONFIG_H */

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Opening and closing contexts, and what can be asked of one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/lib/lib.h"
+
+static int krl_ctx_servers(struct krcore_ctx *ctx)
+{
+	unsigned int i;
+
+	ctx->servers = calloc(ctx->config.endpoints_nr, sizeof(*ctx->servers));
+	if (!ctx->servers)
+		return krl_error(-ENOMEM, "no memory");
+	for (i = 0; i < ctx->config.endpoints_nr; i++) {
+		int err = krl_server_init(&ctx->servers[i], ctx, i);
+
+		if (err)
+			return krl_error(err, "no memory");
+		ctx->servers_nr++;
+	}
+	krl_store_init(&ctx->store, ctx->servers_nr);
+	return 0;
+}
+
+static void krl_ctx_locks(struct krcore_ctx *ctx)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&ctx->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->sub_lock, NULL);
+	ctx->epoll_fd = -1;
+	ctx->wake_fd = -1;
+}
+
+/* Does trying again not help? A key does not become right by waiting. */
+static bool krl_ctx_final(int err)
+{
+	return err == -EACCES || err == -ENODEV || err == -EPROTONOSUPPORT;
+}
+
+/*
+ * Locks: ctx.lock. Whether krcore_open() can end: 1 a server is attached, 0 not
+ * yet, or a negative errno if all failed for a reason that stays.
+ */
+static int krl_ctx_ready(const struct krcore_ctx *ctx)
+{
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++)
+		if (ctx->servers[i].state == KRL_UP)
+			return 1;
+	for (i = 0; i < ctx->servers_nr; i++)
+		if (!ctx->servers[i].tried || !krl_ctx_final(ctx->servers[i].last_error))
+			return 0;
+	return ctx->servers[0].last_error;
+}
+
+static int krl_ctx_wait(struct krcore_ctx *ctx)
+{
+	uint64_t until_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / 1000000000ULL),
+		.tv_nsec = (long)(until_ns % 1000000000ULL),
+	};
+	const char *text;
+	int ready;
+
+	pthread_mutex_lock(&ctx->lock);
+	while (!(ready = krl_ctx_ready(ctx)))
+		if (pthread_cond_timedwait(&ctx->cond, &ctx->lock, &until) == ETIMEDOUT)
+			break;
+	if (ready <= 0) {
+		text = ctx->servers[0].error_text;
+		ready = krl_error(ready ? ready : -EHOSTUNREACH, "%s%s",
+				  *text ? text : "no server answered in time",
+				  ctx->servers_nr > 1 ? " (and the others neither)" : "");
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return ready < 0 ? ready : 0;
+}
+
+int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx)
+{
+	struct krcore_ctx *ctx;
+	int err;
+
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return krl_error(-ENOMEM, "no memory");
+	err = krl_config_load(opts, &ctx->config);
+	if (err) {
+		free(ctx);
+		return err;
+	}
+	krl_ctx_locks(ctx);
+	err = krl_ctx_servers(ctx);
+	if (!err)
+		err = krl_loop_start(ctx);
+	if (!err && !ctx->config.nowait)
+		err = krl_ctx_wait(ctx);
+	if (err) {
+		krcore_close(ctx);
+		return err;
+	}
+	*ret_ctx = ctx;
+	return 0;
+}
+
+void krcore_close(struct krcore_ctx *ctx)
+{
+	unsigned int i;
+
+	if (!ctx)
+		return;
+	krl_loop_stop(ctx);
+	for (i = 0; i < ctx->servers_nr; i++)
+		krl_server_fini(&ctx->servers[i]);
+	free(ctx->servers);
+	krl_store_fini(&ctx->store);
+	krl_config_free(&ctx->config);
+	pthread_mutex_destroy(&ctx->sub_lock);
+	pthread_mutex_destroy(&ctx->lock);
+	pthread_cond_destroy(&ctx->cond);
+	free(ctx);
+}
+
+/* Locks: ctx.lock. */
+static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_server_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	snprintf(info->address, sizeof(info->address), "%s", srv->ep.text);
+	snprintf(info->error_text, sizeof(info->error_text), "%s", srv->error_text);
+	info->priority = srv->ep.priority;
+	info->last_error = srv->last_error;
+	info->rtt_ns = atomic_load(&srv->rtt_ns);
+	info->attaches = atomic_load(&srv->n.attaches);
+	if (srv->state == KRL_UP && !atomic_load(&srv->failed)) {
+		info->state = KRCORE_SERVER_UP;
+		info->incarnation = srv->incarnation;
+		info->records = srv->records;
+		info->depth = srv->map->map.depth;
+	} else if (srv->state == KRL_DOWN || srv->state == KRL_UP) {
+		info->state = KRCORE_SERVER_DOWN;
+	} else {
+		info->state = KRCORE_SERVER_CONNECTING;
+	}
+}
+
+int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (i = 0; servers && i < nr && i < ctx->servers_nr; i++)
+		krl_ctx_server_info(&ctx->servers[i], &servers[i]);
+	pthread_mutex_unlock(&ctx->lock);
+	return (int)ctx->servers_nr;
+}
+
+void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
+{
+	struct krcore_stats stats = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++) {
+		const struct krl_counters *n = &ctx->servers[i].n;
+
+		stats.hits += atomic_load(&n->hits);
+		stats.misses += atomic_load(&n->misses);
+		stats.errors += atomic_load(&n->errors);
+		stats.reads += atomic_load(&n->reads);
+		stats.torn += atomic_load(&n->torn);
+		stats.stale += atomic_load(&n->stale);
+		stats.fallbacks += atomic_load(&n->fallbacks);
+		stats.failovers += atomic_load(&n->failovers);
+		stats.attaches += atomic_load(&n->attaches);
+		stats.publishes += atomic_load(&n->publishes);
+		stats.renewals += atomic_load(&n->renewals);
+		stats.notifications += atomic_load(&n->notifications);
+	}
+	stats.lookups = stats.hits + stats.misses + stats.errors;
+	*ret_stats = stats;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Look-ups: proto/krp_lookup.h driven by READs, over the servers in order.
+ *
+ * The common case takes one uncontended lock, one hash, one READ, one check of
+ * the bytes: no memory is allocated, no system call made but what the NIC's
+ * driver makes for a doorbell, and no clock asked but once in KRL_SAMPLE times.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/lib/choose.h"
+#include "client/lib/lib.h"
+
+#define KRL_SAMPLE 16 /* one look-up in so many is timed */
+
+/* Which server to ask next, of those whose bit in @tried is clear; -1 if none. */
+static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
+{
+	struct krl_candidate best = { 0 };
+	uint64_t now_ns = 0;
+	unsigned int i;
+	int at = -1;
+
+	for (i = 0; i < ctx->servers_nr; i++) {
+		struct krl_server *srv = &ctx->servers[i];
+		uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns,
+							 memory_order_relaxed);
+		struct krl_candidate c = {
+			.usable = atomic_load_explicit(&srv->up, memory_order_acquire) &&
+				  !(tried & (1ULL << i)),
+			.priority = srv->ep.priority,
+			.rtt_ns = atomic_load_explicit(&srv->rtt_ns, memory_order_relaxed),
+		};
+
+		if (!c.usable)
+			continue;
+		if (until_ns) {
+			now_ns = now_ns ? now_ns : krl_now_ns();
+			c.settling = now_ns < until_ns;
+			if (!c.settling)
+				atomic_store(&srv->settle_until_ns, 0);
+		}
+		if (at < 0 || krl_better(&c, &best)) {
+			best = c;
+			at = (int)i;
+		}
+	}
+	return at;
+}
+
+/* Locks: server.io. One READ of a look-up. */
+static int krl_lookup_read(struct krl_server *srv, const struct krp_read *read)
+{
+	struct krl_conn *conn = srv->conn;
+	uint64_t begin_ns = 0, ns;
+	int err;
+
+	if (!(srv->lookups++ % KRL_SAMPLE))
+		begin_ns = krl_now_ns();
+	err = krl_conn_post_reads(conn, read, 1, conn->mem->bucket);
+	if (!err)
+		err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
+	if (err) {
+		krl_server_fail(srv, err, "%s: a READ of the table failed (%s)", srv->ep.text,
+				strerror(-err));
+		return -ENOTCONN;
+	}
+	if (begin_ns) {
+		ns = atomic_load_explicit(&srv->rtt_ns, memory_order_relaxed);
+		ns = krl_smooth(ns, krl_now_ns() - begin_ns);
+		atomic_store_explicit(&srv->rtt_ns, ns, memory_order_relaxed);
+	}
+	return 0;
+}
+
+/* Count what a READ of a bucket that was no answer has met. */
+static void krl_lookup_note(const struct krp_lookup *l, unsigned int torn_before, bool of_entry,
+			    struct krcore_lookup_info *info)
+{
+	if (of_entry)
+		return;
+	if (l->torn > torn_before)
+		info->torn++;
+	else
+		info->stale++;
+}
+
+/* Locks: server.io. Return: KRP_STEP_HIT or _MISS, -EAGAIN, -ENOMEM, or -ENOTCONN. */
+static int krl_lookup_steps(struct krl_server *srv, const struct krp_key *key,
+			    struct krp_value *value, struct krcore_lookup_info *info)
+{
+	struct krp_lookup l;
+	struct krp_read read;
+	int step;
+
+	krp_lookup_start(&l, &srv->map->map, key);
+	for (;;) {
+		step = krp_lookup_next(&l, &srv->map->map, &read);
+		if (step == KRP_STEP_READ) {
+			unsigned int torn = l.torn;
+			bool of_entry = l.want_entry;
+
+			info->reads++;
+			step = krl_lookup_read(srv, &read);
+			if (step < 0)
+				return step;
+			step = krp_lookup_feed(&l, &srv->map->map, srv->conn->mem->bucket, value);
+			if (step == KRP_STEP_HIT || step == KRP_STEP_MISS)
+				return step;
+			krl_lookup_note(&l, torn, of_entry, info);
+		}
+		if (step < 0)
+			return step;
+		if (step == KRP_STEP_ROOT) {
+			step = krl_map_refresh(srv, &info->reads);
+			if (step < 0)
+				return step == -ENOMEM ? step : -ENOTCONN;
+		}
+	}
+}
+
+/* The slow way round a table that changes faster than we read. */
+static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
+			  struct krp_value *value)
+{
+	struct krcore_ctx *ctx = srv->ctx;
+	struct krl_req req = { .type = KRP_MSG_LOOKUP, .key = *key };
+	int err;
+
+	pthread_mutex_lock(&ctx->lock);
+	err = (srv->features & KRP_FEATURE_LOOKUP) ? krl_request_add(srv, &req) : -ENOTCONN;
+	if (!err) {
+		krl_request_wait(ctx, &req, 1, krl_now_ns() + krl_server_patience_ns(srv));
+		err = req.err;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (err == -ENOENT)
+		return KRP_STEP_MISS;
+	if (err)
+		return -ENOTCONN;
+	*value = req.value;
+	return KRP_STEP_HIT;
+}
+
+/* Return: 0, -ENOENT, -ENOTCONN, -ENOMEM or -EPROTO. */
+static int krl_lookup_server(struct krl_server *srv, const struct krp_key *key,
+			     struct krcore_value *ret_value, struct krcore_lookup_info *info)
+{
+	struct krcore_lookup_info before = *info;
+	struct krcore_value value;
+	struct krp_value wire;
+	int step, err;
+
+	pthread_mutex_lock(&srv->io);
+	if (atomic_load_explicit(&srv->up, memory_order_acquire))
+		step = krl_lookup_steps(srv, key, &wire, info);
+	else
+		step = -ENOTCONN;
+	pthread_mutex_unlock(&srv->io);
+	if (step == -EAGAIN) {
+		info->fallback = 1;
+		krl_count(&srv->n.fallbacks, 1);
+		step = krl_lookup_ask(srv, key, &wire);
+	}
+	krl_count(&srv->n.reads, info->reads - before.reads);
+	krl_count(&srv->n.torn, info->torn - before.torn);
+	krl_count(&srv->n.stale, info->stale - before.stale);
+
+	info->server = srv->index;
+	if (step == KRP_STEP_MISS) {
+		krl_count(&srv->n.misses, 1);
+		return krl_error_const(-ENOENT, "no such record");
+	}
+	if (step < 0)
+		return step;
+	err = krl_value_from_wire(&wire, &value);
+	if (err)
+		return err;
+	krl_count(&srv->n.hits, 1);
+	if (ret_value)
+		*ret_value = value;
+	return 0;
+}
+
+/* Nobody is attached: wait for one until the deadline. Return: true if one is. */
+static bool krl_lookup_wait(struct krcore_ctx *ctx, uint64_t deadline_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(deadline_ns / 1000000000ULL),
+		.tv_nsec = (long)(deadline_ns % 1000000000ULL),
+	};
+	bool up;
+
+	pthread_mutex_lock(&ctx->lock);
+	while (!(up = krl_lookup_choose(ctx, 0) >= 0))
+		if (pthread_cond_timedwait(&ctx->cond, &ctx->lock, &until) == ETIMEDOUT)
+			break;
+	pthread_mutex_unlock(&ctx->lock);
+	return up;
+}
+
+int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
+		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
+{
+	struct krcore_lookup_info info = { 0 };
+	uint64_t tried = 0, deadline_ns = 0;
+	struct krp_key wire;
+	int at, err = -ENOTCONN;
+
+	krl_key_to_wire(key, &wire);
+	for (;;) {
+		at = krl_lookup_choose(ctx, tried);
+		if (at >= 0) {
+			err = krl_lookup_server(&ctx->servers[at], &wire, ret_value, &info);
+			if (!err || err == -ENOENT)
+				break;
+			krl_count(&ctx->servers[at].n.failovers, 1);
+			tried |= 1ULL << at;
+		}
+		if (!deadline_ns)
+			deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
+		if (at < 0) {
+			tried = 0;
+			if (err != -ENOTCONN || !krl_lookup_wait(ctx, deadline_ns))
+				break;
+		}
+		if (krl_now_ns() >= deadline_ns)
+			break;
+	}
+	if (err && err != -ENOENT)
+		krl_count(&ctx->servers[0].n.errors, 1);
+	if (err == -ENOTCONN)
+		return krl_error(-EHOSTUNREACH, "no server answered within %u ms",
+				 ctx->config.timeout_ms);
+	if (ret_info)
+		*ret_info = info;
+	return err;
+}
+
+int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct krcore_key *key,
+		     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
+{
+	struct krcore_lookup_info info = { 0 };
+	struct krp_key wire;
+	int err;
+
+	if (server >= ctx->servers_nr)
+		return krl_error(-EINVAL, "there is no server %u, only %u", server,
+				 ctx->servers_nr);
+	krl_key_to_wire(key, &wire);
+	err = krl_lookup_server(&ctx->servers[server], &wire, ret_value, &info);
+	if (err && err != -ENOENT)
+		krl_count(&ctx->servers[server].n.errors, 1);
+	if (err == -ENOTCONN)
+		return krl_error(err, "%s is not attached", ctx->servers[server].ep.text);
+	if (ret_info && (!err || err == -ENOENT))
+		*ret_info = info;
+	return err;
+}
+
+int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
+			     const struct krcore_key *key, struct krcore_value *ret_value)
+{
+	struct krcore_value value;
+	struct krp_value wire;
+	struct krp_key name;
+	int step, err;
+
+	if (server >= ctx->servers_nr)
+		return krl_error(-EINVAL, "there is no server %u, only %u", server,
+				 ctx->servers_nr);
+	krl_key_to_wire(key, &name);
+	step = krl_lookup_ask(&ctx->servers[server], &name, &wire);
+	if (step == KRP_STEP_MISS)
+		return krl_error_const(-ENOENT, "no such record");
+	if (step < 0)
+		return krl_error(step, "%s did not answer by message",
+				 ctx->servers[server].ep.text);
+	err = krl_value_from_wire(&wire, &value);
+	if (err)
+		return err;
+	if (ret_value)
+		*ret_value = value;
+	return 0;
+}

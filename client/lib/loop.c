@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The context's thread: one epoll over rdma_cm events, completion channels and
+ * an eventfd by which other threads wake it.
+ *
+ * It blocks all signals. No lock is held while it waits, and none while a
+ * subscriber's function runs except sub_lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/lib/lib.h"
+
+#define KRL_BATCH 16 /* messages taken in before events are told */
+
+void krl_loop_wake(struct krcore_ctx *ctx)
+{
+	uint64_t one = 1;
+
+	/* a full counter means that it is awake already */
+	while (write(ctx->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+/* Watch the completion channel of a new connection. */
+int krl_loop_watch(struct krl_server *srv)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = srv };
+
+	if (epoll_ctl(srv->ctx->epoll_fd, EPOLL_CTL_ADD, srv->conn->channel->fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Locks: ctx.lock. */
+static void krl_loop_attached_message(struct krl_server *srv, const struct krp_msg_hdr *msg)
+{
+	if (krp_le64_to_cpu(msg->incarnation) != srv->incarnation)
+		krl_server_fail_locked(srv, -ESTALE, "%s: a message of another incarnation",
+				       srv->ep.text);
+	else if (msg->type == KRP_MSG_NOTIFY)
+		krl_notify(srv, (const struct krp_notify *)msg);
+	else
+		krl_request_answer(srv, msg);
+}
+
+static void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes)
+{
+	const struct krp_msg_hdr *msg = buf;
+	unsigned int status = krp_msg_check(buf, bytes, 0);
+
+	if (status) {
+		krl_server_fail(srv, krp_status_errno(status), "%s: server sent a %s",
+				srv->ep.text,
+				status == KRP_ST_VERSION ? "message of another protocol version" :
+							   "malformed message");
+	} else if (srv->state == KRL_UP) {
+		pthread_mutex_lock(&srv->ctx->lock);
+		krl_loop_attached_message(srv, msg);
+		pthread_mutex_unlock(&srv->ctx->lock);
+	} else {
+		krl_attach_message(srv, msg);
+	}
+}
+
+/* Take in one batch. Return: true if there may be more. */
+static bool krl_loop_recv_batch(struct krl_server *srv)
+{
+	struct krl_conn *conn = srv->conn;
+	struct ibv_wc wc[KRL_BATCH];
+	int i, nr, err;
+
+	nr = ibv_poll_cq(conn->recv_cq, KRL_BATCH, wc);
+	for (i = 0; i < nr && !atomic_load(&srv->failed); i++) {
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			krl_server_fail(srv, -ECONNRESET, "%s: the connection broke (%s)",
+					srv->ep.text, ibv_wc_status_str(wc[i].status));
+			break;
+		}
+		krl_loop_message(srv, conn->mem->recv[wc[i].wr_id], wc[i].byte_len);
+		err = krl_conn_recv(conn, (unsigned int)wc[i].wr_id);
+		if (err)
+			krl_server_fail(srv, err, "%s: posting a receive buffer failed (%s)",
+					srv->ep.text, strerror(-err));
+	}
+	krl_events_deliver(srv->ctx);
+	return nr == KRL_BATCH && !atomic_load(&srv->failed);
+}
+
+static void krl_loop_recv(struct krl_server *srv)
+{
+	while (srv->conn && srv->conn->recv_cq && !atomic_load(&srv->failed))
+		if (!krl_loop_recv_batch(srv))
+			return;
+}
+
+/* The completion channel of a connection is readable. */
+static void krl_loop_channel(struct krl_server *srv)
+{
+	struct krl_conn *conn = srv->conn;
+	struct ibv_cq *cq;
+	void *arg;
+
+	while (conn && conn == srv->conn && !ibv_get_cq_event(conn->channel, &cq, &arg)) {
+		conn->events[cq == conn->recv_cq]++;
+		if (cq == conn->send_cq) {
+			if (srv->state == KRL_UP || atomic_load(&srv->failed))
+				continue; /* look-ups poll it from now on */
+			ibv_req_notify_cq(cq, 0);
+			krl_attach_loading(srv);
+		} else {
+			ibv_req_notify_cq(cq, 0);
+			krl_loop_recv(srv);
+		}
+	}
+}
+
+static void krl_loop_cm(struct krcore_ctx *ctx)
+{
+	struct rdma_cm_event *event;
+
+	while (!rdma_get_cm_event(ctx->cm, &event)) {
+		struct krl_server *srv = event->id->context;
+		enum rdma_cm_event_type type = event->event;
+		bool current = srv->conn && srv->conn->id == event->id;
+		int status = event->status;
+
+		rdma_ack_cm_event(event); /* destroying the id would wait for this */
+		if (!current || atomic_load(&srv->failed))
+			continue;
+		if (type == RDMA_CM_EVENT_DISCONNECTED)
+			krl_loop_recv(srv); /* a refusal may have come before it */
+		if (!atomic_load(&srv->failed))
+			krl_attach_cm_event(srv, type, status);
+	}
+}
+
+/* Take down what failed and do what is due. Return: ms until the next time. */
+static int krl_loop_timers(struct krcore_ctx *ctx)
+{
+	uint64_t now_ns = krl_now_ns(), next_ns = now_ns + 3600000000000ULL;
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++) {
+		struct krl_server *srv = &ctx->servers[i];
+		uint64_t due_ns;
+
+		if (atomic_load(&srv->failed))
+			krl_server_down(srv);
+		due_ns = krl_server_timers(srv, now_ns);
+		if (atomic_load(&srv->failed))
+			due_ns = now_ns;
+		if (due_ns < next_ns)
+			next_ns = due_ns;
+	}
+	now_ns = krl_now_ns();
+	return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns) / 1000000) + 1;
+}
+
+static void *krl_loop_thread(void *arg)
+{
+	struct krcore_ctx *ctx = arg;
+	struct epoll_event events[KRL_BATCH];
+	unsigned int i;
+	uint64_t wakes;
+
+	while (!atomic_load(&ctx->stop)) {
+		int n, nr = epoll_wait(ctx->epoll_fd, events, KRL_BATCH, krl_loop_timers(ctx));
+
+		for (n = 0; n < nr; n++) {
+			void *what = events[n].data.ptr;
+
+			if (what == ctx)
+				krl_loop_cm(ctx);
+			else if (what)
+				krl_loop_channel(what);
+			else if (read(ctx->wake_fd, &wakes, sizeof(wakes)) < 0)
+				continue; /* woken for nothing */
+		}
+	}
+	for (i = 0; i < ctx->servers_nr; i++)
+		krl_server_down(&ctx->servers[i]);
+	return NULL;
+}
+
+static int krl_loop_fds(struct krcore_ctx *ctx)
+{
+	struct epoll_event wake = { .events = EPOLLIN, .data.ptr = NULL };
+	struct epoll_event cm = { .events = EPOLLIN, .data.ptr = ctx };
+	int flags;
+
+	ctx->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->epoll_fd < 0 || ctx->wake_fd < 0)
+		return krl_error(-errno, "no file descriptors (%s)", strerror(errno));
+	ctx->cm = rdma_create_event_channel();
+	if (!ctx->cm)
+		return krl_error(-ENODEV, "no RDMA device: rdma_cm is not available (%s)",
+				 strerror(errno));
+	flags = fcntl(ctx->cm->fd, F_GETFL);
+	if (flags < 0 || fcntl(ctx->cm->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+	    epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, ctx->wake_fd, &wake) < 0 ||
+	    epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, ctx->cm->fd, &cm) < 0)
+		return krl_error(-errno, "watching rdma_cm failed (%s)", strerror(errno));
+	return 0;
+}
+
+/* Return: 0, -ENODEV, or another negative errno with the error text set. */
+int krl_loop_start(struct krcore_ctx *ctx)
+{
+	sigset_t all, before;
+	int err;
+
+	err = krl_loop_fds(ctx);
+	if (err)
+		return err;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&ctx->thread, NULL, krl_loop_thread, ctx);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return krl_error(err, "no thread (%s)", strerror(-err));
+	pthread_setname_np(ctx->thread, "krcore");
+	ctx->running = true;
+	return 0;
+}
+
+/* Give back what krl_loop_start() made, also after it failed. */
+void krl_loop_stop(struct krcore_ctx *ctx)
+{
+	if (ctx->running) {
+		atomic_store(&ctx->stop, true);
+		krl_loop_wake(ctx);
+		pthread_join(ctx->thread, NULL);
+	}
+	if (ctx->cm)
+		rdma_destroy_event_channel(ctx->cm);
+	if (ctx->wake_fd >= 0)
+		close(ctx->wake_fd);
+	if (ctx->epoll_fd >= 0)
+		close(ctx->epoll_fd);
+}

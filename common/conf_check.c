@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Forms that values of the configuration must have, and how keys must fit each
+ * other: see conf.h.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/addr.h"
+#include "common/conf_internal.h"
+#include "common/gid.h"
+
+int kru_conf_check_pow2(__u64 value, char *why, size_t why_bytes)
+{
+	if (value && !(value & (value - 1)))
+		return 0;
+	snprintf(why, why_bytes, "%llu is not a power of two", (unsigned long long)value);
+	return -EINVAL;
+}
+
+int kru_conf_check_path(const char *value, char *why, size_t why_bytes)
+{
+	if (*value == '/')
+		return 0;
+	snprintf(why, why_bytes, "'%.100s' is not an absolute path", value);
+	return -EINVAL;
+}
+
+static int kru_conf_check_listen_item(const char *item, bool alone, char *why, size_t why_bytes)
+{
+	char host[KRU_HOST_BYTES];
+	struct in6_addr addr;
+	size_t len = strlen(item);
+
+	if (!strcmp(item, "*")) {
+		if (alone)
+			return 0;
+		snprintf(why, why_bytes, "'*' must stand alone");
+		return -EINVAL;
+	}
+	if (!strncmp(item, "dev:", 4) && len > 4 && len < 4 + 64 && !strpbrk(item + 4, "/ \t"))
+		return 0;
+	if (inet_pton(AF_INET, item, &addr) == 1)
+		return 0;
+	if (len < sizeof(host)) {
+		/* [v6], v6, and either with %interface for a link-local one */
+		bool bracket = *item == '[' && len > 2 && item[len - 1] == ']';
+
+		memcpy(host, item, len + 1);
+		if (bracket) {
+			host[len - 1] = '\0';
+			memmove(host, host + 1, len - 1);
+		}
+		host[strcspn(host, "%")] = '\0';
+		if (inet_pton(AF_INET6, host, &addr) == 1)
+			return 0;
+	}
+	snprintf(why, why_bytes, "'%.80s' is neither an address nor dev:NAME nor *", item);
+	return -EINVAL;
+}
+
+int kru_conf_check_listen(const char *value, char *why, size_t why_bytes)
+{
+	bool alone = !strchr(value, ',');
+	const char *cursor = value;
+	char item[KRU_HOST_BYTES];
+	int got;
+
+	while ((got = kru_list_next(&cursor, item, sizeof(item))) > 0)
+		if (kru_conf_check_listen_item(item, alone, why, why_bytes))
+			return -EINVAL;
+	if (got < 0)
+		snprintf(why, why_bytes, "an entry is too long");
+	return got < 0 ? -EINVAL : 0;
+}
+
+int kru_conf_check_hosts(const char *value, char *why, size_t why_bytes)
+{
+	struct kru_servers servers;
+
+	if (kru_servers_parse(value, &servers, why, why_bytes))
+		return -EINVAL;
+	if (!servers.srv && !strchr(value, '/'))
+		return 0;
+	snprintf(why, why_bytes, "takes host[:port] only, neither srv: nor a priority");
+	return -EINVAL;
+}
+
+int kru_conf_check_host_port(const char *value, char *why, size_t why_bytes)
+{
+	struct kru_server server;
+	struct in6_addr addr;
+
+	if (kru_host_port_parse(value, 0, &server, why, why_bytes))
+		return -EINVAL;
+	if (inet_pton(AF_INET, server.host, &addr) == 1 ||
+	    inet_pton(AF_INET6, server.host, &addr) == 1)
+		return 0;
+	snprintf(why, why_bytes, "'%.80s' is not a numeric address", server.host);
+	return -EINVAL;
+}
+
+int kru_conf_check_servers(const char *value, char *why, size_t why_bytes)
+{
+	struct kru_servers servers;
+
+	return kru_servers_parse(value, &servers, why, why_bytes);
+}
+
+int kru_conf_check_gid(const char *value, char *why, size_t why_bytes)
+{
+	__u8 gid[KRP_GID_BYTES];
+
+	if (!kru_gid_parse(value, gid))
+		return 0;
+	snprintf(why, why_bytes, "'%.60s' is neither a GID nor an IP address", value);
+	return -EINVAL;
+}
+
+const char *kru_conf_form(kru_conf_check_text_fn *check)
+{
+	static const struct {
+		kru_conf_check_text_fn *check;
+		const char *form;
+	} forms[] = {
+		{ kru_conf_check_path, "absolute path" },
+		{ kru_conf_check_listen, "*, or addresses and dev:NAME" },
+		{ kru_conf_check_hosts, "host[:port], ..." },
+		{ kru_conf_check_host_port, "address:port" },
+		{ kru_conf_check_servers, "host[:port][/priority], ... or srv:NAME" },
+		{ kru_conf_check_gid, "GID or address" },
+	};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		if (forms[i].check == check)
+			return forms[i].form;
+	return "name";
+}
+
+int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_report_fn *report,
+		   void *arg)
+{
+	const struct kru_conf_ms *ms = &conf->ms;
+	const struct kru_conf_node *node = &conf->node;
+	char line[256];
+	int err = 0;
+
+	if (ms->lease_min_ms > ms->lease_ms || ms->lease_ms > ms->lease_max_ms) {
+		snprintf(line, sizeof(line),
+			 "metaserver.lease_ms: %u is not between lease_min_ms %u and lease_max_ms %u",
+			 ms->lease_ms, ms->lease_min_ms, ms->lease_max_ms);
+		report(arg, file, 0, line);
+		err = -EINVAL;
+	}
+	if (ms->segment_kib > (__u64)ms->memory_max_mib * 1024 / 2) {
+		snprintf(line, sizeof(line),
+			 "metaserver.segment_kib: %u is more than half of memory_max_mib %u",
+			 ms->segment_kib, ms->memory_max_mib);
+		report(arg, file, 0, line);
+		err = -EINVAL;
+	}
+	if (node->reconnect_min_ms > node->reconnect_max_ms) {
+		snprintf(line, sizeof(line),
+			 "node.reconnect_min_ms: %u is more than reconnect_max_ms %u",
+			 node->reconnect_min_ms, node->reconnect_max_ms);
+		report(arg, file, 0, line);
+		err = -EINVAL;
+	}
+	return err;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Between conf.c (values), conf_check.c (their forms) and conf_file.c (the
+ * file's syntax); nobody else includes it. No state: any thread.
+ */
+#ifndef KRU_CONF_INTERNAL_H
+#define KRU_CONF_INTERNAL_H
+
+#include "common/conf.h"
+
+#define KRU_CONF_WHY_BYTES 512
+
+enum kru_conf_kind { KRU_CONF_UINT, KRU_CONF_BOOL, KRU_CONF_WORD, KRU_CONF_TEXT };
+enum kru_conf_unit { KRU_UNIT_NONE, KRU_UNIT_MS, KRU_UNIT_KIB, KRU_UNIT_MIB };
+
+typedef int kru_conf_check_uint_fn(__u64 value, char *why, size_t why_bytes);
+typedef int kru_conf_check_text_fn(const char *value, char *why, size_t why_bytes);
+
+/**
+ * struct kru_conf_def - A line of conf.def.
+ * @section: index of the section.
+ * @kind: form of the value.
+ * @unit: unit of a number without suffix.
+ * @reload: a reload takes it over.
+ * @key: name.
+ * @dflt: default as text.
+ * @help: paragraph.
+ * @words: of a WORD, separated by |.
+ * @offset: of the field in struct kru_conf.
+ * @bytes: size of the field.
+ * @min: see conf.def.
+ * @max: see conf.def.
+ * @check_uint: further check of a number, or NULL.
+ * @check_text: further check of a text, or NULL.
+ */
+struct kru_conf_def {
+	enum kru_conf_section section;
+	enum kru_conf_kind kind;
+	enum kru_conf_unit unit;
+	bool reload;
+	const char *key;
+	const char *dflt;
+	const char *help;
+	const char *words;
+	size_t offset;
+	size_t bytes;
+	__u64 min;
+	__u64 max;
+	kru_conf_check_uint_fn *check_uint;
+	kru_conf_check_text_fn *check_text;
+};
+
+extern const struct kru_conf_def kru_conf_defs[KRU_CONF_KEYS];
+
+/* Index of a section or key by its name in the file, or -ENOENT. */
+int kru_conf_find_section(const char *name);
+int kru_conf_find_key(enum kru_conf_section section, const char *key);
+const char *kru_conf_section_name(enum kru_conf_section section);
+
+/* Read @text into key @nr. Return 0, or -EINVAL with @why set. */
+int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
+		    enum kru_conf_origin origin, char *why, size_t why_bytes);
+
+kru_conf_check_uint_fn kru_conf_check_pow2;
+kru_conf_check_text_fn kru_conf_check_path;
+kru_conf_check_text_fn kru_conf_check_listen;
+kru_conf_check_text_fn kru_conf_check_hosts;
+kru_conf_check_text_fn kru_conf_check_host_port;
+kru_conf_check_text_fn kru_conf_check_servers;
+kru_conf_check_text_fn kru_conf_check_gid;
+
+/* What a text must look like, by its check; for people. */
+const char *kru_conf_form(kru_conf_check_text_fn *check);
+
+#endif /* KRU_CONF_INTERNAL_H */

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * One connection: the transport under a session.
+ *
+ * The queue pair is ours, not librdmacm's: it is brought up with the attributes
+ * that rdma_cm computes but without any remote access, which is switched on
+ * when the session has authenticated the client, before WELCOME leaves.
+ *
+ * A connection ends in steps, so that nothing is lost or used after it is
+ * freed: the last answers leave (FLUSH), the disconnect is exchanged (LEAVE),
+ * the queue pair is put into error and its completions are awaited (DRAIN).
+ * Each step has a bound in time. Connections are freed by ms_conn_check() and
+ * ms_device_remove() only, never from within a completion.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/addr.h"
+#include "common/gid.h"
+#include "metaserver/log.h"
+#include "metaserver/server_priv.h"
+
+#define MS_RNR_RETRY 6          /* finite: a client that posts no receives is cut */
+#define MS_MIN_RNR_TIMER 12     /* 0.64 ms: how long a client waits if we have no buffer */
+#define MS_RNR_RETRY_FOR_EVER 7 /* what clients shall do then */
+
+struct ms_conn *ms_conn_find(struct ms_device *dev, uint32_t qpn)
+{
+	struct ms_conn *conn = dev->conns[qpn % MS_CONN_HASH];
+
+	while (conn && conn->qpn != qpn)
+		conn = conn->chain;
+	return conn;
+}
+
+static void ms_conn_hash(struct ms_conn *conn)
+{
+	struct ms_conn **head = &conn->dev->conns[conn->qpn % MS_CONN_HASH];
+
+	conn->chain = *head;
+	*head = conn;
+	conn->dev->conns_nr++;
+}
+
+static void ms_conn_unhash(struct ms_conn *conn)
+{
+	struct ms_conn **link = &conn->dev->conns[conn->qpn % MS_CONN_HASH];
+
+	while (*link && *link != conn)
+		link = &(*link)->chain;
+	if (!*link)
+		return;
+	*link = conn->chain;
+	conn->dev->conns_nr--;
+}
+
+void ms_conn_info(const struct ms_conn *conn, struct ms_session_info *ret_info)
+{
+	const struct ms_session *s = &conn->session;
+	struct ms_server *srv = conn->srv;
+	uint64_t now_ms = ms_now(srv);
+
+	memset(ret_info, 0, sizeof(*ret_info));
+	ret_info->id = conn->number;
+	memcpy(ret_info->name, s->hello.name, sizeof(ret_info->name));
+	ret_info->name[sizeof(ret_info->name) - 1] = '\0';
+	memcpy(ret_info->device, conn->dev->name, sizeof(ret_info->device));
+	memcpy(ret_info->address, conn->address, sizeof(ret_info->address));
+	memcpy(ret_info->gid, s->gid, sizeof(ret_info->gid));
+	memcpy(ret_info->owner, s->claim.owner, sizeof(ret_info->owner));
+	ret_info->generation = s->claim.generation;
+	ret_info->age_ms = now_ms - s->born_ms;
+	ret_info->idle_ms = now_ms - s->last_ms;
+	ret_info->records = ms_ledger_count(srv->hub.ledger, now_ms, &s->claim, NULL);
+	ret_info->messages = s->messages;
+	ret_info->state = ms_session_state_name(s->state);
+	if (!conn->established && s->state == MS_STATE_HELLO)
+		ret_info->state = "connecting";
+	ret_info->subscribed = s->subscribed;
+}
+
+static void ms_conn_tell(struct ms_conn *conn, enum ms_session_event event, const char *why)
+{
+	struct ms_server *srv = conn->srv;
+	struct ms_session_info info;
+
+	if (!srv->observer)
+		return;
+	ms_conn_info(conn, &info);
+	srv->observer->session(srv->observer_arg, event, &info, why);
+}
+
+/* The session is over; said once. */
+static void ms_conn_over(struct ms_conn *conn, const char *why)
+{
+	if (conn->why)
+		return;
+	conn->why = why;
+	ms_conn_tell(conn, conn->was_ready ? MS_SESSION_DOWN : MS_SESSION_REFUSED, why);
+	ms_log_client(conn->srv, conn->was_ready ? LOG_DEBUG : LOG_INFO, "client %s: %s%s",
+		      conn->address, conn->was_ready ? "" : "refused: ", why);
+	ms_session_fini(&conn->session);
+}
+
+/* the steps of an end */
+
+static void ms_conn_drain(struct ms_conn *conn, const char *why)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (conn->phase == MS_PHASE_DRAIN)
+		return;
+	conn->phase = MS_PHASE_DRAIN;
+	conn->deadline_ms = ms_now(conn->srv) + MS_DRAIN_MS;
+	ms_conn_over(conn, why);
+	ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+}
+
+static void ms_conn_disconnect(struct ms_conn *conn)
+{
+	conn->phase = MS_PHASE_LEAVE;
+	conn->deadline_ms = ms_now(conn->srv) + MS_DISCONNECT_MS;
+	if (rdma_disconnect(conn->id))
+		ms_conn_drain(conn, "disconnected");
+}
+
+/* ops of the session */
+
+static int ms_conn_send(void *arg, const void *msg, unsigned int bytes, bool notify)
+{
+	struct ms_conn *conn = arg;
+	uint32_t answers = conn->sends_out - conn->notifies_out;
+
+	if (conn->phase != MS_PHASE_UP)
+		return -ENOTCONN;
+	if (notify && conn->notifies_out >= MS_NOTIFY_WINDOW)
+		return -ENOBUFS;
+	/* twice: an answer may have arrived whose completion has not */
+	if (!notify && answers >= 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS)
+		return -EPROTO;
+	return ms_device_post(conn, msg, bytes, notify);
+}
+
+static int ms_conn_open_reads(void *arg)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = IBV_ACCESS_REMOTE_READ };
+	struct ms_conn *conn = arg;
+
+	return -ibv_modify_qp(conn->qp, &attr, IBV_QP_ACCESS_FLAGS);
+}
+
+static void ms_conn_root(void *arg, struct krp_root_ref *ret_root)
+{
+	const struct ms_conn *conn = arg;
+
+	ms_device_root_ref(conn->dev, ret_root);
+}
+
+static void ms_conn_close(void *arg, const char *why)
+{
+	struct ms_conn *conn = arg;
+
+	if (conn->phase != MS_PHASE_UP)
+		return;
+	conn->phase = MS_PHASE_FLUSH;
+	conn->deadline_ms = ms_now(conn->srv) + MS_FLUSH_MS;
+	ms_conn_over(conn, why);
+	if (!conn->sends_out)
+		ms_conn_disconnect(conn);
+}
+
+static const struct ms_session_ops ms_conn_ops = {
+	.send = ms_conn_send,
+	.open_reads = ms_conn_open_reads,
+	.root = ms_conn_root,
+	.close = ms_conn_close,
+};
+
+/* what device.c tells */
+
+void ms_conn_received(struct ms_conn *conn, const void *msg, unsigned int bytes)
+{
+	const struct krp_msg_hdr *hdr = msg;
+	bool ready = conn->session.state == MS_STATE_READY;
+	uint64_t begin_ns = ms_mono_ns();
+
+	if (conn->phase != MS_PHASE_UP)
+		return;
+	ms_session_receive(&conn->session, msg, bytes, ms_now(conn->srv));
+	if (ready && bytes >= sizeof(*hdr) && hdr->type == KRP_MSG_PUBLISH)
+		ms_hist_add(&conn->srv->stats.publish, ms_mono_ns() - begin_ns);
+	if (!ready && conn->session.state == MS_STATE_READY) {
+		conn->was_ready = true;
+		ms_conn_tell(conn, MS_SESSION_UP, "authenticated");
+		ms_log_client(conn->srv, LOG_DEBUG, "client %s: attached", conn->address);
+	}
+}
+
+void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok)
+{
+	conn->sends_out--;
+	conn->notifies_out -= notify;
+	if (!ok) {
+		ms_conn_broken(conn, "client does not answer or takes no messages");
+		return;
+	}
+	if (conn->phase == MS_PHASE_UP && notify && conn->notifies_out <= MS_NOTIFY_WINDOW / 2)
+		ms_session_room(&conn->session);
+	if (conn->phase == MS_PHASE_FLUSH && !conn->sends_out)
+		ms_conn_disconnect(conn);
+}
+
+void ms_conn_broken(struct ms_conn *conn, const char *why)
+{
+	if (conn->phase == MS_PHASE_LEAVE || conn->phase == MS_PHASE_DRAIN)
+		return;
+	ms_conn_over(conn, why);
+	ms_conn_disconnect(conn);
+}
+
+void ms_conn_leave(struct ms_conn *conn, const char *why)
+{
+	ms_session_shut(&conn->session, why);
+}
+
+/* what rdma_cm tells */
+
+void ms_conn_event(struct ms_conn *conn, enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		conn->established = true;
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		rdma_disconnect(conn->id); /* confirms, if it was the client's */
+		ms_conn_drain(conn, "disconnected");
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		ms_conn_drain(conn, "connection was not completed");
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		ms_conn_broken(conn, "local address has changed");
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		ms_device_remove(conn->dev, "device was removed");
+		break;
+	default: /* TIMEWAIT_EXIT and what concerns others */
+		break;
+	}
+}
+
+void ms_conn_check(struct ms_conn *conn)
+{
+	uint64_t now_ms = ms_now(conn->srv);
+	bool late = conn->phase != MS_PHASE_UP && now_ms >= conn->deadline_ms;
+
+	switch (conn->phase) {
+	case MS_PHASE_UP:
+		ms_session_check(&conn->session, now_ms);
+		break;
+	case MS_PHASE_FLUSH:
+		if (late)
+			ms_conn_disconnect(conn);
+		break;
+	case MS_PHASE_LEAVE:
+		if (late)
+			ms_conn_drain(conn, "disconnected");
+		break;
+	case MS_PHASE_DRAIN:
+		if (late || !conn->sends_out) {
+			ms_conn_destroy_qp(conn);
+			ms_conn_free(conn);
+		}
+		break;
+	}
+}
+
+/* life */
+
+static int ms_conn_create_qp(struct ms_conn *conn)
+{
+	struct ms_device *dev = conn->dev;
+	struct ibv_qp_init_attr attr = {
+		.qp_context = conn,
+		.send_cq = dev->send_cq,
+		.recv_cq = dev->recv_cq,
+		.srq = dev->srq,
+		.qp_type = IBV_QPT_RC,
+	};
+
+	attr.cap.max_send_wr = 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS +
+			       MS_NOTIFY_WINDOW;
+	attr.cap.max_send_sge = 1;
+	conn->qp = ibv_create_qp(dev->pd, &attr);
+	if (!conn->qp)
+		return errno ? -errno : -ENOMEM;
+	conn->qpn = conn->qp->qp_num;
+	ms_conn_hash(conn);
+	return 0;
+}
+
+/* GID the queue pair really talks to: what rdma_cm's addresses say, the client chose. */
+static void ms_conn_peer_gid(struct rdma_cm_id *id, const struct ibv_qp_attr *attr,
+			     uint8_t *ret_gid)
+{
+	if (attr->ah_attr.is_global)
+		memcpy(ret_gid, attr->ah_attr.grh.dgid.raw, KRP_GID_BYTES);
+	else
+		memcpy(ret_gid, id->route.addr.addr.ibaddr.dgid.raw, KRP_GID_BYTES);
+}
+
+/* INIT, RTR, RTS with rdma_cm's attributes, but no remote access of any kind. */
+static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, uint8_t *ret_gid)
+{
+	struct ibv_qp_attr attr;
+	int mask;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = IBV_QPS_INIT;
+	if (rdma_init_qp_attr(conn->id, &attr, &mask))
+		return -errno;
+	attr.qp_access_flags = 0;
+	if (ibv_modify_qp(conn->qp, &attr, mask | IBV_QP_ACCESS_FLAGS))
+		return -errno;
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (rdma_init_qp_attr(conn->id, &attr, &mask))
+		return -errno;
+	attr.qp_access_flags = 0;
+	attr.max_dest_rd_atomic = rd_atomic;
+	attr.min_rnr_timer = MS_MIN_RNR_TIMER;
+	mask &= 2 * IBV_QP_DEST_QPN - 1; /* kernels set bits that user space has not */
+	if (ibv_modify_qp(conn->qp, &attr, mask))
+		return -errno;
+	ms_conn_peer_gid(conn->id, &attr, ret_gid);
+
+	attr.qp_state = IBV_QPS_RTS;
+	if (rdma_init_qp_attr(conn->id, &attr, &mask))
+		return -errno;
+	attr.qp_access_flags = 0;
+	attr.rnr_retry = MS_RNR_RETRY;
+	attr.max_rd_atomic = 0; /* we READ nothing */
+	if (ibv_modify_qp(conn->qp, &attr, mask))
+		return -errno;
+	return 0;
+}
+
+void ms_conn_destroy_qp(struct ms_conn *conn)
+{
+	if (!conn->qp)
+		return;
+	ms_conn_unhash(conn);
+	ibv_destroy_qp(conn->qp);
+	conn->qp = NULL;
+	ms_device_forget(conn);
+}
+
+static void ms_conn_link(struct ms_conn *conn)
+{
+	struct ms_server *srv = conn->srv;
+
+	conn->prev = srv->conns_last;
+	if (conn->prev)
+		conn->prev->next = conn;
+	else
+		srv->conns = conn;
+	srv->conns_last = conn;
+	srv->conns_nr++;
+}
+
+void ms_conn_free(struct ms_conn *conn)
+{
+	struct ms_server *srv = conn->srv;
+
+	ms_conn_over(conn, "device was removed");
+	if (conn->prev)
+		conn->prev->next = conn->next;
+	else
+		srv->conns = conn->next;
+	if (conn->next)
+		conn->next->prev = conn->prev;
+	else
+		srv->conns_last = conn->prev;
+	srv->conns_nr--;
+	rdma_destroy_id(conn->id);
+	free(conn);
+}
+
+static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param *param)
+{
+	struct rdma_conn_param answer = { 0 };
+	uint8_t gid[KRP_GID_BYTES], rd_atomic = param->responder_resources;
+	int err;
+
+	/* the client said how many READs it will have under way */
+	if (rd_atomic > conn->dev->rd_atomic)
+		rd_atomic = conn->dev->rd_atomic;
+	if (!rd_atomic)
+		rd_atomic = 1;
+	err = ms_conn_bring_up(conn, rd_atomic, gid);
+	if (err)
+		return err;
+	ms_session_init(&conn->session, &conn->srv->hub, &ms_conn_ops, conn, gid,
+			ms_now(conn->srv));
+	answer.responder_resources = rd_atomic;
+	answer.flow_control = 1;
+	answer.rnr_retry_count = MS_RNR_RETRY_FOR_EVER;
+	answer.srq = 1;
+	answer.qp_num = conn->qpn;
+	if (rdma_accept(conn->id, &answer)) {
+		err = -errno;
+		ms_session_fini(&conn->session);
+	}
+	return err;
+}
+
+static int ms_conn_new(struct ms_server *srv, struct rdma_cm_id *id,
+		       const struct rdma_conn_param *param, bool over_limit)
+{
+	struct ms_conn *conn;
+	int err;
+
+	conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		return -ENOMEM;
+	conn->srv = srv;
+	conn->id = id;
+	kru_sockaddr_format(rdma_get_peer_addr(id), conn->address);
+	err = ms_device_get(srv, id, &conn->dev);
+	if (err)
+		goto err_free;
+	err = ms_conn_create_qp(conn);
+	if (err)
+		goto err_free;
+	err = ms_conn_accept_id(conn, param);
+	if (err)
+		goto err_qp;
+	id->context = conn;
+	conn->session.over_limit = over_limit;
+	conn->number = ++srv->conn_last;
+	ms_conn_link(conn);
+	return 0;
+
+err_qp:
+	ms_conn_destroy_qp(conn);
+err_free:
+	free(conn);
+	return err;
+}
+
+void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
+		    const struct rdma_conn_param *param)
+{
+	uint64_t clients = srv->hub.stats.sessions + srv->hub.stats.sessions_pending;
+	bool over_limit = clients >= srv->conf.clients_max;
+	int err = 0;
+
+	id->context = NULL;
+	srv->stats.connections_total++;
+	if (srv->draining || !ms_place_allows(srv, id))
+		err = -EADDRNOTAVAIL;
+	else if (clients >= srv->conf.clients_max + MS_OVER_LIMIT_MAX)
+		err = -EUSERS;
+	else
+		err = ms_conn_new(srv, id, param, over_limit);
+	if (!err)
+		return;
+
+	srv->stats.connections_rejected++;
+	ms_log_client(srv, LOG_WARNING, "a connection was rejected (%s)", strerror(-err));
+	rdma_reject(id, NULL, 0);
+	rdma_destroy_id(id);
+}

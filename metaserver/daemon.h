@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The daemon as a whole: its parts, its configuration, and what signals and
+ * commands do to it. One per process, made by main(), known to the control
+ * socket and the metrics. Loop thread only.
+ */
+#ifndef MS_DAEMON_H
+#define MS_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <ev.h>
+#include <jansson.h>
+
+#include "common/conf.h"
+#include "metaserver/notify.h"
+#include "metaserver/options.h"
+
+struct ms_control;
+struct ms_http;
+struct ms_server;
+
+/** enum ms_state - Life of the daemon; ms_state_name() gives the words. */
+enum ms_state {
+	MS_STARTING, /* never served yet */
+	MS_SERVING,
+	MS_WAITING, /* served, but no device or address is left */
+	MS_DRAINING,
+};
+
+#define MS_COMMANDS_MAX 16
+
+/**
+ * struct ms_daemon - The daemon.
+ * @loop: its only loop.
+ * @options: command line.
+ * @conf: configuration in force.
+ * @server: everything RDMA.
+ * @control: control socket.
+ * @http: metrics, or NULL if they are off.
+ * @notify: watchdog.
+ * @state: where it stands.
+ * @start_deadline: loop time until which the manager is asked to be patient.
+ * @reloads_ok: reloads that were taken over.
+ * @reloads_failed: reloads that were refused.
+ * @reload_unix_s: time of the last reload that was taken over, or 0.
+ * @command_calls: requests of the control socket by command, see commands.h.
+ * @sig_hup: reload.
+ * @sig_term: drain, then exit.
+ * @sig_int: as @sig_term.
+ * @status: refreshes STATUS=.
+ */
+struct ms_daemon {
+	struct ev_loop *loop;
+	struct ms_options options;
+	struct kru_conf conf;
+	struct ms_server *server;
+	struct ms_control *control;
+	struct ms_http *http;
+	struct ms_notify notify;
+	enum ms_state state;
+	ev_tstamp start_deadline;
+	uint64_t reloads_ok;
+	uint64_t reloads_failed;
+	uint64_t reload_unix_s;
+	uint64_t command_calls[MS_COMMANDS_MAX];
+	ev_signal sig_hup;
+	ev_signal sig_term;
+	ev_signal sig_int;
+	ev_timer status;
+};
+
+/** ms_state_name() - Word for a state. @state: state. Return: constant text. */
+const char *ms_state_name(enum ms_state state);
+
+/**
+ * ms_daemon_watch() - Start signals, status line and watchdog, and follow the server.
+ * @d: daemon with loop and server.
+ */
+void ms_daemon_watch(struct ms_daemon *d);
+
+/** ms_daemon_unwatch() - Undo ms_daemon_watch(). @d: daemon. */
+void ms_daemon_unwatch(struct ms_daemon *d);
+
+/**
+ * ms_daemon_reload() - Read the configuration again: parse, check, swap.
+ * @d: daemon.
+ * @result: array that gets an object for each key that changed, or NULL.
+ * @error: text of all errors, with its NUL; untouched on success.
+ * @error_bytes: its size.
+ *
+ * What is wrong is logged. On failure everything stays as it was.
+ *
+ * Return: 0, or a negative errno.
+ */
+int ms_daemon_reload(struct ms_daemon *d, json_t *result, char *error, size_t error_bytes);
+
+/** ms_daemon_stop() - Let clients go, then leave the loop; at once if called again. @d: daemon. */
+void ms_daemon_stop(struct ms_daemon *d);
+
+#endif /* MS_DAEMON_H */

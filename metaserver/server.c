@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Life, configuration and timers of the serving half: see server.h.
+ *
+ * The clock of the leases stands still while the loop does: a daemon that was
+ * stopped for a minute must not find that every lease has run out before it
+ * has read the renewals that wait for it.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "metaserver/log.h"
+#include "metaserver/server_priv.h"
+
+#define MS_CLOCK_STEP_MAX_MS 1000U
+
+uint64_t ms_mono_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t ms_now(struct ms_server *srv)
+{
+	uint64_t real_ms = ms_mono_ns() / 1000000, step = real_ms - srv->clock_real_ms;
+	uint64_t most = srv->conf.tick_ms + MS_CLOCK_STEP_MAX_MS;
+
+	srv->clock_real_ms = real_ms;
+	srv->clock_ms += step < most ? step : most;
+	return srv->clock_ms;
+}
+
+void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	if (!ms_log_enabled(priority))
+		return;
+	if (!srv->log_room) {
+		srv->log_lost++;
+		return;
+	}
+	srv->log_room--;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	ms_log(priority, "%s", text);
+}
+
+void ms_server_evaluate(struct ms_server *srv)
+{
+	bool serving = srv->started && !srv->draining && !srv->import && srv->ports_nr &&
+		       ms_listeners_up(srv);
+
+	if (serving == srv->serving)
+		return;
+	srv->serving = serving;
+	if (srv->serving_cb)
+		srv->serving_cb(srv->serving_arg, serving);
+}
+
+static void ms_server_changed(void *arg, unsigned int event, const struct krp_key *key,
+			      uint64_t generation, const char *why)
+{
+	struct ms_server *srv = arg;
+
+	ms_hub_notify(&srv->hub, event, key, generation);
+	if (srv->observer)
+		srv->observer->record(srv->observer_arg, event, key, generation, why);
+}
+
+static const struct ms_ledger_ops ms_server_ledger_ops = { .changed = ms_server_changed };
+
+/* timers */
+
+static void ms_server_sweep(struct ms_server *srv)
+{
+	uint64_t begin_ns = ms_mono_ns(), ns;
+	bool more = ms_ledger_sweep(srv->hub.ledger, ms_now(srv), MS_SWEEP_BUDGET);
+
+	ns = ms_mono_ns() - begin_ns;
+	srv->stats.sweeps++;
+	srv->stats.sweep_last_ns = ns;
+	if (ns > srv->stats.sweep_max_ns)
+		srv->stats.sweep_max_ns = ns;
+	if (more)
+		ev_idle_start(srv->loop, &srv->sweep_more);
+	else
+		ev_idle_stop(srv->loop, &srv->sweep_more);
+}
+
+static void ms_server_on_tick(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)loop;
+	(void)events;
+	ms_server_sweep(w->data);
+}
+
+static void ms_server_on_sweep_more(struct ev_loop *loop, ev_idle *w, int events)
+{
+	(void)loop;
+	(void)events;
+	ms_server_sweep(w->data);
+}
+
+static void ms_server_drained(struct ms_server *srv)
+{
+	void (*cb)(void *arg) = srv->drain_cb;
+
+	if (!cb || (srv->conns && ms_now(srv) < srv->drain_deadline_ms))
+		return;
+	srv->drain_cb = NULL;
+	cb(srv->drain_arg);
+}
+
+static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct ms_server *srv = w->data;
+	struct ms_conn *conn, *next;
+
+	(void)loop;
+	(void)events;
+	for (conn = srv->conns; conn; conn = next) {
+		next = conn->next;
+		ms_conn_check(conn);
+	}
+	if (++srv->checks % MS_CHECKS_SECOND == 0) {
+		srv->ports_nr = ms_ports_count();
+		srv->log_room = MS_LOG_CLIENTS;
+		if (srv->log_lost)
+			ms_log(LOG_NOTICE, "%u lines about clients were left out", srv->log_lost);
+		srv->log_lost = 0;
+		ms_server_evaluate(srv);
+	}
+	ms_server_drained(srv);
+}
+
+/* configuration */
+
+static int ms_server_load_key(const struct kru_conf_ms *conf, bool *ret_auth,
+			      struct kru_key *ret_key)
+{
+	bool must = conf->require_auth == KRU_AUTH_YES;
+	int err;
+
+	*ret_auth = false;
+	if (conf->require_auth == KRU_AUTH_NO)
+		return 0;
+	err = conf->key_file[0] ? kru_key_load(conf->key_file, ret_key) : -ENOENT;
+	if (!err) {
+		*ret_auth = true;
+		return 0;
+	}
+	if (err == -ENOENT && !must)
+		return 0;
+	if (err == -EPERM)
+		ms_log(LOG_ERR, "key_file '%s': others than owner and group may read or write it",
+		       conf->key_file);
+	else if (err == -EINVAL)
+		ms_log(LOG_ERR, "key_file '%s': not 32 to 128 hexadecimal digits", conf->key_file);
+	else
+		ms_log(LOG_ERR, "key_file '%s': %s%s", conf->key_file, strerror(-err),
+		       must ? ", and require_auth is yes" : "");
+	return err;
+}
+
+static void ms_server_set_limits(struct ms_server *srv)
+{
+	const struct kru_conf_ms *conf = &srv->conf;
+
+	srv->hub.limits = (struct ms_limits){
+		.lease_ms = conf->lease_ms,
+		.lease_min_ms = conf->lease_min_ms,
+		.lease_max_ms = conf->lease_max_ms,
+		.tick_ms = conf->tick_ms,
+		.records_max = conf->records_per_owner_max,
+		.rate_max = conf->rate_max,
+		.credits = conf->credits,
+		.idle_timeout_ms = conf->idle_timeout_ms,
+		.publish_any_gid = conf->publish_any_gid,
+	};
+}
+
+int ms_server_apply(struct ms_server *srv, const struct kru_conf *conf)
+{
+	struct kru_conf_ms fresh = conf->ms;
+	struct kru_key key = { 0 };
+	bool auth;
+	int err;
+
+	err = ms_server_load_key(&fresh, &auth, &key);
+	if (err)
+		return err;
+	/* queues and timers were made for these: they need a restart */
+	fresh.tick_ms = srv->conf.tick_ms;
+	fresh.credits = srv->conf.credits;
+	fresh.srq_depth = srv->conf.srq_depth;
+	srv->conf = fresh;
+	if (auth != srv->hub.auth)
+		ms_log(LOG_NOTICE, "clients %s prove that they have the cluster key",
+		       auth ? "must" : "need not");
+	srv->hub.auth = auth;
+	srv->hub.key = key;
+	kru_key_wipe(&key);
+	ms_server_set_limits(srv);
+	ms_ledger_set_records_max(srv->hub.ledger, fresh.records_per_owner_max);
+	return 0;
+}
+
+static unsigned int ms_log2(uint64_t v)
+{
+	return v ? 63U - (unsigned int)__builtin_clzll(v) : 0;
+}
+
+/* An eighth of the memory is left to the directories, 16 entries a page at most. */
+static int ms_server_table_new(struct ms_server *srv)
+{
+	uint64_t segment_bytes = (uint64_t)srv->conf.segment_kib << 10;
+	uint64_t bytes = (uint64_t)srv->conf.memory_max_mib << 20, segments;
+	struct ms_table_config config = { .incarnation = srv->hub.incarnation };
+	int err;
+
+	config.log2_segment_pages = ms_log2(segment_bytes / KRP_PAGE_BYTES);
+	segments = (bytes - bytes / 8) / segment_bytes;
+	if (!segments) {
+		ms_log(LOG_ERR, "memory_max_mib = %u has no room for one segment_kib = %u",
+		       srv->conf.memory_max_mib, srv->conf.segment_kib);
+		return -EINVAL;
+	}
+	if (segments > KRP_SEGMENTS_MAX) {
+		segments = KRP_SEGMENTS_MAX;
+		ms_log(LOG_NOTICE, "%u segments of segment_kib = %u are the most: less memory than "
+		       "memory_max_mib allows", KRP_SEGMENTS_MAX, srv->conf.segment_kib);
+	}
+	config.segments_max = (unsigned int)segments;
+	config.depth_max = config.log2_segment_pages + ms_log2(segments) + 4;
+	if (config.depth_max > KRP_DEPTH_MAX)
+		config.depth_max = KRP_DEPTH_MAX;
+	err = kru_random(&config.salt, sizeof(config.salt));
+	if (err)
+		return err;
+	return ms_table_new(&config, &ms_device_table_ops, srv, &srv->hub.table);
+}
+
+/* life */
+
+static void ms_server_timers(struct ms_server *srv)
+{
+	double tick = srv->conf.tick_ms / 1000.0, check = MS_CHECK_MS / 1000.0;
+
+	ev_timer_init(&srv->tick, ms_server_on_tick, tick, tick);
+	ev_timer_init(&srv->check, ms_server_on_check, check, check);
+	ev_idle_init(&srv->sweep_more, ms_server_on_sweep_more);
+	srv->tick.data = srv;
+	srv->check.data = srv;
+	srv->sweep_more.data = srv;
+}
+
+static int ms_server_books(struct ms_server *srv)
+{
+	struct ms_ledger_config lc = { .tick_ms = srv->conf.tick_ms,
+				       .records_max = srv->conf.records_per_owner_max };
+	int err;
+
+	while (!srv->hub.incarnation) {
+		err = kru_random(&srv->hub.incarnation, sizeof(srv->hub.incarnation));
+		if (err)
+			return err;
+	}
+	err = kru_random(&lc.salt, sizeof(lc.salt));
+	if (err)
+		return err;
+	err = ms_server_table_new(srv);
+	if (err)
+		return err;
+	return ms_ledger_new(&lc, srv->hub.table, &ms_server_ledger_ops, srv, ms_now(srv),
+			     &srv->hub.ledger);
+}
+
+int ms_server_new(struct ev_loop *loop, const struct kru_conf *conf, struct ms_server **ret_srv)
+{
+	struct ms_server *srv = calloc(1, sizeof(*srv));
+	struct timespec ts;
+	int err;
+
+	if (!srv)
+		return -ENOMEM;
+	srv->loop = loop;
+	srv->conf = conf->ms;
+	srv->clock_real_ms = ms_mono_ns() / 1000000;
+	srv->clock_ms = srv->clock_real_ms;
+	srv->log_room = MS_LOG_CLIENTS;
+	ms_server_timers(srv);
+	ms_server_set_limits(srv);
+	err = ms_places_parse(srv);
+	if (err)
+		goto err_free;
+	err = ms_server_load_key(&srv->conf, &srv->hub.auth, &srv->hub.key);
+	if (err)
+		goto err_free;
+	err = ms_server_books(srv);
+	if (err) {
+		ms_log(LOG_ERR, "no table can be made (%s)", strerror(-err));
+		goto err_free;
+	}
+	clock_gettime(CLOCK_REALTIME, &ts);
+	srv->started_unix_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	ms_log_set_incarnation(srv->hub.incarnation);
+	*ret_srv = srv;
+	return 0;
+
+err_free:
+	ms_server_free(srv);
+	return err;
+}
+
+int ms_server_start(struct ms_server *srv)
+{
+	int err = 0;
+
+	srv->started = true;
+	srv->ports_nr = ms_ports_count();
+	ev_timer_start(srv->loop, &srv->tick);
+	ev_timer_start(srv->loop, &srv->check);
+	if (srv->conf.copy_from[0])
+		err = ms_import_start(srv);
+	if (!srv->import)
+		ms_listeners_start(srv);
+	return err;
+}
+
+bool ms_server_serving(const struct ms_server *srv)
+{
+	return srv->serving;
+}
+
+void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serving), void *arg)
+{
+	srv->serving_cb = cb;
+	srv->serving_arg = arg;
+}
+
+void ms_server_observe(struct ms_server *srv, const struct ms_observer *ops, void *arg)
+{
+	srv->observer = ops;
+	srv->observer_arg = arg;
+}
+
+void ms_server_drain(struct ms_server *srv, void (*cb)(void *arg), void *arg)
+{
+	struct ms_conn *conn;
+
+	srv->draining = true;
+	srv->hub.draining = true;
+	srv->drain_cb = cb;
+	srv->drain_arg = arg;
+	srv->drain_deadline_ms = ms_now(srv) + MS_SHUTDOWN_MS;
+	if (srv->import)
+		ms_import_cancel(srv);
+	ms_listeners_stop(srv);
+	for (conn = srv->conns; conn; conn = conn->next)
+		ms_conn_leave(conn, "server is shutting down");
+	ms_server_evaluate(srv);
+}
+
+void ms_server_free(struct ms_server *srv)
+{
+	if (!srv)
+		return;
+	srv->serving_cb = NULL;
+	srv->observer = NULL;
+	if (srv->import)
+		ms_import_cancel(srv);
+	while (srv->devices)
+		ms_device_remove(srv->devices, NULL);
+	ms_cm_close(srv);
+	ev_timer_stop(srv->loop, &srv->tick);
+	ev_timer_stop(srv->loop, &srv->check);
+	ev_idle_stop(srv->loop, &srv->sweep_more);
+	ms_ledger_free(srv->hub.ledger);
+	ms_table_free(srv->hub.table);
+	kru_key_wipe(&srv->hub.key);
+	free(srv);
+}
+
+int ms_server_withdraw(struct ms_server *srv, const struct krp_key *key)
+{
+	int err = ms_ledger_remove(srv->hub.ledger, key);
+
+	if (!err)
+		srv->hub.stats.withdrawn++;
+	return err;
+}

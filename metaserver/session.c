@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Server side of the control protocol: see session.h.
+ *
+ * Which message is allowed when stands in ms_allowed[]; the state changes in
+ * ms_session_enter() and nowhere else.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "metaserver/session.h"
+
+#define MS_BIT(n) (1U << (n))
+
+static const unsigned int ms_allowed[MS_STATES] = {
+	[MS_STATE_HELLO] = MS_BIT(KRP_MSG_HELLO),
+	[MS_STATE_CHALLENGE] = MS_BIT(KRP_MSG_AUTH),
+	[MS_STATE_READY] = MS_BIT(KRP_MSG_PUBLISH) | MS_BIT(KRP_MSG_WITHDRAW) |
+			   MS_BIT(KRP_MSG_RENEW) | MS_BIT(KRP_MSG_ROOT) |
+			   MS_BIT(KRP_MSG_SUBSCRIBE) | MS_BIT(KRP_MSG_LOOKUP),
+	[MS_STATE_CLOSING] = 0,
+};
+
+static const unsigned int ms_follows[MS_STATES] = {
+	[MS_STATE_HELLO] = MS_BIT(MS_STATE_CHALLENGE) | MS_BIT(MS_STATE_CLOSING),
+	[MS_STATE_CHALLENGE] = MS_BIT(MS_STATE_READY) | MS_BIT(MS_STATE_CLOSING),
+	[MS_STATE_READY] = MS_BIT(MS_STATE_CLOSING),
+	[MS_STATE_CLOSING] = 0,
+};
+
+const char *ms_session_state_name(enum ms_session_state state)
+{
+	static const char *const names[MS_STATES] = { "hello", "challenge", "ready", "closing" };
+
+	return names[state];
+}
+
+static void ms_subscribe(struct ms_session *s, bool on)
+{
+	struct ms_hub *hub = s->hub;
+
+	if (s->subscribed == on)
+		return;
+	s->subscribed = on;
+	if (on) {
+		hub->stats.subscribers++;
+		s->prev = NULL;
+		s->next = hub->subscribers;
+		if (s->next)
+			s->next->prev = s;
+		hub->subscribers = s;
+		return;
+	}
+	hub->stats.subscribers--;
+	s->resync_due = false;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		hub->subscribers = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+}
+
+static void ms_session_count(struct ms_session *s, int by)
+{
+	struct ms_hub_stats *stats = &s->hub->stats;
+
+	if (s->state == MS_STATE_READY)
+		stats->sessions += (uint64_t)by;
+	else if (s->state != MS_STATE_CLOSING)
+		stats->sessions_pending += (uint64_t)by;
+}
+
+/* The only place where the state changes. Return: false if it may not follow. */
+static bool ms_session_enter(struct ms_session *s, enum ms_session_state to)
+{
+	if (!(ms_follows[s->state] & MS_BIT(to)))
+		return false;
+	ms_session_count(s, -1);
+	if (s->state == MS_STATE_READY)
+		ms_subscribe(s, false);
+	s->state = to;
+	ms_session_count(s, 1);
+	if (to == MS_STATE_READY)
+		s->hub->stats.sessions_total++;
+	return true;
+}
+
+void ms_session_shut(struct ms_session *s, const char *why)
+{
+	if (ms_session_enter(s, MS_STATE_CLOSING))
+		s->ops->close(s->arg, why);
+}
+
+static void ms_send(struct ms_session *s, const void *msg)
+{
+	const struct krp_msg_hdr *hdr = msg;
+
+	s->hub->stats.answers[krp_le16_to_cpu(hdr->status)]++;
+	if (s->ops->send(s->arg, msg, krp_msg_bytes(hdr->type), false))
+		ms_session_shut(s, "client does not take its answers");
+}
+
+/* Type of the answer to a request, also to one that cannot be understood. */
+static unsigned int ms_answer_type(unsigned int type)
+{
+	switch (type) {
+	case KRP_MSG_HELLO:
+		return KRP_MSG_CHALLENGE;
+	case KRP_MSG_AUTH:
+		return KRP_MSG_WELCOME;
+	case KRP_MSG_ROOT:
+		return KRP_MSG_ROOT_REPLY;
+	case KRP_MSG_LOOKUP:
+		return KRP_MSG_VALUE;
+	default:
+		return KRP_MSG_ACK;
+	}
+}
+
+/* A refusal: the type it would have had, and an empty body. */
+static void ms_refuse(struct ms_session *s, unsigned int type, uint32_t xid, unsigned int status)
+{
+	union {
+		struct krp_msg_hdr hdr;
+		__u8 bytes[KRP_MSG_BYTES_MAX];
+	} m;
+
+	krp_msg_init(&m, ms_answer_type(type), xid, status, s->hub->incarnation);
+	ms_send(s, &m);
+}
+
+static void ms_refuse_and_shut(struct ms_session *s, unsigned int type, uint32_t xid,
+			       unsigned int status)
+{
+	ms_refuse(s, type, xid, status);
+	ms_session_shut(s, krp_status_text(status));
+}
+
+static void ms_ack(struct ms_session *s, uint32_t xid, unsigned int status, uint64_t now_ms)
+{
+	uint32_t left_ms = s->claim.lease_ms;
+	struct krp_ack m;
+
+	if (status) {
+		ms_refuse(s, KRP_MSG_ACK, xid, status);
+		return;
+	}
+	krp_msg_init(&m, KRP_MSG_ACK, xid, status, s->hub->incarnation);
+	m.records = krp_cpu_to_le32(ms_ledger_count(s->hub->ledger, now_ms, &s->claim, &left_ms));
+	m.lease_ms = krp_cpu_to_le32(left_ms);
+	ms_send(s, &m);
+}
+
+static void ms_result(struct ms_session *s, uint32_t xid, unsigned int status,
+		      uint64_t *done, uint64_t now_ms)
+{
+	s->hub->stats.results[status]++;
+	if (!status)
+		(*done)++;
+	ms_ack(s, xid, status, now_ms);
+}
+
+/* establishment */
+
+static void ms_on_hello(struct ms_session *s, const struct krp_hello *m, uint32_t xid)
+{
+	struct ms_hub *hub = s->hub;
+	unsigned int status = KRP_ST_OK;
+
+	if (m->version_min > KRP_MSG_VERSION || m->version_max < KRP_MSG_VERSION)
+		status = KRP_ST_VERSION;
+	else if (hub->draining)
+		status = KRP_ST_SHUTDOWN;
+	else if (s->over_limit)
+		status = KRP_ST_LIMIT_CLIENTS;
+
+	krp_msg_init(&s->challenge, KRP_MSG_CHALLENGE, xid, status, hub->incarnation);
+	if (!status && kru_random(s->challenge.nonce, sizeof(s->challenge.nonce)))
+		status = KRP_ST_NO_MEMORY;
+	if (status) {
+		ms_refuse_and_shut(s, KRP_MSG_HELLO, xid, status);
+		return;
+	}
+	s->hello = *m;
+	s->features = krp_le64_to_cpu(m->features) & KRP_FEATURES_ALL;
+	s->auth = hub->auth;
+	memcpy(s->claim.owner, m->owner, sizeof(s->claim.owner));
+	s->claim.generation = krp_le64_to_cpu(m->generation);
+	s->claim.lease_ms = krp_le32_to_cpu(m->lease_ms);
+	if (!s->claim.lease_ms)
+		s->claim.lease_ms = hub->limits.lease_ms;
+	if (s->claim.lease_ms < hub->limits.lease_min_ms)
+		s->claim.lease_ms = hub->limits.lease_min_ms;
+	if (s->claim.lease_ms > hub->limits.lease_max_ms)
+		s->claim.lease_ms = hub->limits.lease_max_ms;
+
+	s->challenge.features = krp_cpu_to_le64(s->features);
+	s->challenge.flags = s->auth ? KRP_CHALLENGE_AUTH : 0;
+	ms_session_enter(s, MS_STATE_CHALLENGE);
+	ms_send(s, &s->challenge);
+}
+
+static unsigned int ms_judge_proof(const struct ms_session *s, const struct krp_auth *m)
+{
+	__u8 mac[KRP_MAC_BYTES] = { 0 };
+
+	if (s->auth != s->hub->auth)
+		return KRP_ST_AUTH; /* the key came or went in between: begin again */
+	if (s->auth)
+		kru_auth_mac(&s->hub->key, KRP_LABEL_CLIENT, &s->hello, &s->challenge, mac);
+	return kru_mac_equal(mac, m->mac) ? KRP_ST_OK : KRP_ST_AUTH;
+}
+
+static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t xid)
+{
+	const struct ms_limits *limits = &s->hub->limits;
+	unsigned int status = ms_judge_proof(s, m);
+	struct krp_welcome w;
+
+	if (status) {
+		s->hub->stats.auth_failures++;
+		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, status);
+		return;
+	}
+	if (s->hub->draining) {
+		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, KRP_ST_SHUTDOWN);
+		return;
+	}
+	if (s->ops->open_reads(s->arg)) {
+		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, KRP_ST_NO_MEMORY);
+		return;
+	}
+	krp_msg_init(&w, KRP_MSG_WELCOME, xid, KRP_ST_OK, s->hub->incarnation);
+	if (s->auth)
+		kru_auth_mac(&s->hub->key, KRP_LABEL_SERVER, &s->hello, &s->challenge, w.mac);
+	s->ops->root(s->arg, &w.root);
+	w.lease_ms = krp_cpu_to_le32(s->claim.lease_ms);
+	w.tick_ms = krp_cpu_to_le32(limits->tick_ms);
+	w.records_max = krp_cpu_to_le32(limits->records_max);
+	w.rate_max = krp_cpu_to_le32(limits->rate_max);
+	w.credits = krp_cpu_to_le16((__u16)limits->credits);
+	ms_session_enter(s, MS_STATE_READY);
+	ms_send(s, &w);
+}
+
+/* requests */
+
+static void ms_on_publish(struct ms_session *s, const struct krp_publish *m, uint32_t xid,
+			  uint64_t now_ms)
+{
+	struct ms_hub *hub = s->hub;
+	unsigned int status;
+
+	if (krp_le64_to_cpu(m->value.generation) != s->claim.generation) {
+		ms_refuse_and_shut(s, KRP_MSG_PUBLISH, xid, KRP_ST_MALFORMED);
+		return;
+	}
+	if (!hub->limits.publish_any_gid && memcmp(m->key.gid, s->gid, sizeof(s->gid)))
+		status = KRP_ST_FOREIGN_GID;
+	else
+		status = ms_ledger_publish(hub->ledger, now_ms, &s->claim, &m->key, &m->value);
+	ms_result(s, xid, status, &hub->stats.published, now_ms);
+}
+
+static void ms_on_withdraw(struct ms_session *s, const struct krp_withdraw *m, uint32_t xid,
+			   uint64_t now_ms)
+{
+	struct ms_hub *hub = s->hub;
+	bool own_gid = hub->limits.publish_any_gid ||
+		       !memcmp(m->key.gid, s->gid, sizeof(s->gid));
+
+	ms_result(s, xid, ms_ledger_withdraw(hub->ledger, now_ms, &s->claim, &m->key, own_gid),
+		  &hub->stats.withdrawn, now_ms);
+}
+
+static void ms_on_renew(struct ms_session *s, uint32_t xid, uint64_t now_ms)
+{
+	ms_ledger_renew(s->hub->ledger, now_ms, &s->claim);
+	ms_result(s, xid, KRP_ST_OK, &s->hub->stats.renewed, now_ms);
+}
+
+static void ms_on_root(struct ms_session *s, uint32_t xid)
+{
+	struct krp_root_reply m;
+
+	krp_msg_init(&m, KRP_MSG_ROOT_REPLY, xid, KRP_ST_OK, s->hub->incarnation);
+	s->ops->root(s->arg, &m.root);
+	ms_send(s, &m);
+}
+
+static void ms_on_lookup(struct ms_session *s, const struct krp_lookup_msg *m, uint32_t xid)
+{
+	struct krp_value_msg v;
+
+	if (!(s->features & KRP_FEATURE_LOOKUP)) {
+		ms_refuse(s, KRP_MSG_LOOKUP, xid, KRP_ST_STATE);
+		return;
+	}
+	krp_msg_init(&v, KRP_MSG_VALUE, xid, KRP_ST_OK, s->hub->incarnation);
+	if (ms_table_get(s->hub->table, &m->key, &v.value, NULL))
+		v.hdr.status = krp_cpu_to_le16(KRP_ST_NOT_FOUND);
+	ms_send(s, &v);
+}
+
+static void ms_on_subscribe(struct ms_session *s, const struct krp_subscribe *m, uint32_t xid,
+			    uint64_t now_ms)
+{
+	if (!(s->features & KRP_FEATURE_NOTIFY)) {
+		ms_refuse(s, KRP_MSG_SUBSCRIBE, xid, KRP_ST_STATE);
+		return;
+	}
+	ms_subscribe(s, m->flags & KRP_SUBSCRIBE_ALL);
+	ms_ack(s, xid, KRP_ST_OK, now_ms);
+}
+
+static void ms_dispatch(struct ms_session *s, const void *msg, unsigned int type, uint32_t xid,
+			uint64_t now_ms)
+{
+	if (s->hub->draining && s->state == MS_STATE_READY) {
+		ms_refuse_and_shut(s, type, xid, KRP_ST_SHUTDOWN);
+		return;
+	}
+	switch (type) {
+	case KRP_MSG_HELLO:
+		ms_on_hello(s, msg, xid);
+		break;
+	case KRP_MSG_AUTH:
+		ms_on_auth(s, msg, xid);
+		break;
+	case KRP_MSG_PUBLISH:
+		ms_on_publish(s, msg, xid, now_ms);
+		break;
+	case KRP_MSG_WITHDRAW:
+		ms_on_withdraw(s, msg, xid, now_ms);
+		break;
+	case KRP_MSG_RENEW:
+		ms_on_renew(s, xid, now_ms);
+		break;
+	case KRP_MSG_ROOT:
+		ms_on_root(s, xid);
+		break;
+	case KRP_MSG_LOOKUP:
+		ms_on_lookup(s, msg, xid);
+		break;
+	case KRP_MSG_SUBSCRIBE:
+		ms_on_subscribe(s, msg, xid, now_ms);
+		break;
+	default: /* ms_allowed[] lets no other through */
+		break;
+	}
+}
+
+/* A token bucket of one second's worth. Return: false if it is empty. */
+static bool ms_rate_take(struct ms_session *s, uint64_t now_ms)
+{
+	uint64_t full = 1000ULL * s->hub->limits.rate_max;
+
+	s->tokens += (now_ms - s->tokens_ms) * s->hub->limits.rate_max;
+	s->tokens_ms = now_ms;
+	if (s->tokens > full)
+		s->tokens = full;
+	if (s->tokens < 1000)
+		return false;
+	s->tokens -= 1000;
+	return true;
+}
+
+/* HELLO of a later protocol whose sender speaks ours too: judge it as one of ours. */
+static unsigned int ms_check_later_hello(const void *msg, unsigned int bytes)
+{
+	struct krp_hello copy;
+
+	if (bytes != sizeof(copy))
+		return KRP_ST_VERSION;
+	memcpy(&copy, msg, sizeof(copy));
+	if (copy.hdr.type != KRP_MSG_HELLO || copy.version_min > KRP_MSG_VERSION ||
+	    copy.version_max < KRP_MSG_VERSION)
+		return KRP_ST_VERSION;
+	copy.hdr.version = KRP_MSG_VERSION;
+	return krp_msg_check(&copy, bytes, 1);
+}
+
+void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes,
+			uint64_t now_ms)
+{
+	const struct krp_msg_hdr *hdr = msg;
+	bool readable = bytes >= sizeof(*hdr);
+	unsigned int type = readable ? hdr->type : 0, status;
+	uint32_t xid = readable ? krp_le32_to_cpu(hdr->xid) : 0;
+
+	if (s->state == MS_STATE_CLOSING)
+		return;
+	s->messages++;
+	s->last_ms = now_ms;
+	if (!ms_rate_take(s, now_ms)) {
+		ms_refuse_and_shut(s, type, xid, KRP_ST_LIMIT_RATE);
+		return;
+	}
+	status = krp_msg_check(msg, bytes, 1);
+	if (status == KRP_ST_VERSION && s->state == MS_STATE_HELLO)
+		status = ms_check_later_hello(msg, bytes);
+	if (status) {
+		s->hub->stats.messages_in[0]++;
+		ms_refuse_and_shut(s, type, xid, status);
+		return;
+	}
+	s->hub->stats.messages_in[type]++;
+	if (!(ms_allowed[s->state] & MS_BIT(type))) {
+		ms_refuse_and_shut(s, type, xid, KRP_ST_STATE);
+		return;
+	}
+	ms_dispatch(s, msg, type, xid, now_ms);
+}
+
+void ms_session_init(struct ms_session *s, struct ms_hub *hub, const struct ms_session_ops *ops,
+		     void *arg, const uint8_t *gid, uint64_t now_ms)
+{
+	memset(s, 0, sizeof(*s));
+	s->hub = hub;
+	s->ops = ops;
+	s->arg = arg;
+	memcpy(s->gid, gid, sizeof(s->gid));
+	s->born_ms = now_ms;
+	s->last_ms = now_ms;
+	s->tokens = 1000ULL * hub->limits.rate_max;
+	s->tokens_ms = now_ms;
+	ms_session_count(s, 1);
+}
+
+void ms_session_fini(struct ms_session *s)
+{
+	ms_session_enter(s, MS_STATE_CLOSING);
+}
+
+void ms_session_check(struct ms_session *s, uint64_t now_ms)
+{
+	uint64_t since = s->state == MS_STATE_READY ? s->last_ms : s->born_ms;
+	uint64_t limit = s->state == MS_STATE_READY ? s->hub->limits.idle_timeout_ms :
+						      MS_HANDSHAKE_MS;
+
+	if (s->state == MS_STATE_CLOSING || now_ms - since < limit)
+		return;
+	s->hub->stats.sessions_timed_out++;
+	ms_session_shut(s, s->state == MS_STATE_READY ? "client is silent" :
+							"handshake took too long");
+}
+
+/* notifications */
+
+static int ms_notify(struct ms_session *s, unsigned int event, const struct krp_key *key,
+		     uint64_t generation)
+{
+	struct krp_notify m;
+	int err;
+
+	krp_msg_init(&m, KRP_MSG_NOTIFY, 0, KRP_ST_OK, s->hub->incarnation);
+	m.seq = krp_cpu_to_le64(s->seq + 1);
+	m.event = (__u8)event;
+	if (key)
+		m.key = *key;
+	m.generation = krp_cpu_to_le64(generation);
+	err = s->ops->send(s->arg, &m, sizeof(m), true);
+	if (!err) {
+		s->seq++;
+		s->hub->stats.notifies_sent++;
+	}
+	return err;
+}
+
+void ms_session_room(struct ms_session *s)
+{
+	if (!s->resync_due || ms_notify(s, KRP_EVENT_RESYNC, NULL, 0))
+		return;
+	s->resync_due = false;
+	s->hub->stats.resyncs++;
+}
+
+void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
+		   uint64_t generation)
+{
+	struct ms_session *s;
+
+	for (s = hub->subscribers; s; s = s->next) {
+		if (s->resync_due || ms_notify(s, event, key, generation)) {
+			s->resync_due = true;
+			hub->stats.notifies_dropped++;
+		}
+	}
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The control protocol of proto/krp_msg.h, server side, without any transport:
+ * bytes go in, calls of struct ms_session_ops come out. RDMA, the unit tests
+ * and the fuzzer drive the same lines.
+ *
+ * A hub is what all sessions share: limits, cluster key, ledger, counters and
+ * the list of subscribers.
+ *
+ * Threads: one, that of the ledger. Time is the caller's, in ms.
+ */
+#ifndef MS_SESSION_H
+#define MS_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/auth.h"
+#include "metaserver/ledger.h"
+#include "proto/krp_msg.h"
+
+#define MS_HANDSHAKE_MS 5000 /* from connection to AUTH */
+
+struct ms_session;
+
+/**
+ * enum ms_session_state - Where a session is.
+ * @MS_STATE_HELLO: HELLO is awaited.
+ * @MS_STATE_CHALLENGE: AUTH is awaited.
+ * @MS_STATE_READY: authenticated: READs and requests.
+ * @MS_STATE_CLOSING: close() was called; nothing is read any more.
+ */
+enum ms_session_state {
+	MS_STATE_HELLO,
+	MS_STATE_CHALLENGE,
+	MS_STATE_READY,
+	MS_STATE_CLOSING,
+	MS_STATES
+};
+
+/**
+ * struct ms_limits - What the configuration says to sessions.
+ * @lease_ms: lease if the client asks for none.
+ * @lease_min_ms: shortest.
+ * @lease_max_ms: longest.
+ * @tick_ms: granularity of the sweep.
+ * @records_max: records an owner may have.
+ * @rate_max: messages a second.
+ * @credits: requests unanswered.
+ * @idle_timeout_ms: silence that ends a session.
+ * @publish_any_gid: a client may publish for any GID.
+ */
+struct ms_limits {
+	uint32_t lease_ms;
+	uint32_t lease_min_ms;
+	uint32_t lease_max_ms;
+	uint32_t tick_ms;
+	uint32_t records_max;
+	uint32_t rate_max;
+	uint32_t credits;
+	uint32_t idle_timeout_ms;
+	bool publish_any_gid;
+};
+
+/**
+ * struct ms_hub_stats - Counters over all sessions; see struct ms_server_stats.
+ */
+struct ms_hub_stats {
+	uint64_t sessions;
+	uint64_t sessions_pending;
+	uint64_t sessions_total;
+	uint64_t sessions_timed_out;
+	uint64_t auth_failures;
+	uint64_t messages_in[KRP_MSG_TYPES];
+	uint64_t results[KRP_ST_CODES];
+	uint64_t answers[KRP_ST_CODES];
+	uint64_t published;
+	uint64_t renewed;
+	uint64_t withdrawn;
+	uint64_t notifies_sent;
+	uint64_t notifies_dropped;
+	uint64_t resyncs;
+	uint64_t subscribers;
+};
+
+/**
+ * struct ms_hub - What all sessions share.
+ * @ledger: owners and records.
+ * @table: for LOOKUP.
+ * @incarnation: life of the server.
+ * @limits: limits; may change at any time.
+ * @auth: clients must prove that they have @key.
+ * @key: cluster key.
+ * @draining: refuse requests with KRP_ST_SHUTDOWN.
+ * @stats: counters.
+ * @subscribers: sessions to notify.
+ */
+struct ms_hub {
+	struct ms_ledger *ledger;
+	struct ms_table *table;
+	uint64_t incarnation;
+	struct ms_limits limits;
+	bool auth;
+	struct kru_key key;
+	bool draining;
+	struct ms_hub_stats stats;
+	struct ms_session *subscribers;
+};
+
+/**
+ * struct ms_session_ops - The transport under a session.
+ * @send: queue a message; copied. @notify marks one that may be dropped: return
+ *	-ENOBUFS if the client is slow, ms_session_room() is called later. For
+ *	any other, an error means that the client has more unanswered requests
+ *	than it may: the session closes.
+ * @open_reads: allow RDMA READ from now on. Return 0 or a negative errno.
+ * @root: where the client finds the root.
+ * @close: no more messages are wanted; deliver those queued, then disconnect.
+ *	@why is for people. The session is not used from within.
+ */
+struct ms_session_ops {
+	int (*send)(void *arg, const void *msg, unsigned int bytes, bool notify);
+	int (*open_reads)(void *arg);
+	void (*root)(void *arg, struct krp_root_ref *ret_root);
+	void (*close)(void *arg, const char *why);
+};
+
+/**
+ * struct ms_session - One session. Fields are for reading outside session.c.
+ * @hub: what it shares.
+ * @ops: transport.
+ * @arg: first argument of @ops.
+ * @state: see enum.
+ * @over_limit: one client too many: refuse it at HELLO.
+ * @auth: CHALLENGE demanded a proof.
+ * @subscribed: on the list of subscribers.
+ * @resync_due: a notification was dropped; RESYNC comes first.
+ * @gid: GID that the connection comes from.
+ * @claim: owner, generation, lease granted.
+ * @features: KRP_FEATURE_* both have.
+ * @born_ms: when it began.
+ * @last_ms: when its last message came.
+ * @messages: messages received.
+ * @seq: notifications sent.
+ * @tokens: messages it may send now, in thousandths.
+ * @tokens_ms: when @tokens was right.
+ * @hello: HELLO as received.
+ * @challenge: CHALLENGE as sent.
+ * @next: list of subscribers.
+ * @prev: list of subscribers.
+ */
+struct ms_session {
+	struct ms_hub *hub;
+	const struct ms_session_ops *ops;
+	void *arg;
+	enum ms_session_state state;
+	bool over_limit;
+	bool auth;
+	bool subscribed;
+	bool resync_due;
+	uint8_t gid[KRP_GID_BYTES];
+	struct ms_claim claim;
+	uint64_t features;
+	uint64_t born_ms;
+	uint64_t last_ms;
+	uint64_t messages;
+	uint64_t seq;
+	uint64_t tokens;
+	uint64_t tokens_ms;
+	struct krp_hello hello;
+	struct krp_challenge challenge;
+	struct ms_session *next;
+	struct ms_session *prev;
+};
+
+/**
+ * ms_session_init() - Begin a session, in MS_STATE_HELLO.
+ * @s: session.
+ * @hub: what it shares.
+ * @ops: transport.
+ * @arg: first argument of @ops.
+ * @gid: GID that the connection comes from.
+ * @now_ms: the clock.
+ */
+void ms_session_init(struct ms_session *s, struct ms_hub *hub, const struct ms_session_ops *ops,
+		     void *arg, const uint8_t *gid, uint64_t now_ms);
+
+/** ms_session_fini() - End it, whatever its state; close() is not called. @s: session. */
+void ms_session_fini(struct ms_session *s);
+
+/**
+ * ms_session_receive() - A message has come.
+ * @s: session.
+ * @msg: its bytes, 8-byte aligned; never trusted.
+ * @bytes: how many.
+ * @now_ms: the clock.
+ */
+void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes,
+			uint64_t now_ms);
+
+/** ms_session_check() - Has it been silent for too long? @s: session. @now_ms: the clock. */
+void ms_session_check(struct ms_session *s, uint64_t now_ms);
+
+/** ms_session_room() - The transport can take notifications again. @s: session. */
+void ms_session_room(struct ms_session *s);
+
+/**
+ * ms_session_shut() - Close from this side.
+ * @s: session.
+ * @why: for people; constant text.
+ */
+void ms_session_shut(struct ms_session *s, const char *why);
+
+/**
+ * ms_hub_notify() - Tell every subscriber.
+ * @hub: hub.
+ * @event: KRP_EVENT_CHANGED or KRP_EVENT_GONE.
+ * @key: which record.
+ * @generation: of the record, now or last.
+ *
+ * Never closes a session, so it may be called while the ledger changes.
+ */
+void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
+		   uint64_t generation);
+
+/** ms_session_state_name() - Name of a state, for people. @state: state. Return: constant text. */
+const char *ms_session_state_name(enum ms_session_state state);
+
+#endif /* MS_SESSION_H */
