@@ -126,8 +126,9 @@ class Words(unittest.TestCase):
 
     def test_full_disk_is_code_1(self):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([TOOL, "config", "show", os.path.join(TREE, "tests/cli/good.conf")],
-                                  stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            good = os.path.join(TREE, "tests/cli/good.conf")
+            done = subprocess.run([TOOL, "config", "show", good], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left", done.stderr)
 
