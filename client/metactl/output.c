@@ -364,15 +364,17 @@ static bool mc_listed(const char *const *keys, const char *key)
 void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys)
 {
 	const char *const *k;
-	const char *key;
 	json_t *value;
+	void *it;
 
 	for (k = keys; k && *k; k++) {
 		value = json_object_get(object, *k);
 		mc_put_json(out, *k, 0, value ? value : json_null());
 	}
-	json_object_foreach(object, key, value) if (!mc_listed(keys, key))
-		mc_put_json(out, key, keys ? MC_DETAIL : 0, value);
+	for (it = json_object_iter(object); it; it = json_object_iter_next(object, it))
+		if (!mc_listed(keys, json_object_iter_key(it)))
+			mc_put_json(out, json_object_iter_key(it), keys ? MC_DETAIL : 0,
+				    json_object_iter_value(it));
 }
 
 static void mc_write_json(struct mc_out *out, const struct mc_line *line)
