@@ -74,7 +74,7 @@ void ms_conn_info(const struct ms_conn *conn, struct ms_session_info *ret_info)
 	ret_info->idle_ms = now_ms - s->last_ms;
 	ret_info->records = ms_ledger_count(srv->hub.ledger, now_ms, &s->claim, NULL);
 	ret_info->messages = s->messages;
-	ret_info->state = ms_state_name(s->state);
+	ret_info->state = ms_session_state_name(s->state);
 	if (!conn->established && s->state == MS_STATE_HELLO)
 		ret_info->state = "connecting";
 	ret_info->subscribed = s->subscribed;

@@ -469,7 +469,7 @@ void ms_hist_add(struct ms_hist *h, uint64_t ns);
  */
 int ms_import_start(struct ms_server *srv);
 
-/** ms_import_cancel() - Give it up, and wait for its thread. @srv: server. */
+/** ms_import_cancel() - Give it up; its thread ends on its own. @srv: server with an import. */
 void ms_import_cancel(struct ms_server *srv);
 
 #endif /* MS_SERVER_PRIV_H */

@@ -28,7 +28,7 @@ static const unsigned int ms_follows[MS_STATES] = {
 	[MS_STATE_CLOSING] = 0,
 };
 
-const char *ms_state_name(enum ms_session_state state)
+const char *ms_session_state_name(enum ms_session_state state)
 {
 	static const char *const names[MS_STATES] = { "hello", "challenge", "ready", "closing" };
 

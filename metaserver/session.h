@@ -223,7 +223,7 @@ void ms_session_shut(struct ms_session *s, const char *why);
 void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
 		   uint64_t generation);
 
-/** ms_state_name() - Name of a state, for people. @state: state. Return: constant text. */
-const char *ms_state_name(enum ms_session_state state);
+/** ms_session_state_name() - Name of a state, for people. @state: state. Return: constant text. */
+const char *ms_session_state_name(enum ms_session_state state);
 
 #endif /* MS_SESSION_H */

@@ -42,7 +42,8 @@ static int mc_config_check(struct mc *mc)
 		ret = kru_conf_check(&conf, mc_config_file(mc), mc_config_error, &c);
 	if (!ret)
 		return MC_OK;
-	return mc_error(mc, "%s: %u error%s", mc_config_file(mc), c.errors, c.errors == 1 ? "" : "s");
+	return mc_error(mc, "%s: %u error%s", mc_config_file(mc), c.errors,
+			c.errors == 1 ? "" : "s");
 }
 
 static void mc_config_item(void *arg, const struct kru_conf_item *item)
@@ -99,7 +100,8 @@ static const struct mc_param mc_show_params[] = {
 };
 
 static const struct mc_command mc_config_commands[] = {
-	{ "show", mc_config_show, mc_show_params, 0, "Every key, its value and where it comes from" },
+	{ "show", mc_config_show, mc_show_params, 0,
+	  "Every key, its value and where it comes from" },
 	{ "check", mc_config_check, mc_check_params, 0,
 	  "Report all errors of a file, each with its line; exit code 1 if there are any" },
 	{ 0 },

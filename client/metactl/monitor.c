@@ -52,7 +52,8 @@ static void mc_put_unix_ms(struct mc_out *out)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	mc_put_number(out, "unix_ms", 0, (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000);
+	mc_put_number(out, "unix_ms", 0,
+		      (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000);
 }
 
 static void mc_on_event(void *arg, const struct krcore_event *event)

@@ -57,8 +57,8 @@ static void mc_put_dct(struct mc *mc, const struct krcore_dct *d)
 
 static void mc_put_no_dct(struct mc *mc)
 {
-	static const char *const keys[] = { "mrdir_addr", "mrdir_rkey", "ud_qpn", "ud_qkey",
-					    "lid",	  "mac",	"mtu",	  "sl",
+	static const char *const keys[] = { "mrdir_addr", "mrdir_rkey", "ud_qpn",	"ud_qkey",
+					    "lid",	  "mac",	"mtu",		"sl",
 					    "port",	  "link",	"max_rd_atomic" };
 	size_t i;
 

