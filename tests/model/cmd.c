@@ -150,7 +150,7 @@ static int cx_cmd_check(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (cmd->inlen < min)
 		return cx_refuse(dev, cmd, CX_ST_BAD_INLEN, "input of %u bytes, at least %u needed",
 				 cmd->inlen, min);
-	if (cmd->outlen < 16)
+	if (cmd->outlen < 8)
 		return cx_refuse(dev, cmd, CX_ST_BAD_OUTLEN, "output of %u bytes", cmd->outlen);
 	bit = cx_ifc_reserved(desc->layout, cmd->in, cmd->inlen);
 	if (bit >= 0)

@@ -175,7 +175,7 @@ static bool cx_service_known(u32 st)
 {
 	switch (st) {
 	case CX_SV_RC: case CX_SV_UC: case CX_SV_UD: case CX_SV_XRC: case CX_SV_DCI:
-	case CX_SV_QP0: case CX_SV_QP1:
+	case CX_SV_QP0: case CX_SV_QP1: case CX_SV_REG_UMR:
 		return true;
 	default:
 		return false;
@@ -192,7 +192,7 @@ static int cx_qp_refer(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp,
 	qp->uar = cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR);
 	qp->cq_send = cx_cq_find(dev, CX_GET(qpc, c, cqn_snd));
 	qp->cq_recv = cx_cq_find(dev, CX_GET(qpc, c, cqn_rcv));
-	if (!qp->pd)
+	if (!qp->pd && (pdn || qp->sv != CX_SV_REG_UMR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "PD 0x%x does not exist", pdn);
 	/* a target of XRC sends nothing and has no page */
 	if (!qp->uar && !qp->no_sq)
@@ -230,7 +230,7 @@ static int cx_qp_queues(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp
 		.log_size = CX_GET(qpc, c, log_rq_size),
 		.log_stride = CX_GET(qpc, c, log_rq_stride) + 4,
 		.signature = CX_GET(qpc, c, wq_signature),
-		.pdn = qp->pd->id,
+		.pdn = cx_qp_pdn(qp),
 	};
 	if (qp->rq_type == CX_RQ_OWN)
 		rq_bytes = 1ull << (qp->rq.log_size + qp->rq.log_stride);
@@ -240,7 +240,7 @@ static int cx_qp_queues(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp
 		.dbr = dbr + 4,
 		.log_size = CX_GET(qpc, c, log_sq_size),
 		.log_stride = 6,
-		.pdn = qp->pd->id,
+		.pdn = cx_qp_pdn(qp),
 	};
 	if (!qp->no_sq)
 		sq_bytes = (u64)CX_WQE_BB << qp->sq.log_size;
@@ -281,7 +281,8 @@ int cx_cmd_create_qp(struct cx_dev *dev, struct cx_cmd *cmd)
 		g_free(qp);
 		return -1;
 	}
-	cx_obj_get(qp->pd);
+	if (qp->pd)
+		cx_obj_get(qp->pd);
 	if (qp->uar)
 		cx_obj_get(qp->uar);
 	if (qp->xrcd)

@@ -55,6 +55,12 @@ bool cx_qp_is_datagram(const struct cx_qp *qp);
 void cx_qp_reset(struct cx_dev *dev, struct cx_qp *qp);
 void cx_qp_err_poll(void *opaque);
 
+/* the queue for memory key updates belongs to no PD */
+static inline u32 cx_qp_pdn(const struct cx_qp *qp)
+{
+	return qp->pd ? qp->pd->id : 0;
+}
+
 #define CX_QP_GET(qp, f) CX_GET(qpc, (qp)->qpc, f)
 #define CX_QP_PATH(qp, f) CX_GET(ads, CX_ADDR(qpc, (qp)->qpc, primary_address_path), f)
 

@@ -149,9 +149,9 @@ static int cx_qp_check_context(struct cx_dev *dev, struct cx_cmd *cmd, struct cx
 {
 	u32 pdn = CX_GET(qpc, c, pd), st = CX_GET(qpc, c, st);
 
-	if (pdn && pdn != qp->pd->id)
+	if (pdn && qp->pd && pdn != cx_qp_pdn(qp))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "PD 0x%x, created with 0x%x", pdn,
-				 qp->pd->id);
+				 cx_qp_pdn(qp));
 	if (st && st != qp->sv)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "service 0x%x, created with 0x%x", st,
 				 qp->sv);

@@ -9,7 +9,7 @@
 void cx_rx_of_qp(struct cx_dev *dev, struct cx_qp *qp, struct cx_rx_queue *rx)
 {
 	*rx = (struct cx_rx_queue) {
-		.pdn = qp->pd->id,
+		.pdn = cx_qp_pdn(qp),
 		.cq = qp->cq_recv,
 		.srq = qp->srq,
 		.rq = qp->rq_type == CX_RQ_OWN ? &qp->rq : NULL,

@@ -382,7 +382,7 @@ static int cx_req_payload(struct cx_dev *dev, struct cx_qp *qp, const struct cx_
 	} else if (idx % 32 == 31) {
 		p->flags |= CX_PF_ACK_REQ;
 	}
-	return cx_wqe_gather(dev, qp->pd->id, w, off, p->data, p->seg);
+	return cx_wqe_gather(dev, cx_qp_pdn(qp), w, off, p->data, p->seg);
 }
 
 static void cx_req_trace(struct cx_dev *dev, const struct cx_pkt *p)
@@ -563,7 +563,7 @@ static void cx_req_data(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pk
 	}
 	if (p->seg > r->w.bytes - r->got_bytes) {
 		r->error = CX_SYN_BAD_RESP;
-	} else if (cx_wqe_scatter(dev, qp->pd->id, &r->w, r->got_bytes, p->data, p->seg)) {
+	} else if (cx_wqe_scatter(dev, cx_qp_pdn(qp), &r->w, r->got_bytes, p->data, p->seg)) {
 		r->error = CX_SYN_LOCAL_PROT;
 	} else {
 		r->got_bytes += p->seg;

@@ -61,7 +61,8 @@ int cx_wq_init(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_wq *wq, struct 
 
 	if (type != CX_WQ_LINKED && type != CX_WQ_CYCLIC)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "work queue type %u", type);
-	if (!cx_obj_find(dev, CX_SP_PD, pdn, CX_K_PD))
+	/* the netdev's queue for frames to be dropped has no PD and no entries */
+	if (pdn && !cx_obj_find(dev, CX_SP_PD, pdn, CX_K_PD))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "PD 0x%x does not exist", pdn);
 	if (dbr & 7)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "doorbell record is not aligned");
@@ -108,6 +109,10 @@ int cx_cmd_create_rmp(struct cx_dev *dev, struct cx_cmd *cmd)
 		return -1;
 	}
 	srq->pd = cx_obj_find(dev, CX_SP_PD, srq->wq.pdn, CX_K_PD);
+	if (!srq->pd) {
+		cx_srq_release(dev, &srq->obj);
+		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "RMP without a PD");
+	}
 	cx_obj_get(srq->pd);
 	srq->limit = CX_GET(wq, CX_ADDR(rmpc, c, wq), lwm);
 	memcpy(srq->ctx, c, MIN(sizeof(srq->ctx), CX_SZ(rmpc)));

@@ -161,10 +161,24 @@ int cx_cmd_query_vnic_env(struct cx_dev *dev, struct cx_cmd *cmd)
 }
 
 /*
- * Management datagrams by command: with the vport commands above the drivers
- * need none of them for their own work, so none is answered.
+ * Management datagrams by command. With the vport commands above the drivers
+ * need little: of the performance class the information about the class, all
+ * else is answered "attribute not supported".
  */
+#define CX_MAD_CLASS_PERF 0x04
+#define CX_MAD_CLASS_PORT_INFO 0x0001
+#define CX_MAD_RESPONSE 0x80
+#define CX_MAD_UNSUPPORTED 0x000c
+
 int cx_cmd_mad_ifc(struct cx_dev *dev, struct cx_cmd *cmd)
 {
-	return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "management datagrams are not answered");
+	const u8 *mad = CX_ADDR(mad_ifc_in, cmd->in, mad);
+	u8 *out = CX_ADDR(mad_ifc_out, cmd->out, response_mad_packet);
+
+	memcpy(out, mad, 256);
+	out[3] |= CX_MAD_RESPONSE;
+	memset(out + 64, 0, 192);
+	if (mad[1] != CX_MAD_CLASS_PERF || lduw_be_p(mad + 16) != CX_MAD_CLASS_PORT_INFO)
+		stw_be_p(out + 4, CX_MAD_UNSUPPORTED);
+	return 0;
 }

@@ -124,7 +124,7 @@ static bool cx_op_allowed(enum cx_service sv, u8 op)
 		return true;
 	case CX_OP_SEND:
 	case CX_OP_SEND_IMM:
-		return true;
+		return sv != CX_SV_REG_UMR;
 	case CX_OP_WRITE:
 	case CX_OP_WRITE_IMM:
 		return sv == CX_SV_RC || sv == CX_SV_UC || sv == CX_SV_XRC || sv == CX_SV_DCI;

@@ -17,7 +17,7 @@ enum cx_opcode {
 /* transport services, numbered as in the QP context */
 enum cx_service {
 	CX_SV_RC = 0x0, CX_SV_UC = 0x1, CX_SV_UD = 0x2, CX_SV_XRC = 0x3, CX_SV_DCI = 0x5,
-	CX_SV_QP0 = 0x7, CX_SV_QP1 = 0x8,
+	CX_SV_QP0 = 0x7, CX_SV_QP1 = 0x8, CX_SV_REG_UMR = 0xc,
 };
 
 #define CX_WQE_BB 64
