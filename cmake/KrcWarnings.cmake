@@ -26,6 +26,14 @@ if(KRC_WERROR)
 	add_compile_options(-Werror)
 endif()
 
+if(KRC_FUZZ)
+	if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
+		message(FATAL_ERROR "KRC_FUZZ needs clang: -DCMAKE_C_COMPILER=clang")
+	endif()
+	add_compile_options(-fsanitize=fuzzer-no-link) # coverage everywhere
+	set(KRC_SANITIZE "address,undefined")
+endif()
+
 if(KRC_SANITIZE)
 	add_compile_options(-fsanitize=${KRC_SANITIZE} -fno-omit-frame-pointer
 		-fno-sanitize-recover=all)

@@ -68,6 +68,8 @@ int kru_key_load(const char *path, struct kru_key *ret_key)
 	len = read(fd, text, sizeof(text));
 	if (len < 0)
 		err = -errno;
+	else if ((size_t)len == sizeof(text))
+		err = -EINVAL; /* there may be more that nobody has looked at */
 	else
 		err = kru_key_parse(text, (size_t)len, ret_key);
 	explicit_bzero(text, sizeof(text));

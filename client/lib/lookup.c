@@ -259,3 +259,29 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 		*ret_info = info;
 	return err;
 }
+
+int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
+			     const struct krcore_key *key, struct krcore_value *ret_value)
+{
+	struct krcore_value value;
+	struct krp_value wire;
+	struct krp_key name;
+	int step, err;
+
+	if (server >= ctx->servers_nr)
+		return krl_error(-EINVAL, "there is no server %u, only %u", server,
+				 ctx->servers_nr);
+	krl_key_to_wire(key, &name);
+	step = krl_lookup_ask(&ctx->servers[server], &name, &wire);
+	if (step == KRP_STEP_MISS)
+		return krl_error_const(-ENOENT, "no such record");
+	if (step < 0)
+		return krl_error(step, "%s did not answer by message",
+				 ctx->servers[server].ep.text);
+	err = krl_value_from_wire(&wire, &value);
+	if (err)
+		return err;
+	if (ret_value)
+		*ret_value = value;
+	return 0;
+}

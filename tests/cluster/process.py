@@ -5,6 +5,7 @@ A process is known by its id and its start time, so that a cluster left running 
 one command can be ended by a later one without ever hitting a stranger.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -12,6 +13,11 @@ import subprocess
 import time
 
 from . import host
+
+
+# A child made to die with its parent dies with the thread that made it: one thread,
+# which lives as long as this program, makes them all.
+_maker = concurrent.futures.ThreadPoolExecutor(1, "process-maker")
 
 
 def _start_time(pid):
@@ -35,11 +41,16 @@ class Process:
     def start(cls, argv, *, log, stay=False, env=None):
         """Start a program. `stay`: it outlives this command."""
         with open(log, "ab") as output:
-            child = subprocess.Popen(
-                [str(arg) for arg in argv], stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True, env=env,
-                preexec_fn=None if stay else host.die_with_parent)
+            child = _maker.submit(
+                subprocess.Popen, [str(arg) for arg in argv], stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=env,
+                preexec_fn=None if stay else host.die_with_parent).result()
         return cls(child.pid, _start_time(child.pid), child)
+
+    @classmethod
+    def this(cls):
+        """This very process, for its `state`."""
+        return cls(os.getpid(), _start_time(os.getpid()))
 
     @classmethod
     def attach(cls, state):

@@ -71,10 +71,12 @@ def test_rping_between_guests(cluster):
 
 
 def _perftest(cluster, program):
+    # Not with -R: perftest 4.5 then connects twice, and its client crashes when the
+    # server is not quick enough to listen again.
     server, client = cluster.node("node2"), cluster.node("node1")
-    command = f"{program} -F -R -s 256 -n 500"
+    command = f"{program} -F -s 256 -n 500"
     with server.background(command, limit=90) as serving:
-        wait_until(lambda: _listens(server, 18515), 20, f"{program} listens")
+        wait_until(lambda: ":18515 " in server.run("ss -Hltn").out, 20, f"{program} listens")
         result = client.run(f"{command} {server.name}", timeout=90)
         check(serving.wait(30).status == 0, "the server side failed")
     check(re.search(r"^ 256 +500 ", result.out, re.M), result.out)
@@ -99,6 +101,16 @@ def test_link_down_and_up(cluster):
     lost = cluster.node("node1").run("ping -c 1 -W 1 node2", check=False)
     check(lost.status == 1, f"ping came back over a dead link: {lost}")
     machine.link_up()
+    wait_until(lambda: _port_state(machine) == "PORT_ACTIVE", 20, "the port comes back")
+    cluster.node("node1").run("ping -c 3 -W 5 node2")
+
+
+def test_card_out_and_in(cluster):
+    machine = cluster.node("node2")
+    machine.remove_nic()
+    wait_until(lambda: cluster.nic.device() not in machine.run("ibv_devices").out, 20,
+               "the RDMA device goes")
+    machine.add_nic()
     wait_until(lambda: _port_state(machine) == "PORT_ACTIVE", 20, "the port comes back")
     cluster.node("node1").run("ping -c 3 -W 5 node2")
 

@@ -83,7 +83,7 @@ def plant(folder, name, path, text, word):
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "a") as f:
         f.write(text)
-    status, out = tool([os.path.join(folder, "tests/lint/run"), name], cwd=folder)
+    status, out = tool([os.path.join(folder, "tests/lint/run"), "--only", path, name], cwd=folder)
     if before is None:
         os.unlink(target)
     else:

@@ -13,7 +13,7 @@ LICENCES = {
     "kmod/": "GPL-2.0-only",
     "": "GPL-2.0-only OR MIT",
 }
-NO_LICENCE_LINE = ("COPYING", "LICENSES/", "debian/changelog", "debian/compat", "debian/copyright",
+NO_LICENCE_LINE = ("README.md", "COPYING", "LICENSES/", "debian/changelog", "debian/copyright",
                    "debian/source/", "debian/control")
 DATA = (".bin", ".svg", ".png", ".json", ".gz", ".patch", ".txt", ".symbols", ".install",
         ".lintian-overrides", ".docs", ".manpages", ".dirs", ".examples", ".links")

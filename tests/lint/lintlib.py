@@ -66,12 +66,15 @@ def fail_if(lines):
 class Tree:
     """The files under judgement, and where to build."""
 
-    def __init__(self, jobs, fix):
+    def __init__(self, jobs, fix=False, only=()):
         self.jobs = jobs
         self.fix = fix
+        self.only = tuple(os.path.relpath(os.path.abspath(p), ROOT) for p in only)
         self.work = os.path.join(ROOT, ".work", "lint")
         os.makedirs(self.work, exist_ok=True)
-        self._all = sorted(self._git_files() or self._walk_files())
+        self._all = sorted(f for f in self._git_files() or self._walk_files()
+                           if not self.only or f in self.only
+                           or f.startswith(tuple(p + "/" for p in self.only)))
 
     @staticmethod
     def _git_files():

@@ -54,8 +54,8 @@ static void test_bad_keys_leave_the_old_one(void **state)
 		"not a key at all, but long enough....",
 		"000102030405060708090a0b0c0d0e0g",
 		"0001020304050607 08090a0b0c0d0e0f00",
-		"00000000000000000000000000000000000000000000000000000000000000000000000000000000"
-		"00000000000000000000000000000000000000000000000000",
+		("00000000000000000000000000000000000000000000000000000000000000000000000000000000"
+		 "00000000000000000000000000000000000000000000000000"),
 	};
 	struct kru_key key = { .len = 77 };
 	unsigned int i;
@@ -67,6 +67,19 @@ static void test_bad_keys_leave_the_old_one(void **state)
 	assert_int_equal(load("000102030405060708090a0b0c0d0e0f", 0660, &key), -EPERM);
 	assert_int_equal(kru_key_load("/nonexistent/key", &key), -ENOENT);
 	assert_int_equal(kru_key_load("/", &key), -EINVAL);
+	assert_int_equal(key.len, 77);
+}
+
+static void test_a_long_file_is_not_cut(void **state)
+{
+	struct kru_key key = { .len = 77 };
+	char text[400];
+
+	(void)state;
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "000102030405060708090a0b0c0d0e0f", 32);
+	strcpy(text + sizeof(text) - 2, "g");
+	assert_int_equal(load(text, 0600, &key), -EINVAL);
 	assert_int_equal(key.len, 77);
 }
 
@@ -115,6 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_keys),
 		cmocka_unit_test(test_bad_keys_leave_the_old_one),
+		cmocka_unit_test(test_a_long_file_is_not_cut),
 		cmocka_unit_test(test_macs_compare),
 		cmocka_unit_test(test_random_is_not_constant),
 		cmocka_unit_test(test_gids),

@@ -300,6 +300,25 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 		     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
 
 /**
+ * krcore_lookup_by_message() - Ask a server's process for a record, without a READ.
+ * @ctx: context.
+ * @server: index as in krcore_servers().
+ * @key: name of the record.
+ * @ret_value: its value, or NULL; untouched on failure.
+ *
+ * Much slower than krcore_lookup_at(), and the server works for it: for
+ * comparing the two, not for look-ups. It does not count in krcore_stats().
+ *
+ * Return:
+ * * 0 - found.
+ * * %-ENOENT - not in the table of that server.
+ * * %-ENOTCONN - that server is not attached, or did not answer in time.
+ * * %-EINVAL - there is no such server.
+ */
+int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
+			     const struct krcore_key *key, struct krcore_value *ret_value);
+
+/**
  * krcore_publish() - Put a record into the tables of all servers, and keep it there.
  * @ctx: context.
  * @key: name; its GID must be that of this node unless the servers allow others.

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What `doctor` knows (struct mc_probe) and what it concludes (mc_check_all()).
+ *
+ * probe.c gathers, checks.c judges, doctor.c shows. The judgement is a pure
+ * function of the probe, so that each case can be put before it. Threads: one.
+ */
+#ifndef MC_CHECKS_H
+#define MC_CHECKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <krcore/krcore.h>
+
+#include "client/metactl/sysfs.h"
+
+#define MC_NODES_MAX 64
+#define MC_CONF_ERRORS_MAX 32
+#define MC_ENDPOINTS_MAX 64
+#define MC_TEXT_BYTES 320
+
+/**
+ * struct mc_device_node - A file below /dev/infiniband that verbs needs.
+ * @path: the file.
+ * @error: negative errno of opening it for reading and writing; 0 if it went.
+ */
+struct mc_device_node {
+	char path[MC_NAME_BYTES];
+	int error;
+};
+
+/**
+ * struct mc_endpoint - An address of a configured MetaServer.
+ * @host: as configured.
+ * @address: address and port.
+ * @route_error: negative errno of asking the kernel for a route; 0 if there is one.
+ * @source: address it would be reached from.
+ * @netdev: network device of @source, "" if unknown.
+ * @rdma: an RDMA port uses @netdev.
+ */
+struct mc_endpoint {
+	char host[MC_NAME_BYTES * 4];
+	char address[MC_NAME_BYTES];
+	int route_error;
+	char source[MC_NAME_BYTES];
+	char netdev[IF_NAMESIZE];
+	bool rdma;
+};
+
+/**
+ * struct mc_probe - Everything that the checks look at.
+ * @rdma: ports and GIDs.
+ * @class_verbs: the class infiniband_verbs is there: ib_uverbs works.
+ * @class_cm: the device rdma_cm is there: rdma_ucm works.
+ * @nodes: files below /dev/infiniband.
+ * @nodes_nr: how many.
+ * @memlock_bytes: soft limit of locked memory, UINT64_MAX for none.
+ * @memlock_free: the limit does not bind: CAP_IPC_LOCK.
+ * @conf_file: configuration file.
+ * @conf_error: negative errno of loading it, 0 if it went.
+ * @conf_needed: nothing on the command line stands in for it.
+ * @conf_errors: its errors as FILE:LINE: TEXT.
+ * @conf_errors_nr: how many.
+ * @key_file: cluster key file, "" for none.
+ * @key_default: its name is the default one, so it may be missing.
+ * @key_error: negative errno of kru_key_load().
+ * @key_mode: permission bits of the file.
+ * @servers_text: list of MetaServers.
+ * @servers_why: what is wrong with the list, "" if nothing.
+ * @resolve_error: negative errno of finding addresses.
+ * @endpoints: addresses found.
+ * @endpoints_nr: how many.
+ * @open_error: negative errno of krcore_open().
+ * @open_text: its text.
+ * @servers: MetaServers as the library sees them after the wait.
+ * @servers_nr: how many.
+ * @timeout_ms: how long they were given.
+ * @lease_ms: lease this node would get if the server has the same file.
+ * @tick_ms: the server's tick, likewise.
+ * @idle_ms: the server's idle time-out, likewise.
+ * @node_timeout_ms: [node] timeout_ms.
+ * @reconnect_max_ms: [node] reconnect_max_ms.
+ * @now_ns: wall clock.
+ * @built_ns: wall clock that can only have passed.
+ * @published_ns: newest boot generation of a record for one of our GIDs, 0 if none.
+ * @published_gid: that GID as text.
+ */
+struct mc_probe {
+	struct mc_rdma rdma;
+	bool class_verbs;
+	bool class_cm;
+	struct mc_device_node nodes[MC_NODES_MAX];
+	size_t nodes_nr;
+	uint64_t memlock_bytes;
+	bool memlock_free;
+	char conf_file[MC_TEXT_BYTES];
+	int conf_error;
+	bool conf_needed;
+	char conf_errors[MC_CONF_ERRORS_MAX][MC_TEXT_BYTES];
+	size_t conf_errors_nr;
+	char key_file[MC_TEXT_BYTES];
+	bool key_default;
+	int key_error;
+	unsigned int key_mode;
+	char servers_text[2048];
+	char servers_why[MC_TEXT_BYTES];
+	int resolve_error;
+	struct mc_endpoint endpoints[MC_ENDPOINTS_MAX];
+	size_t endpoints_nr;
+	int open_error;
+	char open_text[MC_TEXT_BYTES];
+	struct krcore_server_info *servers;
+	size_t servers_nr;
+	uint32_t timeout_ms;
+	uint32_t lease_ms;
+	uint32_t tick_ms;
+	uint32_t idle_ms;
+	uint32_t node_timeout_ms;
+	uint32_t reconnect_max_ms;
+	uint64_t now_ns;
+	uint64_t built_ns;
+	uint64_t published_ns;
+	char published_gid[MC_NAME_BYTES];
+};
+
+/** enum mc_verdict - Outcome of a check: well, doubtful, broken. */
+enum mc_verdict {
+	MC_CHECK_OK,
+	MC_CHECK_WARN,
+	MC_CHECK_FAIL,
+};
+
+/**
+ * struct mc_finding - One outcome.
+ * @verdict: how bad it is.
+ * @check: which check, one word.
+ * @subject: device, file, server or the like it is about.
+ * @cause: what was found.
+ * @remedy: what to do, "" with MC_CHECK_OK.
+ */
+struct mc_finding {
+	enum mc_verdict verdict;
+	const char *check;
+	char subject[MC_TEXT_BYTES];
+	char cause[2 * MC_TEXT_BYTES];
+	char remedy[2 * MC_TEXT_BYTES];
+};
+
+/** typedef mc_finding_fn - Called for each. @arg: as given along. @finding: valid during the call. */
+typedef void mc_finding_fn(void *arg, const struct mc_finding *finding);
+
+/**
+ * mc_check_all() - Judge a probe.
+ * @probe: what was found.
+ * @fn: called for each finding, in the order in which things depend on each other.
+ * @arg: its first argument.
+ *
+ * Return: how many are MC_CHECK_FAIL.
+ */
+unsigned int mc_check_all(const struct mc_probe *probe, mc_finding_fn *fn, void *arg);
+
+#endif /* MC_CHECKS_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Gathers struct mc_probe on this machine. Never fails for what it meets: that
+ * is what the checks want to know. Threads: one.
+ */
+#ifndef MC_PROBE_H
+#define MC_PROBE_H
+
+#include "client/metactl/checks.h"
+#include "client/metactl/metactl.h"
+
+/**
+ * struct mc_places - Where to look; tests name other places.
+ * @sysfs: sysfs.
+ * @dev: directory of device nodes, such as /dev/infiniband.
+ */
+struct mc_places {
+	const char *sysfs;
+	const char *dev;
+};
+
+/**
+ * mc_probe_host() - Devices, device nodes, limits, clock.
+ * @places: where to look.
+ * @probe: filled in these parts.
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int mc_probe_host(const struct mc_places *places, struct mc_probe *probe);
+
+/**
+ * mc_probe_config() - Configuration, key file, and the list of MetaServers.
+ * @file: configuration.
+ * @servers: list given on the command line instead, or NULL.
+ * @probe: filled in these parts.
+ */
+void mc_probe_config(const char *file, const char *servers, struct mc_probe *probe);
+
+/**
+ * mc_probe_routes() - Addresses of the MetaServers and routes to them.
+ * @places: where to look.
+ * @timeout_ms: for names.
+ * @probe: filled in these parts; needs those of the two calls above.
+ */
+void mc_probe_routes(const struct mc_places *places, uint32_t timeout_ms, struct mc_probe *probe);
+
+/**
+ * mc_probe_attach() - Attach to the MetaServers, and look for records of our own.
+ * @mc: run; its context is opened.
+ * @probe: filled in these parts.
+ */
+void mc_probe_attach(struct mc *mc, struct mc_probe *probe);
+
+/** mc_probe_free() - Give back what a probe holds. @probe: probe or NULL, itself freed too. */
+void mc_probe_free(struct mc_probe *probe);
+
+#endif /* MC_PROBE_H */

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Write the golden vectors of the protocol as seeds of the fuzz targets.
+
+Run it after a change of proto/vectors: tests/fuzz/seeds.py. Other files of a
+corpus are what libFuzzer found and `-merge=1` kept.
+"""
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def vectors(name):
+    """Yield (name, bytes) of each vector in a file of proto/vectors."""
+    with open(os.path.join(ROOT, "proto", "vectors", name), encoding="ascii") as f:
+        for line in f:
+            title, colon, digits = line.partition(":")
+            if colon and not line.startswith("#"):
+                yield title.strip(), bytes.fromhex(digits)
+
+
+def seed(target, name, data):
+    """Write one seed."""
+    folder = os.path.join(HERE, "corpus", target)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(data)
+
+
+def main():
+    for name, data in vectors("msg.txt"):
+        seed("message", "vector-" + name, data)
+    table = dict(vectors("table.txt"))
+    everything, signed, plain = b"\x7f", b"\x40", b"\x00"
+    key = bytes.fromhex("fe80000000000000505400fffe123456") + b"\0\0"
+    # depth 2, three segments of 2 pages: small enough for the harness
+    root = bytearray(table["root"])
+    root[12:14] = b"\x01\x02"
+    directory = bytes(8 * 4)
+    opening = key + b"\x50" + bytes(root) + directory
+    bucket = table["bucket"]
+    seed("lookup", "hit", opening + everything + bucket)
+    other = bytes([key[0] ^ 1]) + opening[1:]
+    seed("lookup", "miss", other + b"\x5f" + bucket)
+    seed("lookup", "torn", opening + (plain + bucket) * 4 + plain + bytes(8) + everything + bucket)
+    seed("lookup", "stale", opening + signed + bucket + plain + bytes(8) + everything + bucket)
+    deeper = bytearray(root)
+    deeper[13] = 3
+    seed("lookup", "moved", opening + signed + bucket + b"\x80" + b"\x50" + bytes(deeper)
+         + plain + bytes(8) + everything + bucket)
+    seed("key", "shortest", b"000102030405060708090a0b0c0d0e0f\n")
+    seed("key", "longest", b" " + b"0f" * 64 + b"\n")
+    seed("key", "too-long", b"0f" * 65)
+    seed("key", "odd", b"0" * 33)
+    seed("key", "past-the-end", b"0f" * 16 + b" " * 300 + b"g")
+    seed("conf", "short", b"[metaserver]\nport = 18601\nlease_ms = 10s\nlisten = dev:rxe0,\n"
+         b"  192.0.2.7 ; a second one\n# a comment\n[node]\nmetaservers = a, b:1/2, [::1]:3\n")
+    seed("conf", "errors", b"port = 1\n[nowhere]\n[metaserver]\nport = 70000\nport = 1\nnot a key\n"
+         b"lease_ms = 5 parsecs\n require_auth = maybe\n")
+    seed("conf", "assignment", b"metaserver.rate_max=17")
+    seed("servers", "list", b"\0host, 192.0.2.7:18601/5, [2001:db8::1]:7/0")
+    seed("servers", "srv", b"\0srv:_krcore._tcp.cluster.example")
+    name = b"\7_krcore\4_tcp\7cluster\7example\0"
+    record = b"\xc0\x0c\0\x21\0\1\0\0\0\x3c"
+    target = b"\0\x0a\0\x05\x48\xa8\5node1\7example\0"
+    seed("servers", "answer", b"\1\x12\x34\x81\x80\0\1\0\2\0\0\0\0" + name + b"\0\x21\0\1"
+         + (record + len(target).to_bytes(2, "big") + target) * 2)
+    seed("lines", "replies", b"\x05" + b'{"ok": true}\n\n{"a": "b"}\nrest')
+    seed("lines", "too-long", b"\x3f" + b"x" * 40 + b"\n")
+    seed("table", "grow", b"\7" + bytes(b for nr in range(0, 256, 32) for b in (0x40, nr))
+         + bytes(b for nr in range(0, 256, 32) for b in (0x41, nr)) + b"\0\1\1\1\x60\0"
+         + bytes(b for nr in range(0, 256, 32) for b in (0x20, nr)))
+
+
+if __name__ == "__main__":
+    main()
