@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
-from daemon import Control, DaemonTest, LIMIT_S, TOP
+from daemon import LIMIT_S, TOP, Control, DaemonTest, until
 
 NOBODY = {"gid": "192.0.2.1", "service": 7}
 
@@ -136,13 +136,13 @@ class Peers(DaemonTest):
         self.assertIsNone(extra.line())
         self.assertTrue(peers[0].call("status")["ok"])
         peers[1].close()
-        while True:
-            again = self.connect(daemon)
+
+        def again():
             try:
-                if again.call("status")["ok"]:
-                    break
+                return self.connect(daemon).call("status")["ok"]
             except (BrokenPipeError, ConnectionResetError):
-                pass
+                return False
+        until(again, "a connection after one has gone")
 
     def test_a_peer_that_does_not_read_holds_nobody_up(self):
         daemon = self.start()
@@ -162,21 +162,25 @@ class Peers(DaemonTest):
             worst = max(worst, time.monotonic() - begin)
         self.assertLess(worst, 5)
         # After ten seconds without taking a byte it is gone.
-        slow.sock.settimeout(LIMIT_S)
-        time.sleep(11.5)
-        with self.assertRaises((BrokenPipeError, ConnectionResetError)):
-            slow.send(request)
-            slow.send(request)
+        def gone():
+            try:
+                slow.sock.send(request)
+            except BlockingIOError:
+                return False
+            except (BrokenPipeError, ConnectionResetError):
+                return True
+            return False
+        until(gone, "the peer that takes nothing is disconnected")
 
     def test_greedy_peers_share(self):
         daemon = self.start()
-        greedy = [self.connect(daemon) for _ in range(8)]
+        greedy = [self.connect(daemon) for _ in range(4)]
         for peer in greedy:
-            peer.send(b'{"command":"metrics"}\n' * 200)
+            peer.send(b'{"command":"metrics"}\n' * 100)
         control = self.connect(daemon)
         self.assertTrue(control.call("status")["ok"])
         for peer in greedy:
-            for _ in range(200):
+            for _ in range(100):
                 self.assertTrue(peer.read()["ok"])
 
     def test_rubbish(self):

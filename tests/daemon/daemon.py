@@ -146,7 +146,7 @@ class Daemon:
         def connect():
             try:
                 return Control(self.socket)
-            except (FileNotFoundError, ConnectionRefusedError):
+            except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
                 assert self.process.poll() is None, self.log()
                 return None
         return until(connect, "control socket")
