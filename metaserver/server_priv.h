@@ -356,6 +356,16 @@ int ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device
  */
 void ms_device_remove(struct ms_device *dev, const char *why);
 
+/**
+ * ms_device_present() - Is the device still there, as far as sysfs knows?
+ * @dev: device.
+ *
+ * For the removals that rdma_cm hears of too late to help.
+ *
+ * Return: true if so.
+ */
+bool ms_device_present(const struct ms_device *dev);
+
 /** ms_device_root_ref() - Where its root is. @dev: device. @ret_ref: filled. */
 void ms_device_root_ref(const struct ms_device *dev, struct krp_root_ref *ret_ref);
 
