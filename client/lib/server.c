@@ -192,7 +192,7 @@ static void krl_server_up_timers(struct krl_server *srv, uint64_t now_ns)
 {
 	uint64_t oldest_ns = krl_request_oldest_ns(srv);
 
-	if (oldest_ns && now_ns - oldest_ns > srv->ctx->config.timeout_ms * 1000000ULL) {
+	if (oldest_ns && now_ns > oldest_ns + srv->ctx->config.timeout_ms * 1000000ULL) {
 		krl_server_fail_locked(srv, -ETIMEDOUT, "%s: no answer to a request for %u ms",
 				       srv->ep.text, srv->ctx->config.timeout_ms);
 		return;
@@ -241,7 +241,7 @@ uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns)
 			krl_attach_named(srv);
 	}
 	if (srv->state == KRL_DOWN && now_ns >= srv->retry_at_ns) {
-		if (srv->addrs_nr && now_ns - srv->named_ns < KRL_NAME_KEEP_NS)
+		if (srv->addrs_nr && now_ns < srv->named_ns + KRL_NAME_KEEP_NS)
 			krl_attach_named(srv);
 		else
 			krl_attach_begin(srv);

@@ -82,11 +82,13 @@ static void mc_check_config(struct mc_judge *j)
 			 p->conf_file);
 		mc_cause(j, "%s", p->conf_errors[i]);
 		if (missing)
-			mc_remedy(j, "create it with metaservers = ... below [node]; krcore.conf(5)");
+			mc_remedy(j,
+				  "create it with metaservers = ... below [node]; krcore.conf(5)");
 		else if (p->conf_error == -EACCES)
 			mc_remedy(j, "make it readable for this user: chmod a+r %s", p->conf_file);
 		else
-			mc_remedy(j, "correct the line; krcore-metactl config check %s", p->conf_file);
+			mc_remedy(j, "correct the line; krcore-metactl config check %s",
+				  p->conf_file);
 		mc_say(j);
 	}
 	if (!p->conf_errors_nr) {
@@ -175,16 +177,21 @@ static void mc_check_port(struct mc_judge *j, const struct mc_port *port, bool o
 	bool ethernet = !strcmp(port->link, "Ethernet");
 	bool up = mc_port_active(port);
 
-	mc_about(j, up ? MC_CHECK_OK : others ? MC_CHECK_WARN : MC_CHECK_FAIL, "%s/%u",
-		 port->device, port->number);
+	mc_about(j,
+		 up	  ? MC_CHECK_OK
+		 : others ? MC_CHECK_WARN
+			  : MC_CHECK_FAIL,
+		 "%s/%u", port->device, port->number);
 	mc_cause(j, "port is %s%s%s%s", *port->state ? port->state : "in an unknown state",
 		 *port->phys_state ? " (" : "", port->phys_state, *port->phys_state ? ")" : "");
 	if (up)
 		;
 	else if (ethernet)
-		mc_remedy(j, "bring its network device up (ip link set DEV up) and check the cable");
+		mc_remedy(j,
+			  "bring its network device up (ip link set DEV up) and check the cable");
 	else if (!strcmp(port->state, "INIT"))
-		mc_remedy(j, "the link works but no subnet manager has configured it: start opensm");
+		mc_remedy(j,
+			  "the link works but no subnet manager has configured it: start opensm");
 	else
 		mc_remedy(j, "check the cable and the switch");
 	mc_say(j);
@@ -222,9 +229,10 @@ static void mc_check_gids_of(struct mc_judge *j, const struct mc_port *port, boo
 	if (!port->gids_nr) {
 		j->finding.verdict = others ? MC_CHECK_WARN : MC_CHECK_FAIL;
 		mc_cause(j, "the GID table is empty");
-		mc_remedy(j, "%s", ethernet ? "give its network device an address: ip address add "
-					      "ADDRESS/LEN dev DEV" :
-					      "the subnet manager assigns GIDs: is it running?");
+		mc_remedy(j, "%s",
+			  ethernet ? "give its network device an address: ip address add "
+				     "ADDRESS/LEN dev DEV"
+				   : "the subnet manager assigns GIDs: is it running?");
 	} else if (ethernet && !routable) {
 		j->finding.verdict = MC_CHECK_WARN;
 		mc_cause(j, "%zu GIDs, all link-local", port->gids_nr);
@@ -301,8 +309,9 @@ static void mc_check_key(struct mc_judge *j)
 		else if (p->key_error == -EACCES)
 			mc_remedy(j, "run as root, or join the group of the file (krcore)");
 		else if (p->key_error == -EPERM)
-			mc_remedy(j, "its mode %04o lets others read or write it: chmod 0640 %s, and "
-				     "make a new key if they may have read it",
+			mc_remedy(j,
+				  "its mode %04o lets others read or write it: chmod 0640 %s, and "
+				  "make a new key if they may have read it",
 				  p->key_mode, p->key_file);
 		else
 			mc_remedy(j, "it must be one line of 32 to 128 hexadecimal digits: openssl "
@@ -339,8 +348,8 @@ static void mc_check_endpoint(struct mc_judge *j, const struct mc_endpoint *e)
 		mc_remedy(j, "give a port an address in its subnet, or add a route");
 	} else if (!e->rdma) {
 		j->finding.verdict = MC_CHECK_FAIL;
-		mc_cause(j, "the route to %s leaves from %s by %s, which no RDMA port uses", e->host,
-			 e->source, *e->netdev ? e->netdev : "an unknown device");
+		mc_cause(j, "the route to %s leaves from %s by %s, which no RDMA port uses",
+			 e->host, e->source, *e->netdev ? e->netdev : "an unknown device");
 		mc_remedy(j, "wrong subnet: name the server by an address that is reached by %s",
 			  *names ? names : "an RDMA device");
 	} else {
@@ -365,8 +374,10 @@ static void mc_check_routes(struct mc_judge *j)
 		mc_say(j);
 	} else if (p->resolve_error) {
 		mc_cause(j, "no address found (%s)",
-			 p->resolve_error == -ENOENT ? "no such name" : strerror(-p->resolve_error));
-		mc_remedy(j, "check the spelling, /etc/resolv.conf and /etc/hosts: getent hosts NAME");
+			 p->resolve_error == -ENOENT ? "no such name"
+						     : strerror(-p->resolve_error));
+		mc_remedy(j,
+			  "check the spelling, /etc/resolv.conf and /etc/hosts: getent hosts NAME");
 		mc_say(j);
 	}
 	for (i = 0; i < p->endpoints_nr; i++)
@@ -409,11 +420,12 @@ static void mc_check_server(struct mc_judge *j, const struct krcore_server_info 
 {
 	mc_about(j, MC_CHECK_OK, "%s", s->address);
 	if (s->state == KRCORE_SERVER_UP) {
-		mc_cause(j, "attached, %" PRIu64 " records, a READ takes %" PRIu64 " us", s->records,
-			 s->rtt_ns / 1000);
+		mc_cause(j, "attached, %" PRIu64 " records, a READ takes %" PRIu64 " us",
+			 s->records, s->rtt_ns / 1000);
 		if (s->rtt_ns > MC_SLOW_RTT_NS) {
 			j->finding.verdict = MC_CHECK_WARN;
-			mc_remedy(j, "that is slow: is it another site, or is the link overloaded?");
+			mc_remedy(j,
+				  "that is slow: is it another site, or is the link overloaded?");
 		}
 	} else if (s->last_error) {
 		j->finding.verdict = MC_CHECK_FAIL;
@@ -436,9 +448,10 @@ static void mc_check_attach(struct mc_judge *j)
 	if (p->open_error) {
 		mc_about(j, MC_CHECK_FAIL, "%s", "libkrcore");
 		mc_cause(j, "%s", *p->open_text ? p->open_text : strerror(-p->open_error));
-		mc_remedy(j, "%s", p->open_error == -EINVAL || p->open_error == -ENOENT ?
-					   "correct the configuration as said above" :
-					   mc_attach_remedy(p->open_error));
+		mc_remedy(j, "%s",
+			  p->open_error == -EINVAL || p->open_error == -ENOENT
+				  ? "correct the configuration as said above"
+				  : mc_attach_remedy(p->open_error));
 		mc_say(j);
 	}
 	for (i = 0; i < p->servers_nr; i++)
@@ -466,8 +479,9 @@ static void mc_check_lease(struct mc_judge *j)
 	mc_cause(j, "tick %u ms, round trip %" PRIu64 " ms", p->tick_ms, rtt_ms);
 	if (p->lease_ms < MC_TICKS_PER_LEASE * (uint64_t)p->tick_ms) {
 		j->finding.verdict = MC_CHECK_FAIL;
-		mc_cause(j, "the lease is less than %d ticks of %u ms: it may expire between two "
-			    "renewals",
+		mc_cause(j,
+			 "the lease is less than %d ticks of %u ms: it may expire between two "
+			 "renewals",
 			 MC_TICKS_PER_LEASE, p->tick_ms);
 		mc_remedy(j, "raise lease_ms or lower tick_ms");
 	} else if (rtt_ms * 4 > p->lease_ms) {
@@ -476,19 +490,21 @@ static void mc_check_lease(struct mc_judge *j)
 		mc_remedy(j, "raise lease_ms to at least %" PRIu64, rtt_ms * 10);
 	} else if (p->reconnect_max_ms > p->lease_ms) {
 		j->finding.verdict = MC_CHECK_WARN;
-		mc_cause(j, "reconnect_max_ms is %u: after a break the records may expire before "
-			    "the next try",
+		mc_cause(j,
+			 "reconnect_max_ms is %u: after a break the records may expire before "
+			 "the next try",
 			 p->reconnect_max_ms);
 		mc_remedy(j, "set reconnect_max_ms below a third of the lease");
 	} else if (p->lease_ms / 3 > p->idle_ms) {
 		j->finding.verdict = MC_CHECK_WARN;
-		mc_cause(j, "renewals every %u ms are rarer than idle_timeout_ms %u", p->lease_ms / 3,
-			 p->idle_ms);
+		mc_cause(j, "renewals every %u ms are rarer than idle_timeout_ms %u",
+			 p->lease_ms / 3, p->idle_ms);
 		mc_remedy(j, "raise idle_timeout_ms above the lease");
 	} else if (p->node_timeout_ms > p->lease_ms) {
 		j->finding.verdict = MC_CHECK_WARN;
-		mc_cause(j, "timeout_ms %u is longer than the lease: a lost renewal is noticed too "
-			    "late",
+		mc_cause(j,
+			 "timeout_ms %u is longer than the lease: a lost renewal is noticed too "
+			 "late",
 			 p->node_timeout_ms);
 		mc_remedy(j, "set timeout_ms below a third of the lease");
 	}
@@ -503,10 +519,12 @@ static void mc_check_clock(struct mc_judge *j)
 	mc_about(j, MC_CHECK_OK, "%s", "wall clock");
 	if (p->published_ns > p->now_ns + MC_CLOCK_SLACK_NS) {
 		j->finding.verdict = MC_CHECK_FAIL;
-		mc_cause(j, "it is %" PRIu64 " s behind a record already published for %s: what this "
-			    "node publishes is refused as stale",
+		mc_cause(j,
+			 "it is %" PRIu64 " s behind a record already published for %s: what this "
+			 "node publishes is refused as stale",
 			 (p->published_ns - p->now_ns) / 1000000000, p->published_gid);
-		mc_remedy(j, "set the clock (timedatectl), or let the lease of that record run out");
+		mc_remedy(j,
+			  "set the clock (timedatectl), or let the lease of that record run out");
 	} else if (p->now_ns < p->built_ns) {
 		j->finding.verdict = MC_CHECK_WARN;
 		mc_cause(j, "it is set to a time before this program was made: the boot generation "

@@ -29,7 +29,8 @@ void mc_print_completion(FILE *file)
 
 	fputs("# SPDX-License-Identifier: GPL-2.0-only OR MIT\n"
 	      "# bash completion for krcore-metactl(8): tables made from its command table\n"
-	      "# shellcheck shell=bash\n", file);
+	      "# shellcheck shell=bash\n",
+	      file);
 	fputs("_krcore_metactl_objects=\"", file);
 	for (i = 0; objects[i]; i++)
 		fprintf(file, "%s%s", i ? " " : "", objects[i]->name);

@@ -17,9 +17,9 @@
 
 /* The first is the default. */
 static const struct mc_object *const mc_table[] = {
-	&mc_object_status,  &mc_object_node,  &mc_object_record, &mc_object_table,
-	&mc_object_resolve, &mc_object_stats, &mc_object_session, &mc_object_monitor,
-	&mc_object_config,  &mc_object_server, &mc_object_doctor, NULL,
+	&mc_object_status,  &mc_object_node,   &mc_object_record,  &mc_object_table,
+	&mc_object_resolve, &mc_object_stats,  &mc_object_session, &mc_object_monitor,
+	&mc_object_config,  &mc_object_server, &mc_object_doctor,  NULL,
 };
 
 struct mc_options {
@@ -31,7 +31,11 @@ struct mc_options {
 	int words_nr;
 };
 
-enum { MC_OPT_SHOW_KEYS = 0x100, MC_OPT_KEEP, MC_OPT_COMPLETION };
+enum {
+	MC_OPT_SHOW_KEYS = 0x100,
+	MC_OPT_KEEP,
+	MC_OPT_COMPLETION
+};
 
 static const struct argp_option mc_argp_options[] = {
 	{ "json", 'j', NULL, 0, "Write JSON: an array of flat objects", 0 },
@@ -42,7 +46,7 @@ static const struct argp_option mc_argp_options[] = {
 	{ "servers", 'S', "LIST", 0, "MetaServers instead of the configured ones, over RDMA", 0 },
 	{ "config", 'c', "FILE", 0, "Configuration instead of " MC_CONFIG_FILE, 0 },
 	{ "timeout", 't', "SEC", 0, "Wait at most so long for an answer (5)", 0 },
-	{ "show-keys", MC_OPT_SHOW_KEYS, NULL, 0, "Show DC keys", 0 },
+	{ "show-keys", MC_OPT_SHOW_KEYS, NULL, 0, "Show DC keys, remote keys and Q_Keys", 0 },
 	{ "keep", MC_OPT_KEEP, NULL, 0, "record publish: stay, and keep the lease", 0 },
 	{ "print-completion", MC_OPT_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ "help", 'h', NULL, 0, "Show this, or with an object its commands", -1 },
@@ -157,9 +161,9 @@ void mc_print_options(FILE *file)
 
 static void mc_help_params(FILE *file, const struct mc_param *p)
 {
-	static const char *const takes[] = { [MC_NUMBER] = "N", [MC_GID] = "GID",
-					     [MC_TEXT] = "TEXT", [MC_FILE] = "FILE",
-					     [MC_HEX] = "HEX" };
+	static const char *const takes[] = {
+		[MC_NUMBER] = "N", [MC_GID] = "GID", [MC_TEXT] = "TEXT", [MC_FILE] = "FILE", [MC_HEX] = "HEX"
+	};
 	const char *open;
 
 	for (; p && p->type != MC_NONE; p++) {

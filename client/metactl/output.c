@@ -155,10 +155,12 @@ static void mc_scaled_time(uint64_t ns, char *buf, size_t bytes)
 		snprintf(buf, bytes, "%.2fs", (double)ns / 1e9);
 	else if (ns < 86400 * 1000000000ULL)
 		snprintf(buf, bytes, "%" PRIu64 "h%02um%02us", ns / 3600000000000,
-			 (unsigned int)(ns / 60000000000 % 60), (unsigned int)(ns / 1000000000 % 60));
+			 (unsigned int)(ns / 60000000000 % 60),
+			 (unsigned int)(ns / 1000000000 % 60));
 	else
 		snprintf(buf, bytes, "%" PRIu64 "d%02uh%02um", ns / 86400000000000,
-			 (unsigned int)(ns / 3600000000000 % 24), (unsigned int)(ns / 60000000000 % 60));
+			 (unsigned int)(ns / 3600000000000 % 24),
+			 (unsigned int)(ns / 60000000000 % 60));
 }
 
 static void mc_scaled_bytes(uint64_t value, char *buf, size_t bytes)
@@ -295,7 +297,8 @@ static char *mc_joined(json_t *array)
 	json_t *item;
 	char *text;
 
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		if (!json_is_string(item))
 			return NULL;
 		bytes += json_string_length(item) + 1;
@@ -303,7 +306,8 @@ static char *mc_joined(json_t *array)
 	text = calloc(1, bytes);
 	if (!text)
 		return NULL;
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		if (i)
 			strcat(text, ",");
 		strcat(text, json_string_value(item));
@@ -360,16 +364,17 @@ static bool mc_listed(const char *const *keys, const char *key)
 void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys)
 {
 	const char *const *k;
-	const char *key;
 	json_t *value;
+	void *it;
 
 	for (k = keys; k && *k; k++) {
 		value = json_object_get(object, *k);
 		mc_put_json(out, *k, 0, value ? value : json_null());
 	}
-	json_object_foreach(object, key, value)
-		if (!mc_listed(keys, key))
-			mc_put_json(out, key, keys ? MC_DETAIL : 0, value);
+	for (it = json_object_iter(object); it; it = json_object_iter_next(object, it))
+		if (!mc_listed(keys, json_object_iter_key(it)))
+			mc_put_json(out, json_object_iter_key(it), keys ? MC_DETAIL : 0,
+				    json_object_iter_value(it));
 }
 
 static void mc_write_json(struct mc_out *out, const struct mc_line *line)
@@ -404,10 +409,10 @@ static void mc_write_cell(struct mc_out *out, const struct mc_cell *cell, unsign
 	unsigned int colour = 0;
 
 	if (out->flags & MC_OUT_COLOUR)
-		colour = cell->flags & MC_BAD  ? 31 :
-			 cell->flags & MC_WARN ? 33 :
-			 cell->flags & MC_GOOD ? 32 :
-						 0;
+		colour = cell->flags & MC_BAD	 ? 31
+			 : cell->flags & MC_WARN ? 33
+			 : cell->flags & MC_GOOD ? 32
+						 : 0;
 	if (colour)
 		fprintf(out->file, "\033[%um%-*s\033[0m", colour, (int)width, cell->text);
 	else

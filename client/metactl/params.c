@@ -106,8 +106,8 @@ static int mc_take_number(struct mc *mc, const struct mc_param *p, struct mc_val
 
 	errno = 0;
 	value->number = strtoull(value->text, &end, 0);
-	if (!isdigit((unsigned char)value->text[0]) || *end || errno ||
-	    value->number < p->min || value->number > p->max) {
+	if (!isdigit((unsigned char)value->text[0]) || *end || errno || value->number < p->min ||
+	    value->number > p->max) {
 		mc_error(mc, "%s '%s' is no number from %" PRIu64 " to %" PRIu64, p->name,
 			 value->text, p->min, p->max);
 		return MC_USAGE;
@@ -170,7 +170,8 @@ static int mc_take_hex(struct mc *mc, const struct mc_param *p, struct mc_value 
 		at += 2;
 	}
 	if (*at || value->bytes_nr < p->min) {
-		mc_error(mc, "%s '%s' is not %" PRIu64 " to %" PRIu64 " bytes of hexadecimal digits",
+		mc_error(mc,
+			 "%s '%s' is not %" PRIu64 " to %" PRIu64 " bytes of hexadecimal digits",
 			 p->name, value->text, p->min, p->max);
 		return MC_USAGE;
 	}
@@ -219,26 +220,32 @@ static int mc_next_positional(const struct mc *mc)
 	return MC_UNKNOWN;
 }
 
+/* Take what argv[*i] begins; moves *i to its last word. */
+static int mc_parse_param(struct mc *mc, int argc, char **argv, int *i)
+{
+	const struct mc_param *p = mc->command->params;
+	int next = mc_next_positional(mc);
+	int index = mc_find_param(p, argv[*i]);
+
+	if (next >= 0 && ((p[next].flags & MC_REQUIRED) || index == MC_UNKNOWN))
+		return mc_take(mc, next, argv[*i]);
+	if (index < 0)
+		return mc_bad(mc, "word", argv[*i], index);
+	if (p[index].type == MC_FLAG)
+		return mc_take(mc, index, argv[*i]);
+	if (++*i < argc)
+		return mc_take(mc, index, argv[*i]);
+	mc_error(mc, "'%s' needs a value", p[index].name);
+	return MC_USAGE;
+}
+
 static int mc_parse_params(struct mc *mc, int argc, char **argv)
 {
 	const struct mc_param *p = mc->command->params;
-	int i, index, next, ret;
+	int i, ret;
 
 	for (i = 0; i < argc; i++) {
-		next = mc_next_positional(mc);
-		index = mc_find_param(p, argv[i]);
-		if (next >= 0 && ((p[next].flags & MC_REQUIRED) || index == MC_UNKNOWN)) {
-			ret = mc_take(mc, next, argv[i]);
-		} else if (index < 0) {
-			return mc_bad(mc, "word", argv[i], index);
-		} else if (p[index].type == MC_FLAG) {
-			ret = mc_take(mc, index, argv[i]);
-		} else if (i + 1 == argc) {
-			mc_error(mc, "'%s' needs a value", p[index].name);
-			return MC_USAGE;
-		} else {
-			ret = mc_take(mc, index, argv[++i]);
-		}
+		ret = mc_parse_param(mc, argc, argv, &i);
 		if (ret)
 			return ret;
 	}

@@ -17,9 +17,8 @@
 
 #define MC_KEEP_POLL_MS 100
 
-static const char *const mc_record_keys[] = { "gid",	 "service",	  "kind",  "generation",
-					      "dctn",	 "dc_key",	  "raw_hex", "owner",
-					      "lease_left_ms", NULL };
+static const char *const mc_record_keys[] = { "gid",	"service", "kind",  "generation",    "dctn",
+					      "dc_key", "raw",	   "owner", "lease_left_ms", NULL };
 
 static json_t *mc_key_args(const struct krcore_key *key, bool keys)
 {
@@ -56,7 +55,8 @@ struct mc_walk {
 	uint64_t left;
 };
 
-static bool mc_walk_record(void *arg, const struct krcore_key *key, const struct krcore_value *value)
+static bool mc_walk_record(void *arg, const struct krcore_key *key,
+			   const struct krcore_value *value)
 {
 	struct mc_walk *w = arg;
 
@@ -183,7 +183,8 @@ static void mc_identity_of(struct mc *mc, struct krcore_options *opts)
 	opts->name = mc_text(mc, "name");
 }
 
-static void mc_put_event(struct mc *mc, const char *event, const struct krcore_key *key, int servers)
+static void mc_put_event(struct mc *mc, const char *event, const struct krcore_key *key,
+			 int servers)
 {
 	struct timespec ts;
 
@@ -274,9 +275,8 @@ static int mc_withdraw_local(struct mc *mc, const struct krcore_key *key)
 	int ret;
 
 	ret = mc_local_must(mc);
-	if (ret) {
+	if (ret)
 		return ret;
-	}
 	ret = mc_local_rows(mc, "record_withdraw", mc_key_args(key, false), NULL, 0);
 	if (!ret)
 		mc_put_event(mc, "withdrawn", key, 1);
@@ -310,13 +310,28 @@ static int mc_record_withdraw(struct mc *mc)
 }
 
 #define MC_PARAM_GID \
-	{ "gid", MC_GID, MC_POSITIONAL | MC_REQUIRED, 0, 0, "GID, address or host name of the peer" }
+	{ \
+		"gid", MC_GID, MC_POSITIONAL | MC_REQUIRED, 0, 0, \
+			"GID, address or host name of the peer" \
+	}
 #define MC_PARAM_SERVICE \
-	{ "service", MC_NUMBER, 0, 0, 65535, "which record of the peer; 0, its DC target, if left out" }
-#define MC_PARAM_IDENTITY \
-	{ "owner", MC_HEX, 0, 16, 16, "identity of the owner; this machine's if left out" }, \
-	{ "generation", MC_NUMBER, 0, 1, UINT64_MAX, "boot generation; now in ns if left out" }, \
-	{ "name", MC_TEXT, 0, 0, 0, "name shown at the server; the host name if left out" }
+	{ \
+		"service", MC_NUMBER, 0, 0, 65535, \
+			"which record of the peer; 0, its DC target, if left out" \
+	}
+#define MC_PARAM_OWNER \
+	{ \
+		"owner", MC_HEX, 0, 16, 16, "identity of the owner; this machine's if left out" \
+	}
+#define MC_PARAM_GENERATION \
+	{ \
+		"generation", MC_NUMBER, 0, 1, UINT64_MAX, \
+			"boot generation; now in ns if left out" \
+	}
+#define MC_PARAM_NAME \
+	{ \
+		"name", MC_TEXT, 0, 0, 0, "name shown at the server; the host name if left out" \
+	}
 
 static const struct mc_param mc_list_params[] = {
 	{ "service", MC_NUMBER, 0, 0, 65535, "only records of this service" },
@@ -336,7 +351,8 @@ static const struct mc_param mc_publish_params[] = {
 	MC_PARAM_SERVICE,
 	{ "raw", MC_TEXT, 0, 0, 0, "value: text of at most 46 bytes" },
 	{ "hex", MC_HEX, 0, 0, KRCORE_RAW_BYTES, "value: at most 46 bytes" },
-	{ "dctn", MC_NUMBER, 0, 0, 0xffffff, "value: a DC target of this number, and what follows" },
+	{ "dctn", MC_NUMBER, 0, 0, 0xffffff,
+	  "value: a DC target of this number, and what follows" },
 	{ "dc_key", MC_NUMBER, 0, 0, UINT64_MAX, "its access key; needed with dctn" },
 	{ "mtu", MC_NUMBER, 0, 256, 4096, "path MTU: 256, 512, 1024, 2048 or 4096 (1024)" },
 	{ "port", MC_NUMBER, 0, 1, 255, "port number (1)" },
@@ -349,7 +365,9 @@ static const struct mc_param mc_publish_params[] = {
 	{ "mrdir_rkey", MC_NUMBER, 0, 0, UINT32_MAX, "its remote key" },
 	{ "max_rd_atomic", MC_NUMBER, 0, 0, 255, "READs and atomics taken at once (1)" },
 	{ "lease_ms", MC_NUMBER, 0, 1, 86400000, "lease to ask for" },
-	MC_PARAM_IDENTITY,
+	MC_PARAM_OWNER,
+	MC_PARAM_GENERATION,
+	MC_PARAM_NAME,
 	{ 0 },
 };
 
@@ -358,7 +376,9 @@ static const struct mc_param mc_withdraw_params[] = {
 	MC_PARAM_SERVICE,
 	{ "operator", MC_FLAG, 0, 0, 0,
 	  "by the control socket of the daemon on this machine, whoever the owner is" },
-	MC_PARAM_IDENTITY,
+	MC_PARAM_OWNER,
+	MC_PARAM_GENERATION,
+	MC_PARAM_NAME,
 	{ 0 },
 };
 

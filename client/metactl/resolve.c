@@ -139,7 +139,8 @@ static bool mc_agree(struct mc *mc, unsigned int server, const struct krcore_key
 		if (*ret_read == *ret_message &&
 		    (*ret_read ? *ret_read == -ENOENT : mc_values_equal(&by_read, &by_message)))
 			return true;
-		if ((*ret_read && *ret_read != -ENOENT) || (*ret_message && *ret_message != -ENOENT))
+		if ((*ret_read && *ret_read != -ENOENT) ||
+		    (*ret_message && *ret_message != -ENOENT))
 			return false;
 	}
 	return false;
@@ -164,7 +165,8 @@ static int mc_resolve_verify(struct mc *mc, const struct krcore_key *key)
 		mc_put_text(mc->out, "address", 0, servers[i].address);
 		mc_put_text(mc->out, "read", 0, mc_answer(by_read));
 		mc_put_text(mc->out, "message", 0, mc_answer(by_message));
-		mc_put_text(mc->out, "verdict", agree ? MC_GOOD : MC_BAD, agree ? "agree" : "differ");
+		mc_put_text(mc->out, "verdict", agree ? MC_GOOD : MC_BAD,
+			    agree ? "agree" : "differ");
 		if (!agree)
 			ret = mc_error(mc, "%s: READ and message differ", servers[i].address);
 	}
@@ -191,8 +193,10 @@ static int mc_resolve(struct mc *mc)
 }
 
 static const struct mc_param mc_resolve_params[] = {
-	{ "gid", MC_GID, MC_POSITIONAL | MC_REQUIRED, 0, 0, "GID, address or host name of the peer" },
-	{ "service", MC_NUMBER, 0, 0, 65535, "which record of the peer; 0, its DC target, if left out" },
+	{ "gid", MC_GID, MC_POSITIONAL | MC_REQUIRED, 0, 0,
+	  "GID, address or host name of the peer" },
+	{ "service", MC_NUMBER, 0, 0, 65535,
+	  "which record of the peer; 0, its DC target, if left out" },
 	{ "verify", MC_FLAG, 0, 0, 0, "compare with what each server says by message" },
 	{ "count", MC_NUMBER, 0, 1, MC_COUNT_MAX, "look up so often and show latencies" },
 	{ 0 },

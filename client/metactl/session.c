@@ -4,7 +4,7 @@
 
 static int mc_session_list(struct mc *mc)
 {
-	static const char *const keys[] = { "id",     "name",	 "address", "state",   "records",
+	static const char *const keys[] = { "id",	"name",	  "address", "state", "records",
 					    "messages", "age_ms", "idle_ms", NULL };
 	int ret;
 

@@ -36,6 +36,21 @@ class Parts:
     fabric: Fabric
 
 
+def _run_folder():
+    """A new folder for one run; those of runs that were killed are removed."""
+    prefix = f"krcore-{os.getuid()}-run-"
+    for old in pathlib.Path("/tmp").glob(f"{prefix}*"):
+        try:
+            owner = Process.attach(json.loads((old / "owner").read_text()))
+        except (OSError, ValueError):
+            continue
+        if old.stat().st_uid == os.getuid() and not owner.alive():
+            shutil.rmtree(old, ignore_errors=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
+    (folder / "owner").write_text(json.dumps(Process.this().state()))
+    return folder
+
+
 def each(machines, action):
     """Do a thing to several guests at once; the first error is raised when all ended."""
     machines = list(machines)
@@ -66,7 +81,7 @@ class Cluster:
         chosen = kernels.get(kernel)
         disk = image.get()
         how = accel.arguments(chosen)
-        folder = folder or tempfile.mkdtemp(prefix=f"krcore-{os.getuid()}-", dir="/tmp")
+        folder = folder or _run_folder()
         fabric = Fabric(folder, len(specs))
         return cls(Parts(specs, disk, chosen, card, how, fabric), folder)
 

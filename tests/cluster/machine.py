@@ -8,7 +8,6 @@ them are shared and never change.
 import contextlib
 import os
 import pathlib
-import re
 import time
 
 from . import accel, cpio, host, nic as nic_module
@@ -52,7 +51,8 @@ class Machine:
 
     def start(self, stay=False, incoming=None):
         """Start the machine; `incoming`: a file with the frozen state to go on from."""
-        self._write_initrd()
+        (self.folder / "initrd").write_bytes(
+            self._parts.kernel.initrd.read_bytes() + self._seed())
         self.qmp.close()
         self.agent.close()
         argv = self._qemu_arguments()
@@ -153,9 +153,26 @@ class Machine:
         """Plug the network cable in again."""
         self._parts.nic.set_link(self, True)
 
-    def remove_nic(self):
-        """Take the card out of the running machine."""
-        self.qmp.call("device_del", id=nic_module.NIC_DEVICE)
+    def remove_nic(self, timeout=30):
+        """Take the card out of the running machine; wait until the guest let go of it."""
+        self._parts.nic.remove(self)
+        deadline = time.monotonic() + timeout
+        while self._has_nic():
+            if time.monotonic() >= deadline:
+                raise host.ClusterError(f"{self.name}: did not let go of its card")
+            time.sleep(0.1)
+
+    def add_nic(self):
+        """Put it in again, and have the guest bring the fabric up."""
+        self._parts.nic.insert(self)
+        self.run("krcore-fabric up", timeout=90)
+
+    def _has_nic(self):
+        try:
+            self.qmp.call("qom-list", path=f"/machine/peripheral/{nic_module.NIC_DEVICE}")
+        except AgentError:
+            return False
+        return True
 
     def pause(self):
         """Stop all its processors."""
@@ -175,9 +192,9 @@ class Machine:
 
     # -- how it is made --------------------------------------------------------
 
-    def _write_initrd(self):
-        """The kernel's initrd, and this guest's own files behind it."""
-        seed = cpio.Archive()
+    def _seed(self):
+        """This guest's own files, which its first program copies over the root disk."""
+        archive = cpio.Archive()
         hosts = "127.0.0.1 localhost\n" + "".join(
             f"{spec.address} {spec.name}\n" for spec in self._parts.specs)
         settings = {
@@ -186,13 +203,12 @@ class Machine:
             "FABRIC_MTU": str(self.spec.mtu),
             "FABRIC_LINK": self._parts.nic.link_kind(),
         }
-        seed.add_file("seed/etc/hostname", f"{self.name}\n".encode())
-        seed.add_file("seed/etc/hosts", hosts.encode())
-        seed.add_file("seed/etc/machine-id", f"{self.spec.index + 1:032x}\n".encode())
-        seed.add_file("seed/etc/krcore-guest.conf", "".join(
+        archive.add_file("seed/etc/hostname", f"{self.name}\n".encode())
+        archive.add_file("seed/etc/hosts", hosts.encode())
+        archive.add_file("seed/etc/machine-id", f"{self.spec.index + 1:032x}\n".encode())
+        archive.add_file("seed/etc/krcore-guest.conf", "".join(
             f"{key}='{value}'\n" for key, value in settings.items()).encode())
-        (self.folder / "initrd").write_bytes(
-            self._parts.kernel.initrd.read_bytes() + seed.finish())
+        return archive.finish()
 
     def _qemu_arguments(self):
         folder = self.folder
@@ -219,7 +235,7 @@ class Machine:
                  "-device", f"pcie-root-port,id={nic_module.NIC_PORT},chassis=1,addr=9"]
         return argv + self._parts.nic.qemu_arguments(self.spec, self._parts.fabric)
 
-    def describe(self):
-        """The parts of its command line that a snapshot depends on."""
-        return [re.sub(re.escape(str(self.folder)), "", str(arg))
-                for arg in self._qemu_arguments()]
+    def recipe(self):
+        """All that makes this guest what it is after a boot; names snapshots."""
+        argv = [str(arg).replace(str(self.folder.parent), "") for arg in self._qemu_arguments()]
+        return argv, self._seed()

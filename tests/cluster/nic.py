@@ -42,6 +42,14 @@ class Nic:
         """Something that changes when the card does; names snapshots."""
         return self.name
 
+    def remove(self, machine):
+        """Pull the card out; the guest is asked first, as hot-plug does."""
+        machine.qmp.call("device_del", id=NIC_DEVICE)
+
+    def insert(self, machine):
+        """Put the card back."""
+        raise NotImplementedError
+
     def set_link(self, machine, up):
         """Plug or unplug the cable of one guest."""
         machine.qmp.call("set_link", name=NIC_DEVICE, up=up)
@@ -60,6 +68,10 @@ class Rxe(Nic):
             "-device", f"virtio-net-pci,id={NIC_DEVICE},bus={NIC_PORT},netdev=net0,"
             f"mac={spec.mac},romfile=",
         ]
+
+    def insert(self, machine):
+        machine.qmp.call("device_add", driver="virtio-net-pci", id=NIC_DEVICE, bus=NIC_PORT,
+                         netdev="net0", mac=machine.spec.mac, romfile="")
 
     def modules(self):
         return ("virtio_net", "rdma_rxe", "ib_uverbs", "rdma_ucm")

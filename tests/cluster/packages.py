@@ -43,12 +43,12 @@ def _synchronise(names, copy):
 def _clear_packaging(copy):
     """Let debhelper do its steps again; what was compiled stays."""
     debian = copy / "debian"
-    for path in (*debian.glob("*.debhelper*"), *debian.glob("*.substvars"), debian / "files",
-                 debian / "debhelper-build-stamp"):
-        path.unlink(missing_ok=True)
-    for path in (debian / ".debhelper", debian / "tmp",
-                 *(p for p in debian.glob("*krcore*") if p.is_dir())):
-        shutil.rmtree(path, ignore_errors=True)
+    for path in (*debian.glob("*.substvars"), *debian.glob("*debhelper*"), debian / "files",
+                 debian / "tmp", *debian.glob("*krcore*")):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.suffix not in (".install", ".manpages"):
+            path.unlink(missing_ok=True)
 
 
 def build():

@@ -48,6 +48,11 @@ class Process:
         return cls(child.pid, _start_time(child.pid), child)
 
     @classmethod
+    def this(cls):
+        """This very process, for its `state`."""
+        return cls(os.getpid(), _start_time(os.getpid()))
+
+    @classmethod
     def attach(cls, state):
         """The process another command started; see `state`."""
         return cls(state["pid"], state["start_time"])

@@ -16,7 +16,7 @@ from . import host
 from .agent import AgentError
 
 STATE = "state"
-KEPT = 4                # snapshots; each is some hundred megabytes
+KEPT = 6                # snapshots; each is some hundred megabytes
 
 
 def _processor():
@@ -26,12 +26,18 @@ def _processor():
     return platform.processor()
 
 
+def _identity(path):
+    """A disk made anew from the same recipe is another one to what was frozen over it."""
+    status = path.stat()
+    return str(path), status.st_size, status.st_mtime_ns
+
+
 def _key(cluster):
     parts = cluster.parts
     version = host.run(["qemu-system-x86_64", "--version"])
-    return host.digest(parts.image.parent.name, parts.kernel.key, parts.nic.key(), version,
-                       _processor(), [str(spec) for spec in parts.specs],
-                       host.TESTS / "cluster" / "machine.py", pathlib.Path(__file__))
+    return host.digest(_identity(parts.image), _identity(parts.kernel.modules),
+                       parts.kernel.key, parts.nic.key(), version, _processor(),
+                       [machine.recipe() for machine in cluster.nodes()])
 
 
 def _freeze(machine, folder):

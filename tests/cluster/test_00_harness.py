@@ -105,6 +105,16 @@ def test_link_down_and_up(cluster):
     cluster.node("node1").run("ping -c 3 -W 5 node2")
 
 
+def test_card_out_and_in(cluster):
+    machine = cluster.node("node2")
+    machine.remove_nic()
+    wait_until(lambda: cluster.nic.device() not in machine.run("ibv_devices").out, 20,
+               "the RDMA device goes")
+    machine.add_nic()
+    wait_until(lambda: _port_state(machine) == "PORT_ACTIVE", 20, "the port comes back")
+    cluster.node("node1").run("ping -c 3 -W 5 node2")
+
+
 def test_cut_and_loss(cluster):
     first, second = cluster.node("node1"), cluster.node("node2")
     cluster.cut("node1", "node2")

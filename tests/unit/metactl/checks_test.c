@@ -33,14 +33,20 @@ static int healthy(void **state)
 	memset(ports, 0, sizeof(ports));
 	memset(servers, 0, sizeof(servers));
 	gids[0] = (struct mc_gid){ .gid = { 0xfe, 0x80, [15] = 1 }, .netdev = "eth0" };
-	gids[1] = (struct mc_gid){ .gid = { [10] = 0xff, 0xff, 192, 168, 77, 1 },
-				   .netdev = "eth0" };
-	ports[0] = (struct mc_port){ .device = "rxe0", .number = 1, .state = "ACTIVE",
-				     .phys_state = "LinkUp", .link = "Ethernet",
-				     .gids = gids, .gids_nr = 2 };
+	gids[1] =
+		(struct mc_gid){ .gid = { [10] = 0xff, 0xff, 192, 168, 77, 1 }, .netdev = "eth0" };
+	ports[0] = (struct mc_port){ .device = "rxe0",
+				     .number = 1,
+				     .state = "ACTIVE",
+				     .phys_state = "LinkUp",
+				     .link = "Ethernet",
+				     .gids = gids,
+				     .gids_nr = 2 };
 	servers[0] = (struct krcore_server_info){ .address = "192.168.77.2:18600",
-						  .state = KRCORE_SERVER_UP, .depth = 4,
-						  .rtt_ns = 50000, .records = 3 };
+						  .state = KRCORE_SERVER_UP,
+						  .depth = 4,
+						  .rtt_ns = 50000,
+						  .records = 3 };
 	p.rdma = (struct mc_rdma){ .ports = ports, .ports_nr = 1, .devices_nr = 1 };
 	p.class_verbs = true;
 	p.class_cm = true;
@@ -55,8 +61,10 @@ static int healthy(void **state)
 	p.key_mode = 0640;
 	strcpy(p.servers_text, "ms1");
 	p.endpoints_nr = 1;
-	p.endpoints[0] = (struct mc_endpoint){ .host = "ms1", .address = "192.168.77.2:18600",
-					       .source = "192.168.77.1", .netdev = "eth0",
+	p.endpoints[0] = (struct mc_endpoint){ .host = "ms1",
+					       .address = "192.168.77.2:18600",
+					       .source = "192.168.77.1",
+					       .netdev = "eth0",
 					       .rdma = true };
 	p.servers = servers;
 	p.servers_nr = 1;
@@ -102,8 +110,8 @@ static void only(enum mc_verdict verdict, const char *check, const char *cause, 
 			continue;
 		if (found[i].verdict != verdict || strcmp(found[i].check, check) ||
 		    !says(found[i].cause, cause) || !says(found[i].remedy, remedy))
-			print_error("unexpected: %s %s: %s; %s\n", found[i].check,
-				    found[i].subject, found[i].cause, found[i].remedy);
+			print_error("unexpected: %s %s: %s; %s\n", found[i].check, found[i].subject,
+				    found[i].cause, found[i].remedy);
 		else
 			hits++;
 	}
@@ -115,9 +123,9 @@ static void only(enum mc_verdict verdict, const char *check, const char *cause, 
 
 static void test_healthy(void **state)
 {
-	static const char *const checks[] = { "config", "module", "devnode", "device", "port",
-					      "gid", "memlock", "key", "route", "server",
-					      "lease", "clock" };
+	static const char *const checks[] = { "config", "module", "devnode", "device",
+					      "port",	"gid",	  "memlock", "key",
+					      "route",	"server", "lease",   "clock" };
 	unsigned int i, k;
 
 	(void)state;
@@ -197,8 +205,12 @@ static void test_ports(void **state)
 	only(MC_CHECK_FAIL, "port", "INIT", "opensm");
 	ports[0].state[0] = '\0';
 	only(MC_CHECK_FAIL, "port", "unknown state", NULL);
-	ports[1] = (struct mc_port){ .device = "rxe1", .number = 1, .state = "ACTIVE",
-				     .link = "Ethernet", .gids = gids, .gids_nr = 2 };
+	ports[1] = (struct mc_port){ .device = "rxe1",
+				     .number = 1,
+				     .state = "ACTIVE",
+				     .link = "Ethernet",
+				     .gids = gids,
+				     .gids_nr = 2 };
 	p.rdma.ports_nr = 2;
 	only(MC_CHECK_WARN, "port", NULL, NULL);
 }
@@ -362,21 +374,11 @@ static void test_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_healthy),
-		CASE(test_config),
-		CASE(test_modules),
-		CASE(test_device_nodes),
-		CASE(test_no_device),
-		CASE(test_device_without_port),
-		CASE(test_ports),
-		CASE(test_gids),
-		CASE(test_memlock),
-		CASE(test_key),
-		CASE(test_routes),
-		CASE(test_servers),
-		CASE(test_second_server),
-		CASE(test_lease),
-		CASE(test_clock),
+		CASE(test_healthy),	  CASE(test_config),	CASE(test_modules),
+		CASE(test_device_nodes),  CASE(test_no_device), CASE(test_device_without_port),
+		CASE(test_ports),	  CASE(test_gids),	CASE(test_memlock),
+		CASE(test_key),		  CASE(test_routes),	CASE(test_servers),
+		CASE(test_second_server), CASE(test_lease),	CASE(test_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,8 @@ static void test_tabs(void **state)
 	mc_put_text(out, "name", 0, "a\tb\nc");
 	mc_put_text(out, "age_ms", 0, NULL);
 	end(out);
-	assert_string_equal(text, "a\t1500\tyes\nlonger\t7\tno\na\\x09b\\x0ac\t-\n");
+	assert_string_equal(text, "a\t1500\t"
+				  "yes\nlonger\t7\tno\na\\x09b\\x0ac\t-\n");
 	done();
 }
 
@@ -228,8 +229,8 @@ static void test_foreign_bytes(void **state)
 		{ "\xf0\x9f\x90\xa7", "\xf0\x9f\x90\xa7" },
 		{ "\033[2J", "\\x1b[2J" },
 		{ "a\x7f", "a\\x7f" },
-		{ "\xc2\x9b", "\\xc2\\x9b" },	      /* C1 control */
-		{ "\xc0\xaf", "\\xc0\\xaf" },	      /* too long a form */
+		{ "\xc2\x9b", "\\xc2\\x9b" }, /* C1 control */
+		{ "\xc0\xaf", "\\xc0\\xaf" }, /* too long a form */
 		{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf" }, /* the same */
 		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" }, /* surrogate */
 		{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },

@@ -17,12 +17,9 @@ static int table_run(struct mc *mc)
 }
 
 static const struct mc_param list_params[] = {
-	{ "count", MC_NUMBER, 0, 1, 100, "" },
-	{ "cold", MC_FLAG, 0, 0, 0, "" },
-	{ "service", MC_NUMBER, 0, 0, 65535, "" },
-	{ "bytes", MC_HEX, 0, 2, 4, "" },
-	{ "all", MC_NUMBER, 0, 0, UINT64_MAX, "" },
-	{ 0 },
+	{ "count", MC_NUMBER, 0, 1, 100, "" },	    { "cold", MC_FLAG, 0, 0, 0, "" },
+	{ "service", MC_NUMBER, 0, 0, 65535, "" },  { "bytes", MC_HEX, 0, 2, 4, "" },
+	{ "all", MC_NUMBER, 0, 0, UINT64_MAX, "" }, { 0 },
 };
 
 static const struct mc_param find_params[] = {
