@@ -24,21 +24,14 @@ rm -rf "$dir"
 mkdir -p "$dir/lists/partial" "$dir/src" "$dir/deb"
 cd "$dir"
 
-# a private source list: the system's own entries, as deb-src
-suites() {
-	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	key=/usr/share/keyrings/debian-archive-keyring.gpg
-	for s in "debian $suite $suite-updates" \
-		"debian-security $suite-security"; do
-		set -- $s
-		repo=$1
-		shift
-		for one; do
-			echo "deb-src [signed-by=$key] ${KRCORE_DEB_MIRROR:-http://deb.debian.org}/$repo $one main"
-		done
-	done
+# a private source list: Debian's own entries of this system, as deb-src
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+apt-get indextargets --format "deb-src [signed-by=$keyring] \$(REPO_URI) \$(RELEASE) main" \
+	'Created-By: Packages' 'Origin: Debian' 'Component: main' | sort -u > src.list
+[ -s src.list ] || {
+	echo "prepare-headers: apt knows no Debian archive; run apt-get update" >&2
+	exit 1
 }
-suites > src.list
 apt_src() {
 	apt-get -q -o Dir::Etc::sourcelist="$dir/src.list" \
 		-o Dir::Etc::sourceparts=/dev/null \
@@ -76,5 +69,5 @@ echo "$hdr" > ifc/version
 mv src/qemu/include src/qemu/linux-headers .
 mkdir -p tcg && mv src/qemu/tcg/i386 tcg/
 rm -rf src deb lists
-: > done
+touch "$dir/done"
 echo "$dir"
