@@ -129,7 +129,7 @@ static void ms_server_check_devices(struct ms_server *srv)
 		if (!ms_device_present(dev))
 			ms_device_remove(dev, "device is no longer there");
 	}
-	srv->ports_nr = ms_ports_count();
+	srv->ports_nr = ms_ports_count(srv);
 	ms_server_evaluate(srv);
 }
 
@@ -338,7 +338,7 @@ int ms_server_start(struct ms_server *srv)
 	int err = 0;
 
 	srv->started = true;
-	srv->ports_nr = ms_ports_count();
+	srv->ports_nr = ms_ports_count(srv);
 	ev_timer_start(srv->loop, &srv->tick);
 	ev_timer_start(srv->loop, &srv->check);
 	if (srv->conf.copy_from[0])
