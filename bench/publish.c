@@ -2,7 +2,7 @@
 /*
  * Publishes many records, or measures single publications.
  *
- *	bench_publish -s METASERVER[:PORT] [-k KEY_FILE] -r RECORDS fill
+ *	bench_publish -s METASERVER[:PORT] [-k KEY_FILE] -r RECORDS [-f FROM] fill
  *	bench_publish -s METASERVER[:PORT] [-k KEY_FILE] -f FROM -n SAMPLES latency
  *
  * `fill` is run while the server is down: the library keeps the records and,
@@ -78,7 +78,7 @@ static void bn_fill(const struct bn_options *o)
 	int err;
 
 	for (nr = 0; nr < o->records; nr++) {
-		bn_record(nr, &key, &value);
+		bn_record(o->from + nr, &key, &value);
 		err = krcore_publish(ctx, &key, &value);
 		if (err < 0 && err != -EHOSTUNREACH) {
 			fprintf(stderr, "publish: %s (%s)\n", krcore_error_text(), strerror(-err));

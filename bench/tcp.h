@@ -22,6 +22,7 @@
  * @begin: first byte not yet used.
  * @end: end of what was received.
  * @stream: last number of a request, for protocols that count.
+ * @replies: bodies of replies whose end has not come yet.
  */
 struct bn_tcp {
 	int fd;
@@ -30,6 +31,7 @@ struct bn_tcp {
 	size_t begin;
 	size_t end;
 	uint32_t stream;
+	uint32_t replies;
 };
 
 /**

@@ -152,7 +152,11 @@ static void bn_etcd_control(struct bn_tcp *t, uint8_t type, uint8_t flags, const
 	}
 }
 
-/* Wait until a stream ends. Only a reply with a value is longer than the value. */
+/*
+ * Wait until a stream ends. Each reply has one DATA frame, a refusal has none;
+ * those of several requests under way may come in any order. Only a reply with
+ * a value is longer than the value.
+ */
 static int bn_etcd_wait(struct bn_tcp *t)
 {
 	unsigned int bytes, got = 0;
@@ -167,16 +171,19 @@ static int bn_etcd_wait(struct bn_tcp *t)
 		type = frame[3];
 		flags = frame[4];
 		stream = bn_get32(frame + 5);
-		if (type == BN_H2_DATA)
-			got += bytes;
+		if (type == BN_H2_DATA && bytes) {
+			t->replies++;
+			got = bytes;
+		}
 		bn_etcd_control(t, type, flags, frame + BN_H2_FRAME_BYTES, bytes);
 		bn_tcp_used(t, BN_H2_FRAME_BYTES + bytes);
 		if (stream && (type == BN_H2_HEADERS || type == BN_H2_DATA) &&
 		    (flags & BN_H2_END_STREAM))
 			break;
 	}
-	if (!got)
+	if (!t->replies)
 		bn_tcp_fail(t, "etcd refused the request");
+	t->replies--;
 	return got > BN_TCP_VALUE_BYTES;
 }
 
