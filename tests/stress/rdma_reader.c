@@ -43,7 +43,11 @@
 #define SERVICE_PERMANENT 0xa000
 #define SERVICE_ABSENT 0xe000
 
-enum { MODE_WRITE = 1, MODE_READ = 2, MODE_BOTH = 3 };
+enum {
+	MODE_WRITE = 1,
+	MODE_READ = 2,
+	MODE_BOTH = 3
+};
 
 static struct {
 	int mode;
@@ -57,8 +61,9 @@ static struct {
 	unsigned int readers;
 	unsigned int acks;
 	unsigned int timeout_ms;
-} opt = { .keys = 64, .permanent = 64, .seconds = 10, .writers = 2, .readers = 2,
-	  .timeout_ms = 20000 };
+} opt = {
+	.keys = 64, .permanent = 64, .seconds = 10, .writers = 2, .readers = 2, .timeout_ms = 20000
+};
 
 static struct {
 	_Atomic uint64_t lookups, operations, unanswered, refused;
@@ -326,7 +331,7 @@ static bool wait_for_writers(struct krcore_ctx *ctx, unsigned int servers)
 
 static void *reader(void *arg)
 {
-	uint64_t (*seen)[THREADS_MAX][KEYS_MAX] = calloc(64, sizeof(*seen));
+	uint64_t(*seen)[THREADS_MAX][KEYS_MAX] = calloc(64, sizeof(*seen));
 	uint64_t dice = krp_mix64((uint64_t)(uintptr_t)arg + 1);
 	struct krcore_ctx *ctx = open_context(0);
 	unsigned int servers = (unsigned int)krcore_servers(ctx, NULL, 0);
@@ -431,10 +436,10 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 		opt.timeout_ms = number(state, arg, 600000);
 		return 0;
 	case ARGP_KEY_ARG:
-		opt.mode = !strcmp(arg, "write") ? MODE_WRITE :
-			   !strcmp(arg, "read")	 ? MODE_READ :
-			   !strcmp(arg, "both")	 ? MODE_BOTH :
-						   0;
+		opt.mode = !strcmp(arg, "write")  ? MODE_WRITE
+			   : !strcmp(arg, "read") ? MODE_READ
+			   : !strcmp(arg, "both") ? MODE_BOTH
+						  : 0;
 		if (!opt.mode || state->arg_num)
 			argp_error(state, "give one of write, read, both");
 		return 0;
@@ -449,9 +454,13 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	const struct argp argp = { options, parse, "write|read|both",
+	const struct argp argp = { options,
+				   parse,
+				   "write|read|both",
 				   "Verify look-ups over RDMA against writers at full rate.",
-				   NULL, NULL, NULL };
+				   NULL,
+				   NULL,
+				   NULL };
 	pthread_t threads[2 * THREADS_MAX];
 	unsigned int i, nr = 0, tenth;
 	struct timespec pause = { .tv_nsec = 100000000 };
