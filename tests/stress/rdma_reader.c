@@ -180,12 +180,37 @@ static void change(struct krcore_ctx *ctx, unsigned int service, uint64_t versio
 	}
 }
 
+static void nap(void)
+{
+	struct timespec pause = { .tv_nsec = 20000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+/* krcore_open() waits for one server; the others may take a little longer. */
+static void wait_for_servers(struct krcore_ctx *ctx)
+{
+	struct krcore_server_info info[64];
+	unsigned int up, tries;
+	int i, nr;
+
+	for (tries = 0; tries < 1000; tries++) {
+		nr = krcore_servers(ctx, info, 64);
+		for (i = 0, up = 0; i < nr && i < 64; i++)
+			up += info[i].state == KRCORE_SERVER_UP;
+		if (up >= opt.acks)
+			return;
+		nap();
+	}
+}
+
 static void *writer(void *arg)
 {
 	unsigned int w = (unsigned int)(uintptr_t)arg, i;
 	struct krcore_ctx *ctx = open_context(w + 1);
 	uint64_t op;
 
+	wait_for_servers(ctx);
 	if (!w)
 		for (i = 0; i < opt.permanent && !atomic_load(&stop); i++)
 			change(ctx, SERVICE_PERMANENT + i, i + 1);
@@ -315,7 +340,6 @@ static void read_constant(struct krcore_ctx *ctx, unsigned int server, uint64_t 
 /* Writers may start after readers: wait until all have published their number. */
 static bool wait_for_writers(struct krcore_ctx *ctx, unsigned int servers)
 {
-	struct timespec pause = { .tv_nsec = 20000000 };
 	unsigned int w, s, tries;
 	uint64_t ops;
 
@@ -324,7 +348,7 @@ static bool wait_for_writers(struct krcore_ctx *ctx, unsigned int servers)
 			for (tries = 0; progress(ctx, s, w, &ops) || ops < opt.keys; tries++) {
 				if (tries > 3000 || atomic_load(&stop))
 					return false;
-				nanosleep(&pause, NULL);
+				nap();
 			}
 	return true;
 }
@@ -337,7 +361,7 @@ static void *reader(void *arg)
 	unsigned int servers = (unsigned int)krcore_servers(ctx, NULL, 0);
 
 	if (!seen || !wait_for_writers(ctx, servers)) {
-		fprintf(stderr, "rdma_reader: no writers within a minute\n");
+		fprintf(stderr, "rdma_reader: the writers have not begun, or died\n");
 		atomic_fetch_add(&n.unanswered, 1);
 		atomic_store(&stop, true);
 	}
