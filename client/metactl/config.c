@@ -52,15 +52,15 @@ static void mc_config_item(void *arg, const struct kru_conf_item *item)
 	struct mc_out *out = c->mc->out;
 
 	mc_row(out);
-	mc_put_text(out, "section", 0, item->section);
-	mc_put_text(out, "key", 0, item->key);
+	mc_put_format(out, "key", 0, "%s.%s", item->section, item->key);
 	mc_put_text(out, "value", 0, item->value);
 	mc_put_text(out, "origin", item->origin == KRU_CONF_DEFAULT ? 0 : MC_GOOD,
 		    kru_conf_origin_name(item->origin));
-	mc_put_text(out, "default", MC_DETAIL, item->dflt);
-	mc_put_text(out, "range", MC_DETAIL, item->range);
-	mc_put_text(out, "unit", MC_DETAIL, item->unit);
 	mc_put_bool(out, "reloadable", 0, item->reloadable);
+	mc_put_text(out, "default", MC_DETAIL, item->dflt);
+	mc_put_text(out, "unit", MC_DETAIL, item->unit);
+	mc_put_text(out, "range", MC_DETAIL, item->range);
+	mc_put_text(out, "help", MC_DETAIL, item->help);
 }
 
 static void mc_config_stderr(void *arg, const char *file, unsigned int line, const char *text)
@@ -73,13 +73,14 @@ static void mc_config_stderr(void *arg, const char *file, unsigned int line, con
 
 static int mc_config_show(struct mc *mc)
 {
+	static const char *const keys[] = { "key", "value", "origin", "reloadable", NULL };
 	struct mc_config c = { .mc = mc };
 	struct kru_conf conf;
 
 	if (mc_get(mc, "running")) {
 		if (mc_local_must(mc))
 			return MC_USAGE;
-		return mc_local_rows(mc, "config", NULL, NULL, 0);
+		return mc_local_rows(mc, "config", NULL, keys, 0);
 	}
 	kru_conf_defaults(&conf);
 	if (kru_conf_load(mc_config_file(mc), &conf, mc_config_stderr, mc))

@@ -46,7 +46,7 @@ static const struct argp_option mc_argp_options[] = {
 	{ "servers", 'S', "LIST", 0, "MetaServers instead of the configured ones, over RDMA", 0 },
 	{ "config", 'c', "FILE", 0, "Configuration instead of " MC_CONFIG_FILE, 0 },
 	{ "timeout", 't', "SEC", 0, "Wait at most so long for an answer (5)", 0 },
-	{ "show-keys", MC_OPT_SHOW_KEYS, NULL, 0, "Show DC keys", 0 },
+	{ "show-keys", MC_OPT_SHOW_KEYS, NULL, 0, "Show DC keys, remote keys and Q_Keys", 0 },
 	{ "keep", MC_OPT_KEEP, NULL, 0, "record publish: stay, and keep the lease", 0 },
 	{ "print-completion", MC_OPT_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ "help", 'h', NULL, 0, "Show this, or with an object its commands", -1 },

@@ -28,20 +28,6 @@ struct mc_stream {
 	uint64_t end_ns;
 };
 
-static const char *mc_event_name(uint32_t type)
-{
-	switch (type) {
-	case KRCORE_EVENT_CHANGED:
-		return "changed";
-	case KRCORE_EVENT_GONE:
-		return "gone";
-	case KRCORE_EVENT_RESYNC:
-		return "resync";
-	default:
-		return "unknown";
-	}
-}
-
 static bool mc_stream_over(const struct mc_stream *s)
 {
 	return mc_stopping() || !s->left || (s->end_ns && mc_now_ns() >= s->end_ns);
@@ -70,12 +56,16 @@ static void mc_show_event(struct mc_stream *s, const struct krcore_event *event)
 
 	mc_row(mc->out);
 	mc_put_unix_ms(mc->out);
-	mc_put_text(mc->out, "event", 0, mc_event_name(event->type));
-	mc_put_number(mc->out, "server", 0, event->server);
-	if (event->type != KRCORE_EVENT_RESYNC) {
+	if (event->type == KRCORE_EVENT_RESYNC) {
+		mc_put_text(mc->out, "event", 0, "resync");
+	} else {
+		mc_put_text(mc->out, "event", 0, "record");
+		mc_put_text(mc->out, "change", 0,
+			    event->type == KRCORE_EVENT_GONE ? "gone" : "changed");
 		mc_put_key(mc, &event->key);
 		mc_put_number(mc->out, "generation", 0, event->generation);
 	}
+	mc_put_number(mc->out, "server", 0, event->server);
 	mc_row_flush(mc->out);
 	s->left--;
 }

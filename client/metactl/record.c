@@ -18,7 +18,7 @@
 #define MC_KEEP_POLL_MS 100
 
 static const char *const mc_record_keys[] = { "gid",	"service", "kind",  "generation",    "dctn",
-					      "dc_key", "raw_hex", "owner", "lease_left_ms", NULL };
+					      "dc_key", "raw",	   "owner", "lease_left_ms", NULL };
 
 static json_t *mc_key_args(const struct krcore_key *key, bool keys)
 {

@@ -33,21 +33,30 @@ void mc_put_hex(struct mc *mc, const char *key, unsigned int flags, const uint8_
 	mc_put_text(mc->out, key, flags, text);
 }
 
+/* A key that gives access, unless it is asked for. */
+static void mc_put_secret(struct mc *mc, const char *key, unsigned int flags, uint64_t value)
+{
+	if (mc->show_keys)
+		mc_put_format(mc->out, key, flags, "0x%" PRIx64, value);
+	else
+		mc_put_text(mc->out, key, flags, MC_HIDDEN);
+}
+
 static void mc_put_dct(struct mc *mc, const struct krcore_dct *d)
 {
 	struct mc_out *out = mc->out;
 
 	mc_put_format(out, "mrdir_addr", MC_DETAIL, "0x%" PRIx64, d->mrdir_addr);
-	mc_put_number(out, "mrdir_rkey", MC_DETAIL, d->mrdir_rkey);
+	mc_put_secret(mc, "mrdir_rkey", MC_DETAIL, d->mrdir_rkey);
 	mc_put_number(out, "ud_qpn", MC_DETAIL, d->ud_qpn);
-	mc_put_number(out, "ud_qkey", MC_DETAIL, d->ud_qkey);
+	mc_put_secret(mc, "ud_qkey", MC_DETAIL, d->ud_qkey);
 	mc_put_number(out, "lid", MC_DETAIL, d->lid);
 	if (d->flags & KRCORE_DCT_ETHERNET)
 		mc_put_format(out, "mac", MC_DETAIL, "%02x:%02x:%02x:%02x:%02x:%02x", d->mac[0],
 			      d->mac[1], d->mac[2], d->mac[3], d->mac[4], d->mac[5]);
 	else
 		mc_put_text(out, "mac", MC_DETAIL, NULL);
-	mc_put_number(out, "mtu", MC_DETAIL, d->mtu >= 1 && d->mtu <= 5 ? 128U << d->mtu : 0);
+	mc_put_number(out, "mtu_bytes", MC_DETAIL, d->mtu >= 1 && d->mtu <= 5 ? 128U << d->mtu : 0);
 	mc_put_number(out, "sl", MC_DETAIL, d->sl);
 	mc_put_number(out, "port", MC_DETAIL, d->port);
 	mc_put_text(out, "link", MC_DETAIL,
@@ -58,7 +67,7 @@ static void mc_put_dct(struct mc *mc, const struct krcore_dct *d)
 static void mc_put_no_dct(struct mc *mc)
 {
 	static const char *const keys[] = { "mrdir_addr", "mrdir_rkey", "ud_qpn",	"ud_qkey",
-					    "lid",	  "mac",	"mtu",		"sl",
+					    "lid",	  "mac",	"mtu_bytes",	"sl",
 					    "port",	  "link",	"max_rd_atomic" };
 	size_t i;
 
@@ -80,19 +89,16 @@ void mc_put_value(struct mc *mc, const struct krcore_value *value)
 		mc_put_text(out, "generation", 0, NULL);
 	if (dct) {
 		mc_put_number(out, "dctn", 0, value->dct.dctn);
-		if (mc->show_keys)
-			mc_put_format(out, "dc_key", 0, "0x%016" PRIx64, value->dct.dc_key);
-		else
-			mc_put_text(out, "dc_key", 0, MC_HIDDEN);
+		mc_put_secret(mc, "dc_key", 0, value->dct.dc_key);
 	} else {
 		mc_put_text(out, "dctn", 0, NULL);
 		mc_put_text(out, "dc_key", 0, NULL);
 	}
 	if (raw) {
-		mc_put_hex(mc, "raw_hex", 0, value->raw, value->raw_len);
+		mc_put_hex(mc, "raw", 0, value->raw, value->raw_len);
 		text = mc_text_safe(value->raw, value->raw_len);
 	} else {
-		mc_put_text(out, "raw_hex", 0, NULL);
+		mc_put_text(out, "raw", 0, NULL);
 	}
 	mc_put_text(out, "raw_text", MC_DETAIL, text);
 	free(text);

@@ -23,7 +23,7 @@ TOOL, TREE = sys.argv[1], sys.argv[2]
 RECORDS = [
     {"gid": "192.168.77.1", "service": 0, "kind": "dct", "generation": 1700000000000000000,
      "dctn": 4660, "dc_key": "(hidden)", "owner": "00" * 15 + "01", "lease_left_ms": 29000},
-    {"gid": "fe80::1", "service": 300, "kind": "raw", "generation": 5, "raw_hex": "6869",
+    {"gid": "fe80::1", "service": 300, "kind": "raw", "generation": 5, "raw": "6869",
      "owner": "00" * 15 + "02", "lease_left_ms": 500},
 ]
 
@@ -169,11 +169,11 @@ class Config(unittest.TestCase):
         path = self.conf("[metaserver]\nport = 20000\n")
         code, out, _ = run("-j", "config", "show", path)
         self.assertEqual(code, 0)
-        rows = {(r["section"], r["key"]): r for r in json.loads(out)}
-        self.assertEqual(rows["metaserver", "port"]["value"], "20000")
-        self.assertEqual(rows["metaserver", "port"]["origin"], "file")
-        self.assertEqual(rows["metaserver", "port"]["default"], "18600")
-        self.assertEqual(rows["metaserver", "tick_ms"]["origin"], "default")
+        rows = {r["key"]: r for r in json.loads(out)}
+        self.assertEqual(rows["metaserver.port"]["value"], "20000")
+        self.assertEqual(rows["metaserver.port"]["origin"], "file")
+        self.assertEqual(rows["metaserver.port"]["default"], "18600")
+        self.assertEqual(rows["metaserver.tick_ms"]["origin"], "default")
 
 
 class Doctor(unittest.TestCase):
@@ -260,7 +260,7 @@ class Local(unittest.TestCase):
             self.assertTrue(text[0].startswith("gid 192.168.77.1 service 0 kind dct "))
             table = run("-s", peer.path, "record", "list")[1].splitlines()
             self.assertEqual(table[0].split(), ["gid", "service", "kind", "generation", "dctn",
-                                                "dc_key", "raw_hex", "owner", "lease_left"])
+                                                "dc_key", "raw", "owner", "lease_left"])
             self.assertIn("(hidden)", table[1])
             self.assertIn("29.00s", table[1])
 

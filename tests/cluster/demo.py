@@ -1,32 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """./run demo: krcore at work, each step with the command a person would type."""
 
-from . import host, packages
+from . import host, krcore
 from .cluster import Cluster
 
 # guest, what it shows, command
 STEPS = (
-    ("meta1", "the RDMA device of a guest", "ibv_devices"),
-    ("meta1", "a MetaServer, started as on any Debian machine",
-     "systemctl start krcore-metaserver && systemctl status --no-pager krcore-metaserver"),
-    ("meta2", "a second one", "systemctl start krcore-metaserver"),
-    ("meta1", "what the first one says of itself", "krcore-metactl status"),
-    ("node1", "publish a record from another machine",
-     "systemd-run --quiet --unit=krcore-demo krcore-metactl record publish service 7 "
-     "value 6b72636f7265; sleep 3; systemctl is-active krcore-demo"),
-    ("node2", "read it from a third one, with one-sided RDMA READs",
-     "krcore-metactl resolve 10.77.0.21 service 7 count 100"),
-    ("node2", "read and verify every bucket of the table from here",
+    ("meta1", "A guest and its RDMA device.",
+     "uname -sr; ibv_devices"),
+    ("meta1", "A MetaServer, started as any service of a Debian machine.",
+     "systemctl start krcore-metaserver && systemctl status --no-pager -n 3 krcore-metaserver"),
+    ("meta2", "A second one.",
+     "systemctl start krcore-metaserver && krcore-metactl status"),
+    ("node1", "A node publishes a record to both, and keeps its lease.",
+     "systemd-run --quiet --unit=demo krcore-metactl record publish node1 service 7 "
+     "raw hello --keep; sleep 3; journalctl -u demo -o cat --no-pager"),
+    ("node2", "Another node reads it, 100 times, with one one-sided RDMA READ each.",
+     "krcore-metactl resolve node1 service 7 count 100"),
+    ("node2", "It reads the whole table, and verifies every bucket.",
      "krcore-metactl table check"),
-    ("meta1", "kill the first MetaServer", "systemctl kill -s KILL krcore-metaserver"),
-    ("node2", "the second one answers", "krcore-metactl resolve 10.77.0.21 service 7"),
+    ("meta1", "The first MetaServer dies.",
+     "systemctl stop krcore-metaserver.socket; systemctl kill -s KILL krcore-metaserver; "
+     "systemctl stop krcore-metaserver; systemctl is-active krcore-metaserver || true"),
+    ("node2", "The second one answers.",
+     "krcore-metactl resolve node1 service 7"),
 )
 
 
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        packages.install(cluster)
+        servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
+        cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
         for number, (name, text, command) in enumerate(STEPS, 1):
             print(f"\n{number}. {text}\n{name}# {command}", flush=True)
             result = cluster.node(name).run(command, timeout=60, check=False)
@@ -37,5 +42,7 @@ def main(options):
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"
                                     + "\n".join(problems))
+    if cluster.how() != "KVM":
+        print("\nThe guests were emulated: times above say nothing of real hardware.")
     print("\nTo play in such a cluster: ./run up, ./run shell node1, ./run down")
     return 0

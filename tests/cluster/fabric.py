@@ -26,6 +26,12 @@ class Fabric:
         """The datagram socket of the switch that a guest's QEMU sends to."""
         return f"{self._base}.p{index}"
 
+    def card_folder(self):
+        """A folder for cards that talk to each other without the switch."""
+        folder = pathlib.Path(f"{self._base}.cards")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
     def start(self, stay=False):
         """Start the switch and wait until it answers."""
         program = host.compiled(host.TESTS / "cluster" / "switch.c")

@@ -154,11 +154,14 @@ def _recipe():
 
 
 def _get_debug():
-    """KRCORE_DEBUG_KERNEL names a folder with bzImage and lib/modules/RELEASE."""
+    """The kernel of tests/kernel, or another one: KRCORE_DEBUG_KERNEL names a folder
+    with bzImage and lib/modules/RELEASE."""
     given = os.environ.get("KRCORE_DEBUG_KERNEL")
     if not given:
-        raise host.ClusterError("kernel debug: KRCORE_DEBUG_KERNEL names no folder with "
-                                "bzImage and lib/modules")
+        with host.step("kernel debug: built once from Debian's source, then kept",
+                       "20 min the first time"):
+            given = host.run([host.TESTS / "kernel" / "build-debug-kernel"],
+                             timeout=4000).split()[-1]
     source = pathlib.Path(given)
     releases = sorted(p.name for p in (source / "lib/modules").glob("*"))
     if not (source / "bzImage").is_file() or len(releases) != 1:

@@ -83,7 +83,60 @@ class Rxe(Nic):
         return "rxe0"
 
 
-NICS = {card.name: card for card in (Rxe,)}
+class ConnectX(Nic):
+    """The ConnectX model of tests/model, preloaded into QEMU; the guests run the stock
+    mlx5 drivers. The card has its own fabric: a folder of datagram sockets."""
+
+    name = "cx"
+    migratable = False
+    _library = None
+
+    def prepare(self):
+        from . import host
+        source = host.TESTS / "model"
+        qemu = host.run(["dpkg-query", "-W", "-f", "${Version}", "qemu-system-x86"])
+        folder = host.CACHE / "model" / host.digest(source, qemu)
+        with host.locked(host.CACHE / "locks" / "model"):
+            if not folder.exists():
+                with host.step("compiling the ConnectX model", "20 s, 60 s the first time"), \
+                     host.made_whole(folder) as whole:
+                    build = whole.parent / "build"
+                    host.run(["cmake", "-G", "Ninja", "-S", source, "-B", build,
+                              "-DKRCORE_MODEL=ON"])
+                    host.run(["cmake", "--build", build])
+                    (build / "connectx-model.so").rename(whole / "connectx-model.so")
+                host.keep_newest(folder.parent, 3)
+        self._library = folder / "connectx-model.so"
+
+    def qemu_arguments(self, spec, fabric):
+        return ["-device", f"connectx-model,id={NIC_DEVICE},bus={NIC_PORT},"
+                           + ",".join(f"{key}={value}"
+                                      for key, value in self._properties(spec, fabric).items())]
+
+    @staticmethod
+    def _properties(spec, fabric):
+        return {"node": spec.index + 1, "link": "eth", "fabric": fabric.card_folder(),
+                "mac": spec.mac}
+
+    def environment(self, _spec, _fabric):
+        return {"LD_PRELOAD": str(self._library)}
+
+    def modules(self):
+        return ("mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_ucm")
+
+    def device(self):
+        return "mlx5_0"
+
+    def insert(self, machine):
+        machine.qmp.call("device_add", driver="connectx-model", id=NIC_DEVICE, bus=NIC_PORT,
+                         **self._properties(machine.spec, machine.fabric))
+
+    def set_link(self, machine, up):
+        machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}",
+                         property="link_up", value=up)
+
+
+NICS = {card.name: card for card in (Rxe, ConnectX)}
 
 
 def get(name):

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What the benchmarks share: programs in the guests, tables of a size, processor time.
+
+meta1 is the server of every system, node1 the client, meta2 the source that a
+table of any size is copied from. All on the same emulated link.
+"""
+
+import contextlib
+import json
+import os
+import re
+import time
+
+from cluster import host
+
+SERVER, CLIENT, SOURCE = "meta1", "node1", "meta2"
+FOLDER = "/run/bench"
+PROGRAMS = ("lookup", "publish", "read_server", "ud_rpc_server", "ud_rpc_client", "tcp_get",
+            "table_source")
+SIZES = tuple(int(n) for n in os.environ.get("KRCORE_BENCH_RECORDS", "10 10000 1000000").split())
+SAMPLES = int(os.environ.get("KRCORE_BENCH_SAMPLES", "2000"))
+STRESS_PER_CPU = 4
+CONFIG = """\
+[metaserver]
+key_file =
+require_auth = no
+publish_any_gid = yes
+records_per_owner_max = 4000000
+rate_max = 10000000
+credits = 64
+lease_ms = 3600000
+lease_max_ms = 86400000
+memory_max_mib = 768
+copy_timeout_ms = 60000
+"""
+
+
+def build():
+    """Compile the programs; returns the folder they lie in."""
+    folder = host.build_dir() / "release"
+    host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder], timeout=120)
+    host.run(["cmake", "--build", folder, "--target", *(f"bench_{p}" for p in PROGRAMS)],
+             timeout=900)
+    return folder / "bench"
+
+
+class Lab:
+    """A cluster with the programs in its guests."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.server = cluster.node(SERVER)
+        self.client = cluster.node(CLIENT)
+        self.source = cluster.node(SOURCE)
+        self.address = self.server.spec.address
+        self.how = f"{'KVM' if cluster.how() == 'KVM' else 'TCG'} guests, {cluster.nic.name}"
+        self.rows = []
+        programs = build()
+        with host.step("copying the programs into the guests", "10 s"):
+            for machine in (self.server, self.client, self.source):
+                machine.run(f"mkdir -p {FOLDER}")
+                for name in PROGRAMS:
+                    machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
+
+    @contextlib.contextmanager
+    def service(self, machine, command, ready="ready", timeout=900):
+        """A program that runs as long as the `with` block; its process number is given."""
+        log = f"{FOLDER}/{command.split()[0]}.log"
+        machine.run(f": >{log}")
+        process = machine.popen(f"ulimit -l unlimited; cd {FOLDER}; exec ./{command} >{log} 2>&1")
+        try:
+            deadline = time.monotonic() + timeout
+            while ready not in machine.run(f"tail -n 3 {log}").out:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise host.ClusterError(f"{machine.name}: {command} did not start:\n"
+                                            + machine.run(f"tail -n 20 {log}").out)
+                time.sleep(0.5)
+            yield process.pid
+        finally:
+            if machine.alive() and process.poll() is None:
+                machine.run(f"kill {process.pid}; sleep 0.2; kill -9 {process.pid} || true")
+
+    def program(self, command, timeout=900):
+        """Run a program in the client guest; returns the objects it printed."""
+        result = self.client.run(f"ulimit -l unlimited; cd {FOLDER}; ./{command}", timeout=timeout)
+        return [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
+
+    # -- the MetaServer ---------------------------------------------------------
+
+    def stop_daemon(self):
+        """No MetaServer at the server guest."""
+        self.server.run("systemctl stop krcore-metaserver.service krcore-metaserver.socket",
+                        timeout=120)
+
+    def start_daemon(self, records):
+        """The packaged daemon, with so many records copied from the source guest."""
+        self.stop_daemon()
+        with self.service(self.source, f"bench_table_source {self.source.spec.address} 18600 "
+                          f"{records}"):
+            self.server.push((CONFIG + f"copy_from = {self.source.spec.address}\n").encode(),
+                             "/etc/krcore.conf", 0o644)
+            began = time.monotonic()
+            self.server.run("systemctl reset-failed krcore-metaserver; "
+                            "systemctl start --no-block krcore-metaserver.service", timeout=120)
+            deadline = began + 900
+            while self.metric("imported_records") != records:
+                if time.monotonic() > deadline:
+                    raise host.ClusterError("the copy of the table does not end\n"
+                                            + self.server.run("journalctl -u krcore-metaserver "
+                                                              "--no-pager | tail -n 20").out)
+                time.sleep(0.5)
+            return time.monotonic() - began
+
+    def metric(self, name):
+        """One figure of the daemon's metrics, None while it does not answer."""
+        out = self.server.run("curl -sf --max-time 20 http://127.0.0.1:9600/metrics || true").out
+        found = re.search(rf"^krcore_meta_{name} (\S+)$", out, re.M)
+        return float(found.group(1)) if found else None
+
+    def daemon_pid(self):
+        """Process number of the daemon."""
+        return int(self.server.run("systemctl show -P MainPID krcore-metaserver").out)
+
+    # -- processor time ---------------------------------------------------------
+
+    def cpu_seconds(self, pid):
+        """Processor seconds of one process of the server guest, and of the whole guest."""
+        out = self.server.run(f"getconf CLK_TCK; head -n 1 /proc/stat; cat /proc/{pid}/stat").out
+        tick, whole, own = out.splitlines()[:3]
+        # user, nice, system, irq, softirq, steal; not idle and iowait
+        fields = [int(n) for n in whole.split()[1:]]
+        busy = sum(fields[:3]) + sum(fields[5:8])
+        process = own.rpartition(")")[2].split()
+        return (int(process[11]) + int(process[12])) / int(tick), busy / int(tick)
+
+    @contextlib.contextmanager
+    def load(self, kind):
+        """Nothing, or processes at normal priority that keep every CPU of the server busy."""
+        if kind == "idle":
+            yield
+            return
+        count = STRESS_PER_CPU * self.server.spec.cpus
+        with self.server.background(f"for i in $(seq {count}); do while :; do :; done & done; "
+                                    "wait"):
+            time.sleep(1)
+            yield
+
+    # -- results ----------------------------------------------------------------
+
+    def row(self, report, case, system, unit, **values):
+        """A line of the report that says where it was measured, kept for the plot."""
+        self.rows.append(report.row(case, system, unit, **values, measured_on=self.how,
+                                    note="emulation: only ratios within this run mean anything"))
+        return self.rows[-1]
+
+
+def us(nanoseconds):
+    """Microseconds of nanoseconds, with three digits behind the point."""
+    return round(nanoseconds / 1000, 3)

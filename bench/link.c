@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * rdma_cm for the programs of bench/: see link.h.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/link.h"
+#include "bench/samples.h"
+
+#define BN_STEP_MS 5000
+#define BN_DEPTH 64
+#define BN_SPINS 1024 /* polls between two looks at the clock, as in libkrcore */
+
+void bn_die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static struct rdma_cm_id *bn_id(enum rdma_port_space ps)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+
+	if (!channel || rdma_create_id(channel, &id, NULL, ps))
+		bn_die("rdma_cm (is there an RDMA device?)");
+	return id;
+}
+
+static struct rdma_addrinfo *bn_address(const char *host, const char *port,
+					enum rdma_port_space ps, int flags)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = (int)ps, .ai_flags = flags };
+	struct rdma_addrinfo *address;
+
+	if (rdma_getaddrinfo(host, port, &hints, &address))
+		bn_die(host);
+	return address;
+}
+
+struct rdma_cm_id *bn_listen(const char *host, const char *port, enum rdma_port_space ps)
+{
+	struct rdma_addrinfo *address = bn_address(host, port, ps, RAI_PASSIVE);
+	struct rdma_cm_id *id = bn_id(ps);
+
+	if (rdma_bind_addr(id, address->ai_src_addr))
+		bn_die("bind");
+	if (!id->verbs) {
+		fprintf(stderr, "%s: not the address of an RDMA port\n", host);
+		exit(1);
+	}
+	if (rdma_listen(id, 8))
+		bn_die("listen");
+	rdma_freeaddrinfo(address);
+	return id;
+}
+
+/* Wait for the one event that must come now. The caller acknowledges it. */
+static struct rdma_cm_event *bn_event(struct rdma_cm_id *id, enum rdma_cm_event_type want)
+{
+	struct rdma_cm_event *event;
+
+	if (rdma_get_cm_event(id->channel, &event))
+		bn_die("rdma_get_cm_event");
+	if (event->event != want) {
+		fprintf(stderr, "%s instead of %s (status %d)\n", rdma_event_str(event->event),
+			rdma_event_str(want), event->status);
+		exit(1);
+	}
+	return event;
+}
+
+struct rdma_cm_id *bn_resolve(const char *host, const char *port, enum rdma_port_space ps)
+{
+	struct rdma_addrinfo *address = bn_address(host, port, ps, 0);
+	struct rdma_cm_id *id = bn_id(ps);
+
+	if (rdma_resolve_addr(id, NULL, address->ai_dst_addr, BN_STEP_MS))
+		bn_die("rdma_resolve_addr");
+	rdma_ack_cm_event(bn_event(id, RDMA_CM_EVENT_ADDR_RESOLVED));
+	if (rdma_resolve_route(id, BN_STEP_MS))
+		bn_die("rdma_resolve_route");
+	rdma_ack_cm_event(bn_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	rdma_freeaddrinfo(address);
+	return id;
+}
+
+void bn_connect(struct rdma_cm_id *id, uint8_t depth, struct rdma_ud_param *ret_param, void *data,
+		unsigned int bytes)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = depth,
+		.initiator_depth = depth,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	struct rdma_cm_event *event;
+	const struct rdma_ud_param *ud;
+
+	if (rdma_connect(id, &param))
+		bn_die("rdma_connect");
+	event = bn_event(id, RDMA_CM_EVENT_ESTABLISHED);
+	ud = &event->param.ud;
+	if (ret_param)
+		*ret_param = *ud;
+	else if (data && event->param.conn.private_data_len >= bytes)
+		memcpy(data, event->param.conn.private_data, bytes);
+	rdma_ack_cm_event(event);
+}
+
+void bn_queue_pair(struct rdma_cm_id *id, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = type,
+		.cap = { .max_send_wr = BN_DEPTH,
+			 .max_recv_wr = BN_DEPTH,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.sq_sig_all = 0,
+	};
+
+	attr.send_cq = ibv_create_cq(id->verbs, 2 * BN_DEPTH, NULL, NULL, 0);
+	attr.recv_cq = ibv_create_cq(id->verbs, 2 * BN_DEPTH, NULL, NULL, 0);
+	if (!attr.send_cq || !attr.recv_cq)
+		bn_die("completion queue");
+	if (rdma_create_qp(id, NULL, &attr))
+		bn_die("queue pair");
+}
+
+int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
+{
+	uint64_t begin_ns = patience_ns ? bn_now_ns() : 0;
+	unsigned int spins = 0;
+	int nr;
+
+	for (;;) {
+		nr = ibv_poll_cq(cq, 1, ret_wc);
+		if (nr < 0)
+			bn_die("ibv_poll_cq");
+		if (nr && ret_wc->status != IBV_WC_SUCCESS) {
+			fprintf(stderr, "completion: %s\n", ibv_wc_status_str(ret_wc->status));
+			exit(1);
+		}
+		if (nr)
+			return 1;
+		if (++spins % BN_SPINS)
+			continue;
+		if (patience_ns && bn_now_ns() - begin_ns > patience_ns)
+			return 0;
+		sched_yield(); /* a software NIC may need this CPU */
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Reads single keys from Redis or etcd, one request at a time, or fills them.
+ *
+ *	bench_tcp_get redis|etcd HOST PORT RECORDS SAMPLES hit|miss
+ *	bench_tcp_get redis|etcd HOST PORT RECORDS 0 fill
+ *
+ * One thread, one connection, as tcp.h says. Prints one JSON object, times in
+ * ns.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bench/keys.h"
+#include "bench/link.h"
+#include "bench/samples.h"
+#include "bench/tcp.h"
+
+#define BN_WARM 50
+#define BN_FILL_WINDOW 64
+
+void bn_tcp_fail(const struct bn_tcp *t, const char *what)
+{
+	fprintf(stderr, "%s: %s\n", t->host, what);
+	exit(1);
+}
+
+void bn_tcp_send(struct bn_tcp *t, const void *data, size_t bytes)
+{
+	const uint8_t *at = data;
+
+	while (bytes) {
+		ssize_t sent = send(t->fd, at, bytes, MSG_NOSIGNAL);
+
+		if (sent < 0)
+			bn_die("send");
+		at += sent;
+		bytes -= (size_t)sent;
+	}
+}
+
+const uint8_t *bn_tcp_need(struct bn_tcp *t, size_t bytes)
+{
+	ssize_t got;
+
+	if (bytes > sizeof(t->buf))
+		bn_tcp_fail(t, "reply too long");
+	if (t->begin + bytes > sizeof(t->buf)) {
+		memmove(t->buf, t->buf + t->begin, t->end - t->begin);
+		t->end -= t->begin;
+		t->begin = 0;
+	}
+	while (t->end - t->begin < bytes) {
+		got = recv(t->fd, t->buf + t->end, sizeof(t->buf) - t->end, 0);
+		if (got < 0)
+			bn_die("recv");
+		if (!got)
+			bn_tcp_fail(t, "connection closed");
+		t->end += (size_t)got;
+	}
+	return t->buf + t->begin;
+}
+
+void bn_tcp_used(struct bn_tcp *t, size_t bytes)
+{
+	t->begin += bytes;
+	if (t->begin == t->end)
+		t->begin = t->end = 0;
+}
+
+static void bn_tcp_open(struct bn_tcp *t, const char *host, const char *port)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
+	int one = 1;
+
+	if (getaddrinfo(host, port, &hints, &found)) {
+		fprintf(stderr, "%s: no such host\n", host);
+		exit(1);
+	}
+	t->host = host;
+	t->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (t->fd < 0 || connect(t->fd, found->ai_addr, found->ai_addrlen))
+		bn_die(host);
+	if (setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+		bn_die("TCP_NODELAY");
+	freeaddrinfo(found);
+}
+
+static void bn_fill(const struct bn_store *store, struct bn_tcp *t, uint64_t records)
+{
+	char key[BN_TEXT_BYTES], value[BN_TCP_VALUE_BYTES];
+	uint64_t nr, under_way = 0;
+
+	for (nr = 0; nr < records; nr++) {
+		memset(value, 'v', sizeof(value));
+		bn_key_text(nr, value);
+		store->send_put(t, key, bn_key_text(nr, key), value);
+		if (++under_way == BN_FILL_WINDOW) {
+			store->wait(t);
+			under_way--;
+		}
+	}
+	while (under_way--)
+		store->wait(t);
+}
+
+static void bn_get(const struct bn_store *store, struct bn_tcp *t, uint64_t nr)
+{
+	char key[BN_TEXT_BYTES];
+
+	store->send_get(t, key, bn_key_text(nr, key));
+	if (store->wait(t) != (nr < BN_ABSENT))
+		bn_tcp_fail(t, "not the right answer");
+}
+
+static void bn_measure(const struct bn_store *store, struct bn_tcp *t, uint64_t records,
+		       uint64_t samples, const char *what)
+{
+	uint64_t i, begin_ns, random = 88172645463325252ULL;
+	uint64_t from = strcmp(what, "miss") ? 0 : BN_ABSENT;
+	struct bn_samples took;
+
+	if (bn_samples_init(&took, samples))
+		bn_die("memory");
+	for (i = 0; i < BN_WARM; i++)
+		bn_get(store, t, from + bn_random(&random) % records);
+	for (i = 0; i < samples; i++) {
+		uint64_t nr = from + bn_random(&random) % records;
+
+		begin_ns = bn_now_ns();
+		bn_get(store, t, nr);
+		bn_samples_add(&took, bn_now_ns() - begin_ns);
+	}
+	bn_samples_print(&took, store->name, what, 0, 0);
+	bn_samples_done(&took);
+}
+
+int main(int argc, char **argv)
+{
+	const struct bn_store *store;
+	static struct bn_tcp t;
+	uint64_t records, samples;
+
+	if (argc != 7) {
+		fprintf(stderr, "usage: %s redis|etcd HOST PORT RECORDS SAMPLES hit|miss|fill\n",
+			argv[0]);
+		return 2;
+	}
+	store = strcmp(argv[1], "etcd") ? &bn_redis : &bn_etcd;
+	if (strcmp(argv[1], store->name)) {
+		fprintf(stderr, "'%s': not redis or etcd\n", argv[1]);
+		return 2;
+	}
+	records = bn_number(argv[4], 1, 1ULL << 32, "RECORDS");
+	samples = bn_number(argv[5], 0, 10000000, "SAMPLES");
+	bn_tcp_open(&t, argv[2], argv[3]);
+	store->open(&t);
+	if (!strcmp(argv[6], "fill"))
+		bn_fill(store, &t, records);
+	else if (samples && (!strcmp(argv[6], "hit") || !strcmp(argv[6], "miss")))
+		bn_measure(store, &t, records, samples, argv[6]);
+	else
+		bn_tcp_fail(&t, "nothing to do");
+	close(t.fd);
+	return 0;
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""krcore in the guests, as an administrator would have it: configuration, key, services."""
+
+import json
+import secrets
+
+from .suite import check, wait_until
+
+UNIT = "krcore-metaserver"
+CONFIG = "/etc/krcore.conf"
+KEY_FILE = "/etc/krcore/cluster.key"
+
+
+def write_config(machine, metaserver=None, node=None):
+    """The guest's krcore.conf: these keys, the default for all others."""
+    lines = []
+    for section, values in (("metaserver", metaserver), ("node", node)):
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {value}" for key, value in (values or {}).items()]
+    machine.push(("\n".join(lines) + "\n").encode(), CONFIG)
+
+
+def write_key(machine, key):
+    """The guest's cluster key; None takes it away."""
+    if key is None:
+        machine.run(f"rm -f {KEY_FILE}")
+        return
+    machine.push(f"{key}\n".encode(), KEY_FILE)
+    machine.run(f"chown root:krcore {KEY_FILE} && chmod 640 {KEY_FILE}")
+
+
+def new_key():
+    """A random cluster key."""
+    return secrets.token_hex(32)
+
+
+def setup(cluster, key=None, metaserver=None, node=None):
+    """Configure all guests and (re)start the MetaServers; every test begins with it.
+
+    Guests of the role "metaserver" serve, and all guests know them in topology's order.
+    """
+    servers = cluster.nodes("metaserver")
+    known = {"metaservers": ", ".join(machine.name for machine in servers), **(node or {})}
+
+    def configure(machine):
+        machine.run(f"systemctl stop {UNIT}; systemctl reset-failed; systemctl stop 'test-*' "
+                    "2>/dev/null; true")
+        write_config(machine, metaserver, known)
+        write_key(machine, key)
+
+    cluster.each(configure)
+    cluster.each(start, "metaserver")
+
+
+def start(machine):
+    """Start the MetaServer of a guest; an error with its journal when it does not serve."""
+    started = machine.run(f"systemctl start {UNIT}", timeout=60, check=False)
+    check(started.status == 0, f"{started!r}\n{journal(machine)}")
+
+
+def journal(machine, lines=20):
+    """The last lines the MetaServer said."""
+    return machine.run(f"journalctl -u {UNIT} --no-pager -n {lines} -o cat", check=False).out
+
+
+def metactl(machine, words, check_status=True, timeout=30):
+    """Rows of a krcore-metactl command, from its JSON."""
+    result = machine.run(f"krcore-metactl -j {words}", timeout=timeout, check=check_status)
+    return json.loads(result.out) if result.out.strip() else []
+
+
+def publish(machine, service, value, *options):
+    """Publish a record of this guest that stays; returns the unit that keeps it."""
+    unit = f"test-publish-{service}"
+    machine.run(f"systemd-run --quiet --collect --unit={unit} krcore-metactl record publish "
+                f"{machine.spec.address} service {service} raw {value} {' '.join(options)} --keep")
+    wait_until(lambda: "event published" in machine.run(
+        f"journalctl -u {unit} --no-pager -o cat -b", check=False).out, 30,
+        f"{machine.name} publishes service {service}")
+    return unit
+
+
+def lookup(machine, address, service, *words):
+    """One row of `resolve`, or None when there is no such record."""
+    result = machine.run(f"krcore-metactl -j resolve {address} service {service} "
+                         f"{' '.join(words)}", timeout=90, check=False)
+    if result.status:
+        return None
+    (row,) = json.loads(result.out)
+    return row

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""krcore-metactl over real RDMA READs and beside a real daemon: what it shows agrees,
+whoever is asked; what it changes is seen elsewhere; and doctor finds each fault."""
+
+import json
+
+from .suite import check, limit, wait_until
+
+KEY = "00112233445566778899aabbccddeeff" * 2
+SERVICE = 300
+TOOL = "krcore-metactl -t 10"
+
+
+def _ask(machine, words, status=0, timeout=60):
+    """The rows of a command, asked for as JSON, and what it wrote to stderr."""
+    result = machine.run(f"{TOOL} -j {words}", check=False, timeout=timeout)
+    check(result.status == status, f"{words}: {result!r}")
+    return json.loads(result.out), result.err
+
+
+def _configure(machine, text):
+    machine.push(text.encode(), "/etc/krcore.conf")
+    machine.push((KEY + "\n").encode(), "/etc/krcore/cluster.key", mode=0o640)
+    machine.run("chgrp krcore /etc/krcore/cluster.key")
+
+
+def _start(cluster):
+    """Two MetaServers, everybody configured, no record of an earlier test left."""
+    servers = ", ".join(f"{m.spec.address}/{10 * (i + 1)}"
+                        for i, m in enumerate(cluster.nodes("metaserver")))
+    for machine in cluster.nodes():
+        _configure(machine, f"[metaserver]\nlease_ms = 20000\n[node]\nmetaservers = {servers}\n"
+                            "lease_ms = 20000\nreconnect_max_ms = 1000\n")
+    for machine in cluster.nodes("metaserver"):
+        machine.run("systemctl restart krcore-metaserver", timeout=60)
+    return cluster.node("meta1"), cluster.node("node1"), cluster.node("node2")
+
+
+def _keep(machine, words):
+    """`record publish` that stays; the caller ends it."""
+    return machine.background(f"exec {TOOL} -j --keep record publish {words}", limit=120)
+
+
+def _found(machine, gid, service=SERVICE):
+    words = f"resolve {gid} service {service}"
+    return machine.run(f"{TOOL} {words}", check=False, timeout=30).status == 0
+
+
+@limit(300)
+def test_publish_resolve_withdraw(cluster):
+    server, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    with _keep(node1, f"{gid} service {SERVICE} raw hello") as process:
+        wait_until(lambda: _found(node2, gid), 30, "the record is seen by READ")
+        rows, _ = _ask(node2, f"resolve {gid} service {SERVICE} verify")
+        check(rows[0]["reads"] == 1 and rows[0]["raw"] == b"hello".hex(), f"{rows[0]}")
+        check([r["verdict"] for r in rows[1:]] == ["agree", "agree"], f"{rows[1:]}")
+
+        rows, _ = _ask(node2, f"resolve {gid} service {SERVICE} count 300")
+        row = rows[0]
+        order = [row[k] for k in ("min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns")]
+        check(order == sorted(order) and order[0] > 0, f"{row}")
+        check((row["lookups"], row["hits"], row["reads_per_1000_lookups"]) == (300, 300, 1000),
+              f"{row}")
+
+        by_read = _ask(node2, "record list")[0]
+        by_control = _ask(server, "record list")[0]
+        keys = ("gid", "service", "kind", "generation", "raw", "dctn", "dc_key")
+        check([[r[k] for k in keys] for r in by_read] ==
+              [[r[k] for k in keys] for r in by_control], f"{by_read} {by_control}")
+        check(0 < by_control[0]["lease_left_ms"] <= 20000, f"{by_control}")
+        sessions = _ask(server, "session list")[0]
+        check(node1.name in [s["name"] for s in sessions], f"{sessions}")
+
+        node1.run("pkill -TERM -x krcore-metactl")
+        done = process.wait(30)
+        events = [r["event"] for r in json.loads(done.out)]
+        check(done.status == 0 and events[0] == "published" and events[-1] == "withdrawn",
+              repr(done))
+    _, err = _ask(node2, f"resolve {gid} service {SERVICE}", status=1)
+    check("no such record" in err, err)
+
+
+@limit(300)
+def test_keys_of_dc_targets_are_hidden(cluster):
+    server, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    _ask(node1, f"record publish {gid} dctn 0x1234 dc_key 0xfeedbeef mtu 4096 mac "
+                "52:54:00:00:00:01 mrdir_rkey 77")
+    for machine in (server, node2):
+        row = _ask(machine, f"record get {gid}")[0][0]
+        check((row["dctn"], row["dc_key"], row["mrdir_rkey"], row["mtu_bytes"], row["mac"]) ==
+              (0x1234, "(hidden)", "(hidden)", 4096, "52:54:00:00:00:01"), f"{row}")
+        row = _ask(machine, f"--show-keys record get {gid}")[0][0]
+        check(int(row["dc_key"], 16) == 0xfeedbeef and int(row["mrdir_rkey"], 16) == 77, f"{row}")
+    dump = node2.run(f"{TOOL} table dump").out.splitlines()
+    columns = dump[0].split("\t")
+    check(len(columns) == 19 and columns[:3] == [gid, "0", "dct"] and "(hidden)" in columns,
+          f"{columns}")
+    rows, _ = _ask(server, f"record withdraw {gid} operator")
+    check(rows[0]["event"] == "withdrawn", f"{rows}")
+    _ask(node2, f"record get {gid}", status=1)
+
+
+@limit(300)
+def test_refused_records_say_why(cluster):
+    _, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    _ask(node1, f"record publish {gid} service {SERVICE} raw new generation 10")
+    _, err = _ask(node1, f"record publish {gid} service {SERVICE} raw old generation 9", status=1)
+    check("generation" in err, err)
+    _, err = _ask(node1, f"record publish {gid} service {SERVICE} raw x owner {'ab' * 16}",
+                  status=1)
+    check("owner" in err, err)
+    _, err = _ask(node2, f"record publish {gid} service {SERVICE + 1} raw x", status=1)
+    check("GID" in err, err)
+    row = _ask(node2, f"record get {gid} service {SERVICE}")[0][0]
+    check(row["raw"] == b"new".hex() and row["generation"] == 10, f"{row}")
+    _ask(node1, f"record withdraw {gid} service {SERVICE} generation 10")
+
+
+@limit(300)
+def test_table_is_verified_from_elsewhere(cluster):
+    server, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    for service in range(SERVICE, SERVICE + 8):
+        node1.run(f"{TOOL} record publish {gid} service {service} hex {service:04x}", timeout=30)
+    rows, _ = _ask(node2, "table check")
+    check([(r["verdict"], r["records"], r["bad"], r["directory_errors"]) for r in rows] ==
+          [("ok", 8, 0, 0)] * 2, f"{rows}")
+    dump = sorted(int(line.split("\t")[1]) for line in
+                  node2.run(f"{TOOL} table dump server 1").out.splitlines())
+    check(dump == list(range(SERVICE, SERVICE + 8)), f"{dump}")
+    check(len(_ask(server, "record list count 3")[0]) == 3, "count is not kept")
+    check(len(_ask(node2, f"record list service {SERVICE + 2}")[0]) == 1, "service is not kept")
+    _, err = _ask(node2, "table check server 9", status=1)
+    check("no such server" in err, err)
+
+
+@limit(300)
+def test_daemon_on_this_machine(cluster):
+    server, _, node2 = _start(cluster)
+    row = _ask(server, "status")[0][0]
+    check(row["serving"] is True and row["state"] == "serving", f"{row}")
+    check(row["incarnation"] in
+          [r["incarnation"] for r in _ask(node2, "node show")[0] if r["type"] == "server"],
+          "the incarnation seen by RDMA is another")
+    check(_ask(server, "stats")[0], "no counters")
+    text = server.run(f"{TOOL} stats prometheus").out
+    check("# TYPE krcore_meta_" in text, text[:500])
+    ports = _ask(server, "server devices")[0]
+    check(any(p["in_use"] for p in ports), f"{ports}")
+    check(_ask(server, "server listeners")[0][0]["state"] == "listening", "nothing listens")
+    running = {r["key"]: r for r in _ask(server, "config show running")[0]}
+    check(running["metaserver.lease_ms"]["value"] == "20000", f"{running}")
+    _ask(server, "config check")
+
+    server.run("sed -i 's/^lease_ms = 20000/lease_ms = 25000/' /etc/krcore.conf")
+    rows = _ask(server, "server reload")[0]
+    check("lease_ms" in json.dumps(rows), f"{rows}")
+    server.run("echo 'colour = blue' >> /etc/krcore.conf")
+    _, err = _ask(server, "server reload", status=1)
+    check("colour" in err, err)
+    rows, _ = _ask(server, "config check", status=1)
+    check("colour" in rows[0]["error"] and rows[0]["line"] > 0, f"{rows}")
+    running = {r["key"]: r for r in _ask(server, "config show running")[0]}
+    check(running["metaserver.lease_ms"]["value"] == "25000", "the bad file changed something")
+
+
+@limit(300)
+def test_monitor_near_and_far(cluster):
+    server, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    with server.background(f"{TOOL} -j monitor records seconds 60 count 2", limit=90) as near, \
+            node2.background(f"{TOOL} -j -S {server.spec.address} monitor seconds 60 count 2",
+                             limit=90) as far:
+        wait_until(lambda: _ask(server, "stats")[0] and node2.name in
+                   [s["name"] for s in _ask(server, "session list")[0] if s["subscribed"]],
+                   30, "node2 has subscribed")
+        _ask(node1, f"record publish {gid} service {SERVICE} raw x")
+        _ask(node1, f"record withdraw {gid} service {SERVICE}")
+        near, far = near.wait(70), far.wait(70)
+    for done in (near, far):
+        rows = json.loads(done.out)
+        check(done.status == 0, repr(done))
+        check([(r["event"], r["change"], r["service"]) for r in rows] ==
+              [("record", "changed", SERVICE), ("record", "gone", SERVICE)], f"{rows}")
+
+
+@limit(300)
+def test_kept_record_survives_a_restart(cluster):
+    server, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    with _keep(node1, f"{gid} service {SERVICE} raw x") as process:
+        wait_until(lambda: _found(node2, gid), 30, "the record is there")
+        server.run("systemctl restart krcore-metaserver", timeout=60)
+        wait_until(lambda: [r["service"] for r in _ask(server, "record list")[0]] == [SERVICE],
+                   30, "the record is back")
+        node1.run("pkill -TERM -x krcore-metactl")
+        done = process.wait(30)
+    events = [r["event"] for r in json.loads(done.out)]
+    check("republished" in events, f"{events}")
+
+
+def _doctor(machine, prefix="", words=""):
+    """(exit code, findings that are not OK by check) of doctor."""
+    done = machine.run(f"{prefix} {TOOL} -j {words} doctor", check=False, timeout=90)
+    found = {}
+    for row in json.loads(done.out):
+        check(bool(row["remedy"]) == (row["verdict"] != "OK"), f"{row}")
+        if row["verdict"] != "OK":
+            found.setdefault(row["check"], []).append(row)
+    return done.status, found
+
+
+def _says(found, name, text, verdict="FAIL"):
+    rows = found.get(name, [])
+    check(any(r["verdict"] == verdict and text in r["cause"] + r["remedy"] for r in rows),
+          f"{name}: no {verdict} with '{text}' in {found}")
+
+
+@limit(300)
+def test_doctor_on_a_healthy_node(cluster):
+    _start(cluster)
+    for machine in cluster.nodes():
+        status, found = _doctor(machine)
+        check(status == 0 and not any(r["verdict"] == "FAIL" for f in found.values() for r in f),
+              f"{machine.name}: {found}")
+
+
+@limit(600)
+def test_doctor_finds_what_is_wrong_with_servers(cluster):
+    _, node1, _ = _start(cluster)
+    cluster.node("meta2").run("systemctl stop krcore-metaserver krcore-metaserver.socket")
+    status, found = _doctor(node1)
+    check(status == 1, f"{found}")
+    _says(found, "server", "systemctl status")
+    cluster.node("meta2").run("systemctl start krcore-metaserver", timeout=60)
+
+    node1.push(("ff" * 32 + "\n").encode(), "/etc/krcore/cluster.key", mode=0o640)
+    status, found = _doctor(node1)
+    check(status == 1, f"{found}")
+    _says(found, "server", "copy the cluster key")
+    node1.run("chmod 0644 /etc/krcore/cluster.key")
+    _says(_doctor(node1)[1], "key", "0644")
+    node1.run("rm /etc/krcore/cluster.key")
+    _says(_doctor(node1)[1], "key", "no cluster key", "WARN")
+
+    _says(_doctor(node1, words="-S 127.0.0.1")[1], "route", "wrong subnet")
+    _says(_doctor(node1, words="-S 192.0.2.1")[1], "route", "no route")
+    _says(_doctor(node1, words="-S no-such-host.invalid")[1], "route", "getent")
+    node1.run("printf '[node]\\nmetaserver = x\\n' > /etc/krcore.conf")
+    found = _doctor(node1)[1]
+    _says(found, "config", "krcore.conf:2")
+
+
+@limit(600)
+def test_doctor_finds_what_is_wrong_with_the_machine(cluster):
+    _, node1, _ = _start(cluster)
+    node1.link_down()
+    try:
+        wait_until(lambda: "PORT_DOWN" in node1.run("ibv_devinfo").out, 20, "the port is down")
+        _says(_doctor(node1)[1], "port", "DOWN")
+    finally:
+        node1.link_up()
+    wait_until(lambda: "PORT_ACTIVE" in node1.run("ibv_devinfo").out, 20, "the port is up")
+
+    small = "prlimit --memlock=65536:65536 setpriv --reuid=nobody --regid=nogroup --clear-groups"
+    _says(_doctor(node1, prefix=small)[1], "memlock", "LimitMEMLOCK")
+    node1.run("chmod 0600 /dev/infiniband/rdma_cm")
+    try:
+        _says(_doctor(node1, prefix=small)[1], "devnode", "Permission denied")
+    finally:
+        node1.run("chmod 0666 /dev/infiniband/rdma_cm")
+    node1.run("modprobe -r rdma_ucm")
+    try:
+        _says(_doctor(node1)[1], "module", "modprobe rdma_ucm")
+    finally:
+        node1.run("modprobe rdma_ucm")
+    node1.run("date -s '2001-01-01'")
+    try:
+        _says(_doctor(node1)[1], "clock", "timedatectl", "WARN")
+    finally:
+        node1.agent.set_clock()

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Owns: DC targets.
+ */
+#ifndef CX_DCT_H
+#define CX_DCT_H
+
+#include "qp.h"
+
+enum cx_dct_state {
+	CX_DCT_ACTIVE = 0,
+	CX_DCT_DRAINING = 1,
+	CX_DCT_DRAINED = 2,
+};
+
+struct cx_dct {
+	struct cx_obj obj;
+	struct cx_dev *dev;
+	enum cx_dct_state state;
+	struct cx_obj *pd;
+	struct cx_srq *srq;
+	struct cx_cq *cq;
+	u32 user_index;
+	u64 key;
+	u32 key_violations;
+	bool key_armed;
+	u8 dctc[128];
+	GHashTable *initiators;	/* node << 24 | qpn -> struct cx_responder */
+	QEMUTimer *drain;
+};
+
+struct cx_dct *cx_dct_find(struct cx_dev *dev, u32 dctn);
+void cx_dct_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p);
+void cx_rx_of_dct(struct cx_dev *dev, struct cx_dct *dct, struct cx_rx_queue *rx);
+
+#endif

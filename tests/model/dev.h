@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Owns: the device: the PCI function with the state of all parts of the model.
+ * Everything runs under QEMU's big lock; there are no threads of its own.
+ */
+#ifndef CX_DEV_H
+#define CX_DEV_H
+
+#include "types.h"
+#include "hw/pci/pci.h"
+#include "hw/pci/pcie.h"
+#include "net/net.h"
+
+#include "caps.h"
+#include "cmd.h"
+#include "counters.h"
+#include "cq.h"
+#include "dct.h"
+#include "dma.h"
+#include "eq.h"
+#include "eth.h"
+#include "fabric.h"
+#include "fault.h"
+#include "flow.h"
+#include "ifc.h"
+#include "mkey.h"
+#include "obj.h"
+#include "pd.h"
+#include "port.h"
+#include "qp.h"
+#include "roce.h"
+#include "sched.h"
+#include "trace.h"
+
+#define CX_TYPE "connectx-model"
+#define CX_BAR_BYTES (32u << 20)
+#define CX_UAR_BYTES 4096u
+#define CX_FIRST_UAR 16
+#define CX_NR_VECTORS 32
+
+struct cx_props {
+	u32 node;
+	char *link;
+	char *fabric;
+	char *trace;
+	char *trace_classes;
+	char *counters;
+	MACAddr mac;
+	u16 lid;
+	u32 seed;
+	u32 loss_ppm;
+	u32 dup_ppm;
+	u32 reorder_ppm;
+	u32 delay_us;
+	u32 jitter_us;
+	u32 timeout_floor_ms;
+	bool vf;
+};
+
+struct cx_dev {
+	PCIDevice parent;
+	MemoryRegion bar;
+	struct cx_props prop;
+	bool eth;
+	struct cx_trace trace;
+	struct cx_counters ctr;
+	struct cx_cmdif cmd;
+	struct cx_caps caps;
+	struct cx_port port;
+	struct cx_gid gid[CX_ROCE_ENTRIES];
+	struct cx_idtab ids[CX_NR_SPACES];
+	struct cx_fabric fab;
+	struct cx_fault fault;
+	struct cx_sched sched;
+	GArray *mcg;
+	u32 flow_root;
+	u32 dc_conns;	/* numbers given to DC connections */
+	QEMUTimer *err_timer;
+	QTAILQ_HEAD(, cx_qp) err_qps;
+};
+
+void cx_dev_kick(struct cx_dev *dev);
+void cx_dev_forget(struct cx_dev *dev);
+
+#endif

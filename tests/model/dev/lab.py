@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Light guests on one fabric of the ConnectX model.
+
+Owns: starting QEMU with the model preloaded, running commands in the guests,
+setting and reading properties of the device by QMP.  A guest is a stock Debian
+kernel with a 6 MB initramfs and the host's root file system read-only; a pair
+is up in about ten seconds.  Every guest has a time limit and is ended by its
+own process id.
+
+Judges (../judges) use only Guest.run(), Guest.start() and the attributes node
+and addr, so any other harness can call them with guests of its own.
+"""
+import base64
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "krcore")
+
+
+class GuestError(Exception):
+    """A command failed, or a guest did not answer."""
+
+
+class Result:
+    """Exit code and output of one command."""
+
+    def __init__(self, code, out):
+        self.code = code
+        self.out = out
+
+
+class Job:
+    """A command that runs in a guest; wait() for its Result."""
+
+    def __init__(self, guest, cmd, timeout):
+        self.guest, self.cmd, self.timeout = guest, cmd, timeout
+        self.done = threading.Event()
+        self.result = None
+
+    def wait(self, check=True):
+        if not self.done.wait(self.timeout + 30):
+            raise GuestError(f"node {self.guest.node}: no answer to {self.cmd!r}\n"
+                             + self.guest.console()[-2000:])
+        if check and self.result.code:
+            raise GuestError(f"node {self.guest.node}: {self.cmd!r} ended with "
+                             f"{self.result.code}:\n{self.result.out}")
+        return self.result
+
+
+class Guest:
+    """One virtual machine with one device."""
+
+    def __init__(self, lab, node, **props):
+        self.lab, self.node, self.props = lab, node, props
+        self.addr = f"10.77.{node // 250}.{node % 250}"
+        self.dir = os.path.join(lab.dir, f"node{node}")
+        os.makedirs(self.dir)
+        self.jobs, self.next_id = {}, 0
+        self.lock = threading.Lock()
+        self.process = self.agent = self.qmp_file = None
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def device(self, **more):
+        props = {"id": "cx", "bus": "rp0", "node": self.node, "link": self.lab.link,
+                 "fabric": self.lab.fabric, "counters_file": self.path("counters.json")}
+        if self.lab.trace:
+            props["trace"] = self.path("trace")
+            props["trace_classes"] = self.lab.trace
+        props.update(self.lab.props)
+        props.update(self.props)
+        props.update(more)
+        return props
+
+    def boot(self):
+        lab = self.lab
+        cx = "connectx-model," + ",".join(f"{k}={v}" for k, v in self.device().items())
+        preload = lab.model
+        env = dict(os.environ)
+        if lab.sanitize:
+            asan = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True)
+            ubsan = subprocess.check_output(["gcc", "-print-file-name=libubsan.so"], text=True)
+            preload = f"{os.path.realpath(asan.strip())} {os.path.realpath(ubsan.strip())} {preload}"
+            env["ASAN_OPTIONS"] = ("detect_leaks=0:detect_stack_use_after_return=0:"
+                                   "halt_on_error=1:log_path=" + self.path("asan"))
+            env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:log_path=" \
+                + self.path("ubsan")
+        argv = ["timeout", "-k", "5", str(lab.limit), "env", f"LD_PRELOAD={preload}",
+                "qemu-system-x86_64", "-M", "q35", *shlex.split(lab.accel), "-cpu", "max",
+                "-m", str(lab.memory), "-smp", str(lab.cpus), "-display", "none",
+                "-nodefaults", "-no-reboot",
+                "-chardev", f"file,id=con,path={self.path('console')}", "-serial", "chardev:con",
+                "-chardev", f"socket,id=agent,path={self.path('agent')},server=on,wait=off",
+                "-serial", "chardev:agent",
+                "-qmp", f"unix:{self.path('qmp')},server=on,wait=off",
+                "-kernel", lab.kernel, "-initrd", lab.initrd,
+                "-append", f"console=ttyS0 panic=-1 quiet me={self.node} {lab.append}",
+                "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,"
+                "multidevs=remap",
+                "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,x-speed=16,x-width=16", "-device", cx]
+        with open(self.path("qemu.err"), "wb") as err:
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err,
+                                            stderr=err, env=env)
+        self.agent = self.connect("agent")
+        self.jobs["ready"] = ready = Job(self, "boot", lab.boot_limit)
+        threading.Thread(target=self.listen, daemon=True).start()
+        return ready
+
+    def connect(self, name):
+        for _ in range(200):
+            try:
+                s = socket.socket(socket.AF_UNIX)
+                s.connect(self.path(name))
+                return s
+            except OSError:
+                s.close()
+                if self.process.poll() is not None:
+                    break
+                time.sleep(0.05)
+        with open(self.path("qemu.err"), encoding="utf-8") as f:
+            raise GuestError(f"node {self.node}: QEMU did not start: {f.read()}")
+
+    def listen(self):
+        with self.agent.makefile("r", encoding="utf-8", errors="replace") as f:
+            for line in f:
+                word = line.split(" ")
+                if len(word) < 4 or word[0] != "@":
+                    continue
+                job = self.jobs.get(word[1])
+                if job:
+                    try:
+                        out = base64.b64decode(word[3]).decode(errors="replace")
+                        job.result = Result(int(word[2]), out)
+                    except ValueError:
+                        job.result = Result(125, f"garbled answer: {line}")
+                    job.done.set()
+
+    def start(self, cmd, timeout=60, where="host"):
+        """Start a command (a bash script) and return a Job."""
+        with self.lock:
+            self.next_id += 1
+            job = self.jobs[str(self.next_id)] = Job(self, cmd, timeout)
+            b64 = base64.b64encode(cmd.encode() + b"\n").decode()
+            line = f"{self.next_id} {where} {timeout} {b64}\n".encode()
+            self.agent.sendall(line)
+        return job
+
+    def run(self, cmd, timeout=60, check=True, where="host"):
+        return self.start(cmd, timeout, where).wait(check)
+
+    def console(self):
+        with open(self.path("console"), encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def dmesg(self):
+        return self.run("dmesg", where="guest").out
+
+    # ---- the device, by QMP
+
+    def qmp(self, command, **args):
+        if not self.qmp_file:
+            self.qmp_file = self.connect("qmp").makefile("rw", encoding="utf-8")
+            self.qmp_file.readline()
+            self.qmp("qmp_capabilities")
+        self.qmp_file.write(json.dumps({"execute": command, "arguments": args}) + "\n")
+        self.qmp_file.flush()
+        while True:
+            answer = json.loads(self.qmp_file.readline())
+            if "error" in answer:
+                raise GuestError(f"node {self.node}: {command}: {answer['error']['desc']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def set(self, prop, value, dev="cx"):
+        self.qmp("qom-set", path=f"/machine/peripheral/{dev}", property=prop, value=value)
+
+    def get(self, prop, dev="cx"):
+        return self.qmp("qom-get", path=f"/machine/peripheral/{dev}", property=prop)
+
+    def counters(self):
+        return json.loads(self.get("counters"))
+
+    def ops(self, op, side="requester", size=None):
+        """How many requests of this kind completed on this node."""
+        return sum(o["count"] for o in self.counters()["ops"] if o["op"] == op
+                   and o["side"] == side and size in (None, o["bytes"]))
+
+    def stop(self):
+        if not self.process or self.process.poll() is not None:
+            return
+        try:
+            self.qmp("quit")
+            self.process.wait(10)
+        except (OSError, ValueError, GuestError, subprocess.TimeoutExpired):
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def sanitizer_reports(self):
+        return [os.path.join(self.dir, n) for n in os.listdir(self.dir)
+                if n.startswith(("asan.", "ubsan."))]
+
+
+class Lab:
+    """Some guests on one fabric."""
+
+    def __init__(self, model, nodes=2, kernel="6.1", link="eth", cpus=1, memory=1024, limit=300,
+                 trace="cmd+refuse+event", sanitize=False, keep=False, append="", props=None,
+                 extra=(), boot=True, boot_limit=90):
+        self.model = os.path.realpath(model)
+        self.link, self.cpus, self.memory, self.limit = link, cpus, memory, limit
+        self.trace, self.sanitize, self.keep, self.append = trace, sanitize, keep, append
+        self.props = props or {}
+        self.boot_limit = boot_limit
+        self.accel = os.environ.get("KRCORE_ACCEL", "-accel tcg,thread=multi")
+        self.dir = tempfile.mkdtemp(prefix="cx-lab-")
+        self.fabric = os.path.join(self.dir, "fabric")
+        self.kernel, self.initrd = self.image(kernel, extra)
+        self.guests = [Guest(self, n + 1) for n in range(nodes)]
+        if boot:
+            self.boot()
+
+    def image(self, series, extra):
+        folder = subprocess.check_output([os.path.join(HERE, "get-kernel.sh"), series],
+                                         text=True).strip()
+        kernel = [os.path.join(folder, "boot", n) for n in os.listdir(os.path.join(folder, "boot"))
+                  if n.startswith("vmlinuz")][0]
+        initrd = os.path.join(self.dir, "initrd")
+        subprocess.check_call([os.path.join(HERE, "mk-initrd.sh"), folder, initrd, *extra])
+        return kernel, initrd
+
+    def boot(self):
+        try:
+            for job in [g.boot() for g in self.guests]:
+                job.wait()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        for g in self.guests:
+            g.stop()
+        if not self.keep:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Owns: the numbered objects a driver creates by command. Every kind lives in
+ * one number space; a number is not reused before the space wrapped once, so
+ * that a driver's stale number meets nothing. An object that another one
+ * refers to has a reference and cannot be destroyed.
+ */
+#ifndef CX_OBJ_H
+#define CX_OBJ_H
+
+#include "types.h"
+
+enum cx_space {
+	CX_SP_PD, CX_SP_UAR, CX_SP_XRCD, CX_SP_TD, CX_SP_PSV, CX_SP_EQ, CX_SP_CQ, CX_SP_MKEY,
+	CX_SP_SRQ, CX_SP_QUEUE, CX_SP_RQ, CX_SP_TIS, CX_SP_RQT, CX_SP_TIR, CX_SP_TABLE,
+	CX_SP_GROUP, CX_SP_QCOUNTER, CX_NR_SPACES,
+};
+
+enum cx_kind {
+	CX_K_PD = 1, CX_K_UAR, CX_K_XRCD, CX_K_TD, CX_K_PSV, CX_K_EQ, CX_K_CQ, CX_K_MKEY,
+	CX_K_RMP, CX_K_XRC_SRQ, CX_K_QP, CX_K_DCT, CX_K_SQ, CX_K_RQ, CX_K_TIS, CX_K_RQT,
+	CX_K_TIR, CX_K_TABLE, CX_K_GROUP, CX_K_QCOUNTER,
+};
+
+struct cx_obj {
+	u32 id;
+	u32 refs;
+	enum cx_space space;
+	enum cx_kind kind;
+	void (*release)(struct cx_dev *dev, struct cx_obj *obj);
+};
+
+struct cx_idtab {
+	struct cx_obj **slot;
+	u32 first;	/* lowest number of the space */
+	u32 limit;	/* highest number + 1 */
+	u32 room;	/* slots allocated */
+	u32 next;	/* where the search for a free number starts */
+	u32 used;
+};
+
+void cx_obj_init(struct cx_dev *dev);
+int cx_obj_add(struct cx_dev *dev, enum cx_space space, enum cx_kind kind, struct cx_obj *obj);
+void *cx_obj_find(struct cx_dev *dev, enum cx_space space, u32 id, enum cx_kind kind);
+void cx_obj_del(struct cx_dev *dev, struct cx_obj *obj);
+void cx_obj_wipe(struct cx_dev *dev);
+void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos);
+const char *cx_kind_name(enum cx_kind kind);
+
+static inline void cx_obj_get(struct cx_obj *obj)
+{
+	obj->refs++;
+}
+
+static inline void cx_obj_put(struct cx_obj *obj)
+{
+	assert(obj->refs);
+	obj->refs--;
+}
+
+#endif

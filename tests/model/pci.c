@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Owns: the PCI function: BARs, MSI-X, doorbells, properties, reset, unplug;
+ * and the refusal to run in a QEMU this object was not compiled for.
+ * The object is preloaded into QEMU and adds a device type, as QEMU's own
+ * loadable modules do. Runs under QEMU's big lock.
+ */
+#include "dev.h"
+#include "hw/pci/msix.h"
+#include "hw/qdev-properties.h"
+#include "hw/qdev-properties-system.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qemu/main-loop.h"
+#include "qemu/module.h"
+
+DECLARE_INSTANCE_CHECKER(struct cx_dev, CX, CX_TYPE)
+
+#define CX_VENDOR 0x15b3
+#define CX_DEVICE_PF 0x1017
+#define CX_DEVICE_VF 0x1018
+#define CX_FW_MAJOR 16
+#define CX_FW_MINOR 35
+#define CX_FW_SUBMINOR 2000
+#define CX_CMDIF_REV 5
+
+/* offsets in the initialisation segment */
+enum {
+	CX_IS_FW_REV = 0x0, CX_IS_CMDIF_REV = 0x4, CX_IS_CMDQ_HI = 0x10, CX_IS_CMDQ_LO = 0x14,
+	CX_IS_DOORBELL = 0x18, CX_IS_INITIALIZING = 0x1fc, CX_IS_TIMER_HI = 0x1000,
+	CX_IS_TIMER_LO = 0x1004, CX_IS_HEALTH_COUNTER = 0x1010,
+};
+
+/* offsets in a UAR page */
+enum {
+	CX_UAR_CQ_ARM = 0x20, CX_UAR_EQ_ARM = 0x40, CX_UAR_EQ_CI = 0x48, CX_UAR_SQ = 0x800,
+};
+
+/* end of every entry into the device: let senders send, then flush */
+void cx_dev_kick(struct cx_dev *dev)
+{
+	cx_sched_run(dev);
+	cx_fabric_flush(dev);
+}
+
+/* everything a driver created is gone: teardown, reset, unplug */
+void cx_dev_forget(struct cx_dev *dev)
+{
+	cx_obj_wipe(dev);
+	timer_del(dev->err_timer);
+	dev->flow_root = 0;
+	memset(dev->gid, 0, sizeof(dev->gid));
+	g_array_set_size(dev->mcg, 0);
+}
+
+/* ---- MMIO */
+
+static void cx_sq_doorbell(struct cx_dev *dev, u32 uar, u64 val)
+{
+	u32 num = (u32)val >> 8;
+	struct cx_obj *obj = cx_obj_find(dev, CX_SP_QUEUE, num, 0);
+
+	cx_trace(dev, CX_TR_DB, "SQ doorbell 0x%016" PRIx64 " UAR 0x%x", val, uar);
+	if (obj && obj->kind == CX_K_QP) {
+		struct cx_qp *qp = container_of(obj, struct cx_qp, obj);
+
+		if (qp->uar && qp->uar->id == uar) {
+			cx_qp_doorbell(dev, qp);
+			return;
+		}
+	} else if (obj && obj->kind == CX_K_SQ) {
+		struct cx_sq *sq = container_of(obj, struct cx_sq, obj);
+
+		if (sq->uar->id == uar) {
+			cx_sq_run(dev, sq);
+			return;
+		}
+	}
+	cx_count(dev, CX_CTR_DB_REFUSED, 1);
+	cx_trace(dev, CX_TR_REFUSE, "SQ doorbell for queue 0x%x on UAR 0x%x", num, uar);
+}
+
+static void cx_uar_write(struct cx_dev *dev, hwaddr addr, u64 val, unsigned int size)
+{
+	u32 uar = addr / CX_UAR_BYTES, off = addr % CX_UAR_BYTES;
+
+	if (!cx_obj_find(dev, CX_SP_UAR, uar, CX_K_UAR)) {
+		cx_count(dev, CX_CTR_DB_REFUSED, 1);
+		cx_trace(dev, CX_TR_REFUSE, "doorbell on UAR 0x%x, which does not exist", uar);
+	} else if (off == CX_UAR_EQ_ARM && size == 4) {
+		cx_eq_doorbell(dev, uar, val, true);
+	} else if (off == CX_UAR_EQ_CI && size == 4) {
+		cx_eq_doorbell(dev, uar, val, false);
+	} else if (off == CX_UAR_CQ_ARM && size == 8) {
+		cx_cq_doorbell(dev, uar, val);
+	} else if (off >= CX_UAR_SQ && size == 8) {
+		cx_sq_doorbell(dev, uar, val);
+	} else {
+		cx_count(dev, CX_CTR_DB_REFUSED, 1);
+		cx_trace(dev, CX_TR_REFUSE, "doorbell of %u bytes at 0x%x of UAR 0x%x", size, off,
+			 uar);
+	}
+}
+
+static u64 cx_mmio_read(void *opaque, hwaddr addr, unsigned int size)
+{
+	struct cx_dev *dev = opaque;
+	u64 now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+	switch (addr) {
+	case CX_IS_FW_REV:
+		return CX_FW_MAJOR | CX_FW_MINOR << 16;
+	case CX_IS_CMDIF_REV:
+		return CX_CMDIF_REV << 16 | CX_FW_SUBMINOR;
+	case CX_IS_CMDQ_HI:
+		return dev->cmd.queue >> 32;
+	case CX_IS_CMDQ_LO:
+		return (dev->cmd.queue & 0xfffff000) | CX_CMD_LOG_ENTRIES << 4 | CX_CMD_LOG_STRIDE;
+	case CX_IS_INITIALIZING:
+		return 0;
+	case CX_IS_TIMER_HI:
+		return now >> 32;
+	case CX_IS_TIMER_LO:
+		return (u32)now;
+	case CX_IS_HEALTH_COUNTER:	/* has to advance, or the driver sees a dead device */
+		return now / 10000000 & 0xffffff;
+	default:
+		return 0;
+	}
+}
+
+static void cx_mmio_write(void *opaque, hwaddr addr, u64 val, unsigned int size)
+{
+	struct cx_dev *dev = opaque;
+
+	switch (addr) {
+	case CX_IS_CMDQ_HI:
+		dev->cmd.queue = (dev->cmd.queue & UINT32_MAX) | val << 32;
+		break;
+	case CX_IS_CMDQ_LO:
+		dev->cmd.queue = (dev->cmd.queue & ~(u64)UINT32_MAX) | (val & 0xfffff000);
+		break;
+	case CX_IS_DOORBELL:
+		cx_cmd_doorbell(dev, val);
+		break;
+	default:
+		if (addr >= CX_FIRST_UAR * CX_UAR_BYTES)
+			cx_uar_write(dev, addr, val, size);
+		break;
+	}
+	cx_dev_kick(dev);
+}
+
+static const MemoryRegionOps cx_mmio_ops = {
+	.read = cx_mmio_read,
+	.write = cx_mmio_write,
+	.endianness = DEVICE_BIG_ENDIAN,
+	.valid = { .min_access_size = 1, .max_access_size = 8 },
+	.impl = { .min_access_size = 1, .max_access_size = 8 },
+};
+
+/* ---- life */
+
+static int cx_check_props(struct cx_dev *dev, Error **errp)
+{
+	const char *link = dev->prop.link ? dev->prop.link : "eth";
+
+	if (strcmp(link, "eth") && strcmp(link, "ib")) {
+		error_setg(errp, "link: '%s' is neither eth nor ib", link);
+		return -EINVAL;
+	}
+	dev->eth = !strcmp(link, "eth");
+	if (!dev->prop.node || dev->prop.node > 0xfffe) {
+		error_setg(errp, "node: %u is not in 1..65534", dev->prop.node);
+		return -EINVAL;
+	}
+	if (!dev->prop.lid)
+		dev->prop.lid = dev->prop.node;
+	if (dev->prop.loss_ppm > CX_PPM || dev->prop.dup_ppm > CX_PPM ||
+	    dev->prop.reorder_ppm > CX_PPM) {
+		error_setg(errp, "loss_ppm, dup_ppm, reorder_ppm: more than %u", CX_PPM);
+		return -EINVAL;
+	}
+	if (!dev->eth) {
+		/* the link address of an InfiniBand port is its LID */
+		cx_l2_from_lid(dev->prop.mac.a, dev->prop.lid);
+	} else if (buffer_is_zero(dev->prop.mac.a, 6)) {
+		memcpy(dev->prop.mac.a, (u8[]) { 0x02, 0xc9, 0x03, 0, 0, 0 }, 6);
+		stw_be_p(dev->prop.mac.a + 4, dev->prop.node);
+	}
+	return 0;
+}
+
+static void cx_init_parts(struct cx_dev *dev)
+{
+	QTAILQ_INIT(&dev->err_qps);
+	dev->err_timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, cx_qp_err_poll, dev);
+	dev->mcg = g_array_new(FALSE, FALSE, sizeof(struct cx_mcg));
+	cx_counters_init(dev);
+	cx_cmd_init(dev);
+	cx_obj_init(dev);
+	cx_sched_init(dev);
+	cx_fault_init(dev);
+	cx_port_init(dev);
+	cx_caps_init(dev);
+}
+
+static int cx_init_pci(struct cx_dev *dev, Error **errp)
+{
+	PCIDevice *p = &dev->parent;
+	int i;
+
+	if (dev->prop.vf)
+		pci_config_set_device_id(p->config, CX_DEVICE_VF);
+	if (pcie_endpoint_cap_init(p, 0x60) < 0) {
+		error_setg(errp, "cannot add the PCI Express capability");
+		return -EINVAL;
+	}
+	pcie_cap_flr_init(p);
+	memory_region_init_io(&dev->bar, OBJECT(dev), &cx_mmio_ops, dev, CX_TYPE, CX_BAR_BYTES);
+	pci_register_bar(p, 0, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH,
+			 &dev->bar);
+	if (msix_init_exclusive_bar(p, CX_NR_VECTORS, 2, errp))
+		return -EINVAL;
+	for (i = 0; i < CX_NR_VECTORS; i++)
+		msix_vector_use(p, i);
+	return 0;
+}
+
+static void cx_exit(PCIDevice *p)
+{
+	struct cx_dev *dev = CX(p);
+
+	if (!dev->mcg)
+		return;
+	cx_dev_forget(dev);
+	if (dev->prop.counters)
+		cx_counters_save(dev, dev->prop.counters);
+	cx_fabric_close(dev);
+	cx_fault_fini(dev);
+	cx_sched_fini(dev);
+	cx_cmd_fini(dev);
+	cx_counters_fini(dev);
+	g_array_free(dev->mcg, TRUE);
+	dev->mcg = NULL;
+	timer_free(dev->err_timer);
+	if (msix_present(p))
+		msix_uninit_exclusive_bar(p);
+	cx_trace_close(dev);
+}
+
+static void cx_at_exit(void);
+static GList *cx_alive;	/* devices, for the counters at the end of QEMU */
+
+static void cx_realize(PCIDevice *p, Error **errp)
+{
+	struct cx_dev *dev = CX(p);
+
+	if (cx_check_props(dev, errp) ||
+	    cx_trace_open(dev, dev->prop.trace, dev->prop.trace_classes, errp))
+		return;
+	cx_init_parts(dev);
+	if (cx_fabric_open(dev, errp) || cx_init_pci(dev, errp)) {
+		cx_exit(p);
+		return;
+	}
+	if (!cx_alive)
+		atexit(cx_at_exit);
+	cx_alive = g_list_prepend(cx_alive, dev);
+}
+
+static void cx_unplug(PCIDevice *p)
+{
+	cx_alive = g_list_remove(cx_alive, CX(p));
+	cx_exit(p);
+}
+
+static void cx_at_exit(void)
+{
+	GList *at;
+
+	for (at = cx_alive; at; at = at->next) {
+		struct cx_dev *dev = at->data;
+
+		if (dev->prop.counters)
+			cx_counters_save(dev, dev->prop.counters);
+	}
+}
+
+static void cx_reset(DeviceState *qdev)
+{
+	struct cx_dev *dev = CX(qdev);
+
+	cx_trace(dev, CX_TR_EVENT, "function reset");
+	cx_dev_forget(dev);
+	cx_cmd_reset(dev);
+	cx_caps_init(dev);
+	dev->port.admin_up = true;
+	dev->port.active = cx_port_up(dev);
+	dev->port.nr_mc = 0;
+	dev->port.promisc = 0;
+}
+
+static void cx_config_write(PCIDevice *p, u32 addr, u32 val, int len)
+{
+	pci_default_write_config(p, addr, val, len);
+	pcie_cap_flr_write_config(p, addr, val, len);
+}
+
+/* ---- properties */
+
+static Property cx_properties[] = {
+	DEFINE_PROP_UINT32("node", struct cx_dev, prop.node, 1),
+	DEFINE_PROP_STRING("link", struct cx_dev, prop.link),
+	DEFINE_PROP_STRING("fabric", struct cx_dev, prop.fabric),
+	DEFINE_PROP_STRING("trace", struct cx_dev, prop.trace),
+	DEFINE_PROP_STRING("trace_classes", struct cx_dev, prop.trace_classes),
+	DEFINE_PROP_STRING("counters_file", struct cx_dev, prop.counters),
+	DEFINE_PROP_MACADDR("mac", struct cx_dev, prop.mac),
+	DEFINE_PROP_UINT16("lid", struct cx_dev, prop.lid, 0),
+	DEFINE_PROP_UINT32("seed", struct cx_dev, prop.seed, 1),
+	DEFINE_PROP_UINT32("timeout_floor_ms", struct cx_dev, prop.timeout_floor_ms, 500),
+	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
+	DEFINE_PROP_END_OF_LIST(),
+};
+
+/* settable while the guest runs, by qom-set */
+static const struct cx_live_u32 {
+	const char *name;
+	size_t initial;		/* in struct cx_props */
+	size_t live;		/* in struct cx_fault */
+	u32 max;
+} cx_live[] = {
+#define CX_LIVE(f, max) { #f, offsetof(struct cx_props, f), offsetof(struct cx_fault, f), max }
+	CX_LIVE(loss_ppm, CX_PPM),
+	CX_LIVE(dup_ppm, CX_PPM),
+	CX_LIVE(reorder_ppm, CX_PPM),
+	CX_LIVE(delay_us, 10000000),
+	CX_LIVE(jitter_us, 10000000),
+};
+
+static void cx_live_get(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+	const struct cx_live_u32 *l = opaque;
+
+	visit_type_uint32(v, name, (u32 *)((u8 *)&CX(obj)->fault + l->live), errp);
+}
+
+static void cx_live_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+	const struct cx_live_u32 *l = opaque;
+	struct cx_dev *dev = CX(obj);
+	u32 val;
+
+	if (!visit_type_uint32(v, name, &val, errp))
+		return;
+	if (val > l->max) {
+		error_setg(errp, "%s: %u is more than %u", name, val, l->max);
+		return;
+	}
+	*(u32 *)((u8 *)&dev->prop + l->initial) = val;
+	*(u32 *)((u8 *)&dev->fault + l->live) = val;
+}
+
+static bool cx_link_get(Object *obj, Error **errp)
+{
+	return CX(obj)->port.cable;
+}
+
+static void cx_link_set(Object *obj, bool up, Error **errp)
+{
+	struct cx_dev *dev = CX(obj);
+
+	dev->port.cable = up;
+	cx_port_update(dev);
+	cx_dev_kick(dev);
+}
+
+static char *cx_counters_get(Object *obj, Error **errp)
+{
+	return CX(obj)->ctr.ops ? cx_counters_text(CX(obj)) : g_strdup("{}");
+}
+
+static char *cx_partition_get(Object *obj, Error **errp)
+{
+	GString *s = g_string_new(NULL);
+	u32 node;
+
+	for (node = 0; node <= 0xffff; node++) {
+		if (cx_fault_partitioned(CX(obj), node))
+			g_string_append_printf(s, "%s%u", s->len ? "," : "", node);
+	}
+	return g_string_free(s, FALSE);
+}
+
+static void cx_partition_set(Object *obj, const char *nodes, Error **errp)
+{
+	if (cx_fault_set_partition(CX(obj), nodes))
+		error_setg(errp, "partition: '%s' is not a list of nodes", nodes);
+}
+
+/* write the counters to a file now */
+static void cx_dump_set(Object *obj, const char *path, Error **errp)
+{
+	if (cx_counters_save(CX(obj), path))
+		error_setg(errp, "dump_counters: cannot write '%s'", path);
+}
+
+/*
+ * The sizes this object was compiled with against those of the QEMU it runs
+ * in. Looked at when the class is made: all of QEMU's types are known then.
+ */
+static void cx_check_qemu(void)
+{
+	static const struct {
+		const char *type;
+		size_t size;
+	} expect[] = {
+		{ TYPE_DEVICE, sizeof(DeviceState) },
+		{ TYPE_PCI_DEVICE, sizeof(PCIDevice) },
+	};
+	size_t i, real;
+
+	for (i = 0; i < ARRAY_SIZE(expect); i++) {
+		real = object_type_get_instance_size(expect[i].type);
+		if (real == expect[i].size)
+			continue;
+		fprintf(stderr, CX_TYPE ": this object was built for qemu-system-x86 "
+			CX_QEMU_VERSION ", but in this QEMU '%s' has %zu bytes instead of %zu.\n"
+			"Install that version, or build the model again with "
+			"tests/model/tools/prepare-headers.sh for the installed one.\n",
+			expect[i].type, real, expect[i].size);
+		exit(1);
+	}
+}
+
+static void cx_class_init(ObjectClass *klass, void *data)
+{
+	PCIDeviceClass *k = PCI_DEVICE_CLASS(klass);
+	DeviceClass *dc = DEVICE_CLASS(klass);
+	u32 i;
+
+	cx_check_qemu();
+	k->realize = cx_realize;
+	k->exit = cx_unplug;
+	k->config_write = cx_config_write;
+	k->vendor_id = CX_VENDOR;
+	k->device_id = CX_DEVICE_PF;
+	k->subsystem_vendor_id = CX_VENDOR;
+	k->class_id = PCI_CLASS_NETWORK_ETHERNET;
+	dc->desc = "model of a ConnectX network adapter";
+	dc->reset = cx_reset;
+	dc->user_creatable = true;
+	dc->hotpluggable = true;
+	device_class_set_props(dc, cx_properties);
+	set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+	for (i = 0; i < ARRAY_SIZE(cx_live); i++)
+		object_class_property_add(klass, cx_live[i].name, "uint32", cx_live_get,
+					  cx_live_set, NULL, (void *)&cx_live[i]);
+	object_class_property_add_bool(klass, "link_up", cx_link_get, cx_link_set);
+	object_class_property_add_str(klass, "counters", cx_counters_get, NULL);
+	object_class_property_add_str(klass, "partition", cx_partition_get, cx_partition_set);
+	object_class_property_add_str(klass, "dump_counters", NULL, cx_dump_set);
+}
+
+static const TypeInfo cx_type = {
+	.name = CX_TYPE,
+	.parent = TYPE_PCI_DEVICE,
+	.instance_size = sizeof(struct cx_dev),
+	.class_init = cx_class_init,
+	.interfaces = (InterfaceInfo[]) { { INTERFACE_PCIE_DEVICE }, { } },
+};
+
+/* ---- registration */
+
+static void cx_register(void)
+{
+	type_register_static(&cx_type);
+}
+
+type_init(cx_register)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Owns: the physical port: address, link state, MTU; and the vport that
+ * stands for it.
+ */
+#ifndef CX_PORT_H
+#define CX_PORT_H
+
+#include "types.h"
+
+#define CX_GUID_PREFIX 0x0002c90300000000ull
+#define CX_GID_PREFIX 0xfe80000000000000ull
+
+struct cx_port {
+	u8 mac[6];
+	u16 lid;
+	u64 guid;
+	bool cable;		/* set by the outside: is the link there */
+	bool admin_up;		/* set by the driver */
+	u16 mtu;
+	bool active;		/* last state told to the driver */
+	u16 vport_mtu;
+	bool roce_en;
+	bool arm_change;
+	u8 promisc;
+	u32 nr_mc;
+	u8 mc[64][6];
+};
+
+void cx_port_init(struct cx_dev *dev);
+bool cx_port_up(const struct cx_dev *dev);
+void cx_port_update(struct cx_dev *dev);
+
+#endif

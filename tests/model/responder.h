@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Owns: the receiving half: one context for a connected QP, one for every
+ * initiator that is connected to a DC target.
+ */
+#ifndef CX_RESPONDER_H
+#define CX_RESPONDER_H
+
+#include "wqe.h"
+#include "sched.h"
+#include "pkt.h"
+
+struct cx_qp;
+struct cx_dct;
+struct cx_srq;
+
+#define CX_NR_REPLAY 64
+
+/* a READ or atomic that was executed, in case the requester asks again */
+struct cx_replay {
+	u32 psn;
+	u32 nr_psn;	/* 0: entry not used */
+	u64 result;	/* of an atomic */
+};
+
+/* an answer that waits for its turn */
+struct cx_job {
+	QTAILQ_ENTRY(cx_job) link;
+	u8 op;		/* CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP */
+	u8 aeth;
+	u8 rnr_timer;
+	u32 psn;
+	u32 msn;
+	u64 va;
+	u32 rkey;
+	u32 len;	/* READ: bytes of the whole answer */
+	u32 off;	/* READ: bytes already sent */
+	u64 result;
+};
+
+struct cx_responder {
+	struct cx_task task;
+	struct cx_qp *qp;	/* exactly one of the two */
+	struct cx_dct *dct;
+	u8 dst[6];		/* link address of the requester */
+	u8 src[6];
+	u8 sgid[16];
+	u8 dgid[16];
+	u8 l3;
+	u32 peer_qpn;
+	u32 conn;
+	u32 mtu;
+	u32 epsn;
+	u32 msn;
+	bool nak_sent;
+	u8 msg_op;		/* message in progress, 0 for none */
+	u32 msg_len;
+	u32 msg_off;
+	u64 msg_va;
+	u32 msg_rkey;
+	bool have_rwqe;
+	struct cx_rwqe rwqe;
+	u32 replay_next;
+	struct cx_replay replay[CX_NR_REPLAY];
+	QTAILQ_HEAD(, cx_job) jobs;
+};
+
+void cx_resp_init(struct cx_responder *r);
+void cx_resp_fini(struct cx_dev *dev, struct cx_responder *r);
+void cx_resp_reset(struct cx_dev *dev, struct cx_responder *r);
+void cx_resp_request(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p);
+void cx_rdma_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p, u32 len);
+struct cx_frame *cx_frame_new(enum cx_frame_kind kind, u32 data_bytes);
+
+/* receiver.c: what SEND and immediate data meet at the receiving queue */
+struct cx_rx_queue {
+	u32 pdn;
+	struct cx_cq *cq;
+	struct cx_srq *srq;
+	struct cx_wq *rq;
+	u32 user_index;
+	u32 qpn;
+	u32 access;
+	u32 counter_set;
+	u8 rnr_timer;
+	u32 log_rra_max;
+};
+void cx_resp_queue(struct cx_dev *dev, struct cx_responder *r, struct cx_rx_queue *rx);
+void cx_rx_of_qp(struct cx_dev *dev, struct cx_qp *qp, struct cx_rx_queue *rx);
+bool cx_rx_pop(struct cx_dev *dev, const struct cx_rx_queue *rx, struct cx_rwqe *r);
+void cx_rx_datagram(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p, u16 slid);
+void cx_rx_unreliable(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Owns: shared receive queues: RMPs and XRC SRQs.
+ */
+#ifndef CX_SRQ_H
+#define CX_SRQ_H
+
+#include "wqe.h"
+
+struct cx_srq {
+	struct cx_obj obj;
+	struct cx_obj *pd;
+	struct cx_obj *xrcd;	/* XRC only */
+	struct cx_cq *cq;	/* XRC only */
+	u32 user_index;		/* XRC only */
+	struct cx_ring ring;
+	struct cx_wq wq;
+	u16 limit;		/* entries left at which to tell the driver, 0 for never */
+	u8 ctx[256];
+};
+
+struct cx_srq *cx_srq_find(struct cx_dev *dev, u32 srqn);
+bool cx_srq_pop(struct cx_dev *dev, struct cx_srq *srq, struct cx_rwqe *r);
+int cx_wq_init(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_wq *wq, struct cx_ring *ring,
+	       const u8 *ctx, u32 dbr_off);
+
+#endif
