@@ -408,7 +408,8 @@ static bool ms_peer_expired(const struct ms_peer *peer)
 {
 	ev_tstamp quiet = ev_now(peer->control->d->loop) - peer->active;
 
-	if (peer->out)
+	/* Also without a reply under way: its socket may be too full for the next. */
+	if (peer->io.events & EV_WRITE)
 		return quiet > MS_CONTROL_STALL_S;
 	return !ms_peer_monitors(peer) && quiet > MS_CONTROL_IDLE_S;
 }

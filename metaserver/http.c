@@ -20,6 +20,9 @@
 #include "metaserver/log.h"
 #include "metaserver/metrics.h"
 
+/* After a full house the library listens again only when it is run once more. */
+#define MS_HTTP_TICK_S 1.
+
 /**
  * struct ms_http - The server.
  * @d: daemon.
@@ -93,13 +96,14 @@ static enum MHD_Result ms_http_on_request(void *arg, struct MHD_Connection *conn
 static void ms_http_run(struct ms_http *http)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
+	double wait_s = MS_HTTP_TICK_S;
 
 	MHD_run(http->mhd);
+	if (MHD_get_timeout(http->mhd, &ms) == MHD_YES && (double)ms < wait_s * 1e3)
+		wait_s = (double)ms / 1e3;
 	ev_timer_stop(http->d->loop, &http->timer);
-	if (MHD_get_timeout(http->mhd, &ms) == MHD_YES) {
-		ev_timer_set(&http->timer, (double)ms / 1e3, 0.);
-		ev_timer_start(http->d->loop, &http->timer);
-	}
+	ev_timer_set(&http->timer, wait_s, 0.);
+	ev_timer_start(http->d->loop, &http->timer);
 }
 
 static void ms_http_on_io(struct ev_loop *loop, ev_io *io, int revents)
@@ -182,6 +186,7 @@ int ms_http_new(struct ms_daemon *d, struct ms_http **ret_http)
 	ev_io_start(d->loop, &http->io);
 	ev_init(&http->timer, ms_http_on_timer);
 	http->timer.data = http;
+	ms_http_run(http);
 	*ret_http = http;
 	return 0;
 

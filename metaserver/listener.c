@@ -141,6 +141,16 @@ bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id)
 	return false;
 }
 
+bool ms_place_wants(const struct ms_server *srv, const char *device)
+{
+	unsigned int i;
+
+	for (i = 0; i < srv->places_nr; i++)
+		if (!srv->places[i].device[0] || !strcmp(srv->places[i].device, device))
+			return true;
+	return false;
+}
+
 /* the listeners */
 
 static uint32_t ms_backoff(uint32_t *pause_ms)

@@ -62,20 +62,6 @@ static int ms_show_and_exit(const struct ms_daemon *d)
 	return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static const char *ms_start_hint(int err)
-{
-	switch (err) {
-	case -ENODEV:
-	case -ENOENT:
-		return ": the kernel has no rdma_cm; load it with 'modprobe rdma_ucm'";
-	case -EACCES:
-	case -EPERM:
-		return ": /dev/infiniband/rdma_cm is closed to this user";
-	default:
-		return "";
-	}
-}
-
 /* The order matters: each part uses those before it. */
 static int ms_run(struct ms_daemon *d)
 {
@@ -91,29 +77,29 @@ static int ms_run(struct ms_daemon *d)
 	       (unsigned long long)st.incarnation);
 	kru_conf_each(&d->conf, ms_log_key, NULL);
 
+	ms_daemon_watch(d);
 	err = ms_control_new(d, &d->control);
 	if (err)
-		goto out_server;
+		goto out_watch;
 	err = ms_http_new(d, &d->http);
 	if (err)
 		goto out_control;
-	ms_daemon_watch(d);
 	err = ms_server_start(d->server);
 	if (err) {
-		ms_log(LOG_ERR, "cannot use RDMA: %s%s", strerror(-err), ms_start_hint(err));
-		goto out_watch;
+		ms_log(LOG_ERR, "cannot start: %s", strerror(-err));
+		goto out_http;
 	}
 
 	ev_run(d->loop, 0);
 
 	ms_notify_stopping();
 	ms_log(LOG_NOTICE, "exiting");
-out_watch:
-	ms_daemon_unwatch(d);
+out_http:
 	ms_http_free(d->http);
 out_control:
 	ms_control_free(d->control);
-out_server:
+out_watch:
+	ms_daemon_unwatch(d);
 	ms_server_free(d->server);
 	return err;
 }
@@ -134,6 +120,7 @@ int main(int argc, char **argv)
 	ms_log_init();
 	ms_log_set_level(LOG_ERR + (int)d.conf.ms.log_level);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN); /* until there is something to reload */
 	d.loop = ev_default_loop(EVFLAG_NOSIGMASK);
 	if (!d.loop) {
 		ms_log(LOG_ERR, "no event loop: %s", strerror(errno));

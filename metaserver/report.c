@@ -179,7 +179,7 @@ static bool ms_sysfs_port(const char *device, unsigned int port, struct ms_devic
 	return true;
 }
 
-unsigned int ms_ports_count(void)
+unsigned int ms_ports_count(const struct ms_server *srv)
 {
 	DIR *dir = opendir(MS_SYSFS);
 	struct dirent *e;
@@ -188,7 +188,7 @@ unsigned int ms_ports_count(void)
 	if (!dir)
 		return 0;
 	while ((e = readdir(dir)))
-		n += e->d_name[0] != '.';
+		n += e->d_name[0] != '.' && ms_place_wants(srv, e->d_name);
 	closedir(dir);
 	return n;
 }

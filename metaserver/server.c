@@ -120,6 +120,19 @@ static void ms_server_drained(struct ms_server *srv)
 	cb(srv->drain_arg);
 }
 
+static void ms_server_check_devices(struct ms_server *srv)
+{
+	struct ms_device *dev, *next;
+
+	for (dev = srv->devices; dev; dev = next) {
+		next = dev->next;
+		if (!ms_device_present(dev))
+			ms_device_remove(dev, "device is no longer there");
+	}
+	srv->ports_nr = ms_ports_count(srv);
+	ms_server_evaluate(srv);
+}
+
 static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct ms_server *srv = w->data;
@@ -132,12 +145,11 @@ static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
 		ms_conn_check(conn);
 	}
 	if (++srv->checks % MS_CHECKS_SECOND == 0) {
-		srv->ports_nr = ms_ports_count();
+		ms_server_check_devices(srv);
 		srv->log_room = MS_LOG_CLIENTS;
 		if (srv->log_lost)
 			ms_log(LOG_NOTICE, "%u lines about clients were left out", srv->log_lost);
 		srv->log_lost = 0;
-		ms_server_evaluate(srv);
 	}
 	ms_server_drained(srv);
 }
@@ -326,7 +338,7 @@ int ms_server_start(struct ms_server *srv)
 	int err = 0;
 
 	srv->started = true;
-	srv->ports_nr = ms_ports_count();
+	srv->ports_nr = ms_ports_count(srv);
 	ev_timer_start(srv->loop, &srv->tick);
 	ev_timer_start(srv->loop, &srv->check);
 	if (srv->conf.copy_from[0])

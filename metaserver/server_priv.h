@@ -243,7 +243,7 @@ struct ms_import;
  * @listeners: listeners.
  * @listeners_nr: how many.
  * @devices: devices in use.
- * @ports_nr: RDMA devices the machine has.
+ * @ports_nr: RDMA devices of the machine that may serve.
  * @conns: connections, oldest first.
  * @conns_last: end of the list.
  * @conns_nr: how many.
@@ -356,6 +356,16 @@ int ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device
  */
 void ms_device_remove(struct ms_device *dev, const char *why);
 
+/**
+ * ms_device_present() - Is the device still there, as far as sysfs knows?
+ * @dev: device.
+ *
+ * For the removals that rdma_cm hears of too late to help.
+ *
+ * Return: true if so.
+ */
+bool ms_device_present(const struct ms_device *dev);
+
 /** ms_device_root_ref() - Where its root is. @dev: device. @ret_ref: filled. */
 void ms_device_root_ref(const struct ms_device *dev, struct krp_root_ref *ret_ref);
 
@@ -445,13 +455,22 @@ void ms_cm_close(struct ms_server *srv);
  */
 bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id);
 
+/**
+ * ms_place_wants() - May connections come in by this device?
+ * @srv: server.
+ * @device: its name.
+ *
+ * Return: true if `listen` names it, or has addresses, which may be its own.
+ */
+bool ms_place_wants(const struct ms_server *srv, const char *device);
+
 /** ms_listeners_up() - How many listen. @srv: server. Return: number. */
 unsigned int ms_listeners_up(const struct ms_server *srv);
 
 /* report.c */
 
-/** ms_ports_count() - RDMA devices the machine has. Return: number. */
-unsigned int ms_ports_count(void);
+/** ms_ports_count() - RDMA devices of the machine that may serve. @srv: server. Return: number. */
+unsigned int ms_ports_count(const struct ms_server *srv);
 
 /** ms_hist_add() - Count a duration. @h: distribution. @ns: duration. */
 void ms_hist_add(struct ms_hist *h, uint64_t ns);

@@ -13,7 +13,7 @@
 
 #include "client/metactl/output.h"
 
-#define MC_COLUMNS_MAX 48
+#define MC_COLUMNS_MAX 1024
 #define MC_HOLD_ROWS 256
 #define MC_KEY_BYTES 48
 
@@ -26,7 +26,8 @@ struct mc_cell {
 
 struct mc_line {
 	unsigned int nr;
-	struct mc_cell cells[MC_COLUMNS_MAX];
+	unsigned int room;
+	struct mc_cell *cells;
 };
 
 struct mc_out {
@@ -79,7 +80,23 @@ static void mc_line_clear(struct mc_line *line)
 		json_decref(line->cells[i].value);
 		free(line->cells[i].text);
 	}
-	line->nr = 0;
+	free(line->cells);
+	memset(line, 0, sizeof(*line));
+}
+
+static struct mc_cell *mc_line_next(struct mc_line *line)
+{
+	unsigned int room = line->room ? 2 * line->room : 16;
+	struct mc_cell *cells;
+
+	if (line->nr == line->room) {
+		cells = realloc(line->cells, room * sizeof(*cells));
+		if (!cells)
+			return NULL;
+		line->cells = cells;
+		line->room = room;
+	}
+	return &line->cells[line->nr];
 }
 
 static size_t mc_utf8_bytes(const unsigned char *p, size_t left)
@@ -210,11 +227,11 @@ static bool mc_scales(const struct mc_out *out)
 static void mc_cell(struct mc_out *out, const char *key, size_t head, unsigned int flags,
 		    json_t *value, char *text)
 {
-	struct mc_cell *cell = &out->row.cells[out->row.nr];
+	struct mc_cell *cell = mc_line_next(&out->row);
 
-	if (!out->open || out->row.nr == MC_COLUMNS_MAX || !value || !text ||
+	if (!out->open || out->row.nr == MC_COLUMNS_MAX || !cell || !value || !text ||
 	    strlen(key) >= MC_KEY_BYTES) {
-		mc_fail(out, value && text ? -E2BIG : -ENOMEM);
+		mc_fail(out, cell && value && text ? -E2BIG : -ENOMEM);
 		json_decref(value);
 		free(text);
 		return;
@@ -379,7 +396,7 @@ void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys)
 
 static void mc_write_json(struct mc_out *out, const struct mc_line *line)
 {
-	size_t how = JSON_PRESERVE_ORDER;
+	size_t how = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15);
 	json_t *object = json_object();
 	unsigned int i;
 	int bad = !object;
@@ -559,7 +576,7 @@ static void mc_row_done(struct mc_out *out)
 		if (out->held_nr == MC_HOLD_ROWS)
 			mc_flush_held(out);
 		out->held[out->held_nr++] = out->row;
-		out->row.nr = 0;
+		memset(&out->row, 0, sizeof(out->row));
 	}
 	mc_line_clear(&out->row);
 	if (out->layout == MC_LINES)

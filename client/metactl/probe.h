@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Gathers struct mc_probe on this machine. Never fails for what it meets: that
- * is what the checks want to know. Threads: one.
+ * Gathers struct mc_probe on this machine, but for what needs an attachment.
+ * Never fails for what it meets: that is what the checks want to know. Threads:
+ * one.
  */
 #ifndef MC_PROBE_H
 #define MC_PROBE_H
 
 #include "client/metactl/checks.h"
-#include "client/metactl/metactl.h"
 
 /**
  * struct mc_places - Where to look; tests name other places.
@@ -43,13 +43,6 @@ void mc_probe_config(const char *file, const char *servers, struct mc_probe *pro
  * @probe: filled in these parts; needs those of the two calls above.
  */
 void mc_probe_routes(const struct mc_places *places, uint32_t timeout_ms, struct mc_probe *probe);
-
-/**
- * mc_probe_attach() - Attach to the MetaServers, and look for records of our own.
- * @mc: run; its context is opened.
- * @probe: filled in these parts.
- */
-void mc_probe_attach(struct mc *mc, struct mc_probe *probe);
 
 /** mc_probe_free() - Give back what a probe holds. @probe: probe or NULL, itself freed too. */
 void mc_probe_free(struct mc_probe *probe);

@@ -58,6 +58,20 @@ def arguments(kernel):
     return HARDWARE if answer.read_text() == "works" else EMULATED
 
 
+def kernel_arguments(qemu_arguments):
+    """What the guests' kernel has to be told about the processor they run on."""
+    if qemu_arguments != EMULATED:
+        return ""
+    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    answer = host.CACHE / "tsc" / boot_id
+    if not answer.exists():
+        rate = host.run([host.compiled(host.TESTS / "cluster" / "tsc_rate.c")])
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        # in steps of 100 kHz, so that a snapshot outlives a reboot
+        answer.write_text(f"{round(int(rate), -2)}")
+    return f"tsc=reliable tsc_early_khz={answer.read_text()} no_timer_check"
+
+
 def patience():
     """By how much longer things take than on KVM; for time limits."""
     forced = os.environ.get("KRCORE_ACCEL", "")

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 
-from . import host, packages
+from . import host
 from .cluster import Cluster
 
 BENCHES = host.CHECKOUT / "bench"
@@ -98,7 +98,6 @@ def main(options):
     module = _load(options.name)
     report = Report(options.name, options.json, options.case)
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        packages.install(cluster)
         host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
         if cluster.how() != "KVM":
             print("The guests are emulated: compare figures within this run only; they say "

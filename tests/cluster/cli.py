@@ -2,6 +2,7 @@
 """The cluster's commands, for ./run and for a person: /usr/bin/python3 -m cluster."""
 
 import argparse
+import json
 import os
 import pathlib
 import signal
@@ -9,7 +10,7 @@ import sys
 
 from . import bench, demo, host, kernel, nic, packages, shell
 from .cluster import Cluster
-from .suite import Suite
+from .suite import Suite, select
 
 
 def _up_folder():
@@ -29,9 +30,12 @@ def _running():
 
 def _test(options):
     log_dir = host.build_dir() / "logs" / options.part
-    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
+    tests = select(options.pattern)
+    krcore = any(needs_krcore for _, _, needs_krcore in tests)
+    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
+                       krcore=krcore) as cluster:
         suite = Suite(cluster, log_dir)
-        good = suite.run(options.pattern)
+        good = suite.run(tests)
     if not good:
         host.say(f"logs of the guests: {log_dir}")
     print(f"{suite.passed} passed, {suite.failed} failed"
@@ -44,14 +48,11 @@ def _up(options):
     if Cluster.attach(folder):
         raise host.ClusterError("a cluster is up already: ./run down")
     folder.mkdir(mode=0o700)
-    cluster = Cluster.start(kernel=options.kernel, nic=options.nic, folder=folder, stay=True)
-    try:
-        cluster.save_state()
-        if not options.bare:
-            packages.install(cluster)
-    except BaseException:
-        cluster.stop()
-        raise
+    cluster = Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
+                            folder=folder, stay=True, krcore=not options.bare)
+    cluster.save_state()
+    if cluster.packages:
+        _pushed(cluster, cluster.packages).write_text(json.dumps(cluster.packages.files))
     names = ", ".join(machine.name for machine in cluster.nodes())
     host.say(f"up: {names}. ./run shell {cluster.nodes()[0].name}, ./run push, ./run down")
     return 0
@@ -83,8 +84,20 @@ def _shell(options):
     return result.status if result.status >= 0 else 128 - result.status
 
 
+def _pushed(cluster, built):
+    """Where the digests of the files in a running cluster are noted."""
+    return cluster.folder / f"pushed-{built.shape}"
+
+
 def _push(_options):
-    packages.install(_running())
+    cluster = _running()
+    built = packages.Packages()
+    notes = _pushed(cluster, built)
+    if notes.exists():
+        built.update(cluster, json.loads(notes.read_text()))
+    else:
+        built.install(cluster)
+    notes.write_text(json.dumps(built.files))
     return 0
 
 

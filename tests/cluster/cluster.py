@@ -17,7 +17,7 @@ import pathlib
 import shutil
 import tempfile
 
-from . import accel, host, image, kernel as kernels, nic as nics, snapshot, topology
+from . import accel, host, image, kernel as kernels, nic as nics, packages, snapshot, topology
 from .fabric import Fabric
 from .machine import Machine
 from .process import Process
@@ -67,6 +67,7 @@ class Cluster:
         self.fabric = parts.fabric
         self.kernel = parts.kernel
         self.nic = parts.nic
+        self.packages = None        # those installed, if any
         self._machines = {spec.name: Machine(spec, self.folder / spec.name, parts)
                           for spec in parts.specs}
 
@@ -86,22 +87,43 @@ class Cluster:
         return cls(Parts(specs, disk, chosen, card, how, fabric), folder)
 
     @classmethod
-    def start(cls, stay=False, fresh=False, **options):
-        """A running cluster. `stay`: it outlives this command. `fresh`: really boot."""
+    def start(cls, stay=False, fresh=False, krcore=True, **options):
+        """A running cluster.
+
+        `stay`: it outlives this command. `fresh`: really boot, no snapshot. `krcore`:
+        build the packages, and have them installed.
+        """
+        built = packages.Packages() if krcore else None
         cluster = cls.prepare(**options)
+        cluster.packages = built
         try:
-            frozen = snapshot.get(cluster) if cluster.nic.migratable and not fresh else None
-            with host.step(f"starting {len(cluster.nodes())} guests, kernel "
-                           f"{cluster.kernel.release}, {cluster.nic.name}, {cluster.how()}",
-                           "5 s" if frozen else cluster.usual_boot()):
-                if frozen:
-                    snapshot.restore(cluster, frozen, stay)
-                else:
+            if fresh or not cluster.nic.migratable:
+                with cluster._starting(cluster.usual_boot()):
                     cluster.boot(stay)
+                if built:
+                    built.install(cluster)
+            else:
+                cluster._thaw(stay, built)
         except BaseException:
             cluster.stop()
             raise
         return cluster
+
+    def _starting(self, usually):
+        return host.step(f"starting {len(self.nodes())} guests, kernel {self.kernel.release}, "
+                         f"{self.nic.name}, {self.how()}", usually)
+
+    def _thaw(self, stay, built):
+        """Start from a snapshot, which is made when there is none yet."""
+        installed = {}
+        if built:
+            frozen, installed = snapshot.get_installed(self, built)
+        else:
+            frozen = snapshot.get(self)
+        with self._starting("5 s"):
+            snapshot.restore(self, frozen, stay)
+        if built:
+            built.update(self, installed)
 
     def boot(self, stay=False):
         """Cold start of all guests."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """./run demo: krcore at work, each step with the command a person would type."""
 
-from . import host, krcore, packages
+from . import host, krcore
 from .cluster import Cluster
 
 # guest, what it shows, command
@@ -30,7 +30,6 @@ STEPS = (
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        packages.install(cluster)
         servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
         cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
         for number, (name, text, command) in enumerate(STEPS, 1):

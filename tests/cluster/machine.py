@@ -17,7 +17,7 @@ from .process import Process
 
 DISKS = ("root", "modules")
 COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off apparmor=0 audit=0 "
-                "tsc=reliable no_timer_check random.trust_cpu=on systemd.show_status=0 "
+                "random.trust_cpu=on systemd.show_status=0 "
                 "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30")
 
 
@@ -217,7 +217,7 @@ class Machine:
             *self._parts.accel, "-smp", str(self.spec.cpus), "-m", str(self.spec.memory_mb),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", self._parts.kernel.vmlinuz, "-initrd", folder / "initrd",
-            "-append", COMMAND_LINE,
+            "-append", f"{COMMAND_LINE} {accel.kernel_arguments(self._parts.accel)}",
             "-chardev", f"file,id=console,path={folder}/console.log,append=on",
             "-serial", "chardev:console",
             "-qmp", f"unix:{folder}/qmp.sock,server=on,wait=off",

@@ -8,7 +8,6 @@ so that a second build compiles only what changed.
 import filecmp
 import os
 import shutil
-import subprocess
 
 from . import host
 
@@ -76,22 +75,75 @@ def build():
     return sorted(work.glob("*.deb"))
 
 
-def _package_name(path):
-    return subprocess.run(["dpkg-deb", "-f", str(path), "Package"], capture_output=True,
-                          text=True, check=True).stdout.strip()
+def _fields(path, *names):
+    return host.run(["dpkg-deb", "-f", path, *names])
+
+
+class Packages:
+    """krcore's packages as built from this checkout.
+
+    `shape` names all that an installation does besides writing files: control files,
+    names, modes. `files` are the files themselves. A cluster that was frozen with
+    packages of the same shape is brought up to date by writing the files that differ.
+    """
+
+    def __init__(self):
+        self.paths = [path for path in build()
+                      if _fields(path, "Package").strip() in INSTALLED]
+        unpacked = host.build_dir() / "packages" / "unpacked"
+        shutil.rmtree(unpacked, ignore_errors=True)
+        listing = []
+        for path in self.paths:
+            host.run(["dpkg-deb", "-x", path, unpacked])
+            control = unpacked.parent / "control"
+            shutil.rmtree(control, ignore_errors=True)
+            host.run(["dpkg-deb", "-e", path, control])
+            listing += [(file.name, file.read_bytes()) for file in sorted(control.iterdir())
+                        if file.name not in ("md5sums", "control")]
+            listing.append(_fields(path, "Package", "Version", "Depends"))
+        self._unpacked = unpacked
+        self.files = {}
+        for file in sorted(unpacked.rglob("*")):
+            name = "/" + str(file.relative_to(unpacked))
+            if file.is_symlink():
+                listing.append((name, os.readlink(file)))
+            elif file.is_file():
+                listing.append((name, file.stat().st_mode))
+                self.files[name] = host.digest(file)
+        self.shape = host.digest(listing)
+
+    def install(self, cluster):
+        """Install them in every guest, by dpkg."""
+        with host.step(f"installing {len(self.paths)} packages in {len(cluster.nodes())} guests",
+                       "10-30 s"):
+            cluster.each(self._install_in)
+
+    def _install_in(self, machine):
+        machine.run("rm -rf /run/krcore-packages; mkdir /run/krcore-packages")
+        for path in self.paths:
+            machine.push(path, f"/run/krcore-packages/{path.name}")
+        machine.run("dpkg --force-unsafe-io --force-confnew -i /run/krcore-packages/*.deb && "
+                    "rm -rf /run/krcore-packages && sync", timeout=240,
+                    env={"DEBIAN_FRONTEND": "noninteractive"})
+
+    def update(self, cluster, installed):
+        """Write what differs from the `installed` files, where the shape is the same."""
+        changed = [name for name in self.files if installed.get(name) != self.files[name]]
+        if changed:
+            with host.step(f"{len(changed)} files of the packages are newer: writing them"):
+                cluster.each(lambda machine: self._update_in(machine, changed))
+
+    def _update_in(self, machine, changed):
+        for name in changed:
+            source = self._unpacked / name.lstrip("/")
+            machine.push(source, f"{name}.new", mode=source.stat().st_mode & 0o7777)
+            machine.run(f"mv -f '{name}.new' '{name}'")
+        if any("systemd" in name for name in changed):
+            machine.run("systemctl daemon-reload")
+        if any("sysusers" in name or "tmpfiles" in name for name in changed):
+            machine.run("systemd-sysusers; systemd-tmpfiles --create krcore.conf")
 
 
 def install(cluster):
     """Build the packages and install them in every guest."""
-    paths = [path for path in build() if _package_name(path) in INSTALLED]
-    with host.step(f"installing {len(paths)} packages in {len(cluster.nodes())} guests", "10 s"):
-        cluster.each(lambda machine: _install_in(machine, paths))
-
-
-def _install_in(machine, paths):
-    machine.run("rm -rf /run/krcore-packages; mkdir /run/krcore-packages")
-    for path in paths:
-        machine.push(path, f"/run/krcore-packages/{path.name}")
-    machine.run("dpkg --force-unsafe-io --force-confnew -i /run/krcore-packages/*.deb && "
-                "rm -rf /run/krcore-packages && sync", timeout=240,
-                env={"DEBIAN_FRONTEND": "noninteractive"})
+    Packages().install(cluster)

@@ -6,6 +6,7 @@ the disks at that moment. Nothing in it is changed afterwards: a start puts new 
 overlays on top. Its name is a digest of all it was made from.
 """
 
+import json
 import os
 import pathlib
 import platform
@@ -16,7 +17,8 @@ from . import host
 from .agent import AgentError
 
 STATE = "state"
-KEPT = 6                # snapshots; each is some hundred megabytes
+NOTES = "notes.json"
+KEPT = 8                # snapshots; each is some hundred megabytes
 
 
 def _processor():
@@ -65,6 +67,21 @@ def _settle(machine):
     machine.run("sync; sleep 1")
 
 
+def _store(cluster, folder, notes):
+    """Freeze a running cluster into `folder`; it does not run afterwards."""
+    problems = [f"{machine.name}: {line}" for machine in cluster.nodes()
+                for line in machine.kernel_problems()]
+    if problems:
+        raise host.ClusterError("kernel log of a fresh boot:\n" + "\n".join(problems))
+    cluster.each(_settle)
+    with host.step("freezing the guests to files", "10 s"), host.made_whole(folder) as whole:
+        cluster.each(lambda machine: machine.pause())
+        cluster.each(lambda machine: _freeze(machine, whole / machine.name))
+        cluster.fabric.stop()
+        (whole / NOTES).write_text(json.dumps(notes))
+    host.keep_newest(folder.parent, KEPT)
+
+
 def get(cluster):
     """The folder of this cluster's snapshot; the cluster is booted when there is none."""
     folder = host.CACHE / "snapshots" / f"{cluster.kernel.name}-{cluster.nic.name}-{_key(cluster)}"
@@ -73,18 +90,25 @@ def get(cluster):
             with host.step(f"booting {len(cluster.nodes())} guests for the first time, kernel "
                            f"{cluster.kernel.release}, {cluster.how()}", cluster.usual_boot()):
                 cluster.boot()
-                cluster.each(_settle)
-            problems = [f"{machine.name}: {line}" for machine in cluster.nodes()
-                        for line in machine.kernel_problems()]
-            if problems:
-                raise host.ClusterError("kernel log of a fresh boot:\n" + "\n".join(problems))
-            with host.step("freezing them to files", "10 s"), host.made_whole(folder) as whole:
-                cluster.each(lambda machine: machine.pause())
-                cluster.each(lambda machine: _freeze(machine, whole / machine.name))
-                cluster.fabric.stop()
-            host.keep_newest(folder.parent, KEPT)
+            _store(cluster, folder, {})
+            # what was frozen on top of an older one of this name does not fit
+            for dependent in folder.parent.glob(f"{folder.name}-*"):
+                shutil.rmtree(dependent)
     os.utime(folder)
     return folder
+
+
+def get_installed(cluster, packages):
+    """The same with krcore installed: its folder, and the digests of the installed files."""
+    base = get(cluster)
+    folder = base.parent / f"{base.name}-{packages.shape}"
+    with host.locked(host.CACHE / "locks" / "snapshot"):
+        if not folder.exists():
+            restore(cluster, base)
+            packages.install(cluster)
+            _store(cluster, folder, packages.files)
+    os.utime(folder)
+    return folder, json.loads((folder / NOTES).read_text())
 
 
 def _thaw(machine, timeout):

@@ -15,7 +15,7 @@ import signal
 import time
 import traceback
 
-from . import host, packages
+from . import host
 
 DEFAULT_LIMIT_SECONDS = 180
 
@@ -54,7 +54,7 @@ def wait_until(condition, timeout, what, pause=0.2):
         time.sleep(pause)
 
 
-def _load(pattern):
+def select(pattern):
     """(name, function, needs_krcore) of all tests whose name matches, in file order."""
     found = []
     for path in sorted((host.TESTS / "cluster").glob("test_*.py")):
@@ -67,6 +67,8 @@ def _load(pattern):
             full = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
             if re.search(pattern, full):
                 found.append((full, function, getattr(module, "NEEDS_KRCORE", True)))
+    if not found:
+        raise host.ClusterError(f"no cluster test matches {pattern}")
     return found
 
 
@@ -81,28 +83,24 @@ class Suite:
         self.cluster = cluster
         self.log_dir = log_dir
         self.passed = self.failed = self.skipped = 0
-        self._installed = False
         self._broken = None
 
-    def run(self, pattern=""):
-        """Run all tests that match; prints a line for each. Returns whether all passed."""
+    def run(self, tests):
+        """Run these tests; prints a line for each. Returns whether all passed."""
         shutil.rmtree(self.log_dir, ignore_errors=True)
         self.log_dir.mkdir(parents=True)
-        tests = _load(pattern)
-        if not tests:
-            raise host.ClusterError(f"no cluster test matches {pattern}")
         signal.signal(signal.SIGALRM, _alarm)
         try:
-            for name, function, needs_krcore in tests:
-                self._one(name, function, needs_krcore)
+            for name, function, _ in tests:
+                self._one(name, function)
         finally:
             self.save_logs("end")
         return self.failed == 0
 
-    def _one(self, name, function, needs_krcore):
+    def _one(self, name, function):
         seconds = getattr(function, "limit_seconds", DEFAULT_LIMIT_SECONDS)
         began = time.monotonic()
-        trouble = self._broken or self._attempt(function, needs_krcore, seconds)
+        trouble = self._broken or self._attempt(function, seconds)
         took = time.monotonic() - began
         if isinstance(trouble, Skip):
             self.skipped += 1
@@ -122,12 +120,9 @@ class Suite:
             self.save_logs(name)
             self._repair()
 
-    def _attempt(self, function, needs_krcore, seconds):
+    def _attempt(self, function, seconds):
         """Run one test; returns None, the trouble as text, or a Skip."""
         try:
-            if needs_krcore and not self._installed:
-                packages.install(self.cluster)
-                self._installed = True
             signal.setitimer(signal.ITIMER_REAL, seconds)
             try:
                 function(self.cluster)

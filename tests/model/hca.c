@@ -143,6 +143,7 @@ int cx_cmd_query_adapter(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	u8 *q = CX_ADDR(query_adapter_out, cmd->out, query_adapter_struct);
 
+	CX_SET(query_adapter_param_block, q, ieee_vendor_id, 0x2c9);
 	memcpy(CX_ADDR(query_adapter_param_block, q, vsd_contd_psid), "KRC0000000001\0\0", 16);
 	return 0;
 }

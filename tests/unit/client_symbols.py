@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """libkrcore shows what its header declares and its map lists, and nothing else;
-every function has a manual page, which the header's errors appear in.
+every function is described by a manual page that lists its errors.
 
 usage: client_symbols.py LIBRARY HEADER MAP MANUAL_DIR
 """
@@ -39,17 +39,17 @@ def shown(library):
 
 def manual_problems(functions, folder):
     """What is missing in the manual, one line each."""
+    pages = {page.name: page.read_text() for page in pathlib.Path(folder).glob("krcore_*.3")}
     for name, comment in sorted(functions.items()):
-        page = pathlib.Path(folder) / f"{name}.3"
-        if not page.exists():
-            yield f"{name}: no page {page.name}"
+        about = [page for page, text in pages.items()
+                 if re.search(rf"^\.Nm {name}( ,)?$", text, re.M)
+                 and re.search(rf"^\.F[no] {name}\b", text, re.M)]
+        if len(about) != 1:
+            yield f"{name}: is not the subject of one page, but of {about}"
             continue
-        text = page.read_text()
-        if f".Fn {name}" not in text and f".Fo {name}" not in text and ".so man3/" not in text:
-            yield f"{page.name}: does not describe {name}"
-        for errno in re.findall(r"%-(E[A-Z]+)", comment):
-            if f"E{errno[1:]}" not in text:
-                yield f"{page.name}: does not mention {errno}"
+        for errno in sorted(set(re.findall(r"%-(E[A-Z]+)", comment))):
+            if f"Er -{errno}" not in pages[about[0]]:
+                yield f"{about[0]}: does not mention {errno} of {name}"
 
 
 def main():

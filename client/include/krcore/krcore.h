@@ -293,8 +293,9 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
  * @ret_value: its value, or NULL.
  * @ret_info: what it cost, or NULL.
  *
- * Return: as krcore_lookup(), %-ENOTCONN if that server is not attached,
- * %-EINVAL if there is no such server.
+ * Return: as krcore_lookup(), but
+ * * %-ENOTCONN - that server is not attached.
+ * * %-EINVAL - there is no such server.
  */
 int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct krcore_key *key,
 		     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
@@ -313,6 +314,7 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
  * * 0 - found.
  * * %-ENOENT - not in the table of that server.
  * * %-ENOTCONN - that server is not attached, or did not answer in time.
+ * * %-EPROTO - there is a value, but of a kind this library does not know.
  * * %-EINVAL - there is no such server.
  */
 int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,

@@ -302,6 +302,26 @@ static void test_many_rows_stream_in_order(void **state)
 	done();
 }
 
+static void test_wide_rows(void **state)
+{
+	struct mc_out *out = begin(MC_OUT_JSON);
+	json_t *array;
+	char key[16];
+	int i;
+
+	(void)state;
+	mc_row(out);
+	for (i = 0; i < 500; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		mc_put_number(out, key, 0, (uint64_t)i);
+	}
+	end(out);
+	array = parsed();
+	assert_int_equal(json_object_size(json_array_get(array, 0)), 500);
+	json_decref(array);
+	done();
+}
+
 static void test_misuse_is_reported(void **state)
 {
 	struct mc_out *out = begin(0);
@@ -309,7 +329,7 @@ static void test_misuse_is_reported(void **state)
 
 	(void)state;
 	mc_row(out);
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 1025; i++)
 		mc_put_number(out, "n", 0, 1);
 	assert_int_equal(mc_out_end(out), -E2BIG);
 	fclose(file);
@@ -399,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_foreign_bytes),
 		cmocka_unit_test(test_values_that_came_as_json),
 		cmocka_unit_test(test_many_rows_stream_in_order),
+		cmocka_unit_test(test_wide_rows),
 		cmocka_unit_test(test_misuse_is_reported),
 		cmocka_unit_test(test_full_disk_is_reported),
 		cmocka_unit_test(test_scales),

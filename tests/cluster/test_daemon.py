@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""krcore-metaserver as a service on a real RDMA device: what systemd sees of it, its
+sandbox, reload, watchdog, control socket, and what it says when something is missing."""
+
+import json
+import re
+
+from . import krcore
+from .suite import check, limit, wait_until
+
+UNIT = "krcore-metaserver"
+SOCKET = "/run/krcore/metaserver.sock"
+DROP_IN = f"/run/systemd/system/{UNIT}.service.d/test.conf"
+EXPOSURE_MAX = 2.5
+SERVICE = 310
+
+
+def _show(machine, *names):
+    """Properties of the unit."""
+    out = machine.run(f"systemctl show {UNIT} -p {','.join(names)}").out
+    return dict(line.split("=", 1) for line in out.splitlines())
+
+
+def _drop_in(machine, *lines):
+    """Change the unit for this boot; no lines take the change back."""
+    if lines:
+        machine.push(("[Service]\n" + "\n".join(lines) + "\n").encode(), DROP_IN)
+    machine.run(f"{'' if lines else f'rm -f {DROP_IN}; '}systemctl daemon-reload")
+
+
+class _Changed:
+    """`with`: the unit of a machine has these lines, and is whole again afterwards."""
+
+    def __init__(self, machine, *lines):
+        self._machine = machine
+        self._lines = lines
+
+    def __enter__(self):
+        self._machine.run(f"mkdir -p $(dirname {DROP_IN})")
+        _drop_in(self._machine, *self._lines)
+
+    def __exit__(self, *_unused):
+        _drop_in(self._machine)
+        self._machine.run(f"systemctl reset-failed {UNIT}; systemctl restart {UNIT}", timeout=90)
+
+
+def _status(machine):
+    (row,) = krcore.metactl(machine, "status")
+    return row
+
+
+def _configured(machine, key):
+    rows = krcore.metactl(machine, "config show")
+    (value,) = [row["value"] for row in rows if row["key"] == key]
+    return value
+
+
+@limit(300)
+def test_ready_means_serving(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    state = _show(server, "ActiveState", "Type", "StatusText", "MainPID")
+    check(state["ActiveState"] == "active" and state["Type"] == "notify", f"{state}")
+    check(state["StatusText"].startswith("serving: "), f"{state}")
+    status = _status(server)
+    check(status["serving"] and status["state"] == "serving", f"{status}")
+    check(str(status["pid"]) == state["MainPID"], f"{status} {state}")
+    check(server.run("rdma resource show mr | grep -c krcore-metaser", check=False).out.strip()
+          not in ("", "0"), "no memory region of the daemon")
+
+
+@limit(300)
+def test_sandbox(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    pid = _show(server, "MainPID")["MainPID"]
+    process = dict(line.split(":\t", 1) for line in
+                   server.run(f"cat /proc/{pid}/status").out.splitlines() if ":\t" in line)
+    for field in ("CapEff", "CapPrm", "CapBnd", "CapAmb"):
+        check(int(process[field], 16) == 0, f"{field} {process[field]}")
+    check(process["NoNewPrivs"].strip() == "1", process["NoNewPrivs"])
+    check(process["Seccomp"].strip() == "2", process["Seccomp"])
+    check(server.run(f"ps -o user= -p {pid}").out.strip() == "krcore", "not user krcore")
+    limits = server.run(f"grep 'locked memory' /proc/{pid}/limits").out
+    check("unlimited" in limits, limits)
+    out = server.run(f"systemd-analyze security {UNIT} --no-pager | tail -1", timeout=60).out
+    exposure = float(re.search(r": ([0-9.]+)", out)[1])
+    check(exposure <= EXPOSURE_MAX, out)
+    check("denied" not in krcore.journal(server, 100), krcore.journal(server, 100))
+
+
+@limit(300)
+def test_journal_has_fields(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    incarnation = _status(server)["incarnation"]
+    out = server.run(f"journalctl -u {UNIT} -o json -n 200 --no-pager "
+                     f"KRCORE_INCARNATION={incarnation}").out
+    lines = [json.loads(line) for line in out.splitlines()]
+    check(any(line["MESSAGE"] == "serving" for line in lines), f"{lines[-3:]}")
+    check(all(line["SYSLOG_IDENTIFIER"] == UNIT for line in lines), f"{lines[-3:]}")
+
+
+@limit(300)
+def test_control_socket(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    check("control socket handed over" in krcore.journal(server, 50), krcore.journal(server))
+    check(server.run(f"stat -c '%a %U %G' {SOCKET}").out.strip() == "660 krcore krcore", "mode")
+    stranger = server.run("setpriv --reuid nobody --regid nogroup --clear-groups "
+                          "krcore-metactl status", check=False)
+    check(stranger.status == 1 and "Permission denied" in stranger.err, repr(stranger))
+    member = server.run("setpriv --reuid nobody --regid nogroup --groups krcore "
+                        "krcore-metactl status", check=False)
+    check(member.status == 0, repr(member))
+
+    # A request starts the service; it is the socket that is enabled, not its file.
+    server.run(f"systemctl stop {UNIT}", timeout=60)
+    check(krcore.metactl(server, "status", timeout=60)[0]["pid"] > 0, "not started")
+
+
+@limit(300)
+def test_own_control_socket(cluster):
+    """Without the .socket unit the daemon makes the socket, inside the sandbox."""
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    server.run(f"systemctl stop {UNIT} {UNIT}.socket; systemctl mask --runtime {UNIT}.socket",
+               timeout=60)
+    try:
+        krcore.start(server)
+        check(server.run(f"stat -c '%a %U %G' {SOCKET}").out.strip() == "660 krcore krcore",
+              "mode")
+        check(_status(server)["serving"], "does not serve")
+        old = _show(server, "MainPID")["MainPID"]
+        server.run(f"kill -9 {old}")
+        wait_until(lambda: _show(server, "MainPID")["MainPID"] not in ("0", old), 30, "restart")
+        wait_until(lambda: server.run("krcore-metactl status", check=False).status == 0, 30,
+                   "the socket that was left over is replaced")
+    finally:
+        server.run(f"systemctl unmask --runtime {UNIT}.socket; systemctl stop {UNIT}; "
+                   f"systemctl start {UNIT}.socket {UNIT}", timeout=90)
+
+
+@limit(400)
+def test_reload(cluster):
+    krcore.setup(cluster)
+    server, node = cluster.node("meta1"), cluster.node("node1")
+    unit = krcore.publish(node, SERVICE, "hello")
+    before = _show(server, "MainPID")
+    sessions = [row["id"] for row in krcore.metactl(server, "session list")]
+
+    krcore.write_config(server, {"lease_ms": "25000", "port": "18601"})
+    server.run(f"systemctl reload {UNIT}")
+    wait_until(lambda: _configured(server, "metaserver.lease_ms") == "25000", 20, "reload")
+    check("metaserver.port = 18601 needs a restart" in krcore.journal(server, 50),
+          krcore.journal(server))
+    check(_configured(server, "metaserver.port") == "18600", "port was taken over")
+
+    krcore.write_config(server, {"lease_ms": "26000", "zork": "1"})
+    result = server.run(f"systemctl reload {UNIT}", check=False)
+    check(result.status != 0, "a bad file was reloaded")
+    server.run(f"systemctl kill -s HUP {UNIT}")
+    wait_until(lambda: "the old configuration stays" in krcore.journal(server, 50), 20,
+               "the daemon refuses a bad file")
+    check("/etc/krcore.conf:3: unknown key 'zork'" in krcore.journal(server, 50),
+          krcore.journal(server))
+    check(_configured(server, "metaserver.lease_ms") == "25000", "half a reload")
+
+    state = _show(server, "ActiveState", "SubState", "MainPID", "NRestarts")
+    check((state["ActiveState"], state["SubState"], state["MainPID"]) ==
+          ("active", "running", before["MainPID"]), f"{state}")
+    check([row["id"] for row in krcore.metactl(server, "session list")] == sessions,
+          "sessions did not survive")
+    check(krcore.lookup(node, node.spec.address, SERVICE), "the record did not survive")
+    node.run(f"systemctl stop {unit}", timeout=60)
+
+
+@limit(300)
+def test_stop_lets_clients_go(cluster):
+    krcore.setup(cluster)
+    server, node = cluster.node("meta1"), cluster.node("node1")
+    unit = krcore.publish(node, SERVICE, "hello")
+    server.run(f"systemctl stop {UNIT}", timeout=20)
+    state = _show(server, "ActiveState", "Result", "ExecMainStatus")
+    check(state == {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"},
+          f"{state}")
+    check("all clients have gone" in krcore.journal(server, 20), krcore.journal(server))
+    row = krcore.lookup(node, node.spec.address, SERVICE)
+    check(row, "the other MetaServer does not answer")
+    krcore.start(server)
+    node.run(f"systemctl stop {unit}", timeout=60)
+
+
+@limit(300)
+def test_watchdog(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    with _Changed(server, "WatchdogSec=3", "WatchdogSignal=SIGKILL"):
+        server.run(f"systemctl restart {UNIT}", timeout=60)
+        old = _show(server, "MainPID")["MainPID"]
+        server.run(f"kill -STOP {old}")
+        wait_until(lambda: _show(server, "MainPID", "ActiveState") not in (
+            {"MainPID": "0", "ActiveState": "activating"}, ) and
+            _show(server, "MainPID")["MainPID"] not in ("0", old) and
+            _show(server, "ActiveState")["ActiveState"] == "active", 60,
+            "a daemon that hangs is restarted")
+        out = server.run(f"journalctl -u {UNIT} -n 30 --no-pager").out
+        check("Watchdog timeout" in out, out)
+        check(_status(server)["serving"], "does not serve")
+
+
+@limit(300)
+def test_metrics(cluster):
+    krcore.setup(cluster)
+    server, node = cluster.node("meta1"), cluster.node("node1")
+    unit = krcore.publish(node, SERVICE, "hello")
+    text = server.run("exec 3<>/dev/tcp/127.0.0.1/9600; "
+                      r"printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3").out
+    values = dict(re.findall(r"^(krcore_meta_\S+) (\S+)$", text, re.MULTILINE))
+    (stats,) = krcore.metactl(server, "stats")
+    check(float(values["krcore_meta_records"]) == stats["records"] >= 1, f"{stats}")
+    check(float(values["krcore_meta_serving"]) == 1, values["krcore_meta_serving"])
+    check(float(values['krcore_meta_answers_total{result="ok"}']) >= 1, text)
+    check(int(values["krcore_meta_publish_duration_seconds_count"]) >= 1, text)
+    check(float(values["krcore_meta_registered_bytes"]) > 0, text)
+    node.run(f"systemctl stop {unit}", timeout=60)
+
+
+@limit(400)
+def test_card_removed_and_back(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    pid = _show(server, "MainPID")["MainPID"]
+    server.remove_nic()
+    wait_until(lambda: _status(server)["state"] == "waiting", 30, "it notices")
+    check("no longer serving" in krcore.journal(server, 20), krcore.journal(server))
+    wait_until(lambda: _show(server, "StatusText")["StatusText"].startswith("waiting: "), 20,
+               "status line")
+    server.add_nic()
+    wait_until(lambda: _status(server)["state"] == "serving", 60, "it serves again")
+    check(_show(server, "MainPID")["MainPID"] == pid, "it was restarted")
+
+
+@limit(400)
+def test_start_without_a_device_says_why(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    server.run(f"systemctl stop {UNIT}", timeout=60)
+    server.remove_nic()
+    try:
+        with _Changed(server, "TimeoutStartSec=5", "Restart=no"):
+            result = server.run(f"systemctl start {UNIT}", timeout=60, check=False)
+            check(result.status != 0, "READY without a device")
+            check("device" in krcore.journal(server, 20), krcore.journal(server))
+            server.add_nic()
+    finally:
+        wait_until(lambda: _show(server, "ActiveState")["ActiveState"] == "active", 60, "active")
+
+
+@limit(300)
+def test_start_without_locked_memory_says_why(cluster):
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    with _Changed(server, "LimitMEMLOCK=65536", "TimeoutStartSec=5", "Restart=no"):
+        result = server.run(f"systemctl restart {UNIT}", timeout=60, check=False)
+        check(result.status != 0, "READY without memory")
+        check(re.search("memory|MEMLOCK", krcore.journal(server, 20)), krcore.journal(server))

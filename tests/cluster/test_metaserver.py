@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The daemon against the world: hostile clients, dead ones, its own network card
+taken away, its processor taken away, a peer to copy from."""
+
+import time
+
+from . import krcore, programs
+from .krcore import journal, lookup, metactl, publish, setup, write_config
+from .suite import check, limit, wait_until
+
+SERVICE = 500
+LEASE_MS = 3000
+SHORT = {"lease_ms": LEASE_MS, "reconnect_max_ms": 1000}
+
+
+def _stats(machine):
+    (row,) = metactl(machine, "stats")
+    return row
+
+
+def _pid(machine):
+    return machine.run(f"systemctl show -P MainPID {krcore.UNIT}").out.strip()
+
+
+def _seen_at(machine, server, address, service=SERVICE):
+    """Whether a READ of that very server's table finds the record."""
+    return lookup(machine, address, service, f"-S {server.spec.address}") is not None
+
+
+@limit(420)
+def test_hostile_clients_get_nothing(cluster):
+    setup(cluster, key=krcore.new_key())
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    before = _pid(server)
+    publish(node2, SERVICE, "honest")
+    hostile = programs.install(node1, "tests/cluster/bin/hostile")
+    with node1.background(f"{hostile} {server.spec.address} {krcore.KEY_FILE}",
+                          limit=300) as attack:
+        while attack.poll() is None:
+            check(_seen_at(node2, server, node2.spec.address), "the honest client is not served")
+            time.sleep(0.5)
+        done = attack.wait(10)
+    check(done.status == 0 and "not ok" not in done.out, repr(done))
+    check(_pid(server) == before, journal(server))
+    check(_stats(server)["expired_records_total"] == 0, "the honest client lost its record")
+
+
+@limit(300)
+def test_records_of_a_dead_publisher_expire(cluster):
+    setup(cluster, node=SHORT)
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    unit = publish(node1, SERVICE, "mortal")
+    time.sleep(2 * LEASE_MS / 1000)
+    check(_seen_at(node2, server, node1.spec.address), "a living publisher's record is gone")
+    with node2.background(f"krcore-metactl -j -S {server.spec.address} monitor seconds 60 count 1",
+                          limit=90) as monitor:
+        wait_until(lambda: any(row["subscribed"] for row in metactl(server, "session list")), 30,
+                   "node2 has subscribed")
+        node1.run(f"systemctl kill -s KILL {unit}")
+        killed = time.monotonic()
+        wait_until(lambda: not metactl(server, "record list"), 30, "the record expires")
+        took = time.monotonic() - killed
+        check(took > LEASE_MS / 1000 / 2, f"it went after {took:.1f} s already")
+        done = monitor.wait(60)
+    check('"gone"' in done.out, repr(done))
+    check(_stats(server)["expired_records_total"] == 1, f"{_stats(server)}")
+
+
+@limit(300)
+def test_a_stopped_daemon_forgets_nobody(cluster):
+    setup(cluster, node=SHORT)
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    publish(node1, SERVICE, "patient")
+    server.run(f"systemctl kill -s STOP {krcore.UNIT}")
+    time.sleep(2 * LEASE_MS / 1000)
+    server.run(f"systemctl kill -s CONT {krcore.UNIT}")
+    wait_until(lambda: _seen_at(node2, server, node1.spec.address), 30, "the record is served")
+    check(_stats(server)["expired_records_total"] == 0, f"{_stats(server)}")
+
+
+@limit(400)
+def test_network_card_removed_and_back(cluster):
+    setup(cluster, node=SHORT)
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    publish(node1, SERVICE, "card")
+    check(_seen_at(node2, server, node1.spec.address), "the record is not there")
+    before = _pid(server)
+    server.remove_nic()
+    wait_until(lambda: "no longer serving" in journal(server), 30, "the daemon notices")
+    check(lookup(node2, node1.spec.address, SERVICE) is not None, "the other server answers")
+    server.add_nic()
+    wait_until(lambda: _seen_at(node2, server, node1.spec.address), 60, "the record is back")
+    check(_pid(server) == before, "the daemon was restarted")
+    check(_stats(server)["devices_in_use"] == 1, f"{_stats(server)}")
+
+
+@limit(300)
+def test_cable_unplugged_for_a_while(cluster):
+    setup(cluster, node=SHORT)
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    publish(node1, SERVICE, "cable")
+    before = _pid(server)
+    server.link_down()
+    time.sleep(2 * LEASE_MS / 1000)
+    server.link_up()
+    wait_until(lambda: _seen_at(node2, server, node1.spec.address), 60, "the record is back")
+    check(_pid(server) == before, "the daemon was restarted")
+
+
+@limit(300)
+def test_copy_from_a_peer_at_start(cluster):
+    setup(cluster)
+    peer, server = cluster.node("meta1"), cluster.node("meta2")
+    node1, node2 = cluster.node("node1"), cluster.node("node2")
+    server.run(f"systemctl stop {krcore.UNIT}")
+    publish(node1, SERVICE, "copied", f"-S {peer.spec.address}")
+    write_config(server, {"copy_from": peer.spec.address})
+    krcore.start(server)
+    (row,) = metactl(server, "record list")
+    check(row["imported"] and row["service"] == SERVICE, f"{row}")
+    check(_seen_at(node2, server, node1.spec.address), "the copy cannot be READ")
+
+    # its owner comes and takes it over
+    publish(node1, SERVICE + 1, "other", f"-S {server.spec.address}")
+    node1.run(f"krcore-metactl -S {server.spec.address} record publish {node1.spec.address} "
+              f"service {SERVICE} raw own")
+    rows = {row["service"]: row for row in metactl(server, "record list")}
+    check(not rows[SERVICE]["imported"], f"{rows}")
+
+
+@limit(240)
+def test_one_client_too_many(cluster):
+    setup(cluster, metaserver={"clients_max": 1})
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    publish(node1, SERVICE, "first")
+    refused = node2.run(f"krcore-metactl -S {server.spec.address} resolve {node1.spec.address} "
+                        f"service {SERVICE}", check=False)
+    check(refused.status == 1 and "too many clients" in refused.err, repr(refused))
+
+
+@limit(240)
+def test_only_where_it_is_told_to_listen(cluster):
+    setup(cluster)
+    server, node2 = cluster.node("meta1"), cluster.node("node2")
+    device = metactl(server, "server devices")[0]["name"]
+    ask = f"krcore-metactl -t 4 -S {server.spec.address} table check"
+    for listen, good in ((f"dev:{device}", True), (server.spec.address, True)):
+        write_config(server, {"listen": listen})
+        server.run(f"systemctl restart {krcore.UNIT}", timeout=60)
+        check((node2.run(ask, check=False).status == 0) == good, f"listen = {listen}")
+
+    # no such device: it waits, is not ready, and says so
+    write_config(server, {"listen": "dev:nosuch0"})
+    server.run(f"systemctl stop {krcore.UNIT}; systemctl start --no-block {krcore.UNIT}")
+    wait_until(lambda: "waiting" in server.run(f"systemctl show -P StatusText {krcore.UNIT}").out,
+               20, "it says that it waits")
+    state = server.run(f"systemctl show -P ActiveState {krcore.UNIT}").out.strip()
+    check(state == "activating", state)
+    check(node2.run(ask, check=False).status == 1, "it serves on a device it may not use")

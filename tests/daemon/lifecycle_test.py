@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Start, reload, stop; what the service manager is told; the control socket's file."""
+
+import os
+import signal
+import socket
+import stat
+import unittest
+
+from daemon import DaemonTest, until
+
+HAVE_RDMA = os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")
+
+
+class Lifecycle(DaemonTest):
+    """One daemon from start to end."""
+
+    @unittest.skipIf(HAVE_RDMA, "has an RDMA device")
+    def test_says_that_it_waits_for_a_device(self):
+        daemon = self.start()
+        daemon.wait_log("waiting for an RDMA device")
+        self.assertRegex(daemon.wait_told("STATUS=starting: "), "rdma|RDMA|device")
+        self.assertNotIn("READY=1", daemon.told)
+        state = self.connect(daemon).call("status")["result"][0]
+        self.assertEqual((state["state"], state["serving"]), ("starting", False))
+
+    def test_term_stops_and_takes_the_socket_away(self):
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            daemon = self.start(sub=signum.name)
+            self.connect(daemon)
+            daemon.process.send_signal(signum)
+            daemon.wait_told("STOPPING=1")
+            self.assertEqual(daemon.wait_exit(), 0, daemon.log())
+            self.assertFalse(daemon.socket.exists())
+            self.assertIn("letting clients go", daemon.log())
+
+    def test_watchdog_is_fed_from_the_loop(self):
+        daemon = self.start(env={"WATCHDOG_USEC": "200000"})
+        for _ in range(5):
+            daemon.forget_told()
+            daemon.wait_told("WATCHDOG=1")
+
+    def test_asks_for_time_while_it_copies(self):
+        daemon = self.start("-o", "metaserver.copy_from=192.0.2.1")
+        if not HAVE_RDMA:
+            self.assertRegex(daemon.wait_told("EXTEND_TIMEOUT_USEC="), r"=\d+$")
+
+    def test_reload(self):
+        daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")
+        control = self.connect(daemon)
+        values = self.values(control)
+        self.assertEqual(values["metaserver.lease_ms"], ("5000", "file"))
+
+        daemon.config.write_text("[metaserver]\nlease_ms = 6s\nport = 7\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_log("configuration reloaded")
+        self.assertIn("metaserver.lease_ms = 6000 (was 5000)", daemon.log())
+        self.assertIn("metaserver.port = 7 needs a restart", daemon.log())
+        values = self.values(control)
+        self.assertEqual(values["metaserver.lease_ms"], ("6000", "file"))
+        self.assertEqual(values["metaserver.port"], ("18600", "default"))
+
+    def test_refused_reload_keeps_all(self):
+        daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")
+        control = self.connect(daemon)
+        before = control.call("config")
+        daemon.config.write_text("[metaserver]\nlease_ms = 6s\nzork = 1\nport = x\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_log("reload refused, the old configuration stays")
+        self.assertIn(f"{daemon.config}:3: unknown key 'zork'", daemon.log())
+        self.assertIn(f"{daemon.config}:4: metaserver.port: 'x' is not a number", daemon.log())
+        self.assertEqual(control.call("config"), before)
+        daemon.config.unlink()
+        reply = control.call("reload")
+        self.assertEqual(reply["ok"], False)
+        self.assertEqual(control.call("config"), before)
+        stats = control.call("stats")["result"][0]
+        self.assertEqual((stats["reload_total_ok"], stats["reload_total_refused"]), (0, 2))
+
+    def test_reload_with_a_bad_key_keeps_all(self):
+        daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")
+        control = self.connect(daemon)
+        before = control.call("config")
+        (self.folder / "cluster.key").write_text("no key\n")
+        daemon.config.write_text("[metaserver]\nlease_ms = 6s\n")
+        reply = control.call("reload")
+        self.assertEqual((reply["ok"], "cluster.key" in reply["error"]), (False, True))
+        self.assertEqual(control.call("config"), before)
+        (self.folder / "cluster.key").write_text("00112233445566778899aabbccddeeff\n")
+        (self.folder / "cluster.key").chmod(0o600)
+        reply = control.call("reload")
+        self.assertEqual(reply["result"], [{"key": "metaserver.lease_ms", "value": "6000",
+                                            "before": "5000", "applied": True}])
+
+    def test_command_line_wins_after_reload(self):
+        daemon = self.start("-o", "metaserver.lease_ms=9s")
+        control = self.connect(daemon)
+        daemon.config.write_text("[metaserver]\nlease_ms = 6s\n")
+        self.assertEqual(control.call("reload"), {"ok": True, "result": []})
+        self.assertEqual(self.values(control)["metaserver.lease_ms"], ("9000", "command line"))
+
+    def test_log_level(self):
+        daemon = self.start("-o", "metaserver.log_level=err")
+        self.connect(daemon)
+        self.assertEqual(daemon.log(), "")
+
+    def test_prefixes_for_a_manager(self):
+        daemon = self.start(env={"INVOCATION_ID": "0" * 32})
+        self.connect(daemon)
+        self.assertRegex(daemon.log(), r"^<5>version ")
+
+    def test_key_file_demanded_but_missing(self):
+        daemon = self.start("-o", "metaserver.require_auth=yes")
+        self.assertEqual(daemon.wait_exit(), 1)
+        self.assertIn("cluster.key", daemon.log())
+
+    @staticmethod
+    def values(control):
+        """Value and origin of each key."""
+        return {item["key"]: (item["value"], item["origin"])
+                for item in control.call("config")["result"]}
+
+
+class SocketFile(DaemonTest):
+    """Where the control socket comes from."""
+
+    def test_mode(self):
+        daemon = self.start()
+        self.connect(daemon)
+        self.assertEqual(stat.S_IMODE(daemon.socket.stat().st_mode), 0o660)
+
+    def test_left_over_socket_is_replaced(self):
+        daemon = self.start()
+        self.connect(daemon)
+        daemon.process.kill()
+        daemon.process.wait()
+        self.assertTrue(daemon.socket.exists())
+        (self.folder / "notify").unlink()
+        self.connect(self.start())
+
+    def test_second_daemon_is_refused(self):
+        first = self.start(sub="first")
+        self.connect(first)
+        second = self.start("-o", f"metaserver.control_socket={first.socket}", sub="second")
+        self.assertEqual(second.wait_exit(), 1)
+        self.assertIn("another daemon listens there", second.log())
+        self.connect(first)
+
+    def test_other_file_is_left_alone(self):
+        path = self.folder / "precious"
+        path.write_text("data")
+        daemon = self.start("-o", f"metaserver.control_socket={path}")
+        self.assertEqual(daemon.wait_exit(), 1)
+        self.assertEqual(path.read_text(), "data")
+
+    def test_missing_folder(self):
+        daemon = self.start("-o", f"metaserver.control_socket={self.folder}/none/sock")
+        self.assertEqual(daemon.wait_exit(), 1)
+        self.assertIn("none/sock: No such file or directory", daemon.log())
+
+    def test_metrics_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            daemon = self.start("-o", f"metaserver.metrics_listen=127.0.0.1:{port}")
+            self.assertEqual(daemon.wait_exit(), 1)
+        self.assertIn(f"metrics at 127.0.0.1:{port}: Address already in use", daemon.log())
+        self.assertFalse(daemon.socket.exists())
+
+    def activate(self, names, sockets):
+        """Start with sockets handed over as systemd does."""
+        # The child's own process id must be in LISTEN_PID, and the descriptors begin at 3.
+        script = "import os, sys\n" \
+                 "fds = [int(word) for word in sys.argv[1].split(',')]\n" \
+                 "spare = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]\n" \
+                 "for i, fd in enumerate(spare): os.dup2(fd, 3 + i)\n" \
+                 "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)))\n" \
+                 "os.execv(sys.argv[2], sys.argv[2:])\n"
+        fds = [sock.fileno() for sock in sockets]
+        return self.start(env={"LISTEN_FDNAMES": ":".join(names)}, pass_fds=fds,
+                          wrapper=("/usr/bin/python3", "-c", script,
+                                   ",".join(str(fd) for fd in fds)))
+
+    def test_socket_activation_by_name(self):
+        path = self.folder / "handed-over"
+        with socket.socket(socket.AF_UNIX) as handed, socket.socket(socket.AF_UNIX) as other:
+            handed.bind(str(path))
+            handed.listen()
+            other.bind(str(self.folder / "other"))
+            other.listen()
+            daemon = self.activate(["other", "control"], [other, handed])
+            daemon.wait_log("control socket handed over")
+            daemon.wait_log("closing descriptor 'other'")
+            daemon.socket = path
+            self.assertTrue(self.connect(daemon).call("status")["ok"])
+            self.assertFalse((self.folder / "control.sock").exists())
+            daemon.process.send_signal(signal.SIGTERM)
+            self.assertEqual(daemon.wait_exit(), 0, daemon.log())
+            self.assertTrue(path.exists(), "the socket is the manager's")
+
+    def test_wrong_descriptor_is_not_taken(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagram:
+            datagram.bind(str(self.folder / "datagram"))
+            daemon = self.activate(["control"], [datagram])
+            daemon.wait_log("closing descriptor 'control'")
+            self.assertTrue(self.connect(daemon).call("status")["ok"])
+
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_strangers_are_refused(self):
+        daemon = self.start()
+        self.connect(daemon)
+        self.folder.chmod(0o755)
+        daemon.socket.chmod(0o666)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(str(daemon.socket))
+                os.write(writer, sock.recv(4096))
+            os._exit(0)
+        os.close(writer)
+        self.assertIn(b'"code":-13', os.read(reader, 4096))
+        os.close(reader)
+        os.waitpid(child, 0)
+        until(lambda: "refused a connection: only root and group krcore" in daemon.log(), "log")

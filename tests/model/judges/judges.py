@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The judges of the ConnectX model: software that we did not write.
+
+Owns: the list of judges.  A judge is a function of two guests; a guest has
+run(cmd, timeout), start(cmd, timeout), node and addr (see ../dev/lab.py), so
+other harnesses can call a judge with guests of their own.  It raises an
+exception if the model fails it and returns a short remark otherwise.
+"""
+import re
+import time
+
+JUDGES = []
+
+
+class Judge:
+    """One judge: what it is called, what it runs, and where it makes sense."""
+
+    def __init__(self, func, links, needs):
+        self.func, self.links, self.needs = func, links, needs
+        self.name = func.__name__.replace("_", "-")
+        self.what = func.__doc__.strip().rstrip(".")
+
+
+def judge(links=("eth", "ib"), needs=()):
+    """Register a judge for link modes; needs names attributes of the context."""
+    def register(func):
+        JUDGES.append(Judge(func, links, needs))
+        return func
+    return register
+
+
+class Context:
+    """What a judge may need beside the guests."""
+
+    def __init__(self, link, tools):
+        self.link = link
+        self.tools = tools      # folder, seen by the guests, with our own programs
+
+    @property
+    def gid(self):
+        """Options of the ibv_* examples and of perftest that choose an address."""
+        return "-g 3" if self.link == "eth" else ""
+
+    @property
+    def x(self):
+        return "-x 3" if self.link == "eth" else ""
+
+
+NOT_READY = re.compile(r"Couldn't connect|Unable to Connect|REJECTED|rejected|Connection refused|"
+                       r"Unexpected CM event|unexpected event|RDMA_CM_EVENT_UNREACHABLE|"
+                       r"connect error|rdma_resolve_addr|failed to connect", re.I)
+
+
+def pair(a, b, server, client, timeout=60, check_server=True):
+    """Run server on b and client on a; try again while the server is not ready."""
+    job = b.start(server, timeout)
+    for attempt in range(8):
+        time.sleep(0.7)
+        res = a.run(client, timeout, check=False)
+        if not res.code or not NOT_READY.search(res.out):
+            break
+        if job.done.is_set():
+            job = b.start(server, timeout)
+    if res.code:
+        job.done.wait(2)
+        srv = job.result.out[-1500:] if job.result else "(still running)"
+        raise AssertionError(f"{client}: exit code {res.code}\n{res.out[-1500:]}\n"
+                             f"server: {srv}")
+    if check_server:
+        out = job.wait(check=False)
+        if out.code:
+            raise AssertionError(f"{server}: exit code {out.code}\n{out.out[-1500:]}")
+    return res.out
+
+
+def last_number(out, column):
+    """Column of perftest's result line."""
+    rows = [r.split() for r in out.splitlines() if re.match(r"\s*\d+\s+\d+\s+[\d.]+", r)]
+    return rows[-1][column] if rows else "?"
+
+
+# ---- netdev
+
+@judge(links=("eth",))
+def ping(ctx, a, b):
+    """busybox ping, 5 packets of 56 and 5 of 1400 bytes."""
+    for size in (56, 1400):
+        a.run(f"ping -c 5 -i 0.2 -w 20 -s {size} {b.addr} | grep -q '5 packets received'",
+              where="guest")
+    return "no loss"
+
+
+@judge(links=("eth",))
+def tcp(ctx, a, b):
+    """TCP both ways over the netdev (Python sockets), 8 MB each, compared by SHA-1."""
+    server = f"""python3 -c "
+import socket, hashlib
+s = socket.create_server(('{b.addr}', 7007)); c, _ = s.accept(); n = 0; h = hashlib.sha1()
+while n < 8000000:
+    d = c.recv(65536); n += len(d); h.update(d)
+    if not d: break
+c.sendall(h.hexdigest().encode()); c.sendall(bytes(i * 7 % 251 for i in range(8000000))); c.close()
+" """
+    client = f"""python3 -c "
+import socket, hashlib
+c = socket.create_connection(('{b.addr}', 7007), 5); data = bytes(i * 5 % 253 for i in range(8000000))
+c.sendall(data); got = c.recv(40, socket.MSG_WAITALL).decode()
+assert got == hashlib.sha1(data).hexdigest(), got
+h = b''
+while True:
+    d = c.recv(65536)
+    if not d: break
+    h += d
+assert h == bytes(i * 7 % 251 for i in range(8000000)), len(h)
+print('same')
+" """
+    pair(a, b, server, client, 90)
+    bad = b.run("dmesg | grep -c 'hw csum failure'", where="guest", check=False).out.strip()
+    assert bad == "0", "hw csum failure"
+    return "8 MB each way"
+
+
+# ---- libibverbs examples
+
+@judge()
+def devinfo(ctx, a, b):
+    """ibv_devinfo -v."""
+    out = a.run("ibv_devinfo -v").out
+    assert "PORT_ACTIVE" in out, out
+    return "PORT_ACTIVE"
+
+
+@judge()
+def rc_pingpong(ctx, a, b):
+    """ibv_rc_pingpong, polling and with events (-e)."""
+    for opt in ("", "-e"):
+        c = f"ibv_rc_pingpong {ctx.gid} -n 300 {opt}"
+        pair(a, b, c, f"{c} {b.addr}")
+    return "300 iterations, both"
+
+
+@judge()
+def uc_pingpong(ctx, a, b):
+    """ibv_uc_pingpong."""
+    c = f"ibv_uc_pingpong {ctx.gid} -n 300"
+    pair(a, b, c, f"{c} {b.addr}")
+    return "300 iterations"
+
+
+@judge()
+def ud_pingpong(ctx, a, b):
+    """ibv_ud_pingpong."""
+    c = f"ibv_ud_pingpong {ctx.gid} -n 300 -s 1000"
+    pair(a, b, c, f"{c} {b.addr}")
+    return "300 iterations"
+
+
+@judge()
+def srq_pingpong(ctx, a, b):
+    """ibv_srq_pingpong, 16 QPs on one SRQ."""
+    c = f"ibv_srq_pingpong {ctx.gid} -n 200"
+    pair(a, b, c, f"{c} {b.addr}")
+    return "200 iterations"
+
+
+@judge()
+def xsrq_pingpong(ctx, a, b):
+    """ibv_xsrq_pingpong: XRC."""
+    c = f"ibv_xsrq_pingpong {ctx.gid} -n 100"
+    pair(a, b, c, f"{c} {b.addr}")
+    return "100 iterations"
+
+
+# ---- librdmacm
+
+@judge(links=("eth",))
+def rping(ctx, a, b):
+    """rping, 20 iterations, data compared."""
+    pair(a, b, f"rping -s -V -C 20 -a {b.addr}", f"rping -c -V -C 20 -a {b.addr}")
+    return "20 iterations"
+
+
+@judge(links=("eth",))
+def udaddy(ctx, a, b):
+    """udaddy: UD through rdma_cm, 10 connections."""
+    pair(a, b, f"udaddy -c 10 -b {b.addr}", f"udaddy -c 10 -s {b.addr}")
+    return "10 connections"
+
+
+@judge(links=("eth",))
+def ucmatose(ctx, a, b):
+    """ucmatose, 10 connections, 10 messages."""
+    pair(a, b, f"ucmatose -c 10 -C 10 -b {b.addr}", f"ucmatose -c 10 -C 10 -s {b.addr}")
+    return "10 connections"
+
+
+# ---- perftest
+
+def perf(ctx, a, b, tool, opts="", cm=False):
+    how = "-R" if cm else ctx.x
+    c = f"{tool} {how} -F {opts}"
+    return pair(a, b, c, f"{c} {b.addr}", 90)
+
+
+@judge()
+def read_lat(ctx, a, b):
+    """ib_read_lat, 8 and 65536 bytes."""
+    perf(ctx, a, b, "ib_read_lat", "-s 8 -n 500")
+    perf(ctx, a, b, "ib_read_lat", "-s 65536 -n 100")
+    return ""
+
+
+@judge(links=("eth",))
+def read_lat_cm(ctx, a, b):
+    """ib_read_lat -R (rdma_cm)."""
+    perf(ctx, a, b, "ib_read_lat", "-s 8 -n 500", cm=True)
+    return ""
+
+
+@judge()
+def write_lat(ctx, a, b):
+    """ib_write_lat over RC and UC."""
+    perf(ctx, a, b, "ib_write_lat", "-n 300")
+    perf(ctx, a, b, "ib_write_lat", "-c UC -n 300")
+    return ""
+
+
+@judge()
+def send_lat(ctx, a, b):
+    """ib_send_lat over RC, UC, UD and with events."""
+    for opt in ("", "-c UC", "-c UD", "-e"):
+        perf(ctx, a, b, "ib_send_lat", f"{opt} -n 300")
+    return ""
+
+
+@judge()
+def atomic_lat(ctx, a, b):
+    """ib_atomic_lat, FETCH_AND_ADD and CMP_AND_SWAP."""
+    perf(ctx, a, b, "ib_atomic_lat", "-n 300")
+    perf(ctx, a, b, "ib_atomic_lat", "-A CMP_AND_SWAP -n 300")
+    return ""
+
+
+@judge()
+def write_bw(ctx, a, b):
+    """ib_write_bw, 64 KB, then 4 QPs, both directions, 1 MB."""
+    perf(ctx, a, b, "ib_write_bw", "-n 500")
+    perf(ctx, a, b, "ib_write_bw", "-b -q 4 -s 1048576 -n 20")
+    return ""
+
+
+@judge()
+def read_bw(ctx, a, b):
+    """ib_read_bw, 64 KB, then both directions, 1 MB."""
+    perf(ctx, a, b, "ib_read_bw", "-n 500")
+    perf(ctx, a, b, "ib_read_bw", "-b -s 1048576 -n 20")
+    return ""
+
+
+@judge()
+def send_bw(ctx, a, b):
+    """ib_send_bw, 64 KB; few receive buffers (RNR); SRQ with two QPs; UD."""
+    perf(ctx, a, b, "ib_send_bw", "-n 300")
+    perf(ctx, a, b, "ib_send_bw", "-r 4 -t 64 -n 300 -s 4096")
+    perf(ctx, a, b, "ib_send_bw", "-r 64 --use-srq -q 2 -n 100")
+    perf(ctx, a, b, "ib_send_bw", "-c UD -s 1024 -n 500")
+    return ""
+
+
+@judge()
+def atomic_bw(ctx, a, b):
+    """ib_atomic_bw."""
+    perf(ctx, a, b, "ib_atomic_bw", "-n 300")
+    return ""
+
+
+@judge(links=("eth",))
+def write_bw_cm(ctx, a, b):
+    """ib_write_bw -R and ib_send_bw -R (rdma_cm)."""
+    perf(ctx, a, b, "ib_write_bw", "-n 300", cm=True)
+    perf(ctx, a, b, "ib_send_bw", "-n 300", cm=True)
+    return ""
+
+
+# ---- DC through libmlx5; dc_user is ours, libmlx5 is not
+
+@judge()
+def dc_user(ctx, a, b):
+    """DC through unmodified libmlx5: all operations, change of target, every mistake."""
+    gid = "3" if ctx.link == "eth" else "-1"
+    pair(a, b, f"{ctx.tools}/dc_user server 7117 {gid}",
+         f"{ctx.tools}/dc_user client 7117 {gid} {b.addr}", 90)
+    return "SEND, WRITE, READ, atomics, errors"

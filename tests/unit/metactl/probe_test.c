@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What `doctor` gathers: from real files, limits and routes of this machine, in
+ * places of the test's own.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "client/metactl/probe.h"
+
+static char root[] = "/tmp/krcore-probe-XXXXXX";
+static char dev[64];
+static struct mc_places places = { .sysfs = root, .dev = dev };
+static struct mc_probe *p;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(root + sizeof(root) - 7, "XXXXXX");
+	if (!mkdtemp(root))
+		return -1;
+	snprintf(dev, sizeof(dev), "%s/dev", root);
+	p = calloc(1, sizeof(*p));
+	return p ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	mc_probe_free(p);
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	return system(command);
+}
+
+static const char *put(const char *name, const char *text, mode_t mode)
+{
+	static char path[256];
+	char *slash;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	for (slash = strchr(path + sizeof(root), '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	assert_int_equal(chmod(path, mode), 0);
+	return path;
+}
+
+static void test_bare_machine(void **state)
+{
+	(void)state;
+	assert_int_equal(mc_probe_host(&places, p), 0);
+	assert_false(p->class_verbs);
+	assert_false(p->class_cm);
+	assert_int_equal(p->nodes_nr, 0);
+	assert_int_equal(p->rdma.devices_nr, 0);
+	assert_true(p->now_ns > p->built_ns);
+}
+
+static void test_device_nodes(void **state)
+{
+	(void)state;
+	put("class/infiniband_verbs/uverbs0/dev", "231:192\n", 0644);
+	put("class/infiniband_verbs/abi_version", "6\n", 0644);
+	put("class/misc/rdma_cm/dev", "10:58\n", 0644);
+	put("dev/uverbs0", "", 0666);
+	assert_int_equal(mc_probe_host(&places, p), 0);
+	assert_true(p->class_verbs);
+	assert_true(p->class_cm);
+	assert_int_equal(p->nodes_nr, 2);
+	assert_non_null(strstr(p->nodes[0].path, "/dev/rdma_cm"));
+	assert_int_equal(p->nodes[0].error, -ENOENT);
+	assert_non_null(strstr(p->nodes[1].path, "/dev/uverbs0"));
+	assert_int_equal(p->nodes[1].error, 0);
+}
+
+static void test_memlock_is_the_limit_in_force(void **state)
+{
+	struct rlimit old, low;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &old), 0);
+	low = old;
+	low.rlim_cur = 65536;
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &low), 0);
+	assert_int_equal(mc_probe_host(&places, p), 0);
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &old), 0);
+	assert_int_equal(p->memlock_bytes, 65536);
+}
+
+static void test_configuration(void **state)
+{
+	char text[512], key[256];
+
+	(void)state;
+	snprintf(key, sizeof(key), "%s",
+		 put("cluster.key", "00112233445566778899aabbccddeeff\n", 0640));
+	snprintf(text, sizeof(text),
+		 "[metaserver]\ntick_ms = 50\n[node]\nmetaservers = 127.0.0.1\nkey_file = %s\n"
+		 "lease_ms = 1\n",
+		 key);
+	mc_probe_config(put("krcore.conf", text, 0644), NULL, p);
+	assert_int_equal(p->conf_error, 0);
+	assert_int_equal(p->conf_errors_nr, 0);
+	assert_true(p->conf_needed);
+	assert_string_equal(p->servers_text, "127.0.0.1");
+	assert_string_equal(p->key_file, key);
+	assert_false(p->key_default);
+	assert_int_equal(p->key_error, 0);
+	assert_int_equal(p->key_mode, 0640);
+	assert_int_equal(p->tick_ms, 50);
+	assert_int_equal(p->lease_ms, 3000); /* the server's least */
+}
+
+static void test_configuration_with_errors(void **state)
+{
+	char key[256], text[512];
+
+	(void)state;
+	mc_probe_config(put("krcore.conf", "[node]\nport = 1\ntimeout_ms = x\n", 0644), "a,b", p);
+	assert_int_equal(p->conf_error, -EINVAL);
+	assert_int_equal(p->conf_errors_nr, 2);
+	assert_non_null(strstr(p->conf_errors[0], "krcore.conf:2: "));
+	assert_non_null(strstr(p->conf_errors[1], "krcore.conf:3: "));
+	assert_false(p->conf_needed);
+	assert_string_equal(p->servers_text, "a,b");
+
+	memset(p, 0, sizeof(*p));
+	snprintf(key, sizeof(key), "%s",
+		 put("open.key", "00112233445566778899aabbccddeeff\n", 0644));
+	snprintf(text, sizeof(text), "[node]\nkey_file = %s\n", key);
+	mc_probe_config(put("krcore.conf", text, 0644), NULL, p);
+	assert_int_equal(p->key_error, -EPERM);
+	assert_int_equal(p->key_mode, 0644);
+
+	memset(p, 0, sizeof(*p));
+	mc_probe_config("/nonexistent/krcore.conf", NULL, p);
+	assert_int_equal(p->conf_error, -ENOENT);
+	assert_int_equal(p->conf_errors_nr, 1);
+	assert_true(p->key_default);
+}
+
+static void test_routes(void **state)
+{
+	(void)state;
+	strcpy(p->servers_text, "127.0.0.1:1/5, 127.0.0.2");
+	mc_probe_routes(&places, 2000, p);
+	assert_int_equal(p->resolve_error, 0);
+	assert_int_equal(p->endpoints_nr, 2);
+	assert_string_equal(p->endpoints[0].address, "127.0.0.1:1");
+	assert_string_equal(p->endpoints[0].host, "127.0.0.1");
+	assert_int_equal(p->endpoints[0].route_error, 0);
+	assert_string_equal(p->endpoints[0].source, "127.0.0.1");
+	assert_string_equal(p->endpoints[0].netdev, "lo");
+	assert_false(p->endpoints[0].rdma);
+	assert_string_equal(p->endpoints[1].address, "127.0.0.2:18600");
+}
+
+static void test_routes_by_an_rdma_port(void **state)
+{
+	(void)state;
+	put("class/infiniband/rxe0/ports/1/gids/0", "::ffff:127.0.0.1\n", 0644);
+	put("class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "lo\n", 0644);
+	assert_int_equal(mc_probe_host(&places, p), 0);
+	strcpy(p->servers_text, "127.0.0.1");
+	mc_probe_routes(&places, 2000, p);
+	assert_int_equal(p->endpoints_nr, 1);
+	assert_true(p->endpoints[0].rdma);
+}
+
+static void test_lists_without_addresses(void **state)
+{
+	(void)state;
+	strcpy(p->servers_text, "127.0.0.1:99999");
+	mc_probe_routes(&places, 2000, p);
+	assert_int_equal(p->endpoints_nr, 0);
+	assert_true(*p->servers_why);
+
+	memset(p, 0, sizeof(*p));
+	mc_probe_routes(&places, 2000, p);
+	assert_int_equal(p->endpoints_nr, 0);
+	assert_int_equal(p->resolve_error, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_bare_machine),
+		CASE(test_device_nodes),
+		CASE(test_memlock_is_the_limit_in_force),
+		CASE(test_configuration),
+		CASE(test_configuration_with_errors),
+		CASE(test_routes),
+		CASE(test_routes_by_an_rdma_port),
+		CASE(test_lists_without_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
