@@ -77,6 +77,17 @@ def main():
     talk += bytes([2, 10]) + bytes(56) + b"\7\0\1" + bytes([2, 6]) + bytes(56) + b"\7\0\1"
     seed("session", "open", b"\2" + talk + b"\4\x40")
     seed("session", "proof", b"\1" + talk + b"\4\xff\4\xff")
+    for name in ("help", "status", "stats", "metrics", "sessions", "devices", "listeners",
+                 "records", "config", "reload", "monitor"):
+        seed("command", name, b'{"command": "%s"}' % name.encode())
+    key = b'"gid": "fd00::1", "service": 0'
+    seed("command", "page", b'{"command": "records", "args": {"from": 0, "count": 2, "keys": true}}')
+    seed("command", "filter", b'{"command": "records", "args": {"service": 0, "owner": "' + b"0" * 32
+         + b'"}}')
+    seed("command", "get", b'{"command": "record_get", "args": {' + key + b', "keys": true}}')
+    seed("command", "withdraw", b'{"command": "record_withdraw", "args": {' + key + b"}}")
+    seed("command", "events", b'{"command": "monitor", "args": {"events": ["records"]}}')
+    seed("command", "ill", b'{"command": "records", "args": {"count": -1, "what": [1e400]}}')
 
 
 if __name__ == "__main__":
