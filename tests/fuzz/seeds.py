@@ -81,9 +81,10 @@ def main():
                  "records", "config", "reload", "monitor"):
         seed("command", name, b'{"command": "%s"}' % name.encode())
     key = b'"gid": "fd00::1", "service": 0'
-    seed("command", "page", b'{"command": "records", "args": {"from": 0, "count": 2, "keys": true}}')
-    seed("command", "filter", b'{"command": "records", "args": {"service": 0, "owner": "' + b"0" * 32
-         + b'"}}')
+    seed("command", "page", b'{"command": "records", "args": {"from": 0, "count": 2, '
+         b'"keys": true}}')
+    seed("command", "filter", b'{"command": "records", "args": {"service": 0, "owner": "'
+         + b"0" * 32 + b'"}}')
     seed("command", "get", b'{"command": "record_get", "args": {' + key + b', "keys": true}}')
     seed("command", "withdraw", b'{"command": "record_withdraw", "args": {' + key + b"}}")
     seed("command", "events", b'{"command": "monitor", "args": {"events": ["records"]}}')
