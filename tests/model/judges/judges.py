@@ -51,11 +51,25 @@ NOT_READY = re.compile(r"Couldn't connect|Unable to Connect|REJECTED|rejected|Co
                        r"connect error|rdma_resolve_addr|failed to connect", re.I)
 
 
+# until the server listens: a TCP port of its own or an rdma_cm event channel
+READY = """for i in $(seq 100); do
+    for p in $(pidof {name}); do
+        ls -l /proc/$p/fd 2>/dev/null | grep -q rdma_cm && exit 0
+        for s in $(ls -l /proc/$p/fd 2>/dev/null | sed -n 's/.*socket:.\([0-9]*\).*/\1/p'); do
+            awk -v s=$s '$4 == "0A" && $10 == s {{f = 1}} END {{exit !f}}' /proc/net/tcp \
+                /proc/net/tcp6 && exit 0
+        done
+    done
+    sleep 0.05
+done"""
+
+
 def pair(a, b, server, client, timeout=60, check_server=True):
     """Run server on b and client on a; try again while the server is not ready."""
     job = b.start(server, timeout)
-    for attempt in range(8):
-        time.sleep(0.7)
+    for attempt in range(5):
+        b.run(READY.format(name=server.split()[0].split("/")[-1]), where="guest", check=False)
+        time.sleep(0.3 * (attempt + 1))
         res = a.run(client, timeout, check=False)
         if not res.code or not NOT_READY.search(res.out):
             break
@@ -103,7 +117,7 @@ c.sendall(h.hexdigest().encode()); c.sendall(bytes(i * 7 % 251 for i in range(80
 " """
     client = f"""python3 -c "
 import socket, hashlib
-c = socket.create_connection(('{b.addr}', 7007), 5); data = bytes(i * 5 % 253 for i in range(8000000))
+c = socket.create_connection(('{b.addr}', 7007), 60); data = bytes(i * 5 % 253 for i in range(8000000))
 c.sendall(data); got = c.recv(40, socket.MSG_WAITALL).decode()
 assert got == hashlib.sha1(data).hexdigest(), got
 h = b''
