@@ -650,6 +650,8 @@ void cx_req_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 
 void cx_req_start(struct cx_dev *dev, struct cx_qp *qp)
 {
+	if (qp->no_sq)	/* the receiving side of XRC */
+		return;
 	cx_sched_add(dev, &qp->req.task);
 }
 
