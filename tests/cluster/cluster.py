@@ -22,6 +22,7 @@ from .fabric import Fabric
 from .machine import Machine
 from .process import Process
 
+RUN_PREFIX = f"krcore-{os.getuid()}-run-"
 BOOT_SECONDS = 90       # for all guests, on KVM; times accel.patience()
 
 
@@ -38,15 +39,14 @@ class Parts:
 
 def _run_folder():
     """A new folder for one run; those of runs that were killed are removed."""
-    prefix = f"krcore-{os.getuid()}-run-"
-    for old in pathlib.Path("/tmp").glob(f"{prefix}*"):
+    for old in pathlib.Path("/tmp").glob(f"{RUN_PREFIX}*"):
         try:
             owner = Process.attach(json.loads((old / "owner").read_text()))
         except (OSError, ValueError):
             continue
         if old.stat().st_uid == os.getuid() and not owner.alive():
             shutil.rmtree(old, ignore_errors=True)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir="/tmp"))
     (folder / "owner").write_text(json.dumps(Process.this().state()))
     return folder
 
@@ -97,13 +97,12 @@ class Cluster:
         cluster = cls.prepare(**options)
         cluster.packages = built
         try:
-            if fresh or not cluster.nic.migratable:
-                with cluster._starting(cluster.usual_boot()):
-                    cluster.boot(stay)
-                if built:
-                    built.install(cluster)
-            else:
+            if fresh:
+                cluster._boot_and_install(stay, built)
+            elif cluster.nic.migratable:
                 cluster._thaw(stay, built)
+            else:
+                cluster._boot_installed(stay, built, options)
         except BaseException:
             cluster.stop()
             raise
@@ -125,11 +124,34 @@ class Cluster:
         if built:
             built.update(self, installed)
 
-    def boot(self, stay=False):
-        """Cold start of all guests."""
+    def _boot_and_install(self, stay, built):
+        """Start from nothing but the shared disks."""
+        with self._starting(self.usual_boot()):
+            self.boot(stay)
+        if built:
+            built.install(self)
+
+    def _boot_installed(self, stay, built, options):
+        """Cold start of a cluster that cannot be thawed, from disks of one that can."""
+        frozen, installed = None, {}
+        if built:
+            with tempfile.TemporaryDirectory(prefix=RUN_PREFIX, dir="/tmp") as folder:
+                other = Cluster.prepare(**{**options, "kernel": "6.1", "nic": "rxe",
+                                           "folder": folder})
+                try:
+                    frozen, installed = snapshot.get_installed(other, built)
+                finally:
+                    other.stop()
+        with self._starting(self.usual_boot()):
+            self.boot(stay, frozen)
+        if built:
+            built.update(self, installed)
+
+    def boot(self, stay=False, frozen=None):
+        """Cold start of all guests, from the root disks of a snapshot if one is given."""
         self.fabric.start(stay)
         for machine in self.nodes():
-            machine.make_disks()
+            machine.make_disks(frozen / machine.name if frozen else None, ("root",))
             machine.start(stay)
         each(self.nodes(), lambda machine: machine.wait_ready(self.boot_timeout()))
 

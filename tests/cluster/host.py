@@ -7,9 +7,11 @@ digest of what it was made from; a thing whose making failed is never there.
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -115,7 +117,6 @@ def digest(*parts):
 @contextlib.contextmanager
 def locked(path):
     """Hold a lock file: two commands do not make the same thing at once."""
-    import fcntl
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         try:
@@ -140,7 +141,9 @@ def made_whole(target):
 
 def keep_newest(folder, count):
     """Remove all but the `count` most recently used entries of a cache folder."""
-    import shutil
+    for partial in folder.glob(".new-*"):
+        if time.time() - partial.stat().st_mtime > 24 * 3600:
+            shutil.rmtree(partial, ignore_errors=True)
     entries = sorted((p for p in folder.glob("[!.]*") if p.is_dir()),
                      key=lambda p: p.stat().st_mtime, reverse=True)
     for old in entries[count:]:

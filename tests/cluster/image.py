@@ -72,6 +72,6 @@ def get():
                 host.run(host.as_root([str(IMAGE / "build-root"), str(whole / "root.ext4"),
                                        str(whole.parent / "work"), owner]),
                          timeout=1800, env=environment)
-            host.keep_newest(folder.parent, 3)
+            host.keep_newest(folder.parent, 4)
         os.utime(folder)
     return disk

@@ -37,15 +37,13 @@ class Machine:
 
     # -- life ----------------------------------------------------------------
 
-    def make_disks(self, bases=None):
-        """New empty overlays over the shared disks, or over those of a snapshot."""
+    def make_disks(self, frozen=None, disks=DISKS):
+        """New empty overlays over the shared disks; `disks` over those in `frozen`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if bases:
-            backing = {disk: (bases / f"{disk}.qcow2", "qcow2") for disk in DISKS}
-        else:
-            backing = {"root": (self._parts.image, "raw"),
-                       "modules": (self._parts.kernel.modules, "raw")}
-        for disk, (base, form) in backing.items():
+        shared = {"root": self._parts.image, "modules": self._parts.kernel.modules}
+        for disk in DISKS:
+            base, form = (frozen / f"{disk}.qcow2", "qcow2") if frozen and disk in disks \
+                else (shared[disk], "raw")
             host.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", form, "-b", base,
                       self.folder / f"{disk}.qcow2"])
 

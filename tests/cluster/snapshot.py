@@ -18,7 +18,7 @@ from .agent import AgentError
 
 STATE = "state"
 NOTES = "notes.json"
-KEPT = 8                # snapshots; each is some hundred megabytes
+KEPT = 12               # snapshots; each is some hundred megabytes
 
 
 def _processor():
