@@ -27,7 +27,7 @@ def _seen_at(machine, server, address, service=SERVICE):
     return lookup(machine, address, service, f"-S {server.spec.address}") is not None
 
 
-@limit(420)
+@limit(900)
 def test_hostile_clients_get_nothing(cluster):
     setup(cluster, key=krcore.new_key())
     server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
@@ -35,7 +35,7 @@ def test_hostile_clients_get_nothing(cluster):
     publish(node2, SERVICE, "honest")
     hostile = programs.install(node1, "tests/cluster/bin/hostile")
     with node1.background(f"{hostile} {server.spec.address} {krcore.KEY_FILE}",
-                          limit=300) as attack:
+                          limit=600) as attack:
         while attack.poll() is None:
             check(_seen_at(node2, server, node2.spec.address), "the honest client is not served")
             time.sleep(0.5)
