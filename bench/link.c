@@ -31,8 +31,8 @@ static struct rdma_cm_id *bn_id(enum rdma_port_space ps)
 	return id;
 }
 
-static struct rdma_addrinfo *bn_address(const char *host, const char *port,
-					enum rdma_port_space ps, int flags)
+static struct rdma_addrinfo *bn_address(const char *host, const char *port, enum rdma_port_space ps,
+					int flags)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = (int)ps, .ai_flags = flags };
 	struct rdma_addrinfo *address;

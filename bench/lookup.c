@@ -26,7 +26,13 @@
 #define BN_BLOCK 100
 #define BN_WARM 50
 
-enum bn_case { BN_HIT, BN_MISS, BN_COLD, BN_ATTACH, BN_CASES };
+enum bn_case {
+	BN_HIT,
+	BN_MISS,
+	BN_COLD,
+	BN_ATTACH,
+	BN_CASES
+};
 
 static const char *const bn_case_names[BN_CASES] = { "hit", "miss", "cold", "attach" };
 
@@ -77,9 +83,9 @@ static void bn_raw_open(struct bn_raw *raw, const char *peer)
 static void bn_raw_read(struct bn_raw *raw, uint64_t *random)
 {
 	uint64_t places = ((uint64_t)raw->region.mib << 20) / KRP_BUCKET_BYTES;
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)raw->buf, .length = sizeof(raw->buf), .lkey = raw->mr->lkey
-	};
+	struct ibv_sge sge = { .addr = (uintptr_t)raw->buf,
+			       .length = sizeof(raw->buf),
+			       .lkey = raw->mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_READ,
@@ -87,8 +93,7 @@ static void bn_raw_read(struct bn_raw *raw, uint64_t *random)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr =
-		raw->region.addr + bn_random(random) % places * KRP_BUCKET_BYTES;
+	wr.wr.rdma.remote_addr = raw->region.addr + bn_random(random) % places * KRP_BUCKET_BYTES;
 	wr.wr.rdma.rkey = raw->region.rkey;
 	if (ibv_post_send(raw->id->qp, &wr, &bad))
 		bn_die("ibv_post_send");
@@ -211,8 +216,8 @@ static void bn_measure(const struct bn_options *o)
 	if (o->peer)
 		bn_raw_open(&raw, o->peer);
 	for (i = 0; i < BN_WARM; i++) {
-		bn_lookup(ctx, o, bn_random(&random) % o->records +
-					  (o->what == BN_MISS ? BN_ABSENT : 0));
+		bn_lookup(ctx, o,
+			  bn_random(&random) % o->records + (o->what == BN_MISS ? BN_ABSENT : 0));
 		if (raw.id)
 			bn_raw_read(&raw, &random);
 	}
@@ -275,8 +280,10 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!o.server || optind != argc) {
-		fprintf(stderr, "usage: %s -s SERVER [-k KEY_FILE] [-p HOST:PORT] [-r RECORDS] "
-			"[-n SAMPLES] [-c CASE]\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s -s SERVER [-k KEY_FILE] [-p HOST:PORT] [-r RECORDS] "
+			"[-n SAMPLES] [-c CASE]\n",
+			argv[0]);
 		return 2;
 	}
 	if (o.what == BN_ATTACH) {

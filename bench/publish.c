@@ -126,8 +126,7 @@ static void bn_latency(const struct bn_options *o)
 		begin_ns = bn_now_ns();
 		err = krcore_withdraw(ctx, &key);
 		if (err) {
-			fprintf(stderr, "withdraw: %s (%s)\n", krcore_error_text(),
-				strerror(-err));
+			fprintf(stderr, "withdraw: %s (%s)\n", krcore_error_text(), strerror(-err));
 			exit(1);
 		}
 		bn_samples_add(&dels, bn_now_ns() - begin_ns);
@@ -170,8 +169,10 @@ int main(int argc, char **argv)
 	} else if (o.server && optind + 1 == argc && !strcmp(argv[optind], "latency")) {
 		bn_latency(&o);
 	} else {
-		fprintf(stderr, "usage: %s -s SERVER [-k KEY_FILE] [-r RECORDS] [-n SAMPLES] "
-			"[-f FROM] fill|latency\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s -s SERVER [-k KEY_FILE] [-r RECORDS] [-n SAMPLES] "
+			"[-f FROM] fill|latency\n",
+			argv[0]);
 		return 2;
 	}
 	return 0;

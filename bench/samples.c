@@ -58,8 +58,8 @@ void bn_samples_print(struct bn_samples *s, const char *system, const char *what
 		sum += s->ns[i];
 	printf("{\"system\": \"%s\", \"case\": \"%s\", \"n\": %zu, \"p50\": %" PRIu64
 	       ", \"p99\": %" PRIu64 ", \"p999\": %" PRIu64 ", \"mean\": %" PRIu64,
-	       system, what, s->nr, bn_quantile(s, 500), bn_quantile(s, 990),
-	       bn_quantile(s, 999), s->nr ? sum / s->nr : 0);
+	       system, what, s->nr, bn_quantile(s, 500), bn_quantile(s, 990), bn_quantile(s, 999),
+	       s->nr ? sum / s->nr : 0);
 	if (reads)
 		printf(", \"reads\": %" PRIu64, reads);
 	printf(", \"lost\": %" PRIu64 "}\n", lost);

@@ -98,8 +98,8 @@ static void bn_prepare(struct bn_server *s)
 	if (!s->in || !s->out)
 		bn_die("memory");
 	s->mr_in = ibv_reg_mr(s->id->pd, s->in, BN_SLOTS * sizeof(*s->in), IBV_ACCESS_LOCAL_WRITE);
-	s->mr_out = ibv_reg_mr(s->id->pd, s->out, BN_SLOTS * sizeof(*s->out),
-			       IBV_ACCESS_LOCAL_WRITE);
+	s->mr_out =
+		ibv_reg_mr(s->id->pd, s->out, BN_SLOTS * sizeof(*s->out), IBV_ACCESS_LOCAL_WRITE);
 	if (!s->mr_in || !s->mr_out)
 		bn_die("registering memory");
 	for (i = 0; i < BN_SLOTS; i++)

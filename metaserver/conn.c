@@ -245,7 +245,7 @@ void ms_conn_event(struct ms_conn *conn, enum rdma_cm_event_type event)
 		ms_conn_broken(conn, "local address has changed");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		ms_device_remove(conn->dev, "device was removed");
+		ms_watch_gone(conn->srv, conn->dev->verbs, "device was removed");
 		break;
 	default: /* TIMEWAIT_EXIT and what concerns others */
 		break;
@@ -456,15 +456,16 @@ void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 {
 	uint64_t clients = srv->hub.stats.sessions + srv->hub.stats.sessions_pending;
 	bool over_limit = clients >= srv->conf.clients_max;
-	int err = 0;
+	int err;
 
 	id->context = NULL;
 	srv->stats.connections_total++;
-	if (srv->draining || !ms_place_allows(srv, id))
+	err = ms_watch_add(srv, id);
+	if (!err && (srv->draining || !ms_place_allows(srv, id)))
 		err = -EADDRNOTAVAIL;
-	else if (clients >= srv->conf.clients_max + MS_OVER_LIMIT_MAX)
+	else if (!err && clients >= srv->conf.clients_max + MS_OVER_LIMIT_MAX)
 		err = -EUSERS;
-	else
+	else if (!err)
 		err = ms_conn_new(srv, id, param, over_limit);
 	if (!err)
 		return;

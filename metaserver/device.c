@@ -12,10 +12,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "metaserver/log.h"
 #include "metaserver/memory.h"
@@ -272,7 +270,7 @@ static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, str
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_DEVICE_FATAL:
-		return false; /* its context is of no use to anybody any more */
+		return false;
 	default:
 		ms_log(LOG_DEBUG, "device '%s': %s", dev->name, ibv_event_type_str(type));
 		return true;
@@ -381,28 +379,6 @@ static int ms_device_open_queues(struct ms_device *dev)
 	return err;
 }
 
-/* An id bound to the device hears of its removal also when nobody is connected. */
-static void ms_device_open_sentinel(struct ms_device *dev, struct rdma_cm_id *id)
-{
-	struct sockaddr_storage addr;
-	struct sockaddr *local = rdma_get_local_addr(id);
-
-	memset(&addr, 0, sizeof(addr));
-	if (local->sa_family == AF_INET)
-		memcpy(&addr, local, sizeof(struct sockaddr_in));
-	else if (local->sa_family == AF_INET6)
-		memcpy(&addr, local, sizeof(struct sockaddr_in6));
-	else
-		return;
-	((struct sockaddr_in *)&addr)->sin_port = 0; /* sin6_port lies in the same place */
-	if (rdma_create_id(dev->srv->channel, &dev->sentinel, dev, RDMA_PS_TCP))
-		return;
-	if (rdma_bind_addr(dev->sentinel, (struct sockaddr *)&addr)) {
-		rdma_destroy_id(dev->sentinel);
-		dev->sentinel = NULL;
-	}
-}
-
 static void ms_device_close(struct ms_device *dev)
 {
 	struct ev_loop *loop = dev->srv->loop;
@@ -452,7 +428,6 @@ static int ms_device_open(struct ms_server *srv, struct rdma_cm_id *id, struct m
 		free(dev);
 		return err;
 	}
-	ms_device_open_sentinel(dev, id);
 	ms_device_watch(dev);
 	dev->next = srv->devices;
 	srv->devices = dev;
@@ -475,33 +450,6 @@ int ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device
 	return ms_device_open(srv, id, ret_dev);
 }
 
-/*
- * The kernel may not be done with a removal before the last user of the device
- * has closed it (rxe and siw: `rdma link del` waits), but librdmacm keeps its
- * context as long as it sees no other device. What is behind the descriptors is
- * gone; so is what we made of it. They are put on /dev/null, which librdmacm can
- * close whenever it likes.
- */
-static void ms_device_let_go(const struct ibv_context *verbs)
-{
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	dup3(fd, verbs->cmd_fd, O_CLOEXEC);
-	dup3(fd, verbs->async_fd, O_CLOEXEC);
-	close(fd);
-}
-
-bool ms_device_present(const struct ms_device *dev)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband_verbs/%.64s",
-		 dev->verbs->device->dev_name);
-	return !access(path, F_OK) || errno != ENOENT;
-}
-
 void ms_device_remove(struct ms_device *dev, const char *why)
 {
 	struct ms_server *srv = dev->srv;
@@ -521,15 +469,10 @@ void ms_device_remove(struct ms_device *dev, const char *why)
 		if (conn->dev == dev)
 			ms_conn_destroy_qp(conn);
 	ms_device_close(dev);
-	if (why)
-		ms_device_let_go(dev->verbs);
-	/* the last id may take librdmacm's context along: only now */
 	for (conn = srv->conns; conn; conn = next) {
 		next = conn->next;
 		if (conn->dev == dev)
 			ms_conn_free(conn);
 	}
-	if (dev->sentinel)
-		rdma_destroy_id(dev->sentinel);
 	free(dev);
 }

@@ -194,6 +194,8 @@ static void ms_listener_open(struct ms_listener *l)
 	}
 	if (!err)
 		err = ms_listener_bind(l);
+	if (!err && l->id->verbs) /* bound to one device */
+		err = ms_watch_add(l->srv, l->id);
 	if (!err && rdma_listen(l->id, MS_BACKLOG))
 		err = -errno;
 	if (!err) {
@@ -251,33 +253,21 @@ static struct ms_listener *ms_listener_of(struct ms_server *srv, const struct rd
 	return NULL;
 }
 
-static struct ms_device *ms_sentinel_of(struct ms_server *srv, const struct rdma_cm_id *id)
-{
-	struct ms_device *dev;
-
-	for (dev = srv->devices; dev; dev = dev->next)
-		if (dev->sentinel == id)
-			return dev;
-	return NULL;
-}
-
 static void ms_cm_event(struct ms_server *srv, struct rdma_cm_id *id,
 			enum rdma_cm_event_type event, const struct rdma_conn_param *param)
 {
 	struct ms_listener *l;
-	struct ms_device *dev;
 
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		ms_conn_accept(srv, id, param);
 		return;
 	}
+	if (ms_watch_event(srv, id, event))
+		return;
 	l = ms_listener_of(srv, id);
-	dev = l ? NULL : ms_sentinel_of(srv, id);
 	if (l && (event == RDMA_CM_EVENT_DEVICE_REMOVAL || event == RDMA_CM_EVENT_ADDR_CHANGE))
 		ms_listener_lost(l, event);
-	else if (dev && event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		ms_device_remove(dev, "device was removed");
-	else if (!l && !dev && id->context)
+	else if (!l && id->context)
 		ms_conn_event(id->context, event);
 }
 

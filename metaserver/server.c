@@ -122,13 +122,7 @@ static void ms_server_drained(struct ms_server *srv)
 
 static void ms_server_check_devices(struct ms_server *srv)
 {
-	struct ms_device *dev, *next;
-
-	for (dev = srv->devices; dev; dev = next) {
-		next = dev->next;
-		if (!ms_device_present(dev))
-			ms_device_remove(dev, "device is no longer there");
-	}
+	ms_watch_check(srv);
 	srv->ports_nr = ms_ports_count(srv);
 	ms_server_evaluate(srv);
 }
@@ -392,6 +386,7 @@ void ms_server_free(struct ms_server *srv)
 		ms_import_cancel(srv);
 	while (srv->devices)
 		ms_device_remove(srv->devices, NULL);
+	ms_watch_close(srv);
 	ms_cm_close(srv);
 	ev_timer_stop(srv->loop, &srv->tick);
 	ev_timer_stop(srv->loop, &srv->check);

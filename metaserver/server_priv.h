@@ -71,8 +71,6 @@ struct ms_buffer {
  * @next: list of the server.
  * @verbs: librdmacm's context of the device; names the device for us.
  * @name: its name.
- * @sentinel: an rdma_cm id bound to the device, to be told of its removal even
- *	when there is no connection.
  * @pd: protection domain.
  * @srq: where all connections receive.
  * @channel: wakes the loop.
@@ -107,7 +105,6 @@ struct ms_device {
 	struct ms_device *next;
 	struct ibv_context *verbs;
 	char name[MS_DEVICE_NAME_BYTES];
-	struct rdma_cm_id *sentinel;
 	struct ibv_pd *pd;
 	struct ibv_srq *srq;
 	struct ibv_comp_channel *channel;
@@ -227,6 +224,7 @@ struct ms_listener {
 };
 
 struct ms_import;
+struct ms_watch;
 
 /**
  * struct ms_server - Everything.
@@ -242,6 +240,7 @@ struct ms_import;
  * @filtered: @places does not allow every device and address.
  * @listeners: listeners.
  * @listeners_nr: how many.
+ * @watches: contexts of librdmacm that are noted.
  * @devices: devices in use.
  * @ports_nr: RDMA devices of the machine that may serve.
  * @conns: connections, oldest first.
@@ -284,6 +283,7 @@ struct ms_server {
 	bool filtered;
 	struct ms_listener listeners[MS_LISTENERS_MAX];
 	unsigned int listeners_nr;
+	struct ms_watch *watches;
 	struct ms_device *devices;
 	unsigned int ports_nr;
 	struct ms_conn *conns;
@@ -355,16 +355,6 @@ int ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device
  * @why: for people; NULL if the server itself goes.
  */
 void ms_device_remove(struct ms_device *dev, const char *why);
-
-/**
- * ms_device_present() - Is the device still there, as far as sysfs knows?
- * @dev: device.
- *
- * For the removals that rdma_cm hears of too late to help.
- *
- * Return: true if so.
- */
-bool ms_device_present(const struct ms_device *dev);
 
 /** ms_device_root_ref() - Where its root is. @dev: device. @ret_ref: filled. */
 void ms_device_root_ref(const struct ms_device *dev, struct krp_root_ref *ret_ref);
@@ -466,6 +456,41 @@ bool ms_place_wants(const struct ms_server *srv, const char *device);
 
 /** ms_listeners_up() - How many listen. @srv: server. Return: number. */
 unsigned int ms_listeners_up(const struct ms_server *srv);
+
+/* watch.c */
+
+/**
+ * ms_watch_add() - Note the context of an id, to hear of its device's removal.
+ * @srv: server.
+ * @id: id that has a device.
+ *
+ * Return: 0, -ENOMEM, or -ENODEV if the device seems to be going already.
+ */
+int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id);
+
+/**
+ * ms_watch_gone() - A device is gone or of no use: give up all that is its.
+ * @srv: server.
+ * @verbs: librdmacm's context of it.
+ * @why: for people.
+ */
+void ms_watch_gone(struct ms_server *srv, struct ibv_context *verbs, const char *why);
+
+/**
+ * ms_watch_event() - An event of rdma_cm may concern a noted context.
+ * @srv: server.
+ * @id: id of the event.
+ * @event: what it is.
+ *
+ * Return: true if it did.
+ */
+bool ms_watch_event(struct ms_server *srv, struct rdma_cm_id *id, enum rdma_cm_event_type event);
+
+/** ms_watch_check() - Look whether noted devices are still there. @srv: server. */
+void ms_watch_check(struct ms_server *srv);
+
+/** ms_watch_close() - Forget all. @srv: server. */
+void ms_watch_close(struct ms_server *srv);
 
 /* report.c */
 

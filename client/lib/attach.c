@@ -41,7 +41,8 @@ static int krl_attach_resolve_addr(struct krl_server *srv, struct krl_conn *conn
 
 	err = krl_source_addr(&srv->ctx->config, to->sa_family, &from, &any);
 	if (err) {
-		krl_server_fail(srv, err, "%s: configured device or GID has no address to come from",
+		krl_server_fail(srv, err,
+				"%s: configured device or GID has no address to come from",
 				srv->ep.text);
 		return err;
 	}

@@ -53,12 +53,15 @@ static int krl_config_options(const struct krcore_options *opts, struct krcore_o
 	if (!opts)
 		opts = &none;
 	if (opts->size < offsetof(struct krcore_options, flags) + sizeof(opts->flags))
-		return krl_error(-EINVAL, "options.size %zu is too small; it must be sizeof(struct krcore_options)",
-				 opts->size);
+		return krl_error(
+			-EINVAL,
+			"options.size %zu is too small; it must be sizeof(struct krcore_options)",
+			opts->size);
 	for (i = sizeof(*opts); opts != &none && i < opts->size; i++)
 		if (bytes[i])
-			return krl_error(-EINVAL,
-					 "options have fields that this version of the library does not know");
+			return krl_error(
+				-EINVAL,
+				"options have fields that this version of the library does not know");
 	memcpy(ret_opts, opts, sizeof(*ret_opts));
 	if (ret_opts->flags & ~KRCORE_OPEN_NOWAIT)
 		return krl_error(-EINVAL, "options.flags 0x%x has unknown bits", ret_opts->flags);
@@ -267,7 +270,7 @@ int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_co
 	err = krl_config_options(opts, &o);
 	if (err)
 		return err;
-	node = malloc(sizeof(*node));
+	node = calloc(1, sizeof(*node));
 	if (!node)
 		return krl_error(-ENOMEM, "no memory");
 	err = krl_config_file(&o, node);

@@ -72,8 +72,10 @@ int krl_conn_setup(struct krl_conn *conn, const char **ret_step)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = KRL_SQ_DEPTH, .max_recv_wr = KRL_RECVS,
-			 .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = KRL_SQ_DEPTH,
+			 .max_recv_wr = KRL_RECVS,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 		.sq_sig_all = 1,
 	};
 	unsigned int i;

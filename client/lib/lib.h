@@ -104,7 +104,7 @@ struct krl_conn {
 	struct ibv_mr *mr;
 	struct krl_mem *mem;
 	unsigned int events[2];
-	_Atomic int broken;
+	atomic_int broken;
 	struct krp_hello hello;
 	struct krp_challenge challenge;
 };
@@ -183,6 +183,7 @@ struct krl_resolve;
  * @root_rkey: its remote key.
  * @incarnation: of the present or last attachment; 0 if there was none.
  * @records: count in the root when attached.
+ * @lookups: READs of look-ups, one in some is timed.
  * @state: where it stands.
  * @conn: its connection, from KRL_ADDR on.
  * @load: under way in KRL_LOAD.

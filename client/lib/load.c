@@ -40,28 +40,28 @@ static __u32 krl_load_chunk(const struct krl_load *load, __u64 left, size_t size
 
 int krl_load_next(struct krl_load *load, struct krp_read *ret_read)
 {
-	const struct krp_map *map = load->map ? &load->map->map : NULL;
+	const struct krp_map *map;
 
-	switch (load->stage) {
-	case KRL_LOAD_ROOT:
+	if (load->stage == KRL_LOAD_DONE)
+		return 0;
+	if (load->stage == KRL_LOAD_ROOT || !load->map) {
 		ret_read->addr = load->root_addr;
 		ret_read->rkey = load->root_rkey;
 		ret_read->bytes = sizeof(struct krp_root);
-		break;
-	case KRL_LOAD_SEGMENTS:
+		load->bytes += ret_read->bytes;
+		return 1;
+	}
+	map = &load->map->map;
+	if (load->stage == KRL_LOAD_SEGMENTS) {
 		ret_read->addr = map->segments_addr + load->at * sizeof(struct krp_segment);
 		ret_read->rkey = map->segments_rkey;
 		ret_read->bytes = krl_load_chunk(load, map->segments_nr - load->at,
 						 sizeof(struct krp_segment));
-		break;
-	case KRL_LOAD_DIR:
+	} else {
 		ret_read->addr = map->dir_addr + load->at * sizeof(struct krp_dir_entry);
 		ret_read->rkey = map->dir_rkey;
 		ret_read->bytes = krl_load_chunk(load, (1ULL << map->depth) - load->at,
 						 sizeof(struct krp_dir_entry));
-		break;
-	case KRL_LOAD_DONE:
-		return 0;
 	}
 	load->bytes += ret_read->bytes;
 	return 1;

@@ -41,7 +41,12 @@ struct krl_load {
 	__u32 root_rkey;
 	__u64 incarnation;
 	__u32 chunk_bytes;
-	enum { KRL_LOAD_ROOT, KRL_LOAD_SEGMENTS, KRL_LOAD_DIR, KRL_LOAD_DONE } stage;
+	enum {
+		KRL_LOAD_ROOT,
+		KRL_LOAD_SEGMENTS,
+		KRL_LOAD_DIR,
+		KRL_LOAD_DONE
+	} stage;
 	__u64 at;
 	unsigned int tries;
 	const struct krl_map *old;

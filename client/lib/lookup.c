@@ -25,8 +25,8 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
-		uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns,
-							 memory_order_relaxed);
+		uint64_t until_ns =
+			atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
 		struct krl_candidate c = {
 			.usable = atomic_load_explicit(&srv->up, memory_order_acquire) &&
 				  !(tried & (1ULL << i)),

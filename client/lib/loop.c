@@ -55,10 +55,9 @@ static void krl_loop_message(struct krl_server *srv, const void *buf, unsigned i
 	unsigned int status = krp_msg_check(buf, bytes, 0);
 
 	if (status) {
-		krl_server_fail(srv, krp_status_errno(status), "%s: server sent a %s",
-				srv->ep.text,
-				status == KRP_ST_VERSION ? "message of another protocol version" :
-							   "malformed message");
+		krl_server_fail(srv, krp_status_errno(status), "%s: server sent a %s", srv->ep.text,
+				status == KRP_ST_VERSION ? "message of another protocol version"
+							 : "malformed message");
 	} else if (srv->state == KRL_UP) {
 		pthread_mutex_lock(&srv->ctx->lock);
 		krl_loop_attached_message(srv, msg);

@@ -74,8 +74,9 @@ void krl_publish_renewed(struct krl_server *srv, const struct krl_req *req)
 		return;
 	krl_count(&srv->n.renewals, 1);
 	srv->acked_ns = now_ns;
-	if (late || req->err || (req->mark == srv->changes && !krl_store_live(store, srv->index, KRL_AT_SENT) &&
-		     req->records < krl_store_live(store, srv->index, KRL_AT_ACKED)))
+	if (late || req->err ||
+	    (req->mark == srv->changes && !krl_store_live(store, srv->index, KRL_AT_SENT) &&
+	     req->records < krl_store_live(store, srv->index, KRL_AT_ACKED)))
 		krl_store_set_all(store, srv->index, 1U << KRL_AT_ACKED, KRL_AT_DIRTY);
 }
 

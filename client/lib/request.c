@@ -17,16 +17,15 @@
 
 #define KRL_PACE_NS 100000000ULL /* messages are counted over 100 ms */
 
-static struct krl_slot *krl_request_free_slot(struct krl_server *srv)
+/* Return: a free slot, or -1 if the server has given no more credits. */
+static int krl_request_free_slot(const struct krl_server *srv)
 {
 	unsigned int i;
 
-	if (srv->busy_nr >= srv->slots_nr)
-		return NULL;
-	for (i = 0; i < srv->slots_nr; i++)
+	for (i = 0; i < srv->slots_nr && srv->busy_nr < srv->slots_nr; i++)
 		if (!srv->slot[i].busy)
-			return &srv->slot[i];
-	return NULL;
+			return (int)i;
+	return -1;
 }
 
 /* Stay a tenth below the rate at which the server would cut us off. */
@@ -70,9 +69,9 @@ static void krl_request_build(void *buf, const struct krl_req *req, uint32_t xid
 	}
 }
 
-static int krl_request_send(struct krl_server *srv, struct krl_slot *slot, struct krl_req *req)
+static int krl_request_send(struct krl_server *srv, unsigned int nr, struct krl_req *req)
 {
-	unsigned int nr = (unsigned int)(slot - srv->slot);
+	struct krl_slot *slot = &srv->slot[nr];
 	int err;
 
 	/* with no look-up under way nobody else takes in completions of SENDs */
@@ -123,28 +122,29 @@ static bool krl_request_own(struct krl_server *srv, struct krl_req *req)
 /* Send what waits, as far as credits and pace allow. */
 void krl_request_pump(struct krl_server *srv)
 {
-	struct krl_slot *slot;
 	struct krl_req *req;
+	int nr;
 
 	while (srv->state == KRL_UP && !atomic_load(&srv->failed)) {
-		slot = krl_request_free_slot(srv);
-		if (!slot || krl_request_paced(srv))
+		nr = krl_request_free_slot(srv);
+		if (nr < 0 || krl_request_paced(srv))
 			return;
 		if (srv->todo && !srv->renew_due) {
 			req = srv->todo;
 			srv->todo = req->next;
 			if (!srv->todo)
 				srv->todo_tail = &srv->todo;
-			if (krl_request_send(srv, slot, req)) {
+			if (krl_request_send(srv, (unsigned int)nr, req)) {
 				req->err = -ENOTCONN;
 				req->done = true;
 				pthread_cond_broadcast(&srv->ctx->cond);
 			}
 			continue;
 		}
-		if (!krl_request_own(srv, &slot->own))
+		req = &srv->slot[nr].own;
+		if (!krl_request_own(srv, req))
 			return;
-		krl_request_send(srv, slot, &slot->own);
+		krl_request_send(srv, (unsigned int)nr, req);
 	}
 }
 

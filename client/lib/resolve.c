@@ -31,7 +31,7 @@
  * @port: as text.
  */
 struct krl_resolve {
-	_Atomic int owners;
+	atomic_int owners;
 	int wake_fd;
 	_Atomic bool done;
 	int err;
@@ -68,7 +68,8 @@ static int krl_resolve_errno(int gai)
 static int krl_resolve_do(const char *host, const char *port, int flags,
 			  struct sockaddr_storage *addrs, unsigned int *ret_nr)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+	struct addrinfo hints = { .ai_family = AF_UNSPEC,
+				  .ai_socktype = SOCK_STREAM,
 				  .ai_flags = flags | AI_NUMERICSERV };
 	struct addrinfo *list, *ai;
 	unsigned int nr = 0;
@@ -183,8 +184,7 @@ static int krl_gid_to_addr(const uint8_t *gid, int family, struct sockaddr_stora
 	return 0;
 }
 
-static int krl_device_addr(struct ibv_context *verbs, int family,
-			   struct sockaddr_storage *ret_addr)
+static int krl_device_addr(struct ibv_context *verbs, int family, struct sockaddr_storage *ret_addr)
 {
 	struct ibv_device_attr attr;
 	union ibv_gid gid;

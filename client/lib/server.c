@@ -71,7 +71,9 @@ uint64_t krl_server_patience_ns(const struct krl_server *srv)
 	return srv->ctx->config.timeout_ms * 1000000ULL / 4;
 }
 
-__attribute__((format(printf, 3, 0)))
+static void krl_server_failed(struct krl_server *srv, int err, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
+
 static void krl_server_failed(struct krl_server *srv, int err, const char *format, va_list args)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -198,9 +200,10 @@ static void krl_server_up_timers(struct krl_server *srv, uint64_t now_ns)
 		return;
 	}
 	if (now_ns >= srv->renew_at_ns) {
-		uint32_t ms = srv->lease_ms / 3 < KRL_RENEW_MAX_MS ? srv->lease_ms / 3 :
-								      KRL_RENEW_MAX_MS;
+		uint32_t ms = srv->lease_ms / 3;
 
+		if (ms > KRL_RENEW_MAX_MS)
+			ms = KRL_RENEW_MAX_MS;
 		srv->renew_at_ns = now_ns + (ms ? ms : 1) * 1000000ULL;
 		srv->renew_due = true;
 		krl_store_set_all(&srv->ctx->store, srv->index, 1U << KRL_AT_REFUSED, KRL_AT_DIRTY);

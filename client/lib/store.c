@@ -55,11 +55,11 @@ static int krl_store_grow(struct krl_store *store)
 
 	if (store->nr < store->room)
 		return 0;
-	records = reallocarray(store->records, room, sizeof(*records));
+	records = reallocarray(store->records, room, sizeof(struct krl_record *));
 	if (!records)
 		return -1;
 	store->records = records;
-	chains = calloc(room, sizeof(*chains));
+	chains = calloc(room, sizeof(struct krl_record *));
 	if (!chains)
 		return -1;
 	free(store->chains);

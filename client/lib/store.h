@@ -23,6 +23,7 @@
  * @KRL_AT_SENT: it was told, its answer is awaited.
  * @KRL_AT_ACKED: it acknowledged it.
  * @KRL_AT_REFUSED: it refused it; tried again when the lease is renewed.
+ * @KRL_AT_STATES: how many there are.
  */
 enum krl_at {
 	KRL_AT_DIRTY,

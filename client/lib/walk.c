@@ -184,7 +184,11 @@ static int krl_walk_whole(struct krl_walk *w, uint64_t pos, unsigned int index,
 	return 1;
 }
 
-enum krl_page { KRL_PAGE_GOOD, KRL_PAGE_UNPROVED, KRL_PAGE_OTHER };
+enum krl_page {
+	KRL_PAGE_GOOD,
+	KRL_PAGE_UNPROVED,
+	KRL_PAGE_OTHER
+};
 
 /* Return: enum krl_page, or -ENOTCONN. */
 static int krl_walk_judge(struct krl_walk *w, uint64_t pos, struct krp_bucket *buckets)
@@ -255,7 +259,7 @@ static int krl_walk_entry(struct krl_walk *w, uint64_t pos)
 		err = krl_walk_load(w);
 		return err ? err : 1;
 	}
-	if (!memcmp(&e, &map->dir[at], sizeof(e)))
+	if (memcmp(&e, &map->dir[at], sizeof(e)) == 0)
 		return 0;
 	map->dir[at] = e;
 	return 1;
@@ -324,7 +328,7 @@ static int krl_walk_range(struct krl_walk *w, uint64_t pos, uint64_t end)
 	struct krp_dir_entry first = *krl_walk_at(w, pos);
 
 	while (pos < end) {
-		if (memcmp(krl_walk_at(w, pos), &first, sizeof(first))) {
+		if (memcmp(krl_walk_at(w, pos), &first, sizeof(first)) != 0) {
 			int changed = krl_walk_entry(w, pos);
 
 			if (changed)

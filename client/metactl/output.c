@@ -154,7 +154,7 @@ static bool mc_ends(const char *key, const char *end, size_t *ret_len)
 {
 	size_t a = strlen(key), b = strlen(end);
 
-	if (a <= b || strcmp(key + a - b, end))
+	if (a <= b || strcmp(key + a - b, end) != 0)
 		return false;
 	*ret_len = a - b;
 	return true;
@@ -312,10 +312,10 @@ static char *mc_joined(json_t *array)
 {
 	size_t i, bytes = 1;
 	json_t *item;
-	char *text;
+	char *text, *to;
 
-	json_array_foreach(array, i, item)
-	{
+	for (i = 0; i < json_array_size(array); i++) {
+		item = json_array_get(array, i);
 		if (!json_is_string(item))
 			return NULL;
 		bytes += json_string_length(item) + 1;
@@ -323,11 +323,10 @@ static char *mc_joined(json_t *array)
 	text = calloc(1, bytes);
 	if (!text)
 		return NULL;
-	json_array_foreach(array, i, item)
-	{
-		if (i)
-			strcat(text, ",");
-		strcat(text, json_string_value(item));
+	to = text;
+	for (i = 0; i < json_array_size(array); i++) {
+		item = json_array_get(array, i);
+		to += sprintf(to, "%s%s", i ? "," : "", json_string_value(item));
 	}
 	return text;
 }

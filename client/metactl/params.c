@@ -47,7 +47,7 @@ const char *mc_text(const struct mc *mc, const char *name)
 /* @best: what earlier words of the table made of it; an exact match ends the search. */
 static int mc_match(const char *word, const char *name, int index, int best)
 {
-	if (strncmp(word, name, strlen(word)))
+	if (strncmp(word, name, strlen(word)) != 0)
 		return best;
 	return best == MC_UNKNOWN ? index : MC_AMBIGUOUS;
 }

@@ -66,6 +66,7 @@ static void mc_probe_nodes(const struct mc_places *places, struct mc_probe *prob
 
 static bool mc_has_ipc_lock(void)
 {
+	static const char head[] = "CapEff:";
 	unsigned long long caps = 0;
 	char line[128];
 	FILE *file;
@@ -74,8 +75,8 @@ static bool mc_has_ipc_lock(void)
 	if (!file)
 		return false;
 	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
-			break;
+		if (!strncmp(line, head, sizeof(head) - 1))
+			caps = strtoull(line + sizeof(head) - 1, NULL, 16);
 	fclose(file);
 	return caps >> MC_CAP_IPC_LOCK & 1;
 }
@@ -185,7 +186,7 @@ static void mc_netdev_of(const struct sockaddr_storage *addr, char *netdev)
 /* A datagram socket asks the kernel for a route without sending anything. */
 static void mc_probe_route(const struct kru_endpoint *to, struct mc_endpoint *e)
 {
-	struct sockaddr_storage source;
+	struct sockaddr_storage source = { 0 };
 	socklen_t bytes = sizeof(source);
 	int fd;
 

@@ -102,7 +102,7 @@ static int mc_table_dump(struct mc *mc)
 				*krcore_error_text() ? krcore_error_text() : strerror(-ret));
 	if (check.bad || check.directory_errors)
 		return mc_error(mc, "%llu buckets are damaged, see krcore-metactl table check",
-				(unsigned long long)(check.bad + check.directory_errors));
+				(unsigned long long)check.bad + check.directory_errors);
 	return MC_OK;
 }
 

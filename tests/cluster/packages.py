@@ -136,6 +136,7 @@ class Packages:
     def _update_in(self, machine, changed):
         for name in changed:
             source = self._unpacked / name.lstrip("/")
+            machine.run(f"mkdir -p '{os.path.dirname(name)}'")  # dpkg may leave manuals out
             machine.push(source, f"{name}.new", mode=source.stat().st_mode & 0o7777)
             machine.run(f"mv -f '{name}.new' '{name}'")
         if any("systemd" in name for name in changed):

@@ -4,9 +4,9 @@ whoever is asked; what it changes is seen elsewhere; and doctor finds each fault
 
 import json
 
+from . import krcore
 from .suite import check, limit, wait_until
 
-KEY = "00112233445566778899aabbccddeeff" * 2
 SERVICE = 300
 TOOL = "krcore-metactl -t 10"
 
@@ -18,21 +18,10 @@ def _ask(machine, words, status=0, timeout=60):
     return json.loads(result.out), result.err
 
 
-def _configure(machine, text):
-    machine.push(text.encode(), "/etc/krcore.conf")
-    machine.push((KEY + "\n").encode(), "/etc/krcore/cluster.key", mode=0o640)
-    machine.run("chgrp krcore /etc/krcore/cluster.key")
-
-
 def _start(cluster):
     """Two MetaServers, everybody configured, no record of an earlier test left."""
-    servers = ", ".join(f"{m.spec.address}/{10 * (i + 1)}"
-                        for i, m in enumerate(cluster.nodes("metaserver")))
-    for machine in cluster.nodes():
-        _configure(machine, f"[metaserver]\nlease_ms = 20000\n[node]\nmetaservers = {servers}\n"
-                            "lease_ms = 20000\nreconnect_max_ms = 1000\n")
-    for machine in cluster.nodes("metaserver"):
-        machine.run("systemctl restart krcore-metaserver", timeout=60)
+    krcore.setup(cluster, key=krcore.new_key(), metaserver={"lease_ms": 20000},
+                 node={"lease_ms": 20000, "reconnect_max_ms": 1000})
     return cluster.node("meta1"), cluster.node("node1"), cluster.node("node2")
 
 
@@ -171,20 +160,23 @@ def test_daemon_on_this_machine(cluster):
 def test_monitor_near_and_far(cluster):
     server, node1, node2 = _start(cluster)
     gid = node1.spec.address
-    with server.background(f"{TOOL} -j monitor records seconds 60 count 2", limit=90) as near, \
-            node2.background(f"{TOOL} -j -S {server.spec.address} monitor seconds 60 count 2",
-                             limit=90) as far:
-        wait_until(lambda: _ask(server, "stats")[0] and node2.name in
-                   [s["name"] for s in _ask(server, "session list")[0] if s["subscribed"]],
-                   30, "node2 has subscribed")
+    with server.background(f"exec {TOOL} -j monitor records > /tmp/near", limit=120) as near, \
+            node2.background(f"exec {TOOL} -j -S {server.spec.address} monitor > /tmp/far",
+                             limit=120) as far:
+        wait_until(lambda: node2.name in [s["name"] for s in _ask(server, "session list")[0]
+                                          if s["subscribed"]], 30, "node2 has subscribed")
         _ask(node1, f"record publish {gid} service {SERVICE} raw x")
         _ask(node1, f"record withdraw {gid} service {SERVICE}")
-        near, far = near.wait(70), far.wait(70)
-    for done in (near, far):
-        rows = json.loads(done.out)
-        check(done.status == 0, repr(done))
-        check([(r["event"], r["change"], r["service"]) for r in rows] ==
-              [("record", "changed", SERVICE), ("record", "gone", SERVICE)], f"{rows}")
+        for machine, process, path in ((server, near, "/tmp/near"), (node2, far, "/tmp/far")):
+            wait_until(lambda m=machine, p=path: "gone" in m.run(f"cat {p}").out, 30,
+                       f"{path} tells of the end")
+            machine.run("pkill -TERM -x krcore-metactl")
+            done = process.wait(30)
+            rows = json.loads(machine.run(f"cat {path}").out)
+            check(done.status == 0, repr(done))
+            check([(r["change"], r["gid"], r["service"]) for r in rows
+                   if r["event"] == "record"] ==
+                  [("changed", gid, SERVICE), ("gone", gid, SERVICE)], f"{rows}")
 
 
 @limit(300)

@@ -91,7 +91,7 @@ def test_network_card_removed_and_back(cluster):
     server.add_nic()
     wait_until(lambda: _seen_at(node2, server, node1.spec.address), 60, "the record is back")
     check(_pid(server) == before, "the daemon was restarted")
-    check(_stats(server)["devices_in_use"] == 1, f"{_stats(server)}")
+    check(_stats(server)["devices"] == 1, f"{_stats(server)}")
 
 
 @limit(300)

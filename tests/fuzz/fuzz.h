@@ -79,15 +79,15 @@ static inline uint8_t fz_byte(struct fz_stream *s)
 /**
  * fz_copy() - The input in memory of exactly its size, so that a sanitizer sees a read past it.
  * @data: input.
- * @size: its length; 0 gives an address that may not be read.
+ * @size: its length.
  *
  * Return: to be given back by free().
  */
 static inline void *fz_copy(const uint8_t *data, size_t size)
 {
-	void *copy = malloc(size);
+	void *copy = malloc(size ? size : 1);
 
-	FZ_ASSERT(copy || !size);
+	FZ_ASSERT(copy);
 	if (size)
 		memcpy(copy, data, size);
 	return copy;

@@ -71,6 +71,24 @@ def main():
     seed("table", "grow", b"\7" + bytes(b for nr in range(0, 256, 32) for b in (0x40, nr))
          + bytes(b for nr in range(0, 256, 32) for b in (0x41, nr)) + b"\0\1\1\1\x60\0"
          + bytes(b for nr in range(0, 256, 32) for b in (0x20, nr)))
+    hello = bytes([2, 1]) + bytes(184) + b"\1\0\0"
+    talk = hello + b"\3" + bytes([2, 9]) + bytes(32) + b"\1" + bytes(7) + b"\5"
+    talk += b"".join(bytes([2, 5]) + bytes(112) + bytes([6, nr % 3, nr]) for nr in range(6))
+    talk += bytes([2, 10]) + bytes(56) + b"\7\0\1" + bytes([2, 6]) + bytes(56) + b"\7\0\1"
+    seed("session", "open", b"\2" + talk + b"\4\x40")
+    seed("session", "proof", b"\1" + talk + b"\4\xff\4\xff")
+    for name in ("help", "status", "stats", "metrics", "sessions", "devices", "listeners",
+                 "records", "config", "reload", "monitor"):
+        seed("command", name, b'{"command": "%s"}' % name.encode())
+    key = b'"gid": "fd00::1", "service": 0'
+    seed("command", "page", b'{"command": "records", "args": {"from": 0, "count": 2, '
+         b'"keys": true}}')
+    seed("command", "filter", b'{"command": "records", "args": {"service": 0, "owner": "'
+         + b"0" * 32 + b'"}}')
+    seed("command", "get", b'{"command": "record_get", "args": {' + key + b', "keys": true}}')
+    seed("command", "withdraw", b'{"command": "record_withdraw", "args": {' + key + b"}}")
+    seed("command", "events", b'{"command": "monitor", "args": {"events": ["records"]}}')
+    seed("command", "ill", b'{"command": "records", "args": {"count": -1, "what": [1e400]}}')
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ void cx_cq_doorbell(struct cx_dev *dev, u32 uar, u64 val)
 	u32 ci = val >> 32 & 0xffffff;
 	bool pending;
 
-	if (!cq || cq->uar->id != uar) {
+	if (!cq || cq->uar != uar) {
 		cx_count(dev, CX_CTR_DB_REFUSED, 1);
 		cx_trace(dev, CX_TR_REFUSE, "CQ doorbell 0x%" PRIx64 " on UAR 0x%x", val, uar);
 		return;
@@ -144,7 +144,6 @@ static void cx_cq_release(struct cx_dev *dev, struct cx_obj *obj)
 
 	timer_free(cq->timer);
 	cx_obj_put(&cq->eq->obj);
-	cx_obj_put(cq->uar);
 	cx_ring_free(&cq->ring);
 	g_free(cq);
 }
@@ -174,11 +173,10 @@ int cx_cmd_create_cq(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	const u8 *c = CX_ADDR(create_cq_in, cmd->in, cq_context);
 	u32 eqn = CX_GET(cqc, c, c_eqn_or_apu_element), uarn = CX_GET(cqc, c, uar_page);
-	struct cx_obj *uar = cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR);
 	struct cx_eq *eq = cx_eq_find(dev, eqn);
 	struct cx_cq *cq;
 
-	if (!uar)
+	if (!cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist", uarn);
 	if (!eq)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "EQ 0x%x does not exist", eqn);
@@ -191,7 +189,7 @@ int cx_cmd_create_cq(struct cx_dev *dev, struct cx_cmd *cmd)
 	}
 	cq->dev = dev;
 	cq->eq = eq;
-	cq->uar = uar;
+	cq->uar = uarn;
 	cq->dbr = CX_GET64(cqc, c, dbr_addr);
 	cq->overrun_ignore = CX_GET(cqc, c, oi);
 	cq->max_count = CX_GET(cqc, c, cq_max_count);
@@ -199,7 +197,6 @@ int cx_cmd_create_cq(struct cx_dev *dev, struct cx_cmd *cmd)
 	cq->timer = timer_new_us(QEMU_CLOCK_VIRTUAL, cx_cq_period_over, cq);
 	cq->obj.release = cx_cq_release;
 	cx_obj_get(&eq->obj);
-	cx_obj_get(uar);
 	if (cx_obj_add(dev, CX_SP_CQ, CX_K_CQ, &cq->obj)) {
 		cx_cq_release(dev, &cq->obj);
 		return cx_refuse(dev, cmd, CX_ST_NO_RES, "no free CQ");
@@ -234,7 +231,7 @@ int cx_cmd_query_cq(struct cx_dev *dev, struct cx_cmd *cmd)
 	CX_SET(cqc, c, cqe_sz, cq->cqe_bytes == 128);
 	CX_SET(cqc, c, oi, cq->overrun_ignore);
 	CX_SET(cqc, c, log_cq_size, cq->log_size);
-	CX_SET(cqc, c, uar_page, cq->uar->id);
+	CX_SET(cqc, c, uar_page, cq->uar);
 	CX_SET(cqc, c, cq_period, cq->period_us);
 	CX_SET(cqc, c, cq_max_count, cq->max_count);
 	CX_SET(cqc, c, c_eqn_or_apu_element, cq->eq->obj.id);

@@ -50,7 +50,7 @@ struct cx_cq {
 	struct cx_dev *dev;
 	struct cx_ring ring;
 	struct cx_eq *eq;
-	struct cx_obj *uar;
+	u32 uar;
 	u64 dbr;
 	u32 log_size;
 	u32 page_shift;

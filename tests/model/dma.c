@@ -45,7 +45,7 @@ u32 cx_dma_read_be32(struct cx_dev *dev, u64 addr)
 int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 offset, u64 bytes, const u8 *pas,
 		 u64 pas_bytes)
 {
-	u64 nr = MAX(1, (offset + bytes + (1ull << page_shift) - 1) >> page_shift);
+	u64 nr = bytes ? (offset + bytes + (1ull << page_shift) - 1) >> page_shift : 0;
 	u64 *page, i;
 
 	if (nr > pas_bytes / 8)

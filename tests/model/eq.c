@@ -82,7 +82,7 @@ void cx_eq_doorbell(struct cx_dev *dev, u32 uar, u32 val, bool arm)
 {
 	struct cx_eq *eq = cx_eq_find(dev, val >> 24);
 
-	if (!eq || eq->uar->id != uar) {
+	if (!eq || eq->uar != uar) {
 		cx_count(dev, CX_CTR_DB_REFUSED, 1);
 		cx_trace(dev, CX_TR_REFUSE, "EQ doorbell 0x%08x on UAR 0x%x", val, uar);
 		return;
@@ -99,7 +99,6 @@ static void cx_eq_release(struct cx_dev *dev, struct cx_obj *obj)
 {
 	struct cx_eq *eq = container_of(obj, struct cx_eq, obj);
 
-	cx_obj_put(eq->uar);
 	cx_ring_free(&eq->ring);
 	g_free(eq);
 }
@@ -109,10 +108,9 @@ int cx_cmd_create_eq(struct cx_dev *dev, struct cx_cmd *cmd)
 	const u8 *c = CX_ADDR(create_eq_in, cmd->in, eq_context_entry);
 	u32 pas_off = CX_OFF(create_eq_in, pas) / 8, i;
 	u32 log_size = CX_GET(eqc, c, log_eq_size), uarn = CX_GET(eqc, c, uar_page);
-	struct cx_obj *uar = cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR);
 	struct cx_eq *eq;
 
-	if (!uar)
+	if (!cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist", uarn);
 	if (CX_GET(eqc, c, intr) >= CX_NR_VECTORS)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "interrupt vector %u",
@@ -130,9 +128,8 @@ int cx_cmd_create_eq(struct cx_dev *dev, struct cx_cmd *cmd)
 		g_free(eq);
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "page list too short or not aligned");
 	}
-	eq->uar = uar;
+	eq->uar = uarn;
 	eq->obj.release = cx_eq_release;
-	cx_obj_get(uar);
 	if (cx_obj_add(dev, CX_SP_EQ, CX_K_EQ, &eq->obj)) {
 		cx_eq_release(dev, &eq->obj);
 		return cx_refuse(dev, cmd, CX_ST_NO_RES, "no free EQ");
@@ -163,7 +160,7 @@ int cx_cmd_query_eq(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (!eq)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "EQ 0x%x does not exist", eqn);
 	CX_SET(eqc, c, log_eq_size, eq->log_size);
-	CX_SET(eqc, c, uar_page, eq->uar->id);
+	CX_SET(eqc, c, uar_page, eq->uar);
 	CX_SET(eqc, c, intr, eq->vector);
 	CX_SET(eqc, c, log_page_size, eq->page_shift - 12);
 	CX_SET(eqc, c, consumer_counter, eq->ci);

@@ -33,7 +33,7 @@ enum cx_event_queue {
 struct cx_eq {
 	struct cx_obj obj;
 	struct cx_ring ring;
-	struct cx_obj *uar;
+	u32 uar;
 	u32 log_size;
 	u32 page_shift;
 	u32 pi;

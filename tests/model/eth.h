@@ -20,7 +20,7 @@ struct cx_sq {
 	struct cx_ring ring;
 	struct cx_wq wq;
 	struct cx_cq *cq;
-	struct cx_obj *uar;
+	u32 uar;
 	u32 user_index;
 };
 

@@ -13,8 +13,6 @@ static void cx_sq_release(struct cx_dev *dev, struct cx_obj *obj)
 
 	if (sq->cq)
 		cx_obj_put(&sq->cq->obj);
-	if (sq->uar)
-		cx_obj_put(sq->uar);
 	cx_ring_free(&sq->ring);
 	g_free(sq);
 }
@@ -23,15 +21,14 @@ int cx_cmd_create_sq(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	const u8 *c = CX_ADDR(create_sq_in, cmd->in, ctx), *w = CX_ADDR(sqc, c, wq);
 	struct cx_cq *cq = cx_cq_find(dev, CX_GET(sqc, c, cqn));
-	struct cx_obj *uar = cx_obj_find(dev, CX_SP_UAR, CX_GET(wq, w, uar_page), CX_K_UAR);
+	u32 uar = CX_GET(wq, w, uar_page);
 	struct cx_sq *sq;
 
 	if (!cq)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "CQ 0x%x does not exist",
 				 CX_GET(sqc, c, cqn));
-	if (!uar)
-		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist",
-				 CX_GET(wq, w, uar_page));
+	if (!cx_obj_find(dev, CX_SP_UAR, uar, CX_K_UAR))
+		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist", uar);
 	if (CX_GET(sqc, c, tis_lst_sz) &&
 	    !cx_obj_find(dev, CX_SP_TIS, CX_GET(sqc, c, tis_num_0), CX_K_TIS))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "TIS 0x%x does not exist",
@@ -49,7 +46,6 @@ int cx_cmd_create_sq(struct cx_dev *dev, struct cx_cmd *cmd)
 	sq->user_index = CX_GET(sqc, c, user_index);
 	sq->obj.release = cx_sq_release;
 	cx_obj_get(&cq->obj);
-	cx_obj_get(uar);
 	if (cx_obj_add(dev, CX_SP_QUEUE, CX_K_SQ, &sq->obj)) {
 		cx_sq_release(dev, &sq->obj);
 		return cx_refuse(dev, cmd, CX_ST_NO_RES, "no free SQ");

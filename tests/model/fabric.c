@@ -272,11 +272,17 @@ bool cx_fabric_room(struct cx_dev *dev, const u8 *dst)
 void cx_fabric_flush(struct cx_dev *dev)
 {
 	GHashTableIter it;
-	gpointer p;
+	gpointer value;
 
 	g_hash_table_iter_init(&it, dev->fab.peers);
-	while (g_hash_table_iter_next(&it, NULL, &p))
+	while (g_hash_table_iter_next(&it, NULL, &value)) {
+		struct cx_peer *p = value;
+		bool full = p->queued >= CX_PEER_ROOM;
+
 		cx_peer_flush(p);
+		if (full && p->queued < CX_PEER_ROOM)
+			cx_sched_unpark(dev);
+	}
 }
 
 static void cx_fabric_deliver(struct cx_dev *dev, const struct cx_frame *f)

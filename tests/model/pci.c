@@ -64,14 +64,14 @@ static void cx_sq_doorbell(struct cx_dev *dev, u32 uar, u64 val)
 	if (obj && obj->kind == CX_K_QP) {
 		struct cx_qp *qp = container_of(obj, struct cx_qp, obj);
 
-		if (qp->uar && qp->uar->id == uar) {
+		if (qp->uar == uar) {
 			cx_qp_doorbell(dev, qp);
 			return;
 		}
 	} else if (obj && obj->kind == CX_K_SQ) {
 		struct cx_sq *sq = container_of(obj, struct cx_sq, obj);
 
-		if (sq->uar->id == uar) {
+		if (sq->uar == uar) {
 			cx_sq_run(dev, sq);
 			return;
 		}

@@ -147,7 +147,7 @@ void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp)
 static void cx_qp_put_all(struct cx_qp *qp)
 {
 	struct cx_obj *held[] = {
-		qp->pd, qp->uar, qp->xrcd, qp->cq_send ? &qp->cq_send->obj : NULL,
+		qp->pd, qp->xrcd, qp->cq_send ? &qp->cq_send->obj : NULL,
 		qp->cq_recv ? &qp->cq_recv->obj : NULL, qp->srq ? &qp->srq->obj : NULL,
 	};
 	u32 i;
@@ -189,13 +189,13 @@ static int cx_qp_refer(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp,
 	u32 srqn = CX_GET(qpc, c, srqn_rmpn_xrqn), xrcdn = CX_GET(qpc, c, xrcd);
 
 	qp->pd = cx_obj_find(dev, CX_SP_PD, pdn, CX_K_PD);
-	qp->uar = cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR);
+	qp->uar = uarn;
 	qp->cq_send = cx_cq_find(dev, CX_GET(qpc, c, cqn_snd));
 	qp->cq_recv = cx_cq_find(dev, CX_GET(qpc, c, cqn_rcv));
 	if (!qp->pd && (pdn || qp->sv != CX_SV_REG_UMR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "PD 0x%x does not exist", pdn);
 	/* a target of XRC sends nothing and has no page */
-	if (!qp->uar && !qp->no_sq)
+	if (!qp->no_sq && !cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist", uarn);
 	if (!qp->cq_send && !qp->no_sq)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "send CQ 0x%x does not exist",
@@ -283,8 +283,6 @@ int cx_cmd_create_qp(struct cx_dev *dev, struct cx_cmd *cmd)
 	}
 	if (qp->pd)
 		cx_obj_get(qp->pd);
-	if (qp->uar)
-		cx_obj_get(qp->uar);
 	if (qp->xrcd)
 		cx_obj_get(qp->xrcd);
 	if (qp->cq_send)

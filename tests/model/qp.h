@@ -25,7 +25,7 @@ struct cx_qp {
 	enum cx_qp_state state;
 	u8 qpc[256];		/* attributes as the driver set them */
 	struct cx_obj *pd;
-	struct cx_obj *uar;
+	u32 uar;
 	struct cx_obj *xrcd;
 	struct cx_cq *cq_send;
 	struct cx_cq *cq_recv;

@@ -107,13 +107,12 @@ static void cx_req_advance(struct cx_dev *dev, struct cx_qp *qp)
 void cx_req_arm_timer(struct cx_dev *dev, struct cx_qp *qp)
 {
 	u32 t = CX_QP_PATH(qp, ack_timeout);
-	s64 ms;
+	s64 us;
 
 	if (!t && qp->sv != CX_SV_DCI)
 		return;
-	ms = (4096ll << t) / 1000000;
-	ms = MAX(ms, (s64)dev->prop.timeout_floor_ms);
-	timer_mod(qp->req.timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + ms);
+	us = MAX((4096ll << t) / 1000, (s64)dev->prop.timeout_floor_ms * 1000);
+	timer_mod(qp->req.timer, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) + us);
 }
 
 static void cx_req_progress(struct cx_dev *dev, struct cx_qp *qp)
@@ -591,8 +590,8 @@ static void cx_req_rnr(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt
 		return;
 	}
 	q->rnr_wait = true;
-	timer_mod(q->timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) +
-		  MAX(1, cx_rnr_us[p->rnr_timer & 31] / 1000));
+	timer_mod(q->timer, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) +
+		  cx_rnr_us[p->rnr_timer & 31]);
 }
 
 static void cx_req_nak(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
@@ -651,6 +650,8 @@ void cx_req_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 
 void cx_req_start(struct cx_dev *dev, struct cx_qp *qp)
 {
+	if (qp->no_sq)	/* the receiving side of XRC */
+		return;
 	cx_sched_add(dev, &qp->req.task);
 }
 
@@ -706,7 +707,7 @@ void cx_req_init(struct cx_dev *dev, struct cx_qp *qp)
 	QTAILQ_INIT(&qp->req.list);
 	qp->req.task.pump = cx_req_pump;
 	qp->req.implied = ~0u;
-	qp->req.timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, cx_req_timer, qp);
+	qp->req.timer = timer_new_us(QEMU_CLOCK_VIRTUAL, cx_req_timer, qp);
 }
 
 void cx_req_fini(struct cx_dev *dev, struct cx_qp *qp)

@@ -54,6 +54,7 @@ void cx_sched_unpark(struct cx_dev *dev)
 	while ((task = QTAILQ_FIRST(&dev->sched.park))) {
 		cx_sched_remove(dev, task);
 		cx_sched_add(dev, task);
+		qemu_bh_schedule(dev->sched.bh);
 	}
 }
 

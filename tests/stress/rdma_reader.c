@@ -43,7 +43,11 @@
 #define SERVICE_PERMANENT 0xa000
 #define SERVICE_ABSENT 0xe000
 
-enum { MODE_WRITE = 1, MODE_READ = 2, MODE_BOTH = 3 };
+enum {
+	MODE_WRITE = 1,
+	MODE_READ = 2,
+	MODE_BOTH = 3
+};
 
 static struct {
 	int mode;
@@ -57,8 +61,9 @@ static struct {
 	unsigned int readers;
 	unsigned int acks;
 	unsigned int timeout_ms;
-} opt = { .keys = 64, .permanent = 64, .seconds = 10, .writers = 2, .readers = 2,
-	  .timeout_ms = 20000 };
+} opt = {
+	.keys = 64, .permanent = 64, .seconds = 10, .writers = 2, .readers = 2, .timeout_ms = 20000
+};
 
 static struct {
 	_Atomic uint64_t lookups, operations, unanswered, refused;
@@ -175,12 +180,37 @@ static void change(struct krcore_ctx *ctx, unsigned int service, uint64_t versio
 	}
 }
 
+static void nap(void)
+{
+	struct timespec pause = { .tv_nsec = 20000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+/* krcore_open() waits for one server; the others may take a little longer. */
+static void wait_for_servers(struct krcore_ctx *ctx)
+{
+	struct krcore_server_info info[64];
+	unsigned int up, tries;
+	int i, nr;
+
+	for (tries = 0; tries < 1000; tries++) {
+		nr = krcore_servers(ctx, info, 64);
+		for (i = 0, up = 0; i < nr && i < 64; i++)
+			up += info[i].state == KRCORE_SERVER_UP;
+		if (up >= opt.acks)
+			return;
+		nap();
+	}
+}
+
 static void *writer(void *arg)
 {
 	unsigned int w = (unsigned int)(uintptr_t)arg, i;
 	struct krcore_ctx *ctx = open_context(w + 1);
 	uint64_t op;
 
+	wait_for_servers(ctx);
 	if (!w)
 		for (i = 0; i < opt.permanent && !atomic_load(&stop); i++)
 			change(ctx, SERVICE_PERMANENT + i, i + 1);
@@ -310,7 +340,6 @@ static void read_constant(struct krcore_ctx *ctx, unsigned int server, uint64_t 
 /* Writers may start after readers: wait until all have published their number. */
 static bool wait_for_writers(struct krcore_ctx *ctx, unsigned int servers)
 {
-	struct timespec pause = { .tv_nsec = 20000000 };
 	unsigned int w, s, tries;
 	uint64_t ops;
 
@@ -319,20 +348,20 @@ static bool wait_for_writers(struct krcore_ctx *ctx, unsigned int servers)
 			for (tries = 0; progress(ctx, s, w, &ops) || ops < opt.keys; tries++) {
 				if (tries > 3000 || atomic_load(&stop))
 					return false;
-				nanosleep(&pause, NULL);
+				nap();
 			}
 	return true;
 }
 
 static void *reader(void *arg)
 {
-	uint64_t (*seen)[THREADS_MAX][KEYS_MAX] = calloc(64, sizeof(*seen));
+	uint64_t(*seen)[THREADS_MAX][KEYS_MAX] = calloc(64, sizeof(*seen));
 	uint64_t dice = krp_mix64((uint64_t)(uintptr_t)arg + 1);
 	struct krcore_ctx *ctx = open_context(0);
 	unsigned int servers = (unsigned int)krcore_servers(ctx, NULL, 0);
 
 	if (!seen || !wait_for_writers(ctx, servers)) {
-		fprintf(stderr, "rdma_reader: no writers within a minute\n");
+		fprintf(stderr, "rdma_reader: the writers have not begun, or died\n");
 		atomic_fetch_add(&n.unanswered, 1);
 		atomic_store(&stop, true);
 	}
@@ -431,10 +460,10 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 		opt.timeout_ms = number(state, arg, 600000);
 		return 0;
 	case ARGP_KEY_ARG:
-		opt.mode = !strcmp(arg, "write") ? MODE_WRITE :
-			   !strcmp(arg, "read")	 ? MODE_READ :
-			   !strcmp(arg, "both")	 ? MODE_BOTH :
-						   0;
+		opt.mode = !strcmp(arg, "write")  ? MODE_WRITE
+			   : !strcmp(arg, "read") ? MODE_READ
+			   : !strcmp(arg, "both") ? MODE_BOTH
+						  : 0;
 		if (!opt.mode || state->arg_num)
 			argp_error(state, "give one of write, read, both");
 		return 0;
@@ -449,9 +478,13 @@ static error_t parse(int option, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	const struct argp argp = { options, parse, "write|read|both",
+	const struct argp argp = { options,
+				   parse,
+				   "write|read|both",
 				   "Verify look-ups over RDMA against writers at full rate.",
-				   NULL, NULL, NULL };
+				   NULL,
+				   NULL,
+				   NULL };
 	pthread_t threads[2 * THREADS_MAX];
 	unsigned int i, nr = 0, tenth;
 	struct timespec pause = { .tv_nsec = 100000000 };

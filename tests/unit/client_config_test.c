@@ -87,9 +87,11 @@ static void test_servers_alone_suffice(void **state)
 
 static void test_file_and_what_wins_over_it(void **state)
 {
-	char *file = write_file("[node]\nmetaservers = a, b:1/2\ntimeout_ms = 700\nlease_ms = 9000\n"
-				"reconnect_min_ms = 20\nreconnect_max_ms = 50\nkey_file =\n"
-				"gid = 10.1.2.3\n", 0600);
+	char *file =
+		write_file("[node]\nmetaservers = a, b:1/2\ntimeout_ms = 700\nlease_ms = 9000\n"
+			   "reconnect_min_ms = 20\nreconnect_max_ms = 50\nkey_file =\n"
+			   "gid = 10.1.2.3\n",
+			   0600);
 	struct krcore_options opts = options();
 	struct krl_config config;
 

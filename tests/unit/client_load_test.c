@@ -130,9 +130,9 @@ static void test_refresh_reads_only_what_is_new(void **state)
 	assert_int_equal(drive(&load, NULL), 0);
 	map = krl_load_take(&load);
 	assert_true(map->map.depth > old->map.depth);
-	assert_int_equal(load.bytes, sizeof(struct krp_root) +
-				     (map->map.segments_nr - old->map.segments_nr) *
-				     sizeof(struct krp_segment));
+	assert_int_equal(load.bytes,
+			 sizeof(struct krp_root) + (map->map.segments_nr - old->map.segments_nr) *
+							   sizeof(struct krp_segment));
 	assert_memory_equal(map->map.segments, server.segments,
 			    map->map.segments_nr * sizeof(struct krp_segment));
 	for (i = 0; i < 1U << map->map.depth; i++)

@@ -206,10 +206,19 @@ static void test_dct_goes_there_and_back(void **state)
 
 	(void)state;
 	value.dct = (struct krcore_dct){
-		.dc_key = 0x0102030405060708, .mrdir_addr = 0x1112131415161718,
-		.mrdir_rkey = 0x21222324, .dctn = 0x313233, .ud_qpn = 0x414243,
-		.ud_qkey = 0x51525354, .lid = 0x6162, .mac = { 1, 2, 3, 4, 5, 6 }, .mtu = 5,
-		.sl = 15, .port = 2, .flags = KRCORE_DCT_ETHERNET, .max_rd_atomic = 16,
+		.dc_key = 0x0102030405060708,
+		.mrdir_addr = 0x1112131415161718,
+		.mrdir_rkey = 0x21222324,
+		.dctn = 0x313233,
+		.ud_qpn = 0x414243,
+		.ud_qkey = 0x51525354,
+		.lid = 0x6162,
+		.mac = { 1, 2, 3, 4, 5, 6 },
+		.mtu = 5,
+		.sl = 15,
+		.port = 2,
+		.flags = KRCORE_DCT_ETHERNET,
+		.max_rd_atomic = 16,
 	};
 	assert_int_equal(krl_value_to_wire(&value, 99, &wire), 0);
 	assert_true(krp_value_valid(&wire));
@@ -249,11 +258,11 @@ static void test_bad_values_are_refused_by_name(void **state)
 	struct krcore_value bad;
 
 	(void)state;
-#define REFUSE(field, v)				\
-	do {						\
-		bad = good;				\
-		bad.dct.field = (v);			\
-		check_refused(&bad, "dct." #field);	\
+#define REFUSE(field, v) \
+	do { \
+		bad = good; \
+		bad.dct.field = (v); \
+		check_refused(&bad, "dct." #field); \
 	} while (0)
 	REFUSE(dctn, 0x1000000);
 	REFUSE(ud_qpn, 0x1000000);

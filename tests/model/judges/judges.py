@@ -51,11 +51,20 @@ NOT_READY = re.compile(r"Couldn't connect|Unable to Connect|REJECTED|rejected|Co
                        r"connect error|rdma_resolve_addr|failed to connect", re.I)
 
 
+# until the server listens: some TCP port, or it has an rdma_cm event channel
+READY = """for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+    grep -q ' 0A ' /proc/net/tcp /proc/net/tcp6 && exit 0
+    for p in $(pidof {name}); do ls -l /proc/$p/fd | grep -q rdma_cm && exit 0; done
+    sleep 0.3
+done"""
+
+
 def pair(a, b, server, client, timeout=60, check_server=True):
     """Run server on b and client on a; try again while the server is not ready."""
     job = b.start(server, timeout)
-    for attempt in range(8):
-        time.sleep(0.7)
+    for attempt in range(5):
+        b.run(READY.format(name=server.split()[0].split("/")[-1]), where="guest", check=False)
+        time.sleep(0.5 * (attempt + 1))
         res = a.run(client, timeout, check=False)
         if not res.code or not NOT_READY.search(res.out):
             break
@@ -103,7 +112,7 @@ c.sendall(h.hexdigest().encode()); c.sendall(bytes(i * 7 % 251 for i in range(80
 " """
     client = f"""python3 -c "
 import socket, hashlib
-c = socket.create_connection(('{b.addr}', 7007), 5); data = bytes(i * 5 % 253 for i in range(8000000))
+c = socket.create_connection(('{b.addr}', 7007), 60); data = bytes(i * 5 % 253 for i in range(8000000))
 c.sendall(data); got = c.recv(40, socket.MSG_WAITALL).decode()
 assert got == hashlib.sha1(data).hexdigest(), got
 h = b''

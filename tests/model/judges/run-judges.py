@@ -21,8 +21,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import judges  # noqa: E402
 from lab import Lab  # noqa: E402
 
-BAD_LOG = re.compile(r"WARNING|BUG:|Oops|Call Trace|general protection|hw csum failure|"
-                     r"mlx5_cmd_out_err|health|refcount|timed? ?out", re.I)
+BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
+                     r"mlx5_cmd_out_err|(mlx5|infiniband|eth0|rdma).*(timed? ?out|health|failed)")
 
 
 def options():

@@ -108,7 +108,7 @@ static void only(enum mc_verdict verdict, const char *check, const char *cause, 
 	for (i = 0; i < found_nr; i++) {
 		if (found[i].verdict == MC_CHECK_OK)
 			continue;
-		if (found[i].verdict != verdict || strcmp(found[i].check, check) ||
+		if (found[i].verdict != verdict || strcmp(found[i].check, check) != 0 ||
 		    !says(found[i].cause, cause) || !says(found[i].remedy, remedy))
 			print_error("unexpected: %s %s: %s; %s\n", found[i].check, found[i].subject,
 				    found[i].cause, found[i].remedy);
@@ -134,7 +134,7 @@ static void test_healthy(void **state)
 	for (i = 0; i < found_nr; i++)
 		assert_int_equal(found[i].verdict, MC_CHECK_OK);
 	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-		for (k = 0; k < found_nr && strcmp(found[k].check, checks[i]); k++)
+		for (k = 0; k < found_nr && strcmp(found[k].check, checks[i]) != 0; k++)
 			;
 		assert_true(k < found_nr);
 	}

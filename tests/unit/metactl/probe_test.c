@@ -11,57 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "client/metactl/probe.h"
+#include "scratch.h"
 
-static char root[] = "/tmp/krcore-probe-XXXXXX";
 static char dev[64];
-static struct mc_places places = { .sysfs = root, .dev = dev };
+static struct mc_places places = { .sysfs = scratch_root, .dev = dev };
 static struct mc_probe *p;
 
 static int setup(void **state)
 {
-	(void)state;
-	strcpy(root + sizeof(root) - 7, "XXXXXX");
-	if (!mkdtemp(root))
+	if (scratch_begin(state))
 		return -1;
-	snprintf(dev, sizeof(dev), "%s/dev", root);
+	snprintf(dev, sizeof(dev), "%s/dev", scratch_root);
 	p = calloc(1, sizeof(*p));
 	return p ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	char command[128];
-
-	(void)state;
 	mc_probe_free(p);
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command);
-}
-
-static const char *put(const char *name, const char *text, mode_t mode)
-{
-	static char path[256];
-	char *slash;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	for (slash = strchr(path + sizeof(root), '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(path, 0755);
-		*slash = '/';
-	}
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-	assert_int_equal(chmod(path, mode), 0);
-	return path;
+	return scratch_end(state);
 }
 
 static void test_bare_machine(void **state)
@@ -78,10 +50,10 @@ static void test_bare_machine(void **state)
 static void test_device_nodes(void **state)
 {
 	(void)state;
-	put("class/infiniband_verbs/uverbs0/dev", "231:192\n", 0644);
-	put("class/infiniband_verbs/abi_version", "6\n", 0644);
-	put("class/misc/rdma_cm/dev", "10:58\n", 0644);
-	put("dev/uverbs0", "", 0666);
+	scratch_put("class/infiniband_verbs/uverbs0/dev", "231:192\n", 0644);
+	scratch_put("class/infiniband_verbs/abi_version", "6\n", 0644);
+	scratch_put("class/misc/rdma_cm/dev", "10:58\n", 0644);
+	scratch_put("dev/uverbs0", "", 0666);
 	assert_int_equal(mc_probe_host(&places, p), 0);
 	assert_true(p->class_verbs);
 	assert_true(p->class_cm);
@@ -112,12 +84,12 @@ static void test_configuration(void **state)
 
 	(void)state;
 	snprintf(key, sizeof(key), "%s",
-		 put("cluster.key", "00112233445566778899aabbccddeeff\n", 0640));
+		 scratch_put("cluster.key", "00112233445566778899aabbccddeeff\n", 0640));
 	snprintf(text, sizeof(text),
 		 "[metaserver]\ntick_ms = 50\n[node]\nmetaservers = 127.0.0.1\nkey_file = %s\n"
 		 "lease_ms = 1\n",
 		 key);
-	mc_probe_config(put("krcore.conf", text, 0644), NULL, p);
+	mc_probe_config(scratch_put("krcore.conf", text, 0644), NULL, p);
 	assert_int_equal(p->conf_error, 0);
 	assert_int_equal(p->conf_errors_nr, 0);
 	assert_true(p->conf_needed);
@@ -135,7 +107,8 @@ static void test_configuration_with_errors(void **state)
 	char key[256], text[512];
 
 	(void)state;
-	mc_probe_config(put("krcore.conf", "[node]\nport = 1\ntimeout_ms = x\n", 0644), "a,b", p);
+	mc_probe_config(scratch_put("krcore.conf", "[node]\nport = 1\ntimeout_ms = x\n", 0644),
+			"a,b", p);
 	assert_int_equal(p->conf_error, -EINVAL);
 	assert_int_equal(p->conf_errors_nr, 2);
 	assert_non_null(strstr(p->conf_errors[0], "krcore.conf:2: "));
@@ -145,9 +118,9 @@ static void test_configuration_with_errors(void **state)
 
 	memset(p, 0, sizeof(*p));
 	snprintf(key, sizeof(key), "%s",
-		 put("open.key", "00112233445566778899aabbccddeeff\n", 0644));
+		 scratch_put("open.key", "00112233445566778899aabbccddeeff\n", 0644));
 	snprintf(text, sizeof(text), "[node]\nkey_file = %s\n", key);
-	mc_probe_config(put("krcore.conf", text, 0644), NULL, p);
+	mc_probe_config(scratch_put("krcore.conf", text, 0644), NULL, p);
 	assert_int_equal(p->key_error, -EPERM);
 	assert_int_equal(p->key_mode, 0644);
 
@@ -177,8 +150,8 @@ static void test_routes(void **state)
 static void test_routes_by_an_rdma_port(void **state)
 {
 	(void)state;
-	put("class/infiniband/rxe0/ports/1/gids/0", "::ffff:127.0.0.1\n", 0644);
-	put("class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "lo\n", 0644);
+	scratch_put("class/infiniband/rxe0/ports/1/gids/0", "::ffff:127.0.0.1\n", 0644);
+	scratch_put("class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "lo\n", 0644);
 	assert_int_equal(mc_probe_host(&places, p), 0);
 	strcpy(p->servers_text, "127.0.0.1");
 	mc_probe_routes(&places, 2000, p);

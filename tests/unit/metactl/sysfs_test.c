@@ -8,46 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 
 #include "client/metactl/sysfs.h"
+#include "scratch.h"
 
-static char root[] = "/tmp/krcore-sysfs-XXXXXX";
-
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(root + sizeof(root) - 7, "XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command);
-}
-
-/* Make a file with its folders below the root. */
 static void put(const char *name, const char *text)
 {
-	char path[256], *slash;
-	FILE *f;
+	char line[128];
 
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	for (slash = strchr(path + sizeof(root), '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(path, 0755);
-		*slash = '/';
-	}
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fprintf(f, "%s\n", text);
-	fclose(f);
+	snprintf(line, sizeof(line), "%s\n", text);
+	scratch_put(name, line, 0644);
 }
 
 static void put_rxe(void)
@@ -73,7 +45,7 @@ static void test_nothing(void **state)
 	struct mc_rdma rdma = { .devices_nr = 9 };
 
 	(void)state;
-	assert_int_equal(mc_rdma_scan(root, &rdma), 0);
+	assert_int_equal(mc_rdma_scan(scratch_root, &rdma), 0);
 	assert_int_equal(rdma.devices_nr, 0);
 	assert_int_equal(rdma.ports_nr, 0);
 	mc_rdma_free(&rdma);
@@ -86,7 +58,7 @@ static void test_soft_roce(void **state)
 
 	(void)state;
 	put_rxe();
-	assert_int_equal(mc_rdma_scan(root, &rdma), 0);
+	assert_int_equal(mc_rdma_scan(scratch_root, &rdma), 0);
 	assert_int_equal(rdma.devices_nr, 1);
 	assert_int_equal(rdma.ports_nr, 1);
 	assert_string_equal(rdma.ports[0].device, "rxe0");
@@ -100,8 +72,8 @@ static void test_soft_roce(void **state)
 	assert_memory_equal(rdma.ports[0].gids[1].gid, gid, 16);
 	assert_string_equal(rdma.ports[0].gids[1].netdev, "eth0");
 	assert_string_equal(rdma.ports[0].gids[1].type, "RoCE v2");
-	assert_true(mc_rdma_on_netdev(root, &rdma, "eth0"));
-	assert_false(mc_rdma_on_netdev(root, &rdma, "eth1"));
+	assert_true(mc_rdma_on_netdev(scratch_root, &rdma, "eth0"));
+	assert_false(mc_rdma_on_netdev(scratch_root, &rdma, "eth1"));
 	mc_rdma_free(&rdma);
 	assert_int_equal(rdma.ports_nr, 0);
 }
@@ -116,7 +88,7 @@ static void test_several_devices_are_sorted(void **state)
 	put("class/infiniband/mlx5_0/ports/2/lid", "0x1f");
 	put("class/infiniband/mlx5_0/ports/1/state", "weird");
 	put("class/infiniband/bare/node_guid", "0");
-	assert_int_equal(mc_rdma_scan(root, &rdma), 0);
+	assert_int_equal(mc_rdma_scan(scratch_root, &rdma), 0);
 	assert_int_equal(rdma.devices_nr, 3);
 	assert_int_equal(rdma.ports_nr, 3);
 	assert_string_equal(rdma.ports[0].device, "mlx5_0");
@@ -137,17 +109,19 @@ static void test_ipoib_is_an_rdma_netdev(void **state)
 	(void)state;
 	put("class/net/ib0/type", "32");
 	put("class/net/eth0/type", "1");
-	assert_true(mc_rdma_on_netdev(root, &rdma, "ib0"));
-	assert_false(mc_rdma_on_netdev(root, &rdma, "eth0"));
+	assert_true(mc_rdma_on_netdev(scratch_root, &rdma, "ib0"));
+	assert_false(mc_rdma_on_netdev(scratch_root, &rdma, "eth0"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_soft_roce, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_several_devices_are_sorted, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ipoib_is_an_rdma_netdev, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing, scratch_begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_soft_roce, scratch_begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_several_devices_are_sorted, scratch_begin,
+						scratch_end),
+		cmocka_unit_test_setup_teardown(test_ipoib_is_an_rdma_netdev, scratch_begin,
+						scratch_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

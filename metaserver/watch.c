@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Devices that librdmacm has opened for us, and their removal.
+ *
+ * The kernel may not be done with a removal before the last user of the device
+ * has closed it (rxe and siw: `rdma link del` waits), but librdmacm keeps its
+ * context for as long as it sees no other device. So every context that a
+ * connection request or a listener brings is noted, whether a device of ours
+ * is made of it or not, and let go of when the device goes.
+ *
+ * Two things tell of a removal: an rdma_cm id bound to the device, which the
+ * noted context keeps for that purpose, and its disappearance from sysfs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "metaserver/log.h"
+#include "metaserver/server_priv.h"
+
+/**
+ * struct ms_watch - One context of librdmacm.
+ * @next: list of the server.
+ * @verbs: the context; @sentinel keeps it alive.
+ * @sentinel: id bound to the device.
+ */
+struct ms_watch {
+	struct ms_watch *next;
+	struct ibv_context *verbs;
+	struct rdma_cm_id *sentinel;
+};
+
+static struct rdma_cm_id *ms_watch_sentinel(struct ms_server *srv, struct rdma_cm_id *like)
+{
+	const struct sockaddr *local = rdma_get_local_addr(like);
+	struct sockaddr_storage addr = { 0 };
+	struct rdma_cm_id *id;
+
+	if (local->sa_family != AF_INET && local->sa_family != AF_INET6)
+		return NULL;
+	memcpy(&addr, local, local->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+							   sizeof(struct sockaddr_in6));
+	((struct sockaddr_in *)&addr)->sin_port = 0; /* sin6_port lies in the same place */
+	if (rdma_create_id(srv->channel, &id, NULL, RDMA_PS_TCP))
+		return NULL;
+	if (!rdma_bind_addr(id, (struct sockaddr *)&addr) && id->verbs == like->verbs)
+		return id;
+	rdma_destroy_id(id);
+	return NULL;
+}
+
+int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
+{
+	struct ms_watch *w;
+
+	for (w = srv->watches; w; w = w->next)
+		if (w->verbs == id->verbs)
+			return 0;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->verbs = id->verbs;
+	w->sentinel = ms_watch_sentinel(srv, id);
+	if (!w->sentinel) {
+		free(w);
+		return -ENODEV;
+	}
+	w->next = srv->watches;
+	srv->watches = w;
+	return 0;
+}
+
+/*
+ * What is behind the descriptors is gone, and so is what we made of it. They are
+ * put on /dev/null, which librdmacm may close whenever it likes.
+ */
+static void ms_watch_let_go(const struct ibv_context *verbs)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dup3(fd, verbs->cmd_fd, O_CLOEXEC);
+	dup3(fd, verbs->async_fd, O_CLOEXEC);
+	close(fd);
+}
+
+void ms_watch_gone(struct ms_server *srv, struct ibv_context *verbs, const char *why)
+{
+	struct ms_watch **link = &srv->watches, *w;
+	struct ms_device *dev = srv->devices;
+
+	while (dev && dev->verbs != verbs)
+		dev = dev->next;
+	if (dev)
+		ms_device_remove(dev, why);
+	while (*link && (*link)->verbs != verbs)
+		link = &(*link)->next;
+	w = *link;
+	if (!w)
+		return;
+	*link = w->next;
+	ms_watch_let_go(verbs);
+	rdma_destroy_id(w->sentinel); /* librdmacm may free the context with it */
+	free(w);
+}
+
+bool ms_watch_event(struct ms_server *srv, struct rdma_cm_id *id, enum rdma_cm_event_type event)
+{
+	struct ms_watch *w = srv->watches;
+
+	while (w && w->sentinel != id)
+		w = w->next;
+	if (!w)
+		return false;
+	if (event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		ms_watch_gone(srv, w->verbs, "device was removed");
+	return true;
+}
+
+static bool ms_watch_present(const struct ibv_context *verbs)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband_verbs/%.64s", verbs->device->dev_name);
+	return !access(path, F_OK) || errno != ENOENT;
+}
+
+void ms_watch_check(struct ms_server *srv)
+{
+	struct ms_watch *w, *next;
+
+	for (w = srv->watches; w; w = next) {
+		next = w->next;
+		if (!ms_watch_present(w->verbs))
+			ms_watch_gone(srv, w->verbs, "device is no longer there");
+	}
+}
+
+void ms_watch_close(struct ms_server *srv)
+{
+	struct ms_watch *w;
+
+	while ((w = srv->watches)) {
+		srv->watches = w->next;
+		rdma_destroy_id(w->sentinel);
+		free(w);
+	}
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What a cluster goes through: a daemon killed under load, a site that names its servers
+in the DNS, and look-ups by real READs while the table changes."""
+
+import json
+import time
+
+from . import krcore, programs
+from .krcore import lookup, publish, setup
+from .suite import check, limit, wait_until
+
+SERVICES = range(700, 706)
+LATE_SERVICE = 706
+SHORT = {"lease_ms": 5000, "reconnect_max_ms": 1000}
+
+
+def _names_found(machine, server, address, services):
+    """How many of the services one server's table leads to."""
+    return sum(lookup(machine, address, service, f"-S {server.spec.address}") is not None
+               for service in services)
+
+
+def _rows(text):
+    """The rows of several JSON answers, one after the other."""
+    decoder, rows, at = json.JSONDecoder(), [], 0
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        answer, at = decoder.raw_decode(text, at)
+        rows += answer
+    return rows
+
+
+@limit(420)
+def test_killed_daemon_loses_nothing(cluster):
+    setup(cluster, node=SHORT)
+    meta1, meta2, node1, node2 = (cluster.node(name)
+                                  for name in ("meta1", "meta2", "node1", "node2"))
+    for service in SERVICES:
+        publish(node1, service, f"record-{service}")
+    looked_up = (f"end=$(($(date +%s) + 40)); while [ $(date +%s) -lt $end ]; do "
+                 f"krcore-metactl -j -o resolve {node1.spec.address} service {SERVICES[0]} "
+                 "count 500 || echo failed; done")
+    with node2.background(looked_up, limit=120) as process:
+        time.sleep(5)
+        meta1.run(f"systemctl kill -s KILL {krcore.UNIT}")
+        killed = time.monotonic()
+        publish(node1, LATE_SERVICE, "published-meanwhile")
+        everything = [*SERVICES, LATE_SERVICE]
+        wait_until(lambda: _names_found(node2, meta1, node1.spec.address, everything)
+                   == len(everything), 90, "the restarted server has every record again")
+        print(f"    killed daemon: restarted, attached to and complete after "
+              f"{time.monotonic() - killed:.1f} s", flush=True)
+        done = process.wait(120)
+    check(_names_found(node2, meta2, node1.spec.address, everything) == len(everything),
+          "the other server lost records")
+    check("failed" not in done.out, repr(done))
+    rows = _rows(done.out)
+    hits, misses, errors = (sum(row[key] for row in rows) for key in ("hits", "misses", "errors"))
+    check(hits and not misses and not errors,
+          f"{hits} hits, {misses} misses, {errors} errors while a server was killed")
+
+
+@limit(300)
+def test_servers_named_by_the_dns(cluster):
+    setup(cluster, node=SHORT)
+    node1, node2 = cluster.node("node1"), cluster.node("node2")
+    records = " ".join(f"--srv-host=_krcore._tcp.site.test,{machine.name}.site.test,18600,{prio}"
+                       f" --address=/{machine.name}.site.test/{machine.spec.address}"
+                       for prio, machine in ((20, cluster.node("meta1")),
+                                             (10, cluster.node("meta2"))))
+    before = node1.run("cat /etc/resolv.conf 2>/dev/null || true").out
+    node1.run("systemd-run --quiet --collect --unit=test-dns dnsmasq --keep-in-foreground "
+              f"--no-resolv --no-hosts --bind-interfaces --listen-address=127.0.0.1 {records}")
+    try:
+        node1.push(b"nameserver 127.0.0.1\n", "/etc/resolv.conf")
+        krcore.write_config(node1, node={"metaservers": "srv:_krcore._tcp.site.test", **SHORT})
+        publish(node1, SERVICES[0], "by-name")
+        check(_names_found(node2, cluster.node("meta1"), node1.spec.address, SERVICES[:1]) == 1,
+              "the record is not at meta1")
+        check(_names_found(node2, cluster.node("meta2"), node1.spec.address, SERVICES[:1]) == 1,
+              "the record is not at meta2")
+        rows = krcore.metactl(node1, "node show")
+        order = [row["address"] for row in rows if row.get("priority") == 10]
+        check(order and "meta2" in order[0], f"priorities of the DNS are not kept: {rows}")
+    finally:
+        node1.run("systemctl stop test-dns", check=False)
+        node1.push(before.encode(), "/etc/resolv.conf")
+
+
+@limit(420)
+def test_reads_are_right_while_the_table_changes(cluster):
+    setup(cluster)
+    meta1, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    krcore.write_config(meta1, metaserver={"records_per_owner_max": 100000, "rate_max": 1000000})
+    meta1.run(f"systemctl restart {krcore.UNIT}", timeout=60)
+    words = f"--servers {meta1.spec.address} --gid {node1.spec.address} --keys 256"
+    program = {machine.name: programs.install(machine, "tests/stress/rdma_reader")
+               for machine in (node1, node2)}
+    with node1.background(f"{program['node1']} write {words} --seconds 45", limit=150) as writer:
+        time.sleep(8)
+        with node2.background(f"{program['node2']} read {words} --seconds 30",
+                              limit=150) as reader:
+            seen = reader.wait(150)
+        wrote = writer.wait(150)
+    for line in (wrote.out + seen.out).splitlines():
+        print(f"    {line}", flush=True)
+    check(wrote.status == 0, repr(wrote))
+    check(seen.status == 0, repr(seen))

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Owns: building an out-of-tree module for a stock Debian kernel that is not
+# installed: its headers and kbuild packages are unpacked into the cache.
+# Prints the built module.
+#
+# usage: build-kmod.sh 6.1|6.12 SOURCE-FOLDER BUILD-FOLDER
+set -eu
+
+here=$(dirname "$(realpath "$0")")
+kernel=$("$here/get-kernel.sh" "$1")
+ver=$(basename "$kernel"/lib/modules/*)
+hdr=${XDG_CACHE_HOME:-$HOME/.cache}/krcore/kernels/headers-$ver
+if [ ! -e "$hdr/done" ]; then
+	rm -rf "$hdr"
+	mkdir -p "$hdr/deb"
+	common=linux-headers-$(echo "$ver" | sed 's/-amd64$//')-common
+	kbuild=$(apt-cache depends "linux-headers-$ver" | sed -n 's/.*Depends: \(linux-kbuild-[^ ]*\)/\1/p')
+	(cd "$hdr/deb" && apt-get -q -o APT::Sandbox::User=root download \
+		"linux-headers-$ver" "$common" "$kbuild" >&2)
+	for deb in "$hdr"/deb/*.deb; do
+		dpkg-deb -x "$deb" "$hdr"
+	done
+	rm -rf "$hdr/deb"
+	# the headers name their parts by absolute path
+	find "$hdr/usr/src/linux-headers-$ver" -name Makefile -maxdepth 1 \
+		-exec sed -i "s,/usr/src,$hdr/usr/src,g; s,/usr/lib/linux,$hdr/usr/lib/linux,g" {} +
+	for link in "$hdr/usr/src/linux-headers-$ver"/scripts "$hdr/usr/src/linux-headers-$ver"/tools \
+		"$hdr/usr/src/linux-headers-${ver%-amd64}-common"/scripts \
+		"$hdr/usr/src/linux-headers-${ver%-amd64}-common"/tools; do
+		[ -L "$link" ] || continue
+		to=$(readlink "$link")
+		case $to in
+		/*) ln -sfn "$hdr$to" "$link" ;;
+		esac
+	done
+	: > "$hdr/done"
+fi
+rm -rf "$3"
+mkdir -p "$3"
+cp "$2"/* "$3"
+make -s -C "$hdr/usr/src/linux-headers-$ver" M="$(realpath "$3")" \
+	CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
+ls "$(realpath "$3")"/*.ko
