@@ -118,9 +118,11 @@ def _parser():
         if boots:
             sub.add_argument("--kernel", choices=kernel.NAMES, default="6.1",
                              help="kernel of the guests (default: %(default)s)")
-            sub.add_argument("--nic", choices=sorted(nic.NICS), default="rxe",
+            sub.add_argument("--nic", choices=sorted(nic.NICS),
+                             default=os.environ.get("KRCORE_NIC", "rxe"),
                              help="their network card (default: %(default)s)")
             sub.add_argument("--fresh", action="store_true",
+                             default=bool(os.environ.get("KRCORE_FRESH")),
                              help="boot the guests, even if a snapshot of them exists")
         return sub
 

@@ -86,8 +86,9 @@ class Machine:
         left = max(5, deadline - time.monotonic())
         state = self.run("systemctl is-system-running --wait", timeout=left, check=False)
         if state.out.strip() != "running":
-            failed = self.run("systemctl --failed --no-legend --plain; "
-                              "journalctl -b -p err --no-pager | tail -30", check=False)
+            failed = self.run("systemctl --failed --no-legend --plain; systemctl status --failed "
+                              "--no-pager; journalctl -b -p err --no-pager | tail -30",
+                              check=False)
             raise host.ClusterError(f"{self.name}: booted, but {state.out.strip()}\n{failed.out}")
 
     def power_off(self):

@@ -125,7 +125,7 @@ class ConnectX(Nic):
         return ("mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_ucm")
 
     def device(self):
-        return "mlx5_0"
+        return "rocep1s0"     # as rdma-core names it by its place on the bus
 
     def insert(self, machine):
         machine.qmp.call("device_add", driver="connectx-model", id=NIC_DEVICE, bus=NIC_PORT,
