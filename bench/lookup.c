@@ -23,7 +23,7 @@
 #include "bench/samples.h"
 #include "client/lib/lib.h"
 
-#define BN_BLOCK 100
+#define BN_BLOCK 20
 #define BN_WARM 50
 
 enum bn_case {
