@@ -2,9 +2,10 @@
 """The judges of the ConnectX model: software that we did not write.
 
 Owns: the list of judges.  A judge is a function of two guests; a guest has
-run(cmd, timeout), start(cmd, timeout), node and addr (see ../dev/lab.py), so
-other harnesses can call a judge with guests of their own.  It raises an
-exception if the model fails it and returns a short remark otherwise.
+run(cmd, timeout), start(cmd, timeout), node and addr (see ../dev/lab.py; a job
+has wait() and done()), so other harnesses can call a judge with guests of their
+own.  It raises an exception if the model fails it and returns a short remark
+otherwise.
 """
 import re
 import time
@@ -68,11 +69,11 @@ def pair(a, b, server, client, timeout=60, check_server=True):
         res = a.run(client, timeout, check=False)
         if not res.code or not NOT_READY.search(res.out):
             break
-        if job.done.is_set():
+        if job.done():
             job = b.start(server, timeout)
     if res.code:
-        job.done.wait(2)
-        srv = job.result.out[-1500:] if job.result else "(still running)"
+        time.sleep(1)
+        srv = job.result.out[-1500:] if job.done() else "(still running)"
         raise AssertionError(f"{client}: exit code {res.code}\n{res.out[-1500:]}\n"
                              f"server: {srv}")
     if check_server:
