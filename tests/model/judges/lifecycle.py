@@ -135,8 +135,8 @@ def partition(ctx, a, b):
 def reload(ctx, a, b):
     """rmmod and modprobe of mlx5_ib and mlx5_core, five times, then traffic."""
     for _ in range(5):
-        a.run("modprobe -r mlx5_ib && modprobe -r mlx5_core && modprobe mlx5_core && "
-              "modprobe mlx5_ib", where="guest", timeout=120)
+        a.run("rmmod mlx5_ib && rmmod mlx5_core && modprobe mlx5_core && modprobe mlx5_ib",
+              where="guest", timeout=120)
     bring_up(a)
     works(ctx, a, b)
     return "5 times"
@@ -165,7 +165,7 @@ def unplug(ctx, a, b):
     client = b.start(f"{c} {a.addr}", 90)
     wait_for("WRITEs", lambda: b.ops("WRITE") > 50, 60)
     a.qmp("device_del", id="cx")
-    wait_for("device gone", lambda: not a.run("ls /sys/bus/pci/drivers/mlx5_core",
+    wait_for("device gone", lambda: not a.run("ls /sys/bus/pci/drivers/mlx5_core/",
                                               where="guest").out.count("0000:"), 60)
     b.run("kill $(pidof ib_write_bw)", where="guest", check=False)
     a.run("kill $(pidof ib_write_bw)", where="guest", check=False)
