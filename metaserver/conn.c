@@ -21,8 +21,8 @@
 #include "metaserver/log.h"
 #include "metaserver/server_priv.h"
 
-#define MS_RNR_RETRY 6          /* finite: a client that posts no receives is cut */
-#define MS_MIN_RNR_TIMER 12     /* 0.64 ms: how long a client waits if we have no buffer */
+#define MS_RNR_RETRY 6 /* finite: a client that posts no receives is cut */
+#define MS_MIN_RNR_TIMER 12 /* 0.64 ms: how long a client waits if we have no buffer */
 #define MS_RNR_RETRY_FOR_EVER 7 /* what clients shall do then */
 
 struct ms_conn *ms_conn_find(struct ms_device *dev, uint32_t qpn)
@@ -294,8 +294,7 @@ static int ms_conn_create_qp(struct ms_conn *conn)
 		.qp_type = IBV_QPT_RC,
 	};
 
-	attr.cap.max_send_wr = 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS +
-			       MS_NOTIFY_WINDOW;
+	attr.cap.max_send_wr = 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS + MS_NOTIFY_WINDOW;
 	attr.cap.max_send_sge = 1;
 	conn->qp = ibv_create_qp(dev->pd, &attr);
 	if (!conn->qp)
@@ -464,8 +463,8 @@ static bool ms_conn_make_room(struct ms_server *srv)
 
 	if (srv->hub.stats.sessions_pending < MS_PENDING_MAX)
 		return true;
-	while (conn && (conn->session.state == MS_STATE_READY ||
-			conn->session.state == MS_STATE_CLOSING))
+	while (conn &&
+	       (conn->session.state == MS_STATE_READY || conn->session.state == MS_STATE_CLOSING))
 		conn = conn->next;
 	if (!conn || now_ms - conn->session.born_ms < MS_PENDING_MS)
 		return false;

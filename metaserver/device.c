@@ -101,8 +101,11 @@ int ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bo
 {
 	struct ms_device *dev = conn->dev;
 	struct ibv_sge sge = { .length = bytes, .lkey = dev->send_mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	uint32_t index = dev->send_free;
 	struct ms_buffer *buf;
 	int err;
@@ -174,8 +177,8 @@ static void ms_device_received(struct ms_device *dev, const struct ibv_wc *wc)
 		ms_conn_received(conn, dev->recv_bytes + (size_t)index * KRP_MSG_BYTES_MAX,
 				 wc->byte_len);
 	else if (conn && wc->status != IBV_WC_WR_FLUSH_ERR)
-		ms_conn_broken(conn, wc->status == IBV_WC_LOC_LEN_ERR ?
-					     "message is too long" : "receive failed");
+		ms_conn_broken(conn, wc->status == IBV_WC_LOC_LEN_ERR ? "message is too long"
+								      : "receive failed");
 	if (ms_device_post_recv(dev, index))
 		ms_log(LOG_ERR, "device '%s': a receive buffer is lost", dev->name);
 }
@@ -207,8 +210,7 @@ void ms_device_poll(struct ms_device *dev)
 		room = dev->sends_nr - dev->sends_used;
 		if (!room)
 			break; /* the next completion of a send calls us again */
-		n = ibv_poll_cq(dev->recv_cq,
-				room < MS_POLL_BATCH ? (int)room : MS_POLL_BATCH, wc);
+		n = ibv_poll_cq(dev->recv_cq, room < MS_POLL_BATCH ? (int)room : MS_POLL_BATCH, wc);
 		for (i = 0; i < n; i++)
 			ms_device_received(dev, &wc[i]);
 		done += n > 0 ? (unsigned int)n : 0;
@@ -257,7 +259,8 @@ static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, str
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 		if (conn)
-			ms_conn_broken(conn, "client did what it may not, or its queue pair failed");
+			ms_conn_broken(conn,
+				       "client did what it may not, or its queue pair failed");
 		return true;
 	case IBV_EVENT_QP_LAST_WQE_REACHED: /* each queue pair that ends says so */
 		return true;

@@ -316,8 +316,9 @@ static unsigned int ms_judge(const struct ms_owner *o, const struct krp_value *v
 			     const struct ms_claim *who, uint64_t now_ms)
 {
 	if (o->imported)
-		return who->generation >= krp_le64_to_cpu(value->generation) ?
-			       KRP_ST_OK : KRP_ST_STALE_GENERATION;
+		return who->generation >= krp_le64_to_cpu(value->generation)
+			       ? KRP_ST_OK
+			       : KRP_ST_STALE_GENERATION;
 	if (!memcmp(o->id, who->owner, sizeof(o->id)))
 		return who->generation >= o->generation ? KRP_ST_OK : KRP_ST_STALE_GENERATION;
 	return ms_owner_expired(o, now_ms) ? KRP_ST_OK : KRP_ST_NOT_OWNER;
@@ -504,8 +505,8 @@ static uint64_t ms_owner_left_ms(const struct ms_owner *o, uint64_t now_ms)
 	return ms_owner_expired(o, now_ms) ? 0 : o->deadline_ms - now_ms;
 }
 
-unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms,
-			     const struct ms_claim *who, uint32_t *ret_left_ms)
+unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms, const struct ms_claim *who,
+			     uint32_t *ret_left_ms)
 {
 	uint32_t nr = ms_owner_find(l, who);
 
@@ -625,9 +626,8 @@ bool ms_ledger_sweep(struct ms_ledger *l, uint64_t now_ms, unsigned int budget)
 	return l->lists[MS_WHEEL_DEAD] != MS_NIL || l->tick <= now_tick;
 }
 
-static void ms_record_fill(const struct ms_owner *o, uint64_t now_ms,
-			   const struct krp_key *key, const struct krp_value *value,
-			   struct ms_ledger_record *ret_rec)
+static void ms_record_fill(const struct ms_owner *o, uint64_t now_ms, const struct krp_key *key,
+			   const struct krp_value *value, struct ms_ledger_record *ret_rec)
 {
 	ret_rec->key = *key;
 	ret_rec->value = *value;

@@ -165,8 +165,8 @@ void ms_ledger_renew(struct ms_ledger *l, uint64_t now_ms, const struct ms_claim
  *
  * Return: how many there are.
  */
-unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms,
-			     const struct ms_claim *who, uint32_t *ret_left_ms);
+unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms, const struct ms_claim *who,
+			     uint32_t *ret_left_ms);
 
 /**
  * ms_ledger_import() - Put in a record that a peer had.

@@ -29,7 +29,8 @@
 static int ms_place_address(const char *item, uint32_t port, struct sockaddr_storage *ret_addr)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-				  .ai_socktype = SOCK_STREAM }, *res;
+				  .ai_socktype = SOCK_STREAM },
+			*res;
 	char host[MS_ADDRESS_BYTES], service[16];
 	size_t len = strlen(item);
 
@@ -96,7 +97,8 @@ int ms_places_parse(struct ms_server *srv)
 			return -EINVAL;
 		}
 		srv->filtered &= !srv->places[srv->places_nr].any;
-		wildcard |= srv->places[srv->places_nr].any || srv->places[srv->places_nr].device[0];
+		wildcard |= srv->places[srv->places_nr].any ||
+			    srv->places[srv->places_nr].device[0];
 		srv->places_nr++;
 	}
 	if (more < 0 || !srv->places_nr) {
@@ -134,8 +136,8 @@ bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id)
 
 		if (p->device[0] && !strcmp(p->device, ibv_get_device_name(id->verbs->device)))
 			return true;
-		if (p->addr.ss_family && ms_same_address((const struct sockaddr *)&p->addr,
-							 rdma_get_local_addr(id)))
+		if (p->addr.ss_family &&
+		    ms_same_address((const struct sockaddr *)&p->addr, rdma_get_local_addr(id)))
 			return true;
 	}
 	return false;
@@ -253,8 +255,8 @@ static struct ms_listener *ms_listener_of(struct ms_server *srv, const struct rd
 	return NULL;
 }
 
-static void ms_cm_event(struct ms_server *srv, struct rdma_cm_id *id,
-			enum rdma_cm_event_type event, const struct rdma_conn_param *param)
+static void ms_cm_event(struct ms_server *srv, struct rdma_cm_id *id, enum rdma_cm_event_type event,
+			const struct rdma_conn_param *param)
 {
 	struct ms_listener *l;
 

@@ -111,8 +111,7 @@ void ms_server_each_session(const struct ms_server *srv,
 }
 
 void ms_server_each_listener(const struct ms_server *srv,
-			     bool (*fn)(void *arg, const struct ms_listener_info *info),
-			     void *arg)
+			     bool (*fn)(void *arg, const struct ms_listener_info *info), void *arg)
 {
 	struct ms_listener_info info;
 	unsigned int i;
@@ -128,8 +127,9 @@ void ms_server_each_listener(const struct ms_server *srv,
 		info.state = l->id && !l->error ? "listening" : "waiting";
 		info.error = l->id ? 0 : l->error ? l->error : srv->cm_error;
 		if (!l->id)
-			info.retry_ms = (uint64_t)(1000 * ev_timer_remaining(srv->loop,
-							(ev_timer *)&l->retry));
+			info.retry_ms =
+				(uint64_t)(1000 *
+					   ev_timer_remaining(srv->loop, (ev_timer *)&l->retry));
 		if (!fn(arg, &info))
 			return;
 	}

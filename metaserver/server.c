@@ -243,8 +243,10 @@ static int ms_server_table_new(struct ms_server *srv)
 	}
 	if (segments > KRP_SEGMENTS_MAX) {
 		segments = KRP_SEGMENTS_MAX;
-		ms_log(LOG_NOTICE, "%u segments of segment_kib = %u are the most: less memory than "
-		       "memory_max_mib allows", KRP_SEGMENTS_MAX, srv->conf.segment_kib);
+		ms_log(LOG_NOTICE,
+		       "%u segments of segment_kib = %u are the most: less memory than "
+		       "memory_max_mib allows",
+		       KRP_SEGMENTS_MAX, srv->conf.segment_kib);
 	}
 	config.segments_max = (unsigned int)segments;
 	config.depth_max = config.log2_segment_pages + ms_log2(segments) + 4;

@@ -219,11 +219,16 @@ struct ms_record_info {
 	bool imported;
 };
 
-/* Why a session ended, for struct ms_observer. */
+/**
+ * enum ms_session_event - What has become of a connection.
+ * @MS_SESSION_UP: it is authenticated.
+ * @MS_SESSION_DOWN: it has ended.
+ * @MS_SESSION_REFUSED: it has ended and was never authenticated.
+ */
 enum ms_session_event {
 	MS_SESSION_UP,
 	MS_SESSION_DOWN,
-	MS_SESSION_REFUSED, /* was never authenticated */
+	MS_SESSION_REFUSED,
 };
 
 /**
@@ -340,8 +345,7 @@ void ms_server_each_device(const struct ms_server *srv,
  * @arg: its first argument.
  */
 void ms_server_each_listener(const struct ms_server *srv,
-			     bool (*fn)(void *arg, const struct ms_listener_info *info),
-			     void *arg);
+			     bool (*fn)(void *arg, const struct ms_listener_info *info), void *arg);
 
 /**
  * ms_server_each_record() - Visit records, by owner.
@@ -356,8 +360,7 @@ void ms_server_each_listener(const struct ms_server *srv,
  * Return: where to go on, or 0 at the end.
  */
 uint64_t ms_server_each_record(const struct ms_server *srv, uint64_t from,
-			       bool (*fn)(void *arg, const struct ms_record_info *info),
-			       void *arg);
+			       bool (*fn)(void *arg, const struct ms_record_info *info), void *arg);
 
 /**
  * ms_server_get_record() - One record.

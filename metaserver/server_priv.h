@@ -25,20 +25,20 @@
 #include "metaserver/table.h"
 
 #define MS_LISTENERS_MAX 32
-#define MS_NOTIFY_WINDOW 16U   /* notifications under way to one client */
-#define MS_HANDSHAKE_SENDS 2U  /* CHALLENGE and WELCOME, or a refusal */
-#define MS_SENDS_MAX 16384U    /* messages under way on one device */
+#define MS_NOTIFY_WINDOW 16U /* notifications under way to one client */
+#define MS_HANDSHAKE_SENDS 2U /* CHALLENGE and WELCOME, or a refusal */
+#define MS_SENDS_MAX 16384U /* messages under way on one device */
 #define MS_CONN_HASH 4096U
-#define MS_PENDING_MAX 1024U   /* connections that are not authenticated */
-#define MS_PENDING_MS 1000     /* and may be cut for another one after so long */
-#define MS_FLUSH_MS 1000       /* for answers to arrive before a disconnect */
-#define MS_DISCONNECT_MS 2000  /* for the other side to confirm it */
-#define MS_DRAIN_MS 2000       /* for the completions of a queue pair in error */
-#define MS_SHUTDOWN_MS 2000    /* for ms_server_drain() */
-#define MS_SWEEP_BUDGET 2000U  /* steps of the lease sweep a turn of the loop */
-#define MS_CHECK_MS 200        /* granularity of time-outs of connections */
+#define MS_PENDING_MAX 1024U /* connections that are not authenticated */
+#define MS_PENDING_MS 1000 /* and may be cut for another one after so long */
+#define MS_FLUSH_MS 1000 /* for answers to arrive before a disconnect */
+#define MS_DISCONNECT_MS 2000 /* for the other side to confirm it */
+#define MS_DRAIN_MS 2000 /* for the completions of a queue pair in error */
+#define MS_SHUTDOWN_MS 2000 /* for ms_server_drain() */
+#define MS_SWEEP_BUDGET 2000U /* steps of the lease sweep a turn of the loop */
+#define MS_CHECK_MS 200 /* granularity of time-outs of connections */
 #define MS_CHECKS_SECOND (1000 / MS_CHECK_MS)
-#define MS_LOG_CLIENTS 20      /* lines a second that clients can cause */
+#define MS_LOG_CLIENTS 20 /* lines a second that clients can cause */
 
 /**
  * struct ms_region - Memory registered with one device.

@@ -152,8 +152,8 @@ static void ms_ack(struct ms_session *s, uint32_t xid, unsigned int status, uint
 	ms_send(s, &m);
 }
 
-static void ms_result(struct ms_session *s, uint32_t xid, unsigned int status,
-		      uint64_t *done, uint64_t now_ms)
+static void ms_result(struct ms_session *s, uint32_t xid, unsigned int status, uint64_t *done,
+		      uint64_t now_ms)
 {
 	s->hub->stats.results[status]++;
 	if (!status)
@@ -229,8 +229,8 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 		return;
 	}
 	if (s->hub->draining || ms_hub_full(s->hub)) {
-		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, s->hub->draining ?
-				   KRP_ST_SHUTDOWN : KRP_ST_LIMIT_CLIENTS);
+		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid,
+				   s->hub->draining ? KRP_ST_SHUTDOWN : KRP_ST_LIMIT_CLIENTS);
 		return;
 	}
 	if (s->ops->open_reads(s->arg)) {
@@ -273,8 +273,7 @@ static void ms_on_withdraw(struct ms_session *s, const struct krp_withdraw *m, u
 			   uint64_t now_ms)
 {
 	struct ms_hub *hub = s->hub;
-	bool own_gid = hub->limits.publish_any_gid ||
-		       !memcmp(m->key.gid, s->gid, sizeof(s->gid));
+	bool own_gid = hub->limits.publish_any_gid || !memcmp(m->key.gid, s->gid, sizeof(s->gid));
 
 	ms_result(s, xid, ms_ledger_withdraw(hub->ledger, now_ms, &s->claim, &m->key, own_gid),
 		  &hub->stats.withdrawn, now_ms);
@@ -387,8 +386,7 @@ static unsigned int ms_check_later_hello(const void *msg, unsigned int bytes)
 	return krp_msg_check(&copy, bytes, 1);
 }
 
-void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes,
-			uint64_t now_ms)
+void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes, uint64_t now_ms)
 {
 	const struct krp_msg_hdr *hdr = msg;
 	bool readable = bytes >= sizeof(*hdr);
@@ -442,14 +440,14 @@ void ms_session_fini(struct ms_session *s)
 void ms_session_check(struct ms_session *s, uint64_t now_ms)
 {
 	uint64_t since = s->state == MS_STATE_READY ? s->last_ms : s->born_ms;
-	uint64_t limit = s->state == MS_STATE_READY ? s->hub->limits.idle_timeout_ms :
-						      MS_HANDSHAKE_MS;
+	uint64_t limit = s->state == MS_STATE_READY ? s->hub->limits.idle_timeout_ms
+						    : MS_HANDSHAKE_MS;
 
 	if (s->state == MS_STATE_CLOSING || now_ms - since < limit)
 		return;
 	s->hub->stats.sessions_timed_out++;
-	ms_session_shut(s, s->state == MS_STATE_READY ? "client is silent" :
-							"handshake took too long");
+	ms_session_shut(s, s->state == MS_STATE_READY ? "client is silent"
+						      : "handshake took too long");
 }
 
 /* notifications */

@@ -29,6 +29,7 @@ struct ms_session;
  * @MS_STATE_CHALLENGE: AUTH is awaited.
  * @MS_STATE_READY: authenticated: READs and requests.
  * @MS_STATE_CLOSING: close() was called; nothing is read any more.
+ * @MS_STATES: how many states there are.
  */
 enum ms_session_state {
 	MS_STATE_HELLO,
@@ -65,7 +66,22 @@ struct ms_limits {
 };
 
 /**
- * struct ms_hub_stats - Counters over all sessions; see struct ms_server_stats.
+ * struct ms_hub_stats - Counters over all sessions, as in struct ms_server_stats.
+ * @sessions: authenticated now.
+ * @sessions_pending: not authenticated yet.
+ * @sessions_total: ever authenticated.
+ * @sessions_timed_out: idle, or slow to authenticate.
+ * @auth_failures: wrong proofs.
+ * @messages_in: received, by KRP_MSG_*; index 0: malformed.
+ * @results: answers to PUBLISH, WITHDRAW and RENEW by KRP_ST_*.
+ * @answers: all answers by KRP_ST_*.
+ * @published: PUBLISH that succeeded.
+ * @renewed: RENEW that succeeded.
+ * @withdrawn: WITHDRAW that succeeded.
+ * @notifies_sent: NOTIFY sent.
+ * @notifies_dropped: events that a slow subscriber did not get.
+ * @resyncs: NOTIFY of KRP_EVENT_RESYNC sent.
+ * @subscribers: sessions that have subscribed.
  */
 struct ms_hub_stats {
 	uint64_t sessions;
@@ -195,8 +211,7 @@ void ms_session_fini(struct ms_session *s);
  * @bytes: how many.
  * @now_ms: the clock.
  */
-void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes,
-			uint64_t now_ms);
+void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes, uint64_t now_ms);
 
 /** ms_session_check() - Has it been silent for too long? @s: session. @now_ms: the clock. */
 void ms_session_check(struct ms_session *s, uint64_t now_ms);

@@ -41,8 +41,9 @@ static struct rdma_cm_id *ms_watch_sentinel(struct ms_server *srv, struct rdma_c
 
 	if (local->sa_family != AF_INET && local->sa_family != AF_INET6)
 		return NULL;
-	memcpy(&addr, local, local->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
-							   sizeof(struct sockaddr_in6));
+	memcpy(&addr, local,
+	       local->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					   : sizeof(struct sockaddr_in6));
 	((struct sockaddr_in *)&addr)->sin_port = 0; /* sin6_port lies in the same place */
 	if (rdma_create_id(srv->channel, &id, NULL, RDMA_PS_TCP))
 		return NULL;

@@ -73,8 +73,11 @@ static const struct ms_ledger_ops fx_ops = { fx_changed };
 
 static void fx_open(struct fixture *fx, unsigned int segments_max, unsigned int depth_max)
 {
-	struct ms_table_config tc = { .incarnation = 77, .salt = 5, .log2_segment_pages = 4,
-				      .segments_max = segments_max, .depth_max = depth_max };
+	struct ms_table_config tc = { .incarnation = 77,
+				      .salt = 5,
+				      .log2_segment_pages = 4,
+				      .segments_max = segments_max,
+				      .depth_max = depth_max };
 	struct ms_ledger_config lc = { .tick_ms = TICK_MS, .records_max = RECORDS_MAX, .salt = 9 };
 
 	memset(fx, 0, sizeof(*fx));
@@ -111,7 +114,8 @@ static struct krp_key key_of(unsigned int node, unsigned int service)
 static struct krp_value value_of(uint64_t generation, unsigned int payload)
 {
 	struct krp_value v = { .generation = krp_cpu_to_le64(generation),
-			       .kind = KRP_KIND_RAW, .len = 4 };
+			       .kind = KRP_KIND_RAW,
+			       .len = 4 };
 
 	memcpy(v.raw, &payload, sizeof(payload));
 	return v;
@@ -297,7 +301,9 @@ static void test_device_failure_leaves_state_alone(void **state)
 
 static void test_expiry_order_and_lag(void **state)
 {
-	enum { OWNERS = 300 };
+	enum {
+		OWNERS = 300
+	};
 	uint64_t deadline[OWNERS];
 	struct ms_claim who;
 	struct fixture fx;
@@ -471,7 +477,11 @@ static void test_each_goes_on_where_it_stopped(void **state)
 }
 
 /* The naive model: each record in a plain array, each lease too. */
-enum { MODEL_KEYS = 200, MODEL_OWNERS = 6, MODEL_GENERATIONS = 3 };
+enum {
+	MODEL_KEYS = 200,
+	MODEL_OWNERS = 6,
+	MODEL_GENERATIONS = 3
+};
 
 struct model {
 	struct {
@@ -593,10 +603,11 @@ static void model_step(struct model *m, struct fixture *fx, unsigned int turn)
 		ms_ledger_renew(fx->l, fx->now, &who);
 		if (model_count(m, owner, generation))
 			*model_deadline(m, owner, generation) = fx->now + LEASE_MS;
-		assert_int_equal(ms_ledger_count(fx->l, fx->now, &who, NULL), model_count(m, owner, generation));
+		assert_int_equal(ms_ledger_count(fx->l, fx->now, &who, NULL),
+				 model_count(m, owner, generation));
 	} else if (what < 84) {
-		took = m->rec[i].owner < 0 || (m->rec[i].owner == MODEL_OWNERS &&
-					       generation > m->rec[i].generation);
+		took = m->rec[i].owner < 0 ||
+		       (m->rec[i].owner == MODEL_OWNERS && generation > m->rec[i].generation);
 		assert_int_equal(ms_ledger_import(fx->l, fx->now, &key, &v, LEASE_MS), took);
 		if (took) {
 			m->rec[i].owner = MODEL_OWNERS;
@@ -605,8 +616,7 @@ static void model_step(struct model *m, struct fixture *fx, unsigned int turn)
 			*model_deadline(m, MODEL_OWNERS, 0) = fx->now + LEASE_MS;
 		}
 	} else if (what < 86) {
-		assert_int_equal(ms_ledger_remove(fx->l, &key),
-				 m->rec[i].owner < 0 ? -ENOENT : 0);
+		assert_int_equal(ms_ledger_remove(fx->l, &key), m->rec[i].owner < 0 ? -ENOENT : 0);
 		m->rec[i].owner = -1;
 	} else if (what < 95) {
 		fx->now += TICK_MS * ((unsigned int)rand() % 8);
@@ -654,7 +664,9 @@ static void test_random_operations_against_model(void **state)
 
 static void test_many_owners(void **state)
 {
-	enum { OWNERS = 20000 };
+	enum {
+		OWNERS = 20000
+	};
 	struct ms_claim who = claim(0, 10);
 	struct ms_ledger_stats st;
 	struct fixture fx;

@@ -135,24 +135,31 @@ static void fx_session(struct fixture *fx)
 
 static int setup(void **state)
 {
-	struct ms_table_config tc = { .incarnation = INCARNATION, .salt = 5, .log2_segment_pages = 4,
-				      .segments_max = 16, .depth_max = 8 };
+	struct ms_table_config tc = { .incarnation = INCARNATION,
+				      .salt = 5,
+				      .log2_segment_pages = 4,
+				      .segments_max = 16,
+				      .depth_max = 8 };
 	struct ms_ledger_config lc = { .tick_ms = 100, .records_max = 8, .salt = 9 };
 	struct fixture *fx = calloc(1, sizeof(*fx));
 
 	fx->now = 500000;
 	fx->hub.incarnation = INCARNATION;
-	fx->hub.limits = (struct ms_limits){ .lease_ms = 30000, .lease_min_ms = 3000,
-					     .lease_max_ms = 300000, .tick_ms = 100,
-					     .records_max = 8, .clients_max = 1, .rate_max = 1000,
+	fx->hub.limits = (struct ms_limits){ .lease_ms = 30000,
+					     .lease_min_ms = 3000,
+					     .lease_max_ms = 300000,
+					     .tick_ms = 100,
+					     .records_max = 8,
+					     .clients_max = 1,
+					     .rate_max = 1000,
 					     .credits = 16,
 					     .idle_timeout_ms = 60000 };
 	fx->hub.auth = true;
 	fx->hub.key.len = 32;
 	memset(fx->hub.key.bytes, 0x5a, 32);
 	assert_int_equal(ms_table_new(&tc, &fx_table_ops, fx, &fx->hub.table), 0);
-	assert_int_equal(ms_ledger_new(&lc, fx->hub.table, &fx_ledger_ops, fx, fx->now,
-				       &fx->hub.ledger), 0);
+	assert_int_equal(
+		ms_ledger_new(&lc, fx->hub.table, &fx_ledger_ops, fx, fx->now, &fx->hub.ledger), 0);
 	fx_session(fx);
 	*state = fx;
 	return 0;
@@ -353,8 +360,8 @@ static void test_nothing_is_answered_after_close(void **state)
 static void test_messages_out_of_turn(void **state)
 {
 	static const unsigned int types[] = {
-		KRP_MSG_HELLO, KRP_MSG_AUTH, KRP_MSG_PUBLISH, KRP_MSG_WITHDRAW, KRP_MSG_RENEW,
-		KRP_MSG_ROOT, KRP_MSG_SUBSCRIBE, KRP_MSG_LOOKUP,
+		KRP_MSG_HELLO, KRP_MSG_AUTH, KRP_MSG_PUBLISH,	KRP_MSG_WITHDRAW,
+		KRP_MSG_RENEW, KRP_MSG_ROOT, KRP_MSG_SUBSCRIBE, KRP_MSG_LOOKUP,
 	};
 	struct fixture *fx = *state;
 	union {
@@ -368,9 +375,9 @@ static void test_messages_out_of_turn(void **state)
 
 	for (at = MS_STATE_HELLO; at <= MS_STATE_READY; at++) {
 		for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-			if (types[i] == KRP_MSG_HELLO ? at == MS_STATE_HELLO :
-			    types[i] == KRP_MSG_AUTH ? at == MS_STATE_CHALLENGE :
-						       at == MS_STATE_READY)
+			if (types[i] == KRP_MSG_HELLO  ? at == MS_STATE_HELLO
+			    : types[i] == KRP_MSG_AUTH ? at == MS_STATE_CHALLENGE
+						       : at == MS_STATE_READY)
 				continue;
 			fx_session(fx);
 			if (at == MS_STATE_CHALLENGE)
@@ -470,8 +477,9 @@ static void test_leases_are_clamped(void **state)
 	static const struct {
 		uint32_t wish;
 		uint32_t got;
-	} cases[] = { { 0, 30000 }, { 1, 3000 }, { 3000, 3000 }, { 9999, 9999 },
-		      { 0xffffffff, 300000 } };
+	} cases[] = {
+		{ 0, 30000 }, { 1, 3000 }, { 3000, 3000 }, { 9999, 9999 }, { 0xffffffff, 300000 }
+	};
 	struct fixture *fx = *state;
 	struct krp_auth a;
 	unsigned int i;

@@ -87,15 +87,18 @@ static int peer_resolve(struct peer *p)
 	if (getaddrinfo(server, PORT, &hints, &res))
 		return -ENOENT;
 	err = rdma_create_id(NULL, &p->id, NULL, RDMA_PS_TCP) ||
-	      rdma_resolve_addr(p->id, NULL, res->ai_addr, 3000) ||
-	      rdma_resolve_route(p->id, 3000) ? -errno : 0;
+			      rdma_resolve_addr(p->id, NULL, res->ai_addr, 3000) ||
+			      rdma_resolve_route(p->id, 3000)
+		      ? -errno
+		      : 0;
 	freeaddrinfo(res);
 	return err;
 }
 
 static int peer_open(struct peer *p, unsigned int recvs, uint8_t rnr_retry)
 {
-	struct rdma_conn_param param = { .initiator_depth = 4, .retry_count = 3,
+	struct rdma_conn_param param = { .initiator_depth = 4,
+					 .retry_count = 3,
 					 .rnr_retry_count = rnr_retry };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
 	unsigned int i;
@@ -251,8 +254,8 @@ static int touch_root(struct peer *p, const struct krp_root_ref *ref, int write)
 	void *to = slot(p, RECVS + 1);
 
 	memset(to, 0xa5, sizeof(struct krp_root));
-	if (write ? rdma_post_write(p->id, NULL, to, sizeof(struct krp_root), p->mr, 0, addr, rkey) :
-		    rdma_post_read(p->id, NULL, to, sizeof(struct krp_root), p->mr, 0, addr, rkey))
+	if (write ? rdma_post_write(p->id, NULL, to, sizeof(struct krp_root), p->mr, 0, addr, rkey)
+		  : rdma_post_read(p->id, NULL, to, sizeof(struct krp_root), p->mr, 0, addr, rkey))
 		return -1;
 	if (!wait_wc(p->id->send_cq, &wc, 10000))
 		return -2;
@@ -337,7 +340,8 @@ static void case_write(void)
 		say(0, "write", "the WRITE went through");
 	else
 		say(touch_root(&q, &q.welcome.root, 0) == IBV_WC_SUCCESS &&
-		    krp_root_valid(slot(&q, RECVS + 1)), "write", "");
+			    krp_root_valid(slot(&q, RECVS + 1)),
+		    "write", "");
 	peer_close(&p);
 	peer_close(&q);
 }
@@ -492,7 +496,9 @@ static void case_silent(void)
 /* Hold many connections that never say anything while an honest client works. */
 static void case_storm(void)
 {
-	enum { CONNECTIONS = 100 };
+	enum {
+		CONNECTIONS = 100
+	};
 	static struct peer peers[CONNECTIONS];
 	unsigned int i, got = 0;
 	char text[64];
@@ -555,7 +561,10 @@ static void listen_once(struct peer *p, struct heard *h)
 /* Subscribers that do not read while a lot changes: each learns all, or that it did not. */
 static void case_crowd(void)
 {
-	enum { SUBSCRIBERS = 16, CHANGES = 100 };
+	enum {
+		SUBSCRIBERS = 16,
+		CHANGES = 100
+	};
 	static struct peer peers[SUBSCRIBERS];
 	struct heard heard[SUBSCRIBERS] = { { 0 } };
 	unsigned int i, good = 0, done = 0;
