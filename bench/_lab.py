@@ -80,7 +80,7 @@ class Lab:
     def await_line(machine, process, log, text, timeout):
         """Wait until a program has said something in its log."""
         deadline = time.monotonic() + timeout
-        while text not in machine.run(f"tail -n 3 {log}").out:
+        while not machine.run(f"grep -m1 -F '{text}' {log} || true").out:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise host.ClusterError(f"{machine.name}: {process.command}: no '{text}':\n"
                                         + machine.run(f"tail -n 20 {log}").out)
