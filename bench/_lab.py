@@ -66,24 +66,52 @@ class Lab:
     def service(self, machine, command, ready="ready", timeout=900):
         """A program that runs as long as the `with` block; its process number is given."""
         log = f"{FOLDER}/{command.split()[0]}.log"
-        machine.run(f": >{log}")
-        process = machine.popen(f"ulimit -l unlimited; cd {FOLDER}; exec ./{command} >{log} 2>&1")
+        machine.run(f": >{log}; rm -f {log}.pid")
+        process = machine.popen(f"ulimit -l unlimited; cd {FOLDER}; echo $$ >{log}.pid; "
+                                f"exec ./{command} >{log} 2>&1")
         try:
-            deadline = time.monotonic() + timeout
-            while ready not in machine.run(f"tail -n 3 {log}").out:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise host.ClusterError(f"{machine.name}: {command} did not start:\n"
-                                            + machine.run(f"tail -n 20 {log}").out)
-                time.sleep(0.5)
-            yield process.pid
+            self.await_line(machine, process, log, ready, timeout)
+            yield int(machine.run(f"cat {log}.pid").out)
         finally:
             if machine.alive() and process.poll() is None:
-                machine.run(f"kill {process.pid}; sleep 0.2; kill -9 {process.pid} || true")
+                process.kill()
+
+    @staticmethod
+    def await_line(machine, process, log, text, timeout):
+        """Wait until a program has said something in its log."""
+        deadline = time.monotonic() + timeout
+        while text not in machine.run(f"tail -n 3 {log}").out:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise host.ClusterError(f"{machine.name}: {process.command}: no '{text}':\n"
+                                        + machine.run(f"tail -n 20 {log}").out)
+            time.sleep(0.2)
 
     def program(self, command, timeout=900):
         """Run a program in the client guest; returns the objects it printed."""
         result = self.client.run(f"ulimit -l unlimited; cd {FOLDER}; ./{command}", timeout=timeout)
         return [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
+
+    def measured(self, pid, command, timeout=900):
+        """As program(), and the processor seconds that the server spent between its gates.
+
+        What connecting costs is before the first gate and not counted.
+        """
+        log, gate = f"{FOLDER}/client.log", f"{FOLDER}/gate"
+        self.client.run(f": >{log}; rm -f {gate}.*")
+        process = self.client.popen(f"ulimit -l unlimited; cd {FOLDER}; exec ./{command} "
+                                    f">{log} 2>&1", env={"BN_GATE": gate}, limit=timeout)
+        self.await_line(self.client, process, log, "gate begin", timeout)
+        before = self.cpu_seconds(pid)
+        self.client.run(f": >{gate}.begin")
+        self.await_line(self.client, process, log, "gate end", timeout)
+        after = self.cpu_seconds(pid)
+        self.client.run(f": >{gate}.end")
+        status = process.wait(60).status
+        out = self.client.run(f"cat {log}").out
+        if status:
+            raise host.ClusterError(f"{command}: status {status}\n{out}")
+        return ([json.loads(line) for line in out.splitlines() if line.startswith("{")],
+                (after[0] - before[0], after[1] - before[1]))
 
     # -- the MetaServer ---------------------------------------------------------
 
@@ -125,13 +153,13 @@ class Lab:
 
     def cpu_seconds(self, pid):
         """Processor seconds of one process of the server guest, and of the whole guest."""
-        out = self.server.run(f"getconf CLK_TCK; head -n 1 /proc/stat; cat /proc/{pid}/stat").out
-        tick, whole, own = out.splitlines()[:3]
+        out = self.server.run(f"getconf CLK_TCK; head -n 1 /proc/stat; "
+                              f"cat /proc/{pid}/task/*/schedstat").out
+        tick, whole, *threads = out.splitlines()
         # user, nice, system, irq, softirq, steal; not idle and iowait
         fields = [int(n) for n in whole.split()[1:]]
         busy = sum(fields[:3]) + sum(fields[5:8])
-        process = own.rpartition(")")[2].split()
-        return (int(process[11]) + int(process[12])) / int(tick), busy / int(tick)
+        return sum(int(t.split()[0]) for t in threads) / 1e9, busy / int(tick)
 
     @contextlib.contextmanager
     def load(self, kind):

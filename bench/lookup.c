@@ -23,7 +23,7 @@
 #include "bench/samples.h"
 #include "client/lib/lib.h"
 
-#define BN_BLOCK 100
+#define BN_BLOCK 20
 #define BN_WARM 50
 
 enum bn_case {
@@ -221,6 +221,7 @@ static void bn_measure(const struct bn_options *o)
 		if (raw.id)
 			bn_raw_read(&raw, &random);
 	}
+	bn_gate("begin");
 	while (ours.nr < ours.max) {
 		reads += bn_block(ctx, o, &random, &ours);
 		for (i = 0; raw.id && i < BN_BLOCK; i++) {
@@ -229,6 +230,7 @@ static void bn_measure(const struct bn_options *o)
 			bn_samples_add(&peers, bn_now_ns() - begin_ns);
 		}
 	}
+	bn_gate("end");
 	bn_samples_print(&ours, "krcore", bn_case_names[o->what], reads, 0);
 	if (raw.id) {
 		bn_samples_print(&peers, "raw_read", bn_case_names[o->what], peers.nr, 0);

@@ -65,13 +65,6 @@ class Lookups:
                 values["guest_cpu_s_per_million"] = round(cpu[1] / requests * 1e6, 3)
         return self.lab.row(self.report, case, system, "us", **values)
 
-    def measure(self, pid, command):
-        """Run a client; what it printed, and what its server spent meanwhile."""
-        before = self.lab.cpu_seconds(pid)
-        got = self.lab.program(command)
-        after = self.lab.cpu_seconds(pid)
-        return got, (after[0] - before[0], after[1] - before[1])
-
     # -- krcore and the raw READ --------------------------------------------------
 
     def krcore(self, load):
@@ -81,7 +74,7 @@ class Lookups:
         with self.lab.service(self.lab.server, f"bench_read_server {address} 18700 64"), \
                 self.lab.load(load):
             for case in filter(self.wanted, CASES):
-                (ours, raw), cpu = self.measure(
+                (ours, raw), cpu = self.lab.measured(
                     pid, f"bench_lookup -s {address} -p {address}:18700 -r {self.records} "
                          f"-n {self.samples} -c {case}")
                 self.ours[case, load] = ours
@@ -130,7 +123,7 @@ class Lookups:
             for load in ("idle", "saturated"):
                 with self.lab.load(load):
                     for case in filter(self.wanted, ("hit", "miss")):
-                        (got,), cpu = self.measure(
+                        (got,), cpu = self.lab.measured(
                             pid, f"bench_ud_rpc_client {address} 18701 {self.records} "
                                  f"{self.samples} {case}")
                         self.compared("ud_rpc", case, load, got, cpu)
@@ -141,7 +134,7 @@ class Lookups:
         for load in ("idle", "saturated"):
             with self.lab.load(load):
                 for case in filter(self.wanted, ("hit", "miss")):
-                    (got,), cpu = self.measure(
+                    (got,), cpu = self.lab.measured(
                         pid, f"bench_tcp_get {system} {self.lab.address} {port} {self.records} "
                              f"{self.samples} {case}")
                     self.compared(system, case, load, got, cpu)

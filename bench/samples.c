@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/samples.h"
 
@@ -65,6 +66,20 @@ void bn_samples_print(struct bn_samples *s, const char *system, const char *what
 	printf(", \"lost\": %" PRIu64 "}\n", lost);
 	fflush(stdout);
 	s->nr = 0;
+}
+
+void bn_gate(const char *what)
+{
+	const char *path = getenv("BN_GATE");
+	char name[256];
+
+	if (!path)
+		return;
+	snprintf(name, sizeof(name), "%s.%s", path, what);
+	printf("gate %s\n", what);
+	fflush(stdout);
+	while (access(name, F_OK))
+		usleep(20000);
 }
 
 void bn_samples_done(struct bn_samples *s)

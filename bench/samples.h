@@ -52,6 +52,15 @@ void bn_samples_add(struct bn_samples *s, uint64_t ns);
 void bn_samples_print(struct bn_samples *s, const char *system, const char *what, uint64_t reads,
 		      uint64_t lost);
 
+/**
+ * bn_gate() - Let the driver note the server's processor time at the right moment.
+ * @what: "begin" before the samples are taken, "end" after.
+ *
+ * With BN_GATE=PATH in the environment: prints that the gate is reached, and
+ * waits until there is a file PATH.@what.
+ */
+void bn_gate(const char *what);
+
 /** bn_samples_done() - Give the memory back. @s: samples. */
 void bn_samples_done(struct bn_samples *s);
 

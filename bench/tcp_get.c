@@ -131,6 +131,7 @@ static void bn_measure(const struct bn_store *store, struct bn_tcp *t, uint64_t 
 		bn_die("memory");
 	for (i = 0; i < BN_WARM; i++)
 		bn_get(store, t, from + bn_random(&random) % records);
+	bn_gate("begin");
 	for (i = 0; i < samples; i++) {
 		uint64_t nr = from + bn_random(&random) % records;
 
@@ -138,6 +139,7 @@ static void bn_measure(const struct bn_store *store, struct bn_tcp *t, uint64_t 
 		bn_get(store, t, nr);
 		bn_samples_add(&took, bn_now_ns() - begin_ns);
 	}
+	bn_gate("end");
 	bn_samples_print(&took, store->name, what, 0, 0);
 	bn_samples_done(&took);
 }

@@ -138,6 +138,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < BN_WARM; i++)
 		bn_ask(&c, from + bn_random(&random) % records);
 	c.lost = 0;
+	bn_gate("begin");
 	for (i = 0; i < samples; i++) {
 		uint64_t nr = from + bn_random(&random) % records;
 
@@ -145,6 +146,7 @@ int main(int argc, char **argv)
 		bn_ask(&c, nr);
 		bn_samples_add(&took, bn_now_ns() - begin_ns);
 	}
+	bn_gate("end");
 	bn_samples_print(&took, "ud_rpc", argv[5], 0, c.lost);
 	bn_samples_done(&took);
 	return 0;

@@ -82,9 +82,8 @@ static int kru_v6_check(const char *host)
 	char text[KRU_HOST_BYTES];
 	struct in6_addr v6;
 
-	if (strlen(host) >= sizeof(text))
+	if ((size_t)snprintf(text, sizeof(text), "%s", host) >= sizeof(text))
 		return -EINVAL;
-	strcpy(text, host);
 	text[strcspn(text, "%")] = '\0';
 	return inet_pton(AF_INET6, text, &v6) == 1 ? 0 : -EINVAL;
 }
@@ -247,6 +246,6 @@ char *kru_sockaddr_format(const struct sockaddr *addr, char *buf)
 		 inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host)))
 		snprintf(buf, KRU_ADDR_TEXT, "[%s]:%u", host, ntohs(v6->sin6_port));
 	else
-		strcpy(buf, "?");
+		snprintf(buf, KRU_ADDR_TEXT, "?");
 	return buf;
 }

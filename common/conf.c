@@ -234,11 +234,10 @@ int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_
 	char *dot, *equals;
 	int section, nr;
 
-	if (strlen(assignment) >= sizeof(text)) {
+	if ((size_t)snprintf(text, sizeof(text), "%s", assignment) >= sizeof(text)) {
 		report(arg, from, 0, "assignment is too long");
 		return -EINVAL;
 	}
-	strcpy(text, assignment);
 	equals = strchr(text, '=');
 	dot = strchr(text, '.');
 	if (!equals || !dot || dot > equals) {

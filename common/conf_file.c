@@ -168,7 +168,7 @@ static char *kru_conf_reader(char *buf, int room, void *stream)
 		memcpy(buf, r->at, len);
 		buf[len] = '\0';
 	} else {
-		strcpy(buf, ";");
+		memcpy(buf, ";", sizeof(";"));
 	}
 	r->at += len + !!newline;
 	return buf;

@@ -128,9 +128,9 @@ static int kru_ctl_connect(int fd, const char *path, int64_t deadline_ms)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct timespec pause = { .tv_nsec = 20000000 };
 
-	if (strlen(path) >= sizeof(addr.sun_path))
+	if ((size_t)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path) >=
+	    sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
 	/* A UNIX socket whose backlog is full says EAGAIN and is not pollable. */
 	while (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
 		if (errno != EAGAIN && errno != EINTR)

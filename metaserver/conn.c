@@ -260,6 +260,9 @@ void ms_conn_check(struct ms_conn *conn)
 	switch (conn->phase) {
 	case MS_PHASE_UP:
 		ms_session_check(&conn->session, now_ms);
+		/* the buffers may have been short though this client was not slow */
+		if (conn->phase == MS_PHASE_UP && conn->notifies_out <= MS_NOTIFY_WINDOW / 2)
+			ms_session_room(&conn->session);
 		break;
 	case MS_PHASE_FLUSH:
 		if (late)
@@ -418,7 +421,7 @@ static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param 
 }
 
 static int ms_conn_new(struct ms_server *srv, struct rdma_cm_id *id,
-		       const struct rdma_conn_param *param, bool over_limit)
+		       const struct rdma_conn_param *param)
 {
 	struct ms_conn *conn;
 	int err;
@@ -439,7 +442,6 @@ static int ms_conn_new(struct ms_server *srv, struct rdma_cm_id *id,
 	if (err)
 		goto err_qp;
 	id->context = conn;
-	conn->session.over_limit = over_limit;
 	conn->number = ++srv->conn_last;
 	ms_conn_link(conn);
 	return 0;
@@ -451,11 +453,29 @@ err_free:
 	return err;
 }
 
+/*
+ * Connections that are not authenticated may not crowd out those that will be:
+ * one that has dawdled makes room. Return: false if there is none.
+ */
+static bool ms_conn_make_room(struct ms_server *srv)
+{
+	uint64_t now_ms = ms_now(srv);
+	struct ms_conn *conn = srv->conns;
+
+	if (srv->hub.stats.sessions_pending < MS_PENDING_MAX)
+		return true;
+	while (conn && (conn->session.state == MS_STATE_READY ||
+			conn->session.state == MS_STATE_CLOSING))
+		conn = conn->next;
+	if (!conn || now_ms - conn->session.born_ms < MS_PENDING_MS)
+		return false;
+	ms_conn_leave(conn, "too many connections that do not authenticate");
+	return true;
+}
+
 void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 		    const struct rdma_conn_param *param)
 {
-	uint64_t clients = srv->hub.stats.sessions + srv->hub.stats.sessions_pending;
-	bool over_limit = clients >= srv->conf.clients_max;
 	int err;
 
 	id->context = NULL;
@@ -463,10 +483,10 @@ void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 	err = ms_watch_add(srv, id);
 	if (!err && (srv->draining || !ms_place_allows(srv, id)))
 		err = -EADDRNOTAVAIL;
-	else if (!err && clients >= srv->conf.clients_max + MS_OVER_LIMIT_MAX)
+	else if (!err && !ms_conn_make_room(srv))
 		err = -EUSERS;
 	else if (!err)
-		err = ms_conn_new(srv, id, param, over_limit);
+		err = ms_conn_new(srv, id, param);
 	if (!err)
 		return;
 

@@ -251,7 +251,7 @@ static void ms_peer_push(struct ms_peer *peer, const char *line, size_t bytes)
 		peer->dropped++;
 		return;
 	}
-	if (left)
+	if (peer->out && left)
 		memcpy(out, peer->out + peer->out_sent, left);
 	memcpy(out + left, line, bytes);
 	free(peer->out);

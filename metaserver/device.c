@@ -259,6 +259,8 @@ static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, str
 		if (conn)
 			ms_conn_broken(conn, "client did what it may not, or its queue pair failed");
 		return true;
+	case IBV_EVENT_QP_LAST_WQE_REACHED: /* each queue pair that ends says so */
+		return true;
 	case IBV_EVENT_COMM_EST:
 		if (conn)
 			rdma_notify(conn->id, type);
@@ -318,6 +320,7 @@ static void ms_device_watch(struct ms_device *dev)
 	dev->async_io.data = dev;
 	ev_io_start(loop, &dev->async_io);
 	ev_idle_init(&dev->more, ms_device_on_more);
+	ev_set_priority(&dev->more, EV_MAXPRI); /* each turn, also of a busy loop */
 	dev->more.data = dev;
 }
 

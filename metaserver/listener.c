@@ -22,7 +22,7 @@
 #define MS_BACKLOG 1024
 #define MS_BACKOFF_MIN_MS 200
 #define MS_BACKOFF_MAX_MS 5000
-#define MS_EVENTS_TURN 256 /* a turn of the loop */
+#define MS_EVENTS_TURN 32 /* a turn of the loop */
 
 /* the list */
 

@@ -187,6 +187,7 @@ static void ms_server_set_limits(struct ms_server *srv)
 		.lease_max_ms = conf->lease_max_ms,
 		.tick_ms = conf->tick_ms,
 		.records_max = conf->records_per_owner_max,
+		.clients_max = conf->clients_max,
 		.rate_max = conf->rate_max,
 		.credits = conf->credits,
 		.idle_timeout_ms = conf->idle_timeout_ms,
@@ -264,6 +265,7 @@ static void ms_server_timers(struct ms_server *srv)
 	ev_timer_init(&srv->tick, ms_server_on_tick, tick, tick);
 	ev_timer_init(&srv->check, ms_server_on_check, check, check);
 	ev_idle_init(&srv->sweep_more, ms_server_on_sweep_more);
+	ev_set_priority(&srv->sweep_more, EV_MAXPRI); /* each turn, also of a busy loop */
 	srv->tick.data = srv;
 	srv->check.data = srv;
 	srv->sweep_more.data = srv;

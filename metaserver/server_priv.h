@@ -29,7 +29,8 @@
 #define MS_HANDSHAKE_SENDS 2U  /* CHALLENGE and WELCOME, or a refusal */
 #define MS_SENDS_MAX 16384U    /* messages under way on one device */
 #define MS_CONN_HASH 4096U
-#define MS_OVER_LIMIT_MAX 64U  /* clients too many that still get to know why */
+#define MS_PENDING_MAX 1024U   /* connections that are not authenticated */
+#define MS_PENDING_MS 1000     /* and may be cut for another one after so long */
 #define MS_FLUSH_MS 1000       /* for answers to arrive before a disconnect */
 #define MS_DISCONNECT_MS 2000  /* for the other side to confirm it */
 #define MS_DRAIN_MS 2000       /* for the completions of a queue pair in error */

@@ -163,6 +163,11 @@ static void ms_result(struct ms_session *s, uint32_t xid, unsigned int status,
 
 /* establishment */
 
+static bool ms_hub_full(const struct ms_hub *hub)
+{
+	return hub->stats.sessions >= hub->limits.clients_max;
+}
+
 static void ms_on_hello(struct ms_session *s, const struct krp_hello *m, uint32_t xid)
 {
 	struct ms_hub *hub = s->hub;
@@ -172,7 +177,7 @@ static void ms_on_hello(struct ms_session *s, const struct krp_hello *m, uint32_
 		status = KRP_ST_VERSION;
 	else if (hub->draining)
 		status = KRP_ST_SHUTDOWN;
-	else if (s->over_limit)
+	else if (ms_hub_full(hub))
 		status = KRP_ST_LIMIT_CLIENTS;
 
 	krp_msg_init(&s->challenge, KRP_MSG_CHALLENGE, xid, status, hub->incarnation);
@@ -223,8 +228,9 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, status);
 		return;
 	}
-	if (s->hub->draining) {
-		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, KRP_ST_SHUTDOWN);
+	if (s->hub->draining || ms_hub_full(s->hub)) {
+		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, s->hub->draining ?
+				   KRP_ST_SHUTDOWN : KRP_ST_LIMIT_CLIENTS);
 		return;
 	}
 	if (s->ops->open_reads(s->arg)) {

@@ -45,6 +45,7 @@ enum ms_session_state {
  * @lease_max_ms: longest.
  * @tick_ms: granularity of the sweep.
  * @records_max: records an owner may have.
+ * @clients_max: authenticated sessions.
  * @rate_max: messages a second.
  * @credits: requests unanswered.
  * @idle_timeout_ms: silence that ends a session.
@@ -56,6 +57,7 @@ struct ms_limits {
 	uint32_t lease_max_ms;
 	uint32_t tick_ms;
 	uint32_t records_max;
+	uint32_t clients_max;
 	uint32_t rate_max;
 	uint32_t credits;
 	uint32_t idle_timeout_ms;
@@ -131,7 +133,6 @@ struct ms_session_ops {
  * @ops: transport.
  * @arg: first argument of @ops.
  * @state: see enum.
- * @over_limit: one client too many: refuse it at HELLO.
  * @auth: CHALLENGE demanded a proof.
  * @subscribed: on the list of subscribers.
  * @resync_due: a notification was dropped; RESYNC comes first.
@@ -154,7 +155,6 @@ struct ms_session {
 	const struct ms_session_ops *ops;
 	void *arg;
 	enum ms_session_state state;
-	bool over_limit;
 	bool auth;
 	bool subscribed;
 	bool resync_due;

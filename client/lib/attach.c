@@ -117,6 +117,12 @@ static void krl_attach_connect(struct krl_server *srv)
 	int err;
 
 	krl_attach_to(srv, KRL_CONNECT);
+	if (krl_conn_port_down(srv->conn)) {
+		krl_server_fail(srv, -ENETDOWN, "%s: port %u of device %s is down", srv->ep.text,
+				srv->conn->id->port_num,
+				ibv_get_device_name(srv->conn->id->verbs->device));
+		return;
+	}
 	if (!ibv_query_device(srv->conn->id->verbs, &attr) &&
 	    attr.max_qp_init_rd_atom < param.initiator_depth)
 		param.initiator_depth = (uint8_t)attr.max_qp_init_rd_atom;

@@ -103,6 +103,17 @@ int krl_conn_setup(struct krl_conn *conn, const char **ret_step)
 	return 0;
 }
 
+/* Is the local port down? No, if that cannot be known. */
+bool krl_conn_port_down(const struct krl_conn *conn)
+{
+	struct ibv_port_attr attr;
+
+	if (!conn || !conn->id || !conn->id->verbs ||
+	    ibv_query_port(conn->id->verbs, conn->id->port_num, &attr))
+		return false;
+	return attr.state != IBV_PORT_ACTIVE && attr.state != IBV_PORT_ACTIVE_DEFER;
+}
+
 void krl_conn_free(struct krl_conn *conn)
 {
 	if (!conn)

@@ -346,6 +346,7 @@ int krl_value_from_wire(const struct krp_value *wire, struct krcore_value *ret_v
 struct krl_conn *krl_conn_new(void);
 int krl_conn_setup(struct krl_conn *conn, const char **ret_step);
 void krl_conn_free(struct krl_conn *conn);
+bool krl_conn_port_down(const struct krl_conn *conn);
 int krl_conn_send(struct krl_conn *conn, unsigned int slot);
 int krl_conn_recv(struct krl_conn *conn, unsigned int nr);
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,

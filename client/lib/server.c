@@ -227,6 +227,24 @@ static uint64_t krl_server_up_next(const struct krl_server *srv)
 	return next_ns;
 }
 
+/* What is under way in a state, for people. */
+static const char *krl_server_step(enum krl_state state)
+{
+	static const char *const steps[] = {
+		[KRL_DOWN] = "waiting",
+		[KRL_NAME] = "resolving its name",
+		[KRL_ADDR] = "finding its address",
+		[KRL_ROUTE] = "finding a route",
+		[KRL_CONNECT] = "connecting",
+		[KRL_HELLO] = "the answer to HELLO",
+		[KRL_AUTH] = "the answer to AUTH",
+		[KRL_LOAD] = "reading root and directory",
+		[KRL_UP] = "nothing",
+	};
+
+	return steps[state];
+}
+
 /*
  * Context: the thread, no lock held. Do what is due.
  * Return: when to come again.
@@ -249,8 +267,8 @@ uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns)
 		else
 			krl_attach_begin(srv);
 	} else if (srv->state != KRL_DOWN && srv->state != KRL_UP && now_ns >= srv->deadline_ns) {
-		krl_server_fail(srv, -ETIMEDOUT, "%s: no answer while attaching for %u ms",
-				srv->ep.text, srv->ctx->config.timeout_ms);
+		krl_server_fail(srv, -ETIMEDOUT, "%s: %s took more than %u ms", srv->ep.text,
+				krl_server_step(srv->state), srv->ctx->config.timeout_ms);
 	}
 
 	pthread_mutex_lock(&srv->ctx->lock);

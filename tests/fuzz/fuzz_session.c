@@ -323,6 +323,7 @@ static void fz_begin(struct fz_world *w)
 					    .lease_max_ms = 20000,
 					    .tick_ms = 100,
 					    .records_max = FZ_RECORDS_MAX,
+					    .clients_max = 100,
 					    .rate_max = 50,
 					    .credits = 4,
 					    .idle_timeout_ms = 10000,

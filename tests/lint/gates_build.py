@@ -219,7 +219,7 @@ def sparse(tree):
         name, args = item
         # glibc's fortified inlines are beyond sparse, and no business of ours
         args = [a for a in args if not a.startswith(("-W", "-D_FORTIFY_SOURCE"))]
-        out = tool(["sparse", "-Wbitwise", "-Wcast-to-as", "-Wdefault-bitfield-sign",
+        out = tool(["sparse", "-Wno-ptr-subtraction-blows", "-Wbitwise", "-Wcast-to-as", "-Wdefault-bitfield-sign",
                     "-Wone-bit-signed-bitfield", "-Wptr-subtraction-blows", "-Wtypesign",
                     "-Wno-vla", "-Wno-unknown-attribute", "-Wno-transparent-union",
                     "-D__CHECK_ENDIAN__", f"-I{gcc_include}", name] + args)[1]

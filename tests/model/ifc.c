@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Owns: the check of reserved bits and the print-out by name of a command's
- * input, both driven by the tables tools/gen-ifc.py makes. No state.
+ * input, both driven by the tables tools/gen_ifc.py makes. No state.
  */
 #include "ifc.h"
 

@@ -144,7 +144,8 @@ static int setup(void **state)
 	fx->hub.incarnation = INCARNATION;
 	fx->hub.limits = (struct ms_limits){ .lease_ms = 30000, .lease_min_ms = 3000,
 					     .lease_max_ms = 300000, .tick_ms = 100,
-					     .records_max = 8, .rate_max = 1000, .credits = 16,
+					     .records_max = 8, .clients_max = 1, .rate_max = 1000,
+					     .credits = 16,
 					     .idle_timeout_ms = 60000 };
 	fx->hub.auth = true;
 	fx->hub.key.len = 32;
@@ -725,11 +726,22 @@ static void test_over_limit_and_draining(void **state)
 {
 	struct fixture *fx = *state;
 	struct krp_renew m;
+	struct krp_auth a;
 
-	fx->s.over_limit = true;
+	fx->hub.stats.sessions++; /* somebody else is in already */
 	say_hello(fx);
 	assert_answer(fx, KRP_MSG_CHALLENGE, 1, KRP_ST_LIMIT_CLIENTS);
 	assert_int_equal(fx->closed, 1);
+
+	fx_session(fx);
+	fx->hub.stats.sessions--;
+	say_hello(fx);
+	fx->hub.stats.sessions++; /* or comes in between */
+	make_auth(fx, &a);
+	give(fx, &a);
+	assert_answer(fx, KRP_MSG_WELCOME, 2, KRP_ST_LIMIT_CLIENTS);
+	assert_int_equal(fx->opened, 0);
+	fx->hub.stats.sessions--;
 
 	fx_session(fx);
 	attach(fx);

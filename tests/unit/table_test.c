@@ -331,6 +331,24 @@ static void test_emptied_table_gives_its_pages_back(void **state)
 
 #define MILLION 1000000
 
+static double occupancy_of(const struct ms_table_stats *stats)
+{
+	return (double)stats->records / (double)(stats->pages_used * KRP_PAGE_RECORDS);
+}
+
+/* The figures of docs/memory.md. */
+static void print_memory(void)
+{
+	struct ms_table_stats stats;
+
+	ms_table_stats(server.table, &stats);
+	print_message("%llu records: occupancy %.3f, %.1f MiB that readers reach, "
+		      "%.1f MiB beside it, %.1f bytes a record\n",
+		      (unsigned long long)stats.records, occupancy_of(&stats),
+		      (double)stats.shared_bytes / 1048576, (double)stats.private_bytes / 1048576,
+		      (double)(stats.shared_bytes + stats.private_bytes) / (double)stats.records);
+}
+
 static void test_a_million_records(void **state)
 {
 	struct ms_table_config config = { .incarnation = 9,
@@ -338,7 +356,7 @@ static void test_a_million_records(void **state)
 					  .log2_segment_pages = 11,
 					  .segments_max = 256,
 					  .depth_max = 22 };
-	double occupancy, low = 1.0;
+	double low = 1.0;
 	struct tf_reader r = { 0 };
 	struct ms_table_stats stats;
 	unsigned int id;
@@ -347,20 +365,15 @@ static void test_a_million_records(void **state)
 	assert_int_equal(tf_server_init(&server, &config), 0);
 	for (id = 0; id < MILLION; id++) {
 		assert_int_equal(put(id, 1), 0);
+		if (id == 9999)
+			print_memory();
 		if (id >= 100000 && id % 5000 == 0) {
 			ms_table_stats(server.table, &stats);
-			occupancy = (double)stats.records /
-				    (double)(stats.pages_used * KRP_PAGE_RECORDS);
-			low = occupancy < low ? occupancy : low;
+			low = occupancy_of(&stats) < low ? occupancy_of(&stats) : low;
 		}
 	}
-	ms_table_stats(server.table, &stats);
-	occupancy = (double)stats.records / (double)(stats.pages_used * KRP_PAGE_RECORDS);
-	print_message("1M records: occupancy %.3f (lowest from 100 k on %.3f), %.1f MiB shared, "
-		      "%.1f MiB private, %.1f bytes a record\n",
-		      occupancy, low, (double)stats.shared_bytes / 1048576,
-		      (double)stats.private_bytes / 1048576,
-		      (double)(stats.shared_bytes + stats.private_bytes) / MILLION);
+	print_memory();
+	print_message("lowest occupancy from 100 k records on: %.3f\n", low);
 	assert_true(low >= 0.6);
 	assert_int_equal(tf_reader_attach(&r, &server), 0);
 	for (id = 0; id < MILLION; id += 7)

@@ -510,10 +510,91 @@ static void case_storm(void)
 	say(good && got > CONNECTIONS / 2, "storm", text);
 }
 
+static int request(struct peer *p, void *msg, struct krp_ack *ack)
+{
+	if (send_bytes(p, msg, krp_msg_bytes(((struct krp_msg_hdr *)msg)->type)))
+		return -ECONNRESET;
+	if (recv_msg(p, ack, sizeof(*ack), 10000) != sizeof(*ack))
+		return -EPROTO;
+	return -(int)krp_le16_to_cpu(ack->hdr.status);
+}
+
+static int publish(struct peer *p, unsigned int payload)
+{
+	struct krp_publish m;
+	struct krp_ack ack;
+
+	krp_msg_init(&m, KRP_MSG_PUBLISH, ++p->xid, 0, 0);
+	memcpy(m.key.gid, p->id->route.addr.addr.ibaddr.sgid.raw, sizeof(m.key.gid));
+	m.key.service = krp_cpu_to_le16(4711);
+	m.value.generation = p->hello.generation;
+	m.value.kind = KRP_KIND_RAW;
+	m.value.len = sizeof(payload);
+	memcpy(m.value.raw, &payload, sizeof(payload));
+	return request(p, &m, &ack);
+}
+
+/* What a subscriber has heard: notifications, and whether one said that some are missing. */
+struct heard {
+	uint64_t seq;
+	int resync;
+	int gap;
+};
+
+/* Take one notification, if there is one. */
+static void listen_once(struct peer *p, struct heard *h)
+{
+	struct krp_notify m;
+
+	if (recv_msg(p, &m, sizeof(m), 0) != sizeof(m))
+		return;
+	h->gap |= krp_le64_to_cpu(m.seq) != ++h->seq;
+	h->resync |= m.event == KRP_EVENT_RESYNC;
+}
+
+/* Subscribers that do not read while a lot changes: each learns all, or that it did not. */
+static void case_crowd(void)
+{
+	enum { SUBSCRIBERS = 16, CHANGES = 100 };
+	static struct peer peers[SUBSCRIBERS];
+	struct heard heard[SUBSCRIBERS] = { { 0 } };
+	unsigned int i, good = 0, done = 0;
+	struct krp_subscribe sub;
+	struct krp_ack ack;
+	struct peer writer;
+	uint64_t end;
+	char text[96];
+
+	if (attach(&writer, RECVS)) {
+		say(0, "crowd", "no connection");
+		return;
+	}
+	krp_msg_init(&sub, KRP_MSG_SUBSCRIBE, 900, 0, 0);
+	sub.flags = KRP_SUBSCRIBE_ALL;
+	for (i = 0; i < SUBSCRIBERS; i++)
+		if (attach(&peers[i], RECVS) || request(&peers[i], &sub, &ack))
+			printf("# subscriber %u could not attach\n", i);
+	for (i = 0; i < CHANGES; i++)
+		done += !publish(&writer, i);
+	for (end = now_ms() + 30000; good < SUBSCRIBERS && now_ms() < end;) {
+		for (i = 0, good = 0; i < SUBSCRIBERS; i++) {
+			listen_once(&peers[i], &heard[i]);
+			good += !heard[i].gap && (heard[i].resync || heard[i].seq == CHANGES);
+		}
+	}
+	for (i = 0; i < SUBSCRIBERS; i++)
+		peer_close(&peers[i]);
+	peer_close(&writer);
+	snprintf(text, sizeof(text), "%u of %u subscribers informed of %u changes", good,
+		 SUBSCRIBERS, done);
+	say(good == SUBSCRIBERS && done == CHANGES, "crowd", text);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } all[] = {
+	{ "crowd", case_crowd },
 	{ "read-before-hello", case_read_before_hello },
 	{ "read-before-auth", case_read_before_auth },
 	{ "wrong-key", case_wrong_key },

@@ -19,6 +19,7 @@ import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "dev"))
 import judges  # noqa: E402
+import lifecycle  # noqa: E402,F401  registers its judges
 from lab import Lab  # noqa: E402
 
 BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
@@ -29,6 +30,7 @@ def options():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--model", help="connectx-model.so")
     p.add_argument("--tools", help="folder with the compiled judges")
+    p.add_argument("--kmod", help="cx_dcprobe.ko for this kernel; without it dc-kernel is left out")
     p.add_argument("--kernel", default="6.1", choices=["6.1", "6.12"])
     p.add_argument("--link", default="eth", choices=["eth", "ib"])
     p.add_argument("--cpus", type=int, default=1)
@@ -79,14 +81,15 @@ def main():
         table(opt.table)
         return 0
     todo = [j for j in judges.JUDGES if opt.link in j.links
-            and (not opt.judge or j.name in opt.judge)]
+            and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)]
     run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "")
     rows, failed = [], 0
     props = dict(p.split("=", 1) for p in opt.props.split(",") if p)
     ctx = judges.Context(opt.link, os.path.realpath(opt.tools) if opt.tools else "")
     print(f"1..{len(todo) + 1}")
     with Lab(opt.model, kernel=opt.kernel, link=opt.link, cpus=opt.cpus, limit=opt.limit,
-             trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props) as lab:
+             trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props,
+             extra=[opt.kmod] if opt.kmod else ()) as lab:
         if opt.keep:
             print(f"# logs in {lab.dir}", flush=True)
         for n, j in enumerate(todo, 1):

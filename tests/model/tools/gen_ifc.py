@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Make the field tables of the ConnectX model from linux/mlx5/mlx5_ifc.h.
 
-usage: gen-ifc.py mlx5_ifc.h commands.def > ifc-tables.c
+usage: gen_ifc.py mlx5_ifc.h commands.def > ifc-tables.c
 
 For every command in commands.def it prints the named fields of the input
 (path, bit offset, width) and a mask of the bits that are not reserved.  The
@@ -133,7 +133,7 @@ def main():
     layouts = Layouts(open(sys.argv[1], encoding="utf-8").read())
     names = re.findall(r"^CX_CMD\(\w+, (\w+),", open(sys.argv[2], encoding="utf-8").read(), re.M)
     print("/* SPDX-License-Identifier: GPL-2.0-only OR MIT */")
-    print("/* made by tools/gen-ifc.py, do not edit */")
+    print("/* made by tools/gen_ifc.py, do not edit */")
     print('#include "ifc.h"\n')
     done = []
     for name in names:

@@ -1,0 +1,533 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Self-check of the ConnectX model without a guest.
+
+usage: test_model.py --model connectx-model.so --headers FOLDER [--sanitize] [unittest options]
+
+The judges show that stock drivers work; this shows what the model refuses, with
+which status, that a refusal changes nothing, and what the transport does when
+packets are lost, doubled and reordered.
+"""
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import unittest
+
+from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, Refused, data, raddr, wait_for
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+OPT = {"sanitize": False}
+NOP, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD = \
+    0x0, 0x8, 0x9, 0xa, 0xb, 0x10, 0x11, 0x12
+REQ, RECV, REQ_ERR, RESP_ERR = 0, 2, 13, 14
+FLUSH, LOCAL_PROT, LOCAL_OP, REM_INVAL, REM_ACCESS, RETRY_EXC, RNR_EXC = \
+    0x05, 0x04, 0x02, 0x12, 0x13, 0x15, 0x16
+
+
+class ModelTest(unittest.TestCase):
+    """Starts devices and ends them; a sanitizer report fails the test."""
+
+    def driver(self, **kw):
+        drv = Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **kw)
+        self.addCleanup(self.end, drv)
+        return drv
+
+    def end(self, drv):
+        self.assertEqual(drv.close(), "", "sanitizer report")
+
+    def refused(self, status, func, *args, **kw):
+        with self.assertRaises(Refused) as caught:
+            func(*args, **kw)
+        self.assertEqual(caught.exception.status, status)
+
+
+class Commands(ModelTest):
+    """Transport and checks common to all commands."""
+
+    def test_order_of_life(self):
+        d = self.driver(init=False)
+        self.refused("BAD_SYS_STATE", d.cmd, "ALLOC_PD")
+        self.refused("BAD_SYS_STATE", d.cmd, "QUERY_ISSI")
+        d.cmd("ENABLE_HCA")
+        self.refused("BAD_SYS_STATE", d.cmd, "ENABLE_HCA")
+        self.refused("BAD_PARAM", d.cmd, "SET_ISSI", {"current_issi": 7})
+        d.cmd("INIT_HCA")
+        self.refused("BAD_SYS_STATE", d.cmd, "DISABLE_HCA")
+        pd = d.cmd("ALLOC_PD")("pd")
+        d.cmd("TEARDOWN_HCA")
+        d.cmd("INIT_HCA")
+        self.refused("BAD_RES", d.cmd, "DEALLOC_PD", {"pd": pd})
+
+    def test_unknown_opcode(self):
+        d = self.driver()
+        out = d.raw(struct.pack(">H14x", 0x7777))
+        self.assertEqual(out[0], 0x2)
+
+    def test_short_input_and_output(self):
+        d = self.driver()
+        out = d.raw(struct.pack(">HHHH", d.ifc.opcode["CREATE_QP"], 0, 0, 0) + b"\0" * 8)
+        self.assertEqual(out[0], 0x50)
+        out = d.raw(struct.pack(">H14x", d.ifc.opcode["ALLOC_PD"]), outlen=4)
+        self.assertEqual(out[0], 0x51)
+
+    def test_reserved_bits(self):
+        """Every reserved bit of these inputs is refused, one at a time."""
+        d = self.driver()
+        for name in ("ALLOC_PD", "DEALLOC_PD", "DRAIN_DCT", "QUERY_QP"):
+            layout = d.ifc.struct[name]
+            fields, size = d.ifc.fields(layout + "_in")
+            used = {b for p, (off, bits) in fields.items() if "reserved" not in p
+                    for b in range(off, off + bits)}
+            base = int.from_bytes(d.ifc.encode(layout + "_in", {"opcode": d.ifc.opcode[name]}),
+                                  "big")
+            for bit in set(range(size * 8)) - used:
+                val = base | 1 << (size * 8 - 1 - bit)
+                out = d.raw(val.to_bytes(size, "big"))
+                self.assertEqual(out[0], 0x3, f"{name} bit {bit}")
+
+    def test_mailbox_token(self):
+        d = self.driver()
+        good = d.ifc.encode("create_dct_in", {"opcode": d.ifc.opcode["CREATE_DCT"]})
+        d.raw(good)
+        self.assertEqual(d.delivery, 0)
+        real = d.chain
+        d.chain = lambda pages, payload, token: real(pages, payload, token ^ 1)
+        d.raw(good)
+        self.assertEqual(d.delivery, 0x2)
+
+    def test_doorbell_of_nobody(self):
+        d = self.driver()
+        before = d.counters()["doorbells_refused"]
+        d.write(BAR + d.uar * 4096 + 0x800, struct.pack(">II", 0, 0x3fff << 8))
+        d.write(BAR + (d.uar + 1) * 4096 + 0x800, b"\0" * 8)
+        d.write(BAR + d.uar * 4096 + 0x20, struct.pack(">II", 0, 0x3fff))
+        self.assertGreaterEqual(d.counters()["doorbells_refused"], before + 3)
+
+
+class Objects(ModelTest):
+    """Existence, ownership and use counts."""
+
+    def test_alloc_free(self):
+        d = self.driver()
+        for alloc, free, field in (("ALLOC_PD", "DEALLOC_PD", "pd"),
+                                   ("ALLOC_XRCD", "DEALLOC_XRCD", "xrcd"),
+                                   ("ALLOC_UAR", "DEALLOC_UAR", "uar"),
+                                   ("ALLOC_TRANSPORT_DOMAIN", "DEALLOC_TRANSPORT_DOMAIN",
+                                    "transport_domain")):
+            num = d.cmd(alloc)(field)
+            self.assertNotEqual(num, d.cmd(alloc)(field))
+            d.cmd(free, {field: num})
+            self.refused("BAD_RES", d.cmd, free, {field: num})
+            self.assertNotEqual(num, d.cmd(alloc)(field), "number used again at once")
+
+    def test_busy(self):
+        d = self.driver()
+        q = Qp(d)
+        self.refused("BUSY", d.cmd, "DEALLOC_PD", {"pd": d.pd})
+        self.refused("BUSY", d.cmd, "DESTROY_CQ", {"cqn": q.cq.num})
+        self.refused("BUSY", d.cmd, "DESTROY_EQ", {"eq_number": d.eqn})
+        d.cmd("DESTROY_QP", {"qpn": q.num})
+        d.cmd("DESTROY_CQ", {"cqn": q.cq.num})
+        d.cmd("DESTROY_EQ", {"eq_number": d.eqn})
+
+    def test_missing_parts(self):
+        d = self.driver()
+        self.refused("BAD_RES", Qp, d, **{"qpc.pd": 0x7777})
+        self.refused("BAD_RES", Qp, d, **{"qpc.uar_page": 0x777})
+        self.refused("BAD_RES", Qp, d, **{"qpc.cqn_snd": 0x777})
+        self.refused("BAD_RES", Qp, d, **{"qpc.cqn_rcv": 0x777})
+        self.refused("BAD_RES", Qp, d, **{"qpc.rq_type": 1, "qpc.srqn_rmpn_xrqn": 0x777})
+        self.refused("BAD_PARAM", Qp, d, 0x77)
+        self.refused("BAD_PARAM", Qp, d, **{"qpc.state": 3})
+        self.refused("BAD_PARAM", Qp, d, **{"qpc.log_sq_size": 9})
+        self.refused("BAD_PARAM", Qp, d, **{"qpc.dbr_addr": 0x300004})
+        self.refused("BAD_RES", Cq, d, **{"cq_context.c_eqn_or_apu_element": 0x33})
+        self.refused("BAD_PARAM", Cq, d, **{"cq_context.log_page_size": 0,
+                                           "cq_context.log_cq_size": 12})
+        self.refused("BAD_RES", Mr, d, pd=0x7777)
+        self.refused("BAD_INLEN", d.cmd, "CREATE_MKEY", {
+            "memory_key_mkey_entry.access_mode_1_0": 1, "memory_key_mkey_entry.pd": d.pd,
+            "memory_key_mkey_entry.log_page_size": 12, "translations_octword_actual_size": 9})
+        self.assertEqual(d.counters()["commands_refused"], 13)
+
+    def test_dct_commands(self):
+        d = self.driver()
+        cq, srq = Cq(d), make_rmp(d)
+        good = {"dct_context_entry.pd": d.pd, "dct_context_entry.cqn": cq.num,
+                "dct_context_entry.srqn_xrqn": srq, "dct_context_entry.port": 1,
+                "dct_context_entry.mtu": 3}
+        for field, bad, status in (("pd", 0x777, "BAD_RES"), ("cqn", 0x777, "BAD_RES"),
+                                   ("srqn_xrqn", 0x777, "BAD_RES"), ("port", 2, "BAD_PARAM"),
+                                   ("mtu", 0, "BAD_PARAM"), ("my_addr_index", 9, "BAD_PARAM")):
+            self.refused(status, d.cmd, "CREATE_DCT",
+                         {**good, "dct_context_entry." + field: bad})
+        dctn = d.cmd("CREATE_DCT", good)("dctn")
+        self.refused("BUSY", d.cmd, "DESTROY_RMP", {"rmpn": srq})
+        self.refused("BAD_RES_STATE", d.cmd, "DESTROY_DCT", {"dctn": dctn})
+        d.cmd("DRAIN_DCT", {"dctn": dctn})
+        self.assertEqual([(t, int.from_bytes(b[24:28], "big")) for t, _, b in d.events()],
+                         [(0x1c, dctn)])
+        self.refused("BAD_RES_STATE", d.cmd, "DRAIN_DCT", {"dctn": dctn})
+        d.cmd("DESTROY_DCT", {"dctn": dctn})
+        self.refused("BAD_RES", d.cmd, "QUERY_DCT", {"dctn": dctn})
+
+
+def make_rmp(d):
+    page, dbr = d.page(), d.page()
+    return d.cmd("CREATE_RMP", {"ctx.state": 1, "ctx.wq.wq_type": 0, "ctx.wq.pd": d.pd,
+                                "ctx.wq.log_wq_stride": 5, "ctx.wq.log_wq_sz": 4,
+                                "ctx.wq.dbr_addr": dbr}, struct.pack(">Q", page))("rmpn")
+
+
+class States(ModelTest):
+    """The state machine of queue pairs."""
+
+    def test_every_transition(self):
+        """All pairs of state and command: allowed ones pass, others change nothing."""
+        d = self.driver()
+        reach = {0: [], 1: ["RST2INIT_QP"], 2: ["RST2INIT_QP", "INIT2RTR_QP"],
+                 3: ["RST2INIT_QP", "INIT2RTR_QP", "RTR2RTS_QP"], 6: ["2ERR_QP"]}
+        allowed = {(0, "RST2INIT_QP"): 1, (1, "INIT2INIT_QP"): 1, (1, "INIT2RTR_QP"): 2,
+                   (2, "RTR2RTS_QP"): 3, (3, "RTS2RTS_QP"): 3}
+        attrs = {"qpc.mtu": 3, "qpc.log_msg_max": 30, "qpc.pm_state": 3}
+        cq = Cq(d)
+        for state, path in reach.items():
+            for name in ("RST2INIT_QP", "INIT2INIT_QP", "INIT2RTR_QP", "RTR2RTS_QP",
+                         "RTS2RTS_QP", "SQERR2RTS_QP", "2ERR_QP", "2RST_QP"):
+                q = Qp(d, cq=cq)
+                for step in path:
+                    d.cmd(step, {"qpn": q.num, **({} if step[0] == "2" else attrs)})
+                self.assertEqual(q.state(), state)
+                values = {"qpn": q.num, **({} if name[0] == "2" else attrs)}
+                if name == "2ERR_QP":
+                    d.cmd(name, values)
+                    self.assertEqual(q.state(), 6)
+                elif name == "2RST_QP":
+                    d.cmd(name, values)
+                    self.assertEqual(q.state(), 0)
+                elif (state, name) in allowed:
+                    d.cmd(name, values)
+                    self.assertEqual(q.state(), allowed[state, name])
+                else:
+                    self.refused("BAD_QP_STATE", d.cmd, name, values)
+                    self.assertEqual(q.state(), state)
+                d.cmd("DESTROY_QP", {"qpn": q.num})
+
+    def test_bad_attributes(self):
+        d = self.driver()
+        q = Qp(d)
+        self.refused("BAD_PARAM", q.modify, "RST2INIT_QP", pd=d.pd + 1)
+        q.modify("RST2INIT_QP")
+        for bad in ({"mtu": 0}, {"mtu": 6}, {"log_msg_max": 31}, {"log_rra_max": 5},
+                    {"primary_address_path__src_addr_index": 77}):
+            self.refused("BAD_PARAM", q.modify, "INIT2RTR_QP",
+                         **{"mtu": 3, "log_msg_max": 30, **bad})
+            self.assertEqual(q.state(), 1)
+
+
+class Loopback(ModelTest):
+    """Data of one device to itself."""
+
+    def pair(self, **kw):
+        self.d = self.driver(**kw)
+        self.a, self.b = Qp(self.d), Qp(self.d)
+        self.src, self.dst = Mr(self.d), Mr(self.d)
+        self.join()
+
+    def join(self, **kw):
+        self.a.connect(self.b.num, **kw)
+        self.b.connect(self.a.num, **kw)
+
+    def rejoin(self):
+        for q in (self.a, self.b):
+            q.reset()
+            while q.cq.poll():
+                pass
+        self.join()
+
+    def done(self, q=None):
+        q = q or self.a
+        return wait_for(lambda: (self.d.settle(), q.cq.poll())[1])
+
+    def test_write_read(self):
+        self.pair()
+        payload = bytes(i * 7 % 256 for i in range(3000))
+        self.d.write(self.src.addr, payload)
+        self.a.post(WRITE, raddr(self.dst.addr + 10, self.dst.key)
+                    + data(self.src.addr, 3000, self.src.key))
+        self.assertEqual(self.done()[:2], (REQ, 0))
+        self.assertEqual(self.d.read(self.dst.addr + 10, 3000), payload)
+        back = Mr(self.d)
+        self.a.post(READ, raddr(self.dst.addr + 10, self.dst.key)
+                    + data(back.addr, 1000, back.key) + data(back.addr + 2000, 2000, back.key))
+        self.assertEqual(self.done(), (REQ, 0, 1, 3000))
+        self.assertEqual(self.d.read(back.addr, 1000) + self.d.read(back.addr + 2000, 2000),
+                         payload)
+
+    def test_atomics(self):
+        self.pair()
+        self.d.write(self.dst.addr, struct.pack("<Q", 5))
+        word = data(self.src.addr, 8, self.src.key)
+        self.a.post(FETCH_ADD, raddr(self.dst.addr, self.dst.key) + struct.pack(">QQ", 10, 0) + word)
+        self.assertEqual(self.done()[:2], (REQ, 0))
+        self.assertEqual(self.d.read(self.src.addr, 8), struct.pack("<Q", 5))
+        for compare, want in ((99, 15), (15, 77)):
+            self.a.post(CMP_SWAP, raddr(self.dst.addr, self.dst.key)
+                        + struct.pack(">QQ", 77, compare) + word)
+            self.assertEqual(self.done()[:2], (REQ, 0))
+            self.assertEqual(self.d.read(self.dst.addr, 8), struct.pack("<Q", want))
+
+    def test_send_and_short_buffer(self):
+        self.pair()
+        self.b.recv(self.dst.addr, 200, self.dst.key)
+        self.d.write(self.src.addr, b"x" * 100)
+        self.a.post(SEND, data(self.src.addr, 100, self.src.key))
+        self.assertEqual(self.done()[:2], (REQ, 0))
+        self.assertEqual(self.done(self.b), (RECV, 0, 0, 100))
+        self.b.recv(self.dst.addr, 50, self.dst.key)
+        self.a.post(SEND, data(self.src.addr, 100, self.src.key))
+        self.assertEqual(self.done()[:2], (REQ_ERR, REM_INVAL))
+        self.assertEqual(self.done(self.b)[:2], (RESP_ERR, 0x01))
+        self.assertEqual((self.a.state(), self.b.state()), (6, 6))
+
+    def test_remote_errors(self):
+        """Each wrong reference ends in the right syndrome and in both error states."""
+        self.pair()
+        ro = Mr(self.d, access="lr lw rr")
+        pd2 = self.d.cmd("ALLOC_PD")("pd")
+        other = Mr(self.d, pd=pd2)
+        gone = Mr(self.d)
+        self.d.cmd("DESTROY_MKEY", {"mkey_index": gone.index})
+        good = data(self.src.addr, 8, self.src.key)
+        atomic = struct.pack(">QQ", 1, 1)
+        for op, seg, syndrome in (
+                (WRITE, raddr(self.dst.addr, self.dst.key + 1) + good, REM_ACCESS),
+                (WRITE, raddr(ro.addr, ro.key) + good, REM_ACCESS),
+                (READ, raddr(self.dst.addr + 4090, self.dst.key) + good, REM_ACCESS),
+                (READ, raddr(self.dst.addr - 1, self.dst.key) + good, REM_ACCESS),
+                (READ, raddr(other.addr, other.key) + good, REM_ACCESS),
+                (READ, raddr(gone.addr, gone.key) + good, REM_ACCESS),
+                (FETCH_ADD, raddr(ro.addr, ro.key) + atomic + good, REM_ACCESS),
+                (FETCH_ADD, raddr(self.dst.addr + 4, self.dst.key) + atomic + good, REM_INVAL)):
+            self.a.post(op, seg)
+            self.assertEqual(self.done()[:2], (REQ_ERR, syndrome), f"opcode {op:#x}")
+            self.assertEqual((self.a.state(), self.b.state()), (6, 6))
+            kinds = [t for t, _, _ in self.d.events()]
+            self.assertIn(0x11 if syndrome == REM_ACCESS else 0x10, kinds)
+            self.rejoin()
+
+    def test_access_of_the_queue(self):
+        self.pair()
+        self.rejoin_without_access()
+        self.a.post(READ, raddr(self.dst.addr, self.dst.key) + data(self.src.addr, 8, self.src.key))
+        self.assertEqual(self.done()[:2], (REQ_ERR, REM_ACCESS))
+
+    def rejoin_without_access(self):
+        for q in (self.a, self.b):
+            q.reset()
+        self.join(access=False)
+
+    def test_local_errors(self):
+        self.pair()
+        wo = Mr(self.d, access="lw")
+        for op, seg, kw, syndrome in (
+                (SEND, data(self.src.addr, 8, self.src.key + 1), {}, LOCAL_PROT),
+                (SEND, data(self.src.addr + 4095, 8, self.src.key), {}, LOCAL_PROT),
+                (SEND, data(wo.addr, 8, wo.key), {}, LOCAL_PROT),
+                (0x3f, data(self.src.addr, 8, self.src.key), {}, LOCAL_OP),
+                (SEND, b"", {"qpn": 0x99}, LOCAL_OP),
+                (SEND, b"", {"index": 55}, LOCAL_OP),
+                (WRITE, b"", {}, LOCAL_OP)):
+            self.a.post(op, seg, **kw)
+            self.assertEqual(self.done()[:2], (REQ_ERR, syndrome), f"opcode {op:#x} {kw}")
+            self.assertEqual(self.a.state(), 6)
+            self.rejoin()
+
+    def test_flush(self):
+        self.pair()
+        self.a.recv(self.src.addr, 64, self.src.key)
+        self.d.cmd("2ERR_QP", {"qpn": self.a.num})
+        self.assertEqual(self.done()[:2], (RESP_ERR, FLUSH))
+        self.a.post(SEND, data(self.src.addr, 8, self.src.key), signaled=False)
+        self.assertEqual(self.done()[:2], (REQ_ERR, FLUSH))
+        self.a.recv(self.src.addr, 64, self.src.key)    # rings no doorbell
+        self.d.step(10)
+        self.assertEqual(self.done()[:2], (RESP_ERR, FLUSH))
+
+    def test_rnr(self):
+        self.pair()
+        self.a.post(SEND, data(self.src.addr, 8, self.src.key))
+        self.d.settle()
+        self.assertIsNone(self.a.cq.poll())
+        self.assertGreaterEqual(self.d.counters()["naks_rnr"], 1)
+        self.b.recv(self.dst.addr, 64, self.dst.key)
+        self.d.step(2)
+        self.assertEqual(self.done()[:2], (REQ, 0))
+        for q in (self.a, self.b):
+            q.reset()
+        self.join(rnr=2)
+        self.a.post(SEND, data(self.src.addr, 8, self.src.key))
+        for _ in range(4):
+            self.d.step(2)
+        self.assertEqual(self.done()[:2], (REQ_ERR, RNR_EXC))
+
+    def test_wrap_around(self):
+        self.pair()
+        for i in range(100):
+            self.d.write(self.src.addr, struct.pack("<Q", i))
+            seg = raddr(self.dst.addr, self.dst.key) + data(self.src.addr, 4, self.src.key) \
+                + data(self.src.addr + 4, 2, self.src.key) + data(self.src.addr + 6, 2,
+                                                                  self.src.key)
+            self.a.post(WRITE, seg)
+            self.assertEqual(self.done()[:2], (REQ, 0))
+            self.assertEqual(self.d.read(self.dst.addr, 8), struct.pack("<Q", i))
+
+    def test_cq_overrun(self):
+        self.pair()
+        q, small = None, Cq(self.d, log_size=1)
+        q = Qp(self.d, cq=small)
+        q.connect(q.num)
+        for _ in range(3):
+            q.post(NOP)
+        self.assertIn(4, [t for t, _, _ in self.d.events()])
+        self.assertEqual(self.d.cmd("QUERY_CQ", {"cqn": small.num})("cq_context.status"), 0xa)
+
+    def test_events_of_the_port(self):
+        d = self.driver()
+        d.set("link_up", False)
+        d.set("link_up", False)
+        d.set("link_up", True)
+        self.assertEqual([(t, s) for t, s, _ in d.events()], [(9, 1), (9, 4)])
+
+
+class Faults(ModelTest):
+    """The transport between two devices under faults."""
+
+    def nodes(self, **kw):
+        fabric = tempfile.mkdtemp(prefix="cx-fab-")
+        self.addCleanup(lambda: shutil.rmtree(fabric, ignore_errors=True))
+        self.x = self.driver(node=1, fabric=fabric, **kw)
+        self.y = self.driver(node=2, fabric=fabric, **kw)
+        self.macs = [bytes.fromhex("02c903000001"), bytes.fromhex("02c903000002")]
+        self.gids = [bytes.fromhex("fe80") + b"\0" * 13 + bytes([n]) for n in (1, 2)]
+        self.y.set_gid(0, self.gids[1], self.macs[1])
+        self.a, self.b = Qp(self.x), Qp(self.y)
+        self.a.connect(self.b.num, mac=self.macs[1], gid=self.gids[1], mtu=1)
+        self.b.connect(self.a.num, mac=self.macs[0], gid=self.gids[0], mtu=1)
+        self.src, self.dst = Mr(self.x), Mr(self.y)
+
+    def until_done(self, q=None, steps=400):
+        q = q or self.a
+        for _ in range(steps):
+            got = q.cq.poll()
+            if got:
+                return got
+            self.y.settle()
+            self.x.settle()
+            self.y.step(5)
+            self.x.step(5)
+        return None
+
+    def test_faults_change_no_data(self):
+        """WRITE, READ and FETCH_ADD while frames are lost, doubled and reordered."""
+        self.nodes(timeout_floor_ms=20, seed=7)
+        for d in (self.x, self.y):
+            d.set("loss_ppm", 50000)
+            d.set("dup_ppm", 50000)
+            d.set("reorder_ppm", 50000)
+        word = data(self.src.addr + 4000, 8, self.src.key)
+        for i in range(12):
+            payload = bytes((i * 31 + k) % 256 for k in range(3500))
+            self.x.write(self.src.addr, payload)
+            self.a.post(WRITE, raddr(self.dst.addr, self.dst.key)
+                        + data(self.src.addr, 3500, self.src.key))
+            self.assertEqual(self.until_done()[:2], (REQ, 0))
+            self.assertEqual(self.y.read(self.dst.addr, 3500), payload)
+            self.x.write(self.src.addr, b"\0" * 3500)
+            self.a.post(READ, raddr(self.dst.addr, self.dst.key)
+                        + data(self.src.addr, 3500, self.src.key))
+            self.assertEqual(self.until_done()[:2], (REQ, 0))
+            self.assertEqual(self.x.read(self.src.addr, 3500), payload)
+            self.a.post(FETCH_ADD, raddr(self.dst.addr + 4000, self.dst.key)
+                        + struct.pack(">QQ", 1, 0) + word)
+            self.assertEqual(self.until_done()[:2], (REQ, 0))
+            self.assertEqual(self.x.read(self.src.addr + 4000, 8), struct.pack("<Q", i))
+        got = self.x.counters()
+        self.assertGreater(got["fault_lost"], 0)
+        self.assertGreater(got["fault_duplicated"], 0)
+        self.assertGreater(got["fault_reordered"], 0)
+        self.assertGreater(got["retransmits"], 0)
+        self.assertGreater(self.y.counters()["duplicates"], 0)
+
+    def test_atomic_answer_lost(self):
+        """The answer of an atomic is lost: asked again, executed once."""
+        self.nodes(timeout_floor_ms=20)
+        self.x.write(self.src.addr, b"\0" * 8)
+        seg = raddr(self.dst.addr, self.dst.key) + struct.pack(">QQ", 5, 0) \
+            + data(self.src.addr, 8, self.src.key)
+        self.a.post(FETCH_ADD, seg)
+        self.assertEqual(self.until_done()[:2], (REQ, 0))
+        self.y.set("loss_ppm", 1000000)
+        self.a.post(FETCH_ADD, seg)
+        for _ in range(3):
+            self.y.settle()
+        self.assertEqual(self.y.read(self.dst.addr, 8), struct.pack("<Q", 10))
+        self.y.set("loss_ppm", 0)
+        self.assertEqual(self.until_done()[:2], (REQ, 0))
+        self.assertEqual(self.y.read(self.dst.addr, 8), struct.pack("<Q", 10))
+        self.assertEqual(self.x.read(self.src.addr, 8), struct.pack("<Q", 5))
+        self.assertGreater(self.y.counters()["replays"], 0)
+
+    def test_dead_peer(self):
+        self.nodes(timeout_floor_ms=20)
+        self.x.set("partition", "2")
+        self.assertEqual(self.x.get("partition"), "2")
+        self.a.post(SEND, data(self.src.addr, 8, self.src.key))
+        self.a.post(SEND, data(self.src.addr, 8, self.src.key))
+        self.assertEqual(self.until_done()[:2], (REQ_ERR, RETRY_EXC))
+        self.assertEqual(self.until_done()[:2], (REQ_ERR, FLUSH))
+        self.assertEqual(self.x.counters()["timeouts"], 7)
+
+    def test_same_seed_same_faults(self):
+        fates = []
+        for _ in range(2):
+            d = self.driver(seed=42, loss_ppm=300000)
+            a, m = Qp(d), Mr(d)
+            a.connect(a.num)
+            a.modify("RTS2RTS_QP")
+            for _ in range(20):
+                a.post(WRITE, raddr(m.addr, m.key) + data(m.addr, 8, m.key))
+            fates.append([line.split(" ", 2)[2] for line in d.trace().splitlines()
+                          if " fault " in line])
+        self.assertEqual(fates[0], fates[1])
+        self.assertGreater(len(fates[0]), 2)
+
+    def test_bad_partition(self):
+        d = self.driver()
+        d.set("partition", "3,4")
+        with self.assertRaises(ValueError):
+            d.set("partition", "3,x")
+        self.assertEqual(d.get("partition"), "3,4")
+
+
+def main():
+    argv = [sys.argv[0]]
+    args = iter(sys.argv[1:])
+    for arg in args:
+        if arg == "--model":
+            OPT["model"] = next(args)
+        elif arg == "--headers":
+            OPT["headers"] = next(args)
+        elif arg == "--sanitize":
+            OPT["sanitize"] = True
+        else:
+            argv.append(arg)
+    OPT["ifc"] = Ifc(os.path.join(OPT["headers"], "ifc/linux/mlx5/mlx5_ifc.h"),
+                     os.path.join(HERE, "..", "commands.def"))
+    unittest.main(argv=argv)
+
+
+if __name__ == "__main__":
+    main()
