@@ -9,11 +9,13 @@ import re
 PROBLEMS = re.compile("|".join((
     r"\bWARNING:", r"\bBUG:", r"\bOops\b", r"Kernel panic", r"general protection fault",
     r"unable to handle", r"Call Trace:", r"\bKASAN\b", r"\bUBSAN\b", r"\bKCSAN\b",
-    r"kmemleak: \d+ new", r"ODEBUG:", r"DMA-API:", r"refcount_t:", r"list_(add|del) corruption",
+    r"kmemleak: \d+ new", r"ODEBUG:", r"DMA-API:", r"refcount_t:",
+    r"list_(add|del) corruption",
     r"possible (circular|recursive) locking", r"inconsistent lock state",
     r"suspicious RCU usage", r"DEBUG_LOCKS_WARN_ON", r"bad unlock balance",
     r"sleeping function called", r"scheduling while atomic", r"held lock freed",
-    r"blocked for more than \d+ seconds", r"hung_task", r"\brcu\w*: .*(stall|starved)", r"self-detected stall",
+    r"blocked for more than \d+ seconds", r"hung_task", r"\brcu\w*: .*(stall|starved)",
+    r"self-detected stall",
     r"soft lockup", r"hard LOCKUP", r"segfault at", r"Out of memory: Killed",
     r"krcore-init:",
 )))

@@ -25,13 +25,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_PORTS	16
-#define QUEUE_FRAMES	1024
-#define MAX_FRAME_BYTES	9216
-#define MAC_ENTRIES	256
-#define BATCH_FRAMES	32
-#define MAX_DELAY_US	10000000
-#define NS_PER_US	1000ull
+#define MAX_PORTS 16
+#define QUEUE_FRAMES 1024
+#define MAX_FRAME_BYTES 9216
+#define MAC_ENTRIES 256
+#define BATCH_FRAMES 32
+#define MAX_DELAY_US 10000000
+#define NS_PER_US 1000ull
 
 struct frame {
 	uint64_t due_ns;
@@ -41,15 +41,15 @@ struct frame {
 
 struct port {
 	int rx_fd;
-	int tx_fd;			/* -1: the guest is not there yet */
+	int tx_fd; /* -1: the guest is not there yet */
 	struct sockaddr_un guest;
 	struct frame *queue[QUEUE_FRAMES];
 	unsigned int head, n_queued;
-	bool blocked;			/* the guest's socket is full */
+	bool blocked; /* the guest's socket is full */
 	bool down;
-	unsigned int loss_permille;	/* of frames towards this port */
-	unsigned int delay_us;		/* of frames towards this port */
-	bool cut[MAX_PORTS];		/* no frames from this port to that one */
+	unsigned int loss_permille; /* of frames towards this port */
+	unsigned int delay_us; /* of frames towards this port */
+	bool cut[MAX_PORTS]; /* no frames from this port to that one */
 	uint64_t rx_frames, tx_frames, lost_frames, overflow_frames;
 };
 
@@ -247,7 +247,8 @@ static int command_stats(char *reply, size_t size)
 	unsigned int i;
 
 	for (i = 0; i < n_ports && used < size; i++)
-		used += (size_t)snprintf(reply + used, size - used,
+		used += (size_t)snprintf(
+			reply + used, size - used,
 			"port %u rx %llu tx %llu lost %llu overflow %llu queued %u\n", i,
 			(unsigned long long)ports[i].rx_frames,
 			(unsigned long long)ports[i].tx_frames,
@@ -368,8 +369,9 @@ static void switch_loop(int control_fd)
 		fds[0] = (struct pollfd){ .fd = control_fd, .events = POLLIN };
 		for (i = 0; i < n_ports; i++) {
 			fds[1 + 2 * i] = (struct pollfd){ .fd = ports[i].rx_fd, .events = POLLIN };
-			fds[2 + 2 * i] = (struct pollfd){
-				.fd = ports[i].blocked ? ports[i].tx_fd : -1, .events = POLLOUT };
+			fds[2 + 2 * i] =
+				(struct pollfd){ .fd = ports[i].blocked ? ports[i].tx_fd : -1,
+						 .events = POLLOUT };
 		}
 		wait = next_due_ns();
 		timeout.tv_sec = wait / 1000000000;
@@ -396,11 +398,13 @@ int main(int argc, char **argv)
 	int control_fd;
 
 	if (argc != 3 || atoi(argv[2]) < 1 || atoi(argv[2]) > MAX_PORTS) {
-		fprintf(stderr, "usage: switch PATH PORTS\n"
+		fprintf(stderr,
+			"usage: switch PATH PORTS\n"
 			"Ethernet switch between PATH.pN (in) and PATH.gN (out), N from 0 to\n"
 			"PORTS - 1, at most %d. Commands on PATH.ctl: loss PORT PERMILLE,\n"
 			"delay PORT MICROSECONDS, cut A B, join A B, down PORT, up PORT,\n"
-			"seed NUMBER, reset, stats.\n", MAX_PORTS);
+			"seed NUMBER, reset, stats.\n",
+			MAX_PORTS);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <x86intrin.h>
 
-#define TRIES		2000
-#define PAUSE_NS	250000000
+#define TRIES 2000
+#define PAUSE_NS 250000000
 
 struct reading {
 	double ns;

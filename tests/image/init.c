@@ -24,10 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROOT_DISK	"/dev/vda"
-#define MODULES_DISK	"/dev/vdb"
-#define DISK_WAIT_MS	30000
-#define PROBE_LINE	"krcore-guest-probe: this machine runs\n"
+#define ROOT_DISK "/dev/vda"
+#define MODULES_DISK "/dev/vdb"
+#define DISK_WAIT_MS 30000
+#define PROBE_LINE "krcore-guest-probe: this machine runs\n"
 
 static void die(const char *what)
 {
@@ -138,8 +138,8 @@ static void switch_root(void)
 		if (mount(moved[i], target, NULL, MS_MOVE, NULL) < 0)
 			die(target);
 	}
-	if (chdir("/root") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 ||
-	    chroot(".") < 0 || chdir("/") < 0)
+	if (chdir("/root") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
+	    chdir("/") < 0)
 		die("change of root");
 	execv(argv[0], argv);
 	die(argv[0]);
