@@ -48,7 +48,7 @@ class Job:
             try:
                 with open(self.guest.path(f"shared/rc.{self.number}"), encoding="utf-8") as f:
                     code = int(f.read())
-            except OSError:
+            except (OSError, ValueError):   # not there, or not written yet
                 return False
             self.result = Result(code, self.guest.output(self.number))
         return True
