@@ -117,16 +117,27 @@ class Guest:
                 "-kernel", lab.kernel, "-initrd", lab.initrd,
                 # a busy host may lose the ticks by which the kernel tests its timer
                 "-append", "console=ttyS0 panic=-1 quiet no_timer_check "
-                f"me={self.node} {lab.append}",
+                f"me={self.node} {'nic=virtio' if lab.link == 'ib' else ''} {lab.append}",
                 "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,"
                 "multidevs=remap",
                 "-virtfs", f"local,path={self.path('shared')},mount_tag=lab,security_model=none",
+                *self.side_nic(),
                 "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,x-speed=16,x-width=16", "-device", cx]
         with open(self.path("qemu.err"), "wb") as err:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err,
                                             stderr=err, env=env)
         self.agent = self.connect("agent")
         return Job(self, 0, "boot", lab.boot_limit)
+
+    def side_nic(self):
+        """InfiniBand mode has no netdev: a cable between nodes 1 and 2 for TCP."""
+        if self.lab.link != "ib" or self.node > 2:
+            return []
+        local, remote = (os.path.join(self.lab.dir, f"cable{n}")
+                         for n in (self.node, 3 - self.node))
+        return ["-netdev", f"dgram,id=side,local.type=unix,local.path={local},"
+                f"remote.type=unix,remote.path={remote}",
+                "-device", f"virtio-net-pci,netdev=side,mac=02:00:00:00:00:0{self.node}"]
 
     def connect(self, name):
         for _ in range(200):
