@@ -101,7 +101,8 @@ class Guest:
         if lab.sanitize:
             asan = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True)
             ubsan = subprocess.check_output(["gcc", "-print-file-name=libubsan.so"], text=True)
-            preload = f"{os.path.realpath(asan.strip())} {os.path.realpath(ubsan.strip())} {preload}"
+            preload = " ".join([os.path.realpath(asan.strip()), os.path.realpath(ubsan.strip()),
+                                preload])
             env["ASAN_OPTIONS"] = ("detect_leaks=0:detect_stack_use_after_return=0:"
                                    "halt_on_error=1:log_path=" + self.path("asan"))
             env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:log_path=" \
@@ -122,7 +123,8 @@ class Guest:
                 "multidevs=remap",
                 "-virtfs", f"local,path={self.path('shared')},mount_tag=lab,security_model=none",
                 *self.side_nic(),
-                "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,x-speed=16,x-width=16", "-device", cx]
+                "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,x-speed=16,x-width=16",
+                "-device", cx]
         with open(self.path("qemu.err"), "wb") as err:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err,
                                             stderr=err, env=env)

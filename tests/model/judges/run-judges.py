@@ -89,8 +89,8 @@ def main():
     props = dict(p.split("=", 1) for p in opt.props.split(",") if p)
     ctx = judges.Context(opt.link, os.path.realpath(opt.tools) if opt.tools else "")
     print(f"1..{len(todo) + 1}")
-    with Lab(opt.model, nodes=opt.nodes, kernel=opt.kernel, link=opt.link, cpus=opt.cpus, limit=opt.limit,
-             trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props,
+    with Lab(opt.model, nodes=opt.nodes, kernel=opt.kernel, link=opt.link, cpus=opt.cpus,
+             limit=opt.limit, trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props,
              extra=[opt.kmod] if opt.kmod else ()) as lab:
         if opt.keep:
             print(f"# logs in {lab.dir}", flush=True)
