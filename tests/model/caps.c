@@ -213,7 +213,8 @@ int cx_cmd_set_hca_cap(struct cx_dev *dev, struct cx_cmd *cmd)
 	case CX_CAP_GENERAL:
 		mine = dev->caps.group[CX_CAP_GENERAL];
 		if (cmd->inlen < 16 + CX_SZ(cmd_hca_cap) / 2)
-			return cx_refuse(dev, cmd, CX_ST_BAD_INLEN, "input of %u bytes", cmd->inlen);
+			return cx_refuse(dev, cmd, CX_ST_BAD_INLEN, "input of %u bytes",
+					 cmd->inlen);
 		if (CX_GET(cmd_hca_cap, c, log_uar_page_sz))
 			CX_SET(cmd_hca_cap, mine, log_uar_page_sz,
 			       CX_GET(cmd_hca_cap, c, log_uar_page_sz));

@@ -179,7 +179,8 @@ int cx_cmd_drain_dct(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (!dct)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "DCT 0x%x does not exist", dctn);
 	if (dct->state != CX_DCT_ACTIVE)
-		return cx_refuse(dev, cmd, CX_ST_BAD_RES_STATE, "DCT 0x%x is drained already", dctn);
+		return cx_refuse(dev, cmd, CX_ST_BAD_RES_STATE, "DCT 0x%x is drained already",
+				 dctn);
 	dct->state = CX_DCT_DRAINING;
 	timer_mod(dct->drain, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + CX_DRAIN_MS);
 	cx_dct_drain_step(dct, false);

@@ -360,7 +360,8 @@ int cx_cmd_set_fte(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (!t)
 		return -1;
 	if (!g || g->table != t)
-		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "flow group 0x%x is not of the table", id);
+		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "flow group 0x%x is not of the table",
+				 id);
 	if (index < g->start || index > g->end)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "entry %u is not of the group", index);
 	e = g_new0(struct cx_fte, 1);

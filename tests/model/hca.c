@@ -45,7 +45,8 @@ int cx_cmd_init_hca(struct cx_dev *dev, struct cx_cmd *cmd)
 
 int cx_cmd_teardown_hca(struct cx_dev *dev, struct cx_cmd *cmd)
 {
-	cx_trace(dev, CX_TR_EVENT, "teardown, profile %u", CX_GET(teardown_hca_in, cmd->in, profile));
+	cx_trace(dev, CX_TR_EVENT, "teardown, profile %u",
+		 CX_GET(teardown_hca_in, cmd->in, profile));
 	cx_dev_forget(dev);
 	dev->cmd.phase = CX_ENABLED;
 	return 0;
@@ -74,7 +75,8 @@ static int cx_pages_give(struct cx_dev *dev, struct cx_cmd *cmd, u32 nr)
 	u32 room = (cmd->inlen - CX_OFF(manage_pages_in, pas) / 8) / 8, i;
 
 	if (nr > room)
-		return cx_refuse(dev, cmd, CX_ST_BAD_INLEN, "%u pages announced, %u given", nr, room);
+		return cx_refuse(dev, cmd, CX_ST_BAD_INLEN, "%u pages announced, %u given", nr,
+				 room);
 	if (nr > ARRAY_SIZE(dev->cmd.pages) - dev->cmd.nr_pages)
 		return cx_refuse(dev, cmd, CX_ST_LIMIT, "more pages than asked for");
 	for (i = 0; i < nr; i++) {

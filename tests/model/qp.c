@@ -211,7 +211,8 @@ static int cx_qp_refer(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp,
 	if (qp->sv == CX_SV_XRC) {
 		qp->xrcd = cx_obj_find(dev, CX_SP_XRCD, xrcdn, CX_K_XRCD);
 		if (!qp->xrcd)
-			return cx_refuse(dev, cmd, CX_ST_BAD_RES, "XRCD 0x%x does not exist", xrcdn);
+			return cx_refuse(dev, cmd, CX_ST_BAD_RES, "XRCD 0x%x does not exist",
+					 xrcdn);
 	}
 	return 0;
 }

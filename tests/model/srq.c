@@ -134,7 +134,8 @@ static int cx_xrc_srq_queue(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_sr
 		.pdn = CX_GET(xrc_srqc, c, pd),
 		.linked = true,
 	};
-	if (cx_ring_init(&srq->ring, page_shift, CX_GET(xrc_srqc, c, page_offset) << (page_shift - 6),
+	if (cx_ring_init(&srq->ring, page_shift,
+			 CX_GET(xrc_srqc, c, page_offset) << (page_shift - 6),
 			 1ull << (srq->wq.log_size + srq->wq.log_stride), pas,
 			 cmd->in + cmd->inlen - pas))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "page list too short or not aligned");

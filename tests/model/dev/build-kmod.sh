@@ -16,7 +16,8 @@ if [ ! -e "$hdr/done" ]; then
 	rm -rf "$hdr"
 	mkdir -p "$hdr/deb"
 	common=linux-headers-$(echo "$ver" | sed 's/-amd64$//')-common
-	kbuild=$(apt-cache depends "linux-headers-$ver" | sed -n 's/.*Depends: \(linux-kbuild-[^ ]*\)/\1/p')
+	kbuild=$(apt-cache depends "linux-headers-$ver" |
+		sed -n 's/.*Depends: \(linux-kbuild-[^ ]*\)/\1/p')
 	(cd "$hdr/deb" && apt-get -q -o APT::Sandbox::User=root download \
 		"linux-headers-$ver" "$common" "$kbuild" >&2)
 	for deb in "$hdr"/deb/*.deb; do

@@ -48,7 +48,7 @@ class Job:
             try:
                 with open(self.guest.path(f"shared/rc.{self.number}"), encoding="utf-8") as f:
                     code = int(f.read())
-            except OSError:
+            except (OSError, ValueError):   # not there, or not written yet
                 return False
             self.result = Result(code, self.guest.output(self.number))
         return True
@@ -101,7 +101,8 @@ class Guest:
         if lab.sanitize:
             asan = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True)
             ubsan = subprocess.check_output(["gcc", "-print-file-name=libubsan.so"], text=True)
-            preload = f"{os.path.realpath(asan.strip())} {os.path.realpath(ubsan.strip())} {preload}"
+            preload = " ".join([os.path.realpath(asan.strip()), os.path.realpath(ubsan.strip()),
+                                preload])
             env["ASAN_OPTIONS"] = ("detect_leaks=0:detect_stack_use_after_return=0:"
                                    "halt_on_error=1:log_path=" + self.path("asan"))
             env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1:log_path=" \
@@ -117,16 +118,28 @@ class Guest:
                 "-kernel", lab.kernel, "-initrd", lab.initrd,
                 # a busy host may lose the ticks by which the kernel tests its timer
                 "-append", "console=ttyS0 panic=-1 quiet no_timer_check "
-                f"me={self.node} {lab.append}",
+                f"me={self.node} {'nic=virtio' if lab.link == 'ib' else ''} {lab.append}",
                 "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,"
                 "multidevs=remap",
                 "-virtfs", f"local,path={self.path('shared')},mount_tag=lab,security_model=none",
-                "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,x-speed=16,x-width=16", "-device", cx]
+                *self.side_nic(),
+                "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,x-speed=16,x-width=16",
+                "-device", cx]
         with open(self.path("qemu.err"), "wb") as err:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=err,
                                             stderr=err, env=env)
         self.agent = self.connect("agent")
         return Job(self, 0, "boot", lab.boot_limit)
+
+    def side_nic(self):
+        """InfiniBand mode has no netdev: a cable between nodes 1 and 2 for TCP."""
+        if self.lab.link != "ib" or self.node > 2:
+            return []
+        local, remote = (os.path.join(self.lab.dir, f"cable{n}")
+                         for n in (self.node, 3 - self.node))
+        return ["-netdev", f"dgram,id=side,local.type=unix,local.path={local},"
+                f"remote.type=unix,remote.path={remote}",
+                "-device", f"virtio-net-pci,netdev=side,mac=02:00:00:00:00:0{self.node}"]
 
     def connect(self, name):
         for _ in range(200):

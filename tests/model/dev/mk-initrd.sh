@@ -12,7 +12,8 @@ kernel=$1
 out=$2
 shift 2
 ver=$(basename "$kernel"/lib/modules/*)
-want="virtio_pci 9p 9pnet_virtio mlx5_core mlx5_ib ib_uverbs ib_umad rdma_ucm ib_ipoib af_packet"
+want="virtio_pci virtio_net 9p 9pnet_virtio af_packet mlx5_core mlx5_ib ib_uverbs ib_umad rdma_ucm
+ib_ipoib"
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

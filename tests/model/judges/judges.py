@@ -36,6 +36,7 @@ class Context:
     def __init__(self, link, tools):
         self.link = link
         self.tools = tools      # folder, seen by the guests, with our own programs
+        self.guests = []        # all of them, for judges that want more than two
 
     @property
     def gid(self):

@@ -6,6 +6,7 @@ misbehaves.  These judges use Guest.set(), get(), counters() and qmp() of
 ../dev/lab.py beside run() and start().
 """
 import re
+import threading
 import time
 
 from judges import Context, judge, pair, perf  # noqa: F401
@@ -178,3 +179,31 @@ def unplug(ctx, a, b):
     bring_up(a)
     works(ctx, a, b)
     return ""
+
+
+@judge(needs=("control", "three"))
+def three_nodes(ctx, a, b):
+    """Three nodes on one fabric, each pair at once, and two initiators on one DC target node."""
+    guests = ctx.guests[:3]
+    failed = []
+
+    def one(x, y, port):
+        try:
+            c = f"ibv_rc_pingpong {ctx.gid} -n 200 -p {port} -c"
+            pair(x, y, c, f"{c} {y.addr}", 90)
+            gid = "3" if ctx.link == "eth" else "-1"
+            pair(x, y, f"{ctx.tools}/dc_user server {port + 100} {gid}",
+                 f"{ctx.tools}/dc_user client {port + 100} {gid} {y.addr}", 120)
+        except Exception as err:    # reported by the judge, not by the thread
+            failed.append(err)
+
+    pairs = [(guests[i], guests[j]) for i, j in ((0, 1), (1, 2), (2, 0), (0, 2))]
+    threads = [threading.Thread(target=one, args=(x, y, 7200 + n))
+               for n, (x, y) in enumerate(pairs)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if failed:
+        raise failed[0]
+    return "4 pairs at once"

@@ -107,7 +107,8 @@ class Machine:
         err = open(self.path("err"), "wb")
         self.process = subprocess.Popen(
             ["timeout", "-k", "5", "300", "env", "LD_PRELOAD=" + preload, "qemu-system-x86_64",
-             "-M", "q35", "-accel", "tcg", "-bios", self.path("halt.bin"), "-m", "64", "-display", "none", "-nodefaults",
+             "-M", "q35", "-accel", "tcg", "-bios", self.path("halt.bin"), "-m", "64",
+             "-display", "none", "-nodefaults",
              "-chardev", f"socket,id=qtest,fd={child.fileno()}", "-qtest", "chardev:qtest",
              "-chardev", f"socket,id=mon,fd={child2.fileno()}", "-mon", "chardev=mon,mode=control",
              "-device", "connectx-model," + ",".join(f"{k}={v}" for k, v in dev.items())],
@@ -245,7 +246,8 @@ class Driver(Machine):
         for i in range(need):
             nxt = blocks[i + 1] if i + 1 < need else 0
             part = data[512 * i:512 * i + 512].ljust(512, b"\0")
-            self.write(blocks[i], part + b"\0" * 48 + struct.pack(">QIBBBB", nxt, i, 0, token, 0, 0))
+            self.write(blocks[i], part + b"\0" * 48
+                       + struct.pack(">QIBBBB", nxt, i, 0, token, 0, 0))
         return blocks[:need]
 
     def raw(self, data, outlen=16):

@@ -270,7 +270,8 @@ class Loopback(ModelTest):
         self.pair()
         self.d.write(self.dst.addr, struct.pack("<Q", 5))
         word = data(self.src.addr, 8, self.src.key)
-        self.a.post(FETCH_ADD, raddr(self.dst.addr, self.dst.key) + struct.pack(">QQ", 10, 0) + word)
+        self.a.post(FETCH_ADD, raddr(self.dst.addr, self.dst.key)
+                    + struct.pack(">QQ", 10, 0) + word)
         self.assertEqual(self.done()[:2], (REQ, 0))
         self.assertEqual(self.d.read(self.src.addr, 8), struct.pack("<Q", 5))
         for compare, want in ((99, 15), (15, 77)):

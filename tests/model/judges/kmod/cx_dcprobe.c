@@ -425,7 +425,8 @@ static int cxk_test(struct cxk *p)
 		if (err || memcmp(got, p->buf, 64))
 			return snprintf(cxk_result, sizeof(cxk_result), "READ %d: %d", i, err);
 	}
-	err = cxk_do(p, MLX5_OPCODE_RDMA_READ, p->dma + 3 * PAGE_SIZE, remote, p->peer.rkey + 1, 64);
+	err = cxk_do(p, MLX5_OPCODE_RDMA_READ, p->dma + 3 * PAGE_SIZE, remote,
+		     p->peer.rkey + 1, 64);
 	if (err != MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR)
 		return snprintf(cxk_result, sizeof(cxk_result), "wrong rkey: %d", err);
 	err = cxk_recover(p);
