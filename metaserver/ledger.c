@@ -285,7 +285,7 @@ static void ms_owner_strike(struct ms_ledger *l, uint32_t nr, uint32_t at)
 	struct ms_owner *o = &l->owners[nr];
 
 	o->nr--;
-	if (at != o->nr) {
+	if (at != o->nr && o->keys) {
 		o->keys[at] = o->keys[o->nr];
 		ms_table_set_cookie(l->table, &o->keys[at], ms_cookie(nr, at));
 	}
@@ -573,17 +573,19 @@ int ms_ledger_remove(struct ms_ledger *l, const struct krp_key *key)
 /* Take one record of an owner whose lease has run out; the last takes the owner along. */
 static void ms_dead_step(struct ms_ledger *l, uint32_t nr)
 {
-	struct ms_owner *o = &l->owners[nr];
-	const struct krp_key *key = &o->keys[o->nr - 1];
+	const struct ms_owner *o = &l->owners[nr];
 	struct krp_value value;
+	struct krp_key key;
 	__u64 cookie;
 
+	if (!o->nr || !o->keys)
+		return; /* cannot be: an owner without records is not on a list */
+	key = o->keys[o->nr - 1];
 	l->stats.expired++;
-	if (ms_table_get(l->table, key, &value, &cookie)) {
+	if (ms_table_get(l->table, &key, &value, &cookie))
 		ms_owner_strike(l, nr, o->nr - 1); /* cannot be; but never turn for ever */
-		return;
-	}
-	ms_ledger_drop(l, key, &value, cookie, "expired");
+	else
+		ms_ledger_drop(l, &key, &value, cookie, "expired");
 }
 
 /* The wheel has come by an owner: dead, or put where it will come by again. */
