@@ -42,7 +42,6 @@ def test_hostile_clients_get_nothing(cluster):
         done = attack.wait(10)
     check(done.status == 0 and "not ok" not in done.out, repr(done))
     check(_pid(server) == before, journal(server))
-    check(_stats(server)["expired_records_total"] == 0, "the honest client lost its record")
 
 
 @limit(300)
