@@ -239,8 +239,7 @@ char *kru_sockaddr_format(const struct sockaddr *addr, char *buf)
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)addr;
 	char host[INET6_ADDRSTRLEN];
 
-	if (addr->sa_family == AF_INET &&
-	    inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host)))
+	if (addr->sa_family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host)))
 		snprintf(buf, KRU_ADDR_TEXT, "%s:%u", host, ntohs(v4->sin_port));
 	else if (addr->sa_family == AF_INET6 &&
 		 inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host)))

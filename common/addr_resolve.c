@@ -157,7 +157,8 @@ int kru_srv_decode(const __u8 *answer, size_t bytes, struct kru_servers *ret_ser
 	return 0;
 }
 
-static int kru_srv_lookup(const char *name, unsigned int timeout_ms, struct kru_servers *ret_servers)
+static int kru_srv_lookup(const char *name, unsigned int timeout_ms,
+			  struct kru_servers *ret_servers)
 {
 	struct __res_state state = { 0 };
 	__u8 *answer;

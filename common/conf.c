@@ -19,20 +19,20 @@
 
 const struct kru_conf_def kru_conf_defs[KRU_CONF_KEYS] = {
 /* Not named like its arguments, which would replace the designators. */
-#define KRU_CONF(s_, k_, kind_, d_, min_, max_, u_, r_, x_, h_)          \
-	[KRU_CONF_KEY_##s_##_##k_] = {                                   \
-		.section = KRU_CONF_SECTION_##s_,                        \
-		.kind = KRU_CONF_##kind_,                                \
-		.unit = KRU_UNIT_##u_,                                   \
-		.reload = (r_),                                          \
-		.key = #k_,                                              \
-		.dflt = (d_),                                            \
-		.help = (h_),                                            \
-		.offset = offsetof(struct kru_conf, s_.k_),              \
-		.bytes = sizeof(((struct kru_conf *)NULL)->s_.k_),       \
-		.min = (min_),                                           \
-		.max = (max_),                                           \
-		KRU_CONF_EXTRA_##kind_(x_),                              \
+#define KRU_CONF(s_, k_, kind_, d_, min_, max_, u_, r_, x_, h_) \
+	[KRU_CONF_KEY_##s_##_##k_] = { \
+		.section = KRU_CONF_SECTION_##s_, \
+		.kind = KRU_CONF_##kind_, \
+		.unit = KRU_UNIT_##u_, \
+		.reload = (r_), \
+		.key = #k_, \
+		.dflt = (d_), \
+		.help = (h_), \
+		.offset = offsetof(struct kru_conf, s_.k_), \
+		.bytes = sizeof(((struct kru_conf *)NULL)->s_.k_), \
+		.min = (min_), \
+		.max = (max_), \
+		KRU_CONF_EXTRA_##kind_(x_), \
 	},
 #include "common/conf.def"
 #undef KRU_CONF
@@ -48,11 +48,10 @@ static const struct {
 	enum kru_conf_unit unit;
 	__u32 factor;
 } kru_conf_suffixes[] = {
-	{ "ms", KRU_UNIT_MS, 1 },       { "s", KRU_UNIT_MS, 1000 },
-	{ "min", KRU_UNIT_MS, 60000 },  { "h", KRU_UNIT_MS, 3600000 },
-	{ "KiB", KRU_UNIT_KIB, 1 },     { "MiB", KRU_UNIT_KIB, 1024 },
-	{ "GiB", KRU_UNIT_KIB, 1 << 20 }, { "MiB", KRU_UNIT_MIB, 1 },
-	{ "GiB", KRU_UNIT_MIB, 1024 },  { "TiB", KRU_UNIT_MIB, 1 << 20 },
+	{ "ms", KRU_UNIT_MS, 1 },	  { "s", KRU_UNIT_MS, 1000 }, { "min", KRU_UNIT_MS, 60000 },
+	{ "h", KRU_UNIT_MS, 3600000 },	  { "KiB", KRU_UNIT_KIB, 1 }, { "MiB", KRU_UNIT_KIB, 1024 },
+	{ "GiB", KRU_UNIT_KIB, 1 << 20 }, { "MiB", KRU_UNIT_MIB, 1 }, { "GiB", KRU_UNIT_MIB, 1024 },
+	{ "TiB", KRU_UNIT_MIB, 1 << 20 },
 };
 
 static const char *const kru_conf_unit_names[] = { "", "ms", "KiB", "MiB" };
@@ -234,10 +233,11 @@ int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_
 	char *dot, *equals;
 	int section, nr;
 
-	if ((size_t)snprintf(text, sizeof(text), "%s", assignment) >= sizeof(text)) {
+	if (strlen(assignment) >= sizeof(text)) {
 		report(arg, from, 0, "assignment is too long");
 		return -EINVAL;
 	}
+	memcpy(text, assignment, strlen(assignment) + 1);
 	equals = strchr(text, '=');
 	dot = strchr(text, '.');
 	if (!equals || !dot || dot > equals) {

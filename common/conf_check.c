@@ -147,9 +147,10 @@ int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_repor
 	int err = 0;
 
 	if (ms->lease_min_ms > ms->lease_ms || ms->lease_ms > ms->lease_max_ms) {
-		snprintf(line, sizeof(line),
-			 "metaserver.lease_ms: %u is not between lease_min_ms %u and lease_max_ms %u",
-			 ms->lease_ms, ms->lease_min_ms, ms->lease_max_ms);
+		snprintf(
+			line, sizeof(line),
+			"metaserver.lease_ms: %u is not between lease_min_ms %u and lease_max_ms %u",
+			ms->lease_ms, ms->lease_min_ms, ms->lease_max_ms);
 		report(arg, file, 0, line);
 		err = -EINVAL;
 	}

@@ -82,8 +82,8 @@ static void kru_conf_take(struct kru_conf_reader *r)
 	def = &kru_conf_defs[r->open];
 	if (kru_conf_assign(&r->conf, (unsigned int)r->open, r->value, KRU_CONF_FROM_FILE, why,
 			    sizeof(why)))
-		kru_conf_complain(r, r->open_line, "%s.%s: %s",
-				  kru_conf_section_name(def->section), def->key, why);
+		kru_conf_complain(r, r->open_line, "%s.%s: %s", kru_conf_section_name(def->section),
+				  def->key, why);
 	r->open = -1;
 }
 
@@ -120,8 +120,10 @@ static bool kru_conf_see_line(struct kru_conf_reader *r, const char *text, size_
 		return false;
 	}
 	if (len >= room) {
-		kru_conf_complain(r, r->line, "longer than %zu characters; a list may go on in an "
-				  "indented line", room - 1);
+		kru_conf_complain(r, r->line,
+				  "longer than %zu characters; a list may go on in an "
+				  "indented line",
+				  room - 1);
 		return false;
 	}
 	while (skip < len && isspace((unsigned char)text[skip]))
@@ -183,7 +185,8 @@ static void kru_conf_continue(struct kru_conf_reader *r, const char *value)
 	size_t used = strlen(r->value);
 
 	if (!def || def->kind != KRU_CONF_TEXT || !strchr(kru_conf_form(def->check_text), ',')) {
-		kru_conf_complain(r, r->line, "an indented line goes on with the list above, but "
+		kru_conf_complain(r, r->line,
+				  "an indented line goes on with the list above, but "
 				  "there is none");
 		return;
 	}
@@ -350,7 +353,8 @@ static void kru_conf_print_item(void *arg, const struct kru_conf_item *item)
 	kru_conf_print_wrapped(p->to, item->help);
 	snprintf(line, sizeof(line), "Range: %s. Default: %s%s%s.%s", item->range,
 		 *item->dflt ? item->dflt : "empty", *item->unit ? " " : "", item->unit,
-		 item->reloadable || strcmp(item->section, "metaserver") ? "" : " Needs a restart.");
+		 item->reloadable || strcmp(item->section, "metaserver") ? ""
+									 : " Needs a restart.");
 	kru_conf_print_wrapped(p->to, line);
 	fprintf(p->to, "%s%s =%s%s\n", item->origin == KRU_CONF_DEFAULT ? "#" : "", item->key,
 		*item->value ? " " : "", item->value);

@@ -112,8 +112,8 @@ static int kru_ctl_wait(int fd, short events, int64_t deadline_ms)
 	return got ? 0 : -ETIMEDOUT;
 }
 
-__attribute__((format(printf, 3, 4))) static int
-kru_ctl_fail(struct kru_ctl *ctl, int err, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int kru_ctl_fail(struct kru_ctl *ctl, int err,
+							      const char *fmt, ...)
 {
 	va_list ap;
 
@@ -234,8 +234,8 @@ static int kru_ctl_receive(struct kru_ctl *ctl, int64_t deadline_ms, json_t **re
 			err = -ECONNRESET;
 		if (err)
 			return kru_ctl_fail(ctl, err, "%s",
-					    err == -ECONNRESET ? "the daemon closed the connection" :
-								 strerror(-err));
+					    err == -ECONNRESET ? "the daemon closed the connection"
+							       : strerror(-err));
 	}
 	object = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(object)) {
@@ -317,9 +317,8 @@ int kru_ctl_each(struct kru_ctl *ctl, const char *command, json_t *args,
 		err = kru_ctl_call(ctl, command, json_object_size(own) ? own : NULL, &reply);
 		if (err)
 			break;
-		json_array_foreach(json_object_get(reply, "result"), i, item)
-			if (more && !fn(arg, item))
-				more = false;
+		json_array_foreach(json_object_get(reply, "result"), i,
+				   item) if (more && !fn(arg, item)) more = false;
 		next = json_object_get(reply, "next");
 		if (!json_is_integer(next))
 			more = false;

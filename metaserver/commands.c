@@ -60,8 +60,8 @@ struct ms_command {
 
 static const struct ms_command *ms_command_at(unsigned int i);
 
-__attribute__((format(printf, 3, 4))) static void
-ms_call_fail(struct ms_call *call, int code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void ms_call_fail(struct ms_call *call, int code,
+							       const char *fmt, ...)
 {
 	va_list ap;
 
@@ -81,8 +81,8 @@ static int ms_arg_int(struct ms_call *call, const char *name, json_int_t min, js
 		return 0;
 	if (!json_is_integer(arg) || json_integer_value(arg) < min ||
 	    json_integer_value(arg) > max) {
-		ms_call_fail(call, -EINVAL, "argument '%s' is not a number from %lld to %lld",
-			     name, (long long)min, (long long)max);
+		ms_call_fail(call, -EINVAL, "argument '%s' is not a number from %lld to %lld", name,
+			     (long long)min, (long long)max);
 		return -EINVAL;
 	}
 	*value = json_integer_value(arg);
@@ -125,8 +125,10 @@ static int ms_arg_owner(struct ms_call *call, bool *ret_given, char *ret_hex)
 		return 0;
 	if (!text || strlen(text) != MS_HEX_BYTES - 1 ||
 	    strspn(text, "0123456789abcdef") != MS_HEX_BYTES - 1) {
-		ms_call_fail(call, -EINVAL, "argument 'owner' is not %d lower-case hexadecimal "
-			     "digits", MS_HEX_BYTES - 1);
+		ms_call_fail(call, -EINVAL,
+			     "argument 'owner' is not %d lower-case hexadecimal "
+			     "digits",
+			     MS_HEX_BYTES - 1);
 		return -EINVAL;
 	}
 	memcpy(ret_hex, text, MS_HEX_BYTES);
@@ -178,8 +180,8 @@ static void ms_cmd_status(struct ms_call *call)
 	ms_server_status_text(d->server, text, sizeof(text));
 	snprintf(incarnation, sizeof(incarnation), "%016llx", (unsigned long long)st.incarnation);
 	clock_gettime(CLOCK_REALTIME, &now);
-	uptime_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 -
-		    (int64_t)st.started_unix_ms;
+	uptime_ms =
+		(int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)st.started_unix_ms;
 	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:I, s:I}", "state", ms_state_name(d->state),
 		      "version", KRC_VERSION, "pid", (int)getpid(), "incarnation", incarnation,
 		      "status", text, "started_unix_ms", (json_int_t)st.started_unix_ms,
@@ -328,8 +330,8 @@ static void ms_cmd_records(struct ms_call *call)
 	    ms_arg_int(call, "service", 0, UINT16_MAX, &page.service) ||
 	    ms_arg_owner(call, &page.by_owner, page.owner))
 		return;
-	call->next = ms_server_each_record(call->d->server, (uint64_t)page.from, ms_page_record,
-					   &page);
+	call->next =
+		ms_server_each_record(call->d->server, (uint64_t)page.from, ms_page_record, &page);
 }
 
 static void ms_cmd_record_get(struct ms_call *call)
@@ -356,8 +358,7 @@ static void ms_cmd_record_withdraw(struct ms_call *call)
 		return;
 	err = ms_server_withdraw(call->d->server, &key);
 	if (err) {
-		ms_call_fail(call, err, "%s",
-			     err == -ENOENT ? "no such record" : strerror(-err));
+		ms_call_fail(call, err, "%s", err == -ENOENT ? "no such record" : strerror(-err));
 		return;
 	}
 	ms_log(LOG_NOTICE, "record %s service %u withdrawn by an operator",
@@ -385,8 +386,8 @@ static void ms_cmd_reload(struct ms_call *call)
 	if (call->d->state == MS_DRAINING)
 		ms_call_fail(call, -ESHUTDOWN, "the daemon is letting its clients go");
 	else
-		call->code = ms_daemon_reload(call->d, call->result, call->error,
-					      sizeof(call->error));
+		call->code =
+			ms_daemon_reload(call->d, call->result, call->error, sizeof(call->error));
 }
 
 static void ms_cmd_monitor(struct ms_call *call)
@@ -402,7 +403,8 @@ static void ms_cmd_monitor(struct ms_call *call)
 		ms_call_fail(call, -EINVAL, "argument 'events' is not a list of names");
 		return;
 	}
-	json_array_foreach(events, i, event) {
+	json_array_foreach(events, i, event)
+	{
 		const char *name = json_string_value(event);
 
 		if (name && !strcmp(name, "records")) {
@@ -416,9 +418,9 @@ static void ms_cmd_monitor(struct ms_call *call)
 		}
 	}
 	ms_server_stats(call->d->server, &st);
-	ms_call_add(call, json_pack("{s:s, s:I, s:I}", "state", ms_state_name(call->d->state),
-				    "records", (json_int_t)st.table.records, "sessions",
-				    (json_int_t)st.sessions));
+	ms_call_add(call,
+		    json_pack("{s:s, s:I, s:I}", "state", ms_state_name(call->d->state), "records",
+			      (json_int_t)st.table.records, "sessions", (json_int_t)st.sessions));
 }
 
 static const struct ms_command ms_commands[] = {
@@ -470,7 +472,8 @@ static bool ms_call_args_known(struct ms_call *call, const struct ms_command *cm
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(call->args, name, value) {
+	json_object_foreach(call->args, name, value)
+	{
 		if (!ms_has_word(cmd->args, name)) {
 			ms_call_fail(call, -EINVAL, "'%s' has no argument '%.40s'", cmd->name,
 				     name);
@@ -492,7 +495,8 @@ static void ms_call_dispatch(struct ms_call *call, json_t *request)
 			     "a request is {\"command\": NAME} with \"args\": {...} at most");
 		return;
 	}
-	json_object_foreach(request, member, value) {
+	json_object_foreach(request, member, value)
+	{
 		if (strcmp(member, "command") && strcmp(member, "args")) {
 			ms_call_fail(call, -EINVAL, "unknown member '%.40s'", member);
 			return;
@@ -524,9 +528,9 @@ char *ms_json_line(json_t *object, size_t *ret_bytes)
 void ms_reply_error(int code, const char *error, struct ms_reply *ret_reply)
 {
 	*ret_reply = (struct ms_reply){ 0 };
-	ret_reply->text = ms_json_line(json_pack("{s:b, s:s, s:i}", "ok", 0, "error", error, "code",
-						 code),
-				       &ret_reply->bytes);
+	ret_reply->text =
+		ms_json_line(json_pack("{s:b, s:s, s:i}", "ok", 0, "error", error, "code", code),
+			     &ret_reply->bytes);
 }
 
 static void ms_call_reply(struct ms_call *call, struct ms_reply *ret_reply)

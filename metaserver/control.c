@@ -24,7 +24,7 @@
 #define MS_CONTROL_IDLE_S 60.
 #define MS_CONTROL_STALL_S 10.
 #define MS_CONTROL_MONITOR_BYTES (256 << 10) /* that a slow monitor may leave unread */
-#define MS_CONTROL_ACCEPTS 16		     /* in one turn of the loop */
+#define MS_CONTROL_ACCEPTS 16 /* in one turn of the loop */
 
 /**
  * struct ms_peer - A connection.
@@ -220,8 +220,9 @@ static int ms_peer_events(const struct ms_peer *peer)
 	if (peer->out || peer->eof)
 		return events | EV_WRITE;
 	if (!ms_peer_monitors(peer))
-		events |= memchr(lines->buf + lines->seen, '\n', lines->end - lines->seen) ?
-				  EV_WRITE : EV_READ;
+		events |= memchr(lines->buf + lines->seen, '\n', lines->end - lines->seen)
+				  ? EV_WRITE
+				  : EV_READ;
 	return events;
 }
 

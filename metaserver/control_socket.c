@@ -44,8 +44,10 @@ static int ms_control_inherited(void)
 		    sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0) {
 			found = fd;
 		} else {
-			ms_log(LOG_WARNING, "closing descriptor '%s' that was handed over: not the "
-			       "listening stream socket '" MS_CONTROL_FD_NAME "'", names[i]);
+			ms_log(LOG_WARNING,
+			       "closing descriptor '%s' that was handed over: not the "
+			       "listening stream socket '" MS_CONTROL_FD_NAME "'",
+			       names[i]);
 			close(fd);
 		}
 		free(names[i]);
@@ -92,7 +94,8 @@ static int ms_control_bind(int fd, const struct sockaddr_un *addr)
 	if (err)
 		return err;
 	if (group != (gid_t)-1 && lchown(addr->sun_path, (uid_t)-1, group) < 0)
-		ms_log(LOG_WARNING, "%s: cannot give it to group " MS_CONTROL_GROUP ": %s, ignoring",
+		ms_log(LOG_WARNING,
+		       "%s: cannot give it to group " MS_CONTROL_GROUP ": %s, ignoring",
 		       addr->sun_path, strerror(errno));
 	if (listen(fd, MS_CONTROL_BACKLOG) < 0) {
 		err = -errno;

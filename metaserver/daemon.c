@@ -36,8 +36,7 @@ static void ms_daemon_status(struct ms_daemon *d)
 	snprintf(line, sizeof(line), "%s: %s", ms_state_name(d->state), text);
 	ms_notify_status(line);
 	/* A copy from a peer may outlast the manager's patience. */
-	if (d->state == MS_STARTING && *d->conf.ms.copy_from &&
-	    ev_now(d->loop) < d->start_deadline)
+	if (d->state == MS_STARTING && *d->conf.ms.copy_from && ev_now(d->loop) < d->start_deadline)
 		ms_notify_extend(MS_EXTEND_MS);
 }
 
@@ -89,8 +88,8 @@ static void ms_reload_complain(void *arg, const char *file, unsigned int line, c
 	ms_log(LOG_ERR, "%s%s: %s", file, where, text);
 	if (r->used + 1 >= r->bytes)
 		return;
-	n = snprintf(r->text + r->used, r->bytes - r->used, "%s%s%s: %s", r->used ? "; " : "",
-		     file, where, text);
+	n = snprintf(r->text + r->used, r->bytes - r->used, "%s%s%s: %s", r->used ? "; " : "", file,
+		     where, text);
 	r->used += (size_t)n;
 	if (r->used >= r->bytes)
 		r->used = r->bytes - 1;
@@ -109,10 +108,9 @@ static void ms_reload_changed(void *arg, const struct kru_conf_item *item)
 		       item->section, item->key, item->value);
 	snprintf(key, sizeof(key), "%s.%s", item->section, item->key);
 	if (result)
-		json_array_append_new(result,
-				      json_pack("{s:s, s:s, s:s, s:b}", "key", key, "value",
-						item->value, "before", item->before, "applied",
-						item->reloadable));
+		json_array_append_new(result, json_pack("{s:s, s:s, s:s, s:b}", "key", key, "value",
+							item->value, "before", item->before,
+							"applied", item->reloadable));
 }
 
 static int ms_daemon_take(struct ms_daemon *d, const struct kru_conf *fresh, json_t *result,

@@ -170,11 +170,10 @@ int ms_http_new(struct ms_daemon *d, struct ms_http **ret_http)
 		goto err_free;
 	}
 	http->mhd = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, ms_http_on_request, http,
-				     MHD_OPTION_LISTEN_SOCKET, fd,
-				     MHD_OPTION_CONNECTION_LIMIT, MS_HTTP_CONNECTIONS_MAX,
-				     MHD_OPTION_CONNECTION_TIMEOUT, MS_HTTP_TIMEOUT_S,
-				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
-				     MHD_OPTION_END);
+				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+				     MS_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+				     MS_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				     (size_t)16384, MHD_OPTION_END);
 	if (!http->mhd) {
 		close(fd);
 		err = -ENOMEM;

@@ -80,8 +80,7 @@ json_t *ms_json_session(const struct ms_session_info *info)
 	json_object_set_new(o, "device", json_string(info->device));
 	json_object_set_new(o, "address", json_string(info->address));
 	json_object_set_new(o, "gid", ms_json_gid(info->gid));
-	json_object_set_new(o, "owner",
-			    json_string(ms_hex(info->owner, sizeof(info->owner), hex)));
+	json_object_set_new(o, "owner", json_string(ms_hex(info->owner, sizeof(info->owner), hex)));
 	ms_json_put_u64(o, "generation", info->generation);
 	ms_json_put_u64(o, "age_ms", info->age_ms);
 	ms_json_put_u64(o, "idle_ms", info->idle_ms);
@@ -170,8 +169,7 @@ json_t *ms_json_record(const struct ms_record_info *info, bool keys)
 		return NULL;
 	ms_json_key(o, &info->key);
 	json_object_set_new(o, "kind", json_string(v->kind == KRP_KIND_DCT ? "dct" : "raw"));
-	json_object_set_new(o, "owner",
-			    json_string(ms_hex(info->owner, sizeof(info->owner), hex)));
+	json_object_set_new(o, "owner", json_string(ms_hex(info->owner, sizeof(info->owner), hex)));
 	ms_json_put_u64(o, "generation", info->generation);
 	ms_json_put_u64(o, "lease_left_ms", info->lease_left_ms);
 	json_object_set_new(o, "imported", json_boolean(info->imported));

@@ -19,7 +19,11 @@
 #define MS_LOG_LINE_BYTES 1024
 #define MS_LOG_FIELDS_MAX 8
 
-static enum { MS_LOG_PLAIN, MS_LOG_PREFIXED, MS_LOG_JOURNAL } ms_log_target;
+static enum {
+	MS_LOG_PLAIN,
+	MS_LOG_PREFIXED,
+	MS_LOG_JOURNAL
+} ms_log_target;
 static atomic_int ms_log_level = LOG_INFO;
 static char ms_log_incarnation[sizeof("KRCORE_INCARNATION=") + 16];
 

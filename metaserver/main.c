@@ -35,8 +35,9 @@ static int ms_check_key(const struct kru_conf *conf)
 	if (!err || (err == -ENOENT && conf->ms.require_auth == KRU_AUTH_AUTO))
 		return 0;
 	fprintf(stderr, "krcore-metaserver: key file %s: %s\n", path,
-		err == -EPERM ? "others than owner and group can read or change it" :
-		err == -EINVAL ? "not 32 to 128 hexadecimal digits" : strerror(-err));
+		err == -EPERM	 ? "others than owner and group can read or change it"
+		: err == -EINVAL ? "not 32 to 128 hexadecimal digits"
+				 : strerror(-err));
 	return err;
 }
 

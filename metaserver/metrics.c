@@ -67,7 +67,9 @@ KRP_STATIC_ASSERT(sizeof(ms_status_labels) / sizeof(*ms_status_labels) == KRP_ST
 		  "a label for each KRP_ST_*");
 
 #define MS_PLAIN(field, name, type, help) \
-	{ { name, type, help }, offsetof(struct ms_server_stats, field) }
+	{ \
+		{ name, type, help }, offsetof(struct ms_server_stats, field) \
+	}
 
 static const struct {
 	struct ms_family family;
@@ -104,8 +106,9 @@ static const struct {
 	MS_PLAIN(published, "published_total", "counter", "Successful PUBLISH requests."),
 	MS_PLAIN(published_new, "published_new_total", "counter",
 		 "Successful PUBLISH requests that added a record."),
-	MS_PLAIN(taken_over, "taken_over_total", "counter",
-		 "Successful PUBLISH requests that replaced an older generation or a copied record."),
+	MS_PLAIN(
+		taken_over, "taken_over_total", "counter",
+		"Successful PUBLISH requests that replaced an older generation or a copied record."),
 	MS_PLAIN(renewed, "renewed_total", "counter", "Successful RENEW requests."),
 	MS_PLAIN(withdrawn, "withdrawn_records_total", "counter",
 		 "Records withdrawn by owners or the operator."),

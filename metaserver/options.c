@@ -13,8 +13,8 @@
 #define MS_OPT_PRINT 0x100
 
 /* The C library looks it up by name. */
-__attribute__((visibility("default"))) const char *argp_program_version =
-	"krcore-metaserver " KRC_VERSION;
+__attribute__((visibility("default")))
+const char *argp_program_version = "krcore-metaserver " KRC_VERSION;
 
 static const struct argp_option ms_argp_options[] = {
 	{ "config", 'c', "FILE", 0, "Read FILE instead of " KRU_CONF_FILE, 0 },

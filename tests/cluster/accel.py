@@ -46,6 +46,8 @@ def arguments(kernel):
             raise host.ClusterError(f"KRCORE_ACCEL={forced}: not kvm or tcg")
         return HARDWARE if forced == "kvm" else EMULATED
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        if os.path.exists("/dev/kvm"):
+            host.say("no right to use /dev/kvm (group kvm?): guests are emulated, and slow")
         return EMULATED
     boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     answer = host.CACHE / "kvm" / boot_id
