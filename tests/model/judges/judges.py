@@ -206,6 +206,14 @@ def ucmatose(ctx, a, b):
     return "10 connections"
 
 
+@judge(links=("eth",))
+def mckey(ctx, a, b):
+    """mckey: UD multicast through rdma_cm."""
+    pair(a, b, f"mckey -m 239.1.2.3 -c 5 -C 10 -b {b.addr}",
+         f"sleep 2; mckey -s -m 239.1.2.3 -c 5 -C 10 -b {a.addr}")
+    return "5 connections, 10 messages"
+
+
 # ---- perftest
 
 def perf(ctx, a, b, tool, opts="", cm=False):
@@ -298,7 +306,7 @@ def write_bw_cm(ctx, a, b):
 
 @judge()
 def dc_user(ctx, a, b):
-    """DC through unmodified libmlx5: all operations, change of target, every mistake."""
+    """DC through unmodified libmlx5: all operations, change of target, CQ resize, every mistake."""
     gid = "3" if ctx.link == "eth" else "-1"
     pair(a, b, f"{ctx.tools}/dc_user server 7117 {gid}",
          f"{ctx.tools}/dc_user client 7117 {gid} {b.addr}", 90)
