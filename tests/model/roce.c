@@ -85,12 +85,20 @@ bool cx_gid_has_mac(const struct cx_dev *dev, const u8 *mac)
 	return false;
 }
 
+/* RoCE v2 writes an IPv4 group as an IPv4-mapped address */
+static bool cx_gid_is_multicast(const u8 *gid)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return gid[0] == 0xff || (!memcmp(gid, mapped, sizeof(mapped)) && gid[12] >> 4 == 0xe);
+}
+
 /* is the packet for one of our addresses, by the same network layer */
 bool cx_gid_accept(struct cx_dev *dev, const struct cx_pkt *pkt)
 {
 	u32 i;
 
-	if (!dev->eth || pkt->dgid[0] == 0xff)
+	if (!dev->eth || cx_gid_is_multicast(pkt->dgid))
 		return true;
 	for (i = 0; i < CX_ROCE_ENTRIES; i++) {
 		const struct cx_gid *g = &dev->gid[i];

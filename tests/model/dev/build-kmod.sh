@@ -11,7 +11,7 @@ set -eu
 here=$(dirname "$(realpath "$0")")
 kernel=$("$here/get-kernel.sh" "$1")
 ver=$(basename "$kernel"/lib/modules/*)
-hdr=${XDG_CACHE_HOME:-$HOME/.cache}/krcore/kernels/headers-$ver
+hdr=${XDG_CACHE_HOME:-$HOME/.cache}/krcore/model-kernels/headers-$ver
 if [ ! -e "$hdr/done" ]; then
 	rm -rf "$hdr"
 	mkdir -p "$hdr/deb"

@@ -16,7 +16,7 @@ case ${1:-} in
 	exit 2
 	;;
 esac
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/krcore/kernels
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/krcore/model-kernels
 have=$(cat "$cache/$1.name" 2>/dev/null || true)
 if [ -n "$have" ] && [ -e "$cache/$have/done" ]; then
 	echo "$cache/$have"

@@ -36,6 +36,7 @@ class Context:
     def __init__(self, link, tools):
         self.link = link
         self.tools = tools      # folder, seen by the guests, with our own programs
+        self.packages = ""      # folder of dev/get-tools.sh
         self.guests = []        # all of them, for judges that want more than two
 
     @property
@@ -65,7 +66,8 @@ def pair(a, b, server, client, timeout=60, check_server=True):
     """Run server on b and client on a; try again while the server is not ready."""
     job = b.start(server, timeout)
     for attempt in range(5):
-        b.run(READY.format(name=server.split()[0].split("/")[-1]), where="guest", check=False)
+        name = next(w for w in server.split() if "=" not in w).split("/")[-1]
+        b.run(READY.format(name=name), where="guest", check=False)
         time.sleep(0.5 * (attempt + 1))
         res = a.run(client, timeout, check=False)
         if not res.code or not NOT_READY.search(res.out):
@@ -204,6 +206,14 @@ def ucmatose(ctx, a, b):
     return "10 connections"
 
 
+@judge(links=("eth",))
+def mckey(ctx, a, b):
+    """mckey: UD multicast through rdma_cm."""
+    pair(a, b, f"mckey -m 239.1.2.3 -c 5 -C 10 -b {b.addr}",
+         f"sleep 2; mckey -s -m 239.1.2.3 -c 5 -C 10 -b {a.addr}")
+    return "5 connections, 10 messages"
+
+
 # ---- perftest
 
 def perf(ctx, a, b, tool, opts="", cm=False):
@@ -296,8 +306,44 @@ def write_bw_cm(ctx, a, b):
 
 @judge()
 def dc_user(ctx, a, b):
-    """DC through unmodified libmlx5: all operations, change of target, every mistake."""
+    """DC through unmodified libmlx5: all operations, change of target, CQ resize, every mistake."""
     gid = "3" if ctx.link == "eth" else "-1"
     pair(a, b, f"{ctx.tools}/dc_user server 7117 {gid}",
          f"{ctx.tools}/dc_user client 7117 {gid} {b.addr}", 90)
     return "SEND, WRITE, READ, atomics, errors"
+
+
+# ---- from packages that dev/get-tools.sh unpacks
+
+def packaged(ctx, cmd):
+    return f"LD_LIBRARY_PATH={ctx.packages}/usr/lib/x86_64-linux-gnu {ctx.packages}/usr/bin/{cmd}"
+
+
+@judge(links=("eth",), needs=("packages",))
+def iperf3(ctx, a, b):
+    """iperf3 over the netdev, both directions, 3 seconds each."""
+    for opt in ("", "-R"):
+        pair(a, b, packaged(ctx, "iperf3 -s -1"), packaged(ctx, f"iperf3 -t 3 {opt} -c {b.addr}"))
+    return ""
+
+
+def ucx(ctx, a, b, tls):
+    env = (f"UCX_TLS={tls},self UCX_NET_DEVICES=mlx5_0:1 UCX_LOG_LEVEL=error "
+           f"UCX_MODULE_DIR={ctx.packages}/usr/lib/x86_64-linux-gnu/ucx ")
+    for test in ("tag_lat", "ucp_put_bw", "ucp_get", "ucp_fadd"):
+        cmd = env + packaged(ctx, f"ucx_perftest -t {test} -n 200 -w 10 "
+                             f"-s {8 if test == 'ucp_fadd' else 4096}")
+        pair(a, b, cmd, f"{cmd} {b.addr}", 90)
+    return "tag, put, get, fetch-add"
+
+
+@judge(needs=("packages",))
+def ucx_rc(ctx, a, b):
+    """UCX, ucx_perftest over rc_mlx5."""
+    return ucx(ctx, a, b, "rc_x")
+
+
+@judge(needs=("packages",))
+def ucx_dc(ctx, a, b):
+    """UCX, ucx_perftest over dc_mlx5."""
+    return ucx(ctx, a, b, "dc_x")

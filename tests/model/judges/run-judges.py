@@ -33,6 +33,8 @@ def options():
     p.add_argument("--kmod", help="cx_dcprobe.ko for this kernel; without it dc-kernel is left out")
     p.add_argument("--kernel", default="6.1", choices=["6.1", "6.12"])
     p.add_argument("--link", default="eth", choices=["eth", "ib"])
+    p.add_argument("--packages", help="folder of ../dev/get-tools.sh; without it its judges are "
+                   "left out")
     p.add_argument("--nodes", type=int, default=2, help="guests; three-nodes wants three")
     p.add_argument("--cpus", type=int, default=1)
     p.add_argument("--props", default="", help="more properties of the device, k=v,k=v")
@@ -83,11 +85,13 @@ def main():
         return 0
     todo = [j for j in judges.JUDGES if opt.link in j.links
             and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)
+            and ("packages" not in j.needs or opt.packages)
             and ("three" not in j.needs or opt.nodes > 2)]
     run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "")
     rows, failed = [], 0
     props = dict(p.split("=", 1) for p in opt.props.split(",") if p)
     ctx = judges.Context(opt.link, os.path.realpath(opt.tools) if opt.tools else "")
+    ctx.packages = os.path.realpath(opt.packages) if opt.packages else ""
     print(f"1..{len(todo) + 1}")
     with Lab(opt.model, nodes=opt.nodes, kernel=opt.kernel, link=opt.link, cpus=opt.cpus,
              limit=opt.limit, trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props,
