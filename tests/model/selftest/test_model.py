@@ -374,6 +374,29 @@ class Loopback(ModelTest):
             self.d.step(2)
         self.assertEqual(self.done()[:2], (REQ_ERR, RNR_EXC))
 
+    def test_many_reads_at_once(self):
+        """As many READs as the responder has room for pass; more are an invalid request."""
+        for sra, wanted in ((3, (REQ, 0)), (4, (REQ_ERR, REM_INVAL))):
+            self.pair()
+            for q in (self.a, self.b):
+                q.reset()
+            self.join(sra=sra)
+            for i in range(16):
+                self.a.post(READ, raddr(self.dst.addr, self.dst.key)
+                            + data(self.src.addr, 8, self.src.key), ring=i == 15)
+            self.assertIn(wanted, [self.done()[:2] for _ in range(16)])
+
+    def test_fence(self):
+        """A fenced WRITE of what a READ brings leaves after the READ."""
+        self.pair()
+        self.d.write(self.dst.addr, b"answer!!")
+        self.a.post(READ, raddr(self.dst.addr, self.dst.key)
+                    + data(self.src.addr, 8, self.src.key), ring=False)
+        self.a.post(WRITE, raddr(self.dst.addr + 64, self.dst.key)
+                    + data(self.src.addr, 8, self.src.key), fence=2)
+        self.assertEqual([self.done()[:2] for _ in range(2)], [(REQ, 0)] * 2)
+        self.assertEqual(self.d.read(self.dst.addr + 64, 8), b"answer!!")
+
     def test_wrap_around(self):
         self.pair()
         for i in range(100):
