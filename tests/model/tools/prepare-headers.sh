@@ -26,10 +26,12 @@ cd "$dir"
 
 # a private source list: the system's own entries, as deb-src
 suites() {
+	# shellcheck source=/dev/null
 	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 	key=/usr/share/keyrings/debian-archive-keyring.gpg
 	for s in "debian $suite $suite-updates" \
 		"debian-security $suite-security"; do
+		# shellcheck disable=SC2086
 		set -- $s
 		repo=$1
 		shift
@@ -76,5 +78,5 @@ echo "$hdr" > ifc/version
 mv src/qemu/include src/qemu/linux-headers .
 mkdir -p tcg && mv src/qemu/tcg/i386 tcg/
 rm -rf src deb lists
-: > done
+: > ./done
 echo "$dir"
