@@ -257,7 +257,7 @@ int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_
 	}
 	if (kru_conf_assign(conf, (unsigned int)nr, equals + 1, KRU_CONF_COMMAND_LINE, why,
 			    sizeof(why))) {
-		snprintf(line, sizeof(line), "%s.%s: %s", text, dot + 1, why);
+		snprintf(line, sizeof(line), "%.60s.%.60s: %s", text, dot + 1, why);
 		report(arg, from, 0, line);
 		return -EINVAL;
 	}

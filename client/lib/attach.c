@@ -267,6 +267,8 @@ static void krl_attach_load_next(struct krl_server *srv)
 
 	if (!krl_load_next(&srv->load, &read))
 		return;
+	/* a large directory takes many READs: each may take its time, not all together */
+	srv->deadline_ns = krl_now_ns() + srv->ctx->config.timeout_ms * 1000000ULL;
 	err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
 	if (err)
 		krl_server_fail(srv, err, "%s: posting a READ failed (%s)", srv->ep.text,

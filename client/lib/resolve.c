@@ -33,7 +33,7 @@
 struct krl_resolve {
 	atomic_int owners;
 	int wake_fd;
-	_Atomic bool done;
+	atomic_bool done;
 	int err;
 	unsigned int addrs_nr;
 	struct sockaddr_storage addrs[KRL_ADDRS_MAX];

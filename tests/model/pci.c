@@ -9,6 +9,7 @@
 #include "hw/pci/msix.h"
 #include "hw/qdev-properties.h"
 #include "hw/qdev-properties-system.h"
+#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/main-loop.h"
@@ -434,6 +435,12 @@ static void cx_check_qemu(void)
 	}
 }
 
+/* a snapshot would lose the state: QEMU refuses it instead */
+static const VMStateDescription cx_vmstate = {
+	.name = CX_TYPE,
+	.unmigratable = 1,
+};
+
 static void cx_class_init(ObjectClass *klass, void *data)
 {
 	PCIDeviceClass *k = PCI_DEVICE_CLASS(klass);
@@ -450,6 +457,7 @@ static void cx_class_init(ObjectClass *klass, void *data)
 	k->class_id = PCI_CLASS_NETWORK_ETHERNET;
 	dc->desc = "model of a ConnectX network adapter";
 	dc->reset = cx_reset;
+	dc->vmsd = &cx_vmstate;
 	dc->user_creatable = true;
 	dc->hotpluggable = true;
 	device_class_set_props(dc, cx_properties);

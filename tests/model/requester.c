@@ -560,7 +560,8 @@ static void cx_req_data(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pk
 		}
 		return;
 	}
-	if (p->seg > r->w.bytes - r->got_bytes) {
+	if (p->seg > r->w.bytes - r->got_bytes ||
+	    (r->got_psn + 1 == r->nr_psn && p->seg != r->w.bytes - r->got_bytes)) {
 		r->error = CX_SYN_BAD_RESP;
 	} else if (cx_wqe_scatter(dev, cx_qp_pdn(qp), &r->w, r->got_bytes, p->data, p->seg)) {
 		r->error = CX_SYN_LOCAL_PROT;

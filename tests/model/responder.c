@@ -339,12 +339,23 @@ static void cx_resp_answer_read(struct cx_dev *dev, struct cx_responder *r, cons
 	j->len = p->len;
 }
 
+/* READs and atomics that are asked for and not answered */
+static u32 cx_resp_pending(const struct cx_responder *r)
+{
+	struct cx_job *j;
+	u32 nr = 0;
+
+	QTAILQ_FOREACH(j, &r->jobs, link)
+		nr += j->op != CX_PKT_ACK;
+	return nr;
+}
+
 static void cx_resp_read(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
 			 const struct cx_rx_queue *rx)
 {
 	u32 nr = MAX(1, DIV_ROUND_UP(p->len, r->mtu));
 
-	if (r->msg_op) {
+	if (r->msg_op || cx_resp_pending(r) >= 1u << rx->log_rra_max) {
 		cx_resp_fail(dev, r, p, CX_AETH_INVAL);
 		return;
 	}
@@ -366,7 +377,7 @@ static void cx_resp_atomic(struct cx_dev *dev, struct cx_responder *r, const str
 {
 	u64 old, new;
 
-	if (r->msg_op || p->va & 7) {
+	if (r->msg_op || p->va & 7 || cx_resp_pending(r) >= 1u << rx->log_rra_max) {
 		cx_resp_fail(dev, r, p, CX_AETH_INVAL);
 		return;
 	}

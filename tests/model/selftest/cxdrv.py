@@ -391,7 +391,7 @@ class Qp:
 
     def connect(self, peer=None, mac=bytes.fromhex("02c903000001"), psn=0x123456,
                 gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1", access=True, lid=1, retry=7,
-                rnr=7, mtu=3):
+                rnr=7, mtu=3, sra=3):
         path = "primary_address_path__"
         self.modify("RST2INIT_QP", rre=access, rwe=access, rae=access, q_key=0x11111111)
         addr = {path + "rmac_47_32": mac[:2], path + "rmac_31_0": mac[2:],
@@ -399,7 +399,7 @@ class Qp:
         self.modify("INIT2RTR_QP", mtu=mtu, log_msg_max=30, remote_qpn=peer if peer else 0,
                     next_rcv_psn=psn, log_rra_max=3, min_rnr_nak=12,
                     **(addr if self.service in (0, 1) else {}))
-        self.modify("RTR2RTS_QP", next_send_psn=psn, log_sra_max=3, retry_count=retry,
+        self.modify("RTR2RTS_QP", next_send_psn=psn, log_sra_max=sra, retry_count=retry,
                     rnr_retry=rnr, **{path + "ack_timeout": 14})
 
     def reset(self):
@@ -413,7 +413,8 @@ class Qp:
     def ring_at(self, index):
         return self.sq + index % 64 * 64
 
-    def post(self, opcode, segments=b"", imm=0, signaled=True, fence=0, qpn=None, index=None):
+    def post(self, opcode, segments=b"", imm=0, signaled=True, fence=0, qpn=None, index=None,
+             ring=True):
         """Post a send request made of an opcode and its segments; rings the doorbell."""
         ds = 1 + len(segments) // 16
         flags = (8 if signaled else 0) | fence << 5
@@ -424,6 +425,8 @@ class Qp:
         for i in range(0, len(wqe), 64):
             self.drv.write(self.ring_at(self.pi + i // 64), wqe[i:i + 64])
         self.pi += -(-len(wqe) // 64)
+        if not ring:
+            return
         self.drv.write(self.dbr + 4, struct.pack(">I", self.pi & 0xffff))
         self.drv.write(BAR + self.drv.uar * 4096 + 0x800,
                        ctrl[:4] + struct.pack(">I", self.num << 8 | ds))

@@ -374,6 +374,29 @@ class Loopback(ModelTest):
             self.d.step(2)
         self.assertEqual(self.done()[:2], (REQ_ERR, RNR_EXC))
 
+    def test_many_reads_at_once(self):
+        """As many READs as the responder has room for pass; more are an invalid request."""
+        for sra, wanted in ((3, (REQ, 0)), (4, (REQ_ERR, REM_INVAL))):
+            self.pair()
+            for q in (self.a, self.b):
+                q.reset()
+            self.join(sra=sra)
+            for i in range(16):
+                self.a.post(READ, raddr(self.dst.addr, self.dst.key)
+                            + data(self.src.addr, 8, self.src.key), ring=i == 15)
+            self.assertIn(wanted, [self.done()[:2] for _ in range(16)])
+
+    def test_fence(self):
+        """A fenced WRITE of what a READ brings leaves after the READ."""
+        self.pair()
+        self.d.write(self.dst.addr, b"answer!!")
+        self.a.post(READ, raddr(self.dst.addr, self.dst.key)
+                    + data(self.src.addr, 8, self.src.key), ring=False)
+        self.a.post(WRITE, raddr(self.dst.addr + 64, self.dst.key)
+                    + data(self.src.addr, 8, self.src.key), fence=2)
+        self.assertEqual([self.done()[:2] for _ in range(2)], [(REQ, 0)] * 2)
+        self.assertEqual(self.d.read(self.dst.addr + 64, 8), b"answer!!")
+
     def test_wrap_around(self):
         self.pair()
         for i in range(100):
@@ -401,6 +424,163 @@ class Loopback(ModelTest):
         d.set("link_up", False)
         d.set("link_up", True)
         self.assertEqual([(t, s) for t, s, _ in d.events()], [(9, 1), (9, 4)])
+
+
+    def test_psn_wraps(self):
+        self.pair()
+        for q in (self.a, self.b):
+            q.reset()
+        self.join(psn=0xfffffd, mtu=1)
+        payload = bytes(i % 251 for i in range(4000))
+        self.d.write(self.src.addr, payload)
+        for op in (WRITE, READ):
+            self.a.post(op, raddr(self.dst.addr, self.dst.key)
+                        + data(self.src.addr, 4000, self.src.key))
+            self.assertEqual(self.done()[:2], (REQ, 0))
+        self.assertEqual(self.d.read(self.dst.addr, 4000), payload)
+        qp = self.d.cmd("QUERY_QP", {"qpn": self.a.num})
+        self.assertLess(qp("qpc.next_send_psn"), 0x100)
+
+    def test_key_kinds(self):
+        """PA and KLM keys; a list adds the checks of the keys it names."""
+        self.pair()
+        values = {"memory_key_mkey_entry." + f: 1 for f in "lr lw rr rw length64".split()}
+        pa = self.d.cmd("CREATE_MKEY", {**values, "memory_key_mkey_entry.pd": self.d.pd})
+        pa = pa("mkey_index") << 8
+        one, two = Mr(self.d), Mr(self.d, access="lr lw rr")
+        entry = b"".join(struct.pack(">IIQ", 100, m.key, m.addr + 8) for m in (one, two))
+        klm = self.d.cmd("CREATE_MKEY", {
+            **{k: v for k, v in values.items() if "length64" not in k},
+            "memory_key_mkey_entry.access_mode_1_0": 2, "memory_key_mkey_entry.pd": self.d.pd,
+            "memory_key_mkey_entry.start_addr": 0x1000, "memory_key_mkey_entry.len": 200,
+            "memory_key_mkey_entry.translations_octword_size": 2,
+            "translations_octword_actual_size": 2}, entry)("mkey_index") << 8
+        self.d.write(self.src.addr, bytes(range(200)))
+        self.a.post(WRITE, raddr(0x1000 + 10, klm) + data(self.src.addr, 90, pa))
+        self.assertEqual(self.done()[:2], (REQ, 0))
+        self.assertEqual(self.d.read(one.addr + 18, 90), bytes(range(90)))
+        self.a.post(READ, raddr(0x1000 + 50, klm) + data(self.dst.addr, 100, pa))
+        self.assertEqual(self.done()[:2], (REQ, 0))
+        self.assertEqual(self.d.read(self.dst.addr, 50), self.d.read(one.addr + 58, 50))
+        self.a.post(WRITE, raddr(0x1000 + 50, klm) + data(self.src.addr, 100, pa))
+        self.assertEqual(self.done()[:2], (REQ_ERR, REM_ACCESS))
+
+    def test_arm(self):
+        """One event for one arming, at once if something came since the last event."""
+        self.pair()
+
+        def comps():
+            return sum(t == 0 and struct.unpack(">I", b[24:28])[0] == self.a.cq.num
+                       for t, _, b in self.d.events())
+
+        def arm(ci, solicited=False):
+            self.d.write(BAR + self.d.uar * 4096 + 0x20,
+                         struct.pack(">II", ci | solicited << 24, self.a.cq.num))
+        self.a.post(NOP)
+        self.assertEqual(comps(), 0)
+        arm(0)
+        self.assertEqual(comps(), 1)
+        arm(0)
+        self.assertEqual(comps(), 0, "nothing new since the last event")
+        self.a.post(NOP)
+        self.assertEqual(comps(), 1)
+        self.a.post(NOP)
+        self.assertEqual(comps(), 0, "not armed")
+        arm(3, solicited=True)
+        self.a.post(NOP)
+        self.assertEqual(comps(), 0, "not solicited")
+        self.d.cmd("2ERR_QP", {"qpn": self.a.num})
+        self.a.post(NOP)
+        self.assertEqual(comps(), 1, "an error counts as solicited")
+
+    def test_datagrams(self):
+        """UD: 40 bytes of header, Q_Key, longer than the MTU."""
+        self.d = d = self.driver()
+        a, b, src, dst = Qp(d, 2), Qp(d, 2), Mr(d), Mr(d)
+        for q in (a, b):
+            q.connect()
+        gid = bytes.fromhex("fe80") + b"\0" * 13 + b"\1"
+
+        def av(qkey):
+            return struct.pack(">IIIBBHI6sBBI", qkey, 0, b.num | 1 << 31, 0, 0, 0, 0,
+                               bytes.fromhex("02c903000001"), 0, 64, 1 << 30) + gid
+        b.recv(dst.addr, 4096, dst.key)
+        d.write(src.addr, b"datagram")
+        a.post(SEND, av(0x11111111) + data(src.addr, 8, src.key))
+        self.assertEqual(self.done(b), (RECV, 0, 0, 48))
+        got = d.read(dst.addr, 48)
+        self.assertEqual((got[0] >> 4, got[8:24], got[24:40], got[40:]), (6, gid, gid, b"datagram"))
+        b.recv(dst.addr, 4096, dst.key)
+        a.post(SEND, av(0x22222222) + data(src.addr, 8, src.key))
+        self.assertEqual(self.done(a)[:2], (REQ, 0))
+        self.assertEqual(self.done(a)[:2], (REQ, 0))
+        self.assertEqual(d.counters()["rdma_rx_bad_qkey"], 1)
+        a.post(SEND, av(0x11111111) + data(src.addr, 1025, src.key))
+        self.assertEqual(self.done(a)[:2], (REQ_ERR, 0x01))
+        self.assertEqual(a.state(), 4)
+
+
+class Dc(ModelTest):
+    """DC of one device to itself."""
+
+    def setUp(self):
+        self.d = d = self.driver()
+        self.rmp, self.cq = make_rmp(d), Cq(d)
+        self.key = 0x1122334455667788
+        self.targets = [self.target() for _ in range(2)]
+        self.i = Qp(d, 5, **{"qpc.rq_type": 3})
+        self.i.connect(retry=1)
+        self.src, self.dst = Mr(d), Mr(d)
+
+    def target(self):
+        return self.d.cmd("CREATE_DCT", {
+            "dct_context_entry.pd": self.d.pd, "dct_context_entry.cqn": self.cq.num,
+            "dct_context_entry.srqn_xrqn": self.rmp, "dct_context_entry.port": 1,
+            "dct_context_entry.mtu": 3, "dct_context_entry.rre": 1, "dct_context_entry.rwe": 1,
+            "dct_context_entry.dc_access_key": self.key})("dctn")
+
+    def read(self, dctn, key=None, rkey=None):
+        av = struct.pack(">QIBBHI6sBBI", key or self.key, dctn | 1 << 31, 0, 0, 0, 0,
+                         bytes.fromhex("02c903000001"), 0, 64, 1 << 30) \
+            + bytes.fromhex("fe80") + b"\0" * 13 + b"\1"
+        self.i.post(READ, av + raddr(self.dst.addr, rkey or self.dst.key)
+                    + data(self.src.addr, 64, self.src.key))
+        return wait_for(lambda: (self.d.settle(), self.i.cq.poll())[1])[:2]
+
+    def test_connects(self):
+        """One connect exchange for every change of target and no other."""
+        for dctn, connects in ((0, 1), (0, 1), (1, 2), (1, 2), (0, 3)):
+            self.assertEqual(self.read(self.targets[dctn]), (REQ, 0))
+            self.assertEqual(self.d.counters()["dc_connects"], connects)
+        self.assertEqual(self.d.counters()["dc_accepted"], 3)
+
+    def test_mistakes(self):
+        d = self.d
+        d.cmd("ARM_DCT_FOR_KEY_VIOLATION", {"dct_number": self.targets[0]})
+        self.assertEqual(self.read(self.targets[0], key=1), (REQ_ERR, RETRY_EXC))
+        self.assertIn(0x1d, [t for t, _, _ in d.events()])
+        count = "dct_context_entry.dc_access_key_violation_count"
+        self.assertEqual(d.cmd("QUERY_DCT", {"dctn": self.targets[0]})(count), 1)
+        for kw, want in (({"dctn": 0x3fff}, RETRY_EXC),
+                         ({"dctn": self.targets[0], "rkey": self.dst.key + 1}, REM_ACCESS)):
+            self.i.reset()
+            self.i.connect()
+            self.assertEqual(self.read(**kw), (REQ_ERR, want))
+            self.assertEqual(self.i.state(), 6)
+        self.i.reset()
+        self.i.connect()
+        self.assertEqual(self.read(self.targets[0]), (REQ, 0), "the target serves on")
+
+    def test_drained(self):
+        self.assertEqual(self.read(self.targets[0]), (REQ, 0))
+        self.d.cmd("DRAIN_DCT", {"dctn": self.targets[0]})
+        self.assertIn(0x1c, [t for t, _, _ in self.d.events()])
+        self.assertEqual(self.read(self.targets[0]), (REQ_ERR, RETRY_EXC))
+
+    def test_limit_of_the_rmp(self):
+        self.d.cmd("MODIFY_RMP", {"rmp_state": 1, "rmpn": self.rmp, "bitmask.lwm": 1,
+                                  "ctx.state": 1, "ctx.wq.lwm": 3})
+        self.assertEqual(self.d.cmd("QUERY_RMP", {"rmpn": self.rmp})("rmp_context.wq.lwm"), 3)
 
 
 class Faults(ModelTest):
