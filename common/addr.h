@@ -16,10 +16,10 @@
 
 #include <linux/types.h>
 
-#define KRU_HOST_BYTES 256     /* a DNS name and its NUL */
-#define KRU_SERVERS_MAX 32     /* entries of a list, and SRV records taken */
-#define KRU_ENDPOINTS_MAX 64   /* addresses behind a list */
-#define KRU_ADDR_TEXT 64       /* "[IPv6%scope]:port" and its NUL */
+#define KRU_HOST_BYTES 256 /* a DNS name and its NUL */
+#define KRU_SERVERS_MAX 32 /* entries of a list, and SRV records taken */
+#define KRU_ENDPOINTS_MAX 64 /* addresses behind a list */
+#define KRU_ADDR_TEXT 64 /* "[IPv6%scope]:port" and its NUL */
 #define KRU_PRIORITY_DEFAULT 100
 
 /**

@@ -21,7 +21,7 @@
 
 #define KRU_CONF_FILE "/etc/krcore.conf"
 #define KRU_CONF_BYTES_MAX (1 << 20) /* of a file */
-#define KRU_CONF_VALUE_BYTES 2048    /* longest value as text, with its NUL */
+#define KRU_CONF_VALUE_BYTES 2048 /* longest value as text, with its NUL */
 
 #define KRU_CONF_FIELD_UINT(key, max) __u32 key;
 #define KRU_CONF_FIELD_BOOL(key, max) bool key;
@@ -35,10 +35,30 @@
 #define KRU_CONF_IN_node_node(...) __VA_ARGS__
 
 /* conf.ms.require_auth and conf.ms.log_level: order of the words in conf.def */
-enum { KRU_AUTH_AUTO, KRU_AUTH_YES, KRU_AUTH_NO };
-enum { KRU_LOG_ERR, KRU_LOG_WARNING, KRU_LOG_NOTICE, KRU_LOG_INFO, KRU_LOG_DEBUG };
+enum {
+	KRU_AUTH_AUTO,
+	KRU_AUTH_YES,
+	KRU_AUTH_NO
+};
+enum {
+	KRU_LOG_ERR,
+	KRU_LOG_WARNING,
+	KRU_LOG_NOTICE,
+	KRU_LOG_INFO,
+	KRU_LOG_DEBUG
+};
 
-enum kru_conf_section { KRU_CONF_SECTION_ms, KRU_CONF_SECTION_node, KRU_CONF_SECTIONS };
+/**
+ * enum kru_conf_section - Sections of the file, in the order of conf.def.
+ * @KRU_CONF_SECTION_ms: [metaserver].
+ * @KRU_CONF_SECTION_node: [node].
+ * @KRU_CONF_SECTIONS: how many.
+ */
+enum kru_conf_section {
+	KRU_CONF_SECTION_ms,
+	KRU_CONF_SECTION_node,
+	KRU_CONF_SECTIONS
+};
 
 /* Indices of the keys: KRU_CONF_KEY_ms_port and so on. */
 enum {
@@ -65,7 +85,11 @@ struct kru_conf_node {
 };
 
 /** enum kru_conf_origin - Where a value comes from; a higher one wins. */
-enum kru_conf_origin { KRU_CONF_DEFAULT, KRU_CONF_FROM_FILE, KRU_CONF_COMMAND_LINE };
+enum kru_conf_origin {
+	KRU_CONF_DEFAULT,
+	KRU_CONF_FROM_FILE,
+	KRU_CONF_COMMAND_LINE
+};
 
 /**
  * struct kru_conf - The whole configuration.

@@ -10,8 +10,18 @@
 
 #define KRU_CONF_WHY_BYTES 512
 
-enum kru_conf_kind { KRU_CONF_UINT, KRU_CONF_BOOL, KRU_CONF_WORD, KRU_CONF_TEXT };
-enum kru_conf_unit { KRU_UNIT_NONE, KRU_UNIT_MS, KRU_UNIT_KIB, KRU_UNIT_MIB };
+enum kru_conf_kind {
+	KRU_CONF_UINT,
+	KRU_CONF_BOOL,
+	KRU_CONF_WORD,
+	KRU_CONF_TEXT
+};
+enum kru_conf_unit {
+	KRU_UNIT_NONE,
+	KRU_UNIT_MS,
+	KRU_UNIT_KIB,
+	KRU_UNIT_MIB
+};
 
 typedef int kru_conf_check_uint_fn(__u64 value, char *why, size_t why_bytes);
 typedef int kru_conf_check_text_fn(const char *value, char *why, size_t why_bytes);

@@ -317,8 +317,11 @@ int kru_ctl_each(struct kru_ctl *ctl, const char *command, json_t *args,
 		err = kru_ctl_call(ctl, command, json_object_size(own) ? own : NULL, &reply);
 		if (err)
 			break;
-		json_array_foreach(json_object_get(reply, "result"), i,
-				   item) if (more && !fn(arg, item)) more = false;
+		json_array_foreach(json_object_get(reply, "result"), i, item)
+		{
+			if (more && !fn(arg, item))
+				more = false;
+		}
 		next = json_object_get(reply, "next");
 		if (!json_is_integer(next))
 			more = false;

@@ -14,7 +14,7 @@
 struct ms_control;
 struct ms_daemon;
 
-#define MS_CONTROL_FD_NAME "control"	/* FileDescriptorName= in the .socket unit */
+#define MS_CONTROL_FD_NAME "control" /* FileDescriptorName= in the .socket unit */
 #define MS_CONTROL_GROUP "krcore"
 #define MS_CONTROL_CLIENTS_MAX 64
 

@@ -174,8 +174,8 @@ static void put_rr(struct answer *a, unsigned int type, const void *data, size_t
 	a->used += bytes;
 }
 
-static void put_srv(struct answer *a, unsigned int priority, unsigned int weight,
-		    unsigned int port, const char *target)
+static void put_srv(struct answer *a, unsigned int priority, unsigned int weight, unsigned int port,
+		    const char *target)
 {
 	struct answer data = { .used = 0 };
 

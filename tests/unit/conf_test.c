@@ -98,8 +98,7 @@ static void test_values(void **state)
 	assert_int_equal(conf.ms.memory_max_mib, 2048);
 	assert_string_equal(conf.ms.key_file, "");
 	assert_string_equal(conf.ms.listen, "192.0.2.1,[2001:db8::1],dev:rxe0");
-	assert_string_equal(conf.node.metaservers,
-			    "a.example/1, 192.0.2.2:5, [2001:db8::2]:6/2");
+	assert_string_equal(conf.node.metaservers, "a.example/1, 192.0.2.2:5, [2001:db8::2]:6/2");
 	assert_int_equal(conf.origin[KRU_CONF_KEY_ms_port], KRU_CONF_FROM_FILE);
 	assert_int_equal(conf.origin[KRU_CONF_KEY_ms_credits], KRU_CONF_DEFAULT);
 }
@@ -213,8 +212,7 @@ static void test_file_limits(void **state)
 	memset(text, '\n', KRU_CONF_BYTES_MAX + 1);
 	kru_conf_defaults(&conf);
 	reports.nr = 0;
-	assert_int_equal(kru_conf_parse("t", text, KRU_CONF_BYTES_MAX + 1, &conf, report,
-					&reports),
+	assert_int_equal(kru_conf_parse("t", text, KRU_CONF_BYTES_MAX + 1, &conf, report, &reports),
 			 -EFBIG);
 	assert_int_equal(kru_conf_parse("t", text, KRU_CONF_BYTES_MAX, &conf, report, &reports), 0);
 	assert_int_equal(reports.nr, 1);
@@ -247,8 +245,16 @@ static void test_precedence(void **state)
 static void test_bad_assignments(void **state)
 {
 	static const char *const bad[] = {
-		"", "port=1", "metaserver.port", "metaserver.=1", ".port=1", "ms.port=1",
-		"metaserver.port=", "metaserver.port=0", "a=b.c", "metaserver.key_file=\n",
+		"",
+		"port=1",
+		"metaserver.port",
+		"metaserver.=1",
+		".port=1",
+		"ms.port=1",
+		"metaserver.port=",
+		"metaserver.port=0",
+		"a=b.c",
+		"metaserver.key_file=\n",
 	};
 	struct kru_conf conf, before;
 	char *huge = calloc(1, 5000);

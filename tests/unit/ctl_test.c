@@ -161,9 +161,8 @@ static void test_call(void **state)
 	assert_int_equal(kru_ctl_call(ctl, "status", NULL, &reply), -ECONNRESET);
 	assert_null(reply);
 	peer_stop(&peer, ctl);
-	assert_string_equal(peer.requests,
-			    "{\"command\":\"record_get\",\"args\":{\"service\":3}}\n"
-			    "{\"command\":\"status\"}\n{\"command\":\"status\"}\n");
+	assert_string_equal(peer.requests, "{\"command\":\"record_get\",\"args\":{\"service\":3}}\n"
+					   "{\"command\":\"status\"}\n{\"command\":\"status\"}\n");
 	json_decref(args);
 }
 
@@ -196,17 +195,18 @@ static void test_pages(void **state)
 	assert_int_equal(kru_ctl_each(ctl, "records", NULL, count_items, &sum), 0);
 	assert_int_equal(sum, 106);
 	peer_stop(&peer, ctl);
-	assert_string_equal(peer.requests,
-			    "{\"command\":\"records\"}\n"
-			    "{\"command\":\"records\",\"args\":{\"from\":7}}\n"
-			    "{\"command\":\"records\",\"args\":{\"from\":9}}\n"
-			    "{\"command\":\"records\"}\n");
+	assert_string_equal(peer.requests, "{\"command\":\"records\"}\n"
+					   "{\"command\":\"records\",\"args\":{\"from\":7}}\n"
+					   "{\"command\":\"records\",\"args\":{\"from\":9}}\n"
+					   "{\"command\":\"records\"}\n");
 }
 
 static void test_bad_replies(void **state)
 {
-	static const char *const bad[] = { "nonsense\n", "[]\n", "\n", "{}\n", "{\"ok\":1}\n",
-					   "{\"ok\":true,\"ok\":false}\n", "\xff\n" };
+	static const char *const bad[] = { "nonsense\n",   "[]\n",
+					   "\n",	   "{}\n",
+					   "{\"ok\":1}\n", "{\"ok\":true,\"ok\":false}\n",
+					   "\xff\n" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -286,12 +286,9 @@ static int drop_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_nobody_there),
-		cmocka_unit_test(test_call),
-		cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_bad_replies),
-		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_nobody_there),
+		cmocka_unit_test(test_call),	    cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_bad_replies), cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_too_long),
 	};
 

@@ -314,11 +314,11 @@ static void test_whole_bucket_that_is_not_the_keys_is_stale(void **state)
 
 	(void)state;
 	sample_bucket(&good);
-#define STALE_IF(change)                                        \
-	do {                                                    \
-		b = good;                                       \
-		change;                                         \
-		reseal(&b);                                     \
+#define STALE_IF(change) \
+	do { \
+		b = good; \
+		change; \
+		reseal(&b); \
 		assert_int_equal(verdict(&b, NULL), KRP_STALE); \
 	} while (0)
 	STALE_IF(b.state = KRP_STATE_FREE);
@@ -348,12 +348,12 @@ static void test_root_checks(void **state)
 	(void)state;
 	sample_root(&good);
 	assert_true(krp_root_valid(&good));
-#define BAD_IF(change)                                     \
-	do {                                               \
-		r = good;                                  \
-		change;                                    \
+#define BAD_IF(change) \
+	do { \
+		r = good; \
+		change; \
 		r.sum = krp_cpu_to_le64(krp_root_sum(&r)); \
-		assert_false(krp_root_valid(&r));          \
+		assert_false(krp_root_valid(&r)); \
 	} while (0)
 	BAD_IF(r.magic ^= krp_cpu_to_le64(1));
 	BAD_IF(r.version = krp_cpu_to_le16(2));
@@ -380,10 +380,10 @@ static void test_value_checks(void **state)
 	(void)state;
 	sample_value(&good);
 	assert_true(krp_value_valid(&good));
-#define BAD_IF(change)                             \
-	do {                                       \
-		v = good;                          \
-		change;                            \
+#define BAD_IF(change) \
+	do { \
+		v = good; \
+		change; \
 		assert_false(krp_value_valid(&v)); \
 	} while (0)
 	BAD_IF(v.generation = 0);
@@ -429,10 +429,10 @@ static void test_message_header_checks(void **state)
 	(void)state;
 	for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++) {
 		bytes = sample_msg(type, good);
-#define BAD_IF(change, status)                                                           \
-	do {                                                                             \
-		memcpy(msg, good, sizeof(msg));                                          \
-		change;                                                                  \
+#define BAD_IF(change, status) \
+	do { \
+		memcpy(msg, good, sizeof(msg)); \
+		change; \
 		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(type)), status); \
 	} while (0)
 		BAD_IF(hdr->magic ^= krp_cpu_to_le32(1), KRP_ST_MALFORMED);
@@ -463,11 +463,11 @@ static void test_message_body_checks(void **state)
 	__u64 good[KRP_MSG_BYTES_MAX / 8], msg[KRP_MSG_BYTES_MAX / 8];
 
 	(void)state;
-#define BAD_IF(TYPE, strct, change)                                                                \
-	do {                                                                                       \
-		unsigned int bytes = sample_msg(TYPE, good);                                       \
-		struct strct *m = memcpy(msg, good, sizeof(msg));                                  \
-		change;                                                                            \
+#define BAD_IF(TYPE, strct, change) \
+	do { \
+		unsigned int bytes = sample_msg(TYPE, good); \
+		struct strct *m = memcpy(msg, good, sizeof(msg)); \
+		change; \
 		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(TYPE)), KRP_ST_MALFORMED); \
 	} while (0)
 	BAD_IF(KRP_MSG_HELLO, krp_hello, m->generation = 0);

@@ -65,7 +65,10 @@ static void say(int good, const char *name, const char *what)
 {
 	cases++;
 	failures += !good;
-	printf("%sok %d - %s%s%s\n", good ? "" : "not ", cases, name, *what ? ": " : "", what);
+	printf("%sok %d - %s", good ? "" : "not ", cases, name);
+	if (*what)
+		printf(": %s", what);
+	printf("\n");
 	fflush(stdout);
 }
 
