@@ -6,6 +6,8 @@
 #include "dev.h"
 #include "qapi/error.h"
 
+#define CX_TRACE_DEFAULT "cmd+refuse+event"
+
 static const char *const cx_trace_names[] = {
 	"cmd", "wqe", "cqe", "pkt", "eth", "event", "refuse", "db", "fault",
 };
@@ -38,7 +40,7 @@ static int cx_trace_parse(const char *classes, u32 *ret_mask, Error **errp)
  * cx_trace_open() - start the trace
  * @dev: device
  * @path: file to write, NULL for no trace
- * @classes: names joined by '+', "all" for everything
+ * @classes: names joined by '+', "all" for everything, NULL for the default
  * @errp: filled on failure
  *
  * Return: 0, or
@@ -51,7 +53,7 @@ int cx_trace_open(struct cx_dev *dev, const char *path, const char *classes, Err
 
 	if (!path)
 		return 0;
-	err = cx_trace_parse(classes, &dev->trace.classes, errp);
+	err = cx_trace_parse(classes ? classes : CX_TRACE_DEFAULT, &dev->trace.classes, errp);
 	if (err)
 		return err;
 	dev->trace.file = fopen(path, "w");

@@ -181,7 +181,7 @@ def unplug(ctx, a, b):
     return ""
 
 
-@judge(needs=("control", "three"))
+@judge(links=("eth",), needs=("control", "three"))
 def three_nodes(ctx, a, b):
     """Three nodes on one fabric, each pair at once, and two initiators on one DC target node."""
     guests = ctx.guests[:3]

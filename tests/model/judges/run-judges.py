@@ -87,7 +87,8 @@ def main():
             and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)
             and ("packages" not in j.needs or opt.packages)
             and ("three" not in j.needs or opt.nodes > 2)]
-    run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "")
+    run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "") \
+        + (" sanitized" if opt.sanitize else "")
     rows, failed = [], 0
     props = dict(p.split("=", 1) for p in opt.props.split(",") if p)
     ctx = judges.Context(opt.link, os.path.realpath(opt.tools) if opt.tools else "")

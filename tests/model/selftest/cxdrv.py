@@ -9,6 +9,7 @@ are built by the field names of linux/mlx5/mlx5_ifc.h.
 import json
 import os
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -119,10 +120,21 @@ class Machine:
         err.close()
         self.rx = self.qtest_end.makefile("rw", encoding="ascii")
         self.qmp_io = self.qmp_end.makefile("rw", encoding="utf-8")
-        if not self.qmp_io.readline():
-            with open(self.path("err"), encoding="utf-8") as f:
-                raise RuntimeError("QEMU did not start: " + f.read())
-        self.qmp("qmp_capabilities")
+        try:
+            self.qmp_io.readline()
+            self.qmp("qmp_capabilities")
+            self.qt("inl", "0xcf8")
+        except (OSError, ValueError, RuntimeError):
+            self.not_started()
+
+    def not_started(self):
+        self.process.wait(10)
+        for end in (self.rx, self.qmp_io, self.qtest_end, self.qmp_end):
+            end.close()
+        with open(self.path("err"), encoding="utf-8") as f:
+            why = f.read()
+        shutil.rmtree(self.dir)
+        raise RuntimeError("QEMU did not start: " + why)
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -141,7 +153,7 @@ class Machine:
         for name in reports:
             with open(self.path(name), encoding="utf-8", errors="replace") as f:
                 text += f.read()
-        subprocess.run(["rm", "-rf", self.dir], check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
         # QEMU's coroutines make ASan warn about itself; those are no findings
         return text if "ERROR: AddressSanitizer" in text or "runtime error" in text else ""
 

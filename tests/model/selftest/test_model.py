@@ -106,6 +106,28 @@ class Commands(ModelTest):
         self.assertGreaterEqual(d.counters()["doorbells_refused"], before + 3)
 
 
+class Properties(ModelTest):
+    """A wrong property is named and ends QEMU."""
+
+    def test_wrong_properties(self):
+        for props, words in (({"node": 0}, "node: 0 is not in 1..65534"),
+                             ({"link": "foo"}, "link: 'foo' is neither eth nor ib"),
+                             ({"loss_ppm": 2000000}, "loss_ppm: 2000000 is more than 1000000"),
+                             ({"trace": "/nowhere/x"}, "trace: cannot open '/nowhere/x'"),
+                             ({"trace_classes": "bogus"}, "unknown class 'bogus'"),
+                             ({"fabric": "/proc/nope"}, "cannot make folder '/proc/nope'"),
+                             ({"fabric": "x" * 120}, "is too long for a socket"),
+                             ({"partition": "1x"}, "'1x' is not a list of nodes")):
+            with self.assertRaises(RuntimeError) as caught:
+                Driver(OPT["model"], OPT["ifc"], **props)
+            self.assertIn(words, str(caught.exception))
+
+    def test_no_snapshot(self):
+        d = self.driver()
+        answer = d.qmp("human-monitor-command", **{"command-line": "migrate -d exec:true"})
+        self.assertIn("non-migratable", answer)
+
+
 class Objects(ModelTest):
     """Existence, ownership and use counts."""
 
