@@ -344,6 +344,7 @@ void ms_listeners_start(struct ms_server *srv)
 		return;
 	}
 	srv->cm_error = 0;
+	ms_watch_probe(srv);
 	for (i = 0; i < srv->listeners_nr; i++) {
 		ev_timer_init(&srv->listeners[i].retry, ms_listener_on_retry, 0., 0.);
 		srv->listeners[i].retry.data = &srv->listeners[i];

@@ -89,6 +89,8 @@ void ms_server_status_text(const struct ms_server *srv, char *buf, size_t bytes)
 			 (unsigned long long)ts.records);
 	else if (!srv->ports_nr || srv->cm_error)
 		snprintf(buf, bytes, "waiting for an RDMA device");
+	else if (!srv->devices)
+		snprintf(buf, bytes, "no RDMA device can be used");
 	else if (!srv->serving)
 		snprintf(buf, bytes, "waiting for an address to listen at");
 	else

@@ -56,7 +56,7 @@ void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
 
 void ms_server_evaluate(struct ms_server *srv)
 {
-	bool serving = srv->started && !srv->draining && !srv->import && srv->ports_nr &&
+	bool serving = srv->started && !srv->draining && !srv->import && srv->devices &&
 		       ms_listeners_up(srv);
 
 	if (serving == srv->serving)
@@ -122,8 +122,14 @@ static void ms_server_drained(struct ms_server *srv)
 
 static void ms_server_check_devices(struct ms_server *srv)
 {
+	unsigned int ports_nr = ms_ports_count(srv);
+
 	ms_watch_check(srv);
-	srv->ports_nr = ms_ports_count(srv);
+	/* a port is new, or no device can be used: try again, the latter not too often */
+	if (ports_nr > srv->ports_nr ||
+	    (ports_nr && !srv->devices && !(srv->probes++ % MS_PROBE_CHECKS)))
+		ms_watch_probe(srv);
+	srv->ports_nr = ports_nr;
 	ms_server_evaluate(srv);
 }
 

@@ -27,6 +27,7 @@
 #define MS_LISTENERS_MAX 32
 #define MS_NOTIFY_WINDOW 16U /* notifications under way to one client */
 #define MS_HANDSHAKE_SENDS 2U /* CHALLENGE and WELCOME, or a refusal */
+#define MS_PROBE_CHECKS 3 /* between tries to open a device that could not be used */
 #define MS_SENDS_MAX 16384U /* messages under way on one device */
 #define MS_CONN_HASH 4096U
 #define MS_PENDING_MAX 1024U /* connections that are not authenticated */
@@ -244,6 +245,7 @@ struct ms_watch;
  * @watches: contexts of librdmacm that are noted.
  * @devices: devices in use.
  * @ports_nr: RDMA devices of the machine that may serve.
+ * @probes: checks that found no device to use; every MS_PROBE_CHECKS-th tries again.
  * @conns: connections, oldest first.
  * @conns_last: end of the list.
  * @conns_nr: how many.
@@ -287,6 +289,7 @@ struct ms_server {
 	struct ms_watch *watches;
 	struct ms_device *devices;
 	unsigned int ports_nr;
+	unsigned int probes;
 	struct ms_conn *conns;
 	struct ms_conn *conns_last;
 	uint64_t conns_nr;
@@ -486,6 +489,14 @@ void ms_watch_gone(struct ms_server *srv, struct ibv_context *verbs, const char 
  * Return: true if it did.
  */
 bool ms_watch_event(struct ms_server *srv, struct rdma_cm_id *id, enum rdma_cm_event_type event);
+
+/**
+ * ms_watch_probe() - Open every device that clients may come in by.
+ * @srv: server.
+ *
+ * So that a lack of memory shows at the start and not with the first client.
+ */
+void ms_watch_probe(struct ms_server *srv);
 
 /** ms_watch_check() - Look whether noted devices are still there. @srv: server. */
 void ms_watch_check(struct ms_server *srv);

@@ -13,6 +13,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +35,9 @@ struct ms_watch {
 	struct rdma_cm_id *sentinel;
 };
 
-static struct rdma_cm_id *ms_watch_sentinel(struct ms_server *srv, struct rdma_cm_id *like)
+/* An id bound to the device that has a local address; NULL if none has. */
+static struct rdma_cm_id *ms_watch_bind(struct ms_server *srv, const struct sockaddr *local)
 {
-	const struct sockaddr *local = rdma_get_local_addr(like);
 	struct sockaddr_storage addr = { 0 };
 	struct rdma_cm_id *id;
 
@@ -47,10 +49,21 @@ static struct rdma_cm_id *ms_watch_sentinel(struct ms_server *srv, struct rdma_c
 	((struct sockaddr_in *)&addr)->sin_port = 0; /* sin6_port lies in the same place */
 	if (rdma_create_id(srv->channel, &id, NULL, RDMA_PS_TCP))
 		return NULL;
-	if (!rdma_bind_addr(id, (struct sockaddr *)&addr) && id->verbs == like->verbs)
+	if (!rdma_bind_addr(id, (struct sockaddr *)&addr) && id->verbs)
 		return id;
 	rdma_destroy_id(id);
 	return NULL;
+}
+
+static struct rdma_cm_id *ms_watch_sentinel(struct ms_server *srv, struct rdma_cm_id *like)
+{
+	struct rdma_cm_id *id = ms_watch_bind(srv, rdma_get_local_addr(like));
+
+	if (id && id->verbs != like->verbs) {
+		rdma_destroy_id(id);
+		return NULL;
+	}
+	return id;
 }
 
 int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
@@ -120,6 +133,40 @@ bool ms_watch_event(struct ms_server *srv, struct rdma_cm_id *id, enum rdma_cm_e
 	if (event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		ms_watch_gone(srv, w->verbs, "device was removed");
 	return true;
+}
+
+/* Return: the device that an address leads to could not be used, or NULL. */
+static struct ibv_context *ms_watch_probe_addr(struct ms_server *srv, const struct sockaddr *addr,
+					       const struct ibv_context *refused)
+{
+	struct rdma_cm_id *id = ms_watch_bind(srv, addr);
+	struct ibv_context *failed = NULL;
+	struct ms_device *dev;
+
+	if (!id)
+		return NULL;
+	if (id->verbs != refused && ms_place_allows(srv, id)) {
+		if (ms_watch_add(srv, id) || ms_device_get(srv, id, &dev))
+			failed = id->verbs;
+	}
+	rdma_destroy_id(id);
+	return failed;
+}
+
+void ms_watch_probe(struct ms_server *srv)
+{
+	const struct ibv_context *refused = NULL, *failed;
+	struct ifaddrs *list, *ifa;
+
+	if (!srv->channel || getifaddrs(&list))
+		return;
+	for (ifa = list; ifa; ifa = ifa->ifa_next) {
+		if (!ifa->ifa_addr || ifa->ifa_flags & IFF_LOOPBACK || !(ifa->ifa_flags & IFF_UP))
+			continue;
+		failed = ms_watch_probe_addr(srv, ifa->ifa_addr, refused);
+		refused = failed ? failed : refused;
+	}
+	freeifaddrs(list);
 }
 
 static bool ms_watch_present(const struct ibv_context *verbs)
