@@ -12,7 +12,7 @@ enum cx_cmd_status {
 	CX_ST_OK = 0x0, CX_ST_INT = 0x1, CX_ST_BAD_OP = 0x2, CX_ST_BAD_PARAM = 0x3,
 	CX_ST_BAD_SYS_STATE = 0x4, CX_ST_BAD_RES = 0x5, CX_ST_BUSY = 0x6, CX_ST_LIMIT = 0x8,
 	CX_ST_BAD_RES_STATE = 0x9, CX_ST_BAD_INDEX = 0xa, CX_ST_NO_RES = 0xf,
-	CX_ST_BAD_QP_STATE = 0x10, CX_ST_BAD_INLEN = 0x50, CX_ST_BAD_OUTLEN = 0x51,
+	CX_ST_BAD_QP_STATE = 0x10, CX_ST_BAD_CQ_SIZE = 0x40, CX_ST_BAD_INLEN = 0x50, CX_ST_BAD_OUTLEN = 0x51,
 };
 
 /* how far the driver has brought the function */
@@ -24,7 +24,7 @@ enum cx_phase {
 
 #define CX_CMD_LOG_ENTRIES 5
 #define CX_CMD_LOG_STRIDE 6
-#define CX_CMD_MAX_BYTES (256 * 1024)
+#define CX_CMD_MAX_BYTES (1024 * 1024)	/* the pages of the largest CQ */
 
 struct cx_cmd {
 	const struct cx_cmd_desc *desc;

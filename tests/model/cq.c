@@ -249,8 +249,12 @@ static int cx_cq_resize(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_cq *cq
 {
 	u64 at = (u64)(cq->pi & ((1u << cq->log_size) - 1)) * cq->cqe_bytes + cq->cqe_bytes - 1;
 	u8 own = CX_CQE_RESIZE << 4 | !!(cq->pi & 1u << cq->log_size);
+	u32 ci = cx_dma_read_be32(dev, cq->dbr) & 0xffffff, left = (cq->pi - ci) & 0xffffff;
 	struct cx_ring old = cq->ring;
 
+	if (left >= 1u << CX_GET(cqc, c, log_cq_size))
+		return cx_refuse(dev, cmd, CX_ST_BAD_CQ_SIZE, "%u completions are not polled yet",
+				 left);
 	cq->ring.page = NULL;
 	if (cx_cq_ring(dev, cmd, cq, c)) {
 		cq->ring = old;

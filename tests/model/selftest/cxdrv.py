@@ -25,7 +25,7 @@ BAR = 0xE0000000
 RAM_FREE = 0x200000     # guest memory handed out from here on
 STATUS = {0x0: "OK", 0x2: "BAD_OP", 0x3: "BAD_PARAM", 0x4: "BAD_SYS_STATE", 0x5: "BAD_RES",
           0x6: "BUSY", 0x8: "LIMIT", 0x9: "BAD_RES_STATE", 0xa: "BAD_INDEX", 0xf: "NO_RES",
-          0x10: "BAD_QP_STATE", 0x50: "BAD_INLEN", 0x51: "BAD_OUTLEN"}
+          0x10: "BAD_QP_STATE", 0x40: "BAD_CQ_SIZE", 0x50: "BAD_INLEN", 0x51: "BAD_OUTLEN"}
 
 
 class Refused(Exception):

@@ -440,6 +440,20 @@ class Loopback(ModelTest):
         self.assertIn(4, [t for t, _, _ in self.d.events()])
         self.assertEqual(self.d.cmd("QUERY_CQ", {"cqn": small.num})("cq_context.status"), 0xa)
 
+    def test_resize_needs_room(self):
+        self.pair()
+        for _ in range(4):
+            self.a.post(NOP)
+        ring = self.d.page()
+        values = {"cqn": self.a.cq.num, "cq_context.log_cq_size": 2}
+        self.refused("BAD_CQ_SIZE", self.d.cmd, "MODIFY_CQ", values, struct.pack(">Q", ring),
+                     op_mod=1)
+        self.assertEqual([self.done()[0] for _ in range(4)], [REQ] * 4)
+        self.d.cmd("MODIFY_CQ", values, struct.pack(">Q", ring), op_mod=1)
+        self.assertEqual(self.done()[0], 5, "the old buffer ends with a mark")
+        self.a.post(NOP)
+        self.assertEqual(self.d.read(ring + 64, 64)[63] >> 4, REQ)
+
     def test_events_of_the_port(self):
         d = self.driver()
         d.set("link_up", False)
