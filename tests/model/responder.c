@@ -57,7 +57,6 @@ static bool cx_job_step(struct cx_dev *dev, struct cx_responder *r, struct cx_jo
 {
 	g_autofree struct cx_frame *f = cx_frame_new(CX_FRAME_RDMA, MAX(r->mtu, 8));
 	struct cx_pkt *p = (struct cx_pkt *)f->data;
-	struct cx_rx_queue rx;
 
 	cx_resp_header(dev, r, j, f);
 	p->rnr_timer = j->rnr_timer;
@@ -65,9 +64,8 @@ static bool cx_job_step(struct cx_dev *dev, struct cx_responder *r, struct cx_jo
 		p->seg = 8;
 		memcpy(p->data, &j->result, 8);
 	} else if (j->op == CX_PKT_READ_RESP) {
-		cx_resp_queue(dev, r, &rx);
 		p->seg = MIN(r->mtu, j->len - j->off);
-		if (cx_mkey_copy(dev, j->rkey, rx.pdn, j->va + j->off, p->data, p->seg,
+		if (cx_mkey_copy(dev, j->rkey, j->pdn, j->va + j->off, p->data, p->seg,
 				 CX_ACC_REMOTE_READ)) {
 			/* the key went away while the answer was under way */
 			p->op = CX_PKT_ACK;
@@ -157,7 +155,7 @@ void cx_resp_queue(struct cx_dev *dev, struct cx_responder *r, struct cx_rx_queu
 		cx_rx_of_qp(dev, r->qp, rx);
 }
 
-/* the SRQ of an XRC message is named by the packet */
+/* an XRC message names the SRQ; keys are checked with its protection domain */
 static bool cx_resp_xrc(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
 			struct cx_rx_queue *rx)
 {
@@ -330,10 +328,12 @@ static void cx_resp_remember(struct cx_responder *r, u32 psn, u32 nr_psn, u64 re
 	};
 }
 
-static void cx_resp_answer_read(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p)
+static void cx_resp_answer_read(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
+				u32 pdn)
 {
 	struct cx_job *j = cx_job_add(dev, r, CX_PKT_READ_RESP, p->psn);
 
+	j->pdn = pdn;
 	j->va = p->va;
 	j->rkey = p->rkey;
 	j->len = p->len;
@@ -369,7 +369,7 @@ static void cx_resp_read(struct cx_dev *dev, struct cx_responder *r, const struc
 	cx_resp_remember(r, p->psn, nr, 0);
 	r->msn = cx_psn_add(r->msn, 1);
 	r->epsn = cx_psn_add(r->epsn, nr);
-	cx_resp_answer_read(dev, r, p);
+	cx_resp_answer_read(dev, r, p, rx->pdn);
 }
 
 static void cx_resp_atomic(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
@@ -459,7 +459,7 @@ static void cx_resp_duplicate(struct cx_dev *dev, struct cx_responder *r, const 
 		return;
 	}
 	cx_resp_cancel_read(r, cx_psn_add(m->psn, m->nr_psn));
-	cx_resp_answer_read(dev, r, p);
+	cx_resp_answer_read(dev, r, p, rx->pdn);
 }
 
 static void cx_resp_execute(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
@@ -468,11 +468,7 @@ static void cx_resp_execute(struct cx_dev *dev, struct cx_responder *r, const st
 	switch (p->op) {
 	case CX_PKT_SEND:
 	case CX_PKT_WRITE:
-		if (r->qp && r->qp->sv == CX_SV_XRC &&
-		    (p->op == CX_PKT_SEND || p->flags & CX_PF_IMM) &&
-		    !cx_resp_xrc(dev, r, p, rx))
-			cx_resp_fail(dev, r, p, CX_AETH_INVAL);
-		else if (p->op == CX_PKT_SEND)
+		if (p->op == CX_PKT_SEND)
 			cx_resp_send(dev, r, p, rx);
 		else
 			cx_resp_write(dev, r, p, rx);
@@ -495,9 +491,12 @@ static void cx_resp_execute(struct cx_dev *dev, struct cx_responder *r, const st
 void cx_resp_request(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p)
 {
 	s32 ahead = cx_psn_diff(p->psn, r->epsn);
+	bool known = true;
 	struct cx_rx_queue rx;
 
 	cx_resp_queue(dev, r, &rx);
+	if (r->qp && r->qp->sv == CX_SV_XRC)
+		known = cx_resp_xrc(dev, r, p, &rx);
 	if (ahead < 0) {
 		cx_resp_duplicate(dev, r, p, &rx);
 		return;
@@ -511,7 +510,10 @@ void cx_resp_request(struct cx_dev *dev, struct cx_responder *r, const struct cx
 		return;
 	}
 	r->nak_sent = false;
-	cx_resp_execute(dev, r, p, &rx);
+	if (known)
+		cx_resp_execute(dev, r, p, &rx);
+	else
+		cx_resp_fail(dev, r, p, CX_AETH_INVAL);
 }
 
 /* ---- life */

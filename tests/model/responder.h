@@ -32,6 +32,7 @@ struct cx_job {
 	u32 psn;
 	u32 msn;
 	u64 va;
+	u32 pdn;	/* READ: protection domain the key was checked with */
 	u32 rkey;
 	u32 len;	/* READ: bytes of the whole answer */
 	u32 off;	/* READ: bytes already sent */
