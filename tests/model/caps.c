@@ -8,7 +8,10 @@
 #include "dev.h"
 
 enum {
-	CX_CAP_GENERAL = 0x0, CX_CAP_ETH = 0x1, CX_CAP_ATOMIC = 0x3, CX_CAP_ROCE = 0x4,
+	CX_CAP_GENERAL = 0x0,
+	CX_CAP_ETH = 0x1,
+	CX_CAP_ATOMIC = 0x3,
+	CX_CAP_ROCE = 0x4,
 	CX_CAP_FLOW = 0x7,
 };
 
@@ -144,8 +147,8 @@ static void cx_caps_roce(struct cx_dev *dev)
 {
 	u8 *c = dev->caps.group[CX_CAP_ROCE];
 
-	CX_SET(roce_cap, c, roce_version, 5);	/* versions 1 and 2 */
-	CX_SET(roce_cap, c, l3_type, 6);	/* IPv4 and IPv6 */
+	CX_SET(roce_cap, c, roce_version, 5); /* versions 1 and 2 */
+	CX_SET(roce_cap, c, l3_type, 6); /* IPv4 and IPv6 */
 	CX_SET(roce_cap, c, r_roce_dest_udp_port, 4791);
 	CX_SET(roce_cap, c, r_roce_min_src_udp_port, 0xc000);
 	CX_SET(roce_cap, c, r_roce_max_src_udp_port, 0xffff);

@@ -155,8 +155,8 @@ static int cx_cmd_check(struct cx_dev *dev, struct cx_cmd *cmd)
 	bit = cx_ifc_reserved(desc->layout, cmd->in, cmd->inlen);
 	if (bit >= 0)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM,
-				 "reserved bit %u of byte 0x%x is set, after %s",
-				 (u32)bit % 8, (u32)bit / 8, cx_cmd_field_at(desc->layout, bit));
+				 "reserved bit %u of byte 0x%x is set, after %s", (u32)bit % 8,
+				 (u32)bit / 8, cx_cmd_field_at(desc->layout, bit));
 	return 0;
 }
 

@@ -9,10 +9,21 @@
 #include "ifc.h"
 
 enum cx_cmd_status {
-	CX_ST_OK = 0x0, CX_ST_INT = 0x1, CX_ST_BAD_OP = 0x2, CX_ST_BAD_PARAM = 0x3,
-	CX_ST_BAD_SYS_STATE = 0x4, CX_ST_BAD_RES = 0x5, CX_ST_BUSY = 0x6, CX_ST_LIMIT = 0x8,
-	CX_ST_BAD_RES_STATE = 0x9, CX_ST_BAD_INDEX = 0xa, CX_ST_NO_RES = 0xf,
-	CX_ST_BAD_QP_STATE = 0x10, CX_ST_BAD_CQ_SIZE = 0x40, CX_ST_BAD_INLEN = 0x50, CX_ST_BAD_OUTLEN = 0x51,
+	CX_ST_OK = 0x0,
+	CX_ST_INT = 0x1,
+	CX_ST_BAD_OP = 0x2,
+	CX_ST_BAD_PARAM = 0x3,
+	CX_ST_BAD_SYS_STATE = 0x4,
+	CX_ST_BAD_RES = 0x5,
+	CX_ST_BUSY = 0x6,
+	CX_ST_LIMIT = 0x8,
+	CX_ST_BAD_RES_STATE = 0x9,
+	CX_ST_BAD_INDEX = 0xa,
+	CX_ST_NO_RES = 0xf,
+	CX_ST_BAD_QP_STATE = 0x10,
+	CX_ST_BAD_CQ_SIZE = 0x40,
+	CX_ST_BAD_INLEN = 0x50,
+	CX_ST_BAD_OUTLEN = 0x51,
 };
 
 /* how far the driver has brought the function */
@@ -24,12 +35,12 @@ enum cx_phase {
 
 #define CX_CMD_LOG_ENTRIES 5
 #define CX_CMD_LOG_STRIDE 6
-#define CX_CMD_MAX_BYTES (1024 * 1024)	/* the pages of the largest CQ */
+#define CX_CMD_MAX_BYTES (1024 * 1024) /* the pages of the largest CQ */
 
 struct cx_cmd {
 	const struct cx_cmd_desc *desc;
 	const u8 *in;
-	u8 *out;	/* zeroed, CX_CMD_MAX_BYTES */
+	u8 *out; /* zeroed, CX_CMD_MAX_BYTES */
 	u32 inlen;
 	u32 outlen;
 	u16 opcode;
@@ -49,11 +60,11 @@ struct cx_cmd_desc {
 };
 
 struct cx_cmdif {
-	u64 queue;		/* guest address of the command queue */
+	u64 queue; /* guest address of the command queue */
 	enum cx_phase phase;
 	u8 *in;
 	u8 *out;
-	u64 pages[4096];	/* memory the driver gave the device */
+	u64 pages[4096]; /* memory the driver gave the device */
 	u32 nr_pages;
 	char driver[64];
 };
@@ -62,12 +73,11 @@ void cx_cmd_init(struct cx_dev *dev);
 void cx_cmd_fini(struct cx_dev *dev);
 void cx_cmd_reset(struct cx_dev *dev);
 void cx_cmd_doorbell(struct cx_dev *dev, u32 vector);
-int cx_refuse(struct cx_dev *dev, struct cx_cmd *cmd, enum cx_cmd_status st,
-	      const char *fmt, ...) CX_PRINTF(4, 5);
+int cx_refuse(struct cx_dev *dev, struct cx_cmd *cmd, enum cx_cmd_status st, const char *fmt, ...)
+	CX_PRINTF(4, 5);
 const char *cx_cmd_opname(u16 opcode);
 
-#define CX_CMD(op, layout, phase, handler, min) \
-	int handler(struct cx_dev *dev, struct cx_cmd *cmd);
+#define CX_CMD(op, layout, phase, handler, min) int handler(struct cx_dev *dev, struct cx_cmd *cmd);
 #include "commands.def"
 #undef CX_CMD
 

@@ -80,8 +80,10 @@ char *cx_counters_text(struct cx_dev *dev)
 	while (g_hash_table_iter_next(&it, &key, NULL)) {
 		const struct cx_op_count *o = key;
 
-		g_string_append_printf(s, "%s{\"op\": \"%s\", \"side\": \"%s\", \"bytes\": %u, "
-				       "\"count\": %" PRIu64 "}", sep, cx_wqe_opname(o->opcode),
+		g_string_append_printf(s,
+				       "%s{\"op\": \"%s\", \"side\": \"%s\", \"bytes\": %u, "
+				       "\"count\": %" PRIu64 "}",
+				       sep, cx_wqe_opname(o->opcode),
 				       o->responder ? "responder" : "requester", o->bytes, o->nr);
 		sep = ", ";
 	}

@@ -25,7 +25,7 @@ struct cx_op_count {
 
 struct cx_counters {
 	u64 val[CX_NR_COUNTERS];
-	GHashTable *ops;	/* key and value: struct cx_op_count */
+	GHashTable *ops; /* key and value: struct cx_op_count */
 };
 
 void cx_counters_init(struct cx_dev *dev);

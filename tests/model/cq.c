@@ -105,8 +105,8 @@ void cx_cq_write(struct cx_dev *dev, struct cx_cq *cq, const struct cx_cqe *x)
 	if (x->op >= CX_CQE_REQ_ERR)
 		cx_count(dev, CX_CTR_CQES_ERROR, 1);
 	cx_trace(dev, CX_TR_CQE, "cq=0x%x op=%u qpn=0x%x wqe=%u wqe_op=%s bytes=%u syndrome=0x%x",
-		 cq->obj.id, x->op, x->qpn, x->wqe_counter, cx_wqe_opname(x->wqe_opcode),
-		 x->bytes, x->syndrome);
+		 cq->obj.id, x->op, x->qpn, x->wqe_counter, cx_wqe_opname(x->wqe_opcode), x->bytes,
+		 x->syndrome);
 	if (cq->armed && (!cq->armed_solicited || urgent))
 		cx_cq_moderate(dev, cq);
 }
@@ -270,8 +270,8 @@ int cx_cmd_modify_cq(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	const u8 *c = CX_ADDR(modify_cq_in, cmd->in, cq_context);
 	u32 cqn = CX_GET(modify_cq_in, cmd->in, cqn);
-	u32 select = ldl_be_p(CX_ADDR(modify_cq_in, cmd->in,
-				      modify_field_select_resize_field_select));
+	u32 select =
+		ldl_be_p(CX_ADDR(modify_cq_in, cmd->in, modify_field_select_resize_field_select));
 	struct cx_cq *cq = cx_cq_find(dev, cqn);
 
 	if (!cq)

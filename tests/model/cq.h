@@ -8,18 +8,33 @@
 #include "eq.h"
 
 enum cx_cqe_op {
-	CX_CQE_REQ = 0x0, CX_CQE_RESP_WR_IMM = 0x1, CX_CQE_RESP_SEND = 0x2,
-	CX_CQE_RESP_SEND_IMM = 0x3, CX_CQE_RESP_SEND_INV = 0x4, CX_CQE_RESIZE = 0x5,
-	CX_CQE_REQ_ERR = 0xd, CX_CQE_RESP_ERR = 0xe, CX_CQE_INVALID = 0xf,
+	CX_CQE_REQ = 0x0,
+	CX_CQE_RESP_WR_IMM = 0x1,
+	CX_CQE_RESP_SEND = 0x2,
+	CX_CQE_RESP_SEND_IMM = 0x3,
+	CX_CQE_RESP_SEND_INV = 0x4,
+	CX_CQE_RESIZE = 0x5,
+	CX_CQE_REQ_ERR = 0xd,
+	CX_CQE_RESP_ERR = 0xe,
+	CX_CQE_INVALID = 0xf,
 };
 
 /* syndromes of error completions */
 enum cx_syndrome {
-	CX_SYN_OK = 0x00, CX_SYN_LOCAL_LENGTH = 0x01, CX_SYN_LOCAL_QP_OP = 0x02,
-	CX_SYN_LOCAL_PROT = 0x04, CX_SYN_FLUSH = 0x05, CX_SYN_MW_BIND = 0x06,
-	CX_SYN_BAD_RESP = 0x10, CX_SYN_LOCAL_ACCESS = 0x11, CX_SYN_REMOTE_INVAL_REQ = 0x12,
-	CX_SYN_REMOTE_ACCESS = 0x13, CX_SYN_REMOTE_OP = 0x14, CX_SYN_RETRY_EXC = 0x15,
-	CX_SYN_RNR_EXC = 0x16, CX_SYN_REMOTE_ABORT = 0x22,
+	CX_SYN_OK = 0x00,
+	CX_SYN_LOCAL_LENGTH = 0x01,
+	CX_SYN_LOCAL_QP_OP = 0x02,
+	CX_SYN_LOCAL_PROT = 0x04,
+	CX_SYN_FLUSH = 0x05,
+	CX_SYN_MW_BIND = 0x06,
+	CX_SYN_BAD_RESP = 0x10,
+	CX_SYN_LOCAL_ACCESS = 0x11,
+	CX_SYN_REMOTE_INVAL_REQ = 0x12,
+	CX_SYN_REMOTE_ACCESS = 0x13,
+	CX_SYN_REMOTE_OP = 0x14,
+	CX_SYN_RETRY_EXC = 0x15,
+	CX_SYN_RNR_EXC = 0x16,
+	CX_SYN_REMOTE_ABORT = 0x22,
 };
 
 /* what a completion says; fields not set are zero */
@@ -54,17 +69,17 @@ struct cx_cq {
 	u64 dbr;
 	u32 log_size;
 	u32 page_shift;
-	u32 cqe_bytes;		/* 64 or 128 */
+	u32 cqe_bytes; /* 64 or 128 */
 	u32 pi;
-	u32 solicited_pi;	/* after the last solicited or error completion */
-	u32 notified_pi;	/* at the last notification */
+	u32 solicited_pi; /* after the last solicited or error completion */
+	u32 notified_pi; /* at the last notification */
 	bool armed;
 	bool armed_solicited;
 	bool overrun_ignore;
 	bool in_error;
-	u32 max_count;		/* moderation: completions, 0 or 1 for none */
+	u32 max_count; /* moderation: completions, 0 or 1 for none */
 	u32 period_us;
-	u32 held;		/* completions since the last notification */
+	u32 held; /* completions since the last notification */
 	QEMUTimer *timer;
 };
 

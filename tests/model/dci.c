@@ -89,9 +89,9 @@ static void cx_dci_rejected(struct cx_dev *dev, struct cx_qp *qp, u8 reason)
 	cx_trace(dev, CX_TR_EVENT, "DCI 0x%x rejected by DCT 0x%x, reason %u", qp->obj.id,
 		 q->dc_target.dqpn, reason);
 	switch (reason) {
-	case CX_DC_FULL:	/* the timer asks again */
+	case CX_DC_FULL: /* the timer asks again */
 		break;
-	case CX_DC_NO_CONTEXT:	/* the target forgot us while nothing was in flight */
+	case CX_DC_NO_CONTEXT: /* the target forgot us while nothing was in flight */
 		q->dc_state = CX_DC_CONNECTING;
 		q->dc_conn = ++dev->dc_conns;
 		cx_dci_connect(dev, qp);

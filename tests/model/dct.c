@@ -23,7 +23,7 @@ struct cx_dct *cx_dct_find(struct cx_dev *dev, u32 dctn)
 
 void cx_rx_of_dct(struct cx_dev *dev, struct cx_dct *dct, struct cx_rx_queue *rx)
 {
-	*rx = (struct cx_rx_queue) {
+	*rx = (struct cx_rx_queue){
 		.pdn = dct->pd->id,
 		.cq = dct->cq,
 		.srq = dct->srq,
@@ -232,7 +232,10 @@ void cx_dct_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt
 	case CX_PKT_DC_DISCONNECT:
 		cx_dct_disconnect(dct, f, p);
 		break;
-	case CX_PKT_SEND: case CX_PKT_WRITE: case CX_PKT_READ: case CX_PKT_ATOMIC_CS:
+	case CX_PKT_SEND:
+	case CX_PKT_WRITE:
+	case CX_PKT_READ:
+	case CX_PKT_ATOMIC_CS:
 	case CX_PKT_ATOMIC_FA:
 		cx_dct_request(dev, dct, f, p);
 		break;

@@ -25,7 +25,7 @@ struct cx_dct {
 	u32 key_violations;
 	bool key_armed;
 	u8 dctc[128];
-	GHashTable *initiators;	/* node << 24 | qpn -> struct cx_responder */
+	GHashTable *initiators; /* node << 24 | qpn -> struct cx_responder */
 	QEMUTimer *drain;
 };
 

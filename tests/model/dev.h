@@ -74,7 +74,7 @@ struct cx_dev {
 	struct cx_sched sched;
 	GArray *mcg;
 	u32 flow_root;
-	u32 dc_conns;	/* numbers given to DC connections */
+	u32 dc_conns; /* numbers given to DC connections */
 	QEMUTimer *err_timer;
 	QTAILQ_HEAD(, cx_qp) err_qps;
 };

@@ -58,7 +58,7 @@ int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 offset, u64 bytes, const
 			return -EINVAL;
 		}
 	}
-	*r = (struct cx_ring) {
+	*r = (struct cx_ring){
 		.page = page,
 		.nr_pages = nr,
 		.page_shift = page_shift,

@@ -12,7 +12,7 @@ struct cx_ring {
 	u64 *page;
 	u32 nr_pages;
 	u32 page_shift;
-	u32 offset;	/* bytes into the first page */
+	u32 offset; /* bytes into the first page */
 };
 
 int cx_dma_read(struct cx_dev *dev, u64 addr, void *buf, u64 len);

@@ -54,8 +54,8 @@ void cx_eq_post(struct cx_dev *dev, struct cx_eq *eq, u8 type, u8 sub, const u8 
 
 	if (((eq->pi - eq->ci) & 0xffffff) >= 1u << eq->log_size) {
 		if (!eq->overrun)
-			cx_trace(dev, CX_TR_REFUSE, "EQ 0x%x overrun, event 0x%x lost",
-				 eq->obj.id, type);
+			cx_trace(dev, CX_TR_REFUSE, "EQ 0x%x overrun, event 0x%x lost", eq->obj.id,
+				 type);
 		eq->overrun = true;
 		cx_count(dev, CX_CTR_EQ_OVERRUNS, 1);
 		return;

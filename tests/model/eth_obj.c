@@ -405,8 +405,8 @@ int cx_cmd_modify_tir(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (!t)
 		return -1;
 	if (CX_GET(modify_tir_bitmask, CX_ADDR(modify_tir_in, cmd->in, bitmask), self_lb_en))
-		t->block_loopback = CX_GET(tirc, CX_ADDR(modify_tir_in, cmd->in, ctx),
-					   self_lb_block);
+		t->block_loopback =
+			CX_GET(tirc, CX_ADDR(modify_tir_in, cmd->in, ctx), self_lb_block);
 	return 0;
 }
 

@@ -44,8 +44,7 @@ static struct cx_rq *cx_tir_queue(struct cx_dev *dev, u32 tirn, u32 hash)
 	return cx_obj_find(dev, CX_SP_RQ, rqn, CX_K_RQ);
 }
 
-static void cx_eth_cqe(const u8 *frame, u32 len, const struct cx_frame_info *info,
-		       struct cx_cqe *x)
+static void cx_eth_cqe(const u8 *frame, u32 len, const struct cx_frame_info *info, struct cx_cqe *x)
 {
 	bool ip = info->ip_version;
 

@@ -9,7 +9,7 @@
 
 #define CX_ETH_SEG 16
 #define CX_ETH_HDR 14
-#define CX_ETH_CSUM 0xc0	/* L3 and L4 checksum wanted */
+#define CX_ETH_CSUM 0xc0 /* L3 and L4 checksum wanted */
 #define CX_ETH_MAX_MESSAGE (128 * 1024)
 #define CX_ETH_MAX_FRAME 9978
 
@@ -50,9 +50,9 @@ static void cx_lso_segment(u8 *frame, u32 hdr_len, u32 part, u32 at, bool last, 
 	}
 	stl_be_p(tcp + 4, ldl_be_p(tcp + 4) + at);
 	if (!last)
-		tcp[13] &= ~0x09;	/* FIN, PSH */
+		tcp[13] &= ~0x09; /* FIN, PSH */
 	if (at)
-		tcp[13] &= ~0x80;	/* CWR */
+		tcp[13] &= ~0x80; /* CWR */
 }
 
 static void cx_lso(struct cx_dev *dev, const u8 *msg, u32 hdr_len, u32 len, u32 mss)

@@ -14,8 +14,8 @@
 #include <sys/un.h>
 
 #define CX_BATCH_BYTES 32768
-#define CX_PEER_ROOM (512 * 1024)	/* senders that can wait stop here */
-#define CX_PEER_LIMIT (4 * 1024 * 1024)	/* all others lose frames here */
+#define CX_PEER_ROOM (512 * 1024) /* senders that can wait stop here */
+#define CX_PEER_LIMIT (4 * 1024 * 1024) /* all others lose frames here */
 #define CX_RX_ROUNDS 16
 
 struct cx_batch {
@@ -27,8 +27,8 @@ struct cx_batch {
 struct cx_peer {
 	struct cx_dev *dev;
 	u32 node;
-	int fd;			/* connected, -1 if the peer is not there */
-	bool waiting;		/* for room in the peer's socket */
+	int fd; /* connected, -1 if the peer is not there */
+	bool waiting; /* for room in the peer's socket */
 	u64 queued;
 	QSIMPLEQ_HEAD(, cx_batch) out;
 };

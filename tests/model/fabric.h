@@ -15,9 +15,9 @@ struct cx_peer;
 struct cx_fabric {
 	char *dir;
 	int fd;
-	GHashTable *peers;	/* node -> struct cx_peer */
-	GHashTable *where;	/* link address -> node */
-	QSIMPLEQ_HEAD(, cx_held_frame) inbox;	/* to ourselves */
+	GHashTable *peers; /* node -> struct cx_peer */
+	GHashTable *where; /* link address -> node */
+	QSIMPLEQ_HEAD(, cx_held_frame) inbox; /* to ourselves */
 	u64 inbox_bytes;
 	QEMUBH *bh;
 	u8 *rx_buf;

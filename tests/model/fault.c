@@ -53,7 +53,8 @@ static void cx_fault_delay(struct cx_dev *dev, const struct cx_frame *f)
 	if (ft->jitter_us)
 		due += cx_fault_draw(ft) % ft->jitter_us;
 	h = cx_frame_hold(f, due);
-	QSIMPLEQ_FOREACH(at, &ft->delayed, link) {
+	QSIMPLEQ_FOREACH(at, &ft->delayed, link)
+	{
 		if (at->due_us > due)
 			break;
 		prev = at;
@@ -161,8 +162,8 @@ void cx_fault_send(struct cx_dev *dev, const struct cx_frame *f)
 	if (!ft->swapped && cx_fault_hits(ft, ft->reorder_ppm)) {
 		cx_count(dev, CX_CTR_FAULT_REORDERED, 1);
 		cx_fault_trace(dev, "reordered", f);
-		ft->swapped = cx_frame_hold(f, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) +
-					    CX_REORDER_MAX_US);
+		ft->swapped =
+			cx_frame_hold(f, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) + CX_REORDER_MAX_US);
 		cx_fault_arm(ft);
 		return;
 	}

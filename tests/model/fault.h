@@ -18,11 +18,11 @@ struct cx_fault {
 	u32 reorder_ppm;
 	u32 delay_us;
 	u32 jitter_us;
-	u64 partition[1024];	/* one bit a node: 65536 nodes */
+	u64 partition[1024]; /* one bit a node: 65536 nodes */
 	bool any_partition;
 	QEMUTimer *timer;
 	QSIMPLEQ_HEAD(, cx_held_frame) delayed;
-	struct cx_held_frame *swapped;	/* goes after the next frame */
+	struct cx_held_frame *swapped; /* goes after the next frame */
 };
 
 void cx_fault_init(struct cx_dev *dev);

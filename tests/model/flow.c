@@ -227,8 +227,8 @@ int cx_cmd_create_flow_table(struct cx_dev *dev, struct cx_cmd *cmd)
 
 int cx_cmd_modify_flow_table(struct cx_dev *dev, struct cx_cmd *cmd)
 {
-	struct cx_flow_table *t = cx_table_of(dev, cmd, CX_GET(modify_flow_table_in, cmd->in,
-							       table_id));
+	struct cx_flow_table *t =
+		cx_table_of(dev, cmd, CX_GET(modify_flow_table_in, cmd->in, table_id));
 
 	if (!t)
 		return -1;
@@ -240,8 +240,8 @@ int cx_cmd_modify_flow_table(struct cx_dev *dev, struct cx_cmd *cmd)
 
 int cx_cmd_destroy_flow_table(struct cx_dev *dev, struct cx_cmd *cmd)
 {
-	struct cx_flow_table *t = cx_table_of(dev, cmd, CX_GET(destroy_flow_table_in, cmd->in,
-							       table_id));
+	struct cx_flow_table *t =
+		cx_table_of(dev, cmd, CX_GET(destroy_flow_table_in, cmd->in, table_id));
 
 	if (!t)
 		return -1;
@@ -257,7 +257,7 @@ int cx_cmd_set_flow_root(struct cx_dev *dev, struct cx_cmd *cmd)
 	u32 id = CX_GET(set_flow_table_root_in, cmd->in, table_id);
 	struct cx_flow_table *t;
 
-	if (cmd->op_mod == 1) {		/* disconnect */
+	if (cmd->op_mod == 1) { /* disconnect */
 		if (dev->flow_root == id)
 			dev->flow_root = 0;
 		return 0;
@@ -287,8 +287,8 @@ int cx_cmd_create_flow_group(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	u32 start = CX_GET(create_flow_group_in, cmd->in, start_flow_index);
 	u32 end = CX_GET(create_flow_group_in, cmd->in, end_flow_index);
-	struct cx_flow_table *t = cx_table_of(dev, cmd, CX_GET(create_flow_group_in, cmd->in,
-							       table_id));
+	struct cx_flow_table *t =
+		cx_table_of(dev, cmd, CX_GET(create_flow_group_in, cmd->in, table_id));
 	struct cx_flow_group *g;
 
 	if (!t)
@@ -337,12 +337,11 @@ static int cx_fte_dests(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_fte *e
 		u8 type = CX_GET(dest_format_struct, d, destination_type);
 		u32 id = CX_GET(dest_format_struct, d, destination_id);
 
-		e->dest[i] = (struct cx_flow_dest) { .type = type, .id = id };
+		e->dest[i] = (struct cx_flow_dest){ .type = type, .id = id };
 		if (type == MLX5_IFC_FLOW_DESTINATION_TYPE_TIR &&
 		    !cx_obj_find(dev, CX_SP_TIR, id, CX_K_TIR))
 			return cx_refuse(dev, cmd, CX_ST_BAD_RES, "TIR 0x%x does not exist", id);
-		if (type == MLX5_IFC_FLOW_DESTINATION_TYPE_FLOW_TABLE &&
-		    !cx_table_of(dev, cmd, id))
+		if (type == MLX5_IFC_FLOW_DESTINATION_TYPE_FLOW_TABLE && !cx_table_of(dev, cmd, id))
 			return -1;
 	}
 	return 0;

@@ -27,8 +27,8 @@ struct cx_flow_table {
 	struct cx_obj obj;
 	u8 type;
 	u32 size;
-	u32 miss;	/* next table when nothing matches, 0 for none */
-	GTree *entries;	/* flow index -> struct cx_fte */
+	u32 miss; /* next table when nothing matches, 0 for none */
+	GTree *entries; /* flow index -> struct cx_fte */
 };
 
 struct cx_flow_group {

@@ -136,8 +136,7 @@ int cx_cmd_set_driver_version(struct cx_dev *dev, struct cx_cmd *cmd)
 	u32 off = CX_OFF(set_driver_version_in, driver_version) / 8;
 
 	memset(dev->cmd.driver, 0, sizeof(dev->cmd.driver));
-	memcpy(dev->cmd.driver, cmd->in + off,
-	       MIN(sizeof(dev->cmd.driver) - 1, cmd->inlen - off));
+	memcpy(dev->cmd.driver, cmd->in + off, MIN(sizeof(dev->cmd.driver) - 1, cmd->inlen - off));
 	return 0;
 }
 

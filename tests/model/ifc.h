@@ -9,7 +9,12 @@
 
 #include "types.h"
 /* the kernel's macro for a flexible array inside a union */
-#define DECLARE_FLEX_ARRAY(type, name) struct { struct { } cx_empty_##name; type name[]; }
+#define DECLARE_FLEX_ARRAY(type, name) \
+	struct { \
+		struct { \
+		} cx_empty_##name; \
+		type name[]; \
+	}
 #include <linux/mlx5/mlx5_ifc.h>
 
 #define CX_NUL(t) ((struct mlx5_ifc_##t##_bits *)0)

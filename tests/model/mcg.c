@@ -39,8 +39,8 @@ int cx_cmd_attach_mcg(struct cx_dev *dev, struct cx_cmd *cmd)
 int cx_cmd_detach_mcg(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	u32 qpn = CX_GET(detach_from_mcg_in, cmd->in, qpn);
-	struct cx_mcg *m = cx_mcg_find(dev, CX_ADDR(detach_from_mcg_in, cmd->in, multicast_gid),
-				       qpn);
+	struct cx_mcg *m =
+		cx_mcg_find(dev, CX_ADDR(detach_from_mcg_in, cmd->in, multicast_gid), qpn);
 
 	if (!m)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "QP 0x%x is not attached", qpn);

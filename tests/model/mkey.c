@@ -27,13 +27,14 @@ static struct cx_mkey *cx_mkey_allowed(struct cx_dev *dev, u32 key, u32 pdn, u64
 		why = "belongs to another PD";
 	else if ((m->access & access) != access)
 		why = "lacks the right";
-	else if (!m->length64 && (va < m->start || va - m->start > m->len ||
-				  len > m->len - (va - m->start)))
+	else if (!m->length64 &&
+		 (va < m->start || va - m->start > m->len || len > m->len - (va - m->start)))
 		why = "is too short";
 	else
 		return m;
-	cx_trace(dev, CX_TR_REFUSE, "mkey 0x%x PD 0x%x va 0x%" PRIx64 "+%" PRIu64
-		 " access 0x%x: %s", key, pdn, va, len, access, why);
+	cx_trace(dev, CX_TR_REFUSE,
+		 "mkey 0x%x PD 0x%x va 0x%" PRIx64 "+%" PRIu64 " access 0x%x: %s", key, pdn, va,
+		 len, access, why);
 	return NULL;
 }
 
@@ -175,8 +176,9 @@ static int cx_mkey_entries(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_mke
 				 octwords, (cmd->inlen - off) / 16);
 	if (m->mode == MLX5_MKC_ACCESS_MODE_MTT) {
 		if (m->page_shift < 12)
-			return octwords ? cx_refuse(dev, cmd, CX_ST_BAD_PARAM,
-						    "log_page_size %u", m->page_shift) : 0;
+			return octwords ? cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "log_page_size %u",
+						    m->page_shift)
+					: 0;
 		m->nr = octwords * 2;
 		m->mtt = g_new(u64, m->nr);
 		for (i = 0; i < m->nr; i++)

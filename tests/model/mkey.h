@@ -27,7 +27,7 @@ struct cx_klm {
 struct cx_mkey {
 	struct cx_obj obj;
 	struct cx_obj *pd;
-	u32 key;		/* index << 8 | variant */
+	u32 key; /* index << 8 | variant */
 	u32 mode;
 	u32 access;
 	bool free;
@@ -35,7 +35,7 @@ struct cx_mkey {
 	u64 start;
 	u64 len;
 	u32 page_shift;
-	u32 nr;			/* entries of @mtt or @klm */
+	u32 nr; /* entries of @mtt or @klm */
 	u64 *mtt;
 	struct cx_klm *klm;
 	u8 mkc[64];

@@ -33,12 +33,26 @@ static const struct {
 };
 
 static const char *const cx_kind_names[] = {
-	[CX_K_PD] = "PD", [CX_K_UAR] = "UAR", [CX_K_XRCD] = "XRCD",
-	[CX_K_TD] = "transport domain", [CX_K_PSV] = "PSV", [CX_K_EQ] = "EQ", [CX_K_CQ] = "CQ",
-	[CX_K_MKEY] = "mkey", [CX_K_RMP] = "RMP", [CX_K_XRC_SRQ] = "XRC SRQ", [CX_K_QP] = "QP",
-	[CX_K_DCT] = "DCT", [CX_K_SQ] = "SQ", [CX_K_RQ] = "RQ", [CX_K_TIS] = "TIS",
-	[CX_K_RQT] = "RQT", [CX_K_TIR] = "TIR", [CX_K_TABLE] = "flow table",
-	[CX_K_GROUP] = "flow group", [CX_K_QCOUNTER] = "queue counter",
+	[CX_K_PD] = "PD",
+	[CX_K_UAR] = "UAR",
+	[CX_K_XRCD] = "XRCD",
+	[CX_K_TD] = "transport domain",
+	[CX_K_PSV] = "PSV",
+	[CX_K_EQ] = "EQ",
+	[CX_K_CQ] = "CQ",
+	[CX_K_MKEY] = "mkey",
+	[CX_K_RMP] = "RMP",
+	[CX_K_XRC_SRQ] = "XRC SRQ",
+	[CX_K_QP] = "QP",
+	[CX_K_DCT] = "DCT",
+	[CX_K_SQ] = "SQ",
+	[CX_K_RQ] = "RQ",
+	[CX_K_TIS] = "TIS",
+	[CX_K_RQT] = "RQT",
+	[CX_K_TIR] = "TIR",
+	[CX_K_TABLE] = "flow table",
+	[CX_K_GROUP] = "flow group",
+	[CX_K_QCOUNTER] = "queue counter",
 };
 
 const char *cx_kind_name(enum cx_kind kind)
@@ -145,9 +159,9 @@ void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos)
 void cx_obj_wipe(struct cx_dev *dev)
 {
 	static const enum cx_space order[] = {
-		CX_SP_TIR, CX_SP_RQT, CX_SP_GROUP, CX_SP_TABLE, CX_SP_RQ, CX_SP_QUEUE, CX_SP_TIS,
-		CX_SP_SRQ, CX_SP_MKEY, CX_SP_CQ, CX_SP_EQ, CX_SP_QCOUNTER, CX_SP_PSV, CX_SP_XRCD,
-		CX_SP_TD, CX_SP_UAR, CX_SP_PD,
+		CX_SP_TIR, CX_SP_RQT,  CX_SP_GROUP, CX_SP_TABLE, CX_SP_RQ, CX_SP_QUEUE,
+		CX_SP_TIS, CX_SP_SRQ,  CX_SP_MKEY,  CX_SP_CQ,	 CX_SP_EQ, CX_SP_QCOUNTER,
+		CX_SP_PSV, CX_SP_XRCD, CX_SP_TD,    CX_SP_UAR,	 CX_SP_PD,
 	};
 	u32 i, pos;
 	struct cx_obj *obj;

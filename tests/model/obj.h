@@ -11,15 +11,47 @@
 #include "types.h"
 
 enum cx_space {
-	CX_SP_PD, CX_SP_UAR, CX_SP_XRCD, CX_SP_TD, CX_SP_PSV, CX_SP_EQ, CX_SP_CQ, CX_SP_MKEY,
-	CX_SP_SRQ, CX_SP_QUEUE, CX_SP_RQ, CX_SP_TIS, CX_SP_RQT, CX_SP_TIR, CX_SP_TABLE,
-	CX_SP_GROUP, CX_SP_QCOUNTER, CX_NR_SPACES,
+	CX_SP_PD,
+	CX_SP_UAR,
+	CX_SP_XRCD,
+	CX_SP_TD,
+	CX_SP_PSV,
+	CX_SP_EQ,
+	CX_SP_CQ,
+	CX_SP_MKEY,
+	CX_SP_SRQ,
+	CX_SP_QUEUE,
+	CX_SP_RQ,
+	CX_SP_TIS,
+	CX_SP_RQT,
+	CX_SP_TIR,
+	CX_SP_TABLE,
+	CX_SP_GROUP,
+	CX_SP_QCOUNTER,
+	CX_NR_SPACES,
 };
 
 enum cx_kind {
-	CX_K_PD = 1, CX_K_UAR, CX_K_XRCD, CX_K_TD, CX_K_PSV, CX_K_EQ, CX_K_CQ, CX_K_MKEY,
-	CX_K_RMP, CX_K_XRC_SRQ, CX_K_QP, CX_K_DCT, CX_K_SQ, CX_K_RQ, CX_K_TIS, CX_K_RQT,
-	CX_K_TIR, CX_K_TABLE, CX_K_GROUP, CX_K_QCOUNTER,
+	CX_K_PD = 1,
+	CX_K_UAR,
+	CX_K_XRCD,
+	CX_K_TD,
+	CX_K_PSV,
+	CX_K_EQ,
+	CX_K_CQ,
+	CX_K_MKEY,
+	CX_K_RMP,
+	CX_K_XRC_SRQ,
+	CX_K_QP,
+	CX_K_DCT,
+	CX_K_SQ,
+	CX_K_RQ,
+	CX_K_TIS,
+	CX_K_RQT,
+	CX_K_TIR,
+	CX_K_TABLE,
+	CX_K_GROUP,
+	CX_K_QCOUNTER,
 };
 
 struct cx_obj {
@@ -32,10 +64,10 @@ struct cx_obj {
 
 struct cx_idtab {
 	struct cx_obj **slot;
-	u32 first;	/* lowest number of the space */
-	u32 limit;	/* highest number + 1 */
-	u32 room;	/* slots allocated */
-	u32 next;	/* where the search for a free number starts */
+	u32 first; /* lowest number of the space */
+	u32 limit; /* highest number + 1 */
+	u32 room; /* slots allocated */
+	u32 next; /* where the search for a free number starts */
 	u32 used;
 };
 

@@ -27,14 +27,23 @@ DECLARE_INSTANCE_CHECKER(struct cx_dev, CX, CX_TYPE)
 
 /* offsets in the initialisation segment */
 enum {
-	CX_IS_FW_REV = 0x0, CX_IS_CMDIF_REV = 0x4, CX_IS_CMDQ_HI = 0x10, CX_IS_CMDQ_LO = 0x14,
-	CX_IS_DOORBELL = 0x18, CX_IS_INITIALIZING = 0x1fc, CX_IS_TIMER_HI = 0x1000,
-	CX_IS_TIMER_LO = 0x1004, CX_IS_HEALTH_COUNTER = 0x1010,
+	CX_IS_FW_REV = 0x0,
+	CX_IS_CMDIF_REV = 0x4,
+	CX_IS_CMDQ_HI = 0x10,
+	CX_IS_CMDQ_LO = 0x14,
+	CX_IS_DOORBELL = 0x18,
+	CX_IS_INITIALIZING = 0x1fc,
+	CX_IS_TIMER_HI = 0x1000,
+	CX_IS_TIMER_LO = 0x1004,
+	CX_IS_HEALTH_COUNTER = 0x1010,
 };
 
 /* offsets in a UAR page */
 enum {
-	CX_UAR_CQ_ARM = 0x20, CX_UAR_EQ_ARM = 0x40, CX_UAR_EQ_CI = 0x48, CX_UAR_SQ = 0x800,
+	CX_UAR_CQ_ARM = 0x20,
+	CX_UAR_EQ_ARM = 0x40,
+	CX_UAR_EQ_CI = 0x48,
+	CX_UAR_SQ = 0x800,
 };
 
 /* end of every entry into the device: let senders send, then flush */
@@ -123,7 +132,7 @@ static u64 cx_mmio_read(void *opaque, hwaddr addr, unsigned int size)
 		return now >> 32;
 	case CX_IS_TIMER_LO:
 		return (u32)now;
-	case CX_IS_HEALTH_COUNTER:	/* has to advance, or the driver sees a dead device */
+	case CX_IS_HEALTH_COUNTER: /* has to advance, or the driver sees a dead device */
 		return now / 10000000 & 0xffffff;
 	default:
 		return 0;
@@ -186,7 +195,7 @@ static int cx_check_props(struct cx_dev *dev, Error **errp)
 		/* the link address of an InfiniBand port is its LID */
 		cx_l2_from_lid(dev->prop.mac.a, dev->prop.lid);
 	} else if (buffer_is_zero(dev->prop.mac.a, 6)) {
-		memcpy(dev->prop.mac.a, (u8[]) { 0x02, 0xc9, 0x03, 0, 0, 0 }, 6);
+		memcpy(dev->prop.mac.a, (u8[]){ 0x02, 0xc9, 0x03, 0, 0, 0 }, 6);
 		stw_be_p(dev->prop.mac.a + 4, dev->prop.node);
 	}
 	return 0;
@@ -251,7 +260,7 @@ static void cx_exit(PCIDevice *p)
 }
 
 static void cx_at_exit(void);
-static GList *cx_alive;	/* devices, for the counters at the end of QEMU */
+static GList *cx_alive; /* devices, for the counters at the end of QEMU */
 
 static void cx_realize(PCIDevice *p, Error **errp)
 {
@@ -328,16 +337,16 @@ static Property cx_properties[] = {
 /* settable while the guest runs, by qom-set */
 static const struct cx_live_u32 {
 	const char *name;
-	size_t initial;		/* in struct cx_props */
-	size_t live;		/* in struct cx_fault */
+	size_t initial; /* in struct cx_props */
+	size_t live; /* in struct cx_fault */
 	u32 max;
 } cx_live[] = {
-#define CX_LIVE(f, max) { #f, offsetof(struct cx_props, f), offsetof(struct cx_fault, f), max }
-	CX_LIVE(loss_ppm, CX_PPM),
-	CX_LIVE(dup_ppm, CX_PPM),
-	CX_LIVE(reorder_ppm, CX_PPM),
-	CX_LIVE(delay_us, 10000000),
-	CX_LIVE(jitter_us, 10000000),
+#define CX_LIVE(f, max) \
+	{ \
+#f, offsetof(struct cx_props, f), offsetof(struct cx_fault, f), max \
+	}
+	CX_LIVE(loss_ppm, CX_PPM),   CX_LIVE(dup_ppm, CX_PPM),	   CX_LIVE(reorder_ppm, CX_PPM),
+	CX_LIVE(delay_us, 10000000), CX_LIVE(jitter_us, 10000000),
 };
 
 static void cx_live_get(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
@@ -426,10 +435,11 @@ static void cx_check_qemu(void)
 		real = object_type_get_instance_size(expect[i].type);
 		if (real == expect[i].size)
 			continue;
-		fprintf(stderr, CX_TYPE ": this object was built for qemu-system-x86 "
-			CX_QEMU_VERSION ", but in this QEMU '%s' has %zu bytes instead of %zu.\n"
-			"Install that version, or build the model again with "
-			"tests/model/tools/prepare-headers.sh for the installed one.\n",
+		fprintf(stderr,
+			CX_TYPE ": this object was built for qemu-system-x86 " CX_QEMU_VERSION
+				", but in this QEMU '%s' has %zu bytes instead of %zu.\n"
+				"Install that version, or build the model again with "
+				"tests/model/tools/prepare-headers.sh for the installed one.\n",
 			expect[i].type, real, expect[i].size);
 		exit(1);
 	}
@@ -476,7 +486,7 @@ static const TypeInfo cx_type = {
 	.parent = TYPE_PCI_DEVICE,
 	.instance_size = sizeof(struct cx_dev),
 	.class_init = cx_class_init,
-	.interfaces = (InterfaceInfo[]) { { INTERFACE_PCIE_DEVICE }, { } },
+	.interfaces = (InterfaceInfo[]){ { INTERFACE_PCIE_DEVICE }, {} },
 };
 
 /* ---- registration */

@@ -16,18 +16,27 @@ enum cx_frame_kind {
 };
 
 struct cx_frame {
-	u32 bytes;	/* of the whole frame */
+	u32 bytes; /* of the whole frame */
 	u16 kind;
-	u16 node;	/* sender */
+	u16 node; /* sender */
 	u8 dst[6];
 	u8 src[6];
 	u8 data[];
 } __packed;
 
 enum cx_pkt_op {
-	CX_PKT_SEND = 1, CX_PKT_WRITE, CX_PKT_READ, CX_PKT_ATOMIC_CS, CX_PKT_ATOMIC_FA,
-	CX_PKT_READ_RESP, CX_PKT_ATOMIC_RESP, CX_PKT_ACK,
-	CX_PKT_DC_CONNECT, CX_PKT_DC_ACCEPT, CX_PKT_DC_REJECT, CX_PKT_DC_DISCONNECT,
+	CX_PKT_SEND = 1,
+	CX_PKT_WRITE,
+	CX_PKT_READ,
+	CX_PKT_ATOMIC_CS,
+	CX_PKT_ATOMIC_FA,
+	CX_PKT_READ_RESP,
+	CX_PKT_ATOMIC_RESP,
+	CX_PKT_ACK,
+	CX_PKT_DC_CONNECT,
+	CX_PKT_DC_ACCEPT,
+	CX_PKT_DC_REJECT,
+	CX_PKT_DC_DISCONNECT,
 };
 
 enum cx_pkt_flags {
@@ -42,35 +51,44 @@ enum cx_pkt_flags {
 
 /* what an acknowledgement says */
 enum cx_aeth {
-	CX_AETH_ACK, CX_AETH_RNR, CX_AETH_SEQ, CX_AETH_INVAL, CX_AETH_ACCESS, CX_AETH_OP,
+	CX_AETH_ACK,
+	CX_AETH_RNR,
+	CX_AETH_SEQ,
+	CX_AETH_INVAL,
+	CX_AETH_ACCESS,
+	CX_AETH_OP,
 };
 
 /* why a DC target refuses */
 enum cx_dc_reason {
-	CX_DC_NO_TARGET = 1, CX_DC_KEY, CX_DC_DRAINING, CX_DC_FULL, CX_DC_NO_CONTEXT,
+	CX_DC_NO_TARGET = 1,
+	CX_DC_KEY,
+	CX_DC_DRAINING,
+	CX_DC_FULL,
+	CX_DC_NO_CONTEXT,
 };
 
 struct cx_pkt {
 	u8 op;
-	u8 service;	/* enum cx_service of the sender */
+	u8 service; /* enum cx_service of the sender */
 	u8 flags;
-	u8 aeth;	/* enum cx_aeth or enum cx_dc_reason */
+	u8 aeth; /* enum cx_aeth or enum cx_dc_reason */
 	u8 rnr_timer;
-	u8 l3;		/* enum cx_l3 */
+	u8 l3; /* enum cx_l3 */
 	u8 tclass;
 	u8 hop_limit;
 	u32 flow_label;
 	u32 dqpn;
-	u32 sqpn;	/* UD and DC */
+	u32 sqpn; /* UD and DC */
 	u32 psn;
 	u32 msn;
-	u32 len;	/* of the message */
-	u32 seg;	/* of the data in this packet */
+	u32 len; /* of the message */
+	u32 seg; /* of the data in this packet */
 	u32 imm;
 	u32 rkey;
 	u32 qkey;
-	u32 conn;	/* DC: number of the connection */
-	u32 srqn;	/* XRC */
+	u32 conn; /* DC: number of the connection */
+	u32 srqn; /* XRC */
 	u64 va;
 	u64 swap_add;
 	u64 compare;

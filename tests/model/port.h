@@ -15,10 +15,10 @@ struct cx_port {
 	u8 mac[6];
 	u16 lid;
 	u64 guid;
-	bool cable;		/* set by the outside: is the link there */
-	bool admin_up;		/* set by the driver */
+	bool cable; /* set by the outside: is the link there */
+	bool admin_up; /* set by the driver */
 	u16 mtu;
-	bool active;		/* last state told to the driver */
+	bool active; /* last state told to the driver */
 	u16 vport_mtu;
 	bool roce_en;
 	bool arm_change;

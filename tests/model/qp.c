@@ -85,7 +85,7 @@ void cx_qp_err_poll(void *opaque)
 	struct cx_qp *qp;
 
 	QTAILQ_FOREACH(qp, &dev->err_qps, err_link)
-		cx_qp_flush_rq(dev, qp);
+	cx_qp_flush_rq(dev, qp);
 	if (!QTAILQ_EMPTY(&dev->err_qps))
 		timer_mod(dev->err_timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + CX_ERR_POLL_MS);
 	cx_dev_kick(dev);
@@ -147,8 +147,11 @@ void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp)
 static void cx_qp_put_all(struct cx_qp *qp)
 {
 	struct cx_obj *held[] = {
-		qp->pd, qp->xrcd, qp->cq_send ? &qp->cq_send->obj : NULL,
-		qp->cq_recv ? &qp->cq_recv->obj : NULL, qp->srq ? &qp->srq->obj : NULL,
+		qp->pd,
+		qp->xrcd,
+		qp->cq_send ? &qp->cq_send->obj : NULL,
+		qp->cq_recv ? &qp->cq_recv->obj : NULL,
+		qp->srq ? &qp->srq->obj : NULL,
 	};
 	u32 i;
 
@@ -174,8 +177,14 @@ static void cx_qp_release(struct cx_dev *dev, struct cx_obj *obj)
 static bool cx_service_known(u32 st)
 {
 	switch (st) {
-	case CX_SV_RC: case CX_SV_UC: case CX_SV_UD: case CX_SV_XRC: case CX_SV_DCI:
-	case CX_SV_QP0: case CX_SV_QP1: case CX_SV_REG_UMR:
+	case CX_SV_RC:
+	case CX_SV_UC:
+	case CX_SV_UD:
+	case CX_SV_XRC:
+	case CX_SV_DCI:
+	case CX_SV_QP0:
+	case CX_SV_QP1:
+	case CX_SV_REG_UMR:
 		return true;
 	default:
 		return false;
@@ -225,7 +234,7 @@ static int cx_qp_queues(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp
 
 	if (dbr & 7)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "doorbell record is not aligned");
-	qp->rq = (struct cx_wq) {
+	qp->rq = (struct cx_wq){
 		.ring = &qp->ring,
 		.dbr = dbr,
 		.log_size = CX_GET(qpc, c, log_rq_size),
@@ -235,7 +244,7 @@ static int cx_qp_queues(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp
 	};
 	if (qp->rq_type == CX_RQ_OWN)
 		rq_bytes = 1ull << (qp->rq.log_size + qp->rq.log_stride);
-	qp->sq = (struct cx_wq) {
+	qp->sq = (struct cx_wq){
 		.ring = &qp->ring,
 		.base = rq_bytes,
 		.dbr = dbr + 4,

@@ -10,12 +10,20 @@
 #include "srq.h"
 
 enum cx_qp_state {
-	CX_QPS_RST = 0, CX_QPS_INIT = 1, CX_QPS_RTR = 2, CX_QPS_RTS = 3, CX_QPS_SQER = 4,
-	CX_QPS_SQD = 5, CX_QPS_ERR = 6,
+	CX_QPS_RST = 0,
+	CX_QPS_INIT = 1,
+	CX_QPS_RTR = 2,
+	CX_QPS_RTS = 3,
+	CX_QPS_SQER = 4,
+	CX_QPS_SQD = 5,
+	CX_QPS_ERR = 6,
 };
 
 enum cx_rq_type {
-	CX_RQ_OWN = 0, CX_RQ_SRQ = 1, CX_RQ_XRQ = 2, CX_RQ_NONE = 3,
+	CX_RQ_OWN = 0,
+	CX_RQ_SRQ = 1,
+	CX_RQ_XRQ = 2,
+	CX_RQ_NONE = 3,
 };
 
 struct cx_qp {
@@ -23,7 +31,7 @@ struct cx_qp {
 	struct cx_dev *dev;
 	enum cx_service sv;
 	enum cx_qp_state state;
-	u8 qpc[256];		/* attributes as the driver set them */
+	u8 qpc[256]; /* attributes as the driver set them */
 	struct cx_obj *pd;
 	u32 uar;
 	struct cx_obj *xrcd;
@@ -39,7 +47,7 @@ struct cx_qp {
 	struct cx_requester req;
 	struct cx_responder resp;
 	bool comm_est;
-	QTAILQ_ENTRY(cx_qp) err_link;	/* receive queue to be flushed on and on */
+	QTAILQ_ENTRY(cx_qp) err_link; /* receive queue to be flushed on and on */
 	bool err_listed;
 };
 

@@ -9,11 +9,21 @@
 
 /* bits of opt_param_mask */
 enum {
-	CX_OPT_RRE = 1 << 1, CX_OPT_RAE = 1 << 2, CX_OPT_RWE = 1 << 3, CX_OPT_PKEY = 1 << 4,
-	CX_OPT_QKEY = 1 << 5, CX_OPT_RNR_TIMEOUT = 1 << 6, CX_OPT_PATH = 1 << 7,
-	CX_OPT_SRA_MAX = 1 << 8, CX_OPT_RRA_MAX = 1 << 9, CX_OPT_PM_STATE = 1 << 10,
-	CX_OPT_RETRY = 1 << 12, CX_OPT_RNR_RETRY = 1 << 13, CX_OPT_ACK_TIMEOUT = 1 << 14,
-	CX_OPT_PORT = 1 << 16, CX_OPT_COUNTER = 1 << 25,
+	CX_OPT_RRE = 1 << 1,
+	CX_OPT_RAE = 1 << 2,
+	CX_OPT_RWE = 1 << 3,
+	CX_OPT_PKEY = 1 << 4,
+	CX_OPT_QKEY = 1 << 5,
+	CX_OPT_RNR_TIMEOUT = 1 << 6,
+	CX_OPT_PATH = 1 << 7,
+	CX_OPT_SRA_MAX = 1 << 8,
+	CX_OPT_RRA_MAX = 1 << 9,
+	CX_OPT_PM_STATE = 1 << 10,
+	CX_OPT_RETRY = 1 << 12,
+	CX_OPT_RNR_RETRY = 1 << 13,
+	CX_OPT_ACK_TIMEOUT = 1 << 14,
+	CX_OPT_PORT = 1 << 16,
+	CX_OPT_COUNTER = 1 << 25,
 };
 
 #define CX_FROM(s) (1u << CX_QPS_##s)
@@ -23,11 +33,11 @@ static const struct cx_transition {
 	u16 opcode;
 	u32 from;
 	enum cx_qp_state to;
-	u32 sets;	/* as if named in opt_param_mask */
+	u32 sets; /* as if named in opt_param_mask */
 } cx_transitions[] = {
 	{ MLX5_CMD_OP_RST2INIT_QP, CX_FROM(RST), CX_QPS_INIT,
 	  CX_OPT_RRE | CX_OPT_RAE | CX_OPT_RWE | CX_OPT_PKEY | CX_OPT_QKEY | CX_OPT_PORT |
-	  CX_OPT_COUNTER | CX_OPT_PM_STATE },
+		  CX_OPT_COUNTER | CX_OPT_PM_STATE },
 	{ MLX5_CMD_OP_INIT2INIT_QP, CX_FROM(INIT), CX_QPS_INIT, 0 },
 	{ MLX5_CMD_OP_INIT2RTR_QP, CX_FROM(INIT), CX_QPS_RTR,
 	  CX_OPT_PATH | CX_OPT_RRA_MAX | CX_OPT_RNR_TIMEOUT },

@@ -8,7 +8,7 @@
 
 void cx_rx_of_qp(struct cx_dev *dev, struct cx_qp *qp, struct cx_rx_queue *rx)
 {
-	*rx = (struct cx_rx_queue) {
+	*rx = (struct cx_rx_queue){
 		.pdn = cx_qp_pdn(qp),
 		.cq = qp->cq_recv,
 		.srq = qp->srq,
@@ -49,8 +49,8 @@ static bool cx_datagram_allowed(struct cx_dev *dev, struct cx_qp *qp, const stru
 	return false;
 }
 
-static void cx_datagram_cqe(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p,
-			    u16 slid, u16 index, enum cx_syndrome why)
+static void cx_datagram_cqe(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p, u16 slid,
+			    u16 index, enum cx_syndrome why)
 {
 	struct cx_cqe x = {
 		.op = p->flags & CX_PF_IMM ? CX_CQE_RESP_SEND_IMM : CX_CQE_RESP_SEND,
@@ -68,7 +68,7 @@ static void cx_datagram_cqe(struct cx_dev *dev, struct cx_qp *qp, const struct c
 	if (why)
 		x.op = CX_CQE_RESP_ERR;
 	if (qp->sv == CX_SV_QP1)
-		x.imm = 0xffff;		/* the P_Key of the datagram */
+		x.imm = 0xffff; /* the P_Key of the datagram */
 	if (p->flags & CX_PF_GRH)
 		x.flags_rqpn |= 1u << 28;
 	if (dev->eth)

@@ -7,8 +7,13 @@
 #include "dev.h"
 
 enum {
-	CX_REG_PMTU = 0x5003, CX_REG_PTYS = 0x5004, CX_REG_PAOS = 0x5006, CX_REG_PPCNT = 0x5008,
-	CX_REG_PVLC = 0x500f, CX_REG_NODE_DESC = 0x6001, CX_REG_HOST_ENDIANNESS = 0x7004,
+	CX_REG_PMTU = 0x5003,
+	CX_REG_PTYS = 0x5004,
+	CX_REG_PAOS = 0x5006,
+	CX_REG_PPCNT = 0x5008,
+	CX_REG_PVLC = 0x500f,
+	CX_REG_NODE_DESC = 0x6001,
+	CX_REG_HOST_ENDIANNESS = 0x7004,
 };
 
 #define CX_ETH_PROTO_100G_CR4 (1u << 20)
@@ -58,8 +63,8 @@ static void cx_reg_ptys(struct cx_dev *dev, u8 *reg)
 {
 	bool up = cx_port_up(dev);
 
-	CX_SET(ptys_reg, reg, ib_link_width_oper, up ? 2 : 0);		/* 4x */
-	CX_SET(ptys_reg, reg, ib_proto_oper, up ? 0x20 : 0);		/* EDR */
+	CX_SET(ptys_reg, reg, ib_link_width_oper, up ? 2 : 0); /* 4x */
+	CX_SET(ptys_reg, reg, ib_proto_oper, up ? 0x20 : 0); /* EDR */
 	CX_SET(ptys_reg, reg, eth_proto_capability, CX_ETH_PROTO_100G_CR4);
 	CX_SET(ptys_reg, reg, eth_proto_admin, CX_ETH_PROTO_100G_CR4);
 	CX_SET(ptys_reg, reg, eth_proto_oper, up ? CX_ETH_PROTO_100G_CR4 : 0);
@@ -80,7 +85,7 @@ static void cx_reg_ppcnt(struct cx_dev *dev, u8 *reg)
 	u8 *set = CX_ADDR(ppcnt_reg, reg, counter_set);
 	const u64 *val = dev->ctr.val;
 
-	if (CX_GET(ppcnt_reg, reg, grp) != 0)	/* IEEE 802.3 */
+	if (CX_GET(ppcnt_reg, reg, grp) != 0) /* IEEE 802.3 */
 		return;
 	stq_be_p(set, val[CX_CTR_TX_FRAMES]);
 	stq_be_p(set + 8, val[CX_CTR_RX_FRAMES]);

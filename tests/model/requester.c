@@ -10,8 +10,8 @@
  */
 #include "dev.h"
 
-#define CX_MAX_IN_FLIGHT 64	/* requests */
-#define CX_WINDOW 512		/* sequence numbers */
+#define CX_MAX_IN_FLIGHT 64 /* requests */
+#define CX_WINDOW 512 /* sequence numbers */
 #define CX_RNR_INFINITE 7
 #define CX_FENCE_FULL 2
 
@@ -138,7 +138,8 @@ void cx_req_go_back(struct cx_dev *dev, struct cx_qp *qp, u32 psn)
 	struct cx_requester *q = &qp->req;
 	struct cx_sreq *r;
 
-	QTAILQ_FOREACH(r, &q->list, link) {
+	QTAILQ_FOREACH(r, &q->list, link)
+	{
 		if (r->nr_psn && cx_psn_diff(cx_sreq_end(r), psn) > 0)
 			break;
 	}
@@ -265,9 +266,9 @@ static bool cx_req_admit(struct cx_dev *dev, struct cx_qp *qp)
 /* ---- sending */
 
 static const u8 cx_pkt_op_of[] = {
-	[CX_OP_SEND_INVAL] = CX_PKT_SEND, [CX_OP_WRITE] = CX_PKT_WRITE,
-	[CX_OP_WRITE_IMM] = CX_PKT_WRITE, [CX_OP_SEND] = CX_PKT_SEND,
-	[CX_OP_SEND_IMM] = CX_PKT_SEND, [CX_OP_READ] = CX_PKT_READ,
+	[CX_OP_SEND_INVAL] = CX_PKT_SEND,     [CX_OP_WRITE] = CX_PKT_WRITE,
+	[CX_OP_WRITE_IMM] = CX_PKT_WRITE,     [CX_OP_SEND] = CX_PKT_SEND,
+	[CX_OP_SEND_IMM] = CX_PKT_SEND,	      [CX_OP_READ] = CX_PKT_READ,
 	[CX_OP_ATOMIC_CS] = CX_PKT_ATOMIC_CS, [CX_OP_ATOMIC_FA] = CX_PKT_ATOMIC_FA,
 };
 
@@ -321,8 +322,7 @@ static void cx_req_dst(struct cx_dev *dev, const struct cx_qp *qp, const struct 
  *
  * Return: 0, or %-EINVAL if the source GID is not there.
  */
-int cx_req_address(struct cx_dev *dev, struct cx_qp *qp, const struct cx_av *av,
-		   struct cx_frame *f)
+int cx_req_address(struct cx_dev *dev, struct cx_qp *qp, const struct cx_av *av, struct cx_frame *f)
 {
 	struct cx_pkt *p = (struct cx_pkt *)f->data;
 	const u8 *src;
@@ -474,7 +474,7 @@ static enum cx_pump cx_req_pump(struct cx_dev *dev, struct cx_task *task, u32 bu
 			continue;
 		}
 		r = q->cur;
-		if (r->error)	/* met again after going back */
+		if (r->error) /* met again after going back */
 			return CX_PUMP_IDLE;
 		if (cx_req_reliable(qp) &&
 		    cx_psn_diff(cx_psn_add(r->psn, q->cur_idx), q->una) >= CX_WINDOW)
@@ -504,7 +504,8 @@ static void cx_req_acked(struct cx_dev *dev, struct cx_qp *qp, u32 psn)
 
 	if (cx_psn_diff(psn, q->una) <= 0 || cx_psn_diff(psn, q->next_psn) > 0)
 		return;
-	QTAILQ_FOREACH(r, &q->list, link) {
+	QTAILQ_FOREACH(r, &q->list, link)
+	{
 		if (r->done)
 			continue;
 		if (r->responds && cx_psn_diff(psn, r->psn) > 0) {
@@ -531,7 +532,8 @@ static struct cx_sreq *cx_req_awaiting(struct cx_qp *qp)
 {
 	struct cx_sreq *r;
 
-	QTAILQ_FOREACH(r, &qp->req.list, link) {
+	QTAILQ_FOREACH(r, &qp->req.list, link)
+	{
 		if (r->responds && !r->done)
 			return r;
 	}
@@ -576,9 +578,9 @@ static void cx_req_data(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pk
 }
 
 static const u32 cx_rnr_us[32] = {
-	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920, 2560,
-	3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840,
-	245760, 327680, 491520,
+	655360, 10,    20,    30,    40,    60,	    80,	    120,    160,    240,    320,
+	480,	640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240,  15360,
+	20480,	30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
 static void cx_req_rnr(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
@@ -591,8 +593,7 @@ static void cx_req_rnr(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt
 		return;
 	}
 	q->rnr_wait = true;
-	timer_mod(q->timer, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) +
-		  cx_rnr_us[p->rnr_timer & 31]);
+	timer_mod(q->timer, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) + cx_rnr_us[p->rnr_timer & 31]);
 }
 
 static void cx_req_nak(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
@@ -651,7 +652,7 @@ void cx_req_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 
 void cx_req_start(struct cx_dev *dev, struct cx_qp *qp)
 {
-	if (qp->no_sq)	/* the receiving side of XRC */
+	if (qp->no_sq) /* the receiving side of XRC */
 		return;
 	cx_sched_add(dev, &qp->req.task);
 }

@@ -15,13 +15,13 @@ struct cx_qp;
 /* one send request that was admitted and is not complete */
 struct cx_sreq {
 	QTAILQ_ENTRY(cx_sreq) link;
-	u32 psn;		/* of its first packet */
-	u32 nr_psn;		/* sequence numbers it takes; 0 for a NOP */
-	u32 got_psn;		/* answers of a READ or atomic received */
+	u32 psn; /* of its first packet */
+	u32 nr_psn; /* sequence numbers it takes; 0 for a NOP */
+	u32 got_psn; /* answers of a READ or atomic received */
 	u32 got_bytes;
-	bool responds;		/* READ or atomic: needs data back */
+	bool responds; /* READ or atomic: needs data back */
 	bool done;
-	enum cx_syndrome error;	/* found before sending */
+	enum cx_syndrome error; /* found before sending */
 	struct cx_wqe w;
 };
 
@@ -33,19 +33,19 @@ enum cx_dc_state {
 
 struct cx_requester {
 	struct cx_task task;
-	QTAILQ_HEAD(, cx_sreq) list;	/* in order of their sequence numbers */
+	QTAILQ_HEAD(, cx_sreq) list; /* in order of their sequence numbers */
 	u32 nr;
 	u32 nr_responds;
-	struct cx_sreq *held;		/* fetched, not admitted yet */
-	struct cx_sreq *cur;		/* next packet: request ... */
-	u32 cur_idx;			/* ... and number of the packet in it */
-	u32 next_psn;			/* of the next request */
-	u32 una;			/* oldest number not acknowledged */
-	u32 implied;			/* last implied retransmission, ~0 for none */
+	struct cx_sreq *held; /* fetched, not admitted yet */
+	struct cx_sreq *cur; /* next packet: request ... */
+	u32 cur_idx; /* ... and number of the packet in it */
+	u32 next_psn; /* of the next request */
+	u32 una; /* oldest number not acknowledged */
+	u32 implied; /* last implied retransmission, ~0 for none */
 	u32 retries;
 	u32 rnr_retries;
 	bool rnr_wait;
-	bool stopped;			/* a request failed before it was sent */
+	bool stopped; /* a request failed before it was sent */
 	QEMUTimer *timer;
 	enum cx_dc_state dc_state;
 	struct cx_av dc_target;

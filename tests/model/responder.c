@@ -206,12 +206,13 @@ static void cx_resp_fail(struct cx_dev *dev, struct cx_responder *r, const struc
 {
 	struct cx_qp *qp = r->qp;
 
-	cx_trace(dev, CX_TR_REFUSE, "request op=%u dqpn=0x%x psn=0x%x va=0x%" PRIx64
-		 " rkey=0x%x: NAK %u", p->op, p->dqpn, p->psn, p->va, p->rkey, why);
+	cx_trace(dev, CX_TR_REFUSE,
+		 "request op=%u dqpn=0x%x psn=0x%x va=0x%" PRIx64 " rkey=0x%x: NAK %u", p->op,
+		 p->dqpn, p->psn, p->va, p->rkey, why);
 	r->msg_op = 0;
 	cx_resp_nak(dev, r, p->psn, why);
 	r->nak_sent = true;
-	if (!qp)	/* a DC target goes on serving the others */
+	if (!qp) /* a DC target goes on serving the others */
 		return;
 	cx_resp_drain(dev, r);
 	if (why == CX_AETH_ACCESS)
@@ -287,8 +288,8 @@ static void cx_resp_write(struct cx_dev *dev, struct cx_responder *r, const stru
 {
 	if (p->flags & CX_PF_FIRST) {
 		if (!(rx->access & CX_ACC_REMOTE_WRITE) ||
-		    (p->len && cx_mkey_check(dev, p->rkey, rx->pdn, p->va, p->len,
-					     CX_ACC_REMOTE_WRITE))) {
+		    (p->len &&
+		     cx_mkey_check(dev, p->rkey, rx->pdn, p->va, p->len, CX_ACC_REMOTE_WRITE))) {
 			cx_resp_fail(dev, r, p, CX_AETH_ACCESS);
 			return;
 		}
@@ -321,7 +322,7 @@ static void cx_resp_write(struct cx_dev *dev, struct cx_responder *r, const stru
 
 static void cx_resp_remember(struct cx_responder *r, u32 psn, u32 nr_psn, u64 result)
 {
-	r->replay[r->replay_next++ % CX_NR_REPLAY] = (struct cx_replay) {
+	r->replay[r->replay_next++ % CX_NR_REPLAY] = (struct cx_replay){
 		.psn = psn,
 		.nr_psn = nr_psn,
 		.result = result,
@@ -346,7 +347,7 @@ static u32 cx_resp_pending(const struct cx_responder *r)
 	u32 nr = 0;
 
 	QTAILQ_FOREACH(j, &r->jobs, link)
-		nr += j->op != CX_PKT_ACK;
+	nr += j->op != CX_PKT_ACK;
 	return nr;
 }
 
@@ -424,7 +425,8 @@ static void cx_resp_cancel_read(struct cx_responder *r, u32 end)
 {
 	struct cx_job *j, *next;
 
-	QTAILQ_FOREACH_SAFE(j, &r->jobs, link, next) {
+	QTAILQ_FOREACH_SAFE(j, &r->jobs, link, next)
+	{
 		u32 left = MAX(1, DIV_ROUND_UP(j->len - j->off, r->mtu));
 
 		if (j->op == CX_PKT_READ_RESP && cx_psn_add(j->psn, left) == end) {

@@ -19,31 +19,31 @@ struct cx_srq;
 /* a READ or atomic that was executed, in case the requester asks again */
 struct cx_replay {
 	u32 psn;
-	u32 nr_psn;	/* 0: entry not used */
-	u64 result;	/* of an atomic */
+	u32 nr_psn; /* 0: entry not used */
+	u64 result; /* of an atomic */
 };
 
 /* an answer that waits for its turn */
 struct cx_job {
 	QTAILQ_ENTRY(cx_job) link;
-	u8 op;		/* CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP */
+	u8 op; /* CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP */
 	u8 aeth;
 	u8 rnr_timer;
 	u32 psn;
 	u32 msn;
 	u64 va;
-	u32 pdn;	/* READ: protection domain the key was checked with */
+	u32 pdn; /* READ: protection domain the key was checked with */
 	u32 rkey;
-	u32 len;	/* READ: bytes of the whole answer */
-	u32 off;	/* READ: bytes already sent */
+	u32 len; /* READ: bytes of the whole answer */
+	u32 off; /* READ: bytes already sent */
 	u64 result;
 };
 
 struct cx_responder {
 	struct cx_task task;
-	struct cx_qp *qp;	/* exactly one of the two */
+	struct cx_qp *qp; /* exactly one of the two */
 	struct cx_dct *dct;
-	u8 dst[6];		/* link address of the requester */
+	u8 dst[6]; /* link address of the requester */
 	u8 src[6];
 	u8 sgid[16];
 	u8 dgid[16];
@@ -54,7 +54,7 @@ struct cx_responder {
 	u32 epsn;
 	u32 msn;
 	bool nak_sent;
-	u8 msg_op;		/* message in progress, 0 for none */
+	u8 msg_op; /* message in progress, 0 for none */
 	u32 msg_len;
 	u32 msg_off;
 	u64 msg_va;

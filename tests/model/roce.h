@@ -12,7 +12,7 @@
 
 /* how a receive completion names the network layer */
 enum cx_l3 {
-	CX_L3_ROCE_V1 = 0,	/* also InfiniBand */
+	CX_L3_ROCE_V1 = 0, /* also InfiniBand */
 	CX_L3_IPV6 = 1,
 	CX_L3_IPV4 = 2,
 };
@@ -21,9 +21,9 @@ struct cx_gid {
 	bool valid;
 	u8 gid[16];
 	u8 mac[6];
-	u8 version;		/* 0: RoCE v1, 2: RoCE v2 */
+	u8 version; /* 0: RoCE v1, 2: RoCE v2 */
 	bool ipv4;
-	u8 raw[32];		/* as the driver gave it */
+	u8 raw[32]; /* as the driver gave it */
 };
 
 struct cx_pkt;

@@ -10,9 +10,9 @@
 #include "types.h"
 
 enum cx_pump {
-	CX_PUMP_IDLE,	/* nothing more to send now */
-	CX_PUMP_MORE,	/* another turn, please */
-	CX_PUMP_PARK,	/* no room at the peer */
+	CX_PUMP_IDLE, /* nothing more to send now */
+	CX_PUMP_MORE, /* another turn, please */
+	CX_PUMP_PARK, /* no room at the peer */
 };
 
 struct cx_task {

@@ -66,7 +66,7 @@ int cx_wq_init(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_wq *wq, struct 
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "PD 0x%x does not exist", pdn);
 	if (dbr & 7)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "doorbell record is not aligned");
-	*wq = (struct cx_wq) {
+	*wq = (struct cx_wq){
 		.ring = ring,
 		.dbr = dbr + dbr_off,
 		.log_size = CX_GET(wq, ctx, log_wq_sz),
@@ -119,13 +119,12 @@ int cx_cmd_create_rmp(struct cx_dev *dev, struct cx_cmd *cmd)
 	return cx_srq_publish(dev, cmd, srq, CX_K_RMP);
 }
 
-static int cx_xrc_srq_queue(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_srq *srq,
-			    const u8 *c)
+static int cx_xrc_srq_queue(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_srq *srq, const u8 *c)
 {
 	const u8 *pas = CX_ADDR(create_xrc_srq_in, cmd->in, pas);
 	u32 page_shift = CX_GET(xrc_srqc, c, log_page_size) + 12;
 
-	srq->wq = (struct cx_wq) {
+	srq->wq = (struct cx_wq){
 		.ring = &srq->ring,
 		.dbr = (u64)CX_GET(xrc_srqc, c, db_record_addr_h) << 32 |
 		       (u64)CX_GET(xrc_srqc, c, db_record_addr_l) << 2,
@@ -173,8 +172,9 @@ int cx_cmd_create_xrc_srq(struct cx_dev *dev, struct cx_cmd *cmd)
 	memcpy(srq->ctx, c, MIN(sizeof(srq->ctx), CX_SZ(xrc_srqc)));
 	if (cx_srq_publish(dev, cmd, srq, CX_K_XRC_SRQ))
 		return -1;
-	srq->user_index = CX_GET(xrc_srqc, c, user_index_equal_xrc_srqn) ?
-			  srq->obj.id : CX_GET(xrc_srqc, c, user_index);
+	srq->user_index = CX_GET(xrc_srqc, c, user_index_equal_xrc_srqn)
+				  ? srq->obj.id
+				  : CX_GET(xrc_srqc, c, user_index);
 	return 0;
 }
 

@@ -10,12 +10,12 @@
 struct cx_srq {
 	struct cx_obj obj;
 	struct cx_obj *pd;
-	struct cx_obj *xrcd;	/* XRC only */
-	struct cx_cq *cq;	/* XRC only */
-	u32 user_index;		/* XRC only */
+	struct cx_obj *xrcd; /* XRC only */
+	struct cx_cq *cq; /* XRC only */
+	u32 user_index; /* XRC only */
 	struct cx_ring ring;
 	struct cx_wq wq;
-	u16 limit;		/* entries left at which to tell the driver, 0 for never */
+	u16 limit; /* entries left at which to tell the driver, 0 for never */
 	u8 ctx[256];
 };
 

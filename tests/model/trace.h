@@ -9,15 +9,15 @@
 #include "types.h"
 
 enum cx_trace_class {
-	CX_TR_CMD = 1 << 0,	/* firmware commands, with their fields */
-	CX_TR_WQE = 1 << 1,	/* work requests fetched by the device */
-	CX_TR_CQE = 1 << 2,	/* completions */
-	CX_TR_PKT = 1 << 3,	/* packets of the RDMA transport */
-	CX_TR_ETH = 1 << 4,	/* Ethernet frames */
-	CX_TR_EVENT = 1 << 5,	/* event queue entries, port, reset */
-	CX_TR_REFUSE = 1 << 6,	/* what the device refused, and why */
-	CX_TR_DB = 1 << 7,	/* doorbells */
-	CX_TR_FAULT = 1 << 8,	/* injected faults */
+	CX_TR_CMD = 1 << 0, /* firmware commands, with their fields */
+	CX_TR_WQE = 1 << 1, /* work requests fetched by the device */
+	CX_TR_CQE = 1 << 2, /* completions */
+	CX_TR_PKT = 1 << 3, /* packets of the RDMA transport */
+	CX_TR_ETH = 1 << 4, /* Ethernet frames */
+	CX_TR_EVENT = 1 << 5, /* event queue entries, port, reset */
+	CX_TR_REFUSE = 1 << 6, /* what the device refused, and why */
+	CX_TR_DB = 1 << 7, /* doorbells */
+	CX_TR_FAULT = 1 << 8, /* injected faults */
 };
 
 struct cx_trace {

@@ -57,7 +57,8 @@ static int cx_vport_set_list(struct cx_dev *dev, struct cx_cmd *cmd, const u8 *c
 	u32 type = CX_GET(nic_vport_context, c, allowed_list_type);
 	u32 nr = CX_GET(nic_vport_context, c, allowed_list_size), i;
 	u32 off = (CX_OFF(modify_nic_vport_context_in, nic_vport_context) +
-		   CX_OFF(nic_vport_context, current_uc_mac_address)) / 8;
+		   CX_OFF(nic_vport_context, current_uc_mac_address)) /
+		  8;
 
 	if (nr > ARRAY_SIZE(dev->port.mc) || off + 8 * nr > cmd->inlen)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "list of %u addresses", nr);
@@ -144,12 +145,12 @@ int cx_cmd_query_vport_counter(struct cx_dev *dev, struct cx_cmd *cmd)
 	const u64 *v = dev->ctr.val;
 	u8 *out = cmd->out;
 
-	cx_traffic(CX_ADDR(query_vport_counter_out, out, received_eth_unicast),
-		   v[CX_CTR_ETH_RX], v[CX_CTR_ETH_RX_BYTES]);
-	cx_traffic(CX_ADDR(query_vport_counter_out, out, transmitted_eth_unicast),
-		   v[CX_CTR_ETH_TX], v[CX_CTR_ETH_TX_BYTES]);
-	cx_traffic(CX_ADDR(query_vport_counter_out, out, received_ib_unicast),
-		   v[CX_CTR_RX_PACKETS], v[CX_CTR_RX_BYTES] - v[CX_CTR_ETH_RX_BYTES]);
+	cx_traffic(CX_ADDR(query_vport_counter_out, out, received_eth_unicast), v[CX_CTR_ETH_RX],
+		   v[CX_CTR_ETH_RX_BYTES]);
+	cx_traffic(CX_ADDR(query_vport_counter_out, out, transmitted_eth_unicast), v[CX_CTR_ETH_TX],
+		   v[CX_CTR_ETH_TX_BYTES]);
+	cx_traffic(CX_ADDR(query_vport_counter_out, out, received_ib_unicast), v[CX_CTR_RX_PACKETS],
+		   v[CX_CTR_RX_BYTES] - v[CX_CTR_ETH_RX_BYTES]);
 	cx_traffic(CX_ADDR(query_vport_counter_out, out, transmitted_ib_unicast),
 		   v[CX_CTR_TX_PACKETS], v[CX_CTR_TX_BYTES] - v[CX_CTR_ETH_TX_BYTES]);
 	return 0;

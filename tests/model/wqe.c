@@ -15,18 +15,30 @@
 const char *cx_wqe_opname(u8 opcode)
 {
 	switch (opcode) {
-	case CX_OP_NOP: return "NOP";
-	case CX_OP_SEND_INVAL: return "SEND_INVAL";
-	case CX_OP_WRITE: return "WRITE";
-	case CX_OP_WRITE_IMM: return "WRITE_IMM";
-	case CX_OP_SEND: return "SEND";
-	case CX_OP_SEND_IMM: return "SEND_IMM";
-	case CX_OP_LSO: return "LSO";
-	case CX_OP_READ: return "READ";
-	case CX_OP_ATOMIC_CS: return "CMP_SWAP";
-	case CX_OP_ATOMIC_FA: return "FETCH_ADD";
-	case CX_OP_UMR: return "UMR";
-	default: return "?";
+	case CX_OP_NOP:
+		return "NOP";
+	case CX_OP_SEND_INVAL:
+		return "SEND_INVAL";
+	case CX_OP_WRITE:
+		return "WRITE";
+	case CX_OP_WRITE_IMM:
+		return "WRITE_IMM";
+	case CX_OP_SEND:
+		return "SEND";
+	case CX_OP_SEND_IMM:
+		return "SEND_IMM";
+	case CX_OP_LSO:
+		return "LSO";
+	case CX_OP_READ:
+		return "READ";
+	case CX_OP_ATOMIC_CS:
+		return "CMP_SWAP";
+	case CX_OP_ATOMIC_FA:
+		return "FETCH_ADD";
+	case CX_OP_UMR:
+		return "UMR";
+	default:
+		return "?";
 	}
 }
 
@@ -214,10 +226,11 @@ enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, s
 		cx_trace(dev, CX_TR_REFUSE, "QP 0x%x request %u opcode 0x%x: %s", qpn, w->index,
 			 w->opcode, bad);
 	else
-		cx_trace(dev, CX_TR_WQE, "qpn=0x%x wqe=%u %s bytes=%u sge=%u signaled=%u "
-			 "raddr=0x%" PRIx64 " rkey=0x%x dqpn=0x%x", qpn, w->index,
-			 cx_wqe_opname(w->opcode), w->bytes, w->nr_sge, w->signaled, w->raddr,
-			 w->rkey, w->av.dqpn);
+		cx_trace(dev, CX_TR_WQE,
+			 "qpn=0x%x wqe=%u %s bytes=%u sge=%u signaled=%u "
+			 "raddr=0x%" PRIx64 " rkey=0x%x dqpn=0x%x",
+			 qpn, w->index, cx_wqe_opname(w->opcode), w->bytes, w->nr_sge, w->signaled,
+			 w->raddr, w->rkey, w->av.dqpn);
 	return bad ? CX_SYN_LOCAL_QP_OP : CX_SYN_OK;
 }
 

@@ -9,15 +9,29 @@
 #include "cq.h"
 
 enum cx_opcode {
-	CX_OP_NOP = 0x00, CX_OP_SEND_INVAL = 0x01, CX_OP_WRITE = 0x08, CX_OP_WRITE_IMM = 0x09,
-	CX_OP_SEND = 0x0a, CX_OP_SEND_IMM = 0x0b, CX_OP_LSO = 0x0e, CX_OP_READ = 0x10,
-	CX_OP_ATOMIC_CS = 0x11, CX_OP_ATOMIC_FA = 0x12, CX_OP_UMR = 0x25,
+	CX_OP_NOP = 0x00,
+	CX_OP_SEND_INVAL = 0x01,
+	CX_OP_WRITE = 0x08,
+	CX_OP_WRITE_IMM = 0x09,
+	CX_OP_SEND = 0x0a,
+	CX_OP_SEND_IMM = 0x0b,
+	CX_OP_LSO = 0x0e,
+	CX_OP_READ = 0x10,
+	CX_OP_ATOMIC_CS = 0x11,
+	CX_OP_ATOMIC_FA = 0x12,
+	CX_OP_UMR = 0x25,
 };
 
 /* transport services, numbered as in the QP context */
 enum cx_service {
-	CX_SV_RC = 0x0, CX_SV_UC = 0x1, CX_SV_UD = 0x2, CX_SV_XRC = 0x3, CX_SV_DCI = 0x5,
-	CX_SV_QP0 = 0x7, CX_SV_QP1 = 0x8, CX_SV_REG_UMR = 0xc,
+	CX_SV_RC = 0x0,
+	CX_SV_UC = 0x1,
+	CX_SV_UD = 0x2,
+	CX_SV_XRC = 0x3,
+	CX_SV_DCI = 0x5,
+	CX_SV_QP0 = 0x7,
+	CX_SV_QP1 = 0x8,
+	CX_SV_REG_UMR = 0xc,
 };
 
 #define CX_WQE_BB 64
@@ -26,7 +40,7 @@ enum cx_service {
 #define CX_MAX_RECV_SGE 32
 
 struct cx_sge {
-	u64 addr;	/* offset into the entry for inline data */
+	u64 addr; /* offset into the entry for inline data */
 	u32 bytes;
 	u32 lkey;
 	bool is_inline;
@@ -77,15 +91,15 @@ struct cx_rwqe {
 /* one queue of work requests in guest memory */
 struct cx_wq {
 	const struct cx_ring *ring;
-	u64 base;	/* byte offset in the ring */
-	u64 dbr;	/* doorbell record of this queue */
-	u32 log_size;	/* entries; send queues count basic blocks */
+	u64 base; /* byte offset in the ring */
+	u64 dbr; /* doorbell record of this queue */
+	u32 log_size; /* entries; send queues count basic blocks */
 	u32 log_stride;
 	u32 pdn;
-	bool linked;	/* SRQ: the entry names the next one */
+	bool linked; /* SRQ: the entry names the next one */
 	bool signature;
-	u16 ci;		/* entries taken, counts on */
-	u16 next;	/* SRQ: next entry */
+	u16 ci; /* entries taken, counts on */
+	u16 next; /* SRQ: next entry */
 };
 
 const char *cx_wqe_opname(u8 opcode);

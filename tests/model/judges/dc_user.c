@@ -26,8 +26,9 @@
 #define DC_KEY 0x1234567890abcdefULL
 #define BUF_BYTES 65536
 #define NR_TARGETS 2
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-		IBV_ACCESS_REMOTE_ATOMIC)
+#define ACCESS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
 
 struct target_info {
 	uint32_t dctn[NR_TARGETS];
@@ -64,7 +65,11 @@ static void die(const char *fmt, ...)
 	exit(1);
 }
 
-#define CHECK(x) do { if (!(x)) die("%s", #x); } while (0)
+#define CHECK(x) \
+	do { \
+		if (!(x)) \
+			die("%s", #x); \
+	} while (0)
 
 static void node_open(struct node *n, int gid_index)
 {
@@ -93,8 +98,7 @@ static void node_open(struct node *n, int gid_index)
 	ibv_free_device_list(list);
 }
 
-static struct ibv_ah_attr node_ah_attr(const struct node *n, uint16_t lid,
-				       const union ibv_gid *gid)
+static struct ibv_ah_attr node_ah_attr(const struct node *n, uint16_t lid, const union ibv_gid *gid)
 {
 	struct ibv_ah_attr a = { .dlid = lid, .port_num = 1 };
 
@@ -110,27 +114,33 @@ static struct ibv_ah_attr node_ah_attr(const struct node *n, uint16_t lid,
 static struct ibv_qp *make_dct(struct node *n)
 {
 	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_DRIVER, .send_cq = n->cq, .recv_cq = n->cq, .pd = n->pd,
-		.comp_mask = IBV_QP_INIT_ATTR_PD, .srq = n->srq,
+		.qp_type = IBV_QPT_DRIVER,
+		.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.pd = n->pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.srq = n->srq,
 	};
 	struct mlx5dv_qp_init_attr dv = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
 		.dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = DC_KEY },
 	};
 	struct ibv_qp_attr m = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = ACCESS,
 	};
 	struct ibv_qp *qp = mlx5dv_create_qp(n->ctx, &attr, &dv);
 
 	CHECK(qp);
-	CHECK(!ibv_modify_qp(qp, &m, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     IBV_QP_ACCESS_FLAGS));
+	CHECK(!ibv_modify_qp(qp, &m,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 	m.qp_state = IBV_QPS_RTR;
 	m.path_mtu = IBV_MTU_1024;
 	m.min_rnr_timer = 12;
 	m.ah_attr = node_ah_attr(n, n->port.lid, &n->gid);
-	CHECK(!ibv_modify_qp(qp, &m, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
-			     IBV_QP_PATH_MTU));
+	CHECK(!ibv_modify_qp(qp, &m,
+			     IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU));
 	return qp;
 }
 
@@ -148,14 +158,18 @@ static void dci_connect(struct node *n)
 	m.retry_cnt = 7;
 	m.rnr_retry = 7;
 	m.max_rd_atomic = 4;
-	CHECK(!ibv_modify_qp(n->qp, &m, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!ibv_modify_qp(n->qp, &m,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 static void make_dci(struct node *n)
 {
 	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_DRIVER, .send_cq = n->cq, .recv_cq = n->cq, .pd = n->pd,
+		.qp_type = IBV_QPT_DRIVER,
+		.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.pd = n->pd,
 		.cap = { .max_send_wr = 64, .max_send_sge = 2, .max_inline_data = 64 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
@@ -191,7 +205,7 @@ struct op {
 	uint32_t imm;
 	uint64_t swap_add, compare;
 	uint64_t key;
-	uint32_t dctn, rkey;	/* 0: the right ones */
+	uint32_t dctn, rkey; /* 0: the right ones */
 };
 
 static void post(struct node *n, const struct op *o)
@@ -311,8 +325,9 @@ static void expect_recv(struct node *n, enum ibv_wc_opcode op, uint32_t bytes, u
 
 static void server(struct node *n, int port)
 {
-	struct target_info me = { .rkey = n->mr->rkey, .addr = (uintptr_t)n->buf,
-				  .lid = n->port.lid, .gid = n->gid };
+	struct target_info me = {
+		.rkey = n->mr->rkey, .addr = (uintptr_t)n->buf, .lid = n->port.lid, .gid = n->gid
+	};
 	struct ibv_qp *dct[NR_TARGETS];
 	struct ibv_recv_wr *bad;
 	int i, fd;
@@ -348,8 +363,10 @@ static void operations(struct node *n)
 	expect(n, "SEND", &(struct op){ IBV_WR_SEND, .bytes = 100 }, IBV_WC_SUCCESS);
 	expect(n, "SEND_IMM", &(struct op){ IBV_WR_SEND_WITH_IMM, .bytes = 200, .imm = 0x1234 },
 	       IBV_WC_SUCCESS);
-	expect(n, "WRITE_IMM to target 1", &(struct op){ IBV_WR_RDMA_WRITE_WITH_IMM, .target = 1,
-	       .off = 8192, .bytes = 300, .imm = 0x5678 }, IBV_WC_SUCCESS);
+	expect(n, "WRITE_IMM to target 1",
+	       &(struct op){ IBV_WR_RDMA_WRITE_WITH_IMM, .target = 1, .off = 8192, .bytes = 300,
+			     .imm = 0x5678 },
+	       IBV_WC_SUCCESS);
 	for (i = 0; i < 16384; i++)
 		n->buf[8192 + i] = i * 7 + i / 256;
 	expect(n, "WRITE 16384", &(struct op){ IBV_WR_RDMA_WRITE, .off = 8192, .bytes = 16384 },
@@ -361,11 +378,14 @@ static void operations(struct node *n)
 		if (n->buf[8192 + i] != (uint8_t)(i * 7 + i / 256))
 			die("byte %u differs", i);
 	}
-	expect(n, "FETCH_ADD", &(struct op){ IBV_WR_ATOMIC_FETCH_AND_ADD, .off = 4096, .bytes = 8,
-	       .swap_add = 41 }, IBV_WC_SUCCESS);
+	expect(n, "FETCH_ADD",
+	       &(struct op){ IBV_WR_ATOMIC_FETCH_AND_ADD, .off = 4096, .bytes = 8, .swap_add = 41 },
+	       IBV_WC_SUCCESS);
 	CHECK(*word == 0);
-	expect(n, "CMP_SWAP", &(struct op){ IBV_WR_ATOMIC_CMP_AND_SWP, .off = 4096, .bytes = 8,
-	       .compare = 41, .swap_add = 42 }, IBV_WC_SUCCESS);
+	expect(n, "CMP_SWAP",
+	       &(struct op){ IBV_WR_ATOMIC_CMP_AND_SWP, .off = 4096, .bytes = 8, .compare = 41,
+			     .swap_add = 42 },
+	       IBV_WC_SUCCESS);
 	CHECK(*word == 41);
 }
 
@@ -389,14 +409,17 @@ static void changes(struct node *n)
 
 static void mistakes(struct node *n)
 {
-	expect(n, "wrong rkey", &(struct op){ IBV_WR_RDMA_READ, .bytes = 8,
-	       .rkey = n->peer.rkey + 1 }, IBV_WC_REM_ACCESS_ERR);
-	expect(n, "range too long", &(struct op){ IBV_WR_RDMA_WRITE, .off = BUF_BYTES - 8,
-	       .bytes = 8, .rkey = n->peer.rkey ^ 0x100 }, IBV_WC_REM_ACCESS_ERR);
+	expect(n, "wrong rkey",
+	       &(struct op){ IBV_WR_RDMA_READ, .bytes = 8, .rkey = n->peer.rkey + 1 },
+	       IBV_WC_REM_ACCESS_ERR);
+	expect(n, "range too long",
+	       &(struct op){ IBV_WR_RDMA_WRITE, .off = BUF_BYTES - 8, .bytes = 8,
+			     .rkey = n->peer.rkey ^ 0x100 },
+	       IBV_WC_REM_ACCESS_ERR);
 	expect(n, "wrong DC key", &(struct op){ IBV_WR_RDMA_READ, .bytes = 8, .key = 1 },
 	       IBV_WC_RETRY_EXC_ERR);
-	expect(n, "wrong DCT number", &(struct op){ IBV_WR_RDMA_READ, .bytes = 8,
-	       .dctn = 0x3fff }, IBV_WC_RETRY_EXC_ERR);
+	expect(n, "wrong DCT number", &(struct op){ IBV_WR_RDMA_READ, .bytes = 8, .dctn = 0x3fff },
+	       IBV_WC_RETRY_EXC_ERR);
 	expect(n, "right again", &(struct op){ IBV_WR_RDMA_READ, .bytes = 8 }, IBV_WC_SUCCESS);
 }
 

@@ -125,7 +125,7 @@ def partition(ctx, a, b):
     a.set("partition", str(b.node))
     out = client.wait(check=False)
     a.set("partition", "")
-    b.run(f"kill $(pidof ib_read_lat)", where="guest", check=False)
+    b.run("kill $(pidof ib_read_lat)", where="guest", check=False)
     server.wait(check=False)
     assert out.code and re.search(r"status 12|Failed status", out.out), out.out
     works(ctx, a, b)

@@ -55,9 +55,10 @@ def reasons(out):
     """What each failed test said last."""
     said = {}
     for part in re.split(r"^={60,}$", out, flags=re.M)[1:]:
-        head = re.search(r"^(?:ERROR|FAIL): (test_\w+) \((?:tests\.)?test_\w+\.([\w.]+)\)", part, re.M)
-        lines = [x for x in part.splitlines() if re.match(r"^\w[\w.]*(Error|Exception|Failure)?\b.*:",
-                                                          x)]
+        head = re.search(r"^(?:ERROR|FAIL): (test_\w+) "
+                         r"\((?:tests\.)?test_\w+\.([\w.]+)\)", part, re.M)
+        lines = [x for x in part.splitlines()
+                 if re.match(r"^\w[\w.]*(Error|Exception|Failure)?\b.*:", x)]
         if head and lines:
             said[f"{head[2].split('.')[0]}.{head[1]}"] = lines[-1][:150]
     return said

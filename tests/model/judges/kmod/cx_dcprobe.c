@@ -27,10 +27,10 @@
 #include <rdma/ib_verbs.h>
 
 #define CXK_LOG_CQ 6
-#define CXK_LOG_SQ 6		/* basic blocks */
+#define CXK_LOG_SQ 6 /* basic blocks */
 #define CXK_LOG_RQ 4
 #define CXK_KEY 0x1234567890abcdefULL
-#define CXK_IOVA 0x700000000000ULL	/* of the remote key: any address will do */
+#define CXK_IOVA 0x700000000000ULL /* of the remote key: any address will do */
 #define CXK_ZERO_LEN_RQ 3
 
 static int gid_index;
@@ -64,7 +64,7 @@ struct cxk {
 	u32 pdn, pa_key, mtt_key, rmpn, dctn, dcin;
 	u16 sq_pc;
 	bool roce;
-	u8 *buf;	/* page 0: source, 1 and 2: remote, 3: destination */
+	u8 *buf; /* page 0: source, 1 and 2: remote, 3: destination */
 	dma_addr_t dma;
 };
 
@@ -341,7 +341,7 @@ static void cxk_fill_av(struct cxk *p, struct mlx5_av *av)
 		av->rlid = cpu_to_be16(p->peer.lid);
 		return;
 	}
-	av->rlid = cpu_to_be16(0xc001);		/* UDP source port */
+	av->rlid = cpu_to_be16(0xc001); /* UDP source port */
 	memcpy(av->rmac, p->peer.mac, sizeof(av->rmac));
 	memcpy(av->rgid, p->peer.gid, sizeof(av->rgid));
 	av->hop_limit = 64;
@@ -409,7 +409,7 @@ static int cxk_recover(struct cxk *p)
 
 static int cxk_test(struct cxk *p)
 {
-	u64 remote = CXK_IOVA + PAGE_SIZE - 32;		/* across two pages */
+	u64 remote = CXK_IOVA + PAGE_SIZE - 32; /* across two pages */
 	u8 *got = p->buf + 3 * PAGE_SIZE;
 	int i, err;
 
@@ -420,13 +420,13 @@ static int cxk_test(struct cxk *p)
 		return snprintf(cxk_result, sizeof(cxk_result), "WRITE: %d", err);
 	for (i = 0; i < nr_reads; i++) {
 		memset(got, 0, 64);
-		err = cxk_do(p, MLX5_OPCODE_RDMA_READ, p->dma + 3 * PAGE_SIZE, remote,
-			     p->peer.rkey, 64);
+		err = cxk_do(p, MLX5_OPCODE_RDMA_READ, p->dma + 3 * PAGE_SIZE, remote, p->peer.rkey,
+			     64);
 		if (err || memcmp(got, p->buf, 64))
 			return snprintf(cxk_result, sizeof(cxk_result), "READ %d: %d", i, err);
 	}
-	err = cxk_do(p, MLX5_OPCODE_RDMA_READ, p->dma + 3 * PAGE_SIZE, remote,
-		     p->peer.rkey + 1, 64);
+	err = cxk_do(p, MLX5_OPCODE_RDMA_READ, p->dma + 3 * PAGE_SIZE, remote, p->peer.rkey + 1,
+		     64);
 	if (err != MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR)
 		return snprintf(cxk_result, sizeof(cxk_result), "wrong rkey: %d", err);
 	err = cxk_recover(p);
