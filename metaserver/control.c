@@ -462,10 +462,14 @@ int ms_control_new(struct ms_daemon *d, struct ms_control **ret_control)
 
 void ms_control_free(struct ms_control *control)
 {
+	struct ms_peer *peer, *next;
+
 	if (!control)
 		return;
-	while (control->peers)
-		ms_peer_free(control->peers);
+	for (peer = control->peers; peer; peer = next) {
+		next = peer->next;
+		ms_peer_free(peer);
+	}
 	ev_timer_stop(control->d->loop, &control->reaper);
 	ev_io_stop(control->d->loop, &control->accept);
 	ms_control_socket_close(&control->socket);

@@ -111,7 +111,7 @@ static int ms_control_make(const char *path)
 
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
+	memcpy(addr.sun_path, path, strlen(path));
 	err = ms_control_probe(&addr);
 	if (err)
 		return err;

@@ -60,7 +60,7 @@ static int ms_place_parse(const char *item, uint32_t port, struct ms_place *plac
 	if (!strncmp(item, "dev:", 4)) {
 		if (!item[4] || strlen(item + 4) >= sizeof(place->device))
 			return -EINVAL;
-		strcpy(place->device, item + 4);
+		memcpy(place->device, item + 4, strlen(item + 4));
 		return 0;
 	}
 	if (ms_place_address(item, port, &place->addr))

@@ -5,6 +5,7 @@
  */
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +31,13 @@ static char ms_log_incarnation[sizeof("KRCORE_INCARNATION=") + 16];
 static bool ms_log_stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
+	char own[64]; /* as systemd.exec(5) writes it */
 	struct stat st;
 
-	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
-	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
+	if (!stream || fstat(STDERR_FILENO, &st))
+		return false;
+	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return !strcmp(stream, own);
 }
 
 void ms_log_init(void)

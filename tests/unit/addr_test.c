@@ -254,7 +254,7 @@ static void test_srv_broken(void **state)
 		assert_int_equal(s.nr, 77);
 		free(copy);
 	}
-	copy = malloc(a.used);
+	copy = malloc(a.used ? a.used : 1);
 	assert_non_null(copy);
 	for (size_t at = 0; at < a.used; at++) {
 		for (unsigned int flip = 1; flip < 256; flip <<= 1) {
