@@ -21,6 +21,11 @@
 #include "metaserver/log.h"
 #include "metaserver/server.h"
 
+/* gcc 12 loses sight of what peer->out holds as soon as libev is called */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 #define MS_CONTROL_IDLE_S 60.
 #define MS_CONTROL_STALL_S 10.
 #define MS_CONTROL_MONITOR_BYTES (256 << 10) /* that a slow monitor may leave unread */
@@ -247,18 +252,19 @@ static void ms_peer_push(struct ms_peer *peer, const char *line, size_t bytes)
 		peer->dropped++;
 		return;
 	}
-	out = malloc(left + bytes);
+	if (peer->out_sent) {
+		memmove(peer->out, peer->out + peer->out_sent, left);
+		peer->out_bytes = left;
+		peer->out_sent = 0;
+	}
+	out = realloc(peer->out, left + bytes);
 	if (!out) {
 		peer->dropped++;
 		return;
 	}
-	if (peer->out && left)
-		memcpy(out, peer->out + peer->out_sent, left);
 	memcpy(out + left, line, bytes);
-	free(peer->out);
 	peer->out = out;
 	peer->out_bytes = left + bytes;
-	peer->out_sent = 0;
 	if (!left)
 		peer->active = ev_now(peer->control->d->loop);
 	ms_peer_want(peer, EV_READ | EV_WRITE);
