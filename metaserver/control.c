@@ -252,7 +252,7 @@ static void ms_peer_push(struct ms_peer *peer, const char *line, size_t bytes)
 		peer->dropped++;
 		return;
 	}
-	if (peer->out_sent) {
+	if (peer->out && peer->out_sent) {
 		memmove(peer->out, peer->out + peer->out_sent, left);
 		peer->out_bytes = left;
 		peer->out_sent = 0;
