@@ -88,7 +88,7 @@ def test_keys_of_dc_targets_are_hidden(cluster):
           f"{columns}")
     rows, _ = _ask(server, f"record withdraw {gid} operator")
     check(rows[0]["event"] == "withdrawn", f"{rows}")
-    _ask(node2, f"record get {gid}", status=1)
+    _ask(node2, f"-S {server.spec.address} record get {gid}", status=1)  # withdrawn there only
 
 
 @limit(300)
