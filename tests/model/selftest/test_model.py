@@ -119,7 +119,7 @@ class Properties(ModelTest):
                              ({"fabric": "x" * 120}, "is too long for a socket"),
                              ({"partition": "1x"}, "'1x' is not a list of nodes")):
             with self.assertRaises(RuntimeError) as caught:
-                Driver(OPT["model"], OPT["ifc"], **props)
+                Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **props)
             self.assertIn(words, str(caught.exception))
 
     def test_no_snapshot(self):
