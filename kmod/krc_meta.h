@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: the MetaServer client of a port: one session (rdma_cm, RC queue pair) with
+ * each MetaServer of the configuration, over which it publishes and renews this
+ * port's records and READs others'. Sessions attach, fail and come back by themselves,
+ * with back-off; nothing here fails because a server is away.
+ * Locking: every function may be called at once from several threads; those that say
+ * "may sleep" need process context.
+ */
+#ifndef KRC_META_H
+#define KRC_META_H
+
+#include <linux/in6.h>
+#include <linux/socket.h>
+#include <rdma/ib_verbs.h>
+
+#include "krp_msg.h"
+#include "krp_table.h"
+
+#define KRC_META_SERVERS_MAX 16
+#define KRC_META_KEY_BYTES_MAX 64
+#define KRC_META_SERVER_NAME_BYTES 80
+
+struct krc_cache;
+struct krc_meta;
+
+/**
+ * struct krc_meta_server_conf - One MetaServer of the configuration.
+ * @addr: address and port.
+ * @priority: lower is asked first.
+ * @name: as the administrator wrote it.
+ */
+struct krc_meta_server_conf {
+	struct sockaddr_storage addr;
+	u16 priority;
+	char name[KRC_META_SERVER_NAME_BYTES];
+};
+
+/**
+ * struct krc_meta_conf - What `krcore-metactl node up` brings.
+ * @owner: identity of the node that lasts over boots.
+ * @generation: boot generation, larger at each node up.
+ * @name: host name for people.
+ * @key: cluster key; zeroed when it is freed, never shown.
+ * @key_bytes: its length; 0 means no authentication.
+ * @lease_ms: lease to ask for, 0 leaves it to the server.
+ * @timeout_ms: how long a request may take.
+ * @reconnect_min_ms: first pause before a lost server is tried again.
+ * @reconnect_max_ms: longest.
+ * @servers_nr: servers in use.
+ * @servers: the servers.
+ */
+struct krc_meta_conf {
+	u8 owner[KRP_OWNER_BYTES];
+	u64 generation;
+	char name[KRP_NAME_BYTES];
+	u8 key[KRC_META_KEY_BYTES_MAX];
+	u32 key_bytes;
+	u32 lease_ms;
+	u32 timeout_ms;
+	u32 reconnect_min_ms;
+	u32 reconnect_max_ms;
+	u32 servers_nr;
+	struct krc_meta_server_conf servers[KRC_META_SERVERS_MAX];
+};
+
+/**
+ * enum krc_meta_state - State of a session; one transition function owns it.
+ * @KRC_META_DOWN: waiting to try again.
+ * @KRC_META_RESOLVING: address and route.
+ * @KRC_META_CONNECTING: rdma_cm handshake.
+ * @KRC_META_HELLO: authentication.
+ * @KRC_META_READY: records are being published, look-ups work.
+ * @KRC_META_CLOSING: being taken down.
+ */
+enum krc_meta_state {
+	KRC_META_DOWN,
+	KRC_META_RESOLVING,
+	KRC_META_CONNECTING,
+	KRC_META_HELLO,
+	KRC_META_READY,
+	KRC_META_CLOSING,
+	KRC_META_STATES,
+};
+
+/**
+ * struct krc_meta_info - How one session is, for people.
+ * @name: as the administrator wrote it.
+ * @addr: address.
+ * @priority: as configured.
+ * @state: enum krc_meta_state.
+ * @error: negative errno of the last failure, 0 if none.
+ * @reason: text about it ("authentication failed", "no route").
+ * @incarnation: of the server, 0 if never attached.
+ * @lease_ms: granted.
+ * @published: records of this port that it has acknowledged.
+ * @attaches: how often it was attached.
+ * @lookups: look-ups asked of it.
+ * @reads: READs of it.
+ * @misses: look-ups it answered with "no such record".
+ * @failures: READs and requests that failed.
+ * @next_try_ms: until the next attempt, 0 if none is due.
+ */
+struct krc_meta_info {
+	char name[KRC_META_SERVER_NAME_BYTES];
+	struct sockaddr_storage addr;
+	u16 priority;
+	u8 state;
+	int error;
+	char reason[64];
+	u64 incarnation;
+	u32 lease_ms;
+	u32 published;
+	u64 attaches;
+	u64 lookups;
+	u64 reads;
+	u64 misses;
+	u64 failures;
+	u32 next_try_ms;
+};
+
+/**
+ * krc_meta_create() - Start the client of a port.
+ * @ibdev: device; only connections that leave through it and @port are used.
+ * @port: port number, from 1.
+ * @gid: GID that is published for; connections come from it (RoCE: the address it
+ *	stands for, IPv4-mapped or IPv6).
+ * @conf: configuration; copied.
+ * @cache: cache of the node: notifications and new incarnations make it forget.
+ *
+ * Context: may sleep. Returns before anything is attached.
+ * Return: the client, or ERR_PTR(-ENOMEM).
+ */
+struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union ib_gid *gid,
+				 const struct krc_meta_conf *conf, struct krc_cache *cache);
+
+/**
+ * krc_meta_destroy() - Withdraw all records (waiting at most 1 s), end all sessions.
+ * @meta: client.
+ *
+ * Look-ups under way return -ESHUTDOWN. Works if the device is on its way out: then
+ * nothing is waited for. Context: may sleep.
+ */
+void krc_meta_destroy(struct krc_meta *meta);
+
+/**
+ * krc_meta_publish() - Have a record published at every server, now and after each
+ * attach, until it is withdrawn.
+ * @meta: client.
+ * @service: service; the GID is the client's.
+ * @value: value; its generation is set here.
+ *
+ * Publishing the same service again replaces the value.
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM.
+ */
+int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value);
+
+/**
+ * krc_meta_published() - Wait until at least one server has acknowledged a record.
+ * @meta: client.
+ * @service: service.
+ * @timeout_ms: at most so long.
+ *
+ * Context: may sleep, interruptible.
+ * Return: 0, -ENOENT (not published by us), -ETIMEDOUT, -ERESTARTSYS, or the
+ * refusal of a server (krp_status_errno()) if all refused.
+ */
+int krc_meta_published(struct krc_meta *meta, u16 service, u32 timeout_ms);
+
+/**
+ * krc_meta_withdraw() - Take a record back.
+ * @meta: client.
+ * @service: service.
+ *
+ * Context: may sleep; does not wait for the servers.
+ */
+void krc_meta_withdraw(struct krc_meta *meta, u16 service);
+
+/**
+ * krc_meta_lookup() - READ a record from the best server that answers.
+ * @meta: client.
+ * @key: name of the record.
+ * @timeout_ms: at most so long in all.
+ * @ret_value: out: the value.
+ * @ret_reads: out: READs it took, may be NULL.
+ *
+ * Does not ask the cache; puts what it finds there. A server that fails is left for
+ * the next one. Context: may sleep, killable.
+ * Return: 0; -ENOENT (a server that answers has no such record); -ENOTCONN (no server
+ * is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
+ */
+int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
+		    struct krp_value *ret_value, u32 *ret_reads);
+
+/**
+ * krc_meta_info() - How the session with server @i is.
+ * @meta: client.
+ * @i: 0 to conf.servers_nr - 1.
+ * @ret_info: out.
+ *
+ * Context: process.
+ * Return: 0, or -ENOENT.
+ */
+int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info);
+
+/* Text of enum krc_meta_state, for people. */
+const char *krc_meta_state_name(u8 state);
+
+#endif /* KRC_META_H */

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * /dev/krcore: what a program asks of the module. Normative.
+ *
+ * CONTEXT
+ *   Each open(2) is a context: one completion ring, memory regions, queues.
+ *   Everything belongs to the open file: it may be inherited or passed to
+ *   another process, and its last close gives all back. KRP_IOC_SETUP comes
+ *   first and once; the ring is then mapped at offset 0. Memory is registered
+ *   from the address space of the caller and stays pinned if that process goes
+ *   away while the file lives on.
+ *
+ * QUEUE
+ *   A queue is connected to one peer: (GID, service) found by the MetaServers.
+ *   States: IDLE -> CONNECTING -> READY -> ERROR; closed at any moment. To its
+ *   owner it behaves as a reliable connected queue pair:
+ *   - requests of a queue start in the order they were posted, and complete in
+ *     that order; a READ or atomic is done when its completion is there, a WRITE
+ *     when the peer's memory has it (both as in the InfiniBand specification);
+ *   - each request accepted gets exactly one completion;
+ *   - a request that fails puts the queue into ERROR; those behind it complete
+ *     with -ECANCELED, and posting gives -ENOTCONN until it is connected again.
+ *   Queues of other programs share the same hardware queue and see none of it.
+ *
+ * REQUESTS
+ *   KRP_IOC_POST takes a batch. Each request names local memory by (region,
+ *   address, length) and remote memory by (token, address); both are checked
+ *   before anything is posted, so that a bad reference is an error to its caller.
+ *   The call returns how many were taken; a request that is wrong stops it, and
+ *   an error is returned only if the first one was not taken.
+ *
+ * COMPLETION RING
+ *   struct krp_ring, then the entries. The module writes entries and then tail
+ *   (release); the program reads tail (acquire), the entries, and writes head
+ *   (release). A request is taken only if its completion is sure to have room,
+ *   so the ring cannot overflow. poll(2) says POLLIN while head != tail; wrong
+ *   values in head harm only the program itself.
+ *
+ * All structures have the same layout for 32-bit and 64-bit callers; pads and
+ * unknown flags must be zero (-EINVAL), so that they can get a meaning later.
+ */
+#ifndef KRP_IOCTL_H
+#define KRP_IOCTL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#include "krp_endian.h"
+#include "krp_table.h"
+
+#define KRP_ABI_VERSION 1
+#define KRP_IOC_MAGIC 0xB7
+
+#define KRP_RING_ENTRIES_MIN 16
+#define KRP_RING_ENTRIES_MAX 65536
+#define KRP_QUEUE_DEPTH_MAX 1024
+#define KRP_POST_MAX 256 /* requests in one call */
+#define KRP_LENGTH_MAX (1U << 30) /* bytes of one READ or WRITE */
+#define KRP_CONNECT_TIMEOUT_MS_MAX 60000
+
+/* krp_mr_reg.access */
+#define KRP_ACCESS_LOCAL_WRITE 0x1
+#define KRP_ACCESS_REMOTE_READ 0x2
+#define KRP_ACCESS_REMOTE_WRITE 0x4
+#define KRP_ACCESS_REMOTE_ATOMIC 0x8
+#define KRP_ACCESS_ALL 0xf
+
+/* krp_wr.opcode */
+#define KRP_OP_READ 1
+#define KRP_OP_WRITE 2
+#define KRP_OP_CMP_SWAP 3
+#define KRP_OP_FETCH_ADD 4
+
+/* krp_wr.flags */
+#define KRP_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
+
+/* krp_queue.state, as KRP_IOC_QUEUE_QUERY shows it */
+#define KRP_QUEUE_IDLE 0
+#define KRP_QUEUE_CONNECTING 1
+#define KRP_QUEUE_READY 2
+#define KRP_QUEUE_ERROR 3
+#define KRP_QUEUE_STATES 4
+
+/**
+ * struct krp_query - KRP_IOC_QUERY: what there is.
+ * @abi: out: KRP_ABI_VERSION.
+ * @ports: out: RDMA ports that can be used now.
+ * @ring_entries_max: out: largest ring.
+ * @queue_depth_max: out: most requests of a queue at once.
+ * @post_max: out: most requests in one call.
+ * @queues_max: out: queues this user may have.
+ * @requests_max: out: requests this user may have outstanding.
+ * @mrs_max: out: memory regions this user may have.
+ * @rsvd: out: zero.
+ */
+struct krp_query {
+	__u32 abi;
+	__u32 ports;
+	__u32 ring_entries_max;
+	__u32 queue_depth_max;
+	__u32 post_max;
+	__u32 queues_max;
+	__u32 requests_max;
+	__u32 mrs_max;
+	__u32 rsvd[8];
+};
+
+/**
+ * struct krp_setup - KRP_IOC_SETUP: make the completion ring.
+ * @abi: in: KRP_ABI_VERSION the program was built for (-EPROTONOSUPPORT).
+ * @flags: in: zero.
+ * @ring_entries: in: power of two, KRP_RING_ENTRIES_MIN to _MAX.
+ * @port: in: node port to use, as KRP_IOC_PORT numbers them; 0 takes the first.
+ * @map_bytes: out: how much to map at offset 0, in bytes.
+ * @rsvd: zero.
+ */
+struct krp_setup {
+	__u32 abi;
+	__u32 flags;
+	__u32 ring_entries;
+	__u32 port;
+	__u64 map_bytes;
+	__u64 rsvd[2];
+};
+
+/**
+ * struct krp_port_info - KRP_IOC_PORT: one RDMA port of this node.
+ * @index: in: 1 to krp_query.ports.
+ * @flags: out: KRP_DCT_*.
+ * @gid: out: its GID, by which peers find it.
+ * @device: out: name of the RDMA device, NUL-terminated.
+ * @port_num: out: port of the device, from 1.
+ * @mtu: out: enum ib_mtu.
+ * @rsvd: out: zero.
+ */
+struct krp_port_info {
+	__u32 index;
+	__u32 flags;
+	__u8 gid[KRP_GID_BYTES];
+	char device[64];
+	__u32 port_num;
+	__u32 mtu;
+	__u32 rsvd[4];
+};
+
+/**
+ * struct krp_mr_reg - KRP_IOC_MR_REG: register memory.
+ * @addr: in: first byte, any alignment.
+ * @length: in: bytes, from 1.
+ * @access: in: KRP_ACCESS_*; local reading is always allowed, REMOTE_WRITE and
+ *	REMOTE_ATOMIC need LOCAL_WRITE.
+ * @handle: out: names the region in requests and KRP_IOC_MR_DEREG.
+ * @token: out: names the region to peers; 0 if it has no remote access. Not
+ *	a key of the hardware: the peer's module turns it into one.
+ * @rsvd: zero.
+ */
+struct krp_mr_reg {
+	__u64 addr;
+	__u64 length;
+	__u32 access;
+	__u32 handle;
+	__u64 token;
+	__u64 rsvd;
+};
+
+/**
+ * struct krp_mr_dereg - KRP_IOC_MR_DEREG: forget a region.
+ * @handle: in: from KRP_IOC_MR_REG.
+ * @rsvd: zero.
+ *
+ * Waits for requests that use it, and, if it was open to peers, until none of
+ * them can hold a valid reference any more. When it returns, the memory is not
+ * touched again.
+ */
+struct krp_mr_dereg {
+	__u32 handle;
+	__u32 rsvd;
+};
+
+/**
+ * struct krp_queue_create - KRP_IOC_QUEUE_CREATE: make a queue.
+ * @depth: in: most requests at once, 1 to KRP_QUEUE_DEPTH_MAX. So many entries
+ *	of the ring are set aside for it.
+ * @flags: in: zero.
+ * @queue: out: its number in this context.
+ * @rsvd: zero.
+ */
+struct krp_queue_create {
+	__u32 depth;
+	__u32 flags;
+	__u32 queue;
+	__u32 rsvd;
+};
+
+/* krp_connect.flags */
+#define KRP_CONNECT_FRESH 0x1 /* ask a MetaServer even if the peer is cached */
+
+/**
+ * struct krp_connect - KRP_IOC_CONNECT: connect a queue that is IDLE or ERROR.
+ * @queue: in: queue.
+ * @flags: in: KRP_CONNECT_*.
+ * @gid: in: GID of the peer's port.
+ * @service: in: KRP_SERVICE_NODE, or one that a program there has bound.
+ * @rsvd: zero.
+ * @timeout_ms: in: how long a look-up may take, 1 to KRP_CONNECT_TIMEOUT_MS_MAX.
+ * @reads: out: READs of a MetaServer that it took; 0 from the cache.
+ * @generation: out: boot generation of the peer.
+ */
+struct krp_connect {
+	__u32 queue;
+	__u32 flags;
+	__u8 gid[KRP_GID_BYTES];
+	__u16 service;
+	__u16 rsvd;
+	__u32 timeout_ms;
+	__u32 reads;
+	__u32 rsvd2;
+	__u64 generation;
+};
+
+/**
+ * struct krp_queue_query - KRP_IOC_QUEUE_QUERY: how a queue is.
+ * @queue: in: queue.
+ * @state: out: KRP_QUEUE_*.
+ * @error: out: in ERROR: the negative errno that led there.
+ * @outstanding: out: requests without completion.
+ * @posted: out: requests taken so far.
+ * @completed: out: completions so far.
+ * @rsvd: zero.
+ */
+struct krp_queue_query {
+	__u32 queue;
+	__u32 state;
+	__s32 error;
+	__u32 outstanding;
+	__u64 posted;
+	__u64 completed;
+	__u64 rsvd;
+};
+
+/**
+ * struct krp_queue_close - KRP_IOC_QUEUE_CLOSE: end a queue.
+ * @queue: in: queue.
+ * @rsvd: zero.
+ *
+ * Requests under way complete with -ECANCELED as far as they have not been done;
+ * when the call returns there comes no further completion of this queue.
+ */
+struct krp_queue_close {
+	__u32 queue;
+	__u32 rsvd;
+};
+
+/**
+ * struct krp_bind - KRP_IOC_BIND: let peers connect to a service of this node.
+ * @service: in: 256 to 65535.
+ * @flags: in: KRP_BIND_*.
+ * @timeout_ms: in: how long to wait until one MetaServer has it.
+ * @rsvd: zero.
+ *
+ * Publishes (GID, service); undone by KRP_BIND_UNDO or the last close. A service
+ * belongs to one context of the node at a time (-EADDRINUSE).
+ */
+struct krp_bind {
+	__u16 service;
+	__u16 flags;
+	__u32 timeout_ms;
+	__u64 rsvd;
+};
+
+#define KRP_BIND_UNDO 0x1
+#define KRP_SERVICE_USER_MIN 256
+
+/**
+ * struct krp_wr - One request.
+ * @user_data: given back in the completion.
+ * @local_addr: address in the region, as the registering process sees it.
+ * @remote_addr: address in the peer's region, as its owner sees it.
+ * @remote_token: krp_mr_reg.token of the peer's region.
+ * @local_mr: handle of the region.
+ * @length: bytes, 1 to KRP_LENGTH_MAX; 8 for atomics.
+ * @opcode: KRP_OP_*.
+ * @flags: KRP_WR_*.
+ * @rsvd: zero.
+ * @compare_add: CMP_SWAP: value expected; FETCH_ADD: value added.
+ * @swap: CMP_SWAP: new value.
+ *
+ * Atomics work on 8 bytes at an aligned remote address; the old value is written
+ * to local memory. All of it in the host's byte order.
+ */
+struct krp_wr {
+	__u64 user_data;
+	__u64 local_addr;
+	__u64 remote_addr;
+	__u64 remote_token;
+	__u32 local_mr;
+	__u32 length;
+	__u8 opcode;
+	__u8 flags;
+	__u8 rsvd[6];
+	__u64 compare_add;
+	__u64 swap;
+};
+
+/**
+ * struct krp_post - KRP_IOC_POST: post requests to a queue.
+ * @wrs: in: address of an array of struct krp_wr.
+ * @count: in: how many, 1 to KRP_POST_MAX.
+ * @queue: in: queue.
+ * @taken: out: how many were taken.
+ * @error: out: why the next one was not: 0, or a negative errno.
+ *
+ * Returns 0 if at least one was taken, else the error: -EAGAIN (queue or ring
+ * is full), -ENOTCONN, -EINVAL, -ENOENT (no such queue or local region), -EACCES (the
+ * region does not allow it), -ERANGE (outside the local region), and for the
+ * remote side -EBADR (no such remote region), -EPERM (not
+ * allowed there), -EOVERFLOW (outside it), -EFAULT (@wrs), -EDQUOT (limit of
+ * the user).
+ */
+struct krp_post {
+	__u64 wrs;
+	__u32 count;
+	__u32 queue;
+	__u32 taken;
+	__s32 error;
+};
+
+/**
+ * struct krp_cqe - One completion.
+ * @user_data: of the request.
+ * @status: 0, or a negative errno: -EREMOTEIO (peer refused the access),
+ *	-ETIMEDOUT (peer does not answer), -ECANCELED (behind one that failed,
+ *	or queue closed), -EIO (local fault), -ENODEV (device gone).
+ * @bytes: transferred.
+ * @queue: queue.
+ * @opcode: KRP_OP_*.
+ * @rsvd: zero.
+ */
+struct krp_cqe {
+	__u64 user_data;
+	__s32 status;
+	__u32 bytes;
+	__u32 queue;
+	__u8 opcode;
+	__u8 rsvd[11];
+};
+
+/**
+ * struct krp_ring - First bytes of the mapping.
+ * @head: written by the program: completions consumed so far, wraps.
+ * @rsvd: zero.
+ * @tail: written by the module: completions so far, wraps.
+ * @entries: size of the ring.
+ * @offset: of the first struct krp_cqe from here, in bytes.
+ * @rsvd2: zero.
+ *
+ * Entry i is at index i & (entries - 1).
+ */
+struct krp_ring {
+	__u32 head;
+	__u32 rsvd[15];
+	__u32 tail;
+	__u32 entries;
+	__u32 offset;
+	__u32 rsvd2[13];
+};
+
+#define KRP_IOC_QUERY _IOR(KRP_IOC_MAGIC, 0, struct krp_query)
+#define KRP_IOC_SETUP _IOWR(KRP_IOC_MAGIC, 1, struct krp_setup)
+#define KRP_IOC_PORT _IOWR(KRP_IOC_MAGIC, 2, struct krp_port_info)
+#define KRP_IOC_MR_REG _IOWR(KRP_IOC_MAGIC, 3, struct krp_mr_reg)
+#define KRP_IOC_MR_DEREG _IOW(KRP_IOC_MAGIC, 4, struct krp_mr_dereg)
+#define KRP_IOC_QUEUE_CREATE _IOWR(KRP_IOC_MAGIC, 5, struct krp_queue_create)
+#define KRP_IOC_CONNECT _IOWR(KRP_IOC_MAGIC, 6, struct krp_connect)
+#define KRP_IOC_QUEUE_QUERY _IOWR(KRP_IOC_MAGIC, 7, struct krp_queue_query)
+#define KRP_IOC_QUEUE_CLOSE _IOW(KRP_IOC_MAGIC, 8, struct krp_queue_close)
+#define KRP_IOC_BIND _IOW(KRP_IOC_MAGIC, 9, struct krp_bind)
+#define KRP_IOC_POST _IOWR(KRP_IOC_MAGIC, 10, struct krp_post)
+
+KRP_STATIC_ASSERT(sizeof(struct krp_query) == 64, "krp_query");
+KRP_STATIC_ASSERT(sizeof(struct krp_setup) == 40, "krp_setup");
+KRP_STATIC_ASSERT(sizeof(struct krp_port_info) == 112, "krp_port_info");
+KRP_STATIC_ASSERT(sizeof(struct krp_mr_reg) == 40, "krp_mr_reg");
+KRP_STATIC_ASSERT(sizeof(struct krp_mr_dereg) == 8, "krp_mr_dereg");
+KRP_STATIC_ASSERT(sizeof(struct krp_queue_create) == 16, "krp_queue_create");
+KRP_STATIC_ASSERT(sizeof(struct krp_connect) == 48, "krp_connect");
+KRP_STATIC_ASSERT(sizeof(struct krp_queue_query) == 40, "krp_queue_query");
+KRP_STATIC_ASSERT(sizeof(struct krp_bind) == 16, "krp_bind");
+KRP_STATIC_ASSERT(sizeof(struct krp_wr) == 64, "krp_wr");
+KRP_STATIC_ASSERT(sizeof(struct krp_post) == 24, "krp_post");
+KRP_STATIC_ASSERT(sizeof(struct krp_cqe) == 32, "krp_cqe");
+KRP_STATIC_ASSERT(sizeof(struct krp_ring) == 128, "krp_ring");
+
+#endif /* KRP_IOCTL_H */
