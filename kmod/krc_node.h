@@ -130,6 +130,9 @@ struct krc_port_info {
 	u64 recoveries;
 };
 
+int krc_node_init(void);
+void krc_node_exit(void);
+
 /**
  * krc_node_up() - Configure the node, or configure it anew.
  * @conf: configuration; copied.
