@@ -53,7 +53,8 @@ int krc_charge_requests(struct krc_user *user, u32 count);
 void krc_uncharge_requests(struct krc_user *user, u32 count);
 
 /* For people: users with what they hold. fn non-zero ends the walk. */
-u32 krc_limits_walk(u32 start, int (*fn)(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused,
-					 void *arg), void *arg);
+u32 krc_limits_walk(u32 start,
+		    int (*fn)(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg),
+		    void *arg);
 
 #endif /* KRC_LIMITS_H */

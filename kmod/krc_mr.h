@@ -30,6 +30,7 @@ struct krc_remote;
  * @access: KRP_ACCESS_*.
  * @token: name for peers, 0 if closed to them.
  * @idle: completed when the last request has gone.
+ * @list: in the directory's list of all regions of the port.
  */
 struct krc_mr {
 	struct kref ref;
@@ -41,7 +42,7 @@ struct krc_mr {
 	u32 access;
 	u64 token;
 	struct completion idle;
-	struct list_head list; /* of the directory's: all regions of the port */
+	struct list_head list;
 };
 
 /**
@@ -50,7 +51,8 @@ struct krc_mr {
  * @slots: power of two, at most 1 << KRP_MRDIR_LOG2_MAX.
  * @value: out: mrdir_addr and mrdir_rkey.
  *
- * Context: may sleep. Return: the directory or ERR_PTR.
+ * Context: may sleep.
+ * Return: the directory or ERR_PTR.
  */
 struct krc_mrdir *krc_mrdir_create(struct krc_port *port, u32 slots, struct krp_value *value);
 
@@ -103,6 +105,8 @@ int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write);
 /**
  * krc_remote_create() - References to regions of one peer, with their cache.
  * @port: port used.
+ * @value: the peer's record.
+ * @address: its address vector.
  *
  * Shared by all queues of this port to that peer. Context: may sleep.
  * Return: it, or ERR_PTR(-ENOMEM).
