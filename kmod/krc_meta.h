@@ -144,6 +144,25 @@ struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union 
 void krc_meta_destroy(struct krc_meta *meta);
 
 /**
+ * krc_meta_stop() - Withdraw (waiting at most 1 s), end all sessions, and let every present
+ * and later call return -ESHUTDOWN at once.
+ * @meta: client; stays valid until krc_meta_destroy().
+ *
+ * Context: may sleep.
+ */
+void krc_meta_stop(struct krc_meta *meta);
+
+/**
+ * krc_meta_reconfigure() - Take a new list of servers, while others use the client.
+ * @meta: client.
+ * @conf: configuration; copied. Its generation is that of before.
+ *
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM: nothing has changed.
+ */
+int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf);
+
+/**
  * krc_meta_publish() - Have a record published at every server, now and after each
  * attach, until it is withdrawn.
  * @meta: client.

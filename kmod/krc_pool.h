@@ -73,7 +73,8 @@ struct krc_flow {
  * @initiators: how many.
  * @depth: requests of each.
  *
- * Context: may sleep. Return: the pool or ERR_PTR.
+ * Context: may sleep.
+ * Return: the pool or ERR_PTR.
  */
 struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 depth);
 
