@@ -257,7 +257,8 @@ static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf
 	int err;
 
 	mutex_lock(&krc_nl_lock);
-	if (conf->meta.generation < krc_nl_generation) {
+	/* A node that is up keeps its generation, whatever is given. */
+	if (conf->meta.generation < krc_nl_generation && !krc_node_is_up(NULL)) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KRP_GENL_A_NODE_GENERATION],
 				    "below that of an earlier node up: was the clock set back?");
 		err = -ESTALE;
@@ -265,7 +266,7 @@ static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf
 	}
 	err = krc_node_up(conf);
 	if (!err)
-		krc_nl_generation = conf->meta.generation;
+		krc_nl_generation = max(krc_nl_generation, conf->meta.generation);
 	else if (err == -EBUSY)
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KRP_GENL_A_NODE_POOL_DEPTH],
 				    "pools cannot change their size while queues are open");
