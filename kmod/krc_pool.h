@@ -138,7 +138,8 @@ struct krc_pool_watch {
  * @initiators: how many.
  * @depth: requests of each.
  *
- * Context: may sleep. Return: the pool or ERR_PTR.
+ * Context: may sleep.
+ * Return: the pool or ERR_PTR.
  */
 struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 depth);
 
