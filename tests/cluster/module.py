@@ -19,7 +19,7 @@ def _sources(part):
     """Files of a folder that a build reads."""
     top = host.CHECKOUT / part
     return {path.relative_to(top) for path in top.rglob("*")
-            if path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile")}
+            if path.suffix in (".c", ".h", ".mk") or path.name in ("Kbuild", "Makefile")}
 
 
 def _tree(folder):
