@@ -157,7 +157,8 @@ void krc_meta_stop(struct krc_meta *meta);
  * @meta: client.
  * @conf: configuration; copied. Its generation is that of before.
  *
- * Context: may sleep. Return: 0, or -ENOMEM: nothing has changed.
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM: nothing has changed.
  */
 int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf);
 

@@ -105,8 +105,8 @@ static int krc_port_build(struct krc_port *port, const struct krc_node_conf *con
 		err = PTR_ERR(port->pool);
 		goto err_mrdir;
 	}
-	port->meta = krc_meta_create(port->ibdev, port->num, &port->gid, &conf->meta,
-				     krc_node_cache());
+	port->meta =
+		krc_meta_create(port->ibdev, port->num, &port->gid, &conf->meta, krc_node_cache());
 	if (IS_ERR(port->meta)) {
 		err = PTR_ERR(port->meta);
 		goto err_pool;

@@ -45,7 +45,8 @@ void krc_port_kill(struct krc_port *port);
  *
  * InfiniBand: the first. RoCE: version 2, an IPv4 address before an IPv6 one; never a
  * link-local one, by which no MetaServer is reached.
- * Context: may sleep. Return: 0, or -EADDRNOTAVAIL.
+ * Context: may sleep.
+ * Return: 0, or -EADDRNOTAVAIL.
  */
 int krc_port_pick_gid(struct ib_device *ibdev, u32 num, union ib_gid *ret_gid, u16 *ret_index);
 

@@ -206,6 +206,14 @@ static void mc_probe_route(const struct kru_endpoint *to, struct mc_endpoint *e)
 	close(fd);
 }
 
+bool mc_probe_leads(const char *sysfs, const struct mc_rdma *rdma, const struct kru_endpoint *to)
+{
+	struct mc_endpoint e = { 0 };
+
+	mc_probe_route(to, &e);
+	return *e.netdev && mc_rdma_on_netdev(sysfs, rdma, e.netdev);
+}
+
 void mc_probe_routes(const struct mc_places *places, uint32_t timeout_ms, struct mc_probe *probe)
 {
 	struct kru_endpoint *found;

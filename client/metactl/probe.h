@@ -8,6 +8,7 @@
 #define MC_PROBE_H
 
 #include "client/metactl/checks.h"
+#include "common/addr.h"
 
 /**
  * struct mc_places - Where to look; tests name other places.
@@ -43,6 +44,16 @@ void mc_probe_config(const char *file, const char *servers, struct mc_probe *pro
  * @probe: filled in these parts; needs those of the two calls above.
  */
 void mc_probe_routes(const struct mc_places *places, uint32_t timeout_ms, struct mc_probe *probe);
+
+/**
+ * mc_probe_leads() - Whether an RDMA port leads to an address.
+ * @sysfs: where sysfs is.
+ * @rdma: ports of this machine.
+ * @to: the address.
+ *
+ * Return: true if the route leaves by a network device that an RDMA port uses.
+ */
+bool mc_probe_leads(const char *sysfs, const struct mc_rdma *rdma, const struct kru_endpoint *to);
 
 /** mc_probe_free() - Give back what a probe holds. @probe: probe or NULL, itself freed too. */
 void mc_probe_free(struct mc_probe *probe);

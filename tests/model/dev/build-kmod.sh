@@ -40,7 +40,7 @@ if [ ! -e "$hdr/done" ]; then
 fi
 rm -rf "$3"
 mkdir -p "$3"
-cp "$2"/* "$3"
+cp -r "$2"/. "$3"
 make -s -C "$hdr/usr/src/linux-headers-$ver" M="$(realpath "$3")" \
-	CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
+	CONFIG_DEBUG_INFO_BTF_MODULES= W=1 modules >&2
 ls "$(realpath "$3")"/*.ko

@@ -20,6 +20,7 @@ import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "dev"))
 import judges  # noqa: E402
 import lifecycle  # noqa: E402,F401  registers its judges
+import provider  # noqa: E402,F401  as well
 from lab import Lab  # noqa: E402
 
 BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
@@ -31,6 +32,8 @@ def options():
     p.add_argument("--model", help="connectx-model.so")
     p.add_argument("--tools", help="folder with the compiled judges")
     p.add_argument("--kmod", help="cx_dcprobe.ko for this kernel; without it dc-kernel is left out")
+    p.add_argument("--provider", help="krc_provider_probe.ko for this kernel; without it the "
+                   "provider judges are left out")
     p.add_argument("--kernel", default="6.1", choices=["6.1", "6.12"])
     p.add_argument("--link", default="eth", choices=["eth", "ib"])
     p.add_argument("--packages", help="folder of ../dev/get-tools.sh; without it its judges are "
@@ -85,6 +88,7 @@ def main():
         return 0
     todo = [j for j in judges.JUDGES if opt.link in j.links
             and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)
+            and ("provider" not in j.needs or opt.provider)
             and ("packages" not in j.needs or opt.packages)
             and ("three" not in j.needs or opt.nodes > 2)]
     run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "") \
@@ -96,7 +100,7 @@ def main():
     print(f"1..{len(todo) + 1}")
     with Lab(opt.model, nodes=opt.nodes, kernel=opt.kernel, link=opt.link, cpus=opt.cpus,
              limit=opt.limit, trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props,
-             extra=[opt.kmod] if opt.kmod else ()) as lab:
+             extra=[k for k in (opt.kmod, opt.provider) if k]) as lab:
         if opt.keep:
             print(f"# logs in {lab.dir}", flush=True)
         for n, j in enumerate(todo, 1):

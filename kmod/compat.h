@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: what differs between the kernels the module is built for. compat.mk probes
+ * the headers of the kernel at hand and defines KRC_HAVE_*; no other file asks for a
+ * version or for such a name.
+ */
+#ifndef KRC_COMPAT_H
+#define KRC_COMPAT_H
+
+#include <linux/mlx5/driver.h>
+
+#ifdef KRC_HAVE_RDMA_ITER_H
+#include <rdma/iter.h> /* rdma_umem_for_each_dma_block(); in ib_umem.h before */
+#endif
+
+#ifndef KRC_COMPAT_PROBED
+#error "compat.mk was not included by the Kbuild file"
+#endif
+
+/**
+ * krc_compat_eqn() - Number of the event queue behind a completion vector.
+ * @mdev: device.
+ * @vector: from 0 to krc_compat_vectors() - 1.
+ * @ret_eqn: out.
+ *
+ * Context: may sleep: newer kernels make the queue when it is first asked for.
+ * Return: 0 or a negative errno.
+ */
+static inline int krc_compat_eqn(struct mlx5_core_dev *mdev, u32 vector, int *ret_eqn)
+{
+#ifdef KRC_HAVE_MLX5_COMP_EQN_GET
+	return mlx5_comp_eqn_get(mdev, vector, ret_eqn);
+#else
+	return mlx5_vector2eqn(mdev, vector, ret_eqn);
+#endif
+}
+
+/**
+ * krc_compat_vectors() - How many completion vectors a device has.
+ * @mdev: device.
+ *
+ * Context: any.
+ * Return: at least 1.
+ */
+static inline u32 krc_compat_vectors(struct mlx5_core_dev *mdev)
+{
+#ifdef KRC_HAVE_MLX5_COMP_VECTORS_MAX
+	return max(mlx5_comp_vectors_max(mdev), 1U);
+#else
+	return max(mlx5_comp_vectors_count(mdev), 1U);
+#endif
+}
+
+#endif /* KRC_COMPAT_H */

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: addresses: that of a port for its record, and the address vector that a
+ * request to a record's target carries. The vector is that of libmlx5 for DC.
+ */
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+
+#include "mlx5.h"
+
+#define KRC_MLX5_ECN_CAPABLE 2 /* low bits of the traffic class */
+#define KRC_MLX5_AV_GRH BIT(30) /* of grh_gid_fl */
+
+/* ---- RoCE */
+
+/* MAC of a peer whose record has none, by the neighbour table of the GID's netdev. */
+static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			    u8 *ret_mac)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+	struct ib_ah *ah;
+
+	rdma_ah_set_port_num(&attr, port);
+	rdma_ah_set_grh(&attr, (union ib_gid *)gid, 0, gid_index, KRC_MLX5_HOP_LIMIT, 0);
+	ah = rdma_create_user_ah(hw->pd, &attr, NULL);
+	if (IS_ERR(ah))
+		return -ENETUNREACH;
+	ether_addr_copy(ret_mac, attr.roce.dmac);
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+	return 0;
+}
+
+static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			    const struct krp_value *value, struct mlx5_av *av)
+{
+	const struct ib_gid_attr *own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
+	bool v2;
+	int err = 0;
+
+	if (IS_ERR(own))
+		return -ENETUNREACH;
+	v2 = own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP;
+	rdma_put_gid_attr(own);
+	if (is_zero_ether_addr(value->dct.mac))
+		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
+	else
+		ether_addr_copy(av->rmac, value->dct.mac);
+	if (err)
+		return err;
+	av->stat_rate_sl = (value->dct.sl & 7) << 1;
+	av->grh_gid_fl = cpu_to_be32(gid_index << 20);
+	av->hop_limit = KRC_MLX5_HOP_LIMIT;
+	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
+	if (v2) {
+		av->udp_sport = cpu_to_be16(MLX5_CAP_ROCE(hw->mdev, r_roce_min_src_udp_port));
+		av->tclass = KRC_MLX5_ECN_CAPABLE;
+	}
+	return 0;
+}
+
+/* ---- InfiniBand */
+
+static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			  const struct krp_value *value, struct mlx5_av *av)
+{
+	union ib_gid own;
+
+	if (!value->dct.lid)
+		return -EINVAL;
+	/* the LID of a peer in another subnet is worth nothing here */
+	if (rdma_query_gid(hw->ibdev, port, gid_index, &own) ||
+	    own.global.subnet_prefix != gid->global.subnet_prefix)
+		return -ENETUNREACH;
+	av->rlid = cpu_to_be16(le16_to_cpu(value->dct.lid));
+	av->stat_rate_sl = value->dct.sl & 0xf;
+	return 0;
+}
+
+/* ---- both */
+
+int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+		     const struct krp_value *value, struct krc_hw_address *ret_address)
+{
+	struct mlx5_wqe_datagram_seg to = {};
+	int err;
+
+	BUILD_BUG_ON(sizeof(to) > sizeof(ret_address->opaque));
+	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value) || !value->dct.dctn)
+		return -EINVAL;
+	if (!!(value->dct.flags & KRP_DCT_ETHERNET) != hw->roce)
+		return -EAFNOSUPPORT;
+	/* a target that takes fewer READs at once than we send would fail some of them */
+	if (value->dct.max_rd_atomic && value->dct.max_rd_atomic < 1 << hw->log_rd_atomic)
+		return -EINVAL;
+	if (hw->roce)
+		err = krc_mlx5_av_roce(hw, port, gid_index, gid, value, &to.av);
+	else
+		err = krc_mlx5_av_ib(hw, port, gid_index, gid, value, &to.av);
+	if (err)
+		return err;
+	to.av.key.dc_key = cpu_to_be64(le64_to_cpu(value->dct.dc_key));
+	to.av.dqp_dct = cpu_to_be32(le32_to_cpu(value->dct.dctn) | MLX5_EXTENDED_UD_AV);
+	memset(ret_address, 0, sizeof(*ret_address));
+	memcpy(ret_address->opaque, &to, sizeof(to));
+	return 0;
+}
+
+/**
+ * krc_mlx5_own_address() - Fill in where a port is reached.
+ * @hw: device.
+ * @port: port.
+ * @gid_index: its GID.
+ * @value: out: lid, mac, mtu, sl, port and flags.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL (no such port), -ENETUNREACH (no GID there, or no LID yet).
+ */
+int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value)
+{
+	const struct ib_gid_attr *own;
+	struct ib_port_attr attr;
+	u8 mac[ETH_ALEN] = {};
+	int err;
+
+	if (!rdma_is_port_valid(hw->ibdev, port) || ib_query_port(hw->ibdev, port, &attr))
+		return -EINVAL;
+	own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
+	if (IS_ERR(own))
+		return -ENETUNREACH;
+	err = hw->roce ? rdma_read_gid_l2_fields(own, NULL, mac) : 0;
+	rdma_put_gid_attr(own);
+	if (err || (!hw->roce && !attr.lid))
+		return -ENETUNREACH;
+	value->dct.lid = cpu_to_le16(hw->roce ? 0 : attr.lid);
+	memcpy(value->dct.mac, mac, sizeof(mac));
+	value->dct.mtu = attr.active_mtu;
+	value->dct.sl = 0;
+	value->dct.port = port;
+	value->dct.flags = hw->roce ? KRP_DCT_ETHERNET : 0;
+	return 0;
+}

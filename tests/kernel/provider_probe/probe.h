@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: what the two files of the provider's test module share.
+ */
+#ifndef KRC_PROBE_H
+#define KRC_PROBE_H
+
+#include <linux/completion.h>
+
+#include "krc_provider.h"
+#include "krp_ioctl.h"
+
+#define PROBE_DEPTH 100 /* no power of two on purpose */
+#define PROBE_BYTES (512 * 1024)
+#define PROBE_REMOTE (256 * 1024) /* the half that peers may reach */
+#define PROBE_WORD (PROBE_BYTES - 4096) /* for atomics */
+#define PROBE_QUIET (PROBE_BYTES - 8192) /* reachable, never written by a peer */
+
+/**
+ * struct probe_peer - The other node.
+ * @value: record of its target.
+ * @gid: its GID.
+ * @addr: address of its memory.
+ * @rkey: key of its memory.
+ * @ro_rkey: key of the same memory, for READs only.
+ */
+struct probe_peer {
+	struct krp_value value;
+	union ib_gid gid;
+	u64 addr;
+	u32 rkey;
+	u32 ro_rkey;
+};
+
+/**
+ * struct probe - This node.
+ * @ops: provider.
+ * @ibdev: device.
+ * @hw: open device.
+ * @attr: of the device.
+ * @gid_index: our GID.
+ * @value: record of our target.
+ * @target: our target.
+ * @ini: an initiator.
+ * @address: of the peer.
+ * @peer: the peer.
+ * @key: of all memory, every right.
+ * @ro_key: READ by peers only; no local writing.
+ * @buf: memory.
+ * @dma: its address.
+ * @comp: an upcall came.
+ * @upcalls: how many.
+ * @fatal: how many upcalls said that something died.
+ * @cookie: of the next request.
+ * @result: outcome, for people.
+ */
+struct probe {
+	const struct krc_provider_ops *ops;
+	struct ib_device *ibdev;
+	struct krc_hw *hw;
+	struct krc_hw_attr attr;
+	u16 gid_index;
+	struct krp_value value;
+	struct krc_hw_target *target;
+	struct krc_hw_initiator *ini;
+	struct krc_hw_address address;
+	struct probe_peer peer;
+	struct krc_hw_key key;
+	struct krc_hw_key ro_key;
+	u8 *buf;
+	dma_addr_t dma;
+	struct completion comp;
+	atomic_t upcalls;
+	atomic_t fatal;
+	u64 cookie;
+	char result[256];
+};
+
+/**
+ * probe_run() - All tests against the peer.
+ * @p: node; @p->result says how it went.
+ *
+ * Context: may sleep, for minutes.
+ */
+void probe_run(struct probe *p);
+
+/**
+ * probe_umem() - The test of user memory, which the calling process brings.
+ * @p: node.
+ * @addr: address in the process.
+ * @bytes: how much.
+ *
+ * Context: may sleep.
+ */
+void probe_umem(struct probe *p, u64 addr, u64 bytes);
+
+#endif /* KRC_PROBE_H */

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the tests of a provider through struct krc_provider_ops alone: data, order,
+ * wrap-around, rights, each kind of fault and the way back from it. One thread runs
+ * them, so it is its own lock of the initiator.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "probe.h"
+
+#define PROBE_WAIT_MS 60000
+
+#define PROBE_CHECK(cond) \
+	do { \
+		if (!(cond)) { \
+			probe_fail(p, #cond, __func__, __LINE__); \
+			return -EPROTO; \
+		} \
+	} while (0)
+
+static void probe_fail(struct probe *p, const char *what, const char *func, int line)
+{
+	snprintf(p->result, sizeof(p->result), "%s:%d: %s", func, line, what);
+	pr_err("%s\n", p->result);
+}
+
+/* ---- requests */
+
+static struct krc_hw_wr probe_wr(struct probe *p, u8 opcode, u32 off, u32 length)
+{
+	return (struct krc_hw_wr){
+		.cookie = ++p->cookie,
+		.address = &p->address,
+		.remote_addr = p->peer.addr + PROBE_REMOTE + off,
+		.local_addr = p->dma + off,
+		.rkey = p->peer.rkey,
+		.lkey = p->key.lkey,
+		.length = length,
+		.opcode = opcode,
+	};
+}
+
+/* wait for @n completions, by upcalls */
+static int probe_wait(struct probe *p, struct krc_wc *wc, int n)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(PROBE_WAIT_MS);
+	int got = 0, i;
+
+	while (got < n) {
+		reinit_completion(&p->comp);
+		p->ops->arm(p->ini);
+		i = p->ops->poll(p->ini, wc + got, n - got);
+		got += i;
+		if (i)
+			continue;
+		if (time_after(jiffies, end))
+			break;
+		wait_for_completion_timeout(&p->comp, msecs_to_jiffies(2000));
+	}
+	return got;
+}
+
+/* one request from beginning to end */
+static int probe_do(struct probe *p, const struct krc_hw_wr *wr, struct krc_wc *wc)
+{
+	PROBE_CHECK(!p->ops->post(p->ini, wr));
+	p->ops->ring(p->ini);
+	PROBE_CHECK(probe_wait(p, wc, 1) == 1);
+	PROBE_CHECK(wc->cookie == wr->cookie);
+	return wc->fault;
+}
+
+static int probe_simple(struct probe *p, u8 opcode, u32 off, u32 length)
+{
+	struct krc_hw_wr wr = probe_wr(p, opcode, off, length);
+	struct krc_wc wc;
+
+	return probe_do(p, &wr, &wc);
+}
+
+static void probe_pattern(u8 *at, u32 bytes, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < bytes; i++)
+		at[i] = i * 7 + i / 256 + seed;
+}
+
+static bool probe_is_pattern(const u8 *at, u32 bytes, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < bytes; i++)
+		if (at[i] != (u8)(i * 7 + i / 256 + seed))
+			return false;
+	return true;
+}
+
+/* ---- what works */
+
+static int probe_data(struct probe *p)
+{
+	static const u32 sizes[] = { 1, 8, 63, 256, 1024, 1025, 4096, 65536, 200000 };
+	u32 i, off;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		off = 4096 - sizes[i] % 4096 / 2; /* across pages */
+		probe_pattern(p->buf + off, sizes[i], i);
+		PROBE_CHECK(probe_simple(p, KRP_OP_WRITE, off, sizes[i]) == KRC_FAULT_NONE);
+		memset(p->buf + off, 0, sizes[i]);
+		PROBE_CHECK(probe_simple(p, KRP_OP_READ, off, sizes[i]) == KRC_FAULT_NONE);
+		PROBE_CHECK(probe_is_pattern(p->buf + off, sizes[i], i));
+	}
+	return 0;
+}
+
+static int probe_atomics(struct probe *p)
+{
+	struct krc_hw_wr wr = probe_wr(p, KRP_OP_WRITE, 0, 8);
+	u64 *old = (u64 *)p->buf;
+	struct krc_wc wc;
+
+	if (!p->attr.atomics)
+		return 0;
+	wr.remote_addr = p->peer.addr + PROBE_WORD;
+	*old = 0x1122334455667788ULL;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	wr.opcode = KRP_OP_FETCH_ADD;
+	wr.compare_add = 0x1111;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	PROBE_CHECK(*old == 0x1122334455667788ULL);
+	wr.opcode = KRP_OP_CMP_SWAP;
+	wr.compare_add = 0x1122334455667788ULL; /* not any more */
+	wr.swap = 1;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	PROBE_CHECK(*old == 0x1122334455668899ULL);
+	wr.compare_add = 0x1122334455668899ULL;
+	wr.swap = 0xfedcba9876543210ULL;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	wr.opcode = KRP_OP_READ;
+	wr.fence = true;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	PROBE_CHECK(*old == 0xfedcba9876543210ULL);
+	return 0;
+}
+
+/* refused before anything is posted */
+static int probe_refusals(struct probe *p)
+{
+	static const struct {
+		u8 opcode;
+		u32 length, off;
+	} bad[] = {
+		{ 0, 8, 0 },
+		{ KRP_OP_FETCH_ADD + 1, 8, 0 },
+		{ KRP_OP_READ, 0, 0 },
+		{ KRP_OP_WRITE, KRP_LENGTH_MAX + 1, 0 },
+		{ KRP_OP_FETCH_ADD, 4, 0 },
+		{ KRP_OP_CMP_SWAP, 8, 4 },
+	};
+	struct krc_hw_wr wr;
+	struct krc_wc wc;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		wr = probe_wr(p, bad[i].opcode, bad[i].off, bad[i].length);
+		PROBE_CHECK(p->ops->post(p->ini, &wr) == -EINVAL);
+	}
+	PROBE_CHECK(p->ops->poll(p->ini, &wc, 1) == 0);
+	PROBE_CHECK(PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 1, p->gid_index,
+							     p->attr.initiator_depth_max + 1, 0,
+							     p)) == -EINVAL);
+	PROBE_CHECK(PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 77, p->gid_index, 1, 0, p)) ==
+		    -EINVAL);
+	return 0;
+}
+
+/* as many as fit, then one more; many times around the ring */
+static int probe_many(struct probe *p)
+{
+	struct krc_wc *wc = kcalloc(PROBE_DEPTH, sizeof(*wc), GFP_KERNEL);
+	struct krc_hw_wr wr;
+	int round, i, ret = -EPROTO;
+	u64 first;
+
+	if (!wc)
+		return -ENOMEM;
+	for (round = 0; round < 100; round++) {
+		first = p->cookie + 1;
+		for (i = 0; i < PROBE_DEPTH; i++) {
+			wr = probe_wr(p, i & 1 ? KRP_OP_READ : KRP_OP_WRITE, 64 * i, 64);
+			wr.fence = i % 16 == 3;
+			if (!(i & 1))
+				probe_pattern(p->buf + 64 * i, 64, round + i);
+			else /* what the one before it wrote */
+				wr.remote_addr -= 64;
+			if (p->ops->post(p->ini, &wr))
+				goto out;
+			if (i % 7 == 0)
+				p->ops->ring(p->ini);
+		}
+		wr = probe_wr(p, KRP_OP_READ, 0, 8);
+		p->cookie--;
+		if (p->ops->post(p->ini, &wr) != -ENOSPC)
+			goto out;
+		p->ops->ring(p->ini);
+		if (probe_wait(p, wc, PROBE_DEPTH) != PROBE_DEPTH)
+			goto out;
+		for (i = 0; i < PROBE_DEPTH; i++) {
+			if (wc[i].cookie != first + i || wc[i].fault)
+				goto out;
+			if (i & 1 && !probe_is_pattern(p->buf + 64 * i, 64, round + i - 1))
+				goto out;
+		}
+	}
+	ret = 0;
+out:
+	if (ret)
+		snprintf(p->result, sizeof(p->result), "%s: round %d, request %d", __func__, round,
+			 i);
+	kfree(wc);
+	return ret;
+}
+
+/* ---- what fails, and the way back */
+
+/* @bad fails with @fault; five good ones behind it are flushed, in order */
+static int probe_fault(struct probe *p, const struct krc_hw_wr *bad, enum krc_fault fault)
+{
+	struct krc_hw_wr wr;
+	struct krc_wc wc[6];
+	int i;
+
+	PROBE_CHECK(!p->ops->post(p->ini, bad));
+	for (i = 1; i < 6; i++) {
+		wr = probe_wr(p, KRP_OP_READ, 64 * i, 64);
+		PROBE_CHECK(!p->ops->post(p->ini, &wr));
+	}
+	p->ops->ring(p->ini);
+	PROBE_CHECK(probe_wait(p, wc, 6) == 6);
+	pr_info("fault %d: syndrome 0x%x vendor 0x%x\n", wc[0].fault, wc[0].syndrome, wc[0].vendor);
+	PROBE_CHECK(wc[0].cookie == bad->cookie && wc[0].fault == fault && wc[0].syndrome);
+	for (i = 1; i < 6; i++)
+		PROBE_CHECK(wc[i].cookie == bad->cookie + i && wc[i].fault == KRC_FAULT_FLUSHED);
+	PROBE_CHECK(!p->ops->initiator_reset(p->ini));
+	PROBE_CHECK(p->ops->poll(p->ini, wc, 1) == 0);
+	PROBE_CHECK(probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE);
+	return 0;
+}
+
+static int probe_rights(struct probe *p)
+{
+	struct krc_hw_wr wr = probe_wr(p, KRP_OP_READ, 0, 64);
+	int err;
+
+	wr.rkey += 1;
+	err = probe_fault(p, &wr, KRC_FAULT_ACCESS);
+	if (err)
+		return err;
+	wr = probe_wr(p, KRP_OP_WRITE, 0, 64);
+	wr.rkey = p->peer.ro_rkey;
+	err = probe_fault(p, &wr, KRC_FAULT_ACCESS);
+	if (err)
+		return err;
+	wr = probe_wr(p, KRP_OP_READ, 0, 64); /* its last byte is outside */
+	wr.remote_addr = p->peer.addr + PROBE_BYTES - 63;
+	err = probe_fault(p, &wr, KRC_FAULT_ACCESS);
+	if (err)
+		return err;
+	wr = probe_wr(p, KRP_OP_READ, 0, 64); /* into memory we may only read */
+	wr.lkey = p->ro_key.lkey;
+	err = probe_fault(p, &wr, KRC_FAULT_LOCAL);
+	if (err)
+		return err;
+	wr = probe_wr(p, KRP_OP_WRITE, 0, 64);
+	wr.lkey ^= 0x80;
+	return probe_fault(p, &wr, KRC_FAULT_LOCAL);
+}
+
+static int probe_wrong_target(struct probe *p)
+{
+	struct krp_value v = p->peer.value;
+	struct krc_hw_address there;
+	struct krc_hw_wr wr;
+	int err;
+
+	v.dct.dc_key ^= cpu_to_le64(1);
+	PROBE_CHECK(!p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &there));
+	wr = probe_wr(p, KRP_OP_READ, 0, 64);
+	wr.address = &there;
+	err = probe_fault(p, &wr, KRC_FAULT_TIMEOUT);
+	if (err)
+		return err;
+	v = p->peer.value;
+	v.dct.dctn = cpu_to_le32(0x3ffe);
+	PROBE_CHECK(!p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &there));
+	wr = probe_wr(p, KRP_OP_READ, 0, 64);
+	wr.address = &there;
+	return probe_fault(p, &wr, KRC_FAULT_TIMEOUT);
+}
+
+/* requests under way, completions not polled, entries never rung */
+static int probe_reset(struct probe *p)
+{
+	struct krc_hw_wr wr;
+	struct krc_wc wc;
+	int round, i;
+
+	for (round = 0; round < 50; round++) {
+		for (i = 0; i < PROBE_DEPTH; i++) {
+			wr = probe_wr(p, KRP_OP_READ, 0, 4096);
+			PROBE_CHECK(!p->ops->post(p->ini, &wr));
+			if (i < round)
+				p->ops->ring(p->ini);
+		}
+		if (round & 1)
+			usleep_range(100, 3000);
+		PROBE_CHECK(!p->ops->initiator_reset(p->ini));
+		PROBE_CHECK(p->ops->poll(p->ini, &wc, 1) == 0);
+	}
+	PROBE_CHECK(probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE);
+	return 0;
+}
+
+/* ---- addresses */
+
+static int probe_addresses(struct probe *p)
+{
+	struct krp_value v = p->peer.value;
+	struct krc_hw_address a;
+
+	v.dct.flags ^= KRP_DCT_ETHERNET;
+	PROBE_CHECK(p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) ==
+		    -EAFNOSUPPORT);
+	v = p->peer.value;
+	v.kind = KRP_KIND_RAW;
+	PROBE_CHECK(p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) == -EINVAL);
+	v = p->peer.value;
+	v.dct.dctn = 0;
+	PROBE_CHECK(p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) == -EINVAL);
+	v = p->peer.value;
+	if (!(v.dct.flags & KRP_DCT_ETHERNET))
+		return 0;
+	PROBE_CHECK(p->ops->address(p->hw, 1, 200, &p->peer.gid, &v, &a) == -ENETUNREACH);
+	/* a record without a MAC: by the neighbour table, and the same */
+	memset(v.dct.mac, 0, sizeof(v.dct.mac));
+	PROBE_CHECK(!p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a));
+	PROBE_CHECK(!memcmp(&a, &p->address, sizeof(a)));
+	return 0;
+}
+
+/* ---- life */
+
+static int probe_lives(struct probe *p)
+{
+	struct krc_hw_initiator *ini;
+	struct krc_hw_target *target;
+	struct krc_hw_key key, before = {};
+	struct krp_value v;
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		ini = p->ops->initiator_create(p->hw, 1, p->gid_index, 1 + i * 20, i, p);
+		PROBE_CHECK(!IS_ERR(ini));
+		p->ops->initiator_destroy(ini);
+		v = (struct krp_value){ .generation = cpu_to_le64(1) };
+		target = p->ops->target_create(p->hw, 1, p->gid_index, i, &v);
+		PROBE_CHECK(!IS_ERR(target));
+		PROBE_CHECK(krp_value_valid(&v));
+		p->ops->target_destroy(target);
+		PROBE_CHECK(!p->ops->key_dma(p->hw, p->dma + i, PROBE_BYTES - i,
+					     KRP_ACCESS_REMOTE_READ, &key));
+		PROBE_CHECK(key.rkey != before.rkey);
+		before = key;
+		p->ops->key_destroy(p->hw, &key);
+	}
+	PROBE_CHECK(p->ops->key_dma(p->hw, p->dma, 64, KRP_ACCESS_REMOTE_WRITE, &key) == -EINVAL);
+	PROBE_CHECK(p->ops->key_dma(p->hw, p->dma, 0, KRP_ACCESS_LOCAL_WRITE, &key) == -EINVAL);
+	PROBE_CHECK(PTR_ERR_OR_ZERO(p->ops->target_create(p->hw, 9, 0, 1, &v)) == -EINVAL);
+	return 0;
+}
+
+/* the largest initiator, all of it in use at once */
+static int probe_deepest(struct probe *p)
+{
+	u32 depth = p->attr.initiator_depth_max, i;
+	struct krc_hw_initiator *small = p->ini;
+	struct krc_hw_wr wr;
+	struct krc_wc wc;
+	int err = 0;
+
+	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, depth, 1, p);
+	if (IS_ERR(p->ini)) {
+		err = PTR_ERR(p->ini);
+		p->ini = small;
+		return err;
+	}
+	for (i = 0; i < depth && !err; i++) {
+		wr = probe_wr(p, KRP_OP_READ, 64 * (i % 1024), 64);
+		err = p->ops->post(p->ini, &wr);
+	}
+	p->ops->ring(p->ini);
+	for (i = 0; i < depth && !err; i++)
+		if (probe_wait(p, &wc, 1) != 1 || wc.fault ||
+		    wc.cookie != p->cookie - depth + 1 + i)
+			err = -EPROTO;
+	p->ops->initiator_destroy(p->ini);
+	p->ini = small;
+	PROBE_CHECK(!err);
+	return 0;
+}
+
+void probe_run(struct probe *p)
+{
+	static const struct {
+		const char *name;
+		int (*func)(struct probe *p);
+	} tests[] = {
+		{ "addresses", probe_addresses }, { "data", probe_data },
+		{ "atomics", probe_atomics }, { "refusals", probe_refusals },
+		{ "many", probe_many }, { "rights", probe_rights },
+		{ "wrong-target", probe_wrong_target }, { "reset", probe_reset },
+		{ "lives", probe_lives }, { "deepest", probe_deepest },
+	};
+	u32 i;
+	int err;
+
+	err = p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &p->peer.value, &p->address);
+	if (err) {
+		snprintf(p->result, sizeof(p->result), "address: %d", err);
+		return;
+	}
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		snprintf(p->result, sizeof(p->result), "%s", tests[i].name);
+		if (tests[i].func(p))
+			return;
+		pr_info("%s ok\n", tests[i].name);
+	}
+	if (!atomic_read(&p->upcalls) || atomic_read(&p->fatal))
+		snprintf(p->result, sizeof(p->result), "%d upcalls, %d of them fatal",
+			 atomic_read(&p->upcalls), atomic_read(&p->fatal));
+	else
+		snprintf(p->result, sizeof(p->result), "ok");
+}
+
+/* READ the peer's memory into the process, look at it as the process sees it */
+static int probe_umem_key(struct probe *p, struct ib_umem *umem, u64 addr, u64 bytes)
+{
+	struct krc_hw_wr wr = probe_wr(p, KRP_OP_WRITE, 0, 8192);
+	struct krc_hw_key key;
+	struct krc_wc wc;
+	u8 got[64];
+
+	PROBE_CHECK(!p->ops->key_umem(p->hw, umem, addr, KRP_ACCESS_ALL, &key));
+	probe_pattern(p->buf, 8192, bytes);
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	wr.opcode = KRP_OP_READ;
+	wr.lkey = key.lkey;
+	wr.length = 4096;
+	wr.local_addr = addr;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	wr.local_addr = addr + bytes - wr.length;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	PROBE_CHECK(ib_umem_copy_from(got, umem, bytes - 64, 64) == 0);
+	PROBE_CHECK(!memcmp(got, p->buf + 4096 - 64, 64));
+	PROBE_CHECK(ib_umem_copy_from(got, umem, 100, 64) == 0);
+	PROBE_CHECK(!memcmp(got, p->buf + 100, 64));
+	wr.local_addr += 1;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL);
+	PROBE_CHECK(!p->ops->initiator_reset(p->ini));
+	p->ops->key_destroy(p->hw, &key);
+	wr.local_addr -= 1;
+	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL);
+	PROBE_CHECK(!p->ops->initiator_reset(p->ini));
+	snprintf(p->result, sizeof(p->result), "ok");
+	return 0;
+}
+
+void probe_umem(struct probe *p, u64 addr, u64 bytes)
+{
+	struct ib_umem *umem;
+
+	umem = ib_umem_get(p->ibdev, addr, bytes, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(umem)) {
+		snprintf(p->result, sizeof(p->result), "ib_umem_get: %ld", PTR_ERR(umem));
+		return;
+	}
+	probe_umem_key(p, umem, addr, bytes);
+	ib_umem_release(umem);
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The provider of krcore.ko alone, through its test module (tests/kernel/provider_probe).
+
+Owns: what the kernel module's way to the hardware owes to what is above it, on two
+nodes: data, faults, recovery, user memory, removal of the device under traffic.
+"""
+import time
+
+from judges import judge
+from lifecycle import bring_up, wait_for
+
+NAME = "krc_provider_probe"
+PARAMETERS = f"/sys/module/{NAME}/parameters"
+
+
+def load(ctx, *guests):
+    for g in guests:
+        # GID 3 is the RoCE v2 one of the IPv4 address
+        index = 3 if ctx.link == "eth" else 0
+        g.run(f"insmod /extra/{NAME}.ko gid_index={index}", where="guest")
+
+
+def unload(*guests):
+    for g in guests:
+        g.run(f"rmmod {NAME}", where="guest", timeout=90)
+
+
+def info(guest):
+    text = guest.run(f"cat {PARAMETERS}/info", where="guest").out.strip()
+    assert len(text.split()) == 5, text
+    return text
+
+
+def result(guest):
+    return guest.run(f"cat {PARAMETERS}/result", where="guest").out.strip()
+
+
+def go(ctx, x, y):
+    x.run("ping -c 1 -w 10 " + y.addr, where="guest", check=False)
+    x.run(f"echo '{info(y)}' > {PARAMETERS}/go", where="guest", timeout=300)
+    got = result(x)
+    assert got == "ok", got
+
+
+@judge(needs=("provider",))
+def provider(ctx, a, b):
+    """krcore's provider: data, atomics, 10 000 requests, rights, wrong targets, resets, lives."""
+    load(ctx, a, b)
+    try:
+        for x, y in ((a, b), (b, a)):
+            go(ctx, x, y)
+    finally:
+        unload(a, b)
+    for g in (a, b):
+        assert "did not drain" not in g.dmesg(), "a target did not drain"
+    return "both ways"
+
+
+UMEM = """
+import ctypes, mmap
+size = {pages} * 4096
+m = mmap.mmap(-1, size + (4 << 20))
+for i in range(0, len(m), 4096):
+    m[i] = 1
+at = ctypes.addressof(ctypes.c_char.from_buffer(m))
+if {huge}:
+    at = (at + (2 << 20) - 1) & ~((2 << 20) - 1)
+off, cut = {off}, {cut}
+with open("{parameters}/umem", "w") as f:
+    f.write("%d %d" % (at + off, size - off - cut))
+"""
+
+
+@judge(needs=("provider",))
+def provider_umem(ctx, a, b):
+    """krcore's provider: keys of user memory, whole pages and odd ends, 4 KiB to 16 MiB."""
+    load(ctx, a, b)
+    try:
+        go(ctx, a, b)
+        for pages, off, cut, huge in ((2, 0, 0, 0), (3, 17, 33, 0), (1000, 4095, 1, 0),
+                                      (4096, 0, 0, 1), (4096, 1, 0, 1)):
+            text = UMEM.format(pages=pages, off=off, cut=cut, huge=huge, parameters=PARAMETERS)
+            a.run(f"python3 - <<'EOF'\n{text}\nEOF", timeout=90)
+            got = result(a)
+            assert got == "ok", f"{pages} pages from {off}: {got}"
+    finally:
+        unload(a, b)
+    return "5 shapes"
+
+
+@judge(needs=("provider", "control"))
+def provider_unplug(ctx, a, b):
+    """krcore's provider: the device is pulled under traffic, comes back, and all works again."""
+    load(ctx, a, b)
+    try:
+        go(ctx, a, b)
+        loop = a.start(f"echo 1 > {PARAMETERS}/loop", 120, where="guest")
+        before = a.ops("READ", size=256)
+        wait_for("READs", lambda: a.ops("READ", size=256) > before + 50, 60)
+        a.qmp("device_del", id="cx")
+        wait_for("device gone", lambda: not a.run("ls /sys/bus/pci/drivers/mlx5_core/",
+                                                  where="guest").out.count("0000:"), 90)
+        loop.wait(check=False)
+        assert result(a) == "removed", result(a)
+        time.sleep(1)
+        props = {k: str(v) for k, v in a.device().items()}
+        props["node"] = a.node
+        a.qmp("device_add", driver="connectx-model", **props)
+        bring_up(a)
+        # GIDs are back some time after the netdev
+        unload(a)
+        time.sleep(2)
+        load(ctx, a)
+        go(ctx, a, b)
+    finally:
+        unload(a, b)
+    return ""
