@@ -85,8 +85,7 @@ static void krc_context_release(struct work_struct *work)
 	unsigned long handle;
 
 	krc_queue_close_all(ctx);
-	xa_for_each(&ctx->regions, handle, region)
-	{
+	xa_for_each(&ctx->regions, handle, region) {
 		xa_erase(&ctx->regions, handle);
 		krc_region_end(region, false);
 	}
@@ -325,11 +324,9 @@ u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void 
 	bool more = true;
 
 	mutex_lock(&krc_contexts_lock);
-	list_for_each_entry(ctx, &krc_contexts, list)
-	{
+	list_for_each_entry(ctx, &krc_contexts, list) {
 		xa_lock(&ctx->queues);
-		xa_for_each(&ctx->queues, id, queue)
-		{
+		xa_for_each(&ctx->queues, id, queue) {
 			if (at++ < start)
 				continue;
 			krc_queue_describe(queue, &info);
@@ -355,11 +352,11 @@ static void krc_context_count(struct krc_context *ctx, struct krc_context_stats 
 
 	sum->contexts++;
 	xa_lock(&ctx->queues);
-	xa_for_each(&ctx->queues, id, queue) sum->queues++;
+	xa_for_each(&ctx->queues, id, queue)
+		sum->queues++;
 	xa_unlock(&ctx->queues);
 	xa_lock(&ctx->regions);
-	xa_for_each(&ctx->regions, id, region)
-	{
+	xa_for_each(&ctx->regions, id, region) {
 		sum->mrs++;
 		sum->pinned_bytes += region->mr->length;
 	}
@@ -373,10 +370,10 @@ void krc_context_stats(struct krc_context_stats *ret_stats)
 	int cpu;
 
 	mutex_lock(&krc_contexts_lock);
-	list_for_each_entry(ctx, &krc_contexts, list) krc_context_count(ctx, &sum);
+	list_for_each_entry(ctx, &krc_contexts, list)
+		krc_context_count(ctx, &sum);
 	mutex_unlock(&krc_contexts_lock);
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		const struct krc_counts *counts = per_cpu_ptr(&krc_counts, cpu);
 
 		sum.connects += counts->connects;

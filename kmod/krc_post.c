@@ -195,8 +195,7 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
 	if (!err)
 		return 0;
 	queue->posted -= taken;
-	list_for_each_entry_safe(req, tmp, &reqs, list)
-	{
+	list_for_each_entry_safe(req, tmp, &reqs, list) {
 		list_del_init(&req->list);
 		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr);
 	}

@@ -195,9 +195,9 @@ void krc_queue_close_all(struct krc_context *ctx)
 	struct krc_queue *queue;
 	unsigned long id;
 
-	xa_for_each(&ctx->queues, id, queue) krc_queue_close_begin(queue);
 	xa_for_each(&ctx->queues, id, queue)
-	{
+		krc_queue_close_begin(queue);
+	xa_for_each(&ctx->queues, id, queue) {
 		xa_erase(&ctx->queues, id);
 		krc_queue_close_end(queue);
 	}
@@ -209,7 +209,8 @@ void krc_queue_fail_all(struct krc_context *ctx, int error)
 	unsigned long id;
 
 	xa_lock(&ctx->queues);
-	xa_for_each(&ctx->queues, id, queue) krc_queue_set_state(queue, KRP_QUEUE_ERROR, error);
+	xa_for_each(&ctx->queues, id, queue)
+		krc_queue_set_state(queue, KRP_QUEUE_ERROR, error);
 	xa_unlock(&ctx->queues);
 }
 
