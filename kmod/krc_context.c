@@ -34,6 +34,7 @@ static u64 krc_contexts_made;
 
 struct krc_port *krc_context_port(struct krc_context *ctx)
 {
+	/* Pairs with krc_context_setup(): with the port, the ring is there. */
 	return smp_load_acquire(&ctx->port);
 }
 
@@ -164,11 +165,13 @@ static int krc_context_setup(struct krc_context *ctx, struct krc_port *port, u32
 		err = krc_pool_watch(port->pool, &ctx->watch);
 		krc_port_exit(port);
 	}
-	if (err)
+	if (err) {
 		krc_ring_destroy(&ctx->ring);
-	else
-		smp_store_release(&ctx->port, port);
-	return err;
+		return err;
+	}
+	/* Pairs with krc_context_port(). */
+	smp_store_release(&ctx->port, port);
+	return 0;
 }
 
 int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg)

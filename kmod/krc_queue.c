@@ -337,7 +337,7 @@ int krc_ioc_queue_query(struct krc_context *ctx, struct krp_queue_query *arg)
 	if (!queue)
 		return -ENOENT;
 	mutex_lock(&queue->post);
-	arg->completed = smp_load_acquire(&queue->completed);
+	arg->completed = krc_queue_completed(queue);
 	arg->posted = queue->posted;
 	arg->outstanding = arg->posted - arg->completed;
 	mutex_unlock(&queue->post);
@@ -364,7 +364,7 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 		.state = READ_ONCE(queue->state),
 		.error = READ_ONCE(queue->error),
 		.depth = queue->depth,
-		.completed = smp_load_acquire(&queue->completed),
+		.completed = krc_queue_completed(queue),
 		.posted = READ_ONCE(queue->posted),
 		.failed = READ_ONCE(queue->failed),
 		.bytes = READ_ONCE(queue->bytes),

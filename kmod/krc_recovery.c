@@ -18,6 +18,7 @@
 
 #include "krc_initiator.h"
 #include "krc_trace.h"
+#include "krp_ioctl.h"
 
 void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 			 const struct krc_hw_address *culprit)
