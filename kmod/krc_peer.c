@@ -137,8 +137,7 @@ u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *a
 	int bucket;
 
 	spin_lock(&krc_peers_lock);
-	hash_for_each(krc_peers, bucket, peer, node)
-	{
+	hash_for_each(krc_peers, bucket, peer, node) {
 		if (at++ < start)
 			continue;
 		memcpy(info.gid, peer->key.gid, sizeof(info.gid));

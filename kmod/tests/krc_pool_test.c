@@ -142,12 +142,12 @@ static int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opcode, u32
 }
 
 /* Wait until a condition holds. */
-#define krc_test_wait(test, cond)                                                    \
-	do {                                                                         \
-		unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS);  \
-		while (!(cond) && time_before(jiffies, limit))                       \
-			usleep_range(100, 200);                                      \
-		KUNIT_EXPECT_TRUE(test, cond);                                       \
+#define krc_test_wait(test, cond) \
+	do { \
+		unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS); \
+		while (!(cond) && time_before(jiffies, limit)) \
+			usleep_range(100, 200); \
+		KUNIT_EXPECT_TRUE(test, cond); \
 	} while (0)
 
 /* Let the NIC carry out everything until the flow has @done completions. */
@@ -468,8 +468,7 @@ static void krc_test_states_follow_the_table(struct kunit *test)
 	static const bool may[KRC_INI_STATES][KRC_INI_STATES] = {
 		[KRC_INI_READY] = { [KRC_INI_FAILED] = 1, [KRC_INI_STOPPED] = 1 },
 		[KRC_INI_FAILED] = { [KRC_INI_RESETTING] = 1, [KRC_INI_STOPPED] = 1 },
-		[KRC_INI_RESETTING] = { [KRC_INI_READY] = 1, [KRC_INI_DEAD] = 1,
-					[KRC_INI_STOPPED] = 1 },
+		[KRC_INI_RESETTING] = { [KRC_INI_READY] = 1, [KRC_INI_DEAD] = 1, [KRC_INI_STOPPED] = 1 },
 		[KRC_INI_DEAD] = { [KRC_INI_RESETTING] = 1, [KRC_INI_STOPPED] = 1 },
 	};
 	struct krc_test *t = test->priv;
@@ -552,7 +551,7 @@ static void krc_test_the_modules_own_read(struct kunit *test)
 	msleep(100);
 	for (i = 0; i < 20; i++) {
 		krc_fake_complete(t->fake, 0, 100);
-		msleep(1);
+		usleep_range(1000, 2000);
 	}
 	reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
 	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
@@ -667,8 +666,7 @@ static void krc_test_exactly_once_in_a_storm(struct kunit *test)
 		owner[i].flow = t->flow[i];
 		owner[i].rounds = 400;
 		init_completion(&owner[i].over);
-		KUNIT_ASSERT_FALSE(test,
-				   IS_ERR(kthread_run(krc_test_own, &owner[i], "krc_test")));
+		KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(krc_test_own, &owner[i], "krc_test")));
 	}
 	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
 		wait_for_completion(&owner[i].over);
