@@ -3,6 +3,7 @@
  * Owns: addresses: that of a port for its record, and the address vector that a
  * request to a record's target carries. The vector is that of libmlx5 for DC.
  */
+#include <linux/jhash.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
@@ -30,16 +31,26 @@ static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const un
 	return 0;
 }
 
+/* UDP source port: its own for each pair of addresses, so that switches spread them. */
+static u16 krc_mlx5_udp_sport(const union ib_gid *own, const union ib_gid *gid)
+{
+	u32 label = jhash(own->raw, sizeof(own->raw), jhash(gid->raw, sizeof(gid->raw), 0));
+
+	return rdma_flow_label_to_udp_sport(label & IB_GRH_FLOWLABEL_MASK);
+}
+
 static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 			    const struct krp_value *value, struct mlx5_av *av)
 {
 	const struct ib_gid_attr *own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
-	bool v2;
 	int err = 0;
 
 	if (IS_ERR(own))
 		return -ENETUNREACH;
-	v2 = own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP;
+	if (own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
+		av->udp_sport = cpu_to_be16(krc_mlx5_udp_sport(&own->gid, gid));
+		av->tclass = KRC_MLX5_ECN_CAPABLE;
+	}
 	rdma_put_gid_attr(own);
 	if (is_zero_ether_addr(value->dct.mac))
 		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
@@ -51,10 +62,6 @@ static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const un
 	av->grh_gid_fl = cpu_to_be32(gid_index << 20);
 	av->hop_limit = KRC_MLX5_HOP_LIMIT;
 	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
-	if (v2) {
-		av->udp_sport = cpu_to_be16(MLX5_CAP_ROCE(hw->mdev, r_roce_min_src_udp_port));
-		av->tclass = KRC_MLX5_ECN_CAPABLE;
-	}
 	return 0;
 }
 
@@ -92,6 +99,9 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 	/* a target that takes fewer READs at once than we send would fail some of them */
 	if (value->dct.max_rd_atomic && value->dct.max_rd_atomic < 1 << hw->log_rd_atomic)
 		return -EINVAL;
+	/* nor would it take our packets if they are larger than its own */
+	if (value->dct.mtu < READ_ONCE(hw->mtu))
+		return -ENETUNREACH;
 	if (hw->roce)
 		err = krc_mlx5_av_roce(hw, port, gid_index, gid, value, &to.av);
 	else

@@ -79,6 +79,7 @@ struct krc_mlx5_cq {
  * @lag_port: counts targets, which take the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
  * @log_rd_atomic: log2 of the READs and atomics under way at once.
+ * @mtu: packet size of initiators, enum ib_mtu; 0 if there is none.
  * @roce: Ethernet.
  */
 struct krc_hw {
@@ -101,6 +102,7 @@ struct krc_hw {
 	atomic_t lag_port;
 	u8 atomic_mode;
 	u8 log_rd_atomic;
+	u8 mtu;
 	bool roce;
 };
 
