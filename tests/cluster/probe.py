@@ -8,7 +8,6 @@ import shutil
 from . import host
 
 FOLDER = "/sys/kernel/debug/krc_meta_probe"
-SOURCES = ("kmod/krc_cache*", "kmod/krc_meta*", "proto/*.h", "tests/kernel/meta_probe/*")
 _modules = {}
 
 
@@ -22,23 +21,21 @@ def _debug_headers(release):
 
 
 def _build(name, release):
-    folder = host.build_dir() / f"meta_probe-{name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for pattern in SOURCES:
-        for path in host.CHECKOUT.glob(pattern):
-            shutil.copy(path, folder)
-    module = folder / "krc_meta_probe.ko"
+    source, made = (host.build_dir() / f"meta_probe-{name}{part}" for part in ("", ".made"))
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(host.TESTS / "kernel/meta_probe", source)
+    for folder in ("kmod", "proto"):
+        shutil.copytree(host.CHECKOUT / folder, source / folder,
+                        ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "Kbuild"))
     with host.step(f"compiling the probe of the MetaServer client for kernel {name}", "20 s"):
         if name == "debug":
-            host.run(["make", "-s", "-C", _debug_headers(release), f"M={folder}",
-                      "modules"], timeout=600)
+            shutil.rmtree(made, ignore_errors=True)
+            shutil.copytree(source, made)
+            host.run(["make", "-s", "-C", _debug_headers(release), f"M={made}", "modules"])
         else:
-            made = host.build_dir() / f"meta_probe-{name}.made"
-            host.run([host.TESTS / "model/dev/build-kmod.sh", name, folder, made], timeout=600)
-            module = made / "krc_meta_probe.ko"
-    stripped = module.with_suffix(".stripped")
-    host.run(["strip", "-g", "-o", stripped, module])
+            host.run([host.TESTS / "model/dev/build-kmod.sh", name, source, made])
+    stripped = made / "krc_meta_probe.stripped"
+    host.run(["strip", "-g", "-o", stripped, made / "krc_meta_probe.ko"])
     return stripped
 
 
