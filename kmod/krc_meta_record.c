@@ -8,6 +8,8 @@
  * so that a late answer to an older version says nothing of the newer.
  * Locking: meta.lock held, but in the functions of krc_meta.h, which take it.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 

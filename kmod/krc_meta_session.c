@@ -130,11 +130,10 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 	was_ready = s->state == KRC_META_READY;
 	krc_meta_session_to(s, KRC_META_CLOSING);
 	krc_meta_requests_fail(s, -ENOTCONN);
-	if (conn)
-		WRITE_ONCE(conn->broken, true);
 	spin_unlock_bh(&meta->lock);
 
 	if (conn) {
+		krc_meta_reads_stop(conn);
 		krc_meta_conn_stop(conn);
 		krc_meta_reads_end(conn);
 		/* every wait of a look-up has been ended: they leave at once */

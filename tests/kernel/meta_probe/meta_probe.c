@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Owns: a front to the MetaServer client and the cache of krcore.ko, for tests: debugfs
  * files that make clients, publish, look up and show what there is, on any RDMA device.
