@@ -5,46 +5,33 @@ tests/kernel/meta_probe is built for the guest's kernel and driven by files."""
 import re
 import shutil
 
-from . import host
+from . import host, kernel as kernels
 
 FOLDER = "/sys/kernel/debug/krc_meta_probe"
 _modules = {}
 
 
-def _debug_headers(release):
-    """Build folder of the debug kernel."""
-    for found in sorted(host.CACHE.glob("debug-kernel-*/build"), reverse=True):
-        name = found / "include/config/kernel.release"
-        if name.is_file() and name.read_text().strip() == release:
-            return found
-    raise host.ClusterError(f"no build folder of kernel {release} below {host.CACHE}")
-
-
-def _build(name, release):
-    source, made = (host.build_dir() / f"meta_probe-{name}{part}" for part in ("", ".made"))
-    shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(host.TESTS / "kernel/meta_probe", source)
-    for folder in ("kmod", "proto"):
-        shutil.copytree(host.CHECKOUT / folder, source / folder,
+def _build(kernel):
+    folder = host.build_dir() / f"meta_probe-{kernel.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(host.TESTS / "kernel/meta_probe", folder)
+    for part in ("kmod", "proto"):
+        shutil.copytree(host.CHECKOUT / part, folder / part,
                         ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "Kbuild"))
-    with host.step(f"compiling the probe of the MetaServer client for kernel {name}", "20 s"):
-        if name == "debug":
-            shutil.rmtree(made, ignore_errors=True)
-            shutil.copytree(source, made)
-            host.run(["make", "-s", "-C", _debug_headers(release), f"M={made}", "modules"])
-        else:
-            host.run([host.TESTS / "model/dev/build-kmod.sh", name, source, made])
-    stripped = made / "krc_meta_probe.stripped"
-    host.run(["strip", "-g", "-o", stripped, made / "krc_meta_probe.ko"])
+    with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"):
+        host.run(["make", "-s", "-C", kernels.build_tree(kernel), f"M={folder}",
+                  "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], timeout=900)
+    stripped = folder / "krc_meta_probe.stripped"
+    host.run(["strip", "-g", "-o", stripped, folder / "krc_meta_probe.ko"])
     return stripped
 
 
 def built(machine):
     """The module for the kernel of this guest."""
-    name = machine.kernel_name()
-    if name not in _modules:
-        _modules[name] = _build(name, machine.run("uname -r").out.strip())
-    return _modules[name]
+    kernel = machine.kernel()
+    if kernel.release not in _modules:
+        _modules[kernel.release] = _build(kernel)
+    return _modules[kernel.release]
 
 
 class Probe:

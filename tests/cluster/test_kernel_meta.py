@@ -191,7 +191,7 @@ def test_its_end_in_any_state(cluster):
     setup(cluster)
     meta1, _, node1, _ = _names(cluster)
     with Probe(node1) as probe:
-        count = 100 if node1.kernel_name() == "debug" else 1000
+        count = 100 if node1.kernel().name == "debug" else 1000
         nobody = "10.77.0.99"
         probe.do("reset", probe.server_line(meta1, 1), probe.server_line(nobody, 2),
                  probe.server_line(meta1, 3).replace("18600", "18999"))
