@@ -256,7 +256,8 @@ static void krc_meta_session_rearm(struct krc_meta_session *s)
 	unsigned long at;
 
 	spin_lock_bh(&meta->lock);
-	if (!s->ended) {
+	/* without its device a client has nothing to do any more */
+	if (!s->ended && !(meta->dead && s->state == KRC_META_DOWN)) {
 		at = krc_meta_session_next(s);
 		/* a kick that came meanwhile is sooner, and stays */
 		queue_delayed_work(meta->wq, &s->work, time_after(at, jiffies) ? at - jiffies : 0);
@@ -269,7 +270,7 @@ static void krc_meta_session_step(struct krc_meta_session *s, u32 events)
 {
 	switch (s->state) {
 	case KRC_META_DOWN:
-		if (time_after_eq(jiffies, s->next_at))
+		if (!READ_ONCE(s->meta->dead) && time_after_eq(jiffies, s->next_at))
 			krc_meta_attach_begin(s);
 		break;
 	case KRC_META_READY:

@@ -3,12 +3,13 @@
  * KUnit: the node's cache of metadata. What is put is got, an older generation never
  * replaces a newer one, an invalidation beats a READ that began before it, room is made
  * by forgetting what is not used.
- * Runs when the module is loaded; needs no device.
+ * Part of krcore_test.ko, which holds what it tests and needs no krcore.ko.
  */
 #include <kunit/test.h>
 #include <linux/err.h>
+#include <linux/module.h>
 
-#include "../krc_cache.h"
+#include "../krc_cache.c"
 
 static struct krp_key krc_test_key(u32 nr)
 {
@@ -183,3 +184,6 @@ static struct kunit_suite krc_cache_suite = {
 };
 
 kunit_test_suites(&krc_cache_suite);
+
+MODULE_DESCRIPTION("KUnit suites of krcore");
+MODULE_LICENSE("GPL");

@@ -3,13 +3,14 @@
  * KUnit: what the module makes of bytes from the network. Hashes, table and proofs
  * against the golden vectors of user space (lines of proto/vectors), and the loading of
  * a table's map from a pretended server.
- * Runs when the module is loaded; needs no device.
+ * Part of krcore_test.ko, which holds what it tests and needs no krcore.ko.
  */
 #include <kunit/test.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "../krc_meta_priv.h"
+#include "../krc_meta_auth.c"
+#include "../krc_meta_load.c"
 
 #define KRC_TEST_INCARNATION 0x0123456789abcdefULL
 #define KRC_TEST_SALT 0xfedcba9876543210ULL

@@ -6,6 +6,7 @@ import re
 import shutil
 
 from . import host, kernel as kernels
+from .suite import Skip
 
 FOLDER = "/sys/kernel/debug/krc_meta_probe"
 _modules = {}
@@ -21,17 +22,31 @@ def _build(kernel):
     with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"):
         host.run(["make", "-s", "-C", kernels.build_tree(kernel), f"M={folder}",
                   "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], timeout=900)
-    stripped = folder / "krc_meta_probe.stripped"
-    host.run(["strip", "-g", "-o", stripped, folder / "krc_meta_probe.ko"])
-    return stripped
+    for made in folder.glob("*.ko"):
+        host.run(["strip", "-g", made])
+    return folder
 
 
-def built(machine):
-    """The module for the kernel of this guest."""
+def _built(machine):
+    """Folder of the modules for the kernel of this guest."""
     kernel = machine.kernel()
     if kernel.release not in _modules:
         _modules[kernel.release] = _build(kernel)
     return _modules[kernel.release]
+
+
+def kunit(machine):
+    """Run krcore_test.ko; returns the suites' results. Skips where the kernel has no KUnit."""
+    module = _built(machine) / "krcore_test.ko"
+    if not module.exists():
+        raise Skip("this kernel has no KUnit")
+    (library,) = (kernels.build_tree(machine.kernel()).parent / "lib/modules").rglob("kunit.ko")
+    machine.push(library, "/tmp/kunit.ko")
+    machine.push(module, "/tmp/krcore_test.ko")
+    results = "/sys/kernel/debug/kunit/krcore_*/results"
+    return machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; "
+                       "lsmod | grep -q ^kunit || insmod /tmp/kunit.ko; "
+                       f"insmod /tmp/krcore_test.ko && cat {results} && rmmod krcore_test").out
 
 
 class Probe:
@@ -41,7 +56,7 @@ class Probe:
         self.machine = machine
 
     def __enter__(self):
-        self.machine.push(built(self.machine), "/tmp/krc_meta_probe.ko")
+        self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
         self.machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none "
                          "/sys/kernel/debug; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
                          "insmod /tmp/krc_meta_probe.ko")
