@@ -9,6 +9,7 @@ from . import host, kernel as kernels
 from .suite import Skip
 
 FOLDER = "/sys/kernel/debug/krc_meta_probe"
+MOUNT = "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug"
 _modules = {}
 
 
@@ -44,8 +45,7 @@ def kunit(machine):
     machine.push(library, "/tmp/kunit.ko")
     machine.push(module, "/tmp/krcore_test.ko")
     results = "/sys/kernel/debug/kunit/krcore_*/results"
-    return machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; "
-                       "lsmod | grep -q ^kunit || insmod /tmp/kunit.ko; "
+    return machine.run(f"{MOUNT}; lsmod | grep -q ^kunit || insmod /tmp/kunit.ko; "
                        f"insmod /tmp/krcore_test.ko && cat {results} && rmmod krcore_test").out
 
 
@@ -57,8 +57,7 @@ class Probe:
 
     def __enter__(self):
         self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
-        self.machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none "
-                         "/sys/kernel/debug; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
+        self.machine.run(f"{MOUNT}; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
                          "insmod /tmp/krc_meta_probe.ko")
         return self
 
