@@ -198,7 +198,7 @@ static unsigned long krc_meta_renew_jiffies(const struct krc_meta_session *s)
 {
 	u32 ms = min_t(u32, s->lease_ms / 3, KRC_META_RENEW_MAX_MS);
 
-	return msecs_to_jiffies(max(ms, 1U));
+	return msecs_to_jiffies(max(ms, 100U)); /* whatever the server says */
 }
 
 /* Timers of an attached session. Context: the work item. */
