@@ -72,6 +72,7 @@ struct krc_meta_conf {
  * @KRC_META_HELLO: authentication.
  * @KRC_META_READY: records are being published, look-ups work.
  * @KRC_META_CLOSING: being taken down.
+ * @KRC_META_STATES: how many there are.
  */
 enum krc_meta_state {
 	KRC_META_DOWN,

@@ -395,10 +395,17 @@ struct krc_meta {
 	u32 order_nr;
 };
 
+/* The session at or behind place @i, which is moved to it; NULL if there is none. */
+static inline struct krc_meta_session *krc_meta_next(const struct krc_meta *meta, u32 *i)
+{
+	lockdep_assert_held(&meta->lock);
+	while (*i < KRC_META_SERVERS_MAX && !meta->sessions[*i])
+		(*i)++;
+	return *i < KRC_META_SERVERS_MAX ? meta->sessions[*i] : NULL;
+}
+
 /* All sessions, with @i as their index. Locks: meta.lock. */
-#define krc_meta_for_each(meta, s, i) \
-	for ((i) = 0; (i) < KRC_META_SERVERS_MAX; (i)++) \
-		if (((s) = (meta)->sessions[i]))
+#define krc_meta_for_each(meta, s, i) for ((i) = 0; ((s) = krc_meta_next(meta, &(i))); (i)++)
 
 static inline u32 krc_meta_timeout_ms(const struct krc_meta *meta)
 {

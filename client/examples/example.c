@@ -2,7 +2,6 @@
 /*
  * What the examples of queues share: see example.h.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
