@@ -135,7 +135,8 @@ static void krc_cache_drop_all(struct krc_cache *cache)
 	struct krc_cache_entry *entry, *next;
 
 	lockdep_assert_held(&cache->lock);
-	list_for_each_entry_safe(entry, next, &cache->age, age) krc_cache_drop(cache, entry);
+	list_for_each_entry_safe(entry, next, &cache->age, age)
+		krc_cache_drop(cache, entry);
 }
 
 void krc_cache_destroy(struct krc_cache *cache)
@@ -154,10 +155,10 @@ static struct krc_cache_entry *krc_cache_find(struct krc_cache *cache, const str
 {
 	struct krc_cache_entry *entry;
 
-	hlist_for_each_entry_rcu(
-		entry, &cache->buckets[hash & cache->mask], chain,
-		lockdep_is_held(&cache->lock)) if (!memcmp(&entry->key, key,
-							   sizeof(*key))) return entry;
+	hlist_for_each_entry_rcu(entry, &cache->buckets[hash & cache->mask], chain,
+				 lockdep_is_held(&cache->lock))
+		if (!memcmp(&entry->key, key, sizeof(*key)))
+			return entry;
 	return NULL;
 }
 
@@ -300,8 +301,7 @@ u32 krc_cache_walk(struct krc_cache *cache, u32 start,
 	u32 at = 0, nr = 0;
 
 	spin_lock_bh(&cache->lock);
-	list_for_each_entry(entry, &cache->age, age)
-	{
+	list_for_each_entry(entry, &cache->age, age) {
 		if (at++ < start)
 			continue;
 		if (fn(&entry->key, &entry->value, jiffies_to_msecs(now - entry->put_at), arg))
@@ -323,8 +323,7 @@ void krc_cache_stats(struct krc_cache *cache, struct krc_cache_stats *ret_stats)
 	ret_stats->evictions = cache->evictions;
 	ret_stats->invalidations = cache->invalidations;
 	spin_unlock_bh(&cache->lock);
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		const struct krc_cache_counts *counts = per_cpu_ptr(cache->counts, cpu);
 
 		ret_stats->hits += counts->hits;

@@ -26,9 +26,8 @@ static const u8 krc_initiator_next[KRC_INI_STATES] = {
 };
 
 static const char *const krc_initiator_names[KRC_INI_STATES] = {
-	[KRC_INI_READY] = "ready",	   [KRC_INI_FAILED] = "failed",
-	[KRC_INI_RESETTING] = "resetting", [KRC_INI_DEAD] = "dead",
-	[KRC_INI_STOPPED] = "stopped",
+	[KRC_INI_READY] = "ready", [KRC_INI_FAILED] = "failed",	  [KRC_INI_RESETTING] = "resetting",
+	[KRC_INI_DEAD] = "dead",   [KRC_INI_STOPPED] = "stopped",
 };
 
 const char *krc_initiator_state_name(enum krc_initiator_state state)
@@ -306,7 +305,8 @@ static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batc
 {
 	struct krc_req *req, *tmp;
 
-	list_for_each_entry_safe(req, tmp, batch, list) {
+	list_for_each_entry_safe(req, tmp, batch, list)
+	{
 		struct krc_flow *flow = req->flow;
 
 		list_del_init(&req->list);

@@ -46,67 +46,37 @@ static bool krc_meta_unused(struct krc_meta *meta)
 struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union ib_gid *gid,
 				 const struct krc_meta_conf *conf, struct krc_cache *cache)
 {
-	u32 i, nr = min_t(u32, conf->servers_nr, KRC_META_SERVERS_MAX);
-	struct krc_meta *meta;
+	struct krc_meta *meta = kzalloc(sizeof(*meta), GFP_KERNEL);
 	int err;
 
-	meta = kvzalloc(struct_size(meta, sessions, nr), GFP_KERNEL);
 	if (!meta)
 		return ERR_PTR(-ENOMEM);
 	meta->ibdev = ibdev;
 	meta->port = port;
 	meta->gid = *gid;
 	meta->cache = cache;
-	meta->conf = *conf;
-	memzero_explicit(meta->conf.key, sizeof(meta->conf.key));
-	meta->sessions_nr = nr;
+	meta->conf.generation = conf->generation;
 	spin_lock_init(&meta->lock);
+	mutex_init(&meta->conf_mutex);
 	init_waitqueue_head(&meta->wait);
 	INIT_LIST_HEAD(&meta->records);
-	err = krc_meta_auth_init(meta, conf->key, min_t(u32, conf->key_bytes, sizeof(conf->key)));
-	if (err)
-		goto err_free;
 	meta->wq = alloc_workqueue("krc_meta-%s-%u", WQ_UNBOUND, 0, dev_name(&ibdev->dev), port);
-	if (!meta->wq) {
-		err = -ENOMEM;
-		goto err_auth;
-	}
-	for (i = 0; i < nr; i++) {
-		krc_meta_session_init(meta, i);
-		krc_meta_session_kick(&meta->sessions[i]);
+	err = meta->wq ? krc_meta_reconfigure(meta, conf) : -ENOMEM;
+	if (err) {
+		krc_meta_destroy(meta);
+		return ERR_PTR(err);
 	}
 	return meta;
-
-err_auth:
-	krc_meta_auth_fini(meta);
-err_free:
-	kvfree(meta);
-	return ERR_PTR(err);
 }
 
 void krc_meta_destroy(struct krc_meta *meta)
 {
-	u32 i;
-
-	krc_meta_records_withdraw(meta);
-	spin_lock_bh(&meta->lock);
-	meta->closing = true;
-	for (i = 0; i < meta->sessions_nr; i++) {
-		krc_meta_session_fail_locked(&meta->sessions[i], -ESHUTDOWN, "going away");
-		krc_meta_session_kick(&meta->sessions[i]);
-	}
-	spin_unlock_bh(&meta->lock);
-	wake_up_all(&meta->wait);
-
-	for (i = 0; i < meta->sessions_nr; i++) {
-		flush_delayed_work(&meta->sessions[i].work);
-		cancel_delayed_work_sync(&meta->sessions[i].work);
-	}
+	krc_meta_stop(meta);
 	wait_event(meta->wait, krc_meta_unused(meta)); /* every wait has been ended */
-	destroy_workqueue(meta->wq);
+	if (meta->wq)
+		destroy_workqueue(meta->wq);
 	krc_meta_records_free(meta);
-	krc_meta_auth_fini(meta);
-	kvfree(meta);
+	kfree(meta);
 }
 
 /* Locks: meta.lock. A server that has just restarted may lack records of others. */
@@ -138,9 +108,8 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 	u32 i;
 
 	spin_lock_bh(&meta->lock);
-	for (i = 0; i < meta->sessions_nr; i++) {
-		s = &meta->sessions[i];
-		if (s->state != KRC_META_READY || s->failed || (tried & BIT(i)))
+	krc_meta_for_each(meta, s, i) {
+		if (s->state != KRC_META_READY || s->failed || s->leaving || (tried & BIT(i)))
 			continue;
 		if (!best || krc_meta_better(s, best))
 			best = s;
@@ -158,15 +127,17 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 static void krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_conn *conn, int step,
 				 u32 reads)
 {
-	spin_lock_bh(&s->meta->lock);
+	struct krc_meta *meta = s->meta;
+
+	spin_lock_bh(&meta->lock);
 	s->reads += reads;
 	if (step == KRP_STEP_MISS)
 		s->misses++;
 	else if (step < 0 && step != -EINTR)
 		s->failures++;
 	if (!--conn->users)
-		wake_up_all(&s->meta->wait); /* under the lock: @conn may be gone right after */
-	spin_unlock_bh(&s->meta->lock);
+		wake_up_all(&meta->wait); /* under the lock: both may be gone right after */
+	spin_unlock_bh(&meta->lock);
 }
 
 /* Ask one server. Return: as krc_meta_read_lookup(). */
@@ -202,6 +173,7 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 		s = krc_meta_choose(meta, tried, &conn);
 		if (!s)
 			return READ_ONCE(meta->closing) ? -ESHUTDOWN : -ENOTCONN;
+		tried |= BIT(s->index);
 		step = krc_meta_lookup_one(s, conn, key, deadline, ret_value, reads);
 		if (step == KRP_STEP_HIT)
 			return 0;
@@ -213,7 +185,6 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			return -ESHUTDOWN;
 		if (time_after_eq(jiffies, deadline))
 			return -ETIMEDOUT;
-		tried |= BIT(s->index);
 	}
 }
 
@@ -246,21 +217,23 @@ int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info)
 {
 	struct krc_meta_session *s;
 
-	if (i >= meta->sessions_nr)
+	spin_lock_bh(&meta->lock);
+	if (i >= meta->order_nr) {
+		spin_unlock_bh(&meta->lock);
 		return -ENOENT;
-	s = &meta->sessions[i];
+	}
+	s = meta->order[i];
 	memset(ret_info, 0, sizeof(*ret_info));
 	memcpy(ret_info->name, s->conf.name, sizeof(ret_info->name));
 	ret_info->addr = s->conf.addr;
 	ret_info->priority = s->conf.priority;
-	spin_lock_bh(&meta->lock);
 	ret_info->state = s->state;
 	ret_info->error = s->error;
 	memcpy(ret_info->reason, s->reason, sizeof(ret_info->reason));
 	ret_info->incarnation = s->incarnation;
 	ret_info->lease_ms = s->lease_ms;
-	ret_info->published =
-		s->state == KRC_META_READY ? krc_meta_records_count(s, KRC_META_AT_ACKED) : 0;
+	if (s->state == KRC_META_READY)
+		ret_info->published = krc_meta_records_count(s, KRC_META_AT_ACKED);
 	ret_info->attaches = s->attaches;
 	ret_info->lookups = s->lookups;
 	ret_info->reads = s->reads;

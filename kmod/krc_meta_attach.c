@@ -112,7 +112,7 @@ static int krc_meta_attach_resolve(struct krc_meta_session *s, struct krc_meta_c
 	conn->id = id;
 	rdma_set_ack_timeout(id, krc_meta_ack_timeout(meta));
 	return rdma_resolve_addr(id, any ? NULL : (struct sockaddr *)&from, (struct sockaddr *)&to,
-				 meta->conf.timeout_ms);
+				 krc_meta_timeout_ms(meta));
 }
 
 /* A session that is down is to be attached. */
@@ -144,7 +144,7 @@ static void krc_meta_attach_route(struct krc_meta_session *s)
 		krc_meta_session_fail(s, -EHOSTUNREACH, "no route: it leaves by %s port %u",
 				      id->device ? dev_name(&id->device->dev) : "no device",
 				      id->port_num);
-	else if (rdma_resolve_route(id, meta->conf.timeout_ms))
+	else if (rdma_resolve_route(id, krc_meta_timeout_ms(meta)))
 		krc_meta_session_fail(s, -EHOSTUNREACH, "no route");
 }
 
@@ -206,21 +206,20 @@ static void krc_meta_attach_hello(struct krc_meta_session *s)
 
 static void krc_meta_attach_challenged(struct krc_meta_session *s, const struct krp_challenge *msg)
 {
-	struct krc_meta *meta = s->meta;
 	struct krp_auth auth;
 
-	if (meta->hmac && !(msg->flags & KRP_CHALLENGE_AUTH)) {
+	if (s->hmac && !(msg->flags & KRP_CHALLENGE_AUTH)) {
 		krc_meta_session_fail(s, -EACCES, "we have a cluster key, the server has none");
 		return;
 	}
-	if (!meta->hmac && (msg->flags & KRP_CHALLENGE_AUTH)) {
+	if (!s->hmac && (msg->flags & KRP_CHALLENGE_AUTH)) {
 		krc_meta_session_fail(s, -EACCES, "server demands a cluster key, we have none");
 		return;
 	}
 	s->conn->challenge = *msg;
 	s->conn->auth_sent = true;
 	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
-	if (krc_meta_auth_mac(meta, KRP_LABEL_CLIENT, s->conn, auth.mac))
+	if (krc_meta_auth_mac(s, KRP_LABEL_CLIENT, s->conn, auth.mac))
 		krc_meta_session_fail(s, -EIO, "HMAC-SHA256 failed");
 	else
 		krc_meta_attach_send(s, &auth, 1);
@@ -231,9 +230,9 @@ static bool krc_meta_attach_proved(struct krc_meta_session *s, const struct krp_
 {
 	u8 mac[KRP_MAC_BYTES];
 
-	if (!s->meta->hmac)
+	if (!s->hmac)
 		return true;
-	return !krc_meta_auth_mac(s->meta, KRP_LABEL_SERVER, s->conn, mac) &&
+	return !krc_meta_auth_mac(s, KRP_LABEL_SERVER, s->conn, mac) &&
 	       !crypto_memneq(mac, msg->mac, sizeof(mac));
 }
 
@@ -312,5 +311,5 @@ void krc_meta_attach_step(struct krc_meta_session *s, u32 events)
 		krc_meta_attach_message(s);
 	else if (time_after_eq(jiffies, s->deadline))
 		krc_meta_session_fail(s, -ETIMEDOUT, "%s took more than %u ms",
-				      krc_meta_attach_name(s->state), s->meta->conf.timeout_ms);
+				      krc_meta_attach_name(s->state), krc_meta_timeout_ms(s->meta));
 }

@@ -9,6 +9,7 @@
  *   taken in where they arrive, in soft interrupts.
  *
  * LOCKS, in the order in which they nest
+ *   meta.conf_mutex one change of the list of sessions at a time; sleeps.
  *   conn.map_mutex  making a new map; sleeps on READs.
  *   meta.lock       BH-safe spinlock: records, requests, states, texts, counters.
  *   conn.map_lock   the map and its entries; process context only, nothing inside.
@@ -258,8 +259,11 @@ struct krc_meta_conn {
 /**
  * struct krc_meta_session - One MetaServer. Locks: meta.lock unless it says otherwise.
  * @meta: client.
- * @index: position in krc_meta.sessions.
- * @conf: the server; constant.
+ * @index: position in krc_meta.sessions and in the arrays of a record.
+ * @conf: the server; constant but for its priority.
+ * @hmac: keyed transform; NULL without a cluster key.
+ * @leaving: no more but WITHDRAW is said.
+ * @ended: it goes down and stays there.
  * @work: the session's work item.
  * @conn: connection, while the state is not DOWN; changed by the work item.
  * @state: enum krc_meta_state; changed by krc_meta_session_to() alone.
@@ -302,6 +306,9 @@ struct krc_meta_session {
 	struct krc_meta *meta;
 	u32 index;
 	struct krc_meta_server_conf conf;
+	struct crypto_shash *hmac;
+	bool leaving;
+	bool ended;
 	struct delayed_work work;
 	struct krc_meta_conn *conn;
 
@@ -349,28 +356,32 @@ struct krc_meta_session {
  * @ibdev: device.
  * @port: its port.
  * @gid: GID that is published for.
- * @conf: configuration, without the key; constant.
+ * @conf: configuration, without the key. Changed with @conf_mutex and @lock held, what a
+ *	session says of itself only while there is none.
+ * @key_mac: of the key: tells whether a new configuration brings another one.
  * @cache: of the node.
- * @hmac: keyed transform; NULL without a cluster key.
  * @wq: the sessions' work items.
+ * @conf_mutex: one change of the sessions at a time; outermost.
  * @lock: see the head of this file.
- * @wait: a state or a record has changed, or @users fell to zero.
+ * @wait: a state or a record has changed, or @users or conn.users fell to zero.
  * @users: calls inside.
- * @closing: the end has begun: no new calls, sessions go down and stay there.
+ * @closing: the end has begun: no new calls.
  * @dead: the device is gone.
  * @records: struct krc_meta_record.
  * @version: counts changes of records.
- * @sessions_nr: servers.
- * @sessions: one each.
+ * @sessions: by index; NULL where there is none.
+ * @order: the same in the order of the configuration.
+ * @order_nr: length of @order.
  */
 struct krc_meta {
 	struct ib_device *ibdev;
 	u32 port;
 	union ib_gid gid;
 	struct krc_meta_conf conf;
+	u8 key_mac[KRP_MAC_BYTES];
 	struct krc_cache *cache;
-	struct crypto_shash *hmac;
 	struct workqueue_struct *wq;
+	struct mutex conf_mutex;
 
 	spinlock_t lock;
 	wait_queue_head_t wait;
@@ -379,14 +390,32 @@ struct krc_meta {
 	bool dead;
 	struct list_head records;
 	u64 version;
-	u32 sessions_nr;
-	struct krc_meta_session sessions[];
+	struct krc_meta_session *sessions[KRC_META_SERVERS_MAX];
+	struct krc_meta_session *order[KRC_META_SERVERS_MAX];
+	u32 order_nr;
 };
+
+/* The session at or behind place @i, which is moved to it; NULL if there is none. */
+static inline struct krc_meta_session *krc_meta_next(const struct krc_meta *meta, u32 *i)
+{
+	lockdep_assert_held(&meta->lock);
+	while (*i < KRC_META_SERVERS_MAX && !meta->sessions[*i])
+		(*i)++;
+	return *i < KRC_META_SERVERS_MAX ? meta->sessions[*i] : NULL;
+}
+
+/* All sessions, with @i as their index. Locks: meta.lock. */
+#define krc_meta_for_each(meta, s, i) for ((i) = 0; ((s) = krc_meta_next(meta, &(i))); (i)++)
+
+static inline u32 krc_meta_timeout_ms(const struct krc_meta *meta)
+{
+	return max(READ_ONCE(meta->conf.timeout_ms), 1U);
+}
 
 /* How long a READ may take before its server counts as dead: then there is time for others. */
 static inline unsigned long krc_meta_patience(const struct krc_meta *meta)
 {
-	return msecs_to_jiffies(max(meta->conf.timeout_ms / 4, 1U));
+	return msecs_to_jiffies(max(krc_meta_timeout_ms(meta) / 4, 1U));
 }
 
 /* krc_meta.c */
@@ -394,10 +423,11 @@ int krc_meta_enter(struct krc_meta *meta);
 void krc_meta_leave(struct krc_meta *meta);
 
 /* krc_meta_auth.c */
-int krc_meta_auth_init(struct krc_meta *meta, const u8 *key, u32 key_bytes);
-void krc_meta_auth_fini(struct krc_meta *meta);
-int krc_meta_auth_mac(struct krc_meta *meta, const char *label, const struct krc_meta_conn *conn,
-		      u8 *ret_mac);
+int krc_meta_auth_key(const struct krc_meta_conf *conf, struct crypto_shash **ret_hmac);
+void krc_meta_auth_free(struct crypto_shash *hmac);
+int krc_meta_auth_print(const struct krc_meta_conf *conf, u8 *ret_mac);
+int krc_meta_auth_mac(const struct krc_meta_session *s, const char *label,
+		      const struct krc_meta_conn *conn, u8 *ret_mac);
 
 /* krc_meta_addr.c */
 int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *conf,
@@ -414,7 +444,9 @@ void *krc_meta_conn_message(struct krc_meta_conn *conn, const struct krc_meta_se
 int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send);
 
 /* krc_meta_session.c */
-void krc_meta_session_init(struct krc_meta *meta, u32 index);
+struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
+					      const struct krc_meta_conf *conf, u32 server);
+void krc_meta_session_free(struct krc_meta_session *s);
 void krc_meta_session_kick(struct krc_meta_session *s);
 __printf(3, 4) void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
 					  ...);
@@ -443,7 +475,9 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 void krc_meta_records_mark(struct krc_meta_session *s, unsigned int from, enum krc_meta_at to);
 u32 krc_meta_records_count(const struct krc_meta_session *s, enum krc_meta_at at);
 void krc_meta_records_expire(struct krc_meta *meta);
-void krc_meta_records_withdraw(struct krc_meta *meta);
+bool krc_meta_records_quiet(const struct krc_meta_session *s);
+void krc_meta_records_joined(struct krc_meta_session *s);
+void krc_meta_records_left(struct krc_meta_session *s);
 void krc_meta_records_free(struct krc_meta *meta);
 
 /* krc_meta_read.c */

@@ -18,8 +18,9 @@ struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service)
 	struct krc_meta_record *rec;
 
 	lockdep_assert_held(&meta->lock);
-	list_for_each_entry(rec, &meta->records,
-			    link) if (rec->key.service == cpu_to_le16(service)) return rec;
+	list_for_each_entry(rec, &meta->records, link)
+		if (rec->key.service == cpu_to_le16(service))
+			return rec;
 	return NULL;
 }
 
@@ -37,7 +38,7 @@ static void krc_meta_record_settled(struct krc_meta *meta, struct krc_meta_recor
 	lockdep_assert_held(&meta->lock);
 	if (!rec->gone)
 		return;
-	for (i = 0; i < meta->sessions_nr; i++)
+	for (i = 0; i < KRC_META_SERVERS_MAX; i++)
 		if (rec->at[i] == KRC_META_AT_DIRTY || rec->at[i] == KRC_META_AT_SENT)
 			return;
 	krc_meta_record_drop(rec);
@@ -49,8 +50,9 @@ struct krc_meta_record *krc_meta_record_dirty(struct krc_meta_session *s)
 	struct krc_meta_record *rec;
 
 	lockdep_assert_held(&s->meta->lock);
-	list_for_each_entry(rec, &s->meta->records,
-			    link) if (rec->at[s->index] == KRC_META_AT_DIRTY) return rec;
+	list_for_each_entry(rec, &s->meta->records, link)
+		if (rec->at[s->index] == KRC_META_AT_DIRTY)
+			return rec;
 	s->dirty = false;
 	return NULL;
 }
@@ -62,8 +64,10 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 	struct krc_meta_record *rec = krc_meta_record_find(meta, send->service);
 	bool withdraw = send->type == KRP_MSG_WITHDRAW;
 
-	if (!rec || rec->version != send->version)
-		return; /* changed since: another request is under way or due */
+	/* changed since: another request is under way or due */
+	if (!rec || rec->version != send->version || rec->at[s->index] != KRC_META_AT_SENT ||
+	    withdraw != (rec->gone || s->leaving))
+		return;
 	/* nothing of ours is left there either if it is unknown or another's */
 	if (withdraw && (err == -ENOENT || err == -EEXIST))
 		err = 0;
@@ -84,8 +88,7 @@ void krc_meta_records_mark(struct krc_meta_session *s, unsigned int from, enum k
 	struct krc_meta_record *rec, *next;
 
 	lockdep_assert_held(&s->meta->lock);
-	list_for_each_entry_safe(rec, next, &s->meta->records, link)
-	{
+	list_for_each_entry_safe(rec, next, &s->meta->records, link) {
 		if (!(from & BIT(rec->at[s->index])))
 			continue;
 		rec->at[s->index] = to;
@@ -112,32 +115,31 @@ void krc_meta_records_expire(struct krc_meta *meta)
 	struct krc_meta_record *rec, *next;
 
 	lockdep_assert_held(&meta->lock);
-	list_for_each_entry_safe(rec, next, &meta->records,
-				 link) if (rec->gone && time_after(jiffies, rec->forget_at))
-		krc_meta_record_drop(rec);
+	list_for_each_entry_safe(rec, next, &meta->records, link)
+		if (rec->gone && time_after(jiffies, rec->forget_at))
+			krc_meta_record_drop(rec);
 }
 
 void krc_meta_records_free(struct krc_meta *meta)
 {
 	struct krc_meta_record *rec, *next;
 
-	list_for_each_entry_safe(rec, next, &meta->records, link) krc_meta_record_drop(rec);
+	list_for_each_entry_safe(rec, next, &meta->records, link)
+		krc_meta_record_drop(rec);
 }
 
 /* A record has changed: every server is to be told. */
 static void krc_meta_record_changed(struct krc_meta *meta, struct krc_meta_record *rec)
 {
+	struct krc_meta_session *s;
 	u32 i;
 
 	lockdep_assert_held(&meta->lock);
 	rec->version = ++meta->version;
-	for (i = 0; i < meta->sessions_nr; i++) {
-		struct krc_meta_session *s = &meta->sessions[i];
-
+	krc_meta_for_each(meta, s, i) {
 		/* one that never heard of the record need not hear that it is gone */
-		if (rec->gone && rec->at[i] == KRC_META_AT_NEVER)
-			continue;
-		if (rec->gone && rec->at[i] == KRC_META_AT_DIRTY && !s->incarnation) {
+		if (rec->gone && (rec->at[i] == KRC_META_AT_NEVER ||
+				  (rec->at[i] == KRC_META_AT_DIRTY && !s->incarnation))) {
 			rec->at[i] = KRC_META_AT_NEVER;
 			continue;
 		}
@@ -148,10 +150,49 @@ static void krc_meta_record_changed(struct krc_meta *meta, struct krc_meta_recor
 	}
 }
 
+/* A server was added: it is to be told of all records. */
+void krc_meta_records_joined(struct krc_meta_session *s)
+{
+	struct krc_meta_record *rec;
+
+	lockdep_assert_held(&s->meta->lock);
+	list_for_each_entry(rec, &s->meta->records, link) {
+		rec->at[s->index] = rec->gone ? KRC_META_AT_NEVER : KRC_META_AT_DIRTY;
+		rec->err[s->index] = 0;
+	}
+	s->dirty = true;
+}
+
+/* A server was taken off. */
+void krc_meta_records_left(struct krc_meta_session *s)
+{
+	struct krc_meta_record *rec, *next;
+
+	lockdep_assert_held(&s->meta->lock);
+	list_for_each_entry_safe(rec, next, &s->meta->records, link) {
+		rec->at[s->index] = KRC_META_AT_NEVER;
+		rec->err[s->index] = 0;
+		krc_meta_record_settled(s->meta, rec);
+	}
+}
+
+/* Whether a server has answered all there was to be said. */
+bool krc_meta_records_quiet(const struct krc_meta_session *s)
+{
+	const struct krc_meta_record *rec;
+
+	lockdep_assert_held(&s->meta->lock);
+	list_for_each_entry(rec, &s->meta->records, link)
+		if (rec->at[s->index] == KRC_META_AT_DIRTY || rec->at[s->index] == KRC_META_AT_SENT)
+			return false;
+	return true;
+}
+
 int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value)
 {
 	struct krc_meta_record *fresh, *rec;
 	struct krp_value own = *value;
+	int err = 0;
 
 	own.generation = cpu_to_le64(meta->conf.generation);
 	if (!krp_value_valid(&own))
@@ -162,6 +203,10 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
 	memcpy(fresh->key.gid, meta->gid.raw, sizeof(fresh->key.gid));
 	fresh->key.service = cpu_to_le16(service);
 	spin_lock_bh(&meta->lock);
+	if (meta->closing) {
+		err = -ESHUTDOWN;
+		goto out;
+	}
 	rec = krc_meta_record_find(meta, service);
 	if (!rec) {
 		rec = fresh;
@@ -171,22 +216,22 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
 	rec->value = own;
 	rec->gone = false;
 	krc_meta_record_changed(meta, rec);
+out:
 	spin_unlock_bh(&meta->lock);
 	kfree(fresh);
-	return 0;
+	return err;
 }
 
-/* Locks: meta.lock. */
-static void krc_meta_record_withdraw(struct krc_meta *meta, struct krc_meta_record *rec)
+/* How long a lease may hold a record at some server after it is withdrawn. */
+static unsigned long krc_meta_lease_jiffies(const struct krc_meta *meta)
 {
+	const struct krc_meta_session *s;
 	u32 i, lease_ms = 0;
 
-	for (i = 0; i < meta->sessions_nr; i++)
-		lease_ms = max(lease_ms, meta->sessions[i].lease_ms);
-	rec->gone = true;
-	rec->forget_at = jiffies + 2 * msecs_to_jiffies(lease_ms) + HZ;
-	krc_meta_record_changed(meta, rec);
-	krc_meta_record_settled(meta, rec);
+	lockdep_assert_held(&meta->lock);
+	krc_meta_for_each(meta, s, i)
+		lease_ms = max(lease_ms, s->lease_ms);
+	return 2 * msecs_to_jiffies(lease_ms) + HZ;
 }
 
 void krc_meta_withdraw(struct krc_meta *meta, u16 service)
@@ -195,58 +240,26 @@ void krc_meta_withdraw(struct krc_meta *meta, u16 service)
 
 	spin_lock_bh(&meta->lock);
 	rec = krc_meta_record_find(meta, service);
-	if (rec && !rec->gone)
-		krc_meta_record_withdraw(meta, rec);
+	if (rec && !rec->gone && !meta->closing) {
+		rec->gone = true;
+		rec->forget_at = jiffies + krc_meta_lease_jiffies(meta);
+		krc_meta_record_changed(meta, rec);
+		krc_meta_record_settled(meta, rec);
+	}
 	spin_unlock_bh(&meta->lock);
 	wake_up_all(&meta->wait);
-}
-
-/* Locks: meta.lock. Whether no attached server has to be told anything any more. */
-static bool krc_meta_records_quiet(const struct krc_meta *meta)
-{
-	const struct krc_meta_record *rec;
-	u32 i;
-
-	list_for_each_entry(rec, &meta->records,
-			    link) for (i = 0; i < meta->sessions_nr;
-				       i++) if (meta->sessions[i].state == KRC_META_READY &&
-						!meta->sessions[i].failed &&
-						(rec->at[i] == KRC_META_AT_DIRTY ||
-						 rec->at[i] == KRC_META_AT_SENT)) return false;
-	return true;
-}
-
-static bool krc_meta_withdrawn(struct krc_meta *meta)
-{
-	bool quiet;
-
-	spin_lock_bh(&meta->lock);
-	quiet = meta->dead || krc_meta_records_quiet(meta);
-	spin_unlock_bh(&meta->lock);
-	return quiet;
-}
-
-/* The end: withdraw all and wait for the servers, not long. Context: may sleep. */
-void krc_meta_records_withdraw(struct krc_meta *meta)
-{
-	struct krc_meta_record *rec, *next;
-
-	spin_lock_bh(&meta->lock);
-	list_for_each_entry_safe(rec, next, &meta->records, link) if (!rec->gone)
-		krc_meta_record_withdraw(meta, rec);
-	spin_unlock_bh(&meta->lock);
-	wait_event_timeout(meta->wait, krc_meta_withdrawn(meta),
-			   msecs_to_jiffies(KRC_META_WITHDRAW_MS));
 }
 
 /* The refusal of a server; @all: only if every one has refused. Return: 0 if there is none. */
 static int krc_meta_refusal(const struct krc_meta *meta, const struct krc_meta_record *rec,
 			    bool all)
 {
+	const struct krc_meta_session *s;
 	int err = 0;
 	u32 i;
 
-	for (i = 0; i < meta->sessions_nr; i++) {
+	lockdep_assert_held(&meta->lock);
+	krc_meta_for_each(meta, s, i) {
 		if (all && !rec->err[i])
 			return 0;
 		if (!err)
@@ -264,12 +277,12 @@ static int krc_meta_published_state(struct krc_meta *meta, u16 service, bool las
 
 	spin_lock_bh(&meta->lock);
 	rec = krc_meta_record_find(meta, service);
-	if (!rec || rec->gone || meta->closing) {
-		err = -ENOENT;
+	if (meta->closing || !rec || rec->gone) {
+		err = meta->closing ? -ESHUTDOWN : -ENOENT;
 		goto out;
 	}
 	err = krc_meta_refusal(meta, rec, !last) ?: (last ? -ETIMEDOUT : -EAGAIN);
-	for (i = 0; i < meta->sessions_nr; i++)
+	for (i = 0; i < KRC_META_SERVERS_MAX; i++)
 		if (rec->at[i] == KRC_META_AT_ACKED)
 			err = 0;
 out:
@@ -279,11 +292,12 @@ out:
 
 int krc_meta_published(struct krc_meta *meta, u16 service, u32 timeout_ms)
 {
-	int err = -EAGAIN;
 	long left;
+	int err;
 
-	if (krc_meta_enter(meta))
-		return -ENOENT;
+	err = krc_meta_enter(meta);
+	if (err)
+		return err;
 	left = wait_event_interruptible_timeout(
 		meta->wait, (err = krc_meta_published_state(meta, service, false)) != -EAGAIN,
 		msecs_to_jiffies(timeout_ms));

@@ -39,12 +39,21 @@ static bool krc_meta_paced(struct krc_meta_session *s)
 	return s->paced;
 }
 
-static void krc_meta_build_record(void *buf, const struct krc_meta_record *rec)
+/* Tell the server of a record as it is now, or that it is withdrawn. */
+static void krc_meta_fill_record(struct krc_meta_session *s, struct krc_meta_send *send,
+				 struct krc_meta_record *rec)
 {
+	void *buf = krc_meta_conn_message(s->conn, send);
 	struct krp_publish *publish = buf;
 	struct krp_withdraw *withdraw = buf;
 
-	if (rec->gone) {
+	send->type = rec->gone || s->leaving ? KRP_MSG_WITHDRAW : KRP_MSG_PUBLISH;
+	send->service = le16_to_cpu(rec->key.service);
+	send->version = rec->version;
+	s->changes++;
+	rec->at[s->index] = KRC_META_AT_SENT;
+	krp_msg_init(buf, send->type, 0, KRP_ST_OK, 0);
+	if (send->type == KRP_MSG_WITHDRAW) {
 		withdraw->key = rec->key;
 	} else {
 		publish->key = rec->key;
@@ -106,13 +115,7 @@ static bool krc_meta_fill_slot(struct krc_meta_session *s, struct krc_meta_send 
 	rec = krc_meta_record_dirty(s);
 	if (!rec)
 		return false;
-	send->type = rec->gone ? KRP_MSG_WITHDRAW : KRP_MSG_PUBLISH;
-	send->service = le16_to_cpu(rec->key.service);
-	send->version = rec->version;
-	s->changes++;
-	krp_msg_init(buf, send->type, 0, KRP_ST_OK, 0);
-	krc_meta_build_record(buf, rec);
-	rec->at[s->index] = KRC_META_AT_SENT;
+	krc_meta_fill_record(s, send, rec);
 	return true;
 }
 
@@ -285,8 +288,7 @@ void krc_meta_requests_fail(struct krc_meta_session *s, int err)
 		send->busy = false;
 	}
 	s->busy_nr = 0;
-	list_for_each_entry_safe(ask, next, &s->asks, link)
-	{
+	list_for_each_entry_safe(ask, next, &s->asks, link) {
 		list_del_init(&ask->link);
 		krc_meta_ask_finish(ask, err);
 	}

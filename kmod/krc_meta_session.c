@@ -12,6 +12,7 @@
 
 #include <linux/jiffies.h>
 #include <linux/random.h>
+#include <linux/slab.h>
 
 #include "krc_meta_priv.h"
 
@@ -32,7 +33,7 @@ void krc_meta_session_to(struct krc_meta_session *s, enum krc_meta_state state)
 	WARN_ON_ONCE(!(from[state] & BIT(s->state)));
 	s->state = state;
 	if (state != KRC_META_DOWN && state != KRC_META_READY)
-		s->deadline = jiffies + msecs_to_jiffies(s->meta->conf.timeout_ms);
+		s->deadline = jiffies + msecs_to_jiffies(krc_meta_timeout_ms(s->meta));
 	wake_up_all(&s->meta->wait);
 }
 
@@ -86,9 +87,9 @@ void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
 static unsigned long krc_meta_session_pause(const struct krc_meta_session *s)
 {
 	const struct krc_meta_conf *conf = &s->meta->conf;
-	u64 ms = (u64)max(conf->reconnect_min_ms, 1U) << min(s->fails, 20U);
+	u64 ms = (u64)max(READ_ONCE(conf->reconnect_min_ms), 1U) << min(s->fails, 20U);
 
-	ms = min_t(u64, ms, max(conf->reconnect_max_ms, 1U));
+	ms = min_t(u64, ms, max(READ_ONCE(conf->reconnect_max_ms), 1U));
 	ms = ms - ms / 4 + get_random_u32() % (ms / 2 + 1);
 	return msecs_to_jiffies(ms);
 }
@@ -96,7 +97,7 @@ static unsigned long krc_meta_session_pause(const struct krc_meta_session *s)
 /* Say why a server is not attached; not again and again. */
 static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready)
 {
-	if (s->meta->closing || (!was_ready && !strcmp(s->logged, s->reason)))
+	if (s->ended || (!was_ready && !strcmp(s->logged, s->reason)))
 		return;
 	strscpy(s->logged, s->reason, sizeof(s->logged));
 	if (was_ready)
@@ -160,7 +161,7 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 	bool fresh, restarted;
 
 	spin_lock_bh(&meta->lock);
-	if (s->failed || meta->closing) {
+	if (s->failed || s->leaving) {
 		spin_unlock_bh(&meta->lock);
 		return;
 	}
@@ -209,9 +210,9 @@ static void krc_meta_session_timers(struct krc_meta_session *s)
 
 	spin_lock_bh(&meta->lock);
 	if (krc_meta_requests_oldest(s, &sent_at) &&
-	    time_after(jiffies, sent_at + msecs_to_jiffies(meta->conf.timeout_ms))) {
+	    time_after(jiffies, sent_at + msecs_to_jiffies(krc_meta_timeout_ms(meta)))) {
 		krc_meta_session_fail_locked(s, -ETIMEDOUT, "no answer to a request for %u ms",
-					     meta->conf.timeout_ms);
+					     krc_meta_timeout_ms(meta));
 	} else if (time_after_eq(jiffies, s->renew_at)) {
 		s->renew_at = jiffies + krc_meta_renew_jiffies(s);
 		s->renew_due = true;
@@ -240,8 +241,8 @@ static unsigned long krc_meta_session_next(const struct krc_meta_session *s)
 	case KRC_META_READY:
 		at = s->renew_at;
 		if (krc_meta_requests_oldest(s, &sent_at))
-			krc_meta_sooner(&at,
-					sent_at + 1 + msecs_to_jiffies(s->meta->conf.timeout_ms));
+			krc_meta_sooner(
+				&at, sent_at + 1 + msecs_to_jiffies(krc_meta_timeout_ms(s->meta)));
 		if (s->paced)
 			krc_meta_sooner(&at, s->pace_from + HZ / 10 + 1);
 		return at;
@@ -256,7 +257,7 @@ static void krc_meta_session_rearm(struct krc_meta_session *s)
 	unsigned long at;
 
 	spin_lock_bh(&meta->lock);
-	if (!meta->closing) {
+	if (!s->ended) {
 		at = krc_meta_session_next(s);
 		/* a kick that came meanwhile is sooner, and stays */
 		queue_delayed_work(meta->wq, &s->work, time_after(at, jiffies) ? at - jiffies : 0);
@@ -286,7 +287,7 @@ static void krc_meta_session_work(struct work_struct *work)
 	struct krc_meta_session *s =
 		container_of(to_delayed_work(work), struct krc_meta_session, work);
 	struct krc_meta *meta = s->meta;
-	bool failed, closing;
+	bool failed, ended;
 	u32 events;
 
 	spin_lock_bh(&meta->lock);
@@ -295,25 +296,42 @@ static void krc_meta_session_work(struct work_struct *work)
 	if (s->conn && READ_ONCE(s->conn->fault))
 		krc_meta_session_fail_locked(s, -EIO, "queue pair failed");
 	failed = s->failed;
-	closing = meta->closing;
+	ended = s->ended;
 	spin_unlock_bh(&meta->lock);
-	if (s->state != KRC_META_DOWN && (failed || closing))
+	if (s->state != KRC_META_DOWN && (failed || ended))
 		krc_meta_session_close(s);
-	else if (!closing)
+	else if (!ended)
 		krc_meta_session_step(s, events);
 	krc_meta_session_rearm(s);
 }
 
-void krc_meta_session_init(struct krc_meta *meta, u32 index)
+/* A session with server number @server of @conf, not yet started. Return: or ERR_PTR. */
+struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
+					      const struct krc_meta_conf *conf, u32 server)
 {
-	struct krc_meta_session *s = &meta->sessions[index];
+	struct krc_meta_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	int err;
 
+	if (!s)
+		return ERR_PTR(-ENOMEM);
+	err = krc_meta_auth_key(conf, &s->hmac);
+	if (err) {
+		kfree(s);
+		return ERR_PTR(err);
+	}
 	s->meta = meta;
-	s->index = index;
-	s->conf = meta->conf.servers[index];
+	s->conf = conf->servers[server];
 	s->conf.name[sizeof(s->conf.name) - 1] = '\0';
 	s->state = KRC_META_DOWN;
 	s->next_at = jiffies;
 	INIT_LIST_HEAD(&s->asks);
 	INIT_DELAYED_WORK(&s->work, krc_meta_session_work);
+	return s;
+}
+
+/* Free a session that has ended, or never began. */
+void krc_meta_session_free(struct krc_meta_session *s)
+{
+	krc_meta_auth_free(s->hmac);
+	kfree(s);
 }

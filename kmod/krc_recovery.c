@@ -61,10 +61,8 @@ void krc_initiator_abort(struct krc_initiator *ini, int status)
 		krc_flow_fail(ini, req->flow, status);
 		krc_initiator_retire(ini, KRC_FAULT_FLUSHED);
 	}
-	list_for_each_entry_safe(flow, tmp, &ini->turn, list)
-		krc_flow_fail(ini, flow, status);
-	list_for_each_entry_safe(flow, tmp, &ini->held, list)
-		krc_flow_fail(ini, flow, status);
+	list_for_each_entry_safe(flow, tmp, &ini->turn, list) krc_flow_fail(ini, flow, status);
+	list_for_each_entry_safe(flow, tmp, &ini->held, list) krc_flow_fail(ini, flow, status);
 }
 
 /* Collect what the hardware flushes by itself. */

@@ -99,10 +99,9 @@ static struct krc_cell *krc_cell_get(struct krc_scratch *scratch, unsigned long 
 	struct krc_cell *cell = NULL;
 	long left = (long)(limit - jiffies);
 
-	left = wait_event_killable_timeout(scratch->free,
-					   READ_ONCE(scratch->pool->stopped) ||
-						   (cell = krc_cell_try(scratch)),
-					   max(left, 1L));
+	left = wait_event_killable_timeout(
+		scratch->free, READ_ONCE(scratch->pool->stopped) || (cell = krc_cell_try(scratch)),
+		max(left, 1L));
 	if (cell)
 		return cell;
 	if (left < 0)

@@ -35,7 +35,6 @@ static struct krc_meta *probe_meta;
 static struct ib_device *probe_ibdev;
 static struct krc_meta_conf probe_conf;
 static union ib_gid probe_gid;
-static u32 probe_servers;
 static char probe_result[256];
 
 static void probe_conf_reset(void)
@@ -115,7 +114,6 @@ static int probe_up(char *arg)
 		probe_ibdev = NULL;
 		return err;
 	}
-	probe_servers = probe_conf.servers_nr;
 	down_write(&probe_sem);
 	probe_meta = meta;
 	up_write(&probe_sem);
@@ -173,6 +171,17 @@ static int probe_command(const char *word, char *arg)
 
 	if (!strcmp(word, "reset")) {
 		probe_conf_reset();
+		return 0;
+	}
+	if (!strcmp(word, "reconfigure"))
+		return probe_meta ? krc_meta_reconfigure(probe_meta, &probe_conf) : -EINVAL;
+	if (!strcmp(word, "noservers")) {
+		probe_conf.servers_nr = 0;
+		return 0;
+	}
+	if (!strcmp(word, "stop")) {
+		if (probe_meta)
+			krc_meta_stop(probe_meta);
 		return 0;
 	}
 	if (!strcmp(word, "down")) {
