@@ -217,7 +217,7 @@ static void bn_verbs_round(struct bn_data_verbs *v, const struct bn_job *job)
 	unsigned int q;
 
 	for (q = 0; q < job->queues; q++)
-		if (ibv_post_send(v->id[q]->qp, v->wrs[q], &bad))
+		if (!v->id[q] || ibv_post_send(v->id[q]->qp, v->wrs[q], &bad))
 			bn_die("ibv_post_send");
 	for (q = 0; q < job->queues; q++)
 		bn_poll(v->cq, &wc, 0);
