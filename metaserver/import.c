@@ -40,6 +40,8 @@ struct ms_import_record {
  * @abandoned: the loop has given up.
  * @done: the thread has ended, and leaves this to the loop.
  * @err: outcome of the copy.
+ * @settled: the peer was settled: what it had is all there was.
+ * @lost: a record could not be taken.
  * @text: for people: which peer, or what went wrong.
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
@@ -59,6 +61,8 @@ struct ms_import {
 	bool abandoned;
 	bool done;
 	int err;
+	bool settled;
+	bool lost;
 	char text[MS_IMPORT_TEXT];
 	unsigned int nr;
 	struct ms_import_record batch[MS_IMPORT_BATCH];
@@ -134,7 +138,8 @@ static bool ms_import_record(void *arg, const struct krcore_key *key,
 }
 
 /* Walk the first peer that is attached and can be walked to the end. */
-static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *text)
+static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *text,
+			  bool *ret_settled)
 {
 	struct krcore_server_info info[32];
 	unsigned int i, nr = (unsigned int)krcore_servers(ctx, info, 32);
@@ -144,13 +149,14 @@ static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *te
 		if (info[i].state != KRCORE_SERVER_UP)
 			continue;
 		err = krcore_walk(ctx, i, ms_import_record, im, NULL);
+		*ret_settled = !info[i].settling_ms;
 		snprintf(text, MS_IMPORT_TEXT, "%.127s%s%.120s", info[i].address, err ? ": " : "",
 			 err ? krcore_error_text() : "");
 	}
 	return err;
 }
 
-static int ms_import_copy(struct ms_import *im, char *text)
+static int ms_import_copy(struct ms_import *im, char *text, bool *ret_settled)
 {
 	struct krcore_options opts = {
 		.size = sizeof(opts),
@@ -166,7 +172,7 @@ static int ms_import_copy(struct ms_import *im, char *text)
 		snprintf(text, MS_IMPORT_TEXT, "%.250s", krcore_error_text());
 		return err;
 	}
-	err = ms_import_walk(im, ctx, text);
+	err = ms_import_walk(im, ctx, text, ret_settled);
 	krcore_close(ctx);
 	return err;
 }
@@ -175,13 +181,14 @@ static void *ms_import_thread(void *arg)
 {
 	char text[MS_IMPORT_TEXT] = "";
 	struct ms_import *im = arg;
-	bool abandoned;
+	bool abandoned, settled = false;
 	int err;
 
-	err = ms_import_copy(im, text);
+	err = ms_import_copy(im, text, &settled);
 	pthread_mutex_lock(&im->lock);
 	abandoned = im->abandoned;
 	im->err = err;
+	im->settled = settled;
 	memcpy(im->text, text, sizeof(im->text));
 	im->done = true;
 	if (!abandoned)
@@ -220,6 +227,7 @@ static void ms_import_take(struct ms_import *im)
 	for (i = 0; i < im->nr; i++) {
 		ret = ms_ledger_import(srv->hub.ledger, ms_now(srv), &im->batch[i].key,
 				       &im->batch[i].value, srv->conf.lease_ms);
+		im->lost |= ret < 0;
 		if (ret < 0 && ret != -EINVAL) {
 			ms_log(LOG_WARNING, "copy_from: the copy is not complete (%s)",
 			       strerror(-ret));
@@ -259,6 +267,10 @@ static void ms_import_on_wake(struct ev_loop *loop, ev_async *w, int events)
 	else
 		ms_log(LOG_NOTICE, "copy_from: %llu records copied from %s",
 		       (unsigned long long)im->taken, im->text);
+	if (!im->err && im->settled && !im->lost) {
+		im->srv->copied = true;
+		im->srv->hub.settled_ms = 0;
+	}
 	ms_import_over(im);
 }
 

@@ -177,7 +177,8 @@ struct krl_resolve;
  * @io: see the head of this file.
  * @up: state is KRL_UP and the connection is not known to be broken.
  * @rtt_ns: smoothed time of a READ.
- * @settle_until_ns: it restarted: until then publishers may still be coming back.
+ * @settle_until_ns: it restarted: until then publishers may still be coming back;
+ *	0: settled.
  * @map: copy of root, segments and directory.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.

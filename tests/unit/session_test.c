@@ -495,6 +495,34 @@ static void test_leases_are_clamped(void **state)
 	}
 }
 
+/* Who attaches to a server that has just begun is told so, until that is over. */
+static void test_settling_is_told(void **state)
+{
+	static const struct {
+		uint64_t settled_ms;
+		uint64_t now_ms;
+		uint32_t told_ms;
+	} cases[] = { { 0, 500000, 0 },
+		      { 530000, 500000, 30000 },
+		      { 530000, 529999, 1 },
+		      { 530000, 530000, 0 },
+		      { 530000, 900000, 0 },
+		      { UINT64_MAX, 900000, KRP_SETTLING_MS_MAX } };
+	struct fixture *fx = *state;
+	const struct krp_welcome *w = &fx->sent[1].welcome;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fx->hub.settled_ms = cases[i].settled_ms;
+		fx->now = cases[i].now_ms;
+		fx_session(fx);
+		attach(fx);
+		assert_int_equal(krp_le32_to_cpu(w->settling_ms), cases[i].told_ms);
+		assert_int_equal(krp_msg_check(w, sizeof(*w), 0), KRP_ST_OK);
+		assert_int_equal(ms_hub_settling_ms(&fx->hub, fx->now), cases[i].told_ms);
+	}
+}
+
 static void test_requests(void **state)
 {
 	struct fixture *fx = *state;
@@ -818,6 +846,7 @@ int main(void)
 		CASE(test_too_short_for_a_header),
 		CASE(test_versions),
 		CASE(test_leases_are_clamped),
+		CASE(test_settling_is_told),
 		CASE(test_requests),
 		CASE(test_foreign_gid),
 		CASE(test_limit_of_records),
