@@ -79,6 +79,8 @@ def _load(name):
     path = BENCHES / f"{name}.py"
     if name not in names():
         raise host.ClusterError(f"bench {name}: not one of {', '.join(names()) or '(none yet)'}")
+    if str(BENCHES) not in sys.path:
+        sys.path.insert(0, str(BENCHES))    # they share modules: import _lab
     spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
