@@ -18,6 +18,7 @@
 
 #include <krcore/krcore.h>
 
+#include "common/wire.h"
 #include "metaserver/log.h"
 #include "metaserver/server_priv.h"
 
@@ -82,46 +83,11 @@ static void ms_import_free(struct ms_import *im)
 
 /* the thread */
 
-static void ms_import_dct(const struct krcore_dct *dct, struct krp_value *v)
-{
-	v->dct.lid = krp_cpu_to_le16(dct->lid);
-	v->dct.dctn = krp_cpu_to_le32(dct->dctn);
-	v->dct.dc_key = krp_cpu_to_le64(dct->dc_key);
-	v->dct.mrdir_addr = krp_cpu_to_le64(dct->mrdir_addr);
-	v->dct.mrdir_rkey = krp_cpu_to_le32(dct->mrdir_rkey);
-	v->dct.ud_qpn = krp_cpu_to_le32(dct->ud_qpn);
-	v->dct.ud_qkey = krp_cpu_to_le32(dct->ud_qkey);
-	memcpy(v->dct.mac, dct->mac, sizeof(v->dct.mac));
-	v->dct.mtu = dct->mtu;
-	v->dct.sl = dct->sl;
-	v->dct.port = dct->port;
-	v->dct.flags = dct->flags;
-	v->dct.max_rd_atomic = dct->max_rd_atomic;
-}
-
-/* The public structures back to what is in the table; the ledger checks the ranges. */
-static void ms_import_convert(const struct krcore_key *key, const struct krcore_value *value,
-			      struct ms_import_record *rec)
-{
-	struct krp_value *v = &rec->value;
-
-	memset(rec, 0, sizeof(*rec));
-	memcpy(rec->key.gid, key->gid, sizeof(rec->key.gid));
-	rec->key.service = krp_cpu_to_le16(key->service);
-	v->generation = krp_cpu_to_le64(value->generation);
-	v->kind = value->kind;
-	if (value->kind == KRCORE_KIND_DCT) {
-		ms_import_dct(&value->dct, v);
-	} else if (value->raw_len <= sizeof(v->raw)) {
-		v->len = value->raw_len;
-		memcpy(v->raw, value->raw, value->raw_len);
-	}
-}
-
 static bool ms_import_record(void *arg, const struct krcore_key *key,
 			     const struct krcore_value *value)
 {
 	struct ms_import *im = arg;
+	struct ms_import_record *to;
 	bool go_on;
 
 	pthread_mutex_lock(&im->lock);
@@ -129,7 +95,9 @@ static bool ms_import_record(void *arg, const struct krcore_key *key,
 		pthread_cond_wait(&im->room, &im->lock);
 	go_on = !im->abandoned;
 	if (go_on) {
-		ms_import_convert(key, value, &im->batch[im->nr++]);
+		to = &im->batch[im->nr++];
+		kru_key_to_wire(key, &to->key);
+		kru_value_to_wire(value, value->generation, &to->value);
 		if (im->nr == 1 || im->nr == MS_IMPORT_BATCH)
 			ev_async_send(im->loop, &im->wake);
 	}

@@ -283,7 +283,7 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 	struct krp_key wire;
 	int err;
 
-	krl_key_to_wire(key, &wire);
+	kru_key_to_wire(key, &wire);
 	err = krl_lookup_servers(ctx, &wire, ret_value, &info, &missed);
 	if (missed && (err == -ENOENT || err == -ENOTCONN)) {
 		info.server = missed - 1;
@@ -310,7 +310,7 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
-	krl_key_to_wire(key, &wire);
+	kru_key_to_wire(key, &wire);
 	err = krl_lookup_server(&ctx->servers[server], &wire, ret_value, &info);
 	if (err == -ENOENT)
 		info.settling = krl_lookup_settling(&ctx->servers[server]);
@@ -333,7 +333,7 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
-	krl_key_to_wire(key, &name);
+	kru_key_to_wire(key, &name);
 	step = krl_lookup_ask(&ctx->servers[server], &name, &wire);
 	if (step == KRP_STEP_MISS)
 		return krl_error_const(-ENOENT, "no such record");
