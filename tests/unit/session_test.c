@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "metaserver/session.h"
+#include "tests/unit/unread_table.h"
 
 #define INCARNATION 0x1122334455667788ULL
 #define SENT_MAX 64
@@ -85,30 +86,6 @@ static void fx_close(void *arg, const char *why)
 
 static const struct ms_session_ops fx_session_ops = { fx_send, fx_open_reads, fx_root, fx_close };
 
-static int fx_segment_add(void *arg, unsigned int nr, void *addr, size_t bytes)
-{
-	(void)arg;
-	(void)nr;
-	(void)addr;
-	(void)bytes;
-	return 0;
-}
-
-static int fx_dir_add(void *arg, void *addr, size_t bytes)
-{
-	(void)arg;
-	(void)addr;
-	(void)bytes;
-	return 0;
-}
-
-static void fx_root_changed(void *arg)
-{
-	(void)arg;
-}
-
-static const struct ms_table_ops fx_table_ops = { fx_segment_add, fx_dir_add, fx_root_changed };
-
 static void fx_changed(void *arg, unsigned int event, const struct krp_key *key,
 		       uint64_t generation, const char *why)
 {
@@ -157,7 +134,7 @@ static int setup(void **state)
 	fx->hub.auth = true;
 	fx->hub.key.len = 32;
 	memset(fx->hub.key.bytes, 0x5a, 32);
-	assert_int_equal(ms_table_new(&tc, &fx_table_ops, fx, &fx->hub.table), 0);
+	assert_int_equal(ms_table_new(&tc, &ut_table_ops, NULL, &fx->hub.table), 0);
 	assert_int_equal(
 		ms_ledger_new(&lc, fx->hub.table, &fx_ledger_ops, fx, fx->now, &fx->hub.ledger), 0);
 	fx_session(fx);
