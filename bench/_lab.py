@@ -17,7 +17,7 @@ from cluster import host
 SERVER, CLIENT, SOURCE = "meta1", "node1", "meta2"
 FOLDER = "/run/bench"
 PROGRAMS = ("lookup", "publish", "read_server", "ud_rpc_server", "ud_rpc_client", "tcp_get",
-            "table_source")
+            "table_source", "clients")
 SIZES = tuple(int(n) for n in os.environ.get("KRCORE_BENCH_RECORDS", "10 10000 1000000").split())
 SAMPLES = int(os.environ.get("KRCORE_BENCH_SAMPLES", "2000"))
 STRESS_PER_CPU = 4
@@ -79,10 +79,13 @@ class Lab:
         self.rows = []
         programs = build()
         with host.step("copying the programs into the guests", "10 s"):
-            for machine in (self.server, self.client, self.source):
-                machine.run(f"mkdir -p {FOLDER}")
-                for name in PROGRAMS:
-                    machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
+            cluster.each(lambda machine: self._copy(programs, machine))
+
+    @staticmethod
+    def _copy(programs, machine):
+        machine.run(f"mkdir -p {FOLDER}")
+        for name in PROGRAMS:
+            machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
 
     @contextlib.contextmanager
     def service(self, machine, command, ready="ready", timeout=900):
@@ -170,12 +173,27 @@ class Lab:
     def metric(self, name):
         """One figure of the daemon's metrics, None while it does not answer."""
         out = self.server.run("curl -sf --max-time 20 http://127.0.0.1:9600/metrics || true").out
-        found = re.search(rf"^krcore_meta_{name} (\S+)$", out, re.M)
+        found = re.search(rf"^krcore_meta_{re.escape(name)} (\S+)$", out, re.M)
         return float(found.group(1)) if found else None
+
+    def await_metric(self, name, value, timeout):
+        """Seconds until a figure of the daemon is this."""
+        began = time.monotonic()
+        while self.metric(name) != value:
+            if time.monotonic() - began > timeout:
+                raise host.ClusterError(f"{name} is {self.metric(name)}, not {value}, "
+                                        f"after {timeout} s")
+            time.sleep(0.5)
+        return time.monotonic() - began
 
     def daemon_pid(self):
         """Process number of the daemon."""
         return int(self.server.run("systemctl show -P MainPID krcore-metaserver").out)
+
+    def resident(self):
+        """Resident bytes of the daemon."""
+        status = self.server.run(f"cat /proc/{self.daemon_pid()}/status").out
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
 
     # -- processor time ---------------------------------------------------------
 

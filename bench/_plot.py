@@ -61,6 +61,27 @@ def _groups(rows):
     return groups
 
 
+class _Linear:
+    """Height of a value, from zero."""
+
+    def __init__(self, values, unit):
+        self.unit = unit
+        self.step = 10 ** math.floor(math.log10(max(values)))
+        self.high = math.ceil(max(values) / self.step) * self.step
+
+    def y(self, value):
+        """Place on the paper."""
+        return TOP + HEIGHT * (1 - value / self.high)
+
+    def lines(self, right):
+        """A line for each step."""
+        out = []
+        for value in range(0, self.high + 1, self.step):
+            out.append(_line(LEFT, self.y(value), right, self.y(value), "#ddd"))
+            out.append(_text(LEFT - 8, self.y(value) + 4, f"{value:,}{self.unit}", anchor="end"))
+        return out
+
+
 class _Scale:
     """Logarithmic height of a value."""
 
@@ -135,7 +156,7 @@ def growth(rows, how):
     points = [row for row in rows if row["case"] == "publish_pipelined"]
     if not points:
         return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
-    scale = _Scale([row["per_second"] for row in points], "/s")
+    scale = _Linear([row["per_second"] for row in points], "/s")
     drawing, x, below = [], LEFT + GAP, TOP + HEIGHT
     for row in points:
         top = scale.y(row["per_second"])

@@ -10,7 +10,6 @@
 #include "bench/client.h"
 #include "bench/keys.h"
 
-#define BN_LEASE_MS 300000
 #define BN_TIMEOUT_MS 30000
 
 static void bn_client_option(struct bn_client *o, int letter, const char *text)
@@ -63,14 +62,14 @@ void bn_client_options(int argc, char **argv, const char *letters, const char *u
 }
 
 struct krcore_ctx *bn_client_open(const struct bn_client *o, const char *name, uint8_t owner,
-				  uint32_t flags)
+				  uint32_t lease_ms, uint32_t flags)
 {
 	struct krcore_options opts = { .size = sizeof(opts),
 				       .servers = o->server,
 				       .key_file = o->key_file,
 				       .name = name,
 				       .owner = { owner },
-				       .lease_ms = BN_LEASE_MS,
+				       .lease_ms = lease_ms,
 				       .timeout_ms = BN_TIMEOUT_MS,
 				       .flags = flags };
 	struct krcore_ctx *ctx;

@@ -50,11 +50,12 @@ void bn_client_options(int argc, char **argv, const char *letters, const char *u
  * @o: options.
  * @name: name of the client, for people.
  * @owner: first byte of its identity; 0 leaves it to the library.
+ * @lease_ms: lease of what it publishes, in ms; 0 leaves it to the server.
  * @flags: KRCORE_OPEN_*.
  *
  * Return: the context.
  */
 struct krcore_ctx *bn_client_open(const struct bn_client *o, const char *name, uint8_t owner,
-				  uint32_t flags);
+				  uint32_t lease_ms, uint32_t flags);
 
 #endif /* BN_CLIENT_H */

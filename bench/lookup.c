@@ -147,7 +147,7 @@ static void bn_measure_attach(const struct bn_client *o)
 		struct krcore_ctx *ctx;
 
 		begin_ns = bn_now_ns();
-		ctx = bn_client_open(o, "bench_lookup", 0, 0);
+		ctx = bn_client_open(o, "bench_lookup", 0, 0, 0);
 		reads += bn_lookup(ctx, BN_ATTACH, i % o->records);
 		bn_samples_add(&ours, bn_now_ns() - begin_ns);
 		krcore_close(ctx);
@@ -187,7 +187,7 @@ static void bn_measure(const struct bn_client *o, enum bn_case what)
 	struct bn_samples ours, peers;
 	struct bn_raw raw = { 0 };
 	uint64_t random = 88172645463325252ULL, reads = 0, begin_ns;
-	struct krcore_ctx *ctx = bn_client_open(o, "bench_lookup", 0, 0);
+	struct krcore_ctx *ctx = bn_client_open(o, "bench_lookup", 0, 0, 0);
 	unsigned int i;
 
 	if (bn_samples_init(&ours, o->samples) || bn_samples_init(&peers, o->samples))
@@ -235,9 +235,9 @@ int main(int argc, char **argv)
 	struct bn_client o;
 	enum bn_case what;
 
-	bn_client_options(argc, argv, "prnc",
-			  "-s SERVER [-k KEY_FILE] [-p HOST:PORT] [-r RECORDS] [-n SAMPLES] -c CASE",
-			  &o);
+	bn_client_options(
+		argc, argv, "prnc",
+		"-s SERVER [-k KEY_FILE] [-p HOST:PORT] [-r RECORDS] [-n SAMPLES] -c CASE", &o);
 	what = bn_case_of(o.what);
 	if (what == BN_ATTACH) {
 		bn_measure_attach(&o);

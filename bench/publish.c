@@ -25,6 +25,8 @@
 #include "bench/samples.h"
 #include "client/include/krcore/krcore.h"
 
+#define BN_LEASE_MS 10000 /* so that those of `fill` run out soon after it has ended */
+
 static void bn_record(uint64_t nr, struct krcore_key *ret_key, struct krcore_value *ret_value)
 {
 	struct krp_key wire;
@@ -40,7 +42,8 @@ static void bn_record(uint64_t nr, struct krcore_key *ret_key, struct krcore_val
 
 static void bn_fill(const struct bn_client *o)
 {
-	struct krcore_ctx *ctx = bn_client_open(o, "bench_publish", 1, KRCORE_OPEN_NOWAIT);
+	struct krcore_ctx *ctx =
+		bn_client_open(o, "bench_publish", 1, BN_LEASE_MS, KRCORE_OPEN_NOWAIT);
 	struct krcore_stats stats = { 0 };
 	struct krcore_value value;
 	struct krcore_key key;
@@ -72,7 +75,7 @@ static void bn_fill(const struct bn_client *o)
 
 static void bn_latency(const struct bn_client *o)
 {
-	struct krcore_ctx *ctx = bn_client_open(o, "bench_publish", 2, 0);
+	struct krcore_ctx *ctx = bn_client_open(o, "bench_publish", 2, 0, 0);
 	struct bn_samples puts, dels;
 	struct krcore_value value;
 	struct krcore_key key;
@@ -112,9 +115,9 @@ int main(int argc, char **argv)
 {
 	struct bn_client o;
 
-	bn_client_options(argc, argv, "rnf",
-			  "-s SERVER [-k KEY_FILE] [-r RECORDS] [-n SAMPLES] [-f FROM] fill|latency",
-			  &o);
+	bn_client_options(
+		argc, argv, "rnf",
+		"-s SERVER [-k KEY_FILE] [-r RECORDS] [-n SAMPLES] [-f FROM] fill|latency", &o);
 	if (!strcmp(o.what, "fill")) {
 		bn_fill(&o);
 	} else if (!strcmp(o.what, "latency")) {

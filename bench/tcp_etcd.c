@@ -95,7 +95,8 @@ static void bn_etcd_call(struct bn_tcp *t, const char *path, const uint8_t *mess
 			 unsigned int bytes)
 {
 	static const uint8_t te[] = "\0\2te\10trailers";
-	uint8_t out[BN_HEADER_BYTES + BN_MESSAGE_BYTES], *begin = out + BN_H2_FRAME_BYTES, *at = begin;
+	uint8_t out[BN_HEADER_BYTES + BN_MESSAGE_BYTES], *begin = out + BN_H2_FRAME_BYTES,
+							 *at = begin;
 
 	t->stream += 2;
 	*at++ = 0x83; /* :method: POST */
@@ -199,5 +200,5 @@ static int bn_etcd_wait(struct bn_tcp *t)
 	return got > BN_TCP_VALUE_BYTES;
 }
 
-const struct bn_store bn_etcd = { "etcd", bn_etcd_open, bn_etcd_get, bn_etcd_puts, BN_PUTS,
-				  BN_AHEAD, bn_etcd_wait };
+const struct bn_store bn_etcd = { "etcd",  bn_etcd_open, bn_etcd_get, bn_etcd_puts,
+				  BN_PUTS, BN_AHEAD,	 bn_etcd_wait };

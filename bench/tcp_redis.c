@@ -32,7 +32,7 @@ static void bn_redis_puts(struct bn_tcp *t, uint64_t from, unsigned int nr)
 
 	(void)nr;
 	len = snprintf(text, sizeof(text), "*3\r\n$3\r\nSET\r\n$%u\r\n%.*s\r\n$%d\r\n", bytes,
-			   (int)bytes, key, BN_TCP_VALUE_BYTES);
+		       (int)bytes, key, BN_TCP_VALUE_BYTES);
 
 	memcpy(text + len, value, BN_TCP_VALUE_BYTES);
 	memcpy(text + len + BN_TCP_VALUE_BYTES, "\r\n", 2);
@@ -62,5 +62,5 @@ static int bn_redis_wait(struct bn_tcp *t)
 	return 1;
 }
 
-const struct bn_store bn_redis = { "redis", bn_redis_open, bn_redis_get, bn_redis_puts,
-				   1,	    64,		   bn_redis_wait };
+const struct bn_store bn_redis = { "redis", bn_redis_open, bn_redis_get, bn_redis_puts, 1,
+				   64,	    bn_redis_wait };

@@ -288,8 +288,10 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 	if (missed && (err == -ENOENT || err == -ENOTCONN)) {
 		info.server = missed - 1;
 		info.settling = 1;
-		err = krl_error(-ENOENT, "no such record, but %s was restarted and its publishers "
-				"may not have come back yet", ctx->servers[info.server].ep.text);
+		err = krl_error(-ENOENT,
+				"no such record, but %s was restarted and its publishers "
+				"may not have come back yet",
+				ctx->servers[info.server].ep.text);
 	}
 	krl_lookup_count(&ctx->servers[info.server], err);
 	if (err == -ENOTCONN)

@@ -99,7 +99,8 @@ def main(options):
     """./run bench NAME"""
     module = _load(options.name)
     report = Report(options.name, options.json, options.case)
-    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
+    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
+                       topology_path=BENCHES / "topology.toml") as cluster:
         host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
         if cluster.how() != "KVM":
             print("The guests are emulated: compare figures within this run only; they say "

@@ -479,12 +479,9 @@ static void test_settling_is_told(void **state)
 		uint64_t settled_ms;
 		uint64_t now_ms;
 		uint32_t told_ms;
-	} cases[] = { { 0, 500000, 0 },
-		      { 530000, 500000, 30000 },
-		      { 530000, 529999, 1 },
-		      { 530000, 530000, 0 },
-		      { 530000, 900000, 0 },
-		      { UINT64_MAX, 900000, KRP_SETTLING_MS_MAX } };
+	} cases[] = { { 0, 500000, 0 },	     { 530000, 500000, 30000 },
+		      { 530000, 529999, 1 }, { 530000, 530000, 0 },
+		      { 530000, 900000, 0 }, { UINT64_MAX, 900000, KRP_SETTLING_MS_MAX } };
 	struct fixture *fx = *state;
 	const struct krp_welcome *w = &fx->sent[1].welcome;
 	unsigned int i;
