@@ -18,8 +18,10 @@ def _figure(value):
 
 
 def _table(titles, lines):
+    """Columns of figures stand to the right."""
+    right = [all(cell[:1].isdigit() for cell in column if cell) for column in zip(*lines)]
     out = ["| " + " | ".join(titles) + " |",
-           "|" + "|".join("---" if i == 0 else "---:" for i in range(len(titles))) + "|"]
+           "|" + "|".join("---:" if figures else "---" for figures in right) + "|"]
     return out + ["| " + " | ".join(line) + " |" for line in lines]
 
 
