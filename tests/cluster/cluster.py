@@ -159,11 +159,13 @@ class Cluster:
 
     def usual_boot(self):
         """In words: how long a boot takes."""
-        return "10 s" if self.parts.accel == accel.HARDWARE else "60-90 s"
+        if self.kernel.name == "debug":
+            return "40 s" if self.parts.accel == accel.HARDWARE else "6-10 min"
+        return "10 s" if self.parts.accel == accel.HARDWARE else "30-90 s"
 
     def boot_timeout(self):
         """Seconds after which a guest that has not booted never will."""
-        return BOOT_SECONDS * (1 if self.parts.accel == accel.HARDWARE else 4)
+        return BOOT_SECONDS * self.kernel.times() * (1 if self.parts.accel == accel.HARDWARE else 4)
 
     # -- found again -----------------------------------------------------------
 

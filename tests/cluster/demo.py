@@ -27,17 +27,26 @@ STEPS = (
 )
 
 
+def play(cluster, say=print):
+    """Run the steps in a cluster without a cluster key; returns what each of them said."""
+    said = []
+    servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
+    cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
+    for number, (name, text, command) in enumerate(STEPS, 1):
+        say(f"\n{number}. {text}\n{name}# {command}")
+        result = cluster.node(name).run(command, timeout=60, check=False)
+        said.append((result.out + result.err).rstrip())
+        say(said[-1])
+        if result.status:
+            raise host.ClusterError(f"step {number} ended with status {result.status}:\n"
+                                    f"{said[-1]}")
+    return said
+
+
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
-        cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
-        for number, (name, text, command) in enumerate(STEPS, 1):
-            print(f"\n{number}. {text}\n{name}# {command}", flush=True)
-            result = cluster.node(name).run(command, timeout=60, check=False)
-            print((result.out + result.err).rstrip(), flush=True)
-            if result.status:
-                raise host.ClusterError(f"step {number} ended with status {result.status}")
+        play(cluster, say=lambda text: print(text, flush=True))
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"

@@ -105,7 +105,7 @@ class Machine:
         """Power cut, then a cold boot from the guest's own disks."""
         self.power_off()
         self.start()
-        self.wait_ready(timeout or 60 * accel.patience())
+        self.wait_ready(timeout or 60 * accel.patience() * self._parts.kernel.times())
 
     # -- commands and files --------------------------------------------------
 
@@ -113,7 +113,7 @@ class Machine:
         """Run a shell command to its end: `.status`, `.out`, `.err`."""
         self.require_alive()
         try:
-            return self.agent.run(command, timeout, check, **kwargs)
+            return self.agent.run(command, timeout * self._parts.kernel.times(), check, **kwargs)
         except AgentError:
             self.require_alive()
             raise
@@ -221,7 +221,8 @@ class Machine:
             *self._parts.accel, "-smp", str(self.spec.cpus), "-m", str(self.spec.memory_mb),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", self._parts.kernel.vmlinuz, "-initrd", folder / "initrd",
-            "-append", f"{COMMAND_LINE} {accel.kernel_arguments(self._parts.accel)}",
+            "-append", " ".join(filter(None, (COMMAND_LINE, self._parts.kernel.command_line(),
+                                              accel.kernel_arguments(self._parts.accel)))),
             "-chardev", f"file,id=console,path={folder}/console.log,append=on",
             "-serial", "chardev:console",
             "-qmp", f"unix:{folder}/qmp.sock,server=on,wait=off",
