@@ -60,7 +60,6 @@ struct cx_tir {
 #define CX_SELF_LB_UC 1
 #define CX_SELF_LB_MC 2
 
-
 /* result of the flow tables */
 struct cx_flow_verdict {
 	u32 tirn[16];

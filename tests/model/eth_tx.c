@@ -57,7 +57,8 @@ static void cx_lso_segment(u8 *frame, u32 hdr_len, u32 part, u32 at, bool last, 
 		tcp[13] &= ~0x80; /* CWR */
 }
 
-static void cx_lso(struct cx_dev *dev, const struct cx_sq *sq, const u8 *msg, u32 hdr_len, u32 len, u32 mss)
+static void cx_lso(struct cx_dev *dev, const struct cx_sq *sq, const u8 *msg, u32 hdr_len, u32 len,
+		   u32 mss)
 {
 	g_autofree u8 *frame = g_malloc(hdr_len + mss);
 	u32 at, part, count = 0;

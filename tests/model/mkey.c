@@ -21,9 +21,9 @@
 #define CX_UMR_A (1ull << 21)
 #define CX_UMR_RELAXED (1ull << 25 | 1ull << 47)
 #define CX_UMR_FREE (1ull << 29)
-#define CX_UMR_MAY                                                                            \
-	(CX_UMR_LEN | CX_UMR_START | CX_UMR_PD | CX_UMR_KEY | CX_UMR_QPN | CX_UMR_LR |        \
-	 CX_UMR_LW | CX_UMR_RR | CX_UMR_RW | CX_UMR_A | CX_UMR_RELAXED | CX_UMR_FREE)
+#define CX_UMR_MAY \
+	(CX_UMR_LEN | CX_UMR_START | CX_UMR_PD | CX_UMR_KEY | CX_UMR_QPN | CX_UMR_LR | CX_UMR_LW | \
+	 CX_UMR_RR | CX_UMR_RW | CX_UMR_A | CX_UMR_RELAXED | CX_UMR_FREE)
 #define CX_UMR_CHECK_NOT_FREE (1 << 5)
 #define CX_UMR_CHECK_FREE (2 << 5)
 
@@ -291,8 +291,7 @@ int cx_cmd_query_mkey(struct cx_dev *dev, struct cx_cmd *cmd)
 	return 0;
 }
 
-static const char *cx_umr_check(struct cx_dev *dev, const struct cx_mkey *m, u32 key,
-				const u8 *umr)
+static const char *cx_umr_check(struct cx_dev *dev, const struct cx_mkey *m, u32 key, const u8 *umr)
 {
 	const u8 *c = umr + 48;
 	u64 mask = ldq_be_p(umr + 8);
@@ -318,8 +317,8 @@ static void cx_umr_rights(struct cx_mkey *m, u64 mask, const u8 *c)
 		u64 bit;
 		u32 access;
 	} rights[] = {
-		{ CX_UMR_LR, CX_ACC_LOCAL_READ },   { CX_UMR_LW, CX_ACC_LOCAL_WRITE },
-		{ CX_UMR_RR, CX_ACC_REMOTE_READ },  { CX_UMR_RW, CX_ACC_REMOTE_WRITE },
+		{ CX_UMR_LR, CX_ACC_LOCAL_READ },  { CX_UMR_LW, CX_ACC_LOCAL_WRITE },
+		{ CX_UMR_RR, CX_ACC_REMOTE_READ }, { CX_UMR_RW, CX_ACC_REMOTE_WRITE },
 		{ CX_UMR_A, CX_ACC_ATOMIC },
 	};
 	u32 i, access = cx_mkc_access(c);
