@@ -25,7 +25,7 @@ def _only_on_debug(cluster):
 
 def test_checks_are_on(cluster):
     machine = _only_on_debug(cluster)
-    missing = machine.run(f"mountpoint -q /sys/kernel/debug || mount -t debugfs d /sys/kernel/debug;"
+    missing = machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs d /sys/kernel/debug;"
                           f" for f in {' '.join(SIGNS)}; do [ -e $f ] || echo $f; done").out
     check(missing == "", f"not there: {missing}")
     log = machine.kernel_log()

@@ -24,8 +24,9 @@
 #define CX_UMR_MAY \
 	(CX_UMR_LEN | CX_UMR_START | CX_UMR_PD | CX_UMR_KEY | CX_UMR_QPN | CX_UMR_LR | CX_UMR_LW | \
 	 CX_UMR_RR | CX_UMR_RW | CX_UMR_A | CX_UMR_RELAXED | CX_UMR_FREE)
-#define CX_UMR_CHECK_NOT_FREE (1 << 5)
-#define CX_UMR_CHECK_FREE (2 << 5)
+/* what must not be found: a key in use, a free one */
+#define CX_UMR_FAIL_NOT_FREE (1 << 5)
+#define CX_UMR_FAIL_FREE (2 << 5)
 
 static struct cx_mkey *cx_mkey_find(struct cx_dev *dev, u32 key)
 {
@@ -302,9 +303,9 @@ static const char *cx_umr_check(struct cx_dev *dev, const struct cx_mkey *m, u32
 		return "the key is not made for it";
 	if (mask & ~CX_UMR_MAY || lduw_be_p(umr + 4))
 		return "changes what cannot be changed";
-	if (umr[0] & CX_UMR_CHECK_NOT_FREE && m->free)
+	if (umr[0] & CX_UMR_FAIL_FREE && m->free)
 		return "the key is free";
-	if (umr[0] & CX_UMR_CHECK_FREE && !m->free)
+	if (umr[0] & CX_UMR_FAIL_NOT_FREE && !m->free)
 		return "the key is not free";
 	if (mask & CX_UMR_PD && !cx_obj_find(dev, CX_SP_PD, CX_GET(mkc, c, pd), CX_K_PD))
 		return "the PD does not exist";

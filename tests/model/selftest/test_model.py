@@ -412,7 +412,7 @@ class Loopback(ModelTest):
         for args, more in (((key.key, 1 << 1), {}), ((key.key, rights), {"octwords": 4}),
                            ((key.key + 1, rights), {}), ((old.key, rights), {}),
                            ((0x99999900, rights), {}), ((key.key, 1 << 7), {"pd": 0xabcde}),
-                           ((key.key, rights), {"flags": 0xc0})):
+                           ((key.key, rights), {"flags": 0xa0})):
             self.assertEqual(refused(*args, **more), (REQ_ERR, MW_BIND), (args, more))
         self.assertEqual(write(), (REQ, 0))
 
