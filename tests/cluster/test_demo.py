@@ -11,18 +11,23 @@ from .suite import Skip, check, limit
 SERVICE = 900
 
 
+def _clear(machine):
+    machine.run("systemctl stop watch beat text krcore-node krcore-metaserver.socket "
+                "krcore-metaserver demo 2>/dev/null; systemctl reset-failed", timeout=60)
+    krcore.write_key(machine, None)
+
+
+def _play(cluster, steps):
+    cluster.each(_clear)
+    try:
+        return demo.play(cluster, steps, say=lambda _text: None)
+    finally:
+        cluster.each(_clear)
+
+
 @limit(300)
 def test_demo_runs_to_its_end(cluster):
-    def clear(machine):
-        krcore.write_key(machine, None)
-        machine.run("systemctl stop krcore-metaserver.socket krcore-metaserver demo 2>/dev/null; "
-                    "systemctl reset-failed")
-
-    cluster.each(clear)
-    try:
-        said = demo.play(cluster, say=lambda _text: None)
-    finally:
-        cluster.each(clear)
+    said = _play(cluster, demo.STEPS)
     check(cluster.nic.device() in said[0], said[0])
     check("event published" in said[3], said[3])
     check(re.search(r"hits: +100\n", said[4]), said[4])
@@ -56,3 +61,13 @@ def test_a_look_up_is_one_read(cluster):
     more = {size: seen[1].get(size, 0) - seen[0].get(size, 0) for size in {**seen[0], **seen[1]}}
     more = {size: count for size, count in more.items() if count}
     check(list(more.values()) == [200], f"200 more look-ups read {more} by size; {seen}")
+
+
+@limit(600)
+def test_demo_of_queues_runs_to_its_end(cluster):
+    if cluster.nic.name != "cx":
+        raise Skip("the card has no DC")
+    said = _play(cluster, demo.QUEUE_STEPS)
+    texts = {name: [text for text in said if name in text] for name in ("hello from node1",)}
+    check(len(texts["hello from node1"]) >= 3, said)
+    check("hello from node1, again" in said[-2], said[-2])
