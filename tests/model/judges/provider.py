@@ -4,6 +4,7 @@
 Owns: what the kernel module's way to the hardware owes to what is above it, on two
 nodes: data, faults, recovery, user memory, removal of the device under traffic.
 """
+import re
 import time
 
 from judges import judge
@@ -86,6 +87,37 @@ def provider_umem(ctx, a, b):
     finally:
         unload(a, b)
     return "5 shapes"
+
+
+SPLAT = re.compile(r"WARNING:|BUG:|Oops|Call Trace|refcount|was not destroyed|use-after-free")
+
+
+@judge(needs=("provider", "control"))
+def provider_failure(ctx, a, b):
+    """krcore's provider: an internal error of the device under traffic is told, and survived."""
+    load(ctx, a, b)
+    try:
+        go(ctx, a, b)
+        loop = a.start(f"echo 1 > {PARAMETERS}/loop", 120, where="guest")
+        before = a.ops("READ", size=256)
+        wait_for("READs", lambda: a.ops("READ", size=256) > before + 50, 60)
+        a.set("failed", True)
+        loop.wait(seconds=60)
+        assert f"{NAME}: fatal" in a.dmesg(), "nobody said that the device failed"
+        # the driver takes it down and up by itself
+        wait_for("device taken down", lambda: not a.get("failed"), 90)
+        bring_up(a)
+        unload(a)
+        time.sleep(2)
+        load(ctx, a)
+        go(ctx, a, b)
+    finally:
+        unload(a, b)
+    # mlx5_core has complained at length, and was right
+    bad = [line for line in a.run("dmesg -c", where="guest").out.splitlines()
+           if SPLAT.search(line)]
+    assert not bad, "\n".join(bad)
+    return ""
 
 
 @judge(needs=("provider", "control"))
