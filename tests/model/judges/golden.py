@@ -27,6 +27,7 @@ IDENTITY = {
 ANY, ABSENT = "*", "-"
 
 SIZE = "size, as each program asked for"
+PAGES = "our rings are of pages of 4 KiB; a user's are larger where its memory allows it"
 COUNTER = "mlx5_ib counts per port; ours go to the device's default set 0"
 VALUE = "operand or length, as each program asked for"
 UID = ("kernel queues say 0xffffff and get the queue's number in completions, as those of mlx5_ib; "
@@ -34,7 +35,10 @@ UID = ("kernel queues say 0xffffff and get the queue's number in completions, as
 # (command, or "request" for all requests, field): (ours, theirs, why[, link])
 DIFFERENCES = {
     ("CREATE_CQ", "log_cq_size"): (ANY, ANY, SIZE),
+    ("CREATE_CQ", "log_page_size"): (ANY, ANY, PAGES),
     ("CREATE_RMP", "log_wq_sz"): (ANY, ANY, SIZE),
+    ("CREATE_RMP", "log_wq_pg_sz"): (ANY, ANY, PAGES),
+    ("CREATE_QP", "log_page_size"): (ANY, ANY, PAGES),
     ("CREATE_QP", "log_sq_size"): (ANY, ANY, SIZE),
     ("CREATE_QP", "user_index"): ("0xffffff", ABSENT, UID),
     ("CREATE_DCT", "user_index"): ("0xffffff", ABSENT, UID),
