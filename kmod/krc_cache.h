@@ -70,8 +70,8 @@ int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp
  *
  * Return: 0, -ESTALE, or -ENOMEM (then it is just not remembered).
  */
-int krc_cache_put(struct krc_cache *cache, const struct krp_key *key,
-		  const struct krp_value *value, u64 epoch);
+int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
+		  u64 epoch);
 
 /* Counts invalidations; see krc_cache_put(). */
 u64 krc_cache_epoch(struct krc_cache *cache);
@@ -97,8 +97,8 @@ void krc_cache_forget_all(struct krc_cache *cache);
  * Return: how many @fn accepted.
  */
 u32 krc_cache_walk(struct krc_cache *cache, u32 start,
-		   int (*fn)(const struct krp_key *key, const struct krp_value *value,
-			     u32 age_ms, void *arg),
+		   int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
+			     void *arg),
 		   void *arg);
 
 /* Counters. */

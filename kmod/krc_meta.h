@@ -72,6 +72,7 @@ struct krc_meta_conf {
  * @KRC_META_HELLO: authentication.
  * @KRC_META_READY: records are being published, look-ups work.
  * @KRC_META_CLOSING: being taken down.
+ * @KRC_META_STATES: how many there are.
  */
 enum krc_meta_state {
 	KRC_META_DOWN,
@@ -129,7 +130,8 @@ struct krc_meta_info {
  * @cache: cache of the node: notifications and new incarnations make it forget.
  *
  * Context: may sleep. Returns before anything is attached.
- * Return: the client, or ERR_PTR(-ENOMEM).
+ * Return: the client, or ERR_PTR(-ENOMEM), or that of an errno of the crypto layer if
+ * there is a key and no HMAC-SHA256.
  */
 struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union ib_gid *gid,
 				 const struct krc_meta_conf *conf, struct krc_cache *cache);
@@ -138,10 +140,32 @@ struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union 
  * krc_meta_destroy() - Withdraw all records (waiting at most 1 s), end all sessions.
  * @meta: client.
  *
- * Look-ups under way return -ESHUTDOWN. Works if the device is on its way out: then
- * nothing is waited for. Context: may sleep.
+ * Look-ups under way return -ESHUTDOWN. Works if the device is on its way out: once
+ * rdma_cm has said so, nothing is waited for. Context: may sleep.
  */
 void krc_meta_destroy(struct krc_meta *meta);
+
+/**
+ * krc_meta_stop() - Withdraw (waiting at most 1 s), end all sessions, and let every present
+ * and later call return -ESHUTDOWN at once.
+ * @meta: client; stays valid until krc_meta_destroy().
+ *
+ * Context: may sleep.
+ */
+void krc_meta_stop(struct krc_meta *meta);
+
+/**
+ * krc_meta_reconfigure() - Take a new list of servers, while others use the client.
+ * @meta: client.
+ * @conf: configuration; copied. Its generation is that of before.
+ *
+ * Context: may sleep.
+ * Servers in both keep their session, unless owner, name, key or lease change. A server
+ * that is left withdraws our records; that is waited for at most 1 s.
+ *
+ * Return: 0, or as krc_meta_create(): nothing has changed.
+ */
+int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf);
 
 /**
  * krc_meta_publish() - Have a record published at every server, now and after each
@@ -152,7 +176,7 @@ void krc_meta_destroy(struct krc_meta *meta);
  *
  * Publishing the same service again replaces the value.
  * Context: may sleep.
- * Return: 0, or -ENOMEM.
+ * Return: 0, -ENOMEM, -EINVAL (no valid value), or -ESHUTDOWN.
  */
 int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value);
 
@@ -163,7 +187,7 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
  * @timeout_ms: at most so long.
  *
  * Context: may sleep, interruptible.
- * Return: 0, -ENOENT (not published by us), -ETIMEDOUT, -ERESTARTSYS, or the
+ * Return: 0, -ENOENT (not published by us), -ETIMEDOUT, -ERESTARTSYS, -ESHUTDOWN, or the
  * refusal of a server (krp_status_errno()) if all refused.
  */
 int krc_meta_published(struct krc_meta *meta, u16 service, u32 timeout_ms);
@@ -188,7 +212,7 @@ void krc_meta_withdraw(struct krc_meta *meta, u16 service);
  * Does not ask the cache; puts what it finds there. A server that fails is left for
  * the next one. Context: may sleep, killable.
  * Return: 0; -ENOENT (a server that answers has no such record); -ENOTCONN (no server
- * is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
+ * that can be asked is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
  */
 int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
 		    struct krp_value *ret_value, u32 *ret_reads);

@@ -57,6 +57,7 @@ struct krc_node_conf {
  * struct krc_port - One RDMA port of the node.
  * @ref: memory.
  * @users: krc_port_enter(); killed when the port dies.
+ * @idle: completed when the last of them has left.
  * @list: in krc_node.ports.
  * @ibdev: device.
  * @ops: provider.
@@ -130,6 +131,9 @@ struct krc_port_info {
 	u64 recoveries;
 };
 
+int krc_node_init(void);
+void krc_node_exit(void);
+
 /**
  * krc_node_up() - Configure the node, or configure it anew.
  * @conf: configuration; copied.
@@ -156,7 +160,8 @@ bool krc_node_is_up(struct krc_node_conf *ret_conf);
  * @i: from 0.
  * @ret_info: out.
  *
- * Context: may sleep. Return: 0 or -ENOENT.
+ * Context: may sleep.
+ * Return: 0 or -ENOENT.
  */
 int krc_node_port_info(u32 i, struct krc_port_info *ret_info);
 
@@ -166,7 +171,8 @@ int krc_node_port_info(u32 i, struct krc_port_info *ret_info);
  * @server: from 0.
  * @ret_info: out.
  *
- * Context: may sleep. Return: 0 or -ENOENT.
+ * Context: may sleep.
+ * Return: 0 or -ENOENT.
  */
 int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info);
 
@@ -177,7 +183,8 @@ struct krc_cache *krc_node_cache(void);
  * krc_port_first() - The @index-th port that is up, counted from 1; 0 means any.
  * @index: as above.
  *
- * Context: may sleep. Return: the port with a reference, or NULL.
+ * Context: may sleep.
+ * Return: the port with a reference, or NULL.
  */
 struct krc_port *krc_port_first(u32 index);
 

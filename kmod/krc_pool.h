@@ -14,11 +14,18 @@
  * posted again in order: READs and WRITEs always; atomics if they can't have been
  * executed (another target than the failed one, or the target refused and so did
  * not go on), else they complete with -EREMCHG: outcome unknown.
+ *
+ * Locking: krc_flow.lock, then krc_initiator.lock, both with bottom halves off. done() is
+ * called without them; at any time at most one processor calls it for the flows of
+ * an initiator.
  */
 #ifndef KRC_POOL_H
 #define KRC_POOL_H
 
+#include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "krc_provider.h"
@@ -29,12 +36,35 @@ struct krc_pool;
 struct krc_port;
 
 /**
+ * enum krc_req_state - Where a request is; only the pool changes it.
+ * @KRC_REQ_IDLE: its owner's.
+ * @KRC_REQ_WAITING: in its flow, though a first part of it may be in the hardware.
+ * @KRC_REQ_POSTED: all of it is in the hardware.
+ * @KRC_REQ_FINISHED: its outcome is known, krc_flow.done() is about to be called.
+ */
+enum krc_req_state {
+	KRC_REQ_IDLE,
+	KRC_REQ_WAITING,
+	KRC_REQ_POSTED,
+	KRC_REQ_FINISHED,
+};
+
+/**
  * struct krc_req - One request on its way. Allocated by the flow's owner.
  * @flow: whose.
  * @list: where it waits; the pool's.
- * @wr: what is asked; wr.cookie is the pool's.
+ * @wr: what is asked; wr.cookie is the pool's. What wr.address points to stays until
+ *	the request is done.
  * @status: out: 0 or a negative errno of struct krp_cqe.
  * @fault: out: what the hardware said.
+ * @state: the pool's.
+ * @fenced: the fence has been posted; the pool's.
+ * @slots: parts of it in the hardware; the pool's.
+ * @next: bytes handed to the hardware; the pool's.
+ * @done: bytes completed, always a first part; the pool's.
+ *
+ * A large request is given to the hardware in parts of KRC_SEGMENT_BYTES, so that
+ * it does not make its neighbours wait for all of it.
  */
 struct krc_req {
 	struct krc_flow *flow;
@@ -42,29 +72,64 @@ struct krc_req {
 	struct krc_hw_wr wr;
 	int status;
 	enum krc_fault fault;
+	enum krc_req_state state;
+	bool fenced;
+	u16 slots;
+	u32 next;
+	u32 done;
 };
 
 /**
  * struct krc_flow - A stream of requests; embedded by its owner.
+ * @lock: serialises those who submit, cancel, restart, resume; taken before the
+ *	initiator's.
  * @pool: pool.
- * @initiator: where it is while it has requests outstanding.
- * @list: in the initiator's turn; the pool's.
+ * @initiator: where it is while it has requests outstanding; changes under @lock and
+ *	only while there are none.
+ * @list: in the initiator's turn, or among its held flows; the pool's.
  * @waiting: requests not posted yet.
- * @outstanding: requests submitted and not completed.
+ * @replay: requests that were flushed and are to be posted again, before @waiting.
+ * @outstanding: requests submitted for which done() has not returned.
+ * @posted: its parts of requests in the hardware.
  * @deficit: bytes it may post in its turn.
- * @failed: it had a fault; nothing more is accepted until krc_flow_restart().
- * @done: called once for each request, in order, in soft interrupt context or with
- *	the initiator's lock NOT held; must not sleep; the request is the owner's again.
+ * @failed: it had a fault or was cancelled; nothing more is accepted until
+ *	krc_flow_restart().
+ * @held: check() wants it to wait for krc_flow_resume().
+ * @end_status: what the requests behind a failed one complete with.
+ * @done: called once for each request, in order, with bottom halves off and no lock of
+ *	the pool held; must not sleep; the request is the owner's again.
+ * @check: called before a part of a request is posted, with the initiator's lock held;
+ *	must not sleep, nor call the pool. 0 lets it be posted; -EAGAIN holds the flow
+ *	until krc_flow_resume(); another errno fails the request. May be NULL.
  */
 struct krc_flow {
+	spinlock_t lock;
 	struct krc_pool *pool;
 	struct krc_initiator *initiator;
 	struct list_head list;
 	struct list_head waiting;
-	u32 outstanding;
+	struct list_head replay;
+	atomic_t outstanding;
+	u32 posted;
 	u32 deficit;
 	bool failed;
+	bool held;
+	int end_status;
 	void (*done)(struct krc_req *req);
+	int (*check)(struct krc_req *req);
+};
+
+/**
+ * struct krc_pool_watch - Somebody who wants to know that the pool is stopped.
+ * @list: the pool's.
+ * @stopped: called once, by krc_pool_stop(), after all requests have completed. May sleep.
+ * @gone: completed after @stopped; who can't enter the port any more waits for it
+ *	instead of calling krc_pool_unwatch().
+ */
+struct krc_pool_watch {
+	struct list_head list;
+	void (*stopped)(struct krc_pool_watch *watch);
+	struct completion gone;
 };
 
 /**
@@ -73,7 +138,8 @@ struct krc_flow {
  * @initiators: how many.
  * @depth: requests of each.
  *
- * Context: may sleep. Return: the pool or ERR_PTR.
+ * Context: may sleep.
+ * Return: the pool or ERR_PTR.
  */
 struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 depth);
 
@@ -89,28 +155,91 @@ void krc_pool_stop(struct krc_pool *pool);
 /* Free a stopped pool that no flow uses any more. Context: may sleep. */
 void krc_pool_destroy(struct krc_pool *pool);
 
-void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(struct krc_req *req));
+/**
+ * krc_pool_watch() - Have somebody told when the pool is stopped.
+ * @pool: pool.
+ * @watch: with stopped set.
+ *
+ * Context: may sleep. Inside krc_port_enter().
+ * Return: 0, or -ENODEV: it is stopped already.
+ */
+int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch);
+
+/**
+ * krc_pool_unwatch() - Undo krc_pool_watch().
+ * @pool: pool.
+ * @watch: as given there; it is not called any more, or it has been.
+ *
+ * Context: may sleep. Inside krc_port_enter().
+ */
+void krc_pool_unwatch(struct krc_pool *pool, struct krc_pool_watch *watch);
+
+/**
+ * krc_flow_init() - Make a flow.
+ * @flow: flow.
+ * @pool: its pool.
+ * @done: see struct krc_flow.
+ * @check: see struct krc_flow; may be NULL.
+ *
+ * Context: any.
+ */
+void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(struct krc_req *req),
+		   int (*check)(struct krc_req *req));
 
 /**
  * krc_flow_submit() - Hand over requests, in order.
  * @flow: flow.
- * @reqs: list of krc_req.list, emptied.
+ * @reqs: list of krc_req.list with flow and wr set; emptied.
  *
- * Context: any that may take a BH-safe spinlock.
- * Return: 0, -ENODEV (pool stopped), -ENOTCONN (flow failed); then nothing was taken.
+ * Rings the doorbell if there is room in the hardware, then looks once for completions,
+ * of any flow: it must not be called with a lock held that some done() takes.
+ * Context: any in which bottom halves may be switched off. Inside krc_port_enter().
+ * Return: 0, -ENODEV (pool stopped), -EIO (no initiator works), -ENOTCONN (flow failed);
+ * then nothing was taken.
  */
 int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs);
 
 /**
- * krc_flow_cancel() - Complete what waits with -ECANCELED; what is posted completes by itself.
+ * krc_flow_cancel() - Complete what waits with -ECANCELED, accept nothing more.
  * @flow: flow.
+ *
+ * What is posted completes by itself, and first. Same rules as krc_flow_submit().
+ * Inside krc_port_enter(); without it there is nothing to cancel: krc_pool_stop() does it.
  */
 void krc_flow_cancel(struct krc_flow *flow);
 
-/* Wait until nothing is outstanding. Context: may sleep; ends soon after pool_stop. */
+/**
+ * krc_flow_resume() - End what check() began with -EAGAIN.
+ * @flow: flow.
+ *
+ * Same rules as krc_flow_submit(). Inside krc_port_enter().
+ */
+void krc_flow_resume(struct krc_flow *flow);
+
+/**
+ * krc_flow_drain() - Wait until nothing is outstanding.
+ * @flow: flow.
+ *
+ * Touches nothing but the flow: may be called outside krc_port_enter(). Ends soon after
+ * krc_pool_stop(). Afterwards the flow may be freed. Context: may sleep.
+ */
 void krc_flow_drain(struct krc_flow *flow);
 
-/* Accept requests again after a fault. The flow must be drained. */
+/**
+ * krc_flow_drain_killable() - krc_flow_drain() that ends when the caller is killed.
+ * @flow: flow.
+ *
+ * Context: may sleep.
+ * Return: 0, or -ERESTARTSYS.
+ */
+int krc_flow_drain_killable(struct krc_flow *flow);
+
+/**
+ * krc_flow_restart() - Accept requests again after a fault or a cancel.
+ * @flow: flow, drained.
+ *
+ * Context: any. Inside krc_port_enter().
+ */
 void krc_flow_restart(struct krc_flow *flow);
 
 /**
@@ -133,12 +262,14 @@ int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, u
  * struct krc_pool_stats - Counters since creation.
  * @initiators: how many.
  * @depth: requests of each.
- * @posted: requests posted to the hardware, with replays.
+ * @posted: requests posted to the hardware, in parts and with replays.
  * @completed: requests completed to flows.
  * @faults: requests that failed by themselves.
  * @recoveries: initiators reset.
  * @replayed: requests posted again.
  * @unknown: atomics completed with -EREMCHG.
+ * @strays: completions that were nobody's.
+ * @dead: initiators that can't be reset now.
  * @outstanding: in the hardware now.
  */
 struct krc_pool_stats {
@@ -150,9 +281,12 @@ struct krc_pool_stats {
 	u64 recoveries;
 	u64 replayed;
 	u64 unknown;
+	u64 strays;
+	u64 dead;
 	u64 outstanding;
 };
 
+/* Counters, summed up. Context: any. Inside krc_port_enter(). */
 void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats);
 
 /* Upcalls of the provider; see struct krc_hw_events. */

@@ -202,6 +202,7 @@ struct krp_queue_create {
  * @gid: in: GID of the peer's port.
  * @service: in: KRP_SERVICE_NODE, or one that a program there has bound.
  * @rsvd: zero.
+ * @rsvd2: zero.
  * @timeout_ms: in: how long a look-up may take, 1 to KRP_CONNECT_TIMEOUT_MS_MAX.
  * @reads: out: READs of a MetaServer that it took; 0 from the cache.
  * @generation: out: boot generation of the peer.

@@ -3,21 +3,34 @@
  * The directory of memory regions of a node, as peers READ it. Normative.
  *
  * WHAT IT IS
- *   An array of 64-byte entries in the memory of a node's module, at
- *   krp_value.dct.mrdir_addr with krp_value.dct.mrdir_rkey. A token, which a
+ *   An array of KRP_MRDIR_SLOTS entries of 64 bytes in the memory of a node's
+ *   module, at krp_value.dct.mrdir_addr with krp_value.dct.mrdir_rkey; a record
+ *   in which mrdir_rkey or mrdir_addr is 0 leads to none. A token, which a
  *   program hands to its peers, names an entry by its low KRP_MRDIR_LOG2_MAX bits
  *   and proves itself by the others, which are random. The peer's module READs the
  *   entry (one READ) before it posts a request that names the token, and refuses
  *   what the entry does not allow: so a bad reference never reaches the hardware.
  *
+ * SIZE
+ *   Every directory has KRP_MRDIR_SLOTS entries that can be READ, whether its owner
+ *   uses all of them or not. The record does not say how many there are, and a
+ *   READ past the end would be refused by the owner's NIC, at the cost of all who
+ *   share the reader's send queue. So a reader refuses, without a READ, a token
+ *   that names a slot from KRP_MRDIR_SLOTS on (krp_mrdir_token_valid()).
+ *
  * READER
- *   Accepts an entry if its sum is right, its state is LIVE and its token is the
- *   one asked for. It may go on using it for lease_ms after the moment at which it
- *   STARTED the READ, and not longer. A wrong sum is a torn READ: try again.
+ *   Accepts an entry if its sum is right, its state is LIVE, its token is the
+ *   one asked for and its generation is that of the record that led here. It may
+ *   go on using it for lease_ms after the moment at which it STARTED the READ, and
+ *   not longer. A wrong sum is a torn READ: try again, but not for ever.
  *
  * OWNER
  *   To take a region away it rewrites the entry as FREE, waits lease_ms and a
- *   margin, and only then destroys the key. A slot is used again with a new token.
+ *   margin, and only then destroys the key. The margin is for requests that a
+ *   reader posted at the end of its lease and that are still on their way, and for
+ *   clocks that do not run alike. A slot is used again with a new token; that may
+ *   be as soon as its entry has been rewritten. An entry never used is FREE with a
+ *   right sum, so that it is an answer and not a torn READ.
  *
  * Note: Source - leases after Gray and Cheriton (SOSP '89); the sum after the
  * buckets in krp_table.h.
@@ -29,9 +42,11 @@
 #include "krp_hash.h"
 #include "krp_table.h"
 
-#define KRP_MRDIR_LOG2_MAX 16 /* slots: at most 65536 */
+#define KRP_MRDIR_LOG2_MAX 16 /* bits of a token that name the slot */
+#define KRP_MRDIR_SLOTS 4096U /* entries of every directory */
 #define KRP_MRDIR_ENTRY_BYTES 64
 #define KRP_MRDIR_LEASE_MS 200
+#define KRP_MRDIR_LEASE_MS_MIN 50 /* less would be over before it can be used */
 #define KRP_MRDIR_LEASE_MS_MAX 10000
 
 /* krp_mrdir_entry.state */
@@ -48,7 +63,7 @@
  * @access: KRP_ACCESS_*.
  * @state: KRP_MRDIR_*.
  * @rsvd: zero.
- * @lease_ms: how long a reader may use the entry.
+ * @lease_ms: how long a reader may use the entry, KRP_MRDIR_LEASE_MS_MIN to _MAX.
  * @rsvd2: zero.
  * @generation: boot generation of the node.
  * @rsvd3: zero.
@@ -69,6 +84,7 @@ struct krp_mrdir_entry {
 };
 
 KRP_STATIC_ASSERT(sizeof(struct krp_mrdir_entry) == KRP_MRDIR_ENTRY_BYTES, "krp_mrdir_entry");
+KRP_STATIC_ASSERT(KRP_MRDIR_SLOTS <= 1U << KRP_MRDIR_LOG2_MAX, "KRP_MRDIR_SLOTS");
 
 /**
  * krp_mrdir_sum() - Checksum of an entry.
@@ -83,15 +99,58 @@ static inline __u64 krp_mrdir_sum(const struct krp_mrdir_entry *entry)
 }
 
 /**
+ * krp_mrdir_seal() - Give an entry the sum of its bytes.
+ * @entry: entry, complete but for its sum.
+ *
+ * Context: any.
+ */
+static inline void krp_mrdir_seal(struct krp_mrdir_entry *entry)
+{
+	entry->sum = krp_cpu_to_le64(krp_mrdir_sum(entry));
+}
+
+/**
  * krp_mrdir_slot() - Which entry a token names.
  * @token: token.
  *
  * Context: any.
- * Return: index, 0 to (1 << KRP_MRDIR_LOG2_MAX) - 1.
+ * Return: index, 0 to (1 << KRP_MRDIR_LOG2_MAX) - 1; below KRP_MRDIR_SLOTS if
+ * krp_mrdir_token_valid().
  */
 static inline __u32 krp_mrdir_slot(__u64 token)
 {
 	return (__u32)(token & ((1U << KRP_MRDIR_LOG2_MAX) - 1));
+}
+
+/**
+ * krp_mrdir_token_valid() - Whether a number can be a token at all.
+ * @token: number from anywhere.
+ *
+ * What this refuses must not be looked for: its slot may lie outside of the peer's
+ * directory.
+ *
+ * Context: any.
+ * Return: 1 if it names a slot that every directory has and its random part is
+ * not 0, else 0.
+ */
+static inline int krp_mrdir_token_valid(__u64 token)
+{
+	return krp_mrdir_slot(token) < KRP_MRDIR_SLOTS && token >> KRP_MRDIR_LOG2_MAX;
+}
+
+/**
+ * krp_mrdir_inside() - Whether a piece of memory lies inside of a region.
+ * @base: first byte of the region.
+ * @size: bytes of the region; @base + @size does not wrap.
+ * @addr: first byte of the piece.
+ * @length: bytes of the piece.
+ *
+ * Context: any.
+ * Return: 1 if it does, 0 if not or if it is empty; sums that wrap are not inside.
+ */
+static inline int krp_mrdir_inside(__u64 base, __u64 size, __u64 addr, __u64 length)
+{
+	return length && length <= size && addr >= base && addr - base <= size - length;
 }
 
 /**
@@ -125,7 +184,7 @@ static inline enum krp_mrdir_verdict krp_mrdir_check(const struct krp_mrdir_entr
 	    !krp_is_zero(entry->rsvd3, sizeof(entry->rsvd3)) || !entry->length ||
 	    krp_le64_to_cpu(entry->addr) + krp_le64_to_cpu(entry->length) <
 		    krp_le64_to_cpu(entry->addr) ||
-	    !krp_le32_to_cpu(entry->lease_ms) ||
+	    krp_le32_to_cpu(entry->lease_ms) < KRP_MRDIR_LEASE_MS_MIN ||
 	    krp_le32_to_cpu(entry->lease_ms) > KRP_MRDIR_LEASE_MS_MAX)
 		return KRP_MRDIR_NONE;
 	return KRP_MRDIR_HIT;

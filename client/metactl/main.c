@@ -17,9 +17,13 @@
 
 /* The first is the default. */
 static const struct mc_object *const mc_table[] = {
-	&mc_object_status,  &mc_object_node,   &mc_object_record,  &mc_object_table,
-	&mc_object_resolve, &mc_object_stats,  &mc_object_session, &mc_object_monitor,
-	&mc_object_config,  &mc_object_server, &mc_object_doctor,  NULL,
+	&mc_object_status,  &mc_object_node,
+	&mc_object_record,  &mc_object_table,
+	&mc_object_resolve, &mc_object_stats,
+	&mc_object_session, &mc_object_monitor,
+	&mc_object_config,  &mc_object_server,
+	&mc_object_doctor,  &mc_object_queue,
+	&mc_object_peer,    NULL,
 };
 
 struct mc_options {

@@ -154,6 +154,8 @@ extern const struct mc_object mc_object_config;
 extern const struct mc_object mc_object_doctor;
 extern const struct mc_object mc_object_monitor;
 extern const struct mc_object mc_object_node;
+extern const struct mc_object mc_object_peer;
+extern const struct mc_object mc_object_queue;
 extern const struct mc_object mc_object_record;
 extern const struct mc_object mc_object_resolve;
 extern const struct mc_object mc_object_server;

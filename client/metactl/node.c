@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * node: this node's view: MetaServers as libkrcore sees them, RDMA devices,
- * ports and GIDs.
+ * node: this node's view: the kernel module (module_show.c, module_up.c), MetaServers
+ * as libkrcore sees them, RDMA devices, ports and GIDs.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/metactl/module.h"
 #include "client/metactl/node.h"
 #include "client/metactl/sysfs.h"
 #include "common/gid.h"
@@ -26,6 +27,7 @@ void mc_put_servers(struct mc *mc, const struct krcore_server_info *servers, int
 		mc_put_text(out, "state", up ? MC_GOOD : MC_BAD, mc_server_state(s->state));
 		mc_put_number(out, "priority", 0, s->priority);
 		mc_put_number(out, "records", 0, s->records);
+		mc_put_number(out, "settling_ms", MC_DETAIL, s->settling_ms);
 		mc_put_number(out, "rtt_ns", 0, s->rtt_ns);
 		mc_put_number(out, "attaches", MC_DETAIL, s->attaches);
 		mc_put_number(out, "depth", MC_DETAIL, s->depth);
@@ -99,9 +101,11 @@ static int mc_node_servers(struct mc *mc)
 static int mc_node_show(struct mc *mc)
 {
 	struct mc_rdma rdma;
-	int ret;
+	int ret, module;
 
+	module = mc_module_show(mc);
 	ret = mc_node_servers(mc);
+	ret = ret ? ret : module;
 	if (mc_rdma_scan(MC_SYSFS, &rdma))
 		return mc_error(mc, "no memory");
 	mc_put_ports(mc, &rdma);
@@ -112,12 +116,16 @@ static int mc_node_show(struct mc *mc)
 
 static const struct mc_command mc_node_commands[] = {
 	{ "show", mc_node_show, NULL, 0,
-	  "MetaServers as this node sees them, and its RDMA ports and GIDs" },
+	  "The kernel module, its ports and its MetaServers; those of libkrcore; RDMA ports and GIDs" },
+	{ "up", mc_module_up, NULL, 0,
+	  "Configure the kernel module from krcore.conf, or configure it anew" },
+	{ "down", mc_module_down, NULL, 0,
+	  "Withdraw what the kernel module has published, and close all its queues" },
 	{ 0 },
 };
 
 const struct mc_object mc_object_node = {
 	.name = "node",
-	.help = "this node: its MetaServers, RDMA ports and GIDs",
+	.help = "this node: kernel module, MetaServers, RDMA ports and GIDs",
 	.commands = mc_node_commands,
 };

@@ -8,16 +8,28 @@
 #define MC_PROBE_H
 
 #include "client/metactl/checks.h"
+#include "common/addr.h"
 
 /**
  * struct mc_places - Where to look; tests name other places.
  * @sysfs: sysfs.
  * @dev: directory of device nodes, such as /dev/infiniband.
+ * @krcore: device of the kernel module, such as /dev/krcore.
+ * @units: directory of enabled units, such as /etc/systemd/system.
  */
 struct mc_places {
 	const char *sysfs;
 	const char *dev;
+	const char *krcore;
+	const char *units;
 };
+
+/**
+ * mc_probe_module() - Whether the kernel module is loaded, wanted, and can be opened.
+ * @places: where to look.
+ * @probe: filled in these parts.
+ */
+void mc_probe_module(const struct mc_places *places, struct mc_probe *probe);
 
 /**
  * mc_probe_host() - Devices, device nodes, limits, clock.
@@ -43,6 +55,16 @@ void mc_probe_config(const char *file, const char *servers, struct mc_probe *pro
  * @probe: filled in these parts; needs those of the two calls above.
  */
 void mc_probe_routes(const struct mc_places *places, uint32_t timeout_ms, struct mc_probe *probe);
+
+/**
+ * mc_probe_leads() - Whether an RDMA port leads to an address.
+ * @sysfs: where sysfs is.
+ * @rdma: ports of this machine.
+ * @to: the address.
+ *
+ * Return: true if the route leaves by a network device that an RDMA port uses.
+ */
+bool mc_probe_leads(const char *sysfs, const struct mc_rdma *rdma, const struct kru_endpoint *to);
 
 /** mc_probe_free() - Give back what a probe holds. @probe: probe or NULL, itself freed too. */
 void mc_probe_free(struct mc_probe *probe);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * stats: counters of the daemon on this machine, or of a context of libkrcore.
+ * stats: counters of the daemon on this machine, of a context of libkrcore, or of the
+ * kernel module (module_show.c).
  */
 #include <stdlib.h>
 
 #include "client/metactl/local.h"
+#include "client/metactl/module.h"
 #include "client/metactl/node.h"
 
 static void mc_put_stats(struct mc_out *out, const struct krcore_stats *s)
@@ -83,6 +85,8 @@ static int mc_stats_prometheus(struct mc *mc)
 static const struct mc_command mc_stats_commands[] = {
 	{ "show", mc_stats, NULL, 0,
 	  "Counters of the daemon on this machine; without one, or with -S, those of an attachment" },
+	{ "node", mc_module_stats, NULL, 0,
+	  "Counters of the kernel module: queues, cache, initiators, users" },
 	{ "prometheus", mc_stats_prometheus, NULL, 0,
 	  "The daemon's metrics in the text format of Prometheus" },
 	{ 0 },

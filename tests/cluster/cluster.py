@@ -17,7 +17,8 @@ import pathlib
 import shutil
 import tempfile
 
-from . import accel, host, image, kernel as kernels, nic as nics, packages, snapshot, topology
+from . import (accel, host, image, kernel as kernels, module, nic as nics, packages, snapshot,
+               topology)
 from .fabric import Fabric
 from .machine import Machine
 from .process import Process
@@ -91,7 +92,7 @@ class Cluster:
         """A running cluster.
 
         `stay`: it outlives this command. `fresh`: really boot, no snapshot. `krcore`:
-        build the packages, and have them installed.
+        build packages and kernel module, and have them installed.
         """
         built = packages.Packages() if krcore else None
         cluster = cls.prepare(**options)
@@ -103,6 +104,8 @@ class Cluster:
                 cluster._thaw(stay, built)
             else:
                 cluster._boot_installed(stay, built, options)
+            if built:
+                module.install(cluster)
         except BaseException:
             cluster.stop()
             raise

@@ -154,16 +154,20 @@ def _recipe():
     return host.digest(FORMAT, IMAGE / "modules", IMAGE / "init.c")
 
 
-def _get_debug():
+def _debug_folder():
     """The kernel of tests/kernel, or another one: KRCORE_DEBUG_KERNEL names a folder
-    with bzImage and lib/modules/RELEASE."""
+    with bzImage, lib/modules/RELEASE, and build, which modules are built against."""
     given = os.environ.get("KRCORE_DEBUG_KERNEL")
     if not given:
         with host.step("kernel debug: built once from Debian's source, then kept",
                        "20 min the first time"):
             given = host.run([host.TESTS / "kernel" / "build-debug-kernel"],
                              timeout=4000).split()[-1]
-    source = pathlib.Path(given)
+    return pathlib.Path(given)
+
+
+def _get_debug():
+    source = _debug_folder()
     releases = sorted(p.name for p in (source / "lib/modules").glob("*"))
     if not (source / "bzImage").is_file() or len(releases) != 1:
         raise host.ClusterError(f"{source}: needs a bzImage and one folder in lib/modules")
@@ -202,3 +206,48 @@ def get(name):
                 _make(name, tree, release, tree / "boot" / f"vmlinuz-{release}", whole)
             host.keep_newest(folder.parent, 6)
     return _from_cache(name, folder)
+
+
+def _header_packages(release):
+    """The Debian packages that a module for this kernel is built against."""
+    package = f"linux-headers-{release}"
+    listed = host.run(["apt-cache", "depends", package])
+    return [package] + re.findall(r"Depends: (linux-(?:headers|kbuild)-\S+)", listed)
+
+
+def _relocate(whole, folder):
+    """Headers name each other by absolute path: let those in `whole` be found in `folder`."""
+    for tree in (whole / "usr/src").glob("linux-headers-*"):
+        makefile = tree / "Makefile"
+        if makefile.is_file() and makefile.stat().st_size < 4096:
+            text = makefile.read_text()
+            makefile.write_text(text.replace("/usr/src/", f"{folder}/usr/src/"))
+        for link in (tree / "scripts", tree / "tools"):
+            if link.is_symlink() and os.readlink(link).startswith("/"):
+                target = f"{folder}{os.readlink(link)}"
+                link.unlink()
+                link.symlink_to(target)
+
+
+def build_tree(kernel):
+    """What out-of-tree modules for this kernel are built against: its folder.
+
+    The headers that are installed, or the packages unpacked into the cache.
+    """
+    if kernel.name == "debug":
+        return _debug_folder() / "build"
+    installed = pathlib.Path("/usr/src") / f"linux-headers-{kernel.release}"
+    if installed.is_dir():
+        return installed
+    folder = host.CACHE / "headers" / f"{kernel.release}-{host.digest(FORMAT)}"
+    with host.locked(host.CACHE / "locks" / "headers"):
+        if not folder.exists():
+            with host.step(f"headers of kernel {kernel.release}", "20 s"), \
+                 host.made_whole(folder) as whole:
+                host.run(["apt-get", "download", "-q", *_header_packages(kernel.release)],
+                         cwd=whole.parent)
+                for archive in whole.parent.glob("*.deb"):
+                    host.run(["dpkg-deb", "-x", archive, whole])
+                _relocate(whole, folder)
+            host.keep_newest(folder.parent, 4)
+    return folder / "usr/src" / f"linux-headers-{kernel.release}"

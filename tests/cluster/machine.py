@@ -181,6 +181,10 @@ class Machine:
         """Let them go on."""
         self.qmp.call("cont")
 
+    def kernel(self):
+        """The kernel it runs."""
+        return self._parts.kernel
+
     def kernel_log(self):
         """The whole kernel log, from the console."""
         return self.log.text()

@@ -11,7 +11,7 @@ import shutil
 
 from . import host
 
-INSTALLED = ("krcore-common", "libkrcore1", "krcore-metaserver", "krcore-tools")
+INSTALLED = ("krcore-common", "libkrcore1", "krcore-metaserver", "krcore-tools", "krcore-node")
 
 
 def _sources():

@@ -49,6 +49,14 @@ def main():
     deeper[13] = 3
     seed("lookup", "moved", opening + signed + bucket + b"\x80" + b"\x50" + bytes(deeper)
          + plain + bytes(8) + everything + bucket)
+    live = dict(vectors("mrdir.txt"))["live"]
+    token = live[8:16]
+    edge = (0x7F0123456001 + 0x10000 - 8).to_bytes(8, "little") + (8).to_bytes(8, "little")
+    seed("mrdir", "hit", plain + token + edge + live)
+    seed("mrdir", "sealed", b"\7" + token + edge + live)
+    seed("mrdir", "torn", plain + token + edge + live[:32] + bytes(32))
+    seed("mrdir", "other", plain + bytes(8) + edge + live)
+    seed("mrdir", "wraps", b"\4" + token + b"\xff" * 16 + live[:16] + b"\xff" * 8 + live[24:])
     seed("key", "shortest", b"000102030405060708090a0b0c0d0e0f\n")
     seed("key", "longest", b" " + b"0f" * 64 + b"\n")
     seed("key", "too-long", b"0f" * 65)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""libkrcore shows what its header declares and its map lists, and nothing else;
+"""libkrcore shows what its headers declare and its map lists, and nothing else;
 every function is described by a manual page that lists its errors.
 
-usage: client_symbols.py LIBRARY HEADER MAP MANUAL_DIR
+usage: client_symbols.py LIBRARY HEADER_DIR MAP MANUAL_DIR
 """
 
 import pathlib
@@ -12,9 +12,9 @@ import subprocess
 import sys
 
 
-def declared(header):
-    """Functions that the header declares: name to its kernel-doc comment."""
-    text = pathlib.Path(header).read_text()
+def declared(folder):
+    """Functions that the headers declare: name to its kernel-doc comment."""
+    text = "".join(header.read_text() for header in sorted(pathlib.Path(folder).glob("*.h")))
     found = re.findall(r"/\*\*((?:(?!\*/).)*?)\*/\n(?:[a-z][^;{}()]*?[ *])(krcore_\w+)\([^;]*?\);",
                        text, re.S)
     return {name: comment for comment, name in found if f"{name}()" in comment}
@@ -53,10 +53,10 @@ def manual_problems(functions, folder):
 
 
 def main():
-    library, header, symbol_map, folder = sys.argv[1:]
-    functions = declared(header)
+    library, headers, symbol_map, folder = sys.argv[1:]
+    functions = declared(headers)
     if not functions:
-        raise SystemExit(f"{header}: declares nothing")
+        raise SystemExit(f"{headers}: declares nothing")
     problems = list(manual_problems(functions, folder))
     for what, names in (("the map", listed(symbol_map)), ("the library", shown(library))):
         problems += [f"{name}: declared, not in {what}" for name in set(functions) - names]

@@ -101,6 +101,8 @@ def main():
         text = f"krcore auth {who} v1".encode() + msg["HELLO"] + msg["CHALLENGE"]
         mac = hmac.new(b"\x5a" * 32, text, hashlib.sha256).digest()
         same(f"HMAC of the {who}", int.from_bytes(mac, "big"), int.from_bytes(auth[who], "big"))
+    for name, entry in load(directory, "mrdir.txt").items():
+        same(f"sum of the {name} entry", xxh64(entry[8:], u64(b"KRCROOT1")), u64(entry))
     for line in bad:
         print(line)
     return bool(bad)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What the benchmarks of queues share: nodes with the kernel module, servers to reach.
+
+node1 is what is connected to, node2 connects; meta1 and meta2 are MetaServers. All on
+the same emulated link, and the peers of a comparison on the same card in the same guests.
+"""
+
+import contextlib
+import importlib.util
+import json
+import pathlib
+
+from cluster import host, krcore
+from cluster.suite import wait_until
+
+
+def sibling(name):
+    """Another file of this folder as a module."""
+    path = pathlib.Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+lab_module = sibling("_lab")
+us = lab_module.us
+
+SERVER, CLIENT = "node1", "node2"
+PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ud_rpc_server",
+            "ud_rpc_client")
+METASERVER = {"publish_any_gid": "yes", "records_per_owner_max": 4000000,
+              "rate_max": 10000000, "lease_ms": 3600000, "lease_max_ms": 86400000}
+CM_PORT, VERBS_PORT, UD_PORT = 18710, 18711, 18712
+
+
+def _build():
+    folder = host.build_dir() / "release"
+    host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder], timeout=120)
+    host.run(["cmake", "--build", folder, "--target", *(f"bench_{p}" for p in PROGRAMS)],
+             timeout=900)
+    return folder / "bench"
+
+
+class Nodes(lab_module.Lab):
+    """A cluster whose guests all run krcore.ko, with the programs in them."""
+
+    def __init__(self, cluster):    # pylint: disable=super-init-not-called
+        if cluster.nic.name != "cx":
+            raise host.ClusterError("this benchmark needs DC: --nic cx")
+        self.cluster = cluster
+        self.server, self.client = cluster.node(SERVER), cluster.node(CLIENT)
+        self.address = self.server.spec.address
+        self.how = f"{'KVM' if cluster.how() == 'KVM' else 'TCG'} guests, {cluster.nic.name}"
+        self.rows = []
+        programs = _build()
+        with host.step("copying the programs into the guests", "20 s"):
+            cluster.each(lambda machine: self._push(machine, programs))
+        with host.step("starting MetaServers and nodes", "20 s"):
+            krcore.setup(cluster, metaserver=METASERVER)
+            cluster.each(self._node_up)
+            wait_until(self._published, 60, f"{SERVER} is published")
+
+    @staticmethod
+    def _push(machine, programs):
+        machine.run(f"mkdir -p {lab_module.FOLDER}")
+        for name in PROGRAMS:
+            stripped = programs / f".bench_{name}.{machine.name}"
+            host.run(["strip", "-o", stripped, programs / f"bench_{name}"])
+            machine.push(stripped, f"{lab_module.FOLDER}/bench_{name}", 0o755)
+            stripped.unlink()
+
+    @staticmethod
+    def _node_up(machine):
+        machine.run("systemctl restart krcore-node", timeout=120)
+
+    def _published(self):
+        return all(krcore.lookup(self.client, machine.spec.address, 0)
+                   for machine in self.cluster.nodes())
+
+    @contextlib.contextmanager
+    def servers(self, *names, mib=4):
+        """Servers of bench_connect by way; gives the target of each."""
+        with contextlib.ExitStack() as stack:
+            targets = {}
+            for name in names:
+                port = {"rdma_cm": CM_PORT, "verbs": VERBS_PORT}.get(name)
+                where = f"{self.address} {port} " if port else ""
+                stack.enter_context(self.serving(name, f"{where}{mib}"))
+                targets[name] = f"{self.address},{port}" if port else self._region()
+            yield targets
+
+    @contextlib.contextmanager
+    def serving(self, name, words):
+        """One of them; its log is ready-NAME."""
+        log = f"{lab_module.FOLDER}/ready-{name}"
+        self.server.run(f"rm -f {log}")
+        process = self.server.popen(
+            f"ulimit -l unlimited; cd {lab_module.FOLDER}; "
+            f"exec ./bench_connect_server {name} {words} >{log} 2>&1", limit=3600)
+        try:
+            self.await_line(self.server, process, log, "ready", 60)
+            yield
+        finally:
+            if self.server.alive() and process.poll() is None:
+                process.kill()
+
+    def _region(self):
+        line = self.server.run(f"cat {lab_module.FOLDER}/ready-krcore").out.split()[1]
+        return f"{self.address},{line}"
+
+    def quantiles(self, got):
+        """Fields of a row from what a program printed."""
+        return {"n": got["n"], "p50": us(got["p50"]), "p99": us(got["p99"]),
+                "p999": us(got["p999"])}
+
+
+def objects(text):
+    """Lines of a program's output that are JSON."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""./run bench connect: how long it takes to be connected to a node.
+
+krcore's queues beside an RC connection by rdma_cm, and beside a plain verbs program that
+opens the device and connects, on the same card in the same guests in the same run.
+
+Cases: `cached`, the peer's metadata is in the node's cache; `lookup`, it takes one
+look-up at a MetaServer (peers: rdma_cm, verbs, and ud_rpc, which is a cached connect and
+discovery by a datagram to a polling server); `first_byte`, look-up, connect and a READ;
+`fresh_process`, the same from the start of a process; `rate`, connects a second by 1 to
+22 threads; `mesh`, everybody to everybody; `memory`, of a node with so many peers, beside
+an RC queue pair a peer. Rows of `connect` and `discovery` are the peers alone.
+
+Needs --nic cx. Draws nothing: the ratios are the result.
+"""
+
+import importlib.util
+import pathlib
+import re
+
+from cluster import host
+
+USUALLY = "8 min emulated"
+SAMPLES = {"krcore": 1000, "rdma_cm": 100, "verbs": 40}
+FRESH_SAMPLES = 20
+THREADS = (1, 2, 4, 8, 16, 22)
+RATE_SECONDS = 3
+MESH_WORKERS = 240
+MESH_WORKERS_CM = 24        # more take rdma_cm too long here
+PEERS = (10, 1000, 10000)
+PEERS_RC_MAX = 1000         # a guest has not the memory for more queue pairs
+
+
+def _sibling(name):
+    path = pathlib.Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+nodes_module = _sibling("_nodes")
+FOLDER = nodes_module.lab_module.FOLDER
+
+
+class Connects:
+    """All cases, over one lab."""
+
+    def __init__(self, lab, report):
+        self.lab = lab
+        self.report = report
+
+    def wanted(self, *cases):
+        """Whether --case leaves one of them in."""
+        return not self.report.patterns or any(c in self.report.patterns for c in cases)
+
+    def row(self, case, system, unit, **values):
+        """One line."""
+        return self.lab.row(self.report, case, system, unit, **values)
+
+    def against(self, case, got, peers, unit="us"):
+        """Our line of a case, once for each peer."""
+        values = self.lab.quantiles(got)
+        for name, peer in peers.items():
+            self.row(case, "krcore", unit, **values, peer=name,
+                     ratio=round(peer / values["p50"], 3), ratio_of="speedup")
+
+    def measure(self, targets, way, case, samples):
+        """One case of one way."""
+        (got,) = self.lab.program(f"bench_connect {way} {targets[way]} {case} {samples}")
+        return got
+
+    # -- latency ------------------------------------------------------------------
+
+    def latencies(self, targets):
+        """Connects, with and without a look-up, and first bytes."""
+        peers = {}
+        for way in ("rdma_cm", "verbs"):
+            for case in ("connect", "first_byte"):
+                if case == "first_byte" and not self.wanted("first_byte"):
+                    continue
+                got = self.measure(targets, way, case, SAMPLES[way])
+                peers.setdefault(case, {})[way] = self.row(
+                    case, way, "us", **self.lab.quantiles(got))["p50"]
+        cached = self.measure(targets, "krcore", "connect", SAMPLES["krcore"])
+        self.against("cached", cached, peers["connect"])
+        if self.wanted("lookup"):
+            got = self.measure(targets, "krcore", "lookup", SAMPLES["krcore"])
+            self.against("lookup", got, {**peers["connect"],
+                                         "ud_rpc": self.discovery(cached)})
+        if self.wanted("first_byte"):
+            for case in ("first_byte", "first_byte_cached"):
+                got = self.measure(targets, "krcore", case, SAMPLES["krcore"])
+                self.against(case, got, peers["first_byte"])
+
+    def discovery(self, cached):
+        """A cached connect, and the metadata by a datagram before it."""
+        port = nodes_module.UD_PORT
+        server = self.lab.cluster.node("meta1")
+        address = server.spec.address
+        with self.lab.service(server, f"bench_ud_rpc_server {address} {port} 1000"):
+            (got,) = self.lab.program(f"bench_ud_rpc_client {address} {port} 1000 500 hit")
+        values = self.lab.quantiles(got)
+        self.row("discovery", "ud_rpc", "us", **values)
+        return values["p50"] + self.lab.quantiles(cached)["p50"]
+
+    def fresh(self, targets):
+        """From the start of a process to its first byte."""
+        peers = {}
+        for way in ("rdma_cm", "verbs"):
+            got = self.measure(targets, way, "fresh_process", FRESH_SAMPLES)
+            peers[way] = self.row("fresh_process", way, "us", **self.lab.quantiles(got))["p50"]
+        self.against("fresh_process",
+                     self.measure(targets, "krcore", "fresh_process", FRESH_SAMPLES), peers)
+
+    # -- rate -----------------------------------------------------------------------
+
+    def rates(self, targets):
+        """Connects a second by some threads of one process."""
+        for threads in THREADS:
+            found = {}
+            for way in ("rdma_cm", "verbs", "krcore"):
+                (got,) = self.lab.program(f"bench_connect {way} {targets[way]} rate {threads} "
+                                          f"{RATE_SECONDS}")
+                found[way] = got["per_second"]
+                peers = [p for p in ("rdma_cm", "verbs") if way == "krcore"] or [None]
+                for peer in peers:
+                    more = {} if peer is None else {
+                        "peer": peer, "ratio": round(got["per_second"] / found[peer], 3),
+                        "ratio_of": "speedup"}
+                    self.row("rate", way, "1/s", n=got["n"], p50=round(got["per_second"], 1),
+                             threads=threads, **more)
+
+    # -- mesh -----------------------------------------------------------------------
+
+    def mesh(self):
+        """Everybody to everybody: as many as were asked for, and as rdma_cm can take."""
+        small = self._mesh("rdma_cm", MESH_WORKERS_CM)
+        self.row("mesh", "rdma_cm", "us", **small)
+        ours = self._mesh("krcore", MESH_WORKERS_CM)
+        self.row("mesh", "krcore", "us", **ours, peer="rdma_cm",
+                 ratio=round(small["p50"] / ours["p50"], 3), ratio_of="speedup")
+        self.row("mesh", "krcore", "us", **self._mesh("krcore", MESH_WORKERS))
+
+    def _mesh(self, way, workers):
+        machines = self.lab.cluster.nodes()
+        addresses = " ".join(machine.spec.address for machine in machines)
+        log, gate = f"{FOLDER}/mesh.log", f"{FOLDER}/mesh-gate"
+        started = []
+        try:
+            for index, machine in enumerate(machines):
+                machine.run(f"rm -f {log} {gate}.*")
+                started.append((machine, machine.popen(
+                    f"ulimit -l unlimited; ulimit -n 65536; cd {FOLDER}; exec ./bench_mesh {way} "
+                    f"{workers} {index} {addresses} >{log} 2>&1", env={"BN_GATE": gate},
+                    limit=900)))
+            for machine, process in started:
+                self.lab.await_line(machine, process, log, "gate begin", 300)
+            self.lab.cluster.each(lambda machine: machine.run(f": >{gate}.begin"))
+            for machine, process in started:
+                self.lab.await_line(machine, process, log, "gate end", 600)
+            got = [nodes_module.objects(machine.run(f"cat {log}").out)[0]
+                   for machine in machines]
+        finally:
+            for machine, process in started:
+                if machine.alive():
+                    machine.run(f": >{gate}.end")
+                    if process.poll() is None:
+                        process.wait(120)
+        longest = max(g["ns"] for g in got)
+        connections = sum(g["connections"] for g in got)
+        return {"n": connections, "p50": nodes_module.us(longest), "workers": workers,
+                "guests": len(machines),
+                "us_per_connection": nodes_module.us(longest * len(machines) / connections)}
+
+    # -- memory -----------------------------------------------------------------------
+
+    def memory(self):
+        """What a node with so many peers holds."""
+        source = self.lab.cluster.node("meta2")
+        with self.lab.service(source, f"bench_hold publish {self.lab.address} {max(PEERS)}",
+                              ready="held", timeout=600):
+            for peers in PEERS:
+                rc = self._held(f"rc {peers}") if peers <= PEERS_RC_MAX else None
+                if rc is not None:
+                    self._memory_row("rc_queue_pairs", peers, rc)
+                for what, system in (("cache", "krcore"), ("queues", "krcore_queues")):
+                    held = self._held(f"{what} {peers}")
+                    more = {} if rc is None or rc <= 0 else {
+                        "peer": "rc_queue_pairs", "ratio": round(held / rc, 3),
+                        "ratio_of": "cost"}
+                    self._memory_row(system, peers, held, **more)
+
+    def _memory_row(self, system, peers, held, **more):
+        self.row("memory", system, "KiB", n=peers, p50=held, peers=peers,
+                 bytes_per_peer=round(held * 1024 / peers, 1), **more)
+
+    def _held(self, words):
+        before = self._used()
+        with self.lab.service(self.lab.client, f"bench_hold {words}", ready="held",
+                              timeout=600):
+            return self._used() - before
+
+    def _used(self):
+        """KiB in use in the client guest."""
+        out = self.lab.client.run("sync; echo 3 >/proc/sys/vm/drop_caches; sleep 0.5; "
+                                  "cat /proc/meminfo").out
+        total, free = (int(re.search(rf"^{name}:\s+(\d+) kB", out, re.M)[1])
+                       for name in ("MemTotal", "MemAvailable"))
+        return total - free
+
+    def run(self):
+        """What --case leaves in."""
+        with self.lab.servers("krcore", "rdma_cm", "verbs") as targets:
+            if self.wanted("cached", "lookup", "first_byte"):
+                host.say("latencies")
+                self.latencies(targets)
+            if self.wanted("fresh_process"):
+                host.say("fresh processes")
+                self.fresh(targets)
+            if self.wanted("rate"):
+                host.say("rates")
+                self.rates(targets)
+        if self.wanted("mesh"):
+            host.say("full mesh")
+            self.mesh()
+        if self.wanted("memory"):
+            host.say("memory")
+            self.memory()
+
+
+def bench(cluster, report):
+    """All cases."""
+    Connects(nodes_module.Nodes(cluster), report).run()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""./run bench data: the price of sharing, on the data path.
+
+krcore's queues beside RC queue pairs of a program with the same loop (`verbs`), and
+beside perftest over RC and over DC, on the same card in the same guests in the same run.
+
+Cases: `sync_read`, `sync_write`: 8 bytes, one request at a time, in microseconds;
+`batched_read`, `batched_write`: 8 bytes, 12 outstanding a queue, requests a second, with
+1 and with 24 queues; `large_read`, `large_write`: 4 KiB to 1 MiB, MiB a second. For
+rates `ratio` is ours over the peer's: 1 is as fast, ratio_of speedup; for latencies it is
+the cost. Needs --nic cx.
+"""
+
+import importlib.util
+import pathlib
+import re
+import time
+
+from cluster import host
+
+USUALLY = "6 min emulated"
+SMALL = 8
+OUTSTANDING = 12
+QUEUES = (1, 24)
+SIZES = (4 << 10, 64 << 10, 1 << 20)
+LARGE_OUTSTANDING = 4
+SYNC_ROUNDS = 2000
+BATCHED_REQUESTS = 12000
+LARGE_BYTES = 64 << 20
+PORT = 18720
+OPERATIONS = ("read", "write")
+
+
+def _sibling(name):
+    path = pathlib.Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+nodes_module = _sibling("_nodes")
+
+
+class Data:
+    """All cases, over one lab."""
+
+    def __init__(self, lab, report, targets):
+        self.lab = lab
+        self.report = report
+        self.targets = targets
+        self.port = PORT
+        self.gid_index = {machine: self._gid_index(machine)
+                          for machine in (lab.server, lab.client)}
+
+    def wanted(self, case):
+        """Whether --case leaves it in."""
+        return not self.report.patterns or case in self.report.patterns
+
+    def row(self, case, system, unit, **values):
+        """One line."""
+        return self.lab.row(self.report, case, system, unit, **values)
+
+    def program(self, way, operation, size, batch, queues, rounds):
+        """Latency of a round, and rate, of one of the two programs with the same loop."""
+        return self.lab.program(f"bench_data {way} {self.targets[way]} {operation} {size} "
+                                f"{batch} {queues} {rounds}")
+
+    # -- perftest -------------------------------------------------------------------
+
+    def _gid_index(self, machine):
+        """Where a guest's RoCE v2 GID of its IPv4 address is."""
+        device = self.lab.cluster.nic.device()
+        out = machine.run(
+            f"cd /sys/class/infiniband/{device}/ports/1; for i in $(seq 0 15); do "
+            "t=$(cat gid_attrs/types/$i 2>/dev/null) && echo \"$i $(cat gids/$i) $t\"; done").out
+        found = re.search(r"^(\d+) 0000:0000:0000:0000:0000:ffff:\S+ RoCE v2$", out, re.M)
+        if not found:
+            raise host.ClusterError(f"{machine.name}: no RoCE v2 GID of its address:\n{out}")
+        return found[1]
+
+    def perftest(self, program, transport, options):
+        """Fields of perftest's one line of figures, or None if it cannot do it."""
+        self.port += 1
+
+        def command(machine):
+            return (f"{program} -d {self.lab.cluster.nic.device()} -x {self.gid_index[machine]} "
+                    f"-c {transport} -p {self.port} -F {options}")
+
+        with self.lab.server.background(command(self.lab.server)):
+            time.sleep(2)
+            got = self.lab.client.run(f"{command(self.lab.client)} {self.lab.address}",
+                                      timeout=300, check=False)
+        lines = re.findall(r"^ *(\d+ +\d+(?: +[\d.]+)+) *$", got.out, re.M)
+        if got.status or not lines:
+            host.say(f"{program} over {transport}: status {got.status}, no figures")
+            return None
+        return [float(field) for field in lines[-1].split()]
+
+    # -- cases ------------------------------------------------------------------------
+
+    def sync(self, operation):
+        """One request at a time."""
+        case = f"sync_{operation}"
+        peers = {}
+        got = self.program("verbs", operation, SMALL, 1, 1, SYNC_ROUNDS)[0]
+        peers["verbs"] = self.row(case, "verbs", "us", **self.lab.quantiles(got))["p50"]
+        for transport in ("RC", "DC"):
+            # bytes, iterations, min, max, typical, average, deviation, 99 %, 99.9 %
+            found = self.perftest(f"ib_{operation}_lat", transport,
+                                  f"-s {SMALL} -n {SYNC_ROUNDS}")
+            if found:
+                name = f"perftest_{transport.lower()}"
+                peers[name] = found[4]
+                self.row(case, name, "us", n=int(found[1]), p50=found[4], p99=found[7],
+                         p999=found[8])
+        ours = self.lab.quantiles(self.program("krcore", operation, SMALL, 1, 1,
+                                               SYNC_ROUNDS)[0])
+        for name, p50 in peers.items():
+            self.row(case, "krcore", "us", **ours, peer=name, ratio=round(ours["p50"] / p50, 3),
+                     ratio_of="cost")
+
+    def _rates(self, case, operation, size, batch, queues, requests, pick):
+        """Rate of all systems; `pick`(our rate object) and perftest's field to compare."""
+        key, column, unit = pick
+        rounds = max(requests // (batch * queues), 2)
+        more = {"bytes": size, "outstanding": batch, "queues": queues}
+        peers = {}
+        got = self.program("verbs", operation, size, batch, queues, rounds)[1]
+        peers["verbs"] = got[key]
+        self.row(case, "verbs", unit, n=got["n"], p50=round(got[key], 1), **more)
+        for transport in ("RC", "DC"):
+            found = self.perftest(f"ib_{operation}_bw", transport,
+                                  f"-s {size} -n {max(requests // queues, 16)} -t {batch} "
+                                  f"-q {queues}")
+            if found:
+                name = f"perftest_{transport.lower()}"
+                # bytes, iterations, peak MiB/s, average MiB/s, million messages/s
+                peers[name] = found[4] * 1e6 if column == 4 else found[3]
+                self.row(case, name, unit, n=int(found[1]), p50=round(peers[name], 1), **more)
+        got = self.program("krcore", operation, size, batch, queues, rounds)[1]
+        for name, rate in peers.items():
+            if rate:
+                self.row(case, "krcore", unit, n=got["n"], p50=round(got[key], 1), **more,
+                         peer=name, ratio=round(got[key] / rate, 3), ratio_of="speedup")
+
+    def batched(self, operation):
+        """Many small requests."""
+        for queues in QUEUES:
+            self._rates(f"batched_{operation}", operation, SMALL, OUTSTANDING, queues,
+                        BATCHED_REQUESTS, ("per_second", 4, "1/s"))
+
+    def large(self, operation):
+        """A few large ones."""
+        for size in SIZES:
+            self._rates(f"large_{operation}", operation, size, LARGE_OUTSTANDING, 1,
+                        min(LARGE_BYTES // size, 2000), ("mib_per_second", 3, "MiB/s"))
+
+    def run(self):
+        """What --case leaves in."""
+        for kind, work in (("sync", self.sync), ("batched", self.batched),
+                           ("large", self.large)):
+            for operation in OPERATIONS:
+                if self.wanted(f"{kind}_{operation}"):
+                    host.say(f"{kind} {operation}")
+                    work(operation)
+
+
+def bench(cluster, report):
+    """All cases."""
+    lab = nodes_module.Nodes(cluster)
+    with lab.servers("krcore", "rdma_cm") as targets:
+        targets["verbs"] = targets["rdma_cm"]
+        Data(lab, report, targets).run()

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Holds connections, so that what they take of a node's memory can be read.
+ *
+ *	bench_hold publish PEER PEERS	copies of PEER's record under PEERS other GIDs
+ *	bench_hold cache PEERS		one queue, connected to each of them in turn
+ *	bench_hold queues PEERS		a queue to each of them
+ *	bench_hold rc PEERS		an RC queue pair a peer, connected
+ *
+ * Says "held" and sleeps. The other GIDs are fd00::1 and on; nothing is sent to
+ * them. One thread.
+ */
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <krcore/queue.h>
+
+#include "bench/keys.h"
+#include "bench/link.h"
+#include "bench/way.h"
+
+#define BN_ENTRIES_MAX 65536
+
+static struct krcore_key bn_peer(uint64_t index)
+{
+	struct krcore_key key = { .gid = { 0xfd }, .service = KRCORE_SERVICE_NODE };
+	uint64_t number = htobe64(index + 1);
+
+	memcpy(key.gid + 8, &number, sizeof(number));
+	return key;
+}
+
+static void bn_publish(const char *peer, uint64_t peers)
+{
+	struct krcore_value value;
+	struct krcore_key key;
+	struct krcore_ctx *ctx;
+	uint64_t i;
+
+	if (krcore_open(NULL, &ctx))
+		bn_krcore_die("krcore_open");
+	if (krcore_key_from_text(peer, KRCORE_SERVICE_NODE, &key) ||
+	    krcore_lookup(ctx, &key, &value, NULL))
+		bn_krcore_die(peer);
+	for (i = 0; i < peers; i++) {
+		key = bn_peer(i);
+		if (krcore_publish(ctx, &key, &value) < 0)
+			bn_krcore_die("krcore_publish");
+	}
+}
+
+static void bn_queues(uint64_t peers, int one_each)
+{
+	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = 16 };
+	struct krcore_node *node;
+	uint32_t queue;
+	uint64_t i;
+
+	while (one_each && opts.ring_entries < peers)
+		opts.ring_entries *= 2;
+	if (krcore_node_open(&opts, &node))
+		bn_krcore_die("krcore_node_open");
+	for (i = 0; i < peers; i++) {
+		struct krcore_key key = bn_peer(i);
+
+		if (krcore_queue_create(node, 1, &queue) ||
+		    krcore_queue_connect(node, queue, &key, 10000, 0, NULL))
+			bn_krcore_die("queue");
+		if (!one_each && krcore_queue_close(node, queue))
+			bn_krcore_die("krcore_queue_close");
+	}
+}
+
+static void bn_pairs(uint64_t peers)
+{
+	struct ibv_context *verbs = bn_verbs_device();
+	struct ibv_pd *pd = ibv_alloc_pd(verbs);
+	struct ibv_cq *cq = ibv_create_cq(verbs, 64, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 16,
+			 .max_recv_wr = 16,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct bn_hello peer = { .qpn = htobe32(1), .mtu = htobe32(IBV_MTU_1024) };
+	unsigned int gid_index = bn_verbs_gid(verbs, peer.gid);
+	uint64_t i;
+
+	if (!pd || !cq)
+		bn_die("device");
+	for (i = 0; i < peers; i++) {
+		struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+
+		if (!qp)
+			bn_die("queue pair");
+		bn_verbs_connect(qp, gid_index, 1, &peer);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+	uint64_t peers;
+
+	if (argc != (strcmp(what, "publish") ? 3 : 4)) {
+		fprintf(stderr,
+			"usage: %s publish PEER PEERS\n"
+			"       %s cache|queues|rc PEERS\n",
+			argv[0], argv[0]);
+		return 2;
+	}
+	peers = bn_number(argv[argc - 1], 0, BN_ENTRIES_MAX, "PEERS");
+	if (!strcmp(what, "publish")) {
+		bn_publish(argv[2], peers);
+	} else if (!strcmp(what, "rc")) {
+		bn_pairs(peers);
+	} else if (!strcmp(what, "cache") || !strcmp(what, "queues")) {
+		bn_queues(peers, !strcmp(what, "queues"));
+	} else {
+		fprintf(stderr, "'%s' is not publish, cache, queues or rc\n", what);
+		return 2;
+	}
+	printf("held\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * krcore's way to a connection, and what the ways share: see way.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <krcore/queue.h>
+
+#include "bench/keys.h"
+#include "bench/link.h"
+#include "bench/way.h"
+
+#define BN_PAGE 4096
+#define BN_SPINS 64 /* polls before it sleeps: the module needs a CPU too */
+
+/* An instance: one node context, one queue at a time. */
+struct bn_krcore {
+	struct krcore_node *node;
+	struct krcore_mr mr;
+	struct krcore_key peer;
+	struct krcore_region_ref ref;
+	uint32_t queue;
+	void *memory;
+};
+
+void bn_krcore_die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, krcore_error_text());
+	exit(1);
+}
+
+void bn_target_split(const char *target, char **fields, unsigned int nr)
+{
+	char *rest = strdup(target);
+	unsigned int i;
+
+	for (i = 0; rest && i < nr; i++)
+		fields[i] = strsep(&rest, ",");
+	if (i == nr && !rest)
+		return;
+	fprintf(stderr, "target '%s': not %u fields\n", target, nr);
+	exit(2);
+}
+
+static void *bn_krcore_open(const char *target)
+{
+	struct bn_krcore *way = calloc(1, sizeof(*way));
+	char *fields[4];
+
+	if (!way)
+		bn_die("memory");
+	bn_target_split(target, fields, 4);
+	way->memory = aligned_alloc(BN_PAGE, BN_PAGE);
+	if (!way->memory)
+		bn_die("memory");
+	memset(way->memory, 0, BN_PAGE);
+	way->ref.addr = bn_number(fields[1], 0, UINT64_MAX, "ADDR");
+	way->ref.length = bn_number(fields[2], 1, UINT64_MAX, "LENGTH");
+	way->ref.token = bn_number(fields[3], 0, UINT64_MAX, "TOKEN");
+	if (krcore_key_from_text(fields[0], KRCORE_SERVICE_NODE, &way->peer))
+		bn_krcore_die(fields[0]);
+	if (krcore_node_open(NULL, &way->node))
+		bn_krcore_die("krcore_node_open");
+	if (krcore_mr_reg(way->node, way->memory, BN_PAGE, KRCORE_ACCESS_LOCAL_WRITE, &way->mr))
+		bn_krcore_die("krcore_mr_reg");
+	return way;
+}
+
+static void bn_krcore_connect(void *arg, unsigned int flags)
+{
+	struct bn_krcore *way = arg;
+
+	if (krcore_queue_create(way->node, 1, &way->queue))
+		bn_krcore_die("krcore_queue_create");
+	if (krcore_queue_connect(way->node, way->queue, &way->peer, 0,
+				 flags & BN_WAY_FRESH ? KRCORE_CONNECT_FRESH : 0, NULL))
+		bn_krcore_die("krcore_queue_connect");
+}
+
+static void bn_krcore_read(void *arg)
+{
+	struct bn_krcore *way = arg;
+	unsigned int spins = 0;
+	struct krcore_wc wc;
+	int nr;
+
+	if (krcore_post_read(way->node, way->queue, &way->mr, way->memory, BN_READ_BYTES, &way->ref,
+			     0, 1))
+		bn_krcore_die("krcore_post_read");
+	while (!(nr = krcore_poll(way->node, &wc, 1)))
+		if (++spins > BN_SPINS && krcore_wait(way->node, 10000))
+			bn_krcore_die("krcore_wait");
+	if (nr < 0)
+		bn_krcore_die("krcore_poll");
+	if (wc.status) {
+		fprintf(stderr, "READ: %s\n", strerror(-wc.status));
+		exit(1);
+	}
+}
+
+static void bn_krcore_close(void *arg)
+{
+	struct bn_krcore *way = arg;
+
+	if (krcore_queue_close(way->node, way->queue))
+		bn_krcore_die("krcore_queue_close");
+}
+
+static void bn_krcore_done(void *arg)
+{
+	struct bn_krcore *way = arg;
+
+	krcore_node_close(way->node);
+	free(way->memory);
+	free(way);
+}
+
+const struct bn_way bn_way_krcore = {
+	.name = "krcore",
+	.open = bn_krcore_open,
+	.connect = bn_krcore_connect,
+	.read = bn_krcore_read,
+	.close = bn_krcore_close,
+	.done = bn_krcore_done,
+};
+
+const struct bn_way *bn_way_find(const char *name)
+{
+	const struct bn_way *const ways[] = { &bn_way_krcore, &bn_way_cm, &bn_way_verbs };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!strcmp(ways[i]->name, name))
+			return ways[i];
+	return NULL;
+}

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * libkrcore: queues to peers, over /dev/krcore.
+ *
+ * A node context is an open /dev/krcore: memory regions, queues, and one ring of
+ * completions that the module fills and the program reads without a system
+ * call. A queue is connected to one peer and behaves like a reliable connected
+ * queue pair: requests start and complete in the order they were posted, each
+ * gets exactly one completion, and one that fails puts its queue, and only its
+ * queue, into the error state until it is connected again.
+ *
+ * Threads: every function may be called by any number of threads at once, on the
+ * same node, except krcore_node_close(). Completions of a node are taken by
+ * whoever asks first; threads that want their own open a node each. There is no
+ * thread of the library's and no lock of its own.
+ *
+ * Processes: descriptor and ring are inherited over fork(), but memory stays
+ * registered from the process that did it; the file is closed by exec.
+ *
+ * Errors are negative errno values. The library never prints and never exits;
+ * krcore_error_text() says what failed.
+ */
+#ifndef KRCORE_QUEUE_H
+#define KRCORE_QUEUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <krcore/krcore.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+#define KRCORE_POST_MAX 256 /* requests in one krcore_post() */
+#define KRCORE_QUEUE_DEPTH_MAX 1024 /* requests of a queue at once */
+#define KRCORE_SERVICE_USER_MIN 256 /* first service that a program may bind */
+
+/* access of a memory region */
+#define KRCORE_ACCESS_LOCAL_WRITE 0x1
+#define KRCORE_ACCESS_REMOTE_READ 0x2
+#define KRCORE_ACCESS_REMOTE_WRITE 0x4
+#define KRCORE_ACCESS_REMOTE_ATOMIC 0x8
+
+/* krcore_wr.opcode, krcore_wc.opcode */
+#define KRCORE_OP_READ 1
+#define KRCORE_OP_WRITE 2
+#define KRCORE_OP_CMP_SWAP 3
+#define KRCORE_OP_FETCH_ADD 4
+
+/* krcore_wr.flags */
+#define KRCORE_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
+
+/* krcore_queue_connect() flags */
+#define KRCORE_CONNECT_FRESH 0x1 /* ask a MetaServer even if the peer is cached */
+
+/* krcore_queue_info.state */
+#define KRCORE_QUEUE_IDLE 0 /* never connected */
+#define KRCORE_QUEUE_CONNECTING 1
+#define KRCORE_QUEUE_READY 2
+#define KRCORE_QUEUE_ERROR 3 /* a request failed; connect it again */
+
+struct krcore_node;
+
+/**
+ * struct krcore_node_options - How to open a node.
+ * @size: sizeof(struct krcore_node_options); lets later versions add fields.
+ * @device: device file; NULL means /dev/krcore.
+ * @ring_entries: completions the ring holds, a power of two from 16 to 65536; 0
+ *	means 1024. The depths of all queues together must fit.
+ * @port: RDMA port of this node, from 1, as krcore_node_port() numbers them; 0
+ *	means the first.
+ */
+struct krcore_node_options {
+	size_t size;
+	const char *device;
+	uint32_t ring_entries;
+	uint32_t port;
+};
+
+/**
+ * struct krcore_node_info - What the module offers this user.
+ * @ports: RDMA ports that can be used now.
+ * @ring_entries_max: largest ring.
+ * @queue_depth_max: most requests of a queue at once.
+ * @post_max: most requests in one krcore_post().
+ * @queues_max: queues this user may have.
+ * @requests_max: requests this user may have outstanding.
+ * @mrs_max: memory regions this user may have.
+ */
+struct krcore_node_info {
+	uint32_t ports;
+	uint32_t ring_entries_max;
+	uint32_t queue_depth_max;
+	uint32_t post_max;
+	uint32_t queues_max;
+	uint32_t requests_max;
+	uint32_t mrs_max;
+};
+
+/**
+ * struct krcore_port_info - One RDMA port of this node.
+ * @gid: its GID, by which peers find it.
+ * @device: name of the RDMA device.
+ * @port_num: port of the device, from 1.
+ * @mtu: enum ibv_mtu.
+ * @flags: KRCORE_DCT_*.
+ */
+struct krcore_port_info {
+	uint8_t gid[KRCORE_GID_BYTES];
+	char device[64];
+	uint32_t port_num;
+	uint32_t mtu;
+	uint32_t flags;
+};
+
+/**
+ * struct krcore_mr - A memory region.
+ * @addr: first byte.
+ * @length: bytes.
+ * @token: names it to peers; 0 if it is closed to them.
+ * @handle: names it in requests of this node.
+ * @access: KRCORE_ACCESS_*.
+ */
+struct krcore_mr {
+	uint64_t addr;
+	uint64_t length;
+	uint64_t token;
+	uint32_t handle;
+	uint32_t access;
+};
+
+/**
+ * struct krcore_region_ref - What a peer must know of a region to use it.
+ * @addr: address of its first byte, as its owner sees it.
+ * @length: bytes.
+ * @token: krcore_mr.token.
+ */
+struct krcore_region_ref {
+	uint64_t addr;
+	uint64_t length;
+	uint64_t token;
+};
+
+/**
+ * struct krcore_connect_info - What a connect took.
+ * @generation: boot generation of the peer.
+ * @reads: READs of a MetaServer; 0 if the peer was known.
+ */
+struct krcore_connect_info {
+	uint64_t generation;
+	uint32_t reads;
+};
+
+/**
+ * struct krcore_queue_info - How a queue is.
+ * @state: KRCORE_QUEUE_*.
+ * @error: in KRCORE_QUEUE_ERROR: the negative errno that led there.
+ * @outstanding: requests without completion.
+ * @posted: requests taken so far.
+ * @completed: completions so far.
+ */
+struct krcore_queue_info {
+	uint32_t state;
+	int32_t error;
+	uint32_t outstanding;
+	uint64_t posted;
+	uint64_t completed;
+};
+
+/**
+ * struct krcore_wr - One request.
+ * @user_data: given back in the completion.
+ * @local_addr: address in the region @local_mr.
+ * @remote_addr: address in the peer's region, as its owner sees it.
+ * @remote_token: token of the peer's region.
+ * @local_mr: krcore_mr.handle.
+ * @length: bytes, 1 to 2^30; 8 for atomics.
+ * @opcode: KRCORE_OP_*.
+ * @flags: KRCORE_WR_*.
+ * @rsvd: zero.
+ * @compare_add: CMP_SWAP: value expected; FETCH_ADD: value added.
+ * @swap: CMP_SWAP: new value.
+ *
+ * Atomics work on 8 bytes at an aligned remote address; the old value is written
+ * to local memory.
+ */
+struct krcore_wr {
+	uint64_t user_data;
+	uint64_t local_addr;
+	uint64_t remote_addr;
+	uint64_t remote_token;
+	uint32_t local_mr;
+	uint32_t length;
+	uint8_t opcode;
+	uint8_t flags;
+	uint8_t rsvd[6];
+	uint64_t compare_add;
+	uint64_t swap;
+};
+
+/**
+ * struct krcore_wc - One completion.
+ * @user_data: of the request.
+ * @status: 0, or a negative errno: -EREMOTEIO (the peer refused the access),
+ *	-ETIMEDOUT (the peer does not answer), -ECANCELED (behind one that failed,
+ *	or the queue was closed), -EIO (fault here), -ENODEV (the device is gone).
+ * @bytes: transferred.
+ * @queue: queue.
+ * @opcode: KRCORE_OP_*.
+ * @rsvd: zero.
+ */
+struct krcore_wc {
+	uint64_t user_data;
+	int32_t status;
+	uint32_t bytes;
+	uint32_t queue;
+	uint8_t opcode;
+	uint8_t rsvd[11];
+};
+
+/**
+ * krcore_node_open() - Open /dev/krcore and map its completion ring.
+ * @opts: options, or NULL for the defaults.
+ * @ret_node: the node; untouched on failure.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - an option is out of its range.
+ * * %-ENOENT - there is no device file: the module is not loaded.
+ * * %-EACCES - no permission for the device file.
+ * * %-ENOTTY - the device file is not krcore's.
+ * * %-EPROTONOSUPPORT - the module speaks another version.
+ * * %-ENODEV - there is no such port, or none of this node's can be used.
+ * * %-EDQUOT - limit of the user.
+ * * %-EPROTO - the ring makes no sense.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node);
+
+/**
+ * krcore_node_close() - Give a node back, with all its queues and regions.
+ * @node: node or NULL; no other call on it may be under way.
+ */
+void krcore_node_close(struct krcore_node *node);
+
+/**
+ * krcore_node_fd() - Descriptor for poll(2) and epoll(7).
+ * @node: node.
+ *
+ * Readable (level-triggered) as long as there is a completion to be taken. It is
+ * the node's own: do not close it.
+ *
+ * Return: the descriptor.
+ */
+int krcore_node_fd(const struct krcore_node *node);
+
+/**
+ * krcore_node_query() - What the module offers this user.
+ * @node: node.
+ * @ret_info: filled; untouched on failure.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-ENODEV - the module is going away.
+ */
+int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_info);
+
+/**
+ * krcore_node_port() - One RDMA port of this node.
+ * @node: node.
+ * @index: from 1 to krcore_node_info.ports.
+ * @ret_info: filled; untouched on failure.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - @index is 0.
+ * * %-ENOENT - there is no such port.
+ * * %-ENODEV - the port is going away.
+ */
+int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_port_info *ret_info);
+
+/**
+ * krcore_mr_reg() - Register memory.
+ * @node: node.
+ * @addr: first byte, any alignment.
+ * @length: bytes, from 1.
+ * @access: KRCORE_ACCESS_*; reading from here is always allowed. REMOTE_WRITE and
+ *	REMOTE_ATOMIC need LOCAL_WRITE.
+ * @ret_mr: the region; untouched on failure.
+ *
+ * The pages stay in memory until krcore_mr_dereg() and count against
+ * RLIMIT_MEMLOCK.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - length or access is not valid.
+ * * %-EFAULT - the memory is not there, or cannot be written.
+ * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
+ * * %-ENOSPC - the directory of regions open to peers is full.
+ * * %-EDQUOT - limit of the user.
+ * * %-ENODEV - the device is gone.
+ */
+int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t access,
+		  struct krcore_mr *ret_mr);
+
+/**
+ * krcore_mr_dereg() - Take a region back.
+ * @node: node.
+ * @mr: region.
+ *
+ * Waits for requests that use it and, if it was open to peers, until none of them
+ * can hold a valid reference any more. The memory is not touched afterwards.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-ENOENT - there is no such region.
+ * * %-EINTR - a fatal signal came.
+ */
+int krcore_mr_dereg(struct krcore_node *node, const struct krcore_mr *mr);
+
+/**
+ * krcore_queue_create() - Make a queue.
+ * @node: node.
+ * @depth: most requests at once, 1 to KRCORE_QUEUE_DEPTH_MAX. So many completions
+ *	of the ring are set aside.
+ * @ret_queue: its number in this node; untouched on failure.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - depth is out of its range.
+ * * %-ENOSPC - the ring has no room for so many completions.
+ * * %-EDQUOT - limit of the user.
+ * * %-ENODEV - the device is gone.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_queue);
+
+/**
+ * krcore_queue_connect() - Connect a queue that is idle or in error.
+ * @node: node.
+ * @queue: queue.
+ * @peer: GID of the peer's port, and KRCORE_SERVICE_NODE or a service that a
+ *	program there has bound.
+ * @timeout_ms: how long a look-up may take, 1 to 60000; 0 means 5000.
+ * @flags: KRCORE_CONNECT_*.
+ * @ret_info: what it took, or NULL; untouched on failure.
+ *
+ * Takes no message to the peer: its metadata is in the node's cache, or one READ
+ * of a MetaServer away.
+ *
+ * Return:
+ * * 0 - connected.
+ * * %-ENOENT - there is no such queue, or no such peer in the MetaServer's table.
+ * * %-EINVAL - a parameter is out of its range.
+ * * %-EISCONN - it is connected, or being connected.
+ * * %-ENOTCONN - no MetaServer is attached.
+ * * %-ETIMEDOUT - the look-up took longer than @timeout_ms.
+ * * %-EPROTO - the record is not one to connect to.
+ * * %-ECANCELED - it was closed meanwhile.
+ * * %-EINTR - a signal came.
+ * * %-ENODEV - the device is gone.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct krcore_key *peer,
+			 uint32_t timeout_ms, uint32_t flags, struct krcore_connect_info *ret_info);
+
+/**
+ * krcore_queue_query() - How a queue is.
+ * @node: node.
+ * @queue: queue.
+ * @ret_info: filled; untouched on failure.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-ENOENT - there is no such queue.
+ */
+int krcore_queue_query(struct krcore_node *node, uint32_t queue,
+		       struct krcore_queue_info *ret_info);
+
+/**
+ * krcore_queue_close() - End a queue.
+ * @node: node.
+ * @queue: queue; its number may be given out again.
+ *
+ * Requests under way complete with -ECANCELED as far as they have not been done.
+ * When it returns, no further completion of the queue comes into the ring; those
+ * that are there can still be taken.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-ENOENT - there is no such queue.
+ */
+int krcore_queue_close(struct krcore_node *node, uint32_t queue);
+
+/**
+ * krcore_bind() - Let peers connect to a service of this node.
+ * @node: node.
+ * @service: KRCORE_SERVICE_USER_MIN to 65535.
+ * @timeout_ms: how long to wait until one MetaServer has it; 0 means 5000.
+ *
+ * Publishes (GID of the node's port, service) until krcore_unbind() or
+ * krcore_node_close().
+ *
+ * Return:
+ * * 0 - a MetaServer has it, and the others get it.
+ * * %-EINVAL - service is out of its range.
+ * * %-EADDRINUSE - it is bound already.
+ * * %-ETIMEDOUT - no MetaServer had it after @timeout_ms.
+ * * %-EEXIST, %-EPERM - all MetaServers refused it: another owner's, not our GID.
+ * * %-ENODEV - the device is gone.
+ * * %-EINTR - a signal came.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_bind(struct krcore_node *node, uint16_t service, uint32_t timeout_ms);
+
+/**
+ * krcore_unbind() - Take a service back.
+ * @node: node.
+ * @service: as given to krcore_bind().
+ *
+ * Return:
+ * * 0 - success.
+ * * %-ENOENT - this node has not bound it.
+ * * %-EBUSY - another thread is binding it.
+ */
+int krcore_unbind(struct krcore_node *node, uint16_t service);
+
+/**
+ * krcore_wr_read() - Fill in a READ: from a peer's region into ours.
+ * @wr: filled.
+ * @mr: region here.
+ * @local: where the bytes go, in @mr.
+ * @length: bytes.
+ * @remote: region there.
+ * @offset: from its first byte.
+ * @user_data: given back in the completion.
+ */
+void krcore_wr_read(struct krcore_wr *wr, const struct krcore_mr *mr, void *local, uint32_t length,
+		    const struct krcore_region_ref *remote, uint64_t offset, uint64_t user_data);
+
+/**
+ * krcore_wr_write() - Fill in a WRITE: from our region into a peer's.
+ * @wr: filled.
+ * @mr: region here.
+ * @local: where the bytes are, in @mr.
+ * @length: bytes.
+ * @remote: region there.
+ * @offset: from its first byte.
+ * @user_data: given back in the completion.
+ */
+void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const void *local,
+		     uint32_t length, const struct krcore_region_ref *remote, uint64_t offset,
+		     uint64_t user_data);
+
+/**
+ * krcore_post() - Post requests to a queue, with one system call.
+ * @node: node.
+ * @queue: queue.
+ * @wrs: requests; not used after the call.
+ * @nr: how many, 1 to KRCORE_POST_MAX.
+ * @ret_error: or NULL: why the request behind the last one taken was not; 0 if all
+ *	were. Untouched on failure.
+ *
+ * Return:
+ * * a positive number - so many were taken, and each of them gets a completion.
+ *   The following errors mean that not even the first was:
+ * * %-EAGAIN - the queue is full: take completions first.
+ * * %-ENOTCONN - the queue is not connected, or in error.
+ * * %-EINVAL - opcode, flags, length, alignment, or @nr.
+ * * %-ENOENT - no such queue or local region.
+ * * %-EACCES - the local region does not allow it.
+ * * %-ERANGE - outside the local region.
+ * * %-EBADR - no such region at the peer.
+ * * %-EPERM - the peer's region does not allow it.
+ * * %-EOVERFLOW - outside the peer's region.
+ * * %-EFAULT - @wrs is not memory.
+ * * %-EOPNOTSUPP - the device has no atomics.
+ * * %-EDQUOT - limit of the user.
+ * * %-ETIMEDOUT, %-EREMOTEIO, %-ESTALE - the peer's directory of regions could not be
+ *   read; the queue is in error.
+ * * %-EINTR - a signal came.
+ * * %-ENODEV - the device is gone.
+ */
+int krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
+		unsigned int nr, int *ret_error);
+
+/**
+ * krcore_post_read() - krcore_wr_read() and krcore_post() of one request.
+ * @node: node.
+ * @queue: queue.
+ * @mr: region here.
+ * @local: where the bytes go, in @mr.
+ * @length: bytes.
+ * @remote: region there.
+ * @offset: from its first byte.
+ * @user_data: given back in the completion.
+ *
+ * Return: 0, or an error of krcore_post().
+ */
+int krcore_post_read(struct krcore_node *node, uint32_t queue, const struct krcore_mr *mr,
+		     void *local, uint32_t length, const struct krcore_region_ref *remote,
+		     uint64_t offset, uint64_t user_data);
+
+/**
+ * krcore_post_write() - krcore_wr_write() and krcore_post() of one request.
+ * @node: node.
+ * @queue: queue.
+ * @mr: region here.
+ * @local: where the bytes are, in @mr; they must stay until the completion.
+ * @length: bytes.
+ * @remote: region there.
+ * @offset: from its first byte.
+ * @user_data: given back in the completion.
+ *
+ * Return: 0, or an error of krcore_post().
+ */
+int krcore_post_write(struct krcore_node *node, uint32_t queue, const struct krcore_mr *mr,
+		      const void *local, uint32_t length, const struct krcore_region_ref *remote,
+		      uint64_t offset, uint64_t user_data);
+
+/**
+ * krcore_poll() - Take completions, without a system call.
+ * @node: node.
+ * @wcs: array to fill.
+ * @nr: its length.
+ *
+ * Return:
+ * * a number - completions taken, 0 if there are none now.
+ * * %-EPROTO - the ring makes no sense any more.
+ */
+int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr);
+
+/**
+ * krcore_wait() - Sleep until there is a completion to be taken.
+ * @node: node.
+ * @timeout_ms: how long at most; negative for ever, 0 for only a look.
+ *
+ * Another thread may be faster to take it.
+ *
+ * Return:
+ * * 0 - there is one.
+ * * %-ETIMEDOUT - none came in time.
+ * * %-EINTR - a signal came.
+ * * %-ENODEV - the device is gone, and all completions have been taken.
+ */
+int krcore_wait(struct krcore_node *node, int timeout_ms);
+
+/**
+ * krcore_region_ref_of() - How peers name a region of ours.
+ * @mr: region.
+ * @ret_ref: filled.
+ */
+void krcore_region_ref_of(const struct krcore_mr *mr, struct krcore_region_ref *ret_ref);
+
+/**
+ * krcore_region_encode() - Put a reference into a value that krcore_publish() takes.
+ * @ref: reference.
+ * @ret_value: a value of KRCORE_KIND_RAW.
+ */
+void krcore_region_encode(const struct krcore_region_ref *ref, struct krcore_value *ret_value);
+
+/**
+ * krcore_region_decode() - Take a reference out of a value that krcore_lookup() found.
+ * @value: value.
+ * @ret_ref: the reference; untouched on failure.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EPROTO - the value is not what krcore_region_encode() makes.
+ */
+int krcore_region_decode(const struct krcore_value *value, struct krcore_region_ref *ret_ref);
+
+/**
+ * krcore_key_from_text() - A peer as people write it.
+ * @text: IPv4 address, GID, or host name.
+ * @service: service.
+ * @ret_key: the key; untouched on failure.
+ *
+ * Waits for the resolver if @text is a host name, whose first address counts.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - @text is empty.
+ * * %-ENOENT - the resolver knows no such host.
+ * * %-EAGAIN - the resolver does not answer now.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_key_from_text(const char *text, uint16_t service, struct krcore_key *ret_key);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KRCORE_QUEUE_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Who a node is, over boots: made of the machine id, which it does not give away.
+ * No state, no locks: any thread. Idea: machine-id(5), application-specific ids.
+ */
+#ifndef KRU_IDENTITY_H
+#define KRU_IDENTITY_H
+
+#include "proto/krp_msg.h"
+
+#define KRU_MACHINE_ID "/etc/machine-id"
+
+/*
+ * Each kind of publisher is an owner of its own: one that restarts must not make what the
+ * other has published look old. libkrcore has "krcore owner v1".
+ */
+#define KRU_OWNER_MODULE "krcore module owner v1"
+
+/**
+ * kru_identity() - Identity of an owner on this machine.
+ * @path: file with the machine id: KRU_MACHINE_ID.
+ * @label: kind of owner: KRU_OWNER_MODULE.
+ * @ret_owner: KRP_OWNER_BYTES, the same at every call; untouched on failure.
+ *
+ * Context: any thread; reads a file.
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - the file does not begin with 32 hexadecimal digits.
+ * * %-ENOENT or what open() and read() say.
+ */
+int kru_identity(const char *path, const char *label, __u8 *ret_owner);
+
+#endif /* KRU_IDENTITY_H */

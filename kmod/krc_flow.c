@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: flows as their owners use them: hand over, cancel, resume, wait.
+ *
+ * A flow that has nothing outstanding goes to the initiator of the processor that
+ * submits; as long as it has, it stays, which keeps its order. outstanding goes down
+ * only after done() has returned, so the last done() on one initiator is over before
+ * the first on another.
+ * Locking: krc_flow.lock, then the initiator's; see krc_initiator.h.
+ */
+#include <linux/lockdep.h>
+#include <linux/smp.h>
+#include <linux/wait_bit.h>
+
+#include "krc_initiator.h"
+
+void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(struct krc_req *req),
+		   int (*check)(struct krc_req *req))
+{
+	memset(flow, 0, sizeof(*flow));
+	spin_lock_init(&flow->lock);
+	flow->pool = pool;
+	INIT_LIST_HEAD(&flow->list);
+	INIT_LIST_HEAD(&flow->waiting);
+	INIT_LIST_HEAD(&flow->replay);
+	atomic_set(&flow->outstanding, 0);
+	flow->done = done;
+	flow->check = check;
+}
+
+/* This processor's initiator, or one that works better; states are hints here. */
+static struct krc_initiator *krc_pool_pick(struct krc_pool *pool)
+{
+	u32 start = raw_smp_processor_id() % pool->nr;
+	struct krc_initiator *second = NULL;
+	u32 i;
+
+	for (i = 0; i < pool->nr; i++) {
+		struct krc_initiator *ini = &pool->ini[(start + i) % pool->nr];
+		enum krc_initiator_state state = READ_ONCE(ini->state);
+
+		if (state == KRC_INI_READY)
+			return ini;
+		if (!second && state != KRC_INI_DEAD)
+			second = ini;
+	}
+	return second ? second : &pool->ini[start];
+}
+
+/* Lock the initiator a flow is on, flow->lock held. A flow that was never on one gets it. */
+static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move)
+	__acquires(&flow->initiator->lock)
+{
+	lockdep_assert_held(&flow->lock);
+	if (!flow->initiator || (may_move && !atomic_read_acquire(&flow->outstanding)))
+		flow->initiator = krc_pool_pick(flow->pool);
+	spin_lock(&flow->initiator->lock);
+	return flow->initiator;
+}
+
+static int krc_flow_accepts(const struct krc_flow *flow, const struct krc_initiator *ini)
+{
+	if (ini->state == KRC_INI_STOPPED)
+		return -ENODEV;
+	if (flow->failed)
+		return -ENOTCONN;
+	return ini->state == KRC_INI_DEAD ? -EIO : 0;
+}
+
+static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
+{
+	struct krc_req *req;
+	u32 count = 0;
+
+	list_for_each_entry(req, reqs, list) {
+		req->flow = flow;
+		req->status = 0;
+		req->fault = KRC_FAULT_NONE;
+		req->state = KRC_REQ_WAITING;
+		req->fenced = false;
+		req->slots = 0;
+		req->next = 0;
+		req->done = 0;
+		count++;
+	}
+	return count;
+}
+
+int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
+{
+	u32 count = krc_flow_prepare(flow, reqs);
+	struct krc_initiator *ini;
+	int err;
+
+	if (!count)
+		return 0;
+	spin_lock_bh(&flow->lock);
+	ini = krc_flow_lock(flow, true);
+	err = krc_flow_accepts(flow, ini);
+	if (!err) {
+		atomic_add(count, &flow->outstanding);
+		list_splice_tail_init(reqs, &flow->waiting);
+		krc_flow_activate(ini, flow);
+		krc_initiator_fill(ini);
+	}
+	spin_unlock(&flow->lock);
+	krc_initiator_run(ini, KRC_POLL_BATCH);
+	spin_unlock_bh(&ini->lock);
+	return err;
+}
+
+void krc_flow_cancel(struct krc_flow *flow)
+{
+	struct krc_initiator *ini;
+
+	spin_lock_bh(&flow->lock);
+	ini = krc_flow_lock(flow, false);
+	krc_flow_fail(ini, flow, -ECANCELED);
+	spin_unlock(&flow->lock);
+	krc_initiator_dispatch(ini);
+	spin_unlock_bh(&ini->lock);
+}
+
+void krc_flow_resume(struct krc_flow *flow)
+{
+	struct krc_initiator *ini;
+
+	spin_lock_bh(&flow->lock);
+	ini = krc_flow_lock(flow, false);
+	if (flow->held) {
+		flow->held = false;
+		list_del_init(&flow->list);
+		krc_flow_activate(ini, flow);
+		krc_initiator_fill(ini);
+	}
+	spin_unlock(&flow->lock);
+	krc_initiator_dispatch(ini);
+	spin_unlock_bh(&ini->lock);
+}
+
+void krc_flow_restart(struct krc_flow *flow)
+{
+	struct krc_initiator *ini;
+
+	spin_lock_bh(&flow->lock);
+	ini = krc_flow_lock(flow, true);
+	flow->failed = false;
+	flow->end_status = 0;
+	spin_unlock(&flow->lock);
+	spin_unlock_bh(&ini->lock);
+}
+
+void krc_flow_drain(struct krc_flow *flow)
+{
+	wait_var_event(&flow->outstanding, !atomic_read_acquire(&flow->outstanding));
+}
+
+int krc_flow_drain_killable(struct krc_flow *flow)
+{
+	return wait_var_event_killable(&flow->outstanding,
+				       !atomic_read_acquire(&flow->outstanding));
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: one initiator while it works: what is posted next, what a completion means, and
+ * who is told.
+ *
+ * Flows take turns by deficit round robin over bytes (Shreedhar and Varghese, SIGCOMM
+ * '95). An initiator holds at most depth parts of requests and KRC_WINDOW_BYTES at once,
+ * so what one flow asks for never stands long before the others. Completions come in the
+ * order of posting; the cookie is the number of the part, and one that does not fit is
+ * nobody's. A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard
+ * interrupt, irq_poll takes it from there without a context switch and has a budget.
+ * Locking: see krc_initiator.h.
+ */
+#include <linux/lockdep.h>
+#include <linux/wait_bit.h>
+
+#include "krc_initiator.h"
+#include "krc_trace.h"
+
+/* From each state, the states that may follow it. */
+static const u8 krc_initiator_next[KRC_INI_STATES] = {
+	[KRC_INI_READY] = BIT(KRC_INI_FAILED) | BIT(KRC_INI_STOPPED),
+	[KRC_INI_FAILED] = BIT(KRC_INI_RESETTING) | BIT(KRC_INI_STOPPED),
+	[KRC_INI_RESETTING] = BIT(KRC_INI_READY) | BIT(KRC_INI_DEAD) | BIT(KRC_INI_STOPPED),
+	[KRC_INI_DEAD] = BIT(KRC_INI_RESETTING) | BIT(KRC_INI_STOPPED),
+};
+
+static const char *const krc_initiator_names[KRC_INI_STATES] = {
+	[KRC_INI_READY] = "ready", [KRC_INI_FAILED] = "failed",	  [KRC_INI_RESETTING] = "resetting",
+	[KRC_INI_DEAD] = "dead",   [KRC_INI_STOPPED] = "stopped",
+};
+
+const char *krc_initiator_state_name(enum krc_initiator_state state)
+{
+	return state < KRC_INI_STATES ? krc_initiator_names[state] : "?";
+}
+
+bool krc_initiator_set_state(struct krc_initiator *ini, enum krc_initiator_state state)
+{
+	lockdep_assert_held(&ini->lock);
+	if (!(krc_initiator_next[ini->state] & BIT(state)))
+		return false;
+	trace_krc_initiator_state(ini->index, ini->state, state);
+	WRITE_ONCE(ini->state, state);
+	return true;
+}
+
+/* Completions can be polled: the hardware is there and nobody resets it. */
+static bool krc_initiator_pollable(const struct krc_initiator *ini)
+{
+	return ini->state == KRC_INI_READY || ini->state == KRC_INI_FAILED;
+}
+
+static void krc_req_finish(struct krc_initiator *ini, struct krc_req *req, int status)
+{
+	if (req->state != KRC_REQ_WAITING && req->state != KRC_REQ_POSTED)
+		return; /* it has its completion */
+	req->status = status;
+	req->state = KRC_REQ_FINISHED;
+	list_move_tail(&req->list, &ini->finished);
+	ini->stats.completed++;
+}
+
+/* A failed flow has nothing in the hardware any more: what waits can complete. */
+static void krc_flow_flush(struct krc_initiator *ini, struct krc_flow *flow)
+{
+	struct krc_req *req, *tmp;
+
+	list_splice_init(&flow->replay, &flow->waiting);
+	list_for_each_entry_safe(req, tmp, &flow->waiting, list)
+		krc_req_finish(ini, req, req->status ? req->status : flow->end_status);
+}
+
+void krc_flow_fail(struct krc_initiator *ini, struct krc_flow *flow, int status)
+{
+	lockdep_assert_held(&ini->lock);
+	if (!flow->failed) {
+		flow->failed = true;
+		flow->end_status = status;
+	}
+	flow->held = false;
+	flow->deficit = 0;
+	list_del_init(&flow->list);
+	if (!flow->posted)
+		krc_flow_flush(ini, flow);
+}
+
+void krc_flow_activate(struct krc_initiator *ini, struct krc_flow *flow)
+{
+	lockdep_assert_held(&ini->lock);
+	if (flow->failed || !list_empty(&flow->list) ||
+	    (list_empty(&flow->waiting) && list_empty(&flow->replay)))
+		return;
+	flow->deficit = KRC_QUANTUM_BYTES;
+	list_add_tail(&flow->list, &ini->turn);
+}
+
+/* The part of a request that comes next, as the hardware is told. */
+static void krc_initiator_part(const struct krc_initiator *ini, const struct krc_req *req,
+			       u32 length, struct krc_hw_wr *wr)
+{
+	*wr = req->wr;
+	wr->cookie = ini->tail;
+	wr->remote_addr += req->next;
+	wr->local_addr += req->next;
+	wr->length = length;
+	wr->fence = req->wr.fence && !req->fenced;
+}
+
+/* A part has been given to the hardware: keep the books. */
+static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flow,
+				 struct krc_req *req, u32 length)
+{
+	struct krc_slot *slot = &ini->slots[ini->tail & ini->mask];
+
+	if (ini->head == ini->tail)
+		ini->progress = jiffies;
+	slot->req = req;
+	slot->length = length;
+	ini->tail++;
+	ini->bytes += length;
+	ini->stats.posted++;
+	flow->posted++;
+	flow->deficit -= length + KRC_COST_BYTES;
+	req->slots++;
+	req->next += length;
+	req->fenced = true;
+	if (req->next == req->wr.length) {
+		list_del_init(&req->list);
+		req->state = KRC_REQ_POSTED;
+	}
+	if (list_empty(&flow->waiting)) {
+		list_del_init(&flow->list);
+		flow->deficit = 0;
+	}
+}
+
+/* One try for the flow at the head of the turn. False: no more can be posted now. */
+static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
+{
+	struct krc_flow *flow = list_first_entry(&ini->turn, struct krc_flow, list);
+	struct krc_req *req;
+	struct krc_hw_wr wr;
+	u32 length;
+	int err;
+
+	list_splice_init(&flow->replay, &flow->waiting);
+	req = list_first_entry(&flow->waiting, struct krc_req, list);
+	length = min(req->wr.length - req->next, KRC_SEGMENT_BYTES);
+	if (ini->head != ini->tail && ini->bytes + length > KRC_WINDOW_BYTES)
+		return false;
+	if (flow->deficit < length + KRC_COST_BYTES) {
+		flow->deficit += KRC_QUANTUM_BYTES;
+		list_move_tail(&flow->list, &ini->turn);
+		return true;
+	}
+	err = flow->check ? flow->check(req) : 0;
+	if (err == -EAGAIN) {
+		flow->held = true;
+		list_move_tail(&flow->list, &ini->held);
+		return true;
+	}
+	if (!err) {
+		krc_initiator_part(ini, req, length, &wr);
+		err = ini->pool->ops->post(ini->hw, &wr);
+		if (err == -ENOSPC && ini->head != ini->tail)
+			return false;
+		if (err && err != -EINVAL) {
+			krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
+			return false;
+		}
+		if (err)
+			err = -EIO;
+	}
+	if (err) {
+		req->status = err;
+		krc_flow_fail(ini, flow, -ECANCELED);
+		return true;
+	}
+	trace_krc_post(ini->index, &wr);
+	krc_initiator_posted(ini, flow, req, length);
+	*ret_posted = true;
+	return true;
+}
+
+void krc_initiator_fill(struct krc_initiator *ini)
+{
+	bool posted = false;
+
+	lockdep_assert_held(&ini->lock);
+	while (ini->state == KRC_INI_READY && !list_empty(&ini->turn) &&
+	       ini->tail - ini->head < ini->depth && krc_initiator_post(ini, &posted))
+		;
+	if (posted)
+		ini->pool->ops->ring(ini->hw);
+}
+
+/* What a part that did not succeed means for its request and flow. */
+static void krc_initiator_spoilt(struct krc_initiator *ini, struct krc_req *req,
+				 enum krc_fault fault)
+{
+	struct krc_flow *flow = req->flow;
+
+	if (krc_fault_own(fault)) {
+		ini->stats.faults++;
+		if (!req->status) {
+			req->status = krc_fault_errno(fault);
+			req->fault = fault;
+		}
+	} else if (!flow->failed && krc_initiator_in_doubt(ini, req)) {
+		ini->stats.unknown++;
+		req->status = -EREMCHG;
+		req->fault = KRC_FAULT_FLUSHED;
+	} else {
+		return;
+	}
+	krc_flow_fail(ini, flow, -ECANCELED);
+}
+
+/* A request without parts in the hardware: it is done, ended, or starts again. */
+static void krc_initiator_settle(struct krc_initiator *ini, struct krc_req *req)
+{
+	struct krc_flow *flow = req->flow;
+
+	if (!req->status && req->done == req->wr.length) {
+		krc_req_finish(ini, req, 0);
+	} else if (req->state == KRC_REQ_POSTED && (req->status || flow->failed)) {
+		krc_req_finish(ini, req, req->status ? req->status : flow->end_status);
+	} else if (!req->status && !flow->failed && req->next != req->done) {
+		ini->stats.replayed++;
+		req->next = req->done;
+		req->fenced = false;
+		if (req->state == KRC_REQ_POSTED) {
+			req->state = KRC_REQ_WAITING;
+			list_add_tail(&req->list, &flow->replay);
+		}
+		krc_flow_activate(ini, flow);
+	}
+}
+
+void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
+{
+	struct krc_slot *slot = &ini->slots[ini->head & ini->mask];
+	struct krc_req *req = slot->req;
+	struct krc_flow *flow = req->flow;
+
+	lockdep_assert_held(&ini->lock);
+	ini->head++;
+	ini->bytes -= slot->length;
+	ini->progress = jiffies;
+	slot->req = NULL;
+	req->slots--;
+	if (fault == KRC_FAULT_NONE) {
+		req->done += slot->length;
+		ini->barren = 0;
+	} else {
+		krc_initiator_spoilt(ini, req, fault);
+	}
+	flow->posted--;
+	if (!req->slots)
+		krc_initiator_settle(ini, req);
+	if (flow->failed && !flow->posted)
+		krc_flow_flush(ini, flow);
+}
+
+static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_wc *wc)
+{
+	struct krc_req *req;
+
+	if (ini->head == ini->tail || wc->cookie != ini->head) {
+		ini->stats.strays++;
+		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
+		return;
+	}
+	req = ini->slots[ini->head & ini->mask].req;
+	if (wc->fault != KRC_FAULT_NONE) {
+		trace_krc_fault(ini->index, wc);
+		krc_initiator_fault(ini, wc->fault,
+				    krc_fault_own(wc->fault) ? req->wr.address : NULL);
+	}
+	krc_initiator_retire(ini, wc->fault);
+}
+
+int krc_initiator_poll(struct krc_initiator *ini, int budget)
+{
+	struct krc_wc wc[KRC_POLL_BATCH];
+	int total = 0;
+
+	lockdep_assert_held(&ini->lock);
+	while (krc_initiator_pollable(ini) && total < budget) {
+		int want = min(budget - total, KRC_POLL_BATCH);
+		int i, n = ini->pool->ops->poll(ini->hw, wc, want);
+
+		for (i = 0; i < n; i++)
+			krc_initiator_complete(ini, &wc[i]);
+		total += n;
+		if (n < want)
+			break;
+	}
+	return total;
+}
+
+/* Tell the owners. Bottom halves are off, no lock is held. */
+static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batch)
+{
+	struct krc_req *req, *tmp;
+
+	list_for_each_entry_safe(req, tmp, batch, list) {
+		struct krc_flow *flow = req->flow;
+
+		list_del_init(&req->list);
+		trace_krc_complete(ini->index, req->wr.opcode, req->wr.length, req->status);
+		req->state = KRC_REQ_IDLE;
+		flow->done(req);
+		/* The flow may be freed as soon as this is zero: only its address is used. */
+		if (atomic_dec_and_test(&flow->outstanding))
+			wake_up_var(&flow->outstanding);
+	}
+}
+
+void krc_initiator_dispatch(struct krc_initiator *ini) __must_hold(&ini->lock)
+{
+	LIST_HEAD(batch);
+
+	lockdep_assert_held(&ini->lock);
+	if (ini->dispatching)
+		return; /* who is at it sees what was added */
+	ini->dispatching = true;
+	while (!list_empty(&ini->finished)) {
+		list_splice_init(&ini->finished, &batch);
+		spin_unlock(&ini->lock);
+		krc_initiator_tell(ini, &batch);
+		spin_lock(&ini->lock);
+	}
+	ini->dispatching = false;
+}
+
+void krc_initiator_run(struct krc_initiator *ini, int budget)
+{
+	krc_initiator_poll(ini, budget);
+	krc_initiator_fill(ini);
+	krc_initiator_dispatch(ini);
+}
+
+int krc_initiator_softirq(struct irq_poll *iop, int budget)
+{
+	struct krc_initiator *ini = container_of(iop, struct krc_initiator, iop);
+	bool more = false;
+	int n;
+
+	spin_lock_bh(&ini->lock);
+	n = krc_initiator_poll(ini, budget);
+	if (test_and_clear_bit(0, &ini->fatal))
+		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
+	krc_initiator_fill(ini);
+	if (n < budget) {
+		irq_poll_complete(iop);
+		if (krc_initiator_pollable(ini)) {
+			ini->pool->ops->arm(ini->hw);
+			/* What completed before it was armed raises nothing. */
+			more = krc_initiator_poll(ini, KRC_POLL_BATCH) > 0;
+			if (more)
+				krc_initiator_fill(ini);
+		}
+	}
+	krc_initiator_dispatch(ini);
+	spin_unlock_bh(&ini->lock);
+	if (more)
+		irq_poll_sched(iop);
+	return n;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the table of users and krcore's device in the RDMA controller; see krc_limits.h.
+ * A user is in the table as long as somebody counts it; every charge does.
+ *
+ * Locking: krc_users_lock guards the table, and a user's count goes from 0 to nowhere
+ * under it only. What a user holds is atomic, so that the data path takes no lock.
+ */
+#include <linux/atomic.h>
+#include <linux/cgroup_rdma.h>
+#include <linux/cred.h>
+#include <linux/errno.h>
+#include <linux/hashtable.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "krc_limits.h"
+
+#define KRC_USERS_LOG2 6
+
+/**
+ * struct krc_user - One user that holds something.
+ * @node: in krc_users.
+ * @ref: contexts and charges.
+ * @uid: who.
+ * @held: what, by enum krc_resource.
+ * @refused: how often a limit said no.
+ */
+struct krc_user {
+	struct hlist_node node;
+	refcount_t ref;
+	kuid_t uid;
+	atomic64_t held[KRC_RES_NR];
+	atomic64_t refused;
+};
+
+static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
+static DEFINE_SPINLOCK(krc_users_lock);
+static u32 krc_limits_max[KRC_RES_NR]; /* 0: unlimited */
+
+#ifdef CONFIG_CGROUP_RDMA
+
+static struct rdmacg_device krc_rdmacg = { .name = "krcore" };
+
+static enum rdmacg_resource_type krc_rdmacg_type(enum krc_resource what)
+{
+	return what == KRC_RES_CONTEXT ? RDMACG_RESOURCE_HCA_HANDLE : RDMACG_RESOURCE_HCA_OBJECT;
+}
+
+static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+{
+	int err = rdmacg_try_charge(ret_cgroup, &krc_rdmacg, krc_rdmacg_type(what));
+
+	return err == -EAGAIN ? -EDQUOT : err;
+}
+
+static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgroup)
+{
+	rdmacg_uncharge(cgroup, &krc_rdmacg, krc_rdmacg_type(what));
+}
+
+static void krc_rdmacg_init(void)
+{
+	rdmacg_register_device(&krc_rdmacg);
+}
+
+static void krc_rdmacg_exit(void)
+{
+	rdmacg_unregister_device(&krc_rdmacg);
+}
+
+#else /* a kernel without the controller counts users only */
+
+static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+{
+	*ret_cgroup = NULL;
+	return 0;
+}
+
+static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgroup)
+{
+}
+
+static void krc_rdmacg_init(void)
+{
+}
+
+static void krc_rdmacg_exit(void)
+{
+}
+
+#endif
+
+int krc_limits_init(void)
+{
+	krc_rdmacg_init();
+	return 0;
+}
+
+void krc_limits_exit(void)
+{
+	WARN_ON(!hash_empty(krc_users));
+	krc_rdmacg_exit();
+}
+
+void krc_limits_set(u32 queues, u32 mrs, u32 requests)
+{
+	WRITE_ONCE(krc_limits_max[KRC_RES_CONTEXT], queues);
+	WRITE_ONCE(krc_limits_max[KRC_RES_QUEUE], queues);
+	WRITE_ONCE(krc_limits_max[KRC_RES_MR], mrs);
+	WRITE_ONCE(krc_limits_max[KRC_RES_REQUEST], requests);
+}
+
+void krc_limits_get(u32 *ret_queues, u32 *ret_mrs, u32 *ret_requests)
+{
+	*ret_queues = READ_ONCE(krc_limits_max[KRC_RES_QUEUE]);
+	*ret_mrs = READ_ONCE(krc_limits_max[KRC_RES_MR]);
+	*ret_requests = READ_ONCE(krc_limits_max[KRC_RES_REQUEST]);
+}
+
+/* The user with one more count, or NULL. Under the lock. */
+static struct krc_user *krc_user_find(kuid_t uid)
+{
+	struct krc_user *user;
+
+	hash_for_each_possible(krc_users, user, node, __kuid_val(uid)) {
+		if (uid_eq(user->uid, uid)) {
+			refcount_inc(&user->ref);
+			return user;
+		}
+	}
+	return NULL;
+}
+
+struct krc_user *krc_user_get_current(void)
+{
+	kuid_t uid = current_uid();
+	struct krc_user *user, *made;
+
+	spin_lock_bh(&krc_users_lock);
+	user = krc_user_find(uid);
+	spin_unlock_bh(&krc_users_lock);
+	if (user)
+		return user;
+
+	made = kzalloc(sizeof(*made), GFP_KERNEL);
+	if (!made)
+		return NULL;
+	made->uid = uid;
+	refcount_set(&made->ref, 1);
+
+	spin_lock_bh(&krc_users_lock);
+	user = krc_user_find(uid);
+	if (!user) {
+		hash_add(krc_users, &made->node, __kuid_val(uid));
+		user = made;
+		made = NULL;
+	}
+	spin_unlock_bh(&krc_users_lock);
+	kfree(made);
+	return user;
+}
+
+void krc_user_put(struct krc_user *user)
+{
+	bool last;
+	int i;
+
+	if (!user)
+		return;
+	spin_lock_bh(&krc_users_lock);
+	last = refcount_dec_and_test(&user->ref);
+	if (last)
+		hash_del(&user->node);
+	spin_unlock_bh(&krc_users_lock);
+	if (!last)
+		return;
+	for (i = 0; i < KRC_RES_NR; i++)
+		WARN_ON(atomic64_read(&user->held[i]));
+	kfree(user);
+}
+
+static int krc_user_charge(struct krc_user *user, enum krc_resource what, u32 count)
+{
+	s64 held = atomic64_read(&user->held[what]);
+
+	do {
+		u32 max = READ_ONCE(krc_limits_max[what]);
+
+		if (max && held + count > max) {
+			atomic64_inc(&user->refused);
+			return -EDQUOT;
+		}
+	} while (!atomic64_try_cmpxchg(&user->held[what], &held, held + count));
+	return 0;
+}
+
+static void krc_user_uncharge(struct krc_user *user, enum krc_resource what, u32 count)
+{
+	WARN_ON_ONCE(atomic64_sub_return(count, &user->held[what]) < 0);
+}
+
+int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge *ret_charge)
+{
+	struct rdma_cgroup *cgroup = NULL;
+	int err;
+
+	if (WARN_ON_ONCE(what >= KRC_RES_REQUEST))
+		return -EINVAL;
+	err = krc_user_charge(user, what, 1);
+	if (err)
+		return err;
+	err = krc_rdmacg_charge(what, &cgroup);
+	if (err) {
+		krc_user_uncharge(user, what, 1);
+		if (err == -EDQUOT)
+			atomic64_inc(&user->refused);
+		return err;
+	}
+	refcount_inc(&user->ref);
+	ret_charge->user = user;
+	ret_charge->cgroup = cgroup;
+	ret_charge->what = what;
+	return 0;
+}
+
+void krc_uncharge(struct krc_charge *charge)
+{
+	struct krc_user *user = charge->user;
+
+	if (!user)
+		return;
+	charge->user = NULL;
+	if (charge->cgroup)
+		krc_rdmacg_uncharge(charge->what, charge->cgroup);
+	charge->cgroup = NULL;
+	krc_user_uncharge(user, charge->what, 1);
+	krc_user_put(user);
+}
+
+int krc_charge_requests(struct krc_user *user, u32 count)
+{
+	return krc_user_charge(user, KRC_RES_REQUEST, count);
+}
+
+void krc_uncharge_requests(struct krc_user *user, u32 count)
+{
+	krc_user_uncharge(user, KRC_RES_REQUEST, count);
+}
+
+u32 krc_limits_walk(u32 start,
+		    int (*fn)(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg),
+		    void *arg)
+{
+	u64 held[KRC_RES_NR];
+	struct krc_user *user;
+	u32 i, accepted = 0;
+	int bucket;
+
+	spin_lock_bh(&krc_users_lock);
+	hash_for_each(krc_users, bucket, user, node) {
+		if (start) {
+			start--;
+			continue;
+		}
+		for (i = 0; i < KRC_RES_NR; i++)
+			held[i] = atomic64_read(&user->held[i]);
+		if (fn(user->uid, held, atomic64_read(&user->refused), arg))
+			break;
+		accepted++;
+	}
+	spin_unlock_bh(&krc_users_lock);
+	return accepted;
+}

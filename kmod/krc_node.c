@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the node: its configuration and its devices.
+ *
+ * Every RDMA device is known from ib_client.add to ib_client.remove, usable or not, so
+ * that `node show` can say why one is not used. A refresh brings each device to what
+ * configuration, port state and GIDs ask for; it is run by `node up` and by a work item
+ * after each event of the device. Nothing else makes or ends ports.
+ * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
+ * for a device; they take the lock too.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+
+#include "krc_cache.h"
+#include "krc_limits.h"
+#include "krc_pool.h"
+#include "krc_port.h"
+
+#define KRC_NODE_CACHE_ENTRIES 65536
+#define KRC_NODE_PORTS_MAX 4
+
+/* One port of a device, up or not. */
+struct krc_slot {
+	struct krc_port *port;
+	char reason[KRC_REASON_BYTES]; /* why there is no port */
+	bool link_up;
+};
+
+/* One RDMA device. */
+struct krc_dev {
+	struct list_head list;
+	struct ib_device *ibdev;
+	const struct krc_provider_ops *ops; /* NULL: no provider knows it */
+	struct krc_hw *hw; /* NULL: not open */
+	struct krc_hw_attr attr;
+	struct ib_event_handler events;
+	struct work_struct refresh;
+	char reason[KRC_REASON_BYTES]; /* why it is not open */
+	bool fatal;
+	bool gone; /* removed: a late refresh must not open it again */
+	u32 slots_nr;
+	struct krc_slot slots[KRC_NODE_PORTS_MAX];
+};
+
+static struct {
+	struct mutex lock; /* all below */
+	struct list_head devs;
+	struct krc_cache *cache;
+	struct krc_node_conf *conf; /* NULL: down */
+} krc_node = {
+	.lock = __MUTEX_INITIALIZER(krc_node.lock),
+	.devs = LIST_HEAD_INIT(krc_node.devs),
+};
+
+static const struct krc_provider_ops *const krc_providers[] = {
+	&krc_mlx5_ops,
+};
+
+struct krc_cache *krc_node_cache(void)
+{
+	return krc_node.cache;
+}
+
+static const struct krc_provider_ops *krc_provider_of(struct ib_device *ibdev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(krc_providers); i++)
+		if (krc_providers[i]->match(ibdev))
+			return krc_providers[i];
+	return NULL;
+}
+
+/* ---- ports of a device */
+
+static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+
+	lockdep_assert_held(&krc_node.lock);
+	if (slot->port) {
+		pr_info("%s/%u: down: %s\n", dev_name(&dev->ibdev->dev), num, reason);
+		krc_port_kill(slot->port);
+		slot->port = NULL;
+	}
+	strscpy(slot->reason, reason, sizeof(slot->reason));
+}
+
+static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u16 gid_index)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_port *port;
+
+	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, gid, gid_index,
+			       krc_node.conf);
+	if (IS_ERR(port)) {
+		snprintf(slot->reason, sizeof(slot->reason), "cannot make the DC target (%ld)",
+			 PTR_ERR(port));
+		pr_err("%s/%u: %s\n", dev_name(&dev->ibdev->dev), num, slot->reason);
+		return;
+	}
+	slot->port = port;
+	slot->reason[0] = '\0';
+	pr_info("%s/%u: up: %pI6c, target 0x%x\n", dev_name(&dev->ibdev->dev), num, gid->raw,
+		le32_to_cpu(port->value.dct.dctn));
+}
+
+/* Bring one port to what its GID asks for. A link that is down keeps its port. */
+static void krc_slot_refresh(struct krc_dev *dev, u32 num)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	struct ib_port_attr attr = {};
+	union ib_gid gid;
+	u16 gid_index;
+
+	lockdep_assert_held(&krc_node.lock);
+	slot->link_up = !ib_query_port(dev->ibdev, num, &attr) && attr.state == IB_PORT_ACTIVE;
+	if (krc_port_pick_gid(dev->ibdev, num, &gid, &gid_index)) {
+		krc_slot_down(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
+		return;
+	}
+	if (slot->port &&
+	    (memcmp(&slot->port->gid, &gid, sizeof(gid)) || slot->port->gid_index != gid_index))
+		krc_slot_down(dev, num, "its address has changed");
+	if (!slot->port && !slot->link_up)
+		strscpy(slot->reason, "the link is down", sizeof(slot->reason));
+	if (!slot->port && slot->link_up)
+		krc_slot_up(dev, num, &gid, gid_index);
+}
+
+static void krc_dev_close(struct krc_dev *dev, const char *reason)
+{
+	u32 num;
+
+	lockdep_assert_held(&krc_node.lock);
+	for (num = 1; num <= dev->slots_nr; num++)
+		krc_slot_down(dev, num, reason);
+	strscpy(dev->reason, reason, sizeof(dev->reason));
+	if (!dev->hw)
+		return;
+	dev->ops->close(dev->hw);
+	dev->hw = NULL;
+}
+
+static void krc_dev_on_fatal(void *device_owner);
+
+static const struct krc_hw_events krc_node_hw_events = {
+	.completion = krc_pool_on_completion,
+	.initiator_fatal = krc_pool_on_fatal,
+	.device_fatal = krc_dev_on_fatal,
+};
+
+static int krc_dev_open(struct krc_dev *dev)
+{
+	struct krc_hw *hw;
+
+	if (dev->hw)
+		return 0;
+	if (!dev->ops) {
+		snprintf(dev->reason, sizeof(dev->reason),
+			 "no DC: krcore has no provider for this kind of NIC");
+		return -EOPNOTSUPP;
+	}
+	hw = dev->ops->open(dev->ibdev, &krc_node_hw_events, dev, &dev->attr, dev->reason);
+	if (IS_ERR(hw)) {
+		pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), dev->reason);
+		return PTR_ERR(hw);
+	}
+	dev->hw = hw;
+	dev->reason[0] = '\0';
+	return 0;
+}
+
+static void krc_dev_refresh(struct krc_dev *dev)
+{
+	const char *only = krc_node.conf ? krc_node.conf->device : "";
+	u32 num;
+
+	lockdep_assert_held(&krc_node.lock);
+	if (dev->gone)
+		return;
+	if (!krc_node.conf)
+		krc_dev_close(dev, "the node is down: krcore-metactl node up");
+	else if (dev->fatal)
+		krc_dev_close(dev, "the device has failed");
+	else if (only[0] && strcmp(only, dev_name(&dev->ibdev->dev)))
+		krc_dev_close(dev, "the configuration names another device");
+	else if (!krc_dev_open(dev))
+		for (num = 1; num <= dev->slots_nr; num++)
+			krc_slot_refresh(dev, num);
+}
+
+static void krc_dev_refresh_work(struct work_struct *work)
+{
+	mutex_lock(&krc_node.lock);
+	krc_dev_refresh(container_of(work, struct krc_dev, refresh));
+	mutex_unlock(&krc_node.lock);
+}
+
+/* ---- what happens to a device */
+
+static void krc_dev_on_fatal(void *device_owner)
+{
+	struct krc_dev *dev = device_owner;
+
+	WRITE_ONCE(dev->fatal, true);
+	queue_work(system_long_wq, &dev->refresh);
+}
+
+static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct krc_dev *dev = container_of(handler, struct krc_dev, events);
+
+	switch (event->event) {
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_GID_CHANGE:
+	case IB_EVENT_LID_CHANGE:
+		queue_work(system_long_wq, &dev->refresh);
+		break;
+	case IB_EVENT_DEVICE_FATAL:
+		krc_dev_on_fatal(dev);
+		break;
+	default:
+		break;
+	}
+}
+
+static int krc_client_add(struct ib_device *ibdev);
+static void krc_client_remove(struct ib_device *ibdev, void *data);
+
+static struct ib_client krc_client = {
+	.name = "krcore",
+	.add = krc_client_add,
+	.remove = krc_client_remove,
+};
+
+static int krc_client_add(struct ib_device *ibdev)
+{
+	struct krc_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ibdev = ibdev;
+	dev->ops = krc_provider_of(ibdev);
+	dev->slots_nr = min_t(u32, ibdev->phys_port_cnt, KRC_NODE_PORTS_MAX);
+	INIT_WORK(&dev->refresh, krc_dev_refresh_work);
+	ib_set_client_data(ibdev, &krc_client, dev);
+	mutex_lock(&krc_node.lock);
+	list_add_tail(&dev->list, &krc_node.devs);
+	krc_dev_refresh(dev);
+	mutex_unlock(&krc_node.lock);
+	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, krc_dev_on_event);
+	ib_register_event_handler(&dev->events);
+	/* what changed before the handler was there */
+	queue_work(system_long_wq, &dev->refresh);
+	return 0;
+}
+
+static void krc_client_remove(struct ib_device *ibdev, void *data)
+{
+	struct krc_dev *dev = data;
+
+	ib_unregister_event_handler(&dev->events);
+	mutex_lock(&krc_node.lock);
+	dev->gone = true;
+	krc_dev_close(dev, "the device is gone");
+	list_del(&dev->list);
+	mutex_unlock(&krc_node.lock);
+	cancel_work_sync(&dev->refresh);
+	kfree(dev);
+}
+
+/* ---- configuration */
+
+static bool krc_pool_conf_differs(const struct krc_node_conf *a, const struct krc_node_conf *b)
+{
+	return a->pool_initiators != b->pool_initiators || a->pool_depth != b->pool_depth ||
+	       strcmp(a->device, b->device);
+}
+
+static void krc_node_free_conf(struct krc_node_conf *conf)
+{
+	kfree_sensitive(conf);
+}
+
+/* Give the ports that are up the new list of MetaServers. */
+static int krc_node_reconfigure(const struct krc_node_conf *conf)
+{
+	struct krc_dev *dev;
+	u32 i;
+
+	list_for_each_entry(dev, &krc_node.devs, list) for (i = 0; i < dev->slots_nr; i++)
+	{
+		struct krc_port *port = dev->slots[i].port;
+		int err = port ? krc_meta_reconfigure(port->meta, &conf->meta) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void krc_node_refresh(void)
+{
+	struct krc_dev *dev;
+
+	list_for_each_entry(dev, &krc_node.devs, list) krc_dev_refresh(dev);
+}
+
+/* Queues live on ports: with other pools they would have to be made anew. */
+static void krc_node_close_all(const char *reason)
+{
+	struct krc_dev *dev;
+
+	list_for_each_entry(dev, &krc_node.devs, list) krc_dev_close(dev, reason);
+}
+
+int krc_node_up(const struct krc_node_conf *conf)
+{
+	struct krc_node_conf *copy = kmemdup(conf, sizeof(*conf), GFP_KERNEL), *old;
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	mutex_lock(&krc_node.lock);
+	old = krc_node.conf;
+	if (old) /* the records that are published have the old generation */
+		copy->meta.generation = old->meta.generation;
+	if (old && krc_pool_conf_differs(old, copy))
+		krc_node_close_all("the configuration has changed");
+	else if (old)
+		err = krc_node_reconfigure(copy);
+	if (err) {
+		mutex_unlock(&krc_node.lock);
+		krc_node_free_conf(copy);
+		return err;
+	}
+	krc_node.conf = copy;
+	krc_limits_set(copy->queues_per_user, copy->mrs_per_user, copy->requests_per_user);
+	krc_node_refresh();
+	mutex_unlock(&krc_node.lock);
+	krc_node_free_conf(old);
+	return 0;
+}
+
+int krc_node_down(void)
+{
+	struct krc_node_conf *old;
+
+	mutex_lock(&krc_node.lock);
+	old = krc_node.conf;
+	krc_node.conf = NULL;
+	krc_node_refresh();
+	krc_cache_forget_all(krc_node.cache);
+	mutex_unlock(&krc_node.lock);
+	krc_node_free_conf(old);
+	return old ? 0 : -EALREADY;
+}
+
+bool krc_node_is_up(struct krc_node_conf *ret_conf)
+{
+	bool up;
+
+	mutex_lock(&krc_node.lock);
+	up = krc_node.conf;
+	if (up && ret_conf) {
+		*ret_conf = *krc_node.conf;
+		memzero_explicit(ret_conf->meta.key, sizeof(ret_conf->meta.key));
+	}
+	mutex_unlock(&krc_node.lock);
+	return up;
+}
+
+/* ---- ports, for others */
+
+static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
+{
+	struct krc_dev *dev;
+
+	lockdep_assert_held(&krc_node.lock);
+	list_for_each_entry(dev, &krc_node.devs, list)
+	{
+		if (i < dev->slots_nr) {
+			*ret_dev = dev;
+			return &dev->slots[i];
+		}
+		i -= dev->slots_nr;
+	}
+	return NULL;
+}
+
+static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot,
+			  struct krc_port_info *info)
+{
+	struct krc_pool_stats stats;
+
+	memset(info, 0, sizeof(*info));
+	strscpy(info->device, dev_name(&dev->ibdev->dev), sizeof(info->device));
+	info->num = slot - dev->slots + 1;
+	info->provider = dev->ops ? dev->ops->name : "";
+	info->state = dev->hw ? KRC_PORT_DOWN : KRC_PORT_UNUSABLE;
+	strscpy(info->reason, dev->hw ? slot->reason : dev->reason, sizeof(info->reason));
+	if (!slot->port)
+		return;
+	info->state = slot->link_up ? KRC_PORT_UP : KRC_PORT_DOWN;
+	if (!slot->link_up)
+		strscpy(info->reason, "the link is down", sizeof(info->reason));
+	info->gid = slot->port->gid;
+	info->value = slot->port->value;
+	info->value.dct.dc_key = 0;
+	krc_pool_stats(slot->port->pool, &stats);
+	info->initiators = stats.initiators;
+	info->recoveries = stats.recoveries;
+}
+
+int krc_node_port_info(u32 i, struct krc_port_info *ret_info)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+
+	mutex_lock(&krc_node.lock);
+	slot = krc_node_slot(i, &dev);
+	if (slot)
+		krc_slot_info(dev, slot, ret_info);
+	mutex_unlock(&krc_node.lock);
+	return slot ? 0 : -ENOENT;
+}
+
+int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+	int err = -ENOENT;
+
+	mutex_lock(&krc_node.lock);
+	slot = krc_node_slot(i, &dev);
+	if (slot && slot->port)
+		err = krc_meta_info(slot->port->meta, server, ret_info);
+	mutex_unlock(&krc_node.lock);
+	return err;
+}
+
+struct krc_port *krc_port_first(u32 index)
+{
+	struct krc_port *port = NULL;
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+	u32 i, up = 0;
+
+	mutex_lock(&krc_node.lock);
+	for (i = 0; !port && (slot = krc_node_slot(i, &dev)); i++)
+		if (slot->port && (++up == index || !index))
+			port = krc_port_get(slot->port);
+	mutex_unlock(&krc_node.lock);
+	return port;
+}
+
+u32 krc_port_count(void)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+	u32 i, up = 0;
+
+	mutex_lock(&krc_node.lock);
+	for (i = 0; (slot = krc_node_slot(i, &dev)); i++)
+		up += !!slot->port;
+	mutex_unlock(&krc_node.lock);
+	return up;
+}
+
+int krc_node_init(void)
+{
+	int err;
+
+	krc_node.cache = krc_cache_create(KRC_NODE_CACHE_ENTRIES);
+	if (IS_ERR(krc_node.cache))
+		return PTR_ERR(krc_node.cache);
+	err = ib_register_client(&krc_client);
+	if (err)
+		krc_cache_destroy(krc_node.cache);
+	return err;
+}
+
+void krc_node_exit(void)
+{
+	mutex_lock(&krc_node.lock);
+	krc_node_close_all("the module is being unloaded");
+	krc_node_free_conf(krc_node.conf);
+	krc_node.conf = NULL; /* a late refresh opens nothing */
+	mutex_unlock(&krc_node.lock);
+	ib_unregister_client(&krc_client);
+	krc_cache_destroy(krc_node.cache);
+}

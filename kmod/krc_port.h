@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: bringing one port up and taking it down; struct krc_port is in krc_node.h.
+ * Locking: both functions are called under krc_node's lock.
+ */
+#ifndef KRC_PORT_H
+#define KRC_PORT_H
+
+#include "krc_node.h"
+
+/**
+ * krc_port_create() - Target, memory directory, initiators and MetaServer client of a port.
+ * @ibdev: device.
+ * @ops: its provider.
+ * @hw: open device.
+ * @attr: what it can do.
+ * @num: port number, from 1.
+ * @gid: GID to publish.
+ * @gid_index: its index.
+ * @conf: configuration of the node.
+ *
+ * Context: may sleep, node lock held.
+ * Return: the port, or ERR_PTR with what a part said.
+ */
+struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provider_ops *ops,
+				 struct krc_hw *hw, const struct krc_hw_attr *attr, u32 num,
+				 const union ib_gid *gid, u16 gid_index,
+				 const struct krc_node_conf *conf);
+
+/**
+ * krc_port_kill() - Withdraw the port and take away all that it points to.
+ * @port: port; the caller's reference goes with it.
+ *
+ * Waits for everybody inside krc_port_enter(), after waking them. Queues are left with
+ * -ENODEV. Context: may sleep, node lock held.
+ */
+void krc_port_kill(struct krc_port *port);
+
+/**
+ * krc_port_pick_gid() - The GID by which peers reach a port.
+ * @ibdev: device.
+ * @num: port number.
+ * @ret_gid: out: GID.
+ * @ret_index: out: its index.
+ *
+ * InfiniBand: the first. RoCE: version 2, an IPv4 address before an IPv6 one; never a
+ * link-local one, by which no MetaServer is reached.
+ * Context: may sleep.
+ * Return: 0, or -EADDRNOTAVAIL.
+ */
+int krc_port_pick_gid(struct ib_device *ibdev, u32 num, union ib_gid *ret_gid, u16 *ret_index);
+
+#endif /* KRC_PORT_H */

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the way of a request of a program: checked, charged, handed to the pool,
+ * completed into the ring.
+ *
+ * The key of a remote region may be posted only until krc_queue_req.until. A request that
+ * waited longer, behind other queues or a recovery, is held back by krc_queue_check(), and
+ * a work item checks the reference again; only if it does not hold any more does the
+ * request fail, with the error that posting would have given.
+ * Locking: see krc_queue.h. Requests are used in turn, since a queue completes in order.
+ */
+#include <linux/jiffies.h>
+#include <linux/uaccess.h>
+
+#include "krc_mr.h"
+#include "krc_node.h"
+#include "krc_peer.h"
+#include "krc_queue.h"
+
+#define KRC_COPY_BATCH 8 /* requests copied at once */
+
+static u32 krc_wr_access(u8 opcode)
+{
+	switch (opcode) {
+	case KRP_OP_READ:
+		return KRP_ACCESS_REMOTE_READ;
+	case KRP_OP_WRITE:
+		return KRP_ACCESS_REMOTE_WRITE;
+	default:
+		return KRP_ACCESS_REMOTE_ATOMIC;
+	}
+}
+
+/* What can be said of a request without looking at memory regions. */
+static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
+{
+	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD ||
+	    wr->flags & ~KRP_WR_FENCE || !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)) || !wr->length ||
+	    wr->length > KRP_LENGTH_MAX)
+		return -EINVAL;
+	if (wr->opcode == KRP_OP_READ || wr->opcode == KRP_OP_WRITE)
+		return 0;
+	if (wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64))
+		return -EINVAL;
+	return port->attr.atomics ? 0 : -EOPNOTSUPP;
+}
+
+/* The peer's key for a request; asks the peer if @timeout_ms is not 0. */
+static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, u32 timeout_ms)
+{
+	struct krc_peer *peer = queue->peer;
+	struct krc_hw_wr *wr = &qr->req.wr;
+	int err;
+
+	lockdep_assert_held(&queue->post);
+	err = krc_remote_get(peer->remote, qr->token, wr->remote_addr, wr->length, qr->access, 0,
+			     &wr->rkey, &qr->until);
+	if (err != -EAGAIN || !timeout_ms)
+		return err;
+	err = krc_remote_get(peer->remote, qr->token, wr->remote_addr, wr->length, qr->access,
+			     timeout_ms, &wr->rkey, &qr->until);
+	if (err == -EREMOTEIO || err == -ETIMEDOUT || err == -ESTALE) {
+		/* It does not even answer where its memory is: the record is old. */
+		krc_peer_suspect(peer, KRC_FAULT_TARGET);
+		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
+	}
+	return err;
+}
+
+/* Turn what a program asks for into a request, with its region counted. */
+static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
+			   const struct krp_wr *wr)
+{
+	struct krc_context *ctx = queue->ctx;
+	int err = krc_wr_check(wr, ctx->port);
+
+	if (err)
+		return err;
+	qr->mr = krc_context_mr(ctx, wr->local_mr);
+	if (!qr->mr)
+		return -ENOENT;
+	err = krc_mr_check(qr->mr, wr->local_addr, wr->length, wr->opcode != KRP_OP_WRITE);
+	if (err)
+		goto err_mr;
+	qr->user_data = wr->user_data;
+	qr->token = wr->remote_token;
+	qr->access = krc_wr_access(wr->opcode);
+	qr->error = 0;
+	qr->req.flow = &queue->flow;
+	qr->req.wr = (struct krc_hw_wr){
+		.address = &queue->peer->address,
+		.remote_addr = wr->remote_addr,
+		.local_addr = wr->local_addr,
+		.compare_add = wr->compare_add,
+		.swap = wr->swap,
+		.lkey = qr->mr->key.lkey,
+		.length = wr->length,
+		.opcode = wr->opcode,
+		.fence = wr->flags & KRP_WR_FENCE,
+	};
+	err = krc_req_refer(queue, qr, KRC_REMOTE_TIMEOUT_MS);
+	if (err)
+		goto err_mr;
+	return 0;
+
+err_mr:
+	krc_mr_put(qr->mr);
+	return err;
+}
+
+static struct krc_queue_req *krc_queue_req_at(struct krc_queue *queue, u64 number)
+{
+	return &queue->reqs[number % queue->depth];
+}
+
+/* Prepare up to @count requests. Return: how many; *@ret_error says why not more. */
+static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg, u32 count,
+			    struct list_head *reqs, int *ret_error)
+{
+	const struct krp_wr __user *user = u64_to_user_ptr(arg->wrs);
+	struct krp_wr wrs[KRC_COPY_BATCH];
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct krc_queue_req *qr = krc_queue_req_at(queue, queue->posted + i);
+		u32 some = min_t(u32, count - i, KRC_COPY_BATCH);
+		int err;
+
+		if (i % KRC_COPY_BATCH == 0 && copy_from_user(wrs, user + i, some * sizeof(*wrs)))
+			err = -EFAULT;
+		else
+			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH]);
+		if (err) {
+			*ret_error = err;
+			break;
+		}
+		list_add_tail(&qr->req.list, reqs);
+	}
+	return i;
+}
+
+/* Take @count of the user's requests, or as many as there are left. */
+static u32 krc_post_charge(struct krc_context *ctx, u32 count)
+{
+	while (count && krc_charge_requests(ctx->user, count))
+		count /= 2;
+	return count;
+}
+
+/* Room in the queue, the ring, and the user's limit. Return: how many, or -errno. */
+static int krc_post_reserve(struct krc_queue *queue, u32 count)
+{
+	u64 busy = queue->posted - krc_queue_completed(queue);
+	u32 room, charged;
+
+	lockdep_assert_held(&queue->post);
+	room = krc_ring_promise(&queue->ctx->ring, min_t(u32, count, queue->depth - busy));
+	if (!room)
+		return -EAGAIN;
+	charged = krc_post_charge(queue->ctx, room);
+	krc_ring_unpromise(&queue->ctx->ring, room - charged);
+	return charged ? charged : -EDQUOT;
+}
+
+static void krc_post_unreserve(struct krc_queue *queue, u32 count)
+{
+	if (!count)
+		return;
+	krc_uncharge_requests(queue->ctx->user, count);
+	krc_ring_unpromise(&queue->ctx->ring, count);
+}
+
+/* With the port entered. */
+static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
+{
+	struct krc_req *req, *tmp;
+	LIST_HEAD(reqs);
+	int room, err = 0;
+	u32 taken;
+
+	lockdep_assert_held(&queue->post);
+	room = krc_post_reserve(queue, arg->count);
+	if (room < 0)
+		return room;
+	taken = krc_post_prepare(queue, arg, room, &reqs, &err);
+	krc_post_unreserve(queue, room - taken);
+	if (!err && taken < arg->count)
+		err = -EAGAIN;
+	if (!taken)
+		return err;
+	queue->posted += taken;
+	arg->taken = taken;
+	arg->error = err;
+	err = krc_flow_submit(&queue->flow, &reqs);
+	if (!err)
+		return 0;
+	queue->posted -= taken;
+	list_for_each_entry_safe(req, tmp, &reqs, list) {
+		list_del_init(&req->list);
+		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr);
+	}
+	krc_post_unreserve(queue, taken);
+	return err;
+}
+
+static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg)
+{
+	struct krc_port *port = queue->ctx->port;
+	int err;
+
+	if (mutex_lock_interruptible(&queue->post))
+		return -ERESTARTSYS;
+	if (READ_ONCE(queue->state) != KRP_QUEUE_READY) {
+		err = -ENOTCONN;
+	} else if (!krc_port_enter(port)) {
+		krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ENODEV);
+		err = -ENOTCONN;
+	} else {
+		err = krc_post_entered(queue, arg);
+		krc_port_exit(port);
+	}
+	mutex_unlock(&queue->post);
+	return err;
+}
+
+int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
+{
+	struct krc_queue *queue;
+	int err;
+
+	if (!arg->count || arg->count > KRP_POST_MAX)
+		return -EINVAL;
+	queue = krc_queue_get(ctx, arg->queue);
+	if (!queue)
+		return -ENOENT;
+	arg->taken = 0;
+	arg->error = 0;
+	err = krc_queue_post(queue, arg);
+	krc_queue_put(queue);
+	this_cpu_inc(krc_counts.posts);
+	if (!err)
+		this_cpu_add(krc_counts.requests, arg->taken);
+	return err;
+}
+
+int krc_queue_check(struct krc_req *req)
+{
+	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
+
+	if (qr->error)
+		return qr->error;
+	if (time_before_eq(jiffies, qr->until))
+		return 0;
+	queue_work(system_unbound_wq, &qr->queue->renew);
+	return -EAGAIN;
+}
+
+/*
+ * The flow is held, so nobody reads the keys of what waits; those of what is posted are
+ * read again only when it is replayed, which does not happen while the flow is held.
+ */
+static void krc_queue_renew_keys(struct krc_queue *queue)
+{
+	u64 at = krc_queue_completed(queue);
+	int err = 0;
+
+	lockdep_assert_held(&queue->post);
+	for (; at != queue->posted; at++) {
+		struct krc_queue_req *qr = krc_queue_req_at(queue, at);
+
+		if (READ_ONCE(queue->state) == KRP_QUEUE_READY)
+			err = krc_req_refer(queue, qr, KRC_REMOTE_TIMEOUT_MS);
+		else if (!err)
+			err = -ECANCELED;
+		qr->error = err;
+	}
+}
+
+void krc_queue_renew(struct work_struct *work)
+{
+	struct krc_queue *queue = container_of(work, struct krc_queue, renew);
+	struct krc_port *port = queue->ctx->port;
+
+	mutex_lock(&queue->post);
+	if (krc_port_enter(port)) {
+		krc_queue_renew_keys(queue);
+		krc_flow_resume(&queue->flow);
+		krc_port_exit(port);
+	}
+	mutex_unlock(&queue->post);
+}
+
+/* A request failed: so did its queue. The first error counts. */
+static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
+{
+	this_cpu_inc(krc_counts.errors);
+	queue->failed++;
+	krc_queue_set_state(queue, KRP_QUEUE_ERROR, req->status);
+	krc_peer_suspect(queue->peer, req->fault);
+}
+
+void krc_queue_done(struct krc_req *req)
+{
+	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
+	struct krc_queue *queue = qr->queue;
+	struct krc_context *ctx = queue->ctx;
+	struct krp_cqe cqe = {
+		.user_data = qr->user_data,
+		.status = req->status,
+		.bytes = req->status ? 0 : req->wr.length,
+		.queue = queue->id,
+		.opcode = req->wr.opcode,
+	};
+
+	this_cpu_inc(krc_counts.completions);
+	if (req->status)
+		krc_queue_failed(queue, req);
+	queue->bytes += cqe.bytes;
+	krc_mr_put(qr->mr);
+	krc_uncharge_requests(ctx->user, 1);
+	/* From here on a poster may use qr again. Pairs with krc_queue_completed(). */
+	smp_store_release(&queue->completed, queue->completed + 1);
+	krc_ring_complete(&ctx->ring, &cqe);
+	if (wq_has_sleeper(&ctx->wait))
+		wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: the completion ring of a context, which a program maps; see krp_ioctl.h.
+ *
+ * Nothing is read back from the shared memory but head, and a head that cannot be is
+ * ignored. A completion is written only where krc_ring_promise() has kept room for it.
+ * Locking: own spinlock, taken with bottom halves off; any context unless said otherwise.
+ */
+#ifndef KRC_RING_H
+#define KRC_RING_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "krp_ioctl.h"
+
+struct vm_area_struct;
+
+/**
+ * struct krc_ring - A ring.
+ * @lock: protects all below.
+ * @shared: what the program maps; NULL before krc_ring_create().
+ * @cqes: the entries in it.
+ * @entries: power of two.
+ * @bytes: size of the mapping, whole pages.
+ * @tail: completions written so far.
+ * @head: last good head of the program.
+ * @promised: completions that are still to come.
+ * @set_aside: sum of the depths of the queues, at most @entries.
+ */
+struct krc_ring {
+	spinlock_t lock;
+	struct krp_ring *shared;
+	struct krp_cqe *cqes;
+	u32 entries;
+	u32 bytes;
+	u32 tail;
+	u32 head;
+	u32 promised;
+	u32 set_aside;
+};
+
+/**
+ * krc_ring_create() - Make the memory of a ring.
+ * @ring: zeroed but for its lock.
+ * @entries: power of two, KRP_RING_ENTRIES_MIN to _MAX.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int krc_ring_create(struct krc_ring *ring, u32 entries);
+
+/* Free it; nobody maps it or writes to it any more. Context: may sleep. */
+void krc_ring_destroy(struct krc_ring *ring);
+
+/**
+ * krc_ring_mmap() - Map a ring.
+ * @ring: ring.
+ * @vma: must be shared, at offset 0, of exactly krc_ring.bytes, not executable.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL, or what remap_vmalloc_range() says.
+ */
+int krc_ring_mmap(struct krc_ring *ring, struct vm_area_struct *vma);
+
+/* Set entries aside for a queue, and give them back. Return: 0, -ENOSPC. */
+int krc_ring_set_aside(struct krc_ring *ring, u32 depth);
+void krc_ring_give_back(struct krc_ring *ring, u32 depth);
+
+/**
+ * krc_ring_promise() - Keep room for completions.
+ * @ring: ring.
+ * @count: wanted.
+ *
+ * Return: how many there is room for, 0 to @count.
+ */
+u32 krc_ring_promise(struct krc_ring *ring, u32 count);
+
+/* Give promised room back: no completion comes. */
+void krc_ring_unpromise(struct krc_ring *ring, u32 count);
+
+/* Write a completion that was promised. */
+void krc_ring_complete(struct krc_ring *ring, const struct krp_cqe *cqe);
+
+/* Whether the program has completions that it has not consumed. */
+bool krc_ring_pending(struct krc_ring *ring);
+
+#endif /* KRC_RING_H */

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The MetaServer client of the kernel module by itself, in a guest: the module of
+tests/kernel/meta_probe is built for the guest's kernel and driven by files."""
+
+import re
+import shutil
+
+from . import host, kernel as kernels
+from .suite import Skip
+
+FOLDER = "/sys/kernel/debug/krc_meta_probe"
+MOUNT = "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug"
+_modules = {}
+
+
+def _build(kernel):
+    folder = host.build_dir() / f"meta_probe-{kernel.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(host.TESTS / "kernel/meta_probe", folder)
+    for part in ("kmod", "proto"):
+        shutil.copytree(host.CHECKOUT / part, folder / part,
+                        ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "Kbuild"))
+    with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"):
+        host.run(["make", "-s", "-C", kernels.build_tree(kernel), f"M={folder}",
+                  "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], timeout=900)
+    for made in folder.glob("*.ko"):
+        host.run(["strip", "-g", made])
+    return folder
+
+
+def _built(machine):
+    """Folder of the modules for the kernel of this guest."""
+    kernel = machine.kernel()
+    if kernel.release not in _modules:
+        _modules[kernel.release] = _build(kernel)
+    return _modules[kernel.release]
+
+
+def kunit(machine):
+    """Run krcore_test.ko; returns the suites' results. Skips where the kernel has no KUnit."""
+    module = _built(machine) / "krcore_test.ko"
+    if not module.exists():
+        raise Skip("this kernel has no KUnit")
+    (library,) = (kernels.build_tree(machine.kernel()).parent / "lib/modules").rglob("kunit.ko")
+    machine.push(library, "/tmp/kunit.ko")
+    machine.push(module, "/tmp/krcore_test.ko")
+    results = "/sys/kernel/debug/kunit/krcore_*/results"
+    return machine.run(f"{MOUNT}; lsmod | grep -q ^kunit || insmod /tmp/kunit.ko; "
+                       f"insmod /tmp/krcore_test.ko && cat {results} && rmmod krcore_test").out
+
+
+class Probe:
+    """The module in one guest; leaves it at the end of a `with` block."""
+
+    def __init__(self, machine):
+        self.machine = machine
+
+    def __enter__(self):
+        self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
+        self.machine.run(f"{MOUNT}; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
+                         "insmod /tmp/krc_meta_probe.ko")
+        return self
+
+    def __exit__(self, *_):
+        if self.machine.alive():
+            self.machine.run("rmmod krc_meta_probe", timeout=60)
+
+    def load(self):
+        """Load it (again)."""
+        self.machine.run("insmod /tmp/krc_meta_probe.ko")
+
+    def do(self, *commands, timeout=60):
+        """Commands one after the other, each of which must succeed."""
+        self.machine.run("\n".join(f"echo '{line}' > {FOLDER}/ctl || exit 1"
+                                   for line in commands), timeout=timeout)
+
+    def outcome(self, command, timeout=60):
+        """What one command came to: '' or the text of its error."""
+        done = self.machine.run(f"LC_ALL=C /bin/echo '{command}' > {FOLDER}/ctl",
+                                timeout=timeout, check=False)
+        return "" if not done.status else done.err.strip().rpartition(": ")[2]
+
+    def up(self, *servers, key=None, lease_ms=3000, owner="42" * 16, first=()):
+        """Start the client of rxe0; servers are (machine or address, priority)."""
+        lines = ["reset", f"lease {lease_ms}", f"owner {owner}", *first]
+        if key:
+            lines.append(f"key {key}")
+        lines += [self.server_line(server, priority) for server, priority in servers]
+        self.do(*lines, f"up rxe0 1 {self.gid_index()}")
+
+    @staticmethod
+    def server_line(server, priority, port=18600):
+        """The command that adds a server."""
+        address = server if isinstance(server, str) else server.spec.address
+        return f"server {address} {port} {priority}"
+
+    def gid_index(self):
+        """Index of the GID that stands for the guest's own address."""
+        gid = "".join(f"{int(n):02x}" for n in self.machine.spec.address.split("."))
+        for index in range(8):
+            shown = self.machine.run(f"cat /sys/class/infiniband/rxe0/ports/1/gids/{index}",
+                                     check=False).out
+            if shown.replace(":", "").strip().endswith("ffff" + gid):
+                return index
+        raise host.ClusterError(f"{self.machine.name}: rxe0 has no GID for its address")
+
+    def result(self):
+        """Fields of the last look-up or storm."""
+        return _fields(self.machine.run(f"cat {FOLDER}/result").out)
+
+    def info(self):
+        """(sessions, cache): fields of each."""
+        lines = self.machine.run(f"cat {FOLDER}/info").out.splitlines()
+        return ([_fields(line) for line in lines if line.startswith("server=")],
+                _fields(lines[-1]))
+
+    def states(self):
+        """States of the sessions, in order."""
+        return [session["state"] for session in self.info()[0]]
+
+    def lookup(self, machine, service, cached=False):
+        """The text of a record, or None."""
+        word = "cached" if cached else "lookup"
+        trouble = self.outcome(f"{word} ::ffff:{machine.spec.address} {service}")
+        return None if trouble else self.result()["text"]
+
+
+def _fields(line):
+    return {name: value.strip('"') for name, value in re.findall(r'(\w+)=("[^"]*"|\S*)', line)}

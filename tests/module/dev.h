@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * /dev/krcore by its bare ioctls, for tests: no library between them and the module.
+ * One thread uses a context at a time. Calls return 0 or a negative errno; those that
+ * end in _or_die end the program with a message, for steps that a test takes for
+ * granted.
+ */
+#ifndef KRC_TESTS_DEV_H
+#define KRC_TESTS_DEV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/krp_ioctl.h"
+
+#define DEV_PATH "/dev/krcore"
+#define DEV_TIMEOUT_MS 20000 /* emulated guests are slow */
+
+/**
+ * struct dev - A context.
+ * @fd: open file.
+ * @ring: mapped ring.
+ * @cqes: its entries.
+ * @map_bytes: size of the mapping.
+ */
+struct dev {
+	int fd;
+	struct krp_ring *ring;
+	struct krp_cqe *cqes;
+	size_t map_bytes;
+};
+
+/**
+ * struct dev_region - Memory and its registration.
+ * @mem: first byte.
+ * @bytes: length.
+ * @handle: for requests.
+ * @token: for peers.
+ */
+struct dev_region {
+	uint8_t *mem;
+	size_t bytes;
+	uint32_t handle;
+	uint64_t token;
+};
+
+/**
+ * struct dev_peer - Where to, and the memory a `serve` there has opened.
+ * @gid: its GID.
+ * @service: its service.
+ * @rw: token of the region open to everything.
+ * @rw_addr: its address.
+ * @ro: token of the region open to READs.
+ * @ro_addr: its address.
+ * @bytes: length of each.
+ */
+struct dev_peer {
+	uint8_t gid[KRP_GID_BYTES];
+	uint16_t service;
+	uint64_t rw, rw_addr, ro, ro_addr;
+	size_t bytes;
+};
+
+/* ioctl(2), but with a negative errno. */
+int dev_ioctl(int fd, unsigned long request, void *arg);
+
+/* A context with a ring of @entries; ends the program if there is none. */
+void dev_open_or_die(struct dev *dev, unsigned int entries);
+void dev_close(struct dev *dev);
+
+int dev_register(struct dev *dev, void *mem, size_t bytes, uint32_t access,
+		 struct dev_region *ret_region);
+int dev_deregister(struct dev *dev, uint32_t handle);
+
+/* Page-aligned memory, registered with @access. */
+void dev_region_or_die(struct dev *dev, size_t bytes, uint32_t access, struct dev_region *ret);
+
+int dev_queue(struct dev *dev, uint32_t depth, uint32_t *ret_queue);
+int dev_connect(struct dev *dev, uint32_t queue, const struct dev_peer *peer, uint32_t flags);
+
+/* A connected queue. */
+uint32_t dev_connected_or_die(struct dev *dev, uint32_t depth, const struct dev_peer *peer);
+int dev_query(struct dev *dev, uint32_t queue, struct krp_queue_query *ret);
+int dev_queue_close(struct dev *dev, uint32_t queue);
+
+/* Post; returns how many were taken, or a negative errno if none. @ret_error may be NULL. */
+int dev_post(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t count,
+	     int *ret_error);
+
+/* One completion: 1, or 0 if none comes within the time. */
+int dev_reap(struct dev *dev, struct krp_cqe *ret_cqe, int timeout_ms);
+
+/* Post one request and wait for it; its status, or why it was not taken. */
+int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr);
+
+/* A READ or WRITE of a piece of @local at @offset from or to @addr of @token. */
+struct krp_wr dev_wr(uint8_t opcode, const struct dev_region *local, size_t offset, uint64_t token,
+		     uint64_t addr, uint32_t length);
+
+/* "10.0.0.1" or "fe80::1" as a GID. */
+int dev_parse_gid(const char *text, uint8_t gid[KRP_GID_BYTES]);
+
+uint64_t dev_now_ms(void);
+
+/* The same bytes for the same seed. */
+void dev_fill(uint8_t *mem, size_t bytes, uint64_t seed);
+
+/* TAP: one line a case. */
+void tap(int good, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The plan; returns the program's exit status. */
+int tap_end(void);
+
+#define tap_equal(name, got, want) \
+	do { \
+		long long tap_got = (got), tap_want = (want); \
+		tap(tap_got == tap_want, (name), "%lld instead of %lld", tap_got, tap_want); \
+	} while (0)
+
+/* Groups of cases; see their files. */
+void bad_inputs(void); /* bad.c */
+void bad_requests(const struct dev_peer *peer);
+int random_inputs(uint64_t seed, unsigned int calls); /* random.c */
+void traffic(const struct dev_peer *peer); /* traffic.c */
+
+#endif /* KRC_TESTS_DEV_H */

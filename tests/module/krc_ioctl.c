@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The module's test program: /dev/krcore without a library.
+ *
+ *   krc_ioctl serve SECONDS [SERVICE [DROP_SECONDS]]
+ *	Open memory to peers, print "memory RW RW_ADDR RO RO_ADDR BYTES", and keep it for
+ *	so long. Binds SERVICE unless it is 0. After DROP_SECONDS the first region is taken
+ *	back, and its memory filled with a sign that no peer may ever see.
+ *   krc_ioctl ports			GIDs of the ports there are
+ *   krc_ioctl bad				bad input to every ioctl
+ *   krc_ioctl random SEED CALLS		any input
+ *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
+ *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
+ *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
+ *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
+ *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
+ *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
+ * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES.
+ *
+ * Results are TAP, or one line of key=value pairs; status 0 means all is well.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/module/dev.h"
+
+#define SERVE_BYTES (1U << 20)
+#define GONE 0xdd /* fills memory that was taken back */
+
+/**
+ * struct counts - What became of requests.
+ * @done: completed well.
+ * @refused: not taken.
+ * @failed: completed with an error.
+ * @wrong: brought other bytes than they should.
+ * @last_error: last error of any kind.
+ * @slowest_ms: longest wait for a completion.
+ */
+struct counts {
+	unsigned long done, refused, failed, wrong;
+	int last_error;
+	uint64_t slowest_ms;
+};
+
+static int print_counts(const struct counts *c)
+{
+	printf("done=%lu refused=%lu failed=%lu wrong=%lu last_error=%d slowest_ms=%llu\n", c->done,
+	       c->refused, c->failed, c->wrong, c->last_error, (unsigned long long)c->slowest_ms);
+	return c->failed || c->wrong;
+}
+
+static int one(struct dev *dev, uint32_t queue, const struct krp_wr *wr, struct counts *c)
+{
+	uint64_t start = dev_now_ms(), took;
+	struct krp_cqe cqe;
+	int ret = dev_post(dev, queue, wr, 1, NULL);
+
+	if (ret < 0) {
+		c->refused++;
+		c->last_error = ret;
+		return ret;
+	}
+	ret = dev_reap(dev, &cqe, DEV_TIMEOUT_MS) ? cqe.status : -ETIME;
+	took = dev_now_ms() - start;
+	if (took > c->slowest_ms)
+		c->slowest_ms = took;
+	if (ret) {
+		c->failed++;
+		c->last_error = ret;
+	} else {
+		c->done++;
+	}
+	return ret;
+}
+
+static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_seconds)
+{
+	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
+	struct dev_region rw, ro;
+	struct dev dev;
+	int err;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, SERVE_BYTES, KRP_ACCESS_ALL, &rw);
+	dev_region_or_die(&dev, SERVE_BYTES, KRP_ACCESS_REMOTE_READ, &ro);
+	dev_fill(ro.mem, ro.bytes, ro.token);
+	err = service ? dev_ioctl(dev.fd, KRP_IOC_BIND, &bind) : 0;
+	if (err) {
+		fprintf(stderr, "KRP_IOC_BIND: %s\n", strerror(-err));
+		return 1;
+	}
+	printf("memory %#llx %#llx %#llx %#llx %u\n", (unsigned long long)rw.token,
+	       (unsigned long long)(uintptr_t)rw.mem, (unsigned long long)ro.token,
+	       (unsigned long long)(uintptr_t)ro.mem, SERVE_BYTES);
+	fflush(stdout);
+	if (drop_seconds) {
+		uint64_t start;
+
+		sleep(drop_seconds);
+		start = dev_now_ms();
+		err = dev_deregister(&dev, rw.handle);
+		memset(rw.mem, GONE, rw.bytes);
+		printf("dropped error=%d after_ms=%llu\n", err,
+		       (unsigned long long)(dev_now_ms() - start));
+		fflush(stdout);
+	}
+	sleep(seconds);
+	dev_close(&dev);
+	return 0;
+}
+
+/* The good tenant. Each loop has its own place in the peer's memory, by process. */
+static int run_loop(const struct dev_peer *peer, unsigned int seconds)
+{
+	uint64_t deadline = dev_now_ms() + 1000ULL * seconds, round = 0;
+	size_t place = 4096 * ((unsigned int)getpid() % (unsigned int)(peer->bytes / 4096));
+	struct dev_region from, to;
+	struct counts c = { 0 };
+	struct dev dev;
+	uint32_t queue;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &from);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &to);
+	queue = dev_connected_or_die(&dev, 16, peer);
+	for (; dev_now_ms() < deadline && !c.refused && !c.failed; round++) {
+		uint32_t length = 1 + krp_mix64(round) % 4096;
+		struct krp_wr wr =
+			dev_wr(KRP_OP_WRITE, &from, 0, peer->rw, peer->rw_addr + place, length);
+
+		dev_fill(from.mem, length, round);
+		if (one(&dev, queue, &wr, &c))
+			break;
+		wr = dev_wr(KRP_OP_READ, &to, 0, peer->rw, peer->rw_addr + place, length);
+		if (!one(&dev, queue, &wr, &c))
+			c.wrong += memcmp(from.mem, to.mem, length) != 0;
+	}
+	dev_close(&dev);
+	return print_counts(&c) || c.refused;
+}
+
+/* The bad tenant: whatever a program can get wrong in a reference, from a seed. */
+static int run_hostile(const struct dev_peer *peer, unsigned int seconds)
+{
+	uint64_t deadline = dev_now_ms() + 1000ULL * seconds, n;
+	struct dev_region local;
+	struct counts c = { 0 };
+	struct dev dev;
+	uint32_t queue;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
+	queue = dev_connected_or_die(&dev, 16, peer);
+	for (n = 0; dev_now_ms() < deadline; n++) {
+		uint64_t random = krp_mix64(n ^ (uint64_t)getpid() << 32);
+		struct krp_wr wr = dev_wr(KRP_OP_WRITE, &local, 0, peer->rw, peer->rw_addr, 64);
+
+		switch (n % 6) {
+		case 0:
+			wr.remote_token = random;
+			break;
+		case 1:
+			wr.remote_token ^= (random & 0xffff) << 40 | 1ULL << 60;
+			break;
+		case 2:
+			wr.remote_addr += peer->bytes + random % 4096;
+			break;
+		case 3:
+			wr.remote_token = peer->ro;
+			wr.remote_addr = peer->ro_addr;
+			break;
+		case 4:
+			wr.length = 4096;
+			wr.remote_addr = peer->rw_addr + peer->bytes - 1 - random % 4000;
+			break;
+		default:
+			wr.local_addr += 4096 - random % 60;
+			break;
+		}
+		if (!one(&dev, queue, &wr, &c))
+			c.wrong++; /* nothing of this may pass */
+	}
+	dev_close(&dev);
+	return print_counts(&c);
+}
+
+static int run_hold(const struct dev_peer *peer, unsigned int seconds)
+{
+	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	struct dev_region local;
+	struct krp_wr wrs[32];
+	struct krp_cqe cqe;
+	struct dev dev;
+	uint32_t queue;
+	int i;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 1 << 16, KRP_ACCESS_ALL, &local);
+	queue = dev_connected_or_die(&dev, 32, peer);
+	for (i = 0; i < 32; i++)
+		wrs[i] = dev_wr(i % 2 ? KRP_OP_READ : KRP_OP_WRITE, &local, 0, peer->rw,
+				peer->rw_addr, 1 << 15);
+	printf("holding\n");
+	fflush(stdout);
+	while (dev_now_ms() < deadline) {
+		dev_post(&dev, queue, wrs, 32, NULL);
+		dev_reap(&dev, &cqe, 10);
+	}
+	dev_close(&dev);
+	return 0;
+}
+
+/* A region that is taken back: READs are right, or refused, and never fail or lie. */
+static int run_watch(const struct dev_peer *peer, unsigned int seconds)
+{
+	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	struct dev_region local;
+	struct counts c = { 0 };
+	struct dev dev;
+	uint32_t queue;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
+	queue = dev_connected_or_die(&dev, 16, peer);
+	while (dev_now_ms() < deadline && c.refused < 100) {
+		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 4096);
+
+		if (!one(&dev, queue, &wr, &c))
+			c.wrong += local.mem[0] == GONE || local.mem[4095] == GONE;
+	}
+	dev_close(&dev);
+	return print_counts(&c) || c.last_error != -EBADR;
+}
+
+static int run_fresh(const struct dev_peer *peer)
+{
+	uint32_t queue = 0;
+	struct dev dev;
+	int err;
+
+	dev_open_or_die(&dev, 64);
+	err = dev_queue(&dev, 4, &queue);
+	if (!err)
+		err = dev_connect(&dev, queue, peer, KRP_CONNECT_FRESH);
+	printf("%s\n", err ? strerror(-err) : "connected");
+	dev_close(&dev);
+	return err != 0;
+}
+
+static int run_ports(void)
+{
+	struct krp_port_info info = { .index = 1 };
+	char text[INET6_ADDRSTRLEN];
+	int fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return 1;
+	for (; !dev_ioctl(fd, KRP_IOC_PORT, &info); info.index++)
+		printf("%s\n", inet_ntop(AF_INET6, info.gid, text, sizeof(text)));
+	close(fd);
+	return 0;
+}
+
+static int parse_peer(char **words, struct dev_peer *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (dev_parse_gid(words[0], ret->gid))
+		return -EINVAL;
+	ret->service = (uint16_t)strtoul(words[1], NULL, 0);
+	ret->rw = strtoull(words[2], NULL, 0);
+	ret->rw_addr = strtoull(words[3], NULL, 0);
+	ret->ro = strtoull(words[4], NULL, 0);
+	ret->ro_addr = strtoull(words[5], NULL, 0);
+	ret->bytes = strtoul(words[6], NULL, 0);
+	return 0;
+}
+
+static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned int seconds)
+{
+	if (!strcmp(what, "bad")) {
+		bad_requests(peer);
+		return tap_end();
+	}
+	if (!strcmp(what, "traffic")) {
+		traffic(peer);
+		return tap_end();
+	}
+	if (!strcmp(what, "fresh"))
+		return run_fresh(peer);
+	if (!strcmp(what, "loop"))
+		return run_loop(peer, seconds);
+	if (!strcmp(what, "hostile"))
+		return run_hostile(peer, seconds);
+	if (!strcmp(what, "hold"))
+		return run_hold(peer, seconds);
+	if (!strcmp(what, "watch"))
+		return run_watch(peer, seconds);
+	return 64;
+}
+
+static unsigned int number(int argc, char **argv, int at)
+{
+	return at < argc ? (unsigned int)strtoul(argv[at], NULL, 0) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct dev_peer peer;
+
+	if (argc >= 3 && !strcmp(argv[1], "serve"))
+		return run_serve(number(argc, argv, 2), (uint16_t)number(argc, argv, 3),
+				 number(argc, argv, 4));
+	if (argc == 2 && !strcmp(argv[1], "ports"))
+		return run_ports();
+	if (argc == 2 && !strcmp(argv[1], "bad")) {
+		bad_inputs();
+		return tap_end();
+	}
+	if (argc == 4 && !strcmp(argv[1], "random")) {
+		random_inputs(strtoull(argv[2], NULL, 0), number(argc, argv, 3));
+		return tap_end();
+	}
+	if (argc >= 9 && !parse_peer(argv + 1, &peer))
+		return run_with_peer(&peer, argv[8], number(argc, argv, 9));
+	fprintf(stderr, "usage: see the head of tests/module/krc_ioctl.c\n");
+	return 64;
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What a queue does, with every byte checked: sizes and offsets, batches and their order,
+ * atomics, a full queue, poll, close, two queues, a child that inherited the file. The
+ * peer runs `krc_ioctl serve`.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/module/dev.h"
+
+#define BATCH 48
+#define ADDS 40
+
+struct traffic_fixture {
+	struct dev dev;
+	const struct dev_peer *peer;
+	struct dev_region from, to;
+	uint32_t queue;
+};
+
+static int write_and_read_back(struct traffic_fixture *f, uint32_t length, size_t skew)
+{
+	uint64_t at = f->peer->rw_addr + skew;
+	struct krp_wr wr;
+	size_t i;
+	int err;
+
+	dev_fill(f->from.mem, f->from.bytes, length * 31ULL + skew);
+	memset(f->to.mem, 0xee, f->to.bytes);
+	wr = dev_wr(KRP_OP_WRITE, &f->from, 3 * skew, f->peer->rw, at, length);
+	err = dev_do(&f->dev, f->queue, &wr);
+	if (err)
+		return err;
+	wr = dev_wr(KRP_OP_READ, &f->to, 5 * skew, f->peer->rw, at, length);
+	err = dev_do(&f->dev, f->queue, &wr);
+	if (err)
+		return err;
+	if (memcmp(f->from.mem + 3 * skew, f->to.mem + 5 * skew, length))
+		return -EBADMSG;
+	for (i = 0; i < f->to.bytes; i++)
+		if ((i < 5 * skew || i >= 5 * skew + length) && f->to.mem[i] != 0xee)
+			return -EFAULT; /* a byte outside was touched */
+	return 0;
+}
+
+static void sizes(struct traffic_fixture *f)
+{
+	static const uint32_t lengths[] = { 1,	  2,	7,    8,    63,	   64,	  1023,
+					    1024, 1025, 4096, 4097, 65536, 200001 };
+	char name[64];
+	size_t i;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		snprintf(name, sizeof(name), "WRITE and READ back %u bytes", lengths[i]);
+		tap_equal(name, write_and_read_back(f, lengths[i], 0), 0);
+		snprintf(name, sizeof(name), "WRITE and READ back %u bytes, not aligned",
+			 lengths[i]);
+		tap_equal(name, write_and_read_back(f, lengths[i], 13), 0);
+	}
+}
+
+static void known_content(struct traffic_fixture *f)
+{
+	struct krp_wr wr = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->ro, f->peer->ro_addr, 10000);
+
+	dev_fill(f->from.mem, 10000, f->peer->ro);
+	tap_equal("READ of what the peer wrote", dev_do(&f->dev, f->queue, &wr), 0);
+	tap(!memcmp(f->from.mem, f->to.mem, 10000), "it is what the peer wrote", "it is not");
+}
+
+/* WRITEs and READs of many places in one call: each once, in order, right. */
+static void batch(struct traffic_fixture *f)
+{
+	struct krp_wr wrs[BATCH];
+	unsigned int i, wrong = 0;
+	struct krp_cqe cqe;
+
+	dev_fill(f->from.mem, f->from.bytes, 77);
+	memset(f->to.mem, 0, f->to.bytes);
+	for (i = 0; i < BATCH; i++) {
+		size_t at = 512 * (i / 2);
+
+		wrs[i] = dev_wr(i % 2 ? KRP_OP_READ : KRP_OP_WRITE, i % 2 ? &f->to : &f->from, at,
+				f->peer->rw, f->peer->rw_addr + at, 512);
+		wrs[i].user_data = 1000 + i;
+	}
+	tap_equal("a batch is taken in one call", dev_post(&f->dev, f->queue, wrs, BATCH, NULL),
+		  BATCH);
+	for (i = 0; i < BATCH; i++) {
+		if (!dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS))
+			break;
+		wrong += cqe.user_data != 1000 + i || cqe.status || cqe.bytes != 512 ||
+			 cqe.queue != f->queue || cqe.opcode != wrs[i].opcode;
+	}
+	tap_equal("all of it completes", i, BATCH);
+	tap_equal("in order and without an error", wrong, 0);
+	tap_equal("each once", dev_reap(&f->dev, &cqe, 100), 0);
+	tap(!memcmp(f->from.mem, f->to.mem, 512 * BATCH / 2), "each READ saw the WRITE before it",
+	    "content differs");
+}
+
+static void atomics(struct traffic_fixture *f)
+{
+	struct krp_wr wr = dev_wr(KRP_OP_WRITE, &f->from, 0, f->peer->rw, f->peer->rw_addr, 8);
+	uint64_t *old = (uint64_t *)f->to.mem, start = 0xfffffffffffffff0ULL;
+	unsigned int i, wrong = 0;
+
+	memcpy(f->from.mem, &start, sizeof(start));
+	tap_equal("WRITE of a counter", dev_do(&f->dev, f->queue, &wr), 0);
+	for (i = 0; i < ADDS; i++) {
+		wr = dev_wr(KRP_OP_FETCH_ADD, &f->to, 0, f->peer->rw, f->peer->rw_addr, 8);
+		wr.compare_add = 3;
+		if (dev_do(&f->dev, f->queue, &wr) || *old != start + 3ULL * i)
+			wrong++;
+	}
+	tap_equal("FETCH_ADD gives the old value, adds once, wraps", wrong, 0);
+	wr = dev_wr(KRP_OP_CMP_SWAP, &f->to, 0, f->peer->rw, f->peer->rw_addr, 8);
+	wr.compare_add = 1;
+	wr.swap = 0xdead;
+	tap_equal("CMP_SWAP of another value", dev_do(&f->dev, f->queue, &wr), 0);
+	tap_equal("gives the value", (long long)*old, (long long)(start + 3 * ADDS));
+	wr.compare_add = start + 3 * ADDS;
+	wr.swap = 0x0123456789abcdefULL;
+	tap_equal("CMP_SWAP of this value", dev_do(&f->dev, f->queue, &wr), 0);
+	tap_equal("saw that the first did nothing", (long long)*old, (long long)(start + 3 * ADDS));
+	wr = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->rw, f->peer->rw_addr, 8);
+	wr.flags = KRP_WR_FENCE;
+	tap_equal("fenced READ", dev_do(&f->dev, f->queue, &wr), 0);
+	tap_equal("sees what was swapped in", (long long)*old, 0x0123456789abcdefLL);
+}
+
+static void full_queue(struct traffic_fixture *f)
+{
+	struct krp_wr wrs[8];
+	struct krp_cqe cqe;
+	uint32_t queue = dev_connected_or_die(&f->dev, 4, f->peer);
+	int error = 0, i;
+
+	for (i = 0; i < 8; i++)
+		wrs[i] = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->rw, f->peer->rw_addr, 100000);
+	tap_equal("a queue takes as many as it is deep", dev_post(&f->dev, queue, wrs, 8, &error),
+		  4);
+	tap_equal("and says why not more", error, -EAGAIN);
+	for (i = 0; i < 4 && dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS); i++)
+		;
+	tap_equal("they complete", i, 4);
+	tap_equal("then it takes more", dev_post(&f->dev, queue, wrs, 1, NULL), 1);
+	dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS);
+	tap_equal("close", dev_queue_close(&f->dev, queue), 0);
+}
+
+static void poll_and_epoll(struct traffic_fixture *f)
+{
+	struct krp_wr wr = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->rw, f->peer->rw_addr, 8);
+	struct pollfd p = { .fd = f->dev.fd, .events = POLLIN };
+	struct epoll_event event = { .events = EPOLLIN };
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+	struct krp_cqe cqe;
+
+	tap_equal("nothing to read", poll(&p, 1, 50), 0);
+	tap_equal("epoll takes the file", epoll_ctl(ep, EPOLL_CTL_ADD, f->dev.fd, &event), 0);
+	dev_post(&f->dev, f->queue, &wr, 1, NULL);
+	tap_equal("epoll says when there is", epoll_wait(ep, &event, 1, DEV_TIMEOUT_MS), 1);
+	tap_equal("so does poll", poll(&p, 1, 0) == 1 && p.revents == POLLIN, 1);
+	dev_reap(&f->dev, &cqe, 0);
+	tap_equal("nothing to read again", poll(&p, 1, 0), 0);
+	close(ep);
+}
+
+/* Close with requests under way: no completion comes after it, and none twice. */
+static void close_busy(struct traffic_fixture *f)
+{
+	uint32_t queue = dev_connected_or_die(&f->dev, 16, f->peer);
+	unsigned int seen = 0, wrong = 0;
+	struct krp_wr wrs[16];
+	struct krp_cqe cqe;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		wrs[i] = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->rw, f->peer->rw_addr, 100000);
+		wrs[i].user_data = (uint64_t)i;
+	}
+	tap_equal("sixteen large READs", dev_post(&f->dev, queue, wrs, 16, NULL), 16);
+	tap_equal("close at once", dev_queue_close(&f->dev, queue), 0);
+	while (dev_reap(&f->dev, &cqe, 0)) {
+		wrong += cqe.user_data != seen || (cqe.status && cqe.status != -ECANCELED);
+		seen++;
+	}
+	tap_equal("completed or cancelled, in order", wrong, 0);
+	tap(seen <= 16, "none twice", "%u of 16", seen);
+	tap_equal("none after close", dev_reap(&f->dev, &cqe, 500), 0);
+}
+
+static void two_queues(struct traffic_fixture *f)
+{
+	uint32_t other = dev_connected_or_die(&f->dev, 32, f->peer);
+	unsigned int i, mine = 0, others = 0, wrong = 0;
+	struct krp_cqe cqe;
+
+	for (i = 0; i < 64; i++) {
+		struct krp_wr wr =
+			dev_wr(KRP_OP_READ, &f->to, 0, f->peer->ro, f->peer->ro_addr, 64);
+
+		wr.user_data = i;
+		wrong += dev_post(&f->dev, i % 2 ? other : f->queue, &wr, 1, NULL) != 1;
+		if (i % 8 < 7)
+			continue;
+		while (mine + others <= i && dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS)) {
+			unsigned int *count = cqe.queue == other ? &others : &mine;
+
+			wrong += cqe.status || cqe.user_data != 2ULL * *count + (count == &others);
+			++*count;
+		}
+	}
+	tap(mine == 32 && others == 32, "two queues share a ring", "%u and %u of 32", mine, others);
+	tap_equal("each in its order", wrong, 0);
+	dev_queue_close(&f->dev, other);
+}
+
+static void child(struct traffic_fixture *f)
+{
+	struct krp_wr wr = dev_wr(KRP_OP_WRITE, &f->from, 0, f->peer->rw, f->peer->rw_addr, 64);
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(dev_do(&f->dev, f->queue, &wr) ? 1 : 0);
+	waitpid(pid, &status, 0);
+	tap_equal("a child that inherited the file may post", status, 0);
+	tap_equal("and its parent after it", dev_do(&f->dev, f->queue, &wr), 0);
+}
+
+static void connects(struct traffic_fixture *f)
+{
+	struct krp_connect arg = { .timeout_ms = DEV_TIMEOUT_MS, .service = f->peer->service };
+	struct krp_wr wr = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->ro, f->peer->ro_addr, 8);
+
+	memcpy(arg.gid, f->peer->gid, sizeof(arg.gid));
+	tap_equal("a queue", dev_queue(&f->dev, 4, &arg.queue), 0);
+	arg.flags = KRP_CONNECT_FRESH;
+	tap_equal("connect, asking a MetaServer", dev_ioctl(f->dev.fd, KRP_IOC_CONNECT, &arg), 0);
+	tap(arg.reads >= 1, "it took a READ", "%u", arg.reads);
+	tap(arg.generation, "it says the peer's generation", "0");
+	tap_equal("it works", dev_do(&f->dev, arg.queue, &wr), 0);
+	dev_queue_close(&f->dev, arg.queue);
+	tap_equal("another queue", dev_queue(&f->dev, 4, &arg.queue), 0);
+	arg.flags = 0;
+	tap_equal("connect from the cache", dev_ioctl(f->dev.fd, KRP_IOC_CONNECT, &arg), 0);
+	tap_equal("it took no READ", arg.reads, 0);
+	tap_equal("it works too", dev_do(&f->dev, arg.queue, &wr), 0);
+	dev_queue_close(&f->dev, arg.queue);
+}
+
+void traffic(const struct dev_peer *peer)
+{
+	struct traffic_fixture f = { .peer = peer };
+
+	dev_open_or_die(&f.dev, 256);
+	dev_region_or_die(&f.dev, 1 << 18, KRP_ACCESS_LOCAL_WRITE, &f.from);
+	dev_region_or_die(&f.dev, 1 << 18, KRP_ACCESS_LOCAL_WRITE, &f.to);
+	f.queue = dev_connected_or_die(&f.dev, 64, peer);
+	connects(&f);
+	sizes(&f);
+	known_content(&f);
+	batch(&f);
+	atomics(&f);
+	full_queue(&f);
+	poll_and_epoll(&f);
+	close_busy(&f);
+	two_queues(&f);
+	child(&f);
+	dev_close(&f.dev);
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What of the queue API needs no module: requests as they are filled in,
+ * references to regions as values, peers by name, and that a node which cannot
+ * be opened says why.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/include/krcore/queue.h"
+#include "proto/krp_ioctl.h"
+
+static const struct krcore_mr test_mr = {
+	.addr = 0x1000,
+	.length = 0x2000,
+	.token = 0x1122334455667788ULL,
+	.handle = 9,
+	.access = KRCORE_ACCESS_LOCAL_WRITE | KRCORE_ACCESS_REMOTE_READ,
+};
+static const struct krcore_region_ref test_ref = {
+	.addr = 0x7f0012345000ULL,
+	.length = 1ULL << 40,
+	.token = 0xfedcba9876543210ULL,
+};
+
+static void test_requests(void **state)
+{
+	const struct krp_wr want = {
+		.user_data = 42,
+		.local_addr = 0x1800,
+		.remote_addr = 0x7f0012345000ULL + 512,
+		.remote_token = 0xfedcba9876543210ULL,
+		.local_mr = 9,
+		.length = 64,
+		.opcode = KRP_OP_READ,
+	};
+	struct krcore_wr wr;
+
+	(void)state;
+	memset(&wr, 0xff, sizeof(wr));
+	krcore_wr_read(&wr, &test_mr, (void *)0x1800, 64, &test_ref, 512, 42);
+	assert_memory_equal(&wr, &want, sizeof(want));
+	memset(&wr, 0xff, sizeof(wr));
+	krcore_wr_write(&wr, &test_mr, (void *)0x1800, 64, &test_ref, 512, 42);
+	assert_int_equal(wr.opcode, KRP_OP_WRITE);
+	wr.opcode = KRP_OP_READ;
+	assert_memory_equal(&wr, &want, sizeof(want));
+}
+
+static void test_region(void **state)
+{
+	static const uint8_t bytes[32] = {
+		'K',  'R',  'E',  'G',	'I',  'O',  'N',  '1',	0x00, 0x50, 0x34,
+		0x12, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01,
+		0x00, 0x00, 0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe,
+	};
+	struct krcore_region_ref ref;
+	struct krcore_value value;
+
+	(void)state;
+	memset(&value, 0xff, sizeof(value));
+	krcore_region_encode(&test_ref, &value);
+	assert_int_equal(value.kind, KRCORE_KIND_RAW);
+	assert_int_equal(value.raw_len, sizeof(bytes));
+	assert_memory_equal(value.raw, bytes, sizeof(bytes));
+	assert_int_equal(krcore_region_decode(&value, &ref), 0);
+	assert_memory_equal(&ref, &test_ref, sizeof(ref));
+	krcore_region_ref_of(&test_mr, &ref);
+	assert_int_equal(ref.addr, test_mr.addr);
+	assert_int_equal(ref.length, test_mr.length);
+	assert_int_equal(ref.token, test_mr.token);
+}
+
+static void test_region_refused(void **state)
+{
+	struct krcore_region_ref ref = { .addr = 7 };
+	struct krcore_value good, value;
+
+	(void)state;
+	krcore_region_encode(&test_ref, &good);
+	value = good;
+	value.kind = KRCORE_KIND_DCT;
+	assert_int_equal(krcore_region_decode(&value, &ref), -EPROTO);
+	value = good;
+	value.raw_len--;
+	assert_int_equal(krcore_region_decode(&value, &ref), -EPROTO);
+	value = good;
+	value.raw_len++;
+	assert_int_equal(krcore_region_decode(&value, &ref), -EPROTO);
+	value = good;
+	value.raw[7] = '2';
+	assert_int_equal(krcore_region_decode(&value, &ref), -EPROTO);
+	assert_int_equal(ref.addr, 7);
+	assert_non_null(strstr(krcore_error_text(), "region"));
+}
+
+static void test_peer(void **state)
+{
+	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
+	static const uint8_t loopback[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 };
+	struct krcore_key key;
+
+	(void)state;
+	assert_int_equal(krcore_key_from_text("127.0.0.1", 300, &key), 0);
+	assert_int_equal(key.service, 300);
+	assert_memory_equal(key.gid, mapped, sizeof(mapped));
+	assert_int_equal(krcore_key_from_text("::1", 0, &key), 0);
+	assert_memory_equal(key.gid, loopback, sizeof(loopback));
+	assert_int_equal(krcore_key_from_text("localhost", 1, &key), 0);
+	if (memcmp(key.gid, mapped, sizeof(mapped)) != 0)
+		assert_memory_equal(key.gid, loopback, sizeof(loopback));
+
+	key.service = 77;
+	assert_int_equal(krcore_key_from_text("", 0, &key), -EINVAL);
+	assert_int_equal(krcore_key_from_text(NULL, 0, &key), -EINVAL);
+	/* two dots: not even a resolver that answers everything takes it */
+	assert_true(krcore_key_from_text("no..host", 0, &key) < 0);
+	assert_non_null(strstr(krcore_error_text(), "no..host"));
+	assert_int_equal(key.service, 77);
+}
+
+static void check_open(const struct krcore_node_options *opts, int err, const char *names)
+{
+	struct krcore_node *const untouched = (void *)&test_mr;
+	struct krcore_node *node = untouched;
+
+	assert_int_equal(krcore_node_open(opts, &node), err);
+	assert_ptr_equal(node, untouched);
+	if (!strstr(krcore_error_text(), names))
+		fail_msg("'%s' does not name '%s'", krcore_error_text(), names);
+}
+
+static void test_open_refused(void **state)
+{
+	struct krcore_node_options opts = { .size = sizeof(opts), .device = "/nonexistent/krcore" };
+
+	(void)state;
+	check_open(&opts, -ENOENT, "/nonexistent/krcore");
+	opts.device = "/dev/null";
+	check_open(&opts, -ENOTTY, "/dev/null");
+	opts.ring_entries = 1000;
+	check_open(&opts, -EINVAL, "1000");
+	opts.ring_entries = 8;
+	check_open(&opts, -EINVAL, "8 ");
+	opts.ring_entries = 1U << 17;
+	check_open(&opts, -EINVAL, "131072");
+	opts.size = sizeof(opts) + 1;
+	check_open(&opts, -EINVAL, "version");
+	opts.size = 0;
+	check_open(&opts, -EINVAL, "version");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_requests),       cmocka_unit_test(test_region),
+		cmocka_unit_test(test_region_refused), cmocka_unit_test(test_peer),
+		cmocka_unit_test(test_open_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
