@@ -28,6 +28,9 @@ ANY, ABSENT = "*", "-"
 
 SIZE = "size, as each program asked for"
 PAGES = "our rings are of pages of 4 KiB; a user's are larger where its memory allows it"
+MTU = "the port's; the program says 1024, which is the port's on Ethernet"
+PATH = ("the program gives its own address for the path; an initiator takes each request's, so "
+        "ours gives none")
 COUNTER = "mlx5_ib counts per port; ours go to the device's default set 0"
 VALUE = "operand or length, as each program asked for"
 UID = ("kernel queues say 0xffffff and get the queue's number in completions, as those of mlx5_ib; "
@@ -44,9 +47,10 @@ DIFFERENCES = {
     ("CREATE_DCT", "user_index"): ("0xffffff", ABSENT, UID),
     ("CREATE_DCT", "counter_set_id"): (ABSENT, ANY, COUNTER),
     ("RST2INIT_QP", "counter_set_id"): (ABSENT, ANY, COUNTER),
-    ("INIT2RTR_QP", "rgid_rip"): (
-        ABSENT, ANY, "the program gives its own address for the path; an initiator takes each "
-        "request's, so ours gives none", "eth"),
+    ("CREATE_DCT", "mtu"): ("0x5", "0x3", MTU, "ib"),
+    ("INIT2RTR_QP", "mtu"): ("0x5", "0x3", MTU, "ib"),
+    ("INIT2RTR_QP", "rgid_rip"): (ABSENT, ANY, PATH, "eth"),
+    ("INIT2RTR_QP", "rlid"): (ABSENT, ANY, PATH, "ib"),
     ("RTR2RTS_QP", "log_sra_max"): (
         "0x4", "0x2", "16 READs and atomics under way, the most that all devices take; the program "
         "asks for 4"),
