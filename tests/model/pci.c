@@ -419,6 +419,20 @@ static void cx_failed_set(Object *obj, bool failed, Error **errp)
 	dev->failed = true;
 }
 
+/* a number of a queue pair: break it */
+static void cx_break_qp_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+	struct cx_dev *dev = CX(obj);
+	u32 qpn;
+
+	if (!visit_type_uint32(v, name, &qpn, errp))
+		return;
+	if (!dev->mcg || cx_qp_break(dev, qpn))
+		error_setg(errp, "break_qp: there is no queue pair 0x%x", qpn);
+	else
+		cx_dev_kick(dev);
+}
+
 static char *cx_counters_get(Object *obj, Error **errp)
 {
 	return CX(obj)->ctr.ops ? cx_counters_text(CX(obj)) : g_strdup("{}");
@@ -510,6 +524,7 @@ static void cx_class_init(ObjectClass *klass, void *data)
 					  cx_live_set, NULL, (void *)&cx_live[i]);
 	object_class_property_add_bool(klass, "link_up", cx_link_get, cx_link_set);
 	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
+	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);
 	object_class_property_add_str(klass, "counters", cx_counters_get, NULL);
 	object_class_property_add_str(klass, "partition", cx_partition_get, cx_partition_set);
 	object_class_property_add_str(klass, "dump_counters", NULL, cx_dump_set);
