@@ -159,7 +159,7 @@ def test_many_look_ups_at_once_survive_a_restart(cluster):
     meta1, meta2, node1, node2 = _names(cluster)
     publish(node2, OTHERS, "hello")
     with Probe(node1) as probe:
-        probe.up((meta1, 1), (meta2, 2))
+        probe.up((meta1, 1), (meta2, 2), lease_ms=30000)
         _ready(probe, ["ready", "ready"])
         storm = f"storm 48 300 ::ffff:{node2.spec.address} {OTHERS}"
         with node1.background(f"echo '{storm}' > /sys/kernel/debug/krc_meta_probe/ctl",
