@@ -28,8 +28,9 @@ static struct krc_service *krc_service_find(const struct krc_port *port, u16 ser
 	struct krc_service *at;
 
 	lockdep_assert_held(&krc_services_lock);
-	list_for_each_entry(at, &krc_services,
-			    list) if (at->ctx->port == port && at->service == service) return at;
+	list_for_each_entry(at, &krc_services, list)
+		if (at->ctx->port == port && at->service == service)
+			return at;
 	return NULL;
 }
 
@@ -124,7 +125,8 @@ void krc_bind_undo_all(struct krc_context *ctx)
 	struct krc_service *service, *tmp;
 
 	mutex_lock(&krc_services_lock);
-	list_for_each_entry_safe(service, tmp, &krc_services, list) if (service->ctx == ctx)
-		krc_service_end(service);
+	list_for_each_entry_safe(service, tmp, &krc_services, list)
+		if (service->ctx == ctx)
+			krc_service_end(service);
 	mutex_unlock(&krc_services_lock);
 }

@@ -34,6 +34,7 @@ static u64 krc_contexts_made;
 
 struct krc_port *krc_context_port(struct krc_context *ctx)
 {
+	/* Pairs with krc_context_setup(): with the port, the ring is there. */
 	return smp_load_acquire(&ctx->port);
 }
 
@@ -85,8 +86,7 @@ static void krc_context_release(struct work_struct *work)
 	unsigned long handle;
 
 	krc_queue_close_all(ctx);
-	xa_for_each(&ctx->regions, handle, region)
-	{
+	xa_for_each(&ctx->regions, handle, region) {
 		xa_erase(&ctx->regions, handle);
 		krc_region_end(region, false);
 	}
@@ -165,11 +165,13 @@ static int krc_context_setup(struct krc_context *ctx, struct krc_port *port, u32
 		err = krc_pool_watch(port->pool, &ctx->watch);
 		krc_port_exit(port);
 	}
-	if (err)
+	if (err) {
 		krc_ring_destroy(&ctx->ring);
-	else
-		smp_store_release(&ctx->port, port);
-	return err;
+		return err;
+	}
+	/* Pairs with krc_context_port(). */
+	smp_store_release(&ctx->port, port);
+	return 0;
 }
 
 int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg)
@@ -325,11 +327,9 @@ u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void 
 	bool more = true;
 
 	mutex_lock(&krc_contexts_lock);
-	list_for_each_entry(ctx, &krc_contexts, list)
-	{
+	list_for_each_entry(ctx, &krc_contexts, list) {
 		xa_lock(&ctx->queues);
-		xa_for_each(&ctx->queues, id, queue)
-		{
+		xa_for_each(&ctx->queues, id, queue) {
 			if (at++ < start)
 				continue;
 			krc_queue_describe(queue, &info);
@@ -355,11 +355,11 @@ static void krc_context_count(struct krc_context *ctx, struct krc_context_stats 
 
 	sum->contexts++;
 	xa_lock(&ctx->queues);
-	xa_for_each(&ctx->queues, id, queue) sum->queues++;
+	xa_for_each(&ctx->queues, id, queue)
+		sum->queues++;
 	xa_unlock(&ctx->queues);
 	xa_lock(&ctx->regions);
-	xa_for_each(&ctx->regions, id, region)
-	{
+	xa_for_each(&ctx->regions, id, region) {
 		sum->mrs++;
 		sum->pinned_bytes += region->mr->length;
 	}
@@ -373,10 +373,10 @@ void krc_context_stats(struct krc_context_stats *ret_stats)
 	int cpu;
 
 	mutex_lock(&krc_contexts_lock);
-	list_for_each_entry(ctx, &krc_contexts, list) krc_context_count(ctx, &sum);
+	list_for_each_entry(ctx, &krc_contexts, list)
+		krc_context_count(ctx, &sum);
 	mutex_unlock(&krc_contexts_lock);
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		const struct krc_counts *counts = per_cpu_ptr(&krc_counts, cpu);
 
 		sum.connects += counts->connects;

@@ -72,8 +72,7 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 	struct krc_req *req;
 	u32 count = 0;
 
-	list_for_each_entry(req, reqs, list)
-	{
+	list_for_each_entry(req, reqs, list) {
 		req->flow = flow;
 		req->status = 0;
 		req->fault = KRC_FAULT_NONE;

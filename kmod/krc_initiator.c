@@ -305,8 +305,7 @@ static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batc
 {
 	struct krc_req *req, *tmp;
 
-	list_for_each_entry_safe(req, tmp, batch, list)
-	{
+	list_for_each_entry_safe(req, tmp, batch, list) {
 		struct krc_flow *flow = req->flow;
 
 		list_del_init(&req->list);

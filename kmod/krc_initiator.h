@@ -44,6 +44,7 @@
  * @KRC_INI_RESETTING: the hardware is being reset; nobody touches it but the work item.
  * @KRC_INI_DEAD: could not be reset; tried again now and then.
  * @KRC_INI_STOPPED: the pool is stopped; final.
+ * @KRC_INI_STATES: how many there are.
  */
 enum krc_initiator_state {
 	KRC_INI_READY,

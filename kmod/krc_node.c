@@ -491,8 +491,11 @@ int krc_node_init(void)
 
 void krc_node_exit(void)
 {
-	ib_unregister_client(&krc_client);
+	mutex_lock(&krc_node.lock);
+	krc_node_close_all("the module is being unloaded");
 	krc_node_free_conf(krc_node.conf);
-	krc_node.conf = NULL;
+	krc_node.conf = NULL; /* a late refresh opens nothing */
+	mutex_unlock(&krc_node.lock);
+	ib_unregister_client(&krc_client);
 	krc_cache_destroy(krc_node.cache);
 }

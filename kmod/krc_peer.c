@@ -31,12 +31,13 @@ static struct krc_peer *krc_peer_find(struct krc_port *port, const struct krp_ke
 	struct krc_peer *peer;
 
 	lockdep_assert_held(&krc_peers_lock);
-	hash_for_each_possible(
-		krc_peers, peer, node,
-		krc_peer_hash(port, key)) if (peer->port == port &&
-					      !memcmp(&peer->key, key, sizeof(*key)) &&
-					      !memcmp(&peer->value, value, sizeof(*value)) &&
-					      refcount_inc_not_zero(&peer->ref)) return peer;
+	hash_for_each_possible(krc_peers, peer, node, krc_peer_hash(port, key)) {
+		if (peer->port == port && !memcmp(&peer->key, key, sizeof(*key)) &&
+		    !memcmp(&peer->value, value, sizeof(*value))) {
+			refcount_inc(&peer->ref);
+			return peer;
+		}
+	}
 	return NULL;
 }
 
@@ -106,11 +107,17 @@ struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 
 void krc_peer_put(struct krc_peer *peer)
 {
-	if (peer && refcount_dec_and_lock(&peer->ref, &krc_peers_lock)) {
+	bool last;
+
+	if (!peer)
+		return;
+	spin_lock(&krc_peers_lock);
+	last = refcount_dec_and_test(&peer->ref);
+	if (last)
 		hash_del(&peer->node);
-		spin_unlock(&krc_peers_lock);
+	spin_unlock(&krc_peers_lock);
+	if (last)
 		krc_peer_free(peer);
-	}
 }
 
 void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault)
@@ -130,8 +137,7 @@ u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *a
 	int bucket;
 
 	spin_lock(&krc_peers_lock);
-	hash_for_each(krc_peers, bucket, peer, node)
-	{
+	hash_for_each(krc_peers, bucket, peer, node) {
 		if (at++ < start)
 			continue;
 		memcpy(info.gid, peer->key.gid, sizeof(info.gid));

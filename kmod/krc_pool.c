@@ -150,8 +150,7 @@ static void krc_pool_tell(struct krc_pool *pool)
 	struct krc_pool_watch *watch, *tmp;
 
 	lockdep_assert_held(&pool->lock);
-	list_for_each_entry_safe(watch, tmp, &pool->watches, list)
-	{
+	list_for_each_entry_safe(watch, tmp, &pool->watches, list) {
 		list_del_init(&watch->list);
 		watch->stopped(watch);
 		complete(&watch->gone); /* the watch may be freed from here on */

@@ -229,7 +229,8 @@ void krc_flow_drain(struct krc_flow *flow);
  * krc_flow_drain_killable() - krc_flow_drain() that ends when the caller is killed.
  * @flow: flow.
  *
- * Context: may sleep. Return: 0, or -ERESTARTSYS.
+ * Context: may sleep.
+ * Return: 0, or -ERESTARTSYS.
  */
 int krc_flow_drain_killable(struct krc_flow *flow);
 

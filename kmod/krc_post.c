@@ -150,7 +150,7 @@ static u32 krc_post_charge(struct krc_context *ctx, u32 count)
 /* Room in the queue, the ring, and the user's limit. Return: how many, or -errno. */
 static int krc_post_reserve(struct krc_queue *queue, u32 count)
 {
-	u64 busy = queue->posted - smp_load_acquire(&queue->completed);
+	u64 busy = queue->posted - krc_queue_completed(queue);
 	u32 room, charged;
 
 	lockdep_assert_held(&queue->post);
@@ -195,8 +195,7 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
 	if (!err)
 		return 0;
 	queue->posted -= taken;
-	list_for_each_entry_safe(req, tmp, &reqs, list)
-	{
+	list_for_each_entry_safe(req, tmp, &reqs, list) {
 		list_del_init(&req->list);
 		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr);
 	}
@@ -262,7 +261,7 @@ int krc_queue_check(struct krc_req *req)
  */
 static void krc_queue_renew_keys(struct krc_queue *queue)
 {
-	u64 at = smp_load_acquire(&queue->completed);
+	u64 at = krc_queue_completed(queue);
 	int err = 0;
 
 	lockdep_assert_held(&queue->post);
@@ -319,7 +318,7 @@ void krc_queue_done(struct krc_req *req)
 	queue->bytes += cqe.bytes;
 	krc_mr_put(qr->mr);
 	krc_uncharge_requests(ctx->user, 1);
-	/* From here on a poster may use qr again. */
+	/* From here on a poster may use qr again. Pairs with krc_queue_completed(). */
 	smp_store_release(&queue->completed, queue->completed + 1);
 	krc_ring_complete(&ctx->ring, &cqe);
 	if (wq_has_sleeper(&ctx->wait))

@@ -195,9 +195,9 @@ void krc_queue_close_all(struct krc_context *ctx)
 	struct krc_queue *queue;
 	unsigned long id;
 
-	xa_for_each(&ctx->queues, id, queue) krc_queue_close_begin(queue);
 	xa_for_each(&ctx->queues, id, queue)
-	{
+		krc_queue_close_begin(queue);
+	xa_for_each(&ctx->queues, id, queue) {
 		xa_erase(&ctx->queues, id);
 		krc_queue_close_end(queue);
 	}
@@ -209,7 +209,8 @@ void krc_queue_fail_all(struct krc_context *ctx, int error)
 	unsigned long id;
 
 	xa_lock(&ctx->queues);
-	xa_for_each(&ctx->queues, id, queue) krc_queue_set_state(queue, KRP_QUEUE_ERROR, error);
+	xa_for_each(&ctx->queues, id, queue)
+		krc_queue_set_state(queue, KRP_QUEUE_ERROR, error);
 	xa_unlock(&ctx->queues);
 }
 
@@ -336,7 +337,7 @@ int krc_ioc_queue_query(struct krc_context *ctx, struct krp_queue_query *arg)
 	if (!queue)
 		return -ENOENT;
 	mutex_lock(&queue->post);
-	arg->completed = smp_load_acquire(&queue->completed);
+	arg->completed = krc_queue_completed(queue);
 	arg->posted = queue->posted;
 	arg->outstanding = arg->posted - arg->completed;
 	mutex_unlock(&queue->post);
@@ -363,7 +364,7 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 		.state = READ_ONCE(queue->state),
 		.error = READ_ONCE(queue->error),
 		.depth = queue->depth,
-		.completed = smp_load_acquire(&queue->completed),
+		.completed = krc_queue_completed(queue),
 		.posted = READ_ONCE(queue->posted),
 		.failed = READ_ONCE(queue->failed),
 		.bytes = READ_ONCE(queue->bytes),

@@ -174,7 +174,8 @@ int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg);
  * krc_context_port() - The port of a context that was set up.
  * @ctx: context.
  *
- * Context: any. Return: the port, or NULL.
+ * Context: any.
+ * Return: the port, or NULL.
  */
 struct krc_port *krc_context_port(struct krc_context *ctx);
 
@@ -183,7 +184,8 @@ struct krc_port *krc_context_port(struct krc_context *ctx);
  * @ctx: context.
  * @handle: handle.
  *
- * Context: may not be called in interrupts. Return: the region, counted, or NULL.
+ * Context: may not be called in interrupts.
+ * Return: the region, counted, or NULL.
  */
 struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle);
 
@@ -223,6 +225,14 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg);
 void krc_queue_done(struct krc_req *req); /* see krc_flow.done */
 int krc_queue_check(struct krc_req *req); /* see krc_flow.check */
+
+/* Completions of a queue; what they left behind is seen with it. */
+static inline u64 krc_queue_completed(const struct krc_queue *queue)
+{
+	/* Pairs with krc_queue_done(). */
+	return smp_load_acquire(&queue->completed);
+}
+
 void krc_queue_renew(struct work_struct *work);
 
 /* krc_bind.c */

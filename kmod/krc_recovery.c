@@ -18,6 +18,7 @@
 
 #include "krc_initiator.h"
 #include "krc_trace.h"
+#include "krp_ioctl.h"
 
 void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 			 const struct krc_hw_address *culprit)
@@ -61,8 +62,10 @@ void krc_initiator_abort(struct krc_initiator *ini, int status)
 		krc_flow_fail(ini, req->flow, status);
 		krc_initiator_retire(ini, KRC_FAULT_FLUSHED);
 	}
-	list_for_each_entry_safe(flow, tmp, &ini->turn, list) krc_flow_fail(ini, flow, status);
-	list_for_each_entry_safe(flow, tmp, &ini->held, list) krc_flow_fail(ini, flow, status);
+	list_for_each_entry_safe(flow, tmp, &ini->turn, list)
+		krc_flow_fail(ini, flow, status);
+	list_for_each_entry_safe(flow, tmp, &ini->held, list)
+		krc_flow_fail(ini, flow, status);
 }
 
 /* Collect what the hardware flushes by itself. */

@@ -67,6 +67,7 @@ void krc_ring_give_back(struct krc_ring *ring, u32 depth)
 /* Completions that the program has not consumed; its head counts only if it can be. */
 static u32 krc_ring_unread(struct krc_ring *ring)
 {
+	/* Pairs with the program's release: it has read what is before head. */
 	u32 head = smp_load_acquire(&ring->shared->head);
 
 	lockdep_assert_held(&ring->lock);
@@ -97,6 +98,7 @@ void krc_ring_complete(struct krc_ring *ring, const struct krp_cqe *cqe)
 	ring->cqes[ring->tail & (ring->entries - 1)] = *cqe;
 	ring->promised--;
 	ring->tail++;
+	/* Pairs with the program's acquire: the entry is whole before tail says so. */
 	smp_store_release(&ring->shared->tail, ring->tail);
 	spin_unlock_bh(&ring->lock);
 }

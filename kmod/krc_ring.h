@@ -45,7 +45,8 @@ struct krc_ring {
  * @ring: zeroed but for its lock.
  * @entries: power of two, KRP_RING_ENTRIES_MIN to _MAX.
  *
- * Context: may sleep. Return: 0, -EINVAL, -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EINVAL, -ENOMEM.
  */
 int krc_ring_create(struct krc_ring *ring, u32 entries);
 
@@ -57,7 +58,8 @@ void krc_ring_destroy(struct krc_ring *ring);
  * @ring: ring.
  * @vma: must be shared, at offset 0, of exactly krc_ring.bytes, not executable.
  *
- * Context: may sleep. Return: 0, -EINVAL, or what remap_vmalloc_range() says.
+ * Context: may sleep.
+ * Return: 0, -EINVAL, or what remap_vmalloc_range() says.
  */
 int krc_ring_mmap(struct krc_ring *ring, struct vm_area_struct *vma);
 

@@ -14,6 +14,8 @@
 #include "krc_provider.h"
 #include "krp_ioctl.h"
 
+/* The macros of tracepoints have a form of their own. */
+/* clang-format off */
 #define krc_show_opcode(opcode)                                      \
 	__print_symbolic(opcode, { KRP_OP_READ, "read" },            \
 			 { KRP_OP_WRITE, "write" },                  \
@@ -191,6 +193,7 @@ TRACE_EVENT(krc_recovery_end,
 	TP_printk("initiator=%u err=%d", __entry->initiator, __entry->err)
 );
 
+/* clang-format on */
 #endif /* KRC_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

@@ -181,9 +181,9 @@ class Machine:
         """Let them go on."""
         self.qmp.call("cont")
 
-    def kernel_name(self):
-        """Which kernel it runs: 6.1, 6.12 or debug."""
-        return self._parts.kernel.name
+    def kernel(self):
+        """The kernel it runs."""
+        return self._parts.kernel
 
     def kernel_log(self):
         """The whole kernel log, from the console."""

@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import judges  # noqa: E402
 import lifecycle  # noqa: E402,F401  registers its judges
 import provider  # noqa: E402,F401  as well
+import golden  # noqa: E402,F401  as well
 from lab import Lab  # noqa: E402
 
 BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
@@ -89,6 +90,7 @@ def main():
     todo = [j for j in judges.JUDGES if opt.link in j.links
             and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)
             and ("provider" not in j.needs or opt.provider)
+            and ("wqe" not in j.needs or "wqe" in opt.trace or opt.trace == "all")
             and ("packages" not in j.needs or opt.packages)
             and ("three" not in j.needs or opt.nodes > 2)]
     run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "") \

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: a NIC in memory, for tests of the pool.
+ * Locking: see fake_provider.h.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/err.h>
+#include <linux/io.h>
+#include <linux/platform_device.h>
+#include <linux/slab.h>
+
+#include "../krc_pool.h"
+#include "fake_provider.h"
+
+static struct krc_fake_initiator *krc_fake_ini(struct krc_hw_initiator *hw)
+{
+	return (struct krc_fake_initiator *)hw;
+}
+
+struct krc_fake *krc_fake_create(void)
+{
+	struct krc_fake *fake = kzalloc(sizeof(*fake), GFP_KERNEL);
+	struct platform_device *dev;
+
+	if (!fake)
+		return NULL;
+	dev = platform_device_register_simple("krcore_fake", PLATFORM_DEVID_AUTO, NULL, 0);
+	if (IS_ERR(dev)) {
+		kfree(fake);
+		return NULL;
+	}
+	dma_coerce_mask_and_coherent(&dev->dev, DMA_BIT_MASK(64));
+	fake->dev = &dev->dev;
+	return fake;
+}
+
+void krc_fake_destroy(struct krc_fake *fake)
+{
+	platform_device_unregister(to_platform_device(fake->dev));
+	kfree(fake);
+}
+
+static struct krc_fake *krc_fake_of(struct krc_hw *hw)
+{
+	return (struct krc_fake *)hw;
+}
+
+static struct krc_fake *krc_fake_now; /* initiators don't know their NIC; tests run alone */
+
+static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32 port,
+							  u16 gid_index, u32 depth, u32 vector,
+							  void *initiator_owner)
+{
+	struct krc_fake *fake = krc_fake_of(hw);
+	struct krc_fake_initiator *ini;
+
+	if (fake->nr == KRC_FAKE_INITIATORS)
+		return ERR_PTR(-ENOSPC);
+	ini = kvzalloc(sizeof(*ini), GFP_KERNEL);
+	if (!ini)
+		return ERR_PTR(-ENOMEM);
+	ini->wrs = kcalloc(depth, sizeof(*ini->wrs), GFP_KERNEL);
+	ini->wcs = kcalloc(depth + 1, sizeof(*ini->wcs), GFP_KERNEL);
+	if (!ini->wrs || !ini->wcs) {
+		kfree(ini->wrs);
+		kfree(ini->wcs);
+		kvfree(ini);
+		return ERR_PTR(-ENOMEM);
+	}
+	spin_lock_init(&ini->lock);
+	ini->owner = initiator_owner;
+	ini->depth = depth;
+	fake->ini[fake->nr++] = ini;
+	krc_fake_now = fake;
+	return (struct krc_hw_initiator *)ini;
+}
+
+static void krc_fake_initiator_destroy(struct krc_hw_initiator *hw)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+	u32 i;
+
+	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
+		if (krc_fake_now->ini[i] == ini)
+			krc_fake_now->ini[i] = NULL;
+	kfree(ini->wrs);
+	kfree(ini->wcs);
+	kvfree(ini);
+}
+
+static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+
+	if (krc_fake_now->reset_error)
+		return krc_fake_now->reset_error;
+	spin_lock_bh(&ini->lock);
+	ini->polled = 0;
+	ini->done = 0;
+	ini->rung = 0;
+	ini->posted = 0;
+	ini->failed = false;
+	ini->armed = false;
+	ini->resets++;
+	spin_unlock_bh(&ini->lock);
+	return 0;
+}
+
+/* One more completion, lock held. */
+static void krc_fake_wc(struct krc_fake_initiator *ini, enum krc_fault fault)
+{
+	const struct krc_hw_wr *wr = &ini->wrs[ini->done % ini->depth];
+
+	if (fault == KRC_FAULT_NONE)
+		ini->log[ini->log_nr++ % KRC_FAKE_LOG] = wr->remote_addr;
+	ini->wcs[ini->done % ini->depth] = (struct krc_wc){ .cookie = wr->cookie, .fault = fault };
+	ini->done++;
+}
+
+static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+	u64 bytes = wr->length, at;
+	int err = krc_fake_now->post_error;
+
+	spin_lock_bh(&ini->lock);
+	if (!err && ini->posted - ini->polled >= ini->depth)
+		err = -ENOSPC;
+	if (!err) {
+		ini->wrs[ini->posted++ % ini->depth] = *wr;
+		for (at = ini->done; at != ini->posted - 1; at++)
+			bytes += ini->wrs[at % ini->depth].length;
+		krc_fake_now->post_max = max(krc_fake_now->post_max, ini->posted - ini->done);
+		krc_fake_now->bytes_max = max(krc_fake_now->bytes_max, bytes);
+	}
+	spin_unlock_bh(&ini->lock);
+	return err;
+}
+
+static void krc_fake_ring(struct krc_hw_initiator *hw)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+
+	spin_lock_bh(&ini->lock);
+	ini->rung = ini->posted;
+	while (ini->failed && ini->done != ini->rung)
+		krc_fake_wc(ini, KRC_FAULT_FLUSHED);
+	spin_unlock_bh(&ini->lock);
+}
+
+static int krc_fake_poll(struct krc_hw_initiator *hw, struct krc_wc *wc, int max)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+	int n = 0;
+
+	spin_lock_bh(&ini->lock);
+	while (n < max && ini->polled != ini->done)
+		wc[n++] = ini->wcs[ini->polled++ % ini->depth];
+	spin_unlock_bh(&ini->lock);
+	return n;
+}
+
+static void krc_fake_arm(struct krc_hw_initiator *hw)
+{
+	WRITE_ONCE(krc_fake_ini(hw)->armed, true);
+}
+
+static int krc_fake_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
+			    struct krc_hw_key *ret_key)
+{
+	*ret_key = (struct krc_hw_key){ .handle = 1, .lkey = 1, .rkey = 1 };
+	return 0;
+}
+
+static void krc_fake_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
+{
+}
+
+static struct device *krc_fake_dma_device(struct krc_hw *hw)
+{
+	return krc_fake_of(hw)->dev;
+}
+
+const struct krc_provider_ops krc_fake_ops = {
+	.name = "fake",
+	.initiator_create = krc_fake_initiator_create,
+	.initiator_destroy = krc_fake_initiator_destroy,
+	.initiator_reset = krc_fake_initiator_reset,
+	.post = krc_fake_post,
+	.ring = krc_fake_ring,
+	.poll = krc_fake_poll,
+	.arm = krc_fake_arm,
+	.key_dma = krc_fake_key_dma,
+	.key_destroy = krc_fake_key_destroy,
+	.dma_device = krc_fake_dma_device,
+};
+
+u32 krc_fake_pending(struct krc_fake *fake, u32 i)
+{
+	struct krc_fake_initiator *ini = fake->ini[i];
+	u32 n;
+
+	spin_lock_bh(&ini->lock);
+	n = ini->rung - ini->done;
+	spin_unlock_bh(&ini->lock);
+	return n;
+}
+
+static void krc_fake_upcall(struct krc_fake *fake, struct krc_fake_initiator *ini)
+{
+	if (!fake->mute && xchg(&ini->armed, false))
+		krc_pool_on_completion(ini->owner);
+}
+
+u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count)
+{
+	struct krc_fake_initiator *ini = fake->ini[i];
+	u32 n = 0;
+
+	spin_lock_bh(&ini->lock);
+	while (!ini->failed && n < count && ini->done != ini->rung) {
+		const struct krc_hw_wr *wr = &ini->wrs[ini->done % ini->depth];
+
+		if (wr->lkey) /* krc_pool_read(): the device's address is the memory's */
+			memset(phys_to_virt(wr->local_addr), (u8)wr->remote_addr, wr->length);
+		krc_fake_wc(ini, KRC_FAULT_NONE);
+		n++;
+	}
+	spin_unlock_bh(&ini->lock);
+	if (n)
+		krc_fake_upcall(fake, ini);
+	return n;
+}
+
+void krc_fake_fail(struct krc_fake *fake, u32 i, enum krc_fault fault)
+{
+	struct krc_fake_initiator *ini = fake->ini[i];
+
+	spin_lock_bh(&ini->lock);
+	if (!ini->failed && ini->done != ini->rung) {
+		krc_fake_wc(ini, fault);
+		ini->failed = true;
+		while (ini->done != ini->rung)
+			krc_fake_wc(ini, KRC_FAULT_FLUSHED);
+	}
+	spin_unlock_bh(&ini->lock);
+	krc_fake_upcall(fake, ini);
+}
+
+void krc_fake_stray(struct krc_fake *fake, u32 i)
+{
+	struct krc_fake_initiator *ini = fake->ini[i];
+
+	spin_lock_bh(&ini->lock);
+	ini->wcs[ini->done % ini->depth] = (struct krc_wc){ .cookie = 0x57a4 };
+	ini->wrs[ini->done % ini->depth].cookie = 0x57a4;
+	ini->done++;
+	ini->rung++;
+	ini->posted++;
+	spin_unlock_bh(&ini->lock);
+	krc_fake_upcall(fake, ini);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: a NIC in memory, for tests of the pool: it keeps what is posted in order, and
+ * completes or fails it when the test says so, or by itself.
+ *
+ * As on a real one, what is posted behind a failed request is flushed, nothing works
+ * until a reset, and a reset forgets everything.
+ * Locking: own spinlock in each initiator; the controls may be called in any context.
+ */
+#ifndef KRC_FAKE_PROVIDER_H
+#define KRC_FAKE_PROVIDER_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "../krc_provider.h"
+
+#define KRC_FAKE_INITIATORS 4
+#define KRC_FAKE_LOG 4096
+
+/**
+ * struct krc_fake_initiator - One send queue.
+ * @lock: protects all below.
+ * @owner: for upcalls.
+ * @depth: most requests.
+ * @wrs: what is posted, by number % depth.
+ * @wcs: completions, by number % depth.
+ * @polled: completions taken.
+ * @done: completions made.
+ * @rung: requests the hardware has seen.
+ * @posted: requests appended.
+ * @failed: it is in its error state.
+ * @armed: an upcall is wanted.
+ * @resets: how often it was reset.
+ * @log: requests that were carried out, in order: remote address.
+ * @log_nr: how many, also beyond KRC_FAKE_LOG.
+ */
+struct krc_fake_initiator {
+	spinlock_t lock;
+	void *owner;
+	u32 depth;
+	struct krc_hw_wr *wrs;
+	struct krc_wc *wcs;
+	u64 polled;
+	u64 done;
+	u64 rung;
+	u64 posted;
+	bool failed;
+	bool armed;
+	u32 resets;
+	u64 log[KRC_FAKE_LOG];
+	u64 log_nr;
+};
+
+/**
+ * struct krc_fake - The NIC.
+ * @dev: device for DMA.
+ * @nr: initiators made.
+ * @ini: the initiators.
+ * @reset_error: what a reset says.
+ * @post_error: what a post says.
+ * @mute: no upcalls, as if interrupts were lost.
+ * @post_max: most requests ever outstanding in an initiator.
+ * @bytes_max: most bytes.
+ */
+struct krc_fake {
+	struct device *dev;
+	u32 nr;
+	struct krc_fake_initiator *ini[KRC_FAKE_INITIATORS];
+	int reset_error;
+	int post_error;
+	bool mute;
+	u64 post_max;
+	u64 bytes_max;
+};
+
+extern const struct krc_provider_ops krc_fake_ops;
+
+/* Make and free the NIC. Context: may sleep. */
+struct krc_fake *krc_fake_create(void);
+void krc_fake_destroy(struct krc_fake *fake);
+static inline struct krc_hw *krc_fake_hw(struct krc_fake *fake)
+{
+	return (struct krc_hw *)fake;
+}
+
+/* Requests in an initiator that have not been completed. */
+u32 krc_fake_pending(struct krc_fake *fake, u32 i);
+
+/**
+ * krc_fake_complete() - Carry out the oldest requests of an initiator.
+ * @fake: NIC.
+ * @i: initiator.
+ * @count: at most so many.
+ *
+ * READs write the low byte of their remote address to all of their memory, if that is
+ * kernel memory of krc_pool_read().
+ * Return: how many.
+ */
+u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count);
+
+/* Fail the oldest request of an initiator; all behind it are flushed. */
+void krc_fake_fail(struct krc_fake *fake, u32 i, enum krc_fault fault);
+
+/* Report a completion that no request is behind. */
+void krc_fake_stray(struct krc_fake *fake, u32 i);
+
+#endif /* KRC_FAKE_PROVIDER_H */

@@ -1,0 +1,713 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: the pool on a NIC in memory (fake_provider.h): credits, parts, turns, dispatch,
+ * faults and replay, recovery, the end, and all of it at once from several threads.
+ * Locking: a test runs alone; done() counts in the requests it owns.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../krc_initiator.h"
+#include "../krc_node.h"
+#include "fake_provider.h"
+#include "krp_ioctl.h"
+
+#define KRC_TEST_DEPTH 16
+#define KRC_TEST_REQS 256
+#define KRC_TEST_WAIT_MS 5000
+
+/* A request that counts its completions. */
+struct krc_test_req {
+	struct krc_req req;
+	u32 dones;
+	u32 order; /* when, among those of its flow */
+	int status;
+};
+
+/* A flow with its requests. */
+struct krc_test_flow {
+	struct krc_flow flow;
+	struct krc_hw_address address;
+	struct krc_test_req reqs[KRC_TEST_REQS];
+	u32 submitted;
+	u32 done;
+	int check; /* what check() says */
+};
+
+/* What a test has. */
+struct krc_test {
+	struct kunit *test;
+	struct krc_fake *fake;
+	struct krc_port port;
+	struct krc_pool *pool;
+	struct krc_test_flow *flow[4];
+};
+
+static void krc_test_done(struct krc_req *req)
+{
+	struct krc_test_req *tr = container_of(req, struct krc_test_req, req);
+	struct krc_test_flow *flow = container_of(req->flow, struct krc_test_flow, flow);
+
+	tr->status = req->status;
+	tr->order = flow->done;
+	tr->dones++;
+	WRITE_ONCE(flow->done, flow->done + 1);
+}
+
+static int krc_test_check(struct krc_req *req)
+{
+	return READ_ONCE(container_of(req->flow, struct krc_test_flow, flow)->check);
+}
+
+static int krc_test_start(struct krc_test *t, u32 initiators)
+{
+	t->port.ops = &krc_fake_ops;
+	t->port.hw = krc_fake_hw(t->fake);
+	t->port.num = 1;
+	t->pool = krc_pool_create(&t->port, initiators, KRC_TEST_DEPTH);
+	return PTR_ERR_OR_ZERO(t->pool);
+}
+
+static void krc_test_flows(struct krc_test *t)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
+		t->flow[i]->address.opaque[0] = i;
+		krc_flow_init(&t->flow[i]->flow, t->pool, krc_test_done, krc_test_check);
+	}
+}
+
+static int krc_test_init(struct kunit *test)
+{
+	struct krc_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	test->priv = t;
+	t->test = test;
+	t->fake = krc_fake_create();
+	KUNIT_ASSERT_NOT_NULL(test, t->fake);
+	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
+		t->flow[i] = kunit_kzalloc(test, sizeof(*t->flow[i]), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, t->flow[i]);
+	}
+	KUNIT_ASSERT_EQ(test, krc_test_start(t, 1), 0);
+	krc_test_flows(t);
+	return 0;
+}
+
+static void krc_test_exit(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	if (!t || !t->fake)
+		return;
+	if (!IS_ERR_OR_NULL(t->pool)) {
+		krc_pool_stop(t->pool);
+		krc_pool_destroy(t->pool);
+	}
+	krc_fake_destroy(t->fake);
+}
+
+/* Submit @count requests of @length bytes. */
+static int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opcode, u32 length)
+{
+	LIST_HEAD(reqs);
+	u32 i;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		u32 at = flow->submitted + i;
+		struct krc_test_req *tr = &flow->reqs[at % KRC_TEST_REQS];
+
+		tr->dones = 0;
+		tr->req.flow = &flow->flow;
+		tr->req.wr = (struct krc_hw_wr){
+			.address = &flow->address,
+			.remote_addr = ((u64)flow->address.opaque[0] << 56) + ((u64)at << 32),
+			.length = length,
+			.opcode = opcode,
+		};
+		list_add_tail(&tr->req.list, &reqs);
+	}
+	err = krc_flow_submit(&flow->flow, &reqs);
+	if (!err)
+		flow->submitted += count;
+	return err;
+}
+
+/* Wait until a condition holds. */
+#define krc_test_wait(test, cond) \
+	do { \
+		unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS); \
+		while (!(cond) && time_before(jiffies, limit)) \
+			usleep_range(100, 200); \
+		KUNIT_EXPECT_TRUE(test, cond); \
+	} while (0)
+
+/* Let the NIC carry out everything until the flow has @done completions. */
+static void krc_test_finish(struct krc_test *t, struct krc_test_flow *flow, u32 done)
+{
+	unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS);
+	u32 i;
+
+	while (READ_ONCE(flow->done) < done && time_before(jiffies, limit)) {
+		for (i = 0; i < t->pool->nr; i++)
+			krc_fake_complete(t->fake, i, KRC_TEST_DEPTH);
+		usleep_range(50, 100);
+	}
+	KUNIT_EXPECT_EQ(t->test, READ_ONCE(flow->done), done);
+}
+
+/* Requests @from to @to - 1 are done once, in order, with @status. */
+static void krc_test_expect(struct krc_test *t, struct krc_test_flow *flow, u32 from, u32 to,
+			    int status)
+{
+	u32 i;
+
+	for (i = from; i < to; i++) {
+		KUNIT_EXPECT_EQ(t->test, flow->reqs[i].dones, 1);
+		KUNIT_EXPECT_EQ(t->test, flow->reqs[i].order, i);
+		KUNIT_EXPECT_EQ(t->test, flow->reqs[i].status, status);
+	}
+}
+
+static void krc_test_never_more_than_the_depth(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 100, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), KRC_TEST_DEPTH);
+	krc_test_finish(t, t->flow[0], 100);
+	krc_test_expect(t, t->flow[0], 0, 100, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->post_max, KRC_TEST_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 100);
+}
+
+static void krc_test_large_requests_go_in_parts(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 parts = DIV_ROUND_UP(5000000, KRC_SEGMENT_BYTES), i;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_WRITE, 5000000), 0);
+	KUNIT_EXPECT_EQ(test, t->flow[0]->done, 0);
+	krc_test_finish(t, t->flow[0], 1);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, parts);
+	for (i = 0; i < parts; i++)
+		KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log[i], (u64)i * KRC_SEGMENT_BYTES);
+	KUNIT_EXPECT_LE(test, t->fake->bytes_max, KRC_WINDOW_BYTES);
+}
+
+static void krc_test_a_flood_lets_others_through(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 i, parts = 0;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 200, KRP_OP_READ, KRC_SEGMENT_BYTES), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 8, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[1], 8);
+	for (i = 0; t->fake->ini[0]->log[i] >> 56 == 0; i++)
+		parts++;
+	/* What stood in the hardware, and one turn. */
+	KUNIT_EXPECT_LE(test, parts, KRC_TEST_DEPTH + 2);
+	krc_test_finish(t, t->flow[0], 200);
+	krc_test_expect(t, t->flow[0], 0, 200, 0);
+}
+
+static void krc_test_turns_are_by_bytes(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 i, first = 0, second = 0;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 64, KRP_OP_READ, KRC_SEGMENT_BYTES), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 250, KRP_OP_READ, 12U << 10), 0);
+	krc_test_finish(t, t->flow[0], 40);
+	for (i = KRC_TEST_DEPTH; i < t->fake->ini[0]->log_nr; i++)
+		if (t->fake->ini[0]->log[i] >> 56)
+			second += (12U << 10) + KRC_COST_BYTES;
+		else
+			first += KRC_SEGMENT_BYTES + KRC_COST_BYTES;
+	/* Equal but for a turn of each and the window. */
+	KUNIT_EXPECT_LE(test, abs((int)(first - second)), 4 * KRC_QUANTUM_BYTES);
+	krc_test_finish(t, t->flow[1], 250);
+	krc_test_finish(t, t->flow[0], 64);
+}
+
+static void krc_test_a_fault_is_its_flows_alone(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 3, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 30, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 20, KRP_OP_READ, 300000), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 32);
+	krc_test_expect(t, t->flow[0], 0, 1, 0);
+	krc_test_expect(t, t->flow[0], 1, 2, -EREMOTEIO);
+	krc_test_expect(t, t->flow[0], 2, 32, -ECANCELED);
+	krc_test_finish(t, t->flow[1], 23);
+	krc_test_expect(t, t->flow[1], 0, 23, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), -ENOTCONN);
+	krc_flow_drain(&t->flow[0]->flow);
+	krc_flow_restart(&t->flow[0]->flow);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[0], 33);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.faults, 1);
+	KUNIT_EXPECT_EQ(test, stats.recoveries, 1);
+	KUNIT_EXPECT_EQ(test, stats.completed, 32 + 23 + 1);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 1);
+}
+
+static void krc_test_a_part_that_fails_ends_its_request(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_WRITE, 5000000), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 3), 3);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_TIMEOUT);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 3);
+	krc_test_expect(t, t->flow[0], 0, 1, -ETIMEDOUT);
+	krc_test_expect(t, t->flow[0], 1, 3, -ECANCELED);
+}
+
+static void krc_test_replay_goes_on_where_it_was(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u64 i, at = 0;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_WRITE, 1500000), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 6), 6);
+	/* The first part of flow 0 that fails is a neighbour's fault here: nobody's. */
+	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_test_finish(t, t->flow[0], 2);
+	krc_test_finish(t, t->flow[1], 2);
+	krc_test_expect(t, t->flow[0], 0, 2, 0);
+	for (i = 0; i < t->fake->ini[0]->log_nr; i++) {
+		u64 addr = t->fake->ini[0]->log[i];
+
+		if (addr >> 56)
+			continue;
+		KUNIT_EXPECT_EQ(test, addr, ((at / 12) << 32) + at % 12 * KRC_SEGMENT_BYTES);
+		at++;
+	}
+	KUNIT_EXPECT_EQ(test, at, 24); /* no part twice */
+}
+
+/* A fault of flow 0, and what becomes of an atomic of another flow behind it. */
+static void krc_test_atomic(struct krc_test *t, enum krc_fault fault, bool same_target,
+			    int expected)
+{
+	struct krc_test_flow *flow = t->flow[1];
+
+	flow->address.opaque[0] = same_target ? t->flow[0]->address.opaque[0] : 77;
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 1, KRP_OP_FETCH_ADD, 8), 0);
+	krc_fake_fail(t->fake, 0, fault);
+	if (!expected)
+		krc_test_finish(t, flow, flow->submitted);
+	krc_test_wait(t->test, READ_ONCE(flow->done) == flow->submitted);
+	KUNIT_EXPECT_EQ(t->test, flow->reqs[flow->submitted - 1].status, expected);
+	KUNIT_EXPECT_EQ(t->test, flow->reqs[flow->submitted - 1].dones, 1);
+	krc_flow_drain(&flow->flow);
+	krc_flow_drain(&t->flow[0]->flow);
+	krc_flow_restart(&flow->flow);
+	krc_flow_restart(&t->flow[0]->flow);
+}
+
+static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	krc_test_atomic(t, KRC_FAULT_ACCESS, true, 0);
+	krc_test_atomic(t, KRC_FAULT_TARGET, true, 0);
+	krc_test_atomic(t, KRC_FAULT_TIMEOUT, true, -EREMCHG);
+	krc_test_atomic(t, KRC_FAULT_TIMEOUT, false, 0);
+	krc_test_atomic(t, KRC_FAULT_LOCAL, true, -EREMCHG);
+	krc_test_atomic(t, KRC_FAULT_FATAL, false, -EREMCHG);
+}
+
+static void krc_test_cancel_keeps_the_order(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 50, KRP_OP_READ, 8), 0);
+	krc_flow_cancel(&t->flow[0]->flow);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 0);
+	krc_test_finish(t, t->flow[0], 50);
+	krc_test_expect(t, t->flow[0], 0, KRC_TEST_DEPTH, 0);
+	krc_test_expect(t, t->flow[0], KRC_TEST_DEPTH, 50, -ECANCELED);
+	krc_flow_drain(&t->flow[0]->flow);
+}
+
+static void krc_test_check_holds_and_fails(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->flow[0]->check = -EAGAIN;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 3, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[1], 3);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 0);
+	WRITE_ONCE(t->flow[0]->check, 0);
+	krc_flow_resume(&t->flow[0]->flow);
+	krc_test_finish(t, t->flow[0], 3);
+	krc_test_expect(t, t->flow[0], 0, 3, 0);
+
+	t->flow[0]->check = -EBADR;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 6);
+	krc_test_expect(t, t->flow[0], 3, 4, -EBADR);
+	krc_test_expect(t, t->flow[0], 4, 6, -ECANCELED);
+
+	t->flow[1]->check = -EAGAIN;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 3, KRP_OP_READ, 8), 0);
+	krc_flow_cancel(&t->flow[1]->flow);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[1]->done), 6);
+	krc_test_expect(t, t->flow[1], 3, 6, -ECANCELED);
+}
+
+static void krc_test_the_end_does_not_need_the_hardware(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->flow[1]->check = -EAGAIN;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 50, KRP_OP_FETCH_ADD, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 5, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 2, KRP_OP_WRITE, 5000000), 0);
+	krc_pool_stop(t->pool);
+	krc_test_expect(t, t->flow[0], 0, 50, -ENODEV);
+	krc_test_expect(t, t->flow[1], 0, 5, -ENODEV);
+	krc_test_expect(t, t->flow[2], 0, 2, -ENODEV);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), -ENODEV);
+	krc_flow_drain(&t->flow[0]->flow);
+	krc_pool_stop(t->pool);
+}
+
+static void krc_test_a_dead_initiator_answers(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
+
+	t->fake->reset_error = -EIO;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 40, KRP_OP_READ, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 40);
+	krc_test_expect(t, t->flow[0], 0, 1, -EREMOTEIO);
+	krc_test_expect(t, t->flow[1], 0, 40, -EIO);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.dead, 1);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), -EIO);
+	t->fake->reset_error = 0;
+	mod_delayed_work(t->pool->wq, &t->pool->ini[0].recover, 0);
+	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[2], 1);
+}
+
+static void krc_test_the_watchdog_finds_what_stands_still(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->fake->mute = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 2), 2);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2); /* a lost interrupt */
+	spin_lock_bh(&t->pool->ini[0].lock);
+	t->pool->ini[0].progress = jiffies - msecs_to_jiffies(KRC_STUCK_MS) - 1;
+	spin_unlock_bh(&t->pool->ini[0].lock);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1); /* stuck hardware */
+	t->fake->mute = false;
+	krc_test_finish(t, t->flow[0], 4);
+	krc_test_expect(t, t->flow[0], 0, 4, 0);
+}
+
+static void krc_test_a_stray_completion_is_nobodys(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
+
+	krc_fake_stray(t->fake, 0);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
+	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[0], 4);
+	krc_test_expect(t, t->flow[0], 0, 4, 0);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.strays, 1);
+}
+
+static void krc_test_resets_that_help_nobody_end(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
+	for (i = 0; i < 2 * KRC_BARREN_MAX && !READ_ONCE(t->flow[0]->done); i++) {
+		krc_fake_fail(t->fake, 0, KRC_FAULT_FATAL);
+		krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) > i);
+		krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) != KRC_INI_RESETTING);
+	}
+	KUNIT_EXPECT_EQ(test, i, KRC_BARREN_MAX);
+	krc_test_expect(t, t->flow[0], 0, 4, -EIO);
+}
+
+static void krc_test_states_follow_the_table(struct kunit *test)
+{
+	static const bool may[KRC_INI_STATES][KRC_INI_STATES] = {
+		[KRC_INI_READY] = { [KRC_INI_FAILED] = 1, [KRC_INI_STOPPED] = 1 },
+		[KRC_INI_FAILED] = { [KRC_INI_RESETTING] = 1, [KRC_INI_STOPPED] = 1 },
+		[KRC_INI_RESETTING] = { [KRC_INI_READY] = 1, [KRC_INI_DEAD] = 1, [KRC_INI_STOPPED] = 1 },
+		[KRC_INI_DEAD] = { [KRC_INI_RESETTING] = 1, [KRC_INI_STOPPED] = 1 },
+	};
+	struct krc_test *t = test->priv;
+	struct krc_initiator *ini = &t->pool->ini[0];
+	u32 from, to;
+
+	for (from = 0; from < KRC_INI_STATES; from++)
+		for (to = 0; to < KRC_INI_STATES; to++) {
+			bool changed;
+
+			spin_lock_bh(&ini->lock);
+			ini->state = from;
+			changed = krc_initiator_set_state(ini, to);
+			KUNIT_EXPECT_EQ(test, ini->state, changed ? to : from);
+			ini->state = KRC_INI_READY;
+			spin_unlock_bh(&ini->lock);
+			KUNIT_EXPECT_EQ(test, changed, may[from][to]);
+		}
+}
+
+/* krc_pool_read() in a thread. */
+struct krc_test_reader {
+	struct krc_pool *pool;
+	u8 bytes[16];
+	u32 timeout_ms;
+	int err;
+	struct completion over;
+};
+
+static int krc_test_read(void *arg)
+{
+	struct krc_test_reader *reader = arg;
+	struct krc_hw_address address = {};
+
+	reader->err = krc_pool_read(reader->pool, &address, 0x42, 7, reader->bytes,
+				    sizeof(reader->bytes), reader->timeout_ms);
+	complete(&reader->over);
+	return 0;
+}
+
+static struct krc_test_reader *krc_test_reader(struct krc_test *t, u32 timeout_ms)
+{
+	struct krc_test_reader *reader = kunit_kzalloc(t->test, sizeof(*reader), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(t->test, reader);
+	reader->pool = t->pool;
+	reader->timeout_ms = timeout_ms;
+	init_completion(&reader->over);
+	KUNIT_ASSERT_FALSE(t->test, IS_ERR(kthread_run(krc_test_read, reader, "krc_test")));
+	return reader;
+}
+
+static void krc_test_the_modules_own_read(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_reader *reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
+	int i;
+
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
+	krc_fake_complete(t->fake, 0, 1);
+	wait_for_completion(&reader->over);
+	KUNIT_EXPECT_EQ(test, reader->err, 0);
+	for (i = 0; i < sizeof(reader->bytes); i++)
+		KUNIT_EXPECT_EQ(test, reader->bytes[i], 0x42);
+
+	reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	wait_for_completion(&reader->over);
+	KUNIT_EXPECT_EQ(test, reader->err, -EREMOTEIO);
+
+	/* More than there are cells, none of them answered: each comes back. */
+	for (i = 0; i < 100; i++) {
+		reader = krc_test_reader(t, 20);
+		if (i % 50 == 49)
+			wait_for_completion(&reader->over);
+	}
+	wait_for_completion(&reader->over);
+	KUNIT_EXPECT_EQ(test, reader->err, -ETIMEDOUT);
+	msleep(100);
+	for (i = 0; i < 20; i++) {
+		krc_fake_complete(t->fake, 0, 100);
+		usleep_range(1000, 2000);
+	}
+	reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
+	krc_fake_complete(t->fake, 0, 1);
+	wait_for_completion(&reader->over);
+	KUNIT_EXPECT_EQ(test, reader->err, 0);
+}
+
+/* A NIC that works and fails by chance. */
+struct krc_test_storm {
+	struct krc_test *t;
+	bool stop;
+	struct completion over;
+};
+
+static int krc_test_nic(void *arg)
+{
+	static const enum krc_fault faults[] = { KRC_FAULT_ACCESS, KRC_FAULT_TIMEOUT,
+						 KRC_FAULT_TARGET, KRC_FAULT_LOCAL };
+	struct krc_test_storm *storm = arg;
+	struct krc_fake *fake = storm->t->fake;
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 4711);
+	while (!READ_ONCE(storm->stop)) {
+		u32 r = prandom_u32_state(&rnd);
+		u32 i = r % storm->t->pool->nr;
+
+		if (r >> 8 & 31)
+			krc_fake_complete(fake, i, r >> 16 & 7);
+		else if (r >> 16 & 15)
+			krc_fake_fail(fake, i, faults[r >> 24 & 3]);
+		else
+			krc_pool_on_fatal(fake->ini[i]->owner);
+		if (!(r >> 20 & 7))
+			usleep_range(1, 20);
+		else
+			cond_resched();
+	}
+	complete(&storm->over);
+	return 0;
+}
+
+/* One owner of a flow: submits, cancels, restarts, and counts. */
+struct krc_test_owner {
+	struct krc_test_flow *flow;
+	struct kunit *test;
+	u32 rounds;
+	u32 wrong;
+	struct completion over;
+};
+
+static void krc_test_own_round(struct krc_test_owner *owner, struct rnd_state *rnd)
+{
+	static const u8 opcodes[] = { KRP_OP_READ, KRP_OP_WRITE, KRP_OP_FETCH_ADD, KRP_OP_READ };
+	struct krc_test_flow *flow = owner->flow;
+	u32 count = 1 + prandom_u32_state(rnd) % 40, i, taken = 0;
+	bool bad = false;
+
+	flow->submitted = 0;
+	flow->done = 0;
+	for (i = 0; i < count; i++) {
+		u32 r = prandom_u32_state(rnd);
+		u8 opcode = opcodes[r & 3];
+		u32 length = opcode == KRP_OP_FETCH_ADD ? 8 : r >> 8 & 1 ? r >> 12 : 64;
+
+		if (krc_test_submit(flow, 1, opcode, length ? length : 1))
+			break;
+		taken++;
+	}
+	if (prandom_u32_state(rnd) % 8 == 0)
+		krc_flow_cancel(&flow->flow);
+	krc_flow_drain(&flow->flow);
+	krc_flow_restart(&flow->flow);
+	owner->wrong += flow->done != taken;
+	for (i = 0; i < taken; i++) {
+		owner->wrong += flow->reqs[i].dones != 1 || flow->reqs[i].order != i;
+		owner->wrong += bad && !flow->reqs[i].status; /* nothing succeeds behind a fault */
+		bad = bad || flow->reqs[i].status;
+	}
+}
+
+static int krc_test_own(void *arg)
+{
+	struct krc_test_owner *owner = arg;
+	struct rnd_state rnd;
+	u32 i;
+
+	prandom_seed_state(&rnd, owner->flow->address.opaque[0] + 1);
+	for (i = 0; i < owner->rounds; i++)
+		krc_test_own_round(owner, &rnd);
+	complete(&owner->over);
+	return 0;
+}
+
+static void krc_test_exactly_once_in_a_storm(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_storm storm = { .t = t };
+	struct krc_test_owner owner[ARRAY_SIZE(t->flow)] = {};
+	struct krc_pool_stats stats;
+	int i;
+
+	krc_pool_stop(t->pool);
+	krc_pool_destroy(t->pool);
+	t->fake->nr = 0;
+	KUNIT_ASSERT_EQ(test, krc_test_start(t, 2), 0);
+	krc_test_flows(t);
+	init_completion(&storm.over);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(krc_test_nic, &storm, "krc_test")));
+	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
+		owner[i].flow = t->flow[i];
+		owner[i].rounds = 400;
+		init_completion(&owner[i].over);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(krc_test_own, &owner[i], "krc_test")));
+	}
+	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
+		wait_for_completion(&owner[i].over);
+		KUNIT_EXPECT_EQ(test, owner[i].wrong, 0);
+	}
+	WRITE_ONCE(storm.stop, true);
+	wait_for_completion(&storm.over);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.outstanding, 0);
+	KUNIT_EXPECT_GT(test, stats.recoveries, 10);
+	KUNIT_EXPECT_GT(test, stats.replayed, 10);
+	kunit_info(test, "posted %llu completed %llu recoveries %llu replayed %llu in doubt %llu\n",
+		   stats.posted, stats.completed, stats.recoveries, stats.replayed, stats.unknown);
+}
+
+static struct kunit_case krc_pool_cases[] = {
+	KUNIT_CASE(krc_test_never_more_than_the_depth),
+	KUNIT_CASE(krc_test_large_requests_go_in_parts),
+	KUNIT_CASE(krc_test_a_flood_lets_others_through),
+	KUNIT_CASE(krc_test_turns_are_by_bytes),
+	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
+	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
+	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
+	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
+	KUNIT_CASE(krc_test_cancel_keeps_the_order),
+	KUNIT_CASE(krc_test_check_holds_and_fails),
+	KUNIT_CASE(krc_test_the_end_does_not_need_the_hardware),
+	KUNIT_CASE(krc_test_a_dead_initiator_answers),
+	KUNIT_CASE(krc_test_the_watchdog_finds_what_stands_still),
+	KUNIT_CASE(krc_test_a_stray_completion_is_nobodys),
+	KUNIT_CASE(krc_test_resets_that_help_nobody_end),
+	KUNIT_CASE(krc_test_states_follow_the_table),
+	KUNIT_CASE(krc_test_the_modules_own_read),
+	KUNIT_CASE(krc_test_exactly_once_in_a_storm),
+	{}
+};
+
+static struct kunit_suite krc_pool_suite = {
+	.name = "krcore_pool",
+	.init = krc_test_init,
+	.exit = krc_test_exit,
+	.test_cases = krc_pool_cases,
+};
+kunit_test_suite(krc_pool_suite);
