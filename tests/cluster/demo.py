@@ -105,23 +105,26 @@ def _step(cluster, number, name, text, command, say):
     return said
 
 
-def play(cluster, say=print, steps=None):
-    """Run the steps in a cluster without a cluster key; returns what each of them said."""
-    queues = cluster.nic.name == "cx"
-    if steps is None:
-        steps = QUEUE_STEPS if queues else STEPS
+def play(cluster, steps=STEPS, say=print, first=1):
+    """Run steps in a cluster without a cluster key; returns what each of them said."""
     if steps is QUEUE_STEPS:
         _prepare(cluster)
     servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
     cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
     return [_step(cluster, number, name, text, command, say)
-            for number, (name, text, command) in enumerate(steps, 1)]
+            for number, (name, text, command) in enumerate(steps, first)]
+
+
+def _show(text):
+    print(text, flush=True)
 
 
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        play(cluster, say=lambda text: print(text, flush=True))
+        play(cluster, say=_show)
+        if cluster.nic.name == "cx":
+            play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"
