@@ -6,6 +6,7 @@ table of any size is copied from. All on the same emulated link.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -16,10 +17,11 @@ from cluster import host
 SERVER, CLIENT, SOURCE = "meta1", "node1", "meta2"
 FOLDER = "/run/bench"
 PROGRAMS = ("lookup", "publish", "read_server", "ud_rpc_server", "ud_rpc_client", "tcp_get",
-            "table_source")
+            "table_source", "clients")
 SIZES = tuple(int(n) for n in os.environ.get("KRCORE_BENCH_RECORDS", "10 10000 1000000").split())
 SAMPLES = int(os.environ.get("KRCORE_BENCH_SAMPLES", "2000"))
 STRESS_PER_CPU = 4
+SILENT_SECONDS = 4      # how long a server that nobody asks is watched
 CONFIG = """\
 [metaserver]
 key_file =
@@ -33,6 +35,26 @@ lease_max_ms = 86400000
 memory_max_mib = 768
 copy_timeout_ms = 60000
 """
+
+
+@dataclasses.dataclass
+class Clocks:
+    """Seconds since the start: a process's on processors, the guest's, the guest's clock."""
+    process: float
+    guest: float
+    uptime: float
+
+
+@dataclasses.dataclass
+class Spent:
+    """Processor seconds of the server during a measurement.
+
+    `process`: of its process. `silent`: what that process takes in as much time when its
+    clients are connected and ask nothing. `guest`: of its whole guest.
+    """
+    process: float
+    silent: float
+    guest: float
 
 
 def build():
@@ -57,10 +79,13 @@ class Lab:
         self.rows = []
         programs = build()
         with host.step("copying the programs into the guests", "10 s"):
-            for machine in (self.server, self.client, self.source):
-                machine.run(f"mkdir -p {FOLDER}")
-                for name in PROGRAMS:
-                    machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
+            cluster.each(lambda machine: self._copy(programs, machine))
+
+    @staticmethod
+    def _copy(programs, machine):
+        machine.run(f"mkdir -p {FOLDER}")
+        for name in PROGRAMS:
+            machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
 
     @contextlib.contextmanager
     def service(self, machine, command, ready="ready", timeout=900):
@@ -92,15 +117,18 @@ class Lab:
         return [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
 
     def measured(self, pid, command, timeout=900):
-        """As program(), and the processor seconds that the server spent between its gates.
+        """As program(), and what the server Spent between its gates.
 
-        What connecting costs is before the first gate and not counted.
+        What connecting costs is before the first gate and not counted. Before that is
+        opened, the server is watched while nobody asks it.
         """
         log, gate = f"{FOLDER}/client.log", f"{FOLDER}/gate"
         self.client.run(f": >{log}; rm -f {gate}.*")
         process = self.client.popen(f"ulimit -l unlimited; cd {FOLDER}; exec ./{command} "
                                     f">{log} 2>&1", env={"BN_GATE": gate}, limit=timeout)
         self.await_line(self.client, process, log, "gate begin", timeout)
+        silent = self.cpu_seconds(pid)
+        time.sleep(SILENT_SECONDS)
         before = self.cpu_seconds(pid)
         self.client.run(f": >{gate}.begin")
         self.await_line(self.client, process, log, "gate end", timeout)
@@ -111,7 +139,10 @@ class Lab:
         if status:
             raise host.ClusterError(f"{command}: status {status}\n{out}")
         return ([json.loads(line) for line in out.splitlines() if line.startswith("{")],
-                (after[0] - before[0], after[1] - before[1]))
+                Spent(after.process - before.process,
+                      (before.process - silent.process)
+                      * (after.uptime - before.uptime) / (before.uptime - silent.uptime),
+                      after.guest - before.guest))
 
     # -- the MetaServer ---------------------------------------------------------
 
@@ -142,24 +173,40 @@ class Lab:
     def metric(self, name):
         """One figure of the daemon's metrics, None while it does not answer."""
         out = self.server.run("curl -sf --max-time 20 http://127.0.0.1:9600/metrics || true").out
-        found = re.search(rf"^krcore_meta_{name} (\S+)$", out, re.M)
+        found = re.search(rf"^krcore_meta_{re.escape(name)} (\S+)$", out, re.M)
         return float(found.group(1)) if found else None
+
+    def await_metric(self, name, value, timeout):
+        """Seconds until a figure of the daemon is this."""
+        began = time.monotonic()
+        while self.metric(name) != value:
+            if time.monotonic() - began > timeout:
+                raise host.ClusterError(f"{name} is {self.metric(name)}, not {value}, "
+                                        f"after {timeout} s")
+            time.sleep(0.5)
+        return time.monotonic() - began
 
     def daemon_pid(self):
         """Process number of the daemon."""
         return int(self.server.run("systemctl show -P MainPID krcore-metaserver").out)
 
+    def resident(self):
+        """Resident bytes of the daemon."""
+        status = self.server.run(f"cat /proc/{self.daemon_pid()}/status").out
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
+
     # -- processor time ---------------------------------------------------------
 
     def cpu_seconds(self, pid):
-        """Processor seconds of one process of the server guest, and of the whole guest."""
-        out = self.server.run(f"getconf CLK_TCK; head -n 1 /proc/stat; "
+        """A reading of the server guest's clocks."""
+        out = self.server.run(f"cat /proc/uptime; getconf CLK_TCK; head -n 1 /proc/stat; "
                               f"cat /proc/{pid}/task/*/schedstat").out
-        tick, whole, *threads = out.splitlines()
+        uptime, tick, whole, *threads = out.splitlines()
         # user, nice, system, irq, softirq, steal; not idle and iowait
         fields = [int(n) for n in whole.split()[1:]]
         busy = sum(fields[:3]) + sum(fields[5:8])
-        return sum(int(t.split()[0]) for t in threads) / 1e9, busy / int(tick)
+        return Clocks(sum(int(t.split()[0]) for t in threads) / 1e9, busy / int(tick),
+                      float(uptime.split()[0]))
 
     @contextlib.contextmanager
     def load(self, kind):

@@ -9,14 +9,45 @@ import json
 import math
 import sys
 
-COLOURS = {"krcore": "#1b6ca8", "raw_read": "#7fb2d6", "ib_read_lat": "#b9d4e8",
+COLOURS = {"krcore": "#1b6ca8", "raw_read": "#5b97c4", "ib_read_lat": "#b9d4e8",
            "ud_rpc": "#e08e45", "redis": "#b5443c", "etcd": "#6a8d3f"}
-LEFT, TOP, HEIGHT, BAR, GAP = 70, 70, 300, 22, 28
+LEFT, TOP, HEIGHT, BAR, GAP, RIGHT = 96, 80, 300, 26, 32, 24
+SANS = 'font-family="sans-serif"'
 
 
 def _text(x, y, text, size=12, anchor="middle", extra=""):
     return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" {extra}>'
             f"{html.escape(str(text))}</text>")
+
+
+def _line(x1, y1, x2, y2, colour):
+    return (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'stroke="{colour}"/>')
+
+
+def _rect(x, y, width, height, colour):
+    return (f'<rect x="{x:.1f}" y="{y:.1f}" width="{width}" height="{height:.1f}" '
+            f'fill="{colour}"/>')
+
+
+def _short(value):
+    """A figure with two or three digits that count."""
+    if value < 1000:
+        return f"{value:.0f}"
+    return f"{value / 1000:.1f}k" if value < 100000 else f"{value / 1000:.0f}k"
+
+
+def _paper(title, below, width, scale, how, drawing):
+    """The whole picture: title, scale, drawing, and what its figures are worth."""
+    width = max(width + RIGHT, 640)
+    height = TOP + HEIGHT + below
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 50}" {SANS}>',
+        '<rect width="100%" height="100%" fill="white"/>',
+        _text(LEFT, 26, title, 16, "start"), *scale.lines(width - RIGHT), *drawing,
+        _text(LEFT, height + 18, f"Measured in emulation: {how}.", 11, "start", 'fill="#a00"'),
+        _text(LEFT, height + 34, "Only ratios within this picture mean anything; none of it is "
+              "the speed of real hardware.", 11, "start", 'fill="#a00"'), "</svg>"]) + "\n"
 
 
 def _groups(rows):
@@ -30,10 +61,32 @@ def _groups(rows):
     return groups
 
 
+class _Linear:
+    """Height of a value, from zero."""
+
+    def __init__(self, values, unit):
+        self.unit = unit
+        self.step = 10 ** math.floor(math.log10(max(values)))
+        self.high = math.ceil(max(values) / self.step) * self.step
+
+    def y(self, value):
+        """Place on the paper."""
+        return TOP + HEIGHT * (1 - value / self.high)
+
+    def lines(self, right):
+        """A line for each step."""
+        out = []
+        for value in range(0, self.high + 1, self.step):
+            out.append(_line(LEFT, self.y(value), right, self.y(value), "#ddd"))
+            out.append(_text(LEFT - 8, self.y(value) + 4, f"{value:,}{self.unit}", anchor="end"))
+        return out
+
+
 class _Scale:
     """Logarithmic height of a value."""
 
-    def __init__(self, values):
+    def __init__(self, values, unit):
+        self.unit = unit
         self.low = math.floor(math.log10(min(values)))
         self.high = max(math.ceil(math.log10(max(values))), self.low + 1)
 
@@ -42,34 +95,42 @@ class _Scale:
         share = (math.log10(max(value, 10 ** self.low)) - self.low) / (self.high - self.low)
         return TOP + HEIGHT * (1 - share)
 
-    def lines(self, width):
+    def lines(self, right):
         """A line for each power of ten."""
         out = []
         for power in range(self.low, self.high + 1):
             y = self.y(10 ** power)
-            out.append(f'<line x1="{LEFT}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" '
-                       'stroke="#ddd"/>')
-            out.append(_text(LEFT - 8, y + 4, f"{10 ** power:,} us", anchor="end"))
+            out.append(_line(LEFT, y, right, y, "#ddd"))
+            out.append(_text(LEFT - 8, y + 4, f"{10 ** power:,}{self.unit}", anchor="end"))
         return out
 
 
+def _bar(scale, x, row, colour):
+    """A bar of the median, its figure, and a whisker to the 99th percentile."""
+    top, tail, middle = scale.y(row["p50"]), scale.y(row["p99"]), x + BAR / 2
+    return [_rect(x, top, BAR, TOP + HEIGHT - top, colour),
+            _line(middle, top, middle, tail, "#555"),
+            _line(middle - 4, tail, middle + 4, tail, "#555"),
+            _text(middle, TOP + HEIGHT - 5, _short(row["p50"]), 9, extra='fill="white"')]
+
+
 def _bars(groups, scale):
-    """Bars of medians with a whisker to the 99th percentile; returns (drawing, width)."""
-    out, x = [], LEFT + GAP
+    """Bars of all groups; returns (drawing, width)."""
+    out, x = [], LEFT + GAP / 2
     for (records, load), systems in groups.items():
         begin = x
         for system, row in systems.items():
-            top, bottom, tail = scale.y(row["p50"]), TOP + HEIGHT, scale.y(row["p99"])
-            out.append(f'<rect x="{x}" y="{top:.1f}" width="{BAR}" height="{bottom - top:.1f}" '
-                       f'fill="{COLOURS.get(system, "#888")}"/>')
-            out.append(f'<line x1="{x + BAR / 2}" x2="{x + BAR / 2}" y1="{top:.1f}" '
-                       f'y2="{tail:.1f}" stroke="#333"/>')
-            x += BAR + 4
-        middle = (begin + x) / 2
-        out.append(_text(middle, TOP + HEIGHT + 18, f"{records:,} records"))
-        out.append(_text(middle, TOP + HEIGHT + 34, f"server {load}"))
+            out += _bar(scale, x, row, COLOURS.get(system, "#888"))
+            x += BAR + 3
+        middle, below = (begin + x) / 2, TOP + HEIGHT
+        out.append(_text(middle, below + 18, f"{records:,} records"))
+        out.append(_text(middle, below + 34, f"server {load}"))
+        if {"krcore", "raw_read"} <= systems.keys():
+            ratio = systems["krcore"]["p50"] / systems["raw_read"]["p50"]
+            out.append(_text(middle, below + 50, f"{ratio:.2f} of a raw READ", 11,
+                             extra=f'fill="{COLOURS["krcore"]}"'))
         x += GAP
-    return out, x
+    return out, x - GAP / 2
 
 
 def lookups(rows, how):
@@ -79,24 +140,15 @@ def lookups(rows, how):
         return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
     values = [row[key] for systems in groups.values() for row in systems.values()
               for key in ("p50", "p99")]
-    scale = _Scale(values)
-    bars, width = _bars(groups, scale)
-    legend, x = [], LEFT
+    scale = _Scale(values, " us")
+    drawing, width = _bars(groups, scale)
+    x = LEFT
     for system in dict.fromkeys(s for systems in groups.values() for s in systems):
-        legend.append(f'<rect x="{x}" y="44" width="12" height="12" '
-                      f'fill="{COLOURS.get(system, "#888")}"/>')
-        legend.append(_text(x + 17, 55, system, anchor="start"))
+        drawing.append(_rect(x, 46, 12, 12, COLOURS.get(system, "#888")))
+        drawing.append(_text(x + 17, 57, system, anchor="start"))
         x += 90
-    width = max(width, x, 620)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
-           f'height="{TOP + HEIGHT + 75}" font-family="sans-serif">',
-           '<rect width="100%" height="100%" fill="white"/>',
-           _text(LEFT, 24, "Looking a record up: median, line to the 99th percentile", 16, "start"),
-           *legend, *scale.lines(width), *bars,
-           _text(LEFT, TOP + HEIGHT + 62, f"Measured on {how}: emulation. Only ratios within "
-                 "this picture mean anything, none of it is the speed of real hardware.",
-                 11, "start", 'fill="#a00"'), "</svg>"]
-    return "\n".join(out) + "\n"
+    return _paper("Looking a record up: median, whisker to the 99th percentile", 62,
+                  max(width, x), scale, how, drawing)
 
 
 def growth(rows, how):
@@ -104,24 +156,17 @@ def growth(rows, how):
     points = [row for row in rows if row["case"] == "publish_pipelined"]
     if not points:
         return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
-    scale = _Scale([row["per_second"] for row in points])
-    width, out, x = 620, [], LEFT + GAP
+    scale = _Linear([row["per_second"] for row in points], "/s")
+    drawing, x, below = [], LEFT + GAP, TOP + HEIGHT
     for row in points:
         top = scale.y(row["per_second"])
-        out.append(f'<rect x="{x}" y="{top:.1f}" width="60" height="{TOP + HEIGHT - top:.1f}" '
-                   f'fill="{COLOURS["krcore"]}"/>')
-        out.append(_text(x + 30, top - 6, f"{row['per_second']:.0f}/s"))
-        out.append(_text(x + 30, TOP + HEIGHT + 18, f"{row['records']:,} records"))
-        out.append(_text(x + 30, TOP + HEIGHT + 34, f"{row['bytes_per_record']:.0f} B/record"))
+        drawing += [_rect(x, top, 60, below - top, COLOURS["krcore"]),
+                    _text(x + 30, top - 6, f"{row['per_second']:,.0f}/s"),
+                    _text(x + 30, below + 18, f"{row['records']:,} records"),
+                    _text(x + 30, below + 34, f"{row['bytes_per_record']:,.0f} B/record")]
         x += 60 + 3 * GAP
-    lines = [line.replace(" us<", "/s<") for line in scale.lines(width)]
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{TOP + HEIGHT + 75}" '
-        'font-family="sans-serif">', '<rect width="100%" height="100%" fill="white"/>',
-        _text(LEFT, 24, "Publications a second, and memory a record, as the table grows", 16,
-              "start"), *lines, *out,
-        _text(LEFT, TOP + HEIGHT + 62, f"Measured on {how}: emulation, not the speed of real "
-              "hardware.", 11, "start", 'fill="#a00"'), "</svg>"]) + "\n"
+    return _paper("Publications a second, and memory a record, as the table grows", 46, x,
+                  scale, how, drawing)
 
 
 if __name__ == "__main__":

@@ -175,9 +175,9 @@ static void bn_verbs_queue(struct bn_data_verbs *v, const struct bn_job *job, un
 	if (!q) {
 		v->cq = ibv_create_cq(v->id[q]->verbs, BN_QUEUES_MAX * 2, NULL, NULL, 0);
 		v->mr = ibv_reg_mr(v->id[q]->pd, job->memory, BN_BYTES, IBV_ACCESS_LOCAL_WRITE);
-		if (!v->cq || !v->mr)
-			bn_die("completion queue or memory");
 	}
+	if (!v->cq || !v->mr)
+		bn_die("completion queue or memory");
 	attr.send_cq = v->cq;
 	attr.recv_cq = v->cq;
 	if (rdma_create_qp(v->id[q], NULL, &attr))
@@ -217,7 +217,7 @@ static void bn_verbs_round(struct bn_data_verbs *v, const struct bn_job *job)
 	unsigned int q;
 
 	for (q = 0; q < job->queues; q++)
-		if (ibv_post_send(v->id[q]->qp, v->wrs[q], &bad))
+		if (!v->id[q] || ibv_post_send(v->id[q]->qp, v->wrs[q], &bad))
 			bn_die("ibv_post_send");
 	for (q = 0; q < job->queues; q++)
 		bn_poll(v->cq, &wc, 0);

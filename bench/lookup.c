@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "bench/client.h"
 #include "bench/keys.h"
 #include "bench/link.h"
 #include "bench/samples.h"
@@ -35,15 +35,6 @@ enum bn_case {
 };
 
 static const char *const bn_case_names[BN_CASES] = { "hit", "miss", "cold", "attach" };
-
-struct bn_options {
-	const char *server;
-	const char *key_file;
-	const char *peer;
-	uint64_t records;
-	uint64_t samples;
-	enum bn_case what;
-};
 
 /**
  * struct bn_raw - The peer: READs of a bucket's size from plain memory.
@@ -108,24 +99,6 @@ static void bn_raw_close(struct bn_raw *raw)
 	rdma_destroy_id(raw->id);
 }
 
-static struct krcore_ctx *bn_open(const struct bn_options *o)
-{
-	struct krcore_options opts = { .size = sizeof(opts),
-				       .servers = o->server,
-				       .key_file = o->key_file,
-				       .name = "bench_lookup",
-				       .timeout_ms = 30000 };
-	struct krcore_ctx *ctx;
-	int err;
-
-	err = krcore_open(&opts, &ctx);
-	if (err) {
-		fprintf(stderr, "%s: %s (%s)\n", o->server, krcore_error_text(), strerror(-err));
-		exit(1);
-	}
-	return ctx;
-}
-
 /* Forget what is known of the key's place, as if its entry had never been read. */
 static void bn_forget(struct krcore_ctx *ctx, const struct krp_key *key)
 {
@@ -140,7 +113,7 @@ static void bn_forget(struct krcore_ctx *ctx, const struct krp_key *key)
 }
 
 /* One look-up; ends the program if the answer is not the right one. Return: READs. */
-static uint32_t bn_lookup(struct krcore_ctx *ctx, const struct bn_options *o, uint64_t nr)
+static uint32_t bn_lookup(struct krcore_ctx *ctx, enum bn_case what, uint64_t nr)
 {
 	struct krcore_lookup_info info;
 	struct krcore_value value;
@@ -152,7 +125,7 @@ static uint32_t bn_lookup(struct krcore_ctx *ctx, const struct bn_options *o, ui
 	memcpy(key.gid, wire.gid, sizeof(key.gid));
 	key.service = BN_SERVICE;
 	err = krcore_lookup(ctx, &key, &value, &info);
-	if (err != (o->what == BN_MISS ? -ENOENT : 0)) {
+	if (err != (what == BN_MISS ? -ENOENT : 0)) {
 		fprintf(stderr, "look-up: %d (%s)\n", err, krcore_error_text());
 		exit(1);
 	}
@@ -163,7 +136,7 @@ static uint32_t bn_lookup(struct krcore_ctx *ctx, const struct bn_options *o, ui
 	return info.reads;
 }
 
-static void bn_measure_attach(const struct bn_options *o)
+static void bn_measure_attach(const struct bn_client *o)
 {
 	uint64_t i, begin_ns, reads = 0;
 	struct bn_samples ours;
@@ -174,8 +147,8 @@ static void bn_measure_attach(const struct bn_options *o)
 		struct krcore_ctx *ctx;
 
 		begin_ns = bn_now_ns();
-		ctx = bn_open(o);
-		reads += bn_lookup(ctx, o, i % o->records);
+		ctx = bn_client_open(o, "bench_lookup", 0, 0, 0);
+		reads += bn_lookup(ctx, BN_ATTACH, i % o->records);
 		bn_samples_add(&ours, bn_now_ns() - begin_ns);
 		krcore_close(ctx);
 	}
@@ -183,32 +156,38 @@ static void bn_measure_attach(const struct bn_options *o)
 	bn_samples_done(&ours);
 }
 
+/* Which record to look up next. */
+static uint64_t bn_case_nr(enum bn_case what, uint64_t records, uint64_t *random)
+{
+	return bn_random(random) % records + (what == BN_MISS ? BN_ABSENT : 0);
+}
+
 /* A block of look-ups. Return: READs they took. */
-static uint64_t bn_block(struct krcore_ctx *ctx, const struct bn_options *o, uint64_t *random,
-			 struct bn_samples *to)
+static uint64_t bn_block(struct krcore_ctx *ctx, enum bn_case what, uint64_t records,
+			 uint64_t *random, struct bn_samples *to)
 {
 	uint64_t nr, begin_ns, reads = 0;
 	struct krp_key key;
 	unsigned int i;
 
 	for (i = 0; i < BN_BLOCK; i++) {
-		nr = bn_random(random) % o->records + (o->what == BN_MISS ? BN_ABSENT : 0);
+		nr = bn_case_nr(what, records, random);
 		bn_key(nr, &key);
-		if (o->what == BN_COLD)
+		if (what == BN_COLD)
 			bn_forget(ctx, &key);
 		begin_ns = bn_now_ns();
-		reads += bn_lookup(ctx, o, nr);
+		reads += bn_lookup(ctx, what, nr);
 		bn_samples_add(to, bn_now_ns() - begin_ns);
 	}
 	return reads;
 }
 
-static void bn_measure(const struct bn_options *o)
+static void bn_measure(const struct bn_client *o, enum bn_case what)
 {
 	struct bn_samples ours, peers;
 	struct bn_raw raw = { 0 };
 	uint64_t random = 88172645463325252ULL, reads = 0, begin_ns;
-	struct krcore_ctx *ctx = bn_open(o);
+	struct krcore_ctx *ctx = bn_client_open(o, "bench_lookup", 0, 0, 0);
 	unsigned int i;
 
 	if (bn_samples_init(&ours, o->samples) || bn_samples_init(&peers, o->samples))
@@ -216,14 +195,13 @@ static void bn_measure(const struct bn_options *o)
 	if (o->peer)
 		bn_raw_open(&raw, o->peer);
 	for (i = 0; i < BN_WARM; i++) {
-		bn_lookup(ctx, o,
-			  bn_random(&random) % o->records + (o->what == BN_MISS ? BN_ABSENT : 0));
+		bn_lookup(ctx, what, bn_case_nr(what, o->records, &random));
 		if (raw.id)
 			bn_raw_read(&raw, &random);
 	}
 	bn_gate("begin");
 	while (ours.nr < ours.max) {
-		reads += bn_block(ctx, o, &random, &ours);
+		reads += bn_block(ctx, what, o->records, &random, &ours);
 		for (i = 0; raw.id && i < BN_BLOCK; i++) {
 			begin_ns = bn_now_ns();
 			bn_raw_read(&raw, &random);
@@ -231,9 +209,9 @@ static void bn_measure(const struct bn_options *o)
 		}
 	}
 	bn_gate("end");
-	bn_samples_print(&ours, "krcore", bn_case_names[o->what], reads, 0);
+	bn_samples_print(&ours, "krcore", bn_case_names[what], reads, 0);
 	if (raw.id) {
-		bn_samples_print(&peers, "raw_read", bn_case_names[o->what], peers.nr, 0);
+		bn_samples_print(&peers, "raw_read", bn_case_names[what], peers.nr, 0);
 		bn_raw_close(&raw);
 	}
 	bn_samples_done(&ours);
@@ -254,45 +232,18 @@ static enum bn_case bn_case_of(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct bn_options o = { .key_file = "", .records = 10, .samples = 1000 };
-	int c;
+	struct bn_client o;
+	enum bn_case what;
 
-	while ((c = getopt(argc, argv, "s:k:p:r:n:c:")) != -1) {
-		switch (c) {
-		case 's':
-			o.server = optarg;
-			break;
-		case 'k':
-			o.key_file = optarg;
-			break;
-		case 'p':
-			o.peer = optarg;
-			break;
-		case 'r':
-			o.records = bn_number(optarg, 1, 1ULL << 32, "records");
-			break;
-		case 'n':
-			o.samples = bn_number(optarg, 1, 10000000, "samples");
-			break;
-		case 'c':
-			o.what = bn_case_of(optarg);
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (!o.server || optind != argc) {
-		fprintf(stderr,
-			"usage: %s -s SERVER [-k KEY_FILE] [-p HOST:PORT] [-r RECORDS] "
-			"[-n SAMPLES] [-c CASE]\n",
-			argv[0]);
-		return 2;
-	}
-	if (o.what == BN_ATTACH) {
+	bn_client_options(
+		argc, argv, "prnc",
+		"-s SERVER [-k KEY_FILE] [-p HOST:PORT] [-r RECORDS] [-n SAMPLES] -c CASE", &o);
+	what = bn_case_of(o.what);
+	if (what == BN_ATTACH) {
 		bn_measure_attach(&o);
 		return 0;
 	}
 	o.samples = (o.samples + BN_BLOCK - 1) / BN_BLOCK * BN_BLOCK; /* whole blocks */
-	bn_measure(&o);
+	bn_measure(&o, what);
 	return 0;
 }

@@ -19,41 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/client.h"
 #include "bench/keys.h"
 #include "bench/link.h"
 #include "bench/samples.h"
 #include "client/include/krcore/krcore.h"
 
-#define BN_LEASE_MS 300000
-
-struct bn_options {
-	const char *server;
-	const char *key_file;
-	uint64_t records;
-	uint64_t samples;
-	uint64_t from;
-};
-
-static struct krcore_ctx *bn_open(const struct bn_options *o, uint8_t owner, uint32_t flags)
-{
-	struct krcore_options opts = { .size = sizeof(opts),
-				       .servers = o->server,
-				       .key_file = o->key_file,
-				       .name = "bench_publish",
-				       .owner = { owner },
-				       .lease_ms = BN_LEASE_MS,
-				       .timeout_ms = 30000,
-				       .flags = flags };
-	struct krcore_ctx *ctx;
-	int err;
-
-	err = krcore_open(&opts, &ctx);
-	if (err) {
-		fprintf(stderr, "%s: %s (%s)\n", o->server, krcore_error_text(), strerror(-err));
-		exit(1);
-	}
-	return ctx;
-}
+#define BN_LEASE_MS 10000 /* so that those of `fill` run out soon after it has ended */
 
 static void bn_record(uint64_t nr, struct krcore_key *ret_key, struct krcore_value *ret_value)
 {
@@ -68,9 +40,10 @@ static void bn_record(uint64_t nr, struct krcore_key *ret_key, struct krcore_val
 	memcpy(ret_value->raw, &nr, sizeof(nr));
 }
 
-static void bn_fill(const struct bn_options *o)
+static void bn_fill(const struct bn_client *o)
 {
-	struct krcore_ctx *ctx = bn_open(o, 1, KRCORE_OPEN_NOWAIT);
+	struct krcore_ctx *ctx =
+		bn_client_open(o, "bench_publish", 1, BN_LEASE_MS, KRCORE_OPEN_NOWAIT);
 	struct krcore_stats stats = { 0 };
 	struct krcore_value value;
 	struct krcore_key key;
@@ -100,9 +73,9 @@ static void bn_fill(const struct bn_options *o)
 		pause();
 }
 
-static void bn_latency(const struct bn_options *o)
+static void bn_latency(const struct bn_client *o)
 {
-	struct krcore_ctx *ctx = bn_open(o, 2, 0);
+	struct krcore_ctx *ctx = bn_client_open(o, "bench_publish", 2, 0, 0);
 	struct bn_samples puts, dels;
 	struct krcore_value value;
 	struct krcore_key key;
@@ -140,39 +113,17 @@ static void bn_latency(const struct bn_options *o)
 
 int main(int argc, char **argv)
 {
-	struct bn_options o = { .key_file = "", .records = 10, .samples = 1000 };
-	int c;
+	struct bn_client o;
 
-	while ((c = getopt(argc, argv, "s:k:r:n:f:")) != -1) {
-		switch (c) {
-		case 's':
-			o.server = optarg;
-			break;
-		case 'k':
-			o.key_file = optarg;
-			break;
-		case 'r':
-			o.records = bn_number(optarg, 1, 1ULL << 32, "records");
-			break;
-		case 'n':
-			o.samples = bn_number(optarg, 1, 10000000, "samples");
-			break;
-		case 'f':
-			o.from = bn_number(optarg, 0, BN_ABSENT - 1, "from");
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (o.server && optind + 1 == argc && !strcmp(argv[optind], "fill")) {
+	bn_client_options(
+		argc, argv, "rnf",
+		"-s SERVER [-k KEY_FILE] [-r RECORDS] [-n SAMPLES] [-f FROM] fill|latency", &o);
+	if (!strcmp(o.what, "fill")) {
 		bn_fill(&o);
-	} else if (o.server && optind + 1 == argc && !strcmp(argv[optind], "latency")) {
+	} else if (!strcmp(o.what, "latency")) {
 		bn_latency(&o);
 	} else {
-		fprintf(stderr,
-			"usage: %s -s SERVER [-k KEY_FILE] [-r RECORDS] [-n SAMPLES] "
-			"[-f FROM] fill|latency\n",
-			argv[0]);
+		fprintf(stderr, "'%s': not fill or latency\n", o.what);
 		return 2;
 	}
 	return 0;

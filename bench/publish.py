@@ -7,16 +7,18 @@ as its credits let it; the turns of the lease sweep; memory of a record. Draws
 build/bench/publish.svg.
 
 Rows: case publish and withdraw in microseconds; publish_pipelined with per_second,
-bytes_per_record (table and book-keeping), table_bytes, process_bytes, import_s;
-sweep with the longest and the last turn in microseconds.
+bytes_per_record (table and book-keeping), table_bytes, process_bytes, import_s; sweep,
+turns of the lease sweep since the daemon started, in microseconds: the last, when nothing
+ran out, and the longest; expire, the records of publish_pipelined after their publisher
+was killed: seconds until the last was gone, and the longest turn of the sweep with them.
 """
 
-import importlib.util
 import json
-import pathlib
-import re
 import time
 
+import _lab
+import _plot
+from _lab import us
 from cluster import host
 
 USUALLY = "10 min emulated, 1 min on KVM"
@@ -24,22 +26,9 @@ PIPELINED = 5000    # records published at once
 FROM = 1 << 36      # numbers that no table of the other benchmark has
 
 
-def _sibling(name):
-    path = pathlib.Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-lab_module = _sibling("_lab")
-plot = _sibling("_plot")
-us = lab_module.us
-
-
 def _latency(lab, report, records):
     """One at a time."""
-    samples = min(lab_module.SAMPLES, 2000)
+    samples = min(_lab.SAMPLES, 2000)
     for got in lab.program(f"bench_publish -s {lab.address} -f {2 * FROM} -n {samples} latency"):
         lab.row(report, got["case"], "krcore", "us", n=got["n"], p50=us(got["p50"]),
                 p99=us(got["p99"]), p999=us(got["p999"]), records=records)
@@ -48,7 +37,7 @@ def _latency(lab, report, records):
 def _pipelined(lab, report, records):
     """Many at once: stored while the server is away, published when it is there."""
     lab.stop_daemon()
-    log = f"{lab_module.FOLDER}/bench_publish.log"
+    log = f"{_lab.FOLDER}/bench_publish.log"
     command = f"bench_publish -s {lab.address} -r {PIPELINED} -f {FROM} fill"
     with lab.service(lab.client, command, ready="stored") as pid:
         took = lab.start_daemon(records)
@@ -75,8 +64,7 @@ def _memory(lab, records):
     """What the table and the whole process take."""
     table = lab.metric("table_shared_bytes")
     private = lab.metric("table_private_bytes")
-    status = lab.server.run(f"cat /proc/{lab.daemon_pid()}/status").out
-    resident = int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
+    resident = lab.resident()
     return {"bytes_per_record": round((table + private) / records, 1), "table_bytes": int(table),
             "book_keeping_bytes": int(private), "process_bytes": resident,
             "process_bytes_per_record": round(resident / records, 1),
@@ -90,15 +78,23 @@ def _sweep(lab, report, records):
             longest=us(lab.metric("sweep_max_seconds") * 1e9))
 
 
+def _expire(lab, report, records):
+    """The publisher has been killed: its leases run out."""
+    seconds = lab.await_metric("records", records, 120)
+    lab.row(report, "expire", "krcore", "s", n=PIPELINED, p50=round(seconds, 1), records=records,
+            sweep_longest_us=us(lab.metric("sweep_max_seconds") * 1e9))
+
+
 def bench(cluster, report):
     """All sizes; then the plot."""
-    lab = lab_module.Lab(cluster)
-    for records in lab_module.SIZES:
+    lab = _lab.Lab(cluster)
+    for records in _lab.SIZES:
         host.say(f"{records} records")
         _pipelined(lab, report, records)
-        _latency(lab, report, records)
         _sweep(lab, report, records)
+        _expire(lab, report, records)
+        _latency(lab, report, records)
     path = host.build_dir() / "bench" / "publish.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(plot.growth(lab.rows, lab.how), encoding="utf-8")
+    path.write_text(_plot.growth(lab.rows, lab.how), encoding="utf-8")
     host.say(f"plot: {path}")

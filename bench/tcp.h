@@ -39,19 +39,33 @@ struct bn_tcp {
  * @name: of the system.
  * @open: after connecting.
  * @send_get: send one request for a key.
- * @send_put: send one request that sets a key.
+ * @send_puts: send one request that sets records.
+ * @puts_max: how many records that may be.
+ * @ahead_max: such requests that may be unanswered.
  * @wait: wait for the next reply; 1 if it brought a value, else 0.
  */
 struct bn_store {
 	const char *name;
 	void (*open)(struct bn_tcp *t);
 	void (*send_get)(struct bn_tcp *t, const char *key, unsigned int bytes);
-	void (*send_put)(struct bn_tcp *t, const char *key, unsigned int bytes, const void *value);
+	void (*send_puts)(struct bn_tcp *t, uint64_t from, unsigned int nr);
+	unsigned int puts_max;
+	unsigned int ahead_max;
 	int (*wait)(struct bn_tcp *t);
 };
 
 extern const struct bn_store bn_redis;
 extern const struct bn_store bn_etcd;
+
+/**
+ * bn_tcp_record() - A record as the stores over TCP hold it.
+ * @nr: its number.
+ * @key: BN_TEXT_BYTES, filled.
+ * @value: BN_TCP_VALUE_BYTES, filled.
+ *
+ * Return: length of the key.
+ */
+unsigned int bn_tcp_record(uint64_t nr, char *key, char *value);
 
 /** bn_tcp_send() - Send all. @t: connection. @data: bytes. @bytes: how many. */
 void bn_tcp_send(struct bn_tcp *t, const void *data, size_t bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Range and Put of etcd v3, in its own protocol: gRPC over HTTP/2 without TLS.
+ * Range and Txn of etcd v3, in its own protocol: gRPC over HTTP/2 without TLS.
  *
  * No more of HTTP/2 than one client needs that has one kind of request: headers
  * are sent as literals (HPACK without a table), those of replies are not looked
@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "bench/keys.h"
 #include "bench/tcp.h"
 
 #define BN_H2_DATA 0
@@ -25,7 +26,11 @@
 #define BN_H2_END_HEADERS 0x04
 #define BN_H2_FRAME_BYTES 9
 #define BN_WINDOW_BYTES 0x3fff0000U
-#define BN_MESSAGE_BYTES 256
+#define BN_HEADER_BYTES 256 /* of a request, more than they ever are */
+#define BN_PUT_BYTES (2 + 2 + 2 + BN_TEXT_BYTES + 2 + BN_TCP_VALUE_BYTES)
+#define BN_PUTS 100 /* in a transaction, which then fits into one frame */
+#define BN_MESSAGE_BYTES (BN_PUTS * BN_PUT_BYTES)
+#define BN_AHEAD 4 /* transactions, which then fit into the window of a server */
 
 static uint8_t *bn_put32(uint8_t *to, uint32_t v)
 {
@@ -90,7 +95,8 @@ static void bn_etcd_call(struct bn_tcp *t, const char *path, const uint8_t *mess
 			 unsigned int bytes)
 {
 	static const uint8_t te[] = "\0\2te\10trailers";
-	uint8_t out[2 * BN_MESSAGE_BYTES], *begin = out + BN_H2_FRAME_BYTES, *at = begin;
+	uint8_t out[BN_HEADER_BYTES + BN_MESSAGE_BYTES], *begin = out + BN_H2_FRAME_BYTES,
+							 *at = begin;
 
 	t->stream += 2;
 	*at++ = 0x83; /* :method: POST */
@@ -120,19 +126,26 @@ static uint8_t *bn_field(uint8_t *at, unsigned int number, const void *data, uns
 
 static void bn_etcd_get(struct bn_tcp *t, const char *key, unsigned int bytes)
 {
-	uint8_t message[BN_MESSAGE_BYTES];
+	uint8_t message[2 + BN_TEXT_BYTES];
 
 	bn_etcd_call(t, "/etcdserverpb.KV/Range", message,
 		     (unsigned int)(bn_field(message, 1, key, bytes) - message));
 }
 
-static void bn_etcd_put(struct bn_tcp *t, const char *key, unsigned int bytes, const void *value)
+/* A transaction without a condition: TxnRequest.success, RequestOp.request_put. */
+static void bn_etcd_puts(struct bn_tcp *t, uint64_t from, unsigned int nr)
 {
-	uint8_t message[BN_MESSAGE_BYTES], *at;
+	uint8_t message[BN_MESSAGE_BYTES], put[BN_PUT_BYTES], op[BN_PUT_BYTES], *at = message, *end;
+	char key[BN_TEXT_BYTES], value[BN_TCP_VALUE_BYTES];
+	unsigned int i;
 
-	at = bn_field(message, 1, key, bytes);
-	at = bn_field(at, 2, value, BN_TCP_VALUE_BYTES);
-	bn_etcd_call(t, "/etcdserverpb.KV/Put", message, (unsigned int)(at - message));
+	for (i = 0; i < nr; i++) {
+		end = bn_field(put, 1, key, bn_tcp_record(from + i, key, value));
+		end = bn_field(end, 2, value, BN_TCP_VALUE_BYTES);
+		end = bn_field(op, 2, put, (unsigned int)(end - put));
+		at = bn_field(at, 2, op, (unsigned int)(end - op));
+	}
+	bn_etcd_call(t, "/etcdserverpb.KV/Txn", message, (unsigned int)(at - message));
 }
 
 /* Frames that belong to no request. */
@@ -187,4 +200,5 @@ static int bn_etcd_wait(struct bn_tcp *t)
 	return got > BN_TCP_VALUE_BYTES;
 }
 
-const struct bn_store bn_etcd = { "etcd", bn_etcd_open, bn_etcd_get, bn_etcd_put, bn_etcd_wait };
+const struct bn_store bn_etcd = { "etcd",  bn_etcd_open, bn_etcd_get, bn_etcd_puts,
+				  BN_PUTS, BN_AHEAD,	 bn_etcd_wait };

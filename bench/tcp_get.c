@@ -24,12 +24,18 @@
 #include "bench/tcp.h"
 
 #define BN_WARM 50
-#define BN_FILL_WINDOW 64
 
 void bn_tcp_fail(const struct bn_tcp *t, const char *what)
 {
 	fprintf(stderr, "%s: %s\n", t->host, what);
 	exit(1);
+}
+
+unsigned int bn_tcp_record(uint64_t nr, char *key, char *value)
+{
+	memset(value, 'v', BN_TCP_VALUE_BYTES);
+	bn_key_text(nr, value);
+	return bn_key_text(nr, key);
 }
 
 void bn_tcp_send(struct bn_tcp *t, const void *data, size_t bytes)
@@ -95,19 +101,20 @@ static void bn_tcp_open(struct bn_tcp *t, const char *host, const char *port)
 
 static void bn_fill(const struct bn_store *store, struct bn_tcp *t, uint64_t records)
 {
-	char key[BN_TEXT_BYTES], value[BN_TCP_VALUE_BYTES];
-	uint64_t nr, under_way = 0;
+	unsigned int nr, ahead = 0;
+	uint64_t from;
 
-	for (nr = 0; nr < records; nr++) {
-		memset(value, 'v', sizeof(value));
-		bn_key_text(nr, value);
-		store->send_put(t, key, bn_key_text(nr, key), value);
-		if (++under_way == BN_FILL_WINDOW) {
+	for (from = 0; from < records; from += nr) {
+		nr = store->puts_max;
+		if (nr > records - from)
+			nr = (unsigned int)(records - from);
+		store->send_puts(t, from, nr);
+		if (++ahead == store->ahead_max) {
 			store->wait(t);
-			under_way--;
+			ahead--;
 		}
 	}
-	while (under_way--)
+	while (ahead--)
 		store->wait(t);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/keys.h"
 #include "bench/tcp.h"
 
 static void bn_redis_open(struct bn_tcp *t)
@@ -22,11 +23,16 @@ static void bn_redis_get(struct bn_tcp *t, const char *key, unsigned int bytes)
 	bn_tcp_send(t, text, (size_t)len);
 }
 
-static void bn_redis_put(struct bn_tcp *t, const char *key, unsigned int bytes, const void *value)
+/* One record a request. */
+static void bn_redis_puts(struct bn_tcp *t, uint64_t from, unsigned int nr)
 {
-	char text[256];
-	int len = snprintf(text, sizeof(text), "*3\r\n$3\r\nSET\r\n$%u\r\n%.*s\r\n$%d\r\n", bytes,
-			   (int)bytes, key, BN_TCP_VALUE_BYTES);
+	char text[256], key[BN_TEXT_BYTES], value[BN_TCP_VALUE_BYTES];
+	unsigned int bytes = bn_tcp_record(from, key, value);
+	int len;
+
+	(void)nr;
+	len = snprintf(text, sizeof(text), "*3\r\n$3\r\nSET\r\n$%u\r\n%.*s\r\n$%d\r\n", bytes,
+		       (int)bytes, key, BN_TCP_VALUE_BYTES);
 
 	memcpy(text + len, value, BN_TCP_VALUE_BYTES);
 	memcpy(text + len + BN_TCP_VALUE_BYTES, "\r\n", 2);
@@ -56,5 +62,5 @@ static int bn_redis_wait(struct bn_tcp *t)
 	return 1;
 }
 
-const struct bn_store bn_redis = { "redis", bn_redis_open, bn_redis_get, bn_redis_put,
-				   bn_redis_wait };
+const struct bn_store bn_redis = { "redis", bn_redis_open, bn_redis_get, bn_redis_puts, 1,
+				   64,	    bn_redis_wait };

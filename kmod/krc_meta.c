@@ -239,7 +239,7 @@ int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info)
 	ret_info->reads = s->reads;
 	ret_info->misses = s->misses;
 	ret_info->failures = s->failures;
-	if (s->state == KRC_META_DOWN && time_after(s->next_at, jiffies))
+	if (s->state == KRC_META_DOWN && !meta->dead && time_after(s->next_at, jiffies))
 		ret_info->next_try_ms = jiffies_to_msecs(s->next_at - jiffies);
 	spin_unlock_bh(&meta->lock);
 	return 0;

@@ -31,7 +31,7 @@ static void krc_meta_cm_note(struct krc_meta_session *s, u32 event)
 static void krc_meta_cm_removed(struct krc_meta_session *s)
 {
 	spin_lock_bh(&s->meta->lock);
-	s->meta->dead = true;
+	WRITE_ONCE(s->meta->dead, true);
 	krc_meta_session_fail_locked(s, -ENODEV, "RDMA device removed");
 	spin_unlock_bh(&s->meta->lock);
 	wake_up_all(&s->meta->wait);
@@ -265,17 +265,13 @@ static void krc_meta_attach_message(struct krc_meta_session *s)
 	struct krc_meta_conn *conn = s->conn;
 	u64 copy[KRP_MSG_BYTES_MAX / sizeof(u64)];
 	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)copy;
-	unsigned int status;
 
 	spin_lock_bh(&s->meta->lock);
 	memcpy(copy, conn->inbox, sizeof(copy));
 	conn->inbox_full = false;
 	spin_unlock_bh(&s->meta->lock);
 
-	status = le16_to_cpu(hdr->status);
-	if (status)
-		krc_meta_session_fail(s, krp_status_errno(status), "%s", krp_status_text(status));
-	else if (!conn->auth_sent && hdr->type == KRP_MSG_CHALLENGE)
+	if (!conn->auth_sent && hdr->type == KRP_MSG_CHALLENGE)
 		krc_meta_attach_challenged(s, (const struct krp_challenge *)copy);
 	else if (conn->auth_sent && hdr->type == KRP_MSG_WELCOME &&
 		 hdr->incarnation == conn->challenge.hdr.incarnation)

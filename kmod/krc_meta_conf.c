@@ -171,19 +171,23 @@ static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
 	krc_meta_session_kick(s);
 }
 
-/* Locks: conf_mutex. The old sessions that do not go on have ended. */
+/*
+ * Locks: conf_mutex. The old sessions that do not go on have ended; those that do may be
+ * reading what is the same in both.
+ */
 static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *conf,
 			   const u8 *key_mac, struct krc_meta_session **list, u32 nr)
 {
-	u64 generation = meta->conf.generation;
 	u32 i;
 
 	spin_lock_bh(&meta->lock);
-	meta->conf = *conf;
-	meta->conf.generation = generation;
-	meta->conf.key_bytes = 0;
-	memzero_explicit(meta->conf.key, sizeof(meta->conf.key));
+	memcpy(meta->conf.owner, conf->owner, sizeof(meta->conf.owner));
+	memcpy(meta->conf.name, conf->name, sizeof(meta->conf.name));
 	memcpy(meta->key_mac, key_mac, sizeof(meta->key_mac));
+	meta->conf.lease_ms = conf->lease_ms;
+	WRITE_ONCE(meta->conf.timeout_ms, conf->timeout_ms);
+	WRITE_ONCE(meta->conf.reconnect_min_ms, conf->reconnect_min_ms);
+	WRITE_ONCE(meta->conf.reconnect_max_ms, conf->reconnect_max_ms);
 	for (i = 0; i < nr; i++) {
 		list[i]->conf.priority = conf->servers[i].priority;
 		if (list[i]->index == KRC_META_SERVERS_MAX)

@@ -13,9 +13,9 @@
  *   conn.map_mutex  making a new map; sleeps on READs.
  *   meta.lock       BH-safe spinlock: records, requests, states, texts, counters.
  *   conn.map_lock   the map and its entries; process context only, nothing inside.
- *   conn.read_lock  BH-safe spinlock: slots of READs; nothing inside.
- *   meta.lock and the two below it are never held at once but for meta.lock and the
- *   cache's own lock inside it.
+ *   conn.read_lock  BH-safe spinlock: slots of READs, and the right to post one.
+ *   The last three are never held at once. Inside meta.lock and conn.read_lock requests
+ *   are posted; inside meta.lock the cache's own lock is taken.
  *
  * LIFE
  *   A connection is used by look-ups that hold a count in conn.users, taken under
@@ -200,7 +200,7 @@ struct krc_meta_read {
  * @posted: work requests that have not completed.
  * @wait: @posted or @users fell to zero.
  * @users: look-ups inside; meta.lock.
- * @broken: of no more use.
+ * @broken: of no more use; once it was set with @read_lock held, no READ is posted.
  * @fault: the queue pair reported a fault.
  * @read_lock: see the head of this file.
  * @read_wait: a slot is free, or @broken.
@@ -356,8 +356,8 @@ struct krc_meta_session {
  * @ibdev: device.
  * @port: its port.
  * @gid: GID that is published for.
- * @conf: configuration, without the key. Changed with @conf_mutex and @lock held, what a
- *	session says of itself only while there is none.
+ * @conf: configuration, without key and servers. Changed with @conf_mutex and @lock held,
+ *	what a session says of itself only while there is none.
  * @key_mac: of the key: tells whether a new configuration brings another one.
  * @cache: of the node.
  * @wq: the sessions' work items.
@@ -484,6 +484,7 @@ void krc_meta_records_free(struct krc_meta *meta);
 int krc_meta_map_load(struct krc_meta_conn *conn);
 int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 			 unsigned long deadline, struct krp_value *ret_value, u32 *reads);
+void krc_meta_reads_stop(struct krc_meta_conn *conn);
 void krc_meta_reads_end(struct krc_meta_conn *conn);
 void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc);
 

@@ -41,6 +41,14 @@ void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
 	krc_meta_conn_completed(conn);
 }
 
+/* No more READs from now on. Context: the work item. */
+void krc_meta_reads_stop(struct krc_meta_conn *conn)
+{
+	spin_lock_bh(&conn->read_lock);
+	WRITE_ONCE(conn->broken, true);
+	spin_unlock_bh(&conn->read_lock);
+}
+
 /* The queue pair is gone: what has not completed never will. Context: the work item. */
 void krc_meta_reads_end(struct krc_meta_conn *conn)
 {
@@ -115,19 +123,23 @@ static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *re
 		.remote_addr = read->addr,
 		.rkey = read->rkey,
 	};
-	int err;
+	int err = -ENOTCONN;
 
 	reinit_completion(&r->done);
-	r->posted = true;
-	atomic_inc(&conn->posted);
-	err = ib_post_send(conn->id->qp, &wr.wr, NULL);
-	if (err) {
-		r->posted = false;
-		krc_meta_conn_completed(conn);
-		krc_meta_session_fail(conn->s, err, "posting a READ failed");
-		return -ENOTCONN;
+	/* the lock: the queue pair stays as long as the connection is not broken */
+	spin_lock_bh(&conn->read_lock);
+	if (!READ_ONCE(conn->broken)) {
+		atomic_inc(&conn->posted);
+		err = ib_post_send(conn->id->qp, &wr.wr, NULL);
+		r->posted = !err;
+		if (err)
+			krc_meta_conn_completed(conn);
 	}
-	return 0;
+	spin_unlock_bh(&conn->read_lock);
+	if (!err)
+		return 0;
+	krc_meta_session_fail(conn->s, err, "posting a READ failed");
+	return -ENOTCONN;
 }
 
 /*
@@ -144,7 +156,7 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 	long left;
 	int err;
 
-	err = READ_ONCE(conn->broken) ? -ENOTCONN : krc_meta_read_post(r, read);
+	err = krc_meta_read_post(r, read);
 	if (err) {
 		krc_meta_read_put(r, read->bytes);
 		return err;

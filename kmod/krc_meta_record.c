@@ -8,6 +8,8 @@
  * so that a late answer to an older version says nothing of the newer.
  * Locking: meta.lock held, but in the functions of krc_meta.h, which take it.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
@@ -72,12 +74,12 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 	if (withdraw && (err == -ENOENT || err == -EEXIST))
 		err = 0;
 	rec->at[s->index] = err ? KRC_META_AT_REFUSED : KRC_META_AT_ACKED;
-	if (err && rec->err[s->index] != err)
+	if (err && rec->err[s->index] != err) { /* it is asked again and again */
 		pr_warn_ratelimited("%s refuses record %pI6c service %u (%d)\n", s->conf.name,
 				    rec->key.gid, send->service, err);
-	rec->err[s->index] = err;
-	if (err)
 		s->failures++;
+	}
+	rec->err[s->index] = err;
 	krc_meta_record_settled(meta, rec);
 	wake_up_all(&meta->wait);
 }

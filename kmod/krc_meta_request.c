@@ -234,7 +234,14 @@ static void krc_meta_message_early(struct krc_meta_conn *conn, const struct krp_
 				   u32 bytes)
 {
 	struct krc_meta_session *s = conn->s;
+	unsigned int status = le16_to_cpu(hdr->status);
 
+	/* at once: the server closes the connection next, which says less */
+	if (status) {
+		krc_meta_session_fail_locked(s, krp_status_errno(status), "%s",
+					     krp_status_text(status));
+		return;
+	}
 	if (s->state != KRC_META_HELLO || conn->inbox_full) {
 		krc_meta_session_fail_locked(s, -EPROTO, "unexpected %s during the handshake",
 					     krp_msg_name(hdr->type));

@@ -130,11 +130,10 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 	was_ready = s->state == KRC_META_READY;
 	krc_meta_session_to(s, KRC_META_CLOSING);
 	krc_meta_requests_fail(s, -ENOTCONN);
-	if (conn)
-		WRITE_ONCE(conn->broken, true);
 	spin_unlock_bh(&meta->lock);
 
 	if (conn) {
+		krc_meta_reads_stop(conn);
 		krc_meta_conn_stop(conn);
 		krc_meta_reads_end(conn);
 		/* every wait of a look-up has been ended: they leave at once */
@@ -199,7 +198,7 @@ static unsigned long krc_meta_renew_jiffies(const struct krc_meta_session *s)
 {
 	u32 ms = min_t(u32, s->lease_ms / 3, KRC_META_RENEW_MAX_MS);
 
-	return msecs_to_jiffies(max(ms, 1U));
+	return msecs_to_jiffies(max(ms, 100U)); /* whatever the server says */
 }
 
 /* Timers of an attached session. Context: the work item. */
@@ -257,7 +256,8 @@ static void krc_meta_session_rearm(struct krc_meta_session *s)
 	unsigned long at;
 
 	spin_lock_bh(&meta->lock);
-	if (!s->ended) {
+	/* without its device a client has nothing to do any more */
+	if (!s->ended && !(meta->dead && s->state == KRC_META_DOWN)) {
 		at = krc_meta_session_next(s);
 		/* a kick that came meanwhile is sooner, and stays */
 		queue_delayed_work(meta->wq, &s->work, time_after(at, jiffies) ? at - jiffies : 0);
@@ -270,7 +270,7 @@ static void krc_meta_session_step(struct krc_meta_session *s, u32 events)
 {
 	switch (s->state) {
 	case KRC_META_DOWN:
-		if (time_after_eq(jiffies, s->next_at))
+		if (!READ_ONCE(s->meta->dead) && time_after_eq(jiffies, s->next_at))
 			krc_meta_attach_begin(s);
 		break;
 	case KRC_META_READY:

@@ -13,11 +13,11 @@
 #include "krc_node.h"
 #include "krp_genl.h"
 
-static_assert(KRP_GENL_SERVERS_MAX == KRC_META_SERVERS_MAX);
-static_assert(KRP_GENL_KEY_BYTES_MAX == KRC_META_KEY_BYTES_MAX);
-static_assert(KRP_GENL_NAME_MAX == KRP_NAME_BYTES - 1);
-static_assert(KRP_GENL_NAME_MAX == IB_DEVICE_NAME_MAX - 1);
-static_assert(KRP_GENL_SERVER_NAME_MAX == KRC_META_SERVER_NAME_BYTES - 1);
+static_assert(ARRAY_SIZE(((struct krc_meta_conf *)NULL)->servers) == KRP_GENL_SERVERS_MAX);
+static_assert(sizeof_field(struct krc_meta_conf, key) == KRP_GENL_KEY_BYTES_MAX);
+static_assert(sizeof_field(struct krc_meta_conf, name) == KRP_GENL_NAME_MAX + 1);
+static_assert(sizeof_field(struct krc_node_conf, device) == KRP_GENL_NAME_MAX + 1);
+static_assert(sizeof_field(struct krc_meta_server_conf, name) == KRP_GENL_SERVER_NAME_MAX + 1);
 
 /* Largest generation of a NODE_UP that went well: the next may not be smaller. */
 static u64 krc_nl_generation;
@@ -167,8 +167,7 @@ static int krc_nl_servers(struct genl_info *info, struct krc_meta_conf *meta)
 	const struct nlattr *attr;
 	int rem, err;
 
-	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rem)
-	{
+	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rem) {
 		if (nla_type(attr) != KRP_GENL_A_NODE_SERVER)
 			continue;
 		err = krc_nl_server(attr, meta, info->extack);

@@ -16,7 +16,8 @@ extern struct genl_family krc_nl_family;
 /**
  * krc_nl_init() - Register the family; commands may come at once.
  *
- * Context: may sleep. Return: 0, or a negative errno of genl_register_family().
+ * Context: may sleep.
+ * Return: 0, or a negative errno of genl_register_family().
  */
 int krc_nl_init(void);
 

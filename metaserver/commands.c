@@ -188,6 +188,7 @@ static void ms_cmd_status(struct ms_call *call)
 		      "uptime_ms", (json_int_t)(uptime_ms > 0 ? uptime_ms : 0));
 	if (o) {
 		json_object_set_new(o, "serving", json_boolean(st.serving));
+		json_object_set_new(o, "settling_ms", ms_json_u64(st.settling_ms));
 		json_object_set_new(o, "records", ms_json_u64(st.table.records));
 		json_object_set_new(o, "sessions", ms_json_u64(st.sessions));
 		json_object_set_new(o, "owners", ms_json_u64(st.owners));

@@ -18,6 +18,7 @@
 
 #include <krcore/krcore.h>
 
+#include "common/wire.h"
 #include "metaserver/log.h"
 #include "metaserver/server_priv.h"
 
@@ -40,6 +41,8 @@ struct ms_import_record {
  * @abandoned: the loop has given up.
  * @done: the thread has ended, and leaves this to the loop.
  * @err: outcome of the copy.
+ * @settled: the peer was settled: what it had is all there was.
+ * @lost: a record could not be taken.
  * @text: for people: which peer, or what went wrong.
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
@@ -59,6 +62,8 @@ struct ms_import {
 	bool abandoned;
 	bool done;
 	int err;
+	bool settled;
+	bool lost;
 	char text[MS_IMPORT_TEXT];
 	unsigned int nr;
 	struct ms_import_record batch[MS_IMPORT_BATCH];
@@ -78,46 +83,11 @@ static void ms_import_free(struct ms_import *im)
 
 /* the thread */
 
-static void ms_import_dct(const struct krcore_dct *dct, struct krp_value *v)
-{
-	v->dct.lid = krp_cpu_to_le16(dct->lid);
-	v->dct.dctn = krp_cpu_to_le32(dct->dctn);
-	v->dct.dc_key = krp_cpu_to_le64(dct->dc_key);
-	v->dct.mrdir_addr = krp_cpu_to_le64(dct->mrdir_addr);
-	v->dct.mrdir_rkey = krp_cpu_to_le32(dct->mrdir_rkey);
-	v->dct.ud_qpn = krp_cpu_to_le32(dct->ud_qpn);
-	v->dct.ud_qkey = krp_cpu_to_le32(dct->ud_qkey);
-	memcpy(v->dct.mac, dct->mac, sizeof(v->dct.mac));
-	v->dct.mtu = dct->mtu;
-	v->dct.sl = dct->sl;
-	v->dct.port = dct->port;
-	v->dct.flags = dct->flags;
-	v->dct.max_rd_atomic = dct->max_rd_atomic;
-}
-
-/* The public structures back to what is in the table; the ledger checks the ranges. */
-static void ms_import_convert(const struct krcore_key *key, const struct krcore_value *value,
-			      struct ms_import_record *rec)
-{
-	struct krp_value *v = &rec->value;
-
-	memset(rec, 0, sizeof(*rec));
-	memcpy(rec->key.gid, key->gid, sizeof(rec->key.gid));
-	rec->key.service = krp_cpu_to_le16(key->service);
-	v->generation = krp_cpu_to_le64(value->generation);
-	v->kind = value->kind;
-	if (value->kind == KRCORE_KIND_DCT) {
-		ms_import_dct(&value->dct, v);
-	} else if (value->raw_len <= sizeof(v->raw)) {
-		v->len = value->raw_len;
-		memcpy(v->raw, value->raw, value->raw_len);
-	}
-}
-
 static bool ms_import_record(void *arg, const struct krcore_key *key,
 			     const struct krcore_value *value)
 {
 	struct ms_import *im = arg;
+	struct ms_import_record *to;
 	bool go_on;
 
 	pthread_mutex_lock(&im->lock);
@@ -125,7 +95,9 @@ static bool ms_import_record(void *arg, const struct krcore_key *key,
 		pthread_cond_wait(&im->room, &im->lock);
 	go_on = !im->abandoned;
 	if (go_on) {
-		ms_import_convert(key, value, &im->batch[im->nr++]);
+		to = &im->batch[im->nr++];
+		kru_key_to_wire(key, &to->key);
+		kru_value_to_wire(value, value->generation, &to->value);
 		if (im->nr == 1 || im->nr == MS_IMPORT_BATCH)
 			ev_async_send(im->loop, &im->wake);
 	}
@@ -134,7 +106,8 @@ static bool ms_import_record(void *arg, const struct krcore_key *key,
 }
 
 /* Walk the first peer that is attached and can be walked to the end. */
-static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *text)
+static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *text,
+			  bool *ret_settled)
 {
 	struct krcore_server_info info[32];
 	unsigned int i, nr = (unsigned int)krcore_servers(ctx, info, 32);
@@ -144,13 +117,14 @@ static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *te
 		if (info[i].state != KRCORE_SERVER_UP)
 			continue;
 		err = krcore_walk(ctx, i, ms_import_record, im, NULL);
+		*ret_settled = !info[i].settling_ms;
 		snprintf(text, MS_IMPORT_TEXT, "%.127s%s%.120s", info[i].address, err ? ": " : "",
 			 err ? krcore_error_text() : "");
 	}
 	return err;
 }
 
-static int ms_import_copy(struct ms_import *im, char *text)
+static int ms_import_copy(struct ms_import *im, char *text, bool *ret_settled)
 {
 	struct krcore_options opts = {
 		.size = sizeof(opts),
@@ -166,7 +140,7 @@ static int ms_import_copy(struct ms_import *im, char *text)
 		snprintf(text, MS_IMPORT_TEXT, "%.250s", krcore_error_text());
 		return err;
 	}
-	err = ms_import_walk(im, ctx, text);
+	err = ms_import_walk(im, ctx, text, ret_settled);
 	krcore_close(ctx);
 	return err;
 }
@@ -175,13 +149,14 @@ static void *ms_import_thread(void *arg)
 {
 	char text[MS_IMPORT_TEXT] = "";
 	struct ms_import *im = arg;
-	bool abandoned;
+	bool abandoned, settled = false;
 	int err;
 
-	err = ms_import_copy(im, text);
+	err = ms_import_copy(im, text, &settled);
 	pthread_mutex_lock(&im->lock);
 	abandoned = im->abandoned;
 	im->err = err;
+	im->settled = settled;
 	memcpy(im->text, text, sizeof(im->text));
 	im->done = true;
 	if (!abandoned)
@@ -220,6 +195,7 @@ static void ms_import_take(struct ms_import *im)
 	for (i = 0; i < im->nr; i++) {
 		ret = ms_ledger_import(srv->hub.ledger, ms_now(srv), &im->batch[i].key,
 				       &im->batch[i].value, srv->conf.lease_ms);
+		im->lost |= ret < 0;
 		if (ret < 0 && ret != -EINVAL) {
 			ms_log(LOG_WARNING, "copy_from: the copy is not complete (%s)",
 			       strerror(-ret));
@@ -259,6 +235,10 @@ static void ms_import_on_wake(struct ev_loop *loop, ev_async *w, int events)
 	else
 		ms_log(LOG_NOTICE, "copy_from: %llu records copied from %s",
 		       (unsigned long long)im->taken, im->text);
+	if (!im->err && im->settled && !im->lost) {
+		im->srv->copied = true;
+		im->srv->hub.settled_ms = 0;
+	}
 	ms_import_over(im);
 }
 

@@ -227,6 +227,9 @@ static void ms_write_all(struct ms_writer *w, const struct ms_daemon *d)
 	ms_one(w, "start_time_seconds", "gauge", "When this life of the server began.",
 	       (double)st.started_unix_ms / 1e3);
 	ms_one(w, "serving", "gauge", "1 if clients can attach.", st.serving);
+	ms_one(w, "settling_seconds", "gauge",
+	       "For how long publishers may still be on their way back; 0 if settled.",
+	       (double)st.settling_ms / 1e3);
 	ms_write_plain(w, &st);
 	ms_write_table(w, &st);
 	ms_write_sessions(w, &st);

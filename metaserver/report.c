@@ -68,6 +68,7 @@ void ms_server_stats(const struct ms_server *srv, struct ms_server_stats *ret_st
 	st->incarnation = srv->hub.incarnation;
 	st->started_unix_ms = srv->started_unix_ms;
 	st->serving = srv->serving;
+	st->settling_ms = ms_hub_settling_ms(&srv->hub, srv->clock_ms);
 	st->draining = srv->draining;
 	st->listeners = ms_listeners_up(srv);
 	for (dev = srv->devices; dev; dev = dev->next) {

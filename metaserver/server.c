@@ -54,6 +54,12 @@ void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
 	ms_log(priority, "%s", text);
 }
 
+/* Who published here before has the time of a lease to come back. */
+static void ms_server_unsettle(struct ms_server *srv)
+{
+	srv->hub.settled_ms = ms_now(srv) + srv->conf.lease_ms;
+}
+
 void ms_server_evaluate(struct ms_server *srv)
 {
 	bool serving = srv->started && !srv->draining && !srv->import && srv->devices &&
@@ -62,6 +68,9 @@ void ms_server_evaluate(struct ms_server *srv)
 	if (serving == srv->serving)
 		return;
 	srv->serving = serving;
+	if (serving && !srv->copied)
+		ms_server_unsettle(srv);
+	srv->copied = false; /* true of the first time only */
 	if (srv->serving_cb)
 		srv->serving_cb(srv->serving_arg, serving);
 }
@@ -347,6 +356,7 @@ int ms_server_start(struct ms_server *srv)
 	ev_timer_start(srv->loop, &srv->check);
 	if (srv->conf.copy_from[0])
 		err = ms_import_start(srv);
+	ms_server_unsettle(srv);
 	if (!srv->import)
 		ms_listeners_start(srv);
 	return err;

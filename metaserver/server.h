@@ -53,6 +53,7 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @incarnation: life of this server.
  * @started_unix_ms: when ms_server_new() returned, in ms since 1970.
  * @serving: at least one listener listens and the import, if any, is over.
+ * @settling_ms: for how long publishers may still be on their way back; 0: settled.
  * @draining: ms_server_drain() was called.
  * @sessions: sessions that are authenticated now.
  * @sessions_pending: connections that are not authenticated yet.
@@ -93,6 +94,7 @@ struct ms_server_stats {
 	uint64_t incarnation;
 	uint64_t started_unix_ms;
 	bool serving;
+	uint32_t settling_ms;
 	bool draining;
 	uint64_t sessions;
 	uint64_t sessions_pending;

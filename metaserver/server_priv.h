@@ -270,6 +270,7 @@ struct ms_watch;
  * @observer: whom to tell.
  * @observer_arg: its argument.
  * @import: copy from a peer under way.
+ * @copied: a whole table was copied, and serving has not begun since.
  * @started_unix_ms: for statistics.
  * @stats: counters that are not the hub's, the ledger's or the table's.
  */
@@ -314,6 +315,7 @@ struct ms_server {
 	const struct ms_observer *observer;
 	void *observer_arg;
 	struct ms_import *import;
+	bool copied;
 	uint64_t started_unix_ms;
 	struct ms_server_stats stats;
 };

@@ -217,7 +217,15 @@ static unsigned int ms_judge_proof(const struct ms_session *s, const struct krp_
 	return kru_mac_equal(mac, m->mac) ? KRP_ST_OK : KRP_ST_AUTH;
 }
 
-static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t xid)
+uint32_t ms_hub_settling_ms(const struct ms_hub *hub, uint64_t now_ms)
+{
+	uint64_t left_ms = hub->settled_ms > now_ms ? hub->settled_ms - now_ms : 0;
+
+	return left_ms < KRP_SETTLING_MS_MAX ? (uint32_t)left_ms : KRP_SETTLING_MS_MAX;
+}
+
+static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t xid,
+		       uint64_t now_ms)
 {
 	const struct ms_limits *limits = &s->hub->limits;
 	unsigned int status = ms_judge_proof(s, m);
@@ -246,6 +254,7 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 	w.records_max = krp_cpu_to_le32(limits->records_max);
 	w.rate_max = krp_cpu_to_le32(limits->rate_max);
 	w.credits = krp_cpu_to_le16((__u16)limits->credits);
+	w.settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(s->hub, now_ms));
 	ms_session_enter(s, MS_STATE_READY);
 	ms_send(s, &w);
 }
@@ -331,7 +340,7 @@ static void ms_dispatch(struct ms_session *s, const void *msg, unsigned int type
 		ms_on_hello(s, msg, xid);
 		break;
 	case KRP_MSG_AUTH:
-		ms_on_auth(s, msg, xid);
+		ms_on_auth(s, msg, xid, now_ms);
 		break;
 	case KRP_MSG_PUBLISH:
 		ms_on_publish(s, msg, xid, now_ms);

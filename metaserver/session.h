@@ -109,6 +109,8 @@ struct ms_hub_stats {
  * @limits: limits; may change at any time.
  * @auth: clients must prove that they have @key.
  * @key: cluster key.
+ * @settled_ms: until then, by the leases' clock, publishers may still be on their
+ *	way back.
  * @draining: refuse requests with KRP_ST_SHUTDOWN.
  * @stats: counters.
  * @subscribers: sessions to notify.
@@ -120,6 +122,7 @@ struct ms_hub {
 	struct ms_limits limits;
 	bool auth;
 	struct kru_key key;
+	uint64_t settled_ms;
 	bool draining;
 	struct ms_hub_stats stats;
 	struct ms_session *subscribers;
@@ -237,6 +240,15 @@ void ms_session_shut(struct ms_session *s, const char *why);
  */
 void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
 		   uint64_t generation);
+
+/**
+ * ms_hub_settling_ms() - For how long publishers may still be on their way back.
+ * @hub: hub.
+ * @now_ms: the clock.
+ *
+ * Return: ms, 0 if the server is settled, at most KRP_SETTLING_MS_MAX.
+ */
+uint32_t ms_hub_settling_ms(const struct ms_hub *hub, uint64_t now_ms);
 
 /** ms_session_state_name() - Name of a state, for people. @state: state. Return: constant text. */
 const char *ms_session_state_name(enum ms_session_state state);

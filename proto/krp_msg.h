@@ -51,6 +51,11 @@
  *   Each life of a server has a new random incarnation, in every header it
  *   sends. A client that sees its connection break attaches again; if the
  *   incarnation is new, it publishes all its records again.
+ *   Until they have had the time of a lease to do so, a server that begins with
+ *   an empty table is settling: it says for how long in WELCOME.settling_ms. A
+ *   hit there is as good as any. A miss proves only that the record is not back
+ *   yet: the reader asks the other servers before it believes it. A server that
+ *   has copied a whole table from a peer is settled from the start.
  *
  * COMPATIBILITY
  *   HELLO carries the range of versions the client speaks and feature bits;
@@ -76,6 +81,7 @@
 #define KRP_MAC_BYTES 32
 #define KRP_OWNER_BYTES 16
 #define KRP_NAME_BYTES 64
+#define KRP_SETTLING_MS_MAX 86400000U /* a day */
 #define KRP_LABEL_CLIENT "krcore auth client v1"
 #define KRP_LABEL_SERVER "krcore auth server v1"
 
@@ -231,6 +237,8 @@ struct krp_root_ref {
  * @rate_max: messages a second before the client is cut off.
  * @credits: requests that may be unanswered at once.
  * @rsvd: zero.
+ * @settling_ms: for how long from now publishers may still be on their way
+ *	back to this server, in ms, at most KRP_SETTLING_MS_MAX; 0: it is settled.
  */
 struct krp_welcome {
 	struct krp_msg_hdr hdr;
@@ -241,7 +249,8 @@ struct krp_welcome {
 	__le32 records_max;
 	__le32 rate_max;
 	__le16 credits;
-	__u8 rsvd[6];
+	__u8 rsvd[2];
+	__le32 settling_ms;
 };
 
 /**
@@ -374,6 +383,7 @@ KRP_STATIC_ASSERT(sizeof(struct krp_root_reply) == 48, "krp_root_reply");
 KRP_STATIC_ASSERT(sizeof(struct krp_value_msg) == 88, "krp_value_msg");
 KRP_STATIC_ASSERT(sizeof(struct krp_notify) == 72, "krp_notify");
 KRP_STATIC_ASSERT(offsetof(struct krp_publish, value) == 56, "krp_publish.value");
+KRP_STATIC_ASSERT(offsetof(struct krp_welcome, settling_ms) == 100, "krp_welcome.settling_ms");
 
 /**
  * krp_msg_bytes() - Length of a message of a type.
@@ -560,9 +570,13 @@ static inline unsigned int krp_msg_check_body(const void *msg)
 		ok = KRP_PAD_ZERO(krp_challenge, rsvd) &&
 		     !(((const struct krp_challenge *)msg)->flags & ~KRP_CHALLENGE_AUTH);
 		break;
-	case KRP_MSG_WELCOME:
-		ok = KRP_PAD_ZERO(krp_welcome, rsvd) && ((const struct krp_welcome *)msg)->credits;
+	case KRP_MSG_WELCOME: {
+		const struct krp_welcome *m = (const struct krp_welcome *)msg;
+
+		ok = KRP_PAD_ZERO(krp_welcome, rsvd) && m->credits &&
+		     krp_le32_to_cpu(m->settling_ms) <= KRP_SETTLING_MS_MAX;
 		break;
+	}
 	case KRP_MSG_PUBLISH:
 		ok = KRP_PAD_ZERO(krp_publish, rsvd) &&
 		     !krp_is_zero(((const struct krp_publish *)msg)->key.gid, KRP_GID_BYTES) &&

@@ -94,28 +94,21 @@ static int ex_write_all(struct ex_job *job, unsigned int count, unsigned int *re
 static int ex_compare(struct ex_job *job, unsigned int count)
 {
 	size_t bytes = (size_t)count * EX_MESSAGE, i;
-	char *wrote = malloc(bytes);
-	int status = 1;
+	static char wrote[EX_BYTES];
 
-	if (!wrote)
-		return 1;
 	memcpy(wrote, job->memory, bytes);
 	memset(job->memory, 0, bytes);
 	if (krcore_post_read(job->node, job->queue, &job->mr, job->memory, (uint32_t)bytes,
-			     &job->ref, 0, count)) {
-		ex_fail("posting");
-		goto out;
-	}
+			     &job->ref, 0, count))
+		return ex_fail("posting");
 	if (ex_completions(job) != 1)
-		goto out;
+		return 1;
 	for (i = 0; i < bytes && wrote[i] == job->memory[i]; i++)
 		;
-	status = i < bytes;
-	if (status)
-		fprintf(stderr, "byte %zu came back different\n", i);
-out:
-	free(wrote);
-	return status;
+	if (i == bytes)
+		return 0;
+	fprintf(stderr, "byte %zu came back different\n", i);
+	return 1;
 }
 
 static int ex_write(struct ex_job *job, const char *name, uint16_t service, unsigned int count)

@@ -189,6 +189,13 @@ static int ex_epoll(struct ex_watch *watch, int *ret_timer, int *ret_signals)
 	return epoll_fd;
 }
 
+/* Else epoll would say so for ever. */
+static int ex_gone(void)
+{
+	fprintf(stderr, "the device is gone\n");
+	return 1;
+}
+
 static int ex_loop(struct ex_watch *watch, uint64_t ticks)
 {
 	int timer_fd, signal_fd, epoll_fd = ex_epoll(watch, &timer_fd, &signal_fd);
@@ -208,6 +215,8 @@ static int ex_loop(struct ex_watch *watch, uint64_t ticks)
 			if (events[i].data.fd != timer_fd) {
 				if (ex_completions(watch))
 					return ex_fail("completions");
+				if (events[i].events & EPOLLERR)
+					return ex_gone();
 			} else if (read(timer_fd, &late, sizeof(late)) == sizeof(late)) {
 				seen += late;
 				ex_tick(watch);

@@ -280,6 +280,7 @@ static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome
 	const struct krl_config *config = &srv->ctx->config;
 	uint64_t incarnation = krp_le64_to_cpu(msg->hdr.incarnation);
 	unsigned int credits = krp_le16_to_cpu(msg->credits);
+	uint32_t settling_ms = krp_le32_to_cpu(msg->settling_ms);
 	__u8 mac[KRP_MAC_BYTES];
 
 	if (config->has_key) {
@@ -301,6 +302,8 @@ static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome
 	srv->root_rkey = krp_le32_to_cpu(msg->root.rkey);
 	srv->lease_ms = krp_le32_to_cpu(msg->lease_ms);
 	srv->rate_max = krp_le32_to_cpu(msg->rate_max);
+	atomic_store(&srv->settle_until_ns,
+		     settling_ms ? krl_now_ns() + settling_ms * 1000000ULL : 0);
 	srv->slots_nr = credits < KRL_SLOTS ? credits : KRL_SLOTS;
 	srv->features = krp_le64_to_cpu(srv->conn->challenge.features);
 	pthread_mutex_unlock(&srv->ctx->lock);

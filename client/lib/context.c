@@ -137,6 +137,8 @@ void krcore_close(struct krcore_ctx *ctx)
 /* Locks: ctx.lock. */
 static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_server_info *info)
 {
+	uint64_t until_ns = atomic_load(&srv->settle_until_ns), now_ns = krl_now_ns();
+
 	memset(info, 0, sizeof(*info));
 	snprintf(info->address, sizeof(info->address), "%s", srv->ep.text);
 	snprintf(info->error_text, sizeof(info->error_text), "%s", srv->error_text);
@@ -149,6 +151,8 @@ static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_serv
 		info->incarnation = srv->incarnation;
 		info->records = srv->records;
 		info->depth = srv->map->map.depth;
+		if (until_ns > now_ns)
+			info->settling_ms = (uint32_t)((until_ns - now_ns) / 1000000) + 1;
 	} else if (srv->state == KRL_DOWN || srv->state == KRL_UP) {
 		info->state = KRCORE_SERVER_DOWN;
 	} else {

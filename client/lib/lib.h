@@ -33,6 +33,7 @@
 #include "client/lib/load.h"
 #include "client/lib/store.h"
 #include "common/auth.h"
+#include "common/wire.h"
 #include "proto/krp_lookup.h"
 #include "proto/krp_msg.h"
 
@@ -177,7 +178,8 @@ struct krl_resolve;
  * @io: see the head of this file.
  * @up: state is KRL_UP and the connection is not known to be broken.
  * @rtt_ns: smoothed time of a READ.
- * @settle_until_ns: it restarted: until then publishers may still be coming back.
+ * @settle_until_ns: it restarted: until then publishers may still be coming back;
+ *	0: settled.
  * @map: copy of root, segments and directory.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
@@ -336,8 +338,6 @@ int krl_error(int err, const char *format, ...) __attribute__((format(printf, 2,
 int krl_error_const(int err, const char *text);
 
 /* convert.c */
-void krl_key_to_wire(const struct krcore_key *key, struct krp_key *ret_wire);
-void krl_key_from_wire(const struct krp_key *wire, struct krcore_key *ret_key);
 int krl_value_to_wire(const struct krcore_value *value, uint64_t generation,
 		      struct krp_value *ret_wire);
 int krl_value_from_wire(const struct krp_value *wire, struct krcore_value *ret_value);

@@ -169,23 +169,53 @@ static int krl_lookup_server(struct krl_server *srv, const struct krp_key *key,
 	krl_count(&srv->n.stale, info->stale - before.stale);
 
 	info->server = srv->index;
-	if (step == KRP_STEP_MISS) {
-		krl_count(&srv->n.misses, 1);
+	if (step == KRP_STEP_MISS)
 		return krl_error_const(-ENOENT, "no such record");
-	}
 	if (step < 0)
 		return step;
 	err = krl_value_from_wire(&wire, &value);
 	if (err)
 		return err;
-	krl_count(&srv->n.hits, 1);
 	if (ret_value)
 		*ret_value = value;
 	return 0;
 }
 
-/* Nobody is attached: wait for one until the deadline. Return: true if one is. */
-static bool krl_lookup_wait(struct krcore_ctx *ctx, uint64_t deadline_ns)
+/* A look-up is over. */
+static void krl_lookup_count(struct krl_server *srv, int err)
+{
+	if (!err)
+		krl_count(&srv->n.hits, 1);
+	else if (err == -ENOENT)
+		krl_count(&srv->n.misses, 1);
+	else
+		krl_count(&srv->n.errors, 1);
+}
+
+static bool krl_lookup_settling(const struct krl_server *srv)
+{
+	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
+
+	return until_ns && krl_now_ns() < until_ns;
+}
+
+/* Locks: ctx.lock. Is a server, but those in @tried, being attached for the first time? */
+static bool krl_lookup_new(const struct krcore_ctx *ctx, uint64_t tried)
+{
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++)
+		if (!ctx->servers[i].tried && !(tried & (1ULL << i)))
+			return true;
+	return false;
+}
+
+/*
+ * No server but those in @tried is attached: wait for one until the deadline.
+ * If there are such, not for one that was attached or has failed before.
+ * Return: true if one is.
+ */
+static bool krl_lookup_wait(struct krcore_ctx *ctx, uint64_t tried, uint64_t deadline_ns)
 {
 	struct timespec until = {
 		.tv_sec = (time_t)(deadline_ns / 1000000000ULL),
@@ -194,43 +224,76 @@ static bool krl_lookup_wait(struct krcore_ctx *ctx, uint64_t deadline_ns)
 	bool up;
 
 	pthread_mutex_lock(&ctx->lock);
-	while (!(up = krl_lookup_choose(ctx, 0) >= 0))
-		if (pthread_cond_timedwait(&ctx->cond, &ctx->lock, &until) == ETIMEDOUT)
+	while (!(up = krl_lookup_choose(ctx, tried) >= 0))
+		if ((tried && !krl_lookup_new(ctx, tried)) ||
+		    pthread_cond_timedwait(&ctx->cond, &ctx->lock, &until) == ETIMEDOUT)
 			break;
 	pthread_mutex_unlock(&ctx->lock);
 	return up;
+}
+
+/*
+ * Ask one server after the other. @ret_missed: 1 + index of a settling server
+ * that does not have it, where no settled one has answered; else 0.
+ * Return: as krl_lookup_server(), of the server asked last.
+ */
+static int krl_lookup_servers(struct krcore_ctx *ctx, const struct krp_key *key,
+			      struct krcore_value *ret_value, struct krcore_lookup_info *info,
+			      unsigned int *ret_missed)
+{
+	uint64_t tried = 0, deadline_ns = 0;
+	int at, err = -ENOTCONN;
+
+	*ret_missed = 0;
+	for (;;) {
+		at = krl_lookup_choose(ctx, tried);
+		if (at >= 0) {
+			struct krl_server *srv = &ctx->servers[at];
+
+			err = krl_lookup_server(srv, key, ret_value, info);
+			if (!err || (err == -ENOENT && !krl_lookup_settling(srv))) {
+				*ret_missed = 0;
+				return err;
+			}
+			if (err == -ENOENT)
+				*ret_missed = (unsigned int)at + 1;
+			else
+				krl_count(&srv->n.failovers, 1);
+			tried |= 1ULL << at;
+		}
+		if (!deadline_ns)
+			deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
+		if (at < 0) {
+			if (!*ret_missed)
+				tried = 0;
+			if ((err != -ENOTCONN && !*ret_missed) ||
+			    !krl_lookup_wait(ctx, tried, deadline_ns))
+				return err;
+		}
+		if (krl_now_ns() >= deadline_ns)
+			return err;
+	}
 }
 
 int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
 {
 	struct krcore_lookup_info info = { 0 };
-	uint64_t tried = 0, deadline_ns = 0;
+	unsigned int missed;
 	struct krp_key wire;
-	int at, err = -ENOTCONN;
+	int err;
 
-	krl_key_to_wire(key, &wire);
-	for (;;) {
-		at = krl_lookup_choose(ctx, tried);
-		if (at >= 0) {
-			err = krl_lookup_server(&ctx->servers[at], &wire, ret_value, &info);
-			if (!err || err == -ENOENT)
-				break;
-			krl_count(&ctx->servers[at].n.failovers, 1);
-			tried |= 1ULL << at;
-		}
-		if (!deadline_ns)
-			deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
-		if (at < 0) {
-			tried = 0;
-			if (err != -ENOTCONN || !krl_lookup_wait(ctx, deadline_ns))
-				break;
-		}
-		if (krl_now_ns() >= deadline_ns)
-			break;
+	kru_key_to_wire(key, &wire);
+	err = krl_lookup_servers(ctx, &wire, ret_value, &info, &missed);
+	if (missed && (err == -ENOENT || err == -ENOTCONN)) {
+		info.server = missed - 1;
+		info.settling = 1;
+		err = krl_error(-ENOENT,
+				"no such record, but %s was restarted and its publishers "
+				"may not have come back yet",
+				ctx->servers[info.server].ep.text);
 	}
-	if (err && err != -ENOENT)
-		krl_count(&ctx->servers[0].n.errors, 1);
+	krl_lookup_count(&ctx->servers[info.server], err);
 	if (err == -ENOTCONN)
 		return krl_error(-EHOSTUNREACH, "no server answered within %u ms",
 				 ctx->config.timeout_ms);
@@ -249,10 +312,11 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
-	krl_key_to_wire(key, &wire);
+	kru_key_to_wire(key, &wire);
 	err = krl_lookup_server(&ctx->servers[server], &wire, ret_value, &info);
-	if (err && err != -ENOENT)
-		krl_count(&ctx->servers[server].n.errors, 1);
+	if (err == -ENOENT)
+		info.settling = krl_lookup_settling(&ctx->servers[server]);
+	krl_lookup_count(&ctx->servers[server], err);
 	if (err == -ENOTCONN)
 		return krl_error(err, "%s is not attached", ctx->servers[server].ep.text);
 	if (ret_info && (!err || err == -ENOENT))
@@ -271,7 +335,7 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
-	krl_key_to_wire(key, &name);
+	kru_key_to_wire(key, &name);
 	step = krl_lookup_ask(&ctx->servers[server], &name, &wire);
 	if (step == KRP_STEP_MISS)
 		return krl_error_const(-ENOENT, "no such record");

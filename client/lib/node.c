@@ -39,9 +39,11 @@ static int krl_node_options(const struct krcore_node_options *opts,
 	struct krcore_node_options all = { .size = sizeof(all) };
 
 	if (opts) {
-		if (opts->size < sizeof(all.size) || opts->size > sizeof(all))
-			return krl_error(-EINVAL, "options of %zu bytes are not of this version",
-					 opts->size);
+		if (opts->size < sizeof(all.size) || opts->size > sizeof(all)) {
+			krl_error(-EINVAL, "options of %zu bytes are not of this version",
+				  opts->size);
+			return -EINVAL;
+		}
 		memcpy(&all, opts, opts->size);
 	}
 	if (!all.device)
@@ -49,9 +51,11 @@ static int krl_node_options(const struct krcore_node_options *opts,
 	if (!all.ring_entries)
 		all.ring_entries = KRL_RING_ENTRIES;
 	if (all.ring_entries < KRP_RING_ENTRIES_MIN || all.ring_entries > KRP_RING_ENTRIES_MAX ||
-	    (all.ring_entries & (all.ring_entries - 1)))
-		return krl_error(-EINVAL, "ring_entries %u is not a power of two from %u to %u",
-				 all.ring_entries, KRP_RING_ENTRIES_MIN, KRP_RING_ENTRIES_MAX);
+	    (all.ring_entries & (all.ring_entries - 1))) {
+		krl_error(-EINVAL, "ring_entries %u is not a power of two from %u to %u",
+			  all.ring_entries, KRP_RING_ENTRIES_MIN, KRP_RING_ENTRIES_MAX);
+		return -EINVAL;
+	}
 	*ret_opts = all;
 	return 0;
 }

@@ -261,7 +261,7 @@ int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 	ret = krl_value_to_wire(value, ctx->config.generation, &wire_value);
 	if (ret)
 		return ret;
-	krl_key_to_wire(key, &wire_key);
+	kru_key_to_wire(key, &wire_key);
 	if (krp_is_zero(wire_key.gid, sizeof(wire_key.gid)))
 		return krl_error(-EINVAL, "the GID of the key is zero");
 	reqs = krl_publish_reqs(ctx);
@@ -312,7 +312,7 @@ int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	bool ours;
 	int ret;
 
-	krl_key_to_wire(key, &wire);
+	kru_key_to_wire(key, &wire);
 	reqs = krl_publish_reqs(ctx);
 	if (!reqs)
 		return krl_error(-ENOMEM, "no memory");

@@ -173,8 +173,6 @@ void krl_server_up(struct krl_server *srv)
 	pthread_mutex_lock(&ctx->lock);
 	srv->map = krl_load_take(&srv->load);
 	srv->records = srv->map->records;
-	if (srv->incarnation && fresh)
-		atomic_store(&srv->settle_until_ns, krl_now_ns() + srv->lease_ms * 1000000ULL);
 	srv->incarnation = incarnation;
 	srv->fails = 0;
 	srv->last_error = 0;

@@ -27,7 +27,7 @@ void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *
 	event->server = srv->index;
 	event->generation = generation;
 	if (key)
-		krl_key_from_wire(key, &event->key);
+		kru_key_from_wire(key, &event->key);
 }
 
 /* A NOTIFY has arrived; the message is well formed. Locks: ctx.lock. */

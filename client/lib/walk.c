@@ -232,7 +232,7 @@ static int krl_walk_show(struct krl_walk *w, const struct krp_bucket *buckets)
 				continue;
 			}
 			w->check.records++;
-			krl_key_from_wire(&wire, &key);
+			kru_key_from_wire(&wire, &key);
 			if (w->fn && !w->fn(w->arg, &key, &value))
 				return -ECANCELED;
 		}

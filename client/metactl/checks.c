@@ -536,6 +536,106 @@ static void mc_check_clock(struct mc_judge *j)
 	mc_say(j);
 }
 
+static void mc_check_kernel_port(struct mc_judge *j, const struct mc_module_port *port, bool others)
+{
+	mc_about(j, MC_CHECK_OK, "%s/%u", port->device, port->number);
+	if (!port->up) {
+		j->finding.verdict = others ? MC_CHECK_WARN : MC_CHECK_FAIL;
+		mc_cause(j, "no queues over this port: it is %s%s%s", port->state,
+			 *port->reason ? ": " : "", port->reason);
+		mc_remedy(j, "queues need a NIC with DC (ConnectX-4 or later) whose port has link "
+			     "and GID; look-ups and records work without");
+	} else if (!port->sessions) {
+		j->finding.verdict = MC_CHECK_FAIL;
+		mc_cause(j, "the module was given no MetaServer");
+		mc_remedy(j, "set metaservers below [node] of krcore.conf, then krcore-metactl "
+			     "node up");
+	} else if (!port->ready) {
+		j->finding.verdict = MC_CHECK_FAIL;
+		mc_cause(j, "none of the module's %u MetaServers is ready: %s", port->sessions,
+			 port->session);
+		mc_remedy(j, "see the findings of server and key; krcore-metactl node show");
+	} else if (port->ready < port->sessions) {
+		j->finding.verdict = MC_CHECK_WARN;
+		mc_cause(j, "%u of the module's %u MetaServers are not ready: %s",
+			 port->sessions - port->ready, port->sessions, port->session);
+		mc_remedy(j, "see the findings of server; krcore-metactl node show");
+	} else {
+		mc_cause(j, "is up, its %u MetaServers are ready", port->sessions);
+	}
+	mc_say(j);
+}
+
+/* The module and its node; ports only if there is something to say of them. */
+static void mc_check_kernel_node(struct mc_judge *j)
+{
+	const struct mc_module_probe *m = &j->probe->module;
+	enum mc_verdict bad = m->enabled ? MC_CHECK_FAIL : MC_CHECK_WARN;
+
+	mc_about(j, MC_CHECK_OK, "%s", "krcore");
+	if (!m->loaded && !m->enabled) {
+		mc_cause(j, "is not loaded, and krcore-node.service is not enabled: no queues on "
+			    "this node, which look-ups and records do not need");
+	} else if (!m->loaded) {
+		j->finding.verdict = MC_CHECK_FAIL;
+		mc_cause(j, "is not loaded, but krcore-node.service is enabled");
+		mc_remedy(j, "modprobe krcore; systemctl status krcore-node; is krcore-dkms "
+			     "installed and built for this kernel (dkms status)?");
+	} else if (m->error) {
+		j->finding.verdict = bad;
+		mc_cause(j, "does not answer: %s", m->text);
+		mc_remedy(j, "ask it in the initial network namespace; versions of module and "
+			     "tools must fit");
+	} else if (!m->up) {
+		j->finding.verdict = bad;
+		mc_cause(j, "is loaded, but the node is down");
+		mc_remedy(j, "systemctl start krcore-node, or krcore-metactl node up");
+	} else {
+		mc_cause(j, "is loaded, and the node is up");
+	}
+	mc_say(j);
+}
+
+static void mc_check_kernel_device(struct mc_judge *j)
+{
+	const struct mc_device_node *device = &j->probe->module.device;
+
+	mc_about(j, MC_CHECK_OK, "%s", device->path);
+	if (!device->error) {
+		mc_cause(j, "can be opened");
+	} else {
+		j->finding.verdict = MC_CHECK_FAIL;
+		mc_cause(j, "cannot be opened (%s)", strerror(-device->error));
+		mc_remedy(j, device->error == -ENOENT
+				     ? "udev should make it; in a container, pass it in"
+				     : "its mode should be 0666: is the udev rule of krcore-node "
+				       "installed? A device cgroup (DeviceAllow=) may forbid it");
+	}
+	mc_say(j);
+}
+
+static void mc_check_kernel(struct mc_judge *j)
+{
+	const struct mc_module_probe *m = &j->probe->module;
+	size_t i, up = 0;
+
+	mc_check_kernel_node(j);
+	if (!m->loaded)
+		return;
+	mc_check_kernel_device(j);
+	for (i = 0; i < m->ports_nr; i++)
+		up += m->ports[i].up;
+	for (i = 0; m->up && i < m->ports_nr; i++)
+		mc_check_kernel_port(j, &m->ports[i], up > 0);
+	if (m->up && !m->ports_nr) {
+		mc_about(j, MC_CHECK_FAIL, "%s", "ports");
+		mc_cause(j, "the module has no RDMA port");
+		mc_remedy(j, "load the driver of the NIC (mlx5_ib); does device below [node] name "
+			     "one that exists?");
+		mc_say(j);
+	}
+}
+
 unsigned int mc_check_all(const struct mc_probe *probe, mc_finding_fn *fn, void *arg)
 {
 	static const struct {
@@ -548,6 +648,7 @@ unsigned int mc_check_all(const struct mc_probe *probe, mc_finding_fn *fn, void 
 		{ "memlock", mc_check_memlock }, { "key", mc_check_key },
 		{ "route", mc_check_routes },	 { "server", mc_check_attach },
 		{ "lease", mc_check_lease },	 { "clock", mc_check_clock },
+		{ "kernel", mc_check_kernel },
 	};
 	struct mc_judge j = { .probe = probe, .fn = fn, .arg = arg };
 	size_t i;

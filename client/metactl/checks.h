@@ -50,6 +50,50 @@ struct mc_endpoint {
 };
 
 /**
+ * struct mc_module_port - A port as the kernel module has it.
+ * @device: RDMA device.
+ * @number: its port, from 1.
+ * @up: target made, connections work.
+ * @state: word for how it is.
+ * @reason: why it is not up, "" if nothing is known.
+ * @ready: its sessions with MetaServers that work.
+ * @sessions: all of them.
+ * @session: the last of them that does not work, with its reason; "" if there is none.
+ */
+struct mc_module_port {
+	char device[MC_NAME_BYTES];
+	uint32_t number;
+	bool up;
+	const char *state;
+	char reason[MC_TEXT_BYTES];
+	unsigned int ready;
+	unsigned int sessions;
+	char session[MC_TEXT_BYTES];
+};
+
+/**
+ * struct mc_module_probe - What the kernel module tells.
+ * @loaded: it is loaded.
+ * @enabled: krcore-node.service is to start at boot.
+ * @error: negative errno of asking it; -ENOENT if there is no such netlink family.
+ * @text: text of @error.
+ * @up: the node is up.
+ * @device: /dev/krcore, if the module is loaded.
+ * @ports: its ports.
+ * @ports_nr: how many.
+ */
+struct mc_module_probe {
+	bool loaded;
+	bool enabled;
+	int error;
+	char text[MC_TEXT_BYTES];
+	bool up;
+	struct mc_device_node device;
+	struct mc_module_port ports[MC_NODES_MAX];
+	size_t ports_nr;
+};
+
+/**
  * struct mc_probe - Everything that the checks look at.
  * @rdma: ports and GIDs.
  * @class_verbs: the class infiniband_verbs is there: ib_uverbs works.
@@ -86,6 +130,7 @@ struct mc_endpoint {
  * @built_ns: wall clock that can only have passed.
  * @published_ns: newest boot generation of a record for one of our GIDs, 0 if none.
  * @published_gid: that GID as text.
+ * @module: the kernel module krcore.
  */
 struct mc_probe {
 	struct mc_rdma rdma;
@@ -123,6 +168,7 @@ struct mc_probe {
 	uint64_t built_ns;
 	uint64_t published_ns;
 	char published_gid[MC_NAME_BYTES];
+	struct mc_module_probe module;
 };
 
 /** enum mc_verdict - Outcome of a check: well, doubtful, broken. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/metactl/metactl.h"
+#include "client/metactl/module.h"
 #include "client/metactl/probe.h"
 #include "common/gid.h"
 
@@ -79,9 +80,89 @@ static void mc_probe_attach(struct mc *mc, struct mc_probe *probe)
 		}
 }
 
+static void mc_probe_node_get(void *arg, const struct nlmsghdr *nlh)
+{
+	struct mc_module_probe *m = arg;
+
+	m->up = mc_module_u32(nlh, KRP_GENL_A_NODE_UP);
+}
+
+static void mc_probe_port_get(void *arg, const struct nlmsghdr *nlh)
+{
+	uint32_t state = mc_module_u32(nlh, KRP_GENL_A_PORT_STATE);
+	struct mc_module_probe *m = arg;
+	struct mc_module_port *port = &m->ports[m->ports_nr];
+
+	if (m->ports_nr == MC_NODES_MAX)
+		return;
+	snprintf(port->device, sizeof(port->device), "%s",
+		 mc_module_text(nlh, KRP_GENL_A_PORT_DEVICE));
+	port->number = mc_module_u32(nlh, KRP_GENL_A_PORT_NUM);
+	port->up = state == KRP_GENL_PORT_UP;
+	port->state = mc_module_state(MC_SET_PORT, state);
+	snprintf(port->reason, sizeof(port->reason), "%s",
+		 mc_module_text(nlh, KRP_GENL_A_PORT_REASON));
+	m->ports_nr++;
+}
+
+static void mc_probe_server_get(void *arg, const struct nlmsghdr *nlh)
+{
+	const char *device = mc_module_text(nlh, KRP_GENL_A_SERVER_DEVICE);
+	uint32_t number = mc_module_u32(nlh, KRP_GENL_A_SERVER_DEVICE_PORT);
+	uint32_t state = mc_module_u32(nlh, KRP_GENL_A_SERVER_STATE);
+	struct mc_module_probe *m = arg;
+	struct mc_module_port *port;
+	size_t i;
+
+	for (i = 0; i < m->ports_nr; i++) {
+		port = &m->ports[i];
+		if (port->number != number || strcmp(port->device, device) != 0)
+			continue;
+		port->sessions++;
+		port->ready += state == KRP_GENL_SERVER_READY;
+		if (state != KRP_GENL_SERVER_READY)
+			snprintf(port->session, sizeof(port->session), "%.80s is %s: %.120s",
+				 mc_module_text(nlh, KRP_GENL_A_SERVER_NAME),
+				 mc_module_state(MC_SET_SERVER, state),
+				 mc_module_text(nlh, KRP_GENL_A_SERVER_REASON));
+	}
+}
+
+/* Ask the kernel module how it is. */
+static void mc_probe_genl(struct mc_module_probe *m)
+{
+	static const struct {
+		uint8_t cmd;
+		uint16_t flags;
+		mc_genl_fn *fn;
+	} asked[] = {
+		{ KRP_GENL_CMD_NODE_GET, 0, mc_probe_node_get },
+		{ KRP_GENL_CMD_PORT_GET, NLM_F_DUMP, mc_probe_port_get },
+		{ KRP_GENL_CMD_SERVER_GET, NLM_F_DUMP, mc_probe_server_get },
+	};
+	struct mc_genl *genl;
+	size_t i;
+
+	m->error = mc_genl_open(&genl);
+	if (m->error) {
+		snprintf(m->text, sizeof(m->text), "%s", mc_module_missing(m->error));
+		return;
+	}
+	for (i = 0; i < sizeof(asked) / sizeof(asked[0]) && !m->error; i++) {
+		mc_genl_request(genl, asked[i].cmd, asked[i].flags);
+		m->error = mc_genl_run(genl, asked[i].fn, m);
+	}
+	if (m->error)
+		snprintf(m->text, sizeof(m->text), "%s", mc_genl_error(genl));
+	mc_genl_close(genl);
+}
+
 static int mc_doctor(struct mc *mc)
 {
-	static const struct mc_places places = { .sysfs = MC_SYSFS, .dev = "/dev/infiniband" };
+	static const struct mc_places places = { .sysfs = MC_SYSFS,
+						 .dev = "/dev/infiniband",
+						 .krcore = "/dev/krcore",
+						 .units = "/etc/systemd/system" };
 	struct mc_doctor d = { .mc = mc, .all = !mc_get(mc, "problems") };
 	struct mc_probe *probe;
 	unsigned int failed;
@@ -91,6 +172,9 @@ static int mc_doctor(struct mc *mc)
 		mc_probe_free(probe);
 		return mc_error(mc, "no memory");
 	}
+	mc_probe_module(&places, probe);
+	if (probe->module.loaded)
+		mc_probe_genl(&probe->module);
 	mc_probe_config(mc->config ? mc->config : MC_CONFIG_FILE, mc->servers, probe);
 	mc_probe_routes(&places, mc->timeout_ms, probe);
 	mc_probe_attach(mc, probe);
@@ -108,7 +192,8 @@ static const struct mc_param mc_doctor_params[] = {
 
 static const struct mc_command mc_doctor_commands[] = {
 	{ "", mc_doctor, mc_doctor_params, 0,
-	  "Check devices, ports, GIDs, limits, keys, routes, servers, leases and clock; exit code 1 if "
+	  "Check devices, ports, GIDs, limits, keys, routes, servers, leases, clock and the kernel "
+	  "module; exit code 1 if "
 	  "something fails" },
 	{ 0 },
 };

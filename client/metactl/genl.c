@@ -51,11 +51,10 @@ static void mc_genl_family(void *arg, const struct nlmsghdr *nlh)
 	struct mc_genl *genl = arg;
 	const struct nlattr *attr;
 
-	mnl_attr_for_each(
-		attr, nlh,
-		sizeof(struct genlmsghdr)) if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
-					       mnl_attr_get_payload_len(attr) >= sizeof(uint16_t))
-		genl->family = mnl_attr_get_u16(attr);
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
+		    mnl_attr_get_payload_len(attr) >= sizeof(uint16_t))
+			genl->family = mnl_attr_get_u16(attr);
 }
 
 static int mc_genl_connect(struct mc_genl *genl)
@@ -180,7 +179,8 @@ static bool mc_ack_read(const struct nlmsghdr *nlh, struct mc_ack *ret_ack)
 		at += MNL_ALIGN(err->msg.nlmsg_len) - sizeof(err->msg);
 	if (at > mnl_nlmsg_get_payload_len(nlh))
 		return false;
-	mnl_attr_for_each(attr, nlh, at) mc_ack_attr(attr, ret_ack);
+	mnl_attr_for_each(attr, nlh, at)
+		mc_ack_attr(attr, ret_ack);
 	return true;
 }
 
@@ -191,8 +191,7 @@ static void mc_attr_at(const struct nlmsghdr *request, uint32_t offset, char *bu
 	const char *at = (const char *)request + offset;
 
 	*buf = '\0';
-	mnl_attr_for_each(attr, request, sizeof(struct genlmsghdr))
-	{
+	mnl_attr_for_each(attr, request, sizeof(struct genlmsghdr)) {
 		const char *name = mc_module_attr(MC_SET_NODE, mnl_attr_get_type(attr));
 
 		if ((const char *)attr == at) {
@@ -201,9 +200,10 @@ static void mc_attr_at(const struct nlmsghdr *request, uint32_t offset, char *bu
 		}
 		if (mnl_attr_get_type(attr) != KRP_GENL_A_NODE_SERVER)
 			continue;
-		mnl_attr_for_each_nested(inner, attr) if ((const char *)inner == at)
-			snprintf(buf, bytes, "%s %s", name,
-				 mc_module_attr(MC_SET_SERVER, mnl_attr_get_type(inner)));
+		mnl_attr_for_each_nested(inner, attr)
+			if ((const char *)inner == at)
+				snprintf(buf, bytes, "%s %s", name,
+					 mc_module_attr(MC_SET_SERVER, mnl_attr_get_type(inner)));
 	}
 }
 

@@ -410,8 +410,9 @@ const struct nlattr *mc_module_find(const struct nlmsghdr *nlh, uint16_t type)
 {
 	const struct nlattr *attr;
 
-	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr)) if (mnl_attr_get_type(attr) ==
-								    type) return attr;
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) == type)
+			return attr;
 	return NULL;
 }
 

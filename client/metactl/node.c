@@ -27,6 +27,7 @@ void mc_put_servers(struct mc *mc, const struct krcore_server_info *servers, int
 		mc_put_text(out, "state", up ? MC_GOOD : MC_BAD, mc_server_state(s->state));
 		mc_put_number(out, "priority", 0, s->priority);
 		mc_put_number(out, "records", 0, s->records);
+		mc_put_number(out, "settling_ms", MC_DETAIL, s->settling_ms);
 		mc_put_number(out, "rtt_ns", 0, s->rtt_ns);
 		mc_put_number(out, "attaches", MC_DETAIL, s->attaches);
 		mc_put_number(out, "depth", MC_DETAIL, s->depth);

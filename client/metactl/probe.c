@@ -44,6 +44,26 @@ static void mc_probe_node(struct mc_probe *probe, const char *dev, const char *n
 	probe->nodes_nr++;
 }
 
+void mc_probe_module(const struct mc_places *places, struct mc_probe *probe)
+{
+	static const char *const targets[] = { "multi-user", "rdma-hw" };
+	struct mc_module_probe *m = &probe->module;
+	size_t i;
+	int fd;
+
+	m->loaded = mc_sysfs_has("%s/module/krcore", places->sysfs);
+	for (i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+		m->enabled |= mc_sysfs_has("%s/%s.target.wants/krcore-node.service", places->units,
+					   targets[i]);
+	if (!m->loaded)
+		return;
+	snprintf(m->device.path, sizeof(m->device.path), "%s", places->krcore);
+	fd = open(places->krcore, O_RDWR | O_CLOEXEC);
+	m->device.error = fd < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+}
+
 static void mc_probe_nodes(const struct mc_places *places, struct mc_probe *probe)
 {
 	char path[256];

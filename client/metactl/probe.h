@@ -14,11 +14,22 @@
  * struct mc_places - Where to look; tests name other places.
  * @sysfs: sysfs.
  * @dev: directory of device nodes, such as /dev/infiniband.
+ * @krcore: device of the kernel module, such as /dev/krcore.
+ * @units: directory of enabled units, such as /etc/systemd/system.
  */
 struct mc_places {
 	const char *sysfs;
 	const char *dev;
+	const char *krcore;
+	const char *units;
 };
+
+/**
+ * mc_probe_module() - Whether the kernel module is loaded, wanted, and can be opened.
+ * @places: where to look.
+ * @probe: filled in these parts.
+ */
+void mc_probe_module(const struct mc_places *places, struct mc_probe *probe);
 
 /**
  * mc_probe_host() - Devices, device nodes, limits, clock.

@@ -98,8 +98,6 @@ static int mc_record_get(struct mc *mc)
 	if (mc_attach(mc, NULL))
 		return MC_FAILED;
 	ret = krcore_lookup(mc->krcore, &key, &value, NULL);
-	if (ret == -ENOENT)
-		return mc_error(mc, "there is no such record");
 	if (ret)
 		return mc_error(mc, "%s", krcore_error_text());
 	mc_out_table(mc->out, MC_BLOCK, NULL);

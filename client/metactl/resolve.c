@@ -48,8 +48,9 @@ static int mc_resolve_once(struct mc *mc, const struct krcore_key *key)
 	mc_put_number(mc->out, "torn", MC_DETAIL, info.torn);
 	mc_put_number(mc->out, "stale", MC_DETAIL, info.stale);
 	mc_put_bool(mc->out, "by_message", MC_DETAIL, info.fallback);
+	mc_put_bool(mc->out, "settling", MC_DETAIL, info.settling);
 	mc_put_number(mc->out, "took_ns", 0, took_ns);
-	return ret ? mc_error(mc, "there is no such record") : MC_OK;
+	return ret ? mc_error(mc, "%s", krcore_error_text()) : MC_OK;
 }
 
 static void mc_count(struct mc *mc, const struct krcore_key *key, uint64_t count,

@@ -3,6 +3,8 @@
  * Owns: addresses: that of a port for its record, and the address vector that a
  * request to a record's target carries. The vector is that of libmlx5 for DC.
  */
+#include <linux/inetdevice.h>
+#include <linux/jhash.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
@@ -13,7 +15,7 @@
 
 /* ---- RoCE */
 
-/* MAC of a peer whose record has none, by the neighbour table of the GID's netdev. */
+/* MAC of a peer or of the router to it, by the neighbour table of the GID's netdev. */
 static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 			    u8 *ret_mac)
 {
@@ -30,31 +32,70 @@ static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const un
 	return 0;
 }
 
+/* Whether an IPv4 address is in the subnet of an address of a netdev. */
+static bool krc_mlx5_on_link_ipv4(const struct net_device *ndev, __be32 addr)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) if (inet_ifa_match(addr, ifa)) return true;
+	return false;
+}
+
+/*
+ * Whether a peer's MAC is worth something: behind a router it is not, and that of the
+ * router is wanted. Says no where it can't know; a look-up is right in any case.
+ */
+static bool krc_mlx5_on_link(const struct ib_gid_attr *own, const union ib_gid *gid)
+{
+	struct net_device *ndev;
+	bool yes = false;
+
+	if (!ipv6_addr_v4mapped((const struct in6_addr *)gid))
+		return gid->global.subnet_prefix == own->gid.global.subnet_prefix;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(own);
+	if (!IS_ERR(ndev))
+		yes = krc_mlx5_on_link_ipv4(ndev, *(const __be32 *)&gid->raw[12]);
+	rcu_read_unlock();
+	return yes;
+}
+
+/* UDP source port: its own for each pair of addresses, so that switches spread them. */
+static u16 krc_mlx5_udp_sport(const union ib_gid *own, const union ib_gid *gid)
+{
+	u32 label = jhash(own->raw, sizeof(own->raw), jhash(gid->raw, sizeof(gid->raw), 0));
+
+	return rdma_flow_label_to_udp_sport(label & IB_GRH_FLOWLABEL_MASK);
+}
+
 static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 			    const struct krp_value *value, struct mlx5_av *av)
 {
 	const struct ib_gid_attr *own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
-	bool v2;
+	bool on_link;
 	int err = 0;
 
 	if (IS_ERR(own))
 		return -ENETUNREACH;
-	v2 = own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP;
+	on_link = krc_mlx5_on_link(own, gid);
+	if (own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
+		av->udp_sport = cpu_to_be16(krc_mlx5_udp_sport(&own->gid, gid));
+		av->tclass = KRC_MLX5_ECN_CAPABLE;
+	}
 	rdma_put_gid_attr(own);
-	if (is_zero_ether_addr(value->dct.mac))
-		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
+	if (on_link && !is_zero_ether_addr(value->dct.mac))
+		memcpy(av->rmac, value->dct.mac, sizeof(av->rmac));
 	else
-		ether_addr_copy(av->rmac, value->dct.mac);
+		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
 	if (err)
 		return err;
 	av->stat_rate_sl = (value->dct.sl & 7) << 1;
 	av->grh_gid_fl = cpu_to_be32(gid_index << 20);
 	av->hop_limit = KRC_MLX5_HOP_LIMIT;
 	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
-	if (v2) {
-		av->udp_sport = cpu_to_be16(MLX5_CAP_ROCE(hw->mdev, r_roce_min_src_udp_port));
-		av->tclass = KRC_MLX5_ECN_CAPABLE;
-	}
 	return 0;
 }
 
@@ -92,6 +133,9 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 	/* a target that takes fewer READs at once than we send would fail some of them */
 	if (value->dct.max_rd_atomic && value->dct.max_rd_atomic < 1 << hw->log_rd_atomic)
 		return -EINVAL;
+	/* nor would it take our packets if they are larger than its own */
+	if (value->dct.mtu < READ_ONCE(hw->mtu))
+		return -ENETUNREACH;
 	if (hw->roce)
 		err = krc_mlx5_av_roce(hw, port, gid_index, gid, value, &to.av);
 	else
@@ -105,16 +149,6 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 	return 0;
 }
 
-/**
- * krc_mlx5_own_address() - Fill in where a port is reached.
- * @hw: device.
- * @port: port.
- * @gid_index: its GID.
- * @value: out: lid, mac, mtu, sl, port and flags.
- *
- * Context: may sleep.
- * Return: 0, -EINVAL (no such port), -ENETUNREACH (no GID there, or no LID yet).
- */
 int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value)
 {
 	const struct ib_gid_attr *own;

@@ -265,6 +265,11 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 		return ERR_PTR(err);
 	}
 	mlx5_notifier_register(hw->mdev, &hw->nb);
+	if (krc_mlx5_is_down(hw)) { /* before we listened */
+		krc_mlx5_close(hw);
+		strscpy(reason, "device is in an internal error", KRC_REASON_BYTES);
+		return ERR_PTR(-EIO);
+	}
 	*ret_attr = hw->attr;
 	return hw;
 }

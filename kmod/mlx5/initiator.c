@@ -14,6 +14,9 @@
 
 #include <linux/mlx5/doorbell.h> /* needs those before it */
 
+/* doorbells of all initiators go to one register and must be written at once */
+static_assert(BITS_PER_LONG == 64);
+
 #define KRC_MLX5_LOG_BLOCK 6
 #define KRC_MLX5_LOG_ACK_REQ_FREQ 8
 #define KRC_MLX5_RETRIES 7
@@ -72,8 +75,6 @@ static void krc_mlx5_qpc_common(struct krc_hw_initiator *ini, u32 *in, u16 opcod
 	MLX5_SET(qpc, qpc, st, MLX5_QP_ST_DCI);
 	MLX5_SET(qpc, qpc, pm_state, MLX5_QP_PM_MIGRATED);
 	MLX5_SET(qpc, qpc, pd, ini->hw->pdn);
-	MLX5_SET(qpc, qpc, cqn_snd, ini->cq.mcq.cqn);
-	MLX5_SET(qpc, qpc, cqn_rcv, ini->cq.mcq.cqn);
 	MLX5_SET(qpc, qpc, log_ack_req_freq, KRC_MLX5_LOG_ACK_REQ_FREQ);
 }
 
@@ -122,6 +123,7 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 		return err;
 	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_INIT2RTR_QP);
 	krc_mlx5_qpc_rtr(ini, in, attr.active_mtu);
+	WRITE_ONCE(ini->hw->mtu, attr.active_mtu);
 	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
 	if (err)
 		return err;

@@ -79,6 +79,7 @@ struct krc_mlx5_cq {
  * @lag_port: counts targets, which take the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
  * @log_rd_atomic: log2 of the READs and atomics under way at once.
+ * @mtu: packet size of initiators, enum ib_mtu; 0 if there is none.
  * @roce: Ethernet.
  */
 struct krc_hw {
@@ -101,6 +102,7 @@ struct krc_hw {
 	atomic_t lag_port;
 	u8 atomic_mode;
 	u8 log_rd_atomic;
+	u8 mtu;
 	bool roce;
 };
 
@@ -293,11 +295,42 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
  */
 int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 
-/* The operations of struct krc_provider_ops, by file. */
+/* target.c */
+
+/**
+ * krc_mlx5_rmp_create() - Make the receive pool.
+ * @hw: device; rmp and rmpn are filled.
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno.
+ */
+int krc_mlx5_rmp_create(struct krc_hw *hw);
+
+/**
+ * krc_mlx5_rmp_destroy() - Destroy it.
+ * @hw: device.
+ *
+ * Context: may sleep.
+ */
+void krc_mlx5_rmp_destroy(struct krc_hw *hw);
+
+/* address.c */
+
+/**
+ * krc_mlx5_own_address() - Fill in where a port is reached.
+ * @hw: device.
+ * @port: port.
+ * @gid_index: its GID.
+ * @value: out: lid, mac, mtu, sl, port and flags.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL (no such port), -ENETUNREACH (no GID there, or no LID yet).
+ */
+int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
+
+/* The operations of struct krc_provider_ops, described there; by file. */
 
 /* target.c */
-int krc_mlx5_rmp_create(struct krc_hw *hw);
-void krc_mlx5_rmp_destroy(struct krc_hw *hw);
 struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gid_index, u64 dc_key,
 					     struct krp_value *value);
 void krc_mlx5_target_destroy(struct krc_hw_target *target);
@@ -322,6 +355,5 @@ void krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
 /* address.c */
 int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		     const struct krp_value *value, struct krc_hw_address *ret_address);
-int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 
 #endif /* KRC_MLX5_H */

@@ -4,8 +4,8 @@
  * the golden vectors of user space (proto/vectors/mrdir.txt), slots and tokens of a
  * directory, local checks, references that must be refused before anything is READ, and
  * limits of a user.
- * Built into the module if the kernel has KUnit; runs when the module is loaded, after
- * its init, while no program can have a context yet.
+ * In the module if it is made with KRC_KUNIT=y; runs when the module is loaded, after its
+ * init, when no program has a context yet.
  */
 #include <kunit/test.h>
 #include <linux/jiffies.h>

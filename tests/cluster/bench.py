@@ -79,6 +79,8 @@ def _load(name):
     path = BENCHES / f"{name}.py"
     if name not in names():
         raise host.ClusterError(f"bench {name}: not one of {', '.join(names()) or '(none yet)'}")
+    if str(BENCHES) not in sys.path:
+        sys.path.insert(0, str(BENCHES))    # they share modules: import _lab
     spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -97,7 +99,8 @@ def main(options):
     """./run bench NAME"""
     module = _load(options.name)
     report = Report(options.name, options.json, options.case)
-    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
+    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
+                       topology_path=BENCHES / "topology.toml") as cluster:
         host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
         if cluster.how() != "KVM":
             print("The guests are emulated: compare figures within this run only; they say "

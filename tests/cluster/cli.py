@@ -136,7 +136,8 @@ def _parser():
     up.add_argument("--bare", action="store_true", help="do not install krcore in it")
     command("down", _down, "end the cluster that is up")
     command("status", _status, "list the guests of the cluster that is up")
-    command("push", _push, "build krcore's packages and module, and install them in the cluster that is up")
+    command("push", _push,
+            "build krcore's packages and module, and install them in the cluster that is up")
     command("build", _build, "build krcore's packages; prints their paths")
     sub = command("shell", _shell, "a shell in a guest of the cluster that is up, or one command")
     sub.add_argument("--timeout", type=float, default=600, help="seconds (default: %(default)s)")

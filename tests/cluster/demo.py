@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""./run demo: krcore at work, each step with the command a person would type."""
+"""./run demo: krcore at work, each step with the command a person would type.
 
-from . import host, krcore
+With a card that has DC (--nic cx) it is the whole story: nodes boot, their modules
+publish, an application reads from a node it has never met, a MetaServer is killed, a
+node is restarted, and everything goes on. With soft RoCE it is the MetaServers alone.
+"""
+
+import time
+
+from . import host, krcore, programs
 from .cluster import Cluster
 
 # guest, what it shows, command
@@ -26,18 +33,97 @@ STEPS = (
      "krcore-metactl resolve node1 service 7"),
 )
 
+EXAMPLES = ("read", "watch")
+RESTART = object()      # instead of a command: a power cut, and a boot
+WATCHES = "journalctl -u watch -o cat --no-pager | tail -n 6"
+SHOWS = ("systemd-run --quiet --unit=text -p LimitMEMLOCK=infinity krcore-example-read serve 300 "
+         "'hello from {0}'; "
+         "systemd-run --quiet --unit=beat -p LimitMEMLOCK=infinity krcore-example-watch serve 301; "
+         "sleep 3; journalctl -u text -u beat -o cat --no-pager | grep published")
+
+# the same, for nodes with DC
+QUEUE_STEPS = (
+    ("meta1", "A guest with the stock kernel, its drivers, and an RDMA card.",
+     "uname -sr; ibv_devices"),
+    ("meta1", "A MetaServer.",
+     "systemctl start krcore-metaserver && systemctl status --no-pager -n 3 krcore-metaserver"),
+    ("meta2", "A second one.",
+     "systemctl start krcore-metaserver && krcore-metactl status"),
+    ("node1", "A node: the module makes a DC target and publishes it to both.",
+     "systemctl start krcore-node && sleep 2 && krcore-metactl node show"),
+    ("node2", "Another node.",
+     "systemctl start krcore-node && sleep 2 && krcore-metactl resolve node1"),
+    ("node1", "Two programs lend memory to whoever is told of it.", SHOWS.format("node1")),
+    ("node2", "An application connects to a node it has never met, and READs.",
+     "krcore-example-read node1 300"),
+    ("node2", "And again: now the node knows the peer.",
+     "krcore-example-read node1 300"),
+    ("node2", "One that stays: it READs the heartbeat of node1 ten times a second.",
+     "systemd-run --quiet --unit=watch -p LimitMEMLOCK=infinity krcore-example-watch 301 0 node1; "
+     "sleep 3; " + WATCHES),
+    ("meta1", "The first MetaServer dies.",
+     "systemctl stop krcore-metaserver.socket; systemctl kill -s KILL krcore-metaserver; "
+     "systemctl stop krcore-metaserver; systemctl is-active krcore-metaserver || true"),
+    ("node2", "Connections go on, and new ones are made with the second.",
+     WATCHES + "; krcore-example-read node1 300"),
+    ("node1", "The node loses power, and boots.", RESTART),
+    ("node2", "Its peers have seen it go.", WATCHES),
+    ("node1", "It comes back under the same address, with new memory.",
+     "systemctl start krcore-node && sleep 5; " + SHOWS.format("node1, again")),
+    ("node2", "Who watched it has found it again, and so does everybody else.",
+     "for i in $(seq 30); do " + WATCHES + " | tail -n 1 | grep -q there && break; sleep 1; done; "
+     + WATCHES + "; krcore-example-read node1 300"),
+    ("node2", "What the node has done.", "krcore-metactl stats node"),
+)
+
+
+def _restart(machine, say):
+    began = time.monotonic()
+    machine.restart()
+    said = f"booted in {time.monotonic() - began:.0f} s"
+    say(said)
+    return said
+
+
+def _prepare(cluster):
+    """Programs that the packages do not have."""
+    for machine in cluster.nodes("node"):
+        for name in EXAMPLES:
+            programs.install(machine, f"client/examples/krcore-example-{name}")
+
+
+def _step(cluster, number, name, text, command, say):
+    say(f"\n{number}. {text}\n{name}# {'(power cut)' if command is RESTART else command}")
+    if command is RESTART:
+        return _restart(cluster.node(name), say)
+    result = cluster.node(name).run(command, timeout=90, check=False)
+    said = (result.out + result.err).rstrip()
+    say(said)
+    if result.status:
+        raise host.ClusterError(f"step {number} ended with status {result.status}:\n{said}")
+    return said
+
+
+def play(cluster, steps=STEPS, say=print, first=1):
+    """Run steps in a cluster without a cluster key; returns what each of them said."""
+    if steps is QUEUE_STEPS:
+        _prepare(cluster)
+    servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
+    cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
+    return [_step(cluster, number, name, text, command, say)
+            for number, (name, text, command) in enumerate(steps, first)]
+
+
+def _show(text):
+    print(text, flush=True)
+
 
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
-        cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
-        for number, (name, text, command) in enumerate(STEPS, 1):
-            print(f"\n{number}. {text}\n{name}# {command}", flush=True)
-            result = cluster.node(name).run(command, timeout=60, check=False)
-            print((result.out + result.err).rstrip(), flush=True)
-            if result.status:
-                raise host.ClusterError(f"step {number} ended with status {result.status}")
+        play(cluster, say=_show)
+        if cluster.nic.name == "cx":
+            play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"

@@ -2,11 +2,13 @@
 """krcore in the guests, as an administrator would have it: configuration, key, services."""
 
 import json
+import re
 import secrets
 
 from .suite import check, wait_until
 
 UNIT = "krcore-metaserver"
+NODE_UNIT = "krcore-node"
 CONFIG = "/etc/krcore.conf"
 KEY_FILE = "/etc/krcore/cluster.key"
 
@@ -74,8 +76,9 @@ def publish(machine, service, value, *options):
     unit = f"test-publish-{service}"
     machine.run(f"systemd-run --quiet --collect --unit={unit} krcore-metactl record publish "
                 f"{machine.spec.address} service {service} raw {value} {' '.join(options)} --keep")
-    wait_until(lambda: "event published" in machine.run(
-        f"journalctl -u {unit} --no-pager -o cat -b", check=False).out, 30,
+    # "republished": the first attempt to attach was in vain
+    wait_until(lambda: re.search("event (re)?published", machine.run(
+        f"journalctl -u {unit} --no-pager -o cat -b", check=False).out), 30,
         f"{machine.name} publishes service {service}")
     return unit
 
@@ -88,3 +91,29 @@ def lookup(machine, address, service, *words):
         return None
     (row,) = json.loads(result.out)
     return row
+
+
+def node_rows(machine, kind):
+    """Rows of one type of `node show`: node, node_port, node_server of the module."""
+    shown = machine.run("krcore-metactl -j node show", timeout=60, check=False)
+    return [row for row in json.loads(shown.out) if row["type"] == kind]
+
+
+def node_up(machine, ready=True):
+    """Load the module and configure it; waits until all its MetaServers are ready.
+
+    Where no port can be up, as with soft RoCE, there is nothing to wait for.
+    """
+    machine.run("modprobe krcore && krcore-metactl node up", timeout=60)
+    if ready and any(port["state"] == "up" for port in node_rows(machine, "node_port")):
+        wait_until(lambda: all(row["state"] == "ready"
+                               for row in node_rows(machine, "node_server")), 60,
+                   f"the MetaServers of {machine.name} are ready")
+
+
+def node_gone(machine):
+    """Take the node down and the module out, whatever state they are in."""
+    machine.run(f"systemctl stop {NODE_UNIT}; systemctl disable -q {NODE_UNIT}; "
+                f"systemctl reset-failed {NODE_UNIT} 2>/dev/null; "
+                "[ ! -d /sys/module/krcore ] || "
+                "{ krcore-metactl node down; modprobe -r krcore; }", timeout=90)

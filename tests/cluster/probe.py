@@ -5,49 +5,48 @@ tests/kernel/meta_probe is built for the guest's kernel and driven by files."""
 import re
 import shutil
 
-from . import host
+from . import host, kernel as kernels
+from .suite import Skip
 
 FOLDER = "/sys/kernel/debug/krc_meta_probe"
-SOURCES = ("kmod/krc_cache*", "kmod/krc_meta*", "proto/*.h", "tests/kernel/meta_probe/*")
+MOUNT = "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug"
 _modules = {}
 
 
-def _debug_headers(release):
-    """Build folder of the debug kernel."""
-    for found in sorted(host.CACHE.glob("debug-kernel-*/build"), reverse=True):
-        name = found / "include/config/kernel.release"
-        if name.is_file() and name.read_text().strip() == release:
-            return found
-    raise host.ClusterError(f"no build folder of kernel {release} below {host.CACHE}")
-
-
-def _build(name, release):
-    folder = host.build_dir() / f"meta_probe-{name}"
+def _build(kernel):
+    folder = host.build_dir() / f"meta_probe-{kernel.name}"
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for pattern in SOURCES:
-        for path in host.CHECKOUT.glob(pattern):
-            shutil.copy(path, folder)
-    module = folder / "krc_meta_probe.ko"
-    with host.step(f"compiling the probe of the MetaServer client for kernel {name}", "20 s"):
-        if name == "debug":
-            host.run(["make", "-s", "-C", _debug_headers(release), f"M={folder}",
-                      "modules"], timeout=600)
-        else:
-            made = host.build_dir() / f"meta_probe-{name}.made"
-            host.run([host.TESTS / "model/dev/build-kmod.sh", name, folder, made], timeout=600)
-            module = made / "krc_meta_probe.ko"
-    stripped = module.with_suffix(".stripped")
-    host.run(["strip", "-g", "-o", stripped, module])
-    return stripped
+    shutil.copytree(host.TESTS / "kernel/meta_probe", folder)
+    for part in ("kmod", "proto"):
+        shutil.copytree(host.CHECKOUT / part, folder / part,
+                        ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "Kbuild"))
+    with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"):
+        host.run(["make", "-s", "-C", kernels.build_tree(kernel), f"M={folder}",
+                  "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], timeout=900)
+    for made in folder.glob("*.ko"):
+        host.run(["strip", "-g", made])
+    return folder
 
 
-def built(machine):
-    """The module for the kernel of this guest."""
-    name = machine.kernel_name()
-    if name not in _modules:
-        _modules[name] = _build(name, machine.run("uname -r").out.strip())
-    return _modules[name]
+def _built(machine):
+    """Folder of the modules for the kernel of this guest."""
+    kernel = machine.kernel()
+    if kernel.release not in _modules:
+        _modules[kernel.release] = _build(kernel)
+    return _modules[kernel.release]
+
+
+def kunit(machine):
+    """Run krcore_test.ko; returns the suites' results. Skips where the kernel has no KUnit."""
+    module = _built(machine) / "krcore_test.ko"
+    if not module.exists():
+        raise Skip("this kernel has no KUnit")
+    (library,) = (kernels.build_tree(machine.kernel()).parent / "lib/modules").rglob("kunit.ko")
+    machine.push(library, "/tmp/kunit.ko")
+    machine.push(module, "/tmp/krcore_test.ko")
+    results = "/sys/kernel/debug/kunit/krcore_*/results"
+    return machine.run(f"{MOUNT}; lsmod | grep -q ^kunit || insmod /tmp/kunit.ko; "
+                       f"insmod /tmp/krcore_test.ko && cat {results} && rmmod krcore_test").out
 
 
 class Probe:
@@ -57,9 +56,8 @@ class Probe:
         self.machine = machine
 
     def __enter__(self):
-        self.machine.push(built(self.machine), "/tmp/krc_meta_probe.ko")
-        self.machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none "
-                         "/sys/kernel/debug; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
+        self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
+        self.machine.run(f"{MOUNT}; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
                          "insmod /tmp/krc_meta_probe.ko")
         return self
 

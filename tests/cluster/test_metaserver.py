@@ -108,13 +108,16 @@ def test_cable_unplugged_for_a_while(cluster):
 
 @limit(300)
 def test_copy_from_a_peer_at_start(cluster):
-    setup(cluster)
+    setup(cluster, metaserver={"lease_ms": LEASE_MS})
     peer, server = cluster.node("meta1"), cluster.node("meta2")
     node1, node2 = cluster.node("node1"), cluster.node("node2")
     server.run(f"systemctl stop {krcore.UNIT}")
     publish(node1, SERVICE, "copied", f"-S {peer.spec.address}")
+    wait_until(lambda: metactl(peer, "status")[0]["settling_ms"] == 0, 30, "the peer is settled")
     write_config(server, {"copy_from": peer.spec.address})
     krcore.start(server)
+    (status,) = metactl(server, "status")
+    check(status["settling_ms"] == 0, f"it has all that the peer had, but is settling: {status}")
     (row,) = metactl(server, "record list")
     check(row["imported"] and row["service"] == SERVICE, f"{row}")
     check(_seen_at(node2, server, node1.spec.address), "the copy cannot be READ")

@@ -37,7 +37,6 @@ def test_killed_daemon_loses_nothing(cluster):
                                   for name in ("meta1", "meta2", "node1", "node2"))
     for service in SERVICES:
         publish(node1, service, f"record-{service}")
-    # one client, attached before: a fresh one cannot know that a server has just restarted
     looked_up = (f"krcore-metactl -j resolve {node1.spec.address} service {SERVICES[0]} "
                  "count 40000 || echo failed")
     with node2.background(looked_up, limit=260) as process:
@@ -58,6 +57,37 @@ def test_killed_daemon_loses_nothing(cluster):
     hits, misses, errors = (sum(row[key] for row in rows) for key in ("hits", "misses", "errors"))
     check(hits and not misses and not errors,
           f"{hits} hits, {misses} misses, {errors} errors while a server was killed")
+
+
+@limit(300)
+def test_no_gap_for_who_attaches_to_a_restarted_server(cluster):
+    setup(cluster, node=SHORT, metaserver={"lease_ms": 20000, "lease_min_ms": 1000})
+    meta1, meta2, node1, node2 = (cluster.node(name)
+                                  for name in ("meta1", "meta2", "node1", "node2"))
+    publish(node1, SERVICES[0], "record")
+    only_meta1 = f"-S {meta1.spec.address} resolve {node1.spec.address} service {SERVICES[0]}"
+    cluster.cut("node1", "meta1")       # its publisher cannot come back to meta1
+    try:
+        meta1.run(f"systemctl restart {krcore.UNIT}", timeout=60)
+        (status,) = krcore.metactl(meta1, "status")
+        check(0 < status["settling_ms"] <= 20000, f"{status}")
+        for _ in range(5):      # each a client that was never attached before
+            row = lookup(node2, node1.spec.address, SERVICES[0])
+            check(row and meta2.name in row["address"], f"{row}")
+        refused = node2.run(f"krcore-metactl -j {only_meta1}", check=False)
+        (row,) = json.loads(refused.out)
+        check(refused.status == 1 and row["settling"] and "was restarted" in refused.err,
+              repr(refused))
+        wait_until(lambda: krcore.metactl(meta1, "status")[0]["settling_ms"] == 0, 30,
+                   "meta1 is settled")
+        refused = node2.run(f"krcore-metactl -j {only_meta1}", check=False)
+        (row,) = json.loads(refused.out)
+        check(refused.status == 1 and not row["settling"]
+              and "was restarted" not in refused.err, repr(refused))
+    finally:
+        cluster.fabric.reset()
+    wait_until(lambda: _names_found(node2, meta1, node1.spec.address, SERVICES[:1]) == 1, 60,
+               "the publisher is back")
 
 
 @limit(300)

@@ -316,6 +316,7 @@ static void fz_begin(struct fz_world *w)
 	w->any_gid = how & 2;
 	w->hub.incarnation = tc.incarnation;
 	w->hub.auth = how & 1;
+	w->hub.settled_ms = how & 4 ? UINT64_MAX : how & 8 ? w->now_ms + 2000 : 0;
 	w->hub.key.len = KRU_KEY_BYTES_MIN;
 	memset(w->hub.key.bytes, 0x5a, KRU_KEY_BYTES_MIN);
 	w->hub.limits = (struct ms_limits){ .lease_ms = 5000,

@@ -11,6 +11,7 @@
 #define CX_AV_GRH (1u << 30)
 #define CX_DBR_RECV 0
 #define CX_DBR_SEND 4
+#define CX_WQE_TRACE_BYTES 128
 
 const char *cx_wqe_opname(u8 opcode)
 {
@@ -134,6 +135,8 @@ static bool cx_op_allowed(enum cx_service sv, u8 op)
 	switch (op) {
 	case CX_OP_NOP:
 		return true;
+	case CX_OP_UMR:
+		return sv == CX_SV_REG_UMR;
 	case CX_OP_SEND:
 	case CX_OP_SEND_IMM:
 		return sv != CX_SV_REG_UMR;
@@ -175,6 +178,8 @@ static const char *cx_wqe_segments(enum cx_service sv, struct cx_wqe *w)
 
 	if (w->opcode == CX_OP_NOP)
 		return NULL;
+	if (w->opcode == CX_OP_UMR)
+		return w->raw_bytes < at + CX_UMR_BYTES ? "too short for its segments" : NULL;
 	if (sv == CX_SV_XRC) {
 		w->xrc_srqn = ldl_be_p(w->raw + at) & 0xffffff;
 		at += 16;
@@ -200,6 +205,24 @@ static const char *cx_wqe_segments(enum cx_service sv, struct cx_wqe *w)
 	return NULL;
 }
 
+/* with the bytes as the driver wrote them: others compare drivers by it */
+static void cx_wqe_trace(struct cx_dev *dev, u32 qpn, const struct cx_wqe *w)
+{
+	char hex[2 * CX_WQE_TRACE_BYTES + 1];
+	u32 i;
+
+	if (!cx_trace_on(dev, CX_TR_WQE))
+		return;
+	hex[0] = 0;
+	for (i = 0; i < MIN(w->raw_bytes, CX_WQE_TRACE_BYTES); i++)
+		snprintf(hex + 2 * i, 3, "%02x", w->raw[i]);
+	cx_trace(dev, CX_TR_WQE,
+		 "qpn=0x%x wqe=%u %s bytes=%u sge=%u signaled=%u "
+		 "raddr=0x%" PRIx64 " rkey=0x%x dqpn=0x%x raw=%s",
+		 qpn, w->index, cx_wqe_opname(w->opcode), w->bytes, w->nr_sge, w->signaled,
+		 w->raddr, w->rkey, w->av.dqpn, hex);
+}
+
 /**
  * cx_wqe_parse() - take a fetched send request apart
  * @dev: device
@@ -214,6 +237,8 @@ enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, s
 	const char *bad;
 	u8 ce = w->raw[11] >> 2 & 3;
 
+	w->bytes = w->nr_sge = w->rkey = 0;
+	w->raddr = 0;
 	w->opcode = w->raw[3];
 	w->fence = w->raw[11] >> 5;
 	w->signaled = ce >= 2;
@@ -226,11 +251,7 @@ enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, s
 		cx_trace(dev, CX_TR_REFUSE, "QP 0x%x request %u opcode 0x%x: %s", qpn, w->index,
 			 w->opcode, bad);
 	else
-		cx_trace(dev, CX_TR_WQE,
-			 "qpn=0x%x wqe=%u %s bytes=%u sge=%u signaled=%u "
-			 "raddr=0x%" PRIx64 " rkey=0x%x dqpn=0x%x",
-			 qpn, w->index, cx_wqe_opname(w->opcode), w->bytes, w->nr_sge, w->signaled,
-			 w->raddr, w->rkey, w->av.dqpn);
+		cx_wqe_trace(dev, qpn, w);
 	return bad ? CX_SYN_LOCAL_QP_OP : CX_SYN_OK;
 }
 

@@ -92,8 +92,8 @@ static void before_setup(int fd)
 	struct krp_queue_create create = { .depth = 4 };
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	tap_equal("region before setup", dev_ioctl(fd, KRP_IOC_MR_REG, &reg), -ENXIO);
-	tap_equal("queue before setup", dev_ioctl(fd, KRP_IOC_QUEUE_CREATE, &create), -ENXIO);
+	tap_equal("region before setup", dev_ioctl(fd, KRP_IOC_MR_REG, &reg), -EBADFD);
+	tap_equal("queue before setup", dev_ioctl(fd, KRP_IOC_QUEUE_CREATE, &create), -EBADFD);
 	tap(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, "mmap before setup",
 	    "it worked");
 	poll(&p, 1, 0);
@@ -251,7 +251,8 @@ static void bad_connects(struct dev *dev)
 	arg.timeout_ms = DEV_TIMEOUT_MS;
 	tap_equal("connect to nobody", connect_bad(dev, &arg), -ENOENT);
 	tap_equal("query it", dev_query(dev, good.queue, &query), 0);
-	tap_equal("it is idle again", query.state, KRP_QUEUE_IDLE);
+	tap_equal("it is in ERROR", query.state, KRP_QUEUE_ERROR);
+	tap_equal("and says why", query.error, -ENOENT);
 	dev_queue_close(dev, good.queue);
 }
 
@@ -301,7 +302,7 @@ void bad_inputs(void)
 	tap_equal("version", query.abi, KRP_ABI_VERSION);
 	tap_equal("port that is not there", dev_ioctl(fd, KRP_IOC_PORT, &port), -ENOENT);
 	port.index = 0;
-	tap_equal("port 0", dev_ioctl(fd, KRP_IOC_PORT, &port), -ENOENT);
+	tap_equal("port 0", dev_ioctl(fd, KRP_IOC_PORT, &port), -EINVAL);
 	bad_numbers(fd);
 	bad_pointers(fd, NULL, "no address");
 	bad_pointers(fd, (void *)(uintptr_t)(UINTPTR_MAX - 7), "the end of memory");

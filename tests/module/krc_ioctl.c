@@ -6,18 +6,22 @@
  *	Open memory to peers, print "memory RW RW_ADDR RO RO_ADDR BYTES", and keep it for
  *	so long. Binds SERVICE unless it is 0. After DROP_SECONDS the first region is taken
  *	back, and its memory filled with a sign that no peer may ever see.
+ *   krc_ioctl ports			GIDs of the ports there are
  *   krc_ioctl bad				bad input to every ioctl
  *   krc_ioctl random SEED CALLS		any input
  *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
+ *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES.
  *
  * Results are TAP, or one line of key=value pairs; status 0 means all is well.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +237,35 @@ static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 	return print_counts(&c) || c.last_error != -EBADR;
 }
 
+static int run_fresh(const struct dev_peer *peer)
+{
+	uint32_t queue = 0;
+	struct dev dev;
+	int err;
+
+	dev_open_or_die(&dev, 64);
+	err = dev_queue(&dev, 4, &queue);
+	if (!err)
+		err = dev_connect(&dev, queue, peer, KRP_CONNECT_FRESH);
+	printf("%s\n", err ? strerror(-err) : "connected");
+	dev_close(&dev);
+	return err != 0;
+}
+
+static int run_ports(void)
+{
+	struct krp_port_info info = { .index = 1 };
+	char text[INET6_ADDRSTRLEN];
+	int fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return 1;
+	for (; !dev_ioctl(fd, KRP_IOC_PORT, &info); info.index++)
+		printf("%s\n", inet_ntop(AF_INET6, info.gid, text, sizeof(text)));
+	close(fd);
+	return 0;
+}
+
 static int parse_peer(char **words, struct dev_peer *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -257,6 +290,8 @@ static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned
 		traffic(peer);
 		return tap_end();
 	}
+	if (!strcmp(what, "fresh"))
+		return run_fresh(peer);
 	if (!strcmp(what, "loop"))
 		return run_loop(peer, seconds);
 	if (!strcmp(what, "hostile"))
@@ -280,6 +315,8 @@ int main(int argc, char **argv)
 	if (argc >= 3 && !strcmp(argv[1], "serve"))
 		return run_serve(number(argc, argv, 2), (uint16_t)number(argc, argv, 3),
 				 number(argc, argv, 4));
+	if (argc == 2 && !strcmp(argv[1], "ports"))
+		return run_ports();
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
 		bad_inputs();
 		return tap_end();

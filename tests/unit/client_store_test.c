@@ -297,10 +297,10 @@ static void test_keys(void **state)
 
 	(void)state;
 	memcpy(key.gid, "0123456789abcdef", sizeof(key.gid));
-	krl_key_to_wire(&key, &wire);
+	kru_key_to_wire(&key, &wire);
 	assert_int_equal(((uint8_t *)&wire)[16], 0x34);
 	assert_int_equal(((uint8_t *)&wire)[17], 0x12);
-	krl_key_from_wire(&wire, &back);
+	kru_key_from_wire(&wire, &back);
 	assert_int_equal(back.service, 0x1234);
 	assert_memory_equal(back.gid, key.gid, sizeof(key.gid));
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "metaserver/ledger.h"
+#include "tests/unit/unread_table.h"
 
 #define TICK_MS 100U
 #define LEASE_MS 3000U
@@ -24,33 +25,9 @@ struct fixture {
 	struct ms_ledger *l;
 	uint64_t events;
 	uint64_t gone;
-	int refuse_segments;
+	struct ut_memory memory;
 	uint64_t now;
 };
-
-static int fx_segment_add(void *arg, unsigned int nr, void *addr, size_t bytes)
-{
-	const struct fixture *fx = arg;
-
-	(void)addr;
-	(void)bytes;
-	return nr && fx->refuse_segments ? -EIO : 0;
-}
-
-static int fx_dir_add(void *arg, void *addr, size_t bytes)
-{
-	(void)arg;
-	(void)addr;
-	(void)bytes;
-	return 0;
-}
-
-static void fx_root_changed(void *arg)
-{
-	(void)arg;
-}
-
-static const struct ms_table_ops fx_table_ops = { fx_segment_add, fx_dir_add, fx_root_changed };
 
 static void fx_changed(void *arg, unsigned int event, const struct krp_key *key,
 		       uint64_t generation, const char *why)
@@ -82,7 +59,7 @@ static void fx_open(struct fixture *fx, unsigned int segments_max, unsigned int 
 
 	memset(fx, 0, sizeof(*fx));
 	fx->now = 1000000;
-	assert_int_equal(ms_table_new(&tc, &fx_table_ops, fx, &fx->table), 0);
+	assert_int_equal(ms_table_new(&tc, &ut_table_ops, &fx->memory, &fx->table), 0);
 	assert_int_equal(ms_ledger_new(&lc, fx->table, &fx_ops, fx, fx->now, &fx->l), 0);
 }
 
@@ -289,12 +266,12 @@ static void test_device_failure_leaves_state_alone(void **state)
 	(void)state;
 	fx_open(&fx, 64, 10);
 	ms_ledger_set_records_max(fx.l, 100000);
-	fx.refuse_segments = 1;
+	fx.memory.refuse_segments = true;
 	for (i = 0; i < 5000 && !status; i++)
 		status = publish(&fx, &a, key_of(i, i), i);
 	assert_int_equal(status, KRP_ST_NO_MEMORY);
 	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), i - 1);
-	fx.refuse_segments = 0;
+	fx.memory.refuse_segments = false;
 	assert_int_equal(publish(&fx, &a, key_of(i - 1, i - 1), i), KRP_ST_OK);
 	fx_close(&fx);
 }

@@ -146,6 +146,7 @@ static unsigned int sample_msg(unsigned int type, void *msg)
 		m->records_max = krp_cpu_to_le32(1024);
 		m->rate_max = krp_cpu_to_le32(20000);
 		m->credits = krp_cpu_to_le16(16);
+		m->settling_ms = krp_cpu_to_le32(9000);
 	} else if (type == KRP_MSG_PUBLISH) {
 		((struct krp_publish *)msg)->key = sample_key;
 		sample_value(&((struct krp_publish *)msg)->value);
@@ -479,7 +480,9 @@ static void test_message_body_checks(void **state)
 	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->flags = 2);
 	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->rsvd[6] = 1);
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->credits = 0);
-	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->rsvd[5] = 1);
+	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->rsvd[1] = 1);
+	BAD_IF(KRP_MSG_WELCOME, krp_welcome,
+	       m->settling_ms = krp_cpu_to_le32(KRP_SETTLING_MS_MAX + 1));
 	BAD_IF(KRP_MSG_PUBLISH, krp_publish, m->rsvd[5] = 1);
 	BAD_IF(KRP_MSG_PUBLISH, krp_publish, m->value.kind = 9);
 	BAD_IF(KRP_MSG_PUBLISH, krp_publish, memset(m->key.gid, 0, sizeof(m->key.gid)));

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "metaserver/session.h"
+#include "tests/unit/unread_table.h"
 
 #define INCARNATION 0x1122334455667788ULL
 #define SENT_MAX 64
@@ -85,30 +86,6 @@ static void fx_close(void *arg, const char *why)
 
 static const struct ms_session_ops fx_session_ops = { fx_send, fx_open_reads, fx_root, fx_close };
 
-static int fx_segment_add(void *arg, unsigned int nr, void *addr, size_t bytes)
-{
-	(void)arg;
-	(void)nr;
-	(void)addr;
-	(void)bytes;
-	return 0;
-}
-
-static int fx_dir_add(void *arg, void *addr, size_t bytes)
-{
-	(void)arg;
-	(void)addr;
-	(void)bytes;
-	return 0;
-}
-
-static void fx_root_changed(void *arg)
-{
-	(void)arg;
-}
-
-static const struct ms_table_ops fx_table_ops = { fx_segment_add, fx_dir_add, fx_root_changed };
-
 static void fx_changed(void *arg, unsigned int event, const struct krp_key *key,
 		       uint64_t generation, const char *why)
 {
@@ -157,7 +134,7 @@ static int setup(void **state)
 	fx->hub.auth = true;
 	fx->hub.key.len = 32;
 	memset(fx->hub.key.bytes, 0x5a, 32);
-	assert_int_equal(ms_table_new(&tc, &fx_table_ops, fx, &fx->hub.table), 0);
+	assert_int_equal(ms_table_new(&tc, &ut_table_ops, NULL, &fx->hub.table), 0);
 	assert_int_equal(
 		ms_ledger_new(&lc, fx->hub.table, &fx_ledger_ops, fx, fx->now, &fx->hub.ledger), 0);
 	fx_session(fx);
@@ -495,6 +472,31 @@ static void test_leases_are_clamped(void **state)
 	}
 }
 
+/* Who attaches to a server that has just begun is told so, until that is over. */
+static void test_settling_is_told(void **state)
+{
+	static const struct {
+		uint64_t settled_ms;
+		uint64_t now_ms;
+		uint32_t told_ms;
+	} cases[] = { { 0, 500000, 0 },	     { 530000, 500000, 30000 },
+		      { 530000, 529999, 1 }, { 530000, 530000, 0 },
+		      { 530000, 900000, 0 }, { UINT64_MAX, 900000, KRP_SETTLING_MS_MAX } };
+	struct fixture *fx = *state;
+	const struct krp_welcome *w = &fx->sent[1].welcome;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fx->hub.settled_ms = cases[i].settled_ms;
+		fx->now = cases[i].now_ms;
+		fx_session(fx);
+		attach(fx);
+		assert_int_equal(krp_le32_to_cpu(w->settling_ms), cases[i].told_ms);
+		assert_int_equal(krp_msg_check(w, sizeof(*w), 0), KRP_ST_OK);
+		assert_int_equal(ms_hub_settling_ms(&fx->hub, fx->now), cases[i].told_ms);
+	}
+}
+
 static void test_requests(void **state)
 {
 	struct fixture *fx = *state;
@@ -818,6 +820,7 @@ int main(void)
 		CASE(test_too_short_for_a_header),
 		CASE(test_versions),
 		CASE(test_leases_are_clamped),
+		CASE(test_settling_is_told),
 		CASE(test_requests),
 		CASE(test_foreign_gid),
 		CASE(test_limit_of_records),

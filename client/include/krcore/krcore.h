@@ -145,6 +145,8 @@ struct krcore_value {
  * @stale: READs whose cached directory entry was old.
  * @fallback: 1 if it was answered by a message instead.
  * @server: index of the server that answered, as in krcore_servers().
+ * @settling: 1 with -ENOENT if every server that answered was restarted so
+ *	recently that the publisher may not have come back to it yet.
  */
 struct krcore_lookup_info {
 	uint32_t reads;
@@ -152,6 +154,7 @@ struct krcore_lookup_info {
 	uint32_t stale;
 	uint32_t fallback;
 	uint32_t server;
+	uint32_t settling;
 };
 
 /* krcore_server_info.state */
@@ -171,6 +174,8 @@ struct krcore_lookup_info {
  * @rtt_ns: smoothed time of a READ, 0 before the first.
  * @attaches: how often it was attached.
  * @depth: log2 of the entries of its directory.
+ * @settling_ms: for how long publishers may still be on their way back to it
+ *	after a restart; 0: it is settled.
  */
 struct krcore_server_info {
 	char address[128];
@@ -183,6 +188,7 @@ struct krcore_server_info {
 	uint64_t rtt_ns;
 	uint64_t attaches;
 	uint32_t depth;
+	uint32_t settling_ms;
 };
 
 /**
@@ -272,12 +278,16 @@ const char *krcore_error_text(void);
  *
  * Busy-polls for the READ. Goes to the next server if one fails.
  *
- * A server that was restarted is asked last until its publishers have had the
- * time of a lease to come back.
+ * A server that was restarted is settling until its publishers have had the
+ * time of a lease to come back. It is asked last, and a record that it does not
+ * have is looked for on the others before it counts as absent; for those that
+ * are being attached for the first time this waits, up to the time-out.
  *
  * Return:
  * * 0 - found.
- * * %-ENOENT - proved not to be in the table of the server that answered.
+ * * %-ENOENT - proved not to be in the table of the server that answered, nor,
+ *   if that is settling, in that of any other that could be asked; see
+ *   krcore_lookup_info.settling.
  * * %-EHOSTUNREACH - no server answered before the time-out.
  * * %-EPROTO - there is a value, but of a kind this library does not know.
  * * %-ENOMEM - no memory for a larger directory.

@@ -228,12 +228,12 @@ struct krcore_wc {
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - an option is out of its range, or there is no such port.
+ * * %-EINVAL - an option is out of its range.
  * * %-ENOENT - there is no device file: the module is not loaded.
  * * %-EACCES - no permission for the device file.
  * * %-ENOTTY - the device file is not krcore's.
  * * %-EPROTONOSUPPORT - the module speaks another version.
- * * %-ENODEV - no RDMA port of this node can be used.
+ * * %-ENODEV - there is no such port, or none of this node's can be used.
  * * %-EDQUOT - limit of the user.
  * * %-EPROTO - the ring makes no sense.
  * * %-ENOMEM - no memory.
@@ -276,7 +276,9 @@ int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_inf
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - there is no such port.
+ * * %-EINVAL - @index is 0.
+ * * %-ENOENT - there is no such port.
+ * * %-ENODEV - the port is going away.
  */
 int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_port_info *ret_info);
 
@@ -354,9 +356,10 @@ int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_
  * * %-ENOENT - there is no such queue, or no such peer in the MetaServer's table.
  * * %-EINVAL - a parameter is out of its range.
  * * %-EISCONN - it is connected, or being connected.
- * * %-EBUSY - requests of it are still under way.
- * * %-EHOSTUNREACH - no MetaServer answers.
+ * * %-ENOTCONN - no MetaServer is attached.
  * * %-ETIMEDOUT - the look-up took longer than @timeout_ms.
+ * * %-EPROTO - the record is not one to connect to.
+ * * %-ECANCELED - it was closed meanwhile.
  * * %-EINTR - a signal came.
  * * %-ENODEV - the device is gone.
  * * %-ENOMEM - no memory.
@@ -405,8 +408,9 @@ int krcore_queue_close(struct krcore_node *node, uint32_t queue);
  * * 0 - a MetaServer has it, and the others get it.
  * * %-EINVAL - service is out of its range.
  * * %-EADDRINUSE - it is bound already.
- * * %-EHOSTUNREACH - no MetaServer answers.
- * * %-ETIMEDOUT - none had it after @timeout_ms.
+ * * %-ETIMEDOUT - no MetaServer had it after @timeout_ms.
+ * * %-EEXIST, %-EPERM - all MetaServers refused it: another owner's, not our GID.
+ * * %-ENODEV - the device is gone.
  * * %-EINTR - a signal came.
  * * %-ENOMEM - no memory.
  */
@@ -420,6 +424,7 @@ int krcore_bind(struct krcore_node *node, uint16_t service, uint32_t timeout_ms)
  * Return:
  * * 0 - success.
  * * %-ENOENT - this node has not bound it.
+ * * %-EBUSY - another thread is binding it.
  */
 int krcore_unbind(struct krcore_node *node, uint16_t service);
 
@@ -472,8 +477,10 @@ void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const voi
  * * %-EPERM - the peer's region does not allow it.
  * * %-EOVERFLOW - outside the peer's region.
  * * %-EFAULT - @wrs is not memory.
+ * * %-EOPNOTSUPP - the device has no atomics.
  * * %-EDQUOT - limit of the user.
- * * %-ETIMEDOUT - the peer's directory of regions could not be read.
+ * * %-ETIMEDOUT, %-EREMOTEIO, %-ESTALE - the peer's directory of regions could not be
+ *   read; the queue is in error.
  * * %-EINTR - a signal came.
  * * %-ENODEV - the device is gone.
  */

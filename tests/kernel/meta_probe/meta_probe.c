@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Owns: a front to the MetaServer client and the cache of krcore.ko, for tests: debugfs
  * files that make clients, publish, look up and show what there is, on any RDMA device.
@@ -40,7 +40,7 @@ static char probe_result[256];
 static void probe_conf_reset(void)
 {
 	memset(&probe_conf, 0, sizeof(probe_conf));
-	probe_conf.timeout_ms = 2000;
+	probe_conf.timeout_ms = 6000;
 	probe_conf.reconnect_min_ms = 100;
 	probe_conf.reconnect_max_ms = 2000;
 	probe_conf.generation = ktime_get_real_ns();
@@ -212,7 +212,7 @@ static int probe_command(const char *word, char *arg)
 	if (err)
 		return err;
 	if (!strcmp(word, "published"))
-		return krc_meta_published(probe_meta, nr, 5000);
+		return krc_meta_published(probe_meta, nr, 10000);
 	if (!strcmp(word, "withdraw")) {
 		krc_meta_withdraw(probe_meta, nr);
 		return 0;
@@ -248,7 +248,7 @@ static int probe_lookup(char *arg, bool cached)
 		err = krc_cache_get(probe_cache, &key, &value);
 	} else {
 		down_read(&probe_sem);
-		err = probe_meta ? krc_meta_lookup(probe_meta, &key, 3000, &value, &reads)
+		err = probe_meta ? krc_meta_lookup(probe_meta, &key, 10000, &value, &reads)
 				 : -EINVAL;
 		up_read(&probe_sem);
 	}
@@ -288,7 +288,7 @@ static int probe_storm_fn(void *arg)
 	int err;
 
 	for (i = 0; i < storm->nr; i++) {
-		err = krc_meta_lookup(probe_meta, &storm->key, 3000, &value, NULL);
+		err = krc_meta_lookup(probe_meta, &storm->key, 10000, &value, NULL);
 		if (err)
 			storm->err = err;
 		else

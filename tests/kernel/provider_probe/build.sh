@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only OR MIT
+# SPDX-License-Identifier: GPL-2.0-only
 #
 # Owns: building the provider with its test module for a stock Debian kernel, with
 # W=1 and sparse. Prints the built module; anything a compiler says is a failure.

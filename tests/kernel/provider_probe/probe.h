@@ -14,7 +14,6 @@
 #define PROBE_BYTES (512 * 1024)
 #define PROBE_REMOTE (256 * 1024) /* the half that peers may reach */
 #define PROBE_WORD (PROBE_BYTES - 4096) /* for atomics */
-#define PROBE_QUIET (PROBE_BYTES - 8192) /* reachable, never written by a peer */
 
 /**
  * struct probe_peer - The other node.

@@ -13,18 +13,14 @@
 
 #define PROBE_WAIT_MS 60000
 
-#define PROBE_CHECK(cond) \
-	do { \
-		if (!(cond)) { \
-			probe_fail(p, #cond, __func__, __LINE__); \
-			return -EPROTO; \
-		} \
-	} while (0)
+/* true if it does not hold, and then says so */
+#define PROBE_BAD(p, cond) (!(cond) && probe_fail(p, #cond, __func__, __LINE__))
 
-static void probe_fail(struct probe *p, const char *what, const char *func, int line)
+static bool probe_fail(struct probe *p, const char *what, const char *func, int line)
 {
 	snprintf(p->result, sizeof(p->result), "%s:%d: %s", func, line, what);
 	pr_err("%s\n", p->result);
+	return true;
 }
 
 /* ---- requests */
@@ -66,10 +62,13 @@ static int probe_wait(struct probe *p, struct krc_wc *wc, int n)
 /* one request from beginning to end */
 static int probe_do(struct probe *p, const struct krc_hw_wr *wr, struct krc_wc *wc)
 {
-	PROBE_CHECK(!p->ops->post(p->ini, wr));
+	if (PROBE_BAD(p, !p->ops->post(p->ini, wr)))
+		return -EPROTO;
 	p->ops->ring(p->ini);
-	PROBE_CHECK(probe_wait(p, wc, 1) == 1);
-	PROBE_CHECK(wc->cookie == wr->cookie);
+	if (PROBE_BAD(p, probe_wait(p, wc, 1) == 1))
+		return -EPROTO;
+	if (PROBE_BAD(p, wc->cookie == wr->cookie))
+		return -EPROTO;
 	return wc->fault;
 }
 
@@ -109,10 +108,13 @@ static int probe_data(struct probe *p)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		off = 4096 - sizes[i] % 4096 / 2; /* across pages */
 		probe_pattern(p->buf + off, sizes[i], i);
-		PROBE_CHECK(probe_simple(p, KRP_OP_WRITE, off, sizes[i]) == KRC_FAULT_NONE);
+		if (PROBE_BAD(p, probe_simple(p, KRP_OP_WRITE, off, sizes[i]) == KRC_FAULT_NONE))
+			return -EPROTO;
 		memset(p->buf + off, 0, sizes[i]);
-		PROBE_CHECK(probe_simple(p, KRP_OP_READ, off, sizes[i]) == KRC_FAULT_NONE);
-		PROBE_CHECK(probe_is_pattern(p->buf + off, sizes[i], i));
+		if (PROBE_BAD(p, probe_simple(p, KRP_OP_READ, off, sizes[i]) == KRC_FAULT_NONE))
+			return -EPROTO;
+		if (PROBE_BAD(p, probe_is_pattern(p->buf + off, sizes[i], i)))
+			return -EPROTO;
 	}
 	return 0;
 }
@@ -127,23 +129,31 @@ static int probe_atomics(struct probe *p)
 		return 0;
 	wr.remote_addr = p->peer.addr + PROBE_WORD;
 	*old = 0x1122334455667788ULL;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
 	wr.opcode = KRP_OP_FETCH_ADD;
 	wr.compare_add = 0x1111;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
-	PROBE_CHECK(*old == 0x1122334455667788ULL);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
+	if (PROBE_BAD(p, *old == 0x1122334455667788ULL))
+		return -EPROTO;
 	wr.opcode = KRP_OP_CMP_SWAP;
 	wr.compare_add = 0x1122334455667788ULL; /* not any more */
 	wr.swap = 1;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
-	PROBE_CHECK(*old == 0x1122334455668899ULL);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
+	if (PROBE_BAD(p, *old == 0x1122334455668899ULL))
+		return -EPROTO;
 	wr.compare_add = 0x1122334455668899ULL;
 	wr.swap = 0xfedcba9876543210ULL;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
 	wr.opcode = KRP_OP_READ;
 	wr.fence = true;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
-	PROBE_CHECK(*old == 0xfedcba9876543210ULL);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
+	if (PROBE_BAD(p, *old == 0xfedcba9876543210ULL))
+		return -EPROTO;
 	return 0;
 }
 
@@ -167,14 +177,18 @@ static int probe_refusals(struct probe *p)
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		wr = probe_wr(p, bad[i].opcode, bad[i].off, bad[i].length);
-		PROBE_CHECK(p->ops->post(p->ini, &wr) == -EINVAL);
+		if (PROBE_BAD(p, p->ops->post(p->ini, &wr) == -EINVAL))
+			return -EPROTO;
 	}
-	PROBE_CHECK(p->ops->poll(p->ini, &wc, 1) == 0);
-	PROBE_CHECK(PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 1, p->gid_index,
-							     p->attr.initiator_depth_max + 1, 0,
-							     p)) == -EINVAL);
-	PROBE_CHECK(PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 77, p->gid_index, 1, 0, p)) ==
-		    -EINVAL);
+	if (PROBE_BAD(p, p->ops->poll(p->ini, &wc, 1) == 0))
+		return -EPROTO;
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 1, p->gid_index,
+								  p->attr.initiator_depth_max + 1,
+								  0, p)) == -EINVAL))
+		return -EPROTO;
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 77, p->gid_index, 1, 0,
+								  p)) == -EINVAL))
+		return -EPROTO;
 	return 0;
 }
 
@@ -234,20 +248,29 @@ static int probe_fault(struct probe *p, const struct krc_hw_wr *bad, enum krc_fa
 	struct krc_wc wc[6];
 	int i;
 
-	PROBE_CHECK(!p->ops->post(p->ini, bad));
+	if (PROBE_BAD(p, !p->ops->post(p->ini, bad)))
+		return -EPROTO;
 	for (i = 1; i < 6; i++) {
 		wr = probe_wr(p, KRP_OP_READ, 64 * i, 64);
-		PROBE_CHECK(!p->ops->post(p->ini, &wr));
+		if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
+			return -EPROTO;
 	}
 	p->ops->ring(p->ini);
-	PROBE_CHECK(probe_wait(p, wc, 6) == 6);
+	if (PROBE_BAD(p, probe_wait(p, wc, 6) == 6))
+		return -EPROTO;
 	pr_info("fault %d: syndrome 0x%x vendor 0x%x\n", wc[0].fault, wc[0].syndrome, wc[0].vendor);
-	PROBE_CHECK(wc[0].cookie == bad->cookie && wc[0].fault == fault && wc[0].syndrome);
+	if (PROBE_BAD(p, wc[0].cookie == bad->cookie && wc[0].fault == fault && wc[0].syndrome))
+		return -EPROTO;
 	for (i = 1; i < 6; i++)
-		PROBE_CHECK(wc[i].cookie == bad->cookie + i && wc[i].fault == KRC_FAULT_FLUSHED);
-	PROBE_CHECK(!p->ops->initiator_reset(p->ini));
-	PROBE_CHECK(p->ops->poll(p->ini, wc, 1) == 0);
-	PROBE_CHECK(probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE);
+		if (PROBE_BAD(p,
+			      wc[i].cookie == bad->cookie + i && wc[i].fault == KRC_FAULT_FLUSHED))
+			return -EPROTO;
+	if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+		return -EPROTO;
+	if (PROBE_BAD(p, p->ops->poll(p->ini, wc, 1) == 0))
+		return -EPROTO;
+	if (PROBE_BAD(p, probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE))
+		return -EPROTO;
 	return 0;
 }
 
@@ -288,7 +311,8 @@ static int probe_wrong_target(struct probe *p)
 	int err;
 
 	v.dct.dc_key ^= cpu_to_le64(1);
-	PROBE_CHECK(!p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &there));
+	if (PROBE_BAD(p, !p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &there)))
+		return -EPROTO;
 	wr = probe_wr(p, KRP_OP_READ, 0, 64);
 	wr.address = &there;
 	err = probe_fault(p, &wr, KRC_FAULT_TIMEOUT);
@@ -296,7 +320,8 @@ static int probe_wrong_target(struct probe *p)
 		return err;
 	v = p->peer.value;
 	v.dct.dctn = cpu_to_le32(0x3ffe);
-	PROBE_CHECK(!p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &there));
+	if (PROBE_BAD(p, !p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &there)))
+		return -EPROTO;
 	wr = probe_wr(p, KRP_OP_READ, 0, 64);
 	wr.address = &there;
 	return probe_fault(p, &wr, KRC_FAULT_TIMEOUT);
@@ -312,16 +337,20 @@ static int probe_reset(struct probe *p)
 	for (round = 0; round < 50; round++) {
 		for (i = 0; i < PROBE_DEPTH; i++) {
 			wr = probe_wr(p, KRP_OP_READ, 0, 4096);
-			PROBE_CHECK(!p->ops->post(p->ini, &wr));
+			if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
+				return -EPROTO;
 			if (i < round)
 				p->ops->ring(p->ini);
 		}
 		if (round & 1)
 			usleep_range(100, 3000);
-		PROBE_CHECK(!p->ops->initiator_reset(p->ini));
-		PROBE_CHECK(p->ops->poll(p->ini, &wc, 1) == 0);
+		if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+			return -EPROTO;
+		if (PROBE_BAD(p, p->ops->poll(p->ini, &wc, 1) == 0))
+			return -EPROTO;
 	}
-	PROBE_CHECK(probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE);
+	if (PROBE_BAD(p, probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE))
+		return -EPROTO;
 	return 0;
 }
 
@@ -330,25 +359,44 @@ static int probe_reset(struct probe *p)
 static int probe_addresses(struct probe *p)
 {
 	struct krp_value v = p->peer.value;
+	union ib_gid gid = p->peer.gid;
 	struct krc_hw_address a;
 
+	v.dct.mtu = 1;
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, p->gid_index, &gid, &v, &a) == -ENETUNREACH))
+		return -EPROTO;
+	v = p->peer.value;
+	v.dct.max_rd_atomic = 1;
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, p->gid_index, &gid, &v, &a) == -EINVAL))
+		return -EPROTO;
+	v = p->peer.value;
 	v.dct.flags ^= KRP_DCT_ETHERNET;
-	PROBE_CHECK(p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) ==
-		    -EAFNOSUPPORT);
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) ==
+				 -EAFNOSUPPORT))
+		return -EPROTO;
 	v = p->peer.value;
 	v.kind = KRP_KIND_RAW;
-	PROBE_CHECK(p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) == -EINVAL);
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) == -EINVAL))
+		return -EPROTO;
 	v = p->peer.value;
 	v.dct.dctn = 0;
-	PROBE_CHECK(p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) == -EINVAL);
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a) == -EINVAL))
+		return -EPROTO;
 	v = p->peer.value;
 	if (!(v.dct.flags & KRP_DCT_ETHERNET))
 		return 0;
-	PROBE_CHECK(p->ops->address(p->hw, 1, 200, &p->peer.gid, &v, &a) == -ENETUNREACH);
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, 200, &p->peer.gid, &v, &a) == -ENETUNREACH))
+		return -EPROTO;
+	/* behind a router that there isn't: its MAC helps nobody */
+	gid.raw[12] = 203;
+	if (PROBE_BAD(p, p->ops->address(p->hw, 1, p->gid_index, &gid, &v, &a) == -ENETUNREACH))
+		return -EPROTO;
 	/* a record without a MAC: by the neighbour table, and the same */
 	memset(v.dct.mac, 0, sizeof(v.dct.mac));
-	PROBE_CHECK(!p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a));
-	PROBE_CHECK(!memcmp(&a, &p->address, sizeof(a)));
+	if (PROBE_BAD(p, !p->ops->address(p->hw, 1, p->gid_index, &p->peer.gid, &v, &a)))
+		return -EPROTO;
+	if (PROBE_BAD(p, !memcmp(&a, &p->address, sizeof(a))))
+		return -EPROTO;
 	return 0;
 }
 
@@ -364,22 +412,32 @@ static int probe_lives(struct probe *p)
 
 	for (i = 0; i < 50; i++) {
 		ini = p->ops->initiator_create(p->hw, 1, p->gid_index, 1 + i * 20, i, p);
-		PROBE_CHECK(!IS_ERR(ini));
+		if (PROBE_BAD(p, !IS_ERR(ini)))
+			return -EPROTO;
 		p->ops->initiator_destroy(ini);
 		v = (struct krp_value){ .generation = cpu_to_le64(1) };
 		target = p->ops->target_create(p->hw, 1, p->gid_index, i, &v);
-		PROBE_CHECK(!IS_ERR(target));
-		PROBE_CHECK(krp_value_valid(&v));
+		if (PROBE_BAD(p, !IS_ERR(target)))
+			return -EPROTO;
+		if (PROBE_BAD(p, krp_value_valid(&v)))
+			return -EPROTO;
 		p->ops->target_destroy(target);
-		PROBE_CHECK(!p->ops->key_dma(p->hw, p->dma + i, PROBE_BYTES - i,
-					     KRP_ACCESS_REMOTE_READ, &key));
-		PROBE_CHECK(key.rkey != before.rkey);
+		if (PROBE_BAD(p, !p->ops->key_dma(p->hw, p->dma + i, PROBE_BYTES - i,
+						  KRP_ACCESS_REMOTE_READ, &key)))
+			return -EPROTO;
+		if (PROBE_BAD(p, key.rkey != before.rkey))
+			return -EPROTO;
 		before = key;
 		p->ops->key_destroy(p->hw, &key);
 	}
-	PROBE_CHECK(p->ops->key_dma(p->hw, p->dma, 64, KRP_ACCESS_REMOTE_WRITE, &key) == -EINVAL);
-	PROBE_CHECK(p->ops->key_dma(p->hw, p->dma, 0, KRP_ACCESS_LOCAL_WRITE, &key) == -EINVAL);
-	PROBE_CHECK(PTR_ERR_OR_ZERO(p->ops->target_create(p->hw, 9, 0, 1, &v)) == -EINVAL);
+	if (PROBE_BAD(p,
+		      p->ops->key_dma(p->hw, p->dma, 64, KRP_ACCESS_REMOTE_WRITE, &key) == -EINVAL))
+		return -EPROTO;
+	if (PROBE_BAD(p,
+		      p->ops->key_dma(p->hw, p->dma, 0, KRP_ACCESS_LOCAL_WRITE, &key) == -EINVAL))
+		return -EPROTO;
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->target_create(p->hw, 9, 0, 1, &v)) == -EINVAL))
+		return -EPROTO;
 	return 0;
 }
 
@@ -409,7 +467,8 @@ static int probe_deepest(struct probe *p)
 			err = -EPROTO;
 	p->ops->initiator_destroy(p->ini);
 	p->ini = small;
-	PROBE_CHECK(!err);
+	if (PROBE_BAD(p, !err))
+		return -EPROTO;
 	return 0;
 }
 
@@ -419,11 +478,16 @@ void probe_run(struct probe *p)
 		const char *name;
 		int (*func)(struct probe *p);
 	} tests[] = {
-		{ "addresses", probe_addresses }, { "data", probe_data },
-		{ "atomics", probe_atomics }, { "refusals", probe_refusals },
-		{ "many", probe_many }, { "rights", probe_rights },
-		{ "wrong-target", probe_wrong_target }, { "reset", probe_reset },
-		{ "lives", probe_lives }, { "deepest", probe_deepest },
+		{ "addresses", probe_addresses },
+		{ "data", probe_data },
+		{ "atomics", probe_atomics },
+		{ "refusals", probe_refusals },
+		{ "many", probe_many },
+		{ "rights", probe_rights },
+		{ "wrong-target", probe_wrong_target },
+		{ "reset", probe_reset },
+		{ "lives", probe_lives },
+		{ "deepest", probe_deepest },
 	};
 	u32 i;
 	int err;
@@ -454,27 +518,39 @@ static int probe_umem_key(struct probe *p, struct ib_umem *umem, u64 addr, u64 b
 	struct krc_wc wc;
 	u8 got[64];
 
-	PROBE_CHECK(!p->ops->key_umem(p->hw, umem, addr, KRP_ACCESS_ALL, &key));
+	if (PROBE_BAD(p, !p->ops->key_umem(p->hw, umem, addr, KRP_ACCESS_ALL, &key)))
+		return -EPROTO;
 	probe_pattern(p->buf, 8192, bytes);
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
 	wr.opcode = KRP_OP_READ;
 	wr.lkey = key.lkey;
 	wr.length = 4096;
 	wr.local_addr = addr;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
 	wr.local_addr = addr + bytes - wr.length;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_NONE);
-	PROBE_CHECK(ib_umem_copy_from(got, umem, bytes - 64, 64) == 0);
-	PROBE_CHECK(!memcmp(got, p->buf + 4096 - 64, 64));
-	PROBE_CHECK(ib_umem_copy_from(got, umem, 100, 64) == 0);
-	PROBE_CHECK(!memcmp(got, p->buf + 100, 64));
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
+		return -EPROTO;
+	if (PROBE_BAD(p, ib_umem_copy_from(got, umem, bytes - 64, 64) == 0))
+		return -EPROTO;
+	if (PROBE_BAD(p, !memcmp(got, p->buf + 4096 - 64, 64)))
+		return -EPROTO;
+	if (PROBE_BAD(p, ib_umem_copy_from(got, umem, 100, 64) == 0))
+		return -EPROTO;
+	if (PROBE_BAD(p, !memcmp(got, p->buf + 100, 64)))
+		return -EPROTO;
 	wr.local_addr += 1;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL);
-	PROBE_CHECK(!p->ops->initiator_reset(p->ini));
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL))
+		return -EPROTO;
+	if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+		return -EPROTO;
 	p->ops->key_destroy(p->hw, &key);
 	wr.local_addr -= 1;
-	PROBE_CHECK(probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL);
-	PROBE_CHECK(!p->ops->initiator_reset(p->ini));
+	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL))
+		return -EPROTO;
+	if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+		return -EPROTO;
 	snprintf(p->result, sizeof(p->result), "ok");
 	return 0;
 }

@@ -12,7 +12,6 @@ the table of docs/model.md.
 import argparse
 import json
 import os
-import re
 import sys
 import time
 import traceback
@@ -21,11 +20,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import judges  # noqa: E402
 import lifecycle  # noqa: E402,F401  registers its judges
 import provider  # noqa: E402,F401  as well
+import golden  # noqa: E402,F401  as well
 from lab import Lab  # noqa: E402
-
-BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
-                     r"mlx5_cmd_out_err|(mlx5|infiniband|eth0|rdma).*(timed? ?out|health|failed)")
-
 
 def options():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -74,13 +70,6 @@ def add_results(path, rows):
         json.dump([r for r in old if (r["run"], r["judge"]) not in new] + rows, f, indent=1)
 
 
-def after(guest):
-    """What must hold when all is over; returns complaints."""
-    bad = [line for line in guest.dmesg().splitlines() if BAD_LOG.search(line)]
-    bad += [f"sanitizer report {p}" for p in guest.sanitizer_reports()]
-    return bad
-
-
 def main():
     opt = options()
     if opt.table:
@@ -89,6 +78,7 @@ def main():
     todo = [j for j in judges.JUDGES if opt.link in j.links
             and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)
             and ("provider" not in j.needs or opt.provider)
+            and ("wqe" not in j.needs or "wqe" in opt.trace or opt.trace == "all")
             and ("packages" not in j.needs or opt.packages)
             and ("three" not in j.needs or opt.nodes > 2)]
     run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "") \
@@ -115,7 +105,7 @@ def main():
             rows.append({"run": run, "judge": j.name, "what": j.what, "ok": ok})
             print(f"{'ok' if ok else 'not ok'} {n} - {j.name} {note} "
                   f"({time.time() - start:.1f} s)", flush=True)
-        bad = [f"node {g.node}: {line}" for g in lab.guests for line in after(g)]
+        bad = lab.complaints()
         for line in bad:
             print(f"# {line}")
         failed += bool(bad)

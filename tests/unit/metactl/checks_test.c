@@ -123,9 +123,9 @@ static void only(enum mc_verdict verdict, const char *check, const char *cause, 
 
 static void test_healthy(void **state)
 {
-	static const char *const checks[] = { "config", "module", "devnode", "device",
-					      "port",	"gid",	  "memlock", "key",
-					      "route",	"server", "lease",   "clock" };
+	static const char *const checks[] = { "config", "module",  "devnode", "device", "port",
+					      "gid",	"memlock", "key",     "route",	"server",
+					      "lease",	"clock",   "kernel" };
 	unsigned int i, k;
 
 	(void)state;
@@ -371,14 +371,79 @@ static void test_clock(void **state)
 
 #define CASE(name) cmocka_unit_test_setup(name, healthy)
 
+/* The kernel module is up on a port with two MetaServers. */
+static void node_up(void)
+{
+	struct mc_module_port *port = &p.module.ports[0];
+
+	p.module = (struct mc_module_probe){ .loaded = true, .enabled = true, .up = true };
+	strcpy(p.module.device.path, "/dev/krcore");
+	p.module.ports_nr = 1;
+	strcpy(port->device, "mlx5_0");
+	port->number = 1;
+	port->up = true;
+	port->state = "up";
+	port->ready = 2;
+	port->sessions = 2;
+}
+
+static void test_kernel_module(void **state)
+{
+	(void)state;
+	node_up();
+	test_healthy(state);
+	p.module = (struct mc_module_probe){ .enabled = true };
+	only(MC_CHECK_FAIL, "kernel", "is not loaded", "modprobe krcore");
+	node_up();
+	p.module.up = false;
+	only(MC_CHECK_FAIL, "kernel", "node is down", "node up");
+	p.module.enabled = false;
+	only(MC_CHECK_WARN, "kernel", "node is down", "node up");
+	node_up();
+	p.module.error = -EPROTO;
+	strcpy(p.module.text, "odd");
+	only(MC_CHECK_FAIL, "kernel", "does not answer: odd", NULL);
+	node_up();
+	p.module.device.error = -EACCES;
+	only(MC_CHECK_FAIL, "kernel", "Permission denied", "udev rule");
+	node_up();
+	p.module.ports_nr = 0;
+	only(MC_CHECK_FAIL, "kernel", "no RDMA port", "mlx5_ib");
+}
+
+static void test_kernel_ports(void **state)
+{
+	struct mc_module_port *port = &p.module.ports[0];
+
+	(void)state;
+	node_up();
+	port->up = false;
+	port->state = "unusable";
+	strcpy(port->reason, "no DC: firmware");
+	only(MC_CHECK_FAIL, "kernel", "unusable: no DC: firmware", "ConnectX");
+	p.module.ports[1] = *port;
+	p.module.ports[1].up = true;
+	p.module.ports_nr = 2; /* another port works */
+	only(MC_CHECK_WARN, "kernel", "unusable: no DC: firmware", "ConnectX");
+	node_up();
+	port->ready = 1;
+	strcpy(port->session, "ms2 is down: no route");
+	only(MC_CHECK_WARN, "kernel", "1 of the module's 2", "node show");
+	port->ready = 0;
+	only(MC_CHECK_FAIL, "kernel", "ms2 is down: no route", NULL);
+	port->sessions = 0;
+	only(MC_CHECK_FAIL, "kernel", "no MetaServer", "metaservers");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_healthy),	  CASE(test_config),	CASE(test_modules),
-		CASE(test_device_nodes),  CASE(test_no_device), CASE(test_device_without_port),
-		CASE(test_ports),	  CASE(test_gids),	CASE(test_memlock),
-		CASE(test_key),		  CASE(test_routes),	CASE(test_servers),
-		CASE(test_second_server), CASE(test_lease),	CASE(test_clock),
+		CASE(test_healthy),	  CASE(test_config),	   CASE(test_modules),
+		CASE(test_device_nodes),  CASE(test_no_device),	   CASE(test_device_without_port),
+		CASE(test_ports),	  CASE(test_gids),	   CASE(test_memlock),
+		CASE(test_key),		  CASE(test_routes),	   CASE(test_servers),
+		CASE(test_second_server), CASE(test_lease),	   CASE(test_clock),
+		CASE(test_kernel_module), CASE(test_kernel_ports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,15 +251,14 @@ static void test_request(void **state)
 	attr = mc_module_find(nlh, KRP_GENL_A_NODE_KEY);
 	assert_int_equal(mnl_attr_get_payload_len(attr), 32);
 	assert_null(mc_module_find(nlh, KRP_GENL_A_NODE_DEVICE)); /* empty: all */
-	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
-	{
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr)) {
 		if (mnl_attr_get_type(attr) != KRP_GENL_A_NODE_SERVER)
 			continue;
-		mnl_attr_for_each_nested(inner, attr) if (mnl_attr_get_type(inner) ==
-							  KRP_GENL_A_SERVER_ADDRESS)
-			assert_int_equal(mnl_attr_get_payload_len(inner), servers ? 16 : 4);
-		else if (mnl_attr_get_type(inner) == KRP_GENL_A_SERVER_PORT)
-			assert_int_equal(mnl_attr_get_u16(inner), servers ? 5 : 18600);
+		mnl_attr_for_each_nested(inner, attr)
+			if (mnl_attr_get_type(inner) == KRP_GENL_A_SERVER_ADDRESS)
+				assert_int_equal(mnl_attr_get_payload_len(inner), servers ? 16 : 4);
+			else if (mnl_attr_get_type(inner) == KRP_GENL_A_SERVER_PORT)
+				assert_int_equal(mnl_attr_get_u16(inner), servers ? 5 : 18600);
 		servers++;
 	}
 	assert_int_equal(servers, 2);

@@ -18,7 +18,11 @@
 #include "scratch.h"
 
 static char dev[64];
-static struct mc_places places = { .sysfs = scratch_root, .dev = dev };
+static char krcore[64];
+static char units[64];
+static struct mc_places places = {
+	.sysfs = scratch_root, .dev = dev, .krcore = krcore, .units = units
+};
 static struct mc_probe *p;
 
 static int setup(void **state)
@@ -26,6 +30,8 @@ static int setup(void **state)
 	if (scratch_begin(state))
 		return -1;
 	snprintf(dev, sizeof(dev), "%s/dev", scratch_root);
+	snprintf(krcore, sizeof(krcore), "%s/dev/krcore", scratch_root);
+	snprintf(units, sizeof(units), "%s/units", scratch_root);
 	p = calloc(1, sizeof(*p));
 	return p ? 0 : -1;
 }
@@ -62,6 +68,24 @@ static void test_device_nodes(void **state)
 	assert_int_equal(p->nodes[0].error, -ENOENT);
 	assert_non_null(strstr(p->nodes[1].path, "/dev/uverbs0"));
 	assert_int_equal(p->nodes[1].error, 0);
+}
+
+static void test_kernel_module(void **state)
+{
+	(void)state;
+	mc_probe_module(&places, p);
+	assert_false(p->module.loaded);
+	assert_false(p->module.enabled);
+	scratch_put("units/rdma-hw.target.wants/krcore-node.service", "", 0644);
+	scratch_put("module/krcore/refcnt", "0\n", 0644);
+	mc_probe_module(&places, p);
+	assert_true(p->module.loaded);
+	assert_true(p->module.enabled);
+	assert_string_equal(p->module.device.path, krcore);
+	assert_int_equal(p->module.device.error, -ENOENT);
+	scratch_put("dev/krcore", "", 0666);
+	mc_probe_module(&places, p);
+	assert_int_equal(p->module.device.error, 0);
 }
 
 static void test_memlock_is_the_limit_in_force(void **state)
@@ -180,6 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_bare_machine),
 		CASE(test_device_nodes),
+		CASE(test_kernel_module),
 		CASE(test_memlock_is_the_limit_in_force),
 		CASE(test_configuration),
 		CASE(test_configuration_with_errors),

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Some hundred clients at once, as ./run bench clients has ten thousand: all are served,
+none is lost, and nothing is left of them when they are gone."""
+
+import time
+
+from . import krcore, programs
+from .krcore import metactl, setup
+from .suite import check, limit, wait_until
+
+EACH = 150          # clients a guest
+LEASE_MS = 5000     # every client renews twice while it is watched
+SERVICE = 800
+
+
+def _status(server):
+    (row,) = metactl(server, "status")
+    return row
+
+
+@limit(300)
+def test_many_clients(cluster):
+    setup(cluster, metaserver={"lease_ms": LEASE_MS})
+    server, guests = cluster.node("meta1"), [cluster.node("node1"), cluster.node("node2")]
+    total = EACH * len(guests)
+    pid = _status(server)["pid"]
+    for guest in guests:
+        programs.install(guest, "bench/bench_clients")
+        guest.run(f"systemd-run --quiet --unit=test-clients -p LimitMEMLOCK=infinity "
+                  f"/usr/local/bin/bench_clients {server.spec.address} 18600 {EACH}")
+    began = time.monotonic()
+    wait_until(lambda: _status(server)["sessions"] == total, 150, f"{total} clients", 1)
+    print(f"    {total} clients were attached after {time.monotonic() - began:.0f} s", flush=True)
+    time.sleep(2 * LEASE_MS / 1000)
+    status = _status(server)
+    check((status["sessions"], status["owners"], status["records"]) == (total,) * 3, f"{status}")
+    for guest in guests:        # each has its own record, and finds one of the others'
+        check(guest.run("systemctl is-active test-clients", check=False).out.strip() == "active",
+              guest.run("journalctl -u test-clients --no-pager -n 3 -o cat").out)
+        found = krcore.lookup(guest, guests[0].spec.address, EACH - 1,
+                              f"-S {server.spec.address}")
+        check(found and found["reads"] <= 3, f"{found}")
+    checked = guests[0].run(f"krcore-metactl -S {server.spec.address} table check", check=False)
+    check(checked.status == 0, repr(checked))
+
+    for guest in guests:
+        guest.run("systemctl kill -s KILL test-clients; systemctl reset-failed")
+    wait_until(lambda: _status(server)["sessions"] == 0, 60, "the sessions are gone", 1)
+    wait_until(lambda: _status(server)["records"] == 0, 60, "the leases are over", 1)
+    check(_status(server)["pid"] == pid, "the daemon was restarted")
+
+
+@limit(300)
+def test_network_card_of_a_client_removed_and_back(cluster):
+    setup(cluster, node={"lease_ms": LEASE_MS, "reconnect_max_ms": 1000})
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    only = f"-S {server.spec.address}"
+    unit = krcore.publish(node1, SERVICE, "card")
+    node1.remove_nic()      # an error if the client does not let go of it
+    wait_until(lambda: krcore.lookup(node2, node1.spec.address, SERVICE, only) is None, 60,
+               "its lease is over")
+    node1.add_nic()
+    wait_until(lambda: krcore.lookup(node2, node1.spec.address, SERVICE, only), 60,
+               "the client is back")
+    check(node1.run(f"systemctl is-active {unit}", check=False).out.strip() == "active",
+          "the client has ended")

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""krcore.ko as programs and administrators meet it: published, connected to, used,
+misused, and taken away, on the stock mlx5 driver over the ConnectX model.
+
+Programs run as an unprivileged user; what they say is checked byte by byte in them
+(tests/module). Whether something reached the wire that should not have is asked of the
+cards, which count what they refuse.
+"""
+
+import contextlib
+import json
+import shutil
+import time
+
+from . import host, kernel as kernels, krcore, module, programs
+from .krcore import metactl
+from .suite import Skip, check, limit, wait_until
+
+PROGRAM = "tests/module/krc_ioctl"
+AS_USER = "setpriv --reuid=nobody --regid=nogroup --clear-groups prlimit --memlock=16777216"
+NODES = ("node1", "node2")
+NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
+
+
+def _node_up(machine):
+    machine.run("modprobe krcore && krcore-metactl node up", timeout=60)
+    wait_until(lambda: machine.run(f"{_program(machine)} ports", check=False).out.strip(), 60,
+               f"{machine.name}: a port is up")
+
+
+def _program(machine, bits=64):
+    """The test program in a guest, installed once."""
+    name = PROGRAM if bits == 64 else f"{PROGRAM}32"
+    target = f"/usr/local/bin/{name.rpartition('/')[2]}"
+    if machine.run(f"test -x {target}", check=False).status:
+        programs.install(machine, name, target)
+    return target
+
+
+def _down(machine):
+    machine.run("krcore-metactl node down; rmmod krcore; true", timeout=60, check=False)
+
+
+@contextlib.contextmanager
+def _up(cluster, **node):
+    """MetaServers serve, and node1 and node2 have the module up; afterwards it is gone."""
+    if cluster.nic.name != "cx":
+        raise Skip("the card has no DC")
+    machines = [cluster.node(name) for name in NODES]
+    for machine in machines:
+        _down(machine)
+    krcore.setup(cluster, node={**NODE, **node})
+    try:
+        for machine in machines:
+            _node_up(machine)
+        yield machines
+    finally:
+        for machine in machines:
+            if machine.alive():
+                machine.run("pkill -KILL -x krc_ioctl; pkill -KILL -x krc_ioctl32; sleep 1; true")
+                _down(machine)
+        for machine in machines:
+            if machine.alive():
+                check(machine.run("grep -c '^krcore ' /proc/modules", check=False).out.strip()
+                      == "0", f"{machine.name}: the module could not be removed")
+
+
+@contextlib.contextmanager
+def _serve(machine, *words):
+    """Memory of a process there, open to peers: the PEER words of krc_ioctl."""
+    out = "/run/krc-serve.out"
+    machine.run(f"rm -f {out}")
+    with machine.background(f"{AS_USER} {_program(machine)} serve 1000 {' '.join(words)} "
+                            f">{out} 2>&1", limit=1000):
+        said = wait_until(lambda: machine.run(f"cat {out}", check=False).out, 60,
+                          "memory is served")
+        check(said.startswith("memory "), said)
+        service = words[0] if words else "0"
+        yield f"{machine.spec.address} {service} {said.splitlines()[0].removeprefix('memory ')}"
+        machine.run("pkill -KILL -x krc_ioctl; true")
+
+
+def _client(machine, words, timeout=120, bits=64):
+    return machine.run(f"{AS_USER} {_program(machine, bits)} {words}", timeout=timeout,
+                       check=False)
+
+
+def _tap(result, least):
+    """All cases passed, and there were as many as there should be."""
+    lines = result.out.splitlines()
+    bad = [line for line in lines if line.startswith(("not ok", "Bail out"))]
+    good = sum(line.startswith("ok ") for line in lines)
+    check(not bad and not result.status, "\n".join(bad) or repr(result))
+    check(good >= least, f"only {good} cases: {result!r}")
+    print(f"    {good} cases", flush=True)
+
+
+def _counts(result):
+    """key=value pairs of the last line."""
+    check(result.out.strip(), repr(result))
+    return {key: int(value) for key, value in
+            (pair.split("=") for pair in result.out.split("\n")[-2].split())}
+
+
+def _card(machine):
+    """The counters of a guest's card."""
+    return json.loads(machine.qmp.call("qom-get", path="/machine/peripheral/nic0",
+                                       property="counters"))
+
+
+def _held(machine):
+    """What must be as it was when all programs have ended."""
+    script = ("rdma resource show | sed 's/^[0-9]*: //'; "
+              "awk '/nr_foll_pin_acquired/ {a=$2} /nr_foll_pin_released/ {r=$2} "
+              "END {print \"pinned\", a - r}' /proc/vmstat; "
+              "awk '/^krcore / {print \"module\", $3}' /proc/modules")
+    return machine.run(script).out
+
+
+def _records(server):
+    """Keys of the DC records that a MetaServer has: (address as GID, service)."""
+    rows = metactl(server, "record list")
+    return {(row["gid"], row["service"]): row for row in rows if row["kind"] == "dct"}
+
+
+# -- its own tests ---------------------------------------------------------------
+
+
+def _built_with_kunit(kernel):
+    """The module with its KUnit suites, and what of the kernel they need."""
+    folder = host.build_dir() / "kunit" / kernel.release
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in module.SOURCES:
+        shutil.copytree(host.CHECKOUT / part, folder / part)
+    tree = kernels.build_tree(kernel)
+    with host.step(f"building krcore.ko with KUnit for {kernel.release}", "60 s"):
+        host.run(["make", "-C", tree, f"M={folder / 'kmod'}", "KRC_KUNIT=y", "modules"],
+                 timeout=900, log=folder / "build.log")
+        host.run(["strip", "--strip-debug", folder / "kmod/krcore.ko"])
+    kunit, = tree.parent.glob("lib/modules/*/kernel/lib/kunit/kunit.ko")
+    return kunit, folder / "kmod/krcore.ko"
+
+
+@limit(600)
+def test_kunit(cluster):
+    if cluster.kernel.name != "debug":
+        raise Skip("only the debug kernel has KUnit")
+    node1 = cluster.node("node1")
+    _down(node1)
+    for path in _built_with_kunit(cluster.kernel):
+        node1.push(path, f"/run/{path.name}")
+    node1.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; "
+              "modprobe rdma_cm && modprobe mlx5_ib && insmod /run/kunit.ko && "
+              "insmod /run/krcore.ko", timeout=120)
+    try:
+        said = node1.run("cat /sys/kernel/debug/kunit/krcore*/results").out
+        good = [line for line in said.splitlines() if line.strip().startswith("ok ")]
+        check("not ok" not in said and len(good) >= 7, said)
+        print(f"    {len(good)} KUnit cases", flush=True)
+    finally:
+        node1.run("rmmod krcore kunit", timeout=60)
+
+
+# -- life ------------------------------------------------------------------------
+
+
+@limit(400)
+def test_node_publishes_itself_and_goes(cluster):
+    with _up(cluster) as (node1, node2):
+        meta1, meta2 = cluster.node("meta1"), cluster.node("meta2")
+        for server in (meta1, meta2):
+            rows = wait_until(lambda s=server: len(_records(s)) == 2 and _records(s), 30,
+                              f"{server.name} has both nodes")
+            for row in rows.values():
+                check(row["service"] == 0 and row["dctn"] and row["generation"], f"{row}")
+        shown = node1.run("krcore-metactl -j node show").out
+        check("mlx5-dc" in shown, shown)
+        node2.run("krcore-metactl node down", timeout=60)
+        wait_until(lambda: len(_records(meta1)) == 1, 20, "a node that goes withdraws its record")
+        node2.run("krcore-metactl node up", timeout=60)
+        wait_until(lambda: len(_records(meta1)) == 2, 30, "and publishes it when it is back")
+
+
+@limit(400)
+def test_module_stays_while_it_is_open(cluster):
+    with _up(cluster) as (node1, _):
+        with _serve(node1):
+            refused = node1.run("rmmod krcore", check=False)
+            check(refused.status and "in use" in refused.err, repr(refused))
+        for _ in range(5):
+            wait_until(lambda: not node1.run("rmmod krcore", check=False).status, 20,
+                       "it can be removed when nobody has it open")
+            _node_up(node1)
+
+
+# -- use -------------------------------------------------------------------------
+
+
+@limit(400)
+def test_traffic_is_right(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        _tap(_client(node1, f"{peer} traffic", 300), 60)
+
+
+@limit(400)
+def test_traffic_is_right_from_a_32_bit_program(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        _tap(_client(node1, f"{peer} traffic", 300, bits=32), 60)
+
+
+@limit(300)
+def test_service_of_a_program(cluster):
+    with _up(cluster) as (node1, node2):
+        meta1 = cluster.node("meta1")
+        with _serve(node2, "4242") as peer:
+            check(any(service == 4242 for _, service in _records(meta1)), f"{_records(meta1)}")
+            counts = _counts(_client(node1, f"{peer} loop 5"))
+            check(counts["done"] and not counts["refused"] + counts["failed"] + counts["wrong"],
+                  f"{counts}")
+        wait_until(lambda: not any(service == 4242 for _, service in _records(meta1)), 20,
+                   "the record of a program that was killed is withdrawn")
+
+
+# -- misuse ----------------------------------------------------------------------
+
+
+@limit(400)
+def test_bad_input_to_every_call(cluster):
+    with _up(cluster) as (node1, _):
+        _tap(_client(node1, "bad", 150), 90)
+        _tap(_client(node1, "bad", 150, bits=32), 90)
+
+
+@limit(500)
+def test_any_input(cluster):
+    with _up(cluster) as (node1, _):
+        before = _held(node1)
+        for seed in (1, 2):
+            _tap(_client(node1, f"random {seed} 6000", 200), 2)
+        _tap(_client(node1, "random 3 3000", 200, bits=32), 2)
+        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
+
+
+@limit(400)
+def test_bad_requests_never_reach_the_wire(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        refused, failed = _card(node2)["naks_error"], _card(node1)["completions_error"]
+        _tap(_client(node1, f"{peer} bad", 200), 50)
+        check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
+        check(_card(node1)["completions_error"] == failed, "a request failed on the card")
+
+
+@limit(400)
+def test_bad_tenant_beside_good_ones(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        alone = _counts(_client(node1, f"{peer} loop 10"))
+        refused = _card(node2)["naks_error"]
+        with node1.background(f"{AS_USER} {_program(node1)} {peer} hostile 25 >/run/bad.out",
+                              limit=100) as bad:
+            beside = [_counts(_client(node1, f"{peer} loop 8")) for _ in range(2)]
+            bad.wait(60)
+        for counts in (alone, *beside):
+            check(counts["done"] > 10 and
+                  not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
+        said = node1.run("cat /run/bad.out").out
+        check("done=0 " in said and "failed=0 " in said and "refused=0 " not in said, said)
+        check(_card(node2)["naks_error"] == refused, "a bad reference reached the peer's card")
+        print(f"    good tenant: {alone['done'] / 10:.0f} requests/s alone, "
+              f"{beside[0]['done'] / 8:.0f} beside a bad one (emulated)", flush=True)
+
+
+@limit(300)
+def test_region_taken_back_under_readers(cluster):
+    with _up(cluster) as (node1, node2):
+        refused = _card(node2)["naks_error"]
+        with _serve(node2, "0", "12") as peer:
+            counts = _counts(_client(node1, f"{peer} watch 60"))
+            check(counts["done"] and counts["refused"] == 100 and
+                  not counts["failed"] + counts["wrong"], f"{counts}")
+            said = node2.run("cat /run/krc-serve.out").out.splitlines()[-1]
+            check("error=0" in said and int(said.rpartition("=")[2]) >= 200, said)
+        check(_card(node2)["naks_error"] == refused, "a READ came after the key had gone")
+
+
+# -- death -----------------------------------------------------------------------
+
+
+@limit(600)
+def test_killed_programs_leave_nothing(cluster):
+    count = 60
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        _counts(_client(node1, f"{peer} loop 2"))
+        before = _held(node1)
+        script = (f"for i in $(seq {count}); do {AS_USER} {_program(node1)} {peer} hold 100 "
+                  ">/run/hold.$((i % 4)) & p[$((i % 4))]=$!; sleep 0.$((RANDOM % 9 + 1)); "
+                  "[ $i -lt 4 ] || kill -KILL ${p[$(((i + 1) % 4))]}; done; "
+                  "pkill -KILL -x krc_ioctl; wait; grep -l holding /run/hold.* | wc -l")
+        result = node1.run(script, timeout=300, check=False)
+        check(result.out.strip() == "4", repr(result))
+        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
+        counts = _counts(_client(node1, f"{peer} loop 3"))
+        check(counts["done"] and not counts["failed"] + counts["wrong"], f"{counts}")
+
+
+@limit(500)
+def test_owner_of_memory_killed_under_readers(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as good:
+        with node2.background(f"{AS_USER} {_program(node2)} serve 100 >/run/krc-dying.out",
+                              limit=200) as owner:
+            said = wait_until(lambda: node2.run("cat /run/krc-dying.out").out, 30, "it serves")
+            peer = f"{node2.spec.address} 0 {said.split(' ', 1)[1].strip()}"
+            refused = _card(node2)["naks_error"]
+            with node1.background(f"{AS_USER} {_program(node1)} {peer} watch 60 >/run/watch.out",
+                                  limit=100) as watch, \
+                 node1.background(f"{AS_USER} {_program(node1)} {good} loop 15 >/run/loop.out",
+                                  limit=100) as loop:
+                time.sleep(5)
+                owner.kill()
+                node2.run("pkill -KILL -f 'krc_ioctl serve 100$'; true")
+                watch.wait(90)
+                loop.wait(90)
+        seen = _counts(node1.run("cat /run/watch.out"))
+        check(seen["done"] and seen["last_error"] == -53 and not seen["failed"] + seen["wrong"],
+              f"{seen}")
+        seen = _counts(node1.run("cat /run/loop.out"))
+        check(seen["done"] and not seen["refused"] + seen["failed"] + seen["wrong"], f"{seen}")
+        check(_card(node2)["naks_error"] == refused, "a READ came after the key had gone")
+
+
+@limit(500)
+def test_card_taken_out(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        with node1.background(f"{AS_USER} {_program(node1)} {peer} loop 60 >/run/loop.out",
+                              limit=100) as loop:
+            time.sleep(5)
+            node1.remove_nic()
+            loop.wait(30)
+        try:
+            seen = _counts(node1.run("cat /run/loop.out"))
+            check(seen["done"] and not seen["wrong"] and seen["refused"] + seen["failed"] == 1 and
+                  seen["last_error"] in (-19, -107), f"{seen}")
+            check(node1.run("krcore-metactl -j node show").status == 0, "node show fails")
+        finally:
+            node1.add_nic()
+        wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 120,
+                   "a program can connect again", 2)
+
+
+def _counts_or_none(machine, words):
+    result = _client(machine, words)
+    return not result.status and _counts(result)
+
+
+@limit(500)
+def test_without_metaservers(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        servers = cluster.nodes("metaserver")
+        check(_counts(_client(node1, f"{peer} loop 2"))["done"], "it works")
+        for server in servers:
+            server.run(f"systemctl kill -s KILL {krcore.UNIT}; systemctl stop {krcore.UNIT}")
+        seen = _counts(_client(node1, f"{peer} loop 2"))
+        check(seen["done"] and not seen["failed"] + seen["refused"], f"a cached peer: {seen}")
+        fresh = _client(node1, f"{peer} fresh")
+        check("Transport endpoint is not connected" in fresh.out, repr(fresh))
+        for server in servers:
+            krcore.start(server)
+        wait_until(lambda: all(len(_records(server)) == 2 for server in servers), 60,
+                   "the nodes publish again")
+        wait_until(lambda: not _client(node1, f"{peer} fresh").status, 30, "and look up again")
+
+
+@limit(500)
+def test_node_comes_back_with_a_new_generation(cluster):
+    with _up(cluster) as (node1, node2):
+        meta1 = cluster.node("meta1")
+        with _serve(node2) as peer:
+            check(_counts(_client(node1, f"{peer} loop 2"))["done"], "it works")
+        before = _records(meta1)
+        wait_until(lambda: not node2.run("rmmod krcore", check=False).status, 20, "it is removed")
+        _node_up(node2)
+        wait_until(lambda: len(_records(meta1)) == 2, 60, "it is published again")
+        key, = (key for key in before if before[key]["generation"] !=
+                _records(meta1)[key]["generation"])
+        check(_records(meta1)[key]["generation"] > before[key]["generation"], "no newer generation")
+        old = _client(node1, f"{peer} loop 1")
+        check("-53" in old.out or "Invalid request descriptor" in old.out, repr(old))
+        with _serve(node2) as peer:
+            seen = wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 60,
+                              "a program can connect to it", 1)
+            check(seen["done"] and not seen["failed"] + seen["refused"], f"{seen}")

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The kernel module of a node from outside: krcore-metactl node up, show and down, its
+netlink family, krcore-node.service, and what doctor says. On soft RoCE the module
+loads and says why there are no queues; on the ConnectX model ports come up."""
+
+import json
+
+from . import krcore, programs
+from .krcore import CONFIG, NODE_UNIT, metactl, node_rows, node_up
+from .suite import check, limit, wait_until
+
+TOOL = "krcore-metactl"
+
+
+def _node(cluster):
+    """node1 without module, knowing both MetaServers; they serve, with a key."""
+    node = cluster.node("node1")
+    krcore.node_gone(node)
+    krcore.setup(cluster, key=krcore.new_key())
+    return node
+
+
+def _has_dc(cluster):
+    return cluster.nic.name == "cx"
+
+
+def _refused(machine, words, *texts):
+    """The command fails with status 1 and says all of this."""
+    done = machine.run(f"{TOOL} {words}", check=False, timeout=60)
+    check(done.status == 1, f"{words}: {done!r}")
+    for text in texts:
+        check(text in done.err, f"{words}: no '{text}' in: {done.err}")
+
+
+def _generation(machine):
+    (row,) = node_rows(machine, "node")
+    return row["generation"]
+
+
+def _doctor(machine):
+    """Findings of doctor about the kernel module."""
+    shown = machine.run(f"{TOOL} -j doctor", check=False, timeout=90)
+    return [row for row in json.loads(shown.out) if row["check"] == "kernel"]
+
+
+def test_without_the_module(cluster):
+    node = _node(cluster)
+    missing = "module krcore is not loaded: modprobe krcore"
+    for words in ("node up", "node down", "queue list", "peer list", "stats node"):
+        _refused(node, words, missing)
+    (row,) = node_rows(node, "node")
+    check(not row["up"] and row["reason"] == missing, f"{row}")
+    check(missing in node.run(f"{TOOL} node show").out, "text does not say it")
+    (finding,) = _doctor(node)
+    check(finding["verdict"] == "OK", f"{finding}")
+    node.run(f"systemctl enable -q {NODE_UNIT}")
+    try:
+        (finding,) = _doctor(node)
+        check(finding["verdict"] == "FAIL" and "modprobe krcore" in finding["remedy"],
+              f"{finding}")
+    finally:
+        node.run(f"systemctl disable -q {NODE_UNIT}")
+
+
+@limit(300)
+def test_up_show_and_down(cluster):
+    node = _node(cluster)
+    node_up(node)
+    try:
+        (row,) = node_rows(node, "node")
+        check(row["up"] and row["name"] == "node1" and row["auth"], f"{row}")
+        check(len(row["owner"]) == 32 and "key" not in row, f"{row}")
+        ports = [port for port in node_rows(node, "node_port")
+                 if port["device"] == cluster.nic.device()]
+        check(len(ports) == 1, f"ports: {ports}")
+        if _has_dc(cluster):
+            _check_port_up(cluster, node, ports[0])
+        else:
+            check(ports[0]["state"] == "unusable" and ports[0]["reason"].startswith("no DC: ")
+                  and ports[0]["provider"] is None and ports[0]["dctn"] is None, f"{ports[0]}")
+            check(ports[0]["reason"] in node.run(f"{TOOL} node show").out, "text has no reason")
+            check(not node_rows(node, "node_server"), "sessions without a port")
+        generation = _generation(node)
+        node.run(f"{TOOL} node up", timeout=60)     # again: nothing changes
+        check(_generation(node) == generation, "the boot generation changed")
+        for words in ("queue list", "peer list", "stats node"):
+            metactl(node, words)
+        node.run(f"{TOOL} node down")
+        check(node_rows(node, "node")[0]["up"] is False, "it is still up")
+        node.run(f"{TOOL} node down")               # down is down
+        node.run(f"{TOOL} node up", timeout=60)
+        check(_generation(node) > generation, "the boot generation did not rise")
+    finally:
+        krcore.node_gone(node)
+    check(node.run("ls /sys/module/krcore", check=False).status != 0, "the module stays")
+
+
+def _check_port_up(cluster, node, port):
+    """A port that is up: published at each MetaServer, and others find it."""
+    check(port["state"] == "up" and port["provider"] and port["reason"] is None, f"{port}")
+    check(port["gid"] == node.spec.address, f"{port}")
+    sessions = node_rows(node, "node_server")
+    check(sorted(row["name"] for row in sessions) == ["meta1", "meta2"], f"{sessions}")
+    for row in sessions:
+        check(row["state"] == "ready" and row["records"] == 1 and row["port"] == 1, f"{row}")
+    found = krcore.lookup(cluster.node("node2"), node.spec.address, 0)
+    check(found is not None and found["dctn"] == int(port["dctn"], 16), f"{found}, {port}")
+    for server in cluster.nodes("metaserver"):
+        check(any(row["service"] == 0 and row["gid"] == node.spec.address
+                  for row in metactl(server, "record list")), f"{server.name} has no record")
+    (pool,) = [row for row in metactl(node, "stats node") if row["type"] == "pool"]
+    check(pool["initiators"] >= 1 and pool["depth"] == 256, f"{pool}")
+
+
+@limit(300)
+def test_down_withdraws_and_a_dead_server_is_told(cluster):
+    if not _has_dc(cluster):
+        return      # no port is up, so nothing is published
+    node = _node(cluster)
+    node_up(node)
+    try:
+        meta1, meta2 = cluster.nodes("metaserver")
+        meta2.run(f"systemctl stop {krcore.UNIT}")
+        away = wait_until(lambda: [row for row in node_rows(node, "node_server")
+                                   if row["state"] != "ready"], 30, "the loss is seen")
+        check(away[0]["name"] == "meta2" and away[0]["reason"], f"{away}")
+        verdicts = {row["verdict"] for row in _doctor(node)}
+        check(verdicts == {"OK", "WARN"}, f"{_doctor(node)}")
+        krcore.start(meta2)
+        wait_until(lambda: all(row["state"] == "ready" and row["records"] == 1
+                               for row in node_rows(node, "node_server")), 60,
+                   "it is back, with the record")
+        node.run(f"{TOOL} node down")
+        for server in (meta1, meta2):
+            check(not metactl(server, "record list"), f"{server.name} keeps the record")
+    finally:
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_a_wrong_key_is_told(cluster):
+    if not _has_dc(cluster):
+        return
+    node = _node(cluster)
+    krcore.write_key(node, krcore.new_key())
+    node_up(node, ready=False)
+    try:
+        wait_until(lambda: all(row["reason"] and row["errno"] for row in
+                               node_rows(node, "node_server")), 30, "both refuse")
+        check(any(row["verdict"] == "FAIL" and "MetaServers is ready" in row["cause"]
+                  for row in _doctor(node)), f"{_doctor(node)}")
+    finally:
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_bad_configurations_change_nothing(cluster):
+    node = _node(cluster)
+    node_up(node)
+    before = node_rows(node, "node"), node_rows(node, "node_port")
+    good = node.pull(CONFIG)
+    try:
+        for lines, texts in (
+                ("[node]\npool_depth = 3\n", (f"{CONFIG}:2: ", "pool_depth")),
+                ("[node]\nmetaservers = meta1\npool_dept = 3\n", (f"{CONFIG}:3: ",)),
+                ("[node]\nreconnect_min_ms = 20s\nmetaservers = meta1\n", ("reconnect_min_ms",)),
+                ("[node]\n", ("no MetaServer is configured",)),
+                ("[node]\nmetaservers = no-such-host.invalid\n", ("no such name",)),
+                ("[node]\nmetaservers = " + ",".join(f"192.0.2.{i}" for i in range(1, 18)) + "\n",
+                 ("more than 16",))):
+            node.push(lines.encode(), CONFIG)
+            _refused(node, "node up", *texts)
+        node.push(good, CONFIG)
+        node.run(f"chmod 644 {krcore.KEY_FILE}")
+        _refused(node, "node up", krcore.KEY_FILE, "others")
+        node.run(f"chmod 640 {krcore.KEY_FILE}")
+        _refused(node, "-S meta1,,/ node up", "metaservers")
+        after = node_rows(node, "node"), node_rows(node, "node_port")
+        check(after == before, f"{before} became {after}")
+        # one name that is not known yet is left out, and said
+        done = node.run(f"{TOOL} -S meta1,no-such-host.invalid node up", timeout=60)
+        check("no-such-host.invalid" in done.err, f"{done!r}")
+    finally:
+        node.push(good, CONFIG)
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_bad_requests_are_refused_by_name(cluster):
+    node = _node(cluster)
+    program = programs.install(node, "tests/module/krc_genl")
+    node_up(node, ready=False)
+    try:
+        before = node_rows(node, "node")
+        done = node.run(f"{program} bad", check=False)
+        check(done.status == 0, done.out)
+        check(node_rows(node, "node") == before, "a request that was refused changed something")
+        done = node.run(f"runuser -u nobody -- {program} denied", check=False)
+        check(done.status == 0, done.out)
+        node.run(f"{program} random {cluster.nic.name == 'cx':d} 3000", timeout=120)
+        node.run("test -d /sys/module/krcore")
+    finally:
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_the_service_and_the_device(cluster):
+    node = _node(cluster)
+    try:
+        node.run(f"systemctl start {NODE_UNIT}", timeout=90)
+        check(node_rows(node, "node")[0]["up"], "the service did not bring it up")
+        wait_until(lambda: node.run("stat -c %a /dev/krcore", check=False).out.strip() == "666",
+                   10, "udev gives /dev/krcore to all")
+        node.run("runuser -u nobody -- sh -c 'exec 3<>/dev/krcore'")
+        node.run(f"runuser -u nobody -- {TOOL} -j queue list")
+        denied = node.run(f"runuser -u nobody -- {TOOL} node down", check=False)
+        check(denied.status == 1 and "not permitted" in denied.err, f"{denied!r}")
+
+        node.run(f"systemctl reload {NODE_UNIT}", timeout=60)
+        generation = _generation(node)
+        good = node.pull(CONFIG)
+        node.push(b"[node]\npool_depth = none\n", CONFIG)
+        check(node.run(f"systemctl reload {NODE_UNIT}", check=False, timeout=60).status != 0,
+              "reloads a file with errors")
+        check(_generation(node) == generation, "a bad file changed the node")
+        node.push(good, CONFIG)
+        node.run(f"systemctl restart {NODE_UNIT}", timeout=90)
+        check(_generation(node) > generation, "a restart is a new boot generation")
+        node.run(f"systemctl stop {NODE_UNIT}", timeout=60)
+        check(node.run("ls /sys/module/krcore /dev/krcore", check=False).status != 0,
+              "the module stays after stop")
+        check(node.run(f"systemctl is-failed {NODE_UNIT}", check=False).out.strip() == "inactive",
+              "the unit failed")
+    finally:
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_doctor_looks_at_the_ports(cluster):
+    node = _node(cluster)
+    node.run("modprobe krcore")
+    try:
+        check([row["verdict"] for row in _doctor(node) if "down" in row["cause"]] == ["WARN"],
+              f"{_doctor(node)}")
+        node_up(node)
+        found = _doctor(node)
+        if _has_dc(cluster):
+            check(all(row["verdict"] == "OK" for row in found), f"{found}")
+        else:
+            check([row["subject"] for row in found if row["verdict"] == "FAIL"] ==
+                  [f"{cluster.nic.device()}/1"], f"{found}")
+    finally:
+        krcore.node_gone(node)
