@@ -185,7 +185,7 @@ static void krc_test_never_more_than_the_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), KRC_TEST_DEPTH);
 	krc_test_finish(t, t->flow[0], 100);
 	krc_test_expect(t, t->flow[0], 0, 100, 0);
-	KUNIT_EXPECT_EQ(test, t->fake->post_max, KRC_TEST_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->post_max, KRC_TEST_DEPTH);
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 100);
 }
 
@@ -200,7 +200,7 @@ static void krc_test_large_requests_go_in_parts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, parts);
 	for (i = 0; i < parts; i++)
 		KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log[i], (u64)i * KRC_SEGMENT_BYTES);
-	KUNIT_EXPECT_LE(test, t->fake->bytes_max, KRC_WINDOW_BYTES);
+	KUNIT_EXPECT_LE(test, t->fake->ini[0]->bytes_max, KRC_WINDOW_BYTES);
 }
 
 static void krc_test_a_flood_lets_others_through(struct kunit *test)
@@ -337,6 +337,21 @@ static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
 	krc_test_atomic(t, KRC_FAULT_TIMEOUT, false, 0);
 	krc_test_atomic(t, KRC_FAULT_LOCAL, true, -EREMCHG);
 	krc_test_atomic(t, KRC_FAULT_FATAL, false, -EREMCHG);
+}
+
+static void krc_test_what_is_before_an_atomic_in_doubt_is_done(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_CMP_SWAP, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 30, KRP_OP_WRITE, 8), 0);
+	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
+	krc_test_finish(t, t->flow[0], 34);
+	krc_test_expect(t, t->flow[0], 0, 3, 0);
+	krc_test_expect(t, t->flow[0], 3, 4, -EREMCHG);
+	krc_test_expect(t, t->flow[0], 4, 34, -ECANCELED);
 }
 
 static void krc_test_cancel_keeps_the_order(struct kunit *test)
@@ -692,6 +707,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
+	KUNIT_CASE(krc_test_what_is_before_an_atomic_in_doubt_is_done),
 	KUNIT_CASE(krc_test_cancel_keeps_the_order),
 	KUNIT_CASE(krc_test_check_holds_and_fails),
 	KUNIT_CASE(krc_test_the_end_does_not_need_the_hardware),
