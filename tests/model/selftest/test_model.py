@@ -122,6 +122,15 @@ class Properties(ModelTest):
                 Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **props)
             self.assertIn(words, str(caught.exception))
 
+    def test_another_qemu(self):
+        """An object whose structures have other sizes says so, and what to install."""
+        misfit = os.path.join(os.path.dirname(os.path.realpath(OPT["model"])), "connectx-misfit.so")
+        self.assertTrue(os.path.exists(misfit), misfit)
+        with self.assertRaises(RuntimeError) as caught:
+            Driver(misfit, OPT["ifc"], sanitize=OPT["sanitize"])
+        for words in ("was built for qemu-system-x86 ", "'pci-device' has ", "Install that version"):
+            self.assertIn(words, str(caught.exception))
+
     def test_no_snapshot(self):
         d = self.driver()
         answer = d.qmp("human-monitor-command", **{"command-line": "migrate -d exec:true"})
