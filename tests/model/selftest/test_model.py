@@ -13,6 +13,7 @@ import shutil
 import struct
 import sys
 import tempfile
+import time
 import unittest
 
 from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, Refused, data, raddr, wait_for
@@ -585,6 +586,34 @@ class Loopback(ModelTest):
         self.d.cmd("2ERR_QP", {"qpn": self.a.num})
         self.a.post(NOP)
         self.assertEqual(comps(), 1, "an error counts as solicited")
+
+    def test_moderation(self):
+        """An event after so many completions, or when the period since the first is over."""
+        self.pair()
+        num = self.a.cq.num
+
+        def modify(count, period_us):
+            # the two values are chosen by bits 1 and 0
+            self.d.cmd("MODIFY_CQ", {
+                "cqn": num, "modify_field_select_resize_field_select.modify_field_select"
+                            ".modify_field_select": 3,
+                "cq_context.cq_max_count": count, "cq_context.cq_period": period_us})
+
+        def events_after(posts):
+            self.d.write(BAR + self.d.uar * 4096 + 0x20, struct.pack(">II", self.a.cq.ci, num))
+            for _ in range(posts):
+                self.a.post(NOP)
+            return sum(t == 0 for t, _, _ in self.d.events())
+
+        modify(4, 4095)
+        began = time.monotonic()
+        three = events_after(3)
+        if time.monotonic() - began < 0.003:
+            self.assertEqual(three, 0, "three of four, and the period is not over")
+        self.d.step(20)
+        self.assertEqual(three + sum(t == 0 for t, _, _ in self.d.events()), 1, "it is over")
+        modify(2, 0)
+        self.assertEqual(events_after(1), 1, "no period, no moderation")
 
     def test_datagrams(self):
         """UD: 40 bytes of header, Q_Key, longer than the MTU."""
