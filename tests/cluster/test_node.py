@@ -168,7 +168,7 @@ def test_bad_configurations_change_nothing(cluster):
                 ("[node]\nmetaservers = meta1\npool_dept = 3\n", (f"{CONFIG}:3: ",)),
                 ("[node]\nreconnect_min_ms = 20s\nmetaservers = meta1\n", ("reconnect_min_ms",)),
                 ("[node]\n", ("no MetaServer is configured",)),
-                ("[node]\nmetaservers = no-such-host.invalid\n", ("no address of a MetaServer is known",)),
+                ("[node]\nmetaservers = no-such-host.invalid\n", ("no address of a Meta",)),
                 ("[node]\nmetaservers = " + ",".join(f"192.0.2.{i}" for i in range(1, 18)) + "\n",
                  ("more than 16",))):
             node.push(lines.encode(), CONFIG)
