@@ -110,7 +110,7 @@ class ConnectX(Nic):
                     build = whole.parent / "build"
                     host.run(["cmake", "-G", "Ninja", "-S", source, "-B", build,
                               "-DKRCORE_MODEL=ON"])
-                    host.run(["cmake", "--build", build])
+                    host.run(["cmake", "--build", build, "--target", "connectx-model"])
                     (build / "connectx-model.so").rename(whole / "connectx-model.so")
                 host.keep_newest(folder.parent, 3)
         self._library = folder / "connectx-model.so"
@@ -125,7 +125,7 @@ class ConnectX(Nic):
 
     @staticmethod
     def _properties(spec, fabric):
-        return {"node": spec.index + 1, "link": "eth", "fabric": fabric.card_folder(),
+        return {"node": spec.index + 1, "link": "eth", "fabric": str(fabric.card_folder()),
                 "mac": spec.mac}
 
     def environment(self, _spec, _fabric):
