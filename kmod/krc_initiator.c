@@ -154,7 +154,9 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		list_move_tail(&flow->list, &ini->turn);
 		return true;
 	}
-	err = flow->check ? flow->check(req) : 0;
+	err = req->status;
+	if (!err && flow->check)
+		err = flow->check(req);
 	if (err == -EAGAIN) {
 		flow->held = true;
 		list_move_tail(&flow->list, &ini->held);
@@ -214,7 +216,26 @@ static void krc_initiator_spoilt(struct krc_initiator *ini, struct krc_req *req,
 	} else {
 		return;
 	}
-	krc_flow_fail(ini, flow, -ECANCELED);
+	if (list_empty(&flow->replay))
+		krc_flow_fail(ini, flow, -ECANCELED);
+	/* else it fails when what was before it has been done, in krc_initiator_post() */
+}
+
+/* A posted request does not end now: it takes its turn again, behind those before it. */
+static void krc_initiator_requeue(struct krc_initiator *ini, struct krc_req *req)
+{
+	struct krc_flow *flow = req->flow;
+
+	if (req->state == KRC_REQ_POSTED) {
+		req->state = KRC_REQ_WAITING;
+		list_add_tail(&req->list, &flow->replay);
+	}
+	if (req->next != req->done) {
+		ini->stats.replayed += !req->status && !flow->failed;
+		req->next = req->done;
+		req->fenced = false;
+	}
+	krc_flow_activate(ini, flow);
 }
 
 /* A request without parts in the hardware: it is done, ended, or starts again. */
@@ -222,20 +243,12 @@ static void krc_initiator_settle(struct krc_initiator *ini, struct krc_req *req)
 {
 	struct krc_flow *flow = req->flow;
 
-	if (!req->status && req->done == req->wr.length) {
+	if (!req->status && req->done == req->wr.length)
 		krc_req_finish(ini, req, 0);
-	} else if (req->state == KRC_REQ_POSTED && (req->status || flow->failed)) {
+	else if (req->state == KRC_REQ_POSTED && flow->failed && list_empty(&flow->replay))
 		krc_req_finish(ini, req, req->status ? req->status : flow->end_status);
-	} else if (!req->status && !flow->failed && req->next != req->done) {
-		ini->stats.replayed++;
-		req->next = req->done;
-		req->fenced = false;
-		if (req->state == KRC_REQ_POSTED) {
-			req->state = KRC_REQ_WAITING;
-			list_add_tail(&req->list, &flow->replay);
-		}
-		krc_flow_activate(ini, flow);
-	}
+	else
+		krc_initiator_requeue(ini, req);
 }
 
 void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)

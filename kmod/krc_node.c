@@ -297,14 +297,14 @@ static int krc_node_reconfigure(const struct krc_node_conf *conf)
 	struct krc_dev *dev;
 	u32 i;
 
-	list_for_each_entry(dev, &krc_node.devs, list) for (i = 0; i < dev->slots_nr; i++)
-	{
-		struct krc_port *port = dev->slots[i].port;
-		int err = port ? krc_meta_reconfigure(port->meta, &conf->meta) : 0;
+	list_for_each_entry(dev, &krc_node.devs, list)
+		for (i = 0; i < dev->slots_nr; i++) {
+			struct krc_port *port = dev->slots[i].port;
+			int err = port ? krc_meta_reconfigure(port->meta, &conf->meta) : 0;
 
-		if (err)
-			return err;
-	}
+			if (err)
+				return err;
+		}
 	return 0;
 }
 
@@ -312,7 +312,8 @@ static void krc_node_refresh(void)
 {
 	struct krc_dev *dev;
 
-	list_for_each_entry(dev, &krc_node.devs, list) krc_dev_refresh(dev);
+	list_for_each_entry(dev, &krc_node.devs, list)
+		krc_dev_refresh(dev);
 }
 
 /* Queues live on ports: with other pools they would have to be made anew. */
@@ -320,7 +321,8 @@ static void krc_node_close_all(const char *reason)
 {
 	struct krc_dev *dev;
 
-	list_for_each_entry(dev, &krc_node.devs, list) krc_dev_close(dev, reason);
+	list_for_each_entry(dev, &krc_node.devs, list)
+		krc_dev_close(dev, reason);
 }
 
 int krc_node_up(const struct krc_node_conf *conf)
@@ -386,8 +388,7 @@ static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
 	struct krc_dev *dev;
 
 	lockdep_assert_held(&krc_node.lock);
-	list_for_each_entry(dev, &krc_node.devs, list)
-	{
+	list_for_each_entry(dev, &krc_node.devs, list) {
 		if (i < dev->slots_nr) {
 			*ret_dev = dev;
 			return &dev->slots[i];

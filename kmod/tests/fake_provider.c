@@ -100,7 +100,7 @@ static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
 	ini->rung = 0;
 	ini->posted = 0;
 	ini->failed = false;
-	ini->armed = false;
+	WRITE_ONCE(ini->armed, false);
 	ini->resets++;
 	spin_unlock_bh(&ini->lock);
 	return 0;
@@ -130,8 +130,8 @@ static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr
 		ini->wrs[ini->posted++ % ini->depth] = *wr;
 		for (at = ini->done; at != ini->posted - 1; at++)
 			bytes += ini->wrs[at % ini->depth].length;
-		krc_fake_now->post_max = max(krc_fake_now->post_max, ini->posted - ini->done);
-		krc_fake_now->bytes_max = max(krc_fake_now->bytes_max, bytes);
+		ini->post_max = max(ini->post_max, ini->posted - ini->done);
+		ini->bytes_max = max(ini->bytes_max, bytes);
 	}
 	spin_unlock_bh(&ini->lock);
 	return err;

@@ -32,6 +32,8 @@
  * @failed: it is in its error state.
  * @armed: an upcall is wanted.
  * @resets: how often it was reset.
+ * @post_max: most requests ever outstanding.
+ * @bytes_max: most bytes.
  * @log: requests that were carried out, in order: remote address.
  * @log_nr: how many, also beyond KRC_FAKE_LOG.
  */
@@ -48,6 +50,8 @@ struct krc_fake_initiator {
 	bool failed;
 	bool armed;
 	u32 resets;
+	u64 post_max;
+	u64 bytes_max;
 	u64 log[KRC_FAKE_LOG];
 	u64 log_nr;
 };
@@ -60,8 +64,6 @@ struct krc_fake_initiator {
  * @reset_error: what a reset says.
  * @post_error: what a post says.
  * @mute: no upcalls, as if interrupts were lost.
- * @post_max: most requests ever outstanding in an initiator.
- * @bytes_max: most bytes.
  */
 struct krc_fake {
 	struct device *dev;
@@ -70,8 +72,6 @@ struct krc_fake {
 	int reset_error;
 	int post_error;
 	bool mute;
-	u64 post_max;
-	u64 bytes_max;
 };
 
 extern const struct krc_provider_ops krc_fake_ops;

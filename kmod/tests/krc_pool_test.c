@@ -185,7 +185,7 @@ static void krc_test_never_more_than_the_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), KRC_TEST_DEPTH);
 	krc_test_finish(t, t->flow[0], 100);
 	krc_test_expect(t, t->flow[0], 0, 100, 0);
-	KUNIT_EXPECT_EQ(test, t->fake->post_max, KRC_TEST_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->post_max, KRC_TEST_DEPTH);
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 100);
 }
 
@@ -200,7 +200,7 @@ static void krc_test_large_requests_go_in_parts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, parts);
 	for (i = 0; i < parts; i++)
 		KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log[i], (u64)i * KRC_SEGMENT_BYTES);
-	KUNIT_EXPECT_LE(test, t->fake->bytes_max, KRC_WINDOW_BYTES);
+	KUNIT_EXPECT_LE(test, t->fake->ini[0]->bytes_max, KRC_WINDOW_BYTES);
 }
 
 static void krc_test_a_flood_lets_others_through(struct kunit *test)
@@ -310,6 +310,7 @@ static void krc_test_atomic(struct krc_test *t, enum krc_fault fault, bool same_
 {
 	struct krc_test_flow *flow = t->flow[1];
 
+	krc_test_wait(t->test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
 	flow->address.opaque[0] = same_target ? t->flow[0]->address.opaque[0] : 77;
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 1, KRP_OP_FETCH_ADD, 8), 0);
@@ -319,6 +320,7 @@ static void krc_test_atomic(struct krc_test *t, enum krc_fault fault, bool same_
 	krc_test_wait(t->test, READ_ONCE(flow->done) == flow->submitted);
 	KUNIT_EXPECT_EQ(t->test, flow->reqs[flow->submitted - 1].status, expected);
 	KUNIT_EXPECT_EQ(t->test, flow->reqs[flow->submitted - 1].dones, 1);
+	krc_test_finish(t, t->flow[0], t->flow[0]->submitted);
 	krc_flow_drain(&flow->flow);
 	krc_flow_drain(&t->flow[0]->flow);
 	krc_flow_restart(&flow->flow);
@@ -335,6 +337,21 @@ static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
 	krc_test_atomic(t, KRC_FAULT_TIMEOUT, false, 0);
 	krc_test_atomic(t, KRC_FAULT_LOCAL, true, -EREMCHG);
 	krc_test_atomic(t, KRC_FAULT_FATAL, false, -EREMCHG);
+}
+
+static void krc_test_what_is_before_an_atomic_in_doubt_is_done(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_CMP_SWAP, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 30, KRP_OP_WRITE, 8), 0);
+	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
+	krc_test_finish(t, t->flow[0], 34);
+	krc_test_expect(t, t->flow[0], 0, 3, 0);
+	krc_test_expect(t, t->flow[0], 3, 4, -EREMCHG);
+	krc_test_expect(t, t->flow[0], 4, 34, -ECANCELED);
 }
 
 static void krc_test_cancel_keeps_the_order(struct kunit *test)
@@ -546,7 +563,6 @@ static void krc_test_the_modules_own_read(struct kunit *test)
 		if (i % 50 == 49)
 			wait_for_completion(&reader->over);
 	}
-	wait_for_completion(&reader->over);
 	KUNIT_EXPECT_EQ(test, reader->err, -ETIMEDOUT);
 	msleep(100);
 	for (i = 0; i < 20; i++) {
@@ -582,7 +598,7 @@ static int krc_test_nic(void *arg)
 
 		if (r >> 8 & 31)
 			krc_fake_complete(fake, i, r >> 16 & 7);
-		else if (r >> 16 & 15)
+		else if (r >> 16 & 3)
 			krc_fake_fail(fake, i, faults[r >> 24 & 3]);
 		else
 			krc_pool_on_fatal(fake->ini[i]->owner);
@@ -691,6 +707,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
+	KUNIT_CASE(krc_test_what_is_before_an_atomic_in_doubt_is_done),
 	KUNIT_CASE(krc_test_cancel_keeps_the_order),
 	KUNIT_CASE(krc_test_check_holds_and_fails),
 	KUNIT_CASE(krc_test_the_end_does_not_need_the_hardware),

@@ -71,6 +71,7 @@ class Cluster:
         self.packages = None        # those installed, if any
         self._machines = {spec.name: Machine(spec, self.folder / spec.name, parts)
                           for spec in parts.specs}
+        self.fabric.machines = list(self._machines.values())
 
     # -- making and ending -----------------------------------------------------
 
@@ -84,7 +85,7 @@ class Cluster:
         disk = image.get()
         how = accel.arguments(chosen)
         folder = folder or _run_folder()
-        fabric = Fabric(folder, len(specs))
+        fabric = card.fabric(folder, len(specs))
         return cls(Parts(specs, disk, chosen, card, how, fabric), folder)
 
     @classmethod
@@ -100,10 +101,8 @@ class Cluster:
         try:
             if fresh:
                 cluster._boot_and_install(stay, built)
-            elif cluster.nic.migratable:
-                cluster._thaw(stay, built)
             else:
-                cluster._boot_installed(stay, built, options)
+                cluster._thaw(stay, built)
             if built:
                 module.install(cluster)
         except BaseException:
@@ -122,8 +121,10 @@ class Cluster:
             frozen, installed = snapshot.get_installed(self, built)
         else:
             frozen = snapshot.get(self)
-        with self._starting("5 s"):
+        with self._starting("15 s" if self.nic.late else "5 s"):
             snapshot.restore(self, frozen, stay)
+            if self.nic.late:
+                self.each(lambda machine: machine.add_nic())
         if built:
             built.update(self, installed)
 
@@ -134,28 +135,12 @@ class Cluster:
         if built:
             built.install(self)
 
-    def _boot_installed(self, stay, built, options):
-        """Cold start of a cluster that cannot be thawed, from disks of one that can."""
-        frozen, installed = None, {}
-        if built:
-            with tempfile.TemporaryDirectory(prefix=RUN_PREFIX, dir="/tmp") as folder:
-                other = Cluster.prepare(**{**options, "kernel": "6.1", "nic": "rxe",
-                                           "folder": folder})
-                try:
-                    frozen, installed = snapshot.get_installed(other, built)
-                finally:
-                    other.stop()
-        with self._starting(self.usual_boot()):
-            self.boot(stay, frozen)
-        if built:
-            built.update(self, installed)
-
-    def boot(self, stay=False, frozen=None):
-        """Cold start of all guests, from the root disks of a snapshot if one is given."""
+    def boot(self, stay=False, freezing=False):
+        """Cold start of all guests; `freezing`: to make a snapshot of them."""
         self.fabric.start(stay)
         for machine in self.nodes():
-            machine.make_disks(frozen / machine.name if frozen else None, ("root",))
-            machine.start(stay)
+            machine.make_disks()
+            machine.start(stay, freezing=freezing)
         each(self.nodes(), lambda machine: machine.wait_ready(self.boot_timeout()))
 
     def stop(self):
@@ -177,11 +162,13 @@ class Cluster:
 
     def usual_boot(self):
         """In words: how long a boot takes."""
-        return "10 s" if self.parts.accel == accel.HARDWARE else "60-90 s"
+        if self.kernel.name == "debug":
+            return "40 s" if self.parts.accel == accel.HARDWARE else "6-10 min"
+        return "10 s" if self.parts.accel == accel.HARDWARE else "30-90 s"
 
     def boot_timeout(self):
         """Seconds after which a guest that has not booted never will."""
-        return BOOT_SECONDS * (1 if self.parts.accel == accel.HARDWARE else 4)
+        return BOOT_SECONDS * self.kernel.times() * (1 if self.parts.accel == accel.HARDWARE else 4)
 
     # -- found again -----------------------------------------------------------
 
@@ -210,10 +197,12 @@ class Cluster:
         paths = ("vmlinuz", "initrd", "modules")
         chosen = kernels.Kernel(**{key: pathlib.Path(value) if key in paths else value
                                    for key, value in state["kernel"].items()})
-        fabric = Fabric(folder, len(specs))
+        card = nics.get(state["nic"])
+        card.prepare()
+        fabric = card.fabric(folder, len(specs))
         fabric.process = Process.attach(state["fabric"])
-        cluster = cls(Parts(specs, pathlib.Path(state["image"]), chosen, nics.get(state["nic"]),
-                            state["accel"], fabric), folder)
+        cluster = cls(Parts(specs, pathlib.Path(state["image"]), chosen, card, state["accel"],
+                            fabric), folder)
         for machine in cluster.nodes():
             machine.process = Process.attach(state["guests"][machine.name])
         return cluster

@@ -77,10 +77,12 @@ QUEUE_STEPS = (
 )
 
 
-def _restart(machine):
+def _restart(machine, say):
     began = time.monotonic()
     machine.restart()
-    print(f"booted in {time.monotonic() - began:.0f} s")
+    said = f"booted in {time.monotonic() - began:.0f} s"
+    say(said)
+    return said
 
 
 def _prepare(cluster):
@@ -88,31 +90,41 @@ def _prepare(cluster):
     for machine in cluster.nodes("node"):
         for name in EXAMPLES:
             programs.install(machine, f"client/examples/krcore-example-{name}")
+        machine.run("sync")     # one of them will lose its power
 
 
-def _step(cluster, number, name, text, command):
-    shown = "(power cut)" if command is RESTART else command
-    print(f"\n{number}. {text}\n{name}# {shown}", flush=True)
+def _step(cluster, number, name, text, command, say):
+    say(f"\n{number}. {text}\n{name}# {'(power cut)' if command is RESTART else command}")
     if command is RESTART:
-        _restart(cluster.node(name))
-        return
+        return _restart(cluster.node(name), say)
     result = cluster.node(name).run(command, timeout=90, check=False)
-    print((result.out + result.err).rstrip(), flush=True)
+    said = (result.out + result.err).rstrip()
+    say(said)
     if result.status:
-        raise host.ClusterError(f"step {number} ended with status {result.status}")
+        raise host.ClusterError(f"step {number} ended with status {result.status}:\n{said}")
+    return said
+
+
+def play(cluster, steps=STEPS, say=print, first=1):
+    """Run steps in a cluster without a cluster key; returns what each of them said."""
+    if steps is QUEUE_STEPS:
+        _prepare(cluster)
+    servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
+    cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
+    return [_step(cluster, number, name, text, command, say)
+            for number, (name, text, command) in enumerate(steps, first)]
+
+
+def _show(text):
+    print(text, flush=True)
 
 
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
-        servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
-        cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
-        steps = STEPS
+        play(cluster, say=_show)
         if cluster.nic.name == "cx":
-            steps = QUEUE_STEPS
-            _prepare(cluster)
-        for number, (name, text, command) in enumerate(steps, 1):
-            _step(cluster, number, name, text, command)
+            play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The guests' network: one switch process, and what a test may do to it."""
+"""The guests' network: one switch process, and what a test may do to it.
+
+Cards that reach each other without the switch have a fabric of their own, which
+has the cards do the same.
+"""
 
 import os
 import pathlib
@@ -9,6 +13,8 @@ import time
 from . import host
 from .process import Process
 
+CARD = "nic0"           # QEMU's id of a guest's card, for link changes and removal
+
 
 class Fabric:
     """The switch of one cluster. Ports are numbered as the guests of the topology."""
@@ -17,6 +23,7 @@ class Fabric:
         self._base = pathlib.Path(run_dir) / "sw"
         self._n_ports = n_ports
         self.process = None
+        self.machines = []      # by number of the port; the cluster says
 
     def guest_socket(self, index):
         """The datagram socket a guest's QEMU binds."""
@@ -85,3 +92,36 @@ class Fabric:
     def reset(self):
         """Undo loss, delay and cuts."""
         self.command("reset")
+
+
+class CardFabric(Fabric):
+    """The network of ConnectX models: sockets in a folder, disturbed by the cards."""
+
+    def _set(self, index, **properties):
+        for name, value in properties.items():
+            self.machines[index].qmp.call("qom-set", path=f"/machine/peripheral/{CARD}",
+                                          property=name, value=value)
+
+    def loss(self, index, permille, seed=1):
+        """Lose this many of a thousand frames on their way to a guest. Which ones, a card
+        draws from its property `seed`; the one given here is not used."""
+        self._set(index, rx_loss_ppm=permille * 1000)
+
+    def delay(self, index, microseconds):
+        """Hold every frame from a guest back this long; a round trip takes as much longer
+        as with a switch."""
+        self._set(index, delay_us=microseconds)
+
+    def cut(self, first, second):
+        """No frames between two guests, in either direction."""
+        for near, far in ((first, second), (second, first)):
+            path = f"/machine/peripheral/{CARD}"
+            already = self.machines[near].qmp.call("qom-get", path=path, property="partition")
+            nodes = {*already.split(","), str(far + 1)} - {""}
+            self._set(near, partition=",".join(sorted(nodes, key=int)))
+
+    def reset(self):
+        """Undo loss, delay and cuts."""
+        for index, machine in enumerate(self.machines):
+            if machine.alive():
+                self._set(index, rx_loss_ppm=0, delay_us=0, partition="")

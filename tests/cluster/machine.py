@@ -37,23 +37,24 @@ class Machine:
 
     # -- life ----------------------------------------------------------------
 
-    def make_disks(self, frozen=None, disks=DISKS):
-        """New empty overlays over the shared disks; `disks` over those in `frozen`."""
+    def make_disks(self, frozen=None):
+        """New empty overlays over the shared disks, or over those in `frozen`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         shared = {"root": self._parts.image, "modules": self._parts.kernel.modules}
         for disk in DISKS:
-            base, form = (frozen / f"{disk}.qcow2", "qcow2") if frozen and disk in disks \
-                else (shared[disk], "raw")
+            base, form = (frozen / f"{disk}.qcow2", "qcow2") if frozen else (shared[disk], "raw")
             host.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", form, "-b", base,
                       self.folder / f"{disk}.qcow2"])
 
-    def start(self, stay=False, incoming=None):
-        """Start the machine; `incoming`: a file with the frozen state to go on from."""
+    def start(self, stay=False, incoming=None, freezing=False):
+        """Start the machine; `incoming`: a file with the frozen state to go on from;
+        `freezing`: without what cannot be frozen."""
+        card = not (self._parts.nic.late and (incoming or freezing))
         (self.folder / "initrd").write_bytes(
-            self._parts.kernel.initrd.read_bytes() + self._seed())
+            self._parts.kernel.initrd.read_bytes() + self._seed(card))
         self.qmp.close()
         self.agent.close()
-        argv = self._qemu_arguments()
+        argv = self._qemu_arguments(card)
         if incoming:
             argv += ["-incoming", f"exec:cat {incoming}"]
         nic = self._parts.nic
@@ -104,7 +105,7 @@ class Machine:
         """Power cut, then a cold boot from the guest's own disks."""
         self.power_off()
         self.start()
-        self.wait_ready(timeout or 60 * accel.patience())
+        self.wait_ready(timeout or 60 * accel.patience() * self._parts.kernel.times())
 
     # -- commands and files --------------------------------------------------
 
@@ -112,7 +113,7 @@ class Machine:
         """Run a shell command to its end: `.status`, `.out`, `.err`."""
         self.require_alive()
         try:
-            return self.agent.run(command, timeout, check, **kwargs)
+            return self.agent.run(command, timeout * self._parts.kernel.times(), check, **kwargs)
         except AgentError:
             self.require_alive()
             raise
@@ -162,8 +163,9 @@ class Machine:
             time.sleep(0.1)
 
     def add_nic(self):
-        """Put it in again, and have the guest bring the fabric up."""
+        """Put it in, again or after a thaw, and have the guest bring the fabric up."""
         self._parts.nic.insert(self)
+        self.push(self._settings(card=True), "/etc/krcore-guest.conf")
         self.run("krcore-fabric up", timeout=90)
 
     def _has_nic(self):
@@ -195,32 +197,36 @@ class Machine:
 
     # -- how it is made --------------------------------------------------------
 
-    def _seed(self):
-        """This guest's own files, which its first program copies over the root disk."""
-        archive = cpio.Archive()
-        hosts = "127.0.0.1 localhost\n" + "".join(
-            f"{spec.address} {spec.name}\n" for spec in self._parts.specs)
+    def _settings(self, card):
+        """What krcore-fabric reads in the guest."""
         settings = {
             "FABRIC_MODULES": " ".join(self._parts.nic.modules()),
             "FABRIC_ADDRESS": f"{self.spec.address}/{self.spec.prefix}",
             "FABRIC_MTU": str(self.spec.mtu),
-            "FABRIC_LINK": self._parts.nic.link_kind(),
+            "FABRIC_LINK": self._parts.nic.link_kind() if card else "later",
         }
+        return "".join(f"{key}='{value}'\n" for key, value in settings.items()).encode()
+
+    def _seed(self, card):
+        """This guest's own files, which its first program copies over the root disk."""
+        archive = cpio.Archive()
+        hosts = "127.0.0.1 localhost\n" + "".join(
+            f"{spec.address} {spec.name}\n" for spec in self._parts.specs)
         archive.add_file("seed/etc/hostname", f"{self.name}\n".encode())
         archive.add_file("seed/etc/hosts", hosts.encode())
         archive.add_file("seed/etc/machine-id", f"{self.spec.index + 1:032x}\n".encode())
-        archive.add_file("seed/etc/krcore-guest.conf", "".join(
-            f"{key}='{value}'\n" for key, value in settings.items()).encode())
+        archive.add_file("seed/etc/krcore-guest.conf", self._settings(card))
         return archive.finish()
 
-    def _qemu_arguments(self):
+    def _qemu_arguments(self, card):
         folder = self.folder
         argv = [
             "qemu-system-x86_64", "-name", f"guest={self.name}", "-M", "q35",
             *self._parts.accel, "-smp", str(self.spec.cpus), "-m", str(self.spec.memory_mb),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", self._parts.kernel.vmlinuz, "-initrd", folder / "initrd",
-            "-append", f"{COMMAND_LINE} {accel.kernel_arguments(self._parts.accel)}",
+            "-append", " ".join(filter(None, (COMMAND_LINE, self._parts.kernel.command_line(),
+                                              accel.kernel_arguments(self._parts.accel)))),
             "-chardev", f"file,id=console,path={folder}/console.log,append=on",
             "-serial", "chardev:console",
             "-qmp", f"unix:{folder}/qmp.sock,server=on,wait=off",
@@ -235,10 +241,15 @@ class Machine:
                  "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0,nr=1",
                  "-chardev", f"socket,id=shell,path={folder}/shell.sock,server=on,wait=off",
                  "-device", "virtconsole,chardev=shell,nr=2",
-                 "-device", f"pcie-root-port,id={nic_module.NIC_PORT},chassis=1,addr=9"]
-        return argv + self._parts.nic.qemu_arguments(self.spec, self._parts.fabric)
+                 "-device", f"pcie-root-port,id={nic_module.NIC_PORT},chassis=1,addr=9"
+                            f"{self._parts.nic.slot}"]
+        if card:
+            argv += self._parts.nic.qemu_arguments(self.spec, self._parts.fabric)
+        return argv
 
     def recipe(self):
         """All that makes this guest what it is after a boot; names snapshots."""
-        argv = [str(arg).replace(str(self.folder.parent), "") for arg in self._qemu_arguments()]
-        return argv, self._seed()
+        card = not self._parts.nic.late
+        argv = [str(arg).replace(str(self.folder.parent), "")
+                for arg in self._qemu_arguments(card)]
+        return argv, self._seed(card)

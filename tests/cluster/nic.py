@@ -5,7 +5,8 @@ A card is a class with hooks; `--nic NAME` picks one from NICS. To add one, writ
 class, put it into the table, and nothing else changes.
 """
 
-NIC_DEVICE = "nic0"     # QEMU's id of the card, for link changes and removal
+from .fabric import CARD as NIC_DEVICE, CardFabric, Fabric
+
 NIC_PORT = "nicport"    # the slot it sits in, so that it can be taken out
 
 
@@ -13,10 +14,15 @@ class Nic:
     """What a card has to say. The defaults are those of a card with its own RDMA link."""
 
     name = ""
-    migratable = True   # False: a booted cluster with it cannot be frozen to files
+    late = False        # True: it cannot be frozen with its guest, and is put in after a thaw
+    slot = ""           # more properties of the slot it sits in
 
     def prepare(self):
         """Build what the card needs on this machine; once, before any guest starts."""
+
+    def fabric(self, run_dir, n_ports):
+        """The network between so many of these cards."""
+        return Fabric(run_dir, n_ports)
 
     def qemu_arguments(self, spec, fabric):
         """Arguments for the QEMU of guest `spec`; a card goes on bus NIC_PORT."""
@@ -31,7 +37,7 @@ class Nic:
         raise NotImplementedError
 
     def link_kind(self):
-        """FABRIC_LINK of krcore-fabric: "rxe" or "none"."""
+        """FABRIC_LINK of krcore-fabric: "rxe" or "none" ("later": no card yet)."""
         return "none"
 
     def device(self):
@@ -88,7 +94,8 @@ class ConnectX(Nic):
     mlx5 drivers. The card has its own fabric: a folder of datagram sockets."""
 
     name = "cx"
-    migratable = False
+    late = True
+    slot = ",pref64-reserve=64M"    # for the card's registers, when it is put in later
     _library = None
 
     def prepare(self):
@@ -103,10 +110,13 @@ class ConnectX(Nic):
                     build = whole.parent / "build"
                     host.run(["cmake", "-G", "Ninja", "-S", source, "-B", build,
                               "-DKRCORE_MODEL=ON"])
-                    host.run(["cmake", "--build", build])
+                    host.run(["cmake", "--build", build, "--target", "connectx-model"])
                     (build / "connectx-model.so").rename(whole / "connectx-model.so")
                 host.keep_newest(folder.parent, 3)
         self._library = folder / "connectx-model.so"
+
+    def fabric(self, run_dir, n_ports):
+        return CardFabric(run_dir, n_ports)
 
     def qemu_arguments(self, spec, fabric):
         return ["-device", f"connectx-model,id={NIC_DEVICE},bus={NIC_PORT},"

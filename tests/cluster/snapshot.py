@@ -89,7 +89,7 @@ def get(cluster):
         if not folder.exists():
             with host.step(f"booting {len(cluster.nodes())} guests for the first time, kernel "
                            f"{cluster.kernel.release}, {cluster.how()}", cluster.usual_boot()):
-                cluster.boot()
+                cluster.boot(freezing=True)
             _store(cluster, folder, {})
             # what was frozen on top of an older one of this name does not fit
             for dependent in folder.parent.glob(f"{folder.name}-*"):

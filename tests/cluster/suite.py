@@ -99,6 +99,7 @@ class Suite:
 
     def _one(self, name, function):
         seconds = getattr(function, "limit_seconds", DEFAULT_LIMIT_SECONDS)
+        seconds *= self.cluster.kernel.times()
         began = time.monotonic()
         trouble = self._broken or self._attempt(function, seconds)
         took = time.monotonic() - began

@@ -28,10 +28,10 @@ def test_command_that_hangs_is_ended(cluster):
     try:
         cluster.node("node1").run("sleep 600", timeout=2)
     except AgentError as error:
-        check("within 2 s" in str(error), str(error))
+        check("did not end within" in str(error), str(error))
     else:
         raise AssertionError("no error")
-    check(time.monotonic() - began < 30, "took too long to notice")
+    check(time.monotonic() - began < 30 * cluster.kernel.times(), "took too long to notice")
     left = cluster.node("node1").run("pgrep -x sleep", check=False)
     check(left.status == 1, f"still there: {left.out}")
 

@@ -70,7 +70,7 @@ static void cx_caps_transport(u8 *c)
 	CX_CAP(sctr_data_cqe, 0);
 	/* 1 would make the kernel open 128 GSI QPs */
 	CX_CAP(set_deth_sqpn, 0);
-	/* user memory is registered by CREATE_MKEY then, not by UMR requests */
+	/* user memory is registered by CREATE_MKEY then; UMR requests change rights and domain */
 	CX_CAP(umr_modify_entity_size_disabled, 1);
 	CX_CAP(umr_ptr_rlky, 1);
 	CX_CAP(fixed_buffer_size, 1);

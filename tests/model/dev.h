@@ -49,6 +49,7 @@ struct cx_props {
 	u16 lid;
 	u32 seed;
 	u32 loss_ppm;
+	u32 rx_loss_ppm;
 	u32 dup_ppm;
 	u32 reorder_ppm;
 	u32 delay_us;

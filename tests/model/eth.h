@@ -22,6 +22,12 @@ struct cx_sq {
 	struct cx_cq *cq;
 	u32 uar;
 	u32 user_index;
+	u32 td; /* transport domain, 0: of none */
+};
+
+struct cx_tis {
+	struct cx_obj obj;
+	u32 td;
 };
 
 struct cx_rq {
@@ -46,8 +52,13 @@ struct cx_tir {
 	u32 inline_rqn;
 	u32 rqtn;
 	bool indirect;
-	bool block_loopback;
+	u32 td;
+	u32 self_loopback; /* takes from its own domain too: CX_SELF_LB_ */
 };
+
+/* called "block" in mlx5_ifc.h; set by drivers to allow it */
+#define CX_SELF_LB_UC 1
+#define CX_SELF_LB_MC 2
 
 /* result of the flow tables */
 struct cx_flow_verdict {
@@ -64,8 +75,8 @@ struct cx_frame_info {
 };
 
 void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq);
-void cx_eth_send(struct cx_dev *dev, const u8 *frame, u32 len);
 void cx_eth_rx(struct cx_dev *dev, const u8 *frame, u32 len);
+void cx_eth_rx_own(struct cx_dev *dev, const u8 *frame, u32 len, u32 td);
 void cx_flow_lookup(struct cx_dev *dev, const u8 *frame, u32 len, struct cx_frame_info *info,
 		    struct cx_flow_verdict *v);
 

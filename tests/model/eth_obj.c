@@ -22,6 +22,7 @@ int cx_cmd_create_sq(struct cx_dev *dev, struct cx_cmd *cmd)
 	const u8 *c = CX_ADDR(create_sq_in, cmd->in, ctx), *w = CX_ADDR(sqc, c, wq);
 	struct cx_cq *cq = cx_cq_find(dev, CX_GET(sqc, c, cqn));
 	u32 uar = CX_GET(wq, w, uar_page);
+	struct cx_tis *tis = NULL;
 	struct cx_sq *sq;
 
 	if (!cq)
@@ -29,8 +30,9 @@ int cx_cmd_create_sq(struct cx_dev *dev, struct cx_cmd *cmd)
 				 CX_GET(sqc, c, cqn));
 	if (!cx_obj_find(dev, CX_SP_UAR, uar, CX_K_UAR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist", uar);
-	if (CX_GET(sqc, c, tis_lst_sz) &&
-	    !cx_obj_find(dev, CX_SP_TIS, CX_GET(sqc, c, tis_num_0), CX_K_TIS))
+	if (CX_GET(sqc, c, tis_lst_sz))
+		tis = cx_obj_find(dev, CX_SP_TIS, CX_GET(sqc, c, tis_num_0), CX_K_TIS);
+	if (CX_GET(sqc, c, tis_lst_sz) && !tis)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "TIS 0x%x does not exist",
 				 CX_GET(sqc, c, tis_num_0));
 	if (CX_GET(sqc, c, state))
@@ -43,6 +45,7 @@ int cx_cmd_create_sq(struct cx_dev *dev, struct cx_cmd *cmd)
 	}
 	sq->cq = cq;
 	sq->uar = uar;
+	sq->td = tis ? tis->td : 0;
 	sq->user_index = CX_GET(sqc, c, user_index);
 	sq->obj.release = cx_sq_release;
 	cx_obj_get(&cq->obj);
@@ -214,33 +217,34 @@ int cx_cmd_query_rq(struct cx_dev *dev, struct cx_cmd *cmd)
 
 /* ---- TIS */
 
-static void cx_plain_release(struct cx_dev *dev, struct cx_obj *obj)
+static void cx_tis_release(struct cx_dev *dev, struct cx_obj *obj)
 {
-	g_free(obj);
+	g_free(container_of(obj, struct cx_tis, obj));
 }
 
 int cx_cmd_create_tis(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	u32 td = CX_GET(tisc, CX_ADDR(create_tis_in, cmd->in, ctx), transport_domain);
-	struct cx_obj *tis;
+	struct cx_tis *tis;
 
 	if (!cx_obj_find(dev, CX_SP_TD, td, CX_K_TD))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "transport domain 0x%x does not exist",
 				 td);
-	tis = g_new0(struct cx_obj, 1);
-	tis->release = cx_plain_release;
-	if (cx_obj_add(dev, CX_SP_TIS, CX_K_TIS, tis)) {
+	tis = g_new0(struct cx_tis, 1);
+	tis->td = td;
+	tis->obj.release = cx_tis_release;
+	if (cx_obj_add(dev, CX_SP_TIS, CX_K_TIS, &tis->obj)) {
 		g_free(tis);
 		return cx_refuse(dev, cmd, CX_ST_NO_RES, "no free TIS");
 	}
-	CX_SET(create_tis_out, cmd->out, tisn, tis->id);
+	CX_SET(create_tis_out, cmd->out, tisn, tis->obj.id);
 	return 0;
 }
 
-static struct cx_obj *cx_tis_of(struct cx_dev *dev, struct cx_cmd *cmd)
+static struct cx_tis *cx_tis_of(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	u32 tisn = CX_GET(modify_tis_in, cmd->in, tisn);
-	struct cx_obj *tis = cx_obj_find(dev, CX_SP_TIS, tisn, CX_K_TIS);
+	struct cx_tis *tis = cx_obj_find(dev, CX_SP_TIS, tisn, CX_K_TIS);
 
 	if (!tis)
 		cx_refuse(dev, cmd, CX_ST_BAD_RES, "TIS 0x%x does not exist", tisn);
@@ -254,11 +258,11 @@ int cx_cmd_modify_tis(struct cx_dev *dev, struct cx_cmd *cmd)
 
 int cx_cmd_destroy_tis(struct cx_dev *dev, struct cx_cmd *cmd)
 {
-	struct cx_obj *tis = cx_tis_of(dev, cmd);
+	struct cx_tis *tis = cx_tis_of(dev, cmd);
 
 	if (!tis)
 		return -1;
-	cx_obj_del(dev, tis);
+	cx_obj_del(dev, &tis->obj);
 	return 0;
 }
 
@@ -375,7 +379,8 @@ int cx_cmd_create_tir(struct cx_dev *dev, struct cx_cmd *cmd)
 	t->inline_rqn = CX_GET(tirc, c, inline_rqn);
 	t->rqtn = CX_GET(tirc, c, indirect_table);
 	t->indirect = CX_GET(tirc, c, disp_type) == MLX5_TIRC_DISP_TYPE_INDIRECT;
-	t->block_loopback = CX_GET(tirc, c, self_lb_block);
+	t->td = CX_GET(tirc, c, transport_domain);
+	t->self_loopback = CX_GET(tirc, c, self_lb_block);
 	t->obj.release = cx_tir_release;
 	if (cx_obj_add(dev, CX_SP_TIR, CX_K_TIR, &t->obj)) {
 		g_free(t);
@@ -405,7 +410,7 @@ int cx_cmd_modify_tir(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (!t)
 		return -1;
 	if (CX_GET(modify_tir_bitmask, CX_ADDR(modify_tir_in, cmd->in, bitmask), self_lb_en))
-		t->block_loopback =
+		t->self_loopback =
 			CX_GET(tirc, CX_ADDR(modify_tir_in, cmd->in, ctx), self_lb_block);
 	return 0;
 }

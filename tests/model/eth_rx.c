@@ -26,14 +26,11 @@ static u16 cx_eth_checksum(const u8 *frame, u32 len)
 	return sum;
 }
 
-static struct cx_rq *cx_tir_queue(struct cx_dev *dev, u32 tirn, u32 hash)
+static struct cx_rq *cx_tir_queue(struct cx_dev *dev, const struct cx_tir *t, u32 hash)
 {
-	struct cx_tir *t = cx_obj_find(dev, CX_SP_TIR, tirn, CX_K_TIR);
 	struct cx_rqt *rqt;
 	u32 rqn;
 
-	if (!t)
-		return NULL;
 	rqn = t->inline_rqn;
 	if (t->indirect) {
 		rqt = cx_obj_find(dev, CX_SP_RQT, t->rqtn, CX_K_RQT);
@@ -95,6 +92,29 @@ static void cx_rq_frame(struct cx_dev *dev, struct cx_rq *rq, const u8 *frame, u
 	cx_cq_write(dev, rq->cq, &x);
 }
 
+static void cx_eth_steer(struct cx_dev *dev, const u8 *frame, u32 len, u32 own_td)
+{
+	struct cx_flow_verdict v = { .nr = 0 };
+	struct cx_frame_info info;
+	struct cx_tir *t;
+	struct cx_rq *rq;
+	u32 i;
+
+	if (len < CX_ETH_HDR)
+		return;
+	cx_flow_lookup(dev, frame, len, &info, &v);
+	if (!v.nr && !own_td)
+		cx_count(dev, CX_CTR_ETH_RX_NO_RULE, 1);
+	for (i = 0; i < v.nr; i++) {
+		t = cx_obj_find(dev, CX_SP_TIR, v.tirn[i], CX_K_TIR);
+		if (!t || (own_td == t->td && !(t->self_loopback & CX_SELF_LB_MC)))
+			continue;
+		rq = cx_tir_queue(dev, t, info.hash);
+		if (rq)
+			cx_rq_frame(dev, rq, frame, len, &info);
+	}
+}
+
 /**
  * cx_eth_rx() - a frame for the netdev
  * @dev: device
@@ -103,19 +123,18 @@ static void cx_rq_frame(struct cx_dev *dev, struct cx_rq *rq, const u8 *frame, u
  */
 void cx_eth_rx(struct cx_dev *dev, const u8 *frame, u32 len)
 {
-	struct cx_flow_verdict v = { .nr = 0 };
-	struct cx_frame_info info;
-	struct cx_rq *rq;
-	u32 i;
+	cx_eth_steer(dev, frame, len, 0);
+}
 
-	if (len < CX_ETH_HDR)
-		return;
-	cx_flow_lookup(dev, frame, len, &info, &v);
-	if (!v.nr)
-		cx_count(dev, CX_CTR_ETH_RX_NO_RULE, 1);
-	for (i = 0; i < v.nr; i++) {
-		rq = cx_tir_queue(dev, v.tirn[i], info.hash);
-		if (rq)
-			cx_rq_frame(dev, rq, frame, len, &info);
-	}
+/**
+ * cx_eth_rx_own() - a multicast frame that was sent here
+ * @dev: device
+ * @frame: whole frame without its check sequence
+ * @len: bytes
+ * @td: transport domain of the sender; its own queues get nothing unless they ask for it
+ */
+void cx_eth_rx_own(struct cx_dev *dev, const u8 *frame, u32 len, u32 td)
+{
+	if (td)
+		cx_eth_steer(dev, frame, len, td);
 }

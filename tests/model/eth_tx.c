@@ -13,8 +13,8 @@
 #define CX_ETH_MAX_MESSAGE (128 * 1024)
 #define CX_ETH_MAX_FRAME 9978
 
-/* hand one whole frame to the fabric */
-void cx_eth_send(struct cx_dev *dev, const u8 *frame, u32 len)
+/* hand one whole frame to the fabric, and one for many to those here who want it */
+static void cx_eth_send(struct cx_dev *dev, const struct cx_sq *sq, const u8 *frame, u32 len)
 {
 	g_autofree struct cx_frame *f = cx_frame_new(CX_FRAME_ETH, len);
 
@@ -26,6 +26,8 @@ void cx_eth_send(struct cx_dev *dev, const u8 *frame, u32 len)
 	cx_count(dev, CX_CTR_ETH_TX, 1);
 	cx_count(dev, CX_CTR_ETH_TX_BYTES, len);
 	cx_fabric_send(dev, f);
+	if (frame[0] & 1)
+		cx_eth_rx_own(dev, frame, len, sq->td);
 }
 
 /* where the L3 header starts: after at most one VLAN tag */
@@ -55,7 +57,8 @@ static void cx_lso_segment(u8 *frame, u32 hdr_len, u32 part, u32 at, bool last, 
 		tcp[13] &= ~0x80; /* CWR */
 }
 
-static void cx_lso(struct cx_dev *dev, const u8 *msg, u32 hdr_len, u32 len, u32 mss)
+static void cx_lso(struct cx_dev *dev, const struct cx_sq *sq, const u8 *msg, u32 hdr_len, u32 len,
+		   u32 mss)
 {
 	g_autofree u8 *frame = g_malloc(hdr_len + mss);
 	u32 at, part, count = 0;
@@ -66,7 +69,7 @@ static void cx_lso(struct cx_dev *dev, const u8 *msg, u32 hdr_len, u32 len, u32 
 		memcpy(frame + hdr_len, msg + hdr_len + at, part);
 		cx_lso_segment(frame, hdr_len, part, at, at + part == len, count);
 		net_checksum_calculate(frame, hdr_len + part, CSUM_ALL);
-		cx_eth_send(dev, frame, hdr_len + part);
+		cx_eth_send(dev, sq, frame, hdr_len + part);
 	}
 }
 
@@ -89,14 +92,14 @@ static enum cx_syndrome cx_eth_message(struct cx_dev *dev, struct cx_sq *sq, str
 	if (w->opcode == CX_OP_LSO) {
 		if (!mss || inl < CX_ETH_HDR + 40)
 			return CX_SYN_LOCAL_QP_OP;
-		cx_lso(dev, msg, inl, w->bytes, mss);
+		cx_lso(dev, sq, msg, inl, w->bytes, mss);
 		return CX_SYN_OK;
 	}
 	if (total > CX_ETH_MAX_FRAME)
 		return CX_SYN_LOCAL_LENGTH;
 	if (seg[4] & CX_ETH_CSUM)
 		net_checksum_calculate(msg, total, CSUM_ALL);
-	cx_eth_send(dev, msg, total);
+	cx_eth_send(dev, sq, msg, total);
 	return CX_SYN_OK;
 }
 

@@ -321,9 +321,7 @@ static void cx_fabric_datagram(struct cx_dev *dev, const u8 *buf, size_t len)
 
 		if (f->bytes < sizeof(*f) || f->bytes > len)
 			return;
-		if (cx_fault_partitioned(dev, f->node)) {
-			cx_count(dev, CX_CTR_FAULT_PARTITION, 1);
-		} else {
+		if (cx_fault_receives(dev, f)) {
 			cx_fabric_learn(dev, f);
 			cx_fabric_deliver(dev, f);
 		}

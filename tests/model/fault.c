@@ -110,6 +110,7 @@ void cx_fault_init(struct cx_dev *dev)
 
 	ft->rng = (u64)dev->prop.seed << 32 | dev->prop.node;
 	ft->loss_ppm = dev->prop.loss_ppm;
+	ft->rx_loss_ppm = dev->prop.rx_loss_ppm;
 	ft->dup_ppm = dev->prop.dup_ppm;
 	ft->reorder_ppm = dev->prop.reorder_ppm;
 	ft->delay_us = dev->prop.delay_us;
@@ -174,6 +175,27 @@ void cx_fault_send(struct cx_dev *dev, const struct cx_frame *f)
 		cx_fault_forward(dev, f);
 	}
 	cx_fault_release_swapped(dev);
+}
+
+/**
+ * cx_fault_receives() - whether a frame of the network reaches this node
+ * @dev: device
+ * @f: frame
+ *
+ * Return: false when a partition is in its way, or it is lost on request.
+ */
+bool cx_fault_receives(struct cx_dev *dev, const struct cx_frame *f)
+{
+	if (cx_fault_partitioned(dev, f->node)) {
+		cx_count(dev, CX_CTR_FAULT_PARTITION, 1);
+		return false;
+	}
+	if (cx_fault_hits(&dev->fault, dev->fault.rx_loss_ppm)) {
+		cx_count(dev, CX_CTR_FAULT_LOST, 1);
+		cx_fault_trace(dev, "lost on arrival", f);
+		return false;
+	}
+	return true;
 }
 
 bool cx_fault_partitioned(const struct cx_dev *dev, u32 node)

@@ -14,6 +14,7 @@
 struct cx_fault {
 	u64 rng;
 	u32 loss_ppm;
+	u32 rx_loss_ppm;
 	u32 dup_ppm;
 	u32 reorder_ppm;
 	u32 delay_us;
@@ -28,6 +29,7 @@ struct cx_fault {
 void cx_fault_init(struct cx_dev *dev);
 void cx_fault_fini(struct cx_dev *dev);
 void cx_fault_send(struct cx_dev *dev, const struct cx_frame *f);
+bool cx_fault_receives(struct cx_dev *dev, const struct cx_frame *f);
 bool cx_fault_partitioned(const struct cx_dev *dev, u32 node);
 int cx_fault_set_partition(struct cx_dev *dev, const char *nodes);
 

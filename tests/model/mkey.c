@@ -8,6 +8,26 @@
 
 #define CX_KLM_DEPTH 2
 
+/* what a UMR request may change, as numbered in its mask */
+#define CX_UMR_LEN (1ull << 0)
+#define CX_UMR_START (1ull << 6)
+#define CX_UMR_PD (1ull << 7)
+#define CX_UMR_KEY (1ull << 13)
+#define CX_UMR_QPN (1ull << 14)
+#define CX_UMR_LR (1ull << 17)
+#define CX_UMR_LW (1ull << 18)
+#define CX_UMR_RR (1ull << 19)
+#define CX_UMR_RW (1ull << 20)
+#define CX_UMR_A (1ull << 21)
+#define CX_UMR_RELAXED (1ull << 25 | 1ull << 47)
+#define CX_UMR_FREE (1ull << 29)
+#define CX_UMR_MAY \
+	(CX_UMR_LEN | CX_UMR_START | CX_UMR_PD | CX_UMR_KEY | CX_UMR_QPN | CX_UMR_LR | CX_UMR_LW | \
+	 CX_UMR_RR | CX_UMR_RW | CX_UMR_A | CX_UMR_RELAXED | CX_UMR_FREE)
+/* what must not be found: a key in use, a free one */
+#define CX_UMR_FAIL_NOT_FREE (1 << 5)
+#define CX_UMR_FAIL_FREE (2 << 5)
+
 static struct cx_mkey *cx_mkey_find(struct cx_dev *dev, u32 key)
 {
 	struct cx_mkey *m = cx_obj_find(dev, CX_SP_MKEY, key >> 8, CX_K_MKEY);
@@ -270,6 +290,88 @@ int cx_cmd_query_mkey(struct cx_dev *dev, struct cx_cmd *cmd)
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "mkey 0x%x does not exist", index);
 	memcpy(CX_ADDR(query_mkey_out, cmd->out, memory_key_mkey_entry), m->mkc, sizeof(m->mkc));
 	return 0;
+}
+
+static const char *cx_umr_check(struct cx_dev *dev, const struct cx_mkey *m, u32 key, const u8 *umr)
+{
+	const u8 *c = umr + 48;
+	u64 mask = ldq_be_p(umr + 8);
+
+	if (!m || (m->key != key && !(mask & CX_UMR_KEY)))
+		return "the key does not exist";
+	if (!CX_GET(mkc, m->mkc, umr_en))
+		return "the key is not made for it";
+	if (mask & ~CX_UMR_MAY || lduw_be_p(umr + 4))
+		return "changes what cannot be changed";
+	if (umr[0] & CX_UMR_FAIL_FREE && m->free)
+		return "the key is free";
+	if (umr[0] & CX_UMR_FAIL_NOT_FREE && !m->free)
+		return "the key is not free";
+	if (mask & CX_UMR_PD && !cx_obj_find(dev, CX_SP_PD, CX_GET(mkc, c, pd), CX_K_PD))
+		return "the PD does not exist";
+	return NULL;
+}
+
+static void cx_umr_rights(struct cx_mkey *m, u64 mask, const u8 *c)
+{
+	static const struct {
+		u64 bit;
+		u32 access;
+	} rights[] = {
+		{ CX_UMR_LR, CX_ACC_LOCAL_READ },  { CX_UMR_LW, CX_ACC_LOCAL_WRITE },
+		{ CX_UMR_RR, CX_ACC_REMOTE_READ }, { CX_UMR_RW, CX_ACC_REMOTE_WRITE },
+		{ CX_UMR_A, CX_ACC_ATOMIC },
+	};
+	u32 i, access = cx_mkc_access(c);
+
+	for (i = 0; i < ARRAY_SIZE(rights); i++) {
+		if (mask & rights[i].bit)
+			m->access = (m->access & ~rights[i].access) | (access & rights[i].access);
+	}
+}
+
+/**
+ * cx_mkey_update() - change a key by a UMR request
+ * @dev: device
+ * @key: memory key
+ * @umr: control and context of the request, %CX_UMR_BYTES
+ *
+ * Domain, rights, range, variant and whether it is free; never the pages behind it: the
+ * capabilities say so. Nothing is changed when something of it is refused.
+ *
+ * Return: %CX_SYN_OK, or the syndrome the request completes with.
+ */
+enum cx_syndrome cx_mkey_update(struct cx_dev *dev, u32 key, const u8 *umr)
+{
+	struct cx_mkey *m = cx_obj_find(dev, CX_SP_MKEY, key >> 8, CX_K_MKEY);
+	const u8 *c = umr + 48;
+	u64 mask = ldq_be_p(umr + 8);
+	const char *bad = cx_umr_check(dev, m, key, umr);
+
+	if (bad) {
+		cx_trace(dev, CX_TR_REFUSE, "UMR of mkey 0x%x mask 0x%" PRIx64 ": %s", key, mask,
+			 bad);
+		return CX_SYN_MW_BIND;
+	}
+	if (mask & CX_UMR_PD) {
+		struct cx_obj *pd = cx_obj_find(dev, CX_SP_PD, CX_GET(mkc, c, pd), CX_K_PD);
+
+		cx_obj_get(pd);
+		if (m->pd)
+			cx_obj_put(m->pd);
+		m->pd = pd;
+		CX_SET(mkc, m->mkc, pd, pd->id);
+	}
+	cx_umr_rights(m, mask, c);
+	if (mask & CX_UMR_FREE)
+		m->free = CX_GET(mkc, c, free);
+	if (mask & CX_UMR_KEY)
+		m->key = m->obj.id << 8 | CX_GET(mkc, c, mkey_7_0);
+	if (mask & CX_UMR_START)
+		m->start = CX_GET64(mkc, c, start_addr);
+	if (mask & CX_UMR_LEN)
+		m->len = CX_GET64(mkc, c, len);
+	return CX_SYN_OK;
 }
 
 int cx_cmd_query_special_contexts(struct cx_dev *dev, struct cx_cmd *cmd)

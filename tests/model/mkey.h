@@ -6,6 +6,7 @@
 #ifndef CX_MKEY_H
 #define CX_MKEY_H
 
+#include "cq.h"
 #include "obj.h"
 
 enum cx_access {
@@ -17,6 +18,7 @@ enum cx_access {
 };
 
 #define CX_LKEY_INVALID 0x100
+#define CX_UMR_BYTES (48 + 64) /* what a UMR request says: control, context */
 
 struct cx_klm {
 	u32 bytes;
@@ -42,6 +44,7 @@ struct cx_mkey {
 };
 
 int cx_mkey_check(struct cx_dev *dev, u32 key, u32 pdn, u64 va, u64 len, u32 access);
+enum cx_syndrome cx_mkey_update(struct cx_dev *dev, u32 key, const u8 *umr);
 int cx_mkey_copy(struct cx_dev *dev, u32 key, u32 pdn, u64 va, void *buf, u32 len, u32 access);
 
 #endif

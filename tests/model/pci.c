@@ -199,9 +199,10 @@ static int cx_check_props(struct cx_dev *dev, Error **errp)
 	}
 	if (!dev->prop.lid)
 		dev->prop.lid = dev->prop.node;
-	if (dev->prop.loss_ppm > CX_PPM || dev->prop.dup_ppm > CX_PPM ||
-	    dev->prop.reorder_ppm > CX_PPM) {
-		error_setg(errp, "loss_ppm, dup_ppm, reorder_ppm: more than %u", CX_PPM);
+	if (dev->prop.loss_ppm > CX_PPM || dev->prop.rx_loss_ppm > CX_PPM ||
+	    dev->prop.dup_ppm > CX_PPM || dev->prop.reorder_ppm > CX_PPM) {
+		error_setg(errp, "loss_ppm, rx_loss_ppm, dup_ppm, reorder_ppm: more than %u",
+			   CX_PPM);
 		return -EINVAL;
 	}
 	if (!dev->eth) {
@@ -359,8 +360,8 @@ static const struct cx_live_u32 {
 	{ \
 #f, offsetof(struct cx_props, f), offsetof(struct cx_fault, f), max \
 	}
-	CX_LIVE(loss_ppm, CX_PPM),   CX_LIVE(dup_ppm, CX_PPM),	   CX_LIVE(reorder_ppm, CX_PPM),
-	CX_LIVE(delay_us, 10000000), CX_LIVE(jitter_us, 10000000),
+	CX_LIVE(loss_ppm, CX_PPM),    CX_LIVE(rx_loss_ppm, CX_PPM), CX_LIVE(dup_ppm, CX_PPM),
+	CX_LIVE(reorder_ppm, CX_PPM), CX_LIVE(delay_us, 10000000),  CX_LIVE(jitter_us, 10000000),
 };
 
 static void cx_live_get(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
@@ -463,6 +464,10 @@ static void cx_dump_set(Object *obj, const char *path, Error **errp)
 		error_setg(errp, "dump_counters: cannot write '%s'", path);
 }
 
+#ifndef CX_MISFIT_BYTES
+#define CX_MISFIT_BYTES 0 /* connectx-misfit.so, for the test of the following, has more */
+#endif
+
 /*
  * The sizes this object was compiled with against those of the QEMU it runs
  * in. Looked at when the class is made: all of QEMU's types are known then.
@@ -474,7 +479,7 @@ static void cx_check_qemu(void)
 		size_t size;
 	} expect[] = {
 		{ TYPE_DEVICE, sizeof(DeviceState) },
-		{ TYPE_PCI_DEVICE, sizeof(PCIDevice) },
+		{ TYPE_PCI_DEVICE, sizeof(PCIDevice) + CX_MISFIT_BYTES },
 	};
 	size_t i, real;
 
@@ -542,6 +547,8 @@ static const TypeInfo cx_type = {
 
 static void cx_register(void)
 {
+	/* a program that QEMU starts (exec:) has none of the symbols this object wants */
+	unsetenv("LD_PRELOAD");
 	type_register_static(&cx_type);
 }
 

@@ -209,9 +209,12 @@ static struct cx_sreq *cx_req_fetch(struct cx_dev *dev, struct cx_qp *qp)
 	cx_sq_fetch(dev, &qp->sq, &r->w);
 	r->error = cx_wqe_parse(dev, qp->sv, qp->obj.id, &r->w);
 	cx_req_check(dev, qp, r);
+	/* nothing else is sent by its queue, so it need not wait for its turn */
+	if (!r->error && r->w.opcode == CX_OP_UMR)
+		r->error = cx_mkey_update(dev, r->w.imm, r->w.raw + 16);
 	r->responds = cx_op_responds(r->w.opcode);
 	mtu = cx_qp_mtu(qp);
-	if (r->error || r->w.opcode == CX_OP_NOP)
+	if (r->error || r->w.opcode == CX_OP_NOP || r->w.opcode == CX_OP_UMR)
 		r->nr_psn = 0;
 	else if (r->w.opcode == CX_OP_ATOMIC_CS || r->w.opcode == CX_OP_ATOMIC_FA)
 		r->nr_psn = 1;

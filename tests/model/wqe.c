@@ -135,6 +135,8 @@ static bool cx_op_allowed(enum cx_service sv, u8 op)
 	switch (op) {
 	case CX_OP_NOP:
 		return true;
+	case CX_OP_UMR:
+		return sv == CX_SV_REG_UMR;
 	case CX_OP_SEND:
 	case CX_OP_SEND_IMM:
 		return sv != CX_SV_REG_UMR;
@@ -176,6 +178,8 @@ static const char *cx_wqe_segments(enum cx_service sv, struct cx_wqe *w)
 
 	if (w->opcode == CX_OP_NOP)
 		return NULL;
+	if (w->opcode == CX_OP_UMR)
+		return w->raw_bytes < at + CX_UMR_BYTES ? "too short for its segments" : NULL;
 	if (sv == CX_SV_XRC) {
 		w->xrc_srqn = ldl_be_p(w->raw + at) & 0xffffff;
 		at += 16;
@@ -233,6 +237,8 @@ enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, s
 	const char *bad;
 	u8 ce = w->raw[11] >> 2 & 3;
 
+	w->bytes = w->nr_sge = w->rkey = 0;
+	w->raddr = 0;
 	w->opcode = w->raw[3];
 	w->fence = w->raw[11] >> 5;
 	w->signaled = ce >= 2;

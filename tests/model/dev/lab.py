@@ -12,6 +12,7 @@ and addr, so any other harness can call them with guests of its own.
 """
 import json
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -21,6 +22,10 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "krcore")
+
+ACCEL = {"tcg": "-accel tcg,thread=multi", "kvm": "-accel kvm"}
+BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
+                     r"mlx5_cmd_out_err|(mlx5|infiniband|eth0|rdma).*(timed? ?out|health|failed)")
 
 
 class GuestError(Exception):
@@ -249,7 +254,7 @@ class Lab:
         self.trace, self.sanitize, self.keep, self.append = trace, sanitize, keep, append
         self.props = props or {}
         self.boot_limit = boot_limit
-        self.accel = os.environ.get("KRCORE_ACCEL", "-accel tcg,thread=multi")
+        self.accel = ACCEL[os.environ.get("KRCORE_ACCEL") or "tcg"]
         self.dir = tempfile.mkdtemp(prefix="cx-lab-")
         self.fabric = os.path.join(self.dir, "fabric")
         self.kernel, self.initrd = self.image(kernel, extra)
@@ -273,6 +278,15 @@ class Lab:
         except BaseException:
             self.close()
             raise
+
+    def complaints(self):
+        """What the kernel logs and the sanitizers say when all is over; nothing, if well."""
+        bad = []
+        for g in self.guests:
+            lines = [line for line in g.dmesg().splitlines() if BAD_LOG.search(line)]
+            lines += [f"sanitizer report {p}" for p in g.sanitizer_reports()]
+            bad += [f"node {g.node}: {line}" for line in lines]
+        return bad
 
     def close(self):
         for g in self.guests:

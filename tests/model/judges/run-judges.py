@@ -12,7 +12,6 @@ the table of docs/model.md.
 import argparse
 import json
 import os
-import re
 import sys
 import time
 import traceback
@@ -23,10 +22,6 @@ import lifecycle  # noqa: E402,F401  registers its judges
 import provider  # noqa: E402,F401  as well
 import golden  # noqa: E402,F401  as well
 from lab import Lab  # noqa: E402
-
-BAD_LOG = re.compile(r"WARNING:|BUG:|Oops|Call Trace|hw csum failure|refcount|"
-                     r"mlx5_cmd_out_err|(mlx5|infiniband|eth0|rdma).*(timed? ?out|health|failed)")
-
 
 def options():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -75,13 +70,6 @@ def add_results(path, rows):
         json.dump([r for r in old if (r["run"], r["judge"]) not in new] + rows, f, indent=1)
 
 
-def after(guest):
-    """What must hold when all is over; returns complaints."""
-    bad = [line for line in guest.dmesg().splitlines() if BAD_LOG.search(line)]
-    bad += [f"sanitizer report {p}" for p in guest.sanitizer_reports()]
-    return bad
-
-
 def main():
     opt = options()
     if opt.table:
@@ -117,7 +105,7 @@ def main():
             rows.append({"run": run, "judge": j.name, "what": j.what, "ok": ok})
             print(f"{'ok' if ok else 'not ok'} {n} - {j.name} {note} "
                   f"({time.time() - start:.1f} s)", flush=True)
-        bad = [f"node {g.node}: {line}" for g in lab.guests for line in after(g)]
+        bad = lab.complaints()
         for line in bad:
             print(f"# {line}")
         failed += bool(bad)

@@ -13,17 +13,18 @@ import shutil
 import struct
 import sys
 import tempfile
+import time
 import unittest
 
 from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, Refused, data, raddr, wait_for
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 OPT = {"sanitize": False}
-NOP, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD = \
-    0x0, 0x8, 0x9, 0xa, 0xb, 0x10, 0x11, 0x12
+NOP, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD, UMR = \
+    0x0, 0x8, 0x9, 0xa, 0xb, 0x10, 0x11, 0x12, 0x25
 REQ, RECV, REQ_ERR, RESP_ERR = 0, 2, 13, 14
-FLUSH, LOCAL_PROT, LOCAL_OP, REM_INVAL, REM_ACCESS, RETRY_EXC, RNR_EXC = \
-    0x05, 0x04, 0x02, 0x12, 0x13, 0x15, 0x16
+FLUSH, LOCAL_PROT, LOCAL_OP, MW_BIND, REM_INVAL, REM_ACCESS, RETRY_EXC, RNR_EXC = \
+    0x05, 0x04, 0x02, 0x06, 0x12, 0x13, 0x15, 0x16
 
 
 class ModelTest(unittest.TestCase):
@@ -120,6 +121,15 @@ class Properties(ModelTest):
                              ({"partition": "1x"}, "'1x' is not a list of nodes")):
             with self.assertRaises(RuntimeError) as caught:
                 Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **props)
+            self.assertIn(words, str(caught.exception))
+
+    def test_another_qemu(self):
+        """An object whose structures have other sizes says so, and what to install."""
+        misfit = os.path.join(os.path.dirname(os.path.realpath(OPT["model"])), "connectx-misfit.so")
+        self.assertTrue(os.path.exists(misfit), misfit)
+        with self.assertRaises(RuntimeError) as caught:
+            Driver(misfit, OPT["ifc"], sanitize=OPT["sanitize"])
+        for words in ("was built for qemu-system-x86 ", "'pci-device' has ", "Install that version"):
             self.assertIn(words, str(caught.exception))
 
     def test_no_snapshot(self):
@@ -368,6 +378,54 @@ class Loopback(ModelTest):
             self.assertEqual(self.a.state(), 6)
             self.rejoin()
 
+    def umr(self, queue, key, mask, flags=0x80, octwords=0, pd=0, rights="", free=0):
+        """A request that changes a key; returns how it completed."""
+        bits = sum(1 << 10 + ("lr", "lw", "rr", "rw", "a").index(r) for r in rights.split())
+        context = struct.pack(">IIII", bits | free << 30, 0xffffff42, 0, pd)
+        queue.post(UMR, struct.pack(">B3xHHQ", flags, octwords, 0, mask).ljust(48, b"\0")
+                   + context.ljust(64, b"\0"), imm=key)
+        return wait_for(queue.cq.poll)[:2]
+
+    def test_umr_changes_a_key(self):
+        """Rights, domain and freedom of a key by UMR; all else is refused and changes nothing."""
+        self.pair()
+        key, old = Mr(self.d, access="lr lw rr umr_en"), Mr(self.d, access="lr lw rr")
+        pd2 = self.d.cmd("ALLOC_PD")("pd")
+        umr = Qp(self.d, service=0xc)
+        rights = sum(1 << n for n in range(17, 22))
+        good = data(self.src.addr, 8, self.src.key)
+
+        def write():
+            self.a.post(WRITE, raddr(key.addr, key.key) + good)
+            got = self.done()[:2]
+            if got != (REQ, 0):
+                self.rejoin()
+            return got
+
+        def refused(*args, **more):
+            umr.reset()
+            umr.connect()
+            return self.umr(umr, *args, **more)
+
+        umr.connect()
+        self.assertEqual(write(), (REQ_ERR, REM_ACCESS))
+        self.assertEqual(self.umr(umr, key.key, rights, rights="lr lw rr rw"), (REQ, 0))
+        self.assertEqual(write(), (REQ, 0))
+        self.assertEqual(self.umr(umr, key.key, 1 << 7, pd=pd2), (REQ, 0))
+        self.assertEqual(write(), (REQ_ERR, REM_ACCESS))
+        self.refused("BUSY", self.d.cmd, "DEALLOC_PD", {"pd": pd2})
+        self.assertEqual(self.umr(umr, key.key, 1 << 7 | 1 << 29, pd=self.d.pd, free=1), (REQ, 0))
+        self.d.cmd("DEALLOC_PD", {"pd": pd2})
+        self.assertEqual(write(), (REQ_ERR, REM_ACCESS))
+        self.assertEqual(self.umr(umr, key.key, 1 << 29), (REQ, 0))
+        self.assertEqual(write(), (REQ, 0))
+        for args, more in (((key.key, 1 << 1), {}), ((key.key, rights), {"octwords": 4}),
+                           ((key.key + 1, rights), {}), ((old.key, rights), {}),
+                           ((0x99999900, rights), {}), ((key.key, 1 << 7), {"pd": 0xabcde}),
+                           ((key.key, rights), {"flags": 0xa0})):
+            self.assertEqual(refused(*args, **more), (REQ_ERR, MW_BIND), (args, more))
+        self.assertEqual(write(), (REQ, 0))
+
     def test_flush(self):
         self.pair()
         self.a.recv(self.src.addr, 64, self.src.key)
@@ -528,6 +586,34 @@ class Loopback(ModelTest):
         self.d.cmd("2ERR_QP", {"qpn": self.a.num})
         self.a.post(NOP)
         self.assertEqual(comps(), 1, "an error counts as solicited")
+
+    def test_moderation(self):
+        """An event after so many completions, or when the period since the first is over."""
+        self.pair()
+        num = self.a.cq.num
+
+        def modify(count, period_us):
+            # the two values are chosen by bits 1 and 0
+            self.d.cmd("MODIFY_CQ", {
+                "cqn": num, "modify_field_select_resize_field_select.modify_field_select"
+                            ".modify_field_select": 3,
+                "cq_context.cq_max_count": count, "cq_context.cq_period": period_us})
+
+        def events_after(posts):
+            self.d.write(BAR + self.d.uar * 4096 + 0x20, struct.pack(">II", self.a.cq.ci, num))
+            for _ in range(posts):
+                self.a.post(NOP)
+            return sum(t == 0 for t, _, _ in self.d.events())
+
+        modify(4, 4095)
+        began = time.monotonic()
+        three = events_after(3)
+        if time.monotonic() - began < 0.003:
+            self.assertEqual(three, 0, "three of four, and the period is not over")
+        self.d.step(20)
+        self.assertEqual(three + sum(t == 0 for t, _, _ in self.d.events()), 1, "it is over")
+        modify(2, 0)
+        self.assertEqual(events_after(1), 1, "no period, no moderation")
 
     def test_datagrams(self):
         """UD: 40 bytes of header, Q_Key, longer than the MTU."""
@@ -696,6 +782,22 @@ class Faults(ModelTest):
         self.assertEqual(self.y.read(self.dst.addr, 8), struct.pack("<Q", 10))
         self.assertEqual(self.x.read(self.src.addr, 8), struct.pack("<Q", 5))
         self.assertGreater(self.y.counters()["replays"], 0)
+
+    def test_lost_on_arrival(self):
+        """A node that loses what arrives: nothing is executed there, until it stops losing."""
+        self.nodes(timeout_floor_ms=20)
+        self.y.write(self.dst.addr, b"\0" * 8)
+        self.x.write(self.src.addr, b"arrived!")
+        self.y.set("rx_loss_ppm", 1000000)
+        self.a.post(WRITE, raddr(self.dst.addr, self.dst.key)
+                    + data(self.src.addr, 8, self.src.key))
+        for _ in range(3):
+            self.y.settle()
+        self.assertEqual(self.y.read(self.dst.addr, 8), b"\0" * 8)
+        self.assertGreater(self.y.counters()["fault_lost"], 0)
+        self.y.set("rx_loss_ppm", 0)
+        self.assertEqual(self.until_done()[:2], (REQ, 0))
+        self.assertEqual(self.y.read(self.dst.addr, 8), b"arrived!")
 
     def test_dead_peer(self):
         self.nodes(timeout_floor_ms=20)

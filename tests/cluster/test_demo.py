@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What ./run demo shows, on whatever card and kernel the cluster has; and, where the card
+counts what crosses the network, that a look-up is one READ and nothing else."""
+
+import json
+import re
+
+from . import demo, krcore
+from .suite import Skip, check, limit
+
+SERVICE = 900
+
+
+def _clear(machine):
+    machine.run("systemctl stop watch beat text krcore-node krcore-metaserver.socket "
+                "krcore-metaserver demo 2>/dev/null; systemctl reset-failed", timeout=60)
+    krcore.write_key(machine, None)
+
+
+def _play(cluster, steps):
+    cluster.each(_clear)
+    try:
+        return demo.play(cluster, steps, say=lambda _text: None)
+    finally:
+        cluster.each(_clear)
+
+
+@limit(300)
+def test_demo_runs_to_its_end(cluster):
+    said = _play(cluster, demo.STEPS)
+    check(cluster.nic.device() in said[0], said[0])
+    check("event published" in said[3], said[3])
+    check(re.search(r"hits: +100\n", said[4]), said[4])
+    check(re.search(r"reads: +100\n", said[4]), said[4])
+    check("meta2" in said[7] and b"hello".hex() in said[7], said[7])
+
+
+def _read_by_size(machine):
+    """READs the card has completed, by their length in bytes."""
+    counters = json.loads(machine.qmp.call("qom-get", path="/machine/peripheral/nic0",
+                                           property="counters"))
+    return {row["bytes"]: row["count"] for row in counters["ops"]
+            if row["op"] == "READ" and row["side"] == "requester"}
+
+
+def test_a_look_up_is_one_read(cluster):
+    if cluster.nic.name != "cx":
+        raise Skip("the card does not count what crosses the network")
+    krcore.setup(cluster)
+    publisher, reader = cluster.node("node1"), cluster.node("node2")
+    krcore.publish(publisher, SERVICE, "counted")
+    seen = []
+    for count in (100, 300):
+        before = _read_by_size(reader)
+        row = krcore.lookup(reader, publisher.spec.address, SERVICE, f"count {count}")
+        check(row and row["hits"] == row["reads"] == count, f"{row}")
+        after = _read_by_size(reader)
+        seen.append({size: after[size] - before.get(size, 0) for size in after
+                     if after[size] != before.get(size, 0)})
+    # what a connection reads when it is made is the same for both
+    more = {size: seen[1].get(size, 0) - seen[0].get(size, 0) for size in {**seen[0], **seen[1]}}
+    more = {size: count for size, count in more.items() if count}
+    check(list(more.values()) == [200], f"200 more look-ups read {more} by size; {seen}")
+
+
+@limit(600)
+def test_demo_of_queues_runs_to_its_end(cluster):
+    if cluster.nic.name != "cx":
+        raise Skip("the card has no DC")
+    said = _play(cluster, demo.QUEUE_STEPS)
+    for first in (6, 10):
+        check("hello from node1" in said[first], said[first])
+    check("(0 READs of a MetaServer)" in said[7], f"the second time it is known: {said[7]}")
+    check("node1 is there" in said[8], said[8])
+    check("node1 is gone" in said[12], said[12])
+    check(said[14].count("node1 is there") == 2 and "hello from node1, again" in said[14],
+          said[14])
