@@ -72,7 +72,7 @@ class Nodes(lab_module.Lab):
 
     @staticmethod
     def _node_up(machine):
-        machine.run("systemctl restart krcore-node", timeout=120)
+        krcore.node_up(machine)
 
     def _published(self):
         return all(krcore.lookup(self.client, machine.spec.address, 0)

@@ -6,10 +6,11 @@
  *
  * Each client is what libkrcore would be, but small: a queue pair of its own,
  * the whole handshake without a key, a READ of the root, one record published,
- * and then a RENEW in time, for ever. BN_WINDOW of them attach at once. Says
- * each second how far it is, how long attaching took each client, "holding"
- * when all are attached, then every second how many renewals were acknowledged.
- * Ends with 1 and the cause if any client fails.
+ * and then a RENEW every third of its lease, for ever. BN_WINDOW of them attach
+ * at once; one whose connection breaks before it is attached begins again. Says
+ * each second how far it is, how long attaching took each client, "holding" when
+ * all are attached, then every second how many renewals were acknowledged. Ends
+ * with 1 and the cause if an attached client fails.
  *
  * One thread: one loop over the events of rdma_cm and the completions of all.
  */
@@ -29,7 +30,6 @@
 
 #define BN_WINDOW 16
 #define BN_STEP_MS 60000
-#define BN_RENEW_MAX_MS 15000 /* as libkrcore does */
 #define BN_BATCH 64
 #define BN_SERVICES 65536
 #define BN_SECOND_NS 1000000000ULL
@@ -73,7 +73,7 @@ static struct ibv_cq *bn_cq;
 static uint32_t bn_lkey;
 static struct bn_peer *bn_peers, *bn_ready, **bn_ready_end = &bn_ready;
 static uint32_t bn_nr, bn_begun, bn_attached;
-static uint64_t bn_renewals, bn_renew_every_ns;
+static uint64_t bn_renewals, bn_again, bn_renew_every_ns;
 static struct bn_samples bn_took;
 
 static void bn_fail(const struct bn_peer *p, const char *what, const char *why)
@@ -160,9 +160,8 @@ static void bn_read_root(struct bn_peer *p, const struct krp_welcome *m)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)p->out, .length = sizeof(struct krp_root) };
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
-	uint32_t ms = krp_le32_to_cpu(m->lease_ms) / 3;
 
-	bn_renew_every_ns = (ms < BN_RENEW_MAX_MS ? ms : BN_RENEW_MAX_MS) * 1000000ULL;
+	bn_renew_every_ns = krp_le32_to_cpu(m->lease_ms) / 3 * 1000000ULL;
 	wr.wr.rdma.remote_addr = krp_le64_to_cpu(m->root.addr);
 	wr.wr.rdma.rkey = krp_le32_to_cpu(m->root.rkey);
 	p->step = BN_ROOT;
@@ -205,6 +204,8 @@ static void bn_completed(const struct ibv_wc *wc)
 {
 	struct bn_peer *p = &bn_peers[wc->wr_id];
 
+	if (wc->status == IBV_WC_WR_FLUSH_ERR && p->step < BN_READY)
+		return; /* of a connection that broke; its event tells */
 	if (wc->status != IBV_WC_SUCCESS)
 		bn_fail(p, "completion", ibv_wc_status_str(wc->status));
 	if (wc->opcode == IBV_WC_RECV) {
@@ -285,6 +286,25 @@ static void bn_connect_peer(struct bn_peer *p)
 		bn_fail(p, "rdma_connect", strerror(errno));
 }
 
+static void bn_begin(struct bn_peer *p)
+{
+	p->step = BN_CONNECTING;
+	if (rdma_create_id(bn_channel, &p->id, p, RDMA_PS_TCP))
+		bn_fail(p, "rdma_create_id", strerror(errno));
+	if (rdma_resolve_addr(p->id, NULL, bn_address->ai_dst_addr, BN_STEP_MS))
+		bn_fail(p, "rdma_resolve_addr", strerror(errno));
+}
+
+/* A connection is gone before the client was attached. */
+static void bn_begin_again(struct bn_peer *p)
+{
+	bn_again++;
+	if (p->id->qp)
+		rdma_destroy_qp(p->id);
+	rdma_destroy_id(p->id);
+	bn_begin(p);
+}
+
 static void bn_cm_events(void)
 {
 	struct rdma_cm_event *event;
@@ -301,19 +321,12 @@ static void bn_cm_events(void)
 			bn_connect_peer(p);
 		} else if (type == RDMA_CM_EVENT_ESTABLISHED) {
 			bn_send_hello(p);
+		} else if (p->step < BN_READY) {
+			bn_begin_again(p);
 		} else {
 			bn_fail(p, "connection", rdma_event_str(type));
 		}
 	}
-}
-
-static void bn_begin(struct bn_peer *p)
-{
-	p->begin_ns = bn_now_ns();
-	if (rdma_create_id(bn_channel, &p->id, p, RDMA_PS_TCP))
-		bn_fail(p, "rdma_create_id", strerror(errno));
-	if (rdma_resolve_addr(p->id, NULL, bn_address->ai_dst_addr, BN_STEP_MS))
-		bn_fail(p, "rdma_resolve_addr", strerror(errno));
 }
 
 /* ---- the loop ---- */
@@ -333,10 +346,17 @@ static void bn_renew_due(void)
 	}
 }
 
+static void bn_start(struct bn_peer *p)
+{
+	p->begin_ns = bn_now_ns();
+	bn_begin(p);
+}
+
 static void bn_report(uint64_t begin_ns)
 {
-	printf("{\"attached\": %u, \"renewals\": %" PRIu64 ", \"ms\": %" PRIu64 "}\n", bn_attached,
-	       bn_renewals, (bn_now_ns() - begin_ns) / 1000000);
+	printf("{\"attached\": %u, \"again\": %" PRIu64 ", \"renewals\": %" PRIu64
+	       ", \"ms\": %" PRIu64 "}\n",
+	       bn_attached, bn_again, bn_renewals, (bn_now_ns() - begin_ns) / 1000000);
 	fflush(stdout);
 }
 
@@ -350,7 +370,7 @@ static void bn_loop(void)
 					 { .fd = -1, .events = POLLIN } };
 
 		while (bn_begun < bn_nr && bn_begun - bn_attached < BN_WINDOW)
-			bn_begin(&bn_peers[bn_begun++]);
+			bn_start(&bn_peers[bn_begun++]);
 		if (bn_completions)
 			fds[1].fd = bn_completions->fd;
 		if (poll(fds, 2, 20) < 0)

@@ -79,7 +79,7 @@ void krc_meta_destroy(struct krc_meta *meta)
 	kfree(meta);
 }
 
-/* Locks: meta.lock. A server that has just restarted may lack records of others. */
+/* Locks: meta.lock. A miss at a server that has just restarted proves little. */
 static bool krc_meta_settling(struct krc_meta_session *s)
 {
 	if (s->settling && time_after_eq(jiffies, s->settle_until))
@@ -102,7 +102,7 @@ static bool krc_meta_better(struct krc_meta_session *a, struct krc_meta_session 
  * Return: NULL if there is none.
  */
 static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned long tried,
-						struct krc_meta_conn **ret_conn)
+						struct krc_meta_conn **ret_conn, bool *ret_settling)
 {
 	struct krc_meta_session *s, *best = NULL;
 	u32 i;
@@ -116,6 +116,7 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 	}
 	if (best) {
 		*ret_conn = best->conn;
+		*ret_settling = krc_meta_settling(best);
 		best->conn->users++;
 		best->lookups++;
 	}
@@ -166,19 +167,24 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 {
 	struct krc_meta_session *s;
 	struct krc_meta_conn *conn;
+	bool settling, missed = false;
 	unsigned long tried = 0;
 	int step;
 
 	for (;;) {
-		s = krc_meta_choose(meta, tried, &conn);
+		s = krc_meta_choose(meta, tried, &conn, &settling);
+		if (!s && READ_ONCE(meta->closing))
+			return -ESHUTDOWN;
 		if (!s)
-			return READ_ONCE(meta->closing) ? -ESHUTDOWN : -ENOTCONN;
+			return missed ? -ENOENT : -ENOTCONN;
 		tried |= BIT(s->index);
 		step = krc_meta_lookup_one(s, conn, key, deadline, ret_value, reads);
 		if (step == KRP_STEP_HIT)
 			return 0;
-		if (step == KRP_STEP_MISS)
+		if (step == KRP_STEP_MISS && !settling)
 			return -ENOENT;
+		if (step == KRP_STEP_MISS)
+			missed = true;
 		if (step == -EINTR)
 			return step;
 		if (READ_ONCE(meta->closing))

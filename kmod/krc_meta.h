@@ -210,7 +210,7 @@ void krc_meta_withdraw(struct krc_meta *meta, u16 service);
  * @ret_reads: out: READs it took, may be NULL.
  *
  * Does not ask the cache; puts what it finds there. A server that fails is left for
- * the next one. Context: may sleep, killable.
+ * the next one, and so is one that is settling and does not have the record. Context: may sleep, killable.
  * Return: 0; -ENOENT (a server that answers has no such record); -ENOTCONN (no server
  * that can be asked is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
  */

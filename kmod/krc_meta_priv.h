@@ -275,7 +275,7 @@ struct krc_meta_conn {
  * @fails: failures in a row.
  * @deadline: jiffies: the present step of attaching must be over by then.
  * @next_at: jiffies: DOWN: when to try again.
- * @settle_until: jiffies: it restarted: until then publishers may be coming back.
+ * @settle_until: jiffies: until then publishers may be on their way back to it.
  * @settling: @settle_until counts.
  * @incarnation: of the last attachment.
  * @lease_ms: granted.

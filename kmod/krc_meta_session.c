@@ -157,7 +157,8 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 {
 	struct krc_meta_conn *conn = s->conn;
 	struct krc_meta *meta = s->meta;
-	bool fresh, restarted;
+	u32 settling_ms = le32_to_cpu(welcome->settling_ms);
+	bool fresh;
 
 	spin_lock_bh(&meta->lock);
 	if (s->failed || s->leaving) {
@@ -165,16 +166,13 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 		return;
 	}
 	fresh = s->incarnation != conn->incarnation;
-	restarted = fresh && s->incarnation;
 	s->lease_ms = le32_to_cpu(welcome->lease_ms);
 	s->rate_max = le32_to_cpu(welcome->rate_max);
 	s->credits = min_t(u32, le16_to_cpu(welcome->credits), KRC_META_SENDS);
 	s->features = le64_to_cpu(conn->challenge.features);
 	s->incarnation = conn->incarnation;
-	if (restarted) {
-		s->settle_until = jiffies + msecs_to_jiffies(s->lease_ms);
-		s->settling = true;
-	}
+	s->settle_until = jiffies + msecs_to_jiffies(settling_ms);
+	s->settling = settling_ms;
 	s->fails = 0;
 	s->error = 0;
 	s->reason[0] = '\0';

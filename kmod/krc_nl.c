@@ -19,7 +19,7 @@ static_assert(sizeof_field(struct krc_meta_conf, name) == KRP_GENL_NAME_MAX + 1)
 static_assert(sizeof_field(struct krc_node_conf, device) == KRP_GENL_NAME_MAX + 1);
 static_assert(sizeof_field(struct krc_meta_server_conf, name) == KRP_GENL_SERVER_NAME_MAX + 1);
 
-/* Largest generation of a NODE_UP that went well: the next may not be smaller. */
+/* Generation of the last time the node came up: the next may not be smaller. */
 static u64 krc_nl_generation;
 static DEFINE_MUTEX(krc_nl_lock);
 
@@ -47,7 +47,7 @@ static struct netlink_range_validation krc_nl_limit = {
 	.max = KRP_GENL_LIMIT_MAX,
 };
 
-static const struct nla_policy krc_nl_server_policy[KRP_GENL_A_SERVER_PRIORITY + 2] = {
+static const struct nla_policy krc_nl_server_policy[KRP_GENL_A_SERVER_NAME + 1] = {
 	[KRP_GENL_A_SERVER_ADDRESS] = NLA_POLICY_RANGE(NLA_BINARY, 4, 16),
 	[KRP_GENL_A_SERVER_SCOPE] = { .type = NLA_U32 },
 	[KRP_GENL_A_SERVER_PORT] = NLA_POLICY_MIN(NLA_U16, 1),
@@ -253,19 +253,20 @@ static int krc_nl_conf(struct genl_info *info, struct krc_node_conf *conf)
 
 static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf)
 {
+	bool fresh;
 	int err;
 
 	mutex_lock(&krc_nl_lock);
-	/* A node that is up keeps its generation, whatever is given. */
-	if (conf->meta.generation < krc_nl_generation && !krc_node_is_up(NULL)) {
+	fresh = !krc_node_is_up(NULL); /* a node that is up keeps its generation */
+	if (fresh && conf->meta.generation < krc_nl_generation) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KRP_GENL_A_NODE_GENERATION],
 				    "below that of an earlier node up: was the clock set back?");
 		err = -ESTALE;
 		goto out;
 	}
 	err = krc_node_up(conf);
-	if (!err)
-		krc_nl_generation = max(krc_nl_generation, conf->meta.generation);
+	if (!err && fresh)
+		krc_nl_generation = conf->meta.generation;
 	else if (err == -EBUSY)
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KRP_GENL_A_NODE_POOL_DEPTH],
 				    "pools cannot change their size while queues are open");

@@ -101,9 +101,10 @@ static int krc_mlx5_target_command(struct krc_hw *hw, u32 port, u16 gid_index, u
 	MLX5_SET(dctc, dctc, min_rnr_nak, KRC_MLX5_RNR_TIMER);
 	MLX5_SET(dctc, dctc, mtu, value->dct.mtu);
 	MLX5_SET(dctc, dctc, my_addr_index, gid_index);
-	MLX5_SET(dctc, dctc, hop_limit, KRC_MLX5_HOP_LIMIT);
-	if (hw->roce)
+	if (hw->roce) {
+		MLX5_SET(dctc, dctc, hop_limit, KRC_MLX5_HOP_LIMIT);
 		MLX5_SET(dctc, dctc, eth_prio, value->dct.sl & 7);
+	}
 	err = mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
 	if (!err)
 		*ret_dctn = MLX5_GET(create_dct_out, out, dctn);

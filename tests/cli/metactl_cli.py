@@ -176,6 +176,37 @@ class Config(unittest.TestCase):
         self.assertEqual(rows["metaserver.tick_ms"]["origin"], "default")
 
 
+class Module(unittest.TestCase):
+    """The kernel module, where there is none; what it does is in tests/cluster."""
+
+    def setUp(self):
+        if os.path.exists("/sys/module/krcore"):
+            self.skipTest("this machine has the module")
+
+    def test_said_what_to_do(self):
+        for words in (("node", "up"), ("node", "down"), ("queue", "list"), ("peer", "list"),
+                      ("stats", "node")):
+            code, out, err = run(*words, conf="/nonexistent")
+            self.assertEqual((code, out), (1, ""), err)
+            self.assertEqual(err, f"krcore-metactl: {words[0]}: module krcore is not loaded: "
+                                  "modprobe krcore\n")
+
+    def test_show_goes_on(self):
+        _, out, _ = run("-j", "node", "show", conf="/nonexistent")
+        row = json.loads(out)[0]
+        self.assertEqual((row["type"], row["up"]), ("node", False))
+        self.assertIn("modprobe krcore", row["reason"])
+
+    def test_words(self):
+        for words, said in ((("queue", "list", "pid", "0"), "pid '0'"),
+                            (("queue", "list", "pid", "1", "uid", "1"), "do not go together"),
+                            (("peer", "list", "cached", "connected"), "do not go together"),
+                            (("node", "up", "now"), "unknown word 'now'")):
+            code, _, err = run(*words)
+            self.assertEqual(code, 2, err)
+            self.assertIn(said, err)
+
+
 class Doctor(unittest.TestCase):
     """doctor on a machine that has next to nothing."""
 

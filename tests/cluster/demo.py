@@ -90,6 +90,7 @@ def _prepare(cluster):
     for machine in cluster.nodes("node"):
         for name in EXAMPLES:
             programs.install(machine, f"client/examples/krcore-example-{name}")
+        machine.run("sync")     # one of them will lose its power
 
 
 def _step(cluster, number, name, text, command, say):

@@ -110,7 +110,7 @@ class ConnectX(Nic):
                     build = whole.parent / "build"
                     host.run(["cmake", "-G", "Ninja", "-S", source, "-B", build,
                               "-DKRCORE_MODEL=ON"])
-                    host.run(["cmake", "--build", build])
+                    host.run(["cmake", "--build", build, "--target", "connectx-model"])
                     (build / "connectx-model.so").rename(whole / "connectx-model.so")
                 host.keep_newest(folder.parent, 3)
         self._library = folder / "connectx-model.so"

@@ -53,9 +53,9 @@ def test_publishes_looks_up_and_forgets(cluster):
         check(probe.lookup(node2, OTHERS, cached=True) == "hello", "it is not in the cache")
         check(probe.outcome(f"lookup ::ffff:{node2.spec.address} 4242") ==
               "No such file or directory", f"{probe.result()}")
-        sessions, _ = probe.info()
+        sessions, _ = probe.info()  # a settling server's miss has the other one asked, too
         check(sessions[0]["lookups"] == "2" and sessions[0]["misses"] == "1" and
-              sessions[1]["lookups"] == "0", f"{sessions}")
+              sessions[1]["lookups"] == sessions[1]["misses"], f"{sessions}")
 
         node2.run(f"systemctl stop {unit}")
         wait_until(lambda: probe.lookup(node2, OTHERS, cached=True) is None, 10,
@@ -159,7 +159,7 @@ def test_many_look_ups_at_once_survive_a_restart(cluster):
     meta1, meta2, node1, node2 = _names(cluster)
     publish(node2, OTHERS, "hello")
     with Probe(node1) as probe:
-        probe.up((meta1, 1), (meta2, 2))
+        probe.up((meta1, 1), (meta2, 2), lease_ms=30000)
         _ready(probe, ["ready", "ready"])
         storm = f"storm 48 300 ::ffff:{node2.spec.address} {OTHERS}"
         with node1.background(f"echo '{storm}' > /sys/kernel/debug/krc_meta_probe/ctl",

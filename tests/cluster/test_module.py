@@ -221,6 +221,35 @@ def test_service_of_a_program(cluster):
                    "the record of a program that was killed is withdrawn")
 
 
+@limit(300)
+def test_limits_of_a_user_and_of_a_cgroup(cluster):
+    with _up(cluster, queues_per_user=9, mrs_per_user=7) as (node1, _):
+        before = _held(node1)
+        edquot = -122
+        for bits in (64, 32):
+            took = _counts(_client(node1, "hoard", bits=bits))
+            check(took == {"contexts": 9, "queues": 9, "regions": 7, "context_error": edquot,
+                           "queue_error": edquot, "region_error": edquot}, f"{took}")
+            wait_until(lambda: _held(node1) == before, 20, f"all is given back: {before}")
+        other = node1.run(f"{_program(node1)} hoard & {_program(node1)} ports; "
+                          f"{AS_USER} {_program(node1)} hoard; wait").out
+        check(other.count("queues=9 ") == 2, f"users are counted apart: {other}")
+
+        group = "/sys/fs/cgroup/krcore-test"
+        node1.run(f"echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}; "
+                  f"echo 'krcore hca_handle=2 hca_object=5' >{group}/rdma.max")
+        try:
+            took = _counts(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
+                                     f"{_program(node1)} hoard"))
+            check(took == {"contexts": 2, "queues": 5, "regions": 0, "context_error": edquot,
+                           "queue_error": edquot, "region_error": edquot}, f"{took}")
+            used = wait_until(lambda: node1.run(f"cat {group}/rdma.current").out, 20, "it is read")
+            wait_until(lambda: "=1" not in node1.run(f"cat {group}/rdma.current").out, 20,
+                       f"the cgroup has nothing left: {used}")
+        finally:
+            node1.run(f"rmdir {group}", check=False)
+
+
 # -- misuse ----------------------------------------------------------------------
 
 

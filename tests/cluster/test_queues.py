@@ -14,8 +14,9 @@ SERVICE = 300
 
 def node_up(cluster):
     """MetaServers serve, nodes are up and published."""
+    cluster.each(krcore.node_gone)
     krcore.setup(cluster)
-    cluster.each(lambda machine: machine.run("systemctl restart krcore-node", timeout=120))
+    cluster.each(krcore.node_up)
     reader = cluster.node("node2")
     for machine in cluster.nodes():
         wait_until(lambda m=machine: krcore.lookup(reader, m.spec.address, 0), 60,
@@ -67,7 +68,7 @@ def test_read(cluster):
     result = client.run(f"{READ} node1 {SERVICE}", timeout=30, check=False)
     check(result.status == 1, f"after its owner withdrew it: {result!r}")
     for machine in (server, client):
-        machine.run("systemctl stop krcore-node", timeout=60)
+        krcore.node_gone(machine)
     result = client.run(f"{READ} node1 {SERVICE}", timeout=30, check=False)
     check(result.status == 1 and "/dev/krcore" in result.err, f"without module: {result!r}")
 

@@ -63,6 +63,7 @@ struct cx_dev {
 	MemoryRegion bar;
 	struct cx_props prop;
 	bool eth;
+	bool failed; /* as real firmware after an internal error: does nothing more */
 	struct cx_trace trace;
 	struct cx_counters ctr;
 	struct cx_cmdif cmd;

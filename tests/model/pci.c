@@ -38,6 +38,12 @@ enum {
 	CX_IS_HEALTH_COUNTER = 0x1010,
 };
 
+/* what the driver may do with the function: bits 10..8 of CX_IS_CMDQ_LO */
+enum {
+	CX_NIC_FULL = 0,
+	CX_NIC_DISABLED = 1,
+};
+
 /* offsets in a UAR page */
 enum {
 	CX_UAR_CQ_ARM = 0x20,
@@ -125,7 +131,9 @@ static u64 cx_mmio_read(void *opaque, hwaddr addr, unsigned int size)
 	case CX_IS_CMDQ_HI:
 		return dev->cmd.queue >> 32;
 	case CX_IS_CMDQ_LO:
-		return (dev->cmd.queue & 0xfffff000) | CX_CMD_LOG_ENTRIES << 4 | CX_CMD_LOG_STRIDE;
+		return (dev->cmd.queue & 0xfffff000) |
+		       (dev->failed ? CX_NIC_DISABLED : CX_NIC_FULL) << 8 |
+		       CX_CMD_LOG_ENTRIES << 4 | CX_CMD_LOG_STRIDE;
 	case CX_IS_INITIALIZING:
 		return 0;
 	case CX_IS_TIMER_HI:
@@ -143,11 +151,16 @@ static void cx_mmio_write(void *opaque, hwaddr addr, u64 val, unsigned int size)
 {
 	struct cx_dev *dev = opaque;
 
+	if (dev->failed && addr != CX_IS_CMDQ_HI && addr != CX_IS_CMDQ_LO)
+		return;
 	switch (addr) {
 	case CX_IS_CMDQ_HI:
 		dev->cmd.queue = (dev->cmd.queue & UINT32_MAX) | val << 32;
 		break;
 	case CX_IS_CMDQ_LO:
+		/* the driver begins anew */
+		if ((val >> 8 & 7) == CX_NIC_FULL)
+			dev->failed = false;
 		dev->cmd.queue = (dev->cmd.queue & ~(u64)UINT32_MAX) | (val & 0xfffff000);
 		break;
 	case CX_IS_DOORBELL:
@@ -303,6 +316,7 @@ static void cx_reset(DeviceState *qdev)
 	struct cx_dev *dev = CX(qdev);
 
 	cx_trace(dev, CX_TR_EVENT, "function reset");
+	dev->failed = false;
 	cx_dev_forget(dev);
 	cx_cmd_reset(dev);
 	cx_caps_init(dev);
@@ -387,6 +401,39 @@ static void cx_link_set(Object *obj, bool up, Error **errp)
 	cx_dev_kick(dev);
 }
 
+static bool cx_failed_get(Object *obj, Error **errp)
+{
+	return CX(obj)->failed;
+}
+
+/* an internal error: all is lost, and the driver may see why nothing answers */
+static void cx_failed_set(Object *obj, bool failed, Error **errp)
+{
+	struct cx_dev *dev = CX(obj);
+
+	if (!failed || !dev->mcg) {
+		error_setg(errp, "failed: only a reset or the driver makes it work again");
+		return;
+	}
+	cx_trace(dev, CX_TR_FAULT, "internal error");
+	cx_reset(DEVICE(obj));
+	dev->failed = true;
+}
+
+/* a number of a queue pair: break it */
+static void cx_break_qp_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+	struct cx_dev *dev = CX(obj);
+	u32 qpn;
+
+	if (!visit_type_uint32(v, name, &qpn, errp))
+		return;
+	if (!dev->mcg || cx_qp_break(dev, qpn))
+		error_setg(errp, "break_qp: there is no queue pair 0x%x", qpn);
+	else
+		cx_dev_kick(dev);
+}
+
 static char *cx_counters_get(Object *obj, Error **errp)
 {
 	return CX(obj)->ctr.ops ? cx_counters_text(CX(obj)) : g_strdup("{}");
@@ -417,6 +464,10 @@ static void cx_dump_set(Object *obj, const char *path, Error **errp)
 		error_setg(errp, "dump_counters: cannot write '%s'", path);
 }
 
+#ifndef CX_MISFIT_BYTES
+#define CX_MISFIT_BYTES 0 /* connectx-misfit.so, for the test of the following, has more */
+#endif
+
 /*
  * The sizes this object was compiled with against those of the QEMU it runs
  * in. Looked at when the class is made: all of QEMU's types are known then.
@@ -428,7 +479,7 @@ static void cx_check_qemu(void)
 		size_t size;
 	} expect[] = {
 		{ TYPE_DEVICE, sizeof(DeviceState) },
-		{ TYPE_PCI_DEVICE, sizeof(PCIDevice) },
+		{ TYPE_PCI_DEVICE, sizeof(PCIDevice) + CX_MISFIT_BYTES },
 	};
 	size_t i, real;
 
@@ -477,6 +528,8 @@ static void cx_class_init(ObjectClass *klass, void *data)
 		object_class_property_add(klass, cx_live[i].name, "uint32", cx_live_get,
 					  cx_live_set, NULL, (void *)&cx_live[i]);
 	object_class_property_add_bool(klass, "link_up", cx_link_get, cx_link_set);
+	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
+	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);
 	object_class_property_add_str(klass, "counters", cx_counters_get, NULL);
 	object_class_property_add_str(klass, "partition", cx_partition_get, cx_partition_set);
 	object_class_property_add_str(klass, "dump_counters", NULL, cx_dump_set);

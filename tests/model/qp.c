@@ -355,3 +355,24 @@ void cx_qp_reset(struct cx_dev *dev, struct cx_qp *qp)
 	cx_req_reset(dev, qp);
 	cx_resp_reset(dev, &qp->resp);
 }
+
+/**
+ * cx_qp_break() - a catastrophic error: nothing completes, an event tells of it
+ * @dev: device
+ * @qpn: queue pair
+ *
+ * Return: 0, or %-ENOENT.
+ */
+int cx_qp_break(struct cx_dev *dev, u32 qpn)
+{
+	struct cx_qp *qp = cx_qp_find(dev, qpn);
+
+	if (!qp)
+		return -ENOENT;
+	cx_req_reset(dev, qp);
+	qp->state = CX_QPS_ERR;
+	qp->sq.ci = cx_wq_pi(dev, &qp->sq);
+	cx_trace(dev, CX_TR_FAULT, "QP 0x%x broken", qpn);
+	cx_event_queue(dev, CX_EV_WQ_CATAS, CX_EQT_QP, qpn);
+	return 0;
+}

@@ -7,6 +7,7 @@
  *	so long. Binds SERVICE unless it is 0. After DROP_SECONDS the first region is taken
  *	back, and its memory filled with a sign that no peer may ever see.
  *   krc_ioctl ports			GIDs of the ports there are
+ *   krc_ioctl hoard			take queues, regions and contexts until refused
  *   krc_ioctl bad				bad input to every ioctl
  *   krc_ioctl random SEED CALLS		any input
  *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
@@ -266,6 +267,29 @@ static int run_ports(void)
 	return 0;
 }
 
+/* How many there are of everything, and with which error the next is refused. */
+static int run_hoard(void)
+{
+	int queues = 0, regions = 0, contexts = 0, queue_error, region_error, fd;
+	struct dev_region region;
+	static uint8_t mem[64];
+	struct dev dev;
+	uint32_t queue;
+
+	dev_open_or_die(&dev, 1024);
+	while (!(queue_error = dev_queue(&dev, 1, &queue)))
+		queues++;
+	while (!(region_error = dev_register(&dev, mem, sizeof(mem), 0, &region)))
+		regions++;
+	do {
+		fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
+		contexts++; /* the first is there already */
+	} while (fd >= 0);
+	printf("contexts=%d context_error=%d queues=%d queue_error=%d regions=%d region_error=%d\n",
+	       contexts, -errno, queues, queue_error, regions, region_error);
+	return 0;
+}
+
 static int parse_peer(char **words, struct dev_peer *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -317,6 +341,8 @@ int main(int argc, char **argv)
 				 number(argc, argv, 4));
 	if (argc == 2 && !strcmp(argv[1], "ports"))
 		return run_ports();
+	if (argc == 2 && !strcmp(argv[1], "hoard"))
+		return run_hoard();
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
 		bad_inputs();
 		return tap_end();

@@ -166,7 +166,7 @@ def main():
     for extra in ("krp_ioctl.h", "krp_msg.h", "krp_table.h"):
         values.update(constants(f"{folder}/{extra}", folder))
     check("name", spec["name"], values[upper("", spec["c-family-name"])])
-    check("version", spec["version"], values[upper("", spec["c-version-name"])])
+    check("version", spec.get("version", 1), values[upper("", spec["c-version-name"])])
     for group in spec["definitions"]:
         for number, entry in enumerate(group["entries"], group.get("value-start", 0)):
             full = upper(group["name-prefix"], entry)

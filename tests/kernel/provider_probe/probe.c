@@ -117,29 +117,14 @@ static int probe_umem_set(const char *val, const struct kernel_param *kp)
 	return 0;
 }
 
-/* traffic until the device goes away or fails */
+/* traffic until something fails; then the way back, if the device lives */
 static int probe_loop_set(const char *val, const struct kernel_param *kp)
 {
-	struct krc_hw_wr wr;
-	struct krc_wc wc;
-
 	mutex_lock(&probe_lock);
-	while (probe && !READ_ONCE(probe_stop) && !atomic_read(&probe->fatal) &&
-	       !signal_pending(current)) {
-		wr = (struct krc_hw_wr){
-			.address = &probe->address,
-			.remote_addr = probe->peer.addr,
-			.local_addr = probe->dma,
-			.rkey = probe->peer.rkey,
-			.lkey = probe->key.lkey,
-			.length = 256,
-			.opcode = KRP_OP_READ,
-		};
-		if (!probe->ops->post(probe->ini, &wr))
-			probe->ops->ring(probe->ini);
-		probe->ops->poll(probe->ini, &wc, 1);
-		probe->ops->arm(probe->ini);
-		usleep_range(50, 200);
+	if (probe) {
+		atomic_set(&probe->fatal, 0);
+		probe_loop(probe, &probe_stop);
+		atomic_set(&probe->fatal, 0);
 	}
 	mutex_unlock(&probe_lock);
 	return 0;

@@ -84,6 +84,15 @@ struct probe {
 void probe_run(struct probe *p);
 
 /**
+ * probe_loop() - READ until an upcall says that something died, then reset and READ once more.
+ * @p: node.
+ * @stop: end it, the device goes.
+ *
+ * Context: may sleep, killable.
+ */
+void probe_loop(struct probe *p, const bool *stop);
+
+/**
  * probe_umem() - The test of user memory, which the calling process brings.
  * @p: node.
  * @addr: address in the process.

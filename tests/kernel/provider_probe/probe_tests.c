@@ -510,6 +510,29 @@ void probe_run(struct probe *p)
 		snprintf(p->result, sizeof(p->result), "ok");
 }
 
+void probe_loop(struct probe *p, const bool *stop)
+{
+	struct krc_hw_wr wr;
+	struct krc_wc wc;
+
+	while (!READ_ONCE(*stop) && !atomic_read(&p->fatal) && !signal_pending(current)) {
+		wr = probe_wr(p, KRP_OP_READ, 0, 256);
+		if (!p->ops->post(p->ini, &wr))
+			p->ops->ring(p->ini);
+		p->ops->poll(p->ini, &wc, 1);
+		p->ops->arm(p->ini);
+		usleep_range(50, 200);
+	}
+	if (!atomic_read(&p->fatal))
+		return;
+	if (p->ops->initiator_reset(p->ini))
+		snprintf(p->result, sizeof(p->result), "fatal, no reset");
+	else if (probe_simple(p, KRP_OP_READ, 0, 64) != KRC_FAULT_NONE)
+		snprintf(p->result, sizeof(p->result), "fatal, no READ after a reset");
+	else
+		snprintf(p->result, sizeof(p->result), "fatal, works again");
+}
+
 /* READ the peer's memory into the process, look at it as the process sees it */
 static int probe_umem_key(struct probe *p, struct ib_umem *umem, u64 addr, u64 bytes)
 {

@@ -21,28 +21,36 @@ REQUEST = re.compile(r"^\d+ wqe qpn=0x[0-9a-f]+ wqe=\d+ (\w+) .* raw=([0-9a-f]+)
 IDENTITY = {
     "pd", "qpn", "cqn", "cqn_snd", "cqn_rcv", "srqn_rmpn_xrqn", "srqn_xrqn", "xrcd", "uar_page",
     "c_eqn_or_apu_element", "dbr_addr", "dctn", "rmpn", "mkey_index", "mkey_7_0", "start_addr",
-    "tail_bytes", "index", "dqpn", "raddr", "rkey", "lkey", "addr", "rmac", "rgid", "rlid",
+    "tail_bytes", "dqpn", "raddr", "rkey", "lkey", "addr", "rmac", "rgid", "rlid",
 }
 
 ANY, ABSENT = "*", "-"
 
 SIZE = "size, as each program asked for"
+PAGES = "our rings are of pages of 4 KiB; a user's are larger where its memory allows it"
+MTU = "the port's; the program says 1024, which is the port's on Ethernet"
+PATH = ("the program gives its own address for the path; an initiator takes each request's, so "
+        "ours gives none")
 COUNTER = "mlx5_ib counts per port; ours go to the device's default set 0"
 VALUE = "operand or length, as each program asked for"
 UID = ("kernel queues say 0xffffff and get the queue's number in completions, as those of mlx5_ib; "
        "libmlx5 numbers its own, and its first number is 0")
-# (command or request, field): (ours, theirs, why)
+# (command, or "request" for all requests, field): (ours, theirs, why[, link])
 DIFFERENCES = {
     ("CREATE_CQ", "log_cq_size"): (ANY, ANY, SIZE),
+    ("CREATE_CQ", "log_page_size"): (ANY, ANY, PAGES),
     ("CREATE_RMP", "log_wq_sz"): (ANY, ANY, SIZE),
+    ("CREATE_RMP", "log_wq_pg_sz"): (ANY, ANY, PAGES),
+    ("CREATE_QP", "log_page_size"): (ANY, ANY, PAGES),
     ("CREATE_QP", "log_sq_size"): (ANY, ANY, SIZE),
     ("CREATE_QP", "user_index"): ("0xffffff", ABSENT, UID),
-    ("CREATE_DCT", "user_index"): ("0xffffff", ANY, UID),
+    ("CREATE_DCT", "user_index"): ("0xffffff", ABSENT, UID),
     ("CREATE_DCT", "counter_set_id"): (ABSENT, ANY, COUNTER),
     ("RST2INIT_QP", "counter_set_id"): (ABSENT, ANY, COUNTER),
-    ("INIT2RTR_QP", "rgid_rip"): (
-        ABSENT, ANY, "the program gives its own address for the path; an initiator takes each "
-        "request's, so ours gives none"),
+    ("CREATE_DCT", "mtu"): ("0x5", "0x3", MTU, "ib"),
+    ("INIT2RTR_QP", "mtu"): ("0x5", "0x3", MTU, "ib"),
+    ("INIT2RTR_QP", "rgid_rip"): (ABSENT, ANY, PATH, "eth"),
+    ("INIT2RTR_QP", "rlid"): (ABSENT, ANY, PATH, "ib"),
     ("RTR2RTS_QP", "log_sra_max"): (
         "0x4", "0x2", "16 READs and atomics under way, the most that all devices take; the program "
         "asks for 4"),
@@ -54,6 +62,13 @@ DIFFERENCES = {
     ("CREATE_MKEY", "log_page_size"): (ANY, ANY, "largest page that the memory's layout allows"),
     ("CREATE_MKEY", "translations_octword_size"): (ANY, ANY, SIZE),
     ("CREATE_MKEY", "translations_octword_actual_size"): (ANY, ANY, SIZE),
+    ("request", "byte_count"): (ANY, ANY, VALUE),
+    ("request", "swap_add"): (ANY, ANY, VALUE),
+    ("request", "compare"): (ANY, ANY, VALUE),
+    ("request", "index"): (ANY, ANY, "position in the queue; the first one is 0"),
+    ("request", "tclass"): (
+        "02", ABSENT, "able to bear congestion marks, as mlx5_ib says in its own addresses; "
+        "libmlx5 leaves it to the program", "eth"),
 }
 
 COMMANDS = {
@@ -127,7 +142,11 @@ def collect(trace):
 
 
 def met(rule, value):
-    return value != ABSENT if rule == ANY else value == rule
+    return rule in (ANY, value)
+
+
+def here(rule, link):
+    return len(rule) < 4 or rule[3] == link
 
 
 def compare(ours, theirs, link):
@@ -142,13 +161,15 @@ def compare(ours, theirs, link):
             x, y = ours[what].get(field, ABSENT), theirs[what].get(field, ABSENT)
             if x == y or (field in IDENTITY and ABSENT not in (x, y)):
                 continue
-            key = (what, field) if (what, field) in DIFFERENCES else (
-                "request" if what in REQUESTS else what, field)
+            key = ("request" if what in REQUESTS else what, field)
             rule = DIFFERENCES.get(key)
-            if rule and met(rule[0], x) and met(rule[1], y):
+            if rule and met(rule[0], x) and met(rule[1], y) and here(rule, link):
                 used.add(key)
             else:
                 bad.append(f"{what}.{field}: ours {x}, theirs {y}")
+    for key, rule in DIFFERENCES.items():
+        if key not in used and rule[:2] != (ANY, ANY) and here(rule, link):
+            bad.append(f"{key[0]}.{key[1]}: in the table of differences, but there is none")
     return bad, used, looked
 
 

@@ -294,6 +294,23 @@ def atomic_bw(ctx, a, b):
     return ""
 
 
+@judge()
+def perf_dc(ctx, a, b):
+    """perftest over DC: ib_{write,read,send,atomic}_bw, ib_{write,send}_lat."""
+    for tool in ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw", "ib_write_lat",
+                 "ib_send_lat"):
+        perf(ctx, a, b, tool, "-c DC -n 200")
+    return ""
+
+
+@judge()
+def perf_xrc(ctx, a, b):
+    """perftest over XRC: ib_write_bw, ib_read_bw, ib_send_bw."""
+    for tool in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        perf(ctx, a, b, tool, "-c XRC -n 200")
+    return ""
+
+
 @judge(links=("eth",))
 def write_bw_cm(ctx, a, b):
     """ib_write_bw -R and ib_send_bw -R (rdma_cm)."""

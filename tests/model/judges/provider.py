@@ -4,6 +4,7 @@
 Owns: what the kernel module's way to the hardware owes to what is above it, on two
 nodes: data, faults, recovery, user memory, removal of the device under traffic.
 """
+import re
 import time
 
 from judges import judge
@@ -88,15 +89,73 @@ def provider_umem(ctx, a, b):
     return "5 shapes"
 
 
+SPLAT = re.compile(r"WARNING:|BUG:|Oops|Call Trace|refcount|was not destroyed|use-after-free")
+
+
+def start_traffic(ctx, a, b):
+    go(ctx, a, b)
+    loop = a.start(f"echo 1 > {PARAMETERS}/loop", 120, where="guest")
+    before = a.ops("READ", size=256)
+    wait_for("READs", lambda: a.ops("READ", size=256) > before + 50, 60)
+    return loop
+
+
+def newest_initiator(guest):
+    """Number of the last DC initiator that was made and still is there."""
+    with open(guest.path("trace"), encoding="utf-8") as f:
+        text = f.read()
+    made = re.findall(r"cmd CREATE_QP .*qpc\.st=0x5 .*\n\d+ cmd CREATE_QP -> (0x[0-9a-f]+)", text)
+    gone = set(re.findall(r"cmd DESTROY_QP .*qpn=(0x[0-9a-f]+)", text))
+    return int([n for n in made if n not in gone][-1], 16)
+
+
+@judge(needs=("provider", "control"))
+def provider_broken(ctx, a, b):
+    """krcore's provider: an initiator that dies without a completion is told, and comes back."""
+    load(ctx, a, b)
+    try:
+        loop = start_traffic(ctx, a, b)
+        a.set("break_qp", newest_initiator(a))
+        loop.wait(seconds=60)
+        assert result(a) == "fatal, works again", result(a)
+        go(ctx, a, b)
+    finally:
+        unload(a, b)
+    a.run("dmesg -c", where="guest")    # the catastrophe was said, as it should
+    return ""
+
+
+@judge(needs=("provider", "control"))
+def provider_failure(ctx, a, b):
+    """krcore's provider: an internal error of the device under traffic is told, and survived."""
+    load(ctx, a, b)
+    try:
+        loop = start_traffic(ctx, a, b)
+        a.set("failed", True)
+        loop.wait(seconds=60)
+        assert f"{NAME}: fatal" in a.dmesg(), "nobody said that the device failed"
+        # the driver takes it down and up by itself
+        wait_for("device taken down", lambda: not a.get("failed"), 90)
+        bring_up(a)
+        unload(a)
+        time.sleep(2)
+        load(ctx, a)
+        go(ctx, a, b)
+    finally:
+        unload(a, b)
+    # mlx5_core has complained at length, and was right
+    bad = [line for line in a.run("dmesg -c", where="guest").out.splitlines()
+           if SPLAT.search(line)]
+    assert not bad, "\n".join(bad)
+    return ""
+
+
 @judge(needs=("provider", "control"))
 def provider_unplug(ctx, a, b):
     """krcore's provider: the device is pulled under traffic, comes back, and all works again."""
     load(ctx, a, b)
     try:
-        go(ctx, a, b)
-        loop = a.start(f"echo 1 > {PARAMETERS}/loop", 120, where="guest")
-        before = a.ops("READ", size=256)
-        wait_for("READs", lambda: a.ops("READ", size=256) > before + 50, 60)
+        loop = start_traffic(ctx, a, b)
         a.qmp("device_del", id="cx")
         wait_for("device gone", lambda: not a.run("ls /sys/bus/pci/drivers/mlx5_core/",
                                                   where="guest").out.count("0000:"), 90)

@@ -13,6 +13,7 @@ import shutil
 import struct
 import sys
 import tempfile
+import time
 import unittest
 
 from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, Refused, data, raddr, wait_for
@@ -120,6 +121,15 @@ class Properties(ModelTest):
                              ({"partition": "1x"}, "'1x' is not a list of nodes")):
             with self.assertRaises(RuntimeError) as caught:
                 Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **props)
+            self.assertIn(words, str(caught.exception))
+
+    def test_another_qemu(self):
+        """An object whose structures have other sizes says so, and what to install."""
+        misfit = os.path.join(os.path.dirname(os.path.realpath(OPT["model"])), "connectx-misfit.so")
+        self.assertTrue(os.path.exists(misfit), misfit)
+        with self.assertRaises(RuntimeError) as caught:
+            Driver(misfit, OPT["ifc"], sanitize=OPT["sanitize"])
+        for words in ("was built for qemu-system-x86 ", "'pci-device' has ", "Install that version"):
             self.assertIn(words, str(caught.exception))
 
     def test_no_snapshot(self):
@@ -576,6 +586,34 @@ class Loopback(ModelTest):
         self.d.cmd("2ERR_QP", {"qpn": self.a.num})
         self.a.post(NOP)
         self.assertEqual(comps(), 1, "an error counts as solicited")
+
+    def test_moderation(self):
+        """An event after so many completions, or when the period since the first is over."""
+        self.pair()
+        num = self.a.cq.num
+
+        def modify(count, period_us):
+            # the two values are chosen by bits 1 and 0
+            self.d.cmd("MODIFY_CQ", {
+                "cqn": num, "modify_field_select_resize_field_select.modify_field_select"
+                            ".modify_field_select": 3,
+                "cq_context.cq_max_count": count, "cq_context.cq_period": period_us})
+
+        def events_after(posts):
+            self.d.write(BAR + self.d.uar * 4096 + 0x20, struct.pack(">II", self.a.cq.ci, num))
+            for _ in range(posts):
+                self.a.post(NOP)
+            return sum(t == 0 for t, _, _ in self.d.events())
+
+        modify(4, 4095)
+        began = time.monotonic()
+        three = events_after(3)
+        if time.monotonic() - began < 0.003:
+            self.assertEqual(three, 0, "three of four, and the period is not over")
+        self.d.step(20)
+        self.assertEqual(three + sum(t == 0 for t, _, _ in self.d.events()), 1, "it is over")
+        modify(2, 0)
+        self.assertEqual(events_after(1), 1, "no period, no moderation")
 
     def test_datagrams(self):
         """UD: 40 bytes of header, Q_Key, longer than the MTU."""
