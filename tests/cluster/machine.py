@@ -22,7 +22,7 @@ COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off apparmor=0
 
 
 class Machine:
-    """A guest of the cluster. Attributes: `name`, `spec`, `folder`, `fabric`."""
+    """A guest of the cluster. Attributes: `name`, `spec`, `folder`."""
 
     def __init__(self, spec, folder, parts):
         """`parts`: the cluster's image, kernel, nic, fabric, all specs."""
@@ -30,11 +30,15 @@ class Machine:
         self.name = spec.name
         self.folder = pathlib.Path(folder)
         self._parts = parts
-        self.fabric = parts.fabric
         self.process = None
         self.qmp = Qmp(self.folder / "qmp.sock", self.name)
         self.agent = GuestAgent(self.folder / "agent.sock", self.name)
         self.log = KernelLog(self.folder / "console.log")
+
+    @property
+    def fabric(self):
+        """The network between the cards of the cluster."""
+        return self._parts.fabric
 
     # -- life ----------------------------------------------------------------
 
