@@ -144,7 +144,8 @@ void krc_mr_get(struct krc_mr *mr)
 
 static void krc_mr_last_put(struct kref *ref)
 {
-	complete(&container_of(ref, struct krc_mr, ref)->idle);
+	/* for good: more than one step of the end looks at it */
+	complete_all(&container_of(ref, struct krc_mr, ref)->idle);
 }
 
 void krc_mr_put(struct krc_mr *mr)
