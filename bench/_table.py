@@ -18,7 +18,9 @@ def _figure(value):
 
 
 def _table(titles, lines):
-    """Columns of figures stand to the right."""
+    """Columns of figures stand to the right, empty ones are left out."""
+    used = [i for i, column in enumerate(zip(*lines)) if any(column)]
+    titles, lines = [titles[i] for i in used], [[line[i] for i in used] for line in lines]
     right = [all(cell[:1].isdigit() for cell in column if cell) for column in zip(*lines)]
     out = ["| " + " | ".join(titles) + " |",
            "|" + "|".join("---:" if figures else "---" for figures in right) + "|"]

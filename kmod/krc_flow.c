@@ -129,8 +129,8 @@ void krc_flow_resume(struct krc_flow *flow)
 	ini = krc_flow_lock(flow, false);
 	if (flow->held) {
 		flow->held = false;
-		list_del_init(&flow->list);
-		krc_flow_activate(ini, flow);
+		/* It was its turn; behind the others it might get old again. */
+		list_move(&flow->list, &ini->turn);
 		krc_initiator_fill(ini);
 	}
 	spin_unlock(&flow->lock);

@@ -289,7 +289,7 @@ void krc_meta_requests_fail(struct krc_meta_session *s, int err)
 	for (i = 0; s->conn && i < KRC_META_SENDS; i++) {
 		struct krc_meta_send *send = &s->conn->send[i];
 
-		if (send->busy && send->ask)
+		if (send->ask)
 			krc_meta_ask_finish(send->ask, err);
 		send->ask = NULL;
 		send->busy = false;

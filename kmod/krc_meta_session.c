@@ -240,7 +240,7 @@ static unsigned long krc_meta_session_next(const struct krc_meta_session *s)
 		if (krc_meta_requests_oldest(s, &sent_at))
 			krc_meta_sooner(
 				&at, sent_at + 1 + msecs_to_jiffies(krc_meta_timeout_ms(s->meta)));
-		if (s->paced)
+		if (s->paced && time_after(s->pace_from + HZ / 10 + 1, jiffies))
 			krc_meta_sooner(&at, s->pace_from + HZ / 10 + 1);
 		return at;
 	default:

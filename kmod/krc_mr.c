@@ -144,8 +144,7 @@ void krc_mr_get(struct krc_mr *mr)
 
 static void krc_mr_last_put(struct kref *ref)
 {
-	/* for good: more than one step of the end looks at it */
-	complete_all(&container_of(ref, struct krc_mr, ref)->idle);
+	complete_all(&container_of(ref, struct krc_mr, ref)->idle); /* waited for more than once */
 }
 
 void krc_mr_put(struct krc_mr *mr)

@@ -20,7 +20,9 @@
  *   - each request accepted gets exactly one completion;
  *   - a request that fails puts the queue into ERROR; those behind it complete
  *     with -ECANCELED, and posting gives -ENOTCONN until it is connected again.
- *   Queues of other programs share the same hardware queue and see none of it.
+ *   Queues of other programs share the same hardware queue and see none of it, with
+ *   one exception: an atomic on its way to the same peer when that peer stopped
+ *   answering, or under way when the NIC failed, fails with -EREMCHG.
  *
  * REQUESTS
  *   KRP_IOC_POST takes a batch. Each request names local memory by (region,
@@ -331,7 +333,9 @@ struct krp_post {
  * @user_data: of the request.
  * @status: 0, or a negative errno: -EREMOTEIO (peer refused the access),
  *	-ETIMEDOUT (peer does not answer), -ECANCELED (behind one that failed,
- *	or queue closed), -EIO (local fault), -ENODEV (device gone).
+ *	or queue closed), -EREMCHG (an atomic that may or may not have been done,
+ *	see above), -EIO (local fault), -ENODEV (device gone); and the errors of
+ *	KRP_IOC_POST about the peer's region, which may go while a request waits.
  * @bytes: transferred.
  * @queue: queue.
  * @opcode: KRP_OP_*.

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/examples/example.h"
+#include "example.h"
 
 #define EX_OUTSTANDING 12
 #define EX_MESSAGE 64

@@ -9,12 +9,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/examples/example.h"
+#include "example.h"
+
+static const char *ex_name = "";
 
 void ex_usage(int argc, char **argv, int least, const char *text)
 {
 	int i;
 
+	ex_name = argv[0];
 	for (i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") && strcmp(argv[i], "-h"))
 			continue;
@@ -29,7 +32,7 @@ void ex_usage(int argc, char **argv, int least, const char *text)
 
 int ex_fail(const char *what)
 {
-	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, krcore_error_text());
+	fprintf(stderr, "%s: %s: %s\n", ex_name, what, krcore_error_text());
 	return 1;
 }
 
@@ -42,9 +45,8 @@ uint64_t ex_number(const char *text, uint64_t min, uint64_t max, const char *nam
 	value = strtoull(text, &end, 0);
 	if (!errno && end != text && !*end && *text != '-' && value >= min && value <= max)
 		return value;
-	fprintf(stderr, "%s: %s: '%s' is not a number from %llu to %llu\n",
-		program_invocation_short_name, name, text, (unsigned long long)min,
-		(unsigned long long)max);
+	fprintf(stderr, "%s: %s: '%s' is not a number from %llu to %llu\n", ex_name, name, text,
+		(unsigned long long)min, (unsigned long long)max);
 	exit(2);
 }
 

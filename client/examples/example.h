@@ -15,9 +15,9 @@
  * @argc: as main() has it.
  * @argv: as main() has it.
  * @least: arguments there must be at least.
- * @text: usage, each line ended; %1$s is the program.
+ * @text: usage, each line ended.
  *
- * Does not return if --help is among the arguments, or there are too few.
+ * To be called first. Does not return if --help is among the arguments, or there are too few.
  */
 void ex_usage(int argc, char **argv, int least, const char *text);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/examples/example.h"
+#include "example.h"
 
 #define EX_BYTES 4096
 

@@ -15,7 +15,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "client/examples/example.h"
+#include "example.h"
 
 #define EX_PEERS_MAX 256
 #define EX_TICK_MS 100

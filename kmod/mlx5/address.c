@@ -40,7 +40,10 @@ static bool krc_mlx5_on_link_ipv4(const struct net_device *ndev, __be32 addr)
 
 	if (!in_dev)
 		return false;
-	in_dev_for_each_ifa_rcu(ifa, in_dev) if (inet_ifa_match(addr, ifa)) return true;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		if (inet_ifa_match(addr, ifa))
+			return true;
+	}
 	return false;
 }
 

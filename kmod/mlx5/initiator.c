@@ -78,12 +78,12 @@ static void krc_mlx5_qpc_common(struct krc_hw_initiator *ini, u32 *in, u16 opcod
 	MLX5_SET(qpc, qpc, log_ack_req_freq, KRC_MLX5_LOG_ACK_REQ_FREQ);
 }
 
-static void krc_mlx5_qpc_rtr(struct krc_hw_initiator *ini, u32 *in, u32 mtu)
+static void krc_mlx5_qpc_rtr(struct krc_hw_initiator *ini, u32 *in)
 {
 	void *qpc = MLX5_ADDR_OF(init2rtr_qp_in, in, qpc);
 	void *path = MLX5_ADDR_OF(qpc, qpc, primary_address_path);
 
-	MLX5_SET(qpc, qpc, mtu, mtu);
+	MLX5_SET(qpc, qpc, mtu, ini->mtu);
 	MLX5_SET(qpc, qpc, log_msg_max, MLX5_CAP_GEN(ini->hw->mdev, log_max_msg));
 	/* where to comes with each request; where from is the same for all of them */
 	MLX5_SET(ads, path, vhca_port_num, ini->port);
@@ -116,14 +116,16 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 	err = ib_query_port(ini->hw->ibdev, ini->port, &attr);
 	if (err)
 		return err;
+	/* never larger than at first: addresses of smaller targets were refused by that */
+	ini->mtu = ini->mtu ? min_t(u8, ini->mtu, attr.active_mtu) : attr.active_mtu;
+	WRITE_ONCE(ini->hw->mtu, ini->mtu);
 	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_RST2INIT_QP);
 	MLX5_SET(ads, MLX5_ADDR_OF(qpc, qpc, primary_address_path), vhca_port_num, ini->port);
 	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
 	if (err)
 		return err;
 	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_INIT2RTR_QP);
-	krc_mlx5_qpc_rtr(ini, in, attr.active_mtu);
-	WRITE_ONCE(ini->hw->mtu, attr.active_mtu);
+	krc_mlx5_qpc_rtr(ini, in);
 	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
 	if (err)
 		return err;

@@ -112,6 +112,7 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 	unsigned long page;
 	int err, inlen;
 	__be64 *mtt;
+	u64 n = 0;
 	u32 *in;
 
 	err = krc_mlx5_access_check(hw, access);
@@ -126,8 +127,11 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 	if (IS_ERR(in))
 		return PTR_ERR(in);
 	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
-	rdma_umem_for_each_dma_block(umem, &it, page) *mtt++ =
-		cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
+	rdma_umem_for_each_dma_block(umem, &it, page) {
+		if (n == krc_mlx5_range_pages(&r))
+			break; /* there is room for no more */
+		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
+	}
 	err = krc_mlx5_key_create(hw, in, inlen, ret_key);
 	kvfree(in);
 	return err;

@@ -128,6 +128,7 @@ struct krc_hw_target {
  * @qpn: number.
  * @port: port.
  * @gid_index: source address.
+ * @mtu: packet size, enum ib_mtu.
  * @depth: most requests at once.
  * @mask: entries of @cookies, less one; at least @depth - 1.
  * @head: requests appended; wraps.
@@ -145,6 +146,7 @@ struct krc_hw_initiator {
 	u32 qpn;
 	u32 port;
 	u16 gid_index;
+	u8 mtu;
 	u32 depth;
 	u32 mask;
 	u32 head;

@@ -35,6 +35,11 @@ class Machine:
         self.agent = GuestAgent(self.folder / "agent.sock", self.name)
         self.log = KernelLog(self.folder / "console.log")
 
+    @property
+    def fabric(self):
+        """The network between the cards of the cluster."""
+        return self._parts.fabric
+
     # -- life ----------------------------------------------------------------
 
     def make_disks(self, frozen=None):

@@ -125,7 +125,7 @@ class ConnectX(Nic):
 
     @staticmethod
     def _properties(spec, fabric):
-        return {"node": spec.index + 1, "link": "eth", "fabric": fabric.card_folder(),
+        return {"node": spec.index + 1, "link": "eth", "fabric": str(fabric.card_folder()),
                 "mac": spec.mac}
 
     def environment(self, _spec, _fabric):

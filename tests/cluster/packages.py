@@ -46,7 +46,7 @@ def _clear_packaging(copy):
                  debian / "tmp", *debian.glob("*krcore*")):
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.suffix not in (".install", ".manpages"):
+        elif path.suffix not in (".install", ".manpages", ".examples", ".dkms"):
             path.unlink(missing_ok=True)
 
 

@@ -108,7 +108,7 @@ def test_cable_unplugged_for_a_while(cluster):
 
 @limit(300)
 def test_copy_from_a_peer_at_start(cluster):
-    setup(cluster, metaserver={"lease_ms": LEASE_MS})
+    setup(cluster, metaserver={"lease_ms": 8000})   # and so is settled soon
     peer, server = cluster.node("meta1"), cluster.node("meta2")
     node1, node2 = cluster.node("node1"), cluster.node("node2")
     server.run(f"systemctl stop {krcore.UNIT}")

@@ -22,6 +22,8 @@ struct cx_port {
 	u16 vport_mtu;
 	bool roce_en;
 	bool arm_change;
+	bool pause_tx; /* asked for; nothing here ever needs a pause */
+	bool pause_rx;
 	u8 promisc;
 	u32 nr_mc;
 	u8 mc[64][6];

@@ -10,6 +10,7 @@ enum {
 	CX_REG_PMTU = 0x5003,
 	CX_REG_PTYS = 0x5004,
 	CX_REG_PAOS = 0x5006,
+	CX_REG_PFCC = 0x5007,
 	CX_REG_PPCNT = 0x5008,
 	CX_REG_PVLC = 0x500f,
 	CX_REG_NODE_DESC = 0x6001,
@@ -80,6 +81,18 @@ static void cx_reg_paos(struct cx_dev *dev, u8 *reg, bool write)
 	CX_SET(paos_reg, reg, oper_status, cx_port_up(dev) ? 1 : 2);
 }
 
+static void cx_reg_pfcc(struct cx_dev *dev, u8 *reg, bool write)
+{
+	struct cx_port *p = &dev->port;
+
+	if (write) {
+		p->pause_tx = CX_GET(pfcc_reg, reg, pptx);
+		p->pause_rx = CX_GET(pfcc_reg, reg, pprx);
+	}
+	CX_SET(pfcc_reg, reg, pptx, p->pause_tx);
+	CX_SET(pfcc_reg, reg, pprx, p->pause_rx);
+}
+
 static void cx_reg_ppcnt(struct cx_dev *dev, u8 *reg)
 {
 	u8 *set = CX_ADDR(ppcnt_reg, reg, counter_set);
@@ -109,6 +122,9 @@ int cx_cmd_access_reg(struct cx_dev *dev, struct cx_cmd *cmd)
 		return 0;
 	case CX_REG_PAOS:
 		cx_reg_paos(dev, reg, write);
+		return 0;
+	case CX_REG_PFCC:
+		cx_reg_pfcc(dev, reg, write);
 		return 0;
 	case CX_REG_PPCNT:
 		cx_reg_ppcnt(dev, reg);

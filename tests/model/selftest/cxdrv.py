@@ -303,7 +303,7 @@ class Driver(Machine):
         self.cmd("INIT_HCA")
         self.uar = self.cmd("ALLOC_UAR")("uar")
         self.eqn = self.create_eq(1 << 0x1c | 1 << 0x1d | 1 << 0x09 | 1 << 0x10 | 1 << 0x11 |
-                                  1 << 0x02 | 1 << 0x13 | 1 << 0x14 | 1 << 0x04)
+                                  1 << 0x02 | 1 << 0x13 | 1 << 0x14 | 1 << 0x04 | 1 << 0x05)
         self.pd = self.cmd("ALLOC_PD")("pd")
         if self.eth:
             self.set_gid(0, bytes.fromhex("fe80") + b"\0" * 13 + b"\1")

@@ -519,6 +519,32 @@ class Loopback(ModelTest):
         d.set("link_up", True)
         self.assertEqual([(t, s) for t, s, _ in d.events()], [(9, 1), (9, 4)])
 
+    def test_broken_queue(self):
+        self.pair()
+        self.d.step(1)
+        self.d.events()
+        self.d.set("break_qp", self.a.num)
+        self.assertEqual([(t, data[24:28]) for t, _, data in self.d.events()],
+                         [(5, struct.pack(">I", self.a.num))])
+        self.assertIsNone(self.a.cq.poll())
+        with self.assertRaises(ValueError):
+            self.d.set("break_qp", 0x7fff)
+        self.d.cmd("2RST_QP", {"qpn": self.a.num})
+
+    def test_internal_error(self):
+        d = self.driver()
+        d.set("failed", True)
+        self.assertEqual(d.bar_read(0x14) >> 8 & 7, 1, "interface disabled")
+        with self.assertRaises(AssertionError):     # no answer
+            d.cmd("ALLOC_PD")
+        with self.assertRaises(ValueError):
+            d.set("failed", False)
+        d.bar_write(0x14, d.queue & 0xffffffff | 1 << 8, 4)
+        self.assertTrue(d.get("failed"), "the driver only said that it has seen it")
+        d.bar_write(0x10, d.queue >> 32, 4)
+        d.bar_write(0x14, d.queue & 0xffffffff, 4)
+        self.assertEqual(d.bar_read(0x14) >> 8 & 7, 0)
+        d.bring_up()
 
     def test_psn_wraps(self):
         self.pair()

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: the completion ring against a program that behaves and one that does not, and
+ * the states of a queue. Without a device.
+ * Locking: a test runs alone.
+ */
+#include <kunit/test.h>
+#include <linux/string.h>
+
+#include "../krc_queue.h"
+
+static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
+{
+	struct krc_ring *ring = kunit_kzalloc(test, sizeof(*ring), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ring);
+	spin_lock_init(&ring->lock);
+	*ret_ring = ring;
+	return krc_ring_create(ring, entries);
+}
+
+/* One promised completion. */
+static void krc_ring_test_complete(struct krc_ring *ring, u64 user_data)
+{
+	struct krp_cqe cqe = { .user_data = user_data };
+
+	krc_ring_complete(ring, &cqe);
+}
+
+static void krc_test_ring_sizes(struct kunit *test)
+{
+	static const u32 bad[] = {
+		0, 1, 8, 17, 100, KRP_RING_ENTRIES_MAX + 1, KRP_RING_ENTRIES_MAX * 2
+	};
+	struct krc_ring *ring;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		KUNIT_EXPECT_EQ(test, krc_ring_test_make(test, bad[i], &ring), -EINVAL);
+	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 64, &ring), 0);
+	KUNIT_EXPECT_EQ(test, ring->shared->entries, 64);
+	KUNIT_EXPECT_EQ(test, ring->shared->offset, sizeof(struct krp_ring));
+	KUNIT_EXPECT_EQ(test, krc_ring_set_aside(ring, 60), 0);
+	KUNIT_EXPECT_EQ(test, krc_ring_set_aside(ring, 5), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, krc_ring_set_aside(ring, 4), 0);
+	krc_ring_give_back(ring, 60);
+	KUNIT_EXPECT_EQ(test, krc_ring_set_aside(ring, 60), 0);
+	krc_ring_destroy(ring);
+}
+
+static void krc_test_ring_never_overflows(struct kunit *test)
+{
+	struct krc_ring *ring;
+	u32 round, i;
+
+	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
+	ring->tail = U32_MAX - 20; /* the numbers wrap on the way */
+	ring->head = ring->tail;
+	ring->shared->tail = ring->tail;
+	ring->shared->head = ring->tail;
+	for (round = 0; round < 10; round++) {
+		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 10), 10);
+		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 10), 6);
+		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 1), 0);
+		krc_ring_unpromise(ring, 2);
+		for (i = 0; i < 14; i++)
+			krc_ring_test_complete(ring, round * 14 + i);
+		KUNIT_EXPECT_TRUE(test, krc_ring_pending(ring));
+		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 10), 2);
+		krc_ring_unpromise(ring, 2);
+		for (i = 0; i < 14; i++) {
+			u32 at = ring->shared->head++ & 15;
+
+			KUNIT_EXPECT_EQ(test, ring->cqes[at].user_data, round * 14 + i);
+		}
+		KUNIT_EXPECT_FALSE(test, krc_ring_pending(ring));
+	}
+	krc_ring_destroy(ring);
+}
+
+static void krc_test_ring_does_not_believe_a_wrong_head(struct kunit *test)
+{
+	static const u32 wrong[] = { 0, 3, 9, 1000, 0x80000000, U32_MAX };
+	struct krc_ring *ring;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 8), 8);
+	for (i = 0; i < 8; i++)
+		krc_ring_test_complete(ring, i);
+	ring->shared->head = 4;
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 12);
+	krc_ring_unpromise(ring, 12);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		ring->shared->head = wrong[i];
+		ring->shared->tail = wrong[i];
+		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 12);
+		krc_ring_unpromise(ring, 12);
+		KUNIT_EXPECT_TRUE(test, krc_ring_pending(ring));
+	}
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 1), 1);
+	krc_ring_test_complete(ring, 8);
+	KUNIT_EXPECT_EQ(test, ring->shared->tail, 9); /* it is written, not counted up */
+	krc_ring_destroy(ring);
+}
+
+static void krc_test_queue_states_follow_the_table(struct kunit *test)
+{
+	static const bool may[KRC_QUEUE_CLOSING + 1][KRC_QUEUE_CLOSING + 1] = {
+		[KRP_QUEUE_IDLE] = { [KRP_QUEUE_CONNECTING] = 1,
+				     [KRP_QUEUE_ERROR] = 1,
+				     [KRC_QUEUE_CLOSING] = 1 },
+		[KRP_QUEUE_CONNECTING] = { [KRP_QUEUE_READY] = 1,
+					   [KRP_QUEUE_ERROR] = 1,
+					   [KRC_QUEUE_CLOSING] = 1 },
+		[KRP_QUEUE_READY] = { [KRP_QUEUE_ERROR] = 1, [KRC_QUEUE_CLOSING] = 1 },
+		[KRP_QUEUE_ERROR] = { [KRP_QUEUE_CONNECTING] = 1, [KRC_QUEUE_CLOSING] = 1 },
+	};
+	struct krc_queue *queue = kunit_kzalloc(test, sizeof(*queue), GFP_KERNEL);
+	u32 from, to;
+
+	KUNIT_ASSERT_NOT_NULL(test, queue);
+	queue->ctx = kunit_kzalloc(test, sizeof(*queue->ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, queue->ctx);
+	spin_lock_init(&queue->lock);
+	for (from = 0; from <= KRC_QUEUE_CLOSING; from++)
+		for (to = 0; to <= KRC_QUEUE_CLOSING; to++) {
+			bool changed;
+
+			queue->state = from;
+			queue->error = from == KRP_QUEUE_ERROR ? -EIO : 0;
+			changed = krc_queue_set_state(queue, to, -ETIMEDOUT);
+			KUNIT_EXPECT_EQ(test, changed, may[from][to]);
+			KUNIT_EXPECT_EQ(test, queue->state, changed ? to : from);
+			if (changed)
+				KUNIT_EXPECT_EQ(test, queue->error,
+						to == KRP_QUEUE_ERROR ? -ETIMEDOUT : 0);
+			else if (from == KRP_QUEUE_ERROR)
+				KUNIT_EXPECT_EQ(test, queue->error, -EIO); /* the first stays */
+		}
+}
+
+static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
+					       KUNIT_CASE(krc_test_ring_never_overflows),
+					       KUNIT_CASE(
+						       krc_test_ring_does_not_believe_a_wrong_head),
+					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
+					       {} };
+
+static struct kunit_suite krc_queue_suite = {
+	.name = "krcore_queue",
+	.test_cases = krc_queue_cases,
+};
+kunit_test_suite(krc_queue_suite);
