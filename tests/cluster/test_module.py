@@ -17,7 +17,7 @@ from .krcore import metactl
 from .suite import Skip, check, limit, wait_until
 
 PROGRAM = "tests/module/krc_ioctl"
-AS_USER = "setpriv --reuid=nobody --regid=nogroup --clear-groups prlimit --memlock=16777216"
+AS_USER = "prlimit --memlock=16777216 setpriv --reuid=nobody --regid=nogroup --clear-groups"
 NODES = ("node1", "node2")
 NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
 
