@@ -125,11 +125,13 @@ class Properties(ModelTest):
 
     def test_another_qemu(self):
         """An object whose structures have other sizes says so, and what to install."""
-        misfit = os.path.join(os.path.dirname(os.path.realpath(OPT["model"])), "connectx-misfit.so")
+        folder = os.path.dirname(os.path.realpath(OPT["model"]))
+        misfit = os.path.join(folder, "connectx-misfit.so")
         self.assertTrue(os.path.exists(misfit), misfit)
         with self.assertRaises(RuntimeError) as caught:
             Driver(misfit, OPT["ifc"], sanitize=OPT["sanitize"])
-        for words in ("was built for qemu-system-x86 ", "'pci-device' has ", "Install that version"):
+        for words in ("was built for qemu-system-x86 ", "'pci-device' has ",
+                      "Install that version"):
             self.assertIn(words, str(caught.exception))
 
     def test_no_snapshot(self):
