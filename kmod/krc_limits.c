@@ -6,14 +6,18 @@
  * Locking: krc_users_lock guards the table, and a user's count goes from 0 to nowhere
  * under it only. What a user holds is atomic, so that the data path takes no lock.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/atomic.h>
 #include <linux/cgroup_rdma.h>
 #include <linux/cred.h>
 #include <linux/errno.h>
 #include <linux/hashtable.h>
+#include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 
 #include "krc_limits.h"
 
@@ -41,7 +45,7 @@ static u32 krc_limits_max[KRC_RES_NR]; /* 0: unlimited */
 
 #ifdef CONFIG_CGROUP_RDMA
 
-static struct rdmacg_device krc_rdmacg = { .name = "krcore" };
+static struct rdmacg_device *krc_rdmacg;
 
 static enum rdmacg_resource_type krc_rdmacg_type(enum krc_resource what)
 {
@@ -50,24 +54,45 @@ static enum rdmacg_resource_type krc_rdmacg_type(enum krc_resource what)
 
 static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
 {
-	int err = rdmacg_try_charge(ret_cgroup, &krc_rdmacg, krc_rdmacg_type(what));
+	int err = rdmacg_try_charge(ret_cgroup, krc_rdmacg, krc_rdmacg_type(what));
 
 	return err == -EAGAIN ? -EDQUOT : err;
 }
 
 static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgroup)
 {
-	rdmacg_uncharge(cgroup, &krc_rdmacg, krc_rdmacg_type(what));
+	rdmacg_uncharge(cgroup, krc_rdmacg, krc_rdmacg_type(what));
 }
 
-static void krc_rdmacg_init(void)
+static int krc_rdmacg_init(void)
 {
-	rdmacg_register_device(&krc_rdmacg);
+	krc_rdmacg = kzalloc(sizeof(*krc_rdmacg), GFP_KERNEL);
+	if (!krc_rdmacg)
+		return -ENOMEM;
+	krc_rdmacg->name = kstrdup("krcore", GFP_KERNEL);
+	if (!krc_rdmacg->name) {
+		kfree(krc_rdmacg);
+		return -ENOMEM;
+	}
+	rdmacg_register_device(krc_rdmacg);
+	return 0;
 }
 
+/*
+ * A limit outlives its cgroup: the controller (6.1 to 6.12 at least) frees the memory of a
+ * cgroup that was removed with a limit and without use, but leaves the limit in the list of
+ * the device, and taking the device away then writes to freed memory. What is in the list
+ * can't be told apart, so a device with limits stays, which costs some bytes.
+ */
 static void krc_rdmacg_exit(void)
 {
-	rdmacg_unregister_device(&krc_rdmacg);
+	if (!list_empty(&krc_rdmacg->rpools)) {
+		pr_warn("cgroups have limits in rdma.max: those stay with the old \"krcore\" there\n");
+		return;
+	}
+	rdmacg_unregister_device(krc_rdmacg);
+	kfree(krc_rdmacg->name);
+	kfree(krc_rdmacg);
 }
 
 #else /* a kernel without the controller counts users only */
@@ -82,8 +107,9 @@ static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgro
 {
 }
 
-static void krc_rdmacg_init(void)
+static int krc_rdmacg_init(void)
 {
+	return 0;
 }
 
 static void krc_rdmacg_exit(void)
@@ -94,8 +120,7 @@ static void krc_rdmacg_exit(void)
 
 int krc_limits_init(void)
 {
-	krc_rdmacg_init();
-	return 0;
+	return krc_rdmacg_init();
 }
 
 void krc_limits_exit(void)
