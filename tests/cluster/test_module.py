@@ -308,7 +308,8 @@ def test_region_taken_back_under_readers(cluster):
             counts = _counts(_client(node1, f"{peer} watch 60"))
             check(counts["done"] and counts["refused"] == 100 and
                   not counts["failed"] + counts["wrong"], f"{counts}")
-            said = node2.run("cat /run/krc-serve.out").out.splitlines()[-1]
+            said = wait_until(lambda: node2.run("grep error= /run/krc-serve.out", check=False).out,
+                              20, "the region is taken back").strip()
             check("error=0" in said and int(said.rpartition("=")[2]) >= 200, said)
         check(_card(node2)["naks_error"] == refused, "a READ came after the key had gone")
 
