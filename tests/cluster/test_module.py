@@ -248,8 +248,8 @@ def test_limits_of_a_user_and_of_a_cgroup(cluster):
                        f"the cgroup has nothing left: {used}")
         finally:
             # a limit that outlives its cgroup would keep the controller's device, see krc_limits.c
-            node1.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; rmdir {group}",
-                      check=False)
+            node1.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; "
+                      f"rmdir {group}", check=False)
 
 
 # -- misuse ----------------------------------------------------------------------
