@@ -371,7 +371,9 @@ def test_card_taken_out(cluster):
             seen = _counts(node1.run("cat /run/loop.out"))
             check(seen["done"] and not seen["wrong"] and seen["refused"] + seen["failed"] == 1 and
                   seen["last_error"] in (-19, -107), f"{seen}")
-            check(node1.run("krcore-metactl -j node show").status == 0, "node show fails")
+            # without a device no MetaServer is reached, and it says so; the node is there
+            shown = node1.run("krcore-metactl -j node show", check=False)
+            check('"up": true' in shown.out and "no RDMA device" in shown.err, f"{shown!r}")
         finally:
             node1.add_nic()
         wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 120,
