@@ -248,8 +248,8 @@ def test_limits_of_a_user_and_of_a_cgroup(cluster):
                        f"the cgroup has nothing left: {used}")
         finally:
             # a limit that outlives its cgroup would keep the controller's device, see krc_limits.c
-            node1.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; rmdir {group}",
-                      check=False)
+            node1.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; "
+                      f"rmdir {group}", check=False)
 
 
 # -- misuse ----------------------------------------------------------------------
@@ -308,7 +308,8 @@ def test_region_taken_back_under_readers(cluster):
             counts = _counts(_client(node1, f"{peer} watch 60"))
             check(counts["done"] and counts["refused"] == 100 and
                   not counts["failed"] + counts["wrong"], f"{counts}")
-            said = node2.run("cat /run/krc-serve.out").out.splitlines()[-1]
+            said = wait_until(lambda: node2.run("grep error= /run/krc-serve.out", check=False).out,
+                              20, "the region is taken back").strip()
             check("error=0" in said and int(said.rpartition("=")[2]) >= 200, said)
         check(_card(node2)["naks_error"] == refused, "a READ came after the key had gone")
 
@@ -370,7 +371,9 @@ def test_card_taken_out(cluster):
             seen = _counts(node1.run("cat /run/loop.out"))
             check(seen["done"] and not seen["wrong"] and seen["refused"] + seen["failed"] == 1 and
                   seen["last_error"] in (-19, -107), f"{seen}")
-            check(node1.run("krcore-metactl -j node show").status == 0, "node show fails")
+            # without a device no MetaServer is reached, and it says so; the node is there
+            shown = node1.run("krcore-metactl -j node show", check=False)
+            check('"up": true' in shown.out and "no RDMA device" in shown.err, f"{shown!r}")
         finally:
             node1.add_nic()
         wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 120,

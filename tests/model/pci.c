@@ -535,12 +535,14 @@ static void cx_class_init(ObjectClass *klass, void *data)
 	object_class_property_add_str(klass, "dump_counters", NULL, cx_dump_set);
 }
 
+static InterfaceInfo cx_interfaces[] = { { INTERFACE_PCIE_DEVICE }, {} };
+
 static const TypeInfo cx_type = {
 	.name = CX_TYPE,
 	.parent = TYPE_PCI_DEVICE,
 	.instance_size = sizeof(struct cx_dev),
 	.class_init = cx_class_init,
-	.interfaces = (InterfaceInfo[]){ { INTERFACE_PCIE_DEVICE }, {} },
+	.interfaces = cx_interfaces,
 };
 
 /* ---- registration */
