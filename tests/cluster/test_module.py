@@ -322,7 +322,9 @@ def test_killed_programs_leave_nothing(cluster):
     count = 60
     with _up(cluster) as (node1, node2), _serve(node2) as peer:
         _counts(_client(node1, f"{peer} loop 2"))
+        time.sleep(2)       # what a program had is given back in the background
         before = _held(node1)
+        check("pinned 0" in before, before)
         script = (f"for i in $(seq {count}); do {AS_USER} {_program(node1)} {peer} hold 100 "
                   ">/run/hold.$((i % 4)) & p[$((i % 4))]=$!; sleep 0.$((RANDOM % 9 + 1)); "
                   "[ $i -lt 4 ] || kill -KILL ${p[$(((i + 1) % 4))]}; done; "
