@@ -214,6 +214,14 @@ static void krc_cache_make_room(struct krc_cache *cache)
 	}
 }
 
+void krc_cache_bound(struct krc_cache *cache, u32 entries_max)
+{
+	spin_lock_bh(&cache->lock);
+	cache->entries_max = max(entries_max, 1U);
+	krc_cache_make_room(cache);
+	spin_unlock_bh(&cache->lock);
+}
+
 static int krc_cache_place(struct krc_cache *cache, struct krc_cache_entry *entry, u64 hash,
 			   u64 epoch)
 {

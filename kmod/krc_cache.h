@@ -43,6 +43,13 @@ struct krc_cache_stats {
 struct krc_cache *krc_cache_create(u32 entries_max);
 
 /**
+ * krc_cache_bound() - Change the bound; what is too much goes, least recently used first.
+ * @cache: cache.
+ * @entries_max: bound, from 1.
+ */
+void krc_cache_bound(struct krc_cache *cache, u32 entries_max);
+
+/**
  * krc_cache_destroy() - Free a cache that nobody uses any more.
  * @cache: cache.
  *

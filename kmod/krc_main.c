@@ -49,4 +49,5 @@ static void __exit krc_exit(void)
 module_init(krc_init);
 module_exit(krc_exit);
 MODULE_DESCRIPTION("RDMA connections in microseconds over shared DC initiators");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("GPL");

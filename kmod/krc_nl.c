@@ -267,9 +267,6 @@ static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf
 	err = krc_node_up(conf);
 	if (!err && fresh)
 		krc_nl_generation = conf->meta.generation;
-	else if (err == -EBUSY)
-		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KRP_GENL_A_NODE_POOL_DEPTH],
-				    "pools cannot change their size while queues are open");
 out:
 	mutex_unlock(&krc_nl_lock);
 	return err;

@@ -346,6 +346,7 @@ int krc_node_up(const struct krc_node_conf *conf)
 		return err;
 	}
 	krc_node.conf = copy;
+	krc_cache_bound(krc_node.cache, copy->cache_entries);
 	krc_limits_set(copy->queues_per_user, copy->mrs_per_user, copy->requests_per_user);
 	krc_node_refresh();
 	mutex_unlock(&krc_node.lock);

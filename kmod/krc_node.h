@@ -138,9 +138,10 @@ void krc_node_exit(void);
  * krc_node_up() - Configure the node, or configure it anew.
  * @conf: configuration; copied.
  *
- * A node that is up keeps its ports and queues if only the MetaServers or limits
- * changed. Context: may sleep.
- * Return: 0, -ENOMEM, -EINVAL, -EBUSY (pool sizes changed while queues are open).
+ * A node that is up keeps its ports and queues if only the MetaServers, the cache or limits
+ * changed; other pools or another device end them: queues go to ERROR with -ENODEV.
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM.
  */
 int krc_node_up(const struct krc_node_conf *conf);
 
