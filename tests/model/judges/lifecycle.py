@@ -201,10 +201,10 @@ def three_nodes(ctx, a, b):
     def one(x, y, port):
         try:
             c = f"ibv_rc_pingpong {ctx.gid} -n 200 -p {port} -c"
-            pair(x, y, c, f"{c} {y.addr}", 90)
+            pair(x, y, c, f"{c} {y.addr}", 240)
             gid = "3" if ctx.link == "eth" else "-1"
             pair(x, y, f"{ctx.tools}/dc_user server {port + 100} {gid}",
-                 f"{ctx.tools}/dc_user client {port + 100} {gid} {y.addr}", 120)
+                 f"{ctx.tools}/dc_user client {port + 100} {gid} {y.addr}", 240)
         except Exception as err:    # reported by the judge, not by the thread
             failed.append(err)
 
