@@ -115,13 +115,18 @@ static int krc_meta_attach_resolve(struct krc_meta_session *s, struct krc_meta_c
 				 krc_meta_timeout_ms(meta));
 }
 
-/* A session that is down is to be attached. */
+/* A session that is down is to be attached, unless it has ended meanwhile. */
 void krc_meta_attach_begin(struct krc_meta_session *s)
 {
 	struct krc_meta_conn *conn = krc_meta_conn_new(s);
 	int err = -ENOMEM;
 
 	spin_lock_bh(&s->meta->lock);
+	if (s->ended) {
+		spin_unlock_bh(&s->meta->lock);
+		krc_meta_conn_free(conn);
+		return;
+	}
 	s->conn = conn;
 	krc_meta_session_to(s, KRC_META_RESOLVING);
 	spin_unlock_bh(&s->meta->lock);

@@ -49,7 +49,28 @@ static void krc_meta_leave_servers(struct krc_meta *meta, unsigned long which)
 			   msecs_to_jiffies(KRC_META_WITHDRAW_MS));
 }
 
-/* End the sessions in @which. Locks: conf_mutex. Context: may sleep. */
+static bool krc_meta_all_down(struct krc_meta *meta, unsigned long which)
+{
+	struct krc_meta_session *s;
+	bool down = true;
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	krc_meta_for_each(meta, s, i)
+		if ((which & BIT(i)) && s->state != KRC_META_DOWN)
+			down = false;
+	spin_unlock_bh(&meta->lock);
+	return down;
+}
+
+/*
+ * End the sessions in @which. Locks: conf_mutex. Context: may sleep.
+ *
+ * Each is waited for until it is down: a flush does not do, as events of the connection
+ * may move the queued work item behind it. What has ended and is down stays down and has
+ * no connection whose events could queue the work item; once nobody finds it either, a
+ * run that is left has nothing to do.
+ */
 static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 {
 	struct krc_meta_session *gone[KRC_META_SERVERS_MAX], *s;
@@ -69,10 +90,7 @@ static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 		gone[nr++] = s;
 	}
 	spin_unlock_bh(&meta->lock);
-	for (i = 0; i < nr; i++) {
-		flush_delayed_work(&gone[i]->work);
-		cancel_delayed_work_sync(&gone[i]->work);
-	}
+	wait_event(meta->wait, krc_meta_all_down(meta, which));
 	spin_lock_bh(&meta->lock);
 	for (i = 0; i < nr; i++) {
 		krc_meta_records_left(gone[i]);
@@ -83,8 +101,10 @@ static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 			meta->order[stay++] = meta->order[i];
 	meta->order_nr = stay;
 	spin_unlock_bh(&meta->lock);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
+		cancel_delayed_work_sync(&gone[i]->work);
 		krc_meta_session_free(gone[i]);
+	}
 }
 
 static unsigned long krc_meta_present(struct krc_meta *meta)

@@ -263,7 +263,7 @@ struct krc_meta_conn {
  * @conf: the server; constant but for its priority.
  * @hmac: keyed transform; NULL without a cluster key.
  * @leaving: no more but WITHDRAW is said.
- * @ended: it goes down and stays there.
+ * @ended: it goes down and stays there: once it is DOWN, no connection is made.
  * @work: the session's work item.
  * @conn: connection, while the state is not DOWN; changed by the work item.
  * @state: enum krc_meta_state; changed by krc_meta_session_to() alone.

@@ -330,6 +330,7 @@ struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 /* Free a session that has ended, or never began. */
 void krc_meta_session_free(struct krc_meta_session *s)
 {
+	WARN_ON(s->conn || s->state != KRC_META_DOWN);
 	krc_meta_auth_free(s->hmac);
 	kfree(s);
 }
