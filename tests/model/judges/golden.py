@@ -26,6 +26,7 @@ IDENTITY = {
 
 ANY, ABSENT = "*", "-"
 
+PLACE = "a program's queue begins where its allocator put it in the page; ours begins one"
 SIZE = "size, as each program asked for"
 PAGES = "our rings are of pages of 4 KiB; a user's are larger where its memory allows it"
 MTU = "the port's; the program says 1024, which is the port's on Ethernet"
@@ -62,6 +63,9 @@ DIFFERENCES = {
     ("CREATE_MKEY", "log_page_size"): (ANY, ANY, "largest page that the memory's layout allows"),
     ("CREATE_MKEY", "translations_octword_size"): (ANY, ANY, SIZE),
     ("CREATE_MKEY", "translations_octword_actual_size"): (ANY, ANY, SIZE),
+    ("CREATE_CQ", "page_offset"): (ANY, ANY, PLACE),
+    ("CREATE_QP", "page_offset"): (ANY, ANY, PLACE),
+    ("CREATE_RMP", "page_offset"): (ANY, ANY, PLACE),
     ("request", "byte_count"): (ANY, ANY, VALUE),
     ("request", "swap_add"): (ANY, ANY, VALUE),
     ("request", "compare"): (ANY, ANY, VALUE),
