@@ -24,6 +24,7 @@ struct bn_cm {
 	struct rdma_cm_id *id;
 	struct sockaddr_in to;
 	struct ibv_cq *cq;
+	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct bn_region region;
 	uint64_t *memory;
@@ -72,7 +73,10 @@ static void bn_cm_shared(struct bn_cm *way)
 	if (way->cq)
 		return;
 	way->cq = ibv_create_cq(way->id->verbs, 16, NULL, NULL, 0);
-	way->mr = ibv_reg_mr(way->id->pd, way->memory, BN_READ_BYTES, IBV_ACCESS_LOCAL_WRITE);
+	/* librdmacm's own domain changes when the last identifier goes */
+	way->pd = ibv_alloc_pd(way->id->verbs);
+	way->mr = way->pd ? ibv_reg_mr(way->pd, way->memory, BN_READ_BYTES, IBV_ACCESS_LOCAL_WRITE)
+			  : NULL;
 	if (!way->cq || !way->mr)
 		bn_die("completion queue or memory");
 }
@@ -103,7 +107,7 @@ static void bn_cm_connect(void *arg, unsigned int flags)
 	bn_cm_event(way, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	attr.send_cq = way->cq;
 	attr.recv_cq = way->cq;
-	if (rdma_create_qp(way->id, NULL, &attr))
+	if (rdma_create_qp(way->id, way->pd, &attr))
 		bn_die("rdma_create_qp");
 	if (rdma_connect(way->id, &param))
 		bn_die("rdma_connect");
@@ -147,6 +151,8 @@ static void bn_cm_done(void *arg)
 
 	if (way->mr)
 		ibv_dereg_mr(way->mr);
+	if (way->pd)
+		ibv_dealloc_pd(way->pd);
 	if (way->cq)
 		ibv_destroy_cq(way->cq);
 	rdma_destroy_event_channel(way->channel);
