@@ -154,3 +154,21 @@ int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 		sched_yield(); /* a software NIC may need this CPU */
 	}
 }
+
+void bn_read(struct ibv_qp *qp, const struct ibv_mr *mr, void *to, uint32_t bytes, uint64_t addr,
+	     uint32_t rkey)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)to, .length = bytes, .lkey = mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = addr;
+	wr.wr.rdma.rkey = rkey;
+	if (ibv_post_send(qp, &wr, &bad))
+		bn_die("ibv_post_send");
+	bn_poll(qp->send_cq, &wc, 0);
+}

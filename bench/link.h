@@ -72,4 +72,16 @@ void bn_queue_pair(struct rdma_cm_id *id, enum ibv_qp_type type);
  */
 int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns);
 
+/**
+ * bn_read() - READ, and busy-poll until it is done.
+ * @qp: connected queue pair; its send queue is empty.
+ * @mr: memory that the bytes go to.
+ * @to: where in it.
+ * @bytes: how many.
+ * @addr: remote address.
+ * @rkey: remote key.
+ */
+void bn_read(struct ibv_qp *qp, const struct ibv_mr *mr, void *to, uint32_t bytes, uint64_t addr,
+	     uint32_t rkey);
+
 #endif /* BN_LINK_H */

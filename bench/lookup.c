@@ -74,21 +74,9 @@ static void bn_raw_open(struct bn_raw *raw, const char *peer)
 static void bn_raw_read(struct bn_raw *raw, uint64_t *random)
 {
 	uint64_t places = ((uint64_t)raw->region.mib << 20) / KRP_BUCKET_BYTES;
-	struct ibv_sge sge = { .addr = (uintptr_t)raw->buf,
-			       .length = sizeof(raw->buf),
-			       .lkey = raw->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_READ,
-				  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr = raw->region.addr + bn_random(random) % places * KRP_BUCKET_BYTES;
-	wr.wr.rdma.rkey = raw->region.rkey;
-	if (ibv_post_send(raw->id->qp, &wr, &bad))
-		bn_die("ibv_post_send");
-	bn_poll(raw->id->qp->send_cq, &wc, 0);
+	bn_read(raw->id->qp, raw->mr, raw->buf, sizeof(raw->buf),
+		raw->region.addr + bn_random(random) % places * KRP_BUCKET_BYTES, raw->region.rkey);
 }
 
 static void bn_raw_close(struct bn_raw *raw)

@@ -168,21 +168,9 @@ static void bn_verbs_connect_way(void *arg, unsigned int flags)
 static void bn_verbs_read(void *arg)
 {
 	struct bn_verbs *way = arg;
-	struct ibv_sge sge = { .addr = (uintptr_t)way->memory,
-			       .length = BN_READ_BYTES,
-			       .lkey = way->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_READ,
-				  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
 
-	wr.wr.rdma.remote_addr = be64toh(way->peer.addr);
-	wr.wr.rdma.rkey = be32toh(way->peer.rkey);
-	if (ibv_post_send(way->qp, &wr, &bad))
-		bn_die("ibv_post_send");
-	bn_poll(way->cq, &wc, 0);
+	bn_read(way->qp, way->mr, way->memory, BN_READ_BYTES, be64toh(way->peer.addr),
+		be32toh(way->peer.rkey));
 }
 
 static void bn_verbs_close(void *arg)
