@@ -11,6 +11,7 @@
 #include "krc_limits.h"
 #include "krc_nl.h"
 #include "krc_node.h"
+#include "krc_peer.h"
 
 static int __init krc_init(void)
 {
@@ -43,6 +44,7 @@ static void __exit krc_exit(void)
 	krc_nl_exit();
 	krc_context_exit();
 	krc_node_exit();
+	krc_peers_exit();
 	krc_limits_exit();
 }
 

@@ -12,6 +12,7 @@
 #include <linux/sched/signal.h>
 
 #include "krc_meta_priv.h"
+#include "krc_spin.h"
 
 /* Locks: read_lock. */
 static void krc_meta_read_release(struct krc_meta_read *r)
@@ -161,6 +162,7 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 		krc_meta_read_put(r, read->bytes);
 		return err;
 	}
+	krc_spin(&r->done);
 	left = wait_for_completion_killable_timeout(&r->done, impatient ? timeout : patience);
 	if (left <= 0 && !krc_meta_read_abandon(r)) {
 		if (left < 0)

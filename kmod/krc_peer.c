@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the table of peers.
- * Locking: krc_peers_lock for the table and the last reference.
+ * Owns: the table of peers, those in use and those kept for the next one who connects.
+ * Locking: krc_peers_lock for the table, the counts of users and the list of the idle.
  */
 #include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 
 #include "krc_cache.h"
 #include "krc_context.h"
@@ -16,15 +17,23 @@
 #include "krc_peer.h"
 
 #define KRC_PEER_BITS 10
+#define KRC_PEERS_IDLE_MAX 256
+#define KRC_PEER_IDLE_MS 10000
+
+static void krc_peers_expire(struct work_struct *work);
 
 static DEFINE_HASHTABLE(krc_peers, KRC_PEER_BITS);
+static LIST_HEAD(krc_peers_idle); /* the longest idle first */
+static u32 krc_peers_idle_nr;
 static DEFINE_SPINLOCK(krc_peers_lock);
+static DECLARE_DELAYED_WORK(krc_peers_expiry, krc_peers_expire);
 
 static u32 krc_peer_hash(const struct krc_port *port, const struct krp_key *key)
 {
 	return jhash(key, sizeof(*key), (u32)(unsigned long)port);
 }
 
+/* The peer with one more user, or NULL. */
 static struct krc_peer *krc_peer_find(struct krc_port *port, const struct krp_key *key,
 				      const struct krp_value *value)
 {
@@ -32,11 +41,15 @@ static struct krc_peer *krc_peer_find(struct krc_port *port, const struct krp_ke
 
 	lockdep_assert_held(&krc_peers_lock);
 	hash_for_each_possible(krc_peers, peer, node, krc_peer_hash(port, key)) {
-		if (peer->port == port && !memcmp(&peer->key, key, sizeof(*key)) &&
-		    !memcmp(&peer->value, value, sizeof(*value))) {
-			refcount_inc(&peer->ref);
-			return peer;
+		if (peer->port != port || READ_ONCE(peer->suspect) ||
+		    memcmp(&peer->key, key, sizeof(*key)) ||
+		    memcmp(&peer->value, value, sizeof(*value)))
+			continue;
+		if (!peer->users++) {
+			list_del(&peer->idle);
+			krc_peers_idle_nr--;
 		}
+		return peer;
 	}
 	return NULL;
 }
@@ -46,6 +59,23 @@ static void krc_peer_free(struct krc_peer *peer)
 	krc_remote_destroy(peer->remote);
 	krc_port_put(peer->port);
 	kfree_rcu(peer, rcu); /* krc_queue_describe() may be reading it */
+}
+
+/* Take an idle peer out of the table, for krc_peers_free(). */
+static void krc_peer_take_idle(struct krc_peer *peer, struct list_head *taken)
+{
+	lockdep_assert_held(&krc_peers_lock);
+	hash_del(&peer->node);
+	list_move_tail(&peer->idle, taken);
+	krc_peers_idle_nr--;
+}
+
+static void krc_peers_free(struct list_head *taken)
+{
+	struct krc_peer *peer, *next;
+
+	list_for_each_entry_safe(peer, next, taken, idle)
+		krc_peer_free(peer);
 }
 
 static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_key *key,
@@ -69,7 +99,7 @@ static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_
 		err = PTR_ERR(peer->remote);
 		goto err_peer;
 	}
-	refcount_set(&peer->ref, 1);
+	peer->users = 1;
 	peer->port = krc_port_get(port);
 	peer->key = *key;
 	peer->value = *value;
@@ -105,28 +135,87 @@ struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 	return peer;
 }
 
+/* Nobody uses it any more: keep it for the next one, or not. */
+static void krc_peer_rest(struct krc_peer *peer, struct list_head *taken)
+{
+	lockdep_assert_held(&krc_peers_lock);
+	peer->idle_since = jiffies;
+	list_add_tail(&peer->idle, &krc_peers_idle);
+	krc_peers_idle_nr++;
+	if (READ_ONCE(peer->suspect) || percpu_ref_is_dying(&peer->port->users))
+		krc_peer_take_idle(peer, taken);
+	else if (krc_peers_idle_nr > KRC_PEERS_IDLE_MAX)
+		krc_peer_take_idle(list_first_entry(&krc_peers_idle, struct krc_peer, idle), taken);
+	else if (krc_peers_idle_nr == 1)
+		schedule_delayed_work(&krc_peers_expiry, msecs_to_jiffies(KRC_PEER_IDLE_MS));
+}
+
 void krc_peer_put(struct krc_peer *peer)
 {
-	bool last;
+	LIST_HEAD(taken);
 
 	if (!peer)
 		return;
 	spin_lock(&krc_peers_lock);
-	last = refcount_dec_and_test(&peer->ref);
-	if (last)
-		hash_del(&peer->node);
+	if (!--peer->users)
+		krc_peer_rest(peer, &taken);
 	spin_unlock(&krc_peers_lock);
-	if (last)
-		krc_peer_free(peer);
+	krc_peers_free(&taken);
+}
+
+/* Those that have been idle for too long; again as long as there are others. */
+static void krc_peers_expire(struct work_struct *work)
+{
+	unsigned long limit = msecs_to_jiffies(KRC_PEER_IDLE_MS);
+	struct krc_peer *peer, *next;
+	LIST_HEAD(taken);
+
+	spin_lock(&krc_peers_lock);
+	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle) {
+		if (time_before(jiffies, peer->idle_since + limit))
+			break;
+		krc_peer_take_idle(peer, &taken);
+	}
+	if (krc_peers_idle_nr)
+		schedule_delayed_work(&krc_peers_expiry, limit / 2);
+	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
+}
+
+void krc_peers_drop(struct krc_port *port)
+{
+	struct krc_peer *peer, *next;
+	LIST_HEAD(taken);
+
+	spin_lock(&krc_peers_lock);
+	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle)
+		if (!port || peer->port == port)
+			krc_peer_take_idle(peer, &taken);
+	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
+}
+
+void krc_peers_exit(void)
+{
+	krc_peers_drop(NULL);
+	cancel_delayed_work_sync(&krc_peers_expiry);
+	WARN_ON(!hash_empty(krc_peers));
 }
 
 void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault)
 {
-	if (fault == KRC_FAULT_TIMEOUT || fault == KRC_FAULT_TARGET)
+	switch (fault) {
+	case KRC_FAULT_TIMEOUT:
+	case KRC_FAULT_TARGET:
+		WRITE_ONCE(peer->suspect, true);
 		krc_cache_forget(krc_node_cache(), &peer->key, le64_to_cpu(peer->value.generation));
-	else if (fault != KRC_FAULT_ACCESS)
-		return;
-	krc_remote_forget(peer->remote);
+		fallthrough;
+	case KRC_FAULT_ACCESS:
+		krc_remote_forget(peer->remote);
+		break;
+	default:
+		break;
+	}
 }
 
 u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg)
@@ -138,12 +227,12 @@ u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *a
 
 	spin_lock(&krc_peers_lock);
 	hash_for_each(krc_peers, bucket, peer, node) {
-		if (at++ < start)
+		if (!peer->users || at++ < start)
 			continue;
 		memcpy(info.gid, peer->key.gid, sizeof(info.gid));
 		info.service = le16_to_cpu(peer->key.service);
 		info.generation = le64_to_cpu(peer->value.generation);
-		info.queues = refcount_read(&peer->ref);
+		info.queues = peer->users;
 		info.regions = krc_remote_regions(peer->remote);
 		if (fn(&info, arg))
 			break;

@@ -2,13 +2,16 @@
 /*
  * Owns: the peers that queues of this node are connected to. All queues of a port that
  * are connected to the same record share one peer, with its address vector and its cache
- * of memory references; a record that changed is another peer.
- * Locking: own spinlock for the table; peers are counted and do not change.
+ * of memory references; a record that changed is another peer. A peer that no queue is
+ * connected to any more is kept for a while, so that who connects, asks and leaves again
+ * and again finds what the one before left; a bounded number of them, none that failed,
+ * and none of a port that is gone.
+ * Locking: own spinlock for the table and the counts; else peers do not change.
  */
 #ifndef KRC_PEER_H
 #define KRC_PEER_H
 
-#include <linux/refcount.h>
+#include <linux/list.h>
 #include <linux/types.h>
 
 #include "krc_provider.h"
@@ -19,7 +22,10 @@ struct krc_remote;
 /**
  * struct krc_peer - A peer.
  * @node: in the table.
- * @ref: queues connected to it.
+ * @users: queues connected to it.
+ * @suspect: a request to it failed; nobody is given it any more.
+ * @idle: in the list of those without users, the longest idle first.
+ * @idle_since: jiffies.
  * @port: port used; counted.
  * @key: name of its record.
  * @value: its record.
@@ -29,7 +35,10 @@ struct krc_remote;
  */
 struct krc_peer {
 	struct hlist_node node;
-	refcount_t ref;
+	u32 users;
+	bool suspect;
+	struct list_head idle;
+	unsigned long idle_since;
 	struct krc_port *port;
 	struct krp_key key;
 	struct krp_value value;
@@ -53,6 +62,12 @@ struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 
 /* One queue less. Context: may sleep. */
 void krc_peer_put(struct krc_peer *peer);
+
+/* Forget the idle peers of a port that nobody enters any more, or of all (NULL). */
+void krc_peers_drop(struct krc_port *port);
+
+/* Forget all; no queue is left. Context: unloading, may sleep. */
+void krc_peers_exit(void);
 
 /**
  * krc_peer_suspect() - A request to it failed: forget what the node has cached of it.

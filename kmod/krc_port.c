@@ -4,7 +4,7 @@
  *
  * A port dies in this order: nobody enters any more; the MetaServer client withdraws and
  * its callers are woken; the pool completes all requests and wakes its waiters; when the
- * last user has left, the parts go.
+ * last user has left, the peers that were kept go, and the parts.
  * Locking: krc_node's lock around both; see krc_node.h for users of a port.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -18,6 +18,7 @@
 #include <rdma/ib_cache.h>
 
 #include "krc_mr.h"
+#include "krc_peer.h"
 #include "krc_pool.h"
 #include "krc_port.h"
 
@@ -179,6 +180,7 @@ void krc_port_kill(struct krc_port *port)
 	krc_meta_stop(port->meta);
 	krc_pool_stop(port->pool);
 	krc_port_wait_idle(port);
+	krc_peers_drop(port);
 	krc_meta_destroy(port->meta);
 	krc_mrdir_destroy(port->mrdir);
 	krc_pool_destroy(port->pool);

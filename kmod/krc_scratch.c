@@ -17,6 +17,7 @@
 
 #include "krc_initiator.h"
 #include "krc_node.h"
+#include "krc_spin.h"
 #include "krp_ioctl.h"
 
 #define KRC_SCRATCH_CELLS 64
@@ -136,6 +137,7 @@ static int krc_cell_wait(struct krc_cell *cell, unsigned long limit)
 	struct krc_scratch *scratch = cell->scratch;
 	long left = (long)(limit - jiffies);
 
+	krc_spin(&cell->arrived);
 	left = wait_for_completion_killable_timeout(&cell->arrived, max(left, 1L));
 	if (left > 0)
 		return 0;
