@@ -110,13 +110,33 @@ err_peer:
 	return ERR_PTR(err);
 }
 
-struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
-			      const struct krp_value *value)
+/* Nobody is given what is older than a fresh peer; what is idle goes. */
+static void krc_peer_outdate(const struct krc_peer *fresh, struct list_head *taken)
 {
-	struct krc_peer *peer, *made;
+	struct hlist_node *next;
+	struct krc_peer *peer;
+
+	lockdep_assert_held(&krc_peers_lock);
+	hash_for_each_possible_safe(krc_peers, peer, next, node,
+				    krc_peer_hash(fresh->port, &fresh->key))
+	{
+		if (peer->port != fresh->port || memcmp(&peer->key, &fresh->key, sizeof(peer->key)))
+			continue;
+		WRITE_ONCE(peer->suspect, true);
+		if (!peer->users)
+			krc_peer_take_idle(peer, taken);
+	}
+}
+
+struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
+			      const struct krp_value *value, bool fresh)
+{
+	struct krc_peer *peer = NULL, *made;
+	LIST_HEAD(taken);
 
 	spin_lock(&krc_peers_lock);
-	peer = krc_peer_find(port, key, value);
+	if (!fresh)
+		peer = krc_peer_find(port, key, value);
 	spin_unlock(&krc_peers_lock);
 	if (peer)
 		return peer;
@@ -125,10 +145,14 @@ struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 	if (IS_ERR(made))
 		return made;
 	spin_lock(&krc_peers_lock);
-	peer = krc_peer_find(port, key, value);
+	if (fresh)
+		krc_peer_outdate(made, &taken);
+	else
+		peer = krc_peer_find(port, key, value);
 	if (!peer)
 		hash_add(krc_peers, &made->node, krc_peer_hash(port, key));
 	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
 	if (!peer)
 		return made;
 	krc_peer_free(made); /* another was faster */

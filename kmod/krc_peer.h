@@ -23,7 +23,7 @@ struct krc_remote;
  * struct krc_peer - A peer.
  * @node: in the table.
  * @users: queues connected to it.
- * @suspect: a request to it failed; nobody is given it any more.
+ * @suspect: a request to it failed, or there is a fresher one; nobody is given it any more.
  * @idle: in the list of those without users, the longest idle first.
  * @idle_since: jiffies.
  * @port: port used; counted.
@@ -52,13 +52,15 @@ struct krc_peer {
  * @port: port, entered.
  * @key: name of the record.
  * @value: the record; never trusted.
+ * @fresh: not one that is there: nothing is known of its memory, and those who connect
+ *	from now on share this one.
  *
  * Context: may sleep.
  * Return: the peer, counted, or ERR_PTR: -EPROTO (not a DC target), -ENOMEM, or what
  * ops->address() says.
  */
 struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
-			      const struct krp_value *value);
+			      const struct krp_value *value, bool fresh);
 
 /* One queue less. Context: may sleep. */
 void krc_peer_put(struct krc_peer *peer);

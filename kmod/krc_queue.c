@@ -274,7 +274,7 @@ static int krc_queue_connect(struct krc_queue *queue, struct krp_connect *arg)
 	err = krc_queue_lookup(port, &key, arg, &value);
 	if (err)
 		return err;
-	peer = krc_peer_get(port, &key, &value);
+	peer = krc_peer_get(port, &key, &value, arg->flags & KRP_CONNECT_FRESH);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	err = krc_queue_attach(queue, peer);

@@ -195,7 +195,7 @@ struct krp_queue_create {
 };
 
 /* krp_connect.flags */
-#define KRP_CONNECT_FRESH 0x1 /* ask a MetaServer even if the peer is cached */
+#define KRP_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
 
 /**
  * struct krp_connect - KRP_IOC_CONNECT: connect a queue that is IDLE or ERROR.

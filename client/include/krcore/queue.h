@@ -54,7 +54,7 @@ extern "C" {
 #define KRCORE_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
 
 /* krcore_queue_connect() flags */
-#define KRCORE_CONNECT_FRESH 0x1 /* ask a MetaServer even if the peer is cached */
+#define KRCORE_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
 
 /* krcore_queue_info.state */
 #define KRCORE_QUEUE_IDLE 0 /* never connected */
