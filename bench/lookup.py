@@ -155,7 +155,8 @@ class Lookups:
                    f"--advertise-client-urls http://{address}:2389 "
                    "--listen-peer-urls http://127.0.0.1:2390 "
                    "--initial-advertise-peer-urls http://127.0.0.1:2390 "
-                   "--initial-cluster default=http://127.0.0.1:2390 --logger zap")
+                   "--initial-cluster default=http://127.0.0.1:2390 --logger zap "
+                   "--max-wals 1 --max-snapshots 1")
         try:
             server.run("until curl -sf http://127.0.0.1:2389/health >/dev/null; do sleep 0.5; "
                        "done", timeout=300)

@@ -148,7 +148,10 @@ static void bn_etcd_puts(struct bn_tcp *t, uint64_t from, unsigned int nr)
 	bn_etcd_call(t, "/etcdserverpb.KV/Txn", message, (unsigned int)(at - message));
 }
 
-/* Frames that belong to no request. */
+/*
+ * Frames that belong to no request. RST_STREAM without an error (RFC 9113 section 8.1) only
+ * says that the server had answered before it had seen the end of the request.
+ */
 static void bn_etcd_control(struct bn_tcp *t, uint8_t type, uint8_t flags, const uint8_t *payload,
 			    unsigned int bytes)
 {
@@ -160,7 +163,9 @@ static void bn_etcd_control(struct bn_tcp *t, uint8_t type, uint8_t flags, const
 	} else if (type == BN_H2_PING && !(flags & BN_H2_ACK) && bytes == 8) {
 		memcpy(bn_frame(out, 8, BN_H2_PING, BN_H2_ACK, 0), payload, 8);
 		bn_tcp_send(t, out, sizeof(out));
-	} else if (type == BN_H2_GOAWAY || type == BN_H2_RST_STREAM) {
+	} else if (type == BN_H2_GOAWAY) {
+		bn_tcp_fail(t, "etcd ends the connection");
+	} else if (type == BN_H2_RST_STREAM && (bytes < 4 || bn_get32(payload))) {
 		bn_tcp_fail(t, "etcd broke the request off");
 	}
 }

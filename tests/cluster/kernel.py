@@ -35,6 +35,10 @@ class Kernel:
         """By how much longer things take than on a stock kernel; for time limits."""
         return 4 if self.name == "debug" else 1
 
+    def memory_times(self):
+        """By how much more memory a guest needs: KASAN keeps freed memory and a shadow."""
+        return 2 if self.name == "debug" else 1
+
     def command_line(self):
         """What this kernel is told beside what all are told."""
         return "systemd.default_timeout_start_sec=900" if self.name == "debug" else ""

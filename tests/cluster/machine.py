@@ -227,7 +227,8 @@ class Machine:
         folder = self.folder
         argv = [
             "qemu-system-x86_64", "-name", f"guest={self.name}", "-M", "q35",
-            *self._parts.accel, "-smp", str(self.spec.cpus), "-m", str(self.spec.memory_mb),
+            *self._parts.accel, "-smp", str(self.spec.cpus), "-m",
+            str(self.spec.memory_mb * self._parts.kernel.memory_times()),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", self._parts.kernel.vmlinuz, "-initrd", folder / "initrd",
             "-append", " ".join(filter(None, (COMMAND_LINE, self._parts.kernel.command_line(),
