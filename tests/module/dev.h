@@ -122,5 +122,6 @@ void bad_inputs(void); /* bad.c */
 void bad_requests(const struct dev_peer *peer);
 int random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void traffic(const struct dev_peer *peer); /* traffic.c */
+void faults(const struct dev_peer *peer); /* faults.c */
 
 #endif /* KRC_TESTS_DEV_H */

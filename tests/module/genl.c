@@ -6,6 +6,7 @@
  *   krc_genl bad               the cases below
  *   krc_genl denied            NODE_UP and NODE_DOWN without CAP_NET_ADMIN
  *   krc_genl random SEED NR    requests with random faults; the module must survive
+ *   krc_genl faults            out of memory at every allocation of NODE_UP and NODE_DOWN
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "client/metactl/module.h"
+#include "tests/module/fail_nth.h"
 
 #define MISSING (-1)
 
@@ -235,6 +237,57 @@ static int krc_random(struct mc_genl *genl, unsigned int seed, unsigned int nr)
 	return 0;
 }
 
+static int krc_run_up(void *arg)
+{
+	krc_node_up(arg, NULL);
+	return mc_genl_run(arg, NULL, NULL);
+}
+
+static int krc_run_down(void *arg)
+{
+	mc_genl_request(arg, KRP_GENL_CMD_NODE_DOWN, 0);
+	return mc_genl_run(arg, NULL, NULL);
+}
+
+static void krc_do_up(void *arg)
+{
+	krc_run_up(arg);
+}
+
+static void krc_do_down(void *arg)
+{
+	krc_run_down(arg);
+}
+
+/* A node that could not come up is down, and comes up with the next request. */
+static int krc_faults(struct mc_genl *genl)
+{
+	static const struct fail_nth_step steps[] = {
+		{ .name = "up", .run = krc_run_up, .undo = krc_do_down, .undo_always = true },
+		{ .name = "up again",
+		  .prepare = krc_do_up,
+		  .run = krc_run_up,
+		  .undo = krc_do_down,
+		  .undo_always = true },
+		{ .name = "down",
+		  .prepare = krc_do_up,
+		  .run = krc_run_down,
+		  .undo = krc_do_down,
+		  .undo_always = true },
+	};
+	struct fail_nth_count c = { 0 };
+	int err, ret = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		err = fail_nth_sweep(&steps[i], genl, &c);
+		printf("%s: %u allocations, %u failed, %u did without, %u wrong%s\n", steps[i].name,
+		       c.allocations, c.failed, c.went_on, c.wrong, err ? ": BAD" : "");
+		ret |= err;
+	}
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	struct mc_genl *genl;
@@ -250,6 +303,8 @@ int main(int argc, char **argv)
 		err = krc_bad(genl);
 	else if (argc == 2 && !strcmp(argv[1], "denied"))
 		err = krc_denied(genl);
+	else if (argc == 2 && !strcmp(argv[1], "faults"))
+		err = krc_faults(genl);
 	else if (argc == 4 && !strcmp(argv[1], "random"))
 		err = krc_random(genl, (unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Out of memory at every allocation; see fail_nth.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/module/fail_nth.h"
+
+#define FAIL_NTH_RUNS_MAX 2000
+
+static int fail_nth_file = -1;
+
+static bool fail_nth_open(void)
+{
+	if (fail_nth_file < 0)
+		fail_nth_file = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	return fail_nth_file >= 0;
+}
+
+static void fail_nth_set(unsigned int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", nth);
+
+	if (pwrite(fail_nth_file, text, (size_t)len, 0) != len) {
+		perror("fail-nth");
+		exit(2);
+	}
+}
+
+/* How many allocations are still to come before the one that fails; 0: it did. Ends it. */
+static unsigned int fail_nth_stop(void)
+{
+	char text[16] = "";
+
+	if (pread(fail_nth_file, text, sizeof(text) - 1, 0) <= 0) {
+		perror("fail-nth");
+		exit(2);
+	}
+	fail_nth_set(0);
+	return (unsigned int)strtoul(text, NULL, 10);
+}
+
+/* One run. Return: what the step said; @ret_left: as fail_nth_stop(). */
+static int fail_nth_run(const struct fail_nth_step *step, void *arg, unsigned int nth,
+			unsigned int *ret_left)
+{
+	int err;
+
+	if (step->prepare)
+		step->prepare(arg);
+	fail_nth_set(nth);
+	err = step->run(arg);
+	*ret_left = fail_nth_stop();
+	if (step->undo && (!err || step->undo_always))
+		step->undo(arg);
+	return err;
+}
+
+static void fail_nth_judge(const struct fail_nth_step *step, unsigned int nth, int err,
+			   struct fail_nth_count *c)
+{
+	if (!err) {
+		c->went_on++;
+	} else if (!step->never_fails && (err == -ENOMEM || err == -EFAULT)) {
+		c->failed++;
+	} else {
+		printf("%s: allocation %u of %u fails: %s\n", step->name, nth, c->allocations,
+		       strerror(-err));
+		c->wrong++;
+	}
+}
+
+int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_count *ret_count)
+{
+	struct fail_nth_count c = { 0 };
+	unsigned int nth, left;
+	int err;
+
+	if (!fail_nth_open())
+		return -ENOTSUP;
+	err = fail_nth_run(step, arg, FAIL_NTH_ALL, &left);
+	if (err) {
+		printf("%s: fails without a fault: %s\n", step->name, strerror(-err));
+		return -EIO;
+	}
+	c.allocations = FAIL_NTH_ALL - left;
+	nth = step->last && step->last < c.allocations ? c.allocations - step->last + 1 : 1;
+	/* one time it may make more allocations than another; it ends where none is left */
+	for (; nth < FAIL_NTH_RUNS_MAX; nth++) {
+		err = fail_nth_run(step, arg, nth, &left);
+		if (left)
+			break;
+		fail_nth_judge(step, nth, err, &c);
+	}
+	err = fail_nth_run(step, arg, FAIL_NTH_ALL, &left);
+	if (err)
+		printf("%s: fails afterwards: %s\n", step->name, strerror(-err));
+	*ret_count = c;
+	return err || c.wrong ? -EIO : 0;
+}

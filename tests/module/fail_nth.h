@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Out of memory at every allocation: a step is run again and again, and each time another
+ * of the allocations that the kernel makes for it fails, the first, the second, and so on.
+ * Idea: /proc/self/fail-nth, Documentation/fault-injection/fault-injection.rst.
+ * Needs a kernel with fault injection whose faults do not spare those who may wait
+ * (ignore-gfp-wait = N) and are not logged (verbose = 0). One thread.
+ */
+#ifndef KRC_TESTS_FAIL_NTH_H
+#define KRC_TESTS_FAIL_NTH_H
+
+#include <stdbool.h>
+
+#define FAIL_NTH_ALL 100000 /* more than any step has */
+
+/**
+ * struct fail_nth_step - What is tried.
+ * @name: for people.
+ * @prepare: before each run, without faults; or NULL.
+ * @run: the step; 0 or a negative errno. A fault is -ENOMEM, or -EFAULT where bytes of the
+ *	program are copied; anything else is wrong.
+ * @undo: after a run that succeeded, and after the others if @undo_always; or NULL.
+ * @undo_always: see @undo.
+ * @never_fails: a fault must not make @run fail.
+ * @last: try only so many, the last ones; 0: all.
+ */
+struct fail_nth_step {
+	const char *name;
+	void (*prepare)(void *arg);
+	int (*run)(void *arg);
+	void (*undo)(void *arg);
+	bool undo_always;
+	bool never_fails;
+	unsigned int last;
+};
+
+/**
+ * struct fail_nth_count - What came of it.
+ * @allocations: that the step makes.
+ * @failed: runs that failed as they should.
+ * @went_on: runs that did without.
+ * @wrong: runs that ended in another way; printed.
+ */
+struct fail_nth_count {
+	unsigned int allocations, failed, went_on, wrong;
+};
+
+/**
+ * fail_nth_sweep() - Run a step with each of its allocations failing once.
+ * @step: step.
+ * @arg: for its functions.
+ * @ret_count: out: counts.
+ *
+ * Return: 0 if nothing was wrong and the step succeeds before and after; -EIO if not;
+ * -ENOTSUP on a kernel without fault injection.
+ */
+int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_count *ret_count);
+
+#endif /* KRC_TESTS_FAIL_NTH_H */
