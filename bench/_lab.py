@@ -39,10 +39,12 @@ copy_timeout_ms = 60000
 
 @dataclasses.dataclass
 class Clocks:
-    """Seconds since the start: a process's on processors, the guest's, the guest's clock."""
+    """Seconds since the start: a process's on processors, the guest's, the guest's clock;
+    and how often the process has gone to sleep."""
     process: float
     guest: float
     uptime: float
+    sleeps: int
 
 
 @dataclasses.dataclass
@@ -50,11 +52,13 @@ class Spent:
     """Processor seconds of the server during a measurement.
 
     `process`: of its process. `silent`: what that process takes in as much time when its
-    clients are connected and ask nothing. `guest`: of its whole guest.
+    clients are connected and ask nothing. `guest`: of its whole guest. `wakes`: how often
+    the process was woken beyond what happens in as much time when nobody asks.
     """
     process: float
     silent: float
     guest: float
+    wakes: float
 
 
 def build():
@@ -138,11 +142,12 @@ class Lab:
         out = self.client.run(f"cat {log}").out
         if status:
             raise host.ClusterError(f"{command}: status {status}\n{out}")
+        longer = (after.uptime - before.uptime) / (before.uptime - silent.uptime)
         return ([json.loads(line) for line in out.splitlines() if line.startswith("{")],
                 Spent(after.process - before.process,
-                      (before.process - silent.process)
-                      * (after.uptime - before.uptime) / (before.uptime - silent.uptime),
-                      after.guest - before.guest))
+                      (before.process - silent.process) * longer,
+                      after.guest - before.guest,
+                      after.sleeps - before.sleeps - (before.sleeps - silent.sleeps) * longer))
 
     # -- the MetaServer ---------------------------------------------------------
 
@@ -200,13 +205,16 @@ class Lab:
     def cpu_seconds(self, pid):
         """A reading of the server guest's clocks."""
         out = self.server.run(f"cat /proc/uptime; getconf CLK_TCK; head -n 1 /proc/stat; "
-                              f"cat /proc/{pid}/task/*/schedstat").out
-        uptime, tick, whole, *threads = out.splitlines()
+                              f"cat /proc/{pid}/task/*/schedstat; "
+                              f"grep -h ^voluntary_ctxt_switches /proc/{pid}/task/*/status").out
+        uptime, tick, whole, *rest = out.splitlines()
+        threads = [line for line in rest if line[0].isdigit()]
+        sleeps = sum(int(line.split()[1]) for line in rest if not line[0].isdigit())
         # user, nice, system, irq, softirq, steal; not idle and iowait
         fields = [int(n) for n in whole.split()[1:]]
         busy = sum(fields[:3]) + sum(fields[5:8])
         return Clocks(sum(int(t.split()[0]) for t in threads) / 1e9, busy / int(tick),
-                      float(uptime.split()[0]))
+                      float(uptime.split()[0]), sleeps)
 
     @contextlib.contextmanager
     def load(self, kind):

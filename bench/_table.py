@@ -44,9 +44,10 @@ def lookups(rows):
                       _figure(ratio) if ratio else "",
                       *(_figure(row.get(key)) for key in
                         ("server_cpu_s_per_million", "server_cpu_gross_s_per_million",
-                         "server_cpu_silent_s_per_million", "guest_cpu_s_per_million"))])
+                         "server_cpu_silent_s_per_million", "server_wakes_per_lookup",
+                         "guest_cpu_s_per_million"))])
     return _table(("records", "server", "case", "system", "p50 us", "p99 us", "p99.9 us", "READs",
-                   "ratio", "server CPU", "gross", "silent", "guest CPU"), lines)
+                   "ratio", "server CPU", "gross", "silent", "wakes", "guest CPU"), lines)
 
 
 def plain(rows):

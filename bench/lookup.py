@@ -11,8 +11,9 @@ Figures of a row: p50, p99, p999 in microseconds; records in the table; load of 
 server; reads_per_lookup; server_cpu_s_per_million: processor seconds that a million
 requests cost the server's process, which is what it took (server_cpu_gross_s_per_million)
 less what it takes in as much time when nobody asks (server_cpu_silent_s_per_million), and
-all it took if it polls; guest_cpu_s_per_million: those of its whole guest, where the
-software NIC works too (with an idle server only).
+all it took if it polls; server_wakes_per_lookup: how often that process was woken, less
+what happens in as much time when nobody asks; guest_cpu_s_per_million: processor seconds
+of its whole guest, where the software NIC works too (with an idle server only).
 """
 
 import re
@@ -55,6 +56,7 @@ class Lookups:
             values["server_cpu_s_per_million"] = round(caused * per, 3)
             values["server_cpu_gross_s_per_million"] = round(cpu.process * per, 3)
             values["server_cpu_silent_s_per_million"] = round(cpu.silent * per, 3)
+            values["server_wakes_per_lookup"] = round(max(0, cpu.wakes) / requests, 4)
             if load == "idle":
                 values["guest_cpu_s_per_million"] = round(cpu.guest * per, 3)
         return self.lab.row(self.report, case, system, "us", **values)
