@@ -26,7 +26,6 @@
 #define BN_BYTES (4U << 20) /* memory at each end */
 #define BN_BATCH_MAX 64
 #define BN_QUEUES_MAX 64
-#define BN_SPINS 64 /* polls before it sleeps: the module needs a CPU too */
 
 /* What is measured. */
 struct bn_job {
@@ -113,22 +112,17 @@ static void bn_krcore_prepare(struct bn_data_krcore *k, const struct bn_job *job
 static void bn_krcore_wait(struct bn_data_krcore *k, unsigned int requests)
 {
 	struct krcore_wc wcs[BN_BATCH_MAX];
-	unsigned int spins = 0;
-	int nr, i;
+	unsigned int nr, i;
 
 	while (requests) {
-		nr = krcore_poll(k->node, wcs, BN_BATCH_MAX);
-		if (nr < 0)
-			bn_krcore_die("krcore_poll");
-		if (!nr && ++spins > BN_SPINS && krcore_wait(k->node, 10000))
-			bn_krcore_die("krcore_wait");
+		nr = bn_krcore_next(k->node, wcs, BN_BATCH_MAX);
 		for (i = 0; i < nr; i++) {
 			if (!wcs[i].status)
 				continue;
 			fprintf(stderr, "completion: %s\n", strerror(-wcs[i].status));
 			exit(1);
 		}
-		requests -= (unsigned int)nr;
+		requests -= nr;
 	}
 }
 

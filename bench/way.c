@@ -10,10 +10,11 @@
 
 #include "bench/keys.h"
 #include "bench/link.h"
+#include "bench/samples.h"
 #include "bench/way.h"
 
 #define BN_PAGE 4096
-#define BN_SPINS 64 /* polls before it sleeps: the module needs a CPU too */
+#define BN_SPIN_NS 1000000 /* polls so long, as the others do for ever, then sleeps */
 
 /* An instance: one node context, one queue at a time. */
 struct bn_krcore {
@@ -42,6 +43,19 @@ void bn_target_split(const char *target, char **fields, unsigned int nr)
 		return;
 	fprintf(stderr, "target '%s': not %u fields\n", target, nr);
 	exit(2);
+}
+
+unsigned int bn_krcore_next(struct krcore_node *node, struct krcore_wc *wcs, unsigned int max)
+{
+	uint64_t begin = bn_now_ns();
+	int nr;
+
+	while (!(nr = krcore_poll(node, wcs, max)))
+		if (bn_now_ns() - begin > BN_SPIN_NS && krcore_wait(node, 10000))
+			bn_krcore_die("krcore_wait");
+	if (nr < 0)
+		bn_krcore_die("krcore_poll");
+	return (unsigned int)nr;
 }
 
 static void *bn_krcore_open(const char *target)
@@ -82,18 +96,12 @@ static void bn_krcore_connect(void *arg, unsigned int flags)
 static void bn_krcore_read(void *arg)
 {
 	struct bn_krcore *way = arg;
-	unsigned int spins = 0;
 	struct krcore_wc wc;
-	int nr;
 
 	if (krcore_post_read(way->node, way->queue, &way->mr, way->memory, BN_READ_BYTES, &way->ref,
 			     0, 1))
 		bn_krcore_die("krcore_post_read");
-	while (!(nr = krcore_poll(way->node, &wc, 1)))
-		if (++spins > BN_SPINS && krcore_wait(way->node, 10000))
-			bn_krcore_die("krcore_wait");
-	if (nr < 0)
-		bn_krcore_die("krcore_poll");
+	bn_krcore_next(way->node, &wc, 1);
 	if (wc.status) {
 		fprintf(stderr, "READ: %s\n", strerror(-wc.status));
 		exit(1);

@@ -69,6 +69,20 @@ void bn_target_split(const char *target, char **fields, unsigned int nr);
 /** bn_krcore_die() - Say what failed with libkrcore's text; end. @what: what. */
 void bn_krcore_die(const char *what) __attribute__((noreturn));
 
+struct krcore_node;
+struct krcore_wc;
+
+/**
+ * bn_krcore_next() - Wait for completions: awake for a millisecond, then asleep.
+ * @node: node.
+ * @wcs: out: completions.
+ * @max: room in @wcs.
+ *
+ * Ends the program if none comes within ten seconds.
+ * Return: how many came, from 1.
+ */
+unsigned int bn_krcore_next(struct krcore_node *node, struct krcore_wc *wcs, unsigned int max);
+
 struct ibv_context;
 struct ibv_qp;
 
