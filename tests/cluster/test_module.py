@@ -208,6 +208,15 @@ def test_traffic_is_right_from_a_32_bit_program(cluster):
         _tap(_client(node1, f"{peer} traffic", 300, bits=32), 60)
 
 
+@limit(400)
+def test_file_in_the_hands_of_several(cluster):
+    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+        before = _held(node1)
+        for bits in (64, 32):
+            _tap(_client(node1, f"{peer} life", 150, bits), 5)
+        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
+
+
 @limit(300)
 def test_service_of_a_program(cluster):
     with _up(cluster) as (node1, node2):

@@ -123,5 +123,6 @@ void bad_requests(const struct dev_peer *peer);
 int random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
+void life(const struct dev_peer *peer); /* life.c */
 
 #endif /* KRC_TESTS_DEV_H */

@@ -12,6 +12,7 @@
  *   krc_ioctl random SEED CALLS		any input
  *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
  *   krc_ioctl PEER faults		out of memory at every allocation
+ *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
@@ -317,6 +318,10 @@ static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned
 	}
 	if (!strcmp(what, "faults")) {
 		faults(peer);
+		return tap_end();
+	}
+	if (!strcmp(what, "life")) {
+		life(peer);
 		return tap_end();
 	}
 	if (!strcmp(what, "fresh"))
