@@ -52,8 +52,7 @@ static void krc_queue_free(struct kref *ref)
 	krc_context_put(queue->ctx);
 	mutex_destroy(&queue->post);
 	mutex_destroy(&queue->control);
-	kvfree(queue->reqs);
-	kfree(queue);
+	kvfree(queue);
 }
 
 void krc_queue_put(struct krc_queue *queue)
@@ -103,16 +102,12 @@ static void krc_queue_closer(struct work_struct *work)
 
 static struct krc_queue *krc_queue_alloc(struct krc_context *ctx, u32 depth)
 {
-	struct krc_queue *queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
+	struct krc_queue *queue;
 	u32 i;
 
+	queue = kvzalloc(struct_size(queue, reqs, depth), GFP_KERNEL_ACCOUNT);
 	if (!queue)
 		return NULL;
-	queue->reqs = kvcalloc(depth, sizeof(*queue->reqs), GFP_KERNEL_ACCOUNT);
-	if (!queue->reqs) {
-		kfree(queue);
-		return NULL;
-	}
 	for (i = 0; i < depth; i++)
 		queue->reqs[i].queue = queue;
 	kref_init(&queue->ref);
@@ -168,8 +163,7 @@ err_aside:
 err_charge:
 	krc_uncharge(&queue->charge);
 err_queue:
-	kvfree(queue->reqs);
-	kfree(queue);
+	kvfree(queue);
 	return err;
 }
 

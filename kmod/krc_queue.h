@@ -110,13 +110,13 @@ struct krc_queue_req {
  * @error: why it is in ERROR.
  * @flow: its requests.
  * @peer: whom it is connected to; stays while requests are outstanding.
- * @reqs: ring of @depth requests.
  * @posted: requests taken; the next is at posted % depth.
  * @completed: completions; written by done() only, with release.
  * @failed: those with an error.
  * @bytes: transferred.
  * @renew: work item that checks remote references again that got old while waiting.
  * @closer: work item that ends a close whose caller was killed.
+ * @reqs: ring of @depth requests.
  */
 struct krc_queue {
 	struct kref ref;
@@ -131,13 +131,13 @@ struct krc_queue {
 	int error;
 	struct krc_flow flow;
 	struct krc_peer *peer;
-	struct krc_queue_req *reqs;
 	u64 posted;
 	u64 completed;
 	u64 failed;
 	u64 bytes;
 	struct work_struct renew;
 	struct work_struct closer;
+	struct krc_queue_req reqs[];
 };
 
 /* What all contexts have done, by processor. */
