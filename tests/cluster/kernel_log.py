@@ -22,6 +22,7 @@ PROBLEMS = re.compile("|".join((
 
 # Lines that look like a problem, and come without krcore too; each with its reason.
 ALLOWED = tuple(re.compile(pattern) for pattern in (
+    r"DMA-API: (preallocated \d+ debug entries|debugging enabled)",     # a debug kernel's boot
 ))
 
 
