@@ -204,7 +204,7 @@ struct krc_user *krc_user_get_current(void)
 	if (user)
 		return user;
 
-	made = kzalloc(sizeof(*made), GFP_KERNEL);
+	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
 	if (!made)
 		return NULL;
 	made->uid = uid;
