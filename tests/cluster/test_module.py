@@ -300,7 +300,7 @@ def test_memory_of_a_ring_is_the_cgroups(cluster):
             return int(said.removeprefix("bytes=")), charged
 
         try:
-            used(16) # what the program itself brings into memory
+            used(16)  # what the program itself brings into memory
             small_bytes, small = used(16)
             large_bytes, large = used(65536)
             bytes_more, more = large_bytes - small_bytes, large - small
