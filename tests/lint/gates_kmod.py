@@ -73,8 +73,8 @@ def kmod(tree):
              for name in tree.files("*.c", under="kmod/")] if tree.only else []
     if tree.only and not named:
         raise Skipped("no source of the module is named")
-    found = []
-    for name in KERNELS[:1] if tree.only else KERNELS:
+    found, judged = [], KERNELS[:1] if tree.only else KERNELS
+    for name in judged:
         try:
             release, made = headers(name)
         except host.ClusterError as e:
@@ -85,4 +85,4 @@ def kmod(tree):
         lines = build(tree, folder, made, named or ["modules"])
         found += [f"for {release}:"] * bool(lines) + lines
     fail_if(found)
-    return ", ".join(KERNELS) + ("" if shutil.which("sparse") else ", sparse is not installed")
+    return ", ".join(judged) + ("" if shutil.which("sparse") else ", sparse is not installed")
