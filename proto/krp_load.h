@@ -122,7 +122,15 @@ static inline void krp_load_start(struct krp_load *load, __u64 root_addr, __u32 
 	load->stage = KRP_LOAD_ROOT;
 }
 
-/* How many of @left entries of @size bytes the READ under way brings. */
+/**
+ * krp_load_chunk() - How many entries one READ brings.
+ * @load: load.
+ * @left: entries that are missing.
+ * @size: bytes of one.
+ *
+ * Context: any.
+ * Return: at most @left, and no more than fit in chunk_bytes.
+ */
 static inline __u32 krp_load_chunk(const struct krp_load *load, __u64 left, size_t size)
 {
 	__u64 most = load->chunk_bytes / size;
@@ -130,7 +138,13 @@ static inline __u32 krp_load_chunk(const struct krp_load *load, __u64 left, size
 	return (__u32)(left < most ? left : most);
 }
 
-/* Segments or directory entries that the READ under way brings. */
+/**
+ * krp_load_entries() - How many segments or directory entries the READ under way brings.
+ * @load: load in one of these two stages.
+ *
+ * Context: any.
+ * Return: at least 1.
+ */
 static inline __u32 krp_load_entries(const struct krp_load *load)
 {
 	if (load->stage == KRP_LOAD_SEGMENTS)
@@ -176,18 +190,36 @@ static inline int krp_load_next(const struct krp_load *load, struct krp_read *re
 	return 0;
 }
 
-/* What was READ brought nothing. */
+/**
+ * krp_load_again() - What was READ brought nothing.
+ * @load: load.
+ *
+ * Context: any.
+ * Return: 0 to READ again, or %-EPROTO if that was done too often.
+ */
 static inline int krp_load_again(struct krp_load *load)
 {
 	return ++load->tries < KRP_LOAD_TRIES ? 0 : -EPROTO;
 }
 
-/* Whether the directory can be made of the older copy's. */
+/**
+ * krp_load_has_dir() - Whether the directory can be made of the older copy's.
+ * @load: load with a map.
+ *
+ * Context: any.
+ * Return: 1 if it needs no READ, else 0.
+ */
 static inline int krp_load_has_dir(const struct krp_load *load)
 {
 	return load->old && load->old->depth <= load->map->depth;
 }
 
+/**
+ * krp_load_advance() - Go to the next stage if the present one has brought all.
+ * @load: load with a map.
+ *
+ * Context: any.
+ */
 static inline void krp_load_advance(struct krp_load *load)
 {
 	const struct krp_map *map = load->map;
@@ -200,6 +232,14 @@ static inline void krp_load_advance(struct krp_load *load)
 	}
 }
 
+/**
+ * krp_load_root() - krp_load_feed() for a root.
+ * @load: load.
+ * @root: what came; never trusted.
+ *
+ * Context: any.
+ * Return: as krp_load_feed().
+ */
 static inline int krp_load_root(struct krp_load *load, const struct krp_root *root)
 {
 	if (!krp_root_valid(root))
@@ -213,6 +253,15 @@ static inline int krp_load_root(struct krp_load *load, const struct krp_root *ro
 	return KRP_LOAD_MEMORY;
 }
 
+/**
+ * krp_load_segments() - krp_load_feed() for segments.
+ * @load: load.
+ * @segments: what came; never trusted.
+ * @nr: how many, as krp_load_entries().
+ *
+ * Context: any.
+ * Return: 0 or %-EPROTO.
+ */
 static inline int krp_load_segments(struct krp_load *load, const struct krp_segment *segments,
 				    __u32 nr)
 {
@@ -230,6 +279,15 @@ static inline int krp_load_segments(struct krp_load *load, const struct krp_segm
 	return 0;
 }
 
+/**
+ * krp_load_dir() - krp_load_feed() for entries of the directory.
+ * @load: load.
+ * @entries: what came; never trusted.
+ * @nr: how many, as krp_load_entries().
+ *
+ * Context: any.
+ * Return: 0 or %-EPROTO.
+ */
 static inline int krp_load_dir(struct krp_load *load, const struct krp_dir_entry *entries, __u32 nr)
 {
 	__u32 i;
