@@ -25,7 +25,7 @@ def _expected():
         names = re.findall(r"struct kunit_suite \w+ = \{\s*\.name = \"(\w+)\"", text)
         cases = re.findall(r"\bKUNIT_CASE(?:_PARAM|_SLOW)?\((\w+)", text)
         check(len(names) == 1 and cases, f"{path.name}: suites {names}, {len(cases)} cases")
-        check(f'"{names[0]}"' in text and "kunit_test_suite" in text, f"{path.name}: not run")
+        check("kunit_test_suite" in text, f"{path.name}: its suite is not registered")
         suites[names[0]] = cases
     check(suites, f"no suite in {SOURCES}")
     return suites
