@@ -243,6 +243,19 @@ static int krc_cache_place(struct krc_cache *cache, struct krc_cache_entry *entr
 	return 0;
 }
 
+/* There is no memory to remember a value: at least an older one is not the answer any more. */
+static void krc_cache_outdate(struct krc_cache *cache, const struct krp_key *key,
+			      const struct krp_value *value)
+{
+	struct krc_cache_entry *old;
+
+	spin_lock_bh(&cache->lock);
+	old = krc_cache_find(cache, key, krc_cache_hash(cache, key));
+	if (old && le64_to_cpu(old->value.generation) <= le64_to_cpu(value->generation))
+		krc_cache_drop(cache, old);
+	spin_unlock_bh(&cache->lock);
+}
+
 int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
 		  u64 epoch)
 {
@@ -250,8 +263,10 @@ int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const stru
 	int err;
 
 	entry = kzalloc(sizeof(*entry), GFP_ATOMIC | __GFP_NOWARN);
-	if (!entry)
+	if (!entry) {
+		krc_cache_outdate(cache, key, value);
 		return -ENOMEM;
+	}
 	entry->key = *key;
 	entry->value = *value;
 	entry->put_at = jiffies;

@@ -75,7 +75,7 @@ int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp
  * @epoch: krc_cache_epoch() from before the READ that brought it: what was invalidated
  *	since then is not put back.
  *
- * Return: 0, -ESTALE, or -ENOMEM (then it is just not remembered).
+ * Return: 0, -ESTALE, or -ENOMEM (then it is not remembered, nor is an older one).
  */
 int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
 		  u64 epoch);

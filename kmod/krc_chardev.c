@@ -59,6 +59,18 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 	}
 }
 
+/* What was made cannot be told: a program without its number could not give it back. */
+static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union krc_ioc_arg *arg)
+{
+	struct krp_queue_close close = { .queue = arg->queue_create.queue };
+	struct krp_mr_dereg dereg = { .handle = arg->mr_reg.handle };
+
+	if (cmd == KRP_IOC_QUEUE_CREATE)
+		krc_ioc_queue_close(ctx, &close);
+	else if (cmd == KRP_IOC_MR_REG)
+		krc_ioc_mr_dereg(ctx, &dereg);
+}
+
 static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long user)
 {
 	void __user *uarg = (void __user *)user;
@@ -71,8 +83,10 @@ static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long
 	if (_IOC_DIR(cmd) & _IOC_WRITE && copy_from_user(&arg, uarg, bytes))
 		return -EFAULT;
 	err = krc_ioc_call(file->private_data, cmd, &arg);
-	if (!err && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(uarg, &arg, bytes))
+	if (!err && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(uarg, &arg, bytes)) {
+		krc_ioc_undo(file->private_data, cmd, &arg);
 		return -EFAULT;
+	}
 	return err;
 }
 

@@ -11,9 +11,10 @@
 #include <linux/atomic.h>
 #include <linux/cgroup_rdma.h>
 #include <linux/cred.h>
-#include <linux/errno.h>
+#include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/list.h>
+#include <linux/platform_device.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -45,7 +46,17 @@ static u32 krc_limits_max[KRC_RES_NR]; /* 0: unlimited */
 
 #ifdef CONFIG_CGROUP_RDMA
 
+/*
+ * krcore's device in the controller. A limit outlives its cgroup: the controller (6.1 to
+ * 6.12 at least) frees the memory of a cgroup that was removed with a limit and without use,
+ * but leaves the limit in the list of the device, and taking the device away then writes to
+ * freed memory. What is in the list can't be told apart, so a device with limits stays when
+ * the module goes, and the next module must go on with it: cgroups reach the first device of
+ * a name only. The list of devices is the controller's own, so a platform device keeps the
+ * place, with a pointer to ours as its data. Neither refers to code of the module.
+ */
 static struct rdmacg_device *krc_rdmacg;
+#define KRC_RDMACG_PLACE "krcore_rdmacg"
 
 static enum rdmacg_resource_type krc_rdmacg_type(enum krc_resource what)
 {
@@ -64,8 +75,38 @@ static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgro
 	rdmacg_uncharge(cgroup, krc_rdmacg, krc_rdmacg_type(what));
 }
 
+/* The device that a module before this one had to leave, or NULL. */
+static struct rdmacg_device *krc_rdmacg_left(void)
+{
+	struct device *place = bus_find_device_by_name(&platform_bus_type, NULL, KRC_RDMACG_PLACE);
+	struct rdmacg_device *left;
+
+	if (!place)
+		return NULL;
+	left = *(struct rdmacg_device **)dev_get_platdata(place);
+	platform_device_unregister(to_platform_device(place));
+	put_device(place);
+	return left;
+}
+
+static void krc_rdmacg_leave(void)
+{
+	struct platform_device *place;
+
+	place = platform_device_register_data(NULL, KRC_RDMACG_PLACE, PLATFORM_DEVID_NONE,
+					      &krc_rdmacg, sizeof(krc_rdmacg));
+	if (IS_ERR(place))
+		pr_warn("limits in rdma.max will not hold for krcore if it is loaded again (%ld)\n",
+			PTR_ERR(place));
+	else
+		pr_info("limits in rdma.max stay, and hold if krcore is loaded again\n");
+}
+
 static int krc_rdmacg_init(void)
 {
+	krc_rdmacg = krc_rdmacg_left();
+	if (krc_rdmacg)
+		return 0;
 	krc_rdmacg = kzalloc(sizeof(*krc_rdmacg), GFP_KERNEL);
 	if (!krc_rdmacg)
 		return -ENOMEM;
@@ -78,16 +119,10 @@ static int krc_rdmacg_init(void)
 	return 0;
 }
 
-/*
- * A limit outlives its cgroup: the controller (6.1 to 6.12 at least) frees the memory of a
- * cgroup that was removed with a limit and without use, but leaves the limit in the list of
- * the device, and taking the device away then writes to freed memory. What is in the list
- * can't be told apart, so a device with limits stays, which costs some bytes.
- */
 static void krc_rdmacg_exit(void)
 {
 	if (!list_empty(&krc_rdmacg->rpools)) {
-		pr_warn("cgroups have limits in rdma.max: those stay with the old \"krcore\" there\n");
+		krc_rdmacg_leave();
 		return;
 	}
 	rdmacg_unregister_device(krc_rdmacg);
@@ -169,7 +204,7 @@ struct krc_user *krc_user_get_current(void)
 	if (user)
 		return user;
 
-	made = kzalloc(sizeof(*made), GFP_KERNEL);
+	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
 	if (!made)
 		return NULL;
 	made->uid = uid;

@@ -155,14 +155,43 @@ void krc_meta_destroy(struct krc_meta *meta);
 void krc_meta_stop(struct krc_meta *meta);
 
 /**
- * krc_meta_reconfigure() - Take a new list of servers, while others use the client.
+ * krc_meta_plan() - Make all that a new list of servers takes; nothing changes yet.
+ * @meta: client.
+ * @conf: configuration; its generation is that of before.
+ *
+ * Context: may sleep.
+ * Return: the plan, for krc_meta_switch() or krc_meta_plan_free(), or an ERR_PTR as
+ * krc_meta_create().
+ */
+struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf);
+
+/**
+ * krc_meta_plan_free() - Give a plan up.
+ * @plan: plan or NULL.
+ *
+ * Context: may sleep.
+ */
+void krc_meta_plan_free(struct krc_meta_plan *plan);
+
+/**
+ * krc_meta_switch() - Take a new list of servers, while others use the client.
+ * @meta: client.
+ * @conf: configuration that the plan was made of; copied.
+ * @plan: plan; not the caller's any more.
+ *
+ * Context: may sleep.
+ * Servers in both keep their session, unless owner, name, key or lease change. A server
+ * that is left withdraws our records; that is waited for at most 1 s. Nothing fails.
+ */
+void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
+		     struct krc_meta_plan *plan);
+
+/**
+ * krc_meta_reconfigure() - krc_meta_plan() and krc_meta_switch() in one.
  * @meta: client.
  * @conf: configuration; copied. Its generation is that of before.
  *
  * Context: may sleep.
- * Servers in both keep their session, unless owner, name, key or lease change. A server
- * that is left withdraws our records; that is waited for at most 1 s.
- *
  * Return: 0, or as krc_meta_create(): nothing has changed.
  */
 int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf);

@@ -6,12 +6,26 @@
  * A new configuration keeps the sessions with servers that are in both, unless it
  * changes what a session says of itself (owner, name, key, lease): then all begin anew.
  * A server that is left is told to withdraw this port's records.
+ * All that may fail is done before anything changes: a plan has a session for each server,
+ * also for those that will turn out to go on with the one they have.
  * Locking: conf_mutex around each change; meta.lock inside.
  */
 #include <linux/err.h>
 #include <linux/slab.h>
 
 #include "krc_meta_priv.h"
+
+/**
+ * struct krc_meta_plan - A configuration that is ready to be taken.
+ * @session: a session that has not begun for each server; NULL once it is not the plan's.
+ * @nr: servers.
+ * @key_mac: fingerprint of the cluster key.
+ */
+struct krc_meta_plan {
+	struct krc_meta_session *session[KRC_META_SERVERS_MAX];
+	u32 nr;
+	u8 key_mac[KRP_MAC_BYTES];
+};
 
 static bool krc_meta_all_quiet(struct krc_meta *meta, unsigned long which)
 {
@@ -138,34 +152,43 @@ static bool krc_meta_same(const struct krc_meta_session *s, const struct krc_met
 	       !memcmp(&s->conf.addr, &conf->addr, sizeof(conf->addr));
 }
 
-/*
- * Find or make a session for each server of a configuration. Locks: conf_mutex, so that
- * the sessions stay. @ret_keep: those that go on. Return: 0, or a negative errno.
- */
-static int krc_meta_gather(struct krc_meta *meta, const struct krc_meta_conf *conf, bool anew,
-			   struct krc_meta_session **list, u32 nr, unsigned long *ret_keep)
+/* A session of before, not in @taken, that goes on with a server. Locks: conf_mutex. */
+static struct krc_meta_session *krc_meta_going_on(struct krc_meta *meta,
+						  const struct krc_meta_server_conf *conf,
+						  unsigned long taken)
 {
-	u32 i, j;
+	u32 i;
 
 	lockdep_assert_held(&meta->conf_mutex);
-	for (i = 0; i < nr; i++) {
-		struct krc_meta_session *s = NULL;
+	for (i = 0; i < meta->order_nr; i++)
+		if (!(taken & BIT(meta->order[i]->index)) && krc_meta_same(meta->order[i], conf))
+			return meta->order[i];
+	return NULL;
+}
 
-		for (j = 0; j < meta->order_nr && !anew && !s; j++)
-			if (!(*ret_keep & BIT(meta->order[j]->index)) &&
-			    krc_meta_same(meta->order[j], &conf->servers[i]))
-				s = meta->order[j];
+/*
+ * The session for each server of a configuration: that of before, or the plan's. Locks:
+ * conf_mutex, so that the sessions stay. @anew: none goes on. Return: those that do.
+ */
+static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_meta_conf *conf,
+				     bool anew, struct krc_meta_plan *plan,
+				     struct krc_meta_session **list)
+{
+	struct krc_meta_session *s;
+	unsigned long keep = 0;
+	u32 i;
+
+	for (i = 0; i < plan->nr; i++) {
+		s = anew ? NULL : krc_meta_going_on(meta, &conf->servers[i], keep);
 		if (s) {
-			*ret_keep |= BIT(s->index);
+			keep |= BIT(s->index);
 		} else {
-			s = krc_meta_session_new(meta, conf, i);
-			if (IS_ERR(s))
-				return PTR_ERR(s);
-			s->index = KRC_META_SERVERS_MAX; /* not yet among them */
+			s = plan->session[i];
+			plan->session[i] = NULL;
 		}
 		list[i] = s;
 	}
-	return 0;
+	return keep;
 }
 
 static bool krc_meta_differs(const struct krc_meta *meta, const struct krc_meta_conf *conf,
@@ -218,33 +241,67 @@ static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *co
 	spin_unlock_bh(&meta->lock);
 }
 
-int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf)
+struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf)
 {
-	u32 i, nr = min_t(u32, conf->servers_nr, KRC_META_SERVERS_MAX);
-	struct krc_meta_session *list[KRC_META_SERVERS_MAX] = {};
-	u8 key_mac[KRP_MAC_BYTES];
-	unsigned long keep = 0;
+	struct krc_meta_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL);
+	u32 nr = min_t(u32, conf->servers_nr, KRC_META_SERVERS_MAX);
 	int err;
 
-	err = krc_meta_auth_print(conf, key_mac);
-	if (err)
-		return err;
-	mutex_lock(&meta->conf_mutex);
-	if (meta->closing)
-		goto out;
-	err = krc_meta_gather(meta, conf, krc_meta_differs(meta, conf, key_mac), list, nr, &keep);
-	if (err)
-		goto err_list;
-	krc_meta_end(meta, krc_meta_present(meta) & ~keep);
-	krc_meta_adopt(meta, conf, key_mac, list, nr);
-out:
-	mutex_unlock(&meta->conf_mutex);
-	return 0;
+	if (!plan)
+		return ERR_PTR(-ENOMEM);
+	err = krc_meta_auth_print(conf, plan->key_mac);
+	while (!err && plan->nr < nr) {
+		struct krc_meta_session *s = krc_meta_session_new(meta, conf, plan->nr);
 
-err_list:
-	for (i = 0; i < nr; i++)
-		if (list[i] && list[i]->index == KRC_META_SERVERS_MAX)
-			krc_meta_session_free(list[i]);
+		if (IS_ERR(s)) {
+			err = PTR_ERR(s);
+			break;
+		}
+		s->index = KRC_META_SERVERS_MAX; /* not yet among them */
+		plan->session[plan->nr++] = s;
+	}
+	if (!err)
+		return plan;
+	krc_meta_plan_free(plan);
+	return ERR_PTR(err);
+}
+
+void krc_meta_plan_free(struct krc_meta_plan *plan)
+{
+	u32 i;
+
+	if (!plan)
+		return;
+	for (i = 0; i < plan->nr; i++)
+		if (plan->session[i])
+			krc_meta_session_free(plan->session[i]);
+	kfree(plan);
+}
+
+void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
+		     struct krc_meta_plan *plan)
+{
+	struct krc_meta_session *list[KRC_META_SERVERS_MAX];
+	unsigned long keep;
+	bool anew;
+
+	mutex_lock(&meta->conf_mutex);
+	if (!meta->closing) {
+		anew = krc_meta_differs(meta, conf, plan->key_mac);
+		keep = krc_meta_gather(meta, conf, anew, plan, list);
+		krc_meta_end(meta, krc_meta_present(meta) & ~keep);
+		krc_meta_adopt(meta, conf, plan->key_mac, list, plan->nr);
+	}
 	mutex_unlock(&meta->conf_mutex);
-	return err;
+	krc_meta_plan_free(plan);
+}
+
+int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf)
+{
+	struct krc_meta_plan *plan = krc_meta_plan(meta, conf);
+
+	if (IS_ERR(plan))
+		return PTR_ERR(plan);
+	krc_meta_switch(meta, conf, plan);
+	return 0;
 }

@@ -209,7 +209,7 @@ static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const str
 }
 
 /* One READ of a load, in the slot for that. */
-static int krc_meta_load_read(struct krc_meta_conn *conn, struct krc_meta_load *load,
+static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
 			      const struct krp_read *read)
 {
 	struct krc_meta_read *r = &conn->read[KRC_META_READS];
@@ -226,7 +226,7 @@ static int krc_meta_load_read(struct krc_meta_conn *conn, struct krc_meta_load *
 	err = krc_meta_read_wait(r, read, krc_meta_patience(conn->s->meta));
 	if (err)
 		return err;
-	err = krc_meta_load_feed(load, read, r->data);
+	err = krc_meta_load_feed(load, r->data);
 	krc_meta_read_put(r, read->bytes);
 	return err;
 }
@@ -234,24 +234,24 @@ static int krc_meta_load_read(struct krc_meta_conn *conn, struct krc_meta_load *
 /* Locks: map_mutex. Make a map, from the old one if there is one. */
 static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 {
-	struct krc_meta_load load;
+	struct krp_load load;
 	struct krp_map *old = conn->map;
 	struct krp_read read;
 	int err = 0;
 
 	lockdep_assert_held(&conn->map_mutex);
-	krc_meta_load_start(&load, conn->root_addr, conn->root_rkey, conn->incarnation,
-			    KRC_META_BULK_BYTES, old);
-	while (!err && krc_meta_load_next(&load, &read)) {
+	krp_load_start(&load, conn->root_addr, conn->root_rkey, conn->incarnation,
+		       KRC_META_BULK_BYTES, KRC_META_DEPTH_MAX, old);
+	while (!err && krp_load_next(&load, &read)) {
 		(*reads)++;
 		err = krc_meta_load_read(conn, &load, &read);
 	}
 	if (err) {
-		krc_meta_load_drop(&load);
+		krc_meta_map_free(krp_load_take(&load));
 		return err;
 	}
 	spin_lock(&conn->map_lock);
-	conn->map = krc_meta_load_take(&load);
+	conn->map = krp_load_take(&load);
 	conn->map_nr++;
 	spin_unlock(&conn->map_lock);
 	krc_meta_map_free(old);

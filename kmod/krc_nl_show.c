@@ -66,19 +66,31 @@ int krc_nl_own_start(struct netlink_callback *cb)
 	return 0;
 }
 
-static void *krc_nl_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+/* One message of a dump: what @put puts of @row, all of it or nothing. */
+static int krc_nl_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
+		      int (*put)(struct sk_buff *skb, const void *row), const void *row)
 {
-	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &krc_nl_family,
-			   NLM_F_MULTI, cmd);
-}
+	void *hdr;
+	int err;
 
-static int krc_nl_end(struct sk_buff *skb, void *hdr, int err)
-{
+	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &krc_nl_family,
+			  NLM_F_MULTI, cmd);
+	if (!hdr)
+		return -EMSGSIZE;
+	err = put(skb, row);
 	if (err)
 		genlmsg_cancel(skb, hdr);
 	else
 		genlmsg_end(skb, hdr);
 	return err;
+}
+
+/* The same out of a walk, which ends when the message is full. */
+static int krc_nl_walk_row(struct krc_nl_walk *walk, u8 cmd,
+			   int (*put)(struct sk_buff *skb, const void *row), const void *row)
+{
+	walk->err = krc_nl_row(walk->skb, walk->cb, cmd, put, row);
+	return walk->err;
 }
 
 /* What a dump function returns: more to come if the message is full. */
@@ -209,8 +221,9 @@ int krc_nl_node_get(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-static int krc_nl_put_port(struct sk_buff *skb, const struct krc_port_info *port)
+static int krc_nl_put_port(struct sk_buff *skb, const void *row)
 {
+	const struct krc_port_info *port = row;
 	const struct krp_value *value = &port->value;
 
 	if (nla_put_string(skb, KRP_GENL_A_PORT_DEVICE, port->device) ||
@@ -239,22 +252,29 @@ int krc_nl_port_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
 	struct krc_port_info port;
-	void *hdr;
 	int err = 0;
 
 	for (; !err; dump->at += !err) {
 		memset(&port, 0, sizeof(port));
 		if (krc_node_port_info(dump->at, &port))
 			break;
-		hdr = krc_nl_begin(skb, cb, KRP_GENL_CMD_PORT_GET);
-		err = hdr ? krc_nl_end(skb, hdr, krc_nl_put_port(skb, &port)) : -EMSGSIZE;
+		err = krc_nl_row(skb, cb, KRP_GENL_CMD_PORT_GET, krc_nl_put_port, &port);
 	}
 	return krc_nl_dumped(skb, err);
 }
 
-static int krc_nl_put_session(struct sk_buff *skb, const struct krc_port_info *port,
-			      const struct krc_meta_info *meta)
+/* A session, and the port it is of. */
+struct krc_nl_session {
+	const struct krc_port_info *port;
+	struct krc_meta_info meta;
+};
+
+static int krc_nl_put_session(struct sk_buff *skb, const void *row)
 {
+	const struct krc_nl_session *session = row;
+	const struct krc_port_info *port = session->port;
+	const struct krc_meta_info *meta = &session->meta;
+
 	if (krc_nl_put_addr(skb, &meta->addr) ||
 	    nla_put_u16(skb, KRP_GENL_A_SERVER_PRIORITY, meta->priority) ||
 	    nla_put_string(skb, KRP_GENL_A_SERVER_NAME, meta->name) ||
@@ -281,18 +301,14 @@ static int krc_nl_sessions(struct sk_buff *skb, struct netlink_callback *cb,
 			   const struct krc_port_info *port)
 {
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
-	struct krc_meta_info meta;
-	void *hdr;
+	struct krc_nl_session session = { .port = port };
 	int err;
 
 	for (;; dump->inner++) {
-		memset(&meta, 0, sizeof(meta));
-		if (krc_node_meta_info(dump->at, dump->inner, &meta))
+		memset(&session.meta, 0, sizeof(session.meta));
+		if (krc_node_meta_info(dump->at, dump->inner, &session.meta))
 			return 0;
-		hdr = krc_nl_begin(skb, cb, KRP_GENL_CMD_SERVER_GET);
-		if (!hdr)
-			return -EMSGSIZE;
-		err = krc_nl_end(skb, hdr, krc_nl_put_session(skb, port, &meta));
+		err = krc_nl_row(skb, cb, KRP_GENL_CMD_SERVER_GET, krc_nl_put_session, &session);
 		if (err)
 			return err;
 	}
@@ -314,8 +330,9 @@ int krc_nl_server_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	}
 }
 
-static int krc_nl_put_queue(struct sk_buff *skb, const struct krc_queue_info *queue)
+static int krc_nl_put_queue(struct sk_buff *skb, const void *row)
 {
+	const struct krc_queue_info *queue = row;
 	struct user_namespace *ns = current_user_ns();
 
 	if (krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_CONTEXT, queue->context) ||
@@ -341,14 +358,10 @@ static int krc_nl_put_queue(struct sk_buff *skb, const struct krc_queue_info *qu
 static int krc_nl_queue(const struct krc_queue_info *queue, void *arg)
 {
 	struct krc_nl_walk *walk = arg;
-	void *hdr;
 
 	if (!krc_nl_own(krc_nl_dump(walk->cb), queue->uid))
 		return 0;
-	hdr = krc_nl_begin(walk->skb, walk->cb, KRP_GENL_CMD_QUEUE_GET);
-	walk->err = hdr ? krc_nl_end(walk->skb, hdr, krc_nl_put_queue(walk->skb, queue))
-			: -EMSGSIZE;
-	return walk->err;
+	return krc_nl_walk_row(walk, KRP_GENL_CMD_QUEUE_GET, krc_nl_put_queue, queue);
 }
 
 int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
@@ -360,50 +373,52 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return krc_nl_dumped(skb, walk.err);
 }
 
+static int krc_nl_put_peer(struct sk_buff *skb, const void *row)
+{
+	const struct krc_peer_info *peer = row;
+
+	return nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(peer->gid), peer->gid) ?:
+	       nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, peer->service) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION, peer->generation) ?:
+	       nla_put_u32(skb, KRP_GENL_A_PEER_QUEUES, peer->queues) ?:
+	       nla_put_u32(skb, KRP_GENL_A_PEER_REGIONS, peer->regions);
+}
+
 static int krc_nl_peer(const struct krc_peer_info *peer, void *arg)
 {
-	struct krc_nl_walk *walk = arg;
-	struct sk_buff *skb = walk->skb;
-	void *hdr;
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_peer, peer);
+}
+
+/* A record of the cache. */
+struct krc_nl_cached {
+	const struct krp_key *key;
+	const struct krp_value *value;
+	u32 age_ms;
+};
+
+static int krc_nl_put_cached(struct sk_buff *skb, const void *row)
+{
+	const struct krc_nl_cached *cached = row;
+	const struct krp_value *value = cached->value;
 	int err;
 
-	hdr = krc_nl_begin(skb, walk->cb, KRP_GENL_CMD_PEER_GET);
-	if (!hdr) {
-		walk->err = -EMSGSIZE;
-		return walk->err;
-	}
-	err = nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(peer->gid), peer->gid) ?:
-	      nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, peer->service) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION, peer->generation) ?:
-	      nla_put_u32(skb, KRP_GENL_A_PEER_QUEUES, peer->queues) ?:
-	      nla_put_u32(skb, KRP_GENL_A_PEER_REGIONS, peer->regions);
-	walk->err = krc_nl_end(skb, hdr, err);
-	return walk->err;
+	err = nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(cached->key->gid), cached->key->gid) ?:
+	      nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, krp_le16_to_cpu(cached->key->service)) ?:
+	      krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION,
+			     krp_le64_to_cpu(value->generation)) ?:
+	      nla_put_u32(skb, KRP_GENL_A_PEER_AGE_MS, cached->age_ms) ?:
+	      nla_put_u8(skb, KRP_GENL_A_PEER_KIND, value->kind);
+	if (!err && value->kind == KRP_KIND_DCT)
+		err = nla_put_u32(skb, KRP_GENL_A_PEER_DCTN, krp_le32_to_cpu(value->dct.dctn));
+	return err;
 }
 
 static int krc_nl_cached(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
 			 void *arg)
 {
-	struct krc_nl_walk *walk = arg;
-	struct sk_buff *skb = walk->skb;
-	void *hdr;
-	int err;
+	struct krc_nl_cached cached = { .key = key, .value = value, .age_ms = age_ms };
 
-	hdr = krc_nl_begin(skb, walk->cb, KRP_GENL_CMD_PEER_GET);
-	if (!hdr) {
-		walk->err = -EMSGSIZE;
-		return walk->err;
-	}
-	err = nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(key->gid), key->gid) ?:
-	      nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, krp_le16_to_cpu(key->service)) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION,
-			     krp_le64_to_cpu(value->generation)) ?:
-	      nla_put_u32(skb, KRP_GENL_A_PEER_AGE_MS, age_ms) ?:
-	      nla_put_u8(skb, KRP_GENL_A_PEER_KIND, value->kind);
-	if (!err && value->kind == KRP_KIND_DCT)
-		err = nla_put_u32(skb, KRP_GENL_A_PEER_DCTN, krp_le32_to_cpu(value->dct.dctn));
-	walk->err = krc_nl_end(skb, hdr, err);
-	return walk->err;
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_cached, &cached);
 }
 
 /* First those with queues; then, once dump->inner counts from 1, the cache. */
@@ -507,28 +522,34 @@ int krc_nl_stats_get(struct sk_buff *skb, struct genl_info *info)
 	return krc_nl_reply(info, krc_nl_put_stats, NULL);
 }
 
+/* What a user holds. */
+struct krc_nl_user {
+	kuid_t uid;
+	const u64 *held; /* by enum krc_resource */
+	u64 refused;
+};
+
+static int krc_nl_put_user(struct sk_buff *skb, const void *row)
+{
+	const struct krc_nl_user *user = row;
+	u32 uid = from_kuid_munged(current_user_ns(), user->uid);
+
+	return nla_put_u32(skb, KRP_GENL_A_USER_UID, uid) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_CONTEXTS, user->held[KRC_RES_CONTEXT]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_QUEUES, user->held[KRC_RES_QUEUE]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_MRS, user->held[KRC_RES_MR]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_REQUESTS, user->held[KRC_RES_REQUEST]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_REFUSED, user->refused);
+}
+
 static int krc_nl_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg)
 {
+	struct krc_nl_user user = { .uid = uid, .held = held, .refused = refused };
 	struct krc_nl_walk *walk = arg;
-	struct sk_buff *skb = walk->skb;
-	void *hdr;
-	int err;
 
 	if (!krc_nl_own(krc_nl_dump(walk->cb), uid))
 		return 0;
-	hdr = krc_nl_begin(skb, walk->cb, KRP_GENL_CMD_USER_GET);
-	if (!hdr) {
-		walk->err = -EMSGSIZE;
-		return walk->err;
-	}
-	err = nla_put_u32(skb, KRP_GENL_A_USER_UID, from_kuid_munged(current_user_ns(), uid)) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_USER_CONTEXTS, held[KRC_RES_CONTEXT]) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_USER_QUEUES, held[KRC_RES_QUEUE]) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_USER_MRS, held[KRC_RES_MR]) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_USER_REQUESTS, held[KRC_RES_REQUEST]) ?:
-	      krc_nl_put_u64(skb, KRP_GENL_A_USER_REFUSED, refused);
-	walk->err = krc_nl_end(skb, hdr, err);
-	return walk->err;
+	return krc_nl_walk_row(walk, KRP_GENL_CMD_USER_GET, krc_nl_put_user, &user);
 }
 
 int krc_nl_user_dump(struct sk_buff *skb, struct netlink_callback *cb)

@@ -29,6 +29,7 @@
 /* One port of a device, up or not. */
 struct krc_slot {
 	struct krc_port *port;
+	struct krc_meta_plan *plan; /* only while krc_node_reconfigure() runs */
 	char reason[KRC_REASON_BYTES]; /* why there is no port */
 	bool link_up;
 };
@@ -291,21 +292,43 @@ static void krc_node_free_conf(struct krc_node_conf *conf)
 	kfree_sensitive(conf);
 }
 
-/* Give the ports that are up the new list of MetaServers. */
+static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev);
+
+/* The next slot from @i on whose port is up, or NULL. */
+static struct krc_slot *krc_node_slot_up(u32 *i)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+
+	while ((slot = krc_node_slot((*i)++, &dev)))
+		if (slot->port)
+			return slot;
+	return NULL;
+}
+
+/* Give the ports that are up the new list of MetaServers: all of them, or none on error. */
 static int krc_node_reconfigure(const struct krc_node_conf *conf)
 {
-	struct krc_dev *dev;
-	u32 i;
+	struct krc_slot *slot;
+	int err = 0;
+	u32 i = 0;
 
-	list_for_each_entry(dev, &krc_node.devs, list)
-		for (i = 0; i < dev->slots_nr; i++) {
-			struct krc_port *port = dev->slots[i].port;
-			int err = port ? krc_meta_reconfigure(port->meta, &conf->meta) : 0;
-
-			if (err)
-				return err;
+	while (!err && (slot = krc_node_slot_up(&i))) {
+		slot->plan = krc_meta_plan(slot->port->meta, &conf->meta);
+		if (IS_ERR(slot->plan)) {
+			err = PTR_ERR(slot->plan);
+			slot->plan = NULL;
 		}
-	return 0;
+	}
+	i = 0;
+	while ((slot = krc_node_slot_up(&i))) {
+		if (err)
+			krc_meta_plan_free(slot->plan);
+		else
+			krc_meta_switch(slot->port->meta, &conf->meta, slot->plan);
+		slot->plan = NULL;
+	}
+	return err;
 }
 
 static void krc_node_refresh(void)

@@ -141,7 +141,7 @@ void krc_node_exit(void);
  * A node that is up keeps its ports and queues if only the MetaServers, the cache or limits
  * changed; other pools or another device end them: queues go to ERROR with -ENODEV.
  * Context: may sleep.
- * Return: 0, -ENOMEM, or what krc_meta_reconfigure() says of the first port that refuses.
+ * Return: 0, -ENOMEM, or what krc_meta_plan() says of a port that refuses: nothing has changed.
  */
 int krc_node_up(const struct krc_node_conf *conf);
 

@@ -87,7 +87,7 @@ static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_
 
 	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value))
 		return ERR_PTR(-EPROTO);
-	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
+	peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
 	if (!peer)
 		return ERR_PTR(-ENOMEM);
 	memcpy(gid.raw, key->gid, sizeof(gid.raw));

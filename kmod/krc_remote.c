@@ -81,7 +81,7 @@ struct krc_remote {
 struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_value *value,
 				     const struct krc_hw_address *address)
 {
-	struct krc_remote *remote = kzalloc(sizeof(*remote), GFP_KERNEL);
+	struct krc_remote *remote = kzalloc(sizeof(*remote), GFP_KERNEL_ACCOUNT);
 
 	if (!remote)
 		return ERR_PTR(-ENOMEM);
@@ -270,7 +270,7 @@ static int krc_remote_fetch(struct krc_remote *remote, u64 token, unsigned long 
 	long left;
 	u64 epoch;
 
-	made = kzalloc(sizeof(*made), GFP_KERNEL);
+	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
 	if (!made)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&made->list);

@@ -1,27 +1,62 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the completion ring of a context.
+ * Owns: the completion ring of a context. Its pages are allocated one by one, because
+ * vmalloc_user() does not charge them to the memory cgroup of the program.
  * Locking: see krc_ring.h.
  */
 #include <linux/lockdep.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "krc_ring.h"
 
+static void krc_ring_free_pages(struct page **pages, u32 nr)
+{
+	while (nr--)
+		__free_page(pages[nr]);
+	kvfree(pages);
+}
+
+static struct page **krc_ring_alloc_pages(u32 nr)
+{
+	struct page **pages = kvcalloc(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	u32 i;
+
+	if (!pages)
+		return NULL;
+	for (i = 0; i < nr; i++) {
+		pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!pages[i]) {
+			krc_ring_free_pages(pages, i);
+			return NULL;
+		}
+	}
+	return pages;
+}
+
 int krc_ring_create(struct krc_ring *ring, u32 entries)
 {
+	struct krp_ring *shared;
+	struct page **pages;
 	u32 bytes;
 
 	if (!is_power_of_2(entries) || entries < KRP_RING_ENTRIES_MIN ||
 	    entries > KRP_RING_ENTRIES_MAX)
 		return -EINVAL;
 	bytes = PAGE_ALIGN(sizeof(struct krp_ring) + entries * sizeof(struct krp_cqe));
-	ring->shared = vmalloc_user(bytes);
-	if (!ring->shared)
+	pages = krc_ring_alloc_pages(bytes >> PAGE_SHIFT);
+	if (!pages)
 		return -ENOMEM;
+	shared = vmap(pages, bytes >> PAGE_SHIFT, VM_MAP | VM_USERMAP, PAGE_KERNEL);
+	if (!shared) {
+		krc_ring_free_pages(pages, bytes >> PAGE_SHIFT);
+		return -ENOMEM;
+	}
+	ring->pages = pages;
+	ring->shared = shared;
 	ring->cqes = (struct krp_cqe *)(ring->shared + 1);
 	ring->entries = entries;
 	ring->bytes = bytes;
@@ -32,7 +67,10 @@ int krc_ring_create(struct krc_ring *ring, u32 entries)
 
 void krc_ring_destroy(struct krc_ring *ring)
 {
-	vfree(ring->shared);
+	if (!ring->shared)
+		return;
+	vunmap(ring->shared);
+	krc_ring_free_pages(ring->pages, ring->bytes >> PAGE_SHIFT);
 	ring->shared = NULL;
 }
 

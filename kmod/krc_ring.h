@@ -14,12 +14,14 @@
 
 #include "krp_ioctl.h"
 
+struct page;
 struct vm_area_struct;
 
 /**
  * struct krc_ring - A ring.
  * @lock: protects all below.
  * @shared: what the program maps; NULL before krc_ring_create().
+ * @pages: what it is made of.
  * @cqes: the entries in it.
  * @entries: power of two.
  * @bytes: size of the mapping, whole pages.
@@ -31,6 +33,7 @@ struct vm_area_struct;
 struct krc_ring {
 	spinlock_t lock;
 	struct krp_ring *shared;
+	struct page **pages;
 	struct krp_cqe *cqes;
 	u32 entries;
 	u32 bytes;

@@ -165,32 +165,30 @@ TRACE_EVENT(krc_initiator_state,
 		  krc_show_initiator(__entry->from), krc_show_initiator(__entry->to))
 );
 
-TRACE_EVENT(krc_recovery_begin,
-	TP_PROTO(u32 initiator, int fault),
-	TP_ARGS(initiator, fault),
+/* A recovery: what began it (enum krc_fault), or what it came to (errno). */
+DECLARE_EVENT_CLASS(krc_recovery,
+	TP_PROTO(u32 initiator, int code),
+	TP_ARGS(initiator, code),
 	TP_STRUCT__entry(
 		__field(u32, initiator)
-		__field(int, fault)
+		__field(int, code)
 	),
 	TP_fast_assign(
 		__entry->initiator = initiator;
-		__entry->fault = fault;
+		__entry->code = code;
 	),
-	TP_printk("initiator=%u after %s", __entry->initiator, krc_show_fault(__entry->fault))
+	TP_printk("initiator=%u after %s", __entry->initiator, krc_show_fault(__entry->code))
 );
 
-TRACE_EVENT(krc_recovery_end,
-	TP_PROTO(u32 initiator, int err),
-	TP_ARGS(initiator, err),
-	TP_STRUCT__entry(
-		__field(u32, initiator)
-		__field(int, err)
-	),
-	TP_fast_assign(
-		__entry->initiator = initiator;
-		__entry->err = err;
-	),
-	TP_printk("initiator=%u err=%d", __entry->initiator, __entry->err)
+DEFINE_EVENT(krc_recovery, krc_recovery_begin,
+	TP_PROTO(u32 initiator, int code),
+	TP_ARGS(initiator, code)
+);
+
+DEFINE_EVENT_PRINT(krc_recovery, krc_recovery_end,
+	TP_PROTO(u32 initiator, int code),
+	TP_ARGS(initiator, code),
+	TP_printk("initiator=%u err=%d", __entry->initiator, __entry->code)
 );
 
 /* clang-format on */

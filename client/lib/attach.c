@@ -265,7 +265,7 @@ static void krl_attach_load_next(struct krl_server *srv)
 	struct krp_read read;
 	int err;
 
-	if (!krl_load_next(&srv->load, &read))
+	if (!krp_load_next(&srv->load, &read))
 		return;
 	/* a large directory takes many READs: each may take its time, not all together */
 	srv->deadline_ns = krl_now_ns() + srv->ctx->config.timeout_ms * 1000000ULL;
@@ -358,7 +358,6 @@ void krl_attach_loading(struct krl_server *srv)
 {
 	struct krl_conn *conn = srv->conn;
 	unsigned int done = 0;
-	struct krp_read read;
 	int err;
 
 	if (krl_conn_poll_send(conn, &done) < 0) {
@@ -368,15 +367,13 @@ void krl_attach_loading(struct krl_server *srv)
 	}
 	if (!done || srv->state != KRL_LOAD)
 		return;
-	/* the same READ again, to know what was asked: nothing has changed since */
-	krl_load_next(&srv->load, &read);
-	err = krl_load_feed(&srv->load, &read, conn->mem->bounce);
+	err = krl_load_feed(&srv->load, conn->mem->bounce);
 	if (err) {
 		krl_server_fail(srv, err, "%s: the table cannot be read (%s)", srv->ep.text,
 				strerror(-err));
 		return;
 	}
-	if (srv->load.stage != KRL_LOAD_DONE) {
+	if (srv->load.stage != KRP_LOAD_DONE) {
 		krl_attach_load_next(srv);
 		return;
 	}

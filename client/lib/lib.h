@@ -241,7 +241,7 @@ struct krl_server {
 
 	enum krl_state state;
 	struct krl_conn *conn;
-	struct krl_load load;
+	struct krp_load load;
 	struct krl_resolve *resolve;
 	struct sockaddr_storage addrs[KRL_ADDRS_MAX];
 	unsigned int addrs_nr;

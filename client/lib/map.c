@@ -18,19 +18,19 @@
 int krl_map_refresh(struct krl_server *srv, uint32_t *reads)
 {
 	struct krl_conn *conn = srv->conn;
-	struct krl_load load;
+	struct krp_load load;
 	struct krp_read read;
 	int err = 0;
 
 	krl_load_start(&load, srv->root_addr, srv->root_rkey, srv->map->map.incarnation,
 		       KRL_BOUNCE_BYTES, srv->map);
-	while (!err && krl_load_next(&load, &read)) {
+	while (!err && krp_load_next(&load, &read)) {
 		err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
 		if (!err)
 			err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
 		(*reads)++;
 		if (!err)
-			err = krl_load_feed(&load, &read, conn->mem->bounce);
+			err = krl_load_feed(&load, conn->mem->bounce);
 	}
 	if (err) {
 		krl_load_drop(&load);

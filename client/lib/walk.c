@@ -79,15 +79,15 @@ static int krl_walk_read(struct krl_walk *w, const struct krp_read *reads, unsig
 /* READ root, segments and directory anew. */
 static int krl_walk_load(struct krl_walk *w)
 {
-	struct krl_load load;
+	struct krp_load load;
 	struct krp_read read;
 	int err = 0;
 
 	krl_load_start(&load, w->root_addr, w->root_rkey, w->incarnation, KRL_BOUNCE_BYTES, NULL);
-	while (!err && krl_load_next(&load, &read)) {
+	while (!err && krp_load_next(&load, &read)) {
 		err = krl_walk_read(w, &read, 1, w->pages);
 		if (!err)
-			err = krl_load_feed(&load, &read, w->pages);
+			err = krl_load_feed(&load, w->pages);
 	}
 	if (err) {
 		krl_load_drop(&load);

@@ -69,7 +69,7 @@ static u32 *krc_mlx5_key_prepare(struct krc_hw *hw, const struct krc_mlx5_range 
 	if (list > INT_MAX / 2)
 		return ERR_PTR(-E2BIG);
 	*ret_inlen = MLX5_ST_SZ_BYTES(create_mkey_in) + list;
-	in = kvzalloc(*ret_inlen, GFP_KERNEL);
+	in = kvzalloc(*ret_inlen, GFP_KERNEL_ACCOUNT);
 	if (!in)
 		return ERR_PTR(-ENOMEM);
 	krc_mlx5_key_context(hw, in, r);

@@ -235,18 +235,18 @@ static const void *krc_test_memory(struct kunit *test, struct krc_test_server *s
 static int krc_test_load(struct kunit *test, struct krc_test_server *server,
 			 const struct krp_map *old, struct krp_map **ret_map)
 {
-	struct krc_meta_load load;
+	struct krp_load load;
 	struct krp_read read;
 	int err = 0;
 
 	server->reads = 0;
-	krc_meta_load_start(&load, KRC_TEST_BASE, 0, KRC_TEST_INCARNATION, 128, old);
-	while (!err && krc_meta_load_next(&load, &read))
-		err = krc_meta_load_feed(&load, &read, krc_test_memory(test, server, &read));
+	krp_load_start(&load, KRC_TEST_BASE, 0, KRC_TEST_INCARNATION, 128, KRC_META_DEPTH_MAX, old);
+	while (!err && krp_load_next(&load, &read))
+		err = krc_meta_load_feed(&load, krc_test_memory(test, server, &read));
 	if (err)
-		krc_meta_load_drop(&load);
+		krc_meta_map_free(krp_load_take(&load));
 	else
-		*ret_map = krc_meta_load_take(&load);
+		*ret_map = krp_load_take(&load);
 	return err;
 }
 

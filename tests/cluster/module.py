@@ -36,22 +36,35 @@ def _tree(folder):
                 path.unlink()
 
 
-def build(kernel):
-    """The module for a kernel, without debug information; nothing happens when it is there."""
-    folder = host.build_dir() / "module" / kernel.release
-    made = folder / "krcore.ko"
-    stamp = host.digest(kernel.key, *(host.CHECKOUT / part / name for part in SOURCES
-                                      for name in sorted(_sources(part))))
-    if made.exists() and (folder / "stamp").exists() and (folder / "stamp").read_text() == stamp:
+def _build(kernel, folder, modules, *options):
+    """Build modules in a folder, without debug information; nothing happens when all is there."""
+    made = [folder / name for name in modules]
+    stamp = host.digest(kernel.key, options, *(host.CHECKOUT / part / name for part in SOURCES
+                                               for name in sorted(_sources(part))))
+    if all(path.exists() for path in made) and (folder / "stamp").exists() \
+            and (folder / "stamp").read_text() == stamp:
         return made
-    with host.step(f"building krcore.ko for {kernel.release}", "20-40 s"):
+    with host.step(f"building {' and '.join(modules)} for {kernel.release}", "20-40 s"):
         _tree(folder)
         host.run(["make", "-C", kernels.build_tree(kernel), f"-j{os.cpu_count()}",
-                  f"M={folder / 'kmod'}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
+                  f"M={folder / 'kmod'}", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options, "modules"],
                  timeout=900, log=folder / "build.log")
-        host.run(["strip", "--strip-debug", "-o", made, folder / "kmod/krcore.ko"])
+        for path in made:
+            host.run(["strip", "--strip-debug", "-o", path, folder / "kmod" / path.name])
         (folder / "stamp").write_text(stamp)
     return made
+
+
+def build(kernel):
+    """The module for a kernel."""
+    (made,) = _build(kernel, host.build_dir() / "module" / kernel.release, ["krcore.ko"])
+    return made
+
+
+def build_with_suites(kernel):
+    """krcore.ko with its KUnit suites, and krcore_test.ko with the others."""
+    return _build(kernel, host.build_dir() / "module" / f"{kernel.release}-kunit",
+                  ["krcore.ko", "krcore_test.ko"], "KRC_KUNIT=y")
 
 
 def install(cluster):

@@ -256,9 +256,69 @@ def test_limits_of_a_user_and_of_a_cgroup(cluster):
             wait_until(lambda: "=1" not in node1.run(f"cat {group}/rdma.current").out, 20,
                        f"the cgroup has nothing left: {used}")
         finally:
-            # a limit that outlives its cgroup would keep the controller's device, see krc_limits.c
-            node1.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; "
-                      f"rmdir {group}", check=False)
+            _forget_group(node1, group)
+
+
+def _forget_group(machine, group):
+    machine.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; rmdir {group}",
+                check=False)
+
+
+@limit(300)
+def test_limits_of_a_cgroup_outlive_the_module(cluster):
+    """Loaded again it is the same device in rdma.max, also if a cgroup left a limit there."""
+    place = "/sys/devices/platform/krcore_rdmacg"
+    with _up(cluster) as (node1, _):
+        group, gone = "/sys/fs/cgroup/krcore-test", "/sys/fs/cgroup/krcore-gone"
+        node1.run("echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; "
+                  f"mkdir -p {group} {gone}; for g in {group} {gone}; do "
+                  "echo 'krcore hca_handle=3 hca_object=4' >$g/rdma.max || exit; done; "
+                  f"rmdir {gone}")
+        try:
+            for _turn in range(2):
+                _down(node1)
+                node1.run(f"test -d {place}")
+                _node_up(node1)
+                node1.run(f"test ! -e {place}")
+                said = node1.run(f"cat {group}/rdma.max").out
+                check(said.count("krcore ") == 1 and "krcore hca_handle=3 hca_object=4" in said,
+                      said)
+                took = _counts(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
+                                         f"{_program(node1)} hoard"))
+                check(took["contexts"] == 3 and took["queues"] == 4, f"{took}")
+        finally:
+            _forget_group(node1, group)
+
+
+@limit(300)
+def test_memory_of_a_ring_is_the_cgroups(cluster):
+    """What a program has the kernel hold for it is charged to its cgroup."""
+    with _up(cluster) as (node1, _):
+        group, out = "/sys/fs/cgroup/krcore-test", "/run/krc-ring.out"
+        node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}")
+
+        def used(entries):
+            node1.run(f"rm -f {out}")
+            with node1.background(f"echo $$ >{group}/cgroup.procs; exec {AS_USER} "
+                                  f"{_program(node1)} ring {entries} 100 >{out} 2>&1", limit=100):
+                said = wait_until(lambda: node1.run(f"cat {out}", check=False).out, 30,
+                                  "the ring is mapped")
+                check(said.startswith("bytes="), said)
+                charged = int(node1.run(f"cat {group}/memory.current").out)
+                node1.run("pkill -KILL -x krc_ioctl; true")
+            return int(said.removeprefix("bytes=")), charged
+
+        try:
+            used(16)  # what the program itself brings into memory
+            small_bytes, small = used(16)
+            large_bytes, large = used(65536)
+            bytes_more, more = large_bytes - small_bytes, large - small
+            check(bytes_more >= 1 << 20 and 0.8 * bytes_more < more < 1.5 * bytes_more,
+                  f"a ring larger by {bytes_more} bytes was charged with {more}")
+            wait_until(lambda: int(node1.run(f"cat {group}/memory.current").out)
+                       < large - bytes_more // 2, 20, "it is given back")
+        finally:
+            node1.run(f"rmdir {group}", check=False)
 
 
 # -- misuse ----------------------------------------------------------------------

@@ -25,6 +25,7 @@ FAULTS = [
     ("kernel", "proto/planted.h", C_HEAD + "#include <stdio.h>\n", "stdio.h"),
     ("sparse", "common/gid.c", "__u32 planted(__le32 v);\n__u32 planted(__le32 v)\n{\n"
      "\treturn v;\n}\n", "restricted"),
+    ("kmod", "kmod/krc_main.c", "static int planted(void)\n{\n\treturn 0;\n}\n", "planted"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
      "\textern int atoi(const char *);\n\n\treturn atoi(s);\n}\n", "cert-err34-c"),
     ("analyzer", "common/gid.c", "#include <stdlib.h>\n"

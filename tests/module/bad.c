@@ -128,6 +128,35 @@ static int reg(struct dev *dev, uint64_t addr, uint64_t length, uint32_t access,
 	return dev_ioctl(dev->fd, KRP_IOC_MR_REG, &arg);
 }
 
+/* What cannot be told is undone. Nothing was made before on @dev. */
+static void untold(struct dev *dev)
+{
+	struct krp_queue_create *create =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct krp_mr_reg *region = (struct krp_mr_reg *)(create + 1);
+	unsigned int id;
+	int found = 0;
+
+	create->depth = 4;
+	region->addr = (uintptr_t)create;
+	region->length = PAGE;
+	region->access = KRP_ACCESS_REMOTE_READ;
+	mprotect(create, PAGE, PROT_READ);
+	tap_equal("queue whose number cannot be told",
+		  dev_ioctl(dev->fd, KRP_IOC_QUEUE_CREATE, create), -EFAULT);
+	tap_equal("region whose handle cannot be told", dev_ioctl(dev->fd, KRP_IOC_MR_REG, region),
+		  -EFAULT);
+	for (id = 1; id < 64; id++) {
+		struct krp_queue_close shut = { .queue = id };
+		struct krp_mr_dereg dereg = { .handle = id };
+
+		found += dev_ioctl(dev->fd, KRP_IOC_QUEUE_CLOSE, &shut) != -ENOENT;
+		found += dev_ioctl(dev->fd, KRP_IOC_MR_DEREG, &dereg) != -ENOENT;
+	}
+	tap_equal("they are not there", found, 0);
+	munmap(create, PAGE);
+}
+
 static void bad_regions(struct dev *dev)
 {
 	uint8_t *mem =
@@ -312,6 +341,7 @@ void bad_inputs(void)
 
 	dev_open_or_die(&dev, 64);
 	bad_maps(&dev);
+	untold(&dev);
 	bad_regions(&dev);
 	twice(&dev);
 	bad_queues(&dev);

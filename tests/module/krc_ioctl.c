@@ -8,6 +8,7 @@
  *	back, and its memory filled with a sign that no peer may ever see.
  *   krc_ioctl ports			GIDs of the ports there are
  *   krc_ioctl hoard			take queues, regions and contexts until refused
+ *   krc_ioctl ring ENTRIES SECONDS	keep a ring of so many entries, mapped
  *   krc_ioctl bad				bad input to every ioctl
  *   krc_ioctl random SEED CALLS		any input
  *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
@@ -292,6 +293,18 @@ static int run_hoard(void)
 	return 0;
 }
 
+static int run_ring(unsigned int entries, unsigned int seconds)
+{
+	struct dev dev;
+
+	dev_open_or_die(&dev, entries);
+	printf("bytes=%zu\n", dev.map_bytes);
+	fflush(stdout);
+	sleep(seconds);
+	dev_close(&dev);
+	return 0;
+}
+
 static int parse_peer(char **words, struct dev_peer *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -353,6 +366,8 @@ int main(int argc, char **argv)
 		return run_ports();
 	if (argc == 2 && !strcmp(argv[1], "hoard"))
 		return run_hoard();
+	if (argc == 4 && !strcmp(argv[1], "ring"))
+		return run_ring(number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
 		bad_inputs();
 		return tap_end();

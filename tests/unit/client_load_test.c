@@ -25,25 +25,25 @@ static unsigned int reads;
 /* Called with each READ's bytes; may change them. */
 typedef void spoil_fn(const struct krp_read *read, uint8_t *bytes);
 
-static int drive(struct krl_load *load, spoil_fn *spoil)
+static int drive(struct krp_load *load, spoil_fn *spoil)
 {
 	uint8_t bytes[CHUNK] __attribute__((aligned(8)));
 	struct krp_read read;
 	int err = 0;
 
 	reads = 0;
-	while (!err && krl_load_next(load, &read)) {
+	while (!err && krp_load_next(load, &read)) {
 		assert_true(read.bytes > 0 && read.bytes <= sizeof(bytes));
 		assert_true(++reads < 100000);
 		memcpy(bytes, (const void *)(uintptr_t)read.addr, read.bytes);
 		if (spoil)
 			spoil(&read, bytes);
-		err = krl_load_feed(load, &read, bytes);
+		err = krl_load_feed(load, bytes);
 	}
 	return err;
 }
 
-static void begin(struct krl_load *load, const struct krl_map *old)
+static void begin(struct krp_load *load, const struct krl_map *old)
 {
 	krl_load_start(load, (uintptr_t)&server.root, RKEY_ROOT,
 		       ms_table_config(server.table)->incarnation, CHUNK, old);
@@ -97,7 +97,7 @@ static void check_map(const struct krl_map *map)
 
 static void test_load(void **state)
 {
-	struct krl_load load;
+	struct krp_load load;
 	struct krl_map *map;
 
 	(void)state;
@@ -116,7 +116,7 @@ static void test_load(void **state)
 static void test_refresh_reads_only_what_is_new(void **state)
 {
 	struct krl_map *old, *map;
-	struct krl_load load;
+	struct krp_load load;
 	unsigned int i;
 
 	(void)state;
@@ -160,7 +160,7 @@ static void spoil_segment(const struct krp_read *read, uint8_t *bytes)
 static void test_torn_bytes_are_read_again(void **state)
 {
 	spoil_fn *const spoils[] = { spoil_root, spoil_segment };
-	struct krl_load load;
+	struct krp_load load;
 	struct krl_map *map;
 	unsigned int i;
 
@@ -184,7 +184,7 @@ static void test_torn_bytes_are_read_again(void **state)
 
 static void test_another_incarnation(void **state)
 {
-	struct krl_load load;
+	struct krp_load load;
 
 	(void)state;
 	krl_load_start(&load, (uintptr_t)&server.root, RKEY_ROOT, 12345, CHUNK, NULL);
@@ -204,7 +204,7 @@ static void grow_once(const struct krp_read *read, uint8_t *bytes)
 
 static void test_directory_that_moves_is_read_from_its_new_place(void **state)
 {
-	struct krl_load load;
+	struct krp_load load;
 	struct krl_map *map;
 
 	(void)state;

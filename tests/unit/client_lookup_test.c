@@ -108,14 +108,14 @@ static void attach(unsigned int i)
 {
 	struct tf_server *t = &places[i].table;
 	uint8_t bytes[KRL_BOUNCE_BYTES] __attribute__((aligned(8)));
-	struct krl_load load;
+	struct krp_load load;
 	struct krp_read read;
 
 	krl_load_start(&load, (uintptr_t)&t->root, 1, ms_table_config(t->table)->incarnation,
 		       sizeof(bytes), NULL);
-	while (krl_load_next(&load, &read)) {
+	while (krp_load_next(&load, &read)) {
 		memcpy(bytes, (const void *)(uintptr_t)read.addr, read.bytes);
-		assert_int_equal(krl_load_feed(&load, &read, bytes), 0);
+		assert_int_equal(krl_load_feed(&load, bytes), 0);
 	}
 	servers[i].map = krl_load_take(&load);
 }
