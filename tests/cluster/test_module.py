@@ -9,10 +9,9 @@ cards, which count what they refuse.
 
 import contextlib
 import json
-import shutil
 import time
 
-from . import host, kernel as kernels, krcore, module, programs
+from . import krcore, programs
 from .krcore import metactl
 from .suite import Skip, check, limit, wait_until
 
@@ -121,44 +120,6 @@ def _records(server):
     """Keys of the DC records that a MetaServer has: (address as GID, service)."""
     rows = metactl(server, "record list")
     return {(row["gid"], row["service"]): row for row in rows if row["kind"] == "dct"}
-
-
-# -- its own tests ---------------------------------------------------------------
-
-
-def _built_with_kunit(kernel):
-    """The module with its KUnit suites, and what of the kernel they need."""
-    folder = host.build_dir() / "kunit" / kernel.release
-    shutil.rmtree(folder, ignore_errors=True)
-    for part in module.SOURCES:
-        shutil.copytree(host.CHECKOUT / part, folder / part)
-    tree = kernels.build_tree(kernel)
-    with host.step(f"building krcore.ko with KUnit for {kernel.release}", "60 s"):
-        host.run(["make", "-C", tree, f"M={folder / 'kmod'}", "KRC_KUNIT=y", "modules"],
-                 timeout=900, log=folder / "build.log")
-        host.run(["strip", "--strip-debug", folder / "kmod/krcore.ko"])
-    kunit, = tree.parent.glob("lib/modules/*/kernel/lib/kunit/kunit.ko")
-    return kunit, folder / "kmod/krcore.ko"
-
-
-@limit(600)
-def test_kunit(cluster):
-    if cluster.kernel.name != "debug":
-        raise Skip("only the debug kernel has KUnit")
-    node1 = cluster.node("node1")
-    _down(node1)
-    for path in _built_with_kunit(cluster.kernel):
-        node1.push(path, f"/run/{path.name}")
-    node1.run("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug; "
-              "modprobe rdma_cm && modprobe mlx5_ib && insmod /run/kunit.ko && "
-              "insmod /run/krcore.ko", timeout=120)
-    try:
-        said = node1.run("cat /sys/kernel/debug/kunit/krcore*/results").out
-        good = [line for line in said.splitlines() if line.strip().startswith("ok ")]
-        check("not ok" not in said and len(good) >= 7, said)
-        print(f"    {len(good)} KUnit cases", flush=True)
-    finally:
-        node1.run("rmmod krcore kunit", timeout=60)
 
 
 # -- life ------------------------------------------------------------------------
