@@ -78,6 +78,7 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 		req->fault = KRC_FAULT_NONE;
 		req->state = KRC_REQ_WAITING;
 		req->fenced = false;
+		req->begun = false;
 		req->slots = 0;
 		req->next = 0;
 		req->done = 0;

@@ -124,6 +124,10 @@ static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flo
 	flow->deficit -= length + KRC_COST_BYTES;
 	req->slots++;
 	req->next += length;
+	if (!req->begun) {
+		req->begun = true;
+		req->since = jiffies;
+	}
 	req->fenced = true;
 	if (req->next == req->wr.length) {
 		list_del_init(&req->list);
@@ -213,6 +217,9 @@ static void krc_initiator_spoilt(struct krc_initiator *ini, struct krc_req *req,
 		ini->stats.unknown++;
 		req->status = -EREMCHG;
 		req->fault = KRC_FAULT_FLUSHED;
+	} else if (!flow->failed && krc_initiator_silent(ini, req)) {
+		req->status = krc_fault_errno(ini->fault);
+		req->fault = ini->fault;
 	} else {
 		return;
 	}
@@ -265,6 +272,7 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 	req->slots--;
 	if (fault == KRC_FAULT_NONE) {
 		req->done += slot->length;
+		req->since = jiffies;
 		ini->barren = 0;
 	} else {
 		krc_initiator_spoilt(ini, req, fault);

@@ -36,6 +36,7 @@
 #define KRC_BARREN_MAX 8 /* resets in a row that helped nobody */
 #define KRC_WATCHDOG_MS 1000
 #define KRC_STUCK_MS 30000 /* longer than all retries of the hardware */
+#define KRC_SILENT_MS 200 /* shorter than them: a fault that comes sooner is no silence */
 
 /**
  * enum krc_initiator_state - State of an initiator; krc_initiator_set_state() owns it.
@@ -91,6 +92,7 @@ struct krc_initiator_stats {
  * @dispatching: somebody is calling done().
  * @fault: why it is not ready.
  * @culprit: whose target it was, if the fault was a request's.
+ * @stalled: @progress at the fault.
  * @fatal: bit 0: the provider says that it is broken.
  * @barren: resets in a row without fault of a request and without success between.
  * @progress: jiffies when something last completed, or when it was last empty.
@@ -116,6 +118,7 @@ struct krc_initiator {
 	bool dispatching;
 	enum krc_fault fault;
 	struct krc_hw_address culprit;
+	unsigned long stalled;
 	unsigned long fatal;
 	u32 barren;
 	unsigned long progress;
@@ -190,6 +193,9 @@ void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 
 /* Whether a flushed request may have been executed, so that it can't be done again. */
 bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_req *req);
+
+/* Whether a flushed request has waited in vain for as long as the one that failed. */
+bool krc_initiator_silent(const struct krc_initiator *ini, const struct krc_req *req);
 
 /* Complete all requests with @status. The hardware touches none of them any more. */
 void krc_initiator_abort(struct krc_initiator *ini, int status);

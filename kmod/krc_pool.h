@@ -15,6 +15,12 @@
  * executed (another target than the failed one, or the target refused and so did
  * not go on), else they complete with -EREMCHG: outcome unknown.
  *
+ * A silent peer makes all wait that share the initiator with those who ask it, since the
+ * hardware serves one target after the other. So that this happens once and not once for
+ * each of them, requests to a peer that has not answered for all the time they are on
+ * their way, which was that of all retries, end with the first of them, as they would on
+ * queue pairs of their own.
+ *
  * Locking: krc_flow.lock, then krc_initiator.lock, both with bottom halves off. done() is
  * called without them; at any time at most one processor calls it for the flows of
  * an initiator.
@@ -59,9 +65,12 @@ enum krc_req_state {
  * @fault: out: what the hardware said.
  * @state: the pool's.
  * @fenced: the fence has been posted; the pool's.
+ * @begun: a part of it has been posted; the pool's.
  * @slots: parts of it in the hardware; the pool's.
  * @next: bytes handed to the hardware; the pool's.
  * @done: bytes completed, always a first part; the pool's.
+ * @since: jiffies when it was first posted, or when a part of it was last completed; the
+ *	pool's.
  *
  * A large request is given to the hardware in parts of KRC_SEGMENT_BYTES, so that
  * it does not make its neighbours wait for all of it.
@@ -74,9 +83,11 @@ struct krc_req {
 	enum krc_fault fault;
 	enum krc_req_state state;
 	bool fenced;
+	bool begun;
 	u16 slots;
 	u32 next;
 	u32 done;
+	unsigned long since;
 };
 
 /**

@@ -31,8 +31,12 @@ struct krc_queue;
 /* A queue that is being closed; programs never see it. */
 #define KRC_QUEUE_CLOSING KRP_QUEUE_STATES
 
-/* How long the memory directory of a peer may take to answer. */
-#define KRC_REMOTE_TIMEOUT_MS 5000
+/*
+ * How long the memory directory of a peer may take to answer. That the peer is silent is
+ * found out by the hardware, much sooner; until the READ has its turn on the shared
+ * initiator, the retries of others that lead to silent peers may have to run out.
+ */
+#define KRC_REMOTE_TIMEOUT_MS 60000
 
 /**
  * struct krc_context - An open file.

@@ -27,6 +27,7 @@ void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 	if (!krc_initiator_set_state(ini, KRC_INI_FAILED))
 		return; /* not the first, or stopped */
 	ini->fault = fault;
+	ini->stalled = ini->progress;
 	if (culprit)
 		ini->culprit = *culprit;
 	ini->stats.recoveries++;
@@ -47,6 +48,14 @@ bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_re
 	default:
 		return true;
 	}
+}
+
+bool krc_initiator_silent(const struct krc_initiator *ini, const struct krc_req *req)
+{
+	return ini->fault == KRC_FAULT_TIMEOUT &&
+	       time_after(jiffies, ini->stalled + msecs_to_jiffies(KRC_SILENT_MS)) &&
+	       time_before_eq(req->since, ini->stalled) &&
+	       !memcmp(&ini->culprit, req->wr.address, sizeof(ini->culprit));
 }
 
 void krc_initiator_abort(struct krc_initiator *ini, int status)

@@ -267,6 +267,33 @@ static void krc_test_a_fault_is_its_flows_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 1);
 }
 
+static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	int i;
+
+	/* 0, 1 and 3 ask the same peer, 2 asks another. */
+	for (i = 1; i < 4; i += 2)
+		t->flow[i]->address = t->flow[0]->address;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_WRITE, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
+	msleep(2 * KRC_SILENT_MS);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_WRITE, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_TIMEOUT);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2 && READ_ONCE(t->flow[1]->done) == 2);
+	for (i = 0; i < 2; i++) {
+		krc_test_expect(t, t->flow[i], 0, 1, -ETIMEDOUT);
+		krc_test_expect(t, t->flow[i], 1, 2, -ECANCELED);
+	}
+	krc_test_finish(t, t->flow[2], 2);
+	krc_test_finish(t, t->flow[3], 1);
+	krc_test_expect(t, t->flow[2], 0, 2, 0);
+	krc_test_expect(t, t->flow[3], 0, 1, 0);
+}
+
 static void krc_test_a_part_that_fails_ends_its_request(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -704,6 +731,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_flood_lets_others_through),
 	KUNIT_CASE(krc_test_turns_are_by_bytes),
 	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
+	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),

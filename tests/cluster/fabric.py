@@ -112,6 +112,10 @@ class CardFabric(Fabric):
         as with a switch."""
         self._set(index, delay_us=microseconds)
 
+    def disorder(self, index, twice_permille, late_permille):
+        """So many of a thousand frames from a guest come twice, or behind the next one."""
+        self._set(index, dup_ppm=twice_permille * 1000, reorder_ppm=late_permille * 1000)
+
     def cut(self, first, second):
         """No frames between two guests, in either direction."""
         for near, far in ((first, second), (second, first)):
@@ -121,7 +125,8 @@ class CardFabric(Fabric):
             self._set(near, partition=",".join(sorted(nodes, key=int)))
 
     def reset(self):
-        """Undo loss, delay and cuts."""
+        """Undo loss, disorder, delay and cuts."""
         for index, machine in enumerate(self.machines):
             if machine.alive():
-                self._set(index, rx_loss_ppm=0, delay_us=0, partition="")
+                self._set(index, rx_loss_ppm=0, dup_ppm=0, reorder_ppm=0, delay_us=0,
+                          partition="")

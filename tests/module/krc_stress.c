@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The stress of queues.
+ *
+ *   krc_stress serve [--seed N] [--seconds N] [--spoil]
+ *	Lend memory to PEERs elsewhere; prints "region TOKEN ADDR LENGTH". With --spoil
+ *	the memory changes by itself, which `run` must find.
+ *   krc_stress run [--seed N] [--seconds N] [--processes N] [--no-kills] PEER...
+ *	Random operations of many processes, some of which are killed; checks the content
+ *	of all memory, and that each request completes once, in order. SIGUSR1 says that
+ *	the first PEER cannot be reached, SIGUSR2 that it can be again; only then may
+ *	requests to it fail, and only theirs. Last a line of counts; status 1 if anything
+ *	was not as it must be.
+ *   krc_stress kill [--seed N] [--count N] [--processes N] PEER...
+ *	Kill so many processes with requests under way, some at once.
+ * PEER is ADDRESS TOKEN ADDR LENGTH; at most two.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "tests/module/stress.h"
+
+struct st_options {
+	uint64_t seed;
+	unsigned int seconds, processes, count;
+	bool kills, spoil;
+};
+
+static unsigned int st_number(const char *text, unsigned int most, const char *name)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 0);
+
+	if (end != text && !*end && value >= 1 && value <= most)
+		return (unsigned int)value;
+	fprintf(stderr, "krc_stress: %s: '%s' is not a number from 1 to %u\n", name, text, most);
+	exit(64);
+}
+
+static int st_options(int argc, char **argv, struct st_options *ret)
+{
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "processes", required_argument, NULL, 'p' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "no-kills", no_argument, NULL, 'k' },
+		{ "spoil", no_argument, NULL, 'x' },
+		{ 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 's')
+			ret->seed = strtoull(optarg, NULL, 0);
+		else if (option == 't')
+			ret->seconds = st_number(optarg, 100000, "--seconds");
+		else if (option == 'p')
+			ret->processes = st_number(optarg, ST_WORKERS_MAX, "--processes");
+		else if (option == 'c')
+			ret->count = st_number(optarg, 1000000, "--count");
+		else if (option == 'k')
+			ret->kills = false;
+		else if (option == 'x')
+			ret->spoil = true;
+		else
+			return -1;
+	}
+	return 0;
+}
+
+static int st_peer_parse(char **words, struct st_peer *ret_peer)
+{
+	int err = krcore_key_from_text(words[0], KRCORE_SERVICE_NODE, &ret_peer->key);
+
+	ret_peer->region.token = strtoull(words[1], NULL, 0);
+	ret_peer->region.addr = strtoull(words[2], NULL, 0);
+	ret_peer->region.length = strtoull(words[3], NULL, 0);
+	if (!err && ret_peer->region.length == ST_REGION_BYTES)
+		return 0;
+	fprintf(stderr, "krc_stress: %s: not what `krc_stress serve` said\n", words[0]);
+	return -1;
+}
+
+static struct st_shared *st_share(void)
+{
+	void *mem = mmap(NULL, sizeof(struct st_shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (mem == MAP_FAILED) {
+		perror("krc_stress: mmap");
+		exit(1);
+	}
+	return mem;
+}
+
+int main(int argc, char **argv)
+{
+	struct st_options options = {
+		.seed = (uint64_t)time(NULL),
+		.seconds = 60,
+		.processes = 8,
+		.count = 1000,
+		.kills = true,
+	};
+	struct st_shared *shared = st_share();
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (st_options(argc, argv, &options) || optind == argc)
+		goto usage;
+	if (!strcmp(argv[optind], "serve") && optind + 1 == argc)
+		return st_serve(options.seconds, options.seed, options.spoil);
+	shared->seed = options.seed;
+	shared->nr_workers = options.processes;
+	for (int i = optind + 1; i + 4 <= argc && shared->nr_peers < ST_PEERS_MAX; i += 4)
+		if (st_peer_parse(argv + i, &shared->peers[shared->nr_peers++]))
+			return 64;
+	if (!shared->nr_peers || (argc - optind - 1) % 4)
+		goto usage;
+	if (!strcmp(argv[optind], "run"))
+		return st_run(shared, options.seconds, options.kills);
+	if (!strcmp(argv[optind], "kill"))
+		return st_kill(shared, options.count, options.processes);
+usage:
+	fprintf(stderr, "usage: see the head of tests/module/krc_stress.c\n");
+	return 64;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The stress of queues: what its files share.
+ *
+ * The passive side lends one region, cut into a head (a board and counters) and banks. A
+ * bank belongs to one queue of one worker at a time, so its WRITEs have an order, and each
+ * 8-byte word of it tells by which of them it was written. What a worker knows of its banks
+ * lies in memory that outlives it: who is started in the place of one that was killed goes
+ * on checking what that one wrote.
+ *
+ * Threads: none. Processes: a supervisor and its workers; a struct st_worker is written by
+ * its worker, and by the supervisor while it has none.
+ */
+#ifndef KRC_TESTS_STRESS_H
+#define KRC_TESTS_STRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/include/krcore/queue.h"
+
+#define ST_WORKERS_MAX 24
+#define ST_PEERS_MAX 2
+#define ST_BANKS 8 /* of a worker at each peer */
+#define ST_BANK_BYTES (256U << 10)
+#define ST_WORDS (ST_BANK_BYTES / 8)
+#define ST_QUEUES 3 /* of a worker, at most */
+#define ST_DEPTH 32
+
+/* the region of the passive side */
+#define ST_BOARD_OFFSET 0ULL /* struct st_board */
+#define ST_SUM_OFFSET 4096ULL /* a counter that all workers add to */
+#define ST_COUNTERS_OFFSET 8192ULL /* two words a bank */
+#define ST_BANKS_OFFSET 65536ULL
+#define ST_REGION_BYTES (ST_BANKS_OFFSET + (uint64_t)ST_WORKERS_MAX * ST_BANKS * ST_BANK_BYTES)
+#define ST_PASSING_BYTES (64U << 10)
+#define ST_GONE 0xdddddddddddddddULL /* fills memory that was taken back */
+
+#define ST_LOST_MS 60000 /* a completion that takes longer is lost */
+#define ST_GRACE_MS 15000 /* after a partition: the retries of the last request */
+#define ST_QUIET_MS 10000 /* after this, nothing of a killed process is under way */
+
+/**
+ * struct st_board - What the passive side tells its visitors.
+ * @fixed: a region that is open to READs only, and stays.
+ * @passing: one that comes and goes; token 0 if it is away.
+ * @generation: tells what is in @passing.
+ * @sum: of all before, so that a torn READ is seen.
+ */
+struct st_board {
+	struct krcore_region_ref fixed;
+	struct krcore_region_ref passing;
+	uint64_t generation;
+	uint64_t sum;
+};
+
+/**
+ * struct st_span - A counter at the peer of which not all is known.
+ * @low: least it can be: what is acknowledged.
+ * @high: most: with what may have been done.
+ */
+struct st_span {
+	uint64_t low, high;
+};
+
+/**
+ * struct st_bank - A queue's place at a peer, and what may be there.
+ * @seq: last WRITE begun.
+ * @free_at_ms: not before this may another process use it.
+ * @add: its counter of FETCH_ADD.
+ * @swap: its counter of CMP_SWAP.
+ * @sum: what was added to the peer's common counter through it.
+ * @acked: by word: last WRITE that was acknowledged.
+ * @begun: by word: last WRITE begun.
+ */
+struct st_bank {
+	uint32_t seq;
+	uint64_t free_at_ms;
+	struct st_span add, swap, sum;
+	uint32_t acked[ST_WORDS];
+	uint32_t begun[ST_WORDS];
+};
+
+/**
+ * struct st_counts - What happened.
+ * @done: requests completed well.
+ * @bytes: moved by READs and WRITEs.
+ * @atomics: of @done.
+ * @excused: requests that failed as they may in a partition.
+ * @cancelled: requests that their own queue's close ended.
+ * @refused: bad references refused as documented.
+ * @passed: READs of the passing region that were right.
+ * @gone: those refused because it was away.
+ * @late: those that the peer's card refused, since they came late.
+ * @connects: connections made.
+ * @closes: queues closed with requests under way.
+ * @regions: regions taken back and registered again.
+ * @words: words compared.
+ * @violations: what must not be.
+ */
+struct st_counts {
+	uint64_t done, bytes, atomics, excused, cancelled, refused, passed, gone, late, connects;
+	uint64_t closes, regions, words, violations;
+};
+
+/**
+ * struct st_worker - A worker's place; lives on when it is killed.
+ * @incarnation: processes it has had.
+ * @counts: of all of them.
+ * @banks: by peer.
+ */
+struct st_worker {
+	uint32_t incarnation;
+	struct st_counts counts;
+	struct st_bank banks[ST_PEERS_MAX][ST_BANKS];
+};
+
+/**
+ * struct st_peer - A passive side.
+ * @key: whom to connect to.
+ * @region: what it lends.
+ * @window_until_ms: errors of a partition are excused until then.
+ */
+struct st_peer {
+	struct krcore_key key;
+	struct krcore_region_ref region;
+	uint64_t window_until_ms;
+};
+
+/**
+ * struct st_shared - All that supervisor and workers share.
+ * @seed: all is drawn from it.
+ * @end_ms: when workers end.
+ * @nr_peers: passive sides.
+ * @nr_workers: workers.
+ * @peers: passive sides.
+ * @workers: workers.
+ */
+struct st_shared {
+	uint64_t seed;
+	uint64_t end_ms;
+	unsigned int nr_peers;
+	unsigned int nr_workers;
+	struct st_peer peers[ST_PEERS_MAX];
+	struct st_worker workers[ST_WORKERS_MAX];
+};
+
+/**
+ * struct st_req - A request under way.
+ * @posted_ms: when.
+ * @user_data: what its completion must carry.
+ * @opcode: KRCORE_OP_*.
+ * @length: bytes.
+ * @word: first word in @bank.
+ * @seq: of a WRITE.
+ * @bank_nr: of @bank.
+ * @bank: what it READs or WRITEs; NULL for atomics.
+ * @floor: READ: by word, the oldest WRITE it may bring.
+ * @span: atomic: the counter.
+ * @delta: atomic: what it adds if it is done.
+ * @expect: atomic: the old value; checked if @exact.
+ * @exact: see @expect.
+ * @slot: local memory.
+ * @at: first byte there.
+ * @copy_to: READ: where its bytes are wanted, or NULL.
+ */
+struct st_req {
+	uint64_t posted_ms, user_data;
+	uint8_t opcode;
+	uint32_t length, word, seq, bank_nr;
+	struct st_bank *bank;
+	uint32_t *floor;
+	struct st_span *span;
+	uint64_t delta, expect;
+	bool exact;
+	int slot;
+	uint8_t *at;
+	void *copy_to;
+};
+
+/**
+ * struct st_queue - A queue of a worker.
+ * @open: it exists.
+ * @ready: it is connected as far as we know.
+ * @closing: its requests may be cancelled.
+ * @visiting: it READs what may be gone.
+ * @serial: tells its requests from those of queues before it.
+ * @id: number.
+ * @depth: requests at once.
+ * @peer: which.
+ * @bank: its bank.
+ * @bank_nr: number of that among all banks of the peer.
+ * @first_error: of this connection; 0 for none.
+ * @last_status: of the last completion.
+ * @head: completions seen.
+ * @tail: requests posted.
+ * @add: next value of its FETCH_ADD counter, if @known.
+ * @swap: that of CMP_SWAP.
+ * @known: they are.
+ * @live: by word: what a READ behind all WRITEs of this queue must bring at least.
+ * @reqs: by number % ST_DEPTH.
+ */
+struct st_queue {
+	bool open, ready, closing, visiting;
+	uint32_t serial, id, depth;
+	unsigned int peer;
+	struct st_bank *bank;
+	uint32_t bank_nr;
+	int first_error, last_status;
+	uint64_t head, tail;
+	uint64_t add, swap;
+	bool known;
+	uint32_t *live;
+	struct st_req reqs[ST_DEPTH];
+};
+
+#define ST_ARENAS 2
+#define ST_LARGE_SLOTS 3
+#define ST_SMALL_SLOTS 40
+#define ST_SLOTS (ST_LARGE_SLOTS + ST_SMALL_SLOTS) /* of an arena */
+#define ST_SMALL_BYTES 4096U
+#define ST_GUARD_BYTES 64U
+
+/**
+ * struct st_arena - Local memory and its region.
+ * @mr: region.
+ * @mem: memory.
+ * @bytes: length.
+ * @busy: slots in use.
+ */
+struct st_arena {
+	struct krcore_mr mr;
+	uint8_t *mem;
+	size_t bytes;
+	bool busy[ST_SLOTS];
+};
+
+/**
+ * struct st_self - A worker's process.
+ * @shared: all.
+ * @worker: its place.
+ * @number: its number.
+ * @random: state of its draws.
+ * @hostile: it tries bad references too.
+ * @serial: queues it has opened.
+ * @boards: by peer, as last seen.
+ * @node: its node.
+ * @arenas: local memory.
+ * @closed: a region that nothing may be written to.
+ * @queues: its queues.
+ */
+struct st_self {
+	struct st_shared *shared;
+	struct st_worker *worker;
+	unsigned int number;
+	uint64_t random;
+	bool hostile;
+	uint32_t serial;
+	struct st_board boards[ST_PEERS_MAX];
+	struct krcore_node *node;
+	struct st_arena arenas[ST_ARENAS];
+	struct krcore_mr closed;
+	struct st_queue queues[ST_QUEUES];
+};
+
+/* stress_content.c */
+
+uint64_t st_now_ms(void);
+
+/* A random number below @limit, which is not 0. */
+uint64_t st_random(uint64_t *state, uint64_t limit);
+
+/* What WRITE @seq of bank @nr puts into its word @word; what the passing region holds. */
+uint64_t st_word(uint32_t nr, uint32_t word, uint32_t seq);
+uint64_t st_passing_word(uint64_t generation, uint32_t word);
+uint64_t st_board_sum(const struct st_board *board);
+
+void st_fill(uint8_t *to, uint32_t nr, uint32_t word, uint32_t words, uint32_t seq);
+
+/* Compare words of a bank. Return: how many are wrong; says which was the first. */
+uint32_t st_compare(const uint8_t *got, const struct st_bank *bank, uint32_t nr, uint32_t word,
+		    uint32_t words, const uint32_t *floor);
+
+/* Say what must not be, and count it. */
+void st_violation(struct st_counts *counts, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Where the bytes of a bank and its counters are in the peer's region. */
+uint64_t st_bank_offset(uint32_t nr);
+uint64_t st_counter_offset(uint32_t nr);
+
+/* stress_slot.c */
+
+/* A local slot for so many bytes: its number over all arenas, or -1 if all are busy. */
+int st_slot_get(struct st_self *self, uint32_t length, uint8_t **ret_at);
+void st_slot_put(struct st_self *self, int slot);
+const struct krcore_mr *st_slot_mr(const struct st_self *self, int slot);
+
+/* Local memory, registered. Return: 0 or -errno. */
+int st_arena_open(struct st_self *self, struct st_arena *arena);
+
+/* Take the region of an arena back while requests may be using it, and register it again. */
+void st_arena_renew(struct st_self *self, struct st_arena *arena);
+
+/* Whether bytes before or behind the @length at @at were touched. */
+bool st_slot_touched(const uint8_t *at, uint32_t length);
+
+/* stress_queue.c */
+
+/* Whether an error may be the partition's. */
+bool st_excused(const struct st_self *self, const struct st_queue *queue, int error);
+
+/* Open queue @index, on a bank that nobody uses. Return: 0, or -EAGAIN: try later. */
+int st_queue_open(struct st_self *self, unsigned int index);
+
+/* Close it at once, whatever is under way. */
+void st_queue_close(struct st_self *self, struct st_queue *queue);
+
+/* A queue that failed, when nothing is under way any more: connect it and look what is there. */
+void st_queue_reconnect(struct st_self *self, struct st_queue *queue);
+
+/* Take what has completed, and check it. Return: how many. */
+unsigned int st_poll(struct st_self *self);
+
+/*
+ * Post what is in the @nr requests behind q->tail, filled but for what posting knows.
+ * Return: how many were taken. If not all were, the queue is not ready any more.
+ */
+unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore_wr *wrs,
+		     unsigned int nr);
+
+/* The next request to fill, @ahead of those posted; NULL if there is no memory for it now. */
+struct st_req *st_req_new(struct st_self *self, struct st_queue *queue, unsigned int ahead,
+			  uint8_t opcode, uint32_t length);
+
+/* Take completions until @queue has none under way. Return: 0 or -ETIMEDOUT (a violation). */
+int st_drain(struct st_self *self, struct st_queue *queue);
+
+/* One READ that is waited for. Return: 0, why it was not taken, or its status. */
+int st_read_now(struct st_self *self, struct st_queue *queue, const struct krcore_region_ref *ref,
+		uint64_t offset, void *to, uint32_t length);
+
+/* stress_ops.c: a worker; does not return. */
+void st_work(struct st_shared *shared, unsigned int number) __attribute__((noreturn));
+
+/* stress_bad.c */
+
+/* One bad reference; the queue must not mind. */
+void st_bad_request(struct st_self *self, struct st_queue *queue);
+
+/* READ the region that comes and goes, through a queue of its own. */
+void st_visit(struct st_self *self, struct st_queue *queue);
+
+/* stress_serve.c: the passive side; @spoil: change what it lent. Return: exit status. */
+int st_serve(unsigned int seconds, uint64_t seed, bool spoil);
+
+/* stress_run.c: the supervisor. Return: exit status. */
+int st_run(struct st_shared *shared, unsigned int seconds, bool kills);
+
+/* stress_kill.c: so many processes killed with requests under way. Return: exit status. */
+int st_kill(struct st_shared *shared, unsigned int count, unsigned int at_once);
+
+#endif /* KRC_TESTS_STRESS_H */
