@@ -237,7 +237,7 @@ static void test_roots_out_of_range(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		uint64_t value = krp_cpu_to_le64(bad[i].value);
+		__le64 value = krp_cpu_to_le64(bad[i].value);
 
 		sv.root = good;
 		memcpy((uint8_t *)&sv.root + bad[i].at, &value, bad[i].bytes);
@@ -285,7 +285,7 @@ static void test_too_deep(void **state)
 static void tear_root(const struct krp_read *read, void *bytes)
 {
 	if (read->rkey == ROOT_RKEY)
-		((struct krp_root *)bytes)->salt ^= 1;
+		((struct krp_root *)bytes)->salt ^= krp_cpu_to_le64(1);
 }
 
 static void tear_last_segment(const struct krp_read *read, void *bytes)
@@ -293,7 +293,7 @@ static void tear_last_segment(const struct krp_read *read, void *bytes)
 	struct krp_segment *segments = bytes;
 
 	if (read->rkey == SEGMENTS_RKEY)
-		segments[read->bytes / sizeof(*segments) - 1].rkey ^= 1;
+		segments[read->bytes / sizeof(*segments) - 1].rkey ^= krp_cpu_to_le32(1);
 }
 
 static void tear_first_segment(const struct krp_read *read, void *bytes)
