@@ -366,7 +366,7 @@ static inline struct krp_map *krp_load_give(struct krp_load *load, struct krp_ma
 		memcpy(segments, old->segments, old->segments_nr * sizeof(*segments));
 		load->at = old->segments_nr;
 	}
-	if (krp_load_has_dir(load))
+	if (old && krp_load_has_dir(load))
 		krp_dir_expand(dir, map->depth, old->dir, old->depth);
 	krp_load_advance(load);
 	return before;

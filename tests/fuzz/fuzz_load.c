@@ -37,7 +37,7 @@ static struct krp_map *fz_map(__u32 segments_nr, unsigned int depth)
 {
 	struct krp_map *map = calloc(1, sizeof(*map));
 
-	FZ_ASSERT(map);
+	FZ_ASSERT(map && segments_nr); /* a valid root has a segment */
 	map->segments = malloc(segments_nr * sizeof(*map->segments));
 	map->dir = malloc(sizeof(*map->dir) << depth);
 	FZ_ASSERT(map->segments && map->dir);
