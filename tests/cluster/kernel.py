@@ -39,6 +39,10 @@ class Kernel:
         """By how much more memory a guest needs: KASAN keeps freed memory and a shadow."""
         return 2 if self.name == "debug" else 1
 
+    def hot_plug(self):
+        """Whether it notices cards that come and go; else it must be told to look."""
+        return self.name != "debug"
+
     def command_line(self):
         """What this kernel is told beside what all are told."""
         return "systemd.default_timeout_start_sec=900" if self.name == "debug" else ""

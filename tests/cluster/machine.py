@@ -14,6 +14,7 @@ from . import accel, cpio, host, nic as nic_module
 from .agent import AgentError, GuestAgent, Qmp
 from .kernel_log import KernelLog
 from .process import Process
+from .suite import Skip
 
 DISKS = ("root", "modules")
 COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off apparmor=0 audit=0 "
@@ -160,6 +161,8 @@ class Machine:
 
     def remove_nic(self, timeout=30):
         """Take the card out of the running machine; wait until the guest let go of it."""
+        if not self._parts.kernel.hot_plug():
+            raise Skip("the kernel has no hot-plug")
         self._parts.nic.remove(self)
         deadline = time.monotonic() + timeout
         while self._has_nic():
@@ -170,6 +173,8 @@ class Machine:
     def add_nic(self):
         """Put it in, again or after a thaw, and have the guest bring the fabric up."""
         self._parts.nic.insert(self)
+        if not self._parts.kernel.hot_plug():
+            self.run("sleep 1; echo 1 >/sys/bus/pci/rescan", timeout=90)
         self.push(self._settings(card=True), "/etc/krcore-guest.conf")
         self.run("krcore-fabric up", timeout=90)
 
