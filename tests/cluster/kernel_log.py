@@ -23,7 +23,15 @@ PROBLEMS = re.compile("|".join((
 # Lines that look like a problem, and come without krcore too; each with its reason.
 ALLOWED = tuple(re.compile(pattern) for pattern in (
     r"DMA-API: (preallocated \d+ debug entries|debugging enabled)",     # a debug kernel's boot
+    r"DMA-API: Mapped at:",     # goes with a report that is told apart by its first line
 ))
+
+# Reports, from their first line to the end of their trace, that come without krcore too.
+KNOWN = tuple(re.compile(pattern) for pattern in (
+    # rping, perftest and everybody who registers two buffers of one page
+    r"DMA-API: .* cacheline tracking EEXIST, overlapping mappings aren't supported",
+))
+REPORT_LINES = 100
 
 
 class KernelLog:
@@ -33,6 +41,7 @@ class KernelLog:
         self._path = path
         self._offset = 0
         self._partial = ""
+        self._known = 0         # lines that a report of KNOWN may still have
 
     def text(self):
         """All of it."""
@@ -55,8 +64,16 @@ class KernelLog:
             return []
         self._offset += len(data)
         *lines, self._partial = (self._partial + data.decode(errors="replace")).split("\n")
-        return [line.rstrip("\r") for line in lines if PROBLEMS.search(line)
-                and not any(allowed.search(line) for allowed in ALLOWED)]
+        return [line.rstrip("\r") for line in lines if self._is_problem(line)]
+
+    def _is_problem(self, line):
+        if any(known.search(line) for known in KNOWN):
+            self._known = REPORT_LINES
+        if self._known:
+            self._known = 0 if "---[ end trace" in line else self._known - 1
+            return False
+        return bool(PROBLEMS.search(line)) and not any(
+            allowed.search(line) for allowed in ALLOWED)
 
     def tail(self, count=15):
         """The last lines, for a person."""

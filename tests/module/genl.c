@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/metactl/module.h"
 #include "tests/module/fail_nth.h"
@@ -49,6 +50,7 @@ static const uint8_t multicast6[16] = { 0xff, 2, [15] = 1 };
 static const uint8_t local6[16] = { 0xfe, 0x80, [15] = 1 };
 static const uint8_t mapped6[16] = { [10] = 0xff, 0xff, 192, 0, 2, 1 };
 static char long_name[200];
+static uint64_t krc_generation = 1;
 
 #define NODE(what, attr, data, bytes, error, text) \
 	{ \
@@ -162,11 +164,10 @@ static bool krc_extra(const struct krc_case *c)
 static struct nlmsghdr *krc_node_up(struct mc_genl *genl, const struct krc_case *c)
 {
 	struct nlmsghdr *nlh = mc_genl_request(genl, KRP_GENL_CMD_NODE_UP, 0);
-	static const uint64_t generation = 1;
 	unsigned int i;
 
 	krc_put(nlh, c, false, KRP_GENL_A_NODE_OWNER, ones, 16);
-	krc_put(nlh, c, false, KRP_GENL_A_NODE_GENERATION, &generation, sizeof(generation));
+	krc_put(nlh, c, false, KRP_GENL_A_NODE_GENERATION, &krc_generation, sizeof(krc_generation));
 	krc_put(nlh, c, false, KRP_GENL_A_NODE_NAME, "node", 5);
 	krc_put_u32(nlh, c, KRP_GENL_A_NODE_TIMEOUT_MS, 5000);
 	krc_put_u32(nlh, c, KRP_GENL_A_NODE_RECONNECT_MIN_MS, 200);
@@ -276,8 +277,13 @@ static int krc_faults(struct mc_genl *genl)
 		  .undo_always = true },
 	};
 	struct fail_nth_count c = { 0 };
+	struct timespec now;
 	int err, ret = 0;
 	size_t i;
+
+	/* as krcore-metactl has it: none before it is newer */
+	clock_gettime(CLOCK_REALTIME, &now);
+	krc_generation = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		err = fail_nth_sweep(&steps[i], genl, &c);
