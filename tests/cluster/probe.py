@@ -6,7 +6,6 @@ import re
 import shutil
 
 from . import host, kernel as kernels
-from .suite import Skip
 
 FOLDER = "/sys/kernel/debug/krc_meta_probe"
 MOUNT = "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug"
@@ -34,19 +33,6 @@ def _built(machine):
     if kernel.release not in _modules:
         _modules[kernel.release] = _build(kernel)
     return _modules[kernel.release]
-
-
-def kunit(machine):
-    """Run krcore_test.ko; returns the suites' results. Skips where the kernel has no KUnit."""
-    module = _built(machine) / "krcore_test.ko"
-    if not module.exists():
-        raise Skip("this kernel has no KUnit")
-    (library,) = (kernels.build_tree(machine.kernel()).parent / "lib/modules").rglob("kunit.ko")
-    machine.push(library, "/tmp/kunit.ko")
-    machine.push(module, "/tmp/krcore_test.ko")
-    results = "/sys/kernel/debug/kunit/krcore_*/results"
-    return machine.run(f"{MOUNT}; lsmod | grep -q ^kunit || insmod /tmp/kunit.ko; "
-                       f"insmod /tmp/krcore_test.ko && cat {results} && rmmod krcore_test").out
 
 
 class Probe:

@@ -2,12 +2,11 @@
 """The kernel's MetaServer client over soft RoCE: publishing, look-ups by READ, fail-over,
 notifications, authentication, and its end in any state."""
 
-import re
 import time
 
 from . import krcore
 from .krcore import lookup, metactl, publish, setup
-from .probe import Probe, kunit
+from .probe import Probe
 from .suite import check, limit, wait_until
 
 MINE = 700
@@ -71,14 +70,6 @@ def test_publishes_looks_up_and_forgets(cluster):
         check(_has(meta1, MINE) and _has(meta2, MINE), "a living client's record is gone")
         probe.do("down")
         check(not _has(meta1, MINE) and not _has(meta2, MINE), "the end withdrew nothing")
-
-
-@limit(120)
-def test_kunit_suites_of_the_pure_parts(cluster):
-    node1 = cluster.node("node1")
-    results = kunit(node1)
-    for suite in ("krcore_cache", "krcore_proto"):
-        check(re.search(rf"^ok .* {suite}$", results, re.M) and "not ok" not in results, results)
 
 
 @limit(300)
