@@ -174,7 +174,7 @@ def test_file_in_the_hands_of_several(cluster):
     with _up(cluster) as (node1, node2), _serve(node2) as peer:
         before = _held(node1)
         for bits in (64, 32):
-            _tap(_client(node1, f"{peer} life", 150, bits), 5)
+            _tap(_client(node1, f"{peer} life", 150, bits), 6)
         wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
 
 
