@@ -73,7 +73,8 @@ class Data:
         device = self.lab.cluster.nic.device()
         out = machine.run(
             f"cd /sys/class/infiniband/{device}/ports/1; for i in $(seq 0 15); do "
-            "t=$(cat gid_attrs/types/$i 2>/dev/null) && echo \"$i $(cat gids/$i) $t\"; done; true").out
+            "t=$(cat gid_attrs/types/$i 2>/dev/null) && echo \"$i $(cat gids/$i) $t\"; done; "
+            "true").out
         found = re.search(r"^(\d+) 0000:0000:0000:0000:0000:ffff:\S+ RoCE v2$", out, re.M)
         if not found:
             raise host.ClusterError(f"{machine.name}: no RoCE v2 GID of its address:\n{out}")
