@@ -113,13 +113,12 @@ err_peer:
 /* Nobody is given what is older than a fresh peer; what is idle goes. */
 static void krc_peer_outdate(const struct krc_peer *fresh, struct list_head *taken)
 {
+	u32 hash = krc_peer_hash(fresh->port, &fresh->key);
 	struct hlist_node *next;
 	struct krc_peer *peer;
 
 	lockdep_assert_held(&krc_peers_lock);
-	hash_for_each_possible_safe(krc_peers, peer, next, node,
-				    krc_peer_hash(fresh->port, &fresh->key))
-	{
+	hash_for_each_possible_safe(krc_peers, peer, next, node, hash) {
 		if (peer->port != fresh->port || memcmp(&peer->key, &fresh->key, sizeof(peer->key)))
 			continue;
 		WRITE_ONCE(peer->suspect, true);

@@ -23,6 +23,7 @@ PROBLEMS = re.compile("|".join((
 # Lines that look like a problem, and come without krcore too; each with its reason.
 ALLOWED = tuple(re.compile(pattern) for pattern in (
     r"DMA-API: (preallocated \d+ debug entries|debugging enabled)",     # a debug kernel's boot
+    r"DMA-API: cacheline tracking ENOMEM, dma-debug disabled",   # it gets injected faults, too
     # task_structs and the like, of any program; faults.nothing_leaks looks at the reports
     r"kmemleak: \d+ new suspected memory leaks",
     r"DMA-API: Mapped at:",     # goes with a report that is told apart by its first line

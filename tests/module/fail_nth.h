@@ -21,7 +21,7 @@
  *	program are copied; anything else is wrong.
  * @undo: after a run that succeeded, and after the others if @undo_always; or NULL.
  * @undo_always: see @undo.
- * @never_fails: a fault must not make @run fail.
+ * @never_fails: out of memory must not make @run fail.
  * @last: try only so many, the last ones; 0: all.
  */
 struct fail_nth_step {
