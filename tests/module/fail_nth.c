@@ -77,7 +77,7 @@ static void fail_nth_judge(const struct fail_nth_step *step, unsigned int nth, i
 {
 	if (!err) {
 		c->went_on++;
-	} else if (err == -EFAULT || (err == -ENOMEM && !step->never_fails)) {
+	} else if (err == -EFAULT || ((err == -ENOMEM || err == -ENOBUFS) && !step->never_fails)) {
 		c->failed++;
 	} else {
 		printf("%s: allocation %u of %u fails: %s\n", step->name, nth, c->allocations,

@@ -17,8 +17,8 @@
  * struct fail_nth_step - What is tried.
  * @name: for people.
  * @prepare: before each run, without faults; or NULL.
- * @run: the step; 0 or a negative errno. A fault is -ENOMEM, or -EFAULT where bytes of the
- *	program are copied; anything else is wrong.
+ * @run: the step; 0 or a negative errno. A fault is -ENOMEM, -ENOBUFS in netlink, or
+ *	-EFAULT where bytes of the program are copied; anything else is wrong.
  * @undo: after a run that succeeded, and after the others if @undo_always; or NULL.
  * @undo_always: see @undo.
  * @never_fails: out of memory must not make @run fail.
