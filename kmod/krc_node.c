@@ -5,7 +5,8 @@
  * Every RDMA device is known from ib_client.add to ib_client.remove, usable or not, so
  * that `node show` can say why one is not used. A refresh brings each device to what
  * configuration, port state and GIDs ask for; it is run by `node up` and by a work item
- * after each event of the device. Nothing else makes or ends ports.
+ * after each event of the device, and some seconds after memory was short. Nothing else
+ * makes or ends ports.
  * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
  * for a device; they take the lock too.
  */
@@ -25,6 +26,7 @@
 
 #define KRC_NODE_CACHE_ENTRIES 65536
 #define KRC_NODE_PORTS_MAX 4
+#define KRC_DEV_RETRY_MS 5000
 
 /* One port of a device, up or not. */
 struct krc_slot {
@@ -42,7 +44,7 @@ struct krc_dev {
 	struct krc_hw *hw; /* NULL: not open */
 	struct krc_hw_attr attr;
 	struct ib_event_handler events;
-	struct work_struct refresh;
+	struct delayed_work refresh;
 	char reason[KRC_REASON_BYTES]; /* why it is not open */
 	bool fatal;
 	bool gone; /* removed: a late refresh must not open it again */
@@ -94,6 +96,14 @@ static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
 	strscpy(slot->reason, reason, sizeof(slot->reason));
 }
 
+/* What could not be done for want of memory is tried again without being asked for. */
+static void krc_dev_retry(struct krc_dev *dev, int err)
+{
+	if (err == -ENOMEM)
+		queue_delayed_work(system_long_wq, &dev->refresh,
+				   msecs_to_jiffies(KRC_DEV_RETRY_MS));
+}
+
 static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u16 gid_index)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
@@ -105,6 +115,7 @@ static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u
 		snprintf(slot->reason, sizeof(slot->reason), "cannot make the DC target (%ld)",
 			 PTR_ERR(port));
 		pr_err("%s/%u: %s\n", dev_name(&dev->ibdev->dev), num, slot->reason);
+		krc_dev_retry(dev, PTR_ERR(port));
 		return;
 	}
 	slot->port = port;
@@ -172,6 +183,7 @@ static int krc_dev_open(struct krc_dev *dev)
 	hw = dev->ops->open(dev->ibdev, &krc_node_hw_events, dev, &dev->attr, dev->reason);
 	if (IS_ERR(hw)) {
 		pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), dev->reason);
+		krc_dev_retry(dev, PTR_ERR(hw));
 		return PTR_ERR(hw);
 	}
 	dev->hw = hw;
@@ -201,7 +213,7 @@ static void krc_dev_refresh(struct krc_dev *dev)
 static void krc_dev_refresh_work(struct work_struct *work)
 {
 	mutex_lock(&krc_node.lock);
-	krc_dev_refresh(container_of(work, struct krc_dev, refresh));
+	krc_dev_refresh(container_of(to_delayed_work(work), struct krc_dev, refresh));
 	mutex_unlock(&krc_node.lock);
 }
 
@@ -212,7 +224,7 @@ static void krc_dev_on_fatal(void *device_owner)
 	struct krc_dev *dev = device_owner;
 
 	WRITE_ONCE(dev->fatal, true);
-	queue_work(system_long_wq, &dev->refresh);
+	mod_delayed_work(system_long_wq, &dev->refresh, 0);
 }
 
 static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -224,7 +236,7 @@ static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *
 	case IB_EVENT_PORT_ERR:
 	case IB_EVENT_GID_CHANGE:
 	case IB_EVENT_LID_CHANGE:
-		queue_work(system_long_wq, &dev->refresh);
+		mod_delayed_work(system_long_wq, &dev->refresh, 0);
 		break;
 	case IB_EVENT_DEVICE_FATAL:
 		krc_dev_on_fatal(dev);
@@ -252,7 +264,7 @@ static int krc_client_add(struct ib_device *ibdev)
 	dev->ibdev = ibdev;
 	dev->ops = krc_provider_of(ibdev);
 	dev->slots_nr = min_t(u32, ibdev->phys_port_cnt, KRC_NODE_PORTS_MAX);
-	INIT_WORK(&dev->refresh, krc_dev_refresh_work);
+	INIT_DELAYED_WORK(&dev->refresh, krc_dev_refresh_work);
 	ib_set_client_data(ibdev, &krc_client, dev);
 	mutex_lock(&krc_node.lock);
 	list_add_tail(&dev->list, &krc_node.devs);
@@ -261,7 +273,7 @@ static int krc_client_add(struct ib_device *ibdev)
 	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, krc_dev_on_event);
 	ib_register_event_handler(&dev->events);
 	/* what changed before the handler was there */
-	queue_work(system_long_wq, &dev->refresh);
+	mod_delayed_work(system_long_wq, &dev->refresh, 0);
 	return 0;
 }
 
@@ -275,7 +287,7 @@ static void krc_client_remove(struct ib_device *ibdev, void *data)
 	krc_dev_close(dev, "the device is gone");
 	list_del(&dev->list);
 	mutex_unlock(&krc_node.lock);
-	cancel_work_sync(&dev->refresh);
+	cancel_delayed_work_sync(&dev->refresh);
 	kfree(dev);
 }
 

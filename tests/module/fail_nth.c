@@ -114,3 +114,11 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	*ret_count = c;
 	return err || c.wrong ? -EIO : 0;
 }
+
+int fail_nth_once(int (*run)(void *arg), void *arg, unsigned int nth)
+{
+	const struct fail_nth_step step = { .run = run };
+	unsigned int left;
+
+	return fail_nth_open() ? fail_nth_run(&step, arg, nth, &left) : -ENOTSUP;
+}

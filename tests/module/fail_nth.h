@@ -56,4 +56,14 @@ struct fail_nth_count {
  */
 int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_count *ret_count);
 
+/**
+ * fail_nth_once() - Run a function with one of its allocations failing.
+ * @run: function.
+ * @arg: for it.
+ * @nth: which allocation, from 1.
+ *
+ * Return: what @run says, or -ENOTSUP on a kernel without fault injection.
+ */
+int fail_nth_once(int (*run)(void *arg), void *arg, unsigned int nth);
+
 #endif /* KRC_TESTS_FAIL_NTH_H */

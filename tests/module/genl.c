@@ -7,6 +7,7 @@
  *   krc_genl denied            NODE_UP and NODE_DOWN without CAP_NET_ADMIN
  *   krc_genl random SEED NR    requests with random faults; the module must survive
  *   krc_genl faults            out of memory at every allocation of NODE_UP
+ *   krc_genl fault N           NODE_UP, whose Nth allocation fails
  */
 #include <errno.h>
 #include <stdio.h>
@@ -260,6 +261,21 @@ static void krc_do_down(void *arg)
 	krc_run_down(arg);
 }
 
+/* As krcore-metactl has it: none before it is newer. */
+static void krc_generation_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	krc_generation = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int krc_fault(struct mc_genl *genl, unsigned int nth)
+{
+	krc_generation_now();
+	return fail_nth_once(krc_run_up, genl, nth);
+}
+
 /*
  * A node that could not come up is down, and comes up with the next request. Taking it down
  * is not tried: there the kernel itself warns when a command that destroys finds no memory.
@@ -275,13 +291,10 @@ static int krc_faults(struct mc_genl *genl)
 		  .undo_always = true },
 	};
 	struct fail_nth_count c = { 0 };
-	struct timespec now;
 	int err, ret = 0;
 	size_t i;
 
-	/* as krcore-metactl has it: none before it is newer */
-	clock_gettime(CLOCK_REALTIME, &now);
-	krc_generation = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	krc_generation_now();
 
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		err = fail_nth_sweep(&steps[i], genl, &c);
@@ -309,6 +322,8 @@ int main(int argc, char **argv)
 		err = krc_denied(genl);
 	else if (argc == 2 && !strcmp(argv[1], "faults"))
 		err = krc_faults(genl);
+	else if (argc == 3 && !strcmp(argv[1], "fault"))
+		err = krc_fault(genl, (unsigned int)atoi(argv[2]));
 	else if (argc == 4 && !strcmp(argv[1], "random"))
 		err = krc_random(genl, (unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else
