@@ -5,7 +5,7 @@
  * Every RDMA device is known from ib_client.add to ib_client.remove, usable or not, so
  * that `node show` can say why one is not used. A refresh brings each device to what
  * configuration, port state and GIDs ask for; it is run by `node up` and by a work item
- * after each event of the device, and some seconds after memory was short. Nothing else
+ * after each event of the device, and some seconds after something failed. Nothing else
  * makes or ends ports.
  * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
  * for a device; they take the lock too.
@@ -96,12 +96,25 @@ static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
 	strscpy(slot->reason, reason, sizeof(slot->reason));
 }
 
-/* What could not be done for want of memory is tried again without being asked for. */
+/* What should have been possible is tried again without being asked for. */
 static void krc_dev_retry(struct krc_dev *dev, int err)
 {
-	if (err == -ENOMEM)
+	if (err != -EOPNOTSUPP)
 		queue_delayed_work(system_long_wq, &dev->refresh,
 				   msecs_to_jiffies(KRC_DEV_RETRY_MS));
+}
+
+/* Why there is no port; said once, however often it is tried. */
+static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	char reason[KRC_REASON_BYTES];
+
+	snprintf(reason, sizeof(reason), "cannot make the DC target (%d)", err);
+	if (strcmp(reason, slot->reason))
+		pr_err("%s/%u: %s\n", dev_name(&dev->ibdev->dev), num, reason);
+	strscpy(slot->reason, reason, sizeof(slot->reason));
+	krc_dev_retry(dev, err);
 }
 
 static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u16 gid_index)
@@ -112,10 +125,7 @@ static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u
 	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, gid, gid_index,
 			       krc_node.conf);
 	if (IS_ERR(port)) {
-		snprintf(slot->reason, sizeof(slot->reason), "cannot make the DC target (%ld)",
-			 PTR_ERR(port));
-		pr_err("%s/%u: %s\n", dev_name(&dev->ibdev->dev), num, slot->reason);
-		krc_dev_retry(dev, PTR_ERR(port));
+		krc_slot_failed(dev, num, PTR_ERR(port));
 		return;
 	}
 	slot->port = port;
@@ -131,9 +141,13 @@ static void krc_slot_refresh(struct krc_dev *dev, u32 num)
 	struct ib_port_attr attr = {};
 	union ib_gid gid;
 	u16 gid_index;
+	int err;
 
 	lockdep_assert_held(&krc_node.lock);
-	slot->link_up = !ib_query_port(dev->ibdev, num, &attr) && attr.state == IB_PORT_ACTIVE;
+	err = ib_query_port(dev->ibdev, num, &attr);
+	if (err)
+		krc_dev_retry(dev, err);
+	slot->link_up = !err && attr.state == IB_PORT_ACTIVE;
 	if (krc_port_pick_gid(dev->ibdev, num, &gid, &gid_index)) {
 		krc_slot_down(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
 		return;
@@ -171,6 +185,7 @@ static const struct krc_hw_events krc_node_hw_events = {
 
 static int krc_dev_open(struct krc_dev *dev)
 {
+	char before[KRC_REASON_BYTES];
 	struct krc_hw *hw;
 
 	if (dev->hw)
@@ -180,9 +195,11 @@ static int krc_dev_open(struct krc_dev *dev)
 			 "no DC: krcore has no provider for this kind of NIC");
 		return -EOPNOTSUPP;
 	}
+	strscpy(before, dev->reason, sizeof(before));
 	hw = dev->ops->open(dev->ibdev, &krc_node_hw_events, dev, &dev->attr, dev->reason);
 	if (IS_ERR(hw)) {
-		pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), dev->reason);
+		if (strcmp(before, dev->reason))
+			pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), dev->reason);
 		krc_dev_retry(dev, PTR_ERR(hw));
 		return PTR_ERR(hw);
 	}
