@@ -18,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -82,6 +83,7 @@ class Guest:
         self.dir = os.path.join(lab.dir, f"node{node}")
         os.makedirs(self.path("shared"))
         self.next_id = 0
+        self.lock = threading.Lock()
         self.process = self.agent = self.qmp_file = None
 
     def path(self, name):
@@ -169,13 +171,15 @@ class Guest:
 
     def start(self, cmd, timeout=60, where="host"):
         """Start a command (a bash script) and return a Job."""
-        self.next_id += 1
-        name = self.path(f"shared/{self.next_id}")
-        with open(name, "w", encoding="utf-8") as f:
-            f.write(cmd + "\n")
-        os.rename(name, self.path(f"shared/cmd.{self.next_id}.{where}.{timeout}"))
-        self.agent.sendall(b"\n")
-        return Job(self, self.next_id, cmd, timeout)
+        with self.lock:     # judges may use a guest from several threads
+            self.next_id += 1
+            number = self.next_id
+            name = self.path(f"shared/{number}")
+            with open(name, "w", encoding="utf-8") as f:
+                f.write(cmd + "\n")
+            os.rename(name, self.path(f"shared/cmd.{number}.{where}.{timeout}"))
+            self.agent.sendall(b"\n")
+        return Job(self, number, cmd, timeout)
 
     def run(self, cmd, timeout=60, check=True, where="host"):
         return self.start(cmd, timeout, where).wait(check)
