@@ -329,8 +329,8 @@ static void cx_resp_remember(struct cx_responder *r, u32 psn, u32 nr_psn, u64 re
 	};
 }
 
-static void cx_resp_answer_read(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
-				u32 pdn)
+static struct cx_job *cx_resp_answer_read(struct cx_dev *dev, struct cx_responder *r,
+					  const struct cx_pkt *p, u32 pdn)
 {
 	struct cx_job *j = cx_job_add(dev, r, CX_PKT_READ_RESP, p->psn);
 
@@ -338,16 +338,30 @@ static void cx_resp_answer_read(struct cx_dev *dev, struct cx_responder *r, cons
 	j->va = p->va;
 	j->rkey = p->rkey;
 	j->len = p->len;
+	return j;
 }
 
-/* READs and atomics that are asked for and not answered */
+static struct cx_job *cx_resp_answer_atomic(struct cx_dev *dev, struct cx_responder *r, u32 psn,
+					    u64 result)
+{
+	struct cx_job *j = cx_job_add(dev, r, CX_PKT_ATOMIC_RESP, psn);
+
+	j->result = result;
+	return j;
+}
+
+/*
+ * READs and atomics that are asked for and not answered. An answer to a duplicate does
+ * not count: the duplicate may be a late one, of a request that the requester has
+ * finished with.
+ */
 static u32 cx_resp_pending(const struct cx_responder *r)
 {
 	struct cx_job *j;
 	u32 nr = 0;
 
 	QTAILQ_FOREACH(j, &r->jobs, link)
-	nr += j->op != CX_PKT_ACK;
+	nr += j->op != CX_PKT_ACK && !j->again;
 	return nr;
 }
 
@@ -401,7 +415,7 @@ static void cx_resp_atomic(struct cx_dev *dev, struct cx_responder *r, const str
 	cx_resp_remember(r, p->psn, 1, old);
 	r->msn = cx_psn_add(r->msn, 1);
 	r->epsn = cx_psn_add(r->epsn, 1);
-	cx_job_add(dev, r, CX_PKT_ATOMIC_RESP, p->psn)->result = old;
+	cx_resp_answer_atomic(dev, r, p->psn, old);
 }
 
 /* ---- order */
@@ -420,16 +434,21 @@ static const struct cx_replay *cx_resp_recall(const struct cx_responder *r, u32 
 	return NULL;
 }
 
-/* answers to the first asking that were not sent yet would only be in the way */
-static void cx_resp_cancel_read(struct cx_responder *r, u32 end)
+/* the packets of a queued answer end before this number */
+static u32 cx_job_end(const struct cx_responder *r, const struct cx_job *j)
 {
+	return cx_psn_add(j->psn, MAX(1, DIV_ROUND_UP(j->len - j->off, r->mtu)));
+}
+
+/* what is left of earlier answers to a request would only be in the way */
+static void cx_resp_cancel(struct cx_responder *r, const struct cx_replay *m)
+{
+	u32 end = cx_psn_add(m->psn, m->nr_psn);
 	struct cx_job *j, *next;
 
 	QTAILQ_FOREACH_SAFE(j, &r->jobs, link, next)
 	{
-		u32 left = MAX(1, DIV_ROUND_UP(j->len - j->off, r->mtu));
-
-		if (j->op == CX_PKT_READ_RESP && cx_psn_add(j->psn, left) == end) {
+		if (j->op != CX_PKT_ACK && cx_job_end(r, j) == end) {
 			QTAILQ_REMOVE(&r->jobs, j, link);
 			g_free(j);
 		}
@@ -453,15 +472,16 @@ static void cx_resp_duplicate(struct cx_dev *dev, struct cx_responder *r, const 
 		return;
 	cx_count(dev, CX_CTR_REPLAYS, 1);
 	if (p->op != CX_PKT_READ) {
-		cx_job_add(dev, r, CX_PKT_ATOMIC_RESP, p->psn)->result = m->result;
+		cx_resp_cancel(r, m);
+		cx_resp_answer_atomic(dev, r, p->psn, m->result)->again = true;
 		return;
 	}
 	if (p->len && cx_mkey_check(dev, p->rkey, rx->pdn, p->va, p->len, CX_ACC_REMOTE_READ)) {
 		cx_resp_fail(dev, r, p, CX_AETH_ACCESS);
 		return;
 	}
-	cx_resp_cancel_read(r, cx_psn_add(m->psn, m->nr_psn));
-	cx_resp_answer_read(dev, r, p, rx->pdn);
+	cx_resp_cancel(r, m);
+	cx_resp_answer_read(dev, r, p, rx->pdn)->again = true;
 }
 
 static void cx_resp_execute(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,

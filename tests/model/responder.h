@@ -29,6 +29,7 @@ struct cx_job {
 	u8 op; /* CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP */
 	u8 aeth;
 	u8 rnr_timer;
+	bool again; /* asked for before: the requester may have gone on without it */
 	u32 psn;
 	u32 msn;
 	u64 va;

@@ -110,8 +110,7 @@ def lossy(ctx, a, b):
         gid = "3" if ctx.link == "eth" else "-1"
         c = f"ibv_rc_pingpong {ctx.gid} -n 200 -s 8192 -c"
         pair_lossy(a, b, c, f"{c} {b.addr}")
-        # four packets a READ: of sixteen, eight tries in a row lose one now and then
-        c = f"ib_read_bw {ctx.x} -F -n 50 -s 16384"
+        c = f"ib_read_bw {ctx.x} -F -n 50 -s 65536"
         pair_lossy(a, b, c, f"{c} {b.addr}")
         pair_lossy(a, b, f"{ctx.tools}/dc_user server 7118 {gid}",
                    f"{ctx.tools}/dc_user client 7118 {gid} {b.addr}")

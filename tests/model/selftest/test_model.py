@@ -736,7 +736,7 @@ class Dc(ModelTest):
 class Faults(ModelTest):
     """The transport between two devices under faults."""
 
-    def nodes(self, **kw):
+    def nodes(self, mtu=1, **kw):
         fabric = tempfile.mkdtemp(prefix="cx-fab-")
         self.addCleanup(lambda: shutil.rmtree(fabric, ignore_errors=True))
         self.x = self.driver(node=1, fabric=fabric, **kw)
@@ -745,8 +745,8 @@ class Faults(ModelTest):
         self.gids = [bytes.fromhex("fe80") + b"\0" * 13 + bytes([n]) for n in (1, 2)]
         self.y.set_gid(0, self.gids[1], self.macs[1])
         self.a, self.b = Qp(self.x), Qp(self.y)
-        self.a.connect(self.b.num, mac=self.macs[1], gid=self.gids[1], mtu=1)
-        self.b.connect(self.a.num, mac=self.macs[0], gid=self.gids[0], mtu=1)
+        self.a.connect(self.b.num, mac=self.macs[1], gid=self.gids[1], mtu=mtu)
+        self.b.connect(self.a.num, mac=self.macs[0], gid=self.gids[0], mtu=mtu)
         self.src, self.dst = Mr(self.x), Mr(self.y)
 
     def until_done(self, q=None, steps=400):
@@ -791,6 +791,22 @@ class Faults(ModelTest):
         self.assertGreater(got["fault_reordered"], 0)
         self.assertGreater(got["retransmits"], 0)
         self.assertGreater(self.y.counters()["duplicates"], 0)
+
+    def test_late_duplicates_take_no_room(self):
+        """Answers to duplicates don't use up the responder's room for READs."""
+        self.nodes(mtu=5, timeout_floor_ms=20, seed=3)
+        src, dst = Mr(self.x, pages=16), Mr(self.y, pages=16)
+        for d in (self.x, self.y):
+            d.set("loss_ppm", 20000)
+            d.set("dup_ppm", 100000)
+            d.set("reorder_ppm", 100000)
+        for i in range(4):
+            for k in range(48):
+                self.a.post(READ, raddr(dst.addr, dst.key)
+                            + data(src.addr, 65536, src.key), ring=k == 47)
+            for k in range(48):
+                self.assertEqual(self.until_done()[:2], (REQ, 0), f"READ {48 * i + k}")
+        self.assertGreater(self.y.counters()["replays"], 0)
 
     def test_atomic_answer_lost(self):
         """The answer of an atomic is lost: asked again, executed once."""
