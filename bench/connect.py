@@ -11,7 +11,7 @@ discovery by a datagram to a polling server); `first_byte`, look-up, connect and
 22 threads; `mesh`, everybody to everybody; `memory`, of a node with so many peers, beside
 an RC queue pair a peer. Rows of `connect` and `discovery` are the peers alone.
 
-Needs --nic cx. Draws nothing: the ratios are the result.
+Takes the ConnectX model. Draws nothing: the ratios are the result.
 """
 
 import importlib.util
@@ -20,6 +20,7 @@ import re
 
 from cluster import host
 
+NIC = "cx"
 USUALLY = "8 min emulated"
 SAMPLES = {"krcore": 1000, "rdma_cm": 100, "verbs": 40}
 FRESH_SAMPLES = 20

@@ -9,6 +9,7 @@ nothing of the speed of real hardware; the output says so itself.
 import importlib.util
 import json
 import math
+import os
 import sys
 
 from . import host
@@ -88,7 +89,8 @@ def _load(name):
 
 
 def add_arguments(parser):
-    """Options of the command."""
+    """Options of the command; the card, if not said, is the benchmark's own choice."""
+    parser.set_defaults(nic=os.environ.get("KRCORE_NIC"))
     parser.add_argument("name", help=f"one of: {', '.join(names()) or '(none yet)'}")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--case", action="append", default=[],
@@ -99,7 +101,8 @@ def main(options):
     """./run bench NAME"""
     module = _load(options.name)
     report = Report(options.name, options.json, options.case)
-    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
+    nic = options.nic or getattr(module, "NIC", "rxe")
+    with Cluster.start(kernel=options.kernel, nic=nic, fresh=options.fresh,
                        topology_path=BENCHES / "topology.toml") as cluster:
         host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
         if cluster.how() != "KVM":

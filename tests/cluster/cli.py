@@ -121,7 +121,8 @@ def _parser():
                              help="kernel of the guests (default: %(default)s)")
             sub.add_argument("--nic", choices=sorted(nic.NICS),
                              default=os.environ.get("KRCORE_NIC", "rxe"),
-                             help="their network card (default: %(default)s)")
+                             help="their network card (default: rxe; cx for benchmarks of "
+                                  "the node module)")
             sub.add_argument("--fresh", action="store_true",
                              default=bool(os.environ.get("KRCORE_FRESH")),
                              help="boot the guests, even if a snapshot of them exists")
