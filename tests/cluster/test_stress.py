@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Many processes with queues to two peers, on a network that loses, cuts and reorders, some
-of them killed, some with bad references (tests/module/krc_stress.c): needs a card with DC.
+"""Many processes with queues to three peers, on a network that loses, cuts and reorders, with
+cables that are pulled, some of them killed, some with bad references, and peers that die and
+come back (tests/module/krc_stress.c): needs a card with DC.
 
-KRCORE_STRESS_SECONDS: how long, 60 when not said. KRCORE_STRESS_SEED: a run to repeat, or
+KRCORE_STRESS_SECONDS: how long, 90 when not said. KRCORE_STRESS_SEED: a run to repeat, or
 `random`; 1 when not said.
 """
 
@@ -17,11 +18,14 @@ from .test_module import _held
 
 PROGRAM = "tests/module/krc_stress"
 AS_USER = "prlimit --memlock=536870912 setpriv --reuid=nobody --regid=nogroup --clear-groups"
-SECONDS = int(os.environ.get("KRCORE_STRESS_SECONDS", "60"))
+SECONDS = int(os.environ.get("KRCORE_STRESS_SECONDS", "90"))
 ACTIVE, PASSIVE, SECOND = "node1", "node2", "meta1"
 NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
 END_SECONDS = 240       # for the last requests, and to read all that is left
 RETRIES_SECONDS = 6     # a cut of this length makes requests fail
+MORTAL_SERVICE = 4300   # of the peer that is killed and comes back
+ROUND_SECONDS = 75      # in which each kind of trouble comes once
+RUN_OUT, RUN_IN = "/run/krc-stress-run.out", "/run/krc-stress-run.in"
 
 
 def _seed():
@@ -59,36 +63,69 @@ def _up(cluster):
                       f"{machine.name}: the module could not be removed")
 
 
+class Lender:
+    """One `krc_stress serve` in a guest: it may be killed, and started again."""
+
+    def __init__(self, machine, seed, service=0, words=""):
+        self.machine = machine
+        self.region = ""
+        self._out, self._pid = (f"/run/krc-stress-{service}.{end}" for end in ("out", "pid"))
+        self._command = (f"echo $$ >{self._pid}; exec {AS_USER} krc_stress serve --seed {seed} "
+                         f"--seconds {SECONDS + 600} {words} "
+                         + (f"--service {service} " if service else "") + f">{self._out} 2>&1")
+        self._address = machine.spec.address + (f"/{service}" if service else "")
+
+    @property
+    def peer(self):
+        """The PEER words of krc_stress."""
+        return f"{self._address} {self.region}"
+
+    def start(self):
+        """Lend memory; returns when it is there."""
+        self.machine.run(f"rm -f {self._out}")
+        self.machine.popen(self._command, limit=SECONDS + 700)
+        said = wait_until(lambda: self.machine.run(f"cat {self._out}", check=False).out, 60,
+                          f"{self.machine.name} lends memory")
+        check(said.startswith("region "), said)
+        self.region = said.split(" ", 1)[1].strip()
+
+    def kill(self):
+        """Kill it; when this returns, it is gone. Returns what it said."""
+        return self.machine.run(f"p=$(cat {self._pid}); kill -KILL $p; "
+                                "while kill -0 $p; do sleep 0.05; done 2>/dev/null; "
+                                f"cat {self._out}").out
+
+
 @contextlib.contextmanager
-def _lent(machines, seed, words=""):
+def _lent(lenders):
     """Memory of other guests: the PEER words of krc_stress."""
-    with contextlib.ExitStack() as stack:
-        peers = []
-        for machine in machines:
-            out = "/run/krc-stress.out"
-            machine.run(f"rm -f {out}")
-            stack.enter_context(machine.background(
-                f"{AS_USER} krc_stress serve --seed {seed} --seconds {SECONDS + 600} {words} "
-                f">{out} 2>&1", limit=SECONDS + 700))
-            said = wait_until(lambda m=machine: m.run(f"cat {out}", check=False).out, 60,
-                              f"{machine.name} lends memory")
-            check(said.startswith("region "), said)
-            peers.append(f"{machine.spec.address} {said.split(' ', 1)[1].strip()}")
-        yield " ".join(peers)
-        for machine in machines:
-            said = machine.run("pkill -KILL -x krc_stress; cat /run/krc-stress.out").out
-            check("ended" not in said, f"{machine.name}: {said}")
+    for lender in lenders:
+        lender.start()
+    yield " ".join(lender.peer for lender in lenders)
+    for lender in lenders:
+        said = lender.kill()
+        check("ended" not in said, f"{lender.machine.name}: {said}")
 
 
 class Trouble:
-    """What happens to the network while the stress runs, drawn from a seed."""
+    """What happens while the stress runs, drawn from a seed: to the network, to cables, and
+    to the peers, which are numbered as their lenders are."""
 
-    def __init__(self, cluster, seed):
+    def __init__(self, cluster, seed, lenders):
         self._cluster = cluster
         self._fabric = cluster.fabric
         self._random = random.Random(seed)
         self._guests = [cluster.node(name) for name in (ACTIVE, PASSIVE, SECOND)]
+        self._lenders = lenders
+        self._told = 0
         self.seen = []
+        self.kinds = set()
+
+    def _tell(self, words):
+        """Tell the stress of peers; returns when all its processes know."""
+        self._told += 1
+        self._guests[0].run(f"echo '{words}' >{RUN_IN}; until [ $(grep -c '^told ' {RUN_OUT}) -ge "
+                            f"{self._told} ]; do sleep 0.02; done", timeout=20)
 
     def _noise(self):
         """Some frames are lost, come twice, or come late."""
@@ -109,44 +146,116 @@ class Trouble:
         time.sleep(length)
 
     def _long_cut(self):
-        """Requests to one peer fail, those to the other do not."""
-        active = self._guests[0]
+        """Requests to one peer fail, those to the others do not."""
         length = RETRIES_SECONDS + self._random.uniform(0, 4)
         self.seen.append(f"cut {PASSIVE} {length:.1f} s, which is noticed")
-        active.run("pkill -USR1 -o -x krc_stress")
-        time.sleep(0.2)
+        self._tell("cut 0")
         self._cluster.cut(ACTIVE, PASSIVE)
         time.sleep(length)
         self._fabric.reset()
-        active.run("pkill -USR2 -o -x krc_stress")
+        self._tell("join 0")
+
+    def _flap(self, guest, length):
+        guest.link_down()
+        try:
+            time.sleep(length)
+        finally:
+            guest.link_up()
+
+    def _short_flap(self):
+        """A cable is out for so short a time that nobody may notice."""
+        guest = self._random.choice(self._guests)
+        length = self._random.uniform(0.2, 1.2)
+        self.seen.append(f"link {guest.name} down {length:.1f} s")
+        self._flap(guest, length)
+
+    def _long_flap_there(self):
+        """The cable of one peer: its requests fail, those to others do not."""
+        length = RETRIES_SECONDS + self._random.uniform(0, 4)
+        self.seen.append(f"link {PASSIVE} down {length:.1f} s, which is noticed")
+        self._tell("away 0")
+        self._flap(self._guests[1], length)
+        self._tell("join 0")
+
+    def _long_flap_here(self):
+        """One's own cable: requests to all peers may fail."""
+        length = RETRIES_SECONDS + self._random.uniform(0, 4)
+        self.seen.append(f"link {ACTIVE} down {length:.1f} s, which is noticed")
+        self._tell("cut 0 1 2")
+        self._flap(self._guests[0], length)
+        self._tell("join 0 1 2")
+
+    def _death(self):
+        """What lends memory is killed and comes back with other memory, beside one that lends
+        on the same node, to which no request may fail."""
+        for _ in range(self._random.randint(1, 3)):
+            pause = self._random.uniform(0, 3)
+            self.seen.append(f"killed {SECOND}/{MORTAL_SERVICE}, back after {pause:.1f} s")
+            self._tell("dead 2")
+            self._lenders[2].kill()
+            time.sleep(pause)
+            self._lenders[2].start()
+            self._tell(f"back 2 {self._lenders[2].region}")
+            time.sleep(self._random.uniform(1, 4))
+
+    def _restart(self):
+        """A node goes down under those who lend there and use it, and is back with a newer
+        boot generation."""
+        guest, lender = self._guests[1], self._lenders[0]
+        pause = self._random.uniform(0, 3)
+        self.seen.append(f"node {PASSIVE} down, up after {pause:.1f} s")
+        (before,) = krcore.node_rows(guest, "node")
+        self._tell("away 0")
+        self._tell("dead 0")
+        guest.run("krcore-metactl node down", timeout=60)
+        lender.kill()
+        time.sleep(pause)
+        krcore.node_up(guest)
+        (after,) = krcore.node_rows(guest, "node")
+        check(after["generation"] > before["generation"], f"{before}, {after}")
+        lender.start()
+        self._tell(f"back 0 {lender.region}")
+        self._tell("join 0")
 
     def go_on(self, until):
-        """Until then, one thing after the other."""
+        """Until then, one thing after the other: all kinds, in an order that is drawn, and
+        all of them again in another."""
+        kinds = [self._noise, self._noise, self._short_cut, self._long_cut, self._short_flap,
+                 self._short_flap, self._long_flap_there, self._long_flap_here, self._death,
+                 self._restart]
+        todo = []
         while time.monotonic() < until:
-            self._random.choice((self._noise, self._noise, self._short_cut,
-                                 self._long_cut))()
+            todo = todo or self._random.sample(kinds, len(kinds))
+            kind = todo.pop()
+            kind()
+            self.kinds.add(kind.__name__.strip("_"))
             self._fabric.reset()
             time.sleep(self._random.uniform(0.5, 3))
 
 
-def _stress(cluster, machine, words, seed=None):
-    """One run: with trouble on the network if there is a seed for it."""
-    out = "/run/krc-stress-run.out"
-    machine.run(f"rm -f {out}")
-    with machine.background(f"{AS_USER} krc_stress run {words} >{out} 2>&1",
-                            limit=SECONDS + 600) as process:
-        if seed is not None:
-            trouble = Trouble(cluster, seed)
+def _stress(machine, words, trouble=None):
+    """One run: with trouble, if there is any. Returns status, counts, and all it said."""
+    machine.run(f"rm -f {RUN_OUT} {RUN_IN}; mkfifo {RUN_IN}")
+    with machine.background(f"exec 3<>{RUN_IN}; {AS_USER} krc_stress run {words} <&3 3<&- "
+                            f">{RUN_OUT} 2>&1", limit=SECONDS + 600) as process:
+        if trouble:
             time.sleep(2)
             trouble.go_on(time.monotonic() + SECONDS - 5)
             print(f"    {', '.join(trouble.seen)}", flush=True)
         status = process.wait(SECONDS + END_SECONDS).status
-    said = machine.run(f"cat {out}").out
+    said = machine.run(f"cat {RUN_OUT}").out
     check(said.strip(), "it said nothing")
     line = said.strip().splitlines()[-1]
     check("violations=" in line, said[-4000:])
     return status, {key: int(value) for key, value in
                     (pair.split("=") for pair in line.split())}, said
+
+
+def _settled(machine):
+    """Whether the module's own counters say that all requests are done and all is free."""
+    (row,) = [row for row in krcore.metactl(machine, "stats node") if "completions" in row]
+    return row["requests"] == row["completions"] and not any(
+        row[name] for name in ("contexts", "queues", "regions", "pinned_bytes"))
 
 
 def _given_back(machines, before):
@@ -155,34 +264,41 @@ def _given_back(machines, before):
                    f"{machine.name}: no queue is left")
         wait_until(lambda m=machine, h=held: _held(m) == h, 60,
                    f"{machine.name}: all is given back: {held}")
+        wait_until(lambda m=machine: _settled(m), 60,
+                   f"{machine.name}: each request is completed once, and nothing is in use")
 
 
 @limit(SECONDS + END_SECONDS + 300)
 def test_stress(cluster):
-    """Content is right, each request completes once, and errors are those of the cuts."""
+    """Content is right, each request completes once, and errors are those of the trouble."""
     seed = _seed()
     with _up(cluster) as machines:
         time.sleep(2)
         before = [_held(machine) for machine in machines]
-        with _lent(machines[1:], seed) as peers:
+        lenders = [Lender(machines[1], seed), Lender(machines[2], seed),
+                   Lender(machines[2], seed, MORTAL_SERVICE)]
+        trouble = Trouble(cluster, seed, lenders)
+        with _lent(lenders) as peers:
             status, counts, said = _stress(
-                cluster, machines[0],
-                f"--seed {seed} --seconds {SECONDS} --processes 8 {peers}", seed)
+                machines[0], f"--seed {seed} --seconds {SECONDS} --processes 8 {peers}", trouble)
             pools = [row for row in krcore.metactl(machines[0], "stats node") if "replayed" in row]
         print(f"    {said.strip().splitlines()[-1]}\n    {pools}", flush=True)
         check(not status and not counts["violations"], said[-6000:])
         for name in ("done", "bytes", "atomics", "words", "closes", "cancelled", "regions",
                      "refused", "passed", "kills"):
             check(counts[name], f"{name}: nothing of it happened: {counts}")
+        if SECONDS >= ROUND_SECONDS:
+            check(counts["orphaned"] and counts["excused"], f"nothing failed: {counts}")
+            check(len(trouble.kinds) == 8, f"not all kinds of trouble: {trouble.kinds}")
         _given_back(machines, before)
 
 
 @limit(300 + END_SECONDS)
 def test_stress_would_see_it(cluster):
     """The control: memory that changes by itself is found."""
-    with _up(cluster) as machines, _lent(machines[1:2], 1, "--spoil") as peers:
-        status, counts, said = _stress(cluster, machines[0], "--seed 1 --seconds 10 "
-                                       f"--processes 2 --no-kills {peers}")
+    with _up(cluster) as machines, _lent([Lender(machines[1], 1, words="--spoil")]) as peers:
+        status, counts, said = _stress(machines[0], "--seed 1 --seconds 10 --processes 2 "
+                                       f"--no-kills {peers}")
         check(status == 1 and counts["violations"], said[-2000:])
 
 
@@ -190,7 +306,7 @@ def test_stress_would_see_it(cluster):
 def test_thousand_killed(cluster):
     """A thousand programs killed with requests under way leave nothing."""
     count = 1000
-    with _up(cluster) as machines, _lent(machines[1:], 1) as peers:
+    with _up(cluster) as machines, _lent([Lender(machine, 1) for machine in machines[1:]]) as peers:
         active = machines[0]
         words = f"--seed 1 --processes 20 {peers}"
         active.run(f"{AS_USER} krc_stress kill --count 1 {words}", timeout=60)

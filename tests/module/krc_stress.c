@@ -2,18 +2,25 @@
 /*
  * The stress of queues.
  *
- *   krc_stress serve [--seed N] [--seconds N] [--spoil]
- *	Lend memory to PEERs elsewhere; prints "region TOKEN ADDR LENGTH". With --spoil
- *	the memory changes by itself, which `run` must find.
+ *   krc_stress serve [--seed N] [--seconds N] [--service N] [--spoil]
+ *	Lend memory to PEERs elsewhere; prints "region TOKEN ADDR LENGTH". With --service
+ *	that service is bound. With --spoil the memory changes by itself, which `run` must
+ *	find.
  *   krc_stress run [--seed N] [--seconds N] [--processes N] [--no-kills] PEER...
  *	Random operations of many processes, some of which are killed; checks the content
- *	of all memory, and that each request completes once, in order. SIGUSR1 says that
- *	the first PEER cannot be reached, SIGUSR2 that it can be again; only then may
- *	requests to it fail, and only theirs. Last a line of counts; status 1 if anything
- *	was not as it must be.
+ *	of all memory, and that each request completes once, in order. Standard input says
+ *	what happens to PEERs, which are numbered from 0, and each line is repeated on
+ *	standard output when it is known; only requests to those may fail, and only so:
+ *	  cut N...	they cannot be reached from here
+ *	  away N...	nor from anywhere, so that their records may run out
+ *	  join N...	they can be reached again
+ *	  dead N...	what lends their memory is about to die
+ *	  back N TOKEN ADDR LENGTH
+ *			and here it is again, with other memory
+ *	Last a line of counts; status 1 if anything was not as it must be.
  *   krc_stress kill [--seed N] [--count N] [--processes N] PEER...
  *	Kill so many processes with requests under way, some at once.
- * PEER is ADDRESS TOKEN ADDR LENGTH; at most two.
+ * PEER is ADDRESS[/SERVICE] TOKEN ADDR LENGTH; at most three.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -26,7 +33,7 @@
 
 struct st_options {
 	uint64_t seed;
-	unsigned int seconds, processes, count;
+	unsigned int seconds, processes, count, service;
 	bool kills, spoil;
 };
 
@@ -48,6 +55,7 @@ static int st_options(int argc, char **argv, struct st_options *ret)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "processes", required_argument, NULL, 'p' },
 		{ "count", required_argument, NULL, 'c' },
+		{ "service", required_argument, NULL, 'v' },
 		{ "no-kills", no_argument, NULL, 'k' },
 		{ "spoil", no_argument, NULL, 'x' },
 		{ 0 },
@@ -63,6 +71,8 @@ static int st_options(int argc, char **argv, struct st_options *ret)
 			ret->processes = st_number(optarg, ST_WORKERS_MAX, "--processes");
 		else if (option == 'c')
 			ret->count = st_number(optarg, 1000000, "--count");
+		else if (option == 'v')
+			ret->service = st_number(optarg, UINT16_MAX, "--service");
 		else if (option == 'k')
 			ret->kills = false;
 		else if (option == 'x')
@@ -75,8 +85,15 @@ static int st_options(int argc, char **argv, struct st_options *ret)
 
 static int st_peer_parse(char **words, struct st_peer *ret_peer)
 {
-	int err = krcore_key_from_text(words[0], KRCORE_SERVICE_NODE, &ret_peer->key);
+	unsigned int service = KRCORE_SERVICE_NODE;
+	char *slash = strchr(words[0], '/');
+	int err;
 
+	if (slash) {
+		*slash = '\0';
+		service = st_number(slash + 1, UINT16_MAX, "PEER");
+	}
+	err = krcore_key_from_text(words[0], (uint16_t)service, &ret_peer->key);
 	ret_peer->region.token = strtoull(words[1], NULL, 0);
 	ret_peer->region.addr = strtoull(words[2], NULL, 0);
 	ret_peer->region.length = strtoull(words[3], NULL, 0);
@@ -113,7 +130,8 @@ int main(int argc, char **argv)
 	if (st_options(argc, argv, &options) || optind == argc)
 		goto usage;
 	if (!strcmp(argv[optind], "serve") && optind + 1 == argc)
-		return st_serve(options.seconds, options.seed, options.spoil);
+		return st_serve(options.seconds, options.seed, (uint16_t)options.service,
+				options.spoil);
 	shared->seed = options.seed;
 	shared->nr_workers = options.processes;
 	for (int i = optind + 1; i + 4 <= argc && shared->nr_peers < ST_PEERS_MAX; i += 4)

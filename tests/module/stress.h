@@ -8,6 +8,9 @@
  * lies in memory that outlives it: who is started in the place of one that was killed goes
  * on checking what that one wrote.
  *
+ * A passive side may die and come back with other memory: that is another life of it. A
+ * queue belongs to the life that it was opened in, and so does what is known of its bank.
+ *
  * Threads: none. Processes: a supervisor and its workers; a struct st_worker is written by
  * its worker, and by the supervisor while it has none.
  */
@@ -21,7 +24,7 @@
 #include "client/include/krcore/queue.h"
 
 #define ST_WORKERS_MAX 24
-#define ST_PEERS_MAX 2
+#define ST_PEERS_MAX 3
 #define ST_BANKS 8 /* of a worker at each peer */
 #define ST_BANK_BYTES (256U << 10)
 #define ST_WORDS (ST_BANK_BYTES / 8)
@@ -66,7 +69,8 @@ struct st_span {
 
 /**
  * struct st_bank - A queue's place at a peer, and what may be there.
- * @seq: last WRITE begun.
+ * @seq: last WRITE begun, of all lives of the peer, so that none of an earlier one fits.
+ * @life: of the peer, which all below is of.
  * @free_at_ms: not before this may another process use it.
  * @add: its counter of FETCH_ADD.
  * @swap: its counter of CMP_SWAP.
@@ -75,7 +79,7 @@ struct st_span {
  * @begun: by word: last WRITE begun.
  */
 struct st_bank {
-	uint32_t seq;
+	uint32_t seq, life;
 	uint64_t free_at_ms;
 	struct st_span add, swap, sum;
 	uint32_t acked[ST_WORDS];
@@ -88,6 +92,7 @@ struct st_bank {
  * @bytes: moved by READs and WRITEs.
  * @atomics: of @done.
  * @excused: requests that failed as they may in a partition.
+ * @orphaned: requests that failed since the owner of the memory had died.
  * @cancelled: requests that their own queue's close ended.
  * @refused: bad references refused as documented.
  * @passed: READs of the passing region that were right.
@@ -100,8 +105,8 @@ struct st_bank {
  * @violations: what must not be.
  */
 struct st_counts {
-	uint64_t done, bytes, atomics, excused, cancelled, refused, passed, gone, late, connects;
-	uint64_t closes, regions, words, violations;
+	uint64_t done, bytes, atomics, excused, orphaned, cancelled, refused, passed, gone, late;
+	uint64_t connects, closes, regions, words, violations;
 };
 
 /**
@@ -119,13 +124,16 @@ struct st_worker {
 /**
  * struct st_peer - A passive side.
  * @key: whom to connect to.
- * @region: what it lends.
+ * @region: what it lends in this @life; st_peer_look() reads it.
+ * @life: counts its deaths and returns; odd as long as it is dead.
  * @window_until_ms: errors of a partition are excused until then.
+ * @away_until_ms: until then it need not be found by its key.
  */
 struct st_peer {
 	struct krcore_key key;
 	struct krcore_region_ref region;
-	uint64_t window_until_ms;
+	uint32_t life;
+	uint64_t window_until_ms, away_until_ms;
 };
 
 /**
@@ -189,6 +197,8 @@ struct st_req {
  * @id: number.
  * @depth: requests at once.
  * @peer: which.
+ * @life: of @peer, when it was opened.
+ * @region: what @peer lends in that life.
  * @bank: its bank.
  * @bank_nr: number of that among all banks of the peer.
  * @first_error: of this connection; 0 for none.
@@ -205,6 +215,8 @@ struct st_queue {
 	bool open, ready, closing, visiting;
 	uint32_t serial, id, depth;
 	unsigned int peer;
+	uint32_t life;
+	struct krcore_region_ref region;
 	struct st_bank *bank;
 	uint32_t bank_nr;
 	int first_error, last_status;
@@ -245,6 +257,7 @@ struct st_arena {
  * @hostile: it tries bad references too.
  * @serial: queues it has opened.
  * @boards: by peer, as last seen.
+ * @board_lives: by peer, the life that was seen in.
  * @node: its node.
  * @arenas: local memory.
  * @closed: a region that nothing may be written to.
@@ -258,6 +271,7 @@ struct st_self {
 	bool hostile;
 	uint32_t serial;
 	struct st_board boards[ST_PEERS_MAX];
+	uint32_t board_lives[ST_PEERS_MAX];
 	struct krcore_node *node;
 	struct st_arena arenas[ST_ARENAS];
 	struct krcore_mr closed;
@@ -311,6 +325,12 @@ bool st_slot_touched(const uint8_t *at, uint32_t length);
 /* Whether an error may be the partition's. */
 bool st_excused(const struct st_self *self, const struct st_queue *queue, int error);
 
+/* Whether the memory that the queue was opened for is another's by now, or nobody's. */
+bool st_outlived(const struct st_self *self, const struct st_queue *queue);
+
+/* Whether an error may be that of memory whose owner has died. */
+bool st_orphaned(const struct st_self *self, const struct st_queue *queue, int error);
+
 /* Open queue @index, on a bank that nobody uses. Return: 0, or -EAGAIN: try later. */
 int st_queue_open(struct st_self *self, unsigned int index);
 
@@ -352,8 +372,29 @@ void st_bad_request(struct st_self *self, struct st_queue *queue);
 /* READ the region that comes and goes, through a queue of its own. */
 void st_visit(struct st_self *self, struct st_queue *queue);
 
-/* stress_serve.c: the passive side; @spoil: change what it lent. Return: exit status. */
-int st_serve(unsigned int seconds, uint64_t seed, bool spoil);
+/*
+ * stress_serve.c: the passive side, which binds @service if that is not 0; @spoil: change
+ * what it lent. Return: exit status.
+ */
+int st_serve(unsigned int seconds, uint64_t seed, uint16_t service, bool spoil);
+
+/* stress_peer.c */
+
+/* What a peer lends now, and in which life. Return: whether it is alive. */
+bool st_peer_look(const struct st_peer *peer, uint32_t *ret_life,
+		  struct krcore_region_ref *ret_region);
+
+/* What is known of a bank is of this life of its peer: nothing, if that is another. */
+void st_bank_renew(struct st_bank *bank, uint32_t life);
+
+/* Whether a peer is dead or cut off. */
+bool st_peers_troubled(const struct st_shared *shared);
+
+/*
+ * Take what standard input says of the peers, and wait @timeout_ms at most for some of
+ * it; see the head of krc_stress.c.
+ */
+void st_peers_told(struct st_shared *shared, struct st_counts *counts, int timeout_ms);
 
 /* stress_run.c: the supervisor. Return: exit status. */
 int st_run(struct st_shared *shared, unsigned int seconds, bool kills);

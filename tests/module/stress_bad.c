@@ -14,7 +14,7 @@
 /* Spoil a good WRITE of 64 bytes. Return: the error it must get. */
 static int st_spoil(struct st_self *self, const struct st_queue *queue, struct krcore_wr *wr)
 {
-	const struct krcore_region_ref *region = &self->shared->peers[queue->peer].region;
+	const struct krcore_region_ref *region = &queue->region;
 	const struct krcore_region_ref *fixed = &self->boards[queue->peer].fixed;
 	uint64_t kind = st_random(&self->random, ST_BAD_KINDS);
 
@@ -54,7 +54,7 @@ static int st_spoil(struct st_self *self, const struct st_queue *queue, struct k
 		wr->length = 0;
 		return -EINVAL;
 	default:
-		if (!fixed->token)
+		if (!fixed->token || self->board_lives[queue->peer] != queue->life)
 			return 0;
 		wr->remote_token = fixed->token;
 		wr->remote_addr = fixed->addr;
@@ -64,7 +64,6 @@ static int st_spoil(struct st_self *self, const struct st_queue *queue, struct k
 
 void st_bad_request(struct st_self *self, struct st_queue *queue)
 {
-	const struct st_peer *peer = &self->shared->peers[queue->peer];
 	struct st_counts *counts = &self->worker->counts;
 	struct krcore_wr wr;
 	struct st_req *req;
@@ -75,14 +74,14 @@ void st_bad_request(struct st_self *self, struct st_queue *queue)
 	req = st_req_new(self, queue, 0, KRCORE_OP_WRITE, 64);
 	if (!req)
 		return;
-	krcore_wr_write(&wr, st_slot_mr(self, req->slot), req->at, 64, &peer->region,
+	krcore_wr_write(&wr, st_slot_mr(self, req->slot), req->at, 64, &queue->region,
 			st_bank_offset(queue->bank_nr), req->user_data);
 	want = st_spoil(self, queue, &wr);
 	if (want) {
 		got = krcore_post(self->node, queue->id, &wr, 1, NULL);
 		if (got == want)
 			counts->refused++;
-		else if (st_excused(self, queue, got))
+		else if (st_excused(self, queue, got) || st_orphaned(self, queue, got))
 			queue->ready = false;
 		else
 			st_violation(counts, "a bad request got %d instead of %d", got, want);
@@ -111,16 +110,16 @@ static int st_visit_once(struct st_self *self, struct st_queue *queue, const str
 
 void st_visit(struct st_self *self, struct st_queue *queue)
 {
-	const struct st_peer *peer = &self->shared->peers[queue->peer];
 	struct st_counts *counts = &self->worker->counts;
 	struct st_board board;
 	unsigned int i;
 	int err;
 
-	if (st_read_now(self, queue, &peer->region, ST_BOARD_OFFSET, &board, sizeof(board)) ||
+	if (st_read_now(self, queue, &queue->region, ST_BOARD_OFFSET, &board, sizeof(board)) ||
 	    board.sum != st_board_sum(&board))
 		return;
 	self->boards[queue->peer] = board;
+	self->board_lives[queue->peer] = queue->life;
 	if (!board.passing.token)
 		return;
 	queue->visiting = true;

@@ -36,10 +36,8 @@ static struct st_req *st_req_words(struct st_self *self, struct st_queue *queue,
 static void st_wr(struct st_self *self, struct st_queue *queue, const struct st_req *req,
 		  uint64_t offset, struct krcore_wr *ret_wr)
 {
-	const struct krcore_region_ref *ref = &self->shared->peers[queue->peer].region;
-
-	krcore_wr_read(ret_wr, st_slot_mr(self, req->slot), req->at, req->length, ref, offset,
-		       req->user_data);
+	krcore_wr_read(ret_wr, st_slot_mr(self, req->slot), req->at, req->length, &queue->region,
+		       offset, req->user_data);
 	ret_wr->opcode = req->opcode;
 	if (!st_random(&self->random, 8))
 		ret_wr->flags = KRCORE_WR_FENCE;
@@ -78,7 +76,7 @@ static bool st_ask_read(struct st_self *self, struct st_queue *queue, unsigned i
 
 	if (!req)
 		return false;
-	if (!owner->open || owner->peer != queue->peer)
+	if (!owner->open || owner->peer != queue->peer || owner->life != queue->life)
 		owner = queue;
 	words = req->length / 8;
 	req->word = (uint32_t)st_random(&self->random, ST_WORDS - words + 1);
@@ -214,10 +212,12 @@ static void st_turn(struct st_self *self)
 
 	if (!queue->open)
 		st_queue_open(self, index);
-	else if (!queue->ready || !queue->known)
-		st_queue_reconnect(self, queue);
-	else
+	else if (queue->ready && queue->known)
 		st_act(self, queue);
+	else if (st_outlived(self, queue))
+		st_queue_close(self, queue);
+	else
+		st_queue_reconnect(self, queue);
 	if (pause_ms > 2)
 		krcore_wait(self->node, pause_ms);
 	st_poll(self);

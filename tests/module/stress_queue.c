@@ -31,6 +31,26 @@ bool st_excused(const struct st_self *self, const struct st_queue *queue, int er
 	}
 }
 
+bool st_outlived(const struct st_self *self, const struct st_queue *queue)
+{
+	const struct st_peer *peer = &self->shared->peers[queue->peer];
+
+	return __atomic_load_n(&peer->life, __ATOMIC_ACQUIRE) != queue->life;
+}
+
+/* The peer's node is there, so silence is no excuse. */
+bool st_orphaned(const struct st_self *self, const struct st_queue *queue, int error)
+{
+	switch (error) {
+	case -EBADR:
+	case -EREMOTEIO:
+	case -ECANCELED:
+		return st_outlived(self, queue);
+	default:
+		return false;
+	}
+}
+
 /* What is not done may have been done all the same: keep the bounds, forget the exact. */
 static void st_queue_failed(struct st_queue *queue)
 {
@@ -72,6 +92,18 @@ static void st_done_well(struct st_self *self, struct st_queue *queue, struct st
 			     req->length, req->bank_nr, req->word, wrong);
 }
 
+/* Whether a request may fail so; it is counted if it may. */
+static bool st_pardon(struct st_self *self, const struct st_queue *queue, int error)
+{
+	if (st_orphaned(self, queue, error))
+		st_counts(self)->orphaned++;
+	else if (st_excused(self, queue, error))
+		st_counts(self)->excused++;
+	else
+		return false;
+	return true;
+}
+
 static void st_done_badly(struct st_self *self, struct st_queue *queue, const struct krcore_wc *wc)
 {
 	struct st_counts *counts = st_counts(self);
@@ -84,15 +116,12 @@ static void st_done_badly(struct st_self *self, struct st_queue *queue, const st
 		counts->cancelled++;
 	} else if (queue->visiting && (wc->status == -EBADR || wc->status == -EREMOTEIO)) {
 		return; /* its visitor counts it */
-	} else if (!st_excused(self, queue, wc->status)) {
+	} else if (!st_pardon(self, queue, wc->status)) {
 		st_violation(counts, "worker %u queue %u to peer %u: opcode %u failed: %s",
 			     self->number, queue->id, queue->peer, wc->opcode,
 			     strerror(-wc->status));
-	} else {
-		counts->excused++;
-		if (first && wc->status == -ECANCELED)
-			st_violation(counts, "queue %u: cancelled, but none before it failed",
-				     queue->id);
+	} else if (first && wc->status == -ECANCELED) {
+		st_violation(counts, "queue %u: cancelled, but none before it failed", queue->id);
 	}
 }
 
@@ -207,9 +236,9 @@ unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore
 	if (count == nr)
 		return count;
 	st_queue_failed(queue);
-	if (st_excused(self, queue, queue->last_status))
-		st_counts(self)->excused++;
-	else if (!queue->visiting || queue->last_status != -EBADR)
+	if (queue->visiting && queue->last_status == -EBADR)
+		return count; /* its visitor counts it */
+	if (!st_pardon(self, queue, queue->last_status))
 		st_violation(st_counts(self), "worker %u queue %u to peer %u: post: %u of %u: %s",
 			     self->number, queue->id, queue->peer, count, nr,
 			     strerror(-queue->last_status));
@@ -251,14 +280,13 @@ static void st_span_settle(struct st_self *self, struct st_queue *queue, const c
 /* A connection is there: from what is at the peer all goes on. */
 static void st_queue_begin(struct st_self *self, struct st_queue *queue)
 {
-	const struct st_peer *peer = &self->shared->peers[queue->peer];
 	uint64_t counters[2] = { 0 };
 
 	queue->ready = true;
 	queue->first_error = 0;
 	memcpy(queue->live, queue->bank->acked, sizeof(queue->bank->acked));
 	st_counts(self)->connects++;
-	if (st_read_now(self, queue, &peer->region, st_counter_offset(queue->bank_nr), counters,
+	if (st_read_now(self, queue, &queue->region, st_counter_offset(queue->bank_nr), counters,
 			sizeof(counters)))
 		return;
 	st_span_settle(self, queue, "FETCH_ADD counter", &queue->bank->add, counters[0]);
@@ -270,10 +298,14 @@ static void st_queue_begin(struct st_self *self, struct st_queue *queue)
 
 static int st_queue_connect(struct st_self *self, struct st_queue *queue)
 {
-	int err = krcore_queue_connect(self->node, queue->id, &self->shared->peers[queue->peer].key,
-				       0, st_random(&self->random, 8) ? 0 : KRCORE_CONNECT_FRESH,
+	const struct st_peer *peer = &self->shared->peers[queue->peer];
+	int err = krcore_queue_connect(self->node, queue->id, &peer->key, 0,
+				       st_random(&self->random, 8) ? 0 : KRCORE_CONNECT_FRESH,
 				       NULL);
 
+	if (err == -ENOENT &&
+	    st_now_ms() <= __atomic_load_n(&peer->away_until_ms, __ATOMIC_RELAXED))
+		return err;
 	if (err && !st_excused(self, queue, err))
 		st_violation(st_counts(self), "worker %u: %s", self->number, krcore_error_text());
 	return err;
@@ -287,7 +319,8 @@ void st_queue_reconnect(struct st_self *self, struct st_queue *queue)
 		st_queue_begin(self, queue);
 }
 
-static struct st_bank *st_bank_take(struct st_self *self, unsigned int peer, uint32_t *ret_nr)
+static struct st_bank *st_bank_take(struct st_self *self, unsigned int peer, uint32_t life,
+				    uint32_t *ret_nr)
 {
 	uint32_t start = (uint32_t)st_random(&self->random, ST_BANKS), i;
 
@@ -298,6 +331,7 @@ static struct st_bank *st_bank_take(struct st_self *self, unsigned int peer, uin
 		if (bank->free_at_ms > st_now_ms())
 			continue;
 		bank->free_at_ms = UINT64_MAX;
+		st_bank_renew(bank, life);
 		*ret_nr = self->number * ST_BANKS + nr;
 		return bank;
 	}
@@ -308,17 +342,22 @@ int st_queue_open(struct st_self *self, unsigned int index)
 {
 	struct st_queue *queue = &self->queues[index];
 	unsigned int peer = (unsigned int)st_random(&self->random, self->shared->nr_peers);
+	struct krcore_region_ref region;
 	struct st_bank *bank;
-	uint32_t nr;
+	uint32_t nr, life;
 	int err;
 
-	bank = st_bank_take(self, peer, &nr);
+	if (!st_peer_look(&self->shared->peers[peer], &life, &region))
+		return -EAGAIN;
+	bank = st_bank_take(self, peer, life, &nr);
 	if (!bank)
 		return -EAGAIN;
 	*queue = (struct st_queue){
 		.serial = self->serial++,
 		.depth = 1 + (uint32_t)st_random(&self->random, ST_DEPTH),
 		.peer = peer,
+		.life = life,
+		.region = region,
 		.bank = bank,
 		.bank_nr = nr,
 		.live = queue->live,

@@ -2,7 +2,6 @@
 /*
  * The stress of queues: the supervisor. It starts workers, kills them at any moment and
  * starts others in their place, and at the end reads all that is left at the peers.
- * SIGUSR1: the first peer cannot be reached from now on; SIGUSR2: it can again.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,12 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/module/stress.h"
 
 #define ST_END_MS 120000 /* for workers to come to their end */
+#define ST_TICK_MS 20
 
 struct st_run {
 	struct st_shared *shared;
@@ -84,30 +83,17 @@ static unsigned int st_reap(struct st_run *run)
 	return running;
 }
 
-static void st_signal(struct st_run *run, int number)
-{
-	uint64_t until = number == SIGUSR1 ? UINT64_MAX : st_now_ms() + ST_GRACE_MS;
-
-	if (number == SIGUSR1 || number == SIGUSR2)
-		__atomic_store_n(&run->shared->peers[0].window_until_ms, until, __ATOMIC_RELAXED);
-}
-
 static void st_supervise(struct st_run *run, bool kills)
 {
-	const struct timespec tick = { .tv_nsec = 20000000 };
 	uint64_t limit = run->shared->end_ms + ST_END_MS;
-	sigset_t signals;
 	unsigned int i;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGUSR1);
-	sigaddset(&signals, SIGUSR2);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
 	run->next_kill_ms = st_now_ms() + 2000;
 	for (i = 0; i < run->shared->nr_workers; i++)
 		st_start(run, i);
-	while (st_reap(run) && st_now_ms() < limit) {
-		st_signal(run, sigtimedwait(&signals, NULL, &tick));
+	/* when they have ended, what is dead comes back, so that it can be read */
+	while ((st_reap(run) || st_peers_troubled(run->shared)) && st_now_ms() < limit) {
+		st_peers_told(run->shared, &run->counts, ST_TICK_MS);
 		if (kills && st_now_ms() >= run->next_kill_ms && st_now_ms() < run->shared->end_ms)
 			st_kill_one(run);
 	}
@@ -182,9 +168,10 @@ static uint64_t st_verify_peer(struct st_run *run, struct krcore_node *node,
 		return 0;
 	}
 	for (nr = 0; nr < banks; nr++) {
-		const struct st_bank *bank =
+		struct st_bank *bank =
 			&run->shared->workers[nr / ST_BANKS].banks[peer][nr % ST_BANKS];
 
+		st_bank_renew(bank, run->shared->peers[peer].life);
 		sum.low += bank->sum.low;
 		sum.high += bank->sum.high;
 		st_verify_bank(run, node, queue, mr, peer, nr);
@@ -257,6 +244,7 @@ int st_run(struct st_shared *shared, unsigned int seconds, bool kills)
 	ST_SAY(gone);
 	ST_SAY(late);
 	ST_SAY(excused);
+	ST_SAY(orphaned);
 	printf("kills=%llu unknown=%llu violations=%llu\n", (unsigned long long)run.kills,
 	       (unsigned long long)unknown, (unsigned long long)c->violations);
 	return c->violations != 0;

@@ -105,12 +105,14 @@ static void st_spoil_banks(const struct st_lent *lent, uint64_t *seed)
 	}
 }
 
-int st_serve(unsigned int seconds, uint64_t seed, bool spoil)
+int st_serve(unsigned int seconds, uint64_t seed, uint16_t service, bool spoil)
 {
 	uint64_t end = st_now_ms() + 1000ULL * seconds, generation = 0;
 	struct st_lent lent = { 0 };
 	int err = st_lend(&lent);
 
+	if (!err && service)
+		err = krcore_bind(lent.node, service, 0);
 	if (!err) {
 		printf("region %#llx %#llx %llu\n", (unsigned long long)lent.all.token,
 		       (unsigned long long)lent.all.addr, (unsigned long long)lent.all.length);
