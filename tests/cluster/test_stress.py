@@ -251,6 +251,14 @@ def _stress(machine, words, trouble=None):
                     (pair.split("=") for pair in line.split())}, said
 
 
+def _first_wrong(said, lines=60):
+    """What was wrong first, with what had happened until then, and the end."""
+    wrong = [line for line in said.splitlines() if not line.startswith("told ")]
+    first = said.find("VIOLATION")
+    told = [line for line in said[:first].splitlines() if line.startswith("told ")]
+    return "\n".join([*told[-4:], *wrong[:lines], *wrong[-3:]])
+
+
 def _settled(machine):
     """Whether the module's own counters say that all requests are done and all is free."""
     (row,) = [row for row in krcore.metactl(machine, "stats node") if "completions" in row]
@@ -283,7 +291,7 @@ def test_stress(cluster):
                 machines[0], f"--seed {seed} --seconds {SECONDS} --processes 8 {peers}", trouble)
             pools = [row for row in krcore.metactl(machines[0], "stats node") if "replayed" in row]
         print(f"    {said.strip().splitlines()[-1]}\n    {pools}", flush=True)
-        check(not status and not counts["violations"], said[-6000:])
+        check(not status and not counts["violations"], _first_wrong(said))
         for name in ("done", "bytes", "atomics", "words", "closes", "cancelled", "regions",
                      "refused", "passed", "kills"):
             check(counts[name], f"{name}: nothing of it happened: {counts}")

@@ -85,6 +85,8 @@ static void st_done_well(struct st_self *self, struct st_queue *queue, struct st
 			req->bank->acked[req->word + i] = req->seq;
 		return;
 	}
+	if (req->bank->life != queue->life)
+		return; /* another queue has had it meanwhile, for the peer's next life */
 	counts->words += words;
 	wrong = st_compare(req->at, req->bank, req->bank_nr, req->word, words, req->floor);
 	if (wrong)
