@@ -310,6 +310,29 @@ def test_stress_would_see_it(cluster):
         check(status == 1 and counts["violations"], said[-2000:])
 
 
+class SilentDeath:
+    """A peer dies, and the stress is not told."""
+
+    def __init__(self, lender):
+        self._lender = lender
+        self.seen = ["killed without a word"]
+
+    def go_on(self, _until):
+        """Kill it, once."""
+        self._lender.kill()
+
+
+@limit(300 + END_SECONDS)
+def test_stress_would_see_a_death(cluster):
+    """The control: requests that fail for no reason that is known are found."""
+    with _up(cluster) as machines:
+        lender = Lender(machines[1], 1, MORTAL_SERVICE)
+        with _lent([lender]) as peers:
+            status, counts, said = _stress(machines[0], "--seed 1 --seconds 10 --processes 2 "
+                                           f"--no-kills {peers}", SilentDeath(lender))
+        check(status == 1 and counts["violations"] and not counts["orphaned"], said[-2000:])
+
+
 @limit(500)
 def test_thousand_killed(cluster):
     """A thousand programs killed with requests under way leave nothing."""
