@@ -127,14 +127,18 @@ class Trouble:
         self._guests[0].run(f"echo '{words}' >{RUN_IN}; until [ $(grep -c '^told ' {RUN_OUT}) -ge "
                             f"{self._told} ]; do sleep 0.02; done", timeout=20)
 
-    def _noise(self):
-        """Some frames are lost, come twice, or come late."""
+    def _lossy(self):
+        """From now on some frames are lost, come twice, or come late."""
         guest = self._random.choice(self._guests)
         lost = self._random.randint(5, 20)
         self.seen.append(f"loss {guest.name} {lost}/1000")
         self._fabric.loss(guest.spec.index, lost)
         self._fabric.disorder(guest.spec.index, self._random.randint(0, 20),
                               self._random.randint(0, 20))
+
+    def _noise(self):
+        """A time of such frames."""
+        self._lossy()
         time.sleep(self._random.uniform(2, 6))
 
     def _short_cut(self):
@@ -187,7 +191,10 @@ class Trouble:
 
     def _death(self):
         """What lends memory is killed and comes back with other memory, beside one that lends
-        on the same node, to which no request may fail."""
+        on the same node, to which no request may fail. On a lossy network requests are sent
+        again, and may come when the memory has gone."""
+        if self._random.randrange(2):
+            self._lossy()
         for _ in range(self._random.randint(1, 2)):
             pause = self._random.uniform(0, 3)
             self.seen.append(f"killed {SECOND}/{MORTAL_SERVICE}, back after {pause:.1f} s")
