@@ -5,10 +5,9 @@ tests/kernel/meta_probe is built for the guest's kernel and driven by files."""
 import re
 import shutil
 
-from . import host, kernel as kernels
+from . import debugfs, host, kernel as kernels
 
-FOLDER = "/sys/kernel/debug/krc_meta_probe"
-MOUNT = "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug"
+FOLDER = f"{debugfs.FOLDER}/krc_meta_probe"
 _modules = {}
 
 
@@ -43,7 +42,7 @@ class Probe:
 
     def __enter__(self):
         self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
-        self.machine.run(f"{MOUNT}; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
+        self.machine.run(f"{debugfs.MOUNT}; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
                          "insmod /tmp/krc_meta_probe.ko")
         return self
 

@@ -6,15 +6,14 @@ import pathlib
 import shutil
 import tempfile
 
-from . import host
+from . import debugfs, host
 from .suite import Skip, check, limit
 
 NEEDS_KRCORE = False
 # one file a check; all are there from the start
-SIGNS = ("/sys/kernel/debug/failslab/probability", "/sys/kernel/debug/fail_page_alloc/probability",
-         "/sys/kernel/debug/fail_usercopy/probability", "/sys/kernel/debug/kmemleak",
-         "/sys/kernel/debug/dma-api/num_errors", "/sys/kernel/debug/debug_objects/stats",
-         "/proc/lockdep_stats")
+SIGNS = (*(f"{debugfs.FOLDER}/{name}" for name in (
+    "failslab/probability", "fail_page_alloc/probability", "fail_usercopy/probability",
+    "kmemleak", "dma-api/num_errors", "debug_objects/stats")), "/proc/lockdep_stats")
 
 
 def _only_on_debug(cluster):
@@ -25,13 +24,12 @@ def _only_on_debug(cluster):
 
 def test_checks_are_on(cluster):
     machine = _only_on_debug(cluster)
-    missing = machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs d /sys/kernel/debug;"
-                          f" for f in {' '.join(SIGNS)}; do [ -e $f ] || echo $f; done").out
+    missing = machine.run(f"{debugfs.MOUNT}; for f in {' '.join(SIGNS)}; do [ -e $f ] || "
+                          "echo $f; done").out
     check(missing == "", f"not there: {missing}")
     # it reports one error only, unless told otherwise, and registering memory twice is one
     cluster.each(lambda node: node.run(
-        "mountpoint -q /sys/kernel/debug || mount -t debugfs d /sys/kernel/debug; "
-        "echo 1000 >/sys/kernel/debug/dma-api/num_errors"))
+        f"{debugfs.MOUNT}; echo 1000 >{debugfs.FOLDER}/dma-api/num_errors"))
     log = machine.kernel_log()
     check("KernelAddressSanitizer initialized" in log, "KASAN is not on")
     check("DMA-API: disabled" not in log, "DMA API debugging has given up")
@@ -41,7 +39,7 @@ def test_checks_are_on(cluster):
 
 def test_allocations_fail_on_request(cluster):
     machine = _only_on_debug(cluster)
-    folder = "/sys/kernel/debug/failslab"
+    folder = f"{debugfs.FOLDER}/failslab"
     # the shell asks that its own allocations fail, all of them, and nobody else's
     result = machine.run(
         f"cd {folder} && echo Y >task-filter && echo 100 >probability && echo -1 >times && "

@@ -9,11 +9,10 @@ looked for by kmemleak.
 import contextlib
 import re
 
-from . import krcore, programs
+from . import debugfs, krcore, programs
 from .suite import Skip, check, limit, wait_until
 from .test_module import _client, _held, _program, _serve, _tap, _up
 
-DEBUGFS = "/sys/kernel/debug"
 FAULTS = ("failslab", "fail_page_alloc", "fail_usercopy")
 
 
@@ -22,14 +21,14 @@ def _faults(machine):
     """Faults also where one may wait, of any size, and not a word of them in the log."""
     settings = (("verbose", "0"), ("times", "-1"), ("ignore-gfp-wait", "N"),
                 ("ignore-gfp-highmem", "N"), ("min-order", "0"))
-    machine.run(f"mountpoint -q {DEBUGFS} || mount -t debugfs none {DEBUGFS}; cd {DEBUGFS}; "
+    machine.run(f"{debugfs.MOUNT}; cd {debugfs.FOLDER}; "
                 + "; ".join(f"for f in {' '.join(FAULTS)}; do "
                             f"[ ! -e $f/{name} ] || echo {value} >$f/{name}; done"
                             for name, value in settings))
     try:
         yield
     finally:
-        machine.run(f"cd {DEBUGFS}; for f in {' '.join(FAULTS)}; do "
+        machine.run(f"cd {debugfs.FOLDER}; for f in {' '.join(FAULTS)}; do "
                     "[ ! -e $f/ignore-gfp-wait ] || echo Y >$f/ignore-gfp-wait; done")
 
 
@@ -40,10 +39,10 @@ def _only_on_debug(cluster):
 
 def _leaks(machine):
     """What kmemleak has found that the module allocated; two scans, as it wants them."""
-    machine.run(f"mountpoint -q {DEBUGFS} || mount -t debugfs none {DEBUGFS}")
+    machine.run(debugfs.MOUNT)
     for _ in range(2):
-        machine.run(f"sleep 6; echo scan >{DEBUGFS}/kmemleak", timeout=300)
-    found = machine.run(f"cat {DEBUGFS}/kmemleak", timeout=120).out
+        machine.run(f"sleep 6; echo scan >{debugfs.FOLDER}/kmemleak", timeout=300)
+    found = machine.run(f"cat {debugfs.FOLDER}/kmemleak", timeout=120).out
     reports = [report for report in re.split(r"(?m)^(?=unreferenced object)", found) if report]
     ours = [report for report in reports if "[krcore]" in report]
     print(f"    {machine.name}: {len(ours)} leaks of the module, {len(reports) - len(ours)} that "

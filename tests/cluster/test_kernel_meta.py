@@ -6,7 +6,7 @@ import time
 
 from . import krcore
 from .krcore import lookup, metactl, publish, setup
-from .probe import Probe
+from .probe import FOLDER, Probe
 from .suite import check, limit, wait_until
 
 MINE = 700
@@ -153,8 +153,7 @@ def test_many_look_ups_at_once_survive_a_restart(cluster):
         probe.up((meta1, 1), (meta2, 2), lease_ms=30000)
         _ready(probe, ["ready", "ready"])
         storm = f"storm 48 300 ::ffff:{node2.spec.address} {OTHERS}"
-        with node1.background(f"echo '{storm}' > /sys/kernel/debug/krc_meta_probe/ctl",
-                              limit=200) as process:
+        with node1.background(f"echo '{storm}' > {FOLDER}/ctl", limit=200) as process:
             time.sleep(0.5)
             meta1.run(f"systemctl restart {krcore.UNIT}", timeout=60)
             check(process.wait(150).status == 0, "the storm did not end")

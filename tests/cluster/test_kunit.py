@@ -8,12 +8,12 @@ case that silently stays away is a failure. A stock kernel has no KUnit.
 import contextlib
 import re
 
-from . import host, module
+from . import debugfs, host, module
 from .suite import Skip, check, limit
 
 NEEDS_KRCORE = False
 SOURCES = host.CHECKOUT / "kmod/tests"
-RESULTS = "/sys/kernel/debug/kunit"
+RESULTS = f"{debugfs.FOLDER}/kunit"
 FOLDER = "/tmp/kunit"
 
 
@@ -47,8 +47,7 @@ def _judge(suite, cases, text):
 def _loaded(machine, paths):
     """The modules in a guest, loaded in this order, with what they need; gone afterwards."""
     names = [path.stem for path in paths]
-    machine.run("mountpoint -q /sys/kernel/debug || mount -t debugfs d /sys/kernel/debug; "
-                "rmmod krcore_test krcore 2>/dev/null; "
+    machine.run(f"{debugfs.MOUNT}; rmmod krcore_test krcore 2>/dev/null; "
                 f"mkdir -p {FOLDER} && modprobe kunit", timeout=120)
     try:
         for path in paths:
