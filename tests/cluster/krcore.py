@@ -106,9 +106,20 @@ def node_up(machine, ready=True):
     """
     machine.run("modprobe krcore && krcore-metactl node up", timeout=60)
     if ready and any(port["state"] == "up" for port in node_rows(machine, "node_port")):
-        wait_until(lambda: all(row["state"] == "ready"
-                               for row in node_rows(machine, "node_server")), 60,
-                   f"the MetaServers of {machine.name} are ready")
+        wait_ready(machine)
+
+
+def wait_ready(machine):
+    """Wait until all MetaServers of the module are ready."""
+    wait_until(lambda: all(row["state"] == "ready" for row in node_rows(machine, "node_server")),
+               60, f"the MetaServers of {machine.name} are ready")
+
+
+def wait_published(reader, machines):
+    """Wait until the reader finds the nodes' own records."""
+    for machine in machines:
+        wait_until(lambda m=machine: lookup(reader, m.spec.address, 0), 60,
+                   f"{machine.name} is published")
 
 
 def node_gone(machine):

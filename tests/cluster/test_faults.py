@@ -10,8 +10,8 @@ import contextlib
 import re
 
 from . import debugfs, krcore, programs
+from .nodes import client, held, ports, program, serve, tap, up
 from .suite import Skip, check, limit, wait_until
-from .test_module import _client, _held, _program, _serve, _tap, _up
 
 FAULTS = ("failslab", "fail_page_alloc", "fail_usercopy")
 
@@ -53,22 +53,21 @@ def _leaks(machine):
 @limit(900)
 def test_every_allocation_of_a_call_fails_once(cluster):
     _only_on_debug(cluster)
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        before = _held(node1)
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        before = held(node1)
         with _faults(node1):
-            result = node1.run(f"{_program(node1)} {peer} faults", timeout=600,
-                               check=False)
+            result = node1.run(f"{program(node1)} {peer} faults", timeout=600, check=False)
         for line in result.out.splitlines():
             if line.startswith("# "):
                 print(f"    {line[2:]}", flush=True)
-        _tap(result, 11)
-        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
+        tap(result, 11)
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
 @limit(900)
 def test_every_allocation_of_node_up_fails_once(cluster):
     _only_on_debug(cluster)
-    with _up(cluster) as (node1, _):
+    with up(cluster) as (node1, _):
         krc_genl = programs.install(node1, "tests/module/krc_genl")
         node1.run("krcore-metactl node down", timeout=60)
         with _faults(node1):
@@ -82,16 +81,16 @@ def test_every_allocation_of_node_up_fails_once(cluster):
 @limit(600)
 def test_port_that_lacked_memory_comes_by_itself(cluster):
     _only_on_debug(cluster)
-    with _up(cluster) as (node1, _):
+    with up(cluster) as (node1, _):
         krc_genl = programs.install(node1, "tests/module/krc_genl")
         before = len(node1.kernel_log())
         for nth in range(60, 300, 40):
             node1.run("krcore-metactl node down", timeout=60)
             with _faults(node1):
-                up = node1.run(f"{krc_genl} fault {nth}", timeout=60, check=False)
-            if not up.status:
-                wait_until(lambda: node1.run(f"{_program(node1)} ports", check=False).out.strip(),
-                           30, f"the port is there after allocation {nth} had failed")
+                done = node1.run(f"{krc_genl} fault {nth}", timeout=60, check=False)
+            if not done.status:
+                wait_until(lambda: ports(node1), 30,
+                           f"the port is there after allocation {nth} had failed")
         failed = node1.kernel_log()[before:].count("cannot make")
         print(f"    {failed} times something could not be made at first", flush=True)
 
@@ -100,8 +99,8 @@ def test_port_that_lacked_memory_comes_by_itself(cluster):
 def test_nothing_leaks(cluster):
     if cluster.kernel.name != "debug":
         raise Skip("the kernel has no kmemleak")
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        _tap(_client(node1, f"{peer} traffic", 300), 60)
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        tap(client(node1, f"{peer} traffic", 300), 60)
         krcore.metactl(node1, "node show")
     for machine in (node1, node2):
         found = _leaks(machine)

@@ -7,91 +7,13 @@ Programs run as an unprivileged user; what they say is checked byte by byte in t
 cards, which count what they refuse.
 """
 
-import contextlib
 import json
 import time
 
-from . import krcore, programs
-from .krcore import metactl
-from .suite import Skip, check, limit, wait_until
-
-PROGRAM = "tests/module/krc_ioctl"
-AS_USER = "prlimit --memlock=16777216 setpriv --reuid=nobody --regid=nogroup --clear-groups"
-NODES = ("node1", "node2")
-NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
-
-
-def _node_up(machine):
-    machine.run("modprobe krcore && krcore-metactl node up", timeout=60)
-    wait_until(lambda: machine.run(f"{_program(machine)} ports", check=False).out.strip(), 60,
-               f"{machine.name}: a port is up")
-
-
-def _program(machine, bits=64):
-    """The test program in a guest, installed once."""
-    name = PROGRAM if bits == 64 else f"{PROGRAM}32"
-    target = f"/usr/local/bin/{name.rpartition('/')[2]}"
-    if machine.run(f"test -x {target}", check=False).status:
-        programs.install(machine, name, target)
-    return target
-
-
-def _down(machine):
-    machine.run("krcore-metactl node down; rmmod krcore; true", timeout=60, check=False)
-
-
-@contextlib.contextmanager
-def _up(cluster, **node):
-    """MetaServers serve, and node1 and node2 have the module up; afterwards it is gone."""
-    if cluster.nic.name != "cx":
-        raise Skip("the card has no DC")
-    machines = [cluster.node(name) for name in NODES]
-    for machine in machines:
-        _down(machine)
-    krcore.setup(cluster, node={**NODE, **node})
-    try:
-        for machine in machines:
-            _node_up(machine)
-        yield machines
-    finally:
-        for machine in machines:
-            if machine.alive():
-                machine.run("pkill -KILL -x krc_ioctl; pkill -KILL -x krc_ioctl32; sleep 1; true")
-                _down(machine)
-        for machine in machines:
-            if machine.alive():
-                check(machine.run("grep -c '^krcore ' /proc/modules", check=False).out.strip()
-                      == "0", f"{machine.name}: the module could not be removed")
-
-
-@contextlib.contextmanager
-def _serve(machine, *words):
-    """Memory of a process there, open to peers: the PEER words of krc_ioctl."""
-    out = "/run/krc-serve.out"
-    machine.run(f"rm -f {out}")
-    with machine.background(f"{AS_USER} {_program(machine)} serve 1000 {' '.join(words)} "
-                            f">{out} 2>&1", limit=1000):
-        said = wait_until(lambda: machine.run(f"cat {out}", check=False).out, 60,
-                          "memory is served")
-        check(said.startswith("memory "), said)
-        service = words[0] if words else "0"
-        yield f"{machine.spec.address} {service} {said.splitlines()[0].removeprefix('memory ')}"
-        machine.run("pkill -KILL -x krc_ioctl; true")
-
-
-def _client(machine, words, timeout=120, bits=64):
-    return machine.run(f"{AS_USER} {_program(machine, bits)} {words}", timeout=timeout,
-                       check=False)
-
-
-def _tap(result, least):
-    """All cases passed, and there were as many as there should be."""
-    lines = result.out.splitlines()
-    bad = [line for line in lines if line.startswith(("not ok", "Bail out"))]
-    good = sum(line.startswith("ok ") for line in lines)
-    check(not bad and not result.status, "\n".join(bad) or repr(result))
-    check(good >= least, f"only {good} cases: {result!r}")
-    print(f"    {good} cases", flush=True)
+from . import krcore
+from .krcore import metactl, node_gone
+from .nodes import AS_USER, client, held, node_up, program, saying, serve, tap, up
+from .suite import check, limit, wait_until
 
 
 def _counts(result):
@@ -107,15 +29,6 @@ def _card(machine):
                                        property="counters"))
 
 
-def _held(machine):
-    """What must be as it was when all programs have ended."""
-    script = ("rdma resource show | sed 's/^[0-9]*: //'; "
-              "awk '/nr_foll_pin_acquired/ {a=$2} /nr_foll_pin_released/ {r=$2} "
-              "END {print \"pinned\", a - r}' /proc/vmstat; "
-              "awk '/^krcore / {print \"module\", $3}' /proc/modules")
-    return machine.run(script).out
-
-
 def _records(server):
     """Keys of the DC records that a MetaServer has: (address as GID, service)."""
     rows = metactl(server, "record list")
@@ -127,7 +40,7 @@ def _records(server):
 
 @limit(400)
 def test_node_publishes_itself_and_goes(cluster):
-    with _up(cluster) as (node1, node2):
+    with up(cluster) as (node1, node2):
         meta1, meta2 = cluster.node("meta1"), cluster.node("meta2")
         for server in (meta1, meta2):
             rows = wait_until(lambda s=server: len(_records(s)) == 2 and _records(s), 30,
@@ -144,14 +57,14 @@ def test_node_publishes_itself_and_goes(cluster):
 
 @limit(400)
 def test_module_stays_while_it_is_open(cluster):
-    with _up(cluster) as (node1, _):
-        with _serve(node1):
+    with up(cluster) as (node1, _):
+        with serve(node1):
             refused = node1.run("rmmod krcore", check=False)
             check(refused.status and "in use" in refused.err, repr(refused))
         for _ in range(5):
             wait_until(lambda: not node1.run("rmmod krcore", check=False).status, 20,
                        "it can be removed when nobody has it open")
-            _node_up(node1)
+            node_up(node1)
 
 
 # -- use -------------------------------------------------------------------------
@@ -159,32 +72,32 @@ def test_module_stays_while_it_is_open(cluster):
 
 @limit(400)
 def test_traffic_is_right(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        _tap(_client(node1, f"{peer} traffic", 300), 60)
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        tap(client(node1, f"{peer} traffic", 300), 60)
 
 
 @limit(400)
 def test_traffic_is_right_from_a_32_bit_program(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        _tap(_client(node1, f"{peer} traffic", 300, bits=32), 60)
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        tap(client(node1, f"{peer} traffic", 300, bits=32), 60)
 
 
 @limit(400)
 def test_file_in_the_hands_of_several(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        before = _held(node1)
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        before = held(node1)
         for bits in (64, 32):
-            _tap(_client(node1, f"{peer} life", 150, bits), 6)
-        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
+            tap(client(node1, f"{peer} life", 150, bits), 6)
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
 @limit(300)
 def test_service_of_a_program(cluster):
-    with _up(cluster) as (node1, node2):
+    with up(cluster) as (node1, node2):
         meta1 = cluster.node("meta1")
-        with _serve(node2, "4242") as peer:
+        with serve(node2, "4242") as peer:
             check(any(service == 4242 for _, service in _records(meta1)), f"{_records(meta1)}")
-            counts = _counts(_client(node1, f"{peer} loop 5"))
+            counts = _counts(client(node1, f"{peer} loop 5"))
             check(counts["done"] and not counts["refused"] + counts["failed"] + counts["wrong"],
                   f"{counts}")
         wait_until(lambda: not any(service == 4242 for _, service in _records(meta1)), 20,
@@ -193,16 +106,16 @@ def test_service_of_a_program(cluster):
 
 @limit(300)
 def test_limits_of_a_user_and_of_a_cgroup(cluster):
-    with _up(cluster, queues_per_user=9, mrs_per_user=7) as (node1, _):
-        before = _held(node1)
+    with up(cluster, queues_per_user=9, mrs_per_user=7) as (node1, _):
+        before = held(node1)
         edquot = -122
         for bits in (64, 32):
-            took = _counts(_client(node1, "hoard", bits=bits))
+            took = _counts(client(node1, "hoard", bits=bits))
             check(took == {"contexts": 9, "queues": 9, "regions": 7, "context_error": edquot,
                            "queue_error": edquot, "region_error": edquot}, f"{took}")
-            wait_until(lambda: _held(node1) == before, 20, f"all is given back: {before}")
-        other = node1.run(f"{_program(node1)} hoard & {_program(node1)} ports; "
-                          f"{AS_USER} {_program(node1)} hoard; wait").out
+            wait_until(lambda: held(node1) == before, 20, f"all is given back: {before}")
+        other = node1.run(f"{program(node1)} hoard & {program(node1)} ports; "
+                          f"{AS_USER} {program(node1)} hoard; wait").out
         check(other.count("queues=9 ") == 2, f"users are counted apart: {other}")
 
         group = "/sys/fs/cgroup/krcore-test"
@@ -210,7 +123,7 @@ def test_limits_of_a_user_and_of_a_cgroup(cluster):
                   f"echo 'krcore hca_handle=2 hca_object=5' >{group}/rdma.max")
         try:
             took = _counts(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
-                                     f"{_program(node1)} hoard"))
+                                     f"{program(node1)} hoard"))
             check(took == {"contexts": 2, "queues": 5, "regions": 0, "context_error": edquot,
                            "queue_error": edquot, "region_error": edquot}, f"{took}")
             used = wait_until(lambda: node1.run(f"cat {group}/rdma.current").out, 20, "it is read")
@@ -229,7 +142,7 @@ def _forget_group(machine, group):
 def test_limits_of_a_cgroup_outlive_the_module(cluster):
     """Loaded again it is the same device in rdma.max, also if a cgroup left a limit there."""
     place = "/sys/devices/platform/krcore_rdmacg"
-    with _up(cluster) as (node1, _):
+    with up(cluster) as (node1, _):
         group, gone = "/sys/fs/cgroup/krcore-test", "/sys/fs/cgroup/krcore-gone"
         node1.run("echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; "
                   f"mkdir -p {group} {gone}; for g in {group} {gone}; do "
@@ -237,15 +150,15 @@ def test_limits_of_a_cgroup_outlive_the_module(cluster):
                   f"rmdir {gone}")
         try:
             for _turn in range(2):
-                _down(node1)
+                node_gone(node1)
                 node1.run(f"test -d {place}")
-                _node_up(node1)
+                node_up(node1)
                 node1.run(f"test ! -e {place}")
                 said = node1.run(f"cat {group}/rdma.max").out
                 check(said.count("krcore ") == 1 and "krcore hca_handle=3 hca_object=4" in said,
                       said)
                 took = _counts(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
-                                         f"{_program(node1)} hoard"))
+                                         f"{program(node1)} hoard"))
                 check(took["contexts"] == 3 and took["queues"] == 4, f"{took}")
         finally:
             _forget_group(node1, group)
@@ -254,17 +167,13 @@ def test_limits_of_a_cgroup_outlive_the_module(cluster):
 @limit(300)
 def test_memory_of_a_ring_is_the_cgroups(cluster):
     """What a program has the kernel hold for it is charged to its cgroup."""
-    with _up(cluster) as (node1, _):
+    with up(cluster) as (node1, _):
         group, out = "/sys/fs/cgroup/krcore-test", "/run/krc-ring.out"
         node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}")
 
         def used(entries):
-            node1.run(f"rm -f {out}")
-            with node1.background(f"echo $$ >{group}/cgroup.procs; exec {AS_USER} "
-                                  f"{_program(node1)} ring {entries} 100 >{out} 2>&1", limit=100):
-                said = wait_until(lambda: node1.run(f"cat {out}", check=False).out, 30,
-                                  "the ring is mapped")
-                check(said.startswith("bytes="), said)
+            with saying(node1, f"echo $$ >{group}/cgroup.procs; exec {AS_USER} "
+                        f"{program(node1)} ring {entries} 100", "bytes=", out, 100) as said:
                 charged = int(node1.run(f"cat {group}/memory.current").out)
                 node1.run("pkill -KILL -x krc_ioctl; true")
             return int(said.removeprefix("bytes=")), charged
@@ -287,38 +196,38 @@ def test_memory_of_a_ring_is_the_cgroups(cluster):
 
 @limit(400)
 def test_bad_input_to_every_call(cluster):
-    with _up(cluster) as (node1, _):
-        _tap(_client(node1, "bad", 150), 90)
-        _tap(_client(node1, "bad", 150, bits=32), 90)
+    with up(cluster) as (node1, _):
+        tap(client(node1, "bad", 150), 90)
+        tap(client(node1, "bad", 150, bits=32), 90)
 
 
 @limit(500)
 def test_any_input(cluster):
-    with _up(cluster) as (node1, _):
-        before = _held(node1)
+    with up(cluster) as (node1, _):
+        before = held(node1)
         for seed in (1, 2):
-            _tap(_client(node1, f"random {seed} 6000", 200), 2)
-        _tap(_client(node1, "random 3 3000", 200, bits=32), 2)
-        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
+            tap(client(node1, f"random {seed} 6000", 200), 2)
+        tap(client(node1, "random 3 3000", 200, bits=32), 2)
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
 @limit(400)
 def test_bad_requests_never_reach_the_wire(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+    with up(cluster) as (node1, node2), serve(node2) as peer:
         refused, failed = _card(node2)["naks_error"], _card(node1)["completions_error"]
-        _tap(_client(node1, f"{peer} bad", 200), 50)
+        tap(client(node1, f"{peer} bad", 200), 50)
         check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
         check(_card(node1)["completions_error"] == failed, "a request failed on the card")
 
 
 @limit(400)
 def test_bad_tenant_beside_good_ones(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        alone = _counts(_client(node1, f"{peer} loop 10"))
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        alone = _counts(client(node1, f"{peer} loop 10"))
         refused = _card(node2)["naks_error"]
-        with node1.background(f"{AS_USER} {_program(node1)} {peer} hostile 25 >/run/bad.out",
+        with node1.background(f"{AS_USER} {program(node1)} {peer} hostile 25 >/run/bad.out",
                               limit=100) as bad:
-            beside = [_counts(_client(node1, f"{peer} loop 8")) for _ in range(2)]
+            beside = [_counts(client(node1, f"{peer} loop 8")) for _ in range(2)]
             bad.wait(60)
         for counts in (alone, *beside):
             check(counts["done"] > 10 and
@@ -332,10 +241,10 @@ def test_bad_tenant_beside_good_ones(cluster):
 
 @limit(300)
 def test_region_taken_back_under_readers(cluster):
-    with _up(cluster) as (node1, node2):
+    with up(cluster) as (node1, node2):
         refused = _card(node2)["naks_error"]
-        with _serve(node2, "0", "12") as peer:
-            counts = _counts(_client(node1, f"{peer} watch 60"))
+        with serve(node2, "0", "12") as peer:
+            counts = _counts(client(node1, f"{peer} watch 60"))
             check(counts["done"] and counts["refused"] == 100 and
                   not counts["failed"] + counts["wrong"], f"{counts}")
             said = wait_until(lambda: node2.run("grep error= /run/krc-serve.out", check=False).out,
@@ -350,33 +259,33 @@ def test_region_taken_back_under_readers(cluster):
 @limit(600)
 def test_killed_programs_leave_nothing(cluster):
     count = 60
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        _counts(_client(node1, f"{peer} loop 2"))
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        _counts(client(node1, f"{peer} loop 2"))
         time.sleep(2)       # what a program had is given back in the background
-        before = _held(node1)
+        before = held(node1)
         check("pinned 0" in before, before)
-        script = (f"for i in $(seq {count}); do {AS_USER} {_program(node1)} {peer} hold 100 "
+        script = (f"for i in $(seq {count}); do {AS_USER} {program(node1)} {peer} hold 100 "
                   ">/run/hold.$((i % 4)) & p[$((i % 4))]=$!; sleep 0.$((RANDOM % 9 + 1)); "
                   "[ $i -lt 4 ] || kill -KILL ${p[$(((i + 1) % 4))]}; done; "
                   "pkill -KILL -x krc_ioctl; wait; grep -l holding /run/hold.* | wc -l")
         result = node1.run(script, timeout=300, check=False)
         check(result.out.strip() == "4", repr(result))
-        wait_until(lambda: _held(node1) == before, 30, f"all is given back: {before}")
-        counts = _counts(_client(node1, f"{peer} loop 3"))
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        counts = _counts(client(node1, f"{peer} loop 3"))
         check(counts["done"] and not counts["failed"] + counts["wrong"], f"{counts}")
 
 
 @limit(500)
 def test_owner_of_memory_killed_under_readers(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as good:
-        with node2.background(f"{AS_USER} {_program(node2)} serve 100 >/run/krc-dying.out",
+    with up(cluster) as (node1, node2), serve(node2) as good:
+        with node2.background(f"{AS_USER} {program(node2)} serve 100 >/run/krc-dying.out",
                               limit=200) as owner:
             said = wait_until(lambda: node2.run("cat /run/krc-dying.out").out, 30, "it serves")
             peer = f"{node2.spec.address} 0 {said.split(' ', 1)[1].strip()}"
             refused = _card(node2)["naks_error"]
-            with node1.background(f"{AS_USER} {_program(node1)} {peer} watch 60 >/run/watch.out",
+            with node1.background(f"{AS_USER} {program(node1)} {peer} watch 60 >/run/watch.out",
                                   limit=100) as watch, \
-                 node1.background(f"{AS_USER} {_program(node1)} {good} loop 15 >/run/loop.out",
+                 node1.background(f"{AS_USER} {program(node1)} {good} loop 15 >/run/loop.out",
                                   limit=100) as loop:
                 time.sleep(5)
                 owner.kill()
@@ -393,8 +302,8 @@ def test_owner_of_memory_killed_under_readers(cluster):
 
 @limit(500)
 def test_card_taken_out(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
-        with node1.background(f"{AS_USER} {_program(node1)} {peer} loop 60 >/run/loop.out",
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        with node1.background(f"{AS_USER} {program(node1)} {peer} loop 60 >/run/loop.out",
                               limit=100) as loop:
             time.sleep(5)
             node1.remove_nic()
@@ -413,44 +322,44 @@ def test_card_taken_out(cluster):
 
 
 def _counts_or_none(machine, words):
-    result = _client(machine, words)
+    result = client(machine, words)
     return not result.status and _counts(result)
 
 
 @limit(500)
 def test_without_metaservers(cluster):
-    with _up(cluster) as (node1, node2), _serve(node2) as peer:
+    with up(cluster) as (node1, node2), serve(node2) as peer:
         servers = cluster.nodes("metaserver")
-        check(_counts(_client(node1, f"{peer} loop 2"))["done"], "it works")
+        check(_counts(client(node1, f"{peer} loop 2"))["done"], "it works")
         for server in servers:
             server.run(f"systemctl kill -s KILL {krcore.UNIT}; systemctl stop {krcore.UNIT}")
-        seen = _counts(_client(node1, f"{peer} loop 2"))
+        seen = _counts(client(node1, f"{peer} loop 2"))
         check(seen["done"] and not seen["failed"] + seen["refused"], f"a cached peer: {seen}")
-        fresh = _client(node1, f"{peer} fresh")
+        fresh = client(node1, f"{peer} fresh")
         check("Transport endpoint is not connected" in fresh.out, repr(fresh))
         for server in servers:
             krcore.start(server)
         wait_until(lambda: all(len(_records(server)) == 2 for server in servers), 60,
                    "the nodes publish again")
-        wait_until(lambda: not _client(node1, f"{peer} fresh").status, 30, "and look up again")
+        wait_until(lambda: not client(node1, f"{peer} fresh").status, 30, "and look up again")
 
 
 @limit(500)
 def test_node_comes_back_with_a_new_generation(cluster):
-    with _up(cluster) as (node1, node2):
+    with up(cluster) as (node1, node2):
         meta1 = cluster.node("meta1")
-        with _serve(node2) as peer:
-            check(_counts(_client(node1, f"{peer} loop 2"))["done"], "it works")
+        with serve(node2) as peer:
+            check(_counts(client(node1, f"{peer} loop 2"))["done"], "it works")
         before = _records(meta1)
         wait_until(lambda: not node2.run("rmmod krcore", check=False).status, 20, "it is removed")
-        _node_up(node2)
+        node_up(node2)
         wait_until(lambda: len(_records(meta1)) == 2, 60, "it is published again")
         key, = (key for key in before if before[key]["generation"] !=
                 _records(meta1)[key]["generation"])
         check(_records(meta1)[key]["generation"] > before[key]["generation"], "no newer generation")
-        old = _client(node1, f"{peer} loop 1")
+        old = client(node1, f"{peer} loop 1")
         check("-53" in old.out or "Invalid request descriptor" in old.out, repr(old))
-        with _serve(node2) as peer:
+        with serve(node2) as peer:
             seen = wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 60,
                               "a program can connect to it", 1)
             check(seen["done"] and not seen["failed"] + seen["refused"], f"{seen}")

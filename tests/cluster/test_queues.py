@@ -17,10 +17,7 @@ def node_up(cluster):
     cluster.each(krcore.node_gone)
     krcore.setup(cluster)
     cluster.each(krcore.node_up)
-    reader = cluster.node("node2")
-    for machine in cluster.nodes():
-        wait_until(lambda m=machine: krcore.lookup(reader, m.spec.address, 0), 60,
-                   f"{machine.name} is published")
+    krcore.wait_published(cluster.node("node2"), cluster.nodes())
 
 
 def _prepare(cluster, *names):

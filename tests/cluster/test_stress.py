@@ -12,15 +12,14 @@ import os
 import random
 import time
 
-from . import krcore, programs
-from .suite import Skip, check, limit, wait_until
-from .test_module import _held
+from . import krcore, nodes, programs
+from .nodes import held
+from .suite import check, limit, wait_until
 
 PROGRAM = "tests/module/krc_stress"
-AS_USER = "prlimit --memlock=536870912 setpriv --reuid=nobody --regid=nogroup --clear-groups"
+AS_USER = nodes.as_user(512 << 20)
 SECONDS = int(os.environ.get("KRCORE_STRESS_SECONDS", "120"))
 ACTIVE, PASSIVE, SECOND = "node1", "node2", "meta1"
-NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
 END_SECONDS = 240       # for the last requests, and to read all that is left
 RETRIES_SECONDS = 6     # a cut of this length makes requests fail
 MORTAL_SERVICE = 4300   # of the peer that is killed and comes back
@@ -39,28 +38,15 @@ def _seed():
 @contextlib.contextmanager
 def _up(cluster):
     """Module and program are in three guests; afterwards nothing of it is."""
-    if cluster.nic.name != "cx":
-        raise Skip("needs a card with DC")
-    machines = [cluster.node(name) for name in (ACTIVE, PASSIVE, SECOND)]
-    for machine in machines:
-        krcore.node_gone(machine)
-    krcore.setup(cluster, node=NODE)
-    for machine in machines:
-        programs.install(machine, PROGRAM)
-        krcore.node_up(machine)
-    for machine in machines:
-        wait_until(lambda m=machine: krcore.lookup(machines[0], m.spec.address, 0), 60,
-                   f"{machine.name} is published")
-    try:
-        yield machines
-    finally:
-        cluster.fabric.reset()
+    with nodes.up(cluster, (ACTIVE, PASSIVE, SECOND)) as machines:
         for machine in machines:
-            if machine.alive():
-                machine.run("pkill -KILL -x krc_stress; sleep 1; true")
-                krcore.node_gone(machine)
-                check(machine.run("test ! -d /sys/module/krcore", check=False).status == 0,
-                      f"{machine.name}: the module could not be removed")
+            programs.install(machine, PROGRAM)
+            krcore.wait_ready(machine)
+        krcore.wait_published(machines[0], machines)
+        try:
+            yield machines
+        finally:
+            cluster.fabric.reset()
 
 
 class Lender:
@@ -274,11 +260,11 @@ def _settled(machine):
 
 
 def _given_back(machines, before):
-    for machine, held in zip(machines, before):
+    for machine, at_first in zip(machines, before):
         wait_until(lambda m=machine: not krcore.metactl(m, "queue list"), 60,
                    f"{machine.name}: no queue is left")
-        wait_until(lambda m=machine, h=held: _held(m) == h, 60,
-                   f"{machine.name}: all is given back: {held}")
+        wait_until(lambda m=machine, h=at_first: held(m) == h, 60,
+                   f"{machine.name}: all is given back: {at_first}")
         wait_until(lambda m=machine: _settled(m), 60,
                    f"{machine.name}: each request is completed once, and nothing is in use")
 
@@ -289,7 +275,7 @@ def test_stress(cluster):
     seed = _seed()
     with _up(cluster) as machines:
         time.sleep(2)
-        before = [_held(machine) for machine in machines]
+        before = [held(machine) for machine in machines]
         lenders = [Lender(machines[1], seed), Lender(machines[2], seed),
                    Lender(machines[2], seed, MORTAL_SERVICE)]
         trouble = Trouble(cluster, seed, lenders)
@@ -349,7 +335,7 @@ def test_thousand_killed(cluster):
         words = f"--seed 1 --processes 20 {peers}"
         active.run(f"{AS_USER} krc_stress kill --count 1 {words}", timeout=60)
         time.sleep(2)       # what a program had is given back in the background
-        before = _held(active)
+        before = held(active)
         check("pinned 0" in before, before)
         result = active.run(f"{AS_USER} krc_stress kill --count {count} {words}", timeout=400,
                             check=False)

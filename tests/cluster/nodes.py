@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Guests whose card has DC, with krcore.ko up in them, and the test program that uses it.
+
+Owns: bringing the module up for a block and taking it away after it, in any state; running
+tests/module/krc_ioctl in a guest, clients and servers as an unprivileged user; what a guest
+holds for programs. A test that wants this on a card without DC is skipped.
+"""
+
+import contextlib
+
+from . import krcore, programs
+from .suite import Skip, check, wait_until
+
+PROGRAM = "tests/module/krc_ioctl"
+NAMES = ("node1", "node2")
+NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
+ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
+
+
+def as_user(memlock_bytes):
+    """The words before a program that has no rights, but may lock so much memory."""
+    return (f"prlimit --memlock={memlock_bytes} "
+            "setpriv --reuid=nobody --regid=nogroup --clear-groups")
+
+
+AS_USER = as_user(16 << 20)
+
+
+# -- the module ------------------------------------------------------------------
+
+
+def node_up(machine):
+    """Load the module and configure it; waits until a port is up."""
+    krcore.node_up(machine, ready=False)
+    wait_until(lambda: ports(machine), 60, f"{machine.name}: a port is up")
+
+
+@contextlib.contextmanager
+def up(cluster, names=NAMES, **node):
+    """MetaServers serve, and these guests have the module up; afterwards it is gone."""
+    if cluster.nic.name != "cx":
+        raise Skip("the card has no DC")
+    machines = [cluster.node(name) for name in names]
+    for machine in machines:
+        krcore.node_gone(machine)
+    krcore.setup(cluster, node={**NODE, **node})
+    try:
+        for machine in machines:
+            node_up(machine)
+        yield machines
+    finally:
+        alive = [machine for machine in machines if machine.alive()]
+        for machine in alive:
+            machine.run(f"pkill -KILL -x '{ALL_PROGRAMS}'; sleep 1; true")
+            krcore.node_gone(machine)
+        for machine in alive:
+            check(machine.run("test ! -d /sys/module/krcore", check=False).status == 0,
+                  f"{machine.name}: the module could not be removed")
+
+
+def held(machine):
+    """What must be as it was when all programs have ended."""
+    script = ("rdma resource show | sed 's/^[0-9]*: //'; "
+              "awk '/nr_foll_pin_acquired/ {a=$2} /nr_foll_pin_released/ {r=$2} "
+              "END {print \"pinned\", a - r}' /proc/vmstat; "
+              "awk '/^krcore / {print \"module\", $3}' /proc/modules")
+    return machine.run(script).out
+
+
+# -- the test program ------------------------------------------------------------
+
+
+def program(machine, bits=64):
+    """Its path in a guest, installed once."""
+    name = PROGRAM if bits == 64 else f"{PROGRAM}32"
+    target = f"/usr/local/bin/{name.rpartition('/')[2]}"
+    if machine.run(f"test -x {target}", check=False).status:
+        programs.install(machine, name, target)
+    return target
+
+
+def ports(machine):
+    """GIDs of the ports that are up, a line each."""
+    return machine.run(f"{program(machine)} ports", check=False).out.strip()
+
+
+def client(machine, words, timeout=120, bits=64):
+    """Run it to its end."""
+    return machine.run(f"{AS_USER} {program(machine, bits)} {words}", timeout=timeout,
+                       check=False)
+
+
+@contextlib.contextmanager
+def saying(machine, command, begins, out, limit):
+    """A command in the background; gives what it says first, which begins with this word.
+
+    What it says later is in file `out` of the guest.
+    """
+    machine.run(f"rm -f {out}")
+    with machine.background(f"{command} >{out} 2>&1", limit=limit):
+        said = wait_until(lambda: machine.run(f"cat {out}", check=False).out, 60,
+                          f"{machine.name}: {command} says something")
+        check(said.startswith(begins), said)
+        yield said
+
+
+@contextlib.contextmanager
+def serve(machine, *words):
+    """Memory of a process there, open to peers: the PEER words of krc_ioctl."""
+    with saying(machine, f"{AS_USER} {program(machine)} serve 1000 {' '.join(words)}",
+                "memory ", "/run/krc-serve.out", 1000) as said:
+        service = words[0] if words else "0"
+        yield f"{machine.spec.address} {service} {said.splitlines()[0].removeprefix('memory ')}"
+        machine.run("pkill -KILL -x krc_ioctl; true")
+
+
+def tap(result, least):
+    """All cases passed, and there were as many as there should be."""
+    lines = result.out.splitlines()
+    bad = [line for line in lines if line.startswith(("not ok", "Bail out"))]
+    good = sum(line.startswith("ok ") for line in lines)
+    check(not bad and not result.status, "\n".join(bad) or repr(result))
+    check(good >= least, f"only {good} cases: {result!r}")
+    print(f"    {good} cases", flush=True)
