@@ -34,6 +34,7 @@
 #include "tests/module/dev.h"
 
 #define SERVE_BYTES (1U << 20)
+#define PAGE_BYTES 4096
 #define GONE 0xdd /* fills memory that was taken back */
 
 /**
@@ -118,6 +119,15 @@ static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_s
 	return 0;
 }
 
+/* A context with one page of memory and a connected queue, whose number it returns. */
+static uint32_t open_with_page(struct dev *dev, const struct dev_peer *peer,
+			       struct dev_region *ret_local)
+{
+	dev_open_or_die(dev, 64);
+	dev_region_or_die(dev, PAGE_BYTES, KRP_ACCESS_LOCAL_WRITE, ret_local);
+	return dev_connected_or_die(dev, 16, peer);
+}
+
 /* The good tenant. Each loop has its own place in the peer's memory, by process. */
 static int run_loop(const struct dev_peer *peer, unsigned int seconds)
 {
@@ -128,10 +138,8 @@ static int run_loop(const struct dev_peer *peer, unsigned int seconds)
 	struct dev dev;
 	uint32_t queue;
 
-	dev_open_or_die(&dev, 64);
-	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &from);
-	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &to);
-	queue = dev_connected_or_die(&dev, 16, peer);
+	queue = open_with_page(&dev, peer, &from);
+	dev_region_or_die(&dev, PAGE_BYTES, KRP_ACCESS_LOCAL_WRITE, &to);
 	for (; dev_now_ms() < deadline && !c.refused && !c.failed; round++) {
 		uint32_t length = 1 + krp_mix64(round) % 4096;
 		struct krp_wr wr =
@@ -157,9 +165,7 @@ static int run_hostile(const struct dev_peer *peer, unsigned int seconds)
 	struct dev dev;
 	uint32_t queue;
 
-	dev_open_or_die(&dev, 64);
-	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
-	queue = dev_connected_or_die(&dev, 16, peer);
+	queue = open_with_page(&dev, peer, &local);
 	for (n = 0; dev_now_ms() < deadline; n++) {
 		uint64_t random = krp_mix64(n ^ (uint64_t)getpid() << 32);
 		struct krp_wr wr = dev_wr(KRP_OP_WRITE, &local, 0, peer->rw, peer->rw_addr, 64);
@@ -228,9 +234,7 @@ static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 	struct dev dev;
 	uint32_t queue;
 
-	dev_open_or_die(&dev, 64);
-	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
-	queue = dev_connected_or_die(&dev, 16, peer);
+	queue = open_with_page(&dev, peer, &local);
 	while (dev_now_ms() < deadline && c.refused < 100) {
 		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 4096);
 
@@ -241,12 +245,13 @@ static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 	return print_counts(&c) || c.last_error != -EBADR;
 }
 
-static int run_fresh(const struct dev_peer *peer)
+static int run_fresh(const struct dev_peer *peer, unsigned int seconds)
 {
 	uint32_t queue = 0;
 	struct dev dev;
 	int err;
 
+	(void)seconds;
 	dev_open_or_die(&dev, 64);
 	err = dev_queue(&dev, 4, &queue);
 	if (!err)
@@ -319,35 +324,46 @@ static int parse_peer(char **words, struct dev_peer *ret)
 	return 0;
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: see the head of tests/module/krc_ioctl.c\n");
+	return 64;
+}
+
+/* What is done with a peer: cases in TAP, or a run of so many seconds. */
+/* clang-format off */
+static const struct {
+	const char *word;
+	void (*cases)(const struct dev_peer *peer);
+	int (*run)(const struct dev_peer *peer, unsigned int seconds);
+} with_peer[] = {
+	/* cases */
+	{ .word = "bad", .cases = bad_requests },
+	{ .word = "traffic", .cases = traffic },
+	{ .word = "faults", .cases = faults },
+	{ .word = "life", .cases = life },
+	/* runs */
+	{ .word = "fresh", .run = run_fresh },
+	{ .word = "loop", .run = run_loop },
+	{ .word = "hostile", .run = run_hostile },
+	{ .word = "hold", .run = run_hold },
+	{ .word = "watch", .run = run_watch },
+};
+/* clang-format on */
+
 static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned int seconds)
 {
-	if (!strcmp(what, "bad")) {
-		bad_requests(peer);
+	size_t i;
+
+	for (i = 0; i < sizeof(with_peer) / sizeof(with_peer[0]); i++) {
+		if (strcmp(what, with_peer[i].word))
+			continue;
+		if (with_peer[i].run)
+			return with_peer[i].run(peer, seconds);
+		with_peer[i].cases(peer);
 		return tap_end();
 	}
-	if (!strcmp(what, "traffic")) {
-		traffic(peer);
-		return tap_end();
-	}
-	if (!strcmp(what, "faults")) {
-		faults(peer);
-		return tap_end();
-	}
-	if (!strcmp(what, "life")) {
-		life(peer);
-		return tap_end();
-	}
-	if (!strcmp(what, "fresh"))
-		return run_fresh(peer);
-	if (!strcmp(what, "loop"))
-		return run_loop(peer, seconds);
-	if (!strcmp(what, "hostile"))
-		return run_hostile(peer, seconds);
-	if (!strcmp(what, "hold"))
-		return run_hold(peer, seconds);
-	if (!strcmp(what, "watch"))
-		return run_watch(peer, seconds);
-	return 64;
+	return usage();
 }
 
 static unsigned int number(int argc, char **argv, int at)
@@ -378,6 +394,5 @@ int main(int argc, char **argv)
 	}
 	if (argc >= 9 && !parse_peer(argv + 1, &peer))
 		return run_with_peer(&peer, argv[8], number(argc, argv, 9));
-	fprintf(stderr, "usage: see the head of tests/module/krc_ioctl.c\n");
-	return 64;
+	return usage();
 }

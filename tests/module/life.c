@@ -24,42 +24,51 @@
 
 /* ---- passed on ---- */
 
+/* A message of one byte that has room for a file descriptor. */
+struct life_message {
+	struct msghdr msg;
+	struct iovec iov;
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	char byte;
+};
+
+static struct msghdr *life_message(struct life_message *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->iov = (struct iovec){ &m->byte, 1 };
+	m->msg = (struct msghdr){
+		.msg_iov = &m->iov,
+		.msg_iovlen = 1,
+		.msg_control = m->control,
+		.msg_controllen = sizeof(m->control),
+	};
+	return &m->msg;
+}
+
 static void life_send_file(int socket, int fd)
 {
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	struct life_message m;
+	struct msghdr *msg = life_message(&m);
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
 
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	if (sendmsg(socket, &msg, 0) != 1)
+	if (sendmsg(socket, msg, 0) != 1)
 		perror("sendmsg");
 }
 
 static int life_receive_file(int socket)
 {
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
+	struct life_message m;
+	struct msghdr *msg = life_message(&m);
 	struct cmsghdr *cmsg;
 	int fd = -1;
 
-	if (recvmsg(socket, &msg, 0) != 1)
+	if (recvmsg(socket, msg, 0) != 1)
 		return -1;
-	cmsg = CMSG_FIRSTHDR(&msg);
+	cmsg = CMSG_FIRSTHDR(msg);
 	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
 	return fd;
@@ -93,8 +102,10 @@ static void life_passed_on(const struct dev_peer *peer)
 	pid_t opener, stranger;
 
 	fflush(stdout);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets)) {
+		tap(0, "a socket to pass the file on", "%s", strerror(errno));
 		return;
+	}
 	opener = fork();
 	if (!opener) {
 		struct dev_region local;
