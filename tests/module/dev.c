@@ -40,22 +40,38 @@ int dev_ioctl(int fd, unsigned long request, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
-void dev_open_or_die(struct dev *dev, unsigned int entries)
+int dev_open(struct dev *dev, unsigned int entries)
 {
 	struct krp_setup setup = { .abi = KRP_ABI_VERSION, .ring_entries = entries };
 	int err;
 
 	dev->fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
 	if (dev->fd < 0)
-		die("open " DEV_PATH, -errno);
+		return -errno;
 	err = dev_ioctl(dev->fd, KRP_IOC_SETUP, &setup);
 	if (err)
-		die("KRP_IOC_SETUP", err);
+		goto err_close;
 	dev->map_bytes = setup.map_bytes;
 	dev->ring = mmap(NULL, dev->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, dev->fd, 0);
-	if (dev->ring == MAP_FAILED)
-		die("mmap of the ring", -errno);
+	if (dev->ring == MAP_FAILED) {
+		err = -errno;
+		goto err_close;
+	}
 	dev->cqes = (struct krp_cqe *)((uint8_t *)dev->ring + dev->ring->offset);
+	return 0;
+
+err_close:
+	close(dev->fd);
+	dev->fd = -1;
+	return err;
+}
+
+void dev_open_or_die(struct dev *dev, unsigned int entries)
+{
+	int err = dev_open(dev, entries);
+
+	if (err)
+		die("open, set up and map " DEV_PATH, err);
 }
 
 void dev_close(struct dev *dev)

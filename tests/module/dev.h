@@ -64,7 +64,8 @@ struct dev_peer {
 /* ioctl(2), but with a negative errno. */
 int dev_ioctl(int fd, unsigned long request, void *arg);
 
-/* A context with a ring of @entries; ends the program if there is none. */
+/* A context with a ring of @entries; nothing is open after an error. */
+int dev_open(struct dev *dev, unsigned int entries);
 void dev_open_or_die(struct dev *dev, unsigned int entries);
 void dev_close(struct dev *dev);
 

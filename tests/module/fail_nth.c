@@ -56,6 +56,15 @@ static unsigned int fail_nth_stop(void)
 	return (unsigned int)strtoul(text, NULL, 10);
 }
 
+/* What has to go well for the rest to mean anything. */
+static void fail_nth_must(const struct fail_nth_step *step, const char *what, int err)
+{
+	if (!err)
+		return;
+	printf("Bail out! %s: it cannot be %s: %s\n", step->name, what, strerror(-err));
+	exit(2);
+}
+
 /* One run. Return: what the step said; @ret_left: as fail_nth_stop(). */
 static int fail_nth_run(const struct fail_nth_step *step, void *arg, unsigned int nth,
 			unsigned int *ret_left)
@@ -63,12 +72,14 @@ static int fail_nth_run(const struct fail_nth_step *step, void *arg, unsigned in
 	int err;
 
 	if (step->prepare)
-		step->prepare(arg);
+		fail_nth_must(step, "prepared", step->prepare(arg));
 	fail_nth_set(nth);
 	err = step->run(arg);
 	*ret_left = fail_nth_stop();
-	if (step->undo && (!err || step->undo_always))
-		step->undo(arg);
+	if (!err && step->undo)
+		fail_nth_must(step, "undone", step->undo(arg));
+	if (err && step->undo_failed)
+		step->undo_failed(arg);
 	return err;
 }
 
@@ -100,9 +111,8 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 		return -EIO;
 	}
 	c.allocations = FAIL_NTH_ALL - left;
-	nth = step->last && step->last < c.allocations ? c.allocations - step->last + 1 : 1;
 	/* one time it may make more allocations than another; it ends where none is left */
-	for (; nth < FAIL_NTH_RUNS_MAX; nth++) {
+	for (nth = 1; nth < FAIL_NTH_RUNS_MAX; nth++) {
 		err = fail_nth_run(step, arg, nth, &left);
 		if (left)
 			break;
@@ -112,6 +122,11 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	if (err)
 		printf("%s: fails afterwards: %s\n", step->name, strerror(-err));
 	*ret_count = c;
+	if (nth == 1 || nth == FAIL_NTH_RUNS_MAX) {
+		printf("%s: %s\n", step->name,
+		       nth == 1 ? "no allocation failed" : "there are still more allocations");
+		return -EIO;
+	}
 	return err || c.wrong ? -EIO : 0;
 }
 

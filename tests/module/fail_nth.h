@@ -16,22 +16,20 @@
 /**
  * struct fail_nth_step - What is tried.
  * @name: for people.
- * @prepare: before each run, without faults; or NULL.
+ * @prepare: before each run, without faults; 0 or a negative errno; or NULL.
  * @run: the step; 0 or a negative errno. A fault is -ENOMEM, -ENOBUFS in netlink, or
  *	-EFAULT where bytes of the program are copied; anything else is wrong.
- * @undo: after a run that succeeded, and after the others if @undo_always; or NULL.
- * @undo_always: see @undo.
+ * @undo: after a run that succeeded; must succeed as well; or NULL.
+ * @undo_failed: after a run that failed; may find nothing to undo; or NULL.
  * @never_fails: out of memory must not make @run fail.
- * @last: try only so many, the last ones; 0: all.
  */
 struct fail_nth_step {
 	const char *name;
-	void (*prepare)(void *arg);
+	int (*prepare)(void *arg);
 	int (*run)(void *arg);
-	void (*undo)(void *arg);
-	bool undo_always;
+	int (*undo)(void *arg);
+	int (*undo_failed)(void *arg);
 	bool never_fails;
-	unsigned int last;
 };
 
 /**
@@ -51,8 +49,10 @@ struct fail_nth_count {
  * @arg: for its functions.
  * @ret_count: out: counts.
  *
- * Return: 0 if nothing was wrong and the step succeeds before and after; -EIO if not;
- * -ENOTSUP on a kernel without fault injection.
+ * Ends the program if the step cannot be prepared or undone.
+ *
+ * Return: 0 if an allocation failed, nothing was wrong, and the step succeeds before and
+ * after; -EIO if not; -ENOTSUP on a kernel without fault injection.
  */
 int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_count *ret_count);
 

@@ -4,14 +4,10 @@
  * and leaves nothing behind, or does without; the same call succeeds right after, and what
  * is READ in the end is right.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/module/dev.h"
 #include "tests/module/fail_nth.h"
@@ -22,43 +18,27 @@
 /* What the steps work on. */
 struct faults {
 	const struct dev_peer *peer;
-	struct dev dev;
+	struct dev dev, opened;
 	struct dev_region local, made;
 	uint8_t *memory;
 	uint32_t queue;
-	int fd;
-	struct krp_ring *ring;
-	size_t ring_bytes;
 };
 
 /* ---- steps ---- */
 
 static int faults_open(void *arg)
 {
-	struct krp_setup setup = { .abi = KRP_ABI_VERSION, .ring_entries = 64 };
 	struct faults *f = arg;
-	int err;
 
-	f->ring = MAP_FAILED;
-	f->fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
-	if (f->fd < 0)
-		return -errno;
-	err = dev_ioctl(f->fd, KRP_IOC_SETUP, &setup);
-	if (err)
-		return err;
-	f->ring_bytes = setup.map_bytes;
-	f->ring = mmap(NULL, f->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
-	return f->ring == MAP_FAILED ? -errno : 0;
+	return dev_open(&f->opened, 64);
 }
 
-static void faults_shut(void *arg)
+static int faults_shut(void *arg)
 {
 	struct faults *f = arg;
 
-	if (f->ring != MAP_FAILED)
-		munmap(f->ring, f->ring_bytes);
-	if (f->fd >= 0)
-		close(f->fd);
+	dev_close(&f->opened);
+	return 0;
 }
 
 static int faults_register(struct faults *f, uint32_t access)
@@ -76,21 +56,11 @@ static int faults_register_open(void *arg)
 	return faults_register(arg, KRP_ACCESS_ALL);
 }
 
-static void faults_prepare_region(void *arg)
-{
-	faults_register_local(arg);
-}
-
 static int faults_deregister(void *arg)
 {
 	struct faults *f = arg;
 
 	return dev_deregister(&f->dev, f->made.handle);
-}
-
-static void faults_undo_region(void *arg)
-{
-	faults_deregister(arg);
 }
 
 static int faults_queue(void *arg)
@@ -100,21 +70,11 @@ static int faults_queue(void *arg)
 	return dev_queue(&f->dev, 256, &f->queue);
 }
 
-static void faults_prepare_queue(void *arg)
-{
-	faults_queue(arg);
-}
-
 static int faults_queue_close(void *arg)
 {
 	struct faults *f = arg;
 
 	return dev_queue_close(&f->dev, f->queue);
-}
-
-static void faults_undo_queue(void *arg)
-{
-	faults_queue_close(arg);
 }
 
 static int faults_connect(void *arg)
@@ -124,10 +84,11 @@ static int faults_connect(void *arg)
 	return dev_connect(&f->dev, f->queue, f->peer, KRP_CONNECT_FRESH);
 }
 
-static void faults_prepare_connection(void *arg)
+static int faults_connection(void *arg)
 {
-	faults_queue(arg);
-	faults_connect(arg);
+	int err = faults_queue(arg);
+
+	return err ? err : faults_connect(arg);
 }
 
 /* On a fresh connection: the peer's directory is READ as well. */
@@ -148,42 +109,44 @@ static int faults_bind(void *arg)
 	return dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
 }
 
-static void faults_unbind(void *arg)
+static int faults_unbind(void *arg)
 {
 	struct krp_bind bind = { .service = FAULTS_SERVICE,
 				 .flags = KRP_BIND_UNDO,
 				 .timeout_ms = DEV_TIMEOUT_MS };
 	struct faults *f = arg;
 
-	dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
+	return dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
 }
 
 static const struct fail_nth_step faults_steps[] = {
-	{ .name = "open and set up", .run = faults_open, .undo = faults_shut, .undo_always = true },
-	{ .name = "register", .run = faults_register_local, .undo = faults_undo_region },
+	{ .name = "open and set up", .run = faults_open, .undo = faults_shut },
+	{ .name = "register", .run = faults_register_local, .undo = faults_deregister },
 	{ .name = "register, open to peers",
 	  .run = faults_register_open,
-	  .undo = faults_undo_region },
+	  .undo = faults_deregister },
 	{ .name = "deregister",
-	  .prepare = faults_prepare_region,
+	  .prepare = faults_register_local,
 	  .run = faults_deregister,
+	  .undo_failed = faults_deregister,
 	  .never_fails = true },
-	{ .name = "create a queue", .run = faults_queue, .undo = faults_undo_queue },
+	{ .name = "create a queue", .run = faults_queue, .undo = faults_queue_close },
 	{ .name = "connect",
-	  .prepare = faults_prepare_queue,
+	  .prepare = faults_queue,
 	  .run = faults_connect,
-	  .undo = faults_undo_queue,
-	  .undo_always = true },
+	  .undo = faults_queue_close,
+	  .undo_failed = faults_queue_close },
 	{ .name = "first READ",
-	  .prepare = faults_prepare_connection,
+	  .prepare = faults_connection,
 	  .run = faults_read,
-	  .undo = faults_undo_queue,
-	  .undo_always = true },
+	  .undo = faults_queue_close,
+	  .undo_failed = faults_queue_close },
 	{ .name = "close a queue",
-	  .prepare = faults_prepare_connection,
+	  .prepare = faults_connection,
 	  .run = faults_queue_close,
+	  .undo_failed = faults_queue_close,
 	  .never_fails = true },
-	{ .name = "bind", .run = faults_bind, .undo = faults_unbind, .undo_always = true },
+	{ .name = "bind", .run = faults_bind, .undo = faults_unbind, .undo_failed = faults_unbind },
 };
 
 static void faults_content(struct faults *f)
@@ -192,8 +155,9 @@ static void faults_content(struct faults *f)
 	int err;
 
 	memset(f->local.mem, 0, FAULTS_BYTES);
-	faults_prepare_connection(f);
-	err = faults_read(f);
+	err = faults_connection(f);
+	if (!err)
+		err = faults_read(f);
 	tap_equal("READ afterwards", err, 0);
 	dev_fill(want, FAULTS_BYTES, f->peer->ro);
 	tap(!memcmp(want, f->local.mem, FAULTS_BYTES), "what it brought", "other bytes");

@@ -251,16 +251,6 @@ static int krc_run_down(void *arg)
 	return mc_genl_run(arg, NULL, NULL);
 }
 
-static void krc_do_up(void *arg)
-{
-	krc_run_up(arg);
-}
-
-static void krc_do_down(void *arg)
-{
-	krc_run_down(arg);
-}
-
 /* As krcore-metactl has it: none before it is newer. */
 static void krc_generation_now(void)
 {
@@ -283,12 +273,15 @@ static int krc_fault(struct mc_genl *genl, unsigned int nth)
 static int krc_faults(struct mc_genl *genl)
 {
 	static const struct fail_nth_step steps[] = {
-		{ .name = "up", .run = krc_run_up, .undo = krc_do_down, .undo_always = true },
-		{ .name = "up again",
-		  .prepare = krc_do_up,
+		{ .name = "up",
 		  .run = krc_run_up,
-		  .undo = krc_do_down,
-		  .undo_always = true },
+		  .undo = krc_run_down,
+		  .undo_failed = krc_run_down },
+		{ .name = "up again",
+		  .prepare = krc_run_up,
+		  .run = krc_run_up,
+		  .undo = krc_run_down,
+		  .undo_failed = krc_run_down },
 	};
 	struct fail_nth_count c = { 0 };
 	int err, ret = 0;
