@@ -11,6 +11,7 @@
  */
 #include "proto/krp_load.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/unit/exact_map.h"
 
 #define FZ_DEPTH_MAX 7
 #define FZ_CHUNK 128
@@ -35,24 +36,10 @@ struct fz_reader {
 
 static struct krp_map *fz_map(__u32 segments_nr, unsigned int depth)
 {
-	struct krp_map *map = calloc(1, sizeof(*map));
+	struct krp_map *map = exact_map_new(segments_nr, depth);
 
 	FZ_ASSERT(map && segments_nr); /* a valid root has a segment */
-	map->segments = malloc(segments_nr * sizeof(*map->segments));
-	map->dir = malloc(sizeof(*map->dir) << depth);
-	FZ_ASSERT(map->segments && map->dir);
-	map->segments_nr = segments_nr;
-	map->depth = (__u8)depth;
 	return map;
-}
-
-static void fz_map_free(struct krp_map *map)
-{
-	if (!map)
-		return;
-	free(map->segments);
-	free(map->dir);
-	free(map);
 }
 
 /* A copy such as an earlier load of this server would have made. */
@@ -60,11 +47,16 @@ static struct krp_map *fz_old(struct fz_reader *r, __u64 incarnation)
 {
 	__u8 help = fz_byte(&r->in);
 	struct krp_map *map;
-	__u32 i;
+	__u32 i, nr;
+	__u8 depth;
 
 	if (!(help & FZ_SANE))
 		return NULL;
-	map = fz_map(1 + fz_byte(&r->in) % 16, fz_byte(&r->in) % (FZ_DEPTH_MAX + 1));
+	nr = 1 + fz_byte(&r->in) % 16;
+	depth = fz_byte(&r->in) % (FZ_DEPTH_MAX + 1);
+	map = fz_map(nr, depth);
+	map->segments_nr = nr;
+	map->depth = depth;
 	map->incarnation = incarnation + !(help & FZ_OWN_INCARNATION);
 	map->segments_addr = FZ_ROOT_AT;
 	for (i = 0; i < map->segments_nr; i++) {
@@ -181,8 +173,8 @@ static int fz_read(struct fz_reader *r, const struct krp_read *read)
 		FZ_ASSERT(r->load.want.segments_nr <= KRP_SEGMENTS_MAX);
 		FZ_ASSERT(r->load.want.incarnation == r->load.incarnation);
 		FZ_ASSERT(++r->gives <= KRP_LOAD_TRIES);
-		fz_map_free(krp_load_give(&r->load,
-					  fz_map(r->load.want.segments_nr, r->load.want.depth)));
+		exact_map_free(krp_load_give(&r->load,
+					     fz_map(r->load.want.segments_nr, r->load.want.depth)));
 	}
 	free(bytes);
 	return step;
@@ -223,7 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fz_check_map(r.load.map, old);
 	else
 		FZ_ASSERT(step == -EPROTO || step == -ESTALE || step == -E2BIG);
-	fz_map_free(krp_load_take(&r.load));
-	fz_map_free(old);
+	exact_map_free(krp_load_take(&r.load));
+	exact_map_free(old);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "proto/krp_load.h"
+#include "tests/unit/exact_map.h"
 
 #define INCARNATION 0x1122334455667788ULL
 #define ROOT_AT 0x1000ULL
@@ -111,24 +112,11 @@ static void do_read(const struct krp_read *read, void *bytes)
 	}
 }
 
-static void free_map(struct krp_map *map)
-{
-	if (!map)
-		return;
-	free(map->dir);
-	free(map->segments);
-	free(map);
-}
-
-/* Memory of just the size asked for: a sanitizer sees what goes past it. */
 static struct krp_map *make_map(const struct krp_map *want)
 {
-	struct krp_map *map = calloc(1, sizeof(*map));
+	struct krp_map *map = exact_map_new(want->segments_nr, want->depth);
 
 	assert_non_null(map);
-	map->dir = malloc(sizeof(*map->dir) << want->depth);
-	map->segments = malloc(sizeof(*map->segments) * want->segments_nr);
-	assert_true(map->dir && map->segments);
 	sv.gives++;
 	return map;
 }
@@ -148,10 +136,10 @@ static int run(const struct krp_map *old, struct krp_map **ret_map)
 		do_read(&read, bytes);
 		step = krp_load_feed(&load, bytes);
 		if (step == KRP_LOAD_MEMORY)
-			free_map(krp_load_give(&load, make_map(&load.want)));
+			exact_map_free(krp_load_give(&load, make_map(&load.want)));
 	}
 	if (step < 0)
-		free_map(krp_load_take(&load));
+		exact_map_free(krp_load_take(&load));
 	else
 		*ret_map = krp_load_take(&load);
 	assert_null(krp_load_take(&load));
@@ -186,7 +174,7 @@ static void check_loads(const struct krp_map *old)
 	check_map(map);
 	if (!old)
 		assert_memory_equal(map->dir, sv.dir, sizeof(*map->dir) << map->depth);
-	free_map(map);
+	exact_map_free(map);
 }
 
 static void check_refused(int wanted, unsigned int reads)
@@ -407,8 +395,8 @@ static void test_goes_on_from_an_older_copy(void **state)
 	check_map(map);
 	for (i = 0; i < 1U << map->depth; i++)
 		assert_memory_equal(&map->dir[i], &old->dir[i >> 2], sizeof(map->dir[i]));
-	free_map(map);
-	free_map(old);
+	exact_map_free(map);
+	exact_map_free(old);
 }
 
 /* What an older copy cannot be the beginning of is read anew. */
@@ -424,13 +412,13 @@ static void test_older_copies_of_no_use(void **state)
 	old->incarnation++;
 	map = loaded(old);
 	assert_int_equal(sv.reads, 1 + 3 + 4);
-	free_map(map);
+	exact_map_free(map);
 	old->incarnation = incarnation;
 
 	old->segments_addr++;
 	map = loaded(old);
 	assert_int_equal(sv.reads, 1 + 3);
-	free_map(map);
+	exact_map_free(map);
 	old->segments_addr--;
 
 	sv.root.depth = DEPTH - 1; /* no server does: the copy is not cut to fit */
@@ -439,8 +427,8 @@ static void test_older_copies_of_no_use(void **state)
 	map = loaded(old);
 	assert_int_equal(sv.reads, 1 + 3 + 2);
 	check_map(map);
-	free_map(map);
-	free_map(old);
+	exact_map_free(map);
+	exact_map_free(old);
 }
 
 /* A caller without memory may try again: nothing is half done. */
