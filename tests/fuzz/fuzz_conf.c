@@ -52,21 +52,36 @@ static void fz_round_trip(const struct kru_conf *conf)
 	free(text);
 }
 
+/* All bytes of it, as they are compared. */
+static void fz_defaults(struct kru_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	kru_conf_defaults(conf);
+}
+
+/* An error is counted and leaves the defaults as they were; else it can be written out. */
+static void fz_outcome(int err, unsigned int errors, const struct kru_conf *conf)
+{
+	static struct kru_conf before;
+
+	FZ_ASSERT(!err == !errors);
+	if (err) {
+		fz_defaults(&before);
+		FZ_ASSERT(!memcmp(conf, &before, sizeof(*conf)));
+	} else {
+		fz_round_trip(conf);
+	}
+}
+
 static void fz_file(const char *text, size_t size)
 {
-	static struct kru_conf conf, before;
+	static struct kru_conf conf;
 	unsigned int errors = 0;
 	int err;
 
-	memset(&conf, 0, sizeof(conf));
-	kru_conf_defaults(&conf);
-	before = conf;
+	fz_defaults(&conf);
 	err = kru_conf_parse(FZ_FILE, text, size, &conf, fz_count, &errors);
-	FZ_ASSERT(!err == !errors);
-	if (err)
-		FZ_ASSERT(!memcmp(&conf, &before, sizeof(conf)));
-	else
-		fz_round_trip(&conf);
+	fz_outcome(err, errors, &conf);
 	errors = 0;
 	err = kru_conf_check(&conf, FZ_FILE, fz_count, &errors);
 	FZ_ASSERT(!err == !errors);
@@ -74,19 +89,13 @@ static void fz_file(const char *text, size_t size)
 
 static void fz_assignment(const char *text)
 {
-	static struct kru_conf conf, before;
+	static struct kru_conf conf;
 	unsigned int errors = 0;
 	int err;
 
-	memset(&conf, 0, sizeof(conf));
-	kru_conf_defaults(&conf);
-	before = conf;
+	fz_defaults(&conf);
 	err = kru_conf_set(&conf, text, fz_count, &errors);
-	FZ_ASSERT(!err == !errors);
-	if (err)
-		FZ_ASSERT(!memcmp(&conf, &before, sizeof(conf)));
-	else
-		fz_round_trip(&conf);
+	fz_outcome(err, errors, &conf);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
