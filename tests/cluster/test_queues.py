@@ -94,7 +94,7 @@ def test_watch(cluster):
         log = "/run/watch.log"
         with watcher.background(f"exec {WATCH} {SERVICE} 0 {names} >{log} 2>&1", limit=300):
             def said(text, times=1):
-                return watcher.run(f"grep -c '{text}' {log}; true").out.strip() >= str(times)
+                return int(watcher.run(f"grep -c '{text}' {log}; true").out or 0) >= times
 
             for machine in peers:
                 wait_until(lambda m=machine: said(f"^{m.name} is there"), 30,
