@@ -83,6 +83,7 @@ class Guest:
         self.dir = os.path.join(lab.dir, f"node{node}")
         os.makedirs(self.path("shared"))
         self.next_id = 0
+        self.past = ""      # of the kernel log, what keep_log() took
         self.lock = threading.Lock()
         self.process = self.agent = self.qmp_file = None
 
@@ -191,6 +192,14 @@ class Guest:
     def dmesg(self):
         return self.run("dmesg", where="guest").out
 
+    def keep_log(self):
+        """Begin the kernel log anew; what it says so far is still judged at the end."""
+        self.past += self.drop_log()
+
+    def drop_log(self):
+        """Begin the kernel log anew; what it says so far is the caller's to judge."""
+        return self.run("dmesg -c", where="guest").out
+
     # ---- the device, by QMP
 
     def qmp(self, command, **args):
@@ -222,28 +231,30 @@ class Guest:
                    and o["side"] == side and size in (None, o["bytes"]))
 
     def stop(self):
-        if not self.process or self.process.poll() is not None:
-            return
-        try:
-            self.qmp("quit")
-            self.process.wait(10)
-        except (OSError, ValueError, GuestError, subprocess.TimeoutExpired):
-            self.process.terminate()
+        """End it; returns QEMU's exit code, 0 also if it never ran."""
+        if not self.process:
+            return 0
+        if self.process.poll() is None:
             try:
-                self.process.wait(10)
+                self.qmp("quit")
+            except (OSError, ValueError, GuestError):
+                self.process.terminate()
+        for end in (self.process.terminate, self.process.kill):
+            try:
+                return self.process.wait(10)
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+                end()
+        return self.process.wait()
 
     def sanitizer_reports(self):
-        """Files with findings; ASan's warnings about QEMU's coroutines are none."""
+        """Lines of findings; ASan's warnings about QEMU's coroutines are none."""
         found = []
         for name in os.listdir(self.dir):
             if name.startswith(("asan.", "ubsan.")):
                 with open(self.path(name), encoding="utf-8", errors="replace") as f:
                     text = f.read()
                 if "ERROR: AddressSanitizer" in text or "runtime error" in text:
-                    found.append(self.path(name))
+                    found += text.splitlines()[:40]
         return found
 
 
@@ -284,11 +295,20 @@ class Lab:
             raise
 
     def complaints(self):
-        """What the kernel logs and the sanitizers say when all is over; nothing, if well."""
+        """Ends the guests. What the kernel logs and the sanitizers say now that all is over, and
+        how QEMU ended; nothing, if well."""
         bad = []
         for g in self.guests:
-            lines = [line for line in g.dmesg().splitlines() if BAD_LOG.search(line)]
-            lines += [f"sanitizer report {p}" for p in g.sanitizer_reports()]
+            lines = []
+            try:
+                g.keep_log()
+            except (GuestError, OSError) as error:
+                lines.append(f"its kernel log cannot be had: {error}".splitlines()[0])
+            code = g.stop()
+            if code:
+                lines.append(f"QEMU ended with {code}")
+            lines += [line for line in g.past.splitlines() if BAD_LOG.search(line)]
+            lines += g.sanitizer_reports()
             bad += [f"node {g.node}: {line}" for line in lines]
         return bad
 

@@ -86,12 +86,6 @@ def pair(a, b, server, client, timeout=60, check_server=True):
     return res.out
 
 
-def last_number(out, column):
-    """Column of perftest's result line."""
-    rows = [r.split() for r in out.splitlines() if re.match(r"\s*\d+\s+\d+\s+[\d.]+", r)]
-    return rows[-1][column] if rows else "?"
-
-
 # ---- netdev
 
 @judge(links=("eth",))

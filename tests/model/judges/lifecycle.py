@@ -2,14 +2,14 @@
 """Judges that need the control of the device: reload, link, unplug, faults.
 
 Owns: what happens to stock drivers and programs when the hardware changes or
-misbehaves.  These judges use Guest.set(), get(), counters() and qmp() of
-../dev/lab.py beside run() and start().
+misbehaves.  These judges use Guest.set(), get(), counters(), device() and qmp()
+of ../dev/lab.py beside run() and start().
 """
 import re
 import threading
 import time
 
-from judges import Context, judge, pair, perf  # noqa: F401
+from judges import judge, pair, perf
 
 
 def wait_for(what, func, seconds=30):
@@ -40,6 +40,22 @@ done
 ip link set ${nic##*/} up
 ip addr add %s/16 dev ${nic##*/} 2>/dev/null || true
 """ % guest.addr, where="guest")
+
+
+def pull(guest, seconds):
+    """Take the device out, and wait until its driver has let it go."""
+    guest.qmp("device_del", id="cx")
+    wait_for("device gone", lambda: not guest.run("ls /sys/bus/pci/drivers/mlx5_core/",
+                                                  where="guest").out.count("0000:"), seconds)
+
+
+def put_back(guest):
+    """Plug in another device like the one that was pulled."""
+    time.sleep(1)
+    props = {k: str(v) for k, v in guest.device().items()}
+    props["node"] = guest.node
+    guest.qmp("device_add", driver="connectx-model", **props)
+    bring_up(guest)
 
 
 def works(ctx, a, b):
@@ -134,8 +150,10 @@ def partition(ctx, a, b):
     client = a.start(f"{c} {b.addr}", 90)
     wait_for("READs", lambda: a.ops("READ", size=2) > 100, 60)
     a.set("partition", str(b.node))
-    out = client.wait(check=False)
-    a.set("partition", "")
+    try:
+        out = client.wait(check=False)
+    finally:
+        a.set("partition", "")
     b.run("kill $(pidof ib_read_lat)", where="guest", check=False)
     server.wait(check=False)
     assert out.code and re.search(r"status 12|Failed status", out.out), out.out
@@ -158,6 +176,7 @@ def reload(ctx, a, b):
 def function_reset(ctx, a, b):
     """unbind, reset through sysfs (FLR), bind, then traffic."""
     a.run("""
+set -e
 d=$(basename $(ls -d /sys/bus/pci/drivers/mlx5_core/0000:* | head -1))
 echo $d > /sys/bus/pci/drivers/mlx5_core/unbind
 echo 1 > /sys/bus/pci/devices/$d/reset
@@ -176,18 +195,12 @@ def unplug(ctx, a, b):
     time.sleep(2.5)
     client = b.start(f"{c} {a.addr}", 90)
     wait_for("WRITEs", lambda: b.ops("WRITE") > 50, 60)
-    a.qmp("device_del", id="cx")
-    wait_for("device gone", lambda: not a.run("ls /sys/bus/pci/drivers/mlx5_core/",
-                                              where="guest").out.count("0000:"), 60)
+    pull(a, 60)
     b.run("kill $(pidof ib_write_bw)", where="guest", check=False)
     a.run("kill $(pidof ib_write_bw)", where="guest", check=False)
     server.wait(check=False)
     client.wait(check=False)
-    time.sleep(1)
-    props = {k: str(v) for k, v in a.device().items()}
-    props["node"] = a.node
-    a.qmp("device_add", driver="connectx-model", **props)
-    bring_up(a)
+    put_back(a)
     works(ctx, a, b)
     return ""
 

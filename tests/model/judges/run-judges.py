@@ -70,17 +70,26 @@ def add_results(path, rows):
         json.dump([r for r in old if (r["run"], r["judge"]) not in new] + rows, f, indent=1)
 
 
+def choose(opt):
+    """The judges of this run. One that was named must be among them."""
+    here = {"kmod": opt.kmod, "provider": opt.provider, "packages": opt.packages,
+            "wqe": "wqe" in opt.trace or opt.trace == "all", "three": opt.nodes > 2,
+            "control": True}
+    todo = [j for j in judges.JUDGES if opt.link in j.links
+            and (not opt.judge or j.name in opt.judge) and all(here[need] for need in j.needs)]
+    missing = set(opt.judge) - {j.name for j in todo}
+    if missing or not todo:
+        sys.exit("run-judges.py: not there, or not with these options: "
+                 + (" ".join(sorted(missing)) or "any judge"))
+    return todo
+
+
 def main():
     opt = options()
     if opt.table:
         table(opt.table)
         return 0
-    todo = [j for j in judges.JUDGES if opt.link in j.links
-            and (not opt.judge or j.name in opt.judge) and ("kmod" not in j.needs or opt.kmod)
-            and ("provider" not in j.needs or opt.provider)
-            and ("wqe" not in j.needs or "wqe" in opt.trace or opt.trace == "all")
-            and ("packages" not in j.needs or opt.packages)
-            and ("three" not in j.needs or opt.nodes > 2)]
+    todo = choose(opt)
     run = f"{opt.kernel} {opt.link}" + (" " + opt.props if opt.props else "") \
         + (" sanitized" if opt.sanitize else "")
     rows, failed = [], 0

@@ -142,12 +142,12 @@ class Machine:
         return os.path.join(self.dir, name)
 
     def close(self):
-        """End QEMU; returns the sanitizers' reports."""
+        """End QEMU; returns the sanitizers' reports, or how it ended if not well."""
         try:
             self.qmp("quit")
         except (OSError, ValueError):
             pass
-        self.process.wait(30)
+        code = self.process.wait(30)
         for end in (self.rx, self.qmp_io, self.qtest_end, self.qmp_end):
             end.close()
         reports = [n for n in os.listdir(self.dir) if n.startswith(("asan.", "ubsan."))]
@@ -157,7 +157,9 @@ class Machine:
                 text += f.read()
         shutil.rmtree(self.dir, ignore_errors=True)
         # QEMU's coroutines make ASan warn about itself; those are no findings
-        return text if "ERROR: AddressSanitizer" in text or "runtime error" in text else ""
+        if "ERROR: AddressSanitizer" in text or "runtime error" in text:
+            return text
+        return f"QEMU ended with {code}" if code else ""
 
     # ---- qtest and QMP
 

@@ -28,7 +28,7 @@ FLUSH, LOCAL_PROT, LOCAL_OP, MW_BIND, REM_INVAL, REM_ACCESS, RETRY_EXC, RNR_EXC 
 
 
 class ModelTest(unittest.TestCase):
-    """Starts devices and ends them; a sanitizer report fails the test."""
+    """Starts devices and ends them; a sanitizer report or a bad end of QEMU fails the test."""
 
     def driver(self, **kw):
         drv = Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **kw)
@@ -36,7 +36,7 @@ class ModelTest(unittest.TestCase):
         return drv
 
     def end(self, drv):
-        self.assertEqual(drv.close(), "", "sanitizer report")
+        self.assertEqual(drv.close(), "", "what came of ending it")
 
     def refused(self, status, func, *args, **kw):
         with self.assertRaises(Refused) as caught:
