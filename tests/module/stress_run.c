@@ -117,8 +117,11 @@ static int st_fetch(struct st_run *run, struct krcore_node *node, uint32_t queue
 
 	if (!err)
 		err = krcore_wait(node, ST_LOST_MS);
-	if (!err && krcore_poll(node, &wc, 1) == 1)
-		err = wc.status;
+	if (!err) {
+		int got = krcore_poll(node, &wc, 1);
+
+		err = got == 1 ? wc.status : got < 0 ? got : -ENODATA;
+	}
 	if (err)
 		st_violation(&run->counts, "reading what is left: %s", strerror(-err));
 	return err;
