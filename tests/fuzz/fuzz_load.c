@@ -36,9 +36,11 @@ struct fz_reader {
 
 static struct krp_map *fz_map(__u32 segments_nr, unsigned int depth)
 {
-	struct krp_map *map = exact_map_new(segments_nr, depth);
+	struct krp_map *map;
 
-	FZ_ASSERT(map && segments_nr); /* a valid root has a segment */
+	FZ_ASSERT(segments_nr); /* a valid root has a segment */
+	map = exact_map_new(segments_nr, depth);
+	FZ_ASSERT(map);
 	return map;
 }
 
