@@ -3,8 +3,9 @@
  * Owns: the RDMA resources of a connection: protection domain, completion queue, queue
  * pair, buffers. Generic verbs of ib_core only, so that it runs on any RDMA device.
  *
- * One queue pair carries READs and SENDs, one completion queue serves both directions
- * and is polled in soft interrupts. Buffers are mapped once; the device's local key
+ * One queue pair carries READs and SENDs. Completion queues are polled in soft
+ * interrupts; that of READs and SENDs, whose completions need no order, also by tasks
+ * that wait awake, see krc_meta_conn_poll(). Buffers are mapped once; the device's local key
  * covers them. Nothing waits for a drained queue without end: a buffer is given back
  * when the queue pair is gone.
  * Locking: made and destroyed by the session's work item; SENDs under meta.lock.
@@ -12,6 +13,8 @@
 #include <linux/slab.h>
 
 #include "krc_meta_priv.h"
+
+#define KRC_META_POLL_BATCH 4 /* completions taken at once by who waits awake */
 
 static int krc_meta_buf_alloc(struct krc_meta_conn *conn, struct krc_meta_buf *buf, size_t bytes,
 			      enum dma_data_direction dir)
@@ -215,9 +218,36 @@ static void krc_meta_qp_event(struct ib_event *event, void *context)
 	krc_meta_session_kick(conn->s);
 }
 
+static int krc_meta_conn_cq(struct krc_meta_conn *conn, int entries, struct ib_cq **ret_cq)
+{
+	struct ib_cq *cq;
+
+	cq = ib_alloc_cq_any(conn->s->meta->ibdev, conn, entries, IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	*ret_cq = cq;
+	return 0;
+}
+
+/*
+ * Take what READs and SENDs have completed, as the soft interrupt does, which may run at
+ * the same time. Context: task that holds a count in conn.users.
+ */
+void krc_meta_conn_poll(void *arg)
+{
+	struct krc_meta_conn *conn = arg;
+	struct ib_wc wc[KRC_META_POLL_BATCH];
+	int i, n;
+
+	local_bh_disable();
+	n = ib_poll_cq(conn->send_cq, KRC_META_POLL_BATCH, wc);
+	for (i = 0; i < n; i++)
+		wc[i].wr_cqe->done(conn->send_cq, &wc[i]);
+	local_bh_enable();
+}
+
 static int krc_meta_conn_queues(struct krc_meta_conn *conn)
 {
-	struct ib_device *ibdev = conn->s->meta->ibdev;
 	struct ib_qp_init_attr attr = {
 		.event_handler = krc_meta_qp_event,
 		.qp_context = conn,
@@ -228,15 +258,15 @@ static int krc_meta_conn_queues(struct krc_meta_conn *conn)
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
-	struct ib_cq *cq;
+	int err;
 
-	cq = ib_alloc_cq_any(ibdev, conn, attr.cap.max_send_wr + attr.cap.max_recv_wr,
-			     IB_POLL_SOFTIRQ);
-	if (IS_ERR(cq))
-		return PTR_ERR(cq);
-	conn->cq = cq;
-	attr.send_cq = cq;
-	attr.recv_cq = cq;
+	err = krc_meta_conn_cq(conn, attr.cap.max_send_wr, &conn->send_cq);
+	if (!err)
+		err = krc_meta_conn_cq(conn, attr.cap.max_recv_wr, &conn->recv_cq);
+	if (err)
+		return err;
+	attr.send_cq = conn->send_cq;
+	attr.recv_cq = conn->recv_cq;
 	return rdma_create_qp(conn->id, conn->pd, &attr);
 }
 
@@ -288,8 +318,10 @@ void krc_meta_conn_free(struct krc_meta_conn *conn)
 {
 	if (!conn)
 		return;
-	if (conn->cq)
-		ib_free_cq(conn->cq);
+	if (conn->send_cq)
+		ib_free_cq(conn->send_cq);
+	if (conn->recv_cq)
+		ib_free_cq(conn->recv_cq);
 	krc_meta_buf_free(conn, &conn->bulk_buf);
 	krc_meta_buf_free(conn, &conn->read_buf);
 	krc_meta_buf_free(conn, &conn->send_buf);

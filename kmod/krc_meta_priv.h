@@ -192,7 +192,8 @@ struct krc_meta_read {
  * @s: its session.
  * @id: of rdma_cm, with the queue pair.
  * @pd: protection domain; its local key covers the buffers.
- * @cq: of both queues.
+ * @send_cq: of READs and SENDs; polled by who waits awake, too.
+ * @recv_cq: of messages, which keep their order.
  * @recv_buf: receive buffers, KRP_MSG_BYTES_MAX each.
  * @send_buf: send buffers, KRP_MSG_BYTES_MAX each.
  * @read_buf: buffers of READs, KRP_BUCKET_BYTES each.
@@ -224,7 +225,8 @@ struct krc_meta_conn {
 	struct krc_meta_session *s;
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
-	struct ib_cq *cq;
+	struct ib_cq *send_cq;
+	struct ib_cq *recv_cq;
 	struct krc_meta_buf recv_buf;
 	struct krc_meta_buf send_buf;
 	struct krc_meta_buf read_buf;
@@ -437,6 +439,7 @@ int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *co
 /* krc_meta_conn.c */
 struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s);
 int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step);
+void krc_meta_conn_poll(void *arg);
 void krc_meta_conn_stop(struct krc_meta_conn *conn);
 void krc_meta_conn_free(struct krc_meta_conn *conn);
 void krc_meta_conn_completed(struct krc_meta_conn *conn);

@@ -162,8 +162,7 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 		krc_meta_read_put(r, read->bytes);
 		return err;
 	}
-	krc_spin(&r->done);
-	left = wait_for_completion_killable_timeout(&r->done, impatient ? timeout : patience);
+	left = krc_spin_wait(&r->done, krc_meta_conn_poll, conn, impatient ? timeout : patience);
 	if (left <= 0 && !krc_meta_read_abandon(r)) {
 		if (left < 0)
 			return -EINTR;

@@ -228,6 +228,15 @@ void krc_flow_cancel(struct krc_flow *flow);
 void krc_flow_resume(struct krc_flow *flow);
 
 /**
+ * krc_flow_poll() - Do what an interrupt of the flow's initiator would do.
+ * @flow: flow.
+ *
+ * For who waits awake. Finds nothing to do if somebody else is at it.
+ * Context: task. Inside krc_port_enter().
+ */
+void krc_flow_poll(struct krc_flow *flow);
+
+/**
  * krc_flow_drain() - Wait until nothing is outstanding.
  * @flow: flow.
  *

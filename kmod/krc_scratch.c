@@ -131,14 +131,20 @@ static int krc_cell_submit(struct krc_cell *cell, const struct krc_hw_address *a
 	return krc_flow_submit(&cell->flow, &reqs);
 }
 
+static void krc_cell_poll(void *arg)
+{
+	struct krc_cell *cell = arg;
+
+	krc_flow_poll(&cell->flow);
+}
+
 /* Wait for the bytes; a cell that is left behind is freed by krc_cell_done(). */
 static int krc_cell_wait(struct krc_cell *cell, unsigned long limit)
 {
 	struct krc_scratch *scratch = cell->scratch;
 	long left = (long)(limit - jiffies);
 
-	krc_spin(&cell->arrived);
-	left = wait_for_completion_killable_timeout(&cell->arrived, max(left, 1L));
+	left = krc_spin_wait(&cell->arrived, krc_cell_poll, cell, max(left, 1L));
 	if (left > 0)
 		return 0;
 	spin_lock_bh(&scratch->lock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: how long a caller waits awake.
+ * Owns: how long a caller waits awake, and that it polls meanwhile.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -12,17 +12,15 @@ static unsigned int krc_spin_us = 100;
 module_param_named(spin_us, krc_spin_us, uint, 0644);
 MODULE_PARM_DESC(spin_us, "Microseconds to wait awake for a READ before sleeping (0: never)");
 
-bool krc_spin(struct completion *done)
+long krc_spin_wait(struct completion *done, void (*poll)(void *arg), void *arg, long timeout)
 {
-	u64 limit_ns = (u64)READ_ONCE(krc_spin_us) * NSEC_PER_USEC;
-	u64 start_ns = ktime_get_ns();
+	u64 limit_ns = ktime_get_ns() + (u64)READ_ONCE(krc_spin_us) * NSEC_PER_USEC;
 
 	might_sleep();
-	while (!completion_done(done)) {
-		if (need_resched() || signal_pending(current) ||
-		    ktime_get_ns() - start_ns >= limit_ns)
-			return false;
+	while (!completion_done(done) && !need_resched() && !signal_pending(current) &&
+	       ktime_get_ns() < limit_ns) {
+		poll(arg);
 		cpu_relax();
 	}
-	return true;
+	return wait_for_completion_killable_timeout(done, timeout);
 }

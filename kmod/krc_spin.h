@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: waiting awake for what takes microseconds. A READ is back before a task has gone
- * to sleep and come again, so its caller first spins, as long as nobody else wants the
- * processor.
+ * to sleep and come again, and before an interrupt has been served; so its caller first
+ * looks for the completion itself, as long as nobody else wants the processor.
  * Idea: mutex_spin_on_owner(), and net.core.busy_read for sockets.
  */
 #ifndef KRC_SPIN_H
@@ -11,12 +11,16 @@
 #include <linux/completion.h>
 
 /**
- * krc_spin() - Wait awake for a completion, for as long as module parameter spin_us allows.
- * @done: completion; not taken.
+ * krc_spin_wait() - Wait for a completion, awake for as long as parameter spin_us allows.
+ * @done: completion.
+ * @poll: looks whether the hardware has completed something, and if so does what its
+ *	interrupt would do; it may find nothing, or another at it.
+ * @arg: for @poll.
+ * @timeout: jiffies, at least 1, counted from when it goes to sleep.
  *
- * Context: may sleep; returns at once when another task or a signal is waiting.
- * Return: whether it is complete.
+ * Context: may sleep; goes to sleep at once when another task or a signal is waiting.
+ * Return: jiffies left, at least 1; 0: timeout; -ERESTARTSYS: a fatal signal came.
  */
-bool krc_spin(struct completion *done);
+long krc_spin_wait(struct completion *done, void (*poll)(void *arg), void *arg, long timeout);
 
 #endif /* KRC_SPIN_H */
