@@ -28,6 +28,7 @@ LARGE_OUTSTANDING = 4
 SYNC_ROUNDS = 2000
 BATCHED_REQUESTS = 12000
 LARGE_BYTES = 64 << 20
+PERFTEST_S = 120
 PORT = 18720
 OPERATIONS = ("read", "write")
 
@@ -91,11 +92,12 @@ class Data:
 
         with self.lab.server.background(command(self.lab.server)):
             time.sleep(2)
-            got = self.lab.client.run(f"{command(self.lab.client)} {self.lab.address}",
-                                      timeout=300, check=False)
-        lines = re.findall(r"^ *(\d+ +\d+(?: +[\d.]+)+) *$", got.out, re.M)
+            got = self.lab.client.run(f"timeout {PERFTEST_S} {command(self.lab.client)} "
+                                      f"{self.lab.address}", timeout=PERFTEST_S + 60, check=False)
+        lines = re.findall(r"^\s*(\d+\s+\d+(?:\s+[\d.]+)+)\s*$", got.out, re.M)
         if got.status or not lines:
-            host.say(f"{program} over {transport}: status {got.status}, no figures")
+            host.say(f"{program} {options} over {transport}: status {got.status}, no figures: "
+                     f"{got.out[-300:]}")
             return None
         return [float(field) for field in lines[-1].split()]
 
@@ -134,7 +136,7 @@ class Data:
         for transport in ("RC", "DC"):
             found = self.perftest(f"ib_{operation}_bw", transport,
                                   f"-s {size} -n {max(requests // queues, 16)} -t {batch} "
-                                  f"-q {queues}")
+                                  f"-q {queues} -Q 1")
             if found:
                 name = f"perftest_{transport.lower()}"
                 # bytes, iterations, peak MiB/s, average MiB/s, million messages/s
