@@ -93,8 +93,7 @@ static void bn_krcore_prepare(struct bn_data_krcore *k, const struct bn_job *job
 	if (krcore_mr_reg(k->node, job->memory, BN_BYTES, KRCORE_ACCESS_LOCAL_WRITE, &k->mr))
 		bn_krcore_die("krcore_mr_reg");
 	for (q = 0; q < job->queues; q++) {
-		if (krcore_queue_create(k->node, job->batch, &k->queue[q]) ||
-		    krcore_queue_connect(k->node, k->queue[q], &peer, 0, 0, NULL))
+		if (krcore_queue_open(k->node, job->batch, &peer, 0, 0, &k->queue[q], NULL))
 			bn_krcore_die("queue");
 		for (i = 0; i < job->batch; i++) {
 			uint64_t at = bn_place(job, q, i);

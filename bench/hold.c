@@ -66,8 +66,7 @@ static void bn_queues(uint64_t peers, int one_each)
 	for (i = 0; i < peers; i++) {
 		struct krcore_key key = bn_peer(i);
 
-		if (krcore_queue_create(node, 1, &queue) ||
-		    krcore_queue_connect(node, queue, &key, 10000, 0, NULL))
+		if (krcore_queue_open(node, 1, &key, 10000, 0, &queue, NULL))
 			bn_krcore_die("queue");
 		if (!one_each && krcore_queue_close(node, queue))
 			bn_krcore_die("krcore_queue_close");

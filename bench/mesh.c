@@ -79,8 +79,7 @@ static void bn_connect_krcore(struct bn_worker *worker)
 			continue;
 		if (krcore_key_from_text(bn_address_of(i), (uint16_t)(BN_MESH_SERVICE + i),
 					 &peer) ||
-		    krcore_queue_create(worker->node, 1, &queue) ||
-		    krcore_queue_connect(worker->node, queue, &peer, 30000, 0, NULL))
+		    krcore_queue_open(worker->node, 1, &peer, 30000, 0, &queue, NULL))
 			bn_krcore_die("a queue of the mesh");
 	}
 }

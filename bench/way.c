@@ -86,11 +86,9 @@ static void bn_krcore_connect(void *arg, unsigned int flags)
 {
 	struct bn_krcore *way = arg;
 
-	if (krcore_queue_create(way->node, 1, &way->queue))
-		bn_krcore_die("krcore_queue_create");
-	if (krcore_queue_connect(way->node, way->queue, &way->peer, 0,
-				 flags & BN_WAY_FRESH ? KRCORE_CONNECT_FRESH : 0, NULL))
-		bn_krcore_die("krcore_queue_connect");
+	if (krcore_queue_open(way->node, 1, &way->peer, 0,
+			      flags & BN_WAY_FRESH ? KRCORE_CONNECT_FRESH : 0, &way->queue, NULL))
+		bn_krcore_die("krcore_queue_open");
 }
 
 static void bn_krcore_read(void *arg)

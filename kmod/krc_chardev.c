@@ -62,12 +62,16 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 /* What was made cannot be told: a program without its number could not give it back. */
 static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union krc_ioc_arg *arg)
 {
-	struct krp_queue_close close = { .queue = arg->queue_create.queue };
 	struct krp_mr_dereg dereg = { .handle = arg->mr_reg.handle };
+	struct krp_queue_close close = {};
 
 	if (cmd == KRP_IOC_QUEUE_CREATE)
+		close.queue = arg->queue_create.queue;
+	else if (cmd == KRP_IOC_CONNECT && arg->connect.flags & KRP_CONNECT_CREATE)
+		close.queue = arg->connect.queue;
+	if (close.queue)
 		krc_ioc_queue_close(ctx, &close);
-	else if (cmd == KRP_IOC_MR_REG)
+	if (cmd == KRP_IOC_MR_REG)
 		krc_ioc_mr_dereg(ctx, &dereg);
 }
 

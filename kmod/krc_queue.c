@@ -122,23 +122,27 @@ static struct krc_queue *krc_queue_alloc(struct krc_context *ctx, u32 depth)
 	return queue;
 }
 
-int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg)
+/*
+ * A new queue with its number, and a reference for the caller: another thread may guess
+ * the number and close it.
+ */
+static struct krc_queue *krc_queue_create(struct krc_context *ctx, u32 depth)
 {
 	struct krc_port *port = krc_context_port(ctx);
 	struct krc_queue *queue;
 	int err;
 
 	if (!port)
-		return -EBADFD;
-	if (arg->flags || arg->rsvd || !arg->depth || arg->depth > KRP_QUEUE_DEPTH_MAX)
-		return -EINVAL;
-	queue = krc_queue_alloc(ctx, arg->depth);
+		return ERR_PTR(-EBADFD);
+	if (!depth || depth > KRP_QUEUE_DEPTH_MAX)
+		return ERR_PTR(-EINVAL);
+	queue = krc_queue_alloc(ctx, depth);
 	if (!queue)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	err = krc_charge(ctx->user, KRC_RES_QUEUE, &queue->charge);
 	if (err)
 		goto err_queue;
-	err = krc_ring_set_aside(&ctx->ring, arg->depth);
+	err = krc_ring_set_aside(&ctx->ring, depth);
 	if (err)
 		goto err_charge;
 	if (!krc_port_enter(port)) {
@@ -148,23 +152,45 @@ int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg)
 	krc_flow_init(&queue->flow, port->pool, krc_queue_done, krc_queue_check);
 	krc_port_exit(port);
 	kref_get(&ctx->ref);
-	kref_get(&queue->ref); /* another thread may guess its number and close it */
+	kref_get(&queue->ref);
 	err = xa_alloc(&ctx->queues, &queue->id, queue, XA_LIMIT(1, INT_MAX), GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_ctx;
-	arg->queue = queue->id;
-	krc_queue_put(queue);
-	return 0;
+	return queue;
 
 err_ctx:
 	krc_context_put(ctx);
 err_aside:
-	krc_ring_give_back(&ctx->ring, arg->depth);
+	krc_ring_give_back(&ctx->ring, depth);
 err_charge:
 	krc_uncharge(&queue->charge);
 err_queue:
 	kvfree(queue);
-	return err;
+	return ERR_PTR(err);
+}
+
+int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg)
+{
+	struct krc_queue *queue;
+
+	if (arg->flags || arg->rsvd)
+		return -EINVAL;
+	queue = krc_queue_create(ctx, arg->depth);
+	if (IS_ERR(queue))
+		return PTR_ERR(queue);
+	arg->queue = queue->id;
+	krc_queue_put(queue);
+	return 0;
+}
+
+/* Its number is taken away. */
+static void krc_queue_close(struct krc_queue *queue)
+{
+	krc_queue_close_begin(queue);
+	if (krc_flow_drain_killable(&queue->flow))
+		queue_work(krc_context_wq, &queue->closer); /* not in the way of a dying process */
+	else
+		krc_queue_close_end(queue);
 }
 
 int krc_ioc_queue_close(struct krc_context *ctx, struct krp_queue_close *arg)
@@ -176,11 +202,7 @@ int krc_ioc_queue_close(struct krc_context *ctx, struct krp_queue_close *arg)
 	queue = xa_erase(&ctx->queues, arg->queue);
 	if (!queue)
 		return -ENOENT;
-	krc_queue_close_begin(queue);
-	if (krc_flow_drain_killable(&queue->flow))
-		queue_work(krc_context_wq, &queue->closer); /* not in the way of a dying process */
-	else
-		krc_queue_close_end(queue);
+	krc_queue_close(queue);
 	return 0;
 }
 
@@ -295,17 +317,35 @@ static int krc_queue_connect_entered(struct krc_queue *queue, struct krp_connect
 	return err;
 }
 
+static int krc_connect_check(const struct krp_connect *arg)
+{
+	bool create = arg->flags & KRP_CONNECT_CREATE;
+
+	if (arg->flags & ~(KRP_CONNECT_FRESH | KRP_CONNECT_CREATE) || arg->rsvd)
+		return -EINVAL;
+	if (!arg->timeout_ms || arg->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
+		return -EINVAL;
+	return (create ? arg->queue : arg->depth) ? -EINVAL : 0;
+}
+
+static struct krc_queue *krc_connect_queue(struct krc_context *ctx, const struct krp_connect *arg)
+{
+	if (arg->flags & KRP_CONNECT_CREATE)
+		return krc_queue_create(ctx, arg->depth);
+	return krc_queue_get(ctx, arg->queue) ?: ERR_PTR(-ENOENT);
+}
+
 int krc_ioc_connect(struct krc_context *ctx, struct krp_connect *arg)
 {
 	struct krc_queue *queue;
 	int err;
 
-	if (arg->flags & ~KRP_CONNECT_FRESH || arg->rsvd || arg->rsvd2 || !arg->timeout_ms ||
-	    arg->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
-		return -EINVAL;
-	queue = krc_queue_get(ctx, arg->queue);
-	if (!queue)
-		return -ENOENT;
+	err = krc_connect_check(arg);
+	if (err)
+		return err;
+	queue = krc_connect_queue(ctx, arg);
+	if (IS_ERR(queue))
+		return PTR_ERR(queue);
 	err = mutex_lock_interruptible(&queue->control);
 	if (err)
 		goto out;
@@ -317,6 +357,10 @@ int krc_ioc_connect(struct krc_context *ctx, struct krp_connect *arg)
 	}
 	mutex_unlock(&queue->control);
 out:
+	if (err && arg->flags & KRP_CONNECT_CREATE &&
+	    xa_cmpxchg(&ctx->queues, queue->id, queue, NULL, 0) == queue)
+		krc_queue_close(queue);
+	arg->queue = queue->id;
 	krc_queue_put(queue);
 	return err;
 }

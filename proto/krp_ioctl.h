@@ -197,18 +197,22 @@ struct krp_queue_create {
 
 /* krp_connect.flags */
 #define KRP_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
+#define KRP_CONNECT_CREATE 0x2 /* make the queue first: one call instead of two */
 
 /**
- * struct krp_connect - KRP_IOC_CONNECT: connect a queue that is IDLE or ERROR.
- * @queue: in: queue.
+ * struct krp_connect - KRP_IOC_CONNECT: connect a queue that is IDLE or ERROR, or a new one.
+ * @queue: in: queue, 0 with KRP_CONNECT_CREATE; out: with it, the number of the queue.
  * @flags: in: KRP_CONNECT_*.
  * @gid: in: GID of the peer's port.
  * @service: in: KRP_SERVICE_NODE, or one that a program there has bound.
  * @rsvd: zero.
- * @rsvd2: zero.
  * @timeout_ms: in: how long a look-up may take, 1 to KRP_CONNECT_TIMEOUT_MS_MAX.
  * @reads: out: READs of a MetaServer that it took; 0 from the cache.
+ * @depth: in: with KRP_CONNECT_CREATE as in struct krp_queue_create, else 0.
  * @generation: out: boot generation of the peer.
+ *
+ * With KRP_CONNECT_CREATE errors are those of KRP_IOC_QUEUE_CREATE too, and no queue is
+ * left if the call fails.
  */
 struct krp_connect {
 	__u32 queue;
@@ -218,7 +222,7 @@ struct krp_connect {
 	__u16 rsvd;
 	__u32 timeout_ms;
 	__u32 reads;
-	__u32 rsvd2;
+	__u32 depth;
 	__u64 generation;
 };
 

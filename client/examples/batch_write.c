@@ -129,9 +129,7 @@ static int ex_write(struct ex_job *job, const char *name, uint16_t service, unsi
 			 count);
 	if (krcore_mr_reg(job->node, job->memory, EX_BYTES, KRCORE_ACCESS_LOCAL_WRITE, &job->mr))
 		return ex_fail("registering memory");
-	if (krcore_queue_create(job->node, EX_OUTSTANDING, &job->queue))
-		return ex_fail("making a queue");
-	if (krcore_queue_connect(job->node, job->queue, &peer, 0, 0, NULL))
+	if (krcore_queue_open(job->node, EX_OUTSTANDING, &peer, 0, 0, &job->queue, NULL))
 		return ex_fail("connecting");
 	if (ex_write_all(job, count, &calls) || ex_compare(job, count))
 		return 1;

@@ -52,10 +52,8 @@ static int ex_read(struct krcore_node *node, const struct krcore_mr *mr, char *m
 	uint32_t queue;
 	int nr;
 
-	if (krcore_queue_create(node, 1, &queue))
-		return ex_fail("making a queue");
 	start = ex_us();
-	if (krcore_queue_connect(node, queue, peer, 0, 0, &info))
+	if (krcore_queue_open(node, 1, peer, 0, 0, &queue, &info))
 		return ex_fail("connecting");
 	connected = ex_us();
 	if (krcore_post_read(node, queue, mr, memory, EX_BYTES, ref, 0, 1))

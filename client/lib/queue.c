@@ -58,28 +58,57 @@ int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_
 	return 0;
 }
 
-int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct krcore_key *peer,
-			 uint32_t timeout_ms, uint32_t flags, struct krcore_connect_info *ret_info)
+/* The call of both ways to connect; @connect says which queue, or how deep a new one is. */
+static int krl_connect(struct krcore_node *node, struct krp_connect *connect,
+		       const struct krcore_key *peer, uint32_t timeout_ms,
+		       struct krcore_connect_info *ret_info)
 {
-	struct krp_connect connect = {
-		.queue = queue,
-		.flags = flags,
-		.service = peer->service,
-		.timeout_ms = timeout_ms ? timeout_ms : KRL_CONNECT_TIMEOUT_MS,
-	};
+	int err;
+
+	connect->service = peer->service;
+	connect->timeout_ms = timeout_ms ? timeout_ms : KRL_CONNECT_TIMEOUT_MS;
+	memcpy(connect->gid, peer->gid, sizeof(connect->gid));
+	err = krl_node_call(node, KRP_IOC_CONNECT, connect);
+	if (!err && ret_info)
+		*ret_info = (struct krcore_connect_info){
+			.generation = connect->generation,
+			.reads = connect->reads,
+		};
+	return err;
+}
+
+int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krcore_key *peer,
+		      uint32_t timeout_ms, uint32_t flags, uint32_t *ret_queue,
+		      struct krcore_connect_info *ret_info)
+{
+	struct krp_connect connect = { .flags = flags | KRP_CONNECT_CREATE, .depth = depth };
 	char text[KRU_GID_TEXT];
 	int err;
 
-	memcpy(connect.gid, peer->gid, sizeof(connect.gid));
-	err = krl_node_call(node, KRP_IOC_CONNECT, &connect);
+	if (flags & KRP_CONNECT_CREATE) /* not for programs to say */
+		return krl_error(-EINVAL, "opening a queue: unknown flag 0x%x", KRP_CONNECT_CREATE);
+	err = krl_connect(node, &connect, peer, timeout_ms, ret_info);
+	if (err)
+		return krl_error(err, "opening a queue of depth %u to %s service %u: %s", depth,
+				 kru_gid_format(peer->gid, text), peer->service, strerror(-err));
+	*ret_queue = connect.queue;
+	return 0;
+}
+
+int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct krcore_key *peer,
+			 uint32_t timeout_ms, uint32_t flags, struct krcore_connect_info *ret_info)
+{
+	struct krp_connect connect = { .queue = queue, .flags = flags };
+	char text[KRU_GID_TEXT];
+	int err;
+
+	if (flags & KRP_CONNECT_CREATE) /* not for programs to say */
+		return krl_error(-EINVAL, "connecting queue %u: unknown flag 0x%x", queue,
+				 KRP_CONNECT_CREATE);
+	err = krl_connect(node, &connect, peer, timeout_ms, ret_info);
 	if (err)
 		return krl_error(err, "connecting queue %u to %s service %u: %s", queue,
 				 kru_gid_format(peer->gid, text), peer->service, strerror(-err));
-	if (ret_info)
-		*ret_info = (struct krcore_connect_info){
-			.generation = connect.generation,
-			.reads = connect.reads,
-		};
 	return 0;
 }
 

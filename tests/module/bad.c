@@ -262,14 +262,14 @@ static void bad_connects(struct dev *dev)
 	arg.queue = 12345;
 	tap_equal("connect a queue that is not there", connect_bad(dev, &arg), -ENOENT);
 	arg = good;
-	arg.flags = KRP_CONNECT_FRESH << 1;
+	arg.flags = KRP_CONNECT_CREATE << 1;
 	tap_equal("connect: flags", connect_bad(dev, &arg), -EINVAL);
 	arg = good;
 	arg.rsvd = 1;
 	tap_equal("connect: pad", connect_bad(dev, &arg), -EINVAL);
 	arg = good;
-	arg.rsvd2 = 1;
-	tap_equal("connect: second pad", connect_bad(dev, &arg), -EINVAL);
+	arg.depth = 1;
+	tap_equal("connect: depth of a queue that is there", connect_bad(dev, &arg), -EINVAL);
 	arg = good;
 	arg.timeout_ms = 0;
 	tap_equal("connect: no time", connect_bad(dev, &arg), -EINVAL);
@@ -283,6 +283,32 @@ static void bad_connects(struct dev *dev)
 	tap_equal("it is in ERROR", query.state, KRP_QUEUE_ERROR);
 	tap_equal("and says why", query.error, -ENOENT);
 	dev_queue_close(dev, good.queue);
+}
+
+/* A queue made and connected in one call; what fails leaves none. */
+static void bad_opens(struct dev *dev)
+{
+	struct krp_connect good = { .gid = { 0xfd, 1 },
+				    .flags = KRP_CONNECT_CREATE,
+				    .timeout_ms = DEV_TIMEOUT_MS,
+				    .depth = 4 };
+	struct krp_connect arg = good;
+	uint32_t queue = 0;
+
+	arg.queue = 1;
+	tap_equal("open: number", connect_bad(dev, &arg), -EINVAL);
+	arg = good;
+	arg.depth = 0;
+	tap_equal("open: no depth", connect_bad(dev, &arg), -EINVAL);
+	arg = good;
+	arg.depth = KRP_QUEUE_DEPTH_MAX + 1;
+	tap_equal("open: too deep", connect_bad(dev, &arg), -EINVAL);
+	arg = good;
+	arg.depth = dev->ring->entries + 1;
+	tap_equal("open: more than the ring has", connect_bad(dev, &arg), -ENOSPC);
+	tap_equal("open to nobody", connect_bad(dev, &good), -ENOENT);
+	tap_equal("nothing is left of it", dev_queue(dev, dev->ring->entries, &queue), 0);
+	dev_queue_close(dev, queue);
 }
 
 static int bind_bad(struct dev *dev, uint16_t service, uint16_t flags, uint32_t ms, uint64_t rsvd)
@@ -346,6 +372,7 @@ void bad_inputs(void)
 	twice(&dev);
 	bad_queues(&dev);
 	bad_connects(&dev);
+	bad_opens(&dev);
 	bad_binds(&dev);
 	dev_close(&dev);
 }
@@ -471,6 +498,27 @@ static void bad_batches(struct bad_fixture *f)
 	tap_equal("and nothing else", dev_reap(&f->dev, &cqe, 200), 0);
 }
 
+/* A connection whose number cannot be told is undone. */
+static void bad_open_untold(struct bad_fixture *f)
+{
+	struct krp_connect *open =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t queue = 0, room = f->dev.ring->entries - 16;
+
+	*open = (struct krp_connect){ .flags = KRP_CONNECT_CREATE,
+				      .service = f->peer->service,
+				      .timeout_ms = DEV_TIMEOUT_MS,
+				      .depth = 1 };
+	memcpy(open->gid, f->peer->gid, sizeof(open->gid));
+	mprotect(open, PAGE, PROT_READ);
+	tap_equal("connection whose number cannot be told",
+		  dev_ioctl(f->dev.fd, KRP_IOC_CONNECT, open), -EFAULT);
+	tap_equal("its room is there again", dev_queue_open(&f->dev, room, f->peer, 0, &queue), 0);
+	tap_equal("and is taken", dev_queue_open(&f->dev, 1, f->peer, 0, &queue), -ENOSPC);
+	dev_queue_close(&f->dev, queue);
+	munmap(open, PAGE);
+}
+
 void bad_requests(const struct dev_peer *peer)
 {
 	struct bad_fixture f = { .peer = peer };
@@ -481,6 +529,7 @@ void bad_requests(const struct dev_peer *peer)
 	f.queue = dev_connected_or_die(&f.dev, 16, peer);
 	tap_equal("connect a queue that is connected", dev_connect(&f.dev, f.queue, peer, 0),
 		  -EISCONN);
+	bad_open_untold(&f);
 	bad_remote(&f);
 	bad_local(&f);
 	bad_fields(&f);

@@ -138,6 +138,24 @@ int dev_connect(struct dev *dev, uint32_t queue, const struct dev_peer *peer, ui
 	return dev_ioctl(dev->fd, KRP_IOC_CONNECT, &connect);
 }
 
+int dev_queue_open(struct dev *dev, uint32_t depth, const struct dev_peer *peer, uint32_t flags,
+		   uint32_t *ret_queue)
+{
+	struct krp_connect connect = {
+		.flags = flags | KRP_CONNECT_CREATE,
+		.service = peer->service,
+		.timeout_ms = DEV_TIMEOUT_MS,
+		.depth = depth,
+	};
+	int err;
+
+	memcpy(connect.gid, peer->gid, sizeof(connect.gid));
+	err = dev_ioctl(dev->fd, KRP_IOC_CONNECT, &connect);
+	if (!err)
+		*ret_queue = connect.queue;
+	return err;
+}
+
 uint32_t dev_connected_or_die(struct dev *dev, uint32_t depth, const struct dev_peer *peer)
 {
 	uint32_t queue = 0;

@@ -79,6 +79,10 @@ void dev_region_or_die(struct dev *dev, size_t bytes, uint32_t access, struct de
 int dev_queue(struct dev *dev, uint32_t depth, uint32_t *ret_queue);
 int dev_connect(struct dev *dev, uint32_t queue, const struct dev_peer *peer, uint32_t flags);
 
+/* Both in one call. */
+int dev_queue_open(struct dev *dev, uint32_t depth, const struct dev_peer *peer, uint32_t flags,
+		   uint32_t *ret_queue);
+
 /* A connected queue. */
 uint32_t dev_connected_or_die(struct dev *dev, uint32_t depth, const struct dev_peer *peer);
 int dev_query(struct dev *dev, uint32_t queue, struct krp_queue_query *ret);

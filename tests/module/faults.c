@@ -84,11 +84,11 @@ static int faults_connect(void *arg)
 	return dev_connect(&f->dev, f->queue, f->peer, KRP_CONNECT_FRESH);
 }
 
-static int faults_connection(void *arg)
+static int faults_queue_open(void *arg)
 {
-	int err = faults_queue(arg);
+	struct faults *f = arg;
 
-	return err ? err : faults_connect(arg);
+	return dev_queue_open(&f->dev, 256, f->peer, KRP_CONNECT_FRESH, &f->queue);
 }
 
 /* On a fresh connection: the peer's directory is READ as well. */
@@ -136,13 +136,14 @@ static const struct fail_nth_step faults_steps[] = {
 	  .run = faults_connect,
 	  .undo = faults_queue_close,
 	  .undo_failed = faults_queue_close },
+	{ .name = "create and connect", .run = faults_queue_open, .undo = faults_queue_close },
 	{ .name = "first READ",
-	  .prepare = faults_connection,
+	  .prepare = faults_queue_open,
 	  .run = faults_read,
 	  .undo = faults_queue_close,
 	  .undo_failed = faults_queue_close },
 	{ .name = "close a queue",
-	  .prepare = faults_connection,
+	  .prepare = faults_queue_open,
 	  .run = faults_queue_close,
 	  .undo_failed = faults_queue_close,
 	  .never_fails = true },
@@ -155,7 +156,7 @@ static void faults_content(struct faults *f)
 	int err;
 
 	memset(f->local.mem, 0, FAULTS_BYTES);
-	err = faults_connection(f);
+	err = faults_queue_open(f);
 	if (!err)
 		err = faults_read(f);
 	tap_equal("READ afterwards", err, 0);

@@ -64,9 +64,7 @@ static void st_victim_run(const struct st_shared *shared, unsigned int number, i
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	err = st_victim_begin(&node, &mr, mem, access);
 	if (!err)
-		err = krcore_queue_create(node, ST_VICTIM_DEPTH, &queue);
-	if (!err)
-		err = krcore_queue_connect(node, queue, &peer->key, 0, 0, NULL);
+		err = krcore_queue_open(node, ST_VICTIM_DEPTH, &peer->key, 0, 0, &queue, NULL);
 	for (i = 0; !err && i < ST_VICTIM_DEPTH; i++) {
 		krcore_wr_write(&wrs[i], &mr, mem, 1 + (uint32_t)st_random(&random, 32768),
 				&peer->region, st_bank_offset(number % ST_WORKERS_MAX), i);

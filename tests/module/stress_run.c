@@ -165,8 +165,7 @@ static uint64_t st_verify_peer(struct st_run *run, struct krcore_node *node,
 	uint32_t queue, nr, banks = run->shared->nr_workers * ST_BANKS;
 	struct st_span sum = { 0 };
 
-	if (krcore_queue_create(node, 1, &queue) ||
-	    krcore_queue_connect(node, queue, &run->shared->peers[peer].key, 0, 0, NULL)) {
+	if (krcore_queue_open(node, 1, &run->shared->peers[peer].key, 0, 0, &queue, NULL)) {
 		st_violation(&run->counts, "at the end: %s", krcore_error_text());
 		return 0;
 	}

@@ -53,7 +53,7 @@ extern "C" {
 /* krcore_wr.flags */
 #define KRCORE_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
 
-/* krcore_queue_connect() flags */
+/* krcore_queue_open(), krcore_queue_connect() flags */
 #define KRCORE_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
 
 /* krcore_queue_info.state */
@@ -320,6 +320,24 @@ int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t 
  * * %-EINTR - a fatal signal came.
  */
 int krcore_mr_dereg(struct krcore_node *node, const struct krcore_mr *mr);
+
+/**
+ * krcore_queue_open() - Make a queue and connect it, in one system call.
+ * @node: node.
+ * @depth: as in krcore_queue_create().
+ * @peer: as in krcore_queue_connect().
+ * @timeout_ms: as in krcore_queue_connect().
+ * @flags: KRCORE_CONNECT_*.
+ * @ret_queue: its number in this node; untouched on failure.
+ * @ret_info: what it took, or NULL; untouched on failure.
+ *
+ * The shortest way to a peer. If it fails there is no queue.
+ *
+ * Return: 0, or an error of krcore_queue_create() or krcore_queue_connect().
+ */
+int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krcore_key *peer,
+		      uint32_t timeout_ms, uint32_t flags, uint32_t *ret_queue,
+		      struct krcore_connect_info *ret_info);
 
 /**
  * krcore_queue_create() - Make a queue.
