@@ -179,6 +179,9 @@ class Connects:
     def memory(self):
         """What a node with so many peers holds."""
         source = self.lab.cluster.node("meta2")
+        # so that peers which are only records have addresses on its link
+        self.lab.client.run("ip address add 10.78.0.1/16 dev $(ip -o -4 address show to "
+                            f"{self.lab.client.spec.address} | cut -d' ' -f2)")
         with self.lab.service(source, f"bench_hold publish {self.lab.address} {max(PEERS)}",
                               ready="held", timeout=600):
             for peers in PEERS:

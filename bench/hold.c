@@ -24,12 +24,13 @@
 
 #define BN_ENTRIES_MAX 65536
 
+/* Peers of the subnet 10.78.0.0/16, in which the node has an address: see connect.py. */
 static struct krcore_key bn_peer(uint64_t index)
 {
-	struct krcore_key key = { .gid = { 0xfd }, .service = KRCORE_SERVICE_NODE };
-	uint64_t number = htobe64(index + 1);
+	struct krcore_key key = { .gid = { [10] = 0xff, 0xff }, .service = KRCORE_SERVICE_NODE };
+	uint32_t address = htobe32((10U << 24 | 78U << 16) + 256 + (uint32_t)index);
 
-	memcpy(key.gid + 8, &number, sizeof(number));
+	memcpy(key.gid + 12, &address, sizeof(address));
 	return key;
 }
 

@@ -14,7 +14,6 @@
 #include "bench/way.h"
 
 #define BN_PAGE 4096
-#define BN_SPIN_NS 1000000 /* polls so long, as the others do for ever, then sleeps */
 
 /* An instance: one node context, one queue at a time. */
 struct bn_krcore {
@@ -47,11 +46,10 @@ void bn_target_split(const char *target, char **fields, unsigned int nr)
 
 unsigned int bn_krcore_next(struct krcore_node *node, struct krcore_wc *wcs, unsigned int max)
 {
-	uint64_t begin = bn_now_ns();
 	int nr;
 
 	while (!(nr = krcore_poll(node, wcs, max)))
-		if (bn_now_ns() - begin > BN_SPIN_NS && krcore_wait(node, 10000))
+		if (krcore_wait(node, 10000))
 			bn_krcore_die("krcore_wait");
 	if (nr < 0)
 		bn_krcore_die("krcore_poll");

@@ -27,6 +27,7 @@ union krc_ioc_arg {
 	struct krp_queue_close queue_close;
 	struct krp_bind bind;
 	struct krp_post post;
+	struct krp_wait wait;
 };
 
 static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc_arg *arg)
@@ -54,6 +55,8 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 		return krc_ioc_bind(ctx, &arg->bind);
 	case KRP_IOC_POST:
 		return krc_ioc_post(ctx, &arg->post);
+	case KRP_IOC_WAIT:
+		return krc_ioc_wait(ctx, &arg->wait);
 	default:
 		return -ENOTTY;
 	}

@@ -151,15 +151,9 @@ void krc_flow_restart(struct krc_flow *flow)
 	spin_unlock_bh(&ini->lock);
 }
 
-void krc_flow_poll(struct krc_flow *flow)
+u32 krc_flow_index(const struct krc_flow *flow)
 {
-	struct krc_initiator *ini = READ_ONCE(flow->initiator);
-
-	if (!ini || !spin_trylock_bh(&ini->lock))
-		return;
-	if (ini->head != ini->tail)
-		krc_initiator_run(ini, KRC_POLL_BATCH);
-	spin_unlock_bh(&ini->lock);
+	return READ_ONCE(flow->initiator)->index;
 }
 
 void krc_flow_drain(struct krc_flow *flow)

@@ -185,6 +185,16 @@ void krc_pool_destroy(struct krc_pool *pool)
 	kvfree(pool);
 }
 
+void krc_pool_poll(struct krc_pool *pool, u32 index)
+{
+	struct krc_initiator *ini = &pool->ini[index];
+
+	if (READ_ONCE(ini->head) == READ_ONCE(ini->tail) || !spin_trylock_bh(&ini->lock))
+		return;
+	krc_initiator_run(ini, KRC_POLL_BATCH);
+	spin_unlock_bh(&ini->lock);
+}
+
 int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch)
 {
 	int err = 0;

@@ -228,13 +228,22 @@ void krc_flow_cancel(struct krc_flow *flow);
 void krc_flow_resume(struct krc_flow *flow);
 
 /**
- * krc_flow_poll() - Do what an interrupt of the flow's initiator would do.
- * @flow: flow.
+ * krc_flow_index() - Which initiator a flow is on.
+ * @flow: flow that something was submitted to.
+ *
+ * Return: for krc_pool_poll(); a hint, it may move when nothing is outstanding.
+ */
+u32 krc_flow_index(const struct krc_flow *flow);
+
+/**
+ * krc_pool_poll() - Do what an interrupt of an initiator would do.
+ * @pool: pool.
+ * @index: initiator.
  *
  * For who waits awake. Finds nothing to do if somebody else is at it.
  * Context: task. Inside krc_port_enter().
  */
-void krc_flow_poll(struct krc_flow *flow);
+void krc_pool_poll(struct krc_pool *pool, u32 index);
 
 /**
  * krc_flow_drain() - Wait until nothing is outstanding.

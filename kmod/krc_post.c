@@ -192,8 +192,10 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
 	arg->taken = taken;
 	arg->error = err;
 	err = krc_flow_submit(&queue->flow, &reqs);
-	if (!err)
+	if (!err) {
+		WRITE_ONCE(queue->ctx->posted_to, krc_flow_index(&queue->flow));
 		return 0;
+	}
 	queue->posted -= taken;
 	list_for_each_entry_safe(req, tmp, &reqs, list) {
 		list_del_init(&req->list);

@@ -53,6 +53,7 @@ struct krc_queue;
  * @dead: the port is gone.
  * @watch: tells about that.
  * @ring: completions.
+ * @posted_to: index of the initiator that was posted to last; a hint.
  * @wait: who waits for them.
  * @queues: by number.
  * @regions: by handle; struct krc_region.
@@ -72,6 +73,7 @@ struct krc_context {
 	bool dead;
 	struct krc_pool_watch watch;
 	struct krc_ring ring;
+	u32 posted_to;
 	wait_queue_head_t wait;
 	struct xarray queues;
 	struct xarray regions;
@@ -229,6 +231,10 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg);
 void krc_queue_done(struct krc_req *req); /* see krc_flow.done */
 int krc_queue_check(struct krc_req *req); /* see krc_flow.check */
+
+/* krc_wait.c */
+
+int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg);
 
 /* Completions of a queue; what they left behind is seen with it. */
 static inline u64 krc_queue_completed(const struct krc_queue *queue)

@@ -135,7 +135,7 @@ static void krc_cell_poll(void *arg)
 {
 	struct krc_cell *cell = arg;
 
-	krc_flow_poll(&cell->flow);
+	krc_pool_poll(cell->flow.pool, krc_flow_index(&cell->flow));
 }
 
 /* Wait for the bytes; a cell that is left behind is freed by krc_cell_done(). */

@@ -11,6 +11,16 @@
 #include <linux/completion.h>
 
 /**
+ * krc_spin() - Poll for as long as module parameter spin_us allows.
+ * @poll: looks for what is waited for, and does what an interrupt would do; true: it is there.
+ * @arg: for @poll.
+ *
+ * Context: may sleep; returns at once when another task or a signal is waiting.
+ * Return: whether @poll found it.
+ */
+bool krc_spin(bool (*poll)(void *arg), void *arg);
+
+/**
  * krc_spin_wait() - Wait for a completion, awake for as long as parameter spin_us allows.
  * @done: completion.
  * @poll: looks whether the hardware has completed something, and if so does what its

@@ -36,8 +36,9 @@
  *   struct krp_ring, then the entries. The module writes entries and then tail
  *   (release); the program reads tail (acquire), the entries, and writes head
  *   (release). A request is taken only if its completion is sure to have room,
- *   so the ring cannot overflow. poll(2) says POLLIN while head != tail; wrong
- *   values in head harm only the program itself.
+ *   so the ring cannot overflow. poll(2) says POLLIN while head != tail;
+ *   KRP_IOC_WAIT waits for that, too, and is awake at first. Wrong values in head
+ *   harm only the program itself.
  *
  * All structures have the same layout for 32-bit and 64-bit callers; pads and
  * unknown flags must be zero (-EINVAL), so that they can get a meaning later.
@@ -333,6 +334,23 @@ struct krp_post {
 	__s32 error;
 };
 
+#define KRP_WAIT_FOREVER 0xffffffff
+
+/**
+ * struct krp_wait - KRP_IOC_WAIT: wait until there is a completion in the ring.
+ * @timeout_ms: in: how long at most; 0: only look; KRP_WAIT_FOREVER.
+ * @flags: in: zero.
+ *
+ * Waits awake for as long as the module's parameter spin_us allows and takes completions
+ * from the hardware itself meanwhile; then sleeps. Another thread may be faster to
+ * consume it. Returns 0, -EINVAL, -EBADFD (no setup), -ETIMEDOUT, -EINTR (a signal),
+ * -ENODEV (the device is gone, and there is no completion).
+ */
+struct krp_wait {
+	__u32 timeout_ms;
+	__u32 flags;
+};
+
 /**
  * struct krp_cqe - One completion.
  * @user_data: of the request.
@@ -386,6 +404,7 @@ struct krp_ring {
 #define KRP_IOC_QUEUE_CLOSE _IOW(KRP_IOC_MAGIC, 8, struct krp_queue_close)
 #define KRP_IOC_BIND _IOW(KRP_IOC_MAGIC, 9, struct krp_bind)
 #define KRP_IOC_POST _IOWR(KRP_IOC_MAGIC, 10, struct krp_post)
+#define KRP_IOC_WAIT _IOW(KRP_IOC_MAGIC, 11, struct krp_wait)
 
 KRP_STATIC_ASSERT(sizeof(struct krp_query) == 64, "krp_query");
 KRP_STATIC_ASSERT(sizeof(struct krp_setup) == 40, "krp_setup");
@@ -398,6 +417,7 @@ KRP_STATIC_ASSERT(sizeof(struct krp_queue_query) == 40, "krp_queue_query");
 KRP_STATIC_ASSERT(sizeof(struct krp_bind) == 16, "krp_bind");
 KRP_STATIC_ASSERT(sizeof(struct krp_wr) == 64, "krp_wr");
 KRP_STATIC_ASSERT(sizeof(struct krp_post) == 24, "krp_post");
+KRP_STATIC_ASSERT(sizeof(struct krp_wait) == 8, "krp_wait");
 KRP_STATIC_ASSERT(sizeof(struct krp_cqe) == 32, "krp_cqe");
 KRP_STATIC_ASSERT(sizeof(struct krp_ring) == 128, "krp_ring");
 

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -229,18 +228,22 @@ int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr
 
 int krcore_wait(struct krcore_node *node, int timeout_ms)
 {
-	struct pollfd want = { .fd = node->fd, .events = POLLIN };
+	struct krp_wait wait = {
+		.timeout_ms = timeout_ms < 0 ? KRP_WAIT_FOREVER : (uint32_t)timeout_ms,
+	};
+	int err;
 
 	if (krl_ring_ready(&node->ring))
 		return 0;
-	switch (poll(&want, 1, timeout_ms < 0 ? -1 : timeout_ms)) {
-	case -1:
-		return krl_error(-errno, "waiting for a completion: %s", strerror(errno));
+	err = krl_node_call(node, KRP_IOC_WAIT, &wait);
+	switch (err) {
 	case 0:
-		return krl_error_const(-ETIMEDOUT, "no completion came in time");
+		return 0;
+	case -ETIMEDOUT:
+		return krl_error_const(err, "no completion came in time");
+	case -ENODEV:
+		return krl_error_const(err, "the device is gone");
 	default:
-		if (want.revents & POLLIN)
-			return 0;
-		return krl_error_const(-ENODEV, "the device is gone");
+		return krl_error(err, "waiting for a completion: %s", strerror(-err));
 	}
 }

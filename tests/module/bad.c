@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/module/dev.h"
@@ -45,6 +47,7 @@ static void bad_pointers(int fd, void *bad, const char *what)
 		{ KRP_IOC_QUEUE_CLOSE, "QUEUE_CLOSE" },
 		{ KRP_IOC_BIND, "BIND" },
 		{ KRP_IOC_POST, "POST" },
+		{ KRP_IOC_WAIT, "WAIT" },
 	};
 	char name[80];
 	size_t i;
@@ -311,6 +314,37 @@ static void bad_opens(struct dev *dev)
 	dev_queue_close(dev, queue);
 }
 
+static int wait_for(struct dev *dev, uint32_t timeout_ms, uint32_t flags)
+{
+	struct krp_wait arg = { .timeout_ms = timeout_ms, .flags = flags };
+
+	return dev_ioctl(dev->fd, KRP_IOC_WAIT, &arg);
+}
+
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
+static void bad_waits(struct dev *dev)
+{
+	/* again and again: one may come before the call */
+	const struct itimerval soon = { .it_interval.tv_usec = 100000, .it_value.tv_usec = 100000 };
+	const struct itimerval never = { 0 };
+	struct dev fresh;
+
+	tap_equal("wait: flags", wait_for(dev, 0, 1), -EINVAL);
+	tap_equal("wait: only look", wait_for(dev, 0, 0), -ETIMEDOUT);
+	tap_equal("wait for what never comes", wait_for(dev, 20, 0), -ETIMEDOUT);
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	tap_equal("wait: a signal", wait_for(dev, KRP_WAIT_FOREVER, 0), -EINTR);
+	setitimer(ITIMER_REAL, &never, NULL);
+	fresh.fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
+	tap_equal("wait without setup", wait_for(&fresh, 0, 0), -EBADFD);
+	close(fresh.fd);
+}
+
 static int bind_bad(struct dev *dev, uint16_t service, uint16_t flags, uint32_t ms, uint64_t rsvd)
 {
 	struct krp_bind arg = {
@@ -373,6 +407,7 @@ void bad_inputs(void)
 	bad_queues(&dev);
 	bad_connects(&dev);
 	bad_opens(&dev);
+	bad_waits(&dev);
 	bad_binds(&dev);
 	dev_close(&dev);
 }

@@ -215,12 +215,22 @@ int dev_reap(struct dev *dev, struct krp_cqe *ret_cqe, int timeout_ms)
 	return 1;
 }
 
+int dev_wait(struct dev *dev, uint32_t timeout_ms)
+{
+	struct krp_wait wait = { .timeout_ms = timeout_ms };
+
+	return dev_ioctl(dev->fd, KRP_IOC_WAIT, &wait);
+}
+
 int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr)
 {
 	struct krp_cqe cqe;
 	int ret = dev_post(dev, queue, wr, 1, NULL);
 
 	if (ret < 0)
+		return ret;
+	ret = dev_wait(dev, DEV_TIMEOUT_MS);
+	if (ret)
 		return ret;
 	if (!dev_reap(dev, &cqe, DEV_TIMEOUT_MS))
 		return -ETIME;

@@ -95,6 +95,9 @@ int dev_post(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t
 /* One completion: 1, or 0 if none comes within the time. */
 int dev_reap(struct dev *dev, struct krp_cqe *ret_cqe, int timeout_ms);
 
+/* Wait for a completion by the ioctl, dev_reap() does it by poll(2). */
+int dev_wait(struct dev *dev, uint32_t timeout_ms);
+
 /* Post one request and wait for it; its status, or why it was not taken. */
 int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr);
 

@@ -74,6 +74,8 @@ static void random_argument(struct random_state *r, unsigned int number, uint8_t
 		((struct krp_connect *)arg)->timeout_ms %= 30;
 	if (number == _IOC_NR(KRP_IOC_BIND))
 		((struct krp_bind *)arg)->timeout_ms %= 30;
+	if (number == _IOC_NR(KRP_IOC_WAIT))
+		((struct krp_wait *)arg)->timeout_ms %= 30;
 }
 
 static unsigned int random_context(struct random_state *r, unsigned int calls)
@@ -81,7 +83,7 @@ static unsigned int random_context(struct random_state *r, unsigned int calls)
 	static const unsigned long known[] = {
 		KRP_IOC_QUERY,	     KRP_IOC_SETUP,	   KRP_IOC_PORT,    KRP_IOC_MR_REG,
 		KRP_IOC_MR_DEREG,    KRP_IOC_QUEUE_CREATE, KRP_IOC_CONNECT, KRP_IOC_QUEUE_QUERY,
-		KRP_IOC_QUEUE_CLOSE, KRP_IOC_BIND,	   KRP_IOC_POST,
+		KRP_IOC_QUEUE_CLOSE, KRP_IOC_BIND,	   KRP_IOC_POST,    KRP_IOC_WAIT,
 	};
 	uint64_t arg[ARG_BYTES_MAX / 8];
 	int fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);

@@ -552,11 +552,13 @@ int krcore_post_write(struct krcore_node *node, uint32_t queue, const struct krc
 int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr);
 
 /**
- * krcore_wait() - Sleep until there is a completion to be taken.
+ * krcore_wait() - Wait until there is a completion to be taken.
  * @node: node.
  * @timeout_ms: how long at most; negative for ever, 0 for only a look.
  *
- * Another thread may be faster to take it.
+ * Waits awake for some microseconds, and takes completions from the hardware itself
+ * meanwhile, then sleeps; so it is also the fastest way to wait for one. Another thread
+ * may be faster to take it.
  *
  * Return:
  * * 0 - there is one.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: waiting for completions: awake at first, polling the initiator that the context
+ * posted to last, then asleep.
+ *
+ * Which initiator that is, is a hint: what completes on another one comes by its
+ * interrupt, as it does for a program that sleeps in poll(2).
+ * Locking: none of its own.
+ */
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/wait.h>
+
+#include "krc_port.h"
+#include "krc_queue.h"
+#include "krc_spin.h"
+
+/* The device is gone, or there is something to take. */
+static bool krc_wait_over(struct krc_context *ctx)
+{
+	return krc_ring_pending(&ctx->ring) || READ_ONCE(ctx->dead);
+}
+
+static bool krc_wait_poll(void *arg)
+{
+	struct krc_context *ctx = arg;
+
+	krc_pool_poll(ctx->port->pool, READ_ONCE(ctx->posted_to));
+	return krc_wait_over(ctx);
+}
+
+static void krc_wait_awake(struct krc_context *ctx, bool once)
+{
+	if (krc_wait_over(ctx) || !krc_port_enter(ctx->port))
+		return;
+	if (!krc_wait_poll(ctx) && !once)
+		krc_spin(krc_wait_poll, ctx);
+	krc_port_exit(ctx->port);
+}
+
+static int krc_wait_asleep(struct krc_context *ctx, u32 timeout_ms)
+{
+	long timeout = timeout_ms == KRP_WAIT_FOREVER ? MAX_SCHEDULE_TIMEOUT
+						      : msecs_to_jiffies(timeout_ms);
+	long left = wait_event_interruptible_timeout(ctx->wait, krc_wait_over(ctx), timeout);
+
+	if (krc_ring_pending(&ctx->ring))
+		return 0;
+	if (left < 0)
+		return -EINTR; /* like poll(2): not begun again with the whole time */
+	if (READ_ONCE(ctx->dead))
+		return -ENODEV;
+	return left ? 0 : -ETIMEDOUT; /* 0: there was one, another thread has it */
+}
+
+int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg)
+{
+	if (!krc_context_port(ctx))
+		return -EBADFD;
+	if (arg->flags)
+		return -EINVAL;
+	krc_wait_awake(ctx, !arg->timeout_ms);
+	return krc_wait_asleep(ctx, arg->timeout_ms);
+}
