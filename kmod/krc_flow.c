@@ -3,7 +3,8 @@
  * Owns: flows as their owners use them: hand over, cancel, resume, wait.
  *
  * A flow that has nothing outstanding goes to the initiator of the processor that
- * submits; as long as it has, it stays, which keeps its order. outstanding goes down
+ * submits, or to that of quarantine; as long as it has, it stays, which keeps its order.
+ * outstanding goes down
  * only after done() has returned, so the last done() on one initiator is over before
  * the first on another.
  * Locking: krc_flow.lock, then the initiator's; see krc_initiator.h.
@@ -28,13 +29,18 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
 	flow->check = check;
 }
 
-/* This processor's initiator, or one that works better; states are hints here. */
-static struct krc_initiator *krc_pool_pick(struct krc_pool *pool)
+/*
+ * The initiator of quarantine, this processor's, or one that works better; states are
+ * hints here.
+ */
+static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, bool quarantined)
 {
 	u32 start = raw_smp_processor_id() % pool->nr;
 	struct krc_initiator *second = NULL;
 	u32 i;
 
+	if (quarantined && READ_ONCE(pool->ini[pool->nr].state) != KRC_INI_DEAD)
+		return &pool->ini[pool->nr];
 	for (i = 0; i < pool->nr; i++) {
 		struct krc_initiator *ini = &pool->ini[(start + i) % pool->nr];
 		enum krc_initiator_state state = READ_ONCE(ini->state);
@@ -53,7 +59,7 @@ static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move)
 {
 	lockdep_assert_held(&flow->lock);
 	if (!flow->initiator || (may_move && !atomic_read_acquire(&flow->outstanding)))
-		flow->initiator = krc_pool_pick(flow->pool);
+		flow->initiator = krc_pool_pick(flow->pool, flow->quarantined);
 	spin_lock(&flow->initiator->lock);
 	return flow->initiator;
 }

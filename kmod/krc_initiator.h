@@ -139,7 +139,8 @@ struct krc_scratch;
  * @watches: who wants to be told.
  * @stopped: nothing is accepted any more.
  * @scratch: memory for krc_pool_read().
- * @nr: initiators.
+ * @nr: initiators that are shared by all.
+ * @made: initiators; one more than @nr, the last for who is in quarantine.
  * @ini: the initiators.
  */
 struct krc_pool {
@@ -152,6 +153,7 @@ struct krc_pool {
 	bool stopped;
 	struct krc_scratch *scratch;
 	u32 nr;
+	u32 made;
 	struct krc_initiator ini[];
 };
 

@@ -189,6 +189,10 @@ int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u
  */
 void krc_remote_forget(struct krc_remote *remote);
 
+/* Whether the peer did not answer when it was last asked: who asks it is in quarantine. */
+bool krc_remote_silent(const struct krc_remote *remote);
+void krc_remote_set_silent(struct krc_remote *remote, bool silent);
+
 /**
  * krc_remote_regions() - How many of a peer's regions are cached, for people.
  * @remote: peer.

@@ -19,6 +19,7 @@
 #define KRC_PEER_BITS 10
 #define KRC_PEERS_IDLE_MAX 256
 #define KRC_PEER_IDLE_MS 10000
+#define KRC_PEER_SILENT_MS 60000 /* the same for those that did not answer */
 
 static void krc_peers_expire(struct work_struct *work);
 
@@ -41,8 +42,7 @@ static struct krc_peer *krc_peer_find(struct krc_port *port, const struct krp_ke
 
 	lockdep_assert_held(&krc_peers_lock);
 	hash_for_each_possible(krc_peers, peer, node, krc_peer_hash(port, key)) {
-		if (peer->port != port || READ_ONCE(peer->suspect) ||
-		    memcmp(&peer->key, key, sizeof(*key)) ||
+		if (peer->port != port || peer->outdated || memcmp(&peer->key, key, sizeof(*key)) ||
 		    memcmp(&peer->value, value, sizeof(*value)))
 			continue;
 		if (!peer->users++) {
@@ -110,7 +110,10 @@ err_peer:
 	return ERR_PTR(err);
 }
 
-/* Nobody is given what is older than a fresh peer; what is idle goes. */
+/*
+ * Nobody is given what is older than a fresh peer; what is idle goes. If it is the same
+ * boot of the peer and did not answer, that is known of the fresh one, too.
+ */
 static void krc_peer_outdate(const struct krc_peer *fresh, struct list_head *taken)
 {
 	u32 hash = krc_peer_hash(fresh->port, &fresh->key);
@@ -121,7 +124,9 @@ static void krc_peer_outdate(const struct krc_peer *fresh, struct list_head *tak
 	hash_for_each_possible_safe(krc_peers, peer, next, node, hash) {
 		if (peer->port != fresh->port || memcmp(&peer->key, &fresh->key, sizeof(peer->key)))
 			continue;
-		WRITE_ONCE(peer->suspect, true);
+		if (!peer->outdated && peer->value.generation == fresh->value.generation)
+			krc_remote_set_silent(fresh->remote, krc_remote_silent(peer->remote));
+		peer->outdated = true;
 		if (!peer->users)
 			krc_peer_take_idle(peer, taken);
 	}
@@ -165,7 +170,7 @@ static void krc_peer_rest(struct krc_peer *peer, struct list_head *taken)
 	peer->idle_since = jiffies;
 	list_add_tail(&peer->idle, &krc_peers_idle);
 	krc_peers_idle_nr++;
-	if (READ_ONCE(peer->suspect) || percpu_ref_is_dying(&peer->port->users))
+	if (peer->outdated || percpu_ref_is_dying(&peer->port->users))
 		krc_peer_take_idle(peer, taken);
 	else if (krc_peers_idle_nr > KRC_PEERS_IDLE_MAX)
 		krc_peer_take_idle(list_first_entry(&krc_peers_idle, struct krc_peer, idle), taken);
@@ -186,21 +191,25 @@ void krc_peer_put(struct krc_peer *peer)
 	krc_peers_free(&taken);
 }
 
+/* Jiffies for which an idle peer is kept. */
+static unsigned long krc_peer_patience(const struct krc_peer *peer)
+{
+	return msecs_to_jiffies(krc_remote_silent(peer->remote) ? KRC_PEER_SILENT_MS
+								: KRC_PEER_IDLE_MS);
+}
+
 /* Those that have been idle for too long; again as long as there are others. */
 static void krc_peers_expire(struct work_struct *work)
 {
-	unsigned long limit = msecs_to_jiffies(KRC_PEER_IDLE_MS);
 	struct krc_peer *peer, *next;
 	LIST_HEAD(taken);
 
 	spin_lock(&krc_peers_lock);
-	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle) {
-		if (time_before(jiffies, peer->idle_since + limit))
-			break;
-		krc_peer_take_idle(peer, &taken);
-	}
+	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle)
+		if (time_after_eq(jiffies, peer->idle_since + krc_peer_patience(peer)))
+			krc_peer_take_idle(peer, &taken);
 	if (krc_peers_idle_nr)
-		schedule_delayed_work(&krc_peers_expiry, limit / 2);
+		schedule_delayed_work(&krc_peers_expiry, msecs_to_jiffies(KRC_PEER_IDLE_MS / 2));
 	spin_unlock(&krc_peers_lock);
 	krc_peers_free(&taken);
 }
@@ -230,7 +239,7 @@ void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault)
 	switch (fault) {
 	case KRC_FAULT_TIMEOUT:
 	case KRC_FAULT_TARGET:
-		WRITE_ONCE(peer->suspect, true);
+		krc_remote_set_silent(peer->remote, true);
 		krc_cache_forget(krc_node_cache(), &peer->key, le64_to_cpu(peer->value.generation));
 		fallthrough;
 	case KRC_FAULT_ACCESS:

@@ -4,8 +4,9 @@
  * are connected to the same record share one peer, with its address vector and its cache
  * of memory references; a record that changed is another peer. A peer that no queue is
  * connected to any more is kept for a while, so that who connects, asks and leaves again
- * and again finds what the one before left; a bounded number of them, none that failed,
- * and none of a port that is gone.
+ * and again finds what the one before left; a bounded number of them, and none of a port
+ * that is gone. One that did not answer is kept longer, as one that did not answer: who
+ * connects to it again is in quarantine until it does.
  * Locking: own spinlock for the table and the counts; else peers do not change.
  */
 #ifndef KRC_PEER_H
@@ -23,7 +24,7 @@ struct krc_remote;
  * struct krc_peer - A peer.
  * @node: in the table.
  * @users: queues connected to it.
- * @suspect: a request to it failed, or there is a fresher one; nobody is given it any more.
+ * @outdated: there is a fresher one; nobody is given it any more.
  * @idle: in the list of those without users, the longest idle first.
  * @idle_since: jiffies.
  * @port: port used; counted.
@@ -36,7 +37,7 @@ struct krc_remote;
 struct krc_peer {
 	struct hlist_node node;
 	u32 users;
-	bool suspect;
+	bool outdated;
 	struct list_head idle;
 	unsigned long idle_since;
 	struct krc_port *port;
@@ -74,8 +75,8 @@ void krc_peers_exit(void);
 /**
  * krc_peer_suspect() - A request to it failed: forget what the node has cached of it.
  * @peer: peer.
- * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET: its record and its memory;
- *	KRC_FAULT_ACCESS: its memory only; others: nothing.
+ * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET: its record and its memory, and it is
+ *	silent until it answers; KRC_FAULT_ACCESS: its memory only; others: nothing.
  *
  * Context: any that may take a BH-safe spinlock.
  */

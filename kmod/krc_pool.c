@@ -43,7 +43,7 @@ static void krc_pool_watchdog(struct work_struct *work)
 	struct krc_pool *pool = container_of(to_delayed_work(work), struct krc_pool, watchdog);
 	u32 i;
 
-	for (i = 0; i < pool->nr; i++)
+	for (i = 0; i < pool->made; i++)
 		krc_watchdog_look(&pool->ini[i]);
 	queue_delayed_work(pool->wq, &pool->watchdog, msecs_to_jiffies(KRC_WATCHDOG_MS));
 }
@@ -110,11 +110,12 @@ struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 dept
 
 	if (!initiators || !depth)
 		return ERR_PTR(-EINVAL);
-	pool = kvzalloc(struct_size(pool, ini, initiators), GFP_KERNEL);
+	pool = kvzalloc(struct_size(pool, ini, initiators + 1), GFP_KERNEL);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	pool->port = port;
 	pool->ops = port->ops;
+	pool->nr = initiators;
 	mutex_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->watches);
 	INIT_DELAYED_WORK(&pool->watchdog, krc_pool_watchdog);
@@ -123,8 +124,8 @@ struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 dept
 		err = -ENOMEM;
 		goto err_pool;
 	}
-	for (; pool->nr < initiators; pool->nr++) {
-		err = krc_initiator_init(pool, &pool->ini[pool->nr], depth);
+	for (; pool->made <= initiators; pool->made++) {
+		err = krc_initiator_init(pool, &pool->ini[pool->made], depth);
 		if (err)
 			goto err_initiators;
 	}
@@ -135,9 +136,9 @@ struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 dept
 	return pool;
 
 err_initiators:
-	while (pool->nr--) {
-		krc_initiator_stop(&pool->ini[pool->nr]);
-		kvfree(pool->ini[pool->nr].slots);
+	while (pool->made--) {
+		krc_initiator_stop(&pool->ini[pool->made]);
+		kvfree(pool->ini[pool->made].slots);
 	}
 	destroy_workqueue(pool->wq);
 err_pool:
@@ -166,7 +167,7 @@ void krc_pool_stop(struct krc_pool *pool)
 		WRITE_ONCE(pool->stopped, true);
 		cancel_delayed_work_sync(&pool->watchdog);
 		krc_scratch_wake(pool);
-		for (i = 0; i < pool->nr; i++)
+		for (i = 0; i < pool->made; i++)
 			krc_initiator_stop(&pool->ini[i]);
 		krc_pool_tell(pool);
 	}
@@ -178,7 +179,7 @@ void krc_pool_destroy(struct krc_pool *pool)
 	u32 i;
 
 	krc_scratch_destroy(pool);
-	for (i = 0; i < pool->nr; i++)
+	for (i = 0; i < pool->made; i++)
 		kvfree(pool->ini[i].slots);
 	destroy_workqueue(pool->wq);
 	mutex_destroy(&pool->lock);
@@ -222,7 +223,7 @@ void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats)
 	struct krc_pool_stats sum = { .initiators = pool->nr };
 	u32 i;
 
-	for (i = 0; i < pool->nr; i++) {
+	for (i = 0; i < pool->made; i++) {
 		struct krc_initiator *ini = &pool->ini[i];
 
 		spin_lock_bh(&ini->lock);

@@ -19,7 +19,8 @@
  * hardware serves one target after the other. So that this happens once and not once for
  * each of them, requests to a peer that has not answered for all the time they are on
  * their way, which was that of all retries, end with the first of them, as they would on
- * queue pairs of their own.
+ * queue pairs of their own. Who asks such a peer again is in quarantine: on an initiator
+ * that is there for that, where only those wait who ask silent peers.
  *
  * Locking: krc_flow.lock, then krc_initiator.lock, both with bottom halves off. done() is
  * called without them; at any time at most one processor calls it for the flows of
@@ -105,6 +106,7 @@ struct krc_req {
  * @deficit: bytes it may post in its turn.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
+ * @quarantined: set by its owner before it submits: to a peer that did not answer last.
  * @held: check() wants it to wait for krc_flow_resume().
  * @end_status: what the requests behind a failed one complete with.
  * @done: called once for each request, in order, with bottom halves off and no lock of
@@ -124,6 +126,7 @@ struct krc_flow {
 	u32 posted;
 	u32 deficit;
 	bool failed;
+	bool quarantined;
 	bool held;
 	int end_status;
 	void (*done)(struct krc_req *req);
@@ -146,7 +149,7 @@ struct krc_pool_watch {
 /**
  * krc_pool_create() - Make the initiators of a port.
  * @port: port, with ops, hw, num and gid_index set.
- * @initiators: how many.
+ * @initiators: how many; one more is made for who is in quarantine.
  * @depth: requests of each.
  *
  * Context: may sleep.
@@ -275,6 +278,7 @@ void krc_flow_restart(struct krc_flow *flow);
  * krc_pool_read() - READ for the module itself, and wait for it.
  * @pool: pool.
  * @address: target.
+ * @quarantined: as in struct krc_flow.
  * @remote_addr: address there.
  * @rkey: its key.
  * @ret: out: the bytes.
@@ -284,12 +288,12 @@ void krc_flow_restart(struct krc_flow *flow);
  * Context: may sleep, killable. Inside krc_port_enter().
  * Return: 0, -EREMOTEIO, -ETIMEDOUT, -ENODEV, -EINTR, -ENOMEM.
  */
-int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, u64 remote_addr,
-		  u32 rkey, void *ret, u32 bytes, u32 timeout_ms);
+int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, bool quarantined,
+		  u64 remote_addr, u32 rkey, void *ret, u32 bytes, u32 timeout_ms);
 
 /**
  * struct krc_pool_stats - Counters since creation.
- * @initiators: how many.
+ * @initiators: how many are shared by all.
  * @depth: requests of each.
  * @posted: requests posted to the hardware, in parts and with replays.
  * @completed: requests completed to flows.

@@ -191,6 +191,7 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
 	queue->posted += taken;
 	arg->taken = taken;
 	arg->error = err;
+	queue->flow.quarantined = krc_remote_silent(queue->peer->remote);
 	err = krc_flow_submit(&queue->flow, &reqs);
 	if (!err) {
 		WRITE_ONCE(queue->ctx->posted_to, krc_flow_index(&queue->flow));
@@ -317,6 +318,8 @@ void krc_queue_done(struct krc_req *req)
 	this_cpu_inc(krc_counts.completions);
 	if (req->status)
 		krc_queue_failed(queue, req);
+	else
+		krc_remote_set_silent(queue->peer->remote, false);
 	queue->bytes += cqe.bytes;
 	krc_mr_put(qr->mr);
 	krc_uncharge_requests(ctx->user, 1);

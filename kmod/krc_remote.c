@@ -58,6 +58,7 @@ struct krc_ref {
  * @mrdir_rkey: key of that.
  * @generation: of the record; entries of another are not its.
  * @lock: guards what follows.
+ * @silent: it did not answer when it was last asked; no lock, a hint.
  * @epoch: counts krc_remote_forget(): what was READ before is not remembered.
  * @count: entries in the hash.
  * @lru: entries that are not being READ, the most recently used first.
@@ -71,6 +72,7 @@ struct krc_remote {
 	u32 mrdir_rkey;
 	u64 generation;
 	spinlock_t lock; /* see above */
+	bool silent;
 	u64 epoch;
 	u32 count;
 	struct list_head lru;
@@ -137,6 +139,17 @@ void krc_remote_destroy(struct krc_remote *remote)
 	kfree(remote);
 }
 
+bool krc_remote_silent(const struct krc_remote *remote)
+{
+	return READ_ONCE(remote->silent);
+}
+
+void krc_remote_set_silent(struct krc_remote *remote, bool silent)
+{
+	if (READ_ONCE(remote->silent) != silent)
+		WRITE_ONCE(remote->silent, silent);
+}
+
 u32 krc_remote_regions(struct krc_remote *remote)
 {
 	return READ_ONCE(remote->count);
@@ -190,10 +203,12 @@ static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned
 		start = jiffies;
 		if (time_after_eq(start, deadline))
 			return -ETIMEDOUT;
-		err = krc_pool_read(remote->port->pool, &remote->address, addr, remote->mrdir_rkey,
-				    &entry, sizeof(entry), jiffies_to_msecs(deadline - start));
+		err = krc_pool_read(remote->port->pool, &remote->address, krc_remote_silent(remote),
+				    addr, remote->mrdir_rkey, &entry, sizeof(entry),
+				    jiffies_to_msecs(deadline - start));
 		if (err)
 			return err;
+		krc_remote_set_silent(remote, false);
 		switch (krp_mrdir_check(&entry, ref->token)) {
 		case KRP_MRDIR_HIT:
 			return krc_ref_fill(ref, &entry, remote->generation, start);

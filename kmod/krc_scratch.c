@@ -111,7 +111,7 @@ static struct krc_cell *krc_cell_get(struct krc_scratch *scratch, unsigned long 
 }
 
 static int krc_cell_submit(struct krc_cell *cell, const struct krc_hw_address *address,
-			   u64 remote_addr, u32 rkey, u32 bytes)
+			   bool quarantined, u64 remote_addr, u32 rkey, u32 bytes)
 {
 	struct krc_scratch *scratch = cell->scratch;
 	LIST_HEAD(reqs);
@@ -127,6 +127,7 @@ static int krc_cell_submit(struct krc_cell *cell, const struct krc_hw_address *a
 		.opcode = KRP_OP_READ,
 	};
 	list_add_tail(&cell->req.list, &reqs);
+	cell->flow.quarantined = quarantined;
 	krc_flow_restart(&cell->flow);
 	return krc_flow_submit(&cell->flow, &reqs);
 }
@@ -158,8 +159,8 @@ static int krc_cell_wait(struct krc_cell *cell, unsigned long limit)
 	return left ? -EINTR : -ETIMEDOUT;
 }
 
-int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, u64 remote_addr,
-		  u32 rkey, void *ret, u32 bytes, u32 timeout_ms)
+int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, bool quarantined,
+		  u64 remote_addr, u32 rkey, void *ret, u32 bytes, u32 timeout_ms)
 {
 	unsigned long limit = jiffies + msecs_to_jiffies(timeout_ms);
 	struct krc_scratch *scratch = pool->scratch;
@@ -171,7 +172,7 @@ int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, u
 	cell = krc_cell_get(scratch, limit);
 	if (IS_ERR(cell))
 		return PTR_ERR(cell);
-	err = krc_cell_submit(cell, address, remote_addr, rkey, bytes);
+	err = krc_cell_submit(cell, address, quarantined, remote_addr, rkey, bytes);
 	if (!err) {
 		err = krc_cell_wait(cell, limit);
 		if (err)

@@ -294,6 +294,40 @@ static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 	krc_test_expect(t, t->flow[3], 0, 1, 0);
 }
 
+/* Who asks a peer that did not answer stalls the others like him, and nobody else. */
+static void krc_test_quarantine(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 apart = t->pool->nr;
+
+	t->flow[0]->flow.quarantined = true;
+	t->flow[1]->flow.quarantined = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 3, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, apart), 3);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), apart);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), 0);
+	krc_test_finish(t, t->flow[2], 3); /* nothing was answered in quarantine */
+	krc_test_expect(t, t->flow[2], 0, 3, 0);
+
+	/* it answers: that is the end of quarantine, once nothing is outstanding there */
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, apart, 2), 2);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
+	t->flow[0]->flow.quarantined = false;
+	t->flow[1]->flow.quarantined = false;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[1]->flow), apart);
+
+	krc_fake_fail(t->fake, apart, KRC_FAULT_TIMEOUT);
+	krc_test_finish(t, t->flow[0], 3);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 2);
+	krc_test_expect(t, t->flow[1], 0, 1, -ETIMEDOUT);
+	krc_test_expect(t, t->flow[1], 1, 2, -ECANCELED);
+}
+
 static void krc_test_a_part_that_fails_ends_its_request(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -547,7 +581,7 @@ static int krc_test_read(void *arg)
 	struct krc_test_reader *reader = arg;
 	struct krc_hw_address address = {};
 
-	reader->err = krc_pool_read(reader->pool, &address, 0x42, 7, reader->bytes,
+	reader->err = krc_pool_read(reader->pool, &address, false, 0x42, 7, reader->bytes,
 				    sizeof(reader->bytes), reader->timeout_ms);
 	complete(&reader->over);
 	return 0;
@@ -732,6 +766,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_turns_are_by_bytes),
 	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
+	KUNIT_CASE(krc_test_quarantine),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),

@@ -239,6 +239,43 @@ def test_bad_tenant_beside_good_ones(cluster):
               f"{beside[0]['done'] / 8:.0f} beside a bad one (emulated)", flush=True)
 
 
+DEAD_SERVICE = 4711
+TRACE = "/sys/kernel/tracing"
+
+
+@limit(400)
+def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
+    """One tenant asks a peer that is published and dead, again and again: the initiator
+    that all share stands still for it once, not each time."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        (shared,) = [row["initiators"] for row in metactl(node1, "stats node")
+                     if row["type"] == "pool"]
+        node1.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo >trace && "
+                  "echo 1 >events/krcore/krc_recovery_begin/enable")
+        # nobody has that MAC
+        node2.run(f"krcore-metactl record publish {node2.spec.address} service {DEAD_SERVICE} "
+                  "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
+                  "mrdir_addr 0x1000 mrdir_rkey 0x1234")
+        asks = f"{node2.spec.address} {DEAD_SERVICE} {' '.join(peer.split()[2:])} silent 40"
+        with node1.background(f"{AS_USER} {program(node1)} {asks} >/run/silent.out 2>&1",
+                              limit=200) as bad:
+            good = [_counts(client(node1, f"{peer} loop 8")) for _ in range(3)]
+            bad.wait(120)
+        said = node1.run("cat /run/silent.out; echo").out
+        trace = node1.run(f"cd {TRACE} && echo 0 >events/krcore/krc_recovery_begin/enable && "
+                          "sed -n 's/.* krc_recovery_begin: initiator=\\([0-9]*\\).*/\\1/p' "
+                          "trace").out.split()
+        for counts in good:
+            check(counts["done"] and
+                  not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
+        check("done=0 " in said and "wrong=0 " in said, said)
+        check(trace.count(str(shared)) >= 2 and len(trace) - trace.count(str(shared)) <= 1,
+              f"of {shared} initiators and that of quarantine, reset were {trace}")
+        print(f"    good tenant: {sum(c['done'] for c in good) / 24:.0f} requests/s beside one "
+              f"that asks a silent peer; {len(trace)} resets, all but one apart (emulated)",
+              flush=True)
+
+
 @limit(300)
 def test_region_taken_back_under_readers(cluster):
     with up(cluster) as (node1, node2):

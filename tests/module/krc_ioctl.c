@@ -16,6 +16,7 @@
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
+ *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
  *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
@@ -199,6 +200,33 @@ static int run_hostile(const struct dev_peer *peer, unsigned int seconds)
 	return print_counts(&c);
 }
 
+/* Another bad tenant: comes back and back to a peer that does not answer. */
+static int run_silent(const struct dev_peer *peer, unsigned int seconds)
+{
+	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	struct dev_region local;
+	struct counts c = { 0 };
+	struct dev dev;
+	uint32_t queue;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
+	while (dev_now_ms() < deadline) {
+		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 64);
+		int err = dev_queue_open(&dev, 16, peer, 0, &queue);
+
+		if (err) {
+			c.failed++;
+			c.last_error = err;
+			break;
+		}
+		c.wrong += !one(&dev, queue, &wr, &c);
+		dev_queue_close(&dev, queue);
+	}
+	dev_close(&dev);
+	return print_counts(&c);
+}
+
 static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 {
 	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
@@ -346,6 +374,7 @@ static const struct {
 	{ .word = "fresh", .run = run_fresh },
 	{ .word = "loop", .run = run_loop },
 	{ .word = "hostile", .run = run_hostile },
+	{ .word = "silent", .run = run_silent },
 	{ .word = "hold", .run = run_hold },
 	{ .word = "watch", .run = run_watch },
 };
