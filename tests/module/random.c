@@ -6,9 +6,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/module/dev.h"
@@ -110,6 +112,22 @@ static unsigned int random_context(struct random_state *r, unsigned int calls)
 	return good;
 }
 
+static void random_alarm(int number)
+{
+	(void)number;
+}
+
+/* A call that waits for ever is a right one; signals end it. */
+static void random_wake(suseconds_t every_us)
+{
+	const struct itimerval timer = { .it_interval.tv_usec = every_us,
+					 .it_value.tv_usec = every_us };
+
+	signal(SIGALRM, random_alarm);
+	siginterrupt(SIGALRM, 1);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 int random_inputs(uint64_t seed, unsigned int calls)
 {
 	struct random_state r = { .seed = seed };
@@ -122,8 +140,10 @@ int random_inputs(uint64_t seed, unsigned int calls)
 	if (r.arena == MAP_FAILED)
 		return -errno;
 	munmap(r.arena + ARENA_BYTES, ARENA_BYTES);
+	random_wake(50000);
 	for (done = 0; done < calls; done += CALLS_A_CONTEXT)
 		good += random_context(&r, CALLS_A_CONTEXT);
+	random_wake(0);
 	munmap(r.arena, ARENA_BYTES);
 	printf("# seed %llu: %u calls, %u of them succeeded\n", (unsigned long long)seed, done,
 	       good);
