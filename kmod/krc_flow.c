@@ -107,6 +107,7 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
 	if (!err) {
 		atomic_add(count, &flow->outstanding);
 		list_splice_tail_init(reqs, &flow->waiting);
+		ini->pollers += flow->awake;
 		krc_flow_activate(ini, flow);
 		krc_initiator_fill(ini);
 	}
@@ -139,6 +140,7 @@ void krc_flow_resume(struct krc_flow *flow)
 		/* It was its turn; behind the others it might get old again. */
 		list_move(&flow->list, &ini->turn);
 		krc_initiator_fill(ini);
+		krc_initiator_expect(ini);
 	}
 	spin_unlock(&flow->lock);
 	krc_initiator_dispatch(ini);

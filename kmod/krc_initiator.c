@@ -8,7 +8,9 @@
  * so what one flow asks for never stands long before the others. Completions come in the
  * order of posting; the cookie is the number of the part, and one that does not fit is
  * nobody's. A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard
- * interrupt, irq_poll takes it from there without a context switch and has a budget.
+ * interrupt, irq_poll takes it from there without a context switch and has a budget. The
+ * interrupt is asked for only while there is something in the hardware for which nobody
+ * polls: so he who waits awake is not interrupted by what he waits for.
  * Locking: see krc_initiator.h.
  */
 #include <linux/lockdep.h>
@@ -321,6 +323,18 @@ int krc_initiator_poll(struct krc_initiator *ini, int budget)
 	return total;
 }
 
+void krc_initiator_expect(struct krc_initiator *ini)
+{
+	lockdep_assert_held(&ini->lock);
+	if (ini->armed || ini->pollers || ini->head == ini->tail || !krc_initiator_pollable(ini))
+		return;
+	ini->armed = true;
+	ini->pool->ops->arm(ini->hw);
+	/* What completed before it was armed raises nothing. */
+	if (krc_initiator_poll(ini, KRC_POLL_BATCH))
+		krc_initiator_fill(ini);
+}
+
 /* Tell the owners. Bottom halves are off, no lock is held. */
 static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batch)
 {
@@ -360,33 +374,26 @@ void krc_initiator_run(struct krc_initiator *ini, int budget)
 {
 	krc_initiator_poll(ini, budget);
 	krc_initiator_fill(ini);
+	krc_initiator_expect(ini);
 	krc_initiator_dispatch(ini);
 }
 
 int krc_initiator_softirq(struct irq_poll *iop, int budget)
 {
 	struct krc_initiator *ini = container_of(iop, struct krc_initiator, iop);
-	bool more = false;
 	int n;
 
 	spin_lock_bh(&ini->lock);
+	ini->armed = false;
 	n = krc_initiator_poll(ini, budget);
 	if (test_and_clear_bit(0, &ini->fatal))
 		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
 	krc_initiator_fill(ini);
 	if (n < budget) {
 		irq_poll_complete(iop);
-		if (krc_initiator_pollable(ini)) {
-			ini->pool->ops->arm(ini->hw);
-			/* What completed before it was armed raises nothing. */
-			more = krc_initiator_poll(ini, KRC_POLL_BATCH) > 0;
-			if (more)
-				krc_initiator_fill(ini);
-		}
+		krc_initiator_expect(ini);
 	}
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);
-	if (more)
-		irq_poll_sched(iop);
 	return n;
 }

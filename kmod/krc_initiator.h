@@ -90,6 +90,9 @@ struct krc_initiator_stats {
  * @held: flows that have, but may not.
  * @finished: requests with outcome, in order.
  * @dispatching: somebody is calling done().
+ * @armed: the hardware was asked for an interrupt, and that has not been served.
+ * @pollers: tasks that look for completions themselves; no interrupt is asked for as
+ *	long as there are some, and none if nothing is in the hardware.
  * @fault: why it is not ready.
  * @culprit: whose target it was, if the fault was a request's.
  * @stalled: @progress at the fault.
@@ -116,6 +119,8 @@ struct krc_initiator {
 	struct list_head held;
 	struct list_head finished;
 	bool dispatching;
+	bool armed;
+	u32 pollers;
 	enum krc_fault fault;
 	struct krc_hw_address culprit;
 	unsigned long stalled;
@@ -169,13 +174,16 @@ void krc_initiator_fill(struct krc_initiator *ini);
 /* Take completions from the hardware, at most @budget. Return: how many. */
 int krc_initiator_poll(struct krc_initiator *ini, int budget);
 
+/* Have an interrupt come for what is in the hardware, if nobody polls. */
+void krc_initiator_expect(struct krc_initiator *ini);
+
 /* Call done() for what is finished. Drops the lock meanwhile. */
 void krc_initiator_dispatch(struct krc_initiator *ini);
 
 /* What a completion does: the slot at head ends with @fault. */
 void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault);
 
-/* Poll, fill, dispatch. */
+/* Poll, fill, expect, dispatch. */
 void krc_initiator_run(struct krc_initiator *ini, int budget);
 
 /* Put a flow that has something to post into the turn. */

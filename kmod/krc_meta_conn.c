@@ -3,9 +3,8 @@
  * Owns: the RDMA resources of a connection: protection domain, completion queue, queue
  * pair, buffers. Generic verbs of ib_core only, so that it runs on any RDMA device.
  *
- * One queue pair carries READs and SENDs. Completion queues are polled in soft
- * interrupts; that of READs and SENDs, whose completions need no order, also by tasks
- * that wait awake, see krc_meta_conn_poll(). Buffers are mapped once; the device's local key
+ * One queue pair carries READs and SENDs. Messages that come have a completion queue that
+ * is polled in soft interrupts, for that of READs and SENDs see krc_meta_cq.c. Buffers are mapped once; the device's local key
  * covers them. Nothing waits for a drained queue without end: a buffer is given back
  * when the queue pair is gone.
  * Locking: made and destroyed by the session's work item; SENDs under meta.lock.
@@ -13,8 +12,6 @@
 #include <linux/slab.h>
 
 #include "krc_meta_priv.h"
-
-#define KRC_META_POLL_BATCH 4 /* completions taken at once by who waits awake */
 
 static int krc_meta_buf_alloc(struct krc_meta_conn *conn, struct krc_meta_buf *buf, size_t bytes,
 			      enum dma_data_direction dir)
@@ -103,6 +100,7 @@ static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct krc_meta_conn *conn = send->conn;
 	struct krc_meta *meta = conn->s->meta;
 
+	krc_meta_cq_expected(&conn->send_cq);
 	spin_lock_bh(&meta->lock);
 	send->posted = false;
 	if (wc->status == IB_WC_SUCCESS)
@@ -146,6 +144,8 @@ int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send)
 	if (err) {
 		send->posted = false;
 		krc_meta_conn_completed(conn);
+	} else {
+		krc_meta_cq_expect(&conn->send_cq);
 	}
 	return err;
 }
@@ -218,36 +218,9 @@ static void krc_meta_qp_event(struct ib_event *event, void *context)
 	krc_meta_session_kick(conn->s);
 }
 
-static int krc_meta_conn_cq(struct krc_meta_conn *conn, int entries, struct ib_cq **ret_cq)
-{
-	struct ib_cq *cq;
-
-	cq = ib_alloc_cq_any(conn->s->meta->ibdev, conn, entries, IB_POLL_SOFTIRQ);
-	if (IS_ERR(cq))
-		return PTR_ERR(cq);
-	*ret_cq = cq;
-	return 0;
-}
-
-/*
- * Take what READs and SENDs have completed, as the soft interrupt does, which may run at
- * the same time. Context: task that holds a count in conn.users.
- */
-void krc_meta_conn_poll(void *arg)
-{
-	struct krc_meta_conn *conn = arg;
-	struct ib_wc wc[KRC_META_POLL_BATCH];
-	int i, n;
-
-	local_bh_disable();
-	n = ib_poll_cq(conn->send_cq, KRC_META_POLL_BATCH, wc);
-	for (i = 0; i < n; i++)
-		wc[i].wr_cqe->done(conn->send_cq, &wc[i]);
-	local_bh_enable();
-}
-
 static int krc_meta_conn_queues(struct krc_meta_conn *conn)
 {
+	struct ib_device *ibdev = conn->s->meta->ibdev;
 	struct ib_qp_init_attr attr = {
 		.event_handler = krc_meta_qp_event,
 		.qp_context = conn,
@@ -258,15 +231,18 @@ static int krc_meta_conn_queues(struct krc_meta_conn *conn)
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
+	struct ib_cq *cq;
 	int err;
 
-	err = krc_meta_conn_cq(conn, attr.cap.max_send_wr, &conn->send_cq);
-	if (!err)
-		err = krc_meta_conn_cq(conn, attr.cap.max_recv_wr, &conn->recv_cq);
+	err = krc_meta_cq_create(&conn->send_cq, ibdev, attr.cap.max_send_wr);
 	if (err)
 		return err;
-	attr.send_cq = conn->send_cq;
-	attr.recv_cq = conn->recv_cq;
+	cq = ib_alloc_cq_any(ibdev, conn, attr.cap.max_recv_wr, IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	conn->recv_cq = cq;
+	attr.send_cq = conn->send_cq.ib;
+	attr.recv_cq = cq;
 	return rdma_create_qp(conn->id, conn->pd, &attr);
 }
 
@@ -308,6 +284,7 @@ void krc_meta_conn_stop(struct krc_meta_conn *conn)
 		return;
 	rdma_disconnect(conn->id);
 	ib_modify_qp(conn->id->qp, &attr, IB_QP_STATE);
+	krc_meta_cq_expect(&conn->send_cq); /* whatever is flushed */
 	wait_event_timeout(conn->wait, !atomic_read(&conn->posted),
 			   msecs_to_jiffies(KRC_META_DRAIN_MS));
 	rdma_destroy_qp(conn->id);
@@ -318,8 +295,7 @@ void krc_meta_conn_free(struct krc_meta_conn *conn)
 {
 	if (!conn)
 		return;
-	if (conn->send_cq)
-		ib_free_cq(conn->send_cq);
+	krc_meta_cq_destroy(&conn->send_cq);
 	if (conn->recv_cq)
 		ib_free_cq(conn->recv_cq);
 	krc_meta_buf_free(conn, &conn->bulk_buf);

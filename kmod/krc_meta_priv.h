@@ -28,6 +28,7 @@
 #include <linux/bitmap.h>
 #include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/irq_poll.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -172,6 +173,7 @@ struct krc_meta_recv {
  * @dma: the same for the device.
  * @taken: somebody uses the slot.
  * @posted: the buffer is the device's.
+ * @asleep: nobody polls for it.
  * @abandoned: nobody waits: the completion frees the slot.
  * @err: outcome.
  */
@@ -183,8 +185,21 @@ struct krc_meta_read {
 	u64 dma;
 	bool taken;
 	bool posted;
+	bool asleep;
 	bool abandoned;
 	int err;
+};
+
+/**
+ * struct krc_meta_cq - Completion queue of READs and SENDs; krc_meta_cq.c.
+ * @ib: the queue.
+ * @iop: soft interrupt.
+ * @unpolled: completions to come for which nobody polls.
+ */
+struct krc_meta_cq {
+	struct ib_cq *ib;
+	struct irq_poll iop;
+	atomic_t unpolled;
 };
 
 /**
@@ -192,7 +207,7 @@ struct krc_meta_read {
  * @s: its session.
  * @id: of rdma_cm, with the queue pair.
  * @pd: protection domain; its local key covers the buffers.
- * @send_cq: of READs and SENDs; polled by who waits awake, too.
+ * @send_cq: of READs and SENDs.
  * @recv_cq: of messages, which keep their order.
  * @recv_buf: receive buffers, KRP_MSG_BYTES_MAX each.
  * @send_buf: send buffers, KRP_MSG_BYTES_MAX each.
@@ -225,7 +240,7 @@ struct krc_meta_conn {
 	struct krc_meta_session *s;
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
-	struct ib_cq *send_cq;
+	struct krc_meta_cq send_cq;
 	struct ib_cq *recv_cq;
 	struct krc_meta_buf recv_buf;
 	struct krc_meta_buf send_buf;
@@ -439,7 +454,6 @@ int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *co
 /* krc_meta_conn.c */
 struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s);
 int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step);
-void krc_meta_conn_poll(void *arg);
 void krc_meta_conn_stop(struct krc_meta_conn *conn);
 void krc_meta_conn_free(struct krc_meta_conn *conn);
 void krc_meta_conn_completed(struct krc_meta_conn *conn);
@@ -490,5 +504,12 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 void krc_meta_reads_stop(struct krc_meta_conn *conn);
 void krc_meta_reads_end(struct krc_meta_conn *conn);
 void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* krc_meta_cq.c */
+int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entries);
+void krc_meta_cq_destroy(struct krc_meta_cq *cq);
+void krc_meta_cq_poll(struct krc_meta_cq *cq);
+void krc_meta_cq_expect(struct krc_meta_cq *cq);
+void krc_meta_cq_expected(struct krc_meta_cq *cq);
 
 #endif /* KRC_META_PRIV_H */

@@ -33,6 +33,8 @@ void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
 				      ib_wc_status_msg(wc->status));
 	spin_lock_bh(&conn->read_lock);
 	r->posted = false;
+	if (r->asleep)
+		krc_meta_cq_expected(&conn->send_cq);
 	r->err = wc->status == IB_WC_SUCCESS ? 0 : -ENOTCONN;
 	if (r->abandoned)
 		krc_meta_read_release(r);
@@ -127,6 +129,7 @@ static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *re
 	int err = -ENOTCONN;
 
 	reinit_completion(&r->done);
+	r->asleep = false;
 	/* the lock: the queue pair stays as long as the connection is not broken */
 	spin_lock_bh(&conn->read_lock);
 	if (!READ_ONCE(conn->broken)) {
@@ -141,6 +144,28 @@ static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *re
 		return 0;
 	krc_meta_session_fail(conn->s, err, "posting a READ failed");
 	return -ENOTCONN;
+}
+
+static bool krc_meta_read_poll(void *arg)
+{
+	struct krc_meta_read *r = arg;
+
+	if (!completion_done(&r->done))
+		krc_meta_cq_poll(&r->conn->send_cq);
+	return completion_done(&r->done);
+}
+
+/* Its waiter does not poll any more: if it has not completed, an interrupt has to come. */
+static void krc_meta_read_asleep(struct krc_meta_read *r)
+{
+	bool posted;
+
+	spin_lock_bh(&r->conn->read_lock);
+	posted = r->posted;
+	r->asleep = posted;
+	spin_unlock_bh(&r->conn->read_lock);
+	if (posted)
+		krc_meta_cq_expect(&r->conn->send_cq);
 }
 
 /*
@@ -162,7 +187,9 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 		krc_meta_read_put(r, read->bytes);
 		return err;
 	}
-	left = krc_spin_wait(&r->done, krc_meta_conn_poll, conn, impatient ? timeout : patience);
+	krc_spin(krc_meta_read_poll, r);
+	krc_meta_read_asleep(r);
+	left = wait_for_completion_killable_timeout(&r->done, impatient ? timeout : patience);
 	if (left <= 0 && !krc_meta_read_abandon(r)) {
 		if (left < 0)
 			return -EINTR;

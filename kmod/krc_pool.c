@@ -28,6 +28,7 @@ static void krc_watchdog_look(struct krc_initiator *ini)
 	if (ini->state != KRC_INI_READY || ini->head == ini->tail ||
 	    time_before(now, ini->progress + msecs_to_jiffies(KRC_WATCHDOG_MS)))
 		goto out;
+	ini->armed = false; /* if an interrupt was lost, ask for another */
 	krc_initiator_run(ini, KRC_POLL_BUDGET);
 	if (ini->state == KRC_INI_READY && ini->head != ini->tail &&
 	    time_after(now, ini->progress + msecs_to_jiffies(KRC_STUCK_MS))) {
@@ -74,9 +75,6 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 		kvfree(ini->slots);
 		return PTR_ERR(ini->hw);
 	}
-	spin_lock_bh(&ini->lock);
-	pool->ops->arm(ini->hw);
-	spin_unlock_bh(&ini->lock);
 	return 0;
 }
 
@@ -184,6 +182,27 @@ void krc_pool_destroy(struct krc_pool *pool)
 	destroy_workqueue(pool->wq);
 	mutex_destroy(&pool->lock);
 	kvfree(pool);
+}
+
+void krc_pool_awake(struct krc_pool *pool, u32 index)
+{
+	struct krc_initiator *ini = &pool->ini[index];
+
+	spin_lock_bh(&ini->lock);
+	ini->pollers++;
+	spin_unlock_bh(&ini->lock);
+}
+
+void krc_pool_asleep(struct krc_pool *pool, u32 index)
+{
+	struct krc_initiator *ini = &pool->ini[index];
+
+	spin_lock_bh(&ini->lock);
+	WARN_ON_ONCE(!ini->pollers);
+	ini->pollers--;
+	krc_initiator_expect(ini);
+	krc_initiator_dispatch(ini);
+	spin_unlock_bh(&ini->lock);
 }
 
 void krc_pool_poll(struct krc_pool *pool, u32 index)

@@ -107,6 +107,8 @@ struct krc_req {
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
  * @quarantined: set by its owner before it submits: to a peer that did not answer last.
+ * @awake: set by its owner before it submits: he will poll for it, and has called
+ *	krc_pool_awake() by that; krc_pool_asleep() is his to call if it was accepted.
  * @held: check() wants it to wait for krc_flow_resume().
  * @end_status: what the requests behind a failed one complete with.
  * @done: called once for each request, in order, with bottom halves off and no lock of
@@ -127,6 +129,7 @@ struct krc_flow {
 	u32 deficit;
 	bool failed;
 	bool quarantined;
+	bool awake;
 	bool held;
 	int end_status;
 	void (*done)(struct krc_req *req);
@@ -237,6 +240,24 @@ void krc_flow_resume(struct krc_flow *flow);
  * Return: for krc_pool_poll(); a hint, it may move when nothing is outstanding.
  */
 u32 krc_flow_index(const struct krc_flow *flow);
+
+/**
+ * krc_pool_awake() - The caller polls an initiator from now on: no interrupts for it.
+ * @pool: pool.
+ * @index: initiator.
+ *
+ * Context: task. Inside krc_port_enter(), until krc_pool_asleep() has been called.
+ */
+void krc_pool_awake(struct krc_pool *pool, u32 index);
+
+/**
+ * krc_pool_asleep() - The caller does not poll any more.
+ * @pool: pool.
+ * @index: initiator.
+ *
+ * Context: task. Inside krc_port_enter().
+ */
+void krc_pool_asleep(struct krc_pool *pool, u32 index);
 
 /**
  * krc_pool_poll() - Do what an interrupt of an initiator would do.

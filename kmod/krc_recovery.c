@@ -129,9 +129,10 @@ static void krc_recover_finish(struct krc_initiator *ini, int err)
 	while (ini->head != ini->tail)
 		krc_initiator_retire(ini, KRC_FAULT_FLUSHED);
 	krc_initiator_set_state(ini, KRC_INI_READY);
-	ini->pool->ops->arm(ini->hw);
+	ini->armed = false; /* the reset forgot it */
 	krc_initiator_poll(ini, KRC_POLL_BUDGET);
 	krc_initiator_fill(ini);
+	krc_initiator_expect(ini);
 }
 
 void krc_initiator_recover(struct work_struct *work)

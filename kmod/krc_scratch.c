@@ -132,11 +132,13 @@ static int krc_cell_submit(struct krc_cell *cell, const struct krc_hw_address *a
 	return krc_flow_submit(&cell->flow, &reqs);
 }
 
-static void krc_cell_poll(void *arg)
+static bool krc_cell_poll(void *arg)
 {
 	struct krc_cell *cell = arg;
 
-	krc_pool_poll(cell->flow.pool, krc_flow_index(&cell->flow));
+	if (!completion_done(&cell->arrived))
+		krc_pool_poll(cell->flow.pool, krc_flow_index(&cell->flow));
+	return completion_done(&cell->arrived);
 }
 
 /* Wait for the bytes; a cell that is left behind is freed by krc_cell_done(). */
@@ -145,7 +147,9 @@ static int krc_cell_wait(struct krc_cell *cell, unsigned long limit)
 	struct krc_scratch *scratch = cell->scratch;
 	long left = (long)(limit - jiffies);
 
-	left = krc_spin_wait(&cell->arrived, krc_cell_poll, cell, max(left, 1L));
+	krc_spin(krc_cell_poll, cell);
+	krc_pool_asleep(scratch->pool, krc_flow_index(&cell->flow));
+	left = wait_for_completion_killable_timeout(&cell->arrived, max(left, 1L));
 	if (left > 0)
 		return 0;
 	spin_lock_bh(&scratch->lock);
@@ -203,6 +207,7 @@ int krc_scratch_create(struct krc_pool *pool)
 		scratch->cells[i].scratch = scratch;
 		init_completion(&scratch->cells[i].arrived);
 		krc_flow_init(&scratch->cells[i].flow, pool, krc_cell_done, NULL);
+		scratch->cells[i].flow.awake = true;
 	}
 	scratch->memory = dma_alloc_coherent(dma, bytes, &scratch->dma, GFP_KERNEL);
 	if (!scratch->memory)

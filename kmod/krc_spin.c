@@ -12,13 +12,6 @@ static unsigned int krc_spin_us = 100;
 module_param_named(spin_us, krc_spin_us, uint, 0644);
 MODULE_PARM_DESC(spin_us, "Microseconds to wait awake for a READ before sleeping (0: never)");
 
-/* What krc_spin_wait() spins for. */
-struct krc_spin_completion {
-	struct completion *done;
-	void (*poll)(void *arg);
-	void *arg;
-};
-
 bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
 	u64 limit_ns = ktime_get_ns() + (u64)READ_ONCE(krc_spin_us) * NSEC_PER_USEC;
@@ -30,21 +23,4 @@ bool krc_spin(bool (*poll)(void *arg), void *arg)
 		cpu_relax();
 	}
 	return false;
-}
-
-static bool krc_spin_completed(void *arg)
-{
-	const struct krc_spin_completion *spin = arg;
-
-	if (!completion_done(spin->done))
-		spin->poll(spin->arg);
-	return completion_done(spin->done);
-}
-
-long krc_spin_wait(struct completion *done, void (*poll)(void *arg), void *arg, long timeout)
-{
-	struct krc_spin_completion spin = { .done = done, .poll = poll, .arg = arg };
-
-	krc_spin(krc_spin_completed, &spin);
-	return wait_for_completion_killable_timeout(done, timeout);
 }

@@ -8,7 +8,7 @@
 #ifndef KRC_SPIN_H
 #define KRC_SPIN_H
 
-#include <linux/completion.h>
+#include <linux/types.h>
 
 /**
  * krc_spin() - Poll for as long as module parameter spin_us allows.
@@ -19,18 +19,5 @@
  * Return: whether @poll found it.
  */
 bool krc_spin(bool (*poll)(void *arg), void *arg);
-
-/**
- * krc_spin_wait() - Wait for a completion, awake for as long as parameter spin_us allows.
- * @done: completion.
- * @poll: looks whether the hardware has completed something, and if so does what its
- *	interrupt would do; it may find nothing, or another at it.
- * @arg: for @poll.
- * @timeout: jiffies, at least 1, counted from when it goes to sleep.
- *
- * Context: may sleep; goes to sleep at once when another task or a signal is waiting.
- * Return: jiffies left, at least 1; 0: timeout; -ERESTARTSYS: a fatal signal came.
- */
-long krc_spin_wait(struct completion *done, void (*poll)(void *arg), void *arg, long timeout);
 
 #endif /* KRC_SPIN_H */

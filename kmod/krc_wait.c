@@ -31,10 +31,15 @@ static bool krc_wait_poll(void *arg)
 
 static void krc_wait_awake(struct krc_context *ctx, bool once)
 {
+	u32 index = READ_ONCE(ctx->posted_to);
+
 	if (krc_wait_over(ctx) || !krc_port_enter(ctx->port))
 		return;
-	if (!krc_wait_poll(ctx) && !once)
+	if (!krc_wait_poll(ctx) && !once) {
+		krc_pool_awake(ctx->port->pool, index);
 		krc_spin(krc_wait_poll, ctx);
+		krc_pool_asleep(ctx->port->pool, index);
+	}
 	krc_port_exit(ctx->port);
 }
 
