@@ -130,9 +130,12 @@ static void bn_krcore_round(struct bn_data_krcore *k, const struct bn_job *job)
 	unsigned int q, posted;
 
 	for (q = 0; q < job->queues; q++) {
+		/* after the last there is nothing to do but to wait */
+		typeof(krcore_post) *post = q + 1 < job->queues ? krcore_post : krcore_post_wait;
+
 		for (posted = 0; posted < job->batch;) {
-			int nr = krcore_post(k->node, k->queue[q], k->wrs[q] + posted,
-					     job->batch - posted, NULL);
+			int nr = post(k->node, k->queue[q], k->wrs[q] + posted, job->batch - posted,
+				      NULL);
 
 			if (nr < 0)
 				bn_krcore_die("krcore_post");

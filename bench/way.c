@@ -92,11 +92,12 @@ static void bn_krcore_connect(void *arg, unsigned int flags)
 static void bn_krcore_read(void *arg)
 {
 	struct bn_krcore *way = arg;
+	struct krcore_wr wr;
 	struct krcore_wc wc;
 
-	if (krcore_post_read(way->node, way->queue, &way->mr, way->memory, BN_READ_BYTES, &way->ref,
-			     0, 1))
-		bn_krcore_die("krcore_post_read");
+	krcore_wr_read(&wr, &way->mr, way->memory, BN_READ_BYTES, &way->ref, 0, 1);
+	if (krcore_post_wait(way->node, way->queue, &wr, 1, NULL) != 1)
+		bn_krcore_die("krcore_post_wait");
 	bn_krcore_next(way->node, &wc, 1);
 	if (wc.status) {
 		fprintf(stderr, "READ: %s\n", strerror(-wc.status));

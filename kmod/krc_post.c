@@ -170,8 +170,9 @@ static void krc_post_unreserve(struct krc_queue *queue, u32 count)
 	krc_ring_unpromise(&queue->ctx->ring, count);
 }
 
-/* With the port entered. */
-static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
+/* With the port entered. *@ret_posted is set if something was taken. */
+static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg,
+			    struct krc_posted *ret_posted)
 {
 	struct krc_req *req, *tmp;
 	LIST_HEAD(reqs);
@@ -191,10 +192,14 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
 	queue->posted += taken;
 	arg->taken = taken;
 	arg->error = err;
+	queue->flow.awake = arg->flags & KRP_POST_WAIT;
 	queue->flow.quarantined = krc_remote_silent(queue->peer->remote);
 	err = krc_flow_submit(&queue->flow, &reqs);
 	if (!err) {
-		WRITE_ONCE(queue->ctx->posted_to, krc_flow_index(&queue->flow));
+		ret_posted->queue = queue;
+		ret_posted->index = krc_flow_index(&queue->flow);
+		ret_posted->until = queue->posted;
+		WRITE_ONCE(queue->ctx->posted_to, ret_posted->index);
 		return 0;
 	}
 	queue->posted -= taken;
@@ -209,20 +214,24 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg)
 static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg)
 {
 	struct krc_port *port = queue->ctx->port;
-	int err;
+	struct krc_posted posted;
+	bool entered, ready;
+	int err = -ENOTCONN;
 
 	if (mutex_lock_interruptible(&queue->post))
 		return -ERESTARTSYS;
-	if (READ_ONCE(queue->state) != KRP_QUEUE_READY) {
-		err = -ENOTCONN;
-	} else if (!krc_port_enter(port)) {
+	ready = READ_ONCE(queue->state) == KRP_QUEUE_READY;
+	entered = ready && krc_port_enter(port);
+	if (entered)
+		err = krc_post_entered(queue, arg, &posted);
+	else if (ready)
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ENODEV);
-		err = -ENOTCONN;
-	} else {
-		err = krc_post_entered(queue, arg);
-		krc_port_exit(port);
-	}
 	mutex_unlock(&queue->post);
+	if (!entered)
+		return err;
+	if (!err && arg->flags & KRP_POST_WAIT)
+		krc_wait_posted(&posted);
+	krc_port_exit(port);
 	return err;
 }
 
@@ -231,7 +240,7 @@ int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
 	struct krc_queue *queue;
 	int err;
 
-	if (!arg->count || arg->count > KRP_POST_MAX)
+	if (!arg->count || arg->count > KRP_POST_MAX || arg->flags & ~KRP_POST_WAIT || arg->rsvd)
 		return -EINVAL;
 	queue = krc_queue_get(ctx, arg->queue);
 	if (!queue)

@@ -234,6 +234,20 @@ int krc_queue_check(struct krc_req *req); /* see krc_flow.check */
 
 /* krc_wait.c */
 
+/**
+ * struct krc_posted - What was posted with KRP_POST_WAIT.
+ * @queue: where.
+ * @index: initiator; krc_pool_awake() has been called for it.
+ * @until: what krc_queue_completed() says when all is done.
+ */
+struct krc_posted {
+	struct krc_queue *queue;
+	u32 index;
+	u64 until;
+};
+
+/* Wait awake for it. Context: may sleep, inside krc_port_enter(). */
+void krc_wait_posted(struct krc_posted *posted);
 int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg);
 
 /* Completions of a queue; what they left behind is seen with it. */

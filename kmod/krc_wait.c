@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: waiting for completions: awake at first, polling the initiator that the context
- * posted to last, then asleep.
+ * Owns: waiting for completions: awake at first, polling the initiator that they are to
+ * come from, then asleep.
  *
- * Which initiator that is, is a hint: what completes on another one comes by its
- * interrupt, as it does for a program that sleeps in poll(2).
+ * Which initiator that is, is known while posting, and else a hint, that which the
+ * context posted to last: what completes on another one comes by its interrupt, as it
+ * does for a program that sleeps in poll(2).
  * Locking: none of its own.
  */
 #include <linux/jiffies.h>
@@ -14,6 +15,20 @@
 #include "krc_port.h"
 #include "krc_queue.h"
 #include "krc_spin.h"
+
+static bool krc_wait_posted_poll(void *arg)
+{
+	const struct krc_posted *posted = arg;
+
+	krc_pool_poll(posted->queue->ctx->port->pool, posted->index);
+	return krc_queue_completed(posted->queue) >= posted->until;
+}
+
+void krc_wait_posted(struct krc_posted *posted)
+{
+	krc_spin(krc_wait_posted_poll, posted);
+	krc_pool_asleep(posted->queue->ctx->port->pool, posted->index);
+}
 
 /* The device is gone, or there is something to take. */
 static bool krc_wait_over(struct krc_context *ctx)

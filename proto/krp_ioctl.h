@@ -311,6 +311,9 @@ struct krp_wr {
 	__u64 swap;
 };
 
+/* krp_post.flags */
+#define KRP_POST_WAIT 0x1 /* then wait awake until all of the queue has completed */
+
 /**
  * struct krp_post - KRP_IOC_POST: post requests to a queue.
  * @wrs: in: address of an array of struct krp_wr.
@@ -318,6 +321,13 @@ struct krp_wr {
  * @queue: in: queue.
  * @taken: out: how many were taken.
  * @error: out: why the next one was not: 0, or a negative errno.
+ * @flags: in: KRP_POST_*.
+ * @rsvd: zero.
+ *
+ * KRP_POST_WAIT is for who has nothing else to do: the call returns when all requests of
+ * the queue have completed, or when it has waited for them as long as the module's
+ * parameter spin_us allows. It takes completions from the hardware itself, so that no
+ * interrupt has to come. It never sleeps for them; KRP_IOC_WAIT does.
  *
  * Returns 0 if at least one was taken, else the error: -EAGAIN (queue or ring
  * is full), -ENOTCONN, -EINVAL, -ENOENT (no such queue or local region), -EACCES (the
@@ -332,6 +342,8 @@ struct krp_post {
 	__u32 queue;
 	__u32 taken;
 	__s32 error;
+	__u32 flags;
+	__u32 rsvd;
 };
 
 #define KRP_WAIT_FOREVER 0xffffffff
@@ -416,7 +428,7 @@ KRP_STATIC_ASSERT(sizeof(struct krp_connect) == 48, "krp_connect");
 KRP_STATIC_ASSERT(sizeof(struct krp_queue_query) == 40, "krp_queue_query");
 KRP_STATIC_ASSERT(sizeof(struct krp_bind) == 16, "krp_bind");
 KRP_STATIC_ASSERT(sizeof(struct krp_wr) == 64, "krp_wr");
-KRP_STATIC_ASSERT(sizeof(struct krp_post) == 24, "krp_post");
+KRP_STATIC_ASSERT(sizeof(struct krp_post) == 32, "krp_post");
 KRP_STATIC_ASSERT(sizeof(struct krp_wait) == 8, "krp_wait");
 KRP_STATIC_ASSERT(sizeof(struct krp_cqe) == 32, "krp_cqe");
 KRP_STATIC_ASSERT(sizeof(struct krp_ring) == 128, "krp_ring");

@@ -192,13 +192,14 @@ void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const voi
 	krl_wr_fill(wr, KRCORE_OP_WRITE, mr, local, length, remote, offset, user_data);
 }
 
-int krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
-		unsigned int nr, int *ret_error)
+static int krl_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
+		    unsigned int nr, uint32_t flags, int *ret_error)
 {
 	struct krp_post post = {
 		.wrs = (uintptr_t)wrs,
 		.count = nr,
 		.queue = queue,
+		.flags = flags,
 	};
 	int err = krl_node_call(node, KRP_IOC_POST, &post);
 
@@ -209,6 +210,18 @@ int krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr
 	if (ret_error)
 		*ret_error = post.error;
 	return (int)post.taken;
+}
+
+int krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
+		unsigned int nr, int *ret_error)
+{
+	return krl_post(node, queue, wrs, nr, 0, ret_error);
+}
+
+int krcore_post_wait(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
+		     unsigned int nr, int *ret_error)
+{
+	return krl_post(node, queue, wrs, nr, KRP_POST_WAIT, ret_error);
 }
 
 static int krl_post_one(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wr)

@@ -516,6 +516,12 @@ static void bad_batches(struct bad_fixture *f)
 	int error = 0, i;
 
 	tap_equal("no requests", dev_post(&f->dev, f->queue, wrs, 0, NULL), -EINVAL);
+	post.flags = KRP_POST_WAIT << 1;
+	tap_equal("post: flags", dev_ioctl(f->dev.fd, KRP_IOC_POST, &post), -EINVAL);
+	post.flags = 0;
+	post.rsvd = 1;
+	tap_equal("post: pad", dev_ioctl(f->dev.fd, KRP_IOC_POST, &post), -EINVAL);
+	post.rsvd = 0;
 	tap_equal("too many requests", dev_post(&f->dev, f->queue, wrs, KRP_POST_MAX + 1, NULL),
 		  -EINVAL);
 	post.wrs = 16;

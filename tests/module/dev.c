@@ -183,15 +183,23 @@ int dev_queue_close(struct dev *dev, uint32_t queue)
 	return dev_ioctl(dev->fd, KRP_IOC_QUEUE_CLOSE, &arg);
 }
 
-int dev_post(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t count,
-	     int *ret_error)
+int dev_post_flags(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t count,
+		   uint32_t flags, int *ret_error)
 {
-	struct krp_post post = { .wrs = (uintptr_t)wrs, .count = count, .queue = queue };
+	struct krp_post post = {
+		.wrs = (uintptr_t)wrs, .count = count, .queue = queue, .flags = flags
+	};
 	int err = dev_ioctl(dev->fd, KRP_IOC_POST, &post);
 
 	if (ret_error)
 		*ret_error = err ? err : post.error;
 	return err ? err : (int)post.taken;
+}
+
+int dev_post(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t count,
+	     int *ret_error)
+{
+	return dev_post_flags(dev, queue, wrs, count, 0, ret_error);
 }
 
 int dev_reap(struct dev *dev, struct krp_cqe *ret_cqe, int timeout_ms)
@@ -225,7 +233,7 @@ int dev_wait(struct dev *dev, uint32_t timeout_ms)
 int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr)
 {
 	struct krp_cqe cqe;
-	int ret = dev_post(dev, queue, wr, 1, NULL);
+	int ret = dev_post_flags(dev, queue, wr, 1, KRP_POST_WAIT, NULL);
 
 	if (ret < 0)
 		return ret;

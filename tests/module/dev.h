@@ -89,6 +89,8 @@ int dev_query(struct dev *dev, uint32_t queue, struct krp_queue_query *ret);
 int dev_queue_close(struct dev *dev, uint32_t queue);
 
 /* Post; returns how many were taken, or a negative errno if none. @ret_error may be NULL. */
+int dev_post_flags(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t count,
+		   uint32_t flags, int *ret_error);
 int dev_post(struct dev *dev, uint32_t queue, const struct krp_wr *wrs, uint32_t count,
 	     int *ret_error);
 

@@ -506,6 +506,23 @@ int krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr
 		unsigned int nr, int *ret_error);
 
 /**
+ * krcore_post_wait() - krcore_post(), and wait awake for what was posted.
+ * @node: node.
+ * @queue: queue.
+ * @wrs: requests.
+ * @nr: how many, 1 to KRCORE_POST_MAX.
+ * @ret_error: as in krcore_post().
+ *
+ * For who has nothing else to do until then: it returns when all requests of the queue
+ * have completed, or after some microseconds. Completions are in the ring as always;
+ * if krcore_poll() does not find them all, krcore_wait() waits for the others.
+ *
+ * Return: as krcore_post().
+ */
+int krcore_post_wait(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
+		     unsigned int nr, int *ret_error);
+
+/**
  * krcore_post_read() - krcore_wr_read() and krcore_post() of one request.
  * @node: node.
  * @queue: queue.
