@@ -124,7 +124,6 @@ static void random_wake(suseconds_t every_us)
 					 .it_value.tv_usec = every_us };
 
 	signal(SIGALRM, random_alarm);
-	siginterrupt(SIGALRM, 1);
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
