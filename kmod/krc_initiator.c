@@ -14,6 +14,7 @@
  * Locking: see krc_initiator.h.
  */
 #include <linux/lockdep.h>
+#include <linux/sched.h>
 #include <linux/wait_bit.h>
 
 #include "krc_initiator.h"
@@ -323,10 +324,20 @@ int krc_initiator_poll(struct krc_initiator *ini, int budget)
 	return total;
 }
 
+/*
+ * Somebody polls. On a kernel that takes the processor from tasks inside the kernel he may
+ * be away for long, and the others must not wait for him.
+ */
+static bool krc_initiator_polled(const struct krc_initiator *ini)
+{
+	return ini->pollers && !preempt_model_preemptible();
+}
+
 void krc_initiator_expect(struct krc_initiator *ini)
 {
 	lockdep_assert_held(&ini->lock);
-	if (ini->armed || ini->pollers || ini->head == ini->tail || !krc_initiator_pollable(ini))
+	if (ini->armed || ini->head == ini->tail || krc_initiator_polled(ini) ||
+	    !krc_initiator_pollable(ini))
 		return;
 	ini->armed = true;
 	ini->pool->ops->arm(ini->hw);
