@@ -255,7 +255,7 @@ def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
         # nobody has that MAC
         node2.run(f"krcore-metactl record publish {node2.spec.address} service {DEAD_SERVICE} "
                   "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
-                  "mrdir_addr 0x1000 mrdir_rkey 0x1234")
+                  "mrdir_addr 0x1000 mrdir_rkey 0x1234 lease_ms 120000")
         asks = f"{node2.spec.address} {DEAD_SERVICE} {' '.join(peer.split()[2:])} silent 70"
         with node1.background(f"{AS_USER} {program(node1)} {asks} >/run/silent.out 2>&1",
                               limit=200) as bad:
