@@ -10,7 +10,8 @@
  * nobody's. A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard
  * interrupt, irq_poll takes it from there without a context switch and has a budget. The
  * interrupt is asked for only while there is something in the hardware for which nobody
- * polls: so he who waits awake is not interrupted by what he waits for.
+ * polls: so he who waits awake is not interrupted by what he waits for. Only a kernel that
+ * preempts its tasks asks in any case.
  * Locking: see krc_initiator.h.
  */
 #include <linux/lockdep.h>
@@ -335,15 +336,20 @@ static bool krc_initiator_polled(const struct krc_initiator *ini)
 
 void krc_initiator_expect(struct krc_initiator *ini)
 {
+	int n;
+
 	lockdep_assert_held(&ini->lock);
 	if (ini->armed || ini->head == ini->tail || krc_initiator_polled(ini) ||
 	    !krc_initiator_pollable(ini))
 		return;
 	ini->armed = true;
 	ini->pool->ops->arm(ini->hw);
-	/* What completed before it was armed raises nothing. */
-	if (krc_initiator_poll(ini, KRC_POLL_BATCH))
+	/* What completed before it was armed raises nothing: take all of it. */
+	n = krc_initiator_poll(ini, KRC_POLL_BATCH);
+	if (n)
 		krc_initiator_fill(ini);
+	if (n == KRC_POLL_BATCH)
+		irq_poll_sched(&ini->iop);
 }
 
 /* Tell the owners. Bottom halves are off, no lock is held. */

@@ -91,8 +91,7 @@ struct krc_initiator_stats {
  * @finished: requests with outcome, in order.
  * @dispatching: somebody is calling done().
  * @armed: the hardware was asked for an interrupt, and that has not been served.
- * @pollers: tasks that look for completions themselves; no interrupt is asked for as
- *	long as there are some, and none if nothing is in the hardware.
+ * @pollers: tasks that look for completions themselves; see krc_initiator_expect().
  * @fault: why it is not ready.
  * @culprit: whose target it was, if the fault was a request's.
  * @stalled: @progress at the fault.
@@ -174,7 +173,10 @@ void krc_initiator_fill(struct krc_initiator *ini);
 /* Take completions from the hardware, at most @budget. Return: how many. */
 int krc_initiator_poll(struct krc_initiator *ini, int budget);
 
-/* Have an interrupt come for what is in the hardware, if nobody polls. */
+/*
+ * Have an interrupt come for what is in the hardware, if there is something and nobody
+ * polls, or who polls may be preempted.
+ */
 void krc_initiator_expect(struct krc_initiator *ini);
 
 /* Call done() for what is finished. Drops the lock meanwhile. */

@@ -4,9 +4,9 @@
  * pair, buffers. Generic verbs of ib_core only, so that it runs on any RDMA device.
  *
  * One queue pair carries READs and SENDs. Messages that come have a completion queue that
- * is polled in soft interrupts, for that of READs and SENDs see krc_meta_cq.c. Buffers are mapped once; the device's local key
- * covers them. Nothing waits for a drained queue without end: a buffer is given back
- * when the queue pair is gone.
+ * is polled in soft interrupts, for that of READs and SENDs see krc_meta_cq.c. Buffers are
+ * mapped once; the device's local key covers them. Nothing waits for a drained queue
+ * without end: a buffer is given back when the queue pair is gone.
  * Locking: made and destroyed by the session's work item; SENDs under meta.lock.
  */
 #include <linux/slab.h>
@@ -100,8 +100,8 @@ static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct krc_meta_conn *conn = send->conn;
 	struct krc_meta *meta = conn->s->meta;
 
-	krc_meta_cq_expected(&conn->send_cq);
 	spin_lock_bh(&meta->lock);
+	krc_meta_cq_expected(&conn->send_cq);
 	send->posted = false;
 	if (wc->status == IB_WC_SUCCESS)
 		krc_meta_pump(conn->s);

@@ -76,7 +76,9 @@ void krc_meta_cq_destroy(struct krc_meta_cq *cq)
 	if (!cq->ib)
 		return;
 	irq_poll_disable(&cq->iop);
+	synchronize_rcu(); /* the end of a soft interrupt that has said it was complete */
 	ib_destroy_cq(cq->ib);
+	synchronize_rcu(); /* rxe calls krc_meta_cq_event() in a soft interrupt of its own */
 	cq->ib = NULL;
 }
 
@@ -88,7 +90,10 @@ void krc_meta_cq_poll(struct krc_meta_cq *cq)
 	local_bh_enable();
 }
 
-/* There is one more completion to come for which nobody polls. Context: any but hard interrupts. */
+/*
+ * There is one more completion to come for which nobody polls. Context: any but hard
+ * interrupts; under the lock that is held where krc_meta_cq_expected() is called for it.
+ */
 void krc_meta_cq_expect(struct krc_meta_cq *cq)
 {
 	atomic_inc(&cq->unpolled);

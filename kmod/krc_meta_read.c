@@ -158,14 +158,11 @@ static bool krc_meta_read_poll(void *arg)
 /* Its waiter does not poll any more: if it has not completed, an interrupt has to come. */
 static void krc_meta_read_asleep(struct krc_meta_read *r)
 {
-	bool posted;
-
 	spin_lock_bh(&r->conn->read_lock);
-	posted = r->posted;
-	r->asleep = posted;
-	spin_unlock_bh(&r->conn->read_lock);
-	if (posted)
+	r->asleep = r->posted;
+	if (r->asleep)
 		krc_meta_cq_expect(&r->conn->send_cq);
+	spin_unlock_bh(&r->conn->read_lock);
 }
 
 /*

@@ -111,8 +111,8 @@ err_peer:
 }
 
 /*
- * Nobody is given what is older than a fresh peer; what is idle goes. If it is the same
- * boot of the peer and did not answer, that is known of the fresh one, too.
+ * Nobody is given what is older than a fresh peer; what is idle goes. If the record is the
+ * same and the peer did not answer, that is known of the fresh one, too.
  */
 static void krc_peer_outdate(const struct krc_peer *fresh, struct list_head *taken)
 {
@@ -124,7 +124,7 @@ static void krc_peer_outdate(const struct krc_peer *fresh, struct list_head *tak
 	hash_for_each_possible_safe(krc_peers, peer, next, node, hash) {
 		if (peer->port != fresh->port || memcmp(&peer->key, &fresh->key, sizeof(peer->key)))
 			continue;
-		if (!peer->outdated && peer->value.generation == fresh->value.generation)
+		if (!peer->outdated && !memcmp(&peer->value, &fresh->value, sizeof(peer->value)))
 			krc_remote_set_silent(fresh->remote, krc_remote_silent(peer->remote));
 		peer->outdated = true;
 		if (!peer->users)
@@ -241,8 +241,10 @@ void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault)
 	case KRC_FAULT_TARGET:
 		krc_remote_set_silent(peer->remote, true);
 		krc_cache_forget(krc_node_cache(), &peer->key, le64_to_cpu(peer->value.generation));
-		fallthrough;
-	case KRC_FAULT_ACCESS:
+		krc_remote_forget(peer->remote);
+		break;
+	case KRC_FAULT_ACCESS: /* a refusal is an answer */
+		krc_remote_set_silent(peer->remote, false);
 		krc_remote_forget(peer->remote);
 		break;
 	default:

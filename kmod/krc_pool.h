@@ -242,11 +242,13 @@ void krc_flow_resume(struct krc_flow *flow);
 u32 krc_flow_index(const struct krc_flow *flow);
 
 /**
- * krc_pool_awake() - The caller polls an initiator from now on: no interrupts for it.
+ * krc_pool_awake() - The caller polls an initiator from now on: no interrupts for it,
+ * if the kernel does not preempt its tasks.
  * @pool: pool.
  * @index: initiator.
  *
- * Context: task. Inside krc_port_enter(), until krc_pool_asleep() has been called.
+ * Context: task that does not sleep until it has called krc_pool_asleep(). Inside
+ * krc_port_enter() for all of that.
  */
 void krc_pool_awake(struct krc_pool *pool, u32 index);
 
@@ -323,7 +325,7 @@ int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, b
  * @replayed: requests posted again.
  * @unknown: atomics completed with -EREMCHG.
  * @strays: completions that were nobody's.
- * @dead: initiators that can't be reset now.
+ * @dead: initiators that can't be reset now, that of quarantine among them.
  * @outstanding: in the hardware now.
  */
 struct krc_pool_stats {

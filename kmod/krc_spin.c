@@ -8,15 +8,18 @@
 
 #include "krc_spin.h"
 
+#define KRC_SPIN_MAX_US 10000
+
 static unsigned int krc_spin_us = 100;
 module_param_named(spin_us, krc_spin_us, uint, 0644);
-MODULE_PARM_DESC(spin_us, "Microseconds to wait awake for a READ before sleeping (0: never)");
+MODULE_PARM_DESC(spin_us, "Microseconds to wait awake before sleeping (0: never, at most 10000)");
 
 bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
-	u64 limit_ns = ktime_get_ns() + (u64)READ_ONCE(krc_spin_us) * NSEC_PER_USEC;
+	u32 spin_us = min_t(u32, READ_ONCE(krc_spin_us), KRC_SPIN_MAX_US);
+	u64 limit_ns = ktime_get_ns() + (u64)spin_us * NSEC_PER_USEC;
 
-	might_sleep();
+	/* no might_sleep(): it may give the processor away, and others wait for who polls */
 	while (!need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns) {
 		if (poll(arg))
 			return true;

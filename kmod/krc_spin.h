@@ -15,7 +15,7 @@
  * @poll: looks for what is waited for, and does what an interrupt would do; true: it is there.
  * @arg: for @poll.
  *
- * Context: may sleep; returns at once when another task or a signal is waiting.
+ * Context: task; does not sleep; returns at once when another task or a signal is waiting.
  * Return: whether @poll found it.
  */
 bool krc_spin(bool (*poll)(void *arg), void *arg);

@@ -36,24 +36,30 @@ static bool krc_wait_over(struct krc_context *ctx)
 	return krc_ring_pending(&ctx->ring) || READ_ONCE(ctx->dead);
 }
 
+/* Who waits, and the initiator he polls. */
+struct krc_waiter {
+	struct krc_context *ctx;
+	u32 index;
+};
+
 static bool krc_wait_poll(void *arg)
 {
-	struct krc_context *ctx = arg;
+	const struct krc_waiter *waiter = arg;
 
-	krc_pool_poll(ctx->port->pool, READ_ONCE(ctx->posted_to));
-	return krc_wait_over(ctx);
+	krc_pool_poll(waiter->ctx->port->pool, waiter->index);
+	return krc_wait_over(waiter->ctx);
 }
 
 static void krc_wait_awake(struct krc_context *ctx, bool once)
 {
-	u32 index = READ_ONCE(ctx->posted_to);
+	struct krc_waiter waiter = { .ctx = ctx, .index = READ_ONCE(ctx->posted_to) };
 
 	if (krc_wait_over(ctx) || !krc_port_enter(ctx->port))
 		return;
-	if (!krc_wait_poll(ctx) && !once) {
-		krc_pool_awake(ctx->port->pool, index);
-		krc_spin(krc_wait_poll, ctx);
-		krc_pool_asleep(ctx->port->pool, index);
+	if (!krc_wait_poll(&waiter) && !once) {
+		krc_pool_awake(ctx->port->pool, waiter.index);
+		krc_spin(krc_wait_poll, &waiter);
+		krc_pool_asleep(ctx->port->pool, waiter.index);
 	}
 	krc_port_exit(ctx->port);
 }

@@ -350,7 +350,7 @@ struct krp_post {
 
 /**
  * struct krp_wait - KRP_IOC_WAIT: wait until there is a completion in the ring.
- * @timeout_ms: in: how long at most; 0: only look; KRP_WAIT_FOREVER.
+ * @timeout_ms: in: how long to sleep at most; 0: only look; KRP_WAIT_FOREVER.
  * @flags: in: zero.
  *
  * Waits awake for as long as the module's parameter spin_us allows and takes completions
