@@ -516,14 +516,22 @@ static void krc_test_a_stray_completion_is_nobodys(struct kunit *test)
 	struct krc_test *t = test->priv;
 	struct krc_pool_stats stats;
 
+	/* while nothing is under way nobody looks: it is found with the next request */
 	krc_fake_stray(t->fake, 0);
-	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
-	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
 	krc_test_finish(t, t->flow[0], 4);
 	krc_test_expect(t, t->flow[0], 0, 4, 0);
+
+	/* else at once */
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[1], 4, KRP_OP_READ, 8), 0);
+	krc_fake_stray(t->fake, 0);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 2);
+	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	krc_test_finish(t, t->flow[1], 4);
+	krc_test_expect(t, t->flow[1], 0, 4, 0);
 	krc_pool_stats(t->pool, &stats);
-	KUNIT_EXPECT_EQ(test, stats.strays, 1);
+	KUNIT_EXPECT_EQ(test, stats.strays, 2);
 }
 
 static void krc_test_resets_that_help_nobody_end(struct kunit *test)
