@@ -58,13 +58,19 @@ int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_
 	return 0;
 }
 
-/* The call of both ways to connect; @connect says which queue, or how deep a new one is. */
+/*
+ * The call of both ways to connect; @connect says which queue, or how deep a new one is,
+ * @flags is what the program says.
+ */
 static int krl_connect(struct krcore_node *node, struct krp_connect *connect,
-		       const struct krcore_key *peer, uint32_t timeout_ms,
+		       const struct krcore_key *peer, uint32_t timeout_ms, uint32_t flags,
 		       struct krcore_connect_info *ret_info)
 {
 	int err;
 
+	if (flags & KRP_CONNECT_CREATE)
+		return -EINVAL; /* not for programs to say */
+	connect->flags |= flags;
 	connect->service = peer->service;
 	connect->timeout_ms = timeout_ms ? timeout_ms : KRL_CONNECT_TIMEOUT_MS;
 	memcpy(connect->gid, peer->gid, sizeof(connect->gid));
@@ -81,13 +87,11 @@ int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krc
 		      uint32_t timeout_ms, uint32_t flags, uint32_t *ret_queue,
 		      struct krcore_connect_info *ret_info)
 {
-	struct krp_connect connect = { .flags = flags | KRP_CONNECT_CREATE, .depth = depth };
+	struct krp_connect connect = { .flags = KRP_CONNECT_CREATE, .depth = depth };
 	char text[KRU_GID_TEXT];
 	int err;
 
-	if (flags & KRP_CONNECT_CREATE) /* not for programs to say */
-		return krl_error(-EINVAL, "opening a queue: unknown flag 0x%x", KRP_CONNECT_CREATE);
-	err = krl_connect(node, &connect, peer, timeout_ms, ret_info);
+	err = krl_connect(node, &connect, peer, timeout_ms, flags, ret_info);
 	if (err)
 		return krl_error(err, "opening a queue of depth %u to %s service %u: %s", depth,
 				 kru_gid_format(peer->gid, text), peer->service, strerror(-err));
@@ -98,14 +102,11 @@ int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krc
 int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct krcore_key *peer,
 			 uint32_t timeout_ms, uint32_t flags, struct krcore_connect_info *ret_info)
 {
-	struct krp_connect connect = { .queue = queue, .flags = flags };
+	struct krp_connect connect = { .queue = queue };
 	char text[KRU_GID_TEXT];
 	int err;
 
-	if (flags & KRP_CONNECT_CREATE) /* not for programs to say */
-		return krl_error(-EINVAL, "connecting queue %u: unknown flag 0x%x", queue,
-				 KRP_CONNECT_CREATE);
-	err = krl_connect(node, &connect, peer, timeout_ms, ret_info);
+	err = krl_connect(node, &connect, peer, timeout_ms, flags, ret_info);
 	if (err)
 		return krl_error(err, "connecting queue %u to %s service %u: %s", queue,
 				 kru_gid_format(peer->gid, text), peer->service, strerror(-err));

@@ -156,12 +156,30 @@ static void test_open_refused(void **state)
 	check_open(&opts, -EINVAL, "version");
 }
 
+/* A flag between the library and the module; no node is asked. */
+static void test_flags_refused(void **state)
+{
+	const struct krcore_key peer = { .service = 4711 };
+	struct krcore_connect_info info = { .reads = 77 };
+	uint32_t queue = 99;
+
+	(void)state;
+	assert_int_equal(krcore_queue_open(NULL, 1, &peer, 0, KRP_CONNECT_CREATE, &queue, &info),
+			 -EINVAL);
+	assert_non_null(strstr(krcore_error_text(), "service 4711"));
+	assert_int_equal(krcore_queue_connect(NULL, 5, &peer, 0, KRP_CONNECT_CREATE, &info),
+			 -EINVAL);
+	assert_non_null(strstr(krcore_error_text(), "queue 5"));
+	assert_int_equal(queue, 99);
+	assert_int_equal(info.reads, 77);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests),       cmocka_unit_test(test_region),
 		cmocka_unit_test(test_region_refused), cmocka_unit_test(test_peer),
-		cmocka_unit_test(test_open_refused),
+		cmocka_unit_test(test_open_refused),   cmocka_unit_test(test_flags_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
