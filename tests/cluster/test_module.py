@@ -272,8 +272,8 @@ def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
         check(trace.count(str(shared)) >= 2 and len(trace) - trace.count(str(shared)) <= 1,
               f"of {shared} initiators and that of quarantine, reset were {trace}")
         print(f"    good tenant: {sum(c['done'] for c in good) / 24:.0f} requests/s beside one "
-              f"that asks a silent peer; {len(trace)} resets, all but one apart (emulated)",
-              flush=True)
+              f"that asks a silent peer; {len(trace)} resets, {trace.count(str(shared))} of them "
+              "apart (emulated)", flush=True)
 
 
 @limit(300)
