@@ -4,9 +4,8 @@
  *
  * A flow that has nothing outstanding goes to the initiator of the processor that
  * submits, or to that of quarantine; as long as it has, it stays, which keeps its order.
- * outstanding goes down
- * only after done() has returned, so the last done() on one initiator is over before
- * the first on another.
+ * outstanding goes down only after done() has returned, so the last done() on one
+ * initiator is over before the first on another.
  * Locking: krc_flow.lock, then the initiator's; see krc_initiator.h.
  */
 #include <linux/lockdep.h>
