@@ -159,21 +159,21 @@ class Trouble:
         self.seen.append(f"link {guest.name} down {length:.1f} s")
         self._flap(guest, length)
 
+    def _long_flap(self, guest, lost, back):
+        """A cable is out for longer than the retries; the stress is told before and after."""
+        length = RETRIES_SECONDS + self._random.uniform(0, 4)
+        self.seen.append(f"link {guest.name} down {length:.1f} s, which is noticed")
+        self._tell(lost)
+        self._flap(guest, length)
+        self._tell(back)
+
     def _long_flap_there(self):
         """The cable of one peer: its requests fail, those to others do not."""
-        length = RETRIES_SECONDS + self._random.uniform(0, 4)
-        self.seen.append(f"link {PASSIVE} down {length:.1f} s, which is noticed")
-        self._tell("away 0")
-        self._flap(self._guests[1], length)
-        self._tell("join 0")
+        self._long_flap(self._guests[1], "away 0", "join 0")
 
     def _long_flap_here(self):
         """One's own cable: requests to all peers may fail."""
-        length = RETRIES_SECONDS + self._random.uniform(0, 4)
-        self.seen.append(f"link {ACTIVE} down {length:.1f} s, which is noticed")
-        self._tell("cut 0 1 2")
-        self._flap(self._guests[0], length)
-        self._tell("join 0 1 2")
+        self._long_flap(self._guests[0], "cut 0 1 2", "join 0 1 2")
 
     def _death(self):
         """What lends memory is killed and comes back with other memory, beside one that lends
