@@ -7,7 +7,9 @@
  * '95). An initiator holds at most depth parts of requests and KRC_WINDOW_BYTES at once,
  * so what one flow asks for never stands long before the others. Completions come in the
  * order of posting; the cookie is the number of the part, and one that does not fit is
- * nobody's. A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard
+ * nobody's. Of small requests that a flow has in one burst only the last asks for one, and
+ * every KRC_QUIET_MAXth part: selective signalling, which programs do on queue pairs of
+ * their own (Kalia et al., USENIX ATC '16). A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard
  * interrupt, irq_poll takes it from there without a context switch and has a budget. The
  * interrupt is asked for only while there is something in the hardware for which nobody
  * polls: so he who waits awake is not interrupted by what he waits for. Only a kernel that
@@ -99,6 +101,14 @@ void krc_flow_activate(struct krc_initiator *ini, struct krc_flow *flow)
 	list_add_tail(&flow->list, &ini->turn);
 }
 
+/* Whether a part can do without a completion: its flow has more to post behind it. */
+static bool krc_initiator_quiet(const struct krc_initiator *ini, const struct krc_req *req,
+				u32 length)
+{
+	return length < KRC_QUIET_BYTES && (ini->tail + 1) % KRC_QUIET_MAX &&
+	       !list_is_last(&req->list, &req->flow->waiting);
+}
+
 /* The part of a request that comes next, as the hardware is told. */
 static void krc_initiator_part(const struct krc_initiator *ini, const struct krc_req *req,
 			       u32 length, struct krc_hw_wr *wr)
@@ -109,18 +119,21 @@ static void krc_initiator_part(const struct krc_initiator *ini, const struct krc
 	wr->local_addr += req->next;
 	wr->length = length;
 	wr->fence = req->wr.fence && !req->fenced;
+	wr->quiet = krc_initiator_quiet(ini, req, length);
 }
 
 /* A part has been given to the hardware: keep the books. */
 static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flow,
-				 struct krc_req *req, u32 length)
+				 struct krc_req *req, const struct krc_hw_wr *wr)
 {
+	u32 length = wr->length;
 	struct krc_slot *slot = &ini->slots[ini->tail & ini->mask];
 
 	if (ini->head == ini->tail)
 		ini->progress = jiffies;
 	slot->req = req;
 	slot->length = length;
+	slot->quiet = wr->quiet;
 	ini->tail++;
 	ini->bytes += length;
 	ini->stats.posted++;
@@ -188,7 +201,7 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		return true;
 	}
 	trace_krc_post(ini->index, &wr);
-	krc_initiator_posted(ini, flow, req, length);
+	krc_initiator_posted(ini, flow, req, &wr);
 	*ret_posted = true;
 	return true;
 }
@@ -288,17 +301,35 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 		krc_flow_flush(ini, flow);
 }
 
+/* Whether a completion can be that of a part: all before it may go without one. */
+static bool krc_initiator_awaits(const struct krc_initiator *ini, u64 cookie)
+{
+	u32 at;
+
+	for (at = ini->head; at != ini->tail; at++) {
+		if (at == cookie)
+			return true;
+		if (!ini->slots[at & ini->mask].quiet)
+			return false;
+	}
+	return false;
+}
+
 static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_wc *wc)
 {
+	unsigned long progress = ini->progress;
 	struct krc_req *req;
 
-	if (ini->head == ini->tail || wc->cookie != ini->head) {
+	if (!krc_initiator_awaits(ini, wc->cookie)) {
 		ini->stats.strays++;
 		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
 		return;
 	}
+	while (ini->head != wc->cookie)
+		krc_initiator_retire(ini, KRC_FAULT_NONE);
 	req = ini->slots[ini->head & ini->mask].req;
 	if (wc->fault != KRC_FAULT_NONE) {
+		ini->progress = progress; /* nobody said when those before it were done */
 		trace_krc_fault(ini->index, wc);
 		krc_initiator_fault(ini, wc->fault,
 				    krc_fault_own(wc->fault) ? req->wr.address : NULL);

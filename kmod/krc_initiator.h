@@ -26,6 +26,11 @@
 /* Bytes in the hardware above which an initiator is full: bounds what stands before others. */
 #define KRC_WINDOW_BYTES (2U << 20)
 
+/* Requests that one completion may stand for, a power of two. */
+#define KRC_QUIET_MAX 8
+/* Parts of this size have completions of their own: each is progress. */
+#define KRC_QUIET_BYTES (4U << 10)
+
 #define KRC_POLL_BUDGET 64 /* completions of one soft interrupt */
 #define KRC_POLL_BATCH 16 /* completions taken at once */
 
@@ -60,6 +65,7 @@ enum krc_initiator_state {
 struct krc_slot {
 	struct krc_req *req;
 	u32 length;
+	bool quiet; /* a later one's completion may stand for it */
 };
 
 /* Counters of an initiator; see struct krc_pool_stats. */

@@ -70,6 +70,7 @@ struct krc_hw_address {
  * @length: bytes, 1 to KRP_LENGTH_MAX.
  * @opcode: KRP_OP_*.
  * @fence: start after earlier READs and atomics.
+ * @quiet: if it succeeds, it needs no completion of its own.
  */
 struct krc_hw_wr {
 	u64 cookie;
@@ -83,11 +84,12 @@ struct krc_hw_wr {
 	u32 length;
 	u8 opcode;
 	bool fence;
+	bool quiet;
 };
 
 /**
- * struct krc_wc - One completion of an initiator. Every request has its own, in
- * the order of posting.
+ * struct krc_wc - One completion of an initiator. They come in the order of posting; that
+ * of a request says too that the quiet ones before it have succeeded.
  * @cookie: of the request.
  * @fault: outcome.
  * @syndrome: what the hardware said, for the log and tracepoints.
@@ -166,9 +168,11 @@ struct krc_hw_events {
  *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record
  *	on an Ethernet port or the other way round), -ENETUNREACH.
  * @post: append a request; 0, or -ENOSPC (full), -EINVAL, -EIO (not ready). Not seen by
- *	the hardware before @ring. Any context, initiator lock held.
- * @ring: ring the doorbell for all appended. Any context, initiator lock held.
- * @poll: take up to @max completions. Returns how many. Any context, lock held.
+ *	the hardware before @ring. Not in hard interrupts; initiator lock held.
+ * @ring: ring the doorbell for all appended; the last of them is not quiet any more. Not
+ *	in hard interrupts; initiator lock held.
+ * @poll: take up to @max completions. Returns how many. A request that failed, or was
+ *	flushed, always has one. Not in hard interrupts; lock held.
  * @arm: ask for one completion upcall. After it the caller must poll once more, since
  *	what completed before it may not raise one. Any context, lock held.
  * @key_umem: make a key for pinned user memory: addresses under it are user virtual

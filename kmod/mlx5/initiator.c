@@ -3,9 +3,11 @@
  * Owns: DC initiators: their making, the way to RTS and back, posting and polling.
  * Values are those of mlx5_ib (create_dci(), __mlx5_ib_modify_qp()).
  *
- * Every request asks for a completion, and the completion queue has room for all
- * requests at once, so it cannot overflow. After a reset the numbers of the send
- * queue begin at 0 again; those of the completion queue go on.
+ * The completion queue has room for all requests at once, so it cannot overflow. What
+ * is rung ends with a request that asks for a completion, so each quiet one has one that
+ * stands for it. After a reset the numbers of the send queue begin at 0 again; those of
+ * the completion queue go on.
+ * Locking: krc_hw_initiator.lock, taken with bottom halves off; no hard interrupt takes it.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -136,19 +138,15 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 
 static void krc_mlx5_set_ready(struct krc_hw_initiator *ini, bool ready)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&ini->lock, flags);
+	spin_lock_bh(&ini->lock);
 	ini->ready = ready;
-	spin_unlock_irqrestore(&ini->lock, flags);
+	spin_unlock_bh(&ini->lock);
 }
 
 /* Forget all requests. The queue is in RESET: the device adds nothing any more. */
 static void krc_mlx5_forget(struct krc_hw_initiator *ini)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&ini->lock, flags);
+	spin_lock_bh(&ini->lock);
 	while (krc_mlx5_cq_next(&ini->cq))
 		;
 	mlx5_cq_set_ci(&ini->cq.mcq);
@@ -156,7 +154,7 @@ static void krc_mlx5_forget(struct krc_hw_initiator *ini)
 	ini->tail = 0;
 	ini->rung = 0;
 	ini->sq.db.db[MLX5_SND_DBR] = 0;
-	spin_unlock_irqrestore(&ini->lock, flags);
+	spin_unlock_bh(&ini->lock);
 }
 
 int krc_mlx5_initiator_reset(struct krc_hw_initiator *ini)
@@ -292,13 +290,11 @@ void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini)
 
 int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 {
-	unsigned long flags;
-	int err;
+	int err = krc_mlx5_wr_check(ini->hw, wr);
 
-	err = krc_mlx5_wr_check(ini->hw, wr);
 	if (err)
 		return err;
-	spin_lock_irqsave(&ini->lock, flags);
+	spin_lock_bh(&ini->lock);
 	if (!ini->ready) {
 		err = -EIO;
 	} else if (ini->head - ini->tail >= ini->depth) {
@@ -308,59 +304,60 @@ int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 		ini->cookies[ini->head & ini->mask] = wr->cookie;
 		ini->head++;
 	}
-	spin_unlock_irqrestore(&ini->lock, flags);
+	spin_unlock_bh(&ini->lock);
 	return err;
 }
 
 void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini)
 {
-	unsigned long flags;
-	__be32 *ctrl;
+	struct mlx5_wqe_ctrl_seg *ctrl;
 
-	spin_lock_irqsave(&ini->lock, flags);
+	spin_lock_bh(&ini->lock);
 	if (ini->ready && ini->rung != ini->head) {
 		ctrl = krc_mlx5_ring_entry(&ini->sq,
 					   ((ini->head - 1) & ini->mask) * KRC_MLX5_WR_BLOCKS);
+		ctrl->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
 		dma_wmb(); /* requests before the record */
 		ini->sq.db.db[MLX5_SND_DBR] = cpu_to_be32((u16)(ini->head * KRC_MLX5_WR_BLOCKS));
 		wmb(); /* the record before the doorbell */
-		mlx5_write64(ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
+		mlx5_write64((__be32 *)ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
 		ini->rung = ini->head;
 	}
-	spin_unlock_irqrestore(&ini->lock, flags);
+	spin_unlock_bh(&ini->lock);
 }
 
 static bool krc_mlx5_poll_one(struct krc_hw_initiator *ini, struct krc_wc *wc)
 {
 	struct mlx5_cqe64 *cqe = krc_mlx5_cq_next(&ini->cq);
-	u32 at = ini->tail & ini->mask;
+	u32 passed;
 
 	if (!cqe)
 		return false;
 	krc_mlx5_fault(cqe, wc);
-	if (unlikely((be16_to_cpu(cqe->wqe_counter) / KRC_MLX5_WR_BLOCKS & ini->mask) != at)) {
+	passed = (be16_to_cpu(cqe->wqe_counter) / KRC_MLX5_WR_BLOCKS - ini->tail) & ini->mask;
+	if (unlikely(passed >= ini->rung - ini->tail)) {
 		ibdev_err_ratelimited(ini->hw->ibdev,
 				      "krcore: DCI 0x%x: completion of block %u, awaited %u\n",
 				      ini->qpn, be16_to_cpu(cqe->wqe_counter),
-				      at * KRC_MLX5_WR_BLOCKS);
+				      (ini->tail & ini->mask) * KRC_MLX5_WR_BLOCKS);
 		wc->fault = KRC_FAULT_FATAL;
+		passed = 0;
 	}
-	wc->cookie = ini->cookies[at];
-	ini->tail++;
+	ini->tail += passed;
+	wc->cookie = ini->cookies[ini->tail++ & ini->mask];
 	return true;
 }
 
 int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max)
 {
-	unsigned long flags;
 	int n = 0;
 
-	spin_lock_irqsave(&ini->lock, flags);
-	while (ini->ready && n < max && ini->tail != ini->head && krc_mlx5_poll_one(ini, &wc[n]))
+	spin_lock_bh(&ini->lock);
+	while (ini->ready && n < max && ini->tail != ini->rung && krc_mlx5_poll_one(ini, &wc[n]))
 		n++;
 	if (n)
 		mlx5_cq_set_ci(&ini->cq.mcq);
-	spin_unlock_irqrestore(&ini->lock, flags);
+	spin_unlock_bh(&ini->lock);
 	return n;
 }
 

@@ -47,6 +47,14 @@ static struct krc_fake *krc_fake_of(struct krc_hw *hw)
 
 static struct krc_fake *krc_fake_now; /* initiators don't know their NIC; tests run alone */
 
+static void krc_fake_initiator_free(struct krc_fake_initiator *ini)
+{
+	kfree(ini->wrs);
+	kfree(ini->wcs);
+	kfree(ini->upto);
+	kvfree(ini);
+}
+
 static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32 port,
 							  u16 gid_index, u32 depth, u32 vector,
 							  void *initiator_owner)
@@ -61,10 +69,9 @@ static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32
 		return ERR_PTR(-ENOMEM);
 	ini->wrs = kcalloc(depth, sizeof(*ini->wrs), GFP_KERNEL);
 	ini->wcs = kcalloc(depth + 1, sizeof(*ini->wcs), GFP_KERNEL);
-	if (!ini->wrs || !ini->wcs) {
-		kfree(ini->wrs);
-		kfree(ini->wcs);
-		kvfree(ini);
+	ini->upto = kcalloc(depth, sizeof(*ini->upto), GFP_KERNEL);
+	if (!ini->wrs || !ini->wcs || !ini->upto) {
+		krc_fake_initiator_free(ini);
 		return ERR_PTR(-ENOMEM);
 	}
 	spin_lock_init(&ini->lock);
@@ -83,9 +90,7 @@ static void krc_fake_initiator_destroy(struct krc_hw_initiator *hw)
 	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
 		if (krc_fake_now->ini[i] == ini)
 			krc_fake_now->ini[i] = NULL;
-	kfree(ini->wrs);
-	kfree(ini->wcs);
-	kvfree(ini);
+	krc_fake_initiator_free(ini);
 }
 
 static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
@@ -96,6 +101,8 @@ static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
 		return krc_fake_now->reset_error;
 	spin_lock_bh(&ini->lock);
 	ini->polled = 0;
+	ini->made = 0;
+	ini->freed = 0;
 	ini->done = 0;
 	ini->rung = 0;
 	ini->posted = 0;
@@ -106,15 +113,23 @@ static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
 	return 0;
 }
 
-/* One more completion, lock held. */
-static void krc_fake_wc(struct krc_fake_initiator *ini, enum krc_fault fault)
+/* One more completion, that of a request, lock held. */
+static void krc_fake_wc(struct krc_fake_initiator *ini, u64 cookie, enum krc_fault fault)
+{
+	ini->wcs[ini->made % ini->depth] = (struct krc_wc){ .cookie = cookie, .fault = fault };
+	ini->upto[ini->made++ % ini->depth] = ini->done;
+}
+
+/* The oldest request ends, lock held. */
+static void krc_fake_end(struct krc_fake_initiator *ini, enum krc_fault fault)
 {
 	const struct krc_hw_wr *wr = &ini->wrs[ini->done % ini->depth];
 
 	if (fault == KRC_FAULT_NONE)
 		ini->log[ini->log_nr++ % KRC_FAKE_LOG] = wr->remote_addr;
-	ini->wcs[ini->done % ini->depth] = (struct krc_wc){ .cookie = wr->cookie, .fault = fault };
 	ini->done++;
+	if (fault != KRC_FAULT_NONE || !wr->quiet || !krc_fake_now->sparse)
+		krc_fake_wc(ini, wr->cookie, fault);
 }
 
 static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr)
@@ -124,7 +139,7 @@ static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr
 	int err = krc_fake_now->post_error;
 
 	spin_lock_bh(&ini->lock);
-	if (!err && ini->posted - ini->polled >= ini->depth)
+	if (!err && ini->posted - ini->freed >= ini->depth)
 		err = -ENOSPC;
 	if (!err) {
 		ini->wrs[ini->posted++ % ini->depth] = *wr;
@@ -142,9 +157,11 @@ static void krc_fake_ring(struct krc_hw_initiator *hw)
 	struct krc_fake_initiator *ini = krc_fake_ini(hw);
 
 	spin_lock_bh(&ini->lock);
+	if (ini->rung != ini->posted)
+		ini->wrs[(ini->posted - 1) % ini->depth].quiet = false;
 	ini->rung = ini->posted;
 	while (ini->failed && ini->done != ini->rung)
-		krc_fake_wc(ini, KRC_FAULT_FLUSHED);
+		krc_fake_end(ini, KRC_FAULT_FLUSHED);
 	spin_unlock_bh(&ini->lock);
 }
 
@@ -154,8 +171,10 @@ static int krc_fake_poll(struct krc_hw_initiator *hw, struct krc_wc *wc, int max
 	int n = 0;
 
 	spin_lock_bh(&ini->lock);
-	while (n < max && ini->polled != ini->done)
+	while (n < max && ini->polled != ini->made) {
+		ini->freed = ini->upto[ini->polled % ini->depth];
 		wc[n++] = ini->wcs[ini->polled++ % ini->depth];
+	}
 	spin_unlock_bh(&ini->lock);
 	return n;
 }
@@ -223,7 +242,7 @@ u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count)
 
 		if (wr->lkey) /* krc_pool_read(): the device's address is the memory's */
 			memset(phys_to_virt(wr->local_addr), (u8)wr->remote_addr, wr->length);
-		krc_fake_wc(ini, KRC_FAULT_NONE);
+		krc_fake_end(ini, KRC_FAULT_NONE);
 		n++;
 	}
 	spin_unlock_bh(&ini->lock);
@@ -238,10 +257,10 @@ void krc_fake_fail(struct krc_fake *fake, u32 i, enum krc_fault fault)
 
 	spin_lock_bh(&ini->lock);
 	if (!ini->failed && ini->done != ini->rung) {
-		krc_fake_wc(ini, fault);
+		krc_fake_end(ini, fault);
 		ini->failed = true;
 		while (ini->done != ini->rung)
-			krc_fake_wc(ini, KRC_FAULT_FLUSHED);
+			krc_fake_end(ini, KRC_FAULT_FLUSHED);
 	}
 	spin_unlock_bh(&ini->lock);
 	krc_fake_upcall(fake, ini);
@@ -252,11 +271,7 @@ void krc_fake_stray(struct krc_fake *fake, u32 i)
 	struct krc_fake_initiator *ini = fake->ini[i];
 
 	spin_lock_bh(&ini->lock);
-	ini->wcs[ini->done % ini->depth] = (struct krc_wc){ .cookie = 0x57a4 };
-	ini->wrs[ini->done % ini->depth].cookie = 0x57a4;
-	ini->done++;
-	ini->rung++;
-	ini->posted++;
+	krc_fake_wc(ini, 0x57a4, KRC_FAULT_NONE);
 	spin_unlock_bh(&ini->lock);
 	krc_fake_upcall(fake, ini);
 }

@@ -4,7 +4,8 @@
  * completes or fails it when the test says so, or by itself.
  *
  * As on a real one, what is posted behind a failed request is flushed, nothing works
- * until a reset, and a reset forgets everything.
+ * until a reset, and a reset forgets everything. Quiet requests have completions of their
+ * own all the same, unless the test wants it otherwise.
  * Locking: own spinlock in each initiator; the controls may be called in any context.
  */
 #ifndef KRC_FAKE_PROVIDER_H
@@ -25,8 +26,11 @@
  * @depth: most requests.
  * @wrs: what is posted, by number % depth.
  * @wcs: completions, by number % depth.
+ * @upto: requests that each of them ends, and all before them.
  * @polled: completions taken.
- * @done: completions made.
+ * @made: completions made.
+ * @freed: requests whose completion was taken.
+ * @done: requests carried out, failed or flushed.
  * @rung: requests the hardware has seen.
  * @posted: requests appended.
  * @failed: it is in its error state.
@@ -43,7 +47,10 @@ struct krc_fake_initiator {
 	u32 depth;
 	struct krc_hw_wr *wrs;
 	struct krc_wc *wcs;
+	u64 *upto;
 	u64 polled;
+	u64 made;
+	u64 freed;
 	u64 done;
 	u64 rung;
 	u64 posted;
@@ -64,6 +71,7 @@ struct krc_fake_initiator {
  * @reset_error: what a reset says.
  * @post_error: what a post says.
  * @mute: no upcalls, as if interrupts were lost.
+ * @sparse: quiet requests that succeed have no completion of their own.
  */
 struct krc_fake {
 	struct device *dev;
@@ -72,6 +80,7 @@ struct krc_fake {
 	int reset_error;
 	int post_error;
 	bool mute;
+	bool sparse;
 };
 
 extern const struct krc_provider_ops krc_fake_ops;

@@ -267,6 +267,49 @@ static void krc_test_a_fault_is_its_flows_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 1);
 }
 
+/* Of a burst only some requests ask for a completion, and each stands for those before. */
+static void krc_test_quiet_requests(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	const struct krc_hw_wr *wrs = t->fake->ini[0]->wrs;
+	u32 i;
+
+	t->fake->sparse = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 11, KRP_OP_READ, 8), 0);
+	for (i = 0; i < 11; i++)
+		KUNIT_EXPECT_EQ(test, wrs[i].quiet, i != KRC_QUIET_MAX - 1 && i != 10);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, KRC_QUIET_MAX - 1), KRC_QUIET_MAX - 1);
+	krc_pool_poll(t->pool, 0);
+	KUNIT_EXPECT_EQ(test, t->flow[0]->done, 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == KRC_QUIET_MAX);
+	krc_test_finish(t, t->flow[0], 11);
+	krc_test_expect(t, t->flow[0], 0, 11, 0);
+
+	/* parts that take long are each progress */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_READ, KRC_QUIET_BYTES), 0);
+	KUNIT_EXPECT_FALSE(test, wrs[11].quiet || wrs[12].quiet);
+	krc_test_finish(t, t->flow[1], 2);
+}
+
+static void krc_test_a_fault_behind_quiet_requests(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->fake->sparse = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 6, KRP_OP_FETCH_ADD, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 5, KRP_OP_WRITE, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 3), 3);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 6);
+	krc_test_expect(t, t->flow[0], 0, 3, 0);
+	krc_test_expect(t, t->flow[0], 3, 4, -EREMOTEIO);
+	krc_test_expect(t, t->flow[0], 4, 6, -ECANCELED);
+	krc_test_finish(t, t->flow[1], 5);
+	krc_test_expect(t, t->flow[1], 0, 5, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 3 + 5);
+}
+
 static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -743,6 +786,7 @@ static void krc_test_exactly_once_in_a_storm(struct kunit *test)
 	krc_pool_stop(t->pool);
 	krc_pool_destroy(t->pool);
 	t->fake->nr = 0;
+	t->fake->sparse = true;
 	KUNIT_ASSERT_EQ(test, krc_test_start(t, 2), 0);
 	krc_test_flows(t);
 	init_completion(&storm.over);
@@ -773,6 +817,8 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_flood_lets_others_through),
 	KUNIT_CASE(krc_test_turns_are_by_bytes),
 	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
+	KUNIT_CASE(krc_test_quiet_requests),
+	KUNIT_CASE(krc_test_a_fault_behind_quiet_requests),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
 	KUNIT_CASE(krc_test_quarantine),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
