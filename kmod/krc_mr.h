@@ -161,6 +161,24 @@ struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_val
 void krc_remote_destroy(struct krc_remote *remote);
 
 /**
+ * struct krc_grant - What a peer's directory allows until then.
+ * @token: region; 0: nothing is allowed.
+ * @addr: first byte.
+ * @length: bytes.
+ * @until: jiffies until which the key may be posted to the hardware.
+ * @rkey: key.
+ * @access: KRP_ACCESS_*.
+ */
+struct krc_grant {
+	u64 token;
+	u64 addr;
+	u64 length;
+	unsigned long until;
+	u32 rkey;
+	u32 access;
+};
+
+/**
  * krc_remote_get() - Check a reference to a peer's memory and turn it into a key.
  * @remote: peer.
  * @token: region there.
@@ -168,8 +186,8 @@ void krc_remote_destroy(struct krc_remote *remote);
  * @length: bytes.
  * @access: KRP_ACCESS_REMOTE_* needed.
  * @timeout_ms: if the directory must be READ; 0: don't, return -EAGAIN.
- * @ret_rkey: out: key.
- * @ret_until: out: jiffies until which it may be posted to the hardware.
+ * @grant: in: an earlier answer of the same peer, or zeroes; it is asked first. Out, unless
+ *	it fails: the answer.
  *
  * Callers that need the same entry at once share one READ.
  * Context: may sleep if @timeout_ms, else any that may take a BH-safe spinlock; inside
@@ -178,7 +196,7 @@ void krc_remote_destroy(struct krc_remote *remote);
  * of krc_pool_read().
  */
 int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
-		   u32 timeout_ms, u32 *ret_rkey, unsigned long *ret_until);
+		   u32 timeout_ms, struct krc_grant *grant);
 
 /**
  * krc_remote_forget() - Forget what is cached of a peer.

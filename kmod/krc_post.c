@@ -45,20 +45,21 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 	return port->attr.atomics ? 0 : -EOPNOTSUPP;
 }
 
-/* The peer's key for a request; asks the peer if @timeout_ms is not 0. */
-static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, u32 timeout_ms)
+/* The peer's key for a request; asks the peer if it must. @grant: see krc_remote_get(). */
+static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr,
+			 struct krc_grant *grant)
 {
 	struct krc_peer *peer = queue->peer;
 	struct krc_hw_wr *wr = &qr->req.wr;
 	int err;
 
 	lockdep_assert_held(&queue->post);
-	err = krc_remote_get(peer->remote, qr->token, wr->remote_addr, wr->length, qr->access, 0,
-			     &wr->rkey, &qr->until);
-	if (err != -EAGAIN || !timeout_ms)
-		return err;
 	err = krc_remote_get(peer->remote, qr->token, wr->remote_addr, wr->length, qr->access,
-			     timeout_ms, &wr->rkey, &qr->until);
+			     KRC_REMOTE_TIMEOUT_MS, grant);
+	if (!err) {
+		wr->rkey = grant->rkey;
+		qr->until = grant->until;
+	}
 	if (err == -EREMOTEIO || err == -ETIMEDOUT || err == -ESTALE) {
 		/* It does not even answer where its memory is: the record is old. */
 		krc_peer_suspect(peer, KRC_FAULT_TARGET);
@@ -67,16 +68,38 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, u32 
 	return err;
 }
 
+/**
+ * struct krc_batch - What requests of one call share with those before them.
+ * @grant: the peer's region, if it was one.
+ * @handle: the program's region.
+ * @mr: that region, counted by a request before; NULL: there was none.
+ */
+struct krc_batch {
+	struct krc_grant grant;
+	u32 handle;
+	struct krc_mr *mr;
+};
+
+/* The region of a request, counted, or NULL. */
+static struct krc_mr *krc_batch_mr(struct krc_batch *batch, struct krc_context *ctx, u32 handle)
+{
+	if (batch->mr && batch->handle == handle) {
+		krc_mr_get(batch->mr);
+		return batch->mr;
+	}
+	return krc_context_mr(ctx, handle);
+}
+
 /* Turn what a program asks for into a request, with its region counted. */
 static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
-			   const struct krp_wr *wr)
+			   const struct krp_wr *wr, struct krc_batch *batch)
 {
 	struct krc_context *ctx = queue->ctx;
 	int err = krc_wr_check(wr, ctx->port);
 
 	if (err)
 		return err;
-	qr->mr = krc_context_mr(ctx, wr->local_mr);
+	qr->mr = krc_batch_mr(batch, ctx, wr->local_mr);
 	if (!qr->mr)
 		return -ENOENT;
 	err = krc_mr_check(qr->mr, wr->local_addr, wr->length, wr->opcode != KRP_OP_WRITE);
@@ -98,9 +121,11 @@ static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 		.opcode = wr->opcode,
 		.fence = wr->flags & KRP_WR_FENCE,
 	};
-	err = krc_req_refer(queue, qr, KRC_REMOTE_TIMEOUT_MS);
+	err = krc_req_refer(queue, qr, &batch->grant);
 	if (err)
 		goto err_mr;
+	batch->handle = wr->local_mr;
+	batch->mr = qr->mr;
 	return 0;
 
 err_mr:
@@ -119,6 +144,7 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 {
 	const struct krp_wr __user *user = u64_to_user_ptr(arg->wrs);
 	struct krp_wr wrs[KRC_COPY_BATCH];
+	struct krc_batch batch = {};
 	u32 i;
 
 	for (i = 0; i < count; i++) {
@@ -129,7 +155,7 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 		if (i % KRC_COPY_BATCH == 0 && copy_from_user(wrs, user + i, some * sizeof(*wrs)))
 			err = -EFAULT;
 		else
-			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH]);
+			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH], &batch);
 		if (err) {
 			*ret_error = err;
 			break;
@@ -274,6 +300,7 @@ int krc_queue_check(struct krc_req *req)
 static void krc_queue_renew_keys(struct krc_queue *queue)
 {
 	u64 at = krc_queue_completed(queue);
+	struct krc_grant grant = {};
 	int err = 0;
 
 	lockdep_assert_held(&queue->post);
@@ -281,7 +308,7 @@ static void krc_queue_renew_keys(struct krc_queue *queue)
 		struct krc_queue_req *qr = krc_queue_req_at(queue, at);
 
 		if (READ_ONCE(queue->state) == KRP_QUEUE_READY)
-			err = krc_req_refer(queue, qr, KRC_REMOTE_TIMEOUT_MS);
+			err = krc_req_refer(queue, qr, &grant);
 		else if (!err)
 			err = -ECANCELED;
 		qr->error = err;

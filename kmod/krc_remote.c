@@ -30,23 +30,13 @@
  * struct krc_ref - One entry of the peer's directory.
  * @node: in krc_remote.refs.
  * @list: in krc_remote.lru, or empty while it is being READ.
- * @token: which.
- * @addr: first byte.
- * @length: bytes.
- * @until: jiffies until which this may be used.
- * @rkey: key.
- * @access: KRP_ACCESS_*.
+ * @grant: what it says.
  * @valid: it has been READ at all.
  */
 struct krc_ref {
 	struct hlist_node node;
 	struct list_head list;
-	u64 token;
-	u64 addr;
-	u64 length;
-	unsigned long until;
-	u32 rkey;
-	u32 access;
+	struct krc_grant grant;
 	bool valid;
 };
 
@@ -108,7 +98,7 @@ static struct krc_ref *krc_ref_find(struct krc_remote *remote, u64 token)
 	struct krc_ref *ref;
 
 	hlist_for_each_entry(ref, krc_ref_bucket(remote, token), node)
-		if (ref->token == token)
+		if (ref->grant.token == token)
 			return ref;
 	return NULL;
 }
@@ -155,12 +145,12 @@ u32 krc_remote_regions(struct krc_remote *remote)
 	return READ_ONCE(remote->count);
 }
 
-/* Whether an entry allows what is asked for. */
-static int krc_ref_check(const struct krc_ref *ref, u64 addr, u32 length, u32 access)
+/* Whether it allows what is asked for. */
+static int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, u32 access)
 {
-	if (access & ~ref->access)
+	if (access & ~grant->access)
 		return -EPERM;
-	if (!krp_mrdir_inside(ref->addr, ref->length, addr, length))
+	if (!krp_mrdir_inside(grant->addr, grant->length, addr, length))
 		return -EOVERFLOW;
 	return 0;
 }
@@ -170,7 +160,7 @@ static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 {
 	if (remote->count >= KRC_REMOTE_MAX && !list_empty(&remote->lru))
 		krc_ref_drop(remote, list_last_entry(&remote->lru, struct krc_ref, list));
-	hlist_add_head(&ref->node, krc_ref_bucket(remote, ref->token));
+	hlist_add_head(&ref->node, krc_ref_bucket(remote, ref->grant.token));
 	remote->count++;
 }
 
@@ -182,19 +172,19 @@ static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry
 
 	if (le64_to_cpu(entry->generation) != generation)
 		return -EBADR;
-	ref->addr = le64_to_cpu(entry->addr);
-	ref->length = le64_to_cpu(entry->length);
-	ref->rkey = le32_to_cpu(entry->rkey);
-	ref->access = entry->access;
+	ref->grant.addr = le64_to_cpu(entry->addr);
+	ref->grant.length = le64_to_cpu(entry->length);
+	ref->grant.rkey = le32_to_cpu(entry->rkey);
+	ref->grant.access = entry->access;
 	/* the tick that start was read in may be nearly over: rounded to the safe side */
-	ref->until = start + max(msecs_to_jiffies(lease_ms), 3UL) - 2;
+	ref->grant.until = start + max(msecs_to_jiffies(lease_ms), 3UL) - 2;
 	return 0;
 }
 
 /* READ the entry of a token until it is whole. */
 static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned long deadline)
 {
-	u64 addr = remote->mrdir_addr + (u64)krp_mrdir_slot(ref->token) * KRP_MRDIR_ENTRY_BYTES;
+	u64 addr = remote->mrdir_addr + (u64)krp_mrdir_slot(ref->grant.token) * KRP_MRDIR_ENTRY_BYTES;
 	struct krp_mrdir_entry entry;
 	unsigned long start;
 	int i, err;
@@ -209,7 +199,7 @@ static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned
 		if (err)
 			return err;
 		krc_remote_set_silent(remote, false);
-		switch (krp_mrdir_check(&entry, ref->token)) {
+		switch (krp_mrdir_check(&entry, ref->grant.token)) {
 		case KRP_MRDIR_HIT:
 			return krc_ref_fill(ref, &entry, remote->generation, start);
 		case KRP_MRDIR_NONE:
@@ -250,11 +240,11 @@ static struct krc_ref *krc_ref_claim(struct krc_remote *remote, struct krc_ref *
 	struct krc_ref *ref;
 
 	spin_lock_bh(&remote->lock);
-	ref = krc_ref_find(remote, made->token);
+	ref = krc_ref_find(remote, made->grant.token);
 	if (!ref) {
 		krc_ref_add(remote, made);
 		ref = made;
-	} else if (ref->valid && !time_before(jiffies, ref->until)) {
+	} else if (ref->valid && !time_before(jiffies, ref->grant.until)) {
 		ref->valid = false;
 		list_del_init(&ref->list);
 	} else {
@@ -289,7 +279,7 @@ static int krc_remote_fetch(struct krc_remote *remote, u64 token, unsigned long 
 	if (!made)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&made->list);
-	made->token = token;
+	made->grant.token = token;
 	ref = krc_ref_claim(remote, made, &epoch);
 	if (ref != made)
 		kfree(made);
@@ -307,27 +297,27 @@ static int krc_remote_fetch(struct krc_remote *remote, u64 token, unsigned long 
 
 /* The answer from the cache, or -EAGAIN. */
 static int krc_remote_try(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
-			  u32 *ret_rkey, unsigned long *ret_until)
+			  struct krc_grant *grant)
 {
 	struct krc_ref *ref;
 	int err = -EAGAIN;
 
+	if (grant->token == token && time_before(jiffies, grant->until))
+		return krc_grant_check(grant, addr, length, access);
 	spin_lock_bh(&remote->lock);
 	ref = krc_ref_find(remote, token);
-	if (ref && ref->valid && time_before(jiffies, ref->until)) {
-		err = krc_ref_check(ref, addr, length, access);
+	if (ref && ref->valid && time_before(jiffies, ref->grant.until)) {
+		err = krc_grant_check(&ref->grant, addr, length, access);
 		list_move(&ref->list, &remote->lru);
-		if (!err) {
-			*ret_rkey = ref->rkey;
-			*ret_until = ref->until;
-		}
+		if (!err)
+			*grant = ref->grant;
 	}
 	spin_unlock_bh(&remote->lock);
 	return err;
 }
 
 int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
-		   u32 timeout_ms, u32 *ret_rkey, unsigned long *ret_until)
+		   u32 timeout_ms, struct krc_grant *grant)
 {
 	unsigned long deadline;
 	int err;
@@ -335,7 +325,7 @@ int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u
 	/* neither a peer without a directory nor a slot that it may not have is READ */
 	if (!krp_mrdir_token_valid(token) || !remote->mrdir_addr || !remote->mrdir_rkey)
 		return -EBADR;
-	err = krc_remote_try(remote, token, addr, length, access, ret_rkey, ret_until);
+	err = krc_remote_try(remote, token, addr, length, access, grant);
 	if (err != -EAGAIN || !timeout_ms)
 		return err;
 
@@ -345,7 +335,7 @@ int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u
 		if (err)
 			return err;
 		/* again if its lease ran out on the way, or it was forgotten */
-		err = krc_remote_try(remote, token, addr, length, access, ret_rkey, ret_until);
+		err = krc_remote_try(remote, token, addr, length, access, grant);
 	} while (err == -EAGAIN && time_before(jiffies, deadline));
 	return err == -EAGAIN ? -ETIMEDOUT : err;
 }

@@ -134,26 +134,58 @@ static void krc_test_hopeless_references(struct kunit *test)
 	struct krc_hw_address address = {};
 	struct krp_value value = {};
 	struct krc_remote *remote;
-	unsigned long until;
+	struct krc_grant grant = {};
 	u64 token = 1ULL << KRP_MRDIR_LOG2_MAX;
-	u32 rkey;
 
 	remote = krc_remote_create(NULL, &value, &address);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 1000, &rkey, &until), -EBADR);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 1000, &grant), -EBADR);
 	krc_remote_destroy(remote);
 
 	value.dct.mrdir_addr = cpu_to_le64(0x1000);
 	value.dct.mrdir_rkey = cpu_to_le32(0x100);
 	remote = krc_remote_create(NULL, &value, &address);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 0, 0, 8, 0, 1000, &rkey, &until), -EBADR);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 1, 0, 8, 0, 1000, &rkey, &until), -EBADR);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 0, 0, 8, 0, 1000, &grant), -EBADR);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 1, 0, 8, 0, 1000, &grant), -EBADR);
 	KUNIT_EXPECT_EQ(
-		test, krc_remote_get(remote, token | KRP_MRDIR_SLOTS, 0, 8, 0, 1000, &rkey, &until),
+		test, krc_remote_get(remote, token | KRP_MRDIR_SLOTS, 0, 8, 0, 1000, &grant),
 		-EBADR);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 0, &rkey, &until), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 0, &grant), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), 0U);
+	krc_remote_destroy(remote);
+}
+
+/* What a call was allowed, the next ones are, as long as the lease lasts. */
+static void krc_test_a_grant_is_asked_first(struct kunit *test)
+{
+	struct krp_value value = { .dct = { .mrdir_addr = cpu_to_le64(0x1000),
+					    .mrdir_rkey = cpu_to_le32(0x100) } };
+	u64 token = 1ULL << KRP_MRDIR_LOG2_MAX;
+	struct krc_grant grant = { .token = token,
+				   .addr = 4096,
+				   .length = 64,
+				   .until = jiffies + 60 * HZ,
+				   .rkey = 7,
+				   .access = KRP_ACCESS_REMOTE_READ };
+	struct krc_hw_address address = {};
+	struct krc_remote *remote = krc_remote_create(NULL, &value, &address);
+	u32 access = KRP_ACCESS_REMOTE_READ;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 64, access, 0, &grant), 0);
+	KUNIT_EXPECT_EQ(test, grant.rkey, 7U);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 65, access, 0, &grant),
+			-EOVERFLOW);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4095, 8, access, 0, &grant),
+			-EOVERFLOW);
+	KUNIT_EXPECT_EQ(test,
+			krc_remote_get(remote, token, 4096, 8, KRP_ACCESS_REMOTE_WRITE, 0, &grant),
+			-EPERM);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token * 2, 4096, 8, access, 0, &grant),
+			-EAGAIN);
+	grant.until = jiffies - 1;
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 8, access, 0, &grant), -EAGAIN);
 	krc_remote_destroy(remote);
 }
 
@@ -215,6 +247,7 @@ static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vec
 					    KUNIT_CASE(krc_test_closed_region_has_no_lease),
 					    KUNIT_CASE(krc_test_local_check),
 					    KUNIT_CASE(krc_test_hopeless_references),
+					    KUNIT_CASE(krc_test_a_grant_is_asked_first),
 					    KUNIT_CASE(krc_test_limits_of_a_user),
 					    {} };
 
