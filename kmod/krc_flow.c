@@ -3,11 +3,15 @@
  * Owns: flows as their owners use them: hand over, cancel, resume, wait.
  *
  * A flow that has nothing outstanding goes to the initiator of the processor that
- * submits, or to that of quarantine; as long as it has, it stays, which keeps its order.
+ * submits, to one of the next few if that one has enough to do or stands still, or to that
+ * of quarantine; as long as it has, it stays, which keeps its order. So a burst is spread:
+ * the hardware has a bounded number of READs of an initiator under way, and serves one of
+ * its targets after the other.
  * outstanding goes down only after done() has returned, so the last done() on one
  * initiator is over before the first on another.
  * Locking: krc_flow.lock, then the initiator's; see krc_initiator.h.
  */
+#include <linux/jiffies.h>
 #include <linux/lockdep.h>
 #include <linux/smp.h>
 #include <linux/wait_bit.h>
@@ -28,28 +32,44 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
 	flow->check = check;
 }
 
-/*
- * The initiator of quarantine, this processor's, or one that works better; states are
- * hints here.
- */
+#define KRC_LOAD_UNREADY (1U << 30) /* it will be */
+#define KRC_LOAD_DEAD (1U << 31)
+
+/* How long a request would wait on an initiator: a hint, without its lock. */
+static u32 krc_initiator_load(const struct krc_initiator *ini)
+{
+	enum krc_initiator_state state = READ_ONCE(ini->state);
+	u32 load = READ_ONCE(ini->tail) - READ_ONCE(ini->head);
+
+	if (state != KRC_INI_READY)
+		return state == KRC_INI_DEAD ? KRC_LOAD_DEAD : KRC_LOAD_UNREADY;
+	if (load && time_after(jiffies, READ_ONCE(ini->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
+		load += KRC_LOAD_SLOW;
+	return load;
+}
+
+/* The initiator of quarantine, this processor's, or one that works better. */
 static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, bool quarantined)
 {
 	u32 start = raw_smp_processor_id() % pool->nr;
-	struct krc_initiator *second = NULL;
-	u32 i;
+	struct krc_initiator *best = &pool->ini[start];
+	u32 least = krc_initiator_load(best), i;
 
 	if (quarantined && READ_ONCE(pool->ini[pool->nr].state) != KRC_INI_DEAD)
 		return &pool->ini[pool->nr];
-	for (i = 0; i < pool->nr; i++) {
+	for (i = 1; i < pool->nr && least >= KRC_LOAD_BUSY; i++) {
 		struct krc_initiator *ini = &pool->ini[(start + i) % pool->nr];
-		enum krc_initiator_state state = READ_ONCE(ini->state);
+		u32 load;
 
-		if (state == KRC_INI_READY)
-			return ini;
-		if (!second && state != KRC_INI_DEAD)
-			second = ini;
+		if (i >= KRC_POOL_SPREAD && least < KRC_LOAD_UNREADY)
+			break;
+		load = krc_initiator_load(ini);
+		if (load < least) {
+			least = load;
+			best = ini;
+		}
 	}
-	return second ? second : &pool->ini[start];
+	return best;
 }
 
 /* Lock the initiator a flow is on, flow->lock held. A flow that was never on one gets it. */

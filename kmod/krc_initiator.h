@@ -34,6 +34,12 @@
 #define KRC_POLL_BUDGET 64 /* completions of one soft interrupt */
 #define KRC_POLL_BATCH 16 /* completions taken at once */
 
+/* Initiators that a processor uses if its own has enough to do. */
+#define KRC_POOL_SPREAD 4
+#define KRC_LOAD_BUSY 12 /* parts in the hardware that are enough; READs it does at once: 16 */
+#define KRC_LOAD_SLOW (1U << 16) /* what counts beside, if nothing completes */
+#define KRC_SLOW_MS 20 /* for so long: far more than a large part takes */
+
 #define KRC_DRAIN_MS 100 /* wait so long for flushed requests before a reset */
 #define KRC_RESET_TRIES 3
 #define KRC_RESET_PAUSE_MS 10

@@ -34,7 +34,7 @@ struct krc_pool;
 /**
  * struct krc_node_conf - What `krcore-metactl node up` brings, as a whole.
  * @meta: MetaServers, identity, key.
- * @pool_initiators: initiators of a port; 0 takes one a CPU, at most 16.
+ * @pool_initiators: initiators of a port; 0 takes one a CPU, 4 to 16.
  * @pool_depth: requests of an initiator.
  * @cache_entries: bound of the metadata cache.
  * @queues_per_user: limit.

@@ -215,6 +215,16 @@ void krc_pool_poll(struct krc_pool *pool, u32 index)
 	spin_unlock_bh(&ini->lock);
 }
 
+void krc_pool_poll_near(struct krc_pool *pool, u32 index)
+{
+	u32 start = raw_smp_processor_id() % pool->nr, i;
+
+	krc_pool_poll(pool, index);
+	for (i = 0; i < min(pool->nr, KRC_POOL_SPREAD); i++)
+		if ((start + i) % pool->nr != index)
+			krc_pool_poll(pool, (start + i) % pool->nr);
+}
+
 int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch)
 {
 	int err = 0;

@@ -5,7 +5,7 @@
  *
  * A flow is one queue's (or the module's own) stream of requests. While it has requests
  * outstanding it stays on one initiator, which keeps their order; when it has none it
- * may move. What does not fit into the initiator waits in the flow, and the initiator
+ * may move, to one that has less to do. What does not fit into the initiator waits in the flow, and the initiator
  * takes from its flows in turn, by bytes.
  *
  * Faults: the first failed request of an initiator is its flow's: it completes with
@@ -270,6 +270,16 @@ void krc_pool_asleep(struct krc_pool *pool, u32 index);
  * Context: task. Inside krc_port_enter().
  */
 void krc_pool_poll(struct krc_pool *pool, u32 index);
+
+/**
+ * krc_pool_poll_near() - krc_pool_poll() of an initiator and of those that this processor
+ * submits to.
+ * @pool: pool.
+ * @index: initiator.
+ *
+ * Context: as krc_pool_poll().
+ */
+void krc_pool_poll_near(struct krc_pool *pool, u32 index);
 
 /**
  * krc_flow_drain() - Wait until nothing is outstanding.

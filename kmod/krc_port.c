@@ -22,6 +22,7 @@
 #include "krc_pool.h"
 #include "krc_port.h"
 
+#define KRC_PORT_INITIATORS_MIN 4
 #define KRC_PORT_INITIATORS_MAX 16
 #define KRC_PORT_REGIONS_MAX 4096
 #define KRC_PORT_KILL_WARN_MS 30000
@@ -74,7 +75,7 @@ static u32 krc_port_initiators(const struct krc_node_conf *conf)
 {
 	if (conf->pool_initiators)
 		return conf->pool_initiators;
-	return min_t(u32, num_online_cpus(), KRC_PORT_INITIATORS_MAX);
+	return clamp_t(u32, num_online_cpus(), KRC_PORT_INITIATORS_MIN, KRC_PORT_INITIATORS_MAX);
 }
 
 static void krc_port_publish_value(struct krc_port *port)

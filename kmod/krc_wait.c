@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: waiting for completions: awake at first, polling the initiator that they are to
+ * Owns: waiting for completions: awake at first, polling the initiators that they are to
  * come from, then asleep.
  *
  * Which initiator that is, is known while posting, and else a hint, that which the
- * context posted to last: what completes on another one comes by its interrupt, as it
- * does for a program that sleeps in poll(2).
+ * context posted to last, for which no interrupt is asked, and those beside it: what
+ * completes on another one comes by its interrupt, as it does for a program that sleeps in
+ * poll(2).
  * Locking: none of its own.
  */
 #include <linux/jiffies.h>
@@ -20,7 +21,7 @@ static bool krc_wait_posted_poll(void *arg)
 {
 	const struct krc_posted *posted = arg;
 
-	krc_pool_poll(posted->queue->ctx->port->pool, posted->index);
+	krc_pool_poll_near(posted->queue->ctx->port->pool, posted->index);
 	return krc_queue_completed(posted->queue) >= posted->until;
 }
 
@@ -46,7 +47,7 @@ static bool krc_wait_poll(void *arg)
 {
 	const struct krc_waiter *waiter = arg;
 
-	krc_pool_poll(waiter->ctx->port->pool, waiter->index);
+	krc_pool_poll_near(waiter->ctx->port->pool, waiter->index);
 	return krc_wait_over(waiter->ctx);
 }
 

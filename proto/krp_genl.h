@@ -83,7 +83,7 @@ enum {
 	KRP_GENL_A_NODE_RECONNECT_MIN_MS, /* u32: first pause; mandatory */
 	KRP_GENL_A_NODE_RECONNECT_MAX_MS, /* u32: longest pause; mandatory */
 	KRP_GENL_A_NODE_DEVICE, /* string: the only RDMA device to use; absent: all */
-	KRP_GENL_A_NODE_POOL_INITIATORS, /* u32: of a port; 0 takes one a CPU */
+	KRP_GENL_A_NODE_POOL_INITIATORS, /* u32: of a port; 0: one a CPU, 4 to 16 */
 	KRP_GENL_A_NODE_POOL_DEPTH, /* u32: requests of an initiator; mandatory */
 	KRP_GENL_A_NODE_CACHE_ENTRIES, /* u32: bound of the cache; mandatory */
 	KRP_GENL_A_NODE_QUEUES_PER_USER, /* u32: limit, 0 for none */

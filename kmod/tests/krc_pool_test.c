@@ -82,6 +82,16 @@ static void krc_test_flows(struct krc_test *t)
 	}
 }
 
+/* The same with another number of initiators. */
+static void krc_test_restart(struct krc_test *t, u32 initiators)
+{
+	krc_pool_stop(t->pool);
+	krc_pool_destroy(t->pool);
+	t->fake->nr = 0;
+	KUNIT_ASSERT_EQ(t->test, krc_test_start(t, initiators), 0);
+	krc_test_flows(t);
+}
+
 static int krc_test_init(struct kunit *test)
 {
 	struct krc_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
@@ -369,6 +379,34 @@ static void krc_test_quarantine(struct kunit *test)
 	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 2);
 	krc_test_expect(t, t->flow[1], 0, 1, -ETIMEDOUT);
 	krc_test_expect(t, t->flow[1], 1, 2, -ECANCELED);
+}
+
+/* Who comes while an initiator has enough to do, or stands still, goes to the next. */
+static void krc_test_a_burst_is_spread(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 first, second;
+
+	krc_test_restart(t, 3);
+	migrate_disable(); /* it begins with the processor's own */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], KRC_LOAD_BUSY, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
+	first = krc_flow_index(&t->flow[0]->flow);
+	second = krc_flow_index(&t->flow[1]->flow);
+	KUNIT_EXPECT_EQ(test, second, (first + 1) % 3);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, first, 100), KRC_LOAD_BUSY);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == KRC_LOAD_BUSY);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), first);
+	msleep(2 * KRC_SLOW_MS);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[3]->flow), (first + 2) % 3);
+	/* what is outstanding keeps its place, and its order */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), first);
+	migrate_enable();
+	krc_test_finish(t, t->flow[2], 2);
+	krc_test_finish(t, t->flow[3], 1);
 }
 
 static void krc_test_a_part_that_fails_ends_its_request(struct kunit *test)
@@ -783,12 +821,8 @@ static void krc_test_exactly_once_in_a_storm(struct kunit *test)
 	struct krc_pool_stats stats;
 	int i;
 
-	krc_pool_stop(t->pool);
-	krc_pool_destroy(t->pool);
-	t->fake->nr = 0;
 	t->fake->sparse = true;
-	KUNIT_ASSERT_EQ(test, krc_test_start(t, 2), 0);
-	krc_test_flows(t);
+	krc_test_restart(t, 2);
 	init_completion(&storm.over);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(krc_test_nic, &storm, "krc_test")));
 	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
@@ -821,6 +855,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_fault_behind_quiet_requests),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
 	KUNIT_CASE(krc_test_quarantine),
+	KUNIT_CASE(krc_test_a_burst_is_spread),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
