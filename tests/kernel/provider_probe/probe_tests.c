@@ -239,11 +239,56 @@ out:
 	return ret;
 }
 
+/* One ring of @count requests, of which those whose bit is set in @quiet are quiet. */
+static int probe_burst(struct probe *p, u32 count, u32 quiet)
+{
+	struct krc_wc wc;
+	u64 first = p->cookie + 1;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct krc_hw_wr wr = probe_wr(p, KRP_OP_WRITE, 64 * i, 64);
+
+		wr.quiet = quiet & BIT(i);
+		if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
+			return -EPROTO;
+	}
+	p->ops->ring(p->ini);
+	for (i = 0; i < count; i++) {
+		if (quiet & BIT(i) && i != count - 1)
+			continue;
+		if (PROBE_BAD(p, probe_wait(p, &wc, 1) == 1) ||
+		    PROBE_BAD(p, wc.cookie == first + i && !wc.fault))
+			return -EPROTO;
+	}
+	return PROBE_BAD(p, !p->ops->poll(p->ini, &wc, 1)) ? -EPROTO : 0;
+}
+
+/* a completion stands for the quiet requests before it; the last one rung always has one */
+static int probe_quiet(struct probe *p)
+{
+	u32 round;
+
+	for (round = 0; round < 300; round++) {
+		u32 count = 1 + round % 16, quiet = round * 2654435761u >> 8;
+
+		probe_pattern(p->buf, 64 * 16, round);
+		if (probe_burst(p, count, quiet))
+			return -EPROTO;
+		memset(p->buf, 0, 64 * 16);
+		if (PROBE_BAD(p, probe_simple(p, KRP_OP_READ, 0, 64 * count) == KRC_FAULT_NONE) ||
+		    PROBE_BAD(p, probe_is_pattern(p->buf, 64 * count, round)))
+			return -EPROTO;
+	}
+	return 0;
+}
+
 /* ---- what fails, and the way back */
 
 /*
- * @bad fails with @fault; five good ones behind it are flushed, in order. -EAGAIN if the peer
- * did not answer at all: two emulated machines may be slower than all retries.
+ * @bad fails with @fault; five good ones behind it, some of them quiet, are flushed, in
+ * order. -EAGAIN if the peer did not answer at all: two emulated machines may be slower
+ * than all retries.
  */
 static int probe_fault_once(struct probe *p, const struct krc_hw_wr *bad, enum krc_fault fault)
 {
@@ -256,6 +301,7 @@ static int probe_fault_once(struct probe *p, const struct krc_hw_wr *bad, enum k
 		return -EPROTO;
 	for (i = 1; i < 6; i++) {
 		wr = probe_wr(p, KRP_OP_READ, 64 * i, 64);
+		wr.quiet = i & 1;
 		if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
 			return -EPROTO;
 	}
@@ -499,6 +545,7 @@ void probe_run(struct probe *p)
 		{ "atomics", probe_atomics },
 		{ "refusals", probe_refusals },
 		{ "many", probe_many },
+		{ "quiet", probe_quiet },
 		{ "rights", probe_rights },
 		{ "wrong-target", probe_wrong_target },
 		{ "reset", probe_reset },
