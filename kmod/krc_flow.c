@@ -32,38 +32,55 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
 	flow->check = check;
 }
 
-#define KRC_LOAD_UNREADY (1U << 30) /* it will be */
-#define KRC_LOAD_DEAD (1U << 31)
-
 /* How long a request would wait on an initiator: a hint, without its lock. */
 static u32 krc_initiator_load(const struct krc_initiator *ini)
 {
 	enum krc_initiator_state state = READ_ONCE(ini->state);
-	u32 load = READ_ONCE(ini->tail) - READ_ONCE(ini->head);
+	u32 head = READ_ONCE(ini->head), load;
 
 	if (state != KRC_INI_READY)
 		return state == KRC_INI_DEAD ? KRC_LOAD_DEAD : KRC_LOAD_UNREADY;
+	smp_rmb(); /* a tail that is read now is not behind that head */
+	load = min(READ_ONCE(ini->tail) - head, ini->depth);
+	load = max(load, READ_ONCE(ini->bytes) / KRC_LOAD_BYTES);
 	if (load && time_after(jiffies, READ_ONCE(ini->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
 		load += KRC_LOAD_SLOW;
 	return load;
 }
 
-/* The initiator of quarantine, this processor's, or one that works better. */
-static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, bool quarantined)
+/* Whether it is this peer that an initiator is waiting for. */
+static bool krc_initiator_waits_for(struct krc_initiator *ini, const struct krc_hw_address *to)
 {
-	u32 start = raw_smp_processor_id() % pool->nr;
+	bool waits = false;
+
+	spin_lock(&ini->lock);
+	if (ini->head != ini->tail)
+		waits = !memcmp(ini->slots[ini->head & ini->mask].req->wr.address, to, sizeof(*to));
+	spin_unlock(&ini->lock);
+	return waits;
+}
+
+/*
+ * The initiator of quarantine, this processor's, or one that works better. Who asks the peer
+ * that one stands still for, goes there too, lest others stand still as well.
+ */
+static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, bool quarantined,
+					   const struct krc_hw_address *to)
+{
+	u32 start = raw_smp_processor_id() % pool->nr, least = U32_MAX, i;
 	struct krc_initiator *best = &pool->ini[start];
-	u32 least = krc_initiator_load(best), i;
 
 	if (quarantined && READ_ONCE(pool->ini[pool->nr].state) != KRC_INI_DEAD)
 		return &pool->ini[pool->nr];
-	for (i = 1; i < pool->nr && least >= KRC_LOAD_BUSY; i++) {
+	for (i = 0; i < pool->nr && least >= KRC_LOAD_BUSY; i++) {
 		struct krc_initiator *ini = &pool->ini[(start + i) % pool->nr];
-		u32 load;
+		u32 load = krc_initiator_load(ini);
 
-		if (i >= KRC_POOL_SPREAD && least < KRC_LOAD_UNREADY)
+		if (i >= KRC_POOL_SPREAD && least < KRC_LOAD_SLOW)
 			break;
-		load = krc_initiator_load(ini);
+		if (to && load >= KRC_LOAD_SLOW && load < KRC_LOAD_UNREADY &&
+		    krc_initiator_waits_for(ini, to))
+			return ini;
 		if (load < least) {
 			least = load;
 			best = ini;
@@ -72,13 +89,17 @@ static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, bool quarantin
 	return best;
 }
 
-/* Lock the initiator a flow is on, flow->lock held. A flow that was never on one gets it. */
-static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move)
+/*
+ * Lock the initiator a flow is on, flow->lock held. A flow that was never on one gets it, and
+ * one that may move perhaps another; @to: the peer it is about to ask, or NULL.
+ */
+static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move,
+					   const struct krc_hw_address *to)
 	__acquires(&flow->initiator->lock)
 {
 	lockdep_assert_held(&flow->lock);
 	if (!flow->initiator || (may_move && !atomic_read_acquire(&flow->outstanding)))
-		flow->initiator = krc_pool_pick(flow->pool, flow->quarantined);
+		flow->initiator = krc_pool_pick(flow->pool, flow->quarantined, to);
 	spin_lock(&flow->initiator->lock);
 	return flow->initiator;
 }
@@ -114,6 +135,7 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 
 int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
 {
+	struct krc_req *first = list_first_entry(reqs, struct krc_req, list);
 	u32 count = krc_flow_prepare(flow, reqs);
 	struct krc_initiator *ini;
 	int err;
@@ -121,7 +143,7 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
 	if (!count)
 		return 0;
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, true);
+	ini = krc_flow_lock(flow, true, first->wr.address);
 	err = krc_flow_accepts(flow, ini);
 	if (!err) {
 		atomic_add(count, &flow->outstanding);
@@ -141,7 +163,7 @@ void krc_flow_cancel(struct krc_flow *flow)
 	struct krc_initiator *ini;
 
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, false);
+	ini = krc_flow_lock(flow, false, NULL);
 	krc_flow_fail(ini, flow, -ECANCELED);
 	spin_unlock(&flow->lock);
 	krc_initiator_dispatch(ini);
@@ -153,7 +175,7 @@ void krc_flow_resume(struct krc_flow *flow)
 	struct krc_initiator *ini;
 
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, false);
+	ini = krc_flow_lock(flow, false, NULL);
 	if (flow->held) {
 		flow->held = false;
 		/* It was its turn; behind the others it might get old again. */
@@ -171,7 +193,7 @@ void krc_flow_restart(struct krc_flow *flow)
 	struct krc_initiator *ini;
 
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, true);
+	ini = krc_flow_lock(flow, true, NULL);
 	flow->failed = false;
 	flow->end_status = 0;
 	spin_unlock(&flow->lock);

@@ -7,13 +7,16 @@
  * '95). An initiator holds at most depth parts of requests and KRC_WINDOW_BYTES at once,
  * so what one flow asks for never stands long before the others. Completions come in the
  * order of posting; the cookie is the number of the part, and one that does not fit is
- * nobody's. Of small requests that a flow has in one burst only the last asks for one, and
- * every KRC_QUIET_MAXth part: selective signalling, which programs do on queue pairs of
- * their own (Kalia et al., USENIX ATC '16). A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard
- * interrupt, irq_poll takes it from there without a context switch and has a budget. The
- * interrupt is asked for only while there is something in the hardware for which nobody
- * polls: so he who waits awake is not interrupted by what he waits for. Only a kernel that
- * preempts its tasks asks in any case.
+ * nobody's. Small parts that a flow posts one after the other share completions, up to
+ * KRC_QUIET_MAX: selective signalling, which programs do on queue pairs of their own
+ * (Kalia et al., USENIX ATC '16). Before another flow posts, and before a large part, the
+ * last one asks for its own, so that nobody waits for a stranger's.
+ *
+ * A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard interrupt,
+ * irq_poll takes it from there without a context switch and has a budget. The interrupt is
+ * asked for only while there is something in the hardware for which nobody polls: so he who
+ * waits awake for an initiator is not interrupted by it. Only a kernel that preempts its
+ * tasks asks in any case.
  * Locking: see krc_initiator.h.
  */
 #include <linux/lockdep.h>
@@ -101,12 +104,26 @@ void krc_flow_activate(struct krc_initiator *ini, struct krc_flow *flow)
 	list_add_tail(&flow->list, &ini->turn);
 }
 
-/* Whether a part can do without a completion: its flow has more to post behind it. */
+/* Whether a part can do without a completion: the next one of its flow is as small. */
 static bool krc_initiator_quiet(const struct krc_initiator *ini, const struct krc_req *req,
 				u32 length)
 {
+	const struct krc_req *next = list_next_entry(req, list);
+
 	return length < KRC_QUIET_BYTES && (ini->tail + 1) % KRC_QUIET_MAX &&
-	       !list_is_last(&req->list, &req->flow->waiting);
+	       !list_is_last(&req->list, &req->flow->waiting) &&
+	       next->wr.length - next->next < KRC_QUIET_BYTES;
+}
+
+/* The flow posts nothing more now: what it posted last gets a completion of its own. */
+static void krc_initiator_speak(struct krc_initiator *ini)
+{
+	struct krc_slot *last = &ini->slots[(ini->tail - 1) & ini->mask];
+
+	if (ini->head == ini->tail || !last->quiet)
+		return;
+	ini->pool->ops->ring(ini->hw);
+	last->quiet = false;
 }
 
 /* The part of a request that comes next, as the hardware is told. */
@@ -130,12 +147,12 @@ static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flo
 	struct krc_slot *slot = &ini->slots[ini->tail & ini->mask];
 
 	if (ini->head == ini->tail)
-		ini->progress = jiffies;
+		WRITE_ONCE(ini->progress, jiffies);
 	slot->req = req;
 	slot->length = length;
 	slot->quiet = wr->quiet;
-	ini->tail++;
-	ini->bytes += length;
+	WRITE_ONCE(ini->tail, ini->tail + 1);
+	WRITE_ONCE(ini->bytes, ini->bytes + length);
 	ini->stats.posted++;
 	flow->posted++;
 	flow->deficit -= length + KRC_COST_BYTES;
@@ -172,12 +189,16 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		return false;
 	if (flow->deficit < length + KRC_COST_BYTES) {
 		flow->deficit += KRC_QUANTUM_BYTES;
+		if (!list_is_singular(&ini->turn))
+			krc_initiator_speak(ini);
 		list_move_tail(&flow->list, &ini->turn);
 		return true;
 	}
 	err = req->status;
 	if (!err && flow->check)
 		err = flow->check(req);
+	if (err)
+		krc_initiator_speak(ini);
 	if (err == -EAGAIN) {
 		flow->held = true;
 		list_move_tail(&flow->list, &ini->held);
@@ -196,6 +217,7 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 			err = -EIO;
 	}
 	if (err) {
+		krc_initiator_speak(ini);
 		req->status = err;
 		krc_flow_fail(ini, flow, -ECANCELED);
 		return true;
@@ -214,8 +236,10 @@ void krc_initiator_fill(struct krc_initiator *ini)
 	while (ini->state == KRC_INI_READY && !list_empty(&ini->turn) &&
 	       ini->tail - ini->head < ini->depth && krc_initiator_post(ini, &posted))
 		;
-	if (posted)
+	if (posted) {
+		ini->slots[(ini->tail - 1) & ini->mask].quiet = false;
 		ini->pool->ops->ring(ini->hw);
+	}
 }
 
 /* What a part that did not succeed means for its request and flow. */
@@ -282,9 +306,9 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 	struct krc_flow *flow = req->flow;
 
 	lockdep_assert_held(&ini->lock);
-	ini->head++;
-	ini->bytes -= slot->length;
-	ini->progress = jiffies;
+	WRITE_ONCE(ini->head, ini->head + 1);
+	WRITE_ONCE(ini->bytes, ini->bytes - slot->length);
+	WRITE_ONCE(ini->progress, jiffies);
 	slot->req = NULL;
 	req->slots--;
 	if (fault == KRC_FAULT_NONE) {
@@ -317,6 +341,7 @@ static bool krc_initiator_awaits(const struct krc_initiator *ini, u64 cookie)
 
 static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_wc *wc)
 {
+	enum krc_fault passed = KRC_FAULT_NONE;
 	unsigned long progress = ini->progress;
 	struct krc_req *req;
 
@@ -325,11 +350,15 @@ static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_w
 		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
 		return;
 	}
+	/* behind a fault nothing succeeds, even if the hardware passes over it */
+	if (ini->state == KRC_INI_FAILED && krc_fault_own(ini->fault))
+		passed = KRC_FAULT_FLUSHED;
 	while (ini->head != wc->cookie)
-		krc_initiator_retire(ini, KRC_FAULT_NONE);
+		krc_initiator_retire(ini, passed);
 	req = ini->slots[ini->head & ini->mask].req;
 	if (wc->fault != KRC_FAULT_NONE) {
-		ini->progress = progress; /* nobody said when those before it were done */
+		/* nobody said when those before it were done */
+		WRITE_ONCE(ini->progress, progress);
 		trace_krc_fault(ini->index, wc);
 		krc_initiator_fault(ini, wc->fault,
 				    krc_fault_own(wc->fault) ? req->wr.address : NULL);
@@ -404,18 +433,24 @@ static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batc
 void krc_initiator_dispatch(struct krc_initiator *ini) __must_hold(&ini->lock)
 {
 	LIST_HEAD(batch);
+	int i;
 
 	lockdep_assert_held(&ini->lock);
 	if (ini->dispatching)
 		return; /* who is at it sees what was added */
-	ini->dispatching = true;
-	while (!list_empty(&ini->finished)) {
+	WRITE_ONCE(ini->dispatching, true);
+	for (i = 0; !list_empty(&ini->finished); i++) {
+		/* others go on finishing: one does not tell for them for ever; but the end waits */
+		if (i == KRC_DISPATCH_MAX && ini->state != KRC_INI_STOPPED) {
+			irq_poll_sched(&ini->iop);
+			break;
+		}
 		list_splice_init(&ini->finished, &batch);
 		spin_unlock(&ini->lock);
 		krc_initiator_tell(ini, &batch);
 		spin_lock(&ini->lock);
 	}
-	ini->dispatching = false;
+	WRITE_ONCE(ini->dispatching, false);
 }
 
 void krc_initiator_run(struct krc_initiator *ini, int budget)

@@ -26,19 +26,24 @@
 /* Bytes in the hardware above which an initiator is full: bounds what stands before others. */
 #define KRC_WINDOW_BYTES (2U << 20)
 
-/* Requests that one completion may stand for, a power of two. */
-#define KRC_QUIET_MAX 8
+/* Parts that one completion may stand for, a power of two. */
+#define KRC_QUIET_MAX 8U
 /* Parts of this size have completions of their own: each is progress. */
 #define KRC_QUIET_BYTES (4U << 10)
 
-#define KRC_POLL_BUDGET 64 /* completions of one soft interrupt */
+#define KRC_POLL_BUDGET 64 /* completions of one soft interrupt, of some more requests */
 #define KRC_POLL_BATCH 16 /* completions taken at once */
+#define KRC_DISPATCH_MAX 8 /* times that one looks for more to tell before he lets others */
 
 /* Initiators that a processor uses if its own has enough to do. */
-#define KRC_POOL_SPREAD 4
-#define KRC_LOAD_BUSY 12 /* parts in the hardware that are enough; READs it does at once: 16 */
-#define KRC_LOAD_SLOW (1U << 16) /* what counts beside, if nothing completes */
-#define KRC_SLOW_MS 20 /* for so long: far more than a large part takes */
+#define KRC_POOL_SPREAD 4U
+/* The load of an initiator, in parts that are in the hardware, and what counts beside. */
+#define KRC_LOAD_BUSY 12U /* enough to do: it has 16 READs under way at once */
+#define KRC_LOAD_BYTES (64U << 10) /* count as a part */
+#define KRC_LOAD_SLOW (1U << 16) /* nothing has completed for KRC_SLOW_MS */
+#define KRC_LOAD_UNREADY (1U << 30) /* it will be ready */
+#define KRC_LOAD_DEAD (1U << 31)
+#define KRC_SLOW_MS 20 /* far more than a large part takes */
 
 #define KRC_DRAIN_MS 100 /* wait so long for flushed requests before a reset */
 #define KRC_RESET_TRIES 3
@@ -94,7 +99,7 @@ struct krc_initiator_stats {
  * @state: enum krc_initiator_state.
  * @depth: parts of requests in the hardware at once.
  * @mask: slots - 1; slots is a power of two.
- * @head: number of the part that completes next; also its cookie.
+ * @head: number of the oldest part that is not known to be complete; also its cookie.
  * @tail: number of the part that is posted next.
  * @bytes: in the hardware.
  * @slots: by number & mask.
@@ -109,7 +114,7 @@ struct krc_initiator_stats {
  * @stalled: @progress at the fault.
  * @fatal: bit 0: the provider says that it is broken.
  * @barren: resets in a row without fault of a request and without success between.
- * @progress: jiffies when something last completed, or when it was last empty.
+ * @progress: jiffies when something was last known to complete, or when it was last empty.
  * @iop: soft interrupt.
  * @recover: work item that resets.
  * @stats: counters.

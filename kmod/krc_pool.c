@@ -220,9 +220,13 @@ void krc_pool_poll_near(struct krc_pool *pool, u32 index)
 	u32 start = raw_smp_processor_id() % pool->nr, i;
 
 	krc_pool_poll(pool, index);
-	for (i = 0; i < min(pool->nr, KRC_POOL_SPREAD); i++)
-		if ((start + i) % pool->nr != index)
-			krc_pool_poll(pool, (start + i) % pool->nr);
+	for (i = 0; i < min(pool->nr, KRC_POOL_SPREAD); i++) {
+		u32 near = (start + i) % pool->nr;
+		const struct krc_initiator *ini = &pool->ini[near];
+
+		if (near != index && !READ_ONCE(ini->pollers) && !READ_ONCE(ini->dispatching))
+			krc_pool_poll(pool, near);
+	}
 }
 
 int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch)

@@ -5,8 +5,8 @@
  *
  * A flow is one queue's (or the module's own) stream of requests. While it has requests
  * outstanding it stays on one initiator, which keeps their order; when it has none it
- * may move, to one that has less to do. What does not fit into the initiator waits in the flow, and the initiator
- * takes from its flows in turn, by bytes.
+ * may move, to one that has less to do. What does not fit into the initiator waits in the
+ * flow, and the initiator takes from its flows in turn, by bytes.
  *
  * Faults: the first failed request of an initiator is its flow's: it completes with
  * its error, and what the flow had behind it with -ECANCELED. The initiator is then
@@ -272,8 +272,8 @@ void krc_pool_asleep(struct krc_pool *pool, u32 index);
 void krc_pool_poll(struct krc_pool *pool, u32 index);
 
 /**
- * krc_pool_poll_near() - krc_pool_poll() of an initiator and of those that this processor
- * submits to.
+ * krc_pool_poll_near() - krc_pool_poll() of an initiator, and of those that this processor
+ * submits to if nobody else is at them.
  * @pool: pool.
  * @index: initiator.
  *

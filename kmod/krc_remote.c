@@ -184,7 +184,8 @@ static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry
 /* READ the entry of a token until it is whole. */
 static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned long deadline)
 {
-	u64 addr = remote->mrdir_addr + (u64)krp_mrdir_slot(ref->grant.token) * KRP_MRDIR_ENTRY_BYTES;
+	u64 slot = krp_mrdir_slot(ref->grant.token);
+	u64 addr = remote->mrdir_addr + slot * KRP_MRDIR_ENTRY_BYTES;
 	struct krp_mrdir_entry entry;
 	unsigned long start;
 	int i, err;

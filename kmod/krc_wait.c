@@ -21,7 +21,7 @@ static bool krc_wait_posted_poll(void *arg)
 {
 	const struct krc_posted *posted = arg;
 
-	krc_pool_poll_near(posted->queue->ctx->port->pool, posted->index);
+	krc_pool_poll(posted->queue->ctx->port->pool, posted->index);
 	return krc_queue_completed(posted->queue) >= posted->until;
 }
 

@@ -128,8 +128,11 @@ static void krc_fake_end(struct krc_fake_initiator *ini, enum krc_fault fault)
 	if (fault == KRC_FAULT_NONE)
 		ini->log[ini->log_nr++ % KRC_FAKE_LOG] = wr->remote_addr;
 	ini->done++;
-	if (fault != KRC_FAULT_NONE || !wr->quiet || !krc_fake_now->sparse)
-		krc_fake_wc(ini, wr->cookie, fault);
+	if (wr->quiet && fault == KRC_FAULT_NONE && krc_fake_now->sparse)
+		return;
+	if (wr->quiet && fault == KRC_FAULT_FLUSHED && krc_fake_now->mean)
+		return;
+	krc_fake_wc(ini, wr->cookie, fault);
 }
 
 static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr)

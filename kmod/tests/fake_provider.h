@@ -72,6 +72,7 @@ struct krc_fake_initiator {
  * @post_error: what a post says.
  * @mute: no upcalls, as if interrupts were lost.
  * @sparse: quiet requests that succeed have no completion of their own.
+ * @mean: nor have those that are flushed, against the rules.
  */
 struct krc_fake {
 	struct device *dev;
@@ -81,6 +82,7 @@ struct krc_fake {
 	int post_error;
 	bool mute;
 	bool sparse;
+	bool mean;
 };
 
 extern const struct krc_provider_ops krc_fake_ops;

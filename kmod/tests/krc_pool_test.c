@@ -320,6 +320,70 @@ static void krc_test_a_fault_behind_quiet_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 3 + 5);
 }
 
+/* Nobody's completion stands for another flow's requests. */
+static void krc_test_a_flow_ends_its_turn_aloud(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	const struct krc_hw_wr *wrs = t->fake->ini[0]->wrs;
+
+	t->fake->sparse = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], KRC_TEST_DEPTH, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 110000), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 12, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 3, KRP_OP_READ, 8), 0);
+	krc_fake_complete(t->fake, 0, KRC_TEST_DEPTH);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == KRC_TEST_DEPTH);
+	/* a large one and five small ones are flow 0's turn, then it is flow 1's */
+	KUNIT_EXPECT_EQ(test, wrs[5].remote_addr >> 56, 0U);
+	KUNIT_EXPECT_EQ(test, wrs[6].remote_addr >> 56, 1U);
+	KUNIT_EXPECT_FALSE(test, wrs[0].quiet);
+	KUNIT_EXPECT_TRUE(test, wrs[4].quiet);
+	KUNIT_EXPECT_FALSE(test, wrs[5].quiet);
+	KUNIT_EXPECT_TRUE(test, wrs[6].quiet);
+	KUNIT_EXPECT_FALSE(test, wrs[8].quiet);
+	krc_test_finish(t, t->flow[0], 13);
+	krc_test_finish(t, t->flow[1], 3);
+	krc_test_expect(t, t->flow[0], 0, 13, 0);
+	krc_test_expect(t, t->flow[1], 0, 3, 0);
+}
+
+/* What is held or wrong behind a quiet request does not keep that one waiting. */
+static void krc_test_quiet_before_what_does_not_come(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_initiator *ini = &t->pool->ini[0];
+
+	t->fake->sparse = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], KRC_TEST_DEPTH, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	t->flow[0]->reqs[1].req.status = -EBADR; /* found while it waits */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
+	krc_fake_complete(t->fake, 0, KRC_TEST_DEPTH);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 2);
+	KUNIT_EXPECT_FALSE(test, ini->slots[0].quiet);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
+	krc_test_expect(t, t->flow[0], 0, 1, 0);
+	krc_test_expect(t, t->flow[0], 1, 2, -EBADR);
+	krc_test_finish(t, t->flow[1], 1);
+}
+
+/* Behind a fault nothing has succeeded, even if the hardware passes over what it flushes. */
+static void krc_test_what_is_passed_over_behind_a_fault(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->fake->sparse = true;
+	t->fake->mean = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 5, KRP_OP_WRITE, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	krc_test_finish(t, t->flow[1], 5);
+	krc_test_expect(t, t->flow[1], 0, 5, 0);
+	krc_test_expect(t, t->flow[0], 0, 1, -EREMOTEIO);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 5);
+}
+
 static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -389,22 +453,27 @@ static void krc_test_a_burst_is_spread(struct kunit *test)
 
 	krc_test_restart(t, 3);
 	migrate_disable(); /* it begins with the processor's own */
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], KRC_LOAD_BUSY, KRP_OP_READ, 8), 0);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], KRC_LOAD_BUSY, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
 	first = krc_flow_index(&t->flow[0]->flow);
 	second = krc_flow_index(&t->flow[1]->flow);
 	KUNIT_EXPECT_EQ(test, second, (first + 1) % 3);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, first, 100), KRC_LOAD_BUSY);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == KRC_LOAD_BUSY);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), first);
 	msleep(2 * KRC_SLOW_MS);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[3]->flow), (first + 2) % 3);
 	/* what is outstanding keeps its place, and its order */
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), first);
+	/* and who asks the same silent peer joins who waits for it */
+	t->flow[0]->address = t->flow[1]->address;
+	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), second);
 	migrate_enable();
+	krc_test_finish(t, t->flow[0], KRC_LOAD_BUSY + 1);
 	krc_test_finish(t, t->flow[2], 2);
 	krc_test_finish(t, t->flow[3], 1);
 }
@@ -853,6 +922,9 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
 	KUNIT_CASE(krc_test_quiet_requests),
 	KUNIT_CASE(krc_test_a_fault_behind_quiet_requests),
+	KUNIT_CASE(krc_test_a_flow_ends_its_turn_aloud),
+	KUNIT_CASE(krc_test_quiet_before_what_does_not_come),
+	KUNIT_CASE(krc_test_what_is_passed_over_behind_a_fault),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
 	KUNIT_CASE(krc_test_quarantine),
 	KUNIT_CASE(krc_test_a_burst_is_spread),
