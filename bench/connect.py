@@ -21,7 +21,7 @@ import re
 from cluster import host
 
 NIC = "cx"
-USUALLY = "8 min emulated"
+USUALLY = "3 min emulated"
 SAMPLES = {"krcore": 1000, "rdma_cm": 100, "verbs": 40}
 FRESH_SAMPLES = 20
 THREADS = (1, 2, 4, 8, 16, 22)

@@ -19,7 +19,7 @@ import time
 from cluster import host
 
 NIC = "cx"
-USUALLY = "6 min emulated"
+USUALLY = "4 min emulated"
 SMALL = 8
 OUTSTANDING = 12
 QUEUES = (1, 24)
