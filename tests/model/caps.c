@@ -110,6 +110,8 @@ static void cx_caps_general(struct cx_dev *dev)
 	cx_caps_transport(c);
 	cx_caps_queues(c);
 	CX_CAP(num_ports, 1);
+	/* a number of its own; neither is an e-switch manager or manages vports */
+	CX_CAP(vhca_id, dev->prop.vf);
 	CX_CAP(port_type, dev->eth);
 	CX_CAP(roce, dev->eth);
 	CX_CAP(gid_table_size, dev->eth ? 5 : 0);

@@ -157,7 +157,7 @@ static int cx_cmd_check(struct cx_dev *dev, struct cx_cmd *cmd)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM,
 				 "reserved bit %u of byte 0x%x is set, after %s", (u32)bit % 8,
 				 (u32)bit / 8, cx_cmd_field_at(desc->layout, bit));
-	return 0;
+	return dev->prop.vf ? cx_vf_check(dev, cmd) : 0;
 }
 
 static void cx_cmd_trace(struct cx_dev *dev, const struct cx_cmd *cmd)

@@ -76,6 +76,7 @@ void cx_cmd_doorbell(struct cx_dev *dev, u32 vector);
 int cx_refuse(struct cx_dev *dev, struct cx_cmd *cmd, enum cx_cmd_status st, const char *fmt, ...)
 	CX_PRINTF(4, 5);
 const char *cx_cmd_opname(u16 opcode);
+int cx_vf_check(struct cx_dev *dev, struct cx_cmd *cmd);
 
 #define CX_CMD(op, layout, phase, handler, min) int handler(struct cx_dev *dev, struct cx_cmd *cmd);
 #include "commands.def"

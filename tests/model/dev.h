@@ -34,9 +34,11 @@
 
 #define CX_TYPE "connectx-model"
 #define CX_BAR_BYTES (32u << 20)
+#define CX_VF_BAR_BYTES (2u << 20)
 #define CX_UAR_BYTES 4096u
 #define CX_FIRST_UAR 16
 #define CX_NR_VECTORS 32
+#define CX_VF_NR_VECTORS 11
 
 struct cx_props {
 	u32 node;
@@ -80,6 +82,16 @@ struct cx_dev {
 	QEMUTimer *err_timer;
 	QTAILQ_HEAD(, cx_qp) err_qps;
 };
+
+static inline u32 cx_dev_bar_bytes(const struct cx_dev *dev)
+{
+	return dev->prop.vf ? CX_VF_BAR_BYTES : CX_BAR_BYTES;
+}
+
+static inline u32 cx_dev_vectors(const struct cx_dev *dev)
+{
+	return dev->prop.vf ? CX_VF_NR_VECTORS : CX_NR_VECTORS;
+}
 
 void cx_dev_kick(struct cx_dev *dev);
 void cx_dev_forget(struct cx_dev *dev);

@@ -112,7 +112,7 @@ int cx_cmd_create_eq(struct cx_dev *dev, struct cx_cmd *cmd)
 
 	if (!cx_obj_find(dev, CX_SP_UAR, uarn, CX_K_UAR))
 		return cx_refuse(dev, cmd, CX_ST_BAD_RES, "UAR 0x%x does not exist", uarn);
-	if (CX_GET(eqc, c, intr) >= CX_NR_VECTORS)
+	if (CX_GET(eqc, c, intr) >= cx_dev_vectors(dev))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "interrupt vector %u",
 				 CX_GET(eqc, c, intr));
 	if (log_size > 22 || CX_GET(eqc, c, page_offset))

@@ -8,7 +8,6 @@
  */
 #include "dev.h"
 
-#define CX_FT_NIC_RX 0
 #define CX_FLOW_MAX_HOPS 64
 #define CX_ETH_HDR 14
 

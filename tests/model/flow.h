@@ -10,6 +10,13 @@
 #define CX_MATCH_BYTES 512
 #define CX_MAX_DEST 16
 
+/* types of tables */
+enum {
+	CX_FT_NIC_RX = 0x0,
+	CX_FT_ESW_EGRESS_ACL = 0x2,
+	CX_FT_SNIFFER_TX = 0x6,
+};
+
 struct cx_flow_dest {
 	u8 type;
 	u32 id;

@@ -57,7 +57,8 @@ int cx_cmd_query_pages(struct cx_dev *dev, struct cx_cmd *cmd)
 	switch (cmd->op_mod) {
 	case MLX5_QUERY_PAGES_IN_OP_MOD_BOOT_PAGES:
 	case MLX5_QUERY_PAGES_IN_OP_MOD_INIT_PAGES:
-		CX_SET(query_pages_out, cmd->out, num_pages, CX_PAGES_AT_ONCE);
+		/* the pages of a VF are asked of its PF's driver */
+		CX_SET(query_pages_out, cmd->out, num_pages, dev->prop.vf ? 0 : CX_PAGES_AT_ONCE);
 		return 0;
 	case MLX5_QUERY_PAGES_IN_OP_MOD_REGULAR_PAGES:
 		/* all that the device still holds, negative: "take them back" */
@@ -74,6 +75,8 @@ static int cx_pages_give(struct cx_dev *dev, struct cx_cmd *cmd, u32 nr)
 	const u8 *pas = CX_ADDR(manage_pages_in, cmd->in, pas);
 	u32 room = (cmd->inlen - CX_OFF(manage_pages_in, pas) / 8) / 8, i;
 
+	if (nr && dev->prop.vf)
+		return cx_refuse(dev, cmd, CX_ST_LIMIT, "VF: it is asked for no pages");
 	if (nr > room)
 		return cx_refuse(dev, cmd, CX_ST_BAD_INLEN, "%u pages announced, %u given", nr,
 				 room);

@@ -69,6 +69,8 @@ void cx_obj_init(struct cx_dev *dev)
 		dev->ids[i].limit = cx_space_range[i].limit;
 		dev->ids[i].next = cx_space_range[i].first;
 	}
+	/* one a page of the BAR */
+	dev->ids[CX_SP_UAR].limit = cx_dev_bar_bytes(dev) / CX_UAR_BYTES;
 }
 
 static void cx_idtab_grow(struct cx_idtab *t, u32 id)

@@ -241,12 +241,13 @@ static int cx_init_pci(struct cx_dev *dev, Error **errp)
 		return -EINVAL;
 	}
 	pcie_cap_flr_init(p);
-	memory_region_init_io(&dev->bar, OBJECT(dev), &cx_mmio_ops, dev, CX_TYPE, CX_BAR_BYTES);
+	memory_region_init_io(&dev->bar, OBJECT(dev), &cx_mmio_ops, dev, CX_TYPE,
+			      cx_dev_bar_bytes(dev));
 	pci_register_bar(p, 0, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH,
 			 &dev->bar);
-	if (msix_init_exclusive_bar(p, CX_NR_VECTORS, 2, errp))
+	if (msix_init_exclusive_bar(p, cx_dev_vectors(dev), 2, errp))
 		return -EINVAL;
-	for (i = 0; i < CX_NR_VECTORS; i++)
+	for (i = 0; i < cx_dev_vectors(dev); i++)
 		msix_vector_use(p, i);
 	return 0;
 }

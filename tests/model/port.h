@@ -11,6 +11,20 @@
 #define CX_GUID_PREFIX 0x0002c90300000000ull
 #define CX_GID_PREFIX 0xfe80000000000000ull
 
+enum {
+	CX_REG_PMTU = 0x5003,
+	CX_REG_PTYS = 0x5004,
+	CX_REG_PAOS = 0x5006,
+	CX_REG_PFCC = 0x5007,
+	CX_REG_PPCNT = 0x5008,
+	CX_REG_PVLC = 0x500f,
+	CX_REG_NODE_DESC = 0x6001,
+	CX_REG_HOST_ENDIANNESS = 0x7004,
+};
+
+/* op_mod of ACCESS_REG; 0 is a write */
+#define CX_ACCESS_READ 1
+
 struct cx_port {
 	u8 mac[6];
 	u16 lid;

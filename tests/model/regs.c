@@ -2,23 +2,13 @@
 /*
  * Owns: the port and its registers (ACCESS_REG). The link is up when the
  * outside has it up (property link_up) and the driver wants it up (PAOS); a
- * change is told by PORT_CHANGE. Runs under QEMU's big lock.
+ * change is told by PORT_CHANGE. What a virtual function writes to PAOS and
+ * PMTU changes nothing: its driver does so without asking what it is, and the
+ * port is the PF's. Runs under QEMU's big lock.
  */
 #include "dev.h"
 
-enum {
-	CX_REG_PMTU = 0x5003,
-	CX_REG_PTYS = 0x5004,
-	CX_REG_PAOS = 0x5006,
-	CX_REG_PFCC = 0x5007,
-	CX_REG_PPCNT = 0x5008,
-	CX_REG_PVLC = 0x500f,
-	CX_REG_NODE_DESC = 0x6001,
-	CX_REG_HOST_ENDIANNESS = 0x7004,
-};
-
 #define CX_ETH_PROTO_100G_CR4 (1u << 20)
-#define CX_ACCESS_READ 1
 
 void cx_port_init(struct cx_dev *dev)
 {
@@ -113,6 +103,11 @@ int cx_cmd_access_reg(struct cx_dev *dev, struct cx_cmd *cmd)
 	u8 *reg = cmd->out + 16;
 
 	memcpy(reg, cmd->in + 16, MIN(cmd->outlen, cmd->inlen) - 16);
+	if (write && dev->prop.vf && (id == CX_REG_PMTU || id == CX_REG_PAOS)) {
+		cx_trace(dev, CX_TR_EVENT, "VF: what it writes to register 0x%x changes nothing",
+			 id);
+		write = false;
+	}
 	switch (id) {
 	case CX_REG_PMTU:
 		cx_reg_pmtu(dev, reg, write);

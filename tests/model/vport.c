@@ -110,7 +110,7 @@ int cx_cmd_query_hca_vport(struct cx_dev *dev, struct cx_cmd *cmd)
 	CX_SET64(hca_vport_context, c, system_image_guid, dev->port.guid);
 	CX_SET(hca_vport_context, c, lid, dev->port.lid);
 	CX_SET(hca_vport_context, c, sm_lid, 1);
-	CX_SET(hca_vport_context, c, has_smi, 1);
+	CX_SET(hca_vport_context, c, has_smi, !dev->prop.vf);
 	CX_SET(hca_vport_context, c, cap_mask1, CX_IB_CAP_MASK);
 	return 0;
 }

@@ -239,13 +239,24 @@ class Driver(Machine):
         return at
 
     def pci(self):
-        def cfg(reg, val):
-            self.qt("outl", "0xcf8", hex(0x80000000 | 4 << 11 | reg))
-            self.qt("outl", "0xcfc", hex(val))
-        cfg(0x10, BAR)
-        cfg(0x14, 0)
-        cfg(0x18, BAR + (32 << 20))
-        cfg(0x04, 0x6)      # memory space, bus master
+        self.config(0x10, BAR)
+        self.config(0x14, 0)
+        self.config(0x18, BAR + (32 << 20))
+        self.config(0x04, 0x6)      # memory space, bus master
+
+    def config(self, reg, val=None):
+        """Read, or write, 32 bits of the PCI configuration."""
+        self.qt("outl", "0xcf8", hex(0x80000000 | 4 << 11 | reg))
+        if val is None:
+            return int(self.qt("inl", "0xcfc"), 16)
+        return self.qt("outl", "0xcfc", hex(val))
+
+    def bar_size(self):
+        was = self.config(0x10)
+        self.config(0x10, 0xffffffff)
+        size = -(self.config(0x10) & ~0xf) & 0xffffffff
+        self.config(0x10, was)
+        return size
 
     def bar_write(self, off, val, size):
         self.write(BAR + off, val.to_bytes(size, "big"))
@@ -319,10 +330,11 @@ class Driver(Machine):
                                       "roce_address.roce_version": 2,
                                       "roce_address.roce_l3_type": 1})
 
-    def create_eq(self, events):
+    def create_eq(self, events, intr=0):
         self.eq_page, self.eq_ci = self.page(2), 0
         return self.cmd("CREATE_EQ", {"eq_context_entry.log_eq_size": 7,
                                       "eq_context_entry.uar_page": self.uar,
+                                      "eq_context_entry.intr": intr,
                                       "event_bitmask": events << 192},
                         struct.pack(">QQ", self.eq_page, self.eq_page + 4096))("eq_number")
 

@@ -16,32 +16,16 @@ import tempfile
 import time
 import unittest
 
-from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, Refused, data, raddr, wait_for
+from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, data, raddr, wait_for
+from case import OPT, ModelTest
+from vf import VirtualFunction  # noqa: F401  its tests are run as well
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-OPT = {"sanitize": False}
 NOP, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD, UMR = \
     0x0, 0x8, 0x9, 0xa, 0xb, 0x10, 0x11, 0x12, 0x25
 REQ, RECV, REQ_ERR, RESP_ERR = 0, 2, 13, 14
 FLUSH, LOCAL_PROT, LOCAL_OP, MW_BIND, REM_INVAL, REM_ACCESS, RETRY_EXC, RNR_EXC = \
     0x05, 0x04, 0x02, 0x06, 0x12, 0x13, 0x15, 0x16
-
-
-class ModelTest(unittest.TestCase):
-    """Starts devices and ends them; a sanitizer report or a bad end of QEMU fails the test."""
-
-    def driver(self, **kw):
-        drv = Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **kw)
-        self.addCleanup(self.end, drv)
-        return drv
-
-    def end(self, drv):
-        self.assertEqual(drv.close(), "", "what came of ending it")
-
-    def refused(self, status, func, *args, **kw):
-        with self.assertRaises(Refused) as caught:
-            func(*args, **kw)
-        self.assertEqual(caught.exception.status, status)
 
 
 class Commands(ModelTest):
