@@ -103,6 +103,31 @@ def link_flap(ctx, a, b):
     return "3 times"
 
 
+@judge(needs=("control", "vf"))
+def virtual_function(ctx, a, b):
+    """Stock drivers take it for a VF, are refused nothing, and cannot move the port of the PF."""
+    for g in (a, b):
+        found = g.run("cat /sys/bus/pci/drivers/mlx5_core/0000:*/device", where="guest").out
+        assert found.split() == ["0x1018"], found
+        found = g.run("cat /sys/class/infiniband/mlx5_0/hca_type; "
+                      "ls /sys/bus/pci/drivers/mlx5_core/0000:*/", where="guest").out
+        assert "MT4120" in found and "sriov_totalvfs" not in found, found
+    with open(a.path("trace"), encoding="utf-8", errors="replace") as f:
+        trace = f.read()
+    # a driver of a PF sets the byte order of the host first of all
+    assert "register_id=0x7004" not in trace, "the driver acts as that of a PF"
+    if ctx.link == "eth":
+        nic = a.run("ls /sys/bus/pci/drivers/mlx5_core/0000:*/net", where="guest").out.strip()
+        a.run(f"ip link set {nic} down", where="guest")
+        wait_for("DOWN", lambda: "DOWN" in port_state(a))
+        bring_up(a)
+        wait_for("ACTIVE", lambda: "ACTIVE" in port_state(a))
+    refused = [g.counters()["commands_refused"] for g in (a, b)]
+    assert refused == [0, 0], f"commands refused: {refused}"
+    works(ctx, a, b)
+    return "0x1018, nothing refused"
+
+
 def pair_lossy(a, b, server, client):
     """A pair of programs on a network with losses. When the last acknowledgement is lost and
     its sender has already gone, no transport can mend it: that alone excuses a repetition."""
