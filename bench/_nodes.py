@@ -50,7 +50,7 @@ class Nodes(lab_module.Lab):
     """A cluster whose guests all run krcore.ko, with the programs in them."""
 
     def __init__(self, cluster):    # pylint: disable=super-init-not-called
-        if cluster.nic.name != "cx":
+        if not cluster.nic.dc:
             raise host.ClusterError("this benchmark needs DC: --nic cx")
         self.cluster = cluster
         self.server, self.client = cluster.node(SERVER), cluster.node(CLIENT)

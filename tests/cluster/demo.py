@@ -123,7 +123,7 @@ def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
         play(cluster, say=_show)
-        if cluster.nic.name == "cx":
+        if cluster.nic.dc:
             play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:

@@ -14,6 +14,7 @@ class Nic:
     """What a card has to say. The defaults are those of a card with its own RDMA link."""
 
     name = ""
+    dc = False          # True: it has DC, so krcore's module has ports on it
     late = False        # True: it cannot be frozen with its guest, and is put in after a thaw
     slot = ""           # more properties of the slot it sits in
 
@@ -94,9 +95,11 @@ class ConnectX(Nic):
     mlx5 drivers. The card has its own fabric: a folder of datagram sockets."""
 
     name = "cx"
+    dc = True
     late = True
     slot = ",pref64-reserve=64M"    # for the card's registers, when it is put in later
     _library = None
+    _more = {}          # properties of the device
 
     def prepare(self):
         from . import host
@@ -123,10 +126,9 @@ class ConnectX(Nic):
                            + ",".join(f"{key}={value}"
                                       for key, value in self._properties(spec, fabric).items())]
 
-    @staticmethod
-    def _properties(spec, fabric):
+    def _properties(self, spec, fabric):
         return {"node": spec.index + 1, "link": "eth", "fabric": str(fabric.card_folder()),
-                "mac": spec.mac}
+                "mac": spec.mac, **self._more}
 
     def environment(self, _spec, _fabric):
         return {"LD_PRELOAD": str(self._library)}
@@ -146,7 +148,14 @@ class ConnectX(Nic):
                          property="link_up", value=up)
 
 
-NICS = {card.name: card for card in (Rxe, ConnectX)}
+class ConnectXVf(ConnectX):
+    """A virtual function of it, passed through: all that a virtual machine in a cloud sees."""
+
+    name = "cx-vf"
+    _more = {"vf": "on"}
+
+
+NICS = {card.name: card for card in (Rxe, ConnectX, ConnectXVf)}
 
 
 def get(name):

@@ -21,7 +21,7 @@ def _node(cluster):
 
 
 def _has_dc(cluster):
-    return cluster.nic.name == "cx"
+    return cluster.nic.dc
 
 
 def _need_dc(cluster):
@@ -200,7 +200,7 @@ def test_bad_requests_are_refused_by_name(cluster):
         check(node_rows(node, "node") == before, "a request that was refused changed something")
         done = node.run(f"runuser -u nobody -- {program} denied", check=False)
         check(done.status == 0, done.out)
-        node.run(f"{program} random {cluster.nic.name == 'cx':d} 3000", timeout=120)
+        node.run(f"{program} random {cluster.nic.dc:d} 3000", timeout=120)
         node.run("test -d /sys/module/krcore")
     finally:
         krcore.node_gone(node)
