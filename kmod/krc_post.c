@@ -46,8 +46,7 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 }
 
 /* The peer's key for a request; asks the peer if it must. @grant: see krc_remote_get(). */
-static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr,
-			 struct krc_grant *grant)
+static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, struct krc_grant *grant)
 {
 	struct krc_peer *peer = queue->peer;
 	struct krc_hw_wr *wr = &qr->req.wr;

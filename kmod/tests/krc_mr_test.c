@@ -148,9 +148,9 @@ static void krc_test_hopeless_references(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
 	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 0, 0, 8, 0, 1000, &grant), -EBADR);
 	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 1, 0, 8, 0, 1000, &grant), -EBADR);
-	KUNIT_EXPECT_EQ(
-		test, krc_remote_get(remote, token | KRP_MRDIR_SLOTS, 0, 8, 0, 1000, &grant),
-		-EBADR);
+	KUNIT_EXPECT_EQ(test,
+			krc_remote_get(remote, token | KRP_MRDIR_SLOTS, 0, 8, 0, 1000, &grant),
+			-EBADR);
 	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 0, &grant), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), 0U);
 	krc_remote_destroy(remote);

@@ -540,16 +540,11 @@ void probe_run(struct probe *p)
 		const char *name;
 		int (*func)(struct probe *p);
 	} tests[] = {
-		{ "addresses", probe_addresses },
-		{ "data", probe_data },
-		{ "atomics", probe_atomics },
-		{ "refusals", probe_refusals },
-		{ "many", probe_many },
-		{ "quiet", probe_quiet },
-		{ "rights", probe_rights },
-		{ "wrong-target", probe_wrong_target },
-		{ "reset", probe_reset },
-		{ "lives", probe_lives },
+		{ "addresses", probe_addresses }, { "data", probe_data },
+		{ "atomics", probe_atomics },	  { "refusals", probe_refusals },
+		{ "many", probe_many },		  { "quiet", probe_quiet },
+		{ "rights", probe_rights },	  { "wrong-target", probe_wrong_target },
+		{ "reset", probe_reset },	  { "lives", probe_lives },
 		{ "deepest", probe_deepest },
 	};
 	u32 i;
