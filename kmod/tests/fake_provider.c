@@ -51,7 +51,7 @@ static void krc_fake_initiator_free(struct krc_fake_initiator *ini)
 {
 	kfree(ini->wrs);
 	kfree(ini->wcs);
-	kfree(ini->upto);
+	kfree(ini->ends);
 	kvfree(ini);
 }
 
@@ -69,8 +69,8 @@ static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32
 		return ERR_PTR(-ENOMEM);
 	ini->wrs = kcalloc(depth, sizeof(*ini->wrs), GFP_KERNEL);
 	ini->wcs = kcalloc(depth + 1, sizeof(*ini->wcs), GFP_KERNEL);
-	ini->upto = kcalloc(depth, sizeof(*ini->upto), GFP_KERNEL);
-	if (!ini->wrs || !ini->wcs || !ini->upto) {
+	ini->ends = kcalloc(depth, sizeof(*ini->ends), GFP_KERNEL);
+	if (!ini->wrs || !ini->wcs || !ini->ends) {
 		krc_fake_initiator_free(ini);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -117,7 +117,7 @@ static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
 static void krc_fake_wc(struct krc_fake_initiator *ini, u64 cookie, enum krc_fault fault)
 {
 	ini->wcs[ini->made % ini->depth] = (struct krc_wc){ .cookie = cookie, .fault = fault };
-	ini->upto[ini->made++ % ini->depth] = ini->done;
+	ini->ends[ini->made++ % ini->depth] = ini->done;
 }
 
 /* The oldest request ends, lock held. */
@@ -175,7 +175,7 @@ static int krc_fake_poll(struct krc_hw_initiator *hw, struct krc_wc *wc, int max
 
 	spin_lock_bh(&ini->lock);
 	while (n < max && ini->polled != ini->made) {
-		ini->freed = ini->upto[ini->polled % ini->depth];
+		ini->freed = ini->ends[ini->polled % ini->depth];
 		wc[n++] = ini->wcs[ini->polled++ % ini->depth];
 	}
 	spin_unlock_bh(&ini->lock);

@@ -26,7 +26,7 @@
  * @depth: most requests.
  * @wrs: what is posted, by number % depth.
  * @wcs: completions, by number % depth.
- * @upto: requests that each of them ends, and all before them.
+ * @ends: requests that each of them ends, and all before them.
  * @polled: completions taken.
  * @made: completions made.
  * @freed: requests whose completion was taken.
@@ -47,7 +47,7 @@ struct krc_fake_initiator {
 	u32 depth;
 	struct krc_hw_wr *wrs;
 	struct krc_wc *wcs;
-	u64 *upto;
+	u64 *ends;
 	u64 polled;
 	u64 made;
 	u64 freed;
