@@ -9,6 +9,7 @@
 #include "krc_spin.h"
 
 #define KRC_SPIN_MAX_US 10000
+#define KRC_SPIN_RELAX 32 /* turns between two hints that somebody waits */
 
 static unsigned int krc_spin_us = 100;
 module_param_named(spin_us, krc_spin_us, uint, 0644);
@@ -18,12 +19,16 @@ bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
 	u32 spin_us = min_t(u32, READ_ONCE(krc_spin_us), KRC_SPIN_MAX_US);
 	u64 limit_ns = ktime_get_ns() + (u64)spin_us * NSEC_PER_USEC;
+	u32 turn;
 
 	/* no might_sleep(): it may give the processor away, and others wait for who polls */
-	while (!need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns) {
+	for (turn = 1; !need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns;
+	     turn++) {
 		if (poll(arg))
 			return true;
-		cpu_relax();
+		/* seldom: in a virtual machine it may be a way out to the hypervisor */
+		if (turn % KRC_SPIN_RELAX == 0)
+			cpu_relax();
 	}
 	return false;
 }
