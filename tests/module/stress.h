@@ -202,6 +202,7 @@ struct st_req {
  * @bank: its bank.
  * @bank_nr: number of that among all banks of the peer.
  * @first_error: of this connection; 0 for none.
+ * @owed: a post said that it is not connected: something of it must have failed.
  * @last_status: of the last completion.
  * @head: completions seen.
  * @tail: requests posted.
@@ -220,6 +221,7 @@ struct st_queue {
 	struct st_bank *bank;
 	uint32_t bank_nr;
 	int first_error, last_status;
+	bool owed;
 	uint64_t head, tail;
 	uint64_t add, swap;
 	bool known;

@@ -38,13 +38,17 @@ bool st_outlived(const struct st_self *self, const struct st_queue *queue)
 	return __atomic_load_n(&peer->life, __ATOMIC_ACQUIRE) != queue->life;
 }
 
-/* The peer's node is there, so silence is no excuse. */
+/*
+ * The peer's node is there, so silence is no excuse. Not connected any more: a request that
+ * had waited was found to be an orphan's just now, and its completion is under way.
+ */
 bool st_orphaned(const struct st_self *self, const struct st_queue *queue, int error)
 {
 	switch (error) {
 	case -EBADR:
 	case -EREMOTEIO:
 	case -ECANCELED:
+	case -ENOTCONN:
 		return st_outlived(self, queue);
 	default:
 		return false;
@@ -199,6 +203,10 @@ int st_drain(struct st_self *self, struct st_queue *queue)
 		}
 		krcore_wait(self->node, ST_WAIT_MS);
 	}
+	if (queue->owed && !queue->first_error)
+		st_violation(st_counts(self), "queue %u: not connected, but nothing of it failed",
+			     queue->id);
+	queue->owed = false;
 	return 0;
 }
 
@@ -240,6 +248,7 @@ unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore
 	st_queue_failed(queue);
 	if (queue->visiting && queue->last_status == -EBADR)
 		return count; /* its visitor counts it */
+	queue->owed = queue->last_status == -ENOTCONN && st_outlived(self, queue);
 	if (!st_pardon(self, queue, queue->last_status))
 		st_violation(st_counts(self), "worker %u queue %u to peer %u: post: %u of %u: %s",
 			     self->number, queue->id, queue->peer, count, nr,
