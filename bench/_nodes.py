@@ -32,9 +32,9 @@ PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ud_rpc_server"
 METASERVER = {"publish_any_gid": "yes", "records_per_owner_max": 4000000,
               "rate_max": 10000000, "lease_ms": 3600000, "lease_max_ms": 86400000}
 CM_PORT, VERBS_PORT, UD_PORT = 18710, 18711, 18712
-# For how long a waiter polls before it sleeps. By default 100 us, fifty READs of a real NIC;
-# an emulated one takes that long for one READ, and the peers that poll here never sleep.
-SPIN_US = {True: 5000, False: 100}
+# For how long a waiter polls before it sleeps, in emulation. The default is 100 us, fifty READs
+# of a real NIC; an emulated one takes that long for one, and peers that poll here never sleep.
+EMULATED_SPIN_US = 5000
 SPIN = "/sys/module/krcore/parameters/spin_us"
 
 
@@ -76,7 +76,8 @@ class Nodes(lab_module.Lab):
 
     def _node_up(self, machine):
         krcore.node_up(machine)
-        machine.run(f"echo {SPIN_US[self.cluster.how() != 'KVM']} >{SPIN}")
+        if self.cluster.how() != "KVM":
+            machine.run(f"echo {EMULATED_SPIN_US} >{SPIN}")
 
     def _published(self):
         return all(krcore.lookup(self.client, machine.spec.address, 0)

@@ -115,15 +115,18 @@ static bool krc_initiator_quiet(const struct krc_initiator *ini, const struct kr
 	       next->wr.length - next->next < KRC_QUIET_BYTES;
 }
 
-/* The flow posts nothing more now: what it posted last gets a completion of its own. */
+/* Ring, which gives what was posted last a completion of its own. */
+static void krc_initiator_ring(struct krc_initiator *ini)
+{
+	ini->slots[(ini->tail - 1) & ini->mask].quiet = false;
+	ini->pool->ops->ring(ini->hw);
+}
+
+/* The flow posts nothing more now: what it posted last must not wait for a stranger's. */
 static void krc_initiator_speak(struct krc_initiator *ini)
 {
-	struct krc_slot *last = &ini->slots[(ini->tail - 1) & ini->mask];
-
-	if (ini->head == ini->tail || !last->quiet)
-		return;
-	ini->pool->ops->ring(ini->hw);
-	last->quiet = false;
+	if (ini->head != ini->tail && ini->slots[(ini->tail - 1) & ini->mask].quiet)
+		krc_initiator_ring(ini);
 }
 
 /* The part of a request that comes next, as the hardware is told. */
@@ -197,9 +200,8 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 	err = req->status;
 	if (!err && flow->check)
 		err = flow->check(req);
-	if (err)
-		krc_initiator_speak(ini);
 	if (err == -EAGAIN) {
+		krc_initiator_speak(ini);
 		flow->held = true;
 		list_move_tail(&flow->list, &ini->held);
 		return true;
@@ -236,10 +238,8 @@ void krc_initiator_fill(struct krc_initiator *ini)
 	while (ini->state == KRC_INI_READY && !list_empty(&ini->turn) &&
 	       ini->tail - ini->head < ini->depth && krc_initiator_post(ini, &posted))
 		;
-	if (posted) {
-		ini->slots[(ini->tail - 1) & ini->mask].quiet = false;
-		ini->pool->ops->ring(ini->hw);
-	}
+	if (posted)
+		krc_initiator_ring(ini);
 }
 
 /* What a part that did not succeed means for its request and flow. */
