@@ -15,15 +15,17 @@
  * A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard interrupt,
  * irq_poll takes it from there without a context switch and has a budget. The interrupt is
  * asked for only while there is something in the hardware for which nobody polls: so he who
- * waits awake for an initiator is not interrupted by it. Only a kernel that preempts its
- * tasks asks in any case.
+ * waits awake for an initiator is not interrupted by it, nor for a moment after, in which
+ * he may be back. Only a kernel that preempts its tasks asks while somebody polls.
  * Locking: see krc_initiator.h.
  */
+#include <linux/ktime.h>
 #include <linux/lockdep.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
 #include "krc_initiator.h"
+#include "krc_spin.h"
 #include "krc_trace.h"
 
 /* From each state, the states that may follow it. */
@@ -394,13 +396,43 @@ static bool krc_initiator_polled(const struct krc_initiator *ini)
 	return ini->pollers && !preempt_model_preemptible();
 }
 
+/*
+ * Who has just stopped to poll may be about to do so again: an interrupt before that would
+ * be for nothing. If he does not come, the timer does, and what completed meanwhile has
+ * waited for no longer than that.
+ */
+static bool krc_initiator_linger(struct krc_initiator *ini)
+{
+	u64 until_ns = READ_ONCE(ini->polled_ns) + krc_spin_linger_ns(), now_ns = ktime_get_ns();
+
+	lockdep_assert_held(&ini->lock);
+	if (now_ns >= until_ns)
+		return false;
+	if (!ini->lingering) {
+		ini->lingering = true;
+		hrtimer_start(&ini->linger, ns_to_ktime(until_ns - now_ns), HRTIMER_MODE_REL_SOFT);
+	}
+	return true;
+}
+
+enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer)
+{
+	struct krc_initiator *ini = container_of(timer, struct krc_initiator, linger);
+
+	spin_lock_bh(&ini->lock);
+	ini->lingering = false;
+	krc_initiator_run(ini, KRC_POLL_BATCH);
+	spin_unlock_bh(&ini->lock);
+	return HRTIMER_NORESTART;
+}
+
 void krc_initiator_expect(struct krc_initiator *ini)
 {
 	int n;
 
 	lockdep_assert_held(&ini->lock);
 	if (ini->armed || ini->head == ini->tail || krc_initiator_polled(ini) ||
-	    !krc_initiator_pollable(ini))
+	    !krc_initiator_pollable(ini) || krc_initiator_linger(ini))
 		return;
 	ini->armed = true;
 	ini->pool->ops->arm(ini->hw);

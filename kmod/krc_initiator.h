@@ -11,6 +11,7 @@
 #ifndef KRC_INITIATOR_H
 #define KRC_INITIATOR_H
 
+#include <linux/hrtimer.h>
 #include <linux/irq_poll.h>
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
@@ -18,8 +19,8 @@
 #include "krc_pool.h"
 
 /* Largest part of a request that is posted as one, in bytes. */
-#define KRC_SEGMENT_BYTES (128U << 10)
-/* What a request costs beside its bytes: 32 small ones count as one segment. */
+#define KRC_SEGMENT_BYTES (256U << 10)
+/* What a request costs beside its bytes: 64 small ones count as one segment. */
 #define KRC_COST_BYTES (4U << 10)
 /* What a flow may post in its turn: enough for any part. */
 #define KRC_QUANTUM_BYTES (KRC_SEGMENT_BYTES + KRC_COST_BYTES)
@@ -109,6 +110,10 @@ struct krc_initiator_stats {
  * @dispatching: somebody is calling done().
  * @armed: the hardware was asked for an interrupt, and that has not been served.
  * @pollers: tasks that look for completions themselves; see krc_initiator_expect().
+ * @polled_ns: when one last stopped who may be back soon, or looked at it in passing; no
+ *	lock, a hint.
+ * @lingering: @linger is to come.
+ * @linger: serves the initiator if he is not back.
  * @fault: why it is not ready.
  * @culprit: whose target it was, if the fault was a request's.
  * @stalled: @progress at the fault.
@@ -137,6 +142,9 @@ struct krc_initiator {
 	bool dispatching;
 	bool armed;
 	u32 pollers;
+	u64 polled_ns;
+	bool lingering;
+	struct hrtimer linger;
 	enum krc_fault fault;
 	struct krc_hw_address culprit;
 	unsigned long stalled;
@@ -213,6 +221,9 @@ void krc_flow_fail(struct krc_initiator *ini, struct krc_flow *flow, int status)
 
 /* The soft interrupt of an initiator; lock not held. */
 int krc_initiator_softirq(struct irq_poll *iop, int budget);
+
+/* Timer in a soft interrupt; lock not held. */
+enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer);
 
 /* krc_recovery.c */
 

@@ -11,6 +11,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
+#include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/overflow.h>
 #include <linux/ratelimit.h>
@@ -66,6 +67,8 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 	INIT_LIST_HEAD(&ini->finished);
 	INIT_DELAYED_WORK(&ini->recover, krc_initiator_recover);
 	irq_poll_init(&ini->iop, KRC_POLL_BUDGET, krc_initiator_softirq);
+	hrtimer_init(&ini->linger, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	ini->linger.function = krc_initiator_lingered;
 	ini->slots = kvcalloc(slots, sizeof(*ini->slots), GFP_KERNEL);
 	if (!ini->slots)
 		return -ENOMEM;
@@ -87,6 +90,7 @@ static void krc_initiator_quiesce(struct krc_initiator *ini)
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);
 	cancel_delayed_work_sync(&ini->recover);
+	hrtimer_cancel(&ini->linger);
 	ini->pool->ops->initiator_destroy(ini->hw);
 	irq_poll_disable(&ini->iop);
 }
@@ -193,13 +197,15 @@ void krc_pool_awake(struct krc_pool *pool, u32 index)
 	spin_unlock_bh(&ini->lock);
 }
 
-void krc_pool_asleep(struct krc_pool *pool, u32 index)
+void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back)
 {
 	struct krc_initiator *ini = &pool->ini[index];
 
 	spin_lock_bh(&ini->lock);
 	WARN_ON_ONCE(!ini->pollers);
 	ini->pollers--;
+	if (back)
+		WRITE_ONCE(ini->polled_ns, ktime_get_ns());
 	krc_initiator_expect(ini);
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);
@@ -218,14 +224,17 @@ void krc_pool_poll(struct krc_pool *pool, u32 index)
 void krc_pool_poll_near(struct krc_pool *pool, u32 index)
 {
 	u32 start = raw_smp_processor_id() % pool->nr, i;
+	u64 now_ns = ktime_get_ns();
 
 	krc_pool_poll(pool, index);
 	for (i = 0; i < min(pool->nr, KRC_POOL_SPREAD); i++) {
 		u32 near = (start + i) % pool->nr;
-		const struct krc_initiator *ini = &pool->ini[near];
+		struct krc_initiator *ini = &pool->ini[near];
 
-		if (near != index && !READ_ONCE(ini->pollers) && !READ_ONCE(ini->dispatching))
-			krc_pool_poll(pool, near);
+		if (near == index || READ_ONCE(ini->pollers) || READ_ONCE(ini->dispatching))
+			continue;
+		WRITE_ONCE(ini->polled_ns, now_ns);
+		krc_pool_poll(pool, near);
 	}
 }
 

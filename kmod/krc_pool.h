@@ -256,10 +256,12 @@ void krc_pool_awake(struct krc_pool *pool, u32 index);
  * krc_pool_asleep() - The caller does not poll any more.
  * @pool: pool.
  * @index: initiator.
+ * @back: he does not sleep now, and may be back soon: for krc_spin_linger_ns() a timer
+ *	stands for the interrupt.
  *
  * Context: task. Inside krc_port_enter().
  */
-void krc_pool_asleep(struct krc_pool *pool, u32 index);
+void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back);
 
 /**
  * krc_pool_poll() - Do what an interrupt of an initiator would do.

@@ -146,9 +146,9 @@ static int krc_cell_wait(struct krc_cell *cell, unsigned long limit)
 {
 	struct krc_scratch *scratch = cell->scratch;
 	long left = (long)(limit - jiffies);
+	bool found = krc_spin(krc_cell_poll, cell);
 
-	krc_spin(krc_cell_poll, cell);
-	krc_pool_asleep(scratch->pool, krc_flow_index(&cell->flow));
+	krc_pool_asleep(scratch->pool, krc_flow_index(&cell->flow), found);
 	left = wait_for_completion_killable_timeout(&cell->arrived, max(left, 1L));
 	if (left > 0)
 		return 0;

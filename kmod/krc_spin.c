@@ -9,16 +9,25 @@
 #include "krc_spin.h"
 
 #define KRC_SPIN_MAX_US 10000
-#define KRC_SPIN_RELAX 32 /* turns between two hints that somebody waits */
+#define KRC_SPIN_RELAX 1024 /* turns between two hints that somebody waits */
 
 static unsigned int krc_spin_us = 100;
 module_param_named(spin_us, krc_spin_us, uint, 0644);
 MODULE_PARM_DESC(spin_us, "Microseconds to wait awake before sleeping (0: never, at most 10000)");
 
+static u64 krc_spin_ns(void)
+{
+	return (u64)min_t(u32, READ_ONCE(krc_spin_us), KRC_SPIN_MAX_US) * NSEC_PER_USEC;
+}
+
+u64 krc_spin_linger_ns(void)
+{
+	return krc_spin_ns() / 4;
+}
+
 bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
-	u32 spin_us = min_t(u32, READ_ONCE(krc_spin_us), KRC_SPIN_MAX_US);
-	u64 limit_ns = ktime_get_ns() + (u64)spin_us * NSEC_PER_USEC;
+	u64 limit_ns = ktime_get_ns() + krc_spin_ns();
 	u32 turn;
 
 	/* no might_sleep(): it may give the processor away, and others wait for who polls */
@@ -26,7 +35,7 @@ bool krc_spin(bool (*poll)(void *arg), void *arg)
 	     turn++) {
 		if (poll(arg))
 			return true;
-		/* seldom: in a virtual machine it may be a way out to the hypervisor */
+		/* seldom: in a virtual machine it may be a way out to the hypervisor and back */
 		if (turn % KRC_SPIN_RELAX == 0)
 			cpu_relax();
 	}

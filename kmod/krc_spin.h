@@ -20,4 +20,12 @@
  */
 bool krc_spin(bool (*poll)(void *arg), void *arg);
 
+/**
+ * krc_spin_linger_ns() - How long after he has stopped, who polled may be about to come back.
+ *
+ * Context: any.
+ * Return: a quarter of spin_us, in nanoseconds.
+ */
+u64 krc_spin_linger_ns(void);
+
 #endif /* KRC_SPIN_H */

@@ -27,8 +27,9 @@ static bool krc_wait_posted_poll(void *arg)
 
 void krc_wait_posted(struct krc_posted *posted)
 {
-	krc_spin(krc_wait_posted_poll, posted);
-	krc_pool_asleep(posted->queue->ctx->port->pool, posted->index);
+	bool found = krc_spin(krc_wait_posted_poll, posted);
+
+	krc_pool_asleep(posted->queue->ctx->port->pool, posted->index, found);
 }
 
 /* The device is gone, or there is something to take. */
@@ -54,13 +55,14 @@ static bool krc_wait_poll(void *arg)
 static void krc_wait_awake(struct krc_context *ctx, bool once)
 {
 	struct krc_waiter waiter = { .ctx = ctx, .index = READ_ONCE(ctx->posted_to) };
+	bool found;
 
 	if (krc_wait_over(ctx) || !krc_port_enter(ctx->port))
 		return;
 	if (!krc_wait_poll(&waiter) && !once) {
 		krc_pool_awake(ctx->port->pool, waiter.index);
-		krc_spin(krc_wait_poll, &waiter);
-		krc_pool_asleep(ctx->port->pool, waiter.index);
+		found = krc_spin(krc_wait_poll, &waiter);
+		krc_pool_asleep(ctx->port->pool, waiter.index, found);
 	}
 	krc_port_exit(ctx->port);
 }
