@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * READs and WRITEs: how long one takes, and how many there are a second.
+ * READs and WRITEs: how long a round of them takes, and how many there are a second.
  *
- *	bench_data krcore|verbs TARGET read|write SIZE BATCH QUEUES ROUNDS
+ *	bench_data krcore|verbs TARGET read|write SIZE BATCH QUEUES ROUNDS [stream]
  *
  * A round posts BATCH requests to each of QUEUES queues, with one call a queue,
  * and waits for all of them; one thread. krcore posts to queues of one node
  * context; verbs to RC queue pairs connected by rdma_cm, and asks for a completion
- * of the last request of a batch only. TARGET as for bench_connect, see way.h.
+ * of the last request of a batch only. As a stream, BATCH requests are outstanding all
+ * the time, on one queue: another one is posted for each that has completed, as perftest
+ * does it, and each has a completion. TARGET as for bench_connect, see way.h.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -35,6 +37,7 @@ struct bn_job {
 	unsigned int batch;
 	unsigned int queues;
 	uint64_t rounds;
+	int stream;
 	char *memory;
 };
 
@@ -108,41 +111,64 @@ static void bn_krcore_prepare(struct bn_data_krcore *k, const struct bn_job *job
 	}
 }
 
-static void bn_krcore_wait(struct bn_data_krcore *k, unsigned int requests)
+/* Wait for some completions. Return: how many. */
+static unsigned int bn_krcore_some(struct bn_data_krcore *k)
 {
 	struct krcore_wc wcs[BN_BATCH_MAX];
 	unsigned int nr, i;
 
-	while (requests) {
-		nr = bn_krcore_next(k->node, wcs, BN_BATCH_MAX);
-		for (i = 0; i < nr; i++) {
-			if (!wcs[i].status)
-				continue;
-			fprintf(stderr, "completion: %s\n", strerror(-wcs[i].status));
-			exit(1);
-		}
-		requests -= nr;
+	nr = bn_krcore_next(k->node, wcs, BN_BATCH_MAX);
+	for (i = 0; i < nr; i++) {
+		if (!wcs[i].status)
+			continue;
+		fprintf(stderr, "completion: %s\n", strerror(-wcs[i].status));
+		exit(1);
+	}
+	return nr;
+}
+
+/* Post `nr` of a queue's requests, from `first` on. */
+static void bn_krcore_post(struct bn_data_krcore *k, unsigned int queue, unsigned int first,
+			   unsigned int nr, int wait)
+{
+	typeof(krcore_post) *post = wait ? krcore_post_wait : krcore_post;
+
+	while (nr) {
+		int taken = post(k->node, k->queue[queue], k->wrs[queue] + first, nr, NULL);
+
+		if (taken < 0)
+			bn_krcore_die("krcore_post");
+		first += (unsigned int)taken;
+		nr -= (unsigned int)taken;
 	}
 }
 
-static void bn_krcore_round(struct bn_data_krcore *k, const struct bn_job *job)
+static void bn_krcore_round(void *state, const struct bn_job *job)
 {
-	unsigned int q, posted;
+	struct bn_data_krcore *k = state;
+	unsigned int q, left;
 
-	for (q = 0; q < job->queues; q++) {
-		/* after the last there is nothing to do but to wait */
-		typeof(krcore_post) *post = q + 1 < job->queues ? krcore_post : krcore_post_wait;
+	for (q = 0; q < job->queues; q++) /* after the last there is nothing to do but to wait */
+		bn_krcore_post(k, q, 0, job->batch, q + 1 == job->queues);
+	for (left = job->queues * job->batch; left;)
+		left -= bn_krcore_some(k);
+}
 
-		for (posted = 0; posted < job->batch;) {
-			int nr = post(k->node, k->queue[q], k->wrs[q] + posted, job->batch - posted,
-				      NULL);
+static void bn_krcore_stream(void *state, const struct bn_job *job)
+{
+	struct bn_data_krcore *k = state;
+	uint64_t left = job->rounds * job->batch, unposted = left - job->batch;
+	unsigned int next = 0;
 
-			if (nr < 0)
-				bn_krcore_die("krcore_post");
-			posted += (unsigned int)nr;
+	bn_krcore_post(k, 0, 0, job->batch, 0);
+	while (left) {
+		unsigned int nr = bn_krcore_some(k);
+
+		for (left -= nr; nr && unposted; nr--, unposted--) {
+			bn_krcore_post(k, 0, next, 1, 0);
+			next = (next + 1) % job->batch;
 		}
 	}
-	bn_krcore_wait(k, job->queues * job->batch);
 }
 
 /* RC queue pairs: their state. */
@@ -193,6 +219,10 @@ static void bn_verbs_queue(struct bn_data_verbs *v, const struct bn_job *job, un
 		wr->wr.rdma.rkey = be32toh(region.rkey);
 		wr->next = i + 1 < job->batch ? wr + 1 : NULL;
 		wr->send_flags = wr->next ? 0 : IBV_SEND_SIGNALED;
+		if (job->stream) {
+			wr->next = NULL;
+			wr->send_flags = IBV_SEND_SIGNALED;
+		}
 	}
 }
 
@@ -206,67 +236,130 @@ static void bn_verbs_prepare(struct bn_data_verbs *v, const struct bn_job *job)
 		bn_verbs_queue(v, job, q, fields);
 }
 
-static void bn_verbs_round(struct bn_data_verbs *v, const struct bn_job *job)
+static void bn_verbs_post(struct bn_data_verbs *v, unsigned int queue, unsigned int first)
 {
 	struct ibv_send_wr *bad;
+
+	if (!v->id[queue] || ibv_post_send(v->id[queue]->qp, &v->wrs[queue][first], &bad))
+		bn_die("ibv_post_send");
+}
+
+static void bn_verbs_round(void *state, const struct bn_job *job)
+{
+	struct bn_data_verbs *v = state;
 	struct ibv_wc wc;
 	unsigned int q;
 
 	for (q = 0; q < job->queues; q++)
-		if (!v->id[q] || ibv_post_send(v->id[q]->qp, v->wrs[q], &bad))
-			bn_die("ibv_post_send");
-	for (q = 0; q < job->queues; q++)
+		bn_verbs_post(v, q, 0);
+	for (q = 0; q < job->queues; q++) /* one stands for a batch */
 		bn_poll(v->cq, &wc, 0);
 }
 
-static void bn_run_krcore(const struct bn_job *job, struct bn_samples *took)
+static void bn_verbs_stream(void *state, const struct bn_job *job)
+{
+	struct bn_data_verbs *v = state;
+	uint64_t left = job->rounds * job->batch, unposted = left;
+	unsigned int outstanding = 0, next = 0;
+	struct ibv_wc wc;
+
+	while (left) {
+		for (; unposted && outstanding < job->batch; unposted--, outstanding++) {
+			bn_verbs_post(v, 0, next);
+			next = (next + 1) % job->batch;
+		}
+		bn_poll(v->cq, &wc, 0);
+		outstanding--;
+		left--;
+	}
+}
+
+static void *bn_krcore_open(const struct bn_job *job)
 {
 	struct bn_data_krcore *k = calloc(1, sizeof(*k));
-	uint64_t i, begin_ns, at_ns;
 
 	if (!k)
 		bn_die("memory");
 	bn_krcore_prepare(k, job);
-	bn_krcore_round(k, job);
-	begin_ns = bn_now_ns();
-	for (i = 0; i < job->rounds; i++) {
-		at_ns = bn_now_ns();
-		bn_krcore_round(k, job);
-		bn_samples_add(took, bn_now_ns() - at_ns);
-	}
-	bn_report(job, "krcore", took, bn_now_ns() - begin_ns);
-	krcore_node_close(k->node);
-	free(k);
+	return k;
 }
 
-static void bn_run_verbs(const struct bn_job *job, struct bn_samples *took)
+static void *bn_verbs_open(const struct bn_job *job)
 {
 	struct bn_data_verbs *v = calloc(1, sizeof(*v));
-	uint64_t i, begin_ns, at_ns;
 
 	if (!v)
 		bn_die("memory");
 	bn_verbs_prepare(v, job);
-	bn_verbs_round(v, job);
+	return v;
+}
+
+static void bn_krcore_close(void *state)
+{
+	struct bn_data_krcore *k = state;
+
+	krcore_node_close(k->node);
+	free(k);
+}
+
+/* One of the two that are compared. */
+struct bn_system {
+	const char *name;
+	void *(*open)(const struct bn_job *job);
+	void (*round)(void *state, const struct bn_job *job);
+	void (*stream)(void *state, const struct bn_job *job);
+	void (*close)(void *state);
+};
+
+static const struct bn_system bn_systems[] = {
+	{ "krcore", bn_krcore_open, bn_krcore_round, bn_krcore_stream, bn_krcore_close },
+	{ "verbs", bn_verbs_open, bn_verbs_round, bn_verbs_stream, free },
+};
+
+static void bn_run(const struct bn_system *system, const struct bn_job *job)
+{
+	void (*work)(void *, const struct bn_job *) = job->stream ? system->stream : system->round;
+	struct bn_job once = *job;
+	struct bn_samples took;
+	uint64_t i, begin_ns, at_ns;
+	void *state;
+
+	if (bn_samples_init(&took, job->rounds))
+		bn_die("memory");
+	state = system->open(job);
+	once.rounds = 1;
+	work(state, &once); /* to warm up */
 	begin_ns = bn_now_ns();
-	for (i = 0; i < job->rounds; i++) {
+	for (i = 0; i < (job->stream ? 1 : job->rounds); i++) {
 		at_ns = bn_now_ns();
-		bn_verbs_round(v, job);
-		bn_samples_add(took, bn_now_ns() - at_ns);
+		work(state, job);
+		bn_samples_add(&took, bn_now_ns() - at_ns);
 	}
-	bn_report(job, "verbs", took, bn_now_ns() - begin_ns);
-	free(v);
+	bn_report(job, system->name, &took, bn_now_ns() - begin_ns);
+	bn_samples_done(&took);
+	system->close(state);
+}
+
+static const struct bn_system *bn_system_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(bn_systems) / sizeof(bn_systems[0]); i++)
+		if (!strcmp(bn_systems[i].name, name))
+			return &bn_systems[i];
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	struct bn_samples took;
+	const struct bn_system *system = argc > 1 ? bn_system_find(argv[1]) : NULL;
 	struct bn_job job;
 
-	if (argc != 8 || (strcmp(argv[1], "krcore") && strcmp(argv[1], "verbs")) ||
+	if ((argc != 8 && (argc != 9 || strcmp(argv[8], "stream"))) || !system ||
 	    (strcmp(argv[3], "read") && strcmp(argv[3], "write"))) {
 		fprintf(stderr,
-			"usage: %s krcore|verbs TARGET read|write SIZE BATCH QUEUES ROUNDS\n",
+			"usage: %s krcore|verbs TARGET read|write SIZE BATCH QUEUES ROUNDS "
+			"[stream]\n",
 			argv[0]);
 		return 2;
 	}
@@ -275,18 +368,16 @@ int main(int argc, char **argv)
 		.write = !strcmp(argv[3], "write"),
 		.size = (uint32_t)bn_number(argv[4], 1, BN_BYTES, "SIZE"),
 		.batch = (unsigned int)bn_number(argv[5], 1, BN_BATCH_MAX, "BATCH"),
-		.queues = (unsigned int)bn_number(argv[6], 1, BN_QUEUES_MAX, "QUEUES"),
+		.queues = (unsigned int)bn_number(argv[6], 1, argc == 9 ? 1 : BN_QUEUES_MAX,
+						  "QUEUES"),
 		.rounds = bn_number(argv[7], 1, 10000000, "ROUNDS"),
+		.stream = argc == 9,
 		.memory = aligned_alloc(4096, BN_BYTES),
 	};
-	if (!job.memory || bn_samples_init(&took, job.rounds))
+	if (!job.memory)
 		bn_die("memory");
 	memset(job.memory, 0, BN_BYTES);
-	if (!strcmp(argv[1], "krcore"))
-		bn_run_krcore(&job, &took);
-	else
-		bn_run_verbs(&job, &took);
-	bn_samples_done(&took);
+	bn_run(system, &job);
 	free(job.memory);
 	return 0;
 }

@@ -5,8 +5,9 @@ krcore's queues beside RC queue pairs of a program with the same loop (`verbs`),
 beside perftest over RC and over DC, on the same card in the same guests in the same run.
 
 Cases: `sync_read`, `sync_write`: 8 bytes, one request at a time, in microseconds;
-`batched_read`, `batched_write`: 8 bytes, 12 outstanding a queue, requests a second, with
-1 and with 24 queues; `large_read`, `large_write`: 4 KiB to 1 MiB, MiB a second. For
+`batched_read`, `batched_write`: 8 bytes, batches of 12 a queue, requests a second, with
+1 and with 24 queues; `large_read`, `large_write`: 4 KiB to 1 MiB, a stream with 4
+outstanding, MiB a second. Rates are medians of three turns of all systems. For
 rates `ratio` is ours over the peer's: 1 is as fast, ratio_of speedup; for latencies it is
 the cost. Takes the ConnectX model.
 """
@@ -14,20 +15,23 @@ the cost. Takes the ConnectX model.
 import importlib.util
 import pathlib
 import re
+import statistics
 import time
 
 from cluster import host
 
 NIC = "cx"
-USUALLY = "4 min emulated"
+USUALLY = "10 min emulated"
 SMALL = 8
 OUTSTANDING = 12
 QUEUES = (1, 24)
 SIZES = (4 << 10, 64 << 10, 1 << 20)
 LARGE_OUTSTANDING = 4
 SYNC_ROUNDS = 2000
-BATCHED_REQUESTS = 12000
-LARGE_BYTES = 64 << 20
+BATCHED_REQUESTS = 120000
+LARGE_BYTES = 256 << 20
+LARGE_REQUESTS = 8000
+TURNS = 3 # of all systems, one after the other
 PERFTEST_S = 120
 PORT = 18720
 OPERATIONS = ("read", "write")
@@ -63,10 +67,10 @@ class Data:
         """One line."""
         return self.lab.row(self.report, case, system, unit, **values)
 
-    def program(self, way, operation, size, batch, queues, rounds):
+    def program(self, way, operation, size, batch, queues, rounds, stream=""):
         """Latency of a round, and rate, of one of the two programs with the same loop."""
         return self.lab.program(f"bench_data {way} {self.targets[way]} {operation} {size} "
-                                f"{batch} {queues} {rounds}")
+                                f"{batch} {queues} {rounds} {stream}")
 
     # -- perftest -------------------------------------------------------------------
 
@@ -124,41 +128,50 @@ class Data:
             self.row(case, "krcore", "us", **ours, peer=name, ratio=round(ours["p50"] / p50, 3),
                      ratio_of="cost")
 
-    def _rates(self, case, operation, size, batch, queues, requests, pick):
-        """Rate of all systems; `pick`(our rate object) and perftest's field to compare."""
-        key, column, unit = pick
-        rounds = max(requests // (batch * queues), 2)
-        more = {"bytes": size, "outstanding": batch, "queues": queues}
-        peers = {}
-        got = self.program("verbs", operation, size, batch, queues, rounds)[1]
-        peers["verbs"] = got[key]
-        self.row(case, "verbs", unit, n=got["n"], p50=round(got[key], 1), **more)
-        for transport in ("RC", "DC"):
-            found = self.perftest(f"ib_{operation}_bw", transport,
-                                  f"-s {size} -n {max(requests // queues, 16)} -t {batch} "
-                                  f"-q {queues} -Q 1")
-            if found:
-                name = f"perftest_{transport.lower()}"
-                # bytes, iterations, peak MiB/s, average MiB/s, million messages/s
-                peers[name] = found[4] * 1e6 if column == 4 else found[3]
-                self.row(case, name, unit, n=int(found[1]), p50=round(peers[name], 1), **more)
-        got = self.program("krcore", operation, size, batch, queues, rounds)[1]
-        for name, rate in peers.items():
-            if rate:
-                self.row(case, "krcore", unit, n=got["n"], p50=round(got[key], 1), **more,
-                         peer=name, ratio=round(got[key] / rate, 3), ratio_of="speedup")
+    def _rate(self, system, operation, request, column):
+        """One measurement of one system, or None if it cannot do it."""
+        size, batch, queues, requests, stream = request
+        if system in self.targets:
+            rounds = max(requests // (batch * queues), 2)
+            got = self.program(system, operation, size, batch, queues, rounds, stream)[-1]
+            return got["mib_per_second" if stream else "per_second"]
+        found = self.perftest(f"ib_{operation}_bw", system.rpartition("_")[2].upper(),
+                              f"-s {size} -n {max(requests // queues, 16)} -t {batch} "
+                              f"-q {queues} -Q 1")
+        return found and found[column] * (1 if stream else 1e6)
+
+    def _rates(self, case, operation, request, column):
+        """Medians of all systems, which take turns; `column` is perftest's."""
+        size, batch, queues, requests, stream = request
+        systems = ("verbs", "perftest_rc", "perftest_dc", "krcore")
+        rates = {system: [] for system in systems}
+        for _ in range(TURNS):
+            for system, seen in rates.items():
+                seen.append(self._rate(system, operation, request, column))
+        more = {"bytes": size, "outstanding": batch, "queues": queues, "turns": TURNS}
+        unit = "MiB/s" if stream else "1/s"
+        medians = {system: statistics.median(seen) for system, seen in rates.items()
+                   if None not in seen}
+        ours = medians.pop("krcore")
+        for system, rate in medians.items():
+            self.row(case, system, unit, n=requests, p50=round(rate, 1), **more)
+        for system, rate in medians.items():
+            self.row(case, "krcore", unit, n=requests, p50=round(ours, 1), **more, peer=system,
+                     ratio=round(ours / rate, 3), ratio_of="speedup")
 
     def batched(self, operation):
         """Many small requests."""
         for queues in QUEUES:
-            self._rates(f"batched_{operation}", operation, SMALL, OUTSTANDING, queues,
-                        BATCHED_REQUESTS, ("per_second", 4, "1/s"))
+            # perftest: bytes, iterations, peak MiB/s, average MiB/s, million messages/s
+            self._rates(f"batched_{operation}", operation,
+                        (SMALL, OUTSTANDING, queues, BATCHED_REQUESTS, ""), 4)
 
     def large(self, operation):
-        """A few large ones."""
+        """Large ones: as many as there may be are outstanding all the time."""
         for size in SIZES:
-            self._rates(f"large_{operation}", operation, size, LARGE_OUTSTANDING, 1,
-                        min(LARGE_BYTES // size, 2000), ("mib_per_second", 3, "MiB/s"))
+            requests = min(LARGE_BYTES // size, LARGE_REQUESTS)
+            self._rates(f"large_{operation}", operation,
+                        (size, LARGE_OUTSTANDING, 1, requests, "stream"), 3)
 
     def run(self):
         """What --case leaves in."""
