@@ -2,12 +2,14 @@
 /*
  * READs and WRITEs: how long a round of them takes, and how many there are a second.
  *
- *	bench_data krcore|verbs TARGET read|write SIZE BATCH QUEUES ROUNDS [stream]
+ *	bench_data krcore|verbs|verbs_selective TARGET read|write SIZE BATCH QUEUES ROUNDS
+ *		   [stream]
  *
  * A round posts BATCH requests to each of QUEUES queues, with one call a queue,
  * and waits for all of them; one thread. krcore posts to queues of one node
- * context; verbs to RC queue pairs connected by rdma_cm, and asks for a completion
- * of the last request of a batch only. As a stream, BATCH requests are outstanding all
+ * context; verbs to RC queue pairs connected by rdma_cm. Each request has a completion;
+ * verbs_selective asks for one of the last request of a batch only, and is told no more
+ * of the others than that they are done. As a stream, BATCH requests are outstanding all
  * the time, on one queue: another one is posted for each that has completed, as perftest
  * does it, and each has a completion. TARGET as for bench_connect, see way.h.
  */
@@ -173,6 +175,7 @@ static void bn_krcore_stream(void *state, const struct bn_job *job)
 
 /* RC queue pairs: their state. */
 struct bn_data_verbs {
+	int selective;
 	struct rdma_cm_id *id[BN_QUEUES_MAX];
 	struct ibv_mr *mr;
 	struct ibv_cq *cq;
@@ -195,7 +198,7 @@ static void bn_verbs_queue(struct bn_data_verbs *v, const struct bn_job *job, un
 
 	v->id[q] = bn_resolve(fields[0], fields[1], RDMA_PS_TCP);
 	if (!q) {
-		v->cq = ibv_create_cq(v->id[q]->verbs, BN_QUEUES_MAX * 2, NULL, NULL, 0);
+		v->cq = ibv_create_cq(v->id[q]->verbs, BN_QUEUES_MAX * BN_BATCH_MAX, NULL, NULL, 0);
 		v->mr = ibv_reg_mr(v->id[q]->pd, job->memory, BN_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	}
 	if (!v->cq || !v->mr)
@@ -218,11 +221,9 @@ static void bn_verbs_queue(struct bn_data_verbs *v, const struct bn_job *job, un
 		wr->wr.rdma.remote_addr = be64toh(region.addr) + at;
 		wr->wr.rdma.rkey = be32toh(region.rkey);
 		wr->next = i + 1 < job->batch ? wr + 1 : NULL;
-		wr->send_flags = wr->next ? 0 : IBV_SEND_SIGNALED;
-		if (job->stream) {
+		wr->send_flags = wr->next && v->selective ? 0 : IBV_SEND_SIGNALED;
+		if (job->stream)
 			wr->next = NULL;
-			wr->send_flags = IBV_SEND_SIGNALED;
-		}
 	}
 }
 
@@ -244,33 +245,52 @@ static void bn_verbs_post(struct bn_data_verbs *v, unsigned int queue, unsigned 
 		bn_die("ibv_post_send");
 }
 
+/* Wait for some completions. Return: how many. */
+static unsigned int bn_verbs_some(struct bn_data_verbs *v)
+{
+	struct ibv_wc wcs[BN_BATCH_MAX];
+	int nr, i;
+
+	bn_poll(v->cq, wcs, 0);
+	nr = ibv_poll_cq(v->cq, BN_BATCH_MAX, wcs);
+	if (nr < 0)
+		bn_die("ibv_poll_cq");
+	for (i = 0; i < nr; i++) {
+		if (wcs[i].status == IBV_WC_SUCCESS)
+			continue;
+		fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wcs[i].status));
+		exit(1);
+	}
+	return (unsigned int)nr + 1;
+}
+
 static void bn_verbs_round(void *state, const struct bn_job *job)
 {
 	struct bn_data_verbs *v = state;
-	struct ibv_wc wc;
-	unsigned int q;
+	unsigned int q, left;
 
 	for (q = 0; q < job->queues; q++)
 		bn_verbs_post(v, q, 0);
-	for (q = 0; q < job->queues; q++) /* one stands for a batch */
-		bn_poll(v->cq, &wc, 0);
+	for (left = job->queues * (v->selective ? 1 : job->batch); left;)
+		left -= bn_verbs_some(v);
 }
 
 static void bn_verbs_stream(void *state, const struct bn_job *job)
 {
 	struct bn_data_verbs *v = state;
 	uint64_t left = job->rounds * job->batch, unposted = left;
-	unsigned int outstanding = 0, next = 0;
-	struct ibv_wc wc;
+	unsigned int room = job->batch, next = 0;
 
 	while (left) {
-		for (; unposted && outstanding < job->batch; unposted--, outstanding++) {
+		unsigned int nr;
+
+		for (; unposted && room; unposted--, room--) {
 			bn_verbs_post(v, 0, next);
 			next = (next + 1) % job->batch;
 		}
-		bn_poll(v->cq, &wc, 0);
-		outstanding--;
-		left--;
+		nr = bn_verbs_some(v);
+		room += nr;
+		left -= nr;
 	}
 }
 
@@ -284,14 +304,25 @@ static void *bn_krcore_open(const struct bn_job *job)
 	return k;
 }
 
-static void *bn_verbs_open(const struct bn_job *job)
+static struct bn_data_verbs *bn_verbs_new(const struct bn_job *job, int selective)
 {
 	struct bn_data_verbs *v = calloc(1, sizeof(*v));
 
 	if (!v)
 		bn_die("memory");
+	v->selective = selective;
 	bn_verbs_prepare(v, job);
 	return v;
+}
+
+static void *bn_verbs_open(const struct bn_job *job)
+{
+	return bn_verbs_new(job, 0);
+}
+
+static void *bn_verbs_selective_open(const struct bn_job *job)
+{
+	return bn_verbs_new(job, 1);
 }
 
 static void bn_krcore_close(void *state)
@@ -302,7 +333,7 @@ static void bn_krcore_close(void *state)
 	free(k);
 }
 
-/* One of the two that are compared. */
+/* One of those that are compared. */
 struct bn_system {
 	const char *name;
 	void *(*open)(const struct bn_job *job);
@@ -314,6 +345,7 @@ struct bn_system {
 static const struct bn_system bn_systems[] = {
 	{ "krcore", bn_krcore_open, bn_krcore_round, bn_krcore_stream, bn_krcore_close },
 	{ "verbs", bn_verbs_open, bn_verbs_round, bn_verbs_stream, free },
+	{ "verbs_selective", bn_verbs_selective_open, bn_verbs_round, bn_verbs_stream, free },
 };
 
 static void bn_run(const struct bn_system *system, const struct bn_job *job)
@@ -358,8 +390,8 @@ int main(int argc, char **argv)
 	if ((argc != 8 && (argc != 9 || strcmp(argv[8], "stream"))) || !system ||
 	    (strcmp(argv[3], "read") && strcmp(argv[3], "write"))) {
 		fprintf(stderr,
-			"usage: %s krcore|verbs TARGET read|write SIZE BATCH QUEUES ROUNDS "
-			"[stream]\n",
+			"usage: %s krcore|verbs|verbs_selective TARGET read|write SIZE BATCH "
+			"QUEUES ROUNDS [stream]\n",
 			argv[0]);
 		return 2;
 	}

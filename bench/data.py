@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """./run bench data: the price of sharing, on the data path.
 
-krcore's queues beside RC queue pairs of a program with the same loop (`verbs`), and
-beside perftest over RC and over DC, on the same card in the same guests in the same run.
+krcore's queues beside RC queue pairs of a program with the same loop (`verbs`; and
+`verbs_selective`, which asks for one completion a batch), and beside perftest over RC and
+over DC, on the same card in the same guests in the same run.
 
 Cases: `sync_read`, `sync_write`: 8 bytes, one request at a time, in microseconds;
 `batched_read`, `batched_write`: 8 bytes, batches of 12 a queue, requests a second, with
@@ -68,7 +69,7 @@ class Data:
         return self.lab.row(self.report, case, system, unit, **values)
 
     def program(self, way, operation, size, batch, queues, rounds, stream=""):
-        """Latency of a round, and rate, of one of the two programs with the same loop."""
+        """Latency of a round, and rate, of one of the programs with the same loop."""
         return self.lab.program(f"bench_data {way} {self.targets[way]} {operation} {size} "
                                 f"{batch} {queues} {rounds} {stream}")
 
@@ -143,8 +144,10 @@ class Data:
     def _rates(self, case, operation, request, column):
         """Medians of all systems, which take turns; `column` is perftest's."""
         size, batch, queues, requests, stream = request
-        systems = ("verbs", "perftest_rc", "perftest_dc", "krcore")
+        systems = ("verbs", "verbs_selective", "perftest_rc", "perftest_dc", "krcore")
         rates = {system: [] for system in systems}
+        if stream: # each request has a completion there
+            del rates["verbs_selective"]
         for _ in range(TURNS):
             for system, seen in rates.items():
                 seen.append(self._rate(system, operation, request, column))
@@ -187,5 +190,5 @@ def bench(cluster, report):
     """All cases."""
     lab = nodes_module.Nodes(cluster)
     with lab.servers("krcore", "rdma_cm") as targets:
-        targets["verbs"] = targets["rdma_cm"]
+        targets["verbs"] = targets["verbs_selective"] = targets["rdma_cm"]
         Data(lab, report, targets).run()
