@@ -32,10 +32,11 @@ PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ud_rpc_server"
 METASERVER = {"publish_any_gid": "yes", "records_per_owner_max": 4000000,
               "rate_max": 10000000, "lease_ms": 3600000, "lease_max_ms": 86400000}
 CM_PORT, VERBS_PORT, UD_PORT = 18710, 18711, 18712
-# For how long a waiter polls before it sleeps, in emulation. The default is 100 us, fifty READs
-# of a real NIC; an emulated one takes that long for one, and peers that poll here never sleep.
-EMULATED_SPIN_US = 5000
-SPIN = "/sys/module/krcore/parameters/spin_us"
+# For how long a waiter polls before it sleeps, and for how long he may be about to come back,
+# in emulation. The defaults are 100 and 25 us, fifty and twelve READs of a real NIC; an emulated
+# one takes that long for one, and peers that poll here never sleep.
+EMULATED = {"spin_us": 5000, "linger_us": 1250}
+PARAMETERS = "/sys/module/krcore/parameters"
 
 
 def _build():
@@ -77,7 +78,8 @@ class Nodes(lab_module.Lab):
     def _node_up(self, machine):
         krcore.node_up(machine)
         if self.cluster.how() != "KVM":
-            machine.run(f"echo {EMULATED_SPIN_US} >{SPIN}")
+            for name, value in EMULATED.items():
+                machine.run(f"echo {value} >{PARAMETERS}/{name}")
 
     def _published(self):
         return all(krcore.lookup(self.client, machine.spec.address, 0)

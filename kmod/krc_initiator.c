@@ -15,8 +15,9 @@
  * A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard interrupt,
  * irq_poll takes it from there without a context switch and has a budget. The interrupt is
  * asked for only while there is something in the hardware for which nobody polls: so he who
- * waits awake for an initiator is not interrupted by it, nor for a moment after, in which
- * he may be back. Only a kernel that preempts its tasks asks while somebody polls.
+ * waits awake for an initiator is not interrupted by it. Only a kernel that preempts its
+ * tasks asks in any case. For a moment after, in which he may be back, a timer stands for
+ * the interrupt, one at most for all that is posted meanwhile.
  * Locking: see krc_initiator.h.
  */
 #include <linux/ktime.h>
@@ -397,9 +398,9 @@ static bool krc_initiator_polled(const struct krc_initiator *ini)
 }
 
 /*
- * Who has just stopped to poll may be about to do so again: an interrupt before that would
- * be for nothing. If he does not come, the timer does, and what completed meanwhile has
- * waited for no longer than that.
+ * Who has just stopped to poll, or to look at it in passing, may be about to do so again: an
+ * interrupt before that would be for nothing. The timer comes whether he does or not, so what
+ * completes meanwhile waits for no longer than that.
  */
 static bool krc_initiator_linger(struct krc_initiator *ini)
 {
@@ -421,7 +422,7 @@ enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer)
 
 	spin_lock_bh(&ini->lock);
 	ini->lingering = false;
-	krc_initiator_run(ini, KRC_POLL_BATCH);
+	krc_initiator_run(ini, KRC_POLL_BUDGET);
 	spin_unlock_bh(&ini->lock);
 	return HRTIMER_NORESTART;
 }

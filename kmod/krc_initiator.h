@@ -200,7 +200,7 @@ int krc_initiator_poll(struct krc_initiator *ini, int budget);
 
 /*
  * Have an interrupt come for what is in the hardware, if there is something and nobody
- * polls, or who polls may be preempted.
+ * polls, or who polls may be preempted; or a timer, if somebody has polled just now.
  */
 void krc_initiator_expect(struct krc_initiator *ini);
 

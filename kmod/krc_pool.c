@@ -19,6 +19,7 @@
 
 #include "krc_initiator.h"
 #include "krc_node.h"
+#include "krc_spin.h"
 
 /* Does one initiator go on? It may have lost an interrupt, or the hardware is stuck. */
 static void krc_watchdog_look(struct krc_initiator *ini)
@@ -233,7 +234,9 @@ void krc_pool_poll_near(struct krc_pool *pool, u32 index)
 
 		if (near == index || READ_ONCE(ini->pollers) || READ_ONCE(ini->dispatching))
 			continue;
-		WRITE_ONCE(ini->polled_ns, now_ns);
+		/* a hint: not written at every turn, others read beside it */
+		if (now_ns - READ_ONCE(ini->polled_ns) > krc_spin_linger_ns() / 4)
+			WRITE_ONCE(ini->polled_ns, now_ns);
 		krc_pool_poll(pool, near);
 	}
 }

@@ -242,8 +242,8 @@ void krc_flow_resume(struct krc_flow *flow);
 u32 krc_flow_index(const struct krc_flow *flow);
 
 /**
- * krc_pool_awake() - The caller polls an initiator from now on: no interrupts for it,
- * if the kernel does not preempt its tasks.
+ * krc_pool_awake() - The caller polls an initiator from now on: no interrupts are asked
+ * for meanwhile, if the kernel does not preempt its tasks.
  * @pool: pool.
  * @index: initiator.
  *
@@ -279,6 +279,7 @@ void krc_pool_poll(struct krc_pool *pool, u32 index);
  * @pool: pool.
  * @index: initiator.
  *
+ * He is taken to look at those again soon, as with krc_pool_asleep() and @back.
  * Context: as krc_pool_poll().
  */
 void krc_pool_poll_near(struct krc_pool *pool, u32 index);

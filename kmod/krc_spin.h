@@ -24,7 +24,7 @@ bool krc_spin(bool (*poll)(void *arg), void *arg);
  * krc_spin_linger_ns() - How long after he has stopped, who polled may be about to come back.
  *
  * Context: any.
- * Return: a quarter of spin_us, in nanoseconds.
+ * Return: module parameter linger_us in nanoseconds; 0: the kernel has no timer for that.
  */
 u64 krc_spin_linger_ns(void);
 

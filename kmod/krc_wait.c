@@ -59,9 +59,11 @@ static void krc_wait_awake(struct krc_context *ctx, bool once)
 
 	if (krc_wait_over(ctx) || !krc_port_enter(ctx->port))
 		return;
-	if (!krc_wait_poll(&waiter) && !once) {
+	if (once) {
+		krc_wait_poll(&waiter);
+	} else {
 		krc_pool_awake(ctx->port->pool, waiter.index);
-		found = krc_spin(krc_wait_poll, &waiter);
+		found = krc_wait_poll(&waiter) || krc_spin(krc_wait_poll, &waiter);
 		krc_pool_asleep(ctx->port->pool, waiter.index, found);
 	}
 	krc_port_exit(ctx->port);
