@@ -144,6 +144,7 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
 		return 0;
 	spin_lock_bh(&flow->lock);
 	ini = krc_flow_lock(flow, true, first->wr.address);
+	krc_initiator_stay(ini);
 	err = krc_flow_accepts(flow, ini);
 	if (!err) {
 		atomic_add(count, &flow->outstanding);

@@ -416,6 +416,15 @@ static bool krc_initiator_linger(struct krc_initiator *ini)
 	return true;
 }
 
+void krc_initiator_stay(struct krc_initiator *ini)
+{
+	u64 now_ns = ktime_get_ns();
+
+	lockdep_assert_held(&ini->lock);
+	if (now_ns - ini->polled_ns < krc_spin_linger_ns())
+		WRITE_ONCE(ini->polled_ns, now_ns);
+}
+
 enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer)
 {
 	struct krc_initiator *ini = container_of(timer, struct krc_initiator, linger);

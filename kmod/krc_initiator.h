@@ -110,8 +110,8 @@ struct krc_initiator_stats {
  * @dispatching: somebody is calling done().
  * @armed: the hardware was asked for an interrupt, and that has not been served.
  * @pollers: tasks that look for completions themselves; see krc_initiator_expect().
- * @polled_ns: when one last stopped who may be back soon, or looked at it in passing; no
- *	lock, a hint.
+ * @polled_ns: when one last stopped who may be back soon, or looked at it in passing, or
+ *	posted soon after; no lock, a hint.
  * @lingering: @linger is to come.
  * @linger: serves the initiator if he is not back.
  * @fault: why it is not ready.
@@ -221,6 +221,12 @@ void krc_flow_fail(struct krc_initiator *ini, struct krc_flow *flow, int status)
 
 /* The soft interrupt of an initiator; lock not held. */
 int krc_initiator_softirq(struct irq_poll *iop, int budget);
+
+/*
+ * Somebody is about to post and to look for completions. If a poller has been here just now it
+ * is taken to be him, in a burst, and no interrupt is asked for as long as he goes on so.
+ */
+void krc_initiator_stay(struct krc_initiator *ini);
 
 /* Timer in a soft interrupt; lock not held. */
 enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer);

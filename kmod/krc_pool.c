@@ -232,7 +232,8 @@ void krc_pool_poll_near(struct krc_pool *pool, u32 index)
 		u32 near = (start + i) % pool->nr;
 		struct krc_initiator *ini = &pool->ini[near];
 
-		if (near == index || READ_ONCE(ini->pollers) || READ_ONCE(ini->dispatching))
+		if (near == index || READ_ONCE(ini->head) == READ_ONCE(ini->tail) ||
+		    READ_ONCE(ini->pollers) || READ_ONCE(ini->dispatching))
 			continue;
 		/* a hint: not written at every turn, others read beside it */
 		if (now_ns - READ_ONCE(ini->polled_ns) > krc_spin_linger_ns() / 4)

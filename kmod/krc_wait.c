@@ -4,9 +4,9 @@
  * come from, then asleep.
  *
  * Which initiator that is, is known while posting, and else a hint, that which the
- * context posted to last, for which no interrupt is asked, and those beside it: what
- * completes on another one comes by its interrupt, as it does for a program that sleeps in
- * poll(2).
+ * context posted to last, for which no interrupt is asked, and in any case those beside it,
+ * to which a burst is spread: what completes on another one comes by its interrupt, as it
+ * does for a program that sleeps in poll(2).
  * Locking: none of its own.
  */
 #include <linux/jiffies.h>
@@ -21,7 +21,7 @@ static bool krc_wait_posted_poll(void *arg)
 {
 	const struct krc_posted *posted = arg;
 
-	krc_pool_poll(posted->queue->ctx->port->pool, posted->index);
+	krc_pool_poll_near(posted->queue->ctx->port->pool, posted->index);
 	return krc_queue_completed(posted->queue) >= posted->until;
 }
 

@@ -930,16 +930,53 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 	u64 begin_ns = ktime_get_ns();
+	struct krc_initiator *ini;
+	u32 at, idle;
 
 	krc_test_restart(t, 3);
-	krc_pool_awake(t->pool, 1);
-	krc_pool_asleep(t->pool, 1, true);
-	KUNIT_EXPECT_GE(test, t->pool->ini[1].polled_ns, begin_ns);
-	KUNIT_EXPECT_EQ(test, t->pool->ini[0].polled_ns, 0ULL);
-	krc_pool_poll_near(t->pool, 2);
-	KUNIT_EXPECT_GE(test, t->pool->ini[0].polled_ns, begin_ns);
-	KUNIT_EXPECT_EQ(test, t->pool->ini[2].polled_ns, 0ULL); /* it is his: awake() says it */
-	KUNIT_EXPECT_EQ(test, t->pool->ini[3].polled_ns, 0ULL); /* that of quarantine */
+	t->flow[0]->flow.awake = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	at = krc_flow_index(&t->flow[0]->flow);
+	idle = (at + 1) % 3;
+	ini = &t->pool->ini[at];
+	krc_pool_poll_near(t->pool, idle);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL); /* somebody is at it */
+	krc_pool_asleep(t->pool, at, false);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
+	krc_pool_poll_near(t->pool, idle);
+	KUNIT_EXPECT_GE(test, ini->polled_ns, begin_ns);
+	KUNIT_EXPECT_EQ(test, t->pool->ini[(at + 2) % 3].polled_ns, 0ULL); /* empty */
+	KUNIT_EXPECT_EQ(test, t->pool->ini[idle].polled_ns, 0ULL);
+	krc_pool_awake(t->pool, idle);
+	krc_pool_asleep(t->pool, idle, true);
+	KUNIT_EXPECT_GE(test, t->pool->ini[idle].polled_ns, begin_ns);
+	krc_test_finish(t, t->flow[0], 1);
+}
+
+/* Who posts in time after he has polled stays; who comes later does not. */
+static void krc_test_who_posts_in_time_stays(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_initiator *ini = &t->pool->ini[0];
+	u64 polled_ns;
+	u32 tries;
+
+	if (!krc_spin_linger_ns())
+		kunit_skip(test, "a kernel without timers for that");
+	spin_lock_bh(&ini->lock);
+	for (tries = 0; tries < 1000; tries++) { /* the guest may be away for longer */
+		polled_ns = ktime_get_ns();
+		ini->polled_ns = polled_ns;
+		krc_initiator_stay(ini);
+		if (ini->polled_ns > polled_ns)
+			break;
+	}
+	KUNIT_EXPECT_LT(test, tries, 1000U);
+	polled_ns = ktime_get_ns() - krc_spin_linger_ns();
+	ini->polled_ns = polled_ns;
+	krc_initiator_stay(ini);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, polled_ns);
+	spin_unlock_bh(&ini->lock);
 }
 
 /* If he is not back, a timer finds what completed, and asks for an interrupt. */
@@ -1043,6 +1080,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_the_modules_own_read),
 	KUNIT_CASE(krc_test_interrupts_spare_who_polls),
 	KUNIT_CASE(krc_test_who_polled_is_remembered),
+	KUNIT_CASE(krc_test_who_posts_in_time_stays),
 	KUNIT_CASE(krc_test_a_timer_stands_for_who_lingers),
 	KUNIT_CASE(krc_test_the_end_of_who_lingers),
 	KUNIT_CASE(krc_test_exactly_once_in_a_storm),
