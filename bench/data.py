@@ -155,16 +155,17 @@ class Data:
             for system, seen in rates.items():
                 if system in self.targets or turn == TURNS // 2:
                     seen.append(self._rate(system, operation, request, column))
-        more = {"bytes": size, "outstanding": batch, "queues": queues, "turns": TURNS}
+        more = {"bytes": size, "outstanding": batch, "queues": queues}
         unit = "MiB/s" if stream else "1/s"
         medians = {system: statistics.median(seen) for system, seen in rates.items()
                    if None not in seen}
         ours = medians.pop("krcore")
         for system, rate in medians.items():
-            self.row(case, system, unit, n=requests, p50=round(rate, 1), **more)
+            self.row(case, system, unit, n=requests, p50=round(rate, 1), **more,
+                     turns=len(rates[system]))
         for system, rate in medians.items():
-            self.row(case, "krcore", unit, n=requests, p50=round(ours, 1), **more, peer=system,
-                     ratio=round(ours / rate, 3), ratio_of="speedup")
+            self.row(case, "krcore", unit, n=requests, p50=round(ours, 1), **more, turns=TURNS,
+                     peer=system, ratio=round(ours / rate, 3), ratio_of="speedup")
 
     def batched(self, operation):
         """Many small requests."""
