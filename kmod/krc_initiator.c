@@ -363,8 +363,7 @@ static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_w
 		/* nobody said when those before it were done */
 		WRITE_ONCE(ini->progress, progress);
 		trace_krc_fault(ini->index, wc);
-		krc_initiator_fault(ini, wc->fault,
-				    krc_fault_own(wc->fault) ? req->wr.address : NULL);
+		krc_initiator_fault(ini, wc->fault, krc_fault_own(wc->fault) ? req : NULL);
 	}
 	krc_initiator_retire(ini, wc->fault);
 }

@@ -116,6 +116,7 @@ struct krc_initiator_stats {
  * @linger: serves the initiator if he is not back.
  * @fault: why it is not ready.
  * @culprit: whose target it was, if the fault was a request's.
+ * @culprit_reads: that request was a READ.
  * @stalled: @progress at the fault.
  * @fatal: bit 0: the provider says that it is broken.
  * @barren: resets in a row without fault of a request and without success between.
@@ -147,6 +148,7 @@ struct krc_initiator {
 	struct hrtimer linger;
 	enum krc_fault fault;
 	struct krc_hw_address culprit;
+	bool culprit_reads;
 	unsigned long stalled;
 	unsigned long fatal;
 	u32 barren;
@@ -233,9 +235,9 @@ enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer);
 
 /* krc_recovery.c */
 
-/* The initiator does not work any more: why, and by whose target (NULL: nobody's). */
+/* The initiator does not work any more: why, and by which request (NULL: by none). */
 void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
-			 const struct krc_hw_address *culprit);
+			 const struct krc_req *culprit);
 
 /* Whether a flushed request may have been executed, so that it can't be done again. */
 bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_req *req);

@@ -12,8 +12,8 @@
  * its error, and what the flow had behind it with -ECANCELED. The initiator is then
  * reset in the background, and the requests of the other flows that were flushed are
  * posted again in order: READs and WRITEs always; atomics if they can't have been
- * executed (another target than the failed one, or the target refused and so did
- * not go on), else they complete with -EREMCHG: outcome unknown.
+ * executed (another target than the failed one, or the target refused what was no
+ * READ, and so did not go on), else they complete with -EREMCHG: outcome unknown.
  *
  * A silent peer makes all wait that share the initiator with those who ask it, since the
  * hardware serves one target after the other. So that this happens once and not once for

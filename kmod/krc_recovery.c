@@ -21,15 +21,17 @@
 #include "krp_ioctl.h"
 
 void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
-			 const struct krc_hw_address *culprit)
+			 const struct krc_req *culprit)
 {
 	lockdep_assert_held(&ini->lock);
 	if (!krc_initiator_set_state(ini, KRC_INI_FAILED))
 		return; /* not the first, or stopped */
 	ini->fault = fault;
 	ini->stalled = ini->progress;
-	if (culprit)
-		ini->culprit = *culprit;
+	if (culprit) {
+		ini->culprit = *culprit->wr.address;
+		ini->culprit_reads = culprit->wr.opcode == KRP_OP_READ;
+	}
 	ini->stats.recoveries++;
 	queue_delayed_work(ini->pool->wq, &ini->recover, 0);
 }
@@ -39,9 +41,16 @@ bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_re
 	if (req->wr.opcode == KRP_OP_READ || req->wr.opcode == KRP_OP_WRITE)
 		return false;
 	switch (ini->fault) {
-	case KRC_FAULT_ACCESS: /* the target went on with nothing behind it */
+	case KRC_FAULT_ACCESS:
 	case KRC_FAULT_TARGET:
-		return false;
+		/*
+		 * The target goes on with nothing behind what it refuses. But a READ it may refuse
+		 * when it answers, or when it is asked again since an answer was lost: it has long
+		 * gone on by then.
+		 */
+		if (!ini->culprit_reads)
+			return false;
+		fallthrough;
 	case KRC_FAULT_TIMEOUT: /* another target is not begun before this one is done */
 	case KRC_FAULT_LOCAL:
 		return !memcmp(&ini->culprit, req->wr.address, sizeof(ini->culprit));

@@ -521,14 +521,14 @@ static void krc_test_replay_goes_on_where_it_was(struct kunit *test)
 }
 
 /* A fault of flow 0, and what becomes of an atomic of another flow behind it. */
-static void krc_test_atomic(struct krc_test *t, enum krc_fault fault, bool same_target,
+static void krc_test_atomic(struct krc_test *t, u8 opcode, enum krc_fault fault, bool same_target,
 			    int expected)
 {
 	struct krc_test_flow *flow = t->flow[1];
 
 	krc_test_wait(t->test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
 	flow->address.opaque[0] = same_target ? t->flow[0]->address.opaque[0] : 77;
-	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, opcode, 8), 0);
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 1, KRP_OP_FETCH_ADD, 8), 0);
 	krc_fake_fail(t->fake, 0, fault);
 	if (!expected)
@@ -547,12 +547,15 @@ static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 
-	krc_test_atomic(t, KRC_FAULT_ACCESS, true, 0);
-	krc_test_atomic(t, KRC_FAULT_TARGET, true, 0);
-	krc_test_atomic(t, KRC_FAULT_TIMEOUT, true, -EREMCHG);
-	krc_test_atomic(t, KRC_FAULT_TIMEOUT, false, 0);
-	krc_test_atomic(t, KRC_FAULT_LOCAL, true, -EREMCHG);
-	krc_test_atomic(t, KRC_FAULT_FATAL, false, -EREMCHG);
+	krc_test_atomic(t, KRP_OP_WRITE, KRC_FAULT_ACCESS, true, 0);
+	krc_test_atomic(t, KRP_OP_CMP_SWAP, KRC_FAULT_TARGET, true, 0);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_ACCESS, true, -EREMCHG);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_TARGET, true, -EREMCHG);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_ACCESS, false, 0);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_TIMEOUT, true, -EREMCHG);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_TIMEOUT, false, 0);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_LOCAL, true, -EREMCHG);
+	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_FATAL, false, -EREMCHG);
 }
 
 static void krc_test_what_is_before_an_atomic_in_doubt_is_done(struct kunit *test)

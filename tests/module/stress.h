@@ -93,6 +93,7 @@ struct st_bank {
  * @atomics: of @done.
  * @excused: requests that failed as they may in a partition.
  * @orphaned: requests that failed since the owner of the memory had died.
+ * @doubted: atomics in doubt since a READ of another was refused late, and what was behind.
  * @cancelled: requests that their own queue's close ended.
  * @refused: bad references refused as documented.
  * @passed: READs of the passing region that were right.
@@ -105,7 +106,8 @@ struct st_bank {
  * @violations: what must not be.
  */
 struct st_counts {
-	uint64_t done, bytes, atomics, excused, orphaned, cancelled, refused, passed, gone, late;
+	uint64_t done, bytes, atomics, excused, orphaned, doubted;
+	uint64_t cancelled, refused, passed, gone, late;
 	uint64_t connects, closes, regions, words, violations;
 };
 

@@ -38,10 +38,7 @@ bool st_outlived(const struct st_self *self, const struct st_queue *queue)
 	return __atomic_load_n(&peer->life, __ATOMIC_ACQUIRE) != queue->life;
 }
 
-/*
- * The peer's node is there, so silence is no excuse. Not connected any more: a request that
- * had waited was found to be an orphan's just now, and its completion is under way.
- */
+/* The peer's node is there, so silence is no excuse. */
 bool st_orphaned(const struct st_self *self, const struct st_queue *queue, int error)
 {
 	switch (error) {
@@ -105,6 +102,8 @@ static bool st_pardon(struct st_self *self, const struct st_queue *queue, int er
 		st_counts(self)->orphaned++;
 	else if (st_excused(self, queue, error))
 		st_counts(self)->excused++;
+	else if (queue->first_error == -EREMCHG && (error == -EREMCHG || error == -ECANCELED))
+		st_counts(self)->doubted++; /* the supervisor asks whether any READ was late */
 	else
 		return false;
 	return true;
@@ -248,8 +247,8 @@ unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore
 	st_queue_failed(queue);
 	if (queue->visiting && queue->last_status == -EBADR)
 		return count; /* its visitor counts it */
-	queue->owed = queue->last_status == -ENOTCONN && st_outlived(self, queue);
-	if (!st_pardon(self, queue, queue->last_status))
+	queue->owed = queue->last_status == -ENOTCONN; /* a completion is to say why */
+	if (!st_pardon(self, queue, queue->last_status) && !queue->owed)
 		st_violation(st_counts(self), "worker %u queue %u to peer %u: post: %u of %u: %s",
 			     self->number, queue->id, queue->peer, count, nr,
 			     strerror(-queue->last_status));
