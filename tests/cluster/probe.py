@@ -50,6 +50,10 @@ class Probe:
         if self.machine.alive():
             self.machine.run("rmmod krc_meta_probe", timeout=60)
 
+    def device(self):
+        """The RDMA device of the guest."""
+        return self.machine.run("ls /sys/class/infiniband").out.split()[0]
+
     def load(self):
         """Load it (again)."""
         self.machine.run("insmod /tmp/krc_meta_probe.ko")
@@ -66,12 +70,12 @@ class Probe:
         return "" if not done.status else done.err.strip().rpartition(": ")[2]
 
     def up(self, *servers, key=None, lease_ms=3000, owner="42" * 16, first=()):
-        """Start the client of rxe0; servers are (machine or address, priority)."""
+        """Start the client of the card; servers are (machine or address, priority)."""
         lines = ["reset", f"lease {lease_ms}", f"owner {owner}", *first]
         if key:
             lines.append(f"key {key}")
         lines += [self.server_line(server, priority) for server, priority in servers]
-        self.do(*lines, f"up rxe0 1 {self.gid_index()}")
+        self.do(*lines, f"up {self.device()} 1 {self.gid_index()}")
 
     @staticmethod
     def server_line(server, priority, port=18600):
@@ -80,14 +84,16 @@ class Probe:
         return f"server {address} {port} {priority}"
 
     def gid_index(self):
-        """Index of the GID that stands for the guest's own address."""
+        """Index of the GID of RoCE v2 that stands for the guest's own address."""
         gid = "".join(f"{int(n):02x}" for n in self.machine.spec.address.split("."))
+        port = f"/sys/class/infiniband/{self.device()}/ports/1"
         for index in range(8):
-            shown = self.machine.run(f"cat /sys/class/infiniband/rxe0/ports/1/gids/{index}",
+            shown = self.machine.run(f"cat {port}/gids/{index} {port}/gid_attrs/types/{index}",
                                      check=False).out
-            if shown.replace(":", "").strip().endswith("ffff" + gid):
+            if re.fullmatch(rf"\S*ffff{gid}RoCE v2", re.sub(r"[:\n]", "", shown)):
                 return index
-        raise host.ClusterError(f"{self.machine.name}: rxe0 has no GID for its address")
+        raise host.ClusterError(f"{self.machine.name}: {self.device()} has no GID of RoCE v2 "
+                                "for its address")
 
     def result(self):
         """Fields of the last look-up or storm."""
