@@ -102,7 +102,7 @@ static bool st_pardon(struct st_self *self, const struct st_queue *queue, int er
 		st_counts(self)->orphaned++;
 	else if (st_excused(self, queue, error))
 		st_counts(self)->excused++;
-	else if (queue->first_error == -EREMCHG && (error == -EREMCHG || error == -ECANCELED))
+	else if (error == -EREMCHG || (error == -ECANCELED && queue->first_error == -EREMCHG))
 		st_counts(self)->doubted++; /* the supervisor asks whether any READ was late */
 	else
 		return false;
