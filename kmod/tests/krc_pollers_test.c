@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: who polls an initiator, and when an interrupt or a timer is asked for.
+ * Locking: a test runs alone; done() counts in the requests it owns.
+ */
+#include <linux/ktime.h>
+
+#include "../krc_spin.h"
+#include "krc_pool_test.h"
+
+/* Whether @ini asked for an interrupt, or awaits its timer. */
+static bool krc_test_armed(struct krc_initiator *ini, bool *ret_lingering)
+{
+	bool armed;
+
+	spin_lock_bh(&ini->lock);
+	armed = ini->armed;
+	*ret_lingering = ini->lingering;
+	spin_unlock_bh(&ini->lock);
+	return armed;
+}
+
+/* Who polls is not interrupted; who sleeps is, at once. */
+static void krc_test_interrupts_spare_who_polls(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_initiator *ini = &t->pool->ini[0];
+	bool lingering;
+
+	if (preempt_model_preemptible())
+		kunit_skip(test, "a kernel that preempts its tasks asks in any case");
+	t->flow[0]->flow.awake = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_FALSE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_FALSE(test, lingering);
+	krc_pool_asleep(t->pool, 0, false);
+	KUNIT_EXPECT_TRUE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_FALSE(test, lingering);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
+}
+
+/* It is remembered when somebody left who may be back, and what he looked at in passing. */
+static void krc_test_who_polled_is_remembered(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u64 begin_ns = ktime_get_ns();
+	struct krc_initiator *ini;
+	u32 at, idle;
+
+	krc_test_restart(t, 3);
+	t->flow[0]->flow.awake = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	at = krc_flow_index(&t->flow[0]->flow);
+	idle = (at + 1) % 3;
+	ini = &t->pool->ini[at];
+	krc_pool_poll_near(t->pool, idle);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL); /* somebody is at it */
+	krc_pool_asleep(t->pool, at, false);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
+	krc_pool_poll_near(t->pool, idle);
+	KUNIT_EXPECT_GE(test, ini->polled_ns, begin_ns);
+	KUNIT_EXPECT_EQ(test, t->pool->ini[(at + 2) % 3].polled_ns, 0ULL); /* empty */
+	KUNIT_EXPECT_EQ(test, t->pool->ini[idle].polled_ns, 0ULL);
+	krc_pool_awake(t->pool, idle);
+	krc_pool_asleep(t->pool, idle, true);
+	KUNIT_EXPECT_GE(test, t->pool->ini[idle].polled_ns, begin_ns);
+	krc_test_finish(t, t->flow[0], 1);
+}
+
+/* Who posts in time after he has polled stays; who comes later does not. */
+static void krc_test_who_posts_in_time_stays(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_initiator *ini = &t->pool->ini[0];
+	u64 polled_ns;
+	u32 tries;
+
+	if (!krc_spin_linger_ns())
+		kunit_skip(test, "a kernel without timers for that");
+	spin_lock_bh(&ini->lock);
+	for (tries = 0; tries < 1000; tries++) { /* the guest may be away for longer */
+		polled_ns = ktime_get_ns();
+		ini->polled_ns = polled_ns;
+		krc_initiator_stay(ini);
+		if (ini->polled_ns > polled_ns)
+			break;
+	}
+	KUNIT_EXPECT_LT(test, tries, 1000U);
+	polled_ns = ktime_get_ns() - krc_spin_linger_ns();
+	ini->polled_ns = polled_ns;
+	krc_initiator_stay(ini);
+	KUNIT_EXPECT_EQ(test, ini->polled_ns, polled_ns);
+	spin_unlock_bh(&ini->lock);
+}
+
+/* If he is not back, a timer finds what completed, and asks for an interrupt. */
+static void krc_test_a_timer_stands_for_who_lingers(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_initiator *ini = &t->pool->ini[0];
+	bool lingering;
+
+	if (!krc_spin_linger_ns())
+		kunit_skip(test, "a kernel without timers for that");
+	/* stopped in the future: late enough for a slow guest, but before the watchdog looks */
+	WRITE_ONCE(ini->polled_ns, ktime_get_ns() + 600 * NSEC_PER_MSEC);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, KRC_QUIET_BYTES), 0);
+	KUNIT_EXPECT_FALSE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_TRUE(test, lingering);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 0U);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
+	KUNIT_EXPECT_TRUE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_FALSE(test, lingering);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
+}
+
+/* The pool may stop while the timer is to come. */
+static void krc_test_the_end_of_who_lingers(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	bool lingering;
+
+	if (!krc_spin_linger_ns())
+		kunit_skip(test, "a kernel without timers for that");
+	WRITE_ONCE(t->pool->ini[0].polled_ns, ktime_get_ns() + 300 * NSEC_PER_MSEC);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_FALSE(test, krc_test_armed(&t->pool->ini[0], &lingering));
+	KUNIT_EXPECT_TRUE(test, lingering);
+	krc_test_restart(t, 1);
+	KUNIT_EXPECT_EQ(test, t->flow[0]->reqs[0].status, -ENODEV);
+	msleep(400); /* the timer would find a pool that is not there */
+}
+
+static struct kunit_case krc_pollers_cases[] = { KUNIT_CASE(krc_test_interrupts_spare_who_polls),
+						 KUNIT_CASE(krc_test_who_polled_is_remembered),
+						 KUNIT_CASE(krc_test_who_posts_in_time_stays),
+						 KUNIT_CASE(
+							 krc_test_a_timer_stands_for_who_lingers),
+						 KUNIT_CASE(krc_test_the_end_of_who_lingers),
+						 {} };
+
+static struct kunit_suite krc_pollers_suite = {
+	.name = "krcore_pollers",
+	.init = krc_test_init,
+	.exit = krc_test_exit,
+	.test_cases = krc_pollers_cases,
+};
+kunit_test_suite(krc_pollers_suite);
