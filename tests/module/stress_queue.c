@@ -121,7 +121,8 @@ static void st_done_badly(struct st_self *self, struct st_queue *queue, const st
 		counts->cancelled++;
 	} else if (queue->visiting && (wc->status == -EBADR || wc->status == -EREMOTEIO)) {
 		return; /* its visitor counts it */
-	} else if (!st_pardon(self, queue, wc->status)) {
+	} else if ((wc->status == -EREMCHG && wc->opcode < KRCORE_OP_CMP_SWAP) ||
+		   !st_pardon(self, queue, wc->status)) {
 		st_violation(counts, "worker %u queue %u to peer %u: opcode %u failed: %s",
 			     self->number, queue->id, queue->peer, wc->opcode,
 			     strerror(-wc->status));
