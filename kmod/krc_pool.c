@@ -225,7 +225,7 @@ void krc_pool_poll(struct krc_pool *pool, u32 index)
 void krc_pool_poll_near(struct krc_pool *pool, u32 index)
 {
 	u32 start = raw_smp_processor_id() % pool->nr, i;
-	u64 now_ns = ktime_get_ns();
+	u64 now_ns;
 
 	krc_pool_poll(pool, index);
 	for (i = 0; i < min(pool->nr, KRC_POOL_SPREAD); i++) {
@@ -235,6 +235,7 @@ void krc_pool_poll_near(struct krc_pool *pool, u32 index)
 		if (near == index || READ_ONCE(ini->head) == READ_ONCE(ini->tail) ||
 		    READ_ONCE(ini->pollers) || READ_ONCE(ini->dispatching))
 			continue;
+		now_ns = ktime_get_ns();
 		/* a hint: not written at every turn, others read beside it */
 		if (now_ns - READ_ONCE(ini->polled_ns) > krc_spin_linger_ns() / 4)
 			WRITE_ONCE(ini->polled_ns, now_ns);

@@ -23,7 +23,8 @@
  *   Queues of other programs share the same hardware queue and see none of it, with
  *   one exception: an atomic on its way to the same peer when that peer stopped
  *   answering or refused a READ, or under way when the NIC failed, fails with
- *   -EREMCHG. Requests of several queues to a peer that does not answer run out of retries together.
+ *   -EREMCHG. Requests of several queues to a peer that does not answer run out
+ *   of retries together.
  *
  * REQUESTS
  *   KRP_IOC_POST takes a batch. Each request names local memory by (region,
