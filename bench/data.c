@@ -255,12 +255,8 @@ static unsigned int bn_verbs_some(struct bn_data_verbs *v)
 	nr = ibv_poll_cq(v->cq, BN_BATCH_MAX, wcs);
 	if (nr < 0)
 		bn_die("ibv_poll_cq");
-	for (i = 0; i < nr; i++) {
-		if (wcs[i].status == IBV_WC_SUCCESS)
-			continue;
-		fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wcs[i].status));
-		exit(1);
-	}
+	for (i = 0; i < nr; i++)
+		bn_wc_check(&wcs[i]);
 	return (unsigned int)nr + 1;
 }
 

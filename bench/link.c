@@ -131,6 +131,14 @@ void bn_queue_pair(struct rdma_cm_id *id, enum ibv_qp_type type)
 		bn_die("queue pair");
 }
 
+void bn_wc_check(const struct ibv_wc *wc)
+{
+	if (wc->status == IBV_WC_SUCCESS)
+		return;
+	fprintf(stderr, "completion: %s\n", ibv_wc_status_str(wc->status));
+	exit(1);
+}
+
 int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 {
 	uint64_t begin_ns = patience_ns ? bn_now_ns() : 0;
@@ -141,12 +149,10 @@ int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 		nr = ibv_poll_cq(cq, 1, ret_wc);
 		if (nr < 0)
 			bn_die("ibv_poll_cq");
-		if (nr && ret_wc->status != IBV_WC_SUCCESS) {
-			fprintf(stderr, "completion: %s\n", ibv_wc_status_str(ret_wc->status));
-			exit(1);
-		}
-		if (nr)
+		if (nr) {
+			bn_wc_check(ret_wc);
 			return 1;
+		}
 		if (++spins % BN_SPINS)
 			continue;
 		if (patience_ns && bn_now_ns() - begin_ns > patience_ns)

@@ -62,6 +62,9 @@ void bn_connect(struct rdma_cm_id *id, uint8_t depth, struct rdma_ud_param *ret_
 /** bn_queue_pair() - Make a queue pair with one completion queue. @id: id. @type: RC or UD. */
 void bn_queue_pair(struct rdma_cm_id *id, enum ibv_qp_type type);
 
+/** bn_wc_check() - End with a message unless a completion is a good one. @wc: completion. */
+void bn_wc_check(const struct ibv_wc *wc);
+
 /**
  * bn_poll() - Busy-poll for one completion.
  * @cq: queue.
