@@ -112,7 +112,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="cluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
-    def command(name, function, text, boots=False):
+    def command(name, function, text, boots=None):
         sub = commands.add_parser(name, help=text, description=text,
                                   prog=f"{os.environ.get('KRCORE_PROG', 'cluster')} {name}")
         sub.set_defaults(function=function)
@@ -120,20 +120,20 @@ def _parser():
             sub.add_argument("--kernel", choices=kernel.NAMES, default="6.1",
                              help="kernel of the guests (default: %(default)s)")
             sub.add_argument("--nic", choices=sorted(nic.NICS),
-                             default=os.environ.get("KRCORE_NIC", "rxe"),
-                             help="their network card (default: rxe; cx for benchmarks of "
-                                  "the node module)")
+                             default=os.environ.get("KRCORE_NIC", boots),
+                             help="their network card: rxe is soft RoCE, cx a model of a "
+                                  f"ConnectX (default: {boots})")
             sub.add_argument("--fresh", action="store_true",
                              default=bool(os.environ.get("KRCORE_FRESH")),
                              help="boot the guests, even if a snapshot of them exists")
         return sub
 
-    test = command("test", _test, "run the tests of the cluster", boots=True)
+    test = command("test", _test, "run the tests of the cluster", boots="rxe")
     test.add_argument("--part", default="cluster", help="name of the part, for its logs")
     test.add_argument("pattern", nargs="?", default="",
                       help="regular expression over the tests' names")
-    command("demo", demo.main, "show krcore at work in a cluster", boots=True)
-    up = command("up", _up, "start a cluster and leave it running", boots=True)
+    command("demo", demo.main, "show krcore at work in a cluster", boots="cx")
+    up = command("up", _up, "start a cluster and leave it running", boots="cx")
     up.add_argument("--bare", action="store_true", help="do not install krcore in it")
     command("down", _down, "end the cluster that is up")
     command("status", _status, "list the guests of the cluster that is up")
@@ -145,7 +145,7 @@ def _parser():
     sub.add_argument("node", help="name of the guest")
     sub.add_argument("command", nargs=argparse.REMAINDER, help="command and its arguments")
     sub = command("bench", bench.main, "measure; prints a table, or one JSON object a line",
-                  boots=True)
+                  boots="the benchmark's choice")
     bench.add_arguments(sub)
     return parser
 

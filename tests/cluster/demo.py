@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """./run demo: krcore at work, each step with the command a person would type.
 
-With a card that has DC (--nic cx) it is the whole story: nodes boot, their modules
-publish, an application reads from a node it has never met, a MetaServer is killed, a
-node is restarted, and everything goes on. With soft RoCE it is the MetaServers alone.
+It is the whole story: nodes boot, their modules publish, an application reads from a node
+it has never met, a MetaServer is killed, a node is restarted, and everything goes on.
+With soft RoCE, which has no DC, it is the MetaServers alone.
 """
 
 import time
