@@ -58,7 +58,6 @@ struct krc_node_conf {
  * @ref: memory.
  * @users: krc_port_enter(); killed when the port dies.
  * @idle: completed when the last of them has left.
- * @list: in krc_node.ports.
  * @ibdev: device.
  * @ops: provider.
  * @hw: open device.
@@ -78,7 +77,6 @@ struct krc_port {
 	struct kref ref;
 	struct percpu_ref users;
 	struct completion idle;
-	struct list_head list;
 	struct ib_device *ibdev;
 	const struct krc_provider_ops *ops;
 	struct krc_hw *hw;
@@ -97,8 +95,8 @@ struct krc_port {
 
 /**
  * enum krc_port_state - For people: how a port is.
- * @KRC_PORT_UNUSABLE: no provider or no DC; the reason says why.
- * @KRC_PORT_DOWN: usable, but has no GID or the link is down.
+ * @KRC_PORT_UNUSABLE: not open; the reason says why.
+ * @KRC_PORT_DOWN: open, but has no GID, no link or no target.
  * @KRC_PORT_UP: target published, connections work.
  */
 enum krc_port_state {

@@ -148,7 +148,6 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 	}
 	kref_init(&port->ref);
 	init_completion(&port->idle);
-	INIT_LIST_HEAD(&port->list);
 	port->ibdev = ibdev;
 	port->ops = ops;
 	port->hw = hw;

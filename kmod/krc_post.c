@@ -59,7 +59,7 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 		wr->rkey = grant->rkey;
 		qr->until = grant->until;
 	}
-	if (err == -EREMOTEIO || err == -ETIMEDOUT || err == -ESTALE) {
+	if (err == -EREMOTEIO || err == -ETIMEDOUT) {
 		/* It does not even answer where its memory is: the record is old. */
 		krc_peer_suspect(peer, KRC_FAULT_TARGET);
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
