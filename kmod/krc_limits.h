@@ -53,7 +53,7 @@ struct krc_charge {
  * krc_limits_init() - Make krcore known to the RDMA controller.
  *
  * Context: may sleep.
- * Return: 0.
+ * Return: 0, or -ENOMEM.
  */
 int krc_limits_init(void);
 

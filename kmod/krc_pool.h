@@ -322,7 +322,7 @@ void krc_flow_restart(struct krc_flow *flow);
  * @timeout_ms: at most so long.
  *
  * Context: may sleep, killable. Inside krc_port_enter().
- * Return: 0, -EREMOTEIO, -ETIMEDOUT, -ENODEV, -EINTR, -ENOMEM.
+ * Return: 0, -EREMOTEIO, -ETIMEDOUT, -ENODEV, -ENOTCONN, -EIO, -EINTR, -EINVAL.
  */
 int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, bool quarantined,
 		  u64 remote_addr, u32 rkey, void *ret, u32 bytes, u32 timeout_ms);

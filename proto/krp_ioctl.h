@@ -335,7 +335,9 @@ struct krp_wr {
  * region does not allow it), -ERANGE (outside the local region), and for the
  * remote side -EBADR (no such remote region), -EPERM (not
  * allowed there), -EOVERFLOW (outside it), -EFAULT (@wrs), -EDQUOT (limit of
- * the user).
+ * the user); -EOPNOTSUPP (an atomic, and the device has none), -ETIMEDOUT, -EREMOTEIO
+ * (the peer's directory could not be READ), -EIO (no hardware queue works now), -EINTR,
+ * -ENOMEM.
  */
 struct krp_post {
 	__u64 wrs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Publish a few bytes under an address and a service, keep them up until a
- * signal or end of input, then withdraw them.
+ * Publish a few bytes under an address and a service, keep them up until
+ * SIGINT or SIGTERM, then withdraw them.
  *
  * usage: krcore-example-publish ADDRESS SERVICE TEXT
  */

@@ -240,13 +240,16 @@ const char *krcore_version(void);
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - an option or the configuration is not valid, or names no server.
+ * * %-EINVAL - an option, the configuration or the key file is not valid, or no server
+ *   is named.
  * * %-ENOENT - no configuration file and no @servers, or a @key_file that is
  *   not there.
  * * %-EPERM - others than owner and group may access the key file.
- * * %-EACCES - no server accepted our key.
+ * * %-EACCES - no server accepted our key, or the configuration or the key file may
+ *   not be read.
+ * * %-EPROTONOSUPPORT - no server speaks our version of the protocol.
  * * %-EHOSTUNREACH - no server could be attached before the time-out.
- * * %-ENODEV - there is no RDMA device.
+ * * %-ENODEV - there is no RDMA device, or not the configured one.
  * * %-ENOMEM - no memory.
  */
 int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx);

@@ -206,7 +206,10 @@ struct krcore_wr {
  * @user_data: of the request.
  * @status: 0, or a negative errno: -EREMOTEIO (the peer refused the access),
  *	-ETIMEDOUT (the peer does not answer), -ECANCELED (behind one that failed,
- *	or the queue was closed), -EIO (fault here), -ENODEV (the device is gone).
+ *	or the queue was closed), -EREMCHG (an atomic that may or may not have been
+ *	done), -EIO (fault here), -ENODEV (the device is gone); and -EBADR, -EPERM,
+ *	-EOVERFLOW, -ENOMEM as krcore_post() says them, if the peer's region went
+ *	while the request waited.
  * @bytes: transferred.
  * @queue: queue.
  * @opcode: KRCORE_OP_*.
@@ -262,9 +265,7 @@ int krcore_node_fd(const struct krcore_node *node);
  * @node: node.
  * @ret_info: filled; untouched on failure.
  *
- * Return:
- * * 0 - success.
- * * %-ENODEV - the module is going away.
+ * Return: 0.
  */
 int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_info);
 
@@ -301,6 +302,7 @@ int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_por
  * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
  * * %-ENOSPC - the directory of regions open to peers is full.
  * * %-EDQUOT - limit of the user.
+ * * %-EOPNOTSUPP - @access has remote atomics, and the device has none.
  * * %-ENODEV - the device is gone.
  */
 int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t access,
@@ -317,7 +319,6 @@ int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t 
  * Return:
  * * 0 - success.
  * * %-ENOENT - there is no such region.
- * * %-EINTR - a fatal signal came.
  */
 int krcore_mr_dereg(struct krcore_node *node, const struct krcore_mr *mr);
 
@@ -372,11 +373,15 @@ int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_
  * Return:
  * * 0 - connected.
  * * %-ENOENT - there is no such queue, or no such peer in the MetaServer's table.
- * * %-EINVAL - a parameter is out of its range.
- * * %-EISCONN - it is connected, or being connected.
+ * * %-EINVAL - a parameter is out of its range, or the peer takes fewer READs at once
+ *   than this node sends.
+ * * %-EISCONN - it is connected.
  * * %-ENOTCONN - no MetaServer is attached.
  * * %-ETIMEDOUT - the look-up took longer than @timeout_ms.
  * * %-EPROTO - the record is not one to connect to.
+ * * %-EAFNOSUPPORT - one side is InfiniBand, the other Ethernet.
+ * * %-ENETUNREACH - there is no way to the peer, or its MTU is below ours.
+ * * %-ESHUTDOWN - the port went down meanwhile.
  * * %-ECANCELED - it was closed meanwhile.
  * * %-EINTR - a signal came.
  * * %-ENODEV - the device is gone.
@@ -424,10 +429,14 @@ int krcore_queue_close(struct krcore_node *node, uint32_t queue);
  *
  * Return:
  * * 0 - a MetaServer has it, and the others get it.
- * * %-EINVAL - service is out of its range.
+ * * %-EINVAL - @service is out of its range, or @timeout_ms is more than 60000.
  * * %-EADDRINUSE - it is bound already.
  * * %-ETIMEDOUT - no MetaServer had it after @timeout_ms.
- * * %-EEXIST, %-EPERM - all MetaServers refused it: another owner's, not our GID.
+ * * %-EEXIST - all MetaServers refused it: it is another owner's.
+ * * %-EPERM - all MetaServers refused it: the GID is not ours.
+ * * %-ESTALE - a newer boot of this node has published it.
+ * * %-EDQUOT, %-ENOSPC, %-EBUSY - a limit of the MetaServers.
+ * * %-ESHUTDOWN - the port is being taken down.
  * * %-ENODEV - the device is gone.
  * * %-EINTR - a signal came.
  * * %-ENOMEM - no memory.
@@ -441,6 +450,7 @@ int krcore_bind(struct krcore_node *node, uint16_t service, uint32_t timeout_ms)
  *
  * Return:
  * * 0 - success.
+ * * %-EINVAL - @service is below KRCORE_SERVICE_USER_MIN.
  * * %-ENOENT - this node has not bound it.
  * * %-EBUSY - another thread is binding it.
  */
@@ -497,8 +507,10 @@ void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const voi
  * * %-EFAULT - @wrs is not memory.
  * * %-EOPNOTSUPP - the device has no atomics.
  * * %-EDQUOT - limit of the user.
- * * %-ETIMEDOUT, %-EREMOTEIO, %-ESTALE - the peer's directory of regions could not be
- *   read; the queue is in error.
+ * * %-ETIMEDOUT, %-EREMOTEIO - the peer's directory of regions could not be read; the
+ *   queue is in error.
+ * * %-EIO - no hardware queue works now.
+ * * %-ENOMEM - no memory.
  * * %-EINTR - a signal came.
  * * %-ENODEV - the device is gone.
  */
