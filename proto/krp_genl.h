@@ -21,7 +21,7 @@
  * CONVENTIONS
  *   Numbers are in the host's byte order, but for GID and address, which are
  *   bytes in network order. Strings are NUL-terminated. In answers an attribute of 8
- *   bytes may have a PAD before it. Unknown attributes of a request are refused; the extended
+ *   bytes may have a PAD before it. Unknown attributes of NODE_UP are refused; the extended
  *   acknowledgement names the attribute and says what is wrong. The DC key, remote
  *   keys and the cluster key are in no answer. A dump is not a snapshot: what comes or
  *   goes meanwhile may be missed or appear twice.
@@ -34,7 +34,7 @@
 #define KRP_GENL_NAME "krcore"
 #define KRP_GENL_VERSION 1
 
-/* Bounds of attributes of NODE_UP; krcore.conf(5) has the same. */
+/* Bounds of attributes of NODE_UP; krcore.conf(5) has these or narrower ones. */
 #define KRP_GENL_SERVERS_MAX 16
 #define KRP_GENL_KEY_BYTES_MIN 16
 #define KRP_GENL_KEY_BYTES_MAX 64
@@ -104,7 +104,7 @@ enum {
 	KRP_GENL_A_PORT_REASON, /* string: why it is not up; absent if there is none */
 	KRP_GENL_A_PORT_PROVIDER, /* string: what drives it; absent if nothing does */
 	KRP_GENL_A_PORT_GID, /* binary, 16 bytes: published GID; absent if there is none */
-	KRP_GENL_A_PORT_DCTN, /* u32: DC target number; this and the next four only if up */
+	KRP_GENL_A_PORT_DCTN, /* u32: DC target number; this and all that follow only if up */
 	KRP_GENL_A_PORT_LID, /* u16: InfiniBand LID, 0 on Ethernet */
 	KRP_GENL_A_PORT_MTU, /* u8: enum ib_mtu */
 	KRP_GENL_A_PORT_ETHERNET, /* u8: 1 for RoCE, 0 for InfiniBand */
@@ -153,7 +153,7 @@ enum {
 	KRP_GENL_A_QUEUE_COMM, /* string: its name */
 	KRP_GENL_A_QUEUE_STATE, /* u8: KRP_QUEUE_* */
 	KRP_GENL_A_QUEUE_ERROR, /* s32: in ERROR the negative errno that led there */
-	KRP_GENL_A_QUEUE_GID, /* binary, 16 bytes: peer; this and the next if connected */
+	KRP_GENL_A_QUEUE_GID, /* binary, 16 bytes: peer; not if idle, nor the next */
 	KRP_GENL_A_QUEUE_SERVICE, /* u16: service of the peer */
 	KRP_GENL_A_QUEUE_DEPTH, /* u32: most requests at once */
 	KRP_GENL_A_QUEUE_OUTSTANDING, /* u32: requests without completion */
@@ -192,7 +192,7 @@ enum {
 	KRP_GENL_A_STATS_CONNECTS, /* u64: queues connected */
 	KRP_GENL_A_STATS_CONNECTS_CACHED, /* u64: of these without asking a MetaServer */
 	KRP_GENL_A_STATS_CONNECTS_FAILED, /* u64 */
-	KRP_GENL_A_STATS_POSTS, /* u64: system calls that posted */
+	KRP_GENL_A_STATS_POSTS, /* u64: system calls to post */
 	KRP_GENL_A_STATS_REQUESTS, /* u64: requests taken */
 	KRP_GENL_A_STATS_COMPLETIONS, /* u64 */
 	KRP_GENL_A_STATS_ERRORS, /* u64: completions that were errors */
@@ -242,8 +242,8 @@ enum {
 };
 
 /* KRP_GENL_A_PORT_STATE */
-#define KRP_GENL_PORT_UNUSABLE 0 /* no provider, or no DC: see the reason */
-#define KRP_GENL_PORT_DOWN 1 /* usable, but without GID or link */
+#define KRP_GENL_PORT_UNUSABLE 0 /* not open: see the reason */
+#define KRP_GENL_PORT_DOWN 1 /* open, but without GID, link or target */
 #define KRP_GENL_PORT_UP 2 /* target made, connections work */
 #define KRP_GENL_PORT_STATES 3
 

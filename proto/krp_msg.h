@@ -28,7 +28,7 @@
  *   WITHDRAW   key              -> ACK      no READ that starts later finds it
  *   RENEW      -                -> ACK      lease extended; body says how many
  *                                           records of this owner there are
- *   ROOT       -                -> ROOT     where the root is
+ *   ROOT       -                -> ROOT_REPLY  where the root is
  *   LOOKUP     key              -> VALUE    the slow way round a busy table
  *   SUBSCRIBE  flags            -> ACK      from now on NOTIFY, xid 0
  *   A client has at most WELCOME.credits requests unanswered.
