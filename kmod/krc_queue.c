@@ -242,22 +242,31 @@ static int krc_queue_lookup(struct krc_port *port, const struct krp_key *key,
 	return krc_meta_lookup(port->meta, key, arg->timeout_ms, ret_value, &arg->reads);
 }
 
-/* Leave the old peer: nothing is outstanding to it any more. */
+/*
+ * Leave the old peer: what waits is cancelled, what is posted comes to its end. Nothing new
+ * is accepted in the state of error, and renew needs the mutex for requests to come to
+ * theirs, so it is not held meanwhile.
+ */
 static int krc_queue_detach(struct krc_queue *queue)
 {
-	struct krc_peer *old = NULL;
+	struct krc_peer *old;
 	int err;
 
-	mutex_lock(&queue->post);
+	lockdep_assert_held(&queue->control);
+	mutex_lock(&queue->post); /* who is posting comes to its end */
+	krc_flow_cancel(&queue->flow);
+	mutex_unlock(&queue->post);
 	err = krc_flow_drain_killable(&queue->flow);
-	if (!err) {
-		krc_flow_restart(&queue->flow);
-		old = queue->peer;
-		queue->peer = NULL;
-	}
+	if (err)
+		return err;
+	cancel_work_sync(&queue->renew); /* it is for requests that are no more */
+	mutex_lock(&queue->post);
+	krc_flow_restart(&queue->flow);
+	old = queue->peer;
+	queue->peer = NULL;
 	mutex_unlock(&queue->post);
 	krc_peer_put(old);
-	return err;
+	return 0;
 }
 
 static int krc_queue_attach(struct krc_queue *queue, struct krc_peer *peer)
@@ -284,9 +293,6 @@ static int krc_queue_connect(struct krc_queue *queue, struct krp_connect *arg)
 	int err;
 
 	memcpy(key.gid, arg->gid, sizeof(key.gid));
-	err = krc_queue_detach(queue);
-	if (err)
-		return err;
 	err = krc_queue_lookup(port, &key, arg, &value);
 	if (err)
 		return err;
@@ -303,10 +309,22 @@ static int krc_queue_connect(struct krc_queue *queue, struct krp_connect *arg)
 
 static int krc_queue_connect_entered(struct krc_queue *queue, struct krp_connect *arg)
 {
+	u32 state = READ_ONCE(queue->state);
 	int err;
 
+	lockdep_assert_held(&queue->control); /* so it does not become ready meanwhile */
+	if (state == KRP_QUEUE_READY)
+		return -EISCONN;
+	if (state == KRC_QUEUE_CLOSING)
+		return -ENOENT;
+	/* Requests that fail leave the state of error alone, but would end that of connecting. */
+	if (state == KRP_QUEUE_ERROR) {
+		err = krc_queue_detach(queue);
+		if (err)
+			return err;
+	}
 	if (!krc_queue_set_state(queue, KRP_QUEUE_CONNECTING, 0))
-		return READ_ONCE(queue->state) == KRP_QUEUE_READY ? -EISCONN : -ENOENT;
+		return -ECANCELED; /* closed meanwhile */
 	err = krc_queue_connect(queue, arg);
 	if (err)
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);

@@ -276,6 +276,23 @@ def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
               "apart (emulated)", flush=True)
 
 
+@limit(400)
+def test_queue_leaves_a_peer_that_stops_answering(cluster):
+    """Connected to another peer at its first error, with requests still under way: it works
+    at once, and each of those completes."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        with node1.background(f"{AS_USER} {program(node1)} {peer} reconnect 40 "
+                              ">/run/reconnect.out 2>&1", limit=200) as moving:
+            for _ in range(3):
+                time.sleep(5)
+                cluster.cut("node1", "node2")
+                time.sleep(5)
+                cluster.fabric.reset()
+            moving.wait(120)
+        counts = _counts(node1.run("cat /run/reconnect.out"))
+        check(counts["moved"] >= 2 and not counts["refused"] + counts["lost"], f"{counts}")
+
+
 @limit(300)
 def test_region_taken_back_under_readers(cluster):
     with up(cluster) as (node1, node2):

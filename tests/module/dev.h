@@ -107,6 +107,18 @@ int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr);
 struct krp_wr dev_wr(uint8_t opcode, const struct dev_region *local, size_t offset, uint64_t token,
 		     uint64_t addr, uint32_t length);
 
+/**
+ * struct dev_moves - What became of a queue that moves from peer to peer.
+ * @moved: connected to another peer at once.
+ * @refused: could not.
+ * @lost: requests without a completion.
+ * @last_error: why it could not.
+ */
+struct dev_moves {
+	unsigned int moved, refused, lost;
+	int last_error;
+};
+
 /* "10.0.0.1" or "fe80::1" as a GID. */
 int dev_parse_gid(const char *text, uint8_t gid[KRP_GID_BYTES]);
 
@@ -134,5 +146,6 @@ int random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
 void life(const struct dev_peer *peer); /* life.c */
+struct dev_moves reconnect(const struct dev_peer *peer, unsigned int seconds); /* reconnect.c */
 
 #endif /* KRC_TESTS_DEV_H */

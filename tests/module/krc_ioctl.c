@@ -17,6 +17,7 @@
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
+ *   krc_ioctl PEER reconnect SECONDS	go to another peer whenever this one is silent
  *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
@@ -227,6 +228,15 @@ static int run_silent(const struct dev_peer *peer, unsigned int seconds)
 	return print_counts(&c);
 }
 
+static int run_reconnect(const struct dev_peer *peer, unsigned int seconds)
+{
+	struct dev_moves moves = reconnect(peer, seconds);
+
+	printf("moved=%u refused=%u lost=%u last_error=%d\n", moves.moved, moves.refused,
+	       moves.lost, moves.last_error);
+	return moves.refused || moves.lost;
+}
+
 static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 {
 	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
@@ -375,6 +385,7 @@ static const struct {
 	{ .word = "loop", .run = run_loop },
 	{ .word = "hostile", .run = run_hostile },
 	{ .word = "silent", .run = run_silent },
+	{ .word = "reconnect", .run = run_reconnect },
 	{ .word = "hold", .run = run_hold },
 	{ .word = "watch", .run = run_watch },
 };
