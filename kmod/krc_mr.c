@@ -71,10 +71,10 @@ static int krc_mr_enter(struct krc_mr *mr)
 		goto out;
 	if (krc_mr_is_remote(mr))
 		err = krc_mrdir_publish(dir, mr);
-	if (err)
-		ops->key_destroy(mr->port->hw, &mr->key);
-	else
+	if (!err)
 		list_add_tail(&mr->list, &dir->regions);
+	else if (!ops->key_destroy(mr->port->hw, &mr->key))
+		mr->umem = NULL; /* stays pinned */
 out:
 	mutex_unlock(&dir->lock);
 	return err;
@@ -124,8 +124,9 @@ void krc_mr_release(struct krc_mr *mr)
 {
 	if (!mr->umem)
 		return;
-	mr->port->ops->key_destroy(mr->port->hw, &mr->key);
-	ib_umem_release(mr->umem);
+	/* A key that is still there keeps its memory pinned for good: peers know it. */
+	if (mr->port->ops->key_destroy(mr->port->hw, &mr->key))
+		ib_umem_release(mr->umem);
 	mr->umem = NULL;
 	list_del_init(&mr->list);
 }

@@ -126,8 +126,9 @@ static void krc_mrdir_unmap(struct krc_mrdir *dir)
 {
 	const struct krc_provider_ops *ops = dir->port->ops;
 
-	ops->key_destroy(dir->port->hw, &dir->key);
-	dma_free_coherent(ops->dma_device(dir->port->hw), KRC_MRDIR_BYTES, dir->entries, dir->dma);
+	if (ops->key_destroy(dir->port->hw, &dir->key))
+		dma_free_coherent(ops->dma_device(dir->port->hw), KRC_MRDIR_BYTES, dir->entries,
+				  dir->dma);
 	dir->entries = NULL;
 }
 

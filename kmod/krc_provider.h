@@ -179,7 +179,8 @@ struct krc_hw_events {
  *	addresses from @iova; @access is KRP_ACCESS_*. May sleep.
  * @key_dma: make a key for @bytes of kernel memory at DMA address @dma, which is
  *	also its address under the key; contiguous. @access as above. May sleep.
- * @key_destroy: forget it. May sleep.
+ * @key_destroy: forget it; returns whether it is gone. If not, peers may still come to its
+ *	memory, which must never be given back then. May sleep.
  * @dma_device: device to map kernel memory for.
  */
 struct krc_provider_ops {
@@ -205,7 +206,7 @@ struct krc_provider_ops {
 			struct krc_hw_key *ret_key);
 	int (*key_dma)(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 		       struct krc_hw_key *ret_key);
-	void (*key_destroy)(struct krc_hw *hw, const struct krc_hw_key *key);
+	bool (*key_destroy)(struct krc_hw *hw, const struct krc_hw_key *key);
 	struct device *(*dma_device)(struct krc_hw *hw);
 };
 

@@ -235,8 +235,9 @@ void krc_scratch_destroy(struct krc_pool *pool)
 {
 	struct krc_scratch *scratch = pool->scratch;
 
-	pool->ops->key_destroy(pool->port->hw, &scratch->key);
-	dma_free_coherent(pool->ops->dma_device(pool->port->hw),
-			  KRC_SCRATCH_CELLS * KRC_SCRATCH_BYTES, scratch->memory, scratch->dma);
+	if (pool->ops->key_destroy(pool->port->hw, &scratch->key))
+		dma_free_coherent(pool->ops->dma_device(pool->port->hw),
+				  KRC_SCRATCH_CELLS * KRC_SCRATCH_BYTES, scratch->memory,
+				  scratch->dma);
 	kvfree(scratch);
 }

@@ -168,10 +168,9 @@ int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access
 	return err;
 }
 
-void krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
+bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
 	int err = mlx5_core_destroy_mkey(hw->mdev, key->handle);
 
-	krc_mlx5_released(hw, err, "key",
-			  key->handle); /* the memory is the caller's; for the log */
+	return krc_mlx5_released(hw, err, "key", key->handle);
 }

@@ -352,7 +352,7 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 		      struct krc_hw_key *ret_key);
 int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 		     struct krc_hw_key *ret_key);
-void krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
+bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
 
 /* address.c */
 int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,

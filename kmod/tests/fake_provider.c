@@ -194,8 +194,9 @@ static int krc_fake_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32
 	return 0;
 }
 
-static void krc_fake_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
+static bool krc_fake_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
+	return true;
 }
 
 static struct device *krc_fake_dma_device(struct krc_hw *hw)
