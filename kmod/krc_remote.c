@@ -25,6 +25,7 @@
 #define KRC_REMOTE_MAX 1024 /* entries cached of a peer */
 #define KRC_REMOTE_LOG2 8
 #define KRC_REMOTE_TORN_MAX 16 /* READs of an entry that is never whole */
+#define KRC_REMOTE_READS 8 /* under way at once: all peers of a port share its cells */
 
 /**
  * struct krc_ref - One entry of the peer's directory.
@@ -51,6 +52,7 @@ struct krc_ref {
  * @silent: it did not answer when it was last asked; no lock, a hint.
  * @epoch: counts krc_remote_forget(): what was READ before is not remembered.
  * @count: entries in the hash.
+ * @reading: READs under way.
  * @lru: entries that are not being READ, the most recently used first.
  * @refs: all entries by token.
  * @read: woken when a READ has ended.
@@ -65,6 +67,7 @@ struct krc_remote {
 	bool silent;
 	u64 epoch;
 	u32 count;
+	u32 reading;
 	struct list_head lru;
 	struct hlist_head refs[1 << KRC_REMOTE_LOG2];
 	wait_queue_head_t read;
@@ -213,6 +216,28 @@ static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned
 	return -EBADR; /* what is there is no directory */
 }
 
+static bool krc_remote_begin(struct krc_remote *remote)
+{
+	bool may;
+
+	spin_lock_bh(&remote->lock);
+	may = remote->reading < KRC_REMOTE_READS;
+	remote->reading += may;
+	spin_unlock_bh(&remote->lock);
+	return may;
+}
+
+/* Be one of the few that READ: a peer that is silent must not hold the cells of all. */
+static int krc_remote_turn(struct krc_remote *remote, unsigned long deadline)
+{
+	long left = max((long)(deadline - jiffies), 1L);
+
+	left = wait_event_killable_timeout(remote->read, krc_remote_begin(remote), left);
+	if (left < 0)
+		return -EINTR;
+	return left ? 0 : -ETIMEDOUT;
+}
+
 /*
  * READ the entry of a token and remember it. The entry is in the hash and in no list; it
  * is not there any more if this fails.
@@ -220,9 +245,11 @@ static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned
 static int krc_ref_load(struct krc_remote *remote, struct krc_ref *ref, unsigned long deadline,
 			u64 epoch)
 {
-	int err = krc_ref_read(remote, ref, deadline);
+	int turn = krc_remote_turn(remote, deadline);
+	int err = turn ?: krc_ref_read(remote, ref, deadline);
 
 	spin_lock_bh(&remote->lock);
+	remote->reading -= !turn;
 	if (err || epoch != remote->epoch) {
 		krc_ref_drop(remote, ref);
 	} else {
