@@ -15,6 +15,7 @@
 struct krc_service {
 	struct list_head list;
 	struct krc_context *ctx;
+	struct krc_charge charge;
 	u16 service;
 	bool settled;
 };
@@ -44,19 +45,27 @@ static void krc_service_end(struct krc_service *service)
 		krc_meta_withdraw(port->meta, service->service);
 		krc_port_exit(port);
 	}
+	krc_uncharge(&service->charge);
 	kfree(service);
 }
 
 static struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
 {
 	struct krc_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!service)
 		return ERR_PTR(-ENOMEM);
+	err = krc_charge(ctx->user, KRC_RES_SERVICE, &service->charge);
+	if (err) {
+		kfree(service);
+		return ERR_PTR(err);
+	}
 	service->ctx = ctx;
 	service->service = number;
 	mutex_lock(&krc_services_lock);
 	if (krc_service_find(ctx->port, number)) {
+		krc_uncharge(&service->charge);
 		kfree(service);
 		service = ERR_PTR(-EADDRINUSE);
 	} else {

@@ -42,7 +42,8 @@ struct krc_user {
 
 static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
-static u32 krc_limits_max[KRC_RES_NR]; /* 0: unlimited */
+/* 0: unlimited */
+static u32 krc_limits_max[KRC_RES_NR] = { [KRC_RES_SERVICE] = KRC_SERVICES_PER_USER };
 
 #ifdef CONFIG_CGROUP_RDMA
 

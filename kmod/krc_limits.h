@@ -19,11 +19,18 @@
 struct krc_user;
 struct rdma_cgroup;
 
+/*
+ * Services that a user may have bound: each is a record at the MetaServers, which take a
+ * bounded number from a node (records_per_owner_max, 1024).
+ */
+#define KRC_SERVICES_PER_USER 256
+
 /**
  * enum krc_resource - What is counted.
  * @KRC_RES_CONTEXT: open files; a user may have as many as queues.
  * @KRC_RES_QUEUE: queues.
  * @KRC_RES_MR: memory regions.
+ * @KRC_RES_SERVICE: bound services.
  * @KRC_RES_REQUEST: requests without completion; by user only.
  * @KRC_RES_NR: how many kinds.
  */
@@ -31,6 +38,7 @@ enum krc_resource {
 	KRC_RES_CONTEXT,
 	KRC_RES_QUEUE,
 	KRC_RES_MR,
+	KRC_RES_SERVICE,
 	KRC_RES_REQUEST,
 	KRC_RES_NR,
 };
