@@ -10,6 +10,7 @@
  * Locking: see krc_queue.h. Requests are used in turn, since a queue completes in order.
  */
 #include <linux/jiffies.h>
+#include <linux/pagemap.h>
 #include <linux/uaccess.h>
 
 #include "krc_mr.h"
@@ -18,6 +19,8 @@
 #include "krc_queue.h"
 
 #define KRC_COPY_BATCH 8 /* requests copied at once */
+#define KRC_PAGED_OUT 1 /* for an errno: the requests have to be brought into memory (again) */
+#define KRC_PAGED_OUT_MAX 64 /* times, in one call */
 
 static u32 krc_wr_access(u8 opcode)
 {
@@ -137,7 +140,10 @@ static struct krc_queue_req *krc_queue_req_at(struct krc_queue *queue, u64 numbe
 	return &queue->reqs[number % queue->depth];
 }
 
-/* Prepare up to @count requests. Return: how many; *@ret_error says why not more. */
+/*
+ * Prepare up to @count requests. Return: how many; *@ret_error says why not more. Pages that
+ * are not there are not waited for, the port is entered: see krc_post_readable().
+ */
 static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg, u32 count,
 			    struct list_head *reqs, int *ret_error)
 {
@@ -151,8 +157,9 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 		u32 some = min_t(u32, count - i, KRC_COPY_BATCH);
 		int err;
 
-		if (i % KRC_COPY_BATCH == 0 && copy_from_user(wrs, user + i, some * sizeof(*wrs)))
-			err = -EFAULT;
+		if (i % KRC_COPY_BATCH == 0 &&
+		    copy_from_user_nofault(wrs, user + i, some * sizeof(*wrs)))
+			err = KRC_PAGED_OUT;
 		else
 			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH], &batch);
 		if (err) {
@@ -195,8 +202,11 @@ static void krc_post_unreserve(struct krc_queue *queue, u32 count)
 	krc_ring_unpromise(&queue->ctx->ring, count);
 }
 
-/* With the port entered. *@ret_posted is set if something was taken. */
-static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg,
+/*
+ * With the port entered, for the first @count requests. *@ret_posted is set if something was
+ * taken.
+ */
+static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count,
 			    struct krc_posted *ret_posted)
 {
 	struct krc_req *req, *tmp;
@@ -205,15 +215,19 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg,
 	u32 taken;
 
 	lockdep_assert_held(&queue->post);
-	room = krc_post_reserve(queue, arg->count);
+	if (!count)
+		return -EFAULT;
+	room = krc_post_reserve(queue, count);
 	if (room < 0)
 		return room;
 	taken = krc_post_prepare(queue, arg, room, &reqs, &err);
 	krc_post_unreserve(queue, room - taken);
-	if (!err && taken < arg->count)
-		err = -EAGAIN;
-	if (!taken)
+	if (!taken && err)
 		return err;
+	if (err == KRC_PAGED_OUT || (!err && taken < count))
+		err = -EAGAIN;
+	else if (!err && count < arg->count)
+		err = -EFAULT;
 	queue->posted += taken;
 	arg->taken = taken;
 	arg->error = err;
@@ -236,7 +250,7 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg,
 	return err;
 }
 
-static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg)
+static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 count)
 {
 	struct krc_port *port = queue->ctx->port;
 	struct krc_posted posted;
@@ -248,7 +262,7 @@ static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg)
 	ready = READ_ONCE(queue->state) == KRP_QUEUE_READY;
 	entered = ready && krc_port_enter(port);
 	if (entered)
-		err = krc_post_entered(queue, arg, &posted);
+		err = krc_post_entered(queue, arg, count, &posted);
 	else if (ready)
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ENODEV);
 	mutex_unlock(&queue->post);
@@ -260,10 +274,22 @@ static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg)
 	return err;
 }
 
+/*
+ * How many of the requests are in memory, after they were brought there. How long that takes
+ * is up to who serves the pages, which may be a program: nothing is held meanwhile.
+ */
+static u32 krc_post_readable(const struct krp_post *arg)
+{
+	size_t bytes = arg->count * sizeof(struct krp_wr);
+
+	return (bytes - fault_in_readable(u64_to_user_ptr(arg->wrs), bytes)) /
+	       sizeof(struct krp_wr);
+}
+
 int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
 {
+	int err = KRC_PAGED_OUT, tries;
 	struct krc_queue *queue;
-	int err;
 
 	if (!arg->count || arg->count > KRP_POST_MAX || arg->flags & ~KRP_POST_WAIT || arg->rsvd)
 		return -EINVAL;
@@ -272,7 +298,10 @@ int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
 		return -ENOENT;
 	arg->taken = 0;
 	arg->error = 0;
-	err = krc_queue_post(queue, arg);
+	for (tries = 0; err == KRC_PAGED_OUT && tries < KRC_PAGED_OUT_MAX; tries++)
+		err = krc_queue_post(queue, arg, krc_post_readable(arg));
+	if (err == KRC_PAGED_OUT)
+		err = -EFAULT;
 	krc_queue_put(queue);
 	this_cpu_inc(krc_counts.posts);
 	if (!err)
