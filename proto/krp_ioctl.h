@@ -24,7 +24,10 @@
  *   one exception: an atomic on its way to the same peer when that peer stopped
  *   answering or refused a READ, or under way when the NIC failed, fails with
  *   -EREMCHG. Requests of several queues to a peer that does not answer run out
- *   of retries together.
+ *   of retries together. A READ or WRITE that was under way is done again then,
+ *   before its completion and those behind it: a WRITE may write the same bytes
+ *   twice, also over what somebody else has written meanwhile. A program that
+ *   takes messages by WRITEs should number them.
  *
  * REQUESTS
  *   KRP_IOC_POST takes a batch. Each request names local memory by (region,
