@@ -469,6 +469,7 @@ static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot
 		strscpy(info->reason, "the link is down", sizeof(info->reason));
 	info->gid = slot->port->gid;
 	info->value = slot->port->value;
+	info->value.generation = cpu_to_le64(slot->port->generation);
 	info->value.dct.dc_key = 0;
 	krc_pool_stats(slot->port->pool, &stats);
 	info->initiators = stats.initiators;
