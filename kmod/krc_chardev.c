@@ -159,9 +159,14 @@ int krc_context_init(void)
 	krc_context_wq = alloc_workqueue("krcore", WQ_UNBOUND, 0);
 	if (!krc_context_wq)
 		return -ENOMEM;
-	err = misc_register(&krc_chardev);
-	if (err)
-		destroy_workqueue(krc_context_wq);
+	/* of its own: what is on the other one may wait for what is on this one */
+	krc_renew_wq = alloc_workqueue("krcore_renew", WQ_UNBOUND, 0);
+	err = krc_renew_wq ? misc_register(&krc_chardev) : -ENOMEM;
+	if (!err)
+		return 0;
+	if (krc_renew_wq)
+		destroy_workqueue(krc_renew_wq);
+	destroy_workqueue(krc_context_wq);
 	return err;
 }
 
@@ -169,5 +174,6 @@ void krc_context_exit(void)
 {
 	misc_deregister(&krc_chardev);
 	destroy_workqueue(krc_context_wq); /* closed contexts end first */
+	destroy_workqueue(krc_renew_wq);
 	rcu_barrier(); /* peers */
 }

@@ -27,6 +27,7 @@ struct krc_region {
 
 DEFINE_PER_CPU(struct krc_counts, krc_counts);
 struct workqueue_struct *krc_context_wq;
+struct workqueue_struct *krc_renew_wq;
 
 static LIST_HEAD(krc_contexts);
 static DEFINE_MUTEX(krc_contexts_lock);

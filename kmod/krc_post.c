@@ -317,7 +317,7 @@ int krc_queue_check(struct krc_req *req)
 		return qr->error;
 	if (time_before_eq(jiffies, qr->until))
 		return 0;
-	queue_work(system_unbound_wq, &qr->queue->renew);
+	queue_work(krc_renew_wq, &qr->queue->renew);
 	return -EAGAIN;
 }
 

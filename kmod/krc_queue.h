@@ -158,7 +158,8 @@ struct krc_counts {
 };
 
 DECLARE_PER_CPU(struct krc_counts, krc_counts);
-extern struct workqueue_struct *krc_context_wq;
+extern struct workqueue_struct *krc_context_wq; /* closed contexts and queues end here */
+extern struct workqueue_struct *krc_renew_wq; /* old references are asked for anew here */
 
 /* krc_context.c */
 
