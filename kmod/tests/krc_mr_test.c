@@ -202,11 +202,13 @@ static int krc_test_find_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refuse
 
 static void krc_test_limits_of_a_user(struct kunit *test)
 {
-	struct krc_charge queue[2] = {}, mr = {};
+	struct krc_charge queue[2] = {}, mr = {}, *service;
 	u64 seen[KRC_RES_NR + 1] = {};
-	u32 queues, mrs, requests;
+	u32 queues, mrs, requests, i;
 	struct krc_user *user;
 
+	service = kunit_kcalloc(test, KRC_SERVICES_PER_USER, sizeof(*service), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, service);
 	krc_limits_get(&queues, &mrs, &requests);
 	krc_limits_set(1, 0, 10);
 	user = krc_user_get_current();
@@ -217,6 +219,11 @@ static void krc_test_limits_of_a_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_QUEUE, &queue[1]), -EDQUOT);
 	KUNIT_EXPECT_NULL(test, queue[1].user);
 	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_MR, &mr), 0);
+	for (i = 0; i < KRC_SERVICES_PER_USER; i++)
+		KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_SERVICE, &service[i]), 0);
+	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_SERVICE, &queue[1]), -EDQUOT);
+	while (i--)
+		krc_uncharge(&service[i]);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 10), 0);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 1), -EDQUOT);
 	krc_uncharge_requests(user, 3);
@@ -227,7 +234,7 @@ static void krc_test_limits_of_a_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_QUEUE], 1ULL);
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_MR], 1ULL);
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_REQUEST], 10ULL);
-	KUNIT_EXPECT_EQ(test, seen[KRC_RES_NR], 3ULL);
+	KUNIT_EXPECT_EQ(test, seen[KRC_RES_NR], 4ULL);
 
 	krc_uncharge_requests(user, 10);
 	krc_uncharge(&queue[0]);

@@ -67,6 +67,18 @@ def test_module_stays_while_it_is_open(cluster):
             node_up(node1)
 
 
+@limit(400)
+def test_node_goes_down_beside_a_program_whose_memory_nobody_brings(cluster):
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        # as root: with a page of its own a program without rights stops nobody but itself
+        with saying(node1, f"{program(node1)} {peer} paged", "posting", "/run/paged.out", 200):
+            time.sleep(1)
+            down = node1.run("krcore-metactl node down", timeout=60, check=False)
+            check(not down.status, repr(down))
+            check(not node1.run("pgrep -x krc_ioctl", check=False).status, "it has ended")
+            node1.run("pkill -KILL -x krc_ioctl")
+
+
 # -- use -------------------------------------------------------------------------
 
 

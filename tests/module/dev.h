@@ -146,6 +146,7 @@ int random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
 void life(const struct dev_peer *peer); /* life.c */
+int paged(const struct dev_peer *peer); /* paged.c */
 struct dev_moves reconnect(const struct dev_peer *peer, unsigned int seconds); /* reconnect.c */
 
 #endif /* KRC_TESTS_DEV_H */

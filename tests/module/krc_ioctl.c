@@ -18,6 +18,7 @@
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
  *   krc_ioctl PEER reconnect SECONDS	go to another peer whenever this one is silent
+ *   krc_ioctl PEER paged			post requests that are on a page nobody brings
  *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
@@ -237,6 +238,12 @@ static int run_reconnect(const struct dev_peer *peer, unsigned int seconds)
 	return moves.refused || moves.lost;
 }
 
+static int run_paged(const struct dev_peer *peer, unsigned int seconds)
+{
+	(void)seconds;
+	return paged(peer);
+}
+
 static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 {
 	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
@@ -385,6 +392,7 @@ static const struct {
 	{ .word = "loop", .run = run_loop },
 	{ .word = "hostile", .run = run_hostile },
 	{ .word = "silent", .run = run_silent },
+	{ .word = "paged", .run = run_paged },
 	{ .word = "reconnect", .run = run_reconnect },
 	{ .word = "hold", .run = run_hold },
 	{ .word = "watch", .run = run_watch },
