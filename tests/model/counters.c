@@ -2,7 +2,8 @@
 /*
  * Owns: the counters and their JSON text. Operations are counted by opcode,
  * side and length: "ops": [{"op": "READ", "side": "requester", "bytes": 256,
- * "count": 1}]. Runs under QEMU's big lock.
+ * "count": 1}]. Objects that there are now by kind: "objects": {"QP": 3, ...}.
+ * Runs under QEMU's big lock.
  */
 #include "dev.h"
 
@@ -63,6 +64,18 @@ void cx_count_op(struct cx_dev *dev, u8 opcode, bool responder, u32 bytes)
 	o->nr++;
 }
 
+static void cx_objects_text(struct cx_dev *dev, GString *s)
+{
+	u32 count[CX_NR_KINDS], kind;
+
+	cx_obj_count(dev, count);
+	g_string_append(s, "\"objects\": {");
+	for (kind = CX_K_PD; kind < CX_NR_KINDS; kind++)
+		g_string_append_printf(s, "%s\"%s\": %u", kind == CX_K_PD ? "" : ", ",
+				       cx_kind_name(kind), count[kind]);
+	g_string_append(s, "}");
+}
+
 /* Return: JSON text, to be freed with g_free() */
 char *cx_counters_text(struct cx_dev *dev)
 {
@@ -75,6 +88,8 @@ char *cx_counters_text(struct cx_dev *dev)
 	for (i = 0; i < CX_NR_COUNTERS; i++)
 		g_string_append_printf(s, "%s\"%s\": %" PRIu64, i ? ", " : "", cx_counter_names[i],
 				       dev->ctr.val[i]);
+	g_string_append(s, ", ");
+	cx_objects_text(dev, s);
 	g_string_append(s, ", \"ops\": [");
 	g_hash_table_iter_init(&it, dev->ctr.ops);
 	while (g_hash_table_iter_next(&it, &key, NULL)) {

@@ -157,6 +157,24 @@ void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos)
 	return NULL;
 }
 
+/**
+ * cx_obj_count() - how many objects there are
+ * @dev: device
+ * @ret_count: out: by kind
+ */
+void cx_obj_count(struct cx_dev *dev, u32 ret_count[CX_NR_KINDS])
+{
+	struct cx_obj *obj;
+	u32 space, pos;
+
+	memset(ret_count, 0, CX_NR_KINDS * sizeof(*ret_count));
+	for (space = 0; space < CX_NR_SPACES; space++) {
+		pos = 0;
+		while ((obj = cx_obj_next(dev, space, &pos)))
+			ret_count[obj->kind]++;
+	}
+}
+
 /* forget every object, users before what they use; for reset and unplug */
 void cx_obj_wipe(struct cx_dev *dev)
 {

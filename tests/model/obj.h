@@ -52,6 +52,7 @@ enum cx_kind {
 	CX_K_TABLE,
 	CX_K_GROUP,
 	CX_K_QCOUNTER,
+	CX_NR_KINDS,
 };
 
 struct cx_obj {
@@ -77,6 +78,7 @@ void *cx_obj_find(struct cx_dev *dev, enum cx_space space, u32 id, enum cx_kind 
 void cx_obj_del(struct cx_dev *dev, struct cx_obj *obj);
 void cx_obj_wipe(struct cx_dev *dev);
 void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos);
+void cx_obj_count(struct cx_dev *dev, u32 ret_count[CX_NR_KINDS]);
 const char *cx_kind_name(enum cx_kind kind);
 
 static inline void cx_obj_get(struct cx_obj *obj)

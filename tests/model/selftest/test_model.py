@@ -140,6 +140,31 @@ class Objects(ModelTest):
             self.refused("BAD_RES", d.cmd, free, {field: num})
             self.assertNotEqual(num, d.cmd(alloc)(field), "number used again at once")
 
+    def test_counted_by_kind(self):
+        """An object is counted as what it is while it is there, and a refused one never."""
+        d = self.driver()
+        before = d.counters()["objects"]
+        self.assertEqual([before[kind] for kind in ("PD", "UAR", "EQ", "CQ", "QP", "DCT")],
+                         [1, 1, 1, 0, 0, 0])
+        cq, rmp = Cq(d), make_rmp(d)
+        rc, dci = Qp(d, cq=cq), Qp(d, 5, cq=cq, **{"qpc.rq_type": 3})
+        mr = Mr(d)
+        self.refused("BAD_RES", Mr, d, pd=0x7777)
+        dctn = d.cmd("CREATE_DCT", {
+            "dct_context_entry.pd": d.pd, "dct_context_entry.cqn": cq.num,
+            "dct_context_entry.srqn_xrqn": rmp, "dct_context_entry.port": 1,
+            "dct_context_entry.mtu": 3})("dctn")
+        made = {"CQ": 1, "RMP": 1, "QP": 2, "mkey": 1, "DCT": 1}
+        self.assertEqual(d.counters()["objects"],
+                         {kind: count + made.get(kind, 0) for kind, count in before.items()})
+        d.cmd("DRAIN_DCT", {"dctn": dctn})
+        for name, field, number in (
+                ("DESTROY_DCT", "dctn", dctn), ("DESTROY_MKEY", "mkey_index", mr.index),
+                ("DESTROY_QP", "qpn", rc.num), ("DESTROY_QP", "qpn", dci.num),
+                ("DESTROY_RMP", "rmpn", rmp), ("DESTROY_CQ", "cqn", cq.num)):
+            d.cmd(name, {field: number})
+        self.assertEqual(d.counters()["objects"], before)
+
     def test_busy(self):
         d = self.driver()
         q = Qp(d)
