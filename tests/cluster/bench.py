@@ -102,7 +102,7 @@ def main(options):
     module = _load(options.name)
     report = Report(options.name, options.json, options.case)
     nic = options.nic or getattr(module, "NIC", "rxe")
-    with Cluster.start(kernel=options.kernel, nic=nic, fresh=options.fresh,
+    with Cluster.start(kernel=options.kernel, nic=nic, cpus=options.cpus, fresh=options.fresh,
                        topology_path=BENCHES / "topology.toml") as cluster:
         host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
         if cluster.how() != "KVM":

@@ -32,8 +32,8 @@ def _test(options):
     log_dir = host.build_dir() / "logs" / options.part
     tests = select(options.pattern)
     krcore = any(needs_krcore for _, _, needs_krcore in tests)
-    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
-                       krcore=krcore) as cluster:
+    with Cluster.start(kernel=options.kernel, nic=options.nic, cpus=options.cpus,
+                       fresh=options.fresh, krcore=krcore) as cluster:
         suite = Suite(cluster, log_dir)
         good = suite.run(tests)
     if not good:
@@ -48,8 +48,9 @@ def _up(options):
     if Cluster.attach(folder):
         raise host.ClusterError("a cluster is up already: ./run down")
     folder.mkdir(mode=0o700)
-    cluster = Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh,
-                            folder=folder, stay=True, krcore=not options.bare)
+    cluster = Cluster.start(kernel=options.kernel, nic=options.nic, cpus=options.cpus,
+                            fresh=options.fresh, folder=folder, stay=True,
+                            krcore=not options.bare)
     cluster.save_state()
     if cluster.packages:
         _pushed(cluster, cluster.packages).write_text(json.dumps(cluster.packages.files))
@@ -123,6 +124,9 @@ def _parser():
                              default=os.environ.get("KRCORE_NIC", boots),
                              help="their network card: rxe is soft RoCE, cx a model of a "
                                   f"ConnectX (default: {boots})")
+            sub.add_argument("--cpus", type=int, choices=range(1, 17), metavar="N",
+                             default=os.environ.get("KRCORE_CPUS"),
+                             help="processors of each node (default: 2; 1 for benchmarks)")
             sub.add_argument("--fresh", action="store_true",
                              default=bool(os.environ.get("KRCORE_FRESH")),
                              help="boot the guests, even if a snapshot of them exists")

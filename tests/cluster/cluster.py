@@ -76,9 +76,10 @@ class Cluster:
     # -- making and ending -----------------------------------------------------
 
     @classmethod
-    def prepare(cls, kernel="6.1", nic="rxe", topology_path=topology.DEFAULT, folder=None):
+    def prepare(cls, kernel="6.1", nic="rxe", topology_path=topology.DEFAULT, cpus=None,
+                folder=None):
         """All that is needed, made or taken from the cache; nothing runs yet."""
-        specs = topology.load(topology_path)
+        specs = topology.load(topology_path, cpus)
         card = nics.get(nic)
         card.prepare()
         chosen = kernels.get(kernel)

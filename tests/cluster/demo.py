@@ -121,7 +121,8 @@ def _show(text):
 
 def main(options):
     """Start a cluster, run the steps, print what they say."""
-    with Cluster.start(kernel=options.kernel, nic=options.nic, fresh=options.fresh) as cluster:
+    with Cluster.start(kernel=options.kernel, nic=options.nic, cpus=options.cpus,
+                       fresh=options.fresh) as cluster:
         play(cluster, say=_show)
         if cluster.nic.dc:
             play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))

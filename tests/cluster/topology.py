@@ -60,8 +60,8 @@ def _guest(path, index, name, values, network):
                      tuple(values.get("roles", ())))
 
 
-def load(path=DEFAULT):
-    """The guests of a topology file, in its order."""
+def load(path=DEFAULT, cpus=None):
+    """The guests of a topology file, in its order; `cpus`: of each node instead of its own."""
     try:
         with open(path, "rb") as file:
             data = tomllib.load(file)
@@ -75,6 +75,9 @@ def load(path=DEFAULT):
     found = [_guest(path, index, name, {**data.get("defaults", {}), **values},
                     data.get("network", {}))
              for index, (name, values) in enumerate(guests.items())]
+    if cpus:
+        found = [dataclasses.replace(guest, cpus=cpus) if "node" in guest.roles else guest
+                 for guest in found]
     addresses = [guest.address for guest in found]
     for guest in found:
         if addresses.count(guest.address) > 1:
