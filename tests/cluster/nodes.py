@@ -7,6 +7,7 @@ holds for programs. A test that wants this on a card without DC is skipped.
 """
 
 import contextlib
+import json
 
 from . import krcore, programs
 from .suite import Skip, check, wait_until
@@ -15,6 +16,9 @@ PROGRAM = "tests/module/krc_ioctl"
 NAMES = ("node1", "node2")
 NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000}
 ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
+# What RDMA is made of. The card counts it, whoever made it: restrack does not know what the
+# module makes by firmware commands. The rest belongs to the netdev, which has its own life.
+OBJECTS = ("PD", "UAR", "CQ", "mkey", "RMP", "QP", "DCT")
 
 
 def as_user(memlock_bytes):
@@ -35,15 +39,29 @@ def node_up(machine):
     wait_until(lambda: ports(machine), 60, f"{machine.name}: a port is up")
 
 
+def card_counters(machine):
+    """The counters of a guest's card."""
+    return json.loads(machine.qmp.call("qom-get", path="/machine/peripheral/nic0",
+                                       property="counters"))
+
+
+def objects(machine):
+    """How many objects of RDMA there are on its card now, by kind."""
+    there = card_counters(machine)["objects"]
+    return {kind: there[kind] for kind in OBJECTS}
+
+
 @contextlib.contextmanager
 def up(cluster, names=NAMES, **node):
-    """MetaServers serve, and these guests have the module up; afterwards it is gone."""
+    """MetaServers serve, and these guests have the module up; afterwards it is gone, and the
+    cards of nodes, where nothing else uses RDMA, have what they had before."""
     if not cluster.nic.dc:
         raise Skip("the card has no DC")
     machines = [cluster.node(name) for name in names]
     for machine in machines:
         krcore.node_gone(machine)
     krcore.setup(cluster, node={**NODE, **node})
+    before = [(machine, objects(machine)) for machine in machines if "node" in machine.spec.roles]
     try:
         for machine in machines:
             node_up(machine)
@@ -56,6 +74,9 @@ def up(cluster, names=NAMES, **node):
         for machine in alive:
             check(machine.run("test ! -d /sys/module/krcore", check=False).status == 0,
                   f"{machine.name}: the module could not be removed")
+    for machine, had in before:
+        wait_until(lambda m=machine, h=had: objects(m) == h, 20,
+                   f"{machine.name}: the card has what it had without the module: {had}")
 
 
 def held(machine):
@@ -64,7 +85,7 @@ def held(machine):
               "awk '/nr_foll_pin_acquired/ {a=$2} /nr_foll_pin_released/ {r=$2} "
               "END {print \"pinned\", a - r}' /proc/vmstat; "
               "awk '/^krcore / {print \"module\", $3}' /proc/modules")
-    return machine.run(script).out
+    return f"{machine.run(script).out}{objects(machine)}"
 
 
 # -- the test program ------------------------------------------------------------
