@@ -20,6 +20,7 @@
  *   krc_ioctl PEER reconnect SECONDS	go to another peer whenever this one is silent
  *   krc_ioctl PEER paged			post requests that are on a page nobody brings
  *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
+ *   krc_ioctl PEER crowd QUEUES		that many queues, each of which READs; kept
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES.
@@ -39,6 +40,7 @@
 #define SERVE_BYTES (1U << 20)
 #define PAGE_BYTES 4096
 #define GONE 0xdd /* fills memory that was taken back */
+#define CROWD_SECONDS 300 /* how long many queues are kept at most */
 
 /**
  * struct counts - What became of requests.
@@ -270,6 +272,31 @@ static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 	return 0;
 }
 
+/* Many queues at once, each of which works. They are kept, until the program is killed. */
+static int run_crowd(const struct dev_peer *peer, unsigned int count)
+{
+	struct dev_region local;
+	struct counts c = { 0 };
+	unsigned int entries = 1;
+	struct dev dev;
+
+	while (entries < count)
+		entries *= 2;
+	dev_open_or_die(&dev, entries);
+	dev_region_or_die(&dev, PAGE_BYTES, KRP_ACCESS_LOCAL_WRITE, &local);
+	while (count--) {
+		uint32_t queue = dev_connected_or_die(&dev, 1, peer);
+		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 64);
+
+		one(&dev, queue, &wr, &c);
+	}
+	print_counts(&c);
+	fflush(stdout);
+	sleep(CROWD_SECONDS);
+	dev_close(&dev);
+	return 0;
+}
+
 /* A region that is taken back: READs are right, or refused, and never fail or lie. */
 static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 {
@@ -396,6 +423,7 @@ static const struct {
 	{ .word = "reconnect", .run = run_reconnect },
 	{ .word = "hold", .run = run_hold },
 	{ .word = "watch", .run = run_watch },
+	{ .word = "crowd", .run = run_crowd },
 };
 /* clang-format on */
 
