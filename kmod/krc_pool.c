@@ -173,9 +173,9 @@ void krc_pool_stop(struct krc_pool *pool)
 		for (i = 0; i < pool->made; i++)
 			krc_initiator_stop(&pool->ini[i]);
 		/*
-		 * Who was at dispatching, in a soft interrupt that is over for irq_poll_disable()
-		 * too, has its bottom halves off: it is done, and so is its last done(), when
-		 * a grace period is.
+		 * Who is still at dispatching, a task that polls on another processor or a soft
+		 * interrupt that is over for irq_poll_disable(), has its bottom halves off: it is
+		 * done, and so is its last done(), when a grace period is.
 		 */
 		synchronize_rcu();
 		krc_pool_tell(pool);
