@@ -3,6 +3,8 @@
  * KUnit: who polls an initiator, and when an interrupt or a timer is asked for.
  * Locking: a test runs alone; done() counts in the requests it owns.
  */
+#include <linux/cpumask.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 
 #include "../krc_spin.h"
@@ -135,12 +137,82 @@ static void krc_test_the_end_of_who_lingers(struct kunit *test)
 	msleep(400); /* the timer would find a pool that is not there */
 }
 
+/* An owner that takes long to be told, and somebody who wants to know of the end. */
+struct krc_test_slow {
+	struct krc_flow flow;
+	struct krc_req req;
+	struct krc_hw_address address;
+	struct krc_pool_watch watch;
+	struct completion over;
+	bool begun;
+	bool told;
+	bool told_at_end;
+};
+
+static void krc_test_slow_done(struct krc_req *req)
+{
+	struct krc_test_slow *slow = container_of(req, struct krc_test_slow, req);
+
+	WRITE_ONCE(slow->begun, true);
+	mdelay(300);
+	WRITE_ONCE(slow->told, true);
+}
+
+static void krc_test_slow_stopped(struct krc_pool_watch *watch)
+{
+	struct krc_test_slow *slow = container_of(watch, struct krc_test_slow, watch);
+
+	slow->told_at_end = READ_ONCE(slow->told);
+}
+
+static int krc_test_slow_poll(void *arg)
+{
+	struct krc_test_slow *slow = arg;
+
+	krc_pool_poll(slow->flow.pool, 0);
+	complete(&slow->over);
+	return 0;
+}
+
+/* Who wants to know of the end is told after all requests, also by another processor. */
+static void krc_test_the_end_waits_for_who_tells(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_slow *slow = kunit_kzalloc(test, sizeof(*slow), GFP_KERNEL);
+	unsigned int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct task_struct *poller;
+	LIST_HEAD(reqs);
+
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "there is one processor");
+	KUNIT_ASSERT_NOT_NULL(test, slow);
+	t->fake->mute = true; /* no interrupt, but the poller, finds it */
+	krc_flow_init(&slow->flow, t->pool, krc_test_slow_done, NULL);
+	init_completion(&slow->over);
+	slow->watch.stopped = krc_test_slow_stopped;
+	KUNIT_ASSERT_EQ(test, krc_pool_watch(t->pool, &slow->watch), 0);
+	slow->req.wr =
+		(struct krc_hw_wr){ .address = &slow->address, .length = 8, .opcode = KRP_OP_READ };
+	list_add_tail(&slow->req.list, &reqs);
+	KUNIT_ASSERT_EQ(test, krc_flow_submit(&slow->flow, &reqs), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	poller = kthread_create(krc_test_slow_poll, slow, "krc_test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(poller));
+	kthread_bind(poller, other);
+	wake_up_process(poller);
+	krc_test_wait(test, READ_ONCE(slow->begun));
+	krc_pool_stop(t->pool);
+	KUNIT_EXPECT_TRUE(test, slow->told_at_end);
+	wait_for_completion(&slow->over);
+}
+
 static struct kunit_case krc_pollers_cases[] = { KUNIT_CASE(krc_test_interrupts_spare_who_polls),
 						 KUNIT_CASE(krc_test_who_polled_is_remembered),
 						 KUNIT_CASE(krc_test_who_posts_in_time_stays),
 						 KUNIT_CASE(
 							 krc_test_a_timer_stands_for_who_lingers),
 						 KUNIT_CASE(krc_test_the_end_of_who_lingers),
+						 KUNIT_CASE(krc_test_the_end_waits_for_who_tells),
 						 {} };
 
 static struct kunit_suite krc_pollers_suite = {
