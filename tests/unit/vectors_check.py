@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Recompute every hash, checksum and HMAC of the golden vectors independently.
+"""Recompute every hash, checksum and HMAC of the golden vectors independently, and find
+the same vectors in the KUnit suites.
 
 The C code and its vectors come from one hand; this second implementation, in
 another language and from the text of proto/*.h and the XXH64 specification
-only, shows that the text says enough.
+only, shows that the text says enough. A suite of the kernel cannot read files, so it has
+copies of the vectors: each of them is compared, and one that is not known here is wrong.
 """
 import hashlib
 import hmac
 import os
+import re
 import struct
 import sys
 
@@ -72,11 +75,67 @@ def load(directory, name):
     return vectors
 
 
+def copies(path):
+    """name -> bytes of all krc_vector_* of a KUnit suite: strings of hex, or bytes."""
+    with open(path, encoding="ascii") as f:
+        text = f.read()
+    found = {}
+    for name, body in re.findall(r"\bkrc_vector_(\w+)\[\w*\] =([^;]*);", text):
+        strings = re.findall(r'"([^"]*)"', body)
+        found[name] = bytes.fromhex("".join(strings)) if strings else \
+            bytes(int(number, 16) for number in re.findall(r"0x(\w\w)\b", body))
+    named = set(re.findall(r"\bkrc_vector_(\w+)", text))
+    return found, named
+
+
+def constants(path):
+    """name -> number of all KRC_TEST_* and KRC_VECTOR_* of a suite that are plain numbers."""
+    with open(path, encoding="ascii") as f:
+        return {name: int(number, 0) for name, number in re.findall(
+            r"^#define KRC_(?:TEST|VECTOR)_(\w+) (0x[0-9a-f]+|\d+)U?L*$", f.read(), re.M)}
+
+
+def copies_differ(directory, suites):
+    """What the KUnit suites have wrong."""
+    hashes, table, msg, auth, mrdir = (load(directory, n + ".txt") for n in
+                                       ("hash", "table", "msg", "auth", "mrdir"))
+    value_at = 80
+    wanted = {
+        "krc_proto_test.c": {
+            "key_hash": hashes["key_hash"], "mix64": hashes["mix64_of_1"],
+            "value": table["value_dct"], "bucket": table["bucket"],
+            "segment": table["segment"], "root": table["root"], "hello": msg["HELLO"],
+            "challenge": msg["CHALLENGE"], "client": auth["client"], "server": auth["server"]},
+        "krc_mr_test.c": {"live": mrdir["live"]},
+    }
+    numbers = {
+        "krc_proto_test.c": {"INCARNATION": INCARNATION, "SALT": SALT, "PAGE": PAGE, "SEED": SEED},
+        "krc_mr_test.c": dict(zip(("TOKEN", "GENERATION"), (
+            struct.unpack_from("<Q", mrdir["live"], at)[0] for at in (8, 48)))),
+    }
+    bad = []
+    for file, vectors in wanted.items():
+        path = os.path.join(suites, file)
+        found, named = copies(path)
+        if set(vectors) != named or named != set(found):
+            bad.append(f"{file}: has vectors {sorted(named)}, known are {sorted(vectors)}")
+            continue
+        if "bucket" in found:   # the value in it stands by itself
+            found["bucket"] = found["bucket"].ljust(value_at, b"\0") + found["value"]
+        bad += [f"{file}: krc_vector_{name} is not that of {directory}"
+                for name, vector in vectors.items()
+                if found[name].ljust(len(vector), b"\0") != vector]
+        there = constants(path)
+        bad += [f"{file}: {name} is {there.get(name, 0):#x} instead of {number:#x}"
+                for name, number in numbers[file].items() if there.get(name) != number]
+    return bad
+
+
 def main():
-    directory = sys.argv[1]
+    directory, suites = sys.argv[1:]
     hashes, table, msg, auth = (load(directory, n + ".txt")
                                 for n in ("hash", "table", "msg", "auth"))
-    bad = []
+    bad = copies_differ(directory, suites)
 
     def same(what, ours, theirs):
         if ours != theirs:
