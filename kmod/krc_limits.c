@@ -14,6 +14,7 @@
 #include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/platform_device.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
@@ -242,19 +243,20 @@ void krc_user_put(struct krc_user *user)
 	kfree(user);
 }
 
-static int krc_user_charge(struct krc_user *user, enum krc_resource what, u32 count)
+/* Return: how many of @count the limit allows. */
+static u32 krc_user_charge(struct krc_user *user, enum krc_resource what, u32 count)
 {
 	s64 held = atomic64_read(&user->held[what]);
+	u32 some;
 
 	do {
 		u32 max = READ_ONCE(krc_limits_max[what]);
 
-		if (max && held + count > max) {
-			atomic64_inc(&user->refused);
-			return -EDQUOT;
-		}
-	} while (!atomic64_try_cmpxchg(&user->held[what], &held, held + count));
-	return 0;
+		some = max ? clamp_t(s64, max - held, 0, count) : count;
+	} while (some && !atomic64_try_cmpxchg(&user->held[what], &held, held + some));
+	if (some < count)
+		atomic64_inc(&user->refused);
+	return some;
 }
 
 static void krc_user_uncharge(struct krc_user *user, enum krc_resource what, u32 count)
@@ -269,9 +271,8 @@ int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge 
 
 	if (WARN_ON_ONCE(what >= KRC_RES_REQUEST))
 		return -EINVAL;
-	err = krc_user_charge(user, what, 1);
-	if (err)
-		return err;
+	if (!krc_user_charge(user, what, 1))
+		return -EDQUOT;
 	err = krc_rdmacg_charge(what, &cgroup);
 	if (err) {
 		krc_user_uncharge(user, what, 1);
@@ -300,7 +301,7 @@ void krc_uncharge(struct krc_charge *charge)
 	krc_user_put(user);
 }
 
-int krc_charge_requests(struct krc_user *user, u32 count)
+u32 krc_charge_requests(struct krc_user *user, u32 count)
 {
 	return krc_user_charge(user, KRC_RES_REQUEST, count);
 }

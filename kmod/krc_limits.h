@@ -133,9 +133,9 @@ void krc_uncharge(struct krc_charge *charge);
  * @count: how many.
  *
  * Cheap, for the data path. Context: any.
- * Return: 0, or -EDQUOT; then none was taken.
+ * Return: how many were taken: fewer if the limit allows no more.
  */
-int krc_charge_requests(struct krc_user *user, u32 count);
+u32 krc_charge_requests(struct krc_user *user, u32 count);
 
 /**
  * krc_uncharge_requests() - Give back krc_charge_requests().

@@ -171,27 +171,24 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 	return i;
 }
 
-/* Take @count of the user's requests, or as many as there are left. */
-static u32 krc_post_charge(struct krc_context *ctx, u32 count)
-{
-	while (count && krc_charge_requests(ctx->user, count))
-		count /= 2;
-	return count;
-}
-
-/* Room in the queue, the ring, and the user's limit. Return: how many, or -errno. */
-static int krc_post_reserve(struct krc_queue *queue, u32 count)
+/*
+ * Room in the queue, the ring, and the user's limit. Return: for how many; *@ret_error says
+ * why not for more.
+ */
+static u32 krc_post_reserve(struct krc_queue *queue, u32 count, int *ret_error)
 {
 	u64 busy = queue->posted - krc_queue_completed(queue);
 	u32 room, charged;
 
 	lockdep_assert_held(&queue->post);
 	room = krc_ring_promise(&queue->ctx->ring, min_t(u32, count, queue->depth - busy));
-	if (!room)
-		return -EAGAIN;
-	charged = krc_post_charge(queue->ctx, room);
+	charged = krc_charge_requests(queue->ctx->user, room);
 	krc_ring_unpromise(&queue->ctx->ring, room - charged);
-	return charged ? charged : -EDQUOT;
+	if (charged < room)
+		*ret_error = -EDQUOT;
+	else
+		*ret_error = room < count ? -EAGAIN : 0;
+	return charged;
 }
 
 static void krc_post_unreserve(struct krc_queue *queue, u32 count)
@@ -211,20 +208,18 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 c
 {
 	struct krc_req *req, *tmp;
 	LIST_HEAD(reqs);
-	int room, err = 0;
-	u32 taken;
+	u32 room, taken;
+	int err;
 
 	lockdep_assert_held(&queue->post);
 	if (!count)
 		return -EFAULT;
-	room = krc_post_reserve(queue, count);
-	if (room < 0)
-		return room;
+	room = krc_post_reserve(queue, count, &err);
 	taken = krc_post_prepare(queue, arg, room, &reqs, &err);
 	krc_post_unreserve(queue, room - taken);
-	if (!taken && err)
+	if (!taken)
 		return err;
-	if (err == KRC_PAGED_OUT || (!err && taken < count))
+	if (err == KRC_PAGED_OUT)
 		err = -EAGAIN;
 	else if (!err && count < arg->count)
 		err = -EFAULT;

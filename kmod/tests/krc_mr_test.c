@@ -224,11 +224,12 @@ static void krc_test_limits_of_a_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_SERVICE, &queue[1]), -EDQUOT);
 	while (i--)
 		krc_uncharge(&service[i]);
-	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 10), 0);
-	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 10), 10U);
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 1), 0U);
 	krc_uncharge_requests(user, 3);
-	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 4), -EDQUOT);
-	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 3), 0);
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 4), 3U);
+	krc_limits_set(1, 0, 5); /* lowered: nothing is taken away */
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 0), 0U);
 
 	krc_limits_walk(0, krc_test_find_user, seen);
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_QUEUE], 1ULL);
