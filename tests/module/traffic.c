@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * What a queue does, with every byte checked: sizes and offsets, batches and their order,
- * atomics, a full queue, poll, close, two queues, a child that inherited the file. The
- * peer runs `krc_ioctl serve`.
+ * atomics, a full queue, poll, close, two queues, a child that inherited the file, one that
+ * may make no system call. The peer runs `krc_ioctl serve`.
  */
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +21,10 @@
 
 #define BATCH 48
 #define ADDS 40
+#define SPINS 16
+#define SPIN_BYTES 65536
+#define SPIN_TURNS_MAX (1UL << 31)
+#define SPIN_NOTHING_LEFT 9 /* all had completed before the last system call */
 
 struct traffic_fixture {
 	struct dev dev;
@@ -239,6 +247,74 @@ static void child(struct traffic_fixture *f)
 	tap_equal("and its parent after it", dev_do(&f->dev, f->queue, &wr), 0);
 }
 
+/*
+ * After its posts this process may read(2), write(2) and exit, and is killed if it calls
+ * anything else: completions have to come into the ring without its help. @awake: it has
+ * just waited awake for another one, so that no interrupt is asked for at first.
+ */
+static void spinner(struct traffic_fixture *f, bool awake)
+{
+	struct krp_ring *ring = f->dev.ring;
+	struct krp_wr wrs[SPINS];
+	unsigned long left;
+	bool waited;
+	uint32_t end;
+
+	for (left = 0; left < SPINS; left++)
+		wrs[left] = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->ro, f->peer->ro_addr,
+				   left ? SPIN_BYTES : 8);
+	alarm(DEV_TIMEOUT_MS / 1000);
+	if (awake && dev_do(&f->dev, f->queue, wrs))
+		_exit(2);
+	end = ring->head + SPINS;
+	if (dev_post(&f->dev, f->queue, wrs, SPINS, NULL) != SPINS)
+		_exit(3);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		_exit(4);
+	waited = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) != end;
+	for (left = SPIN_TURNS_MAX; left; left--)
+		if (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == end)
+			break;
+	/* _exit(2) is another call than that which is allowed */
+	syscall(SYS_exit, !left ? 1 : waited ? 0 : SPIN_NOTHING_LEFT);
+}
+
+/* Return: whether its process had to wait for completions, and they are all right. */
+static bool spin_once(struct traffic_fixture *f, bool awake, unsigned int *wrong)
+{
+	struct krp_cqe cqe;
+	int status = -1, i;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		spinner(f, awake);
+	waitpid(pid, &status, 0);
+	for (i = 0; i < SPINS && dev_reap(&f->dev, &cqe, 0); i++)
+		*wrong += cqe.status || cqe.bytes != (i ? SPIN_BYTES : 8);
+	*wrong += i != SPINS;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SPIN_NOTHING_LEFT)
+		return false;
+	if (status)
+		printf("# spinning: wait status %#x\n", (unsigned int)status);
+	*wrong += status != 0;
+	return !status;
+}
+
+static void spin_without_calls(struct traffic_fixture *f)
+{
+	unsigned int wrong = 0, waits = 0, awake_waits = 0, i;
+
+	for (i = 0; i < 4; i++) {
+		waits += spin_once(f, false, &wrong);
+		awake_waits += spin_once(f, true, &wrong);
+	}
+	tap_equal("16 completions are there for who makes no system call", wrong, 0);
+	tap(waits && awake_waits, "which were under way at its last one",
+	    "all of them had been done, in %u and %u of 4 turns not", waits, awake_waits);
+}
+
 static void connects(struct traffic_fixture *f)
 {
 	struct krp_connect arg = { .timeout_ms = DEV_TIMEOUT_MS, .service = f->peer->service };
@@ -278,5 +354,6 @@ void traffic(const struct dev_peer *peer)
 	close_busy(&f);
 	two_queues(&f);
 	child(&f);
+	spin_without_calls(&f);
 	dev_close(&f.dev);
 }
