@@ -135,6 +135,13 @@ def serve(machine, *words):
         machine.run("pkill -KILL -x krc_ioctl; true")
 
 
+def counted(result):
+    """key=value pairs of the last line that it said."""
+    check(result.out.strip(), repr(result))
+    return {key: int(value) for key, value in
+            (pair.split("=") for pair in result.out.split("\n")[-2].split())}
+
+
 def tap(result, least):
     """All cases passed, and there were as many as there should be."""
     lines = result.out.splitlines()

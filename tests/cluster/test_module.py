@@ -7,26 +7,13 @@ Programs run as an unprivileged user; what they say is checked byte by byte in t
 cards, which count what they refuse.
 """
 
-import json
 import time
 
 from . import krcore
-from .krcore import metactl, node_gone
+from .krcore import metactl
 from .nodes import AS_USER, client, held, node_up, program, saying, serve, tap, up
+from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
-
-
-def _counts(result):
-    """key=value pairs of the last line."""
-    check(result.out.strip(), repr(result))
-    return {key: int(value) for key, value in
-            (pair.split("=") for pair in result.out.split("\n")[-2].split())}
-
-
-def _card(machine):
-    """The counters of a guest's card."""
-    return json.loads(machine.qmp.call("qom-get", path="/machine/peripheral/nic0",
-                                       property="counters"))
 
 
 def _records(server):
@@ -116,93 +103,6 @@ def test_service_of_a_program(cluster):
                    "the record of a program that was killed is withdrawn")
 
 
-@limit(300)
-def test_limits_of_a_user_and_of_a_cgroup(cluster):
-    with up(cluster, queues_per_user=9, mrs_per_user=7) as (node1, _):
-        before = held(node1)
-        edquot = -122
-        for bits in (64, 32):
-            took = _counts(client(node1, "hoard", bits=bits))
-            check(took == {"contexts": 9, "queues": 9, "regions": 7, "context_error": edquot,
-                           "queue_error": edquot, "region_error": edquot}, f"{took}")
-            wait_until(lambda: held(node1) == before, 20, f"all is given back: {before}")
-        other = node1.run(f"{program(node1)} hoard & {program(node1)} ports; "
-                          f"{AS_USER} {program(node1)} hoard; wait").out
-        check(other.count("queues=9 ") == 2, f"users are counted apart: {other}")
-
-        group = "/sys/fs/cgroup/krcore-test"
-        node1.run(f"echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}; "
-                  f"echo 'krcore hca_handle=2 hca_object=5' >{group}/rdma.max")
-        try:
-            took = _counts(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
-                                     f"{program(node1)} hoard"))
-            check(took == {"contexts": 2, "queues": 5, "regions": 0, "context_error": edquot,
-                           "queue_error": edquot, "region_error": edquot}, f"{took}")
-            used = wait_until(lambda: node1.run(f"cat {group}/rdma.current").out, 20, "it is read")
-            wait_until(lambda: "=1" not in node1.run(f"cat {group}/rdma.current").out, 20,
-                       f"the cgroup has nothing left: {used}")
-        finally:
-            _forget_group(node1, group)
-
-
-def _forget_group(machine, group):
-    machine.run(f"echo 'krcore hca_handle=max hca_object=max' >{group}/rdma.max; rmdir {group}",
-                check=False)
-
-
-@limit(300)
-def test_limits_of_a_cgroup_outlive_the_module(cluster):
-    """Loaded again it is the same device in rdma.max, also if a cgroup left a limit there."""
-    place = "/sys/devices/platform/krcore_rdmacg"
-    with up(cluster) as (node1, _):
-        group, gone = "/sys/fs/cgroup/krcore-test", "/sys/fs/cgroup/krcore-gone"
-        node1.run("echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; "
-                  f"mkdir -p {group} {gone}; for g in {group} {gone}; do "
-                  "echo 'krcore hca_handle=3 hca_object=4' >$g/rdma.max || exit; done; "
-                  f"rmdir {gone}")
-        try:
-            for _turn in range(2):
-                node_gone(node1)
-                node1.run(f"test -d {place}")
-                node_up(node1)
-                node1.run(f"test ! -e {place}")
-                said = node1.run(f"cat {group}/rdma.max").out
-                check(said.count("krcore ") == 1 and "krcore hca_handle=3 hca_object=4" in said,
-                      said)
-                took = _counts(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
-                                         f"{program(node1)} hoard"))
-                check(took["contexts"] == 3 and took["queues"] == 4, f"{took}")
-        finally:
-            _forget_group(node1, group)
-
-
-@limit(300)
-def test_memory_of_a_ring_is_the_cgroups(cluster):
-    """What a program has the kernel hold for it is charged to its cgroup."""
-    with up(cluster) as (node1, _):
-        group, out = "/sys/fs/cgroup/krcore-test", "/run/krc-ring.out"
-        node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}")
-
-        def used(entries):
-            with saying(node1, f"echo $$ >{group}/cgroup.procs; exec {AS_USER} "
-                        f"{program(node1)} ring {entries} 100", "bytes=", out, 100) as said:
-                charged = int(node1.run(f"cat {group}/memory.current").out)
-                node1.run("pkill -KILL -x krc_ioctl; true")
-            return int(said.removeprefix("bytes=")), charged
-
-        try:
-            used(16)  # what the program itself brings into memory
-            small_bytes, small = used(16)
-            large_bytes, large = used(65536)
-            bytes_more, more = large_bytes - small_bytes, large - small
-            check(bytes_more >= 1 << 20 and 0.8 * bytes_more < more < 1.5 * bytes_more,
-                  f"a ring larger by {bytes_more} bytes was charged with {more}")
-            wait_until(lambda: int(node1.run(f"cat {group}/memory.current").out)
-                       < large - bytes_more // 2, 20, "it is given back")
-        finally:
-            node1.run(f"rmdir {group}", check=False)
-
-
 # -- misuse ----------------------------------------------------------------------
 
 
@@ -230,62 +130,6 @@ def test_bad_requests_never_reach_the_wire(cluster):
         tap(client(node1, f"{peer} bad", 200), 50)
         check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
         check(_card(node1)["completions_error"] == failed, "a request failed on the card")
-
-
-@limit(400)
-def test_bad_tenant_beside_good_ones(cluster):
-    with up(cluster) as (node1, node2), serve(node2) as peer:
-        alone = _counts(client(node1, f"{peer} loop 10"))
-        refused = _card(node2)["naks_error"]
-        with node1.background(f"{AS_USER} {program(node1)} {peer} hostile 25 >/run/bad.out",
-                              limit=100) as bad:
-            beside = [_counts(client(node1, f"{peer} loop 8")) for _ in range(2)]
-            bad.wait(60)
-        for counts in (alone, *beside):
-            check(counts["done"] > 10 and
-                  not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
-        said = node1.run("cat /run/bad.out").out
-        check("done=0 " in said and "failed=0 " in said and "refused=0 " not in said, said)
-        check(_card(node2)["naks_error"] == refused, "a bad reference reached the peer's card")
-        print(f"    good tenant: {alone['done'] / 10:.0f} requests/s alone, "
-              f"{beside[0]['done'] / 8:.0f} beside a bad one (emulated)", flush=True)
-
-
-DEAD_SERVICE = 4711
-TRACE = "/sys/kernel/tracing"
-
-
-@limit(400)
-def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
-    """One tenant asks a peer that is published and dead, again and again: the initiator
-    that all share stands still for it once, not each time."""
-    with up(cluster) as (node1, node2), serve(node2) as peer:
-        (shared,) = [row["initiators"] for row in metactl(node1, "stats node")
-                     if row["type"] == "pool"]
-        node1.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo >trace && "
-                  "echo 1 >events/krcore/krc_recovery_begin/enable")
-        # nobody has that MAC
-        node2.run(f"krcore-metactl record publish {node2.spec.address} service {DEAD_SERVICE} "
-                  "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
-                  "mrdir_addr 0x1000 mrdir_rkey 0x1234 lease_ms 120000")
-        asks = f"{node2.spec.address} {DEAD_SERVICE} {' '.join(peer.split()[2:])} silent 70"
-        with node1.background(f"{AS_USER} {program(node1)} {asks} >/run/silent.out 2>&1",
-                              limit=200) as bad:
-            good = [_counts(client(node1, f"{peer} loop 8")) for _ in range(3)]
-            bad.wait(120)
-        said = node1.run("cat /run/silent.out; echo").out
-        trace = node1.run(f"cd {TRACE} && echo 0 >events/krcore/krc_recovery_begin/enable && "
-                          "sed -n 's/.* krc_recovery_begin: initiator=\\([0-9]*\\).*/\\1/p' "
-                          "trace").out.split()
-        for counts in good:
-            check(counts["done"] and
-                  not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
-        check("done=0 " in said and "wrong=0 " in said, said)
-        check(trace.count(str(shared)) >= 2 and len(trace) - trace.count(str(shared)) <= 1,
-              f"of {shared} initiators and that of quarantine, reset were {trace}")
-        print(f"    good tenant: {sum(c['done'] for c in good) / 24:.0f} requests/s beside one "
-              f"that asks a silent peer; {len(trace)} resets, {trace.count(str(shared))} of them "
-              "apart (emulated)", flush=True)
 
 
 @limit(400)
