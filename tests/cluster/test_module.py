@@ -123,6 +123,21 @@ def test_any_input(cluster):
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
+@limit(500)
+def test_any_requests(cluster):
+    """Requests that are nearly right, on a queue that works: refused, or done without an
+    error, and neither card had anything to refuse."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        before = held(node1)
+        refused, failed = _card(node2)["naks_error"], _card(node1)["completions_error"]
+        for seed, bits in ((1, 64), (2, 64), (3, 32)):
+            tap(client(node1, f"{peer} random {seed} 2000", 150, bits=bits), 12)
+        check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
+        check(_card(node1)["completions_error"] == failed, "a request failed on the card")
+        tap(client(node1, f"{peer} traffic", 150), 60)
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+
+
 @limit(400)
 def test_bad_requests_never_reach_the_wire(cluster):
     with up(cluster) as (node1, node2), serve(node2) as peer:

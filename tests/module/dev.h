@@ -142,7 +142,8 @@ int tap_end(void);
 /* Groups of cases; see their files. */
 void bad_inputs(void); /* bad.c */
 void bad_requests(const struct dev_peer *peer);
-int random_inputs(uint64_t seed, unsigned int calls); /* random.c */
+void random_inputs(uint64_t seed, unsigned int calls); /* random.c */
+void random_requests(const struct dev_peer *peer, uint64_t seed, unsigned int calls);
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
 void life(const struct dev_peer *peer); /* life.c */

@@ -12,6 +12,7 @@
  *   krc_ioctl bad				bad input to every ioctl
  *   krc_ioctl random SEED CALLS		any input
  *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
+ *   krc_ioctl PEER random SEED CALLS	any requests, most of them nearly right
  *   krc_ioctl PEER faults		out of memory at every allocation
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
@@ -466,6 +467,10 @@ int main(int argc, char **argv)
 	}
 	if (argc == 4 && !strcmp(argv[1], "random")) {
 		random_inputs(strtoull(argv[2], NULL, 0), number(argc, argv, 3));
+		return tap_end();
+	}
+	if (argc == 11 && !strcmp(argv[8], "random") && !parse_peer(argv + 1, &peer)) {
+		random_requests(&peer, strtoull(argv[9], NULL, 0), number(argc, argv, 10));
 		return tap_end();
 	}
 	if (argc >= 9 && !parse_peer(argv + 1, &peer))
