@@ -90,6 +90,33 @@ def test_file_in_the_hands_of_several(cluster):
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
+LEASE_MS, ENTRY_BYTES = 200, 64    # of an entry of a node's directory of memory
+
+
+@limit(300)
+def test_reference_is_read_once_a_lease(cluster):
+    """Who uses memory of a peer all the time costs one READ of its directory a lease."""
+    seconds = 5
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        before = _reads(node1)
+        counts = _counts(client(node1, f"{peer} watch {seconds}"))
+        after = _reads(node1)
+    more = {size: after[size] - before.get(size, 0) for size in after}
+    most = seconds * 1000 // LEASE_MS + 2
+    check(counts["done"] > most and not counts["refused"] + counts["failed"] + counts["wrong"],
+          f"{counts}")
+    check(more[4096] == counts["done"], f"it READ pages, the card {more}")
+    check(2 <= more.get(ENTRY_BYTES, 0) <= most,
+          f"READs of the directory beside {counts['done']} of pages: {more}, at most {most}")
+    print(f"    {counts['done']} READs, and {more[ENTRY_BYTES]} of the directory", flush=True)
+
+
+def _reads(machine):
+    """READs that the card of a guest has completed, by their length in bytes."""
+    return {row["bytes"]: row["count"] for row in _card(machine)["ops"]
+            if row["op"] == "READ" and row["side"] == "requester"}
+
+
 @limit(300)
 def test_service_of_a_program(cluster):
     with up(cluster) as (node1, node2):
