@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """What tenants of a node may take, and what a bad one is to a good one beside it: limits of
-users and of cgroups; bad references, silent peers.
+users, of cgroups, of RLIMIT_MEMLOCK; bad references, silent peers.
 
 Nothing here is judged by time: emulated, it says nothing. A good tenant has no error and
 wrong byte, and gets on.
 """
 
 from .krcore import metactl, node_gone
-from .nodes import (AS_USER, card_counters, client, counted, held, node_up, program,
-                    saying, serve, up)
+from .nodes import (AS_USER, as_user, card_counters, client, counted, held, node_up, program,
+                    saying, serve, tap, up)
 from .suite import check, limit, wait_until
 
 
@@ -100,6 +100,19 @@ def test_memory_of_a_ring_is_the_cgroups(cluster):
                        < large - bytes_more // 2, 20, "it is given back")
         finally:
             node1.run(f"rmdir {group}", check=False)
+
+
+@limit(300)
+def test_limits_of_memory_and_of_requests(cluster):
+    """What is refused can be had when something was given back."""
+    with up(cluster, requests_per_user=5) as (node1, node2):
+        before = held(node1)
+        for bits in (64, 32):
+            tap(node1.run(f"{as_user(64 << 10)} {program(node1, bits)} memlock", check=False), 11)
+        with serve(node2) as peer:
+            for bits in (64, 32):
+                tap(client(node1, f"{peer} requests 5", bits=bits), 11)
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
 # -- a bad tenant beside good ones -----------------------------------------------

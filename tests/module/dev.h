@@ -144,6 +144,8 @@ void bad_inputs(void); /* bad.c */
 void bad_requests(const struct dev_peer *peer);
 void random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void random_requests(const struct dev_peer *peer, uint64_t seed, unsigned int calls);
+void limit_of_memory(void); /* limits.c */
+void limit_of_requests(const struct dev_peer *peer, unsigned int most);
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
 void life(const struct dev_peer *peer); /* life.c */

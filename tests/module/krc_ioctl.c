@@ -8,11 +8,13 @@
  *	back, and its memory filled with a sign that no peer may ever see.
  *   krc_ioctl ports			GIDs of the ports there are
  *   krc_ioctl hoard			take queues, regions and contexts until refused
+ *   krc_ioctl memlock			regions up to RLIMIT_MEMLOCK, which must be 64 KiB
  *   krc_ioctl ring ENTRIES SECONDS	keep a ring of so many entries, mapped
  *   krc_ioctl bad				bad input to every ioctl
  *   krc_ioctl random SEED CALLS		any input
  *   krc_ioctl PEER bad | traffic		bad requests; what a queue does
  *   krc_ioctl PEER random SEED CALLS	any requests, most of them nearly right
+ *   krc_ioctl PEER requests MOST		where a user may have so many outstanding
  *   krc_ioctl PEER faults		out of memory at every allocation
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
@@ -318,6 +320,12 @@ static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 	return print_counts(&c) || c.last_error != -EBADR;
 }
 
+static int run_requests(const struct dev_peer *peer, unsigned int most)
+{
+	limit_of_requests(peer, most);
+	return tap_end();
+}
+
 static int run_fresh(const struct dev_peer *peer, unsigned int seconds)
 {
 	uint32_t queue = 0;
@@ -403,12 +411,12 @@ static int usage(void)
 	return 64;
 }
 
-/* What is done with a peer: cases in TAP, or a run of so many seconds. */
+/* What is done with a peer: cases in TAP, or a run with a number, mostly of seconds. */
 /* clang-format off */
 static const struct {
 	const char *word;
 	void (*cases)(const struct dev_peer *peer);
-	int (*run)(const struct dev_peer *peer, unsigned int seconds);
+	int (*run)(const struct dev_peer *peer, unsigned int number);
 } with_peer[] = {
 	/* cases */
 	{ .word = "bad", .cases = bad_requests },
@@ -425,10 +433,11 @@ static const struct {
 	{ .word = "hold", .run = run_hold },
 	{ .word = "watch", .run = run_watch },
 	{ .word = "crowd", .run = run_crowd },
+	{ .word = "requests", .run = run_requests },
 };
 /* clang-format on */
 
-static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned int seconds)
+static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned int nr)
 {
 	size_t i;
 
@@ -436,7 +445,7 @@ static int run_with_peer(const struct dev_peer *peer, const char *what, unsigned
 		if (strcmp(what, with_peer[i].word))
 			continue;
 		if (with_peer[i].run)
-			return with_peer[i].run(peer, seconds);
+			return with_peer[i].run(peer, nr);
 		with_peer[i].cases(peer);
 		return tap_end();
 	}
@@ -463,6 +472,10 @@ int main(int argc, char **argv)
 		return run_ring(number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
 		bad_inputs();
+		return tap_end();
+	}
+	if (argc == 2 && !strcmp(argv[1], "memlock")) {
+		limit_of_memory();
 		return tap_end();
 	}
 	if (argc == 4 && !strcmp(argv[1], "random")) {
