@@ -11,37 +11,11 @@ from .nodes import (AS_USER, as_user, card_counters, client, counted, held, node
                     saying, serve, tap, up)
 from .suite import check, limit, wait_until
 
+GROUP = "/sys/fs/cgroup/krcore-test"
+EDQUOT = -122
+
 
 # -- limits ----------------------------------------------------------------------
-
-
-@limit(300)
-def test_limits_of_a_user_and_of_a_cgroup(cluster):
-    with up(cluster, queues_per_user=9, mrs_per_user=7) as (node1, _):
-        before = held(node1)
-        edquot = -122
-        for bits in (64, 32):
-            took = counted(client(node1, "hoard", bits=bits))
-            check(took == {"contexts": 9, "queues": 9, "regions": 7, "context_error": edquot,
-                           "queue_error": edquot, "region_error": edquot}, f"{took}")
-            wait_until(lambda: held(node1) == before, 20, f"all is given back: {before}")
-        other = node1.run(f"{program(node1)} hoard & {program(node1)} ports; "
-                          f"{AS_USER} {program(node1)} hoard; wait").out
-        check(other.count("queues=9 ") == 2, f"users are counted apart: {other}")
-
-        group = "/sys/fs/cgroup/krcore-test"
-        node1.run(f"echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}; "
-                  f"echo 'krcore hca_handle=2 hca_object=5' >{group}/rdma.max")
-        try:
-            took = counted(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
-                                     f"{program(node1)} hoard"))
-            check(took == {"contexts": 2, "queues": 5, "regions": 0, "context_error": edquot,
-                           "queue_error": edquot, "region_error": edquot}, f"{took}")
-            used = wait_until(lambda: node1.run(f"cat {group}/rdma.current").out, 20, "it is read")
-            wait_until(lambda: "=1" not in node1.run(f"cat {group}/rdma.current").out, 20,
-                       f"the cgroup has nothing left: {used}")
-        finally:
-            _forget_group(node1, group)
 
 
 def _forget_group(machine, group):
@@ -49,14 +23,49 @@ def _forget_group(machine, group):
                 check=False)
 
 
+def _used(machine, group):
+    """What rdma.current says that a cgroup has of krcore."""
+    said = machine.run(f"sed -n 's/^krcore //p' {group}/rdma.current").out.split()
+    return {key: int(value) for key, value in (pair.split("=") for pair in said)}
+
+
+@limit(300)
+def test_limits_of_a_user_and_of_a_cgroup(cluster):
+    with up(cluster, queues_per_user=9, mrs_per_user=7) as (node1, _):
+        before = held(node1)
+        for bits in (64, 32):
+            took = counted(client(node1, "hoard", bits=bits))
+            check(took == {"contexts": 9, "queues": 9, "regions": 7, "context_error": EDQUOT,
+                           "queue_error": EDQUOT, "region_error": EDQUOT}, f"{took}")
+            wait_until(lambda: held(node1) == before, 20, f"all is given back: {before}")
+        other = node1.run(f"{program(node1)} hoard & {program(node1)} ports; "
+                          f"{AS_USER} {program(node1)} hoard; wait").out
+        check(other.count("queues=9 ") == 2, f"users are counted apart: {other}")
+
+        node1.run(f"echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP}; "
+                  f"echo 'krcore hca_handle=2 hca_object=5' >{GROUP}/rdma.max")
+        try:
+            with saying(node1, f"echo $$ >{GROUP}/cgroup.procs; exec {AS_USER} {program(node1)} "
+                        "hoard 100", "contexts=", "/run/krc-hoard.out", 100) as said:
+                check(said == "contexts=2 context_error=-122 queues=5 queue_error=-122 regions=0 "
+                      "region_error=-122\n", said)
+                used = _used(node1, GROUP)
+                check(used == {"hca_handle": 2, "hca_object": 5}, f"rdma.current: {used}")
+                node1.run("pkill -KILL -x krc_ioctl; true")
+            wait_until(lambda: not any(_used(node1, GROUP).values()), 20,
+                       "the cgroup has nothing left")
+        finally:
+            _forget_group(node1, GROUP)
+
+
 @limit(300)
 def test_limits_of_a_cgroup_outlive_the_module(cluster):
     """Loaded again it is the same device in rdma.max, also if a cgroup left a limit there."""
     place = "/sys/devices/platform/krcore_rdmacg"
     with up(cluster) as (node1, _):
-        group, gone = "/sys/fs/cgroup/krcore-test", "/sys/fs/cgroup/krcore-gone"
+        gone = "/sys/fs/cgroup/krcore-gone"
         node1.run("echo +rdma >/sys/fs/cgroup/cgroup.subtree_control; "
-                  f"mkdir -p {group} {gone}; for g in {group} {gone}; do "
+                  f"mkdir -p {GROUP} {gone}; for g in {GROUP} {gone}; do "
                   "echo 'krcore hca_handle=3 hca_object=4' >$g/rdma.max || exit; done; "
                   f"rmdir {gone}")
         try:
@@ -65,27 +74,27 @@ def test_limits_of_a_cgroup_outlive_the_module(cluster):
                 node1.run(f"test -d {place}")
                 node_up(node1)
                 node1.run(f"test ! -e {place}")
-                said = node1.run(f"cat {group}/rdma.max").out
+                said = node1.run(f"cat {GROUP}/rdma.max").out
                 check(said.count("krcore ") == 1 and "krcore hca_handle=3 hca_object=4" in said,
                       said)
-                took = counted(node1.run(f"echo $$ >{group}/cgroup.procs; {AS_USER} "
+                took = counted(node1.run(f"echo $$ >{GROUP}/cgroup.procs; {AS_USER} "
                                          f"{program(node1)} hoard"))
                 check(took["contexts"] == 3 and took["queues"] == 4, f"{took}")
         finally:
-            _forget_group(node1, group)
+            _forget_group(node1, GROUP)
 
 
 @limit(300)
 def test_memory_of_a_ring_is_the_cgroups(cluster):
     """What a program has the kernel hold for it is charged to its cgroup."""
     with up(cluster) as (node1, _):
-        group, out = "/sys/fs/cgroup/krcore-test", "/run/krc-ring.out"
-        node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}")
+        out = "/run/krc-ring.out"
+        node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP}")
 
         def used(entries):
-            with saying(node1, f"echo $$ >{group}/cgroup.procs; exec {AS_USER} "
+            with saying(node1, f"echo $$ >{GROUP}/cgroup.procs; exec {AS_USER} "
                         f"{program(node1)} ring {entries} 100", "bytes=", out, 100) as said:
-                charged = int(node1.run(f"cat {group}/memory.current").out)
+                charged = int(node1.run(f"cat {GROUP}/memory.current").out)
                 node1.run("pkill -KILL -x krc_ioctl; true")
             return int(said.removeprefix("bytes=")), charged
 
@@ -96,10 +105,10 @@ def test_memory_of_a_ring_is_the_cgroups(cluster):
             bytes_more, more = large_bytes - small_bytes, large - small
             check(bytes_more >= 1 << 20 and 0.8 * bytes_more < more < 1.5 * bytes_more,
                   f"a ring larger by {bytes_more} bytes was charged with {more}")
-            wait_until(lambda: int(node1.run(f"cat {group}/memory.current").out)
+            wait_until(lambda: int(node1.run(f"cat {GROUP}/memory.current").out)
                        < large - bytes_more // 2, 20, "it is given back")
         finally:
-            node1.run(f"rmdir {group}", check=False)
+            node1.run(f"rmdir {GROUP}", check=False)
 
 
 @limit(300)

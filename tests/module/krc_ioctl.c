@@ -7,7 +7,8 @@
  *	so long. Binds SERVICE unless it is 0. After DROP_SECONDS the first region is taken
  *	back, and its memory filled with a sign that no peer may ever see.
  *   krc_ioctl ports			GIDs of the ports there are
- *   krc_ioctl hoard			take queues, regions and contexts until refused
+ *   krc_ioctl hoard [SECONDS]		take queues, regions and contexts until refused, and
+ *	keep them for so long
  *   krc_ioctl memlock			regions up to RLIMIT_MEMLOCK, which must be 64 KiB
  *   krc_ioctl ring ENTRIES SECONDS	keep a ring of so many entries, mapped
  *   krc_ioctl bad				bad input to every ioctl
@@ -357,7 +358,7 @@ static int run_ports(void)
 }
 
 /* How many there are of everything, and with which error the next is refused. */
-static int run_hoard(void)
+static int run_hoard(unsigned int seconds)
 {
 	int queues = 0, regions = 0, contexts = 0, queue_error, region_error, fd;
 	struct dev_region region;
@@ -376,6 +377,8 @@ static int run_hoard(void)
 	} while (fd >= 0);
 	printf("contexts=%d context_error=%d queues=%d queue_error=%d regions=%d region_error=%d\n",
 	       contexts, -errno, queues, queue_error, regions, region_error);
+	fflush(stdout);
+	sleep(seconds);
 	return 0;
 }
 
@@ -466,8 +469,8 @@ int main(int argc, char **argv)
 				 number(argc, argv, 4));
 	if (argc == 2 && !strcmp(argv[1], "ports"))
 		return run_ports();
-	if (argc == 2 && !strcmp(argv[1], "hoard"))
-		return run_hoard();
+	if (argc >= 2 && !strcmp(argv[1], "hoard"))
+		return run_hoard(number(argc, argv, 2));
 	if (argc == 4 && !strcmp(argv[1], "ring"))
 		return run_ring(number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
