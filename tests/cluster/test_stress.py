@@ -291,6 +291,8 @@ def test_stress(cluster):
         if SECONDS >= ROUND_SECONDS:
             check(counts["orphaned"] and counts["excused"], f"nothing failed: {counts}")
             check(len(trouble.kinds) == 8, f"not all kinds of trouble: {trouble.kinds}")
+            for name in ("recoveries", "replayed"):
+                check(sum(row[name] for row in pools), f"{name}: none: {pools}")
         _given_back(machines, before)
 
 
