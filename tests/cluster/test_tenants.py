@@ -6,6 +6,8 @@ Nothing here is judged by time: emulated, it says nothing. A good tenant has no 
 wrong byte, and gets on.
 """
 
+import re
+
 from .krcore import metactl, node_gone
 from .nodes import (AS_USER, as_user, card_counters, client, counted, held, node_up, program,
                     saying, serve, tap, up)
@@ -148,17 +150,19 @@ def test_bad_tenant_beside_good_ones(cluster):
 
 DEAD_SERVICE = 4711
 TRACE = "/sys/kernel/tracing"
+EVENTS = "krc_recovery_begin krc_connect"
 
 
 @limit(400)
 def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
     """One tenant asks a peer that is published and dead, again and again: the initiator
-    that all share stands still for it once, not each time."""
+    that all share stands still for it once, not each time. And what the node knew of the
+    peer is not believed any more: each time a MetaServer is asked again."""
     with up(cluster) as (node1, node2), serve(node2) as peer:
         (shared,) = [row["initiators"] for row in metactl(node1, "stats node")
                      if row["type"] == "pool"]
         node1.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo >trace && "
-                  "echo 1 >events/krcore/krc_recovery_begin/enable")
+                  f"for e in {EVENTS}; do echo 1 >events/krcore/$e/enable || exit; done")
         # nobody has that MAC
         node2.run(f"krcore-metactl record publish {node2.spec.address} service {DEAD_SERVICE} "
                   "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
@@ -169,15 +173,18 @@ def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
             good = [counted(client(node1, f"{peer} loop 8")) for _ in range(3)]
             bad.wait(120)
         said = node1.run("cat /run/silent.out; echo").out
-        trace = node1.run(f"cd {TRACE} && echo 0 >events/krcore/krc_recovery_begin/enable && "
-                          "sed -n 's/.* krc_recovery_begin: initiator=\\([0-9]*\\).*/\\1/p' "
-                          "trace").out.split()
+        trace = node1.run(f"cd {TRACE} && for e in {EVENTS}; do echo 0 >events/krcore/$e/enable; "
+                          "done; grep -v '^#' trace").out
+        resets = re.findall(r" krc_recovery_begin: initiator=(\d+) ", trace)
+        reads = re.findall(rf" krc_connect: .* service={DEAD_SERVICE} reads=(\d+) err=0$", trace,
+                           re.M)
         for counts in good:
             check(counts["done"] and
                   not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
         check("done=0 " in said and "wrong=0 " in said, said)
-        check(trace.count(str(shared)) >= 2 and len(trace) - trace.count(str(shared)) <= 1,
-              f"of {shared} initiators and that of quarantine, reset were {trace}")
+        check(resets.count(str(shared)) >= 2 and len(resets) - resets.count(str(shared)) <= 1,
+              f"of {shared} initiators and that of quarantine, reset were {resets}")
+        check(len(reads) >= 2 and "0" not in reads, f"READs of a MetaServer by connect: {reads}")
         print(f"    good tenant: {sum(c['done'] for c in good) / 24:.0f} requests/s beside one "
-              f"that asks a silent peer; {len(trace)} resets, {trace.count(str(shared))} of them "
-              "apart (emulated)", flush=True)
+              f"that asks a silent peer; {len(resets)} resets, {resets.count(str(shared))} of "
+              "them apart (emulated)", flush=True)
