@@ -69,6 +69,8 @@ void krc_mlx5_cq_destroy(struct krc_hw *hw, struct krc_mlx5_cq *cq)
 		synchronize_irq(cq->mcq.irqn);
 		mlx5_cq_put(&cq->mcq);
 		wait_for_completion(&cq->mcq.free);
+		if (err == -ENOMEM)
+			err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_CQ, cq->mcq.cqn);
 	}
 	if (krc_mlx5_released(hw, err, "CQ", cq->mcq.cqn))
 		krc_mlx5_ring_destroy(hw, &cq->ring);

@@ -7,6 +7,7 @@
  * (physical or virtual) that mlx5_core drives. Lifetime: between ib_client.add and
  * ib_client.remove, which comes before the function goes.
  */
+#include <linux/delay.h>
 #include <linux/mlx5/vport.h>
 #include <linux/pci.h>
 #include <linux/random.h>
@@ -14,6 +15,9 @@
 
 #include "krp_ioctl.h"
 #include "mlx5.h"
+
+#define KRC_MLX5_SIMPLE_TRIES 50
+#define KRC_MLX5_SIMPLE_PAUSE_MS 20
 
 bool krc_mlx5_is_down(const struct krc_hw *hw)
 {
@@ -24,11 +28,17 @@ bool krc_mlx5_is_down(const struct krc_hw *hw)
 int krc_mlx5_simple(struct krc_hw *hw, u16 opcode, u32 id)
 {
 	u32 in[MLX5_ST_SZ_DW(destroy_qp_in)] = {}, out[MLX5_ST_SZ_DW(destroy_qp_out)] = {};
+	int err, tries = KRC_MLX5_SIMPLE_TRIES;
 
 	/* all these commands have their object's number in the same place */
 	MLX5_SET(destroy_qp_in, in, opcode, opcode);
 	MLX5_SET(destroy_qp_in, in, qpn, id);
-	return mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
+	for (;;) {
+		err = mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
+		if (err != -ENOMEM || !--tries)
+			return err;
+		msleep(KRC_MLX5_SIMPLE_PAUSE_MS); /* what gives back must not fail for want */
+	}
 }
 
 bool krc_mlx5_released(struct krc_hw *hw, int err, const char *what, u32 id)

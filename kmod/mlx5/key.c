@@ -170,7 +170,7 @@ int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access
 
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
-	int err = mlx5_core_destroy_mkey(hw->mdev, key->handle);
+	int err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_MKEY, mlx5_mkey_to_idx(key->handle));
 
 	return krc_mlx5_released(hw, err, "key", key->handle);
 }

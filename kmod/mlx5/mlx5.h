@@ -168,7 +168,8 @@ struct krc_hw_initiator {
 bool krc_mlx5_is_down(const struct krc_hw *hw);
 
 /**
- * krc_mlx5_simple() - Run a command whose only parameter is an object's number.
+ * krc_mlx5_simple() - Run a command whose only parameter is an object's number: one that
+ *	ends, stills or gives back. Tried again for a second if the kernel has no memory for it.
  * @hw: device.
  * @opcode: MLX5_CMD_OP_*.
  * @id: number, 24 bits.
