@@ -18,6 +18,10 @@ PROBLEMS = re.compile("|".join((
     r"self-detected stall",
     r"soft lockup", r"hard LOCKUP", r"segfault at", r"Out of memory: Killed",
     r"krcore-init:",
+    # krcore.ko's own alarms: something of the hardware or of the module is not as it must be
+    r"was not destroyed", r"did not drain", r"still in use \d+ s after its end",
+    r"completes nothing, reset", r"can't be reset",
+    r"krcore: (DCI|CQ) 0x[0-9a-f]+: (event|completion of block)",
 )))
 
 # Lines that look like a problem, and come without krcore too; each with its reason.
