@@ -10,10 +10,21 @@ import contextlib
 import re
 
 from . import debugfs, krcore, programs
-from .nodes import client, held, ports, program, serve, tap, up
+from .nodes import AS_USER, client, held, ports, program, serve, tap, up
+from .probe import Probe
 from .suite import Skip, check, limit, wait_until
 
 FAULTS = ("failslab", "fail_page_alloc", "fail_usercopy")
+# A report of what a module allocated that is gone: its addresses have no names any more.
+OURS = re.compile(r"(?m)\[krc\w*\]$|^ {4}0x[0-9a-f]+$")
+
+
+def _only_on_debug(cluster):
+    if cluster.kernel.name != "debug":
+        raise Skip("the kernel has neither fault injection nor kmemleak")
+
+
+# -- faults ----------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -32,22 +43,28 @@ def _faults(machine):
                     "[ ! -e $f/ignore-gfp-wait ] || echo Y >$f/ignore-gfp-wait; done")
 
 
-def _only_on_debug(cluster):
-    if cluster.kernel.name != "debug":
-        raise Skip("the kernel has no fault injection")
+# -- leaks -----------------------------------------------------------------------
 
 
 def _leaks(machine):
-    """What kmemleak has found that the module allocated; two scans, as it wants them."""
+    """What kmemleak has found of modules of ours that are gone; two scans, as it wants them."""
     machine.run(debugfs.MOUNT)
     for _ in range(2):
         machine.run(f"sleep 6; echo scan >{debugfs.FOLDER}/kmemleak", timeout=300)
     found = machine.run(f"cat {debugfs.FOLDER}/kmemleak", timeout=120).out
     reports = [report for report in re.split(r"(?m)^(?=unreferenced object)", found) if report]
-    ours = [report for report in reports if "[krcore]" in report]
-    print(f"    {machine.name}: {len(ours)} leaks of the module, {len(reports) - len(ours)} that "
+    ours = [report for report in reports if OURS.search(report)]
+    print(f"    {machine.name}: {len(ours)} leaks of ours, {len(reports) - len(ours)} that "
           "kmemleak suspects elsewhere", flush=True)
     return ours
+
+
+def _killed(machine, peer, seconds):
+    """The words that run a program with requests under way, and kill it."""
+    return f"timeout -s KILL {seconds} {AS_USER} {program(machine)} {peer} hold 100"
+
+
+# -- out of memory ---------------------------------------------------------------
 
 
 @limit(900)
@@ -95,14 +112,33 @@ def test_port_that_lacked_memory_comes_by_itself(cluster):
         print(f"    {failed} times something could not be made at first", flush=True)
 
 
-@limit(600)
+# -- nothing is left ---------------------------------------------------------------
+
+
+@limit(900)
 def test_nothing_leaks(cluster):
-    if cluster.kernel.name != "debug":
-        raise Skip("the kernel has no kmemleak")
+    """Also of what the tests before this one did."""
+    _only_on_debug(cluster)
     with up(cluster) as (node1, node2), serve(node2) as peer:
         tap(client(node1, f"{peer} traffic", 300), 60)
+        tap(client(node1, f"{peer} life", 150), 6)
+        node1.run(f"{_killed(node1, peer, 8)}; true", timeout=60)
         krcore.metactl(node1, "node show")
+        node1.run("krcore-metactl node down", timeout=60)
     for machine in (node1, node2):
         found = _leaks(machine)
         check(not found, f"{machine.name}: {len(found)} leaks, the first:\n"
-              + "".join(found[:1]))
+              + "".join(found[:2]))
+
+
+@limit(600)
+def test_leaks_would_be_seen(cluster):
+    """The control: a module that forgets what it allocated, and is gone."""
+    _only_on_debug(cluster)
+    count = 16
+    machine = cluster.node("node1")
+    with Probe(machine) as probe:
+        probe.do(f"leak {count}")
+    found = [report for report in _leaks(machine) if "(size 1024)" in report]
+    machine.run(f"echo clear >{debugfs.FOLDER}/kmemleak")
+    check(len(found) > count // 2, f"{len(found)} of {count} leaks were seen")

@@ -36,6 +36,7 @@ static struct ib_device *probe_ibdev;
 static struct krc_meta_conf probe_conf;
 static union ib_gid probe_gid;
 static char probe_result[256];
+static void *probe_forgotten;
 
 static void probe_conf_reset(void)
 {
@@ -164,6 +165,21 @@ static int probe_cycles(char *arg)
 	return err;
 }
 
+/* leak NR: so many allocations whose addresses are lost, as a control for kmemleak */
+static int probe_leak(const char *arg)
+{
+	u32 i, nr;
+
+	if (kstrtou32(arg, 10, &nr))
+		return -EINVAL;
+	for (i = 0; i < nr; i++) {
+		probe_forgotten = kzalloc(PROBE_LINE_BYTES, GFP_KERNEL);
+		if (!probe_forgotten)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int probe_command(const char *word, char *arg)
 {
 	u16 nr;
@@ -208,6 +224,8 @@ static int probe_command(const char *word, char *arg)
 		return probe_cycles(arg);
 	if (!strcmp(word, "publish"))
 		return probe_publish(arg);
+	if (!strcmp(word, "leak"))
+		return probe_leak(arg);
 	err = probe_number(arg, &nr);
 	if (err)
 		return err;
