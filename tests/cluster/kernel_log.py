@@ -37,7 +37,9 @@ ALLOWED = tuple(re.compile(pattern) for pattern in (
 KNOWN = tuple(re.compile(pattern) for pattern in (
     # rping, perftest and everybody who registers two buffers of one page
     r"DMA-API: .* cacheline tracking EEXIST, overlapping mappings aren't supported",
+    r"vmalloc error: size \d+, .* failed",     # faults were asked for, or memory is short
 ))
+REPORT_END = re.compile(r"---\[ end trace|</TASK>")
 REPORT_LINES = 100
 
 
@@ -77,7 +79,7 @@ class KernelLog:
         if any(known.search(line) for known in KNOWN):
             self._known = REPORT_LINES
         if self._known:
-            self._known = 0 if "---[ end trace" in line else self._known - 1
+            self._known = 0 if REPORT_END.search(line) else self._known - 1
             return False
         return bool(PROBLEMS.search(line)) and not any(
             allowed.search(line) for allowed in ALLOWED)

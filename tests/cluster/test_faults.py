@@ -2,8 +2,9 @@
 """Out of memory at every allocation of the module, and nothing leaks: on the debug kernel.
 
 A call whose allocation fails says so and leaves nothing behind; the next one succeeds.
-The programs in tests/module let each allocation fail in its turn; what they leave is
-looked for by kmemleak.
+The programs in tests/module let each allocation of a call fail in its turn, a shell those
+of loading the module; what the module allocates in work items, interrupts and dumps fails
+at random. What they leave is looked for by kmemleak.
 """
 
 import contextlib
@@ -15,8 +16,17 @@ from .probe import Probe
 from .suite import Skip, check, limit, wait_until
 
 FAULTS = ("failslab", "fail_page_alloc", "fail_usercopy")
+TIMES = 1000000     # counted down with each failure
+# faults also where one may wait, of any size, and not a word of them in the log
+READY = {"verbose": 0, "times": TIMES, "ignore-gfp-wait": "N", "ignore-gfp-highmem": "N",
+         "min-order": 0}
+OFF = {"probability": 0, "ignore-gfp-wait": "Y", "require-start": 0,
+       "require-end": hex((1 << 64) - 1), "reject-start": 0, "reject-end": 0}
 # A report of what a module allocated that is gone: its addresses have no names any more.
 OURS = re.compile(r"(?m)\[krc\w*\]$|^ {4}0x[0-9a-f]+$")
+RETRY_SECONDS = 60
+LOADS_MAX = 400
+STORM_PERCENT = 2
 
 
 def _only_on_debug(cluster):
@@ -27,20 +37,40 @@ def _only_on_debug(cluster):
 # -- faults ----------------------------------------------------------------------
 
 
+def _set(machine, kinds, settings):
+    """Those of the settings that a kind of fault has."""
+    machine.run(f"{debugfs.MOUNT}; cd {debugfs.FOLDER}; for f in {' '.join(kinds)}; do "
+                + "; ".join(f"[ ! -e $f/{name} ] || echo {value} >$f/{name}"
+                            for name, value in settings.items()) + "; done")
+
+
 @contextlib.contextmanager
-def _faults(machine):
-    """Faults also where one may wait, of any size, and not a word of them in the log."""
-    settings = (("verbose", "0"), ("times", "-1"), ("ignore-gfp-wait", "N"),
-                ("ignore-gfp-highmem", "N"), ("min-order", "0"))
-    machine.run(f"{debugfs.MOUNT}; cd {debugfs.FOLDER}; "
-                + "; ".join(f"for f in {' '.join(FAULTS)}; do "
-                            f"[ ! -e $f/{name} ] || echo {value} >$f/{name}; done"
-                            for name, value in settings))
+def _faults(machine, kinds=FAULTS, **settings):
+    """Faults are possible; gives a function that says how many there were."""
+    def count():
+        left = machine.run(f"cd {debugfs.FOLDER}; cat " + " ".join(f"{f}/times" for f in kinds))
+        return sum(TIMES - int(word) for word in left.out.split())
+
+    _set(machine, kinds, {**READY, **{key.replace("_", "-"): value
+                                      for key, value in settings.items()}})
     try:
-        yield
+        yield count
     finally:
-        machine.run(f"cd {debugfs.FOLDER}; for f in {' '.join(FAULTS)}; do "
-                    "[ ! -e $f/ignore-gfp-wait ] || echo Y >$f/ignore-gfp-wait; done")
+        _set(machine, FAULTS, OFF)
+
+
+def _code_of_module(machine, name):
+    """From where to where its code is: to the end of the page its last function begins in."""
+    found = machine.run(f"awk '$2 ~ /[tT]/ && $4 == \"[{name}]\" {{print $1}}' /proc/kallsyms | "
+                        "sort | sed -n '1p;$p'", timeout=60).out.split()
+    check(found, f"/proc/kallsyms has no code of {name}")
+    return hex(int(found[0], 16)), hex((int(found[-1], 16) | 0xfff) + 1)
+
+
+def _code_of_function(machine, name):
+    """From where to where its code is, in the kernel itself."""
+    found = machine.run(f"grep -A1 ' {name}$' /proc/kallsyms", timeout=60).out.split()
+    return f"0x{found[0]}", f"0x{found[3]}"
 
 
 # -- leaks -----------------------------------------------------------------------
@@ -110,6 +140,79 @@ def test_port_that_lacked_memory_comes_by_itself(cluster):
                            f"the port is there after allocation {nth} had failed")
         failed = node1.kernel_log()[before:].count("cannot make")
         print(f"    {failed} times something could not be made at first", flush=True)
+        check(failed, "no port lacked memory")
+
+
+@limit(900)
+def test_every_allocation_of_loading_fails_once(cluster):
+    """Loading says that it lacks memory and leaves nothing, or does without."""
+    _only_on_debug(cluster)
+    node1 = cluster.node("node1")
+    krcore.node_gone(node1)
+    node1.run("modprobe krcore && rmmod krcore", timeout=60)    # what it needs is there
+    # the allocations of a task that are counted: those below what calls a module's init
+    start, end = _code_of_function(node1, "do_init_module")
+    script = (f"cd {debugfs.FOLDER}; nth=0; went_on=0; old=; "
+              "ko=/usr/lib/modules/$(uname -r)/updates/krcore.ko; "
+              f"while [ $nth -lt {LOADS_MAX} ]; do nth=$((nth + 1)); "
+              f"now=$(cat {' '.join(f'{f}/times' for f in FAULTS)}); "
+              '[ "$now" != "$old" ] || break; old=$now; '
+              'if out=$(sh -c "echo $nth >/proc/self/fail-nth; exec insmod $ko" 2>&1); '
+              'then went_on=$((went_on + 1)); rmmod krcore || exit 3; '
+              'elif ! echo "$out" | grep -q "Cannot allocate memory"; '
+              'then echo "allocation $nth: $out"; fi; done; '
+              "echo $nth $went_on")
+    with _faults(node1, require_start=start, require_end=end) as failed:
+        result = node1.run(script, timeout=600)
+        count = failed()
+    *wrong, last = result.out.splitlines()
+    steps, went_on = (int(word) for word in last.split())
+    print(f"    {count} allocations failed once, {went_on - 1} times it did without", flush=True)
+    check(not wrong, "\n".join(wrong))
+    check(count > 20 and steps < LOADS_MAX, f"{count} failed in {steps} steps")
+    node1.run("modprobe krcore && rmmod krcore", timeout=60)
+
+
+def _used(machine, peer):
+    """A script that has programs come, work, be killed, and be looked at."""
+    show = "; ".join(f"timeout 30 krcore-metactl {words}"
+                     for words in ("queue list", "peer list", "stats node", "node show"))
+    works = "; ".join(f"timeout 60 {AS_USER} {program(machine)} {peer} {words}"
+                      for words in ("fresh", "loop 2"))
+    return (f"for i in 1 2 3; do {works}; {_killed(machine, peer, 8)} & sleep 2; {show}; wait; "
+            "done >/dev/null 2>&1; true")
+
+
+@limit(1500)
+def test_module_lacks_memory_now_and_then(cluster):
+    """Whoever allocates for it: programs, its work items, interrupts, dumps; afterwards all
+    is as before. The driver is spared where the kernel itself can't do without memory: when
+    verbs objects are destroyed; so once it is the driver that never lacks any, once verbs."""
+    _only_on_debug(cluster)
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        servers = cluster.nodes("metaserver")
+        krcore.wait_ready(node1)
+        before = held(node1)
+        for spared in ("mlx5_core", "ib_core"):
+            start, end = _code_of_module(node1, "krcore")
+            but_start, but_end = _code_of_module(node1, spared)
+            with _faults(node1, ("failslab",), require_start=start, require_end=end,
+                         reject_start=but_start, reject_end=but_end,
+                         probability=STORM_PERCENT) as failed:      # at last: only for these
+                node1.run(_used(node1, peer), timeout=300)
+                servers[0].run(f"systemctl restart {krcore.UNIT}", timeout=60)
+                node1.run(_used(node1, peer), timeout=300)
+                node1.run("timeout 60 krcore-metactl node down; timeout 60 krcore-metactl node up",
+                          timeout=120, check=False)
+                count = failed()
+            print(f"    but for {spared}: {count} allocations failed", flush=True)
+            check(count, "no allocation failed")
+            node1.run("krcore-metactl node up", timeout=60)
+            wait_until(lambda: ports(node1), RETRY_SECONDS, "the port is there")
+            krcore.wait_ready(node1)
+            krcore.wait_published(node2, [node1])
+            tap(client(node1, f"{peer} traffic", 300), 60)
+            wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
 
 
 # -- nothing is left ---------------------------------------------------------------
