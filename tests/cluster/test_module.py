@@ -254,7 +254,9 @@ def test_owner_of_memory_killed_under_readers(cluster):
 
 @limit(500)
 def test_card_taken_out(cluster):
+    meta1 = cluster.node("meta1")
     with up(cluster) as (node1, node2), serve(node2) as peer:
+        wait_until(lambda: len(_records(meta1)) == 2, 60, "both are published")
         with node1.background(f"{AS_USER} {program(node1)} {peer} loop 60 >/run/loop.out",
                               limit=100) as loop:
             time.sleep(5)
@@ -267,8 +269,10 @@ def test_card_taken_out(cluster):
             # without a device no MetaServer is reached, and it says so; the node is there
             shown = node1.run("krcore-metactl -j node show", check=False)
             check('"up": true' in shown.out and "no RDMA device" in shown.err, f"{shown!r}")
+            wait_until(lambda: len(_records(meta1)) == 1, 60, "its record runs out")
         finally:
             node1.add_nic()
+        wait_until(lambda: len(_records(meta1)) == 2, 120, "its record is published again")
         wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 120,
                    "a program can connect again", 2)
 
