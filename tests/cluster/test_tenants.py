@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """What tenants of a node may take, and what a bad one is to a good one beside it: limits of
-users, of cgroups, of RLIMIT_MEMLOCK; bad references, silent peers.
+users, of cgroups, of RLIMIT_MEMLOCK; bad references, floods, deaths, silent peers.
 
-Nothing here is judged by time: emulated, it says nothing. A good tenant has no error and
+Nothing here is judged by time: emulated, it says nothing. A good tenant has no error and no
 wrong byte, and gets on.
 """
 
+import contextlib
 import re
 
 from .krcore import metactl, node_gone
@@ -129,23 +130,64 @@ def test_limits_of_memory_and_of_requests(cluster):
 # -- a bad tenant beside good ones -----------------------------------------------
 
 
-@limit(400)
+BAD_OUT, BAD_END = "/run/krc-bad.out", "/run/krc-bad.end"
+DEATHS = 100        # more than come to pass while a good tenant is looked at
+DEATH = f"""n=0; while [ $n -lt {DEATHS} ] && [ ! -e {BAD_END} ]; do
+    : >{BAD_OUT}.one
+    %s >{BAD_OUT}.one & p=$!
+    t=0; until grep -q holding {BAD_OUT}.one || [ $((t += 1)) -gt 100 ]; do sleep 0.1; done
+    sleep 0.4; kill -KILL $p; wait $p; status=$?
+    n=$((n + 1)); echo "killed=$n status=$status $(cat {BAD_OUT}.one)" >{BAD_OUT}
+done"""
+
+
+def _beside(machine, peer, command):
+    """A good tenant, twice, while a bad one runs in the background until it is told to end.
+    Returns requests a second of each."""
+    machine.run(f"rm -f {BAD_END} {BAD_OUT}; touch {BAD_OUT}")
+    with machine.background(command, limit=200) as bad:
+        wait_until(lambda: machine.run("pgrep -x krc_ioctl", check=False).out, 20, "it has begun")
+        good = [counted(client(machine, f"{peer} loop 8")) for _ in range(2)]
+        machine.run(f"touch {BAD_END}")
+        bad.wait(100)
+    for seen in good:
+        check(seen["done"] > 10 and not seen["refused"] + seen["failed"] + seen["wrong"],
+              f"{seen}")
+    return [seen["done"] / 8 for seen in good]
+
+
+@contextlib.contextmanager
+def _cards_refuse_nothing(here, there):
+    refused, failed = card_counters(there)["naks_error"], card_counters(here)["completions_error"]
+    yield
+    check(card_counters(there)["naks_error"] == refused, "the peer's card refused something")
+    check(card_counters(here)["completions_error"] == failed, "a request failed on the card")
+
+
+@limit(500)
 def test_bad_tenant_beside_good_ones(cluster):
+    """Bad references, a flood of large requests, and death again and again."""
     with up(cluster) as (node1, node2), serve(node2) as peer:
-        alone = counted(client(node1, f"{peer} loop 10"))
-        refused = card_counters(node2)["naks_error"]
-        with node1.background(f"{AS_USER} {program(node1)} {peer} hostile 25 >/run/bad.out",
-                              limit=100) as bad:
-            beside = [counted(client(node1, f"{peer} loop 8")) for _ in range(2)]
-            bad.wait(60)
-        for counts in (alone, *beside):
-            check(counts["done"] > 10 and
-                  not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
-        said = node1.run("cat /run/bad.out").out
-        check("done=0 " in said and "failed=0 " in said and "refused=0 " not in said, said)
-        check(card_counters(node2)["naks_error"] == refused, "a bad reference reached the peer's card")
-        print(f"    good tenant: {alone['done'] / 10:.0f} requests/s alone, "
-              f"{beside[0]['done'] / 8:.0f} beside a bad one (emulated)", flush=True)
+        before = held(node1)
+        alone = counted(client(node1, f"{peer} loop 8"))["done"] / 8
+        rates = {}
+        with _cards_refuse_nothing(node1, node2):
+            for kind, word in (("bad references", "hostile"), ("a flood", "hold")):
+                rates[kind] = _beside(node1, peer, f"{AS_USER} {program(node1)} {peer} {word} 25 "
+                                      f">{BAD_OUT}")
+                said = node1.run(f"cat {BAD_OUT}").out
+                check("failed=0 " in said, said)
+                check(("done=0 " in said and "refused=0 " not in said) if word == "hostile"
+                      else "done=0 " not in said, said)
+            rates["deaths"] = _beside(node1, peer,
+                                      DEATH % f"{AS_USER} {program(node1)} {peer} hold 100")
+        said = node1.run(f"cat {BAD_OUT}").out
+        check("killed=" in said and "status=137 holding" in said and "killed=1 " not in said, said)
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        slowed = ", ".join(f"{both[0]:.0f} and {both[1]:.0f} beside {kind}"
+                           for kind, both in rates.items())
+        print(f"    good tenant: {alone:.0f} requests/s alone, {slowed}; {said.split()[0]} "
+              "(emulated)", flush=True)
 
 
 DEAD_SERVICE = 4711

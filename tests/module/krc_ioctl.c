@@ -23,7 +23,7 @@
  *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
  *   krc_ioctl PEER reconnect SECONDS	go to another peer whenever this one is silent
  *   krc_ioctl PEER paged			post requests that are on a page nobody brings
- *   krc_ioctl PEER hold SECONDS		keep requests under way, to be killed
+ *   krc_ioctl PEER hold SECONDS		keep 32 large requests under way, to be killed
  *   krc_ioctl PEER crowd QUEUES		that many queues, each of which READs; kept
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
@@ -253,6 +253,7 @@ static int run_paged(const struct dev_peer *peer, unsigned int seconds)
 static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 {
 	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	struct counts c = { 0 };
 	struct dev_region local;
 	struct krp_wr wrs[32];
 	struct krp_cqe cqe;
@@ -270,10 +271,14 @@ static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 	fflush(stdout);
 	while (dev_now_ms() < deadline) {
 		dev_post(&dev, queue, wrs, 32, NULL);
-		dev_reap(&dev, &cqe, 10);
+		if (!dev_reap(&dev, &cqe, 10))
+			continue;
+		c.done += !cqe.status;
+		c.failed += cqe.status != 0;
+		c.last_error = cqe.status ? cqe.status : c.last_error;
 	}
 	dev_close(&dev);
-	return 0;
+	return print_counts(&c);
 }
 
 /* Many queues at once, each of which works. They are kept, until the program is killed. */
