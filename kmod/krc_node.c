@@ -4,9 +4,9 @@
  *
  * Every RDMA device is known from ib_client.add to ib_client.remove, usable or not, so
  * that `node show` can say why one is not used. A refresh brings each device to what
- * configuration, port state and GIDs ask for; it is run by `node up` and by a work item
- * after each event of the device, and some seconds after something failed. Nothing else
- * makes or ends ports.
+ * configuration, port state and addresses ask for; it is run by `node up` and by a work
+ * item after each event of the device or change of an MTU, and some seconds after something
+ * failed. Nothing else makes or ends ports.
  * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
  * for a device; they take the lock too.
  */
@@ -15,6 +15,7 @@
 #include <linux/err.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_cache.h>
@@ -134,11 +135,36 @@ static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u
 		le32_to_cpu(port->value.dct.dctn));
 }
 
-/* Bring one port to what its GID asks for. A link that is down keeps its port. */
+/*
+ * Why what is published of a port is not true any more, or NULL. A larger MTU is no reason:
+ * the record still works, and programs would lose their queues.
+ */
+static const char *krc_slot_outdated(const struct krc_slot *slot, const union ib_gid *gid,
+				     u16 gid_index)
+{
+	const struct krc_port *port = slot->port;
+	struct krp_value now = port->value;
+
+	if (memcmp(&port->gid, gid, sizeof(*gid)) || port->gid_index != gid_index)
+		return "its address has changed";
+	/* a port without a link may have no LID and no packet size */
+	if (!slot->link_up || port->ops->own_address(port->hw, port->num, gid_index, &now))
+		return NULL;
+	if (now.dct.lid != port->value.dct.lid)
+		return "its LID has changed";
+	if (memcmp(now.dct.mac, port->value.dct.mac, sizeof(now.dct.mac)))
+		return "its MAC has changed";
+	if (now.dct.mtu < port->value.dct.mtu)
+		return "its MTU is smaller";
+	return NULL;
+}
+
+/* Bring one port to what its address asks for. A link that is down keeps its port. */
 static void krc_slot_refresh(struct krc_dev *dev, u32 num)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
 	struct ib_port_attr attr = {};
+	const char *outdated;
 	union ib_gid gid;
 	u16 gid_index;
 	int err;
@@ -152,9 +178,9 @@ static void krc_slot_refresh(struct krc_dev *dev, u32 num)
 		krc_slot_down(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
 		return;
 	}
-	if (slot->port &&
-	    (memcmp(&slot->port->gid, &gid, sizeof(gid)) || slot->port->gid_index != gid_index))
-		krc_slot_down(dev, num, "its address has changed");
+	outdated = slot->port ? krc_slot_outdated(slot, &gid, gid_index) : NULL;
+	if (outdated)
+		krc_slot_down(dev, num, outdated);
 	if (!slot->port && !slot->link_up)
 		strscpy(slot->reason, "the link is down", sizeof(slot->reason));
 	if (!slot->port && slot->link_up)
@@ -262,6 +288,29 @@ static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *
 		break;
 	}
 }
+
+static void krc_node_refresh(void);
+
+static void krc_node_refresh_work(struct work_struct *work)
+{
+	mutex_lock(&krc_node.lock);
+	krc_node_refresh();
+	mutex_unlock(&krc_node.lock);
+}
+
+static DECLARE_WORK(krc_node_work, krc_node_refresh_work);
+
+/* RDMA devices have no event for it; addresses they tell of themselves. */
+static int krc_node_on_netdev(struct notifier_block *nb, unsigned long event, void *data)
+{
+	if (event == NETDEV_CHANGEMTU)
+		queue_work(system_long_wq, &krc_node_work);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block krc_node_netdev = {
+	.notifier_call = krc_node_on_netdev,
+};
 
 static int krc_client_add(struct ib_device *ibdev);
 static void krc_client_remove(struct ib_device *ibdev, void *data);
@@ -540,12 +589,23 @@ int krc_node_init(void)
 		return PTR_ERR(krc_node.cache);
 	err = ib_register_client(&krc_client);
 	if (err)
-		krc_cache_destroy(krc_node.cache);
+		goto err_cache;
+	err = register_netdevice_notifier(&krc_node_netdev);
+	if (err)
+		goto err_client;
+	return 0;
+
+err_client:
+	ib_unregister_client(&krc_client);
+err_cache:
+	krc_cache_destroy(krc_node.cache);
 	return err;
 }
 
 void krc_node_exit(void)
 {
+	unregister_netdevice_notifier(&krc_node_netdev);
+	cancel_work_sync(&krc_node_work);
 	mutex_lock(&krc_node.lock);
 	krc_node_close_all("the module is being unloaded");
 	krc_node_free_conf(krc_node.conf);

@@ -5,7 +5,7 @@
  * A port that can be used has a target (published under its GID), a pool of
  * initiators, a memory-region directory and a MetaServer client. Ports come with
  * ib_client.add or with `node up`, go with ib_client.remove or `node down`, and are
- * made anew when their GID changes.
+ * made anew when their GID, LID or MAC changes or their MTU becomes smaller.
  *
  * Lifetime: struct krc_port is counted (krc_port_get/put); what it points to lives
  * only while the port is alive. Whoever uses pool, mrdir, meta, hw or the address of a

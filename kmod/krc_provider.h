@@ -163,6 +163,8 @@ struct krc_hw_events {
  * @initiator_destroy: no completion upcall after it returns. May sleep.
  * @initiator_reset: from any state, requests dropped and completions that were not
  *	polled forgotten, back to ready to send. May sleep; takes up to milliseconds.
+ * @own_address: where a port is reached by a GID of its own now: sets in @value: lid, mac,
+ *	mtu, sl, port, flags. May sleep. Returns 0, -EINVAL (no such port), -ENETUNREACH.
  * @address: form the address vector of @value (a KRP_KIND_DCT record) at @gid for
  *	initiators of @port sending from @gid_index. Never sleeps long. Returns 0,
  *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record
@@ -196,6 +198,7 @@ struct krc_provider_ops {
 						     u32 depth, u32 vector, void *initiator_owner);
 	void (*initiator_destroy)(struct krc_hw_initiator *initiator);
 	int (*initiator_reset)(struct krc_hw_initiator *initiator);
+	int (*own_address)(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 	int (*address)(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		       const struct krp_value *value, struct krc_hw_address *ret_address);
 	int (*post)(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr);

@@ -299,6 +299,7 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.initiator_create = krc_mlx5_initiator_create,
 	.initiator_destroy = krc_mlx5_initiator_destroy,
 	.initiator_reset = krc_mlx5_initiator_reset,
+	.own_address = krc_mlx5_own_address,
 	.address = krc_mlx5_address,
 	.post = krc_mlx5_post,
 	.ring = krc_mlx5_ring_doorbell,

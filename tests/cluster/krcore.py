@@ -99,6 +99,12 @@ def node_rows(machine, kind):
     return [row for row in json.loads(shown.out) if row["type"] == kind]
 
 
+def netdev(machine):
+    """The network interface that has the guest's address."""
+    shown = machine.run(f"ip -o address show to {machine.spec.address}").out
+    return shown.split()[1]
+
+
 def node_up(machine, ready=True):
     """Load the module and configure it; waits until all its MetaServers are ready.
 

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""A node whose address changes while it is up: what is published of it changes too, at
+each MetaServer, and peers reach it by that."""
+
+import contextlib
+
+from . import krcore
+from .nodes import client, serve, up
+from .suite import check, limit, wait_until
+
+NEW_MAC = "02:c9:03:98:00:22"
+
+
+def _published(cluster, node, address, **values):
+    """Each MetaServer has the record of a node's target at this address, with these values."""
+    owner = krcore.node_rows(node, "node")[0]["owner"]
+
+    def right(server):
+        rows = [row for row in krcore.metactl(server, "record list")
+                if row["kind"] == "dct" and row["owner"] == owner and row["gid"] == address]
+        return len(rows) == 1 and all(rows[0][key] == value for key, value in values.items())
+
+    for server in cluster.nodes("metaserver"):
+        wait_until(lambda s=server: right(s), 90,
+                   f"{server.name} has {address} of {node.name}, and {values}")
+
+
+def _reached(client_node, node, address):
+    """A program on one node looks a program on the other up anew, and uses its memory."""
+    with serve(node) as peer:
+        peer = " ".join([address, *peer.split()[1:]])
+        wait_until(lambda: not client(client_node, f"{peer} fresh").status, 60,
+                   f"a fresh connection to {address}")
+        done = client(client_node, f"{peer} loop 2")
+        check(not done.status and "done=0 " not in done.out, f"{done!r}")
+
+
+@contextlib.contextmanager
+def _changed(node, there, back):
+    """Something of the node's interface is different in a block."""
+    netdev = krcore.netdev(node)
+    node.run(there.format(netdev=netdev))
+    try:
+        yield
+    finally:
+        node.run(back.format(netdev=netdev))
+
+
+@limit(500)
+def test_a_new_mac_is_published(cluster):
+    with up(cluster) as (node1, node2):
+        address, old = node2.spec.address, node2.spec.mac
+        _published(cluster, node2, address, mac=old)
+        set_mac = "ip link set dev {{netdev}} address {}"
+        with _changed(node2, set_mac.format(NEW_MAC), set_mac.format(old)):
+            _published(cluster, node2, address, mac=NEW_MAC)
+            _reached(node1, node2, address)
+        _published(cluster, node2, address, mac=old)
+        _reached(node1, node2, address)
