@@ -2,55 +2,67 @@
 """krcore.ko: built on this machine for the guests' kernel, put into the guests.
 
 The guests have no compiler, and dkms would take minutes in an emulated one. What is
-built is what the package krcore-dkms has: the folders kmod/ and proto/. The result
+built is what the package krcore-dkms has, by the command of its dkms.conf. The result
 goes to updates/ of the guest's modules, as dkms would put it there.
 """
 
 import os
 import shutil
 
-from . import host, kernel as kernels
+from . import host, kernel as kernels, packages
 
-SOURCES = ("kmod", "proto")
 STAMP = "krcore.stamp"
 
+# As dkms does it: the command begins with make, and the kernel is named.
+MAKE = """
+make() {
+	command make -j"$jobs" KERNELRELEASE="$kernelver" "$@" "${options[@]}"
+}
+options=("$@")
+. ./dkms.conf
+eval "${MAKE[0]}"
+echo "made: ${BUILT_MODULE_LOCATION[0]}/${BUILT_MODULE_NAME[0]}.ko"
+"""
 
-def _sources(part):
-    """Files of a folder that a build reads."""
-    top = host.CHECKOUT / part
-    return {path.relative_to(top) for path in top.rglob("*")
-            if path.suffix in (".c", ".h", ".mk") or path.name in ("Kbuild", "Makefile")}
 
-
-def _tree(folder):
+def _tree(sources, folder):
     """Make `folder` hold the sources; what is equal keeps its time stamp."""
-    for part in SOURCES:
-        names = _sources(part)
-        for name in names:
-            source, target = host.CHECKOUT / part / name, folder / part / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.exists() or target.read_bytes() != source.read_bytes():
-                shutil.copy(source, target)
-        for path in (folder / part).rglob("*.[ch]"):
-            if path.relative_to(folder / part) not in names and ".mod." not in path.name:
-                path.unlink()
+    names = {path.relative_to(sources) for path in sources.rglob("*") if path.is_file()}
+    for name in names:
+        source, target = sources / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            shutil.copy(source, target)
+    for path in folder.rglob("*.[ch]"):
+        if path.relative_to(folder) not in names and ".mod." not in path.name:
+            path.unlink()
+
+
+def _make(kernel, folder, sources, *options):
+    """Have dkms's place for a module in `folder`, and build there; returns the module's path."""
+    name, _, version = sources.name.partition("-")
+    place = folder / name / version / "build"
+    _tree(sources, place)
+    environment = dict(os.environ, dkms_tree=str(folder), kernelver=kernel.release,
+                       kernel_source_dir=str(kernels.build_tree(kernel)),
+                       jobs=str(os.cpu_count()))
+    said = host.run(["bash", "-ec", MAKE, "make", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options],
+                    cwd=place, env=environment, timeout=900, log=folder / "build.log")
+    return place / said.rpartition("made: ")[2].strip()
 
 
 def _build(kernel, folder, modules, *options):
     """Build modules in a folder, without debug information; nothing happens when all is there."""
     made = [folder / name for name in modules]
-    stamp = host.digest(kernel.key, options, *(host.CHECKOUT / part / name for part in SOURCES
-                                               for name in sorted(_sources(part))))
+    sources = packages.dkms_sources()
+    stamp = host.digest(kernel.key, options, sources)
     if all(path.exists() for path in made) and (folder / "stamp").exists() \
             and (folder / "stamp").read_text() == stamp:
         return made
     with host.step(f"building {' and '.join(modules)} for {kernel.release}", "20-40 s"):
-        _tree(folder)
-        host.run(["make", "-C", kernels.build_tree(kernel), f"-j{os.cpu_count()}",
-                  f"M={folder / 'kmod'}", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options, "modules"],
-                 timeout=900, log=folder / "build.log")
+        built = _make(kernel, folder, sources, *options)
         for path in made:
-            host.run(["strip", "--strip-debug", "-o", path, folder / "kmod" / path.name])
+            host.run(["strip", "--strip-debug", "-o", path, built.parent / path.name])
         (folder / "stamp").write_text(stamp)
     return made
 

@@ -79,6 +79,16 @@ def _fields(path, *names):
     return host.run(["dpkg-deb", "-f", path, *names])
 
 
+def dkms_sources():
+    """What the package krcore-dkms puts into /usr/src, unpacked: the folder of dkms.conf."""
+    (path,) = [path for path in build() if _fields(path, "Package").strip() == "krcore-dkms"]
+    unpacked = host.build_dir() / "packages" / "dkms"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    host.run(["dpkg-deb", "-x", path, unpacked])
+    (conf,) = unpacked.glob("usr/src/krcore-*/dkms.conf")
+    return conf.parent
+
+
 class Packages:
     """krcore's packages as built from this checkout.
 
