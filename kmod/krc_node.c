@@ -105,7 +105,21 @@ static void krc_dev_retry(struct krc_dev *dev, int err)
 				   msecs_to_jiffies(KRC_DEV_RETRY_MS));
 }
 
-/* Why there is no port; said once, however often it is tried. */
+/* There is nothing to make a port of; said once, however often it is asked. */
+static void krc_slot_wait(struct krc_dev *dev, u32 num, const char *reason)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+
+	if (slot->port) {
+		krc_slot_down(dev, num, reason);
+		return;
+	}
+	if (strcmp(reason, slot->reason))
+		pr_notice("%s/%u: not up: %s\n", dev_name(&dev->ibdev->dev), num, reason);
+	strscpy(slot->reason, reason, sizeof(slot->reason));
+}
+
+/* A port could not be made; said once, however often it is tried. */
 static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
@@ -175,16 +189,16 @@ static void krc_slot_refresh(struct krc_dev *dev, u32 num)
 		krc_dev_retry(dev, err);
 	slot->link_up = !err && attr.state == IB_PORT_ACTIVE;
 	if (krc_port_pick_gid(dev->ibdev, num, &gid, &gid_index)) {
-		krc_slot_down(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
+		krc_slot_wait(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
 		return;
 	}
 	outdated = slot->port ? krc_slot_outdated(slot, &gid, gid_index) : NULL;
 	if (outdated)
 		krc_slot_down(dev, num, outdated);
-	if (!slot->port && !slot->link_up)
-		strscpy(slot->reason, "the link is down", sizeof(slot->reason));
 	if (!slot->port && slot->link_up)
 		krc_slot_up(dev, num, &gid, gid_index);
+	else if (!slot->port)
+		krc_slot_wait(dev, num, "the link is down");
 }
 
 static void krc_dev_close(struct krc_dev *dev, const char *reason)
@@ -209,23 +223,20 @@ static const struct krc_hw_events krc_node_hw_events = {
 	.device_fatal = krc_dev_on_fatal,
 };
 
+/* Why a device is not used is said once, however often it is tried. */
 static int krc_dev_open(struct krc_dev *dev)
 {
-	char before[KRC_REASON_BYTES];
-	struct krc_hw *hw;
+	char reason[KRC_REASON_BYTES] = "no DC: krcore has no provider for this kind of NIC";
+	struct krc_hw *hw = ERR_PTR(-EOPNOTSUPP);
 
 	if (dev->hw)
 		return 0;
-	if (!dev->ops) {
-		snprintf(dev->reason, sizeof(dev->reason),
-			 "no DC: krcore has no provider for this kind of NIC");
-		return -EOPNOTSUPP;
-	}
-	strscpy(before, dev->reason, sizeof(before));
-	hw = dev->ops->open(dev->ibdev, &krc_node_hw_events, dev, &dev->attr, dev->reason);
+	if (dev->ops)
+		hw = dev->ops->open(dev->ibdev, &krc_node_hw_events, dev, &dev->attr, reason);
 	if (IS_ERR(hw)) {
-		if (strcmp(before, dev->reason))
-			pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), dev->reason);
+		if (strcmp(reason, dev->reason))
+			pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), reason);
+		strscpy(dev->reason, reason, sizeof(dev->reason));
 		krc_dev_retry(dev, PTR_ERR(hw));
 		return PTR_ERR(hw);
 	}
