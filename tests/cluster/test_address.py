@@ -57,3 +57,20 @@ def test_a_new_mac_is_published(cluster):
             _reached(node1, node2, address)
         _published(cluster, node2, address, mac=old)
         _reached(node1, node2, address)
+
+
+@limit(400)
+def test_a_smaller_mtu_is_published(cluster):
+    """The card takes larger packets no more: who sends such must not connect to it. When
+    it takes them again, what is published works still, and queues are not ended for it."""
+    with up(cluster) as (node1, node2):
+        address, mtu = node2.spec.address, node2.spec.mtu
+        _published(cluster, node2, address, mtu_bytes=1024)
+        set_mtu = "ip link set dev {{netdev}} mtu {}"
+        with _changed(node2, set_mtu.format(700), set_mtu.format(mtu)):
+            _published(cluster, node2, address, mtu_bytes=512)
+            refused = client(node1, f"{address} 0 0 0 0 0 0 fresh")
+            check(refused.status and "Network is unreachable" in refused.out, f"{refused!r}")
+            _reached(node2, node1, node1.spec.address)
+        _published(cluster, node2, address, mtu_bytes=512)
+        _reached(node2, node1, node1.spec.address)
