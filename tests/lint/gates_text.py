@@ -96,7 +96,7 @@ def unit_files(tree, folder):
     """Copy the units into a folder as they will be installed; return their paths."""
     paths = []
     for name in tree.files("*.service", "*.socket", "*.service.in", "*.socket.in", "*.target",
-                           under="systemd/"):
+                           "*.path", under="systemd/"):
         text = tree.read(name)
         text = re.sub(r"@(KRC|CMAKE)_\w+@", "/usr/bin", text)
         # the programs need not be installed where the gate runs
