@@ -173,10 +173,11 @@ class Machine:
                 raise host.ClusterError(f"{self.name}: did not let go of its card")
             time.sleep(0.1)
 
-    def add_nic(self):
-        """Put it in, again or after a thaw, and have the guest bring the fabric up."""
+    def add_nic(self, **more):
+        """Put it in, again or after a thaw, and have the guest bring the fabric up;
+        `more`: further properties of the card."""
         if not self._has_nic():     # without hot-plug it never left its slot
-            self._parts.nic.insert(self)
+            self._parts.nic.insert(self, **more)
         if not self._parts.kernel.hot_plug():
             self.run("sleep 1; echo 1 >/sys/bus/pci/rescan", timeout=90)
         self.push(self._settings(card=True), "/etc/krcore-guest.conf")

@@ -53,8 +53,8 @@ class Nic:
         """Pull the card out; the guest is asked first, as hot-plug does."""
         machine.qmp.call("device_del", id=NIC_DEVICE)
 
-    def insert(self, machine):
-        """Put the card back."""
+    def insert(self, machine, **more):
+        """Put the card back; `more`: further properties of the device."""
         raise NotImplementedError
 
     def set_link(self, machine, up):
@@ -76,9 +76,9 @@ class Rxe(Nic):
             f"mac={spec.mac},romfile=",
         ]
 
-    def insert(self, machine):
+    def insert(self, machine, **more):
         machine.qmp.call("device_add", driver="virtio-net-pci", id=NIC_DEVICE, bus=NIC_PORT,
-                         netdev="net0", mac=machine.spec.mac, romfile="")
+                         netdev="net0", mac=machine.spec.mac, romfile="", **more)
 
     def modules(self):
         return ("virtio_net", "rdma_rxe", "ib_uverbs", "rdma_ucm")
@@ -139,9 +139,9 @@ class ConnectX(Nic):
     def device(self):
         return "rocep1s0"     # as rdma-core names it by its place on the bus
 
-    def insert(self, machine):
+    def insert(self, machine, **more):
         machine.qmp.call("device_add", driver="connectx-model", id=NIC_DEVICE, bus=NIC_PORT,
-                         **self._properties(machine.spec, machine.fabric))
+                         **{**self._properties(machine.spec, machine.fabric), **more})
 
     def set_link(self, machine, up):
         machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}",

@@ -42,6 +42,18 @@ def _generation(machine):
     return row["generation"]
 
 
+def _port(cluster, machine):
+    """The row of the card's port."""
+    (row,) = [row for row in node_rows(machine, "node_port")
+              if row["device"] == cluster.nic.device()]
+    return row
+
+
+def _said(machine, text):
+    """How often the module has said this in the kernel log."""
+    return machine.run(f"dmesg | grep -cF 'krcore: {text}'", check=False).out.strip()
+
+
 def _doctor(machine):
     """Findings of doctor about the kernel module."""
     shown = machine.run(f"{TOOL} -j doctor", check=False, timeout=90)
@@ -70,21 +82,18 @@ def test_without_the_module(cluster):
 @limit(300)
 def test_up_show_and_down(cluster):
     node = _node(cluster)
+    node.run("dmesg -C")
     node_up(node)
     try:
         (row,) = node_rows(node, "node")
         check(row["up"] and row["name"] == "node1" and row["auth"], f"{row}")
         check(len(row["owner"]) == 32 and "key" not in row, f"{row}")
-        ports = [port for port in node_rows(node, "node_port")
-                 if port["device"] == cluster.nic.device()]
-        check(len(ports) == 1, f"ports: {ports}")
         if _has_dc(cluster):
-            _check_port_up(cluster, node, ports[0])
+            _check_port_up(cluster, node, _port(cluster, node))
         else:
-            check(ports[0]["state"] == "unusable" and ports[0]["reason"].startswith("no DC: ")
-                  and ports[0]["provider"] is None and ports[0]["dctn"] is None, f"{ports[0]}")
-            check(ports[0]["reason"] in node.run(f"{TOOL} node show").out, "text has no reason")
-            check(not node_rows(node, "node_server"), "sessions without a port")
+            check(_port(cluster, node)["provider"] is None, f"{_port(cluster, node)}")
+            _check_port_unusable(cluster, node, "no DC: krcore has no provider for this kind of "
+                                 "NIC")
         generation = _generation(node)
         node.run(f"{TOOL} node up", timeout=60)     # again: nothing changes
         check(_generation(node) == generation, "the boot generation changed")
@@ -98,6 +107,20 @@ def test_up_show_and_down(cluster):
     finally:
         krcore.node_gone(node)
     check(node.run("ls /sys/module/krcore", check=False).status != 0, "the module stays")
+
+
+def _check_port_unusable(cluster, node, reason):
+    """A port without DC: `node show` and the log say why, the latter once for each time that
+    the node comes up; the module stays."""
+    device, port = cluster.nic.device(), _port(cluster, node)
+    check(port["state"] == "unusable" and port["reason"] == reason and port["dctn"] is None,
+          f"{port}")
+    check(reason in node.run(f"{TOOL} node show").out, "text has no reason")
+    check(not node_rows(node, "node_server"), "sessions without a port")
+    check(_said(node, f"{device}: not used: {reason}") == "1", node.run("dmesg").out)
+    node.run(f"{TOOL} node up", timeout=60)
+    check(_said(node, f"{device}: not used: {reason}") == "1", "the log says it again")
+    node.run("test -d /sys/module/krcore -a -c /dev/krcore")
 
 
 def _check_port_up(cluster, node, port):
@@ -115,6 +138,51 @@ def _check_port_up(cluster, node, port):
                   for row in metactl(server, "record list")), f"{server.name} has no record")
     (pool,) = [row for row in metactl(node, "stats node") if row["type"] == "pool"]
     check(pool["initiators"] >= 1 and pool["depth"] == 256, f"{pool}")
+
+
+@limit(300)
+def test_a_card_without_dc(cluster):
+    _need_dc(cluster)
+    node = _node(cluster)
+    node.remove_nic()
+    try:
+        node.add_nic(dct="off")
+        node.run("dmesg -C")
+        node_up(node)
+        check(_port(cluster, node)["provider"] == "mlx5-dc", f"{_port(cluster, node)}")
+        _check_port_unusable(cluster, node, "no DC: HCA capability dct is 0")
+        found = [row for row in _doctor(node) if row["verdict"] == "FAIL"]
+        check([row["subject"] for row in found] == [f"{cluster.nic.device()}/1"], f"{found}")
+    finally:
+        krcore.node_gone(node)
+        node.remove_nic()
+        node.add_nic()
+
+
+@limit(300)
+def test_a_port_without_address_or_link_is_told(cluster):
+    """Why there is no port yet is in `node show` and once in the log, and then it comes up."""
+    _need_dc(cluster)
+    node = _node(cluster)
+    device, address = cluster.nic.device(), f"{node.spec.address}/{node.spec.prefix}"
+    netdev = krcore.netdev(node)
+    node.run(f"dmesg -C; ip address del {address} dev {netdev}")
+    try:
+        node_up(node)
+        port = _port(cluster, node)
+        check(port["state"] == "down" and port["reason"].startswith("no address: "), f"{port}")
+        check(_said(node, f"{device}/1: not up: no address: ") == "1", node.run("dmesg").out)
+        node.link_down()
+        node.run(f"ip address add {address} dev {netdev}")
+        wait_until(lambda: _port(cluster, node)["reason"] == "the link is down", 30, "it says so")
+        check(_said(node, f"{device}/1: not up: the link is down") == "1", node.run("dmesg").out)
+        node.link_up()
+        wait_until(lambda: _port(cluster, node)["state"] == "up", 30, "the port comes up")
+        check(_said(node, f"{device}/1: up: ") == "1", node.run("dmesg").out)
+    finally:
+        node.link_up()
+        krcore.node_gone(node)
+        node.run(f"ip address replace {address} dev {netdev}")
 
 
 @limit(300)
@@ -234,6 +302,87 @@ def test_the_service_and_the_device(cluster):
               "the module stays after stop")
         check(node.run(f"systemctl is-failed {NODE_UNIT}", check=False).out.strip() == "inactive",
               "the unit failed")
+    finally:
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_a_changed_file_is_taken_over(cluster):
+    """krcore-node.path has the service reload, also after a file with errors."""
+    node = _node(cluster)
+    good = node.pull(CONFIG)
+
+    def lease_is(lease_ms):
+        wait_until(lambda: node_rows(node, "node")[0]["lease_ms"] == lease_ms, 60,
+                   f"the node has the lease of the file, {lease_ms} ms")
+
+    try:
+        node.run(f"systemctl start {NODE_UNIT}", timeout=90)
+        (before,) = node_rows(node, "node")
+        krcore.write_config(node, node={"metaservers": "meta2", "lease_ms": 7000})
+        lease_is(7000)
+        if _has_dc(cluster):
+            wait_until(lambda: [row["name"] for row in node_rows(node, "node_server")] == ["meta2"],
+                       30, "the node has the MetaServers of the file")
+        node.push(b"[node]\nmetaservers = meta2\nlease_ms = soon\n", CONFIG)
+        wait_until(lambda: f"{CONFIG}:3: " in node.run(
+            f"journalctl -u {NODE_UNIT} -b --no-pager -o cat").out, 60, "the journal has the error")
+        check(node.run(f"systemctl is-active {NODE_UNIT}").out.strip() == "active", "it ended")
+        lease_is(7000)
+        node.push(good, CONFIG)
+        lease_is(before["lease_ms"])
+        check(_generation(node) == before["generation"], "the boot generation changed")
+        node.run(f"systemctl stop {NODE_UNIT}", timeout=60)
+        watching = node.run(f"systemctl is-active {NODE_UNIT}.path", check=False).out.strip()
+        check(watching == "inactive", f"after its end krcore-node.path is {watching}")
+    finally:
+        node.push(good, CONFIG)
+        krcore.node_gone(node)
+
+
+def _wait_up_and_published(cluster, node):
+    wait_until(lambda: any(port["state"] == "up" for port in node_rows(node, "node_port")), 90,
+               "a port is up")
+    krcore.wait_ready(node)
+    krcore.wait_published(cluster.node("meta1"), [node])
+
+
+def _stamp(machine, unit, name):
+    """A time of a unit, in microseconds since the boot; 0 if that has not happened."""
+    return int(machine.run(f"systemctl show -p {name}TimestampMonotonic --value {unit}").out)
+
+
+@limit(500)
+def test_enabled_it_is_up_after_a_boot(cluster):
+    _need_dc(cluster)
+    node = _node(cluster)
+    try:
+        node.run(f"systemctl enable -q {NODE_UNIT}; sync")
+        node.restart()
+        _wait_up_and_published(cluster, node)
+        check(node.run(f"systemctl is-active {NODE_UNIT}").out.strip() == "active", "not by it")
+        hardware = _stamp(node, "rdma-hw.target", "ActiveEnter")
+        began = _stamp(node, NODE_UNIT, "InactiveExit")
+        check(0 < hardware <= began, f"it began at {began} us, the hardware was there at "
+              f"{hardware}")
+    finally:
+        krcore.node_gone(node)
+
+
+@limit(400)
+def test_enabled_it_starts_with_a_card(cluster):
+    """A machine that had no RDMA device: the first one starts the service."""
+    _need_dc(cluster)
+    node = _node(cluster)
+    node.remove_nic()
+    try:
+        node.run(f"systemctl enable -q {NODE_UNIT}; systemctl stop rdma-hw.target")
+        check(not node_rows(node, "node")[0]["up"], "it is up already")
+    finally:
+        node.add_nic()
+    try:
+        _wait_up_and_published(cluster, node)
+        check(node.run(f"systemctl is-active {NODE_UNIT}").out.strip() == "active", "not by it")
     finally:
         krcore.node_gone(node)
 

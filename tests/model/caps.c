@@ -47,13 +47,13 @@ static void cx_caps_objects(u8 *c)
 	CX_CAP(log_max_l2_table, 5);
 }
 
-static void cx_caps_transport(u8 *c)
+static void cx_caps_transport(struct cx_dev *dev, u8 *c)
 {
 	CX_CAP(rc, 1);
 	CX_CAP(uc, 1);
 	CX_CAP(ud, 1);
 	CX_CAP(xrc, 1);
-	CX_CAP(dct, 1);
+	CX_CAP(dct, dev->prop.dct);
 	CX_CAP(atomic, 1);
 	CX_CAP(apm, 0);
 	CX_CAP(block_lb_mc, 1);
@@ -107,7 +107,7 @@ static void cx_caps_general(struct cx_dev *dev)
 	u8 *c = dev->caps.group[CX_CAP_GENERAL];
 
 	cx_caps_objects(c);
-	cx_caps_transport(c);
+	cx_caps_transport(dev, c);
 	cx_caps_queues(c);
 	CX_CAP(num_ports, 1);
 	/* a number of its own; neither is an e-switch manager or manages vports */

@@ -58,6 +58,7 @@ struct cx_props {
 	u32 jitter_us;
 	u32 timeout_floor_ms;
 	bool vf;
+	bool dct;
 };
 
 struct cx_dev {

@@ -347,6 +347,7 @@ static Property cx_properties[] = {
 	DEFINE_PROP_UINT32("seed", struct cx_dev, prop.seed, 1),
 	DEFINE_PROP_UINT32("timeout_floor_ms", struct cx_dev, prop.timeout_floor_ms, 500),
 	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
+	DEFINE_PROP_BOOL("dct", struct cx_dev, prop.dct, true),
 	DEFINE_PROP_END_OF_LIST(),
 };
 
