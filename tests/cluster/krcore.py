@@ -65,9 +65,12 @@ def journal(machine, lines=20):
     return machine.run(f"journalctl -u {UNIT} --no-pager -n {lines} -o cat", check=False).out
 
 
-def metactl(machine, words, check_status=True, timeout=30):
+def metactl(machine, words, check_status=True, timeout=30, as_user="root"):
     """Rows of a krcore-metactl command, from its JSON."""
-    result = machine.run(f"krcore-metactl -j {words}", timeout=timeout, check=check_status)
+    command = f"krcore-metactl -j {words}"
+    if as_user != "root":
+        command = f"runuser -u {as_user} -- {command}"
+    result = machine.run(command, timeout=timeout, check=check_status)
     return json.loads(result.out) if result.out.strip() else []
 
 

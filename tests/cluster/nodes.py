@@ -21,10 +21,10 @@ ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
 OBJECTS = ("PD", "UAR", "CQ", "mkey", "RMP", "QP", "DCT")
 
 
-def as_user(memlock_bytes):
+def as_user(memlock_bytes, user="nobody"):
     """The words before a program that has no rights, but may lock so much memory."""
     return (f"prlimit --memlock={memlock_bytes} "
-            "setpriv --reuid=nobody --regid=nogroup --clear-groups")
+            f"setpriv --reuid={user} --regid=nogroup --clear-groups")
 
 
 AS_USER = as_user(16 << 20)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Tracepoints of the module in a guest: switched on for a block, and read.
+
+Owns: nothing in a guest for longer than the block; once mounted, tracefs stays.
+"""
+
+import contextlib
+import re
+
+FOLDER = "/sys/kernel/tracing"
+LINE = re.compile(r"^.*\]\s.*\s\d+\.\d+: (krc_\w+): (.*)$", re.M)
+
+
+def _switch(machine, names, value):
+    for path in [f"events/krcore/{name}/enable" for name in names] or ["events/krcore/enable"]:
+        machine.run(f"echo {value} >{FOLDER}/{path}")
+
+
+@contextlib.contextmanager
+def recording(machine, *names):
+    """Record these tracepoints of krcore in a block, all of them if none is named.
+
+    Gives a function that returns what was recorded so far: (name, words) of each event.
+    """
+    machine.run(f"mountpoint -q {FOLDER} || mount -t tracefs none {FOLDER}; echo >{FOLDER}/trace")
+    _switch(machine, names, 1)
+    try:
+        yield lambda: LINE.findall(machine.run(f"cat {FOLDER}/trace").out)
+    finally:
+        _switch(machine, names, 0)
