@@ -8,6 +8,7 @@ from . import krcore
 from .nodes import client, serve, up
 from .suite import check, limit, wait_until
 
+NEW_ADDRESS = "10.77.0.122"
 NEW_MAC = "02:c9:03:98:00:22"
 
 
@@ -44,6 +45,20 @@ def _changed(node, there, back):
         yield
     finally:
         node.run(back.format(netdev=netdev))
+
+
+@limit(500)
+def test_a_new_address_is_published(cluster):
+    with up(cluster) as (node1, node2):
+        old, prefix = node2.spec.address, node2.spec.prefix
+        swap = "ip address del {}/{} dev {{netdev}} && ip address add {}/{} dev {{netdev}}"
+        _published(cluster, node2, old)
+        with _changed(node2, swap.format(old, prefix, NEW_ADDRESS, prefix),
+                      swap.format(NEW_ADDRESS, prefix, old, prefix)):
+            _published(cluster, node2, NEW_ADDRESS)
+            _reached(node1, node2, NEW_ADDRESS)
+        _published(cluster, node2, old)
+        _reached(node1, node2, old)
 
 
 @limit(500)
