@@ -131,6 +131,7 @@ def test_module_is_removed_at_any_moment(cluster):
     moments = list(MOMENTS) * (1 if cluster.kernel.name == "debug" else TIMES)
     drawn.shuffle(moments)
     with up(cluster, lease_ms=LEASE_MS) as (node1, node2), serve(node2) as peer:
+        node1.run("krcore-metactl -j node show", check=False)  # see nodes.up()
         node_gone(node1)
         clean = objects(node1)
         for moment in moments:
