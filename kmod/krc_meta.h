@@ -210,6 +210,34 @@ int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf
 int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value);
 
 /**
+ * krc_meta_leave_records() - What a client could not withdraw.
+ * @meta: client, after krc_meta_stop().
+ * @left: the records go to this list.
+ *
+ * A port whose address was taken away reaches no server any more, while the lease of its
+ * records is prolonged by the node's other sessions: they are of one owner.
+ * Context: any.
+ */
+void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left);
+
+/**
+ * krc_meta_adopt_records() - Withdraw what other clients of this node have left.
+ * @meta: client.
+ * @left: records; empty afterwards. What @meta has published itself is left alone.
+ *
+ * Context: any.
+ */
+void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left);
+
+/**
+ * krc_meta_drop_records() - Forget what was left.
+ * @left: records; empty afterwards.
+ *
+ * Context: any.
+ */
+void krc_meta_drop_records(struct list_head *left);
+
+/**
  * krc_meta_published() - Wait until at least one server has acknowledged a record.
  * @meta: client.
  * @service: service.

@@ -81,6 +81,9 @@ enum krc_meta_at {
  * @value: value.
  * @version: new with every change.
  * @gone: withdrawn; kept until all servers know or no lease can hold it any more.
+ * @adopted: a client of another address has left it to be withdrawn; the lease at the
+ *	servers is that of the node, so ours prolongs it.
+ * @left: a server may still have it though it was to be withdrawn.
  * @forget_at: jiffies when that is.
  * @at: enum krc_meta_at, by server.
  * @err: last refusal, by server; 0 once acknowledged.
@@ -91,6 +94,8 @@ struct krc_meta_record {
 	struct krp_value value;
 	u64 version;
 	bool gone;
+	bool adopted;
+	bool left;
 	unsigned long forget_at;
 	u8 at[KRC_META_SERVERS_MAX];
 	int err[KRC_META_SERVERS_MAX];

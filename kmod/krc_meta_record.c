@@ -15,13 +15,29 @@
 
 #include "krc_meta_priv.h"
 
+/* How long it is tried to withdraw what another client has left; no lease of theirs is over. */
+#define KRC_META_ADOPTED_S 3600
+
 struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service)
 {
 	struct krc_meta_record *rec;
 
 	lockdep_assert_held(&meta->lock);
 	list_for_each_entry(rec, &meta->records, link)
-		if (rec->key.service == cpu_to_le16(service))
+		if (rec->key.service == cpu_to_le16(service) &&
+		    !memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid)))
+			return rec;
+	return NULL;
+}
+
+/* The record in this version, or NULL: it is not there any more, or has changed. */
+static struct krc_meta_record *krc_meta_record_version(struct krc_meta *meta, u64 version)
+{
+	struct krc_meta_record *rec;
+
+	lockdep_assert_held(&meta->lock);
+	list_for_each_entry(rec, &meta->records, link)
+		if (rec->version == version)
 			return rec;
 	return NULL;
 }
@@ -63,12 +79,11 @@ struct krc_meta_record *krc_meta_record_dirty(struct krc_meta_session *s)
 void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_send *send, int err)
 {
 	struct krc_meta *meta = s->meta;
-	struct krc_meta_record *rec = krc_meta_record_find(meta, send->service);
+	struct krc_meta_record *rec = krc_meta_record_version(meta, send->version);
 	bool withdraw = send->type == KRP_MSG_WITHDRAW;
 
 	/* changed since: another request is under way or due */
-	if (!rec || rec->version != send->version || rec->at[s->index] != KRC_META_AT_SENT ||
-	    withdraw != (rec->gone || s->leaving))
+	if (!rec || rec->at[s->index] != KRC_META_AT_SENT || withdraw != (rec->gone || s->leaving))
 		return;
 	/* nothing of ours is left there either if it is unknown or another's */
 	if (withdraw && (err == -ENOENT || err == -EEXIST))
@@ -124,10 +139,7 @@ void krc_meta_records_expire(struct krc_meta *meta)
 
 void krc_meta_records_free(struct krc_meta *meta)
 {
-	struct krc_meta_record *rec, *next;
-
-	list_for_each_entry_safe(rec, next, &meta->records, link)
-		krc_meta_record_drop(rec);
+	krc_meta_drop_records(&meta->records);
 }
 
 /* A record has changed: every server is to be told. */
@@ -159,7 +171,8 @@ void krc_meta_records_joined(struct krc_meta_session *s)
 
 	lockdep_assert_held(&s->meta->lock);
 	list_for_each_entry(rec, &s->meta->records, link) {
-		rec->at[s->index] = rec->gone ? KRC_META_AT_NEVER : KRC_META_AT_DIRTY;
+		rec->at[s->index] = rec->gone && !rec->adopted ? KRC_META_AT_NEVER
+							       : KRC_META_AT_DIRTY;
 		rec->err[s->index] = 0;
 	}
 	s->dirty = true;
@@ -172,10 +185,69 @@ void krc_meta_records_left(struct krc_meta_session *s)
 
 	lockdep_assert_held(&s->meta->lock);
 	list_for_each_entry_safe(rec, next, &s->meta->records, link) {
+		rec->left |= rec->at[s->index] != KRC_META_AT_NEVER &&
+			     rec->at[s->index] != KRC_META_AT_ACKED;
 		rec->at[s->index] = KRC_META_AT_NEVER;
 		rec->err[s->index] = 0;
 		krc_meta_record_settled(s->meta, rec);
 	}
+}
+
+void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left)
+{
+	struct krc_meta_record *rec, *next;
+
+	spin_lock_bh(&meta->lock);
+	WARN_ON_ONCE(!meta->closing);
+	list_for_each_entry_safe(rec, next, &meta->records, link)
+		if (rec->left)
+			list_move_tail(&rec->link, left);
+	spin_unlock_bh(&meta->lock);
+}
+
+/* Have a record withdrawn that a client before this one could not withdraw. */
+static void krc_meta_record_adopt(struct krc_meta *meta, struct krc_meta_record *rec)
+{
+	struct krc_meta_session *s;
+	u32 i;
+
+	lockdep_assert_held(&meta->lock);
+	rec->adopted = true;
+	rec->gone = true;
+	rec->left = false;
+	rec->version = ++meta->version;
+	rec->forget_at = jiffies + KRC_META_ADOPTED_S * HZ;
+	list_add_tail(&rec->link, &meta->records);
+	krc_meta_for_each(meta, s, i) {
+		rec->at[i] = KRC_META_AT_DIRTY;
+		rec->err[i] = 0;
+		s->dirty = true;
+		krc_meta_pump(s);
+	}
+}
+
+void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left)
+{
+	struct krc_meta_record *rec, *next;
+
+	spin_lock_bh(&meta->lock);
+	list_for_each_entry_safe(rec, next, left, link) {
+		list_del(&rec->link);
+		if (!memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid)) &&
+		    krc_meta_record_find(meta, le16_to_cpu(rec->key.service)))
+			kfree(rec); /* published again since */
+		else
+			krc_meta_record_adopt(meta, rec);
+	}
+	spin_unlock_bh(&meta->lock);
+}
+
+void krc_meta_drop_records(struct list_head *left)
+{
+	struct krc_meta_record *rec, *next;
+
+	list_for_each_entry_safe(rec, next, left, link)
+		krc_meta_record_drop(rec);
 }
 
 /* Whether a server has answered all there was to be said. */
@@ -217,6 +289,7 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
 	}
 	rec->value = own;
 	rec->gone = false;
+	rec->adopted = false;
 	krc_meta_record_changed(meta, rec);
 out:
 	spin_unlock_bh(&meta->lock);

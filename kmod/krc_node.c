@@ -58,9 +58,11 @@ static struct {
 	struct list_head devs;
 	struct krc_cache *cache;
 	struct krc_node_conf *conf; /* NULL: down */
+	struct list_head left; /* records that ports could not withdraw */
 } krc_node = {
 	.lock = __MUTEX_INITIALIZER(krc_node.lock),
 	.devs = LIST_HEAD_INIT(krc_node.devs),
+	.left = LIST_HEAD_INIT(krc_node.left),
 };
 
 static const struct krc_provider_ops *const krc_providers[] = {
@@ -91,7 +93,7 @@ static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
 	lockdep_assert_held(&krc_node.lock);
 	if (slot->port) {
 		pr_info("%s/%u: down: %s\n", dev_name(&dev->ibdev->dev), num, reason);
-		krc_port_kill(slot->port);
+		krc_port_kill(slot->port, &krc_node.left);
 		slot->port = NULL;
 	}
 	strscpy(slot->reason, reason, sizeof(slot->reason));
@@ -245,6 +247,21 @@ static int krc_dev_open(struct krc_dev *dev)
 	return 0;
 }
 
+/* A port that is up withdraws what others could not; with the node, leases end as well. */
+static void krc_node_tidy(void)
+{
+	struct krc_dev *dev;
+	u32 i;
+
+	lockdep_assert_held(&krc_node.lock);
+	if (!krc_node.conf)
+		krc_meta_drop_records(&krc_node.left);
+	list_for_each_entry(dev, &krc_node.devs, list)
+		for (i = 0; i < dev->slots_nr && !list_empty(&krc_node.left); i++)
+			if (dev->slots[i].port)
+				krc_meta_adopt_records(dev->slots[i].port->meta, &krc_node.left);
+}
+
 static void krc_dev_refresh(struct krc_dev *dev)
 {
 	const char *only = krc_node.conf ? krc_node.conf->device : "";
@@ -262,6 +279,7 @@ static void krc_dev_refresh(struct krc_dev *dev)
 	else if (!krc_dev_open(dev))
 		for (num = 1; num <= dev->slots_nr; num++)
 			krc_slot_refresh(dev, num);
+	krc_node_tidy();
 }
 
 static void krc_dev_refresh_work(struct work_struct *work)
@@ -363,6 +381,7 @@ static void krc_client_remove(struct ib_device *ibdev, void *data)
 	dev->gone = true;
 	krc_dev_close(dev, "the device is gone");
 	list_del(&dev->list);
+	krc_node_tidy();
 	mutex_unlock(&krc_node.lock);
 	cancel_delayed_work_sync(&dev->refresh);
 	kfree(dev);
@@ -621,6 +640,7 @@ void krc_node_exit(void)
 	krc_node_close_all("the module is being unloaded");
 	krc_node_free_conf(krc_node.conf);
 	krc_node.conf = NULL; /* a late refresh opens nothing */
+	krc_node_tidy();
 	mutex_unlock(&krc_node.lock);
 	ib_unregister_client(&krc_client);
 	krc_cache_destroy(krc_node.cache);

@@ -174,10 +174,11 @@ static void krc_port_wait_idle(struct krc_port *port)
 			port->num, KRC_PORT_KILL_WARN_MS / 1000);
 }
 
-void krc_port_kill(struct krc_port *port)
+void krc_port_kill(struct krc_port *port, struct list_head *left)
 {
 	percpu_ref_kill(&port->users);
 	krc_meta_stop(port->meta);
+	krc_meta_leave_records(port->meta, left);
 	krc_pool_stop(port->pool);
 	krc_port_wait_idle(port);
 	krc_peers_drop(port);

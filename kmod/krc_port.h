@@ -30,11 +30,12 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 /**
  * krc_port_kill() - Withdraw the port and take away all that it points to.
  * @port: port; the caller's reference goes with it.
+ * @left: records that could not be withdrawn are added here.
  *
  * Waits for everybody inside krc_port_enter(), after waking them. Queues are left with
  * -ENODEV. Context: may sleep, node lock held.
  */
-void krc_port_kill(struct krc_port *port);
+void krc_port_kill(struct krc_port *port, struct list_head *left);
 
 /**
  * krc_port_pick_gid() - The GID by which peers reach a port.

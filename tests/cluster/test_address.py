@@ -13,13 +13,15 @@ NEW_MAC = "02:c9:03:98:00:22"
 
 
 def _published(cluster, node, address, **values):
-    """Each MetaServer has the record of a node's target at this address, with these values."""
+    """Each MetaServer has the record of a node's target at this address, with these values,
+    and none at another."""
     owner = krcore.node_rows(node, "node")[0]["owner"]
 
     def right(server):
         rows = [row for row in krcore.metactl(server, "record list")
-                if row["kind"] == "dct" and row["owner"] == owner and row["gid"] == address]
-        return len(rows) == 1 and all(rows[0][key] == value for key, value in values.items())
+                if row["kind"] == "dct" and row["owner"] == owner]
+        return (len(rows) == 1 and rows[0]["gid"] == address and
+                all(rows[0][key] == value for key, value in values.items()))
 
     for server in cluster.nodes("metaserver"):
         wait_until(lambda s=server: right(s), 90,
