@@ -161,17 +161,19 @@ def test_a_card_without_dc(cluster):
 
 @limit(300)
 def test_a_port_without_address_or_link_is_told(cluster):
-    """Why there is no port yet is in `node show` and once in the log, and then it comes up."""
+    """Why there is no port is in `node show` and once in the log, and then it comes up."""
     _need_dc(cluster)
     node = _node(cluster)
     device, address = cluster.nic.device(), f"{node.spec.address}/{node.spec.prefix}"
     netdev = krcore.netdev(node)
-    node.run(f"dmesg -C; ip address del {address} dev {netdev}")
     try:
         node_up(node)
-        port = _port(cluster, node)
-        check(port["state"] == "down" and port["reason"].startswith("no address: "), f"{port}")
-        check(_said(node, f"{device}/1: not up: no address: ") == "1", node.run("dmesg").out)
+        wait_until(lambda: _port(cluster, node)["state"] == "up", 30, "the port is up")
+        node.run(f"dmesg -C; ip address del {address} dev {netdev}")
+        wait_until(lambda: _port(cluster, node)["reason"].startswith("no address: "), 30,
+                   "it says so")
+        check(_port(cluster, node)["state"] == "down", f"{_port(cluster, node)}")
+        check(_said(node, f"{device}/1: down: no address: ") == "1", node.run("dmesg").out)
         node.link_down()
         node.run(f"ip address add {address} dev {netdev}")
         wait_until(lambda: _port(cluster, node)["reason"] == "the link is down", 30, "it says so")
