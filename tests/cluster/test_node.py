@@ -126,7 +126,7 @@ def _check_port_unusable(cluster, node, reason):
 def _check_port_up(cluster, node, port):
     """A port that is up: published at each MetaServer, and others find it."""
     check(port["state"] == "up" and port["provider"] and port["reason"] is None, f"{port}")
-    check(port["gid"] == node.spec.address, f"{port}")
+    check(port["gid"] == node.spec.address and port["generation"] == _generation(node), f"{port}")
     sessions = node_rows(node, "node_server")
     check(sorted(row["name"] for row in sessions) == ["meta1", "meta2"], f"{sessions}")
     for row in sessions:
