@@ -223,11 +223,13 @@ void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left);
 /**
  * krc_meta_adopt_records() - Withdraw what other clients of this node have left.
  * @meta: client.
- * @left: records; empty afterwards. What @meta has published itself is left alone.
+ * @left: records; those that were taken are gone from it. What @meta has published itself is
+ *	left alone.
+ * @own: take those of its own address only.
  *
  * Context: any.
  */
-void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left);
+void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool own);
 
 /**
  * krc_meta_drop_records() - Forget what was left.

@@ -226,15 +226,18 @@ static void krc_meta_record_adopt(struct krc_meta *meta, struct krc_meta_record 
 	}
 }
 
-void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left)
+void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool own)
 {
 	struct krc_meta_record *rec, *next;
+	bool mine;
 
 	spin_lock_bh(&meta->lock);
 	list_for_each_entry_safe(rec, next, left, link) {
+		mine = !memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid));
+		if (own && !mine)
+			continue;
 		list_del(&rec->link);
-		if (!memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid)) &&
-		    krc_meta_record_find(meta, le16_to_cpu(rec->key.service)))
+		if (mine && krc_meta_record_find(meta, le16_to_cpu(rec->key.service)))
 			kfree(rec); /* published again since */
 		else
 			krc_meta_record_adopt(meta, rec);

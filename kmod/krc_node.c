@@ -247,19 +247,31 @@ static int krc_dev_open(struct krc_dev *dev)
 	return 0;
 }
 
-/* A port that is up withdraws what others could not; with the node, leases end as well. */
-static void krc_node_tidy(void)
+/* Have ports that are up withdraw what is left; @own: of their own addresses only. */
+static void krc_node_adopt(bool own)
 {
 	struct krc_dev *dev;
 	u32 i;
 
 	lockdep_assert_held(&krc_node.lock);
-	if (!krc_node.conf)
-		krc_meta_drop_records(&krc_node.left);
 	list_for_each_entry(dev, &krc_node.devs, list)
 		for (i = 0; i < dev->slots_nr && !list_empty(&krc_node.left); i++)
 			if (dev->slots[i].port)
-				krc_meta_adopt_records(dev->slots[i].port->meta, &krc_node.left);
+				krc_meta_adopt_records(dev->slots[i].port->meta, &krc_node.left,
+						       own);
+}
+
+/*
+ * A port that is up withdraws what others could not; with the node, leases end as well. An
+ * address may have moved to another port, which has published it again.
+ */
+static void krc_node_tidy(void)
+{
+	lockdep_assert_held(&krc_node.lock);
+	if (!krc_node.conf)
+		krc_meta_drop_records(&krc_node.left);
+	krc_node_adopt(true);
+	krc_node_adopt(false);
 }
 
 static void krc_dev_refresh(struct krc_dev *dev)
