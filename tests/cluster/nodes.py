@@ -45,6 +45,12 @@ def card_counters(machine):
                                        property="counters"))
 
 
+def reads_by_bytes(machine):
+    """READs that the card of a guest has completed, by their length in bytes."""
+    return {row["bytes"]: row["count"] for row in card_counters(machine)["ops"]
+            if row["op"] == "READ" and row["side"] == "requester"}
+
+
 def objects(machine):
     """How many objects of RDMA there are on its card now, by kind."""
     there = card_counters(machine)["objects"]
@@ -142,6 +148,14 @@ def counted(result):
     check(result.out.strip(), repr(result))
     return {key: int(value) for key, value in
             (pair.split("=") for pair in result.out.split("\n")[-2].split())}
+
+
+def publish_silent(machine, service):
+    """A peer that is published at the address of a guest, and never answers: nobody has its
+    MAC."""
+    machine.run(f"krcore-metactl record publish {machine.spec.address} service {service} "
+                "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
+                "mrdir_addr 0x1000 mrdir_rkey 0x1234 lease_ms 120000")
 
 
 def tap(result, least):

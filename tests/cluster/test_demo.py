@@ -2,10 +2,10 @@
 """What ./run demo shows, on whatever card and kernel the cluster has; and, where the card
 counts what crosses the network, that a look-up is one READ and nothing else."""
 
-import json
 import re
 
 from . import demo, krcore
+from .nodes import reads_by_bytes
 from .suite import Skip, check, limit
 
 SERVICE = 900
@@ -35,14 +35,6 @@ def test_demo_runs_to_its_end(cluster):
     check("meta2" in said[7] and b"hello".hex() in said[7], said[7])
 
 
-def _read_by_size(machine):
-    """READs the card has completed, by their length in bytes."""
-    counters = json.loads(machine.qmp.call("qom-get", path="/machine/peripheral/nic0",
-                                           property="counters"))
-    return {row["bytes"]: row["count"] for row in counters["ops"]
-            if row["op"] == "READ" and row["side"] == "requester"}
-
-
 def test_a_look_up_is_one_read(cluster):
     if not cluster.nic.dc:
         raise Skip("the card does not count what crosses the network")
@@ -51,10 +43,10 @@ def test_a_look_up_is_one_read(cluster):
     krcore.publish(publisher, SERVICE, "counted")
     seen = []
     for count in (100, 300):
-        before = _read_by_size(reader)
+        before = reads_by_bytes(reader)
         row = krcore.lookup(reader, publisher.spec.address, SERVICE, f"count {count}")
         check(row and row["hits"] == row["reads"] == count, f"{row}")
-        after = _read_by_size(reader)
+        after = reads_by_bytes(reader)
         seen.append({size: after[size] - before.get(size, 0) for size in after
                      if after[size] != before.get(size, 0)})
     # what a connection reads when it is made is the same for both

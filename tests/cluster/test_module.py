@@ -11,7 +11,8 @@ import time
 
 from . import krcore
 from .krcore import metactl
-from .nodes import AS_USER, client, held, node_up, program, saying, serve, tap, up
+from .nodes import (AS_USER, client, held, node_up, program, reads_by_bytes, saying, serve, tap,
+                    up)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
@@ -98,9 +99,9 @@ def test_reference_is_read_once_a_lease(cluster):
     """Who uses memory of a peer all the time costs one READ of its directory a lease."""
     seconds = 5
     with up(cluster) as (node1, node2), serve(node2) as peer:
-        before = _reads(node1)
+        before = reads_by_bytes(node1)
         counts = _counts(client(node1, f"{peer} watch {seconds}"))
-        after = _reads(node1)
+        after = reads_by_bytes(node1)
     more = {size: after[size] - before.get(size, 0) for size in after}
     most = seconds * 1000 // LEASE_MS + 2
     check(counts["done"] > most and not counts["refused"] + counts["failed"] + counts["wrong"],
@@ -109,12 +110,6 @@ def test_reference_is_read_once_a_lease(cluster):
     check(2 <= more.get(ENTRY_BYTES, 0) <= most,
           f"READs of the directory beside {counts['done']} of pages: {more}, at most {most}")
     print(f"    {counts['done']} READs, and {more[ENTRY_BYTES]} of the directory", flush=True)
-
-
-def _reads(machine):
-    """READs that the card of a guest has completed, by their length in bytes."""
-    return {row["bytes"]: row["count"] for row in _card(machine)["ops"]
-            if row["op"] == "READ" and row["side"] == "requester"}
 
 
 @limit(300)

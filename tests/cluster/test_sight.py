@@ -7,7 +7,7 @@ import ipaddress
 import re
 
 from . import krcore, trace
-from .nodes import as_user, client, program, saying, serve, up
+from .nodes import as_user, client, program, publish_silent, saying, serve, up
 from .suite import check, limit, wait_until
 
 DEAD_SERVICE = 4711
@@ -152,10 +152,7 @@ def test_tracepoints_of_a_recovery(cluster):
     """A peer that is published and does not answer: an initiator fails and is reset."""
     names = ("krc_fault", "krc_initiator_state", "krc_recovery_begin", "krc_recovery_end")
     with up(cluster) as (node1, node2), serve(node2) as peer:
-        # nobody has that MAC
-        node2.run(f"krcore-metactl record publish {node2.spec.address} service {DEAD_SERVICE} "
-                  "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
-                  "mrdir_addr 0x1000 mrdir_rkey 0x1234 lease_ms 120000")
+        publish_silent(node2, DEAD_SERVICE)
         silent = f"{node2.spec.address} {DEAD_SERVICE} {' '.join(peer.split()[2:])} silent 20"
         with trace.recording(node1, *names) as recorded:
             said = client(node1, silent).out

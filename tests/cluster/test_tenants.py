@@ -9,9 +9,10 @@ wrong byte, and gets on.
 import contextlib
 import re
 
+from . import trace
 from .krcore import metactl, node_gone
 from .nodes import (AS_USER, as_user, card_counters, client, counted, held, node_up, program,
-                    saying, serve, tap, up)
+                    publish_silent, saying, serve, tap, up)
 from .suite import check, limit, wait_until
 
 GROUP = "/sys/fs/cgroup/krcore-test"
@@ -191,8 +192,6 @@ def test_bad_tenant_beside_good_ones(cluster):
 
 
 DEAD_SERVICE = 4711
-TRACE = "/sys/kernel/tracing"
-EVENTS = "krc_recovery_begin krc_connect"
 
 
 @limit(400)
@@ -203,23 +202,19 @@ def test_who_asks_a_silent_peer_is_in_quarantine(cluster):
     with up(cluster) as (node1, node2), serve(node2) as peer:
         (shared,) = [row["initiators"] for row in metactl(node1, "stats node")
                      if row["type"] == "pool"]
-        node1.run(f"mount -t tracefs none {TRACE} 2>/dev/null; cd {TRACE} && echo >trace && "
-                  f"for e in {EVENTS}; do echo 1 >events/krcore/$e/enable || exit; done")
-        # nobody has that MAC
-        node2.run(f"krcore-metactl record publish {node2.spec.address} service {DEAD_SERVICE} "
-                  "dctn 0x77 dc_key 0x1 mtu 4096 mac 02c903990099 max_rd_atomic 16 "
-                  "mrdir_addr 0x1000 mrdir_rkey 0x1234 lease_ms 120000")
+        publish_silent(node2, DEAD_SERVICE)
         asks = f"{node2.spec.address} {DEAD_SERVICE} {' '.join(peer.split()[2:])} silent 70"
-        with node1.background(f"{AS_USER} {program(node1)} {asks} >/run/silent.out 2>&1",
-                              limit=200) as bad:
+        with (trace.recording(node1, "krc_recovery_begin", "krc_connect") as recorded,
+              node1.background(f"{AS_USER} {program(node1)} {asks} >/run/silent.out 2>&1",
+                               limit=200) as bad):
             good = [counted(client(node1, f"{peer} loop 8")) for _ in range(3)]
             bad.wait(120)
+            events = recorded()
         said = node1.run("cat /run/silent.out; echo").out
-        trace = node1.run(f"cd {TRACE} && for e in {EVENTS}; do echo 0 >events/krcore/$e/enable; "
-                          "done; grep -v '^#' trace").out
-        resets = re.findall(r" krc_recovery_begin: initiator=(\d+) ", trace)
-        reads = re.findall(rf" krc_connect: .* service={DEAD_SERVICE} reads=(\d+) err=0$", trace,
-                           re.M)
+        resets = [re.match(r"initiator=(\d+) ", words)[1] for name, words in events
+                  if name == "krc_recovery_begin"]
+        connects = "\n".join(words for name, words in events if name == "krc_connect")
+        reads = re.findall(rf" service={DEAD_SERVICE} reads=(\d+) err=0$", connects, re.M)
         for counts in good:
             check(counts["done"] and
                   not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
