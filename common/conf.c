@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/addr.h"
 #include "common/conf_internal.h"
 
 #define KRU_CONF_EXTRA_UINT(x) .check_uint = (x)
@@ -174,7 +175,49 @@ static int kru_conf_check_printable(const struct kru_conf_def *def, const char *
 			return -EINVAL;
 		}
 	}
+	if (strchr(text, ';')) {
+		snprintf(why, why_bytes, "contains ';', which begins a comment");
+		return -EINVAL;
+	}
 	return 0;
+}
+
+bool kru_conf_is_list(const struct kru_conf_def *def)
+{
+	return def->kind == KRU_CONF_TEXT && strchr(kru_conf_form(def->check_text), ',');
+}
+
+/* A list without its blanks: one value has one text, whatever lines it was written in. */
+static int kru_conf_squeeze(const char *text, char squeezed[KRU_CONF_VALUE_BYTES], char *why,
+			    size_t why_bytes)
+{
+	char part[KRU_CONF_PART_MAX + 1];
+	size_t used = 0;
+	int got;
+
+	while ((got = kru_list_next(&text, part, sizeof(part))) > 0)
+		used += (size_t)snprintf(squeezed + used, KRU_CONF_VALUE_BYTES - used, "%s%s",
+					 used ? "," : "", part);
+	if (got < 0)
+		snprintf(why, why_bytes, "a part is longer than %d characters", KRU_CONF_PART_MAX);
+	return got < 0 ? -EINVAL : 0;
+}
+
+/* @value gets @text as it is kept. */
+static int kru_conf_read_text(const struct kru_conf_def *def, const char *text,
+			      char value[KRU_CONF_VALUE_BYTES], char *why, size_t why_bytes)
+{
+	int err = kru_conf_check_printable(def, text, why, why_bytes);
+
+	if (err || !*text || !def->check_text)
+		goto out;
+	err = def->check_text(text, why, why_bytes);
+	if (!err && kru_conf_is_list(def))
+		return kru_conf_squeeze(text, value, why, why_bytes);
+out:
+	if (!err)
+		memcpy(value, text, strlen(text) + 1);
+	return err;
 }
 
 int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
@@ -182,6 +225,7 @@ int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
 {
 	const struct kru_conf_def *def = &kru_conf_defs[nr];
 	void *field = (char *)conf + def->offset;
+	char string[KRU_CONF_VALUE_BYTES];
 	bool keep = conf->origin[nr] > origin; /* valid or not, a higher origin wins */
 	__u32 value = 0;
 	int err;
@@ -191,9 +235,7 @@ int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
 		err = kru_conf_read_uint(def, text, &value, why, why_bytes);
 		break;
 	case KRU_CONF_TEXT:
-		err = kru_conf_check_printable(def, text, why, why_bytes);
-		if (!err && *text && def->check_text)
-			err = def->check_text(text, why, why_bytes);
+		err = kru_conf_read_text(def, text, string, why, why_bytes);
 		break;
 	default:
 		err = kru_conf_read_word(def, text, &value, why, why_bytes);
@@ -203,7 +245,7 @@ int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
 
 	if (def->kind == KRU_CONF_TEXT) {
 		memset(field, 0, def->bytes);
-		memcpy(field, text, strlen(text));
+		memcpy(field, string, strlen(string));
 	} else if (def->kind == KRU_CONF_BOOL) {
 		*(bool *)field = value;
 	} else {
@@ -224,13 +266,27 @@ void kru_conf_defaults(struct kru_conf *ret_conf)
 			abort(); /* conf.def contradicts itself */
 }
 
+/* Without the blanks around it, as a file's values are. */
+static char *kru_conf_strip(char *text)
+{
+	size_t len;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	len = strlen(text);
+	while (len && isspace((unsigned char)text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
 int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_fn *report,
 		 void *arg)
 {
 	char text[KRU_CONF_VALUE_BYTES + 64], why[KRU_CONF_WHY_BYTES],
 		line[KRU_CONF_WHY_BYTES + 128];
 	const char *const from = "command line";
-	char *dot, *equals;
+	char *dot, *equals, *value;
 	int section, nr;
 
 	if (strlen(assignment) >= sizeof(text)) {
@@ -255,7 +311,8 @@ int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_
 		report(arg, from, 0, line);
 		return -EINVAL;
 	}
-	if (kru_conf_assign(conf, (unsigned int)nr, equals + 1, KRU_CONF_COMMAND_LINE, why,
+	value = kru_conf_strip(equals + 1);
+	if (kru_conf_assign(conf, (unsigned int)nr, value, KRU_CONF_COMMAND_LINE, why,
 			    sizeof(why))) {
 		snprintf(line, sizeof(line), "%.60s.%.60s: %s", text, dot + 1, why);
 		report(arg, from, 0, line);
@@ -330,6 +387,7 @@ static void kru_conf_visit(const struct kru_conf *conf, const struct kru_conf *b
 		.help = def->help,
 		.origin = (enum kru_conf_origin)conf->origin[nr],
 		.reloadable = def->reload,
+		.list = kru_conf_is_list(def),
 	};
 
 	kru_conf_value_text(conf, nr, value, sizeof(value));

@@ -22,6 +22,7 @@
 #define KRU_CONF_FILE "/etc/krcore.conf"
 #define KRU_CONF_BYTES_MAX (1 << 20) /* of a file */
 #define KRU_CONF_VALUE_BYTES 2048 /* longest value as text, with its NUL */
+#define KRU_CONF_PART_MAX 180	  /* longest part of a list, which must fit in a line */
 
 #define KRU_CONF_FIELD_UINT(key, max) __u32 key;
 #define KRU_CONF_FIELD_BOOL(key, max) bool key;
@@ -157,7 +158,7 @@ int kru_conf_load(const char *path, struct kru_conf *conf, kru_conf_report_fn *r
 /**
  * kru_conf_set() - Set one key from the command line.
  * @conf: configuration to change; unchanged on failure.
- * @assignment: "section.key=value".
+ * @assignment: "section.key=value"; blanks around the value are not part of it.
  * @report: told of each error.
  * @arg: its first argument.
  *
@@ -190,6 +191,7 @@ int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_repor
  * @help: a paragraph.
  * @origin: where @value comes from.
  * @reloadable: a reload takes it over.
+ * @list: @value is parts separated by commas, without blanks.
  */
 struct kru_conf_item {
 	const char *section;
@@ -202,6 +204,7 @@ struct kru_conf_item {
 	const char *help;
 	enum kru_conf_origin origin;
 	bool reloadable;
+	bool list;
 };
 
 /**

@@ -19,6 +19,7 @@
 #include "common/conf_internal.h"
 
 #define KRU_CONF_WRAP 78
+#define KRU_CONF_LINE_MAX (INI_MAX_LINE - 1) /* of what inih was built with */
 
 /**
  * struct kru_conf_reader - State of one parse.
@@ -184,7 +185,7 @@ static void kru_conf_continue(struct kru_conf_reader *r, const char *value)
 	size_t len = comment ? (size_t)(comment - value) : strlen(value);
 	size_t used = strlen(r->value);
 
-	if (!def || def->kind != KRU_CONF_TEXT || !strchr(kru_conf_form(def->check_text), ',')) {
+	if (!def || !kru_conf_is_list(def)) {
 		kru_conf_complain(r, r->line,
 				  "an indented line goes on with the list above, but "
 				  "there is none");
@@ -340,10 +341,31 @@ struct kru_conf_printer {
 	const char *section;
 };
 
+/* A list goes on in the next line before a part that would make this one too long. */
+static void kru_conf_print_value(FILE *to, size_t column, const struct kru_conf_item *item)
+{
+	const char *at = item->value;
+
+	while (*at) {
+		size_t len = item->list ? strcspn(at, ",") : strlen(at);
+		bool more = at[len] == ',';
+
+		if (column && column + 1 + len + more > KRU_CONF_LINE_MAX) {
+			fputc('\n', to);
+			column = 0;
+		}
+		column += (size_t)fprintf(to, "%s%.*s%s", column ? " " : "\t", (int)len, at,
+					  more ? "," : "");
+		at += len + more;
+	}
+	fputc('\n', to);
+}
+
 static void kru_conf_print_item(void *arg, const struct kru_conf_item *item)
 {
 	struct kru_conf_printer *p = arg;
 	char line[512];
+	size_t column;
 
 	if (p->section != item->section) {
 		fprintf(p->to, "\n[%s]\n", item->section);
@@ -356,8 +378,9 @@ static void kru_conf_print_item(void *arg, const struct kru_conf_item *item)
 		 item->reloadable || strcmp(item->section, "metaserver") ? ""
 									 : " Needs a restart.");
 	kru_conf_print_wrapped(p->to, line);
-	fprintf(p->to, "%s%s =%s%s\n", item->origin == KRU_CONF_DEFAULT ? "#" : "", item->key,
-		*item->value ? " " : "", item->value);
+	column = (size_t)fprintf(p->to, "%s%s =", item->origin == KRU_CONF_DEFAULT ? "#" : "",
+				 item->key);
+	kru_conf_print_value(p->to, column, item);
 }
 
 void kru_conf_print(const struct kru_conf *conf, FILE *to)

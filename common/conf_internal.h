@@ -79,6 +79,9 @@ kru_conf_check_text_fn kru_conf_check_host_port;
 kru_conf_check_text_fn kru_conf_check_servers;
 kru_conf_check_text_fn kru_conf_check_gid;
 
+/* Is the value a list, which may go on over indented lines? */
+bool kru_conf_is_list(const struct kru_conf_def *def);
+
 /* What a text must look like, by its check; for people. */
 const char *kru_conf_form(kru_conf_check_text_fn *check);
 

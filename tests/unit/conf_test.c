@@ -98,7 +98,7 @@ static void test_values(void **state)
 	assert_int_equal(conf.ms.memory_max_mib, 2048);
 	assert_string_equal(conf.ms.key_file, "");
 	assert_string_equal(conf.ms.listen, "192.0.2.1,[2001:db8::1],dev:rxe0");
-	assert_string_equal(conf.node.metaservers, "a.example/1, 192.0.2.2:5, [2001:db8::2]:6/2");
+	assert_string_equal(conf.node.metaservers, "a.example/1,192.0.2.2:5,[2001:db8::2]:6/2");
 	assert_int_equal(conf.origin[KRU_CONF_KEY_ms_port], KRU_CONF_FROM_FILE);
 	assert_int_equal(conf.origin[KRU_CONF_KEY_ms_credits], KRU_CONF_DEFAULT);
 }
@@ -254,7 +254,8 @@ static void test_bad_assignments(void **state)
 		"metaserver.port=",
 		"metaserver.port=0",
 		"a=b.c",
-		"metaserver.key_file=\n",
+		"metaserver.key_file=/a\nb",
+		"metaserver.key_file=/a;b",
 	};
 	struct kru_conf conf, before;
 	char *huge = calloc(1, 5000);
@@ -354,6 +355,42 @@ static void test_print_and_parse(void **state)
 	assert_memory_equal(&conf.node, &again.node, sizeof(conf.node));
 }
 
+/* Lines have a limit; a list takes as many as it needs, one value the one it has. */
+static void test_print_long_values(void **state)
+{
+	struct kru_conf conf, again;
+	char name[KRU_CONF_PART_MAX + 2] = "", list[2000] = "node.metaservers=", *text;
+	char path[256] = "node.key_file=/";
+	size_t used = strlen(list);
+
+	(void)state;
+	kru_conf_defaults(&conf);
+	for (unsigned int i = 0; i < KRU_CONF_PART_MAX; i++)
+		name[i] = i % 60 == 59 ? '.' : 'a';
+	name[KRU_CONF_PART_MAX - 1] = 'a';
+	for (int i = 0; i < 8; i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? " , " : "",
+					 name + i * (i < 7 ? 1 : 20));
+	assert_int_equal(set(list, &conf), 0);
+	memset(path + strlen(path), 'k', KRU_CONF_PART_MAX - 1);
+	assert_int_equal(set(path, &conf), 0);
+	text = print(&conf);
+	kru_conf_defaults(&again);
+	assert_int_equal(parse(text, &again), 0);
+	assert_memory_equal(&conf.node, &again.node, sizeof(conf.node));
+	free(text);
+
+	strcat(path, "k");
+	assert_int_equal(set(path, &conf), -EINVAL);
+	assert_non_null(strstr(reports.text[0], "node.key_file: is longer than 180 characters"));
+	strcat(name, "a");
+	snprintf(list, sizeof(list), "node.metaservers=a.example,%s", name);
+	assert_int_equal(set(list, &conf), -EINVAL);
+	assert_non_null(
+		strstr(reports.text[0], "node.metaservers: a part is longer than 180 characters"));
+	assert_memory_equal(&conf.node, &again.node, sizeof(conf.node));
+}
+
 /* The file that ships is what the table says: `krcore-metaserver --print` without one. */
 static void test_shipped_file(void **state)
 {
@@ -401,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_keys_that_do_not_fit),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_print_and_parse),
+		cmocka_unit_test(test_print_long_values),
 		cmocka_unit_test(test_shipped_file),
 	};
 
