@@ -7,6 +7,7 @@
 #ifndef KRC_COMPAT_H
 #define KRC_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/mlx5/driver.h>
 
 #ifdef KRC_HAVE_RDMA_ITER_H
@@ -48,6 +49,26 @@ static inline u32 krc_compat_vectors(struct mlx5_core_dev *mdev)
 	return max(mlx5_comp_vectors_max(mdev), 1U);
 #else
 	return max(mlx5_comp_vectors_count(mdev), 1U);
+#endif
+}
+
+/**
+ * krc_compat_hrtimer() - Make a timer of CLOCK_MONOTONIC ready to be started.
+ * @timer: timer.
+ * @function: called when it expires.
+ * @mode: as it will be started.
+ *
+ * Context: any. hrtimer_init() is gone from 6.15 on.
+ */
+static inline void krc_compat_hrtimer(struct hrtimer *timer,
+				      enum hrtimer_restart (*function)(struct hrtimer *timer),
+				      enum hrtimer_mode mode)
+{
+#ifdef KRC_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, function, CLOCK_MONOTONIC, mode);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, mode);
+	timer->function = function;
 #endif
 }
 

@@ -17,6 +17,7 @@
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "krc_initiator.h"
 #include "krc_node.h"
 #include "krc_spin.h"
@@ -68,8 +69,7 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 	INIT_LIST_HEAD(&ini->finished);
 	INIT_DELAYED_WORK(&ini->recover, krc_initiator_recover);
 	irq_poll_init(&ini->iop, KRC_POLL_BUDGET, krc_initiator_softirq);
-	hrtimer_init(&ini->linger, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	ini->linger.function = krc_initiator_lingered;
+	krc_compat_hrtimer(&ini->linger, krc_initiator_lingered, HRTIMER_MODE_REL_SOFT);
 	ini->slots = kvcalloc(slots, sizeof(*ini->slots), GFP_KERNEL);
 	if (!ini->slots)
 		return -ENOMEM;
