@@ -224,12 +224,23 @@ void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left);
  * krc_meta_adopt_records() - Withdraw what other clients of this node have left.
  * @meta: client.
  * @left: records; those that were taken are gone from it. What @meta has published itself is
- *	left alone.
+ *	not withdrawn.
  * @own: take those of its own address only.
  *
  * Context: any.
  */
 void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool own);
+
+/**
+ * krc_meta_return_records() - Withdraw no more what was adopted of an address.
+ * @meta: client.
+ * @gid: the address; a port that has it now is about to publish, and does the rest.
+ * @left: the records go to this list.
+ *
+ * Context: any.
+ */
+void krc_meta_return_records(struct krc_meta *meta, const union ib_gid *gid,
+			     struct list_head *left);
 
 /**
  * krc_meta_drop_records() - Forget what was left.

@@ -492,6 +492,7 @@ int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const s
 /* krc_meta_record.c: with meta.lock held */
 struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service);
 struct krc_meta_record *krc_meta_record_dirty(struct krc_meta_session *s);
+void krc_meta_record_lost(struct krc_meta_session *s, const struct krp_key *key, u64 generation);
 void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_send *send,
 			      int err);
 void krc_meta_records_mark(struct krc_meta_session *s, unsigned int from, enum krc_meta_at to);

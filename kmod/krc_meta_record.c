@@ -18,16 +18,24 @@
 /* How long it is tried to withdraw what another client has left; no lease of theirs is over. */
 #define KRC_META_ADOPTED_S 3600
 
-struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service)
+static struct krc_meta_record *krc_meta_record_named(struct krc_meta *meta,
+						     const struct krp_key *key)
 {
 	struct krc_meta_record *rec;
 
 	lockdep_assert_held(&meta->lock);
 	list_for_each_entry(rec, &meta->records, link)
-		if (rec->key.service == cpu_to_le16(service) &&
-		    !memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid)))
+		if (!memcmp(&rec->key, key, sizeof(*key)))
 			return rec;
 	return NULL;
+}
+
+struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service)
+{
+	struct krp_key key = { .service = cpu_to_le16(service) };
+
+	memcpy(key.gid, meta->gid.raw, sizeof(key.gid));
+	return krc_meta_record_named(meta, &key);
 }
 
 /* The record in this version, or NULL: it is not there any more, or has changed. */
@@ -97,6 +105,22 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 	rec->err[s->index] = err;
 	krc_meta_record_settled(meta, rec);
 	wake_up_all(&meta->wait);
+}
+
+/*
+ * A server says that a record is gone. If it is ours and not withdrawn, somebody else has: a
+ * lease that ran out, or a late word of another port of this node. It is published again.
+ */
+void krc_meta_record_lost(struct krc_meta_session *s, const struct krp_key *key, u64 generation)
+{
+	struct krc_meta_record *rec = krc_meta_record_named(s->meta, key);
+
+	if (!rec || rec->gone || s->leaving || rec->at[s->index] != KRC_META_AT_ACKED ||
+	    le64_to_cpu(rec->value.generation) != generation)
+		return;
+	rec->at[s->index] = KRC_META_AT_DIRTY;
+	s->dirty = true;
+	krc_meta_pump(s);
 }
 
 /* Set what a server knows of all records for which it is one of @from (a bit mask). */
@@ -178,18 +202,20 @@ void krc_meta_records_joined(struct krc_meta_session *s)
 	s->dirty = true;
 }
 
-/* A server was taken off. */
+/* A server was taken off. At the end of the client krc_meta_leave_records() is next. */
 void krc_meta_records_left(struct krc_meta_session *s)
 {
 	struct krc_meta_record *rec, *next;
 
 	lockdep_assert_held(&s->meta->lock);
 	list_for_each_entry_safe(rec, next, &s->meta->records, link) {
-		rec->left |= rec->at[s->index] != KRC_META_AT_NEVER &&
-			     rec->at[s->index] != KRC_META_AT_ACKED;
+		if (s->meta->closing)
+			rec->left |= rec->at[s->index] != KRC_META_AT_NEVER &&
+				     rec->at[s->index] != KRC_META_AT_ACKED;
 		rec->at[s->index] = KRC_META_AT_NEVER;
 		rec->err[s->index] = 0;
-		krc_meta_record_settled(s->meta, rec);
+		if (!s->meta->closing)
+			krc_meta_record_settled(s->meta, rec);
 	}
 }
 
@@ -228,19 +254,36 @@ static void krc_meta_record_adopt(struct krc_meta *meta, struct krc_meta_record 
 
 void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool own)
 {
-	struct krc_meta_record *rec, *next;
-	bool mine;
+	struct krc_meta_record *rec, *next, *old;
 
 	spin_lock_bh(&meta->lock);
 	list_for_each_entry_safe(rec, next, left, link) {
-		mine = !memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid));
-		if (own && !mine)
+		if (own && memcmp(rec->key.gid, meta->gid.raw, sizeof(rec->key.gid)))
 			continue;
 		list_del(&rec->link);
-		if (mine && krc_meta_record_find(meta, le16_to_cpu(rec->key.service)))
+		old = krc_meta_record_named(meta, &rec->key);
+		if (old && !old->gone) {
 			kfree(rec); /* published again since */
-		else
-			krc_meta_record_adopt(meta, rec);
+			continue;
+		}
+		if (old)
+			krc_meta_record_drop(old);
+		krc_meta_record_adopt(meta, rec);
+	}
+	spin_unlock_bh(&meta->lock);
+}
+
+void krc_meta_return_records(struct krc_meta *meta, const union ib_gid *gid, struct list_head *left)
+{
+	struct krc_meta_record *rec, *next;
+
+	spin_lock_bh(&meta->lock);
+	list_for_each_entry_safe(rec, next, &meta->records, link) {
+		if (!rec->adopted || memcmp(rec->key.gid, gid->raw, sizeof(rec->key.gid)))
+			continue;
+		/* answers that are under way are of a version nobody has any more */
+		memset(rec->at, KRC_META_AT_NEVER, sizeof(rec->at));
+		list_move_tail(&rec->link, left);
 	}
 	spin_unlock_bh(&meta->lock);
 }

@@ -218,14 +218,16 @@ static void krc_meta_answer(struct krc_meta_session *s, const struct krp_msg_hdr
 
 static void krc_meta_notify(struct krc_meta_session *s, const struct krp_notify *msg)
 {
-	u64 seq = le64_to_cpu(msg->seq);
+	u64 seq = le64_to_cpu(msg->seq), generation = le64_to_cpu(msg->generation);
 
 	if (!s->subscribed)
 		return;
 	if (msg->event == KRP_EVENT_RESYNC || (s->notify_seq && seq != s->notify_seq + 1))
 		krc_cache_forget_all(s->meta->cache);
 	else
-		krc_cache_forget(s->meta->cache, &msg->key, le64_to_cpu(msg->generation));
+		krc_cache_forget(s->meta->cache, &msg->key, generation);
+	if (msg->event == KRP_EVENT_GONE)
+		krc_meta_record_lost(s, &msg->key, generation);
 	s->notify_seq = seq;
 }
 

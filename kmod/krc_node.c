@@ -134,11 +134,26 @@ static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
 	krc_dev_retry(dev, err);
 }
 
+/* What other ports were to withdraw of an address is this node's business again. */
+static void krc_node_return(const union ib_gid *gid)
+{
+	struct krc_dev *dev;
+	u32 i;
+
+	lockdep_assert_held(&krc_node.lock);
+	list_for_each_entry(dev, &krc_node.devs, list)
+		for (i = 0; i < dev->slots_nr; i++)
+			if (dev->slots[i].port)
+				krc_meta_return_records(dev->slots[i].port->meta, gid,
+							&krc_node.left);
+}
+
 static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u16 gid_index)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
 	struct krc_port *port;
 
+	krc_node_return(gid);
 	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, gid, gid_index,
 			       krc_node.conf);
 	if (IS_ERR(port)) {
@@ -256,14 +271,15 @@ static void krc_node_adopt(bool own)
 	lockdep_assert_held(&krc_node.lock);
 	list_for_each_entry(dev, &krc_node.devs, list)
 		for (i = 0; i < dev->slots_nr && !list_empty(&krc_node.left); i++)
-			if (dev->slots[i].port)
+			if (dev->slots[i].port && dev->slots[i].link_up)
 				krc_meta_adopt_records(dev->slots[i].port->meta, &krc_node.left,
 						       own);
 }
 
 /*
- * A port that is up withdraws what others could not; with the node, leases end as well. An
- * address may have moved to another port, which has published it again.
+ * A port that is up withdraws what others could not; with the node, leases end as well. To be
+ * called when all that can come up is up: an address may have moved to another port, which
+ * publishes it again.
  */
 static void krc_node_tidy(void)
 {
@@ -291,13 +307,13 @@ static void krc_dev_refresh(struct krc_dev *dev)
 	else if (!krc_dev_open(dev))
 		for (num = 1; num <= dev->slots_nr; num++)
 			krc_slot_refresh(dev, num);
-	krc_node_tidy();
 }
 
 static void krc_dev_refresh_work(struct work_struct *work)
 {
 	mutex_lock(&krc_node.lock);
 	krc_dev_refresh(container_of(to_delayed_work(work), struct krc_dev, refresh));
+	krc_node_tidy();
 	mutex_unlock(&krc_node.lock);
 }
 
@@ -376,6 +392,7 @@ static int krc_client_add(struct ib_device *ibdev)
 	mutex_lock(&krc_node.lock);
 	list_add_tail(&dev->list, &krc_node.devs);
 	krc_dev_refresh(dev);
+	krc_node_tidy();
 	mutex_unlock(&krc_node.lock);
 	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, krc_dev_on_event);
 	ib_register_event_handler(&dev->events);
@@ -457,6 +474,7 @@ static void krc_node_refresh(void)
 
 	list_for_each_entry(dev, &krc_node.devs, list)
 		krc_dev_refresh(dev);
+	krc_node_tidy();
 }
 
 /* Queues live on ports: with other pools they would have to be made anew. */

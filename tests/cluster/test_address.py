@@ -9,6 +9,7 @@ from .nodes import client, serve, up
 from .suite import check, limit, wait_until
 
 NEW_ADDRESS = "10.77.0.122"
+BETWEEN = "2001:db8::22"
 NEW_MAC = "02:c9:03:98:00:22"
 
 
@@ -41,22 +42,21 @@ def _reached(client_node, node, address):
 @contextlib.contextmanager
 def _changed(node, there, back):
     """Something of the node's interface is different in a block."""
-    netdev = krcore.netdev(node)
-    node.run(there.format(netdev=netdev))
+    node.run(there)
     try:
         yield
     finally:
-        node.run(back.format(netdev=netdev))
+        node.run(back)
 
 
 @limit(500)
 def test_a_new_address_is_published(cluster):
     with up(cluster) as (node1, node2):
-        old, prefix = node2.spec.address, node2.spec.prefix
-        swap = "ip address del {}/{} dev {{netdev}} && ip address add {}/{} dev {{netdev}}"
+        old, prefix, dev = node2.spec.address, node2.spec.prefix, krcore.netdev(node2)
+        swap = "ip address del {}/{} dev {} && ip address add {}/{} dev {}"
         _published(cluster, node2, old)
-        with _changed(node2, swap.format(old, prefix, NEW_ADDRESS, prefix),
-                      swap.format(NEW_ADDRESS, prefix, old, prefix)):
+        with _changed(node2, swap.format(old, prefix, dev, NEW_ADDRESS, prefix, dev),
+                      swap.format(NEW_ADDRESS, prefix, dev, old, prefix, dev)):
             _published(cluster, node2, NEW_ADDRESS)
             _reached(node1, node2, NEW_ADDRESS)
         _published(cluster, node2, old)
@@ -64,11 +64,31 @@ def test_a_new_address_is_published(cluster):
 
 
 @limit(500)
+def test_an_address_in_between_loses_nothing(cluster):
+    """Until the new address is there the port has another, from which it reaches no server.
+    What it was to withdraw for the first is not forgotten with it."""
+    with up(cluster) as (node1, node2):
+        old, prefix, dev = node2.spec.address, node2.spec.prefix, krcore.netdev(node2)
+        address = "ip address {} {}/{} dev {}"
+        with _changed(node2, address.format("add", BETWEEN, "64", dev) + " nodad",
+                      address.format("del", BETWEEN, "64", dev)), \
+                _changed(node2, address.format("del", old, prefix, dev),
+                         address.format("add", old, prefix, dev)):
+            wait_until(lambda: krcore.node_rows(node2, "node_port")[0].get("gid") == BETWEEN, 60,
+                       f"the port has {BETWEEN}")
+            with _changed(node2, address.format("add", NEW_ADDRESS, prefix, dev),
+                          address.format("del", NEW_ADDRESS, prefix, dev)):
+                _published(cluster, node2, NEW_ADDRESS)
+                _reached(node1, node2, NEW_ADDRESS)
+        _published(cluster, node2, old)
+
+
+@limit(500)
 def test_a_new_mac_is_published(cluster):
     with up(cluster) as (node1, node2):
         address, old = node2.spec.address, node2.spec.mac
         _published(cluster, node2, address, mac=old)
-        set_mac = "ip link set dev {{netdev}} address {}"
+        set_mac = f"ip link set dev {krcore.netdev(node2)} address {{}}"
         with _changed(node2, set_mac.format(NEW_MAC), set_mac.format(old)):
             _published(cluster, node2, address, mac=NEW_MAC)
             _reached(node1, node2, address)
@@ -83,7 +103,7 @@ def test_a_smaller_mtu_is_published(cluster):
     with up(cluster) as (node1, node2):
         address, mtu = node2.spec.address, node2.spec.mtu
         _published(cluster, node2, address, mtu_bytes=1024)
-        set_mtu = "ip link set dev {{netdev}} mtu {}"
+        set_mtu = f"ip link set dev {krcore.netdev(node2)} mtu {{}}"
         with _changed(node2, set_mtu.format(700), set_mtu.format(mtu)):
             _published(cluster, node2, address, mtu_bytes=512)
             refused = client(node1, f"{address} 0 0 0 0 0 0 fresh")
