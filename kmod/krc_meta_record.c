@@ -392,6 +392,7 @@ static int krc_meta_refusal(const struct krc_meta *meta, const struct krc_meta_r
 /* Return: -EAGAIN as long as nothing is decided. @last: the time is over. */
 static int krc_meta_published_state(struct krc_meta *meta, u16 service, bool last)
 {
+	const struct krc_meta_session *s;
 	struct krc_meta_record *rec;
 	int err;
 	u32 i;
@@ -403,8 +404,8 @@ static int krc_meta_published_state(struct krc_meta *meta, u16 service, bool las
 		goto out;
 	}
 	err = krc_meta_refusal(meta, rec, !last) ?: (last ? -ETIMEDOUT : -EAGAIN);
-	for (i = 0; i < KRC_META_SERVERS_MAX; i++)
-		if (rec->at[i] == KRC_META_AT_ACKED)
+	krc_meta_for_each(meta, s, i)
+		if (rec->at[i] == KRC_META_AT_ACKED && !s->leaving) /* or it is the withdrawal */
 			err = 0;
 out:
 	spin_unlock_bh(&meta->lock);
