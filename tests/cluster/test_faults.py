@@ -11,6 +11,7 @@ import contextlib
 import re
 
 from . import debugfs, krcore, programs
+from .kernel_log import OF_FAULTS
 from .nodes import AS_USER, client, held, ports, program, serve, tap, up
 from .probe import Probe
 from .suite import Skip, check, limit, wait_until
@@ -51,6 +52,7 @@ def _faults(machine, kinds=FAULTS, **settings):
         left = machine.run(f"cd {debugfs.FOLDER}; cat " + " ".join(f"{f}/times" for f in kinds))
         return sum(TIMES - int(word) for word in left.out.split())
 
+    machine.log.pardon(OF_FAULTS)
     _set(machine, kinds, {**READY, **{key.replace("_", "-"): value
                                       for key, value in settings.items()}})
     try:
