@@ -46,6 +46,9 @@
  *   NOTIFY numbers its messages per session. CHANGED and GONE name one key.
  *   RESYNC means that some were dropped because the client did not keep up:
  *   forget every cached record.
+ *   A publisher who is told that its own record is GONE, and has not withdrawn
+ *   it, may publish it again: another session of its owner has, or the lease
+ *   was over.
  *
  * RESTART
  *   Each life of a server has a new random incarnation, in every header it
