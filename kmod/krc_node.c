@@ -614,15 +614,15 @@ int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info)
 
 struct krc_port *krc_port_first(u32 index)
 {
-	struct krc_port *port = NULL;
-	struct krc_slot *slot;
-	struct krc_dev *dev;
-	u32 i, up = 0;
+	struct krc_slot *slot, *found = NULL;
+	struct krc_port *port;
+	u32 i = 0, up = 0;
 
 	mutex_lock(&krc_node.lock);
-	for (i = 0; !port && (slot = krc_node_slot(i, &dev)); i++)
-		if (slot->port && (++up == index || !index))
-			port = krc_port_get(slot->port);
+	while ((slot = krc_node_slot_up(&i)))
+		if (++up == index || (!index && (!found || (slot->link_up && !found->link_up))))
+			found = slot;
+	port = found ? krc_port_get(found->port) : NULL;
 	mutex_unlock(&krc_node.lock);
 	return port;
 }

@@ -179,8 +179,9 @@ int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info);
 struct krc_cache *krc_node_cache(void);
 
 /**
- * krc_port_first() - The @index-th port that is up, counted from 1; 0 means any.
- * @index: as above.
+ * krc_port_first() - The @index-th port that is up, counted from 1.
+ * @index: as above; a port whose link has gone down since counts. 0: the first whose link
+ *	is up, or else the first.
  *
  * Context: may sleep.
  * Return: the port with a reference, or NULL.

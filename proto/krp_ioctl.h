@@ -118,7 +118,8 @@ struct krp_query {
  * @abi: in: KRP_ABI_VERSION the program was built for (-EPROTONOSUPPORT).
  * @flags: in: zero.
  * @ring_entries: in: power of two, KRP_RING_ENTRIES_MIN to _MAX.
- * @port: in: node port to use, as KRP_IOC_PORT numbers them; 0 takes the first.
+ * @port: in: node port to use, as KRP_IOC_PORT numbers them; 0 takes the first whose
+ *	link is up, or else the first.
  * @map_bytes: out: how much to map at offset 0, in bytes.
  * @rsvd: zero.
  */

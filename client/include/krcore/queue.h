@@ -71,7 +71,7 @@ struct krcore_node;
  * @ring_entries: completions the ring holds, a power of two from 16 to 65536; 0
  *	means 1024. The depths of all queues together must fit.
  * @port: RDMA port of this node, from 1, as krcore_node_port() numbers them; 0
- *	means the first.
+ *	means the first whose link is up, or else the first.
  */
 struct krcore_node_options {
 	size_t size;
