@@ -371,11 +371,13 @@ static struct notifier_block krc_node_netdev = {
 
 static int krc_client_add(struct ib_device *ibdev);
 static void krc_client_remove(struct ib_device *ibdev, void *data);
+static void krc_client_rename(struct ib_device *ibdev, void *data);
 
 static struct ib_client krc_client = {
 	.name = "krcore",
 	.add = krc_client_add,
 	.remove = krc_client_remove,
+	.rename = krc_client_rename,
 };
 
 static int krc_client_add(struct ib_device *ibdev)
@@ -414,6 +416,14 @@ static void krc_client_remove(struct ib_device *ibdev, void *data)
 	mutex_unlock(&krc_node.lock);
 	cancel_delayed_work_sync(&dev->refresh);
 	kfree(dev);
+}
+
+/* The configuration may mean the device by the name that it has now. */
+static void krc_client_rename(struct ib_device *ibdev, void *data)
+{
+	struct krc_dev *dev = data;
+
+	mod_delayed_work(system_long_wq, &dev->refresh, 0);
 }
 
 /* ---- configuration */
