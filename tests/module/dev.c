@@ -42,7 +42,12 @@ int dev_ioctl(int fd, unsigned long request, void *arg)
 
 int dev_open(struct dev *dev, unsigned int entries)
 {
-	struct krp_setup setup = { .abi = KRP_ABI_VERSION, .ring_entries = entries };
+	const char *port = getenv("KRC_PORT");
+	struct krp_setup setup = {
+		.abi = KRP_ABI_VERSION,
+		.ring_entries = entries,
+		.port = port ? (uint32_t)strtoul(port, NULL, 0) : 0,
+	};
 	int err;
 
 	dev->fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);

@@ -64,7 +64,7 @@ struct dev_peer {
 /* ioctl(2), but with a negative errno. */
 int dev_ioctl(int fd, unsigned long request, void *arg);
 
-/* A context with a ring of @entries; nothing is open after an error. */
+/* A context with a ring of @entries, on port $KRC_PORT; nothing is open after an error. */
 int dev_open(struct dev *dev, unsigned int entries);
 void dev_open_or_die(struct dev *dev, unsigned int entries);
 void dev_close(struct dev *dev);

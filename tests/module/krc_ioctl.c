@@ -27,7 +27,8 @@
  *   krc_ioctl PEER crowd QUEUES		that many queues, each of which READs; kept
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
- * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES.
+ * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES. The environment's KRC_PORT is the
+ * node's port to use, as `ports` counts them from 1, and any without it.
  *
  * Results are TAP, or one line of key=value pairs; status 0 means all is well.
  */
