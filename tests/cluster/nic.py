@@ -6,8 +6,10 @@ class, put it into the table, and nothing else changes.
 """
 
 from .fabric import CARD as NIC_DEVICE, CardFabric, Fabric
+from .topology import MAX_GUESTS
 
 NIC_PORT = "nicport"    # the slot it sits in, so that it can be taken out
+SECOND_PORT = "nic1"    # QEMU's id of a card's second port
 
 
 class Nic:
@@ -139,9 +141,21 @@ class ConnectX(Nic):
     def device(self):
         return "rocep1s0"     # as rdma-core names it by its place on the bus
 
-    def insert(self, machine, **more):
-        machine.qmp.call("device_add", driver="connectx-model", id=NIC_DEVICE, bus=NIC_PORT,
-                         **{**self._properties(machine.spec, machine.fabric), **more})
+    def insert(self, machine, ports=1, **more):
+        """Put the card back; of two ports, each is a function with a driver of its own. The
+        second is a virtual one: the slot has room for the registers of one that is not."""
+        properties = {**self._properties(machine.spec, machine.fabric), **more}
+        if ports == 2:      # the guest looks when function 0 comes
+            number = machine.spec.index + 1
+            self._plug(machine, SECOND_PORT, {**properties, "addr": "0.1", "vf": "on",
+                                              "node": MAX_GUESTS + number,
+                                              "mac": f"52:54:00:77:01:{number:02x}"})
+            properties["multifunction"] = True
+        self._plug(machine, NIC_DEVICE, properties)
+
+    def _plug(self, machine, name, properties):
+        machine.qmp.call("device_add", driver="connectx-model", id=name, bus=NIC_PORT,
+                         **properties)
 
     def set_link(self, machine, up):
         machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}",

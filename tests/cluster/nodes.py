@@ -10,6 +10,7 @@ import contextlib
 import json
 
 from . import krcore, programs
+from .nic import NIC_DEVICE
 from .suite import Skip, check, wait_until
 
 PROGRAM = "tests/module/krc_ioctl"
@@ -39,9 +40,9 @@ def node_up(machine):
     wait_until(lambda: ports(machine), 60, f"{machine.name}: a port is up")
 
 
-def card_counters(machine):
+def card_counters(machine, card=NIC_DEVICE):
     """The counters of a guest's card."""
-    return json.loads(machine.qmp.call("qom-get", path="/machine/peripheral/nic0",
+    return json.loads(machine.qmp.call("qom-get", path=f"/machine/peripheral/{card}",
                                        property="counters"))
 
 
@@ -51,9 +52,9 @@ def reads_by_bytes(machine):
             if row["op"] == "READ" and row["side"] == "requester"}
 
 
-def objects(machine):
+def objects(machine, card=NIC_DEVICE):
     """How many objects of RDMA there are on its card now, by kind."""
-    there = card_counters(machine)["objects"]
+    there = card_counters(machine, card)["objects"]
     return {kind: there[kind] for kind in OBJECTS}
 
 
