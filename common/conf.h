@@ -22,7 +22,7 @@
 #define KRU_CONF_FILE "/etc/krcore.conf"
 #define KRU_CONF_BYTES_MAX (1 << 20) /* of a file */
 #define KRU_CONF_VALUE_BYTES 2048 /* longest value as text, with its NUL */
-#define KRU_CONF_PART_MAX 180	  /* longest part of a list, which must fit in a line */
+#define KRU_CONF_PART_MAX 180 /* longest part of a list, which must fit in a line */
 
 #define KRU_CONF_FIELD_UINT(key, max) __u32 key;
 #define KRU_CONF_FIELD_BOOL(key, max) bool key;
