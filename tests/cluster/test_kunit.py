@@ -23,7 +23,7 @@ def _expected():
     for path in sorted(SOURCES.glob("*_test.c")):
         text = path.read_text()
         names = re.findall(r"struct kunit_suite \w+ = \{\s*\.name = \"(\w+)\"", text)
-        cases = re.findall(r"\bKUNIT_CASE(?:_PARAM|_SLOW)?\((\w+)", text)
+        cases = re.findall(r"\bKUNIT_CASE(?:_PARAM|_SLOW)?\(\s*(\w+)", text)
         check(len(names) == 1 and cases, f"{path.name}: suites {names}, {len(cases)} cases")
         check("kunit_test_suite" in text, f"{path.name}: its suite is not registered")
         suites[names[0]] = cases
