@@ -209,15 +209,14 @@ static int kru_conf_read_text(const struct kru_conf_def *def, const char *text,
 {
 	int err = kru_conf_check_printable(def, text, why, why_bytes);
 
-	if (err || !*text || !def->check_text)
-		goto out;
-	err = def->check_text(text, why, why_bytes);
-	if (!err && kru_conf_is_list(def))
+	if (!err && *text && def->check_text)
+		err = def->check_text(text, why, why_bytes);
+	if (err)
+		return err;
+	if (kru_conf_is_list(def))
 		return kru_conf_squeeze(text, value, why, why_bytes);
-out:
-	if (!err)
-		memcpy(value, text, strlen(text) + 1);
-	return err;
+	memcpy(value, text, strlen(text) + 1);
+	return 0;
 }
 
 int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
