@@ -84,6 +84,35 @@ static const struct krc_provider_ops *krc_provider_of(struct ib_device *ibdev)
 	return NULL;
 }
 
+/* ---- all ports */
+
+static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
+{
+	struct krc_dev *dev;
+
+	lockdep_assert_held(&krc_node.lock);
+	list_for_each_entry(dev, &krc_node.devs, list) {
+		if (i < dev->slots_nr) {
+			*ret_dev = dev;
+			return &dev->slots[i];
+		}
+		i -= dev->slots_nr;
+	}
+	return NULL;
+}
+
+/* The next slot from @i on whose port is up, or NULL. */
+static struct krc_slot *krc_node_slot_up(u32 *i)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+
+	while ((slot = krc_node_slot((*i)++, &dev)))
+		if (slot->port)
+			return slot;
+	return NULL;
+}
+
 /* ---- ports of a device */
 
 static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
@@ -137,15 +166,11 @@ static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
 /* What other ports were to withdraw of an address is this node's business again. */
 static void krc_node_return(const union ib_gid *gid)
 {
-	struct krc_dev *dev;
-	u32 i;
+	struct krc_slot *slot;
+	u32 i = 0;
 
-	lockdep_assert_held(&krc_node.lock);
-	list_for_each_entry(dev, &krc_node.devs, list)
-		for (i = 0; i < dev->slots_nr; i++)
-			if (dev->slots[i].port)
-				krc_meta_return_records(dev->slots[i].port->meta, gid,
-							&krc_node.left);
+	while ((slot = krc_node_slot_up(&i)))
+		krc_meta_return_records(slot->port->meta, gid, &krc_node.left);
 }
 
 static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u16 gid_index)
@@ -265,15 +290,12 @@ static int krc_dev_open(struct krc_dev *dev)
 /* Have ports that are up withdraw what is left; @own: of their own addresses only. */
 static void krc_node_adopt(bool own)
 {
-	struct krc_dev *dev;
-	u32 i;
+	struct krc_slot *slot;
+	u32 i = 0;
 
-	lockdep_assert_held(&krc_node.lock);
-	list_for_each_entry(dev, &krc_node.devs, list)
-		for (i = 0; i < dev->slots_nr && !list_empty(&krc_node.left); i++)
-			if (dev->slots[i].port && dev->slots[i].link_up)
-				krc_meta_adopt_records(dev->slots[i].port->meta, &krc_node.left,
-						       own);
+	while (!list_empty(&krc_node.left) && (slot = krc_node_slot_up(&i)))
+		if (slot->link_up)
+			krc_meta_adopt_records(slot->port->meta, &krc_node.left, own);
 }
 
 /*
@@ -439,20 +461,6 @@ static void krc_node_free_conf(struct krc_node_conf *conf)
 	kfree_sensitive(conf);
 }
 
-static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev);
-
-/* The next slot from @i on whose port is up, or NULL. */
-static struct krc_slot *krc_node_slot_up(u32 *i)
-{
-	struct krc_slot *slot;
-	struct krc_dev *dev;
-
-	while ((slot = krc_node_slot((*i)++, &dev)))
-		if (slot->port)
-			return slot;
-	return NULL;
-}
-
 /* Give the ports that are up the new list of MetaServers: all of them, or none on error. */
 static int krc_node_reconfigure(const struct krc_node_conf *conf)
 {
@@ -554,21 +562,6 @@ bool krc_node_is_up(struct krc_node_conf *ret_conf)
 }
 
 /* ---- ports, for others */
-
-static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
-{
-	struct krc_dev *dev;
-
-	lockdep_assert_held(&krc_node.lock);
-	list_for_each_entry(dev, &krc_node.devs, list) {
-		if (i < dev->slots_nr) {
-			*ret_dev = dev;
-			return &dev->slots[i];
-		}
-		i -= dev->slots_nr;
-	}
-	return NULL;
-}
 
 static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot,
 			  struct krc_port_info *info)
