@@ -180,6 +180,16 @@ def _loop(node, port, peer, seconds=2):
                           check=False))
 
 
+@contextlib.contextmanager
+def _both_published(cluster):
+    """Both ports of node1 are up and published, and no lease runs out in the block: the two
+    nodes, and the rows of the ports by address."""
+    with _two_ports(cluster), up(cluster, lease_ms=LEASE_MS) as (node1, node2):
+        rows = _ports_up(node1, node1.spec.address, ADDRESS)
+        _published(cluster.nodes("metaserver"), node1, rows)
+        yield node1, node2, rows
+
+
 # -- tests -------------------------------------------------------------------------
 
 
@@ -214,10 +224,8 @@ def test_both_ports_serve_and_reach_others(cluster):
 @limit(400)
 def test_one_port_goes_and_the_other_works_on(cluster):
     servers = cluster.nodes("metaserver")
-    with _two_ports(cluster), up(cluster, lease_ms=LEASE_MS) as (node1, node2):
+    with _both_published(cluster) as (node1, node2, rows):
         first, second = node1.spec.address, ADDRESS
-        rows = _ports_up(node1, first, second)
-        _published(servers, node1, rows)
         with serve(node2) as other, _serving(node1, second) as far, contextlib.ExitStack() as stack:
             dying, out, back = (
                 stack.enter_context(node.background(_program(node, port, f"{peer} loop 25"),
@@ -259,11 +267,8 @@ def test_what_a_port_leaves_is_withdrawn_by_the_other(cluster):
     """A port that goes while its cable is out cannot withdraw its record. One MetaServer hears
     of that from the other port only when the record is there again."""
     meta1, meta2 = servers = cluster.nodes("metaserver")
-    with _two_ports(cluster), up(cluster, lease_ms=LEASE_MS) as (node1, node2), \
-            serve(node2) as other:
+    with _both_published(cluster) as (node1, node2, rows), serve(node2) as other:
         first, second = node1.spec.address, ADDRESS
-        rows = _ports_up(node1, first, second)
-        _published(servers, node1, rows)
         device = rows[second]["device"]
         _cut_second(node1, meta2)
         try:
@@ -291,10 +296,8 @@ def test_what_a_port_leaves_is_withdrawn_by_the_other(cluster):
 @limit(400)
 def test_addresses_change_places(cluster):
     servers = cluster.nodes("metaserver")
-    with _two_ports(cluster), up(cluster, lease_ms=LEASE_MS) as (node1, node2):
+    with _both_published(cluster) as (node1, node2, before):
         first, second = node1.spec.address, ADDRESS
-        before = _ports_up(node1, first, second)
-        _published(servers, node1, before)
         swap = "".join(f"ip address {word} {address}/{node1.spec.prefix} dev "
                        f"{_name(node1, number, 'net')}; " for word, address, number in
                        (("del", first, 0), ("del", second, 1), ("add", second, 0),
@@ -324,9 +327,8 @@ def _only(node, device):
 def test_one_port_is_chosen_by_its_name(cluster):
     """Also if it comes to have that name later, as with a card that is put in."""
     servers = cluster.nodes("metaserver")
-    with _two_ports(cluster), up(cluster, lease_ms=LEASE_MS) as (node1, _):
+    with _both_published(cluster) as (node1, _, rows):
         first, second = node1.spec.address, ADDRESS
-        rows = _ports_up(node1, first, second)
         devices = [rows[address]["device"] for address in (first, second)]
         reason = "the configuration names another device"
         for name in (devices[1], "rail"):
