@@ -112,7 +112,9 @@ static void cx_dct_connect(struct cx_dev *dev, struct cx_dct *dct, const struct 
 
 	if (reason) {
 		cx_count(dev, CX_CTR_DC_REJECTED, 1);
-		cx_dct_reply(dev, f, p, CX_PKT_DC_REJECT, reason);
+		/* a target that is full or ends says so even then: it knows the initiator's key */
+		if (!dev->dc_silent || (reason != CX_DC_NO_TARGET && reason != CX_DC_KEY))
+			cx_dct_reply(dev, f, p, CX_PKT_DC_REJECT, reason);
 		return;
 	}
 	r = g_hash_table_lookup(dct->initiators, &key);
@@ -294,6 +296,8 @@ int cx_cmd_create_dct(struct cx_dev *dev, struct cx_cmd *cmd)
 	const u8 *c = CX_ADDR(create_dct_in, cmd->in, dct_context_entry);
 	struct cx_dct *dct;
 
+	if (!dev->prop.dct)
+		return cx_refuse(dev, cmd, CX_ST_BAD_OP, "the adapter has no DC");
 	if (cx_dct_check(dev, cmd, c))
 		return -1;
 	dct = g_new0(struct cx_dct, 1);

@@ -59,6 +59,7 @@ struct cx_props {
 	u32 timeout_floor_ms;
 	bool vf;
 	bool dct;
+	char *dc_refusal;
 };
 
 struct cx_dev {
@@ -66,6 +67,7 @@ struct cx_dev {
 	MemoryRegion bar;
 	struct cx_props prop;
 	bool eth;
+	bool dc_silent; /* what no target takes is dropped, not refused */
 	bool failed; /* as real firmware after an internal error: does nothing more */
 	struct cx_trace trace;
 	struct cx_counters ctr;

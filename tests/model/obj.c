@@ -97,7 +97,7 @@ static void cx_idtab_grow(struct cx_idtab *t, u32 id)
 int cx_obj_add(struct cx_dev *dev, enum cx_space space, enum cx_kind kind, struct cx_obj *obj)
 {
 	struct cx_idtab *t = &dev->ids[space];
-	u32 id = t->next;
+	u32 id = t->thrifty ? t->first : t->next;
 
 	if (t->used >= t->limit - t->first)
 		return -ENOSPC;
@@ -109,7 +109,8 @@ int cx_obj_add(struct cx_dev *dev, enum cx_space space, enum cx_kind kind, struc
 		cx_idtab_grow(t, id);
 	t->slot[id] = obj;
 	t->used++;
-	t->next = id + 1 == t->limit ? t->first : id + 1;
+	if (!t->thrifty)
+		t->next = id + 1 == t->limit ? t->first : id + 1;
 	obj->id = id;
 	obj->space = space;
 	obj->kind = kind;

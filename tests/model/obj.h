@@ -2,8 +2,9 @@
 /*
  * Owns: the numbered objects a driver creates by command. Every kind lives in
  * one number space; a number is not reused before the space wrapped once, so
- * that a driver's stale number meets nothing. An object that another one
- * refers to has a reference and cannot be destroyed.
+ * that a driver's stale number meets nothing, unless the space is told to be
+ * thrifty: then the lowest number that is free is the next. An object that
+ * another one refers to has a reference and cannot be destroyed.
  */
 #ifndef CX_OBJ_H
 #define CX_OBJ_H
@@ -70,6 +71,7 @@ struct cx_idtab {
 	u32 room; /* slots allocated */
 	u32 next; /* where the search for a free number starts */
 	u32 used;
+	bool thrifty; /* the lowest free number is given, be it of an object just destroyed */
 };
 
 void cx_obj_init(struct cx_dev *dev);

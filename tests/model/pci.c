@@ -187,7 +187,13 @@ static const MemoryRegionOps cx_mmio_ops = {
 static int cx_check_props(struct cx_dev *dev, Error **errp)
 {
 	const char *link = dev->prop.link ? dev->prop.link : "eth";
+	const char *refusal = dev->prop.dc_refusal ? dev->prop.dc_refusal : "nak";
 
+	if (strcmp(refusal, "nak") && strcmp(refusal, "silent")) {
+		error_setg(errp, "dc_refusal: '%s' is neither nak nor silent", refusal);
+		return -EINVAL;
+	}
+	dev->dc_silent = !strcmp(refusal, "silent");
 	if (strcmp(link, "eth") && strcmp(link, "ib")) {
 		error_setg(errp, "link: '%s' is neither eth nor ib", link);
 		return -EINVAL;
@@ -348,6 +354,7 @@ static Property cx_properties[] = {
 	DEFINE_PROP_UINT32("timeout_floor_ms", struct cx_dev, prop.timeout_floor_ms, 500),
 	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
 	DEFINE_PROP_BOOL("dct", struct cx_dev, prop.dct, true),
+	DEFINE_PROP_STRING("dc_refusal", struct cx_dev, prop.dc_refusal),
 	DEFINE_PROP_END_OF_LIST(),
 };
 
@@ -401,6 +408,17 @@ static void cx_link_set(Object *obj, bool up, Error **errp)
 	dev->port.cable = up;
 	cx_port_update(dev);
 	cx_dev_kick(dev);
+}
+
+/* as firmware may do: a key gets the index of one that was just destroyed */
+static bool cx_reuse_get(Object *obj, Error **errp)
+{
+	return CX(obj)->ids[CX_SP_MKEY].thrifty;
+}
+
+static void cx_reuse_set(Object *obj, bool reuse, Error **errp)
+{
+	CX(obj)->ids[CX_SP_MKEY].thrifty = reuse;
 }
 
 static bool cx_failed_get(Object *obj, Error **errp)
@@ -530,6 +548,7 @@ static void cx_class_init(ObjectClass *klass, void *data)
 		object_class_property_add(klass, cx_live[i].name, "uint32", cx_live_get,
 					  cx_live_set, NULL, (void *)&cx_live[i]);
 	object_class_property_add_bool(klass, "link_up", cx_link_get, cx_link_set);
+	object_class_property_add_bool(klass, "reuse_mkeys", cx_reuse_get, cx_reuse_set);
 	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
 	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);
 	object_class_property_add_str(klass, "counters", cx_counters_get, NULL);

@@ -279,6 +279,8 @@ int cx_cmd_create_qp(struct cx_dev *dev, struct cx_cmd *cmd)
 	const u8 *c = CX_ADDR(create_qp_in, cmd->in, qpc);
 	struct cx_qp *qp;
 
+	if (CX_GET(qpc, c, st) == CX_SV_DCI && !dev->prop.dct)
+		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "the adapter has no DC");
 	if (!cx_service_known(CX_GET(qpc, c, st)))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "service type 0x%x",
 				 CX_GET(qpc, c, st));

@@ -33,6 +33,8 @@ MTU = "the port's; the program says 1024, which is the port's on Ethernet"
 PATH = ("the program gives its own address for the path; an initiator takes each request's, so "
         "ours gives none")
 COUNTER = "mlx5_ib counts per port; ours go to the device's default set 0"
+CLASS = ("the class that the node's settings ask for, here DSCP 26 with congestion marks; the "
+         "program asks for none")
 VALUE = "operand or length, as each program asked for"
 UID = ("kernel queues say 0xffffff and get the queue's number in completions, as those of mlx5_ib; "
        "libmlx5 numbers its own, and its first number is 0")
@@ -70,9 +72,8 @@ DIFFERENCES = {
     ("request", "swap_add"): (ANY, ANY, VALUE),
     ("request", "compare"): (ANY, ANY, VALUE),
     ("request", "index"): (ANY, ANY, "position in the queue; the first one is 0"),
-    ("request", "tclass"): (
-        "02", ABSENT, "able to bear congestion marks, as mlx5_ib says in its own addresses; "
-        "libmlx5 leaves it to the program", "eth"),
+    ("request", "tclass"): ("6a", ABSENT, CLASS, "eth"),
+    ("CREATE_DCT", "tclass"): ("0x6a", ABSENT, CLASS, "eth"),
 }
 
 COMMANDS = {

@@ -165,6 +165,26 @@ class Objects(ModelTest):
             d.cmd(name, {field: number})
         self.assertEqual(d.counters()["objects"], before)
 
+    def test_index_of_a_key(self):
+        """That of a destroyed key rests, or is given to the next one if that is asked for."""
+        d = self.driver()
+        self.assertFalse(d.get("reuse_mkeys"))
+        seen = set()
+        for _ in range(300):
+            mr = Mr(d)
+            self.assertNotIn(mr.index, seen)
+            seen.add(mr.index)
+            d.cmd("DESTROY_MKEY", {"mkey_index": mr.index})
+        d.set("reuse_mkeys", True)
+        kept, gone = Mr(d), Mr(d)
+        self.assertEqual({kept.index, gone.index}, {min(seen), min(seen) + 1})
+        for _ in range(300):
+            d.cmd("DESTROY_MKEY", {"mkey_index": gone.index})
+            gone, before = Mr(d), gone
+            self.assertEqual(gone.index, before.index)
+        d.set("reuse_mkeys", False)
+        self.assertGreater(Mr(d).index, max(seen))
+
     def test_busy(self):
         d = self.driver()
         q = Qp(d)
@@ -740,6 +760,41 @@ class Dc(ModelTest):
         self.d.cmd("MODIFY_RMP", {"rmp_state": 1, "rmpn": self.rmp, "bitmask.lwm": 1,
                                   "ctx.state": 1, "ctx.wq.lwm": 3})
         self.assertEqual(self.d.cmd("QUERY_RMP", {"rmpn": self.rmp})("rmp_context.wq.lwm"), 3)
+
+
+class DcOfOthers(Dc):
+    """DC where a target that is not there, or a wrong key, is not answered at all."""
+
+    def driver(self, *args, **kw):
+        return super().driver(*args, dc_refusal="silent", **kw)
+
+    def test_mistakes(self):
+        """It is asked again until the retries are over; a refusal of memory is something else."""
+        before = self.d.counters()["dc_connects"]
+        for kw in ({"dctn": self.targets[0], "key": 1}, {"dctn": 0x3fff}):
+            self.assertEqual(self.read(**kw), (REQ_ERR, RETRY_EXC))
+            self.i.reset()
+            self.i.connect(retry=1)
+        self.assertGreaterEqual(self.d.counters()["dc_connects"], before + 4)
+        self.assertEqual(self.read(self.targets[0], rkey=self.dst.key + 1),
+                         (REQ_ERR, REM_ACCESS))
+        self.i.reset()
+        self.i.connect()
+        self.assertEqual(self.read(self.targets[0]), (REQ, 0), "the target serves on")
+
+
+class WithoutDc(ModelTest):
+    """An adapter that has no DC."""
+
+    def test_neither_target_nor_initiator(self):
+        d = self.driver(dct="off")
+        cq, rmp = Cq(d), make_rmp(d)
+        self.refused("BAD_OP", d.cmd, "CREATE_DCT", {
+            "dct_context_entry.pd": d.pd, "dct_context_entry.cqn": cq.num,
+            "dct_context_entry.srqn_xrqn": rmp, "dct_context_entry.port": 1,
+            "dct_context_entry.mtu": 3})
+        self.refused("BAD_PARAM", Qp, d, 5, **{"qpc.rq_type": 3})
+        Qp(d).connect(1)
 
 
 class Faults(ModelTest):

@@ -20,6 +20,13 @@ if [ -e "$dir/done" ]; then
 	echo "$dir"
 	exit 0
 fi
+mkdir -p "$cache"
+exec 9> "$cache/model-headers.lock"
+flock 9
+if [ -e "$dir/done" ]; then
+	echo "$dir"
+	exit 0
+fi
 rm -rf "$dir"
 mkdir -p "$dir/lists/partial" "$dir/src" "$dir/deb"
 cd "$dir"
