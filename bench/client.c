@@ -71,7 +71,7 @@ struct krcore_ctx *bn_client_open(const struct bn_client *o, const char *name, u
 				       .owner = { owner },
 				       .lease_ms = lease_ms,
 				       .timeout_ms = BN_TIMEOUT_MS,
-				       .flags = flags };
+				       .flags = flags | KRCORE_OPEN_DIRECT };
 	struct krcore_ctx *ctx;
 	int err;
 

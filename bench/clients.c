@@ -31,7 +31,7 @@
 #define BN_WINDOW 16
 #define BN_STEP_MS 60000
 #define BN_BATCH 64
-#define BN_SERVICES 65536
+#define BN_SERVICES (65536 - KRP_SERVICE_USER_MIN)
 #define BN_SECOND_NS 1000000000ULL
 
 enum bn_step {
@@ -133,7 +133,7 @@ static void bn_send_hello(struct bn_peer *p)
 	__le32 nr = krp_cpu_to_le32(p->nr);
 
 	krp_msg_init(m, KRP_MSG_HELLO, 1, KRP_ST_OK, 0);
-	m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+	m->features = krp_cpu_to_le64(KRP_FEATURES_PROGRAM);
 	m->generation = krp_cpu_to_le64(1);
 	memcpy(m->gid, p->id->route.addr.addr.ibaddr.sgid.raw, sizeof(m->gid));
 	/* the same number on another node is another owner */
@@ -151,7 +151,7 @@ static void bn_send_publish(struct bn_peer *p)
 
 	krp_msg_init(m, KRP_MSG_PUBLISH, 3, KRP_ST_OK, 0);
 	memcpy(m->key.gid, p->id->route.addr.addr.ibaddr.sgid.raw, sizeof(m->key.gid));
-	m->key.service = krp_cpu_to_le16((__u16)p->nr);
+	m->key.service = krp_cpu_to_le16((__u16)(KRP_SERVICE_USER_MIN + p->nr));
 	bn_value(p->nr, &m->value);
 	bn_send(p, BN_PUBLISH);
 }

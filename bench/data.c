@@ -108,6 +108,7 @@ static void bn_krcore_prepare(struct bn_data_krcore *k, const struct bn_job *job
 		for (i = 0; i < job->batch; i++) {
 			uint64_t at = bn_place(job, q, i);
 
+			/* no KRCORE_WR_IDEMPOTENT: as much is promised as by verbs */
 			if (job->write)
 				krcore_wr_write(&k->wrs[q][i], &k->mr, job->memory + at, job->size,
 						&ref, at, i);

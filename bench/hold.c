@@ -36,12 +36,14 @@ static struct krcore_key bn_peer(uint64_t index)
 
 static void bn_publish(const char *peer, uint64_t peers)
 {
+	const struct krcore_options direct = { .size = sizeof(direct),
+					       .flags = KRCORE_OPEN_DIRECT };
 	struct krcore_value value;
 	struct krcore_key key;
 	struct krcore_ctx *ctx;
 	uint64_t i;
 
-	if (krcore_open(NULL, &ctx))
+	if (krcore_open(&direct, &ctx))
 		bn_krcore_die("krcore_open");
 	if (krcore_key_from_text(peer, KRCORE_SERVICE_NODE, &key) ||
 	    krcore_lookup(ctx, &key, &value, NULL))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 # One line a test program: label, name, sources, libraries.
 
-# krc_add_test(NAME name LABEL unit|stress|fuzz SOURCES ... [LIBS ...] [ARGS ...] [TIMEOUT s])
+# krc_add_test(NAME name LABEL unit|stress|fuzz [THREADS] SOURCES ... [LIBS ...] [ARGS ...]
+#	[TIMEOUT s])
+# THREADS: it has some, so it also runs with ThreadSanitizer
 function(krc_add_test)
-	cmake_parse_arguments(T "" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+	cmake_parse_arguments(T "THREADS" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
 	add_executable(${T_NAME} ${T_SOURCES})
 	target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} Threads::Threads)
 	if(T_LABEL STREQUAL "unit" AND CMOCKA_FOUND)
@@ -12,8 +14,12 @@ function(krc_add_test)
 	if(NOT T_TIMEOUT)
 		set(T_TIMEOUT 120)
 	endif()
+	set(labels ${T_LABEL})
+	if(T_THREADS)
+		list(APPEND labels threads)
+	endif()
 	add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGS})
-	set_tests_properties(${T_NAME} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+	set_tests_properties(${T_NAME} PROPERTIES LABELS "${labels}" TIMEOUT ${T_TIMEOUT})
 	# 77 means "skipped" to a test of ours, but "found a crash" to libFuzzer
 	if(NOT T_LABEL STREQUAL "fuzz")
 		set_tests_properties(${T_NAME} PROPERTIES SKIP_RETURN_CODE 77)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/addr.h"
+#include "common/gid.h"
 #include "proto/krp_msg.h"
 
 #define KRU_SRV_PREFIX "srv:"
@@ -69,14 +70,6 @@ static bool kru_host_name_valid(const char *host)
 	return true;
 }
 
-/* Digits and dots only, but no IPv4 address: a typing error, not a name. */
-static bool kru_host_is_broken_v4(const char *host)
-{
-	struct in_addr v4;
-
-	return strspn(host, "0123456789.") == strlen(host) && inet_pton(AF_INET, host, &v4) != 1;
-}
-
 static int kru_v6_check(const char *host)
 {
 	char text[KRU_HOST_BYTES];
@@ -107,7 +100,7 @@ static int kru_host_port_split(char *text, char **ret_host, char **ret_port)
 		port = strchr(text, ':');
 		if (port)
 			*port++ = '\0';
-		if (!kru_host_name_valid(text) || kru_host_is_broken_v4(text))
+		if (!kru_host_name_valid(text) || kru_v4_is_broken(text))
 			return -EINVAL;
 	}
 	*ret_host = text;

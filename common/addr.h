@@ -5,7 +5,7 @@
  * A list is host[:port][/priority], ..., where host is a name, an IPv4 address
  * or an IPv6 address in brackets; or it is srv:NAME, one DNS SRV name, so that
  * a site changes its servers in one place. No state, nothing is logged: any
- * thread. Only kru_servers_resolve() waits.
+ * thread. Only kru_servers_resolve() and kru_servers_srv() wait.
  */
 #ifndef KRU_ADDR_H
 #define KRU_ADDR_H
@@ -38,12 +38,14 @@ struct kru_server {
 
 /**
  * struct kru_servers - A list as configured.
- * @srv: the list is one SRV name, server[0].host.
+ * @srv: the list is one SRV name, server[0].host; or what a name server said of one.
+ * @ttl_s: for so many seconds the answer of the name server holds; 0 for a list.
  * @nr: entries.
  * @server: the entries.
  */
 struct kru_servers {
 	bool srv;
+	__u32 ttl_s;
 	unsigned int nr;
 	struct kru_server server[KRU_SERVERS_MAX];
 };
@@ -108,18 +110,39 @@ int kru_list_next(const char **cursor, char *item, size_t item_bytes);
  * @ret_endpoints: room for KRU_ENDPOINTS_MAX; sorted by priority, then in the
  *	order of the list, for SRV in the random order by weight of RFC 2782.
  *
- * Names are resolved at the same time, each in a thread of its own that blocks
- * all signals and is left behind if it does not come back in time.
+ * Names are asked for at the same time.
  *
  * Context: any thread; waits up to @timeout_ms.
  * Return: number of addresses, if at least one was found, else
  * * %-ENOENT - the list is empty, or no name exists.
  * * %-ETIMEDOUT - no name server answered in time.
  * * %-EAGAIN - a name server failed for now.
- * * %-ENOMEM - no memory or thread.
+ * * %-ENOMEM - no memory or file descriptor.
+ * * %-EIO - the configuration of the resolver cannot be used.
  */
 int kru_servers_resolve(const struct kru_servers *servers, unsigned int timeout_ms,
 			struct kru_endpoint *ret_endpoints);
+
+/**
+ * kru_servers_srv() - Ask for the SRV records of a list that is a SRV name.
+ * @servers: the list.
+ * @timeout_ms: bound of the call.
+ * @ret_servers: the servers, as kru_servers_order() leaves them; untouched on failure.
+ *
+ * Context: any thread; waits up to @timeout_ms.
+ * Return: 0 with at least one server, or as kru_srv_decode() and kru_servers_resolve().
+ */
+int kru_servers_srv(const struct kru_servers *servers, unsigned int timeout_ms,
+		    struct kru_servers *ret_servers);
+
+/**
+ * kru_servers_order() - Sort by priority.
+ * @servers: list, or answer of a name server.
+ *
+ * Equals stay in the order of the list; those of SRV get the random order by weight of
+ * RFC 2782.
+ */
+void kru_servers_order(struct kru_servers *servers);
 
 /**
  * kru_srv_decode() - Take the SRV records out of a DNS answer.

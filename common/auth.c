@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The cluster key and the proofs of the control protocol: see auth.h.
+ * The cluster keys and the proofs of the control protocol: see auth.h.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,91 +14,207 @@
 #include <nettle/base16.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
+#include <nettle/sha2.h>
 
 #include "common/auth.h"
+
+#define KRU_KEY_FILE_BYTES 4096 /* more is no key file */
+#define KRU_TOKEN_LABEL "krcore owner token v2"
 
 static int kru_key_parse(const char *text, size_t len, struct kru_key *ret_key)
 {
 	struct base16_decode_ctx ctx;
-	struct kru_key key = { 0 };
+	size_t bytes = sizeof(ret_key->bytes);
 
+	if (len < 2 * KRU_KEY_BYTES_MIN || len > 2 * KRU_KEY_BYTES_MAX || len % 2)
+		return -EINVAL;
+	base16_decode_init(&ctx);
+	if (!base16_decode_update(&ctx, &bytes, ret_key->bytes, len, text) ||
+	    !base16_decode_final(&ctx) || bytes != len / 2)
+		return -EINVAL;
+	ret_key->len = bytes;
+	return 0;
+}
+
+/* Bytes of a line without the blank space around it, at @ret_text; 0 if it says nothing. */
+static size_t kru_keys_line(const char *text, size_t len, const char **ret_text)
+{
 	while (len && isspace((unsigned char)text[len - 1]))
 		len--;
 	while (len && isspace((unsigned char)*text)) {
 		text++;
 		len--;
 	}
-	if (len < 2 * KRU_KEY_BYTES_MIN || len > 2 * KRU_KEY_BYTES_MAX || len % 2)
-		return -EINVAL;
+	*ret_text = text;
+	return len && *text == '#' ? 0 : len;
+}
 
-	key.len = sizeof(key.bytes);
-	base16_decode_init(&ctx);
-	if (!base16_decode_update(&ctx, &key.len, key.bytes, len, text) ||
-	    !base16_decode_final(&ctx) || key.len != len / 2) {
-		kru_key_wipe(&key);
-		return -EINVAL;
-	}
-	*ret_key = key;
-	kru_key_wipe(&key);
+static int kru_keys_add(struct kru_keys *keys, const char *text, size_t len)
+{
+	struct kru_key *key = &keys->key[keys->nr];
+	unsigned int i;
+	int err;
+
+	if (keys->nr == KRU_KEYS_MAX)
+		return -E2BIG;
+	err = kru_key_parse(text, len, key);
+	if (err)
+		return err;
+	for (i = 0; i < keys->nr; i++)
+		if (keys->key[i].len == key->len &&
+		    memeql_sec(keys->key[i].bytes, key->bytes, key->len))
+			return -EINVAL;
+	keys->nr++;
 	return 0;
 }
 
-int kru_key_load(const char *path, struct kru_key *ret_key)
+static int kru_keys_parse(const char *text, size_t len, struct kru_keys *keys)
 {
-	char text[2 * KRU_KEY_BYTES_MAX + 64];
+	const char *end = text + len, *line, *next;
+	size_t bytes;
+	int err;
+
+	for (; text < end; text = next) {
+		next = memchr(text, '\n', (size_t)(end - text));
+		next = next ? next + 1 : end;
+		bytes = kru_keys_line(text, (size_t)(next - text), &line);
+		err = bytes ? kru_keys_add(keys, line, bytes) : 0;
+		if (err)
+			return err;
+	}
+	return keys->nr ? 0 : -EINVAL;
+}
+
+/* Whether the file is one that may hold a secret. */
+static int kru_keys_stat(int fd)
+{
 	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	return st.st_mode & (S_IRWXO | S_IWGRP) ? -EPERM : 0;
+}
+
+int kru_keys_load(const char *path, struct kru_keys *ret_keys)
+{
+	struct kru_keys keys = { .nr = 0 };
+	char text[KRU_KEY_FILE_BYTES];
 	ssize_t len;
 	int fd, err;
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0) {
-		err = -errno;
+	err = kru_keys_stat(fd);
+	if (err)
 		goto out;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		err = -EINVAL;
-		goto out;
-	}
-	if (st.st_mode & (S_IRWXO | S_IWGRP)) {
-		err = -EPERM;
-		goto out;
-	}
 	len = read(fd, text, sizeof(text));
 	if (len < 0)
 		err = -errno;
 	else if ((size_t)len == sizeof(text))
 		err = -EINVAL; /* there may be more that nobody has looked at */
 	else
-		err = kru_key_parse(text, (size_t)len, ret_key);
+		err = kru_keys_parse(text, (size_t)len, &keys);
+	if (!err)
+		*ret_keys = keys;
 	explicit_bzero(text, sizeof(text));
+	kru_keys_wipe(&keys);
 out:
 	close(fd);
 	return err;
 }
 
-void kru_key_wipe(struct kru_key *key)
+const char *kru_keys_error(int err)
 {
-	explicit_bzero(key, sizeof(*key));
+	switch (err) {
+	case -EPERM:
+		return "others than its owner and group may access the key";
+	case -EINVAL:
+		return "not one or more lines of 32 to 128 hexadecimal digits, each another key";
+	case -E2BIG:
+		return "more than 8 keys";
+	default:
+		return strerror(-err);
+	}
 }
 
-void kru_auth_mac(const struct kru_key *key, const char *label, const struct krp_hello *hello,
-		  const struct krp_challenge *challenge, __u8 *ret_mac)
+void kru_keys_wipe(struct kru_keys *keys)
+{
+	explicit_bzero(keys, sizeof(*keys));
+}
+
+void kru_key_id(const struct kru_key *key, __u8 *ret_id)
+{
+	struct sha256_ctx ctx;
+
+	sha256_init(&ctx);
+	sha256_update(&ctx, key->len, key->bytes);
+	sha256_digest(&ctx, KRP_KEY_ID_BYTES, ret_id);
+	explicit_bzero(&ctx, sizeof(ctx));
+}
+
+const struct kru_key *kru_keys_find(const struct kru_keys *keys, const __u8 *id)
+{
+	__u8 have[KRP_KEY_ID_BYTES];
+	unsigned int i;
+
+	for (i = 0; i < keys->nr; i++) {
+		kru_key_id(&keys->key[i], have);
+		if (!memcmp(have, id, sizeof(have)))
+			return &keys->key[i];
+	}
+	return NULL;
+}
+
+static void kru_auth_begin(struct hmac_sha256_ctx *ctx, const struct kru_key *key,
+			   const char *label, const struct kru_handshake *shake)
+{
+	hmac_sha256_set_key(ctx, key->len, key->bytes);
+	hmac_sha256_update(ctx, strlen(label), (const uint8_t *)label);
+	hmac_sha256_update(ctx, sizeof(*shake->link), (const uint8_t *)shake->link);
+	hmac_sha256_update(ctx, sizeof(*shake->hello), (const uint8_t *)shake->hello);
+	hmac_sha256_update(ctx, sizeof(*shake->challenge), (const uint8_t *)shake->challenge);
+}
+
+void kru_auth_client(const struct kru_key *key, const struct kru_handshake *shake, __u8 *ret_mac)
 {
 	struct hmac_sha256_ctx ctx;
 
-	hmac_sha256_set_key(&ctx, key->len, key->bytes);
-	hmac_sha256_update(&ctx, strlen(label), (const uint8_t *)label);
-	hmac_sha256_update(&ctx, sizeof(*hello), (const uint8_t *)hello);
-	hmac_sha256_update(&ctx, sizeof(*challenge), (const uint8_t *)challenge);
+	kru_auth_begin(&ctx, key, KRP_LABEL_CLIENT, shake);
 	hmac_sha256_digest(&ctx, KRP_MAC_BYTES, ret_mac);
 	explicit_bzero(&ctx, sizeof(ctx));
 }
 
-int kru_mac_equal(const __u8 *a, const __u8 *b)
+void kru_auth_server(const struct kru_key *key, const struct kru_handshake *shake,
+		     const struct krp_welcome *welcome, __u8 *ret_mac)
 {
-	return memeql_sec(a, b, KRP_MAC_BYTES);
+	struct krp_welcome covered = *welcome;
+	struct hmac_sha256_ctx ctx;
+
+	memset(covered.mac, 0, sizeof(covered.mac));
+	kru_auth_begin(&ctx, key, KRP_LABEL_SERVER, shake);
+	hmac_sha256_update(&ctx, sizeof(covered), (const uint8_t *)&covered);
+	hmac_sha256_digest(&ctx, KRP_MAC_BYTES, ret_mac);
+	explicit_bzero(&ctx, sizeof(ctx));
+}
+
+void kru_auth_token(const __u8 *secret, const __u8 *owner, const __u8 *gid, __u8 *ret_token)
+{
+	struct hmac_sha256_ctx ctx;
+
+	hmac_sha256_set_key(&ctx, KRU_SECRET_BYTES, secret);
+	hmac_sha256_update(&ctx, strlen(KRU_TOKEN_LABEL), (const uint8_t *)KRU_TOKEN_LABEL);
+	hmac_sha256_update(&ctx, KRP_OWNER_BYTES, owner);
+	hmac_sha256_update(&ctx, KRP_GID_BYTES, gid);
+	hmac_sha256_digest(&ctx, KRP_TOKEN_BYTES, ret_token);
+	explicit_bzero(&ctx, sizeof(ctx));
+}
+
+int kru_secret_equal(const __u8 *a, const __u8 *b, size_t bytes)
+{
+	return memeql_sec(a, b, bytes);
 }
 
 int kru_random(void *p, size_t bytes)

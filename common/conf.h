@@ -22,6 +22,7 @@
 #define KRU_CONF_FILE "/etc/krcore.conf"
 #define KRU_CONF_BYTES_MAX (1 << 20) /* of a file */
 #define KRU_CONF_VALUE_BYTES 2048 /* longest value as text, with its NUL */
+#define KRU_RENEW_MAX_MS 15000U /* the most that a client is silent, whatever its lease */
 #define KRU_CONF_PART_MAX 180 /* longest part of a list, which must fit in a line */
 
 #define KRU_CONF_FIELD_UINT(key, max) __u32 key;
@@ -248,5 +249,16 @@ unsigned int kru_conf_merge(struct kru_conf *conf, const struct kru_conf *fresh,
  * are commented out. With kru_conf_defaults() this is the shipped krcore.conf.
  */
 void kru_conf_print(const struct kru_conf *conf, FILE *to);
+
+/**
+ * kru_renew_ms() - How often a client renews.
+ * @lease_ms: its lease.
+ *
+ * Return: ms from one sign of life to the next.
+ */
+static inline __u32 kru_renew_ms(__u32 lease_ms)
+{
+	return lease_ms / 3 < KRU_RENEW_MAX_MS ? lease_ms / 3 : KRU_RENEW_MAX_MS;
+}
 
 #endif /* KRU_CONF_H */

@@ -138,12 +138,21 @@ const char *kru_conf_form(kru_conf_check_text_fn *check)
 	return "name";
 }
 
+/*
+ * Nodes renew at a third of their lease, and each 15 s. Would a server cut one off that has
+ * the longest lease there is and whose renewal is as late as another one is due?
+ */
+static bool kru_conf_flaps(const struct kru_conf_ms *ms)
+{
+	return ms->idle_timeout_ms <= 2 * kru_renew_ms(ms->lease_max_ms);
+}
+
 int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_report_fn *report,
 		   void *arg)
 {
 	const struct kru_conf_ms *ms = &conf->ms;
 	const struct kru_conf_node *node = &conf->node;
-	char line[256];
+	char line[320];
 	int err = 0;
 
 	if (ms->lease_min_ms > ms->lease_ms || ms->lease_ms > ms->lease_max_ms) {
@@ -158,6 +167,16 @@ int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_repor
 		snprintf(line, sizeof(line),
 			 "metaserver.segment_kib: %u is more than half of memory_max_mib %u",
 			 ms->segment_kib, ms->memory_max_mib);
+		report(arg, file, 0, line);
+		err = -EINVAL;
+	}
+	if (kru_conf_flaps(ms)) {
+		snprintf(
+			line, sizeof(line),
+			"metaserver.idle_timeout_ms: %u is not more than twice what nodes are silent "
+			"between two renewals: a third of lease_max_ms %u, at most %u; they would be "
+			"cut off and come back for ever",
+			ms->idle_timeout_ms, ms->lease_max_ms, KRU_RENEW_MAX_MS);
 		report(arg, file, 0, line);
 		err = -EINVAL;
 	}

@@ -27,6 +27,9 @@
  *   stats            -                          one object: every counter
  *   metrics          -                          one object: text, Prometheus 0.0.4
  *   sessions         from, count                one object a connection
+ *   session_kill     one of id, owner, key      one object: killed, how many were
+ *                                               disconnected; key is the id of a cluster
+ *                                               key (8 hex digits)
  *   devices          -                          one object a port of a device
  *   listeners        -                          one object a configured address
  *   records          from, count, keys,         one object a record; gid, service,

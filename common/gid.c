@@ -22,6 +22,15 @@ int kru_gid_parse(const char *text, __u8 *ret_gid)
 	return 0;
 }
 
+bool kru_v4_is_broken(const char *text)
+{
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1)
+		return false;
+	return strspn(text, "0123456789.") == strlen(text) || inet_aton(text, &v4);
+}
+
 char *kru_gid_format(const __u8 *gid, char *buf)
 {
 	if (!memcmp(gid, kru_v4_mapped, sizeof(kru_v4_mapped)))

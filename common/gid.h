@@ -9,6 +9,8 @@
 #ifndef KRU_GID_H
 #define KRU_GID_H
 
+#include <stdbool.h>
+
 #include "proto/krp_table.h"
 
 #define KRU_GID_TEXT 46 /* longest text of a GID, with its NUL */
@@ -21,6 +23,17 @@
  * Return: 0, or -EINVAL if @text is neither form.
  */
 int kru_gid_parse(const char *text, __u8 *ret_gid);
+
+/**
+ * kru_v4_is_broken() - Whether a text looks like an IPv4 address but is none of four numbers.
+ * @text: NUL-terminated.
+ *
+ * The C library takes "1.2.3" for 1.2.0.3 and "0x7f" for 0.0.0.127. Nobody who writes that
+ * means it, and no host name has digits alone in its last label.
+ *
+ * Return: true if it is to be refused rather than looked up as a host name.
+ */
+bool kru_v4_is_broken(const char *text);
 
 /**
  * kru_gid_format() - Write a GID.

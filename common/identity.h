@@ -12,14 +12,16 @@
 
 /*
  * Each kind of publisher is an owner of its own: one that restarts must not make what the
- * other has published look old. libkrcore has "krcore owner v1".
+ * other has published look old. Programs are told apart by their users, who shall not take
+ * each other's records.
  */
 #define KRU_OWNER_MODULE "krcore module owner v1"
+#define KRU_OWNER_PROGRAM "krcore owner v2 uid %u"
 
 /**
  * kru_identity() - Identity of an owner on this machine.
  * @path: file with the machine id: KRU_MACHINE_ID.
- * @label: kind of owner: KRU_OWNER_MODULE.
+ * @label: kind of owner: KRU_OWNER_MODULE, or KRU_OWNER_PROGRAM with the user.
  * @ret_owner: KRP_OWNER_BYTES, the same at every call; untouched on failure.
  *
  * Context: any thread; reads a file.

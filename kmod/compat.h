@@ -9,6 +9,8 @@
 
 #include <linux/hrtimer.h>
 #include <linux/mlx5/driver.h>
+#include <linux/mm.h>
+#include <linux/version.h>
 
 #ifdef KRC_HAVE_RDMA_ITER_H
 #include <rdma/iter.h> /* rdma_umem_for_each_dma_block(); in ib_umem.h before */
@@ -71,5 +73,19 @@ static inline void krc_compat_hrtimer(struct hrtimer *timer,
 	timer->function = function;
 #endif
 }
+
+/*
+ * How pages that are only read are pinned for long. Before 6.2 a private page of a file had
+ * to be made the process's own by hand, or the NIC would go on to read what the process no
+ * longer sees. It is a rule of behaviour that no header shows, hence the version.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define KRC_COMPAT_PIN_TO_READ (FOLL_WRITE | FOLL_FORCE)
+#else
+#define KRC_COMPAT_PIN_TO_READ 0
+#endif
+
+/* Before 6.3 who pins pages for long can't be killed while he waits for one. */
+#define KRC_COMPAT_PIN_UNKILLABLE (LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0))
 
 #endif /* KRC_COMPAT_H */

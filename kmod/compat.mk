@@ -2,12 +2,22 @@
 #
 # Owns: the probes of compat.h: which names the headers of the kernel at hand declare.
 # Included by Kbuild files; adds to ccflags-y.
+#
+# Each probe knows the name in later kernels and that in earlier ones. Neither means that
+# the headers are not where they are looked for, or that this kernel needs a new probe: the
+# build ends there, and not with a hundred errors about names.
 
-krc-headers := $(if $(srcroot),$(srcroot),$(srctree))/include
-krc-declares = $(if $(shell grep -ow $(1) $(krc-headers)/$(2) 2>/dev/null),-D$(3))
+# srctree is the kernel's in all versions; from 6.13 on srcroot is the module's own folder
+krc-headers := $(srctree)/include
+krc-found = $(shell grep -ow $(1) $(krc-headers)/$(2) 2>/dev/null)
+krc-neither = $(error krcore: $(krc-headers)/$(2) declares neither $(1) nor $(3): \
+	this kernel's headers are not known to compat.mk)
+
+# $(call krc-probe,LATER NAME,HEADER,MACRO,EARLIER NAME,ITS HEADER)
+krc-probe = $(if $(call krc-found,$(1),$(2)),-D$(3),$(if $(call krc-found,$(4),$(5)),,$(call krc-neither,$(1),$(2),$(4) in $(5))))
 
 ccflags-y += -DKRC_COMPAT_PROBED
-ccflags-y += $(call krc-declares,mlx5_comp_eqn_get,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_EQN_GET)
-ccflags-y += $(call krc-declares,mlx5_comp_vectors_max,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_VECTORS_MAX)
-ccflags-y += $(call krc-declares,hrtimer_setup,linux/hrtimer.h,KRC_HAVE_HRTIMER_SETUP)
-ccflags-y += $(call krc-declares,ib_block_iter,rdma/iter.h,KRC_HAVE_RDMA_ITER_H)
+ccflags-y += $(call krc-probe,mlx5_comp_eqn_get,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_EQN_GET,mlx5_vector2eqn,linux/mlx5/driver.h)
+ccflags-y += $(call krc-probe,mlx5_comp_vectors_max,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_VECTORS_MAX,mlx5_comp_vectors_count,linux/mlx5/driver.h)
+ccflags-y += $(call krc-probe,hrtimer_setup,linux/hrtimer.h,KRC_HAVE_HRTIMER_SETUP,hrtimer_init,linux/hrtimer.h)
+ccflags-y += $(call krc-probe,ib_block_iter,rdma/iter.h,KRC_HAVE_RDMA_ITER_H,ib_block_iter,rdma/ib_verbs.h)

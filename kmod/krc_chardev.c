@@ -12,7 +12,9 @@
 #include <linux/poll.h>
 #include <linux/uaccess.h>
 
+#include "krc_lookup.h"
 #include "krc_queue.h"
+#include "krc_watch.h"
 
 /* Room for any structure of krp_ioctl.h. */
 union krc_ioc_arg {
@@ -21,6 +23,7 @@ union krc_ioc_arg {
 	struct krp_port_info port;
 	struct krp_mr_reg mr_reg;
 	struct krp_mr_dereg mr_dereg;
+	struct krp_mr_dereg_many mr_dereg_many;
 	struct krp_queue_create queue_create;
 	struct krp_connect connect;
 	struct krp_queue_query queue_query;
@@ -28,6 +31,9 @@ union krc_ioc_arg {
 	struct krp_bind bind;
 	struct krp_post post;
 	struct krp_wait wait;
+	struct krp_record_lookup lookup;
+	struct krp_record_publish publish;
+	struct krp_record_watch watch;
 };
 
 static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc_arg *arg)
@@ -43,6 +49,8 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 		return krc_ioc_mr_reg(ctx, &arg->mr_reg);
 	case KRP_IOC_MR_DEREG:
 		return krc_ioc_mr_dereg(ctx, &arg->mr_dereg);
+	case KRP_IOC_MR_DEREG_MANY:
+		return krc_ioc_mr_dereg_many(ctx, &arg->mr_dereg_many);
 	case KRP_IOC_QUEUE_CREATE:
 		return krc_ioc_queue_create(ctx, &arg->queue_create);
 	case KRP_IOC_CONNECT:
@@ -57,6 +65,12 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 		return krc_ioc_post(ctx, &arg->post);
 	case KRP_IOC_WAIT:
 		return krc_ioc_wait(ctx, &arg->wait);
+	case KRP_IOC_LOOKUP:
+		return krc_ioc_lookup(ctx, &arg->lookup);
+	case KRP_IOC_PUBLISH:
+		return krc_ioc_publish(ctx, &arg->publish);
+	case KRP_IOC_WATCH:
+		return krc_ioc_watch(ctx, &arg->watch);
 	default:
 		return -ENOTTY;
 	}
@@ -78,6 +92,12 @@ static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union 
 		krc_ioc_mr_dereg(ctx, &dereg);
 }
 
+/* Whether a call has something to tell: a look-up that misses says what that is worth. */
+static bool krc_ioc_tells(unsigned int cmd, int err)
+{
+	return _IOC_DIR(cmd) & _IOC_READ && (!err || (cmd == KRP_IOC_LOOKUP && err == -ENOENT));
+}
+
 static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long user)
 {
 	void __user *uarg = (void __user *)user;
@@ -90,7 +110,7 @@ static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long
 	if (_IOC_DIR(cmd) & _IOC_WRITE && copy_from_user(&arg, uarg, bytes))
 		return -EFAULT;
 	err = krc_ioc_call(file->private_data, cmd, &arg);
-	if (!err && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(uarg, &arg, bytes)) {
+	if (krc_ioc_tells(cmd, err) && copy_to_user(uarg, &arg, bytes)) {
 		krc_ioc_undo(file->private_data, cmd, &arg);
 		return -EFAULT;
 	}
@@ -107,7 +127,12 @@ static __poll_t krc_chardev_poll(struct file *file, poll_table *table)
 		mask |= EPOLLERR;
 	if (krc_context_port(ctx) && krc_ring_pending(&ctx->ring))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	return mask;
+	return mask | krc_watch_poll(ctx, file, table);
+}
+
+static ssize_t krc_chardev_read(struct file *file, char __user *buf, size_t bytes, loff_t *pos)
+{
+	return krc_watch_read(file->private_data, buf, bytes, file->f_flags & O_NONBLOCK);
 }
 
 static int krc_chardev_mmap(struct file *file, struct vm_area_struct *vma)
@@ -139,6 +164,7 @@ static const struct file_operations krc_chardev_fops = {
 	.owner = THIS_MODULE,
 	.open = krc_chardev_open,
 	.release = krc_chardev_release,
+	.read = krc_chardev_read,
 	.unlocked_ioctl = krc_chardev_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = krc_chardev_mmap,
@@ -174,6 +200,7 @@ void krc_context_exit(void)
 {
 	misc_deregister(&krc_chardev);
 	destroy_workqueue(krc_context_wq); /* closed contexts end first */
+	krc_changes_exit();
 	destroy_workqueue(krc_renew_wq);
 	rcu_barrier(); /* peers */
 }

@@ -14,16 +14,12 @@
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "krc_mr.h"
 #include "krc_node.h"
 #include "krc_queue.h"
-
-/* A memory region of a context, by handle. */
-struct krc_region {
-	struct krc_mr *mr;
-	struct krc_charge charge;
-};
+#include "krc_watch.h"
 
 DEFINE_PER_CPU(struct krc_counts, krc_counts);
 struct workqueue_struct *krc_context_wq;
@@ -62,13 +58,6 @@ void krc_context_put(struct krc_context *ctx)
 	kref_put(&ctx->ref, krc_context_free);
 }
 
-static void krc_region_end(struct krc_region *region, bool wait)
-{
-	krc_mr_dereg(region->mr, wait);
-	krc_uncharge(&region->charge);
-	kfree(region);
-}
-
 /* Stop being told of the port's end; if it has begun, wait for it. */
 static void krc_context_unwatch(struct krc_context *ctx)
 {
@@ -83,13 +72,13 @@ static void krc_context_unwatch(struct krc_context *ctx)
 static void krc_context_release(struct work_struct *work)
 {
 	struct krc_context *ctx = container_of(work, struct krc_context, release);
-	struct krc_region *region;
 	unsigned long handle;
+	struct krc_mr *mr;
 
 	krc_queue_close_all(ctx);
-	xa_for_each(&ctx->regions, handle, region) {
+	xa_for_each(&ctx->regions, handle, mr) {
 		xa_erase(&ctx->regions, handle);
-		krc_region_end(region, false);
+		krc_mr_dereg(&mr, 1, false);
 	}
 	krc_context_unwatch(ctx);
 	krc_context_put(ctx);
@@ -138,6 +127,7 @@ void krc_context_close(struct krc_context *ctx)
 		return;
 	}
 	krc_bind_undo_all(ctx);
+	krc_watch_end(ctx);
 	queue_work(krc_context_wq, &ctx->release);
 }
 
@@ -149,6 +139,20 @@ static void krc_context_port_stopped(struct krc_pool_watch *watch)
 	krc_queue_fail_all(ctx, -ENODEV);
 	WRITE_ONCE(ctx->dead, true);
 	wake_up_poll(&ctx->wait, EPOLLIN | EPOLLERR);
+	krc_changes_wake();
+}
+
+/* The port that a program names by number or by GID, with a reference, or NULL. */
+static struct krc_port *krc_setup_port(const struct krp_setup *arg)
+{
+	return arg->flags & KRP_SETUP_GID ? krc_port_by_gid(arg->gid) : krc_port_first(arg->port);
+}
+
+static bool krc_setup_valid(const struct krp_setup *arg)
+{
+	if (arg->flags & ~(u32)KRP_SETUP_GID)
+		return false;
+	return arg->flags ? !arg->port : krp_is_zero(arg->gid, sizeof(arg->gid));
 }
 
 /* Under ctx->lock, with a reference to the port that becomes the context's. */
@@ -182,14 +186,14 @@ int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg)
 
 	if (arg->abi != KRP_ABI_VERSION)
 		return -EPROTONOSUPPORT;
-	if (arg->flags || arg->rsvd[0] || arg->rsvd[1])
+	if (!krc_setup_valid(arg))
 		return -EINVAL;
 	if (mutex_lock_interruptible(&ctx->lock))
 		return -ERESTARTSYS;
 	err = -EBUSY;
 	if (ctx->port)
 		goto out;
-	port = krc_port_first(arg->port);
+	port = krc_setup_port(arg);
 	err = -ENODEV;
 	if (!port)
 		goto out;
@@ -245,77 +249,85 @@ int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg)
 
 struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle)
 {
-	struct krc_region *region;
-	struct krc_mr *mr = NULL;
+	struct krc_mr *mr;
 
 	xa_lock(&ctx->regions);
-	region = xa_load(&ctx->regions, handle);
-	if (region) {
-		mr = region->mr;
+	mr = xa_load(&ctx->regions, handle);
+	if (mr)
 		krc_mr_get(mr);
-	}
 	xa_unlock(&ctx->regions);
 	return mr;
-}
-
-/* Register, with the port known. */
-static int krc_region_make(struct krc_context *ctx, struct krc_port *port, struct krp_mr_reg *arg,
-			   struct krc_region *region)
-{
-	int err;
-
-	if (!krc_port_enter(port))
-		return -ENODEV;
-	region->mr = krc_mr_reg(port, arg);
-	krc_port_exit(port);
-	if (IS_ERR(region->mr))
-		return PTR_ERR(region->mr);
-	err = xa_alloc(&ctx->regions, &arg->handle, region, XA_LIMIT(1, INT_MAX),
-		       GFP_KERNEL_ACCOUNT);
-	if (err)
-		krc_mr_dereg(region->mr, false);
-	return err;
 }
 
 int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg)
 {
 	struct krc_port *port = krc_context_port(ctx);
-	struct krc_region *region;
+	struct krc_mr *mr;
 	int err;
 
 	if (!port)
 		return -EBADFD;
 	if (arg->rsvd || arg->access & ~KRP_ACCESS_ALL)
 		return -EINVAL;
-	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
-	if (!region)
-		return -ENOMEM;
-	err = krc_charge(ctx->user, KRC_RES_MR, &region->charge);
+	mr = krc_mr_reg(port, ctx->user, arg);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	err = xa_alloc(&ctx->regions, &arg->handle, mr, XA_LIMIT(1, INT_MAX), GFP_KERNEL_ACCOUNT);
 	if (err)
-		goto err_region;
-	err = krc_region_make(ctx, port, arg, region);
-	if (err)
-		goto err_charge;
-	return 0;
-
-err_charge:
-	krc_uncharge(&region->charge);
-err_region:
-	kfree(region);
+		krc_mr_dereg(&mr, 1, false);
 	return err;
 }
 
 int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
 {
-	struct krc_region *region;
+	struct krc_mr *mr;
 
 	if (arg->rsvd)
 		return -EINVAL;
-	region = xa_erase(&ctx->regions, arg->handle);
-	if (!region)
+	mr = xa_erase(&ctx->regions, arg->handle);
+	if (!mr)
 		return -ENOENT;
-	krc_region_end(region, true);
+	krc_mr_dereg(&mr, 1, true);
 	return 0;
+}
+
+/* The regions of some handles, which name nothing any more, up to the first that is none. */
+static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32 count,
+				struct krc_mr **mrs)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		mrs[i] = xa_erase(&ctx->regions, handles[i]);
+		if (!mrs[i])
+			break;
+	}
+	return i;
+}
+
+int krc_ioc_mr_dereg_many(struct krc_context *ctx, struct krp_mr_dereg_many *arg)
+{
+	struct krc_mr **mrs;
+	u32 *handles;
+	int err = 0;
+
+	if (!arg->count || arg->count > KRP_MR_DEREG_MAX || arg->done)
+		return -EINVAL;
+	handles = vmemdup_user(u64_to_user_ptr(arg->handles), arg->count * sizeof(*handles));
+	if (IS_ERR(handles))
+		return PTR_ERR(handles);
+	mrs = kvcalloc(arg->count, sizeof(*mrs), GFP_KERNEL_ACCOUNT);
+	if (!mrs) {
+		err = -ENOMEM;
+		goto out;
+	}
+	arg->done = krc_context_take_mrs(ctx, handles, arg->count, mrs);
+	krc_mr_dereg(mrs, arg->done, true);
+	err = arg->done ? 0 : -ENOENT;
+	kvfree(mrs);
+out:
+	kvfree(handles);
+	return err;
 }
 
 u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
@@ -350,8 +362,8 @@ u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void 
 /* What one context holds now. */
 static void krc_context_count(struct krc_context *ctx, struct krc_context_stats *sum)
 {
-	struct krc_region *region;
 	unsigned long id;
+	struct krc_mr *mr;
 	void *queue;
 
 	sum->contexts++;
@@ -360,9 +372,9 @@ static void krc_context_count(struct krc_context *ctx, struct krc_context_stats 
 		sum->queues++;
 	xa_unlock(&ctx->queues);
 	xa_lock(&ctx->regions);
-	xa_for_each(&ctx->regions, id, region) {
+	xa_for_each(&ctx->regions, id, mr) {
 		sum->mrs++;
-		sum->pinned_bytes += region->mr->length;
+		sum->pinned_bytes += mr->length;
 	}
 	xa_unlock(&ctx->regions);
 }

@@ -22,6 +22,7 @@
  * @error: see struct krp_queue_query.
  * @gid: peer.
  * @service: peer's service.
+ * @generation: peer's boot generation; 0 if there is no peer.
  * @depth: most requests.
  * @outstanding: now.
  * @posted: requests.
@@ -39,6 +40,7 @@ struct krc_queue_info {
 	int error;
 	u8 gid[KRP_GID_BYTES];
 	u16 service;
+	u64 generation;
 	u32 depth;
 	u32 outstanding;
 	u64 posted;
@@ -85,5 +87,18 @@ void krc_context_exit(void);
 u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);
 u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
 void krc_context_stats(struct krc_context_stats *ret_stats);
+
+/**
+ * krc_peer_own_walk() - Show a user the peers that his own queues are connected to.
+ * @start: how many to leave out.
+ * @uid: the user.
+ * @fn: called with each, its queues those of the user, regions 0; non-zero ends the walk.
+ * @arg: for @fn.
+ *
+ * Context: may sleep.
+ * Return: how many @fn accepted; 0 too if there is no memory.
+ */
+u32 krc_peer_own_walk(u32 start, kuid_t uid, int (*fn)(const struct krc_peer_info *info, void *arg),
+		      void *arg);
 
 #endif /* KRC_CONTEXT_H */

@@ -3,8 +3,8 @@
  * Owns: flows as their owners use them: hand over, cancel, resume, wait.
  *
  * A flow that has nothing outstanding goes to the initiator of the processor that
- * submits, to one of the next few if that one has enough to do or stands still, or to that
- * of quarantine; as long as it has, it stays, which keeps its order. So a burst is spread:
+ * submits, or to one of the next few if that one has enough to do or stands still; as long as
+ * it has, it stays, which keeps its order. So a burst is spread:
  * the hardware has a bounded number of READs of an initiator under way, and serves one of
  * its targets after the other.
  * outstanding goes down only after done() has returned, so the last done() on one
@@ -60,18 +60,32 @@ static bool krc_initiator_waits_for(struct krc_initiator *ini, const struct krc_
 	return waits;
 }
 
+/* An initiator for flows that are apart: their own, or else another of those that works. */
+static struct krc_initiator *krc_pool_pick_apart(struct krc_pool *pool, u32 apart)
+{
+	u32 i;
+
+	for (i = 0; i < KRC_POOL_APART; i++) {
+		u32 at = pool->nr + (apart - 1 + i) % KRC_POOL_APART;
+
+		if (READ_ONCE(pool->ini[at].state) != KRC_INI_DEAD)
+			return &pool->ini[at];
+	}
+	return &pool->ini[pool->nr + apart - 1];
+}
+
 /*
- * The initiator of quarantine, this processor's, or one that works better. Who asks the peer
- * that one stands still for, goes there too, lest others stand still as well.
+ * This processor's initiator, or one that works better. Who asks the peer that one stands
+ * still for, goes there too, lest others stand still as well.
  */
-static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, bool quarantined,
+static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, u32 apart,
 					   const struct krc_hw_address *to)
 {
 	u32 start = raw_smp_processor_id() % pool->nr, least = U32_MAX, i;
 	struct krc_initiator *best = &pool->ini[start];
 
-	if (quarantined && READ_ONCE(pool->ini[pool->nr].state) != KRC_INI_DEAD)
-		return &pool->ini[pool->nr];
+	if (apart)
+		return krc_pool_pick_apart(pool, apart);
 	for (i = 0; i < pool->nr && least >= KRC_LOAD_BUSY; i++) {
 		struct krc_initiator *ini = &pool->ini[(start + i) % pool->nr];
 		u32 load = krc_initiator_load(ini);
@@ -99,7 +113,7 @@ static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move,
 {
 	lockdep_assert_held(&flow->lock);
 	if (!flow->initiator || (may_move && !atomic_read_acquire(&flow->outstanding)))
-		flow->initiator = krc_pool_pick(flow->pool, flow->quarantined, to);
+		flow->initiator = krc_pool_pick(flow->pool, flow->apart, to);
 	spin_lock(&flow->initiator->lock);
 	return flow->initiator;
 }
@@ -125,6 +139,7 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 		req->state = KRC_REQ_WAITING;
 		req->fenced = false;
 		req->begun = false;
+		req->touched = false;
 		req->slots = 0;
 		req->next = 0;
 		req->done = 0;

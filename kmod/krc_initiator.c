@@ -28,6 +28,7 @@
 #include "krc_initiator.h"
 #include "krc_spin.h"
 #include "krc_trace.h"
+#include "krp_ioctl.h"
 
 /* From each state, the states that may follow it. */
 static const u8 krc_initiator_next[KRC_INI_STATES] = {
@@ -52,7 +53,7 @@ bool krc_initiator_set_state(struct krc_initiator *ini, enum krc_initiator_state
 	lockdep_assert_held(&ini->lock);
 	if (!(krc_initiator_next[ini->state] & BIT(state)))
 		return false;
-	trace_krc_initiator_state(ini->index, ini->state, state);
+	trace_krc_initiator_state(ini->pool->port, ini->index, ini->state, state);
 	WRITE_ONCE(ini->state, state);
 	return true;
 }
@@ -63,10 +64,27 @@ static bool krc_initiator_pollable(const struct krc_initiator *ini)
 	return ini->state == KRC_INI_READY || ini->state == KRC_INI_FAILED;
 }
 
+/* Whether the peer's memory may have changed by a request that ends now. */
+static bool krc_req_touched(const struct krc_req *req)
+{
+	return req->touched || (req->done && req->wr.opcode == KRP_OP_WRITE);
+}
+
+/* What a request ends with that has not succeeded. */
+static int krc_req_outcome(const struct krc_req *req)
+{
+	if (req->status && req->status != -ECANCELED)
+		return req->status;
+	if (krc_req_touched(req))
+		return -EREMCHG;
+	return req->status ? req->status : req->flow->end_status;
+}
+
 static void krc_req_finish(struct krc_initiator *ini, struct krc_req *req, int status)
 {
 	if (req->state != KRC_REQ_WAITING && req->state != KRC_REQ_POSTED)
 		return; /* it has its completion */
+	ini->stats.unknown += status == -EREMCHG;
 	req->status = status;
 	req->state = KRC_REQ_FINISHED;
 	list_move_tail(&req->list, &ini->finished);
@@ -80,7 +98,7 @@ static void krc_flow_flush(struct krc_initiator *ini, struct krc_flow *flow)
 
 	list_splice_init(&flow->replay, &flow->waiting);
 	list_for_each_entry_safe(req, tmp, &flow->waiting, list)
-		krc_req_finish(ini, req, req->status ? req->status : flow->end_status);
+		krc_req_finish(ini, req, krc_req_outcome(req));
 }
 
 void krc_flow_fail(struct krc_initiator *ini, struct krc_flow *flow, int status)
@@ -118,11 +136,47 @@ static bool krc_initiator_quiet(const struct krc_initiator *ini, const struct kr
 	       next->wr.length - next->next < KRC_QUIET_BYTES;
 }
 
-/* Ring, which gives what was posted last a completion of its own. */
+/*
+ * Ring, which gives what was posted last a completion of its own. The leases of it were
+ * checked when it was posted: if the processor was away since for so long that one has ended,
+ * the hardware is not told, and all of it is done again. What may still come between this
+ * look and the doorbell, the peer's margin is for.
+ */
 static void krc_initiator_ring(struct krc_initiator *ini)
 {
+	bool late = ini->leased && time_after(jiffies, ini->ring_by);
+
 	ini->slots[(ini->tail - 1) & ini->mask].quiet = false;
+	ini->leased = false;
+	if (late)
+		krc_initiator_fault(ini, KRC_FAULT_EXPIRED, NULL);
+	if (ini->state != KRC_INI_READY)
+		return;
+	ini->rung = ini->tail;
 	ini->pool->ops->ring(ini->hw);
+}
+
+/* A leased part has been posted: it must be told of in time, and leave in time. */
+static void krc_initiator_bound(struct krc_initiator *ini, const struct krc_req *req,
+				unsigned long expires)
+{
+	unsigned long now = jiffies;
+
+	if (!ini->leased || time_before(req->until, ini->ring_by))
+		ini->ring_by = req->until;
+	ini->leased = true;
+	if (ini->bounded && !time_before(expires, ini->bound))
+		return;
+	ini->bounded = true;
+	ini->bound = expires;
+	mod_delayed_work(ini->pool->wq, &ini->expiry, time_after(expires, now) ? expires - now : 0);
+}
+
+/* Whether a request would stand behind one that the hardware has been at for long. */
+static bool krc_initiator_old(const struct krc_initiator *ini, const struct krc_req *req)
+{
+	return req->leased && ini->head != ini->tail &&
+	       time_after(jiffies, ini->progress + req->stay);
 }
 
 /* The flow posts nothing more now: what it posted last must not wait for a stranger's. */
@@ -157,6 +211,10 @@ static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flo
 	slot->req = req;
 	slot->length = length;
 	slot->quiet = wr->quiet;
+	slot->leased = req->leased;
+	slot->expires = req->until + req->stay;
+	if (req->leased)
+		krc_initiator_bound(ini, req, slot->expires);
 	WRITE_ONCE(ini->tail, ini->tail + 1);
 	WRITE_ONCE(ini->bytes, ini->bytes + length);
 	ini->stats.posted++;
@@ -200,6 +258,8 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		list_move_tail(&flow->list, &ini->turn);
 		return true;
 	}
+	if (krc_initiator_old(ini, req))
+		return false; /* until something completes, or that one fails */
 	err = req->status;
 	if (!err && flow->check)
 		err = flow->check(req);
@@ -227,7 +287,7 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		krc_flow_fail(ini, flow, -ECANCELED);
 		return true;
 	}
-	trace_krc_post(ini->index, &wr);
+	trace_krc_post(ini->pool->port, ini->index, &wr);
 	krc_initiator_posted(ini, flow, req, &wr);
 	*ret_posted = true;
 	return true;
@@ -247,7 +307,7 @@ void krc_initiator_fill(struct krc_initiator *ini)
 
 /* What a part that did not succeed means for its request and flow. */
 static void krc_initiator_spoilt(struct krc_initiator *ini, struct krc_req *req,
-				 enum krc_fault fault)
+				 enum krc_fault fault, bool begun)
 {
 	struct krc_flow *flow = req->flow;
 
@@ -257,15 +317,19 @@ static void krc_initiator_spoilt(struct krc_initiator *ini, struct krc_req *req,
 			req->status = krc_fault_errno(fault);
 			req->fault = fault;
 		}
-	} else if (!flow->failed && krc_initiator_in_doubt(ini, req)) {
-		ini->stats.unknown++;
-		req->status = -EREMCHG;
-		req->fault = KRC_FAULT_FLUSHED;
-	} else if (!flow->failed && krc_initiator_silent(ini, req)) {
-		req->status = krc_fault_errno(ini->fault);
-		req->fault = ini->fault;
 	} else {
-		return;
+		req->touched = req->touched || (begun && krc_initiator_in_doubt(ini, req));
+		if (flow->failed || req->status)
+			return;
+		if (krc_initiator_silent(ini, req)) {
+			req->status = krc_fault_errno(ini->fault);
+			req->fault = ini->fault;
+		} else if (req->touched && !req->idempotent) {
+			req->status = -EREMCHG;
+			req->fault = KRC_FAULT_FLUSHED;
+		} else {
+			return;
+		}
 	}
 	if (list_empty(&flow->replay))
 		krc_flow_fail(ini, flow, -ECANCELED);
@@ -297,7 +361,7 @@ static void krc_initiator_settle(struct krc_initiator *ini, struct krc_req *req)
 	if (!req->status && req->done == req->wr.length)
 		krc_req_finish(ini, req, 0);
 	else if (req->state == KRC_REQ_POSTED && flow->failed && list_empty(&flow->replay))
-		krc_req_finish(ini, req, req->status ? req->status : flow->end_status);
+		krc_req_finish(ini, req, krc_req_outcome(req));
 	else
 		krc_initiator_requeue(ini, req);
 }
@@ -307,6 +371,7 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 	struct krc_slot *slot = &ini->slots[ini->head & ini->mask];
 	struct krc_req *req = slot->req;
 	struct krc_flow *flow = req->flow;
+	bool begun = krc_initiator_begun(ini);
 
 	lockdep_assert_held(&ini->lock);
 	WRITE_ONCE(ini->head, ini->head + 1);
@@ -319,7 +384,7 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 		req->since = jiffies;
 		ini->barren = 0;
 	} else {
-		krc_initiator_spoilt(ini, req, fault);
+		krc_initiator_spoilt(ini, req, fault, begun);
 	}
 	flow->posted--;
 	if (!req->slots)
@@ -354,7 +419,7 @@ static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_w
 		return;
 	}
 	/* behind a fault nothing succeeds, even if the hardware passes over it */
-	if (ini->state == KRC_INI_FAILED && krc_fault_own(ini->fault))
+	if (ini->state != KRC_INI_READY && krc_fault_own(ini->fault))
 		passed = KRC_FAULT_FLUSHED;
 	while (ini->head != wc->cookie)
 		krc_initiator_retire(ini, passed);
@@ -362,19 +427,19 @@ static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_w
 	if (wc->fault != KRC_FAULT_NONE) {
 		/* nobody said when those before it were done */
 		WRITE_ONCE(ini->progress, progress);
-		trace_krc_fault(ini->index, wc);
+		trace_krc_fault(ini->pool->port, ini->index, wc);
 		krc_initiator_fault(ini, wc->fault, krc_fault_own(wc->fault) ? req : NULL);
 	}
 	krc_initiator_retire(ini, wc->fault);
 }
 
-int krc_initiator_poll(struct krc_initiator *ini, int budget)
+int krc_initiator_take(struct krc_initiator *ini, int budget)
 {
 	struct krc_wc wc[KRC_POLL_BATCH];
 	int total = 0;
 
 	lockdep_assert_held(&ini->lock);
-	while (krc_initiator_pollable(ini) && total < budget) {
+	while (total < budget) {
 		int want = min(budget - total, KRC_POLL_BATCH);
 		int i, n = ini->pool->ops->poll(ini->hw, wc, want);
 
@@ -385,6 +450,12 @@ int krc_initiator_poll(struct krc_initiator *ini, int budget)
 			break;
 	}
 	return total;
+}
+
+int krc_initiator_poll(struct krc_initiator *ini, int budget)
+{
+	lockdep_assert_held(&ini->lock);
+	return krc_initiator_pollable(ini) ? krc_initiator_take(ini, budget) : 0;
 }
 
 /*
@@ -462,7 +533,8 @@ static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batc
 		struct krc_flow *flow = req->flow;
 
 		list_del_init(&req->list);
-		trace_krc_complete(ini->index, req->wr.opcode, req->wr.length, req->status);
+		trace_krc_complete(ini->pool->port, ini->index, req->wr.opcode, req->wr.length,
+				   req->status);
 		req->state = KRC_REQ_IDLE;
 		flow->done(req);
 		/* The flow may be freed as soon as this is zero: only its address is used. */
@@ -494,9 +566,17 @@ void krc_initiator_dispatch(struct krc_initiator *ini) __must_hold(&ini->lock)
 	WRITE_ONCE(ini->dispatching, false);
 }
 
+/* What the provider said by krc_pool_on_fatal(): no soft interrupt need have come for it. */
+static void krc_initiator_heed(struct krc_initiator *ini)
+{
+	if (unlikely(test_bit(0, &ini->fatal)) && test_and_clear_bit(0, &ini->fatal))
+		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
+}
+
 void krc_initiator_run(struct krc_initiator *ini, int budget)
 {
 	krc_initiator_poll(ini, budget);
+	krc_initiator_heed(ini);
 	krc_initiator_fill(ini);
 	krc_initiator_expect(ini);
 	krc_initiator_dispatch(ini);
@@ -510,8 +590,7 @@ int krc_initiator_softirq(struct irq_poll *iop, int budget)
 	spin_lock_bh(&ini->lock);
 	ini->armed = false;
 	n = krc_initiator_poll(ini, budget);
-	if (test_and_clear_bit(0, &ini->fatal))
-		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
+	krc_initiator_heed(ini);
 	krc_initiator_fill(ini);
 	if (n < budget) {
 		irq_poll_complete(iop);

@@ -46,6 +46,11 @@
 #define KRC_LOAD_DEAD (1U << 31)
 #define KRC_SLOW_MS 20 /* far more than a large part takes */
 
+/* Initiators that are not shared: each is for the one READ of a cell; see krc_scratch.c. */
+#define KRC_POOL_PROBATION 3U
+#define KRC_POOL_APART 4U /* with that of quarantine */
+#define KRC_APART_DEPTH 16U
+
 #define KRC_DRAIN_MS 100 /* wait so long for flushed requests before a reset */
 #define KRC_RESET_TRIES 3
 #define KRC_RESET_PAUSE_MS 10
@@ -53,7 +58,7 @@
 #define KRC_BARREN_MAX 8 /* resets in a row that helped nobody */
 #define KRC_WATCHDOG_MS 1000
 #define KRC_STUCK_MS 30000 /* longer than all retries of the hardware */
-#define KRC_SILENT_MS 200 /* shorter than them: a fault that comes sooner is no silence */
+#define KRC_SILENT_MS 25 /* shorter than them: a fault that comes sooner is no silence */
 
 /**
  * enum krc_initiator_state - State of an initiator; krc_initiator_set_state() owns it.
@@ -78,6 +83,8 @@ struct krc_slot {
 	struct krc_req *req;
 	u32 length;
 	bool quiet; /* a later one's completion may stand for it */
+	bool leased;
+	unsigned long expires; /* jiffies when it must be out of the hardware, if it is leased */
 };
 
 /* Counters of an initiator; see struct krc_pool_stats. */
@@ -88,6 +95,9 @@ struct krc_initiator_stats {
 	u64 recoveries;
 	u64 replayed;
 	u64 unknown;
+	u64 timeouts;
+	u64 refused_reads;
+	u64 expired;
 	u64 strays;
 };
 
@@ -102,6 +112,12 @@ struct krc_initiator_stats {
  * @mask: slots - 1; slots is a power of two.
  * @head: number of the oldest part that is not known to be complete; also its cookie.
  * @tail: number of the part that is posted next.
+ * @rung: number of the part that the hardware was told of last, plus 1.
+ * @ring_by: jiffies until when it must be told of what it was not, if @leased.
+ * @leased: there is a leased part among them.
+ * @bounded: @expiry is to come, at @bound.
+ * @bound: no later than the first leased part must be out of the hardware.
+ * @expiry: work item that sees to it.
  * @bytes: in the hardware.
  * @slots: by number & mask.
  * @turn: flows that have something to post, in turn.
@@ -135,7 +151,13 @@ struct krc_initiator {
 	u32 mask;
 	u32 head;
 	u32 tail;
+	u32 rung;
 	u32 bytes;
+	bool leased;
+	bool bounded;
+	unsigned long ring_by;
+	unsigned long bound;
+	struct delayed_work expiry;
 	struct krc_slot *slots;
 	struct list_head turn;
 	struct list_head held;
@@ -171,7 +193,7 @@ struct krc_scratch;
  * @stopped: nothing is accepted any more.
  * @scratch: memory for krc_pool_read().
  * @nr: initiators that are shared by all.
- * @made: initiators; one more than @nr, the last for who is in quarantine.
+ * @made: initiators; KRC_POOL_APART more than @nr, for krc_scratch.c.
  * @ini: the initiators.
  */
 struct krc_pool {
@@ -199,6 +221,9 @@ void krc_initiator_fill(struct krc_initiator *ini);
 
 /* Take completions from the hardware, at most @budget. Return: how many. */
 int krc_initiator_poll(struct krc_initiator *ini, int budget);
+
+/* The same, whatever the state; for who has the hardware for himself. */
+int krc_initiator_take(struct krc_initiator *ini, int budget);
 
 /*
  * Have an interrupt come for what is in the hardware, if there is something and nobody
@@ -239,21 +264,29 @@ enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer);
 void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 			 const struct krc_req *culprit);
 
-/* Whether a flushed request may have been executed, so that it can't be done again. */
+/* Whether a flushed WRITE or atomic may have been executed. */
 bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_req *req);
 
 /* Whether a flushed request has waited in vain for as long as the one that failed. */
 bool krc_initiator_silent(const struct krc_initiator *ini, const struct krc_req *req);
 
+/* Whether the hardware was told of the part at head. */
+static inline bool krc_initiator_begun(const struct krc_initiator *ini)
+{
+	return (s32)(ini->rung - ini->head) > 0;
+}
+
 /* Complete all requests with @status. The hardware touches none of them any more. */
 void krc_initiator_abort(struct krc_initiator *ini, int status);
 
-/* Work item; lock not held. */
+/* Work items; lock not held. */
 void krc_initiator_recover(struct work_struct *work);
+void krc_initiator_expire(struct work_struct *work);
 
 /* krc_scratch.c; context: may sleep */
 int krc_scratch_create(struct krc_pool *pool);
-void krc_scratch_wake(struct krc_pool *pool); /* the pool is stopped */
+void krc_scratch_stop(struct krc_pool *pool); /* no READ is taken any more */
+void krc_scratch_end(struct krc_pool *pool); /* and now none is under way */
 void krc_scratch_destroy(struct krc_pool *pool);
 
 /* Negative errno of struct krp_cqe for a fault of a request. */
@@ -277,7 +310,7 @@ static inline int krc_fault_errno(enum krc_fault fault)
 /* Whether a fault is that of the request itself. */
 static inline bool krc_fault_own(enum krc_fault fault)
 {
-	return fault != KRC_FAULT_NONE && fault != KRC_FAULT_FLUSHED && fault != KRC_FAULT_FATAL;
+	return fault != KRC_FAULT_NONE && fault != KRC_FAULT_FLUSHED && fault < KRC_FAULT_FATAL;
 }
 
 #endif /* KRC_INITIATOR_H */

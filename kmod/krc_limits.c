@@ -9,6 +9,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/capability.h>
 #include <linux/cgroup_rdma.h>
 #include <linux/cred.h>
 #include <linux/err.h>
@@ -20,6 +21,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/user_namespace.h>
 
 #include "krc_limits.h"
 
@@ -29,7 +31,7 @@
  * struct krc_user - One user that holds something.
  * @node: in krc_users.
  * @ref: contexts and charges.
- * @uid: who.
+ * @uid: who, krc_owner().
  * @held: what, by enum krc_resource.
  * @refused: how often a limit said no.
  */
@@ -44,7 +46,7 @@ struct krc_user {
 static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
 /* 0: unlimited */
-static u32 krc_limits_max[KRC_RES_NR] = { [KRC_RES_SERVICE] = KRC_SERVICES_PER_USER };
+static u32 krc_limits_max[KRC_RES_NR];
 
 #ifdef CONFIG_CGROUP_RDMA
 
@@ -181,11 +183,45 @@ void krc_limits_get(u32 *ret_queues, u32 *ret_mrs, u32 *ret_requests)
 	*ret_requests = READ_ONCE(krc_limits_max[KRC_RES_REQUEST]);
 }
 
-/* The user with one more count, or NULL. Under the lock. */
+kuid_t krc_owner(struct user_namespace *ns, kuid_t uid)
+{
+	for (; ns != &init_user_ns && ns->parent; ns = ns->parent) {
+		kuid_t root = make_kuid(ns, 0);
+
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+		else if (uid_valid(root) && !uid_eq(root, GLOBAL_ROOT_UID))
+			uid = root;
+	}
+	return uid;
+}
+
+kuid_t krc_owner_current(void)
+{
+	return krc_owner(current_user_ns(), current_uid());
+}
+
+int krc_share_check(u32 total, u32 used, u64 held, bool admin)
+{
+	u32 left = total - min(used, total);
+
+	if (admin && left)
+		return 0;
+	if (left <= total / KRC_SHARE_RESERVE)
+		return -ENOSPC;
+	if (held >= max(total / KRC_SHARE_USER, 1U))
+		return -EDQUOT;
+	if (left <= total / KRC_SHARE_SCARCE && held >= max(total / KRC_SHARE_LITTLE, 1U))
+		return -ENOSPC;
+	return 0;
+}
+
+/* The user with one more count, or NULL. */
 static struct krc_user *krc_user_find(kuid_t uid)
 {
 	struct krc_user *user;
 
+	lockdep_assert_held(&krc_users_lock);
 	hash_for_each_possible(krc_users, user, node, __kuid_val(uid)) {
 		if (uid_eq(user->uid, uid)) {
 			refcount_inc(&user->ref);
@@ -197,7 +233,7 @@ static struct krc_user *krc_user_find(kuid_t uid)
 
 struct krc_user *krc_user_get_current(void)
 {
-	kuid_t uid = current_uid();
+	kuid_t uid = krc_owner_current();
 	struct krc_user *user, *made;
 
 	spin_lock_bh(&krc_users_lock);
@@ -264,16 +300,23 @@ static void krc_user_uncharge(struct krc_user *user, enum krc_resource what, u32
 	WARN_ON_ONCE(atomic64_sub_return(count, &user->held[what]) < 0);
 }
 
+/* Return: 0, also for what the controller does not count; else its error. */
+static int krc_cgroup_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+{
+	*ret_cgroup = NULL;
+	return what == KRC_RES_SLOT ? 0 : krc_rdmacg_charge(what, ret_cgroup);
+}
+
 int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge *ret_charge)
 {
-	struct rdma_cgroup *cgroup = NULL;
+	struct rdma_cgroup *cgroup;
 	int err;
 
 	if (WARN_ON_ONCE(what >= KRC_RES_REQUEST))
 		return -EINVAL;
 	if (!krc_user_charge(user, what, 1))
 		return -EDQUOT;
-	err = krc_rdmacg_charge(what, &cgroup);
+	err = krc_cgroup_charge(what, &cgroup);
 	if (err) {
 		krc_user_uncharge(user, what, 1);
 		if (err == -EDQUOT)
@@ -285,6 +328,20 @@ int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge 
 	ret_charge->cgroup = cgroup;
 	ret_charge->what = what;
 	return 0;
+}
+
+int krc_charge_share(struct krc_user *user, enum krc_resource what, u32 total, u32 used,
+		     struct krc_charge *ret_charge)
+{
+	u64 held = atomic64_read(&user->held[what]);
+	int err = krc_share_check(total, used, held, false);
+
+	if (err && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
+		err = krc_share_check(total, used, held, true);
+	if (!err)
+		return krc_charge(user, what, ret_charge);
+	atomic64_inc(&user->refused);
+	return err;
 }
 
 void krc_uncharge(struct krc_charge *charge)

@@ -3,10 +3,15 @@
  * Owns: what one user and one cgroup may hold of the node: contexts, queues, regions,
  * requests.
  *
- * Users are counted by real kuid; cgroups by the kernel's RDMA controller, in which
- * krcore is a device of its own ("krcore" in rdma.max): hca_handle counts contexts,
- * hca_object counts queues and regions. A limit that is lowered refuses what is new
+ * A user is who has to answer for a process on this machine, see krc_owner(): the ids that a
+ * user namespace gives away are no further users. cgroups are counted by the kernel's RDMA
+ * controller, in which krcore is a device of its own ("krcore" in rdma.max): hca_handle counts
+ * contexts, hca_object counts queues and regions. A limit that is lowered refuses what is new
  * and takes nothing away.
+ *
+ * Where users draw on a table of a fixed size (slots of a directory, services), a limit of each
+ * of them is not enough: so many may come that the table is full. krc_share_check() keeps a
+ * part of it for those who hold little, and the last of it for administrators.
  * Locking: own spinlock for the table of users, atomics for the counts. krc_charge() and
  * krc_uncharge() may sleep (the controller has a mutex), those for requests may not.
  */
@@ -18,12 +23,22 @@
 
 struct krc_user;
 struct rdma_cgroup;
+struct user_namespace;
 
 /*
- * Services that a user may have bound: each is a record at the MetaServers, which take a
- * bounded number from a node (records_per_owner_max, 1024).
+ * Services of a node, which users share: each is a record at the MetaServers, which take a
+ * bounded number from a node (records_per_owner_max, 1024), besides those of its ports.
  */
-#define KRC_SERVICES_PER_USER 256
+#define KRC_SERVICES_MAX 1024
+
+/*
+ * Parts of a table that all users share: what one of them may take; what is left to those who
+ * hold little; how little that is; what is left to administrators.
+ */
+#define KRC_SHARE_USER 4
+#define KRC_SHARE_SCARCE 8
+#define KRC_SHARE_LITTLE 256
+#define KRC_SHARE_RESERVE 64
 
 /**
  * enum krc_resource - What is counted.
@@ -31,6 +46,7 @@ struct rdma_cgroup;
  * @KRC_RES_QUEUE: queues.
  * @KRC_RES_MR: memory regions.
  * @KRC_RES_SERVICE: bound services.
+ * @KRC_RES_SLOT: slots of memory directories; by user only.
  * @KRC_RES_REQUEST: requests without completion; by user only.
  * @KRC_RES_NR: how many kinds.
  */
@@ -39,6 +55,7 @@ enum krc_resource {
 	KRC_RES_QUEUE,
 	KRC_RES_MR,
 	KRC_RES_SERVICE,
+	KRC_RES_SLOT,
 	KRC_RES_REQUEST,
 	KRC_RES_NR,
 };
@@ -93,7 +110,42 @@ void krc_limits_set(u32 queues, u32 mrs, u32 requests);
 void krc_limits_get(u32 *ret_queues, u32 *ret_mrs, u32 *ret_requests);
 
 /**
- * krc_user_get_current() - The calling process's user.
+ * krc_owner() - Who has to answer for a process on this machine.
+ * @ns: its user namespace.
+ * @uid: its user.
+ *
+ * In the initial namespace the user itself. Else the owner of the outermost namespace, who
+ * made it: what ids it is given (subuid(5)), a user may take on as he likes. A namespace that
+ * root made is a container of the administrator's and answers for itself: by the user whom its
+ * root is.
+ *
+ * Context: any.
+ * Return: the user.
+ */
+kuid_t krc_owner(struct user_namespace *ns, kuid_t uid);
+
+/* The same of the calling process. */
+kuid_t krc_owner_current(void);
+
+/**
+ * krc_share_check() - Whether a user may take one more place of a table that all share.
+ * @total: places.
+ * @used: places in use, by anybody.
+ * @held: places that the user has.
+ * @admin: an administrator asks.
+ *
+ * Nobody but an administrator takes more than one part in KRC_SHARE_USER. When no more than
+ * one part in KRC_SHARE_SCARCE is left, it is for users who have less than one part in
+ * KRC_SHARE_LITTLE; the last part in KRC_SHARE_RESERVE is for administrators.
+ *
+ * Context: any.
+ * Return: 0, -EDQUOT (the user has what one user may take), -ENOSPC (what is left is for
+ * others, or nothing is).
+ */
+int krc_share_check(u32 total, u32 used, u64 held, bool admin);
+
+/**
+ * krc_user_get_current() - The calling process's user, krc_owner_current().
  *
  * Context: may sleep.
  * Return: it, counted, or NULL: no memory.
@@ -118,6 +170,20 @@ void krc_user_put(struct krc_user *user);
  * Return: 0, -EDQUOT (limit of the user or of a cgroup), -ENOMEM, -EINVAL.
  */
 int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge *ret_charge);
+
+/**
+ * krc_charge_share() - Take a place of a table that all share.
+ * @user: user.
+ * @what: KRC_RES_SERVICE or KRC_RES_SLOT.
+ * @total: places of the table.
+ * @used: places in use; the caller's lock keeps it true.
+ * @ret_charge: out: for krc_uncharge(); untouched on failure.
+ *
+ * Context: may sleep; the process that pays.
+ * Return: 0, the errors of krc_share_check() and krc_charge().
+ */
+int krc_charge_share(struct krc_user *user, enum krc_resource what, u32 total, u32 used,
+		     struct krc_charge *ret_charge);
 
 /**
  * krc_uncharge() - Give back krc_charge(); a second time does nothing.

@@ -19,6 +19,7 @@
 
 #define KRC_META_SERVERS_MAX 16
 #define KRC_META_KEY_BYTES_MAX 64
+#define KRC_META_KEYS_MAX 8
 #define KRC_META_SERVER_NAME_BYTES 80
 
 struct krc_cache;
@@ -37,12 +38,22 @@ struct krc_meta_server_conf {
 };
 
 /**
+ * struct krc_meta_key - A cluster key.
+ * @bytes: the key; zeroed when it is freed, never shown.
+ * @len: bytes in use.
+ */
+struct krc_meta_key {
+	u8 bytes[KRC_META_KEY_BYTES_MAX];
+	u32 len;
+};
+
+/**
  * struct krc_meta_conf - What `krcore-metactl node up` brings.
  * @owner: identity of the node that lasts over boots.
  * @generation: boot generation, larger at each node up.
  * @name: host name for people.
- * @key: cluster key; zeroed when it is freed, never shown.
- * @key_bytes: its length; 0 means no authentication.
+ * @keys: cluster keys: the first is named to servers, all are accepted.
+ * @keys_nr: how many; 0 means no authentication.
  * @lease_ms: lease to ask for, 0 leaves it to the server.
  * @timeout_ms: how long a request may take.
  * @reconnect_min_ms: first pause before a lost server is tried again.
@@ -54,8 +65,8 @@ struct krc_meta_conf {
 	u8 owner[KRP_OWNER_BYTES];
 	u64 generation;
 	char name[KRP_NAME_BYTES];
-	u8 key[KRC_META_KEY_BYTES_MAX];
-	u32 key_bytes;
+	struct krc_meta_key keys[KRC_META_KEYS_MAX];
+	u32 keys_nr;
 	u32 lease_ms;
 	u32 timeout_ms;
 	u32 reconnect_min_ms;
@@ -99,6 +110,7 @@ enum krc_meta_state {
  * @lookups: look-ups asked of it.
  * @reads: READs of it.
  * @misses: look-ups it answered with "no such record".
+ * @misses_overruled: of these, another server had the record.
  * @failures: READs and requests that failed.
  * @next_try_ms: until the next attempt, 0 if none is due.
  */
@@ -116,6 +128,7 @@ struct krc_meta_info {
 	u64 lookups;
 	u64 reads;
 	u64 misses;
+	u64 misses_overruled;
 	u64 failures;
 	u32 next_try_ms;
 };
@@ -180,7 +193,8 @@ void krc_meta_plan_free(struct krc_meta_plan *plan);
  * @plan: plan; not the caller's any more.
  *
  * Context: may sleep.
- * Servers in both keep their session, unless owner, name, key or lease change. A server
+ * Servers in both keep their session, unless owner, name or lease change, or whether there
+ * are keys at all; other keys count from the next handshake on. A server
  * that is left withdraws our records; that is waited for at most 1 s. Nothing fails.
  */
 void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
@@ -278,14 +292,19 @@ void krc_meta_withdraw(struct krc_meta *meta, u16 service);
  * @timeout_ms: at most so long in all.
  * @ret_value: out: the value.
  * @ret_reads: out: READs it took, may be NULL.
+ * @ret_doubt: out with -ENOENT, else untouched: the miss is not proved; may be NULL.
  *
  * Does not ask the cache; puts what it finds there. A server that fails is left for
- * the next one, and so is one that is settling and does not have the record. Context: may sleep, killable.
- * Return: 0; -ENOENT (a server that answers has no such record); -ENOTCONN (no server
- * that can be asked is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
+ * the next one. What one does not have is looked for at one more, since a record is
+ * published when one server has taken it; at all that are ready, as long as those that
+ * do not have it are settling. A miss is in doubt if all of those settle or stand still,
+ * or if there was no second one to ask though another is configured. Context: may sleep,
+ * killable.
+ * Return: 0; -ENOENT (two servers, or all that are ready, have no such record); -ENOTCONN
+ * (no server that can be asked is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
  */
 int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
-		    struct krp_value *ret_value, u32 *ret_reads);
+		    struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt);
 
 /**
  * krc_meta_info() - How the session with server @i is.

@@ -12,6 +12,7 @@
 #include <net/net_namespace.h>
 
 #include "krc_meta_priv.h"
+#include "krp_reject.h"
 
 static void krc_meta_attach_to(struct krc_meta_session *s, enum krc_meta_state state)
 {
@@ -35,6 +36,17 @@ static void krc_meta_cm_removed(struct krc_meta_session *s)
 	krc_meta_session_fail_locked(s, -ENODEV, "RDMA device removed");
 	spin_unlock_bh(&s->meta->lock);
 	wake_up_all(&s->meta->wait);
+}
+
+static void krc_meta_cm_rejected(struct krc_meta_session *s, struct rdma_cm_id *id,
+				 struct rdma_cm_event *event)
+{
+	u8 bytes = 0;
+	const void *data = rdma_consumer_reject_data(id, event, &bytes);
+	unsigned int reason = krp_reject_reason(data, bytes);
+
+	krc_meta_session_fail(s, krp_reject_errno(reason), "connection refused: %s",
+			      krp_reject_text(reason));
 }
 
 /*
@@ -61,7 +73,7 @@ static int krc_meta_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		krc_meta_session_fail(s, status < 0 ? status : -EHOSTUNREACH, "no route");
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		krc_meta_session_fail(s, -ECONNREFUSED, "connection refused");
+		krc_meta_cm_rejected(s, id, event);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
@@ -161,10 +173,15 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 		.retry_count = KRC_META_RETRIES,
 		.rnr_retry_count = 7, /* without end: a full server is not a dead one */
 	};
+	struct rdma_cm_id *id = s->conn->id;
 	const char *step;
 	int err;
 
 	krc_meta_attach_to(s, KRC_META_CONNECTING);
+	/* inside a subnet a path has no global header, without which a GID is no identity */
+	if (rdma_protocol_ib(s->meta->ibdev, s->meta->port) && id->route.path_rec &&
+	    !id->route.path_rec->hop_limit)
+		id->route.path_rec->hop_limit = 1;
 	err = krc_meta_conn_setup(s->conn, &step);
 	if (!err) {
 		step = "connecting";
@@ -190,54 +207,115 @@ static void krc_meta_attach_send(struct krc_meta_session *s, const void *msg, un
 		krc_meta_session_fail(s, err, "sending %s failed", krp_msg_name(hdr->type));
 }
 
+/*
+ * What this connection connects, as the connection manager has made the queue pair: the
+ * proofs hold on no other. Return: 0, or a negative errno.
+ */
+static int krc_meta_attach_link(struct krc_meta_conn *conn)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
+	const struct ib_global_route *grh;
+	union ib_gid from, to;
+	int mask, err;
+
+	err = rdma_init_qp_attr(conn->id, &attr, &mask);
+	if (err)
+		return err;
+	if (rdma_ah_get_ah_flags(&attr.ah_attr) & IB_AH_GRH) {
+		grh = rdma_ah_read_grh(&attr.ah_attr);
+		if (!grh->sgid_attr)
+			return -EADDRNOTAVAIL;
+		from = grh->sgid_attr->gid;
+		to = grh->dgid;
+	} else {
+		rdma_read_gids(conn->id, &from, &to);
+	}
+	memcpy(conn->link.client_gid, from.raw, sizeof(conn->link.client_gid));
+	memcpy(conn->link.server_gid, to.raw, sizeof(conn->link.server_gid));
+	conn->link.client_qpn = cpu_to_le32(conn->id->qp->qp_num);
+	conn->link.server_qpn = cpu_to_le32(attr.dest_qp_num);
+	return 0;
+}
+
+/* The keys of the moment; the caller gives them back. Return: NULL without any. */
+static struct krc_meta_ring *krc_meta_attach_ring(struct krc_meta_session *s)
+{
+	struct krc_meta_ring *ring;
+
+	spin_lock_bh(&s->meta->lock);
+	ring = krc_meta_ring_get(s->ring);
+	spin_unlock_bh(&s->meta->lock);
+	return ring;
+}
+
 static void krc_meta_attach_hello(struct krc_meta_session *s)
 {
 	const struct krc_meta *meta = s->meta;
 	struct krp_hello *hello = &s->conn->hello;
+	struct krc_meta_ring *ring;
+	int err;
 
 	krc_meta_attach_to(s, KRC_META_HELLO);
+	err = krc_meta_attach_link(s->conn);
+	if (err) {
+		krc_meta_session_fail(s, err, "the ends of the connection are not known (%d)", err);
+		return;
+	}
 	krp_msg_init(hello, KRP_MSG_HELLO, 1, KRP_ST_OK, 0);
 	hello->features = cpu_to_le64(KRP_FEATURES_ALL);
 	hello->generation = cpu_to_le64(meta->conf.generation);
 	memcpy(hello->owner, meta->conf.owner, sizeof(hello->owner));
-	memcpy(hello->gid, meta->gid.raw, sizeof(hello->gid));
+	memcpy(hello->gid, s->conn->link.client_gid, sizeof(hello->gid));
 	strscpy_pad((char *)hello->name, meta->conf.name, sizeof(hello->name));
 	hello->lease_ms = cpu_to_le32(meta->conf.lease_ms);
 	hello->version_min = KRP_MSG_VERSION;
 	hello->version_max = KRP_MSG_VERSION;
 	get_random_bytes(hello->nonce, sizeof(hello->nonce));
+	ring = krc_meta_attach_ring(s);
+	if (ring)
+		memcpy(hello->key_id, ring->id[0], sizeof(hello->key_id));
+	krc_meta_ring_put(ring);
 	krc_meta_attach_send(s, hello, 0);
 }
 
 static void krc_meta_attach_challenged(struct krc_meta_session *s, const struct krp_challenge *msg)
 {
+	struct krc_meta_conn *conn = s->conn;
+	bool proof = msg->flags & KRP_CHALLENGE_AUTH;
 	struct krp_auth auth;
 
-	if (s->hmac && !(msg->flags & KRP_CHALLENGE_AUTH)) {
+	conn->ring = krc_meta_attach_ring(s);
+	if (conn->ring && !proof) {
 		krc_meta_session_fail(s, -EACCES, "we have a cluster key, the server has none");
 		return;
 	}
-	if (!s->hmac && (msg->flags & KRP_CHALLENGE_AUTH)) {
+	if (!conn->ring && proof) {
 		krc_meta_session_fail(s, -EACCES, "server demands a cluster key, we have none");
 		return;
 	}
-	s->conn->challenge = *msg;
-	s->conn->auth_sent = true;
+	conn->hmac = krc_meta_ring_find(conn->ring, msg->key_id);
+	if (proof && !conn->hmac) {
+		krc_meta_session_fail(s, -EACCES, "server has cluster key %4phN, we have %4phN",
+				      msg->key_id, conn->ring->id[0]);
+		return;
+	}
+	conn->challenge = *msg;
+	conn->auth_sent = true;
 	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
-	if (krc_meta_auth_mac(s, KRP_LABEL_CLIENT, s->conn, auth.mac))
+	if (conn->hmac && krc_meta_auth_mac(conn->hmac, conn, NULL, auth.mac))
 		krc_meta_session_fail(s, -EIO, "HMAC-SHA256 failed");
 	else
 		krc_meta_attach_send(s, &auth, 1);
 }
 
-/* Whether the server has proved that it has our key. */
-static bool krc_meta_attach_proved(struct krc_meta_session *s, const struct krp_welcome *msg)
+/* Whether WELCOME is of who has our key, and as he sent it. */
+static bool krc_meta_attach_proved(const struct krc_meta_conn *conn, const struct krp_welcome *msg)
 {
 	u8 mac[KRP_MAC_BYTES];
 
-	if (!s->hmac)
+	if (!conn->hmac)
 		return true;
-	return !krc_meta_auth_mac(s, KRP_LABEL_SERVER, s->conn, mac) &&
+	return !krc_meta_auth_mac(conn->hmac, conn, msg, mac) &&
 	       !crypto_memneq(mac, msg->mac, sizeof(mac));
 }
 
@@ -246,8 +324,9 @@ static void krc_meta_attach_welcomed(struct krc_meta_session *s, const struct kr
 	struct krc_meta_conn *conn = s->conn;
 	int err;
 
-	if (!krc_meta_attach_proved(s, msg)) {
-		krc_meta_session_fail(s, -EACCES, "server does not have our cluster key");
+	if (!krc_meta_attach_proved(conn, msg)) {
+		krc_meta_session_fail(s, -EACCES,
+				      "its proof does not hold: no key of ours, or a relay");
 		return;
 	}
 	if (!msg->hdr.incarnation || le32_to_cpu(msg->root.bytes) != sizeof(struct krp_root)) {

@@ -4,7 +4,9 @@
  * sessions, the end of all.
  *
  * A new configuration keeps the sessions with servers that are in both, unless it
- * changes what a session says of itself (owner, name, key, lease): then all begin anew.
+ * changes what a session says of itself (owner, name, lease), or brings keys where there
+ * were none: then all begin anew. Other keys count from a session's next handshake on, so
+ * that the cluster's key can be changed while it works.
  * A server that is left is told to withdraw this port's records.
  * All that may fail is done before anything changes: a plan has a session for each server,
  * also for those that will turn out to go on with the one they have.
@@ -19,12 +21,12 @@
  * struct krc_meta_plan - A configuration that is ready to be taken.
  * @session: a session that has not begun for each server; NULL once it is not the plan's.
  * @nr: servers.
- * @key_mac: fingerprint of the cluster key.
+ * @ring: cluster keys; NULL without any.
  */
 struct krc_meta_plan {
 	struct krc_meta_session *session[KRC_META_SERVERS_MAX];
 	u32 nr;
-	u8 key_mac[KRP_MAC_BYTES];
+	struct krc_meta_ring *ring;
 };
 
 static bool krc_meta_all_quiet(struct krc_meta *meta, unsigned long which)
@@ -191,13 +193,11 @@ static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_met
 	return keep;
 }
 
-static bool krc_meta_differs(const struct krc_meta *meta, const struct krc_meta_conf *conf,
-			     const u8 *key_mac)
+static bool krc_meta_differs(const struct krc_meta *meta, const struct krc_meta_conf *conf)
 {
 	return memcmp(meta->conf.owner, conf->owner, sizeof(conf->owner)) ||
 	       memcmp(meta->conf.name, conf->name, sizeof(conf->name)) ||
-	       memcmp(meta->key_mac, key_mac, sizeof(meta->key_mac)) ||
-	       meta->conf.lease_ms != conf->lease_ms;
+	       meta->auth != (conf->keys_nr > 0) || meta->conf.lease_ms != conf->lease_ms;
 }
 
 /* Give a new session a place, and begin. */
@@ -219,26 +219,31 @@ static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
  * reading what is the same in both.
  */
 static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *conf,
-			   const u8 *key_mac, struct krc_meta_session **list, u32 nr)
+			   struct krc_meta_plan *plan, struct krc_meta_session **list)
 {
+	struct krc_meta_ring *before[KRC_META_SERVERS_MAX];
 	u32 i;
 
 	spin_lock_bh(&meta->lock);
 	memcpy(meta->conf.owner, conf->owner, sizeof(meta->conf.owner));
 	memcpy(meta->conf.name, conf->name, sizeof(meta->conf.name));
-	memcpy(meta->key_mac, key_mac, sizeof(meta->key_mac));
+	meta->auth = plan->ring;
 	meta->conf.lease_ms = conf->lease_ms;
 	WRITE_ONCE(meta->conf.timeout_ms, conf->timeout_ms);
 	WRITE_ONCE(meta->conf.reconnect_min_ms, conf->reconnect_min_ms);
 	WRITE_ONCE(meta->conf.reconnect_max_ms, conf->reconnect_max_ms);
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < plan->nr; i++) {
+		before[i] = list[i]->ring;
+		list[i]->ring = krc_meta_ring_get(plan->ring);
 		list[i]->conf.priority = conf->servers[i].priority;
 		if (list[i]->index == KRC_META_SERVERS_MAX)
 			krc_meta_join(meta, list[i]);
 		meta->order[i] = list[i];
 	}
-	meta->order_nr = nr;
+	meta->order_nr = plan->nr;
 	spin_unlock_bh(&meta->lock);
+	for (i = 0; i < plan->nr; i++)
+		krc_meta_ring_put(before[i]);
 }
 
 struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf)
@@ -249,9 +254,9 @@ struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta
 
 	if (!plan)
 		return ERR_PTR(-ENOMEM);
-	err = krc_meta_auth_print(conf, plan->key_mac);
+	err = krc_meta_ring_new(conf, &plan->ring);
 	while (!err && plan->nr < nr) {
-		struct krc_meta_session *s = krc_meta_session_new(meta, conf, plan->nr);
+		struct krc_meta_session *s = krc_meta_session_new(meta, conf, plan->nr, plan->ring);
 
 		if (IS_ERR(s)) {
 			err = PTR_ERR(s);
@@ -275,6 +280,7 @@ void krc_meta_plan_free(struct krc_meta_plan *plan)
 	for (i = 0; i < plan->nr; i++)
 		if (plan->session[i])
 			krc_meta_session_free(plan->session[i]);
+	krc_meta_ring_put(plan->ring);
 	kfree(plan);
 }
 
@@ -287,10 +293,10 @@ void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
 
 	mutex_lock(&meta->conf_mutex);
 	if (!meta->closing) {
-		anew = krc_meta_differs(meta, conf, plan->key_mac);
+		anew = krc_meta_differs(meta, conf);
 		keep = krc_meta_gather(meta, conf, anew, plan, list);
 		krc_meta_end(meta, krc_meta_present(meta) & ~keep);
-		krc_meta_adopt(meta, conf, plan->key_mac, list, plan->nr);
+		krc_meta_adopt(meta, conf, plan, list);
 	}
 	mutex_unlock(&meta->conf_mutex);
 	krc_meta_plan_free(plan);

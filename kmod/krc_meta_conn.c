@@ -307,5 +307,6 @@ void krc_meta_conn_free(struct krc_meta_conn *conn)
 	if (conn->id)
 		rdma_destroy_id(conn->id);
 	krc_meta_map_free(conn->map);
+	krc_meta_ring_put(conn->ring);
 	kvfree(conn);
 }

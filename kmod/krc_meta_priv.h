@@ -27,6 +27,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/completion.h>
+#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/irq_poll.h>
 #include <linux/mutex.h>
@@ -39,6 +40,7 @@
 #include "krc_cache.h"
 #include "krc_meta.h"
 #include "krc_meta_load.h"
+#include "krp_pulse.h"
 
 #define KRC_META_SENDS 32 /* requests outstanding on a server at most */
 #define KRC_META_RECVS 128 /* SENDS, and the rest for notifications */
@@ -46,6 +48,7 @@
 #define KRC_META_BULK_BYTES 16384 /* longest READ of a load */
 #define KRC_META_RETRIES 7 /* of the transport, the most there is */
 #define KRC_META_RENEW_MAX_MS 15000 /* a server closes sessions that say nothing */
+#define KRC_META_OPINIONS 2 /* so many servers must not have a record before there is none */
 #define KRC_META_WITHDRAW_MS 1000 /* how long the end waits for the servers */
 #define KRC_META_DRAIN_MS 1000 /* how long a broken connection may keep its buffers */
 
@@ -57,6 +60,30 @@
 
 struct crypto_shash;
 struct krc_meta_conn;
+
+/**
+ * struct krc_meta_ring - The cluster keys of a configuration; does not change.
+ * @ref: its users.
+ * @nr: how many keys.
+ * @id: their ids.
+ * @hmac: keyed transforms.
+ */
+struct krc_meta_ring {
+	struct kref ref;
+	u32 nr;
+	u8 id[KRC_META_KEYS_MAX][KRP_KEY_ID_BYTES];
+	struct crypto_shash *hmac[KRC_META_KEYS_MAX];
+};
+
+/**
+ * struct krc_meta_token - What lets a record be withdrawn from another address.
+ * @incarnation: of the server that gave it; 0 if none did.
+ * @bytes: its krp_welcome.token.
+ */
+struct krc_meta_token {
+	u64 incarnation;
+	u8 bytes[KRP_TOKEN_BYTES];
+};
 
 /**
  * enum krc_meta_at - What a server knows of a record.
@@ -81,12 +108,12 @@ enum krc_meta_at {
  * @value: value.
  * @version: new with every change.
  * @gone: withdrawn; kept until all servers know or no lease can hold it any more.
- * @adopted: a client of another address has left it to be withdrawn; the lease at the
- *	servers is that of the node, so ours prolongs it.
+ * @adopted: a client of another address has left it to be withdrawn.
  * @left: a server may still have it though it was to be withdrawn.
  * @forget_at: jiffies when that is.
  * @at: enum krc_meta_at, by server.
  * @err: last refusal, by server; 0 once acknowledged.
+ * @token: of the servers that the client which has left it was attached to.
  */
 struct krc_meta_record {
 	struct list_head link;
@@ -99,6 +126,7 @@ struct krc_meta_record {
 	unsigned long forget_at;
 	u8 at[KRC_META_SERVERS_MAX];
 	int err[KRC_META_SERVERS_MAX];
+	struct krc_meta_token token[KRC_META_SERVERS_MAX];
 };
 
 /**
@@ -232,9 +260,13 @@ struct krc_meta_cq {
  * @map_lock: see the head of this file.
  * @map: copy of root, segments and directory; NULL: too large, ask by message.
  * @map_nr: counts maps.
+ * @pulse: the last look at the root for signs of life; map_lock.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
  * @incarnation: of the server.
+ * @link: what it connects, for the proofs.
+ * @ring: holds @hmac; NULL before CHALLENGE and without cluster keys.
+ * @hmac: of the key that the server has chosen.
  * @hello: as sent, for the proofs.
  * @challenge: as received, for the proofs.
  * @auth_sent: WELCOME is expected, not CHALLENGE.
@@ -267,10 +299,14 @@ struct krc_meta_conn {
 	spinlock_t map_lock;
 	struct krp_map *map;
 	u64 map_nr;
+	struct krp_pulse pulse;
 	u64 root_addr;
 	u32 root_rkey;
 	u64 incarnation;
 
+	struct krp_link link;
+	struct krc_meta_ring *ring;
+	struct crypto_shash *hmac;
 	struct krp_hello hello;
 	struct krp_challenge challenge;
 	bool auth_sent;
@@ -283,7 +319,8 @@ struct krc_meta_conn {
  * @meta: client.
  * @index: position in krc_meta.sessions and in the arrays of a record.
  * @conf: the server; constant but for its priority.
- * @hmac: keyed transform; NULL without a cluster key.
+ * @ring: cluster keys; NULL without any.
+ * @token: of the last attachment.
  * @leaving: no more but WITHDRAW is said.
  * @ended: it goes down and stays there: once it is DOWN, no connection is made.
  * @work: the session's work item.
@@ -294,11 +331,14 @@ struct krc_meta_conn {
  * @error: last failure, 0 once attached.
  * @reason: text about it.
  * @logged: reason that was logged last.
- * @fails: failures in a row.
+ * @fails: failures in a row; an attachment that did not last is none the less one of them.
+ * @ready_at: jiffies: READY: since when.
  * @deadline: jiffies: the present step of attaching must be over by then.
  * @next_at: jiffies: DOWN: when to try again.
  * @settle_until: jiffies: until then publishers may be on their way back to it.
  * @settling: @settle_until counts.
+ * @still: its process hangs, as far as the last look at the root can tell; nothing has
+ *	come from it since.
  * @incarnation: of the last attachment.
  * @lease_ms: granted.
  * @rate_max: messages a second it takes.
@@ -322,13 +362,17 @@ struct krc_meta_conn {
  * @lookups: see struct krc_meta_info.
  * @reads: see struct krc_meta_info.
  * @misses: see struct krc_meta_info.
+ * @misses_overruled: see struct krc_meta_info.
  * @failures: see struct krc_meta_info.
+ * @blame: failures of late; see krc_meta_blame().
+ * @blamed_at: jiffies when @blame was last changed.
  */
 struct krc_meta_session {
 	struct krc_meta *meta;
 	u32 index;
 	struct krc_meta_server_conf conf;
-	struct crypto_shash *hmac;
+	struct krc_meta_ring *ring;
+	u8 token[KRP_TOKEN_BYTES];
 	bool leaving;
 	bool ended;
 	struct delayed_work work;
@@ -341,10 +385,12 @@ struct krc_meta_session {
 	char reason[sizeof_field(struct krc_meta_info, reason)];
 	char logged[sizeof_field(struct krc_meta_info, reason)];
 	u32 fails;
+	unsigned long ready_at;
 	unsigned long deadline;
 	unsigned long next_at;
 	unsigned long settle_until;
 	bool settling;
+	bool still;
 
 	u64 incarnation;
 	u32 lease_ms;
@@ -370,7 +416,10 @@ struct krc_meta_session {
 	u64 lookups;
 	u64 reads;
 	u64 misses;
+	u64 misses_overruled;
 	u64 failures;
+	u32 blame;
+	unsigned long blamed_at;
 };
 
 /**
@@ -380,7 +429,7 @@ struct krc_meta_session {
  * @gid: GID that is published for.
  * @conf: configuration, without key and servers. Changed with @conf_mutex and @lock held,
  *	what a session says of itself only while there is none.
- * @key_mac: of the key: tells whether a new configuration brings another one.
+ * @auth: there are cluster keys.
  * @cache: of the node.
  * @wq: the sessions' work items.
  * @conf_mutex: one change of the sessions at a time; outermost.
@@ -400,7 +449,7 @@ struct krc_meta {
 	u32 port;
 	union ib_gid gid;
 	struct krc_meta_conf conf;
-	u8 key_mac[KRP_MAC_BYTES];
+	bool auth;
 	struct krc_cache *cache;
 	struct workqueue_struct *wq;
 	struct mutex conf_mutex;
@@ -440,16 +489,35 @@ static inline unsigned long krc_meta_patience(const struct krc_meta *meta)
 	return msecs_to_jiffies(max(krc_meta_timeout_ms(meta) / 4, 1U));
 }
 
+#define KRC_META_BLAME_MS 10000 /* after so long a failure counts half */
+
+/* What is held against a server: failures, the less the longer ago. Locks: meta.lock. */
+static inline u32 krc_meta_blame(const struct krc_meta_session *s)
+{
+	unsigned long halves = (jiffies - s->blamed_at) / msecs_to_jiffies(KRC_META_BLAME_MS);
+
+	return halves < 32 ? s->blame >> halves : 0;
+}
+
+/* A server has failed once more. Locks: meta.lock. */
+static inline void krc_meta_blamed(struct krc_meta_session *s)
+{
+	s->failures++;
+	s->blame = min(krc_meta_blame(s) + 16, 1U << 20);
+	s->blamed_at = jiffies;
+}
+
 /* krc_meta.c */
 int krc_meta_enter(struct krc_meta *meta);
 void krc_meta_leave(struct krc_meta *meta);
 
 /* krc_meta_auth.c */
-int krc_meta_auth_key(const struct krc_meta_conf *conf, struct crypto_shash **ret_hmac);
-void krc_meta_auth_free(struct crypto_shash *hmac);
-int krc_meta_auth_print(const struct krc_meta_conf *conf, u8 *ret_mac);
-int krc_meta_auth_mac(const struct krc_meta_session *s, const char *label,
-		      const struct krc_meta_conn *conn, u8 *ret_mac);
+int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **ret_ring);
+struct krc_meta_ring *krc_meta_ring_get(struct krc_meta_ring *ring);
+void krc_meta_ring_put(struct krc_meta_ring *ring);
+struct crypto_shash *krc_meta_ring_find(const struct krc_meta_ring *ring, const u8 *id);
+int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krc_meta_conn *conn,
+		      const struct krp_welcome *welcome, u8 *ret_mac);
 
 /* krc_meta_addr.c */
 int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *conf,
@@ -467,7 +535,8 @@ int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send);
 
 /* krc_meta_session.c */
 struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
-					      const struct krc_meta_conf *conf, u32 server);
+					      const struct krc_meta_conf *conf, u32 server,
+					      struct krc_meta_ring *ring);
 void krc_meta_session_free(struct krc_meta_session *s);
 void krc_meta_session_kick(struct krc_meta_session *s);
 __printf(3, 4) void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
@@ -484,6 +553,7 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 /* krc_meta_request.c: with meta.lock held, the first without */
 void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes);
 void krc_meta_pump(struct krc_meta_session *s);
+void krc_meta_resync(struct krc_meta_session *s);
 void krc_meta_requests_fail(struct krc_meta_session *s, int err);
 bool krc_meta_requests_oldest(const struct krc_meta_session *s, unsigned long *ret_at);
 int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,
@@ -492,6 +562,7 @@ int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const s
 /* krc_meta_record.c: with meta.lock held */
 struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service);
 struct krc_meta_record *krc_meta_record_dirty(struct krc_meta_session *s);
+void krc_meta_record_token(const struct krc_meta_record *rec, u64 incarnation, u8 *ret_token);
 void krc_meta_record_lost(struct krc_meta_session *s, const struct krp_key *key, u64 generation);
 void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_send *send,
 			      int err);
@@ -507,6 +578,8 @@ void krc_meta_records_free(struct krc_meta *meta);
 int krc_meta_map_load(struct krc_meta_conn *conn);
 int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 			 unsigned long deadline, struct krp_value *ret_value, u32 *reads);
+int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
+			struct krp_pulse *ret_pulse);
 void krc_meta_reads_stop(struct krc_meta_conn *conn);
 void krc_meta_reads_end(struct krc_meta_conn *conn);
 void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc);

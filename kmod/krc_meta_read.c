@@ -254,6 +254,11 @@ static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
 	return err;
 }
 
+static u64 krc_meta_now_ms(void)
+{
+	return ktime_to_ms(ktime_get());
+}
+
 /* Locks: map_mutex. Make a map, from the old one if there is one. */
 static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 {
@@ -274,6 +279,8 @@ static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 		return err;
 	}
 	spin_lock(&conn->map_lock);
+	if (!old)
+		krp_pulse_start(&conn->pulse, load.heartbeat, krc_meta_now_ms());
 	conn->map = krp_load_take(&load);
 	conn->map_nr++;
 	spin_unlock(&conn->map_lock);
@@ -358,4 +365,37 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 		if (step != KRP_STEP_READ)
 			return step;
 	}
+}
+
+/*
+ * The server has missed: look whether its process lives, if the last look is too old to
+ * tell; see krp_pulse.h. @reads grows by the READs it took.
+ * Return: 1: @ret_pulse is a new look; 0: there is none; or as krc_meta_read_lookup().
+ */
+int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
+			struct krp_pulse *ret_pulse)
+{
+	struct krp_read read = { conn->root_addr, conn->root_rkey, sizeof(struct krp_root) };
+	u64 now_ms = krc_meta_now_ms();
+	struct krc_meta_read *r;
+	bool due;
+	int err;
+
+	spin_lock(&conn->map_lock);
+	due = krp_pulse_due(&conn->pulse, now_ms);
+	spin_unlock(&conn->map_lock);
+	if (!due)
+		return 0;
+	(*reads)++;
+	r = krc_meta_read(conn, &read, deadline);
+	if (IS_ERR(r))
+		return PTR_ERR(r);
+	spin_lock(&conn->map_lock);
+	/* another may have looked later; a torn root is being written, so somebody lives */
+	err = now_ms < conn->pulse.looked_ms ||
+	      krp_pulse_feed(&conn->pulse, r->data, conn->incarnation, now_ms);
+	*ret_pulse = conn->pulse;
+	spin_unlock(&conn->map_lock);
+	krc_meta_read_put(r, read.bytes);
+	return !err;
 }

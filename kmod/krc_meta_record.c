@@ -13,6 +13,7 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
+#include "krc_log.h"
 #include "krc_meta_priv.h"
 
 /* How long it is tried to withdraw what another client has left; no lease of theirs is over. */
@@ -70,15 +71,22 @@ static void krc_meta_record_settled(struct krc_meta *meta, struct krc_meta_recor
 	krc_meta_record_drop(rec);
 }
 
-/* The next record that a server is to be told of, or NULL. */
+/*
+ * The next record that a server is to be told of, or NULL. It is the last one afterwards, so
+ * that one that changes all the time keeps no other from its turn; but the node's own is first.
+ */
 struct krc_meta_record *krc_meta_record_dirty(struct krc_meta_session *s)
 {
 	struct krc_meta_record *rec;
 
 	lockdep_assert_held(&s->meta->lock);
-	list_for_each_entry(rec, &s->meta->records, link)
-		if (rec->at[s->index] == KRC_META_AT_DIRTY)
-			return rec;
+	list_for_each_entry(rec, &s->meta->records, link) {
+		if (rec->at[s->index] != KRC_META_AT_DIRTY)
+			continue;
+		if (le16_to_cpu(rec->key.service) != KRP_SERVICE_NODE)
+			list_move_tail(&rec->link, &s->meta->records);
+		return rec;
+	}
 	s->dirty = false;
 	return NULL;
 }
@@ -96,10 +104,14 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 	/* nothing of ours is left there either if it is unknown or another's */
 	if (withdraw && (err == -ENOENT || err == -EEXIST))
 		err = 0;
+	/* no word of another address counts there: nobody renews it, its lease ends it */
+	if (withdraw && rec->adopted && err == -EPERM)
+		err = 0;
 	rec->at[s->index] = err ? KRC_META_AT_REFUSED : KRC_META_AT_ACKED;
 	if (err && rec->err[s->index] != err) { /* it is asked again and again */
-		pr_warn_ratelimited("%s refuses record %pI6c service %u (%d)\n", s->conf.name,
-				    rec->key.gid, send->service, err);
+		krc_port_warn_limited(meta->ibdev, meta->port,
+				      "%s refuses record %pI6c service %u (%d)\n", s->conf.name,
+				      rec->key.gid, send->service, err);
 		s->failures++;
 	}
 	rec->err[s->index] = err;
@@ -202,6 +214,36 @@ void krc_meta_records_joined(struct krc_meta_session *s)
 	s->dirty = true;
 }
 
+/* Whether a server may still have a record that it was told to forget. */
+static bool krc_meta_record_open(const struct krc_meta_record *rec,
+				 const struct krc_meta_session *s)
+{
+	return rec->at[s->index] != KRC_META_AT_NEVER && rec->at[s->index] != KRC_META_AT_ACKED;
+}
+
+/* Somebody else is to withdraw it, maybe from another address: with our token. */
+static void krc_meta_record_leave(struct krc_meta_record *rec, const struct krc_meta_session *s)
+{
+	struct krc_meta_token *token = &rec->token[s->index];
+
+	rec->left = true;
+	if (rec->adopted)
+		return; /* it has that of who was at its address */
+	token->incarnation = s->incarnation;
+	memcpy(token->bytes, s->token, sizeof(token->bytes));
+}
+
+/* What shows a server that a record was published from where its GID was; zero if nothing. */
+void krc_meta_record_token(const struct krc_meta_record *rec, u64 incarnation, u8 *ret_token)
+{
+	u32 i;
+
+	memset(ret_token, 0, KRP_TOKEN_BYTES);
+	for (i = 0; i < KRC_META_SERVERS_MAX; i++)
+		if (incarnation && rec->token[i].incarnation == incarnation)
+			memcpy(ret_token, rec->token[i].bytes, KRP_TOKEN_BYTES);
+}
+
 /* A server was taken off. At the end of the client krc_meta_leave_records() is next. */
 void krc_meta_records_left(struct krc_meta_session *s)
 {
@@ -209,9 +251,8 @@ void krc_meta_records_left(struct krc_meta_session *s)
 
 	lockdep_assert_held(&s->meta->lock);
 	list_for_each_entry_safe(rec, next, &s->meta->records, link) {
-		if (s->meta->closing)
-			rec->left |= rec->at[s->index] != KRC_META_AT_NEVER &&
-				     rec->at[s->index] != KRC_META_AT_ACKED;
+		if (s->meta->closing && krc_meta_record_open(rec, s))
+			krc_meta_record_leave(rec, s);
 		rec->at[s->index] = KRC_META_AT_NEVER;
 		rec->err[s->index] = 0;
 		if (!s->meta->closing)

@@ -9,6 +9,7 @@
  */
 #include <linux/jiffies.h>
 
+#include "krc_changes.h"
 #include "krc_meta_priv.h"
 
 #define KRC_META_PACE (HZ / 10 ?: 1) /* messages are counted over so many jiffies */
@@ -55,6 +56,7 @@ static void krc_meta_fill_record(struct krc_meta_session *s, struct krc_meta_sen
 	krp_msg_init(buf, send->type, 0, KRP_ST_OK, 0);
 	if (send->type == KRP_MSG_WITHDRAW) {
 		withdraw->key = rec->key;
+		krc_meta_record_token(rec, s->conn->incarnation, withdraw->token);
 	} else {
 		publish->key = rec->key;
 		publish->value = rec->value;
@@ -164,12 +166,20 @@ static void krc_meta_renewed(struct krc_meta_session *s, const struct krc_meta_s
 		krc_meta_records_mark(s, BIT(KRC_META_AT_ACKED), KRC_META_AT_DIRTY);
 }
 
+/* What was remembered may be old, and nobody can say which. */
+void krc_meta_resync(struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	krc_cache_forget_all(s->meta->cache);
+	krc_changes_add(KRP_EVENT_RESYNC, NULL, 0);
+}
+
 static void krc_meta_subscribed(struct krc_meta_session *s, int err)
 {
 	s->subscribed = !err;
 	s->notify_seq = 0;
 	/* what changed before the subscription has not been told */
-	krc_cache_forget_all(s->meta->cache);
+	krc_meta_resync(s);
 }
 
 static void krc_meta_answer(struct krc_meta_session *s, const struct krp_msg_hdr *hdr)
@@ -216,18 +226,33 @@ static void krc_meta_answer(struct krc_meta_session *s, const struct krp_msg_hdr
 	krc_meta_pump(s);
 }
 
+static void krc_meta_changed(struct krc_meta_session *s, const struct krp_change *change)
+{
+	u64 generation = le64_to_cpu(change->generation);
+
+	lockdep_assert_held(&s->meta->lock);
+	if (change->event == KRP_EVENT_RESYNC) {
+		krc_meta_resync(s);
+		return;
+	}
+	krc_cache_forget(s->meta->cache, &change->key, generation);
+	krc_changes_add(change->event, &change->key, generation);
+	if (change->event == KRP_EVENT_GONE)
+		krc_meta_record_lost(s, &change->key, generation);
+}
+
 static void krc_meta_notify(struct krc_meta_session *s, const struct krp_notify *msg)
 {
-	u64 seq = le64_to_cpu(msg->seq), generation = le64_to_cpu(msg->generation);
+	u64 seq = le64_to_cpu(msg->seq);
+	unsigned int i;
 
+	lockdep_assert_held(&s->meta->lock);
 	if (!s->subscribed)
 		return;
-	if (msg->event == KRP_EVENT_RESYNC || (s->notify_seq && seq != s->notify_seq + 1))
-		krc_cache_forget_all(s->meta->cache);
-	else
-		krc_cache_forget(s->meta->cache, &msg->key, generation);
-	if (msg->event == KRP_EVENT_GONE)
-		krc_meta_record_lost(s, &msg->key, generation);
+	if (s->notify_seq && seq != s->notify_seq + 1)
+		krc_meta_resync(s);
+	for (i = 0; i < msg->nr; i++)
+		krc_meta_changed(s, &msg->change[i]);
 	s->notify_seq = seq;
 }
 
@@ -277,6 +302,7 @@ void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes)
 		krc_meta_notify(s, msg);
 	else
 		krc_meta_answer(s, hdr);
+	s->still = false; /* whoever says something lives */
 out:
 	spin_unlock_bh(&s->meta->lock);
 }

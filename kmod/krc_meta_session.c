@@ -14,6 +14,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "krc_log.h"
 #include "krc_meta_priv.h"
 
 /* The one place where a session changes its state. Context: the work item. */
@@ -53,7 +54,7 @@ static __printf(3, 0) void krc_meta_session_failed(struct krc_meta_session *s, i
 	s->error = err;
 	vsnprintf(s->reason, sizeof(s->reason), fmt, args);
 	if (s->state == KRC_META_READY)
-		s->failures++;
+		krc_meta_blamed(s);
 	if (s->conn) {
 		WRITE_ONCE(s->conn->broken, true);
 		wake_up_all(&s->conn->read_wait);
@@ -94,6 +95,17 @@ static unsigned long krc_meta_session_pause(const struct krc_meta_session *s)
 	return msecs_to_jiffies(ms);
 }
 
+/*
+ * Whether a session that ends was READY for long enough to begin again with short pauses.
+ * Two clients of one owner and generation throw each other out as soon as they are attached.
+ */
+static bool krc_meta_session_lasted(const struct krc_meta_session *s)
+{
+	u32 most_ms = READ_ONCE(s->meta->conf.reconnect_max_ms);
+
+	return time_after_eq(jiffies, s->ready_at + msecs_to_jiffies(most_ms));
+}
+
 /* Say why a server is not attached; not again and again. */
 static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready)
 {
@@ -101,12 +113,11 @@ static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready)
 		return;
 	strscpy(s->logged, s->reason, sizeof(s->logged));
 	if (was_ready)
-		pr_warn_ratelimited("%s port %u: lost %s: %s\n", dev_name(&s->meta->ibdev->dev),
-				    s->meta->port, s->conf.name, s->reason);
+		krc_port_warn_limited(s->meta->ibdev, s->meta->port, "lost %s: %s\n", s->conf.name,
+				      s->reason);
 	else
-		pr_info_ratelimited("%s port %u: %s cannot be attached: %s\n",
-				    dev_name(&s->meta->ibdev->dev), s->meta->port, s->conf.name,
-				    s->reason);
+		krc_port_info_limited(s->meta->ibdev, s->meta->port, "%s cannot be attached: %s\n",
+				      s->conf.name, s->reason);
 }
 
 static bool krc_meta_session_unused(struct krc_meta_session *s, const struct krc_meta_conn *conn)
@@ -117,6 +128,25 @@ static bool krc_meta_session_unused(struct krc_meta_session *s, const struct krc
 	unused = !conn->users;
 	spin_unlock_bh(&s->meta->lock);
 	return unused;
+}
+
+/*
+ * Locks: meta.lock. A session that was attached is over, and its server may have hung for
+ * a while: what it still had was remembered, though the others had told that it changed.
+ * Without another server there is nothing better than what is remembered, and the next one
+ * that is attached has it forgotten.
+ */
+static void krc_meta_session_lost(struct krc_meta_session *s)
+{
+	struct krc_meta_session *other;
+	u32 i;
+
+	lockdep_assert_held(&s->meta->lock);
+	krc_meta_for_each(s->meta, other, i)
+		if (other != s && other->state == KRC_META_READY && !other->failed) {
+			krc_meta_resync(s);
+			return;
+		}
 }
 
 /* Take the connection down, from any state. Context: the work item. */
@@ -146,6 +176,10 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 	s->events = 0;
 	s->failed = false;
 	krc_meta_session_to(s, KRC_META_DOWN);
+	if (was_ready)
+		krc_meta_session_lost(s);
+	if (was_ready && krc_meta_session_lasted(s))
+		s->fails = 0;
 	s->next_at = jiffies + krc_meta_session_pause(s);
 	s->fails++;
 	spin_unlock_bh(&meta->lock);
@@ -171,9 +205,11 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 	s->credits = min_t(u32, le16_to_cpu(welcome->credits), KRC_META_SENDS);
 	s->features = le64_to_cpu(conn->challenge.features);
 	s->incarnation = conn->incarnation;
+	memcpy(s->token, welcome->token, sizeof(s->token));
 	s->settle_until = jiffies + msecs_to_jiffies(settling_ms);
 	s->settling = settling_ms;
-	s->fails = 0;
+	s->still = false;
+	s->ready_at = jiffies;
 	s->error = 0;
 	s->reason[0] = '\0';
 	s->logged[0] = '\0';
@@ -188,8 +224,7 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 		krc_cache_forget_all(meta->cache);
 	krc_meta_pump(s);
 	spin_unlock_bh(&meta->lock);
-	pr_info_ratelimited("%s port %u: attached to %s\n", dev_name(&meta->ibdev->dev), meta->port,
-			    s->conf.name);
+	krc_port_info_limited(meta->ibdev, meta->port, "attached to %s\n", s->conf.name);
 }
 
 static unsigned long krc_meta_renew_jiffies(const struct krc_meta_session *s)
@@ -305,18 +340,14 @@ static void krc_meta_session_work(struct work_struct *work)
 
 /* A session with server number @server of @conf, not yet started. Return: or ERR_PTR. */
 struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
-					      const struct krc_meta_conf *conf, u32 server)
+					      const struct krc_meta_conf *conf, u32 server,
+					      struct krc_meta_ring *ring)
 {
 	struct krc_meta_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
-	int err;
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
-	err = krc_meta_auth_key(conf, &s->hmac);
-	if (err) {
-		kfree(s);
-		return ERR_PTR(err);
-	}
+	s->ring = krc_meta_ring_get(ring);
 	s->meta = meta;
 	s->conf = conf->servers[server];
 	s->conf.name[sizeof(s->conf.name) - 1] = '\0';
@@ -331,6 +362,6 @@ struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 void krc_meta_session_free(struct krc_meta_session *s)
 {
 	WARN_ON(s->conn || s->state != KRC_META_DOWN);
-	krc_meta_auth_free(s->hmac);
+	krc_meta_ring_put(s->ring);
 	kfree(s);
 }

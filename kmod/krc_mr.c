@@ -8,6 +8,10 @@
  * lease of the peers that know it runs out (until), and then its key is destroyed and
  * its pages are unpinned. Who waits for that is the caller, or the reaper of the
  * directory; if the device goes, krc_mrdir_destroy() takes the last step at once.
+ *
+ * Neither beginning nor end of a region holds up others: its pages are pinned before the
+ * port is entered, and what takes the longer the larger it is, the commands to the firmware
+ * and the way through its pages, is done with no lock held.
  * Locking: see krc_mrdir.h.
  */
 #include <linux/jiffies.h>
@@ -17,6 +21,7 @@
 
 #include "krc_mrdir.h"
 #include "krc_node.h"
+#include "krc_umem.h"
 
 #define KRC_MR_BUSY_MS 10 /* how often a dying region in use is looked at */
 
@@ -36,103 +41,174 @@ static int krc_mr_reg_valid(const struct krc_port *port, const struct krp_mr_reg
 	return 0;
 }
 
-static int krc_mr_ib_access(u32 access)
-{
-	int flags = 0;
-
-	if (access & KRP_ACCESS_LOCAL_WRITE)
-		flags |= IB_ACCESS_LOCAL_WRITE;
-	if (access & KRP_ACCESS_REMOTE_READ)
-		flags |= IB_ACCESS_REMOTE_READ;
-	if (access & KRP_ACCESS_REMOTE_WRITE)
-		flags |= IB_ACCESS_REMOTE_WRITE;
-	if (access & KRP_ACCESS_REMOTE_ATOMIC)
-		flags |= IB_ACCESS_REMOTE_ATOMIC;
-	return flags;
-}
-
 static bool krc_mr_is_remote(const struct krc_mr *mr)
 {
 	return mr->access & ~(u32)KRP_ACCESS_LOCAL_WRITE;
 }
 
-/* Key and, if it is open to peers, entry of a region with pinned pages. */
-static int krc_mr_enter(struct krc_mr *mr)
+/* Peers may find it, and the end of the port does. */
+static int krc_mr_enlist(struct krc_mr *mr)
 {
-	const struct krc_provider_ops *ops = mr->port->ops;
 	struct krc_mrdir *dir = mr->dir;
-	int err = -ENODEV;
+	int err = 0;
 
 	mutex_lock(&dir->lock);
-	if (dir->dead)
-		goto out;
-	err = ops->key_umem(mr->port->hw, mr->umem, mr->addr, mr->access, &mr->key);
-	if (err)
-		goto out;
 	if (krc_mr_is_remote(mr))
 		err = krc_mrdir_publish(dir, mr);
+	mr->key.known = !err && krc_mr_is_remote(mr);
 	if (!err)
 		list_add_tail(&mr->list, &dir->regions);
-	else if (!ops->key_destroy(mr->port->hw, &mr->key))
-		mr->umem = NULL; /* stays pinned */
-out:
 	mutex_unlock(&dir->lock);
 	return err;
 }
 
-struct krc_mr *krc_mr_reg(struct krc_port *port, struct krp_mr_reg *reg)
+/* Key and, if it is open to peers, entry of a region with pinned pages. */
+static int krc_mr_open(struct krc_mr *mr)
 {
-	struct krc_mr *mr;
-	int err = krc_mr_reg_valid(port, reg);
+	const struct krc_provider_ops *ops = mr->port->ops;
+	int err = krc_umem_map(mr->umem, mr->port->ibdev);
 
 	if (err)
-		return ERR_PTR(err);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+		return err;
+	/* without a lock: how long it takes the firmware goes by the number of pages */
+	err = ops->key_umem(mr->port->hw, mr->umem, mr->addr, mr->access, &mr->key);
+	if (err)
+		goto err_map;
+	err = krc_mr_enlist(mr);
+	if (!err)
+		return 0;
+	if (!ops->key_destroy(mr->port->hw, &mr->key)) {
+		mr->umem = NULL; /* stays pinned */
+		return err;
+	}
+err_map:
+	krc_umem_unmap(mr->umem);
+	return err;
+}
+
+/* A region of the process's memory that no hardware knows. */
+static struct krc_mr *krc_mr_alloc(struct krc_port *port, const struct krp_mr_reg *reg)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
+	mr->umem = krc_umem_pin(reg->addr, reg->length, reg->access & KRP_ACCESS_LOCAL_WRITE,
+				port->segment_max);
+	if (IS_ERR(mr->umem)) {
+		void *err = ERR_CAST(mr->umem);
+
+		kfree(mr);
+		return err;
+	}
 	kref_init(&mr->ref);
 	init_completion(&mr->idle);
+	init_completion(&mr->released);
 	INIT_LIST_HEAD(&mr->list);
 	mr->addr = reg->addr;
 	mr->length = reg->length;
 	mr->access = reg->access;
 	mr->port = port;
-	mr->dir = port->mrdir;
-	mr->umem = ib_umem_get(port->ibdev, reg->addr, reg->length, krc_mr_ib_access(reg->access));
-	if (IS_ERR(mr->umem)) {
-		err = PTR_ERR(mr->umem);
-		if (err == -EPERM) /* RLIMIT_MEMLOCK is 0: as if it were too small */
-			err = -ENOMEM;
-		goto err_free;
-	}
-	err = krc_mr_enter(mr);
-	if (err)
-		goto err_umem;
-	krc_port_get(port);
-	kref_get(&mr->dir->ref);
-	reg->token = mr->token;
 	return mr;
+}
 
-err_umem:
-	ib_umem_release(mr->umem);
-err_free:
+/* With the port entered: its hardware and its directory are there. */
+static int krc_mr_enter(struct krc_mr *mr)
+{
+	struct krc_port *port = mr->port;
+	int err = -ENODEV;
+
+	if (!krc_port_enter(port))
+		return err;
+	mr->dir = port->mrdir;
+	err = krc_mr_open(mr);
+	if (!err) {
+		krc_port_get(port);
+		kref_get(&mr->dir->ref);
+	}
+	krc_port_exit(port);
+	return err;
+}
+
+struct krc_mr *krc_mr_reg(struct krc_port *port, struct krc_user *user, struct krp_mr_reg *reg)
+{
+	struct krc_charge charge = {};
+	struct krc_mr *mr;
+	int err = krc_mr_reg_valid(port, reg);
+
+	if (!err)
+		err = krc_charge(user, KRC_RES_MR, &charge);
+	if (err)
+		return ERR_PTR(err);
+	mr = krc_mr_alloc(port, reg);
+	if (IS_ERR(mr)) {
+		krc_uncharge(&charge);
+		return mr;
+	}
+	/* before anybody else can find it */
+	mr->charge = charge;
+	err = krc_mr_enter(mr);
+	if (!err) {
+		reg->token = mr->token;
+		return mr;
+	}
+	if (mr->umem)
+		krc_umem_unpin(mr->umem);
+	krc_uncharge(&mr->charge);
 	kfree(mr);
 	return ERR_PTR(err);
 }
 
-void krc_mr_release(struct krc_mr *mr)
+bool krc_mr_claim(struct krc_mr *mr)
 {
-	if (!mr->umem)
-		return;
-	/* A key that is still there keeps its memory pinned for good: peers know it. */
-	if (mr->port->ops->key_destroy(mr->port->hw, &mr->key))
-		ib_umem_release(mr->umem);
-	mr->umem = NULL;
+	struct krc_mrdir *dir = mr->dir;
+
+	lockdep_assert_held(&dir->lock);
+	if (mr->claimed)
+		return false;
+	mr->claimed = true;
 	list_del_init(&mr->list);
+	dir->releasing++;
+	return true;
+}
+
+void krc_mr_release_claimed(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+
+	/* A key that is still there keeps its memory pinned for good: peers know it. */
+	if (mr->port->ops->key_destroy(mr->port->hw, &mr->key)) {
+		krc_umem_unmap(mr->umem);
+		krc_umem_unpin(mr->umem);
+	}
+	mr->umem = NULL;
+	krc_uncharge(&mr->charge);
+
+	mutex_lock(&dir->lock);
+	WRITE_ONCE(dir->releasing, dir->releasing - 1);
+	if (dir->dead) /* nobody else waits for it: leases are waited for in time */
+		wake_up_all(&dir->gone);
+	mutex_unlock(&dir->lock);
+	complete_all(&mr->released); /* who waits may free it right after */
+}
+
+/* Once, by who comes first; who comes later waits for the end of it. */
+static void krc_mr_release(struct krc_mr *mr)
+{
+	bool mine;
+
+	mutex_lock(&mr->dir->lock);
+	mine = krc_mr_claim(mr);
+	mutex_unlock(&mr->dir->lock);
+	if (mine)
+		krc_mr_release_claimed(mr);
+	else
+		wait_for_completion(&mr->released);
 }
 
 void krc_mr_free(struct krc_mr *mr)
 {
+	krc_uncharge(&mr->slot); /* if the directory went first */
 	krc_mrdir_put(mr->dir);
 	krc_port_put(mr->port);
 	kfree(mr);
@@ -153,9 +229,9 @@ void krc_mr_put(struct krc_mr *mr)
 	kref_put(&mr->ref, krc_mr_last_put);
 }
 
-static unsigned long krc_jiffies_left(unsigned long until)
+unsigned long krc_mr_left(const struct krc_mr *mr)
 {
-	unsigned long now = jiffies;
+	unsigned long now = jiffies, until = READ_ONCE(mr->until);
 
 	return time_after(until, now) ? until - now : 0;
 }
@@ -163,40 +239,38 @@ static unsigned long krc_jiffies_left(unsigned long until)
 /* Neither a request nor a peer can touch it any more. */
 static bool krc_mr_is_over(struct krc_mr *mr)
 {
-	return completion_done(&mr->idle) && !krc_jiffies_left(mr->until);
+	return completion_done(&mr->idle) && !krc_mr_left(mr);
 }
 
-/*
- * The next dying region whose time has come, its hardware released; NULL if there is
- * none, and then when to look again: 0 if nothing is dying.
- */
-static struct krc_mr *krc_mr_reap_one(struct krc_mrdir *dir, unsigned long *ret_delay)
+/* Move the dying whose time has come to @over. Return: jiffies until the next; 0: none. */
+static unsigned long krc_mr_reap_find(struct krc_mrdir *dir, struct list_head *over)
 {
 	unsigned long delay = 0, left;
-	struct krc_mr *mr;
+	struct krc_mr *mr, *next;
 
 	mutex_lock(&dir->lock);
-	list_for_each_entry(mr, &dir->dying, list) {
+	list_for_each_entry_safe(mr, next, &dir->dying, list) {
 		if (krc_mr_is_over(mr)) {
-			krc_mr_release(mr);
-			mutex_unlock(&dir->lock);
-			return mr;
+			list_move_tail(&mr->list, over);
+			continue;
 		}
-		left = max(krc_jiffies_left(mr->until), msecs_to_jiffies(KRC_MR_BUSY_MS));
+		left = max(krc_mr_left(mr), msecs_to_jiffies(KRC_MR_BUSY_MS));
 		delay = delay ? min(delay, left) : left;
 	}
 	mutex_unlock(&dir->lock);
-	*ret_delay = delay;
-	return NULL;
+	return delay;
 }
 
 void krc_mr_reap(struct work_struct *work)
 {
 	struct krc_mrdir *dir = container_of(to_delayed_work(work), struct krc_mrdir, reap);
-	unsigned long delay = 0;
-	struct krc_mr *mr;
+	struct krc_mr *mr, *next;
+	unsigned long delay;
+	LIST_HEAD(over);
 
-	while ((mr = krc_mr_reap_one(dir, &delay))) {
+	delay = krc_mr_reap_find(dir, &over);
+	list_for_each_entry_safe(mr, next, &over, list) {
+		krc_mr_release(mr);
 		krc_mr_free(mr);
 		cond_resched();
 	}
@@ -214,7 +288,7 @@ static bool krc_mr_wait(struct krc_mr *mr)
 
 	if (wait_for_completion_killable(&mr->idle))
 		return false;
-	while ((left = krc_jiffies_left(mr->until))) {
+	while ((left = krc_mr_left(mr))) {
 		ret = wait_event_killable_timeout(mr->dir->gone, READ_ONCE(mr->dir->dead), left);
 		if (ret < 0)
 			return false;
@@ -234,32 +308,43 @@ static bool krc_mr_bury(struct krc_mr *mr)
 	taken = !dir->dead;
 	if (taken) {
 		list_move_tail(&mr->list, &dir->dying);
-		queue_delayed_work(dir->wq, &dir->reap, krc_jiffies_left(mr->until));
+		queue_delayed_work(dir->wq, &dir->reap, krc_mr_left(mr));
 	}
 	mutex_unlock(&dir->lock);
 	return taken;
 }
 
-void krc_mr_dereg(struct krc_mr *mr, bool wait)
+/* No peer learns of it any more, and no new request uses it. */
+static void krc_mr_close(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
 
 	mutex_lock(&dir->lock);
-	mr->until = jiffies;
 	if (!dir->dead)
 		krc_mrdir_unpublish(dir, mr);
+	else
+		mr->until = jiffies;
 	mutex_unlock(&dir->lock);
-
 	krc_mr_put(mr);
-	if (!krc_mr_is_over(mr) && !(wait && krc_mr_wait(mr)) && krc_mr_bury(mr))
-		return;
+}
 
-	/* done here; if the device is gone, the last request is about to say so */
-	wait_for_completion(&mr->idle);
-	mutex_lock(&dir->lock);
-	krc_mr_release(mr);
-	mutex_unlock(&dir->lock);
-	krc_mr_free(mr);
+void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		krc_mr_close(mrs[i]);
+	for (i = 0; i < count; i++) {
+		struct krc_mr *mr = mrs[i];
+
+		wait = wait && krc_mr_wait(mr);
+		if (!krc_mr_is_over(mr) && krc_mr_bury(mr))
+			continue;
+		/* done here; if the device is gone, the last request is about to say so */
+		wait_for_completion(&mr->idle);
+		krc_mr_release(mr);
+		krc_mr_free(mr);
+	}
 }
 
 int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write)

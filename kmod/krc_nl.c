@@ -14,13 +14,15 @@
 #include "krp_genl.h"
 
 static_assert(ARRAY_SIZE(((struct krc_meta_conf *)NULL)->servers) == KRP_GENL_SERVERS_MAX);
-static_assert(sizeof_field(struct krc_meta_conf, key) == KRP_GENL_KEY_BYTES_MAX);
+static_assert(KRC_META_KEYS_MAX == KRP_GENL_KEYS_MAX);
+static_assert(sizeof_field(struct krc_meta_key, bytes) == KRP_GENL_KEY_BYTES_MAX);
 static_assert(sizeof_field(struct krc_meta_conf, name) == KRP_GENL_NAME_MAX + 1);
 static_assert(sizeof_field(struct krc_node_conf, device) == KRP_GENL_NAME_MAX + 1);
 static_assert(sizeof_field(struct krc_meta_server_conf, name) == KRP_GENL_SERVER_NAME_MAX + 1);
 
 /* Generation of the last time the node came up: the next may not be smaller. */
 static u64 krc_nl_generation;
+static bool krc_nl_keyed; /* the node that is up has cluster keys; krc_nl_lock */
 static DEFINE_MUTEX(krc_nl_lock);
 
 /* Not const: 6.1 has no const in struct nla_policy. */
@@ -41,6 +43,11 @@ static struct netlink_range_validation krc_nl_reconnect = {
 static struct netlink_range_validation krc_nl_cache = {
 	.min = KRP_GENL_CACHE_MIN,
 	.max = KRP_GENL_CACHE_MAX,
+};
+
+static struct netlink_range_validation krc_nl_pkey = {
+	.min = KRP_GENL_PKEY_MIN,
+	.max = KRP_GENL_PKEY_MAX,
 };
 
 static struct netlink_range_validation krc_nl_limit = {
@@ -72,10 +79,18 @@ static const struct nla_policy krc_nl_node_policy[KRP_GENL_A_NODE_MAX + 1] = {
 	[KRP_GENL_A_NODE_POOL_INITIATORS] = NLA_POLICY_MAX(NLA_U32, KRP_GENL_INITIATORS_MAX),
 	[KRP_GENL_A_NODE_POOL_DEPTH] =
 		NLA_POLICY_RANGE(NLA_U32, KRP_GENL_DEPTH_MIN, KRP_GENL_DEPTH_MAX),
+	[KRP_GENL_A_NODE_ACK_TIMEOUT] =
+		NLA_POLICY_RANGE(NLA_U32, KRP_GENL_ACK_TIMEOUT_MIN, KRP_GENL_ACK_TIMEOUT_MAX),
+	[KRP_GENL_A_NODE_MARGIN_MS] =
+		NLA_POLICY_RANGE(NLA_U32, KRP_GENL_MARGIN_MS_MIN, KRP_GENL_MARGIN_MS_MAX),
 	[KRP_GENL_A_NODE_CACHE_ENTRIES] = NLA_POLICY_FULL_RANGE(NLA_U32, &krc_nl_cache),
 	[KRP_GENL_A_NODE_QUEUES_PER_USER] = NLA_POLICY_FULL_RANGE(NLA_U32, &krc_nl_limit),
 	[KRP_GENL_A_NODE_REQUESTS_PER_USER] = NLA_POLICY_FULL_RANGE(NLA_U32, &krc_nl_limit),
 	[KRP_GENL_A_NODE_MRS_PER_USER] = NLA_POLICY_FULL_RANGE(NLA_U32, &krc_nl_limit),
+	[KRP_GENL_A_NODE_TRAFFIC_CLASS] = NLA_POLICY_MAX(NLA_U32, KRP_GENL_TRAFFIC_CLASS_MAX),
+	[KRP_GENL_A_NODE_SERVICE_LEVEL] = NLA_POLICY_MAX(NLA_U32, KRP_GENL_SERVICE_LEVEL_MAX),
+	[KRP_GENL_A_NODE_PKEY] = NLA_POLICY_FULL_RANGE(NLA_U32, &krc_nl_pkey),
+	[KRP_GENL_A_NODE_MTU] = NLA_POLICY_MAX(NLA_U32, KRP_GENL_MTU_MAX),
 	[KRP_GENL_A_NODE_SERVER] = NLA_POLICY_NESTED(krc_nl_server_policy),
 };
 
@@ -199,9 +214,26 @@ static int krc_nl_identity(struct genl_info *info, struct krc_meta_conf *meta)
 		return -EINVAL;
 	}
 	meta->generation = nla_get_u64(attrs[KRP_GENL_A_NODE_GENERATION]);
-	if (attrs[KRP_GENL_A_NODE_KEY]) {
-		meta->key_bytes = nla_len(attrs[KRP_GENL_A_NODE_KEY]);
-		nla_memcpy(meta->key, attrs[KRP_GENL_A_NODE_KEY], sizeof(meta->key));
+	return 0;
+}
+
+/* Each of the keys; the policy has looked at all of them. */
+static int krc_nl_keys(struct genl_info *info, struct krc_meta_conf *meta)
+{
+	struct krc_meta_key *key;
+	struct nlattr *attr;
+	int left;
+
+	nla_for_each_attr(attr, genlmsg_data(info->genlhdr), genlmsg_len(info->genlhdr), left) {
+		if (nla_type(attr) != KRP_GENL_A_NODE_KEY)
+			continue;
+		if (meta->keys_nr == KRC_META_KEYS_MAX) {
+			NL_SET_ERR_MSG_ATTR(info->extack, attr, "more than 8 cluster keys");
+			return -E2BIG;
+		}
+		key = &meta->keys[meta->keys_nr++];
+		key->len = nla_len(attr);
+		nla_memcpy(key->bytes, attr, sizeof(key->bytes));
 	}
 	return 0;
 }
@@ -215,6 +247,9 @@ static bool krc_nl_complete(struct genl_info *info)
 		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_RECONNECT_MIN_MS) ||
 		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_RECONNECT_MAX_MS) ||
 		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_POOL_DEPTH) ||
+		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_ACK_TIMEOUT) ||
+		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_MARGIN_MS) ||
+		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_PKEY) ||
 		 GENL_REQ_ATTR_CHECK(info, KRP_GENL_A_NODE_CACHE_ENTRIES));
 }
 
@@ -228,7 +263,7 @@ static int krc_nl_conf(struct genl_info *info, struct krc_node_conf *conf)
 		GENL_SET_ERR_MSG(info, "a mandatory attribute is missing");
 		return -EINVAL;
 	}
-	err = krc_nl_identity(info, meta);
+	err = krc_nl_identity(info, meta) ?: krc_nl_keys(info, meta);
 	if (err)
 		return err;
 	meta->lease_ms = krc_nl_u32(attrs, KRP_GENL_A_NODE_LEASE_MS);
@@ -242,6 +277,14 @@ static int krc_nl_conf(struct genl_info *info, struct krc_node_conf *conf)
 	}
 	conf->pool_initiators = krc_nl_u32(attrs, KRP_GENL_A_NODE_POOL_INITIATORS);
 	conf->pool_depth = krc_nl_u32(attrs, KRP_GENL_A_NODE_POOL_DEPTH);
+	conf->ack_timeout = krc_nl_u32(attrs, KRP_GENL_A_NODE_ACK_TIMEOUT);
+	conf->margin_ms = krc_nl_u32(attrs, KRP_GENL_A_NODE_MARGIN_MS);
+	conf->fabric = (struct krc_hw_fabric){
+		.traffic_class = krc_nl_u32(attrs, KRP_GENL_A_NODE_TRAFFIC_CLASS),
+		.sl = krc_nl_u32(attrs, KRP_GENL_A_NODE_SERVICE_LEVEL),
+		.mtu = krc_nl_u32(attrs, KRP_GENL_A_NODE_MTU),
+		.pkey = krc_nl_u32(attrs, KRP_GENL_A_NODE_PKEY),
+	};
 	conf->cache_entries = krc_nl_u32(attrs, KRP_GENL_A_NODE_CACHE_ENTRIES);
 	conf->queues_per_user = krc_nl_u32(attrs, KRP_GENL_A_NODE_QUEUES_PER_USER);
 	conf->requests_per_user = krc_nl_u32(attrs, KRP_GENL_A_NODE_REQUESTS_PER_USER);
@@ -264,20 +307,30 @@ static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf
 		err = -ESTALE;
 		goto out;
 	}
+	/* a file that is away for a moment must not have us believe every server */
+	if (!fresh && krc_nl_keyed && !conf->meta.keys_nr) {
+		GENL_SET_ERR_MSG(info, "no cluster key any more: take the node down first");
+		err = -ENOKEY;
+		goto out;
+	}
 	err = krc_node_up(conf);
 	if (!err && fresh)
 		krc_nl_generation = conf->meta.generation;
+	if (!err)
+		krc_nl_keyed = conf->meta.keys_nr;
 out:
 	mutex_unlock(&krc_nl_lock);
 	return err;
 }
 
-static void krc_nl_wipe_key(struct genl_info *info)
+static void krc_nl_wipe_keys(struct genl_info *info)
 {
-	struct nlattr *attr = info->attrs[KRP_GENL_A_NODE_KEY];
+	struct nlattr *attr;
+	int left;
 
-	if (attr)
-		memzero_explicit(nla_data(attr), nla_len(attr));
+	nla_for_each_attr(attr, genlmsg_data(info->genlhdr), genlmsg_len(info->genlhdr), left)
+		if (nla_type(attr) == KRP_GENL_A_NODE_KEY)
+			memzero_explicit(nla_data(attr), nla_len(attr));
 }
 
 static int krc_nl_node_up(struct sk_buff *skb, struct genl_info *info)
@@ -287,11 +340,11 @@ static int krc_nl_node_up(struct sk_buff *skb, struct genl_info *info)
 
 	conf = kzalloc(sizeof(*conf), GFP_KERNEL);
 	if (!conf) {
-		krc_nl_wipe_key(info);
+		krc_nl_wipe_keys(info);
 		return -ENOMEM;
 	}
 	err = krc_nl_conf(info, conf);
-	krc_nl_wipe_key(info);
+	krc_nl_wipe_keys(info);
 	if (!err)
 		err = krc_nl_apply(info, conf);
 	kfree_sensitive(conf);
@@ -329,7 +382,11 @@ static const struct genl_ops krc_nl_ops[] = {
 		.start = krc_nl_own_start,
 		.dumpit = krc_nl_queue_dump,
 	},
-	{ .cmd = KRP_GENL_CMD_PEER_GET, .dumpit = krc_nl_peer_dump },
+	{
+		.cmd = KRP_GENL_CMD_PEER_GET,
+		.start = krc_nl_own_start,
+		.dumpit = krc_nl_peer_dump,
+	},
 	{ .cmd = KRP_GENL_CMD_STATS_GET, .doit = krc_nl_stats_get },
 	{
 		.cmd = KRP_GENL_CMD_USER_GET,

@@ -34,12 +34,14 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
  * @at: how many of the outer walk are done.
  * @inner: how many of the inner walk.
  * @uid: show only what is this user's, unless @all.
+ * @owner: the same of what users are charged for, krc_owner().
  * @all: show what is anybody's.
  */
 struct krc_nl_dump {
 	u32 at;
 	u32 inner;
 	kuid_t uid;
+	kuid_t owner;
 	bool all;
 };
 
@@ -62,6 +64,7 @@ int krc_nl_own_start(struct netlink_callback *cb)
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
 
 	dump->uid = current_uid();
+	dump->owner = krc_owner_current();
 	dump->all = netlink_capable(cb->skb, CAP_NET_ADMIN);
 	return 0;
 }
@@ -158,7 +161,7 @@ static int krc_nl_put_node(struct sk_buff *skb, const struct krc_node_conf *conf
 	if (nla_put(skb, KRP_GENL_A_NODE_OWNER, sizeof(meta->owner), meta->owner) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_NODE_GENERATION, meta->generation) ||
 	    nla_put_string(skb, KRP_GENL_A_NODE_NAME, meta->name) ||
-	    nla_put_u8(skb, KRP_GENL_A_NODE_AUTH, meta->key_bytes > 0) ||
+	    nla_put_u8(skb, KRP_GENL_A_NODE_AUTH, meta->keys_nr > 0) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_LEASE_MS, meta->lease_ms) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_TIMEOUT_MS, meta->timeout_ms) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_RECONNECT_MIN_MS, meta->reconnect_min_ms) ||
@@ -166,10 +169,16 @@ static int krc_nl_put_node(struct sk_buff *skb, const struct krc_node_conf *conf
 	    krc_nl_put_text(skb, KRP_GENL_A_NODE_DEVICE, conf->device) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_POOL_INITIATORS, conf->pool_initiators) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_POOL_DEPTH, conf->pool_depth) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_ACK_TIMEOUT, conf->ack_timeout) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_MARGIN_MS, conf->margin_ms) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_CACHE_ENTRIES, conf->cache_entries) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_QUEUES_PER_USER, conf->queues_per_user) ||
 	    nla_put_u32(skb, KRP_GENL_A_NODE_REQUESTS_PER_USER, conf->requests_per_user) ||
-	    nla_put_u32(skb, KRP_GENL_A_NODE_MRS_PER_USER, conf->mrs_per_user))
+	    nla_put_u32(skb, KRP_GENL_A_NODE_MRS_PER_USER, conf->mrs_per_user) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_TRAFFIC_CLASS, conf->fabric.traffic_class) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_SERVICE_LEVEL, conf->fabric.sl) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_PKEY, conf->fabric.pkey) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_MTU, conf->fabric.mtu))
 		return -EMSGSIZE;
 	for (i = 0; i < meta->servers_nr; i++)
 		if (krc_nl_put_conf_server(skb, &meta->servers[i]))
@@ -291,7 +300,8 @@ static int krc_nl_put_session(struct sk_buff *skb, const void *row)
 	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_READS, meta->reads) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_MISSES, meta->misses) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_FAILURES, meta->failures) ||
-	    nla_put_u32(skb, KRP_GENL_A_SERVER_NEXT_TRY_MS, meta->next_try_ms))
+	    nla_put_u32(skb, KRP_GENL_A_SERVER_NEXT_TRY_MS, meta->next_try_ms) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_MISSES_OVERRULED, meta->misses_overruled))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -373,15 +383,27 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return krc_nl_dumped(skb, walk.err);
 }
 
-static int krc_nl_put_peer(struct sk_buff *skb, const void *row)
+static int krc_nl_put_own_peer(struct sk_buff *skb, const void *row)
 {
 	const struct krc_peer_info *peer = row;
 
 	return nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(peer->gid), peer->gid) ?:
 	       nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, peer->service) ?:
 	       krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION, peer->generation) ?:
-	       nla_put_u32(skb, KRP_GENL_A_PEER_QUEUES, peer->queues) ?:
-	       nla_put_u32(skb, KRP_GENL_A_PEER_REGIONS, peer->regions);
+	       nla_put_u32(skb, KRP_GENL_A_PEER_QUEUES, peer->queues);
+}
+
+static int krc_nl_own_peer(const struct krc_peer_info *peer, void *arg)
+{
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_own_peer, peer);
+}
+
+static int krc_nl_put_peer(struct sk_buff *skb, const void *row)
+{
+	const struct krc_peer_info *peer = row;
+
+	return krc_nl_put_own_peer(skb, row)
+		       ?: nla_put_u32(skb, KRP_GENL_A_PEER_REGIONS, peer->regions);
 }
 
 static int krc_nl_peer(const struct krc_peer_info *peer, void *arg)
@@ -427,6 +449,10 @@ int krc_nl_peer_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
 
+	if (!dump->all) { /* nor what the node remembers: that is of others, too */
+		dump->at += krc_peer_own_walk(dump->at, dump->uid, krc_nl_own_peer, &walk);
+		return krc_nl_dumped(skb, walk.err);
+	}
 	if (!dump->inner) {
 		dump->at += krc_peer_walk(dump->at, krc_nl_peer, &walk);
 		if (walk.err)
@@ -456,7 +482,10 @@ static int krc_nl_put_pool(struct sk_buff *skb, struct krc_port *port)
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_RECOVERIES, stats.recoveries) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_REPLAYED, stats.replayed) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_UNKNOWN, stats.unknown) ||
-	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_OUTSTANDING, stats.outstanding))
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_OUTSTANDING, stats.outstanding) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TIMEOUTS, stats.timeouts) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_REFUSED_READS, stats.refused_reads) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_EXPIRED, stats.expired))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -547,7 +576,9 @@ static int krc_nl_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void
 	struct krc_nl_user user = { .uid = uid, .held = held, .refused = refused };
 	struct krc_nl_walk *walk = arg;
 
-	if (!krc_nl_own(krc_nl_dump(walk->cb), uid))
+	struct krc_nl_dump *dump = krc_nl_dump(walk->cb);
+
+	if (!dump->all && !uid_eq(dump->owner, uid))
 		return 0;
 	return krc_nl_walk_row(walk, KRP_GENL_CMD_USER_GET, krc_nl_put_user, &user);
 }

@@ -7,8 +7,15 @@
  * configuration, port state and addresses ask for; it is run by `node up` and by a work
  * item after each event of the device or change of an MTU, and some seconds after something
  * failed. Nothing else makes or ends ports.
+ *
+ * A port ends by itself, in a work item of its slot and without the lock: its peers are
+ * given the time that they were promised. Its slot makes no other one before, its device
+ * stays open, and no port of the node takes its address; when it has ended, a refresh does
+ * what had to wait.
  * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
- * for a device; they take the lock too.
+ * for a device; they take the lock too. Programs that look for a port do not wait for what
+ * is done under it: the list of devices, the port of a slot and its link change under
+ * krc_node.ports (spinlock) as well, and either lock will do to read them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,12 +23,14 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/nsproxy.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_cache.h>
 
 #include "krc_cache.h"
 #include "krc_limits.h"
+#include "krc_log.h"
 #include "krc_pool.h"
 #include "krc_port.h"
 
@@ -31,7 +40,10 @@
 
 /* One port of a device, up or not. */
 struct krc_slot {
+	struct krc_dev *dev;
 	struct krc_port *port;
+	struct krc_port *ending; /* was up, and waits for its peers to leave: krc_slot_end() */
+	struct work_struct end;
 	struct krc_meta_plan *plan; /* only while krc_node_reconfigure() runs */
 	char reason[KRC_REASON_BYTES]; /* why there is no port */
 	bool link_up;
@@ -49,20 +61,26 @@ struct krc_dev {
 	char reason[KRC_REASON_BYTES]; /* why it is not open */
 	bool fatal;
 	bool gone; /* removed: a late refresh must not open it again */
+	u32 ending; /* its ports that end; it stays open for them */
 	u32 slots_nr;
 	struct krc_slot slots[KRC_NODE_PORTS_MAX];
 };
 
 static struct {
 	struct mutex lock; /* all below */
+	spinlock_t ports; /* see the head of the file */
 	struct list_head devs;
 	struct krc_cache *cache;
 	struct krc_node_conf *conf; /* NULL: down */
 	struct list_head left; /* records that ports could not withdraw */
+	u32 ending; /* ports that end */
+	wait_queue_head_t ended; /* woken when one has */
 } krc_node = {
 	.lock = __MUTEX_INITIALIZER(krc_node.lock),
+	.ports = __SPIN_LOCK_UNLOCKED(krc_node.ports),
 	.devs = LIST_HEAD_INIT(krc_node.devs),
 	.left = LIST_HEAD_INIT(krc_node.left),
+	.ended = __WAIT_QUEUE_HEAD_INITIALIZER(krc_node.ended),
 };
 
 static const struct krc_provider_ops *const krc_providers[] = {
@@ -90,7 +108,7 @@ static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
 {
 	struct krc_dev *dev;
 
-	lockdep_assert_held(&krc_node.lock);
+	lockdep_assert(lockdep_is_held(&krc_node.lock) || lockdep_is_held(&krc_node.ports));
 	list_for_each_entry(dev, &krc_node.devs, list) {
 		if (i < dev->slots_nr) {
 			*ret_dev = dev;
@@ -113,19 +131,84 @@ static struct krc_slot *krc_node_slot_up(u32 *i)
 	return NULL;
 }
 
+/* The same of those that the calling process may use: as uverbs, by its network namespace. */
+static struct krc_slot *krc_node_slot_allowed(u32 *i)
+{
+	struct krc_slot *slot;
+
+	while ((slot = krc_node_slot_up(i)))
+		if (rdma_dev_access_netns(slot->port->ibdev, current->nsproxy->net_ns))
+			return slot;
+	return NULL;
+}
+
 /* ---- ports of a device */
+
+/* Programs find this port from now on, or none. */
+static void krc_slot_set_port(struct krc_slot *slot, struct krc_port *port)
+{
+	lockdep_assert_held(&krc_node.lock);
+	spin_lock(&krc_node.ports);
+	slot->port = port;
+	spin_unlock(&krc_node.ports);
+}
+
+static void krc_slot_set_link(struct krc_slot *slot, bool up)
+{
+	lockdep_assert_held(&krc_node.lock);
+	spin_lock(&krc_node.ports);
+	slot->link_up = up;
+	spin_unlock(&krc_node.ports);
+}
+
+static void krc_node_refresh(void);
+
+/* Work: the end of a port. */
+static void krc_slot_end(struct work_struct *work)
+{
+	struct krc_slot *slot = container_of(work, struct krc_slot, end);
+	LIST_HEAD(left);
+
+	krc_port_kill(slot->ending, &left);
+
+	mutex_lock(&krc_node.lock);
+	list_splice(&left, &krc_node.left);
+	slot->ending = NULL;
+	WRITE_ONCE(slot->dev->ending, slot->dev->ending - 1);
+	krc_node_refresh();
+	WRITE_ONCE(krc_node.ending, krc_node.ending - 1);
+	mutex_unlock(&krc_node.lock);
+	wake_up_all(&krc_node.ended); /* who waits for a device flushes this work, too */
+}
 
 static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_port *port = slot->port;
 
 	lockdep_assert_held(&krc_node.lock);
-	if (slot->port) {
-		pr_info("%s/%u: down: %s\n", dev_name(&dev->ibdev->dev), num, reason);
-		krc_port_kill(slot->port, &krc_node.left);
-		slot->port = NULL;
+	if (port) {
+		krc_port_info(dev->ibdev, num, "down: %s\n", reason);
+		krc_slot_set_port(slot, NULL);
+		slot->ending = port;
+		WRITE_ONCE(dev->ending, dev->ending + 1);
+		WRITE_ONCE(krc_node.ending, krc_node.ending + 1);
+		queue_work(system_long_wq, &slot->end);
 	}
 	strscpy(slot->reason, reason, sizeof(slot->reason));
+}
+
+/* Whether a port that ends still has this address. */
+static bool krc_node_gid_ends(const union ib_gid *gid)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+	u32 i;
+
+	for (i = 0; (slot = krc_node_slot(i, &dev)); i++)
+		if (slot->ending && !memcmp(&slot->ending->gid, gid, sizeof(*gid)))
+			return true;
+	return false;
 }
 
 /* What should have been possible is tried again without being asked for. */
@@ -146,7 +229,7 @@ static void krc_slot_wait(struct krc_dev *dev, u32 num, const char *reason)
 		return;
 	}
 	if (strcmp(reason, slot->reason))
-		pr_notice("%s/%u: not up: %s\n", dev_name(&dev->ibdev->dev), num, reason);
+		krc_port_notice(dev->ibdev, num, "not up: %s\n", reason);
 	strscpy(slot->reason, reason, sizeof(slot->reason));
 }
 
@@ -156,9 +239,16 @@ static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
 	struct krc_slot *slot = &dev->slots[num - 1];
 	char reason[KRC_REASON_BYTES];
 
-	snprintf(reason, sizeof(reason), "cannot make the DC target (%d)", err);
+	if (err == -ENOENT)
+		snprintf(reason, sizeof(reason), "it is not in partition 0x%04x",
+			 krc_node.conf->fabric.pkey);
+	else if (err == -ERANGE)
+		snprintf(reason, sizeof(reason), "it has no service level %u",
+			 krc_node.conf->fabric.sl);
+	else
+		snprintf(reason, sizeof(reason), "cannot make the DC target (%d)", err);
 	if (strcmp(reason, slot->reason))
-		pr_err("%s/%u: %s\n", dev_name(&dev->ibdev->dev), num, reason);
+		krc_port_err(dev->ibdev, num, "failed: %s\n", reason);
 	strscpy(slot->reason, reason, sizeof(slot->reason));
 	krc_dev_retry(dev, err);
 }
@@ -173,38 +263,41 @@ static void krc_node_return(const union ib_gid *gid)
 		krc_meta_return_records(slot->port->meta, gid, &krc_node.left);
 }
 
-static void krc_slot_up(struct krc_dev *dev, u32 num, const union ib_gid *gid, u16 gid_index)
+static void krc_slot_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
 	struct krc_port *port;
 
-	krc_node_return(gid);
-	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, gid, gid_index,
+	if (slot->ending || krc_node_gid_ends(&sgid_attr->gid))
+		return; /* when it has ended */
+	krc_node_return(&sgid_attr->gid);
+	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, sgid_attr,
 			       krc_node.conf);
 	if (IS_ERR(port)) {
 		krc_slot_failed(dev, num, PTR_ERR(port));
 		return;
 	}
-	slot->port = port;
+	krc_slot_set_port(slot, port);
 	slot->reason[0] = '\0';
-	pr_info("%s/%u: up: %pI6c, target 0x%x\n", dev_name(&dev->ibdev->dev), num, gid->raw,
-		le32_to_cpu(port->value.dct.dctn));
+	krc_port_info(dev->ibdev, num, "up: %pI6c, target 0x%x\n", port->gid.raw,
+		      le32_to_cpu(port->value.dct.dctn));
 }
 
 /*
  * Why what is published of a port is not true any more, or NULL. A larger MTU is no reason:
  * the record still works, and programs would lose their queues.
  */
-static const char *krc_slot_outdated(const struct krc_slot *slot, const union ib_gid *gid,
-				     u16 gid_index)
+static const char *krc_slot_outdated(const struct krc_slot *slot,
+				     const struct ib_gid_attr *sgid_attr)
 {
 	const struct krc_port *port = slot->port;
 	struct krp_value now = port->value;
 
-	if (memcmp(&port->gid, gid, sizeof(*gid)) || port->gid_index != gid_index)
+	/* the attribute is the entry of the table: the same address may come back as another */
+	if (port->sgid_attr != sgid_attr)
 		return "its address has changed";
 	/* a port without a link may have no LID and no packet size */
-	if (!slot->link_up || port->ops->own_address(port->hw, port->num, gid_index, &now))
+	if (!slot->link_up || port->ops->own_address(port->hw, port->num, port->gid_index, &now))
 		return NULL;
 	if (now.dct.lid != port->value.dct.lid)
 		return "its LID has changed";
@@ -215,34 +308,42 @@ static const char *krc_slot_outdated(const struct krc_slot *slot, const union ib
 	return NULL;
 }
 
-/* Bring one port to what its address asks for. A link that is down keeps its port. */
-static void krc_slot_refresh(struct krc_dev *dev, u32 num)
+/* Bring one port to what its address asks for. */
+static void krc_slot_follow(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
 {
 	struct krc_slot *slot = &dev->slots[num - 1];
+	const char *outdated = slot->port ? krc_slot_outdated(slot, sgid_attr) : NULL;
+
+	if (outdated)
+		krc_slot_down(dev, num, outdated);
+	if (!slot->port && slot->link_up)
+		krc_slot_up(dev, num, sgid_attr);
+	else if (!slot->port)
+		krc_slot_wait(dev, num, "the link is down");
+}
+
+/* Look at link and address of a port. A link that is down keeps its port. */
+static void krc_slot_refresh(struct krc_dev *dev, u32 num)
+{
+	const struct ib_gid_attr *sgid_attr;
 	struct ib_port_attr attr = {};
-	const char *outdated;
-	union ib_gid gid;
-	u16 gid_index;
 	int err;
 
 	lockdep_assert_held(&krc_node.lock);
 	err = ib_query_port(dev->ibdev, num, &attr);
 	if (err)
 		krc_dev_retry(dev, err);
-	slot->link_up = !err && attr.state == IB_PORT_ACTIVE;
-	if (krc_port_pick_gid(dev->ibdev, num, &gid, &gid_index)) {
+	krc_slot_set_link(&dev->slots[num - 1], !err && attr.state == IB_PORT_ACTIVE);
+	sgid_attr = krc_port_pick_gid(dev->ibdev, num);
+	if (IS_ERR(sgid_attr)) {
 		krc_slot_wait(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
 		return;
 	}
-	outdated = slot->port ? krc_slot_outdated(slot, &gid, gid_index) : NULL;
-	if (outdated)
-		krc_slot_down(dev, num, outdated);
-	if (!slot->port && slot->link_up)
-		krc_slot_up(dev, num, &gid, gid_index);
-	else if (!slot->port)
-		krc_slot_wait(dev, num, "the link is down");
+	krc_slot_follow(dev, num, sgid_attr);
+	rdma_put_gid_attr(sgid_attr);
 }
 
+/* Once its ports have ended: the last of them comes here again. */
 static void krc_dev_close(struct krc_dev *dev, const char *reason)
 {
 	u32 num;
@@ -251,7 +352,7 @@ static void krc_dev_close(struct krc_dev *dev, const char *reason)
 	for (num = 1; num <= dev->slots_nr; num++)
 		krc_slot_down(dev, num, reason);
 	strscpy(dev->reason, reason, sizeof(dev->reason));
-	if (!dev->hw)
+	if (!dev->hw || dev->ending)
 		return;
 	dev->ops->close(dev->hw);
 	dev->hw = NULL;
@@ -312,6 +413,19 @@ static void krc_node_tidy(void)
 	krc_node_adopt(false);
 }
 
+/*
+ * The node speaks to its MetaServers from the initial namespace, and a device that was given
+ * away is another's to use (rdma system set netns exclusive). That it is shared again, nobody
+ * tells.
+ */
+static void krc_dev_wait(struct krc_dev *dev, const char *reason)
+{
+	if (strcmp(reason, dev->reason))
+		pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), reason);
+	krc_dev_close(dev, reason);
+	krc_dev_retry(dev, -EACCES);
+}
+
 static void krc_dev_refresh(struct krc_dev *dev)
 {
 	const char *only = krc_node.conf ? krc_node.conf->device : "";
@@ -322,6 +436,8 @@ static void krc_dev_refresh(struct krc_dev *dev)
 		return;
 	if (!krc_node.conf)
 		krc_dev_close(dev, "the node is down: krcore-metactl node up");
+	else if (!rdma_dev_access_netns(dev->ibdev, &init_net))
+		krc_dev_wait(dev, "it belongs to another network namespace");
 	else if (dev->fatal)
 		krc_dev_close(dev, "the device has failed");
 	else if (only[0] && strcmp(only, dev_name(&dev->ibdev->dev)))
@@ -368,8 +484,6 @@ static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *
 	}
 }
 
-static void krc_node_refresh(void);
-
 static void krc_node_refresh_work(struct work_struct *work)
 {
 	mutex_lock(&krc_node.lock);
@@ -405,16 +519,23 @@ static struct ib_client krc_client = {
 static int krc_client_add(struct ib_device *ibdev)
 {
 	struct krc_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	u32 i;
 
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
 	dev->ops = krc_provider_of(ibdev);
 	dev->slots_nr = min_t(u32, ibdev->phys_port_cnt, KRC_NODE_PORTS_MAX);
+	for (i = 0; i < dev->slots_nr; i++) {
+		dev->slots[i].dev = dev;
+		INIT_WORK(&dev->slots[i].end, krc_slot_end);
+	}
 	INIT_DELAYED_WORK(&dev->refresh, krc_dev_refresh_work);
 	ib_set_client_data(ibdev, &krc_client, dev);
 	mutex_lock(&krc_node.lock);
+	spin_lock(&krc_node.ports);
 	list_add_tail(&dev->list, &krc_node.devs);
+	spin_unlock(&krc_node.ports);
 	krc_dev_refresh(dev);
 	krc_node_tidy();
 	mutex_unlock(&krc_node.lock);
@@ -428,12 +549,22 @@ static int krc_client_add(struct ib_device *ibdev)
 static void krc_client_remove(struct ib_device *ibdev, void *data)
 {
 	struct krc_dev *dev = data;
+	u32 i;
 
 	ib_unregister_event_handler(&dev->events);
 	mutex_lock(&krc_node.lock);
 	dev->gone = true;
 	krc_dev_close(dev, "the device is gone");
+	mutex_unlock(&krc_node.lock);
+	wait_event(krc_node.ended, !READ_ONCE(dev->ending));
+	for (i = 0; i < dev->slots_nr; i++)
+		flush_work(&dev->slots[i].end);
+
+	mutex_lock(&krc_node.lock);
+	krc_dev_close(dev, "the device is gone");
+	spin_lock(&krc_node.ports);
 	list_del(&dev->list);
+	spin_unlock(&krc_node.ports);
 	krc_node_tidy();
 	mutex_unlock(&krc_node.lock);
 	cancel_delayed_work_sync(&dev->refresh);
@@ -450,10 +581,17 @@ static void krc_client_rename(struct ib_device *ibdev, void *data)
 
 /* ---- configuration */
 
+static bool krc_fabric_differs(const struct krc_hw_fabric *a, const struct krc_hw_fabric *b)
+{
+	return a->traffic_class != b->traffic_class || a->sl != b->sl || a->mtu != b->mtu ||
+	       a->pkey != b->pkey;
+}
+
 static bool krc_pool_conf_differs(const struct krc_node_conf *a, const struct krc_node_conf *b)
 {
 	return a->pool_initiators != b->pool_initiators || a->pool_depth != b->pool_depth ||
-	       strcmp(a->device, b->device);
+	       a->ack_timeout != b->ack_timeout || a->margin_ms != b->margin_ms ||
+	       krc_fabric_differs(&a->fabric, &b->fabric) || strcmp(a->device, b->device);
 }
 
 static void krc_node_free_conf(struct krc_node_conf *conf)
@@ -504,33 +642,50 @@ static void krc_node_close_all(const char *reason)
 		krc_dev_close(dev, reason);
 }
 
-int krc_node_up(const struct krc_node_conf *conf)
+/* Ports that end have ended, and what waited for that is done. A killed caller does not wait. */
+static void krc_node_settle(void)
 {
-	struct krc_node_conf *copy = kmemdup(conf, sizeof(*conf), GFP_KERNEL), *old;
+	if (wait_event_killable(krc_node.ended, !READ_ONCE(krc_node.ending)))
+		return; /* it goes on without us */
+}
+
+/* Under the lock, with a copy that becomes the node's. */
+static int krc_node_configure(struct krc_node_conf *copy)
+{
+	struct krc_node_conf *old = krc_node.conf;
 	int err = 0;
 
-	if (!copy)
-		return -ENOMEM;
-	mutex_lock(&krc_node.lock);
-	old = krc_node.conf;
+	lockdep_assert_held(&krc_node.lock);
 	if (old) /* the records that are published have the old generation */
 		copy->meta.generation = old->meta.generation;
 	if (old && krc_pool_conf_differs(old, copy))
 		krc_node_close_all("the configuration has changed");
 	else if (old)
 		err = krc_node_reconfigure(copy);
-	if (err) {
-		mutex_unlock(&krc_node.lock);
-		krc_node_free_conf(copy);
+	if (err)
 		return err;
-	}
 	krc_node.conf = copy;
 	krc_cache_bound(krc_node.cache, copy->cache_entries);
 	krc_limits_set(copy->queues_per_user, copy->mrs_per_user, copy->requests_per_user);
 	krc_node_refresh();
-	mutex_unlock(&krc_node.lock);
-	krc_node_free_conf(old);
 	return 0;
+}
+
+int krc_node_up(const struct krc_node_conf *conf)
+{
+	struct krc_node_conf *copy = kmemdup(conf, sizeof(*conf), GFP_KERNEL), *old;
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	mutex_lock(&krc_node.lock);
+	old = krc_node.conf;
+	err = krc_node_configure(copy);
+	mutex_unlock(&krc_node.lock);
+	krc_node_free_conf(err ? copy : old);
+	if (!err)
+		krc_node_settle();
+	return err;
 }
 
 int krc_node_down(void)
@@ -544,6 +699,7 @@ int krc_node_down(void)
 	krc_cache_forget_all(krc_node.cache);
 	mutex_unlock(&krc_node.lock);
 	krc_node_free_conf(old);
+	krc_node_settle();
 	return old ? 0 : -EALREADY;
 }
 
@@ -555,7 +711,7 @@ bool krc_node_is_up(struct krc_node_conf *ret_conf)
 	up = krc_node.conf;
 	if (up && ret_conf) {
 		*ret_conf = *krc_node.conf;
-		memzero_explicit(ret_conf->meta.key, sizeof(ret_conf->meta.key));
+		memzero_explicit(ret_conf->meta.keys, sizeof(ret_conf->meta.keys));
 	}
 	mutex_unlock(&krc_node.lock);
 	return up;
@@ -621,25 +777,37 @@ struct krc_port *krc_port_first(u32 index)
 	struct krc_port *port;
 	u32 i = 0, up = 0;
 
-	mutex_lock(&krc_node.lock);
-	while ((slot = krc_node_slot_up(&i)))
+	spin_lock(&krc_node.ports);
+	while ((slot = krc_node_slot_allowed(&i)))
 		if (++up == index || (!index && (!found || (slot->link_up && !found->link_up))))
 			found = slot;
 	port = found ? krc_port_get(found->port) : NULL;
-	mutex_unlock(&krc_node.lock);
+	spin_unlock(&krc_node.ports);
+	return port;
+}
+
+struct krc_port *krc_port_by_gid(const u8 *gid)
+{
+	struct krc_port *port = NULL;
+	struct krc_slot *slot;
+	u32 i = 0;
+
+	spin_lock(&krc_node.ports);
+	while (!port && (slot = krc_node_slot_allowed(&i)))
+		if (!memcmp(slot->port->gid.raw, gid, sizeof(slot->port->gid.raw)))
+			port = krc_port_get(slot->port);
+	spin_unlock(&krc_node.ports);
 	return port;
 }
 
 u32 krc_port_count(void)
 {
-	struct krc_slot *slot;
-	struct krc_dev *dev;
-	u32 i, up = 0;
+	u32 i = 0, up = 0;
 
-	mutex_lock(&krc_node.lock);
-	for (i = 0; (slot = krc_node_slot(i, &dev)); i++)
-		up += !!slot->port;
-	mutex_unlock(&krc_node.lock);
+	spin_lock(&krc_node.ports);
+	while (krc_node_slot_allowed(&i))
+		up++;
+	spin_unlock(&krc_node.ports);
 	return up;
 }
 
@@ -673,7 +841,10 @@ void krc_node_exit(void)
 	krc_node_close_all("the module is being unloaded");
 	krc_node_free_conf(krc_node.conf);
 	krc_node.conf = NULL; /* a late refresh opens nothing */
-	krc_node_tidy();
+	mutex_unlock(&krc_node.lock);
+	wait_event(krc_node.ended, !READ_ONCE(krc_node.ending));
+	mutex_lock(&krc_node.lock);
+	krc_node_tidy(); /* what the last of them could not withdraw */
 	mutex_unlock(&krc_node.lock);
 	ib_unregister_client(&krc_client);
 	krc_cache_destroy(krc_node.cache);

@@ -13,7 +13,7 @@
  * soon after the port has begun to die (krc_port.dying is set, then waiters of the
  * pool and of the MetaServer client are woken with an error).
  * Locking: krc_node.lock (mutex) serialises configuration and devices; it is never
- * taken in the data path.
+ * taken in the data path, nor by calls of programs.
  */
 #ifndef KRC_NODE_H
 #define KRC_NODE_H
@@ -36,6 +36,9 @@ struct krc_pool;
  * @meta: MetaServers, identity, key.
  * @pool_initiators: initiators of a port; 0 takes one a CPU, 4 to 16.
  * @pool_depth: requests of an initiator.
+ * @ack_timeout: of initiators: they wait 4.096 us * 2^@ack_timeout for an answer.
+ * @margin_ms: how long the key of a region outlives the leases of peers.
+ * @fabric: what the network wants of packets.
  * @cache_entries: bound of the metadata cache.
  * @queues_per_user: limit.
  * @requests_per_user: limit.
@@ -46,6 +49,9 @@ struct krc_node_conf {
 	struct krc_meta_conf meta;
 	u32 pool_initiators;
 	u32 pool_depth;
+	u32 ack_timeout;
+	u32 margin_ms;
+	struct krc_hw_fabric fabric;
 	u32 cache_entries;
 	u32 queues_per_user;
 	u32 requests_per_user;
@@ -63,6 +69,9 @@ struct krc_node_conf {
  * @hw: open device.
  * @attr: what it can do.
  * @num: port number of the device, from 1.
+ * @segment_max: most bytes in a row that the device takes as one.
+ * @sgid_attr: entry of the device's table that the GID is in, counted: as long as targets and
+ *	initiators name its index, nobody else's address gets it.
  * @gid: published GID.
  * @gid_index: its index.
  * @dc_key: secret of the target, random.
@@ -72,6 +81,8 @@ struct krc_node_conf {
  * @mrdir: memory regions open to peers.
  * @meta: MetaServer client.
  * @generation: boot generation it was made under.
+ * @ack_timeout: as in struct krc_node_conf.
+ * @margin_ms: as there.
  */
 struct krc_port {
 	struct kref ref;
@@ -82,6 +93,8 @@ struct krc_port {
 	struct krc_hw *hw;
 	struct krc_hw_attr attr;
 	u32 num;
+	unsigned int segment_max;
+	const struct ib_gid_attr *sgid_attr;
 	union ib_gid gid;
 	u16 gid_index;
 	u64 dc_key;
@@ -91,6 +104,8 @@ struct krc_port {
 	struct krc_mrdir *mrdir;
 	struct krc_meta *meta;
 	u64 generation;
+	u32 ack_timeout;
+	u32 margin_ms;
 };
 
 /**
@@ -138,7 +153,7 @@ void krc_node_exit(void);
  *
  * A node that is up keeps its ports and queues if only the MetaServers, the cache or limits
  * changed; other pools or another device end them: queues go to ERROR with -ENODEV.
- * Context: may sleep.
+ * Context: may sleep; waits for ports that end, unless it is killed.
  * Return: 0, -ENOMEM, or what krc_meta_plan() says of a port that refuses: nothing has changed.
  */
 int krc_node_up(const struct krc_node_conf *conf);
@@ -146,7 +161,8 @@ int krc_node_up(const struct krc_node_conf *conf);
 /**
  * krc_node_down() - Withdraw and close all ports.
  *
- * Open queues go to ERROR with -ENODEV. Context: may sleep.
+ * Open queues go to ERROR with -ENODEV. Peers may use what they were told of memory until
+ * their lease of it ends. Context: may sleep; waits for that, unless it is killed.
  * Return: 0, or -EALREADY if it is down.
  */
 int krc_node_down(void);
@@ -179,16 +195,26 @@ int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info);
 struct krc_cache *krc_node_cache(void);
 
 /**
- * krc_port_first() - The @index-th port that is up, counted from 1.
+ * krc_port_first() - The @index-th port that is up and that the calling process may use,
+ *	counted from 1.
  * @index: as above; a port whose link has gone down since counts. 0: the first whose link
  *	is up, or else the first.
  *
- * Context: may sleep.
+ * Context: process; waits for nobody.
  * Return: the port with a reference, or NULL.
  */
 struct krc_port *krc_port_first(u32 index);
 
-/* How many ports are up. Context: may sleep. */
+/**
+ * krc_port_by_gid() - The port that is up by this GID.
+ * @gid: GID, KRP_GID_BYTES.
+ *
+ * Context: process; waits for nobody.
+ * Return: the port with a reference, or NULL.
+ */
+struct krc_port *krc_port_by_gid(const u8 *gid);
+
+/* How many of them there are. Context: process; waits for nobody. */
 u32 krc_port_count(void);
 
 static inline struct krc_port *krc_port_get(struct krc_port *port)

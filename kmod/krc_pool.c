@@ -19,23 +19,31 @@
 
 #include "compat.h"
 #include "krc_initiator.h"
+#include "krc_log.h"
 #include "krc_node.h"
 #include "krc_spin.h"
 
-/* Does one initiator go on? It may have lost an interrupt, or the hardware is stuck. */
+/*
+ * Does one initiator go on? It may have lost an interrupt, or the hardware is stuck. And a
+ * soft interrupt that was just about to end may have missed that it is broken.
+ */
 static void krc_watchdog_look(struct krc_initiator *ini)
 {
 	unsigned long now = jiffies;
 
 	spin_lock_bh(&ini->lock);
-	if (ini->state != KRC_INI_READY || ini->head == ini->tail ||
-	    time_before(now, ini->progress + msecs_to_jiffies(KRC_WATCHDOG_MS)))
+	if (ini->state != KRC_INI_READY)
+		goto out;
+	if (!test_bit(0, &ini->fatal) &&
+	    (ini->head == ini->tail ||
+	     time_before(now, ini->progress + msecs_to_jiffies(KRC_WATCHDOG_MS))))
 		goto out;
 	ini->armed = false; /* if an interrupt was lost, ask for another */
 	krc_initiator_run(ini, KRC_POLL_BUDGET);
 	if (ini->state == KRC_INI_READY && ini->head != ini->tail &&
 	    time_after(now, ini->progress + msecs_to_jiffies(KRC_STUCK_MS))) {
-		pr_warn_ratelimited("initiator %u completes nothing, reset\n", ini->index);
+		krc_port_warn_limited(ini->pool->port->ibdev, ini->pool->port->num,
+				      "initiator %u completes nothing, reset\n", ini->index);
 		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
 	}
 out:
@@ -68,13 +76,14 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 	INIT_LIST_HEAD(&ini->held);
 	INIT_LIST_HEAD(&ini->finished);
 	INIT_DELAYED_WORK(&ini->recover, krc_initiator_recover);
+	INIT_DELAYED_WORK(&ini->expiry, krc_initiator_expire);
 	irq_poll_init(&ini->iop, KRC_POLL_BUDGET, krc_initiator_softirq);
 	krc_compat_hrtimer(&ini->linger, krc_initiator_lingered, HRTIMER_MODE_REL_SOFT);
 	ini->slots = kvcalloc(slots, sizeof(*ini->slots), GFP_KERNEL);
 	if (!ini->slots)
 		return -ENOMEM;
 	ini->hw = pool->ops->initiator_create(port->hw, port->num, port->gid_index, depth,
-					      ini->index, ini);
+					      port->ack_timeout, ini->index, ini);
 	if (IS_ERR(ini->hw)) {
 		kvfree(ini->slots);
 		return PTR_ERR(ini->hw);
@@ -90,6 +99,7 @@ static void krc_initiator_quiesce(struct krc_initiator *ini)
 	krc_initiator_set_state(ini, KRC_INI_STOPPED);
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);
+	cancel_delayed_work_sync(&ini->expiry);
 	cancel_delayed_work_sync(&ini->recover);
 	hrtimer_cancel(&ini->linger);
 	ini->pool->ops->initiator_destroy(ini->hw);
@@ -113,7 +123,7 @@ struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 dept
 
 	if (!initiators || !depth)
 		return ERR_PTR(-EINVAL);
-	pool = kvzalloc(struct_size(pool, ini, initiators + 1), GFP_KERNEL);
+	pool = kvzalloc(struct_size(pool, ini, initiators + KRC_POOL_APART), GFP_KERNEL);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	pool->port = port;
@@ -127,8 +137,11 @@ struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 dept
 		err = -ENOMEM;
 		goto err_pool;
 	}
-	for (; pool->made <= initiators; pool->made++) {
-		err = krc_initiator_init(pool, &pool->ini[pool->made], depth);
+	for (; pool->made < initiators + KRC_POOL_APART; pool->made++) {
+		bool shared = pool->made < initiators;
+
+		err = krc_initiator_init(pool, &pool->ini[pool->made],
+					 shared ? depth : min(depth, KRC_APART_DEPTH));
 		if (err)
 			goto err_initiators;
 	}
@@ -169,7 +182,7 @@ void krc_pool_stop(struct krc_pool *pool)
 	if (!pool->stopped) {
 		WRITE_ONCE(pool->stopped, true);
 		cancel_delayed_work_sync(&pool->watchdog);
-		krc_scratch_wake(pool);
+		krc_scratch_stop(pool);
 		for (i = 0; i < pool->made; i++)
 			krc_initiator_stop(&pool->ini[i]);
 		/*
@@ -178,6 +191,7 @@ void krc_pool_stop(struct krc_pool *pool)
 		 * done, and so is its last done(), when a grace period is.
 		 */
 		synchronize_rcu();
+		krc_scratch_end(pool);
 		krc_pool_tell(pool);
 	}
 	mutex_unlock(&pool->lock);
@@ -280,13 +294,16 @@ void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats)
 		struct krc_initiator *ini = &pool->ini[i];
 
 		spin_lock_bh(&ini->lock);
-		sum.depth = ini->depth;
+		sum.depth = max(sum.depth, ini->depth);
 		sum.posted += ini->stats.posted;
 		sum.completed += ini->stats.completed;
 		sum.faults += ini->stats.faults;
 		sum.recoveries += ini->stats.recoveries;
 		sum.replayed += ini->stats.replayed;
 		sum.unknown += ini->stats.unknown;
+		sum.timeouts += ini->stats.timeouts;
+		sum.refused_reads += ini->stats.refused_reads;
+		sum.expired += ini->stats.expired;
 		sum.strays += ini->stats.strays;
 		sum.dead += ini->state == KRC_INI_DEAD;
 		sum.outstanding += ini->tail - ini->head;

@@ -11,16 +11,25 @@
  * Faults: the first failed request of an initiator is its flow's: it completes with
  * its error, and what the flow had behind it with -ECANCELED. The initiator is then
  * reset in the background, and the requests of the other flows that were flushed are
- * posted again in order: READs and WRITEs always; atomics if they can't have been
+ * posted again in order: READs always; WRITEs and atomics if they can't have been
  * executed (another target than the failed one, or the target refused what was no
- * READ, and so did not go on), else they complete with -EREMCHG: outcome unknown.
+ * READ, and so did not go on), else they complete with -EREMCHG: outcome unknown. A WRITE
+ * that its owner calls idempotent is posted again all the same.
+ * Whatever ends a request: -ECANCELED, and -ENODEV and -EIO where nothing of its own failed,
+ * are said of a WRITE or an atomic only if it has not been executed, not even in part.
  *
  * A silent peer makes all wait that share the initiator with those who ask it, since the
  * hardware serves one target after the other. So that this happens once and not once for
  * each of them, requests to a peer that has not answered for all the time they are on
  * their way, which was that of all retries, end with the first of them, as they would on
- * queue pairs of their own. Who asks such a peer again is in quarantine: on an initiator
- * that is there for that, where only those wait who ask silent peers.
+ * queue pairs of their own. And before anything is posted to a target, it has answered the
+ * module a READ of its directory (krc_pool_read()): one that has not done so of late is
+ * asked on an initiator that is there for that, where only those wait who ask the like.
+ *
+ * A lease bounds the stay in the hardware: a leased request is not handed over when its
+ * lease is over, nor behind one that the hardware has been at for long, and if it is still
+ * there some time after its lease, the initiator is reset: what was not begun is done when
+ * its owner has asked again. So the owner of the memory can tell when nothing comes any more.
  *
  * Locking: krc_flow.lock, then krc_initiator.lock, both with bottom halves off. done() is
  * called without them; at any time at most one processor calls it for the flows of
@@ -37,10 +46,13 @@
 
 #include "krc_provider.h"
 
+struct krc_cell;
 struct krc_flow;
 struct krc_initiator;
 struct krc_pool;
 struct krc_port;
+struct krc_share;
+struct krc_standing;
 
 /**
  * enum krc_req_state - Where a request is; only the pool changes it.
@@ -67,6 +79,13 @@ enum krc_req_state {
  * @state: the pool's.
  * @fenced: the fence has been posted; the pool's.
  * @begun: a part of it has been posted; the pool's.
+ * @touched: a WRITE or an atomic that was in the hardware when that failed, and may have
+ *	been executed; the pool's.
+ * @idempotent: a WRITE that may be executed twice, set by its owner before he submits.
+ * @leased: its key is good until @until only. This and the next two its owner sets before he
+ *	submits, and may change while check() holds the flow.
+ * @until: jiffies until which it may be handed to the hardware; see @leased.
+ * @stay: jiffies for which it may be in the hardware after @until.
  * @slots: parts of it in the hardware; the pool's.
  * @next: bytes handed to the hardware; the pool's.
  * @done: bytes completed, always a first part; the pool's.
@@ -85,10 +104,15 @@ struct krc_req {
 	enum krc_req_state state;
 	bool fenced;
 	bool begun;
+	bool touched;
+	bool idempotent;
+	bool leased;
 	u16 slots;
 	u32 next;
 	u32 done;
 	unsigned long since;
+	unsigned long until;
+	unsigned long stay;
 };
 
 /**
@@ -106,7 +130,8 @@ struct krc_req {
  * @deficit: bytes it may post in its turn.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
- * @quarantined: set by its owner before it submits: to a peer that did not answer last.
+ * @apart: 0, or 1 and more: on that of the initiators that are not shared; its owner's, set
+ *	before the first submit.
  * @awake: set by its owner before it submits: he will poll for it, and has called
  *	krc_pool_awake() by that; krc_pool_asleep() is his to call if it was accepted.
  * @held: check() wants it to wait for krc_flow_resume().
@@ -128,7 +153,7 @@ struct krc_flow {
 	u32 posted;
 	u32 deficit;
 	bool failed;
-	bool quarantined;
+	u8 apart;
 	bool awake;
 	bool held;
 	int end_status;
@@ -152,7 +177,8 @@ struct krc_pool_watch {
 /**
  * krc_pool_create() - Make the initiators of a port.
  * @port: port, with ops, hw, num and gid_index set.
- * @initiators: how many; one more is made for who is in quarantine.
+ * @initiators: how many are shared; those for krc_pool_read() of targets that have not proved
+ *	themselves are made beside them.
  * @depth: requests of each.
  *
  * Context: may sleep.
@@ -310,22 +336,65 @@ int krc_flow_drain_killable(struct krc_flow *flow);
  */
 void krc_flow_restart(struct krc_flow *flow);
 
+#define KRC_READ_WAITS U32_MAX /* for an initiator: it waits for a cell */
+
 /**
- * krc_pool_read() - READ for the module itself, and wait for it.
- * @pool: pool.
- * @address: target.
- * @quarantined: as in struct krc_flow.
+ * struct krc_read - A READ for the module itself; embedded by its owner.
+ * @standing: of whom; its owner has counted it until done().
+ * @payer: who wants it: has no more than his share of the cells. Only compared.
  * @remote_addr: address there.
  * @rkey: its key.
- * @ret: out: the bytes.
  * @bytes: how many, 1 to 256.
- * @timeout_ms: at most so long.
- *
- * Context: may sleep, killable. Inside krc_port_enter().
- * Return: 0, -EREMOTEIO, -ETIMEDOUT, -ENODEV, -ENOTCONN, -EIO, -EINTR, -EINVAL.
+ * @done: called once, with bottom halves off and no lock of the pool held, perhaps before
+ *	krc_pool_read() returns. err: 0, or why there are no @bytes: -EREMOTEIO (refused),
+ *	-ETIMEDOUT (silent, or known to be so), -EIO (no initiator works), -ENODEV (the pool is
+ *	stopped), -ENOMEM. Afterwards the READ is its owner's again, unless it returns true
+ *	after an err of 0: then it is done once more, as soon as possible.
+ * @start: out: jiffies when it was handed to the hardware: not later than what it says.
+ * @list: where it waits; the pool's.
+ * @share: whose turn it waits for; the pool's.
+ * @cell: where it is under way; the pool's.
+ * @queued: it has no cell yet, and its outcome is open; the pool's.
+ * @err: its outcome, while it waits for done(); the pool's.
  */
-int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, bool quarantined,
-		  u64 remote_addr, u32 rkey, void *ret, u32 bytes, u32 timeout_ms);
+struct krc_read {
+	struct krc_standing *standing;
+	const void *payer;
+	u64 remote_addr;
+	u32 rkey;
+	u32 bytes;
+	bool (*done)(struct krc_read *read, int err, const void *bytes);
+	unsigned long start;
+	struct list_head list;
+	struct krc_share *share;
+	struct krc_cell *cell;
+	bool queued;
+	int err;
+};
+
+/**
+ * krc_pool_read() - READ for the module itself, without waiting.
+ * @pool: pool.
+ * @read: with the fields of its owner set.
+ * @ret_index: out: initiator, for krc_pool_poll(), or KRC_READ_WAITS.
+ *
+ * From a target that has not proved itself of late there is one READ at a time, apart; the
+ * others wait for it, and end with it if it fails. No READ ends because there is no cell.
+ * Context: any but hard interrupts, no lock held that done() takes. Inside krc_port_enter().
+ * Return: 0: done() is called; else it is not: -ETIMEDOUT (the target was silent, and it is
+ * not time to ask again), -ENODEV, -ENOMEM, -EINVAL.
+ */
+int krc_pool_read(struct krc_pool *pool, struct krc_read *read, u32 *ret_index);
+
+/**
+ * krc_pool_unread() - Nobody wants a READ any more.
+ * @pool: pool.
+ * @read: krc_pool_read() took it; done() has not freed it.
+ *
+ * Context: any but hard interrupts. Inside krc_port_enter().
+ * Return: whether it had not begun: done() is not called then. Else it is, or has been.
+ */
+bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
 
 /**
  * struct krc_pool_stats - Counters since creation.
@@ -336,9 +405,12 @@ int krc_pool_read(struct krc_pool *pool, const struct krc_hw_address *address, b
  * @faults: requests that failed by themselves.
  * @recoveries: initiators reset.
  * @replayed: requests posted again.
- * @unknown: atomics completed with -EREMCHG.
+ * @unknown: WRITEs and atomics completed with -EREMCHG.
+ * @timeouts: of @recoveries, those since a target did not answer.
+ * @refused_reads: those since a target refused a READ, behind which it may have gone on.
+ * @expired: those since a request with a lease was in the hardware for too long.
  * @strays: completions that were nobody's.
- * @dead: initiators that can't be reset now, that of quarantine among them.
+ * @dead: initiators that can't be reset now, those that are not shared among them.
  * @outstanding: in the hardware now.
  */
 struct krc_pool_stats {
@@ -350,6 +422,9 @@ struct krc_pool_stats {
 	u64 recoveries;
 	u64 replayed;
 	u64 unknown;
+	u64 timeouts;
+	u64 refused_reads;
+	u64 expired;
 	u64 strays;
 	u64 dead;
 	u64 outstanding;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: bringing one port up and taking it down; struct krc_port is in krc_node.h.
- * Locking: both functions are called under krc_node's lock.
+ * Locking: a port is made under krc_node's lock, and ends without it.
  */
 #ifndef KRC_PORT_H
 #define KRC_PORT_H
@@ -15,8 +15,7 @@
  * @hw: open device.
  * @attr: what it can do.
  * @num: port number, from 1.
- * @gid: GID to publish.
- * @gid_index: its index.
+ * @sgid_attr: GID to publish; the port counts it for itself.
  * @conf: configuration of the node.
  *
  * Context: may sleep, node lock held.
@@ -24,7 +23,7 @@
  */
 struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provider_ops *ops,
 				 struct krc_hw *hw, const struct krc_hw_attr *attr, u32 num,
-				 const union ib_gid *gid, u16 gid_index,
+				 const struct ib_gid_attr *sgid_attr,
 				 const struct krc_node_conf *conf);
 
 /**
@@ -32,8 +31,10 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
  * @port: port; the caller's reference goes with it.
  * @left: records that could not be withdrawn are added here.
  *
- * Waits for everybody inside krc_port_enter(), after waking them. Queues are left with
- * -ENODEV. Context: may sleep, node lock held.
+ * Waits for everybody inside krc_port_enter(), after waking them, and, unless the device is
+ * down, for peers: until the lease of the last region that one of them may know is over, and
+ * until its target has no connection. Queues are left with -ENODEV at once. Context: may
+ * sleep, for some seconds; nothing held.
  */
 void krc_port_kill(struct krc_port *port, struct list_head *left);
 
@@ -41,14 +42,13 @@ void krc_port_kill(struct krc_port *port, struct list_head *left);
  * krc_port_pick_gid() - The GID by which peers reach a port.
  * @ibdev: device.
  * @num: port number.
- * @ret_gid: out: GID.
- * @ret_index: out: its index.
  *
- * InfiniBand: the first. RoCE: version 2, an IPv4 address before an IPv6 one; never a
- * link-local one, by which no MetaServer is reached.
+ * InfiniBand: the first. RoCE: version 2, of the initial network namespace; that of the port's
+ * own network device before those of what is on top of it (VLANs, macvlans), an IPv4 address
+ * before an IPv6 one; never a link-local one, by which no MetaServer is reached.
  * Context: may sleep.
- * Return: 0, or -EADDRNOTAVAIL.
+ * Return: its entry, for rdma_put_gid_attr(), or ERR_PTR(-EADDRNOTAVAIL).
  */
-int krc_port_pick_gid(struct ib_device *ibdev, u32 num, union ib_gid *ret_gid, u16 *ret_index);
+const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num);
 
 #endif /* KRC_PORT_H */

@@ -5,9 +5,10 @@
  *
  * A provider drives one ib_device. It makes targets (what peers reach), initiators
  * (send queues that may address any target, request by request) and memory keys.
- * Locking: open, close, create and destroy may sleep and are serialised by the
- * caller for each device. post, poll and arm never sleep; the caller holds the
- * initiator's lock, so they are never called twice at once for one initiator.
+ * Locking: open and close are alone with a device. Create and destroy, also of keys, may
+ * sleep, and are called by several at once, for different objects. post, poll and arm never
+ * sleep; the caller holds the initiator's lock, so they are never called twice at
+ * once for one initiator.
  */
 #ifndef KRC_PROVIDER_H
 #define KRC_PROVIDER_H
@@ -36,6 +37,8 @@ struct krc_hw_initiator;
  *	ready): the metadata is old.
  * @KRC_FAULT_LOCAL: local protection or length fault.
  * @KRC_FAULT_FATAL: the device or initiator is gone.
+ * @KRC_FAULT_EXPIRED: no provider says so: a request was in the hardware for longer than
+ *	the peer was promised.
  */
 enum krc_fault {
 	KRC_FAULT_NONE,
@@ -45,6 +48,7 @@ enum krc_fault {
 	KRC_FAULT_TARGET,
 	KRC_FAULT_LOCAL,
 	KRC_FAULT_FATAL,
+	KRC_FAULT_EXPIRED,
 };
 
 /**
@@ -107,11 +111,13 @@ struct krc_wc {
  * @handle: the provider's name for it.
  * @lkey: local key.
  * @rkey: remote key.
+ * @known: peers may know it, and may come with it long after its end: its owner says so.
  */
 struct krc_hw_key {
 	u32 handle;
 	u32 lkey;
 	u32 rkey;
+	bool known;
 };
 
 /**
@@ -128,6 +134,20 @@ struct krc_hw_attr {
 	u32 max_rd_atomic;
 	bool atomics;
 	u32 ports;
+};
+
+/**
+ * struct krc_hw_fabric - What the network wants of the packets of a port.
+ * @traffic_class: of IP (RoCE) or of the global route header: DSCP, and the ECN bits below it.
+ * @sl: service level, 0 to 15; on Ethernet the priority, 0 to 7.
+ * @mtu: largest packet, enum ib_mtu; 0: as the port has it.
+ * @pkey: partition (InfiniBand).
+ */
+struct krc_hw_fabric {
+	u8 traffic_class;
+	u8 sl;
+	u8 mtu;
+	u16 pkey;
 };
 
 /**
@@ -154,15 +174,22 @@ struct krc_hw_events {
  *	ERR_PTR: -EOPNOTSUPP if the device can't, else a fault.
  * @close: all targets, initiators, keys must have been destroyed. May sleep.
  *	Works (releases memory) even if the device is gone.
+ * @port_setup: what the network wants of @port, before anything is made there. May sleep.
+ *	Returns 0, -EINVAL (no such port), -ERANGE (a service level that it can't have), -ENOENT
+ *	(the port is not in that partition).
  * @target_create: make the DC target of a port, @dc_key as its secret, reachable for
  *	READ, WRITE and atomics; sets in @value: dctn, dc_key, lid, mac, mtu, sl, port,
  *	flags, max_rd_atomic, kind. gid_index is the port's. May sleep.
  * @target_destroy: drains first. May sleep.
  * @initiator_create: a send queue of @depth requests on @port with its own completion
- *	queue on vector @vector (modulo what there is), ready to send. May sleep.
+ *	queue on vector @vector (modulo what there is), ready to send. It waits 4.096 us *
+ *	2^@ack_timeout for an answer. May sleep.
  * @initiator_destroy: no completion upcall after it returns. May sleep.
- * @initiator_reset: from any state, requests dropped and completions that were not
- *	polled forgotten, back to ready to send. May sleep; takes up to milliseconds.
+ * @initiator_halt: from any state: when it returns 0, no request is carried out any more
+ *	and no completion added; those there are can still be polled. May sleep; takes up
+ *	to milliseconds.
+ * @initiator_restart: of a halted one: requests dropped and completions that were not
+ *	polled forgotten, back to ready to send. As above.
  * @own_address: where a port is reached by a GID of its own now: sets in @value: lid, mac,
  *	mtu, sl, port, flags. May sleep. Returns 0, -EINVAL (no such port), -ENETUNREACH.
  * @address: form the address vector of @value (a KRP_KIND_DCT record) at @gid for
@@ -181,9 +208,15 @@ struct krc_hw_events {
  *	addresses from @iova; @access is KRP_ACCESS_*. May sleep.
  * @key_dma: make a key for @bytes of kernel memory at DMA address @dma, which is
  *	also its address under the key; contiguous. @access as above. May sleep.
+ * @key_pages: make a key for @nr pages of kernel memory of PAGE_SIZE bytes each, at DMA
+ *	addresses @pages: under the key they follow one another from @iova, a multiple of
+ *	PAGE_SIZE. @access as above. May sleep.
  * @key_destroy: forget it; returns whether it is gone. If not, peers may still come to its
- *	memory, which must never be given back then. May sleep.
+ *	memory, which must never be given back then. The remote key of one that is known
+ *	is not that of another for as long as a request can be late. May sleep.
  * @dma_device: device to map kernel memory for.
+ * @is_down: whether the device does no work any more, so that nothing of a peer can come
+ *	through it. Any context.
  */
 struct krc_provider_ops {
 	const char *name;
@@ -191,13 +224,16 @@ struct krc_provider_ops {
 	struct krc_hw *(*open)(struct ib_device *ibdev, const struct krc_hw_events *events,
 			       void *device_owner, struct krc_hw_attr *ret_attr, char *reason);
 	void (*close)(struct krc_hw *hw);
+	int (*port_setup)(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric);
 	struct krc_hw_target *(*target_create)(struct krc_hw *hw, u32 port, u16 gid_index,
 					       u64 dc_key, struct krp_value *value);
 	void (*target_destroy)(struct krc_hw_target *target);
 	struct krc_hw_initiator *(*initiator_create)(struct krc_hw *hw, u32 port, u16 gid_index,
-						     u32 depth, u32 vector, void *initiator_owner);
+						     u32 depth, u32 ack_timeout, u32 vector,
+						     void *initiator_owner);
 	void (*initiator_destroy)(struct krc_hw_initiator *initiator);
-	int (*initiator_reset)(struct krc_hw_initiator *initiator);
+	int (*initiator_halt)(struct krc_hw_initiator *initiator);
+	int (*initiator_restart)(struct krc_hw_initiator *initiator);
 	int (*own_address)(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 	int (*address)(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		       const struct krp_value *value, struct krc_hw_address *ret_address);
@@ -209,8 +245,11 @@ struct krc_provider_ops {
 			struct krc_hw_key *ret_key);
 	int (*key_dma)(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 		       struct krc_hw_key *ret_key);
+	int (*key_pages)(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 iova, u32 access,
+			 struct krc_hw_key *ret_key);
 	bool (*key_destroy)(struct krc_hw *hw, const struct krc_hw_key *key);
 	struct device *(*dma_device)(struct krc_hw *hw);
+	bool (*is_down)(const struct krc_hw *hw);
 };
 
 extern const struct krc_provider_ops krc_mlx5_ops; /* mlx5/: DC through mlx5_core */

@@ -9,7 +9,7 @@
  */
 #include <linux/slab.h>
 
-#include "krc_cache.h"
+#include "krc_lookup.h"
 #include "krc_node.h"
 #include "krc_peer.h"
 #include "krc_queue.h"
@@ -39,7 +39,8 @@ bool krc_queue_set_state(struct krc_queue *queue, u32 state, int error)
 	}
 	spin_unlock_bh(&queue->lock);
 	if (may)
-		trace_krc_queue_state(queue->ctx->id, queue->id, from, state, error);
+		trace_krc_queue_state(queue->ctx->port, queue->ctx->id, queue->id, from, state,
+				      error);
 	return may;
 }
 
@@ -90,7 +91,7 @@ static void krc_queue_close_begin(struct krc_queue *queue)
 static void krc_queue_close_end(struct krc_queue *queue)
 {
 	krc_flow_drain(&queue->flow);
-	cancel_work_sync(&queue->renew);
+	krc_queue_renew_stop(queue);
 	krc_ring_give_back(&queue->ctx->ring, queue->depth);
 	krc_queue_put(queue);
 }
@@ -117,7 +118,7 @@ static struct krc_queue *krc_queue_alloc(struct krc_context *ctx, u32 depth)
 	mutex_init(&queue->control);
 	mutex_init(&queue->post);
 	spin_lock_init(&queue->lock);
-	INIT_WORK(&queue->renew, krc_queue_renew);
+	krc_queue_renew_init(queue);
 	INIT_WORK(&queue->closer, krc_queue_closer);
 	return queue;
 }
@@ -234,18 +235,17 @@ void krc_queue_fail_all(struct krc_context *ctx, int error)
 static int krc_queue_lookup(struct krc_port *port, const struct krp_key *key,
 			    struct krp_connect *arg, struct krp_value *ret_value)
 {
-	arg->reads = 0;
-	if (!(arg->flags & KRP_CONNECT_FRESH) && !krc_cache_get(krc_node_cache(), key, ret_value)) {
+	int ret = krc_lookup(port, key, arg->flags & KRP_CONNECT_FRESH, arg->timeout_ms, ret_value,
+			     &arg->reads, NULL);
+
+	if (ret > 0)
 		this_cpu_inc(krc_counts.connects_cached);
-		return 0;
-	}
-	return krc_meta_lookup(port->meta, key, arg->timeout_ms, ret_value, &arg->reads);
+	return min(ret, 0);
 }
 
 /*
  * Leave the old peer: what waits is cancelled, what is posted comes to its end. Nothing new
- * is accepted in the state of error, and renew needs the mutex for requests to come to
- * theirs, so it is not held meanwhile.
+ * is accepted in the state of error, and renew needs the mutex, so it is not held meanwhile.
  */
 static int krc_queue_detach(struct krc_queue *queue)
 {
@@ -259,7 +259,7 @@ static int krc_queue_detach(struct krc_queue *queue)
 	err = krc_flow_drain_killable(&queue->flow);
 	if (err)
 		return err;
-	cancel_work_sync(&queue->renew); /* it is for requests that are no more */
+	krc_queue_renew_stop(queue);
 	mutex_lock(&queue->post);
 	krc_flow_restart(&queue->flow);
 	old = queue->peer;
@@ -331,7 +331,8 @@ static int krc_queue_connect_entered(struct krc_queue *queue, struct krp_connect
 	this_cpu_inc(krc_counts.connects);
 	if (err)
 		this_cpu_inc(krc_counts.connects_failed);
-	trace_krc_connect(queue->ctx->id, queue->id, arg->gid, arg->service, arg->reads, err);
+	trace_krc_connect(queue->ctx->port, queue->ctx->id, queue->id, arg->gid, arg->service,
+			  arg->reads, err);
 	return err;
 }
 
@@ -432,6 +433,7 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 	if (peer) {
 		memcpy(ret_info->gid, peer->key.gid, sizeof(ret_info->gid));
 		ret_info->service = le16_to_cpu(peer->key.service);
+		ret_info->generation = le64_to_cpu(peer->value.generation);
 	}
 	rcu_read_unlock();
 }

@@ -18,8 +18,10 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "krc_changes.h"
 #include "krc_context.h"
 #include "krc_limits.h"
+#include "krc_mr.h"
 #include "krc_pool.h"
 #include "krc_ring.h"
 
@@ -32,9 +34,9 @@ struct krc_queue;
 #define KRC_QUEUE_CLOSING KRP_QUEUE_STATES
 
 /*
- * How long the memory directory of a peer may take to answer. That the peer is silent is
- * found out by the hardware, much sooner; until the READ has its turn on the shared
- * initiator, the retries of others that lead to silent peers may have to run out.
+ * How long a poster waits for the memory directory of a peer. That the peer is silent is found
+ * out by the hardware, much sooner; but a peer that has not proved itself may have to wait for
+ * its turn to be asked.
  */
 #define KRC_REMOTE_TIMEOUT_MS 60000
 
@@ -56,7 +58,8 @@ struct krc_queue;
  * @posted_to: index of the initiator that was posted to last; a hint.
  * @wait: who waits for them.
  * @queues: by number.
- * @regions: by handle; struct krc_region.
+ * @regions: by handle; struct krc_mr.
+ * @follower: its place in the log of changed records, under @lock.
  * @release: work item that gives all back after the last close.
  */
 struct krc_context {
@@ -77,6 +80,7 @@ struct krc_context {
 	wait_queue_head_t wait;
 	struct xarray queues;
 	struct xarray regions;
+	struct krc_follower follower;
 	struct work_struct release;
 };
 
@@ -88,7 +92,6 @@ struct krc_context {
  * @user_data: for the completion.
  * @token: remote region.
  * @access: what it must allow.
- * @until: jiffies until which the key may be posted.
  * @error: why it can't be posted any more.
  */
 struct krc_queue_req {
@@ -98,7 +101,6 @@ struct krc_queue_req {
 	u64 user_data;
 	u64 token;
 	u32 access;
-	unsigned long until;
 	int error;
 };
 
@@ -118,9 +120,13 @@ struct krc_queue_req {
  * @peer: whom it is connected to; stays while requests are outstanding.
  * @posted: requests taken; the next is at posted % depth.
  * @completed: completions; written by done() only, with release.
+ * @told: those that are in the ring; as @completed, and a little behind it.
  * @failed: those with an error.
  * @bytes: transferred.
  * @renew: work item that checks remote references again that got old while waiting.
+ * @held: the request that the flow is held for; written while it is not held, or by @renew.
+ * @wait: of @renew, for the peer's directory.
+ * @answer: what came of that, if it failed; until @renew has seen it.
  * @closer: work item that ends a close whose caller was killed.
  * @reqs: ring of @depth requests.
  */
@@ -139,9 +145,13 @@ struct krc_queue {
 	struct krc_peer *peer;
 	u64 posted;
 	u64 completed;
+	u64 told;
 	u64 failed;
 	u64 bytes;
 	struct work_struct renew;
+	struct krc_queue_req *held;
+	struct krc_remote_wait wait;
+	int answer;
 	struct work_struct closer;
 	struct krc_queue_req reqs[];
 };
@@ -176,6 +186,7 @@ int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg);
 int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg);
 int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg);
 int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg);
+int krc_ioc_mr_dereg_many(struct krc_context *ctx, struct krp_mr_dereg_many *arg);
 
 /**
  * krc_context_port() - The port of a context that was set up.
@@ -239,7 +250,7 @@ int krc_queue_check(struct krc_req *req); /* see krc_flow.check */
  * struct krc_posted - What was posted with KRP_POST_WAIT.
  * @queue: where.
  * @index: initiator; krc_pool_awake() has been called for it.
- * @until: what krc_queue_completed() says when all is done.
+ * @until: what krc_queue.told says when the ring has all of it.
  */
 struct krc_posted {
 	struct krc_queue *queue;
@@ -258,11 +269,14 @@ static inline u64 krc_queue_completed(const struct krc_queue *queue)
 	return smp_load_acquire(&queue->completed);
 }
 
-void krc_queue_renew(struct work_struct *work);
+/* See krc_queue.renew. To stop it, nothing may be outstanding. Context: may sleep. */
+void krc_queue_renew_init(struct krc_queue *queue);
+void krc_queue_renew_stop(struct krc_queue *queue);
 
 /* krc_bind.c */
 
 int krc_ioc_bind(struct krc_context *ctx, struct krp_bind *arg);
+int krc_ioc_publish(struct krc_context *ctx, struct krp_record_publish *arg);
 
 /* Withdraw all services of a context. Context: may sleep. */
 void krc_bind_undo_all(struct krc_context *ctx);

@@ -5,72 +5,79 @@
  * reference against them. What this lets pass, the peer's NIC does not refuse, as long
  * as the peer keeps its word; so no fault of one program reaches a shared initiator.
  *
- * An entry is in the hash from the moment at which somebody begins to READ it, so that
+ * An entry is in the hash from the moment at which it begins to be READ, so that
  * others wait for the same READ; it is in the list of use only when it is not being
- * READ, and only there can it be forgotten.
+ * READ, and only there can it be dropped to make room. Nobody sleeps here: who has to
+ * wait is called.
  *
- * Locking: krc_remote.lock, BH-safe, for all of it; never held while READing.
+ * Locking: krc_remote.lock, BH-safe, for all of it; then the pool's for its READs.
  */
 #include <linux/hash.h>
 #include <linux/jiffies.h>
-#include <linux/sched/signal.h>
+#include <linux/kref.h>
+#include <linux/lockdep.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/wait.h>
 
 #include "krc_mr.h"
 #include "krc_node.h"
 #include "krc_pool.h"
+#include "krc_silence.h"
 
 #define KRC_REMOTE_MAX 1024 /* entries cached of a peer */
 #define KRC_REMOTE_LOG2 8
 #define KRC_REMOTE_TORN_MAX 16 /* READs of an entry that is never whole */
-#define KRC_REMOTE_READS 8 /* under way at once: all peers of a port share its cells */
 
 /**
  * struct krc_ref - One entry of the peer's directory.
+ * @remote: the peer; counted while the entry is being READ.
  * @node: in krc_remote.refs.
  * @list: in krc_remote.lru, or empty while it is being READ.
  * @grant: what it says.
- * @valid: it has been READ at all.
+ * @valid: it has been READ.
+ * @epoch: krc_remote.epoch when its READ began.
+ * @torn: times that it was not whole.
+ * @read: its READ.
+ * @waits: who waits for that.
  */
 struct krc_ref {
+	struct krc_remote *remote;
 	struct hlist_node node;
 	struct list_head list;
 	struct krc_grant grant;
 	bool valid;
+	u64 epoch;
+	u32 torn;
+	struct krc_read read;
+	struct list_head waits;
 };
 
 /**
  * struct krc_remote - A peer.
- * @port: through which it is reached.
- * @address: its target.
+ * @users: its owner, who waits, and each entry that is being READ.
+ * @port: through which it is reached; followed only by who has entered it.
+ * @standing: what is known of its target; counted.
  * @mrdir_addr: its directory.
  * @mrdir_rkey: key of that.
  * @generation: of the record; entries of another are not its.
  * @lock: guards what follows.
- * @silent: it did not answer when it was last asked; no lock, a hint.
  * @epoch: counts krc_remote_forget(): what was READ before is not remembered.
  * @count: entries in the hash.
- * @reading: READs under way.
  * @lru: entries that are not being READ, the most recently used first.
  * @refs: all entries by token.
- * @read: woken when a READ has ended.
  */
 struct krc_remote {
+	struct kref users;
 	struct krc_port *port;
-	struct krc_hw_address address;
+	struct krc_standing *standing;
 	u64 mrdir_addr;
 	u32 mrdir_rkey;
 	u64 generation;
 	spinlock_t lock; /* see above */
-	bool silent;
 	u64 epoch;
 	u32 count;
-	u32 reading;
 	struct list_head lru;
 	struct hlist_head refs[1 << KRC_REMOTE_LOG2];
-	wait_queue_head_t read;
 };
 
 struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_value *value,
@@ -80,15 +87,24 @@ struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_val
 
 	if (!remote)
 		return ERR_PTR(-ENOMEM);
+	kref_init(&remote->users);
 	remote->port = port;
-	remote->address = *address;
 	remote->mrdir_addr = le64_to_cpu(value->dct.mrdir_addr);
 	remote->mrdir_rkey = le32_to_cpu(value->dct.mrdir_rkey);
 	remote->generation = le64_to_cpu(value->generation);
 	spin_lock_init(&remote->lock);
 	INIT_LIST_HEAD(&remote->lru);
-	init_waitqueue_head(&remote->read);
+	remote->standing = krc_standing_get(port, address, remote->mrdir_addr, remote->mrdir_rkey);
+	if (!remote->standing) {
+		kfree(remote);
+		return ERR_PTR(-ENOMEM);
+	}
 	return remote;
+}
+
+struct krc_standing *krc_remote_standing(const struct krc_remote *remote)
+{
+	return remote->standing;
 }
 
 static struct hlist_head *krc_ref_bucket(struct krc_remote *remote, u64 token)
@@ -108,6 +124,7 @@ static struct krc_ref *krc_ref_find(struct krc_remote *remote, u64 token)
 
 static void krc_ref_drop(struct krc_remote *remote, struct krc_ref *ref)
 {
+	lockdep_assert_held(&remote->lock);
 	hlist_del(&ref->node);
 	list_del(&ref->list);
 	remote->count--;
@@ -125,22 +142,37 @@ void krc_remote_forget(struct krc_remote *remote)
 	spin_unlock_bh(&remote->lock);
 }
 
-void krc_remote_destroy(struct krc_remote *remote)
+void krc_remote_forget_token(struct krc_remote *remote, u64 token)
 {
+	struct krc_ref *ref;
+
+	spin_lock_bh(&remote->lock);
+	ref = krc_ref_find(remote, token);
+	if (ref && ref->valid)
+		krc_ref_drop(remote, ref);
+	else if (ref)
+		ref->epoch--; /* nor remember what is on its way */
+	spin_unlock_bh(&remote->lock);
+}
+
+static void krc_remote_free(struct kref *users)
+{
+	struct krc_remote *remote = container_of(users, struct krc_remote, users);
+
 	krc_remote_forget(remote);
 	WARN_ON(remote->count);
+	krc_standing_put(remote->standing);
 	kfree(remote);
 }
 
-bool krc_remote_silent(const struct krc_remote *remote)
+void krc_remote_hold(struct krc_remote *remote)
 {
-	return READ_ONCE(remote->silent);
+	kref_get(&remote->users);
 }
 
-void krc_remote_set_silent(struct krc_remote *remote, bool silent)
+void krc_remote_put(struct krc_remote *remote)
 {
-	if (READ_ONCE(remote->silent) != silent)
-		WRITE_ONCE(remote->silent, silent);
+	kref_put(&remote->users, krc_remote_free);
 }
 
 u32 krc_remote_regions(struct krc_remote *remote)
@@ -158,9 +190,10 @@ static int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, 
 	return 0;
 }
 
-/* A new entry in the hash, which its maker READs. Under the lock. */
+/* A new entry in the hash, which its maker READs. */
 static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 {
+	lockdep_assert_held(&remote->lock);
 	if (remote->count >= KRC_REMOTE_MAX && !list_empty(&remote->lru))
 		krc_ref_drop(remote, list_last_entry(&remote->lru, struct krc_ref, list));
 	hlist_add_head(&ref->node, krc_ref_bucket(remote, ref->grant.token));
@@ -168,159 +201,195 @@ static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 }
 
 /* Take over what an entry of the directory says. Return 0 or -EBADR. */
-static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry, u64 generation,
-			unsigned long start)
+static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry)
 {
+	unsigned long start = ref->read.start;
 	u32 lease_ms = le32_to_cpu(entry->lease_ms);
 
-	if (le64_to_cpu(entry->generation) != generation)
+	if (le64_to_cpu(entry->generation) != ref->remote->generation)
 		return -EBADR;
 	ref->grant.addr = le64_to_cpu(entry->addr);
 	ref->grant.length = le64_to_cpu(entry->length);
 	ref->grant.rkey = le32_to_cpu(entry->rkey);
 	ref->grant.access = entry->access;
+	ref->grant.margin_ms = le32_to_cpu(entry->margin_ms);
 	/* the tick that start was read in may be nearly over: rounded to the safe side */
 	ref->grant.until = start + max(msecs_to_jiffies(lease_ms), 3UL) - 2;
 	return 0;
 }
 
-/* READ the entry of a token until it is whole. */
-static int krc_ref_read(struct krc_remote *remote, struct krc_ref *ref, unsigned long deadline)
+/* The READ of an entry is over: remember it, or drop it, and call who waits. */
+static void krc_ref_end(struct krc_ref *ref, int err)
 {
-	u64 slot = krp_mrdir_slot(ref->grant.token);
-	u64 addr = remote->mrdir_addr + slot * KRP_MRDIR_ENTRY_BYTES;
-	struct krp_mrdir_entry entry;
-	unsigned long start;
-	int i, err;
-
-	for (i = 0; i < KRC_REMOTE_TORN_MAX; i++) {
-		start = jiffies;
-		if (time_after_eq(start, deadline))
-			return -ETIMEDOUT;
-		err = krc_pool_read(remote->port->pool, &remote->address, krc_remote_silent(remote),
-				    addr, remote->mrdir_rkey, &entry, sizeof(entry),
-				    jiffies_to_msecs(deadline - start));
-		if (err)
-			return err;
-		krc_remote_set_silent(remote, false);
-		switch (krp_mrdir_check(&entry, ref->grant.token)) {
-		case KRP_MRDIR_HIT:
-			return krc_ref_fill(ref, &entry, remote->generation, start);
-		case KRP_MRDIR_NONE:
-			return -EBADR;
-		case KRP_MRDIR_TORN:
-			break;
-		}
-		cond_resched();
-	}
-	return -EBADR; /* what is there is no directory */
-}
-
-static bool krc_remote_begin(struct krc_remote *remote)
-{
-	bool may;
+	struct krc_remote *remote = ref->remote;
+	struct krc_remote_wait *wait, *next;
+	LIST_HEAD(waits);
 
 	spin_lock_bh(&remote->lock);
-	may = remote->reading < KRC_REMOTE_READS;
-	remote->reading += may;
-	spin_unlock_bh(&remote->lock);
-	return may;
-}
-
-/* Be one of the few that READ: a peer that is silent must not hold the cells of all. */
-static int krc_remote_turn(struct krc_remote *remote, unsigned long deadline)
-{
-	long left = max((long)(deadline - jiffies), 1L);
-
-	left = wait_event_killable_timeout(remote->read, krc_remote_begin(remote), left);
-	if (left < 0)
-		return -EINTR;
-	return left ? 0 : -ETIMEDOUT;
-}
-
-/*
- * READ the entry of a token and remember it. The entry is in the hash and in no list; it
- * is not there any more if this fails.
- */
-static int krc_ref_load(struct krc_remote *remote, struct krc_ref *ref, unsigned long deadline,
-			u64 epoch)
-{
-	int turn = krc_remote_turn(remote, deadline);
-	int err = turn ?: krc_ref_read(remote, ref, deadline);
-
-	spin_lock_bh(&remote->lock);
-	remote->reading -= !turn;
-	if (err || epoch != remote->epoch) {
+	list_splice_init(&ref->waits, &waits);
+	if (err || ref->epoch != remote->epoch) {
 		krc_ref_drop(remote, ref);
 	} else {
 		ref->valid = true;
 		list_add(&ref->list, &remote->lru);
 	}
+	list_for_each_entry_safe(wait, next, &waits, list) {
+		list_del_init(&wait->list);
+		wait->ready(wait, err);
+	}
 	spin_unlock_bh(&remote->lock);
-	wake_up_all(&remote->read);
-	return err;
+	krc_remote_put(remote);
 }
 
-/* An entry for @token that the caller must READ, or NULL: somebody else does. */
-static struct krc_ref *krc_ref_claim(struct krc_remote *remote, struct krc_ref *made,
-				     u64 *ret_epoch)
+/* See struct krc_read. An entry that is being written is READ again until it is whole. */
+static bool krc_ref_arrived(struct krc_read *read, int err, const void *bytes)
 {
-	struct krc_ref *ref;
+	struct krc_ref *ref = container_of(read, struct krc_ref, read);
+	struct krp_mrdir_entry entry;
 
-	spin_lock_bh(&remote->lock);
-	ref = krc_ref_find(remote, made->grant.token);
-	if (!ref) {
-		krc_ref_add(remote, made);
-		ref = made;
-	} else if (ref->valid && !time_before(jiffies, ref->grant.until)) {
-		ref->valid = false;
-		list_del_init(&ref->list);
-	} else {
-		ref = NULL;
+	if (!err) {
+		memcpy(&entry, bytes, sizeof(entry));
+		switch (krp_mrdir_check(&entry, ref->grant.token)) {
+		case KRP_MRDIR_HIT:
+			err = krc_ref_fill(ref, &entry);
+			break;
+		case KRP_MRDIR_TORN:
+			if (++ref->torn < KRC_REMOTE_TORN_MAX)
+				return true;
+			fallthrough; /* what is there is no directory */
+		case KRP_MRDIR_NONE:
+			err = -EBADR;
+			break;
+		}
 	}
-	*ret_epoch = remote->epoch;
-	spin_unlock_bh(&remote->lock);
+	krc_ref_end(ref, err);
+	return false;
+}
+
+static struct krc_ref *krc_ref_make(struct krc_remote *remote, u64 token)
+{
+	struct krc_ref *ref = kzalloc(sizeof(*ref), GFP_KERNEL_ACCOUNT);
+
+	if (!ref)
+		return NULL;
+	ref->remote = remote;
+	ref->grant.token = token;
+	INIT_LIST_HEAD(&ref->list);
+	INIT_LIST_HEAD(&ref->waits);
+	ref->read = (struct krc_read){
+		.standing = remote->standing,
+		.remote_addr =
+			remote->mrdir_addr + (u64)krp_mrdir_slot(token) * KRP_MRDIR_ENTRY_BYTES,
+		.rkey = remote->mrdir_rkey,
+		.bytes = KRP_MRDIR_ENTRY_BYTES,
+		.done = krc_ref_arrived,
+	};
 	return ref;
 }
 
-/* Whether nobody READs the entry of a token (now). */
-static bool krc_ref_idle(struct krc_remote *remote, u64 token)
+/*
+ * Wait for the entry of a token, made by the caller in case that it is not there yet. Return:
+ * 0: the caller READs @*ret_ref; -EINPROGRESS: somebody does; -EAGAIN: it is there; -ENOMEM: it
+ * is not, and none was made.
+ */
+static int krc_ref_claim(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait,
+			 struct krc_ref *made, struct krc_ref **ret_ref)
 {
-	struct krc_ref *ref;
-	bool idle;
+	struct krc_ref *ref = krc_ref_find(remote, token);
 
-	spin_lock_bh(&remote->lock);
-	ref = krc_ref_find(remote, token);
-	idle = !ref || ref->valid;
-	spin_unlock_bh(&remote->lock);
-	return idle;
+	lockdep_assert_held(&remote->lock);
+	if (ref && ref->valid && time_before(jiffies, ref->grant.until))
+		return -EAGAIN;
+	if (!ref && !made)
+		return -ENOMEM;
+	if (ref && !ref->valid) {
+		list_add_tail(&wait->list, &ref->waits);
+		return -EINPROGRESS;
+	}
+	if (ref) {
+		ref->valid = false;
+		list_del_init(&ref->list);
+	} else {
+		ref = made;
+		krc_ref_add(remote, ref);
+	}
+	ref->torn = 0;
+	ref->epoch = remote->epoch;
+	ref->read.payer = wait->payer;
+	list_add_tail(&wait->list, &ref->waits);
+	krc_remote_hold(remote); /* until krc_ref_end() */
+	*ret_ref = ref;
+	return 0;
 }
 
-/* Have the entry of a token READ, by us or by who does it already. */
-static int krc_remote_fetch(struct krc_remote *remote, u64 token, unsigned long deadline)
+/* Have the entry of a token READ, by us or by who does it already. Return: never 0. */
+static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait)
 {
-	struct krc_ref *made, *ref;
-	long left;
-	u64 epoch;
+	struct krc_ref *made = NULL, *ref = NULL;
+	int err;
 
-	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
-	if (!made)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&made->list);
-	made->grant.token = token;
-	ref = krc_ref_claim(remote, made, &epoch);
-	if (ref != made)
-		kfree(made);
-	if (ref)
-		return krc_ref_load(remote, ref, deadline, epoch);
+	wait->token = token;
+	spin_lock_bh(&remote->lock);
+	err = krc_ref_claim(remote, token, wait, NULL, &ref);
+	spin_unlock_bh(&remote->lock);
+	if (err == -ENOMEM) {
+		made = krc_ref_make(remote, token);
+		if (!made)
+			return -ENOMEM;
+		spin_lock_bh(&remote->lock);
+		err = krc_ref_claim(remote, token, wait, made, &ref);
+		spin_unlock_bh(&remote->lock);
+		if (err)
+			kfree(made); /* another was faster */
+	}
+	if (err)
+		return err;
+	err = krc_pool_read(remote->port->pool, &ref->read, &wait->index);
+	if (!err)
+		return -EINPROGRESS;
+	spin_lock_bh(&remote->lock);
+	list_del_init(&wait->list); /* it is told by this */
+	spin_unlock_bh(&remote->lock);
+	krc_ref_end(ref, err);
+	return err;
+}
 
-	left = deadline - jiffies;
-	if (left <= 0)
-		return -ETIMEDOUT;
-	left = wait_event_killable_timeout(remote->read, krc_ref_idle(remote, token), left);
-	if (left < 0)
-		return -EINTR;
-	return left ? 0 : -ETIMEDOUT;
+void krc_remote_wait_init(struct krc_remote_wait *wait, const void *payer,
+			  void (*ready)(struct krc_remote_wait *wait, int err))
+{
+	INIT_LIST_HEAD(&wait->list);
+	wait->payer = payer;
+	wait->ready = ready;
+	wait->index = KRC_READ_WAITS;
+}
+
+/* Nobody waits for an entry any more: it need not be READ, if that has not begun. */
+static bool krc_ref_abandon(struct krc_remote *remote, struct krc_ref *ref)
+{
+	bool abandoned;
+
+	lockdep_assert_held(&remote->lock);
+	if (!ref || ref->valid || !list_empty(&ref->waits) || !krc_port_enter(remote->port))
+		return false;
+	abandoned = krc_pool_unread(remote->port->pool, &ref->read);
+	krc_port_exit(remote->port);
+	if (abandoned)
+		krc_ref_drop(remote, ref);
+	return abandoned;
+}
+
+void krc_remote_unwait(struct krc_remote *remote, struct krc_remote_wait *wait)
+{
+	bool abandoned = false;
+
+	spin_lock_bh(&remote->lock);
+	if (!list_empty(&wait->list)) {
+		list_del_init(&wait->list);
+		abandoned = krc_ref_abandon(remote, krc_ref_find(remote, wait->token));
+	}
+	spin_unlock_bh(&remote->lock);
+	if (abandoned)
+		krc_remote_put(remote); /* krc_ref_end() is not called */
 }
 
 /* The answer from the cache, or -EAGAIN. */
@@ -345,25 +414,18 @@ static int krc_remote_try(struct krc_remote *remote, u64 token, u64 addr, u32 le
 }
 
 int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
-		   u32 timeout_ms, struct krc_grant *grant)
+		   struct krc_grant *grant, struct krc_remote_wait *wait)
 {
-	unsigned long deadline;
 	int err;
 
 	/* neither a peer without a directory nor a slot that it may not have is READ */
 	if (!krp_mrdir_token_valid(token) || !remote->mrdir_addr || !remote->mrdir_rkey)
 		return -EBADR;
-	err = krc_remote_try(remote, token, addr, length, access, grant);
-	if (err != -EAGAIN || !timeout_ms)
-		return err;
-
-	deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	do {
-		err = krc_remote_fetch(remote, token, deadline);
-		if (err)
-			return err;
-		/* again if its lease ran out on the way, or it was forgotten */
 		err = krc_remote_try(remote, token, addr, length, access, grant);
-	} while (err == -EAGAIN && time_before(jiffies, deadline));
-	return err == -EAGAIN ? -ETIMEDOUT : err;
+		if (err == -EAGAIN && wait)
+			err = krc_remote_fetch(remote, token, wait);
+		/* it has come meanwhile: take it */
+	} while (err == -EAGAIN && wait);
+	return err;
 }

@@ -11,7 +11,8 @@
 
 #include <linux/tracepoint.h>
 
-#include "krc_provider.h"
+#include "krc_log.h"
+#include "krc_node.h"
 #include "krp_ioctl.h"
 
 /* The macros of tracepoints have a form of their own. */
@@ -29,7 +30,8 @@
 			 { KRC_FAULT_TIMEOUT, "timeout" },           \
 			 { KRC_FAULT_TARGET, "target" },             \
 			 { KRC_FAULT_LOCAL, "local" },               \
-			 { KRC_FAULT_FATAL, "fatal" })
+			 { KRC_FAULT_FATAL, "fatal" },               \
+			 { KRC_FAULT_EXPIRED, "expired" })
 
 #define krc_show_initiator(state)                                    \
 	__print_symbolic(state, { 0, "ready" }, { 1, "failed" },     \
@@ -43,10 +45,21 @@
 			 { KRP_QUEUE_ERROR, "error" },               \
 			 { KRP_QUEUE_STATES, "closing" })
 
+/* Each event begins with its port, as lines of the log do: "mlx5_0/1 ". */
+#define krc_trace_port(of)                                           \
+	do {                                                         \
+		strscpy(__entry->device, krc_log_device((of)->ibdev), \
+			sizeof(__entry->device));                    \
+		__entry->port = (of)->num;                           \
+	} while (0)
+
 TRACE_EVENT(krc_connect,
-	TP_PROTO(u64 context, u32 queue, const u8 *gid, u16 service, u32 reads, int err),
-	TP_ARGS(context, queue, gid, service, reads, err),
+	TP_PROTO(const struct krc_port *of, u64 context, u32 queue, const u8 *gid, u16 service,
+		 u32 reads, int err),
+	TP_ARGS(of, context, queue, gid, service, reads, err),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u64, context)
 		__field(u32, queue)
 		__array(u8, gid, KRP_GID_BYTES)
@@ -55,6 +68,7 @@ TRACE_EVENT(krc_connect,
 		__field(int, err)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->context = context;
 		__entry->queue = queue;
 		memcpy(__entry->gid, gid, KRP_GID_BYTES);
@@ -62,15 +76,17 @@ TRACE_EVENT(krc_connect,
 		__entry->reads = reads;
 		__entry->err = err;
 	),
-	TP_printk("context=%llu queue=%u gid=%pI6 service=%u reads=%u err=%d",
-		  __entry->context, __entry->queue, __entry->gid, __entry->service,
-		  __entry->reads, __entry->err)
+	TP_printk("%s/%u context=%llu queue=%u gid=%pI6 service=%u reads=%u err=%d",
+		  __entry->device, __entry->port, __entry->context, __entry->queue, __entry->gid,
+		  __entry->service, __entry->reads, __entry->err)
 );
 
 TRACE_EVENT(krc_queue_state,
-	TP_PROTO(u64 context, u32 queue, u32 from, u32 to, int err),
-	TP_ARGS(context, queue, from, to, err),
+	TP_PROTO(const struct krc_port *of, u64 context, u32 queue, u32 from, u32 to, int err),
+	TP_ARGS(of, context, queue, from, to, err),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u64, context)
 		__field(u32, queue)
 		__field(u32, from)
@@ -78,58 +94,70 @@ TRACE_EVENT(krc_queue_state,
 		__field(int, err)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->context = context;
 		__entry->queue = queue;
 		__entry->from = from;
 		__entry->to = to;
 		__entry->err = err;
 	),
-	TP_printk("context=%llu queue=%u %s -> %s err=%d", __entry->context, __entry->queue,
+	TP_printk("%s/%u context=%llu queue=%u %s -> %s err=%d",
+		  __entry->device, __entry->port, __entry->context, __entry->queue,
 		  krc_show_queue(__entry->from), krc_show_queue(__entry->to), __entry->err)
 );
 
 TRACE_EVENT(krc_post,
-	TP_PROTO(u32 initiator, const struct krc_hw_wr *wr),
-	TP_ARGS(initiator, wr),
+	TP_PROTO(const struct krc_port *of, u32 initiator, const struct krc_hw_wr *wr),
+	TP_ARGS(of, initiator, wr),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u32, initiator)
 		__field(u32, cookie)
 		__field(u8, opcode)
 		__field(u32, length)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->initiator = initiator;
 		__entry->cookie = (u32)wr->cookie;
 		__entry->opcode = wr->opcode;
 		__entry->length = wr->length;
 	),
-	TP_printk("initiator=%u cookie=%u %s length=%u", __entry->initiator, __entry->cookie,
+	TP_printk("%s/%u initiator=%u cookie=%u %s length=%u",
+		  __entry->device, __entry->port, __entry->initiator, __entry->cookie,
 		  krc_show_opcode(__entry->opcode), __entry->length)
 );
 
 TRACE_EVENT(krc_complete,
-	TP_PROTO(u32 initiator, u8 opcode, u32 length, int status),
-	TP_ARGS(initiator, opcode, length, status),
+	TP_PROTO(const struct krc_port *of, u32 initiator, u8 opcode, u32 length, int status),
+	TP_ARGS(of, initiator, opcode, length, status),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u32, initiator)
 		__field(u8, opcode)
 		__field(u32, length)
 		__field(int, status)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->initiator = initiator;
 		__entry->opcode = opcode;
 		__entry->length = length;
 		__entry->status = status;
 	),
-	TP_printk("initiator=%u %s length=%u status=%d", __entry->initiator,
+	TP_printk("%s/%u initiator=%u %s length=%u status=%d",
+		  __entry->device, __entry->port, __entry->initiator,
 		  krc_show_opcode(__entry->opcode), __entry->length, __entry->status)
 );
 
 TRACE_EVENT(krc_fault,
-	TP_PROTO(u32 initiator, const struct krc_wc *wc),
-	TP_ARGS(initiator, wc),
+	TP_PROTO(const struct krc_port *of, u32 initiator, const struct krc_wc *wc),
+	TP_ARGS(of, initiator, wc),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u32, initiator)
 		__field(u32, cookie)
 		__field(int, fault)
@@ -137,58 +165,68 @@ TRACE_EVENT(krc_fault,
 		__field(u8, vendor)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->initiator = initiator;
 		__entry->cookie = (u32)wc->cookie;
 		__entry->fault = wc->fault;
 		__entry->syndrome = wc->syndrome;
 		__entry->vendor = wc->vendor;
 	),
-	TP_printk("initiator=%u cookie=%u %s syndrome=0x%02x vendor=0x%02x",
-		  __entry->initiator, __entry->cookie, krc_show_fault(__entry->fault),
-		  __entry->syndrome, __entry->vendor)
+	TP_printk("%s/%u initiator=%u cookie=%u %s syndrome=0x%02x vendor=0x%02x",
+		  __entry->device, __entry->port, __entry->initiator, __entry->cookie,
+		  krc_show_fault(__entry->fault), __entry->syndrome, __entry->vendor)
 );
 
 TRACE_EVENT(krc_initiator_state,
-	TP_PROTO(u32 initiator, u32 from, u32 to),
-	TP_ARGS(initiator, from, to),
+	TP_PROTO(const struct krc_port *of, u32 initiator, u32 from, u32 to),
+	TP_ARGS(of, initiator, from, to),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u32, initiator)
 		__field(u32, from)
 		__field(u32, to)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->initiator = initiator;
 		__entry->from = from;
 		__entry->to = to;
 	),
-	TP_printk("initiator=%u %s -> %s", __entry->initiator,
+	TP_printk("%s/%u initiator=%u %s -> %s",
+		  __entry->device, __entry->port, __entry->initiator,
 		  krc_show_initiator(__entry->from), krc_show_initiator(__entry->to))
 );
 
 /* A recovery: what began it (enum krc_fault), or what it came to (errno). */
 DECLARE_EVENT_CLASS(krc_recovery,
-	TP_PROTO(u32 initiator, int code),
-	TP_ARGS(initiator, code),
+	TP_PROTO(const struct krc_port *of, u32 initiator, int code),
+	TP_ARGS(of, initiator, code),
 	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
 		__field(u32, initiator)
 		__field(int, code)
 	),
 	TP_fast_assign(
+		krc_trace_port(of);
 		__entry->initiator = initiator;
 		__entry->code = code;
 	),
-	TP_printk("initiator=%u after %s", __entry->initiator, krc_show_fault(__entry->code))
+	TP_printk("%s/%u initiator=%u after %s",
+		  __entry->device, __entry->port, __entry->initiator, krc_show_fault(__entry->code))
 );
 
 DEFINE_EVENT(krc_recovery, krc_recovery_begin,
-	TP_PROTO(u32 initiator, int code),
-	TP_ARGS(initiator, code)
+	TP_PROTO(const struct krc_port *of, u32 initiator, int code),
+	TP_ARGS(of, initiator, code)
 );
 
 DEFINE_EVENT_PRINT(krc_recovery, krc_recovery_end,
-	TP_PROTO(u32 initiator, int code),
-	TP_ARGS(initiator, code),
-	TP_printk("initiator=%u err=%d", __entry->initiator, __entry->code)
+	TP_PROTO(const struct krc_port *of, u32 initiator, int code),
+	TP_ARGS(of, initiator, code),
+	TP_printk("%s/%u initiator=%u err=%d",
+		  __entry->device, __entry->port, __entry->initiator, __entry->code)
 );
 
 /* clang-format on */

@@ -22,7 +22,8 @@ static bool krc_wait_posted_poll(void *arg)
 	const struct krc_posted *posted = arg;
 
 	krc_pool_poll_near(posted->queue->ctx->port->pool, posted->index);
-	return krc_queue_completed(posted->queue) >= posted->until;
+	/* Pairs with krc_queue_done(). */
+	return smp_load_acquire(&posted->queue->told) >= posted->until;
 }
 
 void krc_wait_posted(struct krc_posted *posted)

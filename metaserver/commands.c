@@ -172,7 +172,7 @@ static void ms_cmd_status(struct ms_call *call)
 	struct ms_daemon *d = call->d;
 	struct ms_server_stats st;
 	struct timespec now;
-	char incarnation[20], text[256];
+	char incarnation[20], text[512];
 	int64_t uptime_ms;
 	json_t *o;
 
@@ -274,6 +274,71 @@ static void ms_cmd_sessions(struct ms_call *call)
 
 	if (!ms_page_args(&page))
 		ms_server_each_session(call->d->server, ms_page_session, &page);
+}
+
+/**
+ * struct ms_victims - Which sessions are to be disconnected.
+ * @id: number of the session, or -1.
+ * @member: "owner" or "key" if it is those with this @hex.
+ * @hex: lower-case hexadecimal digits.
+ */
+struct ms_victims {
+	json_int_t id;
+	const char *member;
+	const char *hex;
+};
+
+static bool ms_kill_wants(void *arg, const struct ms_session_info *info)
+{
+	const struct ms_victims *v = arg;
+	char hex[MS_HEX_BYTES];
+
+	if (!v->member)
+		return v->id >= 0 && info->id == (uint64_t)v->id;
+	if (!strcmp(v->member, "owner"))
+		return !strcmp(v->hex, ms_hex(info->owner, sizeof(info->owner), hex));
+	return !strcmp(v->hex, ms_hex(info->key_id, sizeof(info->key_id), hex));
+}
+
+/* A hexadecimal argument of the session_kill command; zeros, which mean none, are refused. */
+static int ms_kill_hex(struct ms_call *call, const char *name, size_t bytes, struct ms_victims *v)
+{
+	json_t *arg = json_object_get(call->args, name);
+	const char *text = json_string_value(arg);
+
+	if (!arg)
+		return 0;
+	if (!text || strlen(text) != 2 * bytes || strspn(text, "0123456789abcdef") != 2 * bytes ||
+	    strspn(text, "0") == 2 * bytes) {
+		ms_call_fail(call, -EINVAL,
+			     "argument '%s' is not %zu lower-case hexadecimal digits, or zero",
+			     name, 2 * bytes);
+		return -EINVAL;
+	}
+	v->member = name;
+	v->hex = text;
+	return 0;
+}
+
+static void ms_cmd_session_kill(struct ms_call *call)
+{
+	struct ms_victims v = { .id = -1 };
+	json_t *o;
+
+	if (json_object_size(call->args) != 1) {
+		ms_call_fail(call, -EINVAL, "one of 'id', 'owner' and 'key' is needed");
+		return;
+	}
+	if (ms_arg_int(call, "id", 0, INT64_MAX, &v.id) ||
+	    ms_kill_hex(call, "owner", KRP_OWNER_BYTES, &v) ||
+	    ms_kill_hex(call, "key", KRP_KEY_ID_BYTES, &v))
+		return;
+	o = json_object();
+	if (o)
+		json_object_set_new(
+			o, "killed",
+			json_integer(ms_server_kill(call->d->server, ms_kill_wants, &v)));
+	ms_call_add(call, o);
 }
 
 static bool ms_add_device(void *arg, const struct ms_device_info *info)
@@ -391,6 +456,24 @@ static void ms_cmd_reload(struct ms_call *call)
 			ms_daemon_reload(call->d, call->result, call->error, sizeof(call->error));
 }
 
+static void ms_call_keep_off(struct ms_call *call, bool off)
+{
+	if (ms_daemon_keep_off(call->d, off))
+		ms_call_fail(call, -ESHUTDOWN, "the daemon is letting its clients go");
+	else
+		ms_cmd_status(call);
+}
+
+static void ms_cmd_drain(struct ms_call *call)
+{
+	ms_call_keep_off(call, true);
+}
+
+static void ms_cmd_undrain(struct ms_call *call)
+{
+	ms_call_keep_off(call, false);
+}
+
 static void ms_cmd_monitor(struct ms_call *call)
 {
 	json_t *events = json_object_get(call->args, "events"), *event;
@@ -430,6 +513,7 @@ static const struct ms_command ms_commands[] = {
 	{ "stats", "", "Show every counter.", ms_cmd_stats },
 	{ "metrics", "", "Show every counter as Prometheus text.", ms_cmd_metrics },
 	{ "sessions", "from count", "List the connections.", ms_cmd_sessions },
+	{ "session_kill", "id owner key", "Disconnect clients.", ms_cmd_session_kill },
 	{ "devices", "", "List the ports of the RDMA devices.", ms_cmd_devices },
 	{ "listeners", "", "List the addresses to listen at.", ms_cmd_listeners },
 	{ "records", "from count keys gid service owner", "List records.", ms_cmd_records },
@@ -437,6 +521,8 @@ static const struct ms_command ms_commands[] = {
 	{ "record_withdraw", "gid service", "Take a record out.", ms_cmd_record_withdraw },
 	{ "config", "", "Show every key with its value and origin.", ms_cmd_config },
 	{ "reload", "", "Read the configuration again.", ms_cmd_reload },
+	{ "drain", "", "Send clients to other servers and keep them off.", ms_cmd_drain },
+	{ "undrain", "", "Let clients come again.", ms_cmd_undrain },
 	{ "monitor", "events", "Follow changes of records and sessions.", ms_cmd_monitor },
 };
 

@@ -7,10 +7,11 @@
  * when the session has authenticated the client, before WELCOME leaves.
  *
  * A connection ends in steps, so that nothing is lost or used after it is
- * freed: the last answers leave (FLUSH), the disconnect is exchanged (LEAVE),
- * the queue pair is put into error and its completions are awaited (DRAIN).
- * Each step has a bound in time. Connections are freed by ms_conn_check() and
- * ms_device_remove() only, never from within a completion.
+ * freed: the last answers leave (FLUSH), the queue pair is put into error, so
+ * that it takes no more receive buffers, and the disconnect is exchanged
+ * (LEAVE), its completions are awaited (DRAIN). Each step has a bound in time.
+ * Connections are freed by ms_conn_check() and ms_device_remove() only, never
+ * from within a completion.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +19,11 @@
 
 #include "common/addr.h"
 #include "common/gid.h"
+#include "common/link.h"
 #include "metaserver/log.h"
 #include "metaserver/server_priv.h"
+#include "proto/krp_hash.h"
+#include "proto/krp_reject.h"
 
 #define MS_RNR_RETRY 6 /* finite: a client that posts no receives is cut */
 #define MS_MIN_RNR_TIMER 12 /* 0.64 ms: how long a client waits if we have no buffer */
@@ -69,6 +73,7 @@ void ms_conn_info(const struct ms_conn *conn, struct ms_session_info *ret_info)
 	memcpy(ret_info->address, conn->address, sizeof(ret_info->address));
 	memcpy(ret_info->gid, s->gid, sizeof(ret_info->gid));
 	memcpy(ret_info->owner, s->claim.owner, sizeof(ret_info->owner));
+	memcpy(ret_info->key_id, s->challenge.key_id, sizeof(ret_info->key_id));
 	ret_info->generation = s->claim.generation;
 	ret_info->age_ms = now_ms - s->born_ms;
 	ret_info->idle_ms = now_ms - s->last_ms;
@@ -105,22 +110,30 @@ static void ms_conn_over(struct ms_conn *conn, const char *why)
 
 /* the steps of an end */
 
-static void ms_conn_drain(struct ms_conn *conn, const char *why)
+static void ms_conn_error(struct ms_conn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
+	if (!conn->in_error)
+		ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+	conn->in_error = true;
+}
+
+static void ms_conn_drain(struct ms_conn *conn, const char *why)
+{
 	if (conn->phase == MS_PHASE_DRAIN)
 		return;
 	conn->phase = MS_PHASE_DRAIN;
 	conn->deadline_ms = ms_now(conn->srv) + MS_DRAIN_MS;
 	ms_conn_over(conn, why);
-	ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+	ms_conn_error(conn);
 }
 
 static void ms_conn_disconnect(struct ms_conn *conn)
 {
 	conn->phase = MS_PHASE_LEAVE;
 	conn->deadline_ms = ms_now(conn->srv) + MS_DISCONNECT_MS;
+	ms_conn_error(conn);
 	if (rdma_disconnect(conn->id))
 		ms_conn_drain(conn, "disconnected");
 }
@@ -179,22 +192,44 @@ static const struct ms_session_ops ms_conn_ops = {
 
 /* what device.c tells */
 
+/* It is no stranger any more. */
+static void ms_conn_ready(struct ms_conn *conn)
+{
+	conn->was_ready = true;
+	ms_source_known(conn);
+	TAILQ_REMOVE(&conn->srv->strangers, conn, stranger);
+	conn->srv->strangers_nr--;
+	ms_conn_tell(conn, MS_SESSION_UP, "authenticated");
+	ms_log_client(conn->srv, LOG_DEBUG, "client %s: attached", conn->address);
+}
+
+/*
+ * A message after the last answer was written: an authenticated client may have
+ * its requests under way, others are to take the refusal and say nothing more.
+ */
+static void ms_conn_stray(struct ms_conn *conn)
+{
+	if (conn->phase != MS_PHASE_FLUSH)
+		return;
+	if (++conn->strays > (conn->was_ready ? conn->srv->conf.credits : 0))
+		ms_conn_disconnect(conn);
+}
+
 void ms_conn_received(struct ms_conn *conn, const void *msg, unsigned int bytes)
 {
 	const struct krp_msg_hdr *hdr = msg;
 	bool ready = conn->session.state == MS_STATE_READY;
 	uint64_t begin_ns = ms_mono_ns();
 
-	if (conn->phase != MS_PHASE_UP)
+	if (conn->phase != MS_PHASE_UP) {
+		ms_conn_stray(conn);
 		return;
+	}
 	ms_session_receive(&conn->session, msg, bytes, ms_now(conn->srv));
 	if (ready && bytes >= sizeof(*hdr) && hdr->type == KRP_MSG_PUBLISH)
 		ms_hist_add(&conn->srv->stats.publish, ms_mono_ns() - begin_ns);
-	if (!ready && conn->session.state == MS_STATE_READY) {
-		conn->was_ready = true;
-		ms_conn_tell(conn, MS_SESSION_UP, "authenticated");
-		ms_log_client(conn->srv, LOG_DEBUG, "client %s: attached", conn->address);
-	}
+	if (!ready && conn->session.state == MS_STATE_READY)
+		ms_conn_ready(conn);
 }
 
 void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok)
@@ -252,7 +287,29 @@ void ms_conn_event(struct ms_conn *conn, enum rdma_cm_event_type event)
 	}
 }
 
-void ms_conn_check(struct ms_conn *conn)
+void ms_conn_last_wqe(struct ms_conn *conn)
+{
+	conn->last_wqe = true;
+	conn->mark = ms_recv_mark(conn->dev);
+	conn->marked = true;
+}
+
+/*
+ * Is nothing left to come of the queue pair? A device that never says which
+ * receive was the last gets MS_DRAIN_MS to be done with it.
+ */
+static bool ms_conn_drained(struct ms_conn *conn, bool late)
+{
+	if (conn->srv->draining) /* the receive queue goes too */
+		return late || !conn->sends_out;
+	if (late && !conn->marked)
+		ms_conn_last_wqe(conn);
+	if (late)
+		ms_device_forget(conn);
+	return conn->last_wqe && !conn->sends_out && ms_recv_passed(conn->dev, &conn->mark);
+}
+
+bool ms_conn_check(struct ms_conn *conn)
 {
 	uint64_t now_ms = ms_now(conn->srv);
 	bool late = conn->phase != MS_PHASE_UP && now_ms >= conn->deadline_ms;
@@ -273,12 +330,14 @@ void ms_conn_check(struct ms_conn *conn)
 			ms_conn_drain(conn, "disconnected");
 		break;
 	case MS_PHASE_DRAIN:
-		if (late || !conn->sends_out) {
+		if (ms_conn_drained(conn, late)) {
 			ms_conn_destroy_qp(conn);
 			ms_conn_free(conn);
+			return true;
 		}
 		break;
 	}
+	return false;
 }
 
 /* life */
@@ -304,21 +363,11 @@ static int ms_conn_create_qp(struct ms_conn *conn)
 	return 0;
 }
 
-/* GID the queue pair really talks to: what rdma_cm's addresses say, the client chose. */
-static void ms_conn_peer_gid(struct rdma_cm_id *id, const struct ibv_qp_attr *attr,
-			     uint8_t *ret_gid)
-{
-	if (attr->ah_attr.is_global)
-		memcpy(ret_gid, attr->ah_attr.grh.dgid.raw, KRP_GID_BYTES);
-	else
-		memcpy(ret_gid, id->route.addr.addr.ibaddr.dgid.raw, KRP_GID_BYTES);
-}
-
 /* INIT, RTR, RTS with rdma_cm's attributes, but no remote access of any kind. */
-static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, uint8_t *ret_gid)
+static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, struct kru_ends *ret_ends)
 {
 	struct ibv_qp_attr attr;
-	int mask;
+	int mask, err;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = IBV_QPS_INIT;
@@ -337,7 +386,9 @@ static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, uint8_t *re
 	mask &= 2 * IBV_QP_DEST_QPN - 1; /* kernels set bits that user space has not */
 	if (ibv_modify_qp(conn->qp, &attr, mask))
 		return -errno;
-	ms_conn_peer_gid(conn->id, &attr, ret_gid);
+	err = kru_ends_of(conn->id, &attr, conn->qpn, ret_ends);
+	if (err)
+		return err;
 
 	attr.qp_state = IBV_QPS_RTS;
 	if (rdma_init_qp_attr(conn->id, &attr, &mask))
@@ -371,6 +422,8 @@ static void ms_conn_link(struct ms_conn *conn)
 		srv->conns = conn;
 	srv->conns_last = conn;
 	srv->conns_nr++;
+	TAILQ_INSERT_TAIL(&srv->strangers, conn, stranger);
+	srv->strangers_nr++;
 }
 
 void ms_conn_free(struct ms_conn *conn)
@@ -387,14 +440,33 @@ void ms_conn_free(struct ms_conn *conn)
 	else
 		srv->conns_last = conn->prev;
 	srv->conns_nr--;
+	if (srv->check_next == conn)
+		srv->check_next = conn->next;
+	if (!conn->was_ready) {
+		TAILQ_REMOVE(&srv->strangers, conn, stranger);
+		srv->strangers_nr--;
+	}
+	ms_source_remove(conn);
 	rdma_destroy_id(conn->id);
 	free(conn);
+}
+
+/* The port and address of ours that a connection comes in by, as a number. */
+static uint64_t ms_conn_via(const struct ms_conn *conn)
+{
+	char local[MS_ADDRESS_BYTES] = "";
+
+	kru_sockaddr_format(rdma_get_local_addr(conn->id), local);
+	return krp_xxh64(local, sizeof(local),
+			 krp_xxh64(conn->dev->name, sizeof(conn->dev->name), conn->id->port_num));
 }
 
 static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param *param)
 {
 	struct rdma_conn_param answer = { 0 };
-	uint8_t gid[KRP_GID_BYTES], rd_atomic = param->responder_resources;
+	uint8_t rd_atomic = param->responder_resources;
+	struct kru_ends ends = { 0 };
+	struct krp_link link;
 	int err;
 
 	/* the client said how many READs it will have under way */
@@ -402,11 +474,13 @@ static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param 
 		rd_atomic = conn->dev->rd_atomic;
 	if (!rd_atomic)
 		rd_atomic = 1;
-	err = ms_conn_bring_up(conn, rd_atomic, gid);
+	err = ms_conn_bring_up(conn, rd_atomic, &ends);
 	if (err)
 		return err;
-	ms_session_init(&conn->session, &conn->srv->hub, &ms_conn_ops, conn, gid,
+	kru_link_server(&ends, &link);
+	ms_session_init(&conn->session, &conn->srv->hub, &ms_conn_ops, conn, &link, ends.global,
 			ms_now(conn->srv));
+	conn->session.via = ms_conn_via(conn);
 	answer.responder_resources = rd_atomic;
 	answer.flow_control = 1;
 	answer.rnr_retry_count = MS_RNR_RETRY_FOR_EVER;
@@ -431,6 +505,9 @@ static int ms_conn_new(struct ms_server *srv, struct rdma_cm_id *id,
 	conn->srv = srv;
 	conn->id = id;
 	kru_sockaddr_format(rdma_get_peer_addr(id), conn->address);
+	err = ms_source_add(srv, conn, rdma_get_peer_addr(id));
+	if (err)
+		goto err_free;
 	err = ms_device_get(srv, id, &conn->dev);
 	if (err)
 		goto err_free;
@@ -448,6 +525,7 @@ static int ms_conn_new(struct ms_server *srv, struct rdma_cm_id *id,
 err_qp:
 	ms_conn_destroy_qp(conn);
 err_free:
+	ms_source_remove(conn);
 	free(conn);
 	return err;
 }
@@ -458,39 +536,85 @@ err_free:
  */
 static bool ms_conn_make_room(struct ms_server *srv)
 {
+	struct ms_conn *conn = TAILQ_FIRST(&srv->strangers);
 	uint64_t now_ms = ms_now(srv);
-	struct ms_conn *conn = srv->conns;
 
+	if (srv->strangers_nr >= MS_STRANGERS_MAX)
+		return false;
 	if (srv->hub.stats.sessions_pending < MS_PENDING_MAX)
 		return true;
-	while (conn &&
-	       (conn->session.state == MS_STATE_READY || conn->session.state == MS_STATE_CLOSING))
-		conn = conn->next;
+	while (conn && conn->session.state == MS_STATE_CLOSING)
+		conn = TAILQ_NEXT(conn, stranger);
 	if (!conn || now_ms - conn->session.born_ms < MS_PENDING_MS)
 		return false;
 	ms_conn_leave(conn, "too many connections that do not authenticate");
 	return true;
 }
 
+/*
+ * All queue pairs count, also those that are on their way out. An address that
+ * has clients here may be about to replace one of them.
+ */
+static bool ms_conn_clients_full(struct ms_server *srv, struct rdma_cm_id *id)
+{
+	uint64_t known = srv->conns_nr - srv->strangers_nr;
+
+	if (known >= (uint64_t)srv->conf.clients_max + MS_LEAVING_MAX)
+		return true;
+	return !ms_admit_possible(&srv->hub, ms_now(srv)) &&
+	       !ms_source_clients(srv, rdma_get_peer_addr(id));
+}
+
+unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id)
+{
+	if (srv->draining)
+		return KRP_REJECT_SHUTDOWN;
+	if (srv->drained)
+		return KRP_REJECT_DRAINED;
+	if (!ms_place_allows(srv, id))
+		return KRP_REJECT_NOT_SERVED;
+	if (ms_conn_clients_full(srv, id))
+		return KRP_REJECT_CLIENTS;
+	/* before room is made: who is refused has put nobody out */
+	if (!ms_source_welcome(srv, rdma_get_peer_addr(id)))
+		return KRP_REJECT_ADDRESS;
+	if (!ms_conn_make_room(srv))
+		return KRP_REJECT_STRANGERS;
+	return 0;
+}
+
+static void ms_conn_reject(struct ms_server *srv, struct rdma_cm_id *id, unsigned int reason,
+			   int err)
+{
+	char from[MS_ADDRESS_BYTES];
+	struct krp_reject data;
+
+	kru_sockaddr_format(rdma_get_peer_addr(id), from);
+	srv->stats.connections_rejected++;
+	ms_log_client(srv, LOG_WARNING, "client %s: connection refused: %s%s%s", from,
+		      krp_reject_text(reason), err ? ": " : "", err ? strerror(-err) : "");
+	krp_reject_init(&data, reason);
+	rdma_reject(id, &data, sizeof(data));
+	rdma_destroy_id(id);
+}
+
 void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 		    const struct rdma_conn_param *param)
 {
-	int err;
+	unsigned int reason;
+	int err = 0;
 
 	id->context = NULL;
 	srv->stats.connections_total++;
-	err = ms_watch_add(srv, id);
-	if (!err && (srv->draining || !ms_place_allows(srv, id)))
-		err = -EADDRNOTAVAIL;
-	else if (!err && !ms_conn_make_room(srv))
-		err = -EUSERS;
-	else if (!err)
-		err = ms_conn_new(srv, id, param);
-	if (!err)
-		return;
-
-	srv->stats.connections_rejected++;
-	ms_log_client(srv, LOG_WARNING, "a connection was rejected (%s)", strerror(-err));
-	rdma_reject(id, NULL, 0);
-	rdma_destroy_id(id);
+	reason = ms_conn_judge(srv, id);
+	if (!reason) {
+		/* not before: a request may not make us hold a device that is not served */
+		err = ms_watch_add(srv, id);
+		if (!err)
+			err = ms_conn_new(srv, id, param);
+		if (!err)
+			return;
+		reason = err == -EUSERS ? KRP_REJECT_ADDRESS : KRP_REJECT_RESOURCES;
+	}
+	ms_conn_reject(srv, id, reason, err);
 }

@@ -22,12 +22,22 @@
 #define MS_CONTROL_BACKLOG 16
 #define MS_GROUPS_MAX 1024
 
-/* Group of MS_CONTROL_GROUP, or -1. */
+/*
+ * Group of MS_CONTROL_GROUP, or -1. Asked for once, when the socket is made: who
+ * knows groups may be a service on the network, and a connection may not wait for it.
+ */
 static gid_t ms_control_group(void)
 {
-	struct group *group = getgrnam(MS_CONTROL_GROUP);
+	static gid_t known = (gid_t)-1;
+	static bool asked;
 
-	return group ? group->gr_gid : (gid_t)-1;
+	if (!asked) {
+		struct group *group = getgrnam(MS_CONTROL_GROUP);
+
+		known = group ? group->gr_gid : (gid_t)-1;
+		asked = true;
+	}
+	return known;
 }
 
 /* By name, not by order: a unit may hand over other sockets too. */

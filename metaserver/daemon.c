@@ -9,20 +9,20 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/auth.h"
 #include "metaserver/daemon.h"
 #include "metaserver/log.h"
 #include "metaserver/server.h"
 
 #define MS_STATUS_SECONDS 3.
 #define MS_EXTEND_MS 10000
+#define MS_WAIT_S 12. /* a manager that starts us waits no longer for a port to come up */
 
 const char *ms_state_name(enum ms_state state)
 {
 	static const char *const names[] = {
-		[MS_STARTING] = "starting",
-		[MS_SERVING] = "serving",
-		[MS_WAITING] = "waiting",
-		[MS_DRAINING] = "draining",
+		[MS_STARTING] = "starting", [MS_SERVING] = "serving",	[MS_WAITING] = "waiting",
+		[MS_DRAINED] = "drained",   [MS_DRAINING] = "draining",
 	};
 
 	return names[state];
@@ -30,20 +30,35 @@ const char *ms_state_name(enum ms_state state)
 
 static void ms_daemon_status(struct ms_daemon *d)
 {
-	char text[256], line[300];
+	char text[512], line[600];
 
 	ms_server_status_text(d->server, text, sizeof(text));
 	snprintf(line, sizeof(line), "%s: %s", ms_state_name(d->state), text);
 	ms_notify_status(line);
-	/* A copy from a peer may outlast the manager's patience. */
-	if (d->state == MS_STARTING && *d->conf.ms.copy_from && ev_now(d->loop) < d->start_deadline)
+	/* A copy from a peer may outlast the manager's patience; it ends when nothing comes. */
+	if (d->state == MS_STARTING && ms_server_copying(d->server))
 		ms_notify_extend(MS_EXTEND_MS);
+}
+
+/*
+ * Without a port to serve on the daemon waits for one by itself, as long as it takes. A
+ * manager would end it for being slow to start, and begin again, for ever.
+ */
+static void ms_daemon_wait(struct ms_daemon *d)
+{
+	if (d->state != MS_STARTING || ms_server_copying(d->server) ||
+	    ev_now(d->loop) < d->started + MS_WAIT_S)
+		return;
+	ms_log(LOG_WARNING, "started, but not serving yet: no RDMA port to listen at is up");
+	d->state = MS_WAITING;
+	ms_notify_ready();
 }
 
 static void ms_daemon_on_status(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	(void)loop;
 	(void)revents;
+	ms_daemon_wait(timer->data);
 	ms_daemon_status(timer->data);
 }
 
@@ -51,7 +66,7 @@ static void ms_daemon_on_serving(void *arg, bool serving)
 {
 	struct ms_daemon *d = arg;
 
-	if (d->state == MS_DRAINING)
+	if (d->state == MS_DRAINING || d->state == MS_DRAINED)
 		return;
 	if (serving) {
 		ms_log(LOG_NOTICE, "serving");
@@ -123,7 +138,9 @@ static int ms_daemon_take(struct ms_daemon *d, const struct kru_conf *fresh, jso
 	err = ms_server_apply(d->server, &merged);
 	if (err) {
 		snprintf(error, error_bytes, "key file '%s': %s", merged.ms.key_file,
-			 strerror(-err));
+			 err == -ENOKEY ? "no key any more; without one a server that had one "
+					  "serves only after a restart"
+					: kru_keys_error(err));
 		return err;
 	}
 	kru_conf_merge(&d->conf, fresh, KRU_CONF_SECTION_ms, ms_reload_changed, result);
@@ -170,6 +187,23 @@ static void ms_daemon_on_hup(struct ev_loop *loop, ev_signal *sig, int revents)
 		ms_daemon_reload(d, NULL, error, sizeof(error));
 }
 
+int ms_daemon_keep_off(struct ms_daemon *d, bool off)
+{
+	if (d->state == MS_DRAINING)
+		return -ESHUTDOWN;
+	if (off == (d->state == MS_DRAINED))
+		return 0;
+	ms_log(LOG_NOTICE, off ? "drained by the operator: clients are sent to other servers"
+			       : "clients may come again");
+	/* it does what it was told: a manager that waits for the start has its answer */
+	if (d->state == MS_STARTING)
+		ms_notify_ready();
+	d->state = off ? MS_DRAINED : MS_WAITING;
+	ms_server_keep_off(d->server, off);
+	ms_daemon_status(d);
+	return 0;
+}
+
 static void ms_daemon_on_drained(void *arg)
 {
 	struct ms_daemon *d = arg;
@@ -210,7 +244,7 @@ static void ms_daemon_signal(struct ms_daemon *d, ev_signal *sig, int signum,
 
 void ms_daemon_watch(struct ms_daemon *d)
 {
-	d->start_deadline = ev_now(d->loop) + d->conf.ms.copy_timeout_ms / 1e3 + MS_EXTEND_MS / 1e3;
+	d->started = ev_now(d->loop);
 	ms_daemon_signal(d, &d->sig_hup, SIGHUP, ms_daemon_on_hup);
 	ms_daemon_signal(d, &d->sig_term, SIGTERM, ms_daemon_on_term);
 	ms_daemon_signal(d, &d->sig_int, SIGINT, ms_daemon_on_term);

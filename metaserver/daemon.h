@@ -25,7 +25,8 @@ struct ms_server;
 enum ms_state {
 	MS_STARTING, /* never served yet */
 	MS_SERVING,
-	MS_WAITING, /* served, but no device or address is left */
+	MS_WAITING, /* no device or address is left, or has not come for long */
+	MS_DRAINED, /* the operator keeps clients off */
 	MS_DRAINING,
 };
 
@@ -41,7 +42,7 @@ enum ms_state {
  * @http: metrics, or NULL if they are off.
  * @notify: watchdog.
  * @state: where it stands.
- * @start_deadline: loop time until which the manager is asked to be patient.
+ * @started: loop time when it began.
  * @reloads_ok: reloads that were taken over.
  * @reloads_failed: reloads that were refused.
  * @reload_unix_s: time of the last reload that was taken over, or 0.
@@ -60,7 +61,7 @@ struct ms_daemon {
 	struct ms_http *http;
 	struct ms_notify notify;
 	enum ms_state state;
-	ev_tstamp start_deadline;
+	ev_tstamp started;
 	uint64_t reloads_ok;
 	uint64_t reloads_failed;
 	uint64_t reload_unix_s;
@@ -95,6 +96,17 @@ void ms_daemon_unwatch(struct ms_daemon *d);
  * Return: 0, or a negative errno.
  */
 int ms_daemon_reload(struct ms_daemon *d, json_t *result, char *error, size_t error_bytes);
+
+/**
+ * ms_daemon_keep_off() - Send clients to other servers, or let them come again.
+ * @d: daemon.
+ * @off: as of ms_server_keep_off(). What is so already is no error.
+ *
+ * Not kept over a restart.
+ *
+ * Return: 0, or -ESHUTDOWN if the daemon is about to end.
+ */
+int ms_daemon_keep_off(struct ms_daemon *d, bool off);
 
 /** ms_daemon_stop() - Let clients go, then leave the loop; at once if called again. @d: daemon. */
 void ms_daemon_stop(struct ms_daemon *d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * One RDMA device: protection domain, shared receive queue, completion queues,
- * message buffers; memory.c has the table's memory.
+ * One RDMA device: protection domain, completion queues, send buffers, events;
+ * receive.c has the shared receive queue, memory.c the table's memory.
  *
  * No queue can overflow. The shared receive queue and its completion queue
  * hold one entry a receive buffer, the other completion queue one a send
@@ -25,42 +25,6 @@
 static int ms_errno(void)
 {
 	return errno ? -errno : -EIO;
-}
-
-/* receive buffers */
-
-static int ms_device_post_recv(struct ms_device *dev, uint32_t index)
-{
-	struct ibv_sge sge = {
-		.addr = (uint64_t)(uintptr_t)(dev->recv_bytes + (size_t)index * KRP_MSG_BYTES_MAX),
-		.length = KRP_MSG_BYTES_MAX,
-		.lkey = dev->recv_mr->lkey,
-	};
-	struct ibv_recv_wr wr = { .wr_id = index, .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	return -ibv_post_srq_recv(dev->srq, &wr, &bad);
-}
-
-static int ms_device_open_recv(struct ms_device *dev)
-{
-	struct ibv_srq_init_attr attr = { .srq_context = dev };
-	size_t bytes = (size_t)dev->recv_nr * KRP_MSG_BYTES_MAX;
-	uint32_t i;
-	int err;
-
-	attr.attr.max_wr = dev->recv_nr;
-	attr.attr.max_sge = 1;
-	dev->srq = ibv_create_srq(dev->pd, &attr);
-	if (!dev->srq)
-		return ms_errno();
-	dev->recv_bytes = aligned_alloc(4096, (bytes + 4095) & ~4095UL);
-	if (!dev->recv_bytes)
-		return -ENOMEM;
-	err = ms_memory_register(dev, dev->recv_bytes, bytes, IBV_ACCESS_LOCAL_WRITE,
-				 &dev->recv_mr);
-	for (i = 0; !err && i < dev->recv_nr; i++)
-		err = ms_device_post_recv(dev, i);
-	return err;
 }
 
 /* send buffers */
@@ -166,23 +130,6 @@ static void ms_device_sent(struct ms_device *dev, const struct ibv_wc *wc)
 	ms_conn_sent(conn, notify, wc->status == IBV_WC_SUCCESS);
 }
 
-static void ms_device_received(struct ms_device *dev, const struct ibv_wc *wc)
-{
-	uint32_t index = (uint32_t)wc->wr_id;
-	struct ms_conn *conn = ms_conn_find(dev, wc->qp_num);
-
-	if (index >= dev->recv_nr)
-		return;
-	if (conn && wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
-		ms_conn_received(conn, dev->recv_bytes + (size_t)index * KRP_MSG_BYTES_MAX,
-				 wc->byte_len);
-	else if (conn && wc->status != IBV_WC_WR_FLUSH_ERR)
-		ms_conn_broken(conn, wc->status == IBV_WC_LOC_LEN_ERR ? "message is too long"
-								      : "receive failed");
-	if (ms_device_post_recv(dev, index))
-		ms_log(LOG_ERR, "device '%s': a receive buffer is lost", dev->name);
-}
-
 static unsigned int ms_device_poll_sends(struct ms_device *dev)
 {
 	struct ibv_wc wc[MS_POLL_BATCH];
@@ -200,23 +147,18 @@ static unsigned int ms_device_poll_sends(struct ms_device *dev)
 
 void ms_device_poll(struct ms_device *dev)
 {
-	struct ibv_wc wc[MS_POLL_BATCH];
-	unsigned int done = 0;
+	unsigned int sent, received, done = 0;
 	uint32_t room;
-	int i, n = 0;
 
 	do {
-		done += ms_device_poll_sends(dev);
+		sent = ms_device_poll_sends(dev);
 		room = dev->sends_nr - dev->sends_used;
-		if (!room)
-			break; /* the next completion of a send calls us again */
-		n = ibv_poll_cq(dev->recv_cq, room < MS_POLL_BATCH ? (int)room : MS_POLL_BATCH, wc);
-		for (i = 0; i < n; i++)
-			ms_device_received(dev, &wc[i]);
-		done += n > 0 ? (unsigned int)n : 0;
-	} while (n > 0 && done < MS_POLL_TURN);
+		received = room ? ms_recv_poll(dev, room) : 0;
+		done += sent + received;
+	} while (received && done < MS_POLL_TURN);
 
-	if (n > 0 && room)
+	/* without room the next completion of a send calls us again */
+	if ((received && room) || sent >= MS_POLL_TURN)
 		ev_idle_start(dev->srv->loop, &dev->more);
 	else
 		ev_idle_stop(dev->srv->loop, &dev->more);
@@ -263,6 +205,11 @@ static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, str
 				       "client did what it may not, or its queue pair failed");
 		return true;
 	case IBV_EVENT_QP_LAST_WQE_REACHED: /* each queue pair that ends says so */
+		if (conn)
+			ms_conn_last_wqe(conn);
+		return true;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ms_recv_low(dev);
 		return true;
 	case IBV_EVENT_COMM_EST:
 		if (conn)
@@ -375,7 +322,7 @@ static int ms_device_open_queues(struct ms_device *dev)
 	dev->send_cq = ibv_create_cq(dev->verbs, (int)dev->sends_nr, dev, dev->channel, 0);
 	if (!dev->send_cq)
 		return ms_errno();
-	err = ms_device_open_recv(dev);
+	err = ms_recv_open(dev);
 	if (!err)
 		err = ms_device_open_send(dev);
 	if (!err)
@@ -395,19 +342,16 @@ static void ms_device_close(struct ms_device *dev)
 		ev_idle_stop(loop, &dev->more);
 	}
 	ms_memory_close(dev);
-	if (dev->srq)
-		ibv_destroy_srq(dev->srq);
+	ms_recv_close(dev);
 	if (dev->recv_cq)
 		ibv_destroy_cq(dev->recv_cq);
 	if (dev->send_cq)
 		ibv_destroy_cq(dev->send_cq);
 	if (dev->channel)
 		ibv_destroy_comp_channel(dev->channel);
-	ms_memory_unregister(dev, &dev->recv_mr);
 	ms_memory_unregister(dev, &dev->send_mr);
 	if (dev->pd)
 		ibv_dealloc_pd(dev->pd);
-	free(dev->recv_bytes);
 	free(dev->send_bytes);
 	free(dev->sends);
 }

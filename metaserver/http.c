@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,20 +21,24 @@
 #include "metaserver/http.h"
 #include "metaserver/log.h"
 #include "metaserver/metrics.h"
+#include "metaserver/server.h"
 
 /* After a full house the library listens again only when it is run once more. */
 #define MS_HTTP_TICK_S 1.
+#define MS_HTTP_RETRY_S 5. /* between attempts to listen where somebody else does */
 
 /**
  * struct ms_http - The server.
  * @d: daemon.
- * @mhd: libmicrohttpd.
+ * @mhd: libmicrohttpd; NULL as long as the address is not to be had.
+ * @error: why not, as last logged.
  * @io: its epoll descriptor.
- * @timer: its next timeout.
+ * @timer: its next timeout, or the next attempt to listen.
  */
 struct ms_http {
 	struct ms_daemon *d;
 	struct MHD_Daemon *mhd;
+	int error;
 	ev_io io;
 	ev_timer timer;
 };
@@ -64,6 +70,35 @@ static enum MHD_Result ms_http_error(struct MHD_Connection *connection, unsigned
 			      strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
+/* Probes for load balancers and rolling restarts: 200 if it is so, 503 if not, and why. */
+static enum MHD_Result ms_http_probe(const struct ms_http *http, struct MHD_Connection *connection,
+				     const char *url)
+{
+	const struct ms_daemon *d = http->d;
+	struct ms_server_stats st;
+	bool well = true;
+	char *text;
+	int bytes;
+
+	ms_server_stats(d->server, &st);
+	if (strcmp(url, "/healthz")) /* this one asks only whether somebody answers */
+		well = d->state == MS_SERVING;
+	if (!strcmp(url, "/settled"))
+		well = well && !st.settling_ms;
+	bytes = asprintf(&text, "%s, settling for %u ms\n", ms_state_name(d->state),
+			 (unsigned int)st.settling_ms);
+	if (bytes < 0)
+		return MHD_NO;
+	return ms_http_answer(connection, well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+			      "text/plain; charset=utf-8", text, (size_t)bytes,
+			      MHD_RESPMEM_MUST_FREE);
+}
+
+static bool ms_http_is_probe(const char *url)
+{
+	return !strcmp(url, "/healthz") || !strcmp(url, "/readyz") || !strcmp(url, "/settled");
+}
+
 static enum MHD_Result ms_http_on_request(void *arg, struct MHD_Connection *connection,
 					  const char *url, const char *method, const char *version,
 					  const char *upload, size_t *upload_bytes, void **state)
@@ -84,6 +119,8 @@ static enum MHD_Result ms_http_on_request(void *arg, struct MHD_Connection *conn
 	}
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return ms_http_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
+	if (ms_http_is_probe(url))
+		return ms_http_probe(http, connection, url);
 	if (strcmp(url, "/metrics"))
 		return ms_http_error(connection, MHD_HTTP_NOT_FOUND,
 				     "krcore-metaserver: the metrics are at /metrics\n");
@@ -111,13 +148,6 @@ static void ms_http_on_io(struct ev_loop *loop, ev_io *io, int revents)
 	(void)loop;
 	(void)revents;
 	ms_http_run(io->data);
-}
-
-static void ms_http_on_timer(struct ev_loop *loop, ev_timer *timer, int revents)
-{
-	(void)loop;
-	(void)revents;
-	ms_http_run(timer->data);
 }
 
 static int ms_http_socket(const char *where)
@@ -150,11 +180,64 @@ out:
 	return err;
 }
 
-int ms_http_new(struct ms_daemon *d, struct ms_http **ret_http)
+static int ms_http_listen(struct ms_http *http)
 {
 	const union MHD_DaemonInfo *info;
+	int fd = ms_http_socket(http->d->conf.ms.metrics_listen);
+
+	if (fd < 0)
+		return fd;
+	http->mhd = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, ms_http_on_request, http,
+				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+				     MS_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+				     MS_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				     (size_t)16384, MHD_OPTION_END);
+	if (!http->mhd) {
+		close(fd);
+		return -ENOMEM;
+	}
+	info = MHD_get_daemon_info(http->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	ev_io_init(&http->io, ms_http_on_io, info->epoll_fd, EV_READ);
+	http->io.data = http;
+	ev_io_start(http->d->loop, &http->io);
+	return 0;
+}
+
+/* The metrics are no reason for the table not to be served: try again until it works. */
+static void ms_http_try(struct ms_http *http)
+{
+	const char *where = http->d->conf.ms.metrics_listen;
+	int err = ms_http_listen(http);
+
+	if (err && err != http->error)
+		ms_log(LOG_WARNING, "metrics at %s: %s; serving without them, trying again", where,
+		       strerror(-err));
+	else if (!err && http->error)
+		ms_log(LOG_NOTICE, "metrics at %s: listening now", where);
+	http->error = err;
+	if (!err) {
+		ms_http_run(http);
+		return;
+	}
+	ev_timer_set(&http->timer, MS_HTTP_RETRY_S, 0.);
+	ev_timer_start(http->d->loop, &http->timer);
+}
+
+static void ms_http_on_timer(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct ms_http *http = timer->data;
+
+	(void)loop;
+	(void)revents;
+	if (http->mhd)
+		ms_http_run(http);
+	else
+		ms_http_try(http);
+}
+
+int ms_http_new(struct ms_daemon *d, struct ms_http **ret_http)
+{
 	struct ms_http *http;
-	int fd, err;
 
 	if (!*d->conf.ms.metrics_listen) {
 		*ret_http = NULL;
@@ -164,35 +247,11 @@ int ms_http_new(struct ms_daemon *d, struct ms_http **ret_http)
 	if (!http)
 		return -ENOMEM;
 	http->d = d;
-	fd = ms_http_socket(d->conf.ms.metrics_listen);
-	if (fd < 0) {
-		err = fd;
-		goto err_free;
-	}
-	http->mhd = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, ms_http_on_request, http,
-				     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-				     MS_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-				     MS_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				     (size_t)16384, MHD_OPTION_END);
-	if (!http->mhd) {
-		close(fd);
-		err = -ENOMEM;
-		goto err_free;
-	}
-	info = MHD_get_daemon_info(http->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	ev_io_init(&http->io, ms_http_on_io, info->epoll_fd, EV_READ);
-	http->io.data = http;
-	ev_io_start(d->loop, &http->io);
 	ev_init(&http->timer, ms_http_on_timer);
 	http->timer.data = http;
-	ms_http_run(http);
+	ms_http_try(http);
 	*ret_http = http;
 	return 0;
-
-err_free:
-	ms_log(LOG_ERR, "metrics at %s: %s", d->conf.ms.metrics_listen, strerror(-err));
-	free(http);
-	return err;
 }
 
 void ms_http_free(struct ms_http *http)
@@ -200,7 +259,9 @@ void ms_http_free(struct ms_http *http)
 	if (!http)
 		return;
 	ev_timer_stop(http->d->loop, &http->timer);
-	ev_io_stop(http->d->loop, &http->io);
-	MHD_stop_daemon(http->mhd);
+	if (http->mhd) {
+		ev_io_stop(http->d->loop, &http->io);
+		MHD_stop_daemon(http->mhd);
+	}
 	free(http);
 }

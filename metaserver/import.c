@@ -7,23 +7,33 @@
  * struct ms_import is shared by the two under its lock and freed by whoever
  * lets go of it last, so that a copy that hangs can be given up.
  *
- * The copy is over when the walk ends, or when copy_timeout_ms have passed
- * without a record. Then the server serves with what it has.
+ * All peers are attached, or have failed, before one of them is chosen (peer.h).
+ * A copy is whole or not used: what came of one that broke off, or that met bytes
+ * which prove nothing, is taken out again before the next peer is walked.
+ *
+ * The copy is over when a walk was whole, when there is no peer left, or when
+ * copy_timeout_ms have passed without a record.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <krcore/krcore.h>
 
 #include "common/wire.h"
 #include "metaserver/log.h"
+#include "metaserver/peer.h"
 #include "metaserver/server_priv.h"
 
 #define MS_IMPORT_BATCH 4096U
 #define MS_IMPORT_TEXT 256
+#define MS_IMPORT_POLL_MS 20
 
 struct ms_import_record {
 	struct krp_key key;
@@ -43,6 +53,7 @@ struct ms_import_record {
  * @err: outcome of the copy.
  * @settled: the peer was settled: what it had is all there was.
  * @lost: a record could not be taken.
+ * @again: what came so far is not used; a walk begins anew.
  * @text: for people: which peer, or what went wrong.
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
@@ -51,6 +62,7 @@ struct ms_import_record {
  * @servers: peers.
  * @key_file: cluster key.
  * @timeout_ms: copy_timeout_ms.
+ * @config_fd: the daemon's configuration as a file.
  */
 struct ms_import {
 	struct ms_server *srv;
@@ -64,6 +76,7 @@ struct ms_import {
 	int err;
 	bool settled;
 	bool lost;
+	bool again;
 	char text[MS_IMPORT_TEXT];
 	unsigned int nr;
 	struct ms_import_record batch[MS_IMPORT_BATCH];
@@ -72,10 +85,13 @@ struct ms_import {
 	char servers[sizeof(((struct kru_conf_ms *)0)->copy_from)];
 	char key_file[sizeof(((struct kru_conf_ms *)0)->key_file)];
 	uint32_t timeout_ms;
+	int config_fd;
 };
 
 static void ms_import_free(struct ms_import *im)
 {
+	if (im->config_fd >= 0)
+		close(im->config_fd);
 	pthread_cond_destroy(&im->room);
 	pthread_mutex_destroy(&im->lock);
 	free(im);
@@ -105,42 +121,97 @@ static bool ms_import_record(void *arg, const struct krcore_key *key,
 	return go_on;
 }
 
-/* Walk the first peer that is attached and can be walked to the end. */
-static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, char *text,
-			  bool *ret_settled)
+/* What the walk has brought so far is not used. */
+static void ms_import_again(struct ms_import *im)
 {
-	struct krcore_server_info info[32];
-	unsigned int i, nr = (unsigned int)krcore_servers(ctx, info, 32);
-	int err = -EHOSTUNREACH;
+	pthread_mutex_lock(&im->lock);
+	im->nr = 0;
+	im->again = true;
+	if (!im->abandoned)
+		ev_async_send(im->loop, &im->wake);
+	pthread_mutex_unlock(&im->lock);
+}
 
-	for (i = 0; err && err != -ECANCELED && i < nr && i < 32; i++) {
-		if (info[i].state != KRCORE_SERVER_UP)
-			continue;
-		err = krcore_walk(ctx, i, ms_import_record, im, NULL);
-		*ret_settled = !info[i].settling_ms;
-		snprintf(text, MS_IMPORT_TEXT, "%.127s%s%.120s", info[i].address, err ? ": " : "",
-			 err ? krcore_error_text() : "");
+/* Walk one peer. Return: 0 if the copy is whole, else a negative errno and why in @text. */
+static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned int peer,
+			  const struct krcore_server_info *info, char *text)
+{
+	struct krcore_check check = { 0 };
+	int err = krcore_walk(ctx, peer, ms_import_record, im, &check);
+
+	if (!err && ms_copy_whole(&check)) {
+		snprintf(text, MS_IMPORT_TEXT, "%.127s", info->address);
+		return 0;
+	}
+	if (err)
+		snprintf(text, MS_IMPORT_TEXT, "%.127s: %.120s", info->address,
+			 krcore_error_text());
+	else
+		snprintf(
+			text, MS_IMPORT_TEXT,
+			"%.127s: %llu buckets prove nothing, %llu entries of the directory are off",
+			info->address, (unsigned long long)check.bad,
+			(unsigned long long)check.directory_errors);
+	ms_import_again(im);
+	return err ? err : -EBADMSG;
+}
+
+/* Wait until each peer is attached or has failed. Return: how many there are. */
+static unsigned int ms_import_peers(struct ms_import *im, struct krcore_ctx *ctx,
+				    struct krcore_server_info *info)
+{
+	const struct timespec pause = { .tv_nsec = MS_IMPORT_POLL_MS * 1000000L };
+	uint64_t until_ns = ms_mono_ns() + im->timeout_ms * 1000000ULL;
+	unsigned int nr;
+
+	for (;;) {
+		nr = (unsigned int)krcore_servers(ctx, info, MS_PEERS_MAX);
+		nr = nr < MS_PEERS_MAX ? nr : MS_PEERS_MAX;
+		if (ms_peers_known(info, nr) || ms_mono_ns() >= until_ns)
+			return nr;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Walk the peers, the best first, until one gives a whole copy. */
+static int ms_import_choose(struct ms_import *im, struct krcore_ctx *ctx, char *text,
+			    bool *ret_settled)
+{
+	struct krcore_server_info info[MS_PEERS_MAX];
+	unsigned int nr = ms_import_peers(im, ctx, info);
+	int at, err = -EHOSTUNREACH;
+	uint64_t tried = 0;
+
+	while (err && err != -ECANCELED && (at = ms_peer_best(info, nr, tried)) >= 0) {
+		tried |= 1ULL << at;
+		err = ms_import_walk(im, ctx, (unsigned int)at, &info[at], text);
+		*ret_settled = !info[at].settling_ms;
 	}
 	return err;
 }
 
 static int ms_import_copy(struct ms_import *im, char *text, bool *ret_settled)
 {
+	char config[32];
 	struct krcore_options opts = {
 		.size = sizeof(opts),
+		.config_file = config,
 		.servers = im->servers,
 		.key_file = im->key_file,
 		.name = "krcore-metaserver (copy)",
 		.timeout_ms = im->timeout_ms,
+		.flags = KRCORE_OPEN_DIRECT,
 	};
 	struct krcore_ctx *ctx;
-	int err = krcore_open(&opts, &ctx);
+	int err;
 
+	snprintf(config, sizeof(config), "/proc/self/fd/%d", im->config_fd);
+	err = krcore_open(&opts, &ctx);
 	if (err) {
 		snprintf(text, MS_IMPORT_TEXT, "%.250s", krcore_error_text());
 		return err;
 	}
-	err = ms_import_walk(im, ctx, text, ret_settled);
+	err = ms_import_choose(im, ctx, text, ret_settled);
 	krcore_close(ctx);
 	return err;
 }
@@ -165,6 +236,36 @@ static void *ms_import_thread(void *arg)
 	if (abandoned)
 		ms_import_free(im);
 	return NULL;
+}
+
+/*
+ * The daemon's own configuration, with what its command line said, as a file that
+ * libkrcore can read: the one in /etc may be another's, or wrong. Return: its
+ * descriptor, or a negative errno.
+ */
+static int ms_import_config(const struct kru_conf *conf)
+{
+	int fd = memfd_create("krcore.conf", MFD_CLOEXEC), copy, err;
+	FILE *to;
+
+	if (fd < 0)
+		return -errno;
+	copy = dup(fd); /* fclose() would take @fd with it */
+	to = copy < 0 ? NULL : fdopen(copy, "w");
+	if (!to) {
+		err = -errno;
+		if (copy >= 0)
+			close(copy);
+		close(fd);
+		return err;
+	}
+	kru_conf_print(conf, to);
+	err = ferror(to) ? -EIO : 0;
+	if (fclose(to) || err) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
 }
 
 /* the loop */
@@ -192,6 +293,12 @@ static void ms_import_take(struct ms_import *im)
 	unsigned int i;
 	int ret;
 
+	if (im->again) {
+		ms_ledger_import_drop(srv->hub.ledger);
+		im->again = false;
+		im->lost = false;
+		im->taken = 0;
+	}
 	for (i = 0; i < im->nr; i++) {
 		ret = ms_ledger_import(srv->hub.ledger, ms_now(srv), &im->batch[i].key,
 				       &im->batch[i].value, srv->conf.lease_ms);
@@ -205,6 +312,19 @@ static void ms_import_take(struct ms_import *im)
 	im->taken += im->nr;
 	im->nr = 0;
 	pthread_cond_signal(&im->room);
+}
+
+/*
+ * A copy that is not whole is not used. Said at once and, as STATUS and a metric,
+ * for as long as this server lives.
+ */
+static void ms_import_unused(struct ms_import *im, const char *why)
+{
+	struct ms_server *srv = im->srv;
+
+	ms_ledger_import_drop(srv->hub.ledger);
+	snprintf(srv->copy_failed, sizeof(srv->copy_failed), "copy_from failed: %.200s", why);
+	ms_log(LOG_WARNING, "copy_from: %s; serving without a copy", why);
 }
 
 static void ms_import_over(struct ms_import *im)
@@ -229,22 +349,19 @@ static void ms_import_on_wake(struct ev_loop *loop, ev_async *w, int events)
 	pthread_mutex_unlock(&im->lock);
 	if (!done)
 		return;
-	if (im->err)
-		ms_log(LOG_WARNING, "copy_from: %s (%s); serving with %llu records", im->text,
-		       strerror(-im->err), (unsigned long long)im->taken);
+	if (im->err || im->lost)
+		ms_import_unused(im, im->err ? im->text : "not all records could be taken");
 	else
 		ms_log(LOG_NOTICE, "copy_from: %llu records copied from %s",
 		       (unsigned long long)im->taken, im->text);
-	if (!im->err && im->settled && !im->lost) {
-		im->srv->copied = true;
-		im->srv->hub.settled_ms = 0;
-	}
+	im->srv->copied = !im->err && im->settled && !im->lost;
 	ms_import_over(im);
 }
 
 static void ms_import_on_patience(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct ms_import *im = w->data;
+	char why[64];
 
 	(void)loop;
 	(void)events;
@@ -252,8 +369,8 @@ static void ms_import_on_patience(struct ev_loop *loop, ev_timer *w, int events)
 		im->checked = im->taken;
 		return;
 	}
-	ms_log(LOG_WARNING, "copy_from: nothing came for %u ms, serving with %llu records",
-	       im->timeout_ms, (unsigned long long)im->taken);
+	snprintf(why, sizeof(why), "nothing came for %u ms", im->timeout_ms);
+	ms_import_unused(im, why);
 	ms_import_over(im);
 }
 
@@ -288,19 +405,25 @@ int ms_import_start(struct ms_server *srv)
 		memcpy(im->key_file, srv->conf.key_file, sizeof(im->key_file));
 	pthread_mutex_init(&im->lock, NULL);
 	pthread_cond_init(&im->room, NULL);
-	err = ms_import_spawn(im);
-	if (err) {
-		ms_import_free(im);
-		return err;
-	}
-	srv->import = im;
 	ev_async_init(&im->wake, ms_import_on_wake);
 	im->wake.data = im;
 	/* a little more than the thread's own time-out, which has the better text */
 	ev_timer_init(&im->patience, ms_import_on_patience, pause + 0.5, pause + 0.5);
 	im->patience.data = im;
-	ev_async_start(srv->loop, &im->wake);
+	im->config_fd = ms_import_config(&srv->whole);
+	err = im->config_fd < 0 ? im->config_fd : 0;
+	if (!err) {
+		/* before there is a thread: ev_async_start() would forget that it was woken */
+		ev_async_start(srv->loop, &im->wake);
+		err = ms_import_spawn(im);
+	}
+	if (err) {
+		ev_async_stop(srv->loop, &im->wake);
+		ms_import_free(im);
+		return err;
+	}
 	ev_timer_start(srv->loop, &im->patience);
+	srv->import = im;
 	return 0;
 }
 

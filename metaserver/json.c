@@ -81,6 +81,9 @@ json_t *ms_json_session(const struct ms_session_info *info)
 	json_object_set_new(o, "address", json_string(info->address));
 	json_object_set_new(o, "gid", ms_json_gid(info->gid));
 	json_object_set_new(o, "owner", json_string(ms_hex(info->owner, sizeof(info->owner), hex)));
+	if (!krp_is_zero(info->key_id, sizeof(info->key_id)))
+		json_object_set_new(o, "key",
+				    json_string(ms_hex(info->key_id, sizeof(info->key_id), hex)));
 	ms_json_put_u64(o, "generation", info->generation);
 	ms_json_put_u64(o, "age_ms", info->age_ms);
 	ms_json_put_u64(o, "idle_ms", info->idle_ms);

@@ -18,10 +18,12 @@
 #define MS_WHEEL_DEAD MS_WHEEL_SLOTS /* "slot" of the owners that have run out */
 #define MS_OWNERS_FIRST 16U
 #define MS_KEYS_FIRST 4U
+#define MS_NODE_RECORDS 64U /* of ports, beyond what else an owner may have */
 
 /**
  * struct ms_owner - One owner and its lease.
  * @id: identity; zero for the imported records.
+ * @gid: GID that it is at, or zero.
  * @generation: boot generation; 0 for the imported records and unused entries.
  * @deadline_ms: when the lease runs out.
  * @keys: names of its records.
@@ -36,6 +38,7 @@
  */
 struct ms_owner {
 	uint8_t id[KRP_OWNER_BYTES];
+	uint8_t gid[KRP_GID_BYTES];
 	uint64_t generation;
 	uint64_t deadline_ms;
 	struct krp_key *keys;
@@ -132,16 +135,18 @@ static void ms_wheel_add(struct ms_ledger *l, uint32_t nr)
 
 /* the index of the owners */
 
-static uint32_t ms_owner_hash(const struct ms_ledger *l, const uint8_t *id, uint64_t generation)
+static uint32_t ms_owner_hash(const struct ms_ledger *l, const uint8_t *id, const uint8_t *gid,
+			      uint64_t generation)
 {
-	return (uint32_t)krp_xxh64(id, KRP_OWNER_BYTES, l->config.salt ^ krp_mix64(generation)) &
-	       (l->buckets_nr - 1);
+	uint64_t hash = krp_xxh64(id, KRP_OWNER_BYTES, l->config.salt ^ krp_mix64(generation));
+
+	return (uint32_t)krp_xxh64(gid, KRP_GID_BYTES, hash) & (l->buckets_nr - 1);
 }
 
 static void ms_index_add(struct ms_ledger *l, uint32_t nr)
 {
 	struct ms_owner *o = &l->owners[nr];
-	uint32_t at = ms_owner_hash(l, o->id, o->generation);
+	uint32_t at = ms_owner_hash(l, o->id, o->gid, o->generation);
 
 	o->chain = l->buckets[at];
 	l->buckets[at] = nr;
@@ -150,7 +155,7 @@ static void ms_index_add(struct ms_ledger *l, uint32_t nr)
 static void ms_index_del(struct ms_ledger *l, uint32_t nr)
 {
 	struct ms_owner *o = &l->owners[nr];
-	uint32_t *link = &l->buckets[ms_owner_hash(l, o->id, o->generation)];
+	uint32_t *link = &l->buckets[ms_owner_hash(l, o->id, o->gid, o->generation)];
 
 	while (*link != nr)
 		link = &l->owners[*link].chain;
@@ -159,10 +164,11 @@ static void ms_index_del(struct ms_ledger *l, uint32_t nr)
 
 static uint32_t ms_owner_find(const struct ms_ledger *l, const struct ms_claim *who)
 {
-	uint32_t nr = l->buckets[ms_owner_hash(l, who->owner, who->generation)];
+	uint32_t nr = l->buckets[ms_owner_hash(l, who->owner, who->gid, who->generation)];
 
 	while (nr != MS_NIL && (l->owners[nr].generation != who->generation ||
-				memcmp(l->owners[nr].id, who->owner, KRP_OWNER_BYTES)))
+				memcmp(l->owners[nr].id, who->owner, KRP_OWNER_BYTES) ||
+				memcmp(l->owners[nr].gid, who->gid, KRP_GID_BYTES)))
 		nr = l->owners[nr].chain;
 	return nr;
 }
@@ -231,6 +237,7 @@ static int ms_owner_new(struct ms_ledger *l, const struct ms_claim *who, uint64_
 	ms_wheel_add(l, nr);
 	if (who) {
 		memcpy(o->id, who->owner, sizeof(o->id));
+		memcpy(o->gid, who->gid, sizeof(o->gid));
 		o->generation = who->generation;
 		ms_index_add(l, nr);
 	} else {
@@ -311,6 +318,14 @@ static void ms_owner_extend(struct ms_ledger *l, uint32_t nr, uint64_t deadline_
 	}
 }
 
+/* Whether @who is owner @o, in this generation or another; a GID of zero is any. */
+static bool ms_owner_is(const struct ms_owner *o, const struct ms_claim *who)
+{
+	return !memcmp(o->id, who->owner, sizeof(o->id)) &&
+	       (!memcmp(o->gid, who->gid, sizeof(o->gid)) || krp_is_zero(o->gid, sizeof(o->gid)) ||
+		krp_is_zero(who->gid, sizeof(who->gid)));
+}
+
 /* May @who do something to a record of owner @o? */
 static unsigned int ms_judge(const struct ms_owner *o, const struct krp_value *value,
 			     const struct ms_claim *who, uint64_t now_ms)
@@ -319,7 +334,7 @@ static unsigned int ms_judge(const struct ms_owner *o, const struct krp_value *v
 		return who->generation >= krp_le64_to_cpu(value->generation)
 			       ? KRP_ST_OK
 			       : KRP_ST_STALE_GENERATION;
-	if (!memcmp(o->id, who->owner, sizeof(o->id)))
+	if (ms_owner_is(o, who))
 		return who->generation >= o->generation ? KRP_ST_OK : KRP_ST_STALE_GENERATION;
 	return ms_owner_expired(o, now_ms) ? KRP_ST_OK : KRP_ST_NOT_OWNER;
 }
@@ -418,6 +433,17 @@ static unsigned int ms_ledger_replace(struct ms_ledger *l, uint64_t now_ms, uint
 	return KRP_ST_OK;
 }
 
+/*
+ * How many records an owner may have before it publishes this one. By that of a port all its
+ * programs are reached: those that they publish must not take its place while the port is down.
+ */
+static unsigned int ms_ledger_bound(const struct ms_ledger *l, const struct krp_key *key)
+{
+	unsigned int more = krp_le16_to_cpu(key->service) == KRP_SERVICE_NODE ? MS_NODE_RECORDS : 0;
+
+	return l->config.records_max + more;
+}
+
 unsigned int ms_ledger_publish(struct ms_ledger *l, uint64_t now_ms, const struct ms_claim *who,
 			       const struct krp_key *key, const struct krp_value *value)
 {
@@ -437,7 +463,7 @@ unsigned int ms_ledger_publish(struct ms_ledger *l, uint64_t now_ms, const struc
 		if (status)
 			return status;
 	}
-	if ((fresh ? 0 : l->owners[nr].nr) >= l->config.records_max)
+	if ((fresh ? 0 : l->owners[nr].nr) >= ms_ledger_bound(l, key))
 		return KRP_ST_LIMIT_RECORDS;
 
 	if (fresh) {
@@ -471,7 +497,7 @@ static void ms_ledger_drop(struct ms_ledger *l, const struct krp_key *key,
 }
 
 unsigned int ms_ledger_withdraw(struct ms_ledger *l, uint64_t now_ms, const struct ms_claim *who,
-				const struct krp_key *key, bool own_gid)
+				const struct krp_key *key)
 {
 	const struct ms_owner *o;
 	struct krp_value value;
@@ -481,11 +507,9 @@ unsigned int ms_ledger_withdraw(struct ms_ledger *l, uint64_t now_ms, const stru
 	if (ms_table_get(l->table, key, &value, &cookie))
 		return KRP_ST_NOT_FOUND;
 	o = &l->owners[cookie >> 32];
-	if (o->imported && !own_gid)
-		return KRP_ST_FOREIGN_GID;
 	status = ms_judge(o, &value, who, now_ms);
 	/* a lapsed lease lets another owner publish, not withdraw */
-	if (!status && !o->imported && memcmp(o->id, who->owner, sizeof(o->id)))
+	if (!status && !o->imported && !ms_owner_is(o, who))
 		status = KRP_ST_NOT_OWNER;
 	if (!status)
 		ms_ledger_drop(l, key, &value, cookie, "withdrawn");
@@ -557,6 +581,32 @@ int ms_ledger_import(struct ms_ledger *l, uint64_t now_ms, const struct krp_key 
 	ms_owner_extend(l, l->import, now_ms + lease_ms);
 	ms_tell(l, KRP_EVENT_CHANGED, key, krp_le64_to_cpu(value->generation), "imported");
 	return 1;
+}
+
+void ms_ledger_import_keep(struct ms_ledger *l, uint64_t now_ms, uint32_t lease_ms)
+{
+	if (l->import != MS_NIL)
+		ms_owner_extend(l, l->import, now_ms + lease_ms);
+}
+
+uint64_t ms_ledger_import_drop(struct ms_ledger *l)
+{
+	struct krp_value value;
+	struct krp_key key;
+	__u64 cookie;
+	uint64_t nr = 0;
+
+	while (l->import != MS_NIL) { /* the last record takes the owner along */
+		const struct ms_owner *o = &l->owners[l->import];
+
+		key = o->keys[o->nr - 1];
+		if (ms_table_get(l->table, &key, &value, &cookie))
+			ms_owner_strike(l, l->import, o->nr - 1); /* cannot be */
+		else
+			ms_ledger_drop(l, &key, &value, cookie, "not whole");
+		nr++;
+	}
+	return nr;
 }
 
 int ms_ledger_remove(struct ms_ledger *l, const struct krp_key *key)

@@ -4,7 +4,7 @@
  * OWNERSHIP. Stands between the sessions and the table: nothing else changes
  * the table.
  *
- * An owner is (identity, generation) and has one lease and a list of its keys.
+ * An owner is (identity, GID, generation) and has one lease and a list of its keys.
  * The table's cookie of a record is (owner, position in that list), so each
  * step costs the same however many records there are. Leases lie on a hashed
  * timing wheel; an extension only notes the new deadline, the wheel moves the
@@ -28,7 +28,8 @@ struct ms_ledger;
 /**
  * struct ms_ledger_config - Bounds.
  * @tick_ms: granularity of the wheel, at least 1.
- * @records_max: records an owner may have; imported ones have no bound but the table's.
+ * @records_max: records an owner may have, and some more for KRP_SERVICE_NODE; imported ones
+ *	have no bound but the table's.
  * @salt: seed of the hash of owners.
  */
 struct ms_ledger_config {
@@ -52,11 +53,14 @@ struct ms_ledger_ops {
 /**
  * struct ms_claim - On whose behalf something is asked.
  * @owner: identity.
+ * @gid: GID that it is known to be at; zero where that does not count
+ *	(publish_any_gid), which is then the owner of this identity at any.
  * @generation: boot generation, not zero.
  * @lease_ms: what the lease is extended to, from now.
  */
 struct ms_claim {
 	uint8_t owner[KRP_OWNER_BYTES];
+	uint8_t gid[KRP_GID_BYTES];
 	uint64_t generation;
 	uint32_t lease_ms;
 };
@@ -137,15 +141,13 @@ unsigned int ms_ledger_publish(struct ms_ledger *l, uint64_t now_ms, const struc
  * @l: ledger.
  * @now_ms: the clock.
  * @who: the owner; a newer generation may withdraw what an older one left.
- * @key: name.
- * @own_gid: the key's GID is one that @who may publish for; needed for an
- *	imported record, whose owner is not known.
+ * @key: name, of a GID that @who may publish for.
  *
- * Return: KRP_ST_OK, KRP_ST_NOT_FOUND, KRP_ST_NOT_OWNER,
- * KRP_ST_STALE_GENERATION or KRP_ST_FOREIGN_GID.
+ * Return: KRP_ST_OK, KRP_ST_NOT_FOUND, KRP_ST_NOT_OWNER or
+ * KRP_ST_STALE_GENERATION.
  */
 unsigned int ms_ledger_withdraw(struct ms_ledger *l, uint64_t now_ms, const struct ms_claim *who,
-				const struct krp_key *key, bool own_gid);
+				const struct krp_key *key);
 
 /**
  * ms_ledger_renew() - Extend the lease of an owner.
@@ -185,6 +187,22 @@ unsigned int ms_ledger_count(const struct ms_ledger *l, uint64_t now_ms, const s
  */
 int ms_ledger_import(struct ms_ledger *l, uint64_t now_ms, const struct krp_key *key,
 		     const struct krp_value *value, uint32_t lease_ms);
+
+/**
+ * ms_ledger_import_keep() - Let the lease of the imported records begin now.
+ * @l: ledger.
+ * @now_ms: the clock.
+ * @lease_ms: lease.
+ */
+void ms_ledger_import_keep(struct ms_ledger *l, uint64_t now_ms, uint32_t lease_ms);
+
+/**
+ * ms_ledger_import_drop() - Take out what was imported and nobody has taken over.
+ * @l: ledger.
+ *
+ * Return: how many records that were.
+ */
+uint64_t ms_ledger_import_drop(struct ms_ledger *l);
 
 /**
  * ms_ledger_remove() - Take a record out, whoever owns it.

@@ -21,23 +21,22 @@
 static int ms_check_key(const struct kru_conf *conf)
 {
 	const char *path = conf->ms.key_file;
-	struct kru_key key;
-	int err;
+	struct kru_keys keys = { .nr = 0 };
+	int err = -ENOENT;
 
-	if (!*path || conf->ms.require_auth == KRU_AUTH_NO) {
-		if (conf->ms.require_auth != KRU_AUTH_YES)
-			return 0;
-		fprintf(stderr, "krcore-metaserver: require_auth = yes, but key_file is empty\n");
-		return -EINVAL;
-	}
-	err = kru_key_load(path, &key);
-	kru_key_wipe(&key);
-	if (!err || (err == -ENOENT && conf->ms.require_auth == KRU_AUTH_AUTO))
+	if (*path && conf->ms.require_auth != KRU_AUTH_NO)
+		err = kru_keys_load(path, &keys);
+	kru_keys_wipe(&keys);
+	if (!err)
 		return 0;
-	fprintf(stderr, "krcore-metaserver: key file %s: %s\n", path,
-		err == -EPERM	 ? "others than owner and group can read or change it"
-		: err == -EINVAL ? "not 32 to 128 hexadecimal digits"
-				 : strerror(-err));
+	if (err == -ENOENT && conf->ms.require_auth != KRU_AUTH_YES) {
+		fprintf(stderr,
+			"krcore-metaserver: warning: no cluster key: every host of the fabric may "
+			"read the table and publish\n");
+		return 0;
+	}
+	fprintf(stderr, "krcore-metaserver: key_file '%s': %s%s\n", path, kru_keys_error(err),
+		err == -ENOENT ? ", and require_auth is yes" : "");
 	return err;
 }
 
@@ -91,6 +90,8 @@ static int ms_run(struct ms_daemon *d)
 		goto out_http;
 	}
 
+	/* a copy that has begun may be over when the timer comes for the first time */
+	ev_invoke(d->loop, &d->status, EV_TIMER);
 	ev_run(d->loop, 0);
 
 	ms_notify_stopping();

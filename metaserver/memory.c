@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "metaserver/log.h"
 #include "metaserver/memory.h"
 
 #define MS_ROOT_OFFSET_SEGMENTS 4096U
@@ -124,6 +125,8 @@ static void ms_memory_write_root(struct ms_device *dev)
 	root.segments_addr = krp_cpu_to_le64((__u64)(uintptr_t)ms_memory_segments(dev));
 	root.segments_rkey = krp_cpu_to_le32(dev->root_mr->rkey);
 	root.epoch = krp_cpu_to_le32(srv->epoch);
+	root.heartbeat = krp_cpu_to_le64(ms_mono_ns() / 1000000 + 1);
+	root.settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(&srv->hub, srv->clock_ms));
 	root.sum = krp_cpu_to_le64(krp_root_sum(&root));
 	ms_store(dev->root, &root, sizeof(root));
 }
@@ -184,6 +187,27 @@ void ms_memory_close(struct ms_device *dev)
 
 /* the table's calls, for every device */
 
+/*
+ * A device has refused memory. If that is memory that we may not have, it is so
+ * for all; else that device is broken, and the table grows without it: it is
+ * given up by the next check, since it may be in use right now. Return: true if
+ * so, which is not the case of the last one that works.
+ */
+static bool ms_memory_broken(struct ms_device *dev, int err)
+{
+	struct ms_device *other = dev->srv->devices;
+
+	if (err == -ENOMEM || err == -ENOSPC)
+		return false;
+	while (other && (other == dev || other->broken))
+		other = other->next;
+	if (!other)
+		return false;
+	ms_log(LOG_ERR, "device '%s': cannot register memory (%s)", dev->name, strerror(-err));
+	dev->broken = true;
+	return true;
+}
+
 static int ms_all_segment_add(void *arg, unsigned int nr, void *addr, size_t bytes)
 {
 	struct ms_server *srv = arg;
@@ -191,8 +215,8 @@ static int ms_all_segment_add(void *arg, unsigned int nr, void *addr, size_t byt
 	int err;
 
 	for (dev = srv->devices; dev; dev = dev->next) {
-		err = ms_memory_segment_add(dev, nr, addr, bytes);
-		if (err)
+		err = dev->broken ? 0 : ms_memory_segment_add(dev, nr, addr, bytes);
+		if (err && !ms_memory_broken(dev, err))
 			goto err_undo;
 	}
 	return 0;
@@ -210,8 +234,8 @@ static int ms_all_dir_add(void *arg, void *addr, size_t bytes)
 	int err;
 
 	for (dev = srv->devices; dev; dev = dev->next) {
-		err = ms_memory_dir_add(dev, addr, bytes);
-		if (err)
+		err = dev->broken ? 0 : ms_memory_dir_add(dev, addr, bytes);
+		if (err && !ms_memory_broken(dev, err))
 			goto err_undo;
 	}
 	return 0;
@@ -228,6 +252,15 @@ static void ms_all_root_changed(void *arg)
 	struct ms_device *dev;
 
 	srv->epoch++;
+	for (dev = srv->devices; dev; dev = dev->next)
+		if (!dev->broken) /* its readers see that what they have is old */
+			ms_memory_write_root(dev);
+}
+
+void ms_device_beat(struct ms_server *srv)
+{
+	struct ms_device *dev;
+
 	for (dev = srv->devices; dev; dev = dev->next)
 		ms_memory_write_root(dev);
 }

@@ -62,6 +62,7 @@ static const char *const ms_status_labels[] = {
 	[KRP_ST_NOT_FOUND] = "not_found",
 	[KRP_ST_SHUTDOWN] = "shutdown",
 	[KRP_ST_NO_MEMORY] = "no_memory",
+	[KRP_ST_RESERVED] = "reserved",
 };
 KRP_STATIC_ASSERT(sizeof(ms_status_labels) / sizeof(*ms_status_labels) == KRP_ST_CODES,
 		  "a label for each KRP_ST_*");
@@ -90,6 +91,10 @@ static const struct {
 	MS_PLAIN(registered_bytes, "registered_bytes", "gauge",
 		 "Memory registered with RDMA devices; the table counts once a device."),
 	MS_PLAIN(devices, "devices", "gauge", "RDMA devices in use."),
+	MS_PLAIN(receives_posted, "receives_posted", "gauge",
+		 "Receive buffers posted, over all devices."),
+	MS_PLAIN(strangers, "strangers", "gauge",
+		 "Connections never authenticated, with those on their way out."),
 	MS_PLAIN(listeners, "listeners", "gauge", "Configured addresses that are listened at."),
 	MS_PLAIN(device_removals, "device_removals_total", "counter",
 		 "RDMA devices that went away."),
@@ -97,8 +102,12 @@ static const struct {
 	MS_PLAIN(connections_rejected, "connections_rejected_total", "counter",
 		 "Connections refused for the limit on clients or a lack of resources."),
 	MS_PLAIN(sessions_total, "sessions_total", "counter", "Clients ever authenticated."),
+	MS_PLAIN(sessions_replaced, "sessions_replaced_total", "counter",
+		 "Connections that made room for their own client, or, silent, for another."),
 	MS_PLAIN(sessions_timed_out, "sessions_timed_out_total", "counter",
 		 "Connections closed because they were idle or slow to authenticate."),
+	MS_PLAIN(auth_required, "auth_required", "gauge",
+		 "1 if clients must prove that they have a cluster key, 0 if anybody is let in."),
 	MS_PLAIN(auth_failures, "auth_failures_total", "counter",
 		 "Clients with a wrong proof of the cluster key."),
 	MS_PLAIN(owners, "owners", "gauge", "Owners that have a lease."),
@@ -114,6 +123,12 @@ static const struct {
 		 "Records withdrawn by owners or the operator."),
 	MS_PLAIN(expired, "expired_records_total", "counter", "Records whose lease ran out."),
 	MS_PLAIN(imported, "imported_records", "gauge", "Records copied from a peer at start."),
+	MS_PLAIN(copy_failed, "copy_failed", "gauge",
+		 "1 if the table of a peer was to be copied at start, and that failed."),
+	MS_PLAIN(changes_noted, "changes_noted_total", "counter",
+		 "Changes of records that subscribers were to be told."),
+	MS_PLAIN(changes_merged, "changes_merged_total", "counter",
+		 "Of those, that met a change of the same record not told yet."),
 	MS_PLAIN(notifies_sent, "notifications_sent_total", "counter", "Notifications sent."),
 	MS_PLAIN(notifies_dropped, "notifications_dropped_total", "counter",
 		 "Events that slow subscribers were not told."),
@@ -227,6 +242,7 @@ static void ms_write_all(struct ms_writer *w, const struct ms_daemon *d)
 	ms_one(w, "start_time_seconds", "gauge", "When this life of the server began.",
 	       (double)st.started_unix_ms / 1e3);
 	ms_one(w, "serving", "gauge", "1 if clients can attach.", st.serving);
+	ms_one(w, "drained", "gauge", "1 if the operator keeps clients off.", st.drained);
 	ms_one(w, "settling_seconds", "gauge",
 	       "For how long publishers may still be on their way back; 0 if settled.",
 	       (double)st.settling_ms / 1e3);

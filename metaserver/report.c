@@ -64,26 +64,38 @@ void ms_server_stats(const struct ms_server *srv, struct ms_server_stats *ret_st
 	st->taken_over = ls.taken_over;
 	st->expired = ls.expired;
 	st->imported = ls.imported;
+	st->copy_failed = *srv->copy_failed != 0;
 	st->table.private_bytes += ls.private_bytes;
 	st->incarnation = srv->hub.incarnation;
+	st->changes_noted = srv->hub.changes.noted;
+	st->changes_merged = srv->hub.changes.merged;
+	st->sessions_replaced = srv->hub.roll.replaced;
 	st->started_unix_ms = srv->started_unix_ms;
 	st->serving = srv->serving;
+	st->auth_required = srv->hub.auth;
 	st->settling_ms = ms_hub_settling_ms(&srv->hub, srv->clock_ms);
 	st->draining = srv->draining;
+	st->drained = srv->drained;
 	st->listeners = ms_listeners_up(srv);
+	st->strangers = srv->strangers_nr;
 	for (dev = srv->devices; dev; dev = dev->next) {
 		st->devices++;
 		st->registered_bytes += dev->registered_bytes;
+		st->receives_posted += dev->recv_posted_nr;
 	}
 }
 
 void ms_server_status_text(const struct ms_server *srv, char *buf, size_t bytes)
 {
 	struct ms_table_stats ts;
+	size_t used;
 
 	ms_table_stats(srv->hub.table, &ts);
 	if (srv->draining)
 		snprintf(buf, bytes, "draining, %llu connections left",
+			 (unsigned long long)srv->conns_nr);
+	else if (srv->drained)
+		snprintf(buf, bytes, "drained by the operator, %llu connections left",
 			 (unsigned long long)srv->conns_nr);
 	else if (srv->import)
 		snprintf(buf, bytes, "copying the table of a peer, %llu records so far",
@@ -98,6 +110,14 @@ void ms_server_status_text(const struct ms_server *srv, char *buf, size_t bytes)
 		snprintf(buf, bytes, "serving, %llu records, %llu clients",
 			 (unsigned long long)ts.records,
 			 (unsigned long long)srv->hub.stats.sessions);
+	used = strlen(buf);
+	if (*srv->copy_failed && used < bytes)
+		snprintf(buf + used, bytes - used, "; %s", srv->copy_failed);
+}
+
+bool ms_server_copying(const struct ms_server *srv)
+{
+	return srv->import;
 }
 
 void ms_server_each_session(const struct ms_server *srv,

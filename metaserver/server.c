@@ -15,8 +15,12 @@
 
 #include "metaserver/log.h"
 #include "metaserver/server_priv.h"
+#include "proto/krp_pulse.h"
 
 #define MS_CLOCK_STEP_MAX_MS 1000U
+#define MS_SETTLE_MS 30000U /* where neither leases nor pauses are longer */
+
+KRP_STATIC_ASSERT(MS_CHECK_MS <= KRP_BEAT_MS, "each check of the connections is a heartbeat");
 
 uint64_t ms_mono_ns(void)
 {
@@ -54,23 +58,39 @@ void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
 	ms_log(priority, "%s", text);
 }
 
-/* Who published here before has the time of a lease to come back. */
+static uint32_t ms_max(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * Who published here before has to come back. Who has published at the peer that a whole
+ * table was copied from, while it was copied, comes with the next attempt to attach.
+ */
 static void ms_server_unsettle(struct ms_server *srv)
 {
-	srv->hub.settled_ms = ms_now(srv) + srv->conf.lease_ms;
+	uint32_t twice_ms = 2 * srv->reconnect_max_ms, ms = srv->conf.settle_ms;
+
+	if (!ms)
+		ms = ms_max(ms_max(srv->conf.lease_ms, twice_ms), MS_SETTLE_MS);
+	if (srv->copied && twice_ms < ms)
+		ms = twice_ms;
+	ms_settle_begin(&srv->hub.settle, ms_now(srv), ms, srv->reconnect_max_ms);
 }
 
 void ms_server_evaluate(struct ms_server *srv)
 {
-	bool serving = srv->started && !srv->draining && !srv->import && srv->devices &&
-		       ms_listeners_up(srv);
+	bool serving = srv->started && !srv->draining && !srv->drained && !srv->import &&
+		       srv->devices && ms_listeners_up(srv);
 
 	if (serving == srv->serving)
 		return;
 	srv->serving = serving;
-	if (serving && !srv->copied)
+	if (serving) {
 		ms_server_unsettle(srv);
-	srv->copied = false; /* true of the first time only */
+		srv->copied = false; /* true of the first time only */
+		srv->served = true;
+	}
 	if (srv->serving_cb)
 		srv->serving_cb(srv->serving_arg, serving);
 }
@@ -81,6 +101,8 @@ static void ms_server_changed(void *arg, unsigned int event, const struct krp_ke
 	struct ms_server *srv = arg;
 
 	ms_hub_notify(&srv->hub, event, key, generation);
+	if (srv->hub.subscribers && !ev_is_active(&srv->tell))
+		ev_timer_start(srv->loop, &srv->tell);
 	if (srv->observer)
 		srv->observer->record(srv->observer_arg, event, key, generation, why);
 }
@@ -88,6 +110,32 @@ static void ms_server_changed(void *arg, unsigned int event, const struct krp_ke
 static const struct ms_ledger_ops ms_server_ledger_ops = { .changed = ms_server_changed };
 
 /* timers */
+
+static void ms_server_tell(struct ms_server *srv)
+{
+	if (ms_hub_tell(&srv->hub, MS_TELL_BUDGET))
+		ev_idle_start(srv->loop, &srv->tell_more);
+	else
+		ev_idle_stop(srv->loop, &srv->tell_more);
+}
+
+static void ms_server_on_tell_more(struct ev_loop *loop, ev_idle *w, int events)
+{
+	(void)loop;
+	(void)events;
+	ms_server_tell(w->data);
+}
+
+static void ms_server_on_tell(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct ms_server *srv = w->data;
+
+	(void)loop;
+	(void)events;
+	if (ms_hub_seal(&srv->hub, ms_now(srv)))
+		ev_timer_start(srv->loop, w);
+	ms_server_tell(srv);
+}
 
 static void ms_server_sweep(struct ms_server *srv)
 {
@@ -107,9 +155,13 @@ static void ms_server_sweep(struct ms_server *srv)
 
 static void ms_server_on_tick(struct ev_loop *loop, ev_timer *w, int events)
 {
+	struct ms_server *srv = w->data;
+
 	(void)loop;
 	(void)events;
-	ms_server_sweep(w->data);
+	if (!srv->served) /* nobody could come to take a copied record over */
+		ms_ledger_import_keep(srv->hub.ledger, ms_now(srv), srv->conf.lease_ms);
+	ms_server_sweep(srv);
 }
 
 static void ms_server_on_sweep_more(struct ev_loop *loop, ev_idle *w, int events)
@@ -129,6 +181,25 @@ static void ms_server_drained(struct ms_server *srv)
 	cb(srv->drain_arg);
 }
 
+/* Once a second: a device that is broken goes; one that has lost receives is opened anew. */
+static void ms_server_check_broken(struct ms_server *srv)
+{
+	struct ms_device *dev, *next;
+	bool lost = false;
+
+	for (dev = srv->devices; dev; dev = next) {
+		next = dev->next;
+		if (dev->broken) {
+			ms_device_remove(dev, "it cannot register memory");
+		} else if (!ms_recv_check(dev)) {
+			lost = true;
+			ms_device_remove(dev, "it has lost receive buffers");
+		}
+	}
+	if (lost)
+		ms_watch_probe(srv);
+}
+
 static void ms_server_check_devices(struct ms_server *srv)
 {
 	unsigned int ports_nr = ms_ports_count(srv);
@@ -142,18 +213,51 @@ static void ms_server_check_devices(struct ms_server *srv)
 	ms_server_evaluate(srv);
 }
 
+/*
+ * One turn of a check of all connections. A queue pair's destruction takes the
+ * NIC a fraction of a millisecond, and thousands may end at once.
+ */
+static void ms_server_check_conns(struct ms_server *srv)
+{
+	unsigned int looked, destroyed = 0;
+
+	for (looked = 0; looked < MS_CHECK_BUDGET && destroyed < MS_DESTROY_BUDGET; looked++) {
+		struct ms_conn *conn = srv->check_next;
+
+		if (!conn)
+			break;
+		srv->check_next = conn->next;
+		destroyed += ms_conn_check(conn);
+	}
+	if (srv->check_next)
+		ev_idle_start(srv->loop, &srv->check_more);
+	else
+		ev_idle_stop(srv->loop, &srv->check_more);
+}
+
+static void ms_server_on_check_more(struct ev_loop *loop, ev_idle *w, int events)
+{
+	(void)loop;
+	(void)events;
+	ms_server_check_conns(w->data);
+}
+
 static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct ms_server *srv = w->data;
-	struct ms_conn *conn, *next;
+	struct ms_device *dev;
 
 	(void)loop;
 	(void)events;
-	for (conn = srv->conns; conn; conn = next) {
-		next = conn->next;
-		ms_conn_check(conn);
-	}
+	if (!srv->check_next)
+		srv->check_next = srv->conns;
+	/* queue pairs wait to be destroyed for what is in the completion queues */
+	for (dev = srv->devices; dev; dev = dev->next)
+		ms_device_poll(dev);
+	ms_server_check_conns(srv);
+	ms_device_beat(srv);
 	if (++srv->checks % MS_CHECKS_SECOND == 0) {
+		ms_server_check_broken(srv);
 		ms_server_check_devices(srv);
 		srv->log_room = MS_LOG_CLIENTS;
 		if (srv->log_lost)
@@ -165,30 +269,20 @@ static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
 
 /* configuration */
 
-static int ms_server_load_key(const struct kru_conf_ms *conf, bool *ret_auth,
-			      struct kru_key *ret_key)
+/* @ret_keys: none if there is to be no authentication. Says what is wrong. */
+static int ms_server_load_keys(const struct kru_conf_ms *conf, struct kru_keys *ret_keys)
 {
 	bool must = conf->require_auth == KRU_AUTH_YES;
 	int err;
 
-	*ret_auth = false;
+	ret_keys->nr = 0;
 	if (conf->require_auth == KRU_AUTH_NO)
 		return 0;
-	err = conf->key_file[0] ? kru_key_load(conf->key_file, ret_key) : -ENOENT;
-	if (!err) {
-		*ret_auth = true;
+	err = conf->key_file[0] ? kru_keys_load(conf->key_file, ret_keys) : -ENOENT;
+	if (!err || (err == -ENOENT && !must))
 		return 0;
-	}
-	if (err == -ENOENT && !must)
-		return 0;
-	if (err == -EPERM)
-		ms_log(LOG_ERR, "key_file '%s': others than owner and group may read or write it",
-		       conf->key_file);
-	else if (err == -EINVAL)
-		ms_log(LOG_ERR, "key_file '%s': not 32 to 128 hexadecimal digits", conf->key_file);
-	else
-		ms_log(LOG_ERR, "key_file '%s': %s%s", conf->key_file, strerror(-err),
-		       must ? ", and require_auth is yes" : "");
+	ms_log(LOG_ERR, "key_file '%s': %s%s", conf->key_file, kru_keys_error(err),
+	       err == -ENOENT ? ", and require_auth is yes" : "");
 	return err;
 }
 
@@ -213,24 +307,36 @@ static void ms_server_set_limits(struct ms_server *srv)
 int ms_server_apply(struct ms_server *srv, const struct kru_conf *conf)
 {
 	struct kru_conf_ms fresh = conf->ms;
-	struct kru_key key = { 0 };
-	bool auth;
+	struct kru_keys keys = { .nr = 0 };
+	unsigned int nr;
+	bool first;
 	int err;
 
-	err = ms_server_load_key(&fresh, &auth, &key);
+	err = ms_server_load_keys(&fresh, &keys);
 	if (err)
 		return err;
+	/* a file that is away for a moment must not let everybody in */
+	if (srv->hub.auth && !keys.nr) {
+		ms_log(LOG_ERR,
+		       "key_file '%s': no key any more; without one a server that had one serves "
+		       "only after a restart",
+		       fresh.key_file);
+		return -ENOKEY;
+	}
 	/* queues and timers were made for these: they need a restart */
 	fresh.tick_ms = srv->conf.tick_ms;
 	fresh.credits = srv->conf.credits;
 	fresh.srq_depth = srv->conf.srq_depth;
 	srv->conf = fresh;
-	if (auth != srv->hub.auth)
-		ms_log(LOG_NOTICE, "clients %s prove that they have the cluster key",
-		       auth ? "must" : "need not");
-	srv->hub.auth = auth;
-	srv->hub.key = key;
-	kru_key_wipe(&key);
+	srv->reconnect_max_ms = conf->node.reconnect_max_ms;
+	first = keys.nr && !srv->hub.auth;
+	nr = ms_hub_set_keys(&srv->hub, &keys);
+	if (first)
+		ms_log(LOG_NOTICE,
+		       "clients must prove that they have the cluster key; %u that had attached "
+		       "without one were disconnected",
+		       nr);
+	kru_keys_wipe(&keys);
 	ms_server_set_limits(srv);
 	ms_ledger_set_records_max(srv->hub.ledger, fresh.records_per_owner_max);
 	return 0;
@@ -283,8 +389,16 @@ static void ms_server_timers(struct ms_server *srv)
 	ev_timer_init(&srv->check, ms_server_on_check, check, check);
 	ev_idle_init(&srv->sweep_more, ms_server_on_sweep_more);
 	ev_set_priority(&srv->sweep_more, EV_MAXPRI); /* each turn, also of a busy loop */
+	ev_timer_init(&srv->tell, ms_server_on_tell, MS_TELL_MS / 1000.0, 0.);
+	ev_idle_init(&srv->tell_more, ms_server_on_tell_more);
+	ev_set_priority(&srv->tell_more, EV_MAXPRI);
+	srv->tell.data = srv;
+	srv->tell_more.data = srv;
+	ev_idle_init(&srv->check_more, ms_server_on_check_more);
+	ev_set_priority(&srv->check_more, EV_MAXPRI);
 	srv->tick.data = srv;
 	srv->check.data = srv;
+	srv->check_more.data = srv;
 	srv->sweep_more.data = srv;
 }
 
@@ -300,9 +414,15 @@ static int ms_server_books(struct ms_server *srv)
 			return err;
 	}
 	err = kru_random(&lc.salt, sizeof(lc.salt));
+	if (!err)
+		err = kru_random(&srv->source_salt, sizeof(srv->source_salt));
+	if (!err)
+		err = kru_random(srv->hub.secret, sizeof(srv->hub.secret));
 	if (err)
 		return err;
-	err = ms_server_table_new(srv);
+	err = ms_hub_init(&srv->hub, lc.salt ^ srv->source_salt, ms_now(srv));
+	if (!err)
+		err = ms_server_table_new(srv);
 	if (err)
 		return err;
 	return ms_ledger_new(&lc, srv->hub.table, &ms_server_ledger_ops, srv, ms_now(srv),
@@ -319,17 +439,21 @@ int ms_server_new(struct ev_loop *loop, const struct kru_conf *conf, struct ms_s
 		return -ENOMEM;
 	srv->loop = loop;
 	srv->conf = conf->ms;
+	srv->reconnect_max_ms = conf->node.reconnect_max_ms;
+	srv->whole = *conf;
 	srv->clock_real_ms = ms_mono_ns() / 1000000;
 	srv->clock_ms = srv->clock_real_ms;
 	srv->log_room = MS_LOG_CLIENTS;
+	TAILQ_INIT(&srv->strangers);
 	ms_server_timers(srv);
 	ms_server_set_limits(srv);
 	err = ms_places_parse(srv);
 	if (err)
 		goto err_free;
-	err = ms_server_load_key(&srv->conf, &srv->hub.auth, &srv->hub.key);
+	err = ms_server_load_keys(&srv->conf, &srv->hub.keys);
 	if (err)
 		goto err_free;
+	srv->hub.auth = srv->hub.keys.nr;
 	err = ms_server_books(srv);
 	if (err) {
 		ms_log(LOG_ERR, "no table can be made (%s)", strerror(-err));
@@ -350,6 +474,10 @@ int ms_server_start(struct ms_server *srv)
 {
 	int err = 0;
 
+	if (!srv->hub.auth)
+		ms_log(LOG_WARNING,
+		       "there is no cluster key: every host of the fabric may read the table and "
+		       "publish; krcore-metactl key new makes one");
 	srv->started = true;
 	srv->ports_nr = ms_ports_count(srv);
 	ev_timer_start(srv->loop, &srv->tick);
@@ -396,6 +524,22 @@ void ms_server_drain(struct ms_server *srv, void (*cb)(void *arg), void *arg)
 	ms_server_evaluate(srv);
 }
 
+/*
+ * It goes on listening: a client that came to a closed door would not know whether the
+ * server is away by mistake.
+ */
+void ms_server_keep_off(struct ms_server *srv, bool off)
+{
+	struct ms_conn *conn;
+
+	if (srv->drained == off)
+		return;
+	srv->drained = off;
+	for (conn = off ? srv->conns : NULL; conn; conn = conn->next)
+		ms_conn_leave(conn, "drained by the operator");
+	ms_server_evaluate(srv);
+}
+
 void ms_server_free(struct ms_server *srv)
 {
 	if (!srv)
@@ -411,9 +555,14 @@ void ms_server_free(struct ms_server *srv)
 	ev_timer_stop(srv->loop, &srv->tick);
 	ev_timer_stop(srv->loop, &srv->check);
 	ev_idle_stop(srv->loop, &srv->sweep_more);
+	ev_idle_stop(srv->loop, &srv->check_more);
+	ev_timer_stop(srv->loop, &srv->tell);
+	ev_idle_stop(srv->loop, &srv->tell_more);
 	ms_ledger_free(srv->hub.ledger);
+	ms_hub_fini(&srv->hub);
 	ms_table_free(srv->hub.table);
-	kru_key_wipe(&srv->hub.key);
+	kru_keys_wipe(&srv->hub.keys);
+	explicit_bzero(srv->hub.secret, sizeof(srv->hub.secret));
 	free(srv);
 }
 
@@ -424,4 +573,21 @@ int ms_server_withdraw(struct ms_server *srv, const struct krp_key *key)
 	if (!err)
 		srv->hub.stats.withdrawn++;
 	return err;
+}
+
+unsigned int ms_server_kill(struct ms_server *srv,
+			    bool (*match)(void *arg, const struct ms_session_info *info), void *arg)
+{
+	struct ms_session_info info;
+	struct ms_conn *conn;
+	unsigned int nr = 0;
+
+	for (conn = srv->conns; conn; conn = conn->next) {
+		ms_conn_info(conn, &info);
+		if (conn->session.state == MS_STATE_CLOSING || !match(arg, &info))
+			continue;
+		ms_conn_leave(conn, "disconnected by the operator");
+		nr++;
+	}
+	return nr;
 }

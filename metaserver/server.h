@@ -55,13 +55,17 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @serving: at least one listener listens and the import, if any, is over.
  * @settling_ms: for how long publishers may still be on their way back; 0: settled.
  * @draining: ms_server_drain() was called.
+ * @drained: ms_server_keep_off() keeps clients off.
  * @sessions: sessions that are authenticated now.
  * @sessions_pending: connections that are not authenticated yet.
  * @sessions_total: sessions that were ever authenticated.
  * @connections_total: connections ever asked for.
  * @connections_rejected: of those, refused by the limit on clients or a lack
  *	of resources.
+ * @sessions_replaced: closed because their client came again, or was silent
+ *	while another one needed the place.
  * @sessions_timed_out: closed because they were idle or slow to authenticate.
+ * @auth_required: 1 if clients must prove that they have a cluster key.
  * @auth_failures: AUTH messages with a wrong proof.
  * @messages_in: received and well formed, by KRP_MSG_*; index 0: malformed.
  * @results: answers to PUBLISH, WITHDRAW and RENEW by KRP_ST_*.
@@ -73,8 +77,10 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @withdrawn: WITHDRAW that succeeded, with those of the operator.
  * @expired: records that were taken out because their lease ran out.
  * @notifies_sent: NOTIFY sent, RESYNC among them.
- * @notifies_dropped: events that a subscriber did not get because it was slow.
+ * @notifies_dropped: changes that a subscriber was not told because it was far behind.
  * @resyncs: NOTIFY of KRP_EVENT_RESYNC sent.
+ * @changes_noted: changes of records while somebody had subscribed.
+ * @changes_merged: of those, that met a change of the same key not told yet.
  * @sends_failed: SENDs that completed with an error.
  * @owners: owners that have a lease.
  * @subscribers: sessions that have subscribed.
@@ -86,7 +92,12 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @listeners: listeners that listen.
  * @registered_bytes: memory registered, over all devices; table memory counts
  *	once a device.
+ * @receives_posted: receive buffers, over all devices, that a message can come
+ *	into or has come into; less than srq_depth a device is trouble.
+ * @strangers: connections that were never authenticated, with those that are
+ *	on their way out.
  * @imported: records copied from a peer at start.
+ * @copy_failed: 1 if they should have been, and it failed.
  * @device_removals: devices that went away.
  */
 struct ms_server_stats {
@@ -96,12 +107,15 @@ struct ms_server_stats {
 	bool serving;
 	uint32_t settling_ms;
 	bool draining;
+	bool drained;
 	uint64_t sessions;
 	uint64_t sessions_pending;
 	uint64_t sessions_total;
 	uint64_t connections_total;
 	uint64_t connections_rejected;
+	uint64_t sessions_replaced;
 	uint64_t sessions_timed_out;
+	uint64_t auth_required;
 	uint64_t auth_failures;
 	uint64_t messages_in[KRP_MSG_TYPES];
 	uint64_t results[KRP_ST_CODES];
@@ -115,6 +129,8 @@ struct ms_server_stats {
 	uint64_t notifies_sent;
 	uint64_t notifies_dropped;
 	uint64_t resyncs;
+	uint64_t changes_noted;
+	uint64_t changes_merged;
 	uint64_t sends_failed;
 	uint64_t owners;
 	uint64_t subscribers;
@@ -125,7 +141,10 @@ struct ms_server_stats {
 	uint64_t devices;
 	uint64_t listeners;
 	uint64_t registered_bytes;
+	uint64_t receives_posted;
+	uint64_t strangers;
 	uint64_t imported;
+	uint64_t copy_failed;
 	uint64_t device_removals;
 };
 
@@ -138,6 +157,7 @@ struct ms_server_stats {
  * @address: address it comes from.
  * @gid: GID it comes from.
  * @owner: its identity, zero before HELLO.
+ * @key_id: id of the cluster key it proves, zero before HELLO and without one.
  * @generation: its boot generation, 0 before HELLO.
  * @age_ms: time since it connected.
  * @idle_ms: time since its last message.
@@ -153,6 +173,7 @@ struct ms_session_info {
 	char address[MS_ADDRESS_BYTES];
 	uint8_t gid[KRP_GID_BYTES];
 	uint8_t owner[KRP_OWNER_BYTES];
+	uint8_t key_id[KRP_KEY_ID_BYTES];
 	uint64_t generation;
 	uint64_t age_ms;
 	uint64_t idle_ms;
@@ -287,6 +308,16 @@ bool ms_server_serving(const struct ms_server *srv);
 void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serving), void *arg);
 
 /**
+ * ms_server_copying() - Whether the copy of a peer's table goes on.
+ * @srv: server.
+ *
+ * It ends when nothing has come for copy_timeout_ms.
+ *
+ * Return: true if so.
+ */
+bool ms_server_copying(const struct ms_server *srv);
+
+/**
  * ms_server_status_text() - One line of what the server does now, for STATUS=.
  * @srv: server.
  * @buf: where to.
@@ -312,6 +343,16 @@ int ms_server_apply(struct ms_server *srv, const struct kru_conf *conf);
  * @arg: first argument of @cb.
  */
 void ms_server_drain(struct ms_server *srv, void (*cb)(void *arg), void *arg);
+
+/**
+ * ms_server_keep_off() - Send all clients to the other servers, or let them come again.
+ * @srv: server.
+ * @off: refuse clients, with the reason, and disconnect those that are here.
+ *
+ * Records stay for their leases. Who comes again finds a server that settles, as after a
+ * restart.
+ */
+void ms_server_keep_off(struct ms_server *srv, bool off);
 
 /** ms_server_free() - Give everything back. @srv: server or NULL. */
 void ms_server_free(struct ms_server *srv);
@@ -385,5 +426,19 @@ int ms_server_get_record(const struct ms_server *srv, const struct krp_key *key,
  * Return: 0, or -ENOENT.
  */
 int ms_server_withdraw(struct ms_server *srv, const struct krp_key *key);
+
+/**
+ * ms_server_kill() - Disconnect clients for an operator.
+ * @srv: server.
+ * @match: function; whether this one is to go.
+ * @arg: its first argument.
+ *
+ * They may come back at once, if their key is good still. Records stay for their lease.
+ *
+ * Return: how many.
+ */
+unsigned int ms_server_kill(struct ms_server *srv,
+			    bool (*match)(void *arg, const struct ms_session_info *info),
+			    void *arg);
 
 #endif /* MS_SERVER_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * What the files of the serving half share: server.c (life and timers),
- * device.c (memory and queues of one RDMA device), conn.c (one connection),
+ * device.c (memory and queues of one RDMA device), receive.c (its receive
+ * buffers), conn.c (one connection), source.c (how many a machine has),
  * listener.c (rdma_cm), report.c (what server.h tells of it all), import.c.
  *
  * Ownership: the server owns devices, listeners and connections; a device
@@ -13,6 +14,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <ev.h>
 #include <infiniband/verbs.h>
@@ -30,15 +32,23 @@
 #define MS_PROBE_CHECKS 3 /* between tries to open a device that could not be used */
 #define MS_SENDS_MAX 16384U /* messages under way on one device */
 #define MS_CONN_HASH 4096U
+#define MS_SOURCE_HASH 4096U
 #define MS_PENDING_MAX 1024U /* connections that are not authenticated */
 #define MS_PENDING_MS 1000 /* and may be cut for another one after so long */
+#define MS_STRANGERS_MAX (2 * MS_PENDING_MAX) /* with those that are on their way out */
+#define MS_LEAVING_MAX 1024U /* clients that are on their way out, beyond clients_max */
+#define MS_SOURCE_STRANGERS_MAX 128U /* of those, from one address, once half are taken */
 #define MS_FLUSH_MS 1000 /* for answers to arrive before a disconnect */
 #define MS_DISCONNECT_MS 2000 /* for the other side to confirm it */
 #define MS_DRAIN_MS 2000 /* for the completions of a queue pair in error */
 #define MS_SHUTDOWN_MS 2000 /* for ms_server_drain() */
+#define MS_TELL_MS 20 /* changes are collected for so long before they are told */
+#define MS_TELL_BUDGET 512U /* notifications a turn of the loop */
 #define MS_SWEEP_BUDGET 2000U /* steps of the lease sweep a turn of the loop */
 #define MS_CHECK_MS 200 /* granularity of time-outs of connections */
 #define MS_CHECKS_SECOND (1000 / MS_CHECK_MS)
+#define MS_CHECK_BUDGET 1024U /* connections looked at in a turn of the loop */
+#define MS_DESTROY_BUDGET 32U /* queue pairs destroyed in a turn: each is a command to the NIC */
 #define MS_LOG_CLIENTS 20 /* lines a second that clients can cause */
 
 /**
@@ -68,6 +78,32 @@ struct ms_buffer {
 };
 
 /**
+ * struct ms_recv_mark - A point in the stream of completions of receives.
+ * @polled: completions taken before it.
+ * @empties: how often the queue had been seen empty before it.
+ */
+struct ms_recv_mark {
+	uint64_t polled;
+	uint64_t empties;
+};
+
+/**
+ * struct ms_recv_watch - Watches for receives that the NIC has lost.
+ * @armed: the NIC will tell when fewer than half are left.
+ * @low: it has, at @since or later.
+ * @since: from where on completions account for the receives that are not left.
+ * @base: one second ago or less.
+ * @before: one second before @base.
+ */
+struct ms_recv_watch {
+	bool armed;
+	bool low;
+	struct ms_recv_mark since;
+	struct ms_recv_mark base;
+	struct ms_recv_mark before;
+};
+
+/**
  * struct ms_device - One RDMA device in use.
  * @srv: server.
  * @next: list of the server.
@@ -81,6 +117,11 @@ struct ms_buffer {
  * @recv_bytes: receive buffers, KRP_MSG_BYTES_MAX each.
  * @recv_mr: their registration.
  * @recv_nr: how many.
+ * @recv_posted: by index: it is posted, or its completion has not been seen.
+ * @recv_posted_nr: how many are.
+ * @recv_polled: completions of receives ever taken.
+ * @recv_empties: how often @recv_cq was seen empty.
+ * @recv_watch: whether the NIC has as many receives as we think.
  * @send_bytes: send buffers.
  * @send_mr: their registration.
  * @sends: send buffers, by index.
@@ -95,6 +136,7 @@ struct ms_buffer {
  * @dirs: registrations of directories, old ones too.
  * @dirs_nr: how many.
  * @registered_bytes: over all registrations.
+ * @broken: it cannot register memory; to be given up.
  * @rd_atomic: READs one queue pair can answer at once.
  * @conns_nr: connections.
  * @conns: connections by queue pair number.
@@ -115,6 +157,11 @@ struct ms_device {
 	uint8_t *recv_bytes;
 	struct ibv_mr *recv_mr;
 	uint32_t recv_nr;
+	bool *recv_posted;
+	uint32_t recv_posted_nr;
+	uint64_t recv_polled;
+	uint64_t recv_empties;
+	struct ms_recv_watch recv_watch;
 	uint8_t *send_bytes;
 	struct ibv_mr *send_mr;
 	struct ms_buffer *sends;
@@ -129,6 +176,7 @@ struct ms_device {
 	struct ms_region dirs[KRP_DEPTH_MAX + 2];
 	uint32_t dirs_nr;
 	uint64_t registered_bytes;
+	bool broken;
 	uint8_t rd_atomic;
 	uint32_t conns_nr;
 	struct ms_conn *conns[MS_CONN_HASH];
@@ -141,8 +189,8 @@ struct ms_device {
  * enum ms_phase - Where the transport of a session is.
  * @MS_PHASE_UP: messages go and come.
  * @MS_PHASE_FLUSH: the last answers are on their way, then we disconnect.
- * @MS_PHASE_LEAVE: the disconnect is on its way.
- * @MS_PHASE_DRAIN: the queue pair is in error, its completions are awaited.
+ * @MS_PHASE_LEAVE: the queue pair is in error, the disconnect is on its way.
+ * @MS_PHASE_DRAIN: the completions of the queue pair are awaited.
  */
 enum ms_phase {
 	MS_PHASE_UP,
@@ -161,16 +209,23 @@ enum ms_phase {
  * @qpn: its number.
  * @phase: see enum.
  * @established: rdma_cm said so.
- * @was_ready: it was authenticated once.
+ * @was_ready: it was authenticated once; else it is a stranger.
+ * @in_error: the queue pair was put into error.
+ * @last_wqe: the device has said that it takes no more receives for it.
+ * @marked: @mark is set.
+ * @mark: completions of its receives all lie before this point.
+ * @strays: messages that came when it was to go.
  * @sends_out: messages under way.
  * @notifies_out: of those, notifications.
  * @deadline_ms: when the phase is over at the latest; not in MS_PHASE_UP.
+ * @source: the machine it comes from.
  * @number: id of the session.
  * @address: where it comes from.
  * @why: why it ended.
  * @next: list of the server, oldest first.
  * @prev: list of the server.
  * @chain: hash of the device.
+ * @stranger: list of the server while @was_ready is false, oldest first.
  */
 struct ms_conn {
 	struct ms_session session;
@@ -182,15 +237,36 @@ struct ms_conn {
 	enum ms_phase phase;
 	bool established;
 	bool was_ready;
+	bool in_error;
+	bool last_wqe;
+	bool marked;
+	struct ms_recv_mark mark;
+	uint32_t strays;
 	uint32_t sends_out;
 	uint32_t notifies_out;
 	uint64_t deadline_ms;
+	struct ms_source *source;
 	uint64_t number;
 	char address[MS_ADDRESS_BYTES];
 	const char *why;
 	struct ms_conn *next;
 	struct ms_conn *prev;
 	struct ms_conn *chain;
+	TAILQ_ENTRY(ms_conn) stranger;
+};
+
+/**
+ * struct ms_source - What comes from one address.
+ * @next: chain of the hash.
+ * @address: IPv6 address, or IPv4 as one.
+ * @conns: connections from it.
+ * @strangers: of those, never authenticated.
+ */
+struct ms_source {
+	struct ms_source *next;
+	struct in6_addr address;
+	uint32_t conns;
+	uint32_t strangers;
 };
 
 /**
@@ -228,6 +304,8 @@ struct ms_listener {
 struct ms_import;
 struct ms_watch;
 
+TAILQ_HEAD(ms_conn_queue, ms_conn);
+
 /**
  * struct ms_server - Everything.
  * @loop: the daemon's loop.
@@ -250,6 +328,10 @@ struct ms_watch;
  * @conns_last: end of the list.
  * @conns_nr: how many.
  * @conn_last: number of the youngest.
+ * @strangers: of those, never authenticated, oldest first.
+ * @strangers_nr: how many.
+ * @sources: where connections come from, by address.
+ * @source_salt: of that hash, so that nobody can choose its chains.
  * @log_room: lines about clients that may be logged before the next second.
  * @log_lost: lines left out for lack of it.
  * @epoch: counts the changes of the roots.
@@ -257,11 +339,19 @@ struct ms_watch;
  * @clock_real_ms: monotonic time when @clock_ms was right.
  * @tick: timer of the lease sweep.
  * @sweep_more: carries a sweep on that one turn of the loop was too short for.
+ * @tell: timer of what is to be told to subscribers; runs while there is something.
+ * @tell_more: carries a round of that.
  * @check: timer of time-outs, and now and then of the count of devices.
- * @checks: its turns.
+ * @check_more: carries a check on that one turn of the loop was too short for.
+ * @check_next: connection it goes on with, NULL if it is over.
+ * @checks: turns of @check.
  * @started: ms_server_start() was called.
  * @serving: as last told.
+ * @served: it has been serving.
+ * @reconnect_max_ms: longest pause before a node tries again to attach, as this host's own
+ *	[node] says.
  * @draining: ms_server_drain() was called.
+ * @drained: ms_server_keep_off() keeps clients off.
  * @drain_deadline_ms: when that is over at the latest.
  * @serving_cb: whom to tell.
  * @serving_arg: its argument.
@@ -270,7 +360,9 @@ struct ms_watch;
  * @observer: whom to tell.
  * @observer_arg: its argument.
  * @import: copy from a peer under way.
- * @copied: a whole table was copied, and serving has not begun since.
+ * @copy_failed: for people: why nothing was copied, else "".
+ * @whole: configuration that @conf is a part of, as the daemon began with it.
+ * @copied: the whole table of a settled peer was copied, and serving has not begun since.
  * @started_unix_ms: for statistics.
  * @stats: counters that are not the hub's, the ledger's or the table's.
  */
@@ -295,6 +387,10 @@ struct ms_server {
 	struct ms_conn *conns_last;
 	uint64_t conns_nr;
 	uint64_t conn_last;
+	struct ms_conn_queue strangers;
+	uint32_t strangers_nr;
+	struct ms_source *sources[MS_SOURCE_HASH];
+	uint64_t source_salt;
 	unsigned int log_room;
 	unsigned int log_lost;
 	uint32_t epoch;
@@ -302,11 +398,18 @@ struct ms_server {
 	uint64_t clock_real_ms;
 	ev_timer tick;
 	ev_idle sweep_more;
+	ev_timer tell;
+	ev_idle tell_more;
 	ev_timer check;
+	ev_idle check_more;
+	struct ms_conn *check_next;
 	unsigned int checks;
 	bool started;
 	bool serving;
+	bool served;
+	uint32_t reconnect_max_ms;
 	bool draining;
+	bool drained;
 	uint64_t drain_deadline_ms;
 	void (*serving_cb)(void *arg, bool serving);
 	void *serving_arg;
@@ -315,6 +418,8 @@ struct ms_server {
 	const struct ms_observer *observer;
 	void *observer_arg;
 	struct ms_import *import;
+	char copy_failed[256];
+	struct kru_conf whole;
 	bool copied;
 	uint64_t started_unix_ms;
 	struct ms_server_stats stats;
@@ -365,6 +470,9 @@ void ms_device_remove(struct ms_device *dev, const char *why);
 /** ms_device_root_ref() - Where its root is. @dev: device. @ret_ref: filled. */
 void ms_device_root_ref(const struct ms_device *dev, struct krp_root_ref *ret_ref);
 
+/** ms_device_beat() - Write the roots with the present time, see krp_pulse.h. @srv: server. */
+void ms_device_beat(struct ms_server *srv);
+
 /**
  * ms_device_post() - Send a message on a connection of the device.
  * @conn: connection.
@@ -382,7 +490,63 @@ void ms_device_forget(struct ms_conn *conn);
 /** ms_device_poll() - Handle completions; all of them or a bounded number. @dev: device. */
 void ms_device_poll(struct ms_device *dev);
 
+/* receive.c */
+
+/**
+ * ms_recv_open() - Make the shared receive queue and post all buffers.
+ * @dev: device with protection domain and completion queue.
+ *
+ * Return: 0, or a negative errno; ms_recv_close() takes back what was made.
+ */
+int ms_recv_open(struct ms_device *dev);
+
+/** ms_recv_close() - Destroy queue and buffers; no queue pair is left. @dev: device. */
+void ms_recv_close(struct ms_device *dev);
+
+/**
+ * ms_recv_poll() - Take completions of receives, and post their buffers again.
+ * @dev: device.
+ * @room: how many at most.
+ *
+ * Return: how many were taken.
+ */
+unsigned int ms_recv_poll(struct ms_device *dev, uint32_t room);
+
+/** ms_recv_mark() - Where the completions are now. @dev: device. Return: the point. */
+struct ms_recv_mark ms_recv_mark(const struct ms_device *dev);
+
+/**
+ * ms_recv_passed() - Were all completions handled that were there at a point?
+ * @dev: device.
+ * @mark: the point.
+ *
+ * Return: true if the queue was seen empty since, or gave as many as it holds.
+ */
+bool ms_recv_passed(const struct ms_device *dev, const struct ms_recv_mark *mark);
+
+/** ms_recv_low() - The NIC says that fewer than half of the receives are left. @dev: device. */
+void ms_recv_low(struct ms_device *dev);
+
+/**
+ * ms_recv_check() - Once a second: post again what could not be, look for lost ones.
+ * @dev: device.
+ *
+ * Return: false if the NIC has lost receives, more than half: open the device anew.
+ */
+bool ms_recv_check(struct ms_device *dev);
+
 /* conn.c */
+
+/**
+ * ms_conn_judge() - Whether a connection request may be taken, before anything is made for it.
+ * @srv: server.
+ * @id: the new connection's id.
+ *
+ * May close a connection that has dawdled, to make room; not for one that is refused.
+ *
+ * Return: 0 to go on, or KRP_REJECT_*.
+ */
+unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id);
 
 /**
  * ms_conn_accept() - Take or refuse a connection request.
@@ -410,8 +574,16 @@ void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok);
 /** ms_conn_broken() - The queue pair has failed. @conn: connection. @why: for people. */
 void ms_conn_broken(struct ms_conn *conn, const char *why);
 
-/** ms_conn_check() - Time-outs of session and transport; may free it. @conn: connection. */
-void ms_conn_check(struct ms_conn *conn);
+/** ms_conn_last_wqe() - No more receives are taken for it. @conn: connection. */
+void ms_conn_last_wqe(struct ms_conn *conn);
+
+/**
+ * ms_conn_check() - Time-outs of session and transport.
+ * @conn: connection.
+ *
+ * Return: true if it was at its end: queue pair destroyed, @conn freed.
+ */
+bool ms_conn_check(struct ms_conn *conn);
 
 /** ms_conn_find() - A connection by queue pair. @dev: device. @qpn: number. Return: it or NULL. */
 struct ms_conn *ms_conn_find(struct ms_device *dev, uint32_t qpn);
@@ -427,6 +599,45 @@ void ms_conn_leave(struct ms_conn *conn, const char *why);
 
 /** ms_conn_free() - Free it; it has no queue pair any more. @conn: connection. */
 void ms_conn_free(struct ms_conn *conn);
+
+/* source.c */
+
+/**
+ * ms_source_add() - One more connection comes from an address.
+ * @srv: server.
+ * @conn: the connection, a stranger; gets its source.
+ * @from: its address.
+ *
+ * The address is what the other side wrote into its request, so this bounds a
+ * machine that errs and one that does not forge; MS_STRANGERS_MAX bounds all.
+ *
+ * Return: 0, -EUSERS if that address has too many, or -ENOMEM.
+ */
+int ms_source_add(struct ms_server *srv, struct ms_conn *conn, const struct sockaddr *from);
+
+/**
+ * ms_source_welcome() - Whether ms_source_add() would take one more from an address.
+ * @srv: server.
+ * @from: the address.
+ *
+ * Return: false if that address has too many.
+ */
+bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from);
+
+/**
+ * ms_source_clients() - Connections from an address that were ever authenticated.
+ * @srv: server.
+ * @from: the address.
+ *
+ * Return: how many there are.
+ */
+uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from);
+
+/** ms_source_known() - It is no stranger any more. @conn: connection with a source. */
+void ms_source_known(struct ms_conn *conn);
+
+/** ms_source_remove() - It has gone. @conn: connection; without a source nothing happens. */
+void ms_source_remove(struct ms_conn *conn);
 
 /* listener.c */
 

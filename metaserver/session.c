@@ -49,10 +49,12 @@ static void ms_subscribe(struct ms_session *s, bool on)
 		if (s->next)
 			s->next->prev = s;
 		hub->subscribers = s;
+		s->place = hub->changes.head;
 		return;
 	}
 	hub->stats.subscribers--;
-	s->resync_due = false;
+	if (hub->tell_next == s)
+		hub->tell_next = s->next;
 	if (s->prev)
 		s->prev->next = s->next;
 	else
@@ -77,12 +79,16 @@ static bool ms_session_enter(struct ms_session *s, enum ms_session_state to)
 	if (!(ms_follows[s->state] & MS_BIT(to)))
 		return false;
 	ms_session_count(s, -1);
-	if (s->state == MS_STATE_READY)
+	if (s->state == MS_STATE_READY) {
 		ms_subscribe(s, false);
+		ms_roll_remove(s);
+	}
 	s->state = to;
 	ms_session_count(s, 1);
-	if (to == MS_STATE_READY)
+	if (to == MS_STATE_READY) {
 		s->hub->stats.sessions_total++;
+		ms_roll_add(s);
+	}
 	return true;
 }
 
@@ -118,8 +124,8 @@ static unsigned int ms_answer_type(unsigned int type)
 	}
 }
 
-/* A refusal: the type it would have had, and an empty body. */
-static void ms_refuse(struct ms_session *s, unsigned int type, uint32_t xid, unsigned int status)
+static void ms_refuse_in(struct ms_session *s, unsigned int type, uint32_t xid, unsigned int status,
+			 uint8_t version)
 {
 	union {
 		struct krp_msg_hdr hdr;
@@ -127,7 +133,14 @@ static void ms_refuse(struct ms_session *s, unsigned int type, uint32_t xid, uns
 	} m;
 
 	krp_msg_init(&m, ms_answer_type(type), xid, status, s->hub->incarnation);
+	m.hdr.version = version;
 	ms_send(s, &m);
+}
+
+/* A refusal: the type it would have had, and an empty body. */
+static void ms_refuse(struct ms_session *s, unsigned int type, uint32_t xid, unsigned int status)
+{
+	ms_refuse_in(s, type, xid, status, KRP_MSG_VERSION);
 }
 
 static void ms_refuse_and_shut(struct ms_session *s, unsigned int type, uint32_t xid,
@@ -163,24 +176,59 @@ static void ms_result(struct ms_session *s, uint32_t xid, unsigned int status, u
 
 /* establishment */
 
-static bool ms_hub_full(const struct ms_hub *hub)
+/* The claim has been taken: who is welcome depends on it. */
+static unsigned int ms_judge_hello(struct ms_session *s, const struct krp_hello *m, uint64_t now_ms)
 {
-	return hub->stats.sessions >= hub->limits.clients_max;
+	if (s->hub->draining)
+		return KRP_ST_SHUTDOWN;
+	/* who sees another connection than we do has somebody in between */
+	if (memcmp(m->gid, s->gid, sizeof(s->gid)))
+		return KRP_ST_FOREIGN_GID;
+	return ms_admit_welcome(s, now_ms) ? KRP_ST_OK : KRP_ST_LIMIT_CLIENTS;
 }
 
-static void ms_on_hello(struct ms_session *s, const struct krp_hello *m, uint32_t xid)
+/* On whose behalf the client asks from now on. */
+static void ms_take_claim(struct ms_session *s, const struct krp_hello *m)
 {
-	struct ms_hub *hub = s->hub;
-	unsigned int status = KRP_ST_OK;
+	const struct ms_limits *limits = &s->hub->limits;
+	uint32_t lease_ms = krp_le32_to_cpu(m->lease_ms);
 
-	if (m->version_min > KRP_MSG_VERSION || m->version_max < KRP_MSG_VERSION)
-		status = KRP_ST_VERSION;
-	else if (hub->draining)
-		status = KRP_ST_SHUTDOWN;
-	else if (ms_hub_full(hub))
-		status = KRP_ST_LIMIT_CLIENTS;
+	if (!lease_ms)
+		lease_ms = limits->lease_ms;
+	if (lease_ms < limits->lease_min_ms)
+		lease_ms = limits->lease_min_ms;
+	if (lease_ms > limits->lease_max_ms)
+		lease_ms = limits->lease_max_ms;
+	s->claim.lease_ms = lease_ms;
+	s->claim.generation = krp_le64_to_cpu(m->generation);
+	memcpy(s->claim.owner, m->owner, sizeof(s->claim.owner));
+	if (!limits->publish_any_gid)
+		memcpy(s->claim.gid, s->gid, sizeof(s->claim.gid));
+}
 
-	krp_msg_init(&s->challenge, KRP_MSG_CHALLENGE, xid, status, hub->incarnation);
+/* The key that both ends will prove with: the client's first if we have it, else our first. */
+static void ms_choose_key(struct ms_session *s)
+{
+	const struct kru_keys *keys = &s->hub->keys;
+
+	s->auth = s->hub->auth;
+	if (!s->auth)
+		return;
+	s->challenge.flags = KRP_CHALLENGE_AUTH;
+	if (kru_keys_find(keys, s->hello.key_id))
+		memcpy(s->challenge.key_id, s->hello.key_id, sizeof(s->challenge.key_id));
+	else
+		kru_key_id(&keys->key[0], s->challenge.key_id);
+}
+
+static void ms_on_hello(struct ms_session *s, const struct krp_hello *m, uint32_t xid,
+			uint64_t now_ms)
+{
+	unsigned int status;
+
+	ms_take_claim(s, m);
+	status = ms_judge_hello(s, m, now_ms);
+	krp_msg_init(&s->challenge, KRP_MSG_CHALLENGE, xid, KRP_ST_OK, s->hub->incarnation);
 	if (!status && kru_random(s->challenge.nonce, sizeof(s->challenge.nonce)))
 		status = KRP_ST_NO_MEMORY;
 	if (status) {
@@ -189,46 +237,65 @@ static void ms_on_hello(struct ms_session *s, const struct krp_hello *m, uint32_
 	}
 	s->hello = *m;
 	s->features = krp_le64_to_cpu(m->features) & KRP_FEATURES_ALL;
-	s->auth = hub->auth;
-	memcpy(s->claim.owner, m->owner, sizeof(s->claim.owner));
-	s->claim.generation = krp_le64_to_cpu(m->generation);
-	s->claim.lease_ms = krp_le32_to_cpu(m->lease_ms);
-	if (!s->claim.lease_ms)
-		s->claim.lease_ms = hub->limits.lease_ms;
-	if (s->claim.lease_ms < hub->limits.lease_min_ms)
-		s->claim.lease_ms = hub->limits.lease_min_ms;
-	if (s->claim.lease_ms > hub->limits.lease_max_ms)
-		s->claim.lease_ms = hub->limits.lease_max_ms;
-
 	s->challenge.features = krp_cpu_to_le64(s->features);
-	s->challenge.flags = s->auth ? KRP_CHALLENGE_AUTH : 0;
+	ms_choose_key(s);
 	ms_session_enter(s, MS_STATE_CHALLENGE);
 	ms_send(s, &s->challenge);
 }
 
-static unsigned int ms_judge_proof(const struct ms_session *s, const struct krp_auth *m)
+static struct kru_handshake ms_handshake(const struct ms_session *s)
 {
+	return (struct kru_handshake){ &s->link, &s->hello, &s->challenge };
+}
+
+/* @ret_key: the key that WELCOME is to prove; NULL if there is no authentication. */
+static unsigned int ms_judge_proof(const struct ms_session *s, const struct krp_auth *m,
+				   const struct kru_key **ret_key)
+{
+	struct kru_handshake shake = ms_handshake(s);
 	__u8 mac[KRP_MAC_BYTES] = { 0 };
 
+	*ret_key = NULL;
 	if (s->auth != s->hub->auth)
 		return KRP_ST_AUTH; /* the key came or went in between: begin again */
-	if (s->auth)
-		kru_auth_mac(&s->hub->key, KRP_LABEL_CLIENT, &s->hello, &s->challenge, mac);
-	return kru_mac_equal(mac, m->mac) ? KRP_ST_OK : KRP_ST_AUTH;
+	if (s->auth) {
+		*ret_key = kru_keys_find(&s->hub->keys, s->challenge.key_id);
+		if (!*ret_key)
+			return KRP_ST_AUTH;
+		kru_auth_client(*ret_key, &shake, mac);
+	}
+	return kru_secret_equal(mac, m->mac, sizeof(mac)) ? KRP_ST_OK : KRP_ST_AUTH;
 }
 
 uint32_t ms_hub_settling_ms(const struct ms_hub *hub, uint64_t now_ms)
 {
-	uint64_t left_ms = hub->settled_ms > now_ms ? hub->settled_ms - now_ms : 0;
+	uint64_t left_ms = hub->settle.until_ms > now_ms ? hub->settle.until_ms - now_ms : 0;
 
 	return left_ms < KRP_SETTLING_MS_MAX ? (uint32_t)left_ms : KRP_SETTLING_MS_MAX;
+}
+
+static void ms_fill_welcome(struct ms_session *s, struct krp_welcome *w, uint32_t xid,
+			    uint64_t now_ms)
+{
+	const struct ms_limits *limits = &s->hub->limits;
+
+	krp_msg_init(w, KRP_MSG_WELCOME, xid, KRP_ST_OK, s->hub->incarnation);
+	s->ops->root(s->arg, &w->root);
+	w->lease_ms = krp_cpu_to_le32(s->claim.lease_ms);
+	w->tick_ms = krp_cpu_to_le32(limits->tick_ms);
+	w->records_max = krp_cpu_to_le32(limits->records_max);
+	w->rate_max = krp_cpu_to_le32(limits->rate_max);
+	w->credits = krp_cpu_to_le16((__u16)limits->credits);
+	w->settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(s->hub, now_ms));
+	if (s->gid_known)
+		kru_auth_token(s->hub->secret, s->claim.owner, s->gid, w->token);
 }
 
 static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t xid,
 		       uint64_t now_ms)
 {
-	const struct ms_limits *limits = &s->hub->limits;
-	unsigned int status = ms_judge_proof(s, m);
+	const struct kru_key *key;
+	unsigned int status = ms_judge_proof(s, m, &key);
 	struct krp_welcome w;
 
 	if (status) {
@@ -236,7 +303,7 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, status);
 		return;
 	}
-	if (s->hub->draining || ms_hub_full(s->hub)) {
+	if (s->hub->draining || !ms_admit(s, now_ms)) {
 		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid,
 				   s->hub->draining ? KRP_ST_SHUTDOWN : KRP_ST_LIMIT_CLIENTS);
 		return;
@@ -245,21 +312,35 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, KRP_ST_NO_MEMORY);
 		return;
 	}
-	krp_msg_init(&w, KRP_MSG_WELCOME, xid, KRP_ST_OK, s->hub->incarnation);
-	if (s->auth)
-		kru_auth_mac(&s->hub->key, KRP_LABEL_SERVER, &s->hello, &s->challenge, w.mac);
-	s->ops->root(s->arg, &w.root);
-	w.lease_ms = krp_cpu_to_le32(s->claim.lease_ms);
-	w.tick_ms = krp_cpu_to_le32(limits->tick_ms);
-	w.records_max = krp_cpu_to_le32(limits->records_max);
-	w.rate_max = krp_cpu_to_le32(limits->rate_max);
-	w.credits = krp_cpu_to_le16((__u16)limits->credits);
-	w.settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(s->hub, now_ms));
+	ms_fill_welcome(s, &w, xid, now_ms);
+	if (key) {
+		struct kru_handshake shake = ms_handshake(s);
+
+		kru_auth_server(key, &shake, &w, w.mac);
+	}
 	ms_session_enter(s, MS_STATE_READY);
 	ms_send(s, &w);
 }
 
 /* requests */
+
+/* Whether the client is at a GID, as far as the connection shows. */
+static bool ms_at_gid(const struct ms_session *s, const uint8_t *gid)
+{
+	return s->gid_known && !memcmp(gid, s->gid, sizeof(s->gid));
+}
+
+static unsigned int ms_judge_publish(const struct ms_session *s, const struct krp_key *key)
+{
+	if (s->hub->limits.publish_any_gid)
+		return KRP_ST_OK;
+	if (!ms_at_gid(s, key->gid))
+		return KRP_ST_FOREIGN_GID;
+	if (krp_le16_to_cpu(key->service) < KRP_SERVICE_USER_MIN &&
+	    !(s->features & KRP_FEATURE_NODE))
+		return KRP_ST_RESERVED;
+	return KRP_ST_OK;
+}
 
 static void ms_on_publish(struct ms_session *s, const struct krp_publish *m, uint32_t xid,
 			  uint64_t now_ms)
@@ -271,26 +352,49 @@ static void ms_on_publish(struct ms_session *s, const struct krp_publish *m, uin
 		ms_refuse_and_shut(s, KRP_MSG_PUBLISH, xid, KRP_ST_MALFORMED);
 		return;
 	}
-	if (!hub->limits.publish_any_gid && memcmp(m->key.gid, s->gid, sizeof(s->gid)))
-		status = KRP_ST_FOREIGN_GID;
-	else
+	status = ms_judge_publish(s, &m->key);
+	if (!status)
 		status = ms_ledger_publish(hub->ledger, now_ms, &s->claim, &m->key, &m->value);
+	if (!status && !s->published) {
+		s->published = true;
+		ms_settle_came(&hub->settle, now_ms);
+	}
 	ms_result(s, xid, status, &hub->stats.published, now_ms);
+}
+
+/* On whose behalf a record is to be withdrawn: the client's here, or where it has been. */
+static unsigned int ms_judge_withdraw(const struct ms_session *s, const struct krp_withdraw *m,
+				      struct ms_claim *ret_who)
+{
+	__u8 token[KRP_TOKEN_BYTES];
+
+	*ret_who = s->claim;
+	if (s->hub->limits.publish_any_gid || ms_at_gid(s, m->key.gid))
+		return KRP_ST_OK;
+	kru_auth_token(s->hub->secret, s->claim.owner, m->key.gid, token);
+	if (!kru_secret_equal(token, m->token, sizeof(token)))
+		return KRP_ST_FOREIGN_GID;
+	memcpy(ret_who->gid, m->key.gid, sizeof(ret_who->gid));
+	return KRP_ST_OK;
 }
 
 static void ms_on_withdraw(struct ms_session *s, const struct krp_withdraw *m, uint32_t xid,
 			   uint64_t now_ms)
 {
 	struct ms_hub *hub = s->hub;
-	bool own_gid = hub->limits.publish_any_gid || !memcmp(m->key.gid, s->gid, sizeof(s->gid));
+	struct ms_claim who;
+	unsigned int status = ms_judge_withdraw(s, m, &who);
 
-	ms_result(s, xid, ms_ledger_withdraw(hub->ledger, now_ms, &s->claim, &m->key, own_gid),
-		  &hub->stats.withdrawn, now_ms);
+	if (!status)
+		status = ms_ledger_withdraw(hub->ledger, now_ms, &who, &m->key);
+	ms_result(s, xid, status, &hub->stats.withdrawn, now_ms);
 }
 
 static void ms_on_renew(struct ms_session *s, uint32_t xid, uint64_t now_ms)
 {
-	ms_ledger_renew(s->hub->ledger, now_ms, &s->claim);
+	/* a GID that is only said has no records to keep alive */
+	if (s->gid_known || s->hub->limits.publish_any_gid)
+		ms_ledger_renew(s->hub->ledger, now_ms, &s->claim);
 	ms_result(s, xid, KRP_ST_OK, &s->hub->stats.renewed, now_ms);
 }
 
@@ -337,7 +441,7 @@ static void ms_dispatch(struct ms_session *s, const void *msg, unsigned int type
 	}
 	switch (type) {
 	case KRP_MSG_HELLO:
-		ms_on_hello(s, msg, xid);
+		ms_on_hello(s, msg, xid, now_ms);
 		break;
 	case KRP_MSG_AUTH:
 		ms_on_auth(s, msg, xid, now_ms);
@@ -380,21 +484,6 @@ static bool ms_rate_take(struct ms_session *s, uint64_t now_ms)
 	return true;
 }
 
-/* HELLO of a later protocol whose sender speaks ours too: judge it as one of ours. */
-static unsigned int ms_check_later_hello(const void *msg, unsigned int bytes)
-{
-	struct krp_hello copy;
-
-	if (bytes != sizeof(copy))
-		return KRP_ST_VERSION;
-	memcpy(&copy, msg, sizeof(copy));
-	if (copy.hdr.type != KRP_MSG_HELLO || copy.version_min > KRP_MSG_VERSION ||
-	    copy.version_max < KRP_MSG_VERSION)
-		return KRP_ST_VERSION;
-	copy.hdr.version = KRP_MSG_VERSION;
-	return krp_msg_check(&copy, bytes, 1);
-}
-
 void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes, uint64_t now_ms)
 {
 	const struct krp_msg_hdr *hdr = msg;
@@ -406,16 +495,19 @@ void ms_session_receive(struct ms_session *s, const void *msg, unsigned int byte
 		return;
 	s->messages++;
 	s->last_ms = now_ms;
+	if (s->state == MS_STATE_READY)
+		ms_roll_touch(s);
 	if (!ms_rate_take(s, now_ms)) {
 		ms_refuse_and_shut(s, type, xid, KRP_ST_LIMIT_RATE);
 		return;
 	}
 	status = krp_msg_check(msg, bytes, 1);
-	if (status == KRP_ST_VERSION && s->state == MS_STATE_HELLO)
-		status = ms_check_later_hello(msg, bytes);
 	if (status) {
 		s->hub->stats.messages_in[0]++;
-		ms_refuse_and_shut(s, type, xid, status);
+		/* in the sender's own version, or it could not read it */
+		ms_refuse_in(s, type, xid, status,
+			     status == KRP_ST_VERSION ? hdr->version : KRP_MSG_VERSION);
+		ms_session_shut(s, krp_status_text(status));
 		return;
 	}
 	s->hub->stats.messages_in[type]++;
@@ -427,13 +519,15 @@ void ms_session_receive(struct ms_session *s, const void *msg, unsigned int byte
 }
 
 void ms_session_init(struct ms_session *s, struct ms_hub *hub, const struct ms_session_ops *ops,
-		     void *arg, const uint8_t *gid, uint64_t now_ms)
+		     void *arg, const struct krp_link *link, bool gid_known, uint64_t now_ms)
 {
 	memset(s, 0, sizeof(*s));
 	s->hub = hub;
 	s->ops = ops;
 	s->arg = arg;
-	memcpy(s->gid, gid, sizeof(s->gid));
+	s->link = *link;
+	s->gid_known = gid_known;
+	memcpy(s->gid, link->client_gid, sizeof(s->gid));
 	s->born_ms = now_ms;
 	s->last_ms = now_ms;
 	s->tokens = 1000ULL * hub->limits.rate_max;
@@ -449,8 +543,7 @@ void ms_session_fini(struct ms_session *s)
 void ms_session_check(struct ms_session *s, uint64_t now_ms)
 {
 	uint64_t since = s->state == MS_STATE_READY ? s->last_ms : s->born_ms;
-	uint64_t limit = s->state == MS_STATE_READY ? s->hub->limits.idle_timeout_ms
-						    : MS_HANDSHAKE_MS;
+	uint64_t limit = s->state == MS_STATE_READY ? ms_idle_limit_ms(s) : MS_HANDSHAKE_MS;
 
 	if (s->state == MS_STATE_CLOSING || now_ms - since < limit)
 		return;
@@ -461,43 +554,98 @@ void ms_session_check(struct ms_session *s, uint64_t now_ms)
 
 /* notifications */
 
-static int ms_notify(struct ms_session *s, unsigned int event, const struct krp_key *key,
-		     uint64_t generation)
+int ms_hub_init(struct ms_hub *hub, uint64_t salt, uint64_t now_ms)
 {
-	struct krp_notify m;
-	int err;
+	ms_roll_init(&hub->roll);
+	return ms_changes_init(&hub->changes, salt, now_ms);
+}
 
-	krp_msg_init(&m, KRP_MSG_NOTIFY, 0, KRP_ST_OK, s->hub->incarnation);
-	m.seq = krp_cpu_to_le64(s->seq + 1);
-	m.event = (__u8)event;
-	if (key)
-		m.key = *key;
-	m.generation = krp_cpu_to_le64(generation);
-	err = s->ops->send(s->arg, &m, sizeof(m), true);
-	if (!err) {
-		s->seq++;
-		s->hub->stats.notifies_sent++;
+unsigned int ms_hub_set_keys(struct ms_hub *hub, const struct kru_keys *keys)
+{
+	struct ms_session *s, *next;
+	unsigned int nr = 0;
+
+	hub->keys = *keys;
+	hub->auth = keys->nr;
+	for (s = TAILQ_FIRST(&hub->roll.silent); hub->auth && s; s = next) {
+		next = TAILQ_NEXT(s, silent);
+		if (s->auth)
+			continue;
+		ms_session_shut(s, "it attached before there was a cluster key");
+		nr++;
 	}
-	return err;
+	return nr;
+}
+
+void ms_hub_fini(struct ms_hub *hub)
+{
+	ms_changes_free(&hub->changes);
+}
+
+/* Tell a subscriber what it has not been told, as far as it takes it. Return: messages sent. */
+static unsigned int ms_session_tell(struct ms_session *s)
+{
+	struct ms_hub_stats *stats = &s->hub->stats;
+	unsigned int sent = 0;
+	struct krp_notify m;
+	uint64_t place;
+
+	while (s->subscribed) {
+		krp_msg_init(&m, KRP_MSG_NOTIFY, 0, KRP_ST_OK, s->hub->incarnation);
+		m.nr = (__u8)ms_changes_take(&s->hub->changes, s->place, m.change, &place);
+		m.seq = krp_cpu_to_le64(s->seq + 1);
+		if (!m.nr || s->ops->send(s->arg, &m, sizeof(m), true))
+			break;
+		if (m.change[0].event == KRP_EVENT_RESYNC) {
+			stats->notifies_dropped += place - s->place;
+			stats->resyncs++;
+		}
+		s->place = place;
+		s->seq++;
+		sent++;
+	}
+	stats->notifies_sent += sent;
+	return sent;
 }
 
 void ms_session_room(struct ms_session *s)
 {
-	if (!s->resync_due || ms_notify(s, KRP_EVENT_RESYNC, NULL, 0))
-		return;
-	s->resync_due = false;
-	s->hub->stats.resyncs++;
+	ms_session_tell(s);
 }
 
 void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
 		   uint64_t generation)
 {
-	struct ms_session *s;
+	if (hub->subscribers)
+		ms_changes_note(&hub->changes, event, key, generation);
+}
 
-	for (s = hub->subscribers; s; s = s->next) {
-		if (s->resync_due || ms_notify(s, event, key, generation)) {
-			s->resync_due = true;
-			hub->stats.notifies_dropped++;
+bool ms_hub_seal(struct ms_hub *hub, uint64_t now_ms)
+{
+	bool more = ms_changes_seal(&hub->changes, now_ms);
+
+	/* those at the end of the list come first before the round begins again */
+	if (hub->tell_next)
+		hub->tell_again = true;
+	else
+		hub->tell_next = hub->subscribers;
+	return more;
+}
+
+bool ms_hub_tell(struct ms_hub *hub, unsigned int budget)
+{
+	unsigned int work = 0;
+
+	while (hub->tell_next && work < budget) {
+		struct ms_session *s = hub->tell_next;
+
+		hub->tell_next = s->next;
+		work += 1 + ms_session_tell(s);
+		if (!hub->tell_next && hub->tell_again) {
+			hub->tell_again = false;
+			hub->tell_next = hub->subscribers;
 		}
 	}
+	hub->stats.tell_work += work;
+	return hub->tell_next;
 }

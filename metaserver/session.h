@@ -16,7 +16,10 @@
 #include <stdint.h>
 
 #include "common/auth.h"
+#include "metaserver/admit.h"
+#include "metaserver/changes.h"
 #include "metaserver/ledger.h"
+#include "metaserver/settle.h"
 #include "proto/krp_msg.h"
 
 #define MS_HANDSHAKE_MS 5000 /* from connection to AUTH */
@@ -46,7 +49,7 @@ enum ms_session_state {
  * @lease_max_ms: longest.
  * @tick_ms: granularity of the sweep.
  * @records_max: records an owner may have.
- * @clients_max: authenticated sessions.
+ * @clients_max: authenticated sessions; one that is silent makes room.
  * @rate_max: messages a second.
  * @credits: requests unanswered.
  * @idle_timeout_ms: silence that ends a session.
@@ -82,6 +85,7 @@ struct ms_limits {
  * @notifies_dropped: events that a slow subscriber did not get.
  * @resyncs: NOTIFY of KRP_EVENT_RESYNC sent.
  * @subscribers: sessions that have subscribed.
+ * @tell_work: subscribers looked at, and messages made for them, in rounds.
  */
 struct ms_hub_stats {
 	uint64_t sessions;
@@ -99,6 +103,7 @@ struct ms_hub_stats {
 	uint64_t notifies_dropped;
 	uint64_t resyncs;
 	uint64_t subscribers;
+	uint64_t tell_work;
 };
 
 /**
@@ -107,13 +112,17 @@ struct ms_hub_stats {
  * @table: for LOOKUP.
  * @incarnation: life of the server.
  * @limits: limits; may change at any time.
- * @auth: clients must prove that they have @key.
- * @key: cluster key.
- * @settled_ms: until then, by the leases' clock, publishers may still be on their
- *	way back.
+ * @auth: clients must prove that they have one of @keys.
+ * @keys: cluster keys, the first is used with clients that have none of them.
+ * @secret: of this life, for the tokens of owners.
+ * @settle: until when, by the leases' clock, publishers may still be on their way back.
  * @draining: refuse requests with KRP_ST_SHUTDOWN.
  * @stats: counters.
+ * @roll: authenticated sessions.
  * @subscribers: sessions to notify.
+ * @changes: of what.
+ * @tell_next: subscriber that the present round goes on with, NULL if it is over.
+ * @tell_again: there is more to tell after this round.
  */
 struct ms_hub {
 	struct ms_ledger *ledger;
@@ -121,11 +130,16 @@ struct ms_hub {
 	uint64_t incarnation;
 	struct ms_limits limits;
 	bool auth;
-	struct kru_key key;
-	uint64_t settled_ms;
+	struct kru_keys keys;
+	__u8 secret[KRU_SECRET_BYTES];
+	struct ms_settle settle;
 	bool draining;
 	struct ms_hub_stats stats;
+	struct ms_roll roll;
 	struct ms_session *subscribers;
+	struct ms_changes changes;
+	struct ms_session *tell_next;
+	bool tell_again;
 };
 
 /**
@@ -154,20 +168,26 @@ struct ms_session_ops {
  * @state: see enum.
  * @auth: CHALLENGE demanded a proof.
  * @subscribed: on the list of subscribers.
- * @resync_due: a notification was dropped; RESYNC comes first.
+ * @published: it has published a record.
+ * @gid_known: @gid is what the queue pair sends to, not only what the client said.
  * @gid: GID that the connection comes from.
+ * @link: the connection, as the proofs cover it.
+ * @via: which of our ports it came in by; set by the transport, any number.
  * @claim: owner, generation, lease granted.
  * @features: KRP_FEATURE_* both have.
  * @born_ms: when it began.
  * @last_ms: when its last message came.
  * @messages: messages received.
- * @seq: notifications sent.
+ * @seq: NOTIFYs sent.
+ * @place: where it is in the changes of the hub.
  * @tokens: messages it may send now, in thousandths.
  * @tokens_ms: when @tokens was right.
  * @hello: HELLO as received.
  * @challenge: CHALLENGE as sent.
  * @next: list of subscribers.
  * @prev: list of subscribers.
+ * @silent: list of the roll.
+ * @twin: chain of the roll.
  */
 struct ms_session {
 	struct ms_hub *hub;
@@ -176,20 +196,26 @@ struct ms_session {
 	enum ms_session_state state;
 	bool auth;
 	bool subscribed;
-	bool resync_due;
+	bool published;
+	bool gid_known;
 	uint8_t gid[KRP_GID_BYTES];
+	struct krp_link link;
+	uint64_t via;
 	struct ms_claim claim;
 	uint64_t features;
 	uint64_t born_ms;
 	uint64_t last_ms;
 	uint64_t messages;
 	uint64_t seq;
+	uint64_t place;
 	uint64_t tokens;
 	uint64_t tokens_ms;
 	struct krp_hello hello;
 	struct krp_challenge challenge;
 	struct ms_session *next;
 	struct ms_session *prev;
+	TAILQ_ENTRY(ms_session) silent;
+	struct ms_session *twin;
 };
 
 /**
@@ -198,11 +224,12 @@ struct ms_session {
  * @hub: what it shares.
  * @ops: transport.
  * @arg: first argument of @ops.
- * @gid: GID that the connection comes from.
+ * @link: the connection, as its queue pair has it.
+ * @gid_known: it has a global route header: the client's GID is where answers go.
  * @now_ms: the clock.
  */
 void ms_session_init(struct ms_session *s, struct ms_hub *hub, const struct ms_session_ops *ops,
-		     void *arg, const uint8_t *gid, uint64_t now_ms);
+		     void *arg, const struct krp_link *link, bool gid_known, uint64_t now_ms);
 
 /** ms_session_fini() - End it, whatever its state; close() is not called. @s: session. */
 void ms_session_fini(struct ms_session *s);
@@ -230,16 +257,63 @@ void ms_session_room(struct ms_session *s);
 void ms_session_shut(struct ms_session *s, const char *why);
 
 /**
- * ms_hub_notify() - Tell every subscriber.
+ * ms_hub_init() - Begin without sessions. The other fields are the caller's.
+ * @hub: zero.
+ * @salt: random.
+ * @now_ms: the clock.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ms_hub_init(struct ms_hub *hub, uint64_t salt, uint64_t now_ms);
+
+/**
+ * ms_hub_set_keys() - From now on clients must prove one of these.
+ * @hub: hub.
+ * @keys: copied; none: there is no authentication.
+ *
+ * With the first key, whoever attached without one is shut: it would keep all rights for
+ * as long as it renews. Who has proved a key that is no longer there stays until it comes
+ * again, so that keys can be changed under a cluster at work.
+ *
+ * Return: sessions shut.
+ */
+unsigned int ms_hub_set_keys(struct ms_hub *hub, const struct kru_keys *keys);
+
+/** ms_hub_fini() - Give memory back. @hub: hub without sessions, or zero. */
+void ms_hub_fini(struct ms_hub *hub);
+
+/**
+ * ms_hub_notify() - Every subscriber shall be told.
  * @hub: hub.
  * @event: KRP_EVENT_CHANGED or KRP_EVENT_GONE.
  * @key: which record.
  * @generation: of the record, now or last.
  *
- * Never closes a session, so it may be called while the ledger changes.
+ * Only notes it: ms_hub_seal() and ms_hub_tell() do the rest, so that a change
+ * costs the same however many subscribers there are.
  */
 void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
 		   uint64_t generation);
+
+/**
+ * ms_hub_seal() - Begin to tell what was noted.
+ * @hub: hub.
+ * @now_ms: the clock.
+ *
+ * Return: true if something waits for the budget of its address: call it again.
+ */
+bool ms_hub_seal(struct ms_hub *hub, uint64_t now_ms);
+
+/**
+ * ms_hub_tell() - Tell some subscribers what they have not been told.
+ * @hub: hub.
+ * @budget: about how many, messages counted too.
+ *
+ * Never closes a session.
+ *
+ * Return: true if the round is not over.
+ */
+bool ms_hub_tell(struct ms_hub *hub, unsigned int budget);
 
 /**
  * ms_hub_settling_ms() - For how long publishers may still be on their way back.

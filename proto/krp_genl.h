@@ -11,7 +11,8 @@
  *   PORT_GET    dump                RDMA ports, usable or not, and why not
  *   SERVER_GET  dump                sessions with MetaServers, port by port
  *   QUEUE_GET   dump                queues; to whom lacks CAP_NET_ADMIN its own
- *   PEER_GET    dump                peers that queues are connected to, then the cache
+ *   PEER_GET    dump                peers that queues are connected to, then the cache; to whom
+ *                                   lacks CAP_NET_ADMIN the peers of its own queues only
  *   STATS_GET   do                  counters of contexts, cache and pools
  *   USER_GET    dump                what users hold; as QUEUE_GET
  *   An answer has the number of its request; its attributes are those of the set of
@@ -38,6 +39,7 @@
 #define KRP_GENL_SERVERS_MAX 16
 #define KRP_GENL_KEY_BYTES_MIN 16
 #define KRP_GENL_KEY_BYTES_MAX 64
+#define KRP_GENL_KEYS_MAX 8
 #define KRP_GENL_NAME_MAX 63 /* characters of node and device names */
 #define KRP_GENL_SERVER_NAME_MAX 79
 #define KRP_GENL_LEASE_MS_MAX 86400000
@@ -48,6 +50,15 @@
 #define KRP_GENL_INITIATORS_MAX 256
 #define KRP_GENL_DEPTH_MIN 16
 #define KRP_GENL_DEPTH_MAX 8192
+#define KRP_GENL_ACK_TIMEOUT_MIN 10
+#define KRP_GENL_ACK_TIMEOUT_MAX 16
+#define KRP_GENL_MARGIN_MS_MIN 100 /* KRP_MRDIR_MARGIN_MS_MIN */
+#define KRP_GENL_MARGIN_MS_MAX 10000
+#define KRP_GENL_TRAFFIC_CLASS_MAX 255
+#define KRP_GENL_SERVICE_LEVEL_MAX 15
+#define KRP_GENL_PKEY_MIN 1
+#define KRP_GENL_PKEY_MAX 65535
+#define KRP_GENL_MTU_MAX 5 /* enum ib_mtu: 4096 bytes */
 #define KRP_GENL_CACHE_MIN 16
 #define KRP_GENL_CACHE_MAX 16777216
 #define KRP_GENL_LIMIT_MAX 16777216
@@ -76,7 +87,8 @@ enum {
 	KRP_GENL_A_NODE_OWNER, /* binary, 16 bytes: identity over boots; mandatory */
 	KRP_GENL_A_NODE_GENERATION, /* u64: boot generation; mandatory, may not fall */
 	KRP_GENL_A_NODE_NAME, /* string: host name, for people; mandatory */
-	KRP_GENL_A_NODE_KEY, /* binary, 16 to 64 bytes, in: cluster key; absent: none */
+	/* the first key is used, all are accepted; absent: none */
+	KRP_GENL_A_NODE_KEY, /* binary, 16 to 64 bytes, in: once for each of up to 8 */
 	KRP_GENL_A_NODE_AUTH, /* u8, out: 1 if there is a cluster key */
 	KRP_GENL_A_NODE_LEASE_MS, /* u32: 0 leaves it to the MetaServer */
 	KRP_GENL_A_NODE_TIMEOUT_MS, /* u32: of a request; mandatory */
@@ -90,6 +102,12 @@ enum {
 	KRP_GENL_A_NODE_REQUESTS_PER_USER, /* u32: limit, 0 for none */
 	KRP_GENL_A_NODE_MRS_PER_USER, /* u32: limit, 0 for none */
 	KRP_GENL_A_NODE_SERVER, /* nest of KRP_GENL_A_SERVER_*, once for each MetaServer */
+	KRP_GENL_A_NODE_ACK_TIMEOUT, /* u32: of initiators, 4.096 us * 2^N; mandatory */
+	KRP_GENL_A_NODE_MARGIN_MS, /* u32: of regions, see krp_mrdir.h; mandatory */
+	KRP_GENL_A_NODE_TRAFFIC_CLASS, /* u32: of IP or the global route header */
+	KRP_GENL_A_NODE_SERVICE_LEVEL, /* u32: at most 7 on Ethernet */
+	KRP_GENL_A_NODE_PKEY, /* u32: partition of InfiniBand; mandatory */
+	KRP_GENL_A_NODE_MTU, /* u32: enum ib_mtu, largest packet; 0: what the port has */
 
 	__KRP_GENL_A_NODE_MAX,
 	KRP_GENL_A_NODE_MAX = (__KRP_GENL_A_NODE_MAX - 1)
@@ -138,6 +156,7 @@ enum {
 	KRP_GENL_A_SERVER_MISSES, /* u64: look-ups that found no record */
 	KRP_GENL_A_SERVER_FAILURES, /* u64: READs and requests that failed */
 	KRP_GENL_A_SERVER_NEXT_TRY_MS, /* u32: until the next attempt, 0 if none is due */
+	KRP_GENL_A_SERVER_MISSES_OVERRULED, /* u64: of its misses: another had the record */
 
 	__KRP_GENL_A_SERVER_MAX,
 	KRP_GENL_A_SERVER_MAX = (__KRP_GENL_A_SERVER_MAX - 1)
@@ -172,8 +191,8 @@ enum {
 	KRP_GENL_A_PEER_GID, /* binary, 16 bytes */
 	KRP_GENL_A_PEER_SERVICE, /* u16 */
 	KRP_GENL_A_PEER_GENERATION, /* u64: boot generation */
-	KRP_GENL_A_PEER_QUEUES, /* u32: queues connected to it */
-	KRP_GENL_A_PEER_REGIONS, /* u32: its regions whose references are cached */
+	KRP_GENL_A_PEER_QUEUES, /* u32: queues connected to it, that the asker may see */
+	KRP_GENL_A_PEER_REGIONS, /* u32: its regions whose references are cached; CAP_NET_ADMIN */
 	KRP_GENL_A_PEER_AGE_MS, /* u32: since the record was cached */
 	KRP_GENL_A_PEER_KIND, /* u8: KRP_KIND_* */
 	KRP_GENL_A_PEER_DCTN, /* u32: DC target number, of KRP_KIND_DCT */
@@ -220,8 +239,11 @@ enum {
 	KRP_GENL_A_POOL_FAULTS, /* u64: requests that failed by themselves */
 	KRP_GENL_A_POOL_RECOVERIES, /* u64: initiators reset */
 	KRP_GENL_A_POOL_REPLAYED, /* u64: requests posted again */
-	KRP_GENL_A_POOL_UNKNOWN, /* u64: atomics of unknown outcome */
+	KRP_GENL_A_POOL_UNKNOWN, /* u64: WRITEs and atomics of unknown outcome */
 	KRP_GENL_A_POOL_OUTSTANDING, /* u64: in the hardware now */
+	KRP_GENL_A_POOL_TIMEOUTS, /* u64: of RECOVERIES: a target did not answer */
+	KRP_GENL_A_POOL_REFUSED_READS, /* u64: of RECOVERIES: a target refused a READ */
+	KRP_GENL_A_POOL_EXPIRED, /* u64: of RECOVERIES: a lease was over in the hardware */
 
 	__KRP_GENL_A_POOL_MAX,
 	KRP_GENL_A_POOL_MAX = (__KRP_GENL_A_POOL_MAX - 1)
@@ -230,7 +252,7 @@ enum {
 /* A user and what it holds. */
 enum {
 	KRP_GENL_A_USER_PAD = 1,
-	KRP_GENL_A_USER_UID, /* u32: as the asker's namespace sees it */
+	KRP_GENL_A_USER_UID, /* u32: who answers for it, as the asker's namespace sees it */
 	KRP_GENL_A_USER_CONTEXTS, /* u64 */
 	KRP_GENL_A_USER_QUEUES, /* u64 */
 	KRP_GENL_A_USER_MRS, /* u64 */

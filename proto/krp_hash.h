@@ -2,7 +2,10 @@
 /*
  * Hashing and byte helpers, the same in the kernel and in user space.
  *
- * The hash is XXH64 as both worlds already ship it: lib/xxhash.c in the
+ * The hash is XXH64 as "xxHash fast digest algorithm" defines it (Collet,
+ * doc/xxhash_spec.md in the sources of xxHash, 0.1.1 and later), with a seed of
+ * 64 bits; numbers of a seed or a result are unsigned and wrap. XXH64 of no
+ * bytes with seed 0 is 0xef46db3751d8e999. Both worlds ship it: lib/xxhash.c in the
  * kernel, <xxhash.h> of libxxhash in user space (inlined, no run-time
  * dependency). It is little-endian by definition, so the same bytes give the
  * same number everywhere. It is no MAC: what it protects against is torn and

@@ -20,14 +20,18 @@
  *   - each request accepted gets exactly one completion;
  *   - a request that fails puts the queue into ERROR; those behind it complete
  *     with -ECANCELED, and posting gives -ENOTCONN until it is connected again.
+ *   - a WRITE or an atomic is done once or reported: what completes with 0 was done
+ *     exactly once, what completes with -ECANCELED was not done, not even in part, and
+ *     what may have been done, in whole or in part, without an acknowledgement
+ *     completes with another error, and is never done later.
  *   Queues of other programs share the same hardware queue and see none of it, with
- *   one exception: an atomic on its way to the same peer when that peer stopped
- *   answering or refused a READ, or under way when the NIC failed, fails with
+ *   one exception: a WRITE or an atomic on its way to the same peer when that peer
+ *   stopped answering, refused a READ, or kept a request for longer than half the
+ *   margin after its lease (krp_mrdir.h), or under way when the NIC failed, fails with
  *   -EREMCHG. Requests of several queues to a peer that does not answer run out
- *   of retries together. A READ or WRITE that was under way is done again then,
- *   before its completion and those behind it: a WRITE may write the same bytes
- *   twice, also over what somebody else has written meanwhile. A program that
- *   takes messages by WRITEs should number them.
+ *   of retries together. A READ that was under way is done again then, before its
+ *   completion and those behind it; so is a WRITE with KRP_WR_IDEMPOTENT, which may
+ *   write the same bytes twice, also over what somebody else has written meanwhile.
  *
  * REQUESTS
  *   KRP_IOC_POST takes a batch. Each request names local memory by (region,
@@ -43,6 +47,38 @@
  *   so the ring cannot overflow. poll(2) says POLLIN while head != tail;
  *   KRP_IOC_WAIT waits for that, too, and is awake at first. Wrong values in head
  *   harm only the program itself.
+ *   The ring is mapped whole, krp_setup.map_bytes at offset 0, with MAP_SHARED and
+ *   without PROT_EXEC; any other mapping is refused (-EINVAL), and all of them
+ *   before KRP_IOC_SETUP (-EBADFD). It may be mapped more than once, and to read
+ *   only.
+ *
+ * RECORDS
+ *   What a program says to others by way of the MetaServers needs no key and no session
+ *   of its own: the module looks up, publishes and watches with the sessions of the
+ *   context's port and the cache of the node.
+ *   - KRP_IOC_LOOKUP finds any record. Of a DC target it tells that it is there, and its
+ *     generation, but nothing by which memory could be reached around the module.
+ *   - KRP_IOC_PUBLISH puts up to KRP_RAW_BYTES bytes under (GID of the port, service).
+ *     Services are shared with KRP_IOC_BIND: each belongs to one context of the node at a
+ *     time, counts against the limit of its user, and is withdrawn with the last close.
+ *   - KRP_IOC_WATCH lets the context be told of changes: read(2) gives struct krp_event,
+ *     one or more, and poll(2) says POLLPRI while there is one. Up to KRP_EVENTS_MAX wait;
+ *     who reads too slowly loses them and is told KRP_EVENT_RESYNC, after which all
+ *     that was remembered must be looked up again. Servers may tell the same change twice.
+ *
+ * NUMBERS
+ *   Handles of regions and numbers of queues are from 1 on, and are of one
+ *   context. One that was given back may be given out again at once, so an entry
+ *   of the ring that a program has not consumed yet may be of the earlier owner
+ *   of its number: who closes a queue consumes what is there before it makes the
+ *   next one.
+ *
+ * ERRORS
+ *   A call with several faults may give the error of any of them; whichever it
+ *   is, nothing was changed. Of a batch, the first request that is wrong counts.
+ *   When the device goes, or the node is taken down, all calls of a context that
+ *   need it give -ENODEV from then on, also after the node has come up again: a
+ *   program closes the file and opens it anew.
  *
  * All structures have the same layout for 32-bit and 64-bit callers; pads and
  * unknown flags must be zero (-EINVAL), so that they can get a meaning later.
@@ -63,6 +99,7 @@
 #define KRP_RING_ENTRIES_MAX 65536
 #define KRP_QUEUE_DEPTH_MAX 1024
 #define KRP_POST_MAX 256 /* requests in one call */
+#define KRP_MR_DEREG_MAX 4096 /* regions in one call */
 #define KRP_LENGTH_MAX (1U << 30) /* bytes of one READ or WRITE */
 #define KRP_CONNECT_TIMEOUT_MS_MAX 60000
 
@@ -81,6 +118,7 @@
 
 /* krp_wr.flags */
 #define KRP_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
+#define KRP_WR_IDEMPOTENT 0x02 /* this WRITE may be done twice: better that than -EREMCHG */
 
 /* krp_queue.state, as KRP_IOC_QUEUE_QUERY shows it */
 #define KRP_QUEUE_IDLE 0
@@ -113,15 +151,20 @@ struct krp_query {
 	__u32 rsvd[8];
 };
 
+/* krp_setup.flags */
+#define KRP_SETUP_GID 0x1 /* the port is named by its GID */
+
 /**
  * struct krp_setup - KRP_IOC_SETUP: make the completion ring.
  * @abi: in: KRP_ABI_VERSION the program was built for (-EPROTONOSUPPORT).
- * @flags: in: zero.
+ * @flags: in: KRP_SETUP_*.
  * @ring_entries: in: power of two, KRP_RING_ENTRIES_MIN to _MAX.
  * @port: in: node port to use, as KRP_IOC_PORT numbers them; 0 takes the first whose
- *	link is up, or else the first.
+ *	link is up, or else the first. 0 with KRP_SETUP_GID.
  * @map_bytes: out: how much to map at offset 0, in bytes.
- * @rsvd: zero.
+ * @gid: in: with KRP_SETUP_GID, the GID of the node port to use, else zero. Ports are
+ *	numbered anew when one comes or goes, so that a number may mean another one by now;
+ *	a GID means the same one, or none (-ENODEV).
  */
 struct krp_setup {
 	__u32 abi;
@@ -129,7 +172,7 @@ struct krp_setup {
 	__u32 ring_entries;
 	__u32 port;
 	__u64 map_bytes;
-	__u64 rsvd[2];
+	__u8 gid[KRP_GID_BYTES];
 };
 
 /**
@@ -187,6 +230,23 @@ struct krp_mr_dereg {
 };
 
 /**
+ * struct krp_mr_dereg_many - KRP_IOC_MR_DEREG_MANY: forget several regions at once.
+ * @handles: in: address of an array of __u32, each from KRP_IOC_MR_REG.
+ * @count: in: how many, 1 to KRP_MR_DEREG_MAX.
+ * @done: out: how many have been taken back.
+ *
+ * As KRP_IOC_MR_DEREG of each, but what has to be waited for is waited for once. A handle
+ * that is not a region's (-ENOENT), also one that is there twice, stops it: those before it
+ * are taken back, and @done is its index. Returns 0 if at least one was taken back; -EINVAL
+ * (@count), -EFAULT (@handles), -ENOMEM; nothing is taken back then.
+ */
+struct krp_mr_dereg_many {
+	__u64 handles;
+	__u32 count;
+	__u32 done;
+};
+
+/**
  * struct krp_queue_create - KRP_IOC_QUEUE_CREATE: make a queue.
  * @depth: in: most requests at once, 1 to KRP_QUEUE_DEPTH_MAX. So many entries
  *	of the ring are set aside for it.
@@ -202,7 +262,7 @@ struct krp_queue_create {
 };
 
 /* krp_connect.flags */
-#define KRP_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
+#define KRP_CONNECT_FRESH 0x1 /* use nothing that the node has long remembered of the peer */
 #define KRP_CONNECT_CREATE 0x2 /* make the queue first: one call instead of two */
 
 /**
@@ -257,8 +317,9 @@ struct krp_queue_query {
  * @queue: in: queue.
  * @rsvd: zero.
  *
- * Requests under way complete with -ECANCELED as far as they have not been done;
- * when the call returns there comes no further completion of this queue.
+ * Requests that have not been done complete with -ECANCELED. Those under way are waited
+ * for, and complete with their outcome; with -EREMCHG if that cannot be known. When the
+ * call returns there comes no further completion of this queue.
  */
 struct krp_queue_close {
 	__u32 queue;
@@ -269,7 +330,9 @@ struct krp_queue_close {
  * struct krp_bind - KRP_IOC_BIND: let peers connect to a service of this node.
  * @service: in: 256 to 65535.
  * @flags: in: KRP_BIND_*.
- * @timeout_ms: in: how long to wait until one MetaServer has it.
+ * @timeout_ms: in: how long to wait until one MetaServer has it, 1 to
+ *	KRP_CONNECT_TIMEOUT_MS_MAX. KRP_BIND_UNDO does not wait: then 0 is right, too, and
+ *	what is in its range means nothing.
  * @rsvd: zero.
  *
  * Publishes (GID, service); undone by KRP_BIND_UNDO or the last close. A service
@@ -283,7 +346,109 @@ struct krp_bind {
 };
 
 #define KRP_BIND_UNDO 0x1
-#define KRP_SERVICE_USER_MIN 256
+
+/* krp_record_lookup.flags */
+#define KRP_LOOKUP_FRESH 0x1 /* READ it from a MetaServer, also if the node remembers it */
+
+/* krp_record_lookup.answer */
+#define KRP_LOOKUP_DOUBT 0x1 /* with -ENOENT: the record may be there all the same */
+
+/**
+ * struct krp_record_lookup - KRP_IOC_LOOKUP: find a record.
+ * @gid: in: GID of the port that published it.
+ * @service: in: which record of it, 0 to 65535.
+ * @flags: in: KRP_LOOKUP_*.
+ * @timeout_ms: in: how long it may take, 1 to KRP_CONNECT_TIMEOUT_MS_MAX.
+ * @reads: out: READs of a MetaServer that it took; 0 from the node's cache.
+ * @answer: in: zero; out: KRP_LOOKUP_*.
+ * @generation: out: boot generation of the owner.
+ * @kind: in: zero; out: KRP_KIND_*.
+ * @raw_len: in: zero; out: KRP_KIND_RAW: bytes of @raw; else 0.
+ * @raw: in: zero; out: KRP_KIND_RAW: what was published, the rest zero.
+ *
+ * From the cache, a record may be as old as the server's notification of its change takes;
+ * one that was READ from a server that hangs, until the session with that server has ended.
+ * KRP_LOOKUP_DOUBT says that a miss is not proved: every server that answered was
+ * restarted so recently that publishers may not have come back, or hangs; or only one
+ * answered though more are configured, and the record may have been taken by another.
+ *
+ * Returns 0, -EINVAL, -EBADFD (no setup), -ENODEV (the port is gone), -ENOENT (the
+ * servers that answer have no such record; @reads and @answer are told), -ENOTCONN (no server that can be asked is attached),
+ * -ETIMEDOUT, -EINTR.
+ */
+struct krp_record_lookup {
+	__u8 gid[KRP_GID_BYTES];
+	__u16 service;
+	__u16 flags;
+	__u32 timeout_ms;
+	__u32 reads;
+	__u32 answer;
+	__u64 generation;
+	__u8 kind;
+	__u8 raw_len;
+	__u8 raw[KRP_RAW_BYTES];
+};
+
+/**
+ * struct krp_record_publish - KRP_IOC_PUBLISH: put bytes where other nodes look them up.
+ * @service: in: 256 to 65535.
+ * @flags: in: zero. KRP_IOC_BIND with KRP_BIND_UNDO takes the record back.
+ * @timeout_ms: in: how long to wait until one MetaServer has it, 1 to
+ *	KRP_CONNECT_TIMEOUT_MS_MAX.
+ * @raw_len: in: bytes of @raw, 0 to KRP_RAW_BYTES.
+ * @raw: in: the bytes; those behind @raw_len are zero.
+ * @rsvd: zero.
+ *
+ * Again by the same context it replaces the bytes; if that fails, the old ones stay
+ * published. Returns 0, -EINVAL, -EBADFD (no setup), -ENODEV, -EADDRINUSE (another
+ * context has the service, or this one has bound it), -EBUSY (another thread publishes or
+ * binds it just now), -EDQUOT (limit of the user), -ENOMEM, -ETIMEDOUT, -EINTR, or the
+ * refusal of the servers (krp_status_errno()).
+ */
+struct krp_record_publish {
+	__u16 service;
+	__u16 flags;
+	__u32 timeout_ms;
+	__u8 raw_len;
+	__u8 raw[KRP_RAW_BYTES];
+	__u8 rsvd;
+};
+
+/**
+ * struct krp_record_watch - KRP_IOC_WATCH: be told of changes of records.
+ * @flags: in: KRP_WATCH_*.
+ * @rsvd: zero.
+ *
+ * The first event is KRP_EVENT_RESYNC: what changed before is not told. Returns 0,
+ * -EINVAL, -EBADFD (no setup), -ENODEV, -ENOMEM, -EALREADY (it is on, or off, already).
+ */
+struct krp_record_watch {
+	__u32 flags;
+	__u32 rsvd;
+};
+
+#define KRP_WATCH_OFF 0x1 /* no more; what was not read is dropped */
+#define KRP_EVENTS_MAX 256
+
+/**
+ * struct krp_event - What read(2) gives: one change.
+ * @gid: which record; zero with KRP_EVENT_RESYNC.
+ * @service: the same.
+ * @type: KRP_EVENT_* of krp_msg.h.
+ * @rsvd: zero.
+ * @generation: of the record, now or last; 0 with KRP_EVENT_RESYNC.
+ *
+ * read(2) gives as many as fit and are there. It returns their bytes; -EINVAL (less room
+ * than one), -EBADFD (not watching), -EAGAIN (none, and O_NONBLOCK), -EFAULT (then what
+ * was to be copied stays), -ERESTARTSYS, -ENODEV (the port is gone).
+ */
+struct krp_event {
+	__u8 gid[KRP_GID_BYTES];
+	__u16 service;
+	__u8 type;
+	__u8 rsvd[5];
+	__u64 generation;
+};
 
 /**
  * struct krp_wr - One request.
@@ -301,6 +466,10 @@ struct krp_bind {
  *
  * Atomics work on 8 bytes at an aligned remote address; the old value is written
  * to local memory. All of it in the host's byte order.
+ *
+ * KRP_WR_IDEMPOTENT is for WRITEs after which nobody else may write to the same bytes
+ * before their completion is there. It is allowed of READs, which it says nothing new of,
+ * and refused of atomics (-EINVAL).
  */
 struct krp_wr {
 	__u64 user_data;
@@ -333,15 +502,19 @@ struct krp_wr {
  * the queue have completed, or when it has waited for them as long as the module's
  * parameter spin_us allows. It takes completions from the hardware itself, so that no
  * interrupt has to come. It never sleeps for them; KRP_IOC_WAIT does.
+ * The completions it waited for are in the ring when it returns.
  *
  * Returns 0 if at least one was taken, else the error: -EAGAIN (queue or ring
  * is full), -ENOTCONN, -EINVAL, -ENOENT (no such queue or local region), -EACCES (the
  * region does not allow it), -ERANGE (outside the local region), and for the
  * remote side -EBADR (no such remote region), -EPERM (not
- * allowed there), -EOVERFLOW (outside it), -EFAULT (@wrs), -EDQUOT (limit of
- * the user); -EOPNOTSUPP (an atomic, and the device has none), -ETIMEDOUT, -EREMOTEIO
- * (the peer's directory could not be READ), -EIO (no hardware queue works now), -EINTR,
- * -ENOMEM.
+ * allowed there), -EOVERFLOW (outside it), -EFAULT (@wrs; or the answer cannot be written,
+ * and then requests may have been taken: their completions come), -EDQUOT (limit of the
+ * user); -EOPNOTSUPP (an atomic, and the device has none), -ETIMEDOUT, -EREMOTEIO
+ * (the peer's directory could not be READ, or a moment ago it could not be: such a peer is
+ * asked again only after a pause, of seconds at most), -EBUSY (a peer that has not answered of
+ * late is asked apart from others, and its turn has not come for a minute), -EIO (no hardware
+ * queue works now), -EINTR, -ENOMEM.
  */
 struct krp_post {
 	__u64 wrs;
@@ -374,10 +547,13 @@ struct krp_wait {
  * struct krp_cqe - One completion.
  * @user_data: of the request.
  * @status: 0, or a negative errno: -EREMOTEIO (peer refused the access),
- *	-ETIMEDOUT (peer does not answer), -ECANCELED (behind one that failed,
- *	or queue closed), -EREMCHG (an atomic that may or may not have been done,
- *	see above), -EIO (local fault), -ENODEV (device gone); and the errors of
+ *	-ETIMEDOUT (peer does not answer: it may or may not have been done),
+ *	-ECANCELED (behind one that failed, or queue closed: it was not done), -EREMCHG
+ *	(a WRITE or an atomic that may or may not have been done, see above), -EIO
+ *	(local fault), -ENODEV (device gone); and the errors of
  *	KRP_IOC_POST about the peer's region, which may go while a request waits.
+ *	A WRITE of more than 256 KiB is done in parts: one that failed with whatever but
+ *	-ECANCELED may have been done in part, from its first byte on.
  * @bytes: transferred.
  * @queue: queue.
  * @opcode: KRP_OP_*.
@@ -424,12 +600,17 @@ struct krp_ring {
 #define KRP_IOC_BIND _IOW(KRP_IOC_MAGIC, 9, struct krp_bind)
 #define KRP_IOC_POST _IOWR(KRP_IOC_MAGIC, 10, struct krp_post)
 #define KRP_IOC_WAIT _IOW(KRP_IOC_MAGIC, 11, struct krp_wait)
+#define KRP_IOC_MR_DEREG_MANY _IOWR(KRP_IOC_MAGIC, 12, struct krp_mr_dereg_many)
+#define KRP_IOC_LOOKUP _IOWR(KRP_IOC_MAGIC, 16, struct krp_record_lookup)
+#define KRP_IOC_PUBLISH _IOW(KRP_IOC_MAGIC, 17, struct krp_record_publish)
+#define KRP_IOC_WATCH _IOW(KRP_IOC_MAGIC, 18, struct krp_record_watch)
 
 KRP_STATIC_ASSERT(sizeof(struct krp_query) == 64, "krp_query");
 KRP_STATIC_ASSERT(sizeof(struct krp_setup) == 40, "krp_setup");
 KRP_STATIC_ASSERT(sizeof(struct krp_port_info) == 112, "krp_port_info");
 KRP_STATIC_ASSERT(sizeof(struct krp_mr_reg) == 40, "krp_mr_reg");
 KRP_STATIC_ASSERT(sizeof(struct krp_mr_dereg) == 8, "krp_mr_dereg");
+KRP_STATIC_ASSERT(sizeof(struct krp_mr_dereg_many) == 16, "krp_mr_dereg_many");
 KRP_STATIC_ASSERT(sizeof(struct krp_queue_create) == 16, "krp_queue_create");
 KRP_STATIC_ASSERT(sizeof(struct krp_connect) == 48, "krp_connect");
 KRP_STATIC_ASSERT(sizeof(struct krp_queue_query) == 40, "krp_queue_query");
@@ -439,5 +620,9 @@ KRP_STATIC_ASSERT(sizeof(struct krp_post) == 32, "krp_post");
 KRP_STATIC_ASSERT(sizeof(struct krp_wait) == 8, "krp_wait");
 KRP_STATIC_ASSERT(sizeof(struct krp_cqe) == 32, "krp_cqe");
 KRP_STATIC_ASSERT(sizeof(struct krp_ring) == 128, "krp_ring");
+KRP_STATIC_ASSERT(sizeof(struct krp_record_lookup) == 88, "krp_record_lookup");
+KRP_STATIC_ASSERT(sizeof(struct krp_record_publish) == 56, "krp_record_publish");
+KRP_STATIC_ASSERT(sizeof(struct krp_record_watch) == 8, "krp_record_watch");
+KRP_STATIC_ASSERT(sizeof(struct krp_event) == 32, "krp_event");
 
 #endif /* KRP_IOCTL_H */

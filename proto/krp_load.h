@@ -27,8 +27,8 @@
  *              torn or not there yet: READ on from it again. No READ may go to
  *              an address that a failed check gave.
  *   directory  no entry is KRP_DIR_MOVED. Otherwise the directory has doubled
- *              meanwhile: begin again from the root. What else an entry says is
- *              a hint which look-ups verify.
+ *              meanwhile: begin again from the root. What else an entry says,
+ *              its pad included, is a hint which look-ups verify.
  *   Torn and moved READs are counted together; KRP_LOAD_TRIES of them end the
  *   load, since each is rare.
  *
@@ -67,6 +67,7 @@ enum krp_load_stage {
  * struct krp_load - A load under way.
  * @want: what the last valid root said; its @dir and @segments are NULL.
  * @records: hint of that root: records in the table.
+ * @heartbeat: of that root, for krp_pulse_start().
  * @map: map being filled, memory of the caller, or NULL.
  * @old: map to go on from, or NULL.
  * @root_addr: where the root is.
@@ -82,6 +83,7 @@ enum krp_load_stage {
 struct krp_load {
 	struct krp_map want;
 	__u64 records;
+	__u64 heartbeat;
 	struct krp_map *map;
 	const struct krp_map *old;
 	__u64 root_addr;
@@ -250,6 +252,7 @@ static inline int krp_load_root(struct krp_load *load, const struct krp_root *ro
 		return -E2BIG;
 	krp_map_adopt(&load->want, root);
 	load->records = krp_le64_to_cpu(root->records);
+	load->heartbeat = krp_le64_to_cpu(root->heartbeat);
 	return KRP_LOAD_MEMORY;
 }
 

@@ -16,19 +16,26 @@
  *   uses all of them or not. The record does not say how many there are, and a
  *   READ past the end would be refused by the owner's NIC, at the cost of all who
  *   share the reader's send queue. So a reader refuses, without a READ, a token
- *   that names a slot from KRP_MRDIR_SLOTS on (krp_mrdir_token_valid()).
+ *   that names a slot from KRP_MRDIR_SLOTS on (krp_mrdir_token_valid()). A directory
+ *   does not grow: readers would have to learn of its new size before they may use it.
  *
  * READER
  *   Accepts an entry if its sum is right, its state is LIVE, its token is the
  *   one asked for and its generation is that of the record that led here. It may
  *   go on using it for lease_ms after the moment at which it STARTED the READ, and
- *   not longer. A wrong sum is a torn READ: try again, but not for ever.
+ *   not longer: within that time it hands a request to its NIC. Within margin_ms
+ *   more the request has left the NIC: a reader takes back what is still there, at
+ *   half of that time, so that the rest is for its own delays. A wrong sum is a
+ *   torn READ: try again, but not for ever.
  *
  * OWNER
- *   To take a region away it rewrites the entry as FREE, waits lease_ms and a
- *   margin, and only then destroys the key. The margin is for requests that a
+ *   To take a region away it rewrites the entry as FREE, waits lease_ms and
+ *   margin_ms, and only then destroys the key. The margin is for requests that a
  *   reader posted at the end of its lease and that are still on their way, and for
- *   clocks that do not run alike. A slot is used again with a new token; that may
+ *   clocks that do not run alike. A reader that stood still meanwhile, with its
+ *   clock, may come later all the same: so the same key is not given to another
+ *   region for as long as the owner can, KRP_MRDIR_REST_MS at least, and what comes
+ *   late is refused. A slot is used again with a new token; that may
  *   be as soon as its entry has been rewritten. An entry never used is FREE with a
  *   right sum, so that it is an answer and not a torn READ.
  *
@@ -43,11 +50,14 @@
 #include "krp_table.h"
 
 #define KRP_MRDIR_LOG2_MAX 16 /* bits of a token that name the slot */
-#define KRP_MRDIR_SLOTS 4096U /* entries of every directory */
+#define KRP_MRDIR_SLOTS 32768U /* entries of every directory, 2 MiB */
 #define KRP_MRDIR_ENTRY_BYTES 64
 #define KRP_MRDIR_LEASE_MS 200
 #define KRP_MRDIR_LEASE_MS_MIN 50 /* less would be over before it can be used */
 #define KRP_MRDIR_LEASE_MS_MAX 10000
+#define KRP_MRDIR_MARGIN_MS_MIN 100
+#define KRP_MRDIR_MARGIN_MS_MAX 10000
+#define KRP_MRDIR_REST_MS 75000
 
 /* krp_mrdir_entry.state */
 #define KRP_MRDIR_FREE 0
@@ -64,9 +74,10 @@
  * @state: KRP_MRDIR_*.
  * @rsvd: zero.
  * @lease_ms: how long a reader may use the entry, KRP_MRDIR_LEASE_MS_MIN to _MAX.
- * @rsvd2: zero.
+ * @margin_ms: how long a request may be on its way beyond that, KRP_MRDIR_MARGIN_MS_MIN to
+ *	_MAX.
  * @generation: boot generation of the node.
- * @rsvd3: zero.
+ * @rsvd2: zero.
  */
 struct krp_mrdir_entry {
 	__le64 sum;
@@ -78,9 +89,9 @@ struct krp_mrdir_entry {
 	__u8 state;
 	__u8 rsvd[2];
 	__le32 lease_ms;
-	__u8 rsvd2[4];
+	__le32 margin_ms;
 	__le64 generation;
-	__u8 rsvd3[8];
+	__u8 rsvd2[8];
 };
 
 KRP_STATIC_ASSERT(sizeof(struct krp_mrdir_entry) == KRP_MRDIR_ENTRY_BYTES, "krp_mrdir_entry");
@@ -180,12 +191,13 @@ static inline enum krp_mrdir_verdict krp_mrdir_check(const struct krp_mrdir_entr
 		return KRP_MRDIR_TORN;
 	if (entry->state != KRP_MRDIR_LIVE || krp_le64_to_cpu(entry->token) != token ||
 	    !krp_is_zero(entry->rsvd, sizeof(entry->rsvd)) ||
-	    !krp_is_zero(entry->rsvd2, sizeof(entry->rsvd2)) ||
-	    !krp_is_zero(entry->rsvd3, sizeof(entry->rsvd3)) || !entry->length ||
+	    !krp_is_zero(entry->rsvd2, sizeof(entry->rsvd2)) || !entry->length ||
 	    krp_le64_to_cpu(entry->addr) + krp_le64_to_cpu(entry->length) <
 		    krp_le64_to_cpu(entry->addr) ||
 	    krp_le32_to_cpu(entry->lease_ms) < KRP_MRDIR_LEASE_MS_MIN ||
-	    krp_le32_to_cpu(entry->lease_ms) > KRP_MRDIR_LEASE_MS_MAX)
+	    krp_le32_to_cpu(entry->lease_ms) > KRP_MRDIR_LEASE_MS_MAX ||
+	    krp_le32_to_cpu(entry->margin_ms) < KRP_MRDIR_MARGIN_MS_MIN ||
+	    krp_le32_to_cpu(entry->margin_ms) > KRP_MRDIR_MARGIN_MS_MAX)
 		return KRP_MRDIR_NONE;
 	return KRP_MRDIR_HIT;
 }

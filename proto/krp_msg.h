@@ -7,25 +7,63 @@
  *   same queue pair carries these messages as SENDs and, once the client is
  *   authenticated, its READs of the table. A message is a struct krp_msg_hdr
  *   and a body of fixed size that the type decides; KRP_MSG_BYTES_MAX holds any.
- *   All numbers are little-endian, all pads zero. A message whose length,
- *   version, pads or field ranges are off is answered with KRP_ST_MALFORMED
- *   (or KRP_ST_VERSION) and the connection is closed.
+ *   All numbers are little-endian, all pads zero.
+ *   The client asks rdma_connect() for as many READs under way as it will post
+ *   (initiator_depth, 1 to 16; the server may grant fewer), responder_resources
+ *   0, retry_count 7 and rnr_retry_count 7: a server whose buffers are all taken
+ *   is waited for. It keeps a receive posted for each request that is unanswered
+ *   and more for NOTIFY. The server retries a client that has none for a few
+ *   milliseconds and then ends the connection; it drops NOTIFYs, with RESYNC,
+ *   before it comes to that. The connection is to have a global route header: see
+ *   IDENTITY.
+ *   A server ends a session from which nothing has come for its lease, but 5 s at
+ *   least and its idle_timeout_ms (a minute unless configured otherwise) at most;
+ *   READs do not count. A client that has nothing else to say sends RENEW every
+ *   15 s, or sooner by its lease.
  *
  * ESTABLISHMENT                          client            server
  *   HELLO      who I am, nonce             ------------------>
  *   CHALLENGE  nonce, incarnation          <------------------
- *   AUTH       HMAC over both              ------------------>
+ *   AUTH       HMAC over all that          ------------------>
  *   WELCOME    HMAC back, where the root   <------------------   READs work from here
- *   If the server has no cluster key, CHALLENGE lacks KRP_CHALLENGE_AUTH and the
- *   HMACs are zero on both sides. A client with a key refuses such a server.
- *   HMAC-SHA256(key, label || HELLO || CHALLENGE), the whole messages with their
- *   headers; label is KRP_LABEL_CLIENT for AUTH, KRP_LABEL_SERVER for WELCOME.
  *   Before WELCOME the queue pair takes no remote access at all; afterwards
  *   RDMA READ and nothing else.
  *
+ * PROOF
+ *   AUTH.mac    = HMAC-SHA256(key, KRP_LABEL_CLIENT || link || HELLO || CHALLENGE)
+ *   WELCOME.mac = HMAC-SHA256(key, KRP_LABEL_SERVER || link || HELLO || CHALLENGE
+ *                             || WELCOME with its mac zero)
+ *   The key is the 16 to 64 bytes that the 32 to 128 hexadecimal digits of the key
+ *   file stand for. Labels are taken without their NUL, messages whole, with
+ *   their headers. The link is a struct krp_link: both ends of the connection
+ *   as each side's own rdma_cm and queue pair say, never as a message does. So a
+ *   proof holds on the one connection it was made for and a stranger that
+ *   passes messages on between two connections gets nothing, and what WELCOME
+ *   says of root, lease, rate and credits is the server's.
+ *   An end may have several keys, to change them without a pause. It proves with
+ *   one and accepts all. HELLO.key_id names the client's first. If the server
+ *   has it, CHALLENGE.key_id repeats it, else it names the server's first; with
+ *   the key of CHALLENGE.key_id both MACs are made. A client without that key
+ *   does not send AUTH. The id of a key is the first KRP_KEY_ID_BYTES of its
+ *   SHA-256; without a key it is zero.
+ *   If the server has no key, CHALLENGE lacks KRP_CHALLENGE_AUTH and key id and
+ *   MACs are zero on both sides. A client with a key refuses such a server.
+ *
+ * IDENTITY
+ *   A client is known by the GID that its end of the connection has: that in
+ *   the global route header of the queue pair. HELLO.gid is this GID as the client
+ *   sees it; if the server sees another the answer is KRP_ST_FOREIGN_GID.
+ *   Without a global route header (InfiniBand inside a subnet) the server knows no
+ *   more than what the client has written into its connection request. Such a client
+ *   may READ, LOOKUP and SUBSCRIBE; its PUBLISH is refused with KRP_ST_FOREIGN_GID.
+ *   KRP_FEATURE_NODE says that the client is the node's kernel module, to which
+ *   services below KRP_SERVICE_USER_MIN belong. Others are refused to publish them
+ *   (KRP_ST_RESERVED). Nothing proves it: it keeps programs out by mistake, not by
+ *   malice.
+ *
  * REQUESTS, each answered by one message with the same xid
  *   PUBLISH    key, value       -> ACK      the value is in the table
- *   WITHDRAW   key              -> ACK      no READ that starts later finds it
+ *   WITHDRAW   key, token       -> ACK      no READ that starts later finds it
  *   RENEW      -                -> ACK      lease extended; body says how many
  *                                           records of this owner there are
  *   ROOT       -                -> ROOT_REPLY  where the root is
@@ -33,19 +71,52 @@
  *   SUBSCRIBE  flags            -> ACK      from now on NOTIFY, xid 0
  *   A client has at most WELCOME.credits requests unanswered.
  *
+ * REFUSALS
+ *   A refusal has the type and the full length that the answer would have had, the
+ *   xid of what it answers, a status, and a body of zeros. What cannot be read is
+ *   answered all the same: a message of unknown type with an ACK, one shorter than a
+ *   header with an ACK and xid 0.
+ *   After it the connection is closed by the server if
+ *     - it answers HELLO or AUTH, whatever the status, or
+ *     - the status is VERSION, MALFORMED, LIMIT_RATE or SHUTDOWN, or
+ *     - it is STATE for a type that the session does not take at present; for one
+ *       whose feature was not agreed on the session goes on.
+ *   After NOT_OWNER, STALE_GENERATION, FOREIGN_GID, RESERVED, LIMIT_RECORDS,
+ *   TABLE_FULL, NOT_FOUND and NO_MEMORY for a request it goes on.
+ *   A message is malformed if its length, type, direction, pads or ranges are off,
+ *   see krp_msg_check(), or if PUBLISH has another generation than HELLO.
+ *
  * OWNERSHIP
- *   An owner is (HELLO.owner, HELLO.generation): a node, and its boot. All its
- *   records share one lease, which every PUBLISH and RENEW extends. The same
- *   owner may publish the same key again. A newer generation of the same owner
- *   takes a record over; an older one is refused with KRP_ST_STALE_GENERATION.
- *   Another owner is refused with KRP_ST_NOT_OWNER until the lease has run out.
- *   Unless configured otherwise a client may publish only for the GID that its
- *   own connection comes from (KRP_ST_FOREIGN_GID).
+ *   An owner is (HELLO.owner, GID of the connection, HELLO.generation): one of the
+ *   kinds of publishers of a node, at one of its addresses, in one life. HELLO.owner
+ *   alone proves nothing, for anybody may write it: what is a client's follows from
+ *   where it connects from. All records of an owner share one lease, which each of its
+ *   PUBLISH and RENEW extends; nobody else's does.
+ *   The same owner may publish the same key again. A newer generation of it takes a
+ *   record over; an older one is refused with KRP_ST_STALE_GENERATION. Another
+ *   HELLO.owner is refused with KRP_ST_NOT_OWNER until the lease has run out.
+ *   A client may publish only for the GID of its connection (KRP_ST_FOREIGN_GID).
+ *   WITHDRAW is answered with KRP_ST_NOT_FOUND if there is no such record, with
+ *   KRP_ST_NOT_OWNER if it is another owner's, also when the lease is over, and with
+ *   KRP_ST_STALE_GENERATION if it is a newer generation's. An imported record, whose
+ *   owner is not known, is withdrawn by who may publish it.
+ *   An address may go from a node before its records are withdrawn. WELCOME.token,
+ *   given to who connects from a GID with an owner, is good for this: WITHDRAW with it
+ *   is judged as if it came from the GID of its key with the sender's HELLO.owner.
+ *   Without a good token the answer is KRP_ST_FOREIGN_GID. A token holds as long as
+ *   the incarnation.
+ *   A server may be configured to let clients publish for any GID
+ *   (publish_any_gid). Then an owner is (HELLO.owner, HELLO.generation), and neither
+ *   global route header nor token nor KRP_FEATURE_NODE is asked for; HELLO.gid is as
+ *   above.
  *
  * NOTIFICATIONS
- *   NOTIFY numbers its messages per session. CHANGED and GONE name one key.
- *   RESYNC means that some were dropped because the client did not keep up:
- *   forget every cached record.
+ *   NOTIFY numbers its messages per session and tells of up to
+ *   KRP_NOTIFY_CHANGES changes, oldest first. CHANGED and GONE name one key each.
+ *   The server collects changes for some ten milliseconds, longer for an address
+ *   that changes very many records; a key that changed several times meanwhile
+ *   is told once, as it is. RESYNC, which comes alone, means that the client was
+ *   too far behind to be told: forget every cached record.
  *   A publisher who is told that its own record is GONE, and has not withdrawn
  *   it, may publish it again: another session of its owner has, or the lease
  *   was over.
@@ -54,16 +125,32 @@
  *   Each life of a server has a new random incarnation, in every header it
  *   sends. A client that sees its connection break attaches again; if the
  *   incarnation is new, it publishes all its records again.
- *   Until they have had the time of a lease to do so, a server that begins with
- *   an empty table is settling: it says for how long in WELCOME.settling_ms. A
- *   hit there is as good as any. A miss proves only that the record is not back
- *   yet: the reader asks the other servers before it believes it. A server that
- *   has copied a whole table from a peer is settled from the start.
+ *   Until they have had the time to do so a server is settling: it says for how
+ *   long in WELCOME.settling_ms, and from then on in krp_root.settling_ms, since
+ *   the time grows as long as publishers keep coming. A hit there is as good as
+ *   any. A miss proves only that the record is not back yet. A server that has
+ *   copied the whole table of a settled peer settles, too, if for a shorter time:
+ *   what was published at the peer since is missing until its publisher comes.
+ *
+ * WHAT A READER MAY BELIEVE
+ *   A hit, of any server. A miss of one server is no proof that there is no such
+ *   record, since a publisher may be content with one server that took it: another
+ *   has refused it, or is out of its reach. So a reader asks a second server that it
+ *   is attached to, and all of them as long as those that do not have it are
+ *   settling or stand still (krp_pulse.h).
  *
  * COMPATIBILITY
- *   HELLO carries the range of versions the client speaks and feature bits;
- *   CHALLENGE carries the version chosen in its header and the features that
- *   both have. Unknown feature bits are ignored, unknown types refused.
+ *   HELLO carries the range of versions the client speaks, and in its header
+ *   the highest of them, version_max. Header, version_min and version_max are at
+ *   the same place in each version. A server that speaks none of them, or
+ *   for whose version the message has another length, refuses with KRP_ST_VERSION.
+ *   All other messages carry the version that CHALLENGE has in its header, but for
+ *   a refusal with KRP_ST_VERSION: its header has the version of what it
+ *   answers, so that its receiver can read it. HELLO is always judged by its range, not
+ *   by its header.
+ *   HELLO carries feature bits too, CHALLENGE those that both have. Unknown feature
+ *   bits are ignored, unknown types refused.
+ *   Version 2 binds the proof to the connection and is the only one spoken now.
  */
 #ifndef KRP_MSG_H
 #define KRP_MSG_H
@@ -78,20 +165,24 @@
 
 #define KRP_PORT_DEFAULT 18600
 #define KRP_MSG_MAGIC 0x4d43524bU /* "KRCM" */
-#define KRP_MSG_VERSION 1
+#define KRP_MSG_VERSION 2
 #define KRP_MSG_BYTES_MAX 256
 #define KRP_NONCE_BYTES 32
 #define KRP_MAC_BYTES 32
 #define KRP_OWNER_BYTES 16
+#define KRP_KEY_ID_BYTES 4
+#define KRP_TOKEN_BYTES 16
 #define KRP_NAME_BYTES 64
-#define KRP_SETTLING_MS_MAX 86400000U /* a day */
-#define KRP_LABEL_CLIENT "krcore auth client v1"
-#define KRP_LABEL_SERVER "krcore auth server v1"
+#define KRP_LABEL_CLIENT "krcore auth client v2"
+#define KRP_LABEL_SERVER "krcore auth server v2"
 
 /* Feature bits, in HELLO and CHALLENGE. */
 #define KRP_FEATURE_NOTIFY (1ULL << 0) /* SUBSCRIBE and NOTIFY */
 #define KRP_FEATURE_LOOKUP (1ULL << 1) /* LOOKUP and VALUE */
-#define KRP_FEATURES_ALL (KRP_FEATURE_NOTIFY | KRP_FEATURE_LOOKUP)
+#define KRP_FEATURE_NODE (1ULL << 2) /* the client is the node's kernel module */
+#define KRP_FEATURES_ALL (KRP_FEATURE_NOTIFY | KRP_FEATURE_LOOKUP | KRP_FEATURE_NODE)
+/* What a program has of them. */
+#define KRP_FEATURES_PROGRAM (KRP_FEATURES_ALL & ~KRP_FEATURE_NODE)
 
 /* krp_challenge.flags */
 #define KRP_CHALLENGE_AUTH 0x01 /* the server demands an HMAC */
@@ -99,7 +190,9 @@
 /* krp_subscribe.flags */
 #define KRP_SUBSCRIBE_ALL 0x01 /* every record; without it: stop */
 
-/* krp_notify.event */
+#define KRP_NOTIFY_CHANGES 6 /* in one NOTIFY */
+
+/* krp_change.event */
 #define KRP_EVENT_CHANGED 1
 #define KRP_EVENT_GONE 2
 #define KRP_EVENT_RESYNC 3
@@ -137,7 +230,8 @@
 #define KRP_ST_NOT_FOUND 12
 #define KRP_ST_SHUTDOWN 13
 #define KRP_ST_NO_MEMORY 14
-#define KRP_ST_CODES 15
+#define KRP_ST_RESERVED 15
+#define KRP_ST_CODES 16
 
 /**
  * struct krp_msg_hdr - First bytes of every message.
@@ -169,13 +263,15 @@ struct krp_msg_hdr {
  * @features: KRP_FEATURE_* the client has.
  * @generation: boot generation of the owner, not zero.
  * @owner: identity of the owner that lasts over boots, not all zero.
- * @gid: GID that the client will publish for.
+ * @gid: GID of the client's end of the connection, see IDENTITY.
  * @nonce: random.
  * @lease_ms: lease wished, in ms; 0 leaves it to the server.
  * @version_min: lowest version the client speaks.
- * @version_max: highest.
+ * @version_max: highest; that of the header.
  * @rsvd: zero.
  * @name: host name for people, NUL-padded, at least one NUL.
+ * @key_id: id of the client's first key, zero if it has none.
+ * @rsvd2: zero.
  */
 struct krp_hello {
 	struct krp_msg_hdr hdr;
@@ -189,6 +285,8 @@ struct krp_hello {
 	__u8 version_max;
 	__u8 rsvd[2];
 	__u8 name[KRP_NAME_BYTES];
+	__u8 key_id[KRP_KEY_ID_BYTES];
+	__u8 rsvd2[4];
 };
 
 /**
@@ -198,13 +296,30 @@ struct krp_hello {
  * @nonce: random.
  * @flags: KRP_CHALLENGE_*.
  * @rsvd: zero.
+ * @key_id: id of the key to prove with; zero without KRP_CHALLENGE_AUTH.
  */
 struct krp_challenge {
 	struct krp_msg_hdr hdr;
 	__le64 features;
 	__u8 nonce[KRP_NONCE_BYTES];
 	__u8 flags;
-	__u8 rsvd[7];
+	__u8 rsvd[3];
+	__u8 key_id[KRP_KEY_ID_BYTES];
+};
+
+/**
+ * struct krp_link - The connection that a proof is for. Never sent.
+ * @client_gid: GID that the client's queue pair sends from; without a global route
+ *	header the source GID of rdma_cm's path.
+ * @server_gid: the same of the server's.
+ * @client_qpn: number of the client's queue pair, 24 bits.
+ * @server_qpn: of the server's.
+ */
+struct krp_link {
+	__u8 client_gid[KRP_GID_BYTES];
+	__u8 server_gid[KRP_GID_BYTES];
+	__le32 client_qpn;
+	__le32 server_qpn;
 };
 
 /**
@@ -242,6 +357,7 @@ struct krp_root_ref {
  * @rsvd: zero.
  * @settling_ms: for how long from now publishers may still be on their way
  *	back to this server, in ms, at most KRP_SETTLING_MS_MAX; 0: it is settled.
+ * @token: for WITHDRAW of this owner's records at this GID from another one.
  */
 struct krp_welcome {
 	struct krp_msg_hdr hdr;
@@ -254,6 +370,7 @@ struct krp_welcome {
 	__le16 credits;
 	__u8 rsvd[2];
 	__le32 settling_ms;
+	__u8 token[KRP_TOKEN_BYTES];
 };
 
 /**
@@ -275,11 +392,14 @@ struct krp_publish {
  * @hdr: header.
  * @key: name of the record.
  * @rsvd: zero.
+ * @token: WELCOME.token of a session from the GID of @key, with the same owner, in
+ *	this incarnation; not looked at where that is the GID of this session.
  */
 struct krp_withdraw {
 	struct krp_msg_hdr hdr;
 	struct krp_key key;
 	__u8 rsvd[6];
+	__u8 token[KRP_TOKEN_BYTES];
 };
 
 /**
@@ -355,36 +475,51 @@ struct krp_value_msg {
 };
 
 /**
- * struct krp_notify - Server to client: a record has changed.
- * @hdr: header, xid 0.
- * @seq: counts the notifications of the session, from 1.
+ * struct krp_change - What has become of one record.
  * @key: which record; zero with KRP_EVENT_RESYNC.
  * @event: KRP_EVENT_*.
  * @rsvd: zero.
  * @generation: generation of the record now or last.
  */
-struct krp_notify {
-	struct krp_msg_hdr hdr;
-	__le64 seq;
+struct krp_change {
 	struct krp_key key;
 	__u8 event;
 	__u8 rsvd[5];
 	__le64 generation;
 };
 
+/**
+ * struct krp_notify - Server to client: records have changed.
+ * @hdr: header, xid 0.
+ * @seq: counts the NOTIFYs of the session, from 1.
+ * @nr: how many changes, 1 to KRP_NOTIFY_CHANGES; 1 with KRP_EVENT_RESYNC.
+ * @rsvd: zero.
+ * @change: the changes, oldest first; those from @nr on are zero.
+ */
+struct krp_notify {
+	struct krp_msg_hdr hdr;
+	__le64 seq;
+	__u8 nr;
+	__u8 rsvd[7];
+	struct krp_change change[KRP_NOTIFY_CHANGES];
+};
+
 KRP_STATIC_ASSERT(sizeof(struct krp_msg_hdr) == 32, "krp_msg_hdr");
-KRP_STATIC_ASSERT(sizeof(struct krp_hello) == 184, "krp_hello");
+KRP_STATIC_ASSERT(sizeof(struct krp_hello) == 192, "krp_hello");
 KRP_STATIC_ASSERT(sizeof(struct krp_challenge) == 80, "krp_challenge");
 KRP_STATIC_ASSERT(sizeof(struct krp_auth) == 64, "krp_auth");
-KRP_STATIC_ASSERT(sizeof(struct krp_welcome) == 104, "krp_welcome");
+KRP_STATIC_ASSERT(sizeof(struct krp_link) == 40, "krp_link");
+KRP_STATIC_ASSERT(sizeof(struct krp_welcome) == 120, "krp_welcome");
 KRP_STATIC_ASSERT(sizeof(struct krp_publish) == 112, "krp_publish");
-KRP_STATIC_ASSERT(sizeof(struct krp_withdraw) == 56, "krp_withdraw");
+KRP_STATIC_ASSERT(sizeof(struct krp_withdraw) == 72, "krp_withdraw");
 KRP_STATIC_ASSERT(sizeof(struct krp_subscribe) == 40, "krp_subscribe");
 KRP_STATIC_ASSERT(sizeof(struct krp_lookup_msg) == 56, "krp_lookup_msg");
 KRP_STATIC_ASSERT(sizeof(struct krp_ack) == 40, "krp_ack");
 KRP_STATIC_ASSERT(sizeof(struct krp_root_reply) == 48, "krp_root_reply");
 KRP_STATIC_ASSERT(sizeof(struct krp_value_msg) == 88, "krp_value_msg");
-KRP_STATIC_ASSERT(sizeof(struct krp_notify) == 72, "krp_notify");
+KRP_STATIC_ASSERT(sizeof(struct krp_change) == 32, "krp_change");
+KRP_STATIC_ASSERT(sizeof(struct krp_notify) == 240, "krp_notify");
+KRP_STATIC_ASSERT(offsetof(struct krp_hello, version_min) == 116, "krp_hello.version_min");
 KRP_STATIC_ASSERT(offsetof(struct krp_publish, value) == 56, "krp_publish.value");
 KRP_STATIC_ASSERT(offsetof(struct krp_welcome, settling_ms) == 100, "krp_welcome.settling_ms");
 
@@ -474,6 +609,7 @@ static inline const char *krp_status_text(unsigned int status)
 		"no such record",
 		"server is shutting down",
 		"server is out of memory",
+		"services below 256 are the node's own",
 	};
 
 	return status < KRP_ST_CODES ? texts[status] : "unknown status";
@@ -515,6 +651,8 @@ static inline int krp_status_errno(unsigned int status)
 		return -ESHUTDOWN;
 	case KRP_ST_NO_MEMORY:
 		return -ENOMEM;
+	case KRP_ST_RESERVED:
+		return -EPERM;
 	default:
 		return -EPROTO;
 	}
@@ -546,6 +684,36 @@ static inline void krp_msg_init(void *msg, unsigned int type, __u32 xid, unsigne
 }
 
 /**
+ * krp_notify_check() - Ranges and pads of a NOTIFY's body.
+ * @m: message whose header and length are good.
+ *
+ * Context: any.
+ * Return: 1 if they are right, else 0.
+ */
+static inline int krp_notify_check(const struct krp_notify *m)
+{
+	unsigned int i;
+
+	if (!m->nr || m->nr > KRP_NOTIFY_CHANGES || !krp_is_zero(m->rsvd, sizeof(m->rsvd)))
+		return 0;
+	for (i = 0; i < KRP_NOTIFY_CHANGES; i++) {
+		const struct krp_change *c = &m->change[i];
+
+		if (i >= m->nr) {
+			if (!krp_is_zero(c, sizeof(*c)))
+				return 0;
+			continue;
+		}
+		if (c->event < KRP_EVENT_CHANGED || c->event > KRP_EVENT_RESYNC ||
+		    !krp_is_zero(c->rsvd, sizeof(c->rsvd)))
+			return 0;
+		if (c->event == KRP_EVENT_RESYNC && m->nr != 1)
+			return 0;
+	}
+	return 1;
+}
+
+/**
  * krp_msg_check_body() - Ranges and pads of a message's body.
  * @msg: message whose header and length are good.
  *
@@ -563,16 +731,20 @@ static inline unsigned int krp_msg_check_body(const void *msg)
 	case KRP_MSG_HELLO: {
 		const struct krp_hello *m = (const struct krp_hello *)msg;
 
-		ok = KRP_PAD_ZERO(krp_hello, rsvd) && m->generation &&
+		ok = KRP_PAD_ZERO(krp_hello, rsvd) && KRP_PAD_ZERO(krp_hello, rsvd2) &&
+		     m->generation && m->hdr.version == m->version_max &&
 		     !krp_is_zero(m->owner, sizeof(m->owner)) &&
 		     !krp_is_zero(m->gid, sizeof(m->gid)) && !m->name[KRP_NAME_BYTES - 1] &&
 		     m->version_min <= m->version_max;
 		break;
 	}
-	case KRP_MSG_CHALLENGE:
-		ok = KRP_PAD_ZERO(krp_challenge, rsvd) &&
-		     !(((const struct krp_challenge *)msg)->flags & ~KRP_CHALLENGE_AUTH);
+	case KRP_MSG_CHALLENGE: {
+		const struct krp_challenge *m = (const struct krp_challenge *)msg;
+
+		ok = KRP_PAD_ZERO(krp_challenge, rsvd) && !(m->flags & ~KRP_CHALLENGE_AUTH) &&
+		     ((m->flags & KRP_CHALLENGE_AUTH) || krp_is_zero(m->key_id, KRP_KEY_ID_BYTES));
 		break;
+	}
 	case KRP_MSG_WELCOME: {
 		const struct krp_welcome *m = (const struct krp_welcome *)msg;
 
@@ -595,18 +767,39 @@ static inline unsigned int krp_msg_check_body(const void *msg)
 	case KRP_MSG_LOOKUP:
 		ok = KRP_PAD_ZERO(krp_lookup_msg, rsvd);
 		break;
-	case KRP_MSG_NOTIFY: {
-		const struct krp_notify *m = (const struct krp_notify *)msg;
-
-		ok = KRP_PAD_ZERO(krp_notify, rsvd) && m->event >= KRP_EVENT_CHANGED &&
-		     m->event <= KRP_EVENT_RESYNC;
+	case KRP_MSG_NOTIFY:
+		ok = krp_notify_check((const struct krp_notify *)msg);
 		break;
-	}
 	default: /* no pads and no ranges beyond the header's */
 		break;
 	}
 #undef KRP_PAD_ZERO
 	return ok ? KRP_ST_OK : KRP_ST_MALFORMED;
+}
+
+/**
+ * krp_msg_version_ok() - Whether a message is one of our version.
+ * @msg: bytes as received, at least a header of them.
+ * @bytes: how many.
+ * @from_client: 1 for a message to a server, 0 for one from a server.
+ *
+ * HELLO is if our version is in its range and it has our length. A refusal for the
+ * version itself is readable whatever its sender speaks.
+ *
+ * Context: any.
+ * Return: 1 or 0.
+ */
+static inline int krp_msg_version_ok(const void *msg, unsigned int bytes, int from_client)
+{
+	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)msg;
+	const struct krp_hello *hello = (const struct krp_hello *)msg;
+
+	if (from_client && hdr->type == KRP_MSG_HELLO && bytes == sizeof(*hello))
+		return hello->version_min <= KRP_MSG_VERSION &&
+		       hello->version_max >= KRP_MSG_VERSION;
+	if (!from_client && hdr->status == krp_cpu_to_le16(KRP_ST_VERSION))
+		return 1;
+	return hdr->version == KRP_MSG_VERSION;
 }
 
 /**
@@ -620,8 +813,8 @@ static inline unsigned int krp_msg_check_body(const void *msg)
  *
  * Context: any.
  * Return:
- * * KRP_ST_OK - the struct of hdr.type may be used.
- * * KRP_ST_VERSION - another protocol version; HELLO decides on its own range.
+ * * KRP_ST_OK - the struct of hdr.type may be used; of a refusal, the header.
+ * * KRP_ST_VERSION - another protocol version; HELLO: its range lacks ours.
  * * KRP_ST_MALFORMED - anything else.
  */
 static inline unsigned int krp_msg_check(const void *msg, unsigned int bytes, int from_client)
@@ -630,7 +823,7 @@ static inline unsigned int krp_msg_check(const void *msg, unsigned int bytes, in
 
 	if (bytes < sizeof(*hdr) || krp_le32_to_cpu(hdr->magic) != KRP_MSG_MAGIC)
 		return KRP_ST_MALFORMED;
-	if (hdr->version != KRP_MSG_VERSION)
+	if (!krp_msg_version_ok(msg, bytes, from_client))
 		return KRP_ST_VERSION;
 	if (!krp_msg_bytes(hdr->type) || bytes != krp_msg_bytes(hdr->type) ||
 	    krp_le16_to_cpu(hdr->bytes) != bytes || krp_le16_to_cpu(hdr->status) >= KRP_ST_CODES ||
@@ -645,9 +838,8 @@ static inline unsigned int krp_msg_check(const void *msg, unsigned int bytes, in
 		   hdr->type < KRP_MSG_ACK) {
 		return KRP_ST_MALFORMED;
 	}
-	/* a refusal has the type it would have had, and an empty body */
 	if (hdr->status != krp_cpu_to_le16(KRP_ST_OK))
-		return KRP_ST_OK;
+		return krp_is_zero(hdr + 1, bytes - sizeof(*hdr)) ? KRP_ST_OK : KRP_ST_MALFORMED;
 	return krp_msg_check_body(msg);
 }
 

@@ -5,14 +5,22 @@
  * WHAT IT IS
  *   A hash table from a key (16-byte GID, 16-bit service) to a value of 56
  *   bytes, kept by one writer in memory that readers reach with RDMA READ and
- *   nothing else. All numbers are little-endian; all pads are zero and a
- *   reader refuses them otherwise.
+ *   nothing else. All numbers are little-endian.
+ *   Pads: the writer puts zeros into all of them, and into the slots of a LIVE
+ *   bucket behind its `count`. A reader refuses a root or a bucket whose pads
+ *   are not zero, for a later version may give them a meaning; it does not look
+ *   at slots behind `count`, which the sum covers, nor at krp_dir_entry.rsvd, as
+ *   an entry is a hint. A page that was never used is zero in all its bytes: so
+ *   its sums do not hold.
  *
  * LAYOUT
- *   root        128 bytes, one a device (remote keys differ by device).
+ *   root        128 bytes, one a device (remote keys differ by device). It is written
+ *               again all the time, with the server's clock: see krp_pulse.h.
  *   segments    an array of struct krp_segment: where the pages are. A segment
  *               holds 1 << root.log2_segment_pages pages and is never moved or
  *               unregistered while the incarnation lives; new ones are appended.
+ *               Page n is page n % (pages of a segment) of segment n / (pages of
+ *               a segment).
  *   directory   1 << root.depth entries of 8 bytes, indexed by the top `depth`
  *               bits of the hash of a key: which page, and its seed. When it
  *               doubles, a new array is published in the root and every entry
@@ -27,7 +35,9 @@
  *
  * ADDRESS OF A KEY
  *   hash   = XXH64(key as 18 bytes: GID, then service little-endian; seed root.salt)
- *   entry  = directory[hash >> (64 - root.depth)]
+ *            XXH64 is that of krp_hash.h
+ *   entry  = directory[top root.depth bits of hash, as a number]; the top 0 bits
+ *            are 0, so a directory of depth 0 has one entry
  *   index  = krp_mix64(hash ^ (entry.seed + 1) * KRP_GOLDEN) >> 61
  *   bucket = page entry.page, bucket index
  *   The writer picks, for each page, a seed with which no bucket gets more than
@@ -55,6 +65,14 @@
  *   So: after an acknowledged change no READ that starts later returns what was
  *   before it; before the acknowledgement either may be seen.
  *
+ * HOW FAR A REMOTE KEY REACHES
+ *   The keys of the root and of the array of segments may be one key, which then
+ *   covers both and what is between and behind them, up to an array of
+ *   KRP_SEGMENTS_MAX. Any key may reach to the end of a 4-KiB page that it
+ *   begins or ends in. So a writer registers memory that begins and ends at such
+ *   a page and that holds nothing but the table; what is not named there is
+ *   zero. A reader stays within what is named all the same.
+ *
  * Note: Source - self-certifying buckets after Pilaf (ATC '13) and RACE (ATC
  * '21); per-page seeds after perfect hashing (FKS); extendible hashing by Fagin
  * et al. (TODS '79).
@@ -65,7 +83,7 @@
 #include "krp_endian.h"
 #include "krp_hash.h"
 
-#define KRP_TABLE_VERSION 1
+#define KRP_TABLE_VERSION 2
 #define KRP_ROOT_MAGIC 0x31544f4f5243524bULL /* "KRCROOT1" */
 
 #define KRP_GID_BYTES 16
@@ -80,6 +98,7 @@
 #define KRP_DEPTH_MAX 26 /* 512 MiB of directory */
 #define KRP_SEGMENTS_MAX 4096
 #define KRP_LOG2_SEGMENT_PAGES_MAX 20 /* 2 GiB */
+#define KRP_SETTLING_MS_MAX 86400000U /* a day */
 #define KRP_DIR_MOVED 0xffffffffffffffffULL
 
 /* krp_bucket.state */
@@ -94,8 +113,9 @@
 #define KRP_DCT_ETHERNET 0x01 /* RoCE: mac is valid; else InfiniBand: lid is */
 #define KRP_DCT_FLAGS_ALL 0x01
 
-/* Well-known services. Numbers below 256 belong to krcore itself. */
+/* Well-known services. Numbers below KRP_SERVICE_USER_MIN belong to krcore itself. */
 #define KRP_SERVICE_NODE 0 /* the node's DC target */
+#define KRP_SERVICE_USER_MIN 256
 
 /**
  * struct krp_key - Name of a record.
@@ -115,14 +135,17 @@ struct krp_key {
  * @kind: KRP_KIND_*.
  * @len: bytes of @raw in use (KRP_KIND_RAW), 0 for KRP_KIND_DCT.
  * @dct: for KRP_KIND_DCT.
- * @dct.lid: local identifier of the port (InfiniBand), else 0.
+ * @dct.lid: local identifier of the port (InfiniBand). With KRP_DCT_ETHERNET it means
+ *	nothing: a publisher puts 0 there, and nobody looks at it.
  * @dct.dctn: DC target number, 24 bits.
  * @dct.dc_key: DC access key.
  * @dct.mrdir_addr: address of the node's memory-region directory.
  * @dct.mrdir_rkey: its remote key.
  * @dct.ud_qpn: queue pair for two-sided messages, 24 bits; 0 if none.
  * @dct.ud_qkey: its Q_Key.
- * @dct.mac: Ethernet address of the port (RoCE), saves a neighbour look-up.
+ * @dct.mac: Ethernet address of the port, its octets in the order in which they are sent
+ *	and printed. It saves a neighbour look-up. Without KRP_DCT_ETHERNET it means nothing:
+ *	a publisher puts zeros there, and nobody looks at it.
  * @dct.mtu: path MTU as enum ib_mtu, 1 (256) to 5 (4096).
  * @dct.sl: service level, 0 to 15.
  * @dct.port: port number on the node, from 1.
@@ -197,7 +220,7 @@ struct krp_bucket {
  * @page: page number, over all segments.
  * @seed: its seed when the entry was written.
  * @depth: bits that all keys of the page share; at most root.depth.
- * @rsvd: zero.
+ * @rsvd: zero; a look-up does not look at it, a check of the writer may.
  *
  * A hint: nothing is decided by it, see the checks above.
  */
@@ -236,8 +259,12 @@ struct krp_segment {
  * @segments_nr: segments in use.
  * @segments_addr: address of the array of struct krp_segment.
  * @segments_rkey: its remote key.
- * @epoch: counts the changes of the root.
+ * @epoch: counts the changes of what lies before it and of the directory.
  * @records: records in the table when the root was written; a hint.
+ * @heartbeat: ms of a clock of the server that never goes back, when the root was
+ *	written, which is at least every KRP_BEAT_MS: see krp_pulse.h. 0 if it does not say.
+ * @settling_ms: for how long from then publishers may still be on their way back, as in
+ *	struct krp_welcome, at most KRP_SETTLING_MS_MAX; 0: settled.
  * @rsvd2: zero.
  * @sum: krp_root_sum() over all before it.
  */
@@ -257,7 +284,9 @@ struct krp_root {
 	__le32 segments_rkey;
 	__le32 epoch;
 	__le64 records;
-	__u8 rsvd2[48];
+	__le64 heartbeat;
+	__le32 settling_ms;
+	__u8 rsvd2[36];
 	__le64 sum;
 };
 
@@ -277,6 +306,8 @@ KRP_STATIC_ASSERT(sizeof(struct krp_dir_entry) == 8, "krp_dir_entry");
 KRP_STATIC_ASSERT(sizeof(struct krp_segment) == 16, "krp_segment");
 KRP_STATIC_ASSERT(sizeof(struct krp_root) == 128, "krp_root");
 KRP_STATIC_ASSERT(offsetof(struct krp_root, incarnation) == 16, "krp_root.incarnation");
+KRP_STATIC_ASSERT(offsetof(struct krp_root, heartbeat) == 72, "krp_root.heartbeat");
+KRP_STATIC_ASSERT(offsetof(struct krp_root, settling_ms) == 80, "krp_root.settling_ms");
 KRP_STATIC_ASSERT(offsetof(struct krp_root, sum) == 120, "krp_root.sum");
 
 /**
@@ -483,7 +514,8 @@ static inline int krp_root_valid(const struct krp_root *root)
 	       root->log2_segment_pages <= KRP_LOG2_SEGMENT_PAGES_MAX &&
 	       krp_le32_to_cpu(root->segments_nr) <= KRP_SEGMENTS_MAX &&
 	       krp_le32_to_cpu(root->segments_nr) > 0 && root->incarnation && root->dir_addr &&
-	       root->segments_addr && krp_is_zero(root->rsvd, sizeof(root->rsvd)) &&
+	       krp_le32_to_cpu(root->settling_ms) <= KRP_SETTLING_MS_MAX && root->segments_addr &&
+	       krp_is_zero(root->rsvd, sizeof(root->rsvd)) &&
 	       krp_is_zero(root->rsvd2, sizeof(root->rsvd2));
 }
 

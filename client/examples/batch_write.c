@@ -72,10 +72,13 @@ static int ex_write_all(struct ex_job *job, unsigned int count, unsigned int *re
 		nr = EX_OUTSTANDING - (posted - done);
 		if (nr > count - posted)
 			nr = count - posted;
-		for (i = 0; i < nr; i++)
+		for (i = 0; i < nr; i++) {
 			krcore_wr_write(&wrs[i], &job->mr, job->memory + (posted + i) * EX_MESSAGE,
 					EX_MESSAGE, &job->ref, (posted + i) * EX_MESSAGE,
 					posted + i);
+			/* nobody else writes there: better twice than not knowing */
+			wrs[i].flags = KRCORE_WR_IDEMPOTENT;
+		}
 		if (nr) {
 			got = krcore_post(job->node, job->queue, wrs, nr, NULL);
 			if (got < 0)

@@ -7,6 +7,7 @@
  * is exchanged.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,19 +32,60 @@ static uint8_t krl_attach_ack_timeout(const struct krl_server *srv)
 	return t;
 }
 
+static bool krl_same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a,
+				  *b6 = (const struct sockaddr_in6 *)b;
+	const struct sockaddr_in *a4 = (const struct sockaddr_in *)a,
+				 *b4 = (const struct sockaddr_in *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return a6->sin6_port == b6->sin6_port &&
+	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+}
+
+/*
+ * The MetaServer that another name has led to already, or NULL: a second session
+ * there would be taken for the first one's return, and replace it.
+ */
+static const struct krl_server *krl_attach_twin(const struct krl_server *srv,
+						const struct sockaddr *to)
+{
+	const struct krcore_ctx *ctx = srv->ctx;
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++) {
+		const struct krl_conn *conn = ctx->servers[i].conn;
+
+		if (i != srv->index && conn && conn->id &&
+		    krl_same_address(rdma_get_peer_addr(conn->id), to))
+			return &ctx->servers[i];
+	}
+	return NULL;
+}
+
 static int krl_attach_resolve_addr(struct krl_server *srv, struct krl_conn *conn)
 {
 	struct sockaddr *to = (struct sockaddr *)&srv->addrs[srv->addr_next++ % srv->addrs_nr];
 	uint8_t ack_timeout = krl_attach_ack_timeout(srv);
+	const struct krl_server *twin = krl_attach_twin(srv, to);
 	struct sockaddr_storage from;
 	bool any;
 	int err;
 
+	if (twin) {
+		krl_server_fail(srv, -EALREADY, "%s: is the same MetaServer as %s", srv->ep->text,
+				twin->ep->text);
+		return -EALREADY;
+	}
 	err = krl_source_addr(&srv->ctx->config, to->sa_family, &from, &any);
 	if (err) {
 		krl_server_fail(srv, err,
 				"%s: configured device or GID has no address to come from",
-				srv->ep.text);
+				srv->ep->text);
 		return err;
 	}
 	if (rdma_create_id(srv->ctx->cm, &conn->id, srv, RDMA_PS_TCP))
@@ -57,7 +99,7 @@ static int krl_attach_resolve_addr(struct krl_server *srv, struct krl_conn *conn
 	return 0;
 fail:
 	err = -errno;
-	krl_server_fail(srv, err, "%s: no route to this address over RDMA (%s)", srv->ep.text,
+	krl_server_fail(srv, err, "%s: no route to this address over RDMA (%s)", srv->ep->text,
 			strerror(-err));
 	return err;
 }
@@ -73,7 +115,7 @@ void krl_attach_named(struct krl_server *srv)
 	srv->conn = conn;
 	pthread_mutex_unlock(&srv->ctx->lock);
 	if (!conn)
-		krl_server_fail(srv, -ENOMEM, "%s: no memory", srv->ep.text);
+		krl_server_fail(srv, -ENOMEM, "%s: no memory", srv->ep->text);
 	else
 		krl_attach_resolve_addr(srv, conn);
 }
@@ -91,7 +133,7 @@ void krl_attach_begin(struct krl_server *srv)
 	krl_attach_to(srv, KRL_NAME);
 	err = krl_resolve_start(srv);
 	if (err)
-		krl_server_fail(srv, err, "%s: name cannot be resolved (%s)", srv->ep.text,
+		krl_server_fail(srv, err, "%s: name cannot be resolved (%s)", srv->ep->text,
 				strerror(-err));
 }
 
@@ -101,7 +143,7 @@ static void krl_attach_route(struct krl_server *srv)
 	if (rdma_resolve_route(srv->conn->id, (int)srv->ctx->config.timeout_ms)) {
 		int err = -errno;
 
-		krl_server_fail(srv, err, "%s: no route (%s)", srv->ep.text, strerror(-err));
+		krl_server_fail(srv, err, "%s: no route (%s)", srv->ep->text, strerror(-err));
 	}
 }
 
@@ -118,7 +160,7 @@ static void krl_attach_connect(struct krl_server *srv)
 
 	krl_attach_to(srv, KRL_CONNECT);
 	if (krl_conn_port_down(srv->conn)) {
-		krl_server_fail(srv, -ENETDOWN, "%s: port %u of device %s is down", srv->ep.text,
+		krl_server_fail(srv, -ENETDOWN, "%s: port %u of device %s is down", srv->ep->text,
 				srv->conn->id->port_num,
 				ibv_get_device_name(srv->conn->id->verbs->device));
 		return;
@@ -137,7 +179,7 @@ static void krl_attach_connect(struct krl_server *srv)
 		err = -errno;
 	}
 	if (err)
-		krl_server_fail(srv, err, "%s: %s failed on device %s (%s)", srv->ep.text, step,
+		krl_server_fail(srv, err, "%s: %s failed on device %s (%s)", srv->ep->text, step,
 				ibv_get_device_name(srv->conn->id->verbs->device), strerror(-err));
 }
 
@@ -149,27 +191,46 @@ static void krl_attach_send(struct krl_server *srv, const void *msg, unsigned in
 	memcpy(srv->conn->mem->send[slot], msg, krp_msg_bytes(hdr->type));
 	err = krl_conn_send(srv->conn, slot);
 	if (err)
-		krl_server_fail(srv, err, "%s: sending %s failed (%s)", srv->ep.text,
+		krl_server_fail(srv, err, "%s: sending %s failed (%s)", srv->ep->text,
 				krp_msg_name(hdr->type), strerror(-err));
+}
+
+/* What this connection connects: the proofs hold on no other. */
+static int krl_attach_link(struct krl_conn *conn)
+{
+	struct kru_ends ends;
+	int err = kru_ends_of(conn->id, NULL, conn->id->qp->qp_num, &ends);
+
+	if (!err)
+		kru_link_client(&ends, &conn->link);
+	return err;
 }
 
 static void krl_attach_hello(struct krl_server *srv)
 {
 	const struct krl_config *config = &srv->ctx->config;
 	struct krp_hello *hello = &srv->conn->hello;
+	int err = krl_attach_link(srv->conn);
 
 	krl_attach_to(srv, KRL_HELLO);
+	if (err) {
+		krl_server_fail(srv, err, "%s: the ends of the connection are not known (%s)",
+				srv->ep->text, strerror(-err));
+		return;
+	}
 	krp_msg_init(hello, KRP_MSG_HELLO, 1, KRP_ST_OK, 0);
-	hello->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+	hello->features = krp_cpu_to_le64(KRP_FEATURES_PROGRAM);
 	hello->generation = krp_cpu_to_le64(config->generation);
 	memcpy(hello->owner, config->owner, sizeof(hello->owner));
-	memcpy(hello->gid, srv->conn->id->route.addr.addr.ibaddr.sgid.raw, sizeof(hello->gid));
+	memcpy(hello->gid, srv->conn->link.client_gid, sizeof(hello->gid));
 	memcpy(hello->name, config->name, sizeof(hello->name));
 	hello->lease_ms = krp_cpu_to_le32(config->lease_ms);
 	hello->version_min = KRP_MSG_VERSION;
 	hello->version_max = KRP_MSG_VERSION;
+	if (config->keys.nr)
+		kru_key_id(&config->keys.key[0], hello->key_id);
 	if (kru_random(hello->nonce, sizeof(hello->nonce))) {
-		krl_server_fail(srv, -EIO, "%s: the kernel has no random numbers", srv->ep.text);
+		krl_server_fail(srv, -EIO, "%s: the kernel has no random numbers", srv->ep->text);
 		return;
 	}
 	krl_attach_send(srv, hello, 0);
@@ -183,32 +244,31 @@ static void krl_attach_cm_failed(struct krl_server *srv, enum rdma_cm_event_type
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		krl_server_fail(srv, err, "%s: no route to this address over RDMA (%s)",
-				srv->ep.text, strerror(-err));
+				srv->ep->text, strerror(-err));
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		krl_server_fail(srv, -ECONNREFUSED,
-				"%s: connection refused: no MetaServer listens there",
-				srv->ep.text);
+		krl_server_fail(srv, krp_reject_errno(srv->rejected), "%s: connection refused: %s",
+				srv->ep->text, krp_reject_text(srv->rejected));
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		krl_server_fail(srv, status < 0 ? status : -EHOSTUNREACH,
-				"%s: does not answer the connection request", srv->ep.text);
+				"%s: does not answer the connection request", srv->ep->text);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		krl_server_fail(srv, -ENODEV, "%s: the RDMA device was removed", srv->ep.text);
+		krl_server_fail(srv, -ENODEV, "%s: the RDMA device was removed", srv->ep->text);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		if (srv->state == KRL_HELLO || srv->state == KRL_AUTH)
 			krl_server_fail(srv, -ECONNRESET,
 					"%s: server closed the connection during the handshake",
-					srv->ep.text);
+					srv->ep->text);
 		else
 			krl_server_fail(srv, -ECONNRESET, "%s: server closed the connection",
-					srv->ep.text);
+					srv->ep->text);
 		break;
 	default:
-		krl_server_fail(srv, -EIO, "%s: %s", srv->ep.text, rdma_event_str(event));
+		krl_server_fail(srv, -EIO, "%s: %s", srv->ep->text, rdma_event_str(event));
 		break;
 	}
 }
@@ -235,28 +295,82 @@ void krl_attach_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, 
 	}
 }
 
+static struct kru_handshake krl_attach_shake(const struct krl_conn *conn)
+{
+	return (struct kru_handshake){ &conn->link, &conn->hello, &conn->challenge };
+}
+
+/*
+ * The key that a server has chosen. If it is not ours the file may have changed since
+ * it was read; if it cannot be read now, what we have stays.
+ */
+static const struct kru_key *krl_attach_key(struct krl_config *config, const __u8 *id)
+{
+	const struct kru_key *key = kru_keys_find(&config->keys, id);
+
+	if (key || !*config->key_path || kru_keys_load(config->key_path, &config->keys))
+		return key;
+	return kru_keys_find(&config->keys, id);
+}
+
+static void krl_attach_strange_key(struct krl_server *srv, const __u8 *id)
+{
+	const struct kru_keys *keys = &srv->ctx->config.keys;
+	__u8 own[KRP_KEY_ID_BYTES];
+
+	if (!keys->nr) {
+		krl_server_fail(srv, -EACCES, "%s: server demands a cluster key, we have none",
+				srv->ep->text);
+		return;
+	}
+	kru_key_id(&keys->key[0], own);
+	krl_server_fail(srv, -EACCES,
+			"%s: server has cluster key %02x%02x%02x%02x, we have %02x%02x%02x%02x",
+			srv->ep->text, id[0], id[1], id[2], id[3], own[0], own[1], own[2], own[3]);
+}
+
 static void krl_attach_challenged(struct krl_server *srv, const struct krp_challenge *msg)
 {
-	const struct krl_config *config = &srv->ctx->config;
+	struct krl_config *config = &srv->ctx->config;
+	struct krl_conn *conn = srv->conn;
+	struct kru_handshake shake = krl_attach_shake(conn);
+	bool proof = msg->flags & KRP_CHALLENGE_AUTH;
+	const struct kru_key *key;
 	struct krp_auth auth;
 
-	if (config->has_key && !(msg->flags & KRP_CHALLENGE_AUTH)) {
+	if (config->keys.nr && !proof) {
 		krl_server_fail(srv, -EACCES, "%s: we have a cluster key, this server has none",
-				srv->ep.text);
+				srv->ep->text);
 		return;
 	}
-	if (!config->has_key && (msg->flags & KRP_CHALLENGE_AUTH)) {
-		krl_server_fail(srv, -EACCES, "%s: server demands a cluster key, we have none",
-				srv->ep.text);
+	key = proof ? krl_attach_key(config, msg->key_id) : NULL;
+	if (proof && !key) {
+		krl_attach_strange_key(srv, msg->key_id);
 		return;
 	}
-	srv->conn->challenge = *msg;
+	conn->challenge = *msg;
 	krl_attach_to(srv, KRL_AUTH);
 	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
-	if (config->has_key)
-		kru_auth_mac(&config->key, KRP_LABEL_CLIENT, &srv->conn->hello,
-			     &srv->conn->challenge, auth.mac);
+	if (key)
+		kru_auth_client(key, &shake, auth.mac);
 	krl_attach_send(srv, &auth, 1);
+}
+
+/* Whether WELCOME is of who has the key, and as he sent it. */
+static bool krl_attach_proved(const struct krl_server *srv, const struct krp_welcome *msg)
+{
+	const struct krl_conn *conn = srv->conn;
+	struct kru_handshake shake = krl_attach_shake(conn);
+	const struct kru_key *key;
+	__u8 mac[KRP_MAC_BYTES];
+
+	if (!(conn->challenge.flags & KRP_CHALLENGE_AUTH))
+		return true;
+	key = kru_keys_find(&srv->ctx->config.keys, conn->challenge.key_id);
+	if (!key)
+		return false; /* taken out of the file meanwhile */
+	kru_auth_server(key, &shake, msg, mac);
+	return kru_secret_equal(mac, msg->mac, sizeof(mac));
 }
 
 static void krl_attach_load_next(struct krl_server *srv)
@@ -271,29 +385,26 @@ static void krl_attach_load_next(struct krl_server *srv)
 	srv->deadline_ns = krl_now_ns() + srv->ctx->config.timeout_ms * 1000000ULL;
 	err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
 	if (err)
-		krl_server_fail(srv, err, "%s: posting a READ failed (%s)", srv->ep.text,
+		krl_server_fail(srv, err, "%s: posting a READ failed (%s)", srv->ep->text,
 				strerror(-err));
 }
 
 static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome *msg)
 {
-	const struct krl_config *config = &srv->ctx->config;
 	uint64_t incarnation = krp_le64_to_cpu(msg->hdr.incarnation);
 	unsigned int credits = krp_le16_to_cpu(msg->credits);
 	uint32_t settling_ms = krp_le32_to_cpu(msg->settling_ms);
-	__u8 mac[KRP_MAC_BYTES];
 
-	if (config->has_key) {
-		kru_auth_mac(&config->key, KRP_LABEL_SERVER, &srv->conn->hello,
-			     &srv->conn->challenge, mac);
-		if (!kru_mac_equal(mac, msg->mac)) {
-			krl_server_fail(srv, -EACCES, "%s: server does not have our cluster key",
-					srv->ep.text);
-			return;
-		}
+	if (!krl_attach_proved(srv, msg)) {
+		krl_server_fail(
+			srv, -EACCES,
+			"%s: the server's proof does not hold: it lacks our cluster key, or "
+			"somebody is between us",
+			srv->ep->text);
+		return;
 	}
 	if (!incarnation || krp_le32_to_cpu(msg->root.bytes) != sizeof(struct krp_root)) {
-		krl_server_fail(srv, -EPROTO, "%s: WELCOME names no usable root", srv->ep.text);
+		krl_server_fail(srv, -EPROTO, "%s: WELCOME names no usable root", srv->ep->text);
 		return;
 	}
 	pthread_mutex_lock(&srv->ctx->lock);
@@ -319,7 +430,7 @@ void krl_attach_message(struct krl_server *srv, const struct krp_msg_hdr *msg)
 
 	if (status) {
 		krl_server_fail(srv, krp_status_errno(status), "%s: server refuses %s: %s",
-				srv->ep.text, srv->state == KRL_HELLO ? "HELLO" : "AUTH",
+				srv->ep->text, srv->state == KRL_HELLO ? "HELLO" : "AUTH",
 				krp_status_text(status));
 		return;
 	}
@@ -330,7 +441,7 @@ void krl_attach_message(struct krl_server *srv, const struct krp_msg_hdr *msg)
 		krl_attach_welcomed(srv, (const struct krp_welcome *)msg);
 	else
 		krl_server_fail(srv, -EPROTO, "%s: unexpected %s during the handshake",
-				srv->ep.text, krp_msg_name(msg->type));
+				srv->ep->text, krp_msg_name(msg->type));
 }
 
 /*
@@ -361,7 +472,7 @@ void krl_attach_loading(struct krl_server *srv)
 	int err;
 
 	if (krl_conn_poll_send(conn, &done) < 0) {
-		krl_server_fail(srv, -EIO, "%s: %s failed", srv->ep.text,
+		krl_server_fail(srv, -EIO, "%s: %s failed", srv->ep->text,
 				srv->state == KRL_LOAD ? "a READ of the table" : "sending");
 		return;
 	}
@@ -369,7 +480,7 @@ void krl_attach_loading(struct krl_server *srv)
 		return;
 	err = krl_load_feed(&srv->load, conn->mem->bounce);
 	if (err) {
-		krl_server_fail(srv, err, "%s: the table cannot be read (%s)", srv->ep.text,
+		krl_server_fail(srv, err, "%s: the table cannot be read (%s)", srv->ep->text,
 				strerror(-err));
 		return;
 	}
@@ -379,7 +490,7 @@ void krl_attach_loading(struct krl_server *srv)
 	}
 	err = krl_attach_probe(srv);
 	if (err)
-		krl_server_fail(srv, err, "%s: a READ of the root failed", srv->ep.text);
+		krl_server_fail(srv, err, "%s: a READ of the root failed", srv->ep->text);
 	else
 		krl_server_up(srv);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which server to ask first: pure, so that it can be tested alone.
+ * Which server to ask first, and what its loss counts: pure, so that it can be tested alone.
  */
 #ifndef KRL_CHOOSE_H
 #define KRL_CHOOSE_H
@@ -11,13 +11,13 @@
 /**
  * struct krl_candidate - What counts of a server.
  * @usable: attached, and not yet tried in this look-up.
- * @settling: it restarted a while ago, so records may still be missing.
+ * @doubtful: records may be missing: it restarted a while ago, or its process hangs.
  * @priority: lower is better.
  * @rtt_ns: smoothed time of a READ; 0 is unknown and comes after known ones.
  */
 struct krl_candidate {
 	bool usable;
-	bool settling;
+	bool doubtful;
 	uint32_t priority;
 	uint64_t rtt_ns;
 };
@@ -27,15 +27,15 @@ struct krl_candidate {
  * @a: usable candidate.
  * @b: usable candidate.
  *
- * Settled ones first: a miss of a server that has just restarted proves less.
+ * Doubtful ones last: their misses prove less.
  * Then priority, then READ time.
  *
  * Return: true if @a is better than @b; false if they are equal.
  */
 static inline bool krl_better(const struct krl_candidate *a, const struct krl_candidate *b)
 {
-	if (a->settling != b->settling)
-		return b->settling;
+	if (a->doubtful != b->doubtful)
+		return b->doubtful;
 	if (a->priority != b->priority)
 		return a->priority < b->priority;
 	return a->rtt_ns && (!b->rtt_ns || a->rtt_ns < b->rtt_ns);
@@ -53,6 +53,22 @@ static inline uint64_t krl_smooth(uint64_t old_ns, uint64_t sample_ns)
 	uint64_t ns = old_ns ? old_ns - old_ns / 8 + sample_ns / 8 : sample_ns;
 
 	return ns ? ns : 1;
+}
+
+/**
+ * krl_fails_at_end() - After how many failures in a row a server is that was lost.
+ * @fails: before it was attached.
+ * @up_ns: for how long it was, 0 if it was not.
+ * @most_ms: the longest pause between two attempts.
+ *
+ * Who is thrown out again and again as soon as it is attached, as two contexts are that
+ * say they are one and the same, comes more and more slowly.
+ *
+ * Return: 0 if it was attached for long enough, else @fails.
+ */
+static inline unsigned int krl_fails_at_end(unsigned int fails, uint64_t up_ns, uint32_t most_ms)
+{
+	return up_ns >= most_ms * 1000000ULL ? 0 : fails;
 }
 
 #endif /* KRL_CHOOSE_H */

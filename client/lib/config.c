@@ -3,7 +3,6 @@
  * What a context is told: see config.h.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <nettle/hmac.h>
-
 #include "client/lib/lib.h"
 #include "common/addr.h"
 #include "common/conf.h"
 #include "common/gid.h"
-
-#define KRL_OWNER_LABEL "krcore owner v1"
+#include "common/identity.h"
 
 /* All errors of a file as one text, as far as it goes. */
 struct krl_config_report {
@@ -42,8 +38,7 @@ static void krl_config_report(void *arg, const char *file, unsigned int line, co
 		report->len += (size_t)len < room ? (size_t)len : room - 1;
 }
 
-/* Copy options of any version of the structure; what is missing is zero. */
-static int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts)
+int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts)
 {
 	static const struct krcore_options none = { .size = sizeof(none) };
 	const uint8_t *bytes = (const uint8_t *)opts;
@@ -63,7 +58,7 @@ static int krl_config_options(const struct krcore_options *opts, struct krcore_o
 				-EINVAL,
 				"options have fields that this version of the library does not know");
 	memcpy(ret_opts, opts, sizeof(*ret_opts));
-	if (ret_opts->flags & ~KRCORE_OPEN_NOWAIT)
+	if (ret_opts->flags & ~(KRCORE_OPEN_NOWAIT | KRCORE_OPEN_DIRECT))
 		return krl_error(-EINVAL, "options.flags 0x%x has unknown bits", ret_opts->flags);
 	return 0;
 }
@@ -93,25 +88,31 @@ static int krl_config_key(const struct krcore_options *opts, const struct kru_co
 			  struct krl_config *config)
 {
 	const char *path = opts->key_file ? opts->key_file : node->key_file;
+	bool named = opts->key_file && *opts->key_file;
+	bool must = named || node->require_auth == KRU_AUTH_YES;
 	int err;
 
-	if (!*path)
+	if (!opts->key_file && node->require_auth == KRU_AUTH_NO)
 		return 0;
-	err = kru_key_load(path, &config->key);
-	if (err == -ENOENT && !opts->key_file)
-		return 0; /* authentication begins with the key file */
-	switch (err) {
-	case 0:
-		config->has_key = true;
-		return 0;
-	case -EPERM:
-		return krl_error(err, "%s: others than its owner and group may access the key",
-				 path);
-	case -EINVAL:
-		return krl_error(err, "%s: not a key of 32 to 128 hexadecimal digits", path);
-	default:
-		return krl_error(err, "%s: %s", path, strerror(-err));
-	}
+	if (strlen(path) >= sizeof(config->key_path))
+		return krl_error(-ENAMETOOLONG, "%s: the name is too long", path);
+	err = *path ? kru_keys_load(path, &config->keys) : -ENOENT;
+	if (err && (err != -ENOENT || must))
+		return krl_error(err, "key file '%s': %s%s", path, kru_keys_error(err),
+				 err == -ENOENT && !named ? ", and require_auth is yes" : "");
+	memcpy(config->key_path, path, strlen(path) + 1);
+	return 0; /* by default, authentication begins with the key file */
+}
+
+void krl_endpoint_fill(const struct kru_server *server, struct krl_endpoint *ret_ep)
+{
+	memset(ret_ep, 0, sizeof(*ret_ep));
+	snprintf(ret_ep->host, sizeof(ret_ep->host), "%s", server->host);
+	ret_ep->port = server->port;
+	ret_ep->priority = server->priority;
+	snprintf(ret_ep->text, sizeof(ret_ep->text),
+		 strchr(ret_ep->host, ':') ? "[%.110s]:%u" : "%.110s:%u", ret_ep->host,
+		 ret_ep->port);
 }
 
 static int krl_config_add(struct krl_config *config, const struct kru_server *server)
@@ -128,36 +129,29 @@ static int krl_config_add(struct krl_config *config, const struct kru_server *se
 		return krl_error(-ENOMEM, "no memory");
 	config->endpoints = ep;
 	ep += config->endpoints_nr++;
-	memset(ep, 0, sizeof(*ep));
-	snprintf(ep->host, sizeof(ep->host), "%s", server->host);
-	ep->port = server->port;
-	ep->priority = server->priority;
-	snprintf(ep->text, sizeof(ep->text), strchr(ep->host, ':') ? "[%.110s]:%u" : "%.110s:%u",
-		 ep->host, ep->port);
+	krl_endpoint_fill(server, ep);
 	return 0;
 }
 
-/* One SRV name stands for the list: ask for it now, names behind it later. */
+/* One SRV name stands for the list: ask for it now, for the names behind it later. */
 static int krl_config_srv(const struct kru_servers *list, struct krl_config *config)
 {
-	struct kru_endpoint *found;
-	int i, nr, err = 0;
+	struct kru_servers *found = calloc(1, sizeof(*found));
+	unsigned int i;
+	int err;
 
-	found = calloc(KRU_ENDPOINTS_MAX, sizeof(*found));
 	if (!found)
 		return krl_error(-ENOMEM, "no memory");
-	nr = kru_servers_resolve(list, config->timeout_ms, found);
-	if (nr < 0)
-		err = krl_error(nr == -ENOENT ? -EINVAL : -EHOSTUNREACH,
+	err = kru_servers_srv(list, config->timeout_ms, found);
+	if (err)
+		err = krl_error(err == -ENOENT ? -EINVAL : -EHOSTUNREACH,
 				"srv:%s cannot be resolved (%s)", list->server[0].host,
-				strerror(-nr));
-	for (i = 0; i < nr && !err; i++) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&found[i].addr;
-		struct kru_server server = { .priority = found[i].priority };
-
-		memcpy(server.host, found[i].host, sizeof(server.host));
-		server.port = ntohs(in6->sin6_port); /* at the same place as sin_port */
-		err = krl_config_add(config, &server);
+				strerror(-err));
+	for (i = 0; i < found->nr && !err; i++)
+		err = krl_config_add(config, &found->server[i]);
+	if (!err) {
+		memcpy(config->srv, list->server[0].host, sizeof(config->srv));
+		config->srv_ttl_s = found->ttl_s;
 	}
 	free(found);
 	return err;
@@ -192,30 +186,17 @@ static int krl_config_servers(const struct krcore_options *opts, const struct kr
 }
 
 /*
- * The machine's identity over boots, without giving the machine id away: HMAC
- * as machine-id(5) advises. A machine without one gets a random identity: it
- * can do everything but take its records over before their lease is out.
+ * The user's identity on this machine, over boots. A machine without an id gives a random
+ * one: it can do everything but take its records over before their lease is out.
  */
 static int krl_config_owner(uint8_t *ret_owner)
 {
-	struct hmac_sha256_ctx hmac;
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	char id[64];
-	ssize_t len = -1;
-	int fd;
+	char label[sizeof(KRU_OWNER_PROGRAM) + 16];
 
-	fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		len = read(fd, id, sizeof(id));
-		close(fd);
-	}
-	if (len < 32)
-		return kru_random(ret_owner, KRP_OWNER_BYTES);
-	hmac_sha256_set_key(&hmac, 32, (const uint8_t *)id);
-	hmac_sha256_update(&hmac, strlen(KRL_OWNER_LABEL), (const uint8_t *)KRL_OWNER_LABEL);
-	hmac_sha256_digest(&hmac, sizeof(digest), digest);
-	memcpy(ret_owner, digest, KRP_OWNER_BYTES);
-	return 0;
+	snprintf(label, sizeof(label), KRU_OWNER_PROGRAM, (unsigned int)geteuid());
+	if (!kru_identity(KRU_MACHINE_ID, label, ret_owner))
+		return 0;
+	return kru_random(ret_owner, KRP_OWNER_BYTES);
 }
 
 static int krl_config_identity(const struct krcore_options *opts, struct krl_config *config)
@@ -292,7 +273,7 @@ int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_co
 
 void krl_config_free(struct krl_config *config)
 {
-	kru_key_wipe(&config->key);
+	kru_keys_wipe(&config->keys);
 	free(config->endpoints);
 	config->endpoints = NULL;
 	config->endpoints_nr = 0;

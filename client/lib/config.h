@@ -2,7 +2,8 @@
 /*
  * What a context is told: options of krcore_open() over krcore.conf(5).
  *
- * A plain value without locks; constant once the context's thread runs.
+ * A plain value without locks; constant once the context's thread runs, but for the keys,
+ * which are that thread's.
  */
 #ifndef KRL_CONFIG_H
 #define KRL_CONFIG_H
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "client/include/krcore/krcore.h"
+#include "common/addr.h"
 #include "common/auth.h"
 
 #define KRL_SERVERS_MAX 64
@@ -33,8 +35,11 @@ struct krl_endpoint {
  * struct krl_config - Settings of a context.
  * @endpoints: its MetaServers.
  * @endpoints_nr: how many, at least 1.
- * @key: cluster key.
- * @has_key: there is one.
+ * @srv: SRV name that they come from, "" if they were named one by one.
+ * @srv_ttl_s: for so many seconds that was true.
+ * @keys: cluster keys; none: no authentication. The context's thread reads them again
+ *	when a server has a key that is not among them.
+ * @key_path: where they come from, "" if from nowhere.
  * @name: for people, NUL-padded.
  * @owner: identity over boots.
  * @generation: boot generation.
@@ -50,8 +55,10 @@ struct krl_endpoint {
 struct krl_config {
 	struct krl_endpoint *endpoints;
 	unsigned int endpoints_nr;
-	struct kru_key key;
-	bool has_key;
+	char srv[256];
+	uint32_t srv_ttl_s;
+	struct kru_keys keys;
+	char key_path[181];
 	char name[KRP_NAME_BYTES];
 	uint8_t owner[KRP_OWNER_BYTES];
 	uint64_t generation;
@@ -66,6 +73,22 @@ struct krl_config {
 };
 
 /**
+ * krl_endpoint_fill() - From a server as configured or as a name server has it.
+ * @server: it.
+ * @ret_ep: filled.
+ */
+void krl_endpoint_fill(const struct kru_server *server, struct krl_endpoint *ret_ep);
+
+/**
+ * krl_config_options() - Copy options of any version of the structure.
+ * @opts: options or NULL.
+ * @ret_opts: out: all of them; what is missing is zero.
+ *
+ * Return: 0, or -EINVAL with the thread's error text.
+ */
+int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts);
+
+/**
  * krl_config_load() - Make settings of options and configuration.
  * @opts: options or NULL.
  * @ret_config: settings, for krl_config_free(); untouched on failure.
@@ -77,7 +100,7 @@ struct krl_config {
  */
 int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_config);
 
-/** krl_config_free() - Give settings back and wipe the key. @config: settings. */
+/** krl_config_free() - Give settings back and wipe the keys. @config: settings. */
 void krl_config_free(struct krl_config *config);
 
 #endif /* KRL_CONFIG_H */

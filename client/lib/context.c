@@ -89,15 +89,29 @@ static int krl_ctx_wait(struct krcore_ctx *ctx)
 	return ready < 0 ? ready : 0;
 }
 
+/* Let the module of this node do the work, if it can. Return: whether it does. */
+static bool krl_ctx_by_module(const struct krcore_options *opts, struct krcore_ctx *ctx)
+{
+	return krl_module_wanted(opts) && !krl_module_open(opts, &ctx->module);
+}
+
 int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx)
 {
+	struct krcore_options all;
 	struct krcore_ctx *ctx;
 	int err;
 
+	err = krl_config_options(opts, &all);
+	if (err)
+		return err;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return krl_error(-ENOMEM, "no memory");
-	err = krl_config_load(opts, &ctx->config);
+	if (krl_ctx_by_module(&all, ctx)) {
+		*ret_ctx = ctx;
+		return 0;
+	}
+	err = krl_config_load(&all, &ctx->config);
 	if (err) {
 		free(ctx);
 		return err;
@@ -122,10 +136,16 @@ void krcore_close(struct krcore_ctx *ctx)
 
 	if (!ctx)
 		return;
+	if (ctx->module) {
+		krl_module_close(ctx->module);
+		free(ctx);
+		return;
+	}
 	krl_loop_stop(ctx);
 	for (i = 0; i < ctx->servers_nr; i++)
 		krl_server_fini(&ctx->servers[i]);
 	free(ctx->servers);
+	krl_srv_fini(ctx);
 	krl_store_fini(&ctx->store);
 	krl_config_free(&ctx->config);
 	pthread_mutex_destroy(&ctx->sub_lock);
@@ -140,9 +160,9 @@ static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_serv
 	uint64_t until_ns = atomic_load(&srv->settle_until_ns), now_ns = krl_now_ns();
 
 	memset(info, 0, sizeof(*info));
-	snprintf(info->address, sizeof(info->address), "%s", srv->ep.text);
+	snprintf(info->address, sizeof(info->address), "%s", srv->ep->text);
 	snprintf(info->error_text, sizeof(info->error_text), "%s", srv->error_text);
-	info->priority = srv->ep.priority;
+	info->priority = srv->ep->priority;
 	info->last_error = srv->last_error;
 	info->rtt_ns = atomic_load(&srv->rtt_ns);
 	info->attaches = atomic_load(&srv->n.attaches);
@@ -164,6 +184,8 @@ int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, u
 {
 	unsigned int i;
 
+	if (ctx->module)
+		return 0; /* they are the module's */
 	pthread_mutex_lock(&ctx->lock);
 	for (i = 0; servers && i < nr && i < ctx->servers_nr; i++)
 		krl_ctx_server_info(&ctx->servers[i], &servers[i]);
@@ -176,11 +198,16 @@ void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
 	struct krcore_stats stats = { 0 };
 	unsigned int i;
 
+	if (ctx->module) {
+		krl_module_stats(ctx->module, ret_stats);
+		return;
+	}
 	for (i = 0; i < ctx->servers_nr; i++) {
 		const struct krl_counters *n = &ctx->servers[i].n;
 
 		stats.hits += atomic_load(&n->hits);
 		stats.misses += atomic_load(&n->misses);
+		stats.misses_overruled += atomic_load(&n->misses_overruled);
 		stats.errors += atomic_load(&n->errors);
 		stats.reads += atomic_load(&n->reads);
 		stats.torn += atomic_load(&n->torn);

@@ -13,8 +13,8 @@
  *   ctx.sub_lock the subscriber's function; held while it runs.
  *   ctx.lock     everything else: states, requests, records, texts.
  *   A server's @conn and @map change only with io and ctx.lock both held, so
- *   either is enough to use them. @up, @rtt_ns, @settle_until_ns and the
- *   counters are atomics, so that choosing a server takes no lock.
+ *   either is enough to use them. @up, @rtt_ns, @settle_until_ns, @still
+ *   and the counters are atomics, so that choosing a server takes no lock.
  */
 #ifndef KRL_LIB_H
 #define KRL_LIB_H
@@ -29,13 +29,18 @@
 #include <rdma/rdma_cma.h>
 
 #include "client/include/krcore/krcore.h"
+#include "client/lib/by_module.h"
 #include "client/lib/config.h"
 #include "client/lib/load.h"
 #include "client/lib/store.h"
+#include "common/lookup.h"
 #include "common/auth.h"
+#include "common/link.h"
 #include "common/wire.h"
 #include "proto/krp_lookup.h"
 #include "proto/krp_msg.h"
+#include "proto/krp_pulse.h"
+#include "proto/krp_reject.h"
 
 #define KRL_SLOTS 64 /* requests outstanding on a server at most */
 #define KRL_RECVS (KRL_SLOTS + 64) /* the rest is for notifications */
@@ -94,6 +99,7 @@ struct krl_mem {
  * @mem: buffers.
  * @events: completion events to be acknowledged, by queue.
  * @broken: negative errno once it is of no more use.
+ * @link: what it connects, for the proofs.
  * @hello: as sent, for the proofs.
  * @challenge: as received, for the proofs.
  */
@@ -106,6 +112,7 @@ struct krl_conn {
 	struct krl_mem *mem;
 	unsigned int events[2];
 	atomic_int broken;
+	struct krp_link link;
 	struct krp_hello hello;
 	struct krp_challenge challenge;
 };
@@ -156,6 +163,7 @@ struct krl_slot {
 struct krl_counters {
 	_Atomic uint64_t hits;
 	_Atomic uint64_t misses;
+	_Atomic uint64_t misses_overruled;
 	_Atomic uint64_t errors;
 	_Atomic uint64_t reads;
 	_Atomic uint64_t torn;
@@ -168,8 +176,6 @@ struct krl_counters {
 	_Atomic uint64_t notifications;
 };
 
-struct krl_resolve;
-
 /**
  * struct krl_server - One MetaServer of a context.
  * @ctx: its context.
@@ -180,6 +186,9 @@ struct krl_resolve;
  * @rtt_ns: smoothed time of a READ.
  * @settle_until_ns: it restarted: until then publishers may still be coming back;
  *	0: settled.
+ * @still: its process hangs, as far as the last look at the root can tell; nothing has
+ *	come from it since.
+ * @pulse: that look; under @io.
  * @map: copy of root, segments and directory.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
@@ -196,9 +205,11 @@ struct krl_resolve;
  * @named_ns: when @addrs were found.
  * @deadline_ns: the present step of attaching must be over by then.
  * @retry_at_ns: KRL_DOWN: when to try again.
- * @fails: failures in a row.
+ * @fails: failures in a row; an attachment that did not last is none the less one of them.
+ * @up_ns: when it was attached last; KRL_UP only.
  * @failed: to be taken down by the thread.
  * @tried: it has failed or succeeded at least once.
+ * @rejected: KRP_REJECT_* of the last refused connection request.
  * @last_error: see struct krcore_server_info.
  * @error_text: the same.
  * @lease_ms: granted.
@@ -226,12 +237,14 @@ struct krl_resolve;
 struct krl_server {
 	struct krcore_ctx *ctx;
 	unsigned int index;
-	struct krl_endpoint ep;
+	const struct krl_endpoint *_Atomic ep;
 
 	pthread_mutex_t io;
 	_Atomic bool up;
 	_Atomic uint64_t rtt_ns;
 	_Atomic uint64_t settle_until_ns;
+	_Atomic bool still;
+	struct krp_pulse pulse;
 	struct krl_map *map;
 	uint64_t root_addr;
 	uint32_t root_rkey;
@@ -242,7 +255,7 @@ struct krl_server {
 	enum krl_state state;
 	struct krl_conn *conn;
 	struct krp_load load;
-	struct krl_resolve *resolve;
+	struct kru_lookup *resolve;
 	struct sockaddr_storage addrs[KRL_ADDRS_MAX];
 	unsigned int addrs_nr;
 	unsigned int addr_next;
@@ -250,8 +263,10 @@ struct krl_server {
 	uint64_t deadline_ns;
 	uint64_t retry_at_ns;
 	unsigned int fails;
+	uint64_t up_ns;
 	_Atomic bool failed;
 	bool tried;
+	unsigned int rejected;
 	int last_error;
 	char error_text[160];
 
@@ -279,13 +294,37 @@ struct krl_server {
 	struct krl_counters n;
 };
 
-#define KRL_EVENTS_MAX 64 /* events of one batch of messages */
+/**
+ * struct krl_renamed - What a server is called since a SRV name says otherwise.
+ * @older: one that was made before, of any server.
+ * @ep: constant, and there until the context ends: others may still read it.
+ */
+struct krl_renamed {
+	struct krl_renamed *older;
+	struct krl_endpoint ep;
+};
+
+/**
+ * struct krl_srv - A SRV name that stands for the list of servers.
+ * @ask_at_ns: when to ask again.
+ * @lookup: under way.
+ * @renamed: the newest.
+ */
+struct krl_srv {
+	uint64_t ask_at_ns;
+	struct kru_lookup *lookup;
+	struct krl_renamed *renamed;
+};
+
+#define KRL_EVENTS_MAX 128 /* events of one batch of messages */
 
 /**
  * struct krcore_ctx - A context.
+ * @module: does all the work, and nothing else is used; NULL: the rest does it.
  * @config: settings; constant after krcore_open().
  * @servers: array of @config.endpoints_nr.
  * @servers_nr: its length.
+ * @srv: SRV name that they come from, if they do; the thread's alone.
  * @lock: see the head of this file.
  * @cond: a request is done or a server has changed its state.
  * @store: records to be kept up.
@@ -303,9 +342,11 @@ struct krl_server {
  * @stop: it shall end.
  */
 struct krcore_ctx {
+	struct krl_module *module;
 	struct krl_config config;
 	struct krl_server *servers;
 	unsigned int servers_nr;
+	struct krl_srv srv;
 
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -362,8 +403,14 @@ void krl_attach_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, 
 void krl_attach_message(struct krl_server *srv, const struct krp_msg_hdr *msg);
 void krl_attach_loading(struct krl_server *srv);
 
+/* srv.c */
+uint64_t krl_srv_timers(struct krcore_ctx *ctx, uint64_t now_ns);
+void krl_srv_match(const struct krcore_ctx *ctx, const struct kru_servers *fresh, int *ret_at);
+void krl_srv_fini(struct krcore_ctx *ctx);
+
 /* resolve.c */
 int krl_resolve_numeric(struct krl_server *srv);
+int krl_resolve_watch(struct krcore_ctx *ctx, const struct kru_lookup *lookup);
 int krl_resolve_start(struct krl_server *srv);
 bool krl_resolve_poll(struct krl_server *srv, int *ret_err);
 void krl_resolve_drop(struct krl_server *srv);
@@ -407,10 +454,14 @@ void krl_events_deliver(struct krcore_ctx *ctx);
 /* map.c: with server.io held */
 int krl_map_refresh(struct krl_server *srv, uint32_t *reads);
 
+/* pulse.c: with server.io held */
+int krl_pulse_look(struct krl_server *srv, uint32_t *reads);
+
 /* loop.c */
 int krl_loop_start(struct krcore_ctx *ctx);
 void krl_loop_stop(struct krcore_ctx *ctx);
 void krl_loop_wake(struct krcore_ctx *ctx);
 int krl_loop_watch(struct krl_server *srv);
+void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes);
 
 #endif /* KRL_LIB_H */

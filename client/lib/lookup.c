@@ -14,6 +14,7 @@
 #include "client/lib/lib.h"
 
 #define KRL_SAMPLE 16 /* one look-up in so many is timed */
+#define KRL_OPINIONS 2 /* so many servers must not have a record before there is none */
 
 /* Which server to ask next, of those whose bit in @tried is clear; -1 if none. */
 static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
@@ -30,16 +31,18 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 		struct krl_candidate c = {
 			.usable = atomic_load_explicit(&srv->up, memory_order_acquire) &&
 				  !(tried & (1ULL << i)),
-			.priority = srv->ep.priority,
+			.priority = srv->ep->priority,
 			.rtt_ns = atomic_load_explicit(&srv->rtt_ns, memory_order_relaxed),
+			.doubtful = atomic_load_explicit(&srv->still, memory_order_relaxed),
 		};
 
 		if (!c.usable)
 			continue;
 		if (until_ns) {
 			now_ns = now_ns ? now_ns : krl_now_ns();
-			c.settling = now_ns < until_ns;
-			if (!c.settling)
+			if (now_ns < until_ns)
+				c.doubtful = true;
+			else
 				atomic_store(&srv->settle_until_ns, 0);
 		}
 		if (at < 0 || krl_better(&c, &best)) {
@@ -63,7 +66,7 @@ static int krl_lookup_read(struct krl_server *srv, const struct krp_read *read)
 	if (!err)
 		err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
 	if (err) {
-		krl_server_fail(srv, err, "%s: a READ of the table failed (%s)", srv->ep.text,
+		krl_server_fail(srv, err, "%s: a READ of the table failed (%s)", srv->ep->text,
 				strerror(-err));
 		return -ENOTCONN;
 	}
@@ -158,6 +161,8 @@ static int krl_lookup_server(struct krl_server *srv, const struct krp_key *key,
 		step = krl_lookup_steps(srv, key, &wire, info);
 	else
 		step = -ENOTCONN;
+	if (step == KRP_STEP_MISS && krl_pulse_look(srv, &info->reads))
+		step = -ENOTCONN;
 	pthread_mutex_unlock(&srv->io);
 	if (step == -EAGAIN) {
 		info->fallback = 1;
@@ -192,11 +197,60 @@ static void krl_lookup_count(struct krl_server *srv, int err)
 		krl_count(&srv->n.errors, 1);
 }
 
-static bool krl_lookup_settling(const struct krl_server *srv)
+/* Whether what a server does not have may still be somewhere. */
+static bool krl_lookup_doubtful(const struct krl_server *srv)
 {
 	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
 
-	return until_ns && krl_now_ns() < until_ns;
+	return atomic_load_explicit(&srv->still, memory_order_relaxed) ||
+	       (until_ns && krl_now_ns() < until_ns);
+}
+
+/**
+ * struct krl_asking - The way of a look-up over the servers; a bit a server.
+ * @tried: those that were asked.
+ * @missed: of these, those that do not have the record.
+ * @proved: of these, those that should have it if there were one: neither settling nor
+ *	standing still.
+ * @told: whose miss is told to the caller, a proved one if there is one.
+ * @deadline_ns: when to give up; 0 as long as the first answer may suffice.
+ */
+struct krl_asking {
+	uint64_t tried;
+	uint64_t missed;
+	uint64_t proved;
+	unsigned int told;
+	uint64_t deadline_ns;
+};
+
+/* A server does not have the record. */
+static void krl_asking_missed(struct krl_asking *a, const struct krl_server *srv)
+{
+	bool proved = !krl_lookup_doubtful(srv);
+
+	if (!a->proved)
+		a->told = srv->index;
+	a->missed |= 1ULL << srv->index;
+	if (proved)
+		a->proved |= 1ULL << srv->index;
+}
+
+/*
+ * Whether enough have answered that there is no such record. A record counts as published
+ * when one server has taken it, so one that has not taken it proves nothing by itself.
+ */
+static bool krl_asking_over(const struct krl_asking *a)
+{
+	return a->proved && __builtin_popcountll(a->missed) >= KRL_OPINIONS;
+}
+
+/* One server has the record: count whose proofs were none. */
+static void krl_asking_overruled(const struct krl_asking *a, struct krcore_ctx *ctx)
+{
+	uint64_t left;
+
+	for (left = a->proved; left; left &= left - 1)
+		krl_count(&ctx->servers[__builtin_ctzll(left)].n.misses_overruled, 1);
 }
 
 /* Locks: ctx.lock. Is a server, but those in @tried, being attached for the first time? */
@@ -233,66 +287,101 @@ static bool krl_lookup_wait(struct krcore_ctx *ctx, uint64_t tried, uint64_t dea
 }
 
 /*
- * Ask one server after the other. @ret_missed: 1 + index of a settling server
- * that does not have it, where no settled one has answered; else 0.
+ * Ask one server, the best of those that were not asked yet.
+ * Return: true if @ret_err is the outcome of the look-up.
+ */
+static bool krl_lookup_ask_one(struct krl_server *srv, const struct krp_key *key,
+			       struct krcore_value *ret_value, struct krcore_lookup_info *info,
+			       struct krl_asking *a, int *ret_err)
+{
+	*ret_err = krl_lookup_server(srv, key, ret_value, info);
+	if (!*ret_err) {
+		krl_asking_overruled(a, srv->ctx);
+		return true;
+	}
+	a->tried |= 1ULL << srv->index;
+	if (*ret_err == -ENOENT)
+		krl_asking_missed(a, srv);
+	else
+		krl_count(&srv->n.failovers, 1);
+	return krl_asking_over(a);
+}
+
+/* No server is left to ask: until when to wait for another. */
+static uint64_t krl_lookup_until_ns(struct krcore_ctx *ctx, const struct krl_asking *a)
+{
+	uint64_t soon_ns;
+
+	if (!a->proved)
+		return a->deadline_ns;
+	/* a second opinion is worth no more than a server may take for an answer */
+	soon_ns = krl_now_ns() + krl_server_patience_ns(&ctx->servers[a->told]);
+	return soon_ns < a->deadline_ns ? soon_ns : a->deadline_ns;
+}
+
+/*
+ * Ask one server after the other until one has the record or two have not.
  * Return: as krl_lookup_server(), of the server asked last.
  */
 static int krl_lookup_servers(struct krcore_ctx *ctx, const struct krp_key *key,
 			      struct krcore_value *ret_value, struct krcore_lookup_info *info,
-			      unsigned int *ret_missed)
+			      struct krl_asking *a)
 {
-	uint64_t tried = 0, deadline_ns = 0;
 	int at, err = -ENOTCONN;
 
-	*ret_missed = 0;
 	for (;;) {
-		at = krl_lookup_choose(ctx, tried);
-		if (at >= 0) {
-			struct krl_server *srv = &ctx->servers[at];
-
-			err = krl_lookup_server(srv, key, ret_value, info);
-			if (!err || (err == -ENOENT && !krl_lookup_settling(srv))) {
-				*ret_missed = 0;
-				return err;
-			}
-			if (err == -ENOENT)
-				*ret_missed = (unsigned int)at + 1;
-			else
-				krl_count(&srv->n.failovers, 1);
-			tried |= 1ULL << at;
-		}
-		if (!deadline_ns)
-			deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
+		at = krl_lookup_choose(ctx, a->tried);
+		if (at >= 0 && krl_lookup_ask_one(&ctx->servers[at], key, ret_value, info, a, &err))
+			return err;
+		if (!a->deadline_ns)
+			a->deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
 		if (at < 0) {
-			if (!*ret_missed)
-				tried = 0;
-			if ((err != -ENOTCONN && !*ret_missed) ||
-			    !krl_lookup_wait(ctx, tried, deadline_ns))
+			if (!a->missed)
+				a->tried = 0;
+			if ((err != -ENOTCONN && !a->missed) ||
+			    !krl_lookup_wait(ctx, a->tried, krl_lookup_until_ns(ctx, a)))
 				return err;
 		}
-		if (krl_now_ns() >= deadline_ns)
+		if (krl_now_ns() >= a->deadline_ns)
 			return err;
 	}
+}
+
+/* No server has the record, as far as they could be asked. */
+static int krl_lookup_missed(struct krcore_ctx *ctx, const struct krl_asking *a,
+			     struct krcore_lookup_info *info)
+{
+	const struct krl_server *srv = &ctx->servers[a->told];
+
+	info->server = a->told;
+	info->settling = !a->proved;
+	if (a->proved)
+		return krl_error_const(-ENOENT, "no such record");
+	if (atomic_load(&srv->still))
+		return krl_error(-ENOENT,
+				 "no such record, but the table of %s stands still: its "
+				 "process hangs",
+				 srv->ep->text);
+	return krl_error(-ENOENT,
+			 "no such record, but %s was restarted and its publishers "
+			 "may not have come back yet",
+			 srv->ep->text);
 }
 
 int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
 {
 	struct krcore_lookup_info info = { 0 };
-	unsigned int missed;
+	struct krl_asking asking = { 0 };
 	struct krp_key wire;
 	int err;
 
+	if (ctx->module)
+		return krl_module_lookup(ctx->module, key, ret_value, ret_info);
 	kru_key_to_wire(key, &wire);
-	err = krl_lookup_servers(ctx, &wire, ret_value, &info, &missed);
-	if (missed && (err == -ENOENT || err == -ENOTCONN)) {
-		info.server = missed - 1;
-		info.settling = 1;
-		err = krl_error(-ENOENT,
-				"no such record, but %s was restarted and its publishers "
-				"may not have come back yet",
-				ctx->servers[info.server].ep.text);
-	}
+	err = krl_lookup_servers(ctx, &wire, ret_value, &info, &asking);
+	if (asking.missed && (err == -ENOENT || err == -ENOTCONN))
+		err = krl_lookup_missed(ctx, &asking, &info);
 	krl_lookup_count(&ctx->servers[info.server], err);
 	if (err == -ENOTCONN)
 		return krl_error(-EHOSTUNREACH, "no server answered within %u ms",
@@ -309,16 +398,18 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 	struct krp_key wire;
 	int err;
 
+	if (ctx->module)
+		return krl_module_cannot("asking one server");
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
 	kru_key_to_wire(key, &wire);
 	err = krl_lookup_server(&ctx->servers[server], &wire, ret_value, &info);
 	if (err == -ENOENT)
-		info.settling = krl_lookup_settling(&ctx->servers[server]);
+		info.settling = krl_lookup_doubtful(&ctx->servers[server]);
 	krl_lookup_count(&ctx->servers[server], err);
 	if (err == -ENOTCONN)
-		return krl_error(err, "%s is not attached", ctx->servers[server].ep.text);
+		return krl_error(err, "%s is not attached", ctx->servers[server].ep->text);
 	if (ret_info && (!err || err == -ENOENT))
 		*ret_info = info;
 	return err;
@@ -332,6 +423,8 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 	struct krp_key name;
 	int step, err;
 
+	if (ctx->module)
+		return krl_module_cannot("asking one server");
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
@@ -341,7 +434,7 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 		return krl_error_const(-ENOENT, "no such record");
 	if (step < 0)
 		return krl_error(step, "%s did not answer by message",
-				 ctx->servers[server].ep.text);
+				 ctx->servers[server].ep->text);
 	err = krl_value_from_wire(&wire, &value);
 	if (err)
 		return err;

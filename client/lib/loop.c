@@ -18,6 +18,9 @@
 
 #define KRL_BATCH 16 /* messages taken in before events are told */
 
+_Static_assert(KRL_BATCH *(KRP_NOTIFY_CHANGES + 1) <= KRL_EVENTS_MAX,
+	       "the events of a batch have room");
+
 void krl_loop_wake(struct krcore_ctx *ctx)
 {
 	uint64_t one = 1;
@@ -42,20 +45,22 @@ static void krl_loop_attached_message(struct krl_server *srv, const struct krp_m
 {
 	if (krp_le64_to_cpu(msg->incarnation) != srv->incarnation)
 		krl_server_fail_locked(srv, -ESTALE, "%s: a message of another incarnation",
-				       srv->ep.text);
+				       srv->ep->text);
 	else if (msg->type == KRP_MSG_NOTIFY)
 		krl_notify(srv, (const struct krp_notify *)msg);
 	else
 		krl_request_answer(srv, msg);
 }
 
-static void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes)
+/* Context: the thread, no lock held. A server has sent these bytes; nothing of them is trusted. */
+void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes)
 {
 	const struct krp_msg_hdr *msg = buf;
 	unsigned int status = krp_msg_check(buf, bytes, 0);
 
 	if (status) {
-		krl_server_fail(srv, krp_status_errno(status), "%s: server sent a %s", srv->ep.text,
+		krl_server_fail(srv, krp_status_errno(status), "%s: server sent a %s",
+				srv->ep->text,
 				status == KRP_ST_VERSION ? "message of another protocol version"
 							 : "malformed message");
 	} else if (srv->state == KRL_UP) {
@@ -78,14 +83,14 @@ static bool krl_loop_recv_batch(struct krl_server *srv)
 	for (i = 0; i < nr && !atomic_load(&srv->failed); i++) {
 		if (wc[i].status != IBV_WC_SUCCESS) {
 			krl_server_fail(srv, -ECONNRESET, "%s: the connection broke (%s)",
-					srv->ep.text, ibv_wc_status_str(wc[i].status));
+					srv->ep->text, ibv_wc_status_str(wc[i].status));
 			break;
 		}
 		krl_loop_message(srv, conn->mem->recv[wc[i].wr_id], wc[i].byte_len);
 		err = krl_conn_recv(conn, (unsigned int)wc[i].wr_id);
 		if (err)
 			krl_server_fail(srv, err, "%s: posting a receive buffer failed (%s)",
-					srv->ep.text, strerror(-err));
+					srv->ep->text, strerror(-err));
 	}
 	krl_events_deliver(srv->ctx);
 	return nr == KRL_BATCH && !atomic_load(&srv->failed);
@@ -129,6 +134,9 @@ static void krl_loop_cm(struct krcore_ctx *ctx)
 		bool current = srv->conn && srv->conn->id == event->id;
 		int status = event->status;
 
+		if (type == RDMA_CM_EVENT_REJECTED)
+			srv->rejected = krp_reject_reason(event->param.conn.private_data,
+							  event->param.conn.private_data_len);
 		rdma_ack_cm_event(event); /* destroying the id would wait for this */
 		if (!current || atomic_load(&srv->failed))
 			continue;
@@ -142,12 +150,11 @@ static void krl_loop_cm(struct krcore_ctx *ctx)
 /* Take down what failed and do what is due. Return: ms until the next time. */
 static int krl_loop_timers(struct krcore_ctx *ctx)
 {
-	uint64_t now_ns = krl_now_ns(), next_ns = now_ns + 3600000000000ULL;
+	uint64_t now_ns = krl_now_ns(), next_ns = now_ns + 3600000000000ULL, due_ns;
 	unsigned int i;
 
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
-		uint64_t due_ns;
 
 		if (atomic_load(&srv->failed))
 			krl_server_down(srv);
@@ -157,6 +164,9 @@ static int krl_loop_timers(struct krcore_ctx *ctx)
 		if (due_ns < next_ns)
 			next_ns = due_ns;
 	}
+	due_ns = krl_srv_timers(ctx, now_ns);
+	if (due_ns < next_ns)
+		next_ns = due_ns;
 	now_ns = krl_now_ns();
 	return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns) / 1000000) + 1;
 }

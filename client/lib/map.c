@@ -36,7 +36,7 @@ int krl_map_refresh(struct krl_server *srv, uint32_t *reads)
 		krl_load_drop(&load);
 		if (err != -ENOMEM)
 			krl_server_fail(srv, err, "%s: the root cannot be read again (%s)",
-					srv->ep.text, strerror(-err));
+					srv->ep->text, strerror(-err));
 		return err;
 	}
 	pthread_mutex_lock(&srv->ctx->lock);

@@ -55,6 +55,10 @@ static int krl_node_options(const struct krcore_node_options *opts,
 			  all.ring_entries, KRP_RING_ENTRIES_MIN, KRP_RING_ENTRIES_MAX);
 		return -EINVAL;
 	}
+	if (all.port && !krp_is_zero(all.gid, sizeof(all.gid))) {
+		krl_error(-EINVAL, "both port %u and a GID are given", all.port);
+		return -EINVAL;
+	}
 	*ret_opts = all;
 	return 0;
 }
@@ -90,12 +94,18 @@ static int krl_node_map(struct krcore_node *node, const struct krcore_node_optio
 		.ring_entries = opts->ring_entries,
 		.port = opts->port,
 	};
-	int err = krl_node_call(node, KRP_IOC_SETUP, &setup);
+	bool by_gid = !krp_is_zero(opts->gid, sizeof(opts->gid));
 	void *map;
+	int err;
 
+	if (by_gid)
+		setup.flags = KRP_SETUP_GID;
+	memcpy(setup.gid, opts->gid, sizeof(setup.gid));
+	err = krl_node_call(node, KRP_IOC_SETUP, &setup);
 	if (err)
-		return krl_error(err, "%s: setting up a ring of %u on port %u: %s", opts->device,
-				 opts->ring_entries, opts->port, strerror(-err));
+		return krl_error(err, "%s: setting up a ring of %u on port %u%s: %s", opts->device,
+				 opts->ring_entries, opts->port, by_gid ? " (by its GID)" : "",
+				 strerror(-err));
 	map = mmap(NULL, setup.map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node->fd, 0);
 	if (map == MAP_FAILED)
 		return krl_error(-errno, "%s: mapping the ring: %s", opts->device, strerror(errno));
@@ -215,6 +225,44 @@ int krcore_mr_dereg(struct krcore_node *node, const struct krcore_mr *mr)
 	if (err)
 		return krl_error(err, "taking region %u back: %s", mr->handle, strerror(-err));
 	return 0;
+}
+
+/* Up to KRP_MR_DEREG_MAX of them. Return: how many, or a negative errno. */
+static int krl_mr_dereg_some(struct krcore_node *node, const struct krcore_mr *mrs, unsigned int nr)
+{
+	struct krp_mr_dereg_many many = { .count = nr };
+	uint32_t *handles = calloc(nr, sizeof(*handles));
+	unsigned int i;
+	int err;
+
+	if (!handles)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		handles[i] = mrs[i].handle;
+	many.handles = (uintptr_t)handles;
+	err = krl_node_call(node, KRP_IOC_MR_DEREG_MANY, &many);
+	free(handles);
+	return err ? err : (int)many.done;
+}
+
+int krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs, unsigned int nr)
+{
+	unsigned int done = 0, some = 0;
+	int ret;
+
+	if (!nr)
+		return krl_error_const(-EINVAL, "no region is given");
+	do {
+		done += some;
+		some = nr - done < KRP_MR_DEREG_MAX ? nr - done : KRP_MR_DEREG_MAX;
+		ret = some ? krl_mr_dereg_some(node, mrs + done, some) : 0;
+	} while (some && ret == (int)some);
+	if (ret > 0)
+		done += (unsigned int)ret;
+	if (!done)
+		return krl_error(ret, "taking %u regions back, from %u on: %s", nr, mrs->handle,
+				 strerror(-ret));
+	return (int)done;
 }
 
 int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr)

@@ -238,7 +238,7 @@ static int krl_publish_wait(struct krcore_ctx *ctx, const struct krp_key *key,
 	acks = krl_publish_acks(ctx, reqs);
 	err = krl_publish_refusal(ctx, reqs, &at);
 	if (err) {
-		krl_error(err, "%s refuses to publish: %s", ctx->servers[at].ep.text,
+		krl_error(err, "%s refuses to publish: %s", ctx->servers[at].ep->text,
 			  krl_publish_text(err));
 		if (!acks)
 			krl_publish_undo(ctx, reqs, before);
@@ -258,6 +258,8 @@ int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 	struct krl_req *reqs;
 	int ret;
 
+	if (ctx->module)
+		return krl_module_publish(ctx->module, key, value);
 	ret = krl_value_to_wire(value, ctx->config.generation, &wire_value);
 	if (ret)
 		return ret;
@@ -292,7 +294,7 @@ static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_req *re
 				 "no server is attached; the lease of the record runs out");
 	err = krl_publish_refusal(ctx, reqs, &at);
 	if (err && !gone)
-		return krl_error(err, "%s refuses to withdraw: %s", ctx->servers[at].ep.text,
+		return krl_error(err, "%s refuses to withdraw: %s", ctx->servers[at].ep->text,
 				 krl_publish_text(err));
 	if (lost || !(gone + absent))
 		return krl_error(-EHOSTUNREACH,
@@ -312,6 +314,8 @@ int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	bool ours;
 	int ret;
 
+	if (ctx->module)
+		return krl_module_withdraw(ctx->module, key);
 	kru_key_to_wire(key, &wire);
 	reqs = krl_publish_reqs(ctx);
 	if (!reqs)

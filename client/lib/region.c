@@ -108,6 +108,8 @@ int krcore_key_from_text(const char *text, uint16_t service, struct krcore_key *
 		*ret_key = key;
 		return 0;
 	}
+	if (kru_v4_is_broken(text))
+		return krl_error(-EINVAL, "%s is no IPv4 address: that has four numbers", text);
 	err = getaddrinfo(text, NULL, &hints, &found);
 	if (err)
 		return krl_error(krl_resolve_error(err), "%s: %s", text, gai_strerror(err));

@@ -85,7 +85,7 @@ static int krl_request_send(struct krl_server *srv, unsigned int nr, struct krl_
 	krl_request_build(srv->conn->mem->send[nr], req, slot->xid);
 	err = krl_conn_send(srv->conn, nr);
 	if (err) {
-		krl_server_fail_locked(srv, err, "%s: sending %s failed (%s)", srv->ep.text,
+		krl_server_fail_locked(srv, err, "%s: sending %s failed (%s)", srv->ep->text,
 				       krp_msg_name(req->type), strerror(-err));
 		return err;
 	}
@@ -199,15 +199,16 @@ void krl_request_answer(struct krl_server *srv, const struct krp_msg_hdr *msg)
 
 	if (status == KRP_ST_SHUTDOWN) {
 		krl_server_fail_locked(srv, -ESHUTDOWN, "%s: server is shutting down",
-				       srv->ep.text);
+				       srv->ep->text);
 		return;
 	}
 	if (!slot->busy || slot->xid != xid ||
 	    (req && (req->type == KRP_MSG_LOOKUP) != (msg->type == KRP_MSG_VALUE))) {
 		krl_server_fail_locked(srv, -EPROTO, "%s: %s answers nothing that was asked",
-				       srv->ep.text, krp_msg_name(msg->type));
+				       srv->ep->text, krp_msg_name(msg->type));
 		return;
 	}
+	atomic_store_explicit(&srv->still, false, memory_order_relaxed);
 	slot->busy = false;
 	slot->req = NULL;
 	srv->busy_nr--;

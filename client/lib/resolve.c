@@ -2,153 +2,74 @@
 /*
  * From the name of a MetaServer to addresses, and which address to come from.
  *
- * getaddrinfo() may block for as long as the name service likes, and leases
- * must be renewed meanwhile. So a name is resolved in a short-lived thread that
- * shares nothing with the context but a job with two owners; whoever lets go
- * last frees it. krcore_close() therefore never waits for a name server.
+ * Leases must be renewed while a name server thinks: its sockets are in the epoll set of
+ * the context's thread, which never waits for it.
  */
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
 #include "client/lib/lib.h"
 
-/**
- * struct krl_resolve - A name being resolved.
- * @owners: who still uses this.
- * @wake_fd: the job's own duplicate of the context's eventfd.
- * @done: the fields below are valid.
- * @err: negative errno.
- * @addrs_nr: addresses found.
- * @addrs: they.
- * @host: name.
- * @port: as text.
- */
-struct krl_resolve {
-	atomic_int owners;
-	int wake_fd;
-	atomic_bool done;
-	int err;
-	unsigned int addrs_nr;
-	struct sockaddr_storage addrs[KRL_ADDRS_MAX];
-	char host[256];
-	char port[8];
-};
-
-static void krl_resolve_put(struct krl_resolve *job)
+static void krl_resolve_take(struct krl_server *srv, const struct kru_host_addrs *addrs)
 {
-	if (atomic_fetch_sub(&job->owners, 1) > 1)
-		return;
-	close(job->wake_fd);
-	free(job);
-}
+	unsigned int i;
 
-static int krl_resolve_errno(int gai)
-{
-	switch (gai) {
-	case 0:
-		return 0;
-	case EAI_MEMORY:
-		return -ENOMEM;
-	case EAI_AGAIN:
-		return -EAGAIN;
-	case EAI_SYSTEM:
-		return errno ? -errno : -EIO;
-	default:
-		return -ENOENT;
+	srv->addrs_nr = addrs->nr < KRL_ADDRS_MAX ? addrs->nr : KRL_ADDRS_MAX;
+	for (i = 0; i < srv->addrs_nr; i++) {
+		srv->addrs[i] = addrs->addr[i];
+		/* the port is at the same place in both kinds of address */
+		((struct sockaddr_in *)&srv->addrs[i])->sin_port = htons(srv->ep->port);
 	}
-}
-
-static int krl_resolve_do(const char *host, const char *port, int flags,
-			  struct sockaddr_storage *addrs, unsigned int *ret_nr)
-{
-	struct addrinfo hints = { .ai_family = AF_UNSPEC,
-				  .ai_socktype = SOCK_STREAM,
-				  .ai_flags = flags | AI_NUMERICSERV };
-	struct addrinfo *list, *ai;
-	unsigned int nr = 0;
-	int err;
-
-	err = krl_resolve_errno(getaddrinfo(host, port, &hints, &list));
-	if (err)
-		return err;
-	for (ai = list; ai && nr < KRL_ADDRS_MAX; ai = ai->ai_next)
-		if (ai->ai_addrlen <= sizeof(addrs[0]))
-			memcpy(&addrs[nr++], ai->ai_addr, ai->ai_addrlen);
-	freeaddrinfo(list);
-	*ret_nr = nr;
-	return nr ? 0 : -ENOENT;
 }
 
 /* Return: 0 if the server is configured by address, else a negative errno. */
 int krl_resolve_numeric(struct krl_server *srv)
 {
-	char port[8];
+	struct kru_host_addrs addrs;
+	int err = kru_host_numeric(srv->ep->host, &addrs);
 
-	snprintf(port, sizeof(port), "%u", srv->ep.port);
-	return krl_resolve_do(srv->ep.host, port, AI_NUMERICHOST, srv->addrs, &srv->addrs_nr);
+	if (!err)
+		krl_resolve_take(srv, &addrs);
+	return err;
 }
 
-static void *krl_resolve_thread(void *arg)
+/* Let a lookup wake the context's thread, whose timers go on with it. */
+int krl_resolve_watch(struct krcore_ctx *ctx, const struct kru_lookup *lookup)
 {
-	struct krl_resolve *job = arg;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
 
-	job->err = krl_resolve_do(job->host, job->port, 0, job->addrs, &job->addrs_nr);
-	atomic_store(&job->done, true);
-	/* if the counter is full the context is awake anyway */
-	if (eventfd_write(job->wake_fd, 1) < 0)
-		atomic_store(&job->done, true);
-	krl_resolve_put(job);
-	return NULL;
+	return epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, kru_lookup_fd(lookup), &event) ? -errno : 0;
 }
 
-/* Called in the context's thread, which blocks all signals: the new one inherits that. */
 int krl_resolve_start(struct krl_server *srv)
 {
-	struct krl_resolve *job;
-	pthread_t thread;
+	struct kru_lookup *lookup;
 	int err;
 
-	job = calloc(1, sizeof(*job));
-	if (!job)
-		return -ENOMEM;
-	job->wake_fd = dup(srv->ctx->wake_fd);
-	if (job->wake_fd < 0) {
-		err = -errno;
-		free(job);
+	err = kru_lookup_start(srv->ep->host, false, srv->ctx->config.timeout_ms, &lookup);
+	if (err)
 		return err;
-	}
-	atomic_init(&job->owners, 2);
-	memcpy(job->host, srv->ep.host, sizeof(job->host));
-	snprintf(job->port, sizeof(job->port), "%u", srv->ep.port);
-	err = -pthread_create(&thread, NULL, krl_resolve_thread, job);
+	err = krl_resolve_watch(srv->ctx, lookup);
 	if (err) {
-		close(job->wake_fd);
-		free(job);
+		kru_lookup_drop(lookup);
 		return err;
 	}
-	pthread_detach(thread);
-	srv->resolve = job;
+	srv->resolve = lookup;
 	return 0;
 }
 
 /* Return: true if the name is resolved or has failed; takes the addresses over. */
 bool krl_resolve_poll(struct krl_server *srv, int *ret_err)
 {
-	struct krl_resolve *job = srv->resolve;
+	struct kru_host_addrs addrs;
 
-	if (!job || !atomic_load(&job->done))
+	if (!srv->resolve || !kru_lookup_done(srv->resolve))
 		return false;
-	*ret_err = job->err;
-	if (!job->err) {
-		memcpy(srv->addrs, job->addrs, sizeof(srv->addrs));
-		srv->addrs_nr = job->addrs_nr;
+	*ret_err = kru_lookup_addrs(srv->resolve, &addrs);
+	if (!*ret_err) {
+		krl_resolve_take(srv, &addrs);
 		srv->addr_next = 0;
 	}
 	krl_resolve_drop(srv);
@@ -157,8 +78,7 @@ bool krl_resolve_poll(struct krl_server *srv, int *ret_err)
 
 void krl_resolve_drop(struct krl_server *srv)
 {
-	if (srv->resolve)
-		krl_resolve_put(srv->resolve);
+	kru_lookup_drop(srv->resolve);
 	srv->resolve = NULL;
 }
 

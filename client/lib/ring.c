@@ -3,7 +3,6 @@
  * The program's end of a completion ring: see ring.h.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "client/lib/ring.h"
 
@@ -37,6 +36,21 @@ int krl_ring_init(struct krl_ring *ring, void *map, size_t map_bytes, uint32_t e
 	return 0;
 }
 
+/*
+ * Word by word, each at once: a thread that comes too late copies entries that the module
+ * fills anew meanwhile. What it has is of no use then, and the exchange of head says so.
+ */
+static void krl_ring_words(struct krcore_wc *to, const struct krp_cqe *from, uint32_t nr)
+{
+	typedef uint64_t __attribute__((may_alias)) word;
+	const word *src = (const word *)from;
+	word *dst = (word *)to;
+	size_t i;
+
+	for (i = 0; i < nr * sizeof(*from) / sizeof(*src); i++)
+		dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+}
+
 /* Entries [from, from + nr), over the end of the array if need be. */
 static void krl_ring_copy(const struct krl_ring *ring, uint32_t from, uint32_t nr,
 			  struct krcore_wc *wcs)
@@ -46,8 +60,8 @@ static void krl_ring_copy(const struct krl_ring *ring, uint32_t from, uint32_t n
 
 	if (straight > nr)
 		straight = nr;
-	memcpy(wcs, &ring->cqes[first], straight * sizeof(*wcs));
-	memcpy(wcs + straight, ring->cqes, (nr - straight) * sizeof(*wcs));
+	krl_ring_words(wcs, &ring->cqes[first], straight);
+	krl_ring_words(wcs + straight, ring->cqes, nr - straight);
 }
 
 int krl_ring_take(const struct krl_ring *ring, struct krcore_wc *wcs, uint32_t nr)

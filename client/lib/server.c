@@ -15,6 +15,7 @@
 #include "client/lib/choose.h"
 #include "client/lib/lib.h"
 
+#define KRL_NAME_POLL_MS 1000 /* c-ares says when to come; never later than this */
 #define KRL_NAME_KEEP_NS 30000000000ULL /* then a name is resolved again */
 
 int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int index)
@@ -22,7 +23,7 @@ int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int
 	memset(srv, 0, sizeof(*srv));
 	srv->ctx = ctx;
 	srv->index = index;
-	srv->ep = ctx->config.endpoints[index];
+	srv->ep = &ctx->config.endpoints[index];
 	srv->todo_tail = &srv->todo;
 	return -pthread_mutex_init(&srv->io, NULL);
 }
@@ -134,9 +135,11 @@ void krl_server_down(struct krl_server *srv)
 {
 	struct krcore_ctx *ctx = srv->ctx;
 	struct krl_conn *conn;
+	uint64_t now_ns;
 
 	pthread_mutex_lock(&srv->io);
 	pthread_mutex_lock(&ctx->lock);
+	now_ns = krl_now_ns();
 	conn = srv->conn;
 	srv->conn = NULL;
 	atomic_store(&srv->up, false);
@@ -149,7 +152,10 @@ void krl_server_down(struct krl_server *srv)
 	srv->renew_due = false;
 	srv->subscribe_due = false;
 	srv->paced = false;
-	srv->retry_at_ns = krl_now_ns() + krl_server_pause_ns(srv);
+	if (srv->state == KRL_UP)
+		srv->fails = krl_fails_at_end(srv->fails, now_ns - srv->up_ns,
+					      ctx->config.reconnect_max_ms);
+	srv->retry_at_ns = now_ns + krl_server_pause_ns(srv);
 	srv->fails++;
 	if (srv->state != KRL_DOWN)
 		krl_server_to(srv, KRL_DOWN);
@@ -171,13 +177,15 @@ void krl_server_up(struct krl_server *srv)
 
 	pthread_mutex_lock(&srv->io);
 	pthread_mutex_lock(&ctx->lock);
+	krp_pulse_start(&srv->pulse, srv->load.heartbeat, krl_now_ns() / 1000000);
+	atomic_store(&srv->still, false);
 	srv->map = krl_load_take(&srv->load);
 	srv->records = srv->map->records;
 	srv->incarnation = incarnation;
-	srv->fails = 0;
 	srv->last_error = 0;
 	srv->error_text[0] = '\0';
 	srv->acked_ns = krl_now_ns();
+	srv->up_ns = srv->acked_ns;
 	krl_count(&srv->n.attaches, 1);
 	krl_server_to(srv, KRL_UP);
 	atomic_store(&srv->up, true);
@@ -194,7 +202,7 @@ static void krl_server_up_timers(struct krl_server *srv, uint64_t now_ns)
 
 	if (oldest_ns && now_ns > oldest_ns + srv->ctx->config.timeout_ms * 1000000ULL) {
 		krl_server_fail_locked(srv, -ETIMEDOUT, "%s: no answer to a request for %u ms",
-				       srv->ep.text, srv->ctx->config.timeout_ms);
+				       srv->ep->text, srv->ctx->config.timeout_ms);
 		return;
 	}
 	if (now_ns >= srv->renew_at_ns) {
@@ -223,6 +231,17 @@ static uint64_t krl_server_up_next(const struct krl_server *srv)
 	if (srv->paced && srv->pace_from_ns + 100000000ULL < next_ns)
 		next_ns = srv->pace_from_ns + 100000000ULL;
 	return next_ns;
+}
+
+/* While it is attached: the end of the step, and what the name service has to do. */
+static uint64_t krl_server_step_next(struct krl_server *srv, uint64_t now_ns)
+{
+	uint64_t next_ns = srv->deadline_ns;
+
+	if (srv->resolve)
+		next_ns = now_ns +
+			  (uint64_t)kru_lookup_wait_ms(srv->resolve, KRL_NAME_POLL_MS) * 1000000;
+	return next_ns < srv->deadline_ns ? next_ns : srv->deadline_ns;
 }
 
 /* What is under way in a state, for people. */
@@ -255,7 +274,7 @@ uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns)
 	if (srv->state == KRL_NAME && krl_resolve_poll(srv, &err)) {
 		if (err)
 			krl_server_fail(srv, err == -EAGAIN ? -EHOSTUNREACH : err,
-					"%s: name cannot be resolved", srv->ep.text);
+					"%s: name cannot be resolved", srv->ep->text);
 		else
 			krl_attach_named(srv);
 	}
@@ -265,7 +284,7 @@ uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns)
 		else
 			krl_attach_begin(srv);
 	} else if (srv->state != KRL_DOWN && srv->state != KRL_UP && now_ns >= srv->deadline_ns) {
-		krl_server_fail(srv, -ETIMEDOUT, "%s: %s took more than %u ms", srv->ep.text,
+		krl_server_fail(srv, -ETIMEDOUT, "%s: %s took more than %u ms", srv->ep->text,
 				krl_server_step(srv->state), srv->ctx->config.timeout_ms);
 	}
 
@@ -277,7 +296,7 @@ uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns)
 	else if (srv->state == KRL_UP)
 		next_ns = krl_server_up_next(srv);
 	else
-		next_ns = srv->deadline_ns;
+		next_ns = krl_server_step_next(srv, now_ns);
 	pthread_mutex_unlock(&srv->ctx->lock);
 	return next_ns;
 }

@@ -34,6 +34,7 @@ void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *
 void krl_notify(struct krl_server *srv, const struct krp_notify *msg)
 {
 	uint64_t seq = krp_le64_to_cpu(msg->seq);
+	unsigned int i;
 
 	krl_count(&srv->n.notifications, 1);
 	if (!srv->subscribed)
@@ -42,8 +43,12 @@ void krl_notify(struct krl_server *srv, const struct krp_notify *msg)
 	if (srv->notify_seq && seq != srv->notify_seq + 1)
 		krl_event_add(srv, KRCORE_EVENT_RESYNC, NULL, 0);
 	srv->notify_seq = seq;
-	krl_event_add(srv, msg->event, msg->event == KRP_EVENT_RESYNC ? NULL : &msg->key,
-		      krp_le64_to_cpu(msg->generation));
+	for (i = 0; i < msg->nr; i++) {
+		const struct krp_change *c = &msg->change[i];
+
+		krl_event_add(srv, c->event, c->event == KRP_EVENT_RESYNC ? NULL : &c->key,
+			      krp_le64_to_cpu(c->generation));
+	}
 }
 
 /* Context: the thread, no lock held. */
@@ -88,6 +93,8 @@ int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg)
 	struct krl_req *reqs;
 	unsigned int nr;
 
+	if (ctx->module)
+		return krl_module_subscribe(ctx->module, fn, arg);
 	reqs = calloc(ctx->servers_nr, sizeof(*reqs));
 	if (!reqs)
 		return krl_error(-ENOMEM, "no memory");

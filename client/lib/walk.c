@@ -8,25 +8,20 @@
  * rebuilt meanwhile, and since entries are in the order of the hash, going on
  * behind the range that was really covered misses nothing. If the entry stays
  * and the page still contradicts it, the table is wrong.
- *
- * server.io is held for a batch of READs, not for the walk: look-ups go on.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "client/lib/lib.h"
+#include "client/lib/bulk.h"
 
 #define KRL_WALK_TRIES 32
 #define KRL_WALK_END (1ULL << KRP_DEPTH_MAX)
 
 /**
  * struct krl_walk - A walk under way.
- * @srv: server.
- * @incarnation: life of the server that is walked.
- * @root_addr: where its root is.
- * @root_rkey: its remote key.
+ * @bulk: its READs.
  * @map: the walk's own map.
  * @loads: how often the map was READ.
  * @pages: a batch of pages.
@@ -35,10 +30,7 @@
  * @check: outcome so far.
  */
 struct krl_walk {
-	struct krl_server *srv;
-	uint64_t incarnation;
-	uint64_t root_addr;
-	uint32_t root_rkey;
+	struct krl_bulk bulk;
 	struct krl_map *map;
 	unsigned int loads;
 	uint8_t *pages;
@@ -47,55 +39,17 @@ struct krl_walk {
 	struct krcore_check check;
 };
 
-/* READ into @to, which need not be registered. Return: 0 or -ENOTCONN. */
-static int krl_walk_read(struct krl_walk *w, const struct krp_read *reads, unsigned int nr,
-			 void *to)
-{
-	struct krl_server *srv = w->srv;
-	unsigned int i, bytes = 0;
-	int err = -ENOTCONN;
-
-	for (i = 0; i < nr; i++)
-		bytes += reads[i].bytes;
-	pthread_mutex_lock(&srv->io);
-	if (atomic_load(&srv->up) && srv->map->map.incarnation == w->incarnation) {
-		err = krl_conn_post_reads(srv->conn, reads, nr, srv->conn->mem->bounce);
-		if (!err)
-			err = krl_conn_wait_reads(srv->conn, nr, krl_server_patience_ns(srv));
-		if (err) {
-			krl_server_fail(srv, err, "%s: a READ of the table failed (%s)",
-					srv->ep.text, strerror(-err));
-			err = -ENOTCONN;
-		} else {
-			memcpy(to, srv->conn->mem->bounce, bytes);
-		}
-	}
-	pthread_mutex_unlock(&srv->io);
-	w->check.bytes += bytes;
-	krl_count(&srv->n.reads, nr);
-	return err;
-}
-
 /* READ root, segments and directory anew. */
 static int krl_walk_load(struct krl_walk *w)
 {
-	struct krp_load load;
-	struct krp_read read;
-	int err = 0;
+	struct krl_map *map;
+	int err = krl_bulk_map(&w->bulk, w->pages, &map);
 
-	krl_load_start(&load, w->root_addr, w->root_rkey, w->incarnation, KRL_BOUNCE_BYTES, NULL);
-	while (!err && krp_load_next(&load, &read)) {
-		err = krl_walk_read(w, &read, 1, w->pages);
-		if (!err)
-			err = krl_load_feed(&load, w->pages);
-	}
-	if (err) {
-		krl_load_drop(&load);
+	if (err)
 		return err;
-	}
 	krl_map_free(w->map);
-	w->map = krl_load_take(&load);
-	w->check.depth = w->map->map.depth;
+	w->map = map;
+	w->check.depth = map->map.depth;
 	w->loads++;
 	return 0;
 }
@@ -159,7 +113,7 @@ static bool krl_walk_promised(const struct krl_walk *w, uint64_t pos, const stru
 	const struct krp_dir_entry *e = krl_walk_at(w, pos);
 
 	return b->state == KRP_STATE_LIVE && b->index == index && b->depth == e->depth &&
-	       b->seed == e->seed && krp_le64_to_cpu(b->incarnation) == w->incarnation &&
+	       b->seed == e->seed && krp_le64_to_cpu(b->incarnation) == w->bulk.incarnation &&
 	       krp_le32_to_cpu(b->prefix) == pos >> (KRP_DEPTH_MAX - e->depth);
 }
 
@@ -172,12 +126,12 @@ static int krl_walk_whole(struct krl_walk *w, uint64_t pos, unsigned int index,
 	unsigned int tries;
 	int err;
 
-	for (tries = 0; !krp_bucket_whole(b, w->incarnation, page, index); tries++) {
+	for (tries = 0; !krp_bucket_whole(b, w->bulk.incarnation, page, index); tries++) {
 		if (tries == KRL_WALK_TRIES)
 			return 0;
 		w->check.torn++;
 		krl_walk_page_read(w, pos, index, KRP_BUCKET_BYTES, &read);
-		err = krl_walk_read(w, &read, 1, b);
+		err = krl_bulk_read(&w->bulk, &read, 1, b);
 		if (err)
 			return err;
 	}
@@ -252,7 +206,7 @@ static int krl_walk_entry(struct krl_walk *w, uint64_t pos)
 	struct krp_dir_entry e;
 	int err;
 
-	err = krl_walk_read(w, &read, 1, &e);
+	err = krl_bulk_read(&w->bulk, &read, 1, &e);
 	if (err)
 		return err;
 	if (krp_dir_entry_moved(&e) || !krl_walk_entry_sane(w, &e)) {
@@ -284,7 +238,7 @@ static int krl_walk_again(struct krl_walk *w, uint64_t pos, struct krp_bucket *b
 		if (!krl_walk_entry_sane(w, krl_walk_at(w, pos)))
 			continue;
 		krl_walk_page_read(w, pos, 0, KRP_PAGE_BYTES, &read);
-		err = krl_walk_read(w, &read, 1, buckets);
+		err = krl_bulk_read(&w->bulk, &read, 1, buckets);
 		if (err)
 			return err;
 		page = krl_walk_judge(w, pos, buckets);
@@ -315,7 +269,7 @@ static int krl_walk_batch(struct krl_walk *w, uint64_t pos, uint64_t *places)
 	}
 	if (!nr)
 		return 0;
-	err = krl_walk_read(w, reads, nr, w->pages);
+	err = krl_bulk_read(&w->bulk, reads, nr, w->pages);
 	return err ? err : (int)nr;
 }
 
@@ -396,40 +350,28 @@ static int krl_walk_all(struct krl_walk *w)
 	return 0;
 }
 
-static int krl_walk_begin(struct krl_walk *w)
-{
-	struct krl_server *srv = w->srv;
-	int err = -ENOTCONN;
-
-	pthread_mutex_lock(&srv->io);
-	if (atomic_load(&srv->up)) {
-		w->incarnation = srv->map->map.incarnation;
-		w->root_addr = srv->root_addr;
-		w->root_rkey = srv->root_rkey;
-		err = 0;
-	}
-	pthread_mutex_unlock(&srv->io);
-	return err ? err : krl_walk_load(w);
-}
-
 int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *fn, void *arg,
 		struct krcore_check *ret_check)
 {
 	struct krl_walk w = { .fn = fn, .arg = arg };
 	int err;
 
+	if (ctx->module)
+		return krl_module_cannot("reading a whole table");
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
-	w.srv = &ctx->servers[server];
 	w.pages = malloc(KRL_BOUNCE_BYTES);
 	if (!w.pages)
 		return krl_error(-ENOMEM, "no memory");
-	err = krl_walk_begin(&w);
+	err = krl_bulk_begin(&w.bulk, &ctx->servers[server]);
+	if (!err)
+		err = krl_walk_load(&w);
 	if (!err)
 		err = krl_walk_all(&w);
 	krl_map_free(w.map);
 	free(w.pages);
+	w.check.bytes = w.bulk.bytes;
 	if (!err && ret_check)
 		*ret_check = w.check;
 	switch (err) {
@@ -441,6 +383,6 @@ int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *f
 		return krl_error_const(err, "no memory");
 	default:
 		return krl_error(-ENOTCONN, "%s is not attached, or broke on the way",
-				 w.srv->ep.text);
+				 w.bulk.srv->ep->text);
 	}
 }

@@ -80,6 +80,7 @@ int mc_attach(struct mc *mc, const struct krcore_options *opts)
 	if (opts)
 		all = *opts;
 	all.size = sizeof(all);
+	all.flags |= KRCORE_OPEN_DIRECT; /* it shows what servers say, not the node */
 	all.config_file = mc->config;
 	all.servers = mc->servers;
 	all.timeout_ms = mc->timeout_ms;

@@ -5,70 +5,16 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/metactl/checks.h"
+#include "client/metactl/judge.h"
+#include "common/auth.h"
 
 #define MC_MEMLOCK_BASE (1ULL << 20) /* queues and buffers of a context */
 #define MC_CLOCK_SLACK_NS 2000000000ULL
 #define MC_TICKS_PER_LEASE 10
 #define MC_SLOW_RTT_NS 10000000ULL
-
-struct mc_judge {
-	const struct mc_probe *probe;
-	mc_finding_fn *fn;
-	void *arg;
-	const char *check;
-	unsigned int failed;
-	struct mc_finding finding;
-};
-
-/* Every finding begins with this; mc_cause() and mc_remedy() follow, mc_say() ends it. */
-static void mc_about(struct mc_judge *j, enum mc_verdict verdict, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static void mc_cause(struct mc_judge *j, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void mc_remedy(struct mc_judge *j, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void mc_about(struct mc_judge *j, enum mc_verdict verdict, const char *format, ...)
-{
-	va_list ap;
-
-	memset(&j->finding, 0, sizeof(j->finding));
-	j->finding.check = j->check;
-	j->finding.verdict = verdict;
-	va_start(ap, format);
-	vsnprintf(j->finding.subject, sizeof(j->finding.subject), format, ap);
-	va_end(ap);
-}
-
-static void mc_cause(struct mc_judge *j, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(j->finding.cause, sizeof(j->finding.cause), format, ap);
-	va_end(ap);
-}
-
-static void mc_remedy(struct mc_judge *j, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(j->finding.remedy, sizeof(j->finding.remedy), format, ap);
-	va_end(ap);
-}
-
-static void mc_say(struct mc_judge *j)
-{
-	if (j->finding.verdict == MC_CHECK_FAIL)
-		j->failed++;
-	j->fn(j->arg, &j->finding);
-}
 
 static void mc_check_config(struct mc_judge *j)
 {
@@ -297,13 +243,13 @@ static void mc_check_key(struct mc_judge *j)
 	if (!*p->key_file || (p->key_error == -ENOENT && p->key_default)) {
 		j->finding.verdict = MC_CHECK_WARN;
 		mc_cause(j, "no cluster key: anyone on the fabric can read and publish");
-		mc_remedy(j, "openssl rand -hex 32 > cluster.key, the same file on every node, "
-			     "owner root, group krcore, mode 0640");
+		mc_remedy(j, "krcore-metactl key new on one machine, the same file on all others, "
+			     "and require_auth = yes");
 	} else if (!p->key_error) {
 		mc_cause(j, "is readable and well-formed");
 	} else {
 		j->finding.verdict = MC_CHECK_FAIL;
-		mc_cause(j, "cannot be used (%s)", strerror(-p->key_error));
+		mc_cause(j, "cannot be used (%s)", kru_keys_error(p->key_error));
 		if (p->key_error == -ENOENT)
 			mc_remedy(j, "copy it from a MetaServer, or correct key_file below [node]");
 		else if (p->key_error == -EACCES)
@@ -314,8 +260,8 @@ static void mc_check_key(struct mc_judge *j)
 				  "make a new key if they may have read it",
 				  p->key_mode, p->key_file);
 		else
-			mc_remedy(j, "it must be one line of 32 to 128 hexadecimal digits: openssl "
-				     "rand -hex 32");
+			mc_remedy(j, "it must have a line of 32 to 128 hexadecimal digits for each "
+				     "key, as krcore-metactl key new makes it");
 	}
 	mc_say(j);
 }
@@ -376,8 +322,9 @@ static void mc_check_routes(struct mc_judge *j)
 		mc_cause(j, "no address found (%s)",
 			 p->resolve_error == -ENOENT ? "no such name"
 						     : strerror(-p->resolve_error));
-		mc_remedy(j,
-			  "check the spelling, /etc/resolv.conf and /etc/hosts: getent hosts NAME");
+		mc_remedy(
+			j,
+			"check the spelling: getent -s files hosts NAME || getent -s dns hosts NAME");
 		mc_say(j);
 	}
 	for (i = 0; i < p->endpoints_nr; i++)
@@ -405,6 +352,9 @@ static const char *mc_attach_remedy(int error)
 		return "versions of krcore differ: compare krcore-metactl --version on both";
 	case -ENOMEM:
 		return "no memory to register: see RLIMIT_MEMLOCK";
+	case -ESHUTDOWN:
+		return "it comes back when its operator is done (krcore-metactl server undrain "
+		       "there); the other servers do meanwhile";
 	case -EUSERS:
 	case -EBUSY:
 		return "the server is at a limit: clients_max or rate_max of its krcore.conf";
@@ -642,12 +592,22 @@ unsigned int mc_check_all(const struct mc_probe *probe, mc_finding_fn *fn, void 
 		const char *check;
 		void (*run)(struct mc_judge *j);
 	} checks[] = {
-		{ "config", mc_check_config },	 { "module", mc_check_modules },
-		{ "devnode", mc_check_nodes },	 { "device", mc_check_devices },
-		{ "port", mc_check_ports },	 { "gid", mc_check_gids },
-		{ "memlock", mc_check_memlock }, { "key", mc_check_key },
-		{ "route", mc_check_routes },	 { "server", mc_check_attach },
-		{ "lease", mc_check_lease },	 { "clock", mc_check_clock },
+		{ "config", mc_check_config },
+		{ "driver", mc_check_driver },
+		{ "signature", mc_check_signature },
+		{ "module", mc_check_modules },
+		{ "devnode", mc_check_nodes },
+		{ "device", mc_check_devices },
+		{ "port", mc_check_ports },
+		{ "gid", mc_check_gids },
+		{ "fabric", mc_check_fabric },
+		{ "memlock", mc_check_memlock },
+		{ "key", mc_check_key },
+		{ "route", mc_check_routes },
+		{ "server", mc_check_attach },
+		{ "record", mc_check_records },
+		{ "lease", mc_check_lease },
+		{ "clock", mc_check_clock },
 		{ "kernel", mc_check_kernel },
 	};
 	struct mc_judge j = { .probe = probe, .fn = fn, .arg = arg };

@@ -14,6 +14,7 @@
 
 #include <krcore/krcore.h>
 
+#include "client/metactl/dcb.h"
 #include "client/metactl/sysfs.h"
 
 #define MC_NODES_MAX 64
@@ -54,6 +55,7 @@ struct mc_endpoint {
  * @device: RDMA device.
  * @number: its port, from 1.
  * @up: target made, connections work.
+ * @gid: GID that it publishes as text, "" if there is none.
  * @state: word for how it is.
  * @reason: why it is not up, "" if nothing is known.
  * @ready: its sessions with MetaServers that work.
@@ -64,6 +66,7 @@ struct mc_module_port {
 	char device[MC_NAME_BYTES];
 	uint32_t number;
 	bool up;
+	char gid[MC_NAME_BYTES];
 	const char *state;
 	char reason[MC_TEXT_BYTES];
 	unsigned int ready;
@@ -93,6 +96,45 @@ struct mc_module_probe {
 	size_t ports_nr;
 };
 
+/** enum mc_signed - Whether krcore.ko is signed: cannot be told, no, yes. */
+enum mc_signed {
+	MC_SIGNED_UNKNOWN,
+	MC_SIGNED_NO,
+	MC_SIGNED_YES,
+};
+
+/**
+ * struct mc_system - What decides whether the kernel module can be loaded.
+ * @driver: module of the NIC's driver that is not the kernel's own, "" if there is none.
+ * @driver_version: its version, "" if it has none.
+ * @driver_ofed: it comes from MLNX_OFED or DOCA-OFED.
+ * @must_sign: why the kernel takes no unsigned module, "" if it does.
+ * @module_path: krcore.ko of the running kernel, "" if it was not found.
+ * @module_signed: whether it is signed.
+ */
+struct mc_system {
+	char driver[MC_NAME_BYTES];
+	char driver_version[MC_NAME_BYTES];
+	bool driver_ofed;
+	char must_sign[MC_NAME_BYTES];
+	char module_path[MC_TEXT_BYTES];
+	enum mc_signed module_signed;
+};
+
+/**
+ * struct mc_record_probe - A record of this machine at the MetaServers.
+ * @gid: its GID as text; service 0.
+ * @expected: the kernel module says that it has published it.
+ * @have: bit mask of servers that have it, by their place in @servers of the probe.
+ * @asked: bit mask of servers that answered.
+ */
+struct mc_record_probe {
+	char gid[MC_NAME_BYTES];
+	bool expected;
+	uint64_t have;
+	uint64_t asked;
+};
+
 /**
  * struct mc_probe - Everything that the checks look at.
  * @rdma: ports and GIDs.
@@ -109,7 +151,7 @@ struct mc_module_probe {
  * @conf_errors_nr: how many.
  * @key_file: cluster key file, "" for none.
  * @key_default: its name is the default one, so it may be missing.
- * @key_error: negative errno of kru_key_load().
+ * @key_error: negative errno of kru_keys_load().
  * @key_mode: permission bits of the file.
  * @servers_text: list of MetaServers.
  * @servers_why: what is wrong with the list, "" if nothing.
@@ -131,6 +173,12 @@ struct mc_module_probe {
  * @published_ns: newest boot generation of a record for one of our GIDs, 0 if none.
  * @published_gid: that GID as text.
  * @module: the kernel module krcore.
+ * @system: whether it can be loaded.
+ * @classes: network devices of RDMA ports, and how they treat priorities.
+ * @classes_nr: how many.
+ * @traffic_class: [node] traffic_class: of the module's packets, DSCP * 4 + ECN.
+ * @records: records of this machine's GIDs.
+ * @records_nr: how many.
  */
 struct mc_probe {
 	struct mc_rdma rdma;
@@ -169,6 +217,12 @@ struct mc_probe {
 	uint64_t published_ns;
 	char published_gid[MC_NAME_BYTES];
 	struct mc_module_probe module;
+	struct mc_system system;
+	struct mc_dcb classes[MC_NODES_MAX];
+	size_t classes_nr;
+	unsigned int traffic_class;
+	struct mc_record_probe records[MC_ENDPOINTS_MAX];
+	size_t records_nr;
 };
 
 /** enum mc_verdict - Outcome of a check: well, doubtful, broken. */

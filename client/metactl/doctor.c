@@ -3,9 +3,12 @@
  * doctor: look at everything that a look-up needs and say what is wrong, why,
  * and what to do. Gathered by probe.c, and here over RDMA; judged by checks.c.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <linux/genetlink.h>
 
 #include "client/metactl/metactl.h"
 #include "client/metactl/module.h"
@@ -14,7 +17,7 @@
 
 struct mc_doctor {
 	struct mc *mc;
-	bool all;
+	enum mc_verdict shown;
 };
 
 static void mc_show_finding(void *arg, const struct mc_finding *f)
@@ -24,7 +27,7 @@ static void mc_show_finding(void *arg, const struct mc_finding *f)
 	const struct mc_doctor *d = arg;
 	struct mc_out *out = d->mc->out;
 
-	if (!d->all && f->verdict == MC_CHECK_OK)
+	if (f->verdict != d->shown)
 		return;
 	mc_row(out);
 	mc_put_text(out, "verdict", colours[f->verdict], words[f->verdict]);
@@ -34,28 +37,51 @@ static void mc_show_finding(void *arg, const struct mc_finding *f)
 	mc_put_text(out, "remedy", MC_BELOW, *f->remedy ? f->remedy : NULL);
 }
 
-/* The newest generation under which one of our own GIDs is known. */
-static void mc_probe_published(struct mc *mc, struct mc_probe *probe)
+/* What the servers have of a GID of this machine: each is asked, so that none speaks for another. */
+static void mc_probe_record(struct mc *mc, struct mc_probe *probe, const uint8_t *gid)
 {
 	struct krcore_key key = { .service = KRCORE_SERVICE_NODE };
+	struct mc_record_probe *record;
 	struct krcore_value value;
+	size_t i;
+	int ret;
+
+	if (probe->records_nr == MC_ENDPOINTS_MAX)
+		return;
+	record = &probe->records[probe->records_nr++];
+	memcpy(key.gid, gid, sizeof(key.gid));
+	kru_gid_format(gid, record->gid);
+	for (i = 0; i < probe->module.ports_nr; i++)
+		record->expected |= !strcmp(probe->module.ports[i].gid, record->gid);
+	for (i = 0; i < probe->servers_nr && i < 64; i++) {
+		ret = krcore_lookup_at(mc->krcore, (unsigned int)i, &key, &value, NULL);
+		if (!ret || ret == -ENOENT)
+			record->asked |= 1ULL << i;
+		if (ret)
+			continue;
+		record->have |= 1ULL << i;
+		if (value.generation > probe->published_ns) {
+			probe->published_ns = value.generation;
+			memcpy(probe->published_gid, record->gid, sizeof(record->gid));
+		}
+	}
+}
+
+static void mc_probe_records(struct mc *mc, struct mc_probe *probe)
+{
 	size_t i, k;
 
 	for (i = 0; i < probe->rdma.ports_nr; i++)
-		for (k = 0; k < probe->rdma.ports[i].gids_nr; k++) {
-			memcpy(key.gid, probe->rdma.ports[i].gids[k].gid, sizeof(key.gid));
-			if (krcore_lookup(mc->krcore, &key, &value, NULL) ||
-			    value.generation <= probe->published_ns)
-				continue;
-			probe->published_ns = value.generation;
-			kru_gid_format(key.gid, probe->published_gid);
-		}
+		for (k = 0; k < probe->rdma.ports[i].gids_nr; k++)
+			mc_probe_record(mc, probe, probe->rdma.ports[i].gids[k].gid);
+	/* a miss has the root read, which says whether the server has settled */
+	krcore_servers(mc->krcore, probe->servers, (unsigned int)probe->servers_nr);
 }
 
 /* Attach to the MetaServers, and look for records of our own. */
 static void mc_probe_attach(struct mc *mc, struct mc_probe *probe)
 {
-	struct krcore_options opts = { .flags = KRCORE_OPEN_NOWAIT };
+	struct krcore_options opts = { .flags = KRCORE_OPEN_NOWAIT | KRCORE_OPEN_DIRECT };
 	size_t i;
 	int nr;
 
@@ -75,7 +101,7 @@ static void mc_probe_attach(struct mc *mc, struct mc_probe *probe)
 	probe->servers_nr = (size_t)nr;
 	for (i = 0; i < probe->servers_nr; i++)
 		if (probe->servers[i].state == KRCORE_SERVER_UP) {
-			mc_probe_published(mc, probe);
+			mc_probe_records(mc, probe);
 			return;
 		}
 }
@@ -85,6 +111,16 @@ static void mc_probe_node_get(void *arg, const struct nlmsghdr *nlh)
 	struct mc_module_probe *m = arg;
 
 	m->up = mc_module_u32(nlh, KRP_GENL_A_NODE_UP);
+}
+
+static void mc_probe_port_gid(const struct nlmsghdr *nlh, struct mc_module_port *port)
+{
+	const struct nlattr *attr;
+
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) == KRP_GENL_A_PORT_GID &&
+		    mnl_attr_get_payload_len(attr) == 16)
+			kru_gid_format(mnl_attr_get_payload(attr), port->gid);
 }
 
 static void mc_probe_port_get(void *arg, const struct nlmsghdr *nlh)
@@ -99,6 +135,7 @@ static void mc_probe_port_get(void *arg, const struct nlmsghdr *nlh)
 		 mc_module_text(nlh, KRP_GENL_A_PORT_DEVICE));
 	port->number = mc_module_u32(nlh, KRP_GENL_A_PORT_NUM);
 	port->up = state == KRP_GENL_PORT_UP;
+	mc_probe_port_gid(nlh, port);
 	port->state = mc_module_state(MC_SET_PORT, state);
 	snprintf(port->reason, sizeof(port->reason), "%s",
 		 mc_module_text(nlh, KRP_GENL_A_PORT_REASON));
@@ -157,13 +194,31 @@ static void mc_probe_genl(struct mc_module_probe *m)
 	mc_genl_close(genl);
 }
 
+/* Problems first: what is well would hide them. */
+static unsigned int mc_doctor_show(struct mc *mc, const struct mc_probe *probe)
+{
+	struct mc_doctor d = { .mc = mc };
+	unsigned int failed;
+
+	mc_out_table(mc->out, MC_TABLE, NULL);
+	d.shown = MC_CHECK_FAIL;
+	failed = mc_check_all(probe, mc_show_finding, &d);
+	d.shown = MC_CHECK_WARN;
+	mc_check_all(probe, mc_show_finding, &d);
+	if (!mc_get(mc, "problems")) {
+		d.shown = MC_CHECK_OK;
+		mc_check_all(probe, mc_show_finding, &d);
+	}
+	return failed;
+}
+
 static int mc_doctor(struct mc *mc)
 {
 	static const struct mc_places places = { .sysfs = MC_SYSFS,
 						 .dev = "/dev/infiniband",
 						 .krcore = "/dev/krcore",
-						 .units = "/etc/systemd/system" };
-	struct mc_doctor d = { .mc = mc, .all = !mc_get(mc, "problems") };
+						 .units = "/etc/systemd/system",
+						 .modules = "/lib/modules" };
 	struct mc_probe *probe;
 	unsigned int failed;
 
@@ -172,6 +227,7 @@ static int mc_doctor(struct mc *mc)
 		mc_probe_free(probe);
 		return mc_error(mc, "no memory");
 	}
+	mc_probe_system(&places, probe);
 	mc_probe_module(&places, probe);
 	if (probe->module.loaded)
 		mc_probe_genl(&probe->module);
@@ -179,8 +235,7 @@ static int mc_doctor(struct mc *mc)
 	mc_probe_routes(&places, mc->timeout_ms, probe);
 	mc_probe_attach(mc, probe);
 
-	mc_out_table(mc->out, MC_TABLE, NULL);
-	failed = mc_check_all(probe, mc_show_finding, &d);
+	failed = mc_doctor_show(mc, probe);
 	mc_probe_free(probe);
 	return failed ? MC_FAILED : MC_OK;
 }
@@ -192,9 +247,9 @@ static const struct mc_param mc_doctor_params[] = {
 
 static const struct mc_command mc_doctor_commands[] = {
 	{ "", mc_doctor, mc_doctor_params, 0,
-	  "Check devices, ports, GIDs, limits, keys, routes, servers, leases, clock and the kernel "
-	  "module; exit code 1 if "
-	  "something fails" },
+	  "Check devices, ports, GIDs, limits, keys, routes, servers, records, leases, clock, the "
+	  "network's classes and the kernel module; problems first; exit code 1 if something "
+	  "fails" },
 	{ 0 },
 };
 

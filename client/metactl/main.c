@@ -17,13 +17,10 @@
 
 /* The first is the default. */
 static const struct mc_object *const mc_table[] = {
-	&mc_object_status,  &mc_object_node,
-	&mc_object_record,  &mc_object_table,
-	&mc_object_resolve, &mc_object_stats,
-	&mc_object_session, &mc_object_monitor,
-	&mc_object_config,  &mc_object_server,
-	&mc_object_doctor,  &mc_object_queue,
-	&mc_object_peer,    NULL,
+	&mc_object_status,  &mc_object_node,	&mc_object_record, &mc_object_table,
+	&mc_object_cluster, &mc_object_resolve, &mc_object_stats,  &mc_object_session,
+	&mc_object_monitor, &mc_object_config,	&mc_object_server, &mc_object_doctor,
+	&mc_object_queue,   &mc_object_peer,	&mc_object_key,	   NULL,
 };
 
 struct mc_options {
@@ -38,6 +35,7 @@ struct mc_options {
 enum {
 	MC_OPT_SHOW_KEYS = 0x100,
 	MC_OPT_KEEP,
+	MC_OPT_RAW,
 	MC_OPT_COMPLETION
 };
 
@@ -52,6 +50,7 @@ static const struct argp_option mc_argp_options[] = {
 	{ "timeout", 't', "SEC", 0, "Wait at most so long for an answer (5)", 0 },
 	{ "show-keys", MC_OPT_SHOW_KEYS, NULL, 0, "Show DC keys, remote keys and Q_Keys", 0 },
 	{ "keep", MC_OPT_KEEP, NULL, 0, "record publish: stay, and keep the lease", 0 },
+	{ "raw", MC_OPT_RAW, "FILE", 0, "table dump: the bytes as READ into this new file", 0 },
 	{ "print-completion", MC_OPT_COMPLETION, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ "help", 'h', NULL, 0, "Show this, or with an object its commands", -1 },
 	{ "version", 'V', NULL, 0, "Show the version", -1 },
@@ -130,6 +129,9 @@ static error_t mc_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case MC_OPT_KEEP:
 		o->mc->keep = true;
+		return 0;
+	case MC_OPT_RAW:
+		o->mc->raw = arg;
 		return 0;
 	case MC_OPT_COMPLETION:
 		o->completion = true;
@@ -248,6 +250,10 @@ static int mc_run(struct mc *mc, unsigned int out_flags)
 		return MC_USAGE;
 	if (ret)
 		out_flags |= MC_OUT_COLOUR;
+	if (mc->raw && (strcmp(mc->object->name, "table") || strcmp(mc->command->name, "dump"))) {
+		mc_error(mc, "--raw belongs to table dump");
+		return MC_USAGE;
+	}
 	if (mc->keep && !(mc->command->flags & MC_CAN_KEEP)) {
 		mc_error(mc, "--keep belongs to record publish");
 		return MC_USAGE;

@@ -132,6 +132,7 @@ struct mc_object {
  * @timeout_ms: bound of each wait.
  * @show_keys: show secrets.
  * @keep: --keep was given.
+ * @raw: table dump: file for the bytes as READ, or NULL.
  * @json: output is JSON.
  * @krcore: context once mc_attach() made one.
  */
@@ -146,12 +147,14 @@ struct mc {
 	uint32_t timeout_ms;
 	bool show_keys;
 	bool keep;
+	const char *raw;
 	bool json;
 	struct krcore_ctx *krcore;
 };
 
 extern const struct mc_object mc_object_config;
 extern const struct mc_object mc_object_doctor;
+extern const struct mc_object mc_object_key;
 extern const struct mc_object mc_object_monitor;
 extern const struct mc_object mc_object_node;
 extern const struct mc_object mc_object_peer;
@@ -163,6 +166,7 @@ extern const struct mc_object mc_object_session;
 extern const struct mc_object mc_object_stats;
 extern const struct mc_object mc_object_status;
 extern const struct mc_object mc_object_table;
+extern const struct mc_object mc_object_cluster;
 
 /** mc_objects() - The command table. Return: pointers to all objects, then NULL. */
 const struct mc_object *const *mc_objects(void);

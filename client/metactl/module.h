@@ -87,6 +87,9 @@ int mc_module_rows(struct mc *mc, struct mc_genl *genl, uint8_t cmd, enum mc_set
 /** mc_module_up() - node up. @mc: run. Return: MC_OK or MC_FAILED. */
 int mc_module_up(struct mc *mc);
 
+/** mc_module_refresh() - node refresh. @mc: run. Return: MC_OK or MC_FAILED. */
+int mc_module_refresh(struct mc *mc);
+
 /** mc_module_down() - node down. @mc: run. Return: MC_OK or MC_FAILED. */
 int mc_module_down(struct mc *mc);
 
@@ -102,21 +105,57 @@ int mc_module_stats(struct mc *mc);
  * @owner: identity of the module over boots.
  * @generation: boot generation.
  * @name: host name.
- * @key: cluster key.
- * @has_key: there is one.
+ * @keys: cluster keys.
  * @servers: MetaServers, one address each.
  * @servers_nr: how many.
+ * @incomplete: names are left out that have no address now.
+ * @refresh: only the servers matter, and nothing is said of names without an address.
  */
 struct mc_module_conf {
 	struct kru_conf_node node;
 	uint8_t owner[KRP_OWNER_BYTES];
 	uint64_t generation;
 	char name[KRP_GENL_NAME_MAX + 1];
-	struct kru_key key;
-	bool has_key;
+	struct kru_keys keys;
 	struct kru_endpoint servers[KRP_GENL_SERVERS_MAX];
 	unsigned int servers_nr;
+	bool incomplete;
+	bool refresh;
 };
+
+/**
+ * struct mc_module_servers - The MetaServers that the module has.
+ * @server: address, as 4 or 16 bytes, and port of each, once.
+ * @nr: how many.
+ */
+struct mc_module_servers {
+	struct {
+		uint8_t address[16];
+		unsigned int bytes;
+		uint16_t port;
+	} server[KRP_GENL_SERVERS_MAX];
+	unsigned int nr;
+};
+
+/**
+ * mc_module_have() - Note a server of the module; each port has a session with each.
+ * @have: where to.
+ * @address: attribute with its address, or NULL.
+ * @port: its port.
+ */
+void mc_module_have(struct mc_module_servers *have, const struct nlattr *address, uint16_t port);
+
+/**
+ * mc_module_moved() - Is the module to have other servers than it has?
+ * @conf: what the names stand for now.
+ * @have: what it has.
+ *
+ * A name server that is away takes no MetaServer away: as long as a name has no address,
+ * servers are only added.
+ *
+ * Return: true if so; false also if the module has no port yet.
+ */
+bool mc_module_moved(const struct mc_module_conf *conf, const struct mc_module_servers *have);
 
 /**
  * mc_module_pick() - One address for each MetaServer.

@@ -97,6 +97,49 @@ int mc_module_pick(const struct kru_servers *list, const struct kru_endpoint *fo
 	return 0;
 }
 
+void mc_module_have(struct mc_module_servers *have, const struct nlattr *address, uint16_t port)
+{
+	unsigned int bytes = address ? mnl_attr_get_payload_len(address) : 0, i;
+
+	if ((bytes != 4 && bytes != 16) || have->nr == KRP_GENL_SERVERS_MAX)
+		return;
+	for (i = 0; i < have->nr; i++)
+		if (have->server[i].bytes == bytes && have->server[i].port == port &&
+		    !memcmp(have->server[i].address, mnl_attr_get_payload(address), bytes))
+			return;
+	memcpy(have->server[i].address, mnl_attr_get_payload(address), bytes);
+	have->server[i].bytes = bytes;
+	have->server[i].port = port;
+	have->nr++;
+}
+
+static bool mc_has(const struct mc_module_servers *have, const struct kru_endpoint *ep)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&ep->addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&ep->addr;
+	bool v4 = ep->addr.ss_family == AF_INET;
+	const void *address = v4 ? (const void *)&in->sin_addr : (const void *)&in6->sin6_addr;
+	unsigned int i;
+
+	for (i = 0; i < have->nr; i++)
+		if (have->server[i].bytes == (v4 ? 4 : 16) &&
+		    have->server[i].port == mc_port_of(&ep->addr) &&
+		    !memcmp(have->server[i].address, address, have->server[i].bytes))
+			return true;
+	return false;
+}
+
+bool mc_module_moved(const struct mc_module_conf *conf, const struct mc_module_servers *have)
+{
+	unsigned int i, same = 0;
+
+	for (i = 0; i < conf->servers_nr; i++)
+		same += mc_has(have, &conf->servers[i]);
+	if (!have->nr || (same == have->nr && same == conf->servers_nr))
+		return false;
+	return same == have->nr || !conf->incomplete;
+}
+
 static void mc_put_server(struct nlmsghdr *nlh, const struct kru_endpoint *ep)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&ep->addr;
@@ -128,8 +171,9 @@ void mc_module_put_conf(struct nlmsghdr *nlh, const struct mc_module_conf *conf)
 	mnl_attr_put(nlh, KRP_GENL_A_NODE_OWNER, sizeof(conf->owner), conf->owner);
 	mnl_attr_put_u64(nlh, KRP_GENL_A_NODE_GENERATION, conf->generation);
 	mnl_attr_put_strz(nlh, KRP_GENL_A_NODE_NAME, conf->name);
-	if (conf->has_key)
-		mnl_attr_put(nlh, KRP_GENL_A_NODE_KEY, conf->key.len, conf->key.bytes);
+	for (i = 0; i < conf->keys.nr; i++)
+		mnl_attr_put(nlh, KRP_GENL_A_NODE_KEY, conf->keys.key[i].len,
+			     conf->keys.key[i].bytes);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_LEASE_MS, node->lease_ms);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_TIMEOUT_MS, node->timeout_ms);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_RECONNECT_MIN_MS, node->reconnect_min_ms);
@@ -138,10 +182,17 @@ void mc_module_put_conf(struct nlmsghdr *nlh, const struct mc_module_conf *conf)
 		mnl_attr_put_strz(nlh, KRP_GENL_A_NODE_DEVICE, node->device);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_POOL_INITIATORS, node->pool_initiators);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_POOL_DEPTH, node->pool_depth);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_ACK_TIMEOUT, node->ack_timeout);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_MARGIN_MS, node->margin_ms);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_CACHE_ENTRIES, node->cache_entries);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_QUEUES_PER_USER, node->queues_per_user);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_REQUESTS_PER_USER, node->requests_per_user);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_MRS_PER_USER, node->mrs_per_user);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_TRAFFIC_CLASS, node->traffic_class);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_SERVICE_LEVEL, node->service_level);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_PKEY, node->pkey);
+	/* the words of the setting are in the order of enum ib_mtu */
+	mnl_attr_put_u32(nlh, KRP_GENL_A_NODE_MTU, node->mtu);
 	for (i = 0; i < conf->servers_nr; i++)
 		mc_put_server(nlh, &conf->servers[i]);
 }

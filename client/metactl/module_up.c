@@ -43,26 +43,20 @@ static int mc_up_config(struct mc *mc, struct mc_module_conf *conf)
 	return err ? MC_FAILED : MC_OK;
 }
 
-static int mc_up_key(struct mc *mc, struct mc_module_conf *conf)
+static int mc_up_keys(struct mc *mc, struct mc_module_conf *conf)
 {
 	const char *path = conf->node.key_file;
 	int err;
 
-	if (!*path)
+	if (conf->node.require_auth == KRU_AUTH_NO)
 		return MC_OK;
-	err = kru_key_load(path, &conf->key);
-	conf->has_key = !err;
-	switch (err) {
-	case 0:
-	case -ENOENT: /* authentication begins with the key file */
+	err = *path ? kru_keys_load(path, &conf->keys) : -ENOENT;
+	/* by default, authentication begins with the key file */
+	if (!err || (err == -ENOENT && conf->node.require_auth == KRU_AUTH_AUTO))
 		return MC_OK;
-	case -EPERM:
-		return mc_error(mc, "%s: others than its owner and group may access the key", path);
-	case -EINVAL:
-		return mc_error(mc, "%s: not a key of 32 to 128 hexadecimal digits", path);
-	default:
-		return mc_error(mc, "%s: %s", path, strerror(-err));
-	}
+	return mc_error(mc, "key_file '%s': %s%s", path, kru_keys_error(err),
+			err == -ENOENT ? ", and require_auth is yes: copy it from a MetaServer"
+				       : "");
 }
 
 static int mc_up_identity(struct mc *mc, struct mc_module_conf *conf)
@@ -100,7 +94,8 @@ static int mc_up_pick(struct mc *mc, const struct kru_servers *list,
 	mc_rdma_free(&ports);
 	if (mc_module_pick(list, found, rdma, nr, conf, left, sizeof(left)))
 		return mc_error(mc, "more than %d MetaServers", KRP_GENL_SERVERS_MAX);
-	if (*left)
+	conf->incomplete = *left;
+	if (*left && !conf->refresh)
 		mc_error(mc,
 			 "no address of %s is known, ignoring it; krcore-metactl node up tries "
 			 "again",
@@ -149,6 +144,38 @@ static int mc_up_servers(struct mc *mc, struct mc_module_conf *conf)
 	return ret;
 }
 
+static void mc_refresh_node(void *arg, const struct nlmsghdr *nlh)
+{
+	bool *up = arg;
+
+	*up = mc_module_u32(nlh, KRP_GENL_A_NODE_UP);
+}
+
+static void mc_refresh_server(void *arg, const struct nlmsghdr *nlh)
+{
+	struct mc_module_servers *have = arg;
+
+	mc_module_have(have, mc_module_find(nlh, KRP_GENL_A_SERVER_ADDRESS),
+		       (uint16_t)mc_module_u32(nlh, KRP_GENL_A_SERVER_PORT));
+}
+
+/* Is the node up, and are its MetaServers others than the names stand for now? */
+static int mc_refresh_due(struct mc *mc, struct mc_genl *genl, const struct mc_module_conf *conf,
+			  bool *ret_due)
+{
+	struct mc_module_servers have = { 0 };
+	bool up = false;
+
+	mc_genl_request(genl, KRP_GENL_CMD_NODE_GET, 0);
+	if (mc_genl_run(genl, mc_refresh_node, &up))
+		return mc_error(mc, "refresh: %s", mc_genl_error(genl));
+	mc_genl_request(genl, KRP_GENL_CMD_SERVER_GET, NLM_F_DUMP);
+	if (mc_genl_run(genl, mc_refresh_server, &have))
+		return mc_error(mc, "refresh: %s", mc_genl_error(genl));
+	*ret_due = up && mc_module_moved(conf, &have);
+	return MC_OK;
+}
+
 /* Say which ports do not work; one that does is enough to be silent. */
 struct mc_up_ports {
 	struct mc *mc;
@@ -182,35 +209,49 @@ static void mc_up_warn(struct mc *mc, struct mc_genl *genl)
 	mc_genl_run(genl, mc_up_port, &ports);
 }
 
-int mc_module_up(struct mc *mc)
+static int mc_up(struct mc *mc, bool refresh)
 {
 	struct mc_module_conf *conf;
 	struct mc_genl *genl = NULL;
+	bool due = true;
 	int ret;
 
 	conf = calloc(1, sizeof(*conf));
 	if (!conf)
 		return mc_error(mc, "no memory");
+	conf->refresh = refresh;
 	ret = mc_module_open(mc, &genl);
 	if (!ret)
 		ret = mc_up_config(mc, conf);
 	if (!ret)
-		ret = mc_up_key(mc, conf);
+		ret = mc_up_keys(mc, conf);
 	if (!ret)
 		ret = mc_up_identity(mc, conf);
 	if (!ret)
 		ret = mc_up_servers(mc, conf);
-	if (!ret) {
+	if (!ret && refresh)
+		ret = mc_refresh_due(mc, genl, conf, &due);
+	if (!ret && due) {
 		mc_module_put_conf(mc_genl_request(genl, KRP_GENL_CMD_NODE_UP, 0), conf);
 		if (mc_genl_run(genl, NULL, NULL))
 			ret = mc_error(mc, "up: %s", mc_genl_error(genl));
 		else
 			mc_up_warn(mc, genl);
 	}
-	kru_key_wipe(&conf->key);
+	kru_keys_wipe(&conf->keys);
 	free(conf);
 	mc_genl_close(genl);
 	return ret;
+}
+
+int mc_module_up(struct mc *mc)
+{
+	return mc_up(mc, false);
+}
+
+int mc_module_refresh(struct mc *mc)
+{
+	return mc_up(mc, true);
 }
 
 int mc_module_down(struct mc *mc)

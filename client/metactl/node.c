@@ -119,6 +119,8 @@ static const struct mc_command mc_node_commands[] = {
 	  "The kernel module, its ports and its MetaServers; those of libkrcore; RDMA ports and GIDs" },
 	{ "up", mc_module_up, NULL, 0,
 	  "Configure the kernel module from krcore.conf, or configure it anew" },
+	{ "refresh", mc_module_refresh, NULL, 0,
+	  "Ask for the names of the MetaServers again, and tell the kernel module if one has moved" },
 	{ "down", mc_module_down, NULL, 0,
 	  "Withdraw what the kernel module has published, and close all its queues" },
 	{ 0 },

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/metactl/output.h"
 
@@ -180,6 +181,23 @@ static void mc_scaled_time(uint64_t ns, char *buf, size_t bytes)
 			 (unsigned int)(ns / 60000000000 % 60));
 }
 
+static void mc_scaled_date(uint64_t ns, char *buf, size_t bytes)
+{
+	time_t at = (time_t)(ns / 1000000000);
+	struct tm tm;
+
+	if (!gmtime_r(&at, &tm) || !strftime(buf, bytes, "%FT%TZ", &tm))
+		*buf = '\0';
+}
+
+/* The length of a key before "unix", which makes a date of a time; 0 if it is none. */
+static size_t mc_dated(const char *key, size_t len)
+{
+	if (len == 4 && !strncmp(key, "unix", 4))
+		return len;
+	return len > 5 && !strncmp(key + len - 5, "_unix", 5) ? len - 5 : 0;
+}
+
 static void mc_scaled_bytes(uint64_t value, char *buf, size_t bytes)
 {
 	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -199,12 +217,17 @@ size_t mc_scaled(const char *key, uint64_t value, char *buf, size_t bytes)
 		const char *end;
 		uint64_t ns;
 	} times[] = { { "_ns", 1 }, { "_us", 1000 }, { "_ms", 1000000 }, { "_s", 1000000000 } };
+	size_t len, head;
 	unsigned int i;
-	size_t len;
 
 	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		if (!mc_ends(key, times[i].end, &len) || value > UINT64_MAX / times[i].ns)
 			continue;
+		head = mc_dated(key, len);
+		if (head) {
+			mc_scaled_date(value * times[i].ns, buf, bytes);
+			return head;
+		}
 		mc_scaled_time(value * times[i].ns, buf, bytes);
 		return len;
 	}

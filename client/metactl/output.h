@@ -143,7 +143,7 @@ char *mc_text_safe(const void *text, size_t bytes);
 
 /**
  * mc_scaled() - A number with its unit, for people.
- * @key: key whose ending tells the unit.
+ * @key: key whose ending tells the unit; "unix" before it makes a date of it.
  * @value: number.
  * @buf: where to.
  * @bytes: size of @buf.

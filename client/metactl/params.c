@@ -81,6 +81,8 @@ static int mc_find_param(const struct mc_param *params, const char *word)
 {
 	int i, found = MC_UNKNOWN;
 
+	if (!strncmp(word, "--", 2)) /* as an option is written elsewhere */
+		word += 2;
 	for (i = 0; *word && params && params[i].type != MC_NONE; i++) {
 		if (params[i].flags & MC_POSITIONAL)
 			continue;
@@ -124,7 +126,8 @@ static int mc_take_gid(struct mc *mc, const struct mc_param *p, struct mc_value 
 	value->bytes_nr = KRCORE_GID_BYTES;
 	if (!kru_gid_parse(value->text, value->bytes))
 		return MC_OK;
-	if (!isalnum((unsigned char)value->text[0]) || strchr(value->text, ':')) {
+	if (!isalnum((unsigned char)value->text[0]) || strchr(value->text, ':') ||
+	    kru_v4_is_broken(value->text)) {
 		mc_error(mc, "%s '%s' is neither a GID, nor an address, nor a host name", p->name,
 			 value->text);
 		return MC_USAGE;

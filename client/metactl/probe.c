@@ -137,7 +137,7 @@ static void mc_probe_report(void *arg, const char *file, unsigned int line, cons
 static void mc_probe_key(const char *file, struct mc_probe *probe)
 {
 	struct kru_conf defaults;
-	struct kru_key key;
+	struct kru_keys keys;
 	struct stat st;
 
 	kru_conf_defaults(&defaults);
@@ -147,9 +147,9 @@ static void mc_probe_key(const char *file, struct mc_probe *probe)
 		return;
 	if (!stat(file, &st))
 		probe->key_mode = st.st_mode & 07777;
-	probe->key_error = kru_key_load(file, &key);
+	probe->key_error = kru_keys_load(file, &keys);
 	if (!probe->key_error)
-		kru_key_wipe(&key);
+		kru_keys_wipe(&keys);
 }
 
 void mc_probe_config(const char *file, const char *servers, struct mc_probe *probe)
@@ -173,6 +173,7 @@ void mc_probe_config(const char *file, const char *servers, struct mc_probe *pro
 	probe->tick_ms = conf.ms.tick_ms;
 	probe->idle_ms = conf.ms.idle_timeout_ms;
 	probe->node_timeout_ms = conf.node.timeout_ms;
+	probe->traffic_class = conf.node.traffic_class;
 	probe->reconnect_max_ms = conf.node.reconnect_max_ms;
 }
 

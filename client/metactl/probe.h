@@ -16,12 +16,14 @@
  * @dev: directory of device nodes, such as /dev/infiniband.
  * @krcore: device of the kernel module, such as /dev/krcore.
  * @units: directory of enabled units, such as /etc/systemd/system.
+ * @modules: directory of kernel modules by release, such as /lib/modules.
  */
 struct mc_places {
 	const char *sysfs;
 	const char *dev;
 	const char *krcore;
 	const char *units;
+	const char *modules;
 };
 
 /**
@@ -39,6 +41,13 @@ void mc_probe_module(const struct mc_places *places, struct mc_probe *probe);
  * Return: 0, or -ENOMEM.
  */
 int mc_probe_host(const struct mc_places *places, struct mc_probe *probe);
+
+/**
+ * mc_probe_system() - What decides whether the module can be loaded, and where its packets go.
+ * @places: where to look.
+ * @probe: filled in these parts; needs those of mc_probe_host().
+ */
+void mc_probe_system(const struct mc_places *places, struct mc_probe *probe);
 
 /**
  * mc_probe_config() - Configuration, key file, and the list of MetaServers.

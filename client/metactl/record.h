@@ -53,4 +53,7 @@ int mc_local_records(struct mc *mc);
 /** mc_local_record() - One record of the daemon. @mc: run. @key: name. Return: as mc_local_records(). */
 int mc_local_record(struct mc *mc, const struct krcore_key *key);
 
+/** mc_table_diff() - The command. @mc: run. Return: MC_OK if all servers have the same, else MC_FAILED. */
+int mc_table_diff(struct mc *mc);
+
 #endif /* MC_RECORD_H */

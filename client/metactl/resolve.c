@@ -23,6 +23,16 @@ struct mc_tally {
 	uint64_t nr;
 };
 
+/* Servers said that there is no such record, and another had it. */
+static void mc_put_overruled(struct mc *mc)
+{
+	struct krcore_stats stats;
+
+	krcore_stats(mc->krcore, &stats);
+	mc_put_number(mc->out, "misses_overruled", stats.misses_overruled ? MC_BAD : MC_DETAIL,
+		      stats.misses_overruled);
+}
+
 static int mc_resolve_once(struct mc *mc, const struct krcore_key *key)
 {
 	struct krcore_lookup_info info = { 0 };
@@ -49,6 +59,7 @@ static int mc_resolve_once(struct mc *mc, const struct krcore_key *key)
 	mc_put_number(mc->out, "stale", MC_DETAIL, info.stale);
 	mc_put_bool(mc->out, "by_message", MC_DETAIL, info.fallback);
 	mc_put_bool(mc->out, "settling", MC_DETAIL, info.settling);
+	mc_put_overruled(mc);
 	mc_put_number(mc->out, "took_ns", 0, took_ns);
 	return ret ? mc_error(mc, "%s", krcore_error_text()) : MC_OK;
 }
@@ -88,6 +99,7 @@ static void mc_put_tally(struct mc *mc, const struct krcore_key *key, struct mc_
 	mc_put_number(out, "lookups", 0, t->nr);
 	mc_put_number(out, "hits", 0, t->hits);
 	mc_put_number(out, "misses", 0, t->misses);
+	mc_put_overruled(mc);
 	mc_put_number(out, "errors", t->errors ? MC_BAD : 0, t->errors);
 	mc_put_number(out, "reads", 0, t->sum.reads);
 	mc_put_number(out, "reads_per_1000_lookups", 0, (uint64_t)t->sum.reads * 1000 / t->nr);

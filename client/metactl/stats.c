@@ -15,19 +15,13 @@ static void mc_put_stats(struct mc_out *out, const struct krcore_stats *s)
 		const char *key;
 		uint64_t value;
 	} cells[] = {
-		{ "lookups", s->lookups },
-		{ "hits", s->hits },
-		{ "misses", s->misses },
-		{ "errors", s->errors },
-		{ "reads", s->reads },
-		{ "torn", s->torn },
-		{ "stale", s->stale },
-		{ "fallbacks", s->fallbacks },
-		{ "failovers", s->failovers },
-		{ "attaches", s->attaches },
-		{ "publishes", s->publishes },
-		{ "renewals", s->renewals },
-		{ "notifications", s->notifications },
+		{ "lookups", s->lookups },     { "hits", s->hits },
+		{ "misses", s->misses },       { "misses_overruled", s->misses_overruled },
+		{ "errors", s->errors },       { "reads", s->reads },
+		{ "torn", s->torn },	       { "stale", s->stale },
+		{ "fallbacks", s->fallbacks }, { "failovers", s->failovers },
+		{ "attaches", s->attaches },   { "publishes", s->publishes },
+		{ "renewals", s->renewals },   { "notifications", s->notifications },
 	};
 	size_t i;
 

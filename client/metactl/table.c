@@ -6,6 +6,8 @@
  * works, and tells the truth, also when the daemon there hangs.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,8 +84,40 @@ static bool mc_dump_record(void *arg, const struct krcore_key *key,
 	return !mc_stopping();
 }
 
+static bool mc_dump_bytes(void *arg, const void *bytes, size_t nr)
+{
+	return !mc_stopping() && fwrite(bytes, 1, nr, arg) == nr;
+}
+
+/* The bytes into a file, which is there only if all of them are in it. */
+static int mc_table_dump_raw(struct mc *mc, unsigned int server, const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* it has DC keys */
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	int ret, err;
+
+	if (!file)
+		return mc_error(mc, "%s: %s", name, strerror(errno));
+	errno = 0;
+	ret = krcore_dump(mc->krcore, server, mc_dump_bytes, file);
+	err = errno;
+	if (fclose(file) && !ret) {
+		err = errno;
+		ret = -ECANCELED;
+	}
+	if (!ret)
+		return MC_OK;
+	remove(name);
+	if (ret == -ECANCELED && !mc_stopping())
+		return mc_error(mc, "%s: %s", name, strerror(err));
+	if (ret == -ECANCELED)
+		return mc_error(mc, "interrupted");
+	return mc_error(mc, "%s", *krcore_error_text() ? krcore_error_text() : strerror(-ret));
+}
+
 static int mc_table_dump(struct mc *mc)
 {
+	const char *raw = mc->raw ? mc->raw : mc_text(mc, "raw");
 	struct krcore_check check;
 	int server, ret;
 
@@ -93,6 +127,8 @@ static int mc_table_dump(struct mc *mc)
 	if (server < 0)
 		return MC_FAILED;
 	mc_catch_signals();
+	if (raw)
+		return mc_table_dump_raw(mc, (unsigned int)server, raw);
 	mc_out_table(mc->out, MC_TABS, NULL);
 	ret = krcore_walk(mc->krcore, (unsigned int)server, mc_dump_record, mc, &check);
 	if (ret == -ECANCELED)
@@ -111,11 +147,20 @@ static const struct mc_param mc_table_params[] = {
 	{ 0 },
 };
 
+static const struct mc_param mc_dump_params[] = {
+	{ "server", MC_NUMBER, 0, 0, 63, "only this server, numbered as in node show" },
+	{ "raw", MC_FILE, 0, 0, 0, "the bytes as READ into this new file, instead of records" },
+	{ 0 },
+};
+
 static const struct mc_command mc_table_commands[] = {
 	{ "check", mc_table_check, mc_table_params, 0,
 	  "READ every bucket of each MetaServer and verify it; exit code 1 if something is wrong" },
-	{ "dump", mc_table_dump, mc_table_params, 0,
+	{ "dump", mc_table_dump, mc_dump_params, 0,
 	  "READ all records of one MetaServer: columns separated by TAB" },
+	{ "diff", mc_table_diff, NULL, 0,
+	  "READ the tables of all MetaServers and show what they do not have alike; exit code 1 if "
+	  "there is something" },
 	{ 0 },
 };
 

@@ -10,8 +10,39 @@
 
 #include "mlx5.h"
 
-#define KRC_MLX5_ECN_CAPABLE 2 /* low bits of the traffic class */
 #define KRC_MLX5_AV_GRH BIT(30) /* of grh_gid_fl */
+
+/* ---- what the network wants */
+
+static bool krc_mlx5_is_port(const struct krc_hw *hw, u32 port)
+{
+	return rdma_is_port_valid(hw->ibdev, port) && port <= KRC_MLX5_PORTS_MAX;
+}
+
+int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric)
+{
+	struct krc_mlx5_port *p;
+	u16 pkey_index = 0;
+
+	if (!krc_mlx5_is_port(hw, port))
+		return -EINVAL;
+	if (fabric->sl > (hw->roce ? 7 : 15))
+		return -ERANGE;
+	if (!hw->roce && ib_find_cached_pkey(hw->ibdev, port, fabric->pkey, &pkey_index))
+		return -ENOENT;
+	p = &hw->ports[port];
+	p->fabric = *fabric;
+	p->pkey_index = pkey_index;
+	p->mtu = 0; /* that of initiators that are gone */
+	return 0;
+}
+
+u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active)
+{
+	u8 most = hw->ports[port].fabric.mtu;
+
+	return most ? min(most, active) : active;
+}
 
 /* ---- RoCE */
 
@@ -86,7 +117,7 @@ static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const un
 	on_link = krc_mlx5_on_link(own, gid);
 	if (own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
 		av->udp_sport = cpu_to_be16(krc_mlx5_udp_sport(&own->gid, gid));
-		av->tclass = KRC_MLX5_ECN_CAPABLE;
+		av->tclass = hw->ports[port].fabric.traffic_class;
 	}
 	rdma_put_gid_attr(own);
 	if (on_link && !is_zero_ether_addr(value->dct.mac))
@@ -95,7 +126,7 @@ static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const un
 		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
 	if (err)
 		return err;
-	av->stat_rate_sl = (value->dct.sl & 7) << 1;
+	av->stat_rate_sl = (hw->ports[port].fabric.sl & 7) << 1;
 	av->grh_gid_fl = cpu_to_be32(gid_index << 20);
 	av->hop_limit = KRC_MLX5_HOP_LIMIT;
 	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
@@ -116,7 +147,14 @@ static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const unio
 	    own.global.subnet_prefix != gid->global.subnet_prefix)
 		return -ENETUNREACH;
 	av->rlid = cpu_to_be16(le16_to_cpu(value->dct.lid));
-	av->stat_rate_sl = value->dct.sl & 0xf;
+	av->stat_rate_sl = hw->ports[port].fabric.sl & 0xf;
+	if (!rdma_is_grh_required(hw->ibdev, port))
+		return 0;
+	/* a virtual port shares its LID with others: it is the GID that tells them apart */
+	av->grh_gid_fl = cpu_to_be32(KRC_MLX5_AV_GRH | gid_index << 20);
+	av->tclass = hw->ports[port].fabric.traffic_class;
+	av->hop_limit = KRC_MLX5_HOP_LIMIT;
+	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
 	return 0;
 }
 
@@ -129,7 +167,8 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 	int err;
 
 	BUILD_BUG_ON(sizeof(to) > sizeof(ret_address->opaque));
-	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value) || !value->dct.dctn)
+	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value) || !value->dct.dctn ||
+	    !krc_mlx5_is_port(hw, port))
 		return -EINVAL;
 	if (!!(value->dct.flags & KRP_DCT_ETHERNET) != hw->roce)
 		return -EAFNOSUPPORT;
@@ -137,7 +176,7 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 	if (value->dct.max_rd_atomic && value->dct.max_rd_atomic < 1 << hw->log_rd_atomic)
 		return -EINVAL;
 	/* nor would it take our packets if they are larger than its own */
-	if (value->dct.mtu < READ_ONCE(hw->mtu))
+	if (value->dct.mtu < READ_ONCE(hw->ports[port].mtu))
 		return -ENETUNREACH;
 	if (hw->roce)
 		err = krc_mlx5_av_roce(hw, port, gid_index, gid, value, &to.av);
@@ -159,7 +198,7 @@ int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_
 	u8 mac[ETH_ALEN] = {};
 	int err;
 
-	if (!rdma_is_port_valid(hw->ibdev, port) || ib_query_port(hw->ibdev, port, &attr))
+	if (!krc_mlx5_is_port(hw, port) || ib_query_port(hw->ibdev, port, &attr))
 		return -EINVAL;
 	own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
 	if (IS_ERR(own))
@@ -170,8 +209,8 @@ int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_
 		return -ENETUNREACH;
 	value->dct.lid = cpu_to_le16(hw->roce ? 0 : attr.lid);
 	memcpy(value->dct.mac, mac, sizeof(mac));
-	value->dct.mtu = attr.active_mtu;
-	value->dct.sl = 0;
+	value->dct.mtu = krc_mlx5_mtu(hw, port, attr.active_mtu);
+	value->dct.sl = hw->ports[port].fabric.sl;
 	value->dct.port = port;
 	value->dct.flags = hw->roce ? KRP_DCT_ETHERNET : 0;
 	return 0;

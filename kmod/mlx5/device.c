@@ -7,14 +7,20 @@
  * (physical or virtual) that mlx5_core drives. Lifetime: between ib_client.add and
  * ib_client.remove, which comes before the function goes.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/delay.h>
+#include <linux/lockdep.h>
 #include <linux/mlx5/vport.h>
 #include <linux/pci.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "krc_log.h"
 #include "krp_ioctl.h"
 #include "mlx5.h"
+
+static struct lock_class_key krc_mlx5_resting_class;
 
 #define KRC_MLX5_SIMPLE_TRIES 50
 #define KRC_MLX5_SIMPLE_PAUSE_MS 20
@@ -72,7 +78,7 @@ static void krc_mlx5_initiator_failed(struct krc_hw *hw, u32 qpn, unsigned long 
 	xa_lock_irqsave(&hw->initiators, flags);
 	ini = xa_load(&hw->initiators, qpn);
 	if (ini) {
-		ibdev_err_ratelimited(hw->ibdev, "krcore: DCI 0x%x: event %lu\n", qpn, event);
+		krc_port_err_limited(hw->ibdev, ini->port, "DCI 0x%x: event %lu\n", qpn, event);
 		hw->events->initiator_fatal(ini->owner);
 	}
 	xa_unlock_irqrestore(&hw->initiators, flags);
@@ -165,7 +171,7 @@ static void krc_mlx5_attributes(struct krc_hw *hw)
 		.length_max = min_t(u32, 1U << MLX5_CAP_GEN(mdev, log_max_msg), KRP_LENGTH_MAX),
 		.max_rd_atomic = 1U << hw->log_rd_atomic,
 		.atomics = hw->atomic_mode,
-		.ports = hw->ibdev->phys_port_cnt,
+		.ports = min_t(u32, hw->ibdev->phys_port_cnt, KRC_MLX5_PORTS_MAX),
 	};
 }
 
@@ -240,6 +246,7 @@ static void krc_mlx5_close(struct krc_hw *hw)
 	mlx5_notifier_unregister(hw->mdev, &hw->nb);
 	xa_destroy(&hw->targets);
 	xa_destroy(&hw->initiators);
+	xa_destroy(&hw->resting);
 	kfree(hw);
 }
 
@@ -266,11 +273,15 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 	hw->nb.notifier_call = krc_mlx5_on_event;
 	xa_init_flags(&hw->targets, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&hw->initiators, XA_FLAGS_LOCK_IRQ);
+	xa_init(&hw->resting);
+	/* no interrupt takes it, as they do those above, which are made by the same function */
+	lockdep_set_class(&hw->resting.xa_lock, &krc_mlx5_resting_class);
 	atomic_set(&hw->key_variant, get_random_u32());
 	krc_mlx5_attributes(hw);
 	err = krc_mlx5_objects_create(hw, &what);
 	if (err) {
 		snprintf(reason, KRC_REASON_BYTES, "cannot make %s (error %d)", what, err);
+		xa_destroy(&hw->resting);
 		kfree(hw);
 		return ERR_PTR(err);
 	}
@@ -294,11 +305,13 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.match = krc_mlx5_match,
 	.open = krc_mlx5_open,
 	.close = krc_mlx5_close,
+	.port_setup = krc_mlx5_port_setup,
 	.target_create = krc_mlx5_target_create,
 	.target_destroy = krc_mlx5_target_destroy,
 	.initiator_create = krc_mlx5_initiator_create,
 	.initiator_destroy = krc_mlx5_initiator_destroy,
-	.initiator_reset = krc_mlx5_initiator_reset,
+	.initiator_halt = krc_mlx5_initiator_halt,
+	.initiator_restart = krc_mlx5_initiator_restart,
 	.own_address = krc_mlx5_own_address,
 	.address = krc_mlx5_address,
 	.post = krc_mlx5_post,
@@ -307,6 +320,8 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.arm = krc_mlx5_arm,
 	.key_umem = krc_mlx5_key_umem,
 	.key_dma = krc_mlx5_key_dma,
+	.key_pages = krc_mlx5_key_pages,
 	.key_destroy = krc_mlx5_key_destroy,
 	.dma_device = krc_mlx5_dma_device,
+	.is_down = krc_mlx5_is_down,
 };

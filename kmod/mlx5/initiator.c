@@ -9,9 +9,13 @@
  * the completion queue go on.
  * Locking: krc_hw_initiator.lock, taken with bottom halves off; no hard interrupt takes it.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "krc_log.h"
 #include "mlx5.h"
 
 #include <linux/mlx5/doorbell.h> /* needs those before it */
@@ -22,9 +26,9 @@ static_assert(BITS_PER_LONG == 64);
 #define KRC_MLX5_LOG_BLOCK 6
 #define KRC_MLX5_LOG_ACK_REQ_FREQ 8
 #define KRC_MLX5_RETRIES 7
+#define KRC_MLX5_SPORT_BITS 14 /* the rest is the same for all ports of RoCE: 49152 and more */
 /* 7 would wait forever and everybody with it: nothing we do should meet RNR at all */
 #define KRC_MLX5_RNR_RETRIES 6
-#define KRC_MLX5_ACK_TIMEOUT 14 /* 67 ms, InfiniBand encoding */
 
 static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
 {
@@ -49,6 +53,8 @@ static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
 	MLX5_SET(qpc, qpc, ts_format, mlx5_get_qp_default_ts(hw->mdev));
 	MLX5_SET(qpc, qpc, rq_type, MLX5_SRQ_RQ);
 	MLX5_SET(qpc, qpc, log_sq_size, ilog2((ini->mask + 1) * KRC_MLX5_WR_BLOCKS));
+	/* one target after the other: krc_initiator_in_doubt() relies on it */
+	MLX5_SET(qpc, qpc, log_num_dci_stream_channels, 0);
 	MLX5_SET(qpc, qpc, xrcd, hw->xrcdn);
 	MLX5_SET(qpc, qpc, srqn_rmpn_xrqn, hw->rmpn);
 	MLX5_SET(qpc, qpc, cqn_snd, ini->cq.mcq.cqn);
@@ -89,6 +95,7 @@ static void krc_mlx5_qpc_rtr(struct krc_hw_initiator *ini, u32 *in)
 	MLX5_SET(qpc, qpc, log_msg_max, MLX5_CAP_GEN(ini->hw->mdev, log_max_msg));
 	/* where to comes with each request; where from is the same for all of them */
 	MLX5_SET(ads, path, vhca_port_num, ini->port);
+	MLX5_SET(ads, path, pkey_index, ini->hw->ports[ini->port].pkey_index);
 	if (ini->hw->roce) {
 		MLX5_SET(ads, path, src_addr_index, ini->gid_index);
 		MLX5_SET(ads, path, hop_limit, KRC_MLX5_HOP_LIMIT);
@@ -102,8 +109,7 @@ static void krc_mlx5_qpc_rts(struct krc_hw_initiator *ini, u32 *in)
 	MLX5_SET(qpc, qpc, log_sra_max, ini->hw->log_rd_atomic);
 	MLX5_SET(qpc, qpc, retry_count, KRC_MLX5_RETRIES);
 	MLX5_SET(qpc, qpc, rnr_retry, KRC_MLX5_RNR_RETRIES);
-	MLX5_SET(ads, MLX5_ADDR_OF(qpc, qpc, primary_address_path), ack_timeout,
-		 KRC_MLX5_ACK_TIMEOUT);
+	MLX5_SET(ads, MLX5_ADDR_OF(qpc, qpc, primary_address_path), ack_timeout, ini->ack_timeout);
 }
 
 /* From RESET to RTS. Optional parameters: none; initiators have no row in mlx5_ib's table. */
@@ -111,18 +117,23 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 {
 	u32 in[MLX5_ST_SZ_DW(rst2init_qp_in)], out[MLX5_ST_SZ_DW(rst2init_qp_out)];
 	void *qpc = MLX5_ADDR_OF(rst2init_qp_in, in, qpc);
+	void *path = MLX5_ADDR_OF(qpc, qpc, primary_address_path);
+	struct krc_mlx5_port *port = &ini->hw->ports[ini->port];
 	struct mlx5_core_dev *mdev = ini->hw->mdev;
 	struct ib_port_attr attr;
 	int err;
+	u8 mtu;
 
 	err = ib_query_port(ini->hw->ibdev, ini->port, &attr);
 	if (err)
 		return err;
 	/* never larger than at first: addresses of smaller targets were refused by that */
-	ini->mtu = ini->mtu ? min_t(u8, ini->mtu, attr.active_mtu) : attr.active_mtu;
-	WRITE_ONCE(ini->hw->mtu, ini->mtu);
+	mtu = krc_mlx5_mtu(ini->hw, ini->port, attr.active_mtu);
+	ini->mtu = ini->mtu ? min(ini->mtu, mtu) : mtu;
+	WRITE_ONCE(port->mtu, ini->mtu);
 	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_RST2INIT_QP);
-	MLX5_SET(ads, MLX5_ADDR_OF(qpc, qpc, primary_address_path), vhca_port_num, ini->port);
+	MLX5_SET(ads, path, vhca_port_num, ini->port);
+	MLX5_SET(ads, path, pkey_index, port->pkey_index);
 	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
 	if (err)
 		return err;
@@ -157,14 +168,16 @@ static void krc_mlx5_forget(struct krc_hw_initiator *ini)
 	spin_unlock_bh(&ini->lock);
 }
 
-int krc_mlx5_initiator_reset(struct krc_hw_initiator *ini)
+int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini)
+{
+	krc_mlx5_set_ready(ini, false);
+	return krc_mlx5_simple(ini->hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
+}
+
+int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini)
 {
 	int err;
 
-	krc_mlx5_set_ready(ini, false);
-	err = krc_mlx5_simple(ini->hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
-	if (err)
-		return err;
 	krc_mlx5_forget(ini);
 	err = krc_mlx5_dci_start(ini);
 	if (err)
@@ -187,7 +200,7 @@ static void krc_mlx5_on_cq_error(struct mlx5_core_cq *mcq, enum mlx5_event event
 {
 	struct krc_hw_initiator *ini = container_of(mcq, struct krc_hw_initiator, cq.mcq);
 
-	ibdev_err_ratelimited(ini->hw->ibdev, "krcore: CQ 0x%x: event %d\n", mcq->cqn, event);
+	krc_port_err_limited(ini->hw->ibdev, ini->port, "CQ 0x%x: event %d\n", mcq->cqn, event);
 	ini->hw->events->initiator_fatal(ini->owner);
 }
 
@@ -223,6 +236,8 @@ static int krc_mlx5_initiator_objects(struct krc_hw_initiator *ini, u32 vector)
 	err = xa_err(xa_store_irq(&hw->initiators, ini->qpn, ini, GFP_KERNEL));
 	if (err)
 		goto err_qp;
+	if (hw->roce)
+		ini->sport = cpu_to_be16(hash_32(ini->qpn, KRC_MLX5_SPORT_BITS));
 	ini->ready = true;
 	return 0;
 
@@ -235,12 +250,14 @@ err_cq:
 }
 
 struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						   u32 depth, u32 vector, void *owner)
+						   u32 depth, u32 ack_timeout, u32 vector,
+						   void *owner)
 {
 	struct krc_hw_initiator *ini;
 	int err;
 
-	if (!depth || depth > hw->attr.initiator_depth_max || !rdma_is_port_valid(hw->ibdev, port))
+	if (!depth || depth > hw->attr.initiator_depth_max ||
+	    !rdma_is_port_valid(hw->ibdev, port) || port > KRC_MLX5_PORTS_MAX)
 		return ERR_PTR(-EINVAL);
 	ini = kzalloc(sizeof(*ini), GFP_KERNEL);
 	if (!ini)
@@ -251,6 +268,7 @@ struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, 
 	ini->port = port;
 	ini->gid_index = gid_index;
 	ini->depth = depth;
+	ini->ack_timeout = ack_timeout;
 	ini->mask = roundup_pow_of_two(depth) - 1;
 	ini->cq.mcq.comp = krc_mlx5_on_completion;
 	ini->cq.mcq.event = krc_mlx5_on_cq_error;
@@ -336,10 +354,10 @@ static bool krc_mlx5_poll_one(struct krc_hw_initiator *ini, struct krc_wc *wc)
 	krc_mlx5_fault(cqe, wc);
 	passed = (be16_to_cpu(cqe->wqe_counter) / KRC_MLX5_WR_BLOCKS - ini->tail) & ini->mask;
 	if (unlikely(passed >= ini->rung - ini->tail)) {
-		ibdev_err_ratelimited(ini->hw->ibdev,
-				      "krcore: DCI 0x%x: completion of block %u, awaited %u\n",
-				      ini->qpn, be16_to_cpu(cqe->wqe_counter),
-				      (ini->tail & ini->mask) * KRC_MLX5_WR_BLOCKS);
+		krc_port_err_limited(ini->hw->ibdev, ini->port,
+				     "DCI 0x%x: completion of block %u, awaited %u\n", ini->qpn,
+				     be16_to_cpu(cqe->wqe_counter),
+				     (ini->tail & ini->mask) * KRC_MLX5_WR_BLOCKS);
 		wc->fault = KRC_FAULT_FATAL;
 		passed = 0;
 	}
@@ -353,7 +371,7 @@ int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max)
 	int n = 0;
 
 	spin_lock_bh(&ini->lock);
-	while (ini->ready && n < max && ini->tail != ini->rung && krc_mlx5_poll_one(ini, &wc[n]))
+	while (n < max && ini->tail != ini->rung && krc_mlx5_poll_one(ini, &wc[n]))
 		n++;
 	if (n)
 		mlx5_cq_set_ci(&ini->cq.mcq);

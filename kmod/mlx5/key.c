@@ -4,16 +4,33 @@
  * exact range and rights asked for; none opens physical memory as a whole. After
  * reg_create() of mlx5_ib.
  *
- * The low byte of a key changes with every creation, so that a stale one does not
- * open what the device put under the same index later.
+ * REST
+ *   A remote key is the index that the device chose, and a low byte that we do. The device
+ *   may give the index of a destroyed key to the next one, and all keys are in one
+ *   protection domain behind one target. A request that is late, since it stood behind
+ *   others, was sent again, or comes from a machine that stood still meanwhile, must find no
+ *   key of its name, least of all a stranger's. So the low bytes of an index are used in
+ *   turn, and remembered from one key that peers knew to the next: a name comes again
+ *   after 256 of them, each of which was there for its lease and margin at least, or when
+ *   the index was not used for as long as that takes. A device that gives out another
+ *   index at the second try is tried again.
+ *   What does not count: keys that no peer was told, and names of the time before the
+ *   device was opened, since targets have another secret since.
  */
+#include <linux/ktime.h>
 #include <linux/log2.h>
 
 #include "compat.h"
 #include "krp_ioctl.h"
+#include "krp_mrdir.h"
 #include "mlx5.h"
 
 #define KRC_MLX5_LOG_PAGE_MAX 31 /* log_page_size of a key has five bits */
+#define KRC_MLX5_KEY_TRIES 64
+/* 256 keys of KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN; longer than a NIC holds a request */
+#define KRC_MLX5_KEY_REST_S (KRP_MRDIR_REST_MS / 1000)
+#define KRC_MLX5_KEY_LIVES (1LL << 40) /* instead of when it was destroyed */
+#define KRC_MLX5_KEYS_REMEMBERED 1024U /* indexes are looked through as often */
 #define KRC_MLX5_MTT_PRESENT 3 /* may be read and written; for devices that look */
 
 /**
@@ -52,7 +69,6 @@ static void krc_mlx5_key_context(struct krc_hw *hw, void *in, const struct krc_m
 	MLX5_SET(mkc, mkc, rw, !!(r->access & KRP_ACCESS_REMOTE_WRITE));
 	MLX5_SET(mkc, mkc, a, !!(r->access & KRP_ACCESS_REMOTE_ATOMIC));
 	MLX5_SET(mkc, mkc, qpn, 0xffffff);
-	MLX5_SET(mkc, mkc, mkey_7_0, (u8)atomic_inc_return(&hw->key_variant));
 	MLX5_SET(mkc, mkc, pd, hw->pdn);
 	MLX5_SET64(mkc, mkc, start_addr, r->iova);
 	MLX5_SET64(mkc, mkc, len, r->bytes);
@@ -76,11 +92,85 @@ static u32 *krc_mlx5_key_prepare(struct krc_hw *hw, const struct krc_mlx5_range 
 	return in;
 }
 
-static int krc_mlx5_key_create(struct krc_hw *hw, u32 *in, int inlen, struct krc_hw_key *ret_key)
+/* Return: whether it is gone. */
+static bool krc_mlx5_key_forget(struct krc_hw *hw, u32 mkey)
 {
-	u32 mkey;
-	int err = mlx5_core_create_mkey(hw->mdev, &mkey, in, inlen);
+	int err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_MKEY, mlx5_mkey_to_idx(mkey));
 
+	return krc_mlx5_released(hw, err, "key", mkey);
+}
+
+/* What is remembered of an index: its next low byte, and when the last key was destroyed. */
+static void *krc_mlx5_rest_entry(u8 next, time64_t since_s)
+{
+	return xa_mk_value((unsigned long)since_s << 8 | next);
+}
+
+static bool krc_mlx5_rest_over(const void *entry, time64_t now_s)
+{
+	return now_s > (time64_t)(xa_to_value(entry) >> 8) + KRC_MLX5_KEY_REST_S;
+}
+
+bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant)
+{
+	const void *entry = xa_load(&hw->resting, mlx5_mkey_to_idx(mkey));
+
+	if (!entry || krc_mlx5_rest_over(entry, now_s))
+		return true;
+	*ret_variant = xa_to_value(entry) & 0xff;
+	return (u8)mkey == *ret_variant;
+}
+
+int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey)
+{
+	return xa_err(xa_store(&hw->resting, mlx5_mkey_to_idx(mkey),
+			       krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES), GFP_KERNEL));
+}
+
+void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s)
+{
+	unsigned long index = mlx5_mkey_to_idx(mkey);
+	void *entry;
+
+	if (xa_load(&hw->resting, index) != krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES))
+		return; /* it was closed to peers */
+	/* takes no memory, there is an entry */
+	xa_store(&hw->resting, index, krc_mlx5_rest_entry(mkey + known, now_s), GFP_KERNEL);
+	if ((u32)atomic_inc_return(&hw->rests) % KRC_MLX5_KEYS_REMEMBERED)
+		return;
+	xa_for_each(&hw->resting, index, entry)
+		if (krc_mlx5_rest_over(entry, now_s))
+			xa_cmpxchg(&hw->resting, index, entry, NULL, 0);
+}
+
+/* Take a new remote key, or destroy it. Return: 0, -EAGAIN: try @variant, -ENOMEM. */
+static int krc_mlx5_key_take(struct krc_hw *hw, u32 mkey, u8 *variant)
+{
+	int err = -EAGAIN;
+
+	if (krc_mlx5_key_rested(hw, mkey, ktime_get_seconds(), variant))
+		err = krc_mlx5_key_begin(hw, mkey);
+	if (err && !krc_mlx5_key_forget(hw, mkey))
+		err = 0; /* the device keeps it: then so do we */
+	return err;
+}
+
+static int krc_mlx5_key_create(struct krc_hw *hw, u32 *in, int inlen, u32 access,
+			       struct krc_hw_key *ret_key)
+{
+	void *mkc = MLX5_ADDR_OF(create_mkey_in, in, memory_key_mkey_entry);
+	u8 variant = atomic_inc_return(&hw->key_variant);
+	int err, tries = 0;
+	u32 mkey;
+
+	do {
+		MLX5_SET(mkc, mkc, mkey_7_0, variant);
+		err = mlx5_core_create_mkey(hw->mdev, &mkey, in, inlen);
+		if (err)
+			return err;
+		if (access & ~(u32)KRP_ACCESS_LOCAL_WRITE)
+			err = krc_mlx5_key_take(hw, mkey, &variant);
+	} while (err == -EAGAIN && ++tries < KRC_MLX5_KEY_TRIES);
 	if (!err)
 		*ret_key = (struct krc_hw_key){ .handle = mkey, .lkey = mkey, .rkey = mkey };
 	return err;
@@ -132,7 +222,7 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 			break; /* there is room for no more */
 		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
 	}
-	err = krc_mlx5_key_create(hw, in, inlen, ret_key);
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
 	kvfree(in);
 	return err;
 }
@@ -163,14 +253,41 @@ int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access
 	page = round_down((u64)dma, 1ULL << r.page_shift);
 	for (i = 0; i < krc_mlx5_range_pages(&r); i++, page += 1ULL << r.page_shift)
 		mtt[i] = cpu_to_be64(page | krc_mlx5_mtt_flags(hw));
-	err = krc_mlx5_key_create(hw, in, inlen, ret_key);
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
+	kvfree(in);
+	return err;
+}
+
+int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 iova, u32 access,
+		       struct krc_hw_key *ret_key)
+{
+	struct krc_mlx5_range r = { .iova = iova,
+				    .bytes = (u64)nr << PAGE_SHIFT,
+				    .page_shift = PAGE_SHIFT,
+				    .access = access };
+	int err, inlen;
+	__be64 *mtt;
+	u32 *in, i;
+
+	err = krc_mlx5_access_check(hw, access);
+	if (err)
+		return err;
+	if (!nr || !PAGE_ALIGNED(iova))
+		return -EINVAL;
+	in = krc_mlx5_key_prepare(hw, &r, &inlen);
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
+	for (i = 0; i < nr; i++)
+		mtt[i] = cpu_to_be64(pages[i] | krc_mlx5_mtt_flags(hw));
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
 	kvfree(in);
 	return err;
 }
 
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
-	int err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_MKEY, mlx5_mkey_to_idx(key->handle));
-
-	return krc_mlx5_released(hw, err, "key", key->handle);
+	/* before the index is free */
+	krc_mlx5_key_rest(hw, key->handle, key->known, ktime_get_seconds());
+	return krc_mlx5_key_forget(hw, key->handle);
 }

@@ -29,6 +29,7 @@
 #define KRC_MLX5_DEPTH_MAX 1024 /* requests of an initiator; krc_hw_attr */
 #define KRC_MLX5_WR_BLOCKS 2 /* basic blocks of a request */
 #define KRC_MLX5_HOP_LIMIT 64
+#define KRC_MLX5_PORTS_MAX 4 /* of a device; mlx5 knows two */
 #define KRC_MLX5_CQE_V1 1 /* capability cqe_version: completions may carry an index */
 #define KRC_MLX5_USER_INDEX 0xffffff /* ... but ours carry the number of the queue */
 #define KRC_MLX5_LOG_RD_ATOMIC_MAX 4 /* all ConnectX can do 16; peers must agree */
@@ -58,6 +59,18 @@ struct krc_mlx5_cq {
 };
 
 /**
+ * struct krc_mlx5_port - A port of an open device.
+ * @fabric: what the network wants.
+ * @pkey_index: where the partition is in the port's table.
+ * @mtu: packet size of its initiators, enum ib_mtu; 0 if there is none.
+ */
+struct krc_mlx5_port {
+	struct krc_hw_fabric fabric;
+	u16 pkey_index;
+	u8 mtu;
+};
+
+/**
  * struct krc_hw - An open device.
  * @ibdev: device.
  * @mdev: the same, as mlx5_core knows it.
@@ -75,11 +88,13 @@ struct krc_mlx5_cq {
  * @nb: our place in the list of those whom mlx5_core tells of events.
  * @targets: struct krc_hw_target by number.
  * @initiators: struct krc_hw_initiator by number.
- * @key_variant: low byte of the next key.
+ * @key_variant: low byte of the next key, where it may be any.
+ * @resting: by index of a remote key: which low byte is the next one, see key.c.
+ * @rests: keys that were put there.
  * @lag_port: counts targets, which take the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
  * @log_rd_atomic: log2 of the READs and atomics under way at once.
- * @mtu: packet size of initiators, enum ib_mtu; 0 if there is none.
+ * @ports: by number; the first is not used.
  * @roce: Ethernet.
  */
 struct krc_hw {
@@ -99,21 +114,25 @@ struct krc_hw {
 	struct xarray targets;
 	struct xarray initiators;
 	atomic_t key_variant;
+	struct xarray resting;
+	atomic_t rests;
 	atomic_t lag_port;
 	u8 atomic_mode;
 	u8 log_rd_atomic;
-	u8 mtu;
+	struct krc_mlx5_port ports[KRC_MLX5_PORTS_MAX + 1];
 	bool roce;
 };
 
 /**
  * struct krc_hw_target - A DC target.
  * @hw: device.
+ * @port: port.
  * @dctn: number.
  * @drained: the device says that no initiator is connected any more.
  */
 struct krc_hw_target {
 	struct krc_hw *hw;
+	u32 port;
 	u32 dctn;
 	struct completion drained;
 };
@@ -128,13 +147,15 @@ struct krc_hw_target {
  * @qpn: number.
  * @port: port.
  * @gid_index: source address.
+ * @sport: what makes the UDP source port of a request its own, to be added bit by bit.
  * @mtu: packet size, enum ib_mtu.
+ * @ack_timeout: InfiniBand encoding.
  * @depth: most requests at once.
  * @mask: entries of @cookies, less one; at least @depth - 1.
  * @head: requests appended; wraps.
  * @tail: requests completed; wraps.
  * @rung: value of @head at the last doorbell.
- * @ready: in RTS.
+ * @ready: in RTS: requests are taken.
  * @cookies: of the requests between @tail and @head.
  */
 struct krc_hw_initiator {
@@ -146,7 +167,9 @@ struct krc_hw_initiator {
 	u32 qpn;
 	u32 port;
 	u16 gid_index;
+	__be16 sport;
 	u8 mtu;
+	u8 ack_timeout;
 	u32 depth;
 	u32 mask;
 	u32 head;
@@ -331,6 +354,17 @@ void krc_mlx5_rmp_destroy(struct krc_hw *hw);
  */
 int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 
+/**
+ * krc_mlx5_mtu() - Packet size that a port may use now.
+ * @hw: device.
+ * @port: port.
+ * @active: what the port has, enum ib_mtu.
+ *
+ * Context: any.
+ * Return: enum ib_mtu.
+ */
+u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active);
+
 /* The operations of struct krc_provider_ops, described there; by file. */
 
 /* target.c */
@@ -340,9 +374,11 @@ void krc_mlx5_target_destroy(struct krc_hw_target *target);
 
 /* initiator.c */
 struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						   u32 depth, u32 vector, void *owner);
+						   u32 depth, u32 ack_timeout, u32 vector,
+						   void *owner);
 void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini);
-int krc_mlx5_initiator_reset(struct krc_hw_initiator *ini);
+int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini);
+int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini);
 int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
 void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini);
 int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max);
@@ -353,9 +389,30 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 		      struct krc_hw_key *ret_key);
 int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 		     struct krc_hw_key *ret_key);
+int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 iova, u32 access,
+		       struct krc_hw_key *ret_key);
+
+/**
+ * krc_mlx5_key_rested() - Whether a new remote key may have the name that it has.
+ * @hw: device.
+ * @mkey: the key, by the name that the device gave it and the low byte that it was asked for.
+ * @now_s: ktime_get_seconds().
+ * @ret_variant: set if it may not: the low byte that a key of this index must have.
+ *
+ * Context: any.
+ * Return: whether no peer can come with that name from before.
+ */
+bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant);
+
+/* A remote key is used from now on. Context: may sleep. Return: 0, -ENOMEM. */
+int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey);
+
+/* A key is about to be destroyed; @known: to peers. Context: may sleep. */
+void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s);
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
 
 /* address.c */
+int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric);
 int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		     const struct krp_value *value, struct krc_hw_address *ret_address);
 

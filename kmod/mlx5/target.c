@@ -3,9 +3,12 @@
  * Owns: DC targets, and the empty receive pool that they and the initiators name.
  * Values are those of mlx5_ib (create_dct(), mlx5_ib_modify_dct(), create_rmp_cmd()).
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/delay.h>
 #include <linux/slab.h>
 
+#include "krc_log.h"
 #include "mlx5.h"
 
 #define KRC_MLX5_LOG_RMP_SIZE 4
@@ -101,10 +104,13 @@ static int krc_mlx5_target_command(struct krc_hw *hw, u32 port, u16 gid_index, u
 	MLX5_SET(dctc, dctc, min_rnr_nak, KRC_MLX5_RNR_TIMER);
 	MLX5_SET(dctc, dctc, mtu, value->dct.mtu);
 	MLX5_SET(dctc, dctc, my_addr_index, gid_index);
-	if (hw->roce) {
+	MLX5_SET(dctc, dctc, pkey_index, hw->ports[port].pkey_index);
+	if (hw->roce || rdma_is_grh_required(hw->ibdev, port)) {
 		MLX5_SET(dctc, dctc, hop_limit, KRC_MLX5_HOP_LIMIT);
-		MLX5_SET(dctc, dctc, eth_prio, value->dct.sl & 7);
+		MLX5_SET(dctc, dctc, tclass, hw->ports[port].fabric.traffic_class);
 	}
+	if (hw->roce)
+		MLX5_SET(dctc, dctc, eth_prio, value->dct.sl & 7);
 	err = mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
 	if (!err)
 		*ret_dctn = MLX5_GET(create_dct_out, out, dctn);
@@ -125,6 +131,7 @@ struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gi
 	if (!target)
 		return ERR_PTR(-ENOMEM);
 	target->hw = hw;
+	target->port = port;
 	init_completion(&target->drained);
 	err = krc_mlx5_target_command(hw, port, gid_index, dc_key, &v, &target->dctn);
 	if (err)
@@ -162,8 +169,8 @@ void krc_mlx5_target_destroy(struct krc_hw_target *target)
 		left_ms -= KRC_MLX5_DRAIN_POLL_MS;
 	}
 	if (left_ms <= 0)
-		ibdev_warn(hw->ibdev, "krcore: target 0x%x did not drain within %d ms\n",
-			   target->dctn, KRC_MLX5_DRAIN_MS);
+		krc_port_warn(hw->ibdev, target->port, "target 0x%x did not drain within %d ms\n",
+			      target->dctn, KRC_MLX5_DRAIN_MS);
 	xa_erase_irq(&hw->targets, target->dctn);
 	err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_DCT, target->dctn);
 	krc_mlx5_released(hw, err, "DCT", target->dctn); /* has no memory here; for the log */

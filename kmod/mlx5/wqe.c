@@ -62,6 +62,7 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
 	BUILD_BUG_ON(sizeof(*ctrl) + sizeof(*to) != MLX5_SEND_WQE_BB);
 	BUILD_BUG_ON(sizeof(*to) > sizeof(wr->address->opaque));
 	memcpy(to, wr->address->opaque, sizeof(*to));
+	to->av.udp_sport ^= ini->sport; /* so that paths and bonds carry initiators apart */
 	remote->raddr = cpu_to_be64(wr->remote_addr);
 	remote->rkey = cpu_to_be32(wr->rkey);
 	remote->reserved = 0;

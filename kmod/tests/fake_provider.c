@@ -56,8 +56,8 @@ static void krc_fake_initiator_free(struct krc_fake_initiator *ini)
 }
 
 static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32 port,
-							  u16 gid_index, u32 depth, u32 vector,
-							  void *initiator_owner)
+							  u16 gid_index, u32 depth, u32 ack_timeout,
+							  u32 vector, void *initiator_owner)
 {
 	struct krc_fake *fake = krc_fake_of(hw);
 	struct krc_fake_initiator *ini;
@@ -93,26 +93,6 @@ static void krc_fake_initiator_destroy(struct krc_hw_initiator *hw)
 	krc_fake_initiator_free(ini);
 }
 
-static int krc_fake_initiator_reset(struct krc_hw_initiator *hw)
-{
-	struct krc_fake_initiator *ini = krc_fake_ini(hw);
-
-	if (krc_fake_now->reset_error)
-		return krc_fake_now->reset_error;
-	spin_lock_bh(&ini->lock);
-	ini->polled = 0;
-	ini->made = 0;
-	ini->freed = 0;
-	ini->done = 0;
-	ini->rung = 0;
-	ini->posted = 0;
-	ini->failed = false;
-	WRITE_ONCE(ini->armed, false);
-	ini->resets++;
-	spin_unlock_bh(&ini->lock);
-	return 0;
-}
-
 /* One more completion, that of a request, lock held. */
 static void krc_fake_wc(struct krc_fake_initiator *ini, u64 cookie, enum krc_fault fault)
 {
@@ -133,6 +113,39 @@ static void krc_fake_end(struct krc_fake_initiator *ini, enum krc_fault fault)
 	if (wr->quiet && fault == KRC_FAULT_FLUSHED && krc_fake_now->mean)
 		return;
 	krc_fake_wc(ini, wr->cookie, fault);
+}
+
+static int krc_fake_initiator_halt(struct krc_hw_initiator *hw)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+	u32 n;
+
+	if (krc_fake_now->reset_error)
+		return krc_fake_now->reset_error;
+	spin_lock_bh(&ini->lock);
+	for (n = krc_fake_now->late; n && !ini->failed && ini->done != ini->rung; n--)
+		krc_fake_end(ini, KRC_FAULT_NONE);
+	ini->failed = true;
+	spin_unlock_bh(&ini->lock);
+	return 0;
+}
+
+static int krc_fake_initiator_restart(struct krc_hw_initiator *hw)
+{
+	struct krc_fake_initiator *ini = krc_fake_ini(hw);
+
+	spin_lock_bh(&ini->lock);
+	ini->polled = 0;
+	ini->made = 0;
+	ini->freed = 0;
+	ini->done = 0;
+	ini->rung = 0;
+	ini->posted = 0;
+	ini->failed = false;
+	WRITE_ONCE(ini->armed, false);
+	ini->resets++;
+	spin_unlock_bh(&ini->lock);
+	return 0;
 }
 
 static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr)
@@ -187,6 +200,16 @@ static void krc_fake_arm(struct krc_hw_initiator *hw)
 	WRITE_ONCE(krc_fake_ini(hw)->armed, true);
 }
 
+static int krc_fake_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			    const struct krp_value *value, struct krc_hw_address *ret_address)
+{
+	memset(ret_address, 0, sizeof(*ret_address));
+	memcpy(ret_address->opaque, gid->raw, sizeof(gid->raw));
+	memcpy(ret_address->opaque + sizeof(gid->raw), &value->dct.dctn, sizeof(value->dct.dctn));
+	ret_address->opaque[63] = krc_fake_of(hw)->router;
+	return 0;
+}
+
 static int krc_fake_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 			    struct krc_hw_key *ret_key)
 {
@@ -208,7 +231,9 @@ const struct krc_provider_ops krc_fake_ops = {
 	.name = "fake",
 	.initiator_create = krc_fake_initiator_create,
 	.initiator_destroy = krc_fake_initiator_destroy,
-	.initiator_reset = krc_fake_initiator_reset,
+	.initiator_halt = krc_fake_initiator_halt,
+	.initiator_restart = krc_fake_initiator_restart,
+	.address = krc_fake_address,
 	.post = krc_fake_post,
 	.ring = krc_fake_ring,
 	.poll = krc_fake_poll,

@@ -4,8 +4,8 @@
  * completes or fails it when the test says so, or by itself.
  *
  * As on a real one, what is posted behind a failed request is flushed, nothing works
- * until a reset, and a reset forgets everything. Quiet requests have completions of their
- * own all the same, unless the test wants it otherwise.
+ * until a reset, and a reset forgets everything that was not polled. Quiet requests have
+ * completions of their own all the same, unless the test wants it otherwise.
  * Locking: own spinlock in each initiator; the controls may be called in any context.
  */
 #ifndef KRC_FAKE_PROVIDER_H
@@ -16,7 +16,7 @@
 
 #include "../krc_provider.h"
 
-#define KRC_FAKE_INITIATORS 4
+#define KRC_FAKE_INITIATORS 8
 #define KRC_FAKE_LOG 4096
 
 /**
@@ -70,9 +70,11 @@ struct krc_fake_initiator {
  * @ini: the initiators.
  * @reset_error: what a reset says.
  * @post_error: what a post says.
+ * @late: so many of the oldest requests are carried out at the last moment before a halt.
  * @mute: no upcalls, as if interrupts were lost.
  * @sparse: quiet requests that succeed have no completion of their own.
  * @mean: nor have those that are flushed, against the rules.
+ * @router: part of every address vector.
  */
 struct krc_fake {
 	struct device *dev;
@@ -80,9 +82,11 @@ struct krc_fake {
 	struct krc_fake_initiator *ini[KRC_FAKE_INITIATORS];
 	int reset_error;
 	int post_error;
+	u32 late;
 	bool mute;
 	bool sparse;
 	bool mean;
+	u8 router;
 };
 
 extern const struct krc_provider_ops krc_fake_ops;

@@ -10,6 +10,7 @@
 #include <kunit/test.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "../krc_limits.h"
 #include "../krc_mrdir.h"
@@ -17,15 +18,16 @@
 
 /* "live" of proto/vectors/mrdir.txt */
 static const u8 krc_vector_live[KRP_MRDIR_ENTRY_BYTES] = {
-	0x5d, 0xa8, 0x73, 0x79, 0x7f, 0x23, 0x5a, 0x06, 0x07, 0x00, 0x45, 0x23, 0x01,
+	0x81, 0xb8, 0x5d, 0x41, 0x11, 0x88, 0x89, 0x19, 0x07, 0x00, 0x45, 0x23, 0x01,
 	0xee, 0xff, 0xc0, 0x01, 0x60, 0x45, 0x23, 0x01, 0x7f, 0x00, 0x00, 0x00, 0x00,
 	0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x33, 0x32, 0x31, 0x07, 0x01, 0x00,
-	0x00, 0xc8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x18, 0x17, 0x16, 0x15,
+	0x00, 0xc8, 0x00, 0x00, 0x00, 0x2c, 0x01, 0x00, 0x00, 0x18, 0x17, 0x16, 0x15,
 	0x14, 0x13, 0x12, 0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 };
 
 #define KRC_VECTOR_TOKEN 0xc0ffee0123450007ULL
 #define KRC_VECTOR_GENERATION 0x1112131415161718ULL
+#define KRC_VECTOR_MARGIN_MS 300
 
 static void krc_test_region(struct krc_mr *mr)
 {
@@ -43,7 +45,7 @@ static void krc_test_entry_is_the_vector(struct kunit *test)
 	struct krc_mr mr;
 
 	krc_test_region(&mr);
-	krc_mrdir_entry_make(&mr, KRC_VECTOR_GENERATION, &entry);
+	krc_mrdir_entry_make(&mr, KRC_VECTOR_GENERATION, KRC_VECTOR_MARGIN_MS, &entry);
 	KUNIT_EXPECT_EQ(test, memcmp(&entry, krc_vector_live, sizeof(entry)), 0);
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&entry, KRC_VECTOR_TOKEN), KRP_MRDIR_HIT);
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&entry, KRC_VECTOR_TOKEN + 1), KRP_MRDIR_NONE);
@@ -61,18 +63,25 @@ static struct krc_mrdir *krc_test_dir(struct kunit *test, u32 slots)
 	dir->port = kunit_kzalloc(test, sizeof(*dir->port), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dir->entries);
 	KUNIT_ASSERT_NOT_NULL(test, dir->port);
+	mutex_init(&dir->lock);
+	INIT_LIST_HEAD(&dir->regions);
+	INIT_LIST_HEAD(&dir->dying);
 	dir->slots = slots;
 	dir->port->generation = KRC_VECTOR_GENERATION;
+	dir->port->margin_ms = KRC_VECTOR_MARGIN_MS;
 	return dir;
 }
 
 static void krc_test_slot_is_used_again_with_a_new_token(struct kunit *test)
 {
 	struct krc_mrdir *dir = krc_test_dir(test, 2);
+	struct krc_user *user = krc_user_get_current();
 	struct krc_mr a, b, c;
 	u64 old;
 
+	KUNIT_ASSERT_NOT_NULL(test, user);
 	krc_test_region(&a);
+	a.charge.user = user;
 	b = a;
 	c = a;
 	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, &a), 0);
@@ -95,6 +104,12 @@ static void krc_test_slot_is_used_again_with_a_new_token(struct kunit *test)
 	KUNIT_EXPECT_NE(test, c.token, old);
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], old), KRP_MRDIR_NONE);
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], c.token), KRP_MRDIR_HIT);
+
+	/* what the last of the two has not given back by itself goes with the region */
+	krc_mrdir_unpublish(dir, &c);
+	KUNIT_EXPECT_EQ(test, dir->used_nr, 1U);
+	krc_uncharge(&b.slot);
+	krc_user_put(user);
 }
 
 static void krc_test_closed_region_has_no_lease(struct kunit *test)
@@ -107,6 +122,39 @@ static void krc_test_closed_region_has_no_lease(struct kunit *test)
 	krc_mrdir_unpublish(dir, &mr);
 	KUNIT_EXPECT_TRUE(test, time_before_eq(mr.until, jiffies));
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(dir->used, dir->slots));
+}
+
+/* The end of a port is told to peers, and gives them the time that they were promised. */
+static void krc_test_a_retired_directory_keeps_leases(struct kunit *test)
+{
+	unsigned long lease = msecs_to_jiffies(KRP_MRDIR_LEASE_MS);
+	struct krc_mrdir *dir = krc_test_dir(test, 2);
+	struct krc_user *user = krc_user_get_current();
+	struct krc_mr known, closed, late;
+	unsigned long until;
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	krc_test_region(&known);
+	known.charge.user = user;
+	closed = known;
+	closed.token = 0;
+	late = known;
+	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, &known), 0);
+	list_add_tail(&known.list, &dir->regions);
+	list_add_tail(&closed.list, &dir->regions);
+
+	krc_mrdir_retire(dir);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], known.token), KRP_MRDIR_NONE);
+	KUNIT_EXPECT_GT(test, krc_mr_left(&known), lease);
+	KUNIT_EXPECT_EQ(test, krc_mr_left(&closed), 0UL);
+	KUNIT_EXPECT_EQ(test, krc_mrdir_publish(dir, &late), -ENODEV);
+	KUNIT_EXPECT_FALSE(test, late.published);
+
+	/* its program takes it back meanwhile: that is not what ends the lease */
+	until = known.until;
+	krc_mrdir_unpublish(dir, &known);
+	KUNIT_EXPECT_EQ(test, known.until, until);
+	krc_user_put(user);
 }
 
 static void krc_test_local_check(struct kunit *test)
@@ -139,21 +187,21 @@ static void krc_test_hopeless_references(struct kunit *test)
 
 	remote = krc_remote_create(NULL, &value, &address);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 1000, &grant), -EBADR);
-	krc_remote_destroy(remote);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, &grant, NULL), -EBADR);
+	krc_remote_put(remote);
 
 	value.dct.mrdir_addr = cpu_to_le64(0x1000);
 	value.dct.mrdir_rkey = cpu_to_le32(0x100);
 	remote = krc_remote_create(NULL, &value, &address);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 0, 0, 8, 0, 1000, &grant), -EBADR);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 1, 0, 8, 0, 1000, &grant), -EBADR);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 0, 0, 8, 0, &grant, NULL), -EBADR);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 1, 0, 8, 0, &grant, NULL), -EBADR);
 	KUNIT_EXPECT_EQ(test,
-			krc_remote_get(remote, token | KRP_MRDIR_SLOTS, 0, 8, 0, 1000, &grant),
+			krc_remote_get(remote, token | KRP_MRDIR_SLOTS, 0, 8, 0, &grant, NULL),
 			-EBADR);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, 0, &grant), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, &grant, NULL), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), 0U);
-	krc_remote_destroy(remote);
+	krc_remote_put(remote);
 }
 
 /* What a call was allowed, the next ones are, as long as the lease lasts. */
@@ -173,27 +221,28 @@ static void krc_test_a_grant_is_asked_first(struct kunit *test)
 	u32 access = KRP_ACCESS_REMOTE_READ;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 64, access, 0, &grant), 0);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 64, access, &grant, NULL), 0);
 	KUNIT_EXPECT_EQ(test, grant.rkey, 7U);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 65, access, 0, &grant),
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 65, access, &grant, NULL),
 			-EOVERFLOW);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4095, 8, access, 0, &grant),
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4095, 8, access, &grant, NULL),
 			-EOVERFLOW);
-	KUNIT_EXPECT_EQ(test,
-			krc_remote_get(remote, token, 4096, 8, KRP_ACCESS_REMOTE_WRITE, 0, &grant),
-			-EPERM);
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token * 2, 4096, 8, access, 0, &grant),
+	KUNIT_EXPECT_EQ(
+		test, krc_remote_get(remote, token, 4096, 8, KRP_ACCESS_REMOTE_WRITE, &grant, NULL),
+		-EPERM);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token * 2, 4096, 8, access, &grant, NULL),
 			-EAGAIN);
 	grant.until = jiffies - 1;
-	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 8, access, 0, &grant), -EAGAIN);
-	krc_remote_destroy(remote);
+	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 4096, 8, access, &grant, NULL),
+			-EAGAIN);
+	krc_remote_put(remote);
 }
 
 static int krc_test_find_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg)
 {
 	u64 *ret = arg;
 
-	if (!uid_eq(uid, current_uid()))
+	if (!uid_eq(uid, krc_owner_current()))
 		return 0;
 	memcpy(ret, held, sizeof(u64) * KRC_RES_NR);
 	ret[KRC_RES_NR] = refused;
@@ -202,13 +251,11 @@ static int krc_test_find_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refuse
 
 static void krc_test_limits_of_a_user(struct kunit *test)
 {
-	struct krc_charge queue[2] = {}, mr = {}, *service;
+	struct krc_charge queue[2] = {}, mr = {};
 	u64 seen[KRC_RES_NR + 1] = {};
-	u32 queues, mrs, requests, i;
+	u32 queues, mrs, requests;
 	struct krc_user *user;
 
-	service = kunit_kcalloc(test, KRC_SERVICES_PER_USER, sizeof(*service), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, service);
 	krc_limits_get(&queues, &mrs, &requests);
 	krc_limits_set(1, 0, 10);
 	user = krc_user_get_current();
@@ -219,11 +266,6 @@ static void krc_test_limits_of_a_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_QUEUE, &queue[1]), -EDQUOT);
 	KUNIT_EXPECT_NULL(test, queue[1].user);
 	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_MR, &mr), 0);
-	for (i = 0; i < KRC_SERVICES_PER_USER; i++)
-		KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_SERVICE, &service[i]), 0);
-	KUNIT_EXPECT_EQ(test, krc_charge(user, KRC_RES_SERVICE, &queue[1]), -EDQUOT);
-	while (i--)
-		krc_uncharge(&service[i]);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 10), 10U);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(user, 1), 0U);
 	krc_uncharge_requests(user, 3);
@@ -235,7 +277,7 @@ static void krc_test_limits_of_a_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_QUEUE], 1ULL);
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_MR], 1ULL);
 	KUNIT_EXPECT_EQ(test, seen[KRC_RES_REQUEST], 10ULL);
-	KUNIT_EXPECT_EQ(test, seen[KRC_RES_NR], 4ULL);
+	KUNIT_EXPECT_EQ(test, seen[KRC_RES_NR], 3ULL);
 
 	krc_uncharge_requests(user, 10);
 	krc_uncharge(&queue[0]);
@@ -249,14 +291,81 @@ out:
 	krc_limits_set(queues, mrs, requests);
 }
 
+/* A namespace of @owner in which 0 is @root (uid -1: nobody is); goes with the test. */
+static struct user_namespace *krc_test_ns(struct kunit *test, struct user_namespace *parent,
+					  uid_t owner, uid_t root)
+{
+	struct user_namespace *ns = kunit_kzalloc(test, sizeof(*ns), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ns);
+	ns->parent = parent;
+	ns->owner = KUIDT_INIT(owner);
+	if (root == (uid_t)-1)
+		return ns;
+	ns->uid_map.nr_extents = 1;
+	ns->uid_map.extent[0] = (struct uid_gid_extent){ .lower_first = root, .count = 65536 };
+	return ns;
+}
+
+/* Ids that a user gives himself are no further users. */
+static void krc_test_owner_of_a_namespace(struct kunit *test)
+{
+	struct user_namespace *alices, *inner, *container, *empty;
+
+	alices = krc_test_ns(test, &init_user_ns, 1000, 100000);
+	inner = krc_test_ns(test, alices, 100007, 100100);
+	container = krc_test_ns(test, &init_user_ns, 0, 200000);
+	empty = krc_test_ns(test, &init_user_ns, 0, -1);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(&init_user_ns, KUIDT_INIT(1000))), 1000U);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(alices, KUIDT_INIT(100000))), 1000U);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(alices, KUIDT_INIT(165535))), 1000U);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(inner, KUIDT_INIT(100100))), 1000U);
+	/* root's containers are no users of root's, and one user each */
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(container, KUIDT_INIT(200000))), 200000U);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(container, KUIDT_INIT(200033))), 200000U);
+	inner = krc_test_ns(test, container, 200033, -1);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(inner, KUIDT_INIT(200033))), 200000U);
+	KUNIT_EXPECT_EQ(test, __kuid_val(krc_owner(empty, KUIDT_INIT(7))), 7U);
+}
+
+/* However many come and take what they may, the next one finds a place. */
+static void krc_test_share_of_a_table(struct kunit *test)
+{
+	u32 total = KRP_MRDIR_SLOTS, used = 0, held, users;
+
+	for (users = 0; users < 4; users++) {
+		for (held = 0; !krc_share_check(total, used, held, false); held++)
+			used++;
+		KUNIT_EXPECT_LE(test, held, total / KRC_SHARE_USER);
+	}
+	KUNIT_EXPECT_EQ(test, used, total - total / KRC_SHARE_SCARCE);
+	for (; used < total - total / KRC_SHARE_RESERVE; users++) {
+		for (held = 0; !krc_share_check(total, used, held, false); held++)
+			used++;
+		KUNIT_ASSERT_EQ(test, held, total / KRC_SHARE_LITTLE);
+	}
+	KUNIT_EXPECT_GE(test, users, 30U);
+	KUNIT_EXPECT_EQ(test, krc_share_check(total, used, 0, false), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, krc_share_check(total, 0, total / KRC_SHARE_USER, false), -EDQUOT);
+	for (held = 0; !krc_share_check(total, used, held, true); held++)
+		used++;
+	KUNIT_EXPECT_EQ(test, held, total / KRC_SHARE_RESERVE);
+	/* tables too small to be divided */
+	KUNIT_EXPECT_EQ(test, krc_share_check(2, 1, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, krc_share_check(2, 2, 0, true), -ENOSPC);
+}
+
 static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vector),
 					    KUNIT_CASE(
 						    krc_test_slot_is_used_again_with_a_new_token),
 					    KUNIT_CASE(krc_test_closed_region_has_no_lease),
+					    KUNIT_CASE(krc_test_a_retired_directory_keeps_leases),
 					    KUNIT_CASE(krc_test_local_check),
 					    KUNIT_CASE(krc_test_hopeless_references),
 					    KUNIT_CASE(krc_test_a_grant_is_asked_first),
 					    KUNIT_CASE(krc_test_limits_of_a_user),
+					    KUNIT_CASE(krc_test_owner_of_a_namespace),
+					    KUNIT_CASE(krc_test_share_of_a_table),
 					    {} };
 
 static struct kunit_suite krc_mr_suite = {

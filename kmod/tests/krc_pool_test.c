@@ -221,52 +221,50 @@ static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_WRITE, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
 	msleep(2 * KRC_SILENT_MS);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), 0);
 	krc_fake_fail(t->fake, 0, KRC_FAULT_TIMEOUT);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2 && READ_ONCE(t->flow[1]->done) == 2);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++)
 		krc_test_expect(t, t->flow[i], 0, 1, -ETIMEDOUT);
-		krc_test_expect(t, t->flow[i], 1, 2, -ECANCELED);
-	}
+	krc_test_expect(t, t->flow[0], 1, 2, -ECANCELED);
+	krc_test_expect(t, t->flow[1], 1, 2, -EREMCHG);
 	krc_test_finish(t, t->flow[2], 2);
 	krc_test_finish(t, t->flow[3], 1);
 	krc_test_expect(t, t->flow[2], 0, 2, 0);
 	krc_test_expect(t, t->flow[3], 0, 1, 0);
 }
 
-/* Who asks a peer that did not answer stalls the others like him, and nobody else. */
-static void krc_test_quarantine(struct kunit *test)
+/* Who is apart stalls nobody else, and is where it works. */
+static void krc_test_apart(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 	u32 apart = t->pool->nr;
 
-	t->flow[0]->flow.quarantined = true;
-	t->flow[1]->flow.quarantined = true;
+	t->flow[0]->flow.apart = 1;
+	t->flow[1]->flow.apart = 2;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 3, KRP_OP_READ, 8), 0);
-	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, apart), 3);
-	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), apart);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, apart), 2);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, apart + 1), 1);
 	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), 0);
-	krc_test_finish(t, t->flow[2], 3); /* nothing was answered in quarantine */
+	krc_test_finish(t, t->flow[2], 3); /* nothing was answered apart */
 	krc_test_expect(t, t->flow[2], 0, 3, 0);
 
-	/* it answers: that is the end of quarantine, once nothing is outstanding there */
-	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, apart, 2), 2);
-	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
-	krc_test_wait(test, !atomic_read(&t->flow[0]->flow.outstanding));
-	t->flow[0]->flow.quarantined = false;
-	t->flow[1]->flow.quarantined = false;
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
-	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), 0);
-	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[1]->flow), apart);
-
+	t->fake->reset_error = -EIO;
 	krc_fake_fail(t->fake, apart, KRC_FAULT_TIMEOUT);
-	krc_test_finish(t, t->flow[0], 3);
-	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 2);
-	krc_test_expect(t, t->flow[1], 0, 1, -ETIMEDOUT);
-	krc_test_expect(t, t->flow[1], 1, 2, -ECANCELED);
+	krc_test_wait(test, READ_ONCE(t->pool->ini[apart].state) == KRC_INI_DEAD);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
+	krc_test_expect(t, t->flow[0], 0, 1, -ETIMEDOUT);
+	krc_test_expect(t, t->flow[0], 1, 2, -ECANCELED);
+	krc_flow_drain(&t->flow[0]->flow);
+	krc_flow_restart(&t->flow[0]->flow);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), apart + 1);
+	t->fake->reset_error = 0;
+	krc_fake_complete(t->fake, apart + 1, 2);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 3);
+	krc_test_expect(t, t->flow[0], 2, 3, 0);
 }
 
 /* Who comes while an initiator has enough to do, or stands still, goes to the next. */
@@ -320,11 +318,13 @@ static void krc_test_replay_goes_on_where_it_was(struct kunit *test)
 	u32 bytes = 12 * KRC_SEGMENT_BYTES - 70000;
 	u64 i, at = 0;
 
+	t->flow[0]->idempotent = true;
+	t->flow[1]->idempotent = true;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_WRITE, bytes), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 6), 6);
-	/* The first part of flow 0 that fails is a neighbour's fault here: nobody's. */
+	/* Nobody's fault, and nobody knows what was executed: it may be executed twice here. */
 	krc_pool_on_fatal(t->fake->ini[0]->owner);
 	krc_test_finish(t, t->flow[0], 2);
 	krc_test_finish(t, t->flow[1], 2);
@@ -340,16 +340,20 @@ static void krc_test_replay_goes_on_where_it_was(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, at, 24); /* no part twice */
 }
 
-/* A fault of flow 0, and what becomes of an atomic of another flow behind it. */
-static void krc_test_atomic(struct krc_test *t, u8 opcode, enum krc_fault fault, bool same_target,
-			    int expected)
+/*
+ * A fault of flow 0, and what becomes of a request of another flow behind it: it is executed
+ * once by the NIC, or not again.
+ */
+static void krc_test_behind(struct krc_test *t, u8 opcode, u8 culprit, enum krc_fault fault,
+			    bool same_target, int expected)
 {
 	struct krc_test_flow *flow = t->flow[1];
+	u64 executed = t->fake->ini[0]->log_nr;
 
 	krc_test_wait(t->test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
 	flow->address.opaque[0] = same_target ? t->flow[0]->address.opaque[0] : 77;
-	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, opcode, 8), 0);
-	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 1, KRP_OP_FETCH_ADD, 8), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, culprit, 8), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 1, opcode, 8), 0);
 	krc_fake_fail(t->fake, 0, fault);
 	if (!expected)
 		krc_test_finish(t, flow, flow->submitted);
@@ -357,40 +361,229 @@ static void krc_test_atomic(struct krc_test *t, u8 opcode, enum krc_fault fault,
 	KUNIT_EXPECT_EQ(t->test, flow->reqs[flow->submitted - 1].status, expected);
 	KUNIT_EXPECT_EQ(t->test, flow->reqs[flow->submitted - 1].dones, 1);
 	krc_test_finish(t, t->flow[0], t->flow[0]->submitted);
+	executed += !expected + (fault == KRC_FAULT_FATAL && culprit == KRP_OP_READ);
+	KUNIT_EXPECT_EQ(t->test, t->fake->ini[0]->log_nr, executed);
 	krc_flow_drain(&flow->flow);
 	krc_flow_drain(&t->flow[0]->flow);
 	krc_flow_restart(&flow->flow);
 	krc_flow_restart(&t->flow[0]->flow);
 }
 
-static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
+static void krc_test_done_once_or_in_doubt(struct krc_test *t, u8 opcode)
 {
-	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
 
-	krc_test_atomic(t, KRP_OP_WRITE, KRC_FAULT_ACCESS, true, 0);
-	krc_test_atomic(t, KRP_OP_CMP_SWAP, KRC_FAULT_TARGET, true, 0);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_ACCESS, true, -EREMCHG);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_TARGET, true, -EREMCHG);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_ACCESS, false, 0);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_TIMEOUT, true, -EREMCHG);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_TIMEOUT, false, 0);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_LOCAL, true, -EREMCHG);
-	krc_test_atomic(t, KRP_OP_READ, KRC_FAULT_FATAL, false, -EREMCHG);
+	krc_test_behind(t, opcode, KRP_OP_WRITE, KRC_FAULT_ACCESS, true, 0);
+	krc_test_behind(t, opcode, KRP_OP_CMP_SWAP, KRC_FAULT_TARGET, true, 0);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_ACCESS, true, -EREMCHG);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_TARGET, true, -EREMCHG);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_ACCESS, false, 0);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_TIMEOUT, true, -EREMCHG);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_TIMEOUT, false, 0);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_LOCAL, true, -EREMCHG);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_FATAL, false, -EREMCHG);
+	/* and why, the counters say */
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(t->test, stats.recoveries, 9);
+	KUNIT_EXPECT_EQ(t->test, stats.refused_reads, 3);
+	KUNIT_EXPECT_EQ(t->test, stats.timeouts, 2);
+	KUNIT_EXPECT_EQ(t->test, stats.expired, 0);
 }
 
-static void krc_test_what_is_before_an_atomic_in_doubt_is_done(struct kunit *test)
+static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
+{
+	krc_test_done_once_or_in_doubt(test->priv, KRP_OP_FETCH_ADD);
+}
+
+static void krc_test_writes_are_done_once_or_in_doubt(struct kunit *test)
+{
+	krc_test_done_once_or_in_doubt(test->priv, KRP_OP_WRITE);
+}
+
+/* READs change nothing, and some WRITEs may be done twice: their owner says so. */
+static void krc_test_what_may_be_done_twice_is_done_again(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_WRITE, 8), 0);
+	krc_test_behind(t, KRP_OP_READ, KRP_OP_READ, KRC_FAULT_TIMEOUT, true, 0);
+	krc_test_behind(t, KRP_OP_READ, KRP_OP_READ, KRC_FAULT_FATAL, false, 0);
+	t->flow[1]->idempotent = true;
+	krc_test_behind(t, KRP_OP_WRITE, KRP_OP_READ, KRC_FAULT_ACCESS, true, 0);
+	krc_test_behind(t, KRP_OP_WRITE, KRP_OP_READ, KRC_FAULT_TIMEOUT, true, 0);
+	krc_test_behind(t, KRP_OP_WRITE, KRP_OP_READ, KRC_FAULT_FATAL, false, 0);
+}
+
+/* -ECANCELED means that it was not done: of what was under way nobody can say so. */
+static void krc_test_what_is_behind_one_in_doubt(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_CMP_SWAP, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 30, KRP_OP_WRITE, 8), 0);
 	krc_pool_on_fatal(t->fake->ini[0]->owner);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
 	krc_test_finish(t, t->flow[0], 34);
 	krc_test_expect(t, t->flow[0], 0, 3, 0);
-	krc_test_expect(t, t->flow[0], 3, 4, -EREMCHG);
-	krc_test_expect(t, t->flow[0], 4, 34, -ECANCELED);
+	krc_test_expect(t, t->flow[0], 3, KRC_TEST_DEPTH, -EREMCHG);
+	krc_test_expect(t, t->flow[0], KRC_TEST_DEPTH, 34, -ECANCELED);
+}
+
+/* The same where the flow's own request failed, or the flow was cancelled. */
+static void krc_test_cancelled_means_not_done(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *flow = t->flow[0];
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 20, KRP_OP_WRITE, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_TIMEOUT);
+	krc_test_wait(test, READ_ONCE(flow->done) == 20);
+	krc_test_expect(t, flow, 0, 1, -ETIMEDOUT);
+	krc_test_expect(t, flow, 1, KRC_TEST_DEPTH, -EREMCHG);
+	krc_test_expect(t, flow, KRC_TEST_DEPTH, 20, -ECANCELED);
+
+	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 20, KRP_OP_WRITE, 8), 0);
+	krc_flow_cancel(&t->flow[1]->flow);
+	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 20);
+	krc_test_expect(t, t->flow[1], 0, KRC_TEST_DEPTH, -EREMCHG);
+	krc_test_expect(t, t->flow[1], KRC_TEST_DEPTH, 20, -ECANCELED);
+
+	/* nor was one done of which a part is */
+	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 2, KRP_OP_WRITE, 12 * KRC_SEGMENT_BYTES),
+			0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 2), 2);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == KRC_WINDOW_BYTES / KRC_SEGMENT_BYTES);
+	krc_flow_cancel(&t->flow[2]->flow);
+	krc_test_finish(t, t->flow[2], 2);
+	krc_test_expect(t, t->flow[2], 0, 1, -EREMCHG);
+	krc_test_expect(t, t->flow[2], 1, 2, -ECANCELED);
+}
+
+/* What completes while the initiator is halted has completed, and is not in doubt. */
+static void krc_test_a_halt_forgets_no_completion(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->fake->late = 4;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_FETCH_ADD, 8), 0);
+	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 2);
+	krc_test_expect(t, t->flow[0], 0, 3, 0);
+	krc_test_expect(t, t->flow[1], 0, 1, 0);
+	krc_test_expect(t, t->flow[1], 1, 2, -EREMCHG);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 4);
+}
+
+static void krc_test_lease(struct krc_test_flow *flow, u32 lease_ms, u32 stay_ms)
+{
+	flow->leased = true;
+	flow->lease_ms = lease_ms;
+	flow->stay_ms = stay_ms;
+}
+
+/* What is in the hardware at the end of its lease, and a while longer, is taken back. */
+static void krc_test_a_lease_bounds_the_stay(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
+	int i;
+
+	krc_test_lease(t->flow[0], 20, 80);
+	krc_test_lease(t->flow[2], 20, 80);
+	t->flow[3]->address = t->flow[1]->address;
+	/* the hardware is at flow 1's target; flow 3 has the same, flows 0 and 2 others */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 2, KRP_OP_WRITE, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 6);
+	for (i = 0; i < 3; i += 2)
+		WRITE_ONCE(t->flow[i]->check, -EAGAIN); /* their leases have ended */
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
+	krc_test_wait(test, READ_ONCE(t->flow[3]->done) == 1);
+	krc_test_expect(t, t->flow[3], 0, 1, -EREMCHG);
+	krc_test_finish(t, t->flow[1], 1);
+	krc_test_expect(t, t->flow[1], 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done) + READ_ONCE(t->flow[2]->done), 0);
+	/* they were not begun, and are done with leases that are new */
+	for (i = 0; i < 3; i += 2) {
+		t->flow[i]->reqs[0].req.leased = false;
+		t->flow[i]->reqs[1].req.leased = false;
+		WRITE_ONCE(t->flow[i]->check, 0);
+		krc_flow_resume(&t->flow[i]->flow);
+		krc_test_finish(t, t->flow[i], 2);
+		krc_test_expect(t, t->flow[i], 0, 2, 0);
+	}
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 5);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.expired, 1);
+	KUNIT_EXPECT_EQ(test, stats.recoveries, 1);
+}
+
+/* As long as what is posted completes in time, nothing is reset. */
+static void krc_test_leases_that_are_kept(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	int i;
+
+	krc_test_lease(t->flow[0], 10, 30);
+	for (i = 1; i <= 40; i++) {
+		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_WRITE, 8), 0);
+		usleep_range(2000, 4000);
+		krc_test_finish(t, t->flow[0], i);
+	}
+	msleep(100);
+	krc_test_expect(t, t->flow[0], 0, 40, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 0);
+}
+
+/* A request with a lease does not stand behind one that the hardware has been at for long. */
+static void krc_test_nothing_leased_behind_an_old_one(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	krc_test_lease(t->flow[1], 10000, 50);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 3);
+	msleep(150);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 3);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 3);
+	krc_test_finish(t, t->flow[0], 2);
+	krc_test_finish(t, t->flow[1], 2);
+	krc_test_expect(t, t->flow[1], 0, 2, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 0);
+}
+
+/* Who was away between the check of the lease and the doorbell does not ring. */
+static void krc_test_a_late_doorbell_is_not_rung(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	krc_test_lease(t->flow[0], 0, 50);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	WRITE_ONCE(t->flow[0]->check, -EAGAIN);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_WRITE, 8), 0);
+	t->flow[0]->reqs[0].req.until = jiffies - 2;
+	WRITE_ONCE(t->flow[0]->check, 0);
+	krc_flow_resume(&t->flow[0]->flow);
+	WRITE_ONCE(t->flow[0]->check, -EBADR); /* when it is checked again */
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 1);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
+	krc_test_expect(t, t->flow[0], 0, 1, -EBADR);
+	krc_test_expect(t, t->flow[0], 1, 2, -ECANCELED);
+	/* that of flow 1 the hardware knew */
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 1);
+	krc_test_expect(t, t->flow[1], 0, 1, -EREMCHG);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 0);
 }
 
 static void krc_test_cancel_keeps_the_order(struct kunit *test)
@@ -442,7 +635,8 @@ static void krc_test_the_end_does_not_need_the_hardware(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 5, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 2, KRP_OP_WRITE, 5000000), 0);
 	krc_pool_stop(t->pool);
-	krc_test_expect(t, t->flow[0], 0, 50, -ENODEV);
+	krc_test_expect(t, t->flow[0], 0, KRC_TEST_DEPTH, -EREMCHG);
+	krc_test_expect(t, t->flow[0], KRC_TEST_DEPTH, 50, -ENODEV);
 	krc_test_expect(t, t->flow[1], 0, 5, -ENODEV);
 	krc_test_expect(t, t->flow[2], 0, 2, -ENODEV);
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), -ENODEV);
@@ -485,6 +679,21 @@ static void krc_test_the_watchdog_finds_what_stands_still(struct kunit *test)
 	spin_unlock_bh(&t->pool->ini[0].lock);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1); /* stuck hardware */
 	t->fake->mute = false;
+	krc_test_finish(t, t->flow[0], 4);
+	krc_test_expect(t, t->flow[0], 0, 4, 0);
+}
+
+/* The soft interrupt that was to see it had just looked: whoever comes next sees it. */
+static void krc_test_a_fatal_event_is_not_lost(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	set_bit(0, &t->pool->ini[0].fatal);
+	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1); /* the watchdog */
+	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	set_bit(0, &t->pool->ini[0].fatal);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_NE(test, READ_ONCE(t->pool->ini[0].state), KRC_INI_READY);
 	krc_test_finish(t, t->flow[0], 4);
 	krc_test_expect(t, t->flow[0], 0, 4, 0);
 }
@@ -564,76 +773,6 @@ static void krc_test_states_follow_the_table(struct kunit *test)
 			spin_unlock_bh(&ini->lock);
 			KUNIT_EXPECT_EQ(test, changed, may[from][to]);
 		}
-}
-
-/* krc_pool_read() in a thread. */
-struct krc_test_reader {
-	struct krc_pool *pool;
-	u8 bytes[16];
-	u32 timeout_ms;
-	int err;
-	struct completion over;
-};
-
-static int krc_test_read(void *arg)
-{
-	struct krc_test_reader *reader = arg;
-	struct krc_hw_address address = {};
-
-	reader->err = krc_pool_read(reader->pool, &address, false, 0x42, 7, reader->bytes,
-				    sizeof(reader->bytes), reader->timeout_ms);
-	complete(&reader->over);
-	return 0;
-}
-
-static struct krc_test_reader *krc_test_reader(struct krc_test *t, u32 timeout_ms)
-{
-	struct krc_test_reader *reader = kunit_kzalloc(t->test, sizeof(*reader), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(t->test, reader);
-	reader->pool = t->pool;
-	reader->timeout_ms = timeout_ms;
-	init_completion(&reader->over);
-	KUNIT_ASSERT_FALSE(t->test, IS_ERR(kthread_run(krc_test_read, reader, "krc_test")));
-	return reader;
-}
-
-static void krc_test_the_modules_own_read(struct kunit *test)
-{
-	struct krc_test *t = test->priv;
-	struct krc_test_reader *reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
-	int i;
-
-	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
-	krc_fake_complete(t->fake, 0, 1);
-	wait_for_completion(&reader->over);
-	KUNIT_EXPECT_EQ(test, reader->err, 0);
-	for (i = 0; i < sizeof(reader->bytes); i++)
-		KUNIT_EXPECT_EQ(test, reader->bytes[i], 0x42);
-
-	reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
-	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
-	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
-	wait_for_completion(&reader->over);
-	KUNIT_EXPECT_EQ(test, reader->err, -EREMOTEIO);
-
-	/* More than there are cells, none of them answered: each comes back. */
-	for (i = 0; i < 100; i++) {
-		reader = krc_test_reader(t, 20);
-		if (i % 50 == 49)
-			wait_for_completion(&reader->over);
-	}
-	KUNIT_EXPECT_EQ(test, reader->err, -ETIMEDOUT);
-	msleep(100);
-	for (i = 0; i < 20; i++) {
-		krc_fake_complete(t->fake, 0, 100);
-		usleep_range(1000, 2000);
-	}
-	reader = krc_test_reader(t, KRC_TEST_WAIT_MS);
-	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
-	krc_fake_complete(t->fake, 0, 1);
-	wait_for_completion(&reader->over);
-	KUNIT_EXPECT_EQ(test, reader->err, 0);
 }
 
 /* A NIC that works and fails by chance. */
@@ -772,21 +911,29 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_quiet_before_what_does_not_come),
 	KUNIT_CASE(krc_test_what_is_passed_over_behind_a_fault),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
-	KUNIT_CASE(krc_test_quarantine),
+	KUNIT_CASE(krc_test_apart),
 	KUNIT_CASE(krc_test_a_burst_is_spread),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
-	KUNIT_CASE(krc_test_what_is_before_an_atomic_in_doubt_is_done),
+	KUNIT_CASE(krc_test_writes_are_done_once_or_in_doubt),
+	KUNIT_CASE(krc_test_what_may_be_done_twice_is_done_again),
+	KUNIT_CASE(krc_test_what_is_behind_one_in_doubt),
+	KUNIT_CASE(krc_test_cancelled_means_not_done),
+	KUNIT_CASE(krc_test_a_halt_forgets_no_completion),
+	KUNIT_CASE(krc_test_a_lease_bounds_the_stay),
+	KUNIT_CASE(krc_test_leases_that_are_kept),
+	KUNIT_CASE(krc_test_nothing_leased_behind_an_old_one),
+	KUNIT_CASE(krc_test_a_late_doorbell_is_not_rung),
 	KUNIT_CASE(krc_test_cancel_keeps_the_order),
 	KUNIT_CASE(krc_test_check_holds_and_fails),
 	KUNIT_CASE(krc_test_the_end_does_not_need_the_hardware),
 	KUNIT_CASE(krc_test_a_dead_initiator_answers),
 	KUNIT_CASE(krc_test_the_watchdog_finds_what_stands_still),
+	KUNIT_CASE(krc_test_a_fatal_event_is_not_lost),
 	KUNIT_CASE(krc_test_a_stray_completion_is_nobodys),
 	KUNIT_CASE(krc_test_resets_that_help_nobody_end),
 	KUNIT_CASE(krc_test_states_follow_the_table),
-	KUNIT_CASE(krc_test_the_modules_own_read),
 	KUNIT_CASE(krc_test_exactly_once_in_a_storm),
 	{}
 };

@@ -14,6 +14,7 @@
 
 #include "../krc_initiator.h"
 #include "../krc_node.h"
+#include "../krc_silence.h"
 #include "fake_provider.h"
 #include "krp_ioctl.h"
 
@@ -37,6 +38,10 @@ struct krc_test_flow {
 	u32 submitted;
 	u32 done;
 	int check; /* what check() says */
+	bool idempotent; /* of what is submitted, as those that follow */
+	bool leased;
+	u32 lease_ms;
+	u32 stay_ms;
 };
 
 /* What a test has. */
@@ -122,6 +127,7 @@ static inline void krc_test_exit(struct kunit *test)
 		krc_pool_stop(t->pool);
 		krc_pool_destroy(t->pool);
 	}
+	krc_silence_drop(&t->port);
 	krc_fake_destroy(t->fake);
 }
 
@@ -138,6 +144,10 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 
 		tr->dones = 0;
 		tr->req.flow = &flow->flow;
+		tr->req.idempotent = flow->idempotent;
+		tr->req.leased = flow->leased;
+		tr->req.until = jiffies + msecs_to_jiffies(flow->lease_ms);
+		tr->req.stay = msecs_to_jiffies(flow->stay_ms);
 		tr->req.wr = (struct krc_hw_wr){
 			.address = &flow->address,
 			.remote_addr = ((u64)flow->address.opaque[0] << 56) + ((u64)at << 32),

@@ -28,17 +28,23 @@ static const char krc_vector_bucket[] =
 	"119759571602f0eb efcdab8967452301 f301000001020907 6300000001010000 fe80000000000000 505400fffe123456";
 static const char krc_vector_segment[] = "00004000007f0000 031000006040ce9c";
 static const char krc_vector_root[] =
-	"4b5243524f4f5431 010080000b090000 efcdab8967452301 1032547698badcfe 00100000007f0000 0110000003000000 00200000007f0000 0210000004000000 e110000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 dcc83543c6a69ebe";
+	"4b5243524f4f5431 020080000b090000 efcdab8967452301 1032547698badcfe 00100000007f0000 0110000003000000 00200000007f0000 0210000004000000 e110000000000000 0807060504030201 4871000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 4d73b07d7c24c597";
 
 /* proto/vectors/msg.txt, without the zeros at the end; proto/vectors/auth.txt */
 static const char krc_vector_hello[] =
-	"4b52434d0101b800 0403020100000000 0000000000000000 0000000000000000 0300000000000000 1817161514131211 a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1 fe80000000000000 505400fffe123456 0001020304050607 08090a0b0c0d0e0f 1011121314151617 18191a1b1c1d1e1f 3075000001010000 6e6f646531000000";
+	"4b52434d0201c000 0403020100000000 0000000000000000 0000000000000000 0700000000000000 1817161514131211 a1a1a1a1a1a1a1a1 a1a1a1a1a1a1a1a1 fe80000000000000 505400fffe123456 0001020304050607 08090a0b0c0d0e0f 1011121314151617 18191a1b1c1d1e1f 3075000002020000 6e6f646531000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 745d0d2100000000";
 static const char krc_vector_challenge[] =
-	"4b52434d01025000 0403020100000000 efcdab8967452301 0000000000000000 0300000000000000 8081828384858687 88898a8b8c8d8e8f 9091929394959697 98999a9b9c9d9e9f 0100000000000000";
+	"4b52434d02025000 0403020100000000 efcdab8967452301 0000000000000000 0700000000000000 8081828384858687 88898a8b8c8d8e8f 9091929394959697 98999a9b9c9d9e9f 01000000745d0d21";
+static const char krc_vector_welcome[] =
+	"4b52434d02047800 0403020100000000 efcdab8967452301 0000000000000000 c3c3c3c3c3c3c3c3 c3c3c3c3c3c3c3c3 c3c3c3c3c3c3c3c3 c3c3c3c3c3c3c3c3 00300000007f0000 0410000080000000 3075000064000000 00040000204e0000 1000000028230000 d4d4d4d4d4d4d4d4 d4d4d4d4d4d4d4d4";
+static const char krc_vector_key[] = "5a11223344556677 8899aabbccddeeff";
+static const char krc_vector_key_id[] = "745d0d21";
+static const char krc_vector_link[] =
+	"fe80000000000000 505400fffe123456 fe80000000000000 505400fffe1234a9 030201000c0b0a00";
 static const char krc_vector_client[] =
-	"c3de9cc8f419044f d0e0d093c60856e7 63b4472ca29b0418 07dea2cbf5367810";
+	"dfc4900b1d427886 c9e45712567f0108 9326bb03965067dd 2b6c25634266f384";
 static const char krc_vector_server[] =
-	"beeb00405786faa1 2af9ed5d1fdc473e 2c20309e910ae20e 5ad46befebb0852f";
+	"3e21ef24984efce6 665aaa91d59669e3 b51029dea9f7bda8 faa71b040f0409b4";
 
 /* Bytes of a vector; those it does not name are zero. */
 static void krc_test_decode(struct kunit *test, const char *text, void *buf, size_t bytes)
@@ -124,38 +130,72 @@ static void krc_test_root_and_segment(struct kunit *test)
 			le32_to_cpu(segment.check));
 }
 
-static void krc_test_proofs(struct kunit *test)
+/* The messages of a handshake, as the vectors have them. */
+static void krc_test_handshake(struct kunit *test, struct krc_meta_conn *conn,
+			       struct krp_welcome *welcome)
 {
-	struct krc_meta_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-	struct krc_meta_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
-	struct krc_meta_conf *conf = kunit_kzalloc(test, sizeof(*conf), GFP_KERNEL);
-	u8 mac[KRP_MAC_BYTES], wanted[KRP_MAC_BYTES], print[KRP_MAC_BYTES];
-
-	KUNIT_ASSERT_TRUE(test, s && conn && conf);
+	krc_test_decode(test, krc_vector_link, &conn->link, sizeof(conn->link));
 	krc_test_decode(test, krc_vector_hello, &conn->hello, sizeof(conn->hello));
 	krc_test_decode(test, krc_vector_challenge, &conn->challenge, sizeof(conn->challenge));
+	krc_test_decode(test, krc_vector_welcome, welcome, sizeof(*welcome));
 	KUNIT_EXPECT_EQ(test, krp_msg_check(&conn->hello, sizeof(conn->hello), 1),
 			(unsigned int)KRP_ST_OK);
 	KUNIT_EXPECT_EQ(test, krp_msg_check(&conn->challenge, sizeof(conn->challenge), 0),
 			(unsigned int)KRP_ST_OK);
+	KUNIT_EXPECT_EQ(test, krp_msg_check(welcome, sizeof(*welcome), 0), (unsigned int)KRP_ST_OK);
+}
 
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(s, KRP_LABEL_CLIENT, conn, mac), 0);
-	KUNIT_EXPECT_TRUE(test, krp_is_zero(mac, sizeof(mac)));
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_print(conf, print), 0);
-	KUNIT_EXPECT_TRUE(test, krp_is_zero(print, sizeof(print)));
+/* Neither the connection nor what WELCOME says can be another. */
+static void krc_test_forgeries(struct kunit *test, struct crypto_shash *hmac,
+			       struct krc_meta_conn *conn, struct krp_welcome *welcome,
+			       const u8 *wanted)
+{
+	u8 mac[KRP_MAC_BYTES];
 
-	memset(conf->key, 0x5a, 32);
-	conf->key_bytes = 32;
-	KUNIT_ASSERT_EQ(test, krc_meta_auth_key(conf, &s->hmac), 0);
+	welcome->root.addr ^= 1;
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, welcome, mac), 0);
+	KUNIT_EXPECT_NE(test, memcmp(mac, wanted, sizeof(mac)), 0);
+	welcome->root.addr ^= 1;
+	conn->link.server_qpn ^= 1;
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, welcome, mac), 0);
+	KUNIT_EXPECT_NE(test, memcmp(mac, wanted, sizeof(mac)), 0);
+	conn->link.server_qpn ^= 1;
+}
+
+static void krc_test_proofs(struct kunit *test)
+{
+	struct krc_meta_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	struct krc_meta_conf *conf = kunit_kzalloc(test, sizeof(*conf), GFP_KERNEL);
+	u8 mac[KRP_MAC_BYTES], wanted[KRP_MAC_BYTES], id[KRP_KEY_ID_BYTES];
+	struct krc_meta_ring *ring;
+	struct crypto_shash *hmac;
+	struct krp_welcome welcome;
+
+	KUNIT_ASSERT_TRUE(test, conn && conf);
+	krc_test_handshake(test, conn, &welcome);
+	KUNIT_EXPECT_EQ(test, krc_meta_ring_new(conf, &ring), 0);
+	KUNIT_EXPECT_TRUE(test, !ring);
+
+	/* the key of the vectors is the second of two */
+	conf->keys[0].len = 32;
+	conf->keys[1].len = 16;
+	conf->keys_nr = 2;
+	krc_test_decode(test, krc_vector_key, conf->keys[1].bytes, 16);
+	krc_test_decode(test, krc_vector_key_id, id, sizeof(id));
+	KUNIT_ASSERT_EQ(test, krc_meta_ring_new(conf, &ring), 0);
+	hmac = krc_meta_ring_find(ring, id);
+	KUNIT_ASSERT_TRUE(test, hmac && hmac == ring->hmac[1]);
 	krc_test_decode(test, krc_vector_client, wanted, sizeof(wanted));
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(s, KRP_LABEL_CLIENT, conn, mac), 0);
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, NULL, mac), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(mac, wanted, sizeof(mac)), 0);
 	krc_test_decode(test, krc_vector_server, wanted, sizeof(wanted));
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(s, KRP_LABEL_SERVER, conn, mac), 0);
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, &welcome, mac), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(mac, wanted, sizeof(mac)), 0);
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_print(conf, print), 0);
-	KUNIT_EXPECT_FALSE(test, krp_is_zero(print, sizeof(print)));
-	krc_meta_auth_free(s->hmac);
+	krc_test_forgeries(test, hmac, conn, &welcome, wanted);
+
+	id[0] ^= 1;
+	KUNIT_EXPECT_TRUE(test, !krc_meta_ring_find(ring, id));
+	krc_meta_ring_put(ring);
 }
 
 #define KRC_TEST_BASE 0x10000ULL

@@ -211,7 +211,30 @@ static void krc_test_what_is_lost_is_published_again(struct kunit *test)
 	krc_meta_records_free(&c->meta);
 }
 
-static struct kunit_case krc_record_cases[] = { KUNIT_CASE(krc_test_what_is_left_goes_on),
+/* A failure counts, the less the longer it is ago, and not for ever. */
+static void krc_test_blame_wears_off(struct kunit *test)
+{
+	struct krc_test_client *c = krc_test_client_new(test, 1);
+	struct krc_meta_session *a = &c->session[0], *b = &c->session[1];
+	unsigned long half = msecs_to_jiffies(KRC_META_BLAME_MS);
+	u32 i;
+
+	spin_lock_bh(&c->meta.lock);
+	for (i = 0; i < 1000; i++)
+		krc_meta_blamed(a);
+	krc_meta_blamed(b);
+	KUNIT_EXPECT_GT(test, krc_meta_blame(a), krc_meta_blame(b));
+	KUNIT_EXPECT_GT(test, krc_meta_blame(b), 0U);
+	a->blamed_at -= 12 * half;
+	KUNIT_EXPECT_LT(test, krc_meta_blame(a), krc_meta_blame(b));
+	a->blamed_at -= 40 * half;
+	KUNIT_EXPECT_EQ(test, krc_meta_blame(a), 0U);
+	KUNIT_EXPECT_EQ(test, a->failures, 1000ULL); /* people see all of them */
+	spin_unlock_bh(&c->meta.lock);
+}
+
+static struct kunit_case krc_record_cases[] = { KUNIT_CASE(krc_test_blame_wears_off),
+						KUNIT_CASE(krc_test_what_is_left_goes_on),
 						KUNIT_CASE(krc_test_an_address_that_is_back),
 						KUNIT_CASE(krc_test_a_server_is_taken_off),
 						KUNIT_CASE(

@@ -73,9 +73,12 @@ class Words(unittest.TestCase):
         self.assertIn("owner '00'", self.refused("record", "publish", gid, "raw", "x", "owner",
                                                  "00"))
         self.assertIn("--keep", self.refused("--keep", "status"))
+        self.assertIn("--raw", self.refused("--raw", "file", "table", "check"))
 
     def test_what_only_the_local_daemon_has(self):
-        for words in (["session"], ["server"], ["server", "reload"], ["stats", "prometheus"],
+        for words in (["session"], ["session", "kill", "id", "1"], ["server"],
+                      ["server", "drain"], ["server", "undrain"], ["server", "reload"],
+                      ["stats", "prometheus"],
                       ["config", "show", "running"],
                       ["record", "withdraw", "10.0.0.1", "operator"]):
             self.assertIn("-S does not go", self.refused("-S", "127.0.0.1", *words))
@@ -184,8 +187,8 @@ class Module(unittest.TestCase):
             self.skipTest("this machine has the module")
 
     def test_said_what_to_do(self):
-        for words in (("node", "up"), ("node", "down"), ("queue", "list"), ("peer", "list"),
-                      ("stats", "node")):
+        for words in (("node", "up"), ("node", "refresh"), ("node", "down"),
+                      ("queue", "list"), ("peer", "list"), ("stats", "node")):
             code, out, err = run(*words, conf="/nonexistent")
             self.assertEqual((code, out), (1, ""), err)
             self.assertEqual(err, f"krcore-metactl: {words[0]}: module krcore is not loaded: "
@@ -220,6 +223,14 @@ class Doctor(unittest.TestCase):
             self.assertIn(row["cause"], text)
             self.assertEqual(row["remedy"] is None, row["verdict"] == "OK")
         self.assertTrue(any(r["check"] == "config" and r["verdict"] == "FAIL" for r in rows))
+
+    def test_problems_come_first(self):
+        rows = json.loads(run("-j", "doctor", conf="/nonexistent")[1])
+        order = [("FAIL", "WARN", "OK").index(r["verdict"]) for r in rows]
+        self.assertEqual(order, sorted(order))
+        self.assertEqual({0, 2}, {0, 2} & set(order), rows)
+        for name in ("driver", "signature", "fabric", "record"):
+            self.assertIn(name, {r["check"] for r in rows})
 
     def test_problems_only(self):
         rows = json.loads(run("-j", "doctor", "problems", conf="/nonexistent")[1])
@@ -324,6 +335,37 @@ class Local(unittest.TestCase):
             code, out, err = run("-s", peer.path, "-j", "server", "reload")
             self.assertEqual((code, json.loads(out)), (1, []))
             self.assertIn("krcore-metactl: server: /etc/krcore.conf:3: unknown key", err)
+
+    def test_drain_waits_until_the_clients_have_gone(self):
+        left = [3, 1, 0]
+        row = {"state": "drained", "serving": False, "records": 5}
+        with Peer({"drain": lambda a: {"ok": True, "result": [dict(row, sessions=3)]},
+                   "undrain": lambda a: {"ok": True, "result": [dict(row, state="waiting")]},
+                   "status": lambda a: {"ok": True,
+                                        "result": [dict(row, sessions=left.pop(0))]}}) as peer:
+            code, out, err = run("-s", peer.path, "-j", "server", "drain")
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(json.loads(out), [{"state": "drained", "serving": False,
+                                                "sessions": 0, "records": 5}])
+            self.assertEqual([a["command"] for a in peer.asked], ["drain"] + 3 * ["status"])
+            code, out, _ = run("-s", peer.path, "-j", "server", "undrain")
+            self.assertEqual((code, json.loads(out)[0]["state"]), (0, "waiting"))
+
+    def test_drain_tells_of_clients_that_stay(self):
+        row = {"state": "drained", "serving": False, "records": 5, "sessions": 2}
+        with Peer({"drain": lambda a: {"ok": True, "result": [row]},
+                   "status": lambda a: {"ok": True, "result": [row]}}) as peer:
+            code, out, err = run("-s", peer.path, "-j", "server", "drain", "seconds", "1")
+            self.assertEqual((code, json.loads(out)[0]["sessions"]), (1, 2))
+            self.assertIn("2 clients are still there", err)
+            self.assertEqual(run("-s", peer.path, "server", "drain", "seconds", "0")[0], 2)
+
+    def test_drain_that_is_refused(self):
+        with Peer({"drain": lambda a: {"ok": False, "code": -108,
+                                       "error": "the daemon is letting its clients go"}}) as peer:
+            code, out, err = run("-s", peer.path, "-j", "server", "drain")
+            self.assertEqual((code, json.loads(out)), (1, []))
+            self.assertIn("letting its clients go", err)
 
     def test_daemon_that_talks_rubbish_or_hangs_up(self):
         for rubbish in (b"what?\n", b"[1]\n", b"\xff\xfe\n", b"{\"ok\":", b""):

@@ -46,14 +46,14 @@ class Completion(unittest.TestCase):
     def test_commands(self):
         self.assertEqual(complete("record "), ["list", "get", "publish", "withdraw", "help"])
         self.assertEqual(complete("rec p"), ["publish"])
-        self.assertEqual(complete("table d"), ["dump"])
+        self.assertEqual(complete("table d"), ["dump", "diff"])
         self.assertEqual(complete("frob x"), [])
         self.assertEqual(complete("r x"), [])
 
     def test_parameters(self):
-        self.assertEqual(complete("table dump "), ["server"])
+        self.assertEqual(complete("table dump "), ["server", "raw"])
         self.assertEqual(complete("table dump server "), [])
-        self.assertEqual(complete("table dump server 1 "), [])
+        self.assertEqual(complete("table dump server 1 "), ["raw"])
         self.assertEqual(complete("resolve 10.0.0.1 "), ["service", "verify", "count"])
         self.assertEqual(complete("resolve 10.0.0.1 verify "), ["service", "count"])
         self.assertEqual(complete("resolve fe80::1 service 3 v"), ["verify"])

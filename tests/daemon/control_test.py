@@ -7,10 +7,11 @@ import json
 import re
 import socket
 import time
+import unittest
 import urllib.error
 import urllib.request
 
-from daemon import LIMIT_S, TOP, Control, DaemonTest, until
+from daemon import HAVE_RDMA, LIMIT_S, TOP, Control, DaemonTest, until
 
 NOBODY = {"gid": "192.0.2.1", "service": 7}
 
@@ -34,6 +35,10 @@ class Commands(DaemonTest):
         for item in self.control.call("help")["result"]:
             self.assertEqual(set(item), {"command", "args", "text"})
             if item["command"] == "monitor":
+                continue
+            if item["command"] == "session_kill":
+                self.assertEqual(self.control.call("session_kill", id=1)["result"],
+                                 [{"killed": 0}])
                 continue
             args = NOBODY if item["command"].startswith("record_") else {}
             reply = self.control.call(item["command"], **args)
@@ -78,6 +83,11 @@ class Commands(DaemonTest):
             self.refused(call("records", count=count), errno.EINVAL, "'count'")
         self.refused(call("records", from_=-1), errno.EINVAL, "'from'")
         self.refused(call("records", keys=1), errno.EINVAL, "'keys'")
+        for args in ({}, {"id": 1, "key": "01234567"}):
+            self.refused(call("session_kill", **args), errno.EINVAL, "one of 'id'")
+        for key in ("0123456", "012345678", "0123456G", "00000000", 5):
+            self.refused(call("session_kill", key=key), errno.EINVAL, "'key'")
+        self.refused(call("session_kill", id=-1), errno.EINVAL, "'id'")
         self.refused(call("records", gid="300.1.1.1"), errno.EINVAL, "'gid'")
         self.refused(call("records", gid=1), errno.EINVAL, "'gid'")
         self.refused(call("records", service=65536), errno.EINVAL, "'service'")
@@ -201,6 +211,8 @@ class Metrics(DaemonTest):
         super().setUp()
         self.daemon = self.start()
         self.control = self.connect(self.daemon)
+        # the address may be another's for a moment, then it is asked for again
+        self.daemon.wait_metrics()
 
     def get(self, path, **options):
         """A request to the HTTP server."""
@@ -233,6 +245,46 @@ class Metrics(DaemonTest):
         documented = set(re.findall(r"^\| `(krcore_meta_\w+)` \|",
                                     (TOP / "docs/metrics.md").read_text(), re.MULTILINE))
         self.assertEqual(seen, documented)
+
+    @unittest.skipIf(HAVE_RDMA, "has an RDMA device")
+    def test_probes(self):
+        with self.get("/healthz") as answer:
+            self.assertEqual((answer.status, answer.read()[:9]), (200, b"starting,"))
+        for path in ("/readyz", "/settled"):
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                self.get(path)
+            self.assertEqual(caught.exception.code, 503)
+            self.assertIn(b"settling for", caught.exception.read())
+            caught.exception.close()
+
+    def test_drain_is_seen_everywhere_and_can_be_taken_back(self):
+        for _ in range(2):  # what is so already is no error
+            reply = self.control.call("drain")
+            self.assertTrue(reply["ok"], reply)
+            state = reply["result"][0]
+            self.assertEqual((state["state"], state["serving"]), ("drained", False))
+            self.assertIn("drained by the operator, 0 connections left", state["status"])
+        self.assertEqual(self.control.call("stats")["result"][0]["drained"], 1)
+        self.daemon.wait_told("STATUS=drained: drained by the operator")
+        self.assertIn("READY=1", self.daemon.told)
+        for path, well in (("/healthz", True), ("/readyz", False), ("/settled", False)):
+            if well:
+                with self.get(path) as answer:
+                    self.assertTrue(answer.read().startswith(b"drained,"))
+                continue
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                self.get(path)
+            self.assertEqual(caught.exception.code, 503)
+            self.assertTrue(caught.exception.read().startswith(b"drained,"))
+            caught.exception.close()
+        self.assertTrue(self.control.call("reload")["ok"])
+        self.assertEqual(self.control.call("status")["result"][0]["state"], "drained")
+
+        state = self.control.call("undrain")["result"][0]
+        self.assertIn(state["state"], ("waiting", "serving"))
+        self.assertEqual(self.control.call("stats")["result"][0]["drained"], 0)
+        self.assertIn("no argument 'now'", self.control.call("drain", now=True)["error"])
+        self.assertEqual(self.daemon.log().count("drained by the operator: clients"), 1)
 
     def test_same_numbers_everywhere(self):
         stats = self.control.call("stats")["result"][0]

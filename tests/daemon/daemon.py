@@ -19,6 +19,7 @@ import unittest
 PROGRAM = os.environ["KRCORE_METASERVER"]
 TOP = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_S = 20
+HAVE_RDMA = os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")
 
 
 def run(*args):
@@ -126,11 +127,13 @@ class Daemon:
 
     def wait_told(self, prefix):
         """Wait until the service manager was told something; returns that line."""
-        while True:
+        limit = time.monotonic() + LIMIT_S
+        while time.monotonic() < limit:
             for line in self.told:
                 if line.startswith(prefix):
                     return line
             self.told += self.notify.recv(4096).decode().splitlines()
+        raise AssertionError(f"not told {prefix!r} but {self.told}")
 
     def forget_told(self):
         """Drop what the manager was told so far."""
@@ -150,6 +153,16 @@ class Daemon:
                 assert self.process.poll() is None, self.log()
                 return None
         return until(connect, "control socket")
+
+    def wait_metrics(self):
+        """Wait until it listens for who wants its metrics."""
+        def listens():
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                return False
+            return True
+        until(listens, "metrics")
 
     def wait_exit(self):
         """Wait for its end; returns the exit status."""

@@ -13,9 +13,9 @@ EXPOSURE_MAX = 2.5
 
 
 def keys():
-    """Section, key and default of every line of the shipped file."""
+    """Section, key and default of every key."""
     section = None
-    for line in (TOP / "conf/krcore.conf").read_text().splitlines():
+    for line in run("--print", "--config", "/dev/null").stdout.splitlines():
         if line.startswith("["):
             section = line.strip("[]")
         match = re.fullmatch(r"#([a-z_]+) = ?(.*)", line)

@@ -6,10 +6,9 @@ import signal
 import socket
 import stat
 import unittest
+import urllib.request
 
-from daemon import DaemonTest, until
-
-HAVE_RDMA = os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")
+from daemon import HAVE_RDMA, LIMIT_S, DaemonTest, until
 
 
 class Lifecycle(DaemonTest):
@@ -24,6 +23,14 @@ class Lifecycle(DaemonTest):
         state = self.connect(daemon).call("status")["result"][0]
         self.assertEqual((state["state"], state["serving"]), ("starting", False))
 
+    @unittest.skipIf(HAVE_RDMA, "has an RDMA device")
+    def test_waiting_for_a_port_is_no_slow_start(self):
+        daemon = self.start()
+        daemon.wait_log("started, but not serving yet")
+        daemon.wait_told("READY=1")
+        state = self.connect(daemon).call("status")["result"][0]
+        self.assertEqual((state["state"], state["serving"]), ("waiting", False))
+
     def test_term_stops_and_takes_the_socket_away(self):
         for signum in (signal.SIGTERM, signal.SIGINT):
             daemon = self.start(sub=signum.name)
@@ -33,6 +40,19 @@ class Lifecycle(DaemonTest):
             self.assertEqual(daemon.wait_exit(), 0, daemon.log())
             self.assertFalse(daemon.socket.exists())
             self.assertIn("letting clients go", daemon.log())
+
+    def test_a_second_term_exits_at_once(self):
+        daemon = self.start()
+        self.connect(daemon)
+        # stopped, it finds both when it goes on: the second before it has let anybody go
+        daemon.process.send_signal(signal.SIGSTOP)
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.process.send_signal(signal.SIGINT)
+        daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(daemon.wait_exit(), 0, daemon.log())
+        self.assertIn("exiting at once", daemon.log())
+        self.assertNotIn("all clients have gone", daemon.log())
+        self.assertFalse(daemon.socket.exists())
 
     def test_watchdog_is_fed_from_the_loop(self):
         daemon = self.start(env={"WATCHDOG_USEC": "200000"})
@@ -44,6 +64,16 @@ class Lifecycle(DaemonTest):
     def test_asks_for_time_while_it_copies(self):
         daemon = self.start("-o", "metaserver.copy_from=192.0.2.1")
         self.assertRegex(daemon.wait_told("EXTEND_TIMEOUT_USEC="), r"=\d+$")
+
+    @unittest.skipIf(HAVE_RDMA, "has an RDMA device")
+    def test_a_copy_that_fails_says_so_at_once_and_from_then_on(self):
+        for turn in range(5):       # the end of a thread that hardly began is not missed
+            daemon = self.start("-o", "metaserver.copy_from=192.0.2.1", "-o",
+                                "metaserver.copy_timeout_ms=60000", sub=str(turn))
+            daemon.wait_log("; serving without a copy")
+            self.assertNotIn("nothing came", daemon.log())
+            daemon.close() if turn else self.assertRegex(
+                daemon.wait_told("STATUS=starting: waiting"), "; copy_from failed: .*RDMA")
 
     def test_reload(self):
         daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")
@@ -91,6 +121,36 @@ class Lifecycle(DaemonTest):
         reply = control.call("reload")
         self.assertEqual(reply["result"], [{"key": "metaserver.lease_ms", "value": "6000",
                                             "before": "5000", "applied": True}])
+
+    def test_a_server_that_had_a_key_does_not_go_on_without(self):
+        key = self.folder / "cluster.key"
+        key.write_text("00112233445566778899aabbccddeeff\n")
+        key.chmod(0o600)
+        daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")
+        control = self.connect(daemon)
+        before = control.call("config")
+        daemon.config.write_text("[metaserver]\nlease_ms = 6s\n")
+        key.unlink()
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_log("reload refused, the old configuration stays")
+        self.assertIn("no key any more", daemon.log())
+        daemon.config.write_text("[metaserver]\nlease_ms = 6s\nrequire_auth = no\n")
+        reply = control.call("reload")
+        self.assertEqual((reply["ok"], "cluster.key" in reply["error"]), (False, True))
+        self.assertIn("no key any more", reply["error"])
+        self.assertEqual(control.call("config"), before)
+        self.assertEqual(control.call("stats")["result"][0]["auth_required"], 1)
+
+    def test_a_start_without_a_key_is_told(self):
+        daemon = self.start()
+        control = self.connect(daemon)
+        self.assertIn("there is no cluster key: every host of the fabric may read", daemon.log())
+        self.assertEqual(control.call("stats")["result"][0]["auth_required"], 0)
+        key = self.folder / "cluster.key"
+        key.write_text("00112233445566778899aabbccddeeff\n")
+        key.chmod(0o600)
+        self.assertTrue(control.call("reload")["ok"])
+        self.assertEqual(control.call("stats")["result"][0]["auth_required"], 1)
 
     def test_command_line_wins_after_reload(self):
         daemon = self.start("-o", "metaserver.lease_ms=9s")
@@ -162,9 +222,12 @@ class SocketFile(DaemonTest):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             daemon = self.start("-o", f"metaserver.metrics_listen=127.0.0.1:{port}")
-            self.assertEqual(daemon.wait_exit(), 1)
-        self.assertIn(f"metrics at 127.0.0.1:{port}: Address already in use", daemon.log())
-        self.assertFalse(daemon.socket.exists())
+            daemon.wait_log(f"metrics at 127.0.0.1:{port}: Address already in use")
+            self.assertTrue(self.connect(daemon).call("status")["ok"])
+        daemon.wait_log(f"metrics at 127.0.0.1:{port}: listening now")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT_S) as answer:
+            self.assertIn(b"krcore_meta_", answer.read())
+        self.assertEqual(daemon.log().count("Address already in use"), 1)
 
     def activate(self, names, sockets):
         """Start with sockets handed over as systemd does."""

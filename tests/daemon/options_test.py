@@ -7,6 +7,9 @@ import unittest
 
 from daemon import LIMIT_S, PROGRAM, TOP, DaemonTest, run
 
+# what the shipped file sets
+INSIST = ("-o", "metaserver.require_auth=yes", "-o", "node.require_auth=yes")
+
 
 class Options(DaemonTest):
     """The program, run to its end."""
@@ -30,10 +33,14 @@ class Options(DaemonTest):
             self.assertIn("krcore-metaserver", result.stderr)
 
     def test_check_shipped_file(self):
-        result = run("--check", "--config", str(TOP / "conf/krcore.conf"),
-                     "-o", f"metaserver.key_file={self.folder}/none")
+        shipped = ("--check", "--config", str(TOP / "conf/krcore.conf"), "-o")
+        key = self.write("good.key", "00112233445566778899aabbccddeeff\n")
+        result = run(*shipped, f"metaserver.key_file={key}")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("conf/krcore.conf: ok", result.stdout)
+        result = run(*shipped, f"metaserver.key_file={self.folder}/none")   # it insists
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No such file or directory, and require_auth is yes", result.stderr)
 
     def test_check_reports_all_errors(self):
         path = self.write("bad.conf", "[metaserver]\nport = 0\nzork = 1\n[foo]\n")
@@ -64,14 +71,16 @@ class Options(DaemonTest):
         short = self.write("short.key", "0011\n")
         wide = self.write("wide.key", "00112233445566778899aabbccddeeff\n", 0o644)
         cases = [(good, "yes", None), (short, "auto", "hexadecimal digits"),
-                 (wide, "auto", "others than owner and group"), (short, "no", None),
+                 (wide, "auto", "others than its owner and group"), (short, "no", None),
                  (self.folder / "none", "auto", None),
-                 (self.folder / "none", "yes", "No such file"), ("", "yes", "key_file is empty")]
+                 (self.folder / "none", "yes", "No such file"), ("", "yes", "require_auth is yes")]
         for path, auth, error in cases:
             result = run("--check", "--config", "/dev/null", "-o", f"metaserver.key_file={path}",
                          "-o", f"metaserver.require_auth={auth}")
             self.assertEqual(result.returncode, 1 if error else 0, (path, auth, result.stderr))
             self.assertIn(error or "", result.stderr)
+            if not error:   # who has no key hears of it
+                self.assertEqual("no cluster key" in result.stderr, path != good)
 
     def test_print(self):
         path = self.write("some.conf", "[metaserver]\nlease_ms = 5s\n[node]\nlease_ms = 7\n")
@@ -79,8 +88,8 @@ class Options(DaemonTest):
         self.assertEqual(result.returncode, 0)
         set_lines = [line for line in result.stdout.splitlines() if line[:1].islower()]
         self.assertEqual(set_lines, ["lease_ms = 5000", "credits = 3", "lease_ms = 7"])
-        defaults = run("--print", "--config", "/dev/null").stdout
-        self.assertEqual(defaults, (TOP / "conf/krcore.conf").read_text())
+        insisting = run("--print", "--config", "/dev/null", *INSIST).stdout
+        self.assertEqual(insisting, (TOP / "conf/krcore.conf").read_text())
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_disk(self):

@@ -29,9 +29,9 @@ static void fz_check_hit(const struct krp_mrdir_entry *e, __u64 token)
 	FZ_ASSERT(length && length - 1 <= UINT64_MAX - addr);
 	FZ_ASSERT(krp_le32_to_cpu(e->lease_ms) >= KRP_MRDIR_LEASE_MS_MIN);
 	FZ_ASSERT(krp_le32_to_cpu(e->lease_ms) <= KRP_MRDIR_LEASE_MS_MAX);
+	FZ_ASSERT(krp_le32_to_cpu(e->margin_ms) >= KRP_MRDIR_MARGIN_MS_MIN);
+	FZ_ASSERT(krp_le32_to_cpu(e->margin_ms) <= KRP_MRDIR_MARGIN_MS_MAX);
 	FZ_ASSERT(!bytes[38] && !bytes[39]);
-	for (i = 44; i < 48; i++)
-		FZ_ASSERT(!bytes[i]);
 	for (i = 56; i < 64; i++)
 		FZ_ASSERT(!bytes[i]);
 }
@@ -63,9 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		e->state = KRP_MRDIR_LIVE;
 		memset(e->rsvd, 0, sizeof(e->rsvd));
 		memset(e->rsvd2, 0, sizeof(e->rsvd2));
-		memset(e->rsvd3, 0, sizeof(e->rsvd3));
 		e->lease_ms = krp_cpu_to_le32(krp_le32_to_cpu(e->lease_ms) %
 					      (2 * KRP_MRDIR_LEASE_MS_MAX));
+		e->margin_ms = krp_cpu_to_le32(krp_le32_to_cpu(e->margin_ms) %
+					       (2 * KRP_MRDIR_MARGIN_MS_MAX));
 	}
 	if (help & FZ_SEALED)
 		krp_mrdir_seal(e);

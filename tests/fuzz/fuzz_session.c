@@ -132,11 +132,12 @@ static void fz_changed(void *arg, unsigned int event, const struct krp_key *key,
 	struct fz_world *w = arg;
 
 	FZ_ASSERT(why && (event == KRP_EVENT_CHANGED || event == KRP_EVENT_GONE));
-	if (event == KRP_EVENT_CHANGED) {
+	if (event == KRP_EVENT_CHANGED)
 		FZ_ASSERT(w->speaker && w->speaker->reads && !w->hub.draining);
+	/* nobody guesses a token */
+	if (w->speaker)
 		FZ_ASSERT(w->any_gid ||
 			  !memcmp(key->gid, fz_gid[w->speaker - w->client], KRP_GID_BYTES));
-	}
 	ms_hub_notify(&w->hub, event, key, generation);
 }
 
@@ -145,13 +146,15 @@ static const struct ms_ledger_ops fz_ledger_ops = { fz_changed };
 static void fz_connect(struct fz_world *w, unsigned int nr)
 {
 	struct fz_client *c = &w->client[nr];
+	struct krp_link link = { .client_qpn = krp_cpu_to_le32(nr) };
 
+	memcpy(link.client_gid, fz_gid[nr], sizeof(link.client_gid));
 	if (c->hub)
 		ms_session_fini(&c->s);
 	memset(c, 0, sizeof(*c));
 	c->hub = &w->hub;
 	c->notify_room = 2;
-	ms_session_init(&c->s, &w->hub, &fz_session_ops, c, fz_gid[nr], w->now_ms);
+	ms_session_init(&c->s, &w->hub, &fz_session_ops, c, &link, true, w->now_ms);
 }
 
 /* A body that is in its ranges, so that what lies behind the checks is reached. */
@@ -164,6 +167,7 @@ static void fz_complete(struct fz_world *w, struct fz_client *c, void *msg)
 		struct krp_hello *m = msg;
 
 		memset(m->rsvd, 0, sizeof(m->rsvd));
+		memset(m->rsvd2, 0, sizeof(m->rsvd2));
 		memset(m->owner, 0, sizeof(m->owner));
 		m->owner[0] = (__u8)(1 + (fz_byte(&w->in) & 1));
 		m->generation = krp_cpu_to_le64(1 + (fz_byte(&w->in) & 3));
@@ -227,13 +231,14 @@ static void fz_say(struct fz_world *w, struct fz_client *c, enum fz_op op)
 /* The proof that only one who has the key can make. */
 static void fz_prove(struct fz_world *w, struct fz_client *c)
 {
+	struct kru_handshake shake = { &c->s.link, &c->hello, &c->challenge };
 	struct krp_auth auth;
 
 	if (!c->challenged)
 		return;
 	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
 	if (c->challenge.flags & KRP_CHALLENGE_AUTH)
-		kru_auth_mac(&w->hub.key, KRP_LABEL_CLIENT, &c->hello, &c->challenge, auth.mac);
+		kru_auth_client(&w->hub.keys.key[0], &shake, auth.mac);
 	c->proved = 1;
 	ms_session_receive(&c->s, &auth, sizeof(auth), w->now_ms);
 }
@@ -315,10 +320,13 @@ static void fz_begin(struct fz_world *w)
 	w->now_ms = 1000;
 	w->any_gid = how & 2;
 	w->hub.incarnation = tc.incarnation;
+	FZ_ASSERT(!ms_hub_init(&w->hub, 3, w->now_ms));
 	w->hub.auth = how & 1;
-	w->hub.settled_ms = how & 4 ? UINT64_MAX : how & 8 ? w->now_ms + 2000 : 0;
-	w->hub.key.len = KRU_KEY_BYTES_MIN;
-	memset(w->hub.key.bytes, 0x5a, KRU_KEY_BYTES_MIN);
+	w->hub.settle.until_ms = how & 4 ? UINT64_MAX : how & 8 ? w->now_ms + 2000 : 0;
+	w->hub.keys.nr = 1;
+	w->hub.keys.key[0].len = KRU_KEY_BYTES_MIN;
+	memset(w->hub.keys.key[0].bytes, 0x5a, KRU_KEY_BYTES_MIN);
+	memset(w->hub.secret, 0xa5, sizeof(w->hub.secret));
 	w->hub.limits = (struct ms_limits){ .lease_ms = 5000,
 					    .lease_min_ms = 1000,
 					    .lease_max_ms = 20000,
@@ -354,5 +362,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ms_session_fini(&w->client[i].s);
 	ms_ledger_free(w->hub.ledger);
 	ms_table_free(w->hub.table);
+	ms_hub_fini(&w->hub);
 	return 0;
 }

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Write the golden vectors of the protocol as seeds of the fuzz targets.
 
-Run it after a change of proto/vectors: tests/fuzz/seeds.py. Other files of a
+Run it after a change of proto/vectors: tests/fuzz/seeds.py. Other inputs of a
 corpus are what libFuzzer found and `-merge=1` kept.
 """
 import os
+import pathlib
+
+import corpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -22,10 +25,10 @@ def vectors(name):
 
 def seed(target, name, data):
     """Write one seed."""
-    folder = os.path.join(HERE, "corpus", target)
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, name), "wb") as f:
-        f.write(data)
+    path = pathlib.Path(HERE, "corpus", target + ".hex")
+    inputs = corpus.read(path) if path.exists() else {}
+    inputs[name] = data
+    corpus.write(path, inputs)
 
 
 def main():

@@ -134,6 +134,7 @@ static struct krcore_ctx *open_context(uint64_t salt)
 		.servers = opt.servers,
 		.key_file = opt.key_file,
 		.timeout_ms = opt.timeout_ms,
+		.flags = KRCORE_OPEN_DIRECT,
 	};
 	struct krcore_ctx *ctx;
 

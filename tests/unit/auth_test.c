@@ -18,7 +18,7 @@
 
 static char path[] = "/tmp/krcore-key-XXXXXX";
 
-static int load(const char *text, mode_t mode, struct kru_key *key)
+static int load(const char *text, mode_t mode, struct kru_keys *keys)
 {
 	int fd, err;
 
@@ -28,59 +28,102 @@ static int load(const char *text, mode_t mode, struct kru_key *key)
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(fchmod(fd, mode), 0);
 	close(fd);
-	err = kru_key_load(path, key);
+	err = kru_keys_load(path, keys);
 	unlink(path);
 	return err;
 }
 
+#define KEY_A "000102030405060708090a0b0c0d0e0F"
+#define KEY_B "000102030405060708090a0b0c0d0e0f0011"
+
 static void test_good_keys(void **state)
 {
-	struct kru_key key;
+	struct kru_keys keys;
 
 	(void)state;
-	assert_int_equal(load("000102030405060708090a0b0c0d0e0F\n", 0600, &key), 0);
-	assert_int_equal(key.len, 16);
-	assert_int_equal(key.bytes[15], 15);
-	assert_int_equal(load(" 000102030405060708090a0b0c0d0e0f0011 \n\n", 0640, &key), 0);
-	assert_int_equal(key.len, 18);
+	assert_int_equal(load(KEY_A "\n", 0600, &keys), 0);
+	assert_int_equal(keys.nr, 1);
+	assert_int_equal(keys.key[0].len, 16);
+	assert_int_equal(keys.key[0].bytes[15], 15);
+	assert_int_equal(load(" " KEY_B " \n\n", 0640, &keys), 0);
+	assert_int_equal(keys.key[0].len, 18);
+}
+
+static void test_several_keys(void **state)
+{
+	__u8 id[KRP_KEY_ID_BYTES];
+	struct kru_keys keys;
+
+	(void)state;
+	assert_int_equal(load("# new since autumn\n" KEY_B "\n\n\t" KEY_A, 0600, &keys), 0);
+	assert_int_equal(keys.nr, 2);
+	assert_int_equal(keys.key[0].len, 18);
+	assert_int_equal(keys.key[1].len, 16);
+	kru_key_id(&keys.key[1], id);
+	/* printf 000102030405060708090a0b0c0d0e0f | xxd -r -p | sha256sum */
+	assert_memory_equal(id, "\xbe\x45\xcb\x26", sizeof(id));
+	assert_ptr_equal(kru_keys_find(&keys, id), &keys.key[1]);
+	id[0]++;
+	assert_null(kru_keys_find(&keys, id));
 }
 
 static void test_bad_keys_leave_the_old_one(void **state)
 {
+	static const char too_long[] =
+		"00000000000000000000000000000000000000000000000000000000000000000000000000000000"
+		"00000000000000000000000000000000000000000000000000";
 	static const char *const bad[] = {
 		"",
+		"# no key\n",
 		"00",
 		"000102030405060708090a0b0c0d0e0",
 		"not a key at all, but long enough....",
 		"000102030405060708090a0b0c0d0e0g",
 		"0001020304050607 08090a0b0c0d0e0f00",
-		("00000000000000000000000000000000000000000000000000000000000000000000000000000000"
-		 "00000000000000000000000000000000000000000000000000"),
+		(KEY_A "\n00\n"),
+		(KEY_A "\n" KEY_A "\n"),
+		too_long,
 	};
-	struct kru_key key = { .len = 77 };
+	struct kru_keys keys = { .nr = 77 };
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(load(bad[i], 0600, &key), -EINVAL);
-	assert_int_equal(load("000102030405060708090a0b0c0d0e0f", 0644, &key), -EPERM);
-	assert_int_equal(load("000102030405060708090a0b0c0d0e0f", 0660, &key), -EPERM);
-	assert_int_equal(kru_key_load("/nonexistent/key", &key), -ENOENT);
-	assert_int_equal(kru_key_load("/", &key), -EINVAL);
-	assert_int_equal(key.len, 77);
+		assert_int_equal(load(bad[i], 0600, &keys), -EINVAL);
+	assert_int_equal(load(KEY_A, 0644, &keys), -EPERM);
+	assert_int_equal(load(KEY_A, 0660, &keys), -EPERM);
+	assert_int_equal(kru_keys_load("/nonexistent/key", &keys), -ENOENT);
+	assert_int_equal(kru_keys_load("/", &keys), -EINVAL);
+	assert_int_equal(keys.nr, 77);
+}
+
+static void test_too_many_keys(void **state)
+{
+	struct kru_keys keys = { .nr = 77 };
+	char text[(KRU_KEYS_MAX + 1) * 33 + 1] = "";
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i <= KRU_KEYS_MAX; i++)
+		sprintf(text + i * 33, "%032x\n", i);
+	assert_int_equal(load(text, 0600, &keys), -E2BIG);
+	assert_int_equal(keys.nr, 77);
+	text[KRU_KEYS_MAX * 33] = '\0';
+	assert_int_equal(load(text, 0600, &keys), 0);
+	assert_int_equal(keys.nr, KRU_KEYS_MAX);
 }
 
 static void test_a_long_file_is_not_cut(void **state)
 {
-	struct kru_key key = { .len = 77 };
-	char text[400];
+	struct kru_keys keys = { .nr = 77 };
+	char text[5000];
 
 	(void)state;
 	memset(text, ' ', sizeof(text));
 	memcpy(text, "000102030405060708090a0b0c0d0e0f", 32);
 	strcpy(text + sizeof(text) - 2, "g");
-	assert_int_equal(load(text, 0600, &key), -EINVAL);
-	assert_int_equal(key.len, 77);
+	assert_int_equal(load(text, 0600, &keys), -EINVAL);
+	assert_int_equal(keys.nr, 77);
 }
 
 static void test_macs_compare(void **state)
@@ -88,9 +131,9 @@ static void test_macs_compare(void **state)
 	__u8 a[KRP_MAC_BYTES] = { 1 }, b[KRP_MAC_BYTES] = { 1 };
 
 	(void)state;
-	assert_true(kru_mac_equal(a, b));
+	assert_true(kru_secret_equal(a, b, sizeof(a)));
 	b[KRP_MAC_BYTES - 1] = 1;
-	assert_false(kru_mac_equal(a, b));
+	assert_false(kru_secret_equal(a, b, sizeof(a)));
 }
 
 static void test_random_is_not_constant(void **state)
@@ -127,6 +170,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_keys),
+		cmocka_unit_test(test_several_keys),
+		cmocka_unit_test(test_too_many_keys),
 		cmocka_unit_test(test_bad_keys_leave_the_old_one),
 		cmocka_unit_test(test_a_long_file_is_not_cut),
 		cmocka_unit_test(test_macs_compare),

@@ -16,7 +16,9 @@
 
 #include <cmocka.h>
 
+#include "client/lib/by_module.h"
 #include "client/lib/config.h"
+#include "proto/krp_ioctl.h"
 
 #define NO_FILE "/nonexistent/krcore.conf"
 
@@ -77,7 +79,7 @@ static void test_servers_alone_suffice(void **state)
 	assert_int_equal(config.endpoints[2].priority, 0);
 	assert_int_equal(config.timeout_ms, 5000);
 	assert_int_equal(config.lease_ms, 0);
-	assert_false(config.has_key);
+	assert_int_equal(config.keys.nr, 0);
 	assert_false(config.nowait);
 	assert_true(config.generation > 1000000000ULL * 1000000000ULL);
 	assert_false(krp_is_zero(config.owner, sizeof(config.owner)));
@@ -191,6 +193,31 @@ static void test_bad_configurations(void **state)
 	remove_file(none);
 }
 
+/* What a context makes of [node] require_auth and a key file. */
+static void check_insists(const char *key_file, const char *word, int want)
+{
+	struct krcore_options opts = options();
+	struct krl_config config;
+	char text[300];
+	char *file;
+	int err;
+
+	snprintf(text, sizeof(text), "[node]\nkey_file = %s\nrequire_auth = %s\n", key_file, word);
+	file = write_file(text, 0600);
+	opts.servers = "a";
+	opts.config_file = file;
+	opts.key_file = NULL;
+	err = krl_config_load(&opts, &config);
+	assert_int_equal(err, want);
+	if (!err) {
+		assert_int_equal(config.keys.nr, 0);
+		krl_config_free(&config);
+	} else if (err == -ENOENT) {
+		assert_non_null(strstr(krcore_error_text(), "require_auth is yes"));
+	}
+	remove_file(file);
+}
+
 static void test_keys(void **state)
 {
 	char *good = write_file("000102030405060708090a0b0c0d0e0f\n", 0600);
@@ -203,10 +230,11 @@ static void test_keys(void **state)
 	opts.servers = "a";
 	opts.key_file = good;
 	assert_int_equal(krl_config_load(&opts, &config), 0);
-	assert_true(config.has_key);
-	assert_int_equal(config.key.len, 16);
+	assert_int_equal(config.keys.nr, 1);
+	assert_int_equal(config.keys.key[0].len, 16);
+	assert_string_equal(config.key_path, good);
 	krl_config_free(&config);
-	assert_true(krp_is_zero(&config.key, sizeof(config.key)));
+	assert_true(krp_is_zero(&config.keys, sizeof(config.keys)));
 
 	opts.key_file = "/nonexistent/key";
 	check_refused(&opts, -ENOENT, "/nonexistent/key");
@@ -214,6 +242,11 @@ static void test_keys(void **state)
 	check_refused(&opts, -EPERM, open_to_all);
 	opts.key_file = rubbish;
 	check_refused(&opts, -EINVAL, rubbish);
+	check_insists("/nonexistent/key", "auto", 0);
+	check_insists("/nonexistent/key", "yes", -ENOENT);
+	check_insists("", "yes", -ENOENT);
+	check_insists(rubbish, "no", 0);
+	check_insists(rubbish, "auto", -EINVAL);
 	remove_file(good);
 	remove_file(open_to_all);
 	remove_file(rubbish);
@@ -249,6 +282,49 @@ static void test_open_refuses_and_returns_nothing(void **state)
 	krcore_close(NULL);
 }
 
+/* What speaks of a session of one's own is not given to the module. */
+static void test_the_module_is_for_who_asks_for_nothing_else(void **state)
+{
+	const struct krcore_options none = { .size = sizeof(none) };
+	struct krcore_options opts[] = { none, none, none, none, none, none, none };
+	size_t i;
+
+	(void)state;
+	opts[0].flags = KRCORE_OPEN_DIRECT;
+	opts[1].config_file = "/etc/krcore.conf";
+	opts[2].servers = "a";
+	opts[3].key_file = "";
+	opts[4].owner[15] = 1;
+	opts[5].generation = 1;
+	opts[6].lease_ms = 1;
+	for (i = 0; i < sizeof(opts) / sizeof(opts[0]); i++)
+		assert_false(krl_module_wanted(&opts[i]));
+	assert_true(krl_module_wanted(&none));
+	opts[0] = none;
+	opts[0].flags = KRCORE_OPEN_NOWAIT;
+	opts[0].timeout_ms = 1;
+	opts[0].name = "name";
+	assert_true(krl_module_wanted(&opts[0]));
+}
+
+/* A miss that proves nothing is not told as one that does. */
+static void test_the_doubt_of_the_module_is_told(void **state)
+{
+	struct krp_record_lookup arg = { .reads = 2 };
+	struct krcore_lookup_info info = { .settling = 7, .server = 7 };
+
+	(void)state;
+	krl_module_info(&arg, -ENOENT, &info);
+	assert_int_equal(info.reads, 2);
+	assert_int_equal(info.settling, 0);
+	assert_int_equal(info.server, 0);
+	arg.answer = KRP_LOOKUP_DOUBT;
+	krl_module_info(&arg, -ENOENT, &info);
+	assert_int_equal(info.settling, 1);
+	krl_module_info(&arg, 0, &info);
+	assert_int_equal(info.settling, 0);
+}
+
 static void test_version(void **state)
 {
 	(void)state;
@@ -266,6 +342,8 @@ int main(void)
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_owner_is_stable),
 		cmocka_unit_test(test_open_refuses_and_returns_nothing),
+		cmocka_unit_test(test_the_module_is_for_who_asks_for_nothing_else),
+		cmocka_unit_test(test_the_doubt_of_the_module_is_told),
 		cmocka_unit_test(test_version),
 	};
 

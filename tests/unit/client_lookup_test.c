@@ -18,7 +18,7 @@
 #include "client/lib/lib.h"
 #include "tests/unit/table_fixture.h"
 
-#define SERVERS 2
+#define SERVERS 3 /* there is a third only where a test says so */
 #define TIMEOUT_MS 300
 #define SECOND_NS 1000000000ULL
 
@@ -27,18 +27,24 @@
  * @table: its table.
  * @conn: its connection.
  * @broken: READs fail.
+ * @torn: each READ of a bucket meets a writer.
  * @reads: READs that were posted.
  */
 struct place {
 	struct tf_server table;
 	struct krl_conn conn;
 	bool broken;
+	bool torn;
 	unsigned int reads;
 };
 
 static struct place places[SERVERS];
+static struct krl_req asked; /* by message; type 0: nothing was */
+static int answer; /* to such a request */
+static struct krl_endpoint endpoints[SERVERS];
 static struct krl_server servers[SERVERS];
 static struct krcore_ctx ctx;
+static uint64_t patience_ns;
 static const struct krcore_key key = { .gid = { 0xfe, 0x80, 1 }, .service = 7 };
 
 /* ---- the transport ---- */
@@ -46,28 +52,32 @@ static const struct krcore_key key = { .gid = { 0xfe, 0x80, 1 }, .service = 7 };
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,
 			void *to)
 {
-	struct place *p = &places[conn == &places[1].conn];
+	struct place *p = places;
 
+	while (&p->conn != conn)
+		p++;
 	assert_int_equal(nr, 1);
 	p->reads++;
 	if (p->broken)
 		return -EIO;
 	memcpy(to, (const void *)(uintptr_t)reads->addr, reads->bytes);
+	if (p->torn && reads->bytes == KRP_BUCKET_BYTES)
+		((uint8_t *)to)[KRP_BUCKET_BYTES / 2] ^= 1;
 	return 0;
 }
 
-int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns)
+int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience)
 {
 	(void)conn;
 	(void)nr;
-	(void)patience_ns;
+	(void)patience;
 	return 0;
 }
 
 uint64_t krl_server_patience_ns(const struct krl_server *srv)
 {
 	(void)srv;
-	return SECOND_NS;
+	return patience_ns;
 }
 
 void krl_server_fail(struct krl_server *srv, int err, const char *format, ...)
@@ -87,22 +97,29 @@ int krl_map_refresh(struct krl_server *srv, uint32_t *reads)
 
 int krl_request_add(struct krl_server *srv, struct krl_req *req)
 {
-	(void)srv;
-	(void)req;
-	return -ENOTCONN;
+	assert_int_equal(req->type, KRP_MSG_LOOKUP);
+	if (srv->state != KRL_UP)
+		return -ENOTCONN;
+	asked = *req;
+	return 0;
 }
 
 int krl_request_wait(struct krcore_ctx *c, struct krl_req *reqs, unsigned int nr,
 		     uint64_t deadline_ns)
 {
 	(void)c;
-	(void)reqs;
-	(void)nr;
-	(void)deadline_ns;
-	return -ETIMEDOUT;
+	assert_int_equal(reqs->type, asked.type);
+	assert_int_equal(nr, 1);
+	assert_true(deadline_ns > krl_now_ns() && deadline_ns <= krl_now_ns() + patience_ns);
+	reqs->err = answer;
+	reqs->value.generation = krp_cpu_to_le64(1);
+	reqs->value.kind = KRP_KIND_RAW;
+	reqs->value.len = 1;
+	reqs->value.raw[0] = 77;
+	return answer;
 }
 
-/* ---- two servers ---- */
+/* ---- the servers ---- */
 
 static void attach(unsigned int i)
 {
@@ -118,6 +135,8 @@ static void attach(unsigned int i)
 		assert_int_equal(krl_load_feed(&load, bytes), 0);
 	}
 	servers[i].map = krl_load_take(&load);
+	servers[i].root_addr = (uintptr_t)&t->root;
+	krp_pulse_start(&servers[i].pulse, load.heartbeat, krl_now_ns() / 1000000);
 }
 
 static void hold(unsigned int i)
@@ -141,6 +160,7 @@ static int setup(void **state)
 	struct ms_table_config config = {
 		.salt = 99, .log2_segment_pages = 4, .segments_max = 16, .depth_max = 10
 	};
+	static const char *const names[SERVERS] = { "first", "second", "third" };
 	pthread_condattr_t attr;
 	unsigned int i;
 
@@ -149,7 +169,10 @@ static int setup(void **state)
 	memset(servers, 0, sizeof(servers));
 	memset(places, 0, sizeof(places));
 	ctx.servers = servers;
-	ctx.servers_nr = SERVERS;
+	ctx.servers_nr = 2;
+	patience_ns = SECOND_NS;
+	memset(&asked, 0, sizeof(asked));
+	answer = 0;
 	ctx.config.timeout_ms = TIMEOUT_MS;
 	pthread_mutex_init(&ctx.lock, NULL);
 	pthread_condattr_init(&attr);
@@ -164,10 +187,11 @@ static int setup(void **state)
 		pthread_mutex_init(&srv->io, NULL);
 		srv->ctx = &ctx;
 		srv->index = i;
-		srv->ep.priority = i; /* asked in this order if all else is equal */
+		endpoints[i].priority = (uint16_t)i; /* asked in this order if all else is equal */
+		srv->ep = &endpoints[i];
 		srv->conn = &places[i].conn;
 		srv->tried = true;
-		strcpy(srv->ep.text, i ? "second" : "first");
+		strcpy(endpoints[i].text, names[i]);
 		atomic_store(&srv->up, true);
 		attach(i);
 	}
@@ -213,18 +237,67 @@ static void expect(int err, unsigned int server, unsigned int settling, unsigned
 
 /* ---- the cases ---- */
 
-static void test_a_settled_server_is_believed(void **state)
+/* whose misses were overruled */
+static void overruled(uint64_t first, uint64_t second)
+{
+	assert_int_equal(servers[0].n.misses_overruled, first);
+	assert_int_equal(servers[1].n.misses_overruled, second);
+}
+
+static void test_a_settled_miss_is_overruled(void **state)
 {
 	(void)state;
 	hold(1);
+	expect(0, 1, 0, 1, 1);
+	overruled(1, 0);
+}
+
+static void test_two_misses_are_believed(void **state)
+{
+	(void)state;
+	expect(-ENOENT, 0, 0, 1, 1);
+	overruled(0, 0);
+}
+
+static void test_two_misses_are_enough(void **state)
+{
+	(void)state;
+	ctx.servers_nr = 3;
+	hold(2);
+	expect(-ENOENT, 0, 0, 1, 1);
+	assert_int_equal(places[2].reads, 0);
+}
+
+static void test_a_broken_server_has_no_opinion(void **state)
+{
+	(void)state;
+	ctx.servers_nr = 3;
+	places[1].broken = true;
+	expect(-ENOENT, 0, 0, 1, 1);
+	assert_int_equal(places[2].reads, 1);
+}
+
+static void test_a_server_that_is_alone_is_believed(void **state)
+{
+	(void)state;
+	atomic_store(&servers[1].up, false);
 	expect(-ENOENT, 0, 0, 1, 0);
+}
+
+static void test_a_hit_asks_nobody_else(void **state)
+{
+	(void)state;
+	hold(0);
+	hold(1);
+	expect(0, 0, 0, 1, 0);
+	overruled(0, 0);
 }
 
 static void test_a_server_that_has_settled_is_believed(void **state)
 {
 	(void)state;
 	settles_in(0, -1);
-	expect(-ENOENT, 0, 0, 1, 0);
+	expect(-ENOENT, 0, 0, 1, 1);
 	assert_int_equal(servers[0].settle_until_ns, 0);
 }
 
@@ -237,12 +310,20 @@ static void test_a_settling_server_is_asked_last(void **state)
 	expect(0, 1, 0, 0, 1);
 }
 
-static void test_a_settled_miss_is_the_last_word(void **state)
+static void test_a_settling_server_overrules_too(void **state)
 {
 	(void)state;
 	hold(0);
 	settles_in(0, SECOND_NS);
-	expect(-ENOENT, 1, 0, 0, 1);
+	expect(0, 0, 0, 1, 1);
+	overruled(0, 1);
+}
+
+static void test_one_settled_miss_of_two_is_enough(void **state)
+{
+	(void)state;
+	settles_in(0, SECOND_NS);
+	expect(-ENOENT, 1, 0, 1, 1);
 }
 
 static void test_a_hit_of_a_settling_server_counts(void **state)
@@ -261,6 +342,7 @@ static void test_a_settling_miss_goes_on_to_the_next(void **state)
 	settles_in(0, SECOND_NS);
 	settles_in(1, SECOND_NS);
 	expect(0, 1, 0, 1, 1);
+	overruled(0, 0); /* it claimed nothing */
 }
 
 static void test_all_settle_and_none_has_it(void **state)
@@ -320,6 +402,33 @@ static void test_the_other_is_being_attached(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void test_a_second_opinion_is_waited_for(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	hold(1);
+	atomic_store(&servers[1].up, false);
+	servers[1].tried = false;
+	assert_int_equal(pthread_create(&thread, NULL, bring_up, NULL), 0);
+	expect(0, 1, 0, 1, 1);
+	overruled(1, 0);
+	pthread_join(thread, NULL);
+}
+
+static void test_but_not_for_long(void **state)
+{
+	uint64_t begin_ns = krl_now_ns(), ns;
+
+	(void)state;
+	patience_ns = TIMEOUT_MS * 1000000ULL / 4;
+	atomic_store(&servers[1].up, false);
+	servers[1].tried = false;
+	expect(-ENOENT, 0, 0, 1, 0);
+	ns = krl_now_ns() - begin_ns;
+	assert_true(ns >= patience_ns && ns < TIMEOUT_MS * 1000000ULL);
+}
+
 static void test_the_other_is_never_attached(void **state)
 {
 	uint64_t begin_ns = krl_now_ns();
@@ -344,6 +453,114 @@ static void test_one_server_only(void **state)
 	assert_int_equal(info.settling, 0);
 }
 
+/* ---- a server whose process hangs ---- */
+
+/* The server's clock says this now; its NIC answers READs whether it goes or not. */
+static void beats(unsigned int i, uint64_t heartbeat, uint32_t settling_ms)
+{
+	struct krp_root *root = &places[i].table.root;
+
+	root->heartbeat = krp_cpu_to_le64(heartbeat);
+	root->settling_ms = krp_cpu_to_le32(settling_ms);
+	root->sum = krp_cpu_to_le64(krp_root_sum(root));
+}
+
+/* The last look at the root was so long ago, when it said this. */
+static void looked(unsigned int i, uint64_t ago_ms, uint64_t heartbeat)
+{
+	krp_pulse_start(&servers[i].pulse, heartbeat, krl_now_ns() / 1000000 - ago_ms);
+}
+
+static void test_a_living_server_is_believed(void **state)
+{
+	(void)state;
+	looked(0, 5000, 70000);
+	beats(0, 74700, 0); /* it may be late by half a second */
+	expect(-ENOENT, 0, 0, 2, 1); /* a look at the root */
+	places[0].reads = 0;
+	servers[0].n.misses = 0;
+	expect(-ENOENT, 0, 0, 1, 2); /* which is good for a while */
+}
+
+static void test_a_hung_server_is_not_believed(void **state)
+{
+	struct krcore_lookup_info info;
+	struct krcore_value value;
+
+	(void)state;
+	ctx.servers_nr = 3;
+	hold(2);
+	looked(0, 5000, 70000);
+	beats(0, 70100, 0);
+	settles_in(1, 9 * SECOND_NS);
+	settles_in(2, 9 * SECOND_NS);
+	assert_int_equal(krcore_lookup(&ctx, &key, &value, &info), 0);
+	assert_int_equal(info.server, 2);
+	overruled(0, 0); /* nobody claimed to know */
+	assert_true(servers[0].still);
+}
+
+static void test_a_hung_server_is_asked_last(void **state)
+{
+	(void)state;
+	hold(0);
+	hold(1);
+	atomic_store(&servers[0].still, true);
+	expect(0, 1, 0, 0, 1);
+}
+
+static void test_a_hung_server_alone(void **state)
+{
+	(void)state;
+	atomic_store(&servers[1].up, false);
+	looked(0, 60000, 70000);
+	beats(0, 128900, 0); /* it has stood still for a second only */
+	expect(-ENOENT, 0, 1, 2, 0);
+	assert_non_null(strstr(krcore_error_text(), "first stands still"));
+}
+
+static void test_a_hung_server_that_goes_on(void **state)
+{
+	(void)state;
+	atomic_store(&servers[0].still, true);
+	looked(0, 3000, 70000);
+	beats(0, 73000, 0);
+	atomic_store(&servers[1].up, false);
+	expect(-ENOENT, 0, 0, 2, 0);
+	assert_false(servers[0].still);
+}
+
+static void test_a_look_says_how_it_settles(void **state)
+{
+	(void)state;
+	looked(0, 3000, 70000);
+	beats(0, 73000, 5000); /* publishers have come since: it takes longer */
+	atomic_store(&servers[1].up, false);
+	expect(-ENOENT, 0, 1, 2, 0);
+}
+
+static void test_a_server_without_a_heartbeat(void **state)
+{
+	(void)state;
+	looked(0, 60000, 0);
+	expect(-ENOENT, 0, 0, 1, 1);
+}
+
+static void test_a_root_that_cannot_be_read(void **state)
+{
+	(void)state;
+	looked(0, 3000, 70000);
+	beats(0, 73000, 0);
+	/* torn each time: somebody writes it */
+	places[0].table.root.incarnation ^= krp_cpu_to_le64(1);
+	expect(-ENOENT, 0, 0, 5, 1);
+	servers[0].n.misses = 0;
+	beats(0, 73000, 0); /* whole, but of another life */
+	places[0].reads = places[1].reads = 0;
+	expect(-ENOENT, 1, 0, 2, 1);
+	assert_false(servers[0].up);
+}
+
 static void test_a_failed_read_is_no_miss(void **state)
 {
 	(void)state;
@@ -353,23 +570,115 @@ static void test_a_failed_read_is_no_miss(void **state)
 	assert_int_equal(servers[0].n.failovers, 1);
 }
 
+/* ---- a table that changes faster than it is read ---- */
+
+/* A look-up at the first server, all of whose READs are torn. Return: as the look-up. */
+static int look_up_torn(uint64_t features, int err, struct krcore_value *value)
+{
+	struct krcore_lookup_info info = { 0 };
+	int ret;
+
+	ctx.servers_nr = 1;
+	hold(0);
+	places[0].torn = true;
+	servers[0].state = KRL_UP;
+	servers[0].features = features;
+	answer = err;
+	ret = krcore_lookup_at(&ctx, 0, &key, value, &info);
+	assert_int_equal(places[0].reads, KRP_LOOKUP_READS_MAX);
+	assert_int_equal(servers[0].n.reads, KRP_LOOKUP_READS_MAX);
+	assert_int_equal(servers[0].n.fallbacks, 1);
+	assert_true(servers[0].n.torn > KRP_LOOKUP_READS_MAX / 2);
+	if (!ret || ret == -ENOENT) {
+		assert_int_equal(info.reads, KRP_LOOKUP_READS_MAX);
+		assert_int_equal(info.fallback, 1);
+	}
+	return ret;
+}
+
+static void test_who_reads_in_vain_asks_by_message(void **state)
+{
+	struct krcore_value value;
+
+	(void)state;
+	assert_int_equal(look_up_torn(KRP_FEATURE_LOOKUP, 0, &value), 0);
+	assert_memory_equal(asked.key.gid, key.gid, sizeof(key.gid));
+	assert_int_equal(krp_le16_to_cpu(asked.key.service), key.service);
+	assert_int_equal(value.raw[0], 77);
+	assert_int_equal(servers[0].n.hits, 1);
+}
+
+static void test_a_message_may_say_that_there_is_none(void **state)
+{
+	struct krcore_value value = { .raw = { 99 } };
+
+	(void)state;
+	assert_int_equal(look_up_torn(KRP_FEATURE_LOOKUP, -ENOENT, &value), -ENOENT);
+	assert_int_equal(value.raw[0], 99);
+	assert_int_equal(servers[0].n.misses, 1);
+}
+
+static void test_no_answer_to_the_message(void **state)
+{
+	(void)state;
+	assert_int_equal(look_up_torn(KRP_FEATURE_LOOKUP, -ETIMEDOUT, NULL), -ENOTCONN);
+	assert_int_equal(servers[0].n.errors, 1);
+}
+
+static void test_a_server_that_takes_no_such_messages(void **state)
+{
+	(void)state;
+	assert_int_equal(look_up_torn(KRP_FEATURE_NOTIFY, 0, NULL), -ENOTCONN);
+	assert_int_equal(asked.type, 0);
+}
+
+static void test_in_vain_at_one_server_the_next_is_read(void **state)
+{
+	(void)state;
+	hold(0);
+	hold(1);
+	places[0].torn = true;
+	expect(0, 1, 0, KRP_LOOKUP_READS_MAX, 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_settled_server_is_believed),
+		CASE(test_a_settled_miss_is_overruled),
+		CASE(test_two_misses_are_believed),
+		CASE(test_two_misses_are_enough),
+		CASE(test_a_broken_server_has_no_opinion),
+		CASE(test_a_server_that_is_alone_is_believed),
+		CASE(test_a_hit_asks_nobody_else),
 		CASE(test_a_server_that_has_settled_is_believed),
 		CASE(test_a_settling_server_is_asked_last),
-		CASE(test_a_settled_miss_is_the_last_word),
+		CASE(test_a_settling_server_overrules_too),
+		CASE(test_one_settled_miss_of_two_is_enough),
 		CASE(test_a_hit_of_a_settling_server_counts),
 		CASE(test_a_settling_miss_goes_on_to_the_next),
 		CASE(test_all_settle_and_none_has_it),
 		CASE(test_the_other_cannot_be_asked),
 		CASE(test_the_other_is_known_to_be_down),
 		CASE(test_the_other_is_being_attached),
+		CASE(test_a_second_opinion_is_waited_for),
+		CASE(test_but_not_for_long),
 		CASE(test_the_other_is_never_attached),
 		CASE(test_one_server_only),
+		CASE(test_a_living_server_is_believed),
+		CASE(test_a_hung_server_is_not_believed),
+		CASE(test_a_hung_server_is_asked_last),
+		CASE(test_a_hung_server_alone),
+		CASE(test_a_hung_server_that_goes_on),
+		CASE(test_a_look_says_how_it_settles),
+		CASE(test_a_server_without_a_heartbeat),
+		CASE(test_a_root_that_cannot_be_read),
 		CASE(test_a_failed_read_is_no_miss),
+		CASE(test_who_reads_in_vain_asks_by_message),
+		CASE(test_a_message_may_say_that_there_is_none),
+		CASE(test_no_answer_to_the_message),
+		CASE(test_a_server_that_takes_no_such_messages),
+		CASE(test_in_vain_at_one_server_the_next_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,19 +2,22 @@
 /*
  * What of the queue API needs no module: requests as they are filled in,
  * references to regions as values, peers by name, and that a node which cannot
- * be opened says why.
+ * be opened says why, also if its module is of another version.
  */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include <cmocka.h>
 
 #include "client/include/krcore/queue.h"
 #include "proto/krp_ioctl.h"
+#include "tests/unit/wrap_ioctl.h"
 
 static const struct krcore_mr test_mr = {
 	.addr = 0x1000,
@@ -119,6 +122,8 @@ static void test_peer(void **state)
 	key.service = 77;
 	assert_int_equal(krcore_key_from_text("", 0, &key), -EINVAL);
 	assert_int_equal(krcore_key_from_text(NULL, 0, &key), -EINVAL);
+	assert_int_equal(krcore_key_from_text("1.2.3", 0, &key), -EINVAL);
+	assert_non_null(strstr(krcore_error_text(), "1.2.3 is no IPv4 address"));
 	/* two dots: not even a resolver that answers everything takes it */
 	assert_true(krcore_key_from_text("no..host", 0, &key) < 0);
 	assert_non_null(strstr(krcore_error_text(), "no..host"));
@@ -144,6 +149,11 @@ static void test_open_refused(void **state)
 	check_open(&opts, -ENOENT, "/nonexistent/krcore");
 	opts.device = "/dev/null";
 	check_open(&opts, -ENOTTY, "/dev/null");
+	opts.port = 3;
+	opts.gid[KRCORE_GID_BYTES - 1] = 1;
+	check_open(&opts, -EINVAL, "port 3");
+	opts.port = 0;
+	check_open(&opts, -ENOTTY, "/dev/null");
 	opts.ring_entries = 1000;
 	check_open(&opts, -EINVAL, "1000");
 	opts.ring_entries = 8;
@@ -154,6 +164,43 @@ static void test_open_refused(void **state)
 	check_open(&opts, -EINVAL, "version");
 	opts.size = 0;
 	check_open(&opts, -EINVAL, "version");
+}
+
+/*
+ * A module of another version is told by what it answers to the one call that all versions
+ * have: the linker gives the library's calls to this first.
+ */
+static unsigned int module_abi; /* 0: none answers */
+static unsigned int calls_behind_query;
+
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	struct krp_query *query = arg;
+
+	if (!module_abi)
+		return __real_ioctl(fd, request, arg);
+	if (request == KRP_IOC_QUERY) {
+		query->abi = module_abi;
+		return 0;
+	}
+	calls_behind_query++;
+	errno = EPROTONOSUPPORT;
+	return -1;
+}
+
+static void test_module_of_another_version(void **state)
+{
+	struct krcore_node_options opts = { .size = sizeof(opts), .device = "/dev/null" };
+
+	(void)state;
+	module_abi = KRP_ABI_VERSION + 1;
+	check_open(&opts, -EPROTONOSUPPORT, "/dev/null: the module has version 2, not 1");
+	assert_int_equal(calls_behind_query, 0); /* nothing is asked that may mean another thing */
+	/* one that refuses us though it says our version */
+	module_abi = KRP_ABI_VERSION;
+	check_open(&opts, -EPROTONOSUPPORT, "/dev/null: setting up a ring");
+	assert_int_equal(calls_behind_query, 1);
+	module_abi = 0;
 }
 
 /* A flag between the library and the module; no node is asked. */
@@ -177,9 +224,13 @@ static void test_flags_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requests),       cmocka_unit_test(test_region),
-		cmocka_unit_test(test_region_refused), cmocka_unit_test(test_peer),
-		cmocka_unit_test(test_open_refused),   cmocka_unit_test(test_flags_refused),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_region),
+		cmocka_unit_test(test_region_refused),
+		cmocka_unit_test(test_peer),
+		cmocka_unit_test(test_open_refused),
+		cmocka_unit_test(test_flags_refused),
+		cmocka_unit_test(test_module_of_another_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,14 +38,21 @@ static void page_init(struct page *page, uint32_t start)
 static void page_push(struct page *page, uint64_t user_data)
 {
 	uint32_t tail = page->ring.tail;
-	struct krp_cqe *cqe = &page->cqes[tail & (ENTRIES - 1)];
+	uint64_t *to = (uint64_t *)(void *)&page->cqes[tail & (ENTRIES - 1)];
+	union {
+		struct krp_cqe cqe;
+		uint64_t words[sizeof(struct krp_cqe) / sizeof(uint64_t)];
+	} entry = { .words = { 0 } };
+	size_t i;
 
-	memset(cqe, 0, sizeof(*cqe));
-	cqe->user_data = user_data;
-	cqe->status = -(int32_t)(user_data % 3);
-	cqe->bytes = (uint32_t)user_data + 1;
-	cqe->queue = (uint32_t)user_data + 2;
-	cqe->opcode = KRP_OP_WRITE;
+	entry.cqe.user_data = user_data;
+	entry.cqe.status = -(int32_t)(user_data % 3);
+	entry.cqe.bytes = (uint32_t)user_data + 1;
+	entry.cqe.queue = (uint32_t)user_data + 2;
+	entry.cqe.opcode = KRP_OP_WRITE;
+	/* in words, as the kernel's stores are: see krl_ring_words() */
+	for (i = 0; i < sizeof(entry) / sizeof(*to); i++)
+		__atomic_store_n(&to[i], entry.words[i], __ATOMIC_RELAXED);
 	__atomic_store_n(&page->ring.tail, tail + 1, __ATOMIC_RELEASE);
 }
 

@@ -169,7 +169,7 @@ static void test_gone_record_stays_until_every_server_knows(void **state)
 static void test_better_server(void **state)
 {
 	struct krl_candidate settled = { .usable = true, .priority = 200, .rtt_ns = 9000 };
-	struct krl_candidate settling = { .usable = true, .settling = true, .priority = 1 };
+	struct krl_candidate settling = { .usable = true, .doubtful = true, .priority = 1 };
 	struct krl_candidate fast = { .usable = true, .priority = 100, .rtt_ns = 2000 };
 	struct krl_candidate slow = { .usable = true, .priority = 100, .rtt_ns = 3000 };
 	struct krl_candidate unknown = { .usable = true, .priority = 100 };
@@ -197,6 +197,38 @@ static void test_smoothed_time(void **state)
 		ns = krl_smooth(ns, 80);
 	assert_in_range(ns, 1, 160);
 	assert_int_equal(krl_smooth(0, 0), 1);
+}
+
+/* Lose a server that was attached for @up_ms. Return: the pause before the next attempt. */
+static uint64_t pause_ms_after(struct krl_server *srv, uint64_t up_ms)
+{
+	uint64_t now_ns = krl_now_ns();
+
+	srv->state = KRL_UP;
+	srv->up_ns = now_ns - up_ms * 1000000;
+	krl_server_down(srv);
+	assert_int_equal(srv->state, KRL_DOWN);
+	return (srv->retry_at_ns - now_ns) / 1000000;
+}
+
+/* Two contexts that say they are the same one throw each other out: ever more slowly. */
+static void test_who_is_thrown_out_at_once_comes_more_slowly(void **state)
+{
+	struct krcore_ctx ctx = { 0 };
+	struct krl_server srv = { .ctx = &ctx };
+	unsigned int i;
+
+	(void)state;
+	pthread_mutex_init(&ctx.lock, NULL);
+	pthread_cond_init(&ctx.cond, NULL);
+	pthread_mutex_init(&srv.io, NULL);
+	ctx.config.reconnect_min_ms = 200;
+	ctx.config.reconnect_max_ms = 10000;
+	for (i = 0; i < 6; i++)
+		assert_in_range(pause_ms_after(&srv, 50), 150ULL << i, (250ULL << i) + 200);
+	assert_in_range(pause_ms_after(&srv, 9000), 7500, 12700);
+	assert_in_range(pause_ms_after(&srv, 10000), 150, 450); /* it had lasted */
+	assert_in_range(pause_ms_after(&srv, 50), 300, 700);
 }
 
 static void test_dct_goes_there_and_back(void **state)
@@ -314,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_gone_record_stays_until_every_server_knows),
 		cmocka_unit_test(test_better_server),
 		cmocka_unit_test(test_smoothed_time),
+		cmocka_unit_test(test_who_is_thrown_out_at_once_comes_more_slowly),
 		cmocka_unit_test(test_dct_goes_there_and_back),
 		cmocka_unit_test(test_raw_goes_there_and_back),
 		cmocka_unit_test(test_bad_values_are_refused_by_name),

@@ -291,6 +291,35 @@ static void test_keys_that_do_not_fit(void **state)
 	assert_non_null(strstr(reports.text[2], "reconnect_min_ms"));
 }
 
+/* A server that cuts nodes off before they say something again: they come back for ever. */
+static void test_idle_timeout_that_cuts_everybody(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+	} cases[] = {
+		/* a node may ask for lease_max_ms, and be late once */
+		{ "[metaserver]\nidle_timeout_ms = 30000\n", -EINVAL },
+		{ "[metaserver]\nidle_timeout_ms = 30001\n", 0 },
+		{ "[metaserver]\nlease_ms = 3s\nidle_timeout_ms = 30000\n", -EINVAL },
+		{ "[metaserver]\nlease_max_ms = 30s\nidle_timeout_ms = 20000\n", -EINVAL },
+		{ "[metaserver]\nlease_max_ms = 30s\nidle_timeout_ms = 20001\n", 0 },
+		{ "[metaserver]\nlease_ms = 3s\nlease_max_ms = 3s\nidle_timeout_ms = 2001\n", 0 },
+	};
+	struct kru_conf conf;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		kru_conf_defaults(&conf);
+		assert_int_equal(parse(cases[i].text, &conf), 0);
+		assert_int_equal(kru_conf_check(&conf, "t", report, &reports), cases[i].err);
+		if (cases[i].err)
+			assert_non_null(strstr(reports.text[0], "idle_timeout_ms"));
+		memset(&reports, 0, sizeof(reports));
+	}
+}
+
 static char merged[1024];
 
 static void note_change(void *arg, const struct kru_conf_item *item)
@@ -391,7 +420,10 @@ static void test_print_long_values(void **state)
 	assert_memory_equal(&conf.node, &again.node, sizeof(conf.node));
 }
 
-/* The file that ships is what the table says: `krcore-metaserver --print` without one. */
+/*
+ * The file that ships is what the table says, and insists on authentication:
+ * `krcore-metaserver --print -o metaserver.require_auth=yes -o node.require_auth=yes`.
+ */
 static void test_shipped_file(void **state)
 {
 	struct kru_conf conf, defaults;
@@ -401,6 +433,9 @@ static void test_shipped_file(void **state)
 
 	(void)state;
 	kru_conf_defaults(&defaults);
+	assert_int_equal(kru_conf_set(&defaults, "metaserver.require_auth=yes", report, &reports),
+			 0);
+	assert_int_equal(kru_conf_set(&defaults, "node.require_auth=yes", report, &reports), 0);
 	expected = print(&defaults);
 	shipped = calloc(1, KRU_CONF_BYTES_MAX);
 	assert_non_null(shipped);
@@ -436,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_precedence),
 		cmocka_unit_test(test_bad_assignments),
 		cmocka_unit_test(test_keys_that_do_not_fit),
+		cmocka_unit_test(test_idle_timeout_that_cuts_everybody),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_print_and_parse),
 		cmocka_unit_test(test_print_long_values),

@@ -108,7 +108,7 @@ static unsigned int publish(struct fixture *fx, const struct ms_claim *who, stru
 
 static unsigned int withdraw(struct fixture *fx, const struct ms_claim *who, struct krp_key key)
 {
-	return ms_ledger_withdraw(fx->l, fx->now, who, &key, true);
+	return ms_ledger_withdraw(fx->l, fx->now, who, &key);
 }
 
 static int payload_at(struct fixture *fx, struct krp_key key)
@@ -195,6 +195,40 @@ static void test_newer_generation_withdraws(void **state)
 	fx_close(&fx);
 }
 
+/* The same identity at another GID is another owner: what it does is not done to this. */
+static void test_the_same_identity_elsewhere(void **state)
+{
+	struct ms_claim a = claim(1, 10), b = claim(1, 11), any = claim(1, 12);
+	struct krp_key key = key_of(1, 0), other = key_of(2, 0);
+	struct ms_ledger_record rec;
+	struct fixture fx;
+
+	(void)state;
+	fx_open(&fx, 8, 8);
+	a.gid[15] = 1;
+	b.gid[15] = 2;
+	assert_int_equal(publish(&fx, &a, key, 1), KRP_ST_OK);
+	fx.now += LEASE_MS / 2;
+	b.generation = 10;
+	ms_ledger_renew(fx.l, fx.now, &b);
+	assert_int_equal(ms_ledger_get(fx.l, fx.now, &key, &rec), 0);
+	assert_int_equal(rec.lease_left_ms, LEASE_MS - LEASE_MS / 2);
+	assert_int_equal(publish(&fx, &b, other, 2), KRP_ST_OK);
+	assert_int_equal(ms_ledger_get(fx.l, fx.now, &key, &rec), 0);
+	assert_int_equal(rec.lease_left_ms, LEASE_MS - LEASE_MS / 2);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), 1);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &b, NULL), 1);
+	b.generation = UINT64_MAX;
+	assert_int_equal(publish(&fx, &b, key, 2), KRP_ST_NOT_OWNER);
+	assert_int_equal(withdraw(&fx, &b, key), KRP_ST_NOT_OWNER);
+	assert_int_equal(payload_at(&fx, key), 1);
+
+	/* where GIDs do not count, the identity does */
+	assert_int_equal(publish(&fx, &any, key, 3), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key, 4), KRP_ST_STALE_GENERATION);
+	fx_close(&fx);
+}
+
 static void test_other_owner(void **state)
 {
 	struct ms_claim a = claim(1, 10), b = claim(2, 99);
@@ -218,6 +252,25 @@ static void test_other_owner(void **state)
 	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), 0);
 	sweep(&fx);
 	assert_int_equal(payload_at(&fx, key_of(1, 0)), 2);
+	fx_close(&fx);
+}
+
+/* What programs publish does not keep a port from coming back, nor ports one another for ever. */
+static void test_a_ports_record_has_room_beside_services(void **state)
+{
+	struct ms_claim a = claim(1, 10);
+	struct fixture fx;
+	unsigned int i;
+
+	(void)state;
+	fx_open(&fx, 8, 8);
+	for (i = 0; i < RECORDS_MAX; i++)
+		assert_int_equal(publish(&fx, &a, key_of(1, 256 + i), i), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, 256 + i), i), KRP_ST_LIMIT_RECORDS);
+	for (i = 1; i <= 64; i++)
+		assert_int_equal(publish(&fx, &a, key_of(i, KRP_SERVICE_NODE), i), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(i, KRP_SERVICE_NODE), i), KRP_ST_LIMIT_RECORDS);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), RECORDS_MAX + 64);
 	fx_close(&fx);
 }
 
@@ -411,15 +464,47 @@ static void test_import(void **state)
 	assert_int_equal(ms_ledger_import(fx.l, fx.now, &key, &v, LEASE_MS), 0);
 	assert_int_equal(payload_at(&fx, key), 2);
 
-	assert_int_equal(ms_ledger_withdraw(fx.l, fx.now, &b, &other, false), KRP_ST_FOREIGN_GID);
-	assert_int_equal(ms_ledger_withdraw(fx.l, fx.now, &a, &other, true),
-			 KRP_ST_STALE_GENERATION);
+	assert_int_equal(withdraw(&fx, &a, other), KRP_ST_STALE_GENERATION);
 	fx.now += LEASE_MS - 1;
 	ms_ledger_renew(fx.l, fx.now, &b);
 	fx.now += TICK_MS;
 	sweep(&fx);
 	assert_int_equal(payload_at(&fx, other), -1);
 	assert_int_equal(payload_at(&fx, key), 2);
+	fx_close(&fx);
+}
+
+/* Until somebody can come and take them over, copied records stay; all or none are used. */
+static void test_import_is_kept_or_dropped(void **state)
+{
+	struct ms_claim b = claim(2, 20);
+	struct krp_value v = value_of(15, 1);
+	struct ms_ledger_stats stats;
+	struct fixture fx;
+	unsigned int i;
+
+	(void)state;
+	fx_open(&fx, 8, 8);
+	ms_ledger_import_keep(fx.l, fx.now, LEASE_MS); /* nothing to keep */
+	assert_int_equal(ms_ledger_import_drop(fx.l), 0);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(ms_ledger_import(fx.l, fx.now,
+						  &(struct krp_key){ .gid = { 1, (__u8)i } }, &v,
+						  LEASE_MS),
+				 1);
+	for (i = 0; i < 10; i++) {
+		fx.now += LEASE_MS - TICK_MS;
+		ms_ledger_import_keep(fx.l, fx.now, LEASE_MS);
+		sweep(&fx);
+	}
+	assert_int_equal(fx.gone, 0);
+	assert_int_equal(publish(&fx, &b, (struct krp_key){ .gid = { 1, 7 } }, 2), KRP_ST_OK);
+	assert_int_equal(ms_ledger_import_drop(fx.l), 99);
+	assert_int_equal(fx.gone, 99);
+	assert_int_equal(payload_at(&fx, (struct krp_key){ .gid = { 1, 7 } }), 2);
+	ms_ledger_stats(fx.l, &stats);
+	assert_int_equal(stats.owners, 1);
+	assert_int_equal(stats.expired, 0);
 	fx_close(&fx);
 }
 
@@ -683,7 +768,9 @@ int main(void)
 		cmocka_unit_test(test_same_owner_is_idempotent),
 		cmocka_unit_test(test_generations),
 		cmocka_unit_test(test_newer_generation_withdraws),
+		cmocka_unit_test(test_the_same_identity_elsewhere),
 		cmocka_unit_test(test_other_owner),
+		cmocka_unit_test(test_a_ports_record_has_room_beside_services),
 		cmocka_unit_test(test_limits_leave_state_alone),
 		cmocka_unit_test(test_device_failure_leaves_state_alone),
 		cmocka_unit_test(test_expiry_order_and_lag),
@@ -691,6 +778,7 @@ int main(void)
 		cmocka_unit_test(test_long_pause),
 		cmocka_unit_test(test_sweep_is_bounded),
 		cmocka_unit_test(test_import),
+		cmocka_unit_test(test_import_is_kept_or_dropped),
 		cmocka_unit_test(test_each_goes_on_where_it_stopped),
 		cmocka_unit_test(test_random_operations_against_model),
 		cmocka_unit_test(test_many_owners),

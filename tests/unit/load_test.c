@@ -228,7 +228,7 @@ static void test_roots_out_of_range(void **state)
 		{ offsetof(struct krp_root, dir_addr), 8, 0 },
 		{ offsetof(struct krp_root, segments_addr), 8, 0 },
 		{ offsetof(struct krp_root, rsvd), 1, 1 },
-		{ offsetof(struct krp_root, rsvd2) + 47, 1, 0x80 },
+		{ offsetof(struct krp_root, rsvd2) + 35, 1, 0x80 },
 	};
 	const struct krp_root good = sv.root;
 	size_t i;

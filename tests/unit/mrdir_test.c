@@ -31,6 +31,7 @@ static void sample_entry(struct krp_mrdir_entry *e)
 	e->access = KRP_ACCESS_LOCAL_WRITE | KRP_ACCESS_REMOTE_READ | KRP_ACCESS_REMOTE_WRITE;
 	e->state = KRP_MRDIR_LIVE;
 	e->lease_ms = krp_cpu_to_le32(KRP_MRDIR_LEASE_MS);
+	e->margin_ms = krp_cpu_to_le32(300);
 	e->generation = krp_cpu_to_le64(0x1112131415161718ULL);
 	krp_mrdir_seal(e);
 }
@@ -135,12 +136,7 @@ static void spoil_pad(struct krp_mrdir_entry *e)
 
 static void spoil_pad2(struct krp_mrdir_entry *e)
 {
-	e->rsvd2[3] = 0x80;
-}
-
-static void spoil_pad3(struct krp_mrdir_entry *e)
-{
-	e->rsvd3[7] = 1;
+	e->rsvd2[7] = 1;
 }
 
 static void spoil_length(struct krp_mrdir_entry *e)
@@ -151,6 +147,16 @@ static void spoil_length(struct krp_mrdir_entry *e)
 static void spoil_end(struct krp_mrdir_entry *e)
 {
 	e->addr = krp_cpu_to_le64(-0x10000ULL);
+}
+
+static void spoil_margin_min(struct krp_mrdir_entry *e)
+{
+	e->margin_ms = krp_cpu_to_le32(KRP_MRDIR_MARGIN_MS_MIN - 1);
+}
+
+static void spoil_margin_max(struct krp_mrdir_entry *e)
+{
+	e->margin_ms = krp_cpu_to_le32(KRP_MRDIR_MARGIN_MS_MAX + 1);
 }
 
 static void spoil_lease(struct krp_mrdir_entry *e)
@@ -174,12 +180,13 @@ static void test_whole_entry_that_breaks_a_rule_is_none(void **state)
 	expect_none(spoil_state, "its state is unknown");
 	expect_none(spoil_pad, "rsvd is not zero");
 	expect_none(spoil_pad2, "rsvd2 is not zero");
-	expect_none(spoil_pad3, "rsvd3 is not zero");
 	expect_none(spoil_length, "it is empty");
 	expect_none(spoil_end, "it wraps");
 	expect_none(spoil_lease, "it has no lease");
 	expect_none(spoil_lease_min, "its lease is too short");
 	expect_none(spoil_lease_max, "its lease is too long");
+	expect_none(spoil_margin_min, "its margin is too short");
+	expect_none(spoil_margin_max, "its margin is too long");
 }
 
 static void test_tokens(void **state)
@@ -241,6 +248,8 @@ KRP_STATIC_ASSERT(KRP_IOC_QUEUE_CLOSE == 0x4008b708U, "KRP_IOC_QUEUE_CLOSE");
 KRP_STATIC_ASSERT(KRP_IOC_BIND == 0x4010b709U, "KRP_IOC_BIND");
 KRP_STATIC_ASSERT(KRP_IOC_POST == 0xc020b70aU, "KRP_IOC_POST");
 KRP_STATIC_ASSERT(KRP_IOC_WAIT == 0x4008b70bU, "KRP_IOC_WAIT");
+KRP_STATIC_ASSERT(KRP_IOC_MR_DEREG_MANY == 0xc010b70cU, "KRP_IOC_MR_DEREG_MANY");
+KRP_STATIC_ASSERT(offsetof(struct krp_setup, gid) == 24, "krp_setup");
 
 static void print_entry(const char *name, const struct krp_mrdir_entry *e)
 {

@@ -94,6 +94,8 @@ static void sample_root(struct krp_root *r)
 	r->segments_rkey = krp_cpu_to_le32(0x1002);
 	r->epoch = krp_cpu_to_le32(4);
 	r->records = krp_cpu_to_le64(4321);
+	r->heartbeat = krp_cpu_to_le64(0x0102030405060708ULL);
+	r->settling_ms = krp_cpu_to_le32(29000);
 	r->sum = krp_cpu_to_le64(krp_root_sum(r));
 }
 
@@ -102,6 +104,27 @@ static void sample_segment(struct krp_segment *s)
 	s->addr = krp_cpu_to_le64(0x7f0000400000ULL);
 	s->rkey = krp_cpu_to_le32(0x1003);
 	s->check = krp_cpu_to_le32(krp_segment_check(s, 2, INCARNATION));
+}
+
+/* What the proofs of the vectors are made with. */
+static const struct kru_key auth_key = { .len = 16,
+					 .bytes = { 0x5a, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+						    0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee,
+						    0xff } };
+
+static void sample_key_id(__u8 *ret_id)
+{
+	kru_key_id(&auth_key, ret_id);
+}
+
+static void sample_link(struct krp_link *link)
+{
+	memset(link, 0, sizeof(*link));
+	memcpy(link->client_gid, sample_key.gid, sizeof(link->client_gid));
+	memcpy(link->server_gid, sample_key.gid, sizeof(link->server_gid));
+	link->server_gid[15] ^= 0xff;
+	link->client_qpn = krp_cpu_to_le32(0x010203);
+	link->server_qpn = krp_cpu_to_le32(0x0a0b0c);
 }
 
 /* A well-formed message of each type. */
@@ -125,6 +148,7 @@ static unsigned int sample_msg(unsigned int type, void *msg)
 		m->version_min = KRP_MSG_VERSION;
 		m->version_max = KRP_MSG_VERSION;
 		strcpy((char *)m->name, "node1");
+		sample_key_id(m->key_id);
 	} else if (type == KRP_MSG_CHALLENGE) {
 		struct krp_challenge *m = msg;
 
@@ -132,6 +156,7 @@ static unsigned int sample_msg(unsigned int type, void *msg)
 		for (i = 0; i < sizeof(m->nonce); i++)
 			m->nonce[i] = (__u8)(0x80 + i);
 		m->flags = KRP_CHALLENGE_AUTH;
+		sample_key_id(m->key_id);
 	} else if (type == KRP_MSG_AUTH) {
 		memset(((struct krp_auth *)msg)->mac, 0xb2, KRP_MAC_BYTES);
 	} else if (type == KRP_MSG_WELCOME) {
@@ -147,11 +172,13 @@ static unsigned int sample_msg(unsigned int type, void *msg)
 		m->rate_max = krp_cpu_to_le32(20000);
 		m->credits = krp_cpu_to_le16(16);
 		m->settling_ms = krp_cpu_to_le32(9000);
+		memset(m->token, 0xd4, sizeof(m->token));
 	} else if (type == KRP_MSG_PUBLISH) {
 		((struct krp_publish *)msg)->key = sample_key;
 		sample_value(&((struct krp_publish *)msg)->value);
 	} else if (type == KRP_MSG_WITHDRAW) {
 		((struct krp_withdraw *)msg)->key = sample_key;
+		memset(((struct krp_withdraw *)msg)->token, 0xd4, KRP_TOKEN_BYTES);
 	} else if (type == KRP_MSG_SUBSCRIBE) {
 		((struct krp_subscribe *)msg)->flags = KRP_SUBSCRIBE_ALL;
 	} else if (type == KRP_MSG_LOOKUP) {
@@ -169,9 +196,14 @@ static unsigned int sample_msg(unsigned int type, void *msg)
 		struct krp_notify *m = msg;
 
 		m->seq = krp_cpu_to_le64(1);
-		m->key = sample_key;
-		m->event = KRP_EVENT_CHANGED;
-		m->generation = krp_cpu_to_le64(0x1112131415161718ULL);
+		m->nr = 2;
+		m->change[0].key = sample_key;
+		m->change[0].event = KRP_EVENT_CHANGED;
+		m->change[0].generation = krp_cpu_to_le64(0x1112131415161718ULL);
+		m->change[1].key = sample_key;
+		m->change[1].key.service = krp_cpu_to_le16(7);
+		m->change[1].event = KRP_EVENT_GONE;
+		m->change[1].generation = krp_cpu_to_le64(0x2122232425262728ULL);
 	}
 	return krp_msg_bytes(type);
 }
@@ -239,20 +271,34 @@ static void test_message_vectors(void **state)
 	}
 }
 
-static void test_auth_vectors(void **state)
+/* The messages are those of msg.txt, but for the mac of WELCOME, which counts as zero. */
+static void sample_proofs(struct krp_link *ret_link, __u8 *ret_client, __u8 *ret_server)
 {
 	__u64 hello[KRP_MSG_BYTES_MAX / 8], challenge[KRP_MSG_BYTES_MAX / 8];
-	struct kru_key key = { .len = 32 };
-	__u8 mac[KRP_MAC_BYTES];
+	__u64 welcome[KRP_MSG_BYTES_MAX / 8];
+	struct kru_handshake shake = { ret_link, (void *)hello, (void *)challenge };
 
-	(void)state;
-	memset(key.bytes, 0x5a, key.len);
+	sample_link(ret_link);
 	sample_msg(KRP_MSG_HELLO, hello);
 	sample_msg(KRP_MSG_CHALLENGE, challenge);
-	kru_auth_mac(&key, KRP_LABEL_CLIENT, (void *)hello, (void *)challenge, mac);
-	check_vector("auth.txt", "client", mac, sizeof(mac));
-	kru_auth_mac(&key, KRP_LABEL_SERVER, (void *)hello, (void *)challenge, mac);
-	check_vector("auth.txt", "server", mac, sizeof(mac));
+	sample_msg(KRP_MSG_WELCOME, welcome);
+	kru_auth_client(&auth_key, &shake, ret_client);
+	kru_auth_server(&auth_key, &shake, (void *)welcome, ret_server);
+}
+
+static void test_auth_vectors(void **state)
+{
+	__u8 client[KRP_MAC_BYTES], server[KRP_MAC_BYTES], id[KRP_KEY_ID_BYTES];
+	struct krp_link link;
+
+	(void)state;
+	sample_key_id(id);
+	sample_proofs(&link, client, server);
+	check_vector("auth.txt", "key", auth_key.bytes, (unsigned int)auth_key.len);
+	check_vector("auth.txt", "key_id", id, sizeof(id));
+	check_vector("auth.txt", "link", &link, sizeof(link));
+	check_vector("auth.txt", "client", client, sizeof(client));
+	check_vector("auth.txt", "server", server, sizeof(server));
 }
 
 /* ---- what a reader must refuse ---- */
@@ -357,7 +403,8 @@ static void test_root_checks(void **state)
 		assert_false(krp_root_valid(&r)); \
 	} while (0)
 	BAD_IF(r.magic ^= krp_cpu_to_le64(1));
-	BAD_IF(r.version = krp_cpu_to_le16(2));
+	BAD_IF(r.version = krp_cpu_to_le16(KRP_TABLE_VERSION + 1));
+	BAD_IF(r.version = krp_cpu_to_le16(1));
 	BAD_IF(r.bytes = krp_cpu_to_le16(64));
 	BAD_IF(r.depth = KRP_DEPTH_MAX + 1);
 	BAD_IF(r.log2_segment_pages = KRP_LOG2_SEGMENT_PAGES_MAX + 1);
@@ -367,7 +414,9 @@ static void test_root_checks(void **state)
 	BAD_IF(r.dir_addr = 0);
 	BAD_IF(r.segments_addr = 0);
 	BAD_IF(r.rsvd[1] = 1);
-	BAD_IF(r.rsvd2[39] = 1);
+	BAD_IF(r.settling_ms = krp_cpu_to_le32(KRP_SETTLING_MS_MAX + 1));
+	BAD_IF(r.rsvd2[0] = 1);
+	BAD_IF(r.rsvd2[35] = 1);
 #undef BAD_IF
 	r = good;
 	r.records ^= krp_cpu_to_le64(1);
@@ -437,7 +486,8 @@ static void test_message_header_checks(void **state)
 		assert_int_equal(krp_msg_check(msg, bytes, is_to_server(type)), status); \
 	} while (0)
 		BAD_IF(hdr->magic ^= krp_cpu_to_le32(1), KRP_ST_MALFORMED);
-		BAD_IF(hdr->version++, KRP_ST_VERSION);
+		/* HELLO is judged by its range, and then its header by that */
+		BAD_IF(hdr->version++, type == KRP_MSG_HELLO ? KRP_ST_MALFORMED : KRP_ST_VERSION);
 		BAD_IF(hdr->type = KRP_MSG_TYPES, KRP_ST_MALFORMED);
 		BAD_IF(hdr->type = 0, KRP_ST_MALFORMED);
 		BAD_IF(hdr->bytes ^= krp_cpu_to_le16(8), KRP_ST_MALFORMED);
@@ -459,6 +509,31 @@ static void test_message_header_checks(void **state)
 	}
 }
 
+/* HELLO says which versions its sender speaks; a refusal for the version is readable in any. */
+static void test_message_versions(void **state)
+{
+	__u64 msg[KRP_MSG_BYTES_MAX / 8] = { 0 };
+	struct krp_hello *hello = (void *)msg;
+	struct krp_msg_hdr *hdr = (void *)msg;
+	unsigned int bytes = sample_msg(KRP_MSG_HELLO, msg);
+
+	(void)state;
+	hdr->version = hello->version_max = KRP_MSG_VERSION + 5;
+	assert_int_equal(krp_msg_check(msg, bytes, 1), KRP_ST_OK);
+	hello->version_min = KRP_MSG_VERSION + 1;
+	assert_int_equal(krp_msg_check(msg, bytes, 1), KRP_ST_VERSION);
+	hdr->version = hello->version_max = hello->version_min = KRP_MSG_VERSION - 1;
+	assert_int_equal(krp_msg_check(msg, bytes, 1), KRP_ST_VERSION);
+	/* one of another length: whatever it is, it is not ours */
+	assert_int_equal(krp_msg_check(msg, 184, 1), KRP_ST_VERSION);
+
+	krp_msg_init(msg, KRP_MSG_CHALLENGE, 1, KRP_ST_VERSION, INCARNATION);
+	hdr->version = KRP_MSG_VERSION + 1;
+	assert_int_equal(krp_msg_check(msg, sizeof(struct krp_challenge), 0), KRP_ST_OK);
+	hdr->status = krp_cpu_to_le16(KRP_ST_AUTH);
+	assert_int_equal(krp_msg_check(msg, sizeof(struct krp_challenge), 0), KRP_ST_VERSION);
+}
+
 static void test_message_body_checks(void **state)
 {
 	__u64 good[KRP_MSG_BYTES_MAX / 8], msg[KRP_MSG_BYTES_MAX / 8];
@@ -475,10 +550,13 @@ static void test_message_body_checks(void **state)
 	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->owner, 0, sizeof(m->owner)));
 	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->gid, 0, sizeof(m->gid)));
 	BAD_IF(KRP_MSG_HELLO, krp_hello, memset(m->name, 'x', sizeof(m->name)));
-	BAD_IF(KRP_MSG_HELLO, krp_hello, m->version_min = 9);
 	BAD_IF(KRP_MSG_HELLO, krp_hello, m->rsvd[0] = 1);
+	BAD_IF(KRP_MSG_HELLO, krp_hello, m->rsvd2[3] = 1);
+	BAD_IF(KRP_MSG_HELLO, krp_hello, m->version_max++);
 	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->flags = 2);
-	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->rsvd[6] = 1);
+	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->flags = 0); /* a key, but no proof */
+	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->rsvd[2] = 1);
+	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->hdr.status = krp_cpu_to_le16(KRP_ST_AUTH));
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->credits = 0);
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->rsvd[1] = 1);
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome,
@@ -490,9 +568,16 @@ static void test_message_body_checks(void **state)
 	BAD_IF(KRP_MSG_SUBSCRIBE, krp_subscribe, m->flags = 2);
 	BAD_IF(KRP_MSG_SUBSCRIBE, krp_subscribe, m->rsvd[0] = 1);
 	BAD_IF(KRP_MSG_LOOKUP, krp_lookup_msg, m->rsvd[0] = 1);
-	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->event = 0);
-	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->event = 4);
-	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->rsvd[4] = 1);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->nr = 0);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->nr = 1); /* the second is not zero */
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->nr = 3); /* the third has no event */
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->nr = KRP_NOTIFY_CHANGES + 1);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->rsvd[6] = 1);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->change[1].event = 0);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->change[1].event = 4);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->change[1].event = KRP_EVENT_RESYNC);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->change[1].rsvd[4] = 1);
+	BAD_IF(KRP_MSG_NOTIFY, krp_notify, m->change[5].key.gid[0] = 1);
 #undef BAD_IF
 }
 
@@ -524,12 +609,19 @@ static void print_hex(const char *name, const void *bytes, unsigned int nr)
 	printf("\n");
 }
 
+static void print_number(const char *name, __u64 number)
+{
+	__le64 word = krp_cpu_to_le64(number);
+
+	print_hex(name, &word, sizeof(word));
+}
+
 static int write_vectors(const char *file)
 {
-	__u64 msg[KRP_MSG_BYTES_MAX / 8], msg2[KRP_MSG_BYTES_MAX / 8];
-	struct kru_key key = { .len = 32 };
-	__u8 mac[KRP_MAC_BYTES];
+	__u8 client[KRP_MAC_BYTES], server[KRP_MAC_BYTES], id[KRP_KEY_ID_BYTES];
+	__u64 msg[KRP_MSG_BYTES_MAX / 8];
 	struct krp_segment seg;
+	struct krp_link link;
 	struct krp_bucket b;
 	struct krp_value v;
 	unsigned int type;
@@ -539,6 +631,9 @@ static int write_vectors(const char *file)
 	printf("# SPDX-%s: (GPL-2.0-only WITH Linux-syscall-note) OR MIT\n", "License-Identifier");
 	printf("# Golden vectors, see tests/unit/proto_test.c for the fields behind them.\n");
 	if (!strcmp(file, "hash.txt")) {
+		print_hex("key", &sample_key, sizeof(sample_key));
+		print_number("salt", SALT);
+		print_number("seed", 513);
 		word = krp_cpu_to_le64(krp_key_hash(&sample_key, SALT));
 		print_hex("key_hash", &word, sizeof(word));
 		word = krp_cpu_to_le64(krp_mix64(1));
@@ -546,6 +641,9 @@ static int write_vectors(const char *file)
 		word = krp_cpu_to_le64(krp_bucket_index(krp_key_hash(&sample_key, SALT), 513));
 		print_hex("bucket_index", &word, sizeof(word));
 	} else if (!strcmp(file, "table.txt")) {
+		print_number("incarnation", INCARNATION);
+		print_number("page", 12345);
+		print_number("segment_nr", 2);
 		sample_value(&v);
 		print_hex("value_dct", &v, sizeof(v));
 		sample_raw(&v);
@@ -560,13 +658,14 @@ static int write_vectors(const char *file)
 		for (type = KRP_MSG_HELLO; type < KRP_MSG_TYPES; type++)
 			print_hex(krp_msg_name(type), msg, sample_msg(type, msg));
 	} else if (!strcmp(file, "auth.txt")) {
-		memset(key.bytes, 0x5a, key.len);
-		sample_msg(KRP_MSG_HELLO, msg);
-		sample_msg(KRP_MSG_CHALLENGE, msg2);
-		kru_auth_mac(&key, KRP_LABEL_CLIENT, (void *)msg, (void *)msg2, mac);
-		print_hex("client", mac, sizeof(mac));
-		kru_auth_mac(&key, KRP_LABEL_SERVER, (void *)msg, (void *)msg2, mac);
-		print_hex("server", mac, sizeof(mac));
+		sample_key_id(id);
+		sample_proofs(&link, client, server);
+		printf("# Over HELLO, CHALLENGE and WELCOME of msg.txt.\n");
+		print_hex("key", auth_key.bytes, (unsigned int)auth_key.len);
+		print_hex("key_id", id, sizeof(id));
+		print_hex("link", &link, sizeof(link));
+		print_hex("client", client, sizeof(client));
+		print_hex("server", server, sizeof(server));
 	} else {
 		return 2;
 	}
@@ -587,6 +686,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_value_checks),
 		cmocka_unit_test(test_each_message_passes_in_its_direction_only),
 		cmocka_unit_test(test_message_header_checks),
+		cmocka_unit_test(test_message_versions),
 		cmocka_unit_test(test_message_body_checks),
 		cmocka_unit_test(test_status_texts_and_errnos),
 	};

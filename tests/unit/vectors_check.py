@@ -19,8 +19,6 @@ M = (1 << 64) - 1
 P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
                       0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 GOLDEN = 0x9E3779B97F4A7C15
-INCARNATION, SALT = 0x0123456789ABCDEF, 0xFEDCBA9876543210
-PAGE, SEED = 12345, 513
 
 
 def rotl(x, n):
@@ -65,6 +63,10 @@ def mix64(x):
     return x ^ x >> 31
 
 
+def u64(data, at=0):
+    return struct.unpack_from("<Q", data, at)[0]
+
+
 def load(directory, name):
     vectors = {}
     with open(os.path.join(directory, name), encoding="ascii") as f:
@@ -105,11 +107,14 @@ def copies_differ(directory, suites):
             "key_hash": hashes["key_hash"], "mix64": hashes["mix64_of_1"],
             "value": table["value_dct"], "bucket": table["bucket"],
             "segment": table["segment"], "root": table["root"], "hello": msg["HELLO"],
-            "challenge": msg["CHALLENGE"], "client": auth["client"], "server": auth["server"]},
+            "challenge": msg["CHALLENGE"], "welcome": msg["WELCOME"], "key": auth["key"],
+            "key_id": auth["key_id"], "link": auth["link"], "client": auth["client"],
+            "server": auth["server"]},
         "krc_mr_test.c": {"live": mrdir["live"]},
     }
     numbers = {
-        "krc_proto_test.c": {"INCARNATION": INCARNATION, "SALT": SALT, "PAGE": PAGE, "SEED": SEED},
+        "krc_proto_test.c": {"INCARNATION": u64(table["incarnation"]), "SALT": u64(hashes["salt"]),
+                             "PAGE": u64(table["page"]), "SEED": u64(hashes["seed"])},
         "krc_mr_test.c": dict(zip(("TOKEN", "GENERATION"), (
             struct.unpack_from("<Q", mrdir["live"], at)[0] for at in (8, 48)))),
     }
@@ -142,23 +147,30 @@ def main():
             bad.append(f"{what}: computed {ours:#x}, vector has {theirs:#x}")
 
     bucket, root, segment = table["bucket"], table["root"], table["segment"]
-    key = bucket[32:48] + bucket[248:250]
-    h = xxh64(key, SALT)
-    index = mix64(h ^ (SEED + 1) * GOLDEN & M) >> 61
-    u64 = lambda b, at=0: struct.unpack_from("<Q", b, at)[0]
+    incarnation, page = u64(table["incarnation"]), u64(table["page"])
+    if bucket[32:48] + bucket[248:250] != hashes["key"]:
+        bad.append("the bucket's first record is not that of hash.txt")
+    h = xxh64(hashes["key"], u64(hashes["salt"]))
+    index = mix64(h ^ (u64(hashes["seed"]) + 1) * GOLDEN & M) >> 61
     same("hash of the empty string", xxh64(b"", 0), 0xEF46DB3751D8E999)
     same("hash of the key", h, u64(hashes["key_hash"]))
     same("mix of 1", mix64(1), u64(hashes["mix64_of_1"]))
     same("bucket index", index, u64(hashes["bucket_index"]))
-    place = (PAGE * 8 + index + 1) * GOLDEN & M
-    same("bucket sum", xxh64(bucket[8:], INCARNATION ^ place), u64(bucket))
+    place = (page * 8 + index + 1) * GOLDEN & M
+    same("bucket sum", xxh64(bucket[8:], incarnation ^ place), u64(bucket))
     same("bucket prefix", h >> (64 - bucket[22]), struct.unpack_from("<I", bucket, 16)[0])
     same("root sum", xxh64(root[:120], u64(b"KRCROOT1")), u64(root, 120))
-    same("segment check", xxh64(segment[:12], INCARNATION ^ 3 * GOLDEN & M) & 0xFFFFFFFF,
+    seed = incarnation ^ (u64(table["segment_nr"]) + 1) * GOLDEN & M
+    same("segment check", xxh64(segment[:12], seed) & 0xFFFFFFFF,
          struct.unpack_from("<I", segment, 12)[0])
-    for who in ("client", "server"):
-        text = f"krcore auth {who} v1".encode() + msg["HELLO"] + msg["CHALLENGE"]
-        mac = hmac.new(b"\x5a" * 32, text, hashlib.sha256).digest()
+    welcome = msg["WELCOME"][:32] + bytes(32) + msg["WELCOME"][64:]   # its mac counts as zero
+    key_id = hashlib.sha256(auth["key"]).digest()[:4]
+    if not key_id == auth["key_id"] == msg["HELLO"][-8:-4] == msg["CHALLENGE"][-4:]:
+        bad.append("the id of the key is not the begin of its SHA-256 everywhere")
+    for who, last in (("client", b""), ("server", welcome)):
+        text = (f"krcore auth {who} v2".encode() + auth["link"] + msg["HELLO"] + msg["CHALLENGE"] +
+                last)
+        mac = hmac.new(auth["key"], text, hashlib.sha256).digest()
         same(f"HMAC of the {who}", int.from_bytes(mac, "big"), int.from_bytes(auth[who], "big"))
     for name, entry in load(directory, "mrdir.txt").items():
         same(f"sum of the {name} entry", xxh64(entry[8:], u64(b"KRCROOT1")), u64(entry))

@@ -2,7 +2,12 @@
 /*
  * libkrcore: find out how to reach a peer, and tell peers how to reach us.
  *
- * A context is attached to the MetaServers of /etc/krcore.conf. A look-up is
+ * Where the kernel module runs, a context needs no key and no session: the module looks
+ * up, publishes and watches for it, with the node's cache. That is what krcore_open() makes
+ * unless it is told of servers, a key, an identity or a lease, or KRCORE_OPEN_DIRECT.
+ * What such a context can't do returns -EOPNOTSUPP.
+ *
+ * Any other context is attached to the MetaServers of /etc/krcore.conf. A look-up is
  * one one-sided RDMA READ from the best of them; no process on the server runs
  * for it. Publishing goes to all of them and is kept up by the context: leases
  * are renewed, and a server that restarted gets the records again.
@@ -48,7 +53,9 @@ struct krcore_ctx;
  * @name: name shown to people at the server; NULL means the host name.
  * @owner: identity of this publisher over reboots; all zero means one derived
  *	from the machine id.
- * @generation: boot generation; 0 means the time of krcore_open() in ns.
+ * @generation: boot generation; 0 means the time of krcore_open() in ns. Owner and
+ *	generation name one context: of two with both the same, from the same port, a server
+ *	ends the session of the one when the other attaches, and they come ever more slowly.
  * @lease_ms: lease wished, in ms; 0 leaves it to configuration and server.
  * @timeout_ms: bound for each call that waits for a server, in ms; 0 means the
  *	configured one, 5000 by default. A READ that takes a quarter of it breaks
@@ -69,6 +76,7 @@ struct krcore_options {
 };
 
 #define KRCORE_OPEN_NOWAIT 0x1 /* do not wait for a server to be attached */
+#define KRCORE_OPEN_DIRECT 0x2 /* a session of its own, also where the module runs */
 
 /**
  * struct krcore_key - Name of a record.
@@ -146,7 +154,8 @@ struct krcore_value {
  * @fallback: 1 if it was answered by a message instead.
  * @server: index of the server that answered, as in krcore_servers().
  * @settling: 1 with -ENOENT if every server that answered was restarted so
- *	recently that the publisher may not have come back to it yet.
+ *	recently that the publisher may not have come back to it yet, or hangs; by the
+ *	module also if only one answered though more are configured.
  */
 struct krcore_lookup_info {
 	uint32_t reads;
@@ -196,6 +205,8 @@ struct krcore_server_info {
  * @lookups: look-ups finished.
  * @hits: that found their key.
  * @misses: that proved there is none.
+ * @misses_overruled: answers of a server that there is none, when another had it: its
+ *	publisher does not reach both.
  * @errors: that failed.
  * @reads: READs done for them.
  * @torn: READs that met a bucket being written.
@@ -211,6 +222,7 @@ struct krcore_stats {
 	uint64_t lookups;
 	uint64_t hits;
 	uint64_t misses;
+	uint64_t misses_overruled;
 	uint64_t errors;
 	uint64_t reads;
 	uint64_t torn;
@@ -235,7 +247,9 @@ const char *krcore_version(void);
  * @opts: options, or NULL for the defaults.
  * @ret_ctx: the context; untouched on failure.
  *
- * Waits until one server is attached, unless KRCORE_OPEN_NOWAIT. The others
+ * Without options that speak of servers, key, identity or lease it uses the module of this
+ * node, if that runs and has a port that is up; any user may, and nothing is waited for.
+ * Otherwise it waits until one server is attached, unless KRCORE_OPEN_NOWAIT. The others
  * are attached in the background, and all of them again whenever they break.
  *
  * Return:
@@ -281,18 +295,30 @@ const char *krcore_error_text(void);
  *
  * Busy-polls for the READ. Goes to the next server if one fails.
  *
+ * A record is published when one server has taken it, so what one server does not
+ * have is looked for on one more before it counts as absent: two READs. Is that one
+ * being attached for the first time, this waits for it, up to a quarter of the
+ * time-out.
+ *
+ * By the module: from the node's cache if it is there, so it may be as old as the server's
+ * notification of a change takes, and, if a server that hangs had it, as long as that
+ * server's session takes to end: a renewal and its time-out. Of a DC target all fields are zero but kind and
+ * generation: what leads to a node's memory stays in the kernel.
+ *
  * A server that was restarted is settling until its publishers have had the
- * time of a lease to come back. It is asked last, and a record that it does not
- * have is looked for on the others before it counts as absent; for those that
- * are being attached for the first time this waits, up to the time-out.
+ * time to come back. It is asked last, and a record that it does not
+ * have is looked for on all others before it counts as absent; for those that
+ * are being attached for the first time this waits, up to the time-out. So it is
+ * with a server whose process hangs while its NIC goes on answering READs; to notice,
+ * a miss costs one more READ when the last such look is older than a second.
  *
  * Return:
  * * 0 - found.
- * * %-ENOENT - proved not to be in the table of the server that answered, nor,
- *   if that is settling, in that of any other that could be asked; see
- *   krcore_lookup_info.settling.
+ * * %-ENOENT - proved not to be in the tables of two servers, of which one has
+ *   settled, or of all that could be asked; see krcore_lookup_info.settling.
  * * %-EHOSTUNREACH - no server answered before the time-out.
  * * %-EPROTO - there is a value, but of a kind this library does not know.
+ * * %-EINTR - by the module: the thread is being killed.
  * * %-ENOMEM - no memory for a larger directory.
  */
 int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
@@ -309,6 +335,7 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
  * Return: as krcore_lookup(), but
  * * %-ENOTCONN - that server is not attached.
  * * %-EINVAL - there is no such server.
+ * * %-EOPNOTSUPP - the context uses the module.
  */
 int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct krcore_key *key,
 		     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
@@ -329,6 +356,7 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
  * * %-ENOTCONN - that server is not attached, or did not answer in time.
  * * %-EPROTO - there is a value, but of a kind this library does not know.
  * * %-EINVAL - there is no such server.
+ * * %-EOPNOTSUPP - the context uses the module.
  */
 int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 			     const struct krcore_key *key, struct krcore_value *ret_value);
@@ -341,12 +369,15 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
  *
  * The record is renewed, and given to servers that come back, until it is
  * withdrawn or the context closed. Publishing a key again replaces its value.
+ * By the module only KRCORE_KIND_RAW can be published, from service 256 on, for a port of
+ * this node, and one program of the node at a time has a service.
  *
  * Return:
- * * a positive number - servers that acknowledged it.
+ * * a positive number - servers that acknowledged it; by the module, 1: at least one.
  * * %-EINVAL - kind or a range of @value.
  * * %-EHOSTUNREACH - no server is attached: it will be published later.
- * * %-EEXIST - it belongs to another owner.
+ * * %-EEXIST - it belongs to another owner, or another program of the node.
+ * * %-EOPNOTSUPP - by the module: a DC target.
  * * %-ESTALE - a newer generation of this owner has published it.
  * * %-EPERM - not our GID.
  * * %-EDQUOT, %-ENOSPC, %-EBUSY, %-ENOMEM - limits of the server.
@@ -363,7 +394,8 @@ int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
  * @ctx: context.
  * @key: name.
  *
- * When it returns 0, no look-up that starts later on an attached server finds it.
+ * When it returns 0, no look-up that starts later on an attached server finds it; by the
+ * module, the servers have not answered yet then.
  *
  * Return:
  * * 0 - gone from every attached server.
@@ -427,7 +459,7 @@ int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
  * @servers: array to fill, or NULL.
  * @nr: its length.
  *
- * Return: how many there are, which may be more than @nr.
+ * Return: how many there are, which may be more than @nr; 0 if the module has them.
  */
 int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr);
 
@@ -487,10 +519,37 @@ typedef bool krcore_record_fn(void *arg, const struct krcore_key *key,
  * * %-ECANCELED - @fn ended it.
  * * %-ENOTCONN - that server is not attached, or broke on the way.
  * * %-EINVAL - there is no such server.
+ * * %-EOPNOTSUPP - the context uses the module.
  * * %-ENOMEM - no memory.
  */
 int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *fn, void *arg,
 		struct krcore_check *ret_check);
+
+/**
+ * typedef krcore_bytes_fn - Takes the next bytes of a dump.
+ * @arg: as given to krcore_dump().
+ * @bytes: the bytes; not there any more when this returns.
+ * @nr: how many, at least 1.
+ *
+ * Return: true to go on, false to end the dump.
+ */
+typedef bool krcore_bytes_fn(void *arg, const void *bytes, size_t nr);
+
+/**
+ * krcore_dump() - Read the bytes of a server's whole table, without judging them.
+ * @ctx: context.
+ * @server: index as in krcore_servers().
+ * @fn: called with the bytes of a file as proto/krp_dump.h describes it, in order.
+ * @arg: its first argument.
+ *
+ * Return:
+ * * 0 - the file is complete.
+ * * %-ECANCELED - @fn ended it.
+ * * %-ENOTCONN - that server is not attached, or broke on the way.
+ * * %-EINVAL - there is no such server.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_dump(struct krcore_ctx *ctx, unsigned int server, krcore_bytes_fn *fn, void *arg);
 
 #pragma GCC visibility pop
 

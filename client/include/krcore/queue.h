@@ -52,6 +52,7 @@ extern "C" {
 
 /* krcore_wr.flags */
 #define KRCORE_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
+#define KRCORE_WR_IDEMPOTENT 0x02 /* this WRITE may be done twice: better that than -EREMCHG */
 
 /* krcore_queue_open(), krcore_queue_connect() flags */
 #define KRCORE_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
@@ -71,13 +72,16 @@ struct krcore_node;
  * @ring_entries: completions the ring holds, a power of two from 16 to 65536; 0
  *	means 1024. The depths of all queues together must fit.
  * @port: RDMA port of this node, from 1, as krcore_node_port() numbers them; 0
- *	means the first whose link is up, or else the first.
+ *	means the first whose link is up, or else the first. 0 if @gid says which.
+ * @gid: GID of the port to use, as krcore_node_port() tells it; all zero leaves it to
+ *	@port. Ports are numbered anew when one comes or goes; a GID stays the same.
  */
 struct krcore_node_options {
 	size_t size;
 	const char *device;
 	uint32_t ring_entries;
 	uint32_t port;
+	uint8_t gid[KRCORE_GID_BYTES];
 };
 
 /**
@@ -205,9 +209,10 @@ struct krcore_wr {
  * struct krcore_wc - One completion.
  * @user_data: of the request.
  * @status: 0, or a negative errno: -EREMOTEIO (the peer refused the access),
- *	-ETIMEDOUT (the peer does not answer), -ECANCELED (behind one that failed,
- *	or the queue was closed), -EREMCHG (an atomic that may or may not have been
- *	done), -EIO (fault here), -ENODEV (the device is gone); and -EBADR, -EPERM,
+ *	-ETIMEDOUT (the peer does not answer: it may or may not have been done),
+ *	-ECANCELED (behind one that failed, or the queue was closed: it was not done),
+ *	-EREMCHG (a WRITE or an atomic that may or may not have been done), -EIO
+ *	(fault here), -ENODEV (the device is gone); and -EBADR, -EPERM,
  *	-EOVERFLOW, -ENOMEM as krcore_post() says them, if the peer's region went
  *	while the request waited.
  * @bytes: transferred.
@@ -231,7 +236,7 @@ struct krcore_wc {
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - an option is out of its range.
+ * * %-EINVAL - an option is out of its range, or both port and gid are given.
  * * %-ENOENT - there is no device file: the module is not loaded.
  * * %-EACCES - no permission for the device file.
  * * %-ENOTTY - the device file is not krcore's.
@@ -300,7 +305,7 @@ int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_por
  * * %-EINVAL - length or access is not valid.
  * * %-EFAULT - the memory is not there, or cannot be written.
  * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
- * * %-ENOSPC - the directory of regions open to peers is full.
+ * * %-ENOSPC - the directory of regions open to peers is full, or kept for others.
  * * %-EDQUOT - limit of the user.
  * * %-EOPNOTSUPP - @access has remote atomics, and the device has none.
  * * %-ENODEV - the device is gone.
@@ -321,6 +326,23 @@ int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t 
  * * %-ENOENT - there is no such region.
  */
 int krcore_mr_dereg(struct krcore_node *node, const struct krcore_mr *mr);
+
+/**
+ * krcore_mr_dereg_many() - Take several regions back, with one wait for all of them.
+ * @node: node.
+ * @mrs: regions.
+ * @nr: how many, from 1.
+ *
+ * As krcore_mr_dereg() of each, but it takes no longer than one.
+ *
+ * Return:
+ * * how many were taken back, if at least one was: fewer than @nr if the one behind them is
+ *   no region, or is there twice.
+ * * %-ENOENT - the first is no region.
+ * * %-EINVAL - @nr is 0.
+ * * %-ENOMEM - no memory; nothing was taken back.
+ */
+int krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs, unsigned int nr);
 
 /**
  * krcore_queue_open() - Make a queue and connect it, in one system call.
@@ -435,7 +457,7 @@ int krcore_queue_close(struct krcore_node *node, uint32_t queue);
  * * %-EEXIST - all MetaServers refused it: it is another owner's.
  * * %-EPERM - all MetaServers refused it: the GID is not ours.
  * * %-ESTALE - a newer boot of this node has published it.
- * * %-EDQUOT, %-ENOSPC, %-EBUSY - a limit of the MetaServers.
+ * * %-EDQUOT, %-ENOSPC, %-EBUSY - a limit of the user, node or MetaServers.
  * * %-ESHUTDOWN - the port is being taken down.
  * * %-ENODEV - the device is gone.
  * * %-EINTR - a signal came.
@@ -632,7 +654,7 @@ int krcore_region_decode(const struct krcore_value *value, struct krcore_region_
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - @text is empty.
+ * * %-EINVAL - @text is empty, or looks like an IPv4 address but has not four numbers.
  * * %-ENOENT - the resolver knows no such host.
  * * %-EAGAIN - the resolver does not answer now.
  * * %-ENOMEM - no memory.

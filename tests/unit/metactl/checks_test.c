@@ -123,9 +123,10 @@ static void only(enum mc_verdict verdict, const char *check, const char *cause, 
 
 static void test_healthy(void **state)
 {
-	static const char *const checks[] = { "config", "module",  "devnode", "device", "port",
-					      "gid",	"memlock", "key",     "route",	"server",
-					      "lease",	"clock",   "kernel" };
+	static const char *const checks[] = { "config", "driver", "signature", "module", "devnode",
+					      "device", "port",	  "gid",       "fabric", "memlock",
+					      "key",	"route",  "server",    "record", "lease",
+					      "clock",	"kernel" };
 	unsigned int i, k;
 
 	(void)state;
@@ -251,7 +252,7 @@ static void test_key(void **state)
 {
 	(void)state;
 	p.key_error = -ENOENT;
-	only(MC_CHECK_WARN, "key", "no cluster key", "openssl rand");
+	only(MC_CHECK_WARN, "key", "no cluster key", "key new");
 	p.key_default = false;
 	only(MC_CHECK_FAIL, "key", "No such file", "copy it");
 	p.key_error = -EACCES;
@@ -277,7 +278,7 @@ static void test_routes(void **state)
 	only(MC_CHECK_FAIL, "route", "by wlan0, which no RDMA port uses", "reached by eth0");
 	p.endpoints_nr = 0;
 	p.resolve_error = -ENOENT;
-	only(MC_CHECK_FAIL, "route", "no such name", "getent hosts");
+	only(MC_CHECK_FAIL, "route", "no such name", "getent -s files hosts");
 	p.resolve_error = 0;
 	strcpy(p.servers_why, "entry 2: port '0' is not from 1 to 65535");
 	only(MC_CHECK_FAIL, "route", "entry 2", "srv:NAME");
@@ -305,6 +306,8 @@ static void test_servers(void **state)
 	only(MC_CHECK_FAIL, "server", "connect", "UDP port 4791");
 	down(-EPROTO, "x");
 	only(MC_CHECK_FAIL, "server", NULL, "versions");
+	down(-ESHUTDOWN, "server is drained by its operator");
+	only(MC_CHECK_FAIL, "server", "drained", "server undrain");
 	down(-EIO, "x");
 	only(MC_CHECK_FAIL, "server", NULL, "journalctl");
 	down(0, "");
@@ -435,15 +438,125 @@ static void test_kernel_ports(void **state)
 	only(MC_CHECK_FAIL, "kernel", "no MetaServer", "metaservers");
 }
 
+static void test_driver_from_outside_the_kernel(void **state)
+{
+	(void)state;
+	strcpy(p.system.driver, "mlx5_core");
+	strcpy(p.system.driver_version, "5.8-1.0.1");
+	p.system.driver_ofed = true;
+	p.module.enabled = false;
+	only(MC_CHECK_WARN, "driver", "MLNX_OFED or DOCA-OFED is loaded, version 5.8-1.0.1",
+	     "ofed_uninstall");
+	p.system.driver_ofed = false;
+	only(MC_CHECK_WARN, "driver", "built outside the kernel", "ofed_uninstall");
+	p.module.enabled = true;
+	judge();
+	assert_int_equal(failed, 2); /* and that it is not loaded */
+	node_up(); /* it was built against these */
+	judge();
+	assert_int_equal(failed, 0);
+}
+
+static void test_signature(void **state)
+{
+	(void)state;
+	strcpy(p.system.module_path, "/lib/modules/6/updates/dkms/krcore.ko");
+	p.system.module_signed = MC_SIGNED_NO;
+	test_healthy(state);
+	strcpy(p.system.must_sign, "Secure Boot is on");
+	only(MC_CHECK_WARN, "signature", "Secure Boot is on, and the module is not signed",
+	     "mokutil --import");
+	p.module.enabled = true;
+	judge();
+	assert_int_equal(failed, 2); /* and that it is not loaded */
+	p.module.enabled = false;
+	p.system.module_signed = MC_SIGNED_YES;
+	test_healthy(state);
+	p.system.module_signed = MC_SIGNED_UNKNOWN;
+	test_healthy(state);
+	p.system.module_path[0] = '\0';
+	p.system.module_signed = MC_SIGNED_NO;
+	test_healthy(state);
+}
+
+static void test_fabric(void **state)
+{
+	struct mc_dcb *dcb = &p.classes[0];
+
+	(void)state;
+	strcpy(dcb->netdev, "eth0");
+	p.classes_nr = 1;
+	p.traffic_class = 2;
+	test_healthy(state); /* nothing is lossless */
+	dcb->pfc = 1 << 3;
+	only(MC_CHECK_WARN, "fabric",
+	     "lossless priorities are 3, but krcore's packets (traffic "
+	     "class 2, DSCP 0) are of priority 0, since",
+	     "set traffic_class");
+	dcb->by_dscp = true;
+	dcb->priority[26] = 3;
+	dcb->pfc |= 1 << 4;
+	only(MC_CHECK_WARN, "fabric",
+	     "are 3, 4, but krcore's packets (traffic class 2, DSCP 0) "
+	     "are of priority 0:",
+	     NULL);
+	p.traffic_class = 106;
+	test_healthy(state);
+	dcb->error = -EOPNOTSUPP;
+	dcb->by_dscp = false;
+	test_healthy(state);
+}
+
+static void test_own_record_at_every_server(void **state)
+{
+	struct mc_record_probe *r = &p.records[0];
+
+	(void)state;
+	servers[1] = servers[0];
+	strcpy(servers[1].address, "192.168.77.3:18600");
+	p.servers_nr = 2;
+	p.records_nr = 1;
+	strcpy(r->gid, "192.168.77.1");
+	r->asked = 3;
+	test_healthy(state); /* nobody has published it */
+	r->have = 3;
+	test_healthy(state);
+	r->have = 1;
+	only(MC_CHECK_FAIL, "record", "missing at 192.168.77.3:18600: who", "another of this node");
+	servers[1].settling_ms = 5000;
+	only(MC_CHECK_WARN, "record", "which settle", "cluster wait");
+	servers[1].settling_ms = 0;
+	r->have = 0;
+	r->expected = true;
+	only(MC_CHECK_FAIL, "record", "192.168.77.2:18600, 192.168.77.3:18600", "node show");
+	r->asked = 0; /* no answer is no miss */
+	test_healthy(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_healthy),	  CASE(test_config),	   CASE(test_modules),
-		CASE(test_device_nodes),  CASE(test_no_device),	   CASE(test_device_without_port),
-		CASE(test_ports),	  CASE(test_gids),	   CASE(test_memlock),
-		CASE(test_key),		  CASE(test_routes),	   CASE(test_servers),
-		CASE(test_second_server), CASE(test_lease),	   CASE(test_clock),
-		CASE(test_kernel_module), CASE(test_kernel_ports),
+		CASE(test_healthy),
+		CASE(test_config),
+		CASE(test_modules),
+		CASE(test_device_nodes),
+		CASE(test_no_device),
+		CASE(test_device_without_port),
+		CASE(test_ports),
+		CASE(test_gids),
+		CASE(test_memlock),
+		CASE(test_key),
+		CASE(test_routes),
+		CASE(test_servers),
+		CASE(test_second_server),
+		CASE(test_lease),
+		CASE(test_clock),
+		CASE(test_kernel_module),
+		CASE(test_kernel_ports),
+		CASE(test_driver_from_outside_the_kernel),
+		CASE(test_signature),
+		CASE(test_fabric),
+		CASE(test_own_record_at_every_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include <linux/genetlink.h>
 
 #include "client/metactl/module.h"
+#include "proto/krp_mrdir.h"
 
 #define BYTES 16384
 
@@ -229,27 +230,38 @@ static void test_request(void **state)
 	struct mc_module_conf *conf = calloc(1, sizeof(*conf));
 	struct nlmsghdr *nlh = begin();
 	const struct nlattr *attr, *inner;
-	unsigned int servers = 0;
+	unsigned int servers = 0, keys = 0;
 	struct kru_conf all;
 
 	(void)state;
 	kru_conf_defaults(&all);
 	conf->node = all.node;
 	conf->node.pool_depth = 99;
+	conf->node.margin_ms = 777;
+	assert_int_equal(kru_conf_set(&all, "node.mtu=1024", NULL, NULL), 0);
+	conf->node.mtu = all.node.mtu;
 	memset(conf->owner, 5, sizeof(conf->owner));
 	conf->generation = 7;
 	strcpy(conf->name, "node1");
-	conf->has_key = true;
-	conf->key.len = 32;
+	conf->keys.nr = 2;
+	conf->keys.key[0].len = 32;
+	conf->keys.key[1].len = 16;
 	conf->servers[0] = endpoint("ms1", "192.0.2.1", 18600, 3);
 	conf->servers[1] = endpoint("ms2", "2001:db8::1", 5, 100);
 	conf->servers_nr = 2;
 	mc_module_put_conf(nlh, conf);
 
 	assert_int_equal(mc_module_u32(nlh, KRP_GENL_A_NODE_POOL_DEPTH), 99);
+	assert_int_equal(mc_module_u32(nlh, KRP_GENL_A_NODE_ACK_TIMEOUT), 10);
+	assert_int_equal(mc_module_u32(nlh, KRP_GENL_A_NODE_MARGIN_MS), 777);
+	assert_int_equal(mc_module_u32(nlh, KRP_GENL_A_NODE_TRAFFIC_CLASS), 2);
+	assert_int_equal(mc_module_u32(nlh, KRP_GENL_A_NODE_PKEY), 0xffff);
+	assert_int_equal(mc_module_u32(nlh, KRP_GENL_A_NODE_MTU), 3); /* IB_MTU_1024 */
 	assert_string_equal(mc_module_text(nlh, KRP_GENL_A_NODE_NAME), "node1");
-	attr = mc_module_find(nlh, KRP_GENL_A_NODE_KEY);
-	assert_int_equal(mnl_attr_get_payload_len(attr), 32);
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) == KRP_GENL_A_NODE_KEY)
+			assert_int_equal(mnl_attr_get_payload_len(attr), keys++ ? 16 : 32);
+	assert_int_equal(keys, 2);
 	assert_null(mc_module_find(nlh, KRP_GENL_A_NODE_DEVICE)); /* empty: all */
 	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr)) {
 		if (mnl_attr_get_type(attr) != KRP_GENL_A_NODE_SERVER)
@@ -264,7 +276,6 @@ static void test_request(void **state)
 	assert_int_equal(servers, 2);
 
 	/* The key is in no row, wherever it may come from. */
-	conf->key.len = 4;
 	json_decref(row(nlh, MC_SET_NODE, MC_OUT_JSON));
 	assert_null(strstr(text, "\"key\""));
 	free(conf);
@@ -294,6 +305,55 @@ static void test_pick(void **state)
 	assert_string_equal(conf->servers[2].host, "ms2");
 	assert_string_equal(left, "gone, ms0");
 	free(list);
+	free(conf);
+}
+
+static void have(struct mc_module_servers *all, const char *host, uint16_t port)
+{
+	struct kru_endpoint ep = endpoint("x", host, port, 1);
+	const struct sockaddr_in *in = (const void *)&ep.addr;
+	char bytes[128];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(bytes);
+
+	mnl_attr_put(nlh, KRP_GENL_A_SERVER_ADDRESS, 4, &in->sin_addr);
+	mc_module_have(all, mnl_nlmsg_get_payload(nlh), port);
+}
+
+static void test_moved_servers(void **state)
+{
+	struct mc_module_conf *conf = calloc(1, sizeof(*conf));
+	struct mc_module_servers all = { 0 };
+
+	(void)state;
+	conf->servers[0] = endpoint("ms1", "192.0.2.1", 18600, 1);
+	conf->servers[1] = endpoint("ms2", "192.0.2.2", 18600, 1);
+	conf->servers_nr = 2;
+	assert_false(mc_module_moved(conf, &all)); /* no port, so no session yet */
+	have(&all, "192.0.2.2", 18600);
+	have(&all, "192.0.2.1", 18600);
+	have(&all, "192.0.2.2", 18600); /* of the second port */
+	mc_module_have(&all, NULL, 1);
+	assert_int_equal(all.nr, 2);
+	assert_false(mc_module_moved(conf, &all));
+
+	conf->servers[1] = endpoint("ms2", "192.0.2.3", 18600, 1);
+	assert_true(mc_module_moved(conf, &all));
+	conf->incomplete = true; /* ms2 has two names, and the other has no address now */
+	assert_false(mc_module_moved(conf, &all));
+	conf->servers_nr = 1;
+	assert_false(mc_module_moved(conf, &all));
+	conf->incomplete = false;
+	assert_true(mc_module_moved(conf, &all));
+
+	conf->servers[0] = endpoint("ms1", "192.0.2.1", 18600, 1);
+	conf->servers[1] = endpoint("ms2", "192.0.2.2", 18600, 1);
+	conf->servers[2] = endpoint("ms3", "192.0.2.3", 18600, 1);
+	conf->servers_nr = 3;
+	conf->incomplete =
+		true; /* a fourth one has no address still: this one comes all the same */
+	assert_true(mc_module_moved(conf, &all));
+	conf->servers[2] = endpoint("ms1", "192.0.2.1", 18601, 1);
+	assert_true(mc_module_moved(conf, &all));
 	free(conf);
 }
 
@@ -343,11 +403,22 @@ static void test_bounds(void **state)
 	assert_int_equal(MAX_node_pool_initiators, KRP_GENL_INITIATORS_MAX);
 	assert_int_equal(MIN_node_pool_depth, KRP_GENL_DEPTH_MIN);
 	assert_int_equal(MAX_node_pool_depth, KRP_GENL_DEPTH_MAX);
+	assert_int_equal(MIN_node_ack_timeout, KRP_GENL_ACK_TIMEOUT_MIN);
+	assert_int_equal(MAX_node_ack_timeout, KRP_GENL_ACK_TIMEOUT_MAX);
+	assert_int_equal(MIN_node_margin_ms, KRP_GENL_MARGIN_MS_MIN);
+	assert_int_equal(MAX_node_margin_ms, KRP_GENL_MARGIN_MS_MAX);
+	assert_int_equal(MIN_node_margin_ms, KRP_MRDIR_MARGIN_MS_MIN);
+	assert_int_equal(MAX_node_margin_ms, KRP_MRDIR_MARGIN_MS_MAX);
 	assert_int_equal(MIN_node_cache_entries, KRP_GENL_CACHE_MIN);
 	assert_int_equal(MAX_node_cache_entries, KRP_GENL_CACHE_MAX);
 	assert_int_equal(MAX_node_queues_per_user, KRP_GENL_LIMIT_MAX);
 	assert_int_equal(MAX_node_requests_per_user, KRP_GENL_LIMIT_MAX);
 	assert_int_equal(MAX_node_mrs_per_user, KRP_GENL_LIMIT_MAX);
+	assert_int_equal(MAX_node_traffic_class, KRP_GENL_TRAFFIC_CLASS_MAX);
+	assert_int_equal(MAX_node_service_level, KRP_GENL_SERVICE_LEVEL_MAX);
+	assert_int_equal(MIN_node_pkey, KRP_GENL_PKEY_MIN);
+	assert_int_equal(MAX_node_pkey, KRP_GENL_PKEY_MAX);
+	assert_int_equal(MAX_node_mtu, KRP_GENL_MTU_MAX);
 	assert_int_equal(KRU_KEY_BYTES_MIN, KRP_GENL_KEY_BYTES_MIN);
 	assert_int_equal(KRU_KEY_BYTES_MAX, KRP_GENL_KEY_BYTES_MAX);
 }
@@ -362,11 +433,11 @@ static int forget(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_port_up), cmocka_unit_test(test_port_unusable),
-		cmocka_unit_test(test_session), cmocka_unit_test(test_odd_attributes),
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_request),
-		cmocka_unit_test(test_pick),	cmocka_unit_test(test_pick_too_many),
-		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_port_up),	      cmocka_unit_test(test_port_unusable),
+		cmocka_unit_test(test_session),	      cmocka_unit_test(test_odd_attributes),
+		cmocka_unit_test(test_names),	      cmocka_unit_test(test_request),
+		cmocka_unit_test(test_moved_servers), cmocka_unit_test(test_pick),
+		cmocka_unit_test(test_pick_too_many), cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget);

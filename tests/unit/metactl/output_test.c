@@ -369,6 +369,10 @@ static void test_scales(void **state)
 		{ "x_bytes", 1023, "1023B", 1 },
 		{ "x_bytes", 1536, "1.5KiB", 1 },
 		{ "x_bytes", 3ULL << 30, "3.0GiB", 1 },
+		{ "started_unix_ms", 1795378053999, "2026-11-22T20:07:33Z", 7 },
+		{ "unix_ms", 0, "1970-01-01T00:00:00Z", 4 },
+		{ "reload_unix_s", 1, "1970-01-01T00:00:01Z", 6 },
+		{ "munix_ms", 1000, "1.00s", 5 },
 		{ "x", 5, "5", 1 },
 		{ "_ms", 5, "5", 3 },
 	};

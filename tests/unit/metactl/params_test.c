@@ -58,6 +58,9 @@ static void test_abbreviations(void **state)
 	assert_int_equal(parse("t list se 4 cou 3"), MC_OK);
 	assert_int_equal(mc_number(&mc, "service", 0), 4);
 	assert_int_equal(mc_number(&mc, "count", 0), 3);
+	assert_int_equal(parse("t list --service 5 --cou 2"), MC_OK);
+	assert_int_equal(mc_number(&mc, "service", 0), 5);
+	assert_int_equal(mc_number(&mc, "count", 0), 2);
 }
 
 static void test_words_that_are_refused(void **state)
@@ -68,6 +71,8 @@ static void test_words_that_are_refused(void **state)
 	assert_refused("t lis", "ambiguous command 'lis'");
 	assert_refused("t x", "unknown command 'x'");
 	assert_refused("t list what", "unknown word 'what'");
+	assert_refused("t list --what", "unknown word '--what'");
+	assert_refused("t list --", "unknown word '--'");
 	assert_refused("t list c 3", "ambiguous word 'c'");
 	assert_refused("t list count", "'count' needs a value");
 	assert_refused("t list count 3 count 4", "'count' is given twice");
@@ -135,6 +140,11 @@ static void test_gids(void **state)
 	assert_refused("find fe80:: text x y", "unknown word 'y'");
 	assert_refused("find fe80::g text x", "gid 'fe80::g'");
 	assert_refused("find -x text x", "gid '-x'");
+	/* the C library would take each of these for an address that was not meant */
+	assert_refused("find 1.2.3 text x", "gid '1.2.3' is neither");
+	assert_refused("find 127.1 text x", "gid '127.1' is neither");
+	assert_refused("find 0x7f.1 text x", "gid '0x7f.1' is neither");
+	assert_refused("find 1.2.3.4.5 text x", "gid '1.2.3.4.5' is neither");
 	assert_refused("find verify", "gid 'verify'");
 }
 

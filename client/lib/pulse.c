@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A look at the root of a server that has just missed: proto/krp_pulse.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "client/lib/lib.h"
+
+#define KRL_PULSE_TRIES 4 /* torn READs in a row; then somebody is writing, and lives */
+
+/* Locks: server.io. What the last look says holds from now on. */
+static void krl_pulse_take(struct krl_server *srv, uint64_t now_ns)
+{
+	uint64_t settling_ms = srv->pulse.settling_ms;
+
+	atomic_store(&srv->still, srv->pulse.still);
+	atomic_store(&srv->settle_until_ns, settling_ms ? now_ns + settling_ms * 1000000ULL : 0);
+}
+
+/*
+ * Locks: server.io. Look whether the server lives, if the last look is too old to tell.
+ * @reads grows by the READs it took. Return: 0, or -ENOTCONN: it has failed.
+ */
+int krl_pulse_look(struct krl_server *srv, uint32_t *reads)
+{
+	struct krp_read read = { srv->root_addr, srv->root_rkey, sizeof(struct krp_root) };
+	struct krl_conn *conn = srv->conn;
+	uint64_t now_ns = krl_now_ns();
+	int i, err = -EAGAIN;
+
+	if (!krp_pulse_due(&srv->pulse, now_ns / 1000000))
+		return 0;
+	for (i = 0; i < KRL_PULSE_TRIES && err == -EAGAIN; i++) {
+		(*reads)++;
+		err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
+		if (!err)
+			err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
+		if (!err)
+			err = krp_pulse_feed(&srv->pulse,
+					     (const struct krp_root *)conn->mem->bounce,
+					     srv->map->map.incarnation, now_ns / 1000000);
+	}
+	if (!err)
+		krl_pulse_take(srv, now_ns);
+	if (!err || err == -EAGAIN)
+		return 0;
+	krl_server_fail(srv, err, "%s: a READ of the root failed (%s)", srv->ep->text,
+			strerror(-err));
+	return -ENOTCONN;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: the form of log lines about a port: "krcore: mlx5_0/1: ...", device and port number
+ * as `krcore-metactl node show` has them. Files that use it define pr_fmt().
+ */
+#ifndef KRC_LOG_H
+#define KRC_LOG_H
+
+#include <linux/printk.h>
+#include <rdma/ib_verbs.h>
+
+/* Name of a device; ports of tests have none. Context: any. */
+static inline const char *krc_log_device(const struct ib_device *ibdev)
+{
+	return ibdev ? dev_name(&ibdev->dev) : "none";
+}
+
+/**
+ * krc_port_err() - A line about a port; notice, info, warn and those that are rate limited alike.
+ * @ibdev: its device.
+ * @num: its number, from 1.
+ * @fmt: format of what follows, and its arguments.
+ */
+#define krc_port_err(ibdev, num, fmt, ...) \
+	pr_err("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+#define krc_port_warn(ibdev, num, fmt, ...) \
+	pr_warn("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+#define krc_port_notice(ibdev, num, fmt, ...) \
+	pr_notice("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+#define krc_port_info(ibdev, num, fmt, ...) \
+	pr_info("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+#define krc_port_err_limited(ibdev, num, fmt, ...) \
+	pr_err_ratelimited("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+#define krc_port_warn_limited(ibdev, num, fmt, ...) \
+	pr_warn_ratelimited("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+#define krc_port_info_limited(ibdev, num, fmt, ...) \
+	pr_info_ratelimited("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)
+
+#endif /* KRC_LOG_H */

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The shared receive queue of a device: no receive is ever lost.
+ *
+ * A receive buffer is posted again when its completion is taken. Some drivers
+ * (mlx5) remove the completions of a queue pair from the completion queue when
+ * that queue pair is destroyed, and nobody ever hears of those buffers again.
+ * So a queue pair is put into error, the device's word that it takes no more
+ * receives is awaited (IBV_EVENT_QP_LAST_WQE_REACHED), everything that was in
+ * the completion queue then is handled, and only after that it is destroyed.
+ *
+ * Should receives be lost all the same, the NIC knows: it tells when fewer than
+ * half are left. Either as many completions are found as it has used up, or
+ * they are gone, and then the device is opened anew.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "metaserver/log.h"
+#include "metaserver/memory.h"
+
+#define MS_RECV_BATCH 32
+
+static int ms_recv_post(struct ms_device *dev, uint32_t index)
+{
+	struct ibv_sge sge = {
+		.addr = (uint64_t)(uintptr_t)(dev->recv_bytes + (size_t)index * KRP_MSG_BYTES_MAX),
+		.length = KRP_MSG_BYTES_MAX,
+		.lkey = dev->recv_mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = index, .sg_list = &sge, .num_sge = 1 }, *bad;
+	int err = -ibv_post_srq_recv(dev->srq, &wr, &bad);
+
+	if (err)
+		return err;
+	dev->recv_posted[index] = true;
+	dev->recv_posted_nr++;
+	return 0;
+}
+
+int ms_recv_open(struct ms_device *dev)
+{
+	struct ibv_srq_init_attr attr = { .srq_context = dev };
+	size_t bytes = (size_t)dev->recv_nr * KRP_MSG_BYTES_MAX;
+	uint32_t i;
+	int err;
+
+	attr.attr.max_wr = dev->recv_nr;
+	attr.attr.max_sge = 1;
+	dev->srq = ibv_create_srq(dev->pd, &attr);
+	if (!dev->srq)
+		return errno ? -errno : -EIO;
+	dev->recv_bytes = aligned_alloc(4096, (bytes + 4095) & ~4095UL);
+	dev->recv_posted = calloc(dev->recv_nr, sizeof(*dev->recv_posted));
+	if (!dev->recv_bytes || !dev->recv_posted)
+		return -ENOMEM;
+	err = ms_memory_register(dev, dev->recv_bytes, bytes, IBV_ACCESS_LOCAL_WRITE,
+				 &dev->recv_mr);
+	for (i = 0; !err && i < dev->recv_nr; i++)
+		err = ms_recv_post(dev, i);
+	return err;
+}
+
+void ms_recv_close(struct ms_device *dev)
+{
+	if (dev->srq)
+		ibv_destroy_srq(dev->srq);
+	ms_memory_unregister(dev, &dev->recv_mr);
+	free(dev->recv_bytes);
+	free(dev->recv_posted);
+}
+
+static void ms_recv_complete(struct ms_device *dev, const struct ibv_wc *wc)
+{
+	uint32_t index = (uint32_t)wc->wr_id;
+	struct ms_conn *conn = ms_conn_find(dev, wc->qp_num);
+
+	if (index >= dev->recv_nr || !dev->recv_posted[index])
+		return;
+	dev->recv_posted[index] = false;
+	dev->recv_posted_nr--;
+	if (conn && wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
+		ms_conn_received(conn, dev->recv_bytes + (size_t)index * KRP_MSG_BYTES_MAX,
+				 wc->byte_len);
+	else if (conn && wc->status != IBV_WC_WR_FLUSH_ERR)
+		ms_conn_broken(conn, wc->status == IBV_WC_LOC_LEN_ERR ? "message is too long"
+								      : "receive failed");
+	ms_recv_post(dev, index); /* or ms_recv_check() does */
+}
+
+unsigned int ms_recv_poll(struct ms_device *dev, uint32_t room)
+{
+	int want = room < MS_RECV_BATCH ? (int)room : MS_RECV_BATCH, i, n;
+	struct ibv_wc wc[MS_RECV_BATCH];
+
+	n = ibv_poll_cq(dev->recv_cq, want, wc);
+	for (i = 0; i < n; i++)
+		ms_recv_complete(dev, &wc[i]);
+	dev->recv_polled += n > 0 ? (unsigned int)n : 0;
+	dev->recv_empties += n >= 0 && n < want;
+	return n > 0 ? (unsigned int)n : 0;
+}
+
+struct ms_recv_mark ms_recv_mark(const struct ms_device *dev)
+{
+	return (struct ms_recv_mark){ dev->recv_polled, dev->recv_empties };
+}
+
+bool ms_recv_passed(const struct ms_device *dev, const struct ms_recv_mark *mark)
+{
+	/* the completion queue has an entry for each buffer and no more */
+	return dev->recv_empties != mark->empties ||
+	       dev->recv_polled - mark->polled >= dev->recv_nr;
+}
+
+void ms_recv_low(struct ms_device *dev)
+{
+	struct ms_recv_watch *w = &dev->recv_watch;
+
+	w->armed = false;
+	w->low = true;
+	/* this event may have waited while the clock was moved on once, not twice */
+	w->since = w->before;
+	w->base = ms_recv_mark(dev);
+}
+
+/*
+ * When fewer than half of the receives were left, as many had a completion. Half
+ * of those may be missing for what a NIC fetches ahead, and one for each stranger, who
+ * may hold it with the first half of a message: that is no reason to open a device anew
+ * and to disconnect everybody, as it goes back when the stranger is sent away.
+ * Return: true if more are.
+ */
+static bool ms_recv_lost(const struct ms_device *dev)
+{
+	uint64_t known = dev->recv_polled - dev->recv_watch.since.polled +
+			 dev->srv->hub.stats.sessions_pending;
+
+	return known < dev->recv_posted_nr / 4;
+}
+
+bool ms_recv_check(struct ms_device *dev)
+{
+	struct ibv_srq_attr attr = { .srq_limit = dev->recv_nr / 2 };
+	struct ms_recv_watch *w = &dev->recv_watch;
+	uint32_t i;
+
+	for (i = 0; dev->recv_posted_nr < dev->recv_nr && i < dev->recv_nr; i++)
+		if (!dev->recv_posted[i] && ms_recv_post(dev, i))
+			break;
+	if (w->low && !ms_recv_passed(dev, &w->base))
+		return true;
+	if (w->low && ms_recv_lost(dev))
+		return false;
+	w->low = false;
+	w->before = w->base;
+	w->base = ms_recv_mark(dev);
+	if (!w->armed) { /* not every device can; then it is not watched */
+		w->before = w->base;
+		w->armed = !ibv_modify_srq(dev->srq, &attr, IBV_SRQ_LIMIT);
+	}
+	return true;
+}

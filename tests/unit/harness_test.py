@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The cluster's harness, as far as it needs no guest: what of a kernel log is trouble, which
+tests a run has, and that a test which skips is looked at all the same.
+
+Usage: harness_test.py SOURCE-TREE
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+TREE = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(TREE / "tests"))
+
+from cluster import host, packages, suite               # noqa: E402
+from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
+
+# Warnings of krcore.ko that a test may well cause: the rest is trouble.
+COMMON = ("%s refuses record", "lost %s", "failed: %s", "limits in rdma.max")
+WARNING = re.compile(r'\b(pr|ibdev|krc_port)_(?:warn|err)\w*\((?:[\w>-]+,\s*){0,2}"([^"]*)\\n"')
+
+OVERLAP = """\
+------------[ cut here ]------------
+DMA-API: mlx5_core 0000:00:05.0: cacheline tracking EEXIST, overlapping mappings aren't supported
+WARNING: CPU: 1 PID: 77 at kernel/dma/debug.c:571 add_dma_entry+0x1
+Call Trace:
+ <TASK>
+ dma_map_sg_attrs+0x1
+"""
+OVERLAP_END = "---[ end trace 0000000000000000 ]---\n"
+KASAN = "BUG: KASAN: slab-use-after-free in krc_pool_stop+0x1\n"
+
+
+class Console(unittest.TestCase):
+    """A file as a guest's serial console writes it."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.path = pathlib.Path(scratch.name, "console.log")
+        self.log = KernelLog(self.path)
+
+    def problems(self, text):
+        with open(self.path, "a", encoding="ascii") as file:
+            file.write(text)
+        return self.log.problems()
+
+    def test_a_known_report_is_no_trouble(self):
+        self.assertEqual(self.problems(OVERLAP + OVERLAP_END), [])
+
+    def test_another_report_within_a_known_one_is_trouble(self):
+        self.assertEqual(self.problems(OVERLAP + KASAN + OVERLAP_END), [KASAN.strip()])
+        self.assertEqual(self.problems(OVERLAP + "possible circular locking dependency\n"),
+                         ["possible circular locking dependency"])
+
+    def test_another_report_behind_one_without_end_is_trouble(self):
+        self.assertEqual(self.problems(OVERLAP), [])
+        self.assertEqual(self.problems("quiet\n" * 50 + KASAN), [KASAN.strip()])
+
+    def test_dma_debugging_may_only_give_up_where_faults_are_asked_for(self):
+        gone = "DMA-API: cacheline tracking ENOMEM, dma-debug disabled\n"
+        self.assertEqual(self.problems(gone), [gone.strip()])
+        self.log.pardon(OF_FAULTS)
+        self.assertEqual(self.problems(gone), [])
+        self.assertEqual(self.problems(gone), [gone.strip()])
+
+    def test_the_alarms_of_the_module_are_trouble(self):
+        said = [found for path in sorted((TREE / "kmod").rglob("*.c"))
+                if path.parent.name != "tests" for found in WARNING.findall(path.read_text())]
+        self.assertEqual([text for text in COMMON
+                          if not any(line.startswith(text) for _, line in said)], [])
+        alarms = [("mlx5_0/1: " if about == "krc_port" else "") + text
+                  for about, text in said if not text.startswith(COMMON)]
+        self.assertGreaterEqual(len(alarms), 8)
+        lines = [f"[ 7.7] krcore: {re.sub(r'%[a-z]+', '7', text)}" for text in alarms]
+        self.assertEqual(self.problems("\n".join(lines) + "\n"), lines)
+
+
+class FakeMachine:
+    """What the suite asks of a guest after a test."""
+    name = "node1"
+
+    def __init__(self, problems):
+        self.kernel_problems = lambda: problems
+
+
+def cluster_with(problems):
+    """A cluster of one guest whose kernel log has these lines."""
+    return types.SimpleNamespace(nodes=lambda: [FakeMachine(problems)], dead=lambda: [],
+                                 kernel=types.SimpleNamespace(times=lambda: 1))
+
+
+class Run(unittest.TestCase):
+    """The suite itself."""
+
+    def run_one(self, function, problems=()):
+        """Names of the counters that a test moves."""
+        run = suite.Suite(cluster_with(list(problems)), None)
+        run.save_logs = run._repair = lambda *_: None
+        run._one("some.test", function)
+        return [name for name in ("passed", "failed", "skipped") if getattr(run, name)]
+
+    def test_a_test_that_skips_is_looked_at(self):
+        def skips(_cluster):
+            raise suite.Skip("not here")
+        self.assertEqual(self.run_one(skips), ["skipped"])
+        self.assertEqual(self.run_one(skips, [KASAN]), ["failed"])
+        self.assertEqual(self.run_one(lambda _: None), ["passed"])
+        self.assertEqual(self.run_one(lambda _: None, [KASAN]), ["failed"])
+
+    def test_only_what_can_run_here_is_selected(self):
+        everything = {name for name, _, _ in suite.select(".")}
+        soft = {name for name, _, _ in suite.select(".", [])}
+        self.assertIn("rails.", " ".join(everything - soft))
+        self.assertFalse([name for name in soft if name.startswith(("faults.", "module."))])
+        with self.assertRaises(host.ClusterError):
+            suite.select(r"^rails\.", [])
+
+    def test_what_injects_faults_comes_last(self):
+        names = [name for name, _, _ in suite.select(".")]
+        first = min(at for at, name in enumerate(names) if name.startswith("faults."))
+        self.assertTrue(all(name.startswith("faults.") for name in names[first:]))
+
+    def test_a_share_is_dealt_in_order(self):
+        self.assertEqual(suite.share(list("abcdefg"), "2/3"), ["b", "e"])
+        self.assertEqual(suite.share(list("abc"), "1/1"), list("abc"))
+        with self.assertRaises(host.ClusterError):
+            suite.share(list("abc"), "4/3")
+
+
+class SideBySide(unittest.TestCase):
+    """What runs of one checkout share in its build folder."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        patch = unittest.mock.patch.dict(
+            os.environ, KRCORE_BUILD=str(self.folder / "build"), SOURCE_DATE_EPOCH="1000000000")
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def archive(self, content):
+        """A package with one file."""
+        tree = self.folder / "tree"
+        (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
+        (tree / "DEBIAN/control").write_text("Package: toy\nVersion: 1\nArchitecture: all\n"
+                                             "Maintainer: nobody <nobody@localhost>\n"
+                                             "Description: a toy\n")
+        (tree / "file").write_text(content)
+        host.run(["dpkg-deb", "--root-owner-group", "-b", tree, self.folder / "toy.deb"])
+        return self.folder / "toy.deb"
+
+    def test_what_a_run_unpacked_stays_while_another_one_comes(self):
+        first = packages._unpacked([self.archive("one")])
+        (first / "mine").touch()
+        self.assertEqual(packages._unpacked([self.archive("one")]), first)
+        second = packages._unpacked([self.archive("two")])
+        self.assertTrue((first / "mine").exists())
+        self.assertEqual([(folder / packages.DATA / "file").read_text()
+                          for folder in (first, second)], ["one", "two"])
+        self.assertTrue((first / "toy.deb/control").exists())
+
+    def test_one_at_a_time_makes_a_thing(self):
+        script = (f"import sys; sys.path.insert(0, {str(TREE / 'tests')!r})\n"
+                  "import pathlib, time\nfrom cluster import host\n"
+                  f"alone = pathlib.Path({str(self.folder)!r}, 'alone')\n"
+                  "with host.making('thing'):\n    alone.mkdir()\n    time.sleep(0.3)\n"
+                  "    alone.rmdir()\n")
+        runs = [subprocess.Popen([sys.executable, "-B", "-c", script],
+                                 stderr=subprocess.DEVNULL) for _ in range(3)]
+        self.assertEqual([run.wait(60) for run in runs], [0, 0, 0])
+
+
+unittest.main(argv=sys.argv[:1])

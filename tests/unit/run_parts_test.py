@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""./run test with parts of its own: which of them run, beside each other and in the time there
+is, what is printed of them, and what is said of the others.
+
+Usage: run_parts_test.py RUN
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+RUN = sys.argv[1]
+sys.path.append(str(pathlib.Path(RUN).parent / "tests"))
+
+from runner import choice, parts, rotation  # noqa: E402
+
+PART = """\
+#!/bin/sh
+# about: nothing
+# usually: {minutes} min
+# packages:
+# load: {load}
+# shares: {shares}
+# prepare: {prepare}
+{script}
+words=${{KRCORE_PATTERN:+ with $KRCORE_PATTERN}}${{KRCORE_SHARE:+ as $KRCORE_SHARE}}
+echo "ran $KRCORE_PART$words"
+echo "1 passed, 0 failed"
+"""
+DEFAULT = """\
+[[run]]
+part = "quick"
+minutes = 1
+why = "quick"
+
+[[run]]
+part = "a"
+minutes = 2
+why = "some of a"
+tests = ['one$', 'two$']
+environment = { WORD = "word" }
+"""
+
+
+class Folder(unittest.TestCase):
+    """Parts in a folder of their own."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def part(self, number, name, minutes=1, *, load="processor", shares=1, script=":",
+             prepare=""):
+        """Write a part."""
+        path = self.folder / f"{number}-{name}"
+        path.write_text(PART.format(minutes=minutes, load=load, shares=shares, script=script,
+                                    prepare=prepare))
+        path.chmod(0o755)
+
+    def environment(self, **more):
+        """What ./run is told."""
+        return {**os.environ, "KRCORE_PARTS": str(self.folder), "KRCORE_CLOCK_START": "",
+                "KRCORE_BUILD": str(self.folder / "build"), "KRCORE_LANES": "1",
+                "KRCORE_TEST_SECONDS": "", "KRCORE_TURN": "7", "KRCORE_SHARE": "", **more}
+
+    def run_test(self, *words, **environment):
+        """./run test: the result of subprocess.run()."""
+        return subprocess.run([RUN, "test", *words], capture_output=True, text=True, timeout=100,
+                              check=False, env=self.environment(**environment))
+
+    @staticmethod
+    def ran(result):
+        """What the parts said that ran, in their order."""
+        return re.findall(r"^ran ([^,:\n]+)$", result.stdout, re.M)
+
+    @staticmethod
+    def last(result):
+        """The total."""
+        return result.stdout.splitlines()[-1]
+
+
+class Parts(Folder):
+    """Parts of 1, 10, 10, 40 and 10 minutes, as they say, and no table: all are the default."""
+
+    def setUp(self):
+        super().setUp()
+        for number, name, minutes in (("10", "quick", 1), ("50", "a", 10), ("60", "b", 10),
+                                      ("70", "c", 40), ("80", "d", 10)):
+            self.part(number, name, minutes)
+
+    def test_all_run_in_order_without_a_limit(self):
+        result = self.run_test()
+        self.assertEqual((result.returncode, self.ran(result), self.last(result)),
+                         (0, ["quick", "a", "b", "c", "d"], "5 passed, 0 failed"))
+        self.assertNotIn("not run", result.stdout)
+
+    def test_only_what_is_asked_for(self):
+        result = self.run_test("b", "quick/some.*test")
+        self.assertEqual((result.returncode, self.ran(result), self.last(result)),
+                         (0, ["b", "quick with some.*test"], "2 passed, 0 failed"))
+
+    def test_what_does_not_fit_is_named_and_skipped(self):
+        result = self.run_test("a", "c", "b", KRCORE_TEST_SECONDS="1500")
+        self.assertEqual((result.returncode, self.ran(result), self.last(result)),
+                         (0, ["a", "b"], "2 passed, 0 failed, 1 skipped"))
+        self.assertIn("not run: c: no time is left for it (usually 40 min)", result.stdout)
+
+    def test_an_unknown_part_is_named(self):
+        result = self.run_test("quick", "nothing")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("no part is named nothing; there are: quick a b c d", result.stderr)
+
+    def test_what_takes_long_is_prepared_beside_the_others(self):
+        self.part("50", "a", prepare=f"sleep 1; touch {self.folder}/prepared",
+                  script=f"test -e {self.folder}/prepared || exit 1")
+        result = self.run_test("a", "quick", "b")
+        self.assertEqual((result.returncode, self.ran(result)), (0, ["quick", "b", "a"]))
+
+    def test_what_is_prepared_for_long_takes_what_others_leave(self):
+        shutil.copy("/bin/sleep", self.folder / "krc_sleeps")
+        self.part("50", "a", prepare=f"for i in $(seq 900); do [ ! -e {self.folder}/seen ] "
+                                     f"&& {self.folder}/krc_sleeps 0.1 || break; done")
+        # 5 is SCHED_IDLE, of a sleep that began after the change as well
+        self.part("10", "quick", script=f"""
+for _ in $(seq 200); do
+	idle=$(for stat in /proc/[0-9]*/stat; do
+		awk '$2 == "(krc_sleeps)" && $41 == 5' $stat; done 2>/dev/null)
+	[ -z "$idle" ] || {{ touch {self.folder}/seen; break; }}
+	sleep 0.2
+done
+test -e {self.folder}/seen || exit 1""")
+        result = self.run_test("quick", "a")
+        self.assertEqual((result.returncode, self.ran(result)), (0, ["quick", "a"]))
+
+    def test_a_part_that_runs_alone_prepares_for_itself(self):
+        self.part("50", "a", prepare=f"touch {self.folder}/prepared")
+        self.assertEqual(self.ran(self.run_test("a")), ["a"])
+        self.assertFalse((self.folder / "prepared").exists())
+
+    def test_what_could_not_be_prepared_has_failed(self):
+        self.part("60", "b", prepare="echo no compiler; exit 1")
+        result = self.run_test("quick", "b")
+        self.assertEqual((result.returncode, self.ran(result), self.last(result)),
+                         (1, ["quick"], "1 passed, 1 failed"))
+        self.assertIn("no compiler", result.stdout)
+        self.assertIn("FAIL b: what it needs could not be made", result.stdout)
+
+    def test_the_time_of_each_part_is_shown(self):
+        self.part("10", "quick", script="sleep 1.2")
+        lines = self.run_test("a", "quick").stdout.splitlines()
+        table = [line.split() for line in lines[lines.index(next(
+            line for line in lines if line.startswith("part "))):]]
+        self.assertEqual(table[0], ["part", "seconds", "planned", "passed", "failed", "skipped"])
+        self.assertEqual(table[1], ["quick", "1", "60", "1", "0", "0"])
+        self.assertEqual(table[2], ["a", "0", "600", "1", "0", "0"])
+        self.assertEqual(table[3][0], "together")
+
+
+class Verdicts(Folder):
+    """What is made of the end of a part."""
+
+    def verdict(self, script):
+        """(exit status, last line) of a run of one part with this script."""
+        self.part("10", "x", script=script)
+        result = self.run_test("x")
+        return result.returncode, self.last(result), result.stdout
+
+    def test_failures_and_skips_are_added(self):
+        self.part("20", "y", script='echo "2 passed, 0 failed, 3 skipped"; exit 0')
+        self.part("10", "x", script='echo "4 passed, 1 failed"; exit 1')
+        result = self.run_test("x", "y")
+        self.assertEqual((result.returncode, self.last(result)),
+                         (1, "6 passed, 1 failed, 3 skipped"))
+
+    def test_no_total_is_a_failure(self):
+        status, last, out = self.verdict("exit 0")
+        self.assertEqual((status, last), (1, "0 passed, 1 failed"))
+        self.assertIn("FAIL x: ended with status 0 without a total", out)
+
+    def test_a_status_against_the_total_is_a_failure(self):
+        status, last, out = self.verdict('echo "3 passed, 0 failed"; exit 3')
+        self.assertEqual((status, last), (1, "3 passed, 1 failed"))
+        self.assertIn("FAIL x: ended with status 3", out)
+
+    def test_what_a_part_says_on_the_other_stream_is_no_total(self):
+        status, last, _ = self.verdict('echo "3 passed, 0 failed"; echo "bye" >&2; exit 0')
+        self.assertEqual((status, last), (0, "3 passed, 0 failed"))
+
+    def test_a_part_that_does_not_end_is_ended_with_its_children(self):
+        self.part("10", "x", script=f"sleep 77 & echo $! >{self.folder}/child; wait")
+        path = self.folder / "10-x"
+        path.write_text(path.read_text().replace("# load", "# limit: 1\n# load"))
+        result = self.run_test("x")
+        self.assertEqual(self.last(result), "0 passed, 1 failed")
+        self.assertIn("FAIL x: did not end within 1 s", result.stdout)
+        child = int((self.folder / "child").read_text())
+        self.assertFalse(pathlib.Path(f"/proc/{child}/cmdline").exists()
+                         and b"sleep" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes())
+
+    def test_a_signal_ends_all_and_is_a_failure(self):
+        self.part("10", "x", script=f"echo begun; touch {self.folder}/up; sleep 77")
+        self.part("20", "y", script="sleep 77")
+        with subprocess.Popen([RUN, "test", "x", "y"], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.DEVNULL,
+                              env=self.environment(KRCORE_LANES="2")) as process:
+            while not (self.folder / "up").exists():
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143)
+        self.assertIn("begun", out)
+        self.assertIn("FAIL ended by a signal before all parts were run", out)
+        self.assertRegex(out.splitlines()[-1], "^0 passed, [1-9] failed$")
+
+
+    def test_who_kills_the_runner_ends_its_parts(self):
+        self.part("10", "x", script=f"echo $$ >{self.folder}/up\nwhile :; do sleep 0.1; done")
+        with subprocess.Popen([RUN, "test", "x"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=self.environment()) as process:
+            while not (self.folder / "up").exists() or not (self.folder / "up").read_text():
+                time.sleep(0.05)
+            process.kill()
+        part = pathlib.Path("/proc", (self.folder / "up").read_text().strip())
+        for _ in range(100):
+            if not part.exists():
+                return
+            time.sleep(0.1)
+        self.fail("the part goes on")
+
+
+class Lanes(Folder):
+    """Parts beside each other."""
+
+    def test_two_run_at_once_and_are_printed_apart(self):
+        # each ends only when it has seen the other one
+        for number, name, other in (("10", "x", "y"), ("20", "y", "x")):
+            self.part(number, name, script=f"touch {self.folder}/{name}.up; echo {name} one\n"
+                      f"for i in $(seq 999); do [ -e {self.folder}/{other}.up ] && break; "
+                      "sleep 0.05; done\n"
+                      f"echo {name} two >&2; echo {name} three")
+        result = self.run_test("x", "y", KRCORE_LANES="2")
+        self.assertEqual((result.returncode, self.last(result)), (0, "2 passed, 0 failed"))
+        blocks = re.split(r"^== ", result.stdout, flags=re.M)[1:]
+        self.assertEqual({block[0] for block in blocks}, {"x", "y"})
+        for block in blocks:
+            name = block[0]
+            self.assertEqual(set(re.findall(r"^[xy] (?:one|two|three)$", block, re.M)),
+                             {f"{name} one", f"{name} two", f"{name} three"})
+
+    def test_one_lane_runs_one_at_a_time(self):
+        script = f"mkdir {self.folder}/alone || exit 1; sleep 0.3; rmdir {self.folder}/alone"
+        self.part("10", "x", script=script)
+        self.part("20", "y", script=script)
+        self.assertEqual(self.last(self.run_test("x", "y")), "2 passed, 0 failed")
+
+    def test_a_lane_takes_first_what_is_of_another_kind(self):
+        for number, name, load in (("10", "p1", "processor"), ("20", "p2", "processor"),
+                                   ("30", "g1", "guests"), ("40", "g2", "guests")):
+            self.part(number, name, load=load, script="sleep 0.5")
+        said = self.run_test("p1", "p2", "g1", "g2", KRCORE_LANES="2").stderr
+        self.assertEqual(re.findall(r"begins: (\w+)", said)[:2], ["p1", "g1"])
+
+    def test_two_of_one_part_share_no_build_folder_at_once(self):
+        script = f"mkdir {self.folder}/alone || exit 1; sleep 0.3; rmdir {self.folder}/alone"
+        self.part("10", "x", script=script)
+        result = self.run_test("x/one", "x/two", KRCORE_LANES="2")
+        self.assertEqual(self.last(result), "2 passed, 0 failed")
+        logs = self.folder / "build/logs"
+        self.assertIn("with one", (logs / "x.log").read_text())
+        self.assertIn("with two", (logs / "x-2.log").read_text())
+
+
+class Default(Folder):
+    """A table of the default set, and parts beside it that have shares."""
+
+    def setUp(self):
+        super().setUp()
+        self.part("10", "quick")
+        self.part("20", "a", 10, shares=4, script='echo "word is $WORD"')
+        self.part("30", "b", 10)
+        self.part("40", "c", 30, shares=3)
+        (self.folder / "default.toml").write_text(DEFAULT)
+
+    def test_it_runs_what_the_table_says(self):
+        result = self.run_test()
+        self.assertEqual((result.returncode, self.ran(result), self.last(result)),
+                         (0, ["quick", "a with one$|two$"], "2 passed, 0 failed"))
+        self.assertIn("word is word", result.stdout)
+        self.assertIn("not asked for: the rest of a, b, c: ./run test full", result.stdout)
+
+    def test_full_runs_every_part_whole(self):
+        result = self.run_test("full")
+        self.assertEqual((self.ran(result), self.last(result)),
+                         (["quick", "a", "b", "c"], "4 passed, 0 failed"))
+
+    def test_a_share_can_be_asked_for(self):
+        self.assertEqual(self.ran(self.run_test("a@2of4")), ["a@2of4 as 2/4"])
+        result = self.run_test("b@1of2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("b@1of2: no share of b", result.stderr)
+
+    def test_what_fits_of_the_rest_follows_and_what_is_owed_is_named(self):
+        result = self.run_test(KRCORE_TEST_SECONDS="1000")
+        ran, owed = self.ran(result), re.findall(r"^not run: ([^:]+): (.*)$", result.stdout, re.M)
+        self.assertEqual(ran[:2], ["quick", "a with one$|two$"])
+        self.assertEqual({name.split()[0] for name in ran[2:]} | {name for name, _ in owed},
+                         {f"a@{n}of4" for n in range(1, 5)} | {"b"}
+                         | {f"c@{n}of3" for n in range(1, 4)})
+        self.assertTrue(owed)
+        for name, reason in owed:
+            self.assertRegex(reason, r"^no time is planned for it \(usually \d+ min\); its turn "
+                                     r"comes at commit \d+, this is 7$", name)
+        self.assertEqual(self.last(result),
+                         f"{len(ran)} passed, 0 failed, {len(owed)} skipped")
+
+    def test_a_part_of_the_default_set_that_had_no_time_is_owed_at_once(self):
+        out = self.run_test(KRCORE_TEST_SECONDS="100").stdout
+        self.assertIn("\nnot run: a: no time is left for it (usually 10 min); its turn comes at "
+                      "commit 8, this is 7\n", out)
+
+    def test_each_comes_at_the_commit_that_is_named(self):
+        out = self.run_test(KRCORE_TEST_SECONDS="1000").stdout
+        for name, commit in re.findall(r"^not run: ([^:]+): .* comes at commit (\d+),", out, re.M):
+            said = self.run_test(KRCORE_TEST_SECONDS="1000", KRCORE_TURN=commit)
+            self.assertIn(name, [word.split()[0] for word in self.ran(said)], commit)
+
+    def test_every_share_has_its_turn(self):
+        every = choice.rest(parts.load(self.folder), [])
+        self.assertEqual(len(every), 9)
+        for step in (1, 2, 3, 7, 10, 13):     # also where not every commit is run
+            ran = {job.name for turn in range(100, 100 + 30 * step, step)
+                   for job in rotation.fitting(every, turn, 900, 1)}
+            self.assertEqual(ran, {job.name for job in every}, f"every {step} commits")
+
+    def test_shares_are_filled_into_all_lanes(self):
+        every = choice.rest(parts.load(self.folder), [])
+        one, two = (rotation.fitting(every, 0, 700, lanes) for lanes in (1, 2))
+        seconds = [sum(job.seconds for job in jobs) for jobs in (one, two)]
+        self.assertTrue(500 < seconds[0] <= 700 and 1000 < seconds[1] <= 1400, seconds)
+
+    def test_the_logs_of_some_tests_and_of_their_whole_part_are_kept(self):
+        self.part("20", "a", 1)
+        self.part("30", "b", 1, shares=2)
+        self.assertEqual(self.run_test(KRCORE_TEST_SECONDS="2000").returncode, 0)
+        logs = self.folder / "build/logs"
+        self.assertIn("with one$|two$", (logs / "a.log").read_text())
+        self.assertNotIn("with", (logs / "a-2.log").read_text())
+        self.assertTrue((logs / "b@1of2.log").exists())
+
+    def test_a_slow_machine_begins_less(self):
+        # a job of a second that takes two: what was planned to fit does not any more
+        (self.folder / "default.toml").write_text(
+            '[[run]]\npart = "quick"\nminutes = 0.02\nwhy = "planned to take a second"\n')
+        usual = self.run_test(KRCORE_TEST_SECONDS="760", KRCORE_TURN="0").stdout
+        self.part("10", "quick", script="sleep 3")
+        slow = self.run_test(KRCORE_TEST_SECONDS="763", KRCORE_TURN="0").stdout
+        self.assertIn("\nran a@2of4", usual)
+        self.assertNotIn("\nran a@2of4", slow)
+        self.assertIn("\nnot run: a@2of4: ", slow)
+
+    def test_what_runs_over_the_time_is_ended_and_all_is_said(self):
+        self.part("30", "b", script="echo begun; sleep 77")
+        result = self.run_test("b", "quick", KRCORE_TEST_SECONDS="700", KRCORE_OVERTIME="-699")
+        self.assertEqual((result.returncode, self.last(result)),
+                         (1, "0 passed, 1 failed, 1 skipped"))
+        self.assertIn("FAIL b: ended: the time is over", result.stdout)
+        self.assertIn("not run: quick: the time is over", result.stdout)
+
+    def test_the_plan_can_be_seen(self):
+        result = self.run_test("--plan")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("a: some of a", result.stdout)
+        self.assertFalse((self.folder / "build").exists())
+
+
+unittest.main(argv=sys.argv[:1])

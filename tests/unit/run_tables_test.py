@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The tables of ./run test, and the parts as they are: nothing that they name is missing, and
+no test of the cluster is in no part.
+
+Usage: run_tables_test.py CHECKOUT
+"""
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+import unittest
+
+CHECKOUT = pathlib.Path(sys.argv[1])
+sys.path.append(str(CHECKOUT / "tests"))
+
+from cluster import suite  # noqa: E402
+from runner import choice, parts as parts_module  # noqa: E402
+
+PARTS = CHECKOUT / "tests/parts"
+# kinds of tests that the default set has something of: a part, or a test of one
+KINDS = ("lint", "unit", "fuzz", "stress", "cluster/recovery", "cluster-cx/module",
+         "cluster-debug/kunit", "cluster-debug/debug.checks", "model/selftest")
+
+
+@functools.cache
+def listed(name, **environment):
+    """Names of the tests that a part of the cluster would run, as it says itself."""
+    part = parts_module.load(PARTS)[name]
+    out = subprocess.run([part.path], check=True, capture_output=True, text=True, cwd=CHECKOUT,
+                         env={**os.environ, "KRCORE_LIST": "1", "KRCORE_PART": name,
+                              "KRCORE_PATTERN": "", "KRCORE_SHARE": "", **environment}).stdout
+    return out.split()
+
+
+def picked(name, pattern):
+    """The tests that a part of the cluster would run with this pattern."""
+    return [test for test in listed(name, KRCORE_PATTERN=".") if re.search(pattern, test)]
+
+
+def is_cluster(part):
+    """Whether it runs tests of the cluster."""
+    return "-m cluster test" in part.path.read_text()
+
+
+class Tables(unittest.TestCase):
+    """default.toml, changed.toml, and what they are about."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.parts = parts_module.load(PARTS)
+
+    def test_every_test_of_the_cluster_is_in_a_part(self):
+        every = {name for name, _, _ in suite.select("")}
+        self.assertEqual(every - self.anywhere(), set())
+
+    def test_parts_that_say_so_run_a_share(self):
+        for part in self.parts.values():
+            count = int(part.shares)
+            if count > 1:       # and the others as the unit test of suite.share() has them
+                self.assertEqual(listed(part.name, KRCORE_SHARE=f"2/{count}"),
+                                 listed(part.name)[1::count], part.name)
+
+    def test_the_default_set_names_tests_that_are_there(self):
+        for row in tomllib.loads((PARTS / "default.toml").read_text())["run"]:
+            part = self.parts[row["part"]]
+            if not is_cluster(part):
+                continue
+            runs = picked(part.name, choice.joined(row["tests"]))
+            for pattern in row["tests"]:
+                self.assertTrue([name for name in runs if re.search(pattern, name)],
+                                f"{part.name}: {pattern}")
+            # what is in no whole part would be left to this set alone
+            self.assertLessEqual(set(runs) - self.anywhere(), set(), part.name)
+
+    def anywhere(self):
+        """Tests of all whole parts of the cluster."""
+        return {name for part in self.parts.values() if is_cluster(part)
+                for name in listed(part.name)}
+
+    def test_the_default_set_has_something_of_every_kind(self):
+        jobs = {job.part.name: job for job in choice.default(self.parts, PARTS)}
+        for kind in KINDS:
+            name, _, test = kind.partition("/")
+            self.assertIn(name, jobs)
+            self.assertIn(test, jobs[name].pattern.replace("\\", ""), kind)
+
+    def test_the_default_set_is_planned_for_half_an_hour_in_two_lanes(self):
+        self.assertLessEqual(sum(job.seconds for job in choice.default(self.parts, PARTS)),
+                             2 * 30 * 60)
+
+    def test_rules_of_changes_name_parts_and_tests_that_are_there(self):
+        every = [name for name, _, _ in suite.select("")]
+        for rule in choice.rules(PARTS):
+            for test in rule.tests:
+                name, _, pattern = test.partition("/")
+                self.assertIn(name, self.parts)
+                if pattern and is_cluster(self.parts[name]) and "{test}" not in pattern:
+                    for word in pattern.split("|"):
+                        self.assertTrue([test for test in every if re.search(word, test)],
+                                        f"{rule.paths}: {test}: {word}")
+
+    def test_every_rule_of_changes_is_about_a_file(self):
+        files = subprocess.run(["git", "-C", CHECKOUT, "ls-files"], check=False,
+                               capture_output=True, text=True).stdout.split()
+        if not files:
+            self.skipTest("not a checkout")
+        table = choice.rules(PARTS)
+        for rule in table:
+            for glob in rule.paths:
+                self.assertTrue(any(choice.glob_regex(glob).fullmatch(path) for path in files),
+                                glob)
+
+    def test_a_test_of_the_cluster_that_changed_is_run(self):
+        table = choice.rules(PARTS)
+        for path in sorted((CHECKOUT / "tests/cluster").glob("test_*.py")):
+            tests, _ = choice.tests_for(f"tests/cluster/{path.name}", table)
+            name = re.sub(r"^test_(\d+_)?", "", path.stem)
+            for test in tests:
+                part, _, pattern = test.partition("/")
+                if part != "lint":
+                    self.assertTrue([found for found in picked(part, pattern)
+                                     if f"{name}." in found], f"{path.name}: {test}")
+
+
+class Changed(unittest.TestCase):
+    """From paths to jobs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.parts = parts_module.load(PARTS)
+
+    def jobs(self, *paths):
+        """part -> pattern, and the reasons."""
+        jobs, reasons = choice.changed(self.parts, PARTS, paths)
+        return {job.part.name: job.pattern for job in jobs}, reasons
+
+    def test_a_document_asks_for_the_gates_alone(self):
+        jobs, reasons = self.jobs("docs/operation.md", "README.md")
+        self.assertEqual(jobs, {"lint": ""})
+        self.assertEqual(reasons,
+                         ["docs/operation.md, README.md -> lint: text: only the gates read it"])
+
+    def test_the_first_rule_decides_and_rules_add_up(self):
+        jobs, _ = self.jobs("kmod/tests/x.c", "tests/cluster/test_queues.py")
+        self.assertEqual(jobs, {"lint": "", "cluster-cx": r"queues\.",
+                                "cluster-debug": r"kunit\."})
+
+    def test_a_whole_part_holds_some_of_it(self):
+        jobs, _ = self.jobs("tests/kernel/debug.config", "kmod/tests/x.c")
+        self.assertEqual(jobs, {"lint": "", "cluster-debug": ""})
+
+    def test_a_file_without_a_rule_asks_for_the_default_set(self):
+        jobs, reasons = self.jobs("something/new.c")
+        self.assertEqual(set(jobs), {job.part.name for job in choice.default(self.parts, PARTS)})
+        self.assertIn("no rule is about it", reasons[0])
+
+    def test_globs(self):
+        def fits(glob, path):
+            return bool(choice.glob_regex(glob).fullmatch(path))
+        self.assertTrue(fits("a/**", "a/b/c.d") and fits("a/*.c", "a/b.c")
+                        and fits("t_{x,y}.py", "t_y.py") and fits("t_{test}.py", "t_any.py"))
+        self.assertFalse(fits("a/*.c", "a/b/c.c") or fits("a/**", "ab") or fits("a.c", "axc")
+                         or fits("t_{x,y}.py", "t_z.py"))
+
+
+unittest.main(argv=sys.argv[:1])

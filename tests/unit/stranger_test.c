@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Which connection requests a server takes from whom it does not know yet: strangers of one
+ * address crowd out neither other strangers nor who really comes from that address.
+ * What receives they hold is not taken for lost.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+
+#include "metaserver/server_priv.h"
+#include "proto/krp_reject.h"
+
+struct fixture {
+	struct ms_server srv;
+	struct rdma_cm_id id; /* of a request */
+	struct ms_conn conn[MS_PENDING_MAX + MS_SOURCE_STRANGERS_MAX];
+	unsigned int nr;
+	unsigned int closed;
+};
+
+static void st_close(void *arg, const char *why)
+{
+	struct fixture *fx = arg;
+
+	assert_non_null(why);
+	fx->closed++;
+}
+
+static const struct ms_session_ops st_ops = { .close = st_close };
+
+static int setup(void **state)
+{
+	struct fixture *fx = calloc(1, sizeof(*fx));
+
+	TAILQ_INIT(&fx->srv.strangers);
+	fx->srv.hub.limits.clients_max = 10;
+	fx->srv.conf.clients_max = 10;
+	assert_int_equal(ms_hub_init(&fx->srv.hub, 3, 0), 0);
+	*state = fx;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fx = *state;
+	unsigned int i;
+
+	for (i = 0; i < fx->nr; i++) {
+		ms_source_remove(&fx->conn[i]);
+		ms_session_fini(&fx->conn[i].session);
+	}
+	for (i = 0; i < MS_SOURCE_HASH; i++)
+		assert_null(fx->srv.sources[i]);
+	ms_hub_fini(&fx->srv.hub);
+	free(fx);
+	return 0;
+}
+
+static struct sockaddr *from(struct fixture *fx, uint32_t host)
+{
+	struct sockaddr_in *peer = (struct sockaddr_in *)&fx->id.route.addr.dst_addr;
+
+	peer->sin_family = AF_INET;
+	peer->sin_addr.s_addr = htonl(host);
+	return (struct sockaddr *)peer;
+}
+
+/* Strangers from an address, that attached at @born_ms. */
+static void crowd(struct fixture *fx, uint32_t host, unsigned int nr, uint64_t born_ms)
+{
+	static const struct krp_link link;
+
+	for (; nr; nr--) {
+		struct ms_conn *conn = &fx->conn[fx->nr++];
+
+		conn->srv = &fx->srv;
+		ms_session_init(&conn->session, &fx->srv.hub, &st_ops, fx, &link, true, born_ms);
+		assert_int_equal(ms_source_add(&fx->srv, conn, from(fx, host)), 0);
+		TAILQ_INSERT_TAIL(&fx->srv.strangers, conn, stranger);
+		fx->srv.strangers_nr++;
+		fx->srv.conns_nr++;
+	}
+}
+
+static unsigned int judge(struct fixture *fx, uint32_t host)
+{
+	from(fx, host);
+	return ms_conn_judge(&fx->srv, &fx->id);
+}
+
+/* A request that is refused for its address has put nobody out. */
+static void test_who_is_refused_puts_nobody_out(void **state)
+{
+	struct fixture *fx = *state;
+	uint64_t now_ms;
+	uint32_t host;
+
+	/* the clock of the server goes on by a bounded step only */
+	fx->srv.clock_real_ms = ms_mono_ns() / 1000000;
+	fx->srv.clock_ms = 1000000;
+	now_ms = ms_now(&fx->srv);
+	crowd(fx, 7, MS_SOURCE_STRANGERS_MAX, now_ms);
+	for (host = 100; fx->srv.hub.stats.sessions_pending < MS_PENDING_MAX; host++)
+		crowd(fx, host, MS_SOURCE_STRANGERS_MAX / 2, now_ms - MS_PENDING_MS);
+	TAILQ_FIRST(&fx->srv.strangers)->session.born_ms = now_ms - MS_PENDING_MS;
+	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
+	assert_int_equal(fx->closed, 0);
+	/* another address makes room for itself, as ever */
+	assert_int_equal(judge(fx, 8), 0);
+	assert_int_equal(fx->closed, 1);
+}
+
+/* Who writes an address that is not his into his requests does not keep its owner away. */
+static void test_an_address_is_no_limit_while_there_is_room(void **state)
+{
+	struct fixture *fx = *state;
+
+	crowd(fx, 7, MS_SOURCE_STRANGERS_MAX, 0);
+	assert_int_equal(judge(fx, 7), 0);
+	crowd(fx, 7, MS_PENDING_MAX / 2 - 1 - fx->nr, 0);
+	assert_int_equal(judge(fx, 7), 0);
+	crowd(fx, 7, 1, 0);
+	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
+	assert_int_equal(judge(fx, 8), 0);
+	crowd(fx, 8, MS_SOURCE_STRANGERS_MAX, 0);
+	assert_int_equal(judge(fx, 8), KRP_REJECT_ADDRESS);
+	assert_int_equal(fx->closed, 0);
+}
+
+/* The bound of clients of an address that were let in holds always. */
+static void test_clients_of_an_address(void **state)
+{
+	struct fixture *fx = *state;
+
+	fx->srv.conf.clients_per_address_max = 2;
+	crowd(fx, 7, 2, 0);
+	ms_source_known(&fx->conn[0]);
+	fx->conn[0].was_ready = true;
+	assert_int_equal(judge(fx, 7), 0);
+	ms_source_known(&fx->conn[1]);
+	fx->conn[1].was_ready = true;
+	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
+	assert_int_equal(judge(fx, 8), 0);
+}
+
+/* Receives that strangers hold with half a message are not lost: the device stays open. */
+static void test_half_messages_lose_no_receives(void **state)
+{
+	enum {
+		RECEIVES = 64
+	};
+	bool posted[RECEIVES];
+	struct fixture *fx = *state;
+	struct ms_device dev = {
+		.srv = &fx->srv,
+		.recv_nr = RECEIVES,
+		.recv_posted = posted,
+		.recv_posted_nr = RECEIVES,
+		.recv_empties = 1, /* all completions have been taken since the NIC told */
+		.recv_watch = { .armed = true, .low = true },
+	};
+
+	memset(posted, true, sizeof(posted));
+	crowd(fx, 7, RECEIVES / 4 - 1, 0);
+	assert_false(ms_recv_check(&dev)); /* one more is missing than they can hold */
+	crowd(fx, 7, 1, 0);
+	assert_true(ms_recv_check(&dev));
+	assert_false(dev.recv_watch.low);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_who_is_refused_puts_nobody_out),
+		CASE(test_an_address_is_no_limit_while_there_is_room),
+		CASE(test_clients_of_an_address),
+		CASE(test_half_messages_lose_no_receives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
