@@ -189,7 +189,7 @@ class GuestAgent(_Dialogue):
         while self._receive(deadline).get("return") != token:
             pass
 
-    def call(self, command, timeout=20, **arguments):
+    def call(self, command, timeout=60, **arguments):
         """Execute one command of the agent."""
         deadline = time.monotonic() + timeout
         with self._lock:

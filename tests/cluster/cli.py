@@ -10,7 +10,7 @@ import sys
 
 from . import bench, demo, host, kernel, module, nic, packages, shell
 from .cluster import Cluster
-from .suite import Suite, select
+from .suite import Suite, select, share
 
 
 def _up_folder():
@@ -30,7 +30,14 @@ def _running():
 
 def _test(options):
     log_dir = host.build_dir() / "logs" / options.part
-    tests = select(options.pattern)
+    can = [what for what, there in (("dc", nic.get(options.nic).dc),
+                                    ("debug", options.kernel == "debug")) if there]
+    tests = select(options.pattern, can)
+    if options.share:
+        tests = share(tests, options.share)
+    if options.list:
+        print("\n".join(name for name, _, _ in tests))
+        return 0
     krcore = any(needs_krcore for _, _, needs_krcore in tests)
     with Cluster.start(kernel=options.kernel, nic=options.nic, cpus=options.cpus,
                        fresh=options.fresh, krcore=krcore) as cluster:
@@ -134,6 +141,11 @@ def _parser():
 
     test = command("test", _test, "run the tests of the cluster", boots="rxe")
     test.add_argument("--part", default="cluster", help="name of the part, for its logs")
+    test.add_argument("--share", metavar="K/N", default=os.environ.get("KRCORE_SHARE"),
+                      help="only the Kth of N shares of them")
+    test.add_argument("--list", action="store_true",
+                      default=bool(os.environ.get("KRCORE_LIST")),
+                      help="print their names, run nothing")
     test.add_argument("pattern", nargs="?", default="",
                       help="regular expression over the tests' names")
     command("demo", demo.main, "show krcore at work in a cluster", boots="cx")

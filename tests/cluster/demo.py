@@ -20,17 +20,17 @@ STEPS = (
     ("meta2", "A second one.",
      "systemctl start krcore-metaserver && krcore-metactl status"),
     ("node1", "A node publishes a record to both, and keeps its lease.",
-     "systemd-run --quiet --unit=demo krcore-metactl record publish node1 service 7 "
+     "systemd-run --quiet --unit=demo krcore-metactl record publish node1 service 700 "
      "raw hello --keep; sleep 3; journalctl -u demo -o cat --no-pager"),
     ("node2", "Another node reads it, 100 times, with one one-sided RDMA READ each.",
-     "krcore-metactl resolve node1 service 7 count 100"),
+     "krcore-metactl resolve node1 service 700 count 100"),
     ("node2", "It reads the whole table, and verifies every bucket.",
      "krcore-metactl table check"),
     ("meta1", "The first MetaServer dies.",
      "systemctl stop krcore-metaserver.socket; systemctl kill -s KILL krcore-metaserver; "
      "systemctl stop krcore-metaserver; systemctl is-active krcore-metaserver || true"),
     ("node2", "The second one answers.",
-     "krcore-metactl resolve node1 service 7"),
+     "krcore-metactl resolve node1 service 700"),
 )
 
 EXAMPLES = ("read", "watch")

@@ -127,6 +127,11 @@ def locked(path):
         yield
 
 
+def making(name):
+    """Hold the right to make a thing in the build folder, where runs may go on side by side."""
+    return locked(build_dir() / "locks" / name)
+
+
 @contextlib.contextmanager
 def made_whole(target):
     """A folder to fill; takes the name `target` only when that went well."""

@@ -21,25 +21,29 @@ PROBLEMS = re.compile("|".join((
     # krcore.ko's own alarms: something of the hardware or of the module is not as it must be
     r"was not destroyed", r"did not drain", r"still in use \d+ s after its end",
     r"completes nothing, reset", r"can't be reset",
-    r"krcore: (DCI|CQ) 0x[0-9a-f]+: (event|completion of block)",
+    r"krcore: [\w-]+/\d+: (DCI|CQ) 0x[0-9a-f]+: (event|completion of block)",
 )))
 
 # Lines that look like a problem, and come without krcore too; each with its reason.
 ALLOWED = tuple(re.compile(pattern) for pattern in (
     r"DMA-API: (preallocated \d+ debug entries|debugging enabled)",     # a debug kernel's boot
-    r"DMA-API: cacheline tracking ENOMEM, dma-debug disabled",   # it gets injected faults, too
     # task_structs and the like, of any program; faults.nothing_leaks looks at the reports
     r"kmemleak: \d+ new suspected memory leaks",
     r"DMA-API: Mapped at:",     # goes with a report that is told apart by its first line
 ))
 
-# Reports, from their first line to the end of their trace, that come without krcore too.
+# Reports that come without krcore too: their first line, and what looks like a problem in the
+# lines behind it. Whatever else comes before their end is of another report, and is a problem.
 KNOWN = tuple(re.compile(pattern) for pattern in (
     # rping, perftest and everybody who registers two buffers of one page
     r"DMA-API: .* cacheline tracking EEXIST, overlapping mappings aren't supported",
 ))
-# The same of a test that asks for faults; see KernelLog.pardon().
-OF_FAULTS = re.compile(r"vmalloc error: size \d+, .* failed")
+# The same of a test that asks for faults; see KernelLog.pardon(). DMA debugging gets them, too,
+# and is gone for good then: so such tests come last in a run.
+OF_FAULTS = re.compile(r"vmalloc error: size \d+, .* failed"
+                       r"|DMA-API: cacheline tracking ENOMEM, dma-debug disabled")
+REPORT_PART = re.compile(r"WARNING: CPU: \d+ PID: \d+ at kernel/dma/debug\.c|Call Trace:"
+                         r"|DMA-API: Mapped at:")
 REPORT_END = re.compile(r"---\[ end trace|</TASK>")
 REPORT_LINES = 100
 
@@ -86,9 +90,11 @@ class KernelLog:
     def _is_problem(self, line):
         if any(known.search(line) for known in KNOWN + self._pardoned):
             self._known = REPORT_LINES
+            return False
         if self._known:
             self._known = 0 if REPORT_END.search(line) else self._known - 1
-            return False
+            if REPORT_PART.search(line):
+                return False
         return bool(PROBLEMS.search(line)) and not any(
             allowed.search(line) for allowed in ALLOWED)
 

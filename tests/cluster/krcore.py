@@ -14,9 +14,11 @@ KEY_FILE = "/etc/krcore/cluster.key"
 
 
 def write_config(machine, metaserver=None, node=None):
-    """The guest's krcore.conf: these keys, the default for all others."""
+    """The guest's krcore.conf: these keys, the default for all others but `settle_ms`: a
+    server that was restarted is not to settle for half a minute."""
     lines = []
-    for section, values in (("metaserver", metaserver), ("node", node)):
+    for section, values in (("metaserver", {"settle_ms": 3000, **(metaserver or {})}),
+                            ("node", node)):
         lines.append(f"[{section}]")
         lines += [f"{key} = {value}" for key, value in (values or {}).items()]
     machine.push(("\n".join(lines) + "\n").encode(), CONFIG)

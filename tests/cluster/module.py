@@ -53,6 +53,11 @@ def _make(kernel, folder, sources, *options):
 
 def _build(kernel, folder, modules, *options):
     """Build modules in a folder, without debug information; nothing happens when all is there."""
+    with host.making(folder.name):
+        return _build_alone(kernel, folder, modules, *options)
+
+
+def _build_alone(kernel, folder, modules, *options):
     made = [folder / name for name in modules]
     sources = packages.dkms_sources()
     stamp = host.digest(kernel.key, options, sources)

@@ -11,6 +11,7 @@ import shutil
 
 from . import host
 
+DATA = "data"
 INSTALLED = ("krcore-common", "libkrcore1", "krcore-metaserver", "krcore-tools", "krcore-node")
 
 
@@ -52,6 +53,11 @@ def _clear_packaging(copy):
 
 def build():
     """Build the packages; returns their paths. Nothing happens when nothing changed."""
+    with host.making("packages"):
+        return _build()
+
+
+def _build():
     work = host.build_dir() / "packages"
     copy = work / "tree"
     names = _sources()
@@ -79,13 +85,26 @@ def _fields(path, *names):
     return host.run(["dpkg-deb", "-f", path, *names])
 
 
+def _unpacked(paths):
+    """A folder with what these packages install in DATA, and the control files of each in a
+    folder that is named as its archive. It is made once for their content and then left as
+    it is, for another run may be reading it."""
+    folder = host.build_dir() / "packages" / "unpacked" / host.digest(*paths)
+    with host.making("unpacked"):
+        if not folder.exists():
+            with host.made_whole(folder) as whole:
+                for path in paths:
+                    host.run(["dpkg-deb", "-x", path, whole / DATA])
+                    host.run(["dpkg-deb", "-e", path, whole / path.name])
+            host.keep_newest(folder.parent, 6)
+        os.utime(folder)
+    return folder
+
+
 def dkms_sources():
     """What the package krcore-dkms puts into /usr/src, unpacked: the folder of dkms.conf."""
     (path,) = [path for path in build() if _fields(path, "Package").strip() == "krcore-dkms"]
-    unpacked = host.build_dir() / "packages" / "dkms"
-    shutil.rmtree(unpacked, ignore_errors=True)
-    host.run(["dpkg-deb", "-x", path, unpacked])
-    (conf,) = unpacked.glob("usr/src/krcore-*/dkms.conf")
+    (conf,) = (_unpacked([path]) / DATA).glob("usr/src/krcore-*/dkms.conf")
     return conf.parent
 
 
@@ -100,15 +119,12 @@ class Packages:
     def __init__(self):
         self.paths = [path for path in build()
                       if _fields(path, "Package").strip() in INSTALLED]
-        unpacked = host.build_dir() / "packages" / "unpacked"
-        shutil.rmtree(unpacked, ignore_errors=True)
+        folder = _unpacked(self.paths)
+        unpacked = folder / DATA
         listing = []
         for path in self.paths:
-            host.run(["dpkg-deb", "-x", path, unpacked])
-            control = unpacked.parent / "control"
-            shutil.rmtree(control, ignore_errors=True)
-            host.run(["dpkg-deb", "-e", path, control])
-            listing += [(file.name, file.read_bytes()) for file in sorted(control.iterdir())
+            listing += [(file.name, file.read_bytes())
+                        for file in sorted((folder / path.name).iterdir())
                         if file.name not in ("md5sums", "control")]
             listing.append(_fields(path, "Package", "Version", "Depends"))
         self._unpacked = unpacked

@@ -2,18 +2,21 @@
 """The MetaServer client of the kernel module by itself, in a guest: the module of
 tests/kernel/meta_probe is built for the guest's kernel and driven by files."""
 
+import pathlib
 import re
 import shutil
+import tempfile
 
 from . import debugfs, host, kernel as kernels
 
 FOLDER = f"{debugfs.FOLDER}/krc_meta_probe"
 _modules = {}
+_scratch = tempfile.TemporaryDirectory(prefix="krcore-meta-probe-")
 
 
 def _build(kernel):
-    folder = host.build_dir() / f"meta_probe-{kernel.name}"
-    shutil.rmtree(folder, ignore_errors=True)
+    # of this run alone: another one may build it for the same kernel
+    folder = pathlib.Path(_scratch.name, kernel.name)
     shutil.copytree(host.TESTS / "kernel/meta_probe", folder)
     for part in ("kmod", "proto"):
         shutil.copytree(host.CHECKOUT / part, folder / part,

@@ -2,6 +2,7 @@
 """Programs of the build tree, for tests and benchmarks that need more than packages."""
 
 import pathlib
+import tempfile
 
 from . import host
 
@@ -12,7 +13,8 @@ def built(name):
     """Path of a program, as "bench/NAME", in an up-to-date build without sanitizers."""
     folder = host.build_dir() / "release"
     if folder not in _built:
-        with host.step("compiling the programs of tests and benchmarks", "10 s"):
+        with host.making("release"), \
+             host.step("compiling the programs of tests and benchmarks", "10 s"):
             host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder])
             host.run(["cmake", "--build", folder], timeout=1200)
         _built.add(folder)
@@ -26,10 +28,7 @@ def install(machine, name, target=None):
     """Put a program into a guest, stripped; returns its path there."""
     path = built(name)
     target = target or f"/usr/local/bin/{pathlib.Path(name).name}"
-    stripped = path.parent / f".{path.name}.{machine.name}.stripped"
-    try:
-        host.run(["strip", "-o", stripped, path])
-        machine.push(stripped, target, mode=0o755)
-    finally:
-        stripped.unlink(missing_ok=True)
+    with tempfile.NamedTemporaryFile(prefix="krcore-stripped-") as stripped:
+        host.run(["strip", "-o", stripped.name, path])
+        machine.push(pathlib.Path(stripped.name), target, mode=0o755)
     return target

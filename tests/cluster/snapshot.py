@@ -82,10 +82,15 @@ def _store(cluster, folder, notes):
     host.keep_newest(folder.parent, KEPT)
 
 
+def _making(folder):
+    """Snapshots of different names may be made at once: a first boot takes minutes."""
+    return host.locked(host.CACHE / "locks" / f"snapshot-{folder.name}")
+
+
 def get(cluster):
     """The folder of this cluster's snapshot; the cluster is booted when there is none."""
     folder = host.CACHE / "snapshots" / f"{cluster.kernel.name}-{cluster.nic.name}-{_key(cluster)}"
-    with host.locked(host.CACHE / "locks" / "snapshot"):
+    with _making(folder):
         if not folder.exists():
             with host.step(f"booting {len(cluster.nodes())} guests for the first time, kernel "
                            f"{cluster.kernel.release}, {cluster.how()}", cluster.usual_boot()):
@@ -102,7 +107,7 @@ def get_installed(cluster, packages):
     """The same with krcore installed: its folder, and the digests of the installed files."""
     base = get(cluster)
     folder = base.parent / f"{base.name}-{packages.shape}"
-    with host.locked(host.CACHE / "locks" / "snapshot"):
+    with _making(folder):
         if not folder.exists():
             restore(cluster, base)
             packages.install(cluster)

@@ -54,9 +54,15 @@ def wait_until(condition, timeout, what, pause=0.2):
         time.sleep(pause)
 
 
-def select(pattern):
-    """(name, function, needs_krcore) of all tests whose name matches, in file order."""
-    found = []
+def select(pattern, can=("dc", "debug")):
+    """(name, function, needs_krcore) of all tests whose name matches.
+
+    They are in the order of their files; a file that says LAST comes after all others, for
+    what it does to a guest makes later checks weaker. A file says in NEEDS what its tests
+    are for: "dc", a card that has it; "debug", the debug kernel. Where that is not in `can`
+    they are left out, so that a skip is one of a test that might have run.
+    """
+    found, last, without = [], [], {}
     for path in sorted((host.TESTS / "cluster").glob("test_*.py")):
         module = importlib.import_module(f"cluster.{path.stem}")
         functions = [(name, function) for name, function in vars(module).items()
@@ -65,11 +71,32 @@ def select(pattern):
         functions.sort(key=lambda item: item[1].__code__.co_firstlineno)
         for name, function in functions:
             full = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
-            if re.search(pattern, full):
-                found.append((full, function, getattr(module, "NEEDS_KRCORE", True)))
-    if not found:
-        raise host.ClusterError(f"no cluster test matches {pattern}")
-    return found
+            if not re.search(pattern, full):
+                continue
+            needs = getattr(module, "NEEDS", None)
+            if needs and needs not in can:
+                without[needs] = without.get(needs, 0) + 1
+                continue
+            order = last if getattr(module, "LAST", False) else found
+            order.append((full, function, getattr(module, "NEEDS_KRCORE", True)))
+    for needs, count in sorted(without.items()):
+        host.say(f"without {count} tests that are for {needs}")
+    if not found + last:
+        raise host.ClusterError(f"no cluster test matches {pattern}"
+                                + (f" that is not for {', '.join(without)}" if without else ""))
+    return found + last
+
+
+def share(tests, which):
+    """One of several equal shares of the tests; `which` is "2/4" for the second of four.
+
+    They are dealt like cards, for tests that take long stand beside each other. All shares
+    together are all tests, each once, and each share has the order of the whole.
+    """
+    number, count = (int(word) for word in which.split("/"))
+    if not 1 <= number <= count:
+        raise host.ClusterError(f"share {which}: there is no such share")
+    return tests[number - 1::count]
 
 
 def _alarm(_signal, _frame):
@@ -103,12 +130,13 @@ class Suite:
         began = time.monotonic()
         trouble = self._broken or self._attempt(function, seconds)
         took = time.monotonic() - began
-        if isinstance(trouble, Skip):
-            self.skipped += 1
-            print(f"skip {took:6.1f} s  {name}: {trouble}", flush=True)
-            return
+        skip = trouble if isinstance(trouble, Skip) else None
         if not self._broken:
-            trouble = self._aftermath(trouble)
+            trouble = self._aftermath(None if skip else trouble)
+        if skip and not trouble:
+            self.skipped += 1
+            print(f"skip {took:6.1f} s  {name}: {skip}", flush=True)
+            return
         if not trouble:
             self.passed += 1
             print(f"ok   {took:6.1f} s  {name}", flush=True)

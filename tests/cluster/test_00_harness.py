@@ -2,14 +2,10 @@
 """The cluster itself: that it is what the other tests take it for, and that it tells
 when something is wrong. Nothing of krcore runs here."""
 
-import pathlib
 import re
-import tempfile
 import time
 
-from . import host
 from .agent import AgentError
-from .kernel_log import KernelLog
 from .suite import check, limit, wait_until
 
 NEEDS_KRCORE = False
@@ -139,32 +135,6 @@ def test_kernel_log_check_bites(cluster):
     found = wait_until(machine.kernel_problems, 10, "the line is found")
     check(len(found) == 1 and "made by the test" in found[0], f"{found}")
     check(machine.kernel_problems() == [], "reported twice")
-
-
-# Warnings of krcore.ko that a test may well cause: the rest is trouble.
-COMMON = ("%s refuses record", "%s port %u: lost %s", "%s/%u: %s", "limits in rdma.max")
-WARNING = re.compile(r'\b(?:pr|ibdev)_(?:warn|err)\w*\((?:[\w>-]+,\s*)?"([^"]*)\\n"')
-
-
-def _warnings():
-    """Formats of what the module's sources say as a warning or an error."""
-    return [text for path in sorted((host.CHECKOUT / "kmod").rglob("*.c"))
-            if path.parent.name != "tests" for text in WARNING.findall(path.read_text())]
-
-
-def test_kernel_log_check_knows_the_alarms_of_krcore(_cluster):
-    warnings = _warnings()
-    unknown = [text for text in COMMON if not any(said.startswith(text) for said in warnings)]
-    check(not unknown, f"not in the sources: {unknown}")
-    alarms = [text for text in warnings if not text.startswith(COMMON)]
-    check(len(alarms) >= 8, f"only these are in the sources: {alarms}")
-    lines = [re.sub(r"%\w+", "7", text) for text in alarms]
-    with tempfile.TemporaryDirectory() as folder:
-        console = pathlib.Path(folder, "console.log")
-        console.write_text("".join(f"[ 7.7] krcore: {line}\n" for line in lines))
-        found = KernelLog(console).problems()
-    missed = [line for line in lines if not any(line in one for one in found)]
-    check(not missed, f"not seen as trouble: {missed}")
 
 
 @limit(300)

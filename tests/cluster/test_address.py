@@ -8,6 +8,7 @@ from . import krcore
 from .nodes import client, serve, up
 from .suite import check, limit, wait_until
 
+NEEDS = "dc"
 NEW_ADDRESS = "10.77.0.122"
 BETWEEN = "2001:db8::22"
 NEW_MAC = "02:c9:03:98:00:22"

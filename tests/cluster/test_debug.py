@@ -10,6 +10,7 @@ from . import debugfs, host
 from .suite import Skip, check, limit
 
 NEEDS_KRCORE = False
+NEEDS = "debug"
 # one file a check; all are there from the start
 SIGNS = (*(f"{debugfs.FOLDER}/{name}" for name in (
     "failslab/probability", "fail_page_alloc/probability", "fail_usercopy/probability",

@@ -16,6 +16,8 @@ from .nodes import AS_USER, client, held, ports, program, serve, tap, up
 from .probe import Probe
 from .suite import Skip, check, limit, wait_until
 
+NEEDS = "debug"
+LAST = True     # DMA debugging may have been given up after it
 FAULTS = ("failslab", "fail_page_alloc", "fail_usercopy")
 TIMES = 1000000     # counted down with each failure
 # faults also where one may wait, of any size, and not a word of them in the log

@@ -3,11 +3,14 @@
 whoever is asked; what it changes is seen elsewhere; and doctor finds each fault."""
 
 import json
+import pathlib
+import tempfile
 
-from . import krcore
+from . import host, krcore
 from .suite import check, limit, wait_until
 
 SERVICE = 300
+DCT_SERVICE = 299   # those below 256 are the node's own
 TOOL = "krcore-metactl -t 10"
 
 
@@ -74,21 +77,22 @@ def test_publish_resolve_withdraw(cluster):
 def test_keys_of_dc_targets_are_hidden(cluster):
     server, node1, node2 = _start(cluster)
     gid = node1.spec.address
-    _ask(node1, f"record publish {gid} dctn 0x1234 dc_key 0xfeedbeef mtu 4096 mac "
-                "52:54:00:00:00:01 mrdir_rkey 77")
+    _ask(node1, f"record publish {gid} service {DCT_SERVICE} dctn 0x1234 dc_key 0xfeedbeef "
+                "mtu 4096 mac 52:54:00:00:00:01 mrdir_rkey 77")
     for machine in (server, node2):
-        row = _ask(machine, f"record get {gid}")[0][0]
+        row = _ask(machine, f"record get {gid} service {DCT_SERVICE}")[0][0]
         check((row["dctn"], row["dc_key"], row["mrdir_rkey"], row["mtu_bytes"], row["mac"]) ==
               (0x1234, "(hidden)", "(hidden)", 4096, "52:54:00:00:00:01"), f"{row}")
-        row = _ask(machine, f"--show-keys record get {gid}")[0][0]
+        row = _ask(machine, f"--show-keys record get {gid} service {DCT_SERVICE}")[0][0]
         check(int(row["dc_key"], 16) == 0xfeedbeef and int(row["mrdir_rkey"], 16) == 77, f"{row}")
     dump = node2.run(f"{TOOL} table dump").out.splitlines()
     columns = dump[0].split("\t")
-    check(len(columns) == 19 and columns[:3] == [gid, "0", "dct"] and "(hidden)" in columns,
-          f"{columns}")
-    rows, _ = _ask(server, f"record withdraw {gid} operator")
+    check(len(columns) == 19 and columns[:3] == [gid, str(DCT_SERVICE), "dct"] and
+          "(hidden)" in columns, f"{columns}")
+    rows, _ = _ask(server, f"record withdraw {gid} service {DCT_SERVICE} operator")
     check(rows[0]["event"] == "withdrawn", f"{rows}")
-    _ask(node2, f"-S {server.spec.address} record get {gid}", status=1)  # withdrawn there only
+    # withdrawn there only
+    _ask(node2, f"-S {server.spec.address} record get {gid} service {DCT_SERVICE}", status=1)
 
 
 @limit(300)
@@ -124,6 +128,43 @@ def test_table_is_verified_from_elsewhere(cluster):
     check(len(_ask(node2, f"record list service {SERVICE + 2}")[0]) == 1, "service is not kept")
     _, err = _ask(node2, "table check server 9", status=1)
     check("no such server" in err, err)
+
+
+@limit(400)
+def test_raw_dump_is_decoded_by_code_of_its_own(cluster):
+    """A live table, by tests/decoder, which knows nothing but the text of proto/."""
+    _, node1, node2 = _start(cluster)
+    gid, raw, records = node1.spec.address, "/run/krc-table.raw", 48
+    _ask(node1, f"record publish {gid} service {DCT_SERVICE} dctn 0x1234 dc_key 0xfeedbeef "
+                "mtu 4096 mac 52:54:00:00:00:01 mrdir_rkey 77 lease_ms 200000")
+    node1.run(f"for s in $(seq {SERVICE} {SERVICE + records - 1}); do "
+              f"{TOOL} record publish {gid} service $s raw v$s lease_ms 200000 || "
+              "exit; done", timeout=200)
+    node2.run(f"rm -f {raw}; {TOOL} table dump --raw {raw}", timeout=60)
+    again = node2.run(f"{TOOL} table dump --raw {raw}", check=False)
+    check(again.status == 1 and raw in again.err and "exists" in again.err, repr(again))
+    check(node2.run(f"stat -c %a {raw}").out == "600\n", "others can read the keys in it")
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "table.raw")
+        path.write_bytes(node2.pull(raw))
+        decoder = host.TESTS / "decoder/table_decoder.py"
+        rows = [json.loads(line) for line in host.run([decoder, path]).splitlines()]
+        keys = [f"{gid}:{service}" for service in (DCT_SERVICE, SERVICE, SERVICE + records)]
+        said = [json.loads(line)["verdict"] for line in
+                host.run([decoder, path, *keys, f"{node2.spec.address}:0"]).splitlines()]
+    check(said == ["hit", "hit", "miss", "miss"], f"{said}")
+    ours = {(row["gid"], row["service"]): row for row in rows}
+    theirs = {(row["gid"], row["service"]): row
+              for row in _ask(node2, "--show-keys record list")[0]}
+    check(len(rows) == len(ours) == records + 1 and set(ours) == set(theirs),
+          f"{sorted(set(ours) ^ set(theirs))}")
+    dct = ours[gid, DCT_SERVICE]
+    check((dct["dctn"], dct["dc_key"], dct["mrdir_rkey"], dct["mac"], dct["mtu_bytes"]) ==
+          (0x1234, 0xfeedbeef, 77, "52:54:00:00:00:01", 4096), f"{dct}")
+    for key, row in ours.items():
+        check(row["generation"] == theirs[key]["generation"] and
+              row.get("raw") == theirs[key].get("raw"), f"{row} {theirs[key]}")
 
 
 @limit(300)
@@ -192,6 +233,34 @@ def test_kept_record_survives_a_restart(cluster):
         done = process.wait(30)
     events = [r["event"] for r in json.loads(done.out)]
     check("republished" in events, f"{events}")
+
+
+@limit(400)
+def test_a_drained_server_sends_its_clients_to_the_other(cluster):
+    server, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    with _keep(node1, f"{gid} service {SERVICE} raw hello") as process:
+        wait_until(lambda: _found(node2, gid), 30, "the record is there")
+        _ask(node2, "cluster wait", timeout=120)
+        row = _ask(server, "server drain")[0][0]
+        check((row["state"], row["sessions"]) == ("drained", 0), f"{row}")
+
+        # whoever comes is told why it is sent away, and finds everything at the other one
+        rows, err = _ask(node2, "cluster status", status=1)
+        away = [r for r in rows if r["state"] != "up"]
+        check(len(away) == 1 and "drained by its operator" in json.dumps(away), f"{rows} {err}")
+        check(all(_found(node2, gid) for _ in range(5)), "the other server has it")
+        probe = server.run("curl -s -w '%{http_code}' http://127.0.0.1:9600/readyz").out
+        check(probe.startswith("drained") and probe.endswith("503"), probe)
+        _says(_doctor(node2)[1], "server", "server undrain")
+
+        row = _ask(server, "server undrain")[0][0]
+        check(row["state"] == "serving", f"{row}")
+        _ask(node2, "cluster wait", timeout=150)
+        _ask(node2, "table diff")
+        node1.run("pkill -TERM -x krcore-metactl")
+        done = process.wait(30)
+    check(done.status == 0, repr(done))
 
 
 def _doctor(machine, prefix="", words=""):

@@ -108,16 +108,18 @@ def test_cable_unplugged_for_a_while(cluster):
 
 @limit(300)
 def test_copy_from_a_peer_at_start(cluster):
-    setup(cluster, metaserver={"lease_ms": 8000})   # and so is settled soon
+    setup(cluster)
     peer, server = cluster.node("meta1"), cluster.node("meta2")
     node1, node2 = cluster.node("node1"), cluster.node("node2")
     server.run(f"systemctl stop {krcore.UNIT}")
     publish(node1, SERVICE, "copied", f"-S {peer.spec.address}")
     wait_until(lambda: metactl(peer, "status")[0]["settling_ms"] == 0, 30, "the peer is settled")
-    write_config(server, {"copy_from": peer.spec.address})
+    write_config(server, {"copy_from": peer.spec.address, "settle_ms": 900000},
+                 {"reconnect_max_ms": 100000})
     krcore.start(server)
     (status,) = metactl(server, "status")
-    check(status["settling_ms"] == 0, f"it has all that the peer had, but is settling: {status}")
+    # it misses no more than what was published at the peer since: two attempts of its publisher
+    check(0 < status["settling_ms"] <= 200000, f"{status}")
     (row,) = metactl(server, "record list")
     check(row["imported"] and row["service"] == SERVICE, f"{row}")
     check(_seen_at(node2, server, node1.spec.address), "the copy cannot be READ")
@@ -140,16 +142,34 @@ def test_one_client_too_many(cluster):
     check(refused.status == 1 and "too many clients" in refused.err, repr(refused))
 
 
-@limit(240)
+@limit(300)
 def test_only_where_it_is_told_to_listen(cluster):
+    """Two addresses and two ports: it is reached at those it was told, and at no other."""
     setup(cluster)
     server, node2 = cluster.node("meta1"), cluster.node("node2")
     device = metactl(server, "server devices")[0]["device"]
-    ask = f"krcore-metactl -t 4 -S {server.spec.address} table check"
-    for listen, good in ((f"dev:{device}", True), (server.spec.address, True)):
-        write_config(server, {"listen": listen})
-        server.run(f"systemctl restart {krcore.UNIT}", timeout=60)
-        check((node2.run(ask, check=False).status == 0) == good, f"listen = {listen}")
+    first, port = server.spec.address, 18611
+    second = first.rpartition(".")[0] + ".111"
+
+    def reached(address, number=18600):
+        return node2.run(f"krcore-metactl -t 4 -S {address}:{number} table check",
+                         check=False).status == 0
+
+    server.run(f"ip address add {second}/24 dev {krcore.netdev(server)}")
+    try:
+        for listen, number, there in (
+                ("*", 18600, {(first, 18600), (second, 18600)}),
+                (f"dev:{device}", 18600, {(first, 18600), (second, 18600)}),
+                (first, 18600, {(first, 18600)}), (second, 18600, {(second, 18600)}),
+                (second, port, {(second, port)})):
+            write_config(server, {"listen": listen, "port": number})
+            server.run(f"systemctl restart {krcore.UNIT}", timeout=60)
+            seen = {(address, at) for address in (first, second) for at in (18600, port)
+                    if reached(address, at)}
+            check(seen == there, f"listen = {listen}, port = {number}: reached at {seen}")
+    finally:
+        server.run(f"ip address del {second}/24 dev {krcore.netdev(server)}")
+    ask = f"krcore-metactl -t 4 -S {first} table check"
 
     # no such device: it waits, is not ready, and says so
     write_config(server, {"listen": "dev:nosuch0"})

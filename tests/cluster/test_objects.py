@@ -9,8 +9,10 @@ from .krcore import metactl
 from .nodes import AS_USER, client, objects, program, saying, serve, up
 from .suite import check, limit, wait_until
 
+NEEDS = "dc"
 QUEUES = 1000
 OUT = "/run/krc-crowd.out"
+APART = 4       # initiators that are not shared
 
 
 @limit(300)
@@ -24,8 +26,9 @@ def test_what_it_makes_on_the_card(cluster):
         down = objects(node1)
         made = {kind: there[kind] - down[kind] for kind in there}
         print(f"    {made}", flush=True)
-        # one initiator more than is shared is for quarantine; a connection to each MetaServer
-        check(made["QP"] == pool["initiators"] + 1 + len(cluster.nodes("metaserver")), f"{made}")
+        # initiators, shared and apart for peers unproven; a connection to each MetaServer
+        servers = len(cluster.nodes("metaserver"))
+        check(made["QP"] == pool["initiators"] + APART + servers, f"{made}")
         check(made["DCT"] == 1 and made["RMP"] == 1 and made["CQ"] and made["mkey"], f"{made}")
 
 

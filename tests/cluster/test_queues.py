@@ -7,6 +7,7 @@ import time
 from . import krcore, programs
 from .suite import Skip, check, limit, wait_until
 
+NEEDS = "dc"
 FOLDER = "client/examples"
 READ, WRITE, WATCH = (f"krcore-example-{name}" for name in ("read", "batch-write", "watch"))
 SERVICE = 300

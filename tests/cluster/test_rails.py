@@ -13,10 +13,11 @@ from . import krcore
 from .krcore import metactl, node_rows
 from .machine import NIC_PORT_ADDRESS
 from .nic import NIC_DEVICE, SECOND_PORT
-from .nodes import (AS_USER, NODE, card_counters, counted, objects, ports, program, saying,
+from .nodes import (AS_USER, GONE, NODE, card_counters, counted, objects, ports, program, saying,
                     serve, up)
 from .suite import Skip, check, limit, wait_until
 
+NEEDS = "dc"
 ADDRESS = "10.77.0.121"     # of the second port; the first has that of the guest
 SERVICE = 4243
 LEASE_MS = 300000           # no record runs out while a test looks
@@ -236,7 +237,7 @@ def test_one_port_goes_and_the_other_works_on(cluster):
             _take_out(node1, 0)
             seen = counted(dying.wait(60))
             check(seen["done"] and not seen["wrong"] and seen["refused"] + seen["failed"] == 1 and
-                  seen["last_error"] in (-19, -107), f"{seen}")
+                  seen["last_error"] in GONE, f"{seen}")
             _published(servers, node1, {second: rows[second]})
             _ports_up(node1, second)
             check(krcore.lookup(node2, first, 0) is None, f"{first} is found")

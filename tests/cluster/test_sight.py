@@ -10,6 +10,7 @@ from . import krcore, trace
 from .nodes import as_user, client, program, publish_silent, saying, serve, up
 from .suite import check, limit, wait_until
 
+NEEDS = "dc"
 DEAD_SERVICE = 4711
 USERS = {"nobody": 65534, "daemon": 1}      # two without rights, of Debian's base system
 
@@ -80,21 +81,33 @@ def _check_own(machine, user, own):
 
 
 def _check_peers(machine, address):
-    """One peer that both queues share, and its record in the cache; no user's name is there."""
-    for user in ("root", "nobody"):
-        connected = _rows(machine, "peer list connected", user)
-        check([(row["gid"], row["service"], row["queues"]) for row in connected] ==
-              [(address, 0, 2)], f"{user}: {connected}")
-        check(connected[0]["generation"] and connected[0]["regions"] >= 1, f"{connected}")
-        cached = _rows(machine, "peer list cached", user)
-        check([(row["gid"], row["service"], row["kind"]) for row in cached] ==
-              [(address, 0, "dct")] and cached[0]["generation"] == connected[0]["generation"],
-              f"{user}: {cached}")
+    """One peer that both queues share, and its record in the cache. A user sees by his own
+    queue with whom he talks, not that others do, nor what they asked for."""
+    connected = _rows(machine, "peer list connected")
+    check([(row["gid"], row["service"], row["queues"]) for row in connected] ==
+          [(address, 0, 2)], f"{connected}")
+    check(connected[0]["generation"] and connected[0]["regions"] >= 1, f"{connected}")
+    cached = _rows(machine, "peer list cached")
+    check([(row["gid"], row["service"], row["kind"]) for row in cached] ==
+          [(address, 0, "dct")] and cached[0]["generation"] == connected[0]["generation"],
+          f"{cached}")
+    for user, queues in (("nobody", 1), ("daemon", 1), ("bin", 0)):
+        own = _rows(machine, "peer list connected", user)
+        check([(row["gid"], row["service"], row["queues"], row["generation"]) for row in own] ==
+              [(address, 0, queues, connected[0]["generation"])] * queues, f"{user}: {own}")
+        check(_rows(machine, "peer list cached", user) == [], f"{user} sees the cache")
+
+
+def _of_a_port(events):
+    """The events without their port, which the words of each begin with, as lines of the log."""
+    said = [(name, words.partition(" ")) for name, words in events]
+    check(all(re.fullmatch(r"[\w-]+/1", words[0]) for _, words in said), f"{events}")
+    return [(name, words[2]) for name, words in said]
 
 
 def _words(events, name):
     """The words of each event of this name."""
-    return [words for found, words in events if found == name]
+    return [words for found, words in _of_a_port(events) if found == name]
 
 
 @limit(300)
@@ -156,7 +169,7 @@ def test_tracepoints_of_a_recovery(cluster):
         silent = f"{node2.spec.address} {DEAD_SERVICE} {' '.join(peer.split()[2:])} silent 20"
         with trace.recording(node1, *names) as recorded:
             said = client(node1, silent).out
-            events = wait_until(lambda: _all_ended(recorded()), 30, "each reset ends")
+            events = _of_a_port(wait_until(lambda: _all_ended(recorded()), 30, "each reset ends"))
         check(" done=0 " in f" {said}" and "wrong=0 " in said, said)
         for initiator in {words.split()[0] for _, words in events}:
             _check_resets([(name, words.removeprefix(f"{initiator} ")) for name, words in events

@@ -14,6 +14,7 @@ from .krcore import metactl, node_gone
 from .nodes import AS_USER, objects, program, saying, serve, up
 from .suite import check, limit, wait_until
 
+NEEDS = "dc"
 SEED = 1
 TIMES = 2               # each of MOMENTS; once on the debug kernel
 LEASE_MS = 20000        # much longer than it takes to see that a record is withdrawn

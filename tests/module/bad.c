@@ -41,6 +41,7 @@ static void bad_pointers(int fd, void *bad, const char *what)
 		{ KRP_IOC_PORT, "PORT" },
 		{ KRP_IOC_MR_REG, "MR_REG" },
 		{ KRP_IOC_MR_DEREG, "MR_DEREG" },
+		{ KRP_IOC_MR_DEREG_MANY, "MR_DEREG_MANY" },
 		{ KRP_IOC_QUEUE_CREATE, "QUEUE_CREATE" },
 		{ KRP_IOC_CONNECT, "CONNECT" },
 		{ KRP_IOC_QUEUE_QUERY, "QUEUE_QUERY" },
@@ -48,6 +49,9 @@ static void bad_pointers(int fd, void *bad, const char *what)
 		{ KRP_IOC_BIND, "BIND" },
 		{ KRP_IOC_POST, "POST" },
 		{ KRP_IOC_WAIT, "WAIT" },
+		{ KRP_IOC_LOOKUP, "LOOKUP" },
+		{ KRP_IOC_PUBLISH, "PUBLISH" },
+		{ KRP_IOC_WATCH, "WATCH" },
 	};
 	char name[80];
 	size_t i;
@@ -58,15 +62,14 @@ static void bad_pointers(int fd, void *bad, const char *what)
 	}
 }
 
-static int setup(int fd, uint32_t abi, uint32_t flags, uint32_t entries, uint32_t port,
-		 uint64_t rsvd)
+static int setup(int fd, uint32_t abi, uint32_t flags, uint32_t entries, uint32_t port, uint8_t gid)
 {
 	struct krp_setup arg = {
 		.abi = abi,
 		.flags = flags,
 		.ring_entries = entries,
 		.port = port,
-		.rsvd = { 0, rsvd },
+		.gid = { [15] = gid },
 	};
 
 	return dev_ioctl(fd, KRP_IOC_SETUP, &arg);
@@ -77,8 +80,12 @@ static void bad_setup(int fd)
 	tap_equal("setup: other version", setup(fd, KRP_ABI_VERSION + 1, 0, 64, 0, 0),
 		  -EPROTONOSUPPORT);
 	tap_equal("setup: version 0", setup(fd, 0, 0, 64, 0, 0), -EPROTONOSUPPORT);
-	tap_equal("setup: flags", setup(fd, KRP_ABI_VERSION, 1, 64, 0, 0), -EINVAL);
-	tap_equal("setup: pad", setup(fd, KRP_ABI_VERSION, 0, 64, 0, 1), -EINVAL);
+	tap_equal("setup: flags", setup(fd, KRP_ABI_VERSION, 2, 64, 0, 0), -EINVAL);
+	tap_equal("setup: GID without its flag", setup(fd, KRP_ABI_VERSION, 0, 64, 0, 1), -EINVAL);
+	tap_equal("setup: port and GID", setup(fd, KRP_ABI_VERSION, KRP_SETUP_GID, 64, 1, 1),
+		  -EINVAL);
+	tap_equal("setup: nobody's GID", setup(fd, KRP_ABI_VERSION, KRP_SETUP_GID, 64, 0, 1),
+		  -ENODEV);
 	tap_equal("setup: no entries", setup(fd, KRP_ABI_VERSION, 0, 0, 0, 0), -EINVAL);
 	tap_equal("setup: too few entries",
 		  setup(fd, KRP_ABI_VERSION, 0, KRP_RING_ENTRIES_MIN / 2, 0, 0), -EINVAL);
@@ -89,6 +96,17 @@ static void bad_setup(int fd)
 	tap_equal("setup: no such port", setup(fd, KRP_ABI_VERSION, 0, 64, 99, 0), -ENODEV);
 }
 
+/* What mmap says: 0, or a negative errno. A mapping that comes about goes again. */
+static int map(int fd, size_t bytes, int prot, int flags, size_t offset)
+{
+	void *mem = mmap(NULL, bytes, prot, flags, fd, (off_t)offset);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	munmap(mem, bytes);
+	return 0;
+}
+
 static void before_setup(int fd)
 {
 	struct krp_mr_reg reg = { .addr = (uintptr_t)&fd, .length = 4 };
@@ -97,25 +115,25 @@ static void before_setup(int fd)
 
 	tap_equal("region before setup", dev_ioctl(fd, KRP_IOC_MR_REG, &reg), -EBADFD);
 	tap_equal("queue before setup", dev_ioctl(fd, KRP_IOC_QUEUE_CREATE, &create), -EBADFD);
-	tap(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, "mmap before setup",
-	    "it worked");
+	tap_equal("mmap before setup", map(fd, PAGE, PROT_READ, MAP_SHARED, 0), -EBADFD);
 	poll(&p, 1, 0);
 	tap(!(p.revents & POLLIN), "poll before setup", "it is ready to be read");
 }
 
 static void bad_maps(struct dev *dev)
 {
+	const int rw = PROT_READ | PROT_WRITE;
 	size_t bytes = dev->map_bytes;
-	void *mem;
 
-	tap(mmap(NULL, bytes + PAGE, PROT_READ, MAP_SHARED, dev->fd, 0) == MAP_FAILED,
-	    "mmap of more than there is", "it worked");
-	tap(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, dev->fd, (off_t)bytes) == MAP_FAILED,
-	    "mmap behind the ring", "it worked");
-	tap(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, dev->fd, 0) == MAP_FAILED,
-	    "mmap to execute", "it worked");
-	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, dev->fd, 0);
-	tap(mem == MAP_FAILED, "private mmap", "it worked");
+	tap_equal("mmap of more than there is", map(dev->fd, bytes + PAGE, rw, MAP_SHARED, 0),
+		  -EINVAL);
+	tap_equal("mmap of a part", map(dev->fd, bytes - PAGE, rw, MAP_SHARED, 0), -EINVAL);
+	tap_equal("mmap behind the ring", map(dev->fd, bytes, rw, MAP_SHARED, bytes), -EINVAL);
+	tap_equal("mmap to execute", map(dev->fd, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, 0),
+		  -EINVAL);
+	tap_equal("private mmap", map(dev->fd, bytes, rw, MAP_PRIVATE, 0), -EINVAL);
+	tap_equal("mmap once more", map(dev->fd, bytes, rw, MAP_SHARED, 0), 0);
+	tap_equal("mmap to read only", map(dev->fd, bytes, PROT_READ, MAP_SHARED, 0), 0);
 	tap_equal("second setup", setup(dev->fd, KRP_ABI_VERSION, 0, 64, 0, 0), -EBUSY);
 }
 
@@ -365,7 +383,12 @@ static void bad_binds(struct dev *dev)
 	tap_equal("bind: reserved service", bind_bad(dev, 255, 0, 1000, 0), -EINVAL);
 	tap_equal("bind: flags", bind_bad(dev, 4711, 2, 1000, 0), -EINVAL);
 	tap_equal("bind: pad", bind_bad(dev, 4711, 0, 1000, 1), -EINVAL);
-	tap_equal("bind: undo what is not bound", bind_bad(dev, 4711, KRP_BIND_UNDO, 1000, 0),
+	tap_equal("bind: no time", bind_bad(dev, 4711, 0, 0, 0), -EINVAL);
+	tap_equal("bind: too long", bind_bad(dev, 4711, 0, KRP_CONNECT_TIMEOUT_MS_MAX + 1, 0),
+		  -EINVAL);
+	tap_equal("bind: undo, too long",
+		  bind_bad(dev, 4711, KRP_BIND_UNDO, KRP_CONNECT_TIMEOUT_MS_MAX + 1, 0), -EINVAL);
+	tap_equal("bind: undo what is not bound", bind_bad(dev, 4711, KRP_BIND_UNDO, 0, 0),
 		  -ENOENT);
 	dev_open_or_die(&other, 64);
 	tap_equal("bind", bind_bad(dev, 4711, 0, DEV_TIMEOUT_MS, 0), 0);
@@ -506,6 +529,9 @@ static void bad_fields(struct bad_fixture *f)
 	refused(f, &wr, -EINVAL, "atomic of 4 bytes");
 	wr = dev_wr(KRP_OP_CMP_SWAP, &f->mem, 0, peer->rw, peer->rw_addr + 4, 8);
 	refused(f, &wr, -EINVAL, "atomic that is not aligned");
+	wr = dev_wr(KRP_OP_FETCH_ADD, &f->mem, 0, peer->rw, peer->rw_addr, 8);
+	wr.flags = KRP_WR_IDEMPOTENT;
+	refused(f, &wr, -EINVAL, "atomic that may be done twice");
 }
 
 static void bad_batches(struct bad_fixture *f)

@@ -48,8 +48,13 @@ int dev_open(struct dev *dev, unsigned int entries)
 		.ring_entries = entries,
 		.port = port ? (uint32_t)strtoul(port, NULL, 0) : 0,
 	};
+	const char *gid = getenv("KRC_GID");
 	int err;
 
+	if (gid && dev_parse_gid(gid, setup.gid))
+		return -EINVAL;
+	if (gid)
+		setup.flags = KRP_SETUP_GID;
 	dev->fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
 	if (dev->fd < 0)
 		return -errno;

@@ -64,7 +64,7 @@ struct dev_peer {
 /* ioctl(2), but with a negative errno. */
 int dev_ioctl(int fd, unsigned long request, void *arg);
 
-/* A context with a ring of @entries, on port $KRC_PORT; nothing is open after an error. */
+/* A context with a ring of @entries, on port $KRC_PORT or $KRC_GID; after an error none. */
 int dev_open(struct dev *dev, unsigned int entries);
 void dev_open_or_die(struct dev *dev, unsigned int entries);
 void dev_close(struct dev *dev);
@@ -146,10 +146,27 @@ void random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void random_requests(const struct dev_peer *peer, uint64_t seed, unsigned int calls);
 void limit_of_memory(void); /* limits.c */
 void limit_of_requests(const struct dev_peer *peer, unsigned int most);
+void many(void); /* many.c */
+void charge(unsigned int most);
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
+void kinds(const struct dev_peer *peer); /* kinds.c */
 void life(const struct dev_peer *peer); /* life.c */
+void records(const struct dev_peer *peer); /* records.c */
 int paged(const struct dev_peer *peer); /* paged.c */
+int once_consume(unsigned int seconds); /* once.c */
+int late_serve(const char *pipe_name); /* late.c */
+int late_read(const struct dev_peer *peer, unsigned int seconds);
+int once_produce(const struct dev_peer *peer, unsigned int seconds);
 struct dev_moves reconnect(const struct dev_peer *peer, unsigned int seconds); /* reconnect.c */
+
+/* A good program, and bad ones beside it that ask silent peers; see neighbour.c. */
+#define SIEGE_RACK 8 /* silent peers at once: the services from the peer's on */
+int tenant(const struct dev_peer *peer, unsigned int seconds);
+int hasty(const struct dev_peer *peer, unsigned int count);
+int siege_plain(const struct dev_peer *peer, unsigned int seconds);
+int siege_fresh(const struct dev_peer *peer, unsigned int seconds);
+int siege_services(const struct dev_peer *peer, unsigned int seconds);
+int siege_rack(const struct dev_peer *peer, unsigned int seconds);
 
 #endif /* KRC_TESTS_DEV_H */

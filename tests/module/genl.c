@@ -90,10 +90,19 @@ static const struct krc_case krc_cases[] = {
 	NODE("small depth", POOL_DEPTH, &numbers[1], 4, -ERANGE, "pool_depth: "),
 	NODE("large depth", POOL_DEPTH, &numbers[7], 4, -ERANGE, "pool_depth: "),
 	NODE("16-bit depth", POOL_DEPTH, numbers, 2, -EINVAL, "pool_depth: "),
+	NODE("no ack time-out", ACK_TIMEOUT, NULL, MISSING, -EINVAL, "ack_timeout: "),
+	NODE("ack time-out", ACK_TIMEOUT, &numbers[1], 4, -ERANGE, "ack_timeout: "),
+	NODE("no margin", MARGIN_MS, NULL, MISSING, -EINVAL, "margin_ms: "),
+	NODE("margin", MARGIN_MS, &numbers[1], 4, -ERANGE, "margin_ms: "),
 	NODE("cache", CACHE_ENTRIES, &numbers[5], 4, -ERANGE, "cache_entries: "),
 	NODE("queues", QUEUES_PER_USER, &numbers[5], 4, -ERANGE, "queues_per_user: "),
 	NODE("requests", REQUESTS_PER_USER, &numbers[5], 4, -ERANGE, "requests_per_user: "),
 	NODE("regions", MRS_PER_USER, &numbers[5], 4, -ERANGE, "mrs_per_user: "),
+	NODE("traffic class", TRAFFIC_CLASS, &numbers[7], 4, -ERANGE, "traffic_class: "),
+	NODE("service level", SERVICE_LEVEL, &numbers[7], 4, -ERANGE, "service_level: "),
+	NODE("no partition", PKEY, NULL, MISSING, -EINVAL, "pkey: "),
+	NODE("partition 0", PKEY, zeroes, 4, -ERANGE, "pkey: "),
+	NODE("packets", MTU, &numbers[7], 4, -ERANGE, "mtu: "),
 	NODE("long device", DEVICE, long_name + sizeof(long_name) - 66, 66, -EINVAL, "device: "),
 	NODE("unknown attribute", MAX + 1, ones, 4, -EINVAL, "unknown attribute: "),
 	SERVER("no address", ADDRESS, NULL, MISSING, -EINVAL, "server address: "),
@@ -155,6 +164,9 @@ static bool krc_extra(const struct krc_case *c)
 	case KRP_GENL_A_NODE_QUEUES_PER_USER:
 	case KRP_GENL_A_NODE_REQUESTS_PER_USER:
 	case KRP_GENL_A_NODE_MRS_PER_USER:
+	case KRP_GENL_A_NODE_TRAFFIC_CLASS:
+	case KRP_GENL_A_NODE_SERVICE_LEVEL:
+	case KRP_GENL_A_NODE_MTU:
 	case KRP_GENL_A_NODE_MAX + 1:
 		return !c->nest;
 	default:
@@ -174,7 +186,10 @@ static struct nlmsghdr *krc_node_up(struct mc_genl *genl, const struct krc_case 
 	krc_put_u32(nlh, c, KRP_GENL_A_NODE_RECONNECT_MIN_MS, 200);
 	krc_put_u32(nlh, c, KRP_GENL_A_NODE_RECONNECT_MAX_MS, 10000);
 	krc_put_u32(nlh, c, KRP_GENL_A_NODE_POOL_DEPTH, 64);
+	krc_put_u32(nlh, c, KRP_GENL_A_NODE_ACK_TIMEOUT, 10);
+	krc_put_u32(nlh, c, KRP_GENL_A_NODE_MARGIN_MS, 300);
 	krc_put_u32(nlh, c, KRP_GENL_A_NODE_CACHE_ENTRIES, 64);
+	krc_put_u32(nlh, c, KRP_GENL_A_NODE_PKEY, 0xffff);
 	if (c && krc_extra(c))
 		mnl_attr_put(nlh, c->type, (size_t)c->bytes, c->data);
 	for (i = 0; i < (c ? c->servers : 1); i++)

@@ -5,11 +5,22 @@
  *   krc_ioctl serve SECONDS [SERVICE [DROP_SECONDS]]
  *	Open memory to peers, print "memory RW RW_ADDR RO RO_ADDR BYTES", and keep it for
  *	so long. Binds SERVICE unless it is 0. After DROP_SECONDS the first region is taken
- *	back, and its memory filled with a sign that no peer may ever see.
+ *	back, and its memory filled with a sign that no peer may ever see. The environment's
+ *	KRC_SERVE_MIB is how large each region is; 1 without it.
+ *   krc_ioctl consume SECONDS		take buffers that PEER produce hands over; prints "memory
+ *	..." at first, and last a line of counts
+ *   krc_ioctl lend PIPE			memory that changes hands by orders from PIPE, for PEER
+ *	late; prints "memory ..." at first
+ *   krc_ioctl bind SERVICE COUNT	bind so many services from SERVICE on, until one is
+ *	refused; prints a line that says how many, and why not more
  *   krc_ioctl ports			GIDs of the ports there are
  *   krc_ioctl hoard [SECONDS]		take queues, regions and contexts until refused, and
  *	keep them for so long
+ *   krc_ioctl open MOST SECONDS		take so many regions open to peers, or until refused,
+ *	and keep them for so long
  *   krc_ioctl memlock			regions up to RLIMIT_MEMLOCK, which must be 64 KiB
+ *   krc_ioctl many			many regions, taken back in one call
+ *   krc_ioctl charge MOST		what regions are charged, where a user may have so many
  *   krc_ioctl ring ENTRIES SECONDS	keep a ring of so many entries, mapped
  *   krc_ioctl bad				bad input to every ioctl
  *   krc_ioctl random SEED CALLS		any input
@@ -17,18 +28,30 @@
  *   krc_ioctl PEER random SEED CALLS	any requests, most of them nearly right
  *   krc_ioctl PEER requests MOST		where a user may have so many outstanding
  *   krc_ioctl PEER faults		out of memory at every allocation
+ *   krc_ioctl PEER kinds		memory of several kinds, and megabytes in a request
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
  *   krc_ioctl PEER reconnect SECONDS	go to another peer whenever this one is silent
  *   krc_ioctl PEER paged			post requests that are on a page nobody brings
+ *   krc_ioctl PEER produce SECONDS		hand buffers over, each once; last a line of counts
+ *   krc_ioctl PEER late SECONDS		WRITE to what `lend` lends; last a line of counts
  *   krc_ioctl PEER hold SECONDS		keep 32 large requests under way, to be killed
  *   krc_ioctl PEER crowd QUEUES		that many queues, each of which READs; kept
  *   krc_ioctl PEER fresh			connect, asking a MetaServer; says why not
  *   krc_ioctl PEER watch SECONDS		READ the first region until it is gone
+ *   krc_ioctl PEER tenant SECONDS	a READ every 40 ms in each of four threads; last a line
+ *	that says how long they took
+ *   krc_ioctl PEER hasty CALLS		connects that wait for a millisecond
+ *   krc_ioctl PEER siege-plain SECONDS	64 threads connect to a peer that does not answer, and
+ *	ask it, again and again
+ *   krc_ioctl PEER siege-fresh SECONDS	the same with KRP_CONNECT_FRESH
+ *   krc_ioctl PEER siege-services SECONDS	four threads do that, while another goes to more
+ *	peers than the node keeps
+ *   krc_ioctl PEER siege-rack SECONDS	64 threads, and eight peers: the services from PEER's on
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES. The environment's KRC_PORT is the
- * node's port to use, as `ports` counts them from 1, and any without it.
+ * node's port to use, as `ports` counts them from 1, KRC_GID is its GID; any without them.
  *
  * Results are TAP, or one line of key=value pairs; status 0 means all is well.
  */
@@ -42,9 +65,10 @@
 
 #include "tests/module/dev.h"
 
-#define SERVE_BYTES (1U << 20)
+#define SERVE_MIB 1
 #define PAGE_BYTES 4096
 #define GONE 0xdd /* fills memory that was taken back */
+#define SILENT_PAUSE_US 20000
 #define CROWD_SECONDS 300 /* how long many queues are kept at most */
 
 /**
@@ -96,22 +120,24 @@ static int one(struct dev *dev, uint32_t queue, const struct krp_wr *wr, struct 
 static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_seconds)
 {
 	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
+	const char *mib = getenv("KRC_SERVE_MIB");
+	size_t bytes = (mib ? strtoul(mib, NULL, 0) : SERVE_MIB) << 20;
 	struct dev_region rw, ro;
 	struct dev dev;
 	int err;
 
 	dev_open_or_die(&dev, 64);
-	dev_region_or_die(&dev, SERVE_BYTES, KRP_ACCESS_ALL, &rw);
-	dev_region_or_die(&dev, SERVE_BYTES, KRP_ACCESS_REMOTE_READ, &ro);
+	dev_region_or_die(&dev, bytes, KRP_ACCESS_ALL, &rw);
+	dev_region_or_die(&dev, bytes, KRP_ACCESS_REMOTE_READ, &ro);
 	dev_fill(ro.mem, ro.bytes, ro.token);
 	err = service ? dev_ioctl(dev.fd, KRP_IOC_BIND, &bind) : 0;
 	if (err) {
 		fprintf(stderr, "KRP_IOC_BIND: %s\n", strerror(-err));
 		return 1;
 	}
-	printf("memory %#llx %#llx %#llx %#llx %u\n", (unsigned long long)rw.token,
+	printf("memory %#llx %#llx %#llx %#llx %zu\n", (unsigned long long)rw.token,
 	       (unsigned long long)(uintptr_t)rw.mem, (unsigned long long)ro.token,
-	       (unsigned long long)(uintptr_t)ro.mem, SERVE_BYTES);
+	       (unsigned long long)(uintptr_t)ro.mem, bytes);
 	fflush(stdout);
 	if (drop_seconds) {
 		uint64_t start;
@@ -231,6 +257,7 @@ static int run_silent(const struct dev_peer *peer, unsigned int seconds)
 		}
 		c.wrong += !one(&dev, queue, &wr, &c);
 		dev_queue_close(&dev, queue);
+		usleep(SILENT_PAUSE_US);
 	}
 	dev_close(&dev);
 	return print_counts(&c);
@@ -388,6 +415,24 @@ static int run_hoard(unsigned int seconds)
 	return 0;
 }
 
+static int run_open(unsigned int most, unsigned int seconds)
+{
+	struct dev_region region;
+	static uint8_t mem[64];
+	unsigned int regions = 0;
+	struct dev dev;
+	int err = 0;
+
+	dev_open_or_die(&dev, 1024);
+	while (regions < most &&
+	       !(err = dev_register(&dev, mem, sizeof(mem), KRP_ACCESS_REMOTE_READ, &region)))
+		regions++;
+	printf("regions=%u region_error=%d\n", regions, err);
+	fflush(stdout);
+	sleep(seconds);
+	return 0;
+}
+
 static int run_ring(unsigned int entries, unsigned int seconds)
 {
 	struct dev dev;
@@ -396,6 +441,24 @@ static int run_ring(unsigned int entries, unsigned int seconds)
 	printf("bytes=%zu\n", dev.map_bytes);
 	fflush(stdout);
 	sleep(seconds);
+	dev_close(&dev);
+	return 0;
+}
+
+static int run_bind(uint16_t service, unsigned int count)
+{
+	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
+	unsigned int bound;
+	struct dev dev;
+	int err = 0;
+
+	dev_open_or_die(&dev, 64);
+	for (bound = 0; bound < count; bound++, bind.service++) {
+		err = dev_ioctl(dev.fd, KRP_IOC_BIND, &bind);
+		if (err)
+			break;
+	}
+	printf("bound=%u error=%d\n", bound, err);
 	dev_close(&dev);
 	return 0;
 }
@@ -431,7 +494,9 @@ static const struct {
 	{ .word = "bad", .cases = bad_requests },
 	{ .word = "traffic", .cases = traffic },
 	{ .word = "faults", .cases = faults },
+	{ .word = "kinds", .cases = kinds },
 	{ .word = "life", .cases = life },
+	{ .word = "records", .cases = records },
 	/* runs */
 	{ .word = "fresh", .run = run_fresh },
 	{ .word = "loop", .run = run_loop },
@@ -440,9 +505,17 @@ static const struct {
 	{ .word = "paged", .run = run_paged },
 	{ .word = "reconnect", .run = run_reconnect },
 	{ .word = "hold", .run = run_hold },
+	{ .word = "late", .run = late_read },
+	{ .word = "produce", .run = once_produce },
 	{ .word = "watch", .run = run_watch },
 	{ .word = "crowd", .run = run_crowd },
 	{ .word = "requests", .run = run_requests },
+	{ .word = "tenant", .run = tenant },
+	{ .word = "hasty", .run = hasty },
+	{ .word = "siege-plain", .run = siege_plain },
+	{ .word = "siege-fresh", .run = siege_fresh },
+	{ .word = "siege-services", .run = siege_services },
+	{ .word = "siege-rack", .run = siege_rack },
 };
 /* clang-format on */
 
@@ -473,10 +546,18 @@ int main(int argc, char **argv)
 	if (argc >= 3 && !strcmp(argv[1], "serve"))
 		return run_serve(number(argc, argv, 2), (uint16_t)number(argc, argv, 3),
 				 number(argc, argv, 4));
+	if (argc == 3 && !strcmp(argv[1], "consume"))
+		return once_consume(number(argc, argv, 2));
+	if (argc == 3 && !strcmp(argv[1], "lend"))
+		return late_serve(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "bind"))
+		return run_bind((uint16_t)number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 2 && !strcmp(argv[1], "ports"))
 		return run_ports();
 	if (argc >= 2 && !strcmp(argv[1], "hoard"))
 		return run_hoard(number(argc, argv, 2));
+	if (argc == 4 && !strcmp(argv[1], "open"))
+		return run_open(number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 4 && !strcmp(argv[1], "ring"))
 		return run_ring(number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
@@ -485,6 +566,14 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && !strcmp(argv[1], "memlock")) {
 		limit_of_memory();
+		return tap_end();
+	}
+	if (argc == 2 && !strcmp(argv[1], "many")) {
+		many();
+		return tap_end();
+	}
+	if (argc == 3 && !strcmp(argv[1], "charge")) {
+		charge(number(argc, argv, 2));
 		return tap_end();
 	}
 	if (argc == 4 && !strcmp(argv[1], "random")) {

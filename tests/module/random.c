@@ -101,6 +101,10 @@ static void random_argument(struct random_state *r, unsigned int number, uint8_t
 		((struct krp_connect *)arg)->timeout_ms %= 30;
 	if (number == _IOC_NR(KRP_IOC_BIND))
 		((struct krp_bind *)arg)->timeout_ms %= 30;
+	if (number == _IOC_NR(KRP_IOC_LOOKUP))
+		((struct krp_record_lookup *)arg)->timeout_ms %= 30;
+	if (number == _IOC_NR(KRP_IOC_PUBLISH))
+		((struct krp_record_publish *)arg)->timeout_ms %= 30;
 	if (number == _IOC_NR(KRP_IOC_WAIT))
 		((struct krp_wait *)arg)->timeout_ms %= 30;
 }
@@ -109,9 +113,10 @@ static void random_argument(struct random_state *r, unsigned int number, uint8_t
 static bool random_call(struct random_state *r, int fd)
 {
 	static const unsigned long known[] = {
-		KRP_IOC_QUERY,	     KRP_IOC_SETUP,	   KRP_IOC_PORT,    KRP_IOC_MR_REG,
-		KRP_IOC_MR_DEREG,    KRP_IOC_QUEUE_CREATE, KRP_IOC_CONNECT, KRP_IOC_QUEUE_QUERY,
-		KRP_IOC_QUEUE_CLOSE, KRP_IOC_BIND,	   KRP_IOC_POST,    KRP_IOC_WAIT,
+		KRP_IOC_QUERY,	       KRP_IOC_SETUP,	     KRP_IOC_PORT,    KRP_IOC_MR_REG,
+		KRP_IOC_MR_DEREG,      KRP_IOC_QUEUE_CREATE, KRP_IOC_CONNECT, KRP_IOC_QUEUE_QUERY,
+		KRP_IOC_QUEUE_CLOSE,   KRP_IOC_BIND,	     KRP_IOC_POST,    KRP_IOC_WAIT,
+		KRP_IOC_MR_DEREG_MANY, KRP_IOC_LOOKUP,	     KRP_IOC_PUBLISH, KRP_IOC_WATCH,
 	};
 	unsigned long request = known[random_number(r) % (sizeof(known) / sizeof(known[0]))];
 	uint64_t arg[ARG_BYTES_MAX / 8];
@@ -119,7 +124,7 @@ static bool random_call(struct random_state *r, int fd)
 
 	random_argument(r, _IOC_NR(request), (uint8_t *)arg);
 	if (random_number(r) % 16 == 0)
-		request = _IOC(random_number(r) % 4, KRP_IOC_MAGIC, random_number(r) % 16,
+		request = _IOC(random_number(r) % 4, KRP_IOC_MAGIC, random_number(r) % 24,
 			       random_number(r) % 256);
 	if (random_number(r) % 32 == 0)
 		at = (void *)(uintptr_t)random_value(r);
@@ -260,6 +265,8 @@ static struct krp_wr random_right(struct random_queue *q)
 		wr.remote_addr = q->peer->ro_addr + at;
 	}
 	wr.flags = random_number(r) % 4 ? 0 : KRP_WR_FENCE;
+	if (opcode < KRP_OP_CMP_SWAP && random_number(r) % 2)
+		wr.flags |= KRP_WR_IDEMPOTENT;
 	wr.compare_add = random_value(r);
 	wr.swap = random_value(r);
 	return wr;

@@ -93,7 +93,9 @@ struct st_bank {
  * @atomics: of @done.
  * @excused: requests that failed as they may in a partition.
  * @orphaned: requests that failed since the owner of the memory had died.
- * @doubted: atomics in doubt since a READ of another was refused late, and what was behind.
+ * @doubted: WRITEs and atomics in doubt since a READ of another was refused late, and what
+ *	was behind. A killed process may not have seen that refusal, so the module's own
+ *	counters are asked whether there was one.
  * @cancelled: requests that their own queue's close ended.
  * @refused: bad references refused as documented.
  * @passed: READs of the passing region that were right.

@@ -103,7 +103,7 @@ static bool st_pardon(struct st_self *self, const struct st_queue *queue, int er
 	else if (st_excused(self, queue, error))
 		st_counts(self)->excused++;
 	else if (error == -EREMCHG || (error == -ECANCELED && queue->first_error == -EREMCHG))
-		st_counts(self)->doubted++; /* the supervisor asks whether any READ was late */
+		st_counts(self)->doubted++; /* whether there was cause, the module can say */
 	else
 		return false;
 	return true;
@@ -121,7 +121,7 @@ static void st_done_badly(struct st_self *self, struct st_queue *queue, const st
 		counts->cancelled++;
 	} else if (queue->visiting && (wc->status == -EBADR || wc->status == -EREMOTEIO)) {
 		return; /* its visitor counts it */
-	} else if ((wc->status == -EREMCHG && wc->opcode < KRCORE_OP_CMP_SWAP) ||
+	} else if ((wc->status == -EREMCHG && wc->opcode == KRCORE_OP_READ) ||
 		   !st_pardon(self, queue, wc->status)) {
 		st_violation(counts, "worker %u queue %u to peer %u: opcode %u failed: %s",
 			     self->number, queue->id, queue->peer, wc->opcode,

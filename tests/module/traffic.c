@@ -22,6 +22,8 @@
 #define BATCH 48
 #define ADDS 40
 #define SPINS 16
+#define FENCE_BYTES 32768
+#define FENCE_ROUNDS 16U
 #define SPIN_BYTES 65536
 #define SPIN_TURNS_MAX (1UL << 31)
 #define SPIN_NOTHING_LEFT 9 /* all had completed before the last system call */
@@ -142,6 +144,50 @@ static void atomics(struct traffic_fixture *f)
 	wr.flags = KRP_WR_FENCE;
 	tap_equal("fenced READ", dev_do(&f->dev, f->queue, &wr), 0);
 	tap_equal("sees what was swapped in", (long long)*old, 0x0123456789abcdefLL);
+}
+
+/*
+ * One batch: READ x into a buffer, and WRITE that buffer to y. Return: whether y is x, and so
+ * the WRITE began after the READ; -1 if something failed.
+ */
+static int read_then_write(struct traffic_fixture *f, unsigned int round, uint16_t flags)
+{
+	uint64_t x = f->peer->rw_addr, y = x + FENCE_BYTES;
+	struct krp_wr wrs[2];
+	struct krp_cqe cqe;
+	int i;
+
+	dev_fill(f->from.mem, FENCE_BYTES, 0xfe9ceULL + round);
+	wrs[0] = dev_wr(KRP_OP_WRITE, &f->from, 0, f->peer->rw, x, FENCE_BYTES);
+	if (dev_do(&f->dev, f->queue, &wrs[0]))
+		return -1;
+	memset(f->to.mem, 0, FENCE_BYTES);
+	wrs[0] = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->rw, x, FENCE_BYTES);
+	wrs[1] = dev_wr(KRP_OP_WRITE, &f->to, 0, f->peer->rw, y, FENCE_BYTES);
+	wrs[1].flags = flags;
+	if (dev_post(&f->dev, f->queue, wrs, 2, NULL) != 2)
+		return -1;
+	for (i = 0; i < 2; i++)
+		if (!dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS) || cqe.status)
+			return -1;
+	wrs[0] = dev_wr(KRP_OP_READ, &f->to, 0, f->peer->rw, y, FENCE_BYTES);
+	if (dev_do(&f->dev, f->queue, &wrs[0]))
+		return -1;
+	return !memcmp(f->from.mem, f->to.mem, FENCE_BYTES);
+}
+
+/* A fenced request waits for the READs before it; without, the WRITE overtakes some. */
+static void fence(struct traffic_fixture *f)
+{
+	unsigned int i, fenced = 0, overtaken = 0;
+
+	for (i = 0; i < FENCE_ROUNDS; i++) {
+		fenced += read_then_write(f, i, KRP_WR_FENCE) == 1;
+		overtaken += read_then_write(f, FENCE_ROUNDS + i, 0) == 0;
+	}
+	tap_equal("a fenced WRITE sends what the READ before it has brought", fenced, FENCE_ROUNDS);
+	tap(overtaken, "one without a fence does not always", "%u of %u overtook", overtaken,
+	    FENCE_ROUNDS);
 }
 
 static void full_queue(struct traffic_fixture *f)
@@ -349,6 +395,7 @@ void traffic(const struct dev_peer *peer)
 	known_content(&f);
 	batch(&f);
 	atomics(&f);
+	fence(&f);
 	full_queue(&f);
 	poll_and_epoll(&f);
 	close_busy(&f);

@@ -8,9 +8,18 @@
  *
  * The cases know where the root is because an honest connection of the same
  * program asked for it: what protects the table is not that the key is secret.
+ *
+ * Without a name all cases run that need no more than a server. The others are
+ *   relay        listen at PORT + 1, and pass on to SERVER what a client says
+ *   true-root    listen there and be a server with KEYFILE, whose root cannot be READ
+ *   forged-root  the same, with another root in WELCOME than its proof is for
+ *   claim-owner  claim the owner of HOSTILE_RECORD ("OWNER GID SERVICE GENERATION") for
+ *                as long as the program is let
+ * Those that listen do so for SERVE_MS and say "# listening" when clients may come.
  */
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +30,13 @@
 #include <rdma/rdma_verbs.h>
 
 #include "common/auth.h"
+#include "common/gid.h"
+#include "common/link.h"
 #include "proto/krp_msg.h"
 
 #define PORT "18600"
+#define PORT_OWN 18601
+#define SERVE_MS 20000
 #define RECVS 64
 #define SLOTS (RECVS + 2)
 #define SLOT_BYTES 4096
@@ -36,13 +49,14 @@ struct peer {
 	uint8_t *mem;
 	unsigned int recvs;
 	uint32_t xid;
+	struct krp_link link;
 	struct krp_hello hello;
 	struct krp_challenge challenge;
 	struct krp_welcome welcome;
 };
 
 static const char *server;
-static struct kru_key key;
+static struct kru_keys keys;
 static int have_key;
 static int failures, cases;
 
@@ -98,19 +112,12 @@ static int peer_resolve(struct peer *p)
 	return err;
 }
 
-static int peer_open(struct peer *p, unsigned int recvs, uint8_t rnr_retry)
+/* Queue pair, memory, receives. */
+static int peer_prepare(struct peer *p, unsigned int recvs)
 {
-	struct rdma_conn_param param = { .initiator_depth = 4,
-					 .retry_count = 3,
-					 .rnr_retry_count = rnr_retry };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
 	unsigned int i;
-	int err;
 
-	memset(p, 0, sizeof(*p));
-	err = peer_resolve(p);
-	if (err)
-		return err;
 	attr.cap.max_send_wr = 512;
 	attr.cap.max_recv_wr = RECVS;
 	attr.cap.max_send_sge = 1;
@@ -125,7 +132,70 @@ static int peer_open(struct peer *p, unsigned int recvs, uint8_t rnr_retry)
 		if (post_recv(p, i))
 			return -errno;
 	p->recvs = recvs;
-	return rdma_connect(p->id, &param) ? -errno : 0;
+	return 0;
+}
+
+static int peer_link(struct peer *p, int as_server)
+{
+	struct kru_ends ends;
+	int err = kru_ends_of(p->id, NULL, p->id->qp->qp_num, &ends);
+
+	if (err)
+		return err;
+	if (as_server)
+		kru_link_server(&ends, &p->link);
+	else
+		kru_link_client(&ends, &p->link);
+	return 0;
+}
+
+static int peer_open(struct peer *p, unsigned int recvs, uint8_t rnr_retry)
+{
+	struct rdma_conn_param param = { .initiator_depth = 4,
+					 .retry_count = 3,
+					 .rnr_retry_count = rnr_retry };
+	int err;
+
+	memset(p, 0, sizeof(*p));
+	err = peer_resolve(p);
+	if (!err)
+		err = peer_prepare(p, recvs);
+	if (!err && rdma_connect(p->id, &param))
+		err = -errno;
+	return err ? err : peer_link(p, 0);
+}
+
+/* Take a client in as a server would. Return: 0, or -ETIMEDOUT if none comes. */
+static int peer_accept(struct peer *p, struct rdma_cm_id *listener, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = listener->channel->fd, .events = POLLIN };
+	int err;
+
+	memset(p, 0, sizeof(*p));
+	if (timeout_ms < 0 || poll(&pfd, 1, timeout_ms) <= 0)
+		return -ETIMEDOUT;
+	if (rdma_get_request(listener, &p->id))
+		return -errno;
+	err = peer_prepare(p, RECVS);
+	if (!err && rdma_accept(p->id, NULL))
+		err = -errno;
+	return err ? err : peer_link(p, 1);
+}
+
+static struct rdma_cm_id *listen_own(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(PORT_OWN) };
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
+		return NULL;
+	if (rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 8)) {
+		rdma_destroy_id(id);
+		return NULL;
+	}
+	printf("# listening\n");
+	fflush(stdout);
+	return id;
 }
 
 static void peer_close(struct peer *p)
@@ -204,6 +274,15 @@ static int is_cut(struct peer *p, unsigned int ms)
 	return 0;
 }
 
+static int say_hello(struct peer *p)
+{
+	if (send_bytes(p, &p->hello, sizeof(p->hello)))
+		return -ECONNRESET;
+	if (recv_msg(p, &p->challenge, sizeof(p->challenge), 5000) != sizeof(p->challenge))
+		return -EPROTO;
+	return -(int)krp_le16_to_cpu(p->challenge.hdr.status);
+}
+
 static int hello(struct peer *p, uint64_t generation)
 {
 	struct krp_hello *h = &p->hello;
@@ -212,24 +291,21 @@ static int hello(struct peer *p, uint64_t generation)
 	h->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
 	h->generation = krp_cpu_to_le64(generation);
 	h->owner[0] = 0xbd;
-	h->gid[15] = 1;
+	memcpy(h->gid, p->link.client_gid, sizeof(h->gid));
 	h->version_min = h->version_max = KRP_MSG_VERSION;
 	strcpy((char *)h->name, "hostile");
 	kru_random(h->nonce, sizeof(h->nonce));
-	if (send_bytes(p, h, sizeof(*h)))
-		return -ECONNRESET;
-	if (recv_msg(p, &p->challenge, sizeof(p->challenge), 5000) != sizeof(p->challenge))
-		return -EPROTO;
-	return -(int)krp_le16_to_cpu(p->challenge.hdr.status);
+	return say_hello(p);
 }
 
 static int auth(struct peer *p, int wrong)
 {
+	struct kru_handshake shake = { &p->link, &p->hello, &p->challenge };
 	struct krp_auth a;
 
 	krp_msg_init(&a, KRP_MSG_AUTH, ++p->xid, 0, 0);
 	if (have_key)
-		kru_auth_mac(&key, KRP_LABEL_CLIENT, &p->hello, &p->challenge, a.mac);
+		kru_auth_client(&keys.key[0], &shake, a.mac);
 	if (wrong)
 		a.mac[0] ^= 1;
 	if (send_bytes(p, &a, sizeof(a)))
@@ -528,6 +604,7 @@ static int request(struct peer *p, void *msg, struct krp_ack *ack)
 	return -(int)krp_le16_to_cpu(ack->hdr.status);
 }
 
+/* A record of its own for each number. */
 static int publish(struct peer *p, unsigned int payload)
 {
 	struct krp_publish m;
@@ -535,7 +612,7 @@ static int publish(struct peer *p, unsigned int payload)
 
 	krp_msg_init(&m, KRP_MSG_PUBLISH, ++p->xid, 0, 0);
 	memcpy(m.key.gid, p->id->route.addr.addr.ibaddr.sgid.raw, sizeof(m.key.gid));
-	m.key.service = krp_cpu_to_le16(4711);
+	m.key.service = krp_cpu_to_le16((__u16)(4711 + payload));
 	m.value.generation = p->hello.generation;
 	m.value.kind = KRP_KIND_RAW;
 	m.value.len = sizeof(payload);
@@ -546,6 +623,7 @@ static int publish(struct peer *p, unsigned int payload)
 /* What a subscriber has heard: notifications, and whether one said that some are missing. */
 struct heard {
 	uint64_t seq;
+	unsigned int changes;
 	int resync;
 	int gap;
 };
@@ -558,7 +636,8 @@ static void listen_once(struct peer *p, struct heard *h)
 	if (recv_msg(p, &m, sizeof(m), 0) != sizeof(m))
 		return;
 	h->gap |= krp_le64_to_cpu(m.seq) != ++h->seq;
-	h->resync |= m.event == KRP_EVENT_RESYNC;
+	h->changes += m.nr;
+	h->resync |= m.change[0].event == KRP_EVENT_RESYNC;
 }
 
 /* Subscribers that do not read while a lot changes: each learns all, or that it did not. */
@@ -591,7 +670,7 @@ static void case_crowd(void)
 	for (end = now_ms() + 30000; good < SUBSCRIBERS && now_ms() < end;) {
 		for (i = 0, good = 0; i < SUBSCRIBERS; i++) {
 			listen_once(&peers[i], &heard[i]);
-			good += !heard[i].gap && (heard[i].resync || heard[i].seq == CHANGES);
+			good += !heard[i].gap && (heard[i].resync || heard[i].changes == CHANGES);
 		}
 	}
 	for (i = 0; i < SUBSCRIBERS; i++)
@@ -602,22 +681,203 @@ static void case_crowd(void)
 	say(good == SUBSCRIBERS && done == CHANGES, "crowd", text);
 }
 
+/* Pass on what a client says, with its GID or with ours. Return: 1 if we got WELCOME. */
+static int relay_once(struct peer *victim, struct peer *to, int own_gid)
+{
+	struct krp_auth a;
+
+	if (recv_msg(victim, &to->hello, sizeof(to->hello), 5000) != sizeof(to->hello))
+		return 0;
+	if (own_gid)
+		memcpy(to->hello.gid, to->link.client_gid, sizeof(to->hello.gid));
+	if (say_hello(to) || send_bytes(victim, &to->challenge, sizeof(to->challenge)) ||
+	    recv_msg(victim, &a, sizeof(a), 5000) != sizeof(a) || send_bytes(to, &a, sizeof(a)))
+		return 0;
+	return recv_msg(to, &to->welcome, sizeof(to->welcome), 5000) == sizeof(to->welcome) &&
+	       !to->welcome.hdr.status;
+}
+
+/* Have no key, but a client that comes to us instead of to the server. */
+static void case_relay(void)
+{
+	struct rdma_cm_id *listener = listen_own();
+	unsigned int tried[2] = { 0 }, got = 0, turn = 0;
+	uint64_t end = now_ms() + SERVE_MS;
+	struct peer victim, to;
+	char text[96];
+
+	while (listener && !peer_accept(&victim, listener, (int)(end - now_ms()))) {
+		if (!peer_open(&to, RECVS, 7)) {
+			got += relay_once(&victim, &to, turn % 2);
+			tried[turn++ % 2]++;
+		}
+		peer_close(&to);
+		peer_close(&victim);
+		if (now_ms() >= end)
+			break;
+	}
+	snprintf(text, sizeof(text), "%u and %u tries, let in %u times", tried[0], tried[1], got);
+	say(tried[0] && tried[1] && !got, "relay", text);
+}
+
+/* Answer a client as a server with the key does. Return: 0 if it took WELCOME. */
+static int serve_once(struct peer *p, int forge)
+{
+	struct kru_handshake shake = { &p->link, &p->hello, &p->challenge };
+	struct krp_challenge *c = &p->challenge;
+	struct krp_welcome *w = &p->welcome;
+	struct krp_auth a;
+	__u8 mac[KRP_MAC_BYTES];
+
+	if (recv_msg(p, &p->hello, sizeof(p->hello), 5000) != sizeof(p->hello))
+		return -EPROTO;
+	krp_msg_init(c, KRP_MSG_CHALLENGE, krp_le32_to_cpu(p->hello.hdr.xid), 0, 4711);
+	c->features = krp_cpu_to_le64(KRP_FEATURES_PROGRAM);
+	c->flags = KRP_CHALLENGE_AUTH;
+	kru_key_id(&keys.key[0], c->key_id);
+	kru_random(c->nonce, sizeof(c->nonce));
+	if (send_bytes(p, c, sizeof(*c)) || recv_msg(p, &a, sizeof(a), 5000) != sizeof(a))
+		return -EPROTO;
+	kru_auth_client(&keys.key[0], &shake, mac);
+	if (!kru_secret_equal(mac, a.mac, sizeof(mac)))
+		return -EACCES;
+	krp_msg_init(w, KRP_MSG_WELCOME, krp_le32_to_cpu(a.hdr.xid), 0, 4711);
+	w->root.addr = krp_cpu_to_le64(0x1000);
+	w->root.bytes = krp_cpu_to_le32(sizeof(struct krp_root));
+	w->lease_ms = krp_cpu_to_le32(30000);
+	w->credits = krp_cpu_to_le16(8);
+	kru_auth_server(&keys.key[0], &shake, w, w->mac);
+	if (forge)
+		w->root.addr = krp_cpu_to_le64(0x2000);
+	return send_bytes(p, w, sizeof(*w));
+}
+
+static void serve(const char *name, int forge)
+{
+	struct rdma_cm_id *listener = listen_own();
+	uint64_t end = now_ms() + SERVE_MS;
+	unsigned int served = 0;
+	struct peer p;
+	char text[64];
+
+	while (listener && now_ms() < end && !peer_accept(&p, listener, (int)(end - now_ms()))) {
+		served += !serve_once(&p, forge);
+		nap_ms(300);
+		peer_close(&p);
+	}
+	snprintf(text, sizeof(text), "%u clients got WELCOME", served);
+	say(served > 0, name, text);
+}
+
+static void case_true_root(void)
+{
+	serve("true-root", 0);
+}
+
+static void case_forged_root(void)
+{
+	serve("forged-root", 1);
+}
+
+/* Attach as HOSTILE_RECORD's owner. Return: 0 or a negative status. */
+static int attach_as(struct peer *p, const uint8_t *owner, uint64_t generation)
+{
+	struct krp_hello *h = &p->hello;
+	int err = peer_open(p, RECVS, 7);
+
+	if (err)
+		return err;
+	krp_msg_init(h, KRP_MSG_HELLO, ++p->xid, 0, 0);
+	h->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+	h->generation = krp_cpu_to_le64(generation);
+	memcpy(h->owner, owner, sizeof(h->owner));
+	memcpy(h->gid, p->link.client_gid, sizeof(h->gid));
+	h->version_min = h->version_max = KRP_MSG_VERSION;
+	strcpy((char *)h->name, "hostile");
+	err = say_hello(p);
+	return err ? err : auth(p, 0);
+}
+
+/* What HOSTILE_RECORD says. Return: 1, or 0 if it says nothing of use. */
+static int read_record(uint8_t *owner, struct krp_key *ret_key, uint64_t *ret_generation)
+{
+	const char *text = getenv("HOSTILE_RECORD");
+	unsigned int service, i;
+	char hex[33], gid[64];
+
+	if (!text || sscanf(text, "%32s %63s %u %lu", hex, gid, &service, ret_generation) != 4 ||
+	    kru_gid_parse(gid, ret_key->gid))
+		return 0;
+	for (i = 0; i < KRP_OWNER_BYTES; i++)
+		if (sscanf(hex + 2 * i, "%2hhx", &owner[i]) != 1)
+			return 0;
+	ret_key->service = krp_cpu_to_le16((__u16)service);
+	return 1;
+}
+
+/* Write a node's owner into HELLO, withdraw its record, keep it when the node is gone. */
+static void case_claim_owner(void)
+{
+	uint8_t owner[KRP_OWNER_BYTES];
+	struct krp_withdraw wd;
+	struct krp_renew renew;
+	uint64_t generation, ends;
+	struct krp_key key;
+	struct krp_ack ack;
+	unsigned int i, refused = 0, renewed = 0;
+	char text[96];
+	struct peer p;
+
+	if (!read_record(owner, &key, &generation)) {
+		say(0, "claim-owner", "HOSTILE_RECORD says no record");
+		return;
+	}
+	for (i = 0; i < 3; i++) {
+		uint64_t as = i == 0 ? generation : i == 1 ? generation + 1 : UINT64_MAX;
+
+		if (!attach_as(&p, owner, as)) {
+			krp_msg_init(&wd, KRP_MSG_WITHDRAW, ++p.xid, 0, 0);
+			wd.key = key;
+			memcpy(wd.token, p.welcome.token, sizeof(wd.token));
+			refused += request(&p, &wd, &ack) == -KRP_ST_FOREIGN_GID;
+		}
+		peer_close(&p);
+	}
+	printf("# renewing\n");
+	fflush(stdout);
+	if (!attach_as(&p, owner, generation)) {
+		for (ends = now_ms() + SERVE_MS; now_ms() < ends; nap_ms(500)) {
+			krp_msg_init(&renew, KRP_MSG_RENEW, ++p.xid, 0, 0);
+			renewed += !request(&p, &renew, &ack);
+		}
+	}
+	peer_close(&p);
+	snprintf(text, sizeof(text), "%u of 3 withdrawals refused, renewed %u times", refused,
+		 renewed);
+	say(refused == 3 && renewed > 2, "claim-owner", text);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
+	int named; /* runs only if it is asked for */
 } all[] = {
-	{ "crowd", case_crowd },
-	{ "read-before-hello", case_read_before_hello },
-	{ "read-before-auth", case_read_before_auth },
-	{ "wrong-key", case_wrong_key },
-	{ "write", case_write },
-	{ "bad-rkey", case_bad_rkey },
-	{ "rubbish", case_rubbish },
-	{ "too-long", case_too_long },
-	{ "flood", case_flood },
-	{ "deaf", case_deaf },
-	{ "silent", case_silent },
-	{ "storm", case_storm },
+	{ "crowd", case_crowd, 0 },
+	{ "read-before-hello", case_read_before_hello, 0 },
+	{ "read-before-auth", case_read_before_auth, 0 },
+	{ "wrong-key", case_wrong_key, 0 },
+	{ "write", case_write, 0 },
+	{ "bad-rkey", case_bad_rkey, 0 },
+	{ "rubbish", case_rubbish, 0 },
+	{ "too-long", case_too_long, 0 },
+	{ "flood", case_flood, 0 },
+	{ "deaf", case_deaf, 0 },
+	{ "silent", case_silent, 0 },
+	{ "storm", case_storm, 0 },
+	{ "relay", case_relay, 1 },
+	{ "true-root", case_true_root, 1 },
+	{ "forged-root", case_forged_root, 1 },
+	{ "claim-owner", case_claim_owner, 1 },
 };
 
 int main(int argc, char **argv)
@@ -631,7 +891,7 @@ int main(int argc, char **argv)
 	}
 	server = argv[1];
 	if (strcmp(argv[2], "-")) {
-		if (kru_key_load(argv[2], &key)) {
+		if (kru_keys_load(argv[2], &keys)) {
 			fprintf(stderr, "%s: %s: no key\n", argv[0], argv[2]);
 			return 2;
 		}
@@ -640,7 +900,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		for (a = 3; a < argc && strcmp(argv[a], all[i].name); a++)
 			;
-		if (argc == 3 || a < argc)
+		if ((argc == 3 && !all[i].named) || a < argc)
 			all[i].run();
 	}
 	printf("1..%d\n", cases);

@@ -72,9 +72,11 @@ static int probe_key(const char *arg)
 {
 	size_t bytes = strlen(arg) / 2;
 
-	if (bytes > sizeof(probe_conf.key) || hex2bin(probe_conf.key, arg, bytes))
+	if (bytes > sizeof(probe_conf.keys[0].bytes) ||
+	    hex2bin(probe_conf.keys[0].bytes, arg, bytes))
 		return -EINVAL;
-	probe_conf.key_bytes = bytes;
+	probe_conf.keys[0].len = bytes;
+	probe_conf.keys_nr = bytes > 0;
 	return 0;
 }
 
@@ -266,7 +268,7 @@ static int probe_lookup(char *arg, bool cached)
 		err = krc_cache_get(probe_cache, &key, &value);
 	} else {
 		down_read(&probe_sem);
-		err = probe_meta ? krc_meta_lookup(probe_meta, &key, 10000, &value, &reads)
+		err = probe_meta ? krc_meta_lookup(probe_meta, &key, 10000, &value, &reads, NULL)
 				 : -EINVAL;
 		up_read(&probe_sem);
 	}
@@ -306,7 +308,7 @@ static int probe_storm_fn(void *arg)
 	int err;
 
 	for (i = 0; i < storm->nr; i++) {
-		err = krc_meta_lookup(probe_meta, &storm->key, 10000, &value, NULL);
+		err = krc_meta_lookup(probe_meta, &storm->key, 10000, &value, NULL, NULL);
 		if (err)
 			storm->err = err;
 		else
@@ -415,11 +417,11 @@ static int probe_info_show(struct seq_file *m, void *v)
 	for (i = 0; probe_meta && !krc_meta_info(probe_meta, i, &info); i++)
 		seq_printf(
 			m,
-			"server=%s priority=%u state=%s error=%d incarnation=%llx lease_ms=%u published=%u attaches=%llu lookups=%llu reads=%llu misses=%llu failures=%llu next_try_ms=%u reason=\"%s\"\n",
+			"server=%s priority=%u state=%s error=%d incarnation=%llx lease_ms=%u published=%u attaches=%llu lookups=%llu reads=%llu misses=%llu misses_overruled=%llu failures=%llu next_try_ms=%u reason=\"%s\"\n",
 			info.name, info.priority, krc_meta_state_name(info.state), info.error,
 			info.incarnation, info.lease_ms, info.published, info.attaches,
-			info.lookups, info.reads, info.misses, info.failures, info.next_try_ms,
-			info.reason);
+			info.lookups, info.reads, info.misses, info.misses_overruled, info.failures,
+			info.next_try_ms, info.reason);
 	up_read(&probe_sem);
 	krc_cache_stats(probe_cache, &stats);
 	seq_printf(m,

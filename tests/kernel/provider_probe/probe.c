@@ -160,6 +160,8 @@ static void probe_close(struct probe *p)
 
 static int probe_objects(struct probe *p)
 {
+	/* such as a network with a class for RDMA has it; the golden comparison sees it again */
+	static const struct krc_hw_fabric fabric = { .traffic_class = 106, .pkey = 0xffff };
 	u32 all = p->attr.atomics ? KRP_ACCESS_ALL : KRP_ACCESS_ALL & ~KRP_ACCESS_REMOTE_ATOMIC;
 	int err;
 
@@ -173,10 +175,14 @@ static int probe_objects(struct probe *p)
 	if (err)
 		return err;
 	p->value.generation = cpu_to_le64(1);
+	err = p->ops->port_setup(p->hw, 1, &fabric);
+	if (err)
+		return err;
 	p->target = p->ops->target_create(p->hw, 1, p->gid_index, PROBE_DC_KEY, &p->value);
 	if (IS_ERR(p->target))
 		return PTR_ERR(p->target);
-	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, PROBE_DEPTH, 0, p);
+	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, PROBE_DEPTH, PROBE_ACK_TIMEOUT, 0,
+					  p);
 	return PTR_ERR_OR_ZERO(p->ini);
 }
 

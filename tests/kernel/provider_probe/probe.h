@@ -11,6 +11,7 @@
 #include "krp_ioctl.h"
 
 #define PROBE_DEPTH 100 /* no power of two on purpose */
+#define PROBE_ACK_TIMEOUT 14 /* 67 ms */
 #define PROBE_BYTES (512 * 1024)
 #define PROBE_REMOTE (256 * 1024) /* the half that peers may reach */
 #define PROBE_WORD (PROBE_BYTES - 4096) /* for atomics */

@@ -39,6 +39,13 @@ static struct krc_hw_wr probe_wr(struct probe *p, u8 opcode, u32 off, u32 length
 	};
 }
 
+static int probe_restart(struct probe *p)
+{
+	int err = p->ops->initiator_halt(p->ini);
+
+	return err ? err : p->ops->initiator_restart(p->ini);
+}
+
 /* wait for @n completions, by upcalls */
 static int probe_wait(struct probe *p, struct krc_wc *wc, int n)
 {
@@ -182,12 +189,12 @@ static int probe_refusals(struct probe *p)
 	}
 	if (PROBE_BAD(p, p->ops->poll(p->ini, &wc, 1) == 0))
 		return -EPROTO;
-	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 1, p->gid_index,
-								  p->attr.initiator_depth_max + 1,
-								  0, p)) == -EINVAL))
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(
+				 p->hw, 1, p->gid_index, p->attr.initiator_depth_max + 1,
+				 PROBE_ACK_TIMEOUT, 0, p)) == -EINVAL))
 		return -EPROTO;
-	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(p->hw, 77, p->gid_index, 1, 0,
-								  p)) == -EINVAL))
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(
+				 p->hw, 77, p->gid_index, 1, PROBE_ACK_TIMEOUT, 0, p)) == -EINVAL))
 		return -EPROTO;
 	return 0;
 }
@@ -317,7 +324,7 @@ static int probe_fault_once(struct probe *p, const struct krc_hw_wr *bad, enum k
 		if (PROBE_BAD(p,
 			      wc[i].cookie == bad->cookie + i && wc[i].fault == KRC_FAULT_FLUSHED))
 			return -EPROTO;
-	if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+	if (PROBE_BAD(p, !probe_restart(p)))
 		return -EPROTO;
 	if (PROBE_BAD(p, p->ops->poll(p->ini, wc, 1) == 0))
 		return -EPROTO;
@@ -406,7 +413,7 @@ static int probe_reset(struct probe *p)
 		}
 		if (round & 1)
 			usleep_range(100, 3000);
-		if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+		if (PROBE_BAD(p, !probe_restart(p)))
 			return -EPROTO;
 		if (PROBE_BAD(p, p->ops->poll(p->ini, &wc, 1) == 0))
 			return -EPROTO;
@@ -473,7 +480,8 @@ static int probe_lives(struct probe *p)
 	int i;
 
 	for (i = 0; i < 50; i++) {
-		ini = p->ops->initiator_create(p->hw, 1, p->gid_index, 1 + i * 20, i, p);
+		ini = p->ops->initiator_create(p->hw, 1, p->gid_index, 1 + i * 20,
+					       PROBE_ACK_TIMEOUT, i, p);
 		if (PROBE_BAD(p, !IS_ERR(ini)))
 			return -EPROTO;
 		p->ops->initiator_destroy(ini);
@@ -512,7 +520,7 @@ static int probe_deepest(struct probe *p)
 	struct krc_wc wc;
 	int err = 0;
 
-	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, depth, 1, p);
+	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, depth, PROBE_ACK_TIMEOUT, 1, p);
 	if (IS_ERR(p->ini)) {
 		err = PTR_ERR(p->ini);
 		p->ini = small;
@@ -583,7 +591,7 @@ void probe_loop(struct probe *p, const bool *stop)
 	}
 	if (!atomic_read(&p->fatal))
 		return;
-	if (p->ops->initiator_reset(p->ini))
+	if (probe_restart(p))
 		snprintf(p->result, sizeof(p->result), "fatal, no reset");
 	else if (probe_simple(p, KRP_OP_READ, 0, 64) != KRC_FAULT_NONE)
 		snprintf(p->result, sizeof(p->result), "fatal, no READ after a reset");
@@ -624,13 +632,13 @@ static int probe_umem_key(struct probe *p, struct ib_umem *umem, u64 addr, u64 b
 	wr.local_addr += 1;
 	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL))
 		return -EPROTO;
-	if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+	if (PROBE_BAD(p, !probe_restart(p)))
 		return -EPROTO;
 	p->ops->key_destroy(p->hw, &key);
 	wr.local_addr -= 1;
 	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_LOCAL))
 		return -EPROTO;
-	if (PROBE_BAD(p, !p->ops->initiator_reset(p->ini)))
+	if (PROBE_BAD(p, !probe_restart(p)))
 		return -EPROTO;
 	snprintf(p->result, sizeof(p->result), "ok");
 	return 0;

@@ -1,0 +1,627 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Bad programs beside a good one on a node: what strangers share is partitioned, so what one
+of them does, or what becomes of his peers, is not the other's trouble.
+
+The good program is judged against itself on the same node when it is alone. Times of emulated
+guests say nothing but that.
+"""
+
+import contextlib
+import ipaddress
+import re
+import statistics
+import time
+
+from . import krcore, nodes, programs
+from .krcore import metactl
+from .nic import NIC_DEVICE
+from .nodes import AS_USER, as_user, client, counted, ports, program, saying, serve, tap, up
+from .suite import check, limit, wait_until
+
+# -- faults of others --------------------------------------------------------------
+
+UNHEARD_SECONDS = 7     # longer than all retries, and shorter than those of two requests
+UNHEARD_TIMES = 5
+UNDER_WAY_US = 40_000   # shorter than a lease
+PRODUCE_SECONDS = UNHEARD_TIMES * 14 + 6
+CONSUME_SECONDS = PRODUCE_SECONDS + 40
+
+
+@limit(900)
+def test_a_write_is_done_once_or_reported(cluster):
+    """Buffers are handed over by WRITEs, data and then a flag, to a peer that can be reached
+    but not heard for a while: its answers are lost, so the request that waits longest fails,
+    and what other programs had behind it to the same peer has been done, though nobody said
+    so. Of no hand-over does a second one come, when the buffer is the consumer's own; and
+    what is reported is never done later, so that it can be asked for again."""
+    with up(cluster) as (node1, node2):
+        consume = f"{AS_USER} {program(node2)} consume {CONSUME_SECONDS}"
+        out = "/run/krc-consume.out"
+        with saying(node2, consume, "memory ", out, CONSUME_SECONDS + 60) as said:
+            peer = f"{node2.spec.address} 0 {said.splitlines()[0].removeprefix('memory ')}"
+            with node1.background(f"{AS_USER} {program(node1)} {peer} produce {PRODUCE_SECONDS}",
+                                  limit=PRODUCE_SECONDS + 60) as process:
+                for _ in range(UNHEARD_TIMES):
+                    time.sleep(5)
+                    # on a slow way some are always under way: their answers will be lost
+                    cluster.fabric.delay(node1.spec.index, UNDER_WAY_US)
+                    time.sleep(1)
+                    cluster.fabric.loss(node1.spec.index, 1000)
+                    time.sleep(UNHEARD_SECONDS)
+                    cluster.fabric.reset()
+                made = counted(process.wait(PRODUCE_SECONDS + 60))
+            node2.run(f"while pgrep -x krc_ioctl >/dev/null; do sleep 0.2; done; cat {out}",
+                      timeout=CONSUME_SECONDS + 60)
+            said = node2.run(f"cat {out}").out
+        print(f"    {made}\n    {said.strip().splitlines()[-1]}\n    {_pool(node1)}", flush=True)
+        check(" wrong=0\n" in said, said[-2000:])
+        check(made["done"] > 100 and made["doubted"] + made["silent"] > 3,
+              f"it was never in doubt: {made}")
+        check(not made["other"], f"an error that has no cause here: {made}")
+
+
+# -- memory that never comes -------------------------------------------------------
+
+UNSERVED = "/usr/local/bin/krc_unserved"
+UNSERVED_OUT = "/run/krc-unserved.out"
+PATIENCE = 20       # seconds in which a call of others ends that waits for nobody
+
+
+@contextlib.contextmanager
+def _registering(machine, how):
+    """A program of a user without rights that registers memory which never comes."""
+    out = f"{UNSERVED_OUT}.{how}"
+    with machine.background(f"{as_user(16 << 20)} {UNSERVED} {how} >{out} 2>&1", limit=600):
+        said = wait_until(lambda: machine.run(f"cat {out}", check=False).out, 60,
+                          f"krc_unserved {how} says something")
+        check(said == "registering\n", said)
+        # by now it waits for its first page, or has said something else
+        time.sleep(2)
+        stack = _stack(machine, how)
+        check("get_user_pages" in stack or "fixup_user_fault" in stack,
+              f"{how}: waits for its pages: {stack}{machine.run(f'cat {out}').out}")
+        yield
+    said = machine.run(f"cat {out}", check=False).out
+    check(said == "registering\n", said)
+
+
+def _stack(machine, how):
+    """Where in the kernel the threads of such a program are."""
+    return machine.run(f"for pid in $(pgrep -f '^{UNSERVED} {how}'); do "
+                       "cat /proc/$pid/task/*/stack; done", check=False).out
+
+
+def _there(machine, how):
+    return not machine.run(f"pgrep -f '^{UNSERVED} {how}'", check=False).status
+
+
+def _others_work(machine, peer, when):
+    """Others open the device, ask what there is, register and transfer."""
+    said = machine.run(f"timeout {PATIENCE} {program(machine)} ports", check=False)
+    check(said.status == 0 and said.out.strip(), f"{when}: {said!r}")
+    worked = client(machine, f"{peer} loop 1", timeout=2 * PATIENCE)
+    check(not worked.status, f"{when}: {worked!r}")
+
+
+def _let_go(machine):
+    """What root can do of a file system that is not served."""
+    machine.run("mountpoint -q /sys/fs/fuse/connections || "
+                "mount -t fusectl none /sys/fs/fuse/connections; "
+                "for abort in /sys/fs/fuse/connections/*/abort; do "
+                "[ ! -e $abort ] || echo 1 >$abort; done")
+    wait_until(lambda: not _there(machine, "stuck"), 30, "the program ends")
+
+
+@limit(600)
+def test_registration_never_holds_the_node(cluster):
+    """Memory that a program serves itself, and that never comes: meanwhile others work, the
+    card can be taken out, the node taken down and configured anew; the same when the program
+    has been killed and hangs in its file system."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        krcore.wait_ready(node1)
+        # udev would give everybody the device, if it were there
+        node1.run("modprobe fuse && chmod 0666 /dev/fuse")
+        programs.install(node1, "tests/module/krc_unserved", UNSERVED)
+        try:
+            with _registering(node1, "killable"), _registering(node1, "stuck"):
+                _others_work(node1, peer, "beside them")
+                node1.run("krcore-metactl node down", timeout=PATIENCE)
+                said = node1.run(f"timeout {PATIENCE} {program(node1)} ports")
+                check(not said.out.strip(), f"the node is down: {said!r}")
+                nodes.node_up(node1)
+                _others_work(node1, peer, "after node down and up")
+                node1.remove_nic(timeout=PATIENCE)
+                node1.add_nic()
+                wait_until(lambda: nodes.ports(node1), 60, "a port is up again")
+                krcore.wait_ready(node1)
+                _others_work(node1, peer, "with the card put in again")
+                node1.run(f"pkill -KILL -f '^{UNSERVED}'")
+                wait_until(lambda: not _there(node1, "killable"), 20,
+                           "who can be killed is gone")
+                check(_there(node1, "stuck"), "the other one waits for its pages")
+                _others_work(node1, peer, "beside a program that was killed and hangs")
+                node1.run("krcore-metactl node down", timeout=PATIENCE)
+                # its code is still in use: that is said, and not waited for
+                kept = node1.run(f"timeout {PATIENCE} rmmod krcore", check=False)
+                check(kept.status == 1 and "in use" in kept.err, repr(kept))
+                _let_go(node1)
+        finally:
+            node1.run(f"pkill -KILL -f '^{UNSERVED}'", check=False)
+            _let_go(node1)
+        node1.run("for i in $(seq 100); do rmmod krcore && exit; sleep 0.1; done; exit 1",
+                  timeout=PATIENCE)
+
+
+# -- an end that was planned -------------------------------------------------------
+
+NO_SUCH_REGION = 53     # EBADR
+LOOPS = 4
+LOOP_OUT = "/run/krc-loop.out"
+
+
+def _pool(machine):
+    (pool,) = [row for row in metactl(machine, "stats node") if row["type"] == "pool"]
+    return pool
+
+
+@contextlib.contextmanager
+def _traffic(machine, peer):
+    """Programs that WRITE and READ as fast as they can, until they are refused; afterwards
+    each was refused by its own module, and none has failed on the wire."""
+    begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(machine)} {peer} loop 100 "
+              f">{LOOP_OUT}.$i 2>&1 & done; wait")
+    before = _pool(machine)
+    with machine.background(begins, limit=200) as loops:
+        # each is at it, and all of them hold leases
+        wait_until(lambda: _pool(machine)["completed"] > before["completed"] + 100 * LOOPS, 60,
+                   "there is traffic")
+        yield
+        loops.wait(60)
+    after = _pool(machine)
+    for i in range(1, LOOPS + 1):
+        seen = counted(machine.run(f"cat {LOOP_OUT}.{i}"))
+        check(seen["done"] > 10 and not seen["wrong"]
+              and seen["refused"] + seen["failed"] == 1, f"a program: {seen}")
+        check(-seen["last_error"] == NO_SUCH_REGION,
+              f"it is told that there is no such region: {seen}")
+    for count in ("faults", "recoveries"):
+        check(after[count] == before[count],
+              f"{machine.name} has {count}: {before[count]} became {after[count]}")
+
+
+def _down(machine):
+    started = time.monotonic()
+    machine.run("krcore-metactl node down", timeout=30)
+    print(f"    node down: {time.monotonic() - started:.1f} s", flush=True)
+
+
+def _smaller_packets(machine):
+    """Its MTU becomes smaller: the port is made anew."""
+    set_mtu = f"ip link set dev {krcore.netdev(machine)} mtu {{}}"
+    before = nodes.ports(machine)
+    said = machine.kernel_log().count("its MTU is smaller")
+    machine.run(set_mtu.format(700))
+    try:
+        wait_until(lambda: machine.kernel_log().count("its MTU is smaller") > said, 30,
+                   "the port ends")
+        wait_until(lambda: nodes.ports(machine) == before, 30, "it is up again")
+    finally:
+        machine.run(set_mtu.format(machine.spec.mtu))
+
+
+def _removed(machine):
+    """Its programs are killed and the module removed."""
+    machine.run("pkill -KILL -x krc_ioctl; for i in $(seq 100); do rmmod krcore && exit; "
+                "sleep 0.05; done; exit 1", timeout=30)
+
+
+@limit(600)
+def test_a_planned_end_is_graceful(cluster):
+    """A node is taken down, has its port made anew, loses its module, with programs of a peer
+    at its memory: they are told by their own module that it is gone, and nothing fails on the
+    wire: no shared initiator of the peer is reset."""
+    with up(cluster) as (node1, node2):
+        krcore.wait_ready(node1)
+        for end in (_down, _smaller_packets, _removed):
+            krcore.wait_ready(node2)
+            with serve(node2) as peer:
+                krcore.wait_published(node1, [node2])
+                with _traffic(node1, peer):
+                    end(node2)
+            print(f"    {end.__name__.strip('_')}: no fault at the peer", flush=True)
+            krcore.node_gone(node2)
+            nodes.node_up(node2)
+
+
+# -- an address that is used -------------------------------------------------------
+
+
+def _gids(machine, device):
+    """GIDs of RoCE v2 that port 1 has, by index."""
+    found = machine.run(f"cd /sys/class/infiniband/{device}/ports/1 && "
+                        "grep -s . gids/* gid_attrs/types/*", check=False).out
+    shown = dict(line.split(":", 1) for line in found.splitlines())
+    return {int(i): str(ipaddress.ip_address(gid).ipv4_mapped or gid)
+            for i, gid in ((name.removeprefix("gids/"), gid) for name, gid in shown.items())
+            if shown.get(f"gid_attrs/types/{i}") == "RoCE v2"}
+
+
+def _gid_index(machine, device, address):
+    """Where in the card's table a RoCE v2 address is, or None."""
+    return next((i for i, gid in _gids(machine, device).items() if gid == address), None)
+
+
+@limit(300)
+def test_an_address_in_use_is_nobody_elses(cluster):
+    """A node's address is taken away while its port uses it: the one that is added right then
+    does not get its place in the card's table, by whose number requests are still sent."""
+    with up(cluster) as (node1, _):
+        krcore.wait_ready(node1)
+        mine = node1.spec.address
+        other = str(ipaddress.IPv4Address(mine) + 100)
+        device, rdma = krcore.netdev(node1), cluster.nic.device()
+        prefix = node1.run(f"ip -o address show dev {device} to {mine}").out.split()[3]
+        length = prefix.split("/")[1]
+        # a session to a MetaServer would hold the entry, too
+        for server in cluster.nodes("metaserver"):
+            server.run(f"systemctl stop {krcore.UNIT}", timeout=60)
+        wait_until(lambda: not any(row["state"] == "ready"
+                                   for row in krcore.node_rows(node1, "node_server")), 60,
+                   "there is no session")
+        index = _gid_index(node1, rdma, mine)
+        check(index is not None, f"{mine} is in the table")
+        swap = (f"ip address del {prefix} dev {device}; ip address add {other}/{length} dev "
+                f"{device}")
+        try:
+            with serve(node1):     # something that peers may know for a while
+                node1.run(swap)
+                taken = wait_until(lambda: _gid_index(node1, rdma, other), 30,
+                                   "the other is there")
+            check(taken != index, f"{other} got place {index} of {mine}")
+            wait_until(lambda: other in nodes.ports(node1), 60, "the port is up by the other")
+        finally:
+            node1.run(f"ip address del {other}/{length} dev {device}; "
+                      f"ip address add {prefix} dev {device}", check=False)
+            for server in cluster.nodes("metaserver"):
+                krcore.start(server)
+        wait_until(lambda: mine in nodes.ports(node1), 60, "the port is up by its own again")
+
+
+# -- what regions take ---------------------------------------------------------------
+
+
+@limit(300)
+def test_many_regions_are_one_wait(cluster):
+    """Many regions are taken back in one call, for which their lease is waited for once."""
+    with up(cluster, names=("node1",)) as (node1,):
+        tap(client(node1, "many"), least=13)
+
+
+@limit(300)
+def test_pinned_pages_stay_charged(cluster):
+    """Whoever registers and ends, again and again, is bounded by his limit all the same."""
+    with up(cluster, names=("node1",), mrs_per_user=8) as (node1,):
+        tap(client(node1, "charge 8"), least=2)
+
+
+@limit(300)
+def test_a_port_is_named_by_its_gid(cluster):
+    """A program gets the port whose GID it names, or none; never another one."""
+    with up(cluster, names=("node1",)) as (node1,):
+        gid = node1.spec.address
+        said = node1.run(f"KRC_GID={gid} {program(node1)} ring 64 0", check=False)
+        check(not said.status and said.out.startswith("bytes="), repr(said))
+        said = node1.run(f"KRC_GID={gid}9 {program(node1)} ring 64 0", check=False)
+        check(said.status and "No such device" in said.out, repr(said))
+
+
+# -- silent peers ------------------------------------------------------------------
+
+SILENT_SERVICE = 4800       # the first of eight
+SIEGES = {
+    "64 threads": "siege-plain",
+    "64 threads, each with peers of its own": "siege-fresh",
+    "peers that crowd others out": "siege-services",
+    "eight peers, 64 threads": "siege-rack",
+}
+ROUNDS, SECONDS = 3, 5
+
+
+def _tenant(machine, peer):
+    """Medians of some rounds of the good program, none of which may have an error."""
+    rounds = [counted(client(machine, f"{peer} tenant {SECONDS}", timeout=200))
+              for _ in range(ROUNDS)]
+    for seen in rounds:
+        check(seen["done"] and not seen["errors"], f"the good program: {seen}")
+    return {key: statistics.median(seen[key] for seen in rounds)
+            for key in ("p50_us", "p99_us", "max_us")}
+
+
+def _said(seen):
+    return ", ".join(f"{key.removesuffix('_us')} {value / 1000:.1f} ms"
+                     for key, value in seen.items())
+
+
+@limit(900)
+def test_silence_is_contained(cluster):
+    """One user does what he can to have peers that do not answer stop a node, and a good
+    program of another user, which asks a healthy peer, is not slowed by it: it has no error,
+    and its READs take at most twice as long as on a node without that, in the median."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        for i in range(8):
+            nodes.publish_silent(node2, SILENT_SERVICE + i)
+        target = f"{node2.spec.address} {SILENT_SERVICE} {' '.join(peer.split()[2:])}"
+        _tenant(node1, peer)        # warm
+        alone = _tenant(node1, peer)
+        print(f"    alone: {_said(alone)} (emulated)", flush=True)
+        slow = []
+        for what, word in SIEGES.items():
+            # by another user, at the lowest priority: who has a processor is not asked here
+            bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(node1)} {target} "
+                   f"{word} 600 >/run/siege.out 2>&1")
+            with node1.background(bad, limit=700):
+                beside = _tenant(node1, peer)
+                node1.run("pkill -KILL -x krc_ioctl -u games; true")
+            print(f"    beside {what}: {_said(beside)}", flush=True)
+            said = node1.run("cat /run/siege.out").out
+            check(re.search(r"^rounds=[1-9]\d* answered=0$", said.splitlines()[-1]), said)
+            check(word != "siege-services" or "bound=256\n" in said, said)
+            if beside["p50_us"] > 2 * alone["p50_us"]:
+                slow.append(what)
+        check(not slow, f"slowed to more than a half: beside {slow}")
+
+
+# -- MetaServers -------------------------------------------------------------------
+
+ABSENT_SERVICE = 4899
+
+
+@limit(300)
+def test_haste_is_no_failure_of_a_server(cluster):
+    """A program that gives MetaServers less time than they need does not make the node
+    think worse of them, and so go to others."""
+    with up(cluster) as (node1, node2):
+        krcore.wait_ready(node1)
+
+        def failures():
+            return {row["address"]: row["failures"]
+                    for row in krcore.node_rows(node1, "node_server")}
+
+        before = failures()
+        seen = counted(client(node1, f"{node2.spec.address} {ABSENT_SERVICE} 0 0 0 0 4096 "
+                              "hasty 1000"))
+        after = failures()
+        check(seen["late"] and not seen["other"], f"{seen}")
+        check(before and after == before, f"{seen}: failures were {before}, are {after}")
+
+
+# -- requests that come too late -----------------------------------------------------
+
+LATE_ROUNDS = 20
+LATE_UNDER_WAY = 512    # WRITEs of the reader at any time, so many times 20 are late
+LATE_SECONDS = 400
+
+
+def _reuse_keys(machine, reuse):
+    """Whether the card gives the place of a key that was destroyed to the next one."""
+    machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="reuse_mkeys",
+                     value=reuse)
+
+
+def _turn(cluster, reader, frozen, turn):
+    """The reader's requests are late meanwhile: it stands still, or the network is slow."""
+    if frozen:
+        reader.pause()
+    else:
+        cluster.fabric.delay(reader.spec.index, 2_500_000)
+    try:
+        turn()
+    finally:
+        if frozen:
+            reader.resume()
+        time.sleep(2.5)
+        cluster.fabric.reset()
+
+
+@limit(900)
+def test_the_lease_bounds_the_stay_in_the_hardware(cluster):
+    """A reader is frozen for seconds, or its frames are, with WRITEs under way, and more of them
+    follow by its clock, which says that nothing has ended; meanwhile the owner of the memory
+    dies, and a stranger has memory at the same addresses, with keys in the places of those that
+    were there before. The card gives the places out again at once. Not a byte of the stranger
+    changes, the reader is told of each WRITE that was refused, and gets on."""
+    pipe, out = "/run/krc-lend.in", "/run/krc-lend.out"
+    with up(cluster, margin_ms=300) as (node1, node2):
+        _reuse_keys(node2, True)
+        node2.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
+
+        def order(word, answer, times):
+            node2.run(f"echo {word} >{pipe}", timeout=20)
+            wait_until(lambda: node2.run(f"grep -c '^{answer}' {out} || true").out.strip()
+                       == str(times), 60, f"the lender has {answer}")
+
+        try:
+            with saying(node2, f"{AS_USER} {program(node2)} lend {pipe}", "memory ", out,
+                        LATE_SECONDS + 60) as said:
+                peer = f"{node2.spec.address} 0 {said.splitlines()[0].removeprefix('memory ')}"
+                with node1.background(f"{AS_USER} {program(node1)} {peer} late {LATE_SECONDS}",
+                                      limit=LATE_SECONDS + 60) as process:
+                    for i in range(1, LATE_ROUNDS + 1):
+                        time.sleep(2)
+                        _turn(cluster, node1, i % 2, lambda n=i: order("turn", "turned", n))
+                        order("look", "looked", i)
+                    node1.run("pkill -TERM -x krc_ioctl")
+                    made = counted(process.wait(60))
+                changed = node2.run(f"grep '^looked' {out} | tail -n 1").out.strip()
+        finally:
+            _reuse_keys(node2, False)
+        print(f"    {LATE_ROUNDS} x {LATE_UNDER_WAY} WRITEs late: {made}, {changed}", flush=True)
+        check(changed == "looked changed=0", f"bytes of a stranger: {changed}")
+        check(made["done"] > 1000 and made["refused"], f"nothing came late: {made}")
+        check(not made["other"], f"an error that has no cause here: {made}")
+
+
+# -- limits ------------------------------------------------------------------------
+
+EDQUOT = -122
+EACH = 1024             # mrs_per_user as it is by default
+GREEDY = (2001, 2002, 2003, 2004)
+OWNER = 2009            # a user with a range of ids of his own
+SUBIDS = 300000
+
+
+@contextlib.contextmanager
+def _taking(machine, words, name):
+    """A program in the background that takes all the regions it can; gives how many."""
+    out = f"/run/krc-open.{name}"
+    machine.run(f"rm -f {out}")
+    with machine.background(f"{words} {program(machine)} open 100000 1000 >{out} 2>&1",
+                            limit=1000):
+        yield lambda: wait_until(lambda: machine.run(f"cat {out}", check=False).out, 300,
+                                 f"{name} has what it can have")
+
+
+@contextlib.contextmanager
+def _namespace(machine, owner):
+    """A user namespace of this user with a range of ids; gives the words that enter it as one
+    of them. What newuidmap(1) does by subuid(5), root does here."""
+    with machine.background(f"exec {as_user(1 << 20, owner)} unshare --user sleep 1000",
+                            limit=1000):
+        pid = wait_until(lambda: machine.run(f"pgrep -u {owner} -x sleep", check=False).out.strip(),
+                         30, "the namespace is there")
+        for kind in ("uid", "gid"):
+            machine.run(f"echo '0 {SUBIDS} 65536' >/proc/{pid}/{kind}_map")
+        yield lambda uid: (f"prlimit --memlock={16 << 20} nsenter --user -t {pid} "
+                           f"setpriv --reuid={uid} --regid={uid} --clear-groups")
+        machine.run(f"kill {pid}")
+
+
+@limit(900)
+def test_limits_that_bound_users(cluster):
+    """Four users take all regions they may have: there are more than 4096 then, and a fifth
+    finds room. Ids of a user namespace are no further users: what one of them has taken, its
+    owner and all others have less."""
+    with up(cluster) as (node1, _):
+        with contextlib.ExitStack() as stack:
+            took = [stack.enter_context(_taking(node1, as_user(16 << 20, uid), uid))
+                    for uid in GREEDY]
+            want = f"regions={EACH} region_error={EDQUOT}\n"
+            check(all(said() == want for said in took), f"{[said() for said in took]}")
+            fifth = counted(node1.run(f"{as_user(16 << 20)} {program(node1)} open 100 0",
+                                      timeout=300))
+            check(fifth == {"regions": 100, "region_error": 0}, f"a fifth user: {fifth}")
+            node1.run("pkill -KILL -x krc_ioctl; true")
+        with _namespace(node1, OWNER) as words, _taking(node1, words(0), "subuid") as said:
+            check(said() == want, said())
+            for who in (words(7), words(1000), as_user(16 << 20, OWNER)):
+                more = counted(node1.run(f"{who} {program(node1)} open 100 0", timeout=300))
+                check(more == {"regions": 0, "region_error": EDQUOT}, f"{who}: {more}")
+            others = counted(node1.run(f"{as_user(16 << 20)} {program(node1)} open 100 0",
+                                       timeout=300))
+            check(others == {"regions": 100, "region_error": 0}, f"another user: {others}")
+            node1.run("pkill -KILL -x krc_ioctl; true")
+
+
+# -- namespaces and addresses ------------------------------------------------------
+
+TOP, TOP_ADDRESS = "krc-top", "10.78.0.9"       # something on top of the port, as a container's
+AWAY = "krc-away"                               # a network namespace
+
+
+@contextlib.contextmanager
+def _on_top(machine, dev, device):
+    """An address on top of the port, at a lower index than the port's own."""
+    own = f"{machine.spec.address}/{machine.spec.prefix} dev {dev}"
+    machine.run(f"ip address del {own}; ip link add {TOP} type bridge && ip link set {TOP} up && "
+                f"ip link set {dev} master {TOP} && ip address add {TOP_ADDRESS}/24 dev {TOP}")
+    try:
+        wait_until(lambda: TOP_ADDRESS in _gids(machine, device).values(), 30,
+                   "it has a GID of its own")
+        machine.run(f"ip address add {own}")
+        wait_until(lambda: machine.spec.address in _gids(machine, device).values(), 30,
+                   "the port has its GID again")
+        index = {gid: i for i, gid in _gids(machine, device).items()}
+        check(index[TOP_ADDRESS] < index[machine.spec.address], f"{index}")
+        yield
+    finally:
+        machine.run(f"ip link del {TOP}; ip address replace {own}")
+
+
+def _port(machine):
+    return krcore.node_rows(machine, "node_port")[0]
+
+
+def _set_netns(machine, mode):
+    """Whose devices are. It can't be changed while there are other namespaces, and those that
+    nobody is in any more go in their own time."""
+    wait_until(lambda: not machine.run(f"rdma system set netns {mode}", check=False).status, 60,
+               f"devices are {mode}")
+
+
+def _check_given_away(machine, device):
+    """A device of another network namespace is nobody's here, nor others' there."""
+    machine.run(f"ip netns add {AWAY} && rdma dev set {device} netns {AWAY}")
+    try:
+        wait_until(lambda: not ports(machine), 60, "no program has it")
+        check(not krcore.node_rows(machine, "node_server"), "there are sessions over it")
+        inside = machine.run(f"ip netns exec {AWAY} {program(machine)} ports").out
+        check(not inside, f"the node serves it there: {inside}")
+        said = machine.run("dmesg").out
+        check(f"{device}/1: down:" in said and "it belongs to another network namespace" in said,
+              said)
+    finally:
+        machine.run(f"ip netns del {AWAY}")
+    wait_until(lambda: ports(machine), 60, "it has come back")
+
+
+@limit(900)
+def test_namespaces_and_gids(cluster):
+    """The address of a port is that of its own network device, not one that a container has on
+    top of it. Where devices belong to network namespaces, only the programs of its own have a
+    port. That a user sees his own peers only, test_sight shows."""
+    with up(cluster) as (node1, _):
+        device, dev = cluster.nic.device(), krcore.netdev(node1)
+        address = ports(node1)
+        with _on_top(node1, dev, device):
+            node1.run("krcore-metactl node down; krcore-metactl node up", timeout=60)
+            wait_until(lambda: _port(node1)["state"] == "up", 60, "the port comes up")
+            check(ports(node1) == address, f"{ports(node1)} in place of {address}")
+        wait_until(lambda: _port(node1)["state"] == "up", 60, "the port is up")
+
+        check(node1.run(f"unshare --net {program(node1)} ports").out.strip() == address,
+              "devices are shared, but a namespace does not have it")
+        _set_netns(node1, "exclusive")
+        try:
+            theirs = node1.run(f"unshare --net {program(node1)} ports").out
+            check(not theirs, f"another namespace has it: {theirs}")
+            check(ports(node1) == address, "its own has it not")
+            _check_given_away(node1, device)
+        finally:
+            _set_netns(node1, "shared")
+
+
+# -- what the network wants --------------------------------------------------------
+
+IB_MTU_512 = 2
+
+
+@limit(600)
+def test_as_a_real_fabric_wants_it(cluster):
+    """Traffic class, service level and packet size are the node's settings: the record says
+    the size and the level, and peers reach it with them. That they are in the requests and in
+    the target, the golden comparison of the model shows."""
+    with up(cluster, traffic_class=106, service_level=3, mtu=512) as (node1, node2):
+        for node in (node1, node2):
+            check(_port(node)["mtu"] == IB_MTU_512, f"{_port(node)}")
+        found = krcore.lookup(node1, node2.spec.address, 0)
+        check(found["sl"] == 3 and found["mtu_bytes"] == 512, f"{found}")
+        with serve(node2) as peer:
+            done = counted(client(node1, f"{peer} loop 3"))
+            check(done["done"] and not done["failed"] and not done["wrong"], f"{done}")
+        before = ports(node1)
+        level = "sed -i 's/^service_level = .*/service_level = {}/' " + krcore.CONFIG
+        node1.run(f"{level.format(12)}; krcore-metactl node up", timeout=60)
+        check(not ports(node1) and _port(node1)["reason"] == "it has no service level 12",
+              f"{_port(node1)}")
+        node1.run(f"{level.format(3)}; krcore-metactl node up", timeout=60)
+        wait_until(lambda: ports(node1) == before, 60, "it comes up")
