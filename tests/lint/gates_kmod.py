@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""A gate that builds krcore.ko as a whole, for each kernel that it is tested on.
+"""Gates that build krcore.ko: as a whole for each kernel that it is tested on, and its probes
+against trees of headers laid out as other kernels have them.
 
 The headers are those that the tests build the module against: installed, or Debian's
 packages unpacked into the cache. Objects are kept in .work/lint; one that was warned
@@ -9,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import types
 
 from lintlib import ROOT, Skipped, fail_if, gate, need, tool
@@ -48,6 +50,70 @@ def copy_sources(tree, folder):
                     os.unlink(os.path.join(path, file))
 
 
+# What the probes of compat.mk look for: (header, what it declares), by when. From 6.13 on
+# kbuild exports srcroot too, as the folder of the module and not of the kernel.
+EARLIER = (("linux/mlx5/driver.h", "mlx5_vector2eqn mlx5_comp_vectors_count"),
+           ("linux/hrtimer.h", "hrtimer_init"), ("rdma/ib_verbs.h", "ib_block_iter"))
+LATER = (("linux/mlx5/driver.h", "mlx5_comp_eqn_get mlx5_comp_vectors_max"),
+         ("linux/hrtimer.h", "hrtimer_setup"), ("rdma/iter.h", "ib_block_iter"))
+ALL_MACROS = {"KRC_HAVE_MLX5_COMP_EQN_GET", "KRC_HAVE_MLX5_COMP_VECTORS_MAX",
+              "KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_RDMA_ITER_H"}
+SHOW = "include $(src)/compat.mk\n$(info FLAGS $(ccflags-y))\nall: ;\n"
+
+
+def probe(folder, headers, srcroot):
+    """Run compat.mk against headers; return (exit status, macros, output)."""
+    shutil.rmtree(os.path.join(folder, "kernel"), ignore_errors=True)
+    for name, declares in headers:
+        path = os.path.join(folder, "kernel/include", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(f"int {word}(void);\n" for word in declares.split())
+    with open(os.path.join(folder, "Makefile"), "w", encoding="utf-8") as f:
+        f.write(SHOW)
+    status, out = tool(["make", "-s", "-C", folder, f"src={ROOT}/kmod",
+                        f"srctree={folder}/kernel"] + srcroot)
+    return status, set(re.findall(r"-D(KRC_HAVE_\w+)", out)), out
+
+
+def probe_faults(folder):
+    """What compat.mk does wrong with headers whose outcome is known."""
+    srcroot, found = [f"srcroot={ROOT}/kmod"], []
+    for what, headers, more, wanted in (("up to 6.12", EARLIER, [], set()),
+                                        ("from 6.13 on", LATER, srcroot, ALL_MACROS),
+                                        ("between", EARLIER[:1] + LATER[1:], [],
+                                         {"KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_RDMA_ITER_H"})):
+        status, macros, out = probe(folder, headers, more)
+        if status or macros != wanted:
+            found.append(f"kernels {what}: {sorted(macros)} in place of {sorted(wanted)}:\n{out}")
+    for missing, _ in LATER:
+        status, _, out = probe(folder, [h for h in LATER if h[0] != missing], srcroot)
+        if not status or missing not in out:
+            found.append(f"no error names {missing}, which is not there:\n{out}")
+    return found
+
+
+def dkms_faults():
+    """Where dkms would build for a kernel that is not tested, or not for one that is."""
+    text = _text(os.path.join(ROOT, "debian/krcore-dkms.dkms"))
+    takes = re.compile(re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$', text, re.MULTILINE)[1])
+    later = f"6.{int(KERNELS[-1].split('.')[1]) + 1}"
+    found = [f"dkms does not build for {name}, which is tested" for name in KERNELS
+             if not takes.match(f"{name}.0-1-amd64")]
+    return found + [f"dkms builds for {name}, which is not tested"
+                    for name in ("5.19", "6.0", later, "6.20", "7.0")
+                    if takes.match(f"{name}.1-amd64") or takes.match(f"{name}-rc1")]
+
+
+@gate("compat")
+def compat(tree):
+    """the probes of krcore.ko work with headers laid out as later kernels have them"""
+    need("make")
+    with tempfile.TemporaryDirectory(dir=tree.work) as folder:
+        fail_if(probe_faults(folder) + dkms_faults())
+    return "up to 6.12, from 6.13 on, and headers that are missing"
+
+
 def _text(path):
     with open(path, encoding="utf-8", errors="replace") as f:
         return f.read()
@@ -83,6 +149,8 @@ def kmod(tree):
         folder = os.path.join(tree.work, f"kmod-{release}-{how}")
         copy_sources(whole, folder)
         lines = build(tree, folder, made, named or ["modules"])
+        if not lines and not named:  # as kernels from 6.13 on call it; nothing to make again
+            lines = build(tree, folder, made, ["modules", f"srcroot={folder}/kmod"])
         found += [f"for {release}:"] * bool(lines) + lines
     fail_if(found)
     return ", ".join(judged) + ("" if shutil.which("sparse") else ", sparse is not installed")

@@ -26,6 +26,9 @@ FAULTS = [
     ("sparse", "common/gid.c", "__u32 planted(__le32 v);\n__u32 planted(__le32 v)\n{\n"
      "\treturn v;\n}\n", "restricted"),
     ("kmod", "kmod/krc_main.c", "static int planted(void)\n{\n\treturn 0;\n}\n", "planted"),
+    ("compat", "kmod/compat.mk", "ccflags-y := $(filter-out -DKRC_HAVE_%,$(ccflags-y))\n",
+     "KRC_HAVE_HRTIMER_SETUP"),
+    ("dkms", "debian/krcore-dkms.dkms", 'BUILD_EXCLUSIVE_ARCH="planted"\n', "77, not 0"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
      "\textern int atoi(const char *);\n\n\treturn atoi(s);\n}\n", "cert-err34-c"),
     ("analyzer", "common/gid.c", "#include <stdlib.h>\n"
