@@ -22,7 +22,7 @@ static void fz_check_accepted(__u8 *msg, unsigned int bytes, int from_client)
 				       offsetof(struct krp_msg_hdr, rsvd2),
 				       offsetof(struct krp_msg_hdr, rsvd2) + 7 };
 	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)msg;
-	unsigned int i;
+	unsigned int i, other;
 
 	FZ_ASSERT(hdr->type > 0 && hdr->type < KRP_MSG_TYPES);
 	FZ_ASSERT(bytes == krp_msg_bytes(hdr->type) && bytes <= KRP_MSG_BYTES_MAX);
@@ -39,8 +39,11 @@ static void fz_check_accepted(__u8 *msg, unsigned int bytes, int from_client)
 	if (hdr->type == KRP_MSG_HELLO)
 		FZ_ASSERT(!((const struct krp_hello *)msg)->name[KRP_NAME_BYTES - 1]);
 
-	FZ_ASSERT(krp_msg_check(msg, bytes - 1, from_client) == KRP_ST_MALFORMED);
-	FZ_ASSERT(krp_msg_check(msg, bytes, !from_client) == KRP_ST_MALFORMED);
+	/* what says that it is of another version is not judged further, but for what all share */
+	other = hdr->version == KRP_MSG_VERSION ? KRP_ST_MALFORMED : KRP_ST_VERSION;
+	FZ_ASSERT(krp_msg_check(msg, bytes - 1, from_client) ==
+		  (from_client ? other : KRP_ST_MALFORMED));
+	FZ_ASSERT(krp_msg_check(msg, bytes, !from_client) == other);
 	for (i = 0; i < sizeof(pads) / sizeof(*pads); i++) {
 		msg[pads[i]] ^= 0x80;
 		FZ_ASSERT(krp_msg_check(msg, bytes, from_client) == KRP_ST_MALFORMED);
