@@ -9,7 +9,7 @@
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 
-#include "../krc_pool.h"
+#include "pool/pool.h"
 #include "fake_provider.h"
 
 static struct krc_fake_initiator *krc_fake_ini(struct krc_hw_initiator *hw)

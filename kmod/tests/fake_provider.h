@@ -14,7 +14,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-#include "../krc_provider.h"
+#include "hw/provider.h"
 
 #define KRC_FAKE_INITIATORS 8
 #define KRC_FAKE_LOG 4096

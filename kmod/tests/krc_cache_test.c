@@ -9,7 +9,7 @@
 #include <linux/err.h>
 #include <linux/module.h>
 
-#include "../krc_cache.c"
+#include "meta/cache.c"
 
 static struct krp_key krc_test_key(u32 nr)
 {

@@ -6,7 +6,7 @@
  */
 #include <kunit/test.h>
 
-#include "../mlx5/mlx5.h"
+#include "hw/mlx5/mlx5.h"
 
 #define KRC_TEST_SYNDROME(name, fault_) \
 	{ \

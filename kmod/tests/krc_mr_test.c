@@ -12,9 +12,9 @@
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "../krc_limits.h"
-#include "../krc_mrdir.h"
-#include "../krc_node.h"
+#include "base/limits.h"
+#include "mem/mem_priv.h"
+#include "node/node.h"
 
 /* "live" of proto/vectors/mrdir.txt */
 static const u8 krc_vector_live[KRP_MRDIR_ENTRY_BYTES] = {

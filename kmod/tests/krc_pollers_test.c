@@ -7,7 +7,7 @@
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 
-#include "../krc_spin.h"
+#include "base/spin.h"
 #include "krc_pool_test.h"
 
 /* Whether @ini asked for an interrupt, or awaits its timer. */

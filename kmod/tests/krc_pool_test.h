@@ -12,9 +12,9 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
-#include "../krc_initiator.h"
-#include "../krc_node.h"
-#include "../krc_silence.h"
+#include "pool/pool_priv.h"
+#include "node/node.h"
+#include "pool/silence.h"
 #include "fake_provider.h"
 #include "krp_ioctl.h"
 

@@ -9,8 +9,8 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "../krc_meta_auth.c"
-#include "../krc_meta_load.c"
+#include "meta/auth.c"
+#include "meta/map.c"
 
 #define KRC_TEST_INCARNATION 0x0123456789abcdefULL
 #define KRC_TEST_SALT 0xfedcba9876543210ULL

@@ -7,7 +7,7 @@
 #include <kunit/test.h>
 #include <linux/slab.h>
 
-#include "../krc_meta_priv.h"
+#include "meta/meta_priv.h"
 
 #define KRC_TEST_SERVERS 2
 #define KRC_TEST_GENERATION 7

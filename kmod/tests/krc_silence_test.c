@@ -4,9 +4,9 @@
  * asked that have not proved themselves, what is remembered of those that are silent, and
  * that peers come and go without it.
  */
-#include "../krc_mr.h"
-#include "../krc_peer.h"
-#include "../krc_silence.h"
+#include "mem/region.h"
+#include "user/peer.h"
+#include "pool/silence.h"
 #include "krc_pool_test.h"
 
 #define KRC_TEST_ASKS 64

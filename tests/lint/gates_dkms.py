@@ -30,7 +30,7 @@ def version_faults():
     said = {name: re.search(pattern, _text(name), re.MULTILINE)[1] for name, pattern in (
         ("CMakeLists.txt", r"^project\(krcore VERSION (\S+)"),
         ("debian/changelog", r"^krcore \(([0-9.]+)"),
-        ("kmod/krc_main.c", r'^MODULE_VERSION\("(.*)"\);'))}
+        ("kmod/main.c", r'^MODULE_VERSION\("(.*)"\);'))}
     return [f"{name}: version {version}" for name, version in said.items()] \
         if len(set(said.values())) > 1 else []
 
@@ -57,9 +57,9 @@ class Dkms:
         for name, text in (
                 ("dkms.conf", _text("debian/krcore-dkms.dkms").replace("#MODULE_VERSION#",
                                                                        version)),
-                ("kmod/krc_main.c", re.sub(r'^MODULE_VERSION\(".*"\);',
+                ("kmod/main.c", re.sub(r'^MODULE_VERSION\(".*"\);',
                                            f'MODULE_VERSION("{version}");',
-                                           _text("kmod/krc_main.c"), flags=re.MULTILINE))):
+                                           _text("kmod/main.c"), flags=re.MULTILINE))):
             with open(os.path.join(to, name), "w", encoding="utf-8") as f:
                 f.write(text)
 

@@ -25,7 +25,7 @@ FAULTS = [
     ("kernel", "proto/planted.h", C_HEAD + "#include <stdio.h>\n", "stdio.h"),
     ("sparse", "common/gid.c", "__u32 planted(__le32 v);\n__u32 planted(__le32 v)\n{\n"
      "\treturn v;\n}\n", "restricted"),
-    ("kmod", "kmod/krc_main.c", "static int planted(void)\n{\n\treturn 0;\n}\n", "planted"),
+    ("kmod", "kmod/main.c", "static int planted(void)\n{\n\treturn 0;\n}\n", "planted"),
     ("compat", "kmod/compat.mk", "ccflags-y := $(filter-out -DKRC_HAVE_%,$(ccflags-y))\n",
      "KRC_HAVE_HRTIMER_SETUP"),
     ("dkms", "debian/krcore-dkms.dkms", 'BUILD_EXCLUSIVE_ARCH="planted"\n', "77, not 0"),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """proto/krp_genl.h and docs/netlink/krcore.yaml say the same: commands and attributes
-by name and number, states, types and bounds; and what kmod/krc_nl.c accepts agrees.
+by name and number, states, types and bounds; and what kmod/ctl/netlink.c accepts agrees.
 
 usage: genl_check.py HEADER SPECIFICATION POLICY_SOURCE INCLUDE_FOLDER
 """
@@ -68,7 +68,7 @@ def comment_types(header):
 
 
 def policies(path, values):
-    """What krc_nl.c accepts: attribute -> (type, bounds) as far as it is spelled out."""
+    """What netlink.c accepts: attribute -> (type, bounds) as far as it is spelled out."""
     text = open(path).read()
     ranges = {}
     for name, body in re.findall(r"netlink_range_validation (\w+) = \{(.*?)\};", text, re.S):

@@ -22,8 +22,8 @@
 #include <linux/uaccess.h>
 #include <rdma/ib_cache.h>
 
-#include "krc_cache.h"
-#include "krc_meta.h"
+#include "meta/cache.h"
+#include "meta/meta.h"
 
 #define PROBE_LINE_BYTES 1024
 

@@ -11,9 +11,8 @@ here=$(dirname "$(realpath "$0")")
 root=$(realpath "$here/../../..")
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-cp "$here"/Kbuild "$here"/*.[ch] "$root/kmod/krc_provider.h" "$root/kmod/krc_log.h" \
-	"$root"/kmod/compat.* "$stage/"
-cp -r "$root/kmod/mlx5" "$root/proto" "$stage/"
+cp "$here"/Kbuild "$here"/*.[ch] "$root/kmod/compat.mk" "$stage/"
+cp -r "$root/kmod/base" "$root/kmod/hw" "$root/proto" "$stage/"
 "$root/tests/model/dev/build-kmod.sh" "$1" "$stage" "$2" 2>"$stage/log" || {
 	cat "$stage/log" >&2
 	exit 1

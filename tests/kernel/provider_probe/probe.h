@@ -7,7 +7,7 @@
 
 #include <linux/completion.h>
 
-#include "krc_provider.h"
+#include "hw/provider.h"
 #include "krp_ioctl.h"
 
 #define PROBE_DEPTH 100 /* no power of two on purpose */

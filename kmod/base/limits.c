@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the table of users and krcore's device in the RDMA controller; see base/limits.h.
+ * A user is in the table as long as somebody counts it; every charge does.
+ *
+ * Locking: krc_users_lock guards the table, and a user's count goes from 0 to nowhere
+ * under it only. What a user holds is atomic, so that the data path takes no lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/capability.h>
+#include <linux/cgroup_rdma.h>
+#include <linux/cred.h>
+#include <linux/err.h>
+#include <linux/hashtable.h>
+#include <linux/list.h>
+#include <linux/minmax.h>
+#include <linux/platform_device.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/user_namespace.h>
+
+#include "base/limits.h"
+
+#define KRC_USERS_LOG2 6
+
+/**
+ * struct krc_user - One user that holds something.
+ * @node: in krc_users.
+ * @ref: contexts and charges.
+ * @uid: who, krc_owner().
+ * @held: what, by enum krc_resource.
+ * @refused: how often a limit said no.
+ */
+struct krc_user {
+	struct hlist_node node;
+	refcount_t ref;
+	kuid_t uid;
+	atomic64_t held[KRC_RES_NR];
+	atomic64_t refused;
+};
+
+static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
+static DEFINE_SPINLOCK(krc_users_lock);
+/* 0: unlimited */
+static u32 krc_limits_max[KRC_RES_NR];
+
+#ifdef CONFIG_CGROUP_RDMA
+
+/*
+ * krcore's device in the controller. A limit outlives its cgroup: the controller (6.1 to
+ * 6.12 at least) frees the memory of a cgroup that was removed with a limit and without use,
+ * but leaves the limit in the list of the device, and taking the device away then writes to
+ * freed memory. What is in the list can't be told apart, so a device with limits stays when
+ * the module goes, and the next module must go on with it: cgroups reach the first device of
+ * a name only. The list of devices is the controller's own, so a platform device keeps the
+ * place, with a pointer to ours as its data. Neither refers to code of the module.
+ */
+static struct rdmacg_device *krc_rdmacg;
+#define KRC_RDMACG_PLACE "krcore_rdmacg"
+
+static enum rdmacg_resource_type krc_rdmacg_type(enum krc_resource what)
+{
+	return what == KRC_RES_CONTEXT ? RDMACG_RESOURCE_HCA_HANDLE : RDMACG_RESOURCE_HCA_OBJECT;
+}
+
+static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+{
+	int err = rdmacg_try_charge(ret_cgroup, krc_rdmacg, krc_rdmacg_type(what));
+
+	return err == -EAGAIN ? -EDQUOT : err;
+}
+
+static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgroup)
+{
+	rdmacg_uncharge(cgroup, krc_rdmacg, krc_rdmacg_type(what));
+}
+
+/* The device that a module before this one had to leave, or NULL. */
+static struct rdmacg_device *krc_rdmacg_left(void)
+{
+	struct device *place = bus_find_device_by_name(&platform_bus_type, NULL, KRC_RDMACG_PLACE);
+	struct rdmacg_device *left;
+
+	if (!place)
+		return NULL;
+	left = *(struct rdmacg_device **)dev_get_platdata(place);
+	platform_device_unregister(to_platform_device(place));
+	put_device(place);
+	return left;
+}
+
+static void krc_rdmacg_leave(void)
+{
+	struct platform_device *place;
+
+	place = platform_device_register_data(NULL, KRC_RDMACG_PLACE, PLATFORM_DEVID_NONE,
+					      &krc_rdmacg, sizeof(krc_rdmacg));
+	if (IS_ERR(place))
+		pr_warn("limits in rdma.max will not hold for krcore if it is loaded again (%ld)\n",
+			PTR_ERR(place));
+	else
+		pr_info("limits in rdma.max stay, and hold if krcore is loaded again\n");
+}
+
+static int krc_rdmacg_init(void)
+{
+	krc_rdmacg = krc_rdmacg_left();
+	if (krc_rdmacg)
+		return 0;
+	krc_rdmacg = kzalloc(sizeof(*krc_rdmacg), GFP_KERNEL);
+	if (!krc_rdmacg)
+		return -ENOMEM;
+	krc_rdmacg->name = kstrdup("krcore", GFP_KERNEL);
+	if (!krc_rdmacg->name) {
+		kfree(krc_rdmacg);
+		return -ENOMEM;
+	}
+	rdmacg_register_device(krc_rdmacg);
+	return 0;
+}
+
+static void krc_rdmacg_exit(void)
+{
+	if (!list_empty(&krc_rdmacg->rpools)) {
+		krc_rdmacg_leave();
+		return;
+	}
+	rdmacg_unregister_device(krc_rdmacg);
+	kfree(krc_rdmacg->name);
+	kfree(krc_rdmacg);
+}
+
+#else /* a kernel without the controller counts users only */
+
+static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+{
+	*ret_cgroup = NULL;
+	return 0;
+}
+
+static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgroup)
+{
+}
+
+static int krc_rdmacg_init(void)
+{
+	return 0;
+}
+
+static void krc_rdmacg_exit(void)
+{
+}
+
+#endif
+
+int krc_limits_init(void)
+{
+	return krc_rdmacg_init();
+}
+
+void krc_limits_exit(void)
+{
+	WARN_ON(!hash_empty(krc_users));
+	krc_rdmacg_exit();
+}
+
+void krc_limits_set(u32 queues, u32 mrs, u32 requests)
+{
+	WRITE_ONCE(krc_limits_max[KRC_RES_CONTEXT], queues);
+	WRITE_ONCE(krc_limits_max[KRC_RES_QUEUE], queues);
+	WRITE_ONCE(krc_limits_max[KRC_RES_MR], mrs);
+	WRITE_ONCE(krc_limits_max[KRC_RES_REQUEST], requests);
+}
+
+void krc_limits_get(u32 *ret_queues, u32 *ret_mrs, u32 *ret_requests)
+{
+	*ret_queues = READ_ONCE(krc_limits_max[KRC_RES_QUEUE]);
+	*ret_mrs = READ_ONCE(krc_limits_max[KRC_RES_MR]);
+	*ret_requests = READ_ONCE(krc_limits_max[KRC_RES_REQUEST]);
+}
+
+kuid_t krc_owner(struct user_namespace *ns, kuid_t uid)
+{
+	for (; ns != &init_user_ns && ns->parent; ns = ns->parent) {
+		kuid_t root = make_kuid(ns, 0);
+
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+		else if (uid_valid(root) && !uid_eq(root, GLOBAL_ROOT_UID))
+			uid = root;
+	}
+	return uid;
+}
+
+kuid_t krc_owner_current(void)
+{
+	return krc_owner(current_user_ns(), current_uid());
+}
+
+int krc_share_check(u32 total, u32 used, u64 held, bool admin)
+{
+	u32 left = total - min(used, total);
+
+	if (admin && left)
+		return 0;
+	if (left <= total / KRC_SHARE_RESERVE)
+		return -ENOSPC;
+	if (held >= max(total / KRC_SHARE_USER, 1U))
+		return -EDQUOT;
+	if (left <= total / KRC_SHARE_SCARCE && held >= max(total / KRC_SHARE_LITTLE, 1U))
+		return -ENOSPC;
+	return 0;
+}
+
+/* The user with one more count, or NULL. */
+static struct krc_user *krc_user_find(kuid_t uid)
+{
+	struct krc_user *user;
+
+	lockdep_assert_held(&krc_users_lock);
+	hash_for_each_possible(krc_users, user, node, __kuid_val(uid)) {
+		if (uid_eq(user->uid, uid)) {
+			refcount_inc(&user->ref);
+			return user;
+		}
+	}
+	return NULL;
+}
+
+struct krc_user *krc_user_get_current(void)
+{
+	kuid_t uid = krc_owner_current();
+	struct krc_user *user, *made;
+
+	spin_lock_bh(&krc_users_lock);
+	user = krc_user_find(uid);
+	spin_unlock_bh(&krc_users_lock);
+	if (user)
+		return user;
+
+	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
+	if (!made)
+		return NULL;
+	made->uid = uid;
+	refcount_set(&made->ref, 1);
+
+	spin_lock_bh(&krc_users_lock);
+	user = krc_user_find(uid);
+	if (!user) {
+		hash_add(krc_users, &made->node, __kuid_val(uid));
+		user = made;
+		made = NULL;
+	}
+	spin_unlock_bh(&krc_users_lock);
+	kfree(made);
+	return user;
+}
+
+void krc_user_put(struct krc_user *user)
+{
+	bool last;
+	int i;
+
+	if (!user)
+		return;
+	spin_lock_bh(&krc_users_lock);
+	last = refcount_dec_and_test(&user->ref);
+	if (last)
+		hash_del(&user->node);
+	spin_unlock_bh(&krc_users_lock);
+	if (!last)
+		return;
+	for (i = 0; i < KRC_RES_NR; i++)
+		WARN_ON(atomic64_read(&user->held[i]));
+	kfree(user);
+}
+
+/* Return: how many of @count the limit allows. */
+static u32 krc_user_charge(struct krc_user *user, enum krc_resource what, u32 count)
+{
+	s64 held = atomic64_read(&user->held[what]);
+	u32 some;
+
+	do {
+		u32 max = READ_ONCE(krc_limits_max[what]);
+
+		some = max ? clamp_t(s64, max - held, 0, count) : count;
+	} while (some && !atomic64_try_cmpxchg(&user->held[what], &held, held + some));
+	if (some < count)
+		atomic64_inc(&user->refused);
+	return some;
+}
+
+static void krc_user_uncharge(struct krc_user *user, enum krc_resource what, u32 count)
+{
+	WARN_ON_ONCE(atomic64_sub_return(count, &user->held[what]) < 0);
+}
+
+/* Return: 0, also for what the controller does not count; else its error. */
+static int krc_cgroup_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+{
+	*ret_cgroup = NULL;
+	return what == KRC_RES_SLOT ? 0 : krc_rdmacg_charge(what, ret_cgroup);
+}
+
+int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge *ret_charge)
+{
+	struct rdma_cgroup *cgroup;
+	int err;
+
+	if (WARN_ON_ONCE(what >= KRC_RES_REQUEST))
+		return -EINVAL;
+	if (!krc_user_charge(user, what, 1))
+		return -EDQUOT;
+	err = krc_cgroup_charge(what, &cgroup);
+	if (err) {
+		krc_user_uncharge(user, what, 1);
+		if (err == -EDQUOT)
+			atomic64_inc(&user->refused);
+		return err;
+	}
+	refcount_inc(&user->ref);
+	ret_charge->user = user;
+	ret_charge->cgroup = cgroup;
+	ret_charge->what = what;
+	return 0;
+}
+
+int krc_charge_share(struct krc_user *user, enum krc_resource what, u32 total, u32 used,
+		     struct krc_charge *ret_charge)
+{
+	u64 held = atomic64_read(&user->held[what]);
+	int err = krc_share_check(total, used, held, false);
+
+	if (err && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
+		err = krc_share_check(total, used, held, true);
+	if (!err)
+		return krc_charge(user, what, ret_charge);
+	atomic64_inc(&user->refused);
+	return err;
+}
+
+void krc_uncharge(struct krc_charge *charge)
+{
+	struct krc_user *user = charge->user;
+
+	if (!user)
+		return;
+	charge->user = NULL;
+	if (charge->cgroup)
+		krc_rdmacg_uncharge(charge->what, charge->cgroup);
+	charge->cgroup = NULL;
+	krc_user_uncharge(user, charge->what, 1);
+	krc_user_put(user);
+}
+
+u32 krc_charge_requests(struct krc_user *user, u32 count)
+{
+	return krc_user_charge(user, KRC_RES_REQUEST, count);
+}
+
+void krc_uncharge_requests(struct krc_user *user, u32 count)
+{
+	krc_user_uncharge(user, KRC_RES_REQUEST, count);
+}
+
+u32 krc_limits_walk(u32 start,
+		    int (*fn)(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg),
+		    void *arg)
+{
+	u64 held[KRC_RES_NR];
+	struct krc_user *user;
+	u32 i, accepted = 0;
+	int bucket;
+
+	spin_lock_bh(&krc_users_lock);
+	hash_for_each(krc_users, bucket, user, node) {
+		if (start) {
+			start--;
+			continue;
+		}
+		for (i = 0; i < KRC_RES_NR; i++)
+			held[i] = atomic64_read(&user->held[i]);
+		if (fn(user->uid, held, atomic64_read(&user->refused), arg))
+			break;
+		accepted++;
+	}
+	spin_unlock_bh(&krc_users_lock);
+	return accepted;
+}

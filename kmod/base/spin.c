@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: how long a caller waits awake, that it polls meanwhile, and how long after it may
+ * be about to come back.
+ */
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+
+#include "base/spin.h"
+
+#define KRC_SPIN_MAX_US 10000
+#define KRC_SPIN_RELAX 1024 /* turns between two hints that somebody waits */
+
+static unsigned int krc_spin_us = 100;
+module_param_named(spin_us, krc_spin_us, uint, 0644);
+MODULE_PARM_DESC(spin_us, "Microseconds to wait awake before sleeping (0: never, at most 10000)");
+
+static unsigned int krc_linger_us = 25;
+module_param_named(linger_us, krc_linger_us, uint, 0644);
+MODULE_PARM_DESC(
+	linger_us,
+	"Microseconds without an interrupt for who may wait awake again (0: never, at most 10000)");
+
+static u64 krc_spin_ns(unsigned int us)
+{
+	return (u64)min_t(u32, us, KRC_SPIN_MAX_US) * NSEC_PER_USEC;
+}
+
+u64 krc_spin_linger_ns(void)
+{
+	u64 linger_ns = krc_spin_ns(READ_ONCE(krc_linger_us));
+
+	/* a timer that comes with the tick is none; and a task of real time may keep it away */
+	return hrtimer_resolution > linger_ns || IS_ENABLED(CONFIG_PREEMPT_RT) ? 0 : linger_ns;
+}
+
+bool krc_spin(bool (*poll)(void *arg), void *arg)
+{
+	u64 limit_ns = ktime_get_ns() + krc_spin_ns(READ_ONCE(krc_spin_us));
+	u32 turn;
+
+	/* no might_sleep(): it may give the processor away, and others wait for who polls */
+	for (turn = 1; !need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns;
+	     turn++) {
+		if (poll(arg))
+			return true;
+		/* seldom: in a virtual machine it may be a way out to the hypervisor and back */
+		if (turn % KRC_SPIN_RELAX == 0)
+			cpu_relax();
+	}
+	return false;
+}

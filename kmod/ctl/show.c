@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the netlink commands that only look. Nothing secret goes out: no cluster key,
+ * DC key or remote key; queues and users of others only to CAP_NET_ADMIN.
+ * Locking: what is walked has locks of its own; a dump keeps a position, not a lock, so
+ * it is no snapshot.
+ */
+#include <linux/module.h>
+#include <linux/netlink.h>
+
+#include "meta/cache.h"
+#include "user/show.h"
+#include "base/limits.h"
+#include "ctl/netlink.h"
+#include "node/node.h"
+#include "pool/pool.h"
+#include "krp_genl.h"
+
+#define KRC_NL_REPLY_BYTES 8192 /* the longest answer: a node with 16 servers */
+
+static_assert((int)KRP_GENL_PORT_UNUSABLE == (int)KRC_PORT_UNUSABLE);
+static_assert((int)KRP_GENL_PORT_DOWN == (int)KRC_PORT_DOWN);
+static_assert((int)KRP_GENL_PORT_UP == (int)KRC_PORT_UP);
+static_assert((int)KRP_GENL_SERVER_DOWN == (int)KRC_META_DOWN);
+static_assert((int)KRP_GENL_SERVER_RESOLVING == (int)KRC_META_RESOLVING);
+static_assert((int)KRP_GENL_SERVER_CONNECTING == (int)KRC_META_CONNECTING);
+static_assert((int)KRP_GENL_SERVER_HELLO == (int)KRC_META_HELLO);
+static_assert((int)KRP_GENL_SERVER_READY == (int)KRC_META_READY);
+static_assert((int)KRP_GENL_SERVER_CLOSING == (int)KRC_META_CLOSING);
+static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
+
+/**
+ * struct krc_nl_dump - State of a dump between its messages; in netlink_callback.ctx.
+ * @at: how many of the outer walk are done.
+ * @inner: how many of the inner walk.
+ * @uid: show only what is this user's, unless @all.
+ * @owner: the same of what users are charged for, krc_owner().
+ * @all: show what is anybody's.
+ */
+struct krc_nl_dump {
+	u32 at;
+	u32 inner;
+	kuid_t uid;
+	kuid_t owner;
+	bool all;
+};
+
+static_assert(sizeof(struct krc_nl_dump) <= sizeof_field(struct netlink_callback, ctx));
+
+/* What a walk needs to add a message; @err ends it. */
+struct krc_nl_walk {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	int err;
+};
+
+static struct krc_nl_dump *krc_nl_dump(struct netlink_callback *cb)
+{
+	return (struct krc_nl_dump *)cb->ctx;
+}
+
+int krc_nl_own_start(struct netlink_callback *cb)
+{
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+
+	dump->uid = current_uid();
+	dump->owner = krc_owner_current();
+	dump->all = netlink_capable(cb->skb, CAP_NET_ADMIN);
+	return 0;
+}
+
+/* One message of a dump: what @put puts of @row, all of it or nothing. */
+static int krc_nl_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
+		      int (*put)(struct sk_buff *skb, const void *row), const void *row)
+{
+	void *hdr;
+	int err;
+
+	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &krc_nl_family,
+			  NLM_F_MULTI, cmd);
+	if (!hdr)
+		return -EMSGSIZE;
+	err = put(skb, row);
+	if (err)
+		genlmsg_cancel(skb, hdr);
+	else
+		genlmsg_end(skb, hdr);
+	return err;
+}
+
+/* The same out of a walk, which ends when the message is full. */
+static int krc_nl_walk_row(struct krc_nl_walk *walk, u8 cmd,
+			   int (*put)(struct sk_buff *skb, const void *row), const void *row)
+{
+	walk->err = krc_nl_row(walk->skb, walk->cb, cmd, put, row);
+	return walk->err;
+}
+
+/* What a dump function returns: more to come if the message is full. */
+static int krc_nl_dumped(struct sk_buff *skb, int err)
+{
+	return err == -EMSGSIZE && skb->len ? skb->len : err;
+}
+
+static bool krc_nl_own(const struct krc_nl_dump *dump, kuid_t uid)
+{
+	return dump->all || uid_eq(dump->uid, uid);
+}
+
+/* A conf server or a session. */
+static int krc_nl_put_addr(struct sk_buff *skb, const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+
+	if (addr->ss_family == AF_INET)
+		return nla_put(skb, KRP_GENL_A_SERVER_ADDRESS, 4, &in->sin_addr)
+			       ?: nla_put_u16(skb, KRP_GENL_A_SERVER_PORT,
+					      be16_to_cpu(in->sin_port));
+	return nla_put(skb, KRP_GENL_A_SERVER_ADDRESS, 16, &in6->sin6_addr) ?:
+	       nla_put_u16(skb, KRP_GENL_A_SERVER_PORT, be16_to_cpu(in6->sin6_port)) ?:
+	       (in6->sin6_scope_id ?
+			nla_put_u32(skb, KRP_GENL_A_SERVER_SCOPE, in6->sin6_scope_id) :
+			0);
+}
+
+static int krc_nl_put_u64(struct sk_buff *skb, int type, u64 value)
+{
+	return nla_put_u64_64bit(skb, type, value, 1); /* every set has its PAD first */
+}
+
+static_assert(KRP_GENL_A_NODE_PAD == 1 && KRP_GENL_A_PORT_PAD == 1 && KRP_GENL_A_SERVER_PAD == 1);
+static_assert(KRP_GENL_A_QUEUE_PAD == 1 && KRP_GENL_A_PEER_PAD == 1 && KRP_GENL_A_STATS_PAD == 1);
+static_assert(KRP_GENL_A_POOL_PAD == 1 && KRP_GENL_A_USER_PAD == 1);
+
+static int krc_nl_put_text(struct sk_buff *skb, int type, const char *text)
+{
+	return text && text[0] ? nla_put_string(skb, type, text) : 0;
+}
+
+static int krc_nl_put_conf_server(struct sk_buff *skb, const struct krc_meta_server_conf *server)
+{
+	struct nlattr *nest;
+
+	nest = nla_nest_start(skb, KRP_GENL_A_NODE_SERVER);
+	if (!nest)
+		return -EMSGSIZE;
+	if (krc_nl_put_addr(skb, &server->addr) ||
+	    nla_put_u16(skb, KRP_GENL_A_SERVER_PRIORITY, server->priority) ||
+	    nla_put_string(skb, KRP_GENL_A_SERVER_NAME, server->name))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int krc_nl_put_node(struct sk_buff *skb, const struct krc_node_conf *conf)
+{
+	const struct krc_meta_conf *meta = &conf->meta;
+	u32 i;
+
+	if (nla_put(skb, KRP_GENL_A_NODE_OWNER, sizeof(meta->owner), meta->owner) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_NODE_GENERATION, meta->generation) ||
+	    nla_put_string(skb, KRP_GENL_A_NODE_NAME, meta->name) ||
+	    nla_put_u8(skb, KRP_GENL_A_NODE_AUTH, meta->keys_nr > 0) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_LEASE_MS, meta->lease_ms) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_TIMEOUT_MS, meta->timeout_ms) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_RECONNECT_MIN_MS, meta->reconnect_min_ms) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_RECONNECT_MAX_MS, meta->reconnect_max_ms) ||
+	    krc_nl_put_text(skb, KRP_GENL_A_NODE_DEVICE, conf->device) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_POOL_INITIATORS, conf->pool_initiators) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_POOL_DEPTH, conf->pool_depth) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_ACK_TIMEOUT, conf->ack_timeout) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_MARGIN_MS, conf->margin_ms) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_CACHE_ENTRIES, conf->cache_entries) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_QUEUES_PER_USER, conf->queues_per_user) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_REQUESTS_PER_USER, conf->requests_per_user) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_MRS_PER_USER, conf->mrs_per_user) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_TRAFFIC_CLASS, conf->fabric.traffic_class) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_SERVICE_LEVEL, conf->fabric.sl) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_PKEY, conf->fabric.pkey) ||
+	    nla_put_u32(skb, KRP_GENL_A_NODE_MTU, conf->fabric.mtu))
+		return -EMSGSIZE;
+	for (i = 0; i < meta->servers_nr; i++)
+		if (krc_nl_put_conf_server(skb, &meta->servers[i]))
+			return -EMSGSIZE;
+	return 0;
+}
+
+static int krc_nl_reply(struct genl_info *info, int (*put)(struct sk_buff *skb, void *arg),
+			void *arg)
+{
+	struct sk_buff *skb;
+	void *hdr;
+	int err;
+
+	skb = genlmsg_new(KRC_NL_REPLY_BYTES, GFP_KERNEL);
+	if (!skb)
+		return -ENOMEM;
+	hdr = genlmsg_put_reply(skb, info, &krc_nl_family, 0, info->genlhdr->cmd);
+	err = hdr ? put(skb, arg) : -EMSGSIZE;
+	if (err) {
+		nlmsg_free(skb);
+		return err;
+	}
+	genlmsg_end(skb, hdr);
+	return genlmsg_reply(skb, info);
+}
+
+static int krc_nl_put_node_get(struct sk_buff *skb, void *arg)
+{
+	struct krc_node_conf *conf = arg;
+	bool up = krc_node_is_up(conf);
+
+	if (nla_put_u8(skb, KRP_GENL_A_NODE_UP, up) ||
+	    krc_nl_put_text(skb, KRP_GENL_A_NODE_VERSION, THIS_MODULE->version))
+		return -EMSGSIZE;
+	return up ? krc_nl_put_node(skb, conf) : 0;
+}
+
+int krc_nl_node_get(struct sk_buff *skb, struct genl_info *info)
+{
+	struct krc_node_conf *conf;
+	int err;
+
+	conf = kzalloc(sizeof(*conf), GFP_KERNEL);
+	if (!conf)
+		return -ENOMEM;
+	err = krc_nl_reply(info, krc_nl_put_node_get, conf);
+	kfree_sensitive(conf);
+	return err;
+}
+
+static int krc_nl_put_port(struct sk_buff *skb, const void *row)
+{
+	const struct krc_port_info *port = row;
+	const struct krp_value *value = &port->value;
+
+	if (nla_put_string(skb, KRP_GENL_A_PORT_DEVICE, port->device) ||
+	    nla_put_u32(skb, KRP_GENL_A_PORT_NUM, port->num) ||
+	    nla_put_u8(skb, KRP_GENL_A_PORT_STATE, port->state) ||
+	    krc_nl_put_text(skb, KRP_GENL_A_PORT_REASON, port->reason) ||
+	    krc_nl_put_text(skb, KRP_GENL_A_PORT_PROVIDER, port->provider))
+		return -EMSGSIZE;
+	if (memchr_inv(&port->gid, 0, sizeof(port->gid)) &&
+	    nla_put(skb, KRP_GENL_A_PORT_GID, sizeof(port->gid), &port->gid))
+		return -EMSGSIZE;
+	if (port->state != KRC_PORT_UP)
+		return 0;
+	if (nla_put_u32(skb, KRP_GENL_A_PORT_DCTN, krp_le32_to_cpu(value->dct.dctn)) ||
+	    nla_put_u16(skb, KRP_GENL_A_PORT_LID, krp_le16_to_cpu(value->dct.lid)) ||
+	    nla_put_u8(skb, KRP_GENL_A_PORT_MTU, value->dct.mtu) ||
+	    nla_put_u8(skb, KRP_GENL_A_PORT_ETHERNET, !!(value->dct.flags & KRP_DCT_ETHERNET)) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_PORT_GENERATION, krp_le64_to_cpu(value->generation)) ||
+	    nla_put_u32(skb, KRP_GENL_A_PORT_INITIATORS, port->initiators) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_PORT_RECOVERIES, port->recoveries))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int krc_nl_port_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+	struct krc_port_info port;
+	int err = 0;
+
+	for (; !err; dump->at += !err) {
+		memset(&port, 0, sizeof(port));
+		if (krc_node_port_info(dump->at, &port))
+			break;
+		err = krc_nl_row(skb, cb, KRP_GENL_CMD_PORT_GET, krc_nl_put_port, &port);
+	}
+	return krc_nl_dumped(skb, err);
+}
+
+/* A session, and the port it is of. */
+struct krc_nl_session {
+	const struct krc_port_info *port;
+	struct krc_meta_info meta;
+};
+
+static int krc_nl_put_session(struct sk_buff *skb, const void *row)
+{
+	const struct krc_nl_session *session = row;
+	const struct krc_port_info *port = session->port;
+	const struct krc_meta_info *meta = &session->meta;
+
+	if (krc_nl_put_addr(skb, &meta->addr) ||
+	    nla_put_u16(skb, KRP_GENL_A_SERVER_PRIORITY, meta->priority) ||
+	    nla_put_string(skb, KRP_GENL_A_SERVER_NAME, meta->name) ||
+	    nla_put_string(skb, KRP_GENL_A_SERVER_DEVICE, port->device) ||
+	    nla_put_u32(skb, KRP_GENL_A_SERVER_DEVICE_PORT, port->num) ||
+	    nla_put_u8(skb, KRP_GENL_A_SERVER_STATE, meta->state) ||
+	    nla_put_s32(skb, KRP_GENL_A_SERVER_ERROR, meta->error) ||
+	    krc_nl_put_text(skb, KRP_GENL_A_SERVER_REASON, meta->reason) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_INCARNATION, meta->incarnation) ||
+	    nla_put_u32(skb, KRP_GENL_A_SERVER_LEASE_MS, meta->lease_ms) ||
+	    nla_put_u32(skb, KRP_GENL_A_SERVER_PUBLISHED, meta->published) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_ATTACHES, meta->attaches) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_LOOKUPS, meta->lookups) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_READS, meta->reads) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_MISSES, meta->misses) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_FAILURES, meta->failures) ||
+	    nla_put_u32(skb, KRP_GENL_A_SERVER_NEXT_TRY_MS, meta->next_try_ms) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_SERVER_MISSES_OVERRULED, meta->misses_overruled))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* The sessions of one port, from dump->inner on. */
+static int krc_nl_sessions(struct sk_buff *skb, struct netlink_callback *cb,
+			   const struct krc_port_info *port)
+{
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+	struct krc_nl_session session = { .port = port };
+	int err;
+
+	for (;; dump->inner++) {
+		memset(&session.meta, 0, sizeof(session.meta));
+		if (krc_node_meta_info(dump->at, dump->inner, &session.meta))
+			return 0;
+		err = krc_nl_row(skb, cb, KRP_GENL_CMD_SERVER_GET, krc_nl_put_session, &session);
+		if (err)
+			return err;
+	}
+}
+
+int krc_nl_server_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+	struct krc_port_info port;
+	int err;
+
+	for (;; dump->at++, dump->inner = 0) {
+		memset(&port, 0, sizeof(port));
+		if (krc_node_port_info(dump->at, &port))
+			return 0;
+		err = krc_nl_sessions(skb, cb, &port);
+		if (err)
+			return krc_nl_dumped(skb, err);
+	}
+}
+
+static int krc_nl_put_queue(struct sk_buff *skb, const void *row)
+{
+	const struct krc_queue_info *queue = row;
+	struct user_namespace *ns = current_user_ns();
+
+	if (krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_CONTEXT, queue->context) ||
+	    nla_put_u32(skb, KRP_GENL_A_QUEUE_NUMBER, queue->queue) ||
+	    nla_put_u32(skb, KRP_GENL_A_QUEUE_PID, queue->pid) ||
+	    nla_put_u32(skb, KRP_GENL_A_QUEUE_UID, from_kuid_munged(ns, queue->uid)) ||
+	    nla_put_string(skb, KRP_GENL_A_QUEUE_COMM, queue->comm) ||
+	    nla_put_u8(skb, KRP_GENL_A_QUEUE_STATE, queue->state) ||
+	    nla_put_s32(skb, KRP_GENL_A_QUEUE_ERROR, queue->error) ||
+	    nla_put_u32(skb, KRP_GENL_A_QUEUE_DEPTH, queue->depth) ||
+	    nla_put_u32(skb, KRP_GENL_A_QUEUE_OUTSTANDING, queue->outstanding) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_POSTED, queue->posted) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_COMPLETED, queue->completed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_FAILED, queue->failed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_BYTES, queue->bytes))
+		return -EMSGSIZE;
+	if (queue->state == KRP_QUEUE_IDLE)
+		return 0;
+	return nla_put(skb, KRP_GENL_A_QUEUE_GID, sizeof(queue->gid), queue->gid)
+		       ?: nla_put_u16(skb, KRP_GENL_A_QUEUE_SERVICE, queue->service);
+}
+
+static int krc_nl_queue(const struct krc_queue_info *queue, void *arg)
+{
+	struct krc_nl_walk *walk = arg;
+
+	if (!krc_nl_own(krc_nl_dump(walk->cb), queue->uid))
+		return 0;
+	return krc_nl_walk_row(walk, KRP_GENL_CMD_QUEUE_GET, krc_nl_put_queue, queue);
+}
+
+int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+
+	dump->at += krc_queue_walk(dump->at, krc_nl_queue, &walk);
+	return krc_nl_dumped(skb, walk.err);
+}
+
+static int krc_nl_put_own_peer(struct sk_buff *skb, const void *row)
+{
+	const struct krc_peer_info *peer = row;
+
+	return nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(peer->gid), peer->gid) ?:
+	       nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, peer->service) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION, peer->generation) ?:
+	       nla_put_u32(skb, KRP_GENL_A_PEER_QUEUES, peer->queues);
+}
+
+static int krc_nl_own_peer(const struct krc_peer_info *peer, void *arg)
+{
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_own_peer, peer);
+}
+
+static int krc_nl_put_peer(struct sk_buff *skb, const void *row)
+{
+	const struct krc_peer_info *peer = row;
+
+	return krc_nl_put_own_peer(skb, row)
+		       ?: nla_put_u32(skb, KRP_GENL_A_PEER_REGIONS, peer->regions);
+}
+
+static int krc_nl_peer(const struct krc_peer_info *peer, void *arg)
+{
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_peer, peer);
+}
+
+/* A record of the cache. */
+struct krc_nl_cached {
+	const struct krp_key *key;
+	const struct krp_value *value;
+	u32 age_ms;
+};
+
+static int krc_nl_put_cached(struct sk_buff *skb, const void *row)
+{
+	const struct krc_nl_cached *cached = row;
+	const struct krp_value *value = cached->value;
+	int err;
+
+	err = nla_put(skb, KRP_GENL_A_PEER_GID, sizeof(cached->key->gid), cached->key->gid) ?:
+	      nla_put_u16(skb, KRP_GENL_A_PEER_SERVICE, krp_le16_to_cpu(cached->key->service)) ?:
+	      krc_nl_put_u64(skb, KRP_GENL_A_PEER_GENERATION,
+			     krp_le64_to_cpu(value->generation)) ?:
+	      nla_put_u32(skb, KRP_GENL_A_PEER_AGE_MS, cached->age_ms) ?:
+	      nla_put_u8(skb, KRP_GENL_A_PEER_KIND, value->kind);
+	if (!err && value->kind == KRP_KIND_DCT)
+		err = nla_put_u32(skb, KRP_GENL_A_PEER_DCTN, krp_le32_to_cpu(value->dct.dctn));
+	return err;
+}
+
+static int krc_nl_cached(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
+			 void *arg)
+{
+	struct krc_nl_cached cached = { .key = key, .value = value, .age_ms = age_ms };
+
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_cached, &cached);
+}
+
+/* First those with queues; then, once dump->inner counts from 1, the cache. */
+int krc_nl_peer_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+
+	if (!dump->all) { /* nor what the node remembers: that is of others, too */
+		dump->at += krc_peer_own_walk(dump->at, dump->uid, krc_nl_own_peer, &walk);
+		return krc_nl_dumped(skb, walk.err);
+	}
+	if (!dump->inner) {
+		dump->at += krc_peer_walk(dump->at, krc_nl_peer, &walk);
+		if (walk.err)
+			return krc_nl_dumped(skb, walk.err);
+		dump->inner = 1;
+	}
+	dump->inner += krc_cache_walk(krc_node_cache(), dump->inner - 1, krc_nl_cached, &walk);
+	return krc_nl_dumped(skb, walk.err);
+}
+
+static int krc_nl_put_pool(struct sk_buff *skb, struct krc_port *port)
+{
+	struct krc_pool_stats stats;
+	struct nlattr *nest;
+
+	krc_pool_stats(port->pool, &stats);
+	nest = nla_nest_start(skb, KRP_GENL_A_STATS_POOL);
+	if (!nest)
+		return -EMSGSIZE;
+	if (nla_put_string(skb, KRP_GENL_A_POOL_DEVICE, dev_name(&port->ibdev->dev)) ||
+	    nla_put_u32(skb, KRP_GENL_A_POOL_PORT, port->num) ||
+	    nla_put_u32(skb, KRP_GENL_A_POOL_INITIATORS, stats.initiators) ||
+	    nla_put_u32(skb, KRP_GENL_A_POOL_DEPTH, stats.depth) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_POSTED, stats.posted) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_COMPLETED, stats.completed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_FAULTS, stats.faults) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_RECOVERIES, stats.recoveries) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_REPLAYED, stats.replayed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_UNKNOWN, stats.unknown) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_OUTSTANDING, stats.outstanding) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TIMEOUTS, stats.timeouts) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_REFUSED_READS, stats.refused_reads) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_EXPIRED, stats.expired))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int krc_nl_put_pools(struct sk_buff *skb)
+{
+	struct krc_port *port;
+	u32 i;
+	int err = 0;
+
+	for (i = 1; !err; i++) {
+		port = krc_port_first(i);
+		if (!port)
+			break;
+		if (krc_port_enter(port)) {
+			err = krc_nl_put_pool(skb, port);
+			krc_port_exit(port);
+		}
+		krc_port_put(port);
+	}
+	return err;
+}
+
+static int krc_nl_put_contexts(struct sk_buff *skb)
+{
+	struct krc_context_stats stats;
+
+	krc_context_stats(&stats);
+	return krc_nl_put_u64(skb, KRP_GENL_A_STATS_CONTEXTS, stats.contexts) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_QUEUES, stats.queues) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_MRS, stats.mrs) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_PINNED_BYTES, stats.pinned_bytes) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CONNECTS, stats.connects) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CONNECTS_CACHED, stats.connects_cached) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CONNECTS_FAILED, stats.connects_failed) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_POSTS, stats.posts) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_REQUESTS, stats.requests) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_COMPLETIONS, stats.completions) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_ERRORS, stats.errors);
+}
+
+static int krc_nl_put_cache(struct sk_buff *skb)
+{
+	struct krc_cache_stats stats;
+
+	krc_cache_stats(krc_node_cache(), &stats);
+	return krc_nl_put_u64(skb, KRP_GENL_A_STATS_CACHE_ENTRIES, stats.entries) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CACHE_ENTRIES_MAX, stats.entries_max) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CACHE_HITS, stats.hits) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CACHE_MISSES, stats.misses) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CACHE_EVICTIONS, stats.evictions) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_STATS_CACHE_INVALIDATIONS, stats.invalidations);
+}
+
+static int krc_nl_put_stats(struct sk_buff *skb, void *arg)
+{
+	return krc_nl_put_contexts(skb) ?: krc_nl_put_cache(skb) ?: krc_nl_put_pools(skb);
+}
+
+int krc_nl_stats_get(struct sk_buff *skb, struct genl_info *info)
+{
+	return krc_nl_reply(info, krc_nl_put_stats, NULL);
+}
+
+/* What a user holds. */
+struct krc_nl_user {
+	kuid_t uid;
+	const u64 *held; /* by enum krc_resource */
+	u64 refused;
+};
+
+static int krc_nl_put_user(struct sk_buff *skb, const void *row)
+{
+	const struct krc_nl_user *user = row;
+	u32 uid = from_kuid_munged(current_user_ns(), user->uid);
+
+	return nla_put_u32(skb, KRP_GENL_A_USER_UID, uid) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_CONTEXTS, user->held[KRC_RES_CONTEXT]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_QUEUES, user->held[KRC_RES_QUEUE]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_MRS, user->held[KRC_RES_MR]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_REQUESTS, user->held[KRC_RES_REQUEST]) ?:
+	       krc_nl_put_u64(skb, KRP_GENL_A_USER_REFUSED, user->refused);
+}
+
+static int krc_nl_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg)
+{
+	struct krc_nl_user user = { .uid = uid, .held = held, .refused = refused };
+	struct krc_nl_walk *walk = arg;
+
+	struct krc_nl_dump *dump = krc_nl_dump(walk->cb);
+
+	if (!dump->all && !uid_eq(dump->owner, uid))
+		return 0;
+	return krc_nl_walk_row(walk, KRP_GENL_CMD_USER_GET, krc_nl_put_user, &user);
+}
+
+int krc_nl_user_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+
+	dump->at += krc_limits_walk(dump->at, krc_nl_user, &walk);
+	return krc_nl_dumped(skb, walk.err);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: addresses: that of a port for its record, and the address vector that a
+ * request to a record's target carries. The vector is that of libmlx5 for DC.
+ */
+#include <linux/inetdevice.h>
+#include <linux/jhash.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+
+#include "hw/mlx5/mlx5.h"
+
+#define KRC_MLX5_AV_GRH BIT(30) /* of grh_gid_fl */
+
+/* ---- what the network wants */
+
+static bool krc_mlx5_is_port(const struct krc_hw *hw, u32 port)
+{
+	return rdma_is_port_valid(hw->ibdev, port) && port <= KRC_MLX5_PORTS_MAX;
+}
+
+int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric)
+{
+	struct krc_mlx5_port *p;
+	u16 pkey_index = 0;
+
+	if (!krc_mlx5_is_port(hw, port))
+		return -EINVAL;
+	if (fabric->sl > (hw->roce ? 7 : 15))
+		return -ERANGE;
+	if (!hw->roce && ib_find_cached_pkey(hw->ibdev, port, fabric->pkey, &pkey_index))
+		return -ENOENT;
+	p = &hw->ports[port];
+	p->fabric = *fabric;
+	p->pkey_index = pkey_index;
+	p->mtu = 0; /* that of initiators that are gone */
+	return 0;
+}
+
+u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active)
+{
+	u8 most = hw->ports[port].fabric.mtu;
+
+	return most ? min(most, active) : active;
+}
+
+/* ---- RoCE */
+
+/* MAC of a peer or of the router to it, by the neighbour table of the GID's netdev. */
+static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			    u8 *ret_mac)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+	struct ib_ah *ah;
+
+	rdma_ah_set_port_num(&attr, port);
+	rdma_ah_set_grh(&attr, (union ib_gid *)gid, 0, gid_index, KRC_MLX5_HOP_LIMIT, 0);
+	ah = rdma_create_user_ah(hw->pd, &attr, NULL);
+	if (IS_ERR(ah))
+		return -ENETUNREACH;
+	ether_addr_copy(ret_mac, attr.roce.dmac);
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+	return 0;
+}
+
+/* Whether an IPv4 address is in the subnet of an address of a netdev. */
+static bool krc_mlx5_on_link_ipv4(const struct net_device *ndev, __be32 addr)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		if (inet_ifa_match(addr, ifa))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a peer's MAC is worth something: behind a router it is not, and that of the
+ * router is wanted. Says no where it can't know; a look-up is right in any case.
+ */
+static bool krc_mlx5_on_link(const struct ib_gid_attr *own, const union ib_gid *gid)
+{
+	struct net_device *ndev;
+	bool yes = false;
+
+	if (!ipv6_addr_v4mapped((const struct in6_addr *)gid))
+		return gid->global.subnet_prefix == own->gid.global.subnet_prefix;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(own);
+	if (!IS_ERR(ndev))
+		yes = krc_mlx5_on_link_ipv4(ndev, *(const __be32 *)&gid->raw[12]);
+	rcu_read_unlock();
+	return yes;
+}
+
+/* UDP source port: its own for each pair of addresses, so that switches spread them. */
+static u16 krc_mlx5_udp_sport(const union ib_gid *own, const union ib_gid *gid)
+{
+	u32 label = jhash(own->raw, sizeof(own->raw), jhash(gid->raw, sizeof(gid->raw), 0));
+
+	return rdma_flow_label_to_udp_sport(label & IB_GRH_FLOWLABEL_MASK);
+}
+
+static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			    const struct krp_value *value, struct mlx5_av *av)
+{
+	const struct ib_gid_attr *own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
+	bool on_link;
+	int err = 0;
+
+	if (IS_ERR(own))
+		return -ENETUNREACH;
+	on_link = krc_mlx5_on_link(own, gid);
+	if (own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
+		av->udp_sport = cpu_to_be16(krc_mlx5_udp_sport(&own->gid, gid));
+		av->tclass = hw->ports[port].fabric.traffic_class;
+	}
+	rdma_put_gid_attr(own);
+	if (on_link && !is_zero_ether_addr(value->dct.mac))
+		memcpy(av->rmac, value->dct.mac, sizeof(av->rmac));
+	else
+		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
+	if (err)
+		return err;
+	av->stat_rate_sl = (hw->ports[port].fabric.sl & 7) << 1;
+	av->grh_gid_fl = cpu_to_be32(gid_index << 20);
+	av->hop_limit = KRC_MLX5_HOP_LIMIT;
+	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
+	return 0;
+}
+
+/* ---- InfiniBand */
+
+static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+			  const struct krp_value *value, struct mlx5_av *av)
+{
+	union ib_gid own;
+
+	if (!value->dct.lid)
+		return -EINVAL;
+	/* the LID of a peer in another subnet is worth nothing here */
+	if (rdma_query_gid(hw->ibdev, port, gid_index, &own) ||
+	    own.global.subnet_prefix != gid->global.subnet_prefix)
+		return -ENETUNREACH;
+	av->rlid = cpu_to_be16(le16_to_cpu(value->dct.lid));
+	av->stat_rate_sl = hw->ports[port].fabric.sl & 0xf;
+	if (!rdma_is_grh_required(hw->ibdev, port))
+		return 0;
+	/* a virtual port shares its LID with others: it is the GID that tells them apart */
+	av->grh_gid_fl = cpu_to_be32(KRC_MLX5_AV_GRH | gid_index << 20);
+	av->tclass = hw->ports[port].fabric.traffic_class;
+	av->hop_limit = KRC_MLX5_HOP_LIMIT;
+	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
+	return 0;
+}
+
+/* ---- both */
+
+int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+		     const struct krp_value *value, struct krc_hw_address *ret_address)
+{
+	struct mlx5_wqe_datagram_seg to = {};
+	int err;
+
+	BUILD_BUG_ON(sizeof(to) > sizeof(ret_address->opaque));
+	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value) || !value->dct.dctn ||
+	    !krc_mlx5_is_port(hw, port))
+		return -EINVAL;
+	if (!!(value->dct.flags & KRP_DCT_ETHERNET) != hw->roce)
+		return -EAFNOSUPPORT;
+	/* a target that takes fewer READs at once than we send would fail some of them */
+	if (value->dct.max_rd_atomic && value->dct.max_rd_atomic < 1 << hw->log_rd_atomic)
+		return -EINVAL;
+	/* nor would it take our packets if they are larger than its own */
+	if (value->dct.mtu < READ_ONCE(hw->ports[port].mtu))
+		return -ENETUNREACH;
+	if (hw->roce)
+		err = krc_mlx5_av_roce(hw, port, gid_index, gid, value, &to.av);
+	else
+		err = krc_mlx5_av_ib(hw, port, gid_index, gid, value, &to.av);
+	if (err)
+		return err;
+	to.av.key.dc_key = cpu_to_be64(le64_to_cpu(value->dct.dc_key));
+	to.av.dqp_dct = cpu_to_be32(le32_to_cpu(value->dct.dctn) | MLX5_EXTENDED_UD_AV);
+	memset(ret_address, 0, sizeof(*ret_address));
+	memcpy(ret_address->opaque, &to, sizeof(to));
+	return 0;
+}
+
+int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value)
+{
+	const struct ib_gid_attr *own;
+	struct ib_port_attr attr;
+	u8 mac[ETH_ALEN] = {};
+	int err;
+
+	if (!krc_mlx5_is_port(hw, port) || ib_query_port(hw->ibdev, port, &attr))
+		return -EINVAL;
+	own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
+	if (IS_ERR(own))
+		return -ENETUNREACH;
+	err = hw->roce ? rdma_read_gid_l2_fields(own, NULL, mac) : 0;
+	rdma_put_gid_attr(own);
+	if (err || (!hw->roce && !attr.lid))
+		return -ENETUNREACH;
+	value->dct.lid = cpu_to_le16(hw->roce ? 0 : attr.lid);
+	memcpy(value->dct.mac, mac, sizeof(mac));
+	value->dct.mtu = krc_mlx5_mtu(hw, port, attr.active_mtu);
+	value->dct.sl = hw->ports[port].fabric.sl;
+	value->dct.port = port;
+	value->dct.flags = hw->roce ? KRP_DCT_ETHERNET : 0;
+	return 0;
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: DC initiators: their making, the way to RTS and back, posting and polling.
+ * Values are those of mlx5_ib (create_dci(), __mlx5_ib_modify_qp()).
+ *
+ * The completion queue has room for all requests at once, so it cannot overflow. What
+ * is rung ends with a request that asks for a completion, so each quiet one has one that
+ * stands for it. After a reset the numbers of the send queue begin at 0 again; those of
+ * the completion queue go on.
+ * Locking: krc_hw_initiator.lock, taken with bottom halves off; no hard interrupt takes it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "base/log.h"
+#include "hw/mlx5/mlx5.h"
+
+#include <linux/mlx5/doorbell.h> /* needs those before it */
+
+/* doorbells of all initiators go to one register and must be written at once */
+static_assert(BITS_PER_LONG == 64);
+
+#define KRC_MLX5_LOG_BLOCK 6
+#define KRC_MLX5_LOG_ACK_REQ_FREQ 8
+#define KRC_MLX5_RETRIES 7
+#define KRC_MLX5_SPORT_BITS 14 /* the rest is the same for all ports of RoCE: 49152 and more */
+/* 7 would wait forever and everybody with it: nothing we do should meet RNR at all */
+#define KRC_MLX5_RNR_RETRIES 6
+
+static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
+{
+	u32 out[MLX5_ST_SZ_DW(create_qp_out)] = {};
+	struct krc_hw *hw = ini->hw;
+	int inlen, err;
+	void *qpc;
+	u32 *in;
+
+	inlen = MLX5_ST_SZ_BYTES(create_qp_in) +
+		MLX5_FLD_SZ_BYTES(create_qp_in, pas[0]) * ini->sq.buf.npages;
+	in = kvzalloc(inlen, GFP_KERNEL);
+	if (!in)
+		return -ENOMEM;
+	MLX5_SET(create_qp_in, in, opcode, MLX5_CMD_OP_CREATE_QP);
+	qpc = MLX5_ADDR_OF(create_qp_in, in, qpc);
+	MLX5_SET(qpc, qpc, st, MLX5_QP_ST_DCI);
+	MLX5_SET(qpc, qpc, pm_state, MLX5_QP_PM_MIGRATED);
+	MLX5_SET(qpc, qpc, pd, hw->pdn);
+	MLX5_SET(qpc, qpc, uar_page, hw->uar->index);
+	MLX5_SET(qpc, qpc, log_page_size, krc_mlx5_ring_page_shift(&ini->sq));
+	MLX5_SET(qpc, qpc, ts_format, mlx5_get_qp_default_ts(hw->mdev));
+	MLX5_SET(qpc, qpc, rq_type, MLX5_SRQ_RQ);
+	MLX5_SET(qpc, qpc, log_sq_size, ilog2((ini->mask + 1) * KRC_MLX5_WR_BLOCKS));
+	/* one target after the other: krc_initiator_in_doubt() relies on it */
+	MLX5_SET(qpc, qpc, log_num_dci_stream_channels, 0);
+	MLX5_SET(qpc, qpc, xrcd, hw->xrcdn);
+	MLX5_SET(qpc, qpc, srqn_rmpn_xrqn, hw->rmpn);
+	MLX5_SET(qpc, qpc, cqn_snd, ini->cq.mcq.cqn);
+	MLX5_SET(qpc, qpc, cqn_rcv, ini->cq.mcq.cqn);
+	MLX5_SET64(qpc, qpc, dbr_addr, ini->sq.db.dma);
+	if (MLX5_CAP_GEN(hw->mdev, cqe_version) == KRC_MLX5_CQE_V1)
+		MLX5_SET(qpc, qpc, user_index, KRC_MLX5_USER_INDEX);
+	mlx5_fill_page_frag_array(&ini->sq.buf, MLX5_ADDR_OF(create_qp_in, in, pas));
+	err = mlx5_cmd_exec(hw->mdev, in, inlen, out, sizeof(out));
+	kvfree(in);
+	if (!err)
+		ini->qpn = MLX5_GET(create_qp_out, out, qpn);
+	return err;
+}
+
+/* ---- states */
+
+/* The three transitions have the same layout up to the context. */
+static void krc_mlx5_qpc_common(struct krc_hw_initiator *ini, u32 *in, u16 opcode)
+{
+	void *qpc = MLX5_ADDR_OF(rst2init_qp_in, in, qpc);
+
+	memset(in, 0, MLX5_ST_SZ_BYTES(rst2init_qp_in));
+	MLX5_SET(rst2init_qp_in, in, opcode, opcode);
+	MLX5_SET(rst2init_qp_in, in, qpn, ini->qpn);
+	MLX5_SET(qpc, qpc, st, MLX5_QP_ST_DCI);
+	MLX5_SET(qpc, qpc, pm_state, MLX5_QP_PM_MIGRATED);
+	MLX5_SET(qpc, qpc, pd, ini->hw->pdn);
+	MLX5_SET(qpc, qpc, log_ack_req_freq, KRC_MLX5_LOG_ACK_REQ_FREQ);
+}
+
+static void krc_mlx5_qpc_rtr(struct krc_hw_initiator *ini, u32 *in)
+{
+	void *qpc = MLX5_ADDR_OF(init2rtr_qp_in, in, qpc);
+	void *path = MLX5_ADDR_OF(qpc, qpc, primary_address_path);
+
+	MLX5_SET(qpc, qpc, mtu, ini->mtu);
+	MLX5_SET(qpc, qpc, log_msg_max, MLX5_CAP_GEN(ini->hw->mdev, log_max_msg));
+	/* where to comes with each request; where from is the same for all of them */
+	MLX5_SET(ads, path, vhca_port_num, ini->port);
+	MLX5_SET(ads, path, pkey_index, ini->hw->ports[ini->port].pkey_index);
+	if (ini->hw->roce) {
+		MLX5_SET(ads, path, src_addr_index, ini->gid_index);
+		MLX5_SET(ads, path, hop_limit, KRC_MLX5_HOP_LIMIT);
+	}
+}
+
+static void krc_mlx5_qpc_rts(struct krc_hw_initiator *ini, u32 *in)
+{
+	void *qpc = MLX5_ADDR_OF(rtr2rts_qp_in, in, qpc);
+
+	MLX5_SET(qpc, qpc, log_sra_max, ini->hw->log_rd_atomic);
+	MLX5_SET(qpc, qpc, retry_count, KRC_MLX5_RETRIES);
+	MLX5_SET(qpc, qpc, rnr_retry, KRC_MLX5_RNR_RETRIES);
+	MLX5_SET(ads, MLX5_ADDR_OF(qpc, qpc, primary_address_path), ack_timeout, ini->ack_timeout);
+}
+
+/* From RESET to RTS. Optional parameters: none; initiators have no row in mlx5_ib's table. */
+static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
+{
+	u32 in[MLX5_ST_SZ_DW(rst2init_qp_in)], out[MLX5_ST_SZ_DW(rst2init_qp_out)];
+	void *qpc = MLX5_ADDR_OF(rst2init_qp_in, in, qpc);
+	void *path = MLX5_ADDR_OF(qpc, qpc, primary_address_path);
+	struct krc_mlx5_port *port = &ini->hw->ports[ini->port];
+	struct mlx5_core_dev *mdev = ini->hw->mdev;
+	struct ib_port_attr attr;
+	int err;
+	u8 mtu;
+
+	err = ib_query_port(ini->hw->ibdev, ini->port, &attr);
+	if (err)
+		return err;
+	/* never larger than at first: addresses of smaller targets were refused by that */
+	mtu = krc_mlx5_mtu(ini->hw, ini->port, attr.active_mtu);
+	ini->mtu = ini->mtu ? min(ini->mtu, mtu) : mtu;
+	WRITE_ONCE(port->mtu, ini->mtu);
+	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_RST2INIT_QP);
+	MLX5_SET(ads, path, vhca_port_num, ini->port);
+	MLX5_SET(ads, path, pkey_index, port->pkey_index);
+	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
+	if (err)
+		return err;
+	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_INIT2RTR_QP);
+	krc_mlx5_qpc_rtr(ini, in);
+	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
+	if (err)
+		return err;
+	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_RTR2RTS_QP);
+	krc_mlx5_qpc_rts(ini, in);
+	return mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
+}
+
+static void krc_mlx5_set_ready(struct krc_hw_initiator *ini, bool ready)
+{
+	spin_lock_bh(&ini->lock);
+	ini->ready = ready;
+	spin_unlock_bh(&ini->lock);
+}
+
+/* Forget all requests. The queue is in RESET: the device adds nothing any more. */
+static void krc_mlx5_forget(struct krc_hw_initiator *ini)
+{
+	spin_lock_bh(&ini->lock);
+	while (krc_mlx5_cq_next(&ini->cq))
+		;
+	mlx5_cq_set_ci(&ini->cq.mcq);
+	ini->head = 0;
+	ini->tail = 0;
+	ini->rung = 0;
+	ini->sq.db.db[MLX5_SND_DBR] = 0;
+	spin_unlock_bh(&ini->lock);
+}
+
+int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini)
+{
+	krc_mlx5_set_ready(ini, false);
+	return krc_mlx5_simple(ini->hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
+}
+
+int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini)
+{
+	int err;
+
+	krc_mlx5_forget(ini);
+	err = krc_mlx5_dci_start(ini);
+	if (err)
+		return err;
+	krc_mlx5_set_ready(ini, true);
+	return 0;
+}
+
+/* ---- life */
+
+static void krc_mlx5_on_completion(struct mlx5_core_cq *mcq, struct mlx5_eqe *eqe)
+{
+	struct krc_hw_initiator *ini = container_of(mcq, struct krc_hw_initiator, cq.mcq);
+
+	ini->hw->events->completion(ini->owner);
+}
+
+/* the completion queue is in error; that can only be our own fault */
+static void krc_mlx5_on_cq_error(struct mlx5_core_cq *mcq, enum mlx5_event event)
+{
+	struct krc_hw_initiator *ini = container_of(mcq, struct krc_hw_initiator, cq.mcq);
+
+	krc_port_err_limited(ini->hw->ibdev, ini->port, "CQ 0x%x: event %d\n", mcq->cqn, event);
+	ini->hw->events->initiator_fatal(ini->owner);
+}
+
+static int krc_mlx5_initiator_memory(struct krc_hw_initiator *ini)
+{
+	u32 log_size = ilog2(ini->mask + 1);
+	int err;
+
+	ini->cookies = kvcalloc(ini->mask + 1, sizeof(*ini->cookies), GFP_KERNEL);
+	if (!ini->cookies)
+		return -ENOMEM;
+	err = krc_mlx5_ring_create(ini->hw, &ini->sq, KRC_MLX5_LOG_BLOCK,
+				   log_size + ilog2(KRC_MLX5_WR_BLOCKS));
+	if (err)
+		kvfree(ini->cookies);
+	return err;
+}
+
+static int krc_mlx5_initiator_objects(struct krc_hw_initiator *ini, u32 vector)
+{
+	struct krc_hw *hw = ini->hw;
+	int err, gone;
+
+	err = krc_mlx5_cq_create(hw, &ini->cq, ilog2(ini->mask + 1), vector);
+	if (err)
+		return err;
+	err = krc_mlx5_dci_command(ini);
+	if (err)
+		goto err_cq;
+	err = krc_mlx5_dci_start(ini);
+	if (err)
+		goto err_qp;
+	err = xa_err(xa_store_irq(&hw->initiators, ini->qpn, ini, GFP_KERNEL));
+	if (err)
+		goto err_qp;
+	if (hw->roce)
+		ini->sport = cpu_to_be16(hash_32(ini->qpn, KRC_MLX5_SPORT_BITS));
+	ini->ready = true;
+	return 0;
+
+err_qp:
+	gone = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_QP, ini->qpn);
+	krc_mlx5_released(hw, gone, "DCI", ini->qpn); /* nothing was sent: it reads nothing */
+err_cq:
+	krc_mlx5_cq_destroy(hw, &ini->cq);
+	return err;
+}
+
+struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
+						   u32 depth, u32 ack_timeout, u32 vector,
+						   void *owner)
+{
+	struct krc_hw_initiator *ini;
+	int err;
+
+	if (!depth || depth > hw->attr.initiator_depth_max ||
+	    !rdma_is_port_valid(hw->ibdev, port) || port > KRC_MLX5_PORTS_MAX)
+		return ERR_PTR(-EINVAL);
+	ini = kzalloc(sizeof(*ini), GFP_KERNEL);
+	if (!ini)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&ini->lock);
+	ini->hw = hw;
+	ini->owner = owner;
+	ini->port = port;
+	ini->gid_index = gid_index;
+	ini->depth = depth;
+	ini->ack_timeout = ack_timeout;
+	ini->mask = roundup_pow_of_two(depth) - 1;
+	ini->cq.mcq.comp = krc_mlx5_on_completion;
+	ini->cq.mcq.event = krc_mlx5_on_cq_error;
+	err = krc_mlx5_initiator_memory(ini);
+	if (err)
+		goto err_free;
+	err = krc_mlx5_initiator_objects(ini, vector);
+	if (err)
+		goto err_memory;
+	return ini;
+
+err_memory:
+	krc_mlx5_ring_destroy(hw, &ini->sq);
+	kvfree(ini->cookies);
+err_free:
+	kfree(ini);
+	return ERR_PTR(err);
+}
+
+void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini)
+{
+	struct krc_hw *hw = ini->hw;
+	int err;
+
+	krc_mlx5_set_ready(ini, false);
+	xa_erase_irq(&hw->initiators, ini->qpn);
+	krc_mlx5_simple(hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
+	err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_QP, ini->qpn);
+	if (krc_mlx5_released(hw, err, "DCI", ini->qpn))
+		krc_mlx5_ring_destroy(hw, &ini->sq);
+	krc_mlx5_cq_destroy(hw, &ini->cq);
+	kvfree(ini->cookies);
+	kfree(ini);
+}
+
+/* ---- requests */
+
+int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
+{
+	int err = krc_mlx5_wr_check(ini->hw, wr);
+
+	if (err)
+		return err;
+	spin_lock_bh(&ini->lock);
+	if (!ini->ready) {
+		err = -EIO;
+	} else if (ini->head - ini->tail >= ini->depth) {
+		err = -ENOSPC;
+	} else {
+		krc_mlx5_wqe_write(ini, wr);
+		ini->cookies[ini->head & ini->mask] = wr->cookie;
+		ini->head++;
+	}
+	spin_unlock_bh(&ini->lock);
+	return err;
+}
+
+void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini)
+{
+	struct mlx5_wqe_ctrl_seg *ctrl;
+
+	spin_lock_bh(&ini->lock);
+	if (ini->ready && ini->rung != ini->head) {
+		ctrl = krc_mlx5_ring_entry(&ini->sq,
+					   ((ini->head - 1) & ini->mask) * KRC_MLX5_WR_BLOCKS);
+		ctrl->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
+		dma_wmb(); /* requests before the record */
+		ini->sq.db.db[MLX5_SND_DBR] = cpu_to_be32((u16)(ini->head * KRC_MLX5_WR_BLOCKS));
+		wmb(); /* the record before the doorbell */
+		mlx5_write64((__be32 *)ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
+		ini->rung = ini->head;
+	}
+	spin_unlock_bh(&ini->lock);
+}
+
+static bool krc_mlx5_poll_one(struct krc_hw_initiator *ini, struct krc_wc *wc)
+{
+	struct mlx5_cqe64 *cqe = krc_mlx5_cq_next(&ini->cq);
+	u32 passed;
+
+	if (!cqe)
+		return false;
+	krc_mlx5_fault(cqe, wc);
+	passed = (be16_to_cpu(cqe->wqe_counter) / KRC_MLX5_WR_BLOCKS - ini->tail) & ini->mask;
+	if (unlikely(passed >= ini->rung - ini->tail)) {
+		krc_port_err_limited(ini->hw->ibdev, ini->port,
+				     "DCI 0x%x: completion of block %u, awaited %u\n", ini->qpn,
+				     be16_to_cpu(cqe->wqe_counter),
+				     (ini->tail & ini->mask) * KRC_MLX5_WR_BLOCKS);
+		wc->fault = KRC_FAULT_FATAL;
+		passed = 0;
+	}
+	ini->tail += passed;
+	wc->cookie = ini->cookies[ini->tail++ & ini->mask];
+	return true;
+}
+
+int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max)
+{
+	int n = 0;
+
+	spin_lock_bh(&ini->lock);
+	while (n < max && ini->tail != ini->rung && krc_mlx5_poll_one(ini, &wc[n]))
+		n++;
+	if (n)
+		mlx5_cq_set_ci(&ini->cq.mcq);
+	spin_unlock_bh(&ini->lock);
+	return n;
+}
+
+void krc_mlx5_arm(struct krc_hw_initiator *ini)
+{
+	mlx5_cq_arm(&ini->cq.mcq, MLX5_CQ_DB_REQ_NOT, ini->hw->uar->map, ini->cq.mcq.cons_index);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: memory keys. All are lists of pages (MTT) given with the command, with the
+ * exact range and rights asked for; none opens physical memory as a whole. After
+ * reg_create() of mlx5_ib.
+ *
+ * REST
+ *   A remote key is the index that the device chose, and a low byte that we do. The device
+ *   may give the index of a destroyed key to the next one, and all keys are in one
+ *   protection domain behind one target. A request that is late, since it stood behind
+ *   others, was sent again, or comes from a machine that stood still meanwhile, must find no
+ *   key of its name, least of all a stranger's. So the low bytes of an index are used in
+ *   turn, and remembered from one key that peers knew to the next: a name comes again
+ *   after 256 of them, each of which was there for its lease and margin at least, or when
+ *   the index was not used for as long as that takes. A device that gives out another
+ *   index at the second try is tried again.
+ *   What does not count: keys that no peer was told, and names of the time before the
+ *   device was opened, since targets have another secret since.
+ */
+#include <linux/ktime.h>
+#include <linux/log2.h>
+
+#include "base/compat.h"
+#include "krp_ioctl.h"
+#include "krp_mrdir.h"
+#include "hw/mlx5/mlx5.h"
+
+#define KRC_MLX5_LOG_PAGE_MAX 31 /* log_page_size of a key has five bits */
+#define KRC_MLX5_KEY_TRIES 64
+/* 256 keys of KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN; longer than a NIC holds a request */
+#define KRC_MLX5_KEY_REST_S (KRP_MRDIR_REST_MS / 1000)
+#define KRC_MLX5_KEY_LIVES (1LL << 40) /* instead of when it was destroyed */
+#define KRC_MLX5_KEYS_REMEMBERED 1024U /* indexes are looked through as often */
+#define KRC_MLX5_MTT_PRESENT 3 /* may be read and written; for devices that look */
+
+/**
+ * struct krc_mlx5_range - What a key is to cover.
+ * @iova: first address under the key.
+ * @bytes: how many.
+ * @page_shift: log2 of the pages' size.
+ * @access: KRP_ACCESS_*.
+ */
+struct krc_mlx5_range {
+	u64 iova;
+	u64 bytes;
+	u32 page_shift;
+	u32 access;
+};
+
+static u64 krc_mlx5_range_pages(const struct krc_mlx5_range *r)
+{
+	u64 first = r->iova >> r->page_shift;
+	u64 last = (r->iova + r->bytes - 1) >> r->page_shift;
+
+	return last - first + 1;
+}
+
+static void krc_mlx5_key_context(struct krc_hw *hw, void *in, const struct krc_mlx5_range *r)
+{
+	void *mkc = MLX5_ADDR_OF(create_mkey_in, in, memory_key_mkey_entry);
+	u32 octwords = DIV_ROUND_UP_ULL(krc_mlx5_range_pages(r), 2);
+
+	MLX5_SET(create_mkey_in, in, pg_access, MLX5_CAP_GEN(hw->mdev, pg));
+	MLX5_SET(create_mkey_in, in, translations_octword_actual_size, octwords);
+	MLX5_SET(mkc, mkc, access_mode_1_0, MLX5_MKC_ACCESS_MODE_MTT);
+	MLX5_SET(mkc, mkc, lr, 1);
+	MLX5_SET(mkc, mkc, lw, !!(r->access & KRP_ACCESS_LOCAL_WRITE));
+	MLX5_SET(mkc, mkc, rr, !!(r->access & KRP_ACCESS_REMOTE_READ));
+	MLX5_SET(mkc, mkc, rw, !!(r->access & KRP_ACCESS_REMOTE_WRITE));
+	MLX5_SET(mkc, mkc, a, !!(r->access & KRP_ACCESS_REMOTE_ATOMIC));
+	MLX5_SET(mkc, mkc, qpn, 0xffffff);
+	MLX5_SET(mkc, mkc, pd, hw->pdn);
+	MLX5_SET64(mkc, mkc, start_addr, r->iova);
+	MLX5_SET64(mkc, mkc, len, r->bytes);
+	MLX5_SET(mkc, mkc, translations_octword_size, octwords);
+	MLX5_SET(mkc, mkc, log_page_size, r->page_shift);
+}
+
+/* memory for the command, its page list still empty */
+static u32 *krc_mlx5_key_prepare(struct krc_hw *hw, const struct krc_mlx5_range *r, int *ret_inlen)
+{
+	u64 list = round_up(krc_mlx5_range_pages(r), 2) * sizeof(__be64);
+	u32 *in;
+
+	if (list > INT_MAX / 2)
+		return ERR_PTR(-E2BIG);
+	*ret_inlen = MLX5_ST_SZ_BYTES(create_mkey_in) + list;
+	in = kvzalloc(*ret_inlen, GFP_KERNEL_ACCOUNT);
+	if (!in)
+		return ERR_PTR(-ENOMEM);
+	krc_mlx5_key_context(hw, in, r);
+	return in;
+}
+
+/* Return: whether it is gone. */
+static bool krc_mlx5_key_forget(struct krc_hw *hw, u32 mkey)
+{
+	int err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_MKEY, mlx5_mkey_to_idx(mkey));
+
+	return krc_mlx5_released(hw, err, "key", mkey);
+}
+
+/* What is remembered of an index: its next low byte, and when the last key was destroyed. */
+static void *krc_mlx5_rest_entry(u8 next, time64_t since_s)
+{
+	return xa_mk_value((unsigned long)since_s << 8 | next);
+}
+
+static bool krc_mlx5_rest_over(const void *entry, time64_t now_s)
+{
+	return now_s > (time64_t)(xa_to_value(entry) >> 8) + KRC_MLX5_KEY_REST_S;
+}
+
+bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant)
+{
+	const void *entry = xa_load(&hw->resting, mlx5_mkey_to_idx(mkey));
+
+	if (!entry || krc_mlx5_rest_over(entry, now_s))
+		return true;
+	*ret_variant = xa_to_value(entry) & 0xff;
+	return (u8)mkey == *ret_variant;
+}
+
+int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey)
+{
+	return xa_err(xa_store(&hw->resting, mlx5_mkey_to_idx(mkey),
+			       krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES), GFP_KERNEL));
+}
+
+void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s)
+{
+	unsigned long index = mlx5_mkey_to_idx(mkey);
+	void *entry;
+
+	if (xa_load(&hw->resting, index) != krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES))
+		return; /* it was closed to peers */
+	/* takes no memory, there is an entry */
+	xa_store(&hw->resting, index, krc_mlx5_rest_entry(mkey + known, now_s), GFP_KERNEL);
+	if ((u32)atomic_inc_return(&hw->rests) % KRC_MLX5_KEYS_REMEMBERED)
+		return;
+	xa_for_each(&hw->resting, index, entry)
+		if (krc_mlx5_rest_over(entry, now_s))
+			xa_cmpxchg(&hw->resting, index, entry, NULL, 0);
+}
+
+/* Take a new remote key, or destroy it. Return: 0, -EAGAIN: try @variant, -ENOMEM. */
+static int krc_mlx5_key_take(struct krc_hw *hw, u32 mkey, u8 *variant)
+{
+	int err = -EAGAIN;
+
+	if (krc_mlx5_key_rested(hw, mkey, ktime_get_seconds(), variant))
+		err = krc_mlx5_key_begin(hw, mkey);
+	if (err && !krc_mlx5_key_forget(hw, mkey))
+		err = 0; /* the device keeps it: then so do we */
+	return err;
+}
+
+static int krc_mlx5_key_create(struct krc_hw *hw, u32 *in, int inlen, u32 access,
+			       struct krc_hw_key *ret_key)
+{
+	void *mkc = MLX5_ADDR_OF(create_mkey_in, in, memory_key_mkey_entry);
+	u8 variant = atomic_inc_return(&hw->key_variant);
+	int err, tries = 0;
+	u32 mkey;
+
+	do {
+		MLX5_SET(mkc, mkc, mkey_7_0, variant);
+		err = mlx5_core_create_mkey(hw->mdev, &mkey, in, inlen);
+		if (err)
+			return err;
+		if (access & ~(u32)KRP_ACCESS_LOCAL_WRITE)
+			err = krc_mlx5_key_take(hw, mkey, &variant);
+	} while (err == -EAGAIN && ++tries < KRC_MLX5_KEY_TRIES);
+	if (!err)
+		*ret_key = (struct krc_hw_key){ .handle = mkey, .lkey = mkey, .rkey = mkey };
+	return err;
+}
+
+static int krc_mlx5_access_check(struct krc_hw *hw, u32 access)
+{
+	if (access & ~KRP_ACCESS_ALL)
+		return -EINVAL;
+	if (access & (KRP_ACCESS_REMOTE_WRITE | KRP_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & KRP_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (access & KRP_ACCESS_REMOTE_ATOMIC && !hw->attr.atomics)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* flags that go into the low bits of a list's entries */
+static u64 krc_mlx5_mtt_flags(struct krc_hw *hw)
+{
+	return MLX5_CAP_GEN(hw->mdev, pg) ? KRC_MLX5_MTT_PRESENT : 0;
+}
+
+int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 access,
+		      struct krc_hw_key *ret_key)
+{
+	struct krc_mlx5_range r = { .iova = iova, .bytes = umem->length, .access = access };
+	struct ib_block_iter it;
+	unsigned long page;
+	int err, inlen;
+	__be64 *mtt;
+	u64 n = 0;
+	u32 *in;
+
+	err = krc_mlx5_access_check(hw, access);
+	if (err)
+		return err;
+	page = ib_umem_find_best_pgsz(umem, GENMASK(KRC_MLX5_LOG_PAGE_MAX, MLX5_ADAPTER_PAGE_SHIFT),
+				      iova);
+	if (!page)
+		return -EINVAL;
+	r.page_shift = ilog2(page);
+	in = krc_mlx5_key_prepare(hw, &r, &inlen);
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
+	rdma_umem_for_each_dma_block(umem, &it, page) {
+		if (n == krc_mlx5_range_pages(&r))
+			break; /* there is room for no more */
+		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
+	}
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
+	kvfree(in);
+	return err;
+}
+
+int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
+		     struct krc_hw_key *ret_key)
+{
+	struct krc_mlx5_range r = { .iova = dma, .bytes = bytes, .access = access };
+	int err, inlen;
+	__be64 *mtt;
+	u64 page, i;
+	u32 *in;
+
+	err = krc_mlx5_access_check(hw, access);
+	if (err)
+		return err;
+	if (!bytes || bytes > 1ULL << KRC_MLX5_LOG_PAGE_MAX)
+		return -EINVAL;
+	/* address under the key is address on the bus, so pages may be as large as we like:
+	 * what they hold beyond the range is closed by the key's start and length
+	 */
+	r.page_shift =
+		clamp_t(u32, order_base_2(bytes), MLX5_ADAPTER_PAGE_SHIFT, KRC_MLX5_LOG_PAGE_MAX);
+	in = krc_mlx5_key_prepare(hw, &r, &inlen);
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
+	page = round_down((u64)dma, 1ULL << r.page_shift);
+	for (i = 0; i < krc_mlx5_range_pages(&r); i++, page += 1ULL << r.page_shift)
+		mtt[i] = cpu_to_be64(page | krc_mlx5_mtt_flags(hw));
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
+	kvfree(in);
+	return err;
+}
+
+int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 iova, u32 access,
+		       struct krc_hw_key *ret_key)
+{
+	struct krc_mlx5_range r = { .iova = iova,
+				    .bytes = (u64)nr << PAGE_SHIFT,
+				    .page_shift = PAGE_SHIFT,
+				    .access = access };
+	int err, inlen;
+	__be64 *mtt;
+	u32 *in, i;
+
+	err = krc_mlx5_access_check(hw, access);
+	if (err)
+		return err;
+	if (!nr || !PAGE_ALIGNED(iova))
+		return -EINVAL;
+	in = krc_mlx5_key_prepare(hw, &r, &inlen);
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
+	for (i = 0; i < nr; i++)
+		mtt[i] = cpu_to_be64(pages[i] | krc_mlx5_mtt_flags(hw));
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
+	kvfree(in);
+	return err;
+}
+
+bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
+{
+	/* before the index is free */
+	krc_mlx5_key_rest(hw, key->handle, key->known, ktime_get_seconds());
+	return krc_mlx5_key_forget(hw, key->handle);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: requests as the device reads them.
+ *
+ * A request is control segment (16 bytes), address vector (48), remote address (16),
+ * for atomics the operands (16), and one data segment (16): 96 or 112 bytes, so two
+ * basic blocks. The layout is that of libmlx5 for DC.
+ */
+#include "krp_ioctl.h"
+#include "hw/mlx5/mlx5.h"
+
+#define KRC_MLX5_DS(bytes) ((bytes) / 16)
+
+static const u8 krc_mlx5_opcodes[] = {
+	[KRP_OP_READ] = MLX5_OPCODE_RDMA_READ,
+	[KRP_OP_WRITE] = MLX5_OPCODE_RDMA_WRITE,
+	[KRP_OP_CMP_SWAP] = MLX5_OPCODE_ATOMIC_CS,
+	[KRP_OP_FETCH_ADD] = MLX5_OPCODE_ATOMIC_FA,
+};
+
+static bool krc_mlx5_is_atomic(u8 opcode)
+{
+	return opcode == KRP_OP_CMP_SWAP || opcode == KRP_OP_FETCH_ADD;
+}
+
+int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
+{
+	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD)
+		return -EINVAL;
+	/* 0 would mean 2 GiB */
+	if (!wr->length || wr->length > hw->attr.length_max)
+		return -EINVAL;
+	if (krc_mlx5_is_atomic(wr->opcode) &&
+	    (!hw->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
+		return -EINVAL;
+	return 0;
+}
+
+static void *krc_mlx5_wqe_atomic(void *at, const struct krc_hw_wr *wr)
+{
+	struct mlx5_wqe_atomic_seg *a = at;
+
+	if (wr->opcode == KRP_OP_CMP_SWAP) {
+		a->swap_add = cpu_to_be64(wr->swap);
+		a->compare = cpu_to_be64(wr->compare_add);
+	} else {
+		a->swap_add = cpu_to_be64(wr->compare_add);
+		a->compare = 0;
+	}
+	return a + 1;
+}
+
+void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
+{
+	u32 block = (ini->head & ini->mask) * KRC_MLX5_WR_BLOCKS;
+	struct mlx5_wqe_ctrl_seg *ctrl = krc_mlx5_ring_entry(&ini->sq, block);
+	struct mlx5_wqe_datagram_seg *to = (void *)(ctrl + 1);
+	struct mlx5_wqe_raddr_seg *remote = krc_mlx5_ring_entry(&ini->sq, block + 1);
+	struct mlx5_wqe_data_seg *data;
+	u32 bytes;
+
+	BUILD_BUG_ON(sizeof(*ctrl) + sizeof(*to) != MLX5_SEND_WQE_BB);
+	BUILD_BUG_ON(sizeof(*to) > sizeof(wr->address->opaque));
+	memcpy(to, wr->address->opaque, sizeof(*to));
+	to->av.udp_sport ^= ini->sport; /* so that paths and bonds carry initiators apart */
+	remote->raddr = cpu_to_be64(wr->remote_addr);
+	remote->rkey = cpu_to_be32(wr->rkey);
+	remote->reserved = 0;
+	data = (void *)(remote + 1);
+	if (krc_mlx5_is_atomic(wr->opcode))
+		data = krc_mlx5_wqe_atomic(data, wr);
+	data->byte_count = cpu_to_be32(wr->length);
+	data->lkey = cpu_to_be32(wr->lkey);
+	data->addr = cpu_to_be64(wr->local_addr);
+	bytes = MLX5_SEND_WQE_BB + ((void *)(data + 1) - (void *)remote);
+
+	memset(ctrl, 0, sizeof(*ctrl));
+	ctrl->opmod_idx_opcode = cpu_to_be32((u32)(u16)(ini->head * KRC_MLX5_WR_BLOCKS) << 8 |
+					     krc_mlx5_opcodes[wr->opcode]);
+	ctrl->qpn_ds = cpu_to_be32(ini->qpn << 8 | KRC_MLX5_DS(bytes));
+	ctrl->fm_ce_se = (wr->quiet ? 0 : MLX5_WQE_CTRL_CQ_UPDATE) |
+			 (wr->fence ? MLX5_FENCE_MODE_FENCE : 0);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: loading and unloading. Each layer has an init and an exit; they come up from the
+ * bottom and go down from the top, so that nobody calls what is not there.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+
+#include "user/show.h"
+#include "base/limits.h"
+#include "ctl/netlink.h"
+#include "node/node.h"
+#include "user/peer.h"
+
+static int __init krc_init(void)
+{
+	int err = krc_limits_init();
+
+	if (err)
+		return err;
+	err = krc_node_init();
+	if (err)
+		goto err_limits;
+	err = krc_context_init();
+	if (err)
+		goto err_node;
+	err = krc_nl_init();
+	if (err)
+		goto err_context;
+	return 0;
+
+err_context:
+	krc_context_exit();
+err_node:
+	krc_node_exit();
+err_limits:
+	krc_limits_exit();
+	return err;
+}
+
+static void __exit krc_exit(void)
+{
+	krc_nl_exit();
+	krc_context_exit();
+	krc_node_exit();
+	krc_peers_exit();
+	krc_limits_exit();
+}
+
+module_init(krc_init);
+module_exit(krc_exit);
+MODULE_DESCRIPTION("RDMA connections in microseconds over shared DC initiators");
+MODULE_VERSION("0.1.0");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the memory regions of this node's programs, from the pages that are pinned to
+ * the moment when neither a request nor a peer can touch them any more.
+ *
+ * A region ends in steps: its context lets go of it (no new request), it is taken out of
+ * the directory (no peer learns of it), the requests under way complete (idle), the
+ * lease of the peers that know it runs out (until), and then its key is destroyed and
+ * its pages are unpinned. Who waits for that is the caller, or the reaper of the
+ * directory; if the device goes, krc_mrdir_destroy() takes the last step at once.
+ *
+ * Neither beginning nor end of a region holds up others: its pages are pinned before the
+ * port is entered, and what takes the longer the larger it is, the commands to the firmware
+ * and the way through its pages, is done with no lock held.
+ * Locking: see mem/mem_priv.h.
+ */
+#include <linux/jiffies.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "mem/mem_priv.h"
+#include "node/node.h"
+#include "mem/umem.h"
+
+#define KRC_MR_BUSY_MS 10 /* how often a dying region in use is looked at */
+
+static int krc_mr_reg_valid(const struct krc_port *port, const struct krp_mr_reg *reg)
+{
+	u64 end;
+
+	if (!reg->length || check_add_overflow(reg->addr, reg->length, &end) || end > ULONG_MAX)
+		return -EINVAL;
+	if (reg->access & ~(u32)KRP_ACCESS_ALL)
+		return -EINVAL;
+	if (reg->access & (KRP_ACCESS_REMOTE_WRITE | KRP_ACCESS_REMOTE_ATOMIC) &&
+	    !(reg->access & KRP_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (reg->access & KRP_ACCESS_REMOTE_ATOMIC && !port->attr.atomics)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static bool krc_mr_is_remote(const struct krc_mr *mr)
+{
+	return mr->access & ~(u32)KRP_ACCESS_LOCAL_WRITE;
+}
+
+/* Peers may find it, and the end of the port does. */
+static int krc_mr_enlist(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+	int err = 0;
+
+	mutex_lock(&dir->lock);
+	if (krc_mr_is_remote(mr))
+		err = krc_mrdir_publish(dir, mr);
+	mr->key.known = !err && krc_mr_is_remote(mr);
+	if (!err)
+		list_add_tail(&mr->list, &dir->regions);
+	mutex_unlock(&dir->lock);
+	return err;
+}
+
+/* Key and, if it is open to peers, entry of a region with pinned pages. */
+static int krc_mr_open(struct krc_mr *mr)
+{
+	const struct krc_provider_ops *ops = mr->port->ops;
+	int err = krc_umem_map(mr->umem, mr->port->ibdev);
+
+	if (err)
+		return err;
+	/* without a lock: how long it takes the firmware goes by the number of pages */
+	err = ops->key_umem(mr->port->hw, mr->umem, mr->addr, mr->access, &mr->key);
+	if (err)
+		goto err_map;
+	err = krc_mr_enlist(mr);
+	if (!err)
+		return 0;
+	if (!ops->key_destroy(mr->port->hw, &mr->key)) {
+		mr->umem = NULL; /* stays pinned */
+		return err;
+	}
+err_map:
+	krc_umem_unmap(mr->umem);
+	return err;
+}
+
+/* A region of the process's memory that no hardware knows. */
+static struct krc_mr *krc_mr_alloc(struct krc_port *port, const struct krp_mr_reg *reg)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->umem = krc_umem_pin(reg->addr, reg->length, reg->access & KRP_ACCESS_LOCAL_WRITE,
+				port->segment_max);
+	if (IS_ERR(mr->umem)) {
+		void *err = ERR_CAST(mr->umem);
+
+		kfree(mr);
+		return err;
+	}
+	kref_init(&mr->ref);
+	init_completion(&mr->idle);
+	init_completion(&mr->released);
+	INIT_LIST_HEAD(&mr->list);
+	mr->addr = reg->addr;
+	mr->length = reg->length;
+	mr->access = reg->access;
+	mr->port = port;
+	return mr;
+}
+
+/* With the port entered: its hardware and its directory are there. */
+static int krc_mr_enter(struct krc_mr *mr)
+{
+	struct krc_port *port = mr->port;
+	int err = -ENODEV;
+
+	if (!krc_port_enter(port))
+		return err;
+	mr->dir = port->mrdir;
+	err = krc_mr_open(mr);
+	if (!err) {
+		krc_port_get(port);
+		kref_get(&mr->dir->ref);
+	}
+	krc_port_exit(port);
+	return err;
+}
+
+struct krc_mr *krc_mr_reg(struct krc_port *port, struct krc_user *user, struct krp_mr_reg *reg)
+{
+	struct krc_charge charge = {};
+	struct krc_mr *mr;
+	int err = krc_mr_reg_valid(port, reg);
+
+	if (!err)
+		err = krc_charge(user, KRC_RES_MR, &charge);
+	if (err)
+		return ERR_PTR(err);
+	mr = krc_mr_alloc(port, reg);
+	if (IS_ERR(mr)) {
+		krc_uncharge(&charge);
+		return mr;
+	}
+	/* before anybody else can find it */
+	mr->charge = charge;
+	err = krc_mr_enter(mr);
+	if (!err) {
+		reg->token = mr->token;
+		return mr;
+	}
+	if (mr->umem)
+		krc_umem_unpin(mr->umem);
+	krc_uncharge(&mr->charge);
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+bool krc_mr_claim(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+
+	lockdep_assert_held(&dir->lock);
+	if (mr->claimed)
+		return false;
+	mr->claimed = true;
+	list_del_init(&mr->list);
+	dir->releasing++;
+	return true;
+}
+
+void krc_mr_release_claimed(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+
+	/* A key that is still there keeps its memory pinned for good: peers know it. */
+	if (mr->port->ops->key_destroy(mr->port->hw, &mr->key)) {
+		krc_umem_unmap(mr->umem);
+		krc_umem_unpin(mr->umem);
+	}
+	mr->umem = NULL;
+	krc_uncharge(&mr->charge);
+
+	mutex_lock(&dir->lock);
+	WRITE_ONCE(dir->releasing, dir->releasing - 1);
+	if (dir->dead) /* nobody else waits for it: leases are waited for in time */
+		wake_up_all(&dir->gone);
+	mutex_unlock(&dir->lock);
+	complete_all(&mr->released); /* who waits may free it right after */
+}
+
+/* Once, by who comes first; who comes later waits for the end of it. */
+static void krc_mr_release(struct krc_mr *mr)
+{
+	bool mine;
+
+	mutex_lock(&mr->dir->lock);
+	mine = krc_mr_claim(mr);
+	mutex_unlock(&mr->dir->lock);
+	if (mine)
+		krc_mr_release_claimed(mr);
+	else
+		wait_for_completion(&mr->released);
+}
+
+void krc_mr_free(struct krc_mr *mr)
+{
+	krc_uncharge(&mr->slot); /* if the directory went first */
+	krc_mrdir_put(mr->dir);
+	krc_port_put(mr->port);
+	kfree(mr);
+}
+
+void krc_mr_get(struct krc_mr *mr)
+{
+	kref_get(&mr->ref);
+}
+
+static void krc_mr_last_put(struct kref *ref)
+{
+	complete_all(&container_of(ref, struct krc_mr, ref)->idle); /* waited for more than once */
+}
+
+void krc_mr_put(struct krc_mr *mr)
+{
+	kref_put(&mr->ref, krc_mr_last_put);
+}
+
+unsigned long krc_mr_left(const struct krc_mr *mr)
+{
+	unsigned long now = jiffies, until = READ_ONCE(mr->until);
+
+	return time_after(until, now) ? until - now : 0;
+}
+
+/* Neither a request nor a peer can touch it any more. */
+static bool krc_mr_is_over(struct krc_mr *mr)
+{
+	return completion_done(&mr->idle) && !krc_mr_left(mr);
+}
+
+/* Move the dying whose time has come to @over. Return: jiffies until the next; 0: none. */
+static unsigned long krc_mr_reap_find(struct krc_mrdir *dir, struct list_head *over)
+{
+	unsigned long delay = 0, left;
+	struct krc_mr *mr, *next;
+
+	mutex_lock(&dir->lock);
+	list_for_each_entry_safe(mr, next, &dir->dying, list) {
+		if (krc_mr_is_over(mr)) {
+			list_move_tail(&mr->list, over);
+			continue;
+		}
+		left = max(krc_mr_left(mr), msecs_to_jiffies(KRC_MR_BUSY_MS));
+		delay = delay ? min(delay, left) : left;
+	}
+	mutex_unlock(&dir->lock);
+	return delay;
+}
+
+void krc_mr_reap(struct work_struct *work)
+{
+	struct krc_mrdir *dir = container_of(to_delayed_work(work), struct krc_mrdir, reap);
+	struct krc_mr *mr, *next;
+	unsigned long delay;
+	LIST_HEAD(over);
+
+	delay = krc_mr_reap_find(dir, &over);
+	list_for_each_entry_safe(mr, next, &over, list) {
+		krc_mr_release(mr);
+		krc_mr_free(mr);
+		cond_resched();
+	}
+	mutex_lock(&dir->lock);
+	if (delay && !dir->dead)
+		queue_delayed_work(dir->wq, &dir->reap, delay);
+	mutex_unlock(&dir->lock);
+}
+
+/* Wait for users and peers. Return false if the caller was killed before they were gone. */
+static bool krc_mr_wait(struct krc_mr *mr)
+{
+	unsigned long left;
+	long ret;
+
+	if (wait_for_completion_killable(&mr->idle))
+		return false;
+	while ((left = krc_mr_left(mr))) {
+		ret = wait_event_killable_timeout(mr->dir->gone, READ_ONCE(mr->dir->dead), left);
+		if (ret < 0)
+			return false;
+		if (ret > 0)
+			break;
+	}
+	return true;
+}
+
+/* Leave a region to the reaper. Return false if there is none any more. */
+static bool krc_mr_bury(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+	bool taken;
+
+	mutex_lock(&dir->lock);
+	taken = !dir->dead;
+	if (taken) {
+		list_move_tail(&mr->list, &dir->dying);
+		queue_delayed_work(dir->wq, &dir->reap, krc_mr_left(mr));
+	}
+	mutex_unlock(&dir->lock);
+	return taken;
+}
+
+/* No peer learns of it any more, and no new request uses it. */
+static void krc_mr_close(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+
+	mutex_lock(&dir->lock);
+	if (!dir->dead)
+		krc_mrdir_unpublish(dir, mr);
+	else
+		mr->until = jiffies;
+	mutex_unlock(&dir->lock);
+	krc_mr_put(mr);
+}
+
+void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		krc_mr_close(mrs[i]);
+	for (i = 0; i < count; i++) {
+		struct krc_mr *mr = mrs[i];
+
+		wait = wait && krc_mr_wait(mr);
+		if (!krc_mr_is_over(mr) && krc_mr_bury(mr))
+			continue;
+		/* done here; if the device is gone, the last request is about to say so */
+		wait_for_completion(&mr->idle);
+		krc_mr_release(mr);
+		krc_mr_free(mr);
+	}
+}
+
+int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write)
+{
+	if (!krp_mrdir_inside(mr->addr, mr->length, addr, length))
+		return -ERANGE;
+	if (write && !(mr->access & KRP_ACCESS_LOCAL_WRITE))
+		return -EACCES;
+	return 0;
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: what this node knows of a peer's memory regions: a bounded cache of entries
+ * of the peer's directory, each good until its lease runs out, and the check of a
+ * reference against them. What this lets pass, the peer's NIC does not refuse, as long
+ * as the peer keeps its word; so no fault of one program reaches a shared initiator.
+ *
+ * An entry is in the hash from the moment at which it begins to be READ, so that
+ * others wait for the same READ; it is in the list of use only when it is not being
+ * READ, and only there can it be dropped to make room. Nobody sleeps here: who has to
+ * wait is called.
+ *
+ * Locking: krc_remote.lock, BH-safe, for all of it; then the pool's for its READs.
+ */
+#include <linux/hash.h>
+#include <linux/jiffies.h>
+#include <linux/kref.h>
+#include <linux/lockdep.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "mem/region.h"
+#include "node/node.h"
+#include "pool/pool.h"
+#include "pool/silence.h"
+
+#define KRC_REMOTE_MAX 1024 /* entries cached of a peer */
+#define KRC_REMOTE_LOG2 8
+#define KRC_REMOTE_TORN_MAX 16 /* READs of an entry that is never whole */
+
+/**
+ * struct krc_ref - One entry of the peer's directory.
+ * @remote: the peer; counted while the entry is being READ.
+ * @node: in krc_remote.refs.
+ * @list: in krc_remote.lru, or empty while it is being READ.
+ * @grant: what it says.
+ * @valid: it has been READ.
+ * @epoch: krc_remote.epoch when its READ began.
+ * @torn: times that it was not whole.
+ * @read: its READ.
+ * @waits: who waits for that.
+ */
+struct krc_ref {
+	struct krc_remote *remote;
+	struct hlist_node node;
+	struct list_head list;
+	struct krc_grant grant;
+	bool valid;
+	u64 epoch;
+	u32 torn;
+	struct krc_read read;
+	struct list_head waits;
+};
+
+/**
+ * struct krc_remote - A peer.
+ * @users: its owner, who waits, and each entry that is being READ.
+ * @port: through which it is reached; followed only by who has entered it.
+ * @standing: what is known of its target; counted.
+ * @mrdir_addr: its directory.
+ * @mrdir_rkey: key of that.
+ * @generation: of the record; entries of another are not its.
+ * @lock: guards what follows.
+ * @epoch: counts krc_remote_forget(): what was READ before is not remembered.
+ * @count: entries in the hash.
+ * @lru: entries that are not being READ, the most recently used first.
+ * @refs: all entries by token.
+ */
+struct krc_remote {
+	struct kref users;
+	struct krc_port *port;
+	struct krc_standing *standing;
+	u64 mrdir_addr;
+	u32 mrdir_rkey;
+	u64 generation;
+	spinlock_t lock; /* see above */
+	u64 epoch;
+	u32 count;
+	struct list_head lru;
+	struct hlist_head refs[1 << KRC_REMOTE_LOG2];
+};
+
+struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_value *value,
+				     const struct krc_hw_address *address)
+{
+	struct krc_remote *remote = kzalloc(sizeof(*remote), GFP_KERNEL_ACCOUNT);
+
+	if (!remote)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&remote->users);
+	remote->port = port;
+	remote->mrdir_addr = le64_to_cpu(value->dct.mrdir_addr);
+	remote->mrdir_rkey = le32_to_cpu(value->dct.mrdir_rkey);
+	remote->generation = le64_to_cpu(value->generation);
+	spin_lock_init(&remote->lock);
+	INIT_LIST_HEAD(&remote->lru);
+	remote->standing = krc_standing_get(port, address, remote->mrdir_addr, remote->mrdir_rkey);
+	if (!remote->standing) {
+		kfree(remote);
+		return ERR_PTR(-ENOMEM);
+	}
+	return remote;
+}
+
+struct krc_standing *krc_remote_standing(const struct krc_remote *remote)
+{
+	return remote->standing;
+}
+
+static struct hlist_head *krc_ref_bucket(struct krc_remote *remote, u64 token)
+{
+	return &remote->refs[hash_64(token, KRC_REMOTE_LOG2)];
+}
+
+static struct krc_ref *krc_ref_find(struct krc_remote *remote, u64 token)
+{
+	struct krc_ref *ref;
+
+	hlist_for_each_entry(ref, krc_ref_bucket(remote, token), node)
+		if (ref->grant.token == token)
+			return ref;
+	return NULL;
+}
+
+static void krc_ref_drop(struct krc_remote *remote, struct krc_ref *ref)
+{
+	lockdep_assert_held(&remote->lock);
+	hlist_del(&ref->node);
+	list_del(&ref->list);
+	remote->count--;
+	kfree(ref);
+}
+
+void krc_remote_forget(struct krc_remote *remote)
+{
+	struct krc_ref *ref, *next;
+
+	spin_lock_bh(&remote->lock);
+	remote->epoch++;
+	list_for_each_entry_safe(ref, next, &remote->lru, list)
+		krc_ref_drop(remote, ref);
+	spin_unlock_bh(&remote->lock);
+}
+
+void krc_remote_forget_token(struct krc_remote *remote, u64 token)
+{
+	struct krc_ref *ref;
+
+	spin_lock_bh(&remote->lock);
+	ref = krc_ref_find(remote, token);
+	if (ref && ref->valid)
+		krc_ref_drop(remote, ref);
+	else if (ref)
+		ref->epoch--; /* nor remember what is on its way */
+	spin_unlock_bh(&remote->lock);
+}
+
+static void krc_remote_free(struct kref *users)
+{
+	struct krc_remote *remote = container_of(users, struct krc_remote, users);
+
+	krc_remote_forget(remote);
+	WARN_ON(remote->count);
+	krc_standing_put(remote->standing);
+	kfree(remote);
+}
+
+void krc_remote_hold(struct krc_remote *remote)
+{
+	kref_get(&remote->users);
+}
+
+void krc_remote_put(struct krc_remote *remote)
+{
+	kref_put(&remote->users, krc_remote_free);
+}
+
+u32 krc_remote_regions(struct krc_remote *remote)
+{
+	return READ_ONCE(remote->count);
+}
+
+/* Whether it allows what is asked for. */
+static int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, u32 access)
+{
+	if (access & ~grant->access)
+		return -EPERM;
+	if (!krp_mrdir_inside(grant->addr, grant->length, addr, length))
+		return -EOVERFLOW;
+	return 0;
+}
+
+/* A new entry in the hash, which its maker READs. */
+static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
+{
+	lockdep_assert_held(&remote->lock);
+	if (remote->count >= KRC_REMOTE_MAX && !list_empty(&remote->lru))
+		krc_ref_drop(remote, list_last_entry(&remote->lru, struct krc_ref, list));
+	hlist_add_head(&ref->node, krc_ref_bucket(remote, ref->grant.token));
+	remote->count++;
+}
+
+/* Take over what an entry of the directory says. Return 0 or -EBADR. */
+static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry)
+{
+	unsigned long start = ref->read.start;
+	u32 lease_ms = le32_to_cpu(entry->lease_ms);
+
+	if (le64_to_cpu(entry->generation) != ref->remote->generation)
+		return -EBADR;
+	ref->grant.addr = le64_to_cpu(entry->addr);
+	ref->grant.length = le64_to_cpu(entry->length);
+	ref->grant.rkey = le32_to_cpu(entry->rkey);
+	ref->grant.access = entry->access;
+	ref->grant.margin_ms = le32_to_cpu(entry->margin_ms);
+	/* the tick that start was read in may be nearly over: rounded to the safe side */
+	ref->grant.until = start + max(msecs_to_jiffies(lease_ms), 3UL) - 2;
+	return 0;
+}
+
+/* The READ of an entry is over: remember it, or drop it, and call who waits. */
+static void krc_ref_end(struct krc_ref *ref, int err)
+{
+	struct krc_remote *remote = ref->remote;
+	struct krc_remote_wait *wait, *next;
+	LIST_HEAD(waits);
+
+	spin_lock_bh(&remote->lock);
+	list_splice_init(&ref->waits, &waits);
+	if (err || ref->epoch != remote->epoch) {
+		krc_ref_drop(remote, ref);
+	} else {
+		ref->valid = true;
+		list_add(&ref->list, &remote->lru);
+	}
+	list_for_each_entry_safe(wait, next, &waits, list) {
+		list_del_init(&wait->list);
+		wait->ready(wait, err);
+	}
+	spin_unlock_bh(&remote->lock);
+	krc_remote_put(remote);
+}
+
+/* See struct krc_read. An entry that is being written is READ again until it is whole. */
+static bool krc_ref_arrived(struct krc_read *read, int err, const void *bytes)
+{
+	struct krc_ref *ref = container_of(read, struct krc_ref, read);
+	struct krp_mrdir_entry entry;
+
+	if (!err) {
+		memcpy(&entry, bytes, sizeof(entry));
+		switch (krp_mrdir_check(&entry, ref->grant.token)) {
+		case KRP_MRDIR_HIT:
+			err = krc_ref_fill(ref, &entry);
+			break;
+		case KRP_MRDIR_TORN:
+			if (++ref->torn < KRC_REMOTE_TORN_MAX)
+				return true;
+			fallthrough; /* what is there is no directory */
+		case KRP_MRDIR_NONE:
+			err = -EBADR;
+			break;
+		}
+	}
+	krc_ref_end(ref, err);
+	return false;
+}
+
+static struct krc_ref *krc_ref_make(struct krc_remote *remote, u64 token)
+{
+	struct krc_ref *ref = kzalloc(sizeof(*ref), GFP_KERNEL_ACCOUNT);
+
+	if (!ref)
+		return NULL;
+	ref->remote = remote;
+	ref->grant.token = token;
+	INIT_LIST_HEAD(&ref->list);
+	INIT_LIST_HEAD(&ref->waits);
+	ref->read = (struct krc_read){
+		.standing = remote->standing,
+		.remote_addr =
+			remote->mrdir_addr + (u64)krp_mrdir_slot(token) * KRP_MRDIR_ENTRY_BYTES,
+		.rkey = remote->mrdir_rkey,
+		.bytes = KRP_MRDIR_ENTRY_BYTES,
+		.done = krc_ref_arrived,
+	};
+	return ref;
+}
+
+/*
+ * Wait for the entry of a token, made by the caller in case that it is not there yet. Return:
+ * 0: the caller READs @*ret_ref; -EINPROGRESS: somebody does; -EAGAIN: it is there; -ENOMEM: it
+ * is not, and none was made.
+ */
+static int krc_ref_claim(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait,
+			 struct krc_ref *made, struct krc_ref **ret_ref)
+{
+	struct krc_ref *ref = krc_ref_find(remote, token);
+
+	lockdep_assert_held(&remote->lock);
+	if (ref && ref->valid && time_before(jiffies, ref->grant.until))
+		return -EAGAIN;
+	if (!ref && !made)
+		return -ENOMEM;
+	if (ref && !ref->valid) {
+		list_add_tail(&wait->list, &ref->waits);
+		return -EINPROGRESS;
+	}
+	if (ref) {
+		ref->valid = false;
+		list_del_init(&ref->list);
+	} else {
+		ref = made;
+		krc_ref_add(remote, ref);
+	}
+	ref->torn = 0;
+	ref->epoch = remote->epoch;
+	ref->read.payer = wait->payer;
+	list_add_tail(&wait->list, &ref->waits);
+	krc_remote_hold(remote); /* until krc_ref_end() */
+	*ret_ref = ref;
+	return 0;
+}
+
+/* Have the entry of a token READ, by us or by who does it already. Return: never 0. */
+static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait)
+{
+	struct krc_ref *made = NULL, *ref = NULL;
+	int err;
+
+	wait->token = token;
+	spin_lock_bh(&remote->lock);
+	err = krc_ref_claim(remote, token, wait, NULL, &ref);
+	spin_unlock_bh(&remote->lock);
+	if (err == -ENOMEM) {
+		made = krc_ref_make(remote, token);
+		if (!made)
+			return -ENOMEM;
+		spin_lock_bh(&remote->lock);
+		err = krc_ref_claim(remote, token, wait, made, &ref);
+		spin_unlock_bh(&remote->lock);
+		if (err)
+			kfree(made); /* another was faster */
+	}
+	if (err)
+		return err;
+	err = krc_pool_read(remote->port->pool, &ref->read, &wait->index);
+	if (!err)
+		return -EINPROGRESS;
+	spin_lock_bh(&remote->lock);
+	list_del_init(&wait->list); /* it is told by this */
+	spin_unlock_bh(&remote->lock);
+	krc_ref_end(ref, err);
+	return err;
+}
+
+void krc_remote_wait_init(struct krc_remote_wait *wait, const void *payer,
+			  void (*ready)(struct krc_remote_wait *wait, int err))
+{
+	INIT_LIST_HEAD(&wait->list);
+	wait->payer = payer;
+	wait->ready = ready;
+	wait->index = KRC_READ_WAITS;
+}
+
+/* Nobody waits for an entry any more: it need not be READ, if that has not begun. */
+static bool krc_ref_abandon(struct krc_remote *remote, struct krc_ref *ref)
+{
+	bool abandoned;
+
+	lockdep_assert_held(&remote->lock);
+	if (!ref || ref->valid || !list_empty(&ref->waits) || !krc_port_enter(remote->port))
+		return false;
+	abandoned = krc_pool_unread(remote->port->pool, &ref->read);
+	krc_port_exit(remote->port);
+	if (abandoned)
+		krc_ref_drop(remote, ref);
+	return abandoned;
+}
+
+void krc_remote_unwait(struct krc_remote *remote, struct krc_remote_wait *wait)
+{
+	bool abandoned = false;
+
+	spin_lock_bh(&remote->lock);
+	if (!list_empty(&wait->list)) {
+		list_del_init(&wait->list);
+		abandoned = krc_ref_abandon(remote, krc_ref_find(remote, wait->token));
+	}
+	spin_unlock_bh(&remote->lock);
+	if (abandoned)
+		krc_remote_put(remote); /* krc_ref_end() is not called */
+}
+
+/* The answer from the cache, or -EAGAIN. */
+static int krc_remote_try(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
+			  struct krc_grant *grant)
+{
+	struct krc_ref *ref;
+	int err = -EAGAIN;
+
+	if (grant->token == token && time_before(jiffies, grant->until))
+		return krc_grant_check(grant, addr, length, access);
+	spin_lock_bh(&remote->lock);
+	ref = krc_ref_find(remote, token);
+	if (ref && ref->valid && time_before(jiffies, ref->grant.until)) {
+		err = krc_grant_check(&ref->grant, addr, length, access);
+		list_move(&ref->list, &remote->lru);
+		if (!err)
+			*grant = ref->grant;
+	}
+	spin_unlock_bh(&remote->lock);
+	return err;
+}
+
+int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
+		   struct krc_grant *grant, struct krc_remote_wait *wait)
+{
+	int err;
+
+	/* neither a peer without a directory nor a slot that it may not have is READ */
+	if (!krp_mrdir_token_valid(token) || !remote->mrdir_addr || !remote->mrdir_rkey)
+		return -EBADR;
+	do {
+		err = krc_remote_try(remote, token, addr, length, access, grant);
+		if (err == -EAGAIN && wait)
+			err = krc_remote_fetch(remote, token, wait);
+		/* it has come meanwhile: take it */
+	} while (err == -EAGAIN && wait);
+	return err;
+}

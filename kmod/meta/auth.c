@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the cluster keys, and the proofs that both sides have one of them: HMAC-SHA256
+ * over the label, the connection and the handshake, see krp_msg.h.
+ * Locking: none; a key ring does not change, and a keyed transform may be used by many at
+ * once. Its users count themselves.
+ */
+#include <crypto/hash.h>
+#include <crypto/sha2.h>
+#include <linux/err.h>
+#include <linux/slab.h>
+
+#include "meta/meta_priv.h"
+
+static int krc_meta_key_id(const struct krc_meta_key *key, u8 *ret_id)
+{
+	struct crypto_shash *sha = crypto_alloc_shash("sha256", 0, 0);
+	u8 digest[SHA256_DIGEST_SIZE];
+	int err;
+
+	if (IS_ERR(sha))
+		return PTR_ERR(sha);
+	err = crypto_shash_tfm_digest(sha, key->bytes, min_t(u32, key->len, sizeof(key->bytes)),
+				      digest);
+	crypto_free_shash(sha);
+	if (!err)
+		memcpy(ret_id, digest, KRP_KEY_ID_BYTES);
+	memzero_explicit(digest, sizeof(digest));
+	return err;
+}
+
+static int krc_meta_ring_add(struct krc_meta_ring *ring, const struct krc_meta_key *key)
+{
+	struct crypto_shash *hmac = crypto_alloc_shash("hmac(sha256)", 0, 0);
+	int err;
+
+	if (IS_ERR(hmac))
+		return PTR_ERR(hmac);
+	err = crypto_shash_setkey(hmac, key->bytes, min_t(u32, key->len, sizeof(key->bytes)))
+		      ?: krc_meta_key_id(key, ring->id[ring->nr]);
+	if (!err && crypto_shash_digestsize(hmac) != KRP_MAC_BYTES)
+		err = -EINVAL;
+	if (err) {
+		crypto_free_shash(hmac);
+		return err;
+	}
+	ring->hmac[ring->nr++] = hmac;
+	return 0;
+}
+
+/* @ret_ring: NULL without keys. Return: 0, -ENOMEM, or an errno of the crypto layer. */
+int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **ret_ring)
+{
+	struct krc_meta_ring *ring;
+	u32 i;
+	int err = 0;
+
+	*ret_ring = NULL;
+	if (!conf->keys_nr)
+		return 0;
+	ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+	if (!ring)
+		return -ENOMEM;
+	kref_init(&ring->ref);
+	for (i = 0; i < min_t(u32, conf->keys_nr, KRC_META_KEYS_MAX) && !err; i++)
+		err = krc_meta_ring_add(ring, &conf->keys[i]);
+	if (err)
+		krc_meta_ring_put(ring);
+	else
+		*ret_ring = ring;
+	return err;
+}
+
+/* One user more. Context: any. @ring: ring, or NULL. */
+struct krc_meta_ring *krc_meta_ring_get(struct krc_meta_ring *ring)
+{
+	if (ring)
+		kref_get(&ring->ref);
+	return ring;
+}
+
+/* Wipes the keys. */
+static void krc_meta_ring_free(struct kref *ref)
+{
+	struct krc_meta_ring *ring = container_of(ref, struct krc_meta_ring, ref);
+	u32 i;
+
+	for (i = 0; i < ring->nr; i++)
+		crypto_free_shash(ring->hmac[i]);
+	kfree(ring);
+}
+
+/* One user less; the last frees it. Context: may sleep. @ring: ring, or NULL. */
+void krc_meta_ring_put(struct krc_meta_ring *ring)
+{
+	if (ring)
+		kref_put(&ring->ref, krc_meta_ring_free);
+}
+
+/* The transform of a key. @ring: ring, or NULL. Return: NULL if the key is not ours. */
+struct crypto_shash *krc_meta_ring_find(const struct krc_meta_ring *ring, const u8 *id)
+{
+	u32 i;
+
+	for (i = 0; ring && i < ring->nr; i++)
+		if (!memcmp(ring->id[i], id, KRP_KEY_ID_BYTES))
+			return ring->hmac[i];
+	return NULL;
+}
+
+static int krc_meta_auth_welcome(struct shash_desc *desc, const struct krp_welcome *welcome)
+{
+	struct krp_welcome covered = *welcome;
+
+	memset(covered.mac, 0, sizeof(covered.mac));
+	return crypto_shash_update(desc, (const u8 *)&covered, sizeof(covered));
+}
+
+/*
+ * The MAC of a handshake: the client's, or with @welcome the server's.
+ * Return: 0, or an errno of the hash.
+ */
+int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krc_meta_conn *conn,
+		      const struct krp_welcome *welcome, u8 *ret_mac)
+{
+	const char *label = welcome ? KRP_LABEL_SERVER : KRP_LABEL_CLIENT;
+	SHASH_DESC_ON_STACK(desc, hmac);
+	int err;
+
+	desc->tfm = hmac;
+	err = crypto_shash_init(desc)
+		      ?: crypto_shash_update(desc, (const u8 *)label, strlen(label))
+		      ?: crypto_shash_update(desc, (const u8 *)&conn->link, sizeof(conn->link))
+		      ?: crypto_shash_update(desc, (const u8 *)&conn->hello, sizeof(conn->hello))
+		      ?: crypto_shash_update(desc, (const u8 *)&conn->challenge,
+					     sizeof(conn->challenge));
+	if (!err && welcome)
+		err = krc_meta_auth_welcome(desc, welcome);
+	if (!err)
+		err = crypto_shash_final(desc, ret_mac);
+	shash_desc_zero(desc);
+	return err;
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the node's cache of peers' metadata, a bounded hash table.
+ *
+ * Look-ups go over RCU chains and take no lock; they only mark the entry as used.
+ * Changes hold the cache's spinlock. For room, entries get a second chance: one that
+ * was used since it last came to the end of the list goes to its front again.
+ *
+ * An invalidation may overtake the READ of a value that is already old. So changes
+ * are numbered by an epoch, and the last of them are remembered: a value that was
+ * READ before its key was invalidated is refused.
+ */
+#include <linux/bits.h>
+#include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/percpu.h>
+#include <linux/random.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "meta/cache.h"
+
+#define KRC_CACHE_BUCKETS_MAX (1U << 20)
+#define KRC_CACHE_RECENT 64 /* invalidations remembered one by one */
+#define KRC_CACHE_CHANCES 32 /* entries looked at for room before one goes anyway */
+
+/**
+ * struct krc_cache_entry - One record.
+ * @chain: entries of a bucket; RCU.
+ * @age: all entries, the most recently placed first.
+ * @key: name.
+ * @used: a look-up met it since it was placed in @age.
+ * @value: value.
+ * @put_at: jiffies when it was put.
+ * @rcu: frees it.
+ */
+struct krc_cache_entry {
+	struct hlist_node chain;
+	struct list_head age;
+	struct krp_key key;
+	bool used;
+	struct krp_value value;
+	unsigned long put_at;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct krc_cache_counts - Counters of look-ups, of one CPU.
+ * @hits: answered.
+ * @misses: not answered.
+ */
+struct krc_cache_counts {
+	u64 hits;
+	u64 misses;
+};
+
+/**
+ * struct krc_cache - A cache.
+ * @lock: for all but look-ups.
+ * @buckets: heads of the chains; changed under @lock.
+ * @mask: number of buckets less one.
+ * @entries_max: bound.
+ * @entries: in it now.
+ * @evictions: see struct krc_cache_stats.
+ * @invalidations: see struct krc_cache_stats.
+ * @seed: of the hash, random.
+ * @epoch: counts invalidations.
+ * @floor: what was READ before this epoch is refused whatever its key.
+ * @recent: hashes of the keys invalidated last, by epoch modulo its length.
+ * @age: all entries.
+ * @counts: counters of look-ups.
+ */
+struct krc_cache {
+	spinlock_t lock;
+	struct hlist_head *buckets;
+	u32 mask;
+	u32 entries_max;
+	u32 entries;
+	u64 evictions;
+	u64 invalidations;
+	u64 seed;
+	u64 epoch;
+	u64 floor;
+	u64 recent[KRC_CACHE_RECENT];
+	struct list_head age;
+	struct krc_cache_counts __percpu *counts;
+};
+
+static u64 krc_cache_hash(const struct krc_cache *cache, const struct krp_key *key)
+{
+	return krp_xxh64(key, sizeof(*key), cache->seed);
+}
+
+struct krc_cache *krc_cache_create(u32 entries_max)
+{
+	struct krc_cache *cache;
+	u32 buckets;
+
+	if (!entries_max)
+		entries_max = 1;
+	buckets = entries_max < KRC_CACHE_BUCKETS_MAX ? roundup_pow_of_two(entries_max)
+						      : KRC_CACHE_BUCKETS_MAX;
+	cache = kzalloc(sizeof(*cache), GFP_KERNEL);
+	if (!cache)
+		return ERR_PTR(-ENOMEM);
+	cache->buckets = kvcalloc(buckets, sizeof(*cache->buckets), GFP_KERNEL);
+	cache->counts = alloc_percpu(struct krc_cache_counts);
+	if (!cache->buckets || !cache->counts) {
+		free_percpu(cache->counts);
+		kvfree(cache->buckets);
+		kfree(cache);
+		return ERR_PTR(-ENOMEM);
+	}
+	spin_lock_init(&cache->lock);
+	INIT_LIST_HEAD(&cache->age);
+	cache->mask = buckets - 1;
+	cache->entries_max = entries_max;
+	cache->seed = get_random_u64();
+	return cache;
+}
+
+static void krc_cache_drop(struct krc_cache *cache, struct krc_cache_entry *entry)
+{
+	lockdep_assert_held(&cache->lock);
+	hlist_del_rcu(&entry->chain);
+	list_del(&entry->age);
+	cache->entries--;
+	kfree_rcu(entry, rcu);
+}
+
+static void krc_cache_drop_all(struct krc_cache *cache)
+{
+	struct krc_cache_entry *entry, *next;
+
+	lockdep_assert_held(&cache->lock);
+	list_for_each_entry_safe(entry, next, &cache->age, age)
+		krc_cache_drop(cache, entry);
+}
+
+void krc_cache_destroy(struct krc_cache *cache)
+{
+	spin_lock_bh(&cache->lock);
+	krc_cache_drop_all(cache);
+	spin_unlock_bh(&cache->lock);
+	free_percpu(cache->counts);
+	kvfree(cache->buckets);
+	kfree(cache);
+}
+
+/* Locks: RCU or cache.lock. */
+static struct krc_cache_entry *krc_cache_find(struct krc_cache *cache, const struct krp_key *key,
+					      u64 hash)
+{
+	struct krc_cache_entry *entry;
+
+	hlist_for_each_entry_rcu(entry, &cache->buckets[hash & cache->mask], chain,
+				 lockdep_is_held(&cache->lock))
+		if (!memcmp(&entry->key, key, sizeof(*key)))
+			return entry;
+	return NULL;
+}
+
+int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp_value *ret_value)
+{
+	struct krc_cache_entry *entry;
+
+	rcu_read_lock();
+	entry = krc_cache_find(cache, key, krc_cache_hash(cache, key));
+	if (entry) {
+		*ret_value = entry->value; /* an entry never changes its value */
+		if (!READ_ONCE(entry->used))
+			WRITE_ONCE(entry->used, true);
+	}
+	rcu_read_unlock();
+	if (!entry) {
+		this_cpu_inc(cache->counts->misses);
+		return -ENOENT;
+	}
+	this_cpu_inc(cache->counts->hits);
+	return 0;
+}
+
+/* Whether a key was invalidated after an epoch. */
+static bool krc_cache_overtaken(const struct krc_cache *cache, u64 hash, u64 epoch)
+{
+	u64 e;
+
+	lockdep_assert_held(&cache->lock);
+	if (epoch < cache->floor || cache->epoch - epoch > KRC_CACHE_RECENT)
+		return true;
+	for (e = epoch; e < cache->epoch; e++)
+		if (cache->recent[e % KRC_CACHE_RECENT] == hash)
+			return true;
+	return false;
+}
+
+static void krc_cache_make_room(struct krc_cache *cache)
+{
+	struct krc_cache_entry *entry;
+	int chances = KRC_CACHE_CHANCES;
+
+	lockdep_assert_held(&cache->lock);
+	while (cache->entries >= cache->entries_max) {
+		entry = list_last_entry(&cache->age, struct krc_cache_entry, age);
+		if (READ_ONCE(entry->used) && chances-- > 0) {
+			WRITE_ONCE(entry->used, false);
+			list_move(&entry->age, &cache->age);
+			continue;
+		}
+		krc_cache_drop(cache, entry);
+		cache->evictions++;
+	}
+}
+
+void krc_cache_bound(struct krc_cache *cache, u32 entries_max)
+{
+	spin_lock_bh(&cache->lock);
+	cache->entries_max = max(entries_max, 1U);
+	krc_cache_make_room(cache);
+	spin_unlock_bh(&cache->lock);
+}
+
+static int krc_cache_place(struct krc_cache *cache, struct krc_cache_entry *entry, u64 hash,
+			   u64 epoch)
+{
+	struct krc_cache_entry *old;
+
+	lockdep_assert_held(&cache->lock);
+	if (krc_cache_overtaken(cache, hash, epoch))
+		return -ESTALE;
+	old = krc_cache_find(cache, &entry->key, hash);
+	if (old && le64_to_cpu(old->value.generation) > le64_to_cpu(entry->value.generation))
+		return -ESTALE;
+	if (old)
+		krc_cache_drop(cache, old);
+	else
+		krc_cache_make_room(cache);
+	hlist_add_head_rcu(&entry->chain, &cache->buckets[hash & cache->mask]);
+	list_add(&entry->age, &cache->age);
+	cache->entries++;
+	return 0;
+}
+
+/* There is no memory to remember a value: at least an older one is not the answer any more. */
+static void krc_cache_outdate(struct krc_cache *cache, const struct krp_key *key,
+			      const struct krp_value *value)
+{
+	struct krc_cache_entry *old;
+
+	spin_lock_bh(&cache->lock);
+	old = krc_cache_find(cache, key, krc_cache_hash(cache, key));
+	if (old && le64_to_cpu(old->value.generation) <= le64_to_cpu(value->generation))
+		krc_cache_drop(cache, old);
+	spin_unlock_bh(&cache->lock);
+}
+
+int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
+		  u64 epoch)
+{
+	struct krc_cache_entry *entry;
+	int err;
+
+	entry = kzalloc(sizeof(*entry), GFP_ATOMIC | __GFP_NOWARN);
+	if (!entry) {
+		krc_cache_outdate(cache, key, value);
+		return -ENOMEM;
+	}
+	entry->key = *key;
+	entry->value = *value;
+	entry->put_at = jiffies;
+	spin_lock_bh(&cache->lock);
+	err = krc_cache_place(cache, entry, krc_cache_hash(cache, key), epoch);
+	spin_unlock_bh(&cache->lock);
+	if (err)
+		kfree(entry);
+	return err;
+}
+
+u64 krc_cache_epoch(struct krc_cache *cache)
+{
+	u64 epoch;
+
+	spin_lock_bh(&cache->lock);
+	epoch = cache->epoch;
+	spin_unlock_bh(&cache->lock);
+	return epoch;
+}
+
+void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation)
+{
+	u64 hash = krc_cache_hash(cache, key);
+	struct krc_cache_entry *entry;
+
+	spin_lock_bh(&cache->lock);
+	cache->recent[cache->epoch % KRC_CACHE_RECENT] = hash;
+	cache->epoch++;
+	entry = krc_cache_find(cache, key, hash);
+	if (entry && le64_to_cpu(entry->value.generation) <= generation) {
+		krc_cache_drop(cache, entry);
+		cache->invalidations++;
+	}
+	spin_unlock_bh(&cache->lock);
+}
+
+void krc_cache_forget_all(struct krc_cache *cache)
+{
+	spin_lock_bh(&cache->lock);
+	cache->epoch++;
+	cache->floor = cache->epoch;
+	cache->invalidations += cache->entries;
+	krc_cache_drop_all(cache);
+	spin_unlock_bh(&cache->lock);
+}
+
+u32 krc_cache_walk(struct krc_cache *cache, u32 start,
+		   int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
+			     void *arg),
+		   void *arg)
+{
+	struct krc_cache_entry *entry;
+	unsigned long now = jiffies;
+	u32 at = 0, nr = 0;
+
+	spin_lock_bh(&cache->lock);
+	list_for_each_entry(entry, &cache->age, age) {
+		if (at++ < start)
+			continue;
+		if (fn(&entry->key, &entry->value, jiffies_to_msecs(now - entry->put_at), arg))
+			break;
+		nr++;
+	}
+	spin_unlock_bh(&cache->lock);
+	return nr;
+}
+
+void krc_cache_stats(struct krc_cache *cache, struct krc_cache_stats *ret_stats)
+{
+	int cpu;
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	spin_lock_bh(&cache->lock);
+	ret_stats->entries = cache->entries;
+	ret_stats->entries_max = cache->entries_max;
+	ret_stats->evictions = cache->evictions;
+	ret_stats->invalidations = cache->invalidations;
+	spin_unlock_bh(&cache->lock);
+	for_each_possible_cpu(cpu) {
+		const struct krc_cache_counts *counts = per_cpu_ptr(cache->counts, cpu);
+
+		ret_stats->hits += counts->hits;
+		ret_stats->misses += counts->misses;
+	}
+}

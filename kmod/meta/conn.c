@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the RDMA resources of a connection: protection domain, completion queue, queue
+ * pair, buffers. Generic verbs of ib_core only, so that it runs on any RDMA device.
+ *
+ * One queue pair carries READs and SENDs. Messages that come have a completion queue that
+ * is polled in soft interrupts, for that of READs and SENDs see meta/cq.c. Buffers are
+ * mapped once; the device's local key covers them. Nothing waits for a drained queue
+ * without end: a buffer is given back when the queue pair is gone.
+ * Locking: made and destroyed by the session's work item; SENDs under meta.lock.
+ */
+#include <linux/slab.h>
+
+#include "meta/meta_priv.h"
+
+static int krc_meta_buf_alloc(struct krc_meta_conn *conn, struct krc_meta_buf *buf, size_t bytes,
+			      enum dma_data_direction dir)
+{
+	struct ib_device *ibdev = conn->s->meta->ibdev;
+	void *p = kzalloc(bytes, GFP_KERNEL);
+
+	if (!p)
+		return -ENOMEM;
+	buf->dma = ib_dma_map_single(ibdev, p, bytes, dir);
+	if (ib_dma_mapping_error(ibdev, buf->dma)) {
+		kfree(p);
+		return -ENOMEM;
+	}
+	buf->p = p;
+	buf->bytes = bytes;
+	buf->dir = dir;
+	return 0;
+}
+
+static void krc_meta_buf_free(struct krc_meta_conn *conn, struct krc_meta_buf *buf)
+{
+	if (!buf->p)
+		return;
+	ib_dma_unmap_single(conn->s->meta->ibdev, buf->dma, buf->bytes, buf->dir);
+	kfree_sensitive(buf->p);
+	buf->p = NULL;
+}
+
+/* One work request less is under way. */
+void krc_meta_conn_completed(struct krc_meta_conn *conn)
+{
+	if (atomic_dec_and_test(&conn->posted))
+		wake_up_all(&conn->wait);
+}
+
+static int krc_meta_conn_recv(struct krc_meta_conn *conn, struct krc_meta_recv *recv)
+{
+	unsigned int nr = recv - conn->recv;
+	struct ib_sge sge = {
+		.addr = conn->recv_buf.dma + nr * KRP_MSG_BYTES_MAX,
+		.length = KRP_MSG_BYTES_MAX,
+		.lkey = conn->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = { .wr_cqe = &recv->cqe, .sg_list = &sge, .num_sge = 1 };
+	int err;
+
+	atomic_inc(&conn->posted);
+	err = ib_post_recv(conn->id->qp, &wr, NULL);
+	if (err)
+		krc_meta_conn_completed(conn);
+	return err;
+}
+
+static void krc_meta_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct krc_meta_recv *recv = container_of(wc->wr_cqe, struct krc_meta_recv, cqe);
+	struct krc_meta_conn *conn = recv->conn;
+	unsigned int at = (recv - conn->recv) * KRP_MSG_BYTES_MAX;
+	struct ib_device *ibdev = conn->s->meta->ibdev;
+	int err;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			krc_meta_session_fail(conn->s, -EIO, "receiving failed: %s",
+					      ib_wc_status_msg(wc->status));
+		krc_meta_conn_completed(conn);
+		return;
+	}
+	ib_dma_sync_single_for_cpu(ibdev, conn->recv_buf.dma + at, KRP_MSG_BYTES_MAX,
+				   DMA_FROM_DEVICE);
+	krc_meta_message(conn, conn->recv_buf.p + at, wc->byte_len);
+	ib_dma_sync_single_for_device(ibdev, conn->recv_buf.dma + at, KRP_MSG_BYTES_MAX,
+				      DMA_FROM_DEVICE);
+	if (!READ_ONCE(conn->broken)) {
+		err = krc_meta_conn_recv(conn, recv);
+		if (err)
+			krc_meta_session_fail(conn->s, err, "posting a receive failed");
+	}
+	krc_meta_conn_completed(conn);
+}
+
+static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct krc_meta_send *send = container_of(wc->wr_cqe, struct krc_meta_send, cqe);
+	struct krc_meta_conn *conn = send->conn;
+	struct krc_meta *meta = conn->s->meta;
+
+	spin_lock_bh(&meta->lock);
+	krc_meta_cq_expected(&conn->send_cq);
+	send->posted = false;
+	if (wc->status == IB_WC_SUCCESS)
+		krc_meta_pump(conn->s);
+	else if (wc->status != IB_WC_WR_FLUSH_ERR)
+		krc_meta_session_fail_locked(conn->s, -EIO, "sending failed: %s",
+					     ib_wc_status_msg(wc->status));
+	spin_unlock_bh(&meta->lock);
+	krc_meta_conn_completed(conn);
+}
+
+/* The buffer of a credit. */
+void *krc_meta_conn_message(struct krc_meta_conn *conn, const struct krc_meta_send *send)
+{
+	return conn->send_buf.p + (send - conn->send) * KRP_MSG_BYTES_MAX;
+}
+
+/* Send the message that was built in a credit's buffer. */
+int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send)
+{
+	const struct krp_msg_hdr *hdr = krc_meta_conn_message(conn, send);
+	struct ib_sge sge = {
+		.addr = conn->send_buf.dma + (send - conn->send) * KRP_MSG_BYTES_MAX,
+		.length = le16_to_cpu(hdr->bytes),
+		.lkey = conn->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &send->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+	int err;
+
+	lockdep_assert_held(&conn->s->meta->lock);
+	ib_dma_sync_single_for_device(conn->s->meta->ibdev, sge.addr, sge.length, DMA_TO_DEVICE);
+	atomic_inc(&conn->posted);
+	send->posted = true;
+	err = ib_post_send(conn->id->qp, &wr, NULL);
+	if (err) {
+		send->posted = false;
+		krc_meta_conn_completed(conn);
+	} else {
+		krc_meta_cq_expect(&conn->send_cq);
+	}
+	return err;
+}
+
+struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s)
+{
+	struct krc_meta_conn *conn = kvzalloc(sizeof(*conn), GFP_KERNEL);
+	unsigned int i;
+
+	if (!conn)
+		return NULL;
+	conn->s = s;
+	init_waitqueue_head(&conn->wait);
+	init_waitqueue_head(&conn->read_wait);
+	spin_lock_init(&conn->read_lock);
+	spin_lock_init(&conn->map_lock);
+	mutex_init(&conn->map_mutex);
+	for (i = 0; i < KRC_META_SENDS; i++) {
+		conn->send[i].conn = conn;
+		conn->send[i].cqe.done = krc_meta_send_done;
+	}
+	for (i = 0; i < KRC_META_RECVS; i++) {
+		conn->recv[i].conn = conn;
+		conn->recv[i].cqe.done = krc_meta_recv_done;
+	}
+	for (i = 0; i < ARRAY_SIZE(conn->read); i++) {
+		conn->read[i].conn = conn;
+		conn->read[i].cqe.done = krc_meta_read_done;
+		init_completion(&conn->read[i].done);
+	}
+	return conn;
+}
+
+static int krc_meta_conn_buffers(struct krc_meta_conn *conn)
+{
+	unsigned int i;
+	int err;
+
+	err = krc_meta_buf_alloc(conn, &conn->recv_buf, KRC_META_RECVS * KRP_MSG_BYTES_MAX,
+				 DMA_FROM_DEVICE);
+	if (!err)
+		err = krc_meta_buf_alloc(conn, &conn->send_buf, KRC_META_SENDS * KRP_MSG_BYTES_MAX,
+					 DMA_TO_DEVICE);
+	if (!err)
+		err = krc_meta_buf_alloc(conn, &conn->read_buf, KRC_META_READS * KRP_BUCKET_BYTES,
+					 DMA_FROM_DEVICE);
+	if (!err)
+		err = krc_meta_buf_alloc(conn, &conn->bulk_buf, KRC_META_BULK_BYTES,
+					 DMA_FROM_DEVICE);
+	if (err)
+		return err;
+	for (i = 0; i < KRC_META_READS; i++) {
+		conn->read[i].data = conn->read_buf.p + i * KRP_BUCKET_BYTES;
+		conn->read[i].dma = conn->read_buf.dma + i * KRP_BUCKET_BYTES;
+	}
+	conn->read[KRC_META_READS].data = conn->bulk_buf.p;
+	conn->read[KRC_META_READS].dma = conn->bulk_buf.dma;
+	return 0;
+}
+
+/* Context: hard interrupt with some drivers, so the work item has to look at it. */
+static void krc_meta_qp_event(struct ib_event *event, void *context)
+{
+	struct krc_meta_conn *conn = context;
+
+	if (event->event != IB_EVENT_QP_FATAL && event->event != IB_EVENT_QP_ACCESS_ERR &&
+	    event->event != IB_EVENT_QP_REQ_ERR)
+		return;
+	WRITE_ONCE(conn->fault, true);
+	krc_meta_session_kick(conn->s);
+}
+
+static int krc_meta_conn_queues(struct krc_meta_conn *conn)
+{
+	struct ib_device *ibdev = conn->s->meta->ibdev;
+	struct ib_qp_init_attr attr = {
+		.event_handler = krc_meta_qp_event,
+		.qp_context = conn,
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = { .max_send_wr = KRC_META_SENDS + KRC_META_READS + 1,
+			 .max_recv_wr = KRC_META_RECVS,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct ib_cq *cq;
+	int err;
+
+	err = krc_meta_cq_create(&conn->send_cq, ibdev, attr.cap.max_send_wr);
+	if (err)
+		return err;
+	cq = ib_alloc_cq_any(ibdev, conn, attr.cap.max_recv_wr, IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	conn->recv_cq = cq;
+	attr.send_cq = conn->send_cq.ib;
+	attr.recv_cq = cq;
+	return rdma_create_qp(conn->id, conn->pd, &attr);
+}
+
+/*
+ * Everything that is needed before rdma_connect(). What was made stays in @conn for
+ * krc_meta_conn_free() also on failure. Context: may sleep.
+ */
+int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step)
+{
+	struct ib_pd *pd;
+	unsigned int i;
+	int err;
+
+	*ret_step = "protection domain";
+	pd = ib_alloc_pd(conn->s->meta->ibdev, 0);
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	conn->pd = pd;
+	*ret_step = "queues";
+	err = krc_meta_conn_queues(conn);
+	if (err)
+		return err;
+	*ret_step = "buffers";
+	err = krc_meta_conn_buffers(conn);
+	for (i = 0; i < KRC_META_RECVS && !err; i++)
+		err = krc_meta_conn_recv(conn, &conn->recv[i]);
+	return err;
+}
+
+/*
+ * End all that is under way on a broken connection and take its queue pair down.
+ * Context: may sleep, KRC_META_DRAIN_MS at most if the device does not answer.
+ */
+void krc_meta_conn_stop(struct krc_meta_conn *conn)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (!conn->id || !conn->id->qp)
+		return;
+	rdma_disconnect(conn->id);
+	ib_modify_qp(conn->id->qp, &attr, IB_QP_STATE);
+	krc_meta_cq_expect(&conn->send_cq); /* whatever is flushed */
+	wait_event_timeout(conn->wait, !atomic_read(&conn->posted),
+			   msecs_to_jiffies(KRC_META_DRAIN_MS));
+	rdma_destroy_qp(conn->id);
+}
+
+/* Give everything back. The queue pair is down, nobody uses @conn. Context: may sleep. */
+void krc_meta_conn_free(struct krc_meta_conn *conn)
+{
+	if (!conn)
+		return;
+	krc_meta_cq_destroy(&conn->send_cq);
+	if (conn->recv_cq)
+		ib_free_cq(conn->recv_cq);
+	krc_meta_buf_free(conn, &conn->bulk_buf);
+	krc_meta_buf_free(conn, &conn->read_buf);
+	krc_meta_buf_free(conn, &conn->send_buf);
+	krc_meta_buf_free(conn, &conn->recv_buf);
+	if (conn->pd)
+		ib_dealloc_pd(conn->pd);
+	if (conn->id)
+		rdma_destroy_id(conn->id);
+	krc_meta_map_free(conn->map);
+	krc_meta_ring_put(conn->ring);
+	kvfree(conn);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the completion queue of a MetaServer connection's READs and SENDs. Who waits
+ * awake for a READ polls it; an interrupt is asked for only while there is a completion
+ * to come for which nobody polls. Completions of READs and SENDs need no order, so
+ * several may poll at once.
+ * Locking: none of its own; the driver has a lock for each poll.
+ */
+#include "meta/meta_priv.h"
+
+#define KRC_META_POLL_BUDGET 64 /* completions of one soft interrupt */
+#define KRC_META_POLL_BATCH 4 /* completions taken at once */
+
+/* Take what has completed, at most @budget. Bottom halves are off. Return: how many. */
+static int krc_meta_cq_take(struct krc_meta_cq *cq, int budget)
+{
+	struct ib_wc wc[KRC_META_POLL_BATCH];
+	int total = 0;
+
+	while (total < budget) {
+		int i, n = ib_poll_cq(cq->ib, min(budget - total, KRC_META_POLL_BATCH), wc);
+
+		for (i = 0; i < n; i++)
+			wc[i].wr_cqe->done(cq->ib, &wc[i]);
+		if (n <= 0)
+			break;
+		total += n;
+	}
+	return total;
+}
+
+/* Have an interrupt come, or the soft interrupt at once if there is something already. */
+static void krc_meta_cq_arm(struct krc_meta_cq *cq)
+{
+	if (ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		irq_poll_sched(&cq->iop);
+}
+
+static int krc_meta_cq_softirq(struct irq_poll *iop, int budget)
+{
+	struct krc_meta_cq *cq = container_of(iop, struct krc_meta_cq, iop);
+	int n = krc_meta_cq_take(cq, budget);
+
+	if (n < budget) {
+		irq_poll_complete(iop);
+		if (atomic_read(&cq->unpolled))
+			krc_meta_cq_arm(cq);
+	}
+	return n;
+}
+
+static void krc_meta_cq_event(struct ib_cq *ib, void *context)
+{
+	struct krc_meta_cq *cq = context;
+
+	irq_poll_sched(&cq->iop);
+}
+
+/* Make it. Context: may sleep. Return: 0 or a negative errno. */
+int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entries)
+{
+	struct ib_cq_init_attr attr = { .cqe = entries };
+	struct ib_cq *ib;
+
+	irq_poll_init(&cq->iop, KRC_META_POLL_BUDGET, krc_meta_cq_softirq);
+	ib = ib_create_cq(ibdev, krc_meta_cq_event, NULL, cq, &attr);
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	cq->ib = ib;
+	return 0;
+}
+
+/* Destroy it if it was made; its queue pair is gone. Context: may sleep. */
+void krc_meta_cq_destroy(struct krc_meta_cq *cq)
+{
+	if (!cq->ib)
+		return;
+	irq_poll_disable(&cq->iop);
+	synchronize_rcu(); /* the end of a soft interrupt that has said it was complete */
+	ib_destroy_cq(cq->ib);
+	synchronize_rcu(); /* rxe calls krc_meta_cq_event() in a soft interrupt of its own */
+	cq->ib = NULL;
+}
+
+/* For who waits awake. Context: task that holds a count in conn.users. */
+void krc_meta_cq_poll(struct krc_meta_cq *cq)
+{
+	local_bh_disable();
+	krc_meta_cq_take(cq, KRC_META_POLL_BATCH);
+	local_bh_enable();
+}
+
+/*
+ * There is one more completion to come for which nobody polls. Context: any but hard
+ * interrupts; under the lock that is held where krc_meta_cq_expected() is called for it.
+ */
+void krc_meta_cq_expect(struct krc_meta_cq *cq)
+{
+	atomic_inc(&cq->unpolled);
+	krc_meta_cq_arm(cq);
+}
+
+/* That completion came. Context: any. */
+void krc_meta_cq_expected(struct krc_meta_cq *cq)
+{
+	atomic_dec(&cq->unpolled);
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: one-sided READs of a MetaServer's table: the map of it, and look-ups.
+ *
+ * Many look-ups READ at once, each in a slot of its own; what to READ and what the
+ * bytes prove is krp_lookup.h's to say, under map_lock. A waiter that is killed or runs
+ * out of time leaves its slot behind; the completion frees it. Taking the connection
+ * down ends every wait.
+ * Locking: see meta/meta_priv.h. Callers hold a count in conn.users, or are the
+ * session's work item.
+ */
+#include <linux/sched/signal.h>
+
+#include "meta/meta_priv.h"
+#include "base/spin.h"
+
+/* Locks: read_lock. */
+static void krc_meta_read_release(struct krc_meta_read *r)
+{
+	lockdep_assert_held(&r->conn->read_lock);
+	r->taken = false;
+	r->abandoned = false;
+	wake_up(&r->conn->read_wait);
+}
+
+void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct krc_meta_read *r = container_of(wc->wr_cqe, struct krc_meta_read, cqe);
+	struct krc_meta_conn *conn = r->conn;
+
+	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
+		krc_meta_session_fail(conn->s, -EIO, "a READ of the table failed: %s",
+				      ib_wc_status_msg(wc->status));
+	spin_lock_bh(&conn->read_lock);
+	r->posted = false;
+	if (r->asleep)
+		krc_meta_cq_expected(&conn->send_cq);
+	r->err = wc->status == IB_WC_SUCCESS ? 0 : -ENOTCONN;
+	if (r->abandoned)
+		krc_meta_read_release(r);
+	else
+		complete(&r->done);
+	spin_unlock_bh(&conn->read_lock);
+	krc_meta_conn_completed(conn);
+}
+
+/* No more READs from now on. Context: the work item. */
+void krc_meta_reads_stop(struct krc_meta_conn *conn)
+{
+	spin_lock_bh(&conn->read_lock);
+	WRITE_ONCE(conn->broken, true);
+	spin_unlock_bh(&conn->read_lock);
+}
+
+/* The queue pair is gone: what has not completed never will. Context: the work item. */
+void krc_meta_reads_end(struct krc_meta_conn *conn)
+{
+	unsigned int i;
+
+	spin_lock_bh(&conn->read_lock);
+	for (i = 0; i < ARRAY_SIZE(conn->read); i++) {
+		struct krc_meta_read *r = &conn->read[i];
+
+		if (!r->taken || !r->posted)
+			continue;
+		r->posted = false;
+		r->err = -ENOTCONN;
+		complete(&r->done);
+	}
+	spin_unlock_bh(&conn->read_lock);
+	wake_up_all(&conn->read_wait);
+}
+
+static struct krc_meta_read *krc_meta_read_take(struct krc_meta_conn *conn)
+{
+	struct krc_meta_read *found = NULL;
+	unsigned int i;
+
+	spin_lock_bh(&conn->read_lock);
+	for (i = 0; i < KRC_META_READS && !found; i++)
+		if (!conn->read[i].taken)
+			found = &conn->read[i];
+	if (found)
+		found->taken = true;
+	spin_unlock_bh(&conn->read_lock);
+	return found;
+}
+
+static void krc_meta_read_put(struct krc_meta_read *r, u32 bytes)
+{
+	struct krc_meta_conn *conn = r->conn;
+
+	ib_dma_sync_single_for_device(conn->s->meta->ibdev, r->dma, bytes, DMA_FROM_DEVICE);
+	spin_lock_bh(&conn->read_lock);
+	krc_meta_read_release(r);
+	spin_unlock_bh(&conn->read_lock);
+}
+
+/* Nobody waits any more. Return: true if the READ has completed meanwhile. */
+static bool krc_meta_read_abandon(struct krc_meta_read *r)
+{
+	bool posted;
+
+	spin_lock_bh(&r->conn->read_lock);
+	posted = r->posted;
+	if (posted)
+		r->abandoned = true;
+	spin_unlock_bh(&r->conn->read_lock);
+	return !posted;
+}
+
+static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *read)
+{
+	struct krc_meta_conn *conn = r->conn;
+	struct ib_sge sge = {
+		.addr = r->dma,
+		.length = read->bytes,
+		.lkey = conn->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = { .wr_cqe = &r->cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_RDMA_READ,
+			.send_flags = IB_SEND_SIGNALED },
+		.remote_addr = read->addr,
+		.rkey = read->rkey,
+	};
+	int err = -ENOTCONN;
+
+	reinit_completion(&r->done);
+	r->asleep = false;
+	/* the lock: the queue pair stays as long as the connection is not broken */
+	spin_lock_bh(&conn->read_lock);
+	if (!READ_ONCE(conn->broken)) {
+		atomic_inc(&conn->posted);
+		err = ib_post_send(conn->id->qp, &wr.wr, NULL);
+		r->posted = !err;
+		if (err)
+			krc_meta_conn_completed(conn);
+	}
+	spin_unlock_bh(&conn->read_lock);
+	if (!err)
+		return 0;
+	krc_meta_session_fail(conn->s, err, "posting a READ failed");
+	return -ENOTCONN;
+}
+
+static bool krc_meta_read_poll(void *arg)
+{
+	struct krc_meta_read *r = arg;
+
+	if (!completion_done(&r->done))
+		krc_meta_cq_poll(&r->conn->send_cq);
+	return completion_done(&r->done);
+}
+
+/* Its waiter does not poll any more: if it has not completed, an interrupt has to come. */
+static void krc_meta_read_asleep(struct krc_meta_read *r)
+{
+	spin_lock_bh(&r->conn->read_lock);
+	r->asleep = r->posted;
+	if (r->asleep)
+		krc_meta_cq_expect(&r->conn->send_cq);
+	spin_unlock_bh(&r->conn->read_lock);
+}
+
+/*
+ * READ into a slot that was taken; the slot stays taken on success only.
+ * @timeout: jiffies, at most the patience with a server, beyond which it counts as dead.
+ * Return: 0; -ENOTCONN; -ETIMEDOUT; -EINTR.
+ */
+static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *read,
+			      unsigned long timeout)
+{
+	struct krc_meta_conn *conn = r->conn;
+	unsigned long patience = krc_meta_patience(conn->s->meta);
+	bool impatient = timeout < patience;
+	long left;
+	int err;
+
+	err = krc_meta_read_post(r, read);
+	if (err) {
+		krc_meta_read_put(r, read->bytes);
+		return err;
+	}
+	krc_spin(krc_meta_read_poll, r);
+	krc_meta_read_asleep(r);
+	left = wait_for_completion_killable_timeout(&r->done, impatient ? timeout : patience);
+	if (left <= 0 && !krc_meta_read_abandon(r)) {
+		if (left < 0)
+			return -EINTR;
+		if (!impatient)
+			krc_meta_session_fail(conn->s, -ETIMEDOUT, "a READ got no answer");
+		return -ETIMEDOUT;
+	}
+	/* the spin lock of abandon() or the completion orders @err and the bytes */
+	if (!r->err) {
+		ib_dma_sync_single_for_cpu(conn->s->meta->ibdev, r->dma, read->bytes,
+					   DMA_FROM_DEVICE);
+		return 0;
+	}
+	err = r->err;
+	krc_meta_read_put(r, read->bytes);
+	return err;
+}
+
+/* READ up to a bucket. Return: a slot with the bytes, or ERR_PTR as krc_meta_read_wait(). */
+static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const struct krp_read *read,
+					   unsigned long deadline)
+{
+	struct krc_meta_read *r = krc_meta_read_take(conn);
+	long left = deadline - jiffies;
+	int err;
+
+	if (!r && left > 0) {
+		left = wait_event_killable_timeout(
+			conn->read_wait, READ_ONCE(conn->broken) || (r = krc_meta_read_take(conn)),
+			left);
+		if (left < 0)
+			return ERR_PTR(-EINTR);
+		if (!r)
+			return ERR_PTR(left ? -ENOTCONN : -ETIMEDOUT);
+	}
+	if (left <= 0) {
+		if (r)
+			krc_meta_read_put(r, 0);
+		return ERR_PTR(-ETIMEDOUT);
+	}
+	err = krc_meta_read_wait(r, read, left);
+	return err ? ERR_PTR(err) : r;
+}
+
+/* One READ of a load, in the slot for that. */
+static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
+			      const struct krp_read *read)
+{
+	struct krc_meta_read *r = &conn->read[KRC_META_READS];
+	bool taken;
+	int err;
+
+	lockdep_assert_held(&conn->map_mutex);
+	spin_lock_bh(&conn->read_lock);
+	taken = r->taken; /* left behind by one who was killed; it will not take long */
+	r->taken = true;
+	spin_unlock_bh(&conn->read_lock);
+	if (taken)
+		return -EAGAIN;
+	err = krc_meta_read_wait(r, read, krc_meta_patience(conn->s->meta));
+	if (err)
+		return err;
+	err = krc_meta_load_feed(load, r->data);
+	krc_meta_read_put(r, read->bytes);
+	return err;
+}
+
+static u64 krc_meta_now_ms(void)
+{
+	return ktime_to_ms(ktime_get());
+}
+
+/* Locks: map_mutex. Make a map, from the old one if there is one. */
+static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
+{
+	struct krp_load load;
+	struct krp_map *old = conn->map;
+	struct krp_read read;
+	int err = 0;
+
+	lockdep_assert_held(&conn->map_mutex);
+	krp_load_start(&load, conn->root_addr, conn->root_rkey, conn->incarnation,
+		       KRC_META_BULK_BYTES, KRC_META_DEPTH_MAX, old);
+	while (!err && krp_load_next(&load, &read)) {
+		(*reads)++;
+		err = krc_meta_load_read(conn, &load, &read);
+	}
+	if (err) {
+		krc_meta_map_free(krp_load_take(&load));
+		return err;
+	}
+	spin_lock(&conn->map_lock);
+	if (!old)
+		krp_pulse_start(&conn->pulse, load.heartbeat, krc_meta_now_ms());
+	conn->map = krp_load_take(&load);
+	conn->map_nr++;
+	spin_unlock(&conn->map_lock);
+	krc_meta_map_free(old);
+	return 0;
+}
+
+/*
+ * The first map of a connection. Context: the work item.
+ * Return: 0 (also if the table is too large to be mapped), or a negative errno.
+ */
+int krc_meta_map_load(struct krc_meta_conn *conn)
+{
+	u32 reads = 0;
+	int err;
+
+	mutex_lock(&conn->map_mutex); /* nobody else is here before the session is ready */
+	err = krc_meta_map_make(conn, &reads);
+	mutex_unlock(&conn->map_mutex);
+	return err == -E2BIG ? 0 : err;
+}
+
+/* A look-up needs a newer map than number @nr. Return: 0, -EAGAIN: ask, or an errno. */
+static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&conn->map_mutex))
+		return -EINTR;
+	if (conn->map_nr == nr)
+		err = krc_meta_map_make(conn, reads);
+	mutex_unlock(&conn->map_mutex);
+	switch (err) {
+	case -ESTALE:
+	case -EPROTO:
+		krc_meta_session_fail(conn->s, err, "the root cannot be read again");
+		return -ENOTCONN;
+	case -E2BIG:
+	case -ENOMEM:
+		return -EAGAIN;
+	default:
+		return err;
+	}
+}
+
+/*
+ * Look a record up on one server by READs.
+ * Return: KRP_STEP_HIT, KRP_STEP_MISS; -EAGAIN: ask by message; -ENOTCONN; -ETIMEDOUT;
+ * -EINTR. @reads grows by the READs it took.
+ */
+int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
+			 unsigned long deadline, struct krp_value *ret_value, u32 *reads)
+{
+	struct krc_meta_read *r;
+	struct krp_lookup l;
+	struct krp_read read;
+	u64 map_nr;
+	int step;
+
+	if (!READ_ONCE(conn->map))
+		return -EAGAIN;
+	spin_lock(&conn->map_lock);
+	krp_lookup_start(&l, conn->map, key);
+	spin_unlock(&conn->map_lock);
+	for (;;) {
+		spin_lock(&conn->map_lock);
+		step = krp_lookup_next(&l, conn->map, &read);
+		map_nr = conn->map_nr;
+		spin_unlock(&conn->map_lock);
+		if (step == KRP_STEP_READ) {
+			(*reads)++;
+			r = krc_meta_read(conn, &read, deadline);
+			if (IS_ERR(r))
+				return PTR_ERR(r);
+			spin_lock(&conn->map_lock);
+			step = krp_lookup_feed(&l, conn->map, r->data, ret_value);
+			spin_unlock(&conn->map_lock);
+			krc_meta_read_put(r, read.bytes);
+		}
+		if (step == KRP_STEP_ROOT)
+			step = krc_meta_map_refresh(conn, map_nr, reads) ?: KRP_STEP_READ;
+		if (step != KRP_STEP_READ)
+			return step;
+	}
+}
+
+/*
+ * The server has missed: look whether its process lives, if the last look is too old to
+ * tell; see krp_pulse.h. @reads grows by the READs it took.
+ * Return: 1: @ret_pulse is a new look; 0: there is none; or as krc_meta_read_lookup().
+ */
+int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
+			struct krp_pulse *ret_pulse)
+{
+	struct krp_read read = { conn->root_addr, conn->root_rkey, sizeof(struct krp_root) };
+	u64 now_ms = krc_meta_now_ms();
+	struct krc_meta_read *r;
+	bool due;
+	int err;
+
+	spin_lock(&conn->map_lock);
+	due = krp_pulse_due(&conn->pulse, now_ms);
+	spin_unlock(&conn->map_lock);
+	if (!due)
+		return 0;
+	(*reads)++;
+	r = krc_meta_read(conn, &read, deadline);
+	if (IS_ERR(r))
+		return PTR_ERR(r);
+	spin_lock(&conn->map_lock);
+	/* another may have looked later; a torn root is being written, so somebody lives */
+	err = now_ms < conn->pulse.looked_ms ||
+	      krp_pulse_feed(&conn->pulse, r->data, conn->incarnation, now_ms);
+	*ret_pulse = conn->pulse;
+	spin_unlock(&conn->map_lock);
+	krc_meta_read_put(r, read.bytes);
+	return !err;
+}

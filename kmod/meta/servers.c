@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: which servers a client has sessions with: taking a configuration, ending
+ * sessions, the end of all.
+ *
+ * A new configuration keeps the sessions with servers that are in both, unless it
+ * changes what a session says of itself (owner, name, lease), or brings keys where there
+ * were none: then all begin anew. Other keys count from a session's next handshake on, so
+ * that the cluster's key can be changed while it works.
+ * A server that is left is told to withdraw this port's records.
+ * All that may fail is done before anything changes: a plan has a session for each server,
+ * also for those that will turn out to go on with the one they have.
+ * Locking: conf_mutex around each change; meta.lock inside.
+ */
+#include <linux/err.h>
+#include <linux/slab.h>
+
+#include "meta/meta_priv.h"
+
+/**
+ * struct krc_meta_plan - A configuration that is ready to be taken.
+ * @session: a session that has not begun for each server; NULL once it is not the plan's.
+ * @nr: servers.
+ * @ring: cluster keys; NULL without any.
+ */
+struct krc_meta_plan {
+	struct krc_meta_session *session[KRC_META_SERVERS_MAX];
+	u32 nr;
+	struct krc_meta_ring *ring;
+};
+
+static bool krc_meta_all_quiet(struct krc_meta *meta, unsigned long which)
+{
+	struct krc_meta_session *s;
+	bool quiet = true;
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	krc_meta_for_each(meta, s, i)
+		if ((which & BIT(i)) && s->state == KRC_META_READY && !s->failed &&
+		    !krc_meta_records_quiet(s))
+			quiet = false;
+	quiet = quiet || meta->dead;
+	spin_unlock_bh(&meta->lock);
+	return quiet;
+}
+
+/* Have the servers in @which forget our records; wait for them, not long. */
+static void krc_meta_leave_servers(struct krc_meta *meta, unsigned long which)
+{
+	struct krc_meta_session *s;
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	krc_meta_for_each(meta, s, i) {
+		if (!(which & BIT(i)))
+			continue;
+		s->leaving = true;
+		/* also what it has not been told last: it may know an older value */
+		krc_meta_records_mark(s, (u32)~BIT(KRC_META_AT_NEVER), KRC_META_AT_DIRTY);
+		krc_meta_pump(s);
+	}
+	spin_unlock_bh(&meta->lock);
+	wait_event_timeout(meta->wait, krc_meta_all_quiet(meta, which),
+			   msecs_to_jiffies(KRC_META_WITHDRAW_MS));
+}
+
+static bool krc_meta_all_down(struct krc_meta *meta, unsigned long which)
+{
+	struct krc_meta_session *s;
+	bool down = true;
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	krc_meta_for_each(meta, s, i)
+		if ((which & BIT(i)) && s->state != KRC_META_DOWN)
+			down = false;
+	spin_unlock_bh(&meta->lock);
+	return down;
+}
+
+/*
+ * End the sessions in @which. Locks: conf_mutex. Context: may sleep.
+ *
+ * Each is waited for until it is down: a flush does not do, as events of the connection
+ * may move the queued work item behind it. What has ended and is down stays down and has
+ * no connection whose events could queue the work item; once nobody finds it either, a
+ * run that is left has nothing to do.
+ */
+static void krc_meta_end(struct krc_meta *meta, unsigned long which)
+{
+	struct krc_meta_session *gone[KRC_META_SERVERS_MAX], *s;
+	u32 i, nr = 0, stay = 0;
+
+	lockdep_assert_held(&meta->conf_mutex);
+	if (!which)
+		return;
+	krc_meta_leave_servers(meta, which);
+	spin_lock_bh(&meta->lock);
+	krc_meta_for_each(meta, s, i) {
+		if (!(which & BIT(i)))
+			continue;
+		s->ended = true;
+		krc_meta_session_fail_locked(s, -ESHUTDOWN, "going away");
+		krc_meta_session_kick(s);
+		gone[nr++] = s;
+	}
+	spin_unlock_bh(&meta->lock);
+	wait_event(meta->wait, krc_meta_all_down(meta, which));
+	spin_lock_bh(&meta->lock);
+	for (i = 0; i < nr; i++) {
+		krc_meta_records_left(gone[i]);
+		meta->sessions[gone[i]->index] = NULL;
+	}
+	for (i = 0; i < meta->order_nr; i++)
+		if (!(which & BIT(meta->order[i]->index)))
+			meta->order[stay++] = meta->order[i];
+	meta->order_nr = stay;
+	spin_unlock_bh(&meta->lock);
+	for (i = 0; i < nr; i++) {
+		cancel_delayed_work_sync(&gone[i]->work);
+		krc_meta_session_free(gone[i]);
+	}
+}
+
+static unsigned long krc_meta_present(struct krc_meta *meta)
+{
+	struct krc_meta_session *s;
+	unsigned long which = 0;
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	krc_meta_for_each(meta, s, i)
+		which |= BIT(i);
+	spin_unlock_bh(&meta->lock);
+	return which;
+}
+
+void krc_meta_stop(struct krc_meta *meta)
+{
+	mutex_lock(&meta->conf_mutex);
+	spin_lock_bh(&meta->lock);
+	meta->closing = true;
+	spin_unlock_bh(&meta->lock);
+	wake_up_all(&meta->wait);
+	krc_meta_end(meta, krc_meta_present(meta));
+	mutex_unlock(&meta->conf_mutex);
+}
+
+/* Whether a session may go on under another configuration. */
+static bool krc_meta_same(const struct krc_meta_session *s, const struct krc_meta_server_conf *conf)
+{
+	return !strncmp(s->conf.name, conf->name, sizeof(conf->name)) &&
+	       !memcmp(&s->conf.addr, &conf->addr, sizeof(conf->addr));
+}
+
+/* A session of before, not in @taken, that goes on with a server. Locks: conf_mutex. */
+static struct krc_meta_session *krc_meta_going_on(struct krc_meta *meta,
+						  const struct krc_meta_server_conf *conf,
+						  unsigned long taken)
+{
+	u32 i;
+
+	lockdep_assert_held(&meta->conf_mutex);
+	for (i = 0; i < meta->order_nr; i++)
+		if (!(taken & BIT(meta->order[i]->index)) && krc_meta_same(meta->order[i], conf))
+			return meta->order[i];
+	return NULL;
+}
+
+/*
+ * The session for each server of a configuration: that of before, or the plan's. Locks:
+ * conf_mutex, so that the sessions stay. @anew: none goes on. Return: those that do.
+ */
+static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_meta_conf *conf,
+				     bool anew, struct krc_meta_plan *plan,
+				     struct krc_meta_session **list)
+{
+	struct krc_meta_session *s;
+	unsigned long keep = 0;
+	u32 i;
+
+	for (i = 0; i < plan->nr; i++) {
+		s = anew ? NULL : krc_meta_going_on(meta, &conf->servers[i], keep);
+		if (s) {
+			keep |= BIT(s->index);
+		} else {
+			s = plan->session[i];
+			plan->session[i] = NULL;
+		}
+		list[i] = s;
+	}
+	return keep;
+}
+
+static bool krc_meta_differs(const struct krc_meta *meta, const struct krc_meta_conf *conf)
+{
+	return memcmp(meta->conf.owner, conf->owner, sizeof(conf->owner)) ||
+	       memcmp(meta->conf.name, conf->name, sizeof(conf->name)) ||
+	       meta->auth != (conf->keys_nr > 0) || meta->conf.lease_ms != conf->lease_ms;
+}
+
+/* Give a new session a place, and begin. */
+static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
+{
+	u32 i = 0;
+
+	lockdep_assert_held(&meta->lock);
+	while (meta->sessions[i])
+		i++; /* there are as many places as servers */
+	s->index = i;
+	meta->sessions[i] = s;
+	krc_meta_records_joined(s);
+	krc_meta_session_kick(s);
+}
+
+/*
+ * Locks: conf_mutex. The old sessions that do not go on have ended; those that do may be
+ * reading what is the same in both.
+ */
+static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *conf,
+			   struct krc_meta_plan *plan, struct krc_meta_session **list)
+{
+	struct krc_meta_ring *before[KRC_META_SERVERS_MAX];
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	memcpy(meta->conf.owner, conf->owner, sizeof(meta->conf.owner));
+	memcpy(meta->conf.name, conf->name, sizeof(meta->conf.name));
+	meta->auth = plan->ring;
+	meta->conf.lease_ms = conf->lease_ms;
+	WRITE_ONCE(meta->conf.timeout_ms, conf->timeout_ms);
+	WRITE_ONCE(meta->conf.reconnect_min_ms, conf->reconnect_min_ms);
+	WRITE_ONCE(meta->conf.reconnect_max_ms, conf->reconnect_max_ms);
+	for (i = 0; i < plan->nr; i++) {
+		before[i] = list[i]->ring;
+		list[i]->ring = krc_meta_ring_get(plan->ring);
+		list[i]->conf.priority = conf->servers[i].priority;
+		if (list[i]->index == KRC_META_SERVERS_MAX)
+			krc_meta_join(meta, list[i]);
+		meta->order[i] = list[i];
+	}
+	meta->order_nr = plan->nr;
+	spin_unlock_bh(&meta->lock);
+	for (i = 0; i < plan->nr; i++)
+		krc_meta_ring_put(before[i]);
+}
+
+struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf)
+{
+	struct krc_meta_plan *plan = kzalloc(sizeof(*plan), GFP_KERNEL);
+	u32 nr = min_t(u32, conf->servers_nr, KRC_META_SERVERS_MAX);
+	int err;
+
+	if (!plan)
+		return ERR_PTR(-ENOMEM);
+	err = krc_meta_ring_new(conf, &plan->ring);
+	while (!err && plan->nr < nr) {
+		struct krc_meta_session *s = krc_meta_session_new(meta, conf, plan->nr, plan->ring);
+
+		if (IS_ERR(s)) {
+			err = PTR_ERR(s);
+			break;
+		}
+		s->index = KRC_META_SERVERS_MAX; /* not yet among them */
+		plan->session[plan->nr++] = s;
+	}
+	if (!err)
+		return plan;
+	krc_meta_plan_free(plan);
+	return ERR_PTR(err);
+}
+
+void krc_meta_plan_free(struct krc_meta_plan *plan)
+{
+	u32 i;
+
+	if (!plan)
+		return;
+	for (i = 0; i < plan->nr; i++)
+		if (plan->session[i])
+			krc_meta_session_free(plan->session[i]);
+	krc_meta_ring_put(plan->ring);
+	kfree(plan);
+}
+
+void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
+		     struct krc_meta_plan *plan)
+{
+	struct krc_meta_session *list[KRC_META_SERVERS_MAX];
+	unsigned long keep;
+	bool anew;
+
+	mutex_lock(&meta->conf_mutex);
+	if (!meta->closing) {
+		anew = krc_meta_differs(meta, conf);
+		keep = krc_meta_gather(meta, conf, anew, plan, list);
+		krc_meta_end(meta, krc_meta_present(meta) & ~keep);
+		krc_meta_adopt(meta, conf, plan, list);
+	}
+	mutex_unlock(&meta->conf_mutex);
+	krc_meta_plan_free(plan);
+}
+
+int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf)
+{
+	struct krc_meta_plan *plan = krc_meta_plan(meta, conf);
+
+	if (IS_ERR(plan))
+		return PTR_ERR(plan);
+	krc_meta_switch(meta, conf, plan);
+	return 0;
+}

@@ -1,0 +1,851 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the node: its configuration and its devices.
+ *
+ * Every RDMA device is known from ib_client.add to ib_client.remove, usable or not, so
+ * that `node show` can say why one is not used. A refresh brings each device to what
+ * configuration, port state and addresses ask for; it is run by `node up` and by a work
+ * item after each event of the device or change of an MTU, and some seconds after something
+ * failed. Nothing else makes or ends ports.
+ *
+ * A port ends by itself, in a work item of its slot and without the lock: its peers are
+ * given the time that they were promised. Its slot makes no other one before, its device
+ * stays open, and no port of the node takes its address; when it has ended, a refresh does
+ * what had to wait.
+ * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
+ * for a device; they take the lock too. Programs that look for a port do not wait for what
+ * is done under it: the list of devices, the port of a slot and its link change under
+ * krc_node.ports (spinlock) as well, and either lock will do to read them.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+
+#include "meta/cache.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "pool/pool.h"
+#include "node/port.h"
+
+#define KRC_NODE_CACHE_ENTRIES 65536
+#define KRC_NODE_PORTS_MAX 4
+#define KRC_DEV_RETRY_MS 5000
+
+/* One port of a device, up or not. */
+struct krc_slot {
+	struct krc_dev *dev;
+	struct krc_port *port;
+	struct krc_port *ending; /* was up, and waits for its peers to leave: krc_slot_end() */
+	struct work_struct end;
+	struct krc_meta_plan *plan; /* only while krc_node_reconfigure() runs */
+	char reason[KRC_REASON_BYTES]; /* why there is no port */
+	bool link_up;
+};
+
+/* One RDMA device. */
+struct krc_dev {
+	struct list_head list;
+	struct ib_device *ibdev;
+	const struct krc_provider_ops *ops; /* NULL: no provider knows it */
+	struct krc_hw *hw; /* NULL: not open */
+	struct krc_hw_attr attr;
+	struct ib_event_handler events;
+	struct delayed_work refresh;
+	char reason[KRC_REASON_BYTES]; /* why it is not open */
+	bool fatal;
+	bool gone; /* removed: a late refresh must not open it again */
+	u32 ending; /* its ports that end; it stays open for them */
+	u32 slots_nr;
+	struct krc_slot slots[KRC_NODE_PORTS_MAX];
+};
+
+static struct {
+	struct mutex lock; /* all below */
+	spinlock_t ports; /* see the head of the file */
+	struct list_head devs;
+	struct krc_cache *cache;
+	struct krc_node_conf *conf; /* NULL: down */
+	struct list_head left; /* records that ports could not withdraw */
+	u32 ending; /* ports that end */
+	wait_queue_head_t ended; /* woken when one has */
+} krc_node = {
+	.lock = __MUTEX_INITIALIZER(krc_node.lock),
+	.ports = __SPIN_LOCK_UNLOCKED(krc_node.ports),
+	.devs = LIST_HEAD_INIT(krc_node.devs),
+	.left = LIST_HEAD_INIT(krc_node.left),
+	.ended = __WAIT_QUEUE_HEAD_INITIALIZER(krc_node.ended),
+};
+
+static const struct krc_provider_ops *const krc_providers[] = {
+	&krc_mlx5_ops,
+};
+
+struct krc_cache *krc_node_cache(void)
+{
+	return krc_node.cache;
+}
+
+static const struct krc_provider_ops *krc_provider_of(struct ib_device *ibdev)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(krc_providers); i++)
+		if (krc_providers[i]->match(ibdev))
+			return krc_providers[i];
+	return NULL;
+}
+
+/* ---- all ports */
+
+static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
+{
+	struct krc_dev *dev;
+
+	lockdep_assert(lockdep_is_held(&krc_node.lock) || lockdep_is_held(&krc_node.ports));
+	list_for_each_entry(dev, &krc_node.devs, list) {
+		if (i < dev->slots_nr) {
+			*ret_dev = dev;
+			return &dev->slots[i];
+		}
+		i -= dev->slots_nr;
+	}
+	return NULL;
+}
+
+/* The next slot from @i on whose port is up, or NULL. */
+static struct krc_slot *krc_node_slot_up(u32 *i)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+
+	while ((slot = krc_node_slot((*i)++, &dev)))
+		if (slot->port)
+			return slot;
+	return NULL;
+}
+
+/* The same of those that the calling process may use: as uverbs, by its network namespace. */
+static struct krc_slot *krc_node_slot_allowed(u32 *i)
+{
+	struct krc_slot *slot;
+
+	while ((slot = krc_node_slot_up(i)))
+		if (rdma_dev_access_netns(slot->port->ibdev, current->nsproxy->net_ns))
+			return slot;
+	return NULL;
+}
+
+/* ---- ports of a device */
+
+/* Programs find this port from now on, or none. */
+static void krc_slot_set_port(struct krc_slot *slot, struct krc_port *port)
+{
+	lockdep_assert_held(&krc_node.lock);
+	spin_lock(&krc_node.ports);
+	slot->port = port;
+	spin_unlock(&krc_node.ports);
+}
+
+static void krc_slot_set_link(struct krc_slot *slot, bool up)
+{
+	lockdep_assert_held(&krc_node.lock);
+	spin_lock(&krc_node.ports);
+	slot->link_up = up;
+	spin_unlock(&krc_node.ports);
+}
+
+static void krc_node_refresh(void);
+
+/* Work: the end of a port. */
+static void krc_slot_end(struct work_struct *work)
+{
+	struct krc_slot *slot = container_of(work, struct krc_slot, end);
+	LIST_HEAD(left);
+
+	krc_port_kill(slot->ending, &left);
+
+	mutex_lock(&krc_node.lock);
+	list_splice(&left, &krc_node.left);
+	slot->ending = NULL;
+	WRITE_ONCE(slot->dev->ending, slot->dev->ending - 1);
+	krc_node_refresh();
+	WRITE_ONCE(krc_node.ending, krc_node.ending - 1);
+	mutex_unlock(&krc_node.lock);
+	wake_up_all(&krc_node.ended); /* who waits for a device flushes this work, too */
+}
+
+static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_port *port = slot->port;
+
+	lockdep_assert_held(&krc_node.lock);
+	if (port) {
+		krc_port_info(dev->ibdev, num, "down: %s\n", reason);
+		krc_slot_set_port(slot, NULL);
+		slot->ending = port;
+		WRITE_ONCE(dev->ending, dev->ending + 1);
+		WRITE_ONCE(krc_node.ending, krc_node.ending + 1);
+		queue_work(system_long_wq, &slot->end);
+	}
+	strscpy(slot->reason, reason, sizeof(slot->reason));
+}
+
+/* Whether a port that ends still has this address. */
+static bool krc_node_gid_ends(const union ib_gid *gid)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+	u32 i;
+
+	for (i = 0; (slot = krc_node_slot(i, &dev)); i++)
+		if (slot->ending && !memcmp(&slot->ending->gid, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+/* What should have been possible is tried again without being asked for. */
+static void krc_dev_retry(struct krc_dev *dev, int err)
+{
+	if (err != -EOPNOTSUPP)
+		queue_delayed_work(system_long_wq, &dev->refresh,
+				   msecs_to_jiffies(KRC_DEV_RETRY_MS));
+}
+
+/* There is nothing to make a port of; said once, however often it is asked. */
+static void krc_slot_wait(struct krc_dev *dev, u32 num, const char *reason)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+
+	if (slot->port) {
+		krc_slot_down(dev, num, reason);
+		return;
+	}
+	if (strcmp(reason, slot->reason))
+		krc_port_notice(dev->ibdev, num, "not up: %s\n", reason);
+	strscpy(slot->reason, reason, sizeof(slot->reason));
+}
+
+/* A port could not be made; said once, however often it is tried. */
+static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	char reason[KRC_REASON_BYTES];
+
+	if (err == -ENOENT)
+		snprintf(reason, sizeof(reason), "it is not in partition 0x%04x",
+			 krc_node.conf->fabric.pkey);
+	else if (err == -ERANGE)
+		snprintf(reason, sizeof(reason), "it has no service level %u",
+			 krc_node.conf->fabric.sl);
+	else
+		snprintf(reason, sizeof(reason), "cannot make the DC target (%d)", err);
+	if (strcmp(reason, slot->reason))
+		krc_port_err(dev->ibdev, num, "failed: %s\n", reason);
+	strscpy(slot->reason, reason, sizeof(slot->reason));
+	krc_dev_retry(dev, err);
+}
+
+/* What other ports were to withdraw of an address is this node's business again. */
+static void krc_node_return(const union ib_gid *gid)
+{
+	struct krc_slot *slot;
+	u32 i = 0;
+
+	while ((slot = krc_node_slot_up(&i)))
+		krc_meta_return_records(slot->port->meta, gid, &krc_node.left);
+}
+
+static void krc_slot_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_port *port;
+
+	if (slot->ending || krc_node_gid_ends(&sgid_attr->gid))
+		return; /* when it has ended */
+	krc_node_return(&sgid_attr->gid);
+	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, sgid_attr,
+			       krc_node.conf);
+	if (IS_ERR(port)) {
+		krc_slot_failed(dev, num, PTR_ERR(port));
+		return;
+	}
+	krc_slot_set_port(slot, port);
+	slot->reason[0] = '\0';
+	krc_port_info(dev->ibdev, num, "up: %pI6c, target 0x%x\n", port->gid.raw,
+		      le32_to_cpu(port->value.dct.dctn));
+}
+
+/*
+ * Why what is published of a port is not true any more, or NULL. A larger MTU is no reason:
+ * the record still works, and programs would lose their queues.
+ */
+static const char *krc_slot_outdated(const struct krc_slot *slot,
+				     const struct ib_gid_attr *sgid_attr)
+{
+	const struct krc_port *port = slot->port;
+	struct krp_value now = port->value;
+
+	/* the attribute is the entry of the table: the same address may come back as another */
+	if (port->sgid_attr != sgid_attr)
+		return "its address has changed";
+	/* a port without a link may have no LID and no packet size */
+	if (!slot->link_up || port->ops->own_address(port->hw, port->num, port->gid_index, &now))
+		return NULL;
+	if (now.dct.lid != port->value.dct.lid)
+		return "its LID has changed";
+	if (memcmp(now.dct.mac, port->value.dct.mac, sizeof(now.dct.mac)))
+		return "its MAC has changed";
+	if (now.dct.mtu < port->value.dct.mtu)
+		return "its MTU is smaller";
+	return NULL;
+}
+
+/* Bring one port to what its address asks for. */
+static void krc_slot_follow(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
+{
+	struct krc_slot *slot = &dev->slots[num - 1];
+	const char *outdated = slot->port ? krc_slot_outdated(slot, sgid_attr) : NULL;
+
+	if (outdated)
+		krc_slot_down(dev, num, outdated);
+	if (!slot->port && slot->link_up)
+		krc_slot_up(dev, num, sgid_attr);
+	else if (!slot->port)
+		krc_slot_wait(dev, num, "the link is down");
+}
+
+/* Look at link and address of a port. A link that is down keeps its port. */
+static void krc_slot_refresh(struct krc_dev *dev, u32 num)
+{
+	const struct ib_gid_attr *sgid_attr;
+	struct ib_port_attr attr = {};
+	int err;
+
+	lockdep_assert_held(&krc_node.lock);
+	err = ib_query_port(dev->ibdev, num, &attr);
+	if (err)
+		krc_dev_retry(dev, err);
+	krc_slot_set_link(&dev->slots[num - 1], !err && attr.state == IB_PORT_ACTIVE);
+	sgid_attr = krc_port_pick_gid(dev->ibdev, num);
+	if (IS_ERR(sgid_attr)) {
+		krc_slot_wait(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
+		return;
+	}
+	krc_slot_follow(dev, num, sgid_attr);
+	rdma_put_gid_attr(sgid_attr);
+}
+
+/* Once its ports have ended: the last of them comes here again. */
+static void krc_dev_close(struct krc_dev *dev, const char *reason)
+{
+	u32 num;
+
+	lockdep_assert_held(&krc_node.lock);
+	for (num = 1; num <= dev->slots_nr; num++)
+		krc_slot_down(dev, num, reason);
+	strscpy(dev->reason, reason, sizeof(dev->reason));
+	if (!dev->hw || dev->ending)
+		return;
+	dev->ops->close(dev->hw);
+	dev->hw = NULL;
+}
+
+static void krc_dev_on_fatal(void *device_owner);
+
+static const struct krc_hw_events krc_node_hw_events = {
+	.completion = krc_pool_on_completion,
+	.initiator_fatal = krc_pool_on_fatal,
+	.device_fatal = krc_dev_on_fatal,
+};
+
+/* Why a device is not used is said once, however often it is tried. */
+static int krc_dev_open(struct krc_dev *dev)
+{
+	char reason[KRC_REASON_BYTES] = "no DC: krcore has no provider for this kind of NIC";
+	struct krc_hw *hw = ERR_PTR(-EOPNOTSUPP);
+
+	if (dev->hw)
+		return 0;
+	if (dev->ops)
+		hw = dev->ops->open(dev->ibdev, &krc_node_hw_events, dev, &dev->attr, reason);
+	if (IS_ERR(hw)) {
+		if (strcmp(reason, dev->reason))
+			pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), reason);
+		strscpy(dev->reason, reason, sizeof(dev->reason));
+		krc_dev_retry(dev, PTR_ERR(hw));
+		return PTR_ERR(hw);
+	}
+	dev->hw = hw;
+	dev->reason[0] = '\0';
+	return 0;
+}
+
+/* Have ports that are up withdraw what is left; @own: of their own addresses only. */
+static void krc_node_adopt(bool own)
+{
+	struct krc_slot *slot;
+	u32 i = 0;
+
+	while (!list_empty(&krc_node.left) && (slot = krc_node_slot_up(&i)))
+		if (slot->link_up)
+			krc_meta_adopt_records(slot->port->meta, &krc_node.left, own);
+}
+
+/*
+ * A port that is up withdraws what others could not; with the node, leases end as well. To be
+ * called when all that can come up is up: an address may have moved to another port, which
+ * publishes it again.
+ */
+static void krc_node_tidy(void)
+{
+	lockdep_assert_held(&krc_node.lock);
+	if (!krc_node.conf)
+		krc_meta_drop_records(&krc_node.left);
+	krc_node_adopt(true);
+	krc_node_adopt(false);
+}
+
+/*
+ * The node speaks to its MetaServers from the initial namespace, and a device that was given
+ * away is another's to use (rdma system set netns exclusive). That it is shared again, nobody
+ * tells.
+ */
+static void krc_dev_wait(struct krc_dev *dev, const char *reason)
+{
+	if (strcmp(reason, dev->reason))
+		pr_notice("%s: not used: %s\n", dev_name(&dev->ibdev->dev), reason);
+	krc_dev_close(dev, reason);
+	krc_dev_retry(dev, -EACCES);
+}
+
+static void krc_dev_refresh(struct krc_dev *dev)
+{
+	const char *only = krc_node.conf ? krc_node.conf->device : "";
+	u32 num;
+
+	lockdep_assert_held(&krc_node.lock);
+	if (dev->gone)
+		return;
+	if (!krc_node.conf)
+		krc_dev_close(dev, "the node is down: krcore-metactl node up");
+	else if (!rdma_dev_access_netns(dev->ibdev, &init_net))
+		krc_dev_wait(dev, "it belongs to another network namespace");
+	else if (dev->fatal)
+		krc_dev_close(dev, "the device has failed");
+	else if (only[0] && strcmp(only, dev_name(&dev->ibdev->dev)))
+		krc_dev_close(dev, "the configuration names another device");
+	else if (!krc_dev_open(dev))
+		for (num = 1; num <= dev->slots_nr; num++)
+			krc_slot_refresh(dev, num);
+}
+
+static void krc_dev_refresh_work(struct work_struct *work)
+{
+	mutex_lock(&krc_node.lock);
+	krc_dev_refresh(container_of(to_delayed_work(work), struct krc_dev, refresh));
+	krc_node_tidy();
+	mutex_unlock(&krc_node.lock);
+}
+
+/* ---- what happens to a device */
+
+static void krc_dev_on_fatal(void *device_owner)
+{
+	struct krc_dev *dev = device_owner;
+
+	WRITE_ONCE(dev->fatal, true);
+	mod_delayed_work(system_long_wq, &dev->refresh, 0);
+}
+
+static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct krc_dev *dev = container_of(handler, struct krc_dev, events);
+
+	switch (event->event) {
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_GID_CHANGE:
+	case IB_EVENT_LID_CHANGE:
+		mod_delayed_work(system_long_wq, &dev->refresh, 0);
+		break;
+	case IB_EVENT_DEVICE_FATAL:
+		krc_dev_on_fatal(dev);
+		break;
+	default:
+		break;
+	}
+}
+
+static void krc_node_refresh_work(struct work_struct *work)
+{
+	mutex_lock(&krc_node.lock);
+	krc_node_refresh();
+	mutex_unlock(&krc_node.lock);
+}
+
+static DECLARE_WORK(krc_node_work, krc_node_refresh_work);
+
+/* RDMA devices have no event for it; addresses they tell of themselves. */
+static int krc_node_on_netdev(struct notifier_block *nb, unsigned long event, void *data)
+{
+	if (event == NETDEV_CHANGEMTU)
+		queue_work(system_long_wq, &krc_node_work);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block krc_node_netdev = {
+	.notifier_call = krc_node_on_netdev,
+};
+
+static int krc_client_add(struct ib_device *ibdev);
+static void krc_client_remove(struct ib_device *ibdev, void *data);
+static void krc_client_rename(struct ib_device *ibdev, void *data);
+
+static struct ib_client krc_client = {
+	.name = "krcore",
+	.add = krc_client_add,
+	.remove = krc_client_remove,
+	.rename = krc_client_rename,
+};
+
+static int krc_client_add(struct ib_device *ibdev)
+{
+	struct krc_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	u32 i;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ibdev = ibdev;
+	dev->ops = krc_provider_of(ibdev);
+	dev->slots_nr = min_t(u32, ibdev->phys_port_cnt, KRC_NODE_PORTS_MAX);
+	for (i = 0; i < dev->slots_nr; i++) {
+		dev->slots[i].dev = dev;
+		INIT_WORK(&dev->slots[i].end, krc_slot_end);
+	}
+	INIT_DELAYED_WORK(&dev->refresh, krc_dev_refresh_work);
+	ib_set_client_data(ibdev, &krc_client, dev);
+	mutex_lock(&krc_node.lock);
+	spin_lock(&krc_node.ports);
+	list_add_tail(&dev->list, &krc_node.devs);
+	spin_unlock(&krc_node.ports);
+	krc_dev_refresh(dev);
+	krc_node_tidy();
+	mutex_unlock(&krc_node.lock);
+	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, krc_dev_on_event);
+	ib_register_event_handler(&dev->events);
+	/* what changed before the handler was there */
+	mod_delayed_work(system_long_wq, &dev->refresh, 0);
+	return 0;
+}
+
+static void krc_client_remove(struct ib_device *ibdev, void *data)
+{
+	struct krc_dev *dev = data;
+	u32 i;
+
+	ib_unregister_event_handler(&dev->events);
+	mutex_lock(&krc_node.lock);
+	dev->gone = true;
+	krc_dev_close(dev, "the device is gone");
+	mutex_unlock(&krc_node.lock);
+	wait_event(krc_node.ended, !READ_ONCE(dev->ending));
+	for (i = 0; i < dev->slots_nr; i++)
+		flush_work(&dev->slots[i].end);
+
+	mutex_lock(&krc_node.lock);
+	krc_dev_close(dev, "the device is gone");
+	spin_lock(&krc_node.ports);
+	list_del(&dev->list);
+	spin_unlock(&krc_node.ports);
+	krc_node_tidy();
+	mutex_unlock(&krc_node.lock);
+	cancel_delayed_work_sync(&dev->refresh);
+	kfree(dev);
+}
+
+/* The configuration may mean the device by the name that it has now. */
+static void krc_client_rename(struct ib_device *ibdev, void *data)
+{
+	struct krc_dev *dev = data;
+
+	mod_delayed_work(system_long_wq, &dev->refresh, 0);
+}
+
+/* ---- configuration */
+
+static bool krc_fabric_differs(const struct krc_hw_fabric *a, const struct krc_hw_fabric *b)
+{
+	return a->traffic_class != b->traffic_class || a->sl != b->sl || a->mtu != b->mtu ||
+	       a->pkey != b->pkey;
+}
+
+static bool krc_pool_conf_differs(const struct krc_node_conf *a, const struct krc_node_conf *b)
+{
+	return a->pool_initiators != b->pool_initiators || a->pool_depth != b->pool_depth ||
+	       a->ack_timeout != b->ack_timeout || a->margin_ms != b->margin_ms ||
+	       krc_fabric_differs(&a->fabric, &b->fabric) || strcmp(a->device, b->device);
+}
+
+static void krc_node_free_conf(struct krc_node_conf *conf)
+{
+	kfree_sensitive(conf);
+}
+
+/* Give the ports that are up the new list of MetaServers: all of them, or none on error. */
+static int krc_node_reconfigure(const struct krc_node_conf *conf)
+{
+	struct krc_slot *slot;
+	int err = 0;
+	u32 i = 0;
+
+	while (!err && (slot = krc_node_slot_up(&i))) {
+		slot->plan = krc_meta_plan(slot->port->meta, &conf->meta);
+		if (IS_ERR(slot->plan)) {
+			err = PTR_ERR(slot->plan);
+			slot->plan = NULL;
+		}
+	}
+	i = 0;
+	while ((slot = krc_node_slot_up(&i))) {
+		if (err)
+			krc_meta_plan_free(slot->plan);
+		else
+			krc_meta_switch(slot->port->meta, &conf->meta, slot->plan);
+		slot->plan = NULL;
+	}
+	return err;
+}
+
+static void krc_node_refresh(void)
+{
+	struct krc_dev *dev;
+
+	list_for_each_entry(dev, &krc_node.devs, list)
+		krc_dev_refresh(dev);
+	krc_node_tidy();
+}
+
+/* Queues live on ports: with other pools they would have to be made anew. */
+static void krc_node_close_all(const char *reason)
+{
+	struct krc_dev *dev;
+
+	list_for_each_entry(dev, &krc_node.devs, list)
+		krc_dev_close(dev, reason);
+}
+
+/* Ports that end have ended, and what waited for that is done. A killed caller does not wait. */
+static void krc_node_settle(void)
+{
+	if (wait_event_killable(krc_node.ended, !READ_ONCE(krc_node.ending)))
+		return; /* it goes on without us */
+}
+
+/* Under the lock, with a copy that becomes the node's. */
+static int krc_node_configure(struct krc_node_conf *copy)
+{
+	struct krc_node_conf *old = krc_node.conf;
+	int err = 0;
+
+	lockdep_assert_held(&krc_node.lock);
+	if (old) /* the records that are published have the old generation */
+		copy->meta.generation = old->meta.generation;
+	if (old && krc_pool_conf_differs(old, copy))
+		krc_node_close_all("the configuration has changed");
+	else if (old)
+		err = krc_node_reconfigure(copy);
+	if (err)
+		return err;
+	krc_node.conf = copy;
+	krc_cache_bound(krc_node.cache, copy->cache_entries);
+	krc_limits_set(copy->queues_per_user, copy->mrs_per_user, copy->requests_per_user);
+	krc_node_refresh();
+	return 0;
+}
+
+int krc_node_up(const struct krc_node_conf *conf)
+{
+	struct krc_node_conf *copy = kmemdup(conf, sizeof(*conf), GFP_KERNEL), *old;
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	mutex_lock(&krc_node.lock);
+	old = krc_node.conf;
+	err = krc_node_configure(copy);
+	mutex_unlock(&krc_node.lock);
+	krc_node_free_conf(err ? copy : old);
+	if (!err)
+		krc_node_settle();
+	return err;
+}
+
+int krc_node_down(void)
+{
+	struct krc_node_conf *old;
+
+	mutex_lock(&krc_node.lock);
+	old = krc_node.conf;
+	krc_node.conf = NULL;
+	krc_node_refresh();
+	krc_cache_forget_all(krc_node.cache);
+	mutex_unlock(&krc_node.lock);
+	krc_node_free_conf(old);
+	krc_node_settle();
+	return old ? 0 : -EALREADY;
+}
+
+bool krc_node_is_up(struct krc_node_conf *ret_conf)
+{
+	bool up;
+
+	mutex_lock(&krc_node.lock);
+	up = krc_node.conf;
+	if (up && ret_conf) {
+		*ret_conf = *krc_node.conf;
+		memzero_explicit(ret_conf->meta.keys, sizeof(ret_conf->meta.keys));
+	}
+	mutex_unlock(&krc_node.lock);
+	return up;
+}
+
+/* ---- ports, for others */
+
+static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot,
+			  struct krc_port_info *info)
+{
+	struct krc_pool_stats stats;
+
+	memset(info, 0, sizeof(*info));
+	strscpy(info->device, dev_name(&dev->ibdev->dev), sizeof(info->device));
+	info->num = slot - dev->slots + 1;
+	info->provider = dev->ops ? dev->ops->name : "";
+	info->state = dev->hw ? KRC_PORT_DOWN : KRC_PORT_UNUSABLE;
+	strscpy(info->reason, dev->hw ? slot->reason : dev->reason, sizeof(info->reason));
+	if (!slot->port)
+		return;
+	info->state = slot->link_up ? KRC_PORT_UP : KRC_PORT_DOWN;
+	if (!slot->link_up)
+		strscpy(info->reason, "the link is down", sizeof(info->reason));
+	info->gid = slot->port->gid;
+	info->value = slot->port->value;
+	info->value.generation = cpu_to_le64(slot->port->generation);
+	info->value.dct.dc_key = 0;
+	krc_pool_stats(slot->port->pool, &stats);
+	info->initiators = stats.initiators;
+	info->recoveries = stats.recoveries;
+}
+
+int krc_node_port_info(u32 i, struct krc_port_info *ret_info)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+
+	mutex_lock(&krc_node.lock);
+	slot = krc_node_slot(i, &dev);
+	if (slot)
+		krc_slot_info(dev, slot, ret_info);
+	mutex_unlock(&krc_node.lock);
+	return slot ? 0 : -ENOENT;
+}
+
+int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info)
+{
+	struct krc_slot *slot;
+	struct krc_dev *dev;
+	int err = -ENOENT;
+
+	mutex_lock(&krc_node.lock);
+	slot = krc_node_slot(i, &dev);
+	if (slot && slot->port)
+		err = krc_meta_info(slot->port->meta, server, ret_info);
+	mutex_unlock(&krc_node.lock);
+	return err;
+}
+
+struct krc_port *krc_port_first(u32 index)
+{
+	struct krc_slot *slot, *found = NULL;
+	struct krc_port *port;
+	u32 i = 0, up = 0;
+
+	spin_lock(&krc_node.ports);
+	while ((slot = krc_node_slot_allowed(&i)))
+		if (++up == index || (!index && (!found || (slot->link_up && !found->link_up))))
+			found = slot;
+	port = found ? krc_port_get(found->port) : NULL;
+	spin_unlock(&krc_node.ports);
+	return port;
+}
+
+struct krc_port *krc_port_by_gid(const u8 *gid)
+{
+	struct krc_port *port = NULL;
+	struct krc_slot *slot;
+	u32 i = 0;
+
+	spin_lock(&krc_node.ports);
+	while (!port && (slot = krc_node_slot_allowed(&i)))
+		if (!memcmp(slot->port->gid.raw, gid, sizeof(slot->port->gid.raw)))
+			port = krc_port_get(slot->port);
+	spin_unlock(&krc_node.ports);
+	return port;
+}
+
+u32 krc_port_count(void)
+{
+	u32 i = 0, up = 0;
+
+	spin_lock(&krc_node.ports);
+	while (krc_node_slot_allowed(&i))
+		up++;
+	spin_unlock(&krc_node.ports);
+	return up;
+}
+
+int krc_node_init(void)
+{
+	int err;
+
+	krc_node.cache = krc_cache_create(KRC_NODE_CACHE_ENTRIES);
+	if (IS_ERR(krc_node.cache))
+		return PTR_ERR(krc_node.cache);
+	err = ib_register_client(&krc_client);
+	if (err)
+		goto err_cache;
+	err = register_netdevice_notifier(&krc_node_netdev);
+	if (err)
+		goto err_client;
+	return 0;
+
+err_client:
+	ib_unregister_client(&krc_client);
+err_cache:
+	krc_cache_destroy(krc_node.cache);
+	return err;
+}
+
+void krc_node_exit(void)
+{
+	unregister_netdevice_notifier(&krc_node_netdev);
+	cancel_work_sync(&krc_node_work);
+	mutex_lock(&krc_node.lock);
+	krc_node_close_all("the module is being unloaded");
+	krc_node_free_conf(krc_node.conf);
+	krc_node.conf = NULL; /* a late refresh opens nothing */
+	mutex_unlock(&krc_node.lock);
+	wait_event(krc_node.ended, !READ_ONCE(krc_node.ending));
+	mutex_lock(&krc_node.lock);
+	krc_node_tidy(); /* what the last of them could not withdraw */
+	mutex_unlock(&krc_node.lock);
+	ib_unregister_client(&krc_client);
+	krc_cache_destroy(krc_node.cache);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: bringing one port up and taking it down.
+ *
+ * A port dies in this order: nobody enters any more; the MetaServer client withdraws and
+ * its callers are woken; peers are told of no region any more; the pool completes all
+ * requests and wakes its waiters; when the last user has left, the peers that were kept go;
+ * when the lease of those that know a region is over, the target goes, and behind it keys
+ * and the other parts. So no request of a peer that keeps to the rules meets a dead key.
+ * Locking: krc_node's lock when it is made, none at its end; see node/node.h for its users.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/err.h>
+#include <linux/log2.h>
+#include <linux/netdevice.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+
+#include "base/log.h"
+#include "mem/region.h"
+#include "user/peer.h"
+#include "pool/pool.h"
+#include "node/port.h"
+
+#define KRC_PORT_INITIATORS_MIN 4
+#define KRC_PORT_INITIATORS_MAX 16
+#define KRC_PORT_KILL_WARN_MS 30000
+
+static void krc_port_unused(struct percpu_ref *ref)
+{
+	complete(&container_of(ref, struct krc_port, users)->idle);
+}
+
+static void krc_port_free(struct kref *ref)
+{
+	struct krc_port *port = container_of(ref, struct krc_port, ref);
+
+	percpu_ref_exit(&port->users);
+	kfree(port);
+}
+
+void krc_port_put(struct krc_port *port)
+{
+	kref_put(&port->ref, krc_port_free);
+}
+
+/*
+ * Whose address the GID of a RoCE port is. 0: of another network namespace, where it may move
+ * or go without the node's doing, or of nobody; 1: of something on top of the port, such as a
+ * VLAN or a macvlan; 2: of the port's own network device, or of the bond that it is in.
+ */
+static u32 krc_port_gid_nearness(const struct ib_device *ibdev, const struct ib_gid_attr *attr)
+{
+	const struct net_device *ndev;
+	u32 nearness = 0;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	if (ndev && net_eq(dev_net(ndev), &init_net))
+		nearness = ndev->dev.parent == ibdev->dev.parent || netif_is_lag_master(ndev) ? 2
+											      : 1;
+	rcu_read_unlock();
+	return nearness;
+}
+
+/* How well a GID serves as the address of a port: more is better; 0: not at all. */
+static u32 krc_port_gid_rank(const struct ib_device *ibdev, const struct ib_gid_attr *attr,
+			     bool ethernet)
+{
+	const struct in6_addr *addr = (const struct in6_addr *)attr->gid.raw;
+	u32 nearness;
+
+	if (!ethernet)
+		return 1;
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP ||
+	    rdma_link_local_addr((struct in6_addr *)addr))
+		return 0;
+	nearness = krc_port_gid_nearness(ibdev, attr);
+	return nearness ? 2 * nearness + ipv6_addr_v4mapped(addr) : 0;
+}
+
+const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num)
+{
+	bool ethernet = rdma_port_get_link_layer(ibdev, num) == IB_LINK_LAYER_ETHERNET;
+	const struct ib_gid_attr *best = NULL, *attr;
+	u32 best_rank = 0, rank;
+	int i;
+
+	for (i = 0; i < ibdev->port_data[num].immutable.gid_tbl_len; i++) {
+		attr = rdma_get_gid_attr(ibdev, num, i);
+		if (IS_ERR(attr))
+			continue;
+		rank = krc_port_gid_rank(ibdev, attr, ethernet);
+		if (rank > best_rank) {
+			best_rank = rank;
+			swap(best, attr);
+		}
+		if (attr)
+			rdma_put_gid_attr(attr);
+	}
+	return best ?: ERR_PTR(-EADDRNOTAVAIL);
+}
+
+static u32 krc_port_initiators(const struct krc_node_conf *conf)
+{
+	if (conf->pool_initiators)
+		return conf->pool_initiators;
+	return clamp_t(u32, num_online_cpus(), KRC_PORT_INITIATORS_MIN, KRC_PORT_INITIATORS_MAX);
+}
+
+static void krc_port_publish_value(struct krc_port *port)
+{
+	port->value.kind = KRP_KIND_DCT;
+	port->value.dct.port = port->num;
+}
+
+static int krc_port_build(struct krc_port *port, const struct krc_node_conf *conf)
+{
+	u32 depth = min(conf->pool_depth, port->attr.initiator_depth_max);
+	int err;
+
+	err = port->ops->port_setup(port->hw, port->num, &conf->fabric);
+	if (err)
+		return err;
+	port->target = port->ops->target_create(port->hw, port->num, port->gid_index, port->dc_key,
+						&port->value);
+	if (IS_ERR(port->target))
+		return PTR_ERR(port->target);
+	port->mrdir = krc_mrdir_create(port, &port->value);
+	if (IS_ERR(port->mrdir)) {
+		err = PTR_ERR(port->mrdir);
+		goto err_target;
+	}
+	port->pool = krc_pool_create(port, krc_port_initiators(conf), depth);
+	if (IS_ERR(port->pool)) {
+		err = PTR_ERR(port->pool);
+		goto err_mrdir;
+	}
+	port->meta =
+		krc_meta_create(port->ibdev, port->num, &port->gid, &conf->meta, krc_node_cache());
+	if (IS_ERR(port->meta)) {
+		err = PTR_ERR(port->meta);
+		goto err_pool;
+	}
+	krc_port_publish_value(port);
+	err = krc_meta_publish(port->meta, KRP_SERVICE_NODE, &port->value);
+	if (err)
+		goto err_meta;
+	return 0;
+
+err_meta:
+	krc_meta_destroy(port->meta);
+err_pool:
+	krc_pool_stop(port->pool);
+	krc_pool_destroy(port->pool);
+err_mrdir:
+	krc_mrdir_destroy(port->mrdir);
+err_target:
+	port->ops->target_destroy(port->target);
+	return err;
+}
+
+struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provider_ops *ops,
+				 struct krc_hw *hw, const struct krc_hw_attr *attr, u32 num,
+				 const struct ib_gid_attr *sgid_attr,
+				 const struct krc_node_conf *conf)
+{
+	struct krc_port *port = kzalloc(sizeof(*port), GFP_KERNEL);
+	int err;
+
+	if (!port)
+		return ERR_PTR(-ENOMEM);
+	err = percpu_ref_init(&port->users, krc_port_unused, 0, GFP_KERNEL);
+	if (err) {
+		kfree(port);
+		return ERR_PTR(err);
+	}
+	kref_init(&port->ref);
+	init_completion(&port->idle);
+	port->ibdev = ibdev;
+	port->ops = ops;
+	port->hw = hw;
+	port->attr = *attr;
+	port->num = num;
+	port->segment_max = ib_dma_max_seg_size(ibdev);
+	port->sgid_attr = sgid_attr;
+	port->gid = sgid_attr->gid;
+	port->gid_index = sgid_attr->index;
+	port->dc_key = get_random_u64();
+	port->generation = conf->meta.generation;
+	port->ack_timeout = conf->ack_timeout;
+	port->margin_ms = conf->margin_ms;
+	err = krc_port_build(port, conf);
+	if (err) {
+		krc_port_put(port);
+		return ERR_PTR(err);
+	}
+	rdma_hold_gid_attr(sgid_attr);
+	return port;
+}
+
+static void krc_port_wait_idle(struct krc_port *port)
+{
+	unsigned long limit = msecs_to_jiffies(KRC_PORT_KILL_WARN_MS);
+
+	while (!wait_for_completion_timeout(&port->idle, limit))
+		krc_port_warn(port->ibdev, port->num, "still in use %u s after its end\n",
+			      KRC_PORT_KILL_WARN_MS / 1000);
+}
+
+void krc_port_kill(struct krc_port *port, struct list_head *left)
+{
+	percpu_ref_kill(&port->users);
+	krc_meta_stop(port->meta);
+	krc_meta_leave_records(port->meta, left);
+	krc_mrdir_retire(port->mrdir);
+	krc_pool_stop(port->pool);
+	krc_port_wait_idle(port);
+	krc_peers_drop(port);
+	krc_meta_destroy(port->meta);
+	krc_mrdir_wait(port->mrdir);
+	port->ops->target_destroy(port->target);
+	krc_mrdir_destroy(port->mrdir);
+	krc_pool_destroy(port->pool);
+	rdma_put_gid_attr(port->sgid_attr);
+	krc_port_put(port);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the table of targets, and what makes them proven or silent.
+ * Locking: see pool/silence.h.
+ */
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
+#include <linux/lockdep.h>
+#include <linux/once.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "pool/silence.h"
+
+#define KRC_SILENCE_BITS 10
+
+static DEFINE_HASHTABLE(krc_silence, KRC_SILENCE_BITS);
+static LIST_HEAD(krc_silence_list); /* without users */
+static u32 krc_silence_nr;
+static DEFINE_SPINLOCK(krc_silence_lock);
+
+static u32 krc_standing_hash(const struct krc_standing_key *key)
+{
+	static u32 seed __read_mostly;
+
+	get_random_once(&seed, sizeof(seed));
+	return jhash(key, sizeof(*key), seed);
+}
+
+/* The target with one more user, or NULL. */
+static struct krc_standing *krc_standing_find(const struct krc_standing_key *key)
+{
+	struct krc_standing *standing;
+
+	lockdep_assert_held(&krc_silence_lock);
+	hash_for_each_possible(krc_silence, standing, node, krc_standing_hash(key)) {
+		if (memcmp(&standing->key, key, sizeof(*key)))
+			continue;
+		if (!standing->users++) {
+			list_del_init(&standing->idle);
+			krc_silence_nr--;
+		}
+		return standing;
+	}
+	return NULL;
+}
+
+static struct krc_standing *krc_standing_make(const struct krc_standing_key *key)
+{
+	struct krc_standing *standing = kzalloc(sizeof(*standing), GFP_KERNEL_ACCOUNT);
+
+	if (!standing)
+		return NULL;
+	standing->users = 1;
+	standing->key = *key;
+	standing->state = KRC_STANDING_NEW;
+	spin_lock_init(&standing->lock);
+	INIT_LIST_HEAD(&standing->idle);
+	INIT_LIST_HEAD(&standing->waiting);
+	return standing;
+}
+
+struct krc_standing *krc_standing_get(const struct krc_port *port,
+				      const struct krc_hw_address *address, u64 mrdir_addr,
+				      u32 mrdir_rkey)
+{
+	struct krc_standing_key key = { .port = port,
+					.address = *address,
+					.mrdir_addr = mrdir_addr,
+					.mrdir_rkey = mrdir_rkey };
+	struct krc_standing *standing, *made;
+
+	spin_lock_bh(&krc_silence_lock);
+	standing = krc_standing_find(&key);
+	spin_unlock_bh(&krc_silence_lock);
+	if (standing)
+		return standing;
+	made = krc_standing_make(&key);
+	if (!made)
+		return NULL;
+	spin_lock_bh(&krc_silence_lock);
+	standing = krc_standing_find(&key);
+	if (!standing)
+		hash_add(krc_silence, &made->node, krc_standing_hash(&key));
+	spin_unlock_bh(&krc_silence_lock);
+	if (!standing)
+		return made;
+	kfree(made); /* another was faster */
+	return standing;
+}
+
+void krc_standing_hold(struct krc_standing *standing)
+{
+	spin_lock_bh(&krc_silence_lock);
+	standing->users++;
+	spin_unlock_bh(&krc_silence_lock);
+}
+
+/* Out of the table, for who has no user. */
+static void krc_standing_forget(struct krc_standing *standing)
+{
+	lockdep_assert_held(&krc_silence_lock);
+	hash_del(&standing->node);
+	if (!list_empty(&standing->idle)) {
+		list_del(&standing->idle);
+		krc_silence_nr--;
+	}
+	kfree(standing);
+}
+
+/* Only silence is worth to be remembered: of others it is enough that nothing is known. */
+static void krc_standing_rest(struct krc_standing *standing)
+{
+	lockdep_assert_held(&krc_silence_lock);
+	if (standing->orphan) {
+		kfree(standing);
+		return;
+	}
+	if (READ_ONCE(standing->state) != KRC_STANDING_SILENT) {
+		krc_standing_forget(standing);
+		return;
+	}
+	list_add_tail(&standing->idle, &krc_silence_list);
+	if (++krc_silence_nr > KRC_SILENT_MAX)
+		krc_standing_forget(list_first_entry(&krc_silence_list, struct krc_standing, idle));
+}
+
+void krc_standing_put(struct krc_standing *standing)
+{
+	spin_lock_bh(&krc_silence_lock);
+	if (!--standing->users)
+		krc_standing_rest(standing);
+	spin_unlock_bh(&krc_silence_lock);
+}
+
+void krc_standing_prove(struct krc_standing *standing)
+{
+	spin_lock_bh(&standing->lock);
+	WRITE_ONCE(standing->answered, jiffies);
+	standing->failures = 0;
+	WRITE_ONCE(standing->state, KRC_STANDING_PROVEN);
+	spin_unlock_bh(&standing->lock);
+}
+
+bool krc_standing_due(struct krc_standing *standing)
+{
+	bool due;
+
+	spin_lock_bh(&standing->lock);
+	due = standing->state != KRC_STANDING_SILENT || time_after_eq(jiffies, standing->retry_at);
+	spin_unlock_bh(&standing->lock);
+	return due;
+}
+
+static void krc_standing_silence(struct krc_standing *standing, unsigned long pause)
+{
+	lockdep_assert_held(&standing->lock);
+	standing->retry_at = jiffies + clamp(pause, msecs_to_jiffies(KRC_BACKOFF_MIN_MS),
+					     msecs_to_jiffies(KRC_BACKOFF_MAX_MS));
+	WRITE_ONCE(standing->state, KRC_STANDING_SILENT);
+}
+
+void krc_standing_failed(struct krc_standing *standing, unsigned long took)
+{
+	spin_lock_bh(&standing->lock);
+	krc_standing_silence(standing, took << standing->failures);
+	if (standing->failures < KRC_BACKOFF_DOUBLINGS)
+		standing->failures++;
+	spin_unlock_bh(&standing->lock);
+}
+
+void krc_standing_suspect(struct krc_standing *standing)
+{
+	spin_lock_bh(&standing->lock);
+	if (standing->state != KRC_STANDING_SILENT)
+		krc_standing_silence(standing, 0);
+	spin_unlock_bh(&standing->lock);
+}
+
+void krc_silence_drop(const struct krc_port *port)
+{
+	struct krc_standing *standing;
+	struct hlist_node *next;
+	int bucket;
+
+	spin_lock_bh(&krc_silence_lock);
+	hash_for_each_safe(krc_silence, bucket, next, standing, node) {
+		if (port && standing->key.port != port)
+			continue;
+		if (!standing->users) {
+			krc_standing_forget(standing);
+			continue;
+		}
+		/* its last user frees it; another port at the same place must not find it */
+		hash_del(&standing->node);
+		standing->orphan = true;
+	}
+	spin_unlock_bh(&krc_silence_lock);
+}
+
+u32 krc_silence_idle(void)
+{
+	return READ_ONCE(krc_silence_nr);
+}

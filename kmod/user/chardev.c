@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the device file /dev/krcore: from system calls to contexts.
+ *
+ * An ioctl is known by its exact number; its structure is copied in and out as the
+ * number says, whole. All structures are the same for 32-bit callers.
+ * Locking: none of its own; several threads may be in it with one file.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/uaccess.h>
+
+#include "user/lookup.h"
+#include "user/queue.h"
+#include "user/watch.h"
+
+/* Room for any structure of krp_ioctl.h. */
+union krc_ioc_arg {
+	struct krp_query query;
+	struct krp_setup setup;
+	struct krp_port_info port;
+	struct krp_mr_reg mr_reg;
+	struct krp_mr_dereg mr_dereg;
+	struct krp_mr_dereg_many mr_dereg_many;
+	struct krp_queue_create queue_create;
+	struct krp_connect connect;
+	struct krp_queue_query queue_query;
+	struct krp_queue_close queue_close;
+	struct krp_bind bind;
+	struct krp_post post;
+	struct krp_wait wait;
+	struct krp_record_lookup lookup;
+	struct krp_record_publish publish;
+	struct krp_record_watch watch;
+};
+
+static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc_arg *arg)
+{
+	switch (cmd) {
+	case KRP_IOC_QUERY:
+		return krc_ioc_query(ctx, &arg->query);
+	case KRP_IOC_SETUP:
+		return krc_ioc_setup(ctx, &arg->setup);
+	case KRP_IOC_PORT:
+		return krc_ioc_port(ctx, &arg->port);
+	case KRP_IOC_MR_REG:
+		return krc_ioc_mr_reg(ctx, &arg->mr_reg);
+	case KRP_IOC_MR_DEREG:
+		return krc_ioc_mr_dereg(ctx, &arg->mr_dereg);
+	case KRP_IOC_MR_DEREG_MANY:
+		return krc_ioc_mr_dereg_many(ctx, &arg->mr_dereg_many);
+	case KRP_IOC_QUEUE_CREATE:
+		return krc_ioc_queue_create(ctx, &arg->queue_create);
+	case KRP_IOC_CONNECT:
+		return krc_ioc_connect(ctx, &arg->connect);
+	case KRP_IOC_QUEUE_QUERY:
+		return krc_ioc_queue_query(ctx, &arg->queue_query);
+	case KRP_IOC_QUEUE_CLOSE:
+		return krc_ioc_queue_close(ctx, &arg->queue_close);
+	case KRP_IOC_BIND:
+		return krc_ioc_bind(ctx, &arg->bind);
+	case KRP_IOC_POST:
+		return krc_ioc_post(ctx, &arg->post);
+	case KRP_IOC_WAIT:
+		return krc_ioc_wait(ctx, &arg->wait);
+	case KRP_IOC_LOOKUP:
+		return krc_ioc_lookup(ctx, &arg->lookup);
+	case KRP_IOC_PUBLISH:
+		return krc_ioc_publish(ctx, &arg->publish);
+	case KRP_IOC_WATCH:
+		return krc_ioc_watch(ctx, &arg->watch);
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* What was made cannot be told: a program without its number could not give it back. */
+static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union krc_ioc_arg *arg)
+{
+	struct krp_mr_dereg dereg = { .handle = arg->mr_reg.handle };
+	struct krp_queue_close close = {};
+
+	if (cmd == KRP_IOC_QUEUE_CREATE)
+		close.queue = arg->queue_create.queue;
+	else if (cmd == KRP_IOC_CONNECT && arg->connect.flags & KRP_CONNECT_CREATE)
+		close.queue = arg->connect.queue;
+	if (close.queue)
+		krc_ioc_queue_close(ctx, &close);
+	if (cmd == KRP_IOC_MR_REG)
+		krc_ioc_mr_dereg(ctx, &dereg);
+}
+
+/* Whether a call has something to tell: a look-up that misses says what that is worth. */
+static bool krc_ioc_tells(unsigned int cmd, int err)
+{
+	return _IOC_DIR(cmd) & _IOC_READ && (!err || (cmd == KRP_IOC_LOOKUP && err == -ENOENT));
+}
+
+static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long user)
+{
+	void __user *uarg = (void __user *)user;
+	size_t bytes = _IOC_SIZE(cmd);
+	union krc_ioc_arg arg = {};
+	int err;
+
+	if (_IOC_TYPE(cmd) != KRP_IOC_MAGIC || bytes > sizeof(arg))
+		return -ENOTTY;
+	if (_IOC_DIR(cmd) & _IOC_WRITE && copy_from_user(&arg, uarg, bytes))
+		return -EFAULT;
+	err = krc_ioc_call(file->private_data, cmd, &arg);
+	if (krc_ioc_tells(cmd, err) && copy_to_user(uarg, &arg, bytes)) {
+		krc_ioc_undo(file->private_data, cmd, &arg);
+		return -EFAULT;
+	}
+	return err;
+}
+
+static __poll_t krc_chardev_poll(struct file *file, poll_table *table)
+{
+	struct krc_context *ctx = file->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(file, &ctx->wait, table);
+	if (!krc_context_port(ctx) || READ_ONCE(ctx->dead))
+		mask |= EPOLLERR;
+	if (krc_context_port(ctx) && krc_ring_pending(&ctx->ring))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	return mask | krc_watch_poll(ctx, file, table);
+}
+
+static ssize_t krc_chardev_read(struct file *file, char __user *buf, size_t bytes, loff_t *pos)
+{
+	return krc_watch_read(file->private_data, buf, bytes, file->f_flags & O_NONBLOCK);
+}
+
+static int krc_chardev_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct krc_context *ctx = file->private_data;
+
+	if (!krc_context_port(ctx))
+		return -EBADFD;
+	return krc_ring_mmap(&ctx->ring, vma);
+}
+
+static int krc_chardev_open(struct inode *inode, struct file *file)
+{
+	struct krc_context *ctx = krc_context_open();
+
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	file->private_data = ctx;
+	return stream_open(inode, file);
+}
+
+static int krc_chardev_release(struct inode *inode, struct file *file)
+{
+	krc_context_close(file->private_data);
+	return 0;
+}
+
+static const struct file_operations krc_chardev_fops = {
+	.owner = THIS_MODULE,
+	.open = krc_chardev_open,
+	.release = krc_chardev_release,
+	.read = krc_chardev_read,
+	.unlocked_ioctl = krc_chardev_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = krc_chardev_mmap,
+	.poll = krc_chardev_poll,
+};
+
+static struct miscdevice krc_chardev = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "krcore",
+	.fops = &krc_chardev_fops,
+	.mode = 0666, /* limits are by user and cgroup */
+};
+
+int krc_context_init(void)
+{
+	int err;
+
+	krc_context_wq = alloc_workqueue("krcore", WQ_UNBOUND, 0);
+	if (!krc_context_wq)
+		return -ENOMEM;
+	/* of its own: what is on the other one may wait for what is on this one */
+	krc_renew_wq = alloc_workqueue("krcore_renew", WQ_UNBOUND, 0);
+	err = krc_renew_wq ? misc_register(&krc_chardev) : -ENOMEM;
+	if (!err)
+		return 0;
+	if (krc_renew_wq)
+		destroy_workqueue(krc_renew_wq);
+	destroy_workqueue(krc_context_wq);
+	return err;
+}
+
+void krc_context_exit(void)
+{
+	misc_deregister(&krc_chardev);
+	destroy_workqueue(krc_context_wq); /* closed contexts end first */
+	krc_changes_exit();
+	destroy_workqueue(krc_renew_wq);
+	rcu_barrier(); /* peers */
+}

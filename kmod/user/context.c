@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: contexts: their setup, their memory regions, their end, and what there is to be
+ * seen of them.
+ *
+ * The last close withdraws services at once and leaves the rest to a work item: requests
+ * that are in the hardware keep their regions, and so their pages, until it is done with
+ * them, however the process ended.
+ * Locking: see user/queue.h; krc_contexts_lock (mutex) for the list of all contexts.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cred.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "mem/region.h"
+#include "node/node.h"
+#include "user/queue.h"
+#include "user/watch.h"
+
+DEFINE_PER_CPU(struct krc_counts, krc_counts);
+struct workqueue_struct *krc_context_wq;
+struct workqueue_struct *krc_renew_wq;
+
+static LIST_HEAD(krc_contexts);
+static DEFINE_MUTEX(krc_contexts_lock);
+static u64 krc_contexts_made;
+
+struct krc_port *krc_context_port(struct krc_context *ctx)
+{
+	/* Pairs with krc_context_setup(): with the port, the ring is there. */
+	return smp_load_acquire(&ctx->port);
+}
+
+static void krc_context_free(struct kref *ref)
+{
+	struct krc_context *ctx = container_of(ref, struct krc_context, ref);
+
+	mutex_lock(&krc_contexts_lock);
+	list_del(&ctx->list);
+	mutex_unlock(&krc_contexts_lock);
+	krc_ring_destroy(&ctx->ring);
+	if (ctx->port)
+		krc_port_put(ctx->port);
+	krc_uncharge(&ctx->charge);
+	krc_user_put(ctx->user);
+	xa_destroy(&ctx->queues);
+	xa_destroy(&ctx->regions);
+	mutex_destroy(&ctx->lock);
+	kfree(ctx);
+}
+
+void krc_context_put(struct krc_context *ctx)
+{
+	kref_put(&ctx->ref, krc_context_free);
+}
+
+/* Stop being told of the port's end; if it has begun, wait for it. */
+static void krc_context_unwatch(struct krc_context *ctx)
+{
+	if (krc_port_enter(ctx->port)) {
+		krc_pool_unwatch(ctx->port->pool, &ctx->watch);
+		krc_port_exit(ctx->port);
+	} else {
+		wait_for_completion(&ctx->watch.gone);
+	}
+}
+
+static void krc_context_release(struct work_struct *work)
+{
+	struct krc_context *ctx = container_of(work, struct krc_context, release);
+	unsigned long handle;
+	struct krc_mr *mr;
+
+	krc_queue_close_all(ctx);
+	xa_for_each(&ctx->regions, handle, mr) {
+		xa_erase(&ctx->regions, handle);
+		krc_mr_dereg(&mr, 1, false);
+	}
+	krc_context_unwatch(ctx);
+	krc_context_put(ctx);
+}
+
+struct krc_context *krc_context_open(void)
+{
+	struct krc_context *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+	int err = -ENOMEM;
+
+	if (!ctx)
+		return ERR_PTR(-ENOMEM);
+	ctx->user = krc_user_get_current();
+	if (!ctx->user)
+		goto err_ctx;
+	err = krc_charge(ctx->user, KRC_RES_CONTEXT, &ctx->charge);
+	if (err)
+		goto err_user;
+	kref_init(&ctx->ref);
+	mutex_init(&ctx->lock);
+	spin_lock_init(&ctx->ring.lock);
+	init_waitqueue_head(&ctx->wait);
+	xa_init_flags(&ctx->queues, XA_FLAGS_ALLOC1);
+	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
+	INIT_WORK(&ctx->release, krc_context_release);
+	ctx->pid = task_tgid_nr(current);
+	ctx->uid = current_uid();
+	get_task_comm(ctx->comm, current);
+	mutex_lock(&krc_contexts_lock);
+	ctx->id = ++krc_contexts_made;
+	list_add_tail(&ctx->list, &krc_contexts);
+	mutex_unlock(&krc_contexts_lock);
+	return ctx;
+
+err_user:
+	krc_user_put(ctx->user);
+err_ctx:
+	kfree(ctx);
+	return ERR_PTR(err);
+}
+
+void krc_context_close(struct krc_context *ctx)
+{
+	if (!krc_context_port(ctx)) {
+		krc_context_put(ctx);
+		return;
+	}
+	krc_bind_undo_all(ctx);
+	krc_watch_end(ctx);
+	queue_work(krc_context_wq, &ctx->release);
+}
+
+/* The port is gone, with all requests completed. */
+static void krc_context_port_stopped(struct krc_pool_watch *watch)
+{
+	struct krc_context *ctx = container_of(watch, struct krc_context, watch);
+
+	krc_queue_fail_all(ctx, -ENODEV);
+	WRITE_ONCE(ctx->dead, true);
+	wake_up_poll(&ctx->wait, EPOLLIN | EPOLLERR);
+	krc_changes_wake();
+}
+
+/* The port that a program names by number or by GID, with a reference, or NULL. */
+static struct krc_port *krc_setup_port(const struct krp_setup *arg)
+{
+	return arg->flags & KRP_SETUP_GID ? krc_port_by_gid(arg->gid) : krc_port_first(arg->port);
+}
+
+static bool krc_setup_valid(const struct krp_setup *arg)
+{
+	if (arg->flags & ~(u32)KRP_SETUP_GID)
+		return false;
+	return arg->flags ? !arg->port : krp_is_zero(arg->gid, sizeof(arg->gid));
+}
+
+/* Under ctx->lock, with a reference to the port that becomes the context's. */
+static int krc_context_setup(struct krc_context *ctx, struct krc_port *port, u32 entries)
+{
+	int err;
+
+	lockdep_assert_held(&ctx->lock);
+	err = krc_ring_create(&ctx->ring, entries);
+	if (err)
+		return err;
+	ctx->watch.stopped = krc_context_port_stopped;
+	err = -ENODEV;
+	if (krc_port_enter(port)) {
+		err = krc_pool_watch(port->pool, &ctx->watch);
+		krc_port_exit(port);
+	}
+	if (err) {
+		krc_ring_destroy(&ctx->ring);
+		return err;
+	}
+	/* Pairs with krc_context_port(). */
+	smp_store_release(&ctx->port, port);
+	return 0;
+}
+
+int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg)
+{
+	struct krc_port *port;
+	int err;
+
+	if (arg->abi != KRP_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (!krc_setup_valid(arg))
+		return -EINVAL;
+	if (mutex_lock_interruptible(&ctx->lock))
+		return -ERESTARTSYS;
+	err = -EBUSY;
+	if (ctx->port)
+		goto out;
+	port = krc_setup_port(arg);
+	err = -ENODEV;
+	if (!port)
+		goto out;
+	err = krc_context_setup(ctx, port, arg->ring_entries);
+	if (err)
+		krc_port_put(port);
+	else
+		arg->map_bytes = ctx->ring.bytes;
+out:
+	mutex_unlock(&ctx->lock);
+	return err;
+}
+
+int krc_ioc_query(struct krc_context *ctx, struct krp_query *arg)
+{
+	*arg = (struct krp_query){
+		.abi = KRP_ABI_VERSION,
+		.ports = krc_port_count(),
+		.ring_entries_max = KRP_RING_ENTRIES_MAX,
+		.queue_depth_max = KRP_QUEUE_DEPTH_MAX,
+		.post_max = KRP_POST_MAX,
+	};
+	krc_limits_get(&arg->queues_max, &arg->mrs_max, &arg->requests_max);
+	return 0;
+}
+
+int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg)
+{
+	u32 index = arg->index;
+	struct krc_port *port;
+	int err = -ENODEV;
+
+	if (!index)
+		return -EINVAL;
+	port = krc_port_first(index);
+	if (!port)
+		return -ENOENT;
+	if (krc_port_enter(port)) {
+		*arg = (struct krp_port_info){
+			.index = index,
+			.flags = port->value.dct.flags,
+			.port_num = port->num,
+			.mtu = port->value.dct.mtu,
+		};
+		memcpy(arg->gid, port->gid.raw, sizeof(arg->gid));
+		strscpy(arg->device, dev_name(&port->ibdev->dev), sizeof(arg->device));
+		krc_port_exit(port);
+		err = 0;
+	}
+	krc_port_put(port);
+	return err;
+}
+
+struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle)
+{
+	struct krc_mr *mr;
+
+	xa_lock(&ctx->regions);
+	mr = xa_load(&ctx->regions, handle);
+	if (mr)
+		krc_mr_get(mr);
+	xa_unlock(&ctx->regions);
+	return mr;
+}
+
+int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg)
+{
+	struct krc_port *port = krc_context_port(ctx);
+	struct krc_mr *mr;
+	int err;
+
+	if (!port)
+		return -EBADFD;
+	if (arg->rsvd || arg->access & ~KRP_ACCESS_ALL)
+		return -EINVAL;
+	mr = krc_mr_reg(port, ctx->user, arg);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	err = xa_alloc(&ctx->regions, &arg->handle, mr, XA_LIMIT(1, INT_MAX), GFP_KERNEL_ACCOUNT);
+	if (err)
+		krc_mr_dereg(&mr, 1, false);
+	return err;
+}
+
+int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
+{
+	struct krc_mr *mr;
+
+	if (arg->rsvd)
+		return -EINVAL;
+	mr = xa_erase(&ctx->regions, arg->handle);
+	if (!mr)
+		return -ENOENT;
+	krc_mr_dereg(&mr, 1, true);
+	return 0;
+}
+
+/* The regions of some handles, which name nothing any more, up to the first that is none. */
+static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32 count,
+				struct krc_mr **mrs)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		mrs[i] = xa_erase(&ctx->regions, handles[i]);
+		if (!mrs[i])
+			break;
+	}
+	return i;
+}
+
+int krc_ioc_mr_dereg_many(struct krc_context *ctx, struct krp_mr_dereg_many *arg)
+{
+	struct krc_mr **mrs;
+	u32 *handles;
+	int err = 0;
+
+	if (!arg->count || arg->count > KRP_MR_DEREG_MAX || arg->done)
+		return -EINVAL;
+	handles = vmemdup_user(u64_to_user_ptr(arg->handles), arg->count * sizeof(*handles));
+	if (IS_ERR(handles))
+		return PTR_ERR(handles);
+	mrs = kvcalloc(arg->count, sizeof(*mrs), GFP_KERNEL_ACCOUNT);
+	if (!mrs) {
+		err = -ENOMEM;
+		goto out;
+	}
+	arg->done = krc_context_take_mrs(ctx, handles, arg->count, mrs);
+	krc_mr_dereg(mrs, arg->done, true);
+	err = arg->done ? 0 : -ENOENT;
+	kvfree(mrs);
+out:
+	kvfree(handles);
+	return err;
+}
+
+u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
+{
+	struct krc_queue_info info;
+	struct krc_context *ctx;
+	struct krc_queue *queue;
+	u32 at = 0, taken = 0;
+	unsigned long id;
+	bool more = true;
+
+	mutex_lock(&krc_contexts_lock);
+	list_for_each_entry(ctx, &krc_contexts, list) {
+		xa_lock(&ctx->queues);
+		xa_for_each(&ctx->queues, id, queue) {
+			if (at++ < start)
+				continue;
+			krc_queue_describe(queue, &info);
+			more = !fn(&info, arg);
+			if (!more)
+				break;
+			taken++;
+		}
+		xa_unlock(&ctx->queues);
+		if (!more)
+			break;
+	}
+	mutex_unlock(&krc_contexts_lock);
+	return taken;
+}
+
+/* What one context holds now. */
+static void krc_context_count(struct krc_context *ctx, struct krc_context_stats *sum)
+{
+	unsigned long id;
+	struct krc_mr *mr;
+	void *queue;
+
+	sum->contexts++;
+	xa_lock(&ctx->queues);
+	xa_for_each(&ctx->queues, id, queue)
+		sum->queues++;
+	xa_unlock(&ctx->queues);
+	xa_lock(&ctx->regions);
+	xa_for_each(&ctx->regions, id, mr) {
+		sum->mrs++;
+		sum->pinned_bytes += mr->length;
+	}
+	xa_unlock(&ctx->regions);
+}
+
+void krc_context_stats(struct krc_context_stats *ret_stats)
+{
+	struct krc_context_stats sum = {};
+	struct krc_context *ctx;
+	int cpu;
+
+	mutex_lock(&krc_contexts_lock);
+	list_for_each_entry(ctx, &krc_contexts, list)
+		krc_context_count(ctx, &sum);
+	mutex_unlock(&krc_contexts_lock);
+	for_each_possible_cpu(cpu) {
+		const struct krc_counts *counts = per_cpu_ptr(&krc_counts, cpu);
+
+		sum.connects += counts->connects;
+		sum.connects_cached += counts->connects_cached;
+		sum.connects_failed += counts->connects_failed;
+		sum.posts += counts->posts;
+		sum.requests += counts->requests;
+		sum.completions += counts->completions;
+		sum.errors += counts->errors;
+	}
+	*ret_stats = sum;
+}

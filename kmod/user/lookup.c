@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: looking records up for programs; see user/lookup.h.
+ *
+ * A program is told what another program published. Of a DC target it is told that it is
+ * there: its keys lead to every region of that node, and stay in the kernel.
+ * Locking: none of its own.
+ */
+#include <linux/string.h>
+
+#include "meta/cache.h"
+#include "user/lookup.h"
+#include "node/node.h"
+#include "user/queue.h"
+
+int krc_lookup(struct krc_port *port, const struct krp_key *key, bool fresh, u32 timeout_ms,
+	       struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt)
+{
+	*ret_reads = 0;
+	if (!fresh && !krc_cache_get(krc_node_cache(), key, ret_value))
+		return 1;
+	return krc_meta_lookup(port->meta, key, timeout_ms, ret_value, ret_reads, ret_doubt);
+}
+
+static void krc_lookup_tell(const struct krp_value *value, struct krp_record_lookup *arg)
+{
+	arg->generation = le64_to_cpu(value->generation);
+	arg->kind = value->kind;
+	if (value->kind != KRP_KIND_RAW)
+		return;
+	arg->raw_len = value->len;
+	memcpy(arg->raw, value->raw, sizeof(arg->raw));
+}
+
+int krc_ioc_lookup(struct krc_context *ctx, struct krp_record_lookup *arg)
+{
+	struct krp_key key = { .service = cpu_to_le16(arg->service) };
+	struct krc_port *port = krc_context_port(ctx);
+	struct krp_value value;
+	bool doubt = false;
+	int err;
+
+	if (arg->flags & ~KRP_LOOKUP_FRESH || arg->answer || arg->kind || arg->raw_len ||
+	    !krp_is_zero(arg->raw, sizeof(arg->raw)))
+		return -EINVAL;
+	if (!arg->timeout_ms || arg->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
+		return -EINVAL;
+	if (!port)
+		return -EBADFD;
+	memcpy(key.gid, arg->gid, sizeof(key.gid));
+	if (!krc_port_enter(port))
+		return -ENODEV;
+	err = krc_lookup(port, &key, arg->flags & KRP_LOOKUP_FRESH, arg->timeout_ms, &value,
+			 &arg->reads, &doubt);
+	krc_port_exit(port);
+	if (doubt)
+		arg->answer = KRP_LOOKUP_DOUBT;
+	if (err < 0)
+		return err;
+	krc_lookup_tell(&value, arg);
+	return 0;
+}

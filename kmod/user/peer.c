@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the table of peers, those in use and those kept for the next one who connects.
+ * Locking: krc_peers_lock for the table, the counts of users and the list of the idle.
+ */
+#include <linux/err.h>
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "meta/cache.h"
+#include "user/show.h"
+#include "mem/region.h"
+#include "node/node.h"
+#include "user/peer.h"
+#include "pool/silence.h"
+
+#define KRC_PEER_BITS 10
+#define KRC_PEERS_IDLE_MAX 256
+#define KRC_PEER_IDLE_MS 10000
+#define KRC_PEER_FRESH_MS 100 /* so long a peer that was made is fresh to all */
+
+static void krc_peers_expire(struct work_struct *work);
+
+static DEFINE_HASHTABLE(krc_peers, KRC_PEER_BITS);
+static LIST_HEAD(krc_peers_idle); /* the longest idle first */
+static LIST_HEAD(krc_peers_old); /* in use, but nobody is given them any more */
+static u32 krc_peers_idle_nr;
+static DEFINE_SPINLOCK(krc_peers_lock);
+static DECLARE_DELAYED_WORK(krc_peers_expiry, krc_peers_expire);
+
+static u32 krc_peer_hash(const struct krc_port *port, const struct krp_key *key)
+{
+	return jhash(key, sizeof(*key), (u32)(unsigned long)port);
+}
+
+static bool krc_peer_is(const struct krc_peer *peer, const struct krc_port *port,
+			const struct krp_key *key)
+{
+	return peer->port == port && !memcmp(&peer->key, key, sizeof(*key));
+}
+
+/*
+ * The peer with one more user, or NULL. @fresh: one that was made just now will do, so that
+ * who asks for fresh ones again and again does not have as many of them.
+ */
+static struct krc_peer *krc_peer_find(struct krc_port *port, const struct krp_key *key,
+				      const struct krp_value *value, bool fresh)
+{
+	unsigned long newest = jiffies - msecs_to_jiffies(KRC_PEER_FRESH_MS);
+	struct krc_peer *peer;
+
+	lockdep_assert_held(&krc_peers_lock);
+	hash_for_each_possible(krc_peers, peer, node, krc_peer_hash(port, key)) {
+		if (READ_ONCE(peer->outdated) || !krc_peer_is(peer, port, key) ||
+		    memcmp(&peer->value, value, sizeof(*value)))
+			continue;
+		if (fresh && time_before(peer->made, newest))
+			continue;
+		if (!peer->users++) {
+			list_del_init(&peer->idle);
+			krc_peers_idle_nr--;
+		}
+		return peer;
+	}
+	return NULL;
+}
+
+static void krc_peer_free(struct krc_peer *peer)
+{
+	krc_remote_put(peer->remote);
+	krc_port_put(peer->port);
+	kfree_rcu(peer, rcu); /* krc_queue_describe() may be reading it */
+}
+
+/* Take an idle peer out of the table, for krc_peers_free(). */
+static void krc_peer_take_idle(struct krc_peer *peer, struct list_head *taken)
+{
+	lockdep_assert_held(&krc_peers_lock);
+	if (hash_hashed(&peer->node))
+		hash_del(&peer->node);
+	list_move_tail(&peer->idle, taken);
+	krc_peers_idle_nr--;
+}
+
+static void krc_peers_free(struct list_head *taken)
+{
+	struct krc_peer *peer, *next;
+
+	list_for_each_entry_safe(peer, next, taken, idle)
+		krc_peer_free(peer);
+}
+
+static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_key *key,
+					const struct krp_value *value)
+{
+	struct krc_peer *peer;
+	union ib_gid gid;
+	int err;
+
+	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value))
+		return ERR_PTR(-EPROTO);
+	peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+	if (!peer)
+		return ERR_PTR(-ENOMEM);
+	memcpy(gid.raw, key->gid, sizeof(gid.raw));
+	err = port->ops->address(port->hw, port->num, port->gid_index, &gid, value, &peer->address);
+	if (err)
+		goto err_peer;
+	peer->remote = krc_remote_create(port, value, &peer->address);
+	if (IS_ERR(peer->remote)) {
+		err = PTR_ERR(peer->remote);
+		goto err_peer;
+	}
+	peer->standing = krc_remote_standing(peer->remote);
+	INIT_LIST_HEAD(&peer->idle);
+	peer->users = 1;
+	peer->made = jiffies;
+	peer->port = krc_port_get(port);
+	peer->key = *key;
+	peer->value = *value;
+	return peer;
+
+err_peer:
+	kfree(peer);
+	return ERR_PTR(err);
+}
+
+/*
+ * Nobody is given what is outdated, or (@all) what there is of a record: what is in use leaves
+ * the table, so that it is not in the way of those who look something up; what is idle goes.
+ */
+static void krc_peer_outdate(const struct krc_port *port, const struct krp_key *key, bool all,
+			     struct list_head *taken)
+{
+	struct hlist_node *next;
+	struct krc_peer *peer;
+
+	lockdep_assert_held(&krc_peers_lock);
+	hash_for_each_possible_safe(krc_peers, peer, next, node, krc_peer_hash(port, key)) {
+		if (!krc_peer_is(peer, port, key) || !(all || READ_ONCE(peer->outdated)))
+			continue;
+		WRITE_ONCE(peer->outdated, true);
+		if (peer->users) {
+			hash_del(&peer->node);
+			list_add_tail(&peer->idle, &krc_peers_old);
+		} else {
+			krc_peer_take_idle(peer, taken);
+		}
+	}
+}
+
+struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
+			      const struct krp_value *value, bool fresh)
+{
+	struct krc_peer *peer, *made;
+	LIST_HEAD(taken);
+
+	spin_lock(&krc_peers_lock);
+	peer = krc_peer_find(port, key, value, fresh);
+	spin_unlock(&krc_peers_lock);
+	if (peer)
+		return peer;
+
+	made = krc_peer_create(port, key, value);
+	if (IS_ERR(made))
+		return made;
+	spin_lock(&krc_peers_lock);
+	peer = krc_peer_find(port, key, value, fresh);
+	if (!peer) {
+		krc_peer_outdate(port, key, fresh, &taken);
+		hash_add(krc_peers, &made->node, krc_peer_hash(port, key));
+	}
+	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
+	if (!peer)
+		return made;
+	krc_peer_free(made); /* another was faster */
+	return peer;
+}
+
+/* Nobody uses it any more: keep it for the next one, or not. */
+static void krc_peer_rest(struct krc_peer *peer, struct list_head *taken)
+{
+	lockdep_assert_held(&krc_peers_lock);
+	peer->idle_since = jiffies;
+	list_move_tail(&peer->idle, &krc_peers_idle);
+	krc_peers_idle_nr++;
+	if (READ_ONCE(peer->outdated) || percpu_ref_is_dying(&peer->port->users))
+		krc_peer_take_idle(peer, taken);
+	else if (krc_peers_idle_nr > KRC_PEERS_IDLE_MAX)
+		krc_peer_take_idle(list_first_entry(&krc_peers_idle, struct krc_peer, idle), taken);
+	else if (krc_peers_idle_nr == 1)
+		schedule_delayed_work(&krc_peers_expiry, msecs_to_jiffies(KRC_PEER_IDLE_MS));
+}
+
+void krc_peer_put(struct krc_peer *peer)
+{
+	LIST_HEAD(taken);
+
+	if (!peer)
+		return;
+	spin_lock(&krc_peers_lock);
+	if (!--peer->users)
+		krc_peer_rest(peer, &taken);
+	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
+}
+
+/* Those that have been idle for too long; again as long as there are others. */
+static void krc_peers_expire(struct work_struct *work)
+{
+	struct krc_peer *peer, *next;
+	LIST_HEAD(taken);
+
+	spin_lock(&krc_peers_lock);
+	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle)
+		if (time_after_eq(jiffies, peer->idle_since + msecs_to_jiffies(KRC_PEER_IDLE_MS)))
+			krc_peer_take_idle(peer, &taken);
+	if (krc_peers_idle_nr)
+		schedule_delayed_work(&krc_peers_expiry, msecs_to_jiffies(KRC_PEER_IDLE_MS / 2));
+	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
+}
+
+void krc_peers_drop(struct krc_port *port)
+{
+	struct krc_peer *peer, *next;
+	LIST_HEAD(taken);
+
+	spin_lock(&krc_peers_lock);
+	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle)
+		if (!port || peer->port == port)
+			krc_peer_take_idle(peer, &taken);
+	spin_unlock(&krc_peers_lock);
+	krc_peers_free(&taken);
+	krc_silence_drop(port);
+}
+
+void krc_peers_exit(void)
+{
+	krc_peers_drop(NULL);
+	cancel_delayed_work_sync(&krc_peers_expiry);
+	WARN_ON(!hash_empty(krc_peers) || !list_empty(&krc_peers_old));
+}
+
+/* Once for each peer: more of its requests fail by the same fault. */
+void krc_peer_disbelieve(struct krc_peer *peer)
+{
+	if (xchg(&peer->outdated, true))
+		return;
+	krc_cache_forget(krc_node_cache(), &peer->key, le64_to_cpu(peer->value.generation));
+	krc_remote_forget(peer->remote);
+}
+
+void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault, u64 token)
+{
+	switch (fault) {
+	case KRC_FAULT_TIMEOUT:
+	case KRC_FAULT_TARGET:
+		krc_standing_suspect(peer->standing);
+		krc_peer_disbelieve(peer);
+		break;
+	case KRC_FAULT_ACCESS: /* a refusal is an answer */
+		krc_standing_answered(peer->standing);
+		krc_remote_forget_token(peer->remote, token);
+		break;
+	default:
+		break;
+	}
+}
+
+static void krc_peer_inform(const struct krc_peer *peer, struct krc_peer_info *info)
+{
+	memcpy(info->gid, peer->key.gid, sizeof(info->gid));
+	info->service = le16_to_cpu(peer->key.service);
+	info->generation = le64_to_cpu(peer->value.generation);
+	info->queues = peer->users;
+	info->regions = krc_remote_regions(peer->remote);
+}
+
+u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg)
+{
+	struct krc_peer_info info = {};
+	struct krc_peer *peer;
+	u32 at = 0, taken = 0;
+	bool full = false;
+	int bucket;
+
+	spin_lock(&krc_peers_lock);
+	hash_for_each(krc_peers, bucket, peer, node) {
+		if (full || !peer->users || at++ < start)
+			continue;
+		krc_peer_inform(peer, &info);
+		full = fn(&info, arg);
+		taken += !full;
+	}
+	list_for_each_entry(peer, &krc_peers_old, idle) {
+		if (full || at++ < start)
+			continue;
+		krc_peer_inform(peer, &info);
+		full = fn(&info, arg);
+		taken += !full;
+	}
+	spin_unlock(&krc_peers_lock);
+	return taken;
+}

@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: the way of a request of a program: checked, charged, handed to the pool,
+ * completed into the ring.
+ *
+ * The key of a remote region may be posted only until krc_req.until. A request that
+ * waited longer, behind other queues or a recovery, is held back by krc_queue_check(), and
+ * a work item checks the reference again; only if it does not hold any more does the
+ * request fail, with the error that posting would have given. For the peer's answer neither
+ * that work item waits, which is queued again when it is there, nor a poster with anything
+ * held: how long a peer takes is its own affair.
+ * Locking: see user/queue.h. Requests are used in turn, since a queue completes in order.
+ */
+#include <linux/completion.h>
+#include <linux/jiffies.h>
+#include <linux/pagemap.h>
+#include <linux/uaccess.h>
+
+#include "mem/region.h"
+#include "node/node.h"
+#include "user/peer.h"
+#include "user/queue.h"
+#include "pool/silence.h"
+#include "base/spin.h"
+
+#define KRC_COPY_BATCH 8 /* requests copied at once */
+#define KRC_PAGED_OUT 1 /* for an errno: the requests have to be brought into memory (again) */
+#define KRC_PAGED_OUT_MAX 64 /* times, in one call */
+
+static u32 krc_wr_access(u8 opcode)
+{
+	switch (opcode) {
+	case KRP_OP_READ:
+		return KRP_ACCESS_REMOTE_READ;
+	case KRP_OP_WRITE:
+		return KRP_ACCESS_REMOTE_WRITE;
+	default:
+		return KRP_ACCESS_REMOTE_ATOMIC;
+	}
+}
+
+/* What can be said of a request without looking at memory regions. */
+static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
+{
+	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD ||
+	    wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) ||
+	    !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)) || !wr->length || wr->length > KRP_LENGTH_MAX)
+		return -EINVAL;
+	if (wr->opcode == KRP_OP_READ || wr->opcode == KRP_OP_WRITE)
+		return 0;
+	if (wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64) ||
+	    wr->flags & KRP_WR_IDEMPOTENT)
+		return -EINVAL;
+	return port->attr.atomics ? 0 : -EOPNOTSUPP;
+}
+
+/* The peer's key for a request. @grant, @wait: see krc_remote_get(). */
+static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, struct krc_grant *grant,
+			 struct krc_remote_wait *wait)
+{
+	struct krc_hw_wr *wr = &qr->req.wr;
+	int err;
+
+	lockdep_assert_held(&queue->post);
+	err = krc_remote_get(queue->peer->remote, qr->token, wr->remote_addr, wr->length,
+			     qr->access, grant, wait);
+	if (!err) {
+		wr->rkey = grant->rkey;
+		qr->req.leased = true;
+		qr->req.until = grant->until;
+		qr->req.stay = msecs_to_jiffies(grant->margin_ms / 2);
+	}
+	if (err == -ETIMEDOUT) /* it was silent, and is left alone for a while */
+		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
+	return err;
+}
+
+/* It does not even answer where its memory is: the record is old. */
+static void krc_queue_unanswered(struct krc_queue *queue, int err)
+{
+	lockdep_assert_held(&queue->post);
+	if (err != -EREMOTEIO && err != -ETIMEDOUT)
+		return;
+	krc_peer_disbelieve(queue->peer);
+	krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
+}
+
+/**
+ * struct krc_question - A poster who needs a reference that is not there.
+ * @wait: for the peer's directory.
+ * @remote: the peer, counted; NULL: nothing was asked.
+ * @over: there is an answer.
+ * @err: it.
+ */
+struct krc_question {
+	struct krc_remote_wait wait;
+	struct krc_remote *remote;
+	struct completion over;
+	int err;
+};
+
+static void krc_question_answered(struct krc_remote_wait *wait, int err)
+{
+	struct krc_question *question = container_of(wait, struct krc_question, wait);
+
+	question->err = err;
+	complete(&question->over);
+}
+
+static void krc_question_init(struct krc_question *question, const struct krc_queue *queue)
+{
+	krc_remote_wait_init(&question->wait, queue->ctx->user, krc_question_answered);
+	question->remote = NULL;
+	init_completion(&question->over);
+	question->err = 0;
+}
+
+/* Who looks for the answer. */
+struct krc_asker {
+	struct krc_question *question;
+	struct krc_pool *pool;
+};
+
+static bool krc_question_poll(void *arg)
+{
+	const struct krc_asker *asker = arg;
+	u32 index = asker->question->wait.index;
+
+	if (!completion_done(&asker->question->over) && index != KRC_READ_WAITS)
+		krc_pool_poll(asker->pool, index);
+	return completion_done(&asker->question->over);
+}
+
+/*
+ * Wait for the answer, with the port entered and nothing else held. Return: it, -EINTR, or
+ * -EBUSY: it takes long, which says nothing of the peer.
+ */
+static int krc_question_wait(struct krc_question *question, struct krc_queue *queue)
+{
+	struct krc_asker asker = { .question = question, .pool = queue->ctx->port->pool };
+	long left = msecs_to_jiffies(KRC_REMOTE_TIMEOUT_MS);
+
+	if (!krc_spin(krc_question_poll, &asker))
+		left = wait_for_completion_killable_timeout(&question->over, left);
+	krc_remote_unwait(question->remote, &question->wait);
+	krc_remote_put(question->remote);
+	if (left <= 0 && !completion_done(&question->over))
+		return left ? -EINTR : -EBUSY;
+	return question->err;
+}
+
+/**
+ * struct krc_batch - What requests of one call share with those before them.
+ * @grant: the peer's region, if it was one.
+ * @handle: the program's region.
+ * @mr: that region, counted by a request before; NULL: there was none.
+ * @question: for a reference that is not there.
+ */
+struct krc_batch {
+	struct krc_grant grant;
+	u32 handle;
+	struct krc_mr *mr;
+	struct krc_question *question;
+};
+
+/* The region of a request, counted, or NULL. */
+static struct krc_mr *krc_batch_mr(struct krc_batch *batch, struct krc_context *ctx, u32 handle)
+{
+	if (batch->mr && batch->handle == handle) {
+		krc_mr_get(batch->mr);
+		return batch->mr;
+	}
+	return krc_context_mr(ctx, handle);
+}
+
+/* Turn what a program asks for into a request, with its region counted. */
+static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
+			   const struct krp_wr *wr, struct krc_batch *batch)
+{
+	struct krc_context *ctx = queue->ctx;
+	int err = krc_wr_check(wr, ctx->port);
+
+	if (err)
+		return err;
+	qr->mr = krc_batch_mr(batch, ctx, wr->local_mr);
+	if (!qr->mr)
+		return -ENOENT;
+	err = krc_mr_check(qr->mr, wr->local_addr, wr->length, wr->opcode != KRP_OP_WRITE);
+	if (err)
+		goto err_mr;
+	qr->user_data = wr->user_data;
+	qr->token = wr->remote_token;
+	qr->access = krc_wr_access(wr->opcode);
+	qr->error = 0;
+	qr->req.flow = &queue->flow;
+	qr->req.idempotent = wr->flags & KRP_WR_IDEMPOTENT;
+	qr->req.wr = (struct krc_hw_wr){
+		.address = &queue->peer->address,
+		.remote_addr = wr->remote_addr,
+		.local_addr = wr->local_addr,
+		.compare_add = wr->compare_add,
+		.swap = wr->swap,
+		.lkey = qr->mr->key.lkey,
+		.length = wr->length,
+		.opcode = wr->opcode,
+		.fence = wr->flags & KRP_WR_FENCE,
+	};
+	err = krc_req_refer(queue, qr, &batch->grant, &batch->question->wait);
+	if (err)
+		goto err_mr;
+	batch->handle = wr->local_mr;
+	batch->mr = qr->mr;
+	return 0;
+
+err_mr:
+	krc_mr_put(qr->mr);
+	if (err == -EINPROGRESS) {
+		batch->question->remote = queue->peer->remote;
+		krc_remote_hold(batch->question->remote);
+	}
+	return err;
+}
+
+static struct krc_queue_req *krc_queue_req_at(struct krc_queue *queue, u64 number)
+{
+	return &queue->reqs[number % queue->depth];
+}
+
+/*
+ * Prepare up to @count requests. Return: how many; *@ret_error says why not more. Pages that
+ * are not there are not waited for, the port is entered: see krc_post_readable().
+ */
+static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg, u32 count,
+			    struct krc_question *question, struct list_head *reqs, int *ret_error)
+{
+	const struct krp_wr __user *user = u64_to_user_ptr(arg->wrs);
+	struct krp_wr wrs[KRC_COPY_BATCH];
+	struct krc_batch batch = { .question = question };
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct krc_queue_req *qr = krc_queue_req_at(queue, queue->posted + i);
+		u32 some = min_t(u32, count - i, KRC_COPY_BATCH);
+		int err;
+
+		if (i % KRC_COPY_BATCH == 0 &&
+		    copy_from_user_nofault(wrs, user + i, some * sizeof(*wrs)))
+			err = KRC_PAGED_OUT;
+		else
+			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH], &batch);
+		if (err) {
+			*ret_error = err;
+			break;
+		}
+		list_add_tail(&qr->req.list, reqs);
+	}
+	return i;
+}
+
+/*
+ * Room in the queue, the ring, and the user's limit. Return: for how many; *@ret_error says
+ * why not for more.
+ */
+static u32 krc_post_reserve(struct krc_queue *queue, u32 count, int *ret_error)
+{
+	u64 busy = queue->posted - krc_queue_completed(queue);
+	u32 room, charged;
+
+	lockdep_assert_held(&queue->post);
+	room = krc_ring_promise(&queue->ctx->ring, min_t(u32, count, queue->depth - busy));
+	charged = krc_charge_requests(queue->ctx->user, room);
+	krc_ring_unpromise(&queue->ctx->ring, room - charged);
+	if (charged < room)
+		*ret_error = -EDQUOT;
+	else
+		*ret_error = room < count ? -EAGAIN : 0;
+	return charged;
+}
+
+static void krc_post_unreserve(struct krc_queue *queue, u32 count)
+{
+	if (!count)
+		return;
+	krc_uncharge_requests(queue->ctx->user, count);
+	krc_ring_unpromise(&queue->ctx->ring, count);
+}
+
+/* Hand over what was prepared. Return: 0, or the error of the pool: nothing was taken. */
+static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 taken, bool awake,
+			   struct krc_posted *ret_posted)
+{
+	struct krc_req *req, *tmp;
+	int err;
+
+	lockdep_assert_held(&queue->post);
+	queue->posted += taken;
+	queue->flow.awake = awake;
+	err = krc_flow_submit(&queue->flow, reqs);
+	if (!err) {
+		ret_posted->queue = queue;
+		ret_posted->index = krc_flow_index(&queue->flow);
+		ret_posted->until = queue->posted;
+		WRITE_ONCE(queue->ctx->posted_to, ret_posted->index);
+		return 0;
+	}
+	queue->posted -= taken;
+	list_for_each_entry_safe(req, tmp, reqs, list) {
+		list_del_init(&req->list);
+		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr);
+	}
+	krc_post_unreserve(queue, taken);
+	return err;
+}
+
+/*
+ * With the port entered, for the first @count requests. *@ret_posted is set if something was
+ * taken, and its caller is to wait for it if nothing is to be asked before the rest.
+ */
+static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count,
+			    struct krc_question *question, struct krc_posted *ret_posted)
+{
+	bool awake = arg->flags & KRP_POST_WAIT;
+	LIST_HEAD(reqs);
+	u32 room, taken;
+	int err, error;
+
+	lockdep_assert_held(&queue->post);
+	if (!count)
+		return -EFAULT;
+	room = krc_post_reserve(queue, count, &error);
+	taken = krc_post_prepare(queue, arg, room, question, &reqs, &error);
+	krc_post_unreserve(queue, room - taken);
+	if (!taken)
+		return error;
+	if (error == KRC_PAGED_OUT)
+		error = -EAGAIN;
+	else if (!error && count < arg->count)
+		error = -EFAULT;
+	err = krc_post_submit(queue, &reqs, taken, awake && !question->remote, ret_posted);
+	if (err)
+		return err;
+	arg->taken = taken;
+	arg->error = error;
+	return 0;
+}
+
+/* With the port entered: wait for what the rest of the requests need. Return: 0, or not. */
+static int krc_post_ask(struct krc_queue *queue, struct krc_question *question)
+{
+	struct krc_remote *remote = question->remote; /* no more than a name from here on */
+	int err = krc_question_wait(question, queue);
+
+	if (!err)
+		return 0;
+	mutex_lock(&queue->post);
+	if (queue->peer && queue->peer->remote == remote)
+		krc_queue_unanswered(queue, err);
+	mutex_unlock(&queue->post);
+	return err;
+}
+
+/*
+ * Post a part of the requests. Return: 0, with arg->taken and arg->error; -EINPROGRESS in one of
+ * them: and now again for the rest, an answer is there; else what is wrong.
+ */
+static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 count)
+{
+	struct krc_port *port = queue->ctx->port;
+	struct krc_question question;
+	struct krc_posted posted;
+	bool entered, ready;
+	int err = -ENOTCONN, answer = 0;
+
+	krc_question_init(&question, queue);
+	if (mutex_lock_interruptible(&queue->post))
+		return -ERESTARTSYS;
+	ready = READ_ONCE(queue->state) == KRP_QUEUE_READY;
+	entered = ready && krc_port_enter(port);
+	if (entered)
+		err = krc_post_entered(queue, arg, count, &question, &posted);
+	else if (ready)
+		krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ENODEV);
+	mutex_unlock(&queue->post);
+	if (!entered)
+		return err;
+	if (question.remote)
+		answer = krc_post_ask(queue, &question);
+	else if (!err && arg->flags & KRP_POST_WAIT)
+		krc_wait_posted(&posted);
+	krc_port_exit(port);
+	if (answer && err == -EINPROGRESS)
+		err = answer;
+	else if (answer && !err)
+		arg->error = answer;
+	return err;
+}
+
+/*
+ * How many of the requests are in memory, after they were brought there. How long that takes
+ * is up to who serves the pages, which may be a program: nothing is held meanwhile.
+ */
+static u32 krc_post_readable(const struct krp_post *arg)
+{
+	size_t bytes = arg->count * sizeof(struct krp_wr);
+
+	return (bytes - fault_in_readable(u64_to_user_ptr(arg->wrs), bytes)) /
+	       sizeof(struct krp_wr);
+}
+
+/* Post what can be posted without waiting for the program's pages; @arg is a part of them. */
+static int krc_post_part(struct krc_queue *queue, struct krp_post *arg)
+{
+	int err = KRC_PAGED_OUT, tries;
+
+	arg->taken = 0;
+	arg->error = 0;
+	for (tries = 0; err == KRC_PAGED_OUT && tries < KRC_PAGED_OUT_MAX; tries++)
+		err = krc_queue_post(queue, arg, krc_post_readable(arg));
+	return err == KRC_PAGED_OUT ? -EFAULT : err;
+}
+
+/* Part after part: each ends where a peer had to be asked. */
+static int krc_post_all(struct krc_queue *queue, struct krp_post *arg)
+{
+	unsigned long limit = jiffies + msecs_to_jiffies(KRC_REMOTE_TIMEOUT_MS);
+	struct krp_post part = *arg;
+	int err;
+
+	arg->taken = 0;
+	do {
+		err = krc_post_part(queue, &part);
+		if (!err) {
+			arg->taken += part.taken;
+			part.wrs += (u64)part.taken * sizeof(struct krp_wr);
+			part.count -= part.taken;
+			err = part.error;
+		}
+	} while (err == -EINPROGRESS && part.count && time_before(jiffies, limit));
+	if (err == -EINPROGRESS)
+		err = -EBUSY;
+	if (!arg->taken)
+		return err;
+	arg->error = err == -ERESTARTSYS ? -EINTR : err;
+	return 0;
+}
+
+int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
+{
+	struct krc_queue *queue;
+	int err;
+
+	if (!arg->count || arg->count > KRP_POST_MAX || arg->flags & ~KRP_POST_WAIT || arg->rsvd)
+		return -EINVAL;
+	queue = krc_queue_get(ctx, arg->queue);
+	if (!queue)
+		return -ENOENT;
+	err = krc_post_all(queue, arg);
+	krc_queue_put(queue);
+	this_cpu_inc(krc_counts.posts);
+	if (!err)
+		this_cpu_add(krc_counts.requests, arg->taken);
+	return err;
+}
+
+int krc_queue_check(struct krc_req *req)
+{
+	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
+	struct krc_queue *queue = qr->queue;
+
+	if (qr->error)
+		return qr->error;
+	/* a peer that has become silent gives no leases, and those that it gave soon end */
+	if (time_before_eq(jiffies, req->until))
+		return 0;
+	queue->held = qr;
+	queue_work(krc_renew_wq, &queue->renew);
+	return -EAGAIN;
+}
+
+/* The answer for a held queue. */
+static void krc_queue_answered(struct krc_remote_wait *wait, int err)
+{
+	struct krc_queue *queue = container_of(wait, struct krc_queue, wait);
+
+	queue->answer = err;
+	queue_work(krc_renew_wq, &queue->renew);
+}
+
+/* The key of a request that waits. @at_once: it is the one that is held. */
+static int krc_queue_renew_key(struct krc_queue *queue, struct krc_queue_req *qr,
+			       struct krc_grant *grant, bool at_once)
+{
+	int err = xchg(&queue->answer, 0);
+
+	if (READ_ONCE(queue->state) != KRP_QUEUE_READY)
+		return -ECANCELED;
+	if (err) {
+		krc_queue_unanswered(queue, err);
+		return err;
+	}
+	return krc_req_refer(queue, qr, grant, at_once ? &queue->wait : NULL);
+}
+
+/*
+ * The flow is held, so nobody reads the keys of what waits. That which holds it up gets a new
+ * one, or an error, and so do those behind it for which the peer need not be asked; the others
+ * are held in their turn. Return: whether the flow may go on.
+ */
+static bool krc_queue_renew_keys(struct krc_queue *queue)
+{
+	u64 at = krc_queue_completed(queue);
+	struct krc_grant grant = {};
+	bool found = false;
+
+	lockdep_assert_held(&queue->post);
+	if (!list_empty_careful(&queue->wait.list))
+		return false; /* there is no answer yet */
+	for (; at != queue->posted; at++) {
+		struct krc_queue_req *qr = krc_queue_req_at(queue, at);
+		bool held = qr == queue->held;
+		int err;
+
+		found = found || held;
+		if (!found)
+			continue; /* it is posted */
+		err = krc_queue_renew_key(queue, qr, &grant, held);
+		if (err == -EINPROGRESS)
+			return false;
+		if (held)
+			qr->error = err;
+		if (err)
+			break;
+	}
+	return true;
+}
+
+static void krc_queue_renew(struct work_struct *work)
+{
+	struct krc_queue *queue = container_of(work, struct krc_queue, renew);
+	struct krc_port *port = queue->ctx->port;
+
+	mutex_lock(&queue->post);
+	if (krc_port_enter(port)) {
+		if (krc_queue_renew_keys(queue))
+			krc_flow_resume(&queue->flow);
+		krc_port_exit(port);
+	}
+	mutex_unlock(&queue->post);
+}
+
+void krc_queue_renew_init(struct krc_queue *queue)
+{
+	INIT_WORK(&queue->renew, krc_queue_renew);
+	krc_remote_wait_init(&queue->wait, queue->ctx->user, krc_queue_answered);
+}
+
+void krc_queue_renew_stop(struct krc_queue *queue)
+{
+	cancel_work_sync(&queue->renew); /* nothing is outstanding: it asks nothing any more */
+	if (queue->peer)
+		krc_remote_unwait(queue->peer->remote, &queue->wait);
+	cancel_work_sync(&queue->renew);
+	queue->answer = 0;
+}
+
+/* A request failed: so did its queue. The first error counts. */
+static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
+{
+	this_cpu_inc(krc_counts.errors);
+	queue->failed++;
+	krc_queue_set_state(queue, KRP_QUEUE_ERROR, req->status);
+	krc_peer_suspect(queue->peer, req->fault,
+			 container_of(req, struct krc_queue_req, req)->token);
+}
+
+void krc_queue_done(struct krc_req *req)
+{
+	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
+	struct krc_queue *queue = qr->queue;
+	struct krc_context *ctx = queue->ctx;
+	struct krp_cqe cqe = {
+		.user_data = qr->user_data,
+		.status = req->status,
+		.bytes = req->status ? 0 : req->wr.length,
+		.queue = queue->id,
+		.opcode = req->wr.opcode,
+	};
+
+	this_cpu_inc(krc_counts.completions);
+	if (req->status)
+		krc_queue_failed(queue, req);
+	else
+		krc_standing_answered(queue->peer->standing);
+	queue->bytes += cqe.bytes;
+	krc_mr_put(qr->mr);
+	krc_uncharge_requests(ctx->user, 1);
+	/* From here on a poster may use qr again. Pairs with krc_queue_completed(). */
+	smp_store_release(&queue->completed, queue->completed + 1);
+	krc_ring_complete(&ctx->ring, &cqe);
+	/* Pairs with krc_wait_posted_poll(): who sees it finds the entry in the ring. */
+	smp_store_release(&queue->told, queue->completed);
+	if (wq_has_sleeper(&ctx->wait))
+		wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);
+}

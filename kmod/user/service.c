@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: which context of the node owns which service, and its publication: that peers can
+ * connect to it (bound), or bytes of the program's (published).
+ * Locking: krc_services_lock (mutex) for the list; not held while a MetaServer is waited
+ * for. A service is in the list from before it is published until after it is withdrawn.
+ */
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "node/node.h"
+#include "user/queue.h"
+
+/**
+ * struct krc_service - A service of a context.
+ * @list: in krc_services.
+ * @ctx: whose.
+ * @charge: for it.
+ * @service: number.
+ * @settled: its publication has come to an end, so it may be undone or replaced.
+ * @value: what is published.
+ */
+struct krc_service {
+	struct list_head list;
+	struct krc_context *ctx;
+	struct krc_charge charge;
+	u16 service;
+	bool settled;
+	struct krp_value value;
+};
+
+static LIST_HEAD(krc_services);
+static u32 krc_services_nr;
+static DEFINE_MUTEX(krc_services_lock);
+
+/* The GIDs of two ports differ, so the same number on both is two services. */
+static struct krc_service *krc_service_find(const struct krc_port *port, u16 service)
+{
+	struct krc_service *at;
+
+	lockdep_assert_held(&krc_services_lock);
+	list_for_each_entry(at, &krc_services, list)
+		if (at->ctx->port == port && at->service == service)
+			return at;
+	return NULL;
+}
+
+static void krc_service_end(struct krc_service *service)
+{
+	struct krc_port *port = service->ctx->port;
+
+	lockdep_assert_held(&krc_services_lock);
+	list_del(&service->list);
+	krc_services_nr--;
+	if (krc_port_enter(port)) {
+		krc_meta_withdraw(port->meta, service->service);
+		krc_port_exit(port);
+	}
+	krc_uncharge(&service->charge);
+	kfree(service);
+}
+
+static int krc_service_enlist(struct krc_service *service)
+{
+	int err;
+
+	lockdep_assert_held(&krc_services_lock);
+	if (krc_service_find(service->ctx->port, service->service))
+		return -EADDRINUSE;
+	err = krc_charge_share(service->ctx->user, KRC_RES_SERVICE, KRC_SERVICES_MAX,
+			       krc_services_nr, &service->charge);
+	if (err)
+		return err;
+	list_add_tail(&service->list, &krc_services);
+	krc_services_nr++;
+	return 0;
+}
+
+static struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
+{
+	struct krc_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!service)
+		return ERR_PTR(-ENOMEM);
+	service->ctx = ctx;
+	service->service = number;
+	mutex_lock(&krc_services_lock);
+	err = krc_service_enlist(service);
+	mutex_unlock(&krc_services_lock);
+	if (!err)
+		return service;
+	kfree(service);
+	return ERR_PTR(err);
+}
+
+/* Have a value published, and wait until a server has it. */
+static int krc_service_publish(const struct krc_service *service, const struct krp_value *value,
+			       u32 timeout_ms)
+{
+	struct krc_port *port = service->ctx->port;
+	int err;
+
+	if (!krc_port_enter(port))
+		return -ENODEV;
+	err = krc_meta_publish(port->meta, service->service, value);
+	if (!err)
+		err = krc_meta_published(port->meta, service->service, timeout_ms);
+	krc_port_exit(port);
+	return err;
+}
+
+static int krc_bind(struct krc_context *ctx, u16 number, const struct krp_value *value,
+		    u32 timeout_ms)
+{
+	struct krc_service *service = krc_service_begin(ctx, number);
+	int err;
+
+	if (IS_ERR(service))
+		return PTR_ERR(service);
+	service->value = *value;
+	err = krc_service_publish(service, value, timeout_ms);
+	mutex_lock(&krc_services_lock);
+	if (err)
+		krc_service_end(service);
+	else
+		service->settled = true;
+	mutex_unlock(&krc_services_lock);
+	return err;
+}
+
+static int krc_unbind(struct krc_context *ctx, u16 number)
+{
+	struct krc_service *service;
+	int err = 0;
+
+	mutex_lock(&krc_services_lock);
+	service = krc_service_find(ctx->port, number);
+	if (!service || service->ctx != ctx)
+		err = -ENOENT;
+	else if (!service->settled)
+		err = -EBUSY; /* another thread is binding it */
+	else
+		krc_service_end(service);
+	mutex_unlock(&krc_services_lock);
+	return err;
+}
+
+int krc_ioc_bind(struct krc_context *ctx, struct krp_bind *arg)
+{
+	if (!krc_context_port(ctx))
+		return -EBADFD;
+	if (arg->service < KRP_SERVICE_USER_MIN || arg->flags & ~KRP_BIND_UNDO || arg->rsvd ||
+	    arg->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
+		return -EINVAL;
+	if (arg->flags & KRP_BIND_UNDO)
+		return krc_unbind(ctx, arg->service);
+	if (!arg->timeout_ms)
+		return -EINVAL;
+	return krc_bind(ctx, arg->service, &ctx->port->value, arg->timeout_ms);
+}
+
+/*
+ * A service of this context whose bytes may be replaced now; it is not settled afterwards.
+ * Return: it; NULL: there is none yet; or an ERR_PTR.
+ */
+static struct krc_service *krc_service_reopen(struct krc_context *ctx, u16 number)
+{
+	struct krc_service *service;
+
+	mutex_lock(&krc_services_lock);
+	service = krc_service_find(ctx->port, number);
+	if (service && (service->ctx != ctx || service->value.kind != KRP_KIND_RAW))
+		service = ERR_PTR(-EADDRINUSE);
+	else if (service && !service->settled)
+		service = ERR_PTR(-EBUSY); /* another thread is publishing it */
+	else if (service)
+		service->settled = false;
+	mutex_unlock(&krc_services_lock);
+	return service;
+}
+
+static int krc_service_replace(struct krc_service *service, const struct krp_value *value,
+			       u32 timeout_ms)
+{
+	struct krc_port *port = service->ctx->port;
+	int err = krc_service_publish(service, value, timeout_ms);
+
+	if (!err) {
+		service->value = *value;
+	} else if (krc_port_enter(port)) {
+		krc_meta_publish(port->meta, service->service, &service->value);
+		krc_port_exit(port);
+	}
+	mutex_lock(&krc_services_lock);
+	service->settled = true;
+	mutex_unlock(&krc_services_lock);
+	return err;
+}
+
+int krc_ioc_publish(struct krc_context *ctx, struct krp_record_publish *arg)
+{
+	struct krp_value value = { .kind = KRP_KIND_RAW, .len = arg->raw_len };
+	struct krc_service *service;
+
+	if (!krc_context_port(ctx))
+		return -EBADFD;
+	if (arg->service < KRP_SERVICE_USER_MIN || arg->flags || arg->rsvd || !arg->timeout_ms ||
+	    arg->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX || arg->raw_len > KRP_RAW_BYTES ||
+	    !krp_is_zero(arg->raw + arg->raw_len, KRP_RAW_BYTES - arg->raw_len))
+		return -EINVAL;
+	memcpy(value.raw, arg->raw, sizeof(value.raw));
+	service = krc_service_reopen(ctx, arg->service);
+	if (IS_ERR(service))
+		return PTR_ERR(service);
+	if (service)
+		return krc_service_replace(service, &value, arg->timeout_ms);
+	return krc_bind(ctx, arg->service, &value, arg->timeout_ms);
+}
+
+void krc_bind_undo_all(struct krc_context *ctx)
+{
+	struct krc_service *service, *tmp;
+
+	mutex_lock(&krc_services_lock);
+	list_for_each_entry_safe(service, tmp, &krc_services, list)
+		if (service->ctx == ctx)
+			krc_service_end(service);
+	mutex_unlock(&krc_services_lock);
+}

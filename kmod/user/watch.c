@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: contexts that watch records; see user/watch.h.
+ * Locking: krc_context.lock for the place in the log; not held while a change is waited for.
+ */
+#include <linux/mutex.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+#include <linux/wait.h>
+
+#include "meta/changes.h"
+#include "user/queue.h"
+#include "user/watch.h"
+
+#define KRC_WATCH_AT_ONCE 16 /* events on the stack */
+
+int krc_ioc_watch(struct krc_context *ctx, struct krp_record_watch *arg)
+{
+	bool on = !(arg->flags & KRP_WATCH_OFF);
+	int err = 0;
+
+	if (arg->flags & ~KRP_WATCH_OFF || arg->rsvd)
+		return -EINVAL;
+	if (!krc_context_port(ctx))
+		return -EBADFD;
+	if (READ_ONCE(ctx->dead))
+		return -ENODEV;
+	if (mutex_lock_interruptible(&ctx->lock))
+		return -ERESTARTSYS;
+	if (ctx->follower.on == on) {
+		err = -EALREADY;
+	} else if (on) {
+		krc_changes_follow(&ctx->follower);
+	} else {
+		krc_changes_leave(&ctx->follower);
+		krc_changes_wake(); /* another thread may wait for what will not come */
+	}
+	mutex_unlock(&ctx->lock);
+	return err;
+}
+
+void krc_watch_end(struct krc_context *ctx)
+{
+	if (ctx->follower.on)
+		krc_changes_leave(&ctx->follower);
+}
+
+/* Return: bytes; 0: there is nothing now. */
+static ssize_t krc_watch_read_now(struct krc_context *ctx, char __user *buf, size_t bytes)
+{
+	u32 most = min_t(size_t, bytes / sizeof(struct krp_event), KRC_WATCH_AT_ONCE);
+	struct krp_event events[KRC_WATCH_AT_ONCE];
+	struct krc_follower before;
+	ssize_t ret = -EBADFD;
+
+	if (mutex_lock_interruptible(&ctx->lock))
+		return -ERESTARTSYS;
+	if (!ctx->follower.on)
+		goto out;
+	before = ctx->follower;
+	ret = krc_changes_take(&ctx->follower, events, most) * sizeof(events[0]);
+	if (copy_to_user(buf, events, ret)) {
+		ctx->follower = before; /* it has not been told */
+		ret = -EFAULT;
+	}
+out:
+	mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+/* Whether a read would not wait: there is something, or nothing will come any more. */
+static bool krc_watch_over(struct krc_context *ctx)
+{
+	return krc_changes_pending(&ctx->follower) || READ_ONCE(ctx->dead) ||
+	       !READ_ONCE(ctx->follower.on);
+}
+
+ssize_t krc_watch_read(struct krc_context *ctx, char __user *buf, size_t bytes, bool nonblock)
+{
+	ssize_t ret;
+
+	if (!krc_context_port(ctx))
+		return -EBADFD;
+	if (bytes < sizeof(struct krp_event))
+		return -EINVAL;
+	for (;;) {
+		ret = krc_watch_read_now(ctx, buf, bytes);
+		if (ret)
+			return ret;
+		if (READ_ONCE(ctx->dead))
+			return -ENODEV;
+		if (nonblock)
+			return -EAGAIN;
+		if (wait_event_interruptible(krc_changes_wait, krc_watch_over(ctx)))
+			return -ERESTARTSYS;
+	}
+}
+
+__poll_t krc_watch_poll(struct krc_context *ctx, struct file *file, poll_table *table)
+{
+	if (!READ_ONCE(ctx->follower.on))
+		return 0;
+	poll_wait(file, &krc_changes_wait, table);
+	return krc_changes_pending(&ctx->follower) ? EPOLLPRI : 0;
+}
