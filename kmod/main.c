@@ -19,9 +19,10 @@ static int __init krc_init(void)
 
 	if (err)
 		return err;
+	krc_peers_init();
 	err = krc_node_init();
 	if (err)
-		goto err_limits;
+		goto err_peers;
 	err = krc_context_init();
 	if (err)
 		goto err_node;
@@ -34,7 +35,8 @@ err_context:
 	krc_context_exit();
 err_node:
 	krc_node_exit();
-err_limits:
+err_peers:
+	krc_peers_exit();
 	krc_limits_exit();
 	return err;
 }

@@ -6,5 +6,8 @@
 #include <linux/in6.h>
 #include <linux/string.h>
 
+#include "hw/provider.h"
+#include "hw/rail.h"
+
 #define CREATE_TRACE_POINTS
 #include "base/trace.h"

@@ -12,8 +12,11 @@
 #include <linux/tracepoint.h>
 
 #include "base/log.h"
-#include "node/node.h"
 #include "krp_ioctl.h"
+
+struct krc_hw_wr;
+struct krc_rail;
+struct krc_wc;
 
 /* The macros of tracepoints have a form of their own. */
 /* clang-format off */
@@ -54,7 +57,7 @@
 	} while (0)
 
 TRACE_EVENT(krc_connect,
-	TP_PROTO(const struct krc_port *of, u64 context, u32 queue, const u8 *gid, u16 service,
+	TP_PROTO(const struct krc_rail *of, u64 context, u32 queue, const u8 *gid, u16 service,
 		 u32 reads, int err),
 	TP_ARGS(of, context, queue, gid, service, reads, err),
 	TP_STRUCT__entry(
@@ -82,7 +85,7 @@ TRACE_EVENT(krc_connect,
 );
 
 TRACE_EVENT(krc_queue_state,
-	TP_PROTO(const struct krc_port *of, u64 context, u32 queue, u32 from, u32 to, int err),
+	TP_PROTO(const struct krc_rail *of, u64 context, u32 queue, u32 from, u32 to, int err),
 	TP_ARGS(of, context, queue, from, to, err),
 	TP_STRUCT__entry(
 		__array(char, device, IB_DEVICE_NAME_MAX)
@@ -107,7 +110,7 @@ TRACE_EVENT(krc_queue_state,
 );
 
 TRACE_EVENT(krc_post,
-	TP_PROTO(const struct krc_port *of, u32 initiator, const struct krc_hw_wr *wr),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, const struct krc_hw_wr *wr),
 	TP_ARGS(of, initiator, wr),
 	TP_STRUCT__entry(
 		__array(char, device, IB_DEVICE_NAME_MAX)
@@ -130,7 +133,7 @@ TRACE_EVENT(krc_post,
 );
 
 TRACE_EVENT(krc_complete,
-	TP_PROTO(const struct krc_port *of, u32 initiator, u8 opcode, u32 length, int status),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, u8 opcode, u32 length, int status),
 	TP_ARGS(of, initiator, opcode, length, status),
 	TP_STRUCT__entry(
 		__array(char, device, IB_DEVICE_NAME_MAX)
@@ -153,7 +156,7 @@ TRACE_EVENT(krc_complete,
 );
 
 TRACE_EVENT(krc_fault,
-	TP_PROTO(const struct krc_port *of, u32 initiator, const struct krc_wc *wc),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, const struct krc_wc *wc),
 	TP_ARGS(of, initiator, wc),
 	TP_STRUCT__entry(
 		__array(char, device, IB_DEVICE_NAME_MAX)
@@ -178,7 +181,7 @@ TRACE_EVENT(krc_fault,
 );
 
 TRACE_EVENT(krc_initiator_state,
-	TP_PROTO(const struct krc_port *of, u32 initiator, u32 from, u32 to),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, u32 from, u32 to),
 	TP_ARGS(of, initiator, from, to),
 	TP_STRUCT__entry(
 		__array(char, device, IB_DEVICE_NAME_MAX)
@@ -200,7 +203,7 @@ TRACE_EVENT(krc_initiator_state,
 
 /* A recovery: what began it (enum krc_fault), or what it came to (errno). */
 DECLARE_EVENT_CLASS(krc_recovery,
-	TP_PROTO(const struct krc_port *of, u32 initiator, int code),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, int code),
 	TP_ARGS(of, initiator, code),
 	TP_STRUCT__entry(
 		__array(char, device, IB_DEVICE_NAME_MAX)
@@ -218,12 +221,12 @@ DECLARE_EVENT_CLASS(krc_recovery,
 );
 
 DEFINE_EVENT(krc_recovery, krc_recovery_begin,
-	TP_PROTO(const struct krc_port *of, u32 initiator, int code),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, int code),
 	TP_ARGS(of, initiator, code)
 );
 
 DEFINE_EVENT_PRINT(krc_recovery, krc_recovery_end,
-	TP_PROTO(const struct krc_port *of, u32 initiator, int code),
+	TP_PROTO(const struct krc_rail *of, u32 initiator, int code),
 	TP_ARGS(of, initiator, code),
 	TP_printk("%s/%u initiator=%u err=%d",
 		  __entry->device, __entry->port, __entry->initiator, __entry->code)

@@ -12,7 +12,7 @@
 #include "user/show.h"
 #include "base/limits.h"
 #include "ctl/netlink.h"
-#include "node/node.h"
+#include "node/port.h"
 #include "pool/pool.h"
 #include "krp_genl.h"
 
@@ -472,8 +472,8 @@ static int krc_nl_put_pool(struct sk_buff *skb, struct krc_port *port)
 	nest = nla_nest_start(skb, KRP_GENL_A_STATS_POOL);
 	if (!nest)
 		return -EMSGSIZE;
-	if (nla_put_string(skb, KRP_GENL_A_POOL_DEVICE, dev_name(&port->ibdev->dev)) ||
-	    nla_put_u32(skb, KRP_GENL_A_POOL_PORT, port->num) ||
+	if (nla_put_string(skb, KRP_GENL_A_POOL_DEVICE, dev_name(&port->rail.ibdev->dev)) ||
+	    nla_put_u32(skb, KRP_GENL_A_POOL_PORT, port->rail.num) ||
 	    nla_put_u32(skb, KRP_GENL_A_POOL_INITIATORS, stats.initiators) ||
 	    nla_put_u32(skb, KRP_GENL_A_POOL_DEPTH, stats.depth) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_POSTED, stats.posted) ||

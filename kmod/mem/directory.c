@@ -13,7 +13,6 @@
 #include <linux/vmalloc.h>
 
 #include "mem/mem_priv.h"
-#include "node/node.h"
 
 #define KRC_MRDIR_DOWN_MS 50 /* how often a device is looked at, whether it is down */
 #define KRC_MRDIR_BYTES ((size_t)KRP_MRDIR_SLOTS * KRP_MRDIR_ENTRY_BYTES)
@@ -25,9 +24,9 @@ static void krc_mrdir_free(struct kref *ref)
 	kfree(container_of(ref, struct krc_mrdir, ref));
 }
 
-void krc_mrdir_put(struct krc_mrdir *dir)
+void krc_mrdir_put(struct krc_mrdir *mrdir)
 {
-	kref_put(&dir->ref, krc_mrdir_free);
+	kref_put(&mrdir->ref, krc_mrdir_free);
 }
 
 static void krc_mrdir_entry_free(struct krp_mrdir_entry *ret_entry)
@@ -60,7 +59,7 @@ static void krc_mrdir_write(struct krc_mrdir *dir, u32 slot, const struct krp_mr
 
 	memcpy(&dir->entries[slot], entry, sizeof(*entry));
 	if (dir->pages)
-		dma_sync_single_range_for_device(dir->port->ops->dma_device(dir->port->hw),
+		dma_sync_single_range_for_device(dir->rail->ops->dma_device(dir->rail->hw),
 						 dir->pages[at >> PAGE_SHIFT], offset_in_page(at),
 						 sizeof(*entry), DMA_TO_DEVICE);
 	mb(); /* seen by the NIC before the token is told, or the lease begins */
@@ -97,7 +96,7 @@ int krc_mrdir_publish(struct krc_mrdir *dir, struct krc_mr *mr)
 
 	mr->token = krc_mrdir_token(slot);
 	mr->published = true;
-	krc_mrdir_entry_make(mr, dir->port->generation, dir->port->margin_ms, &entry);
+	krc_mrdir_entry_make(mr, dir->rail->generation, dir->rail->margin_ms, &entry);
 	krc_mrdir_write(dir, slot, &entry);
 	return 0;
 }
@@ -114,7 +113,7 @@ void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr)
 	krc_mrdir_entry_free(&entry);
 	krc_mrdir_write(dir, slot, &entry);
 	mr->published = false;
-	mr->until = jiffies + msecs_to_jiffies(KRP_MRDIR_LEASE_MS + dir->port->margin_ms) + 1;
+	mr->until = jiffies + msecs_to_jiffies(KRP_MRDIR_LEASE_MS + dir->rail->margin_ms) + 1;
 	__clear_bit(slot, dir->used);
 	dir->used_nr--;
 	krc_uncharge(&mr->slot);
@@ -124,7 +123,7 @@ void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr)
 
 static void krc_mrdir_free_memory(struct krc_mrdir *dir, u32 mapped)
 {
-	struct device *dev = dir->port->ops->dma_device(dir->port->hw);
+	struct device *dev = dir->rail->ops->dma_device(dir->rail->hw);
 
 	while (mapped)
 		dma_unmap_page(dev, dir->pages[--mapped], PAGE_SIZE, DMA_TO_DEVICE);
@@ -137,7 +136,7 @@ static void krc_mrdir_free_memory(struct krc_mrdir *dir, u32 mapped)
 /* The memory that peers READ, full of free entries, mapped for the device. */
 static int krc_mrdir_make_memory(struct krc_mrdir *dir)
 {
-	struct device *dev = dir->port->ops->dma_device(dir->port->hw);
+	struct device *dev = dir->rail->ops->dma_device(dir->rail->hw);
 	struct krp_mrdir_entry entry;
 	u32 i;
 
@@ -165,12 +164,12 @@ static int krc_mrdir_make_memory(struct krc_mrdir *dir)
 
 static int krc_mrdir_map(struct krc_mrdir *dir)
 {
-	struct krc_port *port = dir->port;
+	struct krc_rail *rail = dir->rail;
 	int err = krc_mrdir_make_memory(dir);
 
 	if (err)
 		return err;
-	err = port->ops->key_pages(port->hw, dir->pages, KRC_MRDIR_PAGES, KRC_MRDIR_IOVA,
+	err = rail->ops->key_pages(rail->hw, dir->pages, KRC_MRDIR_PAGES, KRC_MRDIR_IOVA,
 				   KRP_ACCESS_REMOTE_READ, &dir->key);
 	if (err)
 		krc_mrdir_free_memory(dir, KRC_MRDIR_PAGES);
@@ -180,13 +179,13 @@ static int krc_mrdir_map(struct krc_mrdir *dir)
 /* If the key can't be destroyed peers may still READ there, and the memory stays. */
 static void krc_mrdir_unmap(struct krc_mrdir *dir)
 {
-	if (dir->port->ops->key_destroy(dir->port->hw, &dir->key))
+	if (dir->rail->ops->key_destroy(dir->rail->hw, &dir->key))
 		krc_mrdir_free_memory(dir, KRC_MRDIR_PAGES);
 	dir->pages = NULL;
 	dir->entries = NULL;
 }
 
-struct krc_mrdir *krc_mrdir_create(struct krc_port *port, struct krp_value *value)
+struct krc_mrdir *krc_mrdir_create(struct krc_rail *rail, struct krp_value *value)
 {
 	struct krc_mrdir *dir;
 	int err;
@@ -195,7 +194,7 @@ struct krc_mrdir *krc_mrdir_create(struct krc_port *port, struct krp_value *valu
 	if (!dir)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&dir->ref);
-	dir->port = port;
+	dir->rail = rail;
 	dir->slots = KRP_MRDIR_SLOTS;
 	mutex_init(&dir->lock);
 	init_waitqueue_head(&dir->gone);
@@ -249,10 +248,10 @@ static unsigned long krc_mrdir_left(struct krc_mrdir *dir)
 
 void krc_mrdir_wait(struct krc_mrdir *mrdir)
 {
-	const struct krc_port *port = mrdir->port;
+	const struct krc_rail *rail = mrdir->rail;
 	unsigned long some = msecs_to_jiffies(KRC_MRDIR_DOWN_MS), left;
 
-	while ((left = krc_mrdir_left(mrdir)) && !port->ops->is_down(port->hw))
+	while ((left = krc_mrdir_left(mrdir)) && !rail->ops->is_down(rail->hw))
 		schedule_timeout_uninterruptible(min(left, some));
 }
 
@@ -285,7 +284,7 @@ static void krc_mrdir_release_all(struct krc_mrdir *dir)
 	wait_event(dir->gone, !READ_ONCE(dir->releasing));
 }
 
-void krc_mrdir_destroy(struct krc_mrdir *mrdir)
+void krc_mrdir_end(struct krc_mrdir *mrdir)
 {
 	mutex_lock(&mrdir->lock);
 	mrdir->dead = true;
@@ -297,5 +296,4 @@ void krc_mrdir_destroy(struct krc_mrdir *mrdir)
 	krc_mrdir_release_all(mrdir);
 	krc_mrdir_unmap(mrdir);
 	destroy_workqueue(mrdir->wq);
-	krc_mrdir_put(mrdir);
 }

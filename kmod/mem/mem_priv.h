@@ -15,12 +15,14 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "hw/rail.h"
+#include "mem/directory.h"
 #include "mem/region.h"
 
 /**
  * struct krc_mrdir - Memory directory of a port.
  * @ref: the port, and every region.
- * @port: port; not counted: it outlives the directory until @dead.
+ * @rail: of the port; not counted: the port and each region count it.
  * @lock: see above.
  * @retired: the port ends: nothing is opened to peers any more.
  * @dead: the device is gone; nothing but memory is left.
@@ -40,7 +42,7 @@
  */
 struct krc_mrdir {
 	struct kref ref;
-	struct krc_port *port;
+	struct krc_rail *rail;
 	struct mutex lock; /* see the head of the file */
 	bool retired;
 	bool dead;
@@ -89,14 +91,6 @@ int krc_mrdir_publish(struct krc_mrdir *dir, struct krc_mr *mr);
  * Context: may sleep.
  */
 void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr);
-
-/**
- * krc_mrdir_put() - One less user.
- * @dir: directory.
- *
- * Context: may sleep.
- */
-void krc_mrdir_put(struct krc_mrdir *dir);
 
 /**
  * krc_mr_reap() - Work: release dying regions.

@@ -20,12 +20,11 @@
 #include <linux/slab.h>
 
 #include "mem/mem_priv.h"
-#include "node/node.h"
 #include "mem/umem.h"
 
 #define KRC_MR_BUSY_MS 10 /* how often a dying region in use is looked at */
 
-static int krc_mr_reg_valid(const struct krc_port *port, const struct krp_mr_reg *reg)
+static int krc_mr_reg_valid(const struct krc_rail *rail, const struct krp_mr_reg *reg)
 {
 	u64 end;
 
@@ -36,7 +35,7 @@ static int krc_mr_reg_valid(const struct krc_port *port, const struct krp_mr_reg
 	if (reg->access & (KRP_ACCESS_REMOTE_WRITE | KRP_ACCESS_REMOTE_ATOMIC) &&
 	    !(reg->access & KRP_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	if (reg->access & KRP_ACCESS_REMOTE_ATOMIC && !port->attr.atomics)
+	if (reg->access & KRP_ACCESS_REMOTE_ATOMIC && !rail->attr.atomics)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -65,19 +64,19 @@ static int krc_mr_enlist(struct krc_mr *mr)
 /* Key and, if it is open to peers, entry of a region with pinned pages. */
 static int krc_mr_open(struct krc_mr *mr)
 {
-	const struct krc_provider_ops *ops = mr->port->ops;
-	int err = krc_umem_map(mr->umem, mr->port->ibdev);
+	const struct krc_provider_ops *ops = mr->dir->rail->ops;
+	int err = krc_umem_map(mr->umem, mr->dir->rail->ibdev);
 
 	if (err)
 		return err;
 	/* without a lock: how long it takes the firmware goes by the number of pages */
-	err = ops->key_umem(mr->port->hw, mr->umem, mr->addr, mr->access, &mr->key);
+	err = ops->key_umem(mr->dir->rail->hw, mr->umem, mr->addr, mr->access, &mr->key);
 	if (err)
 		goto err_map;
 	err = krc_mr_enlist(mr);
 	if (!err)
 		return 0;
-	if (!ops->key_destroy(mr->port->hw, &mr->key)) {
+	if (!ops->key_destroy(mr->dir->rail->hw, &mr->key)) {
 		mr->umem = NULL; /* stays pinned */
 		return err;
 	}
@@ -87,14 +86,14 @@ err_map:
 }
 
 /* A region of the process's memory that no hardware knows. */
-static struct krc_mr *krc_mr_alloc(struct krc_port *port, const struct krp_mr_reg *reg)
+static struct krc_mr *krc_mr_alloc(struct krc_mrdir *dir, const struct krp_mr_reg *reg)
 {
 	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->umem = krc_umem_pin(reg->addr, reg->length, reg->access & KRP_ACCESS_LOCAL_WRITE,
-				port->segment_max);
+				dir->rail->segment_max);
 	if (IS_ERR(mr->umem)) {
 		void *err = ERR_CAST(mr->umem);
 
@@ -108,39 +107,38 @@ static struct krc_mr *krc_mr_alloc(struct krc_port *port, const struct krp_mr_re
 	mr->addr = reg->addr;
 	mr->length = reg->length;
 	mr->access = reg->access;
-	mr->port = port;
+	mr->dir = dir;
 	return mr;
 }
 
-/* With the port entered: its hardware and its directory are there. */
+/* With the port entered: its hardware is there, and its directory is not dead. */
 static int krc_mr_enter(struct krc_mr *mr)
 {
-	struct krc_port *port = mr->port;
+	struct krc_rail *rail = mr->dir->rail;
 	int err = -ENODEV;
 
-	if (!krc_port_enter(port))
+	if (!krc_rail_enter(rail))
 		return err;
-	mr->dir = port->mrdir;
 	err = krc_mr_open(mr);
 	if (!err) {
-		krc_port_get(port);
+		krc_rail_get(rail);
 		kref_get(&mr->dir->ref);
 	}
-	krc_port_exit(port);
+	krc_rail_exit(rail);
 	return err;
 }
 
-struct krc_mr *krc_mr_reg(struct krc_port *port, struct krc_user *user, struct krp_mr_reg *reg)
+struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct krp_mr_reg *reg)
 {
 	struct krc_charge charge = {};
 	struct krc_mr *mr;
-	int err = krc_mr_reg_valid(port, reg);
+	int err = krc_mr_reg_valid(mrdir->rail, reg);
 
 	if (!err)
 		err = krc_charge(user, KRC_RES_MR, &charge);
 	if (err)
 		return ERR_PTR(err);
-	mr = krc_mr_alloc(port, reg);
+	mr = krc_mr_alloc(mrdir, reg);
 	if (IS_ERR(mr)) {
 		krc_uncharge(&charge);
 		return mr;
@@ -177,7 +175,7 @@ void krc_mr_release_claimed(struct krc_mr *mr)
 	struct krc_mrdir *dir = mr->dir;
 
 	/* A key that is still there keeps its memory pinned for good: peers know it. */
-	if (mr->port->ops->key_destroy(mr->port->hw, &mr->key)) {
+	if (mr->dir->rail->ops->key_destroy(mr->dir->rail->hw, &mr->key)) {
 		krc_umem_unmap(mr->umem);
 		krc_umem_unpin(mr->umem);
 	}
@@ -208,9 +206,11 @@ static void krc_mr_release(struct krc_mr *mr)
 
 void krc_mr_free(struct krc_mr *mr)
 {
+	struct krc_rail *rail = mr->dir->rail;
+
 	krc_uncharge(&mr->slot); /* if the directory went first */
 	krc_mrdir_put(mr->dir);
-	krc_port_put(mr->port);
+	krc_rail_put(rail);
 	kfree(mr);
 }
 

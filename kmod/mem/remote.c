@@ -19,8 +19,8 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "mem/region.h"
-#include "node/node.h"
+#include "hw/rail.h"
+#include "mem/remote.h"
 #include "pool/pool.h"
 #include "pool/silence.h"
 
@@ -55,7 +55,8 @@ struct krc_ref {
 /**
  * struct krc_remote - A peer.
  * @users: its owner, who waits, and each entry that is being READ.
- * @port: through which it is reached; followed only by who has entered it.
+ * @rail: through which it is reached; there as long as the peer has users.
+ * @pool: who READs; used only by who has entered @rail.
  * @standing: what is known of its target; counted.
  * @mrdir_addr: its directory.
  * @mrdir_rkey: key of that.
@@ -68,7 +69,8 @@ struct krc_ref {
  */
 struct krc_remote {
 	struct kref users;
-	struct krc_port *port;
+	struct krc_rail *rail;
+	struct krc_pool *pool;
 	struct krc_standing *standing;
 	u64 mrdir_addr;
 	u32 mrdir_rkey;
@@ -80,7 +82,8 @@ struct krc_remote {
 	struct hlist_head refs[1 << KRC_REMOTE_LOG2];
 };
 
-struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_value *value,
+struct krc_remote *krc_remote_create(struct krc_rail *rail, struct krc_pool *pool,
+				     const struct krp_value *value,
 				     const struct krc_hw_address *address)
 {
 	struct krc_remote *remote = kzalloc(sizeof(*remote), GFP_KERNEL_ACCOUNT);
@@ -88,13 +91,14 @@ struct krc_remote *krc_remote_create(struct krc_port *port, const struct krp_val
 	if (!remote)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&remote->users);
-	remote->port = port;
+	remote->rail = rail;
+	remote->pool = pool;
 	remote->mrdir_addr = le64_to_cpu(value->dct.mrdir_addr);
 	remote->mrdir_rkey = le32_to_cpu(value->dct.mrdir_rkey);
 	remote->generation = le64_to_cpu(value->generation);
 	spin_lock_init(&remote->lock);
 	INIT_LIST_HEAD(&remote->lru);
-	remote->standing = krc_standing_get(port, address, remote->mrdir_addr, remote->mrdir_rkey);
+	remote->standing = krc_standing_get(rail, address, remote->mrdir_addr, remote->mrdir_rkey);
 	if (!remote->standing) {
 		kfree(remote);
 		return ERR_PTR(-ENOMEM);
@@ -344,7 +348,7 @@ static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_rem
 	}
 	if (err)
 		return err;
-	err = krc_pool_read(remote->port->pool, &ref->read, &wait->index);
+	err = krc_pool_read(remote->pool, &ref->read, &wait->index);
 	if (!err)
 		return -EINPROGRESS;
 	spin_lock_bh(&remote->lock);
@@ -369,10 +373,10 @@ static bool krc_ref_abandon(struct krc_remote *remote, struct krc_ref *ref)
 	bool abandoned;
 
 	lockdep_assert_held(&remote->lock);
-	if (!ref || ref->valid || !list_empty(&ref->waits) || !krc_port_enter(remote->port))
+	if (!ref || ref->valid || !list_empty(&ref->waits) || !krc_rail_enter(remote->rail))
 		return false;
-	abandoned = krc_pool_unread(remote->port->pool, &ref->read);
-	krc_port_exit(remote->port);
+	abandoned = krc_pool_unread(remote->pool, &ref->read);
+	krc_rail_exit(remote->rail);
 	if (abandoned)
 		krc_ref_drop(remote, ref);
 	return abandoned;

@@ -39,10 +39,10 @@
 #define KRC_DEV_RETRY_MS 5000
 
 /* One port of a device, up or not. */
-struct krc_slot {
+struct krc_dev_port {
 	struct krc_dev *dev;
 	struct krc_port *port;
-	struct krc_port *ending; /* was up, and waits for its peers to leave: krc_slot_end() */
+	struct krc_port *ending; /* was up, and waits for its peers to leave: krc_dev_port_end() */
 	struct work_struct end;
 	struct krc_meta_plan *plan; /* only while krc_node_reconfigure() runs */
 	char reason[KRC_REASON_BYTES]; /* why there is no port */
@@ -63,7 +63,7 @@ struct krc_dev {
 	bool gone; /* removed: a late refresh must not open it again */
 	u32 ending; /* its ports that end; it stays open for them */
 	u32 slots_nr;
-	struct krc_slot slots[KRC_NODE_PORTS_MAX];
+	struct krc_dev_port slots[KRC_NODE_PORTS_MAX];
 };
 
 static struct {
@@ -104,7 +104,7 @@ static const struct krc_provider_ops *krc_provider_of(struct ib_device *ibdev)
 
 /* ---- all ports */
 
-static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
+static struct krc_dev_port *krc_node_slot(u32 i, struct krc_dev **ret_dev)
 {
 	struct krc_dev *dev;
 
@@ -120,9 +120,9 @@ static struct krc_slot *krc_node_slot(u32 i, struct krc_dev **ret_dev)
 }
 
 /* The next slot from @i on whose port is up, or NULL. */
-static struct krc_slot *krc_node_slot_up(u32 *i)
+static struct krc_dev_port *krc_node_slot_up(u32 *i)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	struct krc_dev *dev;
 
 	while ((slot = krc_node_slot((*i)++, &dev)))
@@ -132,12 +132,12 @@ static struct krc_slot *krc_node_slot_up(u32 *i)
 }
 
 /* The same of those that the calling process may use: as uverbs, by its network namespace. */
-static struct krc_slot *krc_node_slot_allowed(u32 *i)
+static struct krc_dev_port *krc_node_slot_allowed(u32 *i)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 
 	while ((slot = krc_node_slot_up(i)))
-		if (rdma_dev_access_netns(slot->port->ibdev, current->nsproxy->net_ns))
+		if (rdma_dev_access_netns(slot->port->rail.ibdev, current->nsproxy->net_ns))
 			return slot;
 	return NULL;
 }
@@ -145,7 +145,7 @@ static struct krc_slot *krc_node_slot_allowed(u32 *i)
 /* ---- ports of a device */
 
 /* Programs find this port from now on, or none. */
-static void krc_slot_set_port(struct krc_slot *slot, struct krc_port *port)
+static void krc_dev_port_set_port(struct krc_dev_port *slot, struct krc_port *port)
 {
 	lockdep_assert_held(&krc_node.lock);
 	spin_lock(&krc_node.ports);
@@ -153,7 +153,7 @@ static void krc_slot_set_port(struct krc_slot *slot, struct krc_port *port)
 	spin_unlock(&krc_node.ports);
 }
 
-static void krc_slot_set_link(struct krc_slot *slot, bool up)
+static void krc_dev_port_set_link(struct krc_dev_port *slot, bool up)
 {
 	lockdep_assert_held(&krc_node.lock);
 	spin_lock(&krc_node.ports);
@@ -164,9 +164,9 @@ static void krc_slot_set_link(struct krc_slot *slot, bool up)
 static void krc_node_refresh(void);
 
 /* Work: the end of a port. */
-static void krc_slot_end(struct work_struct *work)
+static void krc_dev_port_end(struct work_struct *work)
 {
-	struct krc_slot *slot = container_of(work, struct krc_slot, end);
+	struct krc_dev_port *slot = container_of(work, struct krc_dev_port, end);
 	LIST_HEAD(left);
 
 	krc_port_kill(slot->ending, &left);
@@ -181,15 +181,15 @@ static void krc_slot_end(struct work_struct *work)
 	wake_up_all(&krc_node.ended); /* who waits for a device flushes this work, too */
 }
 
-static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
+static void krc_dev_port_down(struct krc_dev *dev, u32 num, const char *reason)
 {
-	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_dev_port *slot = &dev->slots[num - 1];
 	struct krc_port *port = slot->port;
 
 	lockdep_assert_held(&krc_node.lock);
 	if (port) {
 		krc_port_info(dev->ibdev, num, "down: %s\n", reason);
-		krc_slot_set_port(slot, NULL);
+		krc_dev_port_set_port(slot, NULL);
 		slot->ending = port;
 		WRITE_ONCE(dev->ending, dev->ending + 1);
 		WRITE_ONCE(krc_node.ending, krc_node.ending + 1);
@@ -201,12 +201,12 @@ static void krc_slot_down(struct krc_dev *dev, u32 num, const char *reason)
 /* Whether a port that ends still has this address. */
 static bool krc_node_gid_ends(const union ib_gid *gid)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	struct krc_dev *dev;
 	u32 i;
 
 	for (i = 0; (slot = krc_node_slot(i, &dev)); i++)
-		if (slot->ending && !memcmp(&slot->ending->gid, gid, sizeof(*gid)))
+		if (slot->ending && !memcmp(&slot->ending->rail.gid, gid, sizeof(*gid)))
 			return true;
 	return false;
 }
@@ -220,12 +220,12 @@ static void krc_dev_retry(struct krc_dev *dev, int err)
 }
 
 /* There is nothing to make a port of; said once, however often it is asked. */
-static void krc_slot_wait(struct krc_dev *dev, u32 num, const char *reason)
+static void krc_dev_port_wait(struct krc_dev *dev, u32 num, const char *reason)
 {
-	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_dev_port *slot = &dev->slots[num - 1];
 
 	if (slot->port) {
-		krc_slot_down(dev, num, reason);
+		krc_dev_port_down(dev, num, reason);
 		return;
 	}
 	if (strcmp(reason, slot->reason))
@@ -234,9 +234,9 @@ static void krc_slot_wait(struct krc_dev *dev, u32 num, const char *reason)
 }
 
 /* A port could not be made; said once, however often it is tried. */
-static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
+static void krc_dev_port_failed(struct krc_dev *dev, u32 num, int err)
 {
-	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_dev_port *slot = &dev->slots[num - 1];
 	char reason[KRC_REASON_BYTES];
 
 	if (err == -ENOENT)
@@ -256,16 +256,16 @@ static void krc_slot_failed(struct krc_dev *dev, u32 num, int err)
 /* What other ports were to withdraw of an address is this node's business again. */
 static void krc_node_return(const union ib_gid *gid)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	u32 i = 0;
 
 	while ((slot = krc_node_slot_up(&i)))
 		krc_meta_return_records(slot->port->meta, gid, &krc_node.left);
 }
 
-static void krc_slot_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
+static void krc_dev_port_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
 {
-	struct krc_slot *slot = &dev->slots[num - 1];
+	struct krc_dev_port *slot = &dev->slots[num - 1];
 	struct krc_port *port;
 
 	if (slot->ending || krc_node_gid_ends(&sgid_attr->gid))
@@ -274,12 +274,12 @@ static void krc_slot_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *
 	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, sgid_attr,
 			       krc_node.conf);
 	if (IS_ERR(port)) {
-		krc_slot_failed(dev, num, PTR_ERR(port));
+		krc_dev_port_failed(dev, num, PTR_ERR(port));
 		return;
 	}
-	krc_slot_set_port(slot, port);
+	krc_dev_port_set_port(slot, port);
 	slot->reason[0] = '\0';
-	krc_port_info(dev->ibdev, num, "up: %pI6c, target 0x%x\n", port->gid.raw,
+	krc_port_info(dev->ibdev, num, "up: %pI6c, target 0x%x\n", port->rail.gid.raw,
 		      le32_to_cpu(port->value.dct.dctn));
 }
 
@@ -287,8 +287,8 @@ static void krc_slot_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *
  * Why what is published of a port is not true any more, or NULL. A larger MTU is no reason:
  * the record still works, and programs would lose their queues.
  */
-static const char *krc_slot_outdated(const struct krc_slot *slot,
-				     const struct ib_gid_attr *sgid_attr)
+static const char *krc_dev_port_outdated(const struct krc_dev_port *slot,
+					 const struct ib_gid_attr *sgid_attr)
 {
 	const struct krc_port *port = slot->port;
 	struct krp_value now = port->value;
@@ -297,7 +297,8 @@ static const char *krc_slot_outdated(const struct krc_slot *slot,
 	if (port->sgid_attr != sgid_attr)
 		return "its address has changed";
 	/* a port without a link may have no LID and no packet size */
-	if (!slot->link_up || port->ops->own_address(port->hw, port->num, port->gid_index, &now))
+	if (!slot->link_up ||
+	    port->rail.ops->own_address(port->rail.hw, port->rail.num, port->rail.gid_index, &now))
 		return NULL;
 	if (now.dct.lid != port->value.dct.lid)
 		return "its LID has changed";
@@ -309,21 +310,21 @@ static const char *krc_slot_outdated(const struct krc_slot *slot,
 }
 
 /* Bring one port to what its address asks for. */
-static void krc_slot_follow(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
+static void krc_dev_port_follow(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
 {
-	struct krc_slot *slot = &dev->slots[num - 1];
-	const char *outdated = slot->port ? krc_slot_outdated(slot, sgid_attr) : NULL;
+	struct krc_dev_port *slot = &dev->slots[num - 1];
+	const char *outdated = slot->port ? krc_dev_port_outdated(slot, sgid_attr) : NULL;
 
 	if (outdated)
-		krc_slot_down(dev, num, outdated);
+		krc_dev_port_down(dev, num, outdated);
 	if (!slot->port && slot->link_up)
-		krc_slot_up(dev, num, sgid_attr);
+		krc_dev_port_up(dev, num, sgid_attr);
 	else if (!slot->port)
-		krc_slot_wait(dev, num, "the link is down");
+		krc_dev_port_wait(dev, num, "the link is down");
 }
 
 /* Look at link and address of a port. A link that is down keeps its port. */
-static void krc_slot_refresh(struct krc_dev *dev, u32 num)
+static void krc_dev_port_refresh(struct krc_dev *dev, u32 num)
 {
 	const struct ib_gid_attr *sgid_attr;
 	struct ib_port_attr attr = {};
@@ -333,13 +334,14 @@ static void krc_slot_refresh(struct krc_dev *dev, u32 num)
 	err = ib_query_port(dev->ibdev, num, &attr);
 	if (err)
 		krc_dev_retry(dev, err);
-	krc_slot_set_link(&dev->slots[num - 1], !err && attr.state == IB_PORT_ACTIVE);
+	krc_dev_port_set_link(&dev->slots[num - 1], !err && attr.state == IB_PORT_ACTIVE);
 	sgid_attr = krc_port_pick_gid(dev->ibdev, num);
 	if (IS_ERR(sgid_attr)) {
-		krc_slot_wait(dev, num, "no address: the port has no RoCE v2 GID of an IP address");
+		krc_dev_port_wait(dev, num,
+				  "no address: the port has no RoCE v2 GID of an IP address");
 		return;
 	}
-	krc_slot_follow(dev, num, sgid_attr);
+	krc_dev_port_follow(dev, num, sgid_attr);
 	rdma_put_gid_attr(sgid_attr);
 }
 
@@ -350,7 +352,7 @@ static void krc_dev_close(struct krc_dev *dev, const char *reason)
 
 	lockdep_assert_held(&krc_node.lock);
 	for (num = 1; num <= dev->slots_nr; num++)
-		krc_slot_down(dev, num, reason);
+		krc_dev_port_down(dev, num, reason);
 	strscpy(dev->reason, reason, sizeof(dev->reason));
 	if (!dev->hw || dev->ending)
 		return;
@@ -391,7 +393,7 @@ static int krc_dev_open(struct krc_dev *dev)
 /* Have ports that are up withdraw what is left; @own: of their own addresses only. */
 static void krc_node_adopt(bool own)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	u32 i = 0;
 
 	while (!list_empty(&krc_node.left) && (slot = krc_node_slot_up(&i)))
@@ -444,7 +446,7 @@ static void krc_dev_refresh(struct krc_dev *dev)
 		krc_dev_close(dev, "the configuration names another device");
 	else if (!krc_dev_open(dev))
 		for (num = 1; num <= dev->slots_nr; num++)
-			krc_slot_refresh(dev, num);
+			krc_dev_port_refresh(dev, num);
 }
 
 static void krc_dev_refresh_work(struct work_struct *work)
@@ -528,7 +530,7 @@ static int krc_client_add(struct ib_device *ibdev)
 	dev->slots_nr = min_t(u32, ibdev->phys_port_cnt, KRC_NODE_PORTS_MAX);
 	for (i = 0; i < dev->slots_nr; i++) {
 		dev->slots[i].dev = dev;
-		INIT_WORK(&dev->slots[i].end, krc_slot_end);
+		INIT_WORK(&dev->slots[i].end, krc_dev_port_end);
 	}
 	INIT_DELAYED_WORK(&dev->refresh, krc_dev_refresh_work);
 	ib_set_client_data(ibdev, &krc_client, dev);
@@ -602,7 +604,7 @@ static void krc_node_free_conf(struct krc_node_conf *conf)
 /* Give the ports that are up the new list of MetaServers: all of them, or none on error. */
 static int krc_node_reconfigure(const struct krc_node_conf *conf)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	int err = 0;
 	u32 i = 0;
 
@@ -719,8 +721,8 @@ bool krc_node_is_up(struct krc_node_conf *ret_conf)
 
 /* ---- ports, for others */
 
-static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot,
-			  struct krc_port_info *info)
+static void krc_dev_port_info(const struct krc_dev *dev, const struct krc_dev_port *slot,
+			      struct krc_port_info *info)
 {
 	struct krc_pool_stats stats;
 
@@ -735,9 +737,9 @@ static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot
 	info->state = slot->link_up ? KRC_PORT_UP : KRC_PORT_DOWN;
 	if (!slot->link_up)
 		strscpy(info->reason, "the link is down", sizeof(info->reason));
-	info->gid = slot->port->gid;
+	info->gid = slot->port->rail.gid;
 	info->value = slot->port->value;
-	info->value.generation = cpu_to_le64(slot->port->generation);
+	info->value.generation = cpu_to_le64(slot->port->rail.generation);
 	info->value.dct.dc_key = 0;
 	krc_pool_stats(slot->port->pool, &stats);
 	info->initiators = stats.initiators;
@@ -746,20 +748,20 @@ static void krc_slot_info(const struct krc_dev *dev, const struct krc_slot *slot
 
 int krc_node_port_info(u32 i, struct krc_port_info *ret_info)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	struct krc_dev *dev;
 
 	mutex_lock(&krc_node.lock);
 	slot = krc_node_slot(i, &dev);
 	if (slot)
-		krc_slot_info(dev, slot, ret_info);
+		krc_dev_port_info(dev, slot, ret_info);
 	mutex_unlock(&krc_node.lock);
 	return slot ? 0 : -ENOENT;
 }
 
 int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info)
 {
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	struct krc_dev *dev;
 	int err = -ENOENT;
 
@@ -773,7 +775,7 @@ int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info)
 
 struct krc_port *krc_port_first(u32 index)
 {
-	struct krc_slot *slot, *found = NULL;
+	struct krc_dev_port *slot, *found = NULL;
 	struct krc_port *port;
 	u32 i = 0, up = 0;
 
@@ -789,12 +791,12 @@ struct krc_port *krc_port_first(u32 index)
 struct krc_port *krc_port_by_gid(const u8 *gid)
 {
 	struct krc_port *port = NULL;
-	struct krc_slot *slot;
+	struct krc_dev_port *slot;
 	u32 i = 0;
 
 	spin_lock(&krc_node.ports);
 	while (!port && (slot = krc_node_slot_allowed(&i)))
-		if (!memcmp(slot->port->gid.raw, gid, sizeof(slot->port->gid.raw)))
+		if (!memcmp(slot->port->rail.gid.raw, gid, sizeof(slot->port->rail.gid.raw)))
 			port = krc_port_get(slot->port);
 	spin_unlock(&krc_node.ports);
 	return port;

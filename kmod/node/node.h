@@ -7,29 +7,19 @@
  * ib_client.add or with `node up`, go with ib_client.remove or `node down`, and are
  * made anew when their GID, LID or MAC changes or their MTU becomes smaller.
  *
- * Lifetime: struct krc_port is counted (krc_port_get/put); what it points to lives
- * only while the port is alive. Whoever uses pool, mrdir, meta, hw or the address of a
- * port does so between krc_port_enter() and krc_port_exit(), which are short or end
- * soon after the port has begun to die (krc_port.dying is set, then waiters of the
- * pool and of the MetaServer client are woken with an error).
  * Locking: krc_node.lock (mutex) serialises configuration and devices; it is never
  * taken in the data path, nor by calls of programs.
  */
 #ifndef KRC_NODE_H
 #define KRC_NODE_H
 
-#include <linux/kref.h>
-#include <linux/list.h>
-#include <linux/percpu-refcount.h>
-#include <net/net_namespace.h>
+#include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
 #include "meta/meta.h"
 #include "hw/provider.h"
 
 struct krc_cache;
-struct krc_mrdir;
-struct krc_pool;
 
 /**
  * struct krc_node_conf - What `krcore-metactl node up` brings, as a whole.
@@ -59,54 +49,7 @@ struct krc_node_conf {
 	char device[IB_DEVICE_NAME_MAX];
 };
 
-/**
- * struct krc_port - One RDMA port of the node.
- * @ref: memory.
- * @users: krc_port_enter(); killed when the port dies.
- * @idle: completed when the last of them has left.
- * @ibdev: device.
- * @ops: provider.
- * @hw: open device.
- * @attr: what it can do.
- * @num: port number of the device, from 1.
- * @segment_max: most bytes in a row that the device takes as one.
- * @sgid_attr: entry of the device's table that the GID is in, counted: as long as targets and
- *	initiators name its index, nobody else's address gets it.
- * @gid: published GID.
- * @gid_index: its index.
- * @dc_key: secret of the target, random.
- * @value: the record that is published for KRP_SERVICE_NODE.
- * @target: DC target.
- * @pool: initiators.
- * @mrdir: memory regions open to peers.
- * @meta: MetaServer client.
- * @generation: boot generation it was made under.
- * @ack_timeout: as in struct krc_node_conf.
- * @margin_ms: as there.
- */
-struct krc_port {
-	struct kref ref;
-	struct percpu_ref users;
-	struct completion idle;
-	struct ib_device *ibdev;
-	const struct krc_provider_ops *ops;
-	struct krc_hw *hw;
-	struct krc_hw_attr attr;
-	u32 num;
-	unsigned int segment_max;
-	const struct ib_gid_attr *sgid_attr;
-	union ib_gid gid;
-	u16 gid_index;
-	u64 dc_key;
-	struct krp_value value;
-	struct krc_hw_target *target;
-	struct krc_pool *pool;
-	struct krc_mrdir *mrdir;
-	struct krc_meta *meta;
-	u64 generation;
-	u32 ack_timeout;
-	u32 margin_ms;
-};
+struct krc_port;
 
 /**
  * enum krc_port_state - For people: how a port is.
@@ -216,25 +159,5 @@ struct krc_port *krc_port_by_gid(const u8 *gid);
 
 /* How many of them there are. Context: process; waits for nobody. */
 u32 krc_port_count(void);
-
-static inline struct krc_port *krc_port_get(struct krc_port *port)
-{
-	kref_get(&port->ref);
-	return port;
-}
-
-void krc_port_put(struct krc_port *port);
-
-/* Begin to use what a port points to; false if it is dead or dying. Any context. */
-static inline bool krc_port_enter(struct krc_port *port)
-{
-	return percpu_ref_tryget_live(&port->users);
-}
-
-/* End of the use. Any context. */
-static inline void krc_port_exit(struct krc_port *port)
-{
-	percpu_ref_put(&port->users);
-}
 
 #endif /* KRC_NODE_H */

@@ -11,7 +11,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/log2.h>
 #include <linux/netdevice.h>
@@ -20,32 +19,29 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
-#include "base/log.h"
-#include "mem/region.h"
-#include "user/peer.h"
-#include "pool/pool.h"
+#include "mem/directory.h"
+#include "meta/meta.h"
 #include "node/port.h"
+#include "pool/pool.h"
 
 #define KRC_PORT_INITIATORS_MIN 4
 #define KRC_PORT_INITIATORS_MAX 16
-#define KRC_PORT_KILL_WARN_MS 30000
 
-static void krc_port_unused(struct percpu_ref *ref)
+static void (*krc_port_ended)(struct krc_rail *rail);
+
+void krc_port_on_end(void (*fn)(struct krc_rail *rail))
 {
-	complete(&container_of(ref, struct krc_port, users)->idle);
+	krc_port_ended = fn;
 }
 
-static void krc_port_free(struct kref *ref)
+static void krc_port_release(struct krc_rail *rail)
 {
-	struct krc_port *port = container_of(ref, struct krc_port, ref);
+	struct krc_port *port = container_of(rail, struct krc_port, rail);
 
-	percpu_ref_exit(&port->users);
+	if (port->mrdir)
+		krc_mrdir_put(port->mrdir);
+	krc_rail_fini(rail);
 	kfree(port);
-}
-
-void krc_port_put(struct krc_port *port)
-{
-	kref_put(&port->ref, krc_port_free);
 }
 
 /*
@@ -115,33 +111,36 @@ static u32 krc_port_initiators(const struct krc_node_conf *conf)
 static void krc_port_publish_value(struct krc_port *port)
 {
 	port->value.kind = KRP_KIND_DCT;
-	port->value.dct.port = port->num;
+	port->value.dct.port = port->rail.num;
 }
 
 static int krc_port_build(struct krc_port *port, const struct krc_node_conf *conf)
 {
-	u32 depth = min(conf->pool_depth, port->attr.initiator_depth_max);
+	struct krc_rail *rail = &port->rail;
+	u32 depth = min(conf->pool_depth, rail->attr.initiator_depth_max);
+	struct krc_mrdir *mrdir;
 	int err;
 
-	err = port->ops->port_setup(port->hw, port->num, &conf->fabric);
+	err = rail->ops->port_setup(rail->hw, rail->num, &conf->fabric);
 	if (err)
 		return err;
-	port->target = port->ops->target_create(port->hw, port->num, port->gid_index, port->dc_key,
+	port->target = rail->ops->target_create(rail->hw, rail->num, rail->gid_index, port->dc_key,
 						&port->value);
 	if (IS_ERR(port->target))
 		return PTR_ERR(port->target);
-	port->mrdir = krc_mrdir_create(port, &port->value);
-	if (IS_ERR(port->mrdir)) {
-		err = PTR_ERR(port->mrdir);
+	mrdir = krc_mrdir_create(rail, &port->value);
+	if (IS_ERR(mrdir)) {
+		err = PTR_ERR(mrdir);
 		goto err_target;
 	}
-	port->pool = krc_pool_create(port, krc_port_initiators(conf), depth);
+	port->mrdir = mrdir;
+	port->pool = krc_pool_create(rail, krc_port_initiators(conf), depth);
 	if (IS_ERR(port->pool)) {
 		err = PTR_ERR(port->pool);
 		goto err_mrdir;
 	}
 	port->meta =
-		krc_meta_create(port->ibdev, port->num, &port->gid, &conf->meta, krc_node_cache());
+		krc_meta_create(rail->ibdev, rail->num, &rail->gid, &conf->meta, krc_node_cache());
 	if (IS_ERR(port->meta)) {
 		err = PTR_ERR(port->meta);
 		goto err_pool;
@@ -158,9 +157,9 @@ err_pool:
 	krc_pool_stop(port->pool);
 	krc_pool_destroy(port->pool);
 err_mrdir:
-	krc_mrdir_destroy(port->mrdir);
+	krc_mrdir_end(mrdir);
 err_target:
-	port->ops->target_destroy(port->target);
+	rail->ops->target_destroy(port->target);
 	return err;
 }
 
@@ -174,26 +173,24 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 
 	if (!port)
 		return ERR_PTR(-ENOMEM);
-	err = percpu_ref_init(&port->users, krc_port_unused, 0, GFP_KERNEL);
+	err = krc_rail_init(&port->rail, krc_port_release);
 	if (err) {
 		kfree(port);
 		return ERR_PTR(err);
 	}
-	kref_init(&port->ref);
-	init_completion(&port->idle);
-	port->ibdev = ibdev;
-	port->ops = ops;
-	port->hw = hw;
-	port->attr = *attr;
-	port->num = num;
-	port->segment_max = ib_dma_max_seg_size(ibdev);
+	port->rail.ibdev = ibdev;
+	port->rail.ops = ops;
+	port->rail.hw = hw;
+	port->rail.attr = *attr;
+	port->rail.num = num;
+	port->rail.segment_max = ib_dma_max_seg_size(ibdev);
 	port->sgid_attr = sgid_attr;
-	port->gid = sgid_attr->gid;
-	port->gid_index = sgid_attr->index;
+	port->rail.gid = sgid_attr->gid;
+	port->rail.gid_index = sgid_attr->index;
 	port->dc_key = get_random_u64();
-	port->generation = conf->meta.generation;
-	port->ack_timeout = conf->ack_timeout;
-	port->margin_ms = conf->margin_ms;
+	port->rail.generation = conf->meta.generation;
+	port->rail.ack_timeout = conf->ack_timeout;
+	port->rail.margin_ms = conf->margin_ms;
 	err = krc_port_build(port, conf);
 	if (err) {
 		krc_port_put(port);
@@ -203,28 +200,20 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 	return port;
 }
 
-static void krc_port_wait_idle(struct krc_port *port)
-{
-	unsigned long limit = msecs_to_jiffies(KRC_PORT_KILL_WARN_MS);
-
-	while (!wait_for_completion_timeout(&port->idle, limit))
-		krc_port_warn(port->ibdev, port->num, "still in use %u s after its end\n",
-			      KRC_PORT_KILL_WARN_MS / 1000);
-}
-
 void krc_port_kill(struct krc_port *port, struct list_head *left)
 {
-	percpu_ref_kill(&port->users);
+	krc_rail_kill(&port->rail);
 	krc_meta_stop(port->meta);
 	krc_meta_leave_records(port->meta, left);
 	krc_mrdir_retire(port->mrdir);
 	krc_pool_stop(port->pool);
-	krc_port_wait_idle(port);
-	krc_peers_drop(port);
+	krc_rail_wait_idle(&port->rail);
+	if (krc_port_ended)
+		krc_port_ended(&port->rail);
 	krc_meta_destroy(port->meta);
 	krc_mrdir_wait(port->mrdir);
-	port->ops->target_destroy(port->target);
-	krc_mrdir_destroy(port->mrdir);
+	port->rail.ops->target_destroy(port->target);
+	krc_mrdir_end(port->mrdir);
 	krc_pool_destroy(port->pool);
 	rdma_put_gid_attr(port->sgid_attr);
 	krc_port_put(port);

@@ -53,7 +53,7 @@ bool krc_initiator_set_state(struct krc_initiator *ini, enum krc_initiator_state
 	lockdep_assert_held(&ini->lock);
 	if (!(krc_initiator_next[ini->state] & BIT(state)))
 		return false;
-	trace_krc_initiator_state(ini->pool->port, ini->index, ini->state, state);
+	trace_krc_initiator_state(ini->pool->rail, ini->index, ini->state, state);
 	WRITE_ONCE(ini->state, state);
 	return true;
 }
@@ -204,7 +204,7 @@ static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flo
 				 struct krc_req *req, const struct krc_hw_wr *wr)
 {
 	u32 length = wr->length;
-	struct krc_slot *slot = &ini->slots[ini->tail & ini->mask];
+	struct krc_wqe *slot = &ini->slots[ini->tail & ini->mask];
 
 	if (ini->head == ini->tail)
 		WRITE_ONCE(ini->progress, jiffies);
@@ -287,7 +287,7 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		krc_flow_fail(ini, flow, -ECANCELED);
 		return true;
 	}
-	trace_krc_post(ini->pool->port, ini->index, &wr);
+	trace_krc_post(ini->pool->rail, ini->index, &wr);
 	krc_initiator_posted(ini, flow, req, &wr);
 	*ret_posted = true;
 	return true;
@@ -368,7 +368,7 @@ static void krc_initiator_settle(struct krc_initiator *ini, struct krc_req *req)
 
 void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 {
-	struct krc_slot *slot = &ini->slots[ini->head & ini->mask];
+	struct krc_wqe *slot = &ini->slots[ini->head & ini->mask];
 	struct krc_req *req = slot->req;
 	struct krc_flow *flow = req->flow;
 	bool begun = krc_initiator_begun(ini);
@@ -427,7 +427,7 @@ static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_w
 	if (wc->fault != KRC_FAULT_NONE) {
 		/* nobody said when those before it were done */
 		WRITE_ONCE(ini->progress, progress);
-		trace_krc_fault(ini->pool->port, ini->index, wc);
+		trace_krc_fault(ini->pool->rail, ini->index, wc);
 		krc_initiator_fault(ini, wc->fault, krc_fault_own(wc->fault) ? req : NULL);
 	}
 	krc_initiator_retire(ini, wc->fault);
@@ -533,7 +533,7 @@ static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batc
 		struct krc_flow *flow = req->flow;
 
 		list_del_init(&req->list);
-		trace_krc_complete(ini->pool->port, ini->index, req->wr.opcode, req->wr.length,
+		trace_krc_complete(ini->pool->rail, ini->index, req->wr.opcode, req->wr.length,
 				   req->status);
 		req->state = KRC_REQ_IDLE;
 		flow->done(req);

@@ -20,7 +20,6 @@
 #include "base/compat.h"
 #include "pool/pool_priv.h"
 #include "base/log.h"
-#include "node/node.h"
 #include "base/spin.h"
 
 /*
@@ -42,7 +41,7 @@ static void krc_watchdog_look(struct krc_initiator *ini)
 	krc_initiator_run(ini, KRC_POLL_BUDGET);
 	if (ini->state == KRC_INI_READY && ini->head != ini->tail &&
 	    time_after(now, ini->progress + msecs_to_jiffies(KRC_STUCK_MS))) {
-		krc_port_warn_limited(ini->pool->port->ibdev, ini->pool->port->num,
+		krc_port_warn_limited(ini->pool->rail->ibdev, ini->pool->rail->num,
 				      "initiator %u completes nothing, reset\n", ini->index);
 		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
 	}
@@ -62,7 +61,7 @@ static void krc_pool_watchdog(struct work_struct *work)
 
 static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, u32 depth)
 {
-	struct krc_port *port = pool->port;
+	struct krc_rail *rail = pool->rail;
 	u32 slots = roundup_pow_of_two(depth);
 
 	spin_lock_init(&ini->lock);
@@ -82,8 +81,8 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 	ini->slots = kvcalloc(slots, sizeof(*ini->slots), GFP_KERNEL);
 	if (!ini->slots)
 		return -ENOMEM;
-	ini->hw = pool->ops->initiator_create(port->hw, port->num, port->gid_index, depth,
-					      port->ack_timeout, ini->index, ini);
+	ini->hw = pool->ops->initiator_create(rail->hw, rail->num, rail->gid_index, depth,
+					      rail->ack_timeout, ini->index, ini);
 	if (IS_ERR(ini->hw)) {
 		kvfree(ini->slots);
 		return PTR_ERR(ini->hw);
@@ -116,7 +115,7 @@ static void krc_initiator_stop(struct krc_initiator *ini)
 	spin_unlock_bh(&ini->lock);
 }
 
-struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 depth)
+struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 depth)
 {
 	struct krc_pool *pool;
 	int err;
@@ -126,8 +125,8 @@ struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 dept
 	pool = kvzalloc(struct_size(pool, ini, initiators + KRC_POOL_APART), GFP_KERNEL);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
-	pool->port = port;
-	pool->ops = port->ops;
+	pool->rail = rail;
+	pool->ops = rail->ops;
 	pool->nr = initiators;
 	mutex_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->watches);

@@ -50,7 +50,7 @@ struct krc_cell;
 struct krc_flow;
 struct krc_initiator;
 struct krc_pool;
-struct krc_port;
+struct krc_rail;
 struct krc_share;
 struct krc_standing;
 
@@ -176,7 +176,7 @@ struct krc_pool_watch {
 
 /**
  * krc_pool_create() - Make the initiators of a port.
- * @port: port, with ops, hw, num and gid_index set.
+ * @rail: through which they send; outlives the pool.
  * @initiators: how many are shared; those for krc_pool_read() of targets that have not proved
  *	themselves are made beside them.
  * @depth: requests of each.
@@ -184,7 +184,7 @@ struct krc_pool_watch {
  * Context: may sleep.
  * Return: the pool or ERR_PTR.
  */
-struct krc_pool *krc_pool_create(struct krc_port *port, u32 initiators, u32 depth);
+struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 depth);
 
 /**
  * krc_pool_stop() - The device goes: complete all requests with -ENODEV, refuse new ones,
@@ -203,7 +203,7 @@ void krc_pool_destroy(struct krc_pool *pool);
  * @pool: pool.
  * @watch: with stopped set.
  *
- * Context: may sleep. Inside krc_port_enter().
+ * Context: may sleep. Inside krc_rail_enter().
  * Return: 0, or -ENODEV: it is stopped already.
  */
 int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch);
@@ -213,7 +213,7 @@ int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch);
  * @pool: pool.
  * @watch: as given there; it is not called any more, or it has been.
  *
- * Context: may sleep. Inside krc_port_enter().
+ * Context: may sleep. Inside krc_rail_enter().
  */
 void krc_pool_unwatch(struct krc_pool *pool, struct krc_pool_watch *watch);
 
@@ -236,7 +236,7 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
  *
  * Rings the doorbell if there is room in the hardware, then looks once for completions,
  * of any flow: it must not be called with a lock held that some done() takes.
- * Context: any in which bottom halves may be switched off. Inside krc_port_enter().
+ * Context: any in which bottom halves may be switched off. Inside krc_rail_enter().
  * Return: 0, -ENODEV (pool stopped), -EIO (no initiator works), -ENOTCONN (flow failed);
  * then nothing was taken.
  */
@@ -247,7 +247,7 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs);
  * @flow: flow.
  *
  * What is posted completes by itself, and first. Same rules as krc_flow_submit().
- * Inside krc_port_enter(); without it there is nothing to cancel: krc_pool_stop() does it.
+ * Inside krc_rail_enter(); without it there is nothing to cancel: krc_pool_stop() does it.
  */
 void krc_flow_cancel(struct krc_flow *flow);
 
@@ -255,7 +255,7 @@ void krc_flow_cancel(struct krc_flow *flow);
  * krc_flow_resume() - End what check() began with -EAGAIN.
  * @flow: flow.
  *
- * Same rules as krc_flow_submit(). Inside krc_port_enter().
+ * Same rules as krc_flow_submit(). Inside krc_rail_enter().
  */
 void krc_flow_resume(struct krc_flow *flow);
 
@@ -274,7 +274,7 @@ u32 krc_flow_index(const struct krc_flow *flow);
  * @index: initiator.
  *
  * Context: task that does not sleep until it has called krc_pool_asleep(). Inside
- * krc_port_enter() for all of that.
+ * krc_rail_enter() for all of that.
  */
 void krc_pool_awake(struct krc_pool *pool, u32 index);
 
@@ -285,7 +285,7 @@ void krc_pool_awake(struct krc_pool *pool, u32 index);
  * @back: he does not sleep now, and may be back soon: for krc_spin_linger_ns() a timer
  *	stands for the interrupt.
  *
- * Context: task. Inside krc_port_enter().
+ * Context: task. Inside krc_rail_enter().
  */
 void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back);
 
@@ -295,7 +295,7 @@ void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back);
  * @index: initiator.
  *
  * For who waits awake. Finds nothing to do if somebody else is at it.
- * Context: task. Inside krc_port_enter().
+ * Context: task. Inside krc_rail_enter().
  */
 void krc_pool_poll(struct krc_pool *pool, u32 index);
 
@@ -314,7 +314,7 @@ void krc_pool_poll_near(struct krc_pool *pool, u32 index);
  * krc_flow_drain() - Wait until nothing is outstanding.
  * @flow: flow.
  *
- * Touches nothing but the flow: may be called outside krc_port_enter(). Ends soon after
+ * Touches nothing but the flow: may be called outside krc_rail_enter(). Ends soon after
  * krc_pool_stop(). Afterwards the flow may be freed. Context: may sleep.
  */
 void krc_flow_drain(struct krc_flow *flow);
@@ -332,7 +332,7 @@ int krc_flow_drain_killable(struct krc_flow *flow);
  * krc_flow_restart() - Accept requests again after a fault or a cancel.
  * @flow: flow, drained.
  *
- * Context: any. Inside krc_port_enter().
+ * Context: any. Inside krc_rail_enter().
  */
 void krc_flow_restart(struct krc_flow *flow);
 
@@ -380,7 +380,7 @@ struct krc_read {
  *
  * From a target that has not proved itself of late there is one READ at a time, apart; the
  * others wait for it, and end with it if it fails. No READ ends because there is no cell.
- * Context: any but hard interrupts, no lock held that done() takes. Inside krc_port_enter().
+ * Context: any but hard interrupts, no lock held that done() takes. Inside krc_rail_enter().
  * Return: 0: done() is called; else it is not: -ETIMEDOUT (the target was silent, and it is
  * not time to ask again), -ENODEV, -ENOMEM, -EINVAL.
  */
@@ -391,7 +391,7 @@ int krc_pool_read(struct krc_pool *pool, struct krc_read *read, u32 *ret_index);
  * @pool: pool.
  * @read: krc_pool_read() took it; done() has not freed it.
  *
- * Context: any but hard interrupts. Inside krc_port_enter().
+ * Context: any but hard interrupts. Inside krc_rail_enter().
  * Return: whether it had not begun: done() is not called then. Else it is, or has been.
  */
 bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
@@ -430,7 +430,7 @@ struct krc_pool_stats {
 	u64 outstanding;
 };
 
-/* Counters, summed up. Context: any. Inside krc_port_enter(). */
+/* Counters, summed up. Context: any. Inside krc_rail_enter(). */
 void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats);
 
 /* Upcalls of the provider; see struct krc_hw_events. */

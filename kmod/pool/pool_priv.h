@@ -16,6 +16,7 @@
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 
+#include "hw/rail.h"
 #include "pool/pool.h"
 
 /* Largest part of a request that is posted as one, in bytes. */
@@ -79,7 +80,7 @@ enum krc_initiator_state {
 };
 
 /* One part of a request in the hardware. */
-struct krc_slot {
+struct krc_wqe {
 	struct krc_req *req;
 	u32 length;
 	bool quiet; /* a later one's completion may stand for it */
@@ -158,7 +159,7 @@ struct krc_initiator {
 	unsigned long ring_by;
 	unsigned long bound;
 	struct delayed_work expiry;
-	struct krc_slot *slots;
+	struct krc_wqe *slots;
 	struct list_head turn;
 	struct list_head held;
 	struct list_head finished;
@@ -184,7 +185,7 @@ struct krc_scratch;
 
 /**
  * struct krc_pool - Initiators of a port.
- * @port: port; ops and hw are its.
+ * @rail: through which they send; ops and hw are its.
  * @ops: provider.
  * @wq: for recovery and the watchdog.
  * @watchdog: looks for initiators that do not go on.
@@ -197,7 +198,7 @@ struct krc_scratch;
  * @ini: the initiators.
  */
 struct krc_pool {
-	struct krc_port *port;
+	struct krc_rail *rail;
 	const struct krc_provider_ops *ops;
 	struct workqueue_struct *wq;
 	struct delayed_work watchdog;

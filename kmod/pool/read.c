@@ -24,7 +24,6 @@
 #include <linux/slab.h>
 
 #include "pool/pool_priv.h"
-#include "node/node.h"
 #include "pool/silence.h"
 #include "krp_ioctl.h"
 
@@ -545,7 +544,7 @@ static void krc_scratch_init(struct krc_scratch *scratch, struct krc_pool *pool)
 
 int krc_scratch_create(struct krc_pool *pool)
 {
-	struct device *dma = pool->ops->dma_device(pool->port->hw);
+	struct device *dma = pool->ops->dma_device(pool->rail->hw);
 	size_t bytes = KRC_SCRATCH_CELLS * KRC_SCRATCH_BYTES;
 	struct krc_scratch *scratch = kvzalloc(sizeof(*scratch), GFP_KERNEL);
 	int err = -ENOMEM;
@@ -556,7 +555,7 @@ int krc_scratch_create(struct krc_pool *pool)
 	scratch->memory = dma_alloc_coherent(dma, bytes, &scratch->dma, GFP_KERNEL);
 	if (!scratch->memory)
 		goto err_scratch;
-	err = pool->ops->key_dma(pool->port->hw, scratch->dma, bytes, KRP_ACCESS_LOCAL_WRITE,
+	err = pool->ops->key_dma(pool->rail->hw, scratch->dma, bytes, KRP_ACCESS_LOCAL_WRITE,
 				 &scratch->key);
 	if (err)
 		goto err_memory;
@@ -617,8 +616,8 @@ void krc_scratch_destroy(struct krc_pool *pool)
 	struct krc_scratch *scratch = pool->scratch;
 
 	WARN_ON(!bitmap_empty(scratch->used, KRC_SCRATCH_CELLS));
-	if (pool->ops->key_destroy(pool->port->hw, &scratch->key))
-		dma_free_coherent(pool->ops->dma_device(pool->port->hw),
+	if (pool->ops->key_destroy(pool->rail->hw, &scratch->key))
+		dma_free_coherent(pool->ops->dma_device(pool->rail->hw),
 				  KRC_SCRATCH_CELLS * KRC_SCRATCH_BYTES, scratch->memory,
 				  scratch->dma);
 	kvfree(scratch);

@@ -157,7 +157,7 @@ static int krc_recover_reset(struct krc_initiator *ini)
 			return 0;
 		msleep(KRC_RESET_PAUSE_MS);
 	}
-	krc_port_warn_limited(ini->pool->port->ibdev, ini->pool->port->num,
+	krc_port_warn_limited(ini->pool->rail->ibdev, ini->pool->rail->num,
 			      "initiator %u can't be reset: %d\n", ini->index, err);
 	return err;
 }
@@ -225,13 +225,13 @@ void krc_initiator_recover(struct work_struct *work)
 	if (!ours)
 		return;
 
-	trace_krc_recovery_begin(ini->pool->port, ini->index, fault);
+	trace_krc_recovery_begin(ini->pool->rail, ini->index, fault);
 	err = krc_recover_reset(ini);
 	spin_lock_bh(&ini->lock);
 	krc_recover_finish(ini, err);
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);
-	trace_krc_recovery_end(ini->pool->port, ini->index, err);
+	trace_krc_recovery_end(ini->pool->rail, ini->index, err);
 }
 
 /* When the first leased part must be out of the hardware. Return: whether there is any. */
@@ -242,7 +242,7 @@ static bool krc_initiator_first_bound(const struct krc_initiator *ini, unsigned 
 
 	lockdep_assert_held(&ini->lock);
 	for (at = ini->head; at != ini->tail; at++) {
-		const struct krc_slot *slot = &ini->slots[at & ini->mask];
+		const struct krc_wqe *slot = &ini->slots[at & ini->mask];
 
 		if (!slot->leased || (found && !time_before(slot->expires, *ret_bound)))
 			continue;

@@ -60,11 +60,11 @@ static struct krc_standing *krc_standing_make(const struct krc_standing_key *key
 	return standing;
 }
 
-struct krc_standing *krc_standing_get(const struct krc_port *port,
+struct krc_standing *krc_standing_get(const struct krc_rail *rail,
 				      const struct krc_hw_address *address, u64 mrdir_addr,
 				      u32 mrdir_rkey)
 {
-	struct krc_standing_key key = { .port = port,
+	struct krc_standing_key key = { .rail = rail,
 					.address = *address,
 					.mrdir_addr = mrdir_addr,
 					.mrdir_rkey = mrdir_rkey };
@@ -177,7 +177,7 @@ void krc_standing_suspect(struct krc_standing *standing)
 	spin_unlock_bh(&standing->lock);
 }
 
-void krc_silence_drop(const struct krc_port *port)
+void krc_silence_drop(const struct krc_rail *rail)
 {
 	struct krc_standing *standing;
 	struct hlist_node *next;
@@ -185,7 +185,7 @@ void krc_silence_drop(const struct krc_port *port)
 
 	spin_lock_bh(&krc_silence_lock);
 	hash_for_each_safe(krc_silence, bucket, next, standing, node) {
-		if (port && standing->key.port != port)
+		if (rail && standing->key.rail != rail)
 			continue;
 		if (!standing->users) {
 			krc_standing_forget(standing);

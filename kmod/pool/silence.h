@@ -29,7 +29,7 @@
 
 #include "hw/provider.h"
 
-struct krc_port;
+struct krc_rail;
 struct krc_read;
 
 #define KRC_PROVEN_MS 1000 /* so long an answer is believed in */
@@ -52,14 +52,14 @@ enum krc_standing_state {
 
 /**
  * struct krc_standing_key - A target.
- * @port: through which it is reached; never followed.
+ * @rail: through which it is reached; never followed.
  * @address: its address vector.
  * @mrdir_addr: its directory.
  * @mrdir_rkey: key of that.
  * @pad: zero, since a key is compared as bytes.
  */
 struct krc_standing_key {
-	const struct krc_port *port;
+	const struct krc_rail *rail;
 	struct krc_hw_address address;
 	u64 mrdir_addr;
 	u32 mrdir_rkey;
@@ -98,7 +98,7 @@ struct krc_standing {
 
 /**
  * krc_standing_get() - What is known of a target.
- * @port: port.
+ * @rail: port.
  * @address: its address vector.
  * @mrdir_addr: its directory.
  * @mrdir_rkey: key of that.
@@ -106,7 +106,7 @@ struct krc_standing {
  * Context: may sleep.
  * Return: it, counted, or NULL: no memory.
  */
-struct krc_standing *krc_standing_get(const struct krc_port *port,
+struct krc_standing *krc_standing_get(const struct krc_rail *rail,
 				      const struct krc_hw_address *address, u64 mrdir_addr,
 				      u32 mrdir_rkey);
 
@@ -161,11 +161,11 @@ void krc_standing_suspect(struct krc_standing *standing);
 
 /**
  * krc_silence_drop() - Forget the targets of a port that is gone.
- * @port: port, or NULL: all, when nobody uses one any more.
+ * @rail: port, or NULL: all, when nobody uses one any more.
  *
  * Context: any but hard interrupts.
  */
-void krc_silence_drop(const struct krc_port *port);
+void krc_silence_drop(const struct krc_rail *rail);
 
 /* Silent targets that are remembered without a user, for tests. */
 u32 krc_silence_idle(void);

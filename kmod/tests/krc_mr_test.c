@@ -14,7 +14,7 @@
 
 #include "base/limits.h"
 #include "mem/mem_priv.h"
-#include "node/node.h"
+#include "mem/remote.h"
 
 /* "live" of proto/vectors/mrdir.txt */
 static const u8 krc_vector_live[KRP_MRDIR_ENTRY_BYTES] = {
@@ -60,15 +60,15 @@ static struct krc_mrdir *krc_test_dir(struct kunit *test, u32 slots)
 
 	KUNIT_ASSERT_NOT_NULL(test, dir);
 	dir->entries = kunit_kzalloc(test, slots * sizeof(*dir->entries), GFP_KERNEL);
-	dir->port = kunit_kzalloc(test, sizeof(*dir->port), GFP_KERNEL);
+	dir->rail = kunit_kzalloc(test, sizeof(*dir->rail), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dir->entries);
-	KUNIT_ASSERT_NOT_NULL(test, dir->port);
+	KUNIT_ASSERT_NOT_NULL(test, dir->rail);
 	mutex_init(&dir->lock);
 	INIT_LIST_HEAD(&dir->regions);
 	INIT_LIST_HEAD(&dir->dying);
 	dir->slots = slots;
-	dir->port->generation = KRC_VECTOR_GENERATION;
-	dir->port->margin_ms = KRC_VECTOR_MARGIN_MS;
+	dir->rail->generation = KRC_VECTOR_GENERATION;
+	dir->rail->margin_ms = KRC_VECTOR_MARGIN_MS;
 	return dir;
 }
 
@@ -185,14 +185,14 @@ static void krc_test_hopeless_references(struct kunit *test)
 	struct krc_grant grant = {};
 	u64 token = 1ULL << KRP_MRDIR_LOG2_MAX;
 
-	remote = krc_remote_create(NULL, &value, &address);
+	remote = krc_remote_create(NULL, NULL, &value, &address);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
 	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, token, 0, 8, 0, &grant, NULL), -EBADR);
 	krc_remote_put(remote);
 
 	value.dct.mrdir_addr = cpu_to_le64(0x1000);
 	value.dct.mrdir_rkey = cpu_to_le32(0x100);
-	remote = krc_remote_create(NULL, &value, &address);
+	remote = krc_remote_create(NULL, NULL, &value, &address);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));
 	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 0, 0, 8, 0, &grant, NULL), -EBADR);
 	KUNIT_EXPECT_EQ(test, krc_remote_get(remote, 1, 0, 8, 0, &grant, NULL), -EBADR);
@@ -217,7 +217,7 @@ static void krc_test_a_grant_is_asked_first(struct kunit *test)
 				   .rkey = 7,
 				   .access = KRP_ACCESS_REMOTE_READ };
 	struct krc_hw_address address = {};
-	struct krc_remote *remote = krc_remote_create(NULL, &value, &address);
+	struct krc_remote *remote = krc_remote_create(NULL, NULL, &value, &address);
 	u32 access = KRP_ACCESS_REMOTE_READ;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remote));

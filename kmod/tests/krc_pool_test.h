@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 
 #include "pool/pool_priv.h"
-#include "node/node.h"
+#include "node/port.h"
 #include "pool/silence.h"
 #include "fake_provider.h"
 #include "krp_ioctl.h"
@@ -71,10 +71,10 @@ static inline int krc_test_check(struct krc_req *req)
 
 static inline int krc_test_start(struct krc_test *t, u32 initiators)
 {
-	t->port.ops = &krc_fake_ops;
-	t->port.hw = krc_fake_hw(t->fake);
-	t->port.num = 1;
-	t->pool = krc_pool_create(&t->port, initiators, KRC_TEST_DEPTH);
+	t->port.rail.ops = &krc_fake_ops;
+	t->port.rail.hw = krc_fake_hw(t->fake);
+	t->port.rail.num = 1;
+	t->pool = krc_pool_create(&t->port.rail, initiators, KRC_TEST_DEPTH);
 	return PTR_ERR_OR_ZERO(t->pool);
 }
 
@@ -127,7 +127,7 @@ static inline void krc_test_exit(struct kunit *test)
 		krc_pool_stop(t->pool);
 		krc_pool_destroy(t->pool);
 	}
-	krc_silence_drop(&t->port);
+	krc_silence_drop(&t->port.rail);
 	krc_fake_destroy(t->fake);
 }
 

@@ -4,7 +4,7 @@
  * asked that have not proved themselves, what is remembered of those that are silent, and
  * that peers come and go without it.
  */
-#include "mem/region.h"
+#include "mem/remote.h"
 #include "user/peer.h"
 #include "pool/silence.h"
 #include "krc_pool_test.h"
@@ -44,7 +44,7 @@ static struct krc_test_target *krc_test_target(struct krc_test *t, u8 name)
 	struct krc_test_target *target = kunit_kzalloc(t->test, sizeof(*target), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(t->test, target);
-	target->standing = krc_standing_get(&t->port, &address, 0x1000, 0x77);
+	target->standing = krc_standing_get(&t->port.rail, &address, 0x1000, 0x77);
 	KUNIT_ASSERT_NOT_NULL(t->test, target->standing);
 	return target;
 }
@@ -362,7 +362,7 @@ static void krc_test_silence_is_kept_within_bounds(struct kunit *test)
 
 	for (i = 0; i <= KRC_SILENT_MAX; i++) {
 		memcpy(address.opaque, &i, sizeof(i));
-		s = krc_standing_get(&t->port, &address, 0x1000, 0x77);
+		s = krc_standing_get(&t->port.rail, &address, 0x1000, 0x77);
 		KUNIT_ASSERT_NOT_NULL(test, s);
 		krc_standing_suspect(s);
 		krc_standing_put(s);
@@ -370,17 +370,17 @@ static void krc_test_silence_is_kept_within_bounds(struct kunit *test)
 	}
 	for (i = 0; i <= KRC_SILENT_MAX; i += KRC_SILENT_MAX / 2) {
 		memcpy(address.opaque, &i, sizeof(i));
-		s = krc_standing_get(&t->port, &address, 0x1000, 0x77);
+		s = krc_standing_get(&t->port.rail, &address, 0x1000, 0x77);
 		KUNIT_ASSERT_NOT_NULL(test, s);
 		KUNIT_EXPECT_EQ(test, (int)krc_standing_now(s),
 				i ? KRC_STANDING_SILENT : KRC_STANDING_NEW);
 		krc_standing_put(s);
 	}
 	/* the directory is part of the name: a wrong record speaks for itself alone */
-	s = krc_standing_get(&t->port, &address, 0x2000, 0x77);
+	s = krc_standing_get(&t->port.rail, &address, 0x2000, 0x77);
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	KUNIT_EXPECT_EQ(test, (int)krc_standing_now(s), KRC_STANDING_NEW);
-	krc_silence_drop(&t->port);
+	krc_silence_drop(&t->port.rail);
 	KUNIT_EXPECT_EQ(test, krc_silence_idle(), 0U);
 	krc_standing_suspect(s);
 	krc_standing_put(s); /* its port is gone: not remembered */
@@ -431,24 +431,18 @@ static void krc_test_the_end_of_reads(struct kunit *test)
 
 /* ---- peers */
 
-static void krc_test_port_unused(struct percpu_ref *users)
-{
-}
-
 /* A port that peers can count. */
 static void krc_test_port(struct krc_test *t)
 {
-	kref_init(&t->port.ref);
-	KUNIT_ASSERT_EQ(t->test,
-			percpu_ref_init(&t->port.users, krc_test_port_unused, 0, GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_rail_init(&t->port.rail, NULL), 0);
 	t->port.pool = t->pool;
 }
 
 static void krc_test_port_end(struct krc_test *t)
 {
-	krc_peers_drop(&t->port);
-	KUNIT_EXPECT_EQ(t->test, kref_read(&t->port.ref), 1U);
-	percpu_ref_exit(&t->port.users);
+	krc_peers_drop(&t->port.rail);
+	KUNIT_EXPECT_EQ(t->test, kref_read(&t->port.rail.ref), 1U);
+	krc_rail_fini(&t->port.rail);
 }
 
 static struct krc_peer *krc_test_peer(struct krc_test *t, u16 service, u32 dctn, bool fresh)
@@ -604,7 +598,7 @@ static void krc_test_waiters_share_a_read(struct kunit *test)
 	krc_remote_unwait(remote, &waiter[0].wait); /* but this has begun */
 	KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), 1U);
 	krc_peer_put(peer);
-	krc_peers_drop(&t->port); /* nor need the peer wait for it */
+	krc_peers_drop(&t->port.rail); /* nor need the peer wait for it */
 	krc_pool_stop(t->pool);
 	krc_test_port_end(t);
 }

@@ -17,7 +17,7 @@
 #include <linux/string.h>
 
 #include "mem/region.h"
-#include "node/node.h"
+#include "node/port.h"
 #include "user/queue.h"
 #include "user/watch.h"
 
@@ -235,11 +235,11 @@ int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg)
 		*arg = (struct krp_port_info){
 			.index = index,
 			.flags = port->value.dct.flags,
-			.port_num = port->num,
+			.port_num = port->rail.num,
 			.mtu = port->value.dct.mtu,
 		};
-		memcpy(arg->gid, port->gid.raw, sizeof(arg->gid));
-		strscpy(arg->device, dev_name(&port->ibdev->dev), sizeof(arg->device));
+		memcpy(arg->gid, port->rail.gid.raw, sizeof(arg->gid));
+		strscpy(arg->device, dev_name(&port->rail.ibdev->dev), sizeof(arg->device));
 		krc_port_exit(port);
 		err = 0;
 	}
@@ -269,7 +269,7 @@ int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg)
 		return -EBADFD;
 	if (arg->rsvd || arg->access & ~KRP_ACCESS_ALL)
 		return -EINVAL;
-	mr = krc_mr_reg(port, ctx->user, arg);
+	mr = krc_mr_reg(port->mrdir, ctx->user, arg);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	err = xa_alloc(&ctx->regions, &arg->handle, mr, XA_LIMIT(1, INT_MAX), GFP_KERNEL_ACCOUNT);

@@ -10,7 +10,7 @@
 
 #include "meta/cache.h"
 #include "user/lookup.h"
-#include "node/node.h"
+#include "node/port.h"
 #include "user/queue.h"
 
 int krc_lookup(struct krc_port *port, const struct krp_key *key, bool fresh, u32 timeout_ms,

@@ -12,8 +12,8 @@
 
 #include "meta/cache.h"
 #include "user/show.h"
-#include "mem/region.h"
-#include "node/node.h"
+#include "mem/remote.h"
+#include "node/port.h"
 #include "user/peer.h"
 #include "pool/silence.h"
 
@@ -97,6 +97,7 @@ static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_
 					const struct krp_value *value)
 {
 	struct krc_peer *peer;
+	struct krc_rail *rail = &port->rail;
 	union ib_gid gid;
 	int err;
 
@@ -106,10 +107,10 @@ static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_
 	if (!peer)
 		return ERR_PTR(-ENOMEM);
 	memcpy(gid.raw, key->gid, sizeof(gid.raw));
-	err = port->ops->address(port->hw, port->num, port->gid_index, &gid, value, &peer->address);
+	err = rail->ops->address(rail->hw, rail->num, rail->gid_index, &gid, value, &peer->address);
 	if (err)
 		goto err_peer;
-	peer->remote = krc_remote_create(port, value, &peer->address);
+	peer->remote = krc_remote_create(rail, port->pool, value, &peer->address);
 	if (IS_ERR(peer->remote)) {
 		err = PTR_ERR(peer->remote);
 		goto err_peer;
@@ -188,7 +189,7 @@ static void krc_peer_rest(struct krc_peer *peer, struct list_head *taken)
 	peer->idle_since = jiffies;
 	list_move_tail(&peer->idle, &krc_peers_idle);
 	krc_peers_idle_nr++;
-	if (READ_ONCE(peer->outdated) || percpu_ref_is_dying(&peer->port->users))
+	if (READ_ONCE(peer->outdated) || percpu_ref_is_dying(&peer->port->rail.users))
 		krc_peer_take_idle(peer, taken);
 	else if (krc_peers_idle_nr > KRC_PEERS_IDLE_MAX)
 		krc_peer_take_idle(list_first_entry(&krc_peers_idle, struct krc_peer, idle), taken);
@@ -225,22 +226,28 @@ static void krc_peers_expire(struct work_struct *work)
 	krc_peers_free(&taken);
 }
 
-void krc_peers_drop(struct krc_port *port)
+void krc_peers_drop(struct krc_rail *rail)
 {
 	struct krc_peer *peer, *next;
 	LIST_HEAD(taken);
 
 	spin_lock(&krc_peers_lock);
 	list_for_each_entry_safe(peer, next, &krc_peers_idle, idle)
-		if (!port || peer->port == port)
+		if (!rail || &peer->port->rail == rail)
 			krc_peer_take_idle(peer, &taken);
 	spin_unlock(&krc_peers_lock);
 	krc_peers_free(&taken);
-	krc_silence_drop(port);
+	krc_silence_drop(rail);
+}
+
+void krc_peers_init(void)
+{
+	krc_port_on_end(krc_peers_drop);
 }
 
 void krc_peers_exit(void)
 {
+	krc_port_on_end(NULL);
 	krc_peers_drop(NULL);
 	cancel_delayed_work_sync(&krc_peers_expiry);
 	WARN_ON(!hash_empty(krc_peers) || !list_empty(&krc_peers_old));

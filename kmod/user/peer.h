@@ -17,6 +17,7 @@
 #include "hw/provider.h"
 
 struct krc_port;
+struct krc_rail;
 struct krc_remote;
 struct krc_standing;
 
@@ -73,7 +74,10 @@ struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 void krc_peer_put(struct krc_peer *peer);
 
 /* Forget the idle peers of a port that nobody enters any more, or of all (NULL). */
-void krc_peers_drop(struct krc_port *port);
+void krc_peers_drop(struct krc_rail *rail);
+
+/* Be told of the end of ports. Context: loading; no port is up. */
+void krc_peers_init(void);
 
 /* Forget all; no queue is left. Context: unloading, may sleep. */
 void krc_peers_exit(void);

@@ -17,7 +17,8 @@
 #include <linux/uaccess.h>
 
 #include "mem/region.h"
-#include "node/node.h"
+#include "mem/remote.h"
+#include "node/port.h"
 #include "user/peer.h"
 #include "user/queue.h"
 #include "pool/silence.h"
@@ -51,7 +52,7 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 	if (wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64) ||
 	    wr->flags & KRP_WR_IDEMPOTENT)
 		return -EINVAL;
-	return port->attr.atomics ? 0 : -EOPNOTSUPP;
+	return port->rail.attr.atomics ? 0 : -EOPNOTSUPP;
 }
 
 /* The peer's key for a request. @grant, @wait: see krc_remote_get(). */

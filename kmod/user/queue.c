@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 
 #include "user/lookup.h"
-#include "node/node.h"
+#include "node/port.h"
 #include "user/peer.h"
 #include "user/queue.h"
 #include "base/trace.h"
@@ -39,8 +39,8 @@ bool krc_queue_set_state(struct krc_queue *queue, u32 state, int error)
 	}
 	spin_unlock_bh(&queue->lock);
 	if (may)
-		trace_krc_queue_state(queue->ctx->port, queue->ctx->id, queue->id, from, state,
-				      error);
+		trace_krc_queue_state(&queue->ctx->port->rail, queue->ctx->id, queue->id, from,
+				      state, error);
 	return may;
 }
 
@@ -331,8 +331,8 @@ static int krc_queue_connect_entered(struct krc_queue *queue, struct krp_connect
 	this_cpu_inc(krc_counts.connects);
 	if (err)
 		this_cpu_inc(krc_counts.connects_failed);
-	trace_krc_connect(queue->ctx->port, queue->ctx->id, queue->id, arg->gid, arg->service,
-			  arg->reads, err);
+	trace_krc_connect(&queue->ctx->port->rail, queue->ctx->id, queue->id, arg->gid,
+			  arg->service, arg->reads, err);
 	return err;
 }
 

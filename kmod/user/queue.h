@@ -22,6 +22,7 @@
 #include "user/show.h"
 #include "base/limits.h"
 #include "mem/region.h"
+#include "mem/remote.h"
 #include "pool/pool.h"
 #include "user/ring.h"
 

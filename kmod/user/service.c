@@ -9,7 +9,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "node/node.h"
+#include "node/port.h"
 #include "user/queue.h"
 
 /**
