@@ -7,10 +7,10 @@
 
 #include <linux/module.h>
 
-#include "user/show.h"
 #include "base/limits.h"
 #include "ctl/netlink.h"
 #include "node/node.h"
+#include "user/chardev.h"
 #include "user/peer.h"
 
 static int __init krc_init(void)
@@ -23,16 +23,16 @@ static int __init krc_init(void)
 	err = krc_node_init();
 	if (err)
 		goto err_peers;
-	err = krc_context_init();
+	err = krc_chardev_init();
 	if (err)
 		goto err_node;
 	err = krc_nl_init();
 	if (err)
-		goto err_context;
+		goto err_chardev;
 	return 0;
 
-err_context:
-	krc_context_exit();
+err_chardev:
+	krc_chardev_exit();
 err_node:
 	krc_node_exit();
 err_peers:
@@ -44,7 +44,7 @@ err_peers:
 static void __exit krc_exit(void)
 {
 	krc_nl_exit();
-	krc_context_exit();
+	krc_chardev_exit();
 	krc_node_exit();
 	krc_peers_exit();
 	krc_limits_exit();

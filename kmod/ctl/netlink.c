@@ -10,8 +10,8 @@
 #include <net/ipv6.h>
 
 #include "ctl/netlink.h"
-#include "node/node.h"
 #include "krp_genl.h"
+#include "node/node.h"
 
 static_assert(ARRAY_SIZE(((struct krc_meta_conf *)NULL)->servers) == KRP_GENL_SERVERS_MAX);
 static_assert(KRC_META_KEYS_MAX == KRP_GENL_KEYS_MAX);

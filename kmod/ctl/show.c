@@ -8,13 +8,13 @@
 #include <linux/module.h>
 #include <linux/netlink.h>
 
-#include "meta/cache.h"
-#include "user/show.h"
 #include "base/limits.h"
 #include "ctl/netlink.h"
+#include "krp_genl.h"
+#include "meta/cache.h"
 #include "node/port.h"
 #include "pool/pool.h"
-#include "krp_genl.h"
+#include "user/show.h"
 
 #define KRC_NL_REPLY_BYTES 8192 /* the longest answer: a node with 16 servers */
 

@@ -11,8 +11,8 @@
 #include <crypto/algapi.h>
 #include <net/net_namespace.h>
 
-#include "meta/meta_priv.h"
 #include "krp_reject.h"
+#include "meta/meta_priv.h"
 
 static void krc_meta_attach_to(struct krc_meta_session *s, enum krc_meta_state state)
 {

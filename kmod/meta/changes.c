@@ -8,8 +8,8 @@
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
-#include "meta/changes.h"
 #include "krp_msg.h"
+#include "meta/changes.h"
 
 #define KRC_CHANGES_WAKE_MS 5
 

@@ -37,10 +37,10 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "meta/cache.h"
-#include "meta/meta.h"
-#include "meta/map.h"
 #include "krp_pulse.h"
+#include "meta/cache.h"
+#include "meta/map.h"
+#include "meta/meta.h"
 
 #define KRC_META_SENDS 32 /* requests outstanding on a server at most */
 #define KRC_META_RECVS 128 /* SENDS, and the rest for notifications */

@@ -11,8 +11,8 @@
  */
 #include <linux/sched/signal.h>
 
-#include "meta/meta_priv.h"
 #include "base/spin.h"
+#include "meta/meta_priv.h"
 
 /* Locks: read_lock. */
 static void krc_meta_read_release(struct krc_meta_read *r)

@@ -28,11 +28,11 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_cache.h>
 
-#include "meta/cache.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "pool/pool.h"
+#include "meta/cache.h"
 #include "node/port.h"
+#include "pool/pool.h"
 
 #define KRC_NODE_CACHE_ENTRIES 65536
 #define KRC_NODE_PORTS_MAX 4

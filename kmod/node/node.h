@@ -16,8 +16,8 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-#include "meta/meta.h"
 #include "hw/provider.h"
+#include "meta/meta.h"
 
 struct krc_cache;
 

@@ -25,10 +25,10 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
-#include "pool/pool_priv.h"
 #include "base/spin.h"
 #include "base/trace.h"
 #include "krp_ioctl.h"
+#include "pool/pool_priv.h"
 
 /* From each state, the states that may follow it. */
 static const u8 krc_initiator_next[KRC_INI_STATES] = {

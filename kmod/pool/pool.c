@@ -18,9 +18,9 @@
 #include <linux/slab.h>
 
 #include "base/compat.h"
-#include "pool/pool_priv.h"
 #include "base/log.h"
 #include "base/spin.h"
+#include "pool/pool_priv.h"
 
 /*
  * Does one initiator go on? It may have lost an interrupt, or the hardware is stuck. And a

@@ -23,9 +23,9 @@
 #include <linux/lockdep.h>
 #include <linux/slab.h>
 
+#include "krp_ioctl.h"
 #include "pool/pool_priv.h"
 #include "pool/silence.h"
-#include "krp_ioctl.h"
 
 #define KRC_SCRATCH_BYTES 256
 #define KRC_SHARED_CELLS 64

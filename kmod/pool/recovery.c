@@ -19,10 +19,10 @@
 #include <linux/lockdep.h>
 #include <linux/ratelimit.h>
 
-#include "pool/pool_priv.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "krp_ioctl.h"
+#include "pool/pool_priv.h"
 
 void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 			 const struct krc_req *culprit)

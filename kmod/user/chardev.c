@@ -12,8 +12,12 @@
 #include <linux/poll.h>
 #include <linux/uaccess.h>
 
+#include "user/chardev.h"
 #include "user/lookup.h"
+#include "user/post.h"
 #include "user/queue.h"
+#include "user/service.h"
+#include "user/wait.h"
 #include "user/watch.h"
 
 /* Room for any structure of krp_ioctl.h. */
@@ -178,7 +182,7 @@ static struct miscdevice krc_chardev = {
 	.mode = 0666, /* limits are by user and cgroup */
 };
 
-int krc_context_init(void)
+int krc_chardev_init(void)
 {
 	int err;
 
@@ -196,7 +200,7 @@ int krc_context_init(void)
 	return err;
 }
 
-void krc_context_exit(void)
+void krc_chardev_exit(void)
 {
 	misc_deregister(&krc_chardev);
 	destroy_workqueue(krc_context_wq); /* closed contexts end first */

@@ -18,7 +18,10 @@
 
 #include "mem/region.h"
 #include "node/port.h"
+#include "user/context.h"
 #include "user/queue.h"
+#include "user/service.h"
+#include "user/show.h"
 #include "user/watch.h"
 
 DEFINE_PER_CPU(struct krc_counts, krc_counts);

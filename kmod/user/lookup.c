@@ -9,9 +9,9 @@
 #include <linux/string.h>
 
 #include "meta/cache.h"
-#include "user/lookup.h"
 #include "node/port.h"
-#include "user/queue.h"
+#include "user/context.h"
+#include "user/lookup.h"
 
 int krc_lookup(struct krc_port *port, const struct krp_key *key, bool fresh, u32 timeout_ms,
 	       struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt)

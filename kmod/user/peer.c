@@ -10,12 +10,12 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
-#include "meta/cache.h"
-#include "user/show.h"
 #include "mem/remote.h"
+#include "meta/cache.h"
 #include "node/port.h"
-#include "user/peer.h"
 #include "pool/silence.h"
+#include "user/peer.h"
+#include "user/show.h"
 
 #define KRC_PEER_BITS 10
 #define KRC_PEERS_IDLE_MAX 256

@@ -16,13 +16,15 @@
 #include <linux/pagemap.h>
 #include <linux/uaccess.h>
 
+#include "base/spin.h"
 #include "mem/region.h"
 #include "mem/remote.h"
 #include "node/port.h"
-#include "user/peer.h"
-#include "user/queue.h"
 #include "pool/silence.h"
-#include "base/spin.h"
+#include "user/peer.h"
+#include "user/post.h"
+#include "user/queue.h"
+#include "user/wait.h"
 
 #define KRC_COPY_BATCH 8 /* requests copied at once */
 #define KRC_PAGED_OUT 1 /* for an errno: the requests have to be brought into memory (again) */

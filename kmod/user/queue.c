@@ -9,11 +9,13 @@
  */
 #include <linux/slab.h>
 
-#include "user/lookup.h"
-#include "node/port.h"
-#include "user/peer.h"
-#include "user/queue.h"
 #include "base/trace.h"
+#include "node/port.h"
+#include "user/lookup.h"
+#include "user/peer.h"
+#include "user/post.h"
+#include "user/queue.h"
+#include "user/show.h"
 
 /* From each state, the states that may follow it. */
 static const u8 krc_queue_next[KRC_QUEUE_CLOSING + 1] = {

@@ -10,7 +10,8 @@
 #include <linux/slab.h>
 
 #include "node/port.h"
-#include "user/queue.h"
+#include "user/context.h"
+#include "user/service.h"
 
 /**
  * struct krc_service - A service of a context.

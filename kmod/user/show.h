@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: /dev/krcore: contexts (open files), their completion rings, queues and handles.
- * For people only, here: what netlink shows of them.
+ * Owns: what administrators and users are shown of contexts, queues and peers: walks over
+ * copies; none of the objects themselves.
  */
 #ifndef KRC_SHOW_H
 #define KRC_SHOW_H
@@ -79,9 +79,6 @@ struct krc_context_stats {
 	u64 completions;
 	u64 errors;
 };
-
-int krc_context_init(void); /* makes /dev/krcore */
-void krc_context_exit(void);
 
 /* Walks: @start are left out; fn non-zero ends it. Context: may sleep, fn must not. */
 u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);

@@ -13,9 +13,10 @@
 #include <linux/sched.h>
 #include <linux/wait.h>
 
+#include "base/spin.h"
 #include "node/port.h"
 #include "user/queue.h"
-#include "base/spin.h"
+#include "user/wait.h"
 
 static bool krc_wait_posted_poll(void *arg)
 {

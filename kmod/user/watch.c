@@ -9,7 +9,7 @@
 #include <linux/wait.h>
 
 #include "meta/changes.h"
-#include "user/queue.h"
+#include "user/context.h"
 #include "user/watch.h"
 
 #define KRC_WATCH_AT_ONCE 16 /* events on the stack */

@@ -17,8 +17,8 @@
 #include <linux/slab.h>
 
 #include "base/log.h"
-#include "krp_ioctl.h"
 #include "hw/mlx5/mlx5.h"
+#include "krp_ioctl.h"
 
 static struct lock_class_key krc_mlx5_resting_class;
 

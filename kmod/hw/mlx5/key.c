@@ -21,9 +21,9 @@
 #include <linux/log2.h>
 
 #include "base/compat.h"
+#include "hw/mlx5/mlx5.h"
 #include "krp_ioctl.h"
 #include "krp_mrdir.h"
-#include "hw/mlx5/mlx5.h"
 
 #define KRC_MLX5_LOG_PAGE_MAX 31 /* log_page_size of a key has five bits */
 #define KRC_MLX5_KEY_TRIES 64

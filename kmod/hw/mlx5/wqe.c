@@ -6,8 +6,8 @@
  * for atomics the operands (16), and one data segment (16): 96 or 112 bytes, so two
  * basic blocks. The layout is that of libmlx5 for DC.
  */
-#include "krp_ioctl.h"
 #include "hw/mlx5/mlx5.h"
+#include "krp_ioctl.h"
 
 #define KRC_MLX5_DS(bytes) ((bytes) / 16)
 
