@@ -219,7 +219,7 @@ static void ms_cmd_metrics(struct ms_call *call)
 }
 
 /**
- * struct ms_page - A page being filled.
+ * struct ms_record_page - A page being filled.
  * @call: for its result.
  * @from: first session to show.
  * @room: objects left.
@@ -231,7 +231,7 @@ static void ms_cmd_metrics(struct ms_call *call)
  * @by_owner: @owner filters.
  * @owner: owner wanted, as digits.
  */
-struct ms_page {
+struct ms_record_page {
 	struct ms_call *call;
 	json_int_t from;
 	json_int_t room;
@@ -244,7 +244,7 @@ struct ms_page {
 	char owner[MS_HEX_BYTES];
 };
 
-static int ms_page_args(struct ms_page *page)
+static int ms_record_page_args(struct ms_record_page *page)
 {
 	page->room = KRU_CTL_PAGE_MAX;
 	page->scan = MS_SCAN_MAX;
@@ -255,7 +255,7 @@ static int ms_page_args(struct ms_page *page)
 
 static bool ms_page_session(void *arg, const struct ms_session_info *info)
 {
-	struct ms_page *page = arg;
+	struct ms_record_page *page = arg;
 
 	if (info->id < (uint64_t)page->from)
 		return true;
@@ -270,9 +270,9 @@ static bool ms_page_session(void *arg, const struct ms_session_info *info)
 
 static void ms_cmd_sessions(struct ms_call *call)
 {
-	struct ms_page page = { .call = call };
+	struct ms_record_page page = { .call = call };
 
-	if (!ms_page_args(&page))
+	if (!ms_record_page_args(&page))
 		ms_server_each_session(call->d->server, ms_page_session, &page);
 }
 
@@ -363,7 +363,8 @@ static void ms_cmd_listeners(struct ms_call *call)
 	ms_server_each_listener(call->d->server, ms_add_listener, call);
 }
 
-static bool ms_page_wants(const struct ms_page *page, const struct ms_record_info *info)
+static bool ms_record_page_wants(const struct ms_record_page *page,
+				 const struct ms_record_info *info)
 {
 	char owner[MS_HEX_BYTES];
 
@@ -377,10 +378,10 @@ static bool ms_page_wants(const struct ms_page *page, const struct ms_record_inf
 
 static bool ms_page_record(void *arg, const struct ms_record_info *info)
 {
-	struct ms_page *page = arg;
+	struct ms_record_page *page = arg;
 
 	page->scan--;
-	if (ms_page_wants(page, info)) {
+	if (ms_record_page_wants(page, info)) {
 		page->room--;
 		ms_call_add(page->call, ms_json_record(info, page->keys));
 	}
@@ -389,9 +390,9 @@ static bool ms_page_record(void *arg, const struct ms_record_info *info)
 
 static void ms_cmd_records(struct ms_call *call)
 {
-	struct ms_page page = { .call = call, .service = -1 };
+	struct ms_record_page page = { .call = call, .service = -1 };
 
-	if (ms_page_args(&page) || ms_arg_bool(call, "keys", &page.keys) ||
+	if (ms_record_page_args(&page) || ms_arg_bool(call, "keys", &page.keys) ||
 	    ms_arg_gid(call, &page.by_gid, page.gid) ||
 	    ms_arg_int(call, "service", 0, UINT16_MAX, &page.service) ||
 	    ms_arg_owner(call, &page.by_owner, page.owner))

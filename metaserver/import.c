@@ -26,7 +26,7 @@
 
 #include <krcore/krcore.h>
 
-#include "common/wire.h"
+#include "client/wire.h"
 #include "metaserver/log.h"
 #include "metaserver/peer.h"
 #include "metaserver/server_priv.h"

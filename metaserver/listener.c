@@ -47,7 +47,7 @@ static int ms_place_address(const char *item, uint32_t port, struct sockaddr_sto
 	return 0;
 }
 
-static int ms_place_parse(const char *item, uint32_t port, struct ms_place *place)
+static int ms_place_parse(const char *item, uint32_t port, struct ms_listen_item *place)
 {
 	const struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&place->addr;
 	const struct sockaddr_in *v4 = (struct sockaddr_in *)&place->addr;
@@ -132,7 +132,7 @@ bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id)
 	if (!srv->filtered)
 		return true;
 	for (i = 0; i < srv->places_nr; i++) {
-		const struct ms_place *p = &srv->places[i];
+		const struct ms_listen_item *p = &srv->places[i];
 
 		if (p->device[0] && !strcmp(p->device, ibv_get_device_name(id->verbs->device)))
 			return true;

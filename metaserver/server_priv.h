@@ -270,12 +270,12 @@ struct ms_source {
 };
 
 /**
- * struct ms_place - One entry of `listen`.
+ * struct ms_listen_item - One entry of `listen`.
  * @any: "*".
  * @device: "dev:NAME", else "".
  * @addr: an address, if neither.
  */
-struct ms_place {
+struct ms_listen_item {
 	bool any;
 	char device[MS_DEVICE_NAME_BYTES];
 	struct sockaddr_storage addr;
@@ -374,7 +374,7 @@ struct ms_server {
 	ev_io cm_io;
 	ev_timer cm_retry;
 	int cm_error;
-	struct ms_place places[MS_LISTENERS_MAX];
+	struct ms_listen_item places[MS_LISTENERS_MAX];
 	unsigned int places_nr;
 	bool filtered;
 	struct ms_listener listeners[MS_LISTENERS_MAX];

@@ -36,7 +36,7 @@
 #include "common/lookup.h"
 #include "common/auth.h"
 #include "common/link.h"
-#include "common/wire.h"
+#include "client/wire.h"
 #include "proto/krp_lookup.h"
 #include "proto/krp_msg.h"
 #include "proto/krp_pulse.h"

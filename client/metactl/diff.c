@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/metactl/diff.h"
-#include "common/wire.h"
+#include "client/wire.h"
 #include "proto/krp_hash.h"
 
 int mc_diff_add(struct mc_diff *diff, unsigned int server, const struct krcore_key *key,

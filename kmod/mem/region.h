@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: memory. The regions that programs of this node registered, the directory in
- * which peers find those open to them, and the check of references to peers' regions.
+ * Owns: the regions of memory that programs of this node registered.
  *
  * Locking: a region belongs to its context, which finds it and counts its users; the
- * rest is the directory's mutex. References to a peer have a BH-safe spinlock of their
- * own. See each function.
+ * rest is the directory's mutex, see mem/mem_priv.h.
  */
 #ifndef KRC_REGION_H
 #define KRC_REGION_H

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import types
 
+from gates_layers import symbols
 from lintlib import ROOT, Skipped, fail_if, gate, need, tool
 
 sys.path.append(os.path.join(ROOT, "tests"))
@@ -151,6 +152,8 @@ def kmod(tree):
         lines = build(tree, folder, made, named or ["modules"])
         if not lines and not named:  # as kernels from 6.13 on call it; nothing to make again
             lines = build(tree, folder, made, ["modules", f"srcroot={folder}/kmod"])
+        if not lines and not named:
+            lines = symbols(os.path.join(folder, "kmod"))
         found += [f"for {release}:"] * bool(lines) + lines
     fail_if(found)
     return ", ".join(judged) + ("" if shutil.which("sparse") else ", sparse is not installed")

@@ -29,6 +29,12 @@ FAULTS = [
     ("compat", "kmod/compat.mk", "ccflags-y := $(filter-out -DKRC_HAVE_%,$(ccflags-y))\n",
      "KRC_HAVE_HRTIMER_SETUP"),
     ("dkms", "debian/krcore-dkms.dkms", 'BUILD_EXCLUSIVE_ARCH="planted"\n', "77, not 0"),
+    ("layers", "kmod/pool/planted.h", C_HEAD + '#include "user/queue.h"\n',
+     "pool may not use user"),
+    ("layers", "kmod/user/planted.h", C_HEAD + '#include "meta/meta_priv.h"\n', "private"),
+    ("layers", "kmod/ctl/planted.h", C_HEAD + "void krc_limits_exit(void);\n", "defined in base/"),
+    ("layers", "common/planted.h", C_HEAD + '#include "client/wire.h"\n', "common may not use"),
+    ("layers", "metaserver/planted.h", C_HEAD + "struct ms_table {\n\tint a;\n};\n", "too"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
      "\textern int atoi(const char *);\n\n\treturn atoi(s);\n}\n", "cert-err34-c"),
     ("analyzer", "common/gid.c", "#include <stdlib.h>\n"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "common/wire.h"
+#include "client/wire.h"
 
 void kru_key_to_wire(const struct krcore_key *key, struct krp_key *ret_wire)
 {

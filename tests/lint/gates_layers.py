@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Gates that hold the floors: which folder may use which.
+
+The tables say it of includes. What a file calls it has a declaration of, and a function is
+declared only in the folder that defines it, so an arrow that no include shows can't be;
+gate `kmod`, which has built objects at hand, looks at their symbols as well.
+"""
+import os
+import re
+import subprocess
+
+from lintlib import fail_if, gate
+
+# folder of kmod/: the folders it may use, beside proto/ and itself
+KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base hw", "mem": "base hw pool",
+        "node": "base hw pool meta mem", "user": "base hw pool meta mem node",
+        "ctl": "base hw pool meta node user", "": "base node user ctl"}
+# files that may use more, and why
+KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments' types are known
+
+# folder of user space: the folders it may use, beside itself
+TOP = {"proto": "", "common": "proto", "client": "client/include common proto",
+       "client/include": "", "client/lib": "client client/include common proto",
+       "client/metactl": "client client/include common proto",
+       "metaserver": "client client/include common proto"}
+# what decides in the MetaServer, without a transport: not even the daemon's own others
+CORE = ("admit.c", "changes.c", "ledger.c", "session.c", "table.c")
+CORE_MAY = {"metaserver/" + name for name in
+            ("admit.h", "changes.h", "ledger.h", "log.h", "peer.h", "session.h", "settle.h",
+             "table.h")}
+
+COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "tests/model")
+INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.M)
+TAG = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.M)
+# a function in a header that is not defined there
+DECLARED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
+                      r"(?:\s*__\w+(?:\([^)]*\))?)*;", re.M)
+DEFINED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
+                     r"(?:\s*__\w+(?:\([^)]*\))?)*\n\{", re.M)
+
+
+def kmod_folder(path):
+    """The floor that a path below kmod/ is on: hw/mlx5 is a part of hw."""
+    return path.split("/")[0] if "/" in path else ""
+
+
+def kmod_may(path):
+    """The folders that a file of the module may use."""
+    own = kmod_folder(path)
+    return {own} | set(KMOD[own].split()) | set(KMOD_MORE.get(path, "").split())
+
+
+def kmod_includes(tree):
+    """Includes that run up, and private headers out of their folder."""
+    for name in tree.files("*.c", "*.h", under="kmod/"):
+        path = name.removeprefix("kmod/")
+        if path.startswith("tests/"):
+            continue
+        if kmod_folder(path) not in KMOD:
+            yield f"{name}: no floor is named {kmod_folder(path)}, see {os.path.basename(__file__)}"
+            continue
+        for header in INCLUDE.findall(tree.read(name)):
+            to = kmod_folder(header)
+            if to not in KMOD or not to:
+                continue  # the kernel's, or proto/'s
+            if to not in kmod_may(path):
+                yield f"{name}: {kmod_folder(path) or 'main'} may not use {to}: {header}"
+            if header.endswith("_priv.h") and to != kmod_folder(path):
+                yield f"{name}: {header} is private to its folder"
+
+
+def kmod_declarations(tree):
+    """Functions that are declared in another folder than they are defined in."""
+    defined = {}
+    for name in tree.files("*.c", under="kmod/"):
+        for func in DEFINED.findall(tree.read(name)):
+            defined[func] = kmod_folder(name.removeprefix("kmod/"))
+    for name in tree.files("*.h", under="kmod/"):
+        folder = kmod_folder(name.removeprefix("kmod/"))
+        for func in DECLARED.findall(tree.read(name)):
+            if defined.get(func, folder) != folder:
+                yield f"{name}: {func}() is declared here and defined in {defined[func]}/"
+
+
+def top_includes(tree):
+    """Includes between the folders of user space that are not allowed."""
+    for folder, may in TOP.items():
+        allowed = {folder} | set(may.split())
+        for name in tree.files("*.c", "*.h", under=folder + "/"):
+            if os.path.dirname(name) != folder and folder != "client/include":
+                continue
+            for header in INCLUDE.findall(tree.read(name)):
+                header = re.sub("^krcore/", "client/include/krcore/", header)
+                to = os.path.dirname(header).replace("/krcore", "")
+                if header.split("/")[0] in ("client", "common", "kmod", "metaserver", "proto") \
+                        and to not in allowed:
+                    yield f"{name}: {folder} may not use {to}: {header}"
+                if folder == "metaserver" and os.path.basename(name) in CORE \
+                        and to == "metaserver" and header not in CORE_MAY:
+                    yield f"{name}: what decides has no transport: {header}"
+
+
+def tags(tree):
+    """Two types of one name in one component: gdb, BTF and people take one for the other."""
+    for component in COMPONENTS:
+        seen = {}
+        for name in tree.files("*.c", "*.h", under=component + "/"):
+            if name.startswith(("kmod/tests/", "tests/model/judges/", "tests/model/tools/")):
+                continue
+            for tag in TAG.findall(tree.read(name)):
+                if seen.setdefault(tag, name) != name:
+                    yield f"{name}: struct {tag} is defined in {seen[tag]} too"
+
+
+def symbols(folder):
+    """What objects of the module in `folder` call on a floor above their own."""
+    defined, wanted = {}, []
+    for path, _, files in os.walk(folder):
+        for file in files:
+            name = os.path.relpath(os.path.join(path, file), folder)
+            if not file.endswith(".o") or kmod_folder(name) not in KMOD or not kmod_folder(name):
+                continue
+            out = subprocess.run(["nm", os.path.join(path, file)], text=True, check=True,
+                                 stdout=subprocess.PIPE, timeout=60).stdout
+            for line in out.splitlines():
+                kind, symbol = line.split()[-2:]
+                if kind == "U":
+                    wanted.append((name, symbol))
+                elif kind.isupper():
+                    defined[symbol] = kmod_folder(name)
+    return [f"kmod/{name[:-2]}.c: calls {symbol}() of {defined[symbol]}/" for name, symbol in wanted
+            if symbol in defined and defined[symbol] not in kmod_may(name[:-2] + ".c")]
+
+
+@gate("layers")
+def layers(tree):
+    """no folder uses one above it, functions are declared where they are defined, tags once"""
+    tree = type(tree)(tree.jobs)  # as a whole, also where one file is named: it is about pairs
+    fail_if([*kmod_includes(tree), *kmod_declarations(tree), *top_includes(tree), *tags(tree)])
+    return f"{len(KMOD)} floors of the module, {len(TOP)} folders of user space"
