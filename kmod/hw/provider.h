@@ -74,7 +74,7 @@ struct krc_hw_address {
  * @length: bytes, 1 to KRP_LENGTH_MAX.
  * @opcode: KRP_OP_*.
  * @fence: start after earlier READs and atomics.
- * @quiet: if it succeeds, it needs no completion of its own.
+ * @unsignaled: if it succeeds, it needs no completion of its own.
  */
 struct krc_hw_wr {
 	u64 cookie;
@@ -88,7 +88,7 @@ struct krc_hw_wr {
 	u32 length;
 	u8 opcode;
 	bool fence;
-	bool quiet;
+	bool unsignaled;
 };
 
 /**

@@ -224,7 +224,7 @@ int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf
 int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value);
 
 /**
- * krc_meta_leave_records() - What a client could not withdraw.
+ * krc_meta_take_orphans() - What a client could not withdraw.
  * @meta: client, after krc_meta_stop().
  * @left: the records go to this list.
  *
@@ -232,10 +232,10 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
  * records is prolonged by the node's other sessions: they are of one owner.
  * Context: any.
  */
-void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left);
+void krc_meta_take_orphans(struct krc_meta *meta, struct list_head *left);
 
 /**
- * krc_meta_adopt_records() - Withdraw what other clients of this node have left.
+ * krc_meta_adopt_orphans() - Withdraw what other clients of this node have left.
  * @meta: client.
  * @left: records; those that were taken are gone from it. What @meta has published itself is
  *	not withdrawn.
@@ -243,26 +243,26 @@ void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left);
  *
  * Context: any.
  */
-void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool own);
+void krc_meta_adopt_orphans(struct krc_meta *meta, struct list_head *left, bool own);
 
 /**
- * krc_meta_return_records() - Withdraw no more what was adopted of an address.
+ * krc_meta_release_orphans() - Withdraw no more what was adopted of an address.
  * @meta: client.
  * @gid: the address; a port that has it now is about to publish, and does the rest.
  * @left: the records go to this list.
  *
  * Context: any.
  */
-void krc_meta_return_records(struct krc_meta *meta, const union ib_gid *gid,
-			     struct list_head *left);
+void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
+			      struct list_head *left);
 
 /**
- * krc_meta_drop_records() - Forget what was left.
+ * krc_meta_drop_orphans() - Forget what was left.
  * @left: records; empty afterwards.
  *
  * Context: any.
  */
-void krc_meta_drop_records(struct list_head *left);
+void krc_meta_drop_orphans(struct list_head *left);
 
 /**
  * krc_meta_published() - Wait until at least one server has acknowledged a record.

@@ -109,7 +109,7 @@ enum krc_meta_at {
  * @version: new with every change.
  * @gone: withdrawn; kept until all servers know or no lease can hold it any more.
  * @adopted: a client of another address has left it to be withdrawn.
- * @left: a server may still have it though it was to be withdrawn.
+ * @orphaned: a server may still have it though it was to be withdrawn.
  * @forget_at: jiffies when that is.
  * @at: enum krc_meta_at, by server.
  * @err: last refusal, by server; 0 once acknowledged.
@@ -122,7 +122,7 @@ struct krc_meta_record {
 	u64 version;
 	bool gone;
 	bool adopted;
-	bool left;
+	bool orphaned;
 	unsigned long forget_at;
 	u8 at[KRC_META_SERVERS_MAX];
 	int err[KRC_META_SERVERS_MAX];

@@ -175,7 +175,7 @@ void krc_meta_records_expire(struct krc_meta *meta)
 
 void krc_meta_records_free(struct krc_meta *meta)
 {
-	krc_meta_drop_records(&meta->records);
+	krc_meta_drop_orphans(&meta->records);
 }
 
 /* A record has changed: every server is to be told. */
@@ -222,11 +222,11 @@ static bool krc_meta_record_open(const struct krc_meta_record *rec,
 }
 
 /* Somebody else is to withdraw it, maybe from another address: with our token. */
-static void krc_meta_record_leave(struct krc_meta_record *rec, const struct krc_meta_session *s)
+static void krc_meta_record_orphan(struct krc_meta_record *rec, const struct krc_meta_session *s)
 {
 	struct krc_meta_token *token = &rec->token[s->index];
 
-	rec->left = true;
+	rec->orphaned = true;
 	if (rec->adopted)
 		return; /* it has that of who was at its address */
 	token->incarnation = s->incarnation;
@@ -244,7 +244,7 @@ void krc_meta_record_token(const struct krc_meta_record *rec, u64 incarnation, u
 			memcpy(ret_token, rec->token[i].bytes, KRP_TOKEN_BYTES);
 }
 
-/* A server was taken off. At the end of the client krc_meta_leave_records() is next. */
+/* A server was taken off. At the end of the client krc_meta_take_orphans() is next. */
 void krc_meta_records_left(struct krc_meta_session *s)
 {
 	struct krc_meta_record *rec, *next;
@@ -252,7 +252,7 @@ void krc_meta_records_left(struct krc_meta_session *s)
 	lockdep_assert_held(&s->meta->lock);
 	list_for_each_entry_safe(rec, next, &s->meta->records, link) {
 		if (s->meta->closing && krc_meta_record_open(rec, s))
-			krc_meta_record_leave(rec, s);
+			krc_meta_record_orphan(rec, s);
 		rec->at[s->index] = KRC_META_AT_NEVER;
 		rec->err[s->index] = 0;
 		if (!s->meta->closing)
@@ -260,20 +260,20 @@ void krc_meta_records_left(struct krc_meta_session *s)
 	}
 }
 
-void krc_meta_leave_records(struct krc_meta *meta, struct list_head *left)
+void krc_meta_take_orphans(struct krc_meta *meta, struct list_head *left)
 {
 	struct krc_meta_record *rec, *next;
 
 	spin_lock_bh(&meta->lock);
 	WARN_ON_ONCE(!meta->closing);
 	list_for_each_entry_safe(rec, next, &meta->records, link)
-		if (rec->left)
+		if (rec->orphaned)
 			list_move_tail(&rec->link, left);
 	spin_unlock_bh(&meta->lock);
 }
 
 /* Have a record withdrawn that a client before this one could not withdraw. */
-static void krc_meta_record_adopt(struct krc_meta *meta, struct krc_meta_record *rec)
+static void krc_meta_orphan_adopt(struct krc_meta *meta, struct krc_meta_record *rec)
 {
 	struct krc_meta_session *s;
 	u32 i;
@@ -281,7 +281,7 @@ static void krc_meta_record_adopt(struct krc_meta *meta, struct krc_meta_record 
 	lockdep_assert_held(&meta->lock);
 	rec->adopted = true;
 	rec->gone = true;
-	rec->left = false;
+	rec->orphaned = false;
 	rec->version = ++meta->version;
 	rec->forget_at = jiffies + KRC_META_ADOPTED_S * HZ;
 	list_add_tail(&rec->link, &meta->records);
@@ -293,7 +293,7 @@ static void krc_meta_record_adopt(struct krc_meta *meta, struct krc_meta_record 
 	}
 }
 
-void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool own)
+void krc_meta_adopt_orphans(struct krc_meta *meta, struct list_head *left, bool own)
 {
 	struct krc_meta_record *rec, *next, *old;
 
@@ -309,12 +309,13 @@ void krc_meta_adopt_records(struct krc_meta *meta, struct list_head *left, bool 
 		}
 		if (old)
 			krc_meta_record_drop(old);
-		krc_meta_record_adopt(meta, rec);
+		krc_meta_orphan_adopt(meta, rec);
 	}
 	spin_unlock_bh(&meta->lock);
 }
 
-void krc_meta_return_records(struct krc_meta *meta, const union ib_gid *gid, struct list_head *left)
+void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
+			      struct list_head *left)
 {
 	struct krc_meta_record *rec, *next;
 
@@ -329,7 +330,7 @@ void krc_meta_return_records(struct krc_meta *meta, const union ib_gid *gid, str
 	spin_unlock_bh(&meta->lock);
 }
 
-void krc_meta_drop_records(struct list_head *left)
+void krc_meta_drop_orphans(struct list_head *left)
 {
 	struct krc_meta_record *rec, *next;
 

@@ -46,7 +46,7 @@ static bool krc_meta_all_quiet(struct krc_meta *meta, unsigned long which)
 }
 
 /* Have the servers in @which forget our records; wait for them, not long. */
-static void krc_meta_leave_servers(struct krc_meta *meta, unsigned long which)
+static void krc_meta_withdraw_from(struct krc_meta *meta, unsigned long which)
 {
 	struct krc_meta_session *s;
 	u32 i;
@@ -95,7 +95,7 @@ static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 	lockdep_assert_held(&meta->conf_mutex);
 	if (!which)
 		return;
-	krc_meta_leave_servers(meta, which);
+	krc_meta_withdraw_from(meta, which);
 	spin_lock_bh(&meta->lock);
 	krc_meta_for_each(meta, s, i) {
 		if (!(which & BIT(i)))

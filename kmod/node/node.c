@@ -72,14 +72,14 @@ static struct {
 	struct list_head devs;
 	struct krc_cache *cache;
 	struct krc_node_conf *conf; /* NULL: down */
-	struct list_head left; /* records that ports could not withdraw */
+	struct list_head orphans; /* records that ports could not withdraw */
 	u32 ending; /* ports that end */
 	wait_queue_head_t ended; /* woken when one has */
 } krc_node = {
 	.lock = __MUTEX_INITIALIZER(krc_node.lock),
 	.ports = __SPIN_LOCK_UNLOCKED(krc_node.ports),
 	.devs = LIST_HEAD_INIT(krc_node.devs),
-	.left = LIST_HEAD_INIT(krc_node.left),
+	.orphans = LIST_HEAD_INIT(krc_node.orphans),
 	.ended = __WAIT_QUEUE_HEAD_INITIALIZER(krc_node.ended),
 };
 
@@ -172,7 +172,7 @@ static void krc_dev_port_end(struct work_struct *work)
 	krc_port_kill(slot->ending, &left);
 
 	mutex_lock(&krc_node.lock);
-	list_splice(&left, &krc_node.left);
+	list_splice(&left, &krc_node.orphans);
 	slot->ending = NULL;
 	WRITE_ONCE(slot->dev->ending, slot->dev->ending - 1);
 	krc_node_refresh();
@@ -260,7 +260,7 @@ static void krc_node_return(const union ib_gid *gid)
 	u32 i = 0;
 
 	while ((slot = krc_node_slot_up(&i)))
-		krc_meta_return_records(slot->port->meta, gid, &krc_node.left);
+		krc_meta_release_orphans(slot->port->meta, gid, &krc_node.orphans);
 }
 
 static void krc_dev_port_up(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
@@ -396,9 +396,9 @@ static void krc_node_adopt(bool own)
 	struct krc_dev_port *slot;
 	u32 i = 0;
 
-	while (!list_empty(&krc_node.left) && (slot = krc_node_slot_up(&i)))
+	while (!list_empty(&krc_node.orphans) && (slot = krc_node_slot_up(&i)))
 		if (slot->link_up)
-			krc_meta_adopt_records(slot->port->meta, &krc_node.left, own);
+			krc_meta_adopt_orphans(slot->port->meta, &krc_node.orphans, own);
 }
 
 /*
@@ -410,7 +410,7 @@ static void krc_node_tidy(void)
 {
 	lockdep_assert_held(&krc_node.lock);
 	if (!krc_node.conf)
-		krc_meta_drop_records(&krc_node.left);
+		krc_meta_drop_orphans(&krc_node.orphans);
 	krc_node_adopt(true);
 	krc_node_adopt(false);
 }

@@ -204,7 +204,7 @@ void krc_port_kill(struct krc_port *port, struct list_head *left)
 {
 	krc_rail_kill(&port->rail);
 	krc_meta_stop(port->meta);
-	krc_meta_leave_records(port->meta, left);
+	krc_meta_take_orphans(port->meta, left);
 	krc_mrdir_retire(port->mrdir);
 	krc_pool_stop(port->pool);
 	krc_rail_wait_idle(&port->rail);

@@ -159,12 +159,12 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
 		return 0;
 	spin_lock_bh(&flow->lock);
 	ini = krc_flow_lock(flow, true, first->wr.address);
-	krc_initiator_stay(ini);
+	krc_initiator_note_poller(ini);
 	err = krc_flow_accepts(flow, ini);
 	if (!err) {
 		atomic_add(count, &flow->outstanding);
 		list_splice_tail_init(reqs, &flow->waiting);
-		ini->pollers += flow->awake;
+		ini->pollers += flow->polled;
 		krc_flow_activate(ini, flow);
 		krc_initiator_fill(ini);
 	}
@@ -197,7 +197,7 @@ void krc_flow_resume(struct krc_flow *flow)
 		/* It was its turn; behind the others it might get old again. */
 		list_move(&flow->list, &ini->turn);
 		krc_initiator_fill(ini);
-		krc_initiator_expect(ini);
+		krc_initiator_arm(ini);
 	}
 	spin_unlock(&flow->lock);
 	krc_initiator_dispatch(ini);

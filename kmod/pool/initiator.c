@@ -8,7 +8,7 @@
  * so what one flow asks for never stands long before the others. Completions come in the
  * order of posting; the cookie is the number of the part, and one that does not fit is
  * nobody's. Small parts that a flow posts one after the other share completions, up to
- * KRC_QUIET_MAX: selective signalling, which programs do on queue pairs of their own
+ * KRC_UNSIGNALED_MAX: selective signalling, which programs do on queue pairs of their own
  * (Kalia et al., USENIX ATC '16). Before another flow posts, and before a large part, the
  * last one asks for its own, so that nobody waits for a stranger's.
  *
@@ -126,14 +126,14 @@ void krc_flow_activate(struct krc_initiator *ini, struct krc_flow *flow)
 }
 
 /* Whether a part can do without a completion: the next one of its flow is as small. */
-static bool krc_initiator_quiet(const struct krc_initiator *ini, const struct krc_req *req,
-				u32 length)
+static bool krc_initiator_unsignaled(const struct krc_initiator *ini, const struct krc_req *req,
+				     u32 length)
 {
 	const struct krc_req *next = list_next_entry(req, list);
 
-	return length < KRC_QUIET_BYTES && (ini->tail + 1) % KRC_QUIET_MAX &&
+	return length < KRC_UNSIGNALED_BYTES && (ini->tail + 1) % KRC_UNSIGNALED_MAX &&
 	       !list_is_last(&req->list, &req->flow->waiting) &&
-	       next->wr.length - next->next < KRC_QUIET_BYTES;
+	       next->wr.length - next->next < KRC_UNSIGNALED_BYTES;
 }
 
 /*
@@ -146,7 +146,7 @@ static void krc_initiator_ring(struct krc_initiator *ini)
 {
 	bool late = ini->leased && time_after(jiffies, ini->ring_by);
 
-	ini->slots[(ini->tail - 1) & ini->mask].quiet = false;
+	ini->slots[(ini->tail - 1) & ini->mask].unsignaled = false;
 	ini->leased = false;
 	if (late)
 		krc_initiator_fault(ini, KRC_FAULT_EXPIRED, NULL);
@@ -182,13 +182,13 @@ static bool krc_initiator_old(const struct krc_initiator *ini, const struct krc_
 /* The flow posts nothing more now: what it posted last must not wait for a stranger's. */
 static void krc_initiator_speak(struct krc_initiator *ini)
 {
-	if (ini->head != ini->tail && ini->slots[(ini->tail - 1) & ini->mask].quiet)
+	if (ini->head != ini->tail && ini->slots[(ini->tail - 1) & ini->mask].unsignaled)
 		krc_initiator_ring(ini);
 }
 
 /* The part of a request that comes next, as the hardware is told. */
-static void krc_initiator_part(const struct krc_initiator *ini, const struct krc_req *req,
-			       u32 length, struct krc_hw_wr *wr)
+static void krc_initiator_segment(const struct krc_initiator *ini, const struct krc_req *req,
+				  u32 length, struct krc_hw_wr *wr)
 {
 	*wr = req->wr;
 	wr->cookie = ini->tail;
@@ -196,7 +196,7 @@ static void krc_initiator_part(const struct krc_initiator *ini, const struct krc
 	wr->local_addr += req->next;
 	wr->length = length;
 	wr->fence = req->wr.fence && !req->fenced;
-	wr->quiet = krc_initiator_quiet(ini, req, length);
+	wr->unsignaled = krc_initiator_unsignaled(ini, req, length);
 }
 
 /* A part has been given to the hardware: keep the books. */
@@ -210,7 +210,7 @@ static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flo
 		WRITE_ONCE(ini->progress, jiffies);
 	slot->req = req;
 	slot->length = length;
-	slot->quiet = wr->quiet;
+	slot->unsignaled = wr->unsignaled;
 	slot->leased = req->leased;
 	slot->expires = req->until + req->stay;
 	if (req->leased)
@@ -270,7 +270,7 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		return true;
 	}
 	if (!err) {
-		krc_initiator_part(ini, req, length, &wr);
+		krc_initiator_segment(ini, req, length, &wr);
 		err = ini->pool->ops->post(ini->hw, &wr);
 		if (err == -ENOSPC && ini->head != ini->tail)
 			return false;
@@ -306,8 +306,8 @@ void krc_initiator_fill(struct krc_initiator *ini)
 }
 
 /* What a part that did not succeed means for its request and flow. */
-static void krc_initiator_spoilt(struct krc_initiator *ini, struct krc_req *req,
-				 enum krc_fault fault, bool begun)
+static void krc_initiator_req_failed(struct krc_initiator *ini, struct krc_req *req,
+				     enum krc_fault fault, bool begun)
 {
 	struct krc_flow *flow = req->flow;
 
@@ -382,9 +382,9 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 	if (fault == KRC_FAULT_NONE) {
 		req->done += slot->length;
 		req->since = jiffies;
-		ini->barren = 0;
+		ini->fruitless = 0;
 	} else {
-		krc_initiator_spoilt(ini, req, fault, begun);
+		krc_initiator_req_failed(ini, req, fault, begun);
 	}
 	flow->posted--;
 	if (!req->slots)
@@ -401,7 +401,7 @@ static bool krc_initiator_awaits(const struct krc_initiator *ini, u64 cookie)
 	for (at = ini->head; at != ini->tail; at++) {
 		if (at == cookie)
 			return true;
-		if (!ini->slots[at & ini->mask].quiet)
+		if (!ini->slots[at & ini->mask].unsignaled)
 			return false;
 	}
 	return false;
@@ -486,7 +486,7 @@ static bool krc_initiator_linger(struct krc_initiator *ini)
 	return true;
 }
 
-void krc_initiator_stay(struct krc_initiator *ini)
+void krc_initiator_note_poller(struct krc_initiator *ini)
 {
 	u64 now_ns = ktime_get_ns();
 
@@ -495,7 +495,7 @@ void krc_initiator_stay(struct krc_initiator *ini)
 		WRITE_ONCE(ini->polled_ns, now_ns);
 }
 
-enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer)
+enum hrtimer_restart krc_initiator_linger_over(struct hrtimer *timer)
 {
 	struct krc_initiator *ini = container_of(timer, struct krc_initiator, linger);
 
@@ -506,7 +506,7 @@ enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-void krc_initiator_expect(struct krc_initiator *ini)
+void krc_initiator_arm(struct krc_initiator *ini)
 {
 	int n;
 
@@ -578,7 +578,7 @@ void krc_initiator_run(struct krc_initiator *ini, int budget)
 	krc_initiator_poll(ini, budget);
 	krc_initiator_heed(ini);
 	krc_initiator_fill(ini);
-	krc_initiator_expect(ini);
+	krc_initiator_arm(ini);
 	krc_initiator_dispatch(ini);
 }
 
@@ -594,7 +594,7 @@ int krc_initiator_softirq(struct irq_poll *iop, int budget)
 	krc_initiator_fill(ini);
 	if (n < budget) {
 		irq_poll_complete(iop);
-		krc_initiator_expect(ini);
+		krc_initiator_arm(ini);
 	}
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);

@@ -77,7 +77,7 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 	INIT_DELAYED_WORK(&ini->recover, krc_initiator_recover);
 	INIT_DELAYED_WORK(&ini->expiry, krc_initiator_expire);
 	irq_poll_init(&ini->iop, KRC_POLL_BUDGET, krc_initiator_softirq);
-	krc_compat_hrtimer(&ini->linger, krc_initiator_lingered, HRTIMER_MODE_REL_SOFT);
+	krc_compat_hrtimer(&ini->linger, krc_initiator_linger_over, HRTIMER_MODE_REL_SOFT);
 	ini->slots = kvcalloc(slots, sizeof(*ini->slots), GFP_KERNEL);
 	if (!ini->slots)
 		return -ENOMEM;
@@ -144,7 +144,7 @@ struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 dept
 		if (err)
 			goto err_initiators;
 	}
-	err = krc_scratch_create(pool);
+	err = krc_reader_create(pool);
 	if (err)
 		goto err_initiators;
 	queue_delayed_work(pool->wq, &pool->watchdog, msecs_to_jiffies(KRC_WATCHDOG_MS));
@@ -181,7 +181,7 @@ void krc_pool_stop(struct krc_pool *pool)
 	if (!pool->stopped) {
 		WRITE_ONCE(pool->stopped, true);
 		cancel_delayed_work_sync(&pool->watchdog);
-		krc_scratch_stop(pool);
+		krc_reader_stop(pool);
 		for (i = 0; i < pool->made; i++)
 			krc_initiator_stop(&pool->ini[i]);
 		/*
@@ -190,7 +190,7 @@ void krc_pool_stop(struct krc_pool *pool)
 		 * done, and so is its last done(), when a grace period is.
 		 */
 		synchronize_rcu();
-		krc_scratch_end(pool);
+		krc_reader_end(pool);
 		krc_pool_tell(pool);
 	}
 	mutex_unlock(&pool->lock);
@@ -200,7 +200,7 @@ void krc_pool_destroy(struct krc_pool *pool)
 {
 	u32 i;
 
-	krc_scratch_destroy(pool);
+	krc_reader_destroy(pool);
 	for (i = 0; i < pool->made; i++)
 		kvfree(pool->ini[i].slots);
 	destroy_workqueue(pool->wq);
@@ -208,7 +208,7 @@ void krc_pool_destroy(struct krc_pool *pool)
 	kvfree(pool);
 }
 
-void krc_pool_awake(struct krc_pool *pool, u32 index)
+void krc_pool_poll_begin(struct krc_pool *pool, u32 index)
 {
 	struct krc_initiator *ini = &pool->ini[index];
 
@@ -217,7 +217,7 @@ void krc_pool_awake(struct krc_pool *pool, u32 index)
 	spin_unlock_bh(&ini->lock);
 }
 
-void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back)
+void krc_pool_poll_end(struct krc_pool *pool, u32 index, bool back)
 {
 	struct krc_initiator *ini = &pool->ini[index];
 
@@ -226,7 +226,7 @@ void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back)
 	ini->pollers--;
 	if (back)
 		WRITE_ONCE(ini->polled_ns, ktime_get_ns());
-	krc_initiator_expect(ini);
+	krc_initiator_arm(ini);
 	krc_initiator_dispatch(ini);
 	spin_unlock_bh(&ini->lock);
 }
@@ -241,7 +241,7 @@ void krc_pool_poll(struct krc_pool *pool, u32 index)
 	spin_unlock_bh(&ini->lock);
 }
 
-void krc_pool_poll_near(struct krc_pool *pool, u32 index)
+void krc_pool_poll_nearby(struct krc_pool *pool, u32 index)
 {
 	u32 start = raw_smp_processor_id() % pool->nr, i;
 	u64 now_ns;

@@ -46,7 +46,7 @@
 
 #include "hw/provider.h"
 
-struct krc_cell;
+struct krc_read_slot;
 struct krc_flow;
 struct krc_initiator;
 struct krc_pool;
@@ -132,8 +132,8 @@ struct krc_req {
  *	krc_flow_restart().
  * @apart: 0, or 1 and more: on that of the initiators that are not shared; its owner's, set
  *	before the first submit.
- * @awake: set by its owner before it submits: he will poll for it, and has called
- *	krc_pool_awake() by that; krc_pool_asleep() is his to call if it was accepted.
+ * @polled: set by its owner before it submits: he will poll for it, and has called
+ *	krc_pool_poll_begin() by that; krc_pool_poll_end() is his to call if it was accepted.
  * @held: check() wants it to wait for krc_flow_resume().
  * @end_status: what the requests behind a failed one complete with.
  * @done: called once for each request, in order, with bottom halves off and no lock of
@@ -154,7 +154,7 @@ struct krc_flow {
 	u32 deficit;
 	bool failed;
 	u8 apart;
-	bool awake;
+	bool polled;
 	bool held;
 	int end_status;
 	void (*done)(struct krc_req *req);
@@ -268,18 +268,18 @@ void krc_flow_resume(struct krc_flow *flow);
 u32 krc_flow_index(const struct krc_flow *flow);
 
 /**
- * krc_pool_awake() - The caller polls an initiator from now on: no interrupts are asked
+ * krc_pool_poll_begin() - The caller polls an initiator from now on: no interrupts are asked
  * for meanwhile, if the kernel does not preempt its tasks.
  * @pool: pool.
  * @index: initiator.
  *
- * Context: task that does not sleep until it has called krc_pool_asleep(). Inside
+ * Context: task that does not sleep until it has called krc_pool_poll_end(). Inside
  * krc_rail_enter() for all of that.
  */
-void krc_pool_awake(struct krc_pool *pool, u32 index);
+void krc_pool_poll_begin(struct krc_pool *pool, u32 index);
 
 /**
- * krc_pool_asleep() - The caller does not poll any more.
+ * krc_pool_poll_end() - The caller does not poll any more.
  * @pool: pool.
  * @index: initiator.
  * @back: he does not sleep now, and may be back soon: for krc_spin_linger_ns() a timer
@@ -287,7 +287,7 @@ void krc_pool_awake(struct krc_pool *pool, u32 index);
  *
  * Context: task. Inside krc_rail_enter().
  */
-void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back);
+void krc_pool_poll_end(struct krc_pool *pool, u32 index, bool back);
 
 /**
  * krc_pool_poll() - Do what an interrupt of an initiator would do.
@@ -300,15 +300,15 @@ void krc_pool_asleep(struct krc_pool *pool, u32 index, bool back);
 void krc_pool_poll(struct krc_pool *pool, u32 index);
 
 /**
- * krc_pool_poll_near() - krc_pool_poll() of an initiator, and of those that this processor
+ * krc_pool_poll_nearby() - krc_pool_poll() of an initiator, and of those that this processor
  * submits to if nobody else is at them.
  * @pool: pool.
  * @index: initiator.
  *
- * He is taken to look at those again soon, as with krc_pool_asleep() and @back.
+ * He is taken to look at those again soon, as with krc_pool_poll_end() and @back.
  * Context: as krc_pool_poll().
  */
-void krc_pool_poll_near(struct krc_pool *pool, u32 index);
+void krc_pool_poll_nearby(struct krc_pool *pool, u32 index);
 
 /**
  * krc_flow_drain() - Wait until nothing is outstanding.
@@ -336,12 +336,12 @@ int krc_flow_drain_killable(struct krc_flow *flow);
  */
 void krc_flow_restart(struct krc_flow *flow);
 
-#define KRC_READ_WAITS U32_MAX /* for an initiator: it waits for a cell */
+#define KRC_READ_WAITS U32_MAX /* for an initiator: it waits for a slot */
 
 /**
  * struct krc_read - A READ for the module itself; embedded by its owner.
  * @standing: of whom; its owner has counted it until done().
- * @payer: who wants it: has no more than his share of the cells. Only compared.
+ * @payer: who wants it: has no more than his share of the slots. Only compared.
  * @remote_addr: address there.
  * @rkey: its key.
  * @bytes: how many, 1 to 256.
@@ -353,8 +353,8 @@ void krc_flow_restart(struct krc_flow *flow);
  * @start: out: jiffies when it was handed to the hardware: not later than what it says.
  * @list: where it waits; the pool's.
  * @share: whose turn it waits for; the pool's.
- * @cell: where it is under way; the pool's.
- * @queued: it has no cell yet, and its outcome is open; the pool's.
+ * @slot: where it is under way; the pool's.
+ * @queued: it has no slot yet, and its outcome is open; the pool's.
  * @err: its outcome, while it waits for done(); the pool's.
  */
 struct krc_read {
@@ -367,7 +367,7 @@ struct krc_read {
 	unsigned long start;
 	struct list_head list;
 	struct krc_share *share;
-	struct krc_cell *cell;
+	struct krc_read_slot *slot;
 	bool queued;
 	int err;
 };
@@ -379,7 +379,7 @@ struct krc_read {
  * @ret_index: out: initiator, for krc_pool_poll(), or KRC_READ_WAITS.
  *
  * From a target that has not proved itself of late there is one READ at a time, apart; the
- * others wait for it, and end with it if it fails. No READ ends because there is no cell.
+ * others wait for it, and end with it if it fails. No READ ends because there is no slot.
  * Context: any but hard interrupts, no lock held that done() takes. Inside krc_rail_enter().
  * Return: 0: done() is called; else it is not: -ETIMEDOUT (the target was silent, and it is
  * not time to ask again), -ENODEV, -ENOMEM, -EINVAL.

@@ -29,9 +29,9 @@
 #define KRC_WINDOW_BYTES (2U << 20)
 
 /* Parts that one completion may stand for, a power of two. */
-#define KRC_QUIET_MAX 8U
+#define KRC_UNSIGNALED_MAX 8U
 /* Parts of this size have completions of their own: each is progress. */
-#define KRC_QUIET_BYTES (4U << 10)
+#define KRC_UNSIGNALED_BYTES (4U << 10)
 
 #define KRC_POLL_BUDGET 64 /* completions of one soft interrupt, of some more requests */
 #define KRC_POLL_BATCH 16 /* completions taken at once */
@@ -47,7 +47,7 @@
 #define KRC_LOAD_DEAD (1U << 31)
 #define KRC_SLOW_MS 20 /* far more than a large part takes */
 
-/* Initiators that are not shared: each is for the one READ of a cell; see pool/read.c. */
+/* Initiators that are not shared: each is for the one READ of a slot; see pool/read.c. */
 #define KRC_POOL_PROBATION 3U
 #define KRC_POOL_APART 4U /* with that of quarantine */
 #define KRC_APART_DEPTH 16U
@@ -56,7 +56,7 @@
 #define KRC_RESET_TRIES 3
 #define KRC_RESET_PAUSE_MS 10
 #define KRC_DEAD_RETRY_MS 10000
-#define KRC_BARREN_MAX 8 /* resets in a row that helped nobody */
+#define KRC_FRUITLESS_MAX 8 /* resets in a row that helped nobody */
 #define KRC_WATCHDOG_MS 1000
 #define KRC_STUCK_MS 30000 /* longer than all retries of the hardware */
 #define KRC_SILENT_MS 25 /* shorter than them: a fault that comes sooner is no silence */
@@ -83,7 +83,7 @@ enum krc_initiator_state {
 struct krc_wqe {
 	struct krc_req *req;
 	u32 length;
-	bool quiet; /* a later one's completion may stand for it */
+	bool unsignaled; /* a later one's completion may stand for it */
 	bool leased;
 	unsigned long expires; /* jiffies when it must be out of the hardware, if it is leased */
 };
@@ -126,7 +126,7 @@ struct krc_initiator_stats {
  * @finished: requests with outcome, in order.
  * @dispatching: somebody is calling done().
  * @armed: the hardware was asked for an interrupt, and that has not been served.
- * @pollers: tasks that look for completions themselves; see krc_initiator_expect().
+ * @pollers: tasks that look for completions themselves; see krc_initiator_arm().
  * @polled_ns: when one last stopped who may be back soon, or looked at it in passing, or
  *	posted soon after; no lock, a hint.
  * @lingering: @linger is to come.
@@ -136,7 +136,7 @@ struct krc_initiator_stats {
  * @culprit_reads: that request was a READ.
  * @stalled: @progress at the fault.
  * @fatal: bit 0: the provider says that it is broken.
- * @barren: resets in a row without fault of a request and without success between.
+ * @fruitless: resets in a row without fault of a request and without success between.
  * @progress: jiffies when something was last known to complete, or when it was last empty.
  * @iop: soft interrupt.
  * @recover: work item that resets.
@@ -174,14 +174,14 @@ struct krc_initiator {
 	bool culprit_reads;
 	unsigned long stalled;
 	unsigned long fatal;
-	u32 barren;
+	u32 fruitless;
 	unsigned long progress;
 	struct irq_poll iop;
 	struct delayed_work recover;
 	struct krc_initiator_stats stats;
 } ____cacheline_aligned_in_smp;
 
-struct krc_scratch;
+struct krc_reader;
 
 /**
  * struct krc_pool - Initiators of a port.
@@ -192,7 +192,7 @@ struct krc_scratch;
  * @lock: serialises stop; protects @watches and @stopped.
  * @watches: who wants to be told.
  * @stopped: nothing is accepted any more.
- * @scratch: memory for krc_pool_read().
+ * @reader: memory for krc_pool_read().
  * @nr: initiators that are shared by all.
  * @made: initiators; KRC_POOL_APART more than @nr, for pool/read.c.
  * @ini: the initiators.
@@ -205,7 +205,7 @@ struct krc_pool {
 	struct mutex lock;
 	struct list_head watches;
 	bool stopped;
-	struct krc_scratch *scratch;
+	struct krc_reader *reader;
 	u32 nr;
 	u32 made;
 	struct krc_initiator ini[];
@@ -230,7 +230,7 @@ int krc_initiator_take(struct krc_initiator *ini, int budget);
  * Have an interrupt come for what is in the hardware, if there is something and nobody
  * polls, or who polls may be preempted; or a timer, if somebody has polled just now.
  */
-void krc_initiator_expect(struct krc_initiator *ini);
+void krc_initiator_arm(struct krc_initiator *ini);
 
 /* Call done() for what is finished. Drops the lock meanwhile. */
 void krc_initiator_dispatch(struct krc_initiator *ini);
@@ -254,10 +254,10 @@ int krc_initiator_softirq(struct irq_poll *iop, int budget);
  * Somebody is about to post and to look for completions. If a poller has been here just now it
  * is taken to be him, in a burst, and no interrupt is asked for as long as he goes on so.
  */
-void krc_initiator_stay(struct krc_initiator *ini);
+void krc_initiator_note_poller(struct krc_initiator *ini);
 
 /* Timer in a soft interrupt; lock not held. */
-enum hrtimer_restart krc_initiator_lingered(struct hrtimer *timer);
+enum hrtimer_restart krc_initiator_linger_over(struct hrtimer *timer);
 
 /* pool/recovery.c */
 
@@ -285,10 +285,10 @@ void krc_initiator_recover(struct work_struct *work);
 void krc_initiator_expire(struct work_struct *work);
 
 /* pool/read.c; context: may sleep */
-int krc_scratch_create(struct krc_pool *pool);
-void krc_scratch_stop(struct krc_pool *pool); /* no READ is taken any more */
-void krc_scratch_end(struct krc_pool *pool); /* and now none is under way */
-void krc_scratch_destroy(struct krc_pool *pool);
+int krc_reader_create(struct krc_pool *pool);
+void krc_reader_stop(struct krc_pool *pool); /* no READ is taken any more */
+void krc_reader_end(struct krc_pool *pool); /* and now none is under way */
+void krc_reader_destroy(struct krc_pool *pool);
 
 /* Negative errno of struct krp_cqe for a fault of a request. */
 static inline int krc_fault_errno(enum krc_fault fault)

@@ -188,12 +188,12 @@ static void krc_recover_finish(struct krc_initiator *ini, int err)
 	if (ini->state != KRC_INI_RESETTING)
 		return; /* stopped, and krc_pool_stop() does the rest */
 	krc_recover_count(ini);
-	if (!err && ini->barren >= KRC_BARREN_MAX)
+	if (!err && ini->fruitless >= KRC_FRUITLESS_MAX)
 		err = -EIO;
 	if (err) {
 		krc_initiator_set_state(ini, KRC_INI_DEAD);
 		krc_initiator_abort(ini, -EIO);
-		ini->barren = 0;
+		ini->fruitless = 0;
 		queue_delayed_work(ini->pool->wq, &ini->recover,
 				   msecs_to_jiffies(KRC_DEAD_RETRY_MS));
 		return;
@@ -204,7 +204,7 @@ static void krc_recover_finish(struct krc_initiator *ini, int err)
 	ini->armed = false; /* the reset forgot it */
 	krc_initiator_poll(ini, KRC_POLL_BUDGET);
 	krc_initiator_fill(ini);
-	krc_initiator_expect(ini);
+	krc_initiator_arm(ini);
 }
 
 void krc_initiator_recover(struct work_struct *work)
@@ -220,7 +220,7 @@ void krc_initiator_recover(struct work_struct *work)
 	ours = krc_initiator_set_state(ini, KRC_INI_RESETTING);
 	fault = ini->fault;
 	if (ours && !krc_fault_own(fault) && fault != KRC_FAULT_EXPIRED)
-		ini->barren++;
+		ini->fruitless++;
 	spin_unlock_bh(&ini->lock);
 	if (!ours)
 		return;

@@ -108,9 +108,9 @@ static void krc_fake_end(struct krc_fake_initiator *ini, enum krc_fault fault)
 	if (fault == KRC_FAULT_NONE)
 		ini->log[ini->log_nr++ % KRC_FAKE_LOG] = wr->remote_addr;
 	ini->done++;
-	if (wr->quiet && fault == KRC_FAULT_NONE && krc_fake_now->sparse)
+	if (wr->unsignaled && fault == KRC_FAULT_NONE && krc_fake_now->sparse)
 		return;
-	if (wr->quiet && fault == KRC_FAULT_FLUSHED && krc_fake_now->mean)
+	if (wr->unsignaled && fault == KRC_FAULT_FLUSHED && krc_fake_now->mean)
 		return;
 	krc_fake_wc(ini, wr->cookie, fault);
 }
@@ -174,7 +174,7 @@ static void krc_fake_ring(struct krc_hw_initiator *hw)
 
 	spin_lock_bh(&ini->lock);
 	if (ini->rung != ini->posted)
-		ini->wrs[(ini->posted - 1) % ini->depth].quiet = false;
+		ini->wrs[(ini->posted - 1) % ini->depth].unsignaled = false;
 	ini->rung = ini->posted;
 	while (ini->failed && ini->done != ini->rung)
 		krc_fake_end(ini, KRC_FAULT_FLUSHED);

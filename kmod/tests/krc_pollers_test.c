@@ -31,11 +31,11 @@ static void krc_test_interrupts_spare_who_polls(struct kunit *test)
 
 	if (preempt_model_preemptible())
 		kunit_skip(test, "a kernel that preempts its tasks asks in any case");
-	t->flow[0]->flow.awake = true;
+	t->flow[0]->flow.polled = true;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_FALSE(test, krc_test_armed(ini, &lingering));
 	KUNIT_EXPECT_FALSE(test, lingering);
-	krc_pool_asleep(t->pool, 0, false);
+	krc_pool_poll_end(t->pool, 0, false);
 	KUNIT_EXPECT_TRUE(test, krc_test_armed(ini, &lingering));
 	KUNIT_EXPECT_FALSE(test, lingering);
 	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
@@ -52,21 +52,21 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 	u32 at, idle;
 
 	krc_test_restart(t, 3);
-	t->flow[0]->flow.awake = true;
+	t->flow[0]->flow.polled = true;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
 	at = krc_flow_index(&t->flow[0]->flow);
 	idle = (at + 1) % 3;
 	ini = &t->pool->ini[at];
-	krc_pool_poll_near(t->pool, idle);
+	krc_pool_poll_nearby(t->pool, idle);
 	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL); /* somebody is at it */
-	krc_pool_asleep(t->pool, at, false);
+	krc_pool_poll_end(t->pool, at, false);
 	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
-	krc_pool_poll_near(t->pool, idle);
+	krc_pool_poll_nearby(t->pool, idle);
 	KUNIT_EXPECT_GE(test, ini->polled_ns, begin_ns);
 	KUNIT_EXPECT_EQ(test, t->pool->ini[(at + 2) % 3].polled_ns, 0ULL); /* empty */
 	KUNIT_EXPECT_EQ(test, t->pool->ini[idle].polled_ns, 0ULL);
-	krc_pool_awake(t->pool, idle);
-	krc_pool_asleep(t->pool, idle, true);
+	krc_pool_poll_begin(t->pool, idle);
+	krc_pool_poll_end(t->pool, idle, true);
 	KUNIT_EXPECT_GE(test, t->pool->ini[idle].polled_ns, begin_ns);
 	krc_test_finish(t, t->flow[0], 1);
 }
@@ -85,14 +85,14 @@ static void krc_test_who_posts_in_time_stays(struct kunit *test)
 	for (tries = 0; tries < 1000; tries++) { /* the guest may be away for longer */
 		polled_ns = ktime_get_ns();
 		ini->polled_ns = polled_ns;
-		krc_initiator_stay(ini);
+		krc_initiator_note_poller(ini);
 		if (ini->polled_ns > polled_ns)
 			break;
 	}
 	KUNIT_EXPECT_LT(test, tries, 1000U);
 	polled_ns = ktime_get_ns() - krc_spin_linger_ns();
 	ini->polled_ns = polled_ns;
-	krc_initiator_stay(ini);
+	krc_initiator_note_poller(ini);
 	KUNIT_EXPECT_EQ(test, ini->polled_ns, polled_ns);
 	spin_unlock_bh(&ini->lock);
 }
@@ -108,7 +108,7 @@ static void krc_test_a_timer_stands_for_who_lingers(struct kunit *test)
 		kunit_skip(test, "a kernel without timers for that");
 	/* stopped in the future: late enough for a slow guest, but before the watchdog looks */
 	WRITE_ONCE(ini->polled_ns, ktime_get_ns() + 600 * NSEC_PER_MSEC);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, KRC_QUIET_BYTES), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, KRC_UNSIGNALED_BYTES), 0);
 	KUNIT_EXPECT_FALSE(test, krc_test_armed(ini, &lingering));
 	KUNIT_EXPECT_TRUE(test, lingering);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);

@@ -109,18 +109,19 @@ static void krc_test_quiet_requests(struct kunit *test)
 	t->fake->sparse = true;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 11, KRP_OP_READ, 8), 0);
 	for (i = 0; i < 11; i++)
-		KUNIT_EXPECT_EQ(test, wrs[i].quiet, i != KRC_QUIET_MAX - 1 && i != 10);
-	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, KRC_QUIET_MAX - 1), KRC_QUIET_MAX - 1);
+		KUNIT_EXPECT_EQ(test, wrs[i].unsignaled, i != KRC_UNSIGNALED_MAX - 1 && i != 10);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, KRC_UNSIGNALED_MAX - 1),
+			KRC_UNSIGNALED_MAX - 1);
 	krc_pool_poll(t->pool, 0);
 	KUNIT_EXPECT_EQ(test, t->flow[0]->done, 0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
-	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == KRC_QUIET_MAX);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == KRC_UNSIGNALED_MAX);
 	krc_test_finish(t, t->flow[0], 11);
 	krc_test_expect(t, t->flow[0], 0, 11, 0);
 
 	/* parts that take long are each progress */
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_READ, KRC_QUIET_BYTES), 0);
-	KUNIT_EXPECT_FALSE(test, wrs[11].quiet || wrs[12].quiet);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_READ, KRC_UNSIGNALED_BYTES), 0);
+	KUNIT_EXPECT_FALSE(test, wrs[11].unsignaled || wrs[12].unsignaled);
 	krc_test_finish(t, t->flow[1], 2);
 }
 
@@ -159,11 +160,11 @@ static void krc_test_a_flow_ends_its_turn_aloud(struct kunit *test)
 	/* a large one and five small ones are flow 0's turn, then it is flow 1's */
 	KUNIT_EXPECT_EQ(test, wrs[5].remote_addr >> 56, 0U);
 	KUNIT_EXPECT_EQ(test, wrs[6].remote_addr >> 56, 1U);
-	KUNIT_EXPECT_FALSE(test, wrs[0].quiet);
-	KUNIT_EXPECT_TRUE(test, wrs[4].quiet);
-	KUNIT_EXPECT_FALSE(test, wrs[5].quiet);
-	KUNIT_EXPECT_TRUE(test, wrs[6].quiet);
-	KUNIT_EXPECT_FALSE(test, wrs[8].quiet);
+	KUNIT_EXPECT_FALSE(test, wrs[0].unsignaled);
+	KUNIT_EXPECT_TRUE(test, wrs[4].unsignaled);
+	KUNIT_EXPECT_FALSE(test, wrs[5].unsignaled);
+	KUNIT_EXPECT_TRUE(test, wrs[6].unsignaled);
+	KUNIT_EXPECT_FALSE(test, wrs[8].unsignaled);
 	krc_test_finish(t, t->flow[0], 13);
 	krc_test_finish(t, t->flow[1], 3);
 	krc_test_expect(t, t->flow[0], 0, 13, 0);
@@ -183,7 +184,7 @@ static void krc_test_quiet_before_what_does_not_come(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
 	krc_fake_complete(t->fake, 0, KRC_TEST_DEPTH);
 	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 2);
-	KUNIT_EXPECT_FALSE(test, ini->slots[0].quiet);
+	KUNIT_EXPECT_FALSE(test, ini->slots[0].unsignaled);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
 	krc_test_expect(t, t->flow[0], 0, 1, 0);
@@ -739,13 +740,13 @@ static void krc_test_resets_that_help_nobody_end(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
-	for (i = 0; i < 2 * KRC_BARREN_MAX && !READ_ONCE(t->flow[0]->done); i++) {
+	for (i = 0; i < 2 * KRC_FRUITLESS_MAX && !READ_ONCE(t->flow[0]->done); i++) {
 		krc_fake_fail(t->fake, 0, KRC_FAULT_FATAL);
 		krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) > i);
 		/* it can fail again when the card has what is done again */
 		krc_test_wait(test, krc_test_rung(t) || READ_ONCE(t->flow[0]->done) == 4);
 	}
-	KUNIT_EXPECT_EQ(test, i, KRC_BARREN_MAX);
+	KUNIT_EXPECT_EQ(test, i, KRC_FRUITLESS_MAX);
 	krc_test_expect(t, t->flow[0], 0, 4, -EIO);
 }
 
@@ -833,13 +834,14 @@ static void krc_test_own_round(struct krc_test_owner *owner, struct rnd_state *r
 		u8 opcode = opcodes[r & 3];
 		u32 length = opcode == KRP_OP_FETCH_ADD ? 8 : r >> 8 & 1 ? r >> 12 : 64;
 
-		flow->flow.awake = r >> 30 & 1;
+		flow->flow.polled = r >> 30 & 1;
 		if (krc_test_submit(flow, 1, opcode, length ? length : 1))
 			break;
 		taken++;
-		if (flow->flow.awake) {
-			krc_pool_poll_near(flow->flow.pool, krc_flow_index(&flow->flow));
-			krc_pool_asleep(flow->flow.pool, krc_flow_index(&flow->flow), r >> 29 & 1);
+		if (flow->flow.polled) {
+			krc_pool_poll_nearby(flow->flow.pool, krc_flow_index(&flow->flow));
+			krc_pool_poll_end(flow->flow.pool, krc_flow_index(&flow->flow),
+					  r >> 29 & 1);
 		}
 	}
 	if (prandom_u32_state(rnd) % 8 == 0)

@@ -83,7 +83,7 @@ static void krc_test_end(struct krc_test_client *c, struct list_head *left)
 	for (i = 0; i < KRC_TEST_SERVERS; i++)
 		krc_meta_records_left(&c->session[i]);
 	spin_unlock_bh(&c->meta.lock);
-	krc_meta_leave_records(&c->meta, left);
+	krc_meta_take_orphans(&c->meta, left);
 	krc_meta_records_free(&c->meta);
 }
 
@@ -101,9 +101,9 @@ static void krc_test_what_is_left_goes_on(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_count(&left), 1U);
 
 	b = krc_test_client_new(test, 2);
-	krc_meta_adopt_records(&b->meta, &left, true);
+	krc_meta_adopt_orphans(&b->meta, &left, true);
 	KUNIT_EXPECT_EQ(test, krc_test_count(&left), 1U); /* not of its address */
-	krc_meta_adopt_records(&b->meta, &left, false);
+	krc_meta_adopt_orphans(&b->meta, &left, false);
 	KUNIT_EXPECT_TRUE(test, list_empty(&left));
 	KUNIT_ASSERT_EQ(test, krc_test_count(&b->meta.records), 1U);
 	rec = list_first_entry(&b->meta.records, struct krc_meta_record, link);
@@ -117,7 +117,7 @@ static void krc_test_what_is_left_goes_on(struct kunit *test)
 
 	again = krc_test_client_new(test, 1);
 	rec = krc_test_publish(test, again, KRP_SERVICE_NODE);
-	krc_meta_adopt_records(&again->meta, &left, true);
+	krc_meta_adopt_orphans(&again->meta, &left, true);
 	KUNIT_EXPECT_TRUE(test, list_empty(&left));
 	KUNIT_EXPECT_EQ(test, krc_test_count(&again->meta.records), 1U);
 	KUNIT_EXPECT_FALSE(test, rec->gone);
@@ -137,19 +137,19 @@ static void krc_test_an_address_that_is_back(struct kunit *test)
 		krc_test_publish(test, a, KRC_TEST_SERVICE);
 		krc_test_end(a, &left);
 		a = krc_test_client_new(test, 1);
-		krc_meta_adopt_records(&b->meta, &left, false);
+		krc_meta_adopt_orphans(&b->meta, &left, false);
 		/* the same as before, not one more */
 		KUNIT_EXPECT_EQ(test, krc_test_count(&b->meta.records), 3U);
 	}
-	krc_meta_return_records(&b->meta, &b->meta.gid, &left); /* its own are not adopted */
+	krc_meta_release_orphans(&b->meta, &b->meta.gid, &left); /* its own are not adopted */
 	KUNIT_EXPECT_TRUE(test, list_empty(&left));
-	krc_meta_return_records(&b->meta, &a->meta.gid, &left);
+	krc_meta_release_orphans(&b->meta, &a->meta.gid, &left);
 	KUNIT_EXPECT_EQ(test, krc_test_count(&left), 2U);
 	KUNIT_EXPECT_EQ(test, krc_test_count(&b->meta.records), 1U);
 	KUNIT_EXPECT_FALSE(test, own->gone);
 
 	own = krc_test_publish(test, a, KRP_SERVICE_NODE);
-	krc_meta_adopt_records(&a->meta, &left, true);
+	krc_meta_adopt_orphans(&a->meta, &left, true);
 	KUNIT_EXPECT_TRUE(test, list_empty(&left));
 	KUNIT_EXPECT_EQ(test, krc_test_count(&a->meta.records), 2U); /* a service to withdraw */
 	KUNIT_EXPECT_FALSE(test, own->gone);
@@ -172,7 +172,7 @@ static void krc_test_a_server_is_taken_off(struct kunit *test)
 	krc_meta_records_left(&c->session[1]);
 	KUNIT_EXPECT_NULL(test, krc_meta_record_find(&c->meta, KRC_TEST_SERVICE));
 	spin_unlock_bh(&c->meta.lock);
-	KUNIT_EXPECT_FALSE(test, rec->left);
+	KUNIT_EXPECT_FALSE(test, rec->orphaned);
 	KUNIT_EXPECT_EQ(test, rec->at[1], KRC_META_AT_NEVER);
 
 	krc_test_end(c, &left);

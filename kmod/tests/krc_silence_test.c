@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: READs of the module itself on a NIC in memory: who may have cells, where targets are
+ * KUnit: READs of the module itself on a NIC in memory: who may have slots, where targets are
  * asked that have not proved themselves, what is remembered of those that are silent, and
  * that peers come and go without it.
  */

@@ -27,7 +27,7 @@
 #include "user/wait.h"
 
 #define KRC_COPY_BATCH 8 /* requests copied at once */
-#define KRC_PAGED_OUT 1 /* for an errno: the requests have to be brought into memory (again) */
+#define KRC_NEED_FAULT_IN 1 /* for an errno: the requests have to be brought into memory (again) */
 #define KRC_PAGED_OUT_MAX 64 /* times, in one call */
 
 static u32 krc_wr_access(u8 opcode)
@@ -248,7 +248,7 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 
 		if (i % KRC_COPY_BATCH == 0 &&
 		    copy_from_user_nofault(wrs, user + i, some * sizeof(*wrs)))
-			err = KRC_PAGED_OUT;
+			err = KRC_NEED_FAULT_IN;
 		else
 			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH], &batch);
 		if (err) {
@@ -297,7 +297,7 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 
 	lockdep_assert_held(&queue->post);
 	queue->posted += taken;
-	queue->flow.awake = awake;
+	queue->flow.polled = awake;
 	err = krc_flow_submit(&queue->flow, reqs);
 	if (!err) {
 		ret_posted->queue = queue;
@@ -335,7 +335,7 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 c
 	krc_post_unreserve(queue, room - taken);
 	if (!taken)
 		return error;
-	if (error == KRC_PAGED_OUT)
+	if (error == KRC_NEED_FAULT_IN)
 		error = -EAGAIN;
 	else if (!error && count < arg->count)
 		error = -EFAULT;
@@ -413,13 +413,13 @@ static u32 krc_post_readable(const struct krp_post *arg)
 /* Post what can be posted without waiting for the program's pages; @arg is a part of them. */
 static int krc_post_part(struct krc_queue *queue, struct krp_post *arg)
 {
-	int err = KRC_PAGED_OUT, tries;
+	int err = KRC_NEED_FAULT_IN, tries;
 
 	arg->taken = 0;
 	arg->error = 0;
-	for (tries = 0; err == KRC_PAGED_OUT && tries < KRC_PAGED_OUT_MAX; tries++)
+	for (tries = 0; err == KRC_NEED_FAULT_IN && tries < KRC_PAGED_OUT_MAX; tries++)
 		err = krc_queue_post(queue, arg, krc_post_readable(arg));
-	return err == KRC_PAGED_OUT ? -EFAULT : err;
+	return err == KRC_NEED_FAULT_IN ? -EFAULT : err;
 }
 
 /* Part after part: each ends where a peer had to be asked. */

@@ -22,7 +22,7 @@ static bool krc_wait_posted_poll(void *arg)
 {
 	const struct krc_posted *posted = arg;
 
-	krc_pool_poll_near(posted->queue->ctx->port->pool, posted->index);
+	krc_pool_poll_nearby(posted->queue->ctx->port->pool, posted->index);
 	/* Pairs with krc_queue_done(). */
 	return smp_load_acquire(&posted->queue->told) >= posted->until;
 }
@@ -31,7 +31,7 @@ void krc_wait_posted(struct krc_posted *posted)
 {
 	bool found = krc_spin(krc_wait_posted_poll, posted);
 
-	krc_pool_asleep(posted->queue->ctx->port->pool, posted->index, found);
+	krc_pool_poll_end(posted->queue->ctx->port->pool, posted->index, found);
 }
 
 /* The device is gone, or there is something to take. */
@@ -50,11 +50,11 @@ static bool krc_wait_poll(void *arg)
 {
 	const struct krc_waiter *waiter = arg;
 
-	krc_pool_poll_near(waiter->ctx->port->pool, waiter->index);
+	krc_pool_poll_nearby(waiter->ctx->port->pool, waiter->index);
 	return krc_wait_over(waiter->ctx);
 }
 
-static void krc_wait_awake(struct krc_context *ctx, bool once)
+static void krc_wait_polling(struct krc_context *ctx, bool once)
 {
 	struct krc_waiter waiter = { .ctx = ctx, .index = READ_ONCE(ctx->posted_to) };
 	bool found;
@@ -64,14 +64,14 @@ static void krc_wait_awake(struct krc_context *ctx, bool once)
 	if (once) {
 		krc_wait_poll(&waiter);
 	} else {
-		krc_pool_awake(ctx->port->pool, waiter.index);
+		krc_pool_poll_begin(ctx->port->pool, waiter.index);
 		found = krc_wait_poll(&waiter) || krc_spin(krc_wait_poll, &waiter);
-		krc_pool_asleep(ctx->port->pool, waiter.index, found);
+		krc_pool_poll_end(ctx->port->pool, waiter.index, found);
 	}
 	krc_port_exit(ctx->port);
 }
 
-static int krc_wait_asleep(struct krc_context *ctx, u32 timeout_ms)
+static int krc_wait_blocked(struct krc_context *ctx, u32 timeout_ms)
 {
 	long timeout = timeout_ms == KRP_WAIT_FOREVER ? MAX_SCHEDULE_TIMEOUT
 						      : msecs_to_jiffies(timeout_ms);
@@ -92,6 +92,6 @@ int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg)
 		return -EBADFD;
 	if (arg->flags)
 		return -EINVAL;
-	krc_wait_awake(ctx, !arg->timeout_ms);
-	return krc_wait_asleep(ctx, arg->timeout_ms);
+	krc_wait_polling(ctx, !arg->timeout_ms);
+	return krc_wait_blocked(ctx, arg->timeout_ms);
 }

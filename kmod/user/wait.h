@@ -13,7 +13,7 @@ struct krc_queue;
 /**
  * struct krc_posted - What was posted with KRP_POST_WAIT.
  * @queue: where.
- * @index: initiator; krc_pool_awake() has been called for it.
+ * @index: initiator; krc_pool_poll_begin() has been called for it.
  * @until: what krc_queue.told says when the ring has all of it.
  */
 struct krc_posted {

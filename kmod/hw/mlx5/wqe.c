@@ -78,6 +78,6 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
 	ctrl->opmod_idx_opcode = cpu_to_be32((u32)(u16)(ini->head * KRC_MLX5_WR_BLOCKS) << 8 |
 					     krc_mlx5_opcodes[wr->opcode]);
 	ctrl->qpn_ds = cpu_to_be32(ini->qpn << 8 | KRC_MLX5_DS(bytes));
-	ctrl->fm_ce_se = (wr->quiet ? 0 : MLX5_WQE_CTRL_CQ_UPDATE) |
+	ctrl->fm_ce_se = (wr->unsignaled ? 0 : MLX5_WQE_CTRL_CQ_UPDATE) |
 			 (wr->fence ? MLX5_FENCE_MODE_FENCE : 0);
 }
