@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Many processes with queues to three peers, on a network that loses, cuts and reorders, with
 cables that are pulled, some of them killed, some with bad references, and peers that die and
-come back (tests/module/krc_stress.c): needs a card with DC.
+come back (tests/module/krc_stress.c): needs a card with DC. Meanwhile programs of two nodes
+take a lock in the memory of a third, and give it back.
 
 KRCORE_STRESS_SECONDS: how long, 120 when not said. KRCORE_STRESS_SEED: a run to repeat, or
 `random`; 1 when not said.
@@ -29,6 +30,10 @@ ROUND_SECONDS = 120     # in which each kind of trouble has come once
 QUIET = {"noise", "short_cut", "short_flap"}    # which nobody may notice
 KINDS = QUIET | {"long_cut", "long_flap_there", "long_flap_here", "death", "restart"}
 RUN_OUT, RUN_IN = "/run/krc-stress-run.out", "/run/krc-stress-run.in"
+CLIENTS = 2             # of the lock, on each of two nodes
+LOCK_OUT = "/run/krc-stress-lock.out"
+CARELESS_SECONDS = 30   # in which they are seen
+LOCK_LEAST = 10         # times that each node has it at least, however slow all is
 
 
 def _seed():
@@ -96,6 +101,45 @@ def _lent(lenders):
     for lender in lenders:
         said = lender.kill()
         check("ended" not in said, f"{lender.machine.name}: {said}")
+
+
+class Contenders:
+    """Clients of one lock in the memory that a lender has, on several nodes. The lender must
+    not die; whatever else may happen to the nodes and to what is between them."""
+
+    def __init__(self, machines, lender, seconds, words=""):
+        self.machines = machines
+        self._words = f"--seconds {seconds} --processes {CLIENTS} {words} {lender.peer}"
+        self._limit = seconds + END_SECONDS
+        self.counts = []
+        self.said = ""
+
+    @contextlib.contextmanager
+    def at_it(self):
+        """They begin; behind the block they have ended, and what they counted is here."""
+        with contextlib.ExitStack() as stack:
+            running = [stack.enter_context(machine.background(
+                f"{AS_USER} krc_stress lock --first {1 + i * CLIENTS} --seed {i} {self._words} "
+                f">{LOCK_OUT} 2>&1", limit=self._limit + 60))
+                for i, machine in enumerate(self.machines)]
+            yield
+            for process in running:
+                process.wait(self._limit)
+        for machine in self.machines:
+            said = machine.run(f"cat {LOCK_OUT}").out
+            self.said += f"{machine.name}:\n{said}"
+            check("violations=" in said, self.said[-4000:])
+            self.counts.append(_counts(said))
+
+    def check_never_two_owners(self):
+        """Whatever was in doubt: who owned the lock was alone, and it was counted each time."""
+        for machine, counts in zip(self.machines, self.counts):
+            print(f"    lock, {machine.name}: {counts}", flush=True)
+        check(not any(counts["violations"] for counts in self.counts), self.said[-4000:])
+        check(all(counts["taken"] > LOCK_LEAST for counts in self.counts),
+              f"one did not get on: {self.counts}")
+        taken, last = sum(c["taken"] for c in self.counts), max(c["last"] for c in self.counts)
+        check(taken == last, f"owned {taken} times, and {last} of them are counted")
 
 
 class Trouble:
@@ -232,6 +276,12 @@ class Trouble:
             time.sleep(self._random.uniform(0.5, 3))
 
 
+def _counts(said):
+    """The last line that a program said."""
+    return {key: int(value) for key, value in
+            (pair.split("=") for pair in said.strip().splitlines()[-1].split())}
+
+
 def _stress(machine, words, trouble=None):
     """One run: with trouble, if there is any. Returns status, counts, and all it said."""
     machine.run(f"rm -f {RUN_OUT} {RUN_IN}; mkfifo {RUN_IN}")
@@ -244,10 +294,8 @@ def _stress(machine, words, trouble=None):
         status = process.wait(SECONDS + END_SECONDS).status
     said = machine.run(f"cat {RUN_OUT}").out
     check(said.strip(), "it said nothing")
-    line = said.strip().splitlines()[-1]
-    check("violations=" in line, said[-4000:])
-    return status, {key: int(value) for key, value in
-                    (pair.split("=") for pair in line.split())}, said
+    check("violations=" in said.strip().splitlines()[-1], said[-4000:])
+    return status, _counts(said), said
 
 
 def _first_wrong(said, lines=60):
@@ -298,11 +346,15 @@ def test_stress(cluster):
         trouble = Trouble(cluster, seed, lenders)
         with _lent(lenders) as peers:
             words = f"--seed {seed} --seconds {SECONDS} --processes {PROCESSES} {peers}"
-            status, counts, said = _stress(machines[0], words, trouble)
+            # at the lender that nothing happens to, from the nodes that things happen to
+            contenders = Contenders(machines[:2], lenders[1], SECONDS)
+            with contenders.at_it():
+                status, counts, said = _stress(machines[0], words, trouble)
             pools = [row for row in krcore.metactl(machines[0], "stats node")
                      if "replayed" in row]
         print(f"    {said.strip().splitlines()[-1]}\n    {pools}", flush=True)
         check(not status and not counts["violations"], _first_wrong(said))
+        contenders.check_never_two_owners()
         _doubt_has_cause(counts, pools, PROCESSES * QUEUES * QUEUE_DEPTH)
         happens = ["done", "bytes", "atomics", "words", "closes", "regions", "refused", "passed",
                    "kills"]
@@ -315,6 +367,11 @@ def test_stress(cluster):
         if SECONDS >= ROUND_SECONDS:
             for name in ("recoveries", "replayed"):
                 check(sum(row[name] for row in pools), f"{name}: none: {pools}")
+            # cables were pulled for longer than the retries, and one node was taken down
+            check(any(counts["doubted"] for counts in contenders.counts) and
+                  all(counts["connects"] > CLIENTS for counts in contenders.counts) and
+                  contenders.counts[1]["opens"] > CLIENTS,
+                  f"they met no trouble: {contenders.counts}")
         _given_back(machines, before)
 
 
@@ -325,6 +382,18 @@ def test_stress_would_see_it(cluster):
         status, counts, said = _stress(machines[0], "--seed 1 --seconds 10 --processes 2 "
                                        f"--no-kills {peers}")
         check(status == 1 and counts["violations"], said[-2000:])
+
+
+@limit(300 + END_SECONDS)
+def test_stress_would_see_two_owners(cluster):
+    """The control: a lock that is taken by a READ and a WRITE has two owners one day."""
+    with _up(cluster) as machines:
+        lender = Lender(machines[2], 1)
+        with _lent([lender]):
+            contenders = Contenders(machines[:2], lender, CARELESS_SECONDS, "--careless")
+            with contenders.at_it():
+                pass
+        check(any(counts["violations"] for counts in contenders.counts), contenders.said[-2000:])
 
 
 class SilentDeath:

@@ -20,6 +20,11 @@
  *	Last a line of counts; status 1 if anything was not as it must be.
  *   krc_stress kill [--seed N] [--count N] [--processes N] PEER...
  *	Kill so many processes with requests under way, some at once.
+ *   krc_stress lock [--seed N] [--seconds N] [--processes N] [--first N] [--careless] PEER
+ *	Clients of a lock in the memory of PEER, which must not die. They are numbered from
+ *	--first, 1 when not said; those on other nodes have other numbers. With --careless
+ *	they take it as it must not be taken, which must be found. Last a line of counts;
+ *	status 1 if two have ever owned the lock, or a request was not what it said.
  * PEER is ADDRESS[/SERVICE] TOKEN ADDR LENGTH; at most three.
  */
 #include <getopt.h>
@@ -29,12 +34,14 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "tests/module/stress.h"
+#include "tests/module/stress_lock.h"
+
+#define ST_LOCK_PAUSE_US 20000 /* a node of two processors has other things to do as well */
 
 struct st_options {
 	uint64_t seed;
-	unsigned int seconds, processes, count, service;
-	bool kills, spoil;
+	unsigned int seconds, processes, count, service, first;
+	bool kills, spoil, careless;
 };
 
 static unsigned int st_number(const char *text, unsigned int most, const char *name)
@@ -56,6 +63,8 @@ static int st_options(int argc, char **argv, struct st_options *ret)
 		{ "processes", required_argument, NULL, 'p' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "service", required_argument, NULL, 'v' },
+		{ "first", required_argument, NULL, 'f' },
+		{ "careless", no_argument, NULL, 'l' },
 		{ "no-kills", no_argument, NULL, 'k' },
 		{ "spoil", no_argument, NULL, 'x' },
 		{ 0 },
@@ -73,6 +82,10 @@ static int st_options(int argc, char **argv, struct st_options *ret)
 			ret->count = st_number(optarg, 1000000, "--count");
 		else if (option == 'v')
 			ret->service = st_number(optarg, UINT16_MAX, "--service");
+		else if (option == 'f')
+			ret->first = st_number(optarg, UINT16_MAX, "--first");
+		else if (option == 'l')
+			ret->careless = true;
 		else if (option == 'k')
 			ret->kills = false;
 		else if (option == 'x')
@@ -103,9 +116,9 @@ static int st_peer_parse(char **words, struct st_peer *ret_peer)
 	return -1;
 }
 
-static struct st_shared *st_share(void)
+static void *st_share(size_t bytes)
 {
-	void *mem = mmap(NULL, sizeof(struct st_shared), PROT_READ | PROT_WRITE,
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (mem == MAP_FAILED) {
@@ -115,6 +128,18 @@ static struct st_shared *st_share(void)
 	return mem;
 }
 
+static int st_lock_begin(const struct st_options *options, const struct st_peer *peer)
+{
+	struct st_lock_run *run = st_share(sizeof(*run));
+
+	run->peer = *peer;
+	run->seed = options->seed;
+	run->first = options->first;
+	run->pause_us = ST_LOCK_PAUSE_US;
+	run->careless = options->careless;
+	return st_lock(run, options->seconds, options->processes);
+}
+
 int main(int argc, char **argv)
 {
 	struct st_options options = {
@@ -122,9 +147,10 @@ int main(int argc, char **argv)
 		.seconds = 60,
 		.processes = 8,
 		.count = 1000,
+		.first = 1,
 		.kills = true,
 	};
-	struct st_shared *shared = st_share();
+	struct st_shared *shared = st_share(sizeof(*shared));
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (st_options(argc, argv, &options) || optind == argc)
@@ -143,6 +169,8 @@ int main(int argc, char **argv)
 		return st_run(shared, options.seconds, options.kills);
 	if (!strcmp(argv[optind], "kill"))
 		return st_kill(shared, options.count, options.processes);
+	if (!strcmp(argv[optind], "lock") && shared->nr_peers == 1)
+		return st_lock_begin(&options, &shared->peers[0]);
 usage:
 	fprintf(stderr, "usage: see the head of tests/module/krc_stress.c\n");
 	return 64;

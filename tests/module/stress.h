@@ -2,7 +2,7 @@
 /*
  * The stress of queues: what its files share.
  *
- * The passive side lends one region, cut into a head (a board and counters) and banks. A
+ * The passive side lends one region, cut into a head (a board, counters, a lock) and banks. A
  * bank belongs to one queue of one worker at a time, so its WRITEs have an order, and each
  * 8-byte word of it tells by which of them it was written. What a worker knows of its banks
  * lies in memory that outlives it: who is started in the place of one that was killed goes
@@ -35,6 +35,7 @@
 #define ST_BOARD_OFFSET 0ULL /* struct st_board */
 #define ST_SUM_OFFSET 4096ULL /* a counter that all workers add to */
 #define ST_COUNTERS_OFFSET 8192ULL /* two words a bank */
+#define ST_LOCK_OFFSET 16384ULL /* a lock and what it guards, see stress_lock.h */
 #define ST_BANKS_OFFSET 65536ULL
 #define ST_REGION_BYTES (ST_BANKS_OFFSET + (uint64_t)ST_WORKERS_MAX * ST_BANKS * ST_BANK_BYTES)
 #define ST_PASSING_BYTES (64U << 10)
