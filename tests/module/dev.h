@@ -153,6 +153,7 @@ void faults(const struct dev_peer *peer); /* faults.c */
 void kinds(const struct dev_peer *peer); /* kinds.c */
 void life(const struct dev_peer *peer); /* life.c */
 void records(const struct dev_peer *peer); /* records.c */
+void share(const struct dev_peer *peer); /* share.c */
 int paged(const struct dev_peer *peer); /* paged.c */
 int once_consume(unsigned int seconds); /* once.c */
 int late_serve(const char *pipe_name); /* late.c */

@@ -30,6 +30,7 @@
  *   krc_ioctl PEER faults		out of memory at every allocation
  *   krc_ioctl PEER kinds		memory of several kinds, and megabytes in a request
  *   krc_ioctl PEER life			the file in the hands of several
+ *   krc_ioctl PEER share		turns of queues on a node with one shared initiator
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
@@ -497,6 +498,7 @@ static const struct {
 	{ .word = "kinds", .cases = kinds },
 	{ .word = "life", .cases = life },
 	{ .word = "records", .cases = records },
+	{ .word = "share", .cases = share },
 	/* runs */
 	{ .word = "fresh", .run = run_fresh },
 	{ .word = "loop", .run = run_loop },
