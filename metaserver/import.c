@@ -12,7 +12,8 @@
  * which prove nothing, is taken out again before the next peer is walked.
  *
  * The copy is over when a walk was whole, when there is no peer left, or when
- * copy_timeout_ms have passed without a record.
+ * copy_timeout_ms have passed with neither a record nor another peer that is tried:
+ * one that stalls is given up by libkrcore after so long, and costs the next one nothing.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -54,11 +55,13 @@ struct ms_import_record {
  * @settled: the peer was settled: what it had is all there was.
  * @lost: a record could not be taken.
  * @again: what came so far is not used; a walk begins anew.
+ * @walks: walks that have begun.
  * @text: for people: which peer, or what went wrong.
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
  * @taken: records taken by the loop.
  * @checked: @taken when @patience last looked.
+ * @walks_checked: @walks then.
  * @servers: peers.
  * @key_file: cluster key.
  * @timeout_ms: copy_timeout_ms.
@@ -77,11 +80,13 @@ struct ms_import {
 	bool settled;
 	bool lost;
 	bool again;
+	unsigned int walks;
 	char text[MS_IMPORT_TEXT];
 	unsigned int nr;
 	struct ms_import_record batch[MS_IMPORT_BATCH];
 	uint64_t taken;
 	uint64_t checked;
+	unsigned int walks_checked;
 	char servers[sizeof(((struct kru_conf_ms *)0)->copy_from)];
 	char key_file[sizeof(((struct kru_conf_ms *)0)->key_file)];
 	uint32_t timeout_ms;
@@ -137,8 +142,12 @@ static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned
 			  const struct krcore_server_info *info, char *text)
 {
 	struct krcore_check check = { 0 };
-	int err = krcore_walk(ctx, peer, ms_import_record, im, &check);
+	int err;
 
+	pthread_mutex_lock(&im->lock);
+	im->walks++;
+	pthread_mutex_unlock(&im->lock);
+	err = krcore_walk(ctx, peer, ms_import_record, im, &check);
 	if (!err && ms_copy_whole(&check)) {
 		snprintf(text, MS_IMPORT_TEXT, "%.127s", info->address);
 		return 0;
@@ -361,12 +370,17 @@ static void ms_import_on_wake(struct ev_loop *loop, ev_async *w, int events)
 static void ms_import_on_patience(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct ms_import *im = w->data;
+	unsigned int walks;
 	char why[64];
 
 	(void)loop;
 	(void)events;
-	if (im->taken != im->checked) {
+	pthread_mutex_lock(&im->lock);
+	walks = im->walks;
+	pthread_mutex_unlock(&im->lock);
+	if (im->taken != im->checked || walks != im->walks_checked) {
 		im->checked = im->taken;
+		im->walks_checked = walks;
 		return;
 	}
 	snprintf(why, sizeof(why), "nothing came for %u ms", im->timeout_ms);
