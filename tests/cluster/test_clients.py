@@ -11,6 +11,7 @@ from .suite import check, limit, wait_until
 EACH = 150          # clients a guest
 FIRST_SERVICE = 256 # of a program
 LEASE_MS = 5000     # every client renews twice while it is watched
+FEW = 64            # receive buffers: the least that srq_depth takes
 
 
 def _status(server):
@@ -18,9 +19,9 @@ def _status(server):
     return row
 
 
-@limit(300)
-def test_many_clients(cluster):
-    setup(cluster, metaserver={"lease_ms": LEASE_MS})
+def _serve(cluster, **metaserver):
+    """Clients of two guests come, are served, and go."""
+    setup(cluster, metaserver={"lease_ms": LEASE_MS, **metaserver})
     server, guests = cluster.node("meta1"), [cluster.node("node1"), cluster.node("node2")]
     total = EACH * len(guests)
     pid = _status(server)["pid"]
@@ -48,3 +49,19 @@ def test_many_clients(cluster):
     wait_until(lambda: _status(server)["sessions"] == 0, 60, "the sessions are gone", 1)
     wait_until(lambda: _status(server)["records"] == 0, 60, "the leases are over", 1)
     check(_status(server)["pid"] == pid, "the daemon was restarted")
+
+
+@limit(300)
+def test_many_clients(cluster):
+    _serve(cluster)
+
+
+@limit(300)
+def test_many_clients_and_few_receive_buffers(cluster):
+    """While no buffer is left, clients wait, and are served: none is lost, nor a buffer."""
+    _serve(cluster, srq_depth=FEW)
+    server = cluster.node("meta1")
+    wait_until(lambda: metactl(server, "stats")[0]["receives_posted"] == FEW, 30,
+               "all receive buffers are there again")
+    (stats,) = metactl(server, "stats")
+    check(stats["device_removals_total"] == 0, f"the device was opened anew: {stats}")

@@ -6,7 +6,7 @@ import time
 
 from . import krcore, programs
 from .krcore import journal, lookup, metactl, publish, setup, write_config
-from .suite import check, limit, wait_until
+from .suite import Skip, check, limit, wait_until
 
 SERVICE = 500
 LEASE_MS = 3000
@@ -167,6 +167,7 @@ def test_only_where_it_is_told_to_listen(cluster):
             seen = {(address, at) for address in (first, second) for at in (18600, port)
                     if reached(address, at)}
             check(seen == there, f"listen = {listen}, port = {number}: reached at {seen}")
+            check(_stats(server)["devices"] == 1, f"two addresses, one device: {_stats(server)}")
     finally:
         server.run(f"ip address del {second}/24 dev {krcore.netdev(server)}")
     ask = f"krcore-metactl -t 4 -S {first} table check"
@@ -179,3 +180,61 @@ def test_only_where_it_is_told_to_listen(cluster):
     state = server.run(f"systemctl show -P ActiveState {krcore.UNIT}").out.strip()
     check(state == "activating", state)
     check(node2.run(ask, check=False).status == 1, "it serves on a device it may not use")
+
+
+# -- two devices -------------------------------------------------------------------
+
+TWO = "krc-two"                 # the second network device, and the RDMA device on it
+TWO_RDMA = "krcrxe2"
+TWO_ADDRESS = "10.78.1.9"       # reached from the server's own guest only
+
+
+def _in_use(server):
+    """What is registered with each RDMA device that the daemon has opened."""
+    return {row["device"]: row["registered_bytes"] for row in metactl(server, "server devices")
+            if row["in_use"]}
+
+
+@limit(400)
+def test_two_devices(cluster):
+    """`listen = *` is also for a device that comes later. Table and buffers are registered
+    once with each device, however many come by it; both show the same records; and when one
+    goes, the other serves on."""
+    if cluster.nic.name != "rxe":
+        raise Skip("makes a second soft RoCE device")
+    setup(cluster)
+    server, node2 = cluster.node("meta1"), cluster.node("node2")
+    first = cluster.nic.device()
+    before = _pid(server)
+    publish(node2, SERVICE, "one", f"-S {server.spec.address}")
+    check(list(_in_use(server)) == [first], f"{_in_use(server)}")
+    server.run(f"ip link add {TWO} type dummy && ip address add {TWO_ADDRESS}/24 dev {TWO} && "
+               f"ip link set {TWO} up && rdma link add {TWO_RDMA} type rxe netdev {TWO}")
+    try:
+        def seen(service):
+            """By which of the two a record is found."""
+            by_first = _seen_at(node2, server, node2.spec.address, service)
+            by_second = lookup(server, node2.spec.address, service, f"-S {TWO_ADDRESS}")
+            return by_first, by_second is not None
+
+        wait_until(lambda: seen(SERVICE) == (True, True), 60, "both devices serve")
+        registered, stats = _in_use(server), _stats(server)
+        check(set(registered) == {first, TWO_RDMA} and all(registered.values()), f"{registered}")
+        check(stats["devices"] == 2 and stats["registered_bytes"] == sum(registered.values()),
+              f"{stats} {registered}")
+        each = stats["receives_posted"] // 2
+        for _ in range(3):
+            check(seen(SERVICE) == (True, True), "a device does not serve any more")
+        publish(node2, SERVICE + 1, "two", f"-S {server.spec.address}")
+        check(seen(SERVICE + 1) == (True, True), "what came by one is not seen by the other")
+        check(_in_use(server) == registered, f"registered again: {registered} {_in_use(server)}")
+
+        server.run(f"rdma link delete {TWO_RDMA}", timeout=60)
+        wait_until(lambda: list(_in_use(server)) == [first], 30, "it knows that the device went")
+        stats = _stats(server)
+        check(stats["devices"] == 1 and stats["device_removals_total"] == 1
+              and stats["receives_posted"] == each, f"{stats}")
+        check(_seen_at(node2, server, node2.spec.address), "the other device does not serve")
+        check(_pid(server) == before, "the daemon was restarted")
+    finally:
+        server.run(f"rdma link delete {TWO_RDMA} 2>/dev/null; ip link delete {TWO}", check=False)
