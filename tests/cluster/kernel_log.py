@@ -42,8 +42,11 @@ KNOWN = tuple(re.compile(pattern) for pattern in (
 # and is gone for good then: so such tests come last in a run.
 OF_FAULTS = re.compile(r"vmalloc error: size \d+, .* failed"
                        r"|DMA-API: cacheline tracking ENOMEM, dma-debug disabled")
-REPORT_PART = re.compile(r"WARNING: CPU: \d+ PID: \d+ at kernel/dma/debug\.c|Call Trace:"
-                         r"|DMA-API: Mapped at:")
+# Each of these stands once in such a report.
+REPORT_PARTS = tuple(re.compile(pattern) for pattern in (
+    r"WARNING: CPU: \d+ PID: \d+ at kernel/dma/debug\.c", r"Call Trace:",
+    r"DMA-API: Mapped at:",
+))
 REPORT_END = re.compile(r"---\[ end trace|</TASK>")
 REPORT_LINES = 100
 
@@ -56,6 +59,7 @@ class KernelLog:
         self._offset = 0
         self._partial = ""
         self._known = 0         # lines that a report of KNOWN may still have
+        self._parts = []        # of REPORT_PARTS, those that it may still have
         self._pardoned = ()     # further ones, until the log is looked at
 
     def text(self):
@@ -88,15 +92,27 @@ class KernelLog:
         return found
 
     def _is_problem(self, line):
-        if any(known.search(line) for known in KNOWN + self._pardoned):
-            self._known = REPORT_LINES
-            return False
+        return bool(PROBLEMS.search(self._unknown(line))) and not any(
+            allowed.search(line) for allowed in ALLOWED)
+
+    def _unknown(self, line):
+        """What of a line is of no report that is known."""
+        for known in KNOWN + self._pardoned:
+            found = known.search(line)
+            if found:
+                self._known, self._parts = REPORT_LINES, self._parts + list(REPORT_PARTS)
+                return line[:found.start()] + line[found.end():]
         if self._known:
             self._known = 0 if REPORT_END.search(line) else self._known - 1
-            if REPORT_PART.search(line):
-                return False
-        return bool(PROBLEMS.search(line)) and not any(
-            allowed.search(line) for allowed in ALLOWED)
+        for part in self._parts:
+            found = part.search(line)
+            if found:
+                self._parts.remove(part)
+                line = line[:found.start()] + line[found.end():]
+                break
+        if not self._known:
+            self._parts = []
+        return line
 
     def tail(self, count=15):
         """The last lines, for a person."""

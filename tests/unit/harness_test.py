@@ -62,6 +62,20 @@ class Console(unittest.TestCase):
         self.assertEqual(self.problems(OVERLAP), [])
         self.assertEqual(self.problems("quiet\n" * 50 + KASAN), [KASAN.strip()])
 
+    def test_more_than_a_known_report_has_is_trouble(self):
+        self.assertEqual(self.problems(OVERLAP + "Call Trace:\n" + OVERLAP_END), ["Call Trace:"])
+        other = "WARNING: CPU: 0 PID: 7 at kernel/fork.c:1 f+0x1"
+        self.assertEqual(self.problems(OVERLAP + other + "\n" + OVERLAP_END), [other])
+        # two at once have each theirs, and the next one nothing of what they left
+        self.assertEqual(self.problems(OVERLAP + OVERLAP + OVERLAP_END + "Call Trace:\n"),
+                         ["Call Trace:"])
+
+    def test_two_reports_in_one_line_are_trouble(self):
+        both = OVERLAP.splitlines()[1] + KASAN
+        self.assertEqual(self.problems(both), [both.strip()])
+        part = "Call Trace:" + KASAN
+        self.assertEqual(self.problems(OVERLAP + part), [part.strip()])
+
     def test_dma_debugging_may_only_give_up_where_faults_are_asked_for(self):
         gone = "DMA-API: cacheline tracking ENOMEM, dma-debug disabled\n"
         self.assertEqual(self.problems(gone), [gone.strip()])
