@@ -103,6 +103,12 @@ def up(cluster, names=NAMES, **node):
                    f"{machine.name}: the card has what it had without the module: {had}")
 
 
+def pool(machine):
+    """Counters of the initiators that the programs of a node share."""
+    (row,) = [row for row in krcore.metactl(machine, "stats node") if row["type"] == "pool"]
+    return row
+
+
 def held(machine):
     """What must be as it was when all programs have ended."""
     script = ("rdma resource show | sed 's/^[0-9]*: //'; "

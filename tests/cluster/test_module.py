@@ -256,6 +256,13 @@ def test_region_taken_back_under_readers(cluster):
         check(_card(node2)["naks_error"] == refused, "a READ came after the key had gone")
 
 
+@limit(300)
+def test_many_regions_are_one_wait(cluster):
+    """Many regions are taken back in one call, for which their lease is waited for once."""
+    with up(cluster, names=("node1",)) as (node1,):
+        tap(client(node1, "many"), least=13)
+
+
 # -- what others publish, and what servers refuse ------------------------------------
 
 ODD = 600       # the first service of records with odd values

@@ -130,6 +130,13 @@ def test_limits_of_memory_and_of_requests(cluster):
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
+@limit(300)
+def test_pinned_pages_stay_charged(cluster):
+    """Whoever registers and ends, again and again, is bounded by his limit all the same."""
+    with up(cluster, names=("node1",), mrs_per_user=8) as (node1,):
+        tap(client(node1, "charge 8"), least=2)
+
+
 # -- shares ----------------------------------------------------------------------
 
 
