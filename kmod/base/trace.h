@@ -11,7 +11,6 @@
 
 #include <linux/tracepoint.h>
 
-#include "base/log.h"
 #include "krp_ioctl.h"
 
 struct krc_hw_wr;
@@ -51,7 +50,7 @@ struct krc_wc;
 /* Each event begins with its port, as lines of the log do: "mlx5_0/1 ". */
 #define krc_trace_port(of)                                           \
 	do {                                                         \
-		strscpy(__entry->device, krc_log_device((of)->ibdev), \
+		strscpy(__entry->device, (of)->device,                       \
 			sizeof(__entry->device));                    \
 		__entry->port = (of)->num;                           \
 	} while (0)

@@ -25,6 +25,7 @@
  * @users: krc_rail_enter(); killed when the port dies.
  * @idle: completed when the last of them has left.
  * @ibdev: device.
+ * @device: its name when the port came up, for who must not follow @ibdev.
  * @ops: provider.
  * @hw: open device.
  * @attr: what it can do.
@@ -42,6 +43,7 @@ struct krc_rail {
 	struct percpu_ref users;
 	struct completion idle;
 	struct ib_device *ibdev;
+	char device[IB_DEVICE_NAME_MAX];
 	const struct krc_provider_ops *ops;
 	struct krc_hw *hw;
 	struct krc_hw_attr attr;

@@ -7,7 +7,7 @@
  * the directory (no peer learns of it), the requests under way complete (idle), the
  * lease of the peers that know it runs out (until), and then its key is destroyed and
  * its pages are unpinned. Who waits for that is the caller, or the reaper of the
- * directory; if the device goes, krc_mrdir_destroy() takes the last step at once.
+ * directory; if the device goes, krc_mrdir_end() takes the last step at once.
  *
  * Neither beginning nor end of a region holds up others: its pages are pinned before the
  * port is entered, and what takes the longer the larger it is, the commands to the firmware

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the inside of the MetaServer client, shared by the krc_meta*.c files.
+ * Owns: the inside of the MetaServer client, shared by the files of this folder.
  *
  * THREADS
  *   Each session has one work item (meta/session.c). It alone makes and destroys

@@ -48,6 +48,7 @@ static void krc_meta_fill_record(struct krc_meta_session *s, struct krc_meta_sen
 	struct krp_publish *publish = buf;
 	struct krp_withdraw *withdraw = buf;
 
+	lockdep_assert_held(&s->meta->lock);
 	send->type = rec->gone || s->leaving ? KRP_MSG_WITHDRAW : KRP_MSG_PUBLISH;
 	send->service = le16_to_cpu(rec->key.service);
 	send->version = rec->version;

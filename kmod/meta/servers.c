@@ -180,6 +180,7 @@ static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_met
 	unsigned long keep = 0;
 	u32 i;
 
+	lockdep_assert_held(&meta->conf_mutex);
 	for (i = 0; i < plan->nr; i++) {
 		s = anew ? NULL : krc_meta_going_on(meta, &conf->servers[i], keep);
 		if (s) {

@@ -7,7 +7,7 @@
  * requests and wakes its waiters; when the last user has left, the peers that were kept go;
  * when the lease of those that know a region is over, the target goes, and behind it keys
  * and the other parts. So no request of a peer that keeps to the rules meets a dead key.
- * Locking: krc_node's lock when it is made, none at its end; see node/node.h for its users.
+ * Locking: krc_node's lock when it is made, none at its end; see node/port.h for its users.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -179,6 +179,7 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 		return ERR_PTR(err);
 	}
 	port->rail.ibdev = ibdev;
+	strscpy(port->rail.device, dev_name(&ibdev->dev), sizeof(port->rail.device));
 	port->rail.ops = ops;
 	port->rail.hw = hw;
 	port->rail.attr = *attr;

@@ -6,6 +6,7 @@ The headers are those that the tests build the module against: installed, or Deb
 packages unpacked into the cache. Objects are kept in .work/lint; one that was warned
 about is never made, so a second run complains again.
 """
+import contextlib
 import os
 import re
 import shutil
@@ -49,6 +50,8 @@ def copy_sources(tree, folder):
                 if file.endswith((".c", ".h")) and not file.endswith(".mod.c") \
                         and name not in names:
                     os.unlink(os.path.join(path, file))
+                    with contextlib.suppress(FileNotFoundError):  # nor is it linked any more
+                        os.unlink(os.path.join(path, file[:-2] + ".o"))
 
 
 # What the probes of compat.mk look for: (header, what it declares), by when. From 6.13 on

@@ -12,7 +12,7 @@ import subprocess
 from lintlib import fail_if, gate
 
 # folder of kmod/: the folders it may use, beside proto/ and itself
-KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base hw", "mem": "base hw pool",
+KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "base hw pool",
         "node": "base hw pool meta mem", "user": "base hw pool meta mem node",
         "ctl": "base hw pool meta node user", "": "base node user ctl"}
 # files that may use more, and why
@@ -24,14 +24,14 @@ TOP = {"proto": "", "common": "proto", "client": "client/include common proto",
        "client/metactl": "client client/include common proto",
        "metaserver": "client client/include common proto"}
 # what decides in the MetaServer, without a transport: not even the daemon's own others
-CORE = ("admit.c", "changes.c", "ledger.c", "session.c", "table.c")
-CORE_MAY = {"metaserver/" + name for name in
-            ("admit.h", "changes.h", "ledger.h", "log.h", "peer.h", "session.h", "settle.h",
-             "table.h")}
+CORE = re.compile(r"metaserver/(admit|aside|changes|ledger|peer|session|settle|table)\.[ch]$")
+CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|session|settle|table)\.h$"
+                      r"|common/(?!link)|client/include|krcore/|proto/")
+TRANSPORT = re.compile(r"(infiniband|rdma)/")
 
 COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "tests/model")
-INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.M)
-TAG = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.M)
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
+TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{", re.M)
 # a function in a header that is not defined there
 DECLARED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
                       r"(?:\s*__\w+(?:\([^)]*\))?)*;", re.M)
@@ -60,6 +60,8 @@ def kmod_includes(tree):
             yield f"{name}: no floor is named {kmod_folder(path)}, see {os.path.basename(__file__)}"
             continue
         for header in INCLUDE.findall(tree.read(name)):
+            if ".." in header:
+                yield f"{name}: {header}: a header is named from the top of kmod/"
             to = kmod_folder(header)
             if to not in KMOD or not to:
                 continue  # the kernel's, or proto/'s
@@ -84,20 +86,25 @@ def kmod_declarations(tree):
 
 def top_includes(tree):
     """Includes between the folders of user space that are not allowed."""
-    for folder, may in TOP.items():
-        allowed = {folder} | set(may.split())
-        for name in tree.files("*.c", "*.h", under=folder + "/"):
-            if os.path.dirname(name) != folder and folder != "client/include":
-                continue
-            for header in INCLUDE.findall(tree.read(name)):
-                header = re.sub("^krcore/", "client/include/krcore/", header)
-                to = os.path.dirname(header).replace("/krcore", "")
-                if header.split("/")[0] in ("client", "common", "kmod", "metaserver", "proto") \
-                        and to not in allowed:
-                    yield f"{name}: {folder} may not use {to}: {header}"
-                if folder == "metaserver" and os.path.basename(name) in CORE \
-                        and to == "metaserver" and header not in CORE_MAY:
-                    yield f"{name}: what decides has no transport: {header}"
+    for name in tree.files("*.c", "*.h"):
+        if name.split("/")[0] not in ("client", "common", "metaserver", "proto"):
+            continue
+        folder = os.path.dirname(name).replace("/krcore", "")
+        if folder == "client/examples":
+            continue  # they use what is installed, as any program does
+        if folder not in TOP:
+            yield f"{name}: {folder} has no place in {os.path.basename(__file__)}"
+            continue
+        allowed = {folder} | set(TOP[folder].split())
+        for header in INCLUDE.findall(tree.read(name)):
+            to = os.path.dirname(re.sub("^krcore/", "client/include/", header)) \
+                .replace("/krcore", "")
+            if header.split("/")[0] in ("client", "common", "kmod", "krcore", "metaserver",
+                                        "proto") and to not in allowed:
+                yield f"{name}: {folder} may not use {to}: {header}"
+            if CORE.match(name) and (TRANSPORT.match(header) or "/" in header and to in TOP
+                                     and not CORE_MAY.match(header)):
+                yield f"{name}: what decides has no transport: {header}"
 
 
 def tags(tree):
