@@ -98,7 +98,7 @@ def test_clients(cluster):
     _hold(node1, "test-before", server, CLIENTS)
     wait_until(lambda: _holding(node1, "test-before"), 60, "the clients are attached")
 
-    asked = node2.run(f"krcore-metactl -t 5 -S {server.spec.address} table check", check=False)
+    asked = node2.run(f"krcore-metactl -t 20 -S {server.spec.address} table check", check=False)
     check(asked.status == 1 and "server has too many clients" in asked.err, repr(asked))
     (stats,) = metactl(server, "stats")
     check(stats["connections_rejected_total"] > 0, f"it was refused late: {stats}")
