@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: what differs between the kernels the module is built for. compat.mk probes
- * the headers of the kernel at hand and defines KRC_HAVE_*; no other file asks for a
- * version or for such a name.
+ * Owns: differences between the kernels that the module is built for. compat.mk probes the
+ * headers of the target kernel and defines KRC_HAVE_*; no other file tests a version or such
+ * a name.
  */
 #ifndef KRC_COMPAT_H
 #define KRC_COMPAT_H
@@ -26,7 +26,7 @@
  * @vector: from 0 to krc_compat_vectors() - 1.
  * @ret_eqn: out.
  *
- * Context: may sleep: newer kernels make the queue when it is first asked for.
+ * Context: may sleep: newer kernels create the queue at the first call.
  * Return: 0 or a negative errno.
  */
 static inline int krc_compat_eqn(struct mlx5_core_dev *mdev, u32 vector, int *ret_eqn)
@@ -55,10 +55,10 @@ static inline u32 krc_compat_vectors(struct mlx5_core_dev *mdev)
 }
 
 /**
- * krc_compat_hrtimer() - Make a timer of CLOCK_MONOTONIC ready to be started.
+ * krc_compat_hrtimer() - Initialise a timer of CLOCK_MONOTONIC.
  * @timer: timer.
  * @function: called when it expires.
- * @mode: as it will be started.
+ * @mode: as given to hrtimer_start() later.
  *
  * Context: any. hrtimer_init() is gone from 6.15 on.
  */
@@ -75,9 +75,9 @@ static inline void krc_compat_hrtimer(struct hrtimer *timer,
 }
 
 /*
- * How pages that are only read are pinned for long. Before 6.2 a private page of a file had
- * to be made the process's own by hand, or the NIC would go on to read what the process no
- * longer sees. It is a rule of behaviour that no header shows, hence the version.
+ * gup flags to pin pages long-term for reading only. Before 6.2 they must break copy-on-write
+ * of a private file page, or the NIC would go on reading a page that the process no longer
+ * maps. No header shows this change of behaviour, hence the version.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define KRC_COMPAT_PIN_TO_READ (FOLL_WRITE | FOLL_FORCE)
@@ -85,7 +85,7 @@ static inline void krc_compat_hrtimer(struct hrtimer *timer,
 #define KRC_COMPAT_PIN_TO_READ 0
 #endif
 
-/* Before 6.3 who pins pages for long can't be killed while he waits for one. */
+/* Before 6.3 a task that pins pages long-term can't be killed while it waits for one. */
 #define KRC_COMPAT_PIN_UNKILLABLE (LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0))
 
 #endif /* KRC_COMPAT_H */

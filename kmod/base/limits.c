@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: the table of users and krcore's device in the RDMA controller; see base/limits.h.
- * A user is in the table as long as somebody counts it; every charge does.
+ * A user is in the table as long as it has references; every charge holds one.
  *
- * Locking: krc_users_lock guards the table, and a user's count goes from 0 to nowhere
- * under it only. What a user holds is atomic, so that the data path takes no lock.
+ * Locking: krc_users_lock protects the table; a user's last reference is dropped, and the user
+ * removed, only under it. The counts are atomic, so that the data path takes no lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,12 +28,12 @@
 #define KRC_USERS_LOG2 6
 
 /**
- * struct krc_user - One user that holds something.
- * @node: in krc_users.
- * @ref: contexts and charges.
- * @uid: who, krc_owner().
- * @held: what, by enum krc_resource.
- * @refused: how often a limit said no.
+ * struct krc_user - A user with contexts or charges.
+ * @node: entry in krc_users.
+ * @ref: references of contexts and charges.
+ * @uid: the user, by krc_owner().
+ * @held: counts of what it holds, by enum krc_resource.
+ * @refused: how often a limit refused it something.
  */
 struct krc_user {
 	struct hlist_node node;
@@ -45,19 +45,19 @@ struct krc_user {
 
 static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
-/* 0: unlimited */
+/* limit of each user, by enum krc_resource; 0: unlimited */
 static u32 krc_limits_max[KRC_RES_NR];
 
 #ifdef CONFIG_CGROUP_RDMA
 
 /*
- * krcore's device in the controller. A limit outlives its cgroup: the controller (6.1 to
+ * krcore's device in the RDMA controller. A limit outlives its cgroup: the controller (6.1 to
  * 6.12 at least) frees the memory of a cgroup that was removed with a limit and without use,
- * but leaves the limit in the list of the device, and taking the device away then writes to
- * freed memory. What is in the list can't be told apart, so a device with limits stays when
- * the module goes, and the next module must go on with it: cgroups reach the first device of
- * a name only. The list of devices is the controller's own, so a platform device keeps the
- * place, with a pointer to ours as its data. Neither refers to code of the module.
+ * but leaves the limit in the device's list, and unregistering the device then writes to freed
+ * memory. Such entries can't be told from live ones, so a device with limits stays registered
+ * when the module is unloaded, and the next module must take it over: cgroups reach only the
+ * first device of a name. The list of devices is private to the controller, so a platform
+ * device keeps a pointer to ours as its data. Neither refers to code of the module.
  */
 static struct rdmacg_device *krc_rdmacg;
 #define KRC_RDMACG_PLACE "krcore_rdmacg"
@@ -79,7 +79,7 @@ static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgro
 	rdmacg_uncharge(cgroup, krc_rdmacg, krc_rdmacg_type(what));
 }
 
-/* The device that a module before this one had to leave, or NULL. */
+/* The device that the module had to leave behind when it was last unloaded, or NULL. */
 static struct rdmacg_device *krc_rdmacg_left(void)
 {
 	struct device *place = bus_find_device_by_name(&platform_bus_type, NULL, KRC_RDMACG_PLACE);
@@ -134,7 +134,7 @@ static void krc_rdmacg_exit(void)
 	kfree(krc_rdmacg);
 }
 
-#else /* a kernel without the controller counts users only */
+#else /* without the controller: limits by user only */
 
 static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
 {
@@ -216,7 +216,7 @@ int krc_share_check(u32 total, u32 used, u64 held, bool admin)
 	return 0;
 }
 
-/* The user with one more count, or NULL. */
+/* Find a user and take a reference, or NULL. */
 static struct krc_user *krc_user_find(kuid_t uid)
 {
 	struct krc_user *user;
@@ -279,7 +279,7 @@ void krc_user_put(struct krc_user *user)
 	kfree(user);
 }
 
-/* Return: how many of @count the limit allows. */
+/* Charge up to @count. Return: how many the limit allowed. */
 static u32 krc_user_charge(struct krc_user *user, enum krc_resource what, u32 count)
 {
 	s64 held = atomic64_read(&user->held[what]);
@@ -300,7 +300,7 @@ static void krc_user_uncharge(struct krc_user *user, enum krc_resource what, u32
 	WARN_ON_ONCE(atomic64_sub_return(count, &user->held[what]) < 0);
 }
 
-/* Return: 0, also for what the controller does not count; else its error. */
+/* Return: 0, also for a resource that the controller does not count; else its error. */
 static int krc_cgroup_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
 {
 	*ret_cgroup = NULL;

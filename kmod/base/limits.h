@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: what one user and one cgroup may hold of the node: contexts, queues, regions,
- * requests.
+ * Owns: limits on what one user and one cgroup may hold of the node: contexts, queues,
+ * regions, services, directory slots, requests.
  *
- * A user is who has to answer for a process on this machine, see krc_owner(): the ids that a
- * user namespace gives away are no further users. cgroups are counted by the kernel's RDMA
- * controller, in which krcore is a device of its own ("krcore" in rdma.max): hca_handle counts
- * contexts, hca_object counts queues and regions. A limit that is lowered refuses what is new
- * and takes nothing away.
+ * A user is the one accountable for a process on this machine, see krc_owner(): ids mapped by a
+ * user namespace are no additional users. cgroups are charged by the kernel's RDMA controller,
+ * in which krcore is a device of its own ("krcore" in rdma.max): hca_handle counts contexts,
+ * hca_object counts queues, regions and services. A lowered limit refuses new objects and takes
+ * nothing away.
  *
- * Where users draw on a table of a fixed size (slots of a directory, services), a limit of each
- * of them is not enough: so many may come that the table is full. krc_share_check() keeps a
- * part of it for those who hold little, and the last of it for administrators.
+ * Where users share a table of a fixed size (slots of a directory, services), a limit for each
+ * is not enough, since enough users fill the table. krc_share_check() reserves a part of it for
+ * users who hold little, and the last of it for administrators.
  * Locking: own spinlock for the table of users, atomics for the counts. krc_charge() and
  * krc_uncharge() may sleep (the controller has a mutex), those for requests may not.
  */
@@ -26,14 +26,15 @@ struct rdma_cgroup;
 struct user_namespace;
 
 /*
- * Services of a node, which users share: each is a record at the MetaServers, which take a
+ * Services of a node, shared by its users: each is a record at the MetaServers, which accept a
  * bounded number from a node (records_per_owner_max, 1024), besides those of its ports.
  */
 #define KRC_SERVICES_MAX 1024
 
 /*
- * Parts of a table that all users share: what one of them may take; what is left to those who
- * hold little; how little that is; what is left to administrators.
+ * Fractions (1/n) of a table that all users share, see krc_share_check(): the most for one user;
+ * the rest that is kept for users who hold little; how little that is; the rest that is kept
+ * for administrators.
  */
 #define KRC_SHARE_USER 4
 #define KRC_SHARE_SCARCE 8
@@ -41,14 +42,14 @@ struct user_namespace;
 #define KRC_SHARE_RESERVE 64
 
 /**
- * enum krc_resource - What is counted.
- * @KRC_RES_CONTEXT: open files; a user may have as many as queues.
+ * enum krc_resource - What is charged to a user.
+ * @KRC_RES_CONTEXT: open files; same limit as queues.
  * @KRC_RES_QUEUE: queues.
  * @KRC_RES_MR: memory regions.
  * @KRC_RES_SERVICE: bound services.
- * @KRC_RES_SLOT: slots of memory directories; by user only.
- * @KRC_RES_REQUEST: requests without completion; by user only.
- * @KRC_RES_NR: how many kinds.
+ * @KRC_RES_SLOT: slots of memory directories; not charged to cgroups.
+ * @KRC_RES_REQUEST: outstanding requests; not charged to cgroups.
+ * @KRC_RES_NR: number of resources.
  */
 enum krc_resource {
 	KRC_RES_CONTEXT,
@@ -61,12 +62,10 @@ enum krc_resource {
 };
 
 /**
- * struct krc_charge - What was charged, and where it must be given back.
- * @user: user, counted; NULL if nothing is charged.
- * @cgroup: cgroup, counted, or NULL.
+ * struct krc_charge - One charged unit and where it is returned; one for each object.
+ * @user: user, with a reference; NULL if nothing is charged.
+ * @cgroup: cgroup, with a reference, or NULL.
  * @what: resource.
- *
- * One for each object.
  */
 struct krc_charge {
 	struct krc_user *user;
@@ -75,7 +74,7 @@ struct krc_charge {
 };
 
 /**
- * krc_limits_init() - Make krcore known to the RDMA controller.
+ * krc_limits_init() - Register krcore with the RDMA controller.
  *
  * Context: may sleep.
  * Return: 0, or -ENOMEM.
@@ -93,67 +92,66 @@ void krc_limits_exit(void);
  * krc_limits_set() - Set the limits of each user; 0 leaves a resource unlimited.
  * @queues: queues; also the limit of contexts.
  * @mrs: memory regions.
- * @requests: requests without completion.
+ * @requests: outstanding requests.
  *
  * Context: any.
  */
 void krc_limits_set(u32 queues, u32 mrs, u32 requests);
 
 /**
- * krc_limits_get() - The limits of each user.
+ * krc_limits_get() - Get the limits of each user.
  * @ret_queues: out: queues.
  * @ret_mrs: out: memory regions.
- * @ret_requests: out: requests without completion.
+ * @ret_requests: out: outstanding requests.
  *
  * Context: any.
  */
 void krc_limits_get(u32 *ret_queues, u32 *ret_mrs, u32 *ret_requests);
 
 /**
- * krc_owner() - Who has to answer for a process on this machine.
+ * krc_owner() - The user accountable for a process on this machine.
  * @ns: its user namespace.
  * @uid: its user.
  *
- * In the initial namespace the user itself. Else the owner of the outermost namespace, who
- * made it: what ids it is given (subuid(5)), a user may take on as he likes. A namespace that
- * root made is a container of the administrator's and answers for itself: by the user whom its
- * root is.
+ * In the initial namespace the user itself. Else the owner of the outermost namespace, since
+ * that user may take on any id mapped there (subuid(5)). A namespace made by root is an
+ * administrator's container and accountable itself: by the user that its root maps to.
  *
  * Context: any.
  * Return: the user.
  */
 kuid_t krc_owner(struct user_namespace *ns, kuid_t uid);
 
-/* The same of the calling process. */
+/* krc_owner() of the calling process. Context: process. */
 kuid_t krc_owner_current(void);
 
 /**
- * krc_share_check() - Whether a user may take one more place of a table that all share.
- * @total: places.
- * @used: places in use, by anybody.
- * @held: places that the user has.
- * @admin: an administrator asks.
+ * krc_share_check() - Whether a user may take one more entry of a shared table.
+ * @total: entries of the table.
+ * @used: entries in use, by all users.
+ * @held: entries that the user holds.
+ * @admin: the user is an administrator.
  *
- * Nobody but an administrator takes more than one part in KRC_SHARE_USER. When no more than
- * one part in KRC_SHARE_SCARCE is left, it is for users who have less than one part in
- * KRC_SHARE_LITTLE; the last part in KRC_SHARE_RESERVE is for administrators.
+ * No user but an administrator gets more than 1/KRC_SHARE_USER. When no more than
+ * 1/KRC_SHARE_SCARCE is free, that is for users with less than 1/KRC_SHARE_LITTLE; the last
+ * 1/KRC_SHARE_RESERVE is for administrators.
  *
  * Context: any.
- * Return: 0, -EDQUOT (the user has what one user may take), -ENOSPC (what is left is for
- * others, or nothing is).
+ * Return: 0, -EDQUOT (the user holds the most that one user may), -ENOSPC (the table is full, or
+ * the rest is kept for others).
  */
 int krc_share_check(u32 total, u32 used, u64 held, bool admin);
 
 /**
- * krc_user_get_current() - The calling process's user, krc_owner_current().
+ * krc_user_get_current() - The user of the calling process, by krc_owner_current().
  *
  * Context: may sleep.
- * Return: it, counted, or NULL: no memory.
+ * Return: the user with a reference, for krc_user_put(); or NULL: no memory.
  */
 struct krc_user *krc_user_get_current(void);
 
 /**
- * krc_user_put() - Give back krc_user_get_current().
+ * krc_user_put() - Drop the reference of krc_user_get_current().
  * @user: user, or NULL.
  *
  * Context: any that may take a BH-safe spinlock.
@@ -161,50 +159,50 @@ struct krc_user *krc_user_get_current(void);
 void krc_user_put(struct krc_user *user);
 
 /**
- * krc_charge() - Take one of a resource for a user and the current cgroup.
+ * krc_charge() - Charge one unit of a resource to a user and the current cgroup.
  * @user: user.
- * @what: resource, not KRC_RES_REQUEST.
+ * @what: resource other than KRC_RES_REQUEST.
  * @ret_charge: out: for krc_uncharge(); untouched on failure.
  *
- * Context: may sleep; the process that pays.
+ * Context: may sleep; the process that is charged.
  * Return: 0, -EDQUOT (limit of the user or of a cgroup), -ENOMEM, -EINVAL.
  */
 int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge *ret_charge);
 
 /**
- * krc_charge_share() - Take a place of a table that all share.
+ * krc_charge_share() - Charge an entry of a table that all users share.
  * @user: user.
  * @what: KRC_RES_SERVICE or KRC_RES_SLOT.
- * @total: places of the table.
- * @used: places in use; the caller's lock keeps it true.
+ * @total: entries of the table.
+ * @used: entries in use; the caller's lock keeps it accurate.
  * @ret_charge: out: for krc_uncharge(); untouched on failure.
  *
- * Context: may sleep; the process that pays.
+ * Context: may sleep; the process that is charged.
  * Return: 0, the errors of krc_share_check() and krc_charge().
  */
 int krc_charge_share(struct krc_user *user, enum krc_resource what, u32 total, u32 used,
 		     struct krc_charge *ret_charge);
 
 /**
- * krc_uncharge() - Give back krc_charge(); a second time does nothing.
- * @charge: what was taken; one that is all zero holds nothing.
+ * krc_uncharge() - Undo krc_charge() or krc_charge_share(); a second call does nothing.
+ * @charge: as filled in there; all zero: nothing is charged.
  *
  * Context: may sleep; any process.
  */
 void krc_uncharge(struct krc_charge *charge);
 
 /**
- * krc_charge_requests() - Take room for requests, by user only.
+ * krc_charge_requests() - Charge requests, to the user only.
  * @user: user.
  * @count: how many.
  *
  * Cheap, for the data path. Context: any.
- * Return: how many were taken: fewer if the limit allows no more.
+ * Return: how many were charged: fewer than @count if the limit allows no more.
  */
 u32 krc_charge_requests(struct krc_user *user, u32 count);
 
 /**
- * krc_uncharge_requests() - Give back krc_charge_requests().
+ * krc_uncharge_requests() - Undo krc_charge_requests().
  * @user: user.
  * @count: how many.
  *
@@ -213,10 +211,10 @@ u32 krc_charge_requests(struct krc_user *user, u32 count);
 void krc_uncharge_requests(struct krc_user *user, u32 count);
 
 /**
- * krc_limits_walk() - Show users with what they hold, for people.
- * @start: how many to leave out.
- * @fn: called with each, under the lock: must not sleep; non-zero ends the walk.
- *	refused counts what the user asked for in vain.
+ * krc_limits_walk() - Visit users with what they hold, for diagnostics.
+ * @start: how many to skip.
+ * @fn: called for each, under the lock: must not sleep; non-zero ends the walk.
+ *	refused: how often a limit refused the user something.
  * @arg: for @fn.
  *
  * Context: any that may take a BH-safe spinlock.

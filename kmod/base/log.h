@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the form of log lines about a port: "krcore: mlx5_0/1: ...", device and port number
- * as `krcore-metactl node show` has them. Files that use it define pr_fmt().
+ * Owns: the format of log lines about a port: "krcore: mlx5_0/1: ...", device and port number
+ * as in `krcore-metactl node show`. Files that use it define pr_fmt().
  */
 #ifndef KRC_LOG_H
 #define KRC_LOG_H
@@ -9,17 +9,17 @@
 #include <linux/printk.h>
 #include <rdma/ib_verbs.h>
 
-/* Name of a device; ports of tests have none. Context: any. */
+/* Name of a device, or "none" for NULL (ports of tests). Context: any. */
 static inline const char *krc_log_device(const struct ib_device *ibdev)
 {
 	return ibdev ? dev_name(&ibdev->dev) : "none";
 }
 
 /**
- * krc_port_err() - A line about a port; notice, info, warn and those that are rate limited alike.
- * @ibdev: its device.
+ * krc_port_err() - Log a line about a port; likewise warn, notice, info and the ratelimited ones.
+ * @ibdev: its device, or NULL.
  * @num: its number, from 1.
- * @fmt: format of what follows, and its arguments.
+ * @fmt: printf() format of the rest, and its arguments.
  */
 #define krc_port_err(ibdev, num, fmt, ...) \
 	pr_err("%s/%u: " fmt, krc_log_device(ibdev), num, ##__VA_ARGS__)

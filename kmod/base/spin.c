@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: how long a caller waits awake, that it polls meanwhile, and how long after it may
- * be about to come back.
+ * Owns: busy-polling with a time limit, and how long the interrupt is deferred afterwards.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -11,7 +10,7 @@
 #include "base/spin.h"
 
 #define KRC_SPIN_MAX_US 10000
-#define KRC_SPIN_RELAX 1024 /* turns between two hints that somebody waits */
+#define KRC_SPIN_RELAX 1024 /* turns between two cpu_relax() */
 
 static unsigned int krc_spin_us = 100;
 module_param_named(spin_us, krc_spin_us, uint, 0644);
@@ -32,7 +31,7 @@ u64 krc_spin_linger_ns(void)
 {
 	u64 linger_ns = krc_spin_ns(READ_ONCE(krc_linger_us));
 
-	/* a timer that comes with the tick is none; and a task of real time may keep it away */
+	/* without high resolution timers it would be late; on RT a realtime task may delay it */
 	return hrtimer_resolution > linger_ns || IS_ENABLED(CONFIG_PREEMPT_RT) ? 0 : linger_ns;
 }
 
@@ -41,12 +40,12 @@ bool krc_spin(bool (*poll)(void *arg), void *arg)
 	u64 limit_ns = ktime_get_ns() + krc_spin_ns(READ_ONCE(krc_spin_us));
 	u32 turn;
 
-	/* no might_sleep(): it may give the processor away, and others wait for who polls */
+	/* no might_sleep(): it may reschedule, and others wait for what the poller completes */
 	for (turn = 1; !need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns;
 	     turn++) {
 		if (poll(arg))
 			return true;
-		/* seldom: in a virtual machine it may be a way out to the hypervisor and back */
+		/* seldom: in a virtual machine it may cause an exit to the hypervisor */
 		if (turn % KRC_SPIN_RELAX == 0)
 			cpu_relax();
 	}

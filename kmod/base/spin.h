@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: waiting awake for what takes microseconds. A READ is back before a task has gone
- * to sleep and come again, and before an interrupt has been served; so its caller first
- * looks for the completion itself, as long as nobody else wants the processor.
+ * Owns: busy-polling for what takes microseconds. A READ completes sooner than a task blocks
+ * and wakes up again, or an interrupt is served; so its caller first polls for the completion
+ * itself, as long as no other task wants the CPU.
  * Idea: mutex_spin_on_owner(), and net.core.busy_read for sockets.
  */
 #ifndef KRC_SPIN_H
@@ -12,7 +12,7 @@
 
 /**
  * krc_spin() - Poll for as long as module parameter spin_us allows.
- * @poll: looks for what is waited for, and does what an interrupt would do; true: it is there.
+ * @poll: checks for the event, and does what an interrupt would do; true: it has come.
  * @arg: for @poll.
  *
  * Context: task; does not sleep; returns at once when another task or a signal is waiting.
@@ -21,10 +21,10 @@
 bool krc_spin(bool (*poll)(void *arg), void *arg);
 
 /**
- * krc_spin_linger_ns() - How long after he has stopped, who polled may be about to come back.
+ * krc_spin_linger_ns() - How long to defer the interrupt after a busy-poller has left.
  *
  * Context: any.
- * Return: module parameter linger_us in nanoseconds; 0: the kernel has no timer for that.
+ * Return: module parameter linger_us in nanoseconds; 0: do not defer, or no precise timer.
  */
 u64 krc_spin_linger_ns(void);
 

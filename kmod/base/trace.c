@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the one place where the tracepoints of base/trace.h are made.
+ * Owns: the definitions of the tracepoints of base/trace.h.
  * Locking: none of its own.
  */
 #include <linux/in6.h>

@@ -17,7 +17,7 @@ struct krc_hw_wr;
 struct krc_rail;
 struct krc_wc;
 
-/* The macros of tracepoints have a form of their own. */
+/* Tracepoint macros have a layout of their own. */
 /* clang-format off */
 #define krc_show_opcode(opcode)                                      \
 	__print_symbolic(opcode, { KRP_OP_READ, "read" },            \
@@ -47,7 +47,7 @@ struct krc_wc;
 			 { KRP_QUEUE_ERROR, "error" },               \
 			 { KRP_QUEUE_STATES, "closing" })
 
-/* Each event begins with its port, as lines of the log do: "mlx5_0/1 ". */
+/* Each event begins with its port, as log lines do: "mlx5_0/1 ". */
 #define krc_trace_port(of)                                           \
 	do {                                                         \
 		strscpy(__entry->device, (of)->device,                       \
@@ -200,7 +200,7 @@ TRACE_EVENT(krc_initiator_state,
 		  krc_show_initiator(__entry->from), krc_show_initiator(__entry->to))
 );
 
-/* A recovery: what began it (enum krc_fault), or what it came to (errno). */
+/* A recovery: @code is its cause (enum krc_fault) at the begin, its outcome (errno) at the end. */
 DECLARE_EVENT_CLASS(krc_recovery,
 	TP_PROTO(const struct krc_rail *of, u32 initiator, int code),
 	TP_ARGS(of, initiator, code),

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the line between krcore and a kind of NIC. What is above it knows no
- * hardware; what is below it knows no queue, user or MetaServer.
+ * Owns: the interface between krcore and a kind of NIC. The code above it is independent of
+ * the hardware; a provider below it knows no queue, user or MetaServer.
  *
  * A provider drives one ib_device. It makes targets (what peers reach), initiators
  * (send queues that may address any target, request by request) and memory keys.
- * Locking: open and close are alone with a device. Create and destroy, also of keys, may
- * sleep, and are called by several at once, for different objects. post, poll and arm never
- * sleep; the caller holds the initiator's lock, so they are never called twice at
- * once for one initiator.
+ * Locking: open and close are exclusive for a device. Create and destroy, also of keys, may
+ * sleep, and may run concurrently for different objects. post, ring, poll and arm never sleep;
+ * the caller holds the initiator's lock, so they never run concurrently for one initiator.
  */
 #ifndef KRC_PROVIDER_H
 #define KRC_PROVIDER_H
@@ -19,26 +18,26 @@
 
 #include "krp_table.h"
 
-struct krc_hw; /* an open device; the provider's own */
+struct krc_hw; /* an open device; private to the provider, as the next two */
 struct krc_hw_target;
 struct krc_hw_initiator;
 
 #define KRC_REASON_BYTES 96
 
 /**
- * enum krc_fault - What a failed request says about the world.
+ * enum krc_fault - Why a request failed, and what that says about the target.
  * @KRC_FAULT_NONE: it did not fail.
- * @KRC_FAULT_FLUSHED: it stood behind one that failed and was not started by the
- *	initiator after the failure; see krc_wc.
+ * @KRC_FAULT_FLUSHED: it was queued behind a failed request, and the initiator did not start
+ *	it after the failure; see krc_wc.
  * @KRC_FAULT_ACCESS: the target refused it (remote access, operation, invalid
- *	request): the target is alive and did not do it.
- * @KRC_FAULT_TIMEOUT: no answer: it may or may not have been done.
- * @KRC_FAULT_TARGET: nobody there, or not any more (DC key or number wrong, not
- *	ready): the metadata is old.
+ *	request): the target is alive and did not execute it.
+ * @KRC_FAULT_TIMEOUT: no answer: it may or may not have been executed.
+ * @KRC_FAULT_TARGET: the target does not exist, or not any more (DC key or number wrong, not
+ *	ready): the metadata is stale.
  * @KRC_FAULT_LOCAL: local protection or length fault.
- * @KRC_FAULT_FATAL: the device or initiator is gone.
- * @KRC_FAULT_EXPIRED: no provider says so: a request was in the hardware for longer than
- *	the peer was promised.
+ * @KRC_FAULT_FATAL: the device or initiator is broken or gone.
+ * @KRC_FAULT_EXPIRED: set by the pool, by no provider: a leased request was in the hardware
+ *	for longer than the lease guarantees to the peer.
  */
 enum krc_fault {
 	KRC_FAULT_NONE,
@@ -63,8 +62,8 @@ struct krc_hw_address {
 
 /**
  * struct krc_hw_wr - One request to an initiator.
- * @cookie: given back in krc_wc; chosen by the caller.
- * @address: target.
+ * @cookie: returned in krc_wc; chosen by the caller.
+ * @address: address vector of the target.
  * @remote_addr: address under @rkey.
  * @local_addr: address under @lkey.
  * @compare_add: KRP_OP_CMP_SWAP, KRP_OP_FETCH_ADD: as in struct krp_wr.
@@ -92,11 +91,11 @@ struct krc_hw_wr {
 };
 
 /**
- * struct krc_wc - One completion of an initiator. They come in the order of posting; that
- * of a request says too that the quiet ones before it have succeeded.
+ * struct krc_wc - One completion of an initiator. They come in the order of posting; one
+ * with KRC_FAULT_NONE also says that the unsignaled requests before it have succeeded.
  * @cookie: of the request.
  * @fault: outcome.
- * @syndrome: what the hardware said, for the log and tracepoints.
+ * @syndrome: error code of the hardware, for the log and tracepoints.
  * @vendor: its vendor syndrome.
  */
 struct krc_wc {
@@ -107,11 +106,12 @@ struct krc_wc {
 };
 
 /**
- * struct krc_hw_key - Memory known to the hardware.
+ * struct krc_hw_key - A memory key: memory registered with the hardware.
  * @handle: the provider's name for it.
  * @lkey: local key.
  * @rkey: remote key.
- * @known: peers may know it, and may come with it long after its end: its owner says so.
+ * @known: set by the owner: peers may know the key, and late requests may carry it long after
+ *	its end.
  */
 struct krc_hw_key {
 	u32 handle;
@@ -122,11 +122,11 @@ struct krc_hw_key {
 
 /**
  * struct krc_hw_attr - What a device can do; filled by ops->open().
- * @initiator_depth_max: most requests of an initiator at once.
+ * @initiator_depth_max: most outstanding requests of an initiator.
  * @length_max: most bytes of a request.
- * @max_rd_atomic: READs and atomics under way at once.
- * @atomics: 8-byte atomics work.
- * @ports: ports of the device.
+ * @max_rd_atomic: most READs and atomics in flight of an initiator.
+ * @atomics: 8-byte atomics are supported.
+ * @ports: number of ports.
  */
 struct krc_hw_attr {
 	u32 initiator_depth_max;
@@ -137,10 +137,10 @@ struct krc_hw_attr {
 };
 
 /**
- * struct krc_hw_fabric - What the network wants of the packets of a port.
+ * struct krc_hw_fabric - Packet settings of a port that the network requires.
  * @traffic_class: of IP (RoCE) or of the global route header: DSCP, and the ECN bits below it.
  * @sl: service level, 0 to 15; on Ethernet the priority, 0 to 7.
- * @mtu: largest packet, enum ib_mtu; 0: as the port has it.
+ * @mtu: largest packet, enum ib_mtu; 0: the port's active MTU.
  * @pkey: partition (InfiniBand).
  */
 struct krc_hw_fabric {
@@ -152,12 +152,11 @@ struct krc_hw_fabric {
 
 /**
  * struct krc_hw_events - Upcalls of a provider.
- * @completion: an armed initiator has completions. Hard or soft interrupt context;
- *	must not sleep, must not call post, poll or arm from here if it can avoid it:
- *	schedule.
- * @initiator_fatal: the hardware put an initiator into an error without completing
+ * @completion: an armed initiator has completions. Hard interrupt or softirq context; must not
+ *	sleep, and should not call post, poll or arm, but schedule that.
+ * @initiator_fatal: the hardware put an initiator into an error state without completing
  *	anything. Same context.
- * @device_fatal: the device is gone; nothing will complete. Same context.
+ * @device_fatal: the device is broken or gone; nothing will complete. Same context.
  */
 struct krc_hw_events {
 	void (*completion)(void *initiator_owner);
@@ -166,44 +165,44 @@ struct krc_hw_events {
 };
 
 /**
- * struct krc_provider_ops - A kind of NIC.
- * @name: for people: "mlx5-dc".
- * @match: whether this provider knows the device at all. Does not sleep long.
- * @open: open it. Context: may sleep. On failure writes a reason for people
- *	("no DC: HCA capability dct is 0") to @reason (KRC_REASON_BYTES) and returns
- *	ERR_PTR: -EOPNOTSUPP if the device can't, else a fault.
+ * struct krc_provider_ops - Operations of a kind of NIC.
+ * @name: for diagnostics: "mlx5-dc".
+ * @match: whether this provider drives the device at all. Does not sleep long.
+ * @open: open it. May sleep. On failure writes a readable reason ("no DC: HCA capability dct
+ *	is 0") to @reason (KRC_REASON_BYTES) and returns ERR_PTR: -EOPNOTSUPP if the device
+ *	lacks a capability, else another errno.
  * @close: all targets, initiators, keys must have been destroyed. May sleep.
  *	Works (releases memory) even if the device is gone.
- * @port_setup: what the network wants of @port, before anything is made there. May sleep.
- *	Returns 0, -EINVAL (no such port), -ERANGE (a service level that it can't have), -ENOENT
- *	(the port is not in that partition).
+ * @port_setup: apply the packet settings to @port, before any object is made there. May sleep.
+ *	Returns 0, -EINVAL (no such port), -ERANGE (unsupported service level), -ENOENT (the
+ *	port is not in that partition).
  * @target_create: make the DC target of a port, @dc_key as its secret, reachable for
  *	READ, WRITE and atomics; sets in @value: dctn, dc_key, lid, mac, mtu, sl, port,
  *	flags, max_rd_atomic, kind. gid_index is the port's. May sleep.
- * @target_destroy: drains first. May sleep.
+ * @target_destroy: waits until it is drained. May sleep.
  * @initiator_create: a send queue of @depth requests on @port with its own completion
- *	queue on vector @vector (modulo what there is), ready to send. It waits 4.096 us *
+ *	queue on vector @vector (modulo their number), ready to send. It waits 4.096 us *
  *	2^@ack_timeout for an answer. May sleep.
  * @initiator_destroy: no completion upcall after it returns. May sleep.
- * @initiator_halt: from any state: when it returns 0, no request is carried out any more
- *	and no completion added; those there are can still be polled. May sleep; takes up
- *	to milliseconds.
- * @initiator_restart: of a halted one: requests dropped and completions that were not
- *	polled forgotten, back to ready to send. As above.
- * @own_address: where a port is reached by a GID of its own now: sets in @value: lid, mac,
+ * @initiator_halt: from any state: when it returns 0, no request is executed any more and no
+ *	completion added; existing completions can still be polled. May sleep; takes up to
+ *	milliseconds.
+ * @initiator_restart: of a halted one: drop its requests and the completions not polled, and
+ *	make it ready to send. As above.
+ * @own_address: the present address of a port at one of its own GIDs: sets in @value: lid, mac,
  *	mtu, sl, port, flags. May sleep. Returns 0, -EINVAL (no such port), -ENETUNREACH.
- * @address: form the address vector of @value (a KRP_KIND_DCT record) at @gid for
+ * @address: make the address vector of @value (a KRP_KIND_DCT record) at @gid for
  *	initiators of @port sending from @gid_index. Never sleeps long. Returns 0,
- *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record
- *	on an Ethernet port or the other way round), -ENETUNREACH.
- * @post: append a request; 0, or -ENOSPC (full), -EINVAL, -EIO (not ready). Not seen by
- *	the hardware before @ring. Not in hard interrupts; initiator lock held.
- * @ring: ring the doorbell for all appended; the last of them is not quiet any more. Not
+ *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record on an
+ *	Ethernet port or the other way round), -ENETUNREACH.
+ * @post: append a request; returns 0, -ENOSPC (full), -EINVAL, -EIO (not ready). The hardware
+ *	does not see it before @ring. Not in hard interrupts; initiator lock held.
+ * @ring: ring the doorbell for all appended requests; the last of them becomes signaled. Not
  *	in hard interrupts; initiator lock held.
  * @poll: take up to @max completions. Returns how many. A request that failed, or was
- *	flushed, always has one. Not in hard interrupts; lock held.
- * @arm: ask for one completion upcall. After it the caller must poll once more, since
- *	what completed before it may not raise one. Any context, lock held.
+ *	flushed, always has one. Not in hard interrupts; initiator lock held.
+ * @arm: request one completion upcall. After it the caller must poll once more, since earlier
+ *	completions may not raise one. Any context, initiator lock held.
  * @key_umem: make a key for pinned user memory: addresses under it are user virtual
  *	addresses from @iova; @access is KRP_ACCESS_*. May sleep.
  * @key_dma: make a key for @bytes of kernel memory at DMA address @dma, which is
@@ -211,11 +210,11 @@ struct krc_hw_events {
  * @key_pages: make a key for @nr pages of kernel memory of PAGE_SIZE bytes each, at DMA
  *	addresses @pages: under the key they follow one another from @iova, a multiple of
  *	PAGE_SIZE. @access as above. May sleep.
- * @key_destroy: forget it; returns whether it is gone. If not, peers may still come to its
- *	memory, which must never be given back then. The remote key of one that is known
- *	is not that of another for as long as a request can be late. May sleep.
+ * @key_destroy: destroy it; returns whether it is gone. If not, peers may still access its
+ *	memory, which must never be freed then. The remote key of a @known one is not reused
+ *	for another for as long as a request can be late. May sleep.
  * @dma_device: device to map kernel memory for.
- * @is_down: whether the device does no work any more, so that nothing of a peer can come
+ * @is_down: whether the device has stopped working, so that no access of a peer can come
  *	through it. Any context.
  */
 struct krc_provider_ops {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: beginning and end of the use of one port of a device.
+ * Owns: lifetime of a rail: references, and the gate to the device.
  * Locking: none of its own; see hw/rail.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

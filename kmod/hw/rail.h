@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: one port of an open device, as far as what is above the hardware needs it to send and
- * be reached: the device, its provider, the address, and the gate through which all of that is
- * used. What is built on a port (initiators, regions, records) is in node/port.h.
+ * Owns: one port of an open device (a rail), as far as the layers above the hardware need it to
+ * send and be reached: the device, its provider, the address, and the gate through which all
+ * of that is used. What is built on a port (initiators, regions, records) is in node/port.h.
  *
- * Lifetime: a rail is counted (krc_rail_get/put); its device is there only while the rail is
- * alive. Whoever uses @hw or @ibdev, or what was made of them, does so between krc_rail_enter()
- * and krc_rail_exit(), which are short or end soon after krc_rail_kill().
- * Locking: none; all fields are set before anybody else sees the rail.
+ * Lifetime: a rail is reference-counted (krc_rail_get/put); its device exists only while the
+ * rail is alive. Code that uses @hw or @ibdev, or objects made of them, does so between
+ * krc_rail_enter() and krc_rail_exit(); such sections are short or end soon after
+ * krc_rail_kill().
+ * Locking: none; all fields are set before the rail is visible to others.
  */
 #ifndef KRC_RAIL_H
 #define KRC_RAIL_H
@@ -20,22 +21,22 @@
 
 /**
  * struct krc_rail - A port of an open device.
- * @ref: memory.
- * @release: called when nobody has a reference any more; frees what the rail is part of.
- * @users: krc_rail_enter(); killed when the port dies.
- * @idle: completed when the last of them has left.
+ * @ref: references that keep the memory.
+ * @release: called when the last reference is dropped; frees the object that embeds the rail.
+ * @users: sections inside krc_rail_enter(); killed when the port dies.
+ * @idle: completed when the last of them has left after that.
  * @ibdev: device.
  * @device: its name when the port came up, for who must not follow @ibdev.
  * @ops: provider.
  * @hw: open device.
- * @attr: what it can do.
+ * @attr: capabilities of the device.
  * @num: port number of the device, from 1.
- * @segment_max: most bytes in a row that the device takes as one.
+ * @segment_max: largest DMA segment of the device, in bytes.
  * @gid: published GID.
- * @gid_index: its index.
- * @generation: boot generation it was made under.
- * @ack_timeout: of initiators: they wait 4.096 us * 2^@ack_timeout for an answer.
- * @margin_ms: how long the key of a region outlives the leases of peers.
+ * @gid_index: its index in the GID table.
+ * @generation: boot generation under which the rail was created.
+ * @ack_timeout: of its initiators: they wait 4.096 us * 2^@ack_timeout for an answer.
+ * @margin_ms: how long the key of a region stays valid after the leases of peers.
  */
 struct krc_rail {
 	struct kref ref;
@@ -57,45 +58,46 @@ struct krc_rail {
 };
 
 /**
- * krc_rail_init() - Begin the life of a rail: one reference, and open to users.
+ * krc_rail_init() - Initialise a rail, with one reference and open to krc_rail_enter().
  * @rail: zeroed.
  * @release: see struct krc_rail; must call krc_rail_fini().
  *
  * Context: may sleep.
- * Return: 0 or -ENOMEM: there is nothing to release then.
+ * Return: 0, or -ENOMEM: then there is nothing to release.
  */
 int krc_rail_init(struct krc_rail *rail, void (*release)(struct krc_rail *rail));
 
-/* What krc_rail_init() allocated; from @release. Context: may sleep. */
+/* Free what krc_rail_init() allocated; called by @release. Context: may sleep. */
 void krc_rail_fini(struct krc_rail *rail);
 
-/* Let nobody enter any more. Context: any. */
+/* Make krc_rail_enter() fail from now on; called once. Context: any. */
 void krc_rail_kill(struct krc_rail *rail);
 
 /**
- * krc_rail_wait_idle() - Wait until all who have entered have left.
- * @rail: killed; those inside have been woken.
+ * krc_rail_wait_idle() - Wait until every krc_rail_enter() has had its krc_rail_exit().
+ * @rail: killed; tasks that wait inside have been woken.
  *
- * Says so in the log if it takes very long. Context: may sleep.
+ * Warns in the log every 30 s. Context: may sleep.
  */
 void krc_rail_wait_idle(struct krc_rail *rail);
 
 /* Drop a reference. Context: may sleep. */
 void krc_rail_put(struct krc_rail *rail);
 
+/* Take one more reference. Context: any. */
 static inline struct krc_rail *krc_rail_get(struct krc_rail *rail)
 {
 	kref_get(&rail->ref);
 	return rail;
 }
 
-/* Begin to use the device; false if it is dead or dying. Any context. */
+/* Begin to use the device. Context: any. Return: false if the port is dead or dying. */
 static inline bool krc_rail_enter(struct krc_rail *rail)
 {
 	return percpu_ref_tryget_live(&rail->users);
 }
 
-/* End of the use. Any context. */
+/* End the use that krc_rail_enter() began. Context: any. */
 static inline void krc_rail_exit(struct krc_rail *rail)
 {
 	percpu_ref_put(&rail->users);

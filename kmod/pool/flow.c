@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: flows as their owners use them: hand over, cancel, resume, wait.
+ * Owns: the operations of a flow's owner: submit, cancel, resume, drain, restart.
  *
- * A flow that has nothing outstanding goes to the initiator of the processor that
- * submits, or to one of the next few if that one has enough to do or stands still; as long as
- * it has, it stays, which keeps its order. So a burst is spread:
- * the hardware has a bounded number of READs of an initiator under way, and serves one of
- * its targets after the other.
- * outstanding goes down only after done() has returned, so the last done() on one
- * initiator is over before the first on another.
+ * A flow with nothing outstanding moves to the initiator of the submitting CPU, or to one of
+ * the next few if that one is busy or stalled; while it has requests outstanding it stays,
+ * which keeps its order. So a burst is spread over initiators: the hardware has a bounded
+ * number of READs of an initiator in flight, and serves one of its targets at a time.
+ * krc_flow.outstanding is decremented only after done() has returned, so the last done() on
+ * one initiator is over before the first on another.
  * Locking: krc_flow.lock, then the initiator's; see pool/pool_priv.h.
  */
 #include <linux/jiffies.h>
@@ -32,7 +31,7 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
 	flow->check = check;
 }
 
-/* How long a request would wait on an initiator: a hint, without its lock. */
+/* Estimated wait of a new request on an initiator: a hint, without its lock. */
 static u32 krc_initiator_load(const struct krc_initiator *ini)
 {
 	enum krc_initiator_state state = READ_ONCE(ini->state);
@@ -40,7 +39,7 @@ static u32 krc_initiator_load(const struct krc_initiator *ini)
 
 	if (state != KRC_INI_READY)
 		return state == KRC_INI_DEAD ? KRC_LOAD_DEAD : KRC_LOAD_UNREADY;
-	smp_rmb(); /* a tail that is read now is not behind that head */
+	smp_rmb(); /* head before tail: the tail read below is not behind that head */
 	load = min(READ_ONCE(ini->tail) - head, ini->depth);
 	load = max(load, READ_ONCE(ini->bytes) / KRC_LOAD_BYTES);
 	if (load && time_after(jiffies, READ_ONCE(ini->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
@@ -48,7 +47,7 @@ static u32 krc_initiator_load(const struct krc_initiator *ini)
 	return load;
 }
 
-/* Whether it is this peer that an initiator is waiting for. */
+/* Whether the oldest segment of an initiator is for this peer. */
 static bool krc_initiator_waits_for(struct krc_initiator *ini, const struct krc_hw_address *to)
 {
 	bool waits = false;
@@ -60,7 +59,7 @@ static bool krc_initiator_waits_for(struct krc_initiator *ini, const struct krc_
 	return waits;
 }
 
-/* An initiator for flows that are apart: their own, or else another of those that works. */
+/* The n-th initiator set apart, or the next of them that is not dead. */
 static struct krc_initiator *krc_pool_pick_apart(struct krc_pool *pool, u32 apart)
 {
 	u32 i;
@@ -75,8 +74,8 @@ static struct krc_initiator *krc_pool_pick_apart(struct krc_pool *pool, u32 apar
 }
 
 /*
- * This processor's initiator, or one that works better. Who asks the peer that one stands
- * still for, goes there too, lest others stand still as well.
+ * The initiator of this CPU, or a less loaded one. A request to the peer for which an initiator
+ * is stalled goes to that same initiator, so that no other stalls on that peer as well.
  */
 static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, u32 apart,
 					   const struct krc_hw_address *to)
@@ -104,8 +103,9 @@ static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, u32 apart,
 }
 
 /*
- * Lock the initiator a flow is on, flow->lock held. A flow that was never on one gets it, and
- * one that may move perhaps another; @to: the peer it is about to ask, or NULL.
+ * Lock the initiator of a flow, flow->lock held. A flow without one is assigned one, and a flow
+ * that may move and has nothing outstanding may get another. @to: the peer of its next request,
+ * or NULL.
  */
 static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move,
 					   const struct krc_hw_address *to)
@@ -194,7 +194,7 @@ void krc_flow_resume(struct krc_flow *flow)
 	ini = krc_flow_lock(flow, false, NULL);
 	if (flow->held) {
 		flow->held = false;
-		/* It was its turn; behind the others it might get old again. */
+		/* at the head of the DRR list: queued last, its lease might expire again */
 		list_move(&flow->list, &ini->turn);
 		krc_initiator_fill(ini);
 		krc_initiator_arm(ini);

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: one initiator while it works: what is posted next, what a completion means, and
- * who is told.
+ * Owns: one working initiator: which segment is posted next, what a completion means, and
+ * delivery of outcomes to the flows.
  *
  * Flows take turns by deficit round robin over bytes (Shreedhar and Varghese, SIGCOMM
- * '95). An initiator holds at most depth parts of requests and KRC_WINDOW_BYTES at once,
- * so what one flow asks for never stands long before the others. Completions come in the
- * order of posting; the cookie is the number of the part, and one that does not fit is
- * nobody's. Small parts that a flow posts one after the other share completions, up to
- * KRC_UNSIGNALED_MAX: selective signalling, which programs do on queue pairs of their own
- * (Kalia et al., USENIX ATC '16). Before another flow posts, and before a large part, the
- * last one asks for its own, so that nobody waits for a stranger's.
+ * '95). An initiator holds at most depth segments and KRC_WINDOW_BYTES at once, so one flow's
+ * requests never delay the others for long. Completions come in the order of posting; the
+ * cookie is the number of the segment, and a completion that does not fit is unexpected.
+ * Small consecutive segments of a flow share completions, up to KRC_UNSIGNALED_MAX: selective
+ * signaling, which programs do on queue pairs of their own (Kalia et al., USENIX ATC '16).
+ * Before another flow posts, and before a large segment, the last one is signaled, so that no
+ * flow's completion waits for another flow.
  *
- * A soft interrupt (irq_poll) polls: the upcall of a provider may be a hard interrupt,
- * irq_poll takes it from there without a context switch and has a budget. The interrupt is
- * asked for only while there is something in the hardware for which nobody polls: so he who
- * waits awake for an initiator is not interrupted by it. Only a kernel that preempts its
- * tasks asks in any case. For a moment after, in which he may be back, a timer stands for
- * the interrupt, one at most for all that is posted meanwhile.
+ * The CQ is polled in softirq by irq_poll: a provider's upcall may be in hard interrupt, and
+ * irq_poll takes over without a context switch and has a budget. The CQ is armed only while
+ * work is outstanding and no task busy-polls it (always on a preemptible kernel). When a
+ * poller leaves that may be back soon, arming is deferred by linger_us with one hrtimer, which
+ * covers everything posted meanwhile.
  * Locking: see pool/pool_priv.h.
  */
 #include <linux/ktime.h>
@@ -58,19 +57,19 @@ bool krc_initiator_set_state(struct krc_initiator *ini, enum krc_initiator_state
 	return true;
 }
 
-/* Completions can be polled: the hardware is there and nobody resets it. */
+/* Completions can be polled: the hardware exists and is not being reset. */
 static bool krc_initiator_pollable(const struct krc_initiator *ini)
 {
 	return ini->state == KRC_INI_READY || ini->state == KRC_INI_FAILED;
 }
 
-/* Whether the peer's memory may have changed by a request that ends now. */
+/* Whether a request that ends now may have changed the peer's memory. */
 static bool krc_req_touched(const struct krc_req *req)
 {
 	return req->touched || (req->done && req->wr.opcode == KRP_OP_WRITE);
 }
 
-/* What a request ends with that has not succeeded. */
+/* The status that an unsuccessful request completes with. */
 static int krc_req_outcome(const struct krc_req *req)
 {
 	if (req->status && req->status != -ECANCELED)
@@ -83,7 +82,7 @@ static int krc_req_outcome(const struct krc_req *req)
 static void krc_req_finish(struct krc_initiator *ini, struct krc_req *req, int status)
 {
 	if (req->state != KRC_REQ_WAITING && req->state != KRC_REQ_POSTED)
-		return; /* it has its completion */
+		return; /* its outcome is set already */
 	ini->stats.unknown += status == -EREMCHG;
 	req->status = status;
 	req->state = KRC_REQ_FINISHED;
@@ -91,7 +90,7 @@ static void krc_req_finish(struct krc_initiator *ini, struct krc_req *req, int s
 	ini->stats.completed++;
 }
 
-/* A failed flow has nothing in the hardware any more: what waits can complete. */
+/* A failed flow has nothing in the hardware any more: complete its queued requests. */
 static void krc_flow_flush(struct krc_initiator *ini, struct krc_flow *flow)
 {
 	struct krc_req *req, *tmp;
@@ -125,7 +124,7 @@ void krc_flow_activate(struct krc_initiator *ini, struct krc_flow *flow)
 	list_add_tail(&flow->list, &ini->turn);
 }
 
-/* Whether a part can do without a completion: the next one of its flow is as small. */
+/* Whether a segment may be unsignaled: the next one of its flow is as small. */
 static bool krc_initiator_unsignaled(const struct krc_initiator *ini, const struct krc_req *req,
 				     u32 length)
 {
@@ -137,10 +136,10 @@ static bool krc_initiator_unsignaled(const struct krc_initiator *ini, const stru
 }
 
 /*
- * Ring, which gives what was posted last a completion of its own. The leases of it were
- * checked when it was posted: if the processor was away since for so long that one has ended,
- * the hardware is not told, and all of it is done again. What may still come between this
- * look and the doorbell, the peer's margin is for.
+ * Ring the doorbell, which makes the last posted segment signaled. Leases were checked when
+ * their segments were posted: if one has ended since (this CPU was away for that long), the
+ * doorbell is not rung but the initiator faulted, and all of it is posted again. The peer's
+ * margin covers a delay between this check and the doorbell.
  */
 static void krc_initiator_ring(struct krc_initiator *ini)
 {
@@ -156,7 +155,7 @@ static void krc_initiator_ring(struct krc_initiator *ini)
 	ini->pool->ops->ring(ini->hw);
 }
 
-/* A leased part has been posted: it must be told of in time, and leave in time. */
+/* A leased segment has been posted: bound the time to its doorbell and to its completion. */
 static void krc_initiator_bound(struct krc_initiator *ini, const struct krc_req *req,
 				unsigned long expires)
 {
@@ -172,21 +171,21 @@ static void krc_initiator_bound(struct krc_initiator *ini, const struct krc_req 
 	mod_delayed_work(ini->pool->wq, &ini->expiry, time_after(expires, now) ? expires - now : 0);
 }
 
-/* Whether a request would stand behind one that the hardware has been at for long. */
+/* Whether a leased request would queue behind a segment in the hardware for long. */
 static bool krc_initiator_old(const struct krc_initiator *ini, const struct krc_req *req)
 {
 	return req->leased && ini->head != ini->tail &&
 	       time_after(jiffies, ini->progress + req->stay);
 }
 
-/* The flow posts nothing more now: what it posted last must not wait for a stranger's. */
+/* The flow pauses: its last segment must not wait for another flow's completion. */
 static void krc_initiator_speak(struct krc_initiator *ini)
 {
 	if (ini->head != ini->tail && ini->slots[(ini->tail - 1) & ini->mask].unsignaled)
 		krc_initiator_ring(ini);
 }
 
-/* The part of a request that comes next, as the hardware is told. */
+/* Fill in the hardware request of the next segment. */
 static void krc_initiator_segment(const struct krc_initiator *ini, const struct krc_req *req,
 				  u32 length, struct krc_hw_wr *wr)
 {
@@ -199,7 +198,7 @@ static void krc_initiator_segment(const struct krc_initiator *ini, const struct 
 	wr->unsignaled = krc_initiator_unsignaled(ini, req, length);
 }
 
-/* A part has been given to the hardware: keep the books. */
+/* Account for a posted segment. */
 static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flow,
 				 struct krc_req *req, const struct krc_hw_wr *wr)
 {
@@ -237,7 +236,7 @@ static void krc_initiator_posted(struct krc_initiator *ini, struct krc_flow *flo
 	}
 }
 
-/* One try for the flow at the head of the turn. False: no more can be posted now. */
+/* Try to post for the first flow of the DRR list. False: nothing more can be posted now. */
 static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 {
 	struct krc_flow *flow = list_first_entry(&ini->turn, struct krc_flow, list);
@@ -259,7 +258,7 @@ static bool krc_initiator_post(struct krc_initiator *ini, bool *ret_posted)
 		return true;
 	}
 	if (krc_initiator_old(ini, req))
-		return false; /* until something completes, or that one fails */
+		return false; /* until something completes or fails */
 	err = req->status;
 	if (!err && flow->check)
 		err = flow->check(req);
@@ -305,7 +304,7 @@ void krc_initiator_fill(struct krc_initiator *ini)
 		krc_initiator_ring(ini);
 }
 
-/* What a part that did not succeed means for its request and flow. */
+/* What a failed segment means for its request and flow. */
 static void krc_initiator_req_failed(struct krc_initiator *ini, struct krc_req *req,
 				     enum krc_fault fault, bool begun)
 {
@@ -333,10 +332,10 @@ static void krc_initiator_req_failed(struct krc_initiator *ini, struct krc_req *
 	}
 	if (list_empty(&flow->replay))
 		krc_flow_fail(ini, flow, -ECANCELED);
-	/* else it fails when what was before it has been done, in krc_initiator_post() */
+	/* else krc_initiator_post() fails it, after the requests in replay */
 }
 
-/* A posted request does not end now: it takes its turn again, behind those before it. */
+/* A posted request does not end now: queue it for replay, behind those before it. */
 static void krc_initiator_requeue(struct krc_initiator *ini, struct krc_req *req)
 {
 	struct krc_flow *flow = req->flow;
@@ -353,7 +352,7 @@ static void krc_initiator_requeue(struct krc_initiator *ini, struct krc_req *req
 	krc_flow_activate(ini, flow);
 }
 
-/* A request without parts in the hardware: it is done, ended, or starts again. */
+/* A request without segments in the hardware: it is done, failed, or posted again. */
 static void krc_initiator_settle(struct krc_initiator *ini, struct krc_req *req)
 {
 	struct krc_flow *flow = req->flow;
@@ -393,7 +392,7 @@ void krc_initiator_retire(struct krc_initiator *ini, enum krc_fault fault)
 		krc_flow_flush(ini, flow);
 }
 
-/* Whether a completion can be that of a part: all before it may go without one. */
+/* Whether a segment may complete now: all segments before it are unsignaled. */
 static bool krc_initiator_awaits(const struct krc_initiator *ini, u64 cookie)
 {
 	u32 at;
@@ -418,14 +417,14 @@ static void krc_initiator_complete(struct krc_initiator *ini, const struct krc_w
 		krc_initiator_fault(ini, KRC_FAULT_FATAL, NULL);
 		return;
 	}
-	/* behind a fault nothing succeeds, even if the hardware passes over it */
+	/* behind a fault nothing counts as done, even if the hardware skips over it */
 	if (ini->state != KRC_INI_READY && krc_fault_own(ini->fault))
 		passed = KRC_FAULT_FLUSHED;
 	while (ini->head != wc->cookie)
 		krc_initiator_retire(ini, passed);
 	req = ini->slots[ini->head & ini->mask].req;
 	if (wc->fault != KRC_FAULT_NONE) {
-		/* nobody said when those before it were done */
+		/* when the segments before it completed is unknown */
 		WRITE_ONCE(ini->progress, progress);
 		trace_krc_fault(ini->pool->rail, ini->index, wc);
 		krc_initiator_fault(ini, wc->fault, krc_fault_own(wc->fault) ? req : NULL);
@@ -459,8 +458,8 @@ int krc_initiator_poll(struct krc_initiator *ini, int budget)
 }
 
 /*
- * Somebody polls. On a kernel that takes the processor from tasks inside the kernel he may
- * be away for long, and the others must not wait for him.
+ * Whether a task busy-polls. On a preemptible kernel a poller does not count: it may be
+ * preempted for long, and the other flows must not wait for it.
  */
 static bool krc_initiator_polled(const struct krc_initiator *ini)
 {
@@ -468,9 +467,9 @@ static bool krc_initiator_polled(const struct krc_initiator *ini)
 }
 
 /*
- * Who has just stopped to poll, or to look at it in passing, may be about to do so again: an
- * interrupt before that would be for nothing. The timer comes whether he does or not, so what
- * completes meanwhile waits for no longer than that.
+ * Defer the interrupt: a task that has just stopped polling, or polled this initiator nearby,
+ * may poll again soon, and an interrupt before that would be wasted. The timer fires in any
+ * case, which bounds the delay of what completes meanwhile. Return: whether it is deferred.
  */
 static bool krc_initiator_linger(struct krc_initiator *ini)
 {
@@ -516,7 +515,7 @@ void krc_initiator_arm(struct krc_initiator *ini)
 		return;
 	ini->armed = true;
 	ini->pool->ops->arm(ini->hw);
-	/* What completed before it was armed raises nothing: take all of it. */
+	/* What completed before it was armed raises no interrupt: take all of it. */
 	n = krc_initiator_poll(ini, KRC_POLL_BATCH);
 	if (n)
 		krc_initiator_fill(ini);
@@ -524,7 +523,7 @@ void krc_initiator_arm(struct krc_initiator *ini)
 		irq_poll_sched(&ini->iop);
 }
 
-/* Tell the owners. Bottom halves are off, no lock is held. */
+/* Call done() for a batch. Bottom halves are off, no lock is held. */
 static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batch)
 {
 	struct krc_req *req, *tmp;
@@ -550,10 +549,10 @@ void krc_initiator_dispatch(struct krc_initiator *ini) __must_hold(&ini->lock)
 
 	lockdep_assert_held(&ini->lock);
 	if (ini->dispatching)
-		return; /* who is at it sees what was added */
+		return; /* the CPU that dispatches sees what was added */
 	WRITE_ONCE(ini->dispatching, true);
 	for (i = 0; !list_empty(&ini->finished); i++) {
-		/* others go on finishing: one does not tell for them for ever; but the end waits */
+		/* bound the work of one dispatcher, except at the stop, which waits for all */
 		if (i == KRC_DISPATCH_MAX && ini->state != KRC_INI_STOPPED) {
 			irq_poll_sched(&ini->iop);
 			break;
@@ -566,7 +565,7 @@ void krc_initiator_dispatch(struct krc_initiator *ini) __must_hold(&ini->lock)
 	WRITE_ONCE(ini->dispatching, false);
 }
 
-/* What the provider said by krc_pool_on_fatal(): no soft interrupt need have come for it. */
+/* Act on krc_pool_on_fatal(); the softirq that it schedules may come later, or not at all. */
 static void krc_initiator_heed(struct krc_initiator *ini)
 {
 	if (unlikely(test_bit(0, &ini->fatal)) && test_and_clear_bit(0, &ini->fatal))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the pool as a whole: its making, its end, its watchdog and the upcalls of the
+ * Owns: the pool as a whole: creation, stop, watchdog, statistics and the upcalls of the
  * provider.
  *
- * The end: no flow is accepted; the provider destroys the initiators, after which the
- * hardware touches no memory of a request; only then the requests complete, each once.
- * So it does not matter whether the hardware ever answers.
- * Locking: krc_pool.lock (mutex) around the end and the watches; else pool/pool_priv.h.
+ * Stop: no flow is accepted; the provider destroys the initiators, after which the hardware
+ * accesses no memory of a request; only then the requests complete, each once. So stopping
+ * does not depend on the hardware still answering.
+ * Locking: krc_pool.lock (mutex) around the stop and the watches; else pool/pool_priv.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -23,8 +23,8 @@
 #include "pool/pool_priv.h"
 
 /*
- * Does one initiator go on? It may have lost an interrupt, or the hardware is stuck. And a
- * soft interrupt that was just about to end may have missed that it is broken.
+ * Check one initiator for progress: it may have lost an interrupt, or the hardware is stuck. And
+ * krc_pool_on_fatal() may have come too late for a softirq that was just ending.
  */
 static void krc_watchdog_look(struct krc_initiator *ini)
 {
@@ -90,7 +90,7 @@ static int krc_initiator_init(struct krc_pool *pool, struct krc_initiator *ini, 
 	return 0;
 }
 
-/* From here on the hardware touches nothing of it, and nothing is called for it. */
+/* Stop the hardware: afterwards it accesses no memory of requests and makes no upcall. */
 static void krc_initiator_quiesce(struct krc_initiator *ini)
 {
 	spin_lock_bh(&ini->lock);
@@ -185,9 +185,9 @@ void krc_pool_stop(struct krc_pool *pool)
 		for (i = 0; i < pool->made; i++)
 			krc_initiator_stop(&pool->ini[i]);
 		/*
-		 * Who is still at dispatching, a task that polls on another processor or a soft
-		 * interrupt that is over for irq_poll_disable(), has its bottom halves off: it is
-		 * done, and so is its last done(), when a grace period is.
+		 * A CPU that is still dispatching (a task that polls, or a softirq that
+		 * irq_poll_disable() does not wait for) has its bottom halves off: after a grace
+		 * period it has finished, and so has its last done().
 		 */
 		synchronize_rcu();
 		krc_reader_end(pool);
@@ -255,7 +255,7 @@ void krc_pool_poll_nearby(struct krc_pool *pool, u32 index)
 		    READ_ONCE(ini->pollers) || READ_ONCE(ini->dispatching))
 			continue;
 		now_ns = ktime_get_ns();
-		/* a hint: not written at every turn, others read beside it */
+		/* a hint: written seldom, so that its cache line stays shared */
 		if (now_ns - READ_ONCE(ini->polled_ns) > krc_spin_linger_ns() / 4)
 			WRITE_ONCE(ini->polled_ns, now_ns);
 		krc_pool_poll(pool, near);

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the shared initiators of a port, and how requests of many queues share them:
- * credits, fairness, dispatch of completions, recovery and replay.
+ * Owns: the shared initiators (DCIs) of a port, and how requests of many queues share them:
+ * capacity, fairness, dispatch of completions, recovery and replay.
  *
  * A flow is one queue's (or the module's own) stream of requests. While it has requests
  * outstanding it stays on one initiator, which keeps their order; when it has none it
- * may move, to one that has less to do. What does not fit into the initiator waits in the
- * flow, and the initiator takes from its flows in turn, by bytes.
+ * may move to a less loaded one. Requests that do not fit into the initiator wait in the
+ * flow, and the initiator serves its flows in turn, by bytes (deficit round robin).
  *
- * Faults: the first failed request of an initiator is its flow's: it completes with
- * its error, and what the flow had behind it with -ECANCELED. The initiator is then
- * reset in the background, and the requests of the other flows that were flushed are
- * posted again in order: READs always; WRITEs and atomics if they can't have been
- * executed (another target than the failed one, or the target refused what was no
- * READ, and so did not go on), else they complete with -EREMCHG: outcome unknown. A WRITE
- * that its owner calls idempotent is posted again all the same.
- * Whatever ends a request: -ECANCELED, and -ENODEV and -EIO where nothing of its own failed,
- * are said of a WRITE or an atomic only if it has not been executed, not even in part.
+ * Faults: the first request of an initiator that fails completes with its own error, and the
+ * later requests of its flow with -ECANCELED. The initiator is then reset in the background,
+ * and the flushed requests of the other flows are posted again in order: READs always; WRITEs
+ * and atomics if they can't have been executed (their target is not the failed one, or the
+ * target refused a request that was no READ, and so executed nothing behind it), else they
+ * complete with -EREMCHG: outcome unknown. A WRITE that its owner declared idempotent is
+ * posted again all the same.
+ * However a request ends: a WRITE or an atomic completes with -ECANCELED, or with -ENODEV or
+ * -EIO without a failure of its own, only if it has not been executed, not even in part.
  *
- * A silent peer makes all wait that share the initiator with those who ask it, since the
- * hardware serves one target after the other. So that this happens once and not once for
- * each of them, requests to a peer that has not answered for all the time they are on
- * their way, which was that of all retries, end with the first of them, as they would on
- * queue pairs of their own. And before anything is posted to a target, it has answered the
- * module a READ of its directory (krc_pool_read()): one that has not done so of late is
- * asked on an initiator that is there for that, where only those wait who ask the like.
+ * An initiator serves one target at a time, so an unresponsive peer stalls every flow on it
+ * until the hardware's retries run out. That price is paid once per peer: when a request to it
+ * times out, the requests to it that were outstanding since before the stall fail with it, as
+ * they would on queue pairs of their own. And nothing is posted to a target before it has
+ * answered a READ of its directory by the module (krc_pool_read()): a target that has not
+ * answered lately is asked on an initiator set apart, where only such READs wait.
  *
- * A lease bounds the stay in the hardware: a leased request is not handed over when its
- * lease is over, nor behind one that the hardware has been at for long, and if it is still
- * there some time after its lease, the initiator is reset: what was not begun is done when
- * its owner has asked again. So the owner of the memory can tell when nothing comes any more.
+ * A lease bounds the time in the hardware: a leased request is not posted once its lease is
+ * over, nor behind a request that the hardware has been working on for long. If it is still
+ * in the hardware some time after its lease, the initiator is reset, and requests that were
+ * not begun are posted after their owner has renewed the lease. So the owner of the memory
+ * can tell when no more accesses can come.
  *
  * Locking: krc_flow.lock, then krc_initiator.lock, both with bottom halves off. done() is
- * called without them; at any time at most one processor calls it for the flows of
- * an initiator.
+ * called without them; at any time at most one CPU calls it for the flows of an initiator.
  */
 #ifndef KRC_POOL_H
 #define KRC_POOL_H
@@ -56,8 +55,8 @@ struct krc_standing;
 
 /**
  * enum krc_req_state - Where a request is; only the pool changes it.
- * @KRC_REQ_IDLE: its owner's.
- * @KRC_REQ_WAITING: in its flow, though a first part of it may be in the hardware.
+ * @KRC_REQ_IDLE: with its owner.
+ * @KRC_REQ_WAITING: queued in its flow, though its first segments may be in the hardware.
  * @KRC_REQ_POSTED: all of it is in the hardware.
  * @KRC_REQ_FINISHED: its outcome is known, krc_flow.done() is about to be called.
  */
@@ -69,31 +68,31 @@ enum krc_req_state {
 };
 
 /**
- * struct krc_req - One request on its way. Allocated by the flow's owner.
- * @flow: whose.
- * @list: where it waits; the pool's.
- * @wr: what is asked; wr.cookie is the pool's. What wr.address points to stays until
+ * struct krc_req - One request. Allocated by the flow's owner.
+ * @flow: the flow it was submitted to.
+ * @list: entry of the list it is queued in; the pool's.
+ * @wr: the operation; wr.cookie is the pool's. What wr.address points to stays valid until
  *	the request is done.
  * @status: out: 0 or a negative errno of struct krp_cqe.
- * @fault: out: what the hardware said.
+ * @fault: out: what the hardware reported.
  * @state: the pool's.
  * @fenced: the fence has been posted; the pool's.
- * @begun: a part of it has been posted; the pool's.
- * @touched: a WRITE or an atomic that was in the hardware when that failed, and may have
- *	been executed; the pool's.
- * @idempotent: a WRITE that may be executed twice, set by its owner before he submits.
- * @leased: its key is good until @until only. This and the next two its owner sets before he
- *	submits, and may change while check() holds the flow.
- * @until: jiffies until which it may be handed to the hardware; see @leased.
+ * @begun: a segment has been posted; the pool's.
+ * @touched: a WRITE or an atomic that was in the hardware when the initiator failed, and may
+ *	have been executed; the pool's.
+ * @idempotent: a WRITE that may be executed twice; set by its owner before submit.
+ * @leased: its key is valid until @until only. The owner sets @leased, @until and @stay before
+ *	submit, and may change them while check() holds the flow.
+ * @until: jiffies until which it may be posted to the hardware; see @leased.
  * @stay: jiffies for which it may be in the hardware after @until.
- * @slots: parts of it in the hardware; the pool's.
- * @next: bytes handed to the hardware; the pool's.
- * @done: bytes completed, always a first part; the pool's.
- * @since: jiffies when it was first posted, or when a part of it was last completed; the
+ * @slots: its segments in the hardware; the pool's.
+ * @next: bytes posted to the hardware; the pool's.
+ * @done: bytes completed, always a prefix of the request; the pool's.
+ * @since: jiffies when it was first posted, or when a segment of it last completed; the
  *	pool's.
  *
- * A large request is given to the hardware in parts of KRC_SEGMENT_BYTES, so that
- * it does not make its neighbours wait for all of it.
+ * A large request is posted in segments of KRC_SEGMENT_BYTES, so that the requests of other
+ * flows need not wait for all of it.
  */
 struct krc_req {
 	struct krc_flow *flow;
@@ -117,30 +116,30 @@ struct krc_req {
 
 /**
  * struct krc_flow - A stream of requests; embedded by its owner.
- * @lock: serialises those who submit, cancel, restart, resume; taken before the
- *	initiator's.
+ * @lock: serialises submit, cancel, restart and resume; taken before the initiator's.
  * @pool: pool.
- * @initiator: where it is while it has requests outstanding; changes under @lock and
- *	only while there are none.
- * @list: in the initiator's turn, or among its held flows; the pool's.
+ * @initiator: the initiator it is on while it has requests outstanding; changes under @lock
+ *	and only while there are none.
+ * @list: entry of the initiator's DRR list or of its held flows; the pool's.
  * @waiting: requests not posted yet.
  * @replay: requests that were flushed and are to be posted again, before @waiting.
  * @outstanding: requests submitted for which done() has not returned.
- * @posted: its parts of requests in the hardware.
+ * @posted: its segments in the hardware.
  * @deficit: bytes it may post in its turn.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
- * @apart: 0, or 1 and more: on that of the initiators that are not shared; its owner's, set
- *	before the first submit.
- * @polled: set by its owner before it submits: he will poll for it, and has called
- *	krc_pool_poll_begin() by that; krc_pool_poll_end() is his to call if it was accepted.
- * @held: check() wants it to wait for krc_flow_resume().
+ * @apart: 0: shared initiators; n > 0: the n-th of those set apart. The owner sets it before
+ *	the first submit.
+ * @polled: the submitter will busy-poll; set by the owner before submit. If submit succeeds,
+ *	the submitter counts as a poller, as after krc_pool_poll_begin(), until it calls
+ *	krc_pool_poll_end().
+ * @held: check() returned -EAGAIN: the flow waits for krc_flow_resume().
  * @end_status: what the requests behind a failed one complete with.
  * @done: called once for each request, in order, with bottom halves off and no lock of
  *	the pool held; must not sleep; the request is the owner's again.
- * @check: called before a part of a request is posted, with the initiator's lock held;
- *	must not sleep, nor call the pool. 0 lets it be posted; -EAGAIN holds the flow
- *	until krc_flow_resume(); another errno fails the request. May be NULL.
+ * @check: called before a segment is posted, with the initiator's lock held; must not sleep,
+ *	nor call the pool. 0 lets it be posted; -EAGAIN holds the flow until
+ *	krc_flow_resume(); another errno fails the request. May be NULL.
  */
 struct krc_flow {
 	spinlock_t lock;
@@ -162,10 +161,10 @@ struct krc_flow {
 };
 
 /**
- * struct krc_pool_watch - Somebody who wants to know that the pool is stopped.
+ * struct krc_pool_watch - A callback for the stop of the pool.
  * @list: the pool's.
  * @stopped: called once, by krc_pool_stop(), after all requests have completed. May sleep.
- * @gone: completed after @stopped; who can't enter the port any more waits for it
+ * @gone: completed after @stopped. A watcher that can't enter the port any more waits for it
  *	instead of calling krc_pool_unwatch().
  */
 struct krc_pool_watch {
@@ -176,9 +175,9 @@ struct krc_pool_watch {
 
 /**
  * krc_pool_create() - Make the initiators of a port.
- * @rail: through which they send; outlives the pool.
- * @initiators: how many are shared; those for krc_pool_read() of targets that have not proved
- *	themselves are made beside them.
+ * @rail: port they send through; outlives the pool.
+ * @initiators: how many are shared; those set apart, for krc_pool_read() of targets that have
+ *	not answered lately, are made in addition.
  * @depth: requests of each.
  *
  * Context: may sleep.
@@ -187,8 +186,8 @@ struct krc_pool_watch {
 struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 depth);
 
 /**
- * krc_pool_stop() - The device goes: complete all requests with -ENODEV, refuse new ones,
- * wake all waiters.
+ * krc_pool_stop() - The device goes away: complete all requests with -ENODEV, refuse new ones,
+ * call all watches.
  * @pool: pool.
  *
  * Context: may sleep. May be called twice.
@@ -199,19 +198,19 @@ void krc_pool_stop(struct krc_pool *pool);
 void krc_pool_destroy(struct krc_pool *pool);
 
 /**
- * krc_pool_watch() - Have somebody told when the pool is stopped.
+ * krc_pool_watch() - Register a callback for the stop of the pool.
  * @pool: pool.
  * @watch: with stopped set.
  *
  * Context: may sleep. Inside krc_rail_enter().
- * Return: 0, or -ENODEV: it is stopped already.
+ * Return: 0, or -ENODEV: the pool is stopped already.
  */
 int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch);
 
 /**
  * krc_pool_unwatch() - Undo krc_pool_watch().
  * @pool: pool.
- * @watch: as given there; it is not called any more, or it has been.
+ * @watch: as given there; it has been called, or never will be.
  *
  * Context: may sleep. Inside krc_rail_enter().
  */
@@ -230,12 +229,12 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
 		   int (*check)(struct krc_req *req));
 
 /**
- * krc_flow_submit() - Hand over requests, in order.
+ * krc_flow_submit() - Submit requests, in order.
  * @flow: flow.
  * @reqs: list of krc_req.list with flow and wr set; emptied.
  *
- * Rings the doorbell if there is room in the hardware, then looks once for completions,
- * of any flow: it must not be called with a lock held that some done() takes.
+ * Rings the doorbell if the hardware has capacity, then polls once for completions of any
+ * flow: it must not be called with a lock held that some done() takes.
  * Context: any in which bottom halves may be switched off. Inside krc_rail_enter().
  * Return: 0, -ENODEV (pool stopped), -EIO (no initiator works), -ENOTCONN (flow failed);
  * then nothing was taken.
@@ -243,16 +242,16 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(st
 int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs);
 
 /**
- * krc_flow_cancel() - Complete what waits with -ECANCELED, accept nothing more.
+ * krc_flow_cancel() - Complete queued requests with -ECANCELED, accept nothing more.
  * @flow: flow.
  *
- * What is posted completes by itself, and first. Same rules as krc_flow_submit().
- * Inside krc_rail_enter(); without it there is nothing to cancel: krc_pool_stop() does it.
+ * Posted requests complete on their own, and first. Same rules as krc_flow_submit(). Inside
+ * krc_rail_enter(); outside there is nothing to cancel, since krc_pool_stop() does it.
  */
 void krc_flow_cancel(struct krc_flow *flow);
 
 /**
- * krc_flow_resume() - End what check() began with -EAGAIN.
+ * krc_flow_resume() - Let a flow go on that check() held with -EAGAIN.
  * @flow: flow.
  *
  * Same rules as krc_flow_submit(). Inside krc_rail_enter().
@@ -261,15 +260,15 @@ void krc_flow_resume(struct krc_flow *flow);
 
 /**
  * krc_flow_index() - Which initiator a flow is on.
- * @flow: flow that something was submitted to.
+ * @flow: flow to which something was submitted.
  *
- * Return: for krc_pool_poll(); a hint, it may move when nothing is outstanding.
+ * Return: index for krc_pool_poll(); a hint, since the flow may move when nothing is outstanding.
  */
 u32 krc_flow_index(const struct krc_flow *flow);
 
 /**
- * krc_pool_poll_begin() - The caller polls an initiator from now on: no interrupts are asked
- * for meanwhile, if the kernel does not preempt its tasks.
+ * krc_pool_poll_begin() - The caller busy-polls an initiator from now on: meanwhile its CQ is
+ * not armed, unless the kernel is preemptible.
  * @pool: pool.
  * @index: initiator.
  *
@@ -279,11 +278,11 @@ u32 krc_flow_index(const struct krc_flow *flow);
 void krc_pool_poll_begin(struct krc_pool *pool, u32 index);
 
 /**
- * krc_pool_poll_end() - The caller does not poll any more.
+ * krc_pool_poll_end() - The caller stops busy-polling.
  * @pool: pool.
  * @index: initiator.
- * @back: he does not sleep now, and may be back soon: for krc_spin_linger_ns() a timer
- *	stands for the interrupt.
+ * @back: the caller does not block now, and may poll again soon: arming is deferred by
+ *	krc_spin_linger_ns(), with a timer in place of the interrupt.
  *
  * Context: task. Inside krc_rail_enter().
  */
@@ -294,18 +293,18 @@ void krc_pool_poll_end(struct krc_pool *pool, u32 index, bool back);
  * @pool: pool.
  * @index: initiator.
  *
- * For who waits awake. Finds nothing to do if somebody else is at it.
+ * For busy-polling callers. Does nothing if another CPU holds the initiator's lock.
  * Context: task. Inside krc_rail_enter().
  */
 void krc_pool_poll(struct krc_pool *pool, u32 index);
 
 /**
- * krc_pool_poll_nearby() - krc_pool_poll() of an initiator, and of those that this processor
- * submits to if nobody else is at them.
+ * krc_pool_poll_nearby() - krc_pool_poll() of an initiator, and of those that this CPU submits
+ * to and no other task polls or dispatches.
  * @pool: pool.
  * @index: initiator.
  *
- * He is taken to look at those again soon, as with krc_pool_poll_end() and @back.
+ * Also defers the arming of those others, as krc_pool_poll_end() with @back does.
  * Context: as krc_pool_poll().
  */
 void krc_pool_poll_nearby(struct krc_pool *pool, u32 index);
@@ -336,24 +335,25 @@ int krc_flow_drain_killable(struct krc_flow *flow);
  */
 void krc_flow_restart(struct krc_flow *flow);
 
-#define KRC_READ_WAITS U32_MAX /* for an initiator: it waits for a slot */
+#define KRC_READ_WAITS U32_MAX /* in place of an initiator index: the READ waits for a slot */
 
 /**
  * struct krc_read - A READ for the module itself; embedded by its owner.
- * @standing: of whom; its owner has counted it until done().
- * @payer: who wants it: has no more than his share of the slots. Only compared.
- * @remote_addr: address there.
- * @rkey: its key.
- * @bytes: how many, 1 to 256.
+ * @standing: the target; the owner holds a reference until done().
+ * @payer: key of the share that its slot is charged to: each payer has a bounded number of
+ *	slots. Only compared, never followed.
+ * @remote_addr: address at the target.
+ * @rkey: remote key.
+ * @bytes: length, 1 to 256.
  * @done: called once, with bottom halves off and no lock of the pool held, perhaps before
  *	krc_pool_read() returns. err: 0, or why there are no @bytes: -EREMOTEIO (refused),
- *	-ETIMEDOUT (silent, or known to be so), -EIO (no initiator works), -ENODEV (the pool is
- *	stopped), -ENOMEM. Afterwards the READ is its owner's again, unless it returns true
- *	after an err of 0: then it is done once more, as soon as possible.
- * @start: out: jiffies when it was handed to the hardware: not later than what it says.
- * @list: where it waits; the pool's.
- * @share: whose turn it waits for; the pool's.
- * @slot: where it is under way; the pool's.
+ *	-ETIMEDOUT (unresponsive, or known to be so), -EIO (no initiator works), -ENODEV (the
+ *	pool is stopped), -ENOMEM. Afterwards the READ is its owner's again, unless it returns
+ *	true after an err of 0: then the READ is repeated, as soon as possible.
+ * @start: out: jiffies when it was submitted, so no later than the state that @bytes show.
+ * @list: entry of the list it waits in; the pool's.
+ * @share: payer's share it waits in; the pool's.
+ * @slot: READ slot it is in flight in; the pool's.
  * @queued: it has no slot yet, and its outcome is open; the pool's.
  * @err: its outcome, while it waits for done(); the pool's.
  */
@@ -373,45 +373,45 @@ struct krc_read {
 };
 
 /**
- * krc_pool_read() - READ for the module itself, without waiting.
+ * krc_pool_read() - Start a READ for the module itself, without waiting.
  * @pool: pool.
- * @read: with the fields of its owner set.
- * @ret_index: out: initiator, for krc_pool_poll(), or KRC_READ_WAITS.
+ * @read: with the owner's fields set.
+ * @ret_index: out: index of the initiator for krc_pool_poll(), or KRC_READ_WAITS.
  *
- * From a target that has not proved itself of late there is one READ at a time, apart; the
- * others wait for it, and end with it if it fails. No READ ends because there is no slot.
+ * A target that has not answered lately is sent one READ at a time, on an initiator set apart;
+ * its other READs wait for that one, and fail with it. No READ fails for lack of a slot.
  * Context: any but hard interrupts, no lock held that done() takes. Inside krc_rail_enter().
- * Return: 0: done() is called; else it is not: -ETIMEDOUT (the target was silent, and it is
- * not time to ask again), -ENODEV, -ENOMEM, -EINVAL.
+ * Return: 0: done() will be called, or has been. Else it is not called: -ETIMEDOUT (the target
+ * did not answer, and it is too early to try again), -ENODEV, -ENOMEM, -EINVAL (@bytes).
  */
 int krc_pool_read(struct krc_pool *pool, struct krc_read *read, u32 *ret_index);
 
 /**
- * krc_pool_unread() - Nobody wants a READ any more.
+ * krc_pool_unread() - Withdraw a READ that is no longer wanted.
  * @pool: pool.
  * @read: krc_pool_read() took it; done() has not freed it.
  *
  * Context: any but hard interrupts. Inside krc_rail_enter().
- * Return: whether it had not begun: done() is not called then. Else it is, or has been.
+ * Return: true: the READ had not begun, done() is not called. False: done() will be or has been.
  */
 bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
 
 /**
  * struct krc_pool_stats - Counters since creation.
- * @initiators: how many are shared by all.
- * @depth: requests of each.
- * @posted: requests posted to the hardware, in parts and with replays.
+ * @initiators: shared initiators.
+ * @depth: segments that each holds at once.
+ * @posted: segments posted to the hardware, replays included.
  * @completed: requests completed to flows.
  * @faults: requests that failed by themselves.
  * @recoveries: initiators reset.
  * @replayed: requests posted again.
  * @unknown: WRITEs and atomics completed with -EREMCHG.
- * @timeouts: of @recoveries, those since a target did not answer.
- * @refused_reads: those since a target refused a READ, behind which it may have gone on.
- * @expired: those since a request with a lease was in the hardware for too long.
- * @strays: completions that were nobody's.
- * @dead: initiators that can't be reset now, those that are not shared among them.
- * @outstanding: in the hardware now.
+ * @timeouts: of @recoveries, those because a target did not answer.
+ * @refused_reads: those because a target refused a READ, after which it may have gone on.
+ * @expired: those because a leased request was in the hardware for too long.
+ * @strays: unexpected completions, of no posted segment.
+ * @dead: initiators that can't be reset now, including those set apart.
+ * @outstanding: segments in the hardware now.
  */
 struct krc_pool_stats {
 	u32 initiators;
@@ -433,7 +433,7 @@ struct krc_pool_stats {
 /* Counters, summed up. Context: any. Inside krc_rail_enter(). */
 void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats);
 
-/* Upcalls of the provider; see struct krc_hw_events. */
+/* Upcalls of the provider; see struct krc_hw_events. They schedule the softirq. Context: any. */
 void krc_pool_on_completion(void *initiator_owner);
 void krc_pool_on_fatal(void *initiator_owner);
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: krc_pool_read(): memory of the kernel that the NIC may write to, in slots, one
- * for each READ under way, and who may have which.
+ * Owns: krc_pool_read(), the module's own READs: slots of DMA memory, one for each READ in
+ * flight, and their allocation.
  *
- * Slots are in sets. Targets that have answered lately are READ from by those of the first
- * set, on the shared initiators. Others are on probation (pool/silence.h): each slot of that
- * set has an initiator of its own, and a target is asked by one READ at a time, for which
- * its others wait. So is a silent one, in the set of quarantine. Nobody may have all slots
- * of a set for which others could be waiting: who pays for a READ has a share of them, and
- * who waits is served in turn by payers. To wait for a slot takes no task, and is no sign
- * of anything but that there is much to do.
+ * Slots are in sets. Targets that have answered lately are READ with slots of the first set, on
+ * the shared initiators. Others are on probation (pool/silence.h): each slot of that set has an
+ * initiator of its own, and a target is asked by one READ at a time, its probe, for which its
+ * other READs wait. The same holds for a silent target, in the quarantine set. No payer may hold
+ * all slots of a set that others could need: each has a bounded share of them, and waiting
+ * READs are served in turn by payers. Waiting for a slot blocks no task, and says nothing about
+ * the target.
  *
  * A slot belongs to its READ until the hardware has completed it. Each slot is a flow of
- * its own, so that one's fault is no other's.
+ * its own, so that a fault of one READ fails no other.
  * Locking: krc_reader.lock (bottom halves off) for all of it; then krc_standing.lock.
  * done() is called, and requests are submitted, without it.
  */
@@ -29,12 +29,12 @@
 
 #define KRC_READ_BYTES 256
 #define KRC_READ_SLOTS_SHARED 64
-#define KRC_SHARED_MOST 16 /* of one payer */
+#define KRC_SHARED_MOST 16 /* slots of one payer */
 #define KRC_READ_SLOTS (KRC_READ_SLOTS_SHARED + KRC_POOL_APART)
-#define KRC_READ_ELSEWHERE (-ERESTART) /* internal: not posted, to be asked elsewhere */
+#define KRC_READ_ELSEWHERE (-ERESTART) /* internal: not posted, use another set of slots */
 #define KRC_SHARE_LOG2 6
 
-/* What a READ waits for a slot of. */
+/* Set of slots that a READ waits for. */
 enum krc_slot_set {
 	KRC_SLOTS_SHARED,
 	KRC_SLOTS_PROBATION,
@@ -42,7 +42,7 @@ enum krc_slot_set {
 	KRC_SLOTS_SETS,
 };
 
-/* Slots of a set, the first of them, and how many one payer may have at once. */
+/* Of each set: its first slot, its number of slots, and the most that one payer may hold. */
 static const struct {
 	u8 first, nr, most;
 } krc_slot_sets[KRC_SLOTS_SETS] = {
@@ -53,14 +53,13 @@ static const struct {
 };
 
 /**
- * struct krc_share - What a payer has and wants of a set; there only as long as that is
- * something.
+ * struct krc_share - Slots and waiting READs of a payer in one set; freed when it has neither.
  * @node: in krc_reader.shares.
- * @turn: in krc_reader.turn of its set, while it wants more and may have it; or empty.
+ * @turn: in krc_reader.turn of its set, while it wants a slot and may have one; or empty.
  * @waiting: READs without a slot.
- * @payer: payer.
+ * @payer: krc_read.payer.
  * @set: enum krc_slot_set.
- * @used: slots it has.
+ * @used: slots it holds.
  */
 struct krc_share {
 	struct hlist_node node;
@@ -72,8 +71,8 @@ struct krc_share {
 };
 
 /*
- * A slot; @read, @share and @standing (counted) are set while it is used. @probes: others wait
- * for this READ of its target.
+ * A READ slot; @read, @share and @standing (with a reference) are set while it is used. @probes:
+ * its READ is the probe of the target, for which other READs wait.
  */
 struct krc_read_slot {
 	struct krc_reader *reader;
@@ -87,18 +86,18 @@ struct krc_read_slot {
 };
 
 /**
- * struct krc_reader - Slots of a pool.
+ * struct krc_reader - READ slots of a pool.
  * @pool: pool.
  * @lock: see above.
  * @stopped: no READ is taken any more.
  * @used: slots in use.
- * @turn: shares that wait, by set, whose turn it is first.
- * @shares: all shares, by payer.
- * @again: READs that waited for something that is over: they are looked at anew.
- * @more: work item that does, and hands slots to who waits.
- * @memory: their bytes.
- * @dma: their address for the device.
- * @key: their key.
+ * @turn: by set, the shares that wait for a slot, in the order they are served.
+ * @shares: all shares, hashed by payer.
+ * @again: READs whose wait is over, to be admitted anew.
+ * @more: work item that admits them, and hands out slots.
+ * @memory: data of the slots, KRC_READ_BYTES each.
+ * @dma: DMA address of @memory.
+ * @key: memory key of @memory.
  * @slots: the slots.
  */
 struct krc_reader {
@@ -116,7 +115,7 @@ struct krc_reader {
 	struct krc_read_slot slots[KRC_READ_SLOTS];
 };
 
-/* ---- who waits */
+/* ---- waiting for a slot */
 
 static struct krc_share *krc_share_find(struct krc_reader *reader, const void *payer, u32 set)
 {
@@ -146,7 +145,7 @@ static struct krc_share *krc_share_get(struct krc_reader *reader, const void *pa
 	return share;
 }
 
-/* It has one slot or one READ more or less: is it its turn, or is it of no use any more? */
+/* After a change of its slots or READs: queue or dequeue the share, or free an empty one. */
 static void krc_share_settle(struct krc_reader *reader, struct krc_share *share)
 {
 	bool wants = !list_empty(&share->waiting) && share->used < krc_slot_sets[share->set].most;
@@ -175,7 +174,7 @@ static int krc_read_enqueue(struct krc_reader *reader, struct krc_read *read, u3
 	return 0;
 }
 
-/* Whom a target was waiting for has ended, or will not begin: the others are looked at anew. */
+/* A target's probe has ended, or will not begin: the READs that waited are admitted anew. */
 static void krc_probe_over(struct krc_reader *reader, struct krc_standing *standing)
 {
 	lockdep_assert_held(&reader->lock);
@@ -185,7 +184,7 @@ static void krc_probe_over(struct krc_reader *reader, struct krc_standing *stand
 		queue_work(reader->pool->wq, &reader->more);
 }
 
-/* Take a READ that has no slot out of where it waits. */
+/* Remove a READ without a slot from the list it waits in. */
 static void krc_read_dequeue(struct krc_reader *reader, struct krc_read *read)
 {
 	struct krc_share *share = read->share;
@@ -199,12 +198,13 @@ static void krc_read_dequeue(struct krc_reader *reader, struct krc_read *read)
 		krc_probe_over(reader, read->standing);
 }
 
-/* In place of a probe that has a slot: it is its owner's when it is over, and may be freed. */
+/* Stands for a probe that has a slot: the READ itself may be freed as soon as it is done. */
 static struct krc_read krc_probe_begun;
 
 /*
- * A target is being asked already: wait for that. If whoever pays for it has others before it,
- * and this one has not, they change places.
+ * A target is being asked already: wait for its probe. If the probe still waits for a slot, and
+ * this payer has no other READ waiting, this READ becomes the probe, since it may get
+ * its turn sooner.
  */
 static int krc_read_join(struct krc_reader *reader, struct krc_read *read, u32 set)
 {
@@ -227,7 +227,7 @@ static int krc_read_join(struct krc_reader *reader, struct krc_read *read, u32 s
 	return 0;
 }
 
-/* Where a READ is to wait. Return: 0; or why it is not to be done. */
+/* Queue a READ where it has to wait. Return: 0, or the errno that it fails with. */
 static int krc_read_admit(struct krc_reader *reader, struct krc_read *read)
 {
 	struct krc_standing *standing = read->standing;
@@ -251,7 +251,7 @@ static int krc_read_admit(struct krc_reader *reader, struct krc_read *read)
 	return err;
 }
 
-/* ---- who has a slot */
+/* ---- slots */
 
 static struct krc_read_slot *krc_read_slot_take(struct krc_reader *reader, u32 set)
 {
@@ -279,7 +279,7 @@ static void krc_read_slot_free(struct krc_read_slot *slot)
 	slot->share = NULL;
 }
 
-/* The next of a set gets a slot. False: nobody waits, or there is none. */
+/* Give a slot to the next READ of a set. False: no READ waits, or no slot is free. */
 static bool krc_read_slot_hand_out(struct krc_reader *reader, u32 set, struct list_head *started)
 {
 	struct krc_share *share =
@@ -292,7 +292,7 @@ static bool krc_read_slot_hand_out(struct krc_reader *reader, u32 set, struct li
 		return false;
 	read = list_first_entry(&share->waiting, struct krc_read, list);
 	if (set == KRC_SLOTS_SHARED && krc_standing_now(read->standing) != KRC_STANDING_PROVEN) {
-		krc_read_dequeue(reader, read); /* it was, when it began to wait */
+		krc_read_dequeue(reader, read); /* proven no longer: admit it anew */
 		list_add_tail(&read->list, &reader->again);
 		queue_work(reader->pool->wq, &reader->more);
 		return true;
@@ -312,7 +312,7 @@ static bool krc_read_slot_hand_out(struct krc_reader *reader, u32 set, struct li
 	read->slot = slot;
 	read->queued = false;
 	share->used++;
-	list_del_init(&share->turn); /* and behind the others, if it wants more */
+	list_del_init(&share->turn); /* requeued behind the others, if it wants more */
 	krc_share_settle(reader, share);
 	return true;
 }
@@ -326,7 +326,7 @@ static void krc_read_slots_hand_out(struct krc_reader *reader, struct list_head 
 			;
 }
 
-/* ---- what is under way */
+/* ---- READs in flight */
 
 static void *krc_read_slot_bytes(const struct krc_read_slot *slot)
 {
@@ -365,17 +365,17 @@ static void krc_read_slot_judge(struct krc_read_slot *slot)
 		if (!slot->req.status)
 			krc_standing_answered(slot->standing);
 		break;
-	case KRC_FAULT_ACCESS: /* an answer, but one that costs all that share an initiator a reset */
+	case KRC_FAULT_ACCESS: /* an answer, but it costs all flows of an initiator a reset */
 	case KRC_FAULT_TIMEOUT:
 	case KRC_FAULT_TARGET:
 		krc_standing_failed(slot->standing, jiffies - slot->read->start);
 		break;
-	default: /* something here */
+	default: /* a local cause */
 		break;
 	}
 }
 
-/* The slot is free again; its READ, if it is not over, finds another place. */
+/* Free a slot; @again, unless NULL, is its READ, which is admitted anew. */
 static void krc_read_slot_leave(struct krc_read_slot *slot, struct krc_read *again)
 {
 	struct krc_reader *reader = slot->reader;
@@ -394,11 +394,11 @@ static void krc_read_slot_leave(struct krc_read_slot *slot, struct krc_read *aga
 		queue_work(reader->pool->wq, &reader->more);
 	spin_unlock_bh(&reader->lock);
 	krc_standing_put(standing);
-	if (stopped) /* nobody else ends those that waited for it */
+	if (stopped) /* the work item is not queued any more: end the READs that waited */
 		krc_reader_more(&reader->more);
 }
 
-/* The READ of a slot is over; begin it anew if its owner wants that. */
+/* The READ of a slot has ended: call done(), and repeat the READ if its owner wants that. */
 static void krc_read_slot_end(struct krc_read_slot *slot, int err)
 {
 	if (err == KRC_READ_ELSEWHERE) {
@@ -410,7 +410,7 @@ static void krc_read_slot_end(struct krc_read_slot *slot, int err)
 		if (!err)
 			return;
 	}
-	/* the READ is its owner's again, who may have freed it */
+	/* slot->read is its owner's again, and may have been freed */
 	krc_read_slot_leave(slot, NULL);
 }
 
@@ -423,10 +423,11 @@ static void krc_read_slot_done(struct krc_req *req)
 }
 
 /*
- * Is asked before a READ is posted, also when that is for the second time: behind a neighbour's
- * fault to the same target, all that share the initiator would wait once more. One that has not
- * answered since is asked apart: a request with a lease takes the initiator back before the
- * hardware would say that the target is silent, and so it would be for ever.
+ * krc_flow.check: called before a READ is posted, and again before a replay: if another flow's
+ * request to the same target has failed, a replayed READ would stall all flows of the initiator
+ * once more. A target that is not proven any more is asked apart: on a shared initiator a leased
+ * request might expire and reset it each time before the hardware reports the timeout, and the
+ * target would never be found silent.
  */
 static int krc_read_slot_check(struct krc_req *req)
 {
@@ -438,7 +439,7 @@ static int krc_read_slot_check(struct krc_req *req)
 								       : KRC_READ_ELSEWHERE;
 }
 
-/* No lock is held; the first of the READs may have been ended when this returns. */
+/* Submit READs that got slots. No lock is held; some may have ended when this returns. */
 static void krc_read_slots_start(struct list_head *started)
 {
 	struct krc_read *read, *next;
@@ -454,7 +455,7 @@ static void krc_read_slots_start(struct list_head *started)
 	}
 }
 
-/* Those that waited for a probe find their place, and whose turn it is gets a slot. */
+/* Admit the READs in @again anew, hand out slots, and end the READs that are refused. */
 static void krc_reader_more(struct work_struct *work)
 {
 	struct krc_reader *reader = container_of(work, struct krc_reader, more);
@@ -521,7 +522,7 @@ bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read)
 	return waits;
 }
 
-/* ---- begin and end */
+/* ---- create and destroy */
 
 static void krc_reader_init(struct krc_reader *reader, struct krc_pool *pool)
 {
@@ -569,7 +570,7 @@ err_scratch:
 	return err;
 }
 
-/* All READs that wait for a slot are to be looked at anew. */
+/* Move all READs that wait for a slot to @again. */
 static void krc_reader_flush(struct krc_reader *reader)
 {
 	struct krc_share *share;
@@ -582,7 +583,7 @@ static void krc_reader_flush(struct krc_reader *reader)
 			struct krc_read *read, *tmp;
 			LIST_HEAD(waiting);
 
-			share->used++; /* it stays until here */
+			share->used++; /* keeps the share until the settle below */
 			list_splice_init(&share->waiting, &waiting);
 			list_for_each_entry_safe(read, tmp, &waiting, list) {
 				krc_read_dequeue(reader, read);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: what happens after a fault of an initiator.
+ * Owns: recovery of an initiator from a fault.
  *
  * READY -> FAILED at the first fault; a work item collects the flushed requests
- * (KRC_DRAIN_MS at most), halts the hardware (RESETTING), takes what completed until then,
- * and only when the hardware touches nothing any more it ends or replays the rest. A WRITE
- * or an atomic that may have been executed is not replayed: who waits for its effect at the
- * peer may have gone on since, and given the memory to somebody else. An initiator that
- * can't be reset, or whose resets help nobody, is DEAD: its requests complete with -EIO,
- * new ones go elsewhere, and it is tried again later.
- * A leased request that is in the hardware for too long is such a fault, and nobody's.
- * Locking: see pool/pool_priv.h. The hardware of an initiator in RESETTING is the work
- * item's alone.
+ * (KRC_DRAIN_MS at most), halts the hardware (RESETTING), takes the completions up to then,
+ * and only when the hardware accesses no memory any more it ends or replays the rest. A WRITE
+ * or an atomic that may have been executed is not replayed: the peer may have acted on its
+ * effect since, and reused the memory. An initiator that can't be reset, or whose resets make
+ * no progress, is DEAD: its requests complete with -EIO, new ones go to other initiators, and
+ * the reset is retried later.
+ * A leased request that is in the hardware for too long is such a fault (KRC_FAULT_EXPIRED),
+ * but of no request.
+ * Locking: see pool/pool_priv.h. In RESETTING only the work item uses the initiator's hardware.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,9 +30,9 @@ void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 	bool first = krc_initiator_set_state(ini, KRC_INI_FAILED);
 
 	lockdep_assert_held(&ini->lock);
-	/* but what the hardware says on its way to the halt is better than nobody's fault */
+	/* but a request's own fault, seen before the halt, replaces an expiry */
 	if (!first && (ini->fault != KRC_FAULT_EXPIRED || !krc_fault_own(fault)))
-		return; /* or it is stopped */
+		return; /* failed already, or stopped */
 	ini->fault = fault;
 	if (culprit) {
 		ini->culprit = *culprit->wr.address;
@@ -46,10 +46,10 @@ void krc_initiator_fault(struct krc_initiator *ini, enum krc_fault fault,
 }
 
 /*
- * What is said of other targets holds because the requests of an initiator are one stream:
- * the hardware connects it to one target after the other, and does not begin with the next
- * before all of the last is acknowledged. With DCI stream channels, which mlx5/initiator.c
- * does without, several targets are under way at once, and each request of another target
+ * That other targets are not in doubt relies on an initiator being one stream: the hardware
+ * connects it to one target after the other, and does not begin with the next before all
+ * requests to the last are acknowledged. With DCI stream channels, which mlx5/initiator.c
+ * does not use, several targets would be in flight at once, and each request to another target
  * would be in doubt as well.
  */
 bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_req *req)
@@ -60,15 +60,15 @@ bool krc_initiator_in_doubt(const struct krc_initiator *ini, const struct krc_re
 	case KRC_FAULT_ACCESS:
 	case KRC_FAULT_TARGET:
 		/*
-		 * The target goes on with nothing behind what it refuses. But a READ it may refuse
-		 * when it answers, or when it is asked again since an answer was lost: it has long
-		 * gone on by then.
+		 * The target executes nothing behind a request that it refuses. But it may refuse
+		 * a READ late, while it sends the answer or when the READ is retransmitted after
+		 * a lost answer: by then it may have executed requests behind it.
 		 */
 		if (!ini->culprit_reads)
 			return false;
 		fallthrough;
 	case KRC_FAULT_EXPIRED:
-	case KRC_FAULT_TIMEOUT: /* another target is not begun before this one is done */
+	case KRC_FAULT_TIMEOUT: /* no other target is begun before this one is done */
 	case KRC_FAULT_LOCAL:
 		return !memcmp(&ini->culprit, req->wr.address, sizeof(ini->culprit));
 	default:
@@ -93,7 +93,7 @@ void krc_initiator_abort(struct krc_initiator *ini, int status)
 		struct krc_req *req = ini->slots[ini->head & ini->mask].req;
 
 		if (req->wr.opcode != KRP_OP_READ && krc_initiator_begun(ini))
-			req->touched = true; /* nobody knows */
+			req->touched = true; /* whether it was executed is unknown */
 		if (!req->status)
 			req->status = req->touched ? -EREMCHG : status;
 		krc_flow_fail(ini, req->flow, status);
@@ -106,8 +106,9 @@ void krc_initiator_abort(struct krc_initiator *ini, int status)
 }
 
 /*
- * Collect what the hardware flushes by itself. If it did not say itself that it is in error,
- * it may go on with what it has, for which there may be no time.
+ * Collect what the hardware flushes on its own. Unless the hardware itself reported a request's
+ * error, it may still be executing requests, and there may be no time to wait for them: poll
+ * once.
  */
 static void krc_recover_drain(struct krc_initiator *ini)
 {
@@ -128,13 +129,13 @@ static void krc_recover_drain(struct krc_initiator *ini)
 	} while (!empty && time_before(jiffies, limit));
 }
 
-/* The hardware is halted: what it completed before must not be taken for undone. */
+/* The hardware is halted: take what it completed, which must not count as not executed. */
 static void krc_recover_take(struct krc_initiator *ini)
 {
 	spin_lock_bh(&ini->lock);
 	if (ini->state == KRC_INI_RESETTING && ini->head != ini->tail)
 		krc_initiator_take(ini, ini->depth);
-	/* the hardware was busy with this target, and had not begun with any other */
+	/* the oldest request's target was being served; no other target was begun */
 	if (ini->fault == KRC_FAULT_EXPIRED && ini->head != ini->tail)
 		ini->culprit = *ini->slots[ini->head & ini->mask].req->wr.address;
 	krc_initiator_dispatch(ini);
@@ -162,7 +163,7 @@ static int krc_recover_reset(struct krc_initiator *ini)
 	return err;
 }
 
-/* Why it was reset: nobody can say why a WRITE is in doubt if this does not. */
+/* Count the reset by cause, which explains requests that end with -EREMCHG. */
 static void krc_recover_count(struct krc_initiator *ini)
 {
 	switch (ini->fault) {
@@ -181,12 +182,12 @@ static void krc_recover_count(struct krc_initiator *ini)
 	}
 }
 
-/* The hardware is still: end or replay what it did not complete, and go on. */
+/* The hardware is halted and reset, or @err: end or replay the rest, and resume. */
 static void krc_recover_finish(struct krc_initiator *ini, int err)
 {
 	lockdep_assert_held(&ini->lock);
 	if (ini->state != KRC_INI_RESETTING)
-		return; /* stopped, and krc_pool_stop() does the rest */
+		return; /* stopped: krc_pool_stop() does the rest */
 	krc_recover_count(ini);
 	if (!err && ini->fruitless >= KRC_FRUITLESS_MAX)
 		err = -EIO;
@@ -201,7 +202,7 @@ static void krc_recover_finish(struct krc_initiator *ini, int err)
 	while (ini->head != ini->tail)
 		krc_initiator_retire(ini, KRC_FAULT_FLUSHED);
 	krc_initiator_set_state(ini, KRC_INI_READY);
-	ini->armed = false; /* the reset forgot it */
+	ini->armed = false; /* the reset disarmed the CQ */
 	krc_initiator_poll(ini, KRC_POLL_BUDGET);
 	krc_initiator_fill(ini);
 	krc_initiator_arm(ini);
@@ -234,7 +235,7 @@ void krc_initiator_recover(struct work_struct *work)
 	trace_krc_recovery_end(ini->pool->rail, ini->index, err);
 }
 
-/* When the first leased part must be out of the hardware. Return: whether there is any. */
+/* Jiffies when the first leased segment must be out of the hardware. Return: whether any is. */
 static bool krc_initiator_first_bound(const struct krc_initiator *ini, unsigned long *ret_bound)
 {
 	bool found = false;

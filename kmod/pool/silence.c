@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the table of targets, and what makes them proven or silent.
+ * Owns: the table of targets and their transitions to proven and silent.
  * Locking: see pool/silence.h.
  */
 #include <linux/hashtable.h>
@@ -15,7 +15,7 @@
 #define KRC_SILENCE_BITS 10
 
 static DEFINE_HASHTABLE(krc_silence, KRC_SILENCE_BITS);
-static LIST_HEAD(krc_silence_list); /* without users */
+static LIST_HEAD(krc_silence_list); /* silent targets without users */
 static u32 krc_silence_nr;
 static DEFINE_SPINLOCK(krc_silence_lock);
 
@@ -85,7 +85,7 @@ struct krc_standing *krc_standing_get(const struct krc_rail *rail,
 	spin_unlock_bh(&krc_silence_lock);
 	if (!standing)
 		return made;
-	kfree(made); /* another was faster */
+	kfree(made); /* another task was faster */
 	return standing;
 }
 
@@ -96,7 +96,7 @@ void krc_standing_hold(struct krc_standing *standing)
 	spin_unlock_bh(&krc_silence_lock);
 }
 
-/* Out of the table, for who has no user. */
+/* Remove a target without users from the table, and free it. */
 static void krc_standing_forget(struct krc_standing *standing)
 {
 	lockdep_assert_held(&krc_silence_lock);
@@ -108,7 +108,7 @@ static void krc_standing_forget(struct krc_standing *standing)
 	kfree(standing);
 }
 
-/* Only silence is worth to be remembered: of others it is enough that nothing is known. */
+/* The last user is gone: remember silent targets only; others are as good as unknown. */
 static void krc_standing_rest(struct krc_standing *standing)
 {
 	lockdep_assert_held(&krc_silence_lock);
@@ -191,7 +191,7 @@ void krc_silence_drop(const struct krc_rail *rail)
 			krc_standing_forget(standing);
 			continue;
 		}
-		/* its last user frees it; another port at the same place must not find it */
+		/* its last user frees it; a new port at the same address must not find it */
 		hash_del(&standing->node);
 		standing->orphan = true;
 	}

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: which targets of this node's peers have answered lately, and which have not.
+ * Owns: which targets of peers have answered lately, and which are unresponsive ("silent").
  *
- * The hardware serves the targets of an initiator one after the other, so one that does not
- * answer makes all wait that share the initiator. Therefore a target has to prove itself:
- * until it has answered once, and again when it has not answered for KRC_PROVEN_MS, it is
- * asked apart from the others (pool/read.c), by one READ, for which all wait that want
- * something of it. If it does not answer that either, it is silent: it is asked elsewhere
- * again, and only after a while, which doubles.
+ * The hardware serves the targets of an initiator one at a time, so one that does not answer
+ * stalls every flow on that initiator. Therefore a target has to prove itself: until it has
+ * answered once, and again when it has not answered for KRC_PROVEN_MS, it is asked on an
+ * initiator set apart (pool/read.c), by one READ, for which all other READs of it wait. If it
+ * does not answer that either, it is silent: it is retried on another initiator set apart, and
+ * only after a back-off, which doubles.
  *
- * What is known belongs to the target: GID, DCT number and key, address, and directory,
- * through one port. All services of a node are one target, as are all records of it that
- * programs come by, fresh or not; one that was published wrongly is another, and does not
- * give the right one a bad name. It is kept as long as a peer uses it; silence longer than
- * that, in a table of its own with a bound of its own. Who drops out of the table is not
- * known, and what is not known is asked apart.
+ * The state belongs to the target: GID, DCT number and key, address, and directory, through
+ * one port. All services of a node are one target, as are all records of it that programs
+ * hold, fresh or stale; a record published wrongly is another target, and does not affect the
+ * state of the right one. The state is kept as long as a peer uses it; that of silent targets
+ * longer, on a bounded list. A target dropped from the table is unknown, and an unknown target
+ * is asked apart.
  *
  * Locking: krc_silence_lock (bottom halves off) for the table and the users;
- * krc_standing.lock for the changes of one target; state and answered may be read without.
+ * krc_standing.lock for changes of one target; state and answered may be read without.
  */
 #ifndef KRC_SILENCE_H
 #define KRC_SILENCE_H
@@ -32,17 +32,17 @@
 struct krc_rail;
 struct krc_read;
 
-#define KRC_PROVEN_MS 1000 /* so long an answer is believed in */
-#define KRC_BACKOFF_MIN_MS 100 /* the first pause after silence */
+#define KRC_PROVEN_MS 1000 /* how long an answer keeps a target proven */
+#define KRC_BACKOFF_MIN_MS 100 /* least pause before a silent target is retried */
 #define KRC_BACKOFF_MAX_MS 5000
-#define KRC_BACKOFF_DOUBLINGS 3 /* of the time it was waited for: 8 times as long a pause */
-#define KRC_SILENT_MAX 4096 /* silent targets that no peer uses any more */
+#define KRC_BACKOFF_DOUBLINGS 3 /* at most: pause up to 8 times the wait for the answer */
+#define KRC_SILENT_MAX 4096 /* silent targets remembered without a user */
 
 /**
  * enum krc_standing_state - What is known of a target.
- * @KRC_STANDING_NEW: nothing, or nothing of late.
- * @KRC_STANDING_PROVEN: it has answered.
- * @KRC_STANDING_SILENT: it has not, when it was last asked.
+ * @KRC_STANDING_NEW: nothing, or no answer lately.
+ * @KRC_STANDING_PROVEN: it has answered lately.
+ * @KRC_STANDING_SILENT: it did not answer when last asked.
  */
 enum krc_standing_state {
 	KRC_STANDING_NEW,
@@ -52,10 +52,10 @@ enum krc_standing_state {
 
 /**
  * struct krc_standing_key - A target.
- * @rail: through which it is reached; never followed.
+ * @rail: port through which it is reached; only compared, never followed.
  * @address: its address vector.
- * @mrdir_addr: its directory.
- * @mrdir_rkey: key of that.
+ * @mrdir_addr: remote address of its memory directory.
+ * @mrdir_rkey: remote key of that.
  * @pad: zero, since a key is compared as bytes.
  */
 struct krc_standing_key {
@@ -67,19 +67,19 @@ struct krc_standing_key {
 };
 
 /**
- * struct krc_standing - What is known of a target.
- * @node: in the table.
- * @idle: among the silent ones without users, the longest idle first.
- * @users: who uses it.
- * @orphan: its port is gone: not in the table any more.
+ * struct krc_standing - What is known of a target; counted.
+ * @node: entry in the table.
+ * @idle: entry in the list of silent targets without users, the longest idle first.
+ * @users: reference count.
+ * @orphan: its port is gone and it has left the table: its last user frees it.
  * @key: the target.
- * @lock: for changes of what follows.
+ * @lock: protects changes of @state, @failures, @answered and @retry_at.
  * @state: enum krc_standing_state.
- * @failures: times that it was asked in vain, one after the other.
+ * @failures: consecutive READs of its directory that failed, at most KRC_BACKOFF_DOUBLINGS.
  * @answered: jiffies of its last answer.
  * @retry_at: jiffies before which it is not asked again, if it is silent.
- * @probe: the READ by which it is asked, or NULL; pool/read.c's, under its lock.
- * @waiting: READs that wait for that; pool/read.c's, too.
+ * @probe: the READ by which it is being asked, or NULL; owned by pool/read.c, under its lock.
+ * @waiting: READs that wait for @probe; likewise.
  */
 struct krc_standing {
 	struct hlist_node node;
@@ -97,24 +97,24 @@ struct krc_standing {
 };
 
 /**
- * krc_standing_get() - What is known of a target.
+ * krc_standing_get() - Find or create the state of a target.
  * @rail: port.
  * @address: its address vector.
- * @mrdir_addr: its directory.
- * @mrdir_rkey: key of that.
+ * @mrdir_addr: remote address of its memory directory.
+ * @mrdir_rkey: remote key of that.
  *
  * Context: may sleep.
- * Return: it, counted, or NULL: no memory.
+ * Return: the state with one more reference, for krc_standing_put(); or NULL: no memory.
  */
 struct krc_standing *krc_standing_get(const struct krc_rail *rail,
 				      const struct krc_hw_address *address, u64 mrdir_addr,
 				      u32 mrdir_rkey);
 
-/* One more user of what has one already, and one less. Context: any but hard interrupts. */
+/* Take one more reference, beside one that is held; drop one. Context: any but hard interrupts. */
 void krc_standing_hold(struct krc_standing *standing);
 void krc_standing_put(struct krc_standing *standing);
 
-/* How it stands now: proven only for a while. Context: any. */
+/* The state now: proven only for KRC_PROVEN_MS after an answer. Context: any. */
 static inline enum krc_standing_state krc_standing_now(const struct krc_standing *standing)
 {
 	enum krc_standing_state state = READ_ONCE(standing->state);
@@ -125,13 +125,13 @@ static inline enum krc_standing_state krc_standing_now(const struct krc_standing
 	return state;
 }
 
-/* Whether it is time to ask a silent one again. Context: any but hard interrupts. */
+/* Whether it may be asked now: it is not silent, or its pause is over. Any but hard interrupts. */
 bool krc_standing_due(struct krc_standing *standing);
 
-/* krc_standing_answered() for one that was not proven. */
+/* krc_standing_answered() for a target that was not proven. Context: any but hard interrupts. */
 void krc_standing_prove(struct krc_standing *standing);
 
-/* It has answered something, if only by a refusal. For the data path. Same context. */
+/* It has answered, if only by a refusal. For the data path. Context: any but hard interrupts. */
 static inline void krc_standing_answered(struct krc_standing *standing)
 {
 	unsigned long now = jiffies;
@@ -143,16 +143,16 @@ static inline void krc_standing_answered(struct krc_standing *standing)
 }
 
 /**
- * krc_standing_failed() - A READ of its directory was in vain.
+ * krc_standing_failed() - A READ of its directory failed: it is silent.
  * @standing: target.
- * @took: jiffies that it took to find out; the longer, the longer it is left alone.
+ * @took: jiffies until the failure; the pause before the next try grows with it.
  *
  * Context: any but hard interrupts.
  */
 void krc_standing_failed(struct krc_standing *standing, unsigned long took);
 
 /**
- * krc_standing_suspect() - Another request to it was in vain.
+ * krc_standing_suspect() - Another request to it was not answered: it is silent.
  * @standing: target; if it is silent already, nothing changes.
  *
  * Context: any but hard interrupts.
@@ -161,13 +161,13 @@ void krc_standing_suspect(struct krc_standing *standing);
 
 /**
  * krc_silence_drop() - Forget the targets of a port that is gone.
- * @rail: port, or NULL: all, when nobody uses one any more.
+ * @rail: port, or NULL for all, when no user is left.
  *
  * Context: any but hard interrupts.
  */
 void krc_silence_drop(const struct krc_rail *rail);
 
-/* Silent targets that are remembered without a user, for tests. */
+/* Number of silent targets remembered without a user, for tests. Context: any. */
 u32 krc_silence_idle(void);
 
 #endif /* KRC_SILENCE_H */

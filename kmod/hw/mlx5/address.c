@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: addresses: that of a port for its record, and the address vector that a
- * request to a record's target carries. The vector is that of libmlx5 for DC.
+ * Owns: addresses: a port's own, for its record, and the address vector in a request to the
+ * target of a record. The vector has libmlx5's layout for DC.
  */
 #include <linux/inetdevice.h>
 #include <linux/jhash.h>
@@ -12,7 +12,7 @@
 
 #define KRC_MLX5_AV_GRH BIT(30) /* of grh_gid_fl */
 
-/* ---- what the network wants */
+/* ---- packet settings */
 
 static bool krc_mlx5_is_port(const struct krc_hw *hw, u32 port)
 {
@@ -33,7 +33,7 @@ int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric 
 	p = &hw->ports[port];
 	p->fabric = *fabric;
 	p->pkey_index = pkey_index;
-	p->mtu = 0; /* that of initiators that are gone */
+	p->mtu = 0; /* forget the MTU of earlier initiators */
 	return 0;
 }
 
@@ -46,7 +46,7 @@ u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active)
 
 /* ---- RoCE */
 
-/* MAC of a peer or of the router to it, by the neighbour table of the GID's netdev. */
+/* MAC of a peer or of the router to it, from the neighbour table of the GID's netdev. */
 static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 			    u8 *ret_mac)
 {
@@ -79,8 +79,8 @@ static bool krc_mlx5_on_link_ipv4(const struct net_device *ndev, __be32 addr)
 }
 
 /*
- * Whether a peer's MAC is worth something: behind a router it is not, and that of the
- * router is wanted. Says no where it can't know; a look-up is right in any case.
+ * Whether a peer is on the same link, so that the MAC of its record can be used; behind a
+ * router the router's is needed. False if unknown: resolving is right in any case.
  */
 static bool krc_mlx5_on_link(const struct ib_gid_attr *own, const union ib_gid *gid)
 {
@@ -97,7 +97,7 @@ static bool krc_mlx5_on_link(const struct ib_gid_attr *own, const union ib_gid *
 	return yes;
 }
 
-/* UDP source port: its own for each pair of addresses, so that switches spread them. */
+/* UDP source port, hashed from both addresses, so that switches spread the paths. */
 static u16 krc_mlx5_udp_sport(const union ib_gid *own, const union ib_gid *gid)
 {
 	u32 label = jhash(own->raw, sizeof(own->raw), jhash(gid->raw, sizeof(gid->raw), 0));
@@ -142,7 +142,7 @@ static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const unio
 
 	if (!value->dct.lid)
 		return -EINVAL;
-	/* the LID of a peer in another subnet is worth nothing here */
+	/* the LID of a peer in another subnet is meaningless here */
 	if (rdma_query_gid(hw->ibdev, port, gid_index, &own) ||
 	    own.global.subnet_prefix != gid->global.subnet_prefix)
 		return -ENETUNREACH;
@@ -150,7 +150,7 @@ static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const unio
 	av->stat_rate_sl = hw->ports[port].fabric.sl & 0xf;
 	if (!rdma_is_grh_required(hw->ibdev, port))
 		return 0;
-	/* a virtual port shares its LID with others: it is the GID that tells them apart */
+	/* a virtual port shares its LID with others: only the GID distinguishes them */
 	av->grh_gid_fl = cpu_to_be32(KRC_MLX5_AV_GRH | gid_index << 20);
 	av->tclass = hw->ports[port].fabric.traffic_class;
 	av->hop_limit = KRC_MLX5_HOP_LIMIT;
@@ -172,10 +172,10 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 		return -EINVAL;
 	if (!!(value->dct.flags & KRP_DCT_ETHERNET) != hw->roce)
 		return -EAFNOSUPPORT;
-	/* a target that takes fewer READs at once than we send would fail some of them */
+	/* a target that accepts fewer READs in flight than we send would fail some of them */
 	if (value->dct.max_rd_atomic && value->dct.max_rd_atomic < 1 << hw->log_rd_atomic)
 		return -EINVAL;
-	/* nor would it take our packets if they are larger than its own */
+	/* it would drop packets larger than its MTU */
 	if (value->dct.mtu < READ_ONCE(hw->ports[port].mtu))
 		return -ENETUNREACH;
 	if (hw->roce)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: completion queues, and what an error completion means. After
+ * Owns: completion queues, and the meaning of error completions. After
  * drivers/infiniband/hw/mlx5/cq.c.
  */
 #include <linux/interrupt.h>
@@ -65,7 +65,7 @@ void krc_mlx5_cq_destroy(struct krc_hw *hw, struct krc_mlx5_cq *cq)
 	int err = mlx5_core_destroy_cq(hw->mdev, &cq->mcq);
 
 	if (err) {
-		/* it left the tables of the event queues all the same; see its source */
+		/* mlx5_core has removed it from the tables of the event queues all the same */
 		synchronize_irq(cq->mcq.irqn);
 		mlx5_cq_put(&cq->mcq);
 		wait_for_completion(&cq->mcq.free);
@@ -89,8 +89,8 @@ struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq)
 	return cqe;
 }
 
-/* What real devices add to REMOTE_INVAL_REQ if the DC key was wrong; seen in public
- * reports of DC users beside "DCT access error" of the target.
+/* Vendor syndrome that real devices add to REMOTE_INVAL_REQ if the DC key was wrong; seen in
+ * public reports of DC users beside "DCT access error" of the target.
  */
 #define KRC_MLX5_VENDOR_DC_KEY 0x8a
 
@@ -99,20 +99,20 @@ static const struct krc_mlx5_syndrome {
 	u8 fault;
 } krc_mlx5_syndromes[] = {
 	{ MLX5_CQE_SYNDROME_WR_FLUSH_ERR, KRC_FAULT_FLUSHED },
-	/* ours */
+	/* a local fault */
 	{ MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, KRC_FAULT_LOCAL },
 	{ MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, KRC_FAULT_LOCAL },
 	{ MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, KRC_FAULT_LOCAL },
 	{ MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, KRC_FAULT_LOCAL },
 	{ MLX5_CQE_SYNDROME_MW_BIND_ERR, KRC_FAULT_LOCAL },
-	/* the target said no */
+	/* the target refused it */
 	{ MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, KRC_FAULT_ACCESS },
 	{ MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, KRC_FAULT_ACCESS },
 	{ MLX5_CQE_SYNDROME_REMOTE_OP_ERR, KRC_FAULT_ACCESS },
-	/* it is not, or not ready */
+	/* the target does not exist, or is not ready */
 	{ MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, KRC_FAULT_TARGET },
 	{ MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR, KRC_FAULT_TARGET },
-	/* nothing came back, or nothing that can be understood */
+	/* no response, or a malformed one */
 	{ MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, KRC_FAULT_TIMEOUT },
 	{ MLX5_CQE_SYNDROME_BAD_RESP_ERR, KRC_FAULT_TIMEOUT },
 };

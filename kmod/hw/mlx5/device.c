@@ -43,7 +43,7 @@ int krc_mlx5_simple(struct krc_hw *hw, u16 opcode, u32 id)
 		err = mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
 		if (err != -ENOMEM || !--tries)
 			return err;
-		msleep(KRC_MLX5_SIMPLE_PAUSE_MS); /* what gives back must not fail for want */
+		msleep(KRC_MLX5_SIMPLE_PAUSE_MS); /* releasing must not fail for lack of memory */
 	}
 }
 
@@ -107,13 +107,13 @@ static int krc_mlx5_on_event(struct notifier_block *nb, unsigned long event, voi
 	return NOTIFY_OK;
 }
 
-/* ---- what a device can do */
+/* ---- capabilities */
 
 static bool krc_mlx5_match(struct ib_device *ibdev)
 {
 	struct device *parent = ibdev->dev.parent;
 
-	/* the second kind is a sub-function: known, and refused by name in open() */
+	/* the second is a sub-function: matched here, and refused with a reason in open() */
 	return parent && parent->driver &&
 	       (!strcmp(parent->driver->name, "mlx5_core") ||
 		!strncmp(parent->driver->name, "mlx5_core.", strlen("mlx5_core.")));
@@ -139,7 +139,7 @@ static const char *krc_mlx5_obstacle(struct ib_device *ibdev)
 	return NULL;
 }
 
-/* as get_atomic_mode() of mlx5_ib; 0 if 8-byte atomics of our kind do not work */
+/* as get_atomic_mode() of mlx5_ib; 0 without the 8-byte atomics that krcore offers */
 static u8 krc_mlx5_atomic_mode(struct mlx5_core_dev *mdev)
 {
 	u32 ops = MLX5_CAP_ATOMIC(mdev, atomic_operations);
@@ -147,7 +147,7 @@ static u8 krc_mlx5_atomic_mode(struct mlx5_core_dev *mdev)
 	u32 both = MLX5_ATOMIC_OPS_CMP_SWAP | MLX5_ATOMIC_OPS_FETCH_ADD;
 	u32 extended = MLX5_ATOMIC_OPS_EXTENDED_CMP_SWAP | MLX5_ATOMIC_OPS_EXTENDED_FETCH_ADD;
 
-	/* without the second the answer would not be in the host's byte order */
+	/* without that endianness mode the result would not be in the host's byte order */
 	if (!MLX5_CAP_GEN(mdev, atomic) || (ops & both) != both || !(sizes & sizeof(u64)) ||
 	    !MLX5_CAP_ATOMIC(mdev, atomic_req_8B_endianness_mode))
 		return 0;
@@ -274,7 +274,7 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 	xa_init_flags(&hw->targets, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&hw->initiators, XA_FLAGS_LOCK_IRQ);
 	xa_init(&hw->resting);
-	/* no interrupt takes it, as they do those above, which are made by the same function */
+	/* lockdep: no interrupt takes this lock, unlike those of the xarrays above */
 	lockdep_set_class(&hw->resting.xa_lock, &krc_mlx5_resting_class);
 	atomic_set(&hw->key_variant, get_random_u32());
 	krc_mlx5_attributes(hw);
@@ -286,7 +286,7 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 		return ERR_PTR(err);
 	}
 	mlx5_notifier_register(hw->mdev, &hw->nb);
-	if (krc_mlx5_is_down(hw)) { /* before we listened */
+	if (krc_mlx5_is_down(hw)) { /* it may have failed before the notifier was registered */
 		krc_mlx5_close(hw);
 		strscpy(reason, "device is in an internal error", KRC_REASON_BYTES);
 		return ERR_PTR(-EIO);

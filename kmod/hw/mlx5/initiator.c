@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: DC initiators: their making, the way to RTS and back, posting and polling.
+ * Owns: DC initiators (DCIs): creation, transitions to RTS and back, posting and polling.
  * Values are those of mlx5_ib (create_dci(), __mlx5_ib_modify_qp()).
  *
- * The completion queue has room for all requests at once, so it cannot overflow. What
- * is rung ends with a request that asks for a completion, so each quiet one has one that
- * stands for it. After a reset the numbers of the send queue begin at 0 again; those of
- * the completion queue go on.
+ * The completion queue has an entry for each request, so it cannot overflow. The last request
+ * before a doorbell is signaled, so each unsignaled one has a later completion that stands for
+ * it. After a reset the numbers of the send queue start at 0 again; those of the completion
+ * queue continue.
  * Locking: krc_hw_initiator.lock, taken with bottom halves off; no hard interrupt takes it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -18,16 +18,16 @@
 #include "base/log.h"
 #include "hw/mlx5/mlx5.h"
 
-#include <linux/mlx5/doorbell.h> /* needs those before it */
+#include <linux/mlx5/doorbell.h> /* needs the headers above */
 
-/* doorbells of all initiators go to one register and must be written at once */
+/* all initiators share one doorbell register, so it must be written by one 64-bit store */
 static_assert(BITS_PER_LONG == 64);
 
 #define KRC_MLX5_LOG_BLOCK 6
 #define KRC_MLX5_LOG_ACK_REQ_FREQ 8
 #define KRC_MLX5_RETRIES 7
-#define KRC_MLX5_SPORT_BITS 14 /* the rest is the same for all ports of RoCE: 49152 and more */
-/* 7 would wait forever and everybody with it: nothing we do should meet RNR at all */
+#define KRC_MLX5_SPORT_BITS 14 /* the other two bits are fixed: RoCE uses 49152 and up */
+/* 7 would retry forever and stall the initiator; no operation of ours should meet RNR at all */
 #define KRC_MLX5_RNR_RETRIES 6
 
 static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
@@ -53,7 +53,7 @@ static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
 	MLX5_SET(qpc, qpc, ts_format, mlx5_get_qp_default_ts(hw->mdev));
 	MLX5_SET(qpc, qpc, rq_type, MLX5_SRQ_RQ);
 	MLX5_SET(qpc, qpc, log_sq_size, ilog2((ini->mask + 1) * KRC_MLX5_WR_BLOCKS));
-	/* one target after the other: krc_initiator_in_doubt() relies on it */
+	/* no streams, so one target at a time: krc_initiator_in_doubt() relies on it */
 	MLX5_SET(qpc, qpc, log_num_dci_stream_channels, 0);
 	MLX5_SET(qpc, qpc, xrcd, hw->xrcdn);
 	MLX5_SET(qpc, qpc, srqn_rmpn_xrqn, hw->rmpn);
@@ -93,7 +93,7 @@ static void krc_mlx5_qpc_rtr(struct krc_hw_initiator *ini, u32 *in)
 
 	MLX5_SET(qpc, qpc, mtu, ini->mtu);
 	MLX5_SET(qpc, qpc, log_msg_max, MLX5_CAP_GEN(ini->hw->mdev, log_max_msg));
-	/* where to comes with each request; where from is the same for all of them */
+	/* the destination comes with each request; the source is the same for all of them */
 	MLX5_SET(ads, path, vhca_port_num, ini->port);
 	MLX5_SET(ads, path, pkey_index, ini->hw->ports[ini->port].pkey_index);
 	if (ini->hw->roce) {
@@ -112,7 +112,7 @@ static void krc_mlx5_qpc_rts(struct krc_hw_initiator *ini, u32 *in)
 	MLX5_SET(ads, MLX5_ADDR_OF(qpc, qpc, primary_address_path), ack_timeout, ini->ack_timeout);
 }
 
-/* From RESET to RTS. Optional parameters: none; initiators have no row in mlx5_ib's table. */
+/* From RESET to RTS. No optional parameters: mlx5_ib's table has no row for DCIs. */
 static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 {
 	u32 in[MLX5_ST_SZ_DW(rst2init_qp_in)], out[MLX5_ST_SZ_DW(rst2init_qp_out)];
@@ -127,7 +127,7 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 	err = ib_query_port(ini->hw->ibdev, ini->port, &attr);
 	if (err)
 		return err;
-	/* never larger than at first: addresses of smaller targets were refused by that */
+	/* never above the first value: krc_mlx5_address() refused smaller targets by it */
 	mtu = krc_mlx5_mtu(ini->hw, ini->port, attr.active_mtu);
 	ini->mtu = ini->mtu ? min(ini->mtu, mtu) : mtu;
 	WRITE_ONCE(port->mtu, ini->mtu);
@@ -154,7 +154,7 @@ static void krc_mlx5_set_ready(struct krc_hw_initiator *ini, bool ready)
 	spin_unlock_bh(&ini->lock);
 }
 
-/* Forget all requests. The queue is in RESET: the device adds nothing any more. */
+/* Drop all requests and completions. The queue is in RESET: the device adds none. */
 static void krc_mlx5_forget(struct krc_hw_initiator *ini)
 {
 	spin_lock_bh(&ini->lock);
@@ -186,7 +186,7 @@ int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini)
 	return 0;
 }
 
-/* ---- life */
+/* ---- create and destroy */
 
 static void krc_mlx5_on_completion(struct mlx5_core_cq *mcq, struct mlx5_eqe *eqe)
 {
@@ -195,7 +195,7 @@ static void krc_mlx5_on_completion(struct mlx5_core_cq *mcq, struct mlx5_eqe *eq
 	ini->hw->events->completion(ini->owner);
 }
 
-/* the completion queue is in error; that can only be our own fault */
+/* the completion queue is in error, which only a bug here can cause */
 static void krc_mlx5_on_cq_error(struct mlx5_core_cq *mcq, enum mlx5_event event)
 {
 	struct krc_hw_initiator *ini = container_of(mcq, struct krc_hw_initiator, cq.mcq);
@@ -243,7 +243,7 @@ static int krc_mlx5_initiator_objects(struct krc_hw_initiator *ini, u32 vector)
 
 err_qp:
 	gone = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_QP, ini->qpn);
-	krc_mlx5_released(hw, gone, "DCI", ini->qpn); /* nothing was sent: it reads nothing */
+	krc_mlx5_released(hw, gone, "DCI", ini->qpn); /* nothing was sent: no access */
 err_cq:
 	krc_mlx5_cq_destroy(hw, &ini->cq);
 	return err;
@@ -335,9 +335,9 @@ void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini)
 		ctrl = krc_mlx5_ring_entry(&ini->sq,
 					   ((ini->head - 1) & ini->mask) * KRC_MLX5_WR_BLOCKS);
 		ctrl->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
-		dma_wmb(); /* requests before the record */
+		dma_wmb(); /* requests before the doorbell record */
 		ini->sq.db.db[MLX5_SND_DBR] = cpu_to_be32((u16)(ini->head * KRC_MLX5_WR_BLOCKS));
-		wmb(); /* the record before the doorbell */
+		wmb(); /* doorbell record before the doorbell */
 		mlx5_write64((__be32 *)ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
 		ini->rung = ini->head;
 	}

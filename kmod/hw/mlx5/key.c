@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: memory keys. All are lists of pages (MTT) given with the command, with the
- * exact range and rights asked for; none opens physical memory as a whole. After
- * reg_create() of mlx5_ib.
+ * Owns: memory keys. Each is a list of pages (MTT) passed with the command, with exactly the
+ * range and rights asked for; none covers physical memory as a whole. After reg_create() of
+ * mlx5_ib.
  *
  * REST
- *   A remote key is the index that the device chose, and a low byte that we do. The device
- *   may give the index of a destroyed key to the next one, and all keys are in one
- *   protection domain behind one target. A request that is late, since it stood behind
- *   others, was sent again, or comes from a machine that stood still meanwhile, must find no
- *   key of its name, least of all a stranger's. So the low bytes of an index are used in
- *   turn, and remembered from one key that peers knew to the next: a name comes again
- *   after 256 of them, each of which was there for its lease and margin at least, or when
- *   the index was not used for as long as that takes. A device that gives out another
- *   index at the second try is tried again.
- *   What does not count: keys that no peer was told, and names of the time before the
- *   device was opened, since targets have another secret since.
+ *   A remote key is an index that the device chooses, and a low byte chosen here. The device
+ *   may reuse the index of a destroyed key for the next one, and all keys are in one protection
+ *   domain behind one target. A late request (delayed behind others, retransmitted, or from a
+ *   machine that was suspended meanwhile) must find no key of that name, least of all one of
+ *   another owner. So the low bytes of an index are used in turn, one for each key that peers
+ *   knew, and the next one is recorded: a name recurs only after 256 such keys, each of which
+ *   existed for its lease and margin at least, or after the index was unused for as long as
+ *   that takes. If a new key has another low byte than the recorded one, it is created again
+ *   with that one; the device may then choose another index, which is checked likewise.
+ *   Not counted: keys that no peer was told, and names from before the device was opened,
+ *   since targets have another secret since.
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
@@ -29,14 +29,14 @@
 #define KRC_MLX5_KEY_TRIES 64
 /* 256 keys of KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN; longer than a NIC holds a request */
 #define KRC_MLX5_KEY_REST_S (KRP_MRDIR_REST_MS / 1000)
-#define KRC_MLX5_KEY_LIVES (1LL << 40) /* instead of when it was destroyed */
-#define KRC_MLX5_KEYS_REMEMBERED 1024U /* indexes are looked through as often */
-#define KRC_MLX5_MTT_PRESENT 3 /* may be read and written; for devices that look */
+#define KRC_MLX5_KEY_LIVES (1LL << 40) /* in place of the time of destruction: the key exists */
+#define KRC_MLX5_KEYS_REMEMBERED 1024U /* records between two scans for expired ones */
+#define KRC_MLX5_MTT_PRESENT 3 /* read and write allowed; for devices that check it */
 
 /**
- * struct krc_mlx5_range - What a key is to cover.
+ * struct krc_mlx5_range - The range and rights of a key.
  * @iova: first address under the key.
- * @bytes: how many.
+ * @bytes: length.
  * @page_shift: log2 of the pages' size.
  * @access: KRP_ACCESS_*.
  */
@@ -76,7 +76,7 @@ static void krc_mlx5_key_context(struct krc_hw *hw, void *in, const struct krc_m
 	MLX5_SET(mkc, mkc, log_page_size, r->page_shift);
 }
 
-/* memory for the command, its page list still empty */
+/* Allocate and fill in the command, except its page list. Return: it or ERR_PTR; kvfree(). */
 static u32 *krc_mlx5_key_prepare(struct krc_hw *hw, const struct krc_mlx5_range *r, int *ret_inlen)
 {
 	u64 list = round_up(krc_mlx5_range_pages(r), 2) * sizeof(__be64);
@@ -92,7 +92,7 @@ static u32 *krc_mlx5_key_prepare(struct krc_hw *hw, const struct krc_mlx5_range 
 	return in;
 }
 
-/* Return: whether it is gone. */
+/* Destroy a key. Return: whether it is gone. */
 static bool krc_mlx5_key_forget(struct krc_hw *hw, u32 mkey)
 {
 	int err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_MKEY, mlx5_mkey_to_idx(mkey));
@@ -100,7 +100,7 @@ static bool krc_mlx5_key_forget(struct krc_hw *hw, u32 mkey)
 	return krc_mlx5_released(hw, err, "key", mkey);
 }
 
-/* What is remembered of an index: its next low byte, and when the last key was destroyed. */
+/* The record of an index: its next low byte, and when the last key was destroyed. */
 static void *krc_mlx5_rest_entry(u8 next, time64_t since_s)
 {
 	return xa_mk_value((unsigned long)since_s << 8 | next);
@@ -133,8 +133,8 @@ void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s)
 	void *entry;
 
 	if (xa_load(&hw->resting, index) != krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES))
-		return; /* it was closed to peers */
-	/* takes no memory, there is an entry */
+		return; /* no remote key: it was not recorded */
+	/* replaces an existing entry, so it allocates nothing */
 	xa_store(&hw->resting, index, krc_mlx5_rest_entry(mkey + known, now_s), GFP_KERNEL);
 	if ((u32)atomic_inc_return(&hw->rests) % KRC_MLX5_KEYS_REMEMBERED)
 		return;
@@ -151,7 +151,7 @@ static int krc_mlx5_key_take(struct krc_hw *hw, u32 mkey, u8 *variant)
 	if (krc_mlx5_key_rested(hw, mkey, ktime_get_seconds(), variant))
 		err = krc_mlx5_key_begin(hw, mkey);
 	if (err && !krc_mlx5_key_forget(hw, mkey))
-		err = 0; /* the device keeps it: then so do we */
+		err = 0; /* the device keeps it: use it after all */
 	return err;
 }
 
@@ -188,7 +188,7 @@ static int krc_mlx5_access_check(struct krc_hw *hw, u32 access)
 	return 0;
 }
 
-/* flags that go into the low bits of a list's entries */
+/* flags in the low bits of MTT entries */
 static u64 krc_mlx5_mtt_flags(struct krc_hw *hw)
 {
 	return MLX5_CAP_GEN(hw->mdev, pg) ? KRC_MLX5_MTT_PRESENT : 0;
@@ -219,7 +219,7 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
 	rdma_umem_for_each_dma_block(umem, &it, page) {
 		if (n == krc_mlx5_range_pages(&r))
-			break; /* there is room for no more */
+			break; /* the command has no more entries */
 		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
 	}
 	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
@@ -241,8 +241,8 @@ int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access
 		return err;
 	if (!bytes || bytes > 1ULL << KRC_MLX5_LOG_PAGE_MAX)
 		return -EINVAL;
-	/* address under the key is address on the bus, so pages may be as large as we like:
-	 * what they hold beyond the range is closed by the key's start and length
+	/* addresses under the key are DMA addresses, so pages may be arbitrarily large: the
+	 * key's start and length exclude what they hold beyond the range
 	 */
 	r.page_shift =
 		clamp_t(u32, order_base_2(bytes), MLX5_ADAPTER_PAGE_SHIFT, KRC_MLX5_LOG_PAGE_MAX);
@@ -287,7 +287,7 @@ int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 i
 
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
-	/* before the index is free */
+	/* before the device can reuse the index */
 	krc_mlx5_key_rest(hw, key->handle, key->known, ktime_get_seconds());
 	return krc_mlx5_key_forget(hw, key->handle);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: what the files of the mlx5 provider share. It drives DC on the unmodified
- * inbox driver by the symbols that mlx5_core exports; mlx5_ib refuses DC to callers
- * in the kernel. Commands and their values are those that mlx5_ib sends for the same
- * objects of a user (drivers/infiniband/hw/mlx5/qp.c, srq.c, mr.c).
+ * Owns: declarations shared by the files of the mlx5 provider. It drives DC on the unmodified
+ * inbox driver through symbols that mlx5_core exports, since mlx5_ib refuses DC to kernel
+ * callers. Commands and their values are those that mlx5_ib sends for the same objects of a
+ * user (drivers/infiniband/hw/mlx5/qp.c, srq.c, mr.c).
  *
- * Numbers: a request takes two basic blocks of 64 bytes, whatever it is, so entry i
- * of a send queue is always whole, and its number is half of the block's.
- * Locking: creation and destruction are the caller's to serialise. An initiator has a
- * spinlock of its own beside the caller's, because reset may meet a late poll. The
- * tables of targets and initiators are read by the event handler in interrupts; an
- * object that was erased from its table gets no upcall any more.
+ * Numbers: each request takes two basic blocks of 64 bytes, so an entry of a send queue never
+ * wraps, and its number is half of its first block's.
+ * Locking: the caller serialises creation and destruction. An initiator has a spinlock of its
+ * own beside the caller's, because reset may run beside a late poll. The event handler reads
+ * the tables of targets and initiators in interrupts; an object that was erased from its table
+ * gets no upcall any more.
  */
 #ifndef KRC_MLX5_H
 #define KRC_MLX5_H
@@ -37,7 +37,7 @@
 /**
  * struct krc_mlx5_ring - Memory of a queue, shared with the device.
  * @buf: its pages.
- * @fbc: how to find entries.
+ * @fbc: layout of the entries in @buf.
  * @db: doorbell record.
  */
 struct krc_mlx5_ring {
@@ -48,9 +48,9 @@ struct krc_mlx5_ring {
 
 /**
  * struct krc_mlx5_cq - A completion queue.
- * @mcq: as mlx5_core knows it.
+ * @mcq: mlx5_core's part.
  * @ring: entries.
- * @log_size: log2 of the entries.
+ * @log_size: log2 of their number.
  */
 struct krc_mlx5_cq {
 	struct mlx5_core_cq mcq;
@@ -60,8 +60,8 @@ struct krc_mlx5_cq {
 
 /**
  * struct krc_mlx5_port - A port of an open device.
- * @fabric: what the network wants.
- * @pkey_index: where the partition is in the port's table.
+ * @fabric: packet settings.
+ * @pkey_index: index of the partition in the port's table.
  * @mtu: packet size of its initiators, enum ib_mtu; 0 if there is none.
  */
 struct krc_mlx5_port {
@@ -73,29 +73,29 @@ struct krc_mlx5_port {
 /**
  * struct krc_hw - An open device.
  * @ibdev: device.
- * @mdev: the same, as mlx5_core knows it.
+ * @mdev: its mlx5_core device.
  * @events: upcalls.
- * @owner: for events->device_fatal.
- * @attr: what it can do.
- * @pd: for address handles, by which MAC addresses are resolved.
+ * @owner: argument of events->device_fatal.
+ * @attr: capabilities.
+ * @pd: for address handles, which resolve MAC addresses.
  * @uar: doorbell page.
  * @pdn: protection domain of all keys and queues.
  * @xrcdn: XRC domain; initiators name one, though they receive nothing.
- * @rmpn: receive pool of targets and initiators. Nothing is ever posted to it:
- *	a peer that sends a message waits forever.
+ * @rmpn: receive pool that targets and initiators name. Nothing is ever posted to it:
+ *	no message of a peer is ever received.
  * @rmp: its memory.
  * @rcq: completion queue that targets name; nothing completes there.
- * @nb: our place in the list of those whom mlx5_core tells of events.
+ * @nb: notifier for events of mlx5_core.
  * @targets: struct krc_hw_target by number.
  * @initiators: struct krc_hw_initiator by number.
- * @key_variant: low byte of the next key, where it may be any.
- * @resting: by index of a remote key: which low byte is the next one, see key.c.
- * @rests: keys that were put there.
- * @lag_port: counts targets, which take the ports of a bond in turn.
+ * @key_variant: low byte of the next key, unless the index demands another.
+ * @resting: by index of a remote key: the low byte to be used next, see key.c.
+ * @rests: number of keys recorded there.
+ * @lag_port: counts targets, which are spread over the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
- * @log_rd_atomic: log2 of the READs and atomics under way at once.
- * @ports: by number; the first is not used.
- * @roce: Ethernet.
+ * @log_rd_atomic: log2 of the READs and atomics in flight at once.
+ * @ports: by number; index 0 is not used.
+ * @roce: the ports are Ethernet.
  */
 struct krc_hw {
 	struct ib_device *ibdev;
@@ -128,7 +128,7 @@ struct krc_hw {
  * @hw: device.
  * @port: port.
  * @dctn: number.
- * @drained: the device says that no initiator is connected any more.
+ * @drained: completed by the event that no initiator is connected any more.
  */
 struct krc_hw_target {
 	struct krc_hw *hw;
@@ -141,21 +141,21 @@ struct krc_hw_target {
  * struct krc_hw_initiator - A DC initiator.
  * @lock: protects all below it.
  * @hw: device.
- * @owner: for the upcalls.
+ * @owner: argument of the upcalls.
  * @cq: completions.
  * @sq: send queue.
  * @qpn: number.
  * @port: port.
  * @gid_index: source address.
- * @sport: what makes the UDP source port of a request its own, to be added bit by bit.
+ * @sport: XORed into the UDP source port, so that initiators differ in it; 0 on InfiniBand.
  * @mtu: packet size, enum ib_mtu.
  * @ack_timeout: InfiniBand encoding.
- * @depth: most requests at once.
- * @mask: entries of @cookies, less one; at least @depth - 1.
+ * @depth: most outstanding requests.
+ * @mask: size of @cookies - 1, where the size is a power of two of at least @depth.
  * @head: requests appended; wraps.
  * @tail: requests completed; wraps.
  * @rung: value of @head at the last doorbell.
- * @ready: in RTS: requests are taken.
+ * @ready: in RTS: requests are accepted.
  * @cookies: of the requests between @tail and @head.
  */
 struct krc_hw_initiator {
@@ -182,7 +182,7 @@ struct krc_hw_initiator {
 /* device.c */
 
 /**
- * krc_mlx5_is_down() - Whether the device does no work any more.
+ * krc_mlx5_is_down() - Whether the device has stopped working.
  * @hw: device.
  *
  * Context: any.
@@ -191,8 +191,8 @@ struct krc_hw_initiator {
 bool krc_mlx5_is_down(const struct krc_hw *hw);
 
 /**
- * krc_mlx5_simple() - Run a command whose only parameter is an object's number: one that
- *	ends, stills or gives back. Tried again for a second if the kernel has no memory for it.
+ * krc_mlx5_simple() - Run a command whose only parameter is an object's number: destroy, drain,
+ *	reset, deallocate. Retried for a second if the kernel has no memory for it.
  * @hw: device.
  * @opcode: MLX5_CMD_OP_*.
  * @id: number, 24 bits.
@@ -203,13 +203,13 @@ bool krc_mlx5_is_down(const struct krc_hw *hw);
 int krc_mlx5_simple(struct krc_hw *hw, u16 opcode, u32 id);
 
 /**
- * krc_mlx5_released() - After a command to destroy: may memory of the object be freed?
+ * krc_mlx5_released() - Whether memory of an object may be freed after its destroy command.
  * @hw: device.
  * @err: outcome of the command.
  * @what: kind of object, for the log.
  * @id: its number.
  *
- * A device that works and refuses may still write to that memory.
+ * A working device that refused the command may still write to that memory.
  *
  * Context: any.
  * Return: true if the object is gone, or the device is.
@@ -219,11 +219,11 @@ bool krc_mlx5_released(struct krc_hw *hw, int err, const char *what, u32 id);
 /* ring.c */
 
 /**
- * krc_mlx5_ring_create() - Get memory for a queue, zeroed.
+ * krc_mlx5_ring_create() - Allocate zeroed memory for a queue.
  * @hw: device.
  * @ring: out.
  * @log_stride: log2 of the bytes of an entry.
- * @log_size: log2 of the entries.
+ * @log_size: log2 of the number of entries.
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
@@ -232,7 +232,7 @@ int krc_mlx5_ring_create(struct krc_hw *hw, struct krc_mlx5_ring *ring, u32 log_
 			 u32 log_size);
 
 /**
- * krc_mlx5_ring_destroy() - Give it back.
+ * krc_mlx5_ring_destroy() - Free the memory of a queue.
  * @hw: device.
  * @ring: ring.
  *
@@ -241,9 +241,9 @@ int krc_mlx5_ring_create(struct krc_hw *hw, struct krc_mlx5_ring *ring, u32 log_
 void krc_mlx5_ring_destroy(struct krc_hw *hw, struct krc_mlx5_ring *ring);
 
 /**
- * krc_mlx5_ring_entry() - Where an entry is.
+ * krc_mlx5_ring_entry() - Address of an entry.
  * @ring: ring.
- * @i: which; less than its size.
+ * @i: index, less than the size.
  *
  * Context: any.
  * Return: address.
@@ -253,7 +253,7 @@ static inline void *krc_mlx5_ring_entry(struct krc_mlx5_ring *ring, u32 i)
 	return mlx5_frag_buf_get_wqe(&ring->fbc, i);
 }
 
-/* log_page_size of commands: in pages of 4 KiB */
+/* log_page_size as commands take it: in units of 4 KiB. Context: any. */
 static inline u32 krc_mlx5_ring_page_shift(const struct krc_mlx5_ring *ring)
 {
 	return ring->buf.page_shift - MLX5_ADAPTER_PAGE_SHIFT;
@@ -265,8 +265,8 @@ static inline u32 krc_mlx5_ring_page_shift(const struct krc_mlx5_ring *ring)
  * krc_mlx5_cq_create() - Make a completion queue.
  * @hw: device.
  * @cq: out; mcq.comp and mcq.event are set already.
- * @log_size: log2 of the entries.
- * @vector: completion vector, modulo what there is.
+ * @log_size: log2 of the number of entries.
+ * @vector: completion vector, modulo their number.
  *
  * Context: may sleep.
  * Return: 0 or a negative errno.
@@ -274,7 +274,7 @@ static inline u32 krc_mlx5_ring_page_shift(const struct krc_mlx5_ring *ring)
 int krc_mlx5_cq_create(struct krc_hw *hw, struct krc_mlx5_cq *cq, u32 log_size, u32 vector);
 
 /**
- * krc_mlx5_cq_destroy() - Destroy it.
+ * krc_mlx5_cq_destroy() - Destroy a completion queue.
  * @hw: device.
  * @cq: completion queue.
  *
@@ -287,12 +287,12 @@ void krc_mlx5_cq_destroy(struct krc_hw *hw, struct krc_mlx5_cq *cq);
  * @cq: completion queue.
  *
  * Context: any, serialised by the caller.
- * Return: the entry, or NULL. It is the device's again at the next mlx5_cq_set_ci().
+ * Return: the entry, or NULL: none. The next mlx5_cq_set_ci() returns it to the device.
  */
 struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq);
 
 /**
- * krc_mlx5_fault() - What a completion says about the world.
+ * krc_mlx5_fault() - Translate a completion into an outcome.
  * @cqe: completion of a request.
  * @wc: out: fault, syndrome and vendor.
  *
@@ -312,7 +312,7 @@ void krc_mlx5_fault(const struct mlx5_cqe64 *cqe, struct krc_wc *wc);
 void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
 
 /**
- * krc_mlx5_wr_check() - Whether the hardware can do a request.
+ * krc_mlx5_wr_check() - Whether the hardware can execute a request.
  * @hw: device.
  * @wr: request.
  *
@@ -324,8 +324,8 @@ int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 /* target.c */
 
 /**
- * krc_mlx5_rmp_create() - Make the receive pool.
- * @hw: device; rmp and rmpn are filled.
+ * krc_mlx5_rmp_create() - Create the receive pool.
+ * @hw: device; sets rmp and rmpn.
  *
  * Context: may sleep.
  * Return: 0 or a negative errno.
@@ -333,7 +333,7 @@ int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 int krc_mlx5_rmp_create(struct krc_hw *hw);
 
 /**
- * krc_mlx5_rmp_destroy() - Destroy it.
+ * krc_mlx5_rmp_destroy() - Destroy the receive pool.
  * @hw: device.
  *
  * Context: may sleep.
@@ -343,10 +343,10 @@ void krc_mlx5_rmp_destroy(struct krc_hw *hw);
 /* address.c */
 
 /**
- * krc_mlx5_own_address() - Fill in where a port is reached.
+ * krc_mlx5_own_address() - Fill in the address of a port.
  * @hw: device.
  * @port: port.
- * @gid_index: its GID.
+ * @gid_index: index of its GID.
  * @value: out: lid, mac, mtu, sl, port and flags.
  *
  * Context: may sleep.
@@ -355,10 +355,10 @@ void krc_mlx5_rmp_destroy(struct krc_hw *hw);
 int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 
 /**
- * krc_mlx5_mtu() - Packet size that a port may use now.
+ * krc_mlx5_mtu() - Packet size for a port: the active MTU, or less if so configured.
  * @hw: device.
  * @port: port.
- * @active: what the port has, enum ib_mtu.
+ * @active: the port's active MTU, enum ib_mtu.
  *
  * Context: any.
  * Return: enum ib_mtu.
@@ -393,21 +393,21 @@ int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 i
 		       struct krc_hw_key *ret_key);
 
 /**
- * krc_mlx5_key_rested() - Whether a new remote key may have the name that it has.
+ * krc_mlx5_key_rested() - Whether a new remote key may be used under its name.
  * @hw: device.
- * @mkey: the key, by the name that the device gave it and the low byte that it was asked for.
+ * @mkey: the key: the device's index, and the low byte that was asked for.
  * @now_s: ktime_get_seconds().
- * @ret_variant: set if it may not: the low byte that a key of this index must have.
+ * @ret_variant: out if not: the low byte that a key of this index must have.
  *
  * Context: any.
- * Return: whether no peer can come with that name from before.
+ * Return: true if no late request of a peer can carry that name.
  */
 bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant);
 
-/* A remote key is used from now on. Context: may sleep. Return: 0, -ENOMEM. */
+/* Record that a remote key is in use. Context: may sleep. Return: 0, -ENOMEM. */
 int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey);
 
-/* A key is about to be destroyed; @known: to peers. Context: may sleep. */
+/* Record that a key is about to be destroyed; @known: to peers. Context: may sleep. */
 void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s);
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
 

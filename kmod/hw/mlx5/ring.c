@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: memory of queues and their doorbell records, by mlx5_core's own allocators:
+ * Owns: memory of queues and their doorbell records, from mlx5_core's own allocators:
  * fragments of a page each, so no large contiguous memory is needed.
  */
 #include "hw/mlx5/mlx5.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: DC targets, and the empty receive pool that they and the initiators name.
+ * Owns: DC targets (DCTs), and the empty receive pool that they and the initiators name.
  * Values are those of mlx5_ib (create_dct(), mlx5_ib_modify_dct(), create_rmp_cmd()).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -70,7 +70,7 @@ void krc_mlx5_rmp_destroy(struct krc_hw *hw)
 		krc_mlx5_ring_destroy(hw, &hw->rmp);
 }
 
-/* With a bond, a target belongs to one of its ports: they are taken in turn. */
+/* Physical port of a target: on a bond, targets are spread over its ports in turn. */
 static u32 krc_mlx5_target_port(struct krc_hw *hw, u32 port)
 {
 	if (!mlx5_lag_is_active(hw->mdev))
@@ -147,7 +147,7 @@ struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gi
 	*value = v;
 	return target;
 
-err_table: /* nobody knows its number, so it drains at once, but the event finds nobody */
+err_table: /* no peer knows its number, so it drains at once; the event finds no entry: sleep */
 	krc_mlx5_simple(hw, MLX5_CMD_OP_DRAIN_DCT, target->dctn);
 	msleep(KRC_MLX5_DRAIN_POLL_MS);
 	krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_DCT, target->dctn);
@@ -173,6 +173,6 @@ void krc_mlx5_target_destroy(struct krc_hw_target *target)
 			      target->dctn, KRC_MLX5_DRAIN_MS);
 	xa_erase_irq(&hw->targets, target->dctn);
 	err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_DCT, target->dctn);
-	krc_mlx5_released(hw, err, "DCT", target->dctn); /* has no memory here; for the log */
+	krc_mlx5_released(hw, err, "DCT", target->dctn); /* only logs: a DCT has no memory here */
 	kfree(target);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: requests as the device reads them.
+ * Owns: the WQE format: requests as the device reads them.
  *
- * A request is control segment (16 bytes), address vector (48), remote address (16),
+ * A request is a control segment (16 bytes), the address vector (48), the remote address (16),
  * for atomics the operands (16), and one data segment (16): 96 or 112 bytes, so two
  * basic blocks. The layout is that of libmlx5 for DC.
  */
@@ -27,7 +27,7 @@ int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
 {
 	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD)
 		return -EINVAL;
-	/* 0 would mean 2 GiB */
+	/* the hardware takes 0 as 2 GiB */
 	if (!wr->length || wr->length > hw->attr.length_max)
 		return -EINVAL;
 	if (krc_mlx5_is_atomic(wr->opcode) &&
@@ -62,7 +62,7 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
 	BUILD_BUG_ON(sizeof(*ctrl) + sizeof(*to) != MLX5_SEND_WQE_BB);
 	BUILD_BUG_ON(sizeof(*to) > sizeof(wr->address->opaque));
 	memcpy(to, wr->address->opaque, sizeof(*to));
-	to->av.udp_sport ^= ini->sport; /* so that paths and bonds carry initiators apart */
+	to->av.udp_sport ^= ini->sport; /* spreads initiators over paths and bonds */
 	remote->raddr = cpu_to_be64(wr->remote_addr);
 	remote->rkey = cpu_to_be32(wr->rkey);
 	remote->reserved = 0;
