@@ -17,12 +17,12 @@ enum {
 
 #define CX_CAP(f, v) CX_SET(cmd_hca_cap, c, f, v)
 
-static void cx_caps_objects(u8 *c)
+static void cx_caps_objects(struct cx_dev *dev, u8 *c)
 {
 	CX_CAP(log_max_qp, 17);
-	CX_CAP(log_max_qp_sz, 15);
+	CX_CAP(log_max_qp_sz, dev->prop.log_max_qp_sz);
 	CX_CAP(log_max_srq, 16);
-	CX_CAP(log_max_srq_sz, 15);
+	CX_CAP(log_max_srq_sz, dev->prop.log_max_srq_sz);
 	CX_CAP(log_max_cq, 17);
 	CX_CAP(log_max_cq_sz, 22);
 	CX_CAP(log_max_eq, 6);
@@ -63,9 +63,9 @@ static void cx_caps_transport(struct cx_dev *dev, u8 *c)
 	CX_CAP(log_max_ra_req_dc, CX_LOG_MAX_RD_ATOMIC);
 	CX_CAP(log_max_ra_res_dc, CX_LOG_MAX_RD_ATOMIC);
 	CX_CAP(local_ca_ack_delay, 16);
-	CX_CAP(max_wqe_sz_sq, CX_MAX_SQ_WQE_BYTES);
-	CX_CAP(max_wqe_sz_sq_dc, CX_MAX_SQ_WQE_BYTES);
-	CX_CAP(max_wqe_sz_rq, 512);
+	CX_CAP(max_wqe_sz_sq, dev->prop.max_wqe_sz_sq);
+	CX_CAP(max_wqe_sz_sq_dc, dev->prop.max_wqe_sz_sq_dc);
+	CX_CAP(max_wqe_sz_rq, 1 << CX_LOG_MAX_RQ_WQE_BYTES);
 	CX_CAP(compact_address_vector, 1);
 	CX_CAP(sctr_data_cqe, 0);
 	/* 1 would make the kernel open 128 GSI QPs */
@@ -106,7 +106,7 @@ static void cx_caps_general(struct cx_dev *dev)
 {
 	u8 *c = dev->caps.group[CX_CAP_GENERAL];
 
-	cx_caps_objects(c);
+	cx_caps_objects(dev, c);
 	cx_caps_transport(dev, c);
 	cx_caps_queues(c);
 	CX_CAP(num_ports, 1);

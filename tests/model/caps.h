@@ -14,6 +14,8 @@
 #define CX_LOG_MAX_MSG 30
 #define CX_ROCE_ENTRIES 256
 #define CX_MAX_SQ_WQE_BYTES 1024
+#define CX_LOG_MAX_RQ_WQE_BYTES 9
+#define CX_LOG_MAX_QUEUE 15
 
 struct cx_caps {
 	u8 group[CX_NR_CAPS][CX_CAP_BYTES];

@@ -2,7 +2,8 @@
 /*
  * Owns: transport of the commands. A doorbell bit names a queue entry; the
  * entry holds the first 16 bytes of input and output and the addresses of
- * mailbox chains with the rest. Commands run to completion in the doorbell.
+ * mailbox chains with the rest. Commands run to completion in the doorbell, or,
+ * if they are to be slow, one after the other, each at the end of its time.
  * A refused command returns a status and a syndrome; the syndrome is a hash of
  * the reason, whose text is in the trace.
  * Runs under QEMU's big lock.
@@ -62,14 +63,19 @@ static const struct cx_cmd_desc cx_cmds[] = {
 #undef CX_CMD
 };
 
+static void cx_cmd_timer(void *opaque);
+
 void cx_cmd_init(struct cx_dev *dev)
 {
+	dev->cmd.timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, cx_cmd_timer, dev);
 	dev->cmd.in = g_malloc0(CX_CMD_MAX_BYTES);
 	dev->cmd.out = g_malloc0(CX_CMD_MAX_BYTES);
 }
 
 void cx_cmd_fini(struct cx_dev *dev)
 {
+	timer_free(dev->cmd.timer);
+	dev->cmd.timer = NULL;
 	g_free(dev->cmd.in);
 	g_free(dev->cmd.out);
 	dev->cmd.in = dev->cmd.out = NULL;
@@ -80,6 +86,8 @@ void cx_cmd_reset(struct cx_dev *dev)
 	dev->cmd.queue = 0;
 	dev->cmd.phase = CX_ANY;
 	dev->cmd.nr_pages = 0;
+	dev->cmd.nr_waiting = 0;
+	timer_del(dev->cmd.timer);
 }
 
 static const struct cx_cmd_desc *cx_cmd_find(u16 opcode)
@@ -289,6 +297,37 @@ static void cx_cmd_one(struct cx_dev *dev, u32 i)
 		cx_event_command(dev, 1u << i);
 }
 
+static void cx_cmd_arm(struct cx_dev *dev)
+{
+	timer_mod(dev->cmd.timer, qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + dev->fault.cmd_delay_ms);
+}
+
+/* the first command that waits is done */
+static void cx_cmd_timer(void *opaque)
+{
+	struct cx_dev *dev = opaque;
+	struct cx_cmdif *c = &dev->cmd;
+	u32 i = c->waiting[0];
+
+	c->nr_waiting--;
+	memmove(c->waiting, c->waiting + 1, c->nr_waiting);
+	cx_cmd_one(dev, i);
+	if (c->nr_waiting)
+		cx_cmd_arm(dev);
+	cx_dev_kick(dev);
+}
+
+static void cx_cmd_wait(struct cx_dev *dev, u32 i)
+{
+	struct cx_cmdif *c = &dev->cmd;
+
+	if (memchr(c->waiting, i, c->nr_waiting))
+		return;
+	c->waiting[c->nr_waiting++] = i;
+	if (c->nr_waiting == 1)
+		cx_cmd_arm(dev);
+}
+
 /**
  * cx_cmd_doorbell() - run the commands a doorbell names
  * @dev: device
@@ -298,8 +337,12 @@ void cx_cmd_doorbell(struct cx_dev *dev, u32 vector)
 {
 	u32 i;
 
-	for (i = 0; i < 1u << CX_CMD_LOG_ENTRIES; i++) {
-		if (vector & 1u << i)
+	for (i = 0; i < CX_CMD_ENTRIES; i++) {
+		if (!(vector & 1u << i))
+			continue;
+		if (dev->fault.cmd_delay_ms || dev->cmd.nr_waiting)
+			cx_cmd_wait(dev, i);
+		else
 			cx_cmd_one(dev, i);
 	}
 }

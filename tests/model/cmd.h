@@ -59,7 +59,12 @@ struct cx_cmd_desc {
 	u32 min_in;
 };
 
+#define CX_CMD_ENTRIES (1u << CX_CMD_LOG_ENTRIES)
+
 struct cx_cmdif {
+	QEMUTimer *timer; /* slow commands: when the first of them is done */
+	u8 waiting[CX_CMD_ENTRIES]; /* queue entries in the order of their doorbells */
+	u32 nr_waiting;
 	u64 queue; /* guest address of the command queue */
 	enum cx_phase phase;
 	u8 *in;

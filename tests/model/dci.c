@@ -82,6 +82,44 @@ bool cx_dci_ready(struct cx_dev *dev, struct cx_qp *qp, const struct cx_sreq *r)
 	return true;
 }
 
+/*
+ * Was something sent and not answered that must not be executed again? The target
+ * that forgot the connection forgot the answers too, and cannot tell a second time
+ * from the first one. READs may be repeated; so may WRITEs, whose memory nobody may
+ * look at before they are complete.
+ */
+static bool cx_dci_doubtful(const struct cx_qp *qp)
+{
+	const struct cx_requester *q = &qp->req;
+	const struct cx_sreq *r;
+
+	QTAILQ_FOREACH(r, &q->list, link)
+	{
+		if (!r->done && r->sent && r->w.opcode != CX_OP_READ && r->w.opcode != CX_OP_WRITE)
+			return true;
+	}
+	return false;
+}
+
+static void cx_dci_forgotten(struct cx_dev *dev, struct cx_qp *qp)
+{
+	struct cx_requester *q = &qp->req;
+
+	if (cx_dci_doubtful(qp)) {
+		cx_count(dev, CX_CTR_DC_DOUBTS, 1);
+		cx_trace(dev, CX_TR_REFUSE,
+			 "DCI 0x%x: DCT 0x%x forgot the connection while a request was under way "
+			 "that may not be executed twice",
+			 qp->obj.id, q->dc_target.dqpn);
+		q->dc_state = CX_DC_IDLE;
+		cx_req_fail_head(dev, qp, CX_SYN_RETRY_EXC);
+		return;
+	}
+	q->dc_state = CX_DC_CONNECTING;
+	q->dc_conn = ++dev->dc_conns;
+	cx_dci_connect(dev, qp);
+}
+
 static void cx_dci_rejected(struct cx_dev *dev, struct cx_qp *qp, u8 reason)
 {
 	struct cx_requester *q = &qp->req;
@@ -91,10 +129,8 @@ static void cx_dci_rejected(struct cx_dev *dev, struct cx_qp *qp, u8 reason)
 	switch (reason) {
 	case CX_DC_FULL: /* the timer asks again */
 		break;
-	case CX_DC_NO_CONTEXT: /* the target forgot us while nothing was in flight */
-		q->dc_state = CX_DC_CONNECTING;
-		q->dc_conn = ++dev->dc_conns;
-		cx_dci_connect(dev, qp);
+	case CX_DC_NO_CONTEXT:
+		cx_dci_forgotten(dev, qp);
 		break;
 	default:
 		q->dc_state = CX_DC_IDLE;

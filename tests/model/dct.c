@@ -118,6 +118,11 @@ static void cx_dct_connect(struct cx_dev *dev, struct cx_dct *dct, const struct 
 		return;
 	}
 	r = g_hash_table_lookup(dct->initiators, &key);
+	/* a late double of one before: to take it would be to forget what was executed since */
+	if (r && (s32)(p->conn - r->conn) < 0) {
+		cx_count(dev, CX_CTR_DC_STALE, 1);
+		return;
+	}
 	if (!r)
 		r = cx_initiator_new(dct, key);
 	/* the same connection asked again gets the same answer, no new start */
@@ -135,7 +140,8 @@ static void cx_dct_connect(struct cx_dev *dev, struct cx_dct *dct, const struct 
 	memcpy(r->dgid, p->sgid, 16);
 	r->l3 = p->l3;
 	r->peer_qpn = p->sqpn;
-	r->mtu = CLAMP(p->len, 256, 4096);
+	r->mtu_in = 128u << CX_DCT_GET(dct, mtu);
+	r->mtu = MIN(CLAMP(p->len, 256, 4096), r->mtu_in);
 	cx_dct_reply(dev, f, p, CX_PKT_DC_ACCEPT, 0);
 }
 
@@ -198,7 +204,8 @@ static void cx_dct_request(struct cx_dev *dev, struct cx_dct *dct, const struct 
 	struct cx_responder *r = dct ? g_hash_table_lookup(dct->initiators, &key) : NULL;
 
 	if (!r || r->conn != p->conn) {
-		cx_dct_reply(dev, f, p, CX_PKT_DC_REJECT, CX_DC_NO_CONTEXT);
+		if (dct || !dev->dc_silent)
+			cx_dct_reply(dev, f, p, CX_PKT_DC_REJECT, CX_DC_NO_CONTEXT);
 		return;
 	}
 	cx_resp_request(dev, r, p);

@@ -57,6 +57,12 @@ struct cx_props {
 	u32 delay_us;
 	u32 jitter_us;
 	u32 timeout_floor_ms;
+	u32 cmd_delay_ms;
+	u8 log_max_qp_sz;
+	u8 log_max_srq_sz;
+	u16 max_wqe_sz_sq;
+	u16 max_wqe_sz_sq_dc;
+	bool endless_timeout;
 	bool vf;
 	bool dct;
 	char *dc_refusal;
@@ -81,7 +87,7 @@ struct cx_dev {
 	struct cx_sched sched;
 	GArray *mcg;
 	u32 flow_root;
-	u32 dc_conns; /* numbers given to DC connections */
+	u32 dc_conns; /* numbers given to DC connections: they rise, also over a restart */
 	QEMUTimer *err_timer;
 	QTAILQ_HEAD(, cx_qp) err_qps;
 };

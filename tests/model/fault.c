@@ -115,6 +115,7 @@ void cx_fault_init(struct cx_dev *dev)
 	ft->reorder_ppm = dev->prop.reorder_ppm;
 	ft->delay_us = dev->prop.delay_us;
 	ft->jitter_us = dev->prop.jitter_us;
+	ft->cmd_delay_ms = dev->prop.cmd_delay_ms;
 	QSIMPLEQ_INIT(&ft->delayed);
 	ft->timer = timer_new_us(QEMU_CLOCK_VIRTUAL, cx_fault_timer, dev);
 }

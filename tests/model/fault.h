@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Owns: faults of the fabric on request: loss, duplication, delay, reordering,
- * partitions. Decisions come from a generator with a seed, one draw a frame
- * and kind of fault, so that the same frames meet the same fate.
+ * partitions; and how slow firmware is. Decisions come from a generator with a
+ * seed, one draw a frame and kind of fault, so that the same frames meet the
+ * same fate.
  */
 #ifndef CX_FAULT_H
 #define CX_FAULT_H
@@ -19,6 +20,7 @@ struct cx_fault {
 	u32 reorder_ppm;
 	u32 delay_us;
 	u32 jitter_us;
+	u32 cmd_delay_ms; /* a firmware command takes so long */
 	u64 partition[1024]; /* one bit a node: 65536 nodes */
 	bool any_partition;
 	QEMUTimer *timer;

@@ -81,7 +81,7 @@ static void cx_sq_doorbell(struct cx_dev *dev, u32 uar, u64 val)
 		struct cx_qp *qp = container_of(obj, struct cx_qp, obj);
 
 		if (qp->uar == uar) {
-			cx_qp_doorbell(dev, qp);
+			cx_qp_doorbell(dev, qp, val);
 			return;
 		}
 	} else if (obj && obj->kind == CX_K_SQ) {
@@ -184,6 +184,32 @@ static const MemoryRegionOps cx_mmio_ops = {
 
 /* ---- life */
 
+/* what the adapter says it takes at most */
+static int cx_check_limits(struct cx_dev *dev, Error **errp)
+{
+	const struct {
+		const char *name;
+		u32 val;
+		u32 least;
+		u32 most;
+	} limit[] = {
+		{ "log_max_qp_sz", dev->prop.log_max_qp_sz, 1, CX_LOG_MAX_QUEUE },
+		{ "log_max_srq_sz", dev->prop.log_max_srq_sz, 1, CX_LOG_MAX_QUEUE },
+		{ "max_wqe_sz_sq", dev->prop.max_wqe_sz_sq, CX_WQE_BB, CX_MAX_SQ_WQE_BYTES },
+		{ "max_wqe_sz_sq_dc", dev->prop.max_wqe_sz_sq_dc, CX_WQE_BB, CX_MAX_SQ_WQE_BYTES },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(limit); i++) {
+		if (limit[i].val >= limit[i].least && limit[i].val <= limit[i].most)
+			continue;
+		error_setg(errp, "%s: %u is not in %u..%u", limit[i].name, limit[i].val,
+			   limit[i].least, limit[i].most);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int cx_check_props(struct cx_dev *dev, Error **errp)
 {
 	const char *link = dev->prop.link ? dev->prop.link : "eth";
@@ -226,6 +252,8 @@ static void cx_init_parts(struct cx_dev *dev)
 	QTAILQ_INIT(&dev->err_qps);
 	dev->err_timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, cx_qp_err_poll, dev);
 	dev->mcg = g_array_new(FALSE, FALSE, sizeof(struct cx_mcg));
+	/* targets may still know a device of this node that was there before */
+	dev->dc_conns = g_get_real_time() / 10;
 	cx_counters_init(dev);
 	cx_cmd_init(dev);
 	cx_obj_init(dev);
@@ -287,7 +315,7 @@ static void cx_realize(PCIDevice *p, Error **errp)
 {
 	struct cx_dev *dev = CX(p);
 
-	if (cx_check_props(dev, errp) ||
+	if (cx_check_props(dev, errp) || cx_check_limits(dev, errp) ||
 	    cx_trace_open(dev, dev->prop.trace, dev->prop.trace_classes, errp))
 		return;
 	cx_init_parts(dev);
@@ -352,6 +380,12 @@ static Property cx_properties[] = {
 	DEFINE_PROP_UINT16("lid", struct cx_dev, prop.lid, 0),
 	DEFINE_PROP_UINT32("seed", struct cx_dev, prop.seed, 1),
 	DEFINE_PROP_UINT32("timeout_floor_ms", struct cx_dev, prop.timeout_floor_ms, 500),
+	DEFINE_PROP_UINT8("log_max_qp_sz", struct cx_dev, prop.log_max_qp_sz, CX_LOG_MAX_QUEUE),
+	DEFINE_PROP_UINT8("log_max_srq_sz", struct cx_dev, prop.log_max_srq_sz, CX_LOG_MAX_QUEUE),
+	DEFINE_PROP_UINT16("max_wqe_sz_sq", struct cx_dev, prop.max_wqe_sz_sq, CX_MAX_SQ_WQE_BYTES),
+	DEFINE_PROP_UINT16("max_wqe_sz_sq_dc", struct cx_dev, prop.max_wqe_sz_sq_dc,
+			   CX_MAX_SQ_WQE_BYTES),
+	DEFINE_PROP_BOOL("endless_timeout", struct cx_dev, prop.endless_timeout, false),
 	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
 	DEFINE_PROP_BOOL("dct", struct cx_dev, prop.dct, true),
 	DEFINE_PROP_STRING("dc_refusal", struct cx_dev, prop.dc_refusal),
@@ -369,8 +403,9 @@ static const struct cx_live_u32 {
 	{ \
 #f, offsetof(struct cx_props, f), offsetof(struct cx_fault, f), max \
 	}
-	CX_LIVE(loss_ppm, CX_PPM),    CX_LIVE(rx_loss_ppm, CX_PPM), CX_LIVE(dup_ppm, CX_PPM),
-	CX_LIVE(reorder_ppm, CX_PPM), CX_LIVE(delay_us, 10000000),  CX_LIVE(jitter_us, 10000000),
+	CX_LIVE(loss_ppm, CX_PPM),     CX_LIVE(rx_loss_ppm, CX_PPM), CX_LIVE(dup_ppm, CX_PPM),
+	CX_LIVE(reorder_ppm, CX_PPM),  CX_LIVE(delay_us, 10000000),  CX_LIVE(jitter_us, 10000000),
+	CX_LIVE(cmd_delay_ms, 600000),
 };
 
 static void cx_live_get(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)

@@ -134,10 +134,39 @@ void cx_qp_sq_error(struct cx_dev *dev, struct cx_qp *qp)
 	cx_req_flush(dev, qp);
 }
 
-void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp)
+/* a doorbell that no driver rings: told and counted */
+static void cx_qp_odd_doorbell(struct cx_dev *dev, const struct cx_qp *qp, u16 pi, const char *why)
 {
-	if (qp->no_sq)
+	cx_count(dev, CX_CTR_DB_ODD, 1);
+	cx_trace(dev, CX_TR_REFUSE, "QP 0x%x doorbell, record %u, rung %u, taken %u: %s",
+		 qp->obj.id, pi, qp->sq.rung, qp->sq.ci, why);
+}
+
+/**
+ * cx_qp_doorbell() - requests were posted
+ * @dev: device
+ * @qp: queue pair
+ * @val: what was written to the register: the first 8 bytes of the last request
+ *
+ * What the doorbell record says now is where the queue ends until the next doorbell: a
+ * record that is written and not rung starts nothing. The last request has to end there
+ * too, and a record may not go back, nor past the end of the ring.
+ */
+void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val)
+{
+	u16 pi, ahead, last = val >> 40;
+
+	if (qp->no_sq || qp->state == CX_QPS_RST)
 		return;
+	pi = cx_wq_pi(dev, &qp->sq);
+	ahead = pi - qp->sq.ci;
+	if (ahead < cx_sq_left(&qp->sq) || ahead > 1u << qp->sq.log_size) {
+		cx_qp_odd_doorbell(dev, qp, pi, "the record went back");
+		return;
+	}
+	if (pi != (u16)(last + DIV_ROUND_UP((val & 0x3f) * 16, CX_WQE_BB)))
+		cx_qp_odd_doorbell(dev, qp, pi, "the request in the register ends elsewhere");
+	qp->sq.rung = pi;
 	if (qp->state == CX_QPS_ERR || qp->state == CX_QPS_SQER)
 		cx_req_flush(dev, qp);
 	else if (qp->state == CX_QPS_RTS)
@@ -226,6 +255,22 @@ static int cx_qp_refer(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp,
 	return 0;
 }
 
+static int cx_qp_check_sizes(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp, const u8 *c)
+{
+	u32 most = dev->prop.log_max_qp_sz, sq = CX_GET(qpc, c, log_sq_size);
+	u32 rq = CX_GET(qpc, c, log_rq_size), stride = CX_GET(qpc, c, log_rq_stride) + 4;
+
+	if (!qp->no_sq && sq > most)
+		return cx_refuse(dev, cmd, CX_ST_LIMIT, "log_sq_size %u", sq);
+	if (qp->rq_type != CX_RQ_OWN)
+		return 0;
+	if (rq > most)
+		return cx_refuse(dev, cmd, CX_ST_LIMIT, "log_rq_size %u", rq);
+	if (stride > CX_LOG_MAX_RQ_WQE_BYTES)
+		return cx_refuse(dev, cmd, CX_ST_LIMIT, "receive entries of %u bytes", 1 << stride);
+	return 0;
+}
+
 static int cx_qp_queues(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp, const u8 *c)
 {
 	const u8 *pas = CX_ADDR(create_qp_in, cmd->in, pas);
@@ -271,7 +316,9 @@ static int cx_qp_parse(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp,
 	qp->user_index = CX_GET(qpc, c, user_index);
 	if (rq_type == CX_RQ_XRQ || rq_type > CX_RQ_NONE)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "rq_type %u", rq_type);
-	return cx_qp_refer(dev, cmd, qp, c) || cx_qp_queues(dev, cmd, qp, c) ? -1 : 0;
+	if (cx_qp_refer(dev, cmd, qp, c) || cx_qp_check_sizes(dev, cmd, qp, c))
+		return -1;
+	return cx_qp_queues(dev, cmd, qp, c);
 }
 
 int cx_cmd_create_qp(struct cx_dev *dev, struct cx_cmd *cmd)
@@ -351,7 +398,7 @@ void cx_qp_reset(struct cx_dev *dev, struct cx_qp *qp)
 {
 	cx_qp_err_list(dev, qp, false);
 	qp->state = CX_QPS_RST;
-	qp->sq.ci = qp->rq.ci = 0;
+	qp->sq.ci = qp->rq.ci = qp->sq.rung = 0;
 	qp->comm_est = false;
 	qp->resp.have_rwqe = false;
 	cx_req_reset(dev, qp);
@@ -373,7 +420,7 @@ int cx_qp_break(struct cx_dev *dev, u32 qpn)
 		return -ENOENT;
 	cx_req_reset(dev, qp);
 	qp->state = CX_QPS_ERR;
-	qp->sq.ci = cx_wq_pi(dev, &qp->sq);
+	qp->sq.ci = qp->sq.rung;
 	cx_trace(dev, CX_TR_FAULT, "QP 0x%x broken", qpn);
 	cx_event_queue(dev, CX_EV_WQ_CATAS, CX_EQT_QP, qpn);
 	return 0;

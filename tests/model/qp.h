@@ -53,7 +53,7 @@ struct cx_qp {
 
 struct cx_qp *cx_qp_find(struct cx_dev *dev, u32 qpn);
 struct cx_qp *cx_qp_find_special(struct cx_dev *dev, u32 dqpn);
-void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp);
+void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val);
 int cx_qp_break(struct cx_dev *dev, u32 qpn);
 void cx_qp_error(struct cx_dev *dev, struct cx_qp *qp);
 void cx_qp_flush_rq(struct cx_dev *dev, struct cx_qp *qp);

@@ -2,13 +2,16 @@
 /*
  * Owns: the state machine of queue pairs. One table says which command leads
  * from which states to which state, and what it sets without being asked; the
- * rest is set only if the optional parameter mask names it.
+ * rest is set only if the optional parameter mask names it, and what a transition
+ * or a service does not take there is refused. Which it takes is what mlx5_ib has
+ * in its opt_mask, and the counter set that it changes while a queue is in use.
  * Runs under QEMU's big lock.
  */
 #include "dev.h"
 
 /* bits of opt_param_mask */
 enum {
+	CX_OPT_ALT_PATH = 1 << 0,
 	CX_OPT_RRE = 1 << 1,
 	CX_OPT_RAE = 1 << 2,
 	CX_OPT_RWE = 1 << 3,
@@ -22,9 +25,14 @@ enum {
 	CX_OPT_RETRY = 1 << 12,
 	CX_OPT_RNR_RETRY = 1 << 13,
 	CX_OPT_ACK_TIMEOUT = 1 << 14,
+	CX_OPT_LAG = 1 << 15,
 	CX_OPT_PORT = 1 << 16,
 	CX_OPT_COUNTER = 1 << 25,
 };
+
+#define CX_OPT_ACCESS (CX_OPT_RRE | CX_OPT_RAE | CX_OPT_RWE)
+#define CX_OPT_READY \
+	(CX_OPT_ACCESS | CX_OPT_QKEY | CX_OPT_RNR_TIMEOUT | CX_OPT_PM_STATE | CX_OPT_ALT_PATH)
 
 #define CX_FROM(s) (1u << CX_QPS_##s)
 #define CX_FROM_ANY 0x7f
@@ -34,21 +42,47 @@ static const struct cx_transition {
 	u32 from;
 	enum cx_qp_state to;
 	u32 sets; /* as if named in opt_param_mask */
+	u32 takes; /* may be named there */
 } cx_transitions[] = {
 	{ MLX5_CMD_OP_RST2INIT_QP, CX_FROM(RST), CX_QPS_INIT,
-	  CX_OPT_RRE | CX_OPT_RAE | CX_OPT_RWE | CX_OPT_PKEY | CX_OPT_QKEY | CX_OPT_PORT |
-		  CX_OPT_COUNTER | CX_OPT_PM_STATE },
-	{ MLX5_CMD_OP_INIT2INIT_QP, CX_FROM(INIT), CX_QPS_INIT, 0 },
+	  CX_OPT_ACCESS | CX_OPT_PKEY | CX_OPT_QKEY | CX_OPT_PORT | CX_OPT_COUNTER |
+		  CX_OPT_PM_STATE,
+	  0 },
+	{ MLX5_CMD_OP_INIT2INIT_QP, CX_FROM(INIT), CX_QPS_INIT, 0,
+	  CX_OPT_ACCESS | CX_OPT_PKEY | CX_OPT_QKEY | CX_OPT_PORT | CX_OPT_LAG },
 	{ MLX5_CMD_OP_INIT2RTR_QP, CX_FROM(INIT), CX_QPS_RTR,
-	  CX_OPT_PATH | CX_OPT_RRA_MAX | CX_OPT_RNR_TIMEOUT },
+	  CX_OPT_PATH | CX_OPT_RRA_MAX | CX_OPT_RNR_TIMEOUT,
+	  CX_OPT_ACCESS | CX_OPT_PKEY | CX_OPT_QKEY | CX_OPT_ALT_PATH | CX_OPT_LAG },
 	{ MLX5_CMD_OP_RTR2RTS_QP, CX_FROM(RTR), CX_QPS_RTS,
-	  CX_OPT_SRA_MAX | CX_OPT_RETRY | CX_OPT_RNR_RETRY | CX_OPT_ACK_TIMEOUT },
-	{ MLX5_CMD_OP_RTS2RTS_QP, CX_FROM(RTS), CX_QPS_RTS, 0 },
-	{ MLX5_CMD_OP_SQERR2RTS_QP, CX_FROM(SQER), CX_QPS_RTS, 0 },
-	{ MLX5_CMD_OP_SQD_RTS_QP, CX_FROM(SQD), CX_QPS_RTS, 0 },
-	{ MLX5_CMD_OP_2ERR_QP, CX_FROM_ANY, CX_QPS_ERR, 0 },
-	{ MLX5_CMD_OP_2RST_QP, CX_FROM_ANY, CX_QPS_RST, 0 },
+	  CX_OPT_SRA_MAX | CX_OPT_RETRY | CX_OPT_RNR_RETRY | CX_OPT_ACK_TIMEOUT, CX_OPT_READY },
+	{ MLX5_CMD_OP_RTS2RTS_QP, CX_FROM(RTS), CX_QPS_RTS, 0, CX_OPT_READY | CX_OPT_COUNTER },
+	{ MLX5_CMD_OP_SQERR2RTS_QP, CX_FROM(SQER), CX_QPS_RTS, 0,
+	  CX_OPT_ACCESS | CX_OPT_QKEY | CX_OPT_RNR_TIMEOUT },
+	{ MLX5_CMD_OP_SQD_RTS_QP, CX_FROM(SQD), CX_QPS_RTS, 0,
+	  CX_OPT_ACCESS | CX_OPT_QKEY | CX_OPT_RNR_TIMEOUT },
+	{ MLX5_CMD_OP_2ERR_QP, CX_FROM_ANY, CX_QPS_ERR, 0, 0 },
+	{ MLX5_CMD_OP_2RST_QP, CX_FROM_ANY, CX_QPS_RST, 0, 0 },
 };
+
+/* What a service has no use for cannot be asked for. UMR queues take nothing. */
+static u32 cx_service_takes(const struct cx_qp *qp)
+{
+	const u32 any = CX_OPT_PKEY | CX_OPT_PORT | CX_OPT_COUNTER | CX_OPT_LAG;
+	const u32 path = any | CX_OPT_RWE | CX_OPT_ALT_PATH | CX_OPT_PM_STATE;
+
+	switch (qp->sv) {
+	case CX_SV_RC:
+	case CX_SV_XRC:
+	case CX_SV_DCI:
+		return path | CX_OPT_ACCESS | CX_OPT_RNR_TIMEOUT;
+	case CX_SV_UC:
+		return path;
+	case CX_SV_REG_UMR:
+		return 0;
+	default:
+		return any | CX_OPT_QKEY;
+	}
+}
 
 static const struct cx_transition *cx_transition_find(u16 opcode)
 {
@@ -115,6 +149,28 @@ static void cx_qp_set_options(struct cx_qp *qp, const u8 *c, u32 mask)
 		CX_TAKE(qpc, q, c, counter_set_id);
 }
 
+/*
+ * An initiator gets its peers with the requests. mlx5_ib wants the port at RST2INIT and
+ * the path MTU at INIT2RTR of it (modify_dci_qp_is_ok()), and may or may not give a path;
+ * rdma-core's own tests of DC give none. So nothing of the peer's is needed, but a path
+ * that is given has to be one.
+ */
+static int cx_dci_check_path(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp,
+			     const u8 *path)
+{
+	u32 sgid = CX_GET(ads, path, src_addr_index), port = CX_GET(ads, path, vhca_port_num);
+
+	if (port > 1)
+		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "port %u", port);
+	if (CX_QP_PATH(qp, vhca_port_num) != 1)
+		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "an initiator that got no port");
+	if (!dev->eth || (!sgid && buffer_is_zero(CX_ADDR(ads, path, rgid_rip), 16)))
+		return 0;
+	if (sgid >= CX_ROCE_ENTRIES || !dev->gid[sgid].valid)
+		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "GID index %u is empty", sgid);
+	return 0;
+}
+
 static int cx_qp_to_rtr(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp, const u8 *c)
 {
 	const u8 *path = CX_ADDR(qpc, c, primary_address_path);
@@ -133,6 +189,8 @@ static int cx_qp_to_rtr(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "GID index %u is empty", sgid);
 	if (cx_qp_is_connected(qp) && !dev->eth && !CX_GET(ads, path, rlid))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "remote LID 0");
+	if (qp->sv == CX_SV_DCI && cx_dci_check_path(dev, cmd, qp, path))
+		return -1;
 	CX_TAKE(qpc, qp->qpc, c, mtu);
 	CX_TAKE(qpc, qp->qpc, c, log_msg_max);
 	CX_TAKE(qpc, qp->qpc, c, remote_qpn);
@@ -184,6 +242,21 @@ static int cx_qp_set_attributes(struct cx_dev *dev, struct cx_cmd *cmd, struct c
 	return 0;
 }
 
+static int cx_qp_check_options(struct cx_dev *dev, struct cx_cmd *cmd, const struct cx_qp *qp,
+			       const struct cx_transition *t)
+{
+	u32 mask;
+
+	/* the commands to ERR and RST have no such field */
+	if (t->to == CX_QPS_ERR || t->to == CX_QPS_RST)
+		return 0;
+	mask = CX_GET(rst2init_qp_in, cmd->in, opt_param_mask);
+	if (mask & ~(t->takes & cx_service_takes(qp)))
+		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "opt_param_mask 0x%x, service 0x%x",
+				 mask, qp->sv);
+	return 0;
+}
+
 int cx_cmd_modify_qp(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	const struct cx_transition *t = cx_transition_find(cmd->opcode);
@@ -195,6 +268,8 @@ int cx_cmd_modify_qp(struct cx_dev *dev, struct cx_cmd *cmd)
 	if (!(t->from & 1u << qp->state))
 		return cx_refuse(dev, cmd, CX_ST_BAD_QP_STATE, "QP 0x%x is in state %u", qpn,
 				 qp->state);
+	if (cx_qp_check_options(dev, cmd, qp, t))
+		return -1;
 	switch (t->to) {
 	case CX_QPS_ERR:
 		cx_qp_error(dev, qp);

@@ -169,6 +169,8 @@ void cx_rx_unreliable(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt 
 		r->msg_va = p->va;
 		r->msg_rkey = p->rkey;
 	}
+	if (p->seg > r->mtu_in)
+		r->msg_op = 0;
 	if (r->msg_op != p->op || (p->op != CX_PKT_SEND && p->op != CX_PKT_WRITE))
 		return;
 	needs = p->op == CX_PKT_SEND ? p->flags & CX_PF_FIRST : last && p->flags & CX_PF_IMM;
@@ -232,7 +234,7 @@ static void cx_rx_connected(struct cx_dev *dev, struct cx_qp *qp, const struct c
 	memcpy(r->sgid, p->dgid, 16);
 	memcpy(r->dgid, p->sgid, 16);
 	r->l3 = p->l3;
-	r->mtu = cx_qp_mtu(qp);
+	r->mtu = r->mtu_in = cx_qp_mtu(qp);
 	if (qp->sv == CX_SV_UC)
 		cx_rx_unreliable(dev, qp, p);
 	else

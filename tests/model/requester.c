@@ -109,7 +109,8 @@ void cx_req_arm_timer(struct cx_dev *dev, struct cx_qp *qp)
 	u32 t = CX_QP_PATH(qp, ack_timeout);
 	s64 us;
 
-	if (!t && qp->sv != CX_SV_DCI)
+	/* 0 is for ever; an initiator is given the floor, unless it is to wait as hardware does */
+	if (!t && (qp->sv != CX_SV_DCI || dev->prop.endless_timeout))
 		return;
 	us = MAX((4096ll << t) / 1000, (s64)dev->prop.timeout_floor_ms * 1000);
 	timer_mod(qp->req.timer, qemu_clock_get_us(QEMU_CLOCK_VIRTUAL) + us);
@@ -202,7 +203,7 @@ static struct cx_sreq *cx_req_fetch(struct cx_dev *dev, struct cx_qp *qp)
 	struct cx_sreq *r;
 	u32 mtu;
 
-	if (cx_wq_pi(dev, &qp->sq) == qp->sq.ci)
+	if (!cx_sq_left(&qp->sq))
 		return NULL;
 	r = g_malloc(sizeof(*r));
 	memset(r, 0, offsetof(struct cx_sreq, w));
@@ -439,6 +440,7 @@ static void cx_req_sent(struct cx_dev *dev, struct cx_qp *qp, struct cx_sreq *r,
 {
 	struct cx_requester *q = &qp->req;
 
+	r->sent = true;
 	q->cur_idx += nr;
 	if (q->cur_idx < r->nr_psn)
 		return;
@@ -565,8 +567,8 @@ static void cx_req_data(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pk
 		}
 		return;
 	}
-	if (p->seg > r->w.bytes - r->got_bytes ||
-	    (r->got_psn + 1 == r->nr_psn && p->seg != r->w.bytes - r->got_bytes)) {
+	/* all packets but the last one are as long as the path MTU */
+	if (p->seg != MIN(cx_qp_mtu(qp), r->w.bytes - r->got_bytes)) {
 		r->error = CX_SYN_BAD_RESP;
 	} else if (cx_wqe_scatter(dev, cx_qp_pdn(qp), &r->w, r->got_bytes, p->data, p->seg)) {
 		r->error = CX_SYN_LOCAL_PROT;

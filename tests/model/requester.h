@@ -20,6 +20,7 @@ struct cx_sreq {
 	u32 got_psn; /* answers of a READ or atomic received */
 	u32 got_bytes;
 	bool responds; /* READ or atomic: needs data back */
+	bool sent; /* at least one packet of it was */
 	bool done;
 	enum cx_syndrome error; /* found before sending */
 	struct cx_wqe w;

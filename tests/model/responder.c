@@ -487,6 +487,11 @@ static void cx_resp_duplicate(struct cx_dev *dev, struct cx_responder *r, const 
 static void cx_resp_execute(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p,
 			    struct cx_rx_queue *rx)
 {
+	/* more than its path MTU is an invalid request: chapter 9.7.4.1.6 */
+	if (p->seg > r->mtu_in) {
+		cx_resp_fail(dev, r, p, CX_AETH_INVAL);
+		return;
+	}
 	switch (p->op) {
 	case CX_PKT_SEND:
 	case CX_PKT_WRITE:

@@ -51,7 +51,8 @@ struct cx_responder {
 	u8 l3;
 	u32 peer_qpn;
 	u32 conn;
-	u32 mtu;
+	u32 mtu; /* most bytes of a packet it sends ... */
+	u32 mtu_in; /* ... and of one it takes */
 	u32 epsn;
 	u32 msn;
 	bool nak_sent;

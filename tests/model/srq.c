@@ -108,6 +108,11 @@ int cx_cmd_create_rmp(struct cx_dev *dev, struct cx_cmd *cmd)
 		cx_srq_release(dev, &srq->obj);
 		return -1;
 	}
+	if (srq->wq.log_size > dev->prop.log_max_srq_sz) {
+		cx_refuse(dev, cmd, CX_ST_LIMIT, "log_wq_sz %u", srq->wq.log_size);
+		cx_srq_release(dev, &srq->obj);
+		return -1;
+	}
 	srq->pd = cx_obj_find(dev, CX_SP_PD, srq->wq.pdn, CX_K_PD);
 	if (!srq->pd) {
 		cx_srq_release(dev, &srq->obj);
@@ -133,6 +138,8 @@ static int cx_xrc_srq_queue(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_sr
 		.pdn = CX_GET(xrc_srqc, c, pd),
 		.linked = true,
 	};
+	if (srq->wq.log_size > dev->prop.log_max_srq_sz)
+		return cx_refuse(dev, cmd, CX_ST_LIMIT, "log_xrc_srq_size %u", srq->wq.log_size);
 	if (cx_ring_init(&srq->ring, page_shift,
 			 CX_GET(xrc_srqc, c, page_offset) << (page_shift - 6),
 			 1ull << (srq->wq.log_size + srq->wq.log_stride), pas,

@@ -159,14 +159,19 @@ static bool cx_op_has_raddr(u8 op)
 	       op == CX_OP_ATOMIC_CS || op == CX_OP_ATOMIC_FA;
 }
 
-static const char *cx_wqe_check_ctrl(enum cx_service sv, u32 qpn, const struct cx_wqe *w)
+static const char *cx_wqe_check_ctrl(const struct cx_dev *dev, enum cx_service sv, u32 qpn,
+				     const struct cx_wqe *w)
 {
+	u32 most = sv == CX_SV_DCI ? dev->prop.max_wqe_sz_sq_dc : dev->prop.max_wqe_sz_sq;
+
 	if (ldl_be_p(w->raw + 4) >> 8 != qpn)
 		return "number of another queue";
 	if (lduw_be_p(w->raw + 1) != w->index)
 		return "wrong index";
 	if (!w->raw_bytes)
 		return "no length";
+	if (w->raw_bytes > most)
+		return "longer than a request may be";
 	if (!cx_op_allowed(sv, w->opcode))
 		return "opcode not of this service";
 	return NULL;
@@ -244,7 +249,7 @@ enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, s
 	w->signaled = ce >= 2;
 	w->solicited = w->raw[11] >> 1 & 1;
 	w->imm = ldl_be_p(w->raw + 12);
-	bad = cx_wqe_check_ctrl(sv, qpn, w);
+	bad = cx_wqe_check_ctrl(dev, sv, qpn, w);
 	if (!bad)
 		bad = cx_wqe_segments(sv, w);
 	if (bad)

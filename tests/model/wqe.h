@@ -99,8 +99,17 @@ struct cx_wq {
 	bool linked; /* SRQ: the entry names the next one */
 	bool signature;
 	u16 ci; /* entries taken, counts on */
+	u16 rung; /* send queue of a QP: entries before this may be taken */
 	u16 next; /* SRQ: next entry */
 };
+
+/* blocks of a send queue that may be taken; an entry may claim more than was posted */
+static inline u32 cx_sq_left(const struct cx_wq *wq)
+{
+	u16 left = wq->rung - wq->ci;
+
+	return left <= 1u << wq->log_size ? left : 0;
+}
 
 const char *cx_wqe_opname(u8 opcode);
 u16 cx_wq_pi(struct cx_dev *dev, const struct cx_wq *wq);

@@ -226,7 +226,7 @@ class Driver(Machine):
         self.queue = self.page()
         self.mbox_in = [self.page() for _ in range(8)]
         self.mbox_out = [self.page() for _ in range(4)]
-        self.token = 0
+        self.token, self.patience = 0, 0
         self.bar_write(0x10, self.queue >> 32, 4)
         self.bar_write(0x14, self.queue & 0xffffffff, 4)
         if init:
@@ -289,7 +289,10 @@ class Driver(Machine):
                             out_blocks[0] if out_blocks else 0, outlen, self.token, 0, 0, 1)
         self.write(self.queue, entry)
         self.bar_write(0x18, 1, 4)
-        entry = self.read(self.queue, 64)
+        entry, end = self.read(self.queue, 64), time.monotonic() + self.patience
+        while entry[63] & 1 and time.monotonic() < end:
+            time.sleep(0.005)
+            entry = self.read(self.queue, 64)
         assert not entry[63] & 1, "command is still owned by the device"
         self.delivery = entry[63] >> 1
         out = entry[32:48] + b"".join(self.read(b, 512) for b in out_blocks)
@@ -419,16 +422,17 @@ class Qp:
 
     def connect(self, peer=None, mac=bytes.fromhex("02c903000001"), psn=0x123456,
                 gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1", access=True, lid=1, retry=7,
-                rnr=7, mtu=3, sra=3):
+                rnr=7, mtu=3, sra=3, timeout=14):
         path = "primary_address_path__"
-        self.modify("RST2INIT_QP", rre=access, rwe=access, rae=access, q_key=0x11111111)
+        self.modify("RST2INIT_QP", rre=access, rwe=access, rae=access, q_key=0x11111111,
+                    **{path + "vhca_port_num": 1})
         addr = {path + "rmac_47_32": mac[:2], path + "rmac_31_0": mac[2:],
                 path + "rgid_rip": gid, path + "rlid": 0 if self.drv.eth else lid}
         self.modify("INIT2RTR_QP", mtu=mtu, log_msg_max=30, remote_qpn=peer if peer else 0,
                     next_rcv_psn=psn, log_rra_max=3, min_rnr_nak=12,
                     **(addr if self.service in (0, 1) else {}))
         self.modify("RTR2RTS_QP", next_send_psn=psn, log_sra_max=sra, retry_count=retry,
-                    rnr_retry=rnr, **{path + "ack_timeout": 14})
+                    rnr_retry=rnr, **{path + "ack_timeout": timeout})
 
     def reset(self):
         self.drv.cmd("2RST_QP", {"qpn": self.num})
@@ -453,17 +457,45 @@ class Qp:
         for i in range(0, len(wqe), 64):
             self.drv.write(self.ring_at(self.pi + i // 64), wqe[i:i + 64])
         self.pi += -(-len(wqe) // 64)
-        if not ring:
-            return
-        self.drv.write(self.dbr + 4, struct.pack(">I", self.pi & 0xffff))
-        self.drv.write(BAR + self.drv.uar * 4096 + 0x800,
-                       ctrl[:4] + struct.pack(">I", self.num << 8 | ds))
+        if ring:
+            self.record(self.pi)
+            self.ring(ctrl[:4] + struct.pack(">I", self.num << 8 | ds))
+
+    def record(self, index):
+        """Say in the doorbell record where the requests end."""
+        self.drv.write(self.dbr + 4, struct.pack(">I", index & 0xffff))
+
+    def ring(self, request):
+        """Write the first 8 bytes of a request to the doorbell."""
+        self.drv.write(BAR + self.drv.uar * 4096 + 0x800, request)
         self.drv.settle()
 
     def recv(self, addr, size, lkey):
         self.drv.write(self.buf + self.rpi % 16 * 16, struct.pack(">IIQ", size, lkey, addr))
         self.rpi += 1
         self.drv.write(self.dbr, struct.pack(">I", self.rpi & 0xffff))
+
+
+def make_rmp(drv, log_size=4):
+    page, dbr = drv.page(), drv.page()
+    return drv.cmd("CREATE_RMP", {"ctx.state": 1, "ctx.wq.wq_type": 0, "ctx.wq.pd": drv.pd,
+                                  "ctx.wq.log_wq_stride": 5, "ctx.wq.log_wq_sz": log_size,
+                                  "ctx.wq.dbr_addr": dbr}, struct.pack(">Q", page))("rmpn")
+
+
+def make_dct(drv, cq, rmp, key, mtu=3):
+    """A DC target for READ, WRITE and atomics."""
+    entry = "dct_context_entry."
+    return drv.cmd("CREATE_DCT", {
+        entry + "pd": drv.pd, entry + "cqn": cq.num, entry + "srqn_xrqn": rmp, entry + "port": 1,
+        entry + "mtu": mtu, entry + "rre": 1, entry + "rwe": 1, entry + "rae": 1,
+        entry + "dc_access_key": key})("dctn")
+
+
+def dc_av(dctn, key, mac=bytes.fromhex("02c903000001"),
+          gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1"):
+    """The address that a request of a DC initiator carries."""
+    return struct.pack(">QIBBHI6sBBI", key, dctn | 1 << 31, 0, 0, 0, 0, mac, 0, 64, 1 << 30) + gid
 
 
 def raddr(addr, key):

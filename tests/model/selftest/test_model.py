@@ -16,9 +16,12 @@ import tempfile
 import time
 import unittest
 
-from cxdrv import BAR, Cq, Driver, Ifc, Mr, Qp, data, raddr, wait_for
+from cxdrv import (BAR, Cq, Driver, Ifc, Mr, Qp, data, dc_av, make_dct, make_rmp, raddr,
+                   wait_for)
 from case import OPT, ModelTest
-from vf import VirtualFunction  # noqa: F401  its tests are run as well
+from strict import (Doorbells, Forgotten, Initiators, Limits, Options,  # noqa: F401
+                    PathMtu, SlowCommands)
+from vf import VirtualFunction  # noqa: F401  tests of other files are run as well
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 NOP, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD, UMR = \
@@ -102,7 +105,13 @@ class Properties(ModelTest):
                              ({"trace_classes": "bogus"}, "unknown class 'bogus'"),
                              ({"fabric": "/proc/nope"}, "cannot make folder '/proc/nope'"),
                              ({"fabric": "x" * 120}, "is too long for a socket"),
-                             ({"partition": "1x"}, "'1x' is not a list of nodes")):
+                             ({"partition": "1x"}, "'1x' is not a list of nodes"),
+                             ({"cmd_delay_ms": 600001}, "600001 is more than 600000"),
+                             ({"log_max_qp_sz": 16}, "log_max_qp_sz: 16 is not in 1..15"),
+                             ({"log_max_srq_sz": 0}, "log_max_srq_sz: 0 is not in 1..15"),
+                             ({"max_wqe_sz_sq": 1025}, "max_wqe_sz_sq: 1025 is not in 64..1024"),
+                             ({"max_wqe_sz_sq_dc": 63},
+                              "max_wqe_sz_sq_dc: 63 is not in 64..1024")):
             with self.assertRaises(RuntimeError) as caught:
                 Driver(OPT["model"], OPT["ifc"], sanitize=OPT["sanitize"], **props)
             self.assertIn(words, str(caught.exception))
@@ -235,13 +244,6 @@ class Objects(ModelTest):
         self.refused("BAD_RES_STATE", d.cmd, "DRAIN_DCT", {"dctn": dctn})
         d.cmd("DESTROY_DCT", {"dctn": dctn})
         self.refused("BAD_RES", d.cmd, "QUERY_DCT", {"dctn": dctn})
-
-
-def make_rmp(d):
-    page, dbr = d.page(), d.page()
-    return d.cmd("CREATE_RMP", {"ctx.state": 1, "ctx.wq.wq_type": 0, "ctx.wq.pd": d.pd,
-                                "ctx.wq.log_wq_stride": 5, "ctx.wq.log_wq_sz": 4,
-                                "ctx.wq.dbr_addr": dbr}, struct.pack(">Q", page))("rmpn")
 
 
 class States(ModelTest):
@@ -712,17 +714,10 @@ class Dc(ModelTest):
         self.src, self.dst = Mr(d), Mr(d)
 
     def target(self):
-        return self.d.cmd("CREATE_DCT", {
-            "dct_context_entry.pd": self.d.pd, "dct_context_entry.cqn": self.cq.num,
-            "dct_context_entry.srqn_xrqn": self.rmp, "dct_context_entry.port": 1,
-            "dct_context_entry.mtu": 3, "dct_context_entry.rre": 1, "dct_context_entry.rwe": 1,
-            "dct_context_entry.dc_access_key": self.key})("dctn")
+        return make_dct(self.d, self.cq, self.rmp, self.key)
 
     def read(self, dctn, key=None, rkey=None):
-        av = struct.pack(">QIBBHI6sBBI", key or self.key, dctn | 1 << 31, 0, 0, 0, 0,
-                         bytes.fromhex("02c903000001"), 0, 64, 1 << 30) \
-            + bytes.fromhex("fe80") + b"\0" * 13 + b"\1"
-        self.i.post(READ, av + raddr(self.dst.addr, rkey or self.dst.key)
+        self.i.post(READ, dc_av(dctn, key or self.key) + raddr(self.dst.addr, rkey or self.dst.key)
                     + data(self.src.addr, 64, self.src.key))
         return wait_for(lambda: (self.d.settle(), self.i.cq.poll())[1])[:2]
 
