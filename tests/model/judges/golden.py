@@ -7,7 +7,11 @@ of krcore's provider make the same kinds of objects on the same nodes; the trace
 the model has every field of every command and every byte of every request. Fields that
 name an object or an address must be there or not there in both; all others must be
 equal or be in the table with their values and the reason. An entry of the table that
-is not met is a failure too, so the table cannot outlive its cause.
+is not met is a failure too, so the table cannot outlive its cause; but for those that
+name no value, or that need not be met in each run: these are named in the result.
+
+Looked at is the first command of each kind and the first request of each opcode. What
+the commands to ERR, the doorbells and the arming of queues say is not compared.
 """
 import re
 
@@ -25,6 +29,7 @@ IDENTITY = {
 }
 
 ANY, ABSENT = "*", "-"
+SOMETIMES = "sometimes"     # met or not, by where the memory of that run lies
 
 PLACE = "a program's queue begins where its allocator put it in the page; ours begins one"
 SIZE = "size, as each program asked for"
@@ -38,13 +43,14 @@ CLASS = ("the class that the node's settings ask for, here DSCP 26 with congesti
 VALUE = "operand or length, as each program asked for"
 UID = ("kernel queues say 0xffffff and get the queue's number in completions, as those of mlx5_ib; "
        "libmlx5 numbers its own, and its first number is 0")
-# (command, or "request" for all requests, field): (ours, theirs, why[, link])
+# (command or request, or "request" for all requests, field):
+#     (ours, theirs, why[, link, or SOMETIMES])
 DIFFERENCES = {
     ("CREATE_CQ", "log_cq_size"): (ANY, ANY, SIZE),
-    ("CREATE_CQ", "log_page_size"): (ANY, ANY, PAGES),
+    ("CREATE_CQ", "log_page_size"): (ABSENT, ANY, PAGES, SOMETIMES),
     ("CREATE_RMP", "log_wq_sz"): (ANY, ANY, SIZE),
-    ("CREATE_RMP", "log_wq_pg_sz"): (ANY, ANY, PAGES),
-    ("CREATE_QP", "log_page_size"): (ANY, ANY, PAGES),
+    ("CREATE_RMP", "log_wq_pg_sz"): (ABSENT, ANY, PAGES, SOMETIMES),
+    ("CREATE_QP", "log_page_size"): (ABSENT, ANY, PAGES, SOMETIMES),
     ("CREATE_QP", "log_sq_size"): (ANY, ANY, SIZE),
     ("CREATE_QP", "user_index"): ("0xffffff", ABSENT, UID),
     ("CREATE_DCT", "user_index"): ("0xffffff", ABSENT, UID),
@@ -65,10 +71,11 @@ DIFFERENCES = {
     ("CREATE_MKEY", "log_page_size"): (ANY, ANY, "largest page that the memory's layout allows"),
     ("CREATE_MKEY", "translations_octword_size"): (ANY, ANY, SIZE),
     ("CREATE_MKEY", "translations_octword_actual_size"): (ANY, ANY, SIZE),
-    ("CREATE_CQ", "page_offset"): (ANY, ANY, PLACE),
-    ("CREATE_QP", "page_offset"): (ANY, ANY, PLACE),
-    ("CREATE_RMP", "page_offset"): (ANY, ANY, PLACE),
-    ("request", "byte_count"): (ANY, ANY, VALUE),
+    ("CREATE_CQ", "page_offset"): (ABSENT, ANY, PLACE, SOMETIMES),
+    ("CREATE_QP", "page_offset"): (ABSENT, ANY, PLACE, SOMETIMES),
+    ("CREATE_RMP", "page_offset"): (ABSENT, ANY, PLACE, SOMETIMES),
+    ("READ", "byte_count"): (ANY, ANY, VALUE),
+    ("WRITE", "byte_count"): (ANY, ANY, VALUE),
     ("request", "swap_add"): (ANY, ANY, VALUE),
     ("request", "compare"): (ANY, ANY, VALUE),
     ("request", "index"): (ANY, ANY, "position in the queue; the first one is 0"),
@@ -151,12 +158,41 @@ def met(rule, value):
 
 
 def here(rule, link):
-    return len(rule) < 4 or rule[3] == link
+    return len(rule) < 4 or rule[3] in (link, SOMETIMES)
+
+
+def find_rule(what, field):
+    """The entry for a field and its key; one for all requests if there is none of its own."""
+    for key in (what, field), ("request" if what in REQUESTS else what, field):
+        if key in DIFFERENCES:
+            return key, DIFFERENCES[key]
+    return None, None
+
+
+def may_be_unmet(rule):
+    return rule[:2] == (ANY, ANY) or SOMETIMES in rule[3:]
+
+
+def wrong_key(fields):
+    """Why the size of a key's translation does not fit its memory: the table lets both differ."""
+    start, size, shift, octwords, actual = (int(fields.get(name, "0"), 16) for name in (
+        "start_addr", "len", "log_page_size", "translations_octword_size",
+        "translations_octword_actual_size"))
+    pages = ((start + size - 1) >> shift) - (start >> shift) + 1
+    if shift < 12 or not size:
+        return f"{size} bytes in pages of 2^{shift}"
+    if octwords != actual or octwords != (pages + 1) // 2:
+        return f"{pages} pages in {octwords} octwords, {actual} of them given"
+    return None
 
 
 def compare(ours, theirs, link):
-    """Complaints, and how many fields were looked at."""
+    """Complaints, entries of the table that were met and that were not, and fields looked at."""
     bad, used, looked = [], set(), 0
+    for whose, seen in (("our", ours), ("their", theirs)):
+        why = wrong_key(seen["CREATE_MKEY"]) if "CREATE_MKEY" in seen else None
+        if why:
+            bad.append(f"{whose} CREATE_MKEY: {why}")
     for what in (*COMMANDS, *REQUESTS):
         if what not in ours or what not in theirs:
             bad.append(f"{what}: not seen of {'us' if what not in ours else 'them'}")
@@ -166,16 +202,16 @@ def compare(ours, theirs, link):
             x, y = ours[what].get(field, ABSENT), theirs[what].get(field, ABSENT)
             if x == y or (field in IDENTITY and ABSENT not in (x, y)):
                 continue
-            key = ("request" if what in REQUESTS else what, field)
-            rule = DIFFERENCES.get(key)
+            key, rule = find_rule(what, field)
             if rule and met(rule[0], x) and met(rule[1], y) and here(rule, link):
                 used.add(key)
             else:
                 bad.append(f"{what}.{field}: ours {x}, theirs {y}")
-    for key, rule in DIFFERENCES.items():
-        if key not in used and rule[:2] != (ANY, ANY) and here(rule, link):
+    unmet = [key for key, rule in DIFFERENCES.items() if key not in used and here(rule, link)]
+    for key in unmet:
+        if not may_be_unmet(DIFFERENCES[key]):
             bad.append(f"{key[0]}.{key[1]}: in the table of differences, but there is none")
-    return bad, used, looked
+    return bad, used, unmet, looked
 
 
 @judge(needs=("provider", "wqe"))
@@ -193,6 +229,8 @@ def provider_golden(ctx, a, b):
     finally:
         unload(a, b)
     ours = collect(lines((a, b), start))
-    bad, used, looked = compare(ours, theirs, ctx.link)
+    bad, used, unmet, looked = compare(ours, theirs, ctx.link)
     assert not bad, "\n".join(bad)
-    return f"{looked} fields, {len(used)} of them explained"
+    return f"{looked} fields, {len(used)} of them explained" + (
+        "; allowed to differ, and alike: " + ", ".join(".".join(key) for key in unmet)
+        if unmet else "")

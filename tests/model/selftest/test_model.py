@@ -19,9 +19,10 @@ import unittest
 from cxdrv import (BAR, Cq, Driver, Ifc, Mr, Qp, data, dc_av, make_dct, make_rmp, raddr,
                    wait_for)
 from case import OPT, ModelTest
+from judging import Golden, Pyverbs  # noqa: F401  tests of other files are run as well
 from strict import (Doorbells, Forgotten, Initiators, Limits, Options,  # noqa: F401
                     PathMtu, SlowCommands)
-from vf import VirtualFunction  # noqa: F401  tests of other files are run as well
+from vf import VirtualFunction  # noqa: F401
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 NOP, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD, UMR = \
