@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: loading and unloading. Each layer has an init and an exit; they come up from the
- * bottom and go down from the top, so that nobody calls what is not there.
+ * Owns: loading and unloading. Each layer has an init and an exit, called from the bottom up
+ * and from the top down, so that no layer runs without those below it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: the netlink family, its policies, and the commands that change something:
- * NODE_UP and NODE_DOWN. A request is checked as a whole before the node hears of
- * it; the cluster key is wiped from the message, whatever comes of it.
+ * NODE_UP and NODE_DOWN. A request is checked as a whole before it is passed to the node;
+ * the cluster keys are wiped from the message, whatever the result.
  * Locking: see ctl/netlink.h.
  */
 #include <linux/in.h>
@@ -20,7 +20,7 @@ static_assert(sizeof_field(struct krc_meta_conf, name) == KRP_GENL_NAME_MAX + 1)
 static_assert(sizeof_field(struct krc_node_conf, device) == KRP_GENL_NAME_MAX + 1);
 static_assert(sizeof_field(struct krc_meta_server_conf, name) == KRP_GENL_SERVER_NAME_MAX + 1);
 
-/* Generation of the last time the node came up: the next may not be smaller. */
+/* Generation of the last start of the node: that of the next start must not be smaller. */
 static u64 krc_nl_generation;
 static bool krc_nl_keyed; /* the node that is up has cluster keys; krc_nl_lock */
 static DEFINE_MUTEX(krc_nl_lock);
@@ -217,7 +217,7 @@ static int krc_nl_identity(struct genl_info *info, struct krc_meta_conf *meta)
 	return 0;
 }
 
-/* Each of the keys; the policy has looked at all of them. */
+/* Copy all cluster keys; the policy has checked each of them. */
 static int krc_nl_keys(struct genl_info *info, struct krc_meta_conf *meta)
 {
 	struct krc_meta_key *key;
@@ -307,7 +307,7 @@ static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf
 		err = -ESTALE;
 		goto out;
 	}
-	/* a file that is away for a moment must not have us believe every server */
+	/* a missing key file must not turn off the authentication of MetaServers */
 	if (!fresh && krc_nl_keyed && !conf->meta.keys_nr) {
 		GENL_SET_ERR_MSG(info, "no cluster key any more: take the node down first");
 		err = -ENOKEY;
@@ -398,7 +398,7 @@ static const struct genl_ops krc_nl_ops[] = {
 struct genl_family krc_nl_family __ro_after_init = {
 	.name = KRP_GENL_NAME,
 	.version = KRP_GENL_VERSION,
-	/* Not the lock of all families: node up and down may take seconds. */
+	/* Don't hold genl_mutex, shared by all families: node up and down may take seconds. */
 	.parallel_ops = true,
 	.ops = krc_nl_ops,
 	.n_ops = ARRAY_SIZE(krc_nl_ops),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the netlink commands that only look. Nothing secret goes out: no cluster key,
- * DC key or remote key; queues and users of others only to CAP_NET_ADMIN.
- * Locking: what is walked has locks of its own; a dump keeps a position, not a lock, so
- * it is no snapshot.
+ * Owns: the read-only netlink commands. No secret is reported: no cluster key, DC key or
+ * remote key. Queues and users of others are shown only to CAP_NET_ADMIN.
+ * Locking: each walk takes the locks of its objects; a dump keeps a position between its
+ * messages, not a lock, so it is no snapshot.
  */
 #include <linux/module.h>
 #include <linux/netlink.h>
@@ -16,7 +16,7 @@
 #include "pool/pool.h"
 #include "user/show.h"
 
-#define KRC_NL_REPLY_BYTES 8192 /* the longest answer: a node with 16 servers */
+#define KRC_NL_REPLY_BYTES 8192 /* fits the longest answer, a node with 16 servers */
 
 static_assert((int)KRP_GENL_PORT_UNUSABLE == (int)KRC_PORT_UNUSABLE);
 static_assert((int)KRP_GENL_PORT_DOWN == (int)KRC_PORT_DOWN);
@@ -31,11 +31,11 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
 
 /**
  * struct krc_nl_dump - State of a dump between its messages; in netlink_callback.ctx.
- * @at: how many of the outer walk are done.
- * @inner: how many of the inner walk.
- * @uid: show only what is this user's, unless @all.
- * @owner: the same of what users are charged for, krc_owner().
- * @all: show what is anybody's.
+ * @at: objects of the outer walk that are done.
+ * @inner: objects of the inner walk that are done.
+ * @uid: show only queues and peers of this user, unless @all.
+ * @owner: show only what is charged to this user (krc_owner()), unless @all.
+ * @all: show those of all users.
  */
 struct krc_nl_dump {
 	u32 at;
@@ -47,7 +47,7 @@ struct krc_nl_dump {
 
 static_assert(sizeof(struct krc_nl_dump) <= sizeof_field(struct netlink_callback, ctx));
 
-/* What a walk needs to add a message; @err ends it. */
+/* Argument of a walk that adds messages to a dump; a non-zero @err ended it. */
 struct krc_nl_walk {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
@@ -69,7 +69,7 @@ int krc_nl_own_start(struct netlink_callback *cb)
 	return 0;
 }
 
-/* One message of a dump: what @put puts of @row, all of it or nothing. */
+/* Add one message to a dump, filled by @put from @row, or none on error. Return: 0 or an errno. */
 static int krc_nl_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 		      int (*put)(struct sk_buff *skb, const void *row), const void *row)
 {
@@ -88,7 +88,7 @@ static int krc_nl_row(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 	return err;
 }
 
-/* The same out of a walk, which ends when the message is full. */
+/* krc_nl_row() inside a walk, which ends when the dump's buffer is full. */
 static int krc_nl_walk_row(struct krc_nl_walk *walk, u8 cmd,
 			   int (*put)(struct sk_buff *skb, const void *row), const void *row)
 {
@@ -96,7 +96,7 @@ static int krc_nl_walk_row(struct krc_nl_walk *walk, u8 cmd,
 	return walk->err;
 }
 
-/* What a dump function returns: more to come if the message is full. */
+/* Return, from a .dumpit: the length so far if the buffer is full, to be called again; or @err. */
 static int krc_nl_dumped(struct sk_buff *skb, int err)
 {
 	return err == -EMSGSIZE && skb->len ? skb->len : err;
@@ -107,7 +107,7 @@ static bool krc_nl_own(const struct krc_nl_dump *dump, kuid_t uid)
 	return dump->all || uid_eq(dump->uid, uid);
 }
 
-/* A conf server or a session. */
+/* Add the address of a configured server or of a session. */
 static int krc_nl_put_addr(struct sk_buff *skb, const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
@@ -126,7 +126,7 @@ static int krc_nl_put_addr(struct sk_buff *skb, const struct sockaddr_storage *a
 
 static int krc_nl_put_u64(struct sk_buff *skb, int type, u64 value)
 {
-	return nla_put_u64_64bit(skb, type, value, 1); /* every set has its PAD first */
+	return nla_put_u64_64bit(skb, type, value, 1); /* attribute 1 of each set is its PAD */
 }
 
 static_assert(KRP_GENL_A_NODE_PAD == 1 && KRP_GENL_A_PORT_PAD == 1 && KRP_GENL_A_SERVER_PAD == 1);
@@ -272,7 +272,7 @@ int krc_nl_port_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return krc_nl_dumped(skb, err);
 }
 
-/* A session, and the port it is of. */
+/* A MetaServer session and its port. */
 struct krc_nl_session {
 	const struct krc_port_info *port;
 	struct krc_meta_info meta;
@@ -306,7 +306,7 @@ static int krc_nl_put_session(struct sk_buff *skb, const void *row)
 	return 0;
 }
 
-/* The sessions of one port, from dump->inner on. */
+/* Add the sessions of one port, from dump->inner on. */
 static int krc_nl_sessions(struct sk_buff *skb, struct netlink_callback *cb,
 			   const struct krc_port_info *port)
 {
@@ -411,7 +411,7 @@ static int krc_nl_peer(const struct krc_peer_info *peer, void *arg)
 	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_peer, peer);
 }
 
-/* A record of the cache. */
+/* A record of the metadata cache. */
 struct krc_nl_cached {
 	const struct krp_key *key;
 	const struct krp_value *value;
@@ -443,13 +443,13 @@ static int krc_nl_cached(const struct krp_key *key, const struct krp_value *valu
 	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_cached, &cached);
 }
 
-/* First those with queues; then, once dump->inner counts from 1, the cache. */
+/* First the peers with queues, then the cache; dump->inner is 0, then 1 + records of it done. */
 int krc_nl_peer_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
 
-	if (!dump->all) { /* nor what the node remembers: that is of others, too */
+	if (!dump->all) { /* no cache either: its records are of other users, too */
 		dump->at += krc_peer_own_walk(dump->at, dump->uid, krc_nl_own_peer, &walk);
 		return krc_nl_dumped(skb, walk.err);
 	}
@@ -551,10 +551,10 @@ int krc_nl_stats_get(struct sk_buff *skb, struct genl_info *info)
 	return krc_nl_reply(info, krc_nl_put_stats, NULL);
 }
 
-/* What a user holds. */
+/* Resources that a user holds. */
 struct krc_nl_user {
 	kuid_t uid;
-	const u64 *held; /* by enum krc_resource */
+	const u64 *held; /* counts, indexed by enum krc_resource */
 	u64 refused;
 };
 

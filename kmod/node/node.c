@@ -2,20 +2,20 @@
 /*
  * Owns: the node: its configuration and its devices.
  *
- * Every RDMA device is known from ib_client.add to ib_client.remove, usable or not, so
- * that `node show` can say why one is not used. A refresh brings each device to what
- * configuration, port state and addresses ask for; it is run by `node up` and by a work
- * item after each event of the device or change of an MTU, and some seconds after something
- * failed. Nothing else makes or ends ports.
+ * Every RDMA device is listed from ib_client.add to ib_client.remove, usable or not, so
+ * that `node show` can say why one is not used. A refresh brings each device to the state that
+ * configuration, links and addresses require. `node up` and `node down` run it; so does a work
+ * item after an event of the device or a change of an MTU, and some seconds after a failure.
+ * Only a refresh creates ports. It also ends them, as do a configuration that changes their
+ * pools and the removal of the device or of the module.
  *
- * A port ends by itself, in a work item of its slot and without the lock: its peers are
- * given the time that they were promised. Its slot makes no other one before, its device
- * stays open, and no port of the node takes its address; when it has ended, a refresh does
- * what had to wait.
+ * A port ends in a work item of its slot, without the lock, since it waits for the leases of
+ * its peers. Until then its slot gets no new port, its device stays open, and no port of the
+ * node takes its address; afterwards a refresh does what had to wait.
  * Locking: krc_node.lock for everything here. ib_core calls add and remove one at a time
- * for a device; they take the lock too. Programs that look for a port do not wait for what
- * is done under it: the list of devices, the port of a slot and its link change under
- * krc_node.ports (spinlock) as well, and either lock will do to read them.
+ * for a device; they take the lock too. Programs that look up a port must not wait for that
+ * mutex: the list of devices, and port and link of a slot, are written under krc_node.ports
+ * (spinlock) as well, and may be read under either lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,7 +42,7 @@
 struct krc_dev_port {
 	struct krc_dev *dev;
 	struct krc_port *port;
-	struct krc_port *ending; /* was up, and waits for its peers to leave: krc_dev_port_end() */
+	struct krc_port *ending; /* former @port, until krc_dev_port_end() is done with it */
 	struct work_struct end;
 	struct krc_meta_plan *plan; /* only while krc_node_reconfigure() runs */
 	char reason[KRC_REASON_BYTES]; /* why there is no port */
@@ -61,20 +61,20 @@ struct krc_dev {
 	char reason[KRC_REASON_BYTES]; /* why it is not open */
 	bool fatal;
 	bool gone; /* removed: a late refresh must not open it again */
-	u32 ending; /* its ports that end; it stays open for them */
+	u32 ending; /* slots with a port that is ending; the device stays open for them */
 	u32 slots_nr;
 	struct krc_dev_port slots[KRC_NODE_PORTS_MAX];
 };
 
 static struct {
 	struct mutex lock; /* all below */
-	spinlock_t ports; /* see the head of the file */
+	spinlock_t ports; /* devs, slot->port and slot->link_up: see the head of the file */
 	struct list_head devs;
 	struct krc_cache *cache;
 	struct krc_node_conf *conf; /* NULL: down */
 	struct list_head orphans; /* records that ports could not withdraw */
-	u32 ending; /* ports that end */
-	wait_queue_head_t ended; /* woken when one has */
+	u32 ending; /* ports that are ending */
+	wait_queue_head_t ended; /* woken when one has ended */
 } krc_node = {
 	.lock = __MUTEX_INITIALIZER(krc_node.lock),
 	.ports = __SPIN_LOCK_UNLOCKED(krc_node.ports),
@@ -119,7 +119,7 @@ static struct krc_dev_port *krc_node_slot(u32 i, struct krc_dev **ret_dev)
 	return NULL;
 }
 
-/* The next slot from @i on whose port is up, or NULL. */
+/* Find the next slot with a port, from *@i on. Return: it, with *@i behind it, or NULL. */
 static struct krc_dev_port *krc_node_slot_up(u32 *i)
 {
 	struct krc_dev_port *slot;
@@ -131,7 +131,7 @@ static struct krc_dev_port *krc_node_slot_up(u32 *i)
 	return NULL;
 }
 
-/* The same of those that the calling process may use: as uverbs, by its network namespace. */
+/* The same for ports that the calling process may use, by its network namespace as in uverbs. */
 static struct krc_dev_port *krc_node_slot_allowed(u32 *i)
 {
 	struct krc_dev_port *slot;
@@ -144,7 +144,7 @@ static struct krc_dev_port *krc_node_slot_allowed(u32 *i)
 
 /* ---- ports of a device */
 
-/* Programs find this port from now on, or none. */
+/* Set the port that programs find in this slot; NULL: none. */
 static void krc_dev_port_set_port(struct krc_dev_port *slot, struct krc_port *port)
 {
 	lockdep_assert_held(&krc_node.lock);
@@ -163,7 +163,7 @@ static void krc_dev_port_set_link(struct krc_dev_port *slot, bool up)
 
 static void krc_node_refresh(void);
 
-/* Work: the end of a port. */
+/* Work: end slot->ending, then refresh what waited for that. */
 static void krc_dev_port_end(struct work_struct *work)
 {
 	struct krc_dev_port *slot = container_of(work, struct krc_dev_port, end);
@@ -178,7 +178,7 @@ static void krc_dev_port_end(struct work_struct *work)
 	krc_node_refresh();
 	WRITE_ONCE(krc_node.ending, krc_node.ending - 1);
 	mutex_unlock(&krc_node.lock);
-	wake_up_all(&krc_node.ended); /* who waits for a device flushes this work, too */
+	wake_up_all(&krc_node.ended); /* krc_client_remove() flushes this work, too */
 }
 
 static void krc_dev_port_down(struct krc_dev *dev, u32 num, const char *reason)
@@ -198,7 +198,7 @@ static void krc_dev_port_down(struct krc_dev *dev, u32 num, const char *reason)
 	strscpy(slot->reason, reason, sizeof(slot->reason));
 }
 
-/* Whether a port that ends still has this address. */
+/* Return: true if a port that is ending still has this address. */
 static bool krc_node_gid_ends(const union ib_gid *gid)
 {
 	struct krc_dev_port *slot;
@@ -211,7 +211,7 @@ static bool krc_node_gid_ends(const union ib_gid *gid)
 	return false;
 }
 
-/* What should have been possible is tried again without being asked for. */
+/* Refresh again after KRC_DEV_RETRY_MS, unless the device lacks the feature (-EOPNOTSUPP). */
 static void krc_dev_retry(struct krc_dev *dev, int err)
 {
 	if (err != -EOPNOTSUPP)
@@ -219,7 +219,7 @@ static void krc_dev_retry(struct krc_dev *dev, int err)
 				   msecs_to_jiffies(KRC_DEV_RETRY_MS));
 }
 
-/* There is nothing to make a port of; said once, however often it is asked. */
+/* End the port, if any, or note why there can be none; a repeated reason is logged once. */
 static void krc_dev_port_wait(struct krc_dev *dev, u32 num, const char *reason)
 {
 	struct krc_dev_port *slot = &dev->slots[num - 1];
@@ -233,7 +233,7 @@ static void krc_dev_port_wait(struct krc_dev *dev, u32 num, const char *reason)
 	strscpy(slot->reason, reason, sizeof(slot->reason));
 }
 
-/* A port could not be made; said once, however often it is tried. */
+/* Note that creating a port failed, and retry later; a repeated reason is logged once. */
 static void krc_dev_port_failed(struct krc_dev *dev, u32 num, int err)
 {
 	struct krc_dev_port *slot = &dev->slots[num - 1];
@@ -253,7 +253,7 @@ static void krc_dev_port_failed(struct krc_dev *dev, u32 num, int err)
 	krc_dev_retry(dev, err);
 }
 
-/* What other ports were to withdraw of an address is this node's business again. */
+/* Take back the orphans of @gid from the ports that adopted them: a port is about to use it. */
 static void krc_node_return(const union ib_gid *gid)
 {
 	struct krc_dev_port *slot;
@@ -269,7 +269,7 @@ static void krc_dev_port_up(struct krc_dev *dev, u32 num, const struct ib_gid_at
 	struct krc_port *port;
 
 	if (slot->ending || krc_node_gid_ends(&sgid_attr->gid))
-		return; /* when it has ended */
+		return; /* the refresh after its end comes here again */
 	krc_node_return(&sgid_attr->gid);
 	port = krc_port_create(dev->ibdev, dev->ops, dev->hw, &dev->attr, num, sgid_attr,
 			       krc_node.conf);
@@ -284,7 +284,7 @@ static void krc_dev_port_up(struct krc_dev *dev, u32 num, const struct ib_gid_at
 }
 
 /*
- * Why what is published of a port is not true any more, or NULL. A larger MTU is no reason:
+ * Return: why the published record of a port is outdated, or NULL. A larger MTU is no reason:
  * the record still works, and programs would lose their queues.
  */
 static const char *krc_dev_port_outdated(const struct krc_dev_port *slot,
@@ -293,10 +293,10 @@ static const char *krc_dev_port_outdated(const struct krc_dev_port *slot,
 	const struct krc_port *port = slot->port;
 	struct krp_value now = port->value;
 
-	/* the attribute is the entry of the table: the same address may come back as another */
+	/* compare table entries: an address that was removed and added again has a new one */
 	if (port->sgid_attr != sgid_attr)
 		return "its address has changed";
-	/* a port without a link may have no LID and no packet size */
+	/* a port without a link may have no LID and no MTU */
 	if (!slot->link_up ||
 	    port->rail.ops->own_address(port->rail.hw, port->rail.num, port->rail.gid_index, &now))
 		return NULL;
@@ -309,7 +309,7 @@ static const char *krc_dev_port_outdated(const struct krc_dev_port *slot,
 	return NULL;
 }
 
-/* Bring one port to what its address asks for. */
+/* Create, replace or keep the port of a slot, as link and address require. */
 static void krc_dev_port_follow(struct krc_dev *dev, u32 num, const struct ib_gid_attr *sgid_attr)
 {
 	struct krc_dev_port *slot = &dev->slots[num - 1];
@@ -323,7 +323,7 @@ static void krc_dev_port_follow(struct krc_dev *dev, u32 num, const struct ib_gi
 		krc_dev_port_wait(dev, num, "the link is down");
 }
 
-/* Look at link and address of a port. A link that is down keeps its port. */
+/* Query link and address of a port and act on them. A port survives the loss of its link. */
 static void krc_dev_port_refresh(struct krc_dev *dev, u32 num)
 {
 	const struct ib_gid_attr *sgid_attr;
@@ -345,7 +345,7 @@ static void krc_dev_port_refresh(struct krc_dev *dev, u32 num)
 	rdma_put_gid_attr(sgid_attr);
 }
 
-/* Once its ports have ended: the last of them comes here again. */
+/* End the ports of a device and close it; the refresh after the last end calls this again. */
 static void krc_dev_close(struct krc_dev *dev, const char *reason)
 {
 	u32 num;
@@ -368,7 +368,7 @@ static const struct krc_hw_events krc_node_hw_events = {
 	.device_fatal = krc_dev_on_fatal,
 };
 
-/* Why a device is not used is said once, however often it is tried. */
+/* Open a device; a repeated reason is logged once. Return: 0 or the error of ops->open(). */
 static int krc_dev_open(struct krc_dev *dev)
 {
 	char reason[KRC_REASON_BYTES] = "no DC: krcore has no provider for this kind of NIC";
@@ -390,7 +390,7 @@ static int krc_dev_open(struct krc_dev *dev)
 	return 0;
 }
 
-/* Have ports that are up withdraw what is left; @own: of their own addresses only. */
+/* Have ports with a link adopt and withdraw orphans; @own: those of their own address only. */
 static void krc_node_adopt(bool own)
 {
 	struct krc_dev_port *slot;
@@ -402,9 +402,9 @@ static void krc_node_adopt(bool own)
 }
 
 /*
- * A port that is up withdraws what others could not; with the node, leases end as well. To be
- * called when all that can come up is up: an address may have moved to another port, which
- * publishes it again.
+ * Hand orphaned records to ports that are up. A node that is down drops them, since nothing
+ * renews their leases. Called after all possible ports are up, because the address of an orphan
+ * may have moved to one of them, which publishes the record itself.
  */
 static void krc_node_tidy(void)
 {
@@ -416,9 +416,9 @@ static void krc_node_tidy(void)
 }
 
 /*
- * The node speaks to its MetaServers from the initial namespace, and a device that was given
- * away is another's to use (rdma system set netns exclusive). That it is shared again, nobody
- * tells.
+ * Close a device that is exclusive to another network namespace (rdma system set netns
+ * exclusive), since the node reaches its MetaServers from the initial one. No event tells that
+ * it is shared again, so retry.
  */
 static void krc_dev_wait(struct krc_dev *dev, const char *reason)
 {
@@ -457,7 +457,7 @@ static void krc_dev_refresh_work(struct work_struct *work)
 	mutex_unlock(&krc_node.lock);
 }
 
-/* ---- what happens to a device */
+/* ---- events of devices */
 
 static void krc_dev_on_fatal(void *device_owner)
 {
@@ -495,7 +495,7 @@ static void krc_node_refresh_work(struct work_struct *work)
 
 static DECLARE_WORK(krc_node_work, krc_node_refresh_work);
 
-/* RDMA devices have no event for it; addresses they tell of themselves. */
+/* RDMA devices report changes of addresses as events, but not those of an MTU. */
 static int krc_node_on_netdev(struct notifier_block *nb, unsigned long event, void *data)
 {
 	if (event == NETDEV_CHANGEMTU)
@@ -543,7 +543,7 @@ static int krc_client_add(struct ib_device *ibdev)
 	mutex_unlock(&krc_node.lock);
 	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, krc_dev_on_event);
 	ib_register_event_handler(&dev->events);
-	/* what changed before the handler was there */
+	/* catch changes from before the handler was registered */
 	mod_delayed_work(system_long_wq, &dev->refresh, 0);
 	return 0;
 }
@@ -573,7 +573,7 @@ static void krc_client_remove(struct ib_device *ibdev, void *data)
 	kfree(dev);
 }
 
-/* The configuration may mean the device by the name that it has now. */
+/* The configuration may name the device by its new name. */
 static void krc_client_rename(struct ib_device *ibdev, void *data)
 {
 	struct krc_dev *dev = data;
@@ -601,7 +601,7 @@ static void krc_node_free_conf(struct krc_node_conf *conf)
 	kfree_sensitive(conf);
 }
 
-/* Give the ports that are up the new list of MetaServers: all of them, or none on error. */
+/* Give all ports that are up the new list of MetaServers, or none of them on error. */
 static int krc_node_reconfigure(const struct krc_node_conf *conf)
 {
 	struct krc_dev_port *slot;
@@ -626,6 +626,7 @@ static int krc_node_reconfigure(const struct krc_node_conf *conf)
 	return err;
 }
 
+/* Refresh all devices. */
 static void krc_node_refresh(void)
 {
 	struct krc_dev *dev;
@@ -635,7 +636,7 @@ static void krc_node_refresh(void)
 	krc_node_tidy();
 }
 
-/* Queues live on ports: with other pools they would have to be made anew. */
+/* Close all devices, which ends their ports and so puts all queues into ERROR. */
 static void krc_node_close_all(const char *reason)
 {
 	struct krc_dev *dev;
@@ -644,21 +645,21 @@ static void krc_node_close_all(const char *reason)
 		krc_dev_close(dev, reason);
 }
 
-/* Ports that end have ended, and what waited for that is done. A killed caller does not wait. */
+/* Wait until all ending ports have ended and the refresh after them is done; killable. */
 static void krc_node_settle(void)
 {
 	if (wait_event_killable(krc_node.ended, !READ_ONCE(krc_node.ending)))
-		return; /* it goes on without us */
+		return; /* killed: the work items go on */
 }
 
-/* Under the lock, with a copy that becomes the node's. */
+/* Apply a configuration. On success the node owns @copy, and the caller frees the old one. */
 static int krc_node_configure(struct krc_node_conf *copy)
 {
 	struct krc_node_conf *old = krc_node.conf;
 	int err = 0;
 
 	lockdep_assert_held(&krc_node.lock);
-	if (old) /* the records that are published have the old generation */
+	if (old) /* published records have the old generation */
 		copy->meta.generation = old->meta.generation;
 	if (old && krc_pool_conf_differs(old, copy))
 		krc_node_close_all("the configuration has changed");
@@ -719,7 +720,7 @@ bool krc_node_is_up(struct krc_node_conf *ret_conf)
 	return up;
 }
 
-/* ---- ports, for others */
+/* ---- look-up of ports */
 
 static void krc_dev_port_info(const struct krc_dev *dev, const struct krc_dev_port *slot,
 			      struct krc_port_info *info)
@@ -842,11 +843,11 @@ void krc_node_exit(void)
 	mutex_lock(&krc_node.lock);
 	krc_node_close_all("the module is being unloaded");
 	krc_node_free_conf(krc_node.conf);
-	krc_node.conf = NULL; /* a late refresh opens nothing */
+	krc_node.conf = NULL; /* keeps a late refresh from opening a device */
 	mutex_unlock(&krc_node.lock);
 	wait_event(krc_node.ended, !READ_ONCE(krc_node.ending));
 	mutex_lock(&krc_node.lock);
-	krc_node_tidy(); /* what the last of them could not withdraw */
+	krc_node_tidy(); /* drop the orphans of the last ports */
 	mutex_unlock(&krc_node.lock);
 	ib_unregister_client(&krc_client);
 	krc_cache_destroy(krc_node.cache);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the node: its configuration, its devices and ports, and their lives.
+ * Owns: the node: its configuration, and the creation and end of its devices and ports.
  *
- * A port that can be used has a target (published under its GID), a pool of
- * initiators, a memory-region directory and a MetaServer client. Ports come with
- * ib_client.add or with `node up`, go with ib_client.remove or `node down`, and are
- * made anew when their GID, LID or MAC changes or their MTU becomes smaller.
+ * A usable port has a target (published under its GID), a pool of initiators, a
+ * memory-region directory and a MetaServer client. Ports are created by ib_client.add or
+ * `node up`, end with ib_client.remove or `node down`, and are replaced when their GID, LID
+ * or MAC changes or their MTU becomes smaller.
  *
- * Locking: krc_node.lock (mutex) serialises configuration and devices; it is never
- * taken in the data path, nor by calls of programs.
+ * Locking: krc_node.lock (mutex) serialises configuration and devices; neither the data path
+ * nor a system call of a program takes it.
  */
 #ifndef KRC_NODE_H
 #define KRC_NODE_H
@@ -22,17 +22,17 @@
 struct krc_cache;
 
 /**
- * struct krc_node_conf - What `krcore-metactl node up` brings, as a whole.
+ * struct krc_node_conf - The whole configuration of `krcore-metactl node up`.
  * @meta: MetaServers, identity, key.
- * @pool_initiators: initiators of a port; 0 takes one a CPU, 4 to 16.
- * @pool_depth: requests of an initiator.
- * @ack_timeout: of initiators: they wait 4.096 us * 2^@ack_timeout for an answer.
- * @margin_ms: how long the key of a region outlives the leases of peers.
- * @fabric: what the network wants of packets.
- * @cache_entries: bound of the metadata cache.
- * @queues_per_user: limit.
- * @requests_per_user: limit.
- * @mrs_per_user: limit.
+ * @pool_initiators: initiators of a port; 0: one for each CPU, but 4 to 16.
+ * @pool_depth: depth of an initiator in requests; the hardware's maximum bounds it.
+ * @ack_timeout: an initiator waits 4.096 us * 2^@ack_timeout for an answer.
+ * @margin_ms: milliseconds for which the key of a region outlives the leases of peers.
+ * @fabric: traffic class, service level, MTU and partition of the packets.
+ * @cache_entries: capacity of the metadata cache.
+ * @queues_per_user: limit of queues.
+ * @requests_per_user: limit of outstanding requests.
+ * @mrs_per_user: limit of memory regions.
  * @device: use only this RDMA device; empty means all.
  */
 struct krc_node_conf {
@@ -52,7 +52,7 @@ struct krc_node_conf {
 struct krc_port;
 
 /**
- * enum krc_port_state - For people: how a port is.
+ * enum krc_port_state - State of a port, for diagnostics.
  * @KRC_PORT_UNUSABLE: not open; the reason says why.
  * @KRC_PORT_DOWN: open, but has no GID, no link or no target.
  * @KRC_PORT_UP: target published, connections work.
@@ -64,15 +64,15 @@ enum krc_port_state {
 };
 
 /**
- * struct krc_port_info - One port, for people.
- * @device: name.
- * @num: port.
+ * struct krc_port_info - One port, for diagnostics.
+ * @device: name of the RDMA device.
+ * @num: port number, from 1.
  * @state: enum krc_port_state.
  * @reason: why it is not up, else empty.
  * @provider: name of the provider, empty if none.
- * @gid: GID.
- * @value: what is published (dc_key is zeroed here).
- * @initiators: in the pool.
+ * @gid: GID it is published by; zero if there is none.
+ * @value: the published record (dc_key is zeroed here).
+ * @initiators: initiators in the pool.
  * @recoveries: initiators recovered so far.
  */
 struct krc_port_info {
@@ -87,34 +87,40 @@ struct krc_port_info {
 	u64 recoveries;
 };
 
+/* Register for RDMA devices. Context: module init. Return: 0 or an errno. */
 int krc_node_init(void);
+
+/* End all ports and wait for them. Context: module exit, may sleep. */
 void krc_node_exit(void);
 
 /**
- * krc_node_up() - Configure the node, or configure it anew.
+ * krc_node_up() - Configure or reconfigure the node.
  * @conf: configuration; copied.
  *
  * A node that is up keeps its ports and queues if only the MetaServers, the cache or limits
- * changed; other pools or another device end them: queues go to ERROR with -ENODEV.
- * Context: may sleep; waits for ports that end, unless it is killed.
- * Return: 0, -ENOMEM, or what krc_meta_plan() says of a port that refuses: nothing has changed.
+ * changed; any other change ends them: queues go to ERROR with -ENODEV.
+ * Context: may sleep; waits for ports that end, unless the caller is killed.
+ * Return: 0; -ENOMEM or the error of krc_meta_plan(), and nothing has changed.
  */
 int krc_node_up(const struct krc_node_conf *conf);
 
 /**
  * krc_node_down() - Withdraw and close all ports.
  *
- * Open queues go to ERROR with -ENODEV. Peers may use what they were told of memory until
- * their lease of it ends. Context: may sleep; waits for that, unless it is killed.
- * Return: 0, or -EALREADY if it is down.
+ * Open queues go to ERROR with -ENODEV. Peers may access regions until their leases end.
+ * Context: may sleep; waits for those leases, unless the caller is killed.
+ * Return: 0, or -EALREADY if the node is down.
  */
 int krc_node_down(void);
 
-/* Whether the node is up, and with which generation and name. Context: may sleep. */
+/*
+ * Return: true if the node is up; its configuration, with the keys wiped, is then copied to
+ * @ret_conf, which may be NULL. Context: may sleep.
+ */
 bool krc_node_is_up(struct krc_node_conf *ret_conf);
 
 /**
- * krc_node_port_info() - The i-th port, usable or not.
+ * krc_node_port_info() - Describe the i-th port, usable or not.
  * @i: from 0.
  * @ret_info: out.
  *
@@ -124,40 +130,39 @@ bool krc_node_is_up(struct krc_node_conf *ret_conf);
 int krc_node_port_info(u32 i, struct krc_port_info *ret_info);
 
 /**
- * krc_node_meta_info() - Session @server of the i-th port that is up.
+ * krc_node_meta_info() - Describe MetaServer session @server of the i-th port.
  * @i: from 0, as krc_node_port_info() counts.
  * @server: from 0.
  * @ret_info: out.
  *
  * Context: may sleep.
- * Return: 0 or -ENOENT.
+ * Return: 0 or -ENOENT (no such port or session, or the port is not up).
  */
 int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info);
 
-/* The node's metadata cache; lives as long as the module. */
+/* Return: the node's metadata cache, which lives as long as the module. Context: any. */
 struct krc_cache *krc_node_cache(void);
 
 /**
- * krc_port_first() - The @index-th port that is up and that the calling process may use,
- *	counted from 1.
- * @index: as above; a port whose link has gone down since counts. 0: the first whose link
- *	is up, or else the first.
+ * krc_port_first() - Find a port that is up and that the calling process may use.
+ * @index: which one, from 1; ports whose link has gone down count. 0: the first whose link
+ *	is up, else the first.
  *
- * Context: process; waits for nobody.
+ * Context: process; does not sleep.
  * Return: the port with a reference, or NULL.
  */
 struct krc_port *krc_port_first(u32 index);
 
 /**
- * krc_port_by_gid() - The port that is up by this GID.
+ * krc_port_by_gid() - Find a port that is up and that the calling process may use, by GID.
  * @gid: GID, KRP_GID_BYTES.
  *
- * Context: process; waits for nobody.
+ * Context: process; does not sleep.
  * Return: the port with a reference, or NULL.
  */
 struct krc_port *krc_port_by_gid(const u8 *gid);
 
-/* How many of them there are. Context: process; waits for nobody. */
+/* Return: how many ports krc_port_first() can find. Context: process; does not sleep. */
 u32 krc_port_count(void);
 
 #endif /* KRC_NODE_H */

@@ -2,12 +2,12 @@
 /*
  * Owns: bringing one port up and taking it down.
  *
- * A port dies in this order: nobody enters any more; the MetaServer client withdraws and
- * its callers are woken; peers are told of no region any more; the pool completes all
- * requests and wakes its waiters; when the last user has left, the peers that were kept go;
- * when the lease of those that know a region is over, the target goes, and behind it keys
- * and the other parts. So no request of a peer that keeps to the rules meets a dead key.
- * Locking: krc_node's lock when it is made, none at its end; see node/port.h for its users.
+ * A port dies in this order: krc_port_enter() fails from now on; the MetaServer client
+ * withdraws its records and wakes its callers; the directory offers no region any more; the
+ * pool completes all requests and wakes its waiters; after the last user has left, cached idle
+ * peers are freed; after the last lease of a region is over, the target is destroyed, then the
+ * keys and the other parts. So no request of a peer that obeys its leases meets a dead key.
+ * Locking: krc_node's lock at creation, none at the end; see node/port.h for its users.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -45,9 +45,9 @@ static void krc_port_release(struct krc_rail *rail)
 }
 
 /*
- * Whose address the GID of a RoCE port is. 0: of another network namespace, where it may move
- * or go without the node's doing, or of nobody; 1: of something on top of the port, such as a
- * VLAN or a macvlan; 2: of the port's own network device, or of the bond that it is in.
+ * Rank the network device that owns a RoCE GID. 0: it is in another network namespace, where the
+ * address may move or vanish without the node, or there is none; 1: it is stacked on the port,
+ * such as a VLAN or a macvlan; 2: it is the port's own, or the bond that it is in.
  */
 static u32 krc_port_gid_nearness(const struct ib_device *ibdev, const struct ib_gid_attr *attr)
 {
@@ -63,7 +63,7 @@ static u32 krc_port_gid_nearness(const struct ib_device *ibdev, const struct ib_
 	return nearness;
 }
 
-/* How well a GID serves as the address of a port: more is better; 0: not at all. */
+/* Rank a GID as the address of a port: higher is better; 0: unusable. */
 static u32 krc_port_gid_rank(const struct ib_device *ibdev, const struct ib_gid_attr *attr,
 			     bool ethernet)
 {

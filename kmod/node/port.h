@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: one RDMA port of the node with all that is built on it, its making and its end.
+ * Owns: one RDMA port of the node with all that is built on it, from creation to end.
  *
- * Lifetime: struct krc_port is counted (krc_port_get/put); what it points to lives
- * only while the port is alive. Whoever uses pool, meta, hw or the address of a port does so
- * between krc_port_enter() and krc_port_exit(), which are short or end soon after the port
- * has begun to die (nobody enters any more, then waiters of the pool and of the MetaServer
- * client are woken with an error). mrdir is there as long as the port is.
- * Locking: a port is made under krc_node's lock, and ends without it.
+ * Lifetime: struct krc_port is counted (krc_port_get/put); what it points to lives only until
+ * krc_port_kill(). Pool, meta, hw and the address of a port are used only between
+ * krc_port_enter() and krc_port_exit(). Such a section is short, or ends soon after the port
+ * has begun to die: then krc_port_enter() fails, and waiters of the pool and of the MetaServer
+ * client are woken with an error. mrdir lives as long as the struct.
+ * Locking: a port is created under krc_node's lock, and ends without it.
  */
 #ifndef KRC_PORT_H
 #define KRC_PORT_H
@@ -21,9 +21,9 @@ struct krc_pool;
 
 /**
  * struct krc_port - One RDMA port of the node.
- * @rail: the port of the device; counts the users of this struct.
- * @sgid_attr: entry of the device's table that the GID is in, counted: as long as targets and
- *	initiators name its index, nobody else's address gets it.
+ * @rail: the port of the device; holds the reference count of this struct.
+ * @sgid_attr: the GID's entry in the device's table, counted: while targets and initiators use
+ *	its index, no other address can take it.
  * @dc_key: secret of the target, random.
  * @value: the record that is published for KRP_SERVICE_NODE.
  * @target: DC target.
@@ -42,42 +42,43 @@ struct krc_port {
 	struct krc_meta *meta;
 };
 
+/* Count a reference to the struct. Context: any. Return: @port. */
 static inline struct krc_port *krc_port_get(struct krc_port *port)
 {
 	krc_rail_get(&port->rail);
 	return port;
 }
 
-/* Drop a reference. Context: may sleep. */
+/* Drop a reference; the last one frees the struct. Context: may sleep. */
 static inline void krc_port_put(struct krc_port *port)
 {
 	krc_rail_put(&port->rail);
 }
 
-/* Begin to use what a port points to; false if it is dead or dying. Any context. */
+/* Begin to use what a port points to. Context: any. Return: false if it is dead or dying. */
 static inline bool krc_port_enter(struct krc_port *port)
 {
 	return krc_rail_enter(&port->rail);
 }
 
-/* End of the use. Any context. */
+/* End the use begun by krc_port_enter(). Context: any. */
 static inline void krc_port_exit(struct krc_port *port)
 {
 	krc_rail_exit(&port->rail);
 }
 
 /**
- * krc_port_create() - Target, memory directory, initiators and MetaServer client of a port.
+ * krc_port_create() - Make a port: target, memory directory, initiators, MetaServer client.
  * @ibdev: device.
  * @ops: its provider.
  * @hw: open device.
- * @attr: what it can do.
+ * @attr: capabilities of @hw; copied.
  * @num: port number, from 1.
- * @sgid_attr: GID to publish; the port counts it for itself.
+ * @sgid_attr: GID to publish; the port takes its own reference.
  * @conf: configuration of the node.
  *
  * Context: may sleep, node lock held.
- * Return: the port, or ERR_PTR with what a part said.
+ * Return: the port, or ERR_PTR with the error of the part that failed.
  */
 struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provider_ops *ops,
 				 struct krc_hw *hw, const struct krc_hw_attr *attr, u32 num,
@@ -85,35 +86,36 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 				 const struct krc_node_conf *conf);
 
 /**
- * krc_port_kill() - Withdraw the port and take away all that it points to.
- * @port: port; the caller's reference goes with it.
- * @left: records that could not be withdrawn are added here.
+ * krc_port_kill() - Withdraw the port and destroy all that it points to.
+ * @port: port; the caller's reference is dropped.
+ * @left: out: orphaned records, which could not be withdrawn, are added here.
  *
- * Waits for everybody inside krc_port_enter(), after waking them, and, unless the device is
- * down, for peers: until the lease of the last region that one of them may know is over, and
- * until its target has no connection. Queues are left with -ENODEV at once. Context: may
- * sleep, for some seconds; nothing held.
+ * Puts queues into ERROR with -ENODEV at once. Wakes the threads inside krc_port_enter() and
+ * waits for them to leave; then, unless the device is down, waits until the lease of the last
+ * region that a peer may know is over and the target has no connection.
+ * Context: may sleep, for some seconds; no lock held.
  */
 void krc_port_kill(struct krc_port *port, struct list_head *left);
 
 /**
- * krc_port_on_end() - Be told of the end of each port.
- * @fn: called once the last user has left it, and before its parts go; NULL: nobody.
+ * krc_port_on_end() - Set the callback for the end of each port.
+ * @fn: called after the last user has left the port, before its parts are destroyed; may sleep;
+ *	NULL: none.
  *
- * For what is above the ports and keeps something for each. Context: no port is up.
+ * For a layer above the ports that keeps state for each. Context: no port is up.
  */
 void krc_port_on_end(void (*fn)(struct krc_rail *rail));
 
 /**
- * krc_port_pick_gid() - The GID by which peers reach a port.
+ * krc_port_pick_gid() - Choose the GID by which peers reach a port.
  * @ibdev: device.
  * @num: port number.
  *
- * InfiniBand: the first. RoCE: version 2, of the initial network namespace; that of the port's
- * own network device before those of what is on top of it (VLANs, macvlans), an IPv4 address
- * before an IPv6 one; never a link-local one, by which no MetaServer is reached.
+ * InfiniBand: the first. RoCE: a version 2 GID of the initial network namespace; the port's own
+ * network device comes before devices stacked on it (VLANs, macvlans), then IPv4 before IPv6;
+ * never a link-local address, from which no MetaServer can be reached.
  * Context: may sleep.
- * Return: its entry, for rdma_put_gid_attr(), or ERR_PTR(-EADDRNOTAVAIL).
+ * Return: its entry, to be released by rdma_put_gid_attr(), or ERR_PTR(-EADDRNOTAVAIL).
  */
 const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the device file /dev/krcore: from system calls to contexts.
+ * Owns: the file operations of /dev/krcore: system calls become calls on a context.
  *
- * An ioctl is known by its exact number; its structure is copied in and out as the
- * number says, whole. All structures are the same for 32-bit callers.
- * Locking: none of its own; several threads may be in it with one file.
+ * An ioctl is matched by its exact number, and its whole structure is copied in and out as
+ * the number says. All structures have the same layout for 32-bit callers.
+ * Locking: none of its own; several threads may call on one file at once.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -20,7 +20,7 @@
 #include "user/wait.h"
 #include "user/watch.h"
 
-/* Room for any structure of krp_ioctl.h. */
+/* Large enough for any ioctl structure of krp_ioctl.h. */
 union krc_ioc_arg {
 	struct krp_query query;
 	struct krp_setup setup;
@@ -80,7 +80,7 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 	}
 }
 
-/* What was made cannot be told: a program without its number could not give it back. */
+/* copy_to_user() failed: undo, since the caller never learned the new object's number. */
 static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union krc_ioc_arg *arg)
 {
 	struct krp_mr_dereg dereg = { .handle = arg->mr_reg.handle };
@@ -96,7 +96,7 @@ static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union 
 		krc_ioc_mr_dereg(ctx, &dereg);
 }
 
-/* Whether a call has something to tell: a look-up that misses says what that is worth. */
+/* Whether the structure is copied back: on success, and with a look-up that misses. */
 static bool krc_ioc_tells(unsigned int cmd, int err)
 {
 	return _IOC_DIR(cmd) & _IOC_READ && (!err || (cmd == KRP_IOC_LOOKUP && err == -ENOENT));
@@ -179,7 +179,7 @@ static struct miscdevice krc_chardev = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "krcore",
 	.fops = &krc_chardev_fops,
-	.mode = 0666, /* limits are by user and cgroup */
+	.mode = 0666, /* limits are by user and cgroup, not by file mode */
 };
 
 int krc_chardev_init(void)
@@ -189,7 +189,7 @@ int krc_chardev_init(void)
 	krc_context_wq = alloc_workqueue("krcore", WQ_UNBOUND, 0);
 	if (!krc_context_wq)
 		return -ENOMEM;
-	/* of its own: what is on the other one may wait for what is on this one */
+	/* a second one, because work on krc_context_wq may wait for renew work */
 	krc_renew_wq = alloc_workqueue("krcore_renew", WQ_UNBOUND, 0);
 	err = krc_renew_wq ? misc_register(&krc_chardev) : -ENOMEM;
 	if (!err)
@@ -203,8 +203,8 @@ int krc_chardev_init(void)
 void krc_chardev_exit(void)
 {
 	misc_deregister(&krc_chardev);
-	destroy_workqueue(krc_context_wq); /* closed contexts end first */
+	destroy_workqueue(krc_context_wq); /* runs the releases of closed contexts first */
 	krc_changes_exit();
 	destroy_workqueue(krc_renew_wq);
-	rcu_barrier(); /* peers */
+	rcu_barrier(); /* peers are freed by kfree_rcu() */
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the life of /dev/krcore.
+ * Owns: the creation and removal of /dev/krcore.
  */
 #ifndef KRC_CHARDEV_H
 #define KRC_CHARDEV_H
 
 /**
- * krc_chardev_init() - Make /dev/krcore.
+ * krc_chardev_init() - Register /dev/krcore.
  *
- * Context: loading.
- * Return: 0, -ENOMEM, or what misc_register() says.
+ * Context: module init, may sleep.
+ * Return: 0, -ENOMEM, or the error of misc_register().
  */
 int krc_chardev_init(void);
 
-/* Take it away; all files are closed, and what is left of their contexts is waited for. */
+/* Unregister, and wait for the release of contexts. Context: module exit; all files are closed. */
 void krc_chardev_exit(void);
 
 #endif /* KRC_CHARDEV_H */

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: contexts: their setup, their memory regions, their end, and what there is to be
- * seen of them.
+ * Owns: contexts: setup, memory regions, release, and their statistics.
  *
  * The last close withdraws services at once and leaves the rest to a work item: requests
- * that are in the hardware keep their regions, and so their pages, until it is done with
+ * in the hardware keep their regions, and so their pages, until the hardware is done with
  * them, however the process ended.
  * Locking: see user/queue.h; krc_contexts_lock (mutex) for the list of all contexts.
  */
@@ -34,7 +33,7 @@ static u64 krc_contexts_made;
 
 struct krc_port *krc_context_port(struct krc_context *ctx)
 {
-	/* Pairs with krc_context_setup(): with the port, the ring is there. */
+	/* Pairs with krc_context_setup(): a reader that sees the port sees the ring. */
 	return smp_load_acquire(&ctx->port);
 }
 
@@ -61,7 +60,7 @@ void krc_context_put(struct krc_context *ctx)
 	kref_put(&ctx->ref, krc_context_free);
 }
 
-/* Stop being told of the port's end; if it has begun, wait for it. */
+/* Unregister from the pool; if the port is already dying, wait for its callback. */
 static void krc_context_unwatch(struct krc_context *ctx)
 {
 	if (krc_port_enter(ctx->port)) {
@@ -134,7 +133,7 @@ void krc_context_close(struct krc_context *ctx)
 	queue_work(krc_context_wq, &ctx->release);
 }
 
-/* The port is gone, with all requests completed. */
+/* krc_pool_watch.stopped: the port is gone, and all its requests have completed. */
 static void krc_context_port_stopped(struct krc_pool_watch *watch)
 {
 	struct krc_context *ctx = container_of(watch, struct krc_context, watch);
@@ -145,7 +144,7 @@ static void krc_context_port_stopped(struct krc_pool_watch *watch)
 	krc_changes_wake();
 }
 
-/* The port that a program names by number or by GID, with a reference, or NULL. */
+/* Look up the port that a program names by number or GID. Return: it, counted, or NULL. */
 static struct krc_port *krc_setup_port(const struct krp_setup *arg)
 {
 	return arg->flags & KRP_SETUP_GID ? krc_port_by_gid(arg->gid) : krc_port_first(arg->port);
@@ -158,7 +157,7 @@ static bool krc_setup_valid(const struct krp_setup *arg)
 	return arg->flags ? !arg->port : krp_is_zero(arg->gid, sizeof(arg->gid));
 }
 
-/* Under ctx->lock, with a reference to the port that becomes the context's. */
+/* On success, the context owns the caller's reference to @port. */
 static int krc_context_setup(struct krc_context *ctx, struct krc_port *port, u32 entries)
 {
 	int err;
@@ -294,7 +293,7 @@ int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
 	return 0;
 }
 
-/* The regions of some handles, which name nothing any more, up to the first that is none. */
+/* Erase handles and collect their regions, up to the first that names none. Return: how many. */
 static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32 count,
 				struct krc_mr **mrs)
 {
@@ -362,7 +361,7 @@ u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void 
 	return taken;
 }
 
-/* What one context holds now. */
+/* Add what one context holds now to @sum. */
 static void krc_context_count(struct krc_context *ctx, struct krc_context_stats *sum)
 {
 	unsigned long id;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: a context, which is an open file: its port, its regions, whom it is charged to.
+ * Owns: a context, which is an open file: its port, its regions, the user it is charged to.
  * Locking: see user/queue.h.
  */
 #ifndef KRC_CONTEXT_H
@@ -25,25 +25,25 @@ struct krc_port;
 
 /**
  * struct krc_context - An open file.
- * @ref: the file, and each queue.
- * @list: in the list of all contexts.
+ * @ref: held by the file and by each queue.
+ * @list: entry in the list of all contexts.
  * @id: number, never used again.
- * @pid: who opened it.
- * @uid: its user.
- * @comm: its name.
- * @user: whom all is charged to.
- * @charge: the context itself.
- * @lock: setup.
+ * @pid: process that opened it.
+ * @uid: user of that process.
+ * @comm: name of that process.
+ * @user: account that everything of the context is charged to.
+ * @charge: charge for the context itself.
+ * @lock: serialises setup; protects @follower.
  * @port: port, counted; NULL before setup; set once, with release.
  * @dead: the port is gone.
- * @watch: tells about that.
+ * @watch: callback that sets @dead when the pool of @port has stopped.
  * @ring: completions.
- * @posted_to: index of the initiator that was posted to last; a hint.
- * @wait: who waits for them.
- * @queues: by number.
- * @regions: by handle; struct krc_mr.
- * @follower: its place in the log of changed records, under @lock.
- * @release: work item that gives all back after the last close.
+ * @posted_to: index of the initiator last posted to; a hint.
+ * @wait: tasks that wait for completions.
+ * @queues: struct krc_queue by number.
+ * @regions: struct krc_mr by handle.
+ * @follower: position in the log of changed records, under @lock.
+ * @release: work item that frees everything after the last close.
  */
 struct krc_context {
 	struct kref ref;
@@ -67,7 +67,7 @@ struct krc_context {
 	struct work_struct release;
 };
 
-/* What all contexts have done, by processor. */
+/* What all contexts have done, per CPU. */
 struct krc_counts {
 	u64 connects;
 	u64 connects_cached;
@@ -79,17 +79,22 @@ struct krc_counts {
 };
 
 DECLARE_PER_CPU(struct krc_counts, krc_counts);
-extern struct workqueue_struct *krc_context_wq; /* closed contexts and queues end here */
-extern struct workqueue_struct *krc_renew_wq; /* old references are asked for anew here */
+extern struct workqueue_struct *krc_context_wq; /* releases closed contexts and queues */
+extern struct workqueue_struct *krc_renew_wq; /* renews expired references to remote regions */
 
-/* A context for the calling process. Return: it, or ERR_PTR(-ENOMEM, -EDQUOT). */
+/* Make a context for the caller. Context: may sleep. Return: it, or ERR_PTR(-ENOMEM, -EDQUOT). */
 struct krc_context *krc_context_open(void);
 
-/* The file is closed. Requests under way end in the background. */
+/*
+ * End a context when its file is closed. Services are withdrawn at once; a work item drains
+ * the requests in flight and drops the file's reference. Context: may sleep.
+ */
 void krc_context_close(struct krc_context *ctx);
+
+/* Drop a reference; the last one frees the context. Context: may sleep. */
 void krc_context_put(struct krc_context *ctx);
 
-/* The ioctls, by name. Context: may sleep. Return: 0 or what krp_ioctl.h says. */
+/* One function for each ioctl. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
 int krc_ioc_query(struct krc_context *ctx, struct krp_query *arg);
 int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg);
 int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg);
@@ -98,20 +103,20 @@ int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg);
 int krc_ioc_mr_dereg_many(struct krc_context *ctx, struct krp_mr_dereg_many *arg);
 
 /**
- * krc_context_port() - The port of a context that was set up.
+ * krc_context_port() - Get the port of a context.
  * @ctx: context.
  *
  * Context: any.
- * Return: the port, or NULL.
+ * Return: the port, not counted for the caller; NULL before setup.
  */
 struct krc_port *krc_context_port(struct krc_context *ctx);
 
 /**
- * krc_context_mr() - The region a handle names.
+ * krc_context_mr() - Get the region of a handle.
  * @ctx: context.
- * @handle: handle.
+ * @handle: what KRP_IOC_MR_REG returned.
  *
- * Context: may not be called in interrupts.
+ * Context: not in interrupts.
  * Return: the region, counted, or NULL.
  */
 struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle);

@@ -2,8 +2,8 @@
 /*
  * Owns: looking records up for programs; see user/lookup.h.
  *
- * A program is told what another program published. Of a DC target it is told that it is
- * there: its keys lead to every region of that node, and stay in the kernel.
+ * A program gets the bytes that another program published. Of a DC target it learns only that
+ * the target exists: the keys give access to every region of that node and stay in the kernel.
  * Locking: none of its own.
  */
 #include <linux/string.h>

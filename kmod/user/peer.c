@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the table of peers, those in use and those kept for the next one who connects.
- * Locking: krc_peers_lock for the table, the counts of users and the list of the idle.
+ * Owns: the table of peers, those in use and the idle ones kept for the next connect.
+ * Locking: krc_peers_lock for the table, the counts of users and both lists.
  */
 #include <linux/err.h>
 #include <linux/hashtable.h>
@@ -20,13 +20,13 @@
 #define KRC_PEER_BITS 10
 #define KRC_PEERS_IDLE_MAX 256
 #define KRC_PEER_IDLE_MS 10000
-#define KRC_PEER_FRESH_MS 100 /* so long a peer that was made is fresh to all */
+#define KRC_PEER_FRESH_MS 100 /* a peer made within this time counts as fresh */
 
 static void krc_peers_expire(struct work_struct *work);
 
 static DEFINE_HASHTABLE(krc_peers, KRC_PEER_BITS);
 static LIST_HEAD(krc_peers_idle); /* the longest idle first */
-static LIST_HEAD(krc_peers_old); /* in use, but nobody is given them any more */
+static LIST_HEAD(krc_peers_old); /* outdated, still in use; not in the table */
 static u32 krc_peers_idle_nr;
 static DEFINE_SPINLOCK(krc_peers_lock);
 static DECLARE_DELAYED_WORK(krc_peers_expiry, krc_peers_expire);
@@ -43,8 +43,8 @@ static bool krc_peer_is(const struct krc_peer *peer, const struct krc_port *port
 }
 
 /*
- * The peer with one more user, or NULL. @fresh: one that was made just now will do, so that
- * who asks for fresh ones again and again does not have as many of them.
+ * Find a peer and count one more user. Return: it or NULL. @fresh: only one made within
+ * KRC_PEER_FRESH_MS, so that a burst of fresh connects shares one peer.
  */
 static struct krc_peer *krc_peer_find(struct krc_port *port, const struct krp_key *key,
 				      const struct krp_value *value, bool fresh)
@@ -75,7 +75,7 @@ static void krc_peer_free(struct krc_peer *peer)
 	kfree_rcu(peer, rcu); /* krc_queue_describe() may be reading it */
 }
 
-/* Take an idle peer out of the table, for krc_peers_free(). */
+/* Move an idle peer from the table to @taken, for krc_peers_free(). */
 static void krc_peer_take_idle(struct krc_peer *peer, struct list_head *taken)
 {
 	lockdep_assert_held(&krc_peers_lock);
@@ -130,8 +130,8 @@ err_peer:
 }
 
 /*
- * Nobody is given what is outdated, or (@all) what there is of a record: what is in use leaves
- * the table, so that it is not in the way of those who look something up; what is idle goes.
+ * Remove the outdated peers of a record, or (@all) all of its peers, from the table: peers in
+ * use move to krc_peers_old, so that lookups need not step over them; idle ones go to @taken.
  */
 static void krc_peer_outdate(const struct krc_port *port, const struct krp_key *key, bool all,
 			     struct list_head *taken)
@@ -178,11 +178,11 @@ struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 	krc_peers_free(&taken);
 	if (!peer)
 		return made;
-	krc_peer_free(made); /* another was faster */
+	krc_peer_free(made); /* another thread made one meanwhile */
 	return peer;
 }
 
-/* Nobody uses it any more: keep it for the next one, or not. */
+/* The last user has left: keep the peer as idle, unless it is outdated or its port is dying. */
 static void krc_peer_rest(struct krc_peer *peer, struct list_head *taken)
 {
 	lockdep_assert_held(&krc_peers_lock);
@@ -210,7 +210,7 @@ void krc_peer_put(struct krc_peer *peer)
 	krc_peers_free(&taken);
 }
 
-/* Those that have been idle for too long; again as long as there are others. */
+/* Work: free peers idle for KRC_PEER_IDLE_MS; rearm while idle ones remain. */
 static void krc_peers_expire(struct work_struct *work)
 {
 	struct krc_peer *peer, *next;
@@ -253,7 +253,7 @@ void krc_peers_exit(void)
 	WARN_ON(!hash_empty(krc_peers) || !list_empty(&krc_peers_old));
 }
 
-/* Once for each peer: more of its requests fail by the same fault. */
+/* Acts once for each peer, since one fault fails many of its requests. */
 void krc_peer_disbelieve(struct krc_peer *peer)
 {
 	if (xchg(&peer->outdated, true))

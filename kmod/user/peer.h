@@ -2,11 +2,11 @@
 /*
  * Owns: the peers that queues of this node are connected to. All queues of a port that
  * are connected to the same record share one peer, with its address vector and its cache
- * of memory references; a record that changed is another peer. A peer that no queue is
- * connected to any more is kept for a while, so that who connects, asks and leaves again
- * and again finds what the one before left; a bounded number of them, and none of a port
- * that is gone. That one did not answer is remembered elsewhere (pool/silence.h).
- * Locking: own spinlock for the table and the counts; else peers do not change.
+ * of memory references; a changed record makes a new peer. Idle peers, without queues, are
+ * kept for a while (a bounded number, none of a dead port), so that a loop of connect,
+ * request, close reuses address and region cache. That a peer is unresponsive is remembered
+ * elsewhere (pool/silence.h).
+ * Locking: own spinlock for the table and the counts; other fields do not change.
  */
 #ifndef KRC_PEER_H
 #define KRC_PEER_H
@@ -23,21 +23,21 @@ struct krc_standing;
 
 /**
  * struct krc_peer - A peer.
- * @node: in the table.
+ * @node: entry in the table.
  * @users: queues connected to it.
- * @made: jiffies.
- * @outdated: there is a fresher one, or it is time for one; nobody is given it any more. No
- *	lock to set it.
- * @idle: in the list of those without users, the longest idle first; or in that of the
- *	outdated ones that have some, which are not in the table.
- * @idle_since: jiffies.
+ * @made: jiffies of its creation.
+ * @outdated: replaced, or to be replaced by the next connect; no new user gets it. Set
+ *	without a lock.
+ * @idle: entry in the list of peers without users, the longest idle first; or in that of the
+ *	outdated peers with users, which are not in the table.
+ * @idle_since: jiffies at which the last user left.
  * @port: port used; counted.
- * @key: name of its record.
+ * @key: GID and service of its record.
  * @value: its record.
- * @address: for requests.
- * @remote: its memory.
- * @standing: what is known of its target; of @remote.
- * @rcu: frees it, for those who only look.
+ * @address: address vector for requests.
+ * @remote: references to its memory.
+ * @standing: whether its target answers; borrowed from @remote.
+ * @rcu: frees it after RCU readers (krc_queue_describe()).
  */
 struct krc_peer {
 	struct hlist_node node;
@@ -56,37 +56,38 @@ struct krc_peer {
 };
 
 /**
- * krc_peer_get() - The peer of a record, made if it is not there.
+ * krc_peer_get() - Get the peer of a record; make it if there is none.
  * @port: port, entered.
- * @key: name of the record.
- * @value: the record; never trusted.
- * @fresh: not one that has been there for long: next to nothing is known of its memory, and
- *	those who connect from now on share this one.
+ * @key: GID and service of the record.
+ * @value: the record; not trusted, so it is validated.
+ * @fresh: take only a peer made within the last 100 ms, whose region cache is nearly empty;
+ *	else make one that replaces the others of the record for later connects.
  *
  * Context: may sleep.
- * Return: the peer, counted, or ERR_PTR: -EPROTO (not a DC target), -ENOMEM, or what
- * ops->address() says.
+ * Return: the peer, counted, or ERR_PTR: -EPROTO (not a DC target), -ENOMEM, or the error of
+ * ops->address().
  */
 struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 			      const struct krp_value *value, bool fresh);
 
-/* One queue less. Context: may sleep. */
+/* Drop the user that krc_peer_get() counted; NULL is allowed. Context: may sleep. */
 void krc_peer_put(struct krc_peer *peer);
 
-/* Forget the idle peers of a port that nobody enters any more, or of all (NULL). */
+/* Free the idle peers of a port that can't be entered any more, or of all (NULL). May sleep. */
 void krc_peers_drop(struct krc_rail *rail);
 
-/* Be told of the end of ports. Context: loading; no port is up. */
+/* Register for the end of ports. Context: module init; no port is up. */
 void krc_peers_init(void);
 
-/* Forget all; no queue is left. Context: unloading, may sleep. */
+/* Free all peers; no queue is left. Context: module exit, may sleep. */
 void krc_peers_exit(void);
 
 /**
- * krc_peer_suspect() - A request to it failed: forget what the node has cached of it.
+ * krc_peer_suspect() - Drop what the node has cached of a peer after a failed request.
  * @peer: peer.
- * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET: its record, how it is reached, and its memory,
- *	and it is silent until it answers; KRC_FAULT_ACCESS: what was refused; others: nothing.
+ * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET: drop its record, its address and its regions,
+ *	and take it as unresponsive until it answers; KRC_FAULT_ACCESS: drop only @token, since
+ *	a refusal is an answer; others: nothing.
  * @token: region that the request was for.
  *
  * Context: any that may take a BH-safe spinlock.
@@ -94,11 +95,11 @@ void krc_peers_exit(void);
 void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault, u64 token);
 
 /**
- * krc_peer_disbelieve() - Its record is old, since its directory could not be READ.
+ * krc_peer_disbelieve() - Take the record of a peer as stale: its directory could not be READ.
  * @peer: peer.
  *
- * Whoever connects from now on asks for the record anew, and finds out anew how the address
- * is reached. Whether it is silent, who READs knows.
+ * Later connects look up the record and resolve the address anew. Does not change whether the
+ * peer counts as unresponsive: the code that READs does (pool/read.c).
  * Context: any that may take a BH-safe spinlock.
  */
 void krc_peer_disbelieve(struct krc_peer *peer);

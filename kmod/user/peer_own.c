@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the peers that one user's queues are connected to, for that user. Peers are shared, and
- * do not know by whom: so it is the queues that are looked at.
+ * Owns: listing to one user the peers of that user's queues. Peers are shared and do not record
+ * their users, so the list is made from the queues.
  * Locking: none of its own; what is listed is a copy.
  */
 #include <linux/mm.h>
@@ -10,7 +10,7 @@
 
 #include "user/show.h"
 
-/* Peers of a user's queues, one a queue at first. */
+/* Peers of a user's queues: one entry for each queue until krc_own_peers_merge(). */
 struct krc_own_peers {
 	kuid_t uid;
 	struct krc_peer_info *peers;
@@ -34,7 +34,7 @@ static int krc_own_peers_add(const struct krc_queue_info *queue, void *arg)
 	if (!queue->generation || !uid_eq(queue->uid, own->uid))
 		return 0;
 	if (own->nr == own->room)
-		return 1; /* it has come since they were counted */
+		return 1; /* the queue was connected after the count */
 	memcpy(peer->gid, queue->gid, sizeof(peer->gid));
 	peer->service = queue->service;
 	peer->generation = queue->generation;
@@ -43,13 +43,13 @@ static int krc_own_peers_add(const struct krc_queue_info *queue, void *arg)
 	return 0;
 }
 
-/* GID, service and generation, with the pads between them, which are zero. */
+/* Compare GID, service and generation; the padding between them is zero. */
 static int krc_own_peers_compare(const void *a, const void *b)
 {
 	return memcmp(a, b, offsetof(struct krc_peer_info, queues));
 }
 
-/* Each of them once, with how many queues it has. */
+/* Merge equal entries into one that counts their queues. */
 static void krc_own_peers_merge(struct krc_own_peers *own)
 {
 	struct krc_peer_info *peers = own->peers;

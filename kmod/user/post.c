@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the way of a request of a program: checked, charged, handed to the pool,
- * completed into the ring.
+ * Owns: posting the requests of programs: check, charge, submit to the pool, complete into
+ * the ring.
  *
- * The key of a remote region may be posted only until krc_req.until. A request that
- * waited longer, behind other queues or a recovery, is held back by krc_queue_check(), and
- * a work item checks the reference again; only if it does not hold any more does the
- * request fail, with the error that posting would have given. For the peer's answer neither
- * that work item waits, which is queued again when it is there, nor a poster with anything
- * held: how long a peer takes is its own affair.
- * Locking: see user/queue.h. Requests are used in turn, since a queue completes in order.
+ * The key of a remote region may be posted only until krc_req.until. krc_queue_check() holds
+ * back a request that waited longer, behind other queues or a recovery, and a work item renews
+ * the reference; the request fails only if the reference is no longer valid, with the error
+ * that posting would have given. A peer may take any time to answer, so the work item does not
+ * wait for it but is queued again by the answer, and a poster waits with no lock held.
+ * Locking: see user/queue.h. krc_queue.reqs is used as a ring, since a queue completes in order.
  */
 #include <linux/completion.h>
 #include <linux/jiffies.h>
@@ -26,9 +25,9 @@
 #include "user/queue.h"
 #include "user/wait.h"
 
-#define KRC_COPY_BATCH 8 /* requests copied at once */
-#define KRC_NEED_FAULT_IN 1 /* for an errno: the requests have to be brought into memory (again) */
-#define KRC_PAGED_OUT_MAX 64 /* times, in one call */
+#define KRC_COPY_BATCH 8 /* requests copied from the program at once */
+#define KRC_NEED_FAULT_IN 1 /* internal, positive: the program's pages have to be faulted in */
+#define KRC_PAGED_OUT_MAX 64 /* attempts to fault in the pages of one part of a call */
 
 static u32 krc_wr_access(u8 opcode)
 {
@@ -42,7 +41,7 @@ static u32 krc_wr_access(u8 opcode)
 	}
 }
 
-/* What can be said of a request without looking at memory regions. */
+/* Check what does not depend on memory regions. Return: 0, -EINVAL, -EOPNOTSUPP (no atomics). */
 static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 {
 	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD ||
@@ -57,7 +56,7 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 	return port->rail.attr.atomics ? 0 : -EOPNOTSUPP;
 }
 
-/* The peer's key for a request. @grant, @wait: see krc_remote_get(). */
+/* Get the remote key of a request. @grant, @wait and return: see krc_remote_get(). */
 static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, struct krc_grant *grant,
 			 struct krc_remote_wait *wait)
 {
@@ -73,12 +72,12 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 		qr->req.until = grant->until;
 		qr->req.stay = msecs_to_jiffies(grant->margin_ms / 2);
 	}
-	if (err == -ETIMEDOUT) /* it was silent, and is left alone for a while */
+	if (err == -ETIMEDOUT) /* the peer is unresponsive and not to be asked for a while */
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
 	return err;
 }
 
-/* It does not even answer where its memory is: the record is old. */
+/* The READ of the peer's directory failed with @err: its record may be stale. */
 static void krc_queue_unanswered(struct krc_queue *queue, int err)
 {
 	lockdep_assert_held(&queue->post);
@@ -89,11 +88,11 @@ static void krc_queue_unanswered(struct krc_queue *queue, int err)
 }
 
 /**
- * struct krc_question - A poster who needs a reference that is not there.
- * @wait: for the peer's directory.
- * @remote: the peer, counted; NULL: nothing was asked.
- * @over: there is an answer.
- * @err: it.
+ * struct krc_question - A poster's READ of a peer's directory, for a reference not cached.
+ * @wait: waiter for that READ.
+ * @remote: the peer's regions, counted; NULL: no READ was started.
+ * @over: completed when the READ has ended.
+ * @err: its result.
  */
 struct krc_question {
 	struct krc_remote_wait wait;
@@ -118,7 +117,7 @@ static void krc_question_init(struct krc_question *question, const struct krc_qu
 	question->err = 0;
 }
 
-/* Who looks for the answer. */
+/* Argument of krc_question_poll(). */
 struct krc_asker {
 	struct krc_question *question;
 	struct krc_pool *pool;
@@ -135,8 +134,8 @@ static bool krc_question_poll(void *arg)
 }
 
 /*
- * Wait for the answer, with the port entered and nothing else held. Return: it, -EINTR, or
- * -EBUSY: it takes long, which says nothing of the peer.
+ * Wait for the READ of the directory and drop question->remote. Context: port entered, no lock
+ * held. Return: the result; -EINTR (killed); -EBUSY (timeout, no fault of the peer).
  */
 static int krc_question_wait(struct krc_question *question, struct krc_queue *queue)
 {
@@ -153,11 +152,11 @@ static int krc_question_wait(struct krc_question *question, struct krc_queue *qu
 }
 
 /**
- * struct krc_batch - What requests of one call share with those before them.
- * @grant: the peer's region, if it was one.
- * @handle: the program's region.
- * @mr: that region, counted by a request before; NULL: there was none.
- * @question: for a reference that is not there.
+ * struct krc_batch - Regions of the previous request of a call, looked up first for the next.
+ * @grant: remote region; zeroes: none yet.
+ * @handle: handle of the local region.
+ * @mr: local region, counted by a previous request; NULL: none yet.
+ * @question: started for a remote reference that is not cached.
  */
 struct krc_batch {
 	struct krc_grant grant;
@@ -166,7 +165,7 @@ struct krc_batch {
 	struct krc_question *question;
 };
 
-/* The region of a request, counted, or NULL. */
+/* Look up a local region. Return: it, counted, or NULL. */
 static struct krc_mr *krc_batch_mr(struct krc_batch *batch, struct krc_context *ctx, u32 handle)
 {
 	if (batch->mr && batch->handle == handle) {
@@ -176,7 +175,7 @@ static struct krc_mr *krc_batch_mr(struct krc_batch *batch, struct krc_context *
 	return krc_context_mr(ctx, handle);
 }
 
-/* Turn what a program asks for into a request, with its region counted. */
+/* Turn a program's request into @qr. On success @qr holds a count of its local region. */
 static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 			   const struct krp_wr *wr, struct krc_batch *batch)
 {
@@ -230,8 +229,8 @@ static struct krc_queue_req *krc_queue_req_at(struct krc_queue *queue, u64 numbe
 }
 
 /*
- * Prepare up to @count requests. Return: how many; *@ret_error says why not more. Pages that
- * are not there are not waited for, the port is entered: see krc_post_readable().
+ * Prepare up to @count requests. Return: how many; *@ret_error says why not more. Does not fault
+ * pages in, because the port is entered: see krc_post_readable().
  */
 static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg, u32 count,
 			    struct krc_question *question, struct list_head *reqs, int *ret_error)
@@ -261,8 +260,8 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 }
 
 /*
- * Room in the queue, the ring, and the user's limit. Return: for how many; *@ret_error says
- * why not for more.
+ * Reserve capacity in the queue, the ring and the user's limit. Return: for how many requests;
+ * *@ret_error says why not for more: -EAGAIN (queue or ring full), -EDQUOT (limit), else 0.
  */
 static u32 krc_post_reserve(struct krc_queue *queue, u32 count, int *ret_error)
 {
@@ -288,7 +287,7 @@ static void krc_post_unreserve(struct krc_queue *queue, u32 count)
 	krc_ring_unpromise(&queue->ctx->ring, count);
 }
 
-/* Hand over what was prepared. Return: 0, or the error of the pool: nothing was taken. */
+/* Submit the prepared requests. Return: 0; or the pool's error, and none was taken. */
 static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 taken, bool awake,
 			   struct krc_posted *ret_posted)
 {
@@ -316,8 +315,9 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 }
 
 /*
- * With the port entered, for the first @count requests. *@ret_posted is set if something was
- * taken, and its caller is to wait for it if nothing is to be asked before the rest.
+ * Post up to @count requests with the port entered. Return: 0 if some were taken, with *@ret_posted
+ * set; else an errno or KRC_NEED_FAULT_IN. With 0, KRP_POST_WAIT and no @question->remote, the
+ * caller has to call krc_wait_posted().
  */
 static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count,
 			    struct krc_question *question, struct krc_posted *ret_posted)
@@ -347,10 +347,10 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 c
 	return 0;
 }
 
-/* With the port entered: wait for what the rest of the requests need. Return: 0, or not. */
+/* Wait for the READ that the other requests need. Context: port entered. Return: 0, errno. */
 static int krc_post_ask(struct krc_queue *queue, struct krc_question *question)
 {
-	struct krc_remote *remote = question->remote; /* no more than a name from here on */
+	struct krc_remote *remote = question->remote; /* uncounted from here on: only compared */
 	int err = krc_question_wait(question, queue);
 
 	if (!err)
@@ -363,8 +363,8 @@ static int krc_post_ask(struct krc_queue *queue, struct krc_question *question)
 }
 
 /*
- * Post a part of the requests. Return: 0, with arg->taken and arg->error; -EINPROGRESS in one of
- * them: and now again for the rest, an answer is there; else what is wrong.
+ * Post the first @count requests of @arg. Return: 0, with arg->taken and arg->error, or an errno.
+ * -EINPROGRESS in either: a directory was READ, call again for the rest.
  */
 static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 count)
 {
@@ -399,8 +399,8 @@ static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 cou
 }
 
 /*
- * How many of the requests are in memory, after they were brought there. How long that takes
- * is up to who serves the pages, which may be a program: nothing is held meanwhile.
+ * Fault in the requests of @arg. Return: how many are readable. A program may serve the page
+ * faults (userfaultfd) and take any time, so no lock is held and no port entered.
  */
 static u32 krc_post_readable(const struct krp_post *arg)
 {
@@ -410,7 +410,7 @@ static u32 krc_post_readable(const struct krp_post *arg)
 	       sizeof(struct krp_wr);
 }
 
-/* Post what can be posted without waiting for the program's pages; @arg is a part of them. */
+/* Post one part of a call; retry while its pages are evicted before they could be copied. */
 static int krc_post_part(struct krc_queue *queue, struct krp_post *arg)
 {
 	int err = KRC_NEED_FAULT_IN, tries;
@@ -422,7 +422,7 @@ static int krc_post_part(struct krc_queue *queue, struct krp_post *arg)
 	return err == KRC_NEED_FAULT_IN ? -EFAULT : err;
 }
 
-/* Part after part: each ends where a peer had to be asked. */
+/* Post a call in parts: a part ends where a peer's directory had to be READ. */
 static int krc_post_all(struct krc_queue *queue, struct krp_post *arg)
 {
 	unsigned long limit = jiffies + msecs_to_jiffies(KRC_REMOTE_TIMEOUT_MS);
@@ -472,7 +472,7 @@ int krc_queue_check(struct krc_req *req)
 
 	if (qr->error)
 		return qr->error;
-	/* a peer that has become silent gives no leases, and those that it gave soon end */
+	/* no check for an unresponsive peer: it grants no leases, and the present ones soon end */
 	if (time_before_eq(jiffies, req->until))
 		return 0;
 	queue->held = qr;
@@ -480,7 +480,7 @@ int krc_queue_check(struct krc_req *req)
 	return -EAGAIN;
 }
 
-/* The answer for a held queue. */
+/* krc_remote_wait.ready of a held queue: have the renew work go on. */
 static void krc_queue_answered(struct krc_remote_wait *wait, int err)
 {
 	struct krc_queue *queue = container_of(wait, struct krc_queue, wait);
@@ -489,7 +489,7 @@ static void krc_queue_answered(struct krc_remote_wait *wait, int err)
 	queue_work(krc_renew_wq, &queue->renew);
 }
 
-/* The key of a request that waits. @at_once: it is the one that is held. */
+/* Renew the key of a queued request. @at_once: it is the held one, for which a READ may start. */
 static int krc_queue_renew_key(struct krc_queue *queue, struct krc_queue_req *qr,
 			       struct krc_grant *grant, bool at_once)
 {
@@ -505,9 +505,10 @@ static int krc_queue_renew_key(struct krc_queue *queue, struct krc_queue_req *qr
 }
 
 /*
- * The flow is held, so nobody reads the keys of what waits. That which holds it up gets a new
- * one, or an error, and so do those behind it for which the peer need not be asked; the others
- * are held in their turn. Return: whether the flow may go on.
+ * Renew the keys of queued requests; the flow is held, so the pool does not read them. The held
+ * request gets a new key or an error. Those behind it get new keys from the cache, up to the
+ * first that needs a READ or fails; krc_queue_check() holds that one later. Return: true if the
+ * flow may be resumed.
  */
 static bool krc_queue_renew_keys(struct krc_queue *queue)
 {
@@ -517,7 +518,7 @@ static bool krc_queue_renew_keys(struct krc_queue *queue)
 
 	lockdep_assert_held(&queue->post);
 	if (!list_empty_careful(&queue->wait.list))
-		return false; /* there is no answer yet */
+		return false; /* the READ is still in flight */
 	for (; at != queue->posted; at++) {
 		struct krc_queue_req *qr = krc_queue_req_at(queue, at);
 		bool held = qr == queue->held;
@@ -525,7 +526,7 @@ static bool krc_queue_renew_keys(struct krc_queue *queue)
 
 		found = found || held;
 		if (!found)
-			continue; /* it is posted */
+			continue; /* already in the hardware */
 		err = krc_queue_renew_key(queue, qr, &grant, held);
 		if (err == -EINPROGRESS)
 			return false;
@@ -559,14 +560,14 @@ void krc_queue_renew_init(struct krc_queue *queue)
 
 void krc_queue_renew_stop(struct krc_queue *queue)
 {
-	cancel_work_sync(&queue->renew); /* nothing is outstanding: it asks nothing any more */
+	cancel_work_sync(&queue->renew); /* nothing is outstanding: it starts no more READs */
 	if (queue->peer)
 		krc_remote_unwait(queue->peer->remote, &queue->wait);
 	cancel_work_sync(&queue->renew);
 	queue->answer = 0;
 }
 
-/* A request failed: so did its queue. The first error counts. */
+/* A failed request puts its queue into ERROR; the first error is kept. */
 static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
 {
 	this_cpu_inc(krc_counts.errors);
@@ -597,10 +598,10 @@ void krc_queue_done(struct krc_req *req)
 	queue->bytes += cqe.bytes;
 	krc_mr_put(qr->mr);
 	krc_uncharge_requests(ctx->user, 1);
-	/* From here on a poster may use qr again. Pairs with krc_queue_completed(). */
+	/* From here on a poster may reuse qr. Pairs with krc_queue_completed(). */
 	smp_store_release(&queue->completed, queue->completed + 1);
 	krc_ring_complete(&ctx->ring, &cqe);
-	/* Pairs with krc_wait_posted_poll(): who sees it finds the entry in the ring. */
+	/* Pairs with krc_wait_posted_poll(): a task that sees it finds the entry in the ring. */
 	smp_store_release(&queue->told, queue->completed);
 	if (wq_has_sleeper(&ctx->wait))
 		wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);

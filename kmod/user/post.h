@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the way of a request of a program, from the call to its completion.
+ * Owns: posting the requests of programs, from the ioctl to the completion.
  */
 #ifndef KRC_POST_H
 #define KRC_POST_H
@@ -11,12 +11,12 @@ struct krc_context;
 struct krc_queue;
 struct krc_req;
 
-/* KRP_IOC_POST. Context: may sleep. Return: 0 or what krp_ioctl.h says. */
+/* KRP_IOC_POST. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
 int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg);
-void krc_queue_done(struct krc_req *req); /* see krc_flow.done */
-int krc_queue_check(struct krc_req *req); /* see krc_flow.check */
+void krc_queue_done(struct krc_req *req); /* krc_flow.done of queues; same context */
+int krc_queue_check(struct krc_req *req); /* krc_flow.check of queues; same context and return */
 
-/* See krc_queue.renew. To stop it, nothing may be outstanding. Context: may sleep. */
+/* Set up and stop krc_queue.renew; to stop it, nothing may be outstanding. Context: may sleep. */
 void krc_queue_renew_init(struct krc_queue *queue);
 void krc_queue_renew_stop(struct krc_queue *queue);
 

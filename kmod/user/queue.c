@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: queues: their making, their states, connect and close.
+ * Owns: queues: creation, states, connect and close.
  *
  * Connecting takes the peer's record from the node's cache or a MetaServer and gives the
- * queue a peer; nothing is sent to the peer. Closing takes the number away first, so that
- * nobody finds the queue, then cancels what waits and waits for what is posted.
+ * queue a peer; nothing is sent to the peer. Closing erases the number first, so that no call
+ * finds the queue, then cancels queued requests and drains posted ones.
  * Locking: see user/queue.h.
  */
 #include <linux/slab.h>
@@ -17,7 +17,7 @@
 #include "user/queue.h"
 #include "user/show.h"
 
-/* From each state, the states that may follow it. */
+/* For each state, a mask of the states that may follow it. */
 static const u8 krc_queue_next[KRC_QUEUE_CLOSING + 1] = {
 	[KRP_QUEUE_IDLE] = BIT(KRP_QUEUE_CONNECTING) | BIT(KRP_QUEUE_ERROR) |
 			   BIT(KRC_QUEUE_CLOSING),
@@ -75,13 +75,13 @@ struct krc_queue *krc_queue_get(struct krc_context *ctx, u32 id)
 	return queue;
 }
 
-/* Nobody finds it any more: cancel what waits, accept nothing. */
+/* Accept no more requests and cancel the queued ones. */
 static void krc_queue_close_begin(struct krc_queue *queue)
 {
 	struct krc_port *port = queue->ctx->port;
 
 	krc_queue_set_state(queue, KRC_QUEUE_CLOSING, 0);
-	mutex_lock(&queue->post); /* who is posting comes to its end */
+	mutex_lock(&queue->post); /* wait for a poster */
 	if (krc_port_enter(port)) {
 		krc_flow_cancel(&queue->flow);
 		krc_port_exit(port);
@@ -89,7 +89,7 @@ static void krc_queue_close_begin(struct krc_queue *queue)
 	mutex_unlock(&queue->post);
 }
 
-/* All requests have completed: give the number's reference and the room in the ring back. */
+/* Drain the requests; release the entries in the ring and the reference of the number. */
 static void krc_queue_close_end(struct krc_queue *queue)
 {
 	krc_flow_drain(&queue->flow);
@@ -126,8 +126,8 @@ static struct krc_queue *krc_queue_alloc(struct krc_context *ctx, u32 depth)
 }
 
 /*
- * A new queue with its number, and a reference for the caller: another thread may guess
- * the number and close it.
+ * Make a queue with its number. Return: it, counted for the caller too, since another thread may
+ * guess the number and close it; or ERR_PTR.
  */
 static struct krc_queue *krc_queue_create(struct krc_context *ctx, u32 depth)
 {
@@ -186,12 +186,12 @@ int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg)
 	return 0;
 }
 
-/* Its number is taken away. */
+/* Close a queue whose number is already erased from krc_context.queues. */
 static void krc_queue_close(struct krc_queue *queue)
 {
 	krc_queue_close_begin(queue);
 	if (krc_flow_drain_killable(&queue->flow))
-		queue_work(krc_context_wq, &queue->closer); /* not in the way of a dying process */
+		queue_work(krc_context_wq, &queue->closer); /* the caller was killed */
 	else
 		krc_queue_close_end(queue);
 }
@@ -233,7 +233,7 @@ void krc_queue_fail_all(struct krc_context *ctx, int error)
 	xa_unlock(&ctx->queues);
 }
 
-/* The record of a peer, from the cache or a MetaServer. */
+/* Look up a peer's record in the cache or at a MetaServer, and count hits of the cache. */
 static int krc_queue_lookup(struct krc_port *port, const struct krp_key *key,
 			    struct krp_connect *arg, struct krp_value *ret_value)
 {
@@ -246,8 +246,9 @@ static int krc_queue_lookup(struct krc_port *port, const struct krp_key *key,
 }
 
 /*
- * Leave the old peer: what waits is cancelled, what is posted comes to its end. Nothing new
- * is accepted in the state of error, and renew needs the mutex, so it is not held meanwhile.
+ * Detach from the old peer: cancel queued requests, drain posted ones. ERROR keeps new posts
+ * out. @post is dropped while draining, because the renew work takes it. Return: 0, or the error
+ * of krc_flow_drain_killable().
  */
 static int krc_queue_detach(struct krc_queue *queue)
 {
@@ -255,7 +256,7 @@ static int krc_queue_detach(struct krc_queue *queue)
 	int err;
 
 	lockdep_assert_held(&queue->control);
-	mutex_lock(&queue->post); /* who is posting comes to its end */
+	mutex_lock(&queue->post); /* wait for a poster */
 	krc_flow_cancel(&queue->flow);
 	mutex_unlock(&queue->post);
 	err = krc_flow_drain_killable(&queue->flow);
@@ -285,7 +286,7 @@ static int krc_queue_attach(struct krc_queue *queue, struct krc_peer *peer)
 	return err;
 }
 
-/* With the port entered and the queue in CONNECTING. */
+/* Look up and attach the peer. Context: port entered, queue in CONNECTING. */
 static int krc_queue_connect(struct krc_queue *queue, struct krp_connect *arg)
 {
 	struct krc_port *port = queue->ctx->port;
@@ -314,12 +315,12 @@ static int krc_queue_connect_entered(struct krc_queue *queue, struct krp_connect
 	u32 state = READ_ONCE(queue->state);
 	int err;
 
-	lockdep_assert_held(&queue->control); /* so it does not become ready meanwhile */
+	lockdep_assert_held(&queue->control); /* no other thread makes it READY meanwhile */
 	if (state == KRP_QUEUE_READY)
 		return -EISCONN;
 	if (state == KRC_QUEUE_CLOSING)
 		return -ENOENT;
-	/* Requests that fail leave the state of error alone, but would end that of connecting. */
+	/* Drain in ERROR: in CONNECTING, a failing request would put the queue into ERROR. */
 	if (state == KRP_QUEUE_ERROR) {
 		err = krc_queue_detach(queue);
 		if (err)

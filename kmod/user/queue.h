@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: a queue and its requests, its states, its way from creation to close.
+ * Owns: a queue with its requests and states, from creation to close.
  *
  * Locking, from the outside in: krc_queue.control (one connect at a time), krc_queue.post
- * (one poster at a time; holds the peer), then spinlocks: xarrays' own, krc_queue.lock
- * (state; bottom halves off), the ring's. None of the spinlocks is held when the pool is
- * called, since done() takes the last two.
+ * (one poster at a time; keeps the peer), then spinlocks: those of the xarrays, krc_queue.lock
+ * (state; bottom halves off), that of the ring. None of the spinlocks is held when the pool is
+ * called, since krc_flow.done takes the last two.
  */
 #ifndef KRC_QUEUE_H
 #define KRC_QUEUE_H
@@ -22,25 +22,25 @@ struct krc_peer;
 struct krc_queue;
 struct krc_queue_info;
 
-/* A queue that is being closed; programs never see it. */
+/* State of a queue that is being closed; not visible to programs. */
 #define KRC_QUEUE_CLOSING KRP_QUEUE_STATES
 
 /*
- * How long a poster waits for the memory directory of a peer. That the peer is silent is found
- * out by the hardware, much sooner; but a peer that has not proved itself may have to wait for
- * its turn to be asked.
+ * How long a poster waits for the memory directory of a peer. The hardware detects an
+ * unresponsive peer much sooner, but the READ from a peer that has not answered yet may wait
+ * for those from other such peers (pool/silence.h).
  */
 #define KRC_REMOTE_TIMEOUT_MS 60000
 
 /**
- * struct krc_queue_req - A request of a queue; queues have as many as they are deep.
- * @req: the pool's.
- * @queue: whose.
- * @mr: local region, counted.
- * @user_data: for the completion.
+ * struct krc_queue_req - A request of a queue; a queue has one for each unit of its depth.
+ * @req: the request as the pool sees it.
+ * @queue: queue it belongs to.
+ * @mr: local region, counted while the request is outstanding.
+ * @user_data: returned in the completion.
  * @token: remote region.
- * @access: what it must allow.
- * @error: why it can't be posted any more.
+ * @access: KRP_ACCESS_REMOTE_* that @token must allow.
+ * @error: errno with which krc_queue_check() fails it; 0: none.
  */
 struct krc_queue_req {
 	struct krc_req req;
@@ -54,28 +54,28 @@ struct krc_queue_req {
 
 /**
  * struct krc_queue - A queue.
- * @ref: its number, and who uses it just now.
+ * @ref: held by its entry in krc_context.queues and by each call that uses it.
  * @ctx: its context, counted.
  * @id: number.
- * @depth: most requests.
- * @charge: for it.
- * @control: one connect at a time.
- * @post: one poster at a time; protects @peer and @posted.
+ * @depth: capacity in requests.
+ * @charge: charge for the queue.
+ * @control: serialises connects.
+ * @post: serialises posters; protects @peer and @posted.
  * @lock: protects @state and @error.
- * @state: KRP_QUEUE_* or KRC_QUEUE_CLOSING; krc_queue_set_state() owns it.
- * @error: why it is in ERROR.
- * @flow: its requests.
- * @peer: whom it is connected to; stays while requests are outstanding.
+ * @state: KRP_QUEUE_* or KRC_QUEUE_CLOSING; changed by krc_queue_set_state() only.
+ * @error: errno that put it into ERROR, else 0.
+ * @flow: its requests in the pool.
+ * @peer: peer it is connected to, or NULL; unchanged while requests are outstanding.
  * @posted: requests taken; the next is at posted % depth.
- * @completed: completions; written by done() only, with release.
- * @told: those that are in the ring; as @completed, and a little behind it.
- * @failed: those with an error.
- * @bytes: transferred.
- * @renew: work item that checks remote references again that got old while waiting.
- * @held: the request that the flow is held for; written while it is not held, or by @renew.
- * @wait: of @renew, for the peer's directory.
- * @answer: what came of that, if it failed; until @renew has seen it.
- * @closer: work item that ends a close whose caller was killed.
+ * @completed: completions; written by krc_queue_done() only, with release.
+ * @told: completions written to the ring; follows @completed, same rules.
+ * @failed: completions with an error.
+ * @bytes: bytes transferred.
+ * @renew: work item that renews remote references that expired before they were posted.
+ * @held: request that the flow is held for; written by krc_queue_check(), before the flow is held.
+ * @wait: waiter of @renew for the peer's directory.
+ * @answer: error of that READ, until @renew has consumed it; 0: none.
+ * @closer: work item that finishes a close whose caller was killed.
  * @reqs: ring of @depth requests.
  */
 struct krc_queue {
@@ -104,7 +104,7 @@ struct krc_queue {
 	struct krc_queue_req reqs[];
 };
 
-/* The ioctls of queues. Context: may sleep. Return: 0 or what krp_ioctl.h says. */
+/* The ioctls of queues. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
 int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg);
 int krc_ioc_connect(struct krc_context *ctx, struct krp_connect *arg);
 int krc_ioc_queue_query(struct krc_context *ctx, struct krp_queue_query *arg);
@@ -114,27 +114,29 @@ int krc_ioc_queue_close(struct krc_context *ctx, struct krp_queue_close *arg);
  * krc_queue_set_state() - Change the state of a queue.
  * @queue: queue.
  * @state: new state.
- * @error: why, if it is ERROR.
+ * @error: errno kept with state ERROR, else ignored.
  *
  * Context: any that may take a BH-safe spinlock.
- * Return: whether the change is allowed from the present state.
+ * Return: true if the current state allowed the change and it was made.
  */
 bool krc_queue_set_state(struct krc_queue *queue, u32 state, int error);
 
-/* The queue a number names, counted, or NULL. Context: not in interrupts. */
+/* Look up a queue by number. Context: not in interrupts. Return: it, counted, or NULL. */
 struct krc_queue *krc_queue_get(struct krc_context *ctx, u32 id);
+
+/* Drop a reference; the last one frees the queue. Context: may sleep. */
 void krc_queue_put(struct krc_queue *queue);
 
-/* Close all queues of a context. Context: may sleep. */
+/* Close all queues of a context and drain their requests. Context: may sleep. */
 void krc_queue_close_all(struct krc_context *ctx);
 
-/* The port is gone: all queues of a context are in ERROR. Context: may sleep. */
+/* Put all queues of a context into ERROR with @error. Context: not in interrupts. */
 void krc_queue_fail_all(struct krc_context *ctx, int error);
 
-/* For people: one queue. Context: not in interrupts. */
+/* Copy one queue's state for diagnostics. Context: not in interrupts. */
 void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info);
 
-/* Completions of a queue; what they left behind is seen with it. */
+/* Count of completed requests; all that they wrote is visible with it. Any context. */
 static inline u64 krc_queue_completed(const struct krc_queue *queue)
 {
 	/* Pairs with krc_queue_done(). */

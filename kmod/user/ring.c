@@ -102,10 +102,10 @@ void krc_ring_give_back(struct krc_ring *ring, u32 depth)
 	spin_unlock_bh(&ring->lock);
 }
 
-/* Completions that the program has not consumed; its head counts only if it can be. */
+/* Count completions that the program has not consumed; ignore a head outside what was written. */
 static u32 krc_ring_unread(struct krc_ring *ring)
 {
-	/* Pairs with the program's release: it has read what is before head. */
+	/* Pairs with the program's release: it has read the entries before head. */
 	u32 head = smp_load_acquire(&ring->shared->head);
 
 	lockdep_assert_held(&ring->lock);

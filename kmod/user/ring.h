@@ -2,8 +2,8 @@
 /*
  * Owns: the completion ring of a context, which a program maps; see krp_ioctl.h.
  *
- * Nothing is read back from the shared memory but head, and a head that cannot be is
- * ignored. A completion is written only where krc_ring_promise() has kept room for it.
+ * Only head is read back from the shared memory, and an impossible head is ignored. A
+ * completion is written only into an entry that krc_ring_promise() has reserved.
  * Locking: own spinlock, taken with bottom halves off; any context unless said otherwise.
  */
 #ifndef KRC_RING_H
@@ -20,14 +20,14 @@ struct vm_area_struct;
 /**
  * struct krc_ring - A ring.
  * @lock: protects all below.
- * @shared: what the program maps; NULL before krc_ring_create().
- * @pages: what it is made of.
- * @cqes: the entries in it.
- * @entries: power of two.
+ * @shared: memory that the program maps; NULL before krc_ring_create().
+ * @pages: pages of @shared.
+ * @cqes: entries in @shared.
+ * @entries: number of entries, a power of two.
  * @bytes: size of the mapping, whole pages.
- * @tail: completions written so far.
- * @head: last good head of the program.
- * @promised: completions that are still to come.
+ * @tail: completions written so far; wraps.
+ * @head: last valid head of the program.
+ * @promised: entries reserved for outstanding requests.
  * @set_aside: sum of the depths of the queues, at most @entries.
  */
 struct krc_ring {
@@ -44,7 +44,7 @@ struct krc_ring {
 };
 
 /**
- * krc_ring_create() - Make the memory of a ring.
+ * krc_ring_create() - Allocate the memory of a ring.
  * @ring: zeroed but for its lock.
  * @entries: power of two, KRP_RING_ENTRIES_MIN to _MAX.
  *
@@ -53,36 +53,36 @@ struct krc_ring {
  */
 int krc_ring_create(struct krc_ring *ring, u32 entries);
 
-/* Free it; nobody maps it or writes to it any more. Context: may sleep. */
+/* Free the memory, if any; it is neither mapped nor written any more. Context: may sleep. */
 void krc_ring_destroy(struct krc_ring *ring);
 
 /**
- * krc_ring_mmap() - Map a ring.
+ * krc_ring_mmap() - Map a ring into a program.
  * @ring: ring.
  * @vma: must be shared, at offset 0, of exactly krc_ring.bytes, not executable.
  *
  * Context: may sleep.
- * Return: 0, -EINVAL, or what remap_vmalloc_range() says.
+ * Return: 0, -EINVAL, or the error of remap_vmalloc_range().
  */
 int krc_ring_mmap(struct krc_ring *ring, struct vm_area_struct *vma);
 
-/* Set entries aside for a queue, and give them back. Return: 0, -ENOSPC. */
+/* Set entries aside for a queue of this depth, and give them back. Return: 0, -ENOSPC. */
 int krc_ring_set_aside(struct krc_ring *ring, u32 depth);
 void krc_ring_give_back(struct krc_ring *ring, u32 depth);
 
 /**
- * krc_ring_promise() - Keep room for completions.
+ * krc_ring_promise() - Reserve entries for completions.
  * @ring: ring.
- * @count: wanted.
+ * @count: entries wanted.
  *
- * Return: how many there is room for, 0 to @count.
+ * Return: how many were reserved, 0 to @count.
  */
 u32 krc_ring_promise(struct krc_ring *ring, u32 count);
 
-/* Give promised room back: no completion comes. */
+/* Release reserved entries for which no completion will come. */
 void krc_ring_unpromise(struct krc_ring *ring, u32 count);
 
-/* Write a completion that was promised. */
+/* Write a completion into a reserved entry. */
 void krc_ring_complete(struct krc_ring *ring, const struct krp_cqe *cqe);
 
 /* Whether the program has completions that it has not consumed. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: which context of the node owns which service, and its publication: that peers can
- * connect to it (bound), or bytes of the program's (published).
- * Locking: krc_services_lock (mutex) for the list; not held while a MetaServer is waited
- * for. A service is in the list from before it is published until after it is withdrawn.
+ * Owns: which context of the node owns which service, and the record published for it: the
+ * port's DC target (bound), or bytes of the program (published).
+ * Locking: krc_services_lock (mutex) for the list; not held while waiting for a MetaServer.
+ * A service is in the list from before its record is published until it is withdrawn.
  */
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -15,12 +15,12 @@
 
 /**
  * struct krc_service - A service of a context.
- * @list: in krc_services.
- * @ctx: whose.
- * @charge: for it.
+ * @list: entry in krc_services.
+ * @ctx: context that owns it.
+ * @charge: charge for it.
  * @service: number.
- * @settled: its publication has come to an end, so it may be undone or replaced.
- * @value: what is published.
+ * @settled: no call is publishing it, so it may be withdrawn or replaced.
+ * @value: the value published.
  */
 struct krc_service {
 	struct list_head list;
@@ -35,7 +35,7 @@ static LIST_HEAD(krc_services);
 static u32 krc_services_nr;
 static DEFINE_MUTEX(krc_services_lock);
 
-/* The GIDs of two ports differ, so the same number on both is two services. */
+/* A service belongs to one port: the same number on two ports is two services, by their GIDs. */
 static struct krc_service *krc_service_find(const struct krc_port *port, u16 service)
 {
 	struct krc_service *at;
@@ -96,7 +96,7 @@ static struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number
 	return ERR_PTR(err);
 }
 
-/* Have a value published, and wait until a server has it. */
+/* Publish a value and wait until one server has it. */
 static int krc_service_publish(const struct krc_service *service, const struct krp_value *value,
 			       u32 timeout_ms)
 {
@@ -163,8 +163,9 @@ int krc_ioc_bind(struct krc_context *ctx, struct krp_bind *arg)
 }
 
 /*
- * A service of this context whose bytes may be replaced now; it is not settled afterwards.
- * Return: it; NULL: there is none yet; or an ERR_PTR.
+ * Claim a published service of this context, to replace its bytes: @settled becomes false.
+ * Return: it; NULL: there is none yet; ERR_PTR(-EADDRINUSE) (of another context, or bound);
+ * ERR_PTR(-EBUSY).
  */
 static struct krc_service *krc_service_reopen(struct krc_context *ctx, u16 number)
 {

@@ -9,7 +9,7 @@
 
 struct krc_context;
 
-/* KRP_IOC_BIND, KRP_IOC_PUBLISH. Context: may sleep. Return: 0 or what krp_ioctl.h says. */
+/* KRP_IOC_BIND, KRP_IOC_PUBLISH. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
 int krc_ioc_bind(struct krc_context *ctx, struct krp_bind *arg);
 int krc_ioc_publish(struct krc_context *ctx, struct krp_record_publish *arg);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: what administrators and users are shown of contexts, queues and peers: walks over
- * copies; none of the objects themselves.
+ * Owns: what administrators and users are shown of contexts, queues and peers: the walks hand
+ * out copies, never the objects themselves.
  */
 #ifndef KRC_SHOW_H
 #define KRC_SHOW_H
@@ -12,23 +12,23 @@
 #include "krp_ioctl.h"
 
 /**
- * struct krc_queue_info - One queue, for people.
+ * struct krc_queue_info - One queue, for diagnostics.
  * @context: number of its context, from 1, never used again.
  * @queue: number in the context.
  * @pid: process that opened the context, in the initial namespace.
- * @uid: its user.
- * @comm: its name.
+ * @uid: user of that process.
+ * @comm: name of that process.
  * @state: KRP_QUEUE_*.
  * @error: see struct krp_queue_query.
- * @gid: peer.
+ * @gid: GID of the peer.
  * @service: peer's service.
  * @generation: peer's boot generation; 0 if there is no peer.
- * @depth: most requests.
- * @outstanding: now.
- * @posted: requests.
- * @completed: completions.
+ * @depth: capacity in requests.
+ * @outstanding: @posted minus @completed.
+ * @posted: requests taken so far.
+ * @completed: completions so far.
  * @failed: completions that were errors.
- * @bytes: transferred.
+ * @bytes: bytes transferred.
  */
 struct krc_queue_info {
 	u64 context;
@@ -50,12 +50,12 @@ struct krc_queue_info {
 };
 
 /**
- * struct krc_peer_info - One peer that queues are connected to, for people.
+ * struct krc_peer_info - One peer that queues are connected to, for diagnostics.
  * @gid: GID.
  * @service: service.
  * @generation: boot generation.
  * @queues: queues connected.
- * @regions: its regions in the cache.
+ * @regions: its memory regions in the cache.
  */
 struct krc_peer_info {
 	u8 gid[KRP_GID_BYTES];
@@ -65,7 +65,7 @@ struct krc_peer_info {
 	u32 regions;
 };
 
-/* What all contexts hold and have done, for people. */
+/* What all contexts hold now and have done so far, for diagnostics. */
 struct krc_context_stats {
 	u64 contexts;
 	u64 queues;
@@ -80,20 +80,25 @@ struct krc_context_stats {
 	u64 errors;
 };
 
-/* Walks: @start are left out; fn non-zero ends it. Context: may sleep, fn must not. */
+/*
+ * Call @fn with a copy of each queue or peer, but for the first @start; non-zero ends the walk.
+ * Context: may sleep, @fn must not. Return: how many @fn accepted.
+ */
 u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);
 u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
+
+/* Sum up all contexts. Context: may sleep. */
 void krc_context_stats(struct krc_context_stats *ret_stats);
 
 /**
- * krc_peer_own_walk() - Show a user the peers that his own queues are connected to.
- * @start: how many to leave out.
+ * krc_peer_own_walk() - Show a user the peers that the queues of this user are connected to.
+ * @start: how many peers to skip.
  * @uid: the user.
- * @fn: called with each, its queues those of the user, regions 0; non-zero ends the walk.
+ * @fn: called with each peer, its queues those of the user, regions 0; non-zero ends the walk.
  * @arg: for @fn.
  *
  * Context: may sleep.
- * Return: how many @fn accepted; 0 too if there is no memory.
+ * Return: how many @fn accepted; 0 also without memory.
  */
 u32 krc_peer_own_walk(u32 start, kuid_t uid, int (*fn)(const struct krc_peer_info *info, void *arg),
 		      void *arg);

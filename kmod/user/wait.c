@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: waiting for completions: awake at first, polling the initiators that they are to
- * come from, then asleep.
+ * Owns: waiting for completions: the caller first busy-polls the initiators from which they
+ * should come, then blocks.
  *
- * Which initiator that is, is known while posting, and else a hint, that which the
- * context posted to last, for which no interrupt is asked, and in any case those beside it,
- * to which a burst is spread: what completes on another one comes by its interrupt, as it
- * does for a program that sleeps in poll(2).
+ * A poster knows its initiator; KRP_IOC_WAIT uses a hint, the one that the context last posted
+ * to. Its interrupt is not armed meanwhile, unless the kernel is preemptible. The initiators
+ * that this CPU submits to, over which a burst is spread, are polled as well. Completions on
+ * others arrive by interrupt, as for a program that blocks in poll(2).
  * Locking: none of its own.
  */
 #include <linux/jiffies.h>
@@ -34,13 +34,13 @@ void krc_wait_posted(struct krc_posted *posted)
 	krc_pool_poll_end(posted->queue->ctx->port->pool, posted->index, found);
 }
 
-/* The device is gone, or there is something to take. */
+/* True if the wait is over: a completion is in the ring, or the port is gone. */
 static bool krc_wait_over(struct krc_context *ctx)
 {
 	return krc_ring_pending(&ctx->ring) || READ_ONCE(ctx->dead);
 }
 
-/* Who waits, and the initiator he polls. */
+/* Argument of krc_wait_poll(): the waiting context and the initiator to poll. */
 struct krc_waiter {
 	struct krc_context *ctx;
 	u32 index;
@@ -80,10 +80,10 @@ static int krc_wait_blocked(struct krc_context *ctx, u32 timeout_ms)
 	if (krc_ring_pending(&ctx->ring))
 		return 0;
 	if (left < 0)
-		return -EINTR; /* like poll(2): not begun again with the whole time */
+		return -EINTR; /* as poll(2): a restart would wait the whole timeout again */
 	if (READ_ONCE(ctx->dead))
 		return -ENODEV;
-	return left ? 0 : -ETIMEDOUT; /* 0: there was one, another thread has it */
+	return left ? 0 : -ETIMEDOUT; /* 0: another thread consumed the completion */
 }
 
 int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg)

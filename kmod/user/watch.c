@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: contexts that watch records; see user/watch.h.
- * Locking: krc_context.lock for the place in the log; not held while a change is waited for.
+ * Locking: krc_context.lock for the position in the log; not held while waiting for a change.
  */
 #include <linux/mutex.h>
 #include <linux/sched/signal.h>
@@ -33,7 +33,7 @@ int krc_ioc_watch(struct krc_context *ctx, struct krp_record_watch *arg)
 		krc_changes_follow(&ctx->follower);
 	} else {
 		krc_changes_leave(&ctx->follower);
-		krc_changes_wake(); /* another thread may wait for what will not come */
+		krc_changes_wake(); /* end the wait of another thread's read */
 	}
 	mutex_unlock(&ctx->lock);
 	return err;
@@ -45,7 +45,7 @@ void krc_watch_end(struct krc_context *ctx)
 		krc_changes_leave(&ctx->follower);
 }
 
-/* Return: bytes; 0: there is nothing now. */
+/* Read without waiting. Return: bytes; 0: no change is pending; or an errno. */
 static ssize_t krc_watch_read_now(struct krc_context *ctx, char __user *buf, size_t bytes)
 {
 	u32 most = min_t(size_t, bytes / sizeof(struct krp_event), KRC_WATCH_AT_ONCE);
@@ -60,7 +60,7 @@ static ssize_t krc_watch_read_now(struct krc_context *ctx, char __user *buf, siz
 	before = ctx->follower;
 	ret = krc_changes_take(&ctx->follower, events, most) * sizeof(events[0]);
 	if (copy_to_user(buf, events, ret)) {
-		ctx->follower = before; /* it has not been told */
+		ctx->follower = before; /* the program did not get the events */
 		ret = -EFAULT;
 	}
 out:
@@ -68,7 +68,7 @@ out:
 	return ret;
 }
 
-/* Whether a read would not wait: there is something, or nothing will come any more. */
+/* True if a read need not wait: a change is pending, or none can come any more. */
 static bool krc_watch_over(struct krc_context *ctx)
 {
 	return krc_changes_pending(&ctx->follower) || READ_ONCE(ctx->dead) ||

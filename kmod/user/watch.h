@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: a context that watches records: KRP_IOC_WATCH, and what read(2) and poll(2) of its
- * file do then. The changes are those of meta/changes.h.
+ * Owns: contexts that watch records: KRP_IOC_WATCH, and read(2) and poll(2) for the changes of
+ * meta/changes.h.
  */
 #ifndef KRC_WATCH_H
 #define KRC_WATCH_H
@@ -16,37 +16,37 @@ struct krc_context;
 /**
  * krc_ioc_watch() - KRP_IOC_WATCH.
  * @ctx: context.
- * @arg: what it asks.
+ * @arg: as in krp_ioctl.h.
  *
  * Context: may sleep.
- * Return: 0 or what krp_ioctl.h says.
+ * Return: 0 or an errno of krp_ioctl.h.
  */
 int krc_ioc_watch(struct krc_context *ctx, struct krp_record_watch *arg);
 
 /**
  * krc_watch_read() - read(2) of a watching context.
  * @ctx: context.
- * @buf: where to.
- * @bytes: room there.
+ * @buf: destination.
+ * @bytes: size of @buf.
  * @nonblock: do not wait for a change.
  *
  * Context: may sleep.
- * Return: bytes, or what krp_ioctl.h says of struct krp_event.
+ * Return: bytes written, or an errno of krp_ioctl.h (struct krp_event).
  */
 ssize_t krc_watch_read(struct krc_context *ctx, char __user *buf, size_t bytes, bool nonblock);
 
 /**
- * krc_watch_poll() - What poll(2) says of changes.
+ * krc_watch_poll() - poll(2) for changes.
  * @ctx: context.
  * @file: its file.
- * @table: where to wait.
+ * @table: poll table of the caller.
  *
  * Context: may sleep.
- * Return: EPOLLPRI if there is one, else 0.
+ * Return: EPOLLPRI if @ctx watches and a change is pending, else 0.
  */
 __poll_t krc_watch_poll(struct krc_context *ctx, struct file *file, poll_table *table);
 
-/* The context ends, and nobody else uses it. Context: may sleep. */
+/* Stop watching, at the end of a context that no other thread uses. Context: may sleep. */
 void krc_watch_end(struct krc_context *ctx);
 
 #endif /* KRC_WATCH_H */
