@@ -139,7 +139,7 @@ static void ms_import_again(struct ms_import *im)
 
 /* Walk one peer. Return: 0 if the copy is whole, else a negative errno and why in @text. */
 static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned int peer,
-			  const struct krcore_server_info *info, char *text)
+			  const struct krcore_server_info *info, char *text, bool *ret_settled)
 {
 	struct krcore_check check = { 0 };
 	int err;
@@ -148,6 +148,7 @@ static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned
 	im->walks++;
 	pthread_mutex_unlock(&im->lock);
 	err = krcore_walk(ctx, peer, ms_import_record, im, &check);
+	*ret_settled = ms_copy_settled(&check, info);
 	if (!err && ms_copy_whole(&check)) {
 		snprintf(text, MS_IMPORT_TEXT, "%.127s", info->address);
 		return 0;
@@ -193,8 +194,7 @@ static int ms_import_choose(struct ms_import *im, struct krcore_ctx *ctx, char *
 
 	while (err && err != -ECANCELED && (at = ms_peer_best(info, nr, tried)) >= 0) {
 		tried |= 1ULL << at;
-		err = ms_import_walk(im, ctx, (unsigned int)at, &info[at], text);
-		*ret_settled = !info[at].settling_ms;
+		err = ms_import_walk(im, ctx, (unsigned int)at, &info[at], text, ret_settled);
 	}
 	return err;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/gid.h"
 #include "metaserver/log.h"
 #include "metaserver/memory.h"
 
@@ -257,6 +258,18 @@ static void ms_all_root_changed(void *arg)
 			ms_memory_write_root(dev);
 }
 
+static void ms_all_crowded(void *arg, const struct krp_key *key)
+{
+	struct ms_server *srv = arg;
+	char gid[KRU_GID_TEXT];
+
+	ms_log_client(srv, LOG_WARNING,
+		      "record %s service %u is kept aside: the hashes of too many keys are "
+		      "alike, which hardly happens unless somebody has chosen them; who looks "
+		      "it up asks by message",
+		      kru_gid_format(key->gid, gid), krp_le16_to_cpu(key->service));
+}
+
 void ms_device_beat(struct ms_server *srv)
 {
 	struct ms_device *dev;
@@ -269,4 +282,5 @@ const struct ms_table_ops ms_device_table_ops = {
 	.segment_add = ms_all_segment_add,
 	.dir_add = ms_all_dir_add,
 	.root_changed = ms_all_root_changed,
+	.crowded = ms_all_crowded,
 };

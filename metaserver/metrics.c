@@ -77,6 +77,10 @@ static const struct {
 	size_t offset;
 } ms_plain[] = {
 	MS_PLAIN(table.records, "records", "gauge", "Records in the table."),
+	MS_PLAIN(table.aside, "table_aside_records", "gauge",
+		 "Records for which too many keys have like hashes: READs do not find them."),
+	MS_PLAIN(table.crowded, "table_crowded_total", "counter",
+		 "Records that were such when they came."),
 	MS_PLAIN(table.shared_bytes, "table_shared_bytes", "gauge",
 		 "Memory of the table that nodes can read."),
 	MS_PLAIN(table.private_bytes, "table_private_bytes", "gauge",

@@ -65,4 +65,19 @@ static inline bool ms_copy_whole(const struct krcore_check *check)
 	return !check->bad && !check->directory_errors;
 }
 
+/**
+ * ms_copy_settled() - Whether a copy has all records that there are, as far as its peer knows.
+ * @check: of the walk.
+ * @info: the peer.
+ *
+ * What the peer keeps aside cannot be copied: it comes with its publishers.
+ *
+ * Return: true if so.
+ */
+static inline bool ms_copy_settled(const struct krcore_check *check,
+				   const struct krcore_server_info *info)
+{
+	return !info->settling_ms && !check->crowded;
+}
+
 #endif /* MS_PEER_H */

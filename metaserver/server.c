@@ -352,7 +352,8 @@ static int ms_server_table_new(struct ms_server *srv)
 {
 	uint64_t segment_bytes = (uint64_t)srv->conf.segment_kib << 10;
 	uint64_t bytes = (uint64_t)srv->conf.memory_max_mib << 20, segments;
-	struct ms_table_config config = { .incarnation = srv->hub.incarnation };
+	struct ms_table_config config = { .incarnation = srv->hub.incarnation,
+					  .asides_max = MS_ASIDES_MAX };
 	int err;
 
 	config.log2_segment_pages = ms_log2(segment_bytes / KRP_PAGE_BYTES);
@@ -374,6 +375,8 @@ static int ms_server_table_new(struct ms_server *srv)
 	if (config.depth_max > KRP_DEPTH_MAX)
 		config.depth_max = KRP_DEPTH_MAX;
 	err = kru_random(&config.salt, sizeof(config.salt));
+	if (!err)
+		err = kru_random(&config.secret, sizeof(config.secret));
 	if (err)
 		return err;
 	return ms_table_new(&config, &ms_device_table_ops, srv, &srv->hub.table);

@@ -49,6 +49,7 @@
 #define MS_CHECKS_SECOND (1000 / MS_CHECK_MS)
 #define MS_CHECK_BUDGET 1024U /* connections looked at in a turn of the loop */
 #define MS_DESTROY_BUDGET 32U /* queue pairs destroyed in a turn: each is a command to the NIC */
+#define MS_ASIDES_MAX 65536U /* records kept aside: nobody has so many keys that are alike */
 #define MS_LOG_CLIENTS 20 /* lines a second that clients can cause */
 
 /**

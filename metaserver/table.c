@@ -9,6 +9,12 @@
  * seeds), then given all memory it needs, and only then carried out, in steps
  * that cannot fail.
  *
+ * Who knows the salt, and every reader does, can choose keys that no page and no depth
+ * parts. They are not to keep others out, nor to make the directory large: its depth is
+ * bounded by the number of records, and what then finds no room is kept aside (aside.h).
+ * A page that has such records says so in all its buckets. A plan is carried out only if
+ * it brings more records into buckets than are there, so it never needs room aside.
+ *
  * Locking: one thread, see table.h.
  */
 #include <errno.h>
@@ -17,19 +23,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "metaserver/plan.h"
 #include "metaserver/table.h"
 #include "proto/krp_lookup.h"
 
 /* A page is given up into its buddy when both together hold so few. */
 #define MS_MERGE_RECORDS (KRP_PAGE_RECORDS / 2)
-#define MS_PLAN_PAGES_MAX 64
-#define MS_NO_PAGE 0xffffffffU
+#define MS_CROWDED 1 /* no plan brings more records into buckets */
 
 /* What the writer knows of a page. */
 struct ms_page {
 	__u64 cookie[KRP_PAGE_BUCKETS][KRP_BUCKET_RECORDS];
 	__u32 prefix;
-	__u32 next_free;
+	union {
+		__u32 next_free; /* of a page that is not live */
+		__u32 aside; /* of one that is: ring of its records aside */
+	};
 	__u16 seed;
 	__u8 depth;
 	__u8 count;
@@ -39,11 +48,6 @@ struct ms_page {
 struct ms_segment {
 	struct krp_bucket *buckets;
 	struct ms_page *pages;
-};
-
-struct ms_dir {
-	struct krp_dir_entry *entries;
-	size_t bytes;
 };
 
 struct ms_table {
@@ -60,36 +64,8 @@ struct ms_table {
 	__u32 pages_nr; /* pages ever used */
 	__u32 free_page; /* head of the list of pages given up */
 	__u32 seq;
+	struct ms_asides asides;
 	struct ms_table_stats stats;
-};
-
-/* A record on its way from page to page. */
-struct ms_record {
-	struct krp_key key;
-	struct krp_value value;
-	__u64 cookie;
-	__u64 hash;
-};
-
-/* A page to be: a run of records that share a prefix, and a seed that fits them. */
-struct ms_leaf {
-	struct ms_record *records;
-	unsigned int nr;
-	__u32 prefix;
-	__u32 page;
-	__u16 seed;
-	__u8 depth;
-};
-
-struct ms_plan {
-	struct ms_record records[2 * KRP_PAGE_RECORDS];
-	unsigned int records_nr;
-	struct ms_leaf leaves[MS_PLAN_PAGES_MAX];
-	unsigned int leaves_nr;
-	unsigned int depth; /* of the deepest leaf */
-	__u32 old_pages[2];
-	unsigned int old_pages_nr;
-	struct ms_dir grown; /* new directory, if one is needed */
 };
 
 static size_t ms_segment_bytes(const struct ms_table *t)
@@ -159,6 +135,24 @@ static void ms_bucket_place(struct krp_bucket *b, unsigned int at, const struct 
 	b->value[at] = *value;
 }
 
+static __u8 ms_page_flags(const struct ms_page *p)
+{
+	return p->aside == MS_ASIDE_NIL ? 0 : KRP_BUCKET_CROWDED;
+}
+
+/* Its ring has its first record, or has lost its last. */
+static void ms_page_mark(struct ms_table *t, __u32 page)
+{
+	unsigned int i;
+
+	for (i = 0; i < KRP_PAGE_BUCKETS; i++) {
+		struct krp_bucket b = *ms_bucket_get(t, page, i);
+
+		b.flags = ms_page_flags(ms_page_get(t, page));
+		ms_bucket_write(t, page, i, &b);
+	}
+}
+
 static void ms_page_write(struct ms_table *t, const struct ms_leaf *leaf)
 {
 	struct krp_bucket buckets[KRP_PAGE_BUCKETS] = { 0 };
@@ -170,6 +164,7 @@ static void ms_page_write(struct ms_table *t, const struct ms_leaf *leaf)
 	p->depth = leaf->depth;
 	p->seed = leaf->seed;
 	p->count = (__u8)leaf->nr;
+	p->aside = leaf->aside;
 	for (i = 0; i < leaf->nr; i++) {
 		const struct ms_record *r = &leaf->records[i];
 		unsigned int index = krp_bucket_index(r->hash, leaf->seed);
@@ -180,6 +175,7 @@ static void ms_page_write(struct ms_table *t, const struct ms_leaf *leaf)
 	}
 	for (i = 0; i < KRP_PAGE_BUCKETS; i++) {
 		buckets[i].state = KRP_STATE_LIVE;
+		buckets[i].flags = ms_page_flags(p);
 		buckets[i].prefix = krp_cpu_to_le32(leaf->prefix);
 		buckets[i].depth = leaf->depth;
 		buckets[i].seed = krp_cpu_to_le16(leaf->seed);
@@ -310,83 +306,20 @@ static void ms_plan_gather(const struct ms_table *t, struct ms_plan *plan, __u32
 	plan->old_pages[plan->old_pages_nr++] = page;
 }
 
-static bool ms_seed_fits(const struct ms_record *records, unsigned int nr, __u16 seed)
+/* Have some records aside of the page in the plan, too: there may be room for them now. */
+static void ms_plan_gather_asides(const struct ms_table *t, struct ms_plan *plan, __u32 page)
 {
-	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
-	unsigned int i;
+	__u32 head = ms_page_get(t, page)->aside, nr = head;
 
-	for (i = 0; i < nr; i++)
-		if (++count[krp_bucket_index(records[i].hash, seed)] > KRP_BUCKET_RECORDS)
-			return false;
-	return true;
-}
-
-static bool ms_seed_find(const struct ms_record *records, unsigned int nr, __u16 *ret_seed)
-{
-	unsigned int seed;
-
-	if (nr > KRP_PAGE_RECORDS)
-		return false;
-	for (seed = 0; seed < KRP_SEED_TRIES; seed++) {
-		if (ms_seed_fits(records, nr, (__u16)seed)) {
-			*ret_seed = (__u16)seed;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Sort records by one bit of their hash. Return: how many have it clear; they come first. */
-static unsigned int ms_records_part(struct ms_record *records, unsigned int nr, unsigned int bit)
-{
-	unsigned int lo = 0, i;
-
-	for (i = 0; i < nr; i++) {
-		if (!(records[i].hash >> bit & 1)) {
-			struct ms_record tmp = records[i];
-
-			records[i] = records[lo];
-			records[lo++] = tmp;
-		}
-	}
-	return lo;
-}
-
-/*
- * Find pages for the records of one prefix: one page if some seed serves, else
- * the pages of both halves. An empty half gets a page too: every directory
- * entry must lead to a bucket that proves the miss.
- *
- * Recursion is bounded by depth_max.
- */
-static int ms_plan_place(const struct ms_table *t, struct ms_plan *plan, struct ms_record *records,
-			 unsigned int nr, __u32 prefix, unsigned int depth)
-{
-	struct ms_leaf *leaf;
-	unsigned int lo;
-	__u16 seed = 0;
-	int err;
-
-	if (ms_seed_find(records, nr, &seed)) {
-		if (plan->leaves_nr == MS_PLAN_PAGES_MAX)
-			return -ENOSPC;
-		leaf = &plan->leaves[plan->leaves_nr++];
-		*leaf = (struct ms_leaf){ .records = records,
-					  .nr = nr,
-					  .prefix = prefix,
-					  .seed = seed,
-					  .depth = (__u8)depth };
-		if (plan->depth < depth)
-			plan->depth = depth;
-		return 0;
-	}
-	if (depth == t->config.depth_max)
-		return -ENOSPC;
-	lo = ms_records_part(records, nr, 63 - depth);
-	err = ms_plan_place(t, plan, records, lo, prefix << 1, depth + 1);
-	if (err < 0)
-		return err;
-	return ms_plan_place(t, plan, records + lo, nr - lo, prefix << 1 | 1, depth + 1);
+	if (nr == MS_ASIDE_NIL)
+		return;
+	do {
+		if (plan->records_nr == MS_PLAN_RECORDS_MAX || plan->asides_nr == KRP_PAGE_RECORDS)
+			return;
+		plan->asides[plan->asides_nr++] = nr;
+		plan->records[plan->records_nr++] = t->asides.entries[nr].record;
+		nr = t->asides.entries[nr].next;
+	} while (nr != head);
 }
 
 /* Get all memory a plan needs. On failure the pages taken go back. */
@@ -437,11 +370,50 @@ static void ms_dir_switch(struct ms_table *t, struct ms_plan *plan)
 	t->old_dirs[t->old_dirs_nr++] = old;
 }
 
+static struct ms_leaf *ms_plan_leaf_of(struct ms_plan *plan, __u64 hash)
+{
+	unsigned int i;
+
+	for (i = 0; i < plan->leaves_nr - 1; i++)
+		if (krp_hash_prefix(hash, plan->leaves[i].depth) == plan->leaves[i].prefix)
+			break;
+	return &plan->leaves[i];
+}
+
+/*
+ * Hand the records aside of the page that is given up to the new ones. There is room: no
+ * more find no room now than did before, see ms_page_rebuild().
+ */
+static void ms_plan_hand_asides(struct ms_table *t, struct ms_plan *plan)
+{
+	__u32 *ring = &ms_page_get(t, plan->old_pages[0])->aside;
+	unsigned int i, j;
+
+	for (i = 0; i < plan->asides_nr; i++)
+		ms_asides_del(&t->asides, ring, plan->asides[i]);
+	if (plan->leaves_nr == 1) {
+		plan->leaves[0].aside = *ring;
+		*ring = MS_ASIDE_NIL;
+	}
+	while (*ring != MS_ASIDE_NIL) {
+		__u64 hash = t->asides.entries[*ring].record.hash;
+
+		ms_asides_move(&t->asides, ring, &ms_plan_leaf_of(plan, hash)->aside, *ring);
+	}
+	for (i = 0; i < plan->leaves_nr; i++) {
+		struct ms_leaf *leaf = &plan->leaves[i];
+
+		for (j = 0; j < leaf->spare; j++)
+			ms_asides_add(&t->asides, &leaf->aside, &leaf->records[leaf->nr + j]);
+	}
+}
+
 /* Steps in the order proto/krp_table.h demands; none can fail. */
 static void ms_plan_commit(struct ms_table *t, struct ms_plan *plan)
 {
 	unsigned int i;
 
+	ms_plan_hand_asides(t, plan);
 	for (i = 0; i < plan->leaves_nr; i++)
 		ms_page_write(t, &plan->leaves[i]);
 	t->stats.pages_used += plan->leaves_nr;
@@ -459,49 +431,60 @@ static void ms_plan_commit(struct ms_table *t, struct ms_plan *plan)
 		ms_page_poison(t, plan->old_pages[i]);
 }
 
-static int ms_plan_run(struct ms_table *t, struct ms_plan *plan, __u32 prefix, unsigned int depth)
+static int ms_plan_run(struct ms_table *t, struct ms_plan *plan)
 {
-	unsigned int i;
-	int err;
-
-	err = ms_plan_place(t, plan, plan->records, plan->records_nr, prefix, depth);
-	if (err < 0)
-		return err;
-	for (i = 0; i < plan->leaves_nr; i++)
-		plan->leaves[i].page = MS_NO_PAGE;
-	err = ms_plan_reserve(t, plan);
+	int err = ms_plan_reserve(t, plan);
 	if (err < 0)
 		return err;
 	ms_plan_commit(t, plan);
 	return 0;
 }
 
-static void ms_plan_init(struct ms_plan *plan)
+/*
+ * How deep a page may be: the directory grows to one entry a record at most. So keys that
+ * nobody has chosen have no room only if some twenty share a prefix that one or two share
+ * on average.
+ */
+static unsigned int ms_depth_limit(const struct ms_table *t, __u64 records)
 {
-	plan->records_nr = 0;
-	plan->leaves_nr = 0;
-	plan->depth = 0;
-	plan->old_pages_nr = 0;
-	plan->grown = (struct ms_dir){ 0 };
+	unsigned int limit = records ? 63U - (unsigned int)__builtin_clzll(records) : 0;
+
+	if (limit < t->depth)
+		limit = t->depth;
+	return limit < t->config.depth_max ? limit : t->config.depth_max;
 }
 
-/* The page has no room for the record: rebuild it under another seed, or split it. */
-static int ms_page_overflow(struct ms_table *t, __u32 page, const struct ms_record *record)
+/*
+ * The page has no room for the record, or may have room for some that are aside: rebuild it
+ * under another seed, or split it.
+ * Return: 0, MS_CROWDED: that does not help, or a negative errno. The record may be aside.
+ */
+static int ms_page_rebuild(struct ms_table *t, __u32 page, const struct ms_record *record)
 {
-	const struct ms_page *p = ms_page_get(t, page);
+	struct ms_page *p = ms_page_get(t, page);
+	unsigned int spare, leaves;
 	struct ms_plan plan;
 	int err;
 
-	ms_plan_init(&plan);
+	ms_plan_init(&plan, ms_depth_limit(t, t->stats.records + !!record));
 	ms_plan_gather(t, &plan, page);
-	plan.records[plan.records_nr++] = *record;
-	err = ms_plan_run(t, &plan, p->prefix, p->depth);
+	if (record)
+		plan.records[plan.records_nr++] = *record;
+	ms_plan_gather_asides(t, &plan, page);
+	spare = ms_plan_place(&plan, p->prefix, p->depth);
+	if (plan.records_nr - spare <= p->count) {
+		if (plan.asides_nr) /* the next time it is the others' turn */
+			p->aside = t->asides.entries[plan.asides[plan.asides_nr - 1]].next;
+		return MS_CROWDED;
+	}
+	leaves = plan.leaves_nr;
+	err = ms_plan_run(t, &plan);
 	if (err < 0)
 		return err;
-	if (plan.leaves_nr == 1)
+	if (leaves == 1)
 		t->stats.reseeds++;
 	else
-		t->stats.splits += plan.leaves_nr - 1;
+		t->stats.splits += leaves - 1;
 	return 0;
 }
 
@@ -517,20 +500,36 @@ static void ms_page_underflow(struct ms_table *t, __u32 page)
 	other = krp_le32_to_cpu(
 		t->dir.entries[(__u64)(p->prefix ^ 1) << (t->depth - p->depth)].page);
 	buddy = ms_page_get(t, other);
-	if (buddy->depth != p->depth || p->count + buddy->count > MS_MERGE_RECORDS)
+	if (buddy->depth != p->depth || p->count + buddy->count > MS_MERGE_RECORDS ||
+	    buddy->aside != MS_ASIDE_NIL)
 		return;
-	ms_plan_init(&plan);
+	ms_plan_init(&plan, p->depth - 1U);
 	ms_plan_gather(t, &plan, page);
 	ms_plan_gather(t, &plan, other);
-	if (!ms_plan_run(t, &plan, p->prefix >> 1, p->depth - 1U))
+	if (!ms_plan_place(&plan, p->prefix >> 1, p->depth - 1U) && !ms_plan_run(t, &plan))
 		t->stats.merges++;
+}
+
+/* No bucket has room for the record. */
+static int ms_page_put_aside(struct ms_table *t, __u32 page, const struct ms_record *record)
+{
+	struct ms_page *p = ms_page_get(t, page);
+	bool first = p->aside == MS_ASIDE_NIL;
+	int err = ms_asides_reserve(&t->asides);
+
+	if (err < 0)
+		return err;
+	ms_asides_add(&t->asides, &p->aside, record);
+	if (first)
+		ms_page_mark(t, page);
+	return 0;
 }
 
 /* ---- the table's calls ---- */
 
 static int ms_table_first_page(struct ms_table *t)
 {
-	struct ms_leaf leaf = { 0 };
+	struct ms_leaf leaf = { .aside = MS_ASIDE_NIL };
 	int err;
 
 	err = ms_page_alloc(t, &leaf.page);
@@ -564,6 +563,7 @@ int ms_table_new(const struct ms_table_config *config, const struct ms_table_ops
 	t->ops = ops;
 	t->arg = arg;
 	t->free_page = MS_NO_PAGE;
+	ms_asides_init(&t->asides, config->asides_max, config->secret);
 	t->stats.private_bytes = sizeof(*t) + config->segments_max * sizeof(*t->segments);
 	t->segments = calloc(config->segments_max, sizeof(*t->segments));
 	if (!t->segments) {
@@ -595,16 +595,18 @@ void ms_table_free(struct ms_table *t)
 		munmap(t->old_dirs[i].entries, t->old_dirs[i].bytes);
 	if (t->dir.entries)
 		munmap(t->dir.entries, t->dir.bytes);
+	ms_asides_free(&t->asides);
 	free(t->segments);
 	free(t);
 }
 
-/* Where a key is: page, bucket, position; position -1 if it is not there. */
+/* Where a key is: page, bucket, position; position -1 if it is not there, but may be aside. */
 struct ms_place {
 	__u64 hash;
 	__u32 page;
 	unsigned int index;
 	int at;
+	struct ms_aside *aside;
 };
 
 static void ms_table_locate(const struct ms_table *t, const struct krp_key *key,
@@ -614,6 +616,47 @@ static void ms_table_locate(const struct ms_table *t, const struct krp_key *key,
 	ret->page = ms_page_of_hash(t, ret->hash);
 	ret->index = krp_bucket_index(ret->hash, ms_page_get(t, ret->page)->seed);
 	ret->at = krp_bucket_find(ms_bucket_get(t, ret->page, ret->index), key);
+	ret->aside = NULL;
+	if (ret->at < 0 && ms_page_get(t, ret->page)->aside != MS_ASIDE_NIL) {
+		__u32 nr = ms_asides_find(&t->asides, key);
+
+		if (nr != MS_ASIDE_NIL)
+			ret->aside = &t->asides.entries[nr];
+	}
+}
+
+/* What belongs to a key that is there. */
+static __u64 *ms_place_cookie(const struct ms_table *t, const struct ms_place *at)
+{
+	return at->aside ? &at->aside->record.cookie
+			 : &ms_page_get(t, at->page)->cookie[at->index][at->at];
+}
+
+/* The key's bucket is full. */
+static int ms_table_put_full(struct ms_table *t, __u32 page, const struct ms_record *record)
+{
+	int err = ms_page_rebuild(t, page, record);
+
+	if (err == MS_CROWDED)
+		err = ms_page_put_aside(t, page, record);
+	if (err < 0)
+		return err;
+	t->stats.records++;
+	if (ms_asides_find(&t->asides, &record->key) != MS_ASIDE_NIL) {
+		t->stats.crowded++;
+		if (t->ops->crowded)
+			t->ops->crowded(t->arg, &record->key);
+	}
+	return 0;
+}
+
+/* The key is aside. It is a chance to find room for it, since the table may have grown. */
+static void ms_table_replace_aside(struct ms_table *t, const struct ms_place *at,
+				   const struct krp_value *value, __u64 cookie)
+{
+	at->aside->record.value = *value;
+	at->aside->record.cookie = cookie;
+	ms_page_rebuild(t, at->page, NULL); /* failure does no harm */
 }
 
 int ms_table_put(struct ms_table *t, const struct krp_key *key, const struct krp_value *value,
@@ -624,9 +667,12 @@ int ms_table_put(struct ms_table *t, const struct krp_key *key, const struct krp
 	struct ms_place at;
 	struct ms_page *p;
 	bool replaced;
-	int err;
 
 	ms_table_locate(t, key, &at);
+	if (at.aside) {
+		ms_table_replace_aside(t, &at, value, cookie);
+		return 1;
+	}
 	p = ms_page_get(t, at.page);
 	b = *ms_bucket_get(t, at.page, at.index);
 	replaced = at.at >= 0;
@@ -634,11 +680,7 @@ int ms_table_put(struct ms_table *t, const struct krp_key *key, const struct krp
 		record = (struct ms_record){
 			.key = *key, .value = *value, .cookie = cookie, .hash = at.hash
 		};
-		err = ms_page_overflow(t, at.page, &record);
-		if (err < 0)
-			return err;
-		t->stats.records++;
-		return 0;
+		return ms_table_put_full(t, at.page, &record);
 	}
 	if (!replaced) {
 		at.at = b.count++;
@@ -657,12 +699,13 @@ int ms_table_get(const struct ms_table *t, const struct krp_key *key, struct krp
 	struct ms_place at;
 
 	ms_table_locate(t, key, &at);
-	if (at.at < 0)
+	if (at.at < 0 && !at.aside)
 		return -ENOENT;
 	if (ret_value)
-		*ret_value = ms_bucket_get(t, at.page, at.index)->value[at.at];
+		*ret_value = at.aside ? at.aside->record.value
+				      : ms_bucket_get(t, at.page, at.index)->value[at.at];
 	if (ret_cookie)
-		*ret_cookie = ms_page_get(t, at.page)->cookie[at.index][at.at];
+		*ret_cookie = *ms_place_cookie(t, &at);
 	return 0;
 }
 
@@ -671,10 +714,22 @@ int ms_table_set_cookie(struct ms_table *t, const struct krp_key *key, __u64 coo
 	struct ms_place at;
 
 	ms_table_locate(t, key, &at);
-	if (at.at < 0)
+	if (at.at < 0 && !at.aside)
 		return -ENOENT;
-	ms_page_get(t, at.page)->cookie[at.index][at.at] = cookie;
+	*ms_place_cookie(t, &at) = cookie;
 	return 0;
+}
+
+static void ms_table_del_aside(struct ms_table *t, const struct ms_place *at)
+{
+	__u32 *ring = &ms_page_get(t, at->page)->aside;
+
+	ms_asides_del(&t->asides, ring, (__u32)(at->aside - t->asides.entries));
+	t->stats.records--;
+	if (*ring != MS_ASIDE_NIL)
+		return;
+	ms_page_mark(t, at->page);
+	ms_page_underflow(t, at->page);
 }
 
 int ms_table_del(struct ms_table *t, const struct krp_key *key)
@@ -687,6 +742,10 @@ int ms_table_del(struct ms_table *t, const struct krp_key *key)
 	unsigned int last;
 
 	ms_table_locate(t, key, &at);
+	if (at.aside) {
+		ms_table_del_aside(t, &at);
+		return 0;
+	}
 	if (at.at < 0)
 		return -ENOENT;
 	p = ms_page_get(t, at.page);
@@ -702,8 +761,29 @@ int ms_table_del(struct ms_table *t, const struct krp_key *key)
 	ms_bucket_write(t, at.page, at.index, &b);
 	p->count--;
 	t->stats.records--;
-	ms_page_underflow(t, at.page);
+	if (p->aside == MS_ASIDE_NIL)
+		ms_page_underflow(t, at.page);
+	else
+		ms_page_rebuild(t, at.page, NULL); /* failure does no harm */
 	return 0;
+}
+
+/* Visit the records aside of a page. Return: whether to go on. */
+static bool ms_page_each_aside(const struct ms_table *t, const struct ms_page *p,
+			       ms_table_visit_fn *visit, void *arg)
+{
+	bool go_on = true;
+	__u32 nr = p->aside;
+
+	if (nr == MS_ASIDE_NIL)
+		return true;
+	do {
+		const struct ms_record *r = &t->asides.entries[nr].record;
+
+		go_on &= visit(arg, &r->key, &r->value, r->cookie);
+		nr = t->asides.entries[nr].next;
+	} while (nr != p->aside);
+	return go_on;
 }
 
 unsigned int ms_table_each(const struct ms_table *t, unsigned int from_page,
@@ -726,6 +806,8 @@ unsigned int ms_table_each(const struct ms_table *t, unsigned int from_page,
 				go_on &= visit(arg, &key, &b->value[at], p->cookie[i][at]);
 			}
 		}
+		if (p->live)
+			go_on &= ms_page_each_aside(t, p, visit, arg);
 	}
 	return page < t->pages_nr ? page : 0;
 }
@@ -752,6 +834,8 @@ const struct ms_table_config *ms_table_config(const struct ms_table *t)
 void ms_table_stats(const struct ms_table *t, struct ms_table_stats *ret_stats)
 {
 	*ret_stats = t->stats;
+	ret_stats->aside = t->asides.nr;
+	ret_stats->private_bytes += ms_asides_bytes(&t->asides);
 }
 
 void ms_table_fill_root(const struct ms_table *t, struct krp_root *root)

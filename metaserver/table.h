@@ -32,6 +32,8 @@ struct ms_table;
  *	ms_table_geometry() still gives the old one. Return as above.
  * @root_changed: depth, directory or number of segments has changed: rewrite
  *	the roots. After this the table gives the old directory up.
+ * @crowded: a new record was put aside, since too many keys share its hash; NULL if
+ *	nobody wants to know. It must not change the table.
  *
  * Memory once announced stays allocated until ms_table_free(), unless the
  * operation failed: it must leave nothing behind then, and may be called again
@@ -42,6 +44,7 @@ struct ms_table_ops {
 	int (*segment_add)(void *arg, unsigned int nr, void *addr, size_t bytes);
 	int (*dir_add)(void *arg, void *addr, size_t bytes);
 	void (*root_changed)(void *arg);
+	void (*crowded)(void *arg, const struct krp_key *key);
 };
 
 /**
@@ -50,7 +53,10 @@ struct ms_table_ops {
  * @salt: seed of the hash of keys.
  * @log2_segment_pages: pages of a segment, 1 to KRP_LOG2_SEGMENT_PAGES_MAX.
  * @segments_max: segments at most, 1 to KRP_SEGMENTS_MAX: bounds the memory.
- * @depth_max: depth of the directory at most, 0 to KRP_DEPTH_MAX.
+ * @depth_max: depth of the directory at most, 0 to KRP_DEPTH_MAX. It has at most as many
+ *	entries as there are records besides.
+ * @asides_max: records kept aside at most.
+ * @secret: seed of what finds the records kept aside; readers must not know it.
  */
 struct ms_table_config {
 	__u64 incarnation;
@@ -58,6 +64,8 @@ struct ms_table_config {
 	unsigned int log2_segment_pages;
 	unsigned int segments_max;
 	unsigned int depth_max;
+	__u32 asides_max;
+	__u64 secret;
 };
 
 /**
@@ -77,6 +85,8 @@ struct ms_table_geometry {
 /**
  * struct ms_table_stats - Counters and sizes, all since ms_table_new().
  * @records: records now.
+ * @aside: of these, records kept aside.
+ * @crowded: records that were put aside when they came.
  * @pages_used: pages that hold records now.
  * @pages_free: pages of the segments that hold none.
  * @bucket_writes: buckets written.
@@ -89,6 +99,8 @@ struct ms_table_geometry {
  */
 struct ms_table_stats {
 	__u64 records;
+	__u64 aside;
+	__u64 crowded;
 	__u64 pages_used;
 	__u64 pages_free;
 	__u64 bucket_writes;
@@ -128,12 +140,13 @@ void ms_table_free(struct ms_table *t);
  * @value: value, copied as it is; krp_value_valid() is the caller's business.
  * @cookie: caller's, kept beside the record, invisible to readers.
  *
- * When it returns, every READ that starts later sees the record.
+ * When it returns, every READ that starts later sees the record, or that it may be kept
+ * aside: then it is for ms_table_get() to tell.
  *
  * Return:
  * * 0 - inserted.
  * * 1 - replaced; the old cookie is gone.
- * * %-ENOSPC - segments_max or depth_max is reached.
+ * * %-ENOSPC - segments_max is reached, or asides_max.
  * * %-ENOMEM - no memory.
  * * what segment_add() or dir_add() returned.
  */

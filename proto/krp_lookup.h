@@ -17,7 +17,7 @@
  *				done
  *		}
  *	}
- *	-EAGAIN: out of READs, ask the server by message
+ *	-EAGAIN: out of READs, or READs cannot tell: ask the server by message
  *
  * In the common case that is one turn: one READ of 256 bytes.
  *
@@ -255,7 +255,8 @@ static inline int krp_lookup_next(struct krp_lookup *l, const struct krp_map *ma
  * * KRP_STEP_HIT or KRP_STEP_MISS - the answer.
  * * KRP_STEP_READ - call krp_lookup_next() again.
  * * KRP_STEP_ROOT - refresh the map first.
- * * %-EAGAIN - as krp_lookup_next().
+ * * %-EAGAIN - as krp_lookup_next(), or the key may be kept aside (KRP_ASIDE): ask by
+ *   message, and believe its answer only.
  */
 static inline int krp_lookup_feed(struct krp_lookup *l, struct krp_map *map, const void *bytes,
 				  struct krp_value *ret_value)
@@ -289,6 +290,8 @@ static inline int krp_lookup_feed(struct krp_lookup *l, struct krp_map *map, con
 		break;
 	case KRP_STALE:
 		break;
+	case KRP_ASIDE:
+		return -EAGAIN;
 	}
 	l->want_entry = 1;
 	return KRP_STEP_READ;

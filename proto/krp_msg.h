@@ -67,7 +67,8 @@
  *   RENEW      -                -> ACK      lease extended; body says how many
  *                                           records of this owner there are
  *   ROOT       -                -> ROOT_REPLY  where the root is
- *   LOOKUP     key              -> VALUE    the slow way round a busy table
+ *   LOOKUP     key              -> VALUE    the slow way round a busy table, and the
+ *                                           only one to a record that is kept aside
  *   SUBSCRIBE  flags            -> ACK      from now on NOTIFY, xid 0
  *   A client has at most WELCOME.credits requests unanswered.
  *
@@ -133,7 +134,8 @@
  *   what was published at the peer since is missing until its publisher comes.
  *
  * WHAT A READER MAY BELIEVE
- *   A hit, of any server. A miss of one server is no proof that there is no such
+ *   A hit, of any server. What a READ does not find in a crowded bucket (krp_table.h) is
+ *   no miss: only this server's answer to LOOKUP is one. A miss of one server is no proof that there is no such
  *   record, since a publisher may be content with one server that took it: another
  *   has refused it, or is out of its reach. So a reader asks a second server that it
  *   is attached to, and all of them as long as those that do not have it are

@@ -42,6 +42,13 @@
  *   bucket = page entry.page, bucket index
  *   The writer picks, for each page, a seed with which no bucket gets more than
  *   three keys; if 1024 seeds do not serve, it splits the page.
+ *   Keys that share all bits of the hash that a directory may have, or all bits of it,
+ *   cannot be parted so, and whoever knows the salt can choose such keys. A record that
+ *   finds no room for this reason is kept aside: the server has it and gives it to a LOOKUP
+ *   message (krp_msg.h), no bucket has it, and every bucket of its page says so with
+ *   KRP_BUCKET_CROWDED.
+ *   A directory has at most as many entries as the table has, or had, records, and one at
+ *   least.
  *
  * WHAT A READER MUST CHECK (krp_bucket_verdict())
  *   1. sum      XXH64 of bytes 8..255, seeded with incarnation and bucket
@@ -52,16 +59,24 @@
  *   2. state    LIVE, pads zero, at most three records.
  *   3. prefix   the top `depth` bits of the hash are those of the bucket.
  *   4. index    under the seed in the bucket, the key belongs here.
- *   If all hold, the key is in the bucket or not in the table: hit or definite
- *   miss from one READ. If 1 fails the bytes are torn or foreign: READ again.
+ *   If all hold and the key is in the bucket, that is a hit. If it is not, and the bucket
+ *   is not CROWDED, it is not in the table: a definite miss from one READ. In a CROWDED
+ *   bucket the READ proves nothing: the reader asks this server by a LOOKUP message and
+ *   takes its answer, hit or miss. A reader that cannot, for want of KRP_FEATURE_LOOKUP, has
+ *   no answer of this server.
+ *   If 1 fails the bytes are torn or foreign: READ again.
  *   If another fails the cached directory entry is old: READ the entry (8
  *   bytes) and try again. A stale or torn entry costs a READ, never an answer.
+ *   A reader that does not know KRP_BUCKET_CROWDED takes it for a pad: check 2 fails, again
+ *   and again, until it has spent its READs and asks by message, too.
  *
  * WHAT THE WRITER MUST DO
  *   A change that fits a bucket rewrites it in place. Otherwise: write the new
  *   page or pages LIVE, publish their directory entries, rewrite the eight old
  *   buckets with state FREE, and only then acknowledge. Freed pages may be used
- *   again at once: no reader can mistake one, by 1, 3 and 4.
+ *   again at once: no reader can mistake one, by 1, 3 and 4. A record is kept aside when
+ *   all buckets of its page are CROWDED, which they stay until the last one of the page is
+ *   gone or in a bucket.
  *   So: after an acknowledged change no READ that starts later returns what was
  *   before it; before the acknowledgement either may be seen.
  *
@@ -104,6 +119,10 @@
 /* krp_bucket.state */
 #define KRP_STATE_FREE 0
 #define KRP_STATE_LIVE 1
+
+/* krp_bucket.flags */
+#define KRP_BUCKET_CROWDED 0x01 /* records of this page are kept aside: ask by message */
+#define KRP_BUCKET_FLAGS_ALL 0x01
 
 /* krp_value.kind */
 #define KRP_KIND_DCT 1
@@ -192,6 +211,7 @@ struct krp_value {
  * @seq: counts the writes of this bucket; wraps.
  * @count: records in use, 0 to 3.
  * @state: KRP_STATE_*.
+ * @flags: KRP_BUCKET_*.
  * @rsvd: zero.
  * @gid: first halves of the keys.
  * @value: the values.
@@ -208,7 +228,8 @@ struct krp_bucket {
 	__le32 seq;
 	__u8 count;
 	__u8 state;
-	__u8 rsvd[2];
+	__u8 flags;
+	__u8 rsvd;
 	__u8 gid[KRP_BUCKET_RECORDS][KRP_GID_BYTES];
 	struct krp_value value[KRP_BUCKET_RECORDS];
 	__le16 service[KRP_BUCKET_RECORDS];
@@ -299,6 +320,7 @@ KRP_STATIC_ASSERT(offsetof(struct krp_value, dct.mrdir_addr) == 24, "krp_value.m
 KRP_STATIC_ASSERT(offsetof(struct krp_value, dct.mac) == 44, "krp_value.mac");
 KRP_STATIC_ASSERT(offsetof(struct krp_value, raw) == 10, "krp_value.raw");
 KRP_STATIC_ASSERT(sizeof(struct krp_bucket) == KRP_BUCKET_BYTES, "krp_bucket is one READ");
+KRP_STATIC_ASSERT(offsetof(struct krp_bucket, flags) == 30, "krp_bucket.flags");
 KRP_STATIC_ASSERT(offsetof(struct krp_bucket, gid) == 32, "krp_bucket.gid");
 KRP_STATIC_ASSERT(offsetof(struct krp_bucket, value) == 80, "krp_bucket.value");
 KRP_STATIC_ASSERT(offsetof(struct krp_bucket, service) == 248, "krp_bucket.service");
@@ -316,12 +338,14 @@ KRP_STATIC_ASSERT(offsetof(struct krp_root, sum) == 120, "krp_root.sum");
  * @KRP_MISS: the key is not in the table.
  * @KRP_TORN: the bytes are torn or those of another bucket: READ them again.
  * @KRP_STALE: a whole bucket, but not the key's: the directory entry is old.
+ * @KRP_ASIDE: the key is not there, but may be kept aside: ask the server by message.
  */
 enum krp_verdict {
 	KRP_HIT,
 	KRP_MISS,
 	KRP_TORN,
 	KRP_STALE,
+	KRP_ASIDE,
 };
 
 /**
@@ -403,14 +427,14 @@ static inline int krp_bucket_whole(const struct krp_bucket *b, __u64 incarnation
  * @b: a bucket for which krp_bucket_whole() held.
  *
  * Context: any.
- * Return: 1 if every field is in its range and every pad is zero, else 0.
+ * Return: 1 if every field is in its range, every pad is zero and every flag known, else 0.
  */
 static inline int krp_bucket_sane(const struct krp_bucket *b)
 {
 	return b->depth <= KRP_DEPTH_MAX && b->index < KRP_PAGE_BUCKETS &&
 	       b->count <= KRP_BUCKET_RECORDS && b->state <= KRP_STATE_LIVE &&
-	       krp_is_zero(b->rsvd, sizeof(b->rsvd)) && krp_is_zero(b->rsvd2, sizeof(b->rsvd2)) &&
-	       !(krp_le32_to_cpu(b->prefix) >> b->depth);
+	       !(b->flags & ~KRP_BUCKET_FLAGS_ALL) && !b->rsvd &&
+	       krp_is_zero(b->rsvd2, sizeof(b->rsvd2)) && !(krp_le32_to_cpu(b->prefix) >> b->depth);
 }
 
 /**
@@ -465,7 +489,7 @@ static inline enum krp_verdict krp_bucket_verdict(const struct krp_bucket *b, __
 
 	at = krp_bucket_find(b, key);
 	if (at < 0)
-		return KRP_MISS;
+		return b->flags & KRP_BUCKET_CROWDED ? KRP_ASIDE : KRP_MISS;
 	if (ret_value)
 		*ret_value = b->value[at];
 	return KRP_HIT;

@@ -110,7 +110,7 @@ static int krl_lookup_steps(struct krl_server *srv, const struct krp_key *key,
 			if (step < 0)
 				return step;
 			step = krp_lookup_feed(&l, &srv->map->map, srv->conn->mem->bucket, value);
-			if (step == KRP_STEP_HIT || step == KRP_STEP_MISS)
+			if (step == KRP_STEP_HIT || step == KRP_STEP_MISS || step < 0)
 				return step;
 			krl_lookup_note(&l, torn, of_entry, info);
 		}
@@ -124,7 +124,7 @@ static int krl_lookup_steps(struct krl_server *srv, const struct krp_key *key,
 	}
 }
 
-/* The slow way round a table that changes faster than we read. */
+/* The slow way round a table that changes faster than we read, and to a record kept aside. */
 static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
 			  struct krp_value *value)
 {

@@ -171,6 +171,7 @@ static int krl_walk_show(struct krl_walk *w, const struct krp_bucket *buckets)
 
 	w->check.pages++;
 	w->check.buckets += KRP_PAGE_BUCKETS;
+	w->check.crowded += !!(buckets[0].flags & KRP_BUCKET_CROWDED); /* as in all of a page */
 	for (i = 0; i < KRP_PAGE_BUCKETS; i++)
 		for (j = 0; j < buckets[i].count; j++) {
 			struct krp_key wire = { .service = buckets[i].service[j] };

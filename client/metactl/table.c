@@ -37,6 +37,7 @@ static int mc_table_one(struct mc *mc, unsigned int server, const struct krcore_
 		      c.directory_errors);
 	mc_put_number(mc->out, "torn", 0, c.torn);
 	mc_put_number(mc->out, "moved", 0, c.moved);
+	mc_put_number(mc->out, "crowded", c.crowded ? MC_WARN : 0, c.crowded);
 	mc_put_number(mc->out, "depth", MC_DETAIL, c.depth);
 	mc_put_number(mc->out, "read_bytes", MC_DETAIL, c.bytes);
 	mc_put_number(mc->out, "took_ns", MC_DETAIL, mc_now_ns() - start);

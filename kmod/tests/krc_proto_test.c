@@ -21,11 +21,13 @@
 static const char krc_vector_key_hash[] = "9c13cf3d0d94abf9";
 static const char krc_vector_mix64[] = "e5050b101d169256";
 
-/* proto/vectors/table.txt: the parts of "bucket" that are not zero, "segment", "root" */
+/* proto/vectors/table.txt: what is not zero of "bucket" and "crowded", "segment", "root" */
 static const char krc_vector_value[] =
 	"1817161514131211 0100222133323100 4847464544434241 5857565554535251 6463626173727100 8483828152540012 3456030501011000";
 static const char krc_vector_bucket[] =
 	"119759571602f0eb efcdab8967452301 f301000001020907 6300000001010000 fe80000000000000 505400fffe123456";
+static const char krc_vector_crowded[] =
+	"c8ba5785c8d4c533 efcdab8967452301 f301000001020907 6300000000010100";
 static const char krc_vector_segment[] = "00004000007f0000 031000006040ce9c";
 static const char krc_vector_root[] =
 	"4b5243524f4f5431 020080000b090000 efcdab8967452301 1032547698badcfe 00100000007f0000 0110000003000000 00200000007f0000 0210000004000000 e110000000000000 0807060504030201 4871000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 4d73b07d7c24c597";
@@ -114,6 +116,41 @@ static void krc_test_bucket(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, krc_test_verdict(&b, KRC_TEST_INCARNATION, NULL), KRP_TORN);
 		((u8 *)&b)[bit / 8] ^= BIT(bit % 8);
 	}
+}
+
+/* A page of which records are kept aside: a hit is a hit, a miss is a question. */
+static void krc_test_crowded(struct kunit *test)
+{
+	struct krp_dir_entry entry = { .seed = cpu_to_le16(KRC_TEST_SEED) };
+	struct krp_segment segment = {};
+	struct krp_map map = { .incarnation = KRC_TEST_INCARNATION,
+			       .salt = KRC_TEST_SALT,
+			       .segments_nr = 1,
+			       .log2_segment_pages = KRP_LOG2_SEGMENT_PAGES_MAX,
+			       .dir = &entry,
+			       .segments = &segment };
+	struct krp_value value = { .kind = 0x77 };
+	struct krp_lookup lookup;
+	struct krp_bucket b;
+	struct krp_read read;
+	struct krp_key key;
+
+	entry.page = cpu_to_le32(KRC_TEST_PAGE);
+	krc_test_sample_key(&key);
+	krc_test_decode(test, krc_vector_crowded, &b, sizeof(b));
+	KUNIT_EXPECT_EQ(test, krc_test_verdict(&b, KRC_TEST_INCARNATION, &value), KRP_ASIDE);
+	krp_lookup_start(&lookup, &map, &key);
+	KUNIT_ASSERT_EQ(test, krp_lookup_next(&lookup, &map, &read), (int)KRP_STEP_READ);
+	KUNIT_EXPECT_EQ(test, krp_lookup_feed(&lookup, &map, &b, &value), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, (u32)value.kind, 0x77U);
+
+	krc_test_decode(test, krc_vector_bucket, &b, sizeof(b));
+	b.flags = KRP_BUCKET_CROWDED;
+	b.sum = cpu_to_le64(krp_bucket_sum(&b, KRC_TEST_INCARNATION, KRC_TEST_PAGE, b.index));
+	KUNIT_EXPECT_EQ(test, krc_test_verdict(&b, KRC_TEST_INCARNATION, NULL), KRP_HIT);
+	b.flags = KRP_BUCKET_FLAGS_ALL + 1; /* of a later version: no answer */
+	b.sum = cpu_to_le64(krp_bucket_sum(&b, KRC_TEST_INCARNATION, KRC_TEST_PAGE, b.index));
+	KUNIT_EXPECT_EQ(test, krc_test_verdict(&b, KRC_TEST_INCARNATION, NULL), KRP_STALE);
 }
 
 static void krc_test_root_and_segment(struct kunit *test)
@@ -329,13 +366,12 @@ static void krc_test_map_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_load(test, server, NULL, &map), -ESTALE);
 }
 
-static struct kunit_case krc_proto_cases[] = { KUNIT_CASE(krc_test_hashes),
-					       KUNIT_CASE(krc_test_bucket),
-					       KUNIT_CASE(krc_test_root_and_segment),
-					       KUNIT_CASE(krc_test_proofs),
-					       KUNIT_CASE(krc_test_map),
-					       KUNIT_CASE(krc_test_map_refused),
-					       {} };
+static struct kunit_case krc_proto_cases[] = {
+	KUNIT_CASE(krc_test_hashes),	  KUNIT_CASE(krc_test_bucket),
+	KUNIT_CASE(krc_test_crowded),	  KUNIT_CASE(krc_test_root_and_segment),
+	KUNIT_CASE(krc_test_proofs),	  KUNIT_CASE(krc_test_map),
+	KUNIT_CASE(krc_test_map_refused), {}
+};
 
 static struct kunit_suite krc_proto_suite = {
 	.name = "krcore_proto",

@@ -21,6 +21,7 @@ ROOT_MAGIC, DUMP_MAGIC = 0x31544F4F5243524B, 0x31504D554443524B
 ROOT, SEGMENTS, DIRECTORY, PAGES = 1, 2, 3, 4
 PAGE_BYTES, BUCKET_BYTES, BUCKETS, RECORDS = 2048, 256, 8, 3
 FREE, LIVE = 0, 1
+CROWDED = 1
 DEPTH_MAX = 26
 SETTLING_MS_MAX = 86400000
 
@@ -116,14 +117,14 @@ def check_segments(data, root):
 
 def decode_bucket(data):
     """struct krp_bucket as a dictionary; its records as (GID, service, value)."""
-    total, incarnation, prefix, seed, depth, index, _, count, state, pad = \
-        struct.unpack_from("<QQIHBBIBB2s", data)
+    total, incarnation, prefix, seed, depth, index, _, count, state, flags, pad = \
+        struct.unpack_from("<QQIHBBIBBBB", data)
     services = struct.unpack_from("<3H", data, 248)
     records = [(data[32 + 16 * i:48 + 16 * i], services[i], data[80 + 56 * i:136 + 56 * i])
                for i in range(RECORDS)]
     return {"sum": total, "incarnation": incarnation, "prefix": prefix, "seed": seed,
-            "depth": depth, "index": index, "count": count, "state": state,
-            "records": records, "pads": not any(pad) and not any(data[254:])}
+            "depth": depth, "index": index, "count": count, "state": state, "flags": flags,
+            "records": records, "pads": not pad and not any(data[254:])}
 
 
 def bucket_whole(data, incarnation, page, index):
@@ -135,6 +136,7 @@ def bucket_whole(data, incarnation, page, index):
 def bucket_sane(bucket):
     """Whether every field is in its range."""
     return (bucket["pads"] and bucket["count"] <= RECORDS and bucket["state"] <= LIVE
+            and not bucket["flags"] & ~CROWDED
             and bucket["index"] < BUCKETS and bucket["depth"] <= DEPTH_MAX
             and bucket["prefix"] >> bucket["depth"] == 0)
 
@@ -234,7 +236,8 @@ class Table:
         return whole[BUCKET_BYTES * index:BUCKET_BYTES * (index + 1)]
 
     def lookup(self, gid, service):
-        """What a reader is told of a key: "hit" and the value, or "miss", "torn", "stale"."""
+        """What a reader is told of a key: "hit" and the value, or "miss", "torn", "stale", or
+        "aside": only the server can tell."""
         hashed = key_hash(gid, service, self.root["salt"])
         page, seed, _, _ = self.directory[top_bits(hashed, self.root["depth"])]
         index = bucket_index(hashed, seed)
@@ -250,7 +253,7 @@ class Table:
         for found, number, value in bucket["records"][:bucket["count"]]:
             if (found, number) == (gid, service):
                 return "hit", decode_value(value)
-        return "miss", None
+        return "aside" if bucket["flags"] & CROWDED else "miss", None
 
     def _judge(self, page, index, entry, prefix):
         """A bucket that the directory names; returns its records."""
@@ -269,6 +272,11 @@ class Table:
                 raise Wrong(f"{name}: a slot that is not in use is not zero")
         return bucket["records"][:bucket["count"]]
 
+    def _judge_flags(self, page):
+        """All buckets of a page are crowded, or none."""
+        if len({decode_bucket(self.bucket(page, index))["flags"] for index in range(BUCKETS)}) > 1:
+            raise Wrong(f"page {page}: its buckets differ in their flags")
+
     def records(self):
         """Every record, each found again by its key; all that is wrong is an exception."""
         seen = set()
@@ -279,6 +287,7 @@ class Table:
             if page in seen:
                 continue
             seen.add(page)
+            self._judge_flags(page)
             for index in range(BUCKETS):
                 for gid, service, value in self._judge(
                         page, index, entry, at >> (self.root["depth"] - depth)):

@@ -118,7 +118,8 @@ static void fz_bucket(struct fz_reader *r, struct krp_bucket *b)
 	if (help & FZ_SANE) {
 		b->depth %= KRP_DEPTH_MAX + 1;
 		b->count %= KRP_BUCKET_RECORDS + 1;
-		memset(b->rsvd, 0, sizeof(b->rsvd));
+		b->flags &= KRP_BUCKET_FLAGS_ALL;
+		b->rsvd = 0;
 		memset(b->rsvd2, 0, sizeof(b->rsvd2));
 	}
 	if (help & FZ_OWN_PLACE) {
@@ -161,6 +162,18 @@ static void fz_check_answer(const struct fz_reader *r, const struct krp_bucket *
 		FZ_ASSERT(!memcmp(value, before, sizeof(*value)));
 }
 
+/* Only a bucket that says so, and has not the key, sends the reader to the server. */
+static void fz_check_aside(const struct fz_reader *r, const struct krp_bucket *b)
+{
+	unsigned int i;
+
+	FZ_ASSERT(krp_bucket_whole(b, r->map.incarnation, r->l.page, r->l.index));
+	FZ_ASSERT(b->state == KRP_STATE_LIVE && b->flags == KRP_BUCKET_CROWDED);
+	for (i = 0; i < b->count; i++)
+		FZ_ASSERT(memcmp(b->gid[i], r->l.key.gid, KRP_GID_BYTES) ||
+			  b->service[i] != r->l.key.service);
+}
+
 /* One READ and what the reader makes of it. */
 static int fz_read(struct fz_reader *r, const struct krp_read *read)
 {
@@ -190,6 +203,8 @@ static int fz_read(struct fz_reader *r, const struct krp_read *read)
 		FZ_ASSERT(read->bytes == KRP_BUCKET_BYTES);
 		fz_check_answer(r, b, step, &value, &before);
 	} else {
+		if (step == -EAGAIN && read->bytes == KRP_BUCKET_BYTES)
+			fz_check_aside(r, b);
 		FZ_ASSERT(!memcmp(&value, &before, sizeof(value)));
 	}
 	free(bytes);

@@ -124,7 +124,9 @@ static void fz_root_changed(void *arg)
 	(void)arg;
 }
 
-static const struct ms_table_ops fz_table_ops = { fz_segment_add, fz_dir_add, fz_root_changed };
+static const struct ms_table_ops fz_table_ops = { .segment_add = fz_segment_add,
+						  .dir_add = fz_dir_add,
+						  .root_changed = fz_root_changed };
 
 static void fz_changed(void *arg, unsigned int event, const struct krp_key *key,
 		       uint64_t generation, const char *why)
@@ -312,7 +314,8 @@ static void fz_begin(struct fz_world *w)
 				      .salt = 5,
 				      .log2_segment_pages = 2,
 				      .segments_max = 4,
-				      .depth_max = 4 };
+				      .depth_max = 4,
+				      .asides_max = 8 };
 	struct ms_ledger_config lc = { .tick_ms = 100, .records_max = FZ_RECORDS_MAX, .salt = 9 };
 	__u8 how = fz_byte(&w->in);
 	unsigned int i;

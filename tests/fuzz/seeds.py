@@ -44,6 +44,8 @@ def main():
     opening = key + b"\x50" + bytes(root) + directory
     bucket = table["bucket"]
     seed("lookup", "hit", opening + everything + bucket)
+    crowded = table["crowded"]
+    seed("lookup", "aside", opening + b"\x5f" + crowded)
     other = bytes([key[0] ^ 1]) + opening[1:]
     seed("lookup", "miss", other + b"\x5f" + bucket)
     seed("lookup", "torn", opening + (plain + bucket) * 4 + plain + bytes(8) + everything + bucket)
@@ -94,6 +96,8 @@ def main():
     seed("table", "grow", b"\7" + bytes(b for nr in range(0, 256, 32) for b in (0x40, nr))
          + bytes(b for nr in range(0, 256, 32) for b in (0x41, nr)) + b"\0\1\1\1\x60\0"
          + bytes(b for nr in range(0, 256, 32) for b in (0x20, nr)))
+    seed("table", "crowd", b"\7" + bytes(b for nr in range(0, 256, 32) for b in (0x41, nr))
+         + b"\1\0\1\5\x81\3" + bytes(b for nr in range(0, 256, 32) for b in (0x21, nr)))
     hello = bytes([2, 1]) + bytes(184) + b"\1\0\0"
     talk = hello + b"\3" + bytes([2, 9]) + bytes(32) + b"\1" + bytes(7) + b"\5"
     talk += b"".join(bytes([2, 5]) + bytes(112) + bytes([6, nr % 3, nr]) for nr in range(6))

@@ -24,9 +24,10 @@ TOP = {"proto": "", "common": "proto", "client": "client/include common proto",
        "client/metactl": "client client/include common proto",
        "metaserver": "client client/include common proto"}
 # what decides in the MetaServer, without a transport: not even the daemon's own others
-CORE = re.compile(r"metaserver/(admit|aside|changes|ledger|peer|session|settle|table)\.[ch]$")
-CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|session|settle|table)\.h$"
-                      r"|common/(?!link)|client/include|krcore/|proto/")
+CORE = re.compile(r"metaserver/(admit|aside|changes|ledger|peer|plan|session|settle|table)"
+                  r"\.[ch]$")
+CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|plan|session|settle|table)"
+                      r"\.h$|common/(?!link)|client/include|krcore/|proto/")
 TRANSPORT = re.compile(r"(infiniband|rdma)/")
 
 COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "tests/model")

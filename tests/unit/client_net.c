@@ -225,7 +225,8 @@ static void server_start(void)
 					 .salt = 99,
 					 .log2_segment_pages = 4,
 					 .segments_max = 16,
-					 .depth_max = 10 };
+					 .depth_max = 10,
+					 .asides_max = 16 };
 	struct ms_ledger_config ledger = { .tick_ms = 100, .records_max = 64, .salt = 9 };
 
 	net.now_ms = 500000;

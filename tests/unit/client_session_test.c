@@ -52,6 +52,56 @@ static void test_attached(void **state)
 	assert_int_equal(krcore_lookup_by_message(&net_ctx, 0, &key, &value), -ENOENT);
 }
 
+/* Records whose keys have the hash of this one, put in by others. */
+static void crowd(const struct krcore_key *key, unsigned int from, unsigned int to)
+{
+	struct krp_value value = { .generation = krp_cpu_to_le64(1), .kind = KRP_KIND_RAW };
+	struct krp_key wire, twin;
+	unsigned int i;
+
+	kru_key_to_wire(key, &wire);
+	pthread_mutex_lock(&net.lock);
+	for (i = from; i < to; i++) {
+		tf_twin(&twin, &wire, ms_table_config(net.tf.table)->salt, (__u16)(1000 + i));
+		assert_int_equal(ms_table_put(net.tf.table, &twin, &value, 0), 0);
+	}
+	pthread_mutex_unlock(&net.lock);
+}
+
+/* A record that is kept aside is published, found, changed and withdrawn as any other. */
+static void test_crowded_out(void **state)
+{
+	struct krcore_lookup_info info;
+	struct krcore_value value;
+	struct krcore_check check;
+	struct krcore_key key;
+
+	(void)state;
+	net_wait(KRL_UP, 0);
+	key_of(&key, 300);
+	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, &info), -ENOENT);
+	crowd(&key, 0, KRP_BUCKET_RECORDS);
+	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, &info), -ENOENT);
+	assert_int_equal(net_ctx.servers->n.fallbacks, 0);
+	assert_int_equal(publish(300, 5), 1);
+	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, &info), 0);
+	assert_int_equal(info.fallback, 1);
+	assert_int_equal(info.reads, 1);
+	assert_int_equal(info.stale, 0);
+	assert_int_equal(value.raw[0], 5);
+	assert_int_equal(publish(300, 6), 1);
+	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, NULL), 0);
+	assert_int_equal(value.raw[0], 6);
+	assert_int_equal(krcore_walk(&net_ctx, 0, NULL, NULL, &check), 0);
+	assert_int_equal(check.crowded, 1);
+	assert_int_equal(check.bad + check.directory_errors, 0);
+	assert_int_equal(check.records, KRP_BUCKET_RECORDS);
+	crowd(&key, 3, 4); /* so that there is one aside when this one goes */
+	assert_int_equal(krcore_withdraw(&net_ctx, &key), 0);
+	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, &info), -ENOENT);
+	assert_int_equal(info.fallback, 1);
+}
+
 /* ---- other versions ---- */
 
 static void fails_for_the_version(const char *text)
@@ -333,6 +383,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, net_setup, net_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(test_attached),
+		CASE(test_crowded_out),
 		CASE(test_older_client),
 		CASE(test_newer_client),
 		CASE(test_server_of_version_1),

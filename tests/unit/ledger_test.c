@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "metaserver/ledger.h"
+#include "tests/unit/table_fixture.h"
 #include "tests/unit/unread_table.h"
 
 #define TICK_MS 100U
@@ -54,7 +55,8 @@ static void fx_open(struct fixture *fx, unsigned int segments_max, unsigned int 
 				      .salt = 5,
 				      .log2_segment_pages = 4,
 				      .segments_max = segments_max,
-				      .depth_max = depth_max };
+				      .depth_max = depth_max,
+				      .asides_max = 16 };
 	struct ms_ledger_config lc = { .tick_ms = TICK_MS, .records_max = RECORDS_MAX, .salt = 9 };
 
 	memset(fx, 0, sizeof(*fx));
@@ -126,6 +128,61 @@ static void sweep(struct fixture *fx)
 {
 	while (ms_ledger_sweep(fx->l, fx->now, 1000))
 		;
+}
+
+static struct krp_key twin_of(struct fixture *fx, struct krp_key of, unsigned int nr)
+{
+	struct krp_key key;
+
+	tf_twin(&key, &of, ms_table_config(fx->table)->salt, (uint16_t)(1000 + nr));
+	return key;
+}
+
+static uint64_t aside(struct fixture *fx)
+{
+	struct ms_table_stats stats;
+
+	ms_table_stats(fx->table, &stats);
+	return stats.aside;
+}
+
+/*
+ * Six records of one owner have the hash of another's. All are found, owners and leases are
+ * those of records that are in a bucket, and those come back when the six are gone.
+ */
+static void test_crowded_out(void **state)
+{
+	struct ms_claim crowd = claim(1, 3), victim = claim(2, 3);
+	struct krp_key key = key_of(7, 300);
+	struct ms_ledger_record rec;
+	struct fixture fx;
+	unsigned int i;
+
+	(void)state;
+	fx_open(&fx, 4, 8);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(publish(&fx, &crowd, twin_of(&fx, key, i), i), KRP_ST_OK);
+	fx.now += LEASE_MS / 2;
+	assert_int_equal(publish(&fx, &victim, key, 77), KRP_ST_OK);
+	assert_int_equal(aside(&fx), 4);
+	assert_int_equal(payload_at(&fx, key), 77);
+	assert_int_equal(ms_ledger_get(fx.l, fx.now, &key, &rec), 0);
+	assert_int_equal(rec.lease_left_ms, LEASE_MS);
+	assert_int_equal(publish(&fx, &crowd, key, 1), KRP_ST_NOT_OWNER);
+	assert_int_equal(withdraw(&fx, &crowd, key), KRP_ST_NOT_OWNER);
+	assert_int_equal(withdraw(&fx, &crowd, twin_of(&fx, key, 1)), KRP_ST_OK);
+	assert_int_equal(withdraw(&fx, &crowd, twin_of(&fx, key, 5)), KRP_ST_OK);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &crowd, NULL), 4);
+	assert_int_equal(aside(&fx), 2);
+
+	fx.now += LEASE_MS / 2 + TICK_MS; /* the crowd's lease is over */
+	sweep(&fx);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &crowd, NULL), 0);
+	assert_int_equal(aside(&fx), 0);
+	assert_int_equal(payload_at(&fx, key), 77);
+	assert_int_equal(withdraw(&fx, &victim, key), KRP_ST_OK);
+	assert_int_equal(payload_at(&fx, key), -1);
+	fx_close(&fx);
 }
 
 static void test_same_owner_is_idempotent(void **state)
@@ -765,6 +822,7 @@ static void test_bad_config(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_crowded_out),
 		cmocka_unit_test(test_same_owner_is_idempotent),
 		cmocka_unit_test(test_generations),
 		cmocka_unit_test(test_newer_generation_withdraws),

@@ -67,12 +67,29 @@ static void test_a_copy_that_is_not_whole(void **state)
 	assert_false(ms_copy_whole(&check));
 }
 
+/* What is aside at the peer has to come from its publishers. */
+static void test_a_copy_without_what_is_aside_is_not_settled(void **state)
+{
+	struct krcore_server_info peer = { 0 };
+	struct krcore_check check = { .pages = 4, .records = 9 };
+
+	(void)state;
+	assert_true(ms_copy_settled(&check, &peer));
+	peer.settling_ms = 1;
+	assert_false(ms_copy_settled(&check, &peer));
+	peer.settling_ms = 0;
+	check.crowded = 1;
+	assert_false(ms_copy_settled(&check, &peer));
+	assert_true(ms_copy_whole(&check)); /* it is used all the same */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_are_waited_for),
 		cmocka_unit_test(test_the_full_one_is_taken),
 		cmocka_unit_test(test_a_copy_that_is_not_whole),
+		cmocka_unit_test(test_a_copy_without_what_is_aside_is_not_settled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,18 @@ static void sample_bucket(struct krp_bucket *b)
 	b->sum = krp_cpu_to_le64(krp_bucket_sum(b, INCARNATION, 12345, b->index));
 }
 
+/* The key's own bucket in a page of which records are kept aside. */
+static void sample_crowded(struct krp_bucket *b)
+{
+	sample_bucket(b);
+	memset(b->gid, 0, sizeof(b->gid));
+	memset(b->value, 0, sizeof(b->value));
+	b->service[0] = 0;
+	b->count = 0;
+	b->flags = KRP_BUCKET_CROWDED;
+	b->sum = krp_cpu_to_le64(krp_bucket_sum(b, INCARNATION, 12345, b->index));
+}
+
 static void sample_root(struct krp_root *r)
 {
 	memset(r, 0, sizeof(*r));
@@ -252,6 +264,8 @@ static void test_table_vectors(void **state)
 	check_vector("table.txt", "value_raw", &v, sizeof(v));
 	sample_bucket(&b);
 	check_vector("table.txt", "bucket", &b, sizeof(b));
+	sample_crowded(&b);
+	check_vector("table.txt", "crowded", &b, sizeof(b));
 	sample_segment(&seg);
 	check_vector("table.txt", "segment", &seg, sizeof(seg));
 	sample_root(&r);
@@ -375,7 +389,9 @@ static void test_whole_bucket_that_is_not_the_keys_is_stale(void **state)
 	STALE_IF(b.prefix ^= krp_cpu_to_le32(1));
 	STALE_IF(b.index ^= 1);
 	STALE_IF(b.incarnation = krp_cpu_to_le64(INCARNATION + 1));
-	STALE_IF(b.rsvd[0] = 1);
+	STALE_IF(b.flags = KRP_BUCKET_FLAGS_ALL + 1);
+	STALE_IF(b.flags = 0x80 | KRP_BUCKET_CROWDED);
+	STALE_IF(b.rsvd = 1);
 	STALE_IF(b.rsvd2[1] = 1);
 #undef STALE_IF
 	b = good;
@@ -386,6 +402,29 @@ static void test_whole_bucket_that_is_not_the_keys_is_stale(void **state)
 	b.count = 0;
 	reseal(&b);
 	assert_int_equal(verdict(&b, NULL), KRP_MISS);
+}
+
+/* What is in a crowded bucket is a hit; what is not is no miss. */
+static void test_crowded_bucket_proves_no_miss(void **state)
+{
+	struct krp_value value;
+	struct krp_bucket b;
+
+	(void)state;
+	memset(&value, 0x77, sizeof(value));
+	sample_crowded(&b);
+	assert_int_equal(verdict(&b, &value), KRP_ASIDE);
+	assert_int_equal(value.kind, 0x77); /* untouched */
+	sample_bucket(&b);
+	b.flags = KRP_BUCKET_CROWDED;
+	reseal(&b);
+	assert_int_equal(verdict(&b, &value), KRP_HIT);
+	b.service[0] = krp_cpu_to_le16(1);
+	reseal(&b);
+	assert_int_equal(verdict(&b, NULL), KRP_ASIDE);
+	b.prefix ^= krp_cpu_to_le32(1); /* of a page that is not the key's it says nothing */
+	reseal(&b);
+	assert_int_equal(verdict(&b, NULL), KRP_STALE);
 }
 
 static void test_root_checks(void **state)
@@ -650,6 +689,8 @@ static int write_vectors(const char *file)
 		print_hex("value_raw", &v, sizeof(v));
 		sample_bucket(&b);
 		print_hex("bucket", &b, sizeof(b));
+		sample_crowded(&b);
+		print_hex("crowded", &b, sizeof(b));
 		sample_segment(&seg);
 		print_hex("segment", &seg, sizeof(seg));
 		sample_root(&r);
@@ -682,6 +723,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_bucket_any_flipped_bit_is_torn),
 		cmocka_unit_test(test_bucket_of_another_place_or_life_is_refused),
 		cmocka_unit_test(test_whole_bucket_that_is_not_the_keys_is_stale),
+		cmocka_unit_test(test_crowded_bucket_proves_no_miss),
 		cmocka_unit_test(test_root_checks),
 		cmocka_unit_test(test_value_checks),
 		cmocka_unit_test(test_each_message_passes_in_its_direction_only),

@@ -27,9 +27,10 @@ def vector(name, file="table"):
     return bytes.fromhex(re.search(rf"^{name}: (.*)$", text, re.M)[1])
 
 
-def image(records, removed=0):
+def image(records, removed=0, twins=0):
     """(dump, {(gid, service): value} of what is in the table, and of what was taken out)"""
-    made = subprocess.run([IMAGE, str(records), str(removed)], capture_output=True, check=True)
+    made = subprocess.run([IMAGE, str(records), str(removed), str(twins)], capture_output=True,
+                          check=True)
     known = {"in": {}, "out": {}}
     for line in made.stderr.decode().splitlines():
         where, gid, service, value = line.split()
@@ -76,6 +77,15 @@ class Vectors(unittest.TestCase):
         gid, service, value = bucket["records"][0]
         self.assertEqual((gid, service, value), (GID, 0, vector("value_dct")))
 
+    def test_a_crowded_bucket(self):
+        data = vector("crowded")
+        bucket = td.decode_bucket(data)
+        self.assertTrue(td.bucket_sane(bucket))
+        self.assertTrue(td.bucket_whole(data, INCARNATION, PAGE, bucket["index"]))
+        self.assertEqual((bucket["flags"], bucket["count"]), (td.CROWDED, 0))
+        bucket["flags"] = 2
+        self.assertFalse(td.bucket_sane(bucket))
+
     def test_values(self):
         self.assertEqual(td.decode_value(vector("value_raw")),
                          {"generation": 7, "kind": "raw", "raw": b"hello".hex()})
@@ -95,6 +105,21 @@ class Tables(unittest.TestCase):
             table = td.Table(dump)
             self.assertEqual({table.lookup(*key)[0] for key in gone},
                              {"miss"} if gone else set())
+
+    def test_a_crowd_is_in_the_table_or_may_be_aside(self):
+        dump, there, _ = image(500, 0, 40)
+        table, found = td.Table(dump), decoded(dump)
+        self.assertEqual(len(there), 540)
+        aside = {key for key in there if key not in found}
+        self.assertGreater(len(aside), 20)      # of keys of one hash three find room
+        self.assertEqual({table.lookup(*key)[0] for key in aside}, {"aside"})
+        self.assertEqual(found, {key: value for key, value in there.items()
+                                 if key not in aside})
+        drawn = random.Random(3)
+        said = [table.lookup(drawn.randbytes(16), drawn.randrange(65536))[0]
+                for _ in range(2000)]
+        self.assertEqual(set(said), {"miss", "aside"})
+        self.assertLess(said.count("aside"), 200)   # those of one page
 
     def test_a_key_that_never_was_is_a_definite_miss(self):
         table = td.Table(image(5000)[0])

@@ -245,6 +245,63 @@ void tf_key(struct krp_key *key, __u64 id)
 	key->service = krp_cpu_to_le16((__u16)id);
 }
 
+/*
+ * XXH64 of 18 bytes: each step is a bijection of its state, and of the word that it takes.
+ * So whoever knows the salt can go back from the wanted end, and solve for one word.
+ */
+#define TF_P1 0x9e3779b185ebca87ULL
+#define TF_P2 0xc2b2ae3d27d4eb4fULL
+#define TF_P4 0x85ebca77c2b2ae63ULL
+#define TF_P5 0x27d4eb2f165667c5ULL
+
+static __u64 tf_rotate(__u64 x, unsigned int left)
+{
+	return x << left | x >> (64 - left);
+}
+
+static __u64 tf_inverse(__u64 odd)
+{
+	__u64 x = odd;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		x *= 2 - odd * x; /* Newton: each turn doubles the bits that are right */
+	return x;
+}
+
+static __u64 tf_word_step(__u64 h, __u64 word)
+{
+	return tf_rotate(h ^ tf_rotate(word * TF_P2, 31) * TF_P1, 27) * TF_P1 + TF_P4;
+}
+
+static __u64 tf_byte_step(__u64 h, __u8 byte)
+{
+	return tf_rotate(h ^ byte * TF_P5, 11) * TF_P1;
+}
+
+static __u64 tf_byte_back(__u64 h, __u8 byte)
+{
+	return tf_rotate(h * tf_inverse(TF_P1), 64 - 11) ^ byte * TF_P5;
+}
+
+void tf_twin(struct krp_key *key, const struct krp_key *of, __u64 salt, __u16 service)
+{
+	__u64 begin = salt + TF_P5 + sizeof(*of), word[2], h;
+	const __u8 *last = (const __u8 *)&of->service;
+
+	memcpy(word, of->gid, sizeof(word));
+	begin = tf_word_step(begin, word[0]);
+	h = tf_byte_step(tf_byte_step(tf_word_step(begin, word[1]), last[0]), last[1]);
+
+	*key = *of;
+	key->service = krp_cpu_to_le16(service);
+	last = (const __u8 *)&key->service;
+	h = tf_byte_back(tf_byte_back(h, last[1]), last[0]);
+	h = tf_rotate((h - TF_P4) * tf_inverse(TF_P1), 64 - 27) ^ begin;
+	word[1] = tf_rotate(h * tf_inverse(TF_P1), 64 - 31) * tf_inverse(TF_P2);
+	memcpy(key->gid + sizeof(word[0]), &word[1], sizeof(word[1]));
+}
+
 void tf_value(struct krp_value *value, __u64 id, __u32 version)
 {
 	__u64 word;

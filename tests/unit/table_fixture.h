@@ -70,6 +70,8 @@ void tf_reader_detach(struct tf_reader *r);
 int tf_lookup(struct tf_reader *r, const struct krp_key *key, struct krp_value *ret_value);
 
 void tf_key(struct krp_key *key, __u64 id);
+/* The key of that service, in the /64 of another, that has the other's very hash. */
+void tf_twin(struct krp_key *key, const struct krp_key *of, __u64 salt, __u16 service);
 void tf_value(struct krp_value *value, __u64 id, __u32 version);
 /* Return: the version in a value of @id, or -1 if it is not a value of @id. */
 long long tf_value_version(const struct krp_value *value, __u64 id);

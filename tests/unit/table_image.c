@@ -3,9 +3,10 @@
  * Fills a table with the daemon's own code and writes it to standard output as a raw dump
  * (proto/krp_dump.h), for the decoder that shares no code with it.
  *
- * usage: table_image RECORDS REMOVED
- *	RECORDS keys are put in, and the first REMOVED of them are taken out. Each key is shown
- *	on standard error: "in" or "out", GID, service, and the value that it had.
+ * usage: table_image RECORDS REMOVED TWINS
+ *	RECORDS keys are put in, TWINS whose hash is that of the last of them, and the first
+ *	REMOVED keys are taken out. Each key is shown on standard error: "in" or "out", GID,
+ *	service, and the value that it had.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,16 +80,29 @@ static void image_show(const char *where, const struct krp_key *key, const struc
 	fprintf(stderr, "\n");
 }
 
+/* Those from @records on are twins of the last before. */
+static void image_key(struct krp_key *key, unsigned long id, unsigned long records, __u64 salt)
+{
+	struct krp_key of;
+
+	tf_key(key, id);
+	tf_key(&of, records - 1);
+	if (id >= records)
+		tf_twin(key, &of, salt, (__u16)(1000 + id));
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long records = argc == 3 ? strtoul(argv[1], NULL, 10) : 0;
-	unsigned long removed = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+	unsigned long records = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
+	unsigned long removed = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
+	unsigned long twins = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
 	const struct ms_table_config config = {
 		.incarnation = 0x0123456789abcdefULL,
 		.salt = 0xfedcba9876543210ULL,
 		.log2_segment_pages = 3,
 		.segments_max = KRP_SEGMENTS_MAX,
 		.depth_max = 20,
+		.asides_max = 100,
 	};
 	static struct tf_server server;
 	struct krp_value value;
@@ -97,8 +111,8 @@ int main(int argc, char **argv)
 
 	if (tf_server_init(&server, &config))
 		return 1;
-	for (id = 0; id < records; id++) {
-		tf_key(&key, id);
+	for (id = 0; id < records + twins; id++) {
+		image_key(&key, id, records, config.salt);
 		tf_value(&value, id, 1);
 		if (ms_table_put(server.table, &key, &value, 0) < 0)
 			return 1;
@@ -108,8 +122,8 @@ int main(int argc, char **argv)
 		if (ms_table_del(server.table, &key))
 			return 1;
 	}
-	for (id = 0; id < records; id++) {
-		tf_key(&key, id);
+	for (id = 0; id < records + twins; id++) {
+		image_key(&key, id, records, config.salt);
 		tf_value(&value, id, 1);
 		image_show(id < removed ? "out" : "in", &key, &value);
 	}

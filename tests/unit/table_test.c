@@ -230,6 +230,7 @@ static void test_full_table_refuses_and_stays_as_it_was(void **state)
 	tf_server_exit(&server);
 }
 
+/* No room aside: what no page of that depth has room for is refused. */
 static void test_depth_limit_refuses_and_stays_as_it_was(void **state)
 {
 	struct ms_table_config config = small;

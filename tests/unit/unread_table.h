@@ -41,6 +41,8 @@ static inline void ut_root_changed(void *arg)
 	(void)arg;
 }
 
-static const struct ms_table_ops ut_table_ops = { ut_segment_add, ut_dir_add, ut_root_changed };
+static const struct ms_table_ops ut_table_ops = { .segment_add = ut_segment_add,
+						  .dir_add = ut_dir_add,
+						  .root_changed = ut_root_changed };
 
 #endif /* UNREAD_TABLE_H */

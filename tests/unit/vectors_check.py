@@ -105,7 +105,7 @@ def copies_differ(directory, suites):
     wanted = {
         "krc_proto_test.c": {
             "key_hash": hashes["key_hash"], "mix64": hashes["mix64_of_1"],
-            "value": table["value_dct"], "bucket": table["bucket"],
+            "value": table["value_dct"], "bucket": table["bucket"], "crowded": table["crowded"],
             "segment": table["segment"], "root": table["root"], "hello": msg["HELLO"],
             "challenge": msg["CHALLENGE"], "welcome": msg["WELCOME"], "key": auth["key"],
             "key_id": auth["key_id"], "link": auth["link"], "client": auth["client"],
@@ -158,6 +158,10 @@ def main():
     same("bucket index", index, u64(hashes["bucket_index"]))
     place = (page * 8 + index + 1) * GOLDEN & M
     same("bucket sum", xxh64(bucket[8:], incarnation ^ place), u64(bucket))
+    crowded = table["crowded"]
+    same("sum of the crowded bucket", xxh64(crowded[8:], incarnation ^ place), u64(crowded))
+    same("prefix of the crowded bucket", h >> (64 - crowded[22]),
+         struct.unpack_from("<I", crowded, 16)[0])
     same("bucket prefix", h >> (64 - bucket[22]), struct.unpack_from("<I", bucket, 16)[0])
     same("root sum", xxh64(root[:120], u64(b"KRCROOT1")), u64(root, 120))
     seed = incarnation ^ (u64(table["segment_nr"]) + 1) * GOLDEN & M

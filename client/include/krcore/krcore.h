@@ -480,6 +480,9 @@ void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
  * @bad: buckets that stayed unproved or held a key that does not belong there.
  * @directory_errors: directory entries that contradict their page.
  * @depth: log2 of the entries of the directory.
+ * @crowded: pages of which the server keeps records aside, where no READ reaches them:
+ *	@records does not count these, and krcore_walk() does not show them. krcore_lookup()
+ *	finds them.
  * @bytes: bytes READ.
  */
 struct krcore_check {
@@ -491,6 +494,7 @@ struct krcore_check {
 	uint64_t bad;
 	uint64_t directory_errors;
 	uint32_t depth;
+	uint32_t crowded;
 	uint64_t bytes;
 };
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The records of a table that are kept aside: those for which no bucket can have room,
+ * because too many keys share their hash (proto/krp_table.h, KRP_BUCKET_CROWDED).
+ *
+ * The table has one of these. An entry is found by its key, through a hash with a secret
+ * seed: who chooses keys to crowd a page does not know how to crowd this. The entries of a
+ * page form a ring, whose head is the page's.
+ *
+ * Locking: none, as table.h.
+ */
+#ifndef MS_ASIDE_H
+#define MS_ASIDE_H
+
+#include <stddef.h>
+
+#include "proto/krp_table.h"
+
+#define MS_ASIDE_NIL 0xffffffffU
+
+/**
+ * struct ms_record - A record with what its writer knows of it.
+ * @key: name.
+ * @value: value.
+ * @cookie: the caller's.
+ * @hash: krp_key_hash() of @key.
+ */
+struct ms_record {
+	struct krp_key key;
+	struct krp_value value;
+	__u64 cookie;
+	__u64 hash;
+};
+
+/**
+ * struct ms_aside - A record kept aside.
+ * @record: it.
+ * @chain: next of the same hash chain.
+ * @next: next of its page; next unused entry.
+ * @prev: previous of its page.
+ */
+struct ms_aside {
+	struct ms_record record;
+	__u32 chain;
+	__u32 next;
+	__u32 prev;
+};
+
+/**
+ * struct ms_asides - All of a table.
+ * @entries: the array.
+ * @heads: of the hash chains, as many as @room, which is a power of two or 0.
+ * @room: length of both.
+ * @nr: entries in use.
+ * @max: at most so many.
+ * @unused: first unused entry.
+ * @secret: seed of the hash.
+ */
+struct ms_asides {
+	struct ms_aside *entries;
+	__u32 *heads;
+	__u32 room;
+	__u32 nr;
+	__u32 max;
+	__u32 unused;
+	__u64 secret;
+};
+
+/** ms_asides_init() - None yet. @a: set up. @max: at most so many. @secret: random. */
+void ms_asides_init(struct ms_asides *a, __u32 max, __u64 secret);
+
+/** ms_asides_free() - Give back all memory. @a: as ms_asides_init() or zero left it. */
+void ms_asides_free(struct ms_asides *a);
+
+/** ms_asides_bytes() - Memory in use. @a: of a table. Return: bytes. */
+size_t ms_asides_bytes(const struct ms_asides *a);
+
+/**
+ * ms_asides_reserve() - See to it that one more can be added.
+ * @a: of a table.
+ *
+ * Return:
+ * * 0 - ms_asides_add() will have room.
+ * * %-ENOSPC - there are as many as there may be.
+ * * %-ENOMEM - no memory.
+ */
+int ms_asides_reserve(struct ms_asides *a);
+
+/** ms_asides_find() - Find a key. @a: of a table. @key: it. Return: entry or MS_ASIDE_NIL. */
+__u32 ms_asides_find(const struct ms_asides *a, const struct krp_key *key);
+
+/**
+ * ms_asides_add() - Add a record; there is room, and it is not there yet.
+ * @a: of a table.
+ * @ring: head of its page's ring; becomes the record if there was none.
+ * @record: it; copied.
+ */
+void ms_asides_add(struct ms_asides *a, __u32 *ring, const struct ms_record *record);
+
+/**
+ * ms_asides_del() - Take an entry out.
+ * @a: of a table.
+ * @ring: head of its page's ring.
+ * @nr: entry.
+ */
+void ms_asides_del(struct ms_asides *a, __u32 *ring, __u32 nr);
+
+/**
+ * ms_asides_move() - Let an entry belong to another page.
+ * @a: of a table.
+ * @from: head of the ring that it is in.
+ * @to: head of the ring that it shall be in.
+ * @nr: entry.
+ */
+void ms_asides_move(struct ms_asides *a, __u32 *from, __u32 *to, __u32 nr);
+
+#endif /* MS_ASIDE_H */

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Where records shall lie: see plan.h.
+ */
+#include <stdbool.h>
+
+#include "metaserver/plan.h"
+
+#define MS_SEED_TRIES_CROWDED 64 /* when some record has no room anyway */
+
+void ms_plan_init(struct ms_plan *plan, unsigned int limit)
+{
+	plan->records_nr = 0;
+	plan->asides_nr = 0;
+	plan->leaves_nr = 0;
+	plan->limit = limit;
+	plan->depth = 0;
+	plan->old_pages_nr = 0;
+	plan->grown = (struct ms_dir){ 0 };
+}
+
+static bool ms_seed_fits(const struct ms_record *records, unsigned int nr, __u16 seed)
+{
+	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (++count[krp_bucket_index(records[i].hash, seed)] > KRP_BUCKET_RECORDS)
+			return false;
+	return true;
+}
+
+static bool ms_seed_find(const struct ms_record *records, unsigned int nr, __u16 *ret_seed)
+{
+	unsigned int seed;
+
+	if (nr > KRP_PAGE_RECORDS)
+		return false;
+	for (seed = 0; seed < KRP_SEED_TRIES; seed++) {
+		if (ms_seed_fits(records, nr, (__u16)seed)) {
+			*ret_seed = (__u16)seed;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* How many records find no room in a page of that seed. */
+static unsigned int ms_seed_spare(const struct ms_record *records, unsigned int nr, __u16 seed)
+{
+	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
+	unsigned int i, spare = 0;
+
+	for (i = 0; i < nr; i++)
+		spare += ++count[krp_bucket_index(records[i].hash, seed)] > KRP_BUCKET_RECORDS;
+	return spare;
+}
+
+/* The best of some seeds. Return: how many records find no room. */
+static unsigned int ms_seed_best(const struct ms_record *records, unsigned int nr, __u16 *ret_seed)
+{
+	unsigned int seed, spare, best = nr + 1;
+
+	for (seed = 0; seed < MS_SEED_TRIES_CROWDED; seed++) {
+		spare = ms_seed_spare(records, nr, (__u16)seed);
+		if (spare < best) {
+			best = spare;
+			*ret_seed = (__u16)seed;
+		}
+	}
+	return best;
+}
+
+/* Put those behind that find no room. */
+static void ms_records_spare(struct ms_record *records, unsigned int nr, __u16 seed)
+{
+	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < nr; i++) {
+		unsigned int index = krp_bucket_index(records[i].hash, seed);
+
+		if (count[index] < KRP_BUCKET_RECORDS) {
+			struct ms_record tmp = records[i];
+
+			count[index]++;
+			records[i] = records[kept];
+			records[kept++] = tmp;
+		}
+	}
+}
+
+/* Sort records by one bit of their hash. Return: how many have it clear; they come first. */
+static unsigned int ms_records_part(struct ms_record *records, unsigned int nr, unsigned int bit)
+{
+	unsigned int lo = 0, i;
+
+	for (i = 0; i < nr; i++) {
+		if (!(records[i].hash >> bit & 1)) {
+			struct ms_record tmp = records[i];
+
+			records[i] = records[lo];
+			records[lo++] = tmp;
+		}
+	}
+	return lo;
+}
+
+/* Return: @spare, or MS_PLAN_RECORDS_MAX + 1: that would be too many pages. */
+static unsigned int ms_plan_leaf(struct ms_plan *plan, struct ms_record *records, unsigned int nr,
+				 unsigned int spare, __u16 seed, __u32 prefix, unsigned int depth)
+{
+	if (plan->leaves_nr == MS_PLAN_PAGES_MAX)
+		return MS_PLAN_RECORDS_MAX + 1;
+	plan->leaves[plan->leaves_nr++] = (struct ms_leaf){ .records = records,
+							    .nr = nr - spare,
+							    .spare = spare,
+							    .aside = MS_ASIDE_NIL,
+							    .prefix = prefix,
+							    .page = MS_NO_PAGE,
+							    .seed = seed,
+							    .depth = (__u8)depth };
+	return spare;
+}
+
+/*
+ * Find pages for the records of one prefix: one page if some seed serves, else
+ * the pages of both halves. An empty half gets a page too: every directory
+ * entry must lead to a bucket that proves the miss. Halves that find room for no
+ * more records than one page are not worth their pages.
+ *
+ * Recursion is bounded by plan.limit. Return: how many find no room.
+ */
+static unsigned int ms_plan_records(struct ms_plan *plan, struct ms_record *records,
+				    unsigned int nr, __u32 prefix, unsigned int depth)
+{
+	unsigned int first = plan->leaves_nr, lo, spare, both;
+	__u16 seed = 0;
+
+	if (ms_seed_find(records, nr, &seed))
+		return ms_plan_leaf(plan, records, nr, 0, seed, prefix, depth);
+	spare = ms_seed_best(records, nr, &seed);
+	if (depth < plan->limit) {
+		lo = ms_records_part(records, nr, 63 - depth);
+		both = ms_plan_records(plan, records, lo, prefix << 1, depth + 1);
+		both += ms_plan_records(plan, records + lo, nr - lo, prefix << 1 | 1, depth + 1);
+		if (both < spare)
+			return both;
+		plan->leaves_nr = first;
+	}
+	ms_records_spare(records, nr, seed);
+	return ms_plan_leaf(plan, records, nr, spare, seed, prefix, depth);
+}
+
+unsigned int ms_plan_place(struct ms_plan *plan, __u32 prefix, unsigned int depth)
+{
+	unsigned int i, spare;
+
+	spare = ms_plan_records(plan, plan->records, plan->records_nr, prefix, depth);
+	for (i = 0; i < plan->leaves_nr; i++)
+		if (plan->depth < plan->leaves[i].depth)
+			plan->depth = plan->leaves[i].depth;
+	return spare;
+}
