@@ -461,6 +461,23 @@ static uint64_t ms_conn_via(const struct ms_conn *conn)
 			 krp_xxh64(conn->dev->name, sizeof(conn->dev->name), conn->id->port_num));
 }
 
+/* Where the client sends to is not what it says: see ms_place_serves(). */
+static int ms_conn_judge_end(const struct ms_conn *conn, const struct kru_ends *ends)
+{
+	struct ibv_port_attr port;
+	int err;
+
+	if (!conn->srv->filtered)
+		return 0;
+	err = ibv_query_port(conn->id->verbs, conn->id->port_num, &port);
+	if (err)
+		return -abs(err);
+	if (port.link_layer != IBV_LINK_LAYER_ETHERNET ||
+	    ms_place_serves(conn->srv, conn->dev->name, ends->local_gid))
+		return 0;
+	return -EADDRNOTAVAIL;
+}
+
 static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param *param)
 {
 	struct rdma_conn_param answer = { 0 };
@@ -475,6 +492,8 @@ static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param 
 	if (!rd_atomic)
 		rd_atomic = 1;
 	err = ms_conn_bring_up(conn, rd_atomic, &ends);
+	if (!err)
+		err = ms_conn_judge_end(conn, &ends);
 	if (err)
 		return err;
 	kru_link_server(&ends, &link);
@@ -614,7 +633,9 @@ void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 			err = ms_conn_new(srv, id, param);
 		if (!err)
 			return;
-		reason = err == -EUSERS ? KRP_REJECT_ADDRESS : KRP_REJECT_RESOURCES;
+		reason = err == -EUSERS		 ? KRP_REJECT_ADDRESS
+			 : err == -EADDRNOTAVAIL ? KRP_REJECT_NOT_SERVED
+						 : KRP_REJECT_RESOURCES;
 	}
 	ms_conn_reject(srv, id, reason, err);
 }

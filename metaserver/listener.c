@@ -143,6 +143,32 @@ bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id)
 	return false;
 }
 
+/* Whether an address is the one that a GID of RoCE stands for. */
+static bool ms_is_gid(const struct sockaddr_storage *addr, const __u8 *gid)
+{
+	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (addr->ss_family == AF_INET6)
+		return !memcmp(&((const struct sockaddr_in6 *)addr)->sin6_addr, gid, KRP_GID_BYTES);
+	return addr->ss_family == AF_INET && !memcmp(gid, mapped, sizeof(mapped)) &&
+	       !memcmp(&((const struct sockaddr_in *)addr)->sin_addr, gid + sizeof(mapped), 4);
+}
+
+bool ms_place_serves(const struct ms_server *srv, const char *device, const __u8 *gid)
+{
+	unsigned int i;
+
+	if (!srv->filtered)
+		return true;
+	for (i = 0; i < srv->places_nr; i++) {
+		const struct ms_listen_item *p = &srv->places[i];
+
+		if ((p->device[0] && !strcmp(p->device, device)) || ms_is_gid(&p->addr, gid))
+			return true;
+	}
+	return false;
+}
+
 bool ms_place_wants(const struct ms_server *srv, const char *device)
 {
 	unsigned int i;

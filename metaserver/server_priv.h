@@ -664,6 +664,19 @@ void ms_cm_close(struct ms_server *srv);
 bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id);
 
 /**
+ * ms_place_serves() - Does a connection end where `listen` says?
+ * @srv: server.
+ * @device: device that it is on, with Ethernet below.
+ * @gid: GID of our end, as the queue pair has it.
+ *
+ * The local address that ms_place_allows() goes by is what the client has written into its
+ * request. Where it really sends to is the GID, which on Ethernet is an address.
+ *
+ * Return: true if `listen` names the device or that address.
+ */
+bool ms_place_serves(const struct ms_server *srv, const char *device, const __u8 *gid);
+
+/**
  * ms_place_wants() - May connections come in by this device?
  * @srv: server.
  * @device: its name.

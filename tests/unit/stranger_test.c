@@ -174,6 +174,40 @@ static void test_half_messages_lose_no_receives(void **state)
 	assert_false(dev.recv_watch.low);
 }
 
+/* The end of the queue pair decides, not the address that a client says it wants. */
+static void test_listen_goes_by_the_end_of_the_connection(void **state)
+{
+	static const __u8 v4[KRP_GID_BYTES] = {
+		[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7
+	};
+	static const __u8 v6[KRP_GID_BYTES] = { 0xfd, [15] = 0x12 };
+	struct ms_server *srv = &((struct fixture *)*state)->srv;
+	__u8 other[KRP_GID_BYTES];
+	unsigned int at;
+
+	strcpy(srv->conf.listen, "192.0.2.7, dev:rail1, fd00::12");
+	assert_int_equal(ms_places_parse(srv), 0);
+	assert_true(ms_place_serves(srv, "rail0", v4));
+	assert_true(ms_place_serves(srv, "rail0", v6));
+	for (at = 0; at < KRP_GID_BYTES; at++) {
+		memcpy(other, v4, sizeof(other));
+		other[at] ^= 1;
+		assert_false(ms_place_serves(srv, "rail0", other));
+		assert_true(ms_place_serves(srv, "rail1", other));
+		memcpy(other, v6, sizeof(other));
+		other[at] ^= 1;
+		assert_false(ms_place_serves(srv, "rail0", other));
+	}
+	memset(other, 0, sizeof(other)); /* what the entry of a device has for an address */
+	assert_false(ms_place_serves(srv, "rail0", other));
+
+	srv->places_nr = 0;
+	srv->listeners_nr = 0;
+	strcpy(srv->conf.listen, "192.0.2.7, *");
+	assert_int_equal(ms_places_parse(srv), 0);
+	assert_true(ms_place_serves(srv, "rail0", other));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -183,6 +217,7 @@ int main(void)
 		CASE(test_an_address_is_no_limit_while_there_is_room),
 		CASE(test_clients_of_an_address),
 		CASE(test_half_messages_lose_no_receives),
+		CASE(test_listen_goes_by_the_end_of_the_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
