@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the directory of a port's memory regions as peers READ it (krp_mrdir.h), its
- * slots and tokens, and its end, which is that of all regions of the port.
+ * Owns: the directory of a port's memory regions as peers READ it (krp_mrdir.h), its slots
+ * and tokens, and its end, which releases all regions of the port.
  * Locking: see mem/mem_priv.h.
  */
 #include <linux/bitmap.h>
@@ -14,10 +14,10 @@
 
 #include "mem/mem_priv.h"
 
-#define KRC_MRDIR_DOWN_MS 50 /* how often a device is looked at, whether it is down */
+#define KRC_MRDIR_DOWN_MS 50 /* how often to check whether the device is down */
 #define KRC_MRDIR_BYTES ((size_t)KRP_MRDIR_SLOTS * KRP_MRDIR_ENTRY_BYTES)
 #define KRC_MRDIR_PAGES DIV_ROUND_UP(KRC_MRDIR_BYTES, PAGE_SIZE)
-#define KRC_MRDIR_IOVA (1ULL << 32) /* address under the key; any but 0 */
+#define KRC_MRDIR_IOVA (1ULL << 32) /* IOVA of the entries; any but 0 */
 
 static void krc_mrdir_free(struct kref *ref)
 {
@@ -52,7 +52,7 @@ void krc_mrdir_entry_make(const struct krc_mr *mr, u64 generation, u32 margin_ms
 	krp_mrdir_seal(ret_entry);
 }
 
-/* Peers may READ the slot at any moment: the sum tells them if they met this. */
+/* Peers may READ the slot at any moment: the checksum tells them of a torn entry. */
 static void krc_mrdir_write(struct krc_mrdir *dir, u32 slot, const struct krp_mrdir_entry *entry)
 {
 	size_t at = slot * sizeof(*entry);
@@ -62,7 +62,7 @@ static void krc_mrdir_write(struct krc_mrdir *dir, u32 slot, const struct krp_mr
 		dma_sync_single_range_for_device(dir->rail->ops->dma_device(dir->rail->hw),
 						 dir->pages[at >> PAGE_SHIFT], offset_in_page(at),
 						 sizeof(*entry), DMA_TO_DEVICE);
-	mb(); /* seen by the NIC before the token is told, or the lease begins */
+	mb(); /* visible to the NIC before the token is handed out or the lease begins */
 }
 
 static u64 krc_mrdir_token(u32 slot)
@@ -86,7 +86,7 @@ int krc_mrdir_publish(struct krc_mrdir *dir, struct krc_mr *mr)
 	err = krc_charge_share(mr->charge.user, KRC_RES_SLOT, dir->slots, dir->used_nr, &mr->slot);
 	if (err)
 		return err;
-	/* in turn: a slot that was freed rests for as long as it can */
+	/* round robin: a freed slot is reused as late as possible */
 	slot = find_next_zero_bit(dir->used, dir->slots, dir->next);
 	if (slot >= dir->slots)
 		slot = find_first_zero_bit(dir->used, dir->slots);
@@ -119,7 +119,7 @@ void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr)
 	krc_uncharge(&mr->slot);
 }
 
-/* ---- memory. It is too large to ask for in one piece, so the key puts pages together. */
+/* ---- memory: too large for one contiguous allocation, so the key maps single pages. */
 
 static void krc_mrdir_free_memory(struct krc_mrdir *dir, u32 mapped)
 {
@@ -133,7 +133,7 @@ static void krc_mrdir_free_memory(struct krc_mrdir *dir, u32 mapped)
 	dir->entries = NULL;
 }
 
-/* The memory that peers READ, full of free entries, mapped for the device. */
+/* Allocate the memory that peers READ, fill it with free entries, map it for the device. */
 static int krc_mrdir_make_memory(struct krc_mrdir *dir)
 {
 	struct device *dev = dir->rail->ops->dma_device(dir->rail->hw);
@@ -176,7 +176,7 @@ static int krc_mrdir_map(struct krc_mrdir *dir)
 	return err;
 }
 
-/* If the key can't be destroyed peers may still READ there, and the memory stays. */
+/* If the key can't be destroyed, peers may still READ the memory, so it is not freed. */
 static void krc_mrdir_unmap(struct krc_mrdir *dir)
 {
 	if (dir->rail->ops->key_destroy(dir->rail->hw, &dir->key))
@@ -231,7 +231,7 @@ void krc_mrdir_retire(struct krc_mrdir *mrdir)
 	mutex_unlock(&mrdir->lock);
 }
 
-/* Jiffies until the last lease is over. Regions that are being released have none. */
+/* Jiffies until the last lease ends. Regions that are being released have none. */
 static unsigned long krc_mrdir_left(struct krc_mrdir *dir)
 {
 	unsigned long left = 0;
@@ -262,7 +262,7 @@ static struct krc_mr *krc_mrdir_claim(struct krc_mrdir *dir, struct list_head *l
 
 	mutex_lock(&dir->lock);
 	mr = list_first_entry_or_null(list, struct krc_mr, list);
-	WARN_ON_ONCE(mr && !krc_mr_claim(mr)); /* what is claimed is in no list */
+	WARN_ON_ONCE(mr && !krc_mr_claim(mr)); /* a claimed region is in no list */
 	mutex_unlock(&dir->lock);
 	return mr;
 }
@@ -273,14 +273,14 @@ static void krc_mrdir_release_all(struct krc_mrdir *dir)
 	struct krc_mr *mr;
 
 	while ((mr = krc_mrdir_claim(dir, &dir->dying))) {
-		/* its requests have been completed; one may be about to say so */
+		/* all requests have completed; the last may be about to drop @mr */
 		wait_for_completion(&mr->idle);
 		krc_mr_release_claimed(mr);
 		krc_mr_free(mr);
 	}
 	while ((mr = krc_mrdir_claim(dir, &dir->regions)))
 		krc_mr_release_claimed(mr);
-	/* and those that contexts have begun to release */
+	/* and wait for regions that contexts are releasing */
 	wait_event(dir->gone, !READ_ONCE(dir->releasing));
 }
 
@@ -291,7 +291,7 @@ void krc_mrdir_end(struct krc_mrdir *mrdir)
 	mutex_unlock(&mrdir->lock);
 	wake_up_all(&mrdir->gone);
 
-	/* from here on nothing is added to dying or queued */
+	/* @dead: from here on no region joins dying, and @reap is not queued */
 	cancel_delayed_work_sync(&mrdir->reap);
 	krc_mrdir_release_all(mrdir);
 	krc_mrdir_unmap(mrdir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the directory of a port's memory regions, as its port sees it: when it begins, when it
- * tells peers of nothing any more, and when it ends.
+ * Owns: the directory of a port's memory regions, as the port uses it: create, retire (no
+ * region is open to peers any more), end.
  */
 #ifndef KRC_DIRECTORY_H
 #define KRC_DIRECTORY_H
@@ -12,8 +12,8 @@ struct krc_mrdir;
 struct krc_rail;
 
 /**
- * krc_mrdir_create() - Make the directory of a port: slots, published memory, key.
- * @rail: of the port; outlives the directory.
+ * krc_mrdir_create() - Create the directory of a port: slots, published memory, key.
+ * @rail: rail of the port; outlives the directory.
  * @value: out: mrdir_addr and mrdir_rkey.
  *
  * Context: may sleep.
@@ -22,10 +22,10 @@ struct krc_rail;
 struct krc_mrdir *krc_mrdir_create(struct krc_rail *rail, struct krp_value *value);
 
 /**
- * krc_mrdir_retire() - Close every region of the port to peers, and open none any more.
+ * krc_mrdir_retire() - Unpublish every region of the port, and publish none any more.
  * @mrdir: directory.
  *
- * Peers READ of each that it is not there. Context: may sleep.
+ * From then on peers READ free entries. Context: may sleep.
  */
 void krc_mrdir_retire(struct krc_mrdir *mrdir);
 
@@ -33,8 +33,8 @@ void krc_mrdir_retire(struct krc_mrdir *mrdir);
  * krc_mrdir_wait() - Wait until no peer may refer to a region any more.
  * @mrdir: directory, retired.
  *
- * At most KRP_MRDIR_LEASE_MS and krc_rail.margin_ms; not at all if the device is down, or no
- * region was open. Context: may sleep.
+ * Waits at most KRP_MRDIR_LEASE_MS and krc_rail.margin_ms; not at all if the device is down
+ * or no region was open. Context: may sleep.
  */
 void krc_mrdir_wait(struct krc_mrdir *mrdir);
 
@@ -43,16 +43,16 @@ void krc_mrdir_wait(struct krc_mrdir *mrdir);
  * memory and key.
  * @mrdir: directory.
  *
- * All requests have been completed before (krc_pool_stop()); leases are krc_mrdir_wait()'s,
- * and who waits for one in krc_mr_dereg() is woken. Regions that contexts still hold
- * stay as memory without key. Nothing is left to be done in the background. What remains is
- * memory, for who still has a reference. Context: may sleep.
+ * All requests have completed before (krc_pool_stop()). Does not wait for leases, which
+ * krc_mrdir_wait() does, and wakes tasks that wait for one in krc_mr_dereg(). No background
+ * work is left. Regions that contexts still hold, and the directory until the last
+ * reference, remain as memory without key. Context: may sleep.
  */
 void krc_mrdir_end(struct krc_mrdir *mrdir);
 
 /**
- * krc_mrdir_put() - One less user.
- * @mrdir: directory; krc_mrdir_end() came before the last.
+ * krc_mrdir_put() - Drop a user.
+ * @mrdir: directory; krc_mrdir_end() was called before the last put.
  *
  * Context: may sleep.
  */

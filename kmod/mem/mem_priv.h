@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: what mem/region.c and mem/directory.c share of a port's memory directory: who is in it,
- * and the list of regions whose hardware is still to be released.
+ * Owns: what mem/region.c and mem/directory.c share of a port's memory directory: its regions,
+ * and the list of those whose key and pages are still to be released.
  *
- * Locking: krc_mrdir.lock guards everything below it. It is never held over a command to
- * the firmware nor while pages are pinned or given back: registrations of others, and the
- * end of the port, wait for it.
+ * Locking: krc_mrdir.lock guards the fields after it. It is never held across a firmware
+ * command or while pages are pinned or unpinned, since registrations of others and the end
+ * of the port wait for it.
  */
 #ifndef KRC_MEM_PRIV_H
 #define KRC_MEM_PRIV_H
@@ -21,24 +21,24 @@
 
 /**
  * struct krc_mrdir - Memory directory of a port.
- * @ref: the port, and every region.
- * @rail: of the port; not counted: the port and each region count it.
+ * @ref: users: the port, and every region.
+ * @rail: rail of the port; not counted here: the port and each region count it.
  * @lock: see above.
- * @retired: the port ends: nothing is opened to peers any more.
- * @dead: the device is gone; nothing but memory is left.
+ * @retired: the port is ending: no region is published any more.
+ * @dead: the device is gone; only memory is left.
  * @gone: woken when @dead is set, and when a region has been released.
  * @releasing: regions whose key and pages are being released.
- * @entries: what peers READ; KRP_MRDIR_SLOTS.
- * @pages: DMA addresses of the pages that hold them; NULL: no device reads them (tests).
- * @key: its key.
- * @slots: how many there are: KRP_MRDIR_SLOTS, fewer in tests.
- * @next: where the search for a free slot begins.
- * @used: slots in use.
- * @used_nr: how many.
- * @regions: regions with hardware that contexts hold.
- * @dying: regions that nobody holds any more, but for requests and peers.
- * @reap: releases those of @dying whose time has come.
- * @wq: where it runs.
+ * @entries: KRP_MRDIR_SLOTS entries, which peers READ.
+ * @pages: DMA addresses of the pages of @entries; NULL: no device reads them (tests).
+ * @key: key of @entries.
+ * @slots: usable slots: KRP_MRDIR_SLOTS, fewer in tests.
+ * @next: slot at which the search for a free one begins.
+ * @used: bitmap of slots in use.
+ * @used_nr: number of slots in use.
+ * @regions: regions with a key that contexts hold.
+ * @dying: deregistered regions that requests or peers may still use.
+ * @reap: releases regions of @dying that are unused.
+ * @wq: runs @reap.
  */
 struct krc_mrdir {
 	struct kref ref;
@@ -62,10 +62,10 @@ struct krc_mrdir {
 };
 
 /**
- * krc_mrdir_entry_make() - Form the entry of a region.
+ * krc_mrdir_entry_make() - Build the directory entry of a region.
  * @mr: region with key and token.
  * @generation: boot generation of the node.
- * @margin_ms: how long the key outlives the lease.
+ * @margin_ms: time that the key outlives the lease.
  * @ret_entry: out: sealed entry.
  *
  * Context: any.
@@ -74,9 +74,10 @@ void krc_mrdir_entry_make(const struct krc_mr *mr, u64 generation, u32 margin_ms
 			  struct krp_mrdir_entry *ret_entry);
 
 /**
- * krc_mrdir_publish() - Open a region to peers: take a slot, a token, write the entry.
+ * krc_mrdir_publish() - Open a region to peers: allocate slot and token, write the entry.
  * @dir: directory, locked, not dead.
- * @mr: region with its key and its user, who pays; gets token and published.
+ * @mr: region with its key, and charged to the user that pays for the slot; sets token,
+ *	slot and published.
  *
  * Context: may sleep.
  * Return: 0, -ENODEV (the directory has been retired), or the errors of krc_charge_share().
@@ -86,7 +87,8 @@ int krc_mrdir_publish(struct krc_mrdir *dir, struct krc_mr *mr);
 /**
  * krc_mrdir_unpublish() - Close a region to peers; sets until.
  * @dir: directory, locked, not dead.
- * @mr: region; if it never was published, until is now; if it is not any more, until stays.
+ * @mr: region; if it never was published, until is set to now; if it was unpublished before,
+ *	until stays.
  *
  * Context: may sleep.
  */
@@ -101,35 +103,34 @@ void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr);
 void krc_mr_reap(struct work_struct *work);
 
 /**
- * krc_mr_left() - How long peers may still refer to a region that is closed to them.
- * @mr: region, closed, its directory locked or its context's.
+ * krc_mr_left() - How long peers may still refer to an unpublished region.
+ * @mr: region; its directory is locked, or the caller has deregistered it.
  *
  * Context: any.
- * Return: jiffies, 0 if they may not any more.
+ * Return: jiffies, 0 if peers may not refer to it any more.
  */
 unsigned long krc_mr_left(const struct krc_mr *mr);
 
 /**
- * krc_mr_claim() - Take it on oneself to release a region.
+ * krc_mr_claim() - Claim the release of a region.
  * @mr: region, its directory locked.
  *
  * Context: may sleep.
- * Return: true: the caller must call krc_mr_release_claimed(); false: somebody else does.
+ * Return: true: the caller must call krc_mr_release_claimed(); false: another task does.
  */
 bool krc_mr_claim(struct krc_mr *mr);
 
 /**
- * krc_mr_release_claimed() - Destroy the key of a region, unpin its memory, give back its
- * charge.
- * @mr: region, claimed; peers and requests are done with it. It may be gone afterwards, if
- *	the caller does not hold it.
+ * krc_mr_release_claimed() - Destroy the key of a region, unpin its memory, uncharge it.
+ * @mr: region, claimed; peers and requests are done with it. Unless the caller holds it, it
+ *	may be freed on return.
  *
  * Context: may sleep; the directory must not be locked.
  */
 void krc_mr_release_claimed(struct krc_mr *mr);
 
 /**
- * krc_mr_free() - Free a region without users and hardware.
+ * krc_mr_free() - Free a region that has no users, and whose key and pages are released.
  * @mr: region.
  *
  * Context: may sleep; the directory must not be locked.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the memory regions of this node's programs, from the pages that are pinned to
- * the moment when neither a request nor a peer can touch them any more.
+ * Owns: the memory regions of this node's programs, from pinning their pages until neither a
+ * request nor a peer can touch them any more.
  *
- * A region ends in steps: its context lets go of it (no new request), it is taken out of
- * the directory (no peer learns of it), the requests under way complete (idle), the
- * lease of the peers that know it runs out (until), and then its key is destroyed and
- * its pages are unpinned. Who waits for that is the caller, or the reaper of the
- * directory; if the device goes, krc_mrdir_end() takes the last step at once.
+ * A region is released in steps: its context drops it (no new request), it is unpublished (no
+ * other peer learns of it), the requests in flight complete (idle), the lease of peers that
+ * know it runs out (until); then its key is destroyed and its pages are unpinned. The caller
+ * waits for that, or the directory's reaper does it; if the device goes, krc_mrdir_end()
+ * takes the last step at once.
  *
- * Neither beginning nor end of a region holds up others: its pages are pinned before the
- * port is entered, and what takes the longer the larger it is, the commands to the firmware
- * and the way through its pages, is done with no lock held.
+ * Registering and releasing a region does not delay others: its pages are pinned before the
+ * port is entered, and firmware commands and walks over its pages, whose time grows with its
+ * size, run with no lock held.
  * Locking: see mem/mem_priv.h.
  */
 #include <linux/jiffies.h>
@@ -22,7 +22,7 @@
 #include "mem/mem_priv.h"
 #include "mem/umem.h"
 
-#define KRC_MR_BUSY_MS 10 /* how often a dying region in use is looked at */
+#define KRC_MR_BUSY_MS 10 /* how often a dying region in use is checked */
 
 static int krc_mr_reg_valid(const struct krc_rail *rail, const struct krp_mr_reg *reg)
 {
@@ -45,7 +45,7 @@ static bool krc_mr_is_remote(const struct krc_mr *mr)
 	return mr->access & ~(u32)KRP_ACCESS_LOCAL_WRITE;
 }
 
-/* Peers may find it, and the end of the port does. */
+/* Publish a region, if it is remote, and add it to its directory's list. */
 static int krc_mr_enlist(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
@@ -61,7 +61,7 @@ static int krc_mr_enlist(struct krc_mr *mr)
 	return err;
 }
 
-/* Key and, if it is open to peers, entry of a region with pinned pages. */
+/* Create the key and, if it is remote, the directory entry of a region with pinned pages. */
 static int krc_mr_open(struct krc_mr *mr)
 {
 	const struct krc_provider_ops *ops = mr->dir->rail->ops;
@@ -69,7 +69,7 @@ static int krc_mr_open(struct krc_mr *mr)
 
 	if (err)
 		return err;
-	/* without a lock: how long it takes the firmware goes by the number of pages */
+	/* no lock: the time of the firmware grows with the number of pages */
 	err = ops->key_umem(mr->dir->rail->hw, mr->umem, mr->addr, mr->access, &mr->key);
 	if (err)
 		goto err_map;
@@ -77,7 +77,7 @@ static int krc_mr_open(struct krc_mr *mr)
 	if (!err)
 		return 0;
 	if (!ops->key_destroy(mr->dir->rail->hw, &mr->key)) {
-		mr->umem = NULL; /* stays pinned */
+		mr->umem = NULL; /* the key still exists: stays pinned */
 		return err;
 	}
 err_map:
@@ -85,7 +85,7 @@ err_map:
 	return err;
 }
 
-/* A region of the process's memory that no hardware knows. */
+/* Pin the process's memory as a region without key. */
 static struct krc_mr *krc_mr_alloc(struct krc_mrdir *dir, const struct krp_mr_reg *reg)
 {
 	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
@@ -111,7 +111,7 @@ static struct krc_mr *krc_mr_alloc(struct krc_mrdir *dir, const struct krp_mr_re
 	return mr;
 }
 
-/* With the port entered: its hardware is there, and its directory is not dead. */
+/* krc_mr_open() with the port entered, so that the device exists and @dir is not dead. */
 static int krc_mr_enter(struct krc_mr *mr)
 {
 	struct krc_rail *rail = mr->dir->rail;
@@ -143,7 +143,7 @@ struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct
 		krc_uncharge(&charge);
 		return mr;
 	}
-	/* before anybody else can find it */
+	/* before another task can find the region */
 	mr->charge = charge;
 	err = krc_mr_enter(mr);
 	if (!err) {
@@ -174,7 +174,7 @@ void krc_mr_release_claimed(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
 
-	/* A key that is still there keeps its memory pinned for good: peers know it. */
+	/* If the key can't be destroyed, the memory stays pinned for good: peers know the key. */
 	if (mr->dir->rail->ops->key_destroy(mr->dir->rail->hw, &mr->key)) {
 		krc_umem_unmap(mr->umem);
 		krc_umem_unpin(mr->umem);
@@ -184,13 +184,13 @@ void krc_mr_release_claimed(struct krc_mr *mr)
 
 	mutex_lock(&dir->lock);
 	WRITE_ONCE(dir->releasing, dir->releasing - 1);
-	if (dir->dead) /* nobody else waits for it: leases are waited for in time */
+	if (dir->dead) /* only krc_mrdir_end() waits for releasing; lease waits are timed */
 		wake_up_all(&dir->gone);
 	mutex_unlock(&dir->lock);
-	complete_all(&mr->released); /* who waits may free it right after */
+	complete_all(&mr->released); /* a waiting task may free it right after */
 }
 
-/* Once, by who comes first; who comes later waits for the end of it. */
+/* Release a region once: the first caller does it, others wait until it is done. */
 static void krc_mr_release(struct krc_mr *mr)
 {
 	bool mine;
@@ -208,7 +208,7 @@ void krc_mr_free(struct krc_mr *mr)
 {
 	struct krc_rail *rail = mr->dir->rail;
 
-	krc_uncharge(&mr->slot); /* if the directory went first */
+	krc_uncharge(&mr->slot); /* if the directory ended first */
 	krc_mrdir_put(mr->dir);
 	krc_rail_put(rail);
 	kfree(mr);
@@ -221,7 +221,7 @@ void krc_mr_get(struct krc_mr *mr)
 
 static void krc_mr_last_put(struct kref *ref)
 {
-	complete_all(&container_of(ref, struct krc_mr, ref)->idle); /* waited for more than once */
+	complete_all(&container_of(ref, struct krc_mr, ref)->idle); /* several may wait */
 }
 
 void krc_mr_put(struct krc_mr *mr)
@@ -236,13 +236,13 @@ unsigned long krc_mr_left(const struct krc_mr *mr)
 	return time_after(until, now) ? until - now : 0;
 }
 
-/* Neither a request nor a peer can touch it any more. */
+/* Whether neither a request nor a peer can touch the region any more. */
 static bool krc_mr_is_over(struct krc_mr *mr)
 {
 	return completion_done(&mr->idle) && !krc_mr_left(mr);
 }
 
-/* Move the dying whose time has come to @over. Return: jiffies until the next; 0: none. */
+/* Move unused dying regions to @over. Return: jiffies until the next check; 0: none left. */
 static unsigned long krc_mr_reap_find(struct krc_mrdir *dir, struct list_head *over)
 {
 	unsigned long delay = 0, left;
@@ -280,7 +280,7 @@ void krc_mr_reap(struct work_struct *work)
 	mutex_unlock(&dir->lock);
 }
 
-/* Wait for users and peers. Return false if the caller was killed before they were gone. */
+/* Wait for requests, and for peers unless the directory is dead. Return: false if killed. */
 static bool krc_mr_wait(struct krc_mr *mr)
 {
 	unsigned long left;
@@ -298,7 +298,7 @@ static bool krc_mr_wait(struct krc_mr *mr)
 	return true;
 }
 
-/* Leave a region to the reaper. Return false if there is none any more. */
+/* Hand a region to the reaper. Return: false if the directory is dead and has none. */
 static bool krc_mr_bury(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
@@ -314,7 +314,7 @@ static bool krc_mr_bury(struct krc_mr *mr)
 	return taken;
 }
 
-/* No peer learns of it any more, and no new request uses it. */
+/* Unpublish a region and drop the context's reference. */
 static void krc_mr_close(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
@@ -340,7 +340,7 @@ void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait)
 		wait = wait && krc_mr_wait(mr);
 		if (!krc_mr_is_over(mr) && krc_mr_bury(mr))
 			continue;
-		/* done here; if the device is gone, the last request is about to say so */
+		/* release it here; if the device is gone, the last request is about to drop it */
 		wait_for_completion(&mr->idle);
 		krc_mr_release(mr);
 		krc_mr_free(mr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the regions of memory that programs of this node registered.
+ * Owns: the memory regions that programs of this node have registered.
  *
- * Locking: a region belongs to its context, which finds it and counts its users; the
- * rest is the directory's mutex, see mem/mem_priv.h.
+ * Locking: the context that owns a region looks it up and counts its users; the rest is
+ * guarded by the directory's mutex, see mem/mem_priv.h.
  */
 #ifndef KRC_REGION_H
 #define KRC_REGION_H
@@ -22,26 +22,26 @@ struct krc_mrdir;
 
 /**
  * struct krc_mr - A region.
- * @ref: users: the context, and every request under way.
- * @dir: directory of the port whose hardware knows it; counted with its rail, but it may be
- *	dead.
+ * @ref: users: the context, and every request in flight.
+ * @dir: directory of the port that holds the key; @dir and its rail are counted, but @dir may
+ *	be dead.
  * @umem: pinned pages, mapped for the port's device.
- * @charge: the region and whom it is charged to, until its pages have been given back.
- * @key: keys.
+ * @charge: charge of the region to its user, until the pages have been unpinned.
+ * @key: local and remote key.
  * @addr: first byte, as the process sees it.
  * @length: bytes.
  * @access: KRP_ACCESS_*.
- * @token: name for peers, 0 if closed to them. Does not change.
- * @slot: the slot and who pays for it, while it is published.
- * @published: it is in the directory now.
- * @until: jiffies until which peers may refer to it, once it is not published.
+ * @token: name for peers, 0 if it never was open to them. Constant once registered.
+ * @slot: charge of the directory slot, while @published.
+ * @published: the region is in the directory.
+ * @until: jiffies until which peers may refer to it after it was unpublished.
  * @idle: completed when the last user has gone.
- * @claimed: somebody releases it, or has done so.
- * @released: completed when neither key nor pages are left.
- * @list: of the directory's: all regions with hardware, or those that are dying.
+ * @claimed: a task releases the region, or has released it.
+ * @released: completed when key and pages are released.
+ * @list: in krc_mrdir.regions or krc_mrdir.dying.
  *
- * claimed, slot, published, until and list are under the directory's mutex; umem and charge are
- * its who releases it; the rest does not change.
+ * claimed, slot, published, until and list are guarded by the directory's mutex; umem and
+ * charge belong to the task that has claimed the region; the rest is constant.
  */
 struct krc_mr {
 	struct kref ref;
@@ -64,13 +64,13 @@ struct krc_mr {
 
 /**
  * krc_mr_reg() - Register memory of the calling process.
- * @mrdir: directory of the port, which the caller counts and has not entered: the pages are
- *	waited for first, and how long that takes may be up to a program.
- * @user: whom the region is charged to.
- * @reg: in: addr, length, access; checked here. out: token. handle is the context's.
+ * @mrdir: directory of the port; the caller counts the port but has not entered it, since
+ *	pinning may wait for a program (FUSE, userfaultfd) without limit.
+ * @user: user that the region is charged to.
+ * @reg: in: addr, length, access; checked here. out: token. handle is set by the context.
  *
- * Pins pages within RLIMIT_MEMLOCK. Context: may sleep, for ever but for a kill; nothing held
- * that others need.
+ * Pins pages within RLIMIT_MEMLOCK. Context: may sleep without limit, but killable; hold
+ * nothing that others need.
  * Return: the region, or ERR_PTR: -EINVAL (length 0, past the end of the address space,
  * access bits that are unknown or need others), -EOPNOTSUPP (the device has no
  * atomics), -EDQUOT (limit or share of the user), -EFAULT (not mapped, or not writable), -ENOMEM
@@ -80,20 +80,20 @@ struct krc_mr {
 struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct krp_mr_reg *reg);
 
 /**
- * krc_mr_dereg() - Take regions back and drop the context's references.
- * @mrs: regions, none of them twice; no longer found by new requests.
- * @count: how many.
- * @wait: wait until it is done; else it is done in the background (process death).
+ * krc_mr_dereg() - Deregister regions and drop the context's references.
+ * @mrs: distinct regions, which new requests can't find any more.
+ * @count: length of @mrs.
+ * @wait: wait for completion; else it happens in the background (process death).
  *
- * Waits for requests under way, and, if one was open to peers, KRP_MRDIR_LEASE_MS and
- * krc_rail.margin_ms, once for all of them. A caller that is killed does not wait any longer.
- * What was charged for a region is given back when its pages are. The port need not be
+ * Waits for requests in flight, and, if a region was open to peers, KRP_MRDIR_LEASE_MS and
+ * krc_rail.margin_ms, once for all regions. A fatal signal ends the wait; the rest happens in
+ * the background. A region is uncharged when its pages are unpinned. The port need not be
  * entered. Context: may sleep.
  */
 void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait);
 
 /**
- * krc_mr_get() - One more request that uses a region.
+ * krc_mr_get() - Take a reference for a request.
  * @mr: region that has a user already.
  *
  * Context: any.
@@ -101,7 +101,7 @@ void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait);
 void krc_mr_get(struct krc_mr *mr);
 
 /**
- * krc_mr_put() - One less request that uses a region.
+ * krc_mr_put() - Drop a request's reference.
  * @mr: region.
  *
  * Context: any.
@@ -109,14 +109,14 @@ void krc_mr_get(struct krc_mr *mr);
 void krc_mr_put(struct krc_mr *mr);
 
 /**
- * krc_mr_check() - Whether a request may use a region locally.
+ * krc_mr_check() - Check a request's local use of a region.
  * @mr: region.
  * @addr: first byte.
  * @length: bytes.
  * @write: the NIC will write there (READ, atomics).
  *
  * Context: any.
- * Return: 0, -ERANGE, -EACCES.
+ * Return: 0, -ERANGE (outside the region), -EACCES (not writable).
  */
 int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write);
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: what this node knows of a peer's memory regions: a bounded cache of entries
- * of the peer's directory, each good until its lease runs out, and the check of a
- * reference against them. What this lets pass, the peer's NIC does not refuse, as long
- * as the peer keeps its word; so no fault of one program reaches a shared initiator.
+ * Owns: what this node knows of a peer's memory regions: a bounded cache of entries of the
+ * peer's directory, each valid until its lease runs out, and the check of a reference against
+ * them. The peer's NIC does not refuse what passes the check, as long as the peer honours its
+ * leases; so no program's mistake puts a shared initiator into the error state.
  *
- * An entry is in the hash from the moment at which it begins to be READ, so that
- * others wait for the same READ; it is in the list of use only when it is not being
- * READ, and only there can it be dropped to make room. Nobody sleeps here: who has to
- * wait is called.
+ * An entry is hashed as soon as its READ begins, so that other requests wait for the same
+ * READ. It is in the LRU list, and can be evicted, only while it is not being READ. No
+ * function here sleeps for a READ: waiting requests are called back.
  *
- * Locking: krc_remote.lock, BH-safe, for all of it; then the pool's for its READs.
+ * Locking: krc_remote.lock, BH-safe, for all of it; the pool's locks for READs nest in it.
  */
 #include <linux/hash.h>
 #include <linux/jiffies.h>
@@ -24,21 +23,21 @@
 #include "pool/pool.h"
 #include "pool/silence.h"
 
-#define KRC_REMOTE_MAX 1024 /* entries cached of a peer */
+#define KRC_REMOTE_MAX 1024 /* cached entries per peer */
 #define KRC_REMOTE_LOG2 8
-#define KRC_REMOTE_TORN_MAX 16 /* READs of an entry that is never whole */
+#define KRC_REMOTE_TORN_MAX 16 /* READs of an entry before a torn one counts as none */
 
 /**
  * struct krc_ref - One entry of the peer's directory.
  * @remote: the peer; counted while the entry is being READ.
  * @node: in krc_remote.refs.
- * @list: in krc_remote.lru, or empty while it is being READ.
- * @grant: what it says.
- * @valid: it has been READ.
+ * @list: in krc_remote.lru, or empty while the entry is being READ.
+ * @grant: contents of the entry.
+ * @valid: the entry has been READ; false while it is being READ.
  * @epoch: krc_remote.epoch when its READ began.
- * @torn: times that it was not whole.
+ * @torn: how often the READ returned a torn entry.
  * @read: its READ.
- * @waits: who waits for that.
+ * @waits: requests that wait for the READ: struct krc_remote_wait.
  */
 struct krc_ref {
 	struct krc_remote *remote;
@@ -54,15 +53,15 @@ struct krc_ref {
 
 /**
  * struct krc_remote - A peer.
- * @users: its owner, who waits, and each entry that is being READ.
- * @rail: through which it is reached; there as long as the peer has users.
- * @pool: who READs; used only by who has entered @rail.
- * @standing: what is known of its target; counted.
- * @mrdir_addr: its directory.
- * @mrdir_rkey: key of that.
- * @generation: of the record; entries of another are not its.
- * @lock: guards what follows.
- * @epoch: counts krc_remote_forget(): what was READ before is not remembered.
+ * @users: its owner, holders of krc_remote_hold(), and each entry that is being READ.
+ * @rail: port through which the peer is reached; exists as long as the peer has users.
+ * @pool: pool that READs; used only with @rail entered.
+ * @standing: standing of its target; counted.
+ * @mrdir_addr: remote address of its directory.
+ * @mrdir_rkey: remote key of its directory.
+ * @generation: generation of its record; entries of another generation are ignored.
+ * @lock: guards the fields that follow.
+ * @epoch: counts krc_remote_forget(): an entry whose READ began earlier is not cached.
  * @count: entries in the hash.
  * @lru: entries that are not being READ, the most recently used first.
  * @refs: all entries by token.
@@ -155,7 +154,7 @@ void krc_remote_forget_token(struct krc_remote *remote, u64 token)
 	if (ref && ref->valid)
 		krc_ref_drop(remote, ref);
 	else if (ref)
-		ref->epoch--; /* nor remember what is on its way */
+		ref->epoch--; /* nor cache the result of the READ in flight */
 	spin_unlock_bh(&remote->lock);
 }
 
@@ -184,7 +183,7 @@ u32 krc_remote_regions(struct krc_remote *remote)
 	return READ_ONCE(remote->count);
 }
 
-/* Whether it allows what is asked for. */
+/* Check a reference against an entry. Return: 0, -EPERM, -EOVERFLOW. */
 static int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, u32 access)
 {
 	if (access & ~grant->access)
@@ -194,7 +193,7 @@ static int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, 
 	return 0;
 }
 
-/* A new entry in the hash, which its maker READs. */
+/* Hash a new entry, which the caller READs; evict one if the cache is full. */
 static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 {
 	lockdep_assert_held(&remote->lock);
@@ -204,7 +203,7 @@ static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 	remote->count++;
 }
 
-/* Take over what an entry of the directory says. Return 0 or -EBADR. */
+/* Take over the contents of an entry. Return: 0, or -EBADR (of another generation). */
 static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry)
 {
 	unsigned long start = ref->read.start;
@@ -217,12 +216,12 @@ static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry
 	ref->grant.rkey = le32_to_cpu(entry->rkey);
 	ref->grant.access = entry->access;
 	ref->grant.margin_ms = le32_to_cpu(entry->margin_ms);
-	/* the tick that start was read in may be nearly over: rounded to the safe side */
+	/* round down: @start may lie at the end of its tick */
 	ref->grant.until = start + max(msecs_to_jiffies(lease_ms), 3UL) - 2;
 	return 0;
 }
 
-/* The READ of an entry is over: remember it, or drop it, and call who waits. */
+/* The READ of an entry has ended: cache or drop the entry, and call the waiting requests. */
 static void krc_ref_end(struct krc_ref *ref, int err)
 {
 	struct krc_remote *remote = ref->remote;
@@ -245,7 +244,7 @@ static void krc_ref_end(struct krc_ref *ref, int err)
 	krc_remote_put(remote);
 }
 
-/* See struct krc_read. An entry that is being written is READ again until it is whole. */
+/* krc_read.done: a torn entry, which the peer is writing, is READ again. */
 static bool krc_ref_arrived(struct krc_read *read, int err, const void *bytes)
 {
 	struct krc_ref *ref = container_of(read, struct krc_ref, read);
@@ -260,7 +259,7 @@ static bool krc_ref_arrived(struct krc_read *read, int err, const void *bytes)
 		case KRP_MRDIR_TORN:
 			if (++ref->torn < KRC_REMOTE_TORN_MAX)
 				return true;
-			fallthrough; /* what is there is no directory */
+			fallthrough; /* torn for so long: no directory */
 		case KRP_MRDIR_NONE:
 			err = -EBADR;
 			break;
@@ -292,9 +291,9 @@ static struct krc_ref *krc_ref_make(struct krc_remote *remote, u64 token)
 }
 
 /*
- * Wait for the entry of a token, made by the caller in case that it is not there yet. Return:
- * 0: the caller READs @*ret_ref; -EINPROGRESS: somebody does; -EAGAIN: it is there; -ENOMEM: it
- * is not, and none was made.
+ * Wait for the entry of @token; @made, if not NULL, is added if there is none. Return: 0: the
+ * caller must READ @*ret_ref; -EINPROGRESS: it is being READ; -EAGAIN: it is valid; -ENOMEM:
+ * there is none, and @made is NULL.
  */
 static int krc_ref_claim(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait,
 			 struct krc_ref *made, struct krc_ref **ret_ref)
@@ -326,7 +325,7 @@ static int krc_ref_claim(struct krc_remote *remote, u64 token, struct krc_remote
 	return 0;
 }
 
-/* Have the entry of a token READ, by us or by who does it already. Return: never 0. */
+/* READ the entry of a token, or wait for a READ in flight. Return: never 0. */
 static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait)
 {
 	struct krc_ref *made = NULL, *ref = NULL;
@@ -344,7 +343,7 @@ static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_rem
 		err = krc_ref_claim(remote, token, wait, made, &ref);
 		spin_unlock_bh(&remote->lock);
 		if (err)
-			kfree(made); /* another was faster */
+			kfree(made); /* another task added it first */
 	}
 	if (err)
 		return err;
@@ -352,7 +351,7 @@ static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_rem
 	if (!err)
 		return -EINPROGRESS;
 	spin_lock_bh(&remote->lock);
-	list_del_init(&wait->list); /* it is told by this */
+	list_del_init(&wait->list); /* the return value tells the caller instead */
 	spin_unlock_bh(&remote->lock);
 	krc_ref_end(ref, err);
 	return err;
@@ -367,7 +366,7 @@ void krc_remote_wait_init(struct krc_remote_wait *wait, const void *payer,
 	wait->index = KRC_READ_WAITS;
 }
 
-/* Nobody waits for an entry any more: it need not be READ, if that has not begun. */
+/* Cancel the READ of an entry without waits, unless it is posted. Return: true if cancelled. */
 static bool krc_ref_abandon(struct krc_remote *remote, struct krc_ref *ref)
 {
 	bool abandoned;
@@ -393,10 +392,10 @@ void krc_remote_unwait(struct krc_remote *remote, struct krc_remote_wait *wait)
 	}
 	spin_unlock_bh(&remote->lock);
 	if (abandoned)
-		krc_remote_put(remote); /* krc_ref_end() is not called */
+		krc_remote_put(remote); /* in place of krc_ref_end() */
 }
 
-/* The answer from the cache, or -EAGAIN. */
+/* Check against @grant or the cache. Return: -EAGAIN if neither has a valid entry. */
 static int krc_remote_try(struct krc_remote *remote, u64 token, u64 addr, u32 length, u32 access,
 			  struct krc_grant *grant)
 {
@@ -422,14 +421,14 @@ int krc_remote_get(struct krc_remote *remote, u64 token, u64 addr, u32 length, u
 {
 	int err;
 
-	/* neither a peer without a directory nor a slot that it may not have is READ */
+	/* no READ without a directory, nor for an invalid token */
 	if (!krp_mrdir_token_valid(token) || !remote->mrdir_addr || !remote->mrdir_rkey)
 		return -EBADR;
 	do {
 		err = krc_remote_try(remote, token, addr, length, access, grant);
 		if (err == -EAGAIN && wait)
 			err = krc_remote_fetch(remote, token, wait);
-		/* it has come meanwhile: take it */
+		/* -EAGAIN of fetch: it has become valid meanwhile */
 	} while (err == -EAGAIN && wait);
 	return err;
 }

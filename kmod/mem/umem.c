@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: pages of programs: pinned, mapped for a device, and back again. After
- * ib_umem_get() and __ib_umem_release() of ib_core.
+ * Owns: user pages: pin, map for a device, unmap, unpin. Modelled on ib_umem_get() and
+ * __ib_umem_release() of ib_core.
  *
- * struct ib_umem is ib_core's, since its helpers find the best page size and walk it; but
- * it is made and freed here, and never given to ib_umem_release().
+ * struct ib_umem is ib_core's, so that its helpers can find the best page size and walk it;
+ * but it is allocated and freed here, and never passed to ib_umem_release().
  * Locking: none.
  */
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 
 #define KRC_UMEM_BATCH (PAGE_SIZE / sizeof(struct page *)) /* pages pinned at once */
 
-/* Take @pages from what the process may lock. */
+/* Charge @pages to the process, within RLIMIT_MEMLOCK. Return: 0, -ENOMEM. */
 static int krc_umem_charge(struct mm_struct *mm, u64 pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -30,7 +30,7 @@ static int krc_umem_charge(struct mm_struct *mm, u64 pages)
 	return -ENOMEM;
 }
 
-/* Unpin the pages that are in the table, and free it. */
+/* Unpin the pages in the table, and free the table. */
 static void krc_umem_empty(struct ib_umem *umem, bool dirty)
 {
 	struct scatterlist *sg;
@@ -45,8 +45,8 @@ static void krc_umem_empty(struct ib_umem *umem, bool dirty)
 }
 
 /*
- * Bring pages into memory, where pinning would do that in a way that can't be killed. They
- * may go again before they are pinned, if the program wants to wait like that.
+ * Fault pages in first, on kernels where pinning would do so unkillably. A program can
+ * make them go again before they are pinned; then its own call blocks unkillably.
  */
 static int krc_umem_bring(const struct ib_umem *umem, unsigned long addr, size_t bytes)
 {
@@ -63,7 +63,7 @@ static int krc_umem_bring(const struct ib_umem *umem, unsigned long addr, size_t
 	return left ? -EFAULT : 0;
 }
 
-/* Pin the next pages from @addr on. Return: how many, or a negative errno. */
+/* Pin the next pages from @addr on. Return: number of pages, or a negative errno. */
 static int krc_umem_append(struct ib_umem *umem, unsigned long addr, u64 pages, struct page **batch,
 			   unsigned int segment_max)
 {
@@ -134,7 +134,7 @@ err_pages:
 	mmdrop(umem->owning_mm);
 err_free:
 	kfree(umem);
-	/* a call that was killed is told to nobody */
+	/* only a fatal signal ends it, so no errno reaches user space */
 	return ERR_PTR(err == -ERESTARTSYS || err == -EAGAIN ? -EINTR : err);
 }
 

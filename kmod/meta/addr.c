@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: which addresses a connection goes from and to, so that it leaves through the
- * port and GID of its client.
+ * Owns: the choice of a connection's source and destination address, so that it leaves
+ * through the port and GID of its client.
  *
  * RoCE: the GID is an address of the port's network interface, and the source.
  * InfiniBand: an address whose upper half is the port's own subnet prefix is taken for
@@ -18,7 +18,7 @@
 
 #include "meta/meta_priv.h"
 
-/* A link-local address means something on its interface only. Return: 0 or -ENODEV. */
+/* Interface index of @meta's GID, the scope of link-local addresses. Return: 0 or -ENODEV. */
 static int krc_meta_addr_scope(const struct krc_meta *meta, u32 *ret_ifindex)
 {
 	const struct ib_gid_attr *attr;
@@ -81,8 +81,8 @@ static void krc_meta_addr_ib(struct sockaddr_storage *addr, const void *gid, u16
 }
 
 /*
- * @conf is the server's address. @ret_any: no source is given, the route decides; the
- * caller must see whether the device is the right one.
+ * @conf: address of the server. @ret_any: no source address, the route decides; the caller
+ * must check that it leads through the right device.
  * Return: 0, -EAFNOSUPPORT or -ENODEV.
  */
 int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *conf,

@@ -2,10 +2,10 @@
 /*
  * Owns: attaching to a MetaServer: address, route, connection, handshake, first map.
  *
- * The events of rdma_cm only leave a note; each step is the work item's, which posts
- * something and returns. proto/krp_msg.h says what is exchanged. Loading the map waits,
- * READ by READ, each as long as a READ may take.
- * Locking: the work item's, without locks; meta.lock where a state changes.
+ * Events of rdma_cm only set a flag; the work item takes each step, which starts an operation
+ * and returns. The messages are in proto/krp_msg.h. Loading the map blocks, for each READ at
+ * most krc_meta_patience().
+ * Locking: called by the work item, without locks; meta.lock where a state changes.
  */
 #include <linux/random.h>
 #include <crypto/algapi.h>
@@ -50,8 +50,8 @@ static void krc_meta_cm_rejected(struct krc_meta_session *s, struct rdma_cm_id *
 }
 
 /*
- * Context: rdma_cm's, under the identifier's mutex. Always 0: the work item destroys
- * the identifier, which is also what the removal of a device waits for.
+ * Context: rdma_cm, under the identifier's mutex. Return: always 0: the work item destroys
+ * the identifier; device removal waits for that, too.
  */
 static int krc_meta_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -96,7 +96,7 @@ static int krc_meta_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* The largest ack timeout, 4.096 us << t, with which all retries fit the patience. */
+/* The largest ack timeout, 4.096 us << t, with which all retries end within a READ timeout. */
 static u8 krc_meta_ack_timeout(const struct krc_meta *meta)
 {
 	u64 each_ns = jiffies_to_nsecs(krc_meta_patience(meta)) / (KRC_META_RETRIES + 1);
@@ -127,7 +127,7 @@ static int krc_meta_attach_resolve(struct krc_meta_session *s, struct krc_meta_c
 				 krc_meta_timeout_ms(meta));
 }
 
-/* A session that is down is to be attached, unless it has ended meanwhile. */
+/* Start attaching a session that is DOWN, unless it has ended meanwhile. */
 void krc_meta_attach_begin(struct krc_meta_session *s)
 {
 	struct krc_meta_conn *conn = krc_meta_conn_new(s);
@@ -171,14 +171,14 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 	struct rdma_conn_param param = {
 		.initiator_depth = clamp(attrs->max_qp_init_rd_atom, 1, 16),
 		.retry_count = KRC_META_RETRIES,
-		.rnr_retry_count = 7, /* without end: a full server is not a dead one */
+		.rnr_retry_count = 7, /* unlimited: a busy server is not a dead one */
 	};
 	struct rdma_cm_id *id = s->conn->id;
 	const char *step;
 	int err;
 
 	krc_meta_attach_to(s, KRC_META_CONNECTING);
-	/* inside a subnet a path has no global header, without which a GID is no identity */
+	/* without a GRH, the default inside a subnet, the GID would not identify us */
 	if (rdma_protocol_ib(s->meta->ibdev, s->meta->port) && id->route.path_rec &&
 	    !id->route.path_rec->hop_limit)
 		id->route.path_rec->hop_limit = 1;
@@ -191,7 +191,7 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 		krc_meta_session_fail(s, err, "%s failed (%d)", step, err);
 }
 
-/* Send a message of the handshake in a slot of its own. */
+/* Send a message of the handshake in send slot @slot. */
 static void krc_meta_attach_send(struct krc_meta_session *s, const void *msg, unsigned int slot)
 {
 	const struct krp_msg_hdr *hdr = msg;
@@ -208,8 +208,8 @@ static void krc_meta_attach_send(struct krc_meta_session *s, const void *msg, un
 }
 
 /*
- * What this connection connects, as the connection manager has made the queue pair: the
- * proofs hold on no other. Return: 0, or a negative errno.
+ * Fill conn->link with the GIDs and numbers of the queue pair as rdma_cm has connected it: the
+ * proofs are valid for this connection only. Return: 0, or a negative errno.
  */
 static int krc_meta_attach_link(struct krc_meta_conn *conn)
 {
@@ -237,7 +237,7 @@ static int krc_meta_attach_link(struct krc_meta_conn *conn)
 	return 0;
 }
 
-/* The keys of the moment; the caller gives them back. Return: NULL without any. */
+/* The present keys; the caller puts the ring. Return: NULL without keys. */
 static struct krc_meta_ring *krc_meta_attach_ring(struct krc_meta_session *s)
 {
 	struct krc_meta_ring *ring;
@@ -308,7 +308,7 @@ static void krc_meta_attach_challenged(struct krc_meta_session *s, const struct 
 		krc_meta_attach_send(s, &auth, 1);
 }
 
-/* Whether WELCOME is of who has our key, and as he sent it. */
+/* Whether the sender of WELCOME has our key, and the message is unchanged. */
 static bool krc_meta_attach_proved(const struct krc_meta_conn *conn, const struct krp_welcome *msg)
 {
 	u8 mac[KRP_MAC_BYTES];
@@ -343,7 +343,7 @@ static void krc_meta_attach_welcomed(struct krc_meta_session *s, const struct kr
 		krc_meta_session_ready(s, msg);
 }
 
-/* A well-formed message has arrived before the server is attached. */
+/* Handle a well-formed message of the handshake. */
 static void krc_meta_attach_message(struct krc_meta_session *s)
 {
 	struct krc_meta_conn *conn = s->conn;
@@ -365,7 +365,7 @@ static void krc_meta_attach_message(struct krc_meta_session *s)
 				      krp_msg_name(hdr->type));
 }
 
-/* What is under way in a state, for people. */
+/* The step of a state, for diagnostics. */
 static const char *krc_meta_attach_name(u8 state)
 {
 	switch (state) {
@@ -378,7 +378,7 @@ static const char *krc_meta_attach_name(u8 state)
 	}
 }
 
-/* Something has happened to a session that is being attached, or its time is over. */
+/* Handle @events of a session that is attaching, or its deadline. */
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events)
 {
 	if (s->state == KRC_META_RESOLVING && (events & KRC_META_EV_ROUTE))

@@ -2,8 +2,8 @@
 /*
  * Owns: the cluster keys, and the proofs that both sides have one of them: HMAC-SHA256
  * over the label, the connection and the handshake, see krp_msg.h.
- * Locking: none; a key ring does not change, and a keyed transform may be used by many at
- * once. Its users count themselves.
+ * Locking: none; a key ring is constant and counts its users, and a keyed transform may be
+ * used by several tasks concurrently.
  */
 #include <crypto/hash.h>
 #include <crypto/sha2.h>
@@ -48,7 +48,10 @@ static int krc_meta_ring_add(struct krc_meta_ring *ring, const struct krc_meta_k
 	return 0;
 }
 
-/* @ret_ring: NULL without keys. Return: 0, -ENOMEM, or an errno of the crypto layer. */
+/*
+ * Create the ring of a configuration. @ret_ring: NULL without keys.
+ * Return: 0, -ENOMEM, or an errno of the crypto layer.
+ */
 int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **ret_ring)
 {
 	struct krc_meta_ring *ring;
@@ -71,7 +74,7 @@ int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **r
 	return err;
 }
 
-/* One user more. Context: any. @ring: ring, or NULL. */
+/* Count a user. Context: any. @ring: ring, or NULL. */
 struct krc_meta_ring *krc_meta_ring_get(struct krc_meta_ring *ring)
 {
 	if (ring)
@@ -79,7 +82,7 @@ struct krc_meta_ring *krc_meta_ring_get(struct krc_meta_ring *ring)
 	return ring;
 }
 
-/* Wipes the keys. */
+/* Freeing a transform wipes its key. */
 static void krc_meta_ring_free(struct kref *ref)
 {
 	struct krc_meta_ring *ring = container_of(ref, struct krc_meta_ring, ref);
@@ -90,7 +93,7 @@ static void krc_meta_ring_free(struct kref *ref)
 	kfree(ring);
 }
 
-/* One user less; the last frees it. Context: may sleep. @ring: ring, or NULL. */
+/* Drop a user; the last frees the ring. Context: may sleep. @ring: ring, or NULL. */
 void krc_meta_ring_put(struct krc_meta_ring *ring)
 {
 	if (ring)

@@ -2,13 +2,13 @@
 /*
  * Owns: the node's cache of peers' metadata, a bounded hash table.
  *
- * Look-ups go over RCU chains and take no lock; they only mark the entry as used.
- * Changes hold the cache's spinlock. For room, entries get a second chance: one that
- * was used since it last came to the end of the list goes to its front again.
+ * Look-ups walk RCU chains without a lock, and only mark the entry as used. Changes hold the
+ * cache's spinlock. Eviction is second chance: an entry at the end of the list that was used
+ * since it was placed moves to the front instead.
  *
- * An invalidation may overtake the READ of a value that is already old. So changes
- * are numbered by an epoch, and the last of them are remembered: a value that was
- * READ before its key was invalidated is refused.
+ * An invalidation may overtake the READ of a value that is already outdated. So
+ * invalidations are numbered by an epoch, and the latest are recorded: a value READ before
+ * its key was invalidated is refused.
  */
 #include <linux/bits.h>
 #include <linux/jiffies.h>
@@ -23,15 +23,15 @@
 #include "meta/cache.h"
 
 #define KRC_CACHE_BUCKETS_MAX (1U << 20)
-#define KRC_CACHE_RECENT 64 /* invalidations remembered one by one */
-#define KRC_CACHE_CHANCES 32 /* entries looked at for room before one goes anyway */
+#define KRC_CACHE_RECENT 64 /* invalidations recorded one by one */
+#define KRC_CACHE_CHANCES 32 /* entries checked before a used one is evicted */
 
 /**
  * struct krc_cache_entry - One record.
- * @chain: entries of a bucket; RCU.
- * @age: all entries, the most recently placed first.
+ * @chain: in a bucket; RCU.
+ * @age: in krc_cache.age.
  * @key: name.
- * @used: a look-up met it since it was placed in @age.
+ * @used: a look-up has hit it since it was placed in krc_cache.age.
  * @value: value.
  * @put_at: jiffies when it was put.
  * @rcu: frees it.
@@ -47,9 +47,9 @@ struct krc_cache_entry {
 };
 
 /**
- * struct krc_cache_counts - Counters of look-ups, of one CPU.
- * @hits: answered.
- * @misses: not answered.
+ * struct krc_cache_counts - Counters of look-ups, per CPU.
+ * @hits: look-ups answered.
+ * @misses: look-ups not answered.
  */
 struct krc_cache_counts {
 	u64 hits;
@@ -58,18 +58,18 @@ struct krc_cache_counts {
 
 /**
  * struct krc_cache - A cache.
- * @lock: for all but look-ups.
+ * @lock: held for everything but look-ups.
  * @buckets: heads of the chains; changed under @lock.
  * @mask: number of buckets less one.
- * @entries_max: bound.
- * @entries: in it now.
+ * @entries_max: bound on @entries.
+ * @entries: number of entries.
  * @evictions: see struct krc_cache_stats.
  * @invalidations: see struct krc_cache_stats.
- * @seed: of the hash, random.
+ * @seed: random seed of the hash.
  * @epoch: counts invalidations.
- * @floor: what was READ before this epoch is refused whatever its key.
+ * @floor: values READ before this epoch are refused, whatever the key.
  * @recent: hashes of the keys invalidated last, by epoch modulo its length.
- * @age: all entries.
+ * @age: all entries, the most recently placed first.
  * @counts: counters of look-ups.
  */
 struct krc_cache {
@@ -243,7 +243,7 @@ static int krc_cache_place(struct krc_cache *cache, struct krc_cache_entry *entr
 	return 0;
 }
 
-/* There is no memory to remember a value: at least an older one is not the answer any more. */
+/* No memory to cache a value: drop the older one, which is outdated. */
 static void krc_cache_outdate(struct krc_cache *cache, const struct krp_key *key,
 			      const struct krp_value *value)
 {

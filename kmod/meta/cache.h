@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the node's cache of peers' metadata. It outlives processes, is bounded, and
- * forgets the least recently used. Entries are invalidated by notification, by a newer
- * boot generation and by a failed contact.
- * Locking: own spinlock for changes, RCU for look-ups; every function may be called in
- * any context that can take a BH-safe spinlock, but for create and destroy.
+ * Owns: the node's cache of peers' metadata. It outlives processes, is bounded, and evicts
+ * (roughly) the least recently used entry. Entries are invalidated by a notification, a newer
+ * boot generation or a failed contact with the peer.
+ * Locking: own spinlock for changes, RCU for look-ups; every function but create and destroy
+ * may be called in any context that can take a BH-safe spinlock.
  */
 #ifndef KRC_CACHE_H
 #define KRC_CACHE_H
@@ -17,12 +17,12 @@ struct krc_cache;
 
 /**
  * struct krc_cache_stats - Counters, since creation.
- * @entries: in the cache now.
- * @entries_max: bound.
+ * @entries: entries in the cache now.
+ * @entries_max: bound on @entries.
  * @hits: look-ups answered.
  * @misses: look-ups not answered.
- * @evictions: entries dropped for room.
- * @invalidations: entries dropped because they were old.
+ * @evictions: entries dropped to make space.
+ * @invalidations: entries dropped because they were outdated.
  */
 struct krc_cache_stats {
 	u64 entries;
@@ -34,8 +34,8 @@ struct krc_cache_stats {
 };
 
 /**
- * krc_cache_create() - Make a cache.
- * @entries_max: bound, from 1.
+ * krc_cache_create() - Create a cache.
+ * @entries_max: largest number of entries, at least 1.
  *
  * Context: may sleep.
  * Return: the cache or ERR_PTR(-ENOMEM).
@@ -43,14 +43,14 @@ struct krc_cache_stats {
 struct krc_cache *krc_cache_create(u32 entries_max);
 
 /**
- * krc_cache_bound() - Change the bound; what is too much goes, least recently used first.
+ * krc_cache_bound() - Change the bound; surplus entries are evicted.
  * @cache: cache.
- * @entries_max: bound, from 1.
+ * @entries_max: largest number of entries, at least 1.
  */
 void krc_cache_bound(struct krc_cache *cache, u32 entries_max);
 
 /**
- * krc_cache_destroy() - Free a cache that nobody uses any more.
+ * krc_cache_destroy() - Free a cache that has no users any more.
  * @cache: cache.
  *
  * Context: may sleep.
@@ -68,47 +68,47 @@ void krc_cache_destroy(struct krc_cache *cache);
 int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp_value *ret_value);
 
 /**
- * krc_cache_put() - Remember a record, unless a newer generation is there already.
+ * krc_cache_put() - Cache a record, unless a newer generation is cached already.
  * @cache: cache.
  * @key: name.
  * @value: value.
- * @epoch: krc_cache_epoch() from before the READ that brought it: what was invalidated
- *	since then is not put back.
+ * @epoch: krc_cache_epoch() from before the READ that fetched it: a record invalidated since
+ *	then is not cached.
  *
- * Return: 0, -ESTALE, or -ENOMEM (then it is not remembered, nor is an older one).
+ * Return: 0, -ESTALE, or -ENOMEM (then neither it nor an older value is cached).
  */
 int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
 		  u64 epoch);
 
-/* Counts invalidations; see krc_cache_put(). */
+/* Return: number of invalidations so far; see krc_cache_put(). */
 u64 krc_cache_epoch(struct krc_cache *cache);
 
 /**
- * krc_cache_forget() - Drop a record.
+ * krc_cache_forget() - Invalidate a record.
  * @cache: cache.
  * @key: name.
  * @generation: drop it only if its generation is at most this; U64_MAX for any.
  */
 void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation);
 
-/* Drop everything. */
+/* Invalidate all records. */
 void krc_cache_forget_all(struct krc_cache *cache);
 
 /**
- * krc_cache_walk() - Show entries, for people.
+ * krc_cache_walk() - List entries, for diagnostics.
  * @cache: cache.
- * @start: how many to leave out.
+ * @start: number of entries to skip.
  * @fn: called with each, under the lock; non-zero ends the walk.
  * @arg: for @fn.
  *
- * Return: how many @fn accepted.
+ * Return: number of entries that @fn accepted.
  */
 u32 krc_cache_walk(struct krc_cache *cache, u32 start,
 		   int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
 			     void *arg),
 		   void *arg);
 
-/* Counters. */
+/* Read the counters. */
 void krc_cache_stats(struct krc_cache *cache, struct krc_cache_stats *ret_stats);
 
 #endif /* KRC_CACHE_H */

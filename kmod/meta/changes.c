@@ -17,11 +17,11 @@ static void krc_changes_waker(struct work_struct *work);
 
 /**
  * struct krc_changes - The log.
- * @lock: guards all of it, and the places of followers.
- * @followers: how many there are.
+ * @lock: guards all of it, and all struct krc_follower.
+ * @followers: number of followers.
  * @next: number of the next change, from 1.
- * @taken: the furthest that any follower has read.
- * @log: the last changes, by number.
+ * @taken: number up to which the most advanced follower has read.
+ * @log: the last changes, by number modulo its length.
  */
 static struct krc_changes {
 	spinlock_t lock;
@@ -48,7 +48,7 @@ void krc_changes_wake(void)
 	wake_up_interruptible_poll(&krc_changes_wait, EPOLLPRI | EPOLLERR);
 }
 
-/* Whether the last change of this record is the same one, and nobody has read of it. */
+/* Whether the last change logged of this record is the same, and no follower has read it. */
 static bool krc_changes_known(const struct krp_event *event)
 {
 	u64 oldest = krc_changes.taken, at = krc_changes.next;
@@ -113,7 +113,7 @@ u32 krc_changes_take(struct krc_follower *follower, struct krp_event *ret_events
 		follower->lost = true;
 	if (follower->lost) {
 		follower->lost = false;
-		follower->at = krc_changes.next; /* all is to be looked up again anyway */
+		follower->at = krc_changes.next; /* RESYNC covers all changes so far */
 		ret_events[nr++] = (struct krp_event){ .type = KRP_EVENT_RESYNC };
 	}
 	while (nr < max && follower->at != krc_changes.next)

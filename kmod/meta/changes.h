@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the log of records that MetaServers said have changed, for who follows it. One log
- * for the node: what a change costs does not depend on how many follow, and a follower
- * holds no memory of it.
- * Locking: own spinlock, inside that of a MetaServer client.
+ * Owns: the log of record changes that MetaServers have notified, for followers. One log for
+ * the node: the cost of a change does not depend on the number of followers, and a follower
+ * has no buffer of its own.
+ * Locking: own spinlock, which nests in krc_meta.lock.
  */
 #ifndef KRC_CHANGES_H
 #define KRC_CHANGES_H
@@ -15,12 +15,12 @@
 #include "krp_table.h"
 
 /**
- * struct krc_follower - A place in the log; all zero follows nothing.
+ * struct krc_follower - A reader's position in the log; all zero: does not follow.
  * @on: between krc_changes_follow() and krc_changes_leave().
- * @lost: it has to be told that it missed something.
- * @at: number of the next change that it has not been told.
+ * @lost: KRP_EVENT_RESYNC is due: the follower may have missed changes.
+ * @at: number of the next change to read.
  *
- * Its functions are called by one thread at a time, but for krc_changes_pending().
+ * The caller serializes all functions of one follower except krc_changes_pending().
  */
 struct krc_follower {
 	bool on;
@@ -32,20 +32,20 @@ struct krc_follower {
 extern wait_queue_head_t krc_changes_wait;
 
 /**
- * krc_changes_add() - A MetaServer told of a change.
+ * krc_changes_add() - Log a change that a MetaServer has notified.
  * @type: KRP_EVENT_*.
- * @key: which record; NULL with KRP_EVENT_RESYNC.
- * @generation: of the record; 0 with KRP_EVENT_RESYNC.
+ * @key: record; NULL with KRP_EVENT_RESYNC.
+ * @generation: generation of the record; 0 with KRP_EVENT_RESYNC.
  *
- * Costs nothing while nobody follows. Each server tells each port, so the same change comes
- * several times: it is written once as long as nobody has read of it.
+ * Logs nothing while there are no followers. Each server notifies each port, so the same
+ * change arrives several times; it is logged once until a follower has read it.
  * Context: any that may take a BH-safe spinlock.
  */
 void krc_changes_add(u8 type, const struct krp_key *key, u64 generation);
 
 /**
- * krc_changes_follow() - Be told of changes from now on; KRP_EVENT_RESYNC comes first.
- * @follower: place, not on.
+ * krc_changes_follow() - Read changes from now on; KRP_EVENT_RESYNC comes first.
+ * @follower: follower, not on.
  *
  * Context: not in interrupts.
  */
@@ -53,26 +53,26 @@ void krc_changes_follow(struct krc_follower *follower);
 
 /**
  * krc_changes_leave() - Undo krc_changes_follow().
- * @follower: place, on.
+ * @follower: follower, on.
  *
  * Context: not in interrupts.
  */
 void krc_changes_leave(struct krc_follower *follower);
 
 /**
- * krc_changes_take() - What a follower has not been told yet, in order.
- * @follower: place, on.
+ * krc_changes_take() - Read the next changes, in order.
+ * @follower: follower, on.
  * @ret_events: out: changes; KRP_EVENT_RESYNC if the log does not hold them all any more.
- * @max: room there, from 1.
+ * @max: capacity of @ret_events, at least 1.
  *
  * Context: not in interrupts.
- * Return: how many there were.
+ * Return: number of events.
  */
 u32 krc_changes_take(struct krc_follower *follower, struct krp_event *ret_events, u32 max);
 
 /**
  * krc_changes_pending() - Whether krc_changes_take() would find something.
- * @follower: place.
+ * @follower: follower.
  *
  * Context: not in interrupts.
  * Return: true if it would.
@@ -80,13 +80,13 @@ u32 krc_changes_take(struct krc_follower *follower, struct krp_event *ret_events
 bool krc_changes_pending(const struct krc_follower *follower);
 
 /**
- * krc_changes_wake() - Wake who waits, whatever there is.
+ * krc_changes_wake() - Wake all waiters, whether or not there are changes.
  *
  * Context: any.
  */
 void krc_changes_wake(void);
 
-/* The module ends; nobody follows any more. Context: may sleep. */
+/* Module exit, without followers. Context: may sleep. */
 void krc_changes_exit(void);
 
 #endif /* KRC_CHANGES_H */

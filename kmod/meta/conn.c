@@ -3,11 +3,11 @@
  * Owns: the RDMA resources of a connection: protection domain, completion queue, queue
  * pair, buffers. Generic verbs of ib_core only, so that it runs on any RDMA device.
  *
- * One queue pair carries READs and SENDs. Messages that come have a completion queue that
- * is polled in soft interrupts, for that of READs and SENDs see meta/cq.c. Buffers are
- * mapped once; the device's local key covers them. Nothing waits for a drained queue
- * without end: a buffer is given back when the queue pair is gone.
- * Locking: made and destroyed by the session's work item; SENDs under meta.lock.
+ * One queue pair carries READs and SENDs. The completion queue of receives is polled in
+ * softirq; for that of READs and SENDs see meta/cq.c. Buffers are mapped once; the device's
+ * local key covers them. Draining is bounded by a timeout: buffers are freed once the queue
+ * pair is destroyed.
+ * Locking: created and destroyed by the session's work item; SENDs under meta.lock.
  */
 #include <linux/slab.h>
 
@@ -41,7 +41,7 @@ static void krc_meta_buf_free(struct krc_meta_conn *conn, struct krc_meta_buf *b
 	buf->p = NULL;
 }
 
-/* One work request less is under way. */
+/* A work request has completed, or was not posted. */
 void krc_meta_conn_completed(struct krc_meta_conn *conn)
 {
 	if (atomic_dec_and_test(&conn->posted))
@@ -112,13 +112,13 @@ static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	krc_meta_conn_completed(conn);
 }
 
-/* The buffer of a credit. */
+/* The buffer of a send slot. */
 void *krc_meta_conn_message(struct krc_meta_conn *conn, const struct krc_meta_send *send)
 {
 	return conn->send_buf.p + (send - conn->send) * KRP_MSG_BYTES_MAX;
 }
 
-/* Send the message that was built in a credit's buffer. */
+/* Send the message in the buffer of a send slot. */
 int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send)
 {
 	const struct krp_msg_hdr *hdr = krc_meta_conn_message(conn, send);
@@ -206,7 +206,7 @@ static int krc_meta_conn_buffers(struct krc_meta_conn *conn)
 	return 0;
 }
 
-/* Context: hard interrupt with some drivers, so the work item has to look at it. */
+/* Context: hard interrupt with some drivers, so the work item handles the fault. */
 static void krc_meta_qp_event(struct ib_event *event, void *context)
 {
 	struct krc_meta_conn *conn = context;
@@ -247,8 +247,8 @@ static int krc_meta_conn_queues(struct krc_meta_conn *conn)
 }
 
 /*
- * Everything that is needed before rdma_connect(). What was made stays in @conn for
- * krc_meta_conn_free() also on failure. Context: may sleep.
+ * Create everything needed before rdma_connect(). On failure, too, what was created stays in
+ * @conn for krc_meta_conn_free(). Context: may sleep.
  */
 int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step)
 {
@@ -273,7 +273,7 @@ int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step)
 }
 
 /*
- * End all that is under way on a broken connection and take its queue pair down.
+ * Flush all work requests of a broken connection and destroy its queue pair.
  * Context: may sleep, KRC_META_DRAIN_MS at most if the device does not answer.
  */
 void krc_meta_conn_stop(struct krc_meta_conn *conn)
@@ -284,13 +284,13 @@ void krc_meta_conn_stop(struct krc_meta_conn *conn)
 		return;
 	rdma_disconnect(conn->id);
 	ib_modify_qp(conn->id->qp, &attr, IB_QP_STATE);
-	krc_meta_cq_expect(&conn->send_cq); /* whatever is flushed */
+	krc_meta_cq_expect(&conn->send_cq); /* interrupts for the flushed work requests */
 	wait_event_timeout(conn->wait, !atomic_read(&conn->posted),
 			   msecs_to_jiffies(KRC_META_DRAIN_MS));
 	rdma_destroy_qp(conn->id);
 }
 
-/* Give everything back. The queue pair is down, nobody uses @conn. Context: may sleep. */
+/* Free everything. The queue pair is gone, @conn has no users. Context: may sleep. */
 void krc_meta_conn_free(struct krc_meta_conn *conn)
 {
 	if (!conn)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the completion queue of a MetaServer connection's READs and SENDs. Who waits
- * awake for a READ polls it; an interrupt is asked for only while there is a completion
- * to come for which nobody polls. Completions of READs and SENDs need no order, so
- * several may poll at once.
- * Locking: none of its own; the driver has a lock for each poll.
+ * Owns: the completion queue of a MetaServer connection's READs and SENDs. A task that
+ * busy-polls for its READ polls the queue; the queue is armed only while a completion is
+ * outstanding for which no task polls. Completions of READs and SENDs need no order, so
+ * several tasks may poll concurrently.
+ * Locking: none of its own; the driver locks each poll.
  */
 #include "meta/meta_priv.h"
 
-#define KRC_META_POLL_BUDGET 64 /* completions of one soft interrupt */
-#define KRC_META_POLL_BATCH 4 /* completions taken at once */
+#define KRC_META_POLL_BUDGET 64 /* completions per softirq run */
+#define KRC_META_POLL_BATCH 4 /* completions per ib_poll_cq() */
 
-/* Take what has completed, at most @budget. Bottom halves are off. Return: how many. */
+/* Handle at most @budget completions. Context: bottom halves off. Return: number handled. */
 static int krc_meta_cq_take(struct krc_meta_cq *cq, int budget)
 {
 	struct ib_wc wc[KRC_META_POLL_BATCH];
@@ -29,7 +29,7 @@ static int krc_meta_cq_take(struct krc_meta_cq *cq, int budget)
 	return total;
 }
 
-/* Have an interrupt come, or the soft interrupt at once if there is something already. */
+/* Arm the interrupt, or raise the softirq if there are completions already. */
 static void krc_meta_cq_arm(struct krc_meta_cq *cq)
 {
 	if (ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
@@ -56,7 +56,7 @@ static void krc_meta_cq_event(struct ib_cq *ib, void *context)
 	irq_poll_sched(&cq->iop);
 }
 
-/* Make it. Context: may sleep. Return: 0 or a negative errno. */
+/* Create the queue. Context: may sleep. Return: 0 or a negative errno. */
 int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entries)
 {
 	struct ib_cq_init_attr attr = { .cqe = entries };
@@ -70,19 +70,19 @@ int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entr
 	return 0;
 }
 
-/* Destroy it if it was made; its queue pair is gone. Context: may sleep. */
+/* Destroy the queue, if created, after its queue pair. Context: may sleep. */
 void krc_meta_cq_destroy(struct krc_meta_cq *cq)
 {
 	if (!cq->ib)
 		return;
 	irq_poll_disable(&cq->iop);
-	synchronize_rcu(); /* the end of a soft interrupt that has said it was complete */
+	synchronize_rcu(); /* a softirq run that has called irq_poll_complete() */
 	ib_destroy_cq(cq->ib);
-	synchronize_rcu(); /* rxe calls krc_meta_cq_event() in a soft interrupt of its own */
+	synchronize_rcu(); /* rxe calls krc_meta_cq_event() in a softirq of its own */
 	cq->ib = NULL;
 }
 
-/* For who waits awake. Context: task that holds a count in conn.users. */
+/* One step of busy-polling. Context: task that holds a count in conn.users. */
 void krc_meta_cq_poll(struct krc_meta_cq *cq)
 {
 	local_bh_disable();
@@ -91,8 +91,8 @@ void krc_meta_cq_poll(struct krc_meta_cq *cq)
 }
 
 /*
- * There is one more completion to come for which nobody polls. Context: any but hard
- * interrupts; under the lock that is held where krc_meta_cq_expected() is called for it.
+ * Count a completion for which no task polls, and arm. Context: any but hard interrupts; under
+ * the lock that is also held when krc_meta_cq_expected() is called for it.
  */
 void krc_meta_cq_expect(struct krc_meta_cq *cq)
 {
@@ -100,7 +100,7 @@ void krc_meta_cq_expect(struct krc_meta_cq *cq)
 	krc_meta_cq_arm(cq);
 }
 
-/* That completion came. Context: any. */
+/* That completion has arrived. Context: any. */
 void krc_meta_cq_expected(struct krc_meta_cq *cq)
 {
 	atomic_dec(&cq->unpolled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: memory of maps, see meta/map.h.
+ * Owns: the memory of maps, see meta/map.h.
  * Locking: none.
  */
 #include <linux/mm.h>

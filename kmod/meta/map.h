@@ -9,10 +9,10 @@
 
 #include "krp_load.h"
 
-#define KRC_META_DEPTH_MAX 20 /* 8 MiB of directory; deeper tables are asked by message */
+#define KRC_META_DEPTH_MAX 20 /* 8 MiB of directory; deeper tables are looked up by message */
 
 /**
- * krc_meta_map_free() - Give a map back.
+ * krc_meta_map_free() - Free a map.
  * @map: map or NULL.
  *
  * Context: may sleep.
@@ -20,9 +20,9 @@
 void krc_meta_map_free(struct krp_map *map);
 
 /**
- * krc_meta_load_feed() - Judge what a READ brought, and give the load what memory it needs.
+ * krc_meta_load_feed() - Check what a READ returned, and allocate what the load needs next.
  * @load: begun with krp_load_start(); krc_meta_map_free(krp_load_take()) ends it.
- * @bytes: what came for krp_load_next(); never trusted.
+ * @bytes: result of the READ that krp_load_next() asked for; untrusted.
  *
  * Context: may sleep.
  * Return:

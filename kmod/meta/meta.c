@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the client of a port as its callers see it: begin and end, look-ups over the
- * servers in order, how the sessions are.
+ * Owns: the public face of a port's client: create and destroy, look-ups over the servers in
+ * order of preference, state of the sessions.
  * Locking: meta.lock for all that is shared; see meta/meta_priv.h.
  */
 #include <linux/err.h>
@@ -10,7 +10,7 @@
 
 #include "meta/meta_priv.h"
 
-/* A call that waits begins. Return: 0, or -ESHUTDOWN. */
+/* Begin a call that may sleep. Return: 0, or -ESHUTDOWN. */
 int krc_meta_enter(struct krc_meta *meta)
 {
 	int err = -ESHUTDOWN;
@@ -24,7 +24,7 @@ int krc_meta_enter(struct krc_meta *meta)
 	return err;
 }
 
-/* It is over. */
+/* End such a call. */
 void krc_meta_leave(struct krc_meta *meta)
 {
 	spin_lock_bh(&meta->lock);
@@ -72,14 +72,14 @@ struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union 
 void krc_meta_destroy(struct krc_meta *meta)
 {
 	krc_meta_stop(meta);
-	wait_event(meta->wait, krc_meta_unused(meta)); /* every wait has been ended */
+	wait_event(meta->wait, krc_meta_unused(meta)); /* krc_meta_stop() has ended every wait */
 	if (meta->wq)
 		destroy_workqueue(meta->wq);
 	krc_meta_records_free(meta);
 	kfree(meta);
 }
 
-/* Locks: meta.lock. A miss at a server that has just restarted, or hangs, proves little. */
+/* Locks: meta.lock. Whether a server restarted recently or hangs: its misses prove little. */
 static bool krc_meta_doubtful(struct krc_meta_session *s)
 {
 	lockdep_assert_held(&s->meta->lock);
@@ -88,7 +88,7 @@ static bool krc_meta_doubtful(struct krc_meta_session *s)
 	return s->settling || s->still;
 }
 
-/* Locks: meta.lock. What a look at the root has shown. */
+/* Locks: meta.lock. Take over the heartbeat of a READ of the root. */
 static void krc_meta_pulse(struct krc_meta_session *s, const struct krp_pulse *pulse)
 {
 	lockdep_assert_held(&s->meta->lock);
@@ -97,7 +97,7 @@ static void krc_meta_pulse(struct krc_meta_session *s, const struct krp_pulse *p
 	s->settle_until = jiffies + msecs_to_jiffies(pulse->settling_ms);
 }
 
-/* Whether @a is to be asked before @b: doubtful ones last, then priority, then late failures. */
+/* Whether to ask @a before @b: doubtful servers last, then priority, then recent failures. */
 static bool krc_meta_better(struct krc_meta_session *a, struct krc_meta_session *b)
 {
 	if (krc_meta_doubtful(a) != krc_meta_doubtful(b))
@@ -108,7 +108,7 @@ static bool krc_meta_better(struct krc_meta_session *a, struct krc_meta_session 
 }
 
 /*
- * The best server that is ready and not in @tried; a count in conn.users is taken.
+ * The best server that is ready and not in @tried; takes a count in conn.users.
  * Return: NULL if there is none.
  */
 static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned long tried,
@@ -134,7 +134,7 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 }
 
 /*
- * Give the count back; count what it came to. @pulse: a new look at the root, or NULL.
+ * Drop the count in conn.users, and count the outcome. @pulse: new heartbeat, or NULL.
  * Return: true if a miss of this server proves little.
  */
 static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_conn *conn, int step,
@@ -184,14 +184,14 @@ static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn 
 	}
 	if (step == KRP_STEP_HIT && !krp_value_valid(ret_value))
 		step = -EPROTO;
-	/* that a caller had less time than a server may take is no fault of the server */
+	/* not the server's fault if the caller allowed less than a READ timeout */
 	verdict = hurried && step == -ETIMEDOUT ? -EINTR : step;
 	*ret_doubtful =
 		krc_meta_chosen_done(s, conn, verdict, *reads - before, looked > 0 ? &pulse : NULL);
 	return step;
 }
 
-/* One server has a record that those of @proved said there is not. */
+/* A server has a record that the servers in @proved missed: count that. */
 static void krc_meta_overrule(struct krc_meta *meta, unsigned long proved)
 {
 	struct krc_meta_session *s;
@@ -207,8 +207,8 @@ static void krc_meta_overrule(struct krc_meta *meta, unsigned long proved)
 }
 
 /*
- * Whether those of @missed, of which those of @proved should have a record, leave it open
- * that there is one: a server that is configured and away may be the one that took it.
+ * Whether a record may exist although the servers in @missed do not have it; @proved: those
+ * of them that should. The one server that has it may be configured but unreachable.
  */
 static bool krc_meta_in_doubt(struct krc_meta *meta, unsigned long missed, unsigned long proved)
 {
@@ -218,10 +218,9 @@ static bool krc_meta_in_doubt(struct krc_meta *meta, unsigned long missed, unsig
 }
 
 /*
- * @tried, @missed, @proved: by index, the servers asked; of these those that do not have
- * the record; of these those that should have it, if there were one, since they neither
- * settle nor stand still. A record is published when one server has taken it, so that one which has not
- * taken it proves nothing by itself.
+ * Bit masks by index: @tried: servers asked; @missed: those that do not have the record;
+ * @proved: those of @missed that should have it if it existed, since they neither settle nor
+ * hang. A record is published once one server has it, so one miss alone proves nothing.
  */
 static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			       unsigned long deadline, struct krp_value *ret_value, u32 *reads,
@@ -240,7 +239,7 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			return -ESHUTDOWN;
 		if (!s)
 			return missed ? -ENOENT : -ENOTCONN;
-		index = s->index; /* it may be gone afterwards */
+		index = s->index; /* @s may be freed afterwards */
 		tried |= BIT(index);
 		step = krc_meta_lookup_one(s, conn, key, deadline, ret_value, reads, &doubtful);
 		if (step == KRP_STEP_HIT) {
@@ -286,7 +285,7 @@ int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeou
 		*ret_doubt = doubt;
 	if (err)
 		return err;
-	krc_cache_put(meta->cache, key, &value, epoch); /* if not, it is just not remembered */
+	krc_cache_put(meta->cache, key, &value, epoch); /* on failure it is just not cached */
 	*ret_value = value;
 	return 0;
 }

@@ -2,9 +2,9 @@
 /*
  * Owns: the MetaServer client of a port: one session (rdma_cm, RC queue pair) with
  * each MetaServer of the configuration, over which it publishes and renews this
- * port's records and READs others'. Sessions attach, fail and come back by themselves,
- * with back-off; nothing here fails because a server is away.
- * Locking: every function may be called at once from several threads; those that say
+ * port's records and READs those of others. Sessions attach, fail and attach again by
+ * themselves, with back-off; no call fails just because one server is unreachable.
+ * Locking: every function may be called from several threads concurrently; those that say
  * "may sleep" need process context.
  */
 #ifndef KRC_META_H
@@ -40,7 +40,7 @@ struct krc_meta_server_conf {
 /**
  * struct krc_meta_key - A cluster key.
  * @bytes: the key; zeroed when it is freed, never shown.
- * @len: bytes in use.
+ * @len: bytes of @bytes in use.
  */
 struct krc_meta_key {
 	u8 bytes[KRC_META_KEY_BYTES_MAX];
@@ -48,16 +48,16 @@ struct krc_meta_key {
 };
 
 /**
- * struct krc_meta_conf - What `krcore-metactl node up` brings.
- * @owner: identity of the node that lasts over boots.
+ * struct krc_meta_conf - Configuration, as `krcore-metactl node up` passes it.
+ * @owner: identity of the node, the same at every boot.
  * @generation: boot generation, larger at each node up.
- * @name: host name for people.
- * @keys: cluster keys: the first is named to servers, all are accepted.
- * @keys_nr: how many; 0 means no authentication.
+ * @name: host name, for diagnostics.
+ * @keys: cluster keys: HELLO names the first, a server's proof may use any.
+ * @keys_nr: length of @keys; 0 means no authentication.
  * @lease_ms: lease to ask for, 0 leaves it to the server.
- * @timeout_ms: how long a request may take.
+ * @timeout_ms: longest time for a request.
  * @reconnect_min_ms: first pause before a lost server is tried again.
- * @reconnect_max_ms: longest.
+ * @reconnect_max_ms: longest such pause.
  * @servers_nr: servers in use.
  * @servers: the servers.
  */
@@ -77,13 +77,13 @@ struct krc_meta_conf {
 
 /**
  * enum krc_meta_state - State of a session; one transition function owns it.
- * @KRC_META_DOWN: waiting to try again.
- * @KRC_META_RESOLVING: address and route.
+ * @KRC_META_DOWN: no connection; waiting for the next attempt.
+ * @KRC_META_RESOLVING: rdma_cm resolves address and route.
  * @KRC_META_CONNECTING: rdma_cm handshake.
- * @KRC_META_HELLO: authentication.
+ * @KRC_META_HELLO: authentication, and the first map.
  * @KRC_META_READY: records are being published, look-ups work.
- * @KRC_META_CLOSING: being taken down.
- * @KRC_META_STATES: how many there are.
+ * @KRC_META_CLOSING: the connection is being taken down.
+ * @KRC_META_STATES: number of states.
  */
 enum krc_meta_state {
 	KRC_META_DOWN,
@@ -96,23 +96,23 @@ enum krc_meta_state {
 };
 
 /**
- * struct krc_meta_info - How one session is, for people.
+ * struct krc_meta_info - State of one session, for diagnostics.
  * @name: as the administrator wrote it.
  * @addr: address.
  * @priority: as configured.
  * @state: enum krc_meta_state.
  * @error: negative errno of the last failure, 0 if none.
- * @reason: text about it ("authentication failed", "no route").
+ * @reason: text for @error ("authentication failed", "no route").
  * @incarnation: of the server, 0 if never attached.
- * @lease_ms: granted.
- * @published: records of this port that it has acknowledged.
- * @attaches: how often it was attached.
- * @lookups: look-ups asked of it.
- * @reads: READs of it.
- * @misses: look-ups it answered with "no such record".
- * @misses_overruled: of these, another server had the record.
+ * @lease_ms: lease that the server granted.
+ * @published: records of this port that the server has acknowledged.
+ * @attaches: how often the session reached READY.
+ * @lookups: look-ups sent to this server.
+ * @reads: READs of its table.
+ * @misses: look-ups this server answered with "no such record".
+ * @misses_overruled: misses for which another server had the record.
  * @failures: READs and requests that failed.
- * @next_try_ms: until the next attempt, 0 if none is due.
+ * @next_try_ms: time until the next attempt, 0 if none is due.
  */
 struct krc_meta_info {
 	char name[KRC_META_SERVER_NAME_BYTES];
@@ -137,14 +137,14 @@ struct krc_meta_info {
  * krc_meta_create() - Start the client of a port.
  * @ibdev: device; only connections that leave through it and @port are used.
  * @port: port number, from 1.
- * @gid: GID that is published for; connections come from it (RoCE: the address it
- *	stands for, IPv4-mapped or IPv6).
+ * @gid: GID of the records, and source of the connections (RoCE: the address that it
+ *	represents, IPv4-mapped or IPv6).
  * @conf: configuration; copied.
- * @cache: cache of the node: notifications and new incarnations make it forget.
+ * @cache: cache of the node; notifications and new incarnations invalidate its entries.
  *
- * Context: may sleep. Returns before anything is attached.
- * Return: the client, or ERR_PTR(-ENOMEM), or that of an errno of the crypto layer if
- * there is a key and no HMAC-SHA256.
+ * Context: may sleep. Does not wait for any session to attach.
+ * Return: the client, ERR_PTR(-ENOMEM), or an ERR_PTR of the crypto layer if there are keys
+ * but no HMAC-SHA256.
  */
 struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union ib_gid *gid,
 				 const struct krc_meta_conf *conf, struct krc_cache *cache);
@@ -153,8 +153,8 @@ struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union 
  * krc_meta_destroy() - Withdraw all records (waiting at most 1 s), end all sessions.
  * @meta: client.
  *
- * Look-ups under way return -ESHUTDOWN. Works if the device is on its way out: once
- * rdma_cm has said so, nothing is waited for. Context: may sleep.
+ * Look-ups in flight return -ESHUTDOWN. Works during device removal: once rdma_cm has
+ * reported it, no server is waited for. Context: may sleep.
  */
 void krc_meta_destroy(struct krc_meta *meta);
 
@@ -168,9 +168,9 @@ void krc_meta_destroy(struct krc_meta *meta);
 void krc_meta_stop(struct krc_meta *meta);
 
 /**
- * krc_meta_plan() - Make all that a new list of servers takes; nothing changes yet.
+ * krc_meta_plan() - Allocate all that a new configuration needs; nothing changes yet.
  * @meta: client.
- * @conf: configuration; its generation is that of before.
+ * @conf: configuration; same generation as at krc_meta_create().
  *
  * Context: may sleep.
  * Return: the plan, for krc_meta_switch() or krc_meta_plan_free(), or an ERR_PTR as
@@ -179,7 +179,7 @@ void krc_meta_stop(struct krc_meta *meta);
 struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf);
 
 /**
- * krc_meta_plan_free() - Give a plan up.
+ * krc_meta_plan_free() - Free a plan that was not switched to.
  * @plan: plan or NULL.
  *
  * Context: may sleep.
@@ -187,15 +187,15 @@ struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta
 void krc_meta_plan_free(struct krc_meta_plan *plan);
 
 /**
- * krc_meta_switch() - Take a new list of servers, while others use the client.
+ * krc_meta_switch() - Switch to a new configuration while the client is in use.
  * @meta: client.
- * @conf: configuration that the plan was made of; copied.
- * @plan: plan; not the caller's any more.
+ * @conf: configuration that the plan was made from; copied.
+ * @plan: plan; consumed.
  *
  * Context: may sleep.
- * Servers in both keep their session, unless owner, name or lease change, or whether there
- * are keys at all; other keys count from the next handshake on. A server
- * that is left withdraws our records; that is waited for at most 1 s. Nothing fails.
+ * Servers of both configurations keep their session, unless owner, name or lease change, or
+ * keys appear where there were none or vanish; changed keys count from the next handshake
+ * on. Our records are withdrawn from each dropped server, within at most 1 s. Cannot fail.
  */
 void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
 		     struct krc_meta_plan *plan);
@@ -203,53 +203,53 @@ void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
 /**
  * krc_meta_reconfigure() - krc_meta_plan() and krc_meta_switch() in one.
  * @meta: client.
- * @conf: configuration; copied. Its generation is that of before.
+ * @conf: configuration; copied. Same generation as at krc_meta_create().
  *
  * Context: may sleep.
- * Return: 0, or as krc_meta_create(): nothing has changed.
+ * Return: 0, or an errno as krc_meta_create(); then nothing has changed.
  */
 int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf);
 
 /**
- * krc_meta_publish() - Have a record published at every server, now and after each
- * attach, until it is withdrawn.
+ * krc_meta_publish() - Publish a record at every server, now and after each attach, until
+ * it is withdrawn.
  * @meta: client.
  * @service: service; the GID is the client's.
- * @value: value; its generation is set here.
+ * @value: value; copied, with the generation of the configuration.
  *
  * Publishing the same service again replaces the value.
  * Context: may sleep.
- * Return: 0, -ENOMEM, -EINVAL (no valid value), or -ESHUTDOWN.
+ * Return: 0, -ENOMEM, -EINVAL (invalid value), or -ESHUTDOWN.
  */
 int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value);
 
 /**
- * krc_meta_take_orphans() - What a client could not withdraw.
+ * krc_meta_take_orphans() - Take the records that a client could not withdraw.
  * @meta: client, after krc_meta_stop().
- * @left: the records go to this list.
+ * @left: the orphaned records are moved to this list.
  *
- * A port whose address was taken away reaches no server any more, while the lease of its
- * records is prolonged by the node's other sessions: they are of one owner.
+ * A port that lost its address reaches no server any more, but the node's other sessions,
+ * which have the same owner, keep extending the lease of its records.
  * Context: any.
  */
 void krc_meta_take_orphans(struct krc_meta *meta, struct list_head *left);
 
 /**
- * krc_meta_adopt_orphans() - Withdraw what other clients of this node have left.
+ * krc_meta_adopt_orphans() - Withdraw orphaned records of other clients of this node.
  * @meta: client.
- * @left: records; those that were taken are gone from it. What @meta has published itself is
- *	not withdrawn.
- * @own: take those of its own address only.
+ * @left: orphaned records; adopted ones are removed from the list. A record that @meta
+ *	publishes itself is not withdrawn, only removed from the list.
+ * @own: adopt only records of @meta's own GID.
  *
  * Context: any.
  */
 void krc_meta_adopt_orphans(struct krc_meta *meta, struct list_head *left, bool own);
 
 /**
- * krc_meta_release_orphans() - Withdraw no more what was adopted of an address.
+ * krc_meta_release_orphans() - Hand adopted records of one GID back to the caller.
  * @meta: client.
- * @gid: the address; a port that has it now is about to publish, and does the rest.
- * @left: the records go to this list.
+ * @gid: GID; the port that owns it now is about to publish, and handles them from here on.
+ * @left: the records are moved to this list.
  *
  * Context: any.
  */
@@ -257,8 +257,8 @@ void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
 			      struct list_head *left);
 
 /**
- * krc_meta_drop_orphans() - Forget what was left.
- * @left: records; empty afterwards.
+ * krc_meta_drop_orphans() - Free orphaned records.
+ * @left: orphaned records; empty afterwards.
  *
  * Context: any.
  */
@@ -268,16 +268,16 @@ void krc_meta_drop_orphans(struct list_head *left);
  * krc_meta_published() - Wait until at least one server has acknowledged a record.
  * @meta: client.
  * @service: service.
- * @timeout_ms: at most so long.
+ * @timeout_ms: longest wait.
  *
  * Context: may sleep, interruptible.
  * Return: 0, -ENOENT (not published by us), -ETIMEDOUT, -ERESTARTSYS, -ESHUTDOWN, or the
- * refusal of a server (krp_status_errno()) if all refused.
+ * refusal of a server (krp_status_errno()): at once if all refused, at the timeout if any did.
  */
 int krc_meta_published(struct krc_meta *meta, u16 service, u32 timeout_ms);
 
 /**
- * krc_meta_withdraw() - Take a record back.
+ * krc_meta_withdraw() - Withdraw a record from every server.
  * @meta: client.
  * @service: service.
  *
@@ -289,25 +289,24 @@ void krc_meta_withdraw(struct krc_meta *meta, u16 service);
  * krc_meta_lookup() - READ a record from the best server that answers.
  * @meta: client.
  * @key: name of the record.
- * @timeout_ms: at most so long in all.
+ * @timeout_ms: longest time in all.
  * @ret_value: out: the value.
- * @ret_reads: out: READs it took, may be NULL.
+ * @ret_reads: out: number of READs, may be NULL.
  * @ret_doubt: out with -ENOENT, else untouched: the miss is not proved; may be NULL.
  *
- * Does not ask the cache; puts what it finds there. A server that fails is left for
- * the next one. What one does not have is looked for at one more, since a record is
- * published when one server has taken it; at all that are ready, as long as those that
- * do not have it are settling. A miss is in doubt if all of those settle or stand still,
- * or if there was no second one to ask though another is configured. Context: may sleep,
- * killable.
+ * Does not consult the cache, but stores the record found there. If a server fails, the next
+ * one is asked. A miss is confirmed by a second server, since a record counts as published
+ * once one server has it; as long as all servers that missed are settling or hang, every
+ * ready server is asked. A miss is in doubt if all servers that missed settle or hang, or if
+ * only one could be asked though several are configured. Context: may sleep, killable.
  * Return: 0; -ENOENT (two servers, or all that are ready, have no such record); -ENOTCONN
- * (no server that can be asked is attached); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
+ * (no attached server could be asked); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
  */
 int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
 		    struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt);
 
 /**
- * krc_meta_info() - How the session with server @i is.
+ * krc_meta_info() - Report the state of the session with server @i.
  * @meta: client.
  * @i: 0 to conf.servers_nr - 1.
  * @ret_info: out.
@@ -317,7 +316,7 @@ int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeou
  */
 int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info);
 
-/* Text of enum krc_meta_state, for people. */
+/* Text of an enum krc_meta_state, for diagnostics. Context: any. */
 const char *krc_meta_state_name(u8 state);
 
 #endif /* KRC_META_H */

@@ -2,10 +2,9 @@
 /*
  * Owns: one-sided READs of a MetaServer's table: the map of it, and look-ups.
  *
- * Many look-ups READ at once, each in a slot of its own; what to READ and what the
- * bytes prove is krp_lookup.h's to say, under map_lock. A waiter that is killed or runs
- * out of time leaves its slot behind; the completion frees it. Taking the connection
- * down ends every wait.
+ * Look-ups READ concurrently, each in its own slot; krp_lookup.h decides, under map_lock, what
+ * to READ and what the bytes mean. A task that is killed or times out abandons its slot,
+ * which the completion then frees. Taking the connection down ends every wait.
  * Locking: see meta/meta_priv.h. Callers hold a count in conn.users, or are the
  * session's work item.
  */
@@ -44,7 +43,7 @@ void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
 	krc_meta_conn_completed(conn);
 }
 
-/* No more READs from now on. Context: the work item. */
+/* Let no further READ be posted. Context: the work item. */
 void krc_meta_reads_stop(struct krc_meta_conn *conn)
 {
 	spin_lock_bh(&conn->read_lock);
@@ -52,7 +51,7 @@ void krc_meta_reads_stop(struct krc_meta_conn *conn)
 	spin_unlock_bh(&conn->read_lock);
 }
 
-/* The queue pair is gone: what has not completed never will. Context: the work item. */
+/* Fail the READs that the destroyed queue pair did not complete. Context: the work item. */
 void krc_meta_reads_end(struct krc_meta_conn *conn)
 {
 	unsigned int i;
@@ -96,7 +95,7 @@ static void krc_meta_read_put(struct krc_meta_read *r, u32 bytes)
 	spin_unlock_bh(&conn->read_lock);
 }
 
-/* Nobody waits any more. Return: true if the READ has completed meanwhile. */
+/* Stop waiting for a READ. Return: true if it has completed meanwhile. */
 static bool krc_meta_read_abandon(struct krc_meta_read *r)
 {
 	bool posted;
@@ -130,7 +129,7 @@ static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *re
 
 	reinit_completion(&r->done);
 	r->asleep = false;
-	/* the lock: the queue pair stays as long as the connection is not broken */
+	/* under read_lock the queue pair exists as long as @broken is not set */
 	spin_lock_bh(&conn->read_lock);
 	if (!READ_ONCE(conn->broken)) {
 		atomic_inc(&conn->posted);
@@ -155,7 +154,7 @@ static bool krc_meta_read_poll(void *arg)
 	return completion_done(&r->done);
 }
 
-/* Its waiter does not poll any more: if it has not completed, an interrupt has to come. */
+/* The task blocks instead of polling: arm, unless the READ has completed. */
 static void krc_meta_read_asleep(struct krc_meta_read *r)
 {
 	spin_lock_bh(&r->conn->read_lock);
@@ -166,8 +165,8 @@ static void krc_meta_read_asleep(struct krc_meta_read *r)
 }
 
 /*
- * READ into a slot that was taken; the slot stays taken on success only.
- * @timeout: jiffies, at most the patience with a server, beyond which it counts as dead.
+ * READ into a slot that was taken; on failure the slot is released, or abandoned.
+ * @timeout: jiffies, capped at krc_meta_patience(), after which the session fails.
  * Return: 0; -ENOTCONN; -ETIMEDOUT; -EINTR.
  */
 static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *read,
@@ -194,7 +193,7 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 			krc_meta_session_fail(conn->s, -ETIMEDOUT, "a READ got no answer");
 		return -ETIMEDOUT;
 	}
-	/* the spin lock of abandon() or the completion orders @err and the bytes */
+	/* read_lock in krc_meta_read_abandon(), or @done, orders @err and the bytes */
 	if (!r->err) {
 		ib_dma_sync_single_for_cpu(conn->s->meta->ibdev, r->dma, read->bytes,
 					   DMA_FROM_DEVICE);
@@ -205,7 +204,7 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 	return err;
 }
 
-/* READ up to a bucket. Return: a slot with the bytes, or ERR_PTR as krc_meta_read_wait(). */
+/* READ at most a bucket. Return: a slot with the bytes, or ERR_PTR as krc_meta_read_wait(). */
 static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const struct krp_read *read,
 					   unsigned long deadline)
 {
@@ -231,7 +230,7 @@ static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const str
 	return err ? ERR_PTR(err) : r;
 }
 
-/* One READ of a load, in the slot for that. */
+/* One READ of a load, in the last slot. Return: also -EAGAIN: the slot is busy. */
 static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
 			      const struct krp_read *read)
 {
@@ -241,7 +240,7 @@ static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
 
 	lockdep_assert_held(&conn->map_mutex);
 	spin_lock_bh(&conn->read_lock);
-	taken = r->taken; /* left behind by one who was killed; it will not take long */
+	taken = r->taken; /* abandoned by a killed task; its completion is near */
 	r->taken = true;
 	spin_unlock_bh(&conn->read_lock);
 	if (taken)
@@ -259,7 +258,7 @@ static u64 krc_meta_now_ms(void)
 	return ktime_to_ms(ktime_get());
 }
 
-/* Locks: map_mutex. Make a map, from the old one if there is one. */
+/* Locks: map_mutex. Load a map, based on the old one if there is one. */
 static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 {
 	struct krp_load load;
@@ -289,7 +288,7 @@ static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 }
 
 /*
- * The first map of a connection. Context: the work item.
+ * Load the first map of a connection. Context: the work item.
  * Return: 0 (also if the table is too large to be mapped), or a negative errno.
  */
 int krc_meta_map_load(struct krc_meta_conn *conn)
@@ -297,13 +296,13 @@ int krc_meta_map_load(struct krc_meta_conn *conn)
 	u32 reads = 0;
 	int err;
 
-	mutex_lock(&conn->map_mutex); /* nobody else is here before the session is ready */
+	mutex_lock(&conn->map_mutex); /* uncontended before the session is ready */
 	err = krc_meta_map_make(conn, &reads);
 	mutex_unlock(&conn->map_mutex);
 	return err == -E2BIG ? 0 : err;
 }
 
-/* A look-up needs a newer map than number @nr. Return: 0, -EAGAIN: ask, or an errno. */
+/* Load a newer map than number @nr. Return: 0; -EAGAIN: ask by message; or an errno. */
 static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
 {
 	int err = 0;
@@ -329,7 +328,7 @@ static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
 /*
  * Look a record up on one server by READs.
  * Return: KRP_STEP_HIT, KRP_STEP_MISS; -EAGAIN: ask by message; -ENOTCONN; -ETIMEDOUT;
- * -EINTR. @reads grows by the READs it took.
+ * -EINTR. The number of READs is added to @reads.
  */
 int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 			 unsigned long deadline, struct krp_value *ret_value, u32 *reads)
@@ -368,9 +367,9 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 }
 
 /*
- * The server has missed: look whether its process lives, if the last look is too old to
- * tell; see krp_pulse.h. @reads grows by the READs it took.
- * Return: 1: @ret_pulse is a new look; 0: there is none; or as krc_meta_read_lookup().
+ * After a miss: READ the heartbeat in the root to see whether the server's process is alive,
+ * if the last one is too old to tell; see krp_pulse.h. The READ is added to @reads.
+ * Return: 1: @ret_pulse is new; 0: it is not; or an errno as krc_meta_read_lookup().
  */
 int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
 			struct krp_pulse *ret_pulse)
@@ -391,7 +390,7 @@ int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 
 	if (IS_ERR(r))
 		return PTR_ERR(r);
 	spin_lock(&conn->map_lock);
-	/* another may have looked later; a torn root is being written, so somebody lives */
+	/* another task may have READ later; a torn root is being written, so the server lives */
 	err = now_ms < conn->pulse.looked_ms ||
 	      krp_pulse_feed(&conn->pulse, r->data, conn->incarnation, now_ms);
 	*ret_pulse = conn->pulse;

@@ -2,11 +2,11 @@
 /*
  * Owns: the records of this port and what each server knows of them.
  *
- * A record is remembered until it is withdrawn, and told to every server at each
- * attach; a withdrawn one until all servers know, or until no lease can hold it any
- * more. Requests to a server arrive in order and each carries the version it speaks of,
- * so that a late answer to an older version says nothing of the newer.
- * Locking: meta.lock held, but in the functions of meta/meta.h, which take it.
+ * A record is kept until it is withdrawn, and published to every server at each attach; a
+ * withdrawn one is kept until all servers have answered or any lease of it has run out.
+ * Requests to a server arrive in order, and each is remembered with the version of its
+ * record, so that a late answer for an older version does not count for a newer one.
+ * Locking: meta.lock held, except in the functions of meta/meta.h, which take it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,7 +16,10 @@
 #include "base/log.h"
 #include "meta/meta_priv.h"
 
-/* How long it is tried to withdraw what another client has left; no lease of theirs is over. */
+/*
+ * How long to retry withdrawing an orphaned record: its lease never expires while another
+ * session of its owner renews it.
+ */
 #define KRC_META_ADOPTED_S 3600
 
 static struct krc_meta_record *krc_meta_record_named(struct krc_meta *meta,
@@ -39,7 +42,7 @@ struct krc_meta_record *krc_meta_record_find(struct krc_meta *meta, u16 service)
 	return krc_meta_record_named(meta, &key);
 }
 
-/* The record in this version, or NULL: it is not there any more, or has changed. */
+/* The record with this version; NULL: it has changed or is gone. */
 static struct krc_meta_record *krc_meta_record_version(struct krc_meta *meta, u64 version)
 {
 	struct krc_meta_record *rec;
@@ -57,7 +60,7 @@ static void krc_meta_record_drop(struct krc_meta_record *rec)
 	kfree(rec);
 }
 
-/* Free a withdrawn record if no server has to be told any more. */
+/* Free a withdrawn record if no WITHDRAW is due or unanswered. */
 static void krc_meta_record_settled(struct krc_meta *meta, struct krc_meta_record *rec)
 {
 	u32 i;
@@ -72,8 +75,8 @@ static void krc_meta_record_settled(struct krc_meta *meta, struct krc_meta_recor
 }
 
 /*
- * The next record that a server is to be told of, or NULL. It is the last one afterwards, so
- * that one that changes all the time keeps no other from its turn; but the node's own is first.
+ * The next record to send to a server, or NULL. It moves to the end of the list, so that a
+ * record that changes constantly does not starve others; only the node's own stays in place.
  */
 struct krc_meta_record *krc_meta_record_dirty(struct krc_meta_session *s)
 {
@@ -98,17 +101,17 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 	struct krc_meta_record *rec = krc_meta_record_version(meta, send->version);
 	bool withdraw = send->type == KRP_MSG_WITHDRAW;
 
-	/* changed since: another request is under way or due */
+	/* changed since: a newer request is in flight or due */
 	if (!rec || rec->at[s->index] != KRC_META_AT_SENT || withdraw != (rec->gone || s->leaving))
 		return;
-	/* nothing of ours is left there either if it is unknown or another's */
+	/* unknown there, or of another owner: the server has none of ours either */
 	if (withdraw && (err == -ENOENT || err == -EEXIST))
 		err = 0;
-	/* no word of another address counts there: nobody renews it, its lease ends it */
+	/* the server takes none from another address; not renewed, the record's lease ends it */
 	if (withdraw && rec->adopted && err == -EPERM)
 		err = 0;
 	rec->at[s->index] = err ? KRC_META_AT_REFUSED : KRC_META_AT_ACKED;
-	if (err && rec->err[s->index] != err) { /* it is asked again and again */
+	if (err && rec->err[s->index] != err) { /* each renewal retries: log a refusal once */
 		krc_port_warn_limited(meta->ibdev, meta->port,
 				      "%s refuses record %pI6c service %u (%d)\n", s->conf.name,
 				      rec->key.gid, send->service, err);
@@ -120,8 +123,8 @@ void krc_meta_record_answered(struct krc_meta_session *s, const struct krc_meta_
 }
 
 /*
- * A server says that a record is gone. If it is ours and not withdrawn, somebody else has: a
- * lease that ran out, or a late word of another port of this node. It is published again.
+ * A server reports that a record is gone. If it is ours and not withdrawn, its lease ran out
+ * or another port of this node withdrew it late: publish it again.
  */
 void krc_meta_record_lost(struct krc_meta_session *s, const struct krp_key *key, u64 generation)
 {
@@ -135,7 +138,7 @@ void krc_meta_record_lost(struct krc_meta_session *s, const struct krp_key *key,
 	krc_meta_pump(s);
 }
 
-/* Set what a server knows of all records for which it is one of @from (a bit mask). */
+/* Set all records whose state at a server is in @from (a bit mask) to @to. */
 void krc_meta_records_mark(struct krc_meta_session *s, unsigned int from, enum krc_meta_at to)
 {
 	struct krc_meta_record *rec, *next;
@@ -150,7 +153,7 @@ void krc_meta_records_mark(struct krc_meta_session *s, unsigned int from, enum k
 	}
 }
 
-/* How many records that are not withdrawn stand so with a server. */
+/* Number of records, not withdrawn, in state @at at a server. */
 u32 krc_meta_records_count(const struct krc_meta_session *s, enum krc_meta_at at)
 {
 	const struct krc_meta_record *rec;
@@ -162,7 +165,7 @@ u32 krc_meta_records_count(const struct krc_meta_session *s, enum krc_meta_at at
 	return nr;
 }
 
-/* Forget withdrawn records that no lease can hold any more. */
+/* Free withdrawn records whose leases have run out. */
 void krc_meta_records_expire(struct krc_meta *meta)
 {
 	struct krc_meta_record *rec, *next;
@@ -178,7 +181,7 @@ void krc_meta_records_free(struct krc_meta *meta)
 	krc_meta_drop_orphans(&meta->records);
 }
 
-/* A record has changed: every server is to be told. */
+/* A record has changed: send it to every server. */
 static void krc_meta_record_changed(struct krc_meta *meta, struct krc_meta_record *rec)
 {
 	struct krc_meta_session *s;
@@ -187,7 +190,7 @@ static void krc_meta_record_changed(struct krc_meta *meta, struct krc_meta_recor
 	lockdep_assert_held(&meta->lock);
 	rec->version = ++meta->version;
 	krc_meta_for_each(meta, s, i) {
-		/* one that never heard of the record need not hear that it is gone */
+		/* a server that never got the record needs no WITHDRAW */
 		if (rec->gone && (rec->at[i] == KRC_META_AT_NEVER ||
 				  (rec->at[i] == KRC_META_AT_DIRTY && !s->incarnation))) {
 			rec->at[i] = KRC_META_AT_NEVER;
@@ -200,7 +203,7 @@ static void krc_meta_record_changed(struct krc_meta *meta, struct krc_meta_recor
 	}
 }
 
-/* A server was added: it is to be told of all records. */
+/* A server was added: it is to get all records, and the WITHDRAWs of adopted ones. */
 void krc_meta_records_joined(struct krc_meta_session *s)
 {
 	struct krc_meta_record *rec;
@@ -214,26 +217,26 @@ void krc_meta_records_joined(struct krc_meta_session *s)
 	s->dirty = true;
 }
 
-/* Whether a server may still have a record that it was told to forget. */
+/* Whether a server has not confirmed the withdrawal of a record. */
 static bool krc_meta_record_open(const struct krc_meta_record *rec,
 				 const struct krc_meta_session *s)
 {
 	return rec->at[s->index] != KRC_META_AT_NEVER && rec->at[s->index] != KRC_META_AT_ACKED;
 }
 
-/* Somebody else is to withdraw it, maybe from another address: with our token. */
+/* Another client is to withdraw it, maybe from another address: store our token for it. */
 static void krc_meta_record_orphan(struct krc_meta_record *rec, const struct krc_meta_session *s)
 {
 	struct krc_meta_token *token = &rec->token[s->index];
 
 	rec->orphaned = true;
 	if (rec->adopted)
-		return; /* it has that of who was at its address */
+		return; /* keep the token of the client that published it */
 	token->incarnation = s->incarnation;
 	memcpy(token->bytes, s->token, sizeof(token->bytes));
 }
 
-/* What shows a server that a record was published from where its GID was; zero if nothing. */
+/* Token that permits withdrawing a record from another address; zeroes if there is none. */
 void krc_meta_record_token(const struct krc_meta_record *rec, u64 incarnation, u8 *ret_token)
 {
 	u32 i;
@@ -244,7 +247,7 @@ void krc_meta_record_token(const struct krc_meta_record *rec, u64 incarnation, u
 			memcpy(ret_token, rec->token[i].bytes, KRP_TOKEN_BYTES);
 }
 
-/* A server was taken off. At the end of the client krc_meta_take_orphans() is next. */
+/* A server was removed. If the client is closing, krc_meta_take_orphans() follows. */
 void krc_meta_records_left(struct krc_meta_session *s)
 {
 	struct krc_meta_record *rec, *next;
@@ -272,7 +275,7 @@ void krc_meta_take_orphans(struct krc_meta *meta, struct list_head *left)
 	spin_unlock_bh(&meta->lock);
 }
 
-/* Have a record withdrawn that a client before this one could not withdraw. */
+/* Start withdrawing an orphaned record at every server. */
 static void krc_meta_orphan_adopt(struct krc_meta *meta, struct krc_meta_record *rec)
 {
 	struct krc_meta_session *s;
@@ -323,7 +326,7 @@ void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
 	list_for_each_entry_safe(rec, next, &meta->records, link) {
 		if (!rec->adopted || memcmp(rec->key.gid, gid->raw, sizeof(rec->key.gid)))
 			continue;
-		/* answers that are under way are of a version nobody has any more */
+		/* answers still to come match no version any more */
 		memset(rec->at, KRC_META_AT_NEVER, sizeof(rec->at));
 		list_move_tail(&rec->link, left);
 	}
@@ -338,7 +341,7 @@ void krc_meta_drop_orphans(struct list_head *left)
 		krc_meta_record_drop(rec);
 }
 
-/* Whether a server has answered all there was to be said. */
+/* Whether a server has answered every PUBLISH and WITHDRAW. */
 bool krc_meta_records_quiet(const struct krc_meta_session *s)
 {
 	const struct krc_meta_record *rec;
@@ -385,7 +388,7 @@ out:
 	return err;
 }
 
-/* How long a lease may hold a record at some server after it is withdrawn. */
+/* How long a server may keep a withdrawn record: twice the longest lease, and a second. */
 static unsigned long krc_meta_lease_jiffies(const struct krc_meta *meta)
 {
 	const struct krc_meta_session *s;
@@ -413,7 +416,7 @@ void krc_meta_withdraw(struct krc_meta *meta, u16 service)
 	wake_up_all(&meta->wait);
 }
 
-/* The refusal of a server; @all: only if every one has refused. Return: 0 if there is none. */
+/* The first refusal; @all: only if every server has refused. Return: 0 if there is none. */
 static int krc_meta_refusal(const struct krc_meta *meta, const struct krc_meta_record *rec,
 			    bool all)
 {
@@ -431,7 +434,7 @@ static int krc_meta_refusal(const struct krc_meta *meta, const struct krc_meta_r
 	return err;
 }
 
-/* Return: -EAGAIN as long as nothing is decided. @last: the time is over. */
+/* Outcome of krc_meta_published(); -EAGAIN: still open. @last: the timeout has expired. */
 static int krc_meta_published_state(struct krc_meta *meta, u16 service, bool last)
 {
 	const struct krc_meta_session *s;
@@ -447,7 +450,7 @@ static int krc_meta_published_state(struct krc_meta *meta, u16 service, bool las
 	}
 	err = krc_meta_refusal(meta, rec, !last) ?: (last ? -ETIMEDOUT : -EAGAIN);
 	krc_meta_for_each(meta, s, i)
-		if (rec->at[i] == KRC_META_AT_ACKED && !s->leaving) /* or it is the withdrawal */
+		if (rec->at[i] == KRC_META_AT_ACKED && !s->leaving) /* not a WITHDRAW */
 			err = 0;
 out:
 	spin_unlock_bh(&meta->lock);

@@ -2,17 +2,17 @@
 /*
  * Owns: messages of an attached session: credits, pacing, answers, notifications.
  *
- * A credit of the server is a slot with a buffer. It is free again when its answer is
- * there and the device is done with its buffer. The number of a request carries its
- * slot, so that an answer finds it at once.
- * Locking: meta.lock held, but in krc_meta_message() and krc_meta_ask(), which take it.
+ * Each credit of the server is a send slot with a buffer. A slot is free again when the
+ * answer has arrived and the SEND has completed. The number of a request includes its slot,
+ * so that no search is needed for an answer.
+ * Locking: meta.lock held, except in krc_meta_message() and krc_meta_ask(), which take it.
  */
 #include <linux/jiffies.h>
 
 #include "meta/changes.h"
 #include "meta/meta_priv.h"
 
-#define KRC_META_PACE (HZ / 10 ?: 1) /* messages are counted over so many jiffies */
+#define KRC_META_PACE (HZ / 10 ?: 1) /* interval of rate limiting, jiffies */
 
 static struct krc_meta_send *krc_meta_free_slot(struct krc_meta_session *s)
 {
@@ -24,7 +24,7 @@ static struct krc_meta_send *krc_meta_free_slot(struct krc_meta_session *s)
 	return NULL;
 }
 
-/* Stay a tenth below the rate at which the server would cut us off. */
+/* Stay 10 % below the rate above which the server closes the session. */
 static bool krc_meta_paced(struct krc_meta_session *s)
 {
 	u64 most = max_t(u64, (u64)s->rate_max * 9 / 100, 1);
@@ -36,11 +36,11 @@ static bool krc_meta_paced(struct krc_meta_session *s)
 	}
 	s->paced = s->rate_max && s->pace_nr >= most;
 	if (s->paced && !before)
-		krc_meta_session_kick(s); /* its timer brings the next stretch */
+		krc_meta_session_kick(s); /* sets the timer for the next interval */
 	return s->paced;
 }
 
-/* Tell the server of a record as it is now, or that it is withdrawn. */
+/* Build PUBLISH of a record's present value, or WITHDRAW. */
 static void krc_meta_fill_record(struct krc_meta_session *s, struct krc_meta_send *send,
 				 struct krc_meta_record *rec)
 {
@@ -83,10 +83,10 @@ static void krc_meta_send_slot(struct krc_meta_session *s, struct krc_meta_send 
 	send->sent_at = jiffies;
 	s->pace_nr++;
 	if (!s->busy_nr++)
-		krc_meta_session_kick(s); /* its timer counts from now on */
+		krc_meta_session_kick(s); /* sets the timer for the answer */
 }
 
-/* What has to be said next. Return: false if there is nothing. */
+/* Build the next message that is due. Return: false if there is none. */
 static bool krc_meta_fill_slot(struct krc_meta_session *s, struct krc_meta_send *send)
 {
 	void *buf = krc_meta_conn_message(s->conn, send);
@@ -127,7 +127,7 @@ static bool krc_meta_pump_idle(const struct krc_meta_session *s)
 	return !s->renew_due && !s->subscribe_due && !s->dirty && list_empty(&s->asks);
 }
 
-/* Send what waits, as far as credits and pace allow. */
+/* Send what is due, as far as credits and rate limit allow. */
 void krc_meta_pump(struct krc_meta_session *s)
 {
 	struct krc_meta_send *send;
@@ -148,9 +148,9 @@ static void krc_meta_ask_finish(struct krc_meta_ask *ask, int err)
 }
 
 /*
- * The server has answered RENEW. If it has fewer records than it acknowledged, our
- * lease ran out there meanwhile. The count is comparable only if nothing was changed
- * while it was made.
+ * The server has answered RENEW. If it has fewer records than it has acknowledged, our lease
+ * ran out there meanwhile. The count is comparable only if no PUBLISH or WITHDRAW was in
+ * flight with RENEW.
  */
 static void krc_meta_renewed(struct krc_meta_session *s, const struct krc_meta_send *send, int err,
 			     u32 records)
@@ -167,7 +167,7 @@ static void krc_meta_renewed(struct krc_meta_session *s, const struct krc_meta_s
 		krc_meta_records_mark(s, BIT(KRC_META_AT_ACKED), KRC_META_AT_DIRTY);
 }
 
-/* What was remembered may be old, and nobody can say which. */
+/* Changes may have been missed: empty the cache, and tell followers to resync. */
 void krc_meta_resync(struct krc_meta_session *s)
 {
 	lockdep_assert_held(&s->meta->lock);
@@ -179,7 +179,7 @@ static void krc_meta_subscribed(struct krc_meta_session *s, int err)
 {
 	s->subscribed = !err;
 	s->notify_seq = 0;
-	/* what changed before the subscription has not been told */
+	/* changes before the subscription were not notified */
 	krc_meta_resync(s);
 }
 
@@ -257,14 +257,14 @@ static void krc_meta_notify(struct krc_meta_session *s, const struct krp_notify 
 	s->notify_seq = seq;
 }
 
-/* A message of the handshake is for the work item, one at a time. */
+/* Hand a message of the handshake to the work item, one at a time. */
 static void krc_meta_message_early(struct krc_meta_conn *conn, const struct krp_msg_hdr *hdr,
 				   u32 bytes)
 {
 	struct krc_meta_session *s = conn->s;
 	unsigned int status = le16_to_cpu(hdr->status);
 
-	/* at once: the server closes the connection next, which says less */
+	/* record the refusal now: the server closes the connection next, without a reason */
 	if (status) {
 		krc_meta_session_fail_locked(s, krp_status_errno(status), "%s",
 					     krp_status_text(status));
@@ -281,7 +281,7 @@ static void krc_meta_message_early(struct krc_meta_conn *conn, const struct krp_
 	krc_meta_session_kick(s);
 }
 
-/* Bytes have arrived, of any kind. Context: soft interrupt. */
+/* Handle a received message; @bytes are not checked yet. Context: softirq. */
 void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes)
 {
 	struct krc_meta_session *s = conn->s;
@@ -303,12 +303,12 @@ void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes)
 		krc_meta_notify(s, msg);
 	else
 		krc_meta_answer(s, hdr);
-	s->still = false; /* whoever says something lives */
+	s->still = false; /* a server that sends is alive */
 out:
 	spin_unlock_bh(&s->meta->lock);
 }
 
-/* The connection is gone: nothing will be answered any more. */
+/* Fail all requests: the connection is going away. */
 void krc_meta_requests_fail(struct krc_meta_session *s, int err)
 {
 	struct krc_meta_ask *ask, *next;
@@ -352,7 +352,7 @@ bool krc_meta_requests_oldest(const struct krc_meta_session *s, unsigned long *r
 	return found;
 }
 
-/* Nobody waits any more for what was asked. */
+/* The task stops waiting for a LOOKUP. */
 static void krc_meta_ask_abandon(struct krc_meta_session *s, struct krc_meta_conn *conn,
 				 struct krc_meta_ask *ask)
 {
@@ -360,7 +360,7 @@ static void krc_meta_ask_abandon(struct krc_meta_session *s, struct krc_meta_con
 
 	lockdep_assert_held(&s->meta->lock);
 	if (ask->err != -EINPROGRESS)
-		return; /* it has been answered just now */
+		return; /* answered just now */
 	list_del_init(&ask->link);
 	for (i = 0; i < KRC_META_SENDS; i++)
 		if (conn->send[i].ask == ask)
@@ -369,8 +369,8 @@ static void krc_meta_ask_abandon(struct krc_meta_session *s, struct krc_meta_con
 }
 
 /*
- * Ask a server by message: the way round a table that changes too fast or is too large
- * to be READ. The caller holds a count in conn.users. @timeout: jiffies.
+ * Ask a server by message: the fallback for a table that changes too fast or is too large to
+ * be READ. The caller holds a count in conn.users. @timeout: jiffies.
  * Return: KRP_STEP_HIT, KRP_STEP_MISS, -ENOTCONN, -ETIMEDOUT, -EINTR.
  */
 int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,

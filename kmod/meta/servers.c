@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: which servers a client has sessions with: taking a configuration, ending
- * sessions, the end of all.
+ * Owns: the set of a client's sessions: switching to a configuration, ending sessions,
+ * stopping the client.
  *
- * A new configuration keeps the sessions with servers that are in both, unless it
- * changes what a session says of itself (owner, name, lease), or brings keys where there
- * were none: then all begin anew. Other keys count from a session's next handshake on, so
- * that the cluster's key can be changed while it works.
- * A server that is left is told to withdraw this port's records.
- * All that may fail is done before anything changes: a plan has a session for each server,
- * also for those that will turn out to go on with the one they have.
+ * A new configuration keeps the sessions with servers that are in both, unless owner, name or
+ * lease change, which HELLO carries, or keys appear where there were none or vanish: then all
+ * sessions are replaced. Changed keys count from a session's next handshake on, so that the
+ * cluster's key can be changed in operation.
+ * This port's records are withdrawn from a dropped server.
+ * All that may fail is done before anything changes: a plan has a new session for each
+ * server, even for those whose present session will be kept.
  * Locking: conf_mutex around each change; meta.lock inside.
  */
 #include <linux/err.h>
@@ -18,9 +18,9 @@
 #include "meta/meta_priv.h"
 
 /**
- * struct krc_meta_plan - A configuration that is ready to be taken.
- * @session: a session that has not begun for each server; NULL once it is not the plan's.
- * @nr: servers.
+ * struct krc_meta_plan - What switching to a configuration needs.
+ * @session: by server: a session, not started; NULL once it is used.
+ * @nr: number of servers.
  * @ring: cluster keys; NULL without any.
  */
 struct krc_meta_plan {
@@ -45,7 +45,7 @@ static bool krc_meta_all_quiet(struct krc_meta *meta, unsigned long which)
 	return quiet;
 }
 
-/* Have the servers in @which forget our records; wait for them, not long. */
+/* Withdraw our records from the servers in @which; waits at most KRC_META_WITHDRAW_MS. */
 static void krc_meta_withdraw_from(struct krc_meta *meta, unsigned long which)
 {
 	struct krc_meta_session *s;
@@ -56,7 +56,7 @@ static void krc_meta_withdraw_from(struct krc_meta *meta, unsigned long which)
 		if (!(which & BIT(i)))
 			continue;
 		s->leaving = true;
-		/* also what it has not been told last: it may know an older value */
+		/* even records in AT_DIRTY: the server may have an older value */
 		krc_meta_records_mark(s, (u32)~BIT(KRC_META_AT_NEVER), KRC_META_AT_DIRTY);
 		krc_meta_pump(s);
 	}
@@ -82,10 +82,10 @@ static bool krc_meta_all_down(struct krc_meta *meta, unsigned long which)
 /*
  * End the sessions in @which. Locks: conf_mutex. Context: may sleep.
  *
- * Each is waited for until it is down: a flush does not do, as events of the connection
- * may move the queued work item behind it. What has ended and is down stays down and has
- * no connection whose events could queue the work item; once nobody finds it either, a
- * run that is left has nothing to do.
+ * Waits until each session is DOWN: flushing the work item would not do, since events of the
+ * connection may queue it again. An ended session that is DOWN stays DOWN and has no
+ * connection whose events could queue the work item; once it can't be found in @meta either,
+ * a run that is still queued does nothing.
  */
 static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 {
@@ -147,14 +147,14 @@ void krc_meta_stop(struct krc_meta *meta)
 	mutex_unlock(&meta->conf_mutex);
 }
 
-/* Whether a session may go on under another configuration. */
+/* Whether a session is with the server of @conf: same name and address. */
 static bool krc_meta_same(const struct krc_meta_session *s, const struct krc_meta_server_conf *conf)
 {
 	return !strncmp(s->conf.name, conf->name, sizeof(conf->name)) &&
 	       !memcmp(&s->conf.addr, &conf->addr, sizeof(conf->addr));
 }
 
-/* A session of before, not in @taken, that goes on with a server. Locks: conf_mutex. */
+/* The present session with a server, not in @taken, or NULL. Locks: conf_mutex. */
 static struct krc_meta_session *krc_meta_going_on(struct krc_meta *meta,
 						  const struct krc_meta_server_conf *conf,
 						  unsigned long taken)
@@ -169,8 +169,9 @@ static struct krc_meta_session *krc_meta_going_on(struct krc_meta *meta,
 }
 
 /*
- * The session for each server of a configuration: that of before, or the plan's. Locks:
- * conf_mutex, so that the sessions stay. @anew: none goes on. Return: those that do.
+ * @list: out: the session for each server of a configuration: the present one, or the plan's.
+ * @anew: keep none. Locks: conf_mutex, so that the sessions stay. Return: bit mask of the
+ * sessions kept.
  */
 static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_meta_conf *conf,
 				     bool anew, struct krc_meta_plan *plan,
@@ -201,14 +202,14 @@ static bool krc_meta_differs(const struct krc_meta *meta, const struct krc_meta_
 	       meta->auth != (conf->keys_nr > 0) || meta->conf.lease_ms != conf->lease_ms;
 }
 
-/* Give a new session a place, and begin. */
+/* Give a new session an index, and start it. */
 static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
 {
 	u32 i = 0;
 
 	lockdep_assert_held(&meta->lock);
 	while (meta->sessions[i])
-		i++; /* there are as many places as servers */
+		i++; /* there is an index for every server */
 	s->index = i;
 	meta->sessions[i] = s;
 	krc_meta_records_joined(s);
@@ -216,8 +217,9 @@ static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
 }
 
 /*
- * Locks: conf_mutex. The old sessions that do not go on have ended; those that do may be
- * reading what is the same in both.
+ * Take over the configuration and the sessions in @list. Locks: conf_mutex. Sessions that are
+ * not kept have ended; kept ones may concurrently read owner, name and lease, which then do
+ * not change.
  */
 static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *conf,
 			   struct krc_meta_plan *plan, struct krc_meta_session **list)
@@ -263,7 +265,7 @@ struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta
 			err = PTR_ERR(s);
 			break;
 		}
-		s->index = KRC_META_SERVERS_MAX; /* not yet among them */
+		s->index = KRC_META_SERVERS_MAX; /* not in meta->sessions yet */
 		plan->session[plan->nr++] = s;
 	}
 	if (!err)

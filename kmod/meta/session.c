@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the life of a session: states, failures, pauses, timers.
+ * Owns: the state machine of a session: states, failures, pauses, timers.
  *
- * krc_meta_session_to() is the only place that changes a state, and lists the legal
- * edges. A failure may be seen anywhere, in soft interrupts too: it leaves its reason
- * and queues the session's work item, which alone takes the connection down and tries
- * again later, with doubling pauses and jitter.
- * Locking: the work item holds no lock while it makes and destroys; meta.lock otherwise.
+ * krc_meta_session_to() alone changes a state, and lists the legal transitions. A failure may
+ * be detected anywhere, also in softirq: it is recorded with its reason and queues the
+ * session's work item, which alone takes the connection down and tries again later, with
+ * doubling pauses and jitter.
+ * Locking: the work item holds no lock while it creates and destroys; meta.lock otherwise.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "meta/meta_priv.h"
 
-/* The one place where a session changes its state. Context: the work item. */
+/* Change the state of a session; no other function does. Context: the work item. */
 void krc_meta_session_to(struct krc_meta_session *s, enum krc_meta_state state)
 {
 	static const unsigned int from[KRC_META_STATES] = {
@@ -38,7 +38,7 @@ void krc_meta_session_to(struct krc_meta_session *s, enum krc_meta_state state)
 	wake_up_all(&s->meta->wait);
 }
 
-/* Have the work item run now. Context: any. */
+/* Run the work item now. Context: any. */
 void krc_meta_session_kick(struct krc_meta_session *s)
 {
 	mod_delayed_work(s->meta->wq, &s->work, 0);
@@ -49,7 +49,7 @@ static __printf(3, 0) void krc_meta_session_failed(struct krc_meta_session *s, i
 {
 	lockdep_assert_held(&s->meta->lock);
 	if (s->failed || s->state == KRC_META_DOWN || s->state == KRC_META_CLOSING)
-		return; /* the first cause counts */
+		return; /* the first failure counts */
 	s->failed = true;
 	s->error = err;
 	vsnprintf(s->reason, sizeof(s->reason), fmt, args);
@@ -62,7 +62,7 @@ static __printf(3, 0) void krc_meta_session_failed(struct krc_meta_session *s, i
 	krc_meta_session_kick(s);
 }
 
-/* Locks: meta.lock. The connection is of no more use. @fmt: reason, for people. */
+/* Locks: meta.lock. Have the connection taken down. @fmt: reason, for diagnostics. */
 void krc_meta_session_fail_locked(struct krc_meta_session *s, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -72,7 +72,7 @@ void krc_meta_session_fail_locked(struct krc_meta_session *s, int err, const cha
 	va_end(args);
 }
 
-/* The same without the lock. Context: any but hard interrupts with meta.lock held. */
+/* The same without the lock. Context: any but hard interrupts, meta.lock not held. */
 void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -84,7 +84,7 @@ void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
 	va_end(args);
 }
 
-/* Doubling pauses with a quarter of jitter either way, so that nodes spread. */
+/* Doubling pauses in jiffies with 25 % jitter either way, so that nodes don't reconnect at once. */
 static unsigned long krc_meta_session_pause(const struct krc_meta_session *s)
 {
 	const struct krc_meta_conf *conf = &s->meta->conf;
@@ -96,8 +96,8 @@ static unsigned long krc_meta_session_pause(const struct krc_meta_session *s)
 }
 
 /*
- * Whether a session that ends was READY for long enough to begin again with short pauses.
- * Two clients of one owner and generation throw each other out as soon as they are attached.
+ * Whether an ending session was READY long enough to reset the back-off. If not, it is a
+ * failure too: two clients of one owner and generation evict each other on every attach.
  */
 static bool krc_meta_session_lasted(const struct krc_meta_session *s)
 {
@@ -106,7 +106,7 @@ static bool krc_meta_session_lasted(const struct krc_meta_session *s)
 	return time_after_eq(jiffies, s->ready_at + msecs_to_jiffies(most_ms));
 }
 
-/* Say why a server is not attached; not again and again. */
+/* Log why a server is not attached; the same reason only once in a row. */
 static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready)
 {
 	if (s->ended || (!was_ready && !strcmp(s->logged, s->reason)))
@@ -131,10 +131,10 @@ static bool krc_meta_session_unused(struct krc_meta_session *s, const struct krc
 }
 
 /*
- * Locks: meta.lock. A session that was attached is over, and its server may have hung for
- * a while: what it still had was remembered, though the others had told that it changed.
- * Without another server there is nothing better than what is remembered, and the next one
- * that is attached has it forgotten.
+ * Locks: meta.lock. An attached session has ended, and its server may have hung for a while:
+ * the cache may hold outdated records READ there, which other servers had notified as
+ * changed. So empty it if another server is ready; else keep it, as there is nothing better,
+ * until the next attach empties it.
  */
 static void krc_meta_session_lost(struct krc_meta_session *s)
 {
@@ -166,7 +166,7 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 		krc_meta_reads_stop(conn);
 		krc_meta_conn_stop(conn);
 		krc_meta_reads_end(conn);
-		/* every wait of a look-up has been ended: they leave at once */
+		/* look-ups do not block on @conn any more, so this is short */
 		wait_event(meta->wait, krc_meta_session_unused(s, conn));
 		krc_meta_conn_free(conn);
 	}
@@ -186,7 +186,7 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 	krc_meta_session_log(s, was_ready);
 }
 
-/* Attached: publish, subscribe, renew. Context: the work item. */
+/* The handshake is complete: publish, subscribe, renew. Context: the work item. */
 void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome *welcome)
 {
 	struct krc_meta_conn *conn = s->conn;
@@ -231,7 +231,7 @@ static unsigned long krc_meta_renew_jiffies(const struct krc_meta_session *s)
 {
 	u32 ms = min_t(u32, s->lease_ms / 3, KRC_META_RENEW_MAX_MS);
 
-	return msecs_to_jiffies(max(ms, 100U)); /* whatever the server says */
+	return msecs_to_jiffies(max(ms, 100U)); /* whatever lease the server granted */
 }
 
 /* Timers of an attached session. Context: the work item. */
@@ -261,7 +261,7 @@ static void krc_meta_sooner(unsigned long *at, unsigned long than)
 		*at = than;
 }
 
-/* When the work item is to run again if nothing happens. Locks: meta.lock. */
+/* Jiffies when the work item is to run again without an event. Locks: meta.lock. */
 static unsigned long krc_meta_session_next(const struct krc_meta_session *s)
 {
 	unsigned long at, sent_at;
@@ -289,16 +289,16 @@ static void krc_meta_session_rearm(struct krc_meta_session *s)
 	unsigned long at;
 
 	spin_lock_bh(&meta->lock);
-	/* without its device a client has nothing to do any more */
+	/* without a device the work item has nothing to do any more */
 	if (!s->ended && !(meta->dead && s->state == KRC_META_DOWN)) {
 		at = krc_meta_session_next(s);
-		/* a kick that came meanwhile is sooner, and stays */
+		/* no-op if a kick has queued it meanwhile */
 		queue_delayed_work(meta->wq, &s->work, time_after(at, jiffies) ? at - jiffies : 0);
 	}
 	spin_unlock_bh(&meta->lock);
 }
 
-/* What is due in a session that goes on. Context: the work item. */
+/* One step of a session that has not failed. Context: the work item. */
 static void krc_meta_session_step(struct krc_meta_session *s, u32 events)
 {
 	switch (s->state) {
@@ -338,7 +338,7 @@ static void krc_meta_session_work(struct work_struct *work)
 	krc_meta_session_rearm(s);
 }
 
-/* A session with server number @server of @conf, not yet started. Return: or ERR_PTR. */
+/* A session with conf->servers[@server], not started. Return: or ERR_PTR(-ENOMEM). */
 struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 					      const struct krc_meta_conf *conf, u32 server,
 					      struct krc_meta_ring *ring)
@@ -358,7 +358,7 @@ struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 	return s;
 }
 
-/* Free a session that has ended, or never began. */
+/* Free a session that has ended or was never started. */
 void krc_meta_session_free(struct krc_meta_session *s)
 {
 	WARN_ON(s->conn || s->state != KRC_META_DOWN);
