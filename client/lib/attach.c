@@ -356,7 +356,7 @@ static void krl_attach_challenged(struct krl_server *srv, const struct krp_chall
 	krl_attach_send(srv, &auth, 1);
 }
 
-/* Whether WELCOME is of who has the key, and as he sent it. */
+/* Whether the sender of WELCOME has the key, and nobody changed it on the way. */
 static bool krl_attach_proved(const struct krl_server *srv, const struct krp_welcome *msg)
 {
 	const struct krl_conn *conn = srv->conn;

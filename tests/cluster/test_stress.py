@@ -427,9 +427,9 @@ def test_thousand_killed(cluster):
         active = machines[0]
         words = f"--seed 1 --processes 20 {peers}"
         active.run(f"{AS_USER} krc_stress kill --count 1 {words}", timeout=60)
-        time.sleep(2)       # what a program had is given back in the background
+        # what a program had is given back in the background
+        wait_until(lambda: "pinned 0" in held(active), 60, "the first one has left nothing")
         before = held(active)
-        check("pinned 0" in before, before)
         result = active.run(f"{AS_USER} krc_stress kill --count {count} {words}", timeout=400,
                             check=False)
         print(f"    {result.out.strip().splitlines()[-1]}", flush=True)
