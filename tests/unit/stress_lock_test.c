@@ -57,7 +57,7 @@ static struct {
 	uint64_t block[ST_LOCK_WORDS];
 	struct late late[LATE_MAX];
 	unsigned int nr_late;
-} peer = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} peer;
 
 int __wrap_krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node)
 {
@@ -368,5 +368,5 @@ int main(void)
 		cmocka_unit_test(test_two_owners_are_found),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return pthread_mutex_init(&peer.lock, NULL) || cmocka_run_group_tests(tests, NULL, NULL);
 }
