@@ -26,7 +26,7 @@
  * @users: sections inside krc_rail_enter(); killed when the port dies.
  * @idle: completed when the last of them has left after that.
  * @ibdev: device.
- * @device: its name when the port came up, for who must not follow @ibdev.
+ * @device: its name when the port came up; there when @ibdev must not be followed.
  * @ops: provider.
  * @hw: open device.
  * @attr: capabilities of the device.

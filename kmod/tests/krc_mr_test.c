@@ -307,7 +307,7 @@ static struct user_namespace *krc_test_ns(struct kunit *test, struct user_namesp
 	return ns;
 }
 
-/* Ids that a user gives himself are no further users. */
+/* The ids of a user namespace that a user made are no further users. */
 static void krc_test_owner_of_a_namespace(struct kunit *test)
 {
 	struct user_namespace *alices, *inner, *container, *empty;

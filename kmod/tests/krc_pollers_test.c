@@ -22,7 +22,7 @@ static bool krc_test_armed(struct krc_initiator *ini, bool *ret_lingering)
 	return armed;
 }
 
-/* Who polls is not interrupted; who sleeps is, at once. */
+/* A poller is not interrupted; a sleeper is, at once. */
 static void krc_test_interrupts_spare_who_polls(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -43,7 +43,7 @@ static void krc_test_interrupts_spare_who_polls(struct kunit *test)
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
 }
 
-/* It is remembered when somebody left who may be back, and what he looked at in passing. */
+/* The pool remembers when a poller left that may be back, and what it polled in passing. */
 static void krc_test_who_polled_is_remembered(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -71,7 +71,7 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 	krc_test_finish(t, t->flow[0], 1);
 }
 
-/* Who posts in time after he has polled stays; who comes later does not. */
+/* A task that posts soon after it has polled counts as a poller; a later one does not. */
 static void krc_test_who_posts_in_time_stays(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -97,7 +97,7 @@ static void krc_test_who_posts_in_time_stays(struct kunit *test)
 	spin_unlock_bh(&ini->lock);
 }
 
-/* If he is not back, a timer finds what completed, and asks for an interrupt. */
+/* If the poller is not back, a timer finds what completed, and asks for an interrupt. */
 static void krc_test_a_timer_stands_for_who_lingers(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -174,7 +174,7 @@ static int krc_test_slow_poll(void *arg)
 	return 0;
 }
 
-/* Who wants to know of the end is told after all requests, also by another processor. */
+/* A watch is told of the end after all requests, also by another processor. */
 static void krc_test_the_end_waits_for_who_tells(struct kunit *test)
 {
 	struct krc_test *t = test->priv;

@@ -235,7 +235,7 @@ static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 	krc_test_expect(t, t->flow[3], 0, 1, 0);
 }
 
-/* Who is apart stalls nobody else, and is where it works. */
+/* A flow that is set apart stalls no other, and works. */
 static void krc_test_apart(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -268,7 +268,7 @@ static void krc_test_apart(struct kunit *test)
 	krc_test_expect(t, t->flow[0], 2, 3, 0);
 }
 
-/* Who comes while an initiator has enough to do, or stands still, goes to the next. */
+/* A flow that begins while an initiator is busy, or makes no progress, goes to the next. */
 static void krc_test_a_burst_is_spread(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -564,7 +564,7 @@ static void krc_test_nothing_leased_behind_an_old_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 0);
 }
 
-/* Who was away between the check of the lease and the doorbell does not ring. */
+/* A CPU that was away between the check of the lease and the doorbell does not ring. */
 static void krc_test_a_late_doorbell_is_not_rung(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -684,7 +684,7 @@ static void krc_test_the_watchdog_finds_what_stands_still(struct kunit *test)
 	krc_test_expect(t, t->flow[0], 0, 4, 0);
 }
 
-/* The soft interrupt that was to see it had just looked: whoever comes next sees it. */
+/* The softirq that was to see it had just looked: the next poll sees it. */
 static void krc_test_a_fatal_event_is_not_lost(struct kunit *test)
 {
 	struct krc_test *t = test->priv;

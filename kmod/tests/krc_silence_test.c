@@ -150,7 +150,7 @@ static void krc_test_one_silent_target_stops_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, b, 0, 1), 2);
 	krc_fake_complete(t->fake, 2, 1);
 	krc_test_wait(test, krc_test_ended(b, 0) == 1);
-	KUNIT_EXPECT_EQ(test, krc_test_ask(t, b, 1, 0), 0); /* nor him himself, elsewhere */
+	KUNIT_EXPECT_EQ(test, krc_test_ask(t, b, 1, 0), 0); /* nor its own other READs */
 	krc_fake_complete(t->fake, 0, 1);
 	krc_test_wait(test, krc_test_ended(b, 0) == 2);
 
@@ -252,12 +252,12 @@ static void krc_test_no_cell_is_no_silence(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(target); i++)
 		target[i] = krc_test_target(t, i + 1);
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[0], 0, 0), 1);
-	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[1], 0, 0), KRC_TEST_WAITS); /* his share */
+	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[1], 0, 0), KRC_TEST_WAITS); /* its share */
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[2], 0, 1), 2);
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[3], 0, 2), 3);
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[4], 0, 0), KRC_TEST_WAITS);
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[5], 0, 3), KRC_TEST_WAITS);
-	/* who waits for a target that another has far behind, asks it himself */
+	/* a payer asks a target itself for which another payer waits far behind */
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target[4], 1, 4), KRC_TEST_WAITS);
 	msleep(300);
 	for (i = 0; i < ARRAY_SIZE(target); i++) {
@@ -292,7 +292,7 @@ static void krc_test_who_was_silent_is_left_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, target->asks[1].dones, 0U);
 	krc_test_wait(test, krc_test_idle(t, 1));
 	krc_test_wait(test, krc_standing_due(target->standing));
-	/* then in quarantine, so that who is new does not wait for who is known */
+	/* then in quarantine, so that new targets do not wait for known ones */
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target, 2, 1), 4);
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, other, 0, 1), 1);
 	krc_fake_complete(t->fake, 1, 1);

@@ -51,6 +51,7 @@ FAULTS = [
     ("documented", "common/planted.h", C_HEAD + "int kru_planted(int nr);\n", "kru_planted"),
     ("budget", "common/planted.c", C_HEAD + "\n" * 1000, "1001 lines"),
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
+    ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
     ("python", "tests/planted.py", PY_HEAD + "import os\n", "os"),
     ("man", "docs/planted.8", f'.\\" SPDX-License-Identifier: {LICENCE}\n.SH NAME\nplanted\n',
