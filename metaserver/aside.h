@@ -22,12 +22,14 @@
  * struct ms_record - A record with what its writer knows of it.
  * @key: name.
  * @value: value.
+ * @order: in a plan (plan.h): how many were gathered before it.
  * @cookie: the caller's.
  * @hash: krp_key_hash() of @key.
  */
 struct ms_record {
 	struct krp_key key;
 	struct krp_value value;
+	__u8 order;
 	__u64 cookie;
 	__u64 hash;
 };

@@ -80,7 +80,7 @@ static const struct {
 	MS_PLAIN(table.aside, "table_aside_records", "gauge",
 		 "Records for which too many keys have like hashes: READs do not find them."),
 	MS_PLAIN(table.crowded, "table_crowded_total", "counter",
-		 "Records that were such when they came."),
+		 "Times that a record was put aside."),
 	MS_PLAIN(table.shared_bytes, "table_shared_bytes", "gauge",
 		 "Memory of the table that nodes can read."),
 	MS_PLAIN(table.private_bytes, "table_private_bytes", "gauge",

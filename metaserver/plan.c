@@ -3,6 +3,7 @@
  * Where records shall lie: see plan.h.
  */
 #include <stdbool.h>
+#include <string.h>
 
 #include "metaserver/plan.h"
 
@@ -71,21 +72,42 @@ static unsigned int ms_seed_best(const struct ms_record *records, unsigned int n
 	return best;
 }
 
-/* Put those behind that find no room. */
+/* Take a record forward to `to`; those between keep their order. */
+static void ms_record_forward(struct ms_record *records, unsigned int from, unsigned int to)
+{
+	struct ms_record tmp = records[from];
+
+	memmove(&records[to + 1], &records[to], (from - to) * sizeof(*records));
+	records[to] = tmp;
+}
+
+static void ms_records_sort(struct ms_record *records, unsigned int nr)
+{
+	unsigned int i, to;
+
+	for (i = 1; i < nr; i++) {
+		for (to = i; to && records[to - 1].order > records[i].order;)
+			to--;
+		ms_record_forward(records, i, to);
+	}
+}
+
+/*
+ * Put those behind that find no room. Where there is not room for all, the records that were
+ * gathered first keep it: those that have a place already.
+ */
 static void ms_records_spare(struct ms_record *records, unsigned int nr, __u16 seed)
 {
 	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
 	unsigned int i, kept = 0;
 
+	ms_records_sort(records, nr);
 	for (i = 0; i < nr; i++) {
 		unsigned int index = krp_bucket_index(records[i].hash, seed);
 
 		if (count[index] < KRP_BUCKET_RECORDS) {
-			struct ms_record tmp = records[i];
-
 			count[index]++;
-			records[i] = records[kept];
-			records[kept++] = tmp;
+			ms_record_forward(records, i, kept++);
 		}
 	}
 }
@@ -95,32 +117,42 @@ static unsigned int ms_records_part(struct ms_record *records, unsigned int nr, 
 {
 	unsigned int lo = 0, i;
 
-	for (i = 0; i < nr; i++) {
-		if (!(records[i].hash >> bit & 1)) {
-			struct ms_record tmp = records[i];
-
-			records[i] = records[lo];
-			records[lo++] = tmp;
-		}
-	}
+	for (i = 0; i < nr; i++)
+		if (!(records[i].hash >> bit & 1))
+			ms_record_forward(records, i, lo++);
 	return lo;
 }
 
-/* Return: @spare, or MS_PLAN_RECORDS_MAX + 1: that would be too many pages. */
+/* What one page can hold of some records. */
+struct ms_fit {
+	unsigned int spare; /* how many find no room */
+	__u16 seed; /* with this one */
+};
+
+static struct ms_fit ms_fit_find(const struct ms_record *records, unsigned int nr)
+{
+	struct ms_fit fit = { 0 };
+
+	if (!ms_seed_find(records, nr, &fit.seed))
+		fit.spare = ms_seed_best(records, nr, &fit.seed);
+	return fit;
+}
+
+/* Return: how many find no room, or MS_PLAN_RECORDS_MAX + 1: that would be too many pages. */
 static unsigned int ms_plan_leaf(struct ms_plan *plan, struct ms_record *records, unsigned int nr,
-				 unsigned int spare, __u16 seed, __u32 prefix, unsigned int depth)
+				 const struct ms_fit *fit, __u32 prefix, unsigned int depth)
 {
 	if (plan->leaves_nr == MS_PLAN_PAGES_MAX)
 		return MS_PLAN_RECORDS_MAX + 1;
 	plan->leaves[plan->leaves_nr++] = (struct ms_leaf){ .records = records,
-							    .nr = nr - spare,
-							    .spare = spare,
+							    .nr = nr - fit->spare,
+							    .spare = fit->spare,
 							    .aside = MS_ASIDE_NIL,
 							    .prefix = prefix,
 							    .page = MS_NO_PAGE,
-							    .seed = seed,
+							    .seed = fit->seed,
 							    .depth = (__u8)depth };
-	return spare;
+	return fit->spare;
 }
 
 /*
@@ -129,34 +161,39 @@ static unsigned int ms_plan_leaf(struct ms_plan *plan, struct ms_record *records
  * entry must lead to a bucket that proves the miss. Halves that find room for no
  * more records than one page are not worth their pages.
  *
- * Recursion is bounded by plan.limit. Return: how many find no room.
+ * Recursion is bounded by plan.limit. @known: what one page can hold of them, if that has
+ * been found out already: a bit that all records share parts none. Return: how many find no
+ * room.
  */
 static unsigned int ms_plan_records(struct ms_plan *plan, struct ms_record *records,
-				    unsigned int nr, __u32 prefix, unsigned int depth)
+				    unsigned int nr, const struct ms_fit *known, __u32 prefix,
+				    unsigned int depth)
 {
-	unsigned int first = plan->leaves_nr, lo, spare, both;
-	__u16 seed = 0;
+	struct ms_fit fit = known ? *known : ms_fit_find(records, nr);
+	unsigned int first = plan->leaves_nr, lo, both;
 
-	if (ms_seed_find(records, nr, &seed))
-		return ms_plan_leaf(plan, records, nr, 0, seed, prefix, depth);
-	spare = ms_seed_best(records, nr, &seed);
-	if (depth < plan->limit) {
+	if (fit.spare && depth < plan->limit) {
 		lo = ms_records_part(records, nr, 63 - depth);
-		both = ms_plan_records(plan, records, lo, prefix << 1, depth + 1);
-		both += ms_plan_records(plan, records + lo, nr - lo, prefix << 1 | 1, depth + 1);
-		if (both < spare)
+		both = ms_plan_records(plan, records, lo, lo == nr ? &fit : NULL, prefix << 1,
+				       depth + 1);
+		both += ms_plan_records(plan, records + lo, nr - lo, lo ? NULL : &fit,
+					prefix << 1 | 1, depth + 1);
+		if (both < fit.spare)
 			return both;
 		plan->leaves_nr = first;
 	}
-	ms_records_spare(records, nr, seed);
-	return ms_plan_leaf(plan, records, nr, spare, seed, prefix, depth);
+	if (fit.spare)
+		ms_records_spare(records, nr, fit.seed);
+	return ms_plan_leaf(plan, records, nr, &fit, prefix, depth);
 }
 
 unsigned int ms_plan_place(struct ms_plan *plan, __u32 prefix, unsigned int depth)
 {
 	unsigned int i, spare;
 
-	spare = ms_plan_records(plan, plan->records, plan->records_nr, prefix, depth);
+	for (i = 0; i < plan->records_nr; i++)
+		plan->records[i].order = (__u8)i;
+	spare = ms_plan_records(plan, plan->records, plan->records_nr, NULL, prefix, depth);
 	for (i = 0; i < plan->leaves_nr; i++)
 		if (plan->depth < plan->leaves[i].depth)
 			plan->depth = plan->leaves[i].depth;

@@ -380,6 +380,27 @@ static struct ms_leaf *ms_plan_leaf_of(struct ms_plan *plan, __u64 hash)
 	return &plan->leaves[i];
 }
 
+/* A record is aside that was not. */
+static void ms_table_crowded(struct ms_table *t, const struct krp_key *key)
+{
+	t->stats.crowded++;
+	if (t->ops->crowded)
+		t->ops->crowded(t->arg, key);
+}
+
+/* Those of a page to be that find no room there, and are not aside yet. */
+static void ms_leaf_tell_crowded(struct ms_table *t, const struct ms_leaf *leaf)
+{
+	unsigned int i;
+
+	for (i = 0; i < leaf->spare; i++) {
+		const struct krp_key *key = &leaf->records[leaf->nr + i].key;
+
+		if (ms_asides_find(&t->asides, key) == MS_ASIDE_NIL)
+			ms_table_crowded(t, key);
+	}
+}
+
 /*
  * Hand the records aside of the page that is given up to the new ones. There is room: no
  * more find no room now than did before, see ms_page_rebuild().
@@ -389,6 +410,8 @@ static void ms_plan_hand_asides(struct ms_table *t, struct ms_plan *plan)
 	__u32 *ring = &ms_page_get(t, plan->old_pages[0])->aside;
 	unsigned int i, j;
 
+	for (i = 0; i < plan->leaves_nr; i++)
+		ms_leaf_tell_crowded(t, &plan->leaves[i]);
 	for (i = 0; i < plan->asides_nr; i++)
 		ms_asides_del(&t->asides, ring, plan->asides[i]);
 	if (plan->leaves_nr == 1) {
@@ -637,16 +660,14 @@ static int ms_table_put_full(struct ms_table *t, __u32 page, const struct ms_rec
 {
 	int err = ms_page_rebuild(t, page, record);
 
-	if (err == MS_CROWDED)
+	if (err == MS_CROWDED) {
 		err = ms_page_put_aside(t, page, record);
+		if (!err)
+			ms_table_crowded(t, &record->key);
+	}
 	if (err < 0)
 		return err;
 	t->stats.records++;
-	if (ms_asides_find(&t->asides, &record->key) != MS_ASIDE_NIL) {
-		t->stats.crowded++;
-		if (t->ops->crowded)
-			t->ops->crowded(t->arg, &record->key);
-	}
 	return 0;
 }
 

@@ -32,7 +32,7 @@ struct ms_table;
  *	ms_table_geometry() still gives the old one. Return as above.
  * @root_changed: depth, directory or number of segments has changed: rewrite
  *	the roots. After this the table gives the old directory up.
- * @crowded: a new record was put aside, since too many keys share its hash; NULL if
+ * @crowded: a record was put aside, since too many keys share its hash; NULL if
  *	nobody wants to know. It must not change the table.
  *
  * Memory once announced stays allocated until ms_table_free(), unless the
@@ -86,7 +86,7 @@ struct ms_table_geometry {
  * struct ms_table_stats - Counters and sizes, all since ms_table_new().
  * @records: records now.
  * @aside: of these, records kept aside.
- * @crowded: records that were put aside when they came.
+ * @crowded: times that a record was put aside.
  * @pages_used: pages that hold records now.
  * @pages_free: pages of the segments that hold none.
  * @bucket_writes: buckets written.

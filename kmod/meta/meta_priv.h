@@ -352,6 +352,7 @@ struct krc_meta_conn {
  * @renew_due: RENEW is to be sent.
  * @subscribe_due: SUBSCRIBE is to be sent.
  * @dirty: a record may have to be sent.
+ * @asked_last: the last message sent was a LOOKUP; a dirty record goes before the next one.
  * @subscribed: SUBSCRIBE has been answered; NOTIFYs count.
  * @notify_seq: number of the last NOTIFY, 0: none yet.
  * @pace_from: jiffies: begin of the present interval of rate limiting.
@@ -405,6 +406,7 @@ struct krc_meta_session {
 	bool renew_due;
 	bool subscribe_due;
 	bool dirty;
+	bool asked_last;
 	bool subscribed;
 	u64 notify_seq;
 	unsigned long pace_from;

@@ -86,11 +86,24 @@ static void krc_meta_send_slot(struct krc_meta_session *s, struct krc_meta_send 
 		krc_meta_session_kick(s); /* sets the timer for the answer */
 }
 
+/* Ask the server for the key of the look-up that has waited the longest. */
+static void krc_meta_fill_ask(struct krc_meta_session *s, struct krc_meta_send *send)
+{
+	void *buf = krc_meta_conn_message(s->conn, send);
+
+	lockdep_assert_held(&s->meta->lock);
+	send->ask = list_first_entry(&s->asks, struct krc_meta_ask, link);
+	list_del_init(&send->ask->link);
+	send->type = KRP_MSG_LOOKUP;
+	krp_msg_init(buf, send->type, 0, KRP_ST_OK, 0);
+	((struct krp_lookup_msg *)buf)->key = send->ask->key;
+}
+
 /* Build the next message that is due. Return: false if there is none. */
 static bool krc_meta_fill_slot(struct krc_meta_session *s, struct krc_meta_send *send)
 {
 	void *buf = krc_meta_conn_message(s->conn, send);
-	struct krc_meta_record *rec;
+	struct krc_meta_record *rec = NULL;
 
 	send->ask = NULL;
 	if (s->renew_due) {
@@ -107,19 +120,15 @@ static bool krc_meta_fill_slot(struct krc_meta_session *s, struct krc_meta_send 
 		((struct krp_subscribe *)buf)->flags = KRP_SUBSCRIBE_ALL;
 		return true;
 	}
-	send->ask = list_first_entry_or_null(&s->asks, struct krc_meta_ask, link);
-	if (send->ask) {
-		list_del_init(&send->ask->link);
-		send->type = KRP_MSG_LOOKUP;
-		krp_msg_init(buf, send->type, 0, KRP_ST_OK, 0);
-		((struct krp_lookup_msg *)buf)->key = send->ask->key;
-		return true;
-	}
-	rec = krc_meta_record_dirty(s);
-	if (!rec)
-		return false;
-	krc_meta_fill_record(s, send, rec);
-	return true;
+	/* in turn, since programs may ask without end, and records are what peers wait for */
+	if (list_empty(&s->asks) || (s->asked_last && s->dirty))
+		rec = krc_meta_record_dirty(s);
+	s->asked_last = !rec && !list_empty(&s->asks);
+	if (s->asked_last)
+		krc_meta_fill_ask(s, send);
+	else if (rec)
+		krc_meta_fill_record(s, send, rec);
+	return rec || s->asked_last;
 }
 
 static bool krc_meta_pump_idle(const struct krc_meta_session *s)

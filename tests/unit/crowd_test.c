@@ -241,6 +241,7 @@ static void test_a_crowded_prefix_keeps_nobody_out(void **state)
 	assert_int_equal(put(VICTIM, 3), 0);
 	assert_true(depth_now() <= 10); /* of 1061 records */
 	assert_true(stats_now().aside >= CROWD + 1 - KRP_PAGE_RECORDS);
+	assert_true(stats_now().crowded >= stats_now().aside); /* with those that lost a place */
 	tf_key(&key, VICTIM);
 	must_find(&key, VICTIM, 3);
 	for (i = 0; i < CROWD; i++) {
