@@ -55,7 +55,7 @@ struct ms_import_record {
  * @settled: the peer was settled: what it had is all there was.
  * @lost: a record could not be taken.
  * @again: what came so far is not used; a walk begins anew.
- * @walks: walks that have begun.
+ * @walks: attachments that have come about, and walks that have begun.
  * @text: for people: which peer, or what went wrong.
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
@@ -137,6 +137,14 @@ static void ms_import_again(struct ms_import *im)
 	pthread_mutex_unlock(&im->lock);
 }
 
+/* What the copy is given more time for: it is attached to a peer, or begins to walk one. */
+static void ms_import_progress(struct ms_import *im)
+{
+	pthread_mutex_lock(&im->lock);
+	im->walks++;
+	pthread_mutex_unlock(&im->lock);
+}
+
 /* Walk one peer. Return: 0 if the copy is whole, else a negative errno and why in @text. */
 static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned int peer,
 			  const struct krcore_server_info *info, char *text, bool *ret_settled)
@@ -144,9 +152,7 @@ static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned
 	struct krcore_check check = { 0 };
 	int err;
 
-	pthread_mutex_lock(&im->lock);
-	im->walks++;
-	pthread_mutex_unlock(&im->lock);
+	ms_import_progress(im);
 	err = krcore_walk(ctx, peer, ms_import_record, im, &check);
 	*ret_settled = ms_copy_settled(&check, info);
 	if (!err && ms_copy_whole(&check)) {
@@ -220,6 +226,7 @@ static int ms_import_copy(struct ms_import *im, char *text, bool *ret_settled)
 		snprintf(text, MS_IMPORT_TEXT, "%.250s", krcore_error_text());
 		return err;
 	}
+	ms_import_progress(im); /* a peer is there: from here on its records count */
 	err = ms_import_choose(im, ctx, text, ret_settled);
 	krcore_close(ctx);
 	return err;

@@ -280,7 +280,8 @@ static int krc_queue_attach(struct krc_queue *queue, struct krc_peer *peer)
 	queue->peer = peer;
 	if (!krc_queue_set_state(queue, KRP_QUEUE_READY, 0)) {
 		queue->peer = NULL;
-		err = -ECANCELED; /* closed, or the port died */
+		/* the port died, or it was closed */
+		err = READ_ONCE(queue->state) == KRP_QUEUE_ERROR ? -ENODEV : -ECANCELED;
 	}
 	mutex_unlock(&queue->post);
 	return err;

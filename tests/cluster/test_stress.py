@@ -347,7 +347,7 @@ def test_stress(cluster):
         with _lent(lenders) as peers:
             words = f"--seed {seed} --seconds {SECONDS} --processes {PROCESSES} {peers}"
             # at the lender that nothing happens to, from the nodes that things happen to
-            contenders = Contenders(machines[:2], lenders[1], SECONDS)
+            contenders = Contenders(machines[:2], lenders[1], SECONDS + 30)
             with contenders.at_it():
                 status, counts, said = _stress(machines[0], words, trouble)
             pools = [row for row in krcore.metactl(machines[0], "stats node")
@@ -428,7 +428,8 @@ def test_thousand_killed(cluster):
         words = f"--seed 1 --processes 20 {peers}"
         active.run(f"{AS_USER} krc_stress kill --count 1 {words}", timeout=60)
         # what a program had is given back in the background
-        wait_until(lambda: "pinned 0" in held(active), 60, "the first one has left nothing")
+        wait_until(lambda: _settled(active) and "pinned 0" in held(active), 60,
+                   "the first one has left nothing")
         before = held(active)
         result = active.run(f"{AS_USER} krc_stress kill --count {count} {words}", timeout=400,
                             check=False)

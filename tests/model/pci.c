@@ -253,7 +253,7 @@ static void cx_init_parts(struct cx_dev *dev)
 	dev->err_timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, cx_qp_err_poll, dev);
 	dev->mcg = g_array_new(FALSE, FALSE, sizeof(struct cx_mcg));
 	/* targets may still know a device of this node that was there before */
-	dev->dc_conns = g_get_real_time() / 10;
+	dev->dc_conns = g_get_monotonic_time() / 10;
 	cx_counters_init(dev);
 	cx_cmd_init(dev);
 	cx_obj_init(dev);

@@ -314,10 +314,16 @@ static struct st_lock_counts go(enum fault fault, unsigned int ms)
 
 static void test_requests_may_fail(void **state)
 {
-	struct st_lock_counts sum = go(NOTHING, 2000);
+	struct st_lock_counts sum;
+	unsigned int i;
 
 	(void)state;
-	assert_int_equal(sum.violations, 0);
+	for (i = 0; i < 10; i++) { /* until all has happened, on a machine that has little time */
+		sum = go(NOTHING, 2000);
+		assert_int_equal(sum.violations, 0);
+		if (sum.doubted && sum.doubted_gives && sum.done && sum.undone)
+			break;
+	}
 	assert_true(sum.taken > 20);
 	assert_true(sum.doubted && sum.doubted_gives && sum.done && sum.undone);
 	assert_true(sum.opens > CLIENTS);

@@ -91,7 +91,7 @@ class Forgotten(ModelTest):
         self.x, self.y = (self.driver(node=n, fabric=self.fabric, timeout_floor_ms=20, **props)
                           for n in (1, 2))
         self.i, self.src = Qp(self.x, 5, **{"qpc.rq_type": 3}), Mr(self.x)
-        self.i.connect()
+        self.i.connect(timeout=18)     # 1 s a try: enough for a busy machine
         self.memory = self.y.page()
         self.serve()
 
@@ -179,11 +179,12 @@ class Forgotten(ModelTest):
             self.nodes(dc_refusal=refusal)
             self.post(READ)
             self.assertEqual(self.until_done()[:2], (REQ, 0))
+            before = self.x.counters()["timeouts"]
             self.y.cmd("DRAIN_DCT", {"dctn": self.dctn})
             self.y.cmd("DESTROY_DCT", {"dctn": self.dctn})
             self.post(READ)
             self.assertEqual(self.until_done()[:2], (REQ_ERR, RETRY_EXC))
-            self.assertEqual(self.x.counters()["timeouts"], timeouts, refusal)
+            self.assertEqual(self.x.counters()["timeouts"] - before, timeouts, refusal)
             for drv in (self.x, self.y):
                 drv.set("link_up", False)
             self.setUp()
@@ -418,17 +419,17 @@ class SlowCommands(ModelTest):
 
     def test_one_after_the_other(self):
         self.d = d = self.driver()
-        d.set("cmd_delay_ms", 100)
+        d.set("cmd_delay_ms", 1000)
         d.patience, began = 10, time.monotonic()
         pd = d.cmd("ALLOC_PD")("pd")
-        self.assertGreaterEqual(time.monotonic() - began, 0.1)
+        self.assertGreaterEqual(time.monotonic() - began, 0.99)
         d.cmd("DEALLOC_PD", {"pd": pd})
         began, ends = time.monotonic(), self.nops(3)
         self.assertEqual(self.owned(ends), [1, 1, 1])
         seen = []
         while self.owned(ends)[-1] and time.monotonic() < began + 10:
             seen.append(self.owned(ends))
-        self.assertGreaterEqual(time.monotonic() - began, 0.3)
+        self.assertGreaterEqual(time.monotonic() - began, 2.99)
         for state in seen:
             self.assertEqual(state, sorted(state), "in the order of the queue")
         d.set("cmd_delay_ms", 0)
@@ -439,8 +440,8 @@ class SlowCommands(ModelTest):
 
     def test_reset_forgets_them(self):
         self.d = d = self.driver()
-        d.set("cmd_delay_ms", 50)
+        d.set("cmd_delay_ms", 1000)
         ends, before = self.nops(2), d.counters()["commands"]
         d.set("failed", True)
-        d.step(200)
+        d.step(1500)
         self.assertEqual((self.owned(ends), d.counters()["commands"]), ([1, 1], before))
