@@ -2,24 +2,24 @@
 /*
  * libkrcore: find out how to reach a peer, and tell peers how to reach us.
  *
- * Where the kernel module runs, a context needs no key and no session: the module looks
- * up, publishes and watches for it, with the node's cache. That is what krcore_open() makes
- * unless it is told of servers, a key, an identity or a lease, or KRCORE_OPEN_DIRECT.
- * What such a context can't do returns -EOPNOTSUPP.
+ * Where the kernel module runs, a context needs neither a key nor sessions of its own: the
+ * module looks up, publishes and watches records for it, with the node's cache. krcore_open()
+ * makes such a context ("by the module") unless its options name a configuration, servers, a
+ * key, an identity or a lease, or set KRCORE_OPEN_DIRECT. An operation that the module does
+ * not offer returns -EOPNOTSUPP.
  *
  * Any other context is attached to the MetaServers of /etc/krcore.conf. A look-up is
  * one one-sided RDMA READ from the best of them; no process on the server runs
- * for it. Publishing goes to all of them and is kept up by the context: leases
- * are renewed, and a server that restarted gets the records again.
+ * for it. The context publishes to all of them and keeps its records alive: it
+ * renews the leases, and publishes again to a server that has restarted.
  *
- * Threads: a context may be used by any number of threads at once, except
- * krcore_close(). Look-ups of one context on one server go one after another;
- * a program that wants them in parallel opens a context a thread. A context
- * has one thread of its own, which blocks all signals.
+ * Threads: any number of threads may use a context at once, except for
+ * krcore_close(). Look-ups of one context on one server are serialized; a program
+ * that wants them in parallel opens a context for each thread. A context attached
+ * to MetaServers has one thread of its own, which blocks all signals.
  *
  * Errors are negative errno values. The library never prints, never exits and
- * does not touch errno's meaning for the caller. After fork() only the parent
- * may use a context.
+ * does not report through errno. After fork() only the parent may use a context.
  */
 #ifndef KRCORE_KRCORE_H
 #define KRCORE_KRCORE_H
@@ -37,7 +37,7 @@ extern "C" {
 #define KRCORE_GID_BYTES 16
 #define KRCORE_OWNER_BYTES 16
 #define KRCORE_RAW_BYTES 46
-#define KRCORE_SERVICE_NODE 0 /* the node's DC target */
+#define KRCORE_SERVICE_NODE 0 /* service of the node's DC target */
 
 struct krcore_ctx;
 
@@ -50,16 +50,16 @@ struct krcore_ctx;
  *	key `metaservers` (krcore.conf(5)); NULL to take those.
  * @key_file: cluster key file instead of the configured one; NULL to take that,
  *	"" for none.
- * @name: name shown to people at the server; NULL means the host name.
- * @owner: identity of this publisher over reboots; all zero means one derived
- *	from the machine id.
+ * @name: name that the server shows its operator; NULL means the host name.
+ * @owner: identity of this publisher, the same after a reboot; all zero means one
+ *	derived from the machine id.
  * @generation: boot generation; 0 means the time of krcore_open() in ns. Owner and
- *	generation name one context: of two with both the same, from the same port, a server
- *	ends the session of the one when the other attaches, and they come ever more slowly.
- * @lease_ms: lease wished, in ms; 0 leaves it to configuration and server.
+ *	generation identify one context. If two contexts at the same port have both in common,
+ *	each ends the other's session at a server when it attaches, at growing intervals.
+ * @lease_ms: lease to ask for, in ms; 0 leaves it to configuration and server.
  * @timeout_ms: bound for each call that waits for a server, in ms; 0 means the
- *	configured one, 5000 by default. A READ that takes a quarter of it breaks
- *	its connection.
+ *	configured one, 5000 by default. The context disconnects from a server
+ *	whose READ takes a quarter of it.
  * @flags: KRCORE_OPEN_*.
  */
 struct krcore_options {
@@ -76,7 +76,7 @@ struct krcore_options {
 };
 
 #define KRCORE_OPEN_NOWAIT 0x1 /* do not wait for a server to be attached */
-#define KRCORE_OPEN_DIRECT 0x2 /* a session of its own, also where the module runs */
+#define KRCORE_OPEN_DIRECT 0x2 /* sessions of its own even where the module runs */
 
 /**
  * struct krcore_key - Name of a record.
@@ -128,7 +128,7 @@ struct krcore_dct {
 };
 
 /**
- * struct krcore_value - What a key leads to.
+ * struct krcore_value - Value of a record.
  * @generation: boot generation of the owner; on publish it is ignored, the
  *	context's is used.
  * @kind: KRCORE_KIND_*.
@@ -149,13 +149,13 @@ struct krcore_value {
 /**
  * struct krcore_lookup_info - What a look-up cost.
  * @reads: RDMA READs it took, over all servers tried; 1 in the common case.
- * @torn: READs that met a bucket while it was being written.
- * @stale: READs whose cached directory entry was old.
- * @fallback: 1 if it was answered by a message instead.
+ * @torn: READs of a bucket that was being written.
+ * @stale: READs whose cached directory entry was out of date.
+ * @fallback: 1 if the server was asked by a message instead.
  * @server: index of the server that answered, as in krcore_servers().
- * @settling: 1 with -ENOENT if every server that answered was restarted so
- *	recently that the publisher may not have come back to it yet, or hangs; by the
- *	module also if only one answered though more are configured.
+ * @settling: 1 with -ENOENT if the miss is not proved, because every server that answered
+ *	hangs, or restarted so recently that the publisher may not have attached to it
+ *	again; by the module also if only one answered though more are configured.
  */
 struct krcore_lookup_info {
 	uint32_t reads;
@@ -177,14 +177,15 @@ struct krcore_lookup_info {
  * @state: KRCORE_SERVER_*.
  * @priority: configured priority; lower is asked first.
  * @last_error: negative errno of the last failure, 0 if there was none.
- * @error_text: the failing step and its cause, for people.
- * @incarnation: life of the server, 0 while not attached.
- * @records: records it said the table had when attached.
+ * @error_text: the failing step and its cause, human-readable.
+ * @incarnation: identifies one life of the server process, from start to exit; 0 while
+ *	not attached.
+ * @records: records in its table when it was attached, as the server told.
  * @rtt_ns: smoothed time of a READ, 0 before the first.
  * @attaches: how often it was attached.
  * @depth: log2 of the entries of its directory.
- * @settling_ms: for how long publishers may still be on their way back to it
- *	after a restart; 0: it is settled.
+ * @settling_ms: for how long publishers may still take to publish to it again after its
+ *	restart; 0: it is settled.
  */
 struct krcore_server_info {
 	char address[128];
@@ -203,17 +204,17 @@ struct krcore_server_info {
 /**
  * struct krcore_stats - Counters of a context since krcore_open().
  * @lookups: look-ups finished.
- * @hits: that found their key.
- * @misses: that proved there is none.
- * @misses_overruled: answers of a server that there is none, when another had it: its
- *	publisher does not reach both.
- * @errors: that failed.
- * @reads: READs done for them.
- * @torn: READs that met a bucket being written.
- * @stale: READs that met an old directory entry.
+ * @hits: look-ups that found their record.
+ * @misses: look-ups that found no such record.
+ * @misses_overruled: misses at one server of a record that another server had, because its
+ *	publisher does not reach both or one of them refused it.
+ * @errors: look-ups that failed.
+ * @reads: READs done for look-ups.
+ * @torn: READs of a bucket that was being written.
+ * @stale: READs whose cached directory entry was out of date.
  * @fallbacks: look-ups answered by message.
- * @failovers: look-ups that had to go to another server.
- * @attaches: attachments made.
+ * @failovers: times that a server failed during a look-up and another was asked.
+ * @attaches: how often a server was attached.
  * @publishes: records acknowledged by a server, republishing included.
  * @renewals: leases renewed.
  * @notifications: notifications received.
@@ -247,10 +248,12 @@ const char *krcore_version(void);
  * @opts: options, or NULL for the defaults.
  * @ret_ctx: the context; untouched on failure.
  *
- * Without options that speak of servers, key, identity or lease it uses the module of this
- * node, if that runs and has a port that is up; any user may, and nothing is waited for.
- * Otherwise it waits until one server is attached, unless KRCORE_OPEN_NOWAIT. The others
- * are attached in the background, and all of them again whenever they break.
+ * The context uses the module of this node if that runs and has a port that is up, unless
+ * @opts names a configuration, servers, a key, an identity or a lease, or sets
+ * KRCORE_OPEN_DIRECT. Any user may open such a context, and the call does not wait.
+ * Otherwise the call waits until one server is attached, unless KRCORE_OPEN_NOWAIT is set.
+ * The context attaches to the other servers in the background, and again to any server
+ * whose connection breaks.
  *
  * Return:
  * * 0 - success.
@@ -258,7 +261,7 @@ const char *krcore_version(void);
  *   is named.
  * * %-ENOENT - no configuration file and no @servers, or a @key_file that is
  *   not there.
- * * %-EPERM - others than owner and group may access the key file.
+ * * %-EPERM - the key file can be accessed by users other than its owner and group.
  * * %-EACCES - no server accepted our key, or the configuration or the key file may
  *   not be read.
  * * %-EPROTONOSUPPORT - no server speaks our version of the protocol.
@@ -269,57 +272,58 @@ const char *krcore_version(void);
 int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx);
 
 /**
- * krcore_close() - Give a context back.
- * @ctx: context or NULL; no other call on it may be under way.
+ * krcore_close() - Close a context and free it.
+ * @ctx: context or NULL; no other thread may be in a call on it.
  *
- * Its records stay until their leases run out; withdraw what must go at once.
+ * Its records stay until their leases run out, except by the module, which withdraws them at
+ * once. Use krcore_withdraw() before for a record that must go at once.
  */
 void krcore_close(struct krcore_ctx *ctx);
 
 /**
- * krcore_error_text() - The last failure of the calling thread, for people.
+ * krcore_error_text() - Human-readable text of the calling thread's last failure.
  *
- * Names the thing and the place, such as the line of a configuration or the
- * address of a server. Valid until the thread's next call into the library.
+ * It names what failed and where, such as the line of a configuration or the
+ * address of a server. It is valid until the thread's next call into the library.
  *
  * Return: text, "" if nothing failed yet.
  */
 const char *krcore_error_text(void);
 
 /**
- * krcore_lookup() - Find a record: one READ in the common case.
+ * krcore_lookup() - Find a record, by one READ in the common case.
  * @ctx: context.
  * @key: name of the record.
  * @ret_value: its value, or NULL; untouched on failure.
  * @ret_info: what it cost, or NULL; filled also on -ENOENT.
  *
- * Busy-polls for the READ. Goes to the next server if one fails.
+ * The calling thread busy-polls for the READ. If a server fails, the next one is asked.
  *
- * A record is published when one server has taken it, so what one server does not
- * have is looked for on one more before it counts as absent: two READs. Is that one
- * being attached for the first time, this waits for it, up to a quarter of the
- * time-out.
+ * A record counts as published when one server has taken it. So after a miss at one server
+ * a second one is asked before the record counts as absent: two READs. If that server is
+ * being attached for the first time, the call waits for it, up to a quarter of the time-out.
  *
- * By the module: from the node's cache if it is there, so it may be as old as the server's
- * notification of a change takes, and, if a server that hangs had it, as long as that
- * server's session takes to end: a renewal and its time-out. Of a DC target all fields are zero but kind and
- * generation: what leads to a node's memory stays in the kernel.
+ * By the module, the value comes from the node's cache if it is there. It may then be out of
+ * date until the server's notification of the change has arrived; if the server that it was
+ * read from hangs, until the session with that server has ended: a renewal and its time-out.
+ * Of a DC target only kind and generation are filled in, all other fields are zero: the keys
+ * to a node's memory stay in the kernel.
  *
- * A server that was restarted is settling until its publishers have had the
- * time to come back. It is asked last, and a record that it does not
- * have is looked for on all others before it counts as absent; for those that
- * are being attached for the first time this waits, up to the time-out. So it is
- * with a server whose process hangs while its NIC goes on answering READs; to notice,
- * a miss costs one more READ when the last such look is older than a second.
+ * A server that was restarted is settling until its publishers have had the time to
+ * attach and publish again. It is asked last, and after a miss there all other servers are
+ * asked before the record counts as absent; the call waits for servers that are being
+ * attached for the first time, up to the time-out. A server whose process hangs while its
+ * NIC goes on answering READs is treated the same. To detect that, a miss costs one more READ
+ * if the last check of the server's heartbeat is more than a second old.
  *
  * Return:
  * * 0 - found.
- * * %-ENOENT - proved not to be in the tables of two servers, of which one has
- *   settled, or of all that could be asked; see krcore_lookup_info.settling.
+ * * %-ENOENT - not in the tables of two servers, at least one of them settled, or of all
+ *   servers that could be asked; see krcore_lookup_info.settling.
  * * %-EHOSTUNREACH - no server answered before the time-out.
  * * %-EPROTO - there is a value, but of a kind this library does not know.
  * * %-EINTR - by the module: the thread is being killed.
- * * %-ENOMEM - no memory for a larger directory.
+ * * %-ENOMEM - no memory to cache a larger directory.
  */
 int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
@@ -347,8 +351,8 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
  * @key: name of the record.
  * @ret_value: its value, or NULL; untouched on failure.
  *
- * Much slower than krcore_lookup_at(), and the server works for it: for
- * comparing the two, not for look-ups. It does not count in krcore_stats().
+ * This is much slower than krcore_lookup_at() and costs the server CPU time. It is meant
+ * for checking the table, not for look-ups, and does not count in krcore_stats().
  *
  * Return:
  * * 0 - found.
@@ -362,47 +366,47 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 			     const struct krcore_key *key, struct krcore_value *ret_value);
 
 /**
- * krcore_publish() - Put a record into the tables of all servers, and keep it there.
+ * krcore_publish() - Publish a record to all servers, and keep it published.
  * @ctx: context.
  * @key: name; its GID must be that of this node unless the servers allow others.
  * @value: value; @value->generation is ignored.
  *
- * The record is renewed, and given to servers that come back, until it is
- * withdrawn or the context closed. Publishing a key again replaces its value.
- * By the module only KRCORE_KIND_RAW can be published, from service 256 on, for a port of
- * this node, and one program of the node at a time has a service.
+ * The context renews the record's lease, and publishes it again to servers that it attaches
+ * to later, until the record is withdrawn or the context closed. Publishing a key again
+ * replaces its value. By the module only KRCORE_KIND_RAW can be published, under services
+ * from 256 on, for a port of this node, and a service belongs to one program at a time.
  *
  * Return:
- * * a positive number - servers that acknowledged it; by the module, 1: at least one.
- * * %-EINVAL - kind or a range of @value.
- * * %-EHOSTUNREACH - no server is attached: it will be published later.
+ * * a positive number - servers that acknowledged it; by the module 1, for one or more.
+ * * %-EINVAL - @value is of an unknown kind, a field is out of its range, or the GID is zero.
+ * * %-EHOSTUNREACH - no server is attached or none answered; it will be published later.
  * * %-EEXIST - it belongs to another owner, or another program of the node.
  * * %-EOPNOTSUPP - by the module: a DC target.
  * * %-ESTALE - a newer generation of this owner has published it.
- * * %-EPERM - not our GID.
+ * * %-EPERM - the GID is not ours or not known to be, or the service is below 256.
  * * %-EDQUOT, %-ENOSPC, %-EBUSY, %-ENOMEM - limits of the server.
  * * %-ENOMEM - also: no memory here.
- * If some servers acknowledge it and others refuse, it is kept up and tried
- * again at those. On an error other than -EHOSTUNREACH the context keeps up what
- * it kept up before.
+ * If some servers acknowledge the record and others refuse it, the context keeps it, and
+ * tries those again with each renewal. After an error other than -EHOSTUNREACH the previous
+ * value of the key, if there was one, stays published.
  */
 int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 		   const struct krcore_value *value);
 
 /**
- * krcore_withdraw() - Take a record of ours out of all tables.
+ * krcore_withdraw() - Remove a record of ours from all tables.
  * @ctx: context.
  * @key: name.
  *
- * When it returns 0, no look-up that starts later on an attached server finds it; by the
- * module, the servers have not answered yet then.
+ * After it has returned 0, no look-up that starts on an attached server finds the record. By
+ * the module, the servers have then been told, but may not have answered yet.
  *
  * Return:
  * * 0 - gone from every attached server.
  * * %-ENOENT - this context does not publish it, and no server had it.
  * * %-EEXIST - it belongs to another owner.
- * * %-EHOSTUNREACH - no server is attached, or one did not answer: it will not be
- *   published again; a server that comes back before its lease is over is told.
+ * * %-EHOSTUNREACH - no server is attached, or one did not answer: the record will not be
+ *   published again, and a server that is attached again before the lease is over is told.
  * * %-ENOMEM - no memory.
  */
 int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
@@ -410,14 +414,14 @@ int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
 /* krcore_event.type */
 #define KRCORE_EVENT_CHANGED 1 /* a record is new or has another value */
 #define KRCORE_EVENT_GONE 2 /* a record was withdrawn or has expired */
-#define KRCORE_EVENT_RESYNC 3 /* something was missed: forget what was cached */
+#define KRCORE_EVENT_RESYNC 3 /* events may have been missed: drop what was cached */
 
 /**
- * struct krcore_event - What a subscription tells.
+ * struct krcore_event - One event of a subscription.
  * @type: KRCORE_EVENT_*.
  * @server: index of the server it comes from.
  * @key: which record; zero with KRCORE_EVENT_RESYNC.
- * @generation: generation of the record, now or last.
+ * @generation: generation of the record, or its last one if it is gone.
  */
 struct krcore_event {
 	uint32_t type;
@@ -437,7 +441,7 @@ struct krcore_event {
 typedef void krcore_event_fn(void *arg, const struct krcore_event *event);
 
 /**
- * krcore_subscribe() - Be told of changes by every server.
+ * krcore_subscribe() - Be notified by every server of changed records.
  * @ctx: context.
  * @fn: function; NULL ends the subscription.
  * @arg: its first argument.
@@ -459,7 +463,7 @@ int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
  * @servers: array to fill, or NULL.
  * @nr: its length.
  *
- * Return: how many there are, which may be more than @nr; 0 if the module has them.
+ * Return: how many there are, which may be more than @nr; 0 if the context uses the module.
  */
 int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr);
 
@@ -477,12 +481,12 @@ void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
  * @records: records found.
  * @torn: READs repeated because a bucket was being written.
  * @moved: pages that were split or rebuilt during the walk and read again.
- * @bad: buckets that stayed unproved or held a key that does not belong there.
+ * @bad: buckets that kept failing their checks, or held a key that does not belong there.
  * @directory_errors: directory entries that contradict their page.
  * @depth: log2 of the entries of the directory.
- * @crowded: pages of which the server keeps records aside, where no READ reaches them:
- *	@records does not count these, and krcore_walk() does not show them. krcore_lookup()
- *	finds them.
+ * @crowded: pages with too many keys of similar hashes, so that the server keeps some of
+ *	their records outside the table. No READ reaches those: they are not in @records, and
+ *	krcore_walk() does not show them. krcore_lookup() finds them.
  * @bytes: bytes READ.
  */
 struct krcore_check {
@@ -519,9 +523,9 @@ typedef bool krcore_record_fn(void *arg, const struct krcore_key *key,
  * @ret_check: outcome, or NULL.
  *
  * Return:
- * * 0 - the walk is complete; @ret_check tells whether all was well.
+ * * 0 - the walk is complete; @ret_check tells whether the table is sound.
  * * %-ECANCELED - @fn ended it.
- * * %-ENOTCONN - that server is not attached, or broke on the way.
+ * * %-ENOTCONN - that server is not attached, or its connection broke during the walk.
  * * %-EINVAL - there is no such server.
  * * %-EOPNOTSUPP - the context uses the module.
  * * %-ENOMEM - no memory.
@@ -530,9 +534,9 @@ int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *f
 		struct krcore_check *ret_check);
 
 /**
- * typedef krcore_bytes_fn - Takes the next bytes of a dump.
+ * typedef krcore_bytes_fn - Called with the next bytes of a dump.
  * @arg: as given to krcore_dump().
- * @bytes: the bytes; not there any more when this returns.
+ * @bytes: the bytes; valid during the call.
  * @nr: how many, at least 1.
  *
  * Return: true to go on, false to end the dump.
@@ -540,16 +544,16 @@ int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *f
 typedef bool krcore_bytes_fn(void *arg, const void *bytes, size_t nr);
 
 /**
- * krcore_dump() - Read the bytes of a server's whole table, without judging them.
+ * krcore_dump() - Read the bytes of a server's whole table, without verifying them.
  * @ctx: context.
  * @server: index as in krcore_servers().
- * @fn: called with the bytes of a file as proto/krp_dump.h describes it, in order.
+ * @fn: called with the bytes of a file of the format in proto/krp_dump.h, in order.
  * @arg: its first argument.
  *
  * Return:
  * * 0 - the file is complete.
  * * %-ECANCELED - @fn ended it.
- * * %-ENOTCONN - that server is not attached, or broke on the way.
+ * * %-ENOTCONN - that server is not attached, or its connection broke during the dump.
  * * %-EINVAL - there is no such server.
  * * %-ENOMEM - no memory.
  */

@@ -2,20 +2,20 @@
 /*
  * libkrcore: queues to peers, over /dev/krcore.
  *
- * A node context is an open /dev/krcore: memory regions, queues, and one ring of
- * completions that the module fills and the program reads without a system
+ * A "node" (struct krcore_node) is one open /dev/krcore: memory regions, queues, and one
+ * ring of completions that the module fills and the program reads without a system
  * call. A queue is connected to one peer and behaves like a reliable connected
  * queue pair: requests start and complete in the order they were posted, each
- * gets exactly one completion, and one that fails puts its queue, and only its
- * queue, into the error state until it is connected again.
+ * gets exactly one completion, and a request that fails puts its queue, and only
+ * that queue, into the error state until it is connected again.
  *
- * Threads: every function may be called by any number of threads at once, on the
- * same node, except krcore_node_close(). Completions of a node are taken by
- * whoever asks first; threads that want their own open a node each. There is no
- * thread of the library's and no lock of its own.
+ * Threads: any number of threads may call any function at once, on the same node,
+ * except krcore_node_close(). Each completion goes to the first thread that asks
+ * for one; threads that want completions of their own open a node each. The
+ * library has neither threads nor locks here.
  *
- * Processes: descriptor and ring are inherited over fork(), but memory stays
- * registered from the process that did it; the file is closed by exec.
+ * Processes: a child inherits descriptor and ring over fork(), but registered memory
+ * remains that of the process that registered it; exec closes the descriptor.
  *
  * Errors are negative errno values. The library never prints and never exits;
  * krcore_error_text() says what failed.
@@ -35,7 +35,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 #define KRCORE_POST_MAX 256 /* requests in one krcore_post() */
-#define KRCORE_QUEUE_DEPTH_MAX 1024 /* requests of a queue at once */
+#define KRCORE_QUEUE_DEPTH_MAX 1024 /* requests of a queue in flight */
 #define KRCORE_SERVICE_USER_MIN 256 /* first service that a program may bind */
 
 /* access of a memory region */
@@ -52,7 +52,7 @@ extern "C" {
 
 /* krcore_wr.flags */
 #define KRCORE_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
-#define KRCORE_WR_IDEMPOTENT 0x02 /* this WRITE may be done twice: better that than -EREMCHG */
+#define KRCORE_WR_IDEMPOTENT 0x02 /* this WRITE may be done twice rather than get -EREMCHG */
 
 /* krcore_queue_open(), krcore_queue_connect() flags */
 #define KRCORE_CONNECT_FRESH 0x1 /* use nothing that the node remembers of the peer */
@@ -72,9 +72,9 @@ struct krcore_node;
  * @ring_entries: completions the ring holds, a power of two from 16 to 65536; 0
  *	means 1024. The depths of all queues together must fit.
  * @port: RDMA port of this node, from 1, as krcore_node_port() numbers them; 0
- *	means the first whose link is up, or else the first. 0 if @gid says which.
- * @gid: GID of the port to use, as krcore_node_port() tells it; all zero leaves it to
- *	@port. Ports are numbered anew when one comes or goes; a GID stays the same.
+ *	means the first whose link is up, or else the first. Must be 0 if @gid is given.
+ * @gid: GID of the port to use, as krcore_node_port() reports it; all zero leaves the choice
+ *	to @port. Ports are renumbered when one comes or goes; a GID stays the same.
  */
 struct krcore_node_options {
 	size_t size;
@@ -88,7 +88,7 @@ struct krcore_node_options {
  * struct krcore_node_info - What the module offers this user.
  * @ports: RDMA ports that can be used now.
  * @ring_entries_max: largest ring.
- * @queue_depth_max: most requests of a queue at once.
+ * @queue_depth_max: most requests of a queue in flight.
  * @post_max: most requests in one krcore_post().
  * @queues_max: queues this user may have.
  * @requests_max: requests this user may have outstanding.
@@ -149,9 +149,9 @@ struct krcore_region_ref {
 };
 
 /**
- * struct krcore_connect_info - What a connect took.
+ * struct krcore_connect_info - Result and cost of connecting a queue.
  * @generation: boot generation of the peer.
- * @reads: READs of a MetaServer; 0 if the peer was known.
+ * @reads: READs of a MetaServer; 0 if the peer's record was in the node's cache.
  */
 struct krcore_connect_info {
 	uint64_t generation;
@@ -159,9 +159,9 @@ struct krcore_connect_info {
 };
 
 /**
- * struct krcore_queue_info - How a queue is.
+ * struct krcore_queue_info - State of a queue.
  * @state: KRCORE_QUEUE_*.
- * @error: in KRCORE_QUEUE_ERROR: the negative errno that led there.
+ * @error: in KRCORE_QUEUE_ERROR: the negative errno that caused it, else 0.
  * @outstanding: requests without completion.
  * @posted: requests taken so far.
  * @completed: completions so far.
@@ -209,13 +209,13 @@ struct krcore_wr {
  * struct krcore_wc - One completion.
  * @user_data: of the request.
  * @status: 0, or a negative errno: -EREMOTEIO (the peer refused the access),
- *	-ETIMEDOUT (the peer does not answer: it may or may not have been done),
- *	-ECANCELED (behind one that failed, or the queue was closed: it was not done),
- *	-EREMCHG (a WRITE or an atomic that may or may not have been done), -EIO
- *	(fault here), -ENODEV (the device is gone); and -EBADR, -EPERM,
- *	-EOVERFLOW, -ENOMEM as krcore_post() says them, if the peer's region went
+ *	-ETIMEDOUT (the peer does not answer; the request may or may not have been done),
+ *	-ECANCELED (an earlier request failed, or the queue was closed; the request was not
+ *	done), -EREMCHG (a WRITE or an atomic that may or may not have been done), -EIO
+ *	(local fault), -ENODEV (the device is gone); and -EBADR, -EPERM, -EOVERFLOW, -ENOMEM
+ *	as krcore_post() returns them, if the peer's region was deregistered or changed
  *	while the request waited.
- * @bytes: transferred.
+ * @bytes: bytes transferred.
  * @queue: queue.
  * @opcode: KRCORE_OP_*.
  * @rsvd: zero.
@@ -243,14 +243,14 @@ struct krcore_wc {
  * * %-EPROTONOSUPPORT - the module speaks another version.
  * * %-ENODEV - there is no such port, or none of this node's can be used.
  * * %-EDQUOT - limit of the user.
- * * %-EPROTO - the ring makes no sense.
+ * * %-EPROTO - the module's ring is malformed.
  * * %-ENOMEM - no memory.
  */
 int krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node);
 
 /**
- * krcore_node_close() - Give a node back, with all its queues and regions.
- * @node: node or NULL; no other call on it may be under way.
+ * krcore_node_close() - Close a node, with all its queues and regions, and free it.
+ * @node: node or NULL; no other thread may be in a call on it.
  */
 void krcore_node_close(struct krcore_node *node);
 
@@ -258,8 +258,8 @@ void krcore_node_close(struct krcore_node *node);
  * krcore_node_fd() - Descriptor for poll(2) and epoll(7).
  * @node: node.
  *
- * Readable (level-triggered) as long as there is a completion to be taken. It is
- * the node's own: do not close it.
+ * It is readable (level-triggered) as long as there is a completion to be taken. It
+ * belongs to the node: do not close it.
  *
  * Return: the descriptor.
  */
@@ -293,8 +293,8 @@ int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_por
  * @node: node.
  * @addr: first byte, any alignment.
  * @length: bytes, from 1.
- * @access: KRCORE_ACCESS_*; reading from here is always allowed. REMOTE_WRITE and
- *	REMOTE_ATOMIC need LOCAL_WRITE.
+ * @access: KRCORE_ACCESS_*; reading by this node's own requests is always allowed.
+ *	REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE.
  * @ret_mr: the region; untouched on failure.
  *
  * The pages stay in memory until krcore_mr_dereg() and count against
@@ -303,9 +303,10 @@ int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_por
  * Return:
  * * 0 - success.
  * * %-EINVAL - length or access is not valid.
- * * %-EFAULT - the memory is not there, or cannot be written.
+ * * %-EFAULT - the memory is not mapped, or not writable though @access needs it.
  * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
- * * %-ENOSPC - the directory of regions open to peers is full, or kept for others.
+ * * %-ENOSPC - the directory of regions open to peers is full, or its rest is reserved for
+ *   other users.
  * * %-EDQUOT - limit of the user.
  * * %-EOPNOTSUPP - @access has remote atomics, and the device has none.
  * * %-ENODEV - the device is gone.
@@ -314,12 +315,12 @@ int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t 
 		  struct krcore_mr *ret_mr);
 
 /**
- * krcore_mr_dereg() - Take a region back.
+ * krcore_mr_dereg() - Deregister a region.
  * @node: node.
  * @mr: region.
  *
- * Waits for requests that use it and, if it was open to peers, until none of them
- * can hold a valid reference any more. The memory is not touched afterwards.
+ * Waits for requests that use it and, if it was open to peers, until no peer
+ * can hold a valid reference any more. The memory is not accessed afterwards.
  *
  * Return:
  * * 0 - success.
@@ -328,19 +329,19 @@ int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t 
 int krcore_mr_dereg(struct krcore_node *node, const struct krcore_mr *mr);
 
 /**
- * krcore_mr_dereg_many() - Take several regions back, with one wait for all of them.
+ * krcore_mr_dereg_many() - Deregister several regions, with one wait for all of them.
  * @node: node.
  * @mrs: regions.
  * @nr: how many, from 1.
  *
- * As krcore_mr_dereg() of each, but it takes no longer than one.
+ * Does the same as krcore_mr_dereg() of each, in the time of one.
  *
  * Return:
- * * how many were taken back, if at least one was: fewer than @nr if the one behind them is
- *   no region, or is there twice.
- * * %-ENOENT - the first is no region.
+ * * how many were deregistered, if at least one was: fewer than @nr if the next one is not
+ *   registered, or occurs twice in @mrs.
+ * * %-ENOENT - the first is not registered.
  * * %-EINVAL - @nr is 0.
- * * %-ENOMEM - no memory; nothing was taken back.
+ * * %-ENOMEM - no memory; none was deregistered.
  */
 int krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs, unsigned int nr);
 
@@ -352,9 +353,9 @@ int krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs, 
  * @timeout_ms: as in krcore_queue_connect().
  * @flags: KRCORE_CONNECT_*.
  * @ret_queue: its number in this node; untouched on failure.
- * @ret_info: what it took, or NULL; untouched on failure.
+ * @ret_info: filled, or NULL; untouched on failure.
  *
- * The shortest way to a peer. If it fails there is no queue.
+ * The fastest way to a connected queue. If it fails there is no queue.
  *
  * Return: 0, or an error of krcore_queue_create() or krcore_queue_connect().
  */
@@ -365,14 +366,14 @@ int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krc
 /**
  * krcore_queue_create() - Make a queue.
  * @node: node.
- * @depth: most requests at once, 1 to KRCORE_QUEUE_DEPTH_MAX. So many completions
- *	of the ring are set aside.
+ * @depth: most requests in flight, 1 to KRCORE_QUEUE_DEPTH_MAX; as many completions of
+ *	the ring are reserved.
  * @ret_queue: its number in this node; untouched on failure.
  *
  * Return:
  * * 0 - success.
  * * %-EINVAL - depth is out of its range.
- * * %-ENOSPC - the ring has no room for so many completions.
+ * * %-ENOSPC - the ring has fewer completions left.
  * * %-EDQUOT - limit of the user.
  * * %-ENODEV - the device is gone.
  * * %-ENOMEM - no memory.
@@ -387,24 +388,24 @@ int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_
  *	program there has bound.
  * @timeout_ms: how long a look-up may take, 1 to 60000; 0 means 5000.
  * @flags: KRCORE_CONNECT_*.
- * @ret_info: what it took, or NULL; untouched on failure.
+ * @ret_info: filled, or NULL; untouched on failure.
  *
- * Takes no message to the peer: its metadata is in the node's cache, or one READ
- * of a MetaServer away.
+ * No message goes to the peer: its metadata comes from the node's cache, or from one READ
+ * of a MetaServer.
  *
  * Return:
  * * 0 - connected.
  * * %-ENOENT - there is no such queue, or no such peer in the MetaServer's table.
  * * %-EINVAL - a parameter is out of its range, or the peer takes fewer READs at once
  *   than this node sends.
- * * %-EISCONN - it is connected.
+ * * %-EISCONN - the queue is connected.
  * * %-ENOTCONN - no MetaServer is attached.
  * * %-ETIMEDOUT - the look-up took longer than @timeout_ms.
- * * %-EPROTO - the record is not one to connect to.
+ * * %-EPROTO - the record is not that of a DC target.
  * * %-EAFNOSUPPORT - one side is InfiniBand, the other Ethernet.
- * * %-ENETUNREACH - there is no way to the peer, or its MTU is below ours.
+ * * %-ENETUNREACH - there is no route to the peer, or its MTU is below ours.
  * * %-ESHUTDOWN - the port went down meanwhile.
- * * %-ECANCELED - it was closed meanwhile.
+ * * %-ECANCELED - the queue was closed meanwhile.
  * * %-EINTR - a signal came.
  * * %-ENODEV - the device is gone.
  * * %-ENOMEM - no memory.
@@ -413,7 +414,7 @@ int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct 
 			 uint32_t timeout_ms, uint32_t flags, struct krcore_connect_info *ret_info);
 
 /**
- * krcore_queue_query() - How a queue is.
+ * krcore_queue_query() - State of a queue.
  * @node: node.
  * @queue: queue.
  * @ret_info: filled; untouched on failure.
@@ -426,13 +427,13 @@ int krcore_queue_query(struct krcore_node *node, uint32_t queue,
 		       struct krcore_queue_info *ret_info);
 
 /**
- * krcore_queue_close() - End a queue.
+ * krcore_queue_close() - Close a queue.
  * @node: node.
- * @queue: queue; its number may be given out again.
+ * @queue: queue; its number may be reused.
  *
- * Requests under way complete with -ECANCELED as far as they have not been done.
- * When it returns, no further completion of the queue comes into the ring; those
- * that are there can still be taken.
+ * Requests in flight that have not been done complete with -ECANCELED. After the call,
+ * no further completion of the queue comes into the ring; those already there can
+ * still be taken.
  *
  * Return:
  * * 0 - success.
@@ -444,17 +445,17 @@ int krcore_queue_close(struct krcore_node *node, uint32_t queue);
  * krcore_bind() - Let peers connect to a service of this node.
  * @node: node.
  * @service: KRCORE_SERVICE_USER_MIN to 65535.
- * @timeout_ms: how long to wait until one MetaServer has it; 0 means 5000.
+ * @timeout_ms: how long to wait until one MetaServer has the record; 0 means 5000.
  *
- * Publishes (GID of the node's port, service) until krcore_unbind() or
- * krcore_node_close().
+ * Keeps a record (GID of the node's port, service) published until krcore_unbind()
+ * or krcore_node_close().
  *
  * Return:
- * * 0 - a MetaServer has it, and the others get it.
+ * * 0 - one MetaServer has the record, and the others get it.
  * * %-EINVAL - @service is out of its range, or @timeout_ms is more than 60000.
  * * %-EADDRINUSE - it is bound already.
- * * %-ETIMEDOUT - no MetaServer had it after @timeout_ms.
- * * %-EEXIST - all MetaServers refused it: it is another owner's.
+ * * %-ETIMEDOUT - no MetaServer had the record after @timeout_ms.
+ * * %-EEXIST - all MetaServers refused it: it belongs to another owner.
  * * %-EPERM - all MetaServers refused it: the GID is not ours.
  * * %-ESTALE - a newer boot of this node has published it.
  * * %-EDQUOT, %-ENOSPC, %-EBUSY - a limit of the user, node or MetaServers.
@@ -466,7 +467,7 @@ int krcore_queue_close(struct krcore_node *node, uint32_t queue);
 int krcore_bind(struct krcore_node *node, uint16_t service, uint32_t timeout_ms);
 
 /**
- * krcore_unbind() - Take a service back.
+ * krcore_unbind() - Undo krcore_bind().
  * @node: node.
  * @service: as given to krcore_bind().
  *
@@ -481,11 +482,11 @@ int krcore_unbind(struct krcore_node *node, uint16_t service);
 /**
  * krcore_wr_read() - Fill in a READ: from a peer's region into ours.
  * @wr: filled.
- * @mr: region here.
+ * @mr: local region.
  * @local: where the bytes go, in @mr.
  * @length: bytes.
- * @remote: region there.
- * @offset: from its first byte.
+ * @remote: the peer's region.
+ * @offset: from the first byte of @remote.
  * @user_data: given back in the completion.
  */
 void krcore_wr_read(struct krcore_wr *wr, const struct krcore_mr *mr, void *local, uint32_t length,
@@ -494,11 +495,11 @@ void krcore_wr_read(struct krcore_wr *wr, const struct krcore_mr *mr, void *loca
 /**
  * krcore_wr_write() - Fill in a WRITE: from our region into a peer's.
  * @wr: filled.
- * @mr: region here.
+ * @mr: local region.
  * @local: where the bytes are, in @mr.
  * @length: bytes.
- * @remote: region there.
- * @offset: from its first byte.
+ * @remote: the peer's region.
+ * @offset: from the first byte of @remote.
  * @user_data: given back in the completion.
  */
 void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const void *local,
@@ -509,14 +510,14 @@ void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const voi
  * krcore_post() - Post requests to a queue, with one system call.
  * @node: node.
  * @queue: queue.
- * @wrs: requests; not used after the call.
+ * @wrs: requests; the array may be reused after the call.
  * @nr: how many, 1 to KRCORE_POST_MAX.
- * @ret_error: or NULL: why the request behind the last one taken was not; 0 if all
- *	were. Untouched on failure.
+ * @ret_error: NULL, or set to the error of the first request that was not taken, 0 if all
+ *	were taken. Untouched on failure.
  *
  * Return:
- * * a positive number - so many were taken, and each of them gets a completion.
- *   The following errors mean that not even the first was:
+ * * a positive number - requests taken; each of them gets a completion.
+ *   The following errors mean that not even the first was taken:
  * * %-EAGAIN - the queue is full: take completions first.
  * * %-ENOTCONN - the queue is not connected, or in error.
  * * %-EINVAL - opcode, flags, length, alignment, or @nr.
@@ -526,11 +527,13 @@ void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const voi
  * * %-EBADR - no such region at the peer.
  * * %-EPERM - the peer's region does not allow it.
  * * %-EOVERFLOW - outside the peer's region.
- * * %-EFAULT - @wrs is not memory.
+ * * %-EFAULT - @wrs cannot be read.
  * * %-EOPNOTSUPP - the device has no atomics.
  * * %-EDQUOT - limit of the user.
  * * %-ETIMEDOUT, %-EREMOTEIO - the peer's directory of regions could not be read; the
  *   queue is in error.
+ * * %-EBUSY - the peer has not answered lately, and the READ that probes it did not get its
+ *   turn for a minute, behind those of other such peers.
  * * %-EIO - no hardware queue works now.
  * * %-ENOMEM - no memory.
  * * %-EINTR - a signal came.
@@ -540,16 +543,17 @@ int krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr
 		unsigned int nr, int *ret_error);
 
 /**
- * krcore_post_wait() - krcore_post(), and wait awake for what was posted.
+ * krcore_post_wait() - krcore_post(), then busy-poll for the completions.
  * @node: node.
  * @queue: queue.
  * @wrs: requests.
  * @nr: how many, 1 to KRCORE_POST_MAX.
  * @ret_error: as in krcore_post().
  *
- * For who has nothing else to do until then: it returns when all requests of the queue
- * have completed, or after some microseconds. Completions are in the ring as always;
- * if krcore_poll() does not find them all, krcore_wait() waits for the others.
+ * For a caller that has nothing else to do meanwhile. It returns when all requests of the
+ * queue have completed, or when the limit of module parameter spin_us (100 us by default)
+ * expires. Completions are in the ring as always; if krcore_poll() does not find them all,
+ * krcore_wait() waits for the others.
  *
  * Return: as krcore_post().
  */
@@ -560,11 +564,11 @@ int krcore_post_wait(struct krcore_node *node, uint32_t queue, const struct krco
  * krcore_post_read() - krcore_wr_read() and krcore_post() of one request.
  * @node: node.
  * @queue: queue.
- * @mr: region here.
+ * @mr: local region.
  * @local: where the bytes go, in @mr.
  * @length: bytes.
- * @remote: region there.
- * @offset: from its first byte.
+ * @remote: the peer's region.
+ * @offset: from the first byte of @remote.
  * @user_data: given back in the completion.
  *
  * Return: 0, or an error of krcore_post().
@@ -577,11 +581,11 @@ int krcore_post_read(struct krcore_node *node, uint32_t queue, const struct krco
  * krcore_post_write() - krcore_wr_write() and krcore_post() of one request.
  * @node: node.
  * @queue: queue.
- * @mr: region here.
- * @local: where the bytes are, in @mr; they must stay until the completion.
+ * @mr: local region.
+ * @local: where the bytes are, in @mr; they must stay unchanged until the completion.
  * @length: bytes.
- * @remote: region there.
- * @offset: from its first byte.
+ * @remote: the peer's region.
+ * @offset: from the first byte of @remote.
  * @user_data: given back in the completion.
  *
  * Return: 0, or an error of krcore_post().
@@ -598,18 +602,18 @@ int krcore_post_write(struct krcore_node *node, uint32_t queue, const struct krc
  *
  * Return:
  * * a number - completions taken, 0 if there are none now.
- * * %-EPROTO - the ring makes no sense any more.
+ * * %-EPROTO - the ring was corrupted.
  */
 int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr);
 
 /**
  * krcore_wait() - Wait until there is a completion to be taken.
  * @node: node.
- * @timeout_ms: how long at most; negative for ever, 0 for only a look.
+ * @timeout_ms: how long at most; negative for ever, 0 to check without waiting.
  *
- * Waits awake for some microseconds, and takes completions from the hardware itself
- * meanwhile, then sleeps; so it is also the fastest way to wait for one. Another thread
- * may be faster to take it.
+ * The call first busy-polls the hardware, for as long as module parameter spin_us (100 us by
+ * default) allows, then blocks; that is also the fastest way to wait for a completion. It
+ * does not reserve the completion: another thread may take it first.
  *
  * Return:
  * * 0 - there is one.
@@ -620,7 +624,7 @@ int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr
 int krcore_wait(struct krcore_node *node, int timeout_ms);
 
 /**
- * krcore_region_ref_of() - How peers name a region of ours.
+ * krcore_region_ref_of() - Make the reference by which peers access a region of ours.
  * @mr: region.
  * @ret_ref: filled.
  */
@@ -634,7 +638,7 @@ void krcore_region_ref_of(const struct krcore_mr *mr, struct krcore_region_ref *
 void krcore_region_encode(const struct krcore_region_ref *ref, struct krcore_value *ret_value);
 
 /**
- * krcore_region_decode() - Take a reference out of a value that krcore_lookup() found.
+ * krcore_region_decode() - Get the reference from a value that krcore_lookup() found.
  * @value: value.
  * @ret_ref: the reference; untouched on failure.
  *
@@ -645,16 +649,16 @@ void krcore_region_encode(const struct krcore_region_ref *ref, struct krcore_val
 int krcore_region_decode(const struct krcore_value *value, struct krcore_region_ref *ret_ref);
 
 /**
- * krcore_key_from_text() - A peer as people write it.
+ * krcore_key_from_text() - Make the key of a peer from its address or host name.
  * @text: IPv4 address, GID, or host name.
  * @service: service.
  * @ret_key: the key; untouched on failure.
  *
- * Waits for the resolver if @text is a host name, whose first address counts.
+ * Waits for the resolver if @text is a host name, and takes its first address.
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - @text is empty, or looks like an IPv4 address but has not four numbers.
+ * * %-EINVAL - @text is empty, or looks like an IPv4 address but does not have four numbers.
  * * %-ENOENT - the resolver knows no such host.
  * * %-EAGAIN - the resolver does not answer now.
  * * %-ENOMEM - no memory.
