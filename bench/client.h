@@ -48,7 +48,7 @@ void bn_client_options(int argc, char **argv, const char *letters, const char *u
 /**
  * bn_client_open() - A context of libkrcore that is attached to the server.
  * @o: options.
- * @name: name of the client, for people.
+ * @name: name of the client, for diagnostics.
  * @owner: first byte of its identity; 0 leaves it to the library.
  * @lease_ms: lease of what it publishes, in ms; 0 leaves it to the server.
  * @flags: KRCORE_OPEN_*.

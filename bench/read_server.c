@@ -5,8 +5,8 @@
  *	bench_read_server ADDRESS PORT MIB
  *
  * Registers MIB of memory for REMOTE_READ and accepts connections until it is
- * ended; where the memory is goes into the private data of the reply. One
- * thread; READs take no part of it.
+ * killed; the private data of the reply carries address and remote key. One
+ * thread; the NIC alone serves the READs.
  */
 #include <endian.h>
 #include <stdio.h>

@@ -30,7 +30,7 @@ struct bn_samples {
 uint64_t bn_now_ns(void);
 
 /**
- * bn_samples_init() - Make room.
+ * bn_samples_init() - Allocate memory for the samples.
  * @s: samples.
  * @max: how many at most, not 0.
  *
@@ -38,7 +38,7 @@ uint64_t bn_now_ns(void);
  */
 int bn_samples_init(struct bn_samples *s, size_t max);
 
-/** bn_samples_add() - Add one; ignored if there is no room. @s: samples. @ns: sample. */
+/** bn_samples_add() - Add one; ignored if all memory is used. @s: samples. @ns: sample. */
 void bn_samples_add(struct bn_samples *s, uint64_t ns);
 
 /**

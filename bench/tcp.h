@@ -17,7 +17,7 @@
 /**
  * struct bn_tcp - A connection and what was received on it.
  * @fd: socket.
- * @host: whom to, for the protocols that say so.
+ * @host: name of the server, for the protocols that send it.
  * @buf: received.
  * @begin: first byte not yet used.
  * @end: end of what was received.

@@ -172,7 +172,7 @@ static void bn_etcd_control(struct bn_tcp *t, uint8_t type, uint8_t flags, const
 
 /*
  * Wait until a stream ends. Each reply has one DATA frame, a refusal has none;
- * those of several requests under way may come in any order. Only a reply with
+ * those of several requests in flight may come in any order. Only a reply with
  * a value is longer than the value.
  */
 static int bn_etcd_wait(struct bn_tcp *t)

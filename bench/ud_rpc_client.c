@@ -81,7 +81,7 @@ static void bn_send(struct bn_client *c)
 	bn_poll(c->id->qp->send_cq, &wc, 0);
 }
 
-/* Wait for the answer to the request under way. Return: whether it came in time. */
+/* Wait for the answer to the request in flight. Return: whether it came in time. */
 static int bn_wait(struct bn_client *c, struct bn_answer *ret)
 {
 	struct ibv_wc wc;

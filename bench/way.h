@@ -73,7 +73,7 @@ struct krcore_node;
 struct krcore_wc;
 
 /**
- * bn_krcore_next() - Wait for completions: awake for a millisecond, then asleep.
+ * bn_krcore_next() - Wait for completions: busy-poll for a millisecond, then block.
  * @node: node.
  * @wcs: out: completions.
  * @max: room in @wcs.

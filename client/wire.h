@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Keys and values between the public structures of krcore.h, in host order, and
- * the wire. Nothing is checked here: who takes them in does that. No state: any
+ * the wire. Nothing is checked here: the receiver of a value checks it. No state: any
  * thread.
  */
 #ifndef KRU_WIRE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * MetaServers as people name them, and the addresses behind the names.
+ * Names of MetaServers as text, and the addresses behind the names.
  *
  * A list is host[:port][/priority], ..., where host is a name, an IPv4 address
  * or an IPv6 address in brackets; or it is srv:NAME, one DNS SRV name, so that
@@ -38,8 +38,8 @@ struct kru_server {
 
 /**
  * struct kru_servers - A list as configured.
- * @srv: the list is one SRV name, server[0].host; or what a name server said of one.
- * @ttl_s: for so many seconds the answer of the name server holds; 0 for a list.
+ * @srv: the list is one SRV name, server[0].host; or the answer of a name server for one.
+ * @ttl_s: time to live of the name server's answer, in seconds; 0 for a list.
  * @nr: entries.
  * @server: the entries.
  */

@@ -19,7 +19,7 @@
 #include "common/lookup.h"
 
 #define KRU_DNS_ANSWER_BYTES 65535
-#define KRU_POLL_MS 1000 /* c-ares says when to come; never later than this */
+#define KRU_POLL_MS 1000 /* upper bound for the interval that c-ares asks for */
 
 int kru_host_numeric(const char *host, struct kru_host_addrs *ret_addrs)
 {
@@ -152,7 +152,7 @@ static uint64_t kru_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Wait until all are done, or the time has come. @lookups: some may be NULL. */
+/* Wait until all are done, or until the deadline. @lookups: some may be NULL. */
 static void kru_lookups_wait(struct kru_lookup **lookups, unsigned int nr, uint64_t until_ms)
 {
 	struct pollfd fds[KRU_SERVERS_MAX];

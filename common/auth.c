@@ -18,7 +18,7 @@
 
 #include "common/auth.h"
 
-#define KRU_KEY_FILE_BYTES 4096 /* more is no key file */
+#define KRU_KEY_FILE_BYTES 4096 /* a longer file is not a key file */
 #define KRU_TOKEN_LABEL "krcore owner token v2"
 
 static int kru_key_parse(const char *text, size_t len, struct kru_key *ret_key)
@@ -114,7 +114,7 @@ int kru_keys_load(const char *path, struct kru_keys *ret_keys)
 	if (len < 0)
 		err = -errno;
 	else if ((size_t)len == sizeof(text))
-		err = -EINVAL; /* there may be more that nobody has looked at */
+		err = -EINVAL; /* the file may have more bytes that were not read */
 	else
 		err = kru_keys_parse(text, (size_t)len, &keys);
 	if (!err)

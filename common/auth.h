@@ -53,14 +53,14 @@ struct kru_keys {
 int kru_keys_load(const char *path, struct kru_keys *ret_keys);
 
 /**
- * kru_keys_error() - What a failure of kru_keys_load() means, for people.
+ * kru_keys_error() - What a failure of kru_keys_load() means, human-readable.
  * @err: its return value, not 0.
  *
- * Return: constant text, to be said behind the name of the file.
+ * Return: constant text, to be printed behind the name of the file.
  */
 const char *kru_keys_error(int err);
 
-/** kru_keys_wipe() - Forget keys, so that the compiler keeps the wiping. @keys: keys. */
+/** kru_keys_wipe() - Wipe keys in a way that the compiler does not drop. @keys: keys. */
 void kru_keys_wipe(struct kru_keys *keys);
 
 /**
@@ -73,7 +73,7 @@ void kru_keys_wipe(struct kru_keys *keys);
 const struct kru_key *kru_keys_find(const struct kru_keys *keys, const __u8 *id);
 
 /**
- * kru_key_id() - Name of a key that does not give it away.
+ * kru_key_id() - Id of a key, which does not reveal it.
  * @key: key.
  * @ret_id: KRP_KEY_ID_BYTES.
  */
@@ -110,8 +110,8 @@ void kru_auth_server(const struct kru_key *key, const struct kru_handshake *shak
 		     const struct krp_welcome *welcome, __u8 *ret_mac);
 
 /**
- * kru_auth_token() - What shows that an owner has connected from a GID.
- * @secret: KRU_SECRET_BYTES of the server's life.
+ * kru_auth_token() - Token that proves that an owner has connected from a GID.
+ * @secret: KRU_SECRET_BYTES of the server's incarnation.
  * @owner: KRP_OWNER_BYTES.
  * @gid: KRP_GID_BYTES.
  * @ret_token: KRP_TOKEN_BYTES, for WELCOME.

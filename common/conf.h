@@ -22,7 +22,7 @@
 #define KRU_CONF_FILE "/etc/krcore.conf"
 #define KRU_CONF_BYTES_MAX (1 << 20) /* of a file */
 #define KRU_CONF_VALUE_BYTES 2048 /* longest value as text, with its NUL */
-#define KRU_RENEW_MAX_MS 15000U /* the most that a client is silent, whatever its lease */
+#define KRU_RENEW_MAX_MS 15000U /* longest interval of renewals, for any lease */
 #define KRU_CONF_PART_MAX 180 /* longest part of a list, which must fit in a line */
 
 #define KRU_CONF_FIELD_UINT(key, max) __u32 key;
@@ -106,8 +106,8 @@ struct kru_conf {
 };
 
 /**
- * typedef kru_conf_report_fn - Told of each error.
- * @arg: as given along.
+ * typedef kru_conf_report_fn - Called for each error.
+ * @arg: as passed with the function.
  * @file: name of the file, or "command line".
  * @line: line in the file, from 1; 0 if it concerns no single line.
  * @text: what is wrong, without an end of line.
@@ -123,7 +123,7 @@ typedef void kru_conf_report_fn(void *arg, const char *file, unsigned int line, 
  */
 void kru_conf_report_stderr(void *arg, const char *file, unsigned int line, const char *text);
 
-/** kru_conf_defaults() - Every key its default. @ret_conf: filled. */
+/** kru_conf_defaults() - Set every key to its default. @ret_conf: filled. */
 void kru_conf_defaults(struct kru_conf *ret_conf);
 
 /**
@@ -132,7 +132,7 @@ void kru_conf_defaults(struct kru_conf *ret_conf);
  * @text: its bytes; any bytes.
  * @bytes: how many, at most KRU_CONF_BYTES_MAX.
  * @conf: configuration to change; unchanged on failure.
- * @report: told of each error.
+ * @report: called for each error.
  * @arg: its first argument.
  *
  * Does not compare keys with each other: kru_conf_check() does.
@@ -149,7 +149,7 @@ int kru_conf_parse(const char *file, const char *text, size_t bytes, struct kru_
  * kru_conf_load() - Take over the keys of a file.
  * @path: the file.
  * @conf: configuration to change; unchanged on failure.
- * @report: told of each error, also of a file that cannot be read.
+ * @report: called for each error, also of a file that cannot be read.
  * @arg: its first argument.
  *
  * Return: as kru_conf_parse(), or the negative errno of open() or read().
@@ -160,7 +160,7 @@ int kru_conf_load(const char *path, struct kru_conf *conf, kru_conf_report_fn *r
  * kru_conf_set() - Set one key from the command line.
  * @conf: configuration to change; unchanged on failure.
  * @assignment: "section.key=value"; blanks around the value are not part of it.
- * @report: told of each error.
+ * @report: called for each error.
  * @arg: its first argument.
  *
  * Return: 0, or -EINVAL if an error was reported.
@@ -172,7 +172,7 @@ int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_
  * kru_conf_check() - Do the keys fit each other?
  * @conf: complete configuration.
  * @file: name to report.
- * @report: told of each error.
+ * @report: called for each error.
  * @arg: its first argument.
  *
  * Return: 0, or -EINVAL if an error was reported.
@@ -181,17 +181,17 @@ int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_repor
 		   void *arg);
 
 /**
- * struct kru_conf_item - One key, for people and tools.
+ * struct kru_conf_item - One key, to be shown or printed.
  * @section: name of the section as in the file.
  * @key: name of the key.
  * @value: its value as text, as a file would say it.
  * @before: in kru_conf_merge() the value it had; else NULL.
  * @dflt: its default.
- * @range: range or words or form, for people.
+ * @range: range or words or form, human-readable.
  * @unit: "ms", "MiB", "KiB" or "".
  * @help: a paragraph.
  * @origin: where @value comes from.
- * @reloadable: a reload takes it over.
+ * @reloadable: a reload changes it.
  * @list: @value is parts separated by commas, without blanks.
  */
 struct kru_conf_item {
@@ -230,7 +230,7 @@ const char *kru_conf_origin_name(enum kru_conf_origin origin);
  * kru_conf_merge() - Take a new configuration over into a running program.
  * @conf: the running one; gets what a reload may change of @fresh.
  * @fresh: the new one.
- * @section: section the program uses; others are taken over silently.
+ * @section: section the program uses; others are taken over without a call of @visit.
  * @visit: called with each key of @section that differs, or NULL. One that is
  *	not reloadable was left as it is.
  * @arg: its first argument.
@@ -241,7 +241,7 @@ unsigned int kru_conf_merge(struct kru_conf *conf, const struct kru_conf *fresh,
 			    enum kru_conf_section section, kru_conf_visit_fn *visit, void *arg);
 
 /**
- * kru_conf_print() - Write a configuration file that says everything.
+ * kru_conf_print() - Write a complete configuration file.
  * @conf: configuration.
  * @to: where to.
  *
@@ -254,7 +254,7 @@ void kru_conf_print(const struct kru_conf *conf, FILE *to);
  * kru_renew_ms() - How often a client renews.
  * @lease_ms: its lease.
  *
- * Return: ms from one sign of life to the next.
+ * Return: the interval in ms.
  */
 static inline __u32 kru_renew_ms(__u32 lease_ms)
 {

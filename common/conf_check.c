@@ -139,8 +139,8 @@ const char *kru_conf_form(kru_conf_check_text_fn *check)
 }
 
 /*
- * Nodes renew at a third of their lease, and each 15 s. Would a server cut one off that has
- * the longest lease there is and whose renewal is as late as another one is due?
+ * Nodes renew after a third of their lease, but at least every 15 s. Would the server time out
+ * a node with the longest lease whose renewal is late by one such interval?
  */
 static bool kru_conf_flaps(const struct kru_conf_ms *ms)
 {

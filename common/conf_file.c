@@ -25,7 +25,7 @@
  * struct kru_conf_reader - State of one parse.
  * @conf: what is filled, a copy.
  * @file: name for reports.
- * @report: told of errors.
+ * @report: called for errors.
  * @arg: its first argument.
  * @at: next byte.
  * @end: end of the text.
@@ -72,7 +72,7 @@ kru_conf_complain(struct kru_conf_reader *r, unsigned int line, const char *fmt,
 	r->errors++;
 }
 
-/* No line can add to the open key any more: read its value. */
+/* The open key is complete: read its value. */
 static void kru_conf_take(struct kru_conf_reader *r)
 {
 	const struct kru_conf_def *def;
@@ -111,7 +111,7 @@ static void kru_conf_see_section(struct kru_conf_reader *r, const char *text, si
 		r->in_unknown = false;
 }
 
-/* Look at a line before inih does. Return: it may have it. */
+/* Check a line before inih reads it. Return: whether to pass it to inih. */
 static bool kru_conf_see_line(struct kru_conf_reader *r, const char *text, size_t len, size_t room)
 {
 	size_t skip = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Between conf.c (values), conf_check.c (their forms) and conf_file.c (the
- * file's syntax); nobody else includes it. No state: any thread.
+ * file's syntax); no other file includes it. No state: any thread.
  */
 #ifndef KRU_CONF_INTERNAL_H
 #define KRU_CONF_INTERNAL_H
@@ -82,7 +82,7 @@ kru_conf_check_text_fn kru_conf_check_gid;
 /* Is the value a list, which may go on over indented lines? */
 bool kru_conf_is_list(const struct kru_conf_def *def);
 
-/* What a text must look like, by its check; for people. */
+/* The form that a check demands of a text, human-readable. */
 const char *kru_conf_form(kru_conf_check_text_fn *check);
 
 #endif /* KRU_CONF_INTERNAL_H */

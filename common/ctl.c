@@ -131,7 +131,7 @@ static int kru_ctl_connect(int fd, const char *path, int64_t deadline_ms)
 	if ((size_t)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path) >=
 	    sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
-	/* A UNIX socket whose backlog is full says EAGAIN and is not pollable. */
+	/* With a full backlog, connect() to a UNIX socket gives EAGAIN; poll() cannot wait. */
 	while (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
@@ -207,7 +207,7 @@ static int kru_ctl_send(struct kru_ctl *ctl, const char *text, size_t bytes, int
 		if (errno == EINTR)
 			continue;
 		err = errno == EAGAIN ? kru_ctl_wait(ctl->fd, POLLOUT, deadline_ms) : -errno;
-		/* The daemon may have said why before it closed: read that. */
+		/* The daemon may have sent the reason before it closed: read it. */
 		if (err == -EPIPE)
 			return 0;
 		if (err)

@@ -87,7 +87,7 @@ struct kru_lines {
  */
 int kru_lines_init(struct kru_lines *lines, size_t bytes_max);
 
-/** kru_lines_done() - Give the memory back. @lines: buffer, maybe zero. */
+/** kru_lines_done() - Free the memory. @lines: buffer, maybe zero. */
 void kru_lines_done(struct kru_lines *lines);
 
 /**
@@ -143,7 +143,7 @@ const char *kru_ctl_error(const struct kru_ctl *ctl);
  * Return: 0, the negative "code" of a reply that is not ok, -ETIMEDOUT,
  * -ECONNRESET if the daemon closed, -EMSGSIZE, -EPROTO if the reply is no such
  * object, -ENOMEM, or what send() or recv() says. After all but a reply's code
- * the connection is of no more use.
+ * the connection is unusable.
  */
 int kru_ctl_call(struct kru_ctl *ctl, const char *command, json_t *args, json_t **ret_reply);
 

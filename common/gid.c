@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * GIDs as people write them: see gid.h.
+ * GIDs as text: see gid.h.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * GIDs and record names as people write them.
+ * GIDs and record names as text.
  *
  * A GID is written as an IPv6 address, as ibv_devinfo prints it
  * (fe80:0000:...), or as an IPv4 address, which means the IPv4-mapped GID that
@@ -28,8 +28,8 @@ int kru_gid_parse(const char *text, __u8 *ret_gid);
  * kru_v4_is_broken() - Whether a text looks like an IPv4 address but is none of four numbers.
  * @text: NUL-terminated.
  *
- * The C library takes "1.2.3" for 1.2.0.3 and "0x7f" for 0.0.0.127. Nobody who writes that
- * means it, and no host name has digits alone in its last label.
+ * The C library takes "1.2.3" for 1.2.0.3 and "0x7f" for 0.0.0.127. That is never
+ * meant, and no host name has digits alone in its last label.
  *
  * Return: true if it is to be refused rather than looked up as a host name.
  */

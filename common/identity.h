@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Who a node is, over boots: made of the machine id, which it does not give away.
+ * Identity of a node, the same over boots: a hash of the machine id, which does not reveal it.
  * No state, no locks: any thread. Idea: machine-id(5), application-specific ids.
  */
 #ifndef KRU_IDENTITY_H
@@ -11,8 +11,8 @@
 #define KRU_MACHINE_ID "/etc/machine-id"
 
 /*
- * Each kind of publisher is an owner of its own: one that restarts must not make what the
- * other has published look old. Programs are told apart by their users, who shall not take
+ * Each kind of publisher is an owner of its own: the restart of one must not make the records
+ * of another look old. Programs are distinguished by their user, so that users cannot take
  * each other's records.
  */
 #define KRU_OWNER_MODULE "krcore module owner v1"

@@ -2,9 +2,9 @@
 /*
  * The connection under a session, as this end sees it: see link.h.
  *
- * rdma_init_qp_attr() tells what the kernel's connection manager has made the queue
- * pair of: the same on both sides, in every state from the request on, for each kind of
- * device and of address. Events and addresses of rdma_cm say less.
+ * rdma_init_qp_attr() returns the attributes that the kernel's connection manager uses for
+ * the queue pair: the same on both sides, in every state from the request on, for each kind
+ * of device and of address. Events and addresses of rdma_cm do not have all of them.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The connection under a session, as this end sees it: what the proofs of
- * proto/krp_msg.h are bound to. For those who use librdmacm; no state, any thread.
+ * proto/krp_msg.h are bound to. For users of librdmacm; no state, any thread.
  */
 #ifndef KRU_LINK_H
 #define KRU_LINK_H
@@ -19,7 +19,7 @@
  * @local_qpn: its number.
  * @remote_qpn: number of the queue pair that it sends to.
  * @global: the GIDs are those of a global route header. If not, they are
- *	rdma_cm's, and the remote one is what the peer has said of itself.
+ *	rdma_cm's, and the remote one is what the peer claims.
  */
 struct kru_ends {
 	__u8 local_gid[KRP_GID_BYTES];
@@ -30,7 +30,7 @@ struct kru_ends {
 };
 
 /**
- * kru_ends_of() - What a connection connects.
+ * kru_ends_of() - Get both ends of a connection.
  * @id: identifier that has a connection request, or is connected.
  * @attr: attributes that rdma_init_qp_attr() gave for IBV_QPS_RTR, or NULL to ask.
  * @local_qpn: number of our queue pair.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Asking the name service without waiting for it: see lookup.h. */
+/* Queries to the name service without blocking: see lookup.h. */
 #include <ares.h>
 #include <arpa/nameser.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 static const char *kru_name_servers;
 
 /**
- * struct kru_lookup - A question under way.
- * @channel: c-ares, for this question alone.
+ * struct kru_lookup - A query in progress.
+ * @channel: c-ares, for this query alone.
  * @epoll_fd: its sockets.
  * @done: the rest is valid.
  * @err: 0 or negative errno.
@@ -69,7 +69,7 @@ static void kru_lookup_on_socket(void *arg, ares_socket_t fd, int readable, int 
 	if (!event.events)
 		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	else if (epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0)
-		/* if that fails, too, the time-outs of c-ares end the question */
+		/* if that fails, too, the time-outs of c-ares end the query */
 		epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
@@ -168,7 +168,7 @@ int kru_lookup_wait_ms(struct kru_lookup *l, int most_ms)
 	if (l->done)
 		return 0;
 	next = ares_timeout(l->channel, &most, &room);
-	/* rounded up: to come a little too early is to come in vain */
+	/* rounded up: a call just before the time-out would be useless */
 	return (int)(next->tv_sec * 1000 + (next->tv_usec + 999) / 1000);
 }
 
@@ -208,7 +208,7 @@ void kru_lookup_drop(struct kru_lookup *l)
 {
 	if (!l)
 		return;
-	ares_destroy(l->channel); /* calls back if the question is open */
+	ares_destroy(l->channel); /* calls back if the query is not done */
 	close(l->epoll_fd);
 	free(l);
 }

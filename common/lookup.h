@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Asking the name service without waiting for it: a host's addresses, or the SRV records
+ * Queries to the name service without blocking: a host's addresses, or the SRV records
  * of a name, by c-ares (hosts file and DNS, as resolv.conf(5) and the hosts line of
  * nsswitch.conf(5) say; other name services are not asked).
  *

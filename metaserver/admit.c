@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Which sessions there are, and who may have one more: see admit.h. */
+/* The authenticated sessions, and admission of new ones: see admit.h. */
 #include <string.h>
 
 #include "common/conf.h"
@@ -14,7 +14,7 @@ void ms_roll_init(struct ms_roll *roll)
 
 static struct ms_session **ms_roll_chain(struct ms_hub *hub, const struct ms_claim *claim)
 {
-	/* only this life of the server has this hash */
+	/* seed of the hash, random for each run of the server */
 	uint64_t seed = hub->incarnation ^ krp_mix64(claim->generation);
 
 	return &hub->roll.twins[krp_xxh64(claim->owner, sizeof(claim->owner), seed) % MS_ADMIT_HASH];
@@ -46,9 +46,9 @@ void ms_roll_remove(struct ms_session *s)
 }
 
 /*
- * The session that the same life of the same owner had, over the same ports of
- * both: a client has one session a port and address of ours. A GID that is only said
- * is not the one that answers go to.
+ * The earlier session of the same owner and generation, between the same ports of both ends:
+ * a client has one session for each of its ports and each of our addresses. A GID that
+ * is only claimed does not match the same GID known from the connection.
  */
 static struct ms_session *ms_roll_twin(const struct ms_session *s)
 {
@@ -70,7 +70,7 @@ uint32_t ms_idle_limit_ms(const struct ms_session *s)
 							 : s->hub->limits.idle_timeout_ms;
 }
 
-/* Half of what it may be silent, and not before a renewal is due: it has missed one. */
+/* Idle for half its limit, and past the time a renewal was due: the client has missed one. */
 static uint64_t ms_roll_patience_ms(const struct ms_session *s)
 {
 	uint32_t half_ms = ms_idle_limit_ms(s) / 2, renew_ms = kru_renew_ms(s->claim.lease_ms);
@@ -78,7 +78,7 @@ static uint64_t ms_roll_patience_ms(const struct ms_session *s)
 	return half_ms > renew_ms ? half_ms : renew_ms;
 }
 
-/* The session silent for longest, if it has missed a renewal. */
+/* The session that has been idle for longest, if it has missed a renewal. */
 static struct ms_session *ms_roll_overdue(const struct ms_hub *hub, uint64_t now_ms)
 {
 	struct ms_session *s = TAILQ_FIRST(&hub->roll.silent);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which sessions there are, and who may have one more.
+ * The authenticated sessions, and admission of new ones.
  *
  * A client that lost its connection, or its power, comes back long before its
- * old session is given up. It takes that session's place: the same life of the
- * same owner at once, any other by way of the session that has been silent for
- * longest, once that has missed a renewal.
+ * old session times out. It replaces a session: if owner and generation are the
+ * same, its own at once; otherwise, when the server is full, the session that has been
+ * idle for longest, once that has missed a renewal.
  *
  * Threads: the loop's.
  */
@@ -17,7 +17,7 @@
 #include <sys/queue.h>
 
 #define MS_ADMIT_HASH 4096U
-#define MS_IDLE_MIN_MS 5000U /* a client may always be silent for so long */
+#define MS_IDLE_MIN_MS 5000U /* every client may be idle for this long */
 
 struct ms_hub;
 struct ms_session;
@@ -26,9 +26,9 @@ TAILQ_HEAD(ms_session_queue, ms_session);
 
 /**
  * struct ms_roll - The authenticated sessions.
- * @silent: those silent for longest first.
+ * @silent: by the time of the last message, longest idle first.
  * @twins: by owner and generation.
- * @replaced: sessions that made room for another one, ever.
+ * @replaced: sessions shut so far to admit another one.
  */
 struct ms_roll {
 	struct ms_session_queue silent;
@@ -36,30 +36,30 @@ struct ms_roll {
 	uint64_t replaced;
 };
 
-/** ms_roll_init() - An empty roll. @roll: filled. */
+/** ms_roll_init() - Set up an empty roll. @roll: filled. */
 void ms_roll_init(struct ms_roll *roll);
 
-/** ms_roll_add() - It is authenticated. @s: session whose claim stands. */
+/** ms_roll_add() - Add a session that is authenticated. @s: session with its final claim. */
 void ms_roll_add(struct ms_session *s);
 
-/** ms_roll_touch() - It has said something. @s: session on the roll. */
+/** ms_roll_touch() - A session has sent a message. @s: session on the roll. */
 void ms_roll_touch(struct ms_session *s);
 
-/** ms_roll_remove() - It has ended. @s: session on the roll. */
+/** ms_roll_remove() - A session has ended. @s: session on the roll. */
 void ms_roll_remove(struct ms_session *s);
 
 /**
- * ms_admit_possible() - Could one more client be let in?
+ * ms_admit_possible() - Could one more client be admitted?
  * @hub: hub.
  * @now_ms: the clock.
  *
- * Return: true if there is room, or a session that has missed a renewal.
+ * Return: true if there are fewer than clients_max, or one has missed a renewal.
  */
 bool ms_admit_possible(const struct ms_hub *hub, uint64_t now_ms);
 
 /**
- * ms_admit_welcome() - Would this client be let in?
- * @s: session that has said HELLO and has proved nothing.
+ * ms_admit_welcome() - Would this client be admitted?
+ * @s: session that has sent HELLO and has proved nothing.
  * @now_ms: the clock.
  *
  * Return: true as ms_admit_possible(), or if it would replace its own session.
@@ -67,7 +67,7 @@ bool ms_admit_possible(const struct ms_hub *hub, uint64_t now_ms);
 bool ms_admit_welcome(const struct ms_session *s, uint64_t now_ms);
 
 /**
- * ms_admit() - Make room for a client that has proved itself.
+ * ms_admit() - Admit a client that is authenticated.
  * @s: session, not on the roll yet.
  * @now_ms: the clock.
  *
@@ -78,10 +78,10 @@ bool ms_admit_welcome(const struct ms_session *s, uint64_t now_ms);
 bool ms_admit(struct ms_session *s, uint64_t now_ms);
 
 /**
- * ms_idle_limit_ms() - How long a client may be silent.
+ * ms_idle_limit_ms() - How long a client may be idle.
  * @s: authenticated session.
  *
- * Who says nothing for its lease has lost its records, and is not there.
+ * A client that sends nothing for its lease has lost its records, and counts as gone.
  *
  * Return: ms.
  */

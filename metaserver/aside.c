@@ -54,7 +54,7 @@ static void ms_aside_unchain(struct ms_asides *a, __u32 nr)
 	*link = a->entries[nr].chain;
 }
 
-/* Double the room. Called when all entries are in use. */
+/* Double the capacity. Called when all entries are in use. */
 static int ms_asides_grow(struct ms_asides *a)
 {
 	__u32 room = a->room ? a->room * 2 : MS_ASIDES_FIRST, nr;
@@ -102,7 +102,7 @@ __u32 ms_asides_find(const struct ms_asides *a, const struct krp_key *key)
 	return nr;
 }
 
-/* The last of its ring, so that all get their turn when room is sought for some. */
+/* Add at the end of the ring, so that all records get a chance when some fit into buckets. */
 static void ms_ring_add(struct ms_asides *a, __u32 *ring, __u32 nr)
 {
 	struct ms_aside *e = &a->entries[nr];

@@ -3,9 +3,9 @@
  * The records of a table that are kept aside: those for which no bucket can have room,
  * because too many keys share their hash (proto/krp_table.h, KRP_BUCKET_CROWDED).
  *
- * The table has one of these. An entry is found by its key, through a hash with a secret
- * seed: who chooses keys to crowd a page does not know how to crowd this. The entries of a
- * page form a ring, whose head is the page's.
+ * The table has one set of them. An entry is found by its key, through a hash with a secret
+ * seed: a client that chooses keys to crowd a page of the table cannot crowd this hash, too.
+ * The entries of a page form a ring, whose head is in the page's data.
  *
  * Locking: none, as table.h.
  */
@@ -36,7 +36,7 @@ struct ms_record {
 
 /**
  * struct ms_aside - A record kept aside.
- * @record: it.
+ * @record: the record.
  * @chain: next of the same hash chain.
  * @next: next of its page; next unused entry.
  * @prev: previous of its page.
@@ -68,21 +68,21 @@ struct ms_asides {
 	__u64 secret;
 };
 
-/** ms_asides_init() - None yet. @a: set up. @max: at most so many. @secret: random. */
+/** ms_asides_init() - Set up an empty set. @a: set up. @max: at most so many. @secret: random. */
 void ms_asides_init(struct ms_asides *a, __u32 max, __u64 secret);
 
-/** ms_asides_free() - Give back all memory. @a: as ms_asides_init() or zero left it. */
+/** ms_asides_free() - Free all memory. @a: as ms_asides_init() or zero left it. */
 void ms_asides_free(struct ms_asides *a);
 
 /** ms_asides_bytes() - Memory in use. @a: of a table. Return: bytes. */
 size_t ms_asides_bytes(const struct ms_asides *a);
 
 /**
- * ms_asides_reserve() - See to it that one more can be added.
+ * ms_asides_reserve() - Reserve memory for one more entry.
  * @a: of a table.
  *
  * Return:
- * * 0 - ms_asides_add() will have room.
+ * * 0 - ms_asides_add() cannot fail.
  * * %-ENOSPC - there are as many as there may be.
  * * %-ENOMEM - no memory.
  */
@@ -92,7 +92,7 @@ int ms_asides_reserve(struct ms_asides *a);
 __u32 ms_asides_find(const struct ms_asides *a, const struct krp_key *key);
 
 /**
- * ms_asides_add() - Add a record; there is room, and it is not there yet.
+ * ms_asides_add() - Add a record that is not there yet, after ms_asides_reserve().
  * @a: of a table.
  * @ring: head of its page's ring; becomes the record if there was none.
  * @record: it; copied.
@@ -108,7 +108,7 @@ void ms_asides_add(struct ms_asides *a, __u32 *ring, const struct ms_record *rec
 void ms_asides_del(struct ms_asides *a, __u32 *ring, __u32 nr);
 
 /**
- * ms_asides_move() - Let an entry belong to another page.
+ * ms_asides_move() - Move an entry to another page.
  * @a: of a table.
  * @from: head of the ring that it is in.
  * @to: head of the ring that it shall be in.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What has changed, for those who want to hear of it: see changes.h. */
+/* Notification of subscribers about changed records: see changes.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ void ms_changes_free(struct ms_changes *c)
 	c->ring = NULL;
 }
 
-/* Nobody can be told what has changed: everybody forgets everything. */
+/* A change was lost: all subscribers are told to forget all records. */
 static void ms_changes_lost(struct ms_changes *c)
 {
 	ms_changes_drop(c);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What has changed, for those who want to hear of it.
+ * Notification of subscribers about changed records.
  *
- * A change is noted and nothing else, so that it costs the same with ten
- * thousand subscribers as with none. Notes are collected for a moment, in which
- * a key that changes again is one note, and are then sealed into a ring that
- * counts them. A subscriber is a place in that ring: it takes what it has not
- * had, several notes a message, when it has room for it. Nobody is behind
- * because somebody else is. Only one who is behind by the whole ring is told to
- * forget everything.
+ * A change only adds a note, so that it costs the same with ten thousand
+ * subscribers as with none. Notes are collected for a short while, in which
+ * several changes of a key make one note, and are then moved to a ring that
+ * numbers them. A subscriber is a position in that ring: it is sent the notes behind
+ * its position, several a message, when its connection can take one. A slow subscriber
+ * does not delay others. Only a subscriber that the ring has overtaken is told to
+ * forget all records.
  *
- * One address may not fill the ring: it has a budget of notes a second, and what
- * is beyond waits, key by key, and is told later.
+ * One address cannot fill the ring: it has a budget of notes a second; those beyond
+ * it are queued, one for each key, and added later.
  *
  * Threads: the loop's.
  */
@@ -33,7 +33,7 @@
 
 /**
  * struct ms_pending - A key that has changed and is not in the ring yet.
- * @change: as subscribers will be told.
+ * @change: as it will be sent to subscribers.
  * @chain: hash by key.
  * @fifo: those of one budget, oldest first.
  */
@@ -46,9 +46,9 @@ struct ms_pending {
 STAILQ_HEAD(ms_pending_queue, ms_pending);
 
 /**
- * struct ms_budget - What the addresses of one hash value may still have told.
+ * struct ms_budget - How many notes the addresses of one hash value may still add.
  * @tokens: notes, in thousandths.
- * @tokens_ms: when @tokens was right.
+ * @tokens_ms: when @tokens was computed.
  * @waiting: notes that are not in the ring yet.
  * @active: list of the budgets that have such.
  */
@@ -65,14 +65,14 @@ TAILQ_HEAD(ms_budget_queue, ms_budget);
  * struct ms_changes - All of it.
  * @ring: sealed notes, by number modulo MS_CHANGES_MAX.
  * @head: number of the next one.
- * @floor: those before it are not to be had, though they may be in @ring.
- * @salt: of both hashes, so that nobody can choose its neighbours.
+ * @floor: notes before this number must not be used, even if they are in @ring.
+ * @salt: secret seed of both hashes, so that no client can cause collisions.
  * @pending: notes not in the ring, by key.
  * @pending_nr: how many.
  * @budgets: by address.
  * @active: budgets with notes that wait.
- * @noted: changes ever noted.
- * @merged: of those, that found an older note of their key waiting.
+ * @noted: all changes so far.
+ * @merged: of those, changes merged into a pending note of the same key.
  */
 struct ms_changes {
 	struct krp_change *ring;
@@ -88,7 +88,7 @@ struct ms_changes {
 };
 
 /**
- * ms_changes_init() - Nothing has changed yet.
+ * ms_changes_init() - Set up without any change.
  * @c: filled.
  * @salt: random.
  * @now_ms: the clock.
@@ -97,37 +97,37 @@ struct ms_changes {
  */
 int ms_changes_init(struct ms_changes *c, uint64_t salt, uint64_t now_ms);
 
-/** ms_changes_free() - Forget all. @c: initialised, or zero. */
+/** ms_changes_free() - Free all memory. @c: initialised, or zero. */
 void ms_changes_free(struct ms_changes *c);
 
 /**
- * ms_changes_note() - A record has changed.
+ * ms_changes_note() - Note that a record has changed.
  * @c: changes.
  * @event: KRP_EVENT_CHANGED or KRP_EVENT_GONE.
  * @key: which.
  * @generation: of the record, now or last.
  *
- * Takes no time that depends on subscribers. Without memory all subscribers will
- * be told to forget everything.
+ * Takes the same time for any number of subscribers. Without memory all subscribers will
+ * be told to forget all records.
  */
 void ms_changes_note(struct ms_changes *c, unsigned int event, const struct krp_key *key,
 		     uint64_t generation);
 
 /**
- * ms_changes_seal() - Put what waits into the ring, as far as budgets go.
+ * ms_changes_seal() - Move pending notes into the ring, as far as budgets allow.
  * @c: changes.
  * @now_ms: the clock.
  *
- * Return: true if some still waits.
+ * Return: true if notes are still pending.
  */
 bool ms_changes_seal(struct ms_changes *c, uint64_t now_ms);
 
 /**
- * ms_changes_take() - What comes next for a subscriber.
+ * ms_changes_take() - The next notes for a subscriber.
  * @c: changes.
  * @place: number of its next note.
  * @to: up to KRP_NOTIFY_CHANGES notes, or one of KRP_EVENT_RESYNC.
- * @ret_place: @place when it has taken them.
+ * @ret_place: @place after these notes.
  *
  * Return: notes in @to; 0 if it has had all.
  */

@@ -20,7 +20,7 @@
 #include "metaserver/log.h"
 #include "metaserver/metrics.h"
 
-#define MS_SCAN_MAX 10000 /* records looked at for a page: bounds the time a filter takes */
+#define MS_SCAN_MAX 10000 /* records examined for a page: bounds the time a filter takes */
 
 /**
  * struct ms_call - A command being run.
@@ -222,8 +222,8 @@ static void ms_cmd_metrics(struct ms_call *call)
  * struct ms_record_page - A page being filled.
  * @call: for its result.
  * @from: first session to show.
- * @room: objects left.
- * @scan: objects that may still be looked at.
+ * @room: how many more objects fit the page.
+ * @scan: how many more records may be examined.
  * @keys: show DC keys.
  * @by_gid: @gid filters.
  * @gid: GID wanted.

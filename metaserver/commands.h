@@ -38,7 +38,7 @@ void ms_command_run(struct ms_daemon *d, const char *request, size_t bytes,
 		    struct ms_reply *ret_reply);
 
 /**
- * ms_reply_error() - The line that refuses.
+ * ms_reply_error() - Make the reply that refuses a request.
  * @code: negative errno.
  * @error: why.
  * @ret_reply: filled.

@@ -3,13 +3,13 @@
  * One connection: the transport under a session.
  *
  * The queue pair is ours, not librdmacm's: it is brought up with the attributes
- * that rdma_cm computes but without any remote access, which is switched on
- * when the session has authenticated the client, before WELCOME leaves.
+ * that rdma_cm computes but without any remote access, which is enabled
+ * when the session has authenticated the client, before WELCOME is sent.
  *
  * A connection ends in steps, so that nothing is lost or used after it is
- * freed: the last answers leave (FLUSH), the queue pair is put into error, so
+ * freed: the last answers are sent (FLUSH); the queue pair is put into error, so
  * that it takes no more receive buffers, and the disconnect is exchanged
- * (LEAVE), its completions are awaited (DRAIN). Each step has a bound in time.
+ * (LEAVE); its completions are awaited (DRAIN). Each step has a time-out.
  * Connections are freed by ms_conn_check() and ms_device_remove() only, never
  * from within a completion.
  */
@@ -25,9 +25,9 @@
 #include "proto/krp_hash.h"
 #include "proto/krp_reject.h"
 
-#define MS_RNR_RETRY 6 /* finite: a client that posts no receives is cut */
+#define MS_RNR_RETRY 6 /* finite: a client that posts no receives is disconnected */
 #define MS_MIN_RNR_TIMER 12 /* 0.64 ms: how long a client waits if we have no buffer */
-#define MS_RNR_RETRY_FOR_EVER 7 /* what clients shall do then */
+#define MS_RNR_RETRY_FOR_EVER 7 /* rnr_retry_count for clients */
 
 struct ms_conn *ms_conn_find(struct ms_device *dev, uint32_t qpn)
 {
@@ -96,7 +96,7 @@ static void ms_conn_tell(struct ms_conn *conn, enum ms_session_event event, cons
 	srv->observer->session(srv->observer_arg, event, &info, why);
 }
 
-/* The session is over; said once. */
+/* Report the end of the session, once. */
 static void ms_conn_over(struct ms_conn *conn, const char *why)
 {
 	if (conn->why)
@@ -149,7 +149,7 @@ static int ms_conn_send(void *arg, const void *msg, unsigned int bytes, bool not
 		return -ENOTCONN;
 	if (notify && conn->notifies_out >= MS_NOTIFY_WINDOW)
 		return -ENOBUFS;
-	/* twice: an answer may have arrived whose completion has not */
+	/* twice: an answer may have arrived before the completion of its send */
 	if (!notify && answers >= 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS)
 		return -EPROTO;
 	return ms_device_post(conn, msg, bytes, notify);
@@ -190,9 +190,9 @@ static const struct ms_session_ops ms_conn_ops = {
 	.close = ms_conn_close,
 };
 
-/* what device.c tells */
+/* calls of device.c */
 
-/* It is no stranger any more. */
+/* The client is authenticated: a stranger no longer. */
 static void ms_conn_ready(struct ms_conn *conn)
 {
 	conn->was_ready = true;
@@ -204,8 +204,8 @@ static void ms_conn_ready(struct ms_conn *conn)
 }
 
 /*
- * A message after the last answer was written: an authenticated client may have
- * its requests under way, others are to take the refusal and say nothing more.
+ * A message after the last answer was sent: an authenticated client may have
+ * requests in flight, others must take the refusal and send nothing more.
  */
 static void ms_conn_stray(struct ms_conn *conn)
 {
@@ -259,7 +259,7 @@ void ms_conn_leave(struct ms_conn *conn, const char *why)
 	ms_session_shut(&conn->session, why);
 }
 
-/* what rdma_cm tells */
+/* events of rdma_cm */
 
 void ms_conn_event(struct ms_conn *conn, enum rdma_cm_event_type event)
 {
@@ -295,8 +295,8 @@ void ms_conn_last_wqe(struct ms_conn *conn)
 }
 
 /*
- * Is nothing left to come of the queue pair? A device that never says which
- * receive was the last gets MS_DRAIN_MS to be done with it.
+ * Has the last completion of the queue pair been seen? A device that does not report the
+ * last receive of a queue pair gets MS_DRAIN_MS instead.
  */
 static bool ms_conn_drained(struct ms_conn *conn, bool late)
 {
@@ -317,7 +317,7 @@ bool ms_conn_check(struct ms_conn *conn)
 	switch (conn->phase) {
 	case MS_PHASE_UP:
 		ms_session_check(&conn->session, now_ms);
-		/* the buffers may have been short though this client was not slow */
+		/* buffers may have run out though this client was not slow */
 		if (conn->phase == MS_PHASE_UP && conn->notifies_out <= MS_NOTIFY_WINDOW / 2)
 			ms_session_room(&conn->session);
 		break;
@@ -451,7 +451,7 @@ void ms_conn_free(struct ms_conn *conn)
 	free(conn);
 }
 
-/* The port and address of ours that a connection comes in by, as a number. */
+/* Our port and address at which a connection comes in, as a number. */
 static uint64_t ms_conn_via(const struct ms_conn *conn)
 {
 	char local[MS_ADDRESS_BYTES] = "";
@@ -461,7 +461,7 @@ static uint64_t ms_conn_via(const struct ms_conn *conn)
 			 krp_xxh64(conn->dev->name, sizeof(conn->dev->name), conn->id->port_num));
 }
 
-/* Where the client sends to is not what it says: see ms_place_serves(). */
+/* The client sends to another address than it claims: see ms_place_serves(). */
 static int ms_conn_judge_end(const struct ms_conn *conn, const struct kru_ends *ends)
 {
 	struct ibv_port_attr port;
@@ -486,7 +486,7 @@ static int ms_conn_accept_id(struct ms_conn *conn, const struct rdma_conn_param 
 	struct krp_link link;
 	int err;
 
-	/* the client said how many READs it will have under way */
+	/* the client announced how many READs it will have in flight */
 	if (rd_atomic > conn->dev->rd_atomic)
 		rd_atomic = conn->dev->rd_atomic;
 	if (!rd_atomic)
@@ -550,8 +550,8 @@ err_free:
 }
 
 /*
- * Connections that are not authenticated may not crowd out those that will be:
- * one that has dawdled makes room. Return: false if there is none.
+ * Connections that never authenticate must not keep others out: one that has taken too
+ * long is closed. Return: false if there is none.
  */
 static bool ms_conn_make_room(struct ms_server *srv)
 {
@@ -571,7 +571,7 @@ static bool ms_conn_make_room(struct ms_server *srv)
 }
 
 /*
- * All queue pairs count, also those that are on their way out. An address that
+ * All queue pairs count, also those of connections that are ending. An address that
  * has clients here may be about to replace one of them.
  */
 static bool ms_conn_clients_full(struct ms_server *srv, struct rdma_cm_id *id)
@@ -594,7 +594,7 @@ unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id)
 		return KRP_REJECT_NOT_SERVED;
 	if (ms_conn_clients_full(srv, id))
 		return KRP_REJECT_CLIENTS;
-	/* before room is made: who is refused has put nobody out */
+	/* check before another client is put out: a client that is refused must not cost one */
 	if (!ms_source_welcome(srv, rdma_get_peer_addr(id)))
 		return KRP_REJECT_ADDRESS;
 	if (!ms_conn_make_room(srv))
@@ -627,7 +627,7 @@ void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 	srv->stats.connections_total++;
 	reason = ms_conn_judge(srv, id);
 	if (!reason) {
-		/* not before: a request may not make us hold a device that is not served */
+		/* not earlier: a request must not make us hold a device that is not served */
 		err = ms_watch_add(srv, id);
 		if (!err)
 			err = ms_conn_new(srv, id, param);

@@ -21,7 +21,7 @@
 #include "metaserver/log.h"
 #include "metaserver/server.h"
 
-/* gcc 12 loses sight of what peer->out holds as soon as libev is called */
+/* gcc 12 loses track of what peer->out holds as soon as libev is called */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
@@ -29,15 +29,15 @@
 #define MS_CONTROL_IDLE_S 60.
 #define MS_CONTROL_STALL_S 10.
 #define MS_CONTROL_MONITOR_BYTES (256 << 10) /* that a slow monitor may leave unread */
-#define MS_CONTROL_ACCEPTS 16 /* in one turn of the loop */
+#define MS_CONTROL_ACCEPTS 16 /* in one iteration of the loop */
 
 /**
  * struct ms_peer - A connection.
  * @control: its control socket.
  * @next: list of all.
  * @io: its descriptor.
- * @lines: what it sent.
- * @out: what it is to get.
+ * @lines: received bytes.
+ * @out: bytes to be sent.
  * @out_bytes: how much.
  * @out_sent: how much of it has gone.
  * @active: loop time of its last request, or of the last byte it took.
@@ -45,7 +45,7 @@
  * @closing: close when @out has gone.
  * @records: it monitors records.
  * @sessions: it monitors sessions.
- * @dropped: events it was not told.
+ * @dropped: events not sent to it.
  */
 struct ms_peer {
 	struct ms_control *control;
@@ -68,11 +68,11 @@ struct ms_peer {
  * @d: daemon.
  * @socket: listening socket.
  * @accept: new connections.
- * @reaper: closes those that have had enough time, and accepts again after a
+ * @reaper: closes connections that have timed out, and accepts again after a
  *	lack of descriptors.
  * @peers: connections.
  * @peers_nr: how many.
- * @refused: refused since the last turn of @reaper, to log them once.
+ * @refused: refused since @reaper last fired, to log them once.
  */
 struct ms_control {
 	struct ms_daemon *d;
@@ -121,7 +121,7 @@ static void ms_peer_want(struct ms_peer *peer, int events)
 	ev_io_start(loop, &peer->io);
 }
 
-/* Return: 0 if all has gone, -EAGAIN, or another negative errno: close it. */
+/* Return: 0 if all is sent, -EAGAIN, or another negative errno: close the connection. */
 static int ms_peer_flush(struct ms_peer *peer)
 {
 	while (peer->out_sent < peer->out_bytes) {
@@ -181,7 +181,7 @@ static int ms_peer_read(struct ms_peer *peer)
 	return got < 0 && got != -EAGAIN ? got : 0;
 }
 
-/* A monitor that still sends is not listened to; only its end matters. */
+/* What a monitor sends is ignored; only the end of its stream matters. */
 static int ms_peer_discard(struct ms_peer *peer)
 {
 	char waste[4096];
@@ -214,7 +214,7 @@ static int ms_peer_turn(struct ms_peer *peer, int revents)
 	return err == -EAGAIN ? 0 : err;
 }
 
-/* Lines that are there already must not wait for bytes that may never come. */
+/* Lines received already must not wait for bytes that may never come. */
 static int ms_peer_events(const struct ms_peer *peer)
 {
 	const struct kru_lines *lines = &peer->lines;
@@ -335,7 +335,7 @@ static void ms_control_on_session(void *arg, enum ms_session_event event,
 	ms_control_tell(arg, false, o);
 }
 
-/* The server tells of changes only while somebody looks. */
+/* Observe the server only while there is a monitor. */
 static void ms_control_observe(struct ms_control *control)
 {
 	static const struct ms_observer ops = { .record = ms_control_on_record,
@@ -403,7 +403,7 @@ static void ms_control_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 		}
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
-		/* Most likely no descriptor is left: the reaper starts it again. */
+		/* Most likely no descriptor is left: the reaper starts accepting again. */
 		ms_log(LOG_WARNING, "control socket: accept: %s, trying again in a second",
 		       strerror(errno));
 		ev_io_stop(loop, io);
@@ -415,7 +415,7 @@ static bool ms_peer_expired(const struct ms_peer *peer)
 {
 	ev_tstamp quiet = ev_now(peer->control->d->loop) - peer->active;
 
-	/* Also without a reply under way: its socket may be too full for the next. */
+	/* Also without a reply being sent: its socket may be too full for the next. */
 	if (peer->io.events & EV_WRITE)
 		return quiet > MS_CONTROL_STALL_S;
 	return !ms_peer_monitors(peer) && quiet > MS_CONTROL_IDLE_S;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The control socket: who may connect, how much each connection may hold, and
- * when it has had enough time. The protocol is in common/ctl.h, the commands in
- * commands.h.
+ * The control socket: access, limits and time-outs of its connections. The protocol is
+ * in common/ctl.h, the commands are in commands.h.
  *
- * Nothing here waits. A connection has one request in work and one reply on its
- * way; a turn of the loop serves one request of each, so that neither a slow
- * nor a greedy peer holds the others up. Loop thread only.
+ * Nothing here blocks. A connection has at most one request in execution and one reply
+ * being sent; an iteration of the loop serves one request of each connection, so that
+ * neither a slow nor a greedy peer delays the others. Loop thread only.
  */
 #ifndef MS_CONTROL_H
 #define MS_CONTROL_H
@@ -19,7 +18,7 @@ struct ms_daemon;
 #define MS_CONTROL_CLIENTS_MAX 64
 
 /**
- * ms_control_new() - Take the socket from the manager, or make it; then listen.
+ * ms_control_new() - Take the socket from the service manager, or create it; then listen.
  * @d: daemon with loop, configuration and server.
  * @ret_control: the control socket; untouched on failure.
  *

@@ -23,8 +23,8 @@
 #define MS_GROUPS_MAX 1024
 
 /*
- * Group of MS_CONTROL_GROUP, or -1. Asked for once, when the socket is made: who
- * knows groups may be a service on the network, and a connection may not wait for it.
+ * Group of MS_CONTROL_GROUP, or -1. Looked up once, when the socket is created: groups may
+ * come from a network service, and a connection must not wait for it.
  */
 static gid_t ms_control_group(void)
 {
@@ -40,7 +40,7 @@ static gid_t ms_control_group(void)
 	return known;
 }
 
-/* By name, not by order: a unit may hand over other sockets too. */
+/* By name, not by order: the unit may pass other sockets too. */
 static int ms_control_inherited(void)
 {
 	char **names = NULL;
@@ -66,7 +66,7 @@ static int ms_control_inherited(void)
 	return found;
 }
 
-/* A socket file nobody listens at is left over from a daemon that was killed. */
+/* A socket file that no process listens at is left over from a daemon that was killed. */
 static int ms_control_clear(int fd, const struct sockaddr_un *addr)
 {
 	struct stat st;
@@ -96,7 +96,7 @@ static int ms_control_probe(const struct sockaddr_un *addr)
 
 static int ms_control_bind(int fd, const struct sockaddr_un *addr)
 {
-	mode_t mask = umask(0117); /* the file is never open to more than it shall be */
+	mode_t mask = umask(0117); /* the file never has wider permissions than intended */
 	int err = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
 	gid_t group = ms_control_group();
 

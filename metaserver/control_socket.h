@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The listening end of the control socket: handed over by the manager and found
- * by its name, or made here; and whom it lets in. Loop thread only.
+ * The listening end of the control socket: passed by the service manager and found by its
+ * name, or created here; and which peers may connect. Loop thread only.
  */
 #ifndef MS_CONTROL_SOCKET_H
 #define MS_CONTROL_SOCKET_H
@@ -11,7 +11,7 @@
 /**
  * struct ms_control_socket - Listening socket.
  * @fd: non-blocking.
- * @path: file to take away at the end, "" if the manager owns it.
+ * @path: file to remove at the end, "" if the manager owns it.
  */
 struct ms_control_socket {
 	int fd;
@@ -29,7 +29,7 @@ struct ms_control_socket {
  */
 int ms_control_socket_open(const char *path, struct ms_control_socket *ret_socket);
 
-/** ms_control_socket_close() - Close it, and take the file away if it is ours. @sock: socket. */
+/** ms_control_socket_close() - Close it, and remove the file if it is ours. @sock: socket. */
 void ms_control_socket_close(struct ms_control_socket *sock);
 
 /**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Life of the daemon: signals, reload, drain, and what the manager hears of it.
+ * Life cycle of the daemon: signals, reload, drain, and its reports to the service manager.
  * See daemon.h. Signal watchers run in the loop, so nothing here needs care
  * about async signal safety.
  */
@@ -16,7 +16,7 @@
 
 #define MS_STATUS_SECONDS 3.
 #define MS_EXTEND_MS 10000
-#define MS_WAIT_S 12. /* a manager that starts us waits no longer for a port to come up */
+#define MS_WAIT_S 12. /* how long the manager's start waits for a port to come up */
 
 const char *ms_state_name(enum ms_state state)
 {
@@ -35,14 +35,14 @@ static void ms_daemon_status(struct ms_daemon *d)
 	ms_server_status_text(d->server, text, sizeof(text));
 	snprintf(line, sizeof(line), "%s: %s", ms_state_name(d->state), text);
 	ms_notify_status(line);
-	/* A copy from a peer may outlast the manager's patience; it ends when nothing comes. */
+	/* Extend the manager's start timeout during a copy from a peer; the copy has its own. */
 	if (d->state == MS_STARTING && ms_server_copying(d->server))
 		ms_notify_extend(MS_EXTEND_MS);
 }
 
 /*
- * Without a port to serve on the daemon waits for one by itself, as long as it takes. A
- * manager would end it for being slow to start, and begin again, for ever.
+ * Without a port to serve on, the daemon waits for one by itself, as long as it takes. Without
+ * READY the manager would kill it for a start timeout and restart it, for ever.
  */
 static void ms_daemon_wait(struct ms_daemon *d)
 {
@@ -154,7 +154,7 @@ int ms_daemon_reload(struct ms_daemon *d, json_t *result, char *error, size_t er
 	struct kru_conf fresh;
 	int err;
 
-	/* Before the first READY there is nothing to go back to. */
+	/* Before the first READY there is no state to return to. */
 	if (d->state != MS_STARTING)
 		ms_notify_reloading();
 	err = ms_options_load(&d->options, &fresh, ms_reload_complain, &report);
@@ -195,7 +195,7 @@ int ms_daemon_keep_off(struct ms_daemon *d, bool off)
 		return 0;
 	ms_log(LOG_NOTICE, off ? "drained by the operator: clients are sent to other servers"
 			       : "clients may come again");
-	/* it does what it was told: a manager that waits for the start has its answer */
+	/* keeping clients off counts as started, for a manager that waits for READY */
 	if (d->state == MS_STARTING)
 		ms_notify_ready();
 	d->state = off ? MS_DRAINED : MS_WAITING;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The daemon as a whole: its parts, its configuration, and what signals and
- * commands do to it. One per process, made by main(), known to the control
+ * commands do to it. One per process, created by main(), used by the control
  * socket and the metrics. Loop thread only.
  */
 #ifndef MS_DAEMON_H
@@ -21,11 +21,11 @@ struct ms_control;
 struct ms_http;
 struct ms_server;
 
-/** enum ms_state - Life of the daemon; ms_state_name() gives the words. */
+/** enum ms_state - State of the daemon; ms_state_name() returns its name. */
 enum ms_state {
 	MS_STARTING, /* never served yet */
 	MS_SERVING,
-	MS_WAITING, /* no device or address is left, or has not come for long */
+	MS_WAITING, /* no device or address is left, or none has appeared for long */
 	MS_DRAINED, /* the operator keeps clients off */
 	MS_DRAINING,
 };
@@ -41,11 +41,11 @@ enum ms_state {
  * @control: control socket.
  * @http: metrics, or NULL if they are off.
  * @notify: watchdog.
- * @state: where it stands.
+ * @state: current state.
  * @started: loop time when it began.
- * @reloads_ok: reloads that were taken over.
+ * @reloads_ok: reloads that took effect.
  * @reloads_failed: reloads that were refused.
- * @reload_unix_s: time of the last reload that was taken over, or 0.
+ * @reload_unix_s: time of the last reload that took effect, or 0.
  * @command_calls: requests of the control socket by command, see commands.h.
  * @sig_hup: reload.
  * @sig_term: drain, then exit.
@@ -72,7 +72,7 @@ struct ms_daemon {
 	ev_timer status;
 };
 
-/** ms_state_name() - Word for a state. @state: state. Return: constant text. */
+/** ms_state_name() - Name of a state. @state: state. Return: constant text. */
 const char *ms_state_name(enum ms_state state);
 
 /**
@@ -91,16 +91,16 @@ void ms_daemon_unwatch(struct ms_daemon *d);
  * @error: text of all errors, with its NUL; untouched on success.
  * @error_bytes: its size.
  *
- * What is wrong is logged. On failure everything stays as it was.
+ * Errors are logged. On failure everything stays as it was.
  *
  * Return: 0, or a negative errno.
  */
 int ms_daemon_reload(struct ms_daemon *d, json_t *result, char *error, size_t error_bytes);
 
 /**
- * ms_daemon_keep_off() - Send clients to other servers, or let them come again.
+ * ms_daemon_keep_off() - Send clients to other servers, or admit them again.
  * @d: daemon.
- * @off: as of ms_server_keep_off(). What is so already is no error.
+ * @off: see ms_server_keep_off(). It is no error if the state is that already.
  *
  * Not kept over a restart.
  *
@@ -108,7 +108,7 @@ int ms_daemon_reload(struct ms_daemon *d, json_t *result, char *error, size_t er
  */
 int ms_daemon_keep_off(struct ms_daemon *d, bool off);
 
-/** ms_daemon_stop() - Let clients go, then leave the loop; at once if called again. @d: daemon. */
+/** ms_daemon_stop() - Drain clients, then end the loop; at once if called again. @d: daemon. */
 void ms_daemon_stop(struct ms_daemon *d);
 
 #endif /* MS_DAEMON_H */

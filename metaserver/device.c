@@ -19,7 +19,7 @@
 #include "metaserver/memory.h"
 
 #define MS_POLL_BATCH 32
-#define MS_POLL_TURN 2048 /* completions a turn of the loop */
+#define MS_POLL_TURN 2048 /* completions an iteration of the loop */
 #define MS_NIL UINT32_MAX
 
 static int ms_errno(void)
@@ -74,7 +74,7 @@ int ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bo
 	struct ms_buffer *buf;
 	int err;
 
-	/* answers keep half of the buffers to themselves */
+	/* half of the buffers are reserved for answers */
 	if (index == MS_NIL || (notify && dev->notifies_used >= dev->sends_nr / 2))
 		return -ENOBUFS;
 	buf = &dev->sends[index];
@@ -123,7 +123,7 @@ static void ms_device_sent(struct ms_device *dev, const struct ibv_wc *wc)
 	conn = buf->conn;
 	notify = buf->notify;
 	if (buf->stamp != (uint32_t)(wc->wr_id >> 32) || !conn)
-		return; /* of a connection that was given up before */
+		return; /* of a connection that was freed before */
 	if (wc->status != IBV_WC_SUCCESS)
 		dev->srv->stats.sends_failed++;
 	ms_device_release(dev, index);
@@ -157,7 +157,7 @@ void ms_device_poll(struct ms_device *dev)
 		done += sent + received;
 	} while (received && done < MS_POLL_TURN);
 
-	/* without room the next completion of a send calls us again */
+	/* with no send buffer left, the next completion of a send calls this again */
 	if ((received && room) || sent >= MS_POLL_TURN)
 		ev_idle_start(dev->srv->loop, &dev->more);
 	else
@@ -204,7 +204,7 @@ static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, str
 			ms_conn_broken(conn,
 				       "client did what it may not, or its queue pair failed");
 		return true;
-	case IBV_EVENT_QP_LAST_WQE_REACHED: /* each queue pair that ends says so */
+	case IBV_EVENT_QP_LAST_WQE_REACHED: /* raised by each queue pair that ends */
 		if (conn)
 			ms_conn_last_wqe(conn);
 		return true;
@@ -270,7 +270,7 @@ static void ms_device_watch(struct ms_device *dev)
 	dev->async_io.data = dev;
 	ev_io_start(loop, &dev->async_io);
 	ev_idle_init(&dev->more, ms_device_on_more);
-	ev_set_priority(&dev->more, EV_MAXPRI); /* each turn, also of a busy loop */
+	ev_set_priority(&dev->more, EV_MAXPRI); /* in each iteration, also of a busy loop */
 	dev->more.data = dev;
 }
 

@@ -23,14 +23,14 @@
 #include "metaserver/metrics.h"
 #include "metaserver/server.h"
 
-/* After a full house the library listens again only when it is run once more. */
+/* At its limit of connections the library stops listening until it is run once more. */
 #define MS_HTTP_TICK_S 1.
-#define MS_HTTP_RETRY_S 5. /* between attempts to listen where somebody else does */
+#define MS_HTTP_RETRY_S 5. /* between attempts to listen at an address that is in use */
 
 /**
  * struct ms_http - The server.
  * @d: daemon.
- * @mhd: libmicrohttpd; NULL as long as the address is not to be had.
+ * @mhd: libmicrohttpd; NULL as long as the address is in use.
  * @error: why not, as last logged.
  * @io: its epoll descriptor.
  * @timer: its next timeout, or the next attempt to listen.
@@ -70,7 +70,7 @@ static enum MHD_Result ms_http_error(struct MHD_Connection *connection, unsigned
 			      strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
-/* Probes for load balancers and rolling restarts: 200 if it is so, 503 if not, and why. */
+/* Probes for load balancers and rolling restarts: 200 if true, 503 and the reason if not. */
 static enum MHD_Result ms_http_probe(const struct ms_http *http, struct MHD_Connection *connection,
 				     const char *url)
 {
@@ -81,7 +81,7 @@ static enum MHD_Result ms_http_probe(const struct ms_http *http, struct MHD_Conn
 	int bytes;
 
 	ms_server_stats(d->server, &st);
-	if (strcmp(url, "/healthz")) /* this one asks only whether somebody answers */
+	if (strcmp(url, "/healthz")) /* for /healthz any answer is enough */
 		well = d->state == MS_SERVING;
 	if (!strcmp(url, "/settled"))
 		well = well && !st.settling_ms;
@@ -203,7 +203,7 @@ static int ms_http_listen(struct ms_http *http)
 	return 0;
 }
 
-/* The metrics are no reason for the table not to be served: try again until it works. */
+/* A failure of the metrics must not stop the server: try again until it works. */
 static void ms_http_try(struct ms_http *http)
 {
 	const char *where = http->d->conf.ms.metrics_listen;

@@ -19,7 +19,7 @@ struct ms_http;
  * @d: daemon with loop, configuration and server.
  * @ret_http: the server; NULL if metrics are off; untouched on failure.
  *
- * An address that is taken is logged, and tried again and again.
+ * An address that is in use is logged, and tried again periodically.
  *
  * Return: 0, or -ENOMEM.
  */

@@ -2,18 +2,18 @@
 /*
  * Copying the table of a peer at start, with libkrcore.
  *
- * libkrcore waits, the loop must not: a thread of its own walks the peer's
- * table and hands records over in batches; the loop puts them into the ledger.
- * struct ms_import is shared by the two under its lock and freed by whoever
- * lets go of it last, so that a copy that hangs can be given up.
+ * libkrcore blocks, the loop must not: a thread of its own walks the peer's
+ * table and passes records in batches; the loop puts them into the ledger.
+ * struct ms_import is shared by the two under its lock; the last of them to drop
+ * its reference frees it, so that the loop can abandon a copy that hangs.
  *
  * All peers are attached, or have failed, before one of them is chosen (peer.h).
- * A copy is whole or not used: what came of one that broke off, or that met bytes
- * which prove nothing, is taken out again before the next peer is walked.
+ * A copy is used as a whole or not at all: the records of one that broke off, or that
+ * met bytes which could not be verified, are removed before the next peer is walked.
  *
- * The copy is over when a walk was whole, when there is no peer left, or when
- * copy_timeout_ms have passed with neither a record nor another peer that is tried:
- * one that stalls is given up by libkrcore after so long, and costs the next one nothing.
+ * The copy ends when a walk was complete, when no peer is left, or when copy_timeout_ms
+ * have passed without a new record or another peer: libkrcore gives up a peer that stalls
+ * after that time, which does not shorten the time of the next peer.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -45,18 +45,18 @@ struct ms_import_record {
  * struct ms_import - One copy.
  * @srv: server; the thread does not touch it.
  * @loop: its loop, for @wake.
- * @wake: tells the loop of a batch or of the end; sent under @lock while @srv is set.
- * @patience: gives the copy up.
+ * @wake: wakes the loop for a batch or the end; sent under @lock while @srv is set.
+ * @patience: timer that gives the copy up.
  * @lock: guards what follows.
- * @room: the loop has taken a batch, or has given up.
+ * @room: condition: the loop has taken a batch, or has given up.
  * @abandoned: the loop has given up.
- * @done: the thread has ended, and leaves this to the loop.
+ * @done: the thread has ended, and the loop frees this.
  * @err: outcome of the copy.
- * @settled: the peer was settled: what it had is all there was.
- * @lost: a record could not be taken.
- * @again: what came so far is not used; a walk begins anew.
+ * @settled: the peer was settled, so its table was complete.
+ * @lost: a record could not be stored.
+ * @again: the records so far are to be dropped; another walk begins.
  * @walks: attachments that have come about, and walks that have begun.
- * @text: for people: which peer, or what went wrong.
+ * @text: which peer, or what went wrong; for diagnostics.
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
  * @taken: records taken by the loop.
@@ -126,7 +126,7 @@ static bool ms_import_record(void *arg, const struct krcore_key *key,
 	return go_on;
 }
 
-/* What the walk has brought so far is not used. */
+/* Drop the records of the walk so far. */
 static void ms_import_again(struct ms_import *im)
 {
 	pthread_mutex_lock(&im->lock);
@@ -255,8 +255,8 @@ static void *ms_import_thread(void *arg)
 }
 
 /*
- * The daemon's own configuration, with what its command line said, as a file that
- * libkrcore can read: the one in /etc may be another's, or wrong. Return: its
+ * The daemon's own configuration, with the options of its command line, as a file that
+ * libkrcore can read: the file in /etc may be another one, or invalid. Return: its
  * descriptor, or a negative errno.
  */
 static int ms_import_config(const struct kru_conf *conf)
@@ -286,7 +286,7 @@ static int ms_import_config(const struct kru_conf *conf)
 
 /* the loop */
 
-/* Let go of the copy; the thread ends on its own. */
+/* Abandon the copy; the thread ends on its own. */
 static void ms_import_end(struct ms_import *im)
 {
 	bool done;
@@ -331,8 +331,8 @@ static void ms_import_take(struct ms_import *im)
 }
 
 /*
- * A copy that is not whole is not used. Said at once and, as STATUS and a metric,
- * for as long as this server lives.
+ * An incomplete copy is not used. That is logged at once, and shown as STATUS and a metric
+ * until the server ends.
  */
 static void ms_import_unused(struct ms_import *im, const char *why)
 {
@@ -428,7 +428,7 @@ int ms_import_start(struct ms_server *srv)
 	pthread_cond_init(&im->room, NULL);
 	ev_async_init(&im->wake, ms_import_on_wake);
 	im->wake.data = im;
-	/* a little more than the thread's own time-out, which has the better text */
+	/* a little more than the thread's own time-out, whose text is more precise */
 	ev_timer_init(&im->patience, ms_import_on_patience, pause + 0.5, pause + 0.5);
 	im->patience.data = im;
 	im->config_fd = ms_import_config(&srv->whole);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the server knows as flat JSON objects: see json.h. A member that cannot
- * be made for lack of memory is missing; the line is then refused as a whole
- * only if the object itself is.
+ * State of the server as flat JSON objects: see json.h. Without memory for a member the
+ * object lacks it; only if the object itself cannot be made is the line refused.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,7 +41,7 @@ static void ms_json_put_hex(json_t *object, const char *name, uint64_t n)
 	json_object_set_new(object, name, json_string(text));
 }
 
-/* What a client calls itself is not to be trusted: printable ASCII only. */
+/* The name that a client gives itself is not trusted: printable ASCII only. */
 static json_t *ms_json_untrusted(const char *text, size_t bytes)
 {
 	char buf[KRP_NAME_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the server knows as flat JSON objects, for commands and monitor. Names
+ * State of the server as flat JSON objects, for commands and monitor. Names
  * are those of common/ctl.h. No state: any thread.
  */
 #ifndef MS_JSON_H
@@ -17,7 +17,7 @@
 /** ms_hex() - Bytes as hexadecimal digits. @p: bytes. @n: how many. @buf: 2n + 1. Return: @buf. */
 char *ms_hex(const uint8_t *p, size_t n, char *buf);
 
-/** ms_json_u64() - A number; beyond 2^63 - 1 that. @n: number. Return: integer. */
+/** ms_json_u64() - A number, clamped to 2^63 - 1. @n: number. Return: integer. */
 json_t *ms_json_u64(uint64_t n);
 
 /** ms_json_session() - A connection. @info: it. Return: object or NULL. */

@@ -15,10 +15,10 @@
 
 #define MS_NIL UINT32_MAX
 #define MS_WHEEL_SLOTS 4096U
-#define MS_WHEEL_DEAD MS_WHEEL_SLOTS /* "slot" of the owners that have run out */
+#define MS_WHEEL_DEAD MS_WHEEL_SLOTS /* "slot" of the owners whose lease has run out */
 #define MS_OWNERS_FIRST 16U
 #define MS_KEYS_FIRST 4U
-#define MS_NODE_RECORDS 64U /* of ports, beyond what else an owner may have */
+#define MS_NODE_RECORDS 64U /* records of ports, in addition to records_max */
 
 /**
  * struct ms_owner - One owner and its lease.
@@ -56,8 +56,8 @@ struct ms_owner {
  * struct ms_ledger - All owners.
  * @config: bounds.
  * @table: where the records are.
- * @ops: whom to tell.
- * @arg: its first argument.
+ * @ops: callbacks for changes.
+ * @arg: their first argument.
  * @owners: the array.
  * @room: its length.
  * @unused: first unused entry.
@@ -121,7 +121,7 @@ static void ms_list_add(struct ms_ledger *l, uint32_t nr, uint32_t slot)
 	l->lists[slot] = nr;
 }
 
-/* Put an owner where the wheel comes by at its deadline, or on the way there. */
+/* Put an owner into the slot of its deadline, or of the wheel's farthest tick before that. */
 static void ms_wheel_add(struct ms_ledger *l, uint32_t nr)
 {
 	uint64_t tick = (l->owners[nr].deadline_ms + l->config.tick_ms - 1) / l->config.tick_ms;
@@ -286,7 +286,7 @@ static int ms_owner_reserve(struct ms_ledger *l, uint32_t nr)
 	return 0;
 }
 
-/* Strike a key off an owner's list; the table no longer refers to the place. */
+/* Remove a key from an owner's list; the table no longer refers to its position. */
 static void ms_owner_strike(struct ms_ledger *l, uint32_t nr, uint32_t at)
 {
 	struct ms_owner *o = &l->owners[nr];
@@ -305,7 +305,7 @@ static bool ms_owner_expired(const struct ms_owner *o, uint64_t now_ms)
 	return o->slot == MS_WHEEL_DEAD || now_ms >= o->deadline_ms;
 }
 
-/* The wheel notices a later deadline when it comes by; an earlier one it must be told. */
+/* A later deadline is handled when the wheel reaches the old slot; for an earlier one, move. */
 static void ms_owner_extend(struct ms_ledger *l, uint32_t nr, uint64_t deadline_ms)
 {
 	struct ms_owner *o = &l->owners[nr];
@@ -395,7 +395,7 @@ void ms_ledger_set_records_max(struct ms_ledger *l, unsigned int nr)
 	l->config.records_max = nr;
 }
 
-/* Put a record in at the end of an owner's list; @holder is whose it was, or MS_NIL. */
+/* Insert a record at the end of an owner's list; @holder is its owner before, or MS_NIL. */
 static int ms_ledger_put(struct ms_ledger *l, uint32_t nr, const struct krp_key *key,
 			 const struct krp_value *value, uint32_t holder, uint32_t at)
 {
@@ -415,7 +415,7 @@ static int ms_ledger_put(struct ms_ledger *l, uint32_t nr, const struct krp_key 
 	return 0;
 }
 
-/* A record of @who that it has already: value and lease are all that changes. */
+/* Publish a record that @who owns already: only value and lease change. */
 static unsigned int ms_ledger_replace(struct ms_ledger *l, uint64_t now_ms, uint32_t nr,
 				      const struct ms_claim *who, const struct krp_key *key,
 				      const struct krp_value *old, const struct krp_value *value,
@@ -434,8 +434,9 @@ static unsigned int ms_ledger_replace(struct ms_ledger *l, uint64_t now_ms, uint
 }
 
 /*
- * How many records an owner may have before it publishes this one. By that of a port all its
- * programs are reached: those that they publish must not take its place while the port is down.
+ * How many records an owner may have before it publishes this one. The record of a port is
+ * needed to reach all its programs: their records must not use up the limit while the port is
+ * down.
  */
 static unsigned int ms_ledger_bound(const struct ms_ledger *l, const struct krp_key *key)
 {
@@ -596,7 +597,7 @@ uint64_t ms_ledger_import_drop(struct ms_ledger *l)
 	__u64 cookie;
 	uint64_t nr = 0;
 
-	while (l->import != MS_NIL) { /* the last record takes the owner along */
+	while (l->import != MS_NIL) { /* with the last record the owner is removed, too */
 		const struct ms_owner *o = &l->owners[l->import];
 
 		key = o->keys[o->nr - 1];
@@ -620,7 +621,7 @@ int ms_ledger_remove(struct ms_ledger *l, const struct krp_key *key)
 	return 0;
 }
 
-/* Take one record of an owner whose lease has run out; the last takes the owner along. */
+/* Remove one record of an owner whose lease has run out, with the last one the owner, too. */
 static void ms_dead_step(struct ms_ledger *l, uint32_t nr)
 {
 	const struct ms_owner *o = &l->owners[nr];
@@ -633,12 +634,12 @@ static void ms_dead_step(struct ms_ledger *l, uint32_t nr)
 	key = o->keys[o->nr - 1];
 	l->stats.expired++;
 	if (ms_table_get(l->table, &key, &value, &cookie))
-		ms_owner_strike(l, nr, o->nr - 1); /* cannot be; but never turn for ever */
+		ms_owner_strike(l, nr, o->nr - 1); /* cannot happen; don't loop for ever */
 	else
 		ms_ledger_drop(l, &key, &value, cookie, "expired");
 }
 
-/* The wheel has come by an owner: dead, or put where it will come by again. */
+/* The wheel has reached an owner: its lease is over, or it moves to the slot of its deadline. */
 static void ms_wheel_visit(struct ms_ledger *l, uint32_t nr, uint64_t now_ms)
 {
 	struct ms_owner *o = &l->owners[nr];
@@ -660,7 +661,7 @@ bool ms_ledger_sweep(struct ms_ledger *l, uint64_t now_ms, unsigned int budget)
 	uint64_t now_tick = now_ms / l->config.tick_ms;
 	uint32_t *slot;
 
-	/* after a long pause one turn of the wheel passes every slot */
+	/* after a long pause, one revolution of the wheel covers every slot */
 	if (now_tick >= l->tick + MS_WHEEL_SLOTS)
 		l->tick = now_tick - MS_WHEEL_SLOTS + 1;
 	for (; budget; budget--) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Who owns which record, and until when: the rules of proto/krp_msg.h,
- * OWNERSHIP. Stands between the sessions and the table: nothing else changes
- * the table.
+ * Owners of records and their leases: the rules of proto/krp_msg.h, OWNERSHIP.
+ * The ledger stands between the sessions and the table: only it changes the
+ * table.
  *
  * An owner is (identity, GID, generation) and has one lease and a list of its keys.
  * The table's cookie of a record is (owner, position in that list), so each
  * step costs the same however many records there are. Leases lie on a hashed
- * timing wheel; an extension only notes the new deadline, the wheel moves the
- * owner when it comes by (after Varghese and Lauck, SOSP '87).
+ * timing wheel; an extension only notes the new deadline, and the owner is moved
+ * when the wheel reaches its old slot (after Varghese and Lauck, SOSP '87).
  *
  * Time is the caller's: a clock in ms that never goes back.
  *
@@ -39,11 +39,11 @@ struct ms_ledger_config {
 };
 
 /**
- * struct ms_ledger_ops - Whom the ledger tells.
+ * struct ms_ledger_ops - Callbacks of the ledger.
  * @changed: a record is new, has another value or another owner
  *	(KRP_EVENT_CHANGED), or is gone (KRP_EVENT_GONE). @generation is that of
  *	the record now or last, @why a constant text as in struct ms_observer.
- *	Called when the table already says so. Must not call the ledger.
+ *	Called after the table has changed. Must not call the ledger.
  */
 struct ms_ledger_ops {
 	void (*changed)(void *arg, unsigned int event, const struct krp_key *key,
@@ -51,7 +51,7 @@ struct ms_ledger_ops {
 };
 
 /**
- * struct ms_claim - On whose behalf something is asked.
+ * struct ms_claim - The owner that a client acts for.
  * @owner: identity.
  * @gid: GID that it is known to be at; zero where that does not count
  *	(publish_any_gid), which is then the owner of this identity at any.
@@ -69,7 +69,7 @@ struct ms_claim {
  * struct ms_ledger_stats - Counters since ms_ledger_new().
  * @owners: owners that hold records now.
  * @published_new: publications that added a record.
- * @taken_over: that took a record over, from whomever.
+ * @taken_over: publications that took a record over from any other owner.
  * @expired: records whose lease ran out.
  * @imported: records imported.
  * @private_bytes: memory of the ledger.
@@ -89,8 +89,8 @@ struct ms_ledger_stats {
  * @value: value.
  * @owner: identity of its owner, zero if imported.
  * @generation: generation that published it.
- * @lease_left_ms: until it runs out; 0 if it has and awaits the sweep.
- * @imported: its owner has not come yet.
+ * @lease_left_ms: until it runs out; 0 if it has run out and awaits the sweep.
+ * @imported: its owner has not published it again yet.
  */
 struct ms_ledger_record {
 	struct krp_key key;
@@ -105,7 +105,7 @@ struct ms_ledger_record {
  * ms_ledger_new() - Make a ledger for an empty table.
  * @config: bounds; copied.
  * @table: the table; outlives the ledger.
- * @ops: whom to tell; outlives the ledger.
+ * @ops: callbacks; outlives the ledger.
  * @arg: first argument of @ops.
  * @now_ms: the clock.
  * @ret_ledger: the ledger; untouched on failure.
@@ -116,7 +116,7 @@ int ms_ledger_new(const struct ms_ledger_config *config, struct ms_table *table,
 		  const struct ms_ledger_ops *ops, void *arg, uint64_t now_ms,
 		  struct ms_ledger **ret_ledger);
 
-/** ms_ledger_free() - Give it back; the table keeps its records. @l: ledger or NULL. */
+/** ms_ledger_free() - Free a ledger; the table keeps its records. @l: ledger or NULL. */
 void ms_ledger_free(struct ms_ledger *l);
 
 /** ms_ledger_set_records_max() - Change the bound. @l: ledger. @nr: new bound. */
@@ -197,7 +197,7 @@ int ms_ledger_import(struct ms_ledger *l, uint64_t now_ms, const struct krp_key 
 void ms_ledger_import_keep(struct ms_ledger *l, uint64_t now_ms, uint32_t lease_ms);
 
 /**
- * ms_ledger_import_drop() - Take out what was imported and nobody has taken over.
+ * ms_ledger_import_drop() - Remove the imported records that no owner has taken over.
  * @l: ledger.
  *
  * Return: how many records that were.
@@ -205,7 +205,7 @@ void ms_ledger_import_keep(struct ms_ledger *l, uint64_t now_ms, uint32_t lease_
 uint64_t ms_ledger_import_drop(struct ms_ledger *l);
 
 /**
- * ms_ledger_remove() - Take a record out, whoever owns it.
+ * ms_ledger_remove() - Remove a record of any owner.
  * @l: ledger.
  * @key: name.
  *

@@ -3,10 +3,9 @@
  * Where the server listens, and the events of rdma_cm.
  *
  * If `listen` has addresses only, there is one listener an address; else one
- * wildcard listener, and each connection is checked against the list. What
- * cannot be listened at now is tried again, with a pause that doubles: an
- * address whose device is gone, and rdma_cm itself, which does not start
- * without any RDMA device.
+ * wildcard listener, and each connection is checked against the list. A failure
+ * is retried with a pause that doubles: that of an address whose device is gone,
+ * and of rdma_cm itself, which does not start without any RDMA device.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +21,7 @@
 #define MS_BACKLOG 1024
 #define MS_BACKOFF_MIN_MS 200
 #define MS_BACKOFF_MAX_MS 5000
-#define MS_EVENTS_TURN 32 /* a turn of the loop */
+#define MS_EVENTS_TURN 32 /* events an iteration of the loop */
 
 /* the list */
 

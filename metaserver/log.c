@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Log of the daemon: see log.h. Whether stderr is the journal is what
- * $JOURNAL_STREAM says, device and inode, as systemd.exec(5) asks to check.
+ * Log of the daemon: see log.h. Whether stderr is the journal is found by comparing
+ * its device and inode with $JOURNAL_STREAM, as systemd.exec(5) describes.
  */
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -104,7 +104,7 @@ ms_log_line(int priority, const char *const *fields, const char *fmt, va_list ap
 	if (!ms_log_enabled(priority))
 		return;
 	vsnprintf(line, sizeof(line), fmt, ap);
-	/* What a client calls itself must not forge lines or move the cursor. */
+	/* The name that a client gives itself must not forge lines or move the cursor. */
 	for (char *p = line; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';

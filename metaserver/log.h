@@ -4,8 +4,8 @@
  * journal, else stderr with the <N> prefixes of sd-daemon(3) when a manager
  * reads it and with plain words on a terminal.
  *
- * One error is logged once, by whoever knows what it means. Loop thread only,
- * but ms_log_set_level() may be called by any.
+ * An error is logged once, at the place that knows its consequence. Loop thread only,
+ * but any thread may call ms_log_set_level().
  */
 #ifndef MS_LOG_H
 #define MS_LOG_H
@@ -26,7 +26,7 @@ bool ms_log_enabled(int priority);
 
 /**
  * ms_log_set_incarnation() - Put KRCORE_INCARNATION on every later message.
- * @incarnation: life of the server.
+ * @incarnation: of the server.
  */
 void ms_log_set_incarnation(__u64 incarnation);
 

@@ -17,7 +17,7 @@
 #include "metaserver/log.h"
 #include "metaserver/server.h"
 
-/* Also what a start would find out: is the key file any good? */
+/* Check the key file, too, as a start would. */
 static int ms_check_key(const struct kru_conf *conf)
 {
 	const char *path = conf->ms.key_file;

@@ -3,8 +3,8 @@
  * The memory of the table on each RDMA device: registrations and roots.
  *
  * A reader sees three things of a device: its root, the array of segments
- * behind it, and what these name. The order of the writes is what keeps a
- * reader from using what is not there yet: memory is registered, then its
+ * behind it, and the memory that these name. The order of the writes keeps a
+ * reader from using memory too early: memory is registered first, then its
  * entry in the array is written, then the root that counts it. A torn root or
  * entry fails its sum or check and is READ again.
  *
@@ -186,13 +186,13 @@ void ms_memory_close(struct ms_device *dev)
 	dev->root = NULL;
 }
 
-/* the table's calls, for every device */
+/* callbacks of the table, for every device */
 
 /*
- * A device has refused memory. If that is memory that we may not have, it is so
- * for all; else that device is broken, and the table grows without it: it is
- * given up by the next check, since it may be in use right now. Return: true if
- * so, which is not the case of the last one that works.
+ * A device cannot register memory. If lack of memory or a limit is the cause, it holds for all
+ * devices; else this device is broken, and the table grows without it: the next check
+ * removes it, since it may be in use right now. The last device that works is never
+ * treated as broken. Return: true if the device is broken.
  */
 static bool ms_memory_broken(struct ms_device *dev, int err)
 {
@@ -254,7 +254,7 @@ static void ms_all_root_changed(void *arg)
 
 	srv->epoch++;
 	for (dev = srv->devices; dev; dev = dev->next)
-		if (!dev->broken) /* its readers see that what they have is old */
+		if (!dev->broken) /* its readers detect that their copy is old */
 			ms_memory_write_root(dev);
 }
 

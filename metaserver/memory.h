@@ -20,7 +20,7 @@
 int ms_memory_register(struct ms_device *dev, void *addr, size_t bytes, int access,
 		       struct ibv_mr **ret_mr);
 
-/** ms_memory_unregister() - Give one back. @dev: device. @mr: set to NULL; may be NULL. */
+/** ms_memory_unregister() - Deregister. @dev: device. @mr: set to NULL; may be NULL. */
 void ms_memory_unregister(struct ms_device *dev, struct ibv_mr **mr);
 
 /**
@@ -31,7 +31,7 @@ void ms_memory_unregister(struct ms_device *dev, struct ibv_mr **mr);
  */
 int ms_memory_open(struct ms_device *dev);
 
-/** ms_memory_close() - Give it all back. @dev: device. */
+/** ms_memory_close() - Undo ms_memory_open(). @dev: device. */
 void ms_memory_close(struct ms_device *dev);
 
 #endif /* MS_MEMORY_H */

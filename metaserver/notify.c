@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the service manager is told: see notify.h. The order of RELOADING,
+ * Messages to the service manager: see notify.h. The order of RELOADING,
  * MONOTONIC_USEC and READY is that of sd_notify(3), so that Type=notify-reload
  * works too where systemd has it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the service manager is told: sd_notify(3) behind one function a state.
+ * Messages to the service manager: sd_notify(3) behind one function a state.
  * All do nothing without a manager. Loop thread only.
  */
 #ifndef MS_NOTIFY_H
@@ -43,7 +43,7 @@ void ms_notify_stopping(void);
 /** ms_notify_status() - STATUS=. @text: one line. */
 void ms_notify_status(const char *text);
 
-/** ms_notify_extend() - Be patient. @ms: from now on, in ms. */
+/** ms_notify_extend() - EXTEND_TIMEOUT_USEC. @ms: from now on, in ms. */
 void ms_notify_extend(unsigned int ms);
 
 #endif /* MS_NOTIFY_H */

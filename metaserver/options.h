@@ -41,10 +41,10 @@ struct ms_options {
 void ms_options_parse(int argc, char **argv, struct ms_options *ret_options);
 
 /**
- * ms_options_load() - The configuration that command line and file make.
+ * ms_options_load() - Load the configuration from command line and file.
  * @options: command line.
  * @ret_conf: the configuration; untouched on failure.
- * @report: told of every error.
+ * @report: called for every error.
  * @arg: its first argument.
  *
  * Return: 0, or the negative errno of kru_conf_load(); -EINVAL if errors were

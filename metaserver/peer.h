@@ -18,8 +18,8 @@
  * @info: peers.
  * @nr: how many.
  *
- * In a rolling restart the first that answers is the one that was just restarted and is
- * empty, while the full one is still being attached.
+ * In a rolling restart the first peer that answers may be the one that was just restarted
+ * and is empty, while the full one is still being attached.
  *
  * Return: true if there is nothing to wait for.
  */
@@ -59,7 +59,7 @@ static inline int ms_peer_best(const struct krcore_server_info *info, unsigned i
 	return best;
 }
 
-/** ms_copy_whole() - Whether a walk has seen all there was. @check: of it. Return: true if so. */
+/** ms_copy_whole() - Whether a walk has seen the whole table. @check: of it. Return: true if so. */
 static inline bool ms_copy_whole(const struct krcore_check *check)
 {
 	return !check->bad && !check->directory_errors;
@@ -70,7 +70,7 @@ static inline bool ms_copy_whole(const struct krcore_check *check)
  * @check: of the walk.
  * @info: the peer.
  *
- * What the peer keeps aside cannot be copied: it comes with its publishers.
+ * Records that the peer keeps aside cannot be copied: their publishers bring them.
  *
  * Return: true if so.
  */

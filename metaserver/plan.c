@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Where records shall lie: see plan.h.
+ * Placement of records in pages: see plan.h.
  */
 #include <stdbool.h>
 #include <string.h>
 
 #include "metaserver/plan.h"
 
-#define MS_SEED_TRIES_CROWDED 64 /* when some record has no room anyway */
+#define MS_SEED_TRIES_CROWDED 64 /* if some record finds no place with any seed */
 
 void ms_plan_init(struct ms_plan *plan, unsigned int limit)
 {
@@ -46,7 +46,7 @@ static bool ms_seed_find(const struct ms_record *records, unsigned int nr, __u16
 	return false;
 }
 
-/* How many records find no room in a page of that seed. */
+/* How many records find no place in a page of that seed. */
 static unsigned int ms_seed_spare(const struct ms_record *records, unsigned int nr, __u16 seed)
 {
 	__u8 count[KRP_PAGE_BUCKETS] = { 0 };
@@ -57,7 +57,7 @@ static unsigned int ms_seed_spare(const struct ms_record *records, unsigned int 
 	return spare;
 }
 
-/* The best of some seeds. Return: how many records find no room. */
+/* The best of some seeds. Return: how many records find no place. */
 static unsigned int ms_seed_best(const struct ms_record *records, unsigned int nr, __u16 *ret_seed)
 {
 	unsigned int seed, spare, best = nr + 1;
@@ -93,8 +93,8 @@ static void ms_records_sort(struct ms_record *records, unsigned int nr)
 }
 
 /*
- * Put those behind that find no room. Where there is not room for all, the records that were
- * gathered first keep it: those that have a place already.
+ * Move the records that find no place behind the others. Where there is not room for all, the
+ * records that were gathered first keep it: those that have a place already.
  */
 static void ms_records_spare(struct ms_record *records, unsigned int nr, __u16 seed)
 {
@@ -158,7 +158,7 @@ static unsigned int ms_plan_leaf(struct ms_plan *plan, struct ms_record *records
 /*
  * Find pages for the records of one prefix: one page if some seed serves, else
  * the pages of both halves. An empty half gets a page too: every directory
- * entry must lead to a bucket that proves the miss. Halves that find room for no
+ * entry must lead to a bucket that proves the miss. Halves that hold no
  * more records than one page are not worth their pages.
  *
  * Recursion is bounded by plan.limit. @known: what one page can hold of them, if that has

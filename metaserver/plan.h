@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Where the records of a page, or of two, shall lie: which pages, with which seeds.
+ * Placement of the records of a page, or of two: in which pages, with which seeds.
  *
  * Pure: the table (table.c) gathers the records, and carries the plan out.
  */
@@ -26,11 +26,11 @@ struct ms_dir {
 };
 
 /**
- * struct ms_leaf - A page to be: records that share a prefix.
+ * struct ms_leaf - A page to be made: records that share a prefix.
  * @records: first of a run.
- * @nr: how many of them find room in the page.
- * @spare: how many find none; they are behind those.
- * @aside: ring of those that were not looked at.
+ * @nr: how many of them find a place in the page.
+ * @spare: how many find none; they follow those.
+ * @aside: ring of records kept aside that the plan did not consider.
  * @prefix: of all.
  * @page: page, or MS_NO_PAGE.
  * @seed: seed of the page.
@@ -48,7 +48,7 @@ struct ms_leaf {
 };
 
 /**
- * struct ms_plan - A change of pages to be.
+ * struct ms_plan - A planned change of pages.
  * @records: all records.
  * @records_nr: how many.
  * @asides: those of the records that are kept aside.
@@ -84,7 +84,7 @@ void ms_plan_init(struct ms_plan *plan, unsigned int limit);
  * @prefix: that all share.
  * @depth: bits of it.
  *
- * Return: how many records find no room.
+ * Return: how many records find no place.
  */
 unsigned int ms_plan_place(struct ms_plan *plan, __u32 prefix, unsigned int depth);
 

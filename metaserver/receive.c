@@ -4,14 +4,14 @@
  *
  * A receive buffer is posted again when its completion is taken. Some drivers
  * (mlx5) remove the completions of a queue pair from the completion queue when
- * that queue pair is destroyed, and nobody ever hears of those buffers again.
- * So a queue pair is put into error, the device's word that it takes no more
- * receives is awaited (IBV_EVENT_QP_LAST_WQE_REACHED), everything that was in
- * the completion queue then is handled, and only after that it is destroyed.
+ * that queue pair is destroyed, and those buffers would be lost. So the queue pair
+ * is put into error, the device's event that it takes no more receives is awaited
+ * (IBV_EVENT_QP_LAST_WQE_REACHED), all entries that are in the completion queue
+ * then are handled, and only after that the queue pair is destroyed.
  *
- * Should receives be lost all the same, the NIC knows: it tells when fewer than
- * half are left. Either as many completions are found as it has used up, or
- * they are gone, and then the device is opened anew.
+ * If receives are lost all the same, the NIC reports it: it raises an event when fewer
+ * than half are left. Either as many completions are found as the NIC has used up, or
+ * receives are lost, and then the device is reopened.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -119,17 +119,17 @@ void ms_recv_low(struct ms_device *dev)
 
 	w->armed = false;
 	w->low = true;
-	/* this event may have waited while the clock was moved on once, not twice */
+	/* this event may have waited while the marks were moved on once, not twice */
 	w->since = w->before;
 	w->base = ms_recv_mark(dev);
 }
 
 /*
- * When fewer than half of the receives were left, as many had a completion. Half
- * of those may be missing for what a NIC fetches ahead, and one for each stranger, who
- * may hold it with the first half of a message: that is no reason to open a device anew
- * and to disconnect everybody, as it goes back when the stranger is sent away.
- * Return: true if more are.
+ * When the NIC reported that fewer than half of the receives were left, as many should have
+ * had a completion. Half of those may be missing, because a NIC prefetches receives, and one
+ * for each client that is not authenticated, since it may hold one with the first half of a
+ * message. That is no reason to reopen the device and to disconnect all clients: the receive
+ * comes back when that client is disconnected. Return: true if more are missing.
  */
 static bool ms_recv_lost(const struct ms_device *dev)
 {
@@ -155,7 +155,7 @@ bool ms_recv_check(struct ms_device *dev)
 	w->low = false;
 	w->before = w->base;
 	w->base = ms_recv_mark(dev);
-	if (!w->armed) { /* not every device can; then it is not watched */
+	if (!w->armed) { /* not every device supports it; then it is not watched */
 		w->before = w->base;
 		w->armed = !ibv_modify_srq(dev->srq, &attr, IBV_SRQ_LIMIT);
 	}

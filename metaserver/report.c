@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the server tells of itself: statistics, sessions, devices, listeners and
- * records. Nothing here changes anything.
+ * Reports of the server: statistics, sessions, devices, listeners and records. Nothing
+ * here changes any state.
  *
- * Devices and ports are read from sysfs, so that a question does not open a
- * device, and one that is being removed is not held.
+ * Devices and ports are read from sysfs, so that a query does not open a device, and
+ * does not hold one that is being removed.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Life, configuration and timers of the serving half: see server.h.
+ * Life cycle, configuration and timers of the serving half: see server.h.
  *
  * The clock of the leases stands still while the loop does: a daemon that was
  * stopped for a minute must not find that every lease has run out before it
@@ -64,8 +64,9 @@ static uint32_t ms_max(uint32_t a, uint32_t b)
 }
 
 /*
- * Who published here before has to come back. Who has published at the peer that a whole
- * table was copied from, while it was copied, comes with the next attempt to attach.
+ * Start settling: the publishers of the time before have to come back. After a copy of a
+ * peer's whole table only those are missing that published at the peer during the copy: they
+ * come with their next attempt to attach, so settling is shorter.
  */
 static void ms_server_unsettle(struct ms_server *srv)
 {
@@ -159,7 +160,7 @@ static void ms_server_on_tick(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	if (!srv->served) /* nobody could come to take a copied record over */
+	if (!srv->served) /* no owner could attach to take a copied record over */
 		ms_ledger_import_keep(srv->hub.ledger, ms_now(srv), srv->conf.lease_ms);
 	ms_server_sweep(srv);
 }
@@ -214,8 +215,8 @@ static void ms_server_check_devices(struct ms_server *srv)
 }
 
 /*
- * One turn of a check of all connections. A queue pair's destruction takes the
- * NIC a fraction of a millisecond, and thousands may end at once.
+ * Check some of the connections, in one iteration of the loop. Destroying a queue pair
+ * takes the NIC a fraction of a millisecond, and thousands may end at once.
  */
 static void ms_server_check_conns(struct ms_server *srv)
 {
@@ -269,7 +270,7 @@ static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
 
 /* configuration */
 
-/* @ret_keys: none if there is to be no authentication. Says what is wrong. */
+/* @ret_keys: empty if there is to be no authentication. Logs errors. */
 static int ms_server_load_keys(const struct kru_conf_ms *conf, struct kru_keys *ret_keys)
 {
 	bool must = conf->require_auth == KRU_AUTH_YES;
@@ -315,7 +316,7 @@ int ms_server_apply(struct ms_server *srv, const struct kru_conf *conf)
 	err = ms_server_load_keys(&fresh, &keys);
 	if (err)
 		return err;
-	/* a file that is away for a moment must not let everybody in */
+	/* a key file that is missing for a moment must not turn off authentication */
 	if (srv->hub.auth && !keys.nr) {
 		ms_log(LOG_ERR,
 		       "key_file '%s': no key any more; without one a server that had one serves "
@@ -323,7 +324,7 @@ int ms_server_apply(struct ms_server *srv, const struct kru_conf *conf)
 		       fresh.key_file);
 		return -ENOKEY;
 	}
-	/* queues and timers were made for these: they need a restart */
+	/* queues and timers were sized by these: they need a restart */
 	fresh.tick_ms = srv->conf.tick_ms;
 	fresh.credits = srv->conf.credits;
 	fresh.srq_depth = srv->conf.srq_depth;
@@ -391,7 +392,7 @@ static void ms_server_timers(struct ms_server *srv)
 	ev_timer_init(&srv->tick, ms_server_on_tick, tick, tick);
 	ev_timer_init(&srv->check, ms_server_on_check, check, check);
 	ev_idle_init(&srv->sweep_more, ms_server_on_sweep_more);
-	ev_set_priority(&srv->sweep_more, EV_MAXPRI); /* each turn, also of a busy loop */
+	ev_set_priority(&srv->sweep_more, EV_MAXPRI); /* in each iteration, also of a busy loop */
 	ev_timer_init(&srv->tell, ms_server_on_tell, MS_TELL_MS / 1000.0, 0.);
 	ev_idle_init(&srv->tell_more, ms_server_on_tell_more);
 	ev_set_priority(&srv->tell_more, EV_MAXPRI);
@@ -528,8 +529,8 @@ void ms_server_drain(struct ms_server *srv, void (*cb)(void *arg), void *arg)
 }
 
 /*
- * It goes on listening: a client that came to a closed door would not know whether the
- * server is away by mistake.
+ * The server goes on listening, to refuse with a reason: without a listener a client could not
+ * distinguish this from a failure.
  */
 void ms_server_keep_off(struct ms_server *srv, bool off)
 {

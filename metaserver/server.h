@@ -50,10 +50,10 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
 /**
  * struct ms_server_stats - Counters since ms_server_new(), and what is now.
  * @table: the table's own.
- * @incarnation: life of this server.
+ * @incarnation: incarnation of this server.
  * @started_unix_ms: when ms_server_new() returned, in ms since 1970.
  * @serving: at least one listener listens and the import, if any, is over.
- * @settling_ms: for how long publishers may still be on their way back; 0: settled.
+ * @settling_ms: for how long publishers may still be coming back; 0: settled.
  * @draining: ms_server_drain() was called.
  * @drained: ms_server_keep_off() keeps clients off.
  * @sessions: sessions that are authenticated now.
@@ -62,8 +62,8 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @connections_total: connections ever asked for.
  * @connections_rejected: of those, refused by the limit on clients or a lack
  *	of resources.
- * @sessions_replaced: closed because their client came again, or was silent
- *	while another one needed the place.
+ * @sessions_replaced: closed because their client attached again, or was idle
+ *	while another client needed the place.
  * @sessions_timed_out: closed because they were idle or slow to authenticate.
  * @auth_required: 1 if clients must prove that they have a cluster key.
  * @auth_failures: AUTH messages with a wrong proof.
@@ -77,15 +77,15 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @withdrawn: WITHDRAW that succeeded, with those of the operator.
  * @expired: records that were taken out because their lease ran out.
  * @notifies_sent: NOTIFY sent, RESYNC among them.
- * @notifies_dropped: changes that a subscriber was not told because it was far behind.
+ * @notifies_dropped: changes not sent to a subscriber because it was too far behind.
  * @resyncs: NOTIFY of KRP_EVENT_RESYNC sent.
- * @changes_noted: changes of records while somebody had subscribed.
- * @changes_merged: of those, that met a change of the same key not told yet.
+ * @changes_noted: changes of records while there were subscribers.
+ * @changes_merged: of those, merged into a change of the same key that was not sent yet.
  * @sends_failed: SENDs that completed with an error.
  * @owners: owners that have a lease.
  * @subscribers: sessions that have subscribed.
- * @sweeps: turns of the lease sweep.
- * @sweep_last_ns: duration of the last turn.
+ * @sweeps: runs of the lease sweep.
+ * @sweep_last_ns: duration of the last run.
  * @sweep_max_ns: the longest.
  * @publish: time from the completion of a PUBLISH to its answer being posted.
  * @devices: RDMA devices in use.
@@ -93,9 +93,9 @@ static inline uint64_t ms_hist_bound_ns(unsigned int i)
  * @registered_bytes: memory registered, over all devices; table memory counts
  *	once a device.
  * @receives_posted: receive buffers, over all devices, that a message can come
- *	into or has come into; less than srq_depth a device is trouble.
+ *	into or has come into; less than srq_depth a device means receives were lost.
  * @strangers: connections that were never authenticated, with those that are
- *	on their way out.
+ *	ending.
  * @imported: records copied from a peer at start.
  * @copy_failed: 1 if they should have been, and it failed.
  * @device_removals: devices that went away.
@@ -149,7 +149,7 @@ struct ms_server_stats {
 };
 
 /**
- * struct ms_session_info - One connection, for people.
+ * struct ms_session_info - One connection, for diagnostics.
  * @id: number of the session, never used twice.
  * @name: host name the client gave, always NUL-terminated; not trusted: may
  *	hold any bytes.
@@ -243,7 +243,7 @@ struct ms_record_info {
 };
 
 /**
- * enum ms_session_event - What has become of a connection.
+ * enum ms_session_event - Change of a connection.
  * @MS_SESSION_UP: it is authenticated.
  * @MS_SESSION_DOWN: it has ended.
  * @MS_SESSION_REFUSED: it has ended and was never authenticated.
@@ -255,11 +255,11 @@ enum ms_session_event {
 };
 
 /**
- * struct ms_observer - Whom to tell of changes: the control socket's monitor.
+ * struct ms_observer - Callbacks for changes: the control socket's monitor.
  * @record: a record has changed: KRP_EVENT_CHANGED or KRP_EVENT_GONE. @why is a
  *	constant text: "published", "withdrawn", "expired", "operator", "imported",
  *	"superseded".
- * @session: a session came or went; @why is for people.
+ * @session: a session began or ended; @why is human-readable.
  *
  * The functions must not change the server; they are called from within.
  */
@@ -271,7 +271,7 @@ struct ms_observer {
 };
 
 /**
- * ms_server_new() - Make a server: table, lease book, nothing of RDMA yet.
+ * ms_server_new() - Make a server: table and ledger, no RDMA yet.
  * @loop: the daemon's loop.
  * @conf: configuration; copied.
  * @ret_srv: the server; untouched on failure.
@@ -300,9 +300,9 @@ int ms_server_start(struct ms_server *srv);
 bool ms_server_serving(const struct ms_server *srv);
 
 /**
- * ms_server_on_serving() - Be told when serving begins or ends.
+ * ms_server_on_serving() - Set the callback for the begin and end of serving.
  * @srv: server.
- * @cb: called from the loop at each change; NULL for nobody.
+ * @cb: called from the loop at each change; NULL for none.
  * @arg: first argument of @cb.
  */
 void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serving), void *arg);
@@ -318,7 +318,7 @@ void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serv
 bool ms_server_copying(const struct ms_server *srv);
 
 /**
- * ms_server_status_text() - One line of what the server does now, for STATUS=.
+ * ms_server_status_text() - One line about the state of the server, for STATUS=.
  * @srv: server.
  * @buf: where to.
  * @bytes: its size.
@@ -345,16 +345,16 @@ int ms_server_apply(struct ms_server *srv, const struct kru_conf *conf);
 void ms_server_drain(struct ms_server *srv, void (*cb)(void *arg), void *arg);
 
 /**
- * ms_server_keep_off() - Send all clients to the other servers, or let them come again.
+ * ms_server_keep_off() - Send all clients to the other servers, or admit them again.
  * @srv: server.
  * @off: refuse clients, with the reason, and disconnect those that are here.
  *
- * Records stay for their leases. Who comes again finds a server that settles, as after a
- * restart.
+ * Records stay for their leases. When clients are admitted again the server settles, as
+ * after a restart.
  */
 void ms_server_keep_off(struct ms_server *srv, bool off);
 
-/** ms_server_free() - Give everything back. @srv: server or NULL. */
+/** ms_server_free() - Free the server. @srv: server or NULL. */
 void ms_server_free(struct ms_server *srv);
 
 /** ms_server_observe() - Set the observer. @srv: server. @ops: NULL for none. @arg: its arg. */
@@ -433,7 +433,7 @@ int ms_server_withdraw(struct ms_server *srv, const struct krp_key *key);
  * @match: function; whether this one is to go.
  * @arg: its first argument.
  *
- * They may come back at once, if their key is good still. Records stay for their lease.
+ * They may attach again at once, if their key is still valid. Records stay for their lease.
  *
  * Return: how many.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the files of the serving half share: server.c (life and timers),
- * device.c (memory and queues of one RDMA device), receive.c (its receive
- * buffers), conn.c (one connection), source.c (how many a machine has),
- * listener.c (rdma_cm), report.c (what server.h tells of it all), import.c.
+ * Declarations shared by the files of the serving half: server.c (life cycle and
+ * timers), device.c (memory and queues of one RDMA device), receive.c (its receive
+ * buffers), conn.c (one connection), source.c (how many an address has),
+ * listener.c (rdma_cm), report.c (the reports of server.h), import.c.
  *
  * Ownership: the server owns devices, listeners and connections; a device
  * outlives its connections. One thread, that of the loop.
@@ -27,29 +27,29 @@
 #include "metaserver/table.h"
 
 #define MS_LISTENERS_MAX 32
-#define MS_NOTIFY_WINDOW 16U /* notifications under way to one client */
+#define MS_NOTIFY_WINDOW 16U /* notifications in flight to one client */
 #define MS_HANDSHAKE_SENDS 2U /* CHALLENGE and WELCOME, or a refusal */
 #define MS_PROBE_CHECKS 3 /* between tries to open a device that could not be used */
-#define MS_SENDS_MAX 16384U /* messages under way on one device */
+#define MS_SENDS_MAX 16384U /* messages in flight on one device */
 #define MS_CONN_HASH 4096U
 #define MS_SOURCE_HASH 4096U
 #define MS_PENDING_MAX 1024U /* connections that are not authenticated */
-#define MS_PENDING_MS 1000 /* and may be cut for another one after so long */
-#define MS_STRANGERS_MAX (2 * MS_PENDING_MAX) /* with those that are on their way out */
-#define MS_LEAVING_MAX 1024U /* clients that are on their way out, beyond clients_max */
+#define MS_PENDING_MS 1000 /* age at which one may be closed to admit another */
+#define MS_STRANGERS_MAX (2 * MS_PENDING_MAX) /* with those that are ending */
+#define MS_LEAVING_MAX 1024U /* queue pairs of clients that are ending, beyond clients_max */
 #define MS_SOURCE_STRANGERS_MAX 128U /* of those, from one address, once half are taken */
 #define MS_FLUSH_MS 1000 /* for answers to arrive before a disconnect */
 #define MS_DISCONNECT_MS 2000 /* for the other side to confirm it */
 #define MS_DRAIN_MS 2000 /* for the completions of a queue pair in error */
 #define MS_SHUTDOWN_MS 2000 /* for ms_server_drain() */
-#define MS_TELL_MS 20 /* changes are collected for so long before they are told */
-#define MS_TELL_BUDGET 512U /* notifications a turn of the loop */
-#define MS_SWEEP_BUDGET 2000U /* steps of the lease sweep a turn of the loop */
+#define MS_TELL_MS 20 /* how long changes are collected before they are sent */
+#define MS_TELL_BUDGET 512U /* notifications an iteration of the loop */
+#define MS_SWEEP_BUDGET 2000U /* steps of the lease sweep an iteration of the loop */
 #define MS_CHECK_MS 200 /* granularity of time-outs of connections */
 #define MS_CHECKS_SECOND (1000 / MS_CHECK_MS)
-#define MS_CHECK_BUDGET 1024U /* connections looked at in a turn of the loop */
-#define MS_DESTROY_BUDGET 32U /* queue pairs destroyed in a turn: each is a command to the NIC */
-#define MS_ASIDES_MAX 65536U /* records kept aside: nobody has so many keys that are alike */
+#define MS_CHECK_BUDGET 1024U /* connections checked in an iteration of the loop */
+#define MS_DESTROY_BUDGET 32U /* queue pairs destroyed an iteration, each by a command to the NIC */
+#define MS_ASIDES_MAX 65536U /* records kept aside; only an attack can need more */
 #define MS_LOG_CLIENTS 20 /* lines a second that clients can cause */
 
 /**
@@ -65,7 +65,7 @@ struct ms_region {
 /**
  * struct ms_buffer - One message to be sent.
  * @bytes: the message; registered.
- * @conn: whose it is, NULL if the connection is gone.
+ * @conn: its connection, NULL if that is gone.
  * @stamp: counts the uses, so that a late completion is recognised.
  * @next: next unused one.
  * @notify: it is a notification.
@@ -90,9 +90,9 @@ struct ms_recv_mark {
 
 /**
  * struct ms_recv_watch - Watches for receives that the NIC has lost.
- * @armed: the NIC will tell when fewer than half are left.
- * @low: it has, at @since or later.
- * @since: from where on completions account for the receives that are not left.
+ * @armed: the NIC will raise an event when fewer than half are left.
+ * @low: it has raised the event, at @since or later.
+ * @since: completions from here on account for the receives that were used up.
  * @base: one second ago or less.
  * @before: one second before @base.
  */
@@ -127,7 +127,7 @@ struct ms_recv_watch {
  * @send_mr: their registration.
  * @sends: send buffers, by index.
  * @sends_nr: how many.
- * @sends_used: under way now.
+ * @sends_used: in flight now.
  * @notifies_used: of those, notifications.
  * @send_free: first unused one.
  * @root: root and, behind it, the array of segments, as readers see them.
@@ -143,7 +143,7 @@ struct ms_recv_watch {
  * @conns: connections by queue pair number.
  * @cq_io: watcher of @channel.
  * @async_io: watcher of the device's events.
- * @more: there are completions left that a turn of the loop was too short for.
+ * @more: continues with the remaining completions in the next iteration of the loop.
  */
 struct ms_device {
 	struct ms_server *srv;
@@ -187,10 +187,10 @@ struct ms_device {
 };
 
 /**
- * enum ms_phase - Where the transport of a session is.
- * @MS_PHASE_UP: messages go and come.
- * @MS_PHASE_FLUSH: the last answers are on their way, then we disconnect.
- * @MS_PHASE_LEAVE: the queue pair is in error, the disconnect is on its way.
+ * enum ms_phase - State of the transport of a session.
+ * @MS_PHASE_UP: messages are sent and received.
+ * @MS_PHASE_FLUSH: the last answers are being sent, then we disconnect.
+ * @MS_PHASE_LEAVE: the queue pair is in error, the disconnect is being exchanged.
  * @MS_PHASE_DRAIN: the completions of the queue pair are awaited.
  */
 enum ms_phase {
@@ -209,14 +209,14 @@ enum ms_phase {
  * @qp: queue pair, NULL once destroyed.
  * @qpn: its number.
  * @phase: see enum.
- * @established: rdma_cm said so.
+ * @established: rdma_cm reported RDMA_CM_EVENT_ESTABLISHED.
  * @was_ready: it was authenticated once; else it is a stranger.
  * @in_error: the queue pair was put into error.
- * @last_wqe: the device has said that it takes no more receives for it.
+ * @last_wqe: the device has reported that it takes no more receives for it.
  * @marked: @mark is set.
  * @mark: completions of its receives all lie before this point.
- * @strays: messages that came when it was to go.
- * @sends_out: messages under way.
+ * @strays: messages that were received after MS_PHASE_UP.
+ * @sends_out: sends in flight.
  * @notifies_out: of those, notifications.
  * @deadline_ms: when the phase is over at the latest; not in MS_PHASE_UP.
  * @source: the machine it comes from.
@@ -286,7 +286,7 @@ struct ms_listen_item {
  * struct ms_listener - One rdma_cm listener.
  * @srv: server.
  * @addr: where; a wildcard if any place asks for more than an address.
- * @text: the same for people.
+ * @text: the same as text, for diagnostics.
  * @id: rdma_cm's, NULL while it waits.
  * @error: negative errno of the last attempt.
  * @backoff_ms: pause after the next failure.
@@ -332,36 +332,36 @@ TAILQ_HEAD(ms_conn_queue, ms_conn);
  * @strangers: of those, never authenticated, oldest first.
  * @strangers_nr: how many.
  * @sources: where connections come from, by address.
- * @source_salt: of that hash, so that nobody can choose its chains.
+ * @source_salt: secret seed of that hash, so that no client can make its chains long.
  * @log_room: lines about clients that may be logged before the next second.
- * @log_lost: lines left out for lack of it.
+ * @log_lost: lines dropped because @log_room was 0.
  * @epoch: counts the changes of the roots.
  * @clock_ms: the leases' clock: monotonic, and stopped while the loop is.
  * @clock_real_ms: monotonic time when @clock_ms was right.
  * @tick: timer of the lease sweep.
- * @sweep_more: carries a sweep on that one turn of the loop was too short for.
- * @tell: timer of what is to be told to subscribers; runs while there is something.
- * @tell_more: carries a round of that.
+ * @sweep_more: continues a sweep in the next iteration of the loop.
+ * @tell: timer of the notifications to subscribers; runs while there are any.
+ * @tell_more: continues a round of notifications in the next iteration of the loop.
  * @check: timer of time-outs, and now and then of the count of devices.
- * @check_more: carries a check on that one turn of the loop was too short for.
- * @check_next: connection it goes on with, NULL if it is over.
- * @checks: turns of @check.
+ * @check_more: continues a check in the next iteration of the loop.
+ * @check_next: connection with which it continues, NULL if it is over.
+ * @checks: how often @check has fired.
  * @started: ms_server_start() was called.
- * @serving: as last told.
- * @served: it has been serving.
+ * @serving: as last passed to @serving_cb.
+ * @served: the server has been serving at least once.
  * @reconnect_max_ms: longest pause before a node tries again to attach, as this host's own
  *	[node] says.
  * @draining: ms_server_drain() was called.
  * @drained: ms_server_keep_off() keeps clients off.
  * @drain_deadline_ms: when that is over at the latest.
- * @serving_cb: whom to tell.
+ * @serving_cb: called when @serving changes.
  * @serving_arg: its argument.
- * @drain_cb: whom to tell.
+ * @drain_cb: called when draining is over.
  * @drain_arg: its argument.
- * @observer: whom to tell.
- * @observer_arg: its argument.
- * @import: copy from a peer under way.
- * @copy_failed: for people: why nothing was copied, else "".
+ * @observer: callbacks for records and sessions.
+ * @observer_arg: their argument.
+ * @import: copy from a peer in progress, or NULL.
+ * @copy_failed: why nothing was copied, for diagnostics, else "".
  * @whole: configuration that @conf is a part of, as the daemon began with it.
  * @copied: the whole table of a settled peer was copied, and serving has not begun since.
  * @started_unix_ms: for statistics.
@@ -443,7 +443,7 @@ uint64_t ms_mono_ns(void);
 void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** ms_server_evaluate() - See whether serving has begun or ended. @srv: server. */
+/** ms_server_evaluate() - Check whether serving has begun or ended. @srv: server. */
 void ms_server_evaluate(struct ms_server *srv);
 
 /* device.c */
@@ -464,14 +464,14 @@ int ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device
 /**
  * ms_device_remove() - The device is gone: end its connections, free it.
  * @dev: device.
- * @why: for people; NULL if the server itself goes.
+ * @why: for diagnostics; NULL if the server itself ends.
  */
 void ms_device_remove(struct ms_device *dev, const char *why);
 
 /** ms_device_root_ref() - Where its root is. @dev: device. @ret_ref: filled. */
 void ms_device_root_ref(const struct ms_device *dev, struct krp_root_ref *ret_ref);
 
-/** ms_device_beat() - Write the roots with the present time, see krp_pulse.h. @srv: server. */
+/** ms_device_beat() - Write the roots with the current time, see krp_pulse.h. @srv: server. */
 void ms_device_beat(struct ms_server *srv);
 
 /**
@@ -485,7 +485,7 @@ void ms_device_beat(struct ms_server *srv);
  */
 int ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bool notify);
 
-/** ms_device_forget() - Disown the sends of a connection that is going. @conn: connection. */
+/** ms_device_forget() - Detach the sends of a connection that is ending. @conn: connection. */
 void ms_device_forget(struct ms_conn *conn);
 
 /** ms_device_poll() - Handle completions; all of them or a bounded number. @dev: device. */
@@ -497,7 +497,7 @@ void ms_device_poll(struct ms_device *dev);
  * ms_recv_open() - Make the shared receive queue and post all buffers.
  * @dev: device with protection domain and completion queue.
  *
- * Return: 0, or a negative errno; ms_recv_close() takes back what was made.
+ * Return: 0, or a negative errno; ms_recv_close() frees what was made.
  */
 int ms_recv_open(struct ms_device *dev);
 
@@ -525,25 +525,25 @@ struct ms_recv_mark ms_recv_mark(const struct ms_device *dev);
  */
 bool ms_recv_passed(const struct ms_device *dev, const struct ms_recv_mark *mark);
 
-/** ms_recv_low() - The NIC says that fewer than half of the receives are left. @dev: device. */
+/** ms_recv_low() - The NIC reports that fewer than half of the receives are left. @dev: device. */
 void ms_recv_low(struct ms_device *dev);
 
 /**
- * ms_recv_check() - Once a second: post again what could not be, look for lost ones.
+ * ms_recv_check() - Once a second: post receives that could not be posted, detect lost ones.
  * @dev: device.
  *
- * Return: false if the NIC has lost receives, more than half: open the device anew.
+ * Return: false if the NIC has lost more than half of the receives: reopen the device.
  */
 bool ms_recv_check(struct ms_device *dev);
 
 /* conn.c */
 
 /**
- * ms_conn_judge() - Whether a connection request may be taken, before anything is made for it.
+ * ms_conn_judge() - Whether a connection request may be accepted; nothing is allocated for it.
  * @srv: server.
  * @id: the new connection's id.
  *
- * May close a connection that has dawdled, to make room; not for one that is refused.
+ * May close a connection that is slow to authenticate; not for a request that is refused.
  *
  * Return: 0 to go on, or KRP_REJECT_*.
  */
@@ -552,7 +552,7 @@ unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id);
 /**
  * ms_conn_accept() - Take or refuse a connection request.
  * @srv: server.
- * @id: the new connection's id; given back in any case when it ends.
+ * @id: the new connection's id; destroyed in any case when the connection ends.
  * @param: what the other side asked for.
  */
 void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
@@ -572,7 +572,7 @@ void ms_conn_received(struct ms_conn *conn, const void *msg, unsigned int bytes)
  */
 void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok);
 
-/** ms_conn_broken() - The queue pair has failed. @conn: connection. @why: for people. */
+/** ms_conn_broken() - The queue pair has failed. @conn: connection. @why: for diagnostics. */
 void ms_conn_broken(struct ms_conn *conn, const char *why);
 
 /** ms_conn_last_wqe() - No more receives are taken for it. @conn: connection. */
@@ -609,8 +609,8 @@ void ms_conn_free(struct ms_conn *conn);
  * @conn: the connection, a stranger; gets its source.
  * @from: its address.
  *
- * The address is what the other side wrote into its request, so this bounds a
- * machine that errs and one that does not forge; MS_STRANGERS_MAX bounds all.
+ * The address is what the other side wrote into its request. So this bounds machines that
+ * do not forge it, also faulty ones; MS_STRANGERS_MAX bounds all.
  *
  * Return: 0, -EUSERS if that address has too many, or -ENOMEM.
  */
@@ -634,10 +634,10 @@ bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from);
  */
 uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from);
 
-/** ms_source_known() - It is no stranger any more. @conn: connection with a source. */
+/** ms_source_known() - A connection is authenticated now. @conn: connection with a source. */
 void ms_source_known(struct ms_conn *conn);
 
-/** ms_source_remove() - It has gone. @conn: connection; without a source nothing happens. */
+/** ms_source_remove() - Remove a connection. @conn: connection; ignored without a source. */
 void ms_source_remove(struct ms_conn *conn);
 
 /* listener.c */
@@ -691,7 +691,7 @@ unsigned int ms_listeners_up(const struct ms_server *srv);
 /* watch.c */
 
 /**
- * ms_watch_add() - Note the context of an id, to hear of its device's removal.
+ * ms_watch_add() - Note the context of an id, to learn of its device's removal.
  * @srv: server.
  * @id: id that has a device.
  *
@@ -700,10 +700,10 @@ unsigned int ms_listeners_up(const struct ms_server *srv);
 int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id);
 
 /**
- * ms_watch_gone() - A device is gone or of no use: give up all that is its.
+ * ms_watch_gone() - A device is gone or unusable: free all that uses it.
  * @srv: server.
  * @verbs: librdmacm's context of it.
- * @why: for people.
+ * @why: for diagnostics.
  */
 void ms_watch_gone(struct ms_server *srv, struct ibv_context *verbs, const char *why);
 
@@ -728,7 +728,7 @@ void ms_watch_probe(struct ms_server *srv);
 /** ms_watch_check() - Look whether noted devices are still there. @srv: server. */
 void ms_watch_check(struct ms_server *srv);
 
-/** ms_watch_close() - Forget all. @srv: server. */
+/** ms_watch_close() - Free all notes of contexts. @srv: server. */
 void ms_watch_close(struct ms_server *srv);
 
 /* report.c */
@@ -752,7 +752,7 @@ void ms_hist_add(struct ms_hist *h, uint64_t ns);
  */
 int ms_import_start(struct ms_server *srv);
 
-/** ms_import_cancel() - Give it up; its thread ends on its own. @srv: server with an import. */
+/** ms_import_cancel() - Abandon it; its thread ends on its own. @srv: server with an import. */
 void ms_import_cancel(struct ms_server *srv);
 
 #endif /* MS_SERVER_PRIV_H */

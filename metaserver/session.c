@@ -2,8 +2,8 @@
 /*
  * Server side of the control protocol: see session.h.
  *
- * Which message is allowed when stands in ms_allowed[]; the state changes in
- * ms_session_enter() and nowhere else.
+ * ms_allowed[] has the messages that each state allows; only ms_session_enter()
+ * changes the state.
  */
 #include <errno.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void ms_session_count(struct ms_session *s, int by)
 		stats->sessions_pending += (uint64_t)by;
 }
 
-/* The only place where the state changes. Return: false if it may not follow. */
+/* Change the state, here only. Return: false if the transition is illegal. */
 static bool ms_session_enter(struct ms_session *s, enum ms_session_state to)
 {
 	if (!(ms_follows[s->state] & MS_BIT(to)))
@@ -137,7 +137,7 @@ static void ms_refuse_in(struct ms_session *s, unsigned int type, uint32_t xid, 
 	ms_send(s, &m);
 }
 
-/* A refusal: the type it would have had, and an empty body. */
+/* A refusal: the type that the answer would have had, and a body of zeros. */
 static void ms_refuse(struct ms_session *s, unsigned int type, uint32_t xid, unsigned int status)
 {
 	ms_refuse_in(s, type, xid, status, KRP_MSG_VERSION);
@@ -176,18 +176,18 @@ static void ms_result(struct ms_session *s, uint32_t xid, unsigned int status, u
 
 /* establishment */
 
-/* The claim has been taken: who is welcome depends on it. */
+/* The claim has been stored before: admission depends on it. */
 static unsigned int ms_judge_hello(struct ms_session *s, const struct krp_hello *m, uint64_t now_ms)
 {
 	if (s->hub->draining)
 		return KRP_ST_SHUTDOWN;
-	/* who sees another connection than we do has somebody in between */
+	/* a client that sees another GID than we do is not connected directly: a relay */
 	if (memcmp(m->gid, s->gid, sizeof(s->gid)))
 		return KRP_ST_FOREIGN_GID;
 	return ms_admit_welcome(s, now_ms) ? KRP_ST_OK : KRP_ST_LIMIT_CLIENTS;
 }
 
-/* On whose behalf the client asks from now on. */
+/* Store the owner that the client acts for from now on. */
 static void ms_take_claim(struct ms_session *s, const struct krp_hello *m)
 {
 	const struct ms_limits *limits = &s->hub->limits;
@@ -257,7 +257,7 @@ static unsigned int ms_judge_proof(const struct ms_session *s, const struct krp_
 
 	*ret_key = NULL;
 	if (s->auth != s->hub->auth)
-		return KRP_ST_AUTH; /* the key came or went in between: begin again */
+		return KRP_ST_AUTH; /* changed since CHALLENGE: the client must attach again */
 	if (s->auth) {
 		*ret_key = kru_keys_find(&s->hub->keys, s->challenge.key_id);
 		if (!*ret_key)
@@ -362,7 +362,7 @@ static void ms_on_publish(struct ms_session *s, const struct krp_publish *m, uin
 	ms_result(s, xid, status, &hub->stats.published, now_ms);
 }
 
-/* On whose behalf a record is to be withdrawn: the client's here, or where it has been. */
+/* The owner for which a record is withdrawn: the client at its GID here, or at an earlier one. */
 static unsigned int ms_judge_withdraw(const struct ms_session *s, const struct krp_withdraw *m,
 				      struct ms_claim *ret_who)
 {
@@ -392,7 +392,7 @@ static void ms_on_withdraw(struct ms_session *s, const struct krp_withdraw *m, u
 
 static void ms_on_renew(struct ms_session *s, uint32_t xid, uint64_t now_ms)
 {
-	/* a GID that is only said has no records to keep alive */
+	/* a client whose GID is only claimed has no records to keep alive */
 	if (s->gid_known || s->hub->limits.publish_any_gid)
 		ms_ledger_renew(s->hub->ledger, now_ms, &s->claim);
 	ms_result(s, xid, KRP_ST_OK, &s->hub->stats.renewed, now_ms);
@@ -464,7 +464,7 @@ static void ms_dispatch(struct ms_session *s, const void *msg, unsigned int type
 	case KRP_MSG_SUBSCRIBE:
 		ms_on_subscribe(s, msg, xid, now_ms);
 		break;
-	default: /* ms_allowed[] lets no other through */
+	default: /* ms_allowed[] admits no other type */
 		break;
 	}
 }
@@ -504,7 +504,7 @@ void ms_session_receive(struct ms_session *s, const void *msg, unsigned int byte
 	status = krp_msg_check(msg, bytes, 1);
 	if (status) {
 		s->hub->stats.messages_in[0]++;
-		/* in the sender's own version, or it could not read it */
+		/* in the sender's version, else it could not read the answer */
 		ms_refuse_in(s, type, xid, status,
 			     status == KRP_ST_VERSION ? hdr->version : KRP_MSG_VERSION);
 		ms_session_shut(s, krp_status_text(status));
@@ -582,7 +582,7 @@ void ms_hub_fini(struct ms_hub *hub)
 	ms_changes_free(&hub->changes);
 }
 
-/* Tell a subscriber what it has not been told, as far as it takes it. Return: messages sent. */
+/* Send a subscriber its next notes, as far as the transport takes them. Return: messages sent. */
 static unsigned int ms_session_tell(struct ms_session *s)
 {
 	struct ms_hub_stats *stats = &s->hub->stats;
@@ -624,7 +624,7 @@ bool ms_hub_seal(struct ms_hub *hub, uint64_t now_ms)
 {
 	bool more = ms_changes_seal(&hub->changes, now_ms);
 
-	/* those at the end of the list come first before the round begins again */
+	/* subscribers at the end of the list come first, before the round begins again */
 	if (hub->tell_next)
 		hub->tell_again = true;
 	else

@@ -2,7 +2,7 @@
 /*
  * The control protocol of proto/krp_msg.h, server side, without any transport:
  * bytes go in, calls of struct ms_session_ops come out. RDMA, the unit tests
- * and the fuzzer drive the same lines.
+ * and the fuzzer drive the same code.
  *
  * A hub is what all sessions share: limits, cluster key, ledger, counters and
  * the list of subscribers.
@@ -27,11 +27,11 @@
 struct ms_session;
 
 /**
- * enum ms_session_state - Where a session is.
+ * enum ms_session_state - State of a session.
  * @MS_STATE_HELLO: HELLO is awaited.
  * @MS_STATE_CHALLENGE: AUTH is awaited.
  * @MS_STATE_READY: authenticated: READs and requests.
- * @MS_STATE_CLOSING: close() was called; nothing is read any more.
+ * @MS_STATE_CLOSING: close() was called; messages are ignored.
  * @MS_STATES: how many states there are.
  */
 enum ms_session_state {
@@ -43,16 +43,16 @@ enum ms_session_state {
 };
 
 /**
- * struct ms_limits - What the configuration says to sessions.
+ * struct ms_limits - Settings of the configuration for sessions.
  * @lease_ms: lease if the client asks for none.
  * @lease_min_ms: shortest.
  * @lease_max_ms: longest.
  * @tick_ms: granularity of the sweep.
  * @records_max: records an owner may have.
- * @clients_max: authenticated sessions; one that is silent makes room.
+ * @clients_max: authenticated sessions; an idle one may be shut to admit another client.
  * @rate_max: messages a second.
  * @credits: requests unanswered.
- * @idle_timeout_ms: silence that ends a session.
+ * @idle_timeout_ms: time without a message that ends a session.
  * @publish_any_gid: a client may publish for any GID.
  */
 struct ms_limits {
@@ -85,7 +85,7 @@ struct ms_limits {
  * @notifies_dropped: events that a slow subscriber did not get.
  * @resyncs: NOTIFY of KRP_EVENT_RESYNC sent.
  * @subscribers: sessions that have subscribed.
- * @tell_work: subscribers looked at, and messages made for them, in rounds.
+ * @tell_work: subscribers visited, and messages made for them, in rounds.
  */
 struct ms_hub_stats {
 	uint64_t sessions;
@@ -110,19 +110,19 @@ struct ms_hub_stats {
  * struct ms_hub - What all sessions share.
  * @ledger: owners and records.
  * @table: for LOOKUP.
- * @incarnation: life of the server.
+ * @incarnation: of the server.
  * @limits: limits; may change at any time.
  * @auth: clients must prove that they have one of @keys.
  * @keys: cluster keys, the first is used with clients that have none of them.
- * @secret: of this life, for the tokens of owners.
+ * @secret: of this incarnation, for the tokens of owners.
  * @settle: until when, by the leases' clock, publishers may still be on their way back.
  * @draining: refuse requests with KRP_ST_SHUTDOWN.
  * @stats: counters.
  * @roll: authenticated sessions.
  * @subscribers: sessions to notify.
- * @changes: of what.
- * @tell_next: subscriber that the present round goes on with, NULL if it is over.
- * @tell_again: there is more to tell after this round.
+ * @changes: notes for them.
+ * @tell_next: subscriber with which the current round continues, NULL if it is over.
+ * @tell_again: another round is needed after this one.
  */
 struct ms_hub {
 	struct ms_ledger *ledger;
@@ -151,7 +151,7 @@ struct ms_hub {
  * @open_reads: allow RDMA READ from now on. Return 0 or a negative errno.
  * @root: where the client finds the root.
  * @close: no more messages are wanted; deliver those queued, then disconnect.
- *	@why is for people. The session is not used from within.
+ *	@why is for diagnostics. The function must not use the session.
  */
 struct ms_session_ops {
 	int (*send)(void *arg, const void *msg, unsigned int bytes, bool notify);
@@ -162,26 +162,26 @@ struct ms_session_ops {
 
 /**
  * struct ms_session - One session. Fields are for reading outside session.c.
- * @hub: what it shares.
+ * @hub: its hub.
  * @ops: transport.
  * @arg: first argument of @ops.
  * @state: see enum.
  * @auth: CHALLENGE demanded a proof.
  * @subscribed: on the list of subscribers.
  * @published: it has published a record.
- * @gid_known: @gid is what the queue pair sends to, not only what the client said.
+ * @gid_known: @gid is what the queue pair sends to, not only what the client claims.
  * @gid: GID that the connection comes from.
  * @link: the connection, as the proofs cover it.
  * @via: which of our ports it came in by; set by the transport, any number.
  * @claim: owner, generation, lease granted.
- * @features: KRP_FEATURE_* both have.
+ * @features: KRP_FEATURE_* that both ends have.
  * @born_ms: when it began.
  * @last_ms: when its last message came.
  * @messages: messages received.
  * @seq: NOTIFYs sent.
- * @place: where it is in the changes of the hub.
+ * @place: its position in the changes of the hub.
  * @tokens: messages it may send now, in thousandths.
- * @tokens_ms: when @tokens was right.
+ * @tokens_ms: when @tokens was computed.
  * @hello: HELLO as received.
  * @challenge: CHALLENGE as sent.
  * @next: list of subscribers.
@@ -231,11 +231,11 @@ struct ms_session {
 void ms_session_init(struct ms_session *s, struct ms_hub *hub, const struct ms_session_ops *ops,
 		     void *arg, const struct krp_link *link, bool gid_known, uint64_t now_ms);
 
-/** ms_session_fini() - End it, whatever its state; close() is not called. @s: session. */
+/** ms_session_fini() - End a session in any state; close() is not called. @s: session. */
 void ms_session_fini(struct ms_session *s);
 
 /**
- * ms_session_receive() - A message has come.
+ * ms_session_receive() - Handle a message.
  * @s: session.
  * @msg: its bytes, 8-byte aligned; never trusted.
  * @bytes: how many.
@@ -243,7 +243,7 @@ void ms_session_fini(struct ms_session *s);
  */
 void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes, uint64_t now_ms);
 
-/** ms_session_check() - Has it been silent for too long? @s: session. @now_ms: the clock. */
+/** ms_session_check() - Close the session if it timed out. @s: session. @now_ms: the clock. */
 void ms_session_check(struct ms_session *s, uint64_t now_ms);
 
 /** ms_session_room() - The transport can take notifications again. @s: session. */
@@ -252,12 +252,12 @@ void ms_session_room(struct ms_session *s);
 /**
  * ms_session_shut() - Close from this side.
  * @s: session.
- * @why: for people; constant text.
+ * @why: constant text for diagnostics.
  */
 void ms_session_shut(struct ms_session *s, const char *why);
 
 /**
- * ms_hub_init() - Begin without sessions. The other fields are the caller's.
+ * ms_hub_init() - Set up without sessions. The caller sets the other fields.
  * @hub: zero.
  * @salt: random.
  * @now_ms: the clock.
@@ -267,47 +267,47 @@ void ms_session_shut(struct ms_session *s, const char *why);
 int ms_hub_init(struct ms_hub *hub, uint64_t salt, uint64_t now_ms);
 
 /**
- * ms_hub_set_keys() - From now on clients must prove one of these.
+ * ms_hub_set_keys() - Replace the cluster keys, one of which clients must prove.
  * @hub: hub.
  * @keys: copied; none: there is no authentication.
  *
- * With the first key, whoever attached without one is shut: it would keep all rights for
- * as long as it renews. Who has proved a key that is no longer there stays until it comes
- * again, so that keys can be changed under a cluster at work.
+ * If there was no key before, sessions that attached without one are shut: they would keep
+ * all rights for as long as they renew. Sessions that proved a key which is now gone stay
+ * until they attach again, so that keys can be changed while the cluster is working.
  *
  * Return: sessions shut.
  */
 unsigned int ms_hub_set_keys(struct ms_hub *hub, const struct kru_keys *keys);
 
-/** ms_hub_fini() - Give memory back. @hub: hub without sessions, or zero. */
+/** ms_hub_fini() - Free all memory. @hub: hub without sessions, or zero. */
 void ms_hub_fini(struct ms_hub *hub);
 
 /**
- * ms_hub_notify() - Every subscriber shall be told.
+ * ms_hub_notify() - Note a change for all subscribers.
  * @hub: hub.
  * @event: KRP_EVENT_CHANGED or KRP_EVENT_GONE.
  * @key: which record.
  * @generation: of the record, now or last.
  *
- * Only notes it: ms_hub_seal() and ms_hub_tell() do the rest, so that a change
+ * ms_hub_seal() and ms_hub_tell() send it later, so that a change
  * costs the same however many subscribers there are.
  */
 void ms_hub_notify(struct ms_hub *hub, unsigned int event, const struct krp_key *key,
 		   uint64_t generation);
 
 /**
- * ms_hub_seal() - Begin to tell what was noted.
+ * ms_hub_seal() - Begin to send the changes noted so far.
  * @hub: hub.
  * @now_ms: the clock.
  *
- * Return: true if something waits for the budget of its address: call it again.
+ * Return: true if a change waits for the budget of its address: call again.
  */
 bool ms_hub_seal(struct ms_hub *hub, uint64_t now_ms);
 
 /**
- * ms_hub_tell() - Tell some subscribers what they have not been told.
+ * ms_hub_tell() - Send some subscribers the changes that they have not got.
  * @hub: hub.
- * @budget: about how many, messages counted too.
+ * @budget: about how many subscribers and messages, together.
  *
  * Never closes a session.
  *
@@ -324,7 +324,7 @@ bool ms_hub_tell(struct ms_hub *hub, unsigned int budget);
  */
 uint32_t ms_hub_settling_ms(const struct ms_hub *hub, uint64_t now_ms);
 
-/** ms_session_state_name() - Name of a state, for people. @state: state. Return: constant text. */
+/** ms_session_state_name() - Name of a state. @state: state. Return: constant text. */
 const char *ms_session_state_name(enum ms_session_state state);
 
 #endif /* MS_SESSION_H */

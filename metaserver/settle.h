@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * How long a server that has begun to serve settles: until then a publisher may be on its
- * way back, and readers are told not to believe a miss. Pure: the caller has the clock.
+ * How long a server that has begun to serve settles: until then publishers may still be
+ * coming back, and readers are told that a miss proves nothing. Pure: the caller has the clock.
  *
- * The time that publishers need is theirs, not the server's: the pause between their
- * attempts, and how fast they can all be attached. So it is a setting, and it grows as long
- * as publishers come, up to MS_SETTLE_MOST times.
+ * The time that publishers need does not depend on the server but on the pause between their
+ * attempts, and on how fast they can all be attached. So it is a setting, and it grows as long
+ * as publishers attach, up to MS_SETTLE_MOST times.
  */
 #ifndef MS_SETTLE_H
 #define MS_SETTLE_H
 
 #include <stdint.h>
 
-#define MS_SETTLE_MOST 4 /* a site where some come all the time settles at last */
+#define MS_SETTLE_MOST 4 /* so that a site where publishers attach all the time settles, too */
 
 /**
  * struct ms_settle - One settling.
  * @until_ms: when it is over.
  * @last_ms: no later than this.
- * @quiet_ms: nobody must have come for so long.
+ * @quiet_ms: time without a publisher attaching that is needed before the end.
  */
 struct ms_settle {
 	uint64_t until_ms;
@@ -30,7 +30,7 @@ struct ms_settle {
  * ms_settle_begin() - Serving begins.
  * @s: set up.
  * @now_ms: the clock.
- * @settle_ms: for how long if nobody comes late.
+ * @settle_ms: for how long if no publisher comes late.
  * @quiet_ms: pause between attempts of a publisher to attach.
  */
 static inline void ms_settle_begin(struct ms_settle *s, uint64_t now_ms, uint32_t settle_ms,
@@ -41,7 +41,7 @@ static inline void ms_settle_begin(struct ms_settle *s, uint64_t now_ms, uint32_
 	s->quiet_ms = quiet_ms;
 }
 
-/** ms_settle_came() - A publisher has come (back). @s: settling. @now_ms: the clock. */
+/** ms_settle_came() - A publisher has attached (again). @s: settling. @now_ms: the clock. */
 static inline void ms_settle_came(struct ms_settle *s, uint64_t now_ms)
 {
 	uint64_t until_ms = now_ms + s->quiet_ms;

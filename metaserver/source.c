@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * How many connections come from one address, so that one machine cannot take
+ * Number of connections from each address, bounded so that one machine cannot use up
  * the places of all others.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct in6_addr ms_source_address(const struct sockaddr *from)
 	return address;
 }
 
-/* Where the source is linked from, or would be. */
+/* The link that points to a source, or would. */
 static struct ms_source **ms_source_link(struct ms_server *srv, const struct in6_addr *address)
 {
 	uint64_t hash = krp_xxh64(address, sizeof(*address), srv->source_salt);
@@ -33,8 +33,8 @@ static struct ms_source **ms_source_link(struct ms_server *srv, const struct in6
 }
 
 /*
- * An address is easily written into a request: as long as there is room, others who say
- * that they come from it keep nobody away who does.
+ * The address in a connection request is easily forged: while there is capacity, forged
+ * requests must not keep out the real clients of that address.
  */
 static bool ms_source_full(const struct ms_server *srv, const struct ms_source *s)
 {

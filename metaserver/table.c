@@ -9,11 +9,11 @@
  * seeds), then given all memory it needs, and only then carried out, in steps
  * that cannot fail.
  *
- * Who knows the salt, and every reader does, can choose keys that no page and no depth
- * parts. They are not to keep others out, nor to make the directory large: its depth is
- * bounded by the number of records, and what then finds no room is kept aside (aside.h).
- * A page that has such records says so in all its buckets. A plan is carried out only if
- * it brings more records into buckets than are there, so it never needs room aside.
+ * Every reader knows the salt, so a client can choose keys that no seed and no depth can
+ * separate. Such keys must not keep others out, nor make the directory large: its depth is
+ * bounded by the number of records, and records that then find no place are kept aside
+ * (aside.h). A page that has such records says so in all its buckets. A plan is carried out
+ * only if it brings more records into buckets than are there, so it needs no memory aside.
  *
  * Locking: one thread, see table.h.
  */
@@ -27,7 +27,7 @@
 #include "metaserver/table.h"
 #include "proto/krp_lookup.h"
 
-/* A page is given up into its buddy when both together hold so few. */
+/* A page is merged with its buddy when both together hold at most this many records. */
 #define MS_MERGE_RECORDS (KRP_PAGE_RECORDS / 2)
 #define MS_CROWDED 1 /* no plan brings more records into buckets */
 
@@ -140,7 +140,7 @@ static __u8 ms_page_flags(const struct ms_page *p)
 	return p->aside == MS_ASIDE_NIL ? 0 : KRP_BUCKET_CROWDED;
 }
 
-/* Its ring has its first record, or has lost its last. */
+/* The ring of a page has got its first record, or has lost its last one. */
 static void ms_page_mark(struct ms_table *t, __u32 page)
 {
 	unsigned int i;
@@ -306,7 +306,7 @@ static void ms_plan_gather(const struct ms_table *t, struct ms_plan *plan, __u32
 	plan->old_pages[plan->old_pages_nr++] = page;
 }
 
-/* Have some records aside of the page in the plan, too: there may be room for them now. */
+/* Add some records aside of the page to the plan: they may find a place now. */
 static void ms_plan_gather_asides(const struct ms_table *t, struct ms_plan *plan, __u32 page)
 {
 	__u32 head = ms_page_get(t, page)->aside, nr = head;
@@ -352,7 +352,7 @@ static void ms_leaf_publish(struct krp_dir_entry *entries, unsigned int depth,
 		ms_dir_store(&entries[from + i], &e);
 }
 
-/* Make a grown directory the current one; then, and only then, give up the old. */
+/* Make a grown directory the current one, and only then mark the old one as moved. */
 static void ms_dir_switch(struct ms_table *t, struct ms_plan *plan)
 {
 	struct ms_dir old = t->dir;
@@ -402,8 +402,8 @@ static void ms_leaf_tell_crowded(struct ms_table *t, const struct ms_leaf *leaf)
 }
 
 /*
- * Hand the records aside of the page that is given up to the new ones. There is room: no
- * more find no room now than did before, see ms_page_rebuild().
+ * Move the records aside of the old page to the new ones. No memory is needed: no more
+ * records are aside than before, see ms_page_rebuild().
  */
 static void ms_plan_hand_asides(struct ms_table *t, struct ms_plan *plan)
 {
@@ -465,8 +465,8 @@ static int ms_plan_run(struct ms_table *t, struct ms_plan *plan)
 
 /*
  * How deep a page may be: the directory grows to one entry a record at most. So keys that
- * nobody has chosen have no room only if some twenty share a prefix that one or two share
- * on average.
+ * were not chosen to collide find no place only if some twenty share a prefix that one or
+ * two share on average.
  */
 static unsigned int ms_depth_limit(const struct ms_table *t, __u64 records)
 {
@@ -478,7 +478,7 @@ static unsigned int ms_depth_limit(const struct ms_table *t, __u64 records)
 }
 
 /*
- * The page has no room for the record, or may have room for some that are aside: rebuild it
+ * The record does not fit the page, or some that are aside may fit: rebuild the page
  * under another seed, or split it.
  * Return: 0, MS_CROWDED: that does not help, or a negative errno. The record may be aside.
  */
@@ -496,7 +496,7 @@ static int ms_page_rebuild(struct ms_table *t, __u32 page, const struct ms_recor
 	ms_plan_gather_asides(t, &plan, page);
 	spare = ms_plan_place(&plan, p->prefix, p->depth);
 	if (plan.records_nr - spare <= p->count) {
-		if (plan.asides_nr) /* the next time it is the others' turn */
+		if (plan.asides_nr) /* next time the others are tried */
 			p->aside = t->asides.entries[plan.asides[plan.asides_nr - 1]].next;
 		return MS_CROWDED;
 	}
@@ -548,7 +548,7 @@ static int ms_page_put_aside(struct ms_table *t, __u32 page, const struct ms_rec
 	return 0;
 }
 
-/* ---- the table's calls ---- */
+/* ---- interface of table.h ---- */
 
 static int ms_table_first_page(struct ms_table *t)
 {
@@ -671,7 +671,7 @@ static int ms_table_put_full(struct ms_table *t, __u32 page, const struct ms_rec
 	return 0;
 }
 
-/* The key is aside. It is a chance to find room for it, since the table may have grown. */
+/* The key is aside. Try to find a place for it, since the table may have grown. */
 static void ms_table_replace_aside(struct ms_table *t, const struct ms_place *at,
 				   const struct krp_value *value, __u64 cookie)
 {

@@ -3,12 +3,12 @@
  * The writer's side of the table that proto/krp_table.h describes.
  *
  * Owns the memory of segments and directories and decides where each record
- * lies. It knows nothing of RDMA, owners or leases: whoever makes the memory
- * reachable is told through struct ms_table_ops, and each record carries a
- * 64-bit cookie for its caller.
+ * lies. It knows nothing of RDMA, owners or leases: the callbacks of struct
+ * ms_table_ops make its memory reachable, and each record carries a 64-bit cookie
+ * for the caller.
  *
- * Locking: none. One thread writes and asks; only READs of a NIC, or of a test
- * that plays one, look at the memory meanwhile.
+ * Locking: none. One thread calls all functions; only READs of a NIC, or of a test
+ * that simulates one, access the memory concurrently.
  *
  * A change that fails leaves the table as it was.
  */
@@ -23,7 +23,7 @@
 struct ms_table;
 
 /**
- * struct ms_table_ops - Whom the table tells of its memory.
+ * struct ms_table_ops - Callbacks of the table, about its memory.
  * @segment_add: a segment was allocated: make it reachable and enter it into
  *	the arrays of struct krp_segment that readers see. Called before any
  *	directory entry names one of its pages. Return 0, or a negative errno,
@@ -31,14 +31,14 @@ struct ms_table;
  * @dir_add: memory for a new directory was allocated: make it reachable.
  *	ms_table_geometry() still gives the old one. Return as above.
  * @root_changed: depth, directory or number of segments has changed: rewrite
- *	the roots. After this the table gives the old directory up.
+ *	the roots. After this the table no longer uses the old directory.
  * @crowded: a record was put aside, since too many keys share its hash; NULL if
- *	nobody wants to know. It must not change the table.
+ *	not wanted. It must not change the table.
  *
  * Memory once announced stays allocated until ms_table_free(), unless the
  * operation failed: it must leave nothing behind then, and may be called again
  * with the same memory. None is called from ms_table_new(): what the table
- * begins with is learnt from ms_table_geometry() and ms_table_segment().
+ * begins with is returned by ms_table_geometry() and ms_table_segment().
  */
 struct ms_table_ops {
 	int (*segment_add)(void *arg, unsigned int nr, void *addr, size_t bytes);
@@ -49,7 +49,7 @@ struct ms_table_ops {
 
 /**
  * struct ms_table_config - Bounds of a table.
- * @incarnation: life of the server, not zero.
+ * @incarnation: of the server, not zero.
  * @salt: seed of the hash of keys.
  * @log2_segment_pages: pages of a segment, 1 to KRP_LOG2_SEGMENT_PAGES_MAX.
  * @segments_max: segments at most, 1 to KRP_SEGMENTS_MAX: bounds the memory.
@@ -69,7 +69,7 @@ struct ms_table_config {
 };
 
 /**
- * struct ms_table_geometry - What the root must say.
+ * struct ms_table_geometry - Geometry of the table, for the root.
  * @dir: the directory.
  * @dir_bytes: its size.
  * @depth: log2 of its entries.
@@ -115,7 +115,7 @@ struct ms_table_stats {
 /**
  * ms_table_new() - Make an empty table: one segment, a directory of one entry.
  * @config: bounds; copied.
- * @ops: whom to tell of what is added later; must outlive the table.
+ * @ops: callbacks for what is added later; must outlive the table.
  * @arg: first argument of @ops.
  * @ret_table: the table; untouched on failure.
  *
@@ -128,8 +128,8 @@ int ms_table_new(const struct ms_table_config *config, const struct ms_table_ops
 		 struct ms_table **ret_table);
 
 /**
- * ms_table_free() - Give back all memory.
- * @t: table or NULL. Nobody may be able to reach its memory any more.
+ * ms_table_free() - Free all memory.
+ * @t: table or NULL. Its memory must not be reachable for any reader any more.
  */
 void ms_table_free(struct ms_table *t);
 
@@ -140,8 +140,8 @@ void ms_table_free(struct ms_table *t);
  * @value: value, copied as it is; krp_value_valid() is the caller's business.
  * @cookie: caller's, kept beside the record, invisible to readers.
  *
- * When it returns, every READ that starts later sees the record, or that it may be kept
- * aside: then it is for ms_table_get() to tell.
+ * When it returns, every READ that starts later sees the record, or a crowded bucket: then
+ * only ms_table_get() can tell.
  *
  * Return:
  * * 0 - inserted.
@@ -212,13 +212,13 @@ typedef bool ms_table_visit_fn(void *arg, const struct krp_key *key, const struc
 unsigned int ms_table_each(const struct ms_table *t, unsigned int from_page,
 			   ms_table_visit_fn *visit, void *arg);
 
-/** ms_table_geometry() - What the root must say now. @t: table. @ret_geo: filled. */
+/** ms_table_geometry() - Current geometry, for the root. @t: table. @ret_geo: filled. */
 void ms_table_geometry(const struct ms_table *t, struct ms_table_geometry *ret_geo);
 
 /**
  * ms_table_segment() - Where a segment is.
  * @t: table.
- * @nr: less than geometry.segments_nr, or the number of a segment_add() under way.
+ * @nr: less than geometry.segments_nr, or, inside segment_add(), the number of the new one.
  * @ret_bytes: its size.
  *
  * Return: its address.

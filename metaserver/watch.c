@@ -5,11 +5,11 @@
  * The kernel may not be done with a removal before the last user of the device
  * has closed it (rxe and siw: `rdma link del` waits), but librdmacm keeps its
  * context for as long as it sees no other device. So every context that a
- * connection request or a listener brings is noted, whether a device of ours
- * is made of it or not, and let go of when the device goes.
+ * connection request or a listener brings is noted, whether we use its device
+ * or not, and released when the device is removed.
  *
- * Two things tell of a removal: an rdma_cm id bound to the device, which the
- * noted context keeps for that purpose, and its disappearance from sysfs.
+ * A removal is detected in two ways: by an rdma_cm id bound to the device, which
+ * is kept with the context for that purpose, and by its disappearance from sysfs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -88,8 +88,8 @@ int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
 }
 
 /*
- * What is behind the descriptors is gone, and so is what we made of it. They are
- * put on /dev/null, which librdmacm may close whenever it likes.
+ * The files behind the context's descriptors are gone, and our objects on them are freed.
+ * The descriptors are redirected to /dev/null, which librdmacm may close at any time.
  */
 static void ms_watch_let_go(const struct ibv_context *verbs)
 {

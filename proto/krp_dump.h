@@ -3,8 +3,8 @@
  * A raw dump: the bytes of a MetaServer's table as READs brought them, in a
  * file. Normative.
  *
- * It is made by `krcore-metactl table dump --raw FILE` and is for whoever wants
- * to look at a table without our code: with krp_table.h it has all that a
+ * It is made by `krcore-metactl table dump --raw FILE` and allows anybody to
+ * look at a table without our code: with krp_table.h it has all that a
  * reader has. All numbers are little-endian.
  *
  * LAYOUT

@@ -10,9 +10,9 @@
  *   NODE_GET    do                  configuration and identity, never the key
  *   PORT_GET    dump                RDMA ports, usable or not, and why not
  *   SERVER_GET  dump                sessions with MetaServers, port by port
- *   QUEUE_GET   dump                queues; to whom lacks CAP_NET_ADMIN its own
- *   PEER_GET    dump                peers that queues are connected to, then the cache; to whom
- *                                   lacks CAP_NET_ADMIN the peers of its own queues only
+ *   QUEUE_GET   dump                queues; without CAP_NET_ADMIN the caller's own only
+ *   PEER_GET    dump                peers that queues are connected to, then the cache; without
+ *                                   CAP_NET_ADMIN the peers of the caller's own queues only
  *   STATS_GET   do                  counters of contexts, cache and pools
  *   USER_GET    dump                what users hold; as QUEUE_GET
  *   An answer has the number of its request; its attributes are those of the set of
@@ -86,7 +86,7 @@ enum {
 	KRP_GENL_A_NODE_VERSION, /* string, out: of the module */
 	KRP_GENL_A_NODE_OWNER, /* binary, 16 bytes: identity over boots; mandatory */
 	KRP_GENL_A_NODE_GENERATION, /* u64: boot generation; mandatory, may not fall */
-	KRP_GENL_A_NODE_NAME, /* string: host name, for people; mandatory */
+	KRP_GENL_A_NODE_NAME, /* string: host name, for diagnostics; mandatory */
 	/* the first key is used, all are accepted; absent: none */
 	KRP_GENL_A_NODE_KEY, /* binary, 16 to 64 bytes, in: once for each of up to 8 */
 	KRP_GENL_A_NODE_AUTH, /* u8, out: 1 if there is a cluster key */
@@ -252,7 +252,7 @@ enum {
 /* A user and what it holds. */
 enum {
 	KRP_GENL_A_USER_PAD = 1,
-	KRP_GENL_A_USER_UID, /* u32: who answers for it, as the asker's namespace sees it */
+	KRP_GENL_A_USER_UID, /* u32: the user's id, as the caller's user namespace sees it */
 	KRP_GENL_A_USER_CONTEXTS, /* u64 */
 	KRP_GENL_A_USER_QUEUES, /* u64 */
 	KRP_GENL_A_USER_MRS, /* u64 */

@@ -27,9 +27,9 @@
  *   Queues of other programs share the same hardware queue and see none of it, with
  *   one exception: a WRITE or an atomic on its way to the same peer when that peer
  *   stopped answering, refused a READ, or kept a request for longer than half the
- *   margin after its lease (krp_mrdir.h), or under way when the NIC failed, fails with
+ *   margin after its lease (krp_mrdir.h), or in flight when the NIC failed, fails with
  *   -EREMCHG. Requests of several queues to a peer that does not answer run out
- *   of retries together. A READ that was under way is done again then, before its
+ *   of retries together. A READ that was in flight is done again then, before its
  *   completion and those behind it; so is a WRITE with KRP_WR_IDEMPOTENT, which may
  *   write the same bytes twice, also over what somebody else has written meanwhile.
  *
@@ -45,7 +45,7 @@
  *   (release); the program reads tail (acquire), the entries, and writes head
  *   (release). A request is taken only if its completion is sure to have room,
  *   so the ring cannot overflow. poll(2) says POLLIN while head != tail;
- *   KRP_IOC_WAIT waits for that, too, and is awake at first. Wrong values in head
+ *   KRP_IOC_WAIT waits for that, too, and busy-polls at first. Wrong values in head
  *   harm only the program itself.
  *   The ring is mapped whole, krp_setup.map_bytes at offset 0, with MAP_SHARED and
  *   without PROT_EXEC; any other mapping is refused (-EINVAL), and all of them
@@ -63,15 +63,15 @@
  *     time, counts against the limit of its user, and is withdrawn with the last close.
  *   - KRP_IOC_WATCH lets the context be told of changes: read(2) gives struct krp_event,
  *     one or more, and poll(2) says POLLPRI while there is one. Up to KRP_EVENTS_MAX wait;
- *     who reads too slowly loses them and is told KRP_EVENT_RESYNC, after which all
+ *     a program that reads too slowly loses them and is told KRP_EVENT_RESYNC, after which all
  *     that was remembered must be looked up again. Servers may tell the same change twice.
  *
  * NUMBERS
  *   Handles of regions and numbers of queues are from 1 on, and are of one
  *   context. One that was given back may be given out again at once, so an entry
  *   of the ring that a program has not consumed yet may be of the earlier owner
- *   of its number: who closes a queue consumes what is there before it makes the
- *   next one.
+ *   of its number: a program that closes a queue consumes what is there before it
+ *   makes the next one.
  *
  * ERRORS
  *   A call with several faults may give the error of any of them; whichever it
@@ -317,7 +317,7 @@ struct krp_queue_query {
  * @queue: in: queue.
  * @rsvd: zero.
  *
- * Requests that have not been done complete with -ECANCELED. Those under way are waited
+ * Requests that have not been done complete with -ECANCELED. Those in flight are waited
  * for, and complete with their outcome; with -EREMCHG if that cannot be known. When the
  * call returns there comes no further completion of this queue.
  */
@@ -373,8 +373,8 @@ struct krp_bind {
  * answered though more are configured, and the record may have been taken by another.
  *
  * Returns 0, -EINVAL, -EBADFD (no setup), -ENODEV (the port is gone), -ENOENT (the
- * servers that answer have no such record; @reads and @answer are told), -ENOTCONN (no server that can be asked is attached),
- * -ETIMEDOUT, -EINTR.
+ * servers that answer have no such record; @reads and @answer are filled), -ENOTCONN (no
+ * server that can be asked is attached), -ETIMEDOUT, -EINTR.
  */
 struct krp_record_lookup {
 	__u8 gid[KRP_GID_BYTES];
@@ -486,7 +486,7 @@ struct krp_wr {
 };
 
 /* krp_post.flags */
-#define KRP_POST_WAIT 0x1 /* then wait awake until all of the queue has completed */
+#define KRP_POST_WAIT 0x1 /* then busy-poll until all of the queue has completed */
 
 /**
  * struct krp_post - KRP_IOC_POST: post requests to a queue.
@@ -498,10 +498,10 @@ struct krp_wr {
  * @flags: in: KRP_POST_*.
  * @rsvd: zero.
  *
- * KRP_POST_WAIT is for who has nothing else to do: the call returns when all requests of
- * the queue have completed, or when it has waited for them as long as the module's
- * parameter spin_us allows. It takes completions from the hardware itself, so that no
- * interrupt has to come. It never sleeps for them; KRP_IOC_WAIT does.
+ * KRP_POST_WAIT is for a thread that has nothing else to do: the call returns when all
+ * requests of the queue have completed, or when it has busy-polled for them as long as the
+ * module's parameter spin_us allows. It takes completions from the hardware itself, so that
+ * no interrupt has to come. It never blocks for them; KRP_IOC_WAIT does.
  * The completions it waited for are in the ring when it returns.
  *
  * Returns 0 if at least one was taken, else the error: -EAGAIN (queue or ring
@@ -533,7 +533,7 @@ struct krp_post {
  * @timeout_ms: in: how long to sleep at most; 0: only look; KRP_WAIT_FOREVER.
  * @flags: in: zero.
  *
- * Waits awake for as long as the module's parameter spin_us allows and takes completions
+ * Busy-polls for as long as the module's parameter spin_us allows and takes completions
  * from the hardware itself meanwhile; then sleeps. Another thread may be faster to
  * consume it. Returns 0, -EINVAL, -EBADFD (no setup), -ETIMEDOUT, -EINTR (a signal),
  * -ENODEV (the device is gone, and there is no completion).

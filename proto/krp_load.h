@@ -64,7 +64,7 @@ enum krp_load_stage {
 };
 
 /**
- * struct krp_load - A load under way.
+ * struct krp_load - A load in progress.
  * @want: what the last valid root said; its @dir and @segments are NULL.
  * @records: hint of that root: records in the table.
  * @heartbeat: of that root, for krp_pulse_start().
@@ -141,7 +141,7 @@ static inline __u32 krp_load_chunk(const struct krp_load *load, __u64 left, size
 }
 
 /**
- * krp_load_entries() - How many segments or directory entries the READ under way brings.
+ * krp_load_entries() - How many segments or directory entries the READ in flight brings.
  * @load: load in one of these two stages.
  *
  * Context: any.

@@ -98,8 +98,8 @@ enum krp_step {
  * struct krp_lookup - One look-up in progress.
  * @key: key sought.
  * @hash: its hash.
- * @page: page of the READ under way.
- * @index: bucket of the READ under way.
+ * @page: page of the READ in flight.
+ * @index: bucket of the READ in flight.
  * @want_entry: the next READ is of the directory entry, not of a bucket.
  * @torn: torn READs in a row.
  * @roots: roots asked for.

@@ -8,7 +8,7 @@
  *   authenticated, its READs of the table. A message is a struct krp_msg_hdr
  *   and a body of fixed size that the type decides; KRP_MSG_BYTES_MAX holds any.
  *   All numbers are little-endian, all pads zero.
- *   The client asks rdma_connect() for as many READs under way as it will post
+ *   The client asks rdma_connect() for as many READs in flight as it will post
  *   (initiator_depth, 1 to 16; the server may grant fewer), responder_resources
  *   0, retry_count 7 and rnr_retry_count 7: a server whose buffers are all taken
  *   is waited for. It keeps a receive posted for each request that is unanswered
@@ -100,10 +100,10 @@
  *   WITHDRAW is answered with KRP_ST_NOT_FOUND if there is no such record, with
  *   KRP_ST_NOT_OWNER if it is another owner's, also when the lease is over, and with
  *   KRP_ST_STALE_GENERATION if it is a newer generation's. An imported record, whose
- *   owner is not known, is withdrawn by who may publish it.
+ *   owner is not known, may be withdrawn by any client that may publish it.
  *   An address may go from a node before its records are withdrawn. WELCOME.token,
- *   given to who connects from a GID with an owner, is good for this: WITHDRAW with it
- *   is judged as if it came from the GID of its key with the sender's HELLO.owner.
+ *   given to a client that connects from a GID with an owner, is good for this: WITHDRAW
+ *   with it is judged as if it came from the GID of its key with the sender's HELLO.owner.
  *   Without a good token the answer is KRP_ST_FOREIGN_GID. A token holds as long as
  *   the incarnation.
  *   A server may be configured to let clients publish for any GID
@@ -118,9 +118,9 @@
  *   that changes very many records; a key that changed several times meanwhile
  *   is told once, as it is. RESYNC, which comes alone, means that the client was
  *   too far behind to be told: forget every cached record.
- *   A publisher who is told that its own record is GONE, and has not withdrawn
- *   it, may publish it again: another session of its owner has, or the lease
- *   was over.
+ *   A publisher that is told that its own record is GONE, and has not withdrawn
+ *   it, may publish it again: another session of its owner has withdrawn it, or the
+ *   lease was over.
  *
  * RESTART
  *   Each life of a server has a new random incarnation, in every header it
@@ -135,9 +135,10 @@
  *
  * WHAT A READER MAY BELIEVE
  *   A hit, of any server. What a READ does not find in a crowded bucket (krp_table.h) is
- *   no miss: only this server's answer to LOOKUP is one. A miss of one server is no proof that there is no such
- *   record, since a publisher may be content with one server that took it: another
- *   has refused it, or is out of its reach. So a reader asks a second server that it
+ *   no miss: only this server's answer to LOOKUP is one. A miss of one server is no
+ *   proof that there is no such record, since a publisher may be content with one
+ *   server that took it: another has refused it, or is out of its reach. So a reader
+ *   asks a second server that it
  *   is attached to, and all of them as long as those that do not have it are
  *   settling or stand still (krp_pulse.h).
  *
@@ -271,7 +272,7 @@ struct krp_msg_hdr {
  * @version_min: lowest version the client speaks.
  * @version_max: highest; that of the header.
  * @rsvd: zero.
- * @name: host name for people, NUL-padded, at least one NUL.
+ * @name: host name for diagnostics, NUL-padded, at least one NUL.
  * @key_id: id of the client's first key, zero if it has none.
  * @rsvd2: zero.
  */
@@ -569,7 +570,7 @@ static inline unsigned int krp_msg_bytes(unsigned int type)
 }
 
 /**
- * krp_msg_name() - Name of a message type, for people.
+ * krp_msg_name() - Name of a message type, human-readable.
  * @type: KRP_MSG_*.
  *
  * Context: any.
@@ -587,7 +588,7 @@ static inline const char *krp_msg_name(unsigned int type)
 }
 
 /**
- * krp_status_text() - What a status means, for people.
+ * krp_status_text() - What a status means, human-readable.
  * @status: KRP_ST_*.
  *
  * Context: any.

@@ -5,7 +5,7 @@
  * The NIC of a MetaServer whose process hangs goes on answering READs, with a table that
  * nobody writes any more. What it has may be right; what it does not have proves nothing,
  * since publications go to the other servers meanwhile. So a server rewrites its roots at
- * least every KRP_BEAT_MS with the time of its own clock, and a reader who met a miss READs
+ * least every KRP_BEAT_MS with the time of its own clock, and a reader that met a miss READs
  * the root if its last look at it is older than KRP_PULSE_MS. If the server's clock has
  * fallen behind the reader's since the look before, the server stands still, and its miss
  * counts as little as that of one that is settling. The clocks are never compared, only how

@@ -5,7 +5,7 @@
  * The refusal is rdma_cm's (IB CM REJ, consumer defined); these are the first
  * bytes of its private data, which rdma_cm may fill up with zeroes. It comes
  * before there is a queue pair, so it costs the server next to nothing, and
- * before anybody has proved anything: it is for people and for the pause before
+ * before anybody has proved anything: it is for diagnostics and for the pause before
  * the next attempt. A refusal without these bytes is not a MetaServer's: nobody
  * listens there.
  */
@@ -85,7 +85,7 @@ static inline unsigned int krp_reject_reason(const void *data, unsigned int byte
 }
 
 /**
- * krp_reject_text() - What a reason means, for people.
+ * krp_reject_text() - What a reason means, human-readable.
  * @reason: what krp_reject_reason() returned.
  *
  * Context: any.

@@ -43,7 +43,7 @@
  *   The writer picks, for each page, a seed with which no bucket gets more than
  *   three keys; if 1024 seeds do not serve, it splits the page.
  *   Keys that share all bits of the hash that a directory may have, or all bits of it,
- *   cannot be parted so, and whoever knows the salt can choose such keys. A record that
+ *   cannot be parted so, and anybody that knows the salt can choose such keys. A record that
  *   finds no room for this reason is kept aside: the server has it and gives it to a LOOKUP
  *   message (krp_msg.h), no bucket has it, and every bucket of its page says so with
  *   KRP_BUCKET_CROWDED.

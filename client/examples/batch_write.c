@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * WRITE many small messages into a peer's memory, twelve of them under way at any
- * time, as many as there is room for with each system call; then READ all of it
- * back and compare.
+ * WRITE many small messages into a peer's memory, up to twelve in flight; each system
+ * call posts as many as the queue has room for. Then READ all of it back and compare.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +75,7 @@ static int ex_write_all(struct ex_job *job, unsigned int count, unsigned int *re
 			krcore_wr_write(&wrs[i], &job->mr, job->memory + (posted + i) * EX_MESSAGE,
 					EX_MESSAGE, &job->ref, (posted + i) * EX_MESSAGE,
 					posted + i);
-			/* nobody else writes there: better twice than not knowing */
+			/* only we write there, so a WRITE may be repeated after an error */
 			wrs[i].flags = KRCORE_WR_IDEMPOTENT;
 		}
 		if (nr) {

@@ -2,7 +2,7 @@
 /*
  * Watch many peers from one epoll loop: each peer keeps a heartbeat in memory
  * that it lends; the watcher has a queue to each, READs all heartbeats ten times
- * a second and says who is there and who is not. A peer that was restarted lends
+ * a second and prints which peers are alive. A peer that was restarted lends
  * other memory, so after an error it is looked up and connected again.
  */
 #include <errno.h>
@@ -99,7 +99,7 @@ static void ex_connect(struct ex_watch *watch, struct ex_peer *peer)
 	peer->last = 0;
 }
 
-/* A tick: one READ to each peer that has none under way. */
+/* A tick: one READ to each peer that has none in flight. */
 static void ex_tick(struct ex_watch *watch)
 {
 	unsigned int i;

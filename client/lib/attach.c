@@ -21,7 +21,7 @@ static void krl_attach_to(struct krl_server *srv, enum krl_state state)
 	pthread_mutex_unlock(&srv->ctx->lock);
 }
 
-/* The largest ack timeout, 4.096 us << t, with which all retries fit the patience. */
+/* The largest ack timeout, 4.096 us << t, with which all retries fit into the READ timeout. */
 static uint8_t krl_attach_ack_timeout(const struct krl_server *srv)
 {
 	uint64_t each_ns = krl_server_patience_ns(srv) / (KRL_RETRIES + 1);
@@ -48,8 +48,8 @@ static bool krl_same_address(const struct sockaddr *a, const struct sockaddr *b)
 }
 
 /*
- * The MetaServer that another name has led to already, or NULL: a second session
- * there would be taken for the first one's return, and replace it.
+ * The server of this context that already has the same address under another name, or NULL:
+ * a second session with one MetaServer would replace the first, as if that had reconnected.
  */
 static const struct krl_server *krl_attach_twin(const struct krl_server *srv,
 						const struct sockaddr *to)
@@ -90,7 +90,7 @@ static int krl_attach_resolve_addr(struct krl_server *srv, struct krl_conn *conn
 	}
 	if (rdma_create_id(srv->ctx->cm, &conn->id, srv, RDMA_PS_TCP))
 		goto fail;
-	/* kernels before 5.1 do not know it: their default serves as well */
+	/* kernels before 5.1 lack this option; their default is good enough */
 	rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout,
 			sizeof(ack_timeout));
 	if (rdma_resolve_addr(conn->id, any ? NULL : (struct sockaddr *)&from, to,
@@ -104,7 +104,7 @@ fail:
 	return err;
 }
 
-/* The name of a server is known: begin to connect. */
+/* The addresses of a server are known: begin to connect. */
 void krl_attach_named(struct krl_server *srv)
 {
 	struct krl_conn *conn = krl_conn_new();
@@ -195,7 +195,7 @@ static void krl_attach_send(struct krl_server *srv, const void *msg, unsigned in
 				krp_msg_name(hdr->type), strerror(-err));
 }
 
-/* What this connection connects: the proofs hold on no other. */
+/* Note both ends of the connection: the proofs are valid on this connection only. */
 static int krl_attach_link(struct krl_conn *conn)
 {
 	struct kru_ends ends;
@@ -301,8 +301,8 @@ static struct kru_handshake krl_attach_shake(const struct krl_conn *conn)
 }
 
 /*
- * The key that a server has chosen. If it is not ours the file may have changed since
- * it was read; if it cannot be read now, what we have stays.
+ * The key that a server has chosen. If it is not among ours, the key file may have changed,
+ * so it is read again; if that fails, the keys stay as they are.
  */
 static const struct kru_key *krl_attach_key(struct krl_config *config, const __u8 *id)
 {
@@ -356,7 +356,7 @@ static void krl_attach_challenged(struct krl_server *srv, const struct krp_chall
 	krl_attach_send(srv, &auth, 1);
 }
 
-/* Whether the sender of WELCOME has the key, and nobody changed it on the way. */
+/* Whether the sender of WELCOME has the key and the message was not changed in transit. */
 static bool krl_attach_proved(const struct krl_server *srv, const struct krp_welcome *msg)
 {
 	const struct krl_conn *conn = srv->conn;
@@ -368,7 +368,7 @@ static bool krl_attach_proved(const struct krl_server *srv, const struct krp_wel
 		return true;
 	key = kru_keys_find(&srv->ctx->config.keys, conn->challenge.key_id);
 	if (!key)
-		return false; /* taken out of the file meanwhile */
+		return false; /* the key was removed from the file meanwhile */
 	kru_auth_server(key, &shake, msg, mac);
 	return kru_secret_equal(mac, msg->mac, sizeof(mac));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * READs of a table by the piece, beside look-ups: for a walk and for a dump.
+ * READs of a whole table in batches, concurrent with look-ups: for a walk and for a dump.
  *
- * Locking: server.io is held for a batch of READs, not for all of them: look-ups go on. A
- * struct krl_bulk belongs to one thread.
+ * Locking: server.io is held for one batch of READs at a time, so that look-ups go on between
+ * them. A struct krl_bulk belongs to one thread.
  */
 #ifndef KRL_BULK_H
 #define KRL_BULK_H
@@ -11,9 +11,9 @@
 #include "client/lib/lib.h"
 
 /**
- * struct krl_bulk - READs of one life of a server.
+ * struct krl_bulk - READs of one incarnation of a server.
  * @srv: server.
- * @incarnation: that life; when another one begins, READs fail.
+ * @incarnation: that incarnation; READs fail once the server has another.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
  * @bytes: bytes READ so far.
@@ -27,7 +27,7 @@ struct krl_bulk {
 };
 
 /**
- * krl_bulk_begin() - Be ready for READs of the life that the server is in.
+ * krl_bulk_begin() - Prepare READs of the server's current incarnation.
  * @bulk: to set up.
  * @srv: server.
  *
@@ -36,21 +36,21 @@ struct krl_bulk {
 int krl_bulk_begin(struct krl_bulk *bulk, struct krl_server *srv);
 
 /**
- * krl_bulk_read() - READ what is asked for.
+ * krl_bulk_read() - READ one batch.
  * @bulk: as krl_bulk_begin() left it.
  * @reads: READs, together at most KRL_BOUNCE_BYTES.
  * @nr: how many, at most KRL_WALK_PAGES.
- * @to: where the bytes go, one READ's behind the other's; need not be registered.
+ * @to: where the bytes go, end to end; need not be registered.
  *
- * Return: 0, or %-ENOTCONN if the server broke or began another life.
+ * Return: 0, or %-ENOTCONN if the server failed or has another incarnation.
  */
 int krl_bulk_read(struct krl_bulk *bulk, const struct krp_read *reads, unsigned int nr, void *to);
 
 /**
- * krl_bulk_map() - READ root, segments and directory anew.
+ * krl_bulk_map() - READ root, segments and directory again.
  * @bulk: as krl_bulk_begin() left it.
  * @buf: KRL_BOUNCE_BYTES of memory to read into.
- * @ret_map: the map; krl_map_free() gives it back.
+ * @ret_map: the map, for krl_map_free().
  *
  * Return: 0, %-ENOTCONN, %-ENOMEM, or what krp_load_feed() says.
  */

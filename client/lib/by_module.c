@@ -2,11 +2,11 @@
 /*
  * Records by way of the node's module; see by_module.h.
  *
- * Locks: krl_module.lock guards everything but the subscriber, which has sub_lock so that
- * krcore_subscribe(NULL) returns only when it no longer runs. System calls that wait for a
- * MetaServer are made under the lock for publishing, which is rare, and without it for
- * look-ups. A file that is replaced is closed by dup3(2), so that no call meets a number
- * that means something else.
+ * Locks: krl_module.lock guards everything but the subscriber. That has sub_lock, so that
+ * krcore_subscribe(NULL) returns only when the subscriber no longer runs. System calls that
+ * wait for a MetaServer are made with the lock held for publishing, which is rare, and
+ * without it for look-ups. A file is replaced in place by dup3(2), so that a concurrent call
+ * never uses a descriptor that was closed and reused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@
 #include "proto/krp_ioctl.h"
 
 #define KRL_MODULE_DEVICE "/dev/krcore"
-#define KRL_MODULE_TIMEOUT_MS 5000 /* if the caller does not say */
-#define KRL_MODULE_AGAIN_MS 1000 /* a port that is gone is looked for so often */
+#define KRL_MODULE_TIMEOUT_MS 5000 /* default */
+#define KRL_MODULE_AGAIN_MS 1000 /* interval of attempts to find a port that is gone */
 #define KRL_MODULE_PORTS_MAX 16
 #define KRL_MODULE_EVENTS 64
 
@@ -66,7 +66,7 @@ struct krl_module_record {
  * @ports: files; the first is the one without a GID.
  * @ports_nr: how many.
  * @records: to be kept up.
- * @watching: the first file is told of changes.
+ * @watching: the first file is subscribed to changes.
  * @sub_lock: see the head of this file.
  * @sub_fn: subscriber.
  * @sub_arg: its argument.
@@ -199,7 +199,7 @@ static int krl_module_port_for(struct krl_module *module, const uint8_t *gid)
 
 /* -- the thread ----------------------------------------------------------------- */
 
-/* Locks: lock. Publish what is due at a port that is there, and do not wait for it long. */
+/* Locks: lock. Publish what is due at a port that works, with a short timeout. */
 static void krl_module_republish(struct krl_module *module, unsigned int port)
 {
 	struct krl_module_record *rec;
@@ -220,7 +220,7 @@ static void krl_module_republish(struct krl_module *module, unsigned int port)
 	}
 }
 
-/* Locks: lock. A file that said that its port is gone. */
+/* Locks: lock. The port of a file is gone: the file is to be reopened, its records published. */
 static void krl_module_port_gone(struct krl_module *module, unsigned int index)
 {
 	struct krl_module_record *rec;
@@ -231,7 +231,7 @@ static void krl_module_port_gone(struct krl_module *module, unsigned int index)
 			rec->due = true;
 }
 
-/* Locks: lock. Try to make everything as it shall be. Return: whether something is left. */
+/* Locks: lock. Reopen ports, subscribe, publish what is due. Return: whether to try again. */
 static bool krl_module_mend(struct krl_module *module)
 {
 	struct krp_record_watch watch = { 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which server to ask first, and what its loss counts: pure, so that it can be tested alone.
+ * Which server to ask first, and how its failures are counted: pure functions, so that they
+ * can be tested alone.
  */
 #ifndef KRL_CHOOSE_H
 #define KRL_CHOOSE_H
@@ -9,11 +10,11 @@
 #include <stdint.h>
 
 /**
- * struct krl_candidate - What counts of a server.
+ * struct krl_candidate - The properties of a server by which it is chosen.
  * @usable: attached, and not yet tried in this look-up.
  * @doubtful: records may be missing: it restarted a while ago, or its process hangs.
  * @priority: lower is better.
- * @rtt_ns: smoothed time of a READ; 0 is unknown and comes after known ones.
+ * @rtt_ns: smoothed time of a READ; 0: unknown, sorts after all known ones.
  */
 struct krl_candidate {
 	bool usable;
@@ -27,8 +28,8 @@ struct krl_candidate {
  * @a: usable candidate.
  * @b: usable candidate.
  *
- * Doubtful ones last: their misses prove less.
- * Then priority, then READ time.
+ * Doubtful ones come last, since their misses prove less.
+ * Then priority counts, then READ time.
  *
  * Return: true if @a is better than @b; false if they are equal.
  */
@@ -42,7 +43,7 @@ static inline bool krl_better(const struct krl_candidate *a, const struct krl_ca
 }
 
 /**
- * krl_smooth() - Take a new sample into a smoothed time.
+ * krl_smooth() - Add a new sample to a smoothed time.
  * @old_ns: smoothed so far, 0 if this is the first.
  * @sample_ns: new.
  *
@@ -56,15 +57,15 @@ static inline uint64_t krl_smooth(uint64_t old_ns, uint64_t sample_ns)
 }
 
 /**
- * krl_fails_at_end() - After how many failures in a row a server is that was lost.
- * @fails: before it was attached.
- * @up_ns: for how long it was, 0 if it was not.
+ * krl_fails_at_end() - Count of failures in a row when an attachment ends.
+ * @fails: the count before the server was attached.
+ * @up_ns: how long it was attached; 0: it was not.
  * @most_ms: the longest pause between two attempts.
  *
- * Who is thrown out again and again as soon as it is attached, as two contexts are that
- * say they are one and the same, comes more and more slowly.
+ * A short attachment does not reset the count. So a client that is disconnected each time as
+ * soon as it is attached, as two contexts with the same identity are, backs off.
  *
- * Return: 0 if it was attached for long enough, else @fails.
+ * Return: 0 if it was attached for at least @most_ms, else @fails.
  */
 static inline unsigned int krl_fails_at_end(unsigned int fails, uint64_t up_ns, uint32_t most_ms)
 {

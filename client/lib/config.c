@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What a context is told: see config.h.
+ * Settings of a context: see config.h.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a context is told: options of krcore_open() over krcore.conf(5).
+ * Settings of a context: options of krcore_open(), which override krcore.conf(5).
  *
- * A plain value without locks; constant once the context's thread runs, but for the keys,
- * which are that thread's.
+ * A plain value without locks; constant once the context's thread runs, except the keys,
+ * which belong to that thread.
  */
 #ifndef KRL_CONFIG_H
 #define KRL_CONFIG_H
@@ -22,7 +22,7 @@
  * @host: name or address.
  * @port: RDMA_PS_TCP port.
  * @priority: lower is asked first.
- * @text: both for people, host:port.
+ * @text: host:port, for diagnostics.
  */
 struct krl_endpoint {
 	char host[256];
@@ -36,20 +36,20 @@ struct krl_endpoint {
  * @endpoints: its MetaServers.
  * @endpoints_nr: how many, at least 1.
  * @srv: SRV name that they come from, "" if they were named one by one.
- * @srv_ttl_s: for so many seconds that was true.
+ * @srv_ttl_s: time to live of that SRV answer, in seconds.
  * @keys: cluster keys; none: no authentication. The context's thread reads them again
  *	when a server has a key that is not among them.
- * @key_path: where they come from, "" if from nowhere.
- * @name: for people, NUL-padded.
- * @owner: identity over boots.
+ * @key_path: file that they are read from, "" for none.
+ * @name: client name for diagnostics, NUL-padded.
+ * @owner: identity, the same over boots.
  * @generation: boot generation.
- * @lease_ms: wished, 0 for the server's choice.
+ * @lease_ms: requested lease, 0 for the server's choice.
  * @timeout_ms: bound of calls that wait.
  * @reconnect_min_ms: first pause before another attempt.
  * @reconnect_max_ms: longest.
  * @device: local RDMA device, "" for any.
  * @gid: local GID to connect from, zero for any.
- * @has_gid: @gid counts.
+ * @has_gid: @gid is set.
  * @nowait: KRCORE_OPEN_NOWAIT.
  */
 struct krl_config {
@@ -73,8 +73,8 @@ struct krl_config {
 };
 
 /**
- * krl_endpoint_fill() - From a server as configured or as a name server has it.
- * @server: it.
+ * krl_endpoint_fill() - Make an endpoint of a server of the configuration or of a SRV answer.
+ * @server: server.
  * @ret_ep: filled.
  */
 void krl_endpoint_fill(const struct kru_server *server, struct krl_endpoint *ret_ep);
@@ -89,7 +89,7 @@ void krl_endpoint_fill(const struct kru_server *server, struct krl_endpoint *ret
 int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts);
 
 /**
- * krl_config_load() - Make settings of options and configuration.
+ * krl_config_load() - Build the settings from options and configuration.
  * @opts: options or NULL.
  * @ret_config: settings, for krl_config_free(); untouched on failure.
  *
@@ -100,7 +100,7 @@ int krl_config_options(const struct krcore_options *opts, struct krcore_options 
  */
 int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_config);
 
-/** krl_config_free() - Give settings back and wipe the keys. @config: settings. */
+/** krl_config_free() - Free settings and wipe the keys. @config: settings. */
 void krl_config_free(struct krl_config *config);
 
 #endif /* KRL_CONFIG_H */

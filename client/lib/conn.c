@@ -3,9 +3,9 @@
  * The RDMA resources of a connection: queue pair, completion queues, buffers.
  *
  * One queue pair carries READs and SENDs. Both complete on the send queue's
- * completions, which a look-up busy-polls; the wr_id tells them apart. A SEND
- * needs no attention of its own: its slot is free again when the answer is
- * there. Received messages have a queue and a channel for the thread.
+ * completion queue, which a look-up busy-polls; the wr_id tells them apart. The
+ * completion of a SEND is ignored: its slot is free again when the answer arrives.
+ * Received messages have a completion queue and a channel for the thread.
  *
  * Threading: setup, free, recv: the context's thread. READs: server.io held.
  * SENDs: ctx.lock held.
@@ -65,7 +65,7 @@ static int krl_conn_queues(struct krl_conn *conn)
 }
 
 /*
- * Everything that is needed before rdma_connect(). What was made stays in
+ * Create everything that is needed before rdma_connect(). What was created stays in
  * @conn for krl_conn_free() also on failure.
  */
 int krl_conn_setup(struct krl_conn *conn, const char **ret_step)
@@ -103,7 +103,7 @@ int krl_conn_setup(struct krl_conn *conn, const char **ret_step)
 	return 0;
 }
 
-/* Is the local port down? No, if that cannot be known. */
+/* Is the local port down? False if that cannot be determined. */
 bool krl_conn_port_down(const struct krl_conn *conn)
 {
 	struct ibv_port_attr attr;
@@ -174,7 +174,7 @@ int krl_conn_send(struct krl_conn *conn, unsigned int slot)
 	return -ibv_post_send(conn->id->qp, &wr, &bad);
 }
 
-/* Post READs in one go; they arrive one behind the other from @to on. */
+/* Post READs as one list; their data is laid end to end from @to on. */
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,
 			void *to)
 {
@@ -202,7 +202,7 @@ int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, uns
 }
 
 /*
- * Take in completions of the send queue without waiting.
+ * Reap completions of the send queue without waiting.
  * Return: 0, or -EIO if one failed; @reads_done grows by the READs among them.
  */
 int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done)
@@ -225,7 +225,7 @@ int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done)
 /*
  * Busy-poll until @nr READs are done.
  * Return: 0; -EIO if a completion failed or the connection broke; -ETIMEDOUT
- * after @patience_ns: the buffers are then still the NIC's.
+ * after @patience_ns: the NIC may still write to the buffers.
  */
 int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns)
 {
@@ -252,7 +252,7 @@ int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patienc
 	}
 }
 
-/* Make room in the send queue if no look-up is doing it anyway. */
+/* Reap the completions of SENDs, to keep the send queue from filling up; look-ups do it too. */
 void krl_conn_drain(struct krl_conn *conn)
 {
 	unsigned int ignored = 0;

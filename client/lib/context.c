@@ -42,15 +42,15 @@ static void krl_ctx_locks(struct krcore_ctx *ctx)
 	ctx->wake_fd = -1;
 }
 
-/* Does trying again not help? A key does not become right by waiting. */
+/* Is an error permanent, so that trying again is useless? A wrong key is. */
 static bool krl_ctx_final(int err)
 {
 	return err == -EACCES || err == -ENODEV || err == -EPROTONOSUPPORT;
 }
 
 /*
- * Locks: ctx.lock. Whether krcore_open() can end: 1 a server is attached, 0 not
- * yet, or a negative errno if all failed for a reason that stays.
+ * Locks: ctx.lock. Whether krcore_open() can return. Return: 1 a server is attached, 0 not
+ * yet, or a negative errno if all servers failed permanently.
  */
 static int krl_ctx_ready(const struct krcore_ctx *ctx)
 {

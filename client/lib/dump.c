@@ -2,8 +2,8 @@
 /*
  * The bytes of a whole table, as proto/krp_dump.h puts them into a file.
  *
- * Nothing is judged but root and segments, without which no address is known: who asks for
- * the bytes wants to judge them himself.
+ * Only root and segments are checked, since without them no address is known: the reader of
+ * the dump wants to check the other bytes itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define KRL_DUMP_TRIES 16 /* a root that changes between two READs is rare */
 
 /**
- * struct krl_dump - A dump under way.
+ * struct krl_dump - A dump in progress.
  * @bulk: its READs.
  * @map: root, segments and directory of the READs' beginning.
  * @buf: KRL_BOUNCE_BYTES.
@@ -115,7 +115,7 @@ static int krl_dump_directory(struct krl_dump *d)
 	return 0;
 }
 
-/* Some pages that were READ in one go: those that are not zero, each a part. */
+/* Write pages that were READ in one batch; each that is not all zero is a part of the file. */
 static int krl_dump_pages(struct krl_dump *d, uint64_t first, unsigned int nr)
 {
 	unsigned int i;

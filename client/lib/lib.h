@@ -3,14 +3,14 @@
  * Inside of libkrcore: contexts, servers, connections, requests.
  *
  * THREADS
- *   Each context has one thread (loop.c). It alone makes and destroys
- *   connections, moves servers from state to state and takes in messages.
- *   Callers' threads READ and post requests.
+ *   Each context has one thread (loop.c). Only that thread creates and destroys
+ *   connections, changes the states of servers and receives messages.
+ *   Callers' threads READ and post requests. Below, "the thread" is the context's.
  *
  * LOCKS, in the order in which they may nest
  *   server.io    READs on a server's connection, and its map. A look-up holds
  *                it from its first READ to its last.
- *   ctx.sub_lock the subscriber's function; held while it runs.
+ *   ctx.sub_lock the subscriber's function; held while that function runs.
  *   ctx.lock     everything else: states, requests, records, texts.
  *   A server's @conn and @map change only with io and ctx.lock both held, so
  *   either is enough to use them. @up, @rtt_ns, @settle_until_ns, @still
@@ -43,21 +43,21 @@
 #include "proto/krp_reject.h"
 
 #define KRL_SLOTS 64 /* requests outstanding on a server at most */
-#define KRL_RECVS (KRL_SLOTS + 64) /* the rest is for notifications */
+#define KRL_RECVS (KRL_SLOTS + 64) /* one for each answer, 64 for notifications */
 #define KRL_BOUNCE_BYTES 65536 /* for bulk READs */
 #define KRL_WALK_PAGES (KRL_BOUNCE_BYTES / KRP_PAGE_BYTES)
 #define KRL_SQ_DEPTH (2 * KRL_SLOTS + KRL_WALK_PAGES)
 #define KRL_ADDRS_MAX 8
-#define KRL_RENEW_MAX_MS 15000 /* a server closes sessions that say nothing */
-#define KRL_RETRIES 7 /* of the transport, the most there is */
+#define KRL_RENEW_MAX_MS 15000 /* a server closes sessions that send nothing */
+#define KRL_RETRIES 7 /* of the transport; the field's maximum */
 
 /**
- * enum krl_state - Where a server stands; legal edges in krl_server_to().
- * @KRL_DOWN: nothing under way; waits for retry_at_ns.
+ * enum krl_state - State of a server; krl_server_to() has the legal transitions.
+ * @KRL_DOWN: not connected; the next attempt is at retry_at_ns.
  * @KRL_NAME: its name is being resolved.
- * @KRL_ADDR: rdma_resolve_addr() under way.
- * @KRL_ROUTE: rdma_resolve_route() under way.
- * @KRL_CONNECT: rdma_connect() under way.
+ * @KRL_ADDR: rdma_resolve_addr() was called.
+ * @KRL_ROUTE: rdma_resolve_route() was called.
+ * @KRL_CONNECT: rdma_connect() was called.
  * @KRL_HELLO: HELLO sent.
  * @KRL_AUTH: AUTH sent.
  * @KRL_LOAD: root, segments and directory are being READ.
@@ -98,8 +98,8 @@ struct krl_mem {
  * @mr: registration of @mem.
  * @mem: buffers.
  * @events: completion events to be acknowledged, by queue.
- * @broken: negative errno once it is of no more use.
- * @link: what it connects, for the proofs.
+ * @broken: negative errno once the connection is unusable, else 0.
+ * @link: both ends of the connection, for the proofs.
  * @hello: as sent, for the proofs.
  * @challenge: as received, for the proofs.
  */
@@ -126,7 +126,7 @@ struct krl_conn {
  * @version: version of the record that is published or withdrawn, 0 if none.
  * @flags: SUBSCRIBE.
  * @err: outcome.
- * @done: @err is valid and nobody else uses the request any more.
+ * @done: @err is valid and only the request's owner uses it any more.
  * @records: ACK's count of records.
  * @mark: RENEW: server.changes when it was sent.
  */
@@ -145,11 +145,11 @@ struct krl_req {
 
 /**
  * struct krl_slot - One credit.
- * @req: request it carries; NULL if the caller gave up or the slot is free.
- * @own: for requests of the thread itself, nobody waits for them.
+ * @req: the request sent with it; NULL if its caller gave up or the slot is free.
+ * @own: memory for a request of the thread itself, which no caller waits for.
  * @busy: sent and not yet answered.
  * @xid: number of the request.
- * @sent_ns: when.
+ * @sent_ns: when it was sent.
  */
 struct krl_slot {
 	struct krl_req *req;
@@ -184,28 +184,28 @@ struct krl_counters {
  * @io: see the head of this file.
  * @up: state is KRL_UP and the connection is not known to be broken.
  * @rtt_ns: smoothed time of a READ.
- * @settle_until_ns: it restarted: until then publishers may still be coming back;
+ * @settle_until_ns: after a restart: publishers may still be coming back until then;
  *	0: settled.
- * @still: its process hangs, as far as the last look at the root can tell; nothing has
+ * @still: its process hangs, by the last check of the heartbeat in its root; no answer has
  *	come from it since.
- * @pulse: that look; under @io.
+ * @pulse: that check; under @io.
  * @map: copy of root, segments and directory.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
  * @incarnation: of the present or last attachment; 0 if there was none.
  * @records: count in the root when attached.
- * @lookups: READs of look-ups, one in some is timed.
- * @state: where it stands.
+ * @lookups: READs of look-ups; every KRL_SAMPLE-th is timed.
+ * @state: enum krl_state.
  * @conn: its connection, from KRL_ADDR on.
- * @load: under way in KRL_LOAD.
- * @resolve: under way in KRL_NAME.
- * @addrs: what its name stands for.
+ * @load: the load in progress, in KRL_LOAD.
+ * @resolve: the name resolution in progress, in KRL_NAME.
+ * @addrs: addresses of its name.
  * @addrs_nr: how many.
  * @addr_next: which to try next.
  * @named_ns: when @addrs were found.
- * @deadline_ns: the present step of attaching must be over by then.
+ * @deadline_ns: when the current step of attaching times out.
  * @retry_at_ns: KRL_DOWN: when to try again.
- * @fails: failures in a row; an attachment that did not last is none the less one of them.
+ * @fails: failures in a row; an attachment that did not last counts as one.
  * @up_ns: when it was attached last; KRL_UP only.
  * @failed: to be taken down by the thread.
  * @tried: it has failed or succeeded at least once.
@@ -216,22 +216,23 @@ struct krl_counters {
  * @rate_max: messages a second it takes.
  * @features: KRP_FEATURE_* of the session.
  * @renew_at_ns: when to renew.
- * @acked_ns: when it last acknowledged something that extends the lease.
- * @changes: counts record changes sent, to know whether a count is comparable.
- * @slot: requests under way.
+ * @acked_ns: when it last acknowledged a request that extends the lease.
+ * @changes: record changes sent; if it grew during a RENEW, the count in the answer is not
+ *	comparable.
+ * @slot: requests in flight.
  * @slots_nr: how many of them may be used.
- * @busy_nr: how many are.
+ * @busy_nr: how many are in use.
  * @xid: counts requests.
  * @todo: requests that wait for a slot.
  * @todo_tail: end of that queue.
- * @cursor: place of the republishing in the store.
- * @pace_from_ns: begin of the present stretch of counting messages.
+ * @cursor: position in the store for krl_store_dirty().
+ * @pace_from_ns: start of the current interval of rate limiting.
  * @pace_nr: messages sent in it.
- * @paced: messages wait for the next stretch.
+ * @paced: messages wait for the next interval.
  * @renew_due: RENEW is to be sent.
  * @subscribe_due: SUBSCRIBE is to be sent.
- * @subscribed: NOTIFYs count.
- * @notify_seq: last number seen.
+ * @subscribed: it acknowledged SUBSCRIBE; NOTIFYs are ignored otherwise.
+ * @notify_seq: number of the last NOTIFY; 0: none yet.
  * @n: statistics.
  */
 struct krl_server {
@@ -295,9 +296,9 @@ struct krl_server {
 };
 
 /**
- * struct krl_renamed - What a server is called since a SRV name says otherwise.
- * @older: one that was made before, of any server.
- * @ep: constant, and there until the context ends: others may still read it.
+ * struct krl_renamed - An endpoint that a later SRV answer gave to a server.
+ * @older: list of those made before, for any server.
+ * @ep: constant; freed only with the context, since other threads may still read it.
  */
 struct krl_renamed {
 	struct krl_renamed *older;
@@ -305,9 +306,9 @@ struct krl_renamed {
 };
 
 /**
- * struct krl_srv - A SRV name that stands for the list of servers.
- * @ask_at_ns: when to ask again.
- * @lookup: under way.
+ * struct krl_srv - The SRV name from which the list of servers is taken.
+ * @ask_at_ns: when to ask the name service again.
+ * @lookup: the query in progress, or NULL.
  * @renamed: the newest.
  */
 struct krl_srv {
@@ -320,26 +321,26 @@ struct krl_srv {
 
 /**
  * struct krcore_ctx - A context.
- * @module: does all the work, and nothing else is used; NULL: the rest does it.
+ * @module: if not NULL, it does all the work and no other field is used.
  * @config: settings; constant after krcore_open().
  * @servers: array of @config.endpoints_nr.
  * @servers_nr: its length.
- * @srv: SRV name that they come from, if they do; the thread's alone.
+ * @srv: SRV name that they come from, if they do; used by the thread only.
  * @lock: see the head of this file.
  * @cond: a request is done or a server has changed its state.
- * @store: records to be kept up.
+ * @store: records to be kept published.
  * @subscribed: there is a subscriber.
  * @sub_lock: see the head of this file.
  * @sub_fn: the subscriber.
  * @sub_arg: its argument.
- * @events: to be told to it after the present batch of messages.
+ * @events: to be passed to @sub_fn after the current batch of messages; the thread's.
  * @events_nr: how many.
  * @thread: the context's thread.
  * @epoll_fd: what it waits on.
  * @wake_fd: eventfd that wakes it.
  * @cm: rdma_cm events of all connections.
- * @running: it was started.
- * @stop: it shall end.
+ * @running: the thread was started.
+ * @stop: the thread shall end.
  */
 struct krcore_ctx {
 	struct krl_module *module;
@@ -367,101 +368,269 @@ struct krcore_ctx {
 	_Atomic bool stop;
 };
 
+/* Add to a counter. Any thread. */
 static inline void krl_count(_Atomic uint64_t *counter, uint64_t by)
 {
 	if (by)
 		atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* error.c */
+/* error.c: any thread */
+
+/* Return: CLOCK_MONOTONIC, in ns. */
 uint64_t krl_now_ns(void);
+
+/* Set the calling thread's error text, for krcore_error_text(). Return: @err. */
 int krl_error(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with a text that is kept by pointer, not formatted. Return: @err. */
 int krl_error_const(int err, const char *text);
 
-/* convert.c */
+/* convert.c: any thread */
+
+/* Check a caller's value and convert it. Return: 0, or -EINVAL with the error text set. */
 int krl_value_to_wire(const struct krcore_value *value, uint64_t generation,
 		      struct krp_value *ret_wire);
+
+/* Check a server's value and convert it. Return: 0, or -EPROTO with the error text set. */
 int krl_value_from_wire(const struct krp_value *wire, struct krcore_value *ret_value);
 
-/* conn.c */
+/* conn.c: the thread, unless noted; without locks, unless noted */
+
+/* Return: an empty connection for krl_conn_free(), or NULL without memory. */
 struct krl_conn *krl_conn_new(void);
+
+/*
+ * Create all that rdma_connect() needs, on conn.id; on failure krl_conn_free() frees what was
+ * created. @ret_step: the step that failed, for the error text. Return: 0 or negative errno.
+ */
 int krl_conn_setup(struct krl_conn *conn, const char **ret_step);
+
+/* Disconnect and free a connection in any state; NULL is ignored. */
 void krl_conn_free(struct krl_conn *conn);
+
+/* Return: true if the local port is known to be down; @conn may be NULL. */
 bool krl_conn_port_down(const struct krl_conn *conn);
+
+/*
+ * SEND the message in mem.send[slot]. Any thread; from KRL_UP on with ctx.lock held.
+ * Return: 0, or the negative errno of ibv_post_send().
+ */
 int krl_conn_send(struct krl_conn *conn, unsigned int slot);
+
+/* Post receive buffer mem.recv[nr]. Return: 0, or the negative errno of ibv_post_recv(). */
 int krl_conn_recv(struct krl_conn *conn, unsigned int nr);
+
+/*
+ * Post up to KRL_WALK_PAGES READs; their data is laid end to end from @to, in conn.mem.
+ * Any thread, with server.io held; the thread without, before KRL_UP.
+ * Return: 0, or the negative errno of ibv_post_send().
+ */
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,
 			void *to);
+
+/*
+ * Busy-poll until @nr READs are done. Any thread, with server.io held; the thread without,
+ * before KRL_UP. Return: 0; -EIO: a completion failed or the connection broke; -ETIMEDOUT after
+ * @patience_ns: the NIC may still write to the buffers.
+ */
 int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns);
+
+/*
+ * Reap send completions without waiting; @reads_done grows by the READs among them.
+ * Any thread, with server.io held; the thread without, before KRL_UP.
+ * Return: 0, or -EIO if a completion failed.
+ */
 int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done);
+
+/* Reap completions of SENDs, which no look-up does now. Any thread, with server.io held. */
 void krl_conn_drain(struct krl_conn *conn);
 
-/* attach.c: the thread's, without locks */
+/* attach.c: the thread, without locks; a failure goes to krl_server_fail() */
+
+/* Start to attach: resolve the name of the server, or connect if it is an address. */
 void krl_attach_begin(struct krl_server *srv);
+
+/* Start to connect: the addresses of the server are known. */
 void krl_attach_named(struct krl_server *srv);
+
+/* Handle an rdma_cm event of the server's connection, which the caller has acknowledged. */
 void krl_attach_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, int status);
+
+/* Handle a well-formed message that arrived before KRL_UP. */
 void krl_attach_message(struct krl_server *srv, const struct krp_msg_hdr *msg);
+
+/* Handle completions of the send queue before KRL_UP; starts the next READ of the load. */
 void krl_attach_loading(struct krl_server *srv);
 
-/* srv.c */
+/* srv.c: without locks */
+
+/* Run what is due for the SRV name. The thread. Return: when to call again, UINT64_MAX: never. */
 uint64_t krl_srv_timers(struct krcore_ctx *ctx, uint64_t now_ns);
+
+/*
+ * Set ret_at[i] to the server of the answer that server i is to become; -1: unchanged.
+ * The thread.
+ */
 void krl_srv_match(const struct krcore_ctx *ctx, const struct kru_servers *fresh, int *ret_at);
+
+/* Free ctx.srv. Any thread, after krl_loop_stop(). */
 void krl_srv_fini(struct krcore_ctx *ctx);
 
-/* resolve.c */
+/* resolve.c: the thread, without locks, unless noted */
+
+/* Set server.addrs if the host is written as an address. Return: 0, else negative errno. */
 int krl_resolve_numeric(struct krl_server *srv);
+
+/* Have a name-service query wake the thread. Return: 0 or the negative errno of epoll_ctl(). */
 int krl_resolve_watch(struct krcore_ctx *ctx, const struct kru_lookup *lookup);
+
+/* Start to resolve the server's name. Return: 0 or negative errno. */
 int krl_resolve_start(struct krl_server *srv);
+
+/* Return: true if resolution ended; *@ret_err is then 0 with server.addrs set, or its error. */
 bool krl_resolve_poll(struct krl_server *srv, int *ret_err);
+
+/* Cancel the resolution, if there is one. */
 void krl_resolve_drop(struct krl_server *srv);
+
+/*
+ * The configured local address to connect from; @ret_any: none is configured. Return: 0;
+ * -ENODEV: no such device; -EADDRNOTAVAIL, -EAFNOSUPPORT: it has no address of @family.
+ */
 int krl_source_addr(const struct krl_config *config, int family, struct sockaddr_storage *ret_addr,
 		    bool *ret_any);
 
 /* server.c */
+
+/* Set up a server in KRL_DOWN, before the thread runs. Return: 0 or negative errno. */
 int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int index);
+
+/* Undo krl_server_init(), after krl_loop_stop(). */
 void krl_server_fini(struct krl_server *srv);
+
+/*
+ * Change the state; an illegal transition is a fault of the library and traps. The thread,
+ * with ctx.lock held.
+ */
 void krl_server_to(struct krl_server *srv, enum krl_state state);
+
+/*
+ * Mark a server failed, with @err and a text, unless it is already: READs in flight end, and
+ * the thread is woken to take it down. Any thread, without ctx.lock.
+ */
 void krl_server_fail(struct krl_server *srv, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* As krl_server_fail(), with ctx.lock held. */
 void krl_server_fail_locked(struct krl_server *srv, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Take a failed connection down: to KRL_DOWN, requests end with -ENOTCONN. The thread, without
+ * locks.
+ */
 void krl_server_down(struct krl_server *srv);
+
+/* The load is complete: to KRL_UP. The thread, without locks. */
 void krl_server_up(struct krl_server *srv);
+
+/* Run what is due. The thread, without locks. Return: when to call again, in ns. */
 uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns);
+
+/* Return: the READ timeout, in ns. Any thread. */
 uint64_t krl_server_patience_ns(const struct krl_server *srv);
 
-/* request.c: with ctx.lock held */
+/* request.c: any thread, with ctx.lock held, unless noted */
+
+/* Send a request, or queue it for a credit. Return: 0; -ENOTCONN: not attached. */
 int krl_request_add(struct krl_server *srv, struct krl_req *req);
+
+/* Send what is queued and due, as far as credits and the server's rate limit allow. */
 void krl_request_pump(struct krl_server *srv);
+
+/*
+ * Complete the request that a well-formed message answers; fail the server if there is none.
+ * The thread.
+ */
 void krl_request_answer(struct krl_server *srv, const struct krp_msg_hdr *msg);
+
+/* End all requests of a server with @err. The thread. */
 void krl_request_fail_all(struct krl_server *srv, int err);
+
+/*
+ * Block until all requests are done; those that are not by @deadline_ns end with -ETIMEDOUT.
+ * Drops ctx.lock while it waits. Return: 0, or -ETIMEDOUT if there was one.
+ */
 int krl_request_wait(struct krcore_ctx *ctx, struct krl_req *reqs, unsigned int nr,
 		     uint64_t deadline_ns);
+
+/* Return: when the oldest unanswered request was sent; 0: there is none. */
 uint64_t krl_request_oldest_ns(const struct krl_server *srv);
 
-/* publish.c: with ctx.lock held */
+/* publish.c: with ctx.lock held; the thread, unless noted */
+
+/* Note the answer to a PUBLISH or WITHDRAW. */
 void krl_publish_answered(struct krl_server *srv, const struct krl_req *req);
+
+/*
+ * Fill @req for the next record of which the server does not know; @ret_found: there is one.
+ * Any thread.
+ */
 void krl_publish_next(struct krl_server *srv, struct krl_req *req, bool *ret_found);
+
+/* A server was attached: renew at once; if @fresh, a new incarnation, publish all again. */
 void krl_publish_attached(struct krl_server *srv, bool fresh);
+
+/* Note the answer to a RENEW; publish again what the server has lost. */
 void krl_publish_renewed(struct krl_server *srv, const struct krl_req *req);
 
-/* subscribe.c: with ctx.lock held, the last without */
+/* subscribe.c: the thread; with ctx.lock held, the last without */
+
+/* Collect the events of a well-formed NOTIFY. */
 void krl_notify(struct krl_server *srv, const struct krp_notify *msg);
+
+/* Append to ctx.events; @key: NULL for none. Dropped if they are full. */
 void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *key,
 		   uint64_t generation);
+
+/* Pass the collected events to the subscriber; takes ctx.sub_lock. */
 void krl_events_deliver(struct krcore_ctx *ctx);
 
-/* map.c: with server.io held */
+/* map.c: any thread, with server.io held */
+
+/*
+ * READ root and new segments again; @reads grows by the READs. Return: 0; negative errno: the
+ * server has failed, but for -ENOMEM.
+ */
 int krl_map_refresh(struct krl_server *srv, uint32_t *reads);
 
-/* pulse.c: with server.io held */
+/* pulse.c: any thread, with server.io held */
+
+/*
+ * Set server.still from the heartbeat, READ again if the last check is too old; @reads grows by
+ * the READs. Return: 0; -ENOTCONN: the server has failed.
+ */
 int krl_pulse_look(struct krl_server *srv, uint32_t *reads);
 
 /* loop.c */
+
+/* Start the thread. Return: 0, -ENODEV or another negative errno, with the error text set. */
 int krl_loop_start(struct krcore_ctx *ctx);
+
+/* Stop the thread and undo krl_loop_start(), also after it failed. Not the thread itself. */
 void krl_loop_stop(struct krcore_ctx *ctx);
+
+/* Have the thread run its timers now. Any thread, any lock. */
 void krl_loop_wake(struct krcore_ctx *ctx);
+
+/* Watch the completion channel of a new connection. The thread. Return: 0 or negative errno. */
 int krl_loop_watch(struct krl_server *srv);
+
+/*
+ * Check bytes that a server sent, which are not trusted, and handle them. The thread, without
+ * locks.
+ */
 void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes);
 
 #endif /* KRL_LIB_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Memory for root, segments and directory as proto/krp_load.h reads them: for
- * attaching (event-driven), a look-up (polling) and a walk alike.
+ * Memory for root, segments and directory, which proto/krp_load.h reads: used by
+ * attaching (event-driven), by a look-up (polling) and by a walk.
  *
  * Locking: none; a load belongs to one thread.
  */
@@ -20,26 +20,26 @@ struct krl_map {
 	__u64 records;
 };
 
-/** krl_map_free() - Give a map back. @map: map or NULL. */
+/** krl_map_free() - Free a map. @map: map or NULL. */
 void krl_map_free(struct krl_map *map);
 
 /**
- * krl_load_start() - Begin.
+ * krl_load_start() - Begin a load.
  * @load: state to set up.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
- * @incarnation: life of the server, as its messages say.
+ * @incarnation: of the server, from its messages.
  * @chunk_bytes: longest READ, at least sizeof(struct krp_root).
- * @old: map of the same incarnation whose directory and segments can be used
- *	as far as they go, or NULL to read all. Must stay until the end.
+ * @old: map of the same incarnation, whose directory and segments are reused as far as they
+ *	go, or NULL to read all. Must exist until the load ends.
  */
 void krl_load_start(struct krp_load *load, __u64 root_addr, __u32 root_rkey, __u64 incarnation,
 		    __u32 chunk_bytes, const struct krl_map *old);
 
 /**
- * krl_load_feed() - Judge what a READ brought, and give the load what memory it needs.
+ * krl_load_feed() - Check the data of a READ, and allocate the memory that the load needs next.
  * @load: load.
- * @bytes: what came for krp_load_next(); never trusted.
+ * @bytes: data of the READ that krp_load_next() asked for; never trusted.
  *
  * Return:
  * * 0 - go on.

@@ -2,9 +2,9 @@
 /*
  * Look-ups: proto/krp_lookup.h driven by READs, over the servers in order.
  *
- * The common case takes one uncontended lock, one hash, one READ, one check of
- * the bytes: no memory is allocated, no system call made but what the NIC's
- * driver makes for a doorbell, and no clock asked but once in KRL_SAMPLE times.
+ * The common case takes one uncontended lock, one hash, one READ and one check of
+ * the bytes. No memory is allocated; there is no system call, unless the NIC's driver
+ * makes one for a doorbell; the clock is read once in KRL_SAMPLE look-ups.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "client/lib/choose.h"
 #include "client/lib/lib.h"
 
-#define KRL_SAMPLE 16 /* one look-up in so many is timed */
-#define KRL_OPINIONS 2 /* so many servers must not have a record before there is none */
+#define KRL_SAMPLE 16 /* one READ in this many is timed */
+#define KRL_OPINIONS 2 /* this many servers must miss before a record counts as absent */
 
 /* Which server to ask next, of those whose bit in @tried is clear; -1 if none. */
 static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
@@ -78,7 +78,7 @@ static int krl_lookup_read(struct krl_server *srv, const struct krp_read *read)
 	return 0;
 }
 
-/* Count what a READ of a bucket that was no answer has met. */
+/* Count why the READ of a bucket gave no answer. */
 static void krl_lookup_note(const struct krp_lookup *l, unsigned int torn_before, bool of_entry,
 			    struct krcore_lookup_info *info)
 {
@@ -124,7 +124,7 @@ static int krl_lookup_steps(struct krl_server *srv, const struct krp_key *key,
 	}
 }
 
-/* The slow way round a table that changes faster than we read, and to a record kept aside. */
+/* Look up by message: for a table that changes faster than READs, and a record kept aside. */
 static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
 			  struct krp_value *value)
 {
@@ -186,7 +186,7 @@ static int krl_lookup_server(struct krl_server *srv, const struct krp_key *key,
 	return 0;
 }
 
-/* A look-up is over. */
+/* Count the outcome of a look-up. */
 static void krl_lookup_count(struct krl_server *srv, int err)
 {
 	if (!err)
@@ -197,7 +197,7 @@ static void krl_lookup_count(struct krl_server *srv, int err)
 		krl_count(&srv->n.errors, 1);
 }
 
-/* Whether what a server does not have may still be somewhere. */
+/* Whether a miss of this server proves nothing: it is settling, or its process hangs. */
 static bool krl_lookup_doubtful(const struct krl_server *srv)
 {
 	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
@@ -207,12 +207,11 @@ static bool krl_lookup_doubtful(const struct krl_server *srv)
 }
 
 /**
- * struct krl_asking - The way of a look-up over the servers; a bit a server.
- * @tried: those that were asked.
+ * struct krl_asking - Progress of a look-up over the servers; the masks have a bit a server.
+ * @tried: servers that were asked.
  * @missed: of these, those that do not have the record.
- * @proved: of these, those that should have it if there were one: neither settling nor
- *	standing still.
- * @told: whose miss is told to the caller, a proved one if there is one.
+ * @proved: of these, those that would have it if it existed: neither settling nor hanging.
+ * @told: the server whose miss is reported to the caller, one of @proved if there is one.
  * @deadline_ns: when to give up; 0 as long as the first answer may suffice.
  */
 struct krl_asking {
@@ -236,15 +235,15 @@ static void krl_asking_missed(struct krl_asking *a, const struct krl_server *srv
 }
 
 /*
- * Whether enough have answered that there is no such record. A record counts as published
- * when one server has taken it, so one that has not taken it proves nothing by itself.
+ * Whether enough servers have missed to call the record absent. A record counts as published
+ * when one server has accepted it, so the miss of a single other server proves nothing.
  */
 static bool krl_asking_over(const struct krl_asking *a)
 {
 	return a->proved && __builtin_popcountll(a->missed) >= KRL_OPINIONS;
 }
 
-/* One server has the record: count whose proofs were none. */
+/* A server has the record: count the misses of the others that seemed to be proof. */
 static void krl_asking_overruled(const struct krl_asking *a, struct krcore_ctx *ctx)
 {
 	uint64_t left;
@@ -265,9 +264,9 @@ static bool krl_lookup_new(const struct krcore_ctx *ctx, uint64_t tried)
 }
 
 /*
- * No server but those in @tried is attached: wait for one until the deadline.
- * If there are such, not for one that was attached or has failed before.
- * Return: true if one is.
+ * No server but those in @tried is attached: block until one is, or until the deadline.
+ * If @tried is not empty, wait only for servers being attached for the first time.
+ * Return: true if one is attached.
  */
 static bool krl_lookup_wait(struct krcore_ctx *ctx, uint64_t tried, uint64_t deadline_ns)
 {
@@ -307,14 +306,14 @@ static bool krl_lookup_ask_one(struct krl_server *srv, const struct krp_key *key
 	return krl_asking_over(a);
 }
 
-/* No server is left to ask: until when to wait for another. */
+/* All attached servers were asked: until when to wait for another one. */
 static uint64_t krl_lookup_until_ns(struct krcore_ctx *ctx, const struct krl_asking *a)
 {
 	uint64_t soon_ns;
 
 	if (!a->proved)
 		return a->deadline_ns;
-	/* a second opinion is worth no more than a server may take for an answer */
+	/* don't wait longer for a second opinion than for the answer of one server */
 	soon_ns = krl_now_ns() + krl_server_patience_ns(&ctx->servers[a->told]);
 	return soon_ns < a->deadline_ns ? soon_ns : a->deadline_ns;
 }

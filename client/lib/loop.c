@@ -16,7 +16,7 @@
 
 #include "client/lib/lib.h"
 
-#define KRL_BATCH 16 /* messages taken in before events are told */
+#define KRL_BATCH 16 /* messages handled before events are delivered */
 
 _Static_assert(KRL_BATCH *(KRP_NOTIFY_CHANGES + 1) <= KRL_EVENTS_MAX,
 	       "the events of a batch have room");
@@ -25,7 +25,7 @@ void krl_loop_wake(struct krcore_ctx *ctx)
 {
 	uint64_t one = 1;
 
-	/* a full counter means that it is awake already */
+	/* EAGAIN, a full counter: the wake-up is pending already */
 	while (write(ctx->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
@@ -52,7 +52,7 @@ static void krl_loop_attached_message(struct krl_server *srv, const struct krp_m
 		krl_request_answer(srv, msg);
 }
 
-/* Context: the thread, no lock held. A server has sent these bytes; nothing of them is trusted. */
+/* Context: the thread, no lock held. Check and handle bytes of a server, which are not trusted. */
 void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes)
 {
 	const struct krp_msg_hdr *msg = buf;
@@ -72,7 +72,7 @@ void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int byte
 	}
 }
 
-/* Take in one batch. Return: true if there may be more. */
+/* Receive one batch of messages. Return: true if there may be more. */
 static bool krl_loop_recv_batch(struct krl_server *srv)
 {
 	struct krl_conn *conn = srv->conn;
@@ -189,7 +189,7 @@ static void *krl_loop_thread(void *arg)
 			else if (what)
 				krl_loop_channel(what);
 			else if (read(ctx->wake_fd, &wakes, sizeof(wakes)) < 0)
-				continue; /* woken for nothing */
+				continue; /* spurious wake-up */
 		}
 	}
 	for (i = 0; i < ctx->servers_nr; i++)
@@ -239,7 +239,7 @@ int krl_loop_start(struct krcore_ctx *ctx)
 	return 0;
 }
 
-/* Give back what krl_loop_start() made, also after it failed. */
+/* Undo krl_loop_start(), also after it failed. */
 void krl_loop_stop(struct krcore_ctx *ctx)
 {
 	if (ctx->running) {

@@ -2,8 +2,8 @@
 /*
  * Refreshing the map of an attached server in the middle of a look-up.
  *
- * Only the root and new segments are READ: a deeper directory is made of the
- * shallower copy, and look-ups repair its entries as they meet them.
+ * Only the root and new segments are READ: a deeper directory is derived from the
+ * shallower copy, and look-ups correct its stale entries when they use them.
  */
 #include <errno.h>
 #include <string.h>

@@ -14,9 +14,9 @@
 /**
  * struct krcore_node - A node context.
  * @fd: the open device.
- * @map: what is mapped of it.
- * @map_bytes: how much.
- * @ring: the ring in there.
+ * @map: mapping of the device.
+ * @map_bytes: its size.
+ * @ring: the completion ring in @map.
  */
 struct krcore_node {
 	int fd;
@@ -26,12 +26,12 @@ struct krcore_node {
 };
 
 /**
- * krl_node_call() - A system call on the device.
+ * krl_node_call() - Issue an ioctl on the device.
  * @node: node.
  * @request: KRP_IOC_*.
  * @arg: its structure.
  *
- * Return: 0 or negative errno; the text of the error is the caller's.
+ * Return: 0 or negative errno; the caller sets the error text.
  */
 int krl_node_call(const struct krcore_node *node, unsigned long request, void *arg);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Publishing, withdrawing, and keeping records up.
+ * Publishing, withdrawing, and keeping records published.
  *
- * Every attached server is told at once; a call waits for all of them within
- * its time-out. The store remembers what each server knows, and the context's
- * thread tells the others when they are back: krl_publish_next() hands out one
- * record after another as credits allow. Requests to a server arrive in order,
- * and each is entered under ctx.lock, so all servers end with the same version.
+ * A change is sent to every attached server at once; the call waits for all of them
+ * within its time-out. The store remembers what each server knows, and the context's
+ * thread tells the others when they are attached again: krl_publish_next() returns one
+ * record after another as credits allow. Requests to a server arrive in order, and
+ * each is queued under ctx.lock, so all servers end with the same version.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ void krl_publish_answered(struct krl_server *srv, const struct krl_req *req)
 			krl_count(&srv->n.publishes, 1);
 	}
 	if (!rec || rec->version != req->version)
-		return; /* changed since: another request is under way or due */
-	/* nothing of ours is left there either if it is unknown or another's */
+		return; /* changed since: another request is in flight or due */
+	/* -ENOENT, -EEXIST: the server has no such record, or another owner's: withdrawn too */
 	if (!req->err || (withdraw && (req->err == -ENOENT || req->err == -EEXIST)))
 		krl_store_set(store, rec, srv->index, KRL_AT_ACKED);
 	else
@@ -36,7 +36,7 @@ void krl_publish_answered(struct krl_server *srv, const struct krl_req *req)
 	krl_store_settled(store, rec);
 }
 
-/* The next record that a server is to be told of by the thread. Locks: ctx.lock. */
+/* The next record that is dirty at a server. Locks: ctx.lock. */
 void krl_publish_next(struct krl_server *srv, struct krl_req *req, bool *ret_found)
 {
 	struct krl_record *rec = krl_store_dirty(&srv->ctx->store, srv->index, &srv->cursor);
@@ -51,7 +51,7 @@ void krl_publish_next(struct krl_server *srv, struct krl_req *req, bool *ret_fou
 	krl_store_set(&srv->ctx->store, rec, srv->index, KRL_AT_SENT);
 }
 
-/* A server was attached; @fresh: it has restarted or is new to us. Locks: ctx.lock. */
+/* A server was attached; @fresh: for the first time, or with a new incarnation. Locks: ctx.lock. */
 void krl_publish_attached(struct krl_server *srv, bool fresh)
 {
 	if (fresh)
@@ -61,8 +61,8 @@ void krl_publish_attached(struct krl_server *srv, bool fresh)
 
 /*
  * A server has answered RENEW. If it has fewer records than it acknowledged,
- * our lease ran out there meanwhile. The count is comparable only if nothing
- * was changed while it was made. Locks: ctx.lock.
+ * our lease ran out there meanwhile. The count is comparable only if no record
+ * changed while the RENEW was in flight. Locks: ctx.lock.
  */
 void krl_publish_renewed(struct krl_server *srv, const struct krl_req *req)
 {
@@ -126,7 +126,7 @@ static unsigned int krl_publish_ask(struct krcore_ctx *ctx, struct krl_req *reqs
 	return nr;
 }
 
-/* The refusal that tells most, over all servers; 0 if none refused. */
+/* The most informative refusal of all servers; 0 if none refused. */
 static int krl_publish_refusal(const struct krcore_ctx *ctx, const struct krl_req *reqs,
 			       unsigned int *ret_server)
 {
@@ -167,9 +167,9 @@ static unsigned int krl_publish_acks(const struct krcore_ctx *ctx, const struct 
 }
 
 /*
- * No server acknowledged and one refused: keep up what was kept up before. A
- * server that did not answer may have taken the new value all the same, so it
- * is told again. Locks: ctx.lock.
+ * No server acknowledged and one refused: go back to what was published before. A
+ * server that did not answer may have accepted the new value, so the old one is
+ * sent to it again. Locks: ctx.lock.
  */
 static void krl_publish_undo(struct krcore_ctx *ctx, const struct krl_req *reqs,
 			     const struct krl_record *before)
@@ -277,7 +277,7 @@ int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 	return ret;
 }
 
-/* What a withdrawal came to, over all servers. */
+/* The outcome of a withdrawal over all servers. */
 static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_req *reqs,
 				unsigned int asked, bool ours)
 {
@@ -327,7 +327,7 @@ int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	if (rec) {
 		krl_store_gone(&ctx->store, rec, krl_publish_forget_ns(ctx));
 		for (i = 0; i < ctx->servers_nr; i++)
-			if (!ctx->servers[i].incarnation) /* it never heard of us */
+			if (!ctx->servers[i].incarnation) /* never attached */
 				krl_store_set(&ctx->store, rec, i, KRL_AT_ACKED);
 	}
 	asked = krl_publish_ask(ctx, reqs, KRP_MSG_WITHDRAW, &wire, rec);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A look at the root of a server that has just missed: proto/krp_pulse.h.
+ * Check of the heartbeat in the root of a server that has just missed: proto/krp_pulse.h.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "client/lib/lib.h"
 
-#define KRL_PULSE_TRIES 4 /* torn READs in a row; then somebody is writing, and lives */
+#define KRL_PULSE_TRIES 4 /* torn READs in a row; then the server is writing, hence alive */
 
-/* Locks: server.io. What the last look says holds from now on. */
+/* Locks: server.io. Apply the result of the last check. */
 static void krl_pulse_take(struct krl_server *srv, uint64_t now_ns)
 {
 	uint64_t settling_ms = srv->pulse.settling_ms;
@@ -19,7 +19,7 @@ static void krl_pulse_take(struct krl_server *srv, uint64_t now_ns)
 }
 
 /*
- * Locks: server.io. Look whether the server lives, if the last look is too old to tell.
+ * Locks: server.io. Check whether the server is alive, if the last check is too old.
  * @reads grows by the READs it took. Return: 0, or -ENOTCONN: it has failed.
  */
 int krl_pulse_look(struct krl_server *srv, uint32_t *reads)

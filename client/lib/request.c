@@ -3,9 +3,9 @@
  * Requests to an attached server: credits, pacing, answers, waiting.
  *
  * A slot is a credit of the server together with a registered buffer. Callers'
- * requests wait in a queue for a slot; what the context's thread wants (renew,
- * subscribe, republish) takes slots that no caller waits for. The number of a
- * request carries its slot, so that an answer finds it at once.
+ * requests wait in a queue for a slot; the requests of the context's thread (renew,
+ * subscribe, republish) use the memory in the slot, krl_slot.own. The number of a
+ * request includes its slot, so that no search is needed when its answer arrives.
  *
  * Locks: ctx.lock held in every function of this file.
  */
@@ -28,7 +28,7 @@ static int krl_request_free_slot(const struct krl_server *srv)
 	return -1;
 }
 
-/* Stay a tenth below the rate at which the server would cut us off. */
+/* Stay a tenth below the rate at which the server would end the session. */
 static bool krl_request_paced(struct krl_server *srv)
 {
 	uint64_t most = (uint64_t)srv->rate_max * 9 / 100;
@@ -74,7 +74,7 @@ static int krl_request_send(struct krl_server *srv, unsigned int nr, struct krl_
 	struct krl_slot *slot = &srv->slot[nr];
 	int err;
 
-	/* with no look-up under way nobody else takes in completions of SENDs */
+	/* completions of SENDs are reaped by look-ups; if none is running, do it here */
 	if (!pthread_mutex_trylock(&srv->io)) {
 		krl_conn_drain(srv->conn);
 		pthread_mutex_unlock(&srv->io);
@@ -99,7 +99,7 @@ static int krl_request_send(struct krl_server *srv, unsigned int nr, struct krl_
 	return 0;
 }
 
-/* What the thread itself has to say. Return: true if @req was filled. */
+/* The next request that no caller waits for. Return: true if @req was filled. */
 static bool krl_request_own(struct krl_server *srv, struct krl_req *req)
 {
 	bool found = true;
@@ -159,7 +159,7 @@ int krl_request_add(struct krl_server *srv, struct krl_req *req)
 	srv->todo_tail = &req->next;
 	krl_request_pump(srv);
 	if (srv->todo)
-		krl_loop_wake(srv->ctx); /* it has to come back when the pace allows */
+		krl_loop_wake(srv->ctx); /* the thread sends it when credits and rate allow */
 	return 0;
 }
 
@@ -223,7 +223,7 @@ void krl_request_answer(struct krl_server *srv, const struct krp_msg_hdr *msg)
 	krl_request_pump(srv);
 }
 
-/* The connection is gone: nothing will be answered any more. */
+/* The connection is gone: no request will be answered any more. */
 void krl_request_fail_all(struct krl_server *srv, int err)
 {
 	unsigned int i;
@@ -250,7 +250,7 @@ void krl_request_fail_all(struct krl_server *srv, int err)
 	pthread_cond_broadcast(&srv->ctx->cond);
 }
 
-/* Take a request back that nobody waits for any more. */
+/* Detach a request whose caller gives up. */
 static void krl_request_abandon(struct krcore_ctx *ctx, struct krl_req *req)
 {
 	unsigned int i, j;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * From the name of a MetaServer to addresses, and which address to come from.
+ * From the name of a MetaServer to addresses, and which local address to connect from.
  *
- * Leases must be renewed while a name server thinks: its sockets are in the epoll set of
- * the context's thread, which never waits for it.
+ * Leases must be renewed while a name server is queried, so the context's thread never
+ * blocks for an answer: the sockets of the query are in its epoll set.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -35,7 +35,7 @@ int krl_resolve_numeric(struct krl_server *srv)
 	return err;
 }
 
-/* Let a lookup wake the context's thread, whose timers go on with it. */
+/* Let a query wake the context's thread, whose timers then continue the query. */
 int krl_resolve_watch(struct krcore_ctx *ctx, const struct kru_lookup *lookup)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
@@ -120,8 +120,8 @@ static int krl_device_addr(struct ibv_context *verbs, int family, struct sockadd
 }
 
 /*
- * The address that configuration wants us to come from. @ret_any: it does not
- * care. Return: 0, -ENODEV if the device is not there, -EADDRNOTAVAIL or
+ * The local address that the configuration asks for. @ret_any: it asks for none.
+ * Return: 0, -ENODEV if the device is not there, -EADDRNOTAVAIL or
  * -EAFNOSUPPORT if it has no address of the family.
  */
 int krl_source_addr(const struct krl_config *config, int family, struct sockaddr_storage *ret_addr,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The program's end of a completion ring: see CONTEXT and COMPLETION RING in
+ * The consumer side of a completion ring: see CONTEXT and COMPLETION RING in
  * proto/krp_ioctl.h.
  *
- * No lock: any number of threads take completions at once. Each copies what is
- * there and then claims it by moving head; who loses that race starts again.
- * Head must not come back to the same value while an entry is copied, which
- * would take 2^32 completions.
+ * No lock: any number of threads take completions at once. Each thread copies the
+ * entries and then claims them by a compare-and-swap of head; a thread that loses
+ * that race starts again. Head must not return to the same value while an entry is
+ * copied (ABA), which would take 2^32 completions.
  */
 #ifndef KRL_RING_H
 #define KRL_RING_H
@@ -19,7 +19,7 @@
 
 /**
  * struct krl_ring - A mapped ring.
- * @shared: what program and module write.
+ * @shared: the counters, written by program and module.
  * @cqes: the entries.
  * @mask: their number - 1.
  */
@@ -30,7 +30,7 @@ struct krl_ring {
 };
 
 /**
- * krl_ring_init() - Look at a mapping and see that it is a ring.
+ * krl_ring_init() - Check a mapping and set the ring up.
  * @ring: filled; untouched on failure.
  * @map: the mapping.
  * @map_bytes: its size.
@@ -46,7 +46,7 @@ int krl_ring_init(struct krl_ring *ring, void *map, size_t map_bytes, uint32_t e
  * @wcs: array to fill.
  * @nr: its length.
  *
- * Return: how many, or -EPROTO if the counters make no sense.
+ * Return: how many, or -EPROTO if the counters are inconsistent.
  */
 int krl_ring_take(const struct krl_ring *ring, struct krcore_wc *wcs, uint32_t nr);
 

@@ -2,10 +2,10 @@
 /*
  * One attached MetaServer: its states, failures and timers.
  *
- * krl_server_to() is the only place that changes a state and lists the legal
- * edges. A failure may be seen by any thread: it breaks the queue pair, which
- * ends every READ under way, and wakes the context's thread, which alone takes
- * the connection down and tries again later, with doubling pauses and jitter.
+ * Only krl_server_to() changes a state; it has the table of legal transitions. Any
+ * thread may see a failure: it moves the queue pair to the error state, which ends
+ * every READ in flight, and wakes the context's thread. Only that thread takes the
+ * connection down; it tries again later, with doubling pauses and jitter.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include "client/lib/choose.h"
 #include "client/lib/lib.h"
 
-#define KRL_NAME_POLL_MS 1000 /* c-ares says when to come; never later than this */
-#define KRL_NAME_KEEP_NS 30000000000ULL /* then a name is resolved again */
+#define KRL_NAME_POLL_MS 1000 /* upper bound for the interval that c-ares asks for */
+#define KRL_NAME_KEEP_NS 30000000000ULL /* addresses older than this are resolved again */
 
 int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int index)
 {
@@ -52,7 +52,7 @@ void krl_server_to(struct krl_server *srv, enum krl_state state)
 	};
 
 	if (!(from[state] & (1U << srv->state)))
-		__builtin_trap(); /* a fault of this library, never of its input */
+		__builtin_trap(); /* a bug of this library; no input can cause it */
 	srv->state = state;
 	if (state == KRL_UP) {
 		srv->tried = true;
@@ -233,7 +233,7 @@ static uint64_t krl_server_up_next(const struct krl_server *srv)
 	return next_ns;
 }
 
-/* While it is attached: the end of the step, and what the name service has to do. */
+/* While attaching: the deadline of the step, or when the name service is to be polled. */
 static uint64_t krl_server_step_next(struct krl_server *srv, uint64_t now_ns)
 {
 	uint64_t next_ns = srv->deadline_ns;
@@ -244,7 +244,7 @@ static uint64_t krl_server_step_next(struct krl_server *srv, uint64_t now_ns)
 	return next_ns < srv->deadline_ns ? next_ns : srv->deadline_ns;
 }
 
-/* What is under way in a state, for people. */
+/* What a state waits for, for diagnostics. */
 static const char *krl_server_step(enum krl_state state)
 {
 	static const char *const steps[] = {
@@ -264,7 +264,7 @@ static const char *krl_server_step(enum krl_state state)
 
 /*
  * Context: the thread, no lock held. Do what is due.
- * Return: when to come again.
+ * Return: when to call again, in ns.
  */
 uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns)
 {

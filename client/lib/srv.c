@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A SRV name stands for the list of servers, and is asked again when its answer has
- * become too old: a site moves a server by changing one record, and no program is to be
- * restarted for it.
+ * A SRV name stands for the list of servers and is queried again when its answer expires:
+ * a site moves a server by changing one DNS record, without restarting programs.
  *
- * As many servers as there were when the context was opened stay: one that is named no
- * more gives its place to one that is new. Where there are more new ones than places,
- * the rest waits for the next context; where there are fewer, the old one stays, and is
- * tried as one that is away.
+ * The number of servers is fixed when the context is opened: a server that is no longer
+ * named gives its place to a new one. New servers without a place are left out until the
+ * next context is opened; if there are too few, the old server stays and is tried as usual.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +14,7 @@
 
 #include "client/lib/lib.h"
 
-#define KRL_SRV_AGAIN_MIN_S 5 /* whatever the record says */
+#define KRL_SRV_AGAIN_MIN_S 5 /* also if the TTL is shorter */
 #define KRL_SRV_AGAIN_MAX_S 3600
 #define KRL_SRV_FAILED_S 30
 #define KRL_SRV_POLL_MS 1000
@@ -27,8 +25,8 @@ static bool krl_srv_is(const struct krl_endpoint *ep, const struct kru_server *s
 }
 
 /*
- * Which server of an answer each server of the context is to be; -1: as it was. Those
- * that are named still keep their places.
+ * Which server of an answer each server of the context becomes; -1: unchanged. Servers that
+ * are still named keep their places.
  */
 void krl_srv_match(const struct krcore_ctx *ctx, const struct kru_servers *fresh, int *ret_at)
 {
@@ -51,7 +49,7 @@ void krl_srv_match(const struct krcore_ctx *ctx, const struct kru_servers *fresh
 			}
 }
 
-/* Its place is another server's from now on, which is attached at once. */
+/* Give the place of a server to another one, which is attached at once. */
 static void krl_srv_replace(struct krl_server *srv, const struct krl_endpoint *ep)
 {
 	krl_server_fail(srv, -ESTALE, "%s: srv:%s names %s instead", srv->ep->text,
@@ -83,7 +81,7 @@ static void krl_srv_apply(struct krcore_ctx *ctx, const struct kru_servers *fres
 			continue;
 		new = calloc(1, sizeof(*new));
 		if (!new)
-			return; /* the next answer says the same */
+			return; /* the next answer will name it again */
 		krl_endpoint_fill(server, &new->ep);
 		new->older = ctx->srv.renamed;
 		ctx->srv.renamed = new;
@@ -114,7 +112,7 @@ static void krl_srv_ask(struct krcore_ctx *ctx, uint64_t now_ns)
 	}
 }
 
-/* Without an answer the servers stay as they are: a name server that is away ends nothing. */
+/* Without an answer the servers stay: an unreachable name server has no effect. */
 static void krl_srv_answer(struct krcore_ctx *ctx, uint64_t now_ns)
 {
 	struct krl_srv *s = &ctx->srv;
@@ -132,7 +130,7 @@ static void krl_srv_answer(struct krcore_ctx *ctx, uint64_t now_ns)
 
 /*
  * Context: the thread, no lock held. Do what is due.
- * Return: when to come again.
+ * Return: when to call again, in ns.
  */
 uint64_t krl_srv_timers(struct krcore_ctx *ctx, uint64_t now_ns)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The records a context keeps up, and what each server knows of them.
+ * The records a context keeps published, and what each server knows of them.
  *
- * Knows nothing of RDMA. A withdrawn record stays as "gone" until every server
- * that may have it was told: all records of an owner share one lease, so one
- * that a server was not told of would live as long as its neighbours.
+ * No RDMA here. A withdrawn record stays in the store as "gone" until every server
+ * that may have it has acknowledged the withdrawal: all records of an owner share one
+ * lease, so a server that was not told would keep the record as long as the others.
  *
- * Locking: none; ctx.lock is its caller's business.
+ * Locking: none; the caller holds ctx.lock.
  */
 #ifndef KRL_STORE_H
 #define KRL_STORE_H
@@ -19,10 +19,10 @@
 
 /**
  * enum krl_at - What a server knows of a record's present version.
- * @KRL_AT_DIRTY: nothing: it is to be told.
- * @KRL_AT_SENT: it was told, its answer is awaited.
- * @KRL_AT_ACKED: it acknowledged it.
- * @KRL_AT_REFUSED: it refused it; tried again when the lease is renewed.
+ * @KRL_AT_DIRTY: nothing; a PUBLISH or WITHDRAW is to be sent.
+ * @KRL_AT_SENT: the request is sent or queued, not yet answered.
+ * @KRL_AT_ACKED: the server acknowledged it.
+ * @KRL_AT_REFUSED: the server refused it; sent again when the lease is renewed.
  * @KRL_AT_STATES: how many there are.
  */
 enum krl_at {
@@ -39,9 +39,9 @@ enum krl_at {
  * @pos: place in store.records.
  * @key: name.
  * @value: value.
- * @gone: withdrawn; kept to tell servers.
+ * @gone: withdrawn; kept until the servers know.
  * @version: new with every change, never 0.
- * @gone_ns: when a gone record can be forgotten, its lease being over.
+ * @gone_ns: when a gone record can be forgotten, because every lease is over.
  * @at: enum krl_at of each server.
  */
 struct krl_record {
@@ -60,11 +60,11 @@ struct krl_record {
  * @servers_nr: servers.
  * @records: dense array.
  * @nr: its length.
- * @room: its room.
+ * @room: its capacity.
  * @chains: hash, a power of two of chains.
  * @chains_nr: how many.
- * @version: last one given out.
- * @count: records by server, gone or not, and enum krl_at.
+ * @version: the last one assigned.
+ * @count: number of records, by server, gone or not, and enum krl_at.
  */
 struct krl_store {
 	unsigned int servers_nr;
@@ -80,7 +80,7 @@ struct krl_store {
 /** krl_store_init() - An empty store. @store: to set up. @servers_nr: up to KRL_SERVERS_MAX. */
 void krl_store_init(struct krl_store *store, unsigned int servers_nr);
 
-/** krl_store_fini() - Give all memory back. @store: store. */
+/** krl_store_fini() - Free all memory. @store: store. */
 void krl_store_fini(struct krl_store *store);
 
 /**
@@ -93,12 +93,12 @@ void krl_store_fini(struct krl_store *store);
 struct krl_record *krl_store_find(const struct krl_store *store, const struct krp_key *key);
 
 /**
- * krl_store_put() - Insert a record, or give one a new value.
+ * krl_store_put() - Insert a record, or change its value.
  * @store: store.
  * @key: name.
  * @value: value.
  *
- * It gets a new version, is not gone and dirty at every server.
+ * The record gets a new version; it is not gone, and dirty at every server.
  *
  * Return: the record, or NULL without memory.
  */
@@ -106,7 +106,7 @@ struct krl_record *krl_store_put(struct krl_store *store, const struct krp_key *
 				 const struct krp_value *value);
 
 /**
- * krl_store_gone() - Note that a record is withdrawn.
+ * krl_store_gone() - Mark a record as withdrawn.
  * @store: store.
  * @rec: record; gets a new version and is dirty at every server.
  * @gone_ns: when it can be forgotten in any case.
@@ -117,7 +117,7 @@ void krl_store_gone(struct krl_store *store, struct krl_record *rec, uint64_t go
 void krl_store_remove(struct krl_store *store, struct krl_record *rec);
 
 /**
- * krl_store_set() - Note what a server knows.
+ * krl_store_set() - Set what a server knows of a record.
  * @store: store.
  * @rec: record.
  * @server: index.
@@ -137,7 +137,7 @@ void krl_store_set_all(struct krl_store *store, unsigned int server, unsigned in
 		       enum krl_at to);
 
 /**
- * krl_store_dirty() - Next record that a server is to be told of.
+ * krl_store_dirty() - Next record that must be sent to a server.
  * @store: store.
  * @server: index.
  * @cursor: where to begin, updated; any value.
@@ -148,7 +148,7 @@ struct krl_record *krl_store_dirty(struct krl_store *store, unsigned int server,
 				   unsigned int *cursor);
 
 /**
- * krl_store_settled() - Forget a gone record if every server knows.
+ * krl_store_settled() - Forget a gone record if every server has acknowledged that.
  * @store: store.
  * @rec: record; freed if so.
  *
@@ -159,7 +159,7 @@ bool krl_store_settled(struct krl_store *store, struct krl_record *rec);
 /** krl_store_expire() - Forget gone records whose time is over. @store: store. @now_ns: time. */
 void krl_store_expire(struct krl_store *store, uint64_t now_ns);
 
-/** krl_store_live() - Records of a server in a state, without gone ones. @store: store.
+/** krl_store_live() - Count a server's records in a state, without gone ones. @store: store.
  * @server: index. @at: state. Return: how many.
  */
 static inline unsigned int krl_store_live(const struct krl_store *store, unsigned int server,

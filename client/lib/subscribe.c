@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Notifications: what servers push, and whom it is told.
+ * Notifications: from the servers' messages to the subscriber's function.
  *
- * Events of a batch of messages are collected under ctx.lock and told to the
- * subscriber without it, under sub_lock alone: so the subscriber may ask for
- * statistics, and krcore_subscribe(NULL) returns only when it no longer runs.
+ * Events of a batch of messages are collected under ctx.lock and delivered
+ * without it, under sub_lock alone: so the subscriber may call krcore_stats(),
+ * and krcore_subscribe(NULL) returns only when the subscriber no longer runs.
  */
 #include <errno.h>
 #include <stdlib.h>

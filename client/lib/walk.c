@@ -2,12 +2,12 @@
 /*
  * Reading a whole table and verifying every bucket.
  *
- * The walk has its own copy of the directory and goes through it in order,
- * some pages a batch. A page that is not what its entry says is looked at
- * again through a fresh entry: if that has changed, the page was split or
- * rebuilt meanwhile, and since entries are in the order of the hash, going on
- * behind the range that was really covered misses nothing. If the entry stays
- * and the page still contradicts it, the table is wrong.
+ * The walk has its own copy of the directory and goes through it in order, in
+ * batches of pages. If a page contradicts its entry, the entry is READ again. If
+ * the entry has changed, the page was split or rebuilt meanwhile; since entries are
+ * in the order of the hash, going on behind the range that was really covered misses
+ * nothing. If the entry is the same and the page still contradicts it, the table is
+ * corrupt.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,12 +20,12 @@
 #define KRL_WALK_END (1ULL << KRP_DEPTH_MAX)
 
 /**
- * struct krl_walk - A walk under way.
+ * struct krl_walk - A walk in progress.
  * @bulk: its READs.
  * @map: the walk's own map.
  * @loads: how often the map was READ.
  * @pages: a batch of pages.
- * @fn: told of records.
+ * @fn: called for each record.
  * @arg: its first argument.
  * @check: outcome so far.
  */
@@ -39,7 +39,7 @@ struct krl_walk {
 	struct krcore_check check;
 };
 
-/* READ root, segments and directory anew. */
+/* READ root, segments and directory again. */
 static int krl_walk_load(struct krl_walk *w)
 {
 	struct krl_map *map;
@@ -63,8 +63,8 @@ static bool krl_walk_entry_sane(const struct krl_walk *w, const struct krp_dir_e
 }
 
 /*
- * Places in the walk are counted in entries of the deepest directory possible,
- * so that they stay what they are when the directory changes its depth.
+ * Positions of the walk are counted in entries of the deepest directory possible,
+ * so that they stay valid when the directory changes its depth.
  */
 static uint64_t krl_walk_index(const struct krl_walk *w, uint64_t pos)
 {
@@ -76,7 +76,7 @@ static const struct krp_dir_entry *krl_walk_at(const struct krl_walk *w, uint64_
 	return &w->map->map.dir[krl_walk_index(w, pos)];
 }
 
-/* The first place behind what the page of an entry covers. */
+/* The first position behind the range that the page of an entry covers. */
 static uint64_t krl_walk_behind(const struct krl_walk *w, uint64_t pos)
 {
 	uint64_t span = 1ULL << (KRP_DEPTH_MAX - krl_walk_at(w, pos)->depth);
@@ -84,7 +84,7 @@ static uint64_t krl_walk_behind(const struct krl_walk *w, uint64_t pos)
 	return (pos & ~(span - 1)) + span;
 }
 
-/* Where to go on after a page that was looked at again; its entry may make no sense. */
+/* Where to go on after a page that was READ again; its entry may be invalid. */
 static uint64_t krl_walk_skip(const struct krl_walk *w, uint64_t pos)
 {
 	if (krl_walk_entry_sane(w, krl_walk_at(w, pos)))
@@ -106,7 +106,7 @@ static void krl_walk_page_read(const struct krl_walk *w, uint64_t pos, unsigned 
 	ret_read->bytes = bytes;
 }
 
-/* Is this whole bucket the one that the directory entry promises? */
+/* Is this bucket, whose sum is right, the one that the directory entry names? */
 static bool krl_walk_promised(const struct krl_walk *w, uint64_t pos, const struct krp_bucket *b,
 			      unsigned int index)
 {
@@ -221,8 +221,8 @@ static int krl_walk_entry(struct krl_walk *w, uint64_t pos)
 }
 
 /*
- * A page is not what its entry said: look again through a fresh entry until it
- * is, or until the entry does not change while the page stays wrong.
+ * A page contradicts its entry: READ entry and page again until they agree, or until
+ * the entry does not change while the page still contradicts it.
  */
 static int krl_walk_again(struct krl_walk *w, uint64_t pos, struct krp_bucket *buckets)
 {
@@ -255,7 +255,7 @@ static int krl_walk_again(struct krl_walk *w, uint64_t pos, struct krp_bucket *b
 	return 0;
 }
 
-/* Collect the next pages and READ them in one go. Return: how many, or an errno. */
+/* Collect the next pages and READ them in one batch. Return: how many, or an errno. */
 static int krl_walk_batch(struct krl_walk *w, uint64_t pos, uint64_t *places)
 {
 	struct krp_read reads[KRL_WALK_PAGES];
@@ -275,8 +275,8 @@ static int krl_walk_batch(struct krl_walk *w, uint64_t pos, uint64_t *places)
 }
 
 /*
- * All entries of a page's range must say the same; one that was changed
- * meanwhile is no error, and its page has been seen as it was.
+ * All entries of a page's range must be equal. One that was changed meanwhile is no
+ * error: its page was seen as it was before.
  */
 static int krl_walk_range(struct krl_walk *w, uint64_t pos, uint64_t end)
 {
@@ -318,7 +318,7 @@ static int krl_walk_page(struct krl_walk *w, uint64_t pos, struct krp_bucket *bu
 	return err ? err : 1;
 }
 
-/* An entry that makes no sense, and does not either when READ again. */
+/* An entry that is invalid: READ it again, and count an error if it still is. */
 static int krl_walk_senseless(struct krl_walk *w, uint64_t *pos)
 {
 	int err = krl_walk_again(w, *pos, (struct krp_bucket *)w->pages);

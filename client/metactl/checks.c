@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The judgement of `doctor`: each function looks at one thing and says what is
- * wrong, why it matters and what to do. Pure: nothing is read here but the probe.
+ * The checks of `doctor`: each function examines one thing and reports what is
+ * wrong, why it matters and what to do. Pure: only the probe is read here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -419,7 +419,7 @@ static uint64_t mc_slowest_ns(const struct mc_probe *p)
 	return most;
 }
 
-/* A lease is renewed at a fraction of itself: a tick and a round trip must be small beside it. */
+/* A lease is renewed after a fraction of it: a tick and a round trip must be small against that. */
 static void mc_check_lease(struct mc_judge *j)
 {
 	const struct mc_probe *p = j->probe;
@@ -516,7 +516,7 @@ static void mc_check_kernel_port(struct mc_judge *j, const struct mc_module_port
 	mc_say(j);
 }
 
-/* The module and its node; ports only if there is something to say of them. */
+/* The module and its node; ports only if there is something to report about them. */
 static void mc_check_kernel_node(struct mc_judge *j)
 {
 	const struct mc_module_probe *m = &j->probe->module;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What `doctor` knows (struct mc_probe) and what it concludes (mc_check_all()).
+ * The facts that `doctor` gathers (struct mc_probe) and its checks (mc_check_all()).
  *
- * probe.c gathers, checks.c judges, doctor.c shows. The judgement is a pure
- * function of the probe, so that each case can be put before it. Threads: one.
+ * probe.c gathers, checks.c checks, doctor.c shows. The checks are a pure
+ * function of the probe, so that each case can be tested. Threads: one.
  */
 #ifndef MC_CHECKS_H
 #define MC_CHECKS_H
@@ -25,7 +25,7 @@
 /**
  * struct mc_device_node - A file below /dev/infiniband that verbs needs.
  * @path: the file.
- * @error: negative errno of opening it for reading and writing; 0 if it went.
+ * @error: negative errno of opening it for reading and writing; 0 on success.
  */
 struct mc_device_node {
 	char path[MC_NAME_BYTES];
@@ -51,12 +51,12 @@ struct mc_endpoint {
 };
 
 /**
- * struct mc_module_port - A port as the kernel module has it.
+ * struct mc_module_port - A port as the kernel module reports it.
  * @device: RDMA device.
  * @number: its port, from 1.
  * @up: target made, connections work.
  * @gid: GID that it publishes as text, "" if there is none.
- * @state: word for how it is.
+ * @state: name of its state.
  * @reason: why it is not up, "" if nothing is known.
  * @ready: its sessions with MetaServers that work.
  * @sessions: all of them.
@@ -75,7 +75,7 @@ struct mc_module_port {
 };
 
 /**
- * struct mc_module_probe - What the kernel module tells.
+ * struct mc_module_probe - State of the kernel module.
  * @loaded: it is loaded.
  * @enabled: krcore-node.service is to start at boot.
  * @error: negative errno of asking it; -ENOENT if there is no such netlink family.
@@ -96,7 +96,7 @@ struct mc_module_probe {
 	size_t ports_nr;
 };
 
-/** enum mc_signed - Whether krcore.ko is signed: cannot be told, no, yes. */
+/** enum mc_signed - Whether krcore.ko is signed: unknown, no, yes. */
 enum mc_signed {
 	MC_SIGNED_UNKNOWN,
 	MC_SIGNED_NO,
@@ -124,7 +124,7 @@ struct mc_system {
 /**
  * struct mc_record_probe - A record of this machine at the MetaServers.
  * @gid: its GID as text; service 0.
- * @expected: the kernel module says that it has published it.
+ * @expected: the kernel module reports that it has published it.
  * @have: bit mask of servers that have it, by their place in @servers of the probe.
  * @asked: bit mask of servers that answered.
  */
@@ -145,8 +145,8 @@ struct mc_record_probe {
  * @memlock_bytes: soft limit of locked memory, UINT64_MAX for none.
  * @memlock_free: the limit does not bind: CAP_IPC_LOCK.
  * @conf_file: configuration file.
- * @conf_error: negative errno of loading it, 0 if it went.
- * @conf_needed: nothing on the command line stands in for it.
+ * @conf_error: negative errno of loading it, 0 on success.
+ * @conf_needed: the command line does not replace it.
  * @conf_errors: its errors as FILE:LINE: TEXT.
  * @conf_errors_nr: how many.
  * @key_file: cluster key file, "" for none.
@@ -169,7 +169,7 @@ struct mc_record_probe {
  * @node_timeout_ms: [node] timeout_ms.
  * @reconnect_max_ms: [node] reconnect_max_ms.
  * @now_ns: wall clock.
- * @built_ns: wall clock that can only have passed.
+ * @built_ns: a time in the past, before which no correct wall clock can be.
  * @published_ns: newest boot generation of a record for one of our GIDs, 0 if none.
  * @published_gid: that GID as text.
  * @module: the kernel module krcore.
@@ -225,7 +225,7 @@ struct mc_probe {
 	size_t records_nr;
 };
 
-/** enum mc_verdict - Outcome of a check: well, doubtful, broken. */
+/** enum mc_verdict - Outcome of a check: good, doubtful, broken. */
 enum mc_verdict {
 	MC_CHECK_OK,
 	MC_CHECK_WARN,
@@ -248,7 +248,7 @@ struct mc_finding {
 	char remedy[2 * MC_TEXT_BYTES];
 };
 
-/** typedef mc_finding_fn - Called for each. @arg: as given along. @finding: valid during the call. */
+/** typedef mc_finding_fn - Called for each. @arg: as passed. @finding: valid during the call. */
 typedef void mc_finding_fn(void *arg, const struct mc_finding *finding);
 
 /**

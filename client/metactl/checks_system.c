@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The judgement of `doctor` on the machine around krcore: whether the kernel takes the
- * module, where the network puts its packets, and whether the cluster knows it. Pure:
- * nothing is read here but the probe.
+ * The checks of `doctor` on the machine around krcore: whether the kernel accepts the
+ * module, in which class the network puts its packets, and whether the cluster has its
+ * records. Pure: only the probe is read here.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "client/metactl/judge.h"
 
-/* What keeps the module from being loaded is a failure only where it is wanted. */
+/* A cause that keeps the module from being loaded is a failure only where the module is wanted. */
 static enum mc_verdict mc_unloadable(const struct mc_probe *p)
 {
 	if (p->module.loaded)

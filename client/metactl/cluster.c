@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * cluster: all MetaServers in one view, what they do not have alike, and when the next one
- * may be restarted.
+ * cluster: all MetaServers in one view, the records in which they differ, and when the next
+ * one may be restarted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "client/metactl/record.h"
 
 #define MC_SETTLED_POLL_MS 250
-#define MC_SETTLED_SECONDS 300 /* ten times what a server takes that nobody comes late to */
+#define MC_SETTLED_SECONDS 300 /* ten times the usual time of a server to settle */
 
-/* A look-up of a record that nobody can have: a miss has the root read, which says more. */
+/* A look-up of a record that cannot exist: a miss makes libkrcore READ the root. */
 static void mc_look(struct mc *mc, unsigned int server)
 {
 	struct krcore_key key = { .service = 65535 };
@@ -57,7 +57,7 @@ static int mc_cluster_status(struct mc *mc)
 				     nr - well, nr);
 }
 
-/* The procedure of a rolling restart waits with this between two servers. */
+/* A rolling restart uses this to wait between two servers. */
 static int mc_wait_settled(struct mc *mc)
 {
 	const struct timespec pause = { .tv_nsec = MC_SETTLED_POLL_MS * 1000000L };
@@ -119,7 +119,7 @@ static int mc_diff_read(struct mc *mc, struct mc_diff *diff, unsigned int server
 	return MC_OK;
 }
 
-/* The tables were read one after the other: ask again, and tell what is still so. */
+/* The tables were read one after the other: look up again, and report what still differs. */
 static bool mc_diff_still(struct mc *mc, struct mc_diff *diff, struct mc_diff_row *row)
 {
 	struct krcore_value first = { 0 }, value;

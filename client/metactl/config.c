@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * config: check a configuration file without a daemon, show what holds.
+ * config: check a configuration file without a daemon, show the values in effect.
  */
 #include <string.h>
 

@@ -61,7 +61,7 @@ void mc_dcb_take(const struct nlmsghdr *nlh, struct mc_dcb *dcb)
 
 static int mc_dcb_on_answer(const struct nlmsghdr *nlh, void *arg)
 {
-	/* the answer to a question about one device is one message without an end */
+	/* the answer about one device is a single message, without NLMSG_DONE */
 	mc_dcb_take(nlh, arg);
 	return MNL_CB_STOP;
 }

@@ -39,7 +39,7 @@ struct mc_dcb {
 void mc_dcb_ask(const char *netdev, struct mc_dcb *ret_dcb);
 
 /**
- * mc_dcb_take() - Take what an answer says.
+ * mc_dcb_take() - Evaluate a message of the answer.
  * @nlh: RTM_GETDCB message, checked for its length.
  * @dcb: filled as far as the message goes.
  */

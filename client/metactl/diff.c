@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Which records not all servers have alike: see diff.h.
+ * Records in which servers differ: see diff.h.
  */
 #include <errno.h>
 #include <stdlib.h>

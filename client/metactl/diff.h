@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which records not all servers have alike. Pure: the caller reads the tables.
+ * Records in which servers differ. Pure: the caller reads the tables.
  * Threads: one.
  */
 #ifndef MC_DIFF_H
@@ -18,7 +18,7 @@
  * struct mc_diff_entry - A record of one server.
  * @key: its name.
  * @print: a hash of its value.
- * @server: whose.
+ * @server: index of the server.
  */
 struct mc_diff_entry {
 	struct krcore_key key;
@@ -30,7 +30,7 @@ struct mc_diff_entry {
  * struct mc_diff - Records of several servers. Zero it to begin.
  * @entries: what was added; sorted by mc_diff_next() first.
  * @nr: how many.
- * @room: for how many there is memory.
+ * @room: capacity of @entries.
  * @servers: a bit for each server that was read.
  * @at: how far mc_diff_next() has come.
  * @sorted: it has begun.
@@ -45,7 +45,7 @@ struct mc_diff {
 };
 
 /**
- * struct mc_diff_row - A record that the servers do not have alike.
+ * struct mc_diff_row - A record in which the servers differ.
  * @key: its name.
  * @have: a bit for each server that has it.
  * @differs: those that have it have different values.
@@ -72,7 +72,7 @@ int mc_diff_add(struct mc_diff *diff, unsigned int server, const struct krcore_k
 		const struct krcore_value *value);
 
 /**
- * mc_diff_next() - The next record that the servers do not have alike, in order of keys.
+ * mc_diff_next() - The next record in which the servers differ, in order of keys.
  * @diff: all was added.
  * @ret_row: filled.
  *
@@ -80,7 +80,7 @@ int mc_diff_add(struct mc_diff *diff, unsigned int server, const struct krcore_k
  */
 bool mc_diff_next(struct mc_diff *diff, struct mc_diff_row *ret_row);
 
-/** mc_diff_free() - Give the memory back. @diff: zeroed. */
+/** mc_diff_free() - Free the memory. @diff: zeroed. */
 void mc_diff_free(struct mc_diff *diff);
 
 #endif /* MC_DIFF_H */

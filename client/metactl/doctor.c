@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * doctor: look at everything that a look-up needs and say what is wrong, why,
- * and what to do. Gathered by probe.c, and here over RDMA; judged by checks.c.
+ * doctor: examine everything that a look-up needs and report what is wrong, why, and
+ * what to do. probe.c gathers the facts, this file those over RDMA; checks.c checks them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void mc_show_finding(void *arg, const struct mc_finding *f)
 	mc_put_text(out, "remedy", MC_BELOW, *f->remedy ? f->remedy : NULL);
 }
 
-/* What the servers have of a GID of this machine: each is asked, so that none speaks for another. */
+/* Look up the record of a GID of this machine at each of the servers separately. */
 static void mc_probe_record(struct mc *mc, struct mc_probe *probe, const uint8_t *gid)
 {
 	struct krcore_key key = { .service = KRCORE_SERVICE_NODE };
@@ -74,7 +74,7 @@ static void mc_probe_records(struct mc *mc, struct mc_probe *probe)
 	for (i = 0; i < probe->rdma.ports_nr; i++)
 		for (k = 0; k < probe->rdma.ports[i].gids_nr; k++)
 			mc_probe_record(mc, probe, probe->rdma.ports[i].gids[k].gid);
-	/* a miss has the root read, which says whether the server has settled */
+	/* a miss makes libkrcore READ the root, which says whether the server has settled */
 	krcore_servers(mc->krcore, probe->servers, (unsigned int)probe->servers_nr);
 }
 
@@ -165,7 +165,7 @@ static void mc_probe_server_get(void *arg, const struct nlmsghdr *nlh)
 	}
 }
 
-/* Ask the kernel module how it is. */
+/* Get the state of the kernel module. */
 static void mc_probe_genl(struct mc_module_probe *m)
 {
 	static const struct {
@@ -194,7 +194,7 @@ static void mc_probe_genl(struct mc_module_probe *m)
 	mc_genl_close(genl);
 }
 
-/* Problems first: what is well would hide them. */
+/* Problems first, so that good findings do not hide them. */
 static unsigned int mc_doctor_show(struct mc *mc, const struct mc_probe *probe)
 {
 	struct mc_doctor d = { .mc = mc };

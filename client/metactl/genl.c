@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Generic netlink to the kernel module: see genl.h. What the kernel says in its
- * extended acknowledgement is shown to people, not only the errno.
+ * Generic netlink to the kernel module: see genl.h. Error texts include the kernel's
+ * extended acknowledgement, not only the errno.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static int mc_genl_connect(struct mc_genl *genl)
 		return -errno;
 	if (mnl_socket_bind(genl->socket, 0, MNL_SOCKET_AUTOPID) < 0)
 		return -errno;
-	/* Without these there is less to tell, but all works. */
+	/* Without these socket options errors are less detailed, but all works. */
 	if (mnl_socket_setsockopt(genl->socket, NETLINK_EXT_ACK, &on, sizeof(on)) ||
 	    mnl_socket_setsockopt(genl->socket, NETLINK_CAP_ACK, &on, sizeof(on)) ||
 	    mnl_socket_setsockopt(genl->socket, NETLINK_GET_STRICT_CHK, &on, sizeof(on)))

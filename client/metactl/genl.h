@@ -28,7 +28,7 @@ struct mc_genl;
  */
 int mc_genl_open(struct mc_genl **ret_genl);
 
-/** mc_genl_close() - Give a connection back; its buffers are wiped. @genl: it, or NULL. */
+/** mc_genl_close() - Close a connection and wipe its buffers. @genl: connection or NULL. */
 void mc_genl_close(struct mc_genl *genl);
 
 /**

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* How the checks of `doctor` say what they found: see judge.h. */
+/* How the checks of `doctor` report their findings: see judge.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

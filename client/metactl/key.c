@@ -13,7 +13,7 @@
 
 #define MC_KEY_GROUP "krcore"
 
-/* A bad configuration is for others to complain of: what can be read of it counts. */
+/* Errors of the configuration are ignored here: other commands report them. */
 static void mc_key_ignore(void *arg, const char *file, unsigned int line, const char *text)
 {
 	(void)arg;
@@ -22,7 +22,7 @@ static void mc_key_ignore(void *arg, const char *file, unsigned int line, const 
 	(void)text;
 }
 
-/* Of the configuration, as far as it can be read. @conf: room for it. */
+/* The key file of the configuration, as far as that can be read. @conf: memory for it. */
 static const char *mc_key_path(struct mc *mc, struct kru_conf *conf)
 {
 	if (mc_text(mc, "file"))
@@ -48,7 +48,7 @@ static int mc_key_say(struct mc *mc, const char *path, int err)
 	}
 }
 
-/* Names of the keys, which do not give them away, in their order. */
+/* Ids of the keys, which do not reveal them, in their order. */
 static int mc_key_show(struct mc *mc, const char *path)
 {
 	__u8 id[KRP_KEY_ID_BYTES];

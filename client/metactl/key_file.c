@@ -76,7 +76,7 @@ int mc_key_file_new(const char *path, gid_t group)
 	kru_keys_wipe(&keys);
 	if (err)
 		return err;
-	if (link(name, path)) /* which, unlike rename(), replaces nothing */
+	if (link(name, path)) /* link(), unlike rename(), does not replace a file */
 		err = -errno;
 	unlink(name);
 	free(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Making and changing the file of the cluster keys. A file is replaced as a whole, so
- * that nobody ever reads half of one; owner, group and mode stay.
+ * that no reader ever sees half of one; owner, group and mode stay.
  */
 #ifndef MC_KEY_FILE_H
 #define MC_KEY_FILE_H

@@ -45,7 +45,7 @@ int mc_local_each(struct mc *mc, const char *command, json_t *args,
 int mc_local_rows(struct mc *mc, const char *command, json_t *args, const char *const *keys,
 		  uint64_t max);
 
-/** mc_local_must() - For commands that only the local daemon has. @mc: run. Return: MC_OK or MC_USAGE. */
+/** mc_local_must() - For commands of the local daemon only. @mc: run. Return: MC_OK or MC_USAGE. */
 int mc_local_must(struct mc *mc);
 
 #endif /* MC_LOCAL_H */

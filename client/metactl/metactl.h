@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the objects of krcore-metactl share: the run, the command table, errors.
+ * Shared by the objects of krcore-metactl: the run, the command table, errors.
  *
  * The table is the one description of a command: parsing, help, and completion
  * all come from it. An object lives in a file of its own and exports one struct
@@ -50,7 +50,7 @@ enum mc_type {
 };
 
 /* mc_param.flags */
-#define MC_POSITIONAL 0x01 /* its place says what it is, no word before it */
+#define MC_POSITIONAL 0x01 /* identified by its position, without a word before it */
 #define MC_REQUIRED 0x02
 
 /**
@@ -172,7 +172,7 @@ extern const struct mc_object mc_object_cluster;
 const struct mc_object *const *mc_objects(void);
 
 /**
- * mc_error() - Tell people what failed: "krcore-metactl: OBJECT: text" on stderr.
+ * mc_error() - Report a failure: "krcore-metactl: OBJECT: text" on stderr.
  * @mc: run.
  * @format: as printf(), without a newline.
  *
@@ -189,7 +189,7 @@ int mc_error(struct mc *mc, const char *format, ...) __attribute__((format(print
  */
 const struct mc_value *mc_get(const struct mc *mc, const char *name);
 
-/** mc_number() - A number, or its default. @mc: run. @name: parameter. @none: default. Return: it. */
+/** mc_number() - Value or default. @mc: run. @name: parameter. @none: default. Return: number. */
 uint64_t mc_number(const struct mc *mc, const char *name, uint64_t none);
 
 /** mc_text() - A text, or NULL. @mc: run. @name: parameter. Return: as written. */

@@ -2,7 +2,7 @@
 /*
  * The kernel module as krcore-metactl shows and configures it: attributes of
  * proto/krp_genl.h to rows and names, and krcore.conf(5) to a NODE_UP request.
- * module.c and module_conf.c are pure; module_up.c and module_show.c do what commands ask.
+ * module.c and module_conf.c are pure; module_up.c and module_show.c run the commands.
  * Threads: one.
  */
 #ifndef MC_MODULE_H
@@ -44,16 +44,16 @@ const char *mc_module_attr(enum mc_set set, uint16_t type);
  */
 void mc_module_row(struct mc_out *out, enum mc_set set, const struct nlattr *attrs, size_t bytes);
 
-/** mc_module_attrs() - Attributes of a message. @nlh: message. @ret_bytes: their length. Return: the first. */
+/** mc_module_attrs() - Attributes. @nlh: message. @ret_bytes: their length. Return: the first. */
 const struct nlattr *mc_module_attrs(const struct nlmsghdr *nlh, size_t *ret_bytes);
 
-/** mc_module_find() - An attribute of a message. @nlh: message. @type: which. Return: it or NULL. */
+/** mc_module_find() - Find an attribute. @nlh: message. @type: which. Return: it or NULL. */
 const struct nlattr *mc_module_find(const struct nlmsghdr *nlh, uint16_t type);
 
-/** mc_module_u32() - A number. @nlh: message. @type: which attribute. Return: it, 0 if it is not there. */
+/** mc_module_u32() - A number. @nlh: message. @type: attribute. Return: it, 0 if absent. */
 uint32_t mc_module_u32(const struct nlmsghdr *nlh, uint16_t type);
 
-/** mc_module_text() - A text. @nlh: message. @type: which attribute. Return: it, "" if it is not there. */
+/** mc_module_text() - A text. @nlh: message. @type: attribute. Return: it, "" if absent. */
 const char *mc_module_text(const struct nlmsghdr *nlh, uint16_t type);
 
 /** mc_module_state() - A state as a word. @set: PORT, SERVER or QUEUE. @state: it. Return: text. */
@@ -70,7 +70,7 @@ struct mc;
  */
 int mc_module_open(struct mc *mc, struct mc_genl **ret_genl);
 
-/** mc_module_missing() - Why mc_genl_open() failed, for people. @error: errno. Return: constant text. */
+/** mc_module_missing() - Why mc_genl_open() failed. @error: errno. Return: constant text. */
 const char *mc_module_missing(int error);
 
 /**
@@ -100,7 +100,7 @@ int mc_module_show(struct mc *mc);
 int mc_module_stats(struct mc *mc);
 
 /**
- * struct mc_module_conf - What NODE_UP will say.
+ * struct mc_module_conf - The content of a NODE_UP request.
  * @node: section [node] of the configuration.
  * @owner: identity of the module over boots.
  * @generation: boot generation.
@@ -109,7 +109,7 @@ int mc_module_stats(struct mc *mc);
  * @servers: MetaServers, one address each.
  * @servers_nr: how many.
  * @incomplete: names are left out that have no address now.
- * @refresh: only the servers matter, and nothing is said of names without an address.
+ * @refresh: only the servers matter, and names without an address are not reported.
  */
 struct mc_module_conf {
 	struct kru_conf_node node;
@@ -146,12 +146,12 @@ struct mc_module_servers {
 void mc_module_have(struct mc_module_servers *have, const struct nlattr *address, uint16_t port);
 
 /**
- * mc_module_moved() - Is the module to have other servers than it has?
- * @conf: what the names stand for now.
- * @have: what it has.
+ * mc_module_moved() - Whether the servers of the module must be changed.
+ * @conf: servers that the names stand for now.
+ * @have: servers that the module has.
  *
- * A name server that is away takes no MetaServer away: as long as a name has no address,
- * servers are only added.
+ * A name server that is unreachable must not remove a MetaServer: as long as a name has no
+ * address, servers are only added.
  *
  * Return: true if so; false also if the module has no port yet.
  */

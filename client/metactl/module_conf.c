@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * From a configuration to a NODE_UP request: see module.h. Nothing is read here.
+ * From a configuration to a NODE_UP request: see module.h. No file is read here.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the kernel module tells: the module's part of `node show`, `stats node`, and the
+ * Reports of the kernel module: the module's part of `node show`, `stats node`, and the
  * objects queue and peer.
  */
 #include <errno.h>

@@ -77,7 +77,7 @@ static int mc_up_identity(struct mc *mc, struct mc_module_conf *conf)
 	return MC_OK;
 }
 
-/* Which of the addresses an RDMA port leads to: as doctor finds out. */
+/* Which of the addresses an RDMA port leads to: found as in doctor. */
 static int mc_up_pick(struct mc *mc, const struct kru_servers *list,
 		      const struct kru_endpoint *found, unsigned int nr,
 		      struct mc_module_conf *conf)
@@ -159,7 +159,7 @@ static void mc_refresh_server(void *arg, const struct nlmsghdr *nlh)
 		       (uint16_t)mc_module_u32(nlh, KRP_GENL_A_SERVER_PORT));
 }
 
-/* Is the node up, and are its MetaServers others than the names stand for now? */
+/* Is the node up, and do its MetaServers differ from those that the names stand for now? */
 static int mc_refresh_due(struct mc *mc, struct mc_genl *genl, const struct mc_module_conf *conf,
 			  bool *ret_due)
 {
@@ -176,7 +176,7 @@ static int mc_refresh_due(struct mc *mc, struct mc_genl *genl, const struct mc_m
 	return MC_OK;
 }
 
-/* Say which ports do not work; one that does is enough to be silent. */
+/* Report the ports that do not work, unless there is one that does. */
 struct mc_up_ports {
 	struct mc *mc;
 	unsigned int up;
@@ -264,7 +264,7 @@ int mc_module_down(struct mc *mc)
 		return ret;
 	mc_genl_request(genl, KRP_GENL_CMD_NODE_DOWN, 0);
 	err = mc_genl_run(genl, NULL, NULL);
-	if (err && err != -EALREADY) /* down is what was asked for */
+	if (err && err != -EALREADY) /* the node is down already, as requested */
 		ret = mc_error(mc, "down: %s", mc_genl_error(genl));
 	mc_genl_close(genl);
 	return ret;

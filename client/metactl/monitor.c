@@ -4,8 +4,8 @@
  * subscription over RDMA.
  *
  * Threads: libkrcore calls back from its own thread, which only writes the
- * event into a pipe; the main thread reads and shows it. A full pipe loses
- * events, and says so.
+ * event into a pipe; the main thread reads and shows it. If the pipe is full,
+ * events are lost, which is reported.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -40,7 +40,7 @@ struct mc_out {
 	bool any_json; /* an object was written: the next needs a comma */
 	bool any_text;
 	bool heading; /* the heading of this table is out */
-	bool open; /* a row is under way */
+	bool open; /* a row has begun and is not complete */
 	int error;
 	struct mc_line row;
 	struct mc_line *held;
@@ -239,7 +239,7 @@ size_t mc_scaled(const char *key, uint64_t value, char *buf, size_t bytes)
 	return strlen(key);
 }
 
-/* People want 1.5s, programs that read text want the integer under its full key. */
+/* Human-readable text has 1.5s; for programs that read text, the integer under its full key. */
 static bool mc_scales(const struct mc_out *out)
 {
 	return !(out->flags & (MC_OUT_JSON | MC_OUT_ONELINE)) &&

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Rows on stdout, as text for people or as JSON for programs, from one call.
+ * Rows on stdout, as human-readable text or as JSON for programs, from one call.
  *
  * A command puts cells into rows under their JSON keys; the layout decides what
  * they look like. JSON is one array of flat objects over the whole run. Units
  * are in the keys (age_ms); text shows them scaled (1.5s) under the bare word.
  *
- * Threads: one. Errors stick and are given back by mc_out_end(). Idea: the one
+ * Threads: one. The first error is kept and returned by mc_out_end(). Idea: the one
  * print call for text and JSON of iproute2's json_print.h.
  */
 #ifndef MC_OUTPUT_H
@@ -122,7 +122,7 @@ void mc_put_json(struct mc_out *out, const char *key, unsigned int flags, json_t
 void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys);
 
 /**
- * mc_out_end() - Write what is left and give the output back.
+ * mc_out_end() - Write the remaining rows and free the output.
  * @out: output or NULL.
  *
  * Return: 0, or the negative errno of the first thing that went wrong.
@@ -134,16 +134,16 @@ int mc_out_end(struct mc_out *out);
  * @text: any bytes.
  * @bytes: how many.
  *
- * Control characters and what is not UTF-8 become \xNN, so that nobody else's
- * text reaches a terminal as commands.
+ * Control characters and bytes that are not UTF-8 become \xNN, so that foreign
+ * text cannot reach a terminal as commands.
  *
  * Return: memory for free(), or NULL without memory.
  */
 char *mc_text_safe(const void *text, size_t bytes);
 
 /**
- * mc_scaled() - A number with its unit, for people.
- * @key: key whose ending tells the unit; "unix" before it makes a date of it.
+ * mc_scaled() - A number with its unit, human-readable.
+ * @key: key whose ending is the unit; "unix" before that makes a date of the number.
  * @value: number.
  * @buf: where to.
  * @bytes: size of @buf.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What `doctor` looks at: see probe.h. Nothing is judged here.
+ * Gathers the facts for `doctor`: see probe.h. The checks are elsewhere.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -25,7 +25,7 @@
 #include "common/gid.h"
 
 #define MC_CAP_IPC_LOCK 14
-#define MC_BUILT_NS 1735689600000000000ULL /* 2025-01-01: no clock that works is before it */
+#define MC_BUILT_NS 1735689600000000000ULL /* 2025-01-01: no correct clock is before it */
 
 static void mc_probe_node(struct mc_probe *probe, const char *dev, const char *name)
 {

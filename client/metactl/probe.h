@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Gathers struct mc_probe on this machine, but for what needs an attachment.
- * Never fails for what it meets: that is what the checks want to know. Threads:
- * one.
+ * Gathers struct mc_probe on this machine, except what needs an attachment. Errors
+ * that it meets are noted for the checks, not returned. Threads: one.
  */
 #ifndef MC_PROBE_H
 #define MC_PROBE_H
@@ -75,7 +74,7 @@ void mc_probe_routes(const struct mc_places *places, uint32_t timeout_ms, struct
  */
 bool mc_probe_leads(const char *sysfs, const struct mc_rdma *rdma, const struct kru_endpoint *to);
 
-/** mc_probe_free() - Give back what a probe holds. @probe: probe or NULL, itself freed too. */
+/** mc_probe_free() - Free a probe and all its memory. @probe: probe or NULL. */
 void mc_probe_free(struct mc_probe *probe);
 
 #endif /* MC_PROBE_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What decides whether krcore.ko can be loaded, and what becomes of its packets: see
- * probe.h. Nothing is judged here.
+ * Gathers what decides whether krcore.ko can be loaded, and in which class its packets
+ * are sent: see probe.h. The checks are elsewhere.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 /* The variable of the boot services that says so: four bytes of attributes, then 0 or 1. */
 #define MC_SECURE_BOOT "firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
-/* A driver that was not built with the kernel says so in its taint. */
+/* A driver that was not built with the kernel has a taint flag. */
 static void mc_probe_driver(const char *sysfs, struct mc_system *system)
 {
 	static const char *const drivers[] = { "mlx5_core", "mlx5_ib", "ib_core" };
@@ -68,7 +68,7 @@ static void mc_probe_must_sign(const char *sysfs, struct mc_system *system)
 
 static enum mc_signed mc_module_signed(const char *path)
 {
-	const char *no_config = NULL; /* modprobe.d(5) has no say in this */
+	const char *no_config = NULL; /* modprobe.d(5) is not needed for this */
 	enum mc_signed answer = MC_SIGNED_UNKNOWN;
 	struct kmod_list *info = NULL, *i;
 	struct kmod_module *module;

@@ -210,7 +210,7 @@ static int mc_servers_up(struct mc *mc)
 	return up;
 }
 
-/* The library renews and republishes by itself; this only tells of it, and waits for a signal. */
+/* The library renews and republishes by itself; this only reports, and waits for a signal. */
 static int mc_keep(struct mc *mc, const struct krcore_key *key)
 {
 	struct krcore_stats before, now;

@@ -25,10 +25,10 @@ void mc_put_key(struct mc *mc, const struct krcore_key *key);
  */
 void mc_put_value(struct mc *mc, const struct krcore_value *value);
 
-/** mc_put_hex() - Bytes as hexadecimal digits. @mc: run. @key: key. @flags: MC_*. @p: bytes. @nr: how many. */
+/** mc_put_hex() - Hex digits. @mc: run. @key: key. @flags: MC_*. @p: bytes. @nr: how many. */
 void mc_put_hex(struct mc *mc, const char *key, unsigned int flags, const uint8_t *p, size_t nr);
 
-/** mc_values_equal() - Whether two values say the same. @a: value. @b: value. Return: true if so. */
+/** mc_values_equal() - Whether two values are equal. @a: value. @b: value. Return: true if so. */
 bool mc_values_equal(const struct krcore_value *a, const struct krcore_value *b);
 
 /**
@@ -39,7 +39,7 @@ bool mc_values_equal(const struct krcore_value *a, const struct krcore_value *b)
  */
 int mc_server_choose(struct mc *mc);
 
-/** mc_address_of() - Address of a server. @mc: run, attached. @server: index. @buf: where to. @bytes: size. */
+/** mc_address_of() - Address. @mc: run, attached. @server: index. @buf: where to. @bytes: size. */
 void mc_address_of(struct mc *mc, unsigned int server, char *buf, size_t bytes);
 
 /**
@@ -50,10 +50,10 @@ void mc_address_of(struct mc *mc, unsigned int server, char *buf, size_t bytes);
  */
 int mc_local_records(struct mc *mc);
 
-/** mc_local_record() - One record of the daemon. @mc: run. @key: name. Return: as mc_local_records(). */
+/** mc_local_record() - One record. @mc: run. @key: name. Return: as mc_local_records(). */
 int mc_local_record(struct mc *mc, const struct krcore_key *key);
 
-/** mc_table_diff() - The command. @mc: run. Return: MC_OK if all servers have the same, else MC_FAILED. */
+/** mc_table_diff() - The command. @mc: run. Return: MC_OK if all servers agree, else MC_FAILED. */
 int mc_table_diff(struct mc *mc);
 
 #endif /* MC_RECORD_H */

@@ -4,7 +4,7 @@
 
 #include "client/metactl/local.h"
 
-#define MC_DRAIN_SECONDS 10 /* twice what the daemon gives a client that does not answer */
+#define MC_DRAIN_SECONDS 10 /* twice the daemon's time-out for a client that does not answer */
 #define MC_DRAIN_POLL_MS 100
 
 static const char *const mc_drain_keys[] = { "state", "serving", "sessions", "records", NULL };
@@ -57,7 +57,7 @@ static int mc_drain_ask(struct mc *mc, const char *command, json_t **ret_row)
 	return ret;
 }
 
-/* What is to be done next may be a reboot: it returns when the clients have gone. */
+/* The operator may reboot next: return only when the clients have gone. */
 static int mc_server_drain(struct mc *mc)
 {
 	const struct timespec pause = { .tv_nsec = MC_DRAIN_POLL_MS * 1000000L };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* session: who is connected to the daemon on this machine, and who is to go. */
+/* session: list the clients that are connected to the daemon on this machine; disconnect some. */
 #include <stdio.h>
 
 #include "client/metactl/local.h"
@@ -63,7 +63,7 @@ static const struct mc_param mc_session_params[] = {
 	{ 0 },
 };
 
-/* The first is what "session" alone does: to look, never to disconnect. */
+/* The first is the default of "session" alone: it must only show, never disconnect. */
 static const struct mc_command mc_session_commands[] = {
 	{ "list", mc_session_list, mc_session_params, 0, "Connections, oldest first" },
 	{ "kill", mc_session_kill, mc_kill_params, 0,

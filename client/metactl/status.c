@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * status: how is it? The daemon on this machine if there is one, else the
+ * status: overall state of the daemon on this machine if there is one, else of the
  * MetaServers as this node reaches them.
  */
 #include <stdlib.h>

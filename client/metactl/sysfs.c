@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * RDMA devices in sysfs: see sysfs.h. What vanishes while it is read is left
- * out; only lack of memory is an error.
+ * RDMA devices in sysfs: see sysfs.h. Entries that vanish while they are read are
+ * left out; only lack of memory is an error.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -67,7 +67,7 @@ struct mc_rdma {
 };
 
 /**
- * mc_rdma_scan() - Read what there is.
+ * mc_rdma_scan() - Read all devices.
  * @sysfs: where sysfs is: MC_SYSFS.
  * @ret_rdma: filled; empty if there is nothing. mc_rdma_free() it.
  *
@@ -75,7 +75,7 @@ struct mc_rdma {
  */
 int mc_rdma_scan(const char *sysfs, struct mc_rdma *ret_rdma);
 
-/** mc_rdma_free() - Give back what mc_rdma_scan() filled. @rdma: it, or all zero. */
+/** mc_rdma_free() - Free what mc_rdma_scan() filled. @rdma: filled, or all zero. */
 void mc_rdma_free(struct mc_rdma *rdma);
 
 /**

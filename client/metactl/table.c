@@ -90,7 +90,7 @@ static bool mc_dump_bytes(void *arg, const void *bytes, size_t nr)
 	return !mc_stopping() && fwrite(bytes, 1, nr, arg) == nr;
 }
 
-/* The bytes into a file, which is there only if all of them are in it. */
+/* Write the bytes into a file, which appears only when it is complete. */
 static int mc_table_dump_raw(struct mc *mc, unsigned int server, const char *name)
 {
 	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* it has DC keys */

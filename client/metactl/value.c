@@ -33,7 +33,7 @@ void mc_put_hex(struct mc *mc, const char *key, unsigned int flags, const uint8_
 	mc_put_text(mc->out, key, flags, text);
 }
 
-/* A key that gives access, unless it is asked for. */
+/* A key that gives access; hidden unless it is asked for. */
 static void mc_put_secret(struct mc *mc, const char *key, unsigned int flags, uint64_t value)
 {
 	if (mc->show_keys)
