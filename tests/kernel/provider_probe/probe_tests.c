@@ -256,7 +256,7 @@ static int probe_burst(struct probe *p, u32 count, u32 quiet)
 	for (i = 0; i < count; i++) {
 		struct krc_hw_wr wr = probe_wr(p, KRP_OP_WRITE, 64 * i, 64);
 
-		wr.quiet = quiet & BIT(i);
+		wr.unsignaled = quiet & BIT(i);
 		if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
 			return -EPROTO;
 	}
@@ -308,7 +308,7 @@ static int probe_fault_once(struct probe *p, const struct krc_hw_wr *bad, enum k
 		return -EPROTO;
 	for (i = 1; i < 6; i++) {
 		wr = probe_wr(p, KRP_OP_READ, 64 * i, 64);
-		wr.quiet = i & 1;
+		wr.unsignaled = i & 1;
 		if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
 			return -EPROTO;
 	}
