@@ -37,24 +37,30 @@ static int mc_settled(struct mc *mc, struct krcore_server_info *servers, int nr)
 	return well;
 }
 
+/* Show the servers, and free them. @how: how those are that do not serve well. */
+static int mc_cluster_show(struct mc *mc, struct krcore_server_info *servers, int nr, int well,
+			   const char *how)
+{
+	mc_out_table(mc->out, MC_TABLE, NULL);
+	mc_put_servers(mc, servers, nr);
+	free(servers);
+	return well == nr ? MC_OK
+			  : mc_error(mc, "%d of %d MetaServers are %s attached and settled",
+				     nr - well, nr, how);
+}
+
 static int mc_cluster_status(struct mc *mc)
 {
 	struct krcore_options opts = { .flags = KRCORE_OPEN_NOWAIT };
 	struct krcore_server_info *servers;
-	int nr, well;
+	int nr;
 
 	if (mc_attach(mc, &opts))
 		return MC_FAILED;
 	nr = mc_servers_wait(mc, &servers);
 	if (nr < 0)
 		return mc_error(mc, "no memory");
-	well = mc_settled(mc, servers, nr);
-	mc_out_table(mc->out, MC_TABLE, NULL);
-	mc_put_servers(mc, servers, nr);
-	free(servers);
-	return well == nr ? MC_OK
-			  : mc_error(mc, "%d of %d MetaServers are not attached and settled",
-				     nr - well, nr);
+	return mc_cluster_show(mc, servers, nr, mc_settled(mc, servers, nr), "not");
 }
 
 /* A rolling restart uses this to wait between two servers. */
@@ -75,12 +81,7 @@ static int mc_wait_settled(struct mc *mc)
 	while ((well = mc_settled(mc, servers, nr)) < nr && !mc_stopping() &&
 	       mc_now_ns() < until_ns)
 		nanosleep(&pause, NULL);
-	mc_out_table(mc->out, MC_TABLE, NULL);
-	mc_put_servers(mc, servers, nr);
-	free(servers);
-	return well == nr ? MC_OK
-			  : mc_error(mc, "%d of %d MetaServers are still not attached and settled",
-				     nr - well, nr);
+	return mc_cluster_show(mc, servers, nr, well, "still not");
 }
 
 struct mc_diff_walk {

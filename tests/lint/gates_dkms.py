@@ -58,8 +58,8 @@ class Dkms:
                 ("dkms.conf", _text("debian/krcore-dkms.dkms").replace("#MODULE_VERSION#",
                                                                        version)),
                 ("kmod/main.c", re.sub(r'^MODULE_VERSION\(".*"\);',
-                                           f'MODULE_VERSION("{version}");',
-                                           _text("kmod/main.c"), flags=re.MULTILINE))):
+                                       f'MODULE_VERSION("{version}");',
+                                       _text("kmod/main.c"), flags=re.MULTILINE))):
             with open(os.path.join(to, name), "w", encoding="utf-8") as f:
                 f.write(text)
 
