@@ -10,7 +10,7 @@ import os
 import pathlib
 import time
 
-from . import accel, cpio, host, nic as nic_module
+from . import accel, cpio, debugfs, host, nic as nic_module
 from .agent import AgentError, GuestAgent, Qmp
 from .kernel_log import KernelLog
 from .process import Process
@@ -97,6 +97,7 @@ class Machine:
                               "--no-pager; journalctl -b -p err --no-pager | tail -30",
                               check=False)
             raise host.ClusterError(f"{self.name}: booted, but {state.out.strip()}\n{failed.out}")
+        debugfs.prepare(self)
 
     def power_off(self):
         """End the machine, not the system in it: a power cut."""

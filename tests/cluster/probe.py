@@ -45,7 +45,7 @@ class Probe:
 
     def __enter__(self):
         self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
-        self.machine.run(f"{debugfs.MOUNT}; modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
+        self.machine.run("modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
                          "insmod /tmp/krc_meta_probe.ko")
         return self
 

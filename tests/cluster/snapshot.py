@@ -13,7 +13,7 @@ import platform
 import shutil
 import time
 
-from . import host
+from . import debugfs, host
 from .agent import AgentError
 
 STATE = "state"
@@ -144,3 +144,4 @@ def restore(cluster, folder, stay=False):
     cluster.each(lambda machine: _thaw(machine, 120))
     cluster.each(lambda machine: machine.resume())
     cluster.each(lambda machine: machine.agent.set_clock())
+    cluster.each(debugfs.prepare)     # an older snapshot may lack it

@@ -42,7 +42,7 @@ def _only_on_debug(cluster):
 
 def _set(machine, kinds, settings):
     """Those of the settings that a kind of fault has."""
-    machine.run(f"{debugfs.MOUNT}; cd {debugfs.FOLDER}; for f in {' '.join(kinds)}; do "
+    machine.run(f"cd {debugfs.FOLDER}; for f in {' '.join(kinds)}; do "
                 + "; ".join(f"[ ! -e $f/{name} ] || echo {value} >$f/{name}"
                             for name, value in settings.items()) + "; done")
 
@@ -82,7 +82,6 @@ def _code_of_function(machine, name):
 
 def _leaks(machine):
     """What kmemleak has found of modules of ours that are gone; two scans, as it wants them."""
-    machine.run(debugfs.MOUNT)
     for _ in range(2):
         machine.run(f"sleep 6; echo scan >{debugfs.FOLDER}/kmemleak", timeout=300)
     found = machine.run(f"cat {debugfs.FOLDER}/kmemleak", timeout=120).out

@@ -19,7 +19,7 @@ FOLDER = "/tmp/kunit"
 def _loaded(machine, paths):
     """The modules in a guest, loaded in this order, with what they need; gone afterwards."""
     names = [path.stem for path in paths]
-    machine.run(f"{debugfs.MOUNT}; rmmod krcore_test krcore 2>/dev/null; "
+    machine.run(f"rmmod krcore_test krcore 2>/dev/null; "
                 f"mkdir -p {FOLDER} && modprobe kunit", timeout=120)
     try:
         for path in paths:
