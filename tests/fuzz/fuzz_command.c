@@ -48,7 +48,9 @@ static void fz_begin(struct ms_daemon *d)
 	ms_log_set_level(LOG_CRIT);
 	kru_conf_defaults(&d->conf);
 	FZ_ASSERT(!kru_conf_set(&d->conf, "metaserver.key_file=", fz_report, NULL));
-	d->options.config = "/dev/null"; /* what `reload` reads */
+	/* What `reload` reads; its level keeps the log to what explains a failure. */
+	d->options.config = "/dev/null";
+	d->options.set[d->options.set_nr++] = "metaserver.log_level=err";
 	d->loop = ev_default_loop(EVFLAG_AUTO);
 	FZ_ASSERT(d->loop && !ms_server_new(d->loop, &d->conf, &d->server));
 }
