@@ -195,7 +195,7 @@ static void ms_cmd_status(struct ms_call *call)
 		json_object_set_new(o, "devices", ms_json_u64(st.devices));
 		json_object_set_new(o, "listeners", ms_json_u64(st.listeners));
 		json_object_set_new(o, "registered_bytes", ms_json_u64(st.registered_bytes));
-		json_object_set_new(o, "config", json_string(d->options.config));
+		json_object_set_new(o, "config", ms_json_text(d->options.config));
 	}
 	ms_call_add(call, o);
 }
@@ -437,10 +437,11 @@ static void ms_add_item(void *arg, const struct kru_conf_item *item)
 	char key[128];
 
 	snprintf(key, sizeof(key), "%s.%s", item->section, item->key);
-	ms_call_add(arg, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s}", "key", key, "value",
-				   item->value, "default", item->dflt, "unit", item->unit, "range",
-				   item->range, "origin", kru_conf_origin_name(item->origin),
-				   "reloadable", item->reloadable, "help", item->help));
+	ms_call_add(arg,
+		    json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:s}", "key", key, "value",
+			      ms_json_text(item->value), "default", item->dflt, "unit", item->unit,
+			      "range", item->range, "origin", kru_conf_origin_name(item->origin),
+			      "reloadable", item->reloadable, "help", item->help));
 }
 
 static void ms_cmd_config(struct ms_call *call)
@@ -616,9 +617,9 @@ char *ms_json_line(json_t *object, size_t *ret_bytes)
 void ms_reply_error(int code, const char *error, struct ms_reply *ret_reply)
 {
 	*ret_reply = (struct ms_reply){ 0 };
-	ret_reply->text =
-		ms_json_line(json_pack("{s:b, s:s, s:i}", "ok", 0, "error", error, "code", code),
-			     &ret_reply->bytes);
+	ret_reply->text = ms_json_line(json_pack("{s:b, s:o, s:i}", "ok", 0, "error",
+						 ms_json_text(error), "code", code),
+				       &ret_reply->bytes);
 }
 
 static void ms_call_reply(struct ms_call *call, struct ms_reply *ret_reply)

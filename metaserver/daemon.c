@@ -11,6 +11,7 @@
 
 #include "common/auth.h"
 #include "metaserver/daemon.h"
+#include "metaserver/json.h"
 #include "metaserver/log.h"
 #include "metaserver/server.h"
 
@@ -123,9 +124,10 @@ static void ms_reload_changed(void *arg, const struct kru_conf_item *item)
 		       item->section, item->key, item->value);
 	snprintf(key, sizeof(key), "%s.%s", item->section, item->key);
 	if (result)
-		json_array_append_new(result, json_pack("{s:s, s:s, s:s, s:b}", "key", key, "value",
-							item->value, "before", item->before,
-							"applied", item->reloadable));
+		json_array_append_new(result, json_pack("{s:s, s:o, s:o, s:b}", "key", key, "value",
+							ms_json_text(item->value), "before",
+							ms_json_text(item->before), "applied",
+							item->reloadable));
 }
 
 static int ms_daemon_take(struct ms_daemon *d, const struct kru_conf *fresh, json_t *result,

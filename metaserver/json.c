@@ -6,9 +6,11 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/gid.h"
+#include "common/text.h"
 #include "metaserver/json.h"
 
 char *ms_hex(const uint8_t *p, size_t n, char *buf)
@@ -26,6 +28,19 @@ char *ms_hex(const uint8_t *p, size_t n, char *buf)
 json_t *ms_json_u64(uint64_t n)
 {
 	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+json_t *ms_json_text(const char *text)
+{
+	json_t *string = json_string(text);
+	char *safe;
+
+	if (string)
+		return string;
+	safe = kru_text_safe(text, strlen(text));
+	string = safe ? json_string(safe) : NULL;
+	free(safe);
+	return string;
 }
 
 static void ms_json_put_u64(json_t *object, const char *name, uint64_t n)

@@ -20,6 +20,15 @@ char *ms_hex(const uint8_t *p, size_t n, char *buf);
 /** ms_json_u64() - A number, clamped to 2^63 - 1. @n: number. Return: integer. */
 json_t *ms_json_u64(uint64_t n);
 
+/**
+ * ms_json_text() - Text that need not be UTF-8: a path, a line of a file, a part of a request
+ * that was cut in the middle of a character. Bytes that JSON cannot hold become \xNN.
+ * @text: NUL-terminated.
+ *
+ * Return: string, or NULL without memory.
+ */
+json_t *ms_json_text(const char *text);
+
 /** ms_json_session() - A connection. @info: it. Return: object or NULL. */
 json_t *ms_json_session(const struct ms_session_info *info);
 

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "client/metactl/output.h"
+#include "common/text.h"
 
 #define MC_COLUMNS_MAX 1024
 #define MC_HOLD_ROWS 256
@@ -98,57 +99,6 @@ static struct mc_cell *mc_line_next(struct mc_line *line)
 		line->room = room;
 	}
 	return &line->cells[line->nr];
-}
-
-static size_t mc_utf8_bytes(const unsigned char *p, size_t left)
-{
-	size_t need, i;
-	uint32_t c;
-
-	if (p[0] < 0x80)
-		return p[0] >= 0x20 && p[0] != 0x7f;
-	if (p[0] >= 0xc2 && p[0] <= 0xdf)
-		need = 2;
-	else if ((p[0] & 0xf0) == 0xe0)
-		need = 3;
-	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-		need = 4;
-	else
-		return 0;
-	if (need > left)
-		return 0;
-	c = p[0] & (0xff >> (need + 1));
-	for (i = 1; i < need; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < 0xa0 || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
-		return 0;
-	return (need == 3 && c < 0x800) || (need == 4 && c < 0x10000) ? 0 : need;
-}
-
-char *mc_text_safe(const void *text, size_t bytes)
-{
-	const unsigned char *p = text;
-	char *safe = malloc(4 * bytes + 1);
-	char *to = safe;
-	size_t i, n;
-
-	if (!safe)
-		return NULL;
-	for (i = 0; i < bytes; i += n) {
-		n = mc_utf8_bytes(p + i, bytes - i);
-		if (n) {
-			memcpy(to, p + i, n);
-			to += n;
-		} else {
-			to += sprintf(to, "\\x%02x", p[i]);
-			n = 1;
-		}
-	}
-	*to = '\0';
-	return safe;
 }
 
 static bool mc_ends(const char *key, const char *end, size_t *ret_len)
@@ -280,7 +230,7 @@ void mc_put_text(struct mc_out *out, const char *key, unsigned int flags, const 
 		mc_put_none(out, key, flags);
 		return;
 	}
-	safe = mc_text_safe(text, strlen(text));
+	safe = kru_text_safe(text, strlen(text));
 	mc_cell(out, key, strlen(key), flags, safe ? json_string(safe) : NULL, safe);
 }
 

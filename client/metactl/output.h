@@ -130,18 +130,6 @@ void mc_put_object(struct mc_out *out, json_t *object, const char *const *keys);
 int mc_out_end(struct mc_out *out);
 
 /**
- * mc_text_safe() - Make foreign bytes fit to be shown.
- * @text: any bytes.
- * @bytes: how many.
- *
- * Control characters and bytes that are not UTF-8 become \xNN, so that foreign
- * text cannot reach a terminal as commands.
- *
- * Return: memory for free(), or NULL without memory.
- */
-char *mc_text_safe(const void *text, size_t bytes);
-
-/**
  * mc_scaled() - A number with its unit, human-readable.
  * @key: key whose ending is the unit; "unix" before that makes a date of the number.
  * @value: number.

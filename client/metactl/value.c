@@ -8,6 +8,7 @@
 
 #include "client/metactl/record.h"
 #include "common/gid.h"
+#include "common/text.h"
 
 void mc_key_of(const struct mc *mc, struct krcore_key *ret_key)
 {
@@ -96,7 +97,7 @@ void mc_put_value(struct mc *mc, const struct krcore_value *value)
 	}
 	if (raw) {
 		mc_put_hex(mc, "raw", 0, value->raw, value->raw_len);
-		text = mc_text_safe(value->raw, value->raw_len);
+		text = kru_text_safe(value->raw, value->raw_len);
 	} else {
 		mc_put_text(out, "raw", 0, NULL);
 	}

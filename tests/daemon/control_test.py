@@ -73,6 +73,11 @@ class Commands(DaemonTest):
             self.control.send(request + b"\n")
             self.refused(self.control.read(), errno.EINVAL, part)
         self.refused(self.control.call("zork"), errno.EOPNOTSUPP, "unknown command 'zork'")
+        # What is quoted is cut after 40 bytes, here in the middle of a character.
+        half, long = "'" + "x" * 39 + "\\xc3'", "x" * 39 + "\u00fc" * 9
+        self.refused(self.control.call(long), errno.EOPNOTSUPP, "unknown command " + half)
+        self.refused(self.control.call("status", **{long: 1}), errno.EINVAL, "no argument " + half)
+        self.refused(self.control.call("monitor", events=[long]), errno.EINVAL, "event " + half)
         self.assertTrue(self.control.call("status")["ok"])
 
     def test_bad_arguments(self):

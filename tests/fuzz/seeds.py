@@ -116,6 +116,7 @@ def main():
     seed("command", "withdraw", b'{"command": "record_withdraw", "args": {' + key + b"}}")
     seed("command", "events", b'{"command": "monitor", "args": {"events": ["records"]}}')
     seed("command", "ill", b'{"command": "records", "args": {"count": -1, "what": [1e400]}}')
+    seed("command", "cut", b'{"command": "' + b"x" * 39 + b'\xc3\xbc"}')
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 
 #include "client/metactl/output.h"
 #include "client/metactl/percentile.h"
+#include "common/text.h"
 
 static char *text;
 static size_t text_bytes;
@@ -242,11 +243,11 @@ static void test_foreign_bytes(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		safe = mc_text_safe(cases[i].in, strlen(cases[i].in));
+		safe = kru_text_safe(cases[i].in, strlen(cases[i].in));
 		assert_string_equal(safe, cases[i].out);
 		free(safe);
 	}
-	safe = mc_text_safe("a\0b", 3);
+	safe = kru_text_safe("a\0b", 3);
 	assert_string_equal(safe, "a\\x00b");
 	free(safe);
 }
