@@ -286,19 +286,21 @@ static __u64 tf_byte_back(__u64 h, __u8 byte)
 
 void tf_twin(struct krp_key *key, const struct krp_key *of, __u64 salt, __u16 service)
 {
-	__u64 begin = salt + TF_P5 + sizeof(*of), word[2], h;
+	__u64 begin = salt + TF_P5 + sizeof(*of), h;
+	__le64 word[2];
 	const __u8 *last = (const __u8 *)&of->service;
 
 	memcpy(word, of->gid, sizeof(word));
-	begin = tf_word_step(begin, word[0]);
-	h = tf_byte_step(tf_byte_step(tf_word_step(begin, word[1]), last[0]), last[1]);
+	begin = tf_word_step(begin, krp_le64_to_cpu(word[0]));
+	h = tf_word_step(begin, krp_le64_to_cpu(word[1]));
+	h = tf_byte_step(tf_byte_step(h, last[0]), last[1]);
 
 	*key = *of;
 	key->service = krp_cpu_to_le16(service);
 	last = (const __u8 *)&key->service;
 	h = tf_byte_back(tf_byte_back(h, last[1]), last[0]);
 	h = tf_rotate((h - TF_P4) * tf_inverse(TF_P1), 64 - 27) ^ begin;
-	word[1] = tf_rotate(h * tf_inverse(TF_P1), 64 - 31) * tf_inverse(TF_P2);
+	word[1] = krp_cpu_to_le64(tf_rotate(h * tf_inverse(TF_P1), 64 - 31) * tf_inverse(TF_P2));
 	memcpy(key->gid + sizeof(word[0]), &word[1], sizeof(word[1]));
 }
 
