@@ -24,6 +24,20 @@
 #else
 #include <stddef.h>
 #include <string.h>
+/*
+ * The inlined code must not be clever: on ARM it reads words through a packed union, and on
+ * machines other than x86 and arm64 through a cast where they are aligned. Either breaks C's
+ * rule of aliasing: gcc may then hash what was there before the caller's last stores.
+ */
+#ifndef XXH_FORCE_MEMORY_ACCESS
+#define XXH_FORCE_MEMORY_ACCESS 0 /* memcpy() */
+#endif
+#ifndef XXH_FORCE_ALIGN_CHECK
+#define XXH_FORCE_ALIGN_CHECK 0 /* one path, which does not cast */
+#endif
+#if XXH_FORCE_MEMORY_ACCESS != 0 || XXH_FORCE_ALIGN_CHECK != 0
+#error "include krp_hash.h before xxhash.h: its way to read memory breaks the rule of aliasing"
+#endif
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
