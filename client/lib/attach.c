@@ -14,11 +14,15 @@
 #include "client/lib/choose.h"
 #include "client/lib/lib.h"
 
-static void krl_attach_to(struct krl_server *srv, enum krl_state state)
+/* Return: whether there is such a step; if not, the server has failed. */
+static bool krl_attach_to(struct krl_server *srv, enum krl_state state)
 {
+	bool done;
+
 	pthread_mutex_lock(&srv->ctx->lock);
-	krl_server_to(srv, state);
+	done = krl_server_to(srv, state);
 	pthread_mutex_unlock(&srv->ctx->lock);
+	return done;
 }
 
 /* The largest ack timeout, 4.096 us << t, with which all retries fit into the READ timeout. */
@@ -108,13 +112,17 @@ fail:
 void krl_attach_named(struct krl_server *srv)
 {
 	struct krl_conn *conn = krl_conn_new();
+	bool legal;
 
 	srv->named_ns = srv->named_ns ? srv->named_ns : krl_now_ns();
 	pthread_mutex_lock(&srv->ctx->lock);
-	krl_server_to(srv, KRL_ADDR);
-	srv->conn = conn;
+	legal = krl_server_to(srv, KRL_ADDR);
+	if (legal)
+		srv->conn = conn;
 	pthread_mutex_unlock(&srv->ctx->lock);
-	if (!conn)
+	if (!legal)
+		krl_conn_free(conn);
+	else if (!conn)
 		krl_server_fail(srv, -ENOMEM, "%s: no memory", srv->ep->text);
 	else
 		krl_attach_resolve_addr(srv, conn);
@@ -130,7 +138,8 @@ void krl_attach_begin(struct krl_server *srv)
 		krl_attach_named(srv);
 		return;
 	}
-	krl_attach_to(srv, KRL_NAME);
+	if (!krl_attach_to(srv, KRL_NAME))
+		return;
 	err = krl_resolve_start(srv);
 	if (err)
 		krl_server_fail(srv, err, "%s: name cannot be resolved (%s)", srv->ep->text,
@@ -139,7 +148,8 @@ void krl_attach_begin(struct krl_server *srv)
 
 static void krl_attach_route(struct krl_server *srv)
 {
-	krl_attach_to(srv, KRL_ROUTE);
+	if (!krl_attach_to(srv, KRL_ROUTE))
+		return;
 	if (rdma_resolve_route(srv->conn->id, (int)srv->ctx->config.timeout_ms)) {
 		int err = -errno;
 
@@ -158,7 +168,8 @@ static void krl_attach_connect(struct krl_server *srv)
 	const char *step;
 	int err;
 
-	krl_attach_to(srv, KRL_CONNECT);
+	if (!krl_attach_to(srv, KRL_CONNECT))
+		return;
 	if (krl_conn_port_down(srv->conn)) {
 		krl_server_fail(srv, -ENETDOWN, "%s: port %u of device %s is down", srv->ep->text,
 				srv->conn->id->port_num,
@@ -212,7 +223,8 @@ static void krl_attach_hello(struct krl_server *srv)
 	struct krp_hello *hello = &srv->conn->hello;
 	int err = krl_attach_link(srv->conn);
 
-	krl_attach_to(srv, KRL_HELLO);
+	if (!krl_attach_to(srv, KRL_HELLO))
+		return;
 	if (err) {
 		krl_server_fail(srv, err, "%s: the ends of the connection are not known (%s)",
 				srv->ep->text, strerror(-err));
@@ -349,7 +361,8 @@ static void krl_attach_challenged(struct krl_server *srv, const struct krp_chall
 		return;
 	}
 	conn->challenge = *msg;
-	krl_attach_to(srv, KRL_AUTH);
+	if (!krl_attach_to(srv, KRL_AUTH))
+		return;
 	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
 	if (key)
 		kru_auth_client(key, &shake, auth.mac);
@@ -394,6 +407,7 @@ static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome
 	uint64_t incarnation = krp_le64_to_cpu(msg->hdr.incarnation);
 	unsigned int credits = krp_le16_to_cpu(msg->credits);
 	uint32_t settling_ms = krp_le32_to_cpu(msg->settling_ms);
+	bool legal;
 
 	if (!krl_attach_proved(srv, msg)) {
 		krl_server_fail(
@@ -408,7 +422,7 @@ static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome
 		return;
 	}
 	pthread_mutex_lock(&srv->ctx->lock);
-	krl_server_to(srv, KRL_LOAD);
+	legal = krl_server_to(srv, KRL_LOAD);
 	srv->root_addr = krp_le64_to_cpu(msg->root.addr);
 	srv->root_rkey = krp_le32_to_cpu(msg->root.rkey);
 	srv->lease_ms = krp_le32_to_cpu(msg->lease_ms);
@@ -418,6 +432,8 @@ static void krl_attach_welcomed(struct krl_server *srv, const struct krp_welcome
 	srv->slots_nr = credits < KRL_SLOTS ? credits : KRL_SLOTS;
 	srv->features = krp_le64_to_cpu(srv->conn->challenge.features);
 	pthread_mutex_unlock(&srv->ctx->lock);
+	if (!legal)
+		return;
 	krl_load_start(&srv->load, srv->root_addr, srv->root_rkey, incarnation, KRL_BOUNCE_BYTES,
 		       NULL);
 	krl_attach_load_next(srv);

@@ -510,10 +510,10 @@ int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int
 void krl_server_fini(struct krl_server *srv);
 
 /*
- * Change the state; an illegal transition is a fault of the library and traps. The thread,
- * with ctx.lock held.
+ * Change the state. The thread, with ctx.lock held. Return: true; false if there is no such
+ * transition, which is a bug of the library: the state stays and the server has failed.
  */
-void krl_server_to(struct krl_server *srv, enum krl_state state);
+bool krl_server_to(struct krl_server *srv, enum krl_state state);
 
 /*
  * Mark a server failed, with @err and a text, unless it is already: READs in flight end, and

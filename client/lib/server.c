@@ -36,32 +36,6 @@ void krl_server_fini(struct krl_server *srv)
 	pthread_mutex_destroy(&srv->io);
 }
 
-/* Locks: ctx.lock. The one place where a server changes its state. */
-void krl_server_to(struct krl_server *srv, enum krl_state state)
-{
-	static const unsigned int from[] = {
-		[KRL_DOWN] = ~(1U << KRL_DOWN),
-		[KRL_NAME] = 1U << KRL_DOWN,
-		[KRL_ADDR] = 1U << KRL_DOWN | 1U << KRL_NAME,
-		[KRL_ROUTE] = 1U << KRL_ADDR,
-		[KRL_CONNECT] = 1U << KRL_ROUTE,
-		[KRL_HELLO] = 1U << KRL_CONNECT,
-		[KRL_AUTH] = 1U << KRL_HELLO,
-		[KRL_LOAD] = 1U << KRL_AUTH,
-		[KRL_UP] = 1U << KRL_LOAD,
-	};
-
-	if (!(from[state] & (1U << srv->state)))
-		__builtin_trap(); /* a bug of this library; no input can cause it */
-	srv->state = state;
-	if (state == KRL_UP) {
-		srv->tried = true;
-		pthread_cond_broadcast(&srv->ctx->cond);
-	} else if (state != KRL_DOWN) {
-		srv->deadline_ns = krl_now_ns() + srv->ctx->config.timeout_ms * 1000000ULL;
-	}
-}
-
 /*
  * How long a READ may take before its server counts as dead: a quarter of the
  * time-out, so that a look-up has time for others. The transport's own retries
@@ -101,6 +75,42 @@ void krl_server_fail_locked(struct krl_server *srv, int err, const char *format,
 	va_start(args, format);
 	krl_server_failed(srv, err, format, args);
 	va_end(args);
+}
+
+/*
+ * Locks: ctx.lock. The one place where a server changes its state. An impossible step is a
+ * bug of this library, which is loaded into programs that are not ours: it costs the
+ * connection, which is made anew from KRL_DOWN, and says so.
+ */
+bool krl_server_to(struct krl_server *srv, enum krl_state state)
+{
+	static const unsigned int from[] = {
+		[KRL_DOWN] = ~(1U << KRL_DOWN),
+		[KRL_NAME] = 1U << KRL_DOWN,
+		[KRL_ADDR] = 1U << KRL_DOWN | 1U << KRL_NAME,
+		[KRL_ROUTE] = 1U << KRL_ADDR,
+		[KRL_CONNECT] = 1U << KRL_ROUTE,
+		[KRL_HELLO] = 1U << KRL_CONNECT,
+		[KRL_AUTH] = 1U << KRL_HELLO,
+		[KRL_LOAD] = 1U << KRL_AUTH,
+		[KRL_UP] = 1U << KRL_LOAD,
+	};
+
+	if (!(from[state] & (1U << srv->state))) {
+		krl_server_fail_locked(
+			srv, -EPROTO,
+			"%s: a bug of libkrcore: from state %d to %d; connecting anew",
+			srv->ep->text, srv->state, state);
+		return false;
+	}
+	srv->state = state;
+	if (state == KRL_UP) {
+		srv->tried = true;
+		pthread_cond_broadcast(&srv->ctx->cond);
+	} else if (state != KRL_DOWN) {
+		srv->deadline_ns = krl_now_ns() + srv->ctx->config.timeout_ms * 1000000ULL;
+	}
+	return true;
 }
 
 void krl_server_fail(struct krl_server *srv, int err, const char *format, ...)
@@ -187,10 +197,11 @@ void krl_server_up(struct krl_server *srv)
 	srv->acked_ns = krl_now_ns();
 	srv->up_ns = srv->acked_ns;
 	krl_count(&srv->n.attaches, 1);
-	krl_server_to(srv, KRL_UP);
-	atomic_store(&srv->up, true);
-	srv->subscribe_due = ctx->subscribed && (srv->features & KRP_FEATURE_NOTIFY);
-	krl_publish_attached(srv, fresh);
+	if (krl_server_to(srv, KRL_UP)) {
+		atomic_store(&srv->up, true);
+		srv->subscribe_due = ctx->subscribed && (srv->features & KRP_FEATURE_NOTIFY);
+		krl_publish_attached(srv, fresh);
+	}
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_mutex_unlock(&srv->io);
 }
