@@ -50,6 +50,7 @@ enum {
 	CX_UAR_EQ_ARM = 0x40,
 	CX_UAR_EQ_CI = 0x48,
 	CX_UAR_SQ = 0x800,
+	CX_UAR_SQ_BYTES = 0x100, /* of each of its buffers */
 };
 
 /* end of every entry into the device: let senders send, then flush */
@@ -110,6 +111,8 @@ static void cx_uar_write(struct cx_dev *dev, hwaddr addr, u64 val, unsigned int 
 	} else if (off == CX_UAR_CQ_ARM && size == 8) {
 		cx_cq_doorbell(dev, uar, val);
 	} else if (off >= CX_UAR_SQ && size == 8) {
+		/* a request written to the register whole begins with its doorbell */
+		cx_count(dev, CX_CTR_DOORBELLS, off % CX_UAR_SQ_BYTES == 0);
 		cx_sq_doorbell(dev, uar, val);
 	} else {
 		cx_count(dev, CX_CTR_DB_REFUSED, 1);
