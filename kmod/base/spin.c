@@ -7,6 +7,7 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 
+#include "base/meter.h"
 #include "base/spin.h"
 
 #define KRC_SPIN_MAX_US 10000
@@ -37,9 +38,13 @@ u64 krc_spin_linger_ns(void)
 
 bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
-	u64 limit_ns = ktime_get_ns() + krc_spin_ns(READ_ONCE(krc_spin_us));
+	unsigned long taken;
+	u64 limit_ns;
 	u32 turn;
 
+	krc_meter_settle();
+	limit_ns = ktime_get_ns() + krc_spin_ns(READ_ONCE(krc_spin_us));
+	taken = krc_meter_try();
 	/* no might_sleep(): it may reschedule, and others wait for what the poller completes */
 	for (turn = 1; !need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns;
 	     turn++) {
@@ -48,6 +53,8 @@ bool krc_spin(bool (*poll)(void *arg), void *arg)
 		/* seldom: in a virtual machine it may cause an exit to the hypervisor */
 		if (turn % KRC_SPIN_RELAX == 0)
 			cpu_relax();
+		krc_meter_vain(taken);
+		taken = krc_meter_try();
 	}
 	return false;
 }

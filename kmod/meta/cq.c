@@ -6,6 +6,7 @@
  * several tasks may poll concurrently.
  * Locking: none of its own; the driver locks each poll.
  */
+#include "base/meter.h"
 #include "meta/meta_priv.h"
 
 #define KRC_META_POLL_BUDGET 64 /* completions per softirq run */
@@ -24,6 +25,7 @@ static int krc_meta_cq_take(struct krc_meta_cq *cq, int budget)
 			wc[i].wr_cqe->done(cq->ib, &wc[i]);
 		if (n <= 0)
 			break;
+		krc_meter_took(n);
 		total += n;
 	}
 	return total;

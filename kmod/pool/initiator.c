@@ -24,6 +24,7 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
+#include "base/meter.h"
 #include "base/spin.h"
 #include "base/trace.h"
 #include "krp_ioctl.h"
@@ -444,6 +445,7 @@ int krc_initiator_take(struct krc_initiator *ini, int budget)
 
 		for (i = 0; i < n; i++)
 			krc_initiator_complete(ini, &wc[i]);
+		krc_meter_took(n);
 		total += n;
 		if (n < want)
 			break;
