@@ -27,6 +27,7 @@
 
 #include "bench/keys.h"
 #include "bench/link.h"
+#include "bench/meter.h"
 #include "bench/samples.h"
 #include "bench/way.h"
 
@@ -47,9 +48,11 @@ static void bn_latency(const struct bn_way *ops, const char *target, const char 
 		bn_die("memory");
 	for (i = 0; i < BN_WARM + samples; i++) {
 		begin_ns = bn_now_ns();
+		BN_MARK(BEGIN);
 		ops->connect(way, flags);
 		if (with_read)
 			ops->read(way);
+		BN_MARK(END);
 		if (i >= BN_WARM)
 			bn_samples_add(&took, bn_now_ns() - begin_ns);
 		ops->close(way);
@@ -66,6 +69,7 @@ static void bn_once(const struct bn_way *ops, const char *target)
 
 	ops->connect(way, BN_WAY_FRESH);
 	ops->read(way);
+	BN_MARK(END);
 	if (write(STDOUT_FILENO, "", 1) != 1)
 		bn_die("pipe");
 	ops->close(way);
@@ -89,6 +93,7 @@ static uint64_t bn_spawn(char **argv)
 	posix_spawn_file_actions_addclose(&actions, fds[0]);
 	posix_spawn_file_actions_addclose(&actions, fds[1]);
 	begin_ns = bn_now_ns();
+	BN_MARK(BEGIN); /* it ends in the new process */
 	if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, args, environ))
 		bn_die("spawn");
 	close(fds[1]);

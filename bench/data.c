@@ -24,6 +24,7 @@
 
 #include "bench/keys.h"
 #include "bench/link.h"
+#include "bench/meter.h"
 #include "bench/samples.h"
 #include "bench/way.h"
 
@@ -273,6 +274,7 @@ static void bn_verbs_round(void *state, const struct bn_job *job)
 
 	for (q = 0; q < job->queues; q++)
 		bn_verbs_post(v, q, 0);
+	bn_settle();
 	for (left = job->queues * (v->selective ? 1 : job->batch); left;)
 		left -= bn_verbs_some(v);
 }
@@ -366,7 +368,9 @@ static void bn_run(const struct bn_system *system, const struct bn_job *job)
 	begin_ns = bn_now_ns();
 	for (i = 0; i < (job->stream ? 1 : job->rounds); i++) {
 		at_ns = bn_now_ns();
+		BN_MARK(BEGIN);
 		work(state, job);
+		BN_MARK(END);
 		bn_samples_add(&took, bn_now_ns() - at_ns);
 	}
 	bn_report(job, system->name, &took, bn_now_ns() - begin_ns);

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "bench/keys.h"
 #include "bench/link.h"
+#include "bench/meter.h"
 #include "bench/samples.h"
 
 #define BN_STEP_MS 5000
@@ -146,6 +149,7 @@ int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 	int nr;
 
 	for (;;) {
+		BN_MARK(TRY);
 		nr = ibv_poll_cq(cq, 1, ret_wc);
 		if (nr < 0)
 			bn_die("ibv_poll_cq");
@@ -153,12 +157,24 @@ int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 			bn_wc_check(ret_wc);
 			return 1;
 		}
-		if (++spins % BN_SPINS)
-			continue;
-		if (patience_ns && bn_now_ns() - begin_ns > patience_ns)
-			return 0;
-		sched_yield(); /* a software NIC may need this CPU */
+		if (++spins % BN_SPINS == 0) {
+			if (patience_ns && bn_now_ns() - begin_ns > patience_ns)
+				return 0;
+			sched_yield(); /* a software NIC may need this CPU */
+		}
+		BN_MARK(VAIN);
 	}
+}
+
+void bn_settle(void)
+{
+	const char *text;
+
+	BN_MARK(PAUSE);
+	text = getenv("BN_SETTLE_US");
+	if (text)
+		usleep((useconds_t)bn_number(text, 0, 1000000, "BN_SETTLE_US"));
+	BN_MARK(RESUME);
 }
 
 void bn_read(struct ibv_qp *qp, const struct ibv_mr *mr, void *to, uint32_t bytes, uint64_t addr,

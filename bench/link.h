@@ -76,6 +76,14 @@ void bn_wc_check(const struct ibv_wc *wc);
 int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns);
 
 /**
+ * bn_settle() - Let what was posted complete before the first poll: ./run bench cost counts work
+ * and not waiting.
+ *
+ * Sleeps for as many microseconds as BN_SETTLE_US of the environment says, if it is there.
+ */
+void bn_settle(void);
+
+/**
  * bn_read() - READ, and busy-poll until it is done.
  * @qp: connected queue pair; its send queue is empty.
  * @mr: memory that the bytes go to.

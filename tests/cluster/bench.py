@@ -93,6 +93,8 @@ def add_arguments(parser):
     parser.set_defaults(nic=os.environ.get("KRCORE_NIC"))
     parser.add_argument("name", help=f"one of: {', '.join(names()) or '(none yet)'}")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--check", action="store_true",
+                        help="compare with the budgets; only of a benchmark that has some")
     parser.add_argument("--case", action="append", default=[],
                         help="only cases of this name; can be given several times")
 
@@ -100,13 +102,16 @@ def add_arguments(parser):
 def main(options):
     """./run bench NAME"""
     module = _load(options.name)
+    if options.check and not hasattr(module, "check"):
+        raise host.ClusterError(f"bench {options.name}: it has no budgets to --check")
     report = Report(options.name, options.json, options.case)
     nic = options.nic or getattr(module, "NIC", "rxe")
     with Cluster.start(kernel=options.kernel, nic=nic, cpus=options.cpus, fresh=options.fresh,
-                       topology_path=BENCHES / "topology.toml") as cluster:
+                       topology_path=getattr(module, "TOPOLOGY", BENCHES / "topology.toml"),
+                       plugin=module.plugin() if hasattr(module, "plugin") else "") as cluster:
         host.say(f"bench {options.name} (usually {getattr(module, 'USUALLY', 'some minutes')})")
         if cluster.how() != "KVM":
             print("The guests are emulated: compare figures within this run only; they say "
                   "nothing of real hardware.", file=sys.stderr)
-        module.bench(cluster, report)
-    return 0
+        rows = module.bench(cluster, report)
+    return module.check(rows) if options.check else 0

@@ -36,6 +36,7 @@ class Parts:
     nic: nics.Nic
     accel: list
     fabric: Fabric
+    plugin: str = ""    # -plugin of each guest's QEMU, which writes to the guest's METER
 
 
 def _run_folder():
@@ -77,7 +78,7 @@ class Cluster:
 
     @classmethod
     def prepare(cls, kernel="6.1", nic="rxe", topology_path=topology.DEFAULT, cpus=None,
-                folder=None):
+                folder=None, plugin=""):
         """All that is needed, made or taken from the cache; nothing runs yet."""
         specs = topology.load(topology_path, cpus)
         card = nics.get(nic)
@@ -87,7 +88,7 @@ class Cluster:
         how = accel.arguments(chosen)
         folder = folder or _run_folder()
         fabric = card.fabric(folder, len(specs))
-        return cls(Parts(specs, disk, chosen, card, how, fabric), folder)
+        return cls(Parts(specs, disk, chosen, card, how, fabric, plugin), folder)
 
     @classmethod
     def start(cls, stay=False, fresh=False, krcore=True, **options):

@@ -16,6 +16,7 @@ from .kernel_log import KernelLog
 from .process import Process
 
 DISKS = ("root", "modules")
+METER = "meter"         # what a plugin of QEMU writes
 NIC_PORT_ADDRESS = 9    # of the slot the card sits in, on the first bus
 COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off apparmor=0 audit=0 "
                 "random.trust_cpu=on systemd.show_status=0 "
@@ -61,6 +62,8 @@ class Machine:
         self.qmp.close()
         self.agent.close()
         argv = self._qemu_arguments(card)
+        if self._parts.plugin:      # of no state that is frozen
+            argv += ["-plugin", f"{self._parts.plugin},out={self.folder / METER}"]
         if incoming:
             argv += ["-incoming", f"exec:cat {incoming}"]
         nic = self._parts.nic

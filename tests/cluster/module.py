@@ -84,9 +84,17 @@ def build_with_suites(kernel):
                   ["krcore.ko", "krcore_test.ko"], "KRC_KUNIT=y")
 
 
-def install(cluster):
-    """Put the module into every guest that does not have it yet; it is not loaded."""
-    made = build(cluster.kernel)
+def build_metered(kernel):
+    """krcore.ko with the marks of ./run bench cost."""
+    (made,) = _build(kernel, host.build_dir() / "module" / f"{kernel.release}-meter",
+                     ["krcore.ko"], "KRC_METER=y")
+    return made
+
+
+def install(cluster, how=build):
+    """Put the module, as `how` builds it, into every guest that does not have it yet; it is
+    not loaded."""
+    made = how(cluster.kernel)
     stamp = host.digest(made)
     cluster.each(lambda machine: _install_in(machine, cluster.kernel.release, made, stamp))
 

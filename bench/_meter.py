@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The meter of ./run bench cost: made, and read on the host while guests run.
+
+cost/meter.c, a plugin of QEMU, writes counters of a guest and a record of each marked
+operation to a file that is mapped here.
+"""
+
+import mmap
+import os
+import pathlib
+import struct
+
+from cluster import host
+from cluster.machine import METER
+
+SOURCE = pathlib.Path(__file__).with_name("cost") / "meter.c"
+HEADERS = host.TESTS / "model" / "tools" / "prepare-headers.sh"     # of the QEMU installed
+HEAD = struct.Struct("<QIIIIQ")
+MAGIC = 0x3174656D2E72636B
+
+
+def plugin():
+    """What follows QEMU's -plugin, without its file. Guests are emulated from here on: a
+    processor's instructions cannot be counted like that."""
+    os.environ.setdefault("KRCORE_ACCEL", "tcg")
+    headers = host.run(["sh", HEADERS]).strip().splitlines()[-1]
+    return f"file={host.compiled(SOURCE, '-shared', '-fPIC', f'-I{headers}/include/qemu')}"
+
+
+class Meter:
+    """The counters of one guest. `names`: what is counted."""
+
+    def __init__(self, machine):
+        path = machine.folder / METER
+        with open(path, "rb") as file:
+            self._map = mmap.mmap(file.fileno(), os.path.getsize(path), prot=mmap.PROT_READ)
+        magic, counters, self._table, self._max, _, _ = HEAD.unpack_from(self._map)
+        if magic != MAGIC:
+            raise host.ClusterError(f"{path}: not what cost/meter.c writes")
+        self._counters = struct.Struct(f"<{counters}Q")
+        at = HEAD.size + self._counters.size
+        self.names = self._map[at:self._map.find(b"\0", at)].decode().split()
+
+    def count(self):
+        """Records so far."""
+        return HEAD.unpack_from(self._map)[5]
+
+    def live(self):
+        """All counters of the guest, now."""
+        return dict(zip(self.names, self._counters.unpack_from(self._map, HEAD.size)))
+
+    def records(self, since):
+        """The records from a number on, a dictionary each."""
+        until = self.count()
+        if until - since > self._max:
+            raise host.ClusterError(f"{until - since} records, of which {self._max} are kept")
+        return [self._record(number % self._max) for number in range(since, until)]
+
+    def _record(self, at):
+        place = self._table + at * (8 + self._counters.size)
+        return {"vain": struct.unpack_from("<Q", self._map, place)[0],
+                **dict(zip(self.names, self._counters.unpack_from(self._map, place + 8)))}

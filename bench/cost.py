@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""./run bench cost: what an operation costs, counted and not timed.
+
+Instructions, system calls, locked operations, doorbells, packets and firmware commands are
+the same in every run, on any machine and under any load, where times under emulation are
+not. What is counted is all that the client's guest executes between two marks, with its
+kernel; waiting is left out. cost/meter.c counts, bench/meter.h has the marks, and
+docs/bench.md says how waiting is told from work.
+
+Cases: `connect_cached`, `connect_lookup` and rdma_cm's `connect`; `read_sync`, `write_sync`,
+one request of 8 bytes at a time; `read_batch`, 12 with one call; `read_24x12`, such batches
+on 24 queues; `fresh_process`, from the start of a process to its first byte. Counts are those
+of one request in batches, too. With --check each is compared with cost/budgets.toml.
+"""
+
+import dataclasses
+import pathlib
+import re
+import statistics
+import sys
+
+import _budgets
+import _meter
+import _nodes
+from cluster import host, module, nodes
+
+NIC = "cx"
+USUALLY = "3 min"
+BUDGETS = pathlib.Path(__file__).with_name("cost") / "budgets.toml"
+TURNS = 2               # each count is taken so often, and what they differ by is said
+CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
+        "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
+# A waiter polls as long as it can: that it would sleep now and then is not what is counted.
+AWAKE_US = 10000
+FOLDER = _nodes.lab_module.FOLDER
+plugin = _meter.plugin
+
+
+@dataclasses.dataclass
+class Case:     # pylint: disable=too-many-instance-attributes
+    """One operation of one system. `command` has {n} for the operations to be done; few and
+    many: their numbers, whose difference is free of what is done once. `per`: requests of
+    an operation. Answers come after `delay_us`, never at once, and the waiter gives them
+    `settle_us`, so that the first poll finds all of them."""
+    name: str
+    system: str
+    command: str
+    few: int
+    many: int
+    per: int = 1
+    delay_us: int = 0
+    settle_us: int = 0
+    short: bool = True          # no timer tick within it: also its instructions repeat
+
+
+def cases(targets):
+    """All of them, the systems to compare with first."""
+    krcore, cm, verbs = targets["krcore"], targets["rdma_cm"], targets["verbs"]
+    wait = {"delay_us": 1000, "settle_us": 3000}
+    wait_long = {"delay_us": 12000, "settle_us": 16000}
+    found = [
+        Case("connect", "rdma_cm", f"bench_connect rdma_cm {cm} connect {{n}}", 10, 60,
+             short=False),
+        Case("connect_cached", "krcore", f"bench_connect krcore {krcore} connect {{n}}",
+             50, 450),
+        Case("connect_lookup", "krcore", f"bench_connect krcore {krcore} lookup {{n}}",
+             50, 450, delay_us=1000, settle_us=3000),
+    ]
+    for what in ("read", "write"):
+        found += [Case(f"{what}_sync", system, f"bench_data {system} {target} {what} 8 1 1 {{n}}",
+                       50, 450, **wait)
+                  for system, target in (("verbs", cm), ("krcore", krcore))]
+    found += [Case("read_batch", system, f"bench_data {system} {target} read 8 12 1 {{n}}",
+                   50, 450, 12, **wait)
+              for system, target in (("verbs", cm), ("verbs_selective", cm),
+                                     ("krcore", krcore))]
+    found += [Case("read_24x12", system, f"bench_data {system} {target} read 8 12 24 {{n}}",
+                   10, 110, 288, short=False, **wait_long)
+              for system, target in (("verbs", cm), ("krcore", krcore))]
+    found += [Case("fresh_process", system, f"bench_connect {system} {target} fresh_process {{n}}",
+                   5, 25, short=False)
+              for system, target in (("rdma_cm", cm), ("verbs", verbs), ("krcore", krcore))]
+    return found
+
+
+def summary(records, case):
+    """What an operation took, a request. Of a short one, medians over those that no interrupt
+    came into that others do without; a long one is never without timer ticks, so these are
+    medians over all of them, and of the kernel's instructions the least."""
+    least = min(record["irets"] for record in records)
+    quiet = [record for record in records if record["irets"] == least]
+    chosen = quiet if case.short else records
+
+    def median(count):
+        return round(statistics.median(map(count, chosen)) / case.per, 2)
+
+    user = median(lambda r: r["user"] - r["rep_user"])
+    if case.short:
+        total = median(lambda r: r["user"] + r["kernel"] - r["rep_user"] - r["rep_kernel"])
+    else:
+        total = user + round(min(r["kernel"] - r["rep_kernel"] for r in records) / case.per, 2)
+    return {"n": len(records), "quiet": len(quiet), "p50": round(total, 2), "user": user,
+            "kernel": round(total - user, 2),
+            "rep_turns": median(lambda r: r["rep_user"] + r["rep_kernel"]),
+            "syscalls": median(lambda r: r["syscalls"]),
+            "locked": median(lambda r: r["lock_user"] + r["lock_kernel"]),
+            "fences": median(lambda r: r["fences"]), "vain": median(lambda r: r["vain"])}
+
+
+class Costs:
+    """All cases, over one lab."""
+
+    def __init__(self, lab, report):
+        self.lab, self.report = lab, report
+        self.meter = _meter.Meter(lab.client)
+        self.server_meter = _meter.Meter(lab.server)
+        self.found = {}         # (case, system) -> row
+
+    def wanted(self, case):
+        """Whether --case leaves it in."""
+        return not self.report.patterns or any(re.search(pattern, f"{case.name}.{case.system}")
+                                               for pattern in self.report.patterns)
+
+    def measure(self, case):
+        """Print the row of a case."""
+        self._surroundings(case.delay_us, case.settle_us)
+        try:
+            runs = [self._run(case, operations)
+                    for operations in (case.few, *[case.many] * TURNS)]
+        finally:
+            self._surroundings(0, 0)
+        turns = [summary(records, case) for records, _ in runs[1:]]
+        best = min(turns, key=lambda turn: turn["p50"])
+        differ = max(turn["p50"] for turn in turns) / best["p50"] - 1
+        (few, before), (many, after) = runs[0], runs[1]
+        done = (len(many) - len(few)) * case.per
+        card = {name: round((after[name] - before[name]) / done, 3) for name in CARD}
+        self._say(case, {**best, "differ_percent": round(100 * differ, 2), **card})
+
+    def _say(self, case, values):
+        peer = {"connect_cached": "connect", "connect_lookup": "connect"}.get(case.name, case.name)
+        against = [row for (name, system), row in self.found.items()
+                   if name == peer and system != "krcore"] if case.system == "krcore" else []
+        for row in against or [None]:
+            more = {} if row is None else {
+                "peer": row["system"], "ratio": round(values["p50"] / row["p50"], 4),
+                "ratio_of": "cost"}
+            said = self.report.row(case.name, case.system, "instructions", **values, **more,
+                                   per=case.per, measured_on=self.lab.how)
+        self.found[case.name, case.system] = said
+
+    def _run(self, case, operations):
+        """Records of so many operations, and what the client's card counted meanwhile."""
+        since, card = self.meter.count(), nodes.card_counters(self.lab.client)
+        self.lab.client.run(f"ulimit -l unlimited; cd {FOLDER}; "
+                            f"BN_SETTLE_US={case.settle_us} ./{case.command.format(n=operations)}",
+                            timeout=900)
+        after = nodes.card_counters(self.lab.client)
+        records = self.meter.records(since)
+        if len(records) < operations:
+            raise host.ClusterError(f"{case.name} of {case.system}: {len(records)} records of "
+                                    f"{operations} operations; are the marks there?")
+        return records, {name: after[key] - card[key] for name, key in CARD.items()}
+
+    def _surroundings(self, delay_us, settle_us):
+        """What others send takes so long, and who waits in the client's kernel so long more."""
+        for machine in self.lab.cluster.nodes():
+            if machine is not self.lab.client:
+                self.lab.cluster.fabric.delay(machine.spec.index, delay_us)
+        self.lab.client.run(f"echo {settle_us} >{_nodes.PARAMETERS}/settle_us")
+
+
+def bench(cluster, report):
+    """Entry point of ./run bench."""
+    if cluster.how() == "KVM":
+        raise host.ClusterError("bench cost: on KVM nothing is counted; unset KRCORE_ACCEL")
+    module.install(cluster, module.build_metered)
+    lab = _nodes.Nodes(cluster)
+    for name in ("spin_us", "linger_us"):
+        cluster.each(lambda machine, name=name: machine.run(
+            f"echo {AWAKE_US} >{_nodes.PARAMETERS}/{name}"))
+    with lab.servers("krcore", "rdma_cm", "verbs") as targets:
+        costs = Costs(lab, report)
+        for case in cases(targets):
+            if costs.wanted(case):
+                costs.measure(case)
+    return list(costs.found.values())
+
+
+def check(rows):
+    """--check: what is above its budget. Prints a line for each; returns the exit status."""
+    verdicts = _budgets.judge(rows, _budgets.load(BUDGETS))
+    for name, complaints, hints in verdicts:
+        print(f"{'FAIL' if complaints else 'ok':4} cost.{name}")
+        for line in complaints:
+            print(f"     {line}")
+        for line in hints:
+            print(f"     {line}", file=sys.stderr)
+    failed = sum(1 for _, complaints, _ in verdicts if complaints)
+    print(f"{len(verdicts) - failed} passed, {failed} failed")
+    return 1 if failed or not verdicts else 0

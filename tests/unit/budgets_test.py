@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""budgets_test.py CHECKOUT: the judge of ./run bench cost --check, with planted excesses, and
+the budgets of the tree."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+CHECKOUT = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(CHECKOUT / "bench"))
+import _budgets     # noqa: E402 pylint: disable=wrong-import-position,import-error
+
+ROW = {"case": "read_sync", "system": "krcore", "p50": 2000.0, "user": 300.0, "syscalls": 1.0,
+       "locked": 20.0, "fences": 3.0, "doorbells": 1.0, "packets": 1.0, "commands": 0.0, "per": 1}
+BUDGET = {"read_sync.krcore": {"instructions": 2000, "syscalls": 1, "locked": 20, "packets": 1,
+                               "commands": 0}}
+
+
+def judged(budgets=None, **changes):
+    """(complaints, hints) of one changed row."""
+    ((_, complaints, hints),) = _budgets.judge([{**ROW, **changes}], budgets or BUDGET)
+    return complaints, hints
+
+
+class Judge(unittest.TestCase):
+    """What is above its budget is told, and by how much."""
+
+    def test_within(self):
+        """At the budget, and as far above as layouts move it."""
+        self.assertEqual(judged(), ([], []))
+        self.assertEqual(judged(p50=2039.0), ([], []))
+
+    def test_planted_excess(self):
+        """Every count: one more is said with its share."""
+        for count, value, told in (("p50", 2100.0, "instructions, the budget is 2000, 5.0 % more"),
+                                   ("syscalls", 2.0, "2 syscalls, the budget is 1, 100.0 % more"),
+                                   ("locked", 21.0, "21 locked, the budget is 20, 5.0 % more"),
+                                   ("packets", 1.5, "1.5 packets, the budget is 1, 50.0 % more"),
+                                   ("commands", 1.0, "1 commands, the budget is 0")):
+            complaints, _ = judged(**{count: value})
+            self.assertEqual(len(complaints), 1, count)
+            self.assertIn("read_sync.krcore", complaints[0])
+            self.assertIn(told, complaints[0])
+
+    def test_the_card_counts_more(self):
+        """What comes by itself is no excess; one more for each batch is."""
+        self.assertEqual(judged(packets=1.25), ([], []))
+        complaints, _ = judged({"read_sync.krcore": {"doorbells": 0.083}}, doorbells=0.167, per=12)
+        self.assertIn("0.167 doorbells", complaints[0])
+
+    def test_several_at_once(self):
+        """All of them are told."""
+        self.assertEqual(len(judged(p50=9999.0, locked=99.0)[0]), 2)
+
+    def test_saved(self):
+        """What costs less is no failure, but a hint to lower the budget."""
+        complaints, hints = judged(p50=1500.0)
+        self.assertEqual(complaints, [])
+        self.assertEqual(len(hints), 1)
+        self.assertIn("1500 instructions of 2000: lower", hints[0])
+
+    def test_without_budget(self):
+        """An operation of krcore that nobody gave a budget is a failure; a peer's is not."""
+        self.assertIn("has no budget", judged({"other.krcore": {}})[0][0])
+        self.assertEqual(_budgets.judge([{**ROW, "system": "verbs"}], BUDGET), [])
+
+
+class File(unittest.TestCase):
+    """The file of budgets."""
+
+    def refused(self, text, told):
+        """A file with this text is refused with these words, and its name."""
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(text)
+            file.flush()
+            with self.assertRaises(_budgets.BudgetError) as caught:
+                _budgets.load(file.name)
+            self.assertIn(file.name, str(caught.exception))
+            self.assertIn(told, str(caught.exception))
+
+    def test_refused(self):
+        """What is not a budget."""
+        self.refused("[read_sync.krcore]\nmicroseconds = 3\n", "microseconds = 3: not a count")
+        self.refused("[read_sync.krcore]\nsyscalls = -1\n", "from 0")
+        self.refused("[read_sync.krcore]\nsyscalls = true\n", "from 0")
+        self.refused("[read_sync.krcore]\nsyscalls = '1'\n", "from 0")
+        self.refused("[read_sync\n", "line 1")
+
+    def test_of_the_tree(self):
+        """There are budgets for the data path and for connects, peers among them."""
+        names = set(_budgets.load(CHECKOUT / "bench" / "cost" / "budgets.toml"))
+        self.assertLessEqual({"connect_cached.krcore", "connect_lookup.krcore",
+                              "read_sync.krcore", "write_sync.krcore", "read_batch.krcore",
+                              "read_24x12.krcore", "fresh_process.krcore", "read_sync.verbs"},
+                             names)
+
+
+if __name__ == "__main__":
+    unittest.main()
