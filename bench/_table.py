@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Writes the rows of a benchmark as the Markdown tables of docs/bench.md.
 
-    python3 bench/_table.py lookup|publish|clients <rows.jsonl
+    python3 bench/_table.py lookup|publish|clients|cost <rows.jsonl
 """
 
 import json
@@ -50,6 +50,21 @@ def lookups(rows):
                    "ratio", "server CPU", "gross", "silent", "wakes", "guest CPU"), lines)
 
 
+def costs(rows):
+    """One line an operation and system; comparisons as a column."""
+    counts = ("p50", "user", "kernel", "syscalls", "locked", "doorbells", "packets", "commands")
+    first = {}
+    for row in rows:
+        name = (row["case"], row["system"])
+        ratio = f"{row['ratio']:.3g} of {row['peer']}" if row.get("peer") else ""
+        if name in first:
+            first[name][-1] += f", {ratio}"
+        else:
+            first[name] = [*name, *(_figure(max(row[key], 0)) for key in counts), ratio]
+    return _table(("case", "system", "instructions", "user", "kernel", "system calls", "locked",
+                   "doorbells", "packets", "firmware commands", "ours is"), list(first.values()))
+
+
 def plain(rows):
     """All that a row has, whatever it is."""
     known = ("bench", "case", "system", "unit", "n", "p50", "p99", "p999", "measured_on", "note")
@@ -62,5 +77,5 @@ def plain(rows):
 
 if __name__ == "__main__":
     found = [json.loads(line) for line in sys.stdin if line.startswith("{")]
-    write = {"lookup": lookups}.get(sys.argv[1], plain)
+    write = {"lookup": lookups, "cost": costs}.get(sys.argv[1], plain)
     print("\n".join(write(found)))

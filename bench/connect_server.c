@@ -32,7 +32,7 @@
 #define BN_READS 16 /* outstanding on a connection */
 
 static const int bn_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-			     IBV_ACCESS_REMOTE_WRITE;
+			     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 static void *bn_memory(size_t bytes)
 {
@@ -53,7 +53,7 @@ static void bn_serve_krcore(size_t bytes)
 		bn_krcore_die("krcore_node_open");
 	if (krcore_mr_reg(node, bn_memory(bytes), bytes,
 			  KRCORE_ACCESS_LOCAL_WRITE | KRCORE_ACCESS_REMOTE_READ |
-				  KRCORE_ACCESS_REMOTE_WRITE,
+				  KRCORE_ACCESS_REMOTE_WRITE | KRCORE_ACCESS_REMOTE_ATOMIC,
 			  &mr))
 		bn_krcore_die("krcore_mr_reg");
 	printf("ready %" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", mr.addr, mr.length, mr.token);

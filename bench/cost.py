@@ -8,9 +8,11 @@ kernel; waiting is left out. cost/meter.c counts, bench/meter.h has the marks, a
 docs/bench.md says how waiting is told from work.
 
 Cases: `connect_cached`, `connect_lookup` and rdma_cm's `connect`; `read_sync`, `write_sync`,
-one request of 8 bytes at a time; `read_batch`, 12 with one call; `read_24x12`, such batches
-on 24 queues; `fresh_process`, from the start of a process to its first byte. Counts are those
-of one request in batches, too. With --check each is compared with cost/budgets.toml.
+`fetch_add_sync`, one request of 8 bytes at a time; `read_batch`, 12 with one call; `read_24x12`,
+such batches on 24 queues; `register_4k`, `deregister_2m` and so on; `poll_empty`; `lookup` and
+`publish` by way of the module; `fresh_process`, from the start of a process to its first byte.
+Counts are those of one request in batches, too. With --check each is compared with
+cost/budgets.toml.
 """
 
 import dataclasses
@@ -53,8 +55,8 @@ class Case:     # pylint: disable=too-many-instance-attributes
     short: bool = True          # no timer tick within it: also its instructions repeat
 
 
-def cases(targets):
-    """All of them, the systems to compare with first."""
+def cases(targets, own):
+    """All of them, the systems to compare with first; `own`: the client's address."""
     krcore, cm, verbs = targets["krcore"], targets["rdma_cm"], targets["verbs"]
     wait = {"delay_us": 1000, "settle_us": 3000}
     wait_long = {"delay_us": 12000, "settle_us": 16000}
@@ -66,7 +68,7 @@ def cases(targets):
         Case("connect_lookup", "krcore", f"bench_connect krcore {krcore} lookup {{n}}",
              50, 450, delay_us=1000, settle_us=3000),
     ]
-    for what in ("read", "write"):
+    for what in ("read", "write", "fetch_add"):
         found += [Case(f"{what}_sync", system, f"bench_data {system} {target} {what} 8 1 1 {{n}}",
                        50, 450, **wait)
                   for system, target in (("verbs", cm), ("krcore", krcore))]
@@ -77,6 +79,18 @@ def cases(targets):
     found += [Case("read_24x12", system, f"bench_data {system} {target} read 8 12 24 {{n}}",
                    10, 110, 288, short=False, **wait_long)
               for system, target in (("verbs", cm), ("krcore", krcore))]
+    found += [Case(f"{what}_{size}", system,
+                   f"bench_ops {system} {what} {bytes_} {{n}}", few, many,
+                   short=False)
+              for size, bytes_ in (("4k", 4096), ("2m", 2 << 20))
+              for what, few, many in (("register", 3, 23), ("deregister", 10, 60))
+              for system in ("verbs", "krcore")]
+    found += [Case("poll_empty", system, f"bench_ops {system} poll {{n}}", 50, 450)
+              for system in ("verbs", "krcore")]
+    found += [Case("lookup", "krcore_module",
+                   f"bench_ops krcore_module lookup {krcore.split(',')[0]} {{n}}", 50, 450),
+              Case("publish", "krcore_module", f"bench_ops krcore_module publish {own} {{n}}",
+                   10, 60, short=False)]
     found += [Case("fresh_process", system, f"bench_connect {system} {target} fresh_process {{n}}",
                    5, 25, short=False)
               for system, target in (("rdma_cm", cm), ("verbs", verbs), ("krcore", krcore))]
@@ -181,7 +195,7 @@ def bench(cluster, report):
             f"echo {AWAKE_US} >{_nodes.PARAMETERS}/{name}"))
     with lab.servers("krcore", "rdma_cm", "verbs") as targets:
         costs = Costs(lab, report)
-        for case in cases(targets):
+        for case in cases(targets, lab.client.spec.address):
             if costs.wanted(case):
                 costs.measure(case)
     return list(costs.found.values())

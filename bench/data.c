@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * READs and WRITEs: how long a round of them takes, and how many there are a second.
+ * READs, WRITEs and atomics: how long a round of them takes, and how many there are a second.
  *
- *	bench_data krcore|verbs|verbs_selective TARGET read|write SIZE BATCH QUEUES ROUNDS
- *		   [stream]
+ *	bench_data krcore|verbs|verbs_selective TARGET read|write|fetch_add SIZE BATCH QUEUES
+ *		   ROUNDS [stream]
  *
  * A round posts BATCH requests to each of QUEUES queues, with one call a queue,
  * and waits for all of them; one thread. krcore posts to queues of one node
@@ -32,10 +32,23 @@
 #define BN_BATCH_MAX 64
 #define BN_QUEUES_MAX 64
 
+/* A kind of request, and its opcode in both worlds. */
+struct bn_request {
+	const char *name;
+	uint8_t krcore;
+	enum ibv_wr_opcode verbs;
+};
+
+static const struct bn_request bn_requests[] = {
+	{ "read", KRCORE_OP_READ, IBV_WR_RDMA_READ },
+	{ "write", KRCORE_OP_WRITE, IBV_WR_RDMA_WRITE },
+	{ "fetch_add", KRCORE_OP_FETCH_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD }, /* SIZE is 8 */
+};
+
 /* What is measured. */
 struct bn_job {
 	const char *target;
-	int write;
+	const struct bn_request *what;
 	uint32_t size;
 	unsigned int batch;
 	unsigned int queues;
@@ -60,7 +73,7 @@ static void bn_report(const struct bn_job *job, const char *system, struct bn_sa
 {
 	uint64_t requests = job->rounds * job->queues * job->batch;
 
-	bn_samples_print(took, system, job->write ? "write" : "read", 0, 0);
+	bn_samples_print(took, system, job->what->name, 0, 0);
 	printf("{\"system\": \"%s\", \"case\": \"rate\", \"n\": %" PRIu64
 	       ", \"per_second\": %.3f, \"mib_per_second\": %.3f}\n",
 	       system, requests, (double)requests * 1e9 / (double)took_ns,
@@ -110,12 +123,10 @@ static void bn_krcore_prepare(struct bn_data_krcore *k, const struct bn_job *job
 			uint64_t at = bn_place(job, q, i);
 
 			/* no KRCORE_WR_IDEMPOTENT: as much is promised as by verbs */
-			if (job->write)
-				krcore_wr_write(&k->wrs[q][i], &k->mr, job->memory + at, job->size,
-						&ref, at, i);
-			else
-				krcore_wr_read(&k->wrs[q][i], &k->mr, job->memory + at, job->size,
-					       &ref, at, i);
+			krcore_wr_read(&k->wrs[q][i], &k->mr, job->memory + at, job->size, &ref, at,
+				       i);
+			k->wrs[q][i].opcode = job->what->krcore;
+			k->wrs[q][i].compare_add = 1;
 		}
 	}
 }
@@ -224,9 +235,15 @@ static void bn_verbs_queue(struct bn_data_verbs *v, const struct bn_job *job, un
 						 .lkey = v->mr->lkey };
 		wr->sg_list = &v->sge[q][i];
 		wr->num_sge = 1;
-		wr->opcode = job->write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-		wr->wr.rdma.remote_addr = be64toh(region.addr) + at;
-		wr->wr.rdma.rkey = be32toh(region.rkey);
+		wr->opcode = job->what->verbs;
+		if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+			wr->wr.atomic.remote_addr = be64toh(region.addr) + at;
+			wr->wr.atomic.rkey = be32toh(region.rkey);
+			wr->wr.atomic.compare_add = 1;
+		} else {
+			wr->wr.rdma.remote_addr = be64toh(region.addr) + at;
+			wr->wr.rdma.rkey = be32toh(region.rkey);
+		}
 		wr->next = i + 1 < job->batch ? wr + 1 : NULL;
 		wr->send_flags = wr->next && v->selective ? 0 : IBV_SEND_SIGNALED;
 		if (job->stream)
@@ -378,6 +395,16 @@ static void bn_run(const struct bn_system *system, const struct bn_job *job)
 	system->close(state);
 }
 
+static const struct bn_request *bn_request_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(bn_requests) / sizeof(bn_requests[0]); i++)
+		if (!strcmp(bn_requests[i].name, name))
+			return &bn_requests[i];
+	return NULL;
+}
+
 static const struct bn_system *bn_system_find(const char *name)
 {
 	size_t i;
@@ -391,19 +418,19 @@ static const struct bn_system *bn_system_find(const char *name)
 int main(int argc, char **argv)
 {
 	const struct bn_system *system = argc > 1 ? bn_system_find(argv[1]) : NULL;
+	const struct bn_request *what = argc > 3 ? bn_request_find(argv[3]) : NULL;
 	struct bn_job job;
 
-	if ((argc != 8 && (argc != 9 || strcmp(argv[8], "stream"))) || !system ||
-	    (strcmp(argv[3], "read") && strcmp(argv[3], "write"))) {
+	if ((argc != 8 && (argc != 9 || strcmp(argv[8], "stream"))) || !system || !what) {
 		fprintf(stderr,
-			"usage: %s krcore|verbs|verbs_selective TARGET read|write SIZE BATCH "
-			"QUEUES ROUNDS [stream]\n",
+			"usage: %s krcore|verbs|verbs_selective TARGET read|write|fetch_add SIZE "
+			"BATCH QUEUES ROUNDS [stream]\n",
 			argv[0]);
 		return 2;
 	}
 	job = (struct bn_job){
 		.target = argv[2],
-		.write = !strcmp(argv[3], "write"),
+		.what = what,
 		.size = (uint32_t)bn_number(argv[4], 1, BN_BYTES, "SIZE"),
 		.batch = (unsigned int)bn_number(argv[5], 1, BN_BATCH_MAX, "BATCH"),
 		.queues = (unsigned int)bn_number(argv[6], 1, argc == 9 ? 1 : BN_QUEUES_MAX,
