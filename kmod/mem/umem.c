@@ -45,15 +45,13 @@ static void krc_umem_empty(struct ib_umem *umem, bool dirty)
 }
 
 /*
- * Fault pages in first, on kernels where pinning would do so unkillably. A program can
- * make them go again before they are pinned; then its own call blocks unkillably.
+ * Fault pages in, on kernels where pinning would do so unkillably. A program can make them go
+ * again before they are pinned; then its own call blocks unkillably.
  */
 static int krc_umem_bring(const struct ib_umem *umem, unsigned long addr, size_t bytes)
 {
 	size_t left;
 
-	if (!KRC_COMPAT_PIN_UNKILLABLE)
-		return 0;
 	if (umem->writable)
 		left = fault_in_safe_writeable((const char __user *)addr, bytes);
 	else
@@ -63,7 +61,25 @@ static int krc_umem_bring(const struct ib_umem *umem, unsigned long addr, size_t
 	return left ? -EFAULT : 0;
 }
 
-/* Pin the next pages from @addr on. Return: number of pages, or a negative errno. */
+/* Pin some of @pages from @addr on. Return: number of pages, or a negative errno. */
+static int krc_umem_grab(const struct ib_umem *umem, unsigned long addr, int pages,
+			 unsigned int flags, struct page **batch)
+{
+	int pinned, err;
+
+	if (KRC_COMPAT_PIN_UNKILLABLE) {
+		/* faulting in what is there costs three times what pinning it does */
+		pinned = krc_compat_pin_present(addr, pages, flags, batch);
+		if (pinned)
+			return pinned;
+		err = krc_umem_bring(umem, addr, (size_t)pages << PAGE_SHIFT);
+		if (err)
+			return err;
+	}
+	return pin_user_pages_fast(addr, pages, flags, batch) ?: -EFAULT;
+}
+
+/* Append the next pages from @addr on. Return: number of pages, or a negative errno. */
 static int krc_umem_append(struct ib_umem *umem, unsigned long addr, u64 pages, struct page **batch,
 			   unsigned int segment_max)
 {
@@ -72,12 +88,9 @@ static int krc_umem_append(struct ib_umem *umem, unsigned long addr, u64 pages, 
 	int pinned, err;
 
 	flags |= umem->writable ? FOLL_WRITE : KRC_COMPAT_PIN_TO_READ;
-	err = krc_umem_bring(umem, addr, some << PAGE_SHIFT);
-	if (err)
-		return err;
-	pinned = pin_user_pages_fast(addr, some, flags, batch);
-	if (pinned <= 0)
-		return pinned ?: -EFAULT;
+	pinned = krc_umem_grab(umem, addr, some, flags, batch);
+	if (pinned < 0)
+		return pinned;
 	err = sg_alloc_append_table_from_pages(&umem->sgt_append, batch, pinned, 0,
 					       (unsigned long)pinned << PAGE_SHIFT, segment_max,
 					       pages - pinned, GFP_KERNEL);
