@@ -99,26 +99,23 @@ def cases(targets, own):
 
 def summary(records, case):
     """What an operation took, a request. Of a short one, medians over those that no interrupt
-    came into that others do without; a long one is never without timer ticks, so these are
-    medians over all of them, and of the kernel's instructions the least."""
+    came into that others do without. Within a long one there are always timer ticks, and on a
+    busy machine what other programs of the guest do: of each count the least."""
     least = min(record["irets"] for record in records)
     quiet = [record for record in records if record["irets"] == least]
-    chosen = quiet if case.short else records
 
-    def median(count):
-        return round(statistics.median(map(count, chosen)) / case.per, 2)
+    def took(*counts, less=None):
+        values = [sum(record[count] for count in counts) - (record[less] if less else 0)
+                  for record in (quiet if case.short else records)]
+        return (statistics.median(values) if case.short else min(values)) / case.per
 
-    user = median(lambda r: r["user"] - r["rep_user"])
-    if case.short:
-        total = median(lambda r: r["user"] + r["kernel"] - r["rep_user"] - r["rep_kernel"])
-    else:
-        total = user + round(min(r["kernel"] - r["rep_kernel"] for r in records) / case.per, 2)
-    return {"n": len(records), "quiet": len(quiet), "p50": round(total, 2), "user": user,
-            "kernel": round(total - user, 2),
-            "rep_turns": median(lambda r: r["rep_user"] + r["rep_kernel"]),
-            "syscalls": median(lambda r: r["syscalls"]),
-            "locked": median(lambda r: r["lock_user"] + r["lock_kernel"]),
-            "fences": median(lambda r: r["fences"]), "vain": median(lambda r: r["vain"])}
+    user, kernel = took("user", less="rep_user"), took("kernel", less="rep_kernel")
+    got = {"p50": user + kernel, "user": user, "kernel": kernel,
+           "rep_turns": took("rep_user", "rep_kernel"), "syscalls": took("syscalls"),
+           "locked": took("lock_user", "lock_kernel"), "fences": took("fences"),
+           "vain": took("vain")}
+    return {"n": len(records), "quiet": len(quiet),
+            **{name: round(value, 3) for name, value in got.items()}}
 
 
 class Costs:
