@@ -224,9 +224,10 @@ static void krc_mr_last_put(struct kref *ref)
 	complete_all(&container_of(ref, struct krc_mr, ref)->idle); /* several may wait */
 }
 
-void krc_mr_put(struct krc_mr *mr)
+void krc_mr_put(struct krc_mr *mr, u32 count)
 {
-	kref_put(&mr->ref, krc_mr_last_put);
+	if (refcount_sub_and_test(count, &mr->ref.refcount))
+		krc_mr_last_put(&mr->ref);
 }
 
 unsigned long krc_mr_left(const struct krc_mr *mr)
@@ -325,7 +326,7 @@ static void krc_mr_close(struct krc_mr *mr)
 	else
 		mr->until = jiffies;
 	mutex_unlock(&dir->lock);
-	krc_mr_put(mr);
+	krc_mr_put(mr, 1);
 }
 
 void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait)

@@ -101,12 +101,13 @@ void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait);
 void krc_mr_get(struct krc_mr *mr);
 
 /**
- * krc_mr_put() - Drop a request's reference.
+ * krc_mr_put() - Drop references of requests.
  * @mr: region.
+ * @count: how many, from 1.
  *
  * Context: any.
  */
-void krc_mr_put(struct krc_mr *mr);
+void krc_mr_put(struct krc_mr *mr, u32 count);
 
 /**
  * krc_mr_check() - Check a request's local use of a region.

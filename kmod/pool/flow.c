@@ -17,7 +17,8 @@
 
 #include "pool/pool_priv.h"
 
-void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(struct krc_req *req),
+void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
+		   void (*done)(struct krc_flow *flow, struct list_head *reqs, u32 nr),
 		   int (*check)(struct krc_req *req))
 {
 	memset(flow, 0, sizeof(*flow));

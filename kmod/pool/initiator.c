@@ -525,21 +525,42 @@ void krc_initiator_arm(struct krc_initiator *ini)
 		irq_poll_sched(&ini->iop);
 }
 
-/* Call done() for a batch. Bottom halves are off, no lock is held. */
-static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batch)
+/*
+ * Move the requests at the head of @batch that belong to one flow to @reqs: they are idle from
+ * here on. Return: number moved, from 1.
+ */
+static u32 krc_initiator_same(struct krc_initiator *ini, struct list_head *batch,
+			      struct list_head *reqs)
 {
-	struct krc_req *req, *tmp;
+	struct krc_req *req = list_first_entry(batch, struct krc_req, list);
+	struct krc_flow *flow = req->flow;
+	struct list_head *last = NULL;
+	u32 nr = 0;
 
-	list_for_each_entry_safe(req, tmp, batch, list) {
-		struct krc_flow *flow = req->flow;
-
-		list_del_init(&req->list);
+	list_for_each_entry(req, batch, list) {
+		if (req->flow != flow)
+			break;
 		trace_krc_complete(ini->pool->rail, ini->index, req->wr.opcode, req->wr.length,
 				   req->status);
 		req->state = KRC_REQ_IDLE;
-		flow->done(req);
+		last = &req->list;
+		nr++;
+	}
+	list_cut_position(reqs, batch, last);
+	return nr;
+}
+
+/* Call done() for a batch. Bottom halves are off, no lock is held. */
+static void krc_initiator_tell(struct krc_initiator *ini, struct list_head *batch)
+{
+	while (!list_empty(batch)) {
+		struct krc_flow *flow = list_first_entry(batch, struct krc_req, list)->flow;
+		LIST_HEAD(reqs);
+		u32 nr = krc_initiator_same(ini, batch, &reqs);
+
+		flow->done(flow, &reqs, nr);
 		/* The flow may be freed as soon as this is zero: only its address is used. */
-		if (atomic_dec_and_test(&flow->outstanding))
+		if (atomic_sub_and_test(nr, &flow->outstanding))
 			wake_up_var(&flow->outstanding);
 	}
 }

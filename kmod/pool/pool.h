@@ -135,8 +135,9 @@ struct krc_req {
  *	krc_pool_poll_end().
  * @held: check() returned -EAGAIN: the flow waits for krc_flow_resume().
  * @end_status: what the requests behind a failed one complete with.
- * @done: called once for each request, in order, with bottom halves off and no lock of
- *	the pool held; must not sleep; the request is the owner's again.
+ * @done: called with requests that ended together, in order, each once, with bottom halves
+ *	off and no lock of the pool held; must not sleep. @reqs has @nr of them, from 1, and is a
+ *	list of its own: the requests are the owner's again; it takes each off before using it.
  * @check: called before a segment is posted, with the initiator's lock held; must not sleep,
  *	nor call the pool. 0 lets it be posted; -EAGAIN holds the flow until
  *	krc_flow_resume(); another errno fails the request. May be NULL.
@@ -156,7 +157,7 @@ struct krc_flow {
 	bool polled;
 	bool held;
 	int end_status;
-	void (*done)(struct krc_req *req);
+	void (*done)(struct krc_flow *flow, struct list_head *reqs, u32 nr);
 	int (*check)(struct krc_req *req);
 };
 
@@ -225,7 +226,8 @@ void krc_pool_unwatch(struct krc_pool *pool, struct krc_pool_watch *watch);
  *
  * Context: any.
  */
-void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool, void (*done)(struct krc_req *req),
+void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
+		   void (*done)(struct krc_flow *flow, struct list_head *reqs, u32 nr),
 		   int (*check)(struct krc_req *req));
 
 /**

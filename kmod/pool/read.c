@@ -414,12 +414,14 @@ static void krc_read_slot_end(struct krc_read_slot *slot, int err)
 	krc_read_slot_leave(slot, NULL);
 }
 
-static void krc_read_slot_done(struct krc_req *req)
+/* krc_flow.done: a slot has one request. */
+static void krc_read_slot_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 {
-	struct krc_read_slot *slot = container_of(req, struct krc_read_slot, req);
+	struct krc_read_slot *slot = container_of(flow, struct krc_read_slot, flow);
 
+	list_del_init(&slot->req.list);
 	krc_read_slot_judge(slot);
-	krc_read_slot_end(slot, req->status);
+	krc_read_slot_end(slot, slot->req.status);
 }
 
 /*

@@ -149,10 +149,11 @@ struct krc_test_slow {
 	bool told_at_end;
 };
 
-static void krc_test_slow_done(struct krc_req *req)
+static void krc_test_slow_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 {
-	struct krc_test_slow *slow = container_of(req, struct krc_test_slow, req);
+	struct krc_test_slow *slow = container_of(flow, struct krc_test_slow, flow);
 
+	list_del_init(&slow->req.list);
 	WRITE_ONCE(slow->begun, true);
 	mdelay(300);
 	WRITE_ONCE(slow->told, true);

@@ -853,7 +853,7 @@ static void krc_test_own_round(struct krc_test_owner *owner, struct rnd_state *r
 		krc_flow_cancel(&flow->flow);
 	krc_flow_drain(&flow->flow);
 	krc_flow_restart(&flow->flow);
-	owner->wrong += flow->done != taken;
+	owner->wrong += flow->done != taken || flow->mixed;
 	for (i = 0; i < taken; i++) {
 		owner->wrong += flow->reqs[i].dones != 1 || flow->reqs[i].order != i;
 		owner->wrong += bad && !flow->reqs[i].status; /* nothing succeeds behind a fault */
@@ -895,6 +895,7 @@ static void krc_test_exactly_once_in_a_storm(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
 		wait_for_completion(&owner[i].over);
 		KUNIT_EXPECT_EQ(test, owner[i].wrong, 0);
+		KUNIT_EXPECT_GT(test, t->flow[i]->most, 1);
 	}
 	WRITE_ONCE(storm.stop, true);
 	wait_for_completion(&storm.over);

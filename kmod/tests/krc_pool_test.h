@@ -37,6 +37,8 @@ struct krc_test_flow {
 	struct krc_test_req reqs[KRC_TEST_REQS];
 	u32 submitted;
 	u32 done;
+	u32 most; /* that were told together */
+	u32 mixed; /* told with a wrong number, or with those of another flow */
 	int check; /* what check() says */
 	bool idempotent; /* of what is submitted, as those that follow */
 	bool leased;
@@ -53,15 +55,24 @@ struct krc_test {
 	struct krc_test_flow *flow[4];
 };
 
-static inline void krc_test_done(struct krc_req *req)
+static inline void krc_test_done(struct krc_flow *pool_flow, struct list_head *reqs, u32 nr)
 {
-	struct krc_test_req *tr = container_of(req, struct krc_test_req, req);
-	struct krc_test_flow *flow = container_of(req->flow, struct krc_test_flow, flow);
+	struct krc_test_flow *flow = container_of(pool_flow, struct krc_test_flow, flow);
+	struct krc_req *req, *tmp;
 
-	tr->status = req->status;
-	tr->order = flow->done;
-	tr->dones++;
-	WRITE_ONCE(flow->done, flow->done + 1);
+	flow->most = max(flow->most, nr);
+	list_for_each_entry_safe(req, tmp, reqs, list) {
+		struct krc_test_req *tr = container_of(req, struct krc_test_req, req);
+
+		list_del_init(&req->list);
+		flow->mixed += req->flow != pool_flow;
+		tr->status = req->status;
+		tr->order = flow->done;
+		tr->dones++;
+		nr--;
+		WRITE_ONCE(flow->done, flow->done + 1);
+	}
+	flow->mixed += nr != 0;
 }
 
 static inline int krc_test_check(struct krc_req *req)

@@ -22,9 +22,9 @@ static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring *
 /* One promised completion. */
 static void krc_ring_test_complete(struct krc_ring *ring, u64 user_data)
 {
-	struct krp_cqe cqe = { .user_data = user_data };
-
-	krc_ring_complete(ring, &cqe);
+	krc_ring_begin(ring);
+	*krc_ring_entry(ring, 0) = (struct krp_cqe){ .user_data = user_data };
+	krc_ring_end(ring, 1);
 }
 
 static void krc_test_ring_sizes(struct kunit *test)

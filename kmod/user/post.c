@@ -215,7 +215,7 @@ static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 	return 0;
 
 err_mr:
-	krc_mr_put(qr->mr);
+	krc_mr_put(qr->mr, 1);
 	if (err == -EINPROGRESS) {
 		batch->question->remote = queue->peer->remote;
 		krc_remote_hold(batch->question->remote);
@@ -308,7 +308,7 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 	queue->posted -= taken;
 	list_for_each_entry_safe(req, tmp, reqs, list) {
 		list_del_init(&req->list);
-		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr);
+		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr, 1);
 	}
 	krc_post_unreserve(queue, taken);
 	return err;
@@ -577,31 +577,61 @@ static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
 			 container_of(req, struct krc_queue_req, req)->token);
 }
 
-void krc_queue_done(struct krc_req *req)
+/* Outcomes of the requests, oldest first: of the queue, its peer and its regions. */
+static void krc_queue_outcomes(struct krc_queue *queue, const struct list_head *reqs, u32 nr)
 {
-	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
-	struct krc_queue *queue = qr->queue;
-	struct krc_context *ctx = queue->ctx;
-	struct krp_cqe cqe = {
-		.user_data = qr->user_data,
-		.status = req->status,
-		.bytes = req->status ? 0 : req->wr.length,
-		.queue = queue->id,
-		.opcode = req->wr.opcode,
-	};
+	struct krc_mr *mr = NULL;
+	struct krc_req *req;
+	bool answered = false;
+	u32 uses = 0;
 
-	this_cpu_inc(krc_counts.completions);
-	if (req->status)
-		krc_queue_failed(queue, req);
-	else
-		krc_standing_answered(queue->peer->standing);
-	queue->bytes += cqe.bytes;
-	krc_mr_put(qr->mr);
-	krc_uncharge_requests(ctx->user, 1);
-	/* From here on a poster may reuse qr. Pairs with krc_queue_completed(). */
-	smp_store_release(&queue->completed, queue->completed + 1);
-	krc_ring_complete(&ctx->ring, &cqe);
-	/* Pairs with krc_wait_posted_poll(): a task that sees it finds the entry in the ring. */
+	list_for_each_entry(req, reqs, list) {
+		struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
+
+		if (req->status) {
+			krc_queue_failed(queue, req);
+		} else {
+			queue->bytes += req->wr.length;
+			if (!answered)
+				krc_standing_answered(queue->peer->standing);
+			answered = true;
+		}
+		if (qr->mr != mr) {
+			if (mr)
+				krc_mr_put(mr, uses);
+			mr = qr->mr;
+			uses = 0;
+		}
+		uses++;
+	}
+	krc_mr_put(mr, uses);
+	krc_uncharge_requests(queue->ctx->user, nr);
+	this_cpu_add(krc_counts.completions, nr);
+}
+
+void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
+{
+	struct krc_queue *queue = container_of(flow, struct krc_queue, flow);
+	struct krc_context *ctx = queue->ctx;
+	struct krc_req *req, *tmp;
+	u32 n = 0;
+
+	krc_queue_outcomes(queue, reqs, nr);
+	krc_ring_begin(&ctx->ring);
+	list_for_each_entry_safe(req, tmp, reqs, list) {
+		INIT_LIST_HEAD(&req->list);
+		*krc_ring_entry(&ctx->ring, n++) = (struct krp_cqe){
+			.user_data = container_of(req, struct krc_queue_req, req)->user_data,
+			.status = req->status,
+			.bytes = req->status ? 0 : req->wr.length,
+			.queue = queue->id,
+			.opcode = req->wr.opcode,
+		};
+	}
+	/* From here on a poster may reuse them. Pairs with krc_queue_completed(). */
+	smp_store_release(&queue->completed, queue->completed + n);
+	krc_ring_end(&ctx->ring, n);
+	/* Pairs with krc_wait_posted_poll(): a task that sees it finds the entries in the ring. */
 	smp_store_release(&queue->told, queue->completed);
 	if (wq_has_sleeper(&ctx->wait))
 		wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);

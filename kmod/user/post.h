@@ -8,12 +8,14 @@
 #include "krp_ioctl.h"
 
 struct krc_context;
+struct krc_flow;
 struct krc_queue;
 struct krc_req;
 
 /* KRP_IOC_POST. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
 int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg);
-void krc_queue_done(struct krc_req *req); /* krc_flow.done of queues; same context */
+/* krc_flow.done of queues; same context */
+void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr);
 int krc_queue_check(struct krc_req *req); /* krc_flow.check of queues; same context and return */
 
 /* Set up and stop krc_queue.renew; to stop it, nothing may be outstanding. Context: may sleep. */

@@ -82,8 +82,34 @@ u32 krc_ring_promise(struct krc_ring *ring, u32 count);
 /* Release reserved entries for which no completion will come. */
 void krc_ring_unpromise(struct krc_ring *ring, u32 count);
 
-/* Write a completion into a reserved entry. */
-void krc_ring_complete(struct krc_ring *ring, const struct krp_cqe *cqe);
+/**
+ * krc_ring_begin() - Begin to write completions into reserved entries: takes the lock.
+ * @ring: ring.
+ *
+ * Context: any; bottom halves are off until krc_ring_end().
+ */
+void krc_ring_begin(struct krc_ring *ring);
+
+/**
+ * krc_ring_entry() - An entry to write.
+ * @ring: ring, between krc_ring_begin() and krc_ring_end().
+ * @n: number of the completion, from 0.
+ *
+ * Return: the entry, in memory that the program reads and may have changed: only written.
+ */
+static inline struct krp_cqe *krc_ring_entry(struct krc_ring *ring, u32 n)
+{
+	return &ring->cqes[(ring->tail + n) & (ring->entries - 1)];
+}
+
+/**
+ * krc_ring_end() - Let the program see what was written; drops the lock.
+ * @ring: ring.
+ * @count: completions written, at most as many as are reserved.
+ *
+ * Context: any.
+ */
+void krc_ring_end(struct krc_ring *ring, u32 count);
 
 /* Whether the program has completions that it has not consumed. */
 bool krc_ring_pending(struct krc_ring *ring);
