@@ -103,7 +103,7 @@ static void bn_forget(struct krcore_ctx *ctx, const struct krp_key *key)
 /* One look-up; ends the program if the answer is not the right one. Return: READs. */
 static uint32_t bn_lookup(struct krcore_ctx *ctx, enum bn_case what, uint64_t nr)
 {
-	struct krcore_lookup_info info;
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	struct krcore_value value;
 	struct krcore_key key;
 	struct krp_key wire;

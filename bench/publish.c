@@ -44,7 +44,7 @@ static void bn_fill(const struct bn_client *o)
 {
 	struct krcore_ctx *ctx =
 		bn_client_open(o, "bench_publish", 1, BN_LEASE_MS, KRCORE_OPEN_NOWAIT);
-	struct krcore_stats stats = { 0 };
+	struct krcore_stats stats = { .size = sizeof(stats) };
 	struct krcore_value value;
 	struct krcore_key key;
 	uint64_t nr;

@@ -149,7 +149,7 @@ static void ms_import_progress(struct ms_import *im)
 static int ms_import_walk(struct ms_import *im, struct krcore_ctx *ctx, unsigned int peer,
 			  const struct krcore_server_info *info, char *text, bool *ret_settled)
 {
-	struct krcore_check check = { 0 };
+	struct krcore_check check = { .size = sizeof(check) };
 	int err;
 
 	ms_import_progress(im);
@@ -180,6 +180,7 @@ static unsigned int ms_import_peers(struct ms_import *im, struct krcore_ctx *ctx
 	uint64_t until_ns = ms_mono_ns() + im->timeout_ms * 1000000ULL;
 	unsigned int nr;
 
+	info->size = sizeof(*info);
 	for (;;) {
 		nr = (unsigned int)krcore_servers(ctx, info, MS_PEERS_MAX);
 		nr = nr < MS_PEERS_MAX ? nr : MS_PEERS_MAX;

@@ -68,7 +68,7 @@ int ex_serve(struct krcore_node *node, const struct krcore_mr *mr, uint16_t serv
 	     void (*each)(void *arg), void *arg)
 {
 	struct krcore_key key = { .service = service };
-	struct krcore_port_info port;
+	struct krcore_port_info port = { .size = sizeof(port) };
 	struct krcore_region_ref ref;
 	struct krcore_value value;
 	struct krcore_ctx *ctx;

@@ -34,7 +34,7 @@ static void show(const struct krcore_value *value, const struct krcore_lookup_in
 
 int main(int argc, char **argv)
 {
-	struct krcore_lookup_info info;
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	struct krcore_value value;
 	struct krcore_key key;
 	struct krcore_ctx *ctx;

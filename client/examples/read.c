@@ -46,7 +46,7 @@ static int ex_show(struct krcore_node *node, char *memory, uint16_t service, con
 static int ex_read(struct krcore_node *node, const struct krcore_mr *mr, char *memory,
 		   const struct krcore_key *peer, const struct krcore_region_ref *ref)
 {
-	struct krcore_connect_info info;
+	struct krcore_connect_info info = { .size = sizeof(info) };
 	double start, connected, done;
 	struct krcore_wc wc;
 	uint32_t queue;

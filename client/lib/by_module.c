@@ -22,6 +22,7 @@
 
 #include "client/lib/by_module.h"
 #include "client/lib/lib.h"
+#include "client/lib/out.h"
 #include "proto/krp_ioctl.h"
 
 #define KRL_MODULE_DEVICE "/dev/krcore"
@@ -426,6 +427,7 @@ int krl_module_lookup(struct krl_module *module, const struct krcore_key *key,
 		.service = key->service,
 		.timeout_ms = module->timeout_ms,
 	};
+	struct krcore_lookup_info info;
 	int err;
 
 	memcpy(arg.gid, key->gid, sizeof(arg.gid));
@@ -435,8 +437,10 @@ int krl_module_lookup(struct krl_module *module, const struct krcore_key *key,
 				 : &module->n.hits,
 		  1);
 	krl_count(&module->n.reads, arg.reads);
-	if (ret_info && (!err || err == -ENOENT))
-		krl_module_info(&arg, err, ret_info);
+	if (!err || err == -ENOENT) {
+		krl_module_info(&arg, err, &info);
+		krl_out_fill(ret_info, &info, sizeof(info));
+	}
 	if (!err && ret_value)
 		krl_module_value(&arg, ret_value);
 	switch (err) {

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "client/lib/lib.h"
+#include "client/lib/out.h"
 
 static int krl_ctx_servers(struct krcore_ctx *ctx)
 {
@@ -182,26 +183,34 @@ static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_serv
 
 int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr)
 {
+	size_t stride = servers && nr ? servers->size : 0;
+	struct krcore_server_info info;
 	unsigned int i;
+	int err;
 
+	err = KRL_SERVER_INFO_CHECK(nr ? servers : NULL);
+	if (err)
+		return err;
 	if (ctx->module)
 		return 0; /* they are the module's */
 	pthread_mutex_lock(&ctx->lock);
-	for (i = 0; servers && i < nr && i < ctx->servers_nr; i++)
-		krl_ctx_server_info(&ctx->servers[i], &servers[i]);
+	for (i = 0; stride && i < nr && i < ctx->servers_nr; i++) {
+		void *at = (char *)servers + i * stride;
+
+		memcpy(at, &stride, sizeof(stride));
+		krl_ctx_server_info(&ctx->servers[i], &info);
+		krl_out_fill(at, &info, sizeof(info));
+	}
 	pthread_mutex_unlock(&ctx->lock);
 	return (int)ctx->servers_nr;
 }
 
-void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
+/* The sum of what is counted for each server. */
+static void krl_ctx_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
 {
 	struct krcore_stats stats = { 0 };
 	unsigned int i;
 
-	if (ctx->module) {
-		krl_module_stats(ctx->module, ret_stats);
-		return;
-	}
 	for (i = 0; i < ctx->servers_nr; i++) {
 		const struct krl_counters *n = &ctx->servers[i].n;
 
@@ -221,4 +230,19 @@ void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
 	}
 	stats.lookups = stats.hits + stats.misses + stats.errors;
 	*ret_stats = stats;
+}
+
+int krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
+{
+	int err = KRL_STATS_CHECK(ret_stats);
+	struct krcore_stats stats;
+
+	if (err)
+		return err;
+	if (ctx->module)
+		krl_module_stats(ctx->module, &stats);
+	else
+		krl_ctx_stats(ctx, &stats);
+	krl_out_fill(ret_stats, &stats, sizeof(stats));
+	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "client/lib/choose.h"
 #include "client/lib/lib.h"
+#include "client/lib/out.h"
 
 #define KRL_SAMPLE 16 /* one READ in this many is timed */
 #define KRL_OPINIONS 2 /* this many servers must miss before a record counts as absent */
@@ -373,8 +374,10 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 	struct krcore_lookup_info info = { 0 };
 	struct krl_asking asking = { 0 };
 	struct krp_key wire;
-	int err;
+	int err = KRL_LOOKUP_INFO_CHECK(ret_info);
 
+	if (err)
+		return err;
 	if (ctx->module)
 		return krl_module_lookup(ctx->module, key, ret_value, ret_info);
 	kru_key_to_wire(key, &wire);
@@ -385,8 +388,7 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 	if (err == -ENOTCONN)
 		return krl_error(-EHOSTUNREACH, "no server answered within %u ms",
 				 ctx->config.timeout_ms);
-	if (ret_info)
-		*ret_info = info;
+	krl_out_fill(ret_info, &info, sizeof(info));
 	return err;
 }
 
@@ -395,8 +397,10 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 {
 	struct krcore_lookup_info info = { 0 };
 	struct krp_key wire;
-	int err;
+	int err = KRL_LOOKUP_INFO_CHECK(ret_info);
 
+	if (err)
+		return err;
 	if (ctx->module)
 		return krl_module_cannot("asking one server");
 	if (server >= ctx->servers_nr)
@@ -409,8 +413,8 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 	krl_lookup_count(&ctx->servers[server], err);
 	if (err == -ENOTCONN)
 		return krl_error(err, "%s is not attached", ctx->servers[server].ep->text);
-	if (ret_info && (!err || err == -ENOENT))
-		*ret_info = info;
+	if (!err || err == -ENOENT)
+		krl_out_fill(ret_info, &info, sizeof(info));
 	return err;
 }
 

@@ -16,6 +16,7 @@
 
 #include "client/lib/lib.h"
 #include "client/lib/node.h"
+#include "client/lib/out.h"
 
 #define KRL_DEVICE "/dev/krcore"
 #define KRL_RING_ENTRIES 1024
@@ -161,11 +162,15 @@ int krcore_node_fd(const struct krcore_node *node)
 int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_info)
 {
 	struct krp_query query = { 0 };
-	int err = krl_node_call(node, KRP_IOC_QUERY, &query);
+	struct krcore_node_info info;
+	int err = KRL_NODE_INFO_CHECK(ret_info);
 
 	if (err)
+		return err;
+	err = krl_node_call(node, KRP_IOC_QUERY, &query);
+	if (err)
 		return krl_error(err, "asking the module: %s", strerror(-err));
-	*ret_info = (struct krcore_node_info){
+	info = (struct krcore_node_info){
 		.ports = query.ports,
 		.ring_entries_max = query.ring_entries_max,
 		.queue_depth_max = query.queue_depth_max,
@@ -174,23 +179,28 @@ int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_inf
 		.requests_max = query.requests_max,
 		.mrs_max = query.mrs_max,
 	};
+	krl_out_fill(ret_info, &info, sizeof(info));
 	return 0;
 }
 
 int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_port_info *ret_info)
 {
 	struct krp_port_info port = { .index = index };
-	int err = krl_node_call(node, KRP_IOC_PORT, &port);
+	struct krcore_port_info info = { 0 };
+	int err = KRL_PORT_INFO_CHECK(ret_info);
 
 	if (err)
+		return err;
+	err = krl_node_call(node, KRP_IOC_PORT, &port);
+	if (err)
 		return krl_error(err, "port %u: %s", index, strerror(-err));
-	memset(ret_info, 0, sizeof(*ret_info));
-	memcpy(ret_info->gid, port.gid, sizeof(ret_info->gid));
-	memcpy(ret_info->device, port.device, sizeof(ret_info->device));
-	ret_info->device[sizeof(ret_info->device) - 1] = '\0';
-	ret_info->port_num = port.port_num;
-	ret_info->mtu = port.mtu;
-	ret_info->flags = port.flags;
+	memcpy(info.gid, port.gid, sizeof(info.gid));
+	memcpy(info.device, port.device, sizeof(info.device));
+	info.device[sizeof(info.device) - 1] = '\0';
+	info.port_num = port.port_num;
+	info.mtu = port.mtu;
+	info.flags = port.flags;
+	krl_out_fill(ret_info, &info, sizeof(info));
 	return 0;
 }
 

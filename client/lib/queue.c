@@ -10,6 +10,7 @@
 
 #include "client/lib/lib.h"
 #include "client/lib/node.h"
+#include "client/lib/out.h"
 #include "common/gid.h"
 
 #define KRL_CONNECT_TIMEOUT_MS 5000
@@ -67,6 +68,7 @@ static int krl_connect(struct krcore_node *node, struct krp_connect *connect,
 		       const struct krcore_key *peer, uint32_t timeout_ms, uint32_t flags,
 		       struct krcore_connect_info *ret_info)
 {
+	struct krcore_connect_info info;
 	int err;
 
 	if (flags & KRP_CONNECT_CREATE)
@@ -76,12 +78,14 @@ static int krl_connect(struct krcore_node *node, struct krp_connect *connect,
 	connect->timeout_ms = timeout_ms ? timeout_ms : KRL_CONNECT_TIMEOUT_MS;
 	memcpy(connect->gid, peer->gid, sizeof(connect->gid));
 	err = krl_node_call(node, KRP_IOC_CONNECT, connect);
-	if (!err && ret_info)
-		*ret_info = (struct krcore_connect_info){
-			.generation = connect->generation,
-			.reads = connect->reads,
-		};
-	return err;
+	if (err)
+		return err;
+	info = (struct krcore_connect_info){
+		.generation = connect->generation,
+		.reads = connect->reads,
+	};
+	krl_out_fill(ret_info, &info, sizeof(info));
+	return 0;
 }
 
 int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krcore_key *peer,
@@ -90,8 +94,10 @@ int krcore_queue_open(struct krcore_node *node, uint32_t depth, const struct krc
 {
 	struct krp_connect connect = { .flags = KRP_CONNECT_CREATE, .depth = depth };
 	char text[KRU_GID_TEXT];
-	int err;
+	int err = KRL_CONNECT_INFO_CHECK(ret_info);
 
+	if (err)
+		return err;
 	err = krl_connect(node, &connect, peer, timeout_ms, flags, ret_info);
 	if (err)
 		return krl_error(err, "opening a queue of depth %u to %s service %u: %s", depth,
@@ -105,8 +111,10 @@ int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct 
 {
 	struct krp_connect connect = { .queue = queue };
 	char text[KRU_GID_TEXT];
-	int err;
+	int err = KRL_CONNECT_INFO_CHECK(ret_info);
 
+	if (err)
+		return err;
 	err = krl_connect(node, &connect, peer, timeout_ms, flags, ret_info);
 	if (err)
 		return krl_error(err, "connecting queue %u to %s service %u: %s", queue,
@@ -117,17 +125,22 @@ int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct 
 int krcore_queue_query(struct krcore_node *node, uint32_t queue, struct krcore_queue_info *ret_info)
 {
 	struct krp_queue_query query = { .queue = queue };
-	int err = krl_node_call(node, KRP_IOC_QUEUE_QUERY, &query);
+	int err = KRL_QUEUE_INFO_CHECK(ret_info);
+	struct krcore_queue_info info;
 
 	if (err)
+		return err;
+	err = krl_node_call(node, KRP_IOC_QUEUE_QUERY, &query);
+	if (err)
 		return krl_error(err, "queue %u: %s", queue, strerror(-err));
-	*ret_info = (struct krcore_queue_info){
+	info = (struct krcore_queue_info){
 		.state = query.state,
 		.error = query.error,
 		.outstanding = query.outstanding,
 		.posted = query.posted,
 		.completed = query.completed,
 	};
+	krl_out_fill(ret_info, &info, sizeof(info));
 	return 0;
 }
 

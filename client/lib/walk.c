@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "client/lib/bulk.h"
+#include "client/lib/out.h"
 
 #define KRL_WALK_TRIES 32
 #define KRL_WALK_END (1ULL << KRP_DEPTH_MAX)
@@ -355,8 +356,10 @@ int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *f
 		struct krcore_check *ret_check)
 {
 	struct krl_walk w = { .fn = fn, .arg = arg };
-	int err;
+	int err = KRL_CHECK_CHECK(ret_check);
 
+	if (err)
+		return err;
 	if (ctx->module)
 		return krl_module_cannot("reading a whole table");
 	if (server >= ctx->servers_nr)
@@ -373,8 +376,8 @@ int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *f
 	krl_map_free(w.map);
 	free(w.pages);
 	w.check.bytes = w.bulk.bytes;
-	if (!err && ret_check)
-		*ret_check = w.check;
+	if (!err)
+		krl_out_fill(ret_check, &w.check, sizeof(w.check));
 	switch (err) {
 	case 0:
 		return 0;

@@ -101,13 +101,22 @@ static bool mc_settled(const struct krcore_server_info *servers, int nr)
 	return true;
 }
 
+struct krcore_server_info *mc_servers_alloc(int nr)
+{
+	struct krcore_server_info *servers = calloc((size_t)nr + 1, sizeof(*servers));
+
+	if (servers)
+		servers->size = sizeof(*servers);
+	return servers;
+}
+
 int mc_servers_wait(struct mc *mc, struct krcore_server_info **ret_servers)
 {
 	uint64_t end = mc_now_ns() + (uint64_t)mc->timeout_ms * 1000000;
 	int nr = krcore_servers(mc->krcore, NULL, 0);
 	struct krcore_server_info *servers;
 
-	servers = calloc((size_t)nr + 1, sizeof(*servers));
+	servers = mc_servers_alloc(nr);
 	if (!servers)
 		return -ENOMEM;
 	for (;;) {

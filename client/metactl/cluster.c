@@ -103,7 +103,7 @@ static int mc_diff_read(struct mc *mc, struct mc_diff *diff, unsigned int server
 			const struct krcore_server_info *info)
 {
 	struct mc_diff_walk walk = { .diff = diff, .server = server };
-	struct krcore_check check;
+	struct krcore_check check = { .size = sizeof(check) };
 	int ret;
 
 	if (info->state != KRCORE_SERVER_UP || server >= MC_DIFF_SERVERS_MAX)

@@ -238,6 +238,14 @@ bool mc_is_local(const struct mc *mc);
 const char *mc_socket(const struct mc *mc);
 
 /**
+ * mc_servers_alloc() - An array that krcore_servers() can fill.
+ * @nr: how many servers it is for; there is room for one even for 0.
+ *
+ * Return: array for free(), or NULL without memory.
+ */
+struct krcore_server_info *mc_servers_alloc(int nr);
+
+/**
  * mc_servers_wait() - Give the servers time to be attached.
  * @mc: run, attached.
  * @ret_servers: array for free(); untouched on failure.

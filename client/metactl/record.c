@@ -199,7 +199,7 @@ static void mc_put_event(struct mc *mc, const char *event, const struct krcore_k
 static int mc_servers_up(struct mc *mc)
 {
 	int i, up = 0, nr = krcore_servers(mc->krcore, NULL, 0);
-	struct krcore_server_info *servers = calloc((size_t)nr + 1, sizeof(*servers));
+	struct krcore_server_info *servers = mc_servers_alloc(nr);
 
 	if (!servers)
 		return 0;
@@ -213,7 +213,7 @@ static int mc_servers_up(struct mc *mc)
 /* The library renews and republishes by itself; this only reports, and waits for a signal. */
 static int mc_keep(struct mc *mc, const struct krcore_key *key)
 {
-	struct krcore_stats before, now;
+	struct krcore_stats before = { .size = sizeof(before) }, now = before;
 	int up, were = mc_servers_up(mc);
 
 	krcore_stats(mc->krcore, &before);

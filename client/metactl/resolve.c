@@ -26,7 +26,7 @@ struct mc_tally {
 /* Servers said that there is no such record, and another had it. */
 static void mc_put_overruled(struct mc *mc)
 {
-	struct krcore_stats stats;
+	struct krcore_stats stats = { .size = sizeof(stats) };
 
 	krcore_stats(mc->krcore, &stats);
 	mc_put_number(mc->out, "misses_overruled", stats.misses_overruled ? MC_BAD : MC_DETAIL,
@@ -35,7 +35,7 @@ static void mc_put_overruled(struct mc *mc)
 
 static int mc_resolve_once(struct mc *mc, const struct krcore_key *key)
 {
-	struct krcore_lookup_info info = { 0 };
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	struct krcore_value value;
 	uint64_t took_ns;
 	char address[128];
@@ -73,7 +73,7 @@ static void mc_count(struct mc *mc, const struct krcore_key *key, uint64_t count
 
 	start = mc_now_ns();
 	while (t->nr < count && !mc_stopping()) {
-		memset(&info, 0, sizeof(info));
+		info = (struct krcore_lookup_info){ .size = sizeof(info) };
 		ret = krcore_lookup(mc->krcore, key, NULL, &info);
 		end = mc_now_ns();
 		t->took_ns[t->nr++] = end - start;

@@ -33,7 +33,7 @@ static void mc_put_stats(struct mc_out *out, const struct krcore_stats *s)
 static int mc_stats(struct mc *mc)
 {
 	struct krcore_server_info *servers;
-	struct krcore_stats stats;
+	struct krcore_stats stats = { .size = sizeof(stats) };
 	int nr;
 
 	if (mc_is_local(mc)) {

@@ -15,7 +15,7 @@
 
 static int mc_table_one(struct mc *mc, unsigned int server, const struct krcore_server_info *info)
 {
-	struct krcore_check c = { 0 };
+	struct krcore_check c = { .size = sizeof(c) };
 	uint64_t start = mc_now_ns();
 	bool well;
 	int ret;
@@ -119,7 +119,7 @@ static int mc_table_dump_raw(struct mc *mc, unsigned int server, const char *nam
 static int mc_table_dump(struct mc *mc)
 {
 	const char *raw = mc->raw ? mc->raw : mc_text(mc, "raw");
-	struct krcore_check check;
+	struct krcore_check check = { .size = sizeof(check) };
 	int server, ret;
 
 	if (mc_attach(mc, NULL))

@@ -157,7 +157,7 @@ int mc_server_choose(struct mc *mc)
 void mc_address_of(struct mc *mc, unsigned int server, char *buf, size_t bytes)
 {
 	int nr = krcore_servers(mc->krcore, NULL, 0);
-	struct krcore_server_info *servers = calloc((size_t)nr + 1, sizeof(*servers));
+	struct krcore_server_info *servers = mc_servers_alloc(nr);
 
 	snprintf(buf, bytes, "server %u", server);
 	if (servers && krcore_servers(mc->krcore, servers, (unsigned int)nr) > (int)server)

@@ -148,7 +148,7 @@ static void st_post_batch(struct st_self *self, struct st_queue *queue)
 
 static void st_look(struct st_self *self, const struct st_queue *queue)
 {
-	struct krcore_queue_info info;
+	struct krcore_queue_info info = { .size = sizeof(info) };
 	int err = krcore_queue_query(self->node, queue->id, &info);
 
 	if (err || info.posted != queue->tail || info.completed < queue->head ||

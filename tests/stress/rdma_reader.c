@@ -153,7 +153,7 @@ static struct krcore_ctx *open_context(uint64_t salt)
 /* Why the library could not do better, for whoever reads the log. */
 static void show_servers(struct krcore_ctx *ctx)
 {
-	struct krcore_server_info info[8];
+	struct krcore_server_info info[8] = { { .size = sizeof(*info) } };
 	int i, nr = krcore_servers(ctx, info, 8);
 
 	for (i = 0; i < nr && i < 8; i++)
@@ -191,7 +191,7 @@ static void nap(void)
 /* krcore_open() waits for one server; the others may take a little longer. */
 static void wait_for_servers(struct krcore_ctx *ctx)
 {
-	struct krcore_server_info info[64];
+	struct krcore_server_info info[64] = { { .size = sizeof(*info) } };
 	unsigned int up, tries;
 	int i, nr;
 

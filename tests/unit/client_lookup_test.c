@@ -222,6 +222,7 @@ static void expect(int err, unsigned int server, unsigned int settling, unsigned
 	struct krcore_value value;
 
 	memset(&info, 0xff, sizeof(info));
+	info.size = sizeof(info);
 	assert_int_equal(krcore_lookup(&ctx, &key, &value, &info), err);
 	assert_int_equal(info.server, server);
 	assert_int_equal(info.settling, settling);
@@ -443,7 +444,7 @@ static void test_the_other_is_never_attached(void **state)
 
 static void test_one_server_only(void **state)
 {
-	struct krcore_lookup_info info;
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 
 	(void)state;
 	settles_in(0, SECOND_NS);
@@ -484,7 +485,7 @@ static void test_a_living_server_is_believed(void **state)
 
 static void test_a_hung_server_is_not_believed(void **state)
 {
-	struct krcore_lookup_info info;
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	struct krcore_value value;
 
 	(void)state;
@@ -575,7 +576,7 @@ static void test_a_failed_read_is_no_miss(void **state)
 /* A look-up at the first server, all of whose READs are torn. Return: as the look-up. */
 static int look_up_torn(uint64_t features, int err, struct krcore_value *value)
 {
-	struct krcore_lookup_info info = { 0 };
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	int ret;
 
 	ctx.servers_nr = 1;

@@ -207,7 +207,7 @@ static void test_module_of_another_version(void **state)
 static void test_flags_refused(void **state)
 {
 	const struct krcore_key peer = { .service = 4711 };
-	struct krcore_connect_info info = { .reads = 77 };
+	struct krcore_connect_info info = { .size = sizeof(info), .reads = 77 };
 	uint32_t queue = 99;
 
 	(void)state;

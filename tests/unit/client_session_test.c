@@ -33,7 +33,7 @@ static int publish(uint16_t service, uint8_t byte)
 
 static void test_attached(void **state)
 {
-	struct krcore_lookup_info info;
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	struct krcore_value value;
 	struct krcore_key key;
 
@@ -71,9 +71,9 @@ static void crowd(const struct krcore_key *key, unsigned int from, unsigned int 
 /* A record that is kept aside is published, found, changed and withdrawn as any other. */
 static void test_crowded_out(void **state)
 {
-	struct krcore_lookup_info info;
+	struct krcore_lookup_info info = { .size = sizeof(info) };
 	struct krcore_value value;
-	struct krcore_check check;
+	struct krcore_check check = { .size = sizeof(check) };
 	struct krcore_key key;
 
 	(void)state;
@@ -313,9 +313,9 @@ static _Atomic unsigned int wrong, hits;
 /* Whatever is asked is answered rightly, or the connection broke meanwhile. */
 static void one_turn(unsigned int me, unsigned int turn)
 {
-	struct krcore_server_info info[2];
+	struct krcore_server_info info[2] = { { .size = sizeof(*info) } };
 	struct krcore_value value;
-	struct krcore_stats stats;
+	struct krcore_stats stats = { .size = sizeof(stats) };
 	struct krcore_key key;
 	int err;
 

@@ -75,8 +75,10 @@ int __wrap_krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *inf
 
 	(void)ctx;
 	assert_true(infos_nr >= fx.nr);
+	assert_int_equal(infos->size, sizeof(*infos));
 	memset(infos, 0, fx.nr * sizeof(*infos));
 	for (i = 0; i < fx.nr; i++) {
+		infos[i].size = sizeof(*infos);
 		infos[i].state = fx.peers[i].state;
 		infos[i].last_error = fx.peers[i].last_error;
 		infos[i].records = 100 - i; /* so they are tried in this order */
@@ -94,6 +96,7 @@ int __wrap_krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_recor
 	unsigned int i;
 
 	(void)ctx;
+	assert_int_equal(ret_check->size, sizeof(*ret_check));
 	memset(ret_check, 0, sizeof(*ret_check));
 	fx.walked[atomic_fetch_add(&fx.nr_walked, 1)] = server;
 	for (i = 0; i < peer->records; i++) {

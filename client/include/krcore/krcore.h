@@ -18,6 +18,14 @@
  * that wants them in parallel opens a context for each thread. A context attached
  * to MetaServers has one thread of its own, which blocks all signals.
  *
+ * Structures that the library fills with information may get more fields at their end. Each
+ * begins with @size, which the caller sets to its sizeof; so a program runs with an earlier
+ * and with a later library than it was compiled for. The library writes no byte behind
+ * @size, sets fields that it does not know to zero, and leaves @size as it is. A call refuses
+ * a size below that of the structure's first version, or above 4096, with -EINVAL, before it
+ * does anything. Of an array, only the first element's @size has to be set; it is the
+ * distance of all, and set in each that is filled.
+ *
  * Errors are negative errno values. The library never prints, never exits and
  * does not report through errno. After fork() only the parent may use a context.
  */
@@ -148,6 +156,7 @@ struct krcore_value {
 
 /**
  * struct krcore_lookup_info - What a look-up cost.
+ * @size: sizeof(struct krcore_lookup_info), set by the caller.
  * @reads: RDMA READs it took, over all servers tried; 1 in the common case.
  * @torn: READs of a bucket that was being written.
  * @stale: READs whose cached directory entry was out of date.
@@ -158,6 +167,7 @@ struct krcore_value {
  *	again; by the module also if only one answered though more are configured.
  */
 struct krcore_lookup_info {
+	size_t size;
 	uint32_t reads;
 	uint32_t torn;
 	uint32_t stale;
@@ -173,6 +183,7 @@ struct krcore_lookup_info {
 
 /**
  * struct krcore_server_info - One MetaServer as the context sees it.
+ * @size: sizeof(struct krcore_server_info), set by the caller.
  * @address: address and port as text.
  * @state: KRCORE_SERVER_*.
  * @priority: configured priority; lower is asked first.
@@ -188,6 +199,7 @@ struct krcore_lookup_info {
  *	restart; 0: it is settled.
  */
 struct krcore_server_info {
+	size_t size;
 	char address[128];
 	uint32_t state;
 	uint32_t priority;
@@ -203,6 +215,7 @@ struct krcore_server_info {
 
 /**
  * struct krcore_stats - Counters of a context since krcore_open().
+ * @size: sizeof(struct krcore_stats), set by the caller.
  * @lookups: look-ups finished.
  * @hits: look-ups that found their record.
  * @misses: look-ups that found no such record.
@@ -220,6 +233,7 @@ struct krcore_server_info {
  * @notifications: notifications received.
  */
 struct krcore_stats {
+	size_t size;
 	uint64_t lookups;
 	uint64_t hits;
 	uint64_t misses;
@@ -320,6 +334,7 @@ const char *krcore_error_text(void);
  * * 0 - found.
  * * %-ENOENT - not in the tables of two servers, at least one of them settled, or of all
  *   servers that could be asked; see krcore_lookup_info.settling.
+ * * %-EINVAL - the size of @ret_info is not valid.
  * * %-EHOSTUNREACH - no server answered before the time-out.
  * * %-EPROTO - there is a value, but of a kind this library does not know.
  * * %-EINTR - by the module: the thread is being killed.
@@ -338,7 +353,7 @@ int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
  *
  * Return: as krcore_lookup(), but
  * * %-ENOTCONN - that server is not attached.
- * * %-EINVAL - there is no such server.
+ * * %-EINVAL - there is no such server, or the size of @ret_info is not valid.
  * * %-EOPNOTSUPP - the context uses the module.
  */
 int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct krcore_key *key,
@@ -463,19 +478,23 @@ int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
  * @servers: array to fill, or NULL.
  * @nr: its length.
  *
- * Return: how many there are, which may be more than @nr; 0 if the context uses the module.
+ * Return: how many there are, which may be more than @nr; 0 if the context uses the module;
+ * -EINVAL if @nr is not 0 and the size of @servers[0] is not valid.
  */
 int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr);
 
 /**
  * krcore_stats() - Counters of a context.
  * @ctx: context.
- * @ret_stats: filled.
+ * @ret_stats: filled; untouched on failure.
+ *
+ * Return: 0, or -EINVAL if the size of @ret_stats is not valid.
  */
-void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
+int krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
 
 /**
  * struct krcore_check - Outcome of a walk through a whole table.
+ * @size: sizeof(struct krcore_check), set by the caller.
  * @pages: pages that the directory names.
  * @buckets: buckets read.
  * @records: records found.
@@ -490,6 +509,7 @@ void krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats);
  * @bytes: bytes READ.
  */
 struct krcore_check {
+	size_t size;
 	uint64_t pages;
 	uint64_t buckets;
 	uint64_t records;
@@ -526,7 +546,7 @@ typedef bool krcore_record_fn(void *arg, const struct krcore_key *key,
  * * 0 - the walk is complete; @ret_check tells whether the table is sound.
  * * %-ECANCELED - @fn ended it.
  * * %-ENOTCONN - that server is not attached, or its connection broke during the walk.
- * * %-EINVAL - there is no such server.
+ * * %-EINVAL - there is no such server, or the size of @ret_check is not valid.
  * * %-EOPNOTSUPP - the context uses the module.
  * * %-ENOMEM - no memory.
  */

@@ -86,6 +86,7 @@ struct krcore_node_options {
 
 /**
  * struct krcore_node_info - What the module offers this user.
+ * @size: sizeof(struct krcore_node_info), set by the caller.
  * @ports: RDMA ports that can be used now.
  * @ring_entries_max: largest ring.
  * @queue_depth_max: most requests of a queue in flight.
@@ -93,8 +94,10 @@ struct krcore_node_options {
  * @queues_max: queues this user may have.
  * @requests_max: requests this user may have outstanding.
  * @mrs_max: memory regions this user may have.
+ * @rsvd: zero.
  */
 struct krcore_node_info {
+	size_t size;
 	uint32_t ports;
 	uint32_t ring_entries_max;
 	uint32_t queue_depth_max;
@@ -102,22 +105,27 @@ struct krcore_node_info {
 	uint32_t queues_max;
 	uint32_t requests_max;
 	uint32_t mrs_max;
+	uint32_t rsvd;
 };
 
 /**
  * struct krcore_port_info - One RDMA port of this node.
+ * @size: sizeof(struct krcore_port_info), set by the caller.
  * @gid: its GID, by which peers find it.
  * @device: name of the RDMA device.
  * @port_num: port of the device, from 1.
  * @mtu: enum ibv_mtu.
  * @flags: KRCORE_DCT_*.
+ * @rsvd: zero.
  */
 struct krcore_port_info {
+	size_t size;
 	uint8_t gid[KRCORE_GID_BYTES];
 	char device[64];
 	uint32_t port_num;
 	uint32_t mtu;
 	uint32_t flags;
+	uint32_t rsvd;
 };
 
 /**
@@ -150,16 +158,21 @@ struct krcore_region_ref {
 
 /**
  * struct krcore_connect_info - Result and cost of connecting a queue.
+ * @size: sizeof(struct krcore_connect_info), set by the caller.
  * @generation: boot generation of the peer.
  * @reads: READs of a MetaServer; 0 if the peer's record was in the node's cache.
+ * @rsvd: zero.
  */
 struct krcore_connect_info {
+	size_t size;
 	uint64_t generation;
 	uint32_t reads;
+	uint32_t rsvd;
 };
 
 /**
  * struct krcore_queue_info - State of a queue.
+ * @size: sizeof(struct krcore_queue_info), set by the caller.
  * @state: KRCORE_QUEUE_*.
  * @error: in KRCORE_QUEUE_ERROR: the negative errno that caused it, else 0.
  * @outstanding: requests without completion.
@@ -167,6 +180,7 @@ struct krcore_connect_info {
  * @completed: completions so far.
  */
 struct krcore_queue_info {
+	size_t size;
 	uint32_t state;
 	int32_t error;
 	uint32_t outstanding;
@@ -270,7 +284,7 @@ int krcore_node_fd(const struct krcore_node *node);
  * @node: node.
  * @ret_info: filled; untouched on failure.
  *
- * Return: 0.
+ * Return: 0, or -EINVAL if the size of @ret_info is not valid.
  */
 int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_info);
 
@@ -282,7 +296,7 @@ int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_inf
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - @index is 0.
+ * * %-EINVAL - @index is 0, or the size of @ret_info is not valid.
  * * %-ENOENT - there is no such port.
  * * %-ENODEV - the port is going away.
  */
@@ -396,8 +410,8 @@ int krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_
  * Return:
  * * 0 - connected.
  * * %-ENOENT - there is no such queue, or no such peer in the MetaServer's table.
- * * %-EINVAL - a parameter is out of its range, or the peer takes fewer READs at once
- *   than this node sends.
+ * * %-EINVAL - a parameter is out of its range, the size of @ret_info is not valid, or the
+ *   peer takes fewer READs at once than this node sends.
  * * %-EISCONN - the queue is connected.
  * * %-ENOTCONN - no MetaServer is attached.
  * * %-ETIMEDOUT - the look-up took longer than @timeout_ms.
@@ -421,6 +435,7 @@ int krcore_queue_connect(struct krcore_node *node, uint32_t queue, const struct 
  *
  * Return:
  * * 0 - success.
+ * * %-EINVAL - the size of @ret_info is not valid.
  * * %-ENOENT - there is no such queue.
  */
 int krcore_queue_query(struct krcore_node *node, uint32_t queue,
