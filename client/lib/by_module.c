@@ -20,10 +20,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "client/lib/base.h"
 #include "client/lib/by_module.h"
-#include "client/lib/lib.h"
 #include "client/lib/out.h"
+#include "client/wire.h"
 #include "proto/krp_ioctl.h"
+#include "proto/krp_msg.h"
 
 #define KRL_MODULE_DEVICE "/dev/krcore"
 #define KRL_MODULE_TIMEOUT_MS 5000 /* default */
@@ -61,7 +63,8 @@ struct krl_module_record {
 };
 
 /**
- * struct krl_module - See by_module.h.
+ * struct krl_module - A context that the module serves.
+ * @head: krl_module_ops.
  * @lock: see the head of this file.
  * @timeout_ms: bound of each call.
  * @ports: files; the first is the one without a GID.
@@ -78,6 +81,7 @@ struct krl_module_record {
  * @n: counters, relaxed.
  */
 struct krl_module {
+	struct krl_head head;
 	pthread_mutex_t lock;
 	uint32_t timeout_ms;
 	struct krl_module_port ports[KRL_MODULE_PORTS_MAX];
@@ -107,6 +111,11 @@ int krl_module_cannot(const char *what)
 			 "%s needs a session of its own (KRCORE_OPEN_DIRECT); this context uses "
 			 "those of the module",
 			 what);
+}
+
+static struct krl_module *krl_module_of(struct krcore_ctx *ctx)
+{
+	return (struct krl_module *)ctx;
 }
 
 static int krl_module_call(int fd, unsigned long request, void *arg)
@@ -332,34 +341,11 @@ static int krl_module_wake(struct krl_module *module)
 	return -err;
 }
 
-/* -- open and close ------------------------------------------------------------- */
+/* -- close ---------------------------------------------------------------------- */
 
-int krl_module_open(const struct krcore_options *opts, struct krl_module **ret_module)
+static void krl_module_close(struct krcore_ctx *ctx)
 {
-	struct krl_module *module = calloc(1, sizeof(*module));
-	int err;
-
-	if (!module)
-		return krl_error_const(-ENOMEM, "no memory");
-	pthread_mutex_init(&module->lock, NULL);
-	pthread_mutex_init(&module->sub_lock, NULL);
-	module->timeout_ms = opts->timeout_ms ? opts->timeout_ms : KRL_MODULE_TIMEOUT_MS;
-	if (module->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
-		module->timeout_ms = KRP_CONNECT_TIMEOUT_MS_MAX;
-	module->ports[0].fd = -1;
-	module->ports_nr = 1;
-	module->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = module->wake_fd < 0 ? -errno : krl_module_port_open(&module->ports[0]);
-	if (err) {
-		krl_module_close(module);
-		return krl_error(err, "%s: %s", KRL_MODULE_DEVICE, strerror(-err));
-	}
-	*ret_module = module;
-	return 0;
-}
-
-void krl_module_close(struct krl_module *module)
-{
+	struct krl_module *module = krl_module_of(ctx);
 	struct krl_module_record *rec;
 	unsigned int i;
 
@@ -420,9 +406,10 @@ void krl_module_info(const struct krp_record_lookup *arg, int err,
 	};
 }
 
-int krl_module_lookup(struct krl_module *module, const struct krcore_key *key,
-		      struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
+static int krl_module_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
+			     struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
 {
+	struct krl_module *module = krl_module_of(ctx);
 	struct krp_record_lookup arg = {
 		.service = key->service,
 		.timeout_ms = module->timeout_ms,
@@ -511,9 +498,10 @@ static int krl_module_keep(struct krl_module *module, unsigned int port,
 	return 1;
 }
 
-int krl_module_publish(struct krl_module *module, const struct krcore_key *key,
-		       const struct krcore_value *value)
+static int krl_module_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
+			      const struct krcore_value *value)
 {
+	struct krl_module *module = krl_module_of(ctx);
 	struct krp_record_publish arg = {
 		.service = key->service,
 		.timeout_ms = module->timeout_ms,
@@ -539,8 +527,9 @@ int krl_module_publish(struct krl_module *module, const struct krcore_key *key,
 	return ret;
 }
 
-int krl_module_withdraw(struct krl_module *module, const struct krcore_key *key)
+static int krl_module_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 {
+	struct krl_module *module = krl_module_of(ctx);
 	struct krp_bind undo = { .service = key->service, .flags = KRP_BIND_UNDO };
 	struct krl_module_record **at, *rec;
 	unsigned int i;
@@ -567,8 +556,9 @@ int krl_module_withdraw(struct krl_module *module, const struct krcore_key *key)
 	return 0;
 }
 
-int krl_module_subscribe(struct krl_module *module, krcore_event_fn *fn, void *arg)
+static int krl_module_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg)
 {
+	struct krl_module *module = krl_module_of(ctx);
 	struct krp_record_watch watch = { .flags = fn ? 0 : KRP_WATCH_OFF };
 	int err = 0;
 
@@ -589,8 +579,20 @@ int krl_module_subscribe(struct krl_module *module, krcore_event_fn *fn, void *a
 	return 0;
 }
 
-void krl_module_stats(struct krl_module *module, struct krcore_stats *ret_stats)
+/* Its servers are the module's. */
+static int krl_module_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers,
+			      unsigned int nr)
 {
+	(void)ctx;
+	(void)servers;
+	(void)nr;
+	return 0;
+}
+
+static void krl_module_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
+{
+	struct krl_module *module = krl_module_of(ctx);
+
 	*ret_stats = (struct krcore_stats){
 		.hits = atomic_load(&module->n.hits),
 		.misses = atomic_load(&module->n.misses),
@@ -600,4 +602,41 @@ void krl_module_stats(struct krl_module *module, struct krcore_stats *ret_stats)
 		.notifications = atomic_load(&module->n.notifications),
 	};
 	ret_stats->lookups = ret_stats->hits + ret_stats->misses + ret_stats->errors;
+}
+
+/* -- open ----------------------------------------------------------------------- */
+
+static const struct krl_ops krl_module_ops = {
+	.close = krl_module_close,
+	.lookup = krl_module_lookup,
+	.publish = krl_module_publish,
+	.withdraw = krl_module_withdraw,
+	.subscribe = krl_module_subscribe,
+	.servers = krl_module_servers,
+	.stats = krl_module_stats,
+};
+
+int krl_module_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx)
+{
+	struct krl_module *module = calloc(1, sizeof(*module));
+	int err;
+
+	if (!module)
+		return krl_error_const(-ENOMEM, "no memory");
+	module->head.ops = &krl_module_ops;
+	pthread_mutex_init(&module->lock, NULL);
+	pthread_mutex_init(&module->sub_lock, NULL);
+	module->timeout_ms = opts->timeout_ms ? opts->timeout_ms : KRL_MODULE_TIMEOUT_MS;
+	if (module->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
+		module->timeout_ms = KRP_CONNECT_TIMEOUT_MS_MAX;
+	module->ports[0].fd = -1;
+	module->ports_nr = 1;
+	module->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = module->wake_fd < 0 ? -errno : krl_module_port_open(&module->ports[0]);
+	if (err) {
+		krl_module_close((struct krcore_ctx *)module);
+		return krl_error(err, "%s: %s", KRL_MODULE_DEVICE, strerror(-err));
+	}
+	*ret_ctx = (struct krcore_ctx *)module;
+	return 0;
 }

@@ -15,8 +15,9 @@
 
 #include "client/include/krcore/krcore.h"
 
-struct krl_module;
 struct krp_record_lookup;
+
+#pragma GCC visibility push(default)
 
 /**
  * krl_module_wanted() - Whether options allow the module to do the work.
@@ -28,20 +29,14 @@ struct krp_record_lookup;
 bool krl_module_wanted(const struct krcore_options *opts);
 
 /**
- * krl_module_open() - Use the module of this node.
+ * krl_module_open() - Make a context that the module of this node serves.
  * @opts: options of this version.
- * @ret_module: out: the module, for krl_module_close().
+ * @ret_ctx: out: the context, for krcore_close(), which withdraws its records.
  *
  * Return: 0; -ENODEV: there is no module, or it has no port that is up; or another
  * negative errno.
  */
-int krl_module_open(const struct krcore_options *opts, struct krl_module **ret_module);
-
-/**
- * krl_module_close() - Undo krl_module_open(); its records are withdrawn.
- * @module: module.
- */
-void krl_module_close(struct krl_module *module);
+int krl_module_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx);
 
 /**
  * krl_module_info() - What a look-up by the module cost, and how far its miss is proof.
@@ -52,25 +47,6 @@ void krl_module_close(struct krl_module *module);
 void krl_module_info(const struct krp_record_lookup *arg, int err,
 		     struct krcore_lookup_info *ret_info);
 
-/* These five are the functions of krcore.h of the same names: any thread, the same returns. */
-
-/* See krcore_lookup(). */
-int krl_module_lookup(struct krl_module *module, const struct krcore_key *key,
-		      struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
-
-/* See krcore_publish(). */
-int krl_module_publish(struct krl_module *module, const struct krcore_key *key,
-		       const struct krcore_value *value);
-
-/* See krcore_withdraw(); -ENOENT also for a record that another context publishes. */
-int krl_module_withdraw(struct krl_module *module, const struct krcore_key *key);
-
-/* See krcore_subscribe(); fails only if the thread cannot be started. */
-int krl_module_subscribe(struct krl_module *module, krcore_event_fn *fn, void *arg);
-
-/* See krcore_stats(); counters that the module path does not have are 0. */
-void krl_module_stats(struct krl_module *module, struct krcore_stats *ret_stats);
-
 /**
  * krl_module_cannot() - Set the error text for what only a session of its own can do.
  * @what: what was asked for, human-readable.
@@ -78,5 +54,7 @@ void krl_module_stats(struct krl_module *module, struct krcore_stats *ret_stats)
  * Return: -EOPNOTSUPP.
  */
 int krl_module_cannot(const char *what);
+
+#pragma GCC visibility pop
 
 #endif /* KRL_BY_MODULE_H */

@@ -38,31 +38,6 @@ static void krl_config_report(void *arg, const char *file, unsigned int line, co
 		report->len += (size_t)len < room ? (size_t)len : room - 1;
 }
 
-int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts)
-{
-	static const struct krcore_options none = { .size = sizeof(none) };
-	const uint8_t *bytes = (const uint8_t *)opts;
-	size_t i;
-
-	memset(ret_opts, 0, sizeof(*ret_opts));
-	if (!opts)
-		opts = &none;
-	if (opts->size < offsetof(struct krcore_options, flags) + sizeof(opts->flags))
-		return krl_error(
-			-EINVAL,
-			"options.size %zu is too small; it must be sizeof(struct krcore_options)",
-			opts->size);
-	for (i = sizeof(*opts); opts != &none && i < opts->size; i++)
-		if (bytes[i])
-			return krl_error(
-				-EINVAL,
-				"options have fields that this version of the library does not know");
-	memcpy(ret_opts, opts, sizeof(*ret_opts));
-	if (ret_opts->flags & ~(KRCORE_OPEN_NOWAIT | KRCORE_OPEN_DIRECT))
-		return krl_error(-EINVAL, "options.flags 0x%x has unknown bits", ret_opts->flags);
-	return 0;
-}
-
 static int krl_config_file(const struct krcore_options *opts, struct kru_conf_node *ret_node)
 {
 	const char *path = opts->config_file ? opts->config_file : KRU_CONF_FILE;
@@ -248,7 +223,7 @@ int krl_config_load(const struct krcore_options *opts, struct krl_config *ret_co
 	struct krcore_options o;
 	int err;
 
-	err = krl_config_options(opts, &o);
+	err = krl_options(opts, &o);
 	if (err)
 		return err;
 	node = calloc(1, sizeof(*node));

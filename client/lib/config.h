@@ -80,15 +80,6 @@ struct krl_config {
 void krl_endpoint_fill(const struct kru_server *server, struct krl_endpoint *ret_ep);
 
 /**
- * krl_config_options() - Copy options of any version of the structure.
- * @opts: options or NULL.
- * @ret_opts: out: all of them; what is missing is zero.
- *
- * Return: 0, or -EINVAL with the thread's error text.
- */
-int krl_config_options(const struct krcore_options *opts, struct krcore_options *ret_opts);
-
-/**
  * krl_config_load() - Build the settings from options and configuration.
  * @opts: options or NULL.
  * @ret_config: settings, for krl_config_free(); untouched on failure.

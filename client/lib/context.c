@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Opening and closing contexts, and what can be asked of one.
+ * Contexts attached to MetaServers: opening and closing them, and what can be asked of one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -90,58 +90,10 @@ static int krl_ctx_wait(struct krcore_ctx *ctx)
 	return ready < 0 ? ready : 0;
 }
 
-/* Let the module of this node do the work, if it can. Return: whether it does. */
-static bool krl_ctx_by_module(const struct krcore_options *opts, struct krcore_ctx *ctx)
-{
-	return krl_module_wanted(opts) && !krl_module_open(opts, &ctx->module);
-}
-
-int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx)
-{
-	struct krcore_options all;
-	struct krcore_ctx *ctx;
-	int err;
-
-	err = krl_config_options(opts, &all);
-	if (err)
-		return err;
-	ctx = calloc(1, sizeof(*ctx));
-	if (!ctx)
-		return krl_error(-ENOMEM, "no memory");
-	if (krl_ctx_by_module(&all, ctx)) {
-		*ret_ctx = ctx;
-		return 0;
-	}
-	err = krl_config_load(&all, &ctx->config);
-	if (err) {
-		free(ctx);
-		return err;
-	}
-	krl_ctx_locks(ctx);
-	err = krl_ctx_servers(ctx);
-	if (!err)
-		err = krl_loop_start(ctx);
-	if (!err && !ctx->config.nowait)
-		err = krl_ctx_wait(ctx);
-	if (err) {
-		krcore_close(ctx);
-		return err;
-	}
-	*ret_ctx = ctx;
-	return 0;
-}
-
-void krcore_close(struct krcore_ctx *ctx)
+static void krl_direct_close(struct krcore_ctx *ctx)
 {
 	unsigned int i;
 
-	if (!ctx)
-		return;
-	if (ctx->module) {
-		krl_module_close(ctx->module);
-		free(ctx);
-		return;
-	}
 	krl_loop_stop(ctx);
 	for (i = 0; i < ctx->servers_nr; i++)
 		krl_server_fini(&ctx->servers[i]);
@@ -181,18 +133,13 @@ static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_serv
 	}
 }
 
-int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, unsigned int nr)
+static int krl_direct_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers,
+			      unsigned int nr)
 {
 	size_t stride = servers && nr ? servers->size : 0;
 	struct krcore_server_info info;
 	unsigned int i;
-	int err;
 
-	err = KRL_SERVER_INFO_CHECK(nr ? servers : NULL);
-	if (err)
-		return err;
-	if (ctx->module)
-		return 0; /* they are the module's */
 	pthread_mutex_lock(&ctx->lock);
 	for (i = 0; stride && i < nr && i < ctx->servers_nr; i++) {
 		void *at = (char *)servers + i * stride;
@@ -205,8 +152,7 @@ int krcore_servers(struct krcore_ctx *ctx, struct krcore_server_info *servers, u
 	return (int)ctx->servers_nr;
 }
 
-/* The sum of what is counted for each server. */
-static void krl_ctx_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
+static void krl_direct_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
 {
 	struct krcore_stats stats = { 0 };
 	unsigned int i;
@@ -232,17 +178,47 @@ static void krl_ctx_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats
 	*ret_stats = stats;
 }
 
-int krcore_stats(struct krcore_ctx *ctx, struct krcore_stats *ret_stats)
-{
-	int err = KRL_STATS_CHECK(ret_stats);
-	struct krcore_stats stats;
+const struct krl_ops krl_direct_ops = {
+	.direct = true,
+	.close = krl_direct_close,
+	.lookup = krl_direct_lookup,
+	.publish = krl_direct_publish,
+	.withdraw = krl_direct_withdraw,
+	.subscribe = krl_direct_subscribe,
+	.servers = krl_direct_servers,
+	.stats = krl_direct_stats,
+};
 
+int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx)
+{
+	struct krcore_options all;
+	struct krcore_ctx *ctx;
+	int err;
+
+	err = krl_options(opts, &all);
 	if (err)
 		return err;
-	if (ctx->module)
-		krl_module_stats(ctx->module, &stats);
-	else
-		krl_ctx_stats(ctx, &stats);
-	krl_out_fill(ret_stats, &stats, sizeof(stats));
+	if (krl_module_wanted(&all) && !krl_module_open(&all, ret_ctx))
+		return 0;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return krl_error(-ENOMEM, "no memory");
+	ctx->head.ops = &krl_direct_ops;
+	err = krl_config_load(&all, &ctx->config);
+	if (err) {
+		free(ctx);
+		return err;
+	}
+	krl_ctx_locks(ctx);
+	err = krl_ctx_servers(ctx);
+	if (!err)
+		err = krl_loop_start(ctx);
+	if (!err && !ctx->config.nowait)
+		err = krl_ctx_wait(ctx);
+	if (err) {
+		krl_direct_close(ctx);
+		return err;
+	}
+	*ret_ctx = ctx;
 	return 0;
 }

@@ -7,7 +7,8 @@
  */
 #include <errno.h>
 
-#include "client/lib/lib.h"
+#include "client/lib/base.h"
+#include "client/wire.h"
 
 static int krl_dct_check(const struct krcore_dct *dct)
 {

@@ -172,6 +172,8 @@ int krcore_dump(struct krcore_ctx *ctx, unsigned int server, krcore_bytes_fn *fn
 	struct krl_dump d = { .fn = fn, .arg = arg };
 	int err;
 
+	if (!krl_is_direct(ctx, "reading a whole table"))
+		return -EOPNOTSUPP;
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The text of a thread's last failure, and the library's clock.
+ * The text of a thread's last failure.
  *
  * The text lives in the thread; a constant one costs no formatting, so that a
  * look-up that finds nothing stays cheap.
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
-#include "client/lib/lib.h"
+#include "client/lib/base.h"
 
 static __thread const char *krl_error_last;
 static __thread char krl_error_buf[512];
-
-uint64_t krl_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
 
 int krl_error(int err, const char *format, ...)
 {

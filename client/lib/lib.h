@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Inside of libkrcore: contexts, servers, connections, requests.
+ * Inside of libkrcore: contexts attached to MetaServers, servers, connections, requests.
+ * base.h has what they share with those that the module serves.
  *
  * THREADS
  *   Each context has one thread (loop.c). Only that thread creates and destroys
@@ -29,6 +30,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "client/include/krcore/krcore.h"
+#include "client/lib/base.h"
 #include "client/lib/by_module.h"
 #include "client/lib/config.h"
 #include "client/lib/load.h"
@@ -157,23 +159,6 @@ struct krl_slot {
 	bool busy;
 	uint32_t xid;
 	uint64_t sent_ns;
-};
-
-/** struct krl_counters - Statistics, relaxed atomics; see struct krcore_stats. */
-struct krl_counters {
-	_Atomic uint64_t hits;
-	_Atomic uint64_t misses;
-	_Atomic uint64_t misses_overruled;
-	_Atomic uint64_t errors;
-	_Atomic uint64_t reads;
-	_Atomic uint64_t torn;
-	_Atomic uint64_t stale;
-	_Atomic uint64_t fallbacks;
-	_Atomic uint64_t failovers;
-	_Atomic uint64_t attaches;
-	_Atomic uint64_t publishes;
-	_Atomic uint64_t renewals;
-	_Atomic uint64_t notifications;
 };
 
 /**
@@ -320,8 +305,8 @@ struct krl_srv {
 #define KRL_EVENTS_MAX 128 /* events of one batch of messages */
 
 /**
- * struct krcore_ctx - A context.
- * @module: if not NULL, it does all the work and no other field is used.
+ * struct krcore_ctx - A context that is attached to MetaServers.
+ * @head: krl_direct_ops.
  * @config: settings; constant after krcore_open().
  * @servers: array of @config.endpoints_nr.
  * @servers_nr: its length.
@@ -343,7 +328,7 @@ struct krl_srv {
  * @stop: the thread shall end.
  */
 struct krcore_ctx {
-	struct krl_module *module;
+	struct krl_head head;
 	struct krl_config config;
 	struct krl_server *servers;
 	unsigned int servers_nr;
@@ -368,32 +353,26 @@ struct krcore_ctx {
 	_Atomic bool stop;
 };
 
-/* Add to a counter. Any thread. */
-static inline void krl_count(_Atomic uint64_t *counter, uint64_t by)
-{
-	if (by)
-		atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
-}
+/* direct.c: any thread */
 
-/* error.c: any thread */
+/* Whether a context is one; if not, the error text says that @what needs one. */
+bool krl_is_direct(const struct krcore_ctx *ctx, const char *what);
 
 /* Return: CLOCK_MONOTONIC, in ns. */
 uint64_t krl_now_ns(void);
 
-/* Set the calling thread's error text, for krcore_error_text(). Return: @err. */
-int krl_error(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* context.c: any thread */
 
-/* The same with a text that is kept by pointer, not formatted. Return: @err. */
-int krl_error_const(int err, const char *text);
+/* What a context that is attached to MetaServers does. */
+extern const struct krl_ops krl_direct_ops;
 
-/* convert.c: any thread */
-
-/* Check a caller's value and convert it. Return: 0, or -EINVAL with the error text set. */
-int krl_value_to_wire(const struct krcore_value *value, uint64_t generation,
-		      struct krp_value *ret_wire);
-
-/* Check a server's value and convert it. Return: 0, or -EPROTO with the error text set. */
-int krl_value_from_wire(const struct krp_value *wire, struct krcore_value *ret_value);
+/* Some of it; see the functions of krcore.h of the same names. */
+int krl_direct_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
+		      struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
+int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
+		       const struct krcore_value *value);
+int krl_direct_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
+int krl_direct_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
 
 /* conn.c: the thread, unless noted; without locks, unless noted */
 

@@ -368,18 +368,14 @@ static int krl_lookup_missed(struct krcore_ctx *ctx, const struct krl_asking *a,
 			 srv->ep->text);
 }
 
-int krcore_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
-		  struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
+int krl_direct_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
+		      struct krcore_value *ret_value, struct krcore_lookup_info *ret_info)
 {
 	struct krcore_lookup_info info = { 0 };
 	struct krl_asking asking = { 0 };
 	struct krp_key wire;
-	int err = KRL_LOOKUP_INFO_CHECK(ret_info);
+	int err;
 
-	if (err)
-		return err;
-	if (ctx->module)
-		return krl_module_lookup(ctx->module, key, ret_value, ret_info);
 	kru_key_to_wire(key, &wire);
 	err = krl_lookup_servers(ctx, &wire, ret_value, &info, &asking);
 	if (asking.missed && (err == -ENOENT || err == -ENOTCONN))
@@ -401,8 +397,8 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 
 	if (err)
 		return err;
-	if (ctx->module)
-		return krl_module_cannot("asking one server");
+	if (!krl_is_direct(ctx, "asking one server"))
+		return -EOPNOTSUPP;
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);
@@ -426,8 +422,8 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
 	struct krp_key name;
 	int step, err;
 
-	if (ctx->module)
-		return krl_module_cannot("asking one server");
+	if (!krl_is_direct(ctx, "asking one server"))
+		return -EOPNOTSUPP;
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);

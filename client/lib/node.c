@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/lib.h"
+#include "client/lib/base.h"
 #include "client/lib/node.h"
 #include "client/lib/out.h"
 

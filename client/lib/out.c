@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/lib/lib.h"
+#include "client/lib/base.h"
 #include "client/lib/out.h"
 
 int krl_out_check(const void *out, size_t first, const char *name)

@@ -16,6 +16,8 @@
 /* Bytes of a structure up to its field @last, with it. */
 #define KRL_OUT_FIRST(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
+#pragma GCC visibility push(default)
+
 /**
  * krl_out_check() - Whether a structure that is to be filled has a valid size.
  * @out: the structure, or NULL if the caller wants none.
@@ -33,6 +35,8 @@ int krl_out_check(const void *out, size_t first, const char *name);
  * @known: size of @from.
  */
 void krl_out_fill(void *out, const void *from, size_t known);
+
+#pragma GCC visibility pop
 
 /* The checks of each structure, with what was its last field in the first version. */
 #define KRL_LOOKUP_INFO_CHECK(out) \

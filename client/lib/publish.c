@@ -250,16 +250,14 @@ static int krl_publish_wait(struct krcore_ctx *ctx, const struct krp_key *key,
 	return acks ? (int)acks : err;
 }
 
-int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
-		   const struct krcore_value *value)
+int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
+		       const struct krcore_value *value)
 {
 	struct krp_value wire_value;
 	struct krp_key wire_key;
 	struct krl_req *reqs;
 	int ret;
 
-	if (ctx->module)
-		return krl_module_publish(ctx->module, key, value);
 	ret = krl_value_to_wire(value, ctx->config.generation, &wire_value);
 	if (ret)
 		return ret;
@@ -304,7 +302,7 @@ static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_req *re
 	return 0;
 }
 
-int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
+int krl_direct_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 {
 	uint64_t deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
 	struct krl_record *rec;
@@ -314,8 +312,6 @@ int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	bool ours;
 	int ret;
 
-	if (ctx->module)
-		return krl_module_withdraw(ctx->module, key);
 	kru_key_to_wire(key, &wire);
 	reqs = krl_publish_reqs(ctx);
 	if (!reqs)

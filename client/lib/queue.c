@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/lib/lib.h"
+#include "client/lib/base.h"
 #include "client/lib/node.h"
 #include "client/lib/out.h"
 #include "common/gid.h"

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * What programs tell each other before they use queues: references to regions,
- * as values of the MetaServers' table, and peers by name.
+ * as values of the MetaServers' table, and peers by address. key.c has those by name.
  *
  * The bytes of a reference, little-endian: magic, address, length, token; the
  * magic is there so that another RAW value is not taken for one. No state.
  */
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "client/include/krcore/queue.h"
-#include "client/lib/lib.h"
+#include "client/lib/base.h"
 #include "common/gid.h"
 
 #define KRL_REGION_MAGIC 0x314e4f494745524bULL /* "KREGION1" */
@@ -67,56 +64,14 @@ int krcore_region_decode(const struct krcore_value *value, struct krcore_region_
 	return 0;
 }
 
-/* An IPv4 address stands for the IPv4-mapped GID of a RoCE port. */
-static int krl_gid_of(const struct sockaddr *addr, uint8_t *gid)
+int krcore_key_from_address(const char *text, uint16_t service, struct krcore_key *ret_key)
 {
-	if (addr->sa_family == AF_INET6) {
-		memcpy(gid, &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
-		       KRCORE_GID_BYTES);
-		return 0;
-	}
-	if (addr->sa_family != AF_INET)
-		return -ENOENT;
-	memset(gid, 0, 10);
-	memset(gid + 10, 0xff, 2);
-	memcpy(gid + 12, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
-	return 0;
-}
-
-static int krl_resolve_error(int error)
-{
-	switch (error) {
-	case EAI_AGAIN:
-		return -EAGAIN;
-	case EAI_MEMORY:
-		return -ENOMEM;
-	default:
-		return -ENOENT;
-	}
-}
-
-int krcore_key_from_text(const char *text, uint16_t service, struct krcore_key *ret_key)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct krcore_key key = { .service = service };
-	struct addrinfo *found;
-	int err;
 
 	if (!text || !*text)
-		return krl_error_const(-EINVAL, "the name of the peer is empty");
-	if (!kru_gid_parse(text, key.gid)) {
-		*ret_key = key;
-		return 0;
-	}
-	if (kru_v4_is_broken(text))
-		return krl_error(-EINVAL, "%s is no IPv4 address: that has four numbers", text);
-	err = getaddrinfo(text, NULL, &hints, &found);
-	if (err)
-		return krl_error(krl_resolve_error(err), "%s: %s", text, gai_strerror(err));
-	err = krl_gid_of(found->ai_addr, key.gid);
-	freeaddrinfo(found);
-	if (err)
-		return krl_error(err, "%s has no IP address", text);
+		return krl_error_const(-EINVAL, "the address of the peer is empty");
+	if (kru_gid_parse(text, key.gid))
+		return krl_error(-EINVAL, "%s is neither a GID nor an IPv4 address", text);
 	*ret_key = key;
 	return 0;
 }

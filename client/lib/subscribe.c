@@ -88,13 +88,11 @@ static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, struct krl_req *re
 	return nr;
 }
 
-int krcore_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg)
+int krl_direct_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg)
 {
 	struct krl_req *reqs;
 	unsigned int nr;
 
-	if (ctx->module)
-		return krl_module_subscribe(ctx->module, fn, arg);
 	reqs = calloc(ctx->servers_nr, sizeof(*reqs));
 	if (!reqs)
 		return krl_error(-ENOMEM, "no memory");

@@ -360,8 +360,8 @@ int krcore_walk(struct krcore_ctx *ctx, unsigned int server, krcore_record_fn *f
 
 	if (err)
 		return err;
-	if (ctx->module)
-		return krl_module_cannot("reading a whole table");
+	if (!krl_is_direct(ctx, "reading a whole table"))
+		return -EOPNOTSUPP;
 	if (server >= ctx->servers_nr)
 		return krl_error(-EINVAL, "there is no server %u, only %u", server,
 				 ctx->servers_nr);

@@ -12,7 +12,8 @@ import shutil
 from . import host
 
 DATA = "data"
-INSTALLED = ("krcore-common", "libkrcore1", "krcore-metaserver", "krcore-tools", "krcore-node")
+INSTALLED = ("krcore-common", "libkrcore-queue1", "libkrcore1", "krcore-metaserver", "krcore-tools",
+             "krcore-node")
 
 
 def _sources():

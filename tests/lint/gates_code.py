@@ -199,24 +199,27 @@ def header_functions(tree):
 
 @gate("symbols")
 def symbols(tree):
-    """libkrcore exports what its headers declare, and nothing else"""
+    """the libraries export what their headers declare, and nothing else"""
     maps = tree.files("*.map", under="client/")
     declared = header_functions(tree)
     if not maps or not declared:
         raise Skipped("libkrcore has no symbol map yet")
-    exported = set()
-    for name in maps:
-        exported |= map_symbols(tree.read(name))
-    lines = [f"{n}: declared in a public header, not in {maps[0]}"
+    listed = set().union(*(map_symbols(tree.read(name)) for name in maps))
+    private = {n for n in listed if n.startswith("krl_")}  # between the two libraries
+    exported = listed - private
+    lines = [f"{n}: declared in a public header, in none of {maps}"
              for n in sorted(declared - exported)]
-    lines += [f"{n}: in {maps[0]}, not declared in a public header"
+    lines += [f"{n}: in one of {maps}, not declared in a public header"
               for n in sorted(exported - declared)]
-    built = glob.glob(os.path.join(tree.work, "build-gcc", "**", "libkrcore.so"), recursive=True)
-    if built:
-        out = tool(["nm", "-D", "--defined-only", "--format=posix", built[0]])[1]
-        real = {m.split("@")[0] for m in re.findall(r"^(\S+) [TDBRVW] ", out, re.M)}
-        lines += [f"{n}: not in the built library" for n in sorted(exported - real)]
-        lines += [f"{n}: in the built library, not in {maps[0]}" for n in sorted(real - exported)]
+    real = set()
+    for library in ("libkrcore.so", "libkrcore-queue.so"):
+        for path in glob.glob(os.path.join(tree.work, "build-gcc", "client", library)):
+            out = tool(["nm", "-D", "--defined-only", "--format=posix", path])[1]
+            real |= {m.split("@")[0] for m in re.findall(r"^(\S+) [TDBRVW] ", out, re.M)}
+    real = {n for n in real if n.startswith("krcore_")} | (real - exported - private)
+    if real:
+        lines += [f"{n}: not in a built library" for n in sorted(exported - real)]
+        lines += [f"{n}: in a built library, not in a map" for n in sorted(real - exported)]
     fail_if(lines)
     return f"{len(exported)} symbols"
 

@@ -43,6 +43,7 @@ static struct krl_req asked; /* by message; type 0: nothing was */
 static int answer; /* to such a request */
 static struct krl_endpoint endpoints[SERVERS];
 static struct krl_server servers[SERVERS];
+static const struct krl_ops ops = { .direct = true, .lookup = krl_direct_lookup };
 static struct krcore_ctx ctx;
 static uint64_t patience_ns;
 static const struct krcore_key key = { .gid = { 0xfe, 0x80, 1 }, .service = 7 };
@@ -166,6 +167,7 @@ static int setup(void **state)
 
 	(void)state;
 	memset(&ctx, 0, sizeof(ctx));
+	ctx.head.ops = &ops;
 	memset(servers, 0, sizeof(servers));
 	memset(places, 0, sizeof(places));
 	ctx.servers = servers;

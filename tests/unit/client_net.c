@@ -360,6 +360,7 @@ int net_setup(void **state)
 	pthread_cond_init(&net.arrived, NULL);
 	server_start();
 
+	net_ctx.head.ops = &krl_direct_ops;
 	net_ctx.config.timeout_ms = NET_TIMEOUT_MS;
 	net_ctx.config.generation = 77;
 	net_ctx.config.owner[0] = 9;

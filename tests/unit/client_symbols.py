@@ -1,15 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""libkrcore shows what its headers declare and its map lists, and nothing else;
+"""The libraries show what the headers declare and their maps list, and nothing else;
 every function is described by a manual page that lists its errors.
 
-usage: client_symbols.py LIBRARY HEADER_DIR MAP MANUAL_DIR
+usage: client_symbols.py HEADER_DIR MANUAL_DIR LIBRARY MAP [LIBRARY MAP]
+
+Each function is in one library, but krcore_open(), which is in both with a version for each.
+What one library has for the other alone has the version KRCORE_PRIVATE.
 """
 
 import pathlib
 import re
 import subprocess
 import sys
+
+IN_BOTH = {"krcore_open"}
 
 
 def declared(folder):
@@ -22,7 +27,7 @@ def declared(folder):
 
 def listed(symbol_map):
     """Functions that the version script names."""
-    return set(re.findall(r"^\t(krcore_\w+);", pathlib.Path(symbol_map).read_text(), re.M))
+    return set(re.findall(r"^\t(kr\w+_\w+);", pathlib.Path(symbol_map).read_text(), re.M))
 
 
 def shown(library):
@@ -34,7 +39,16 @@ def shown(library):
     for name in set(names) - versions:
         if "@@KRCORE_" not in name:
             raise SystemExit(f"{library}: {name} has no version")
+        if name.startswith("krcore_") == name.endswith("@@KRCORE_PRIVATE"):
+            raise SystemExit(f"{library}: {name}: krcore_ is public, and all else is not")
     return {name.split("@")[0] for name in names} - versions
+
+
+def library_problems(library, symbol_map):
+    """Where a library and its map differ."""
+    names, wanted = shown(library), listed(symbol_map)
+    yield from (f"{library}: {name}: in the map, not shown" for name in sorted(wanted - names))
+    yield from (f"{library}: {name}: shown, not in the map" for name in sorted(names - wanted))
 
 
 def manual_problems(functions, folder):
@@ -53,14 +67,18 @@ def manual_problems(functions, folder):
 
 
 def main():
-    library, headers, symbol_map, folder = sys.argv[1:]
+    headers, folder, *libraries = sys.argv[1:]
     functions = declared(headers)
     if not functions:
         raise SystemExit(f"{headers}: declares nothing")
-    problems = list(manual_problems(functions, folder))
-    for what, names in (("the map", listed(symbol_map)), ("the library", shown(library))):
-        problems += [f"{name}: declared, not in {what}" for name in set(functions) - names]
-        problems += [f"{name}: in {what}, not declared" for name in names - set(functions)]
+    problems, public = list(manual_problems(functions, folder)), []
+    for library, symbol_map in zip(libraries[::2], libraries[1::2]):
+        problems += library_problems(library, symbol_map)
+        public += [name for name in shown(library) if name.startswith("krcore_")]
+    problems += [f"{name}: declared, in no library" for name in sorted(set(functions) - set(public))]
+    problems += [f"{name}: not declared" for name in sorted(set(public) - set(functions))]
+    problems += [f"{name}: in {public.count(name)} libraries" for name in sorted(set(public))
+                 if public.count(name) != 1 + (name in IN_BOTH)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(functions)} functions")

@@ -8,6 +8,9 @@
  * key, an identity or a lease, or set KRCORE_OPEN_DIRECT. An operation that the module does
  * not offer returns -EOPNOTSUPP.
  *
+ * There are two libraries. libkrcore-queue needs the C library alone and has contexts by the
+ * module, and the queues of queue.h; libkrcore adds all other contexts.
+ *
  * Any other context is attached to the MetaServers of /etc/krcore.conf. A look-up is
  * one one-sided RDMA READ from the best of them; no process on the server runs
  * for it. The context publishes to all of them and keeps its records alive: it
@@ -280,7 +283,9 @@ const char *krcore_version(void);
  *   not be read.
  * * %-EPROTONOSUPPORT - no server speaks our version of the protocol.
  * * %-EHOSTUNREACH - no server could be attached before the time-out.
- * * %-ENODEV - there is no RDMA device, or not the configured one.
+ * * %-ENODEV - there is no RDMA device, or not the configured one; in libkrcore-queue: no
+ *   module, or no port of it that is up.
+ * * %-EOPNOTSUPP - in libkrcore-queue: @opts ask for sessions of the context's own.
  * * %-ENOMEM - no memory.
  */
 int krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx);
@@ -575,6 +580,7 @@ typedef bool krcore_bytes_fn(void *arg, const void *bytes, size_t nr);
  * * %-ECANCELED - @fn ended it.
  * * %-ENOTCONN - that server is not attached, or its connection broke during the dump.
  * * %-EINVAL - there is no such server.
+ * * %-EOPNOTSUPP - the context uses the module.
  * * %-ENOMEM - no memory.
  */
 int krcore_dump(struct krcore_ctx *ctx, unsigned int server, krcore_bytes_fn *fn, void *arg);

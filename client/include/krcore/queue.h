@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * libkrcore: queues to peers, over /dev/krcore.
+ * libkrcore-queue: queues to peers, over /dev/krcore. Needs the C library alone.
  *
  * A "node" (struct krcore_node) is one open /dev/krcore: memory regions, queues, and one
  * ring of completions that the module fills and the program reads without a system
@@ -662,6 +662,20 @@ void krcore_region_encode(const struct krcore_region_ref *ref, struct krcore_val
  * * %-EPROTO - the value is not what krcore_region_encode() makes.
  */
 int krcore_region_decode(const struct krcore_value *value, struct krcore_region_ref *ret_ref);
+
+/**
+ * krcore_key_from_address() - Make the key of a peer from its address.
+ * @text: IPv4 address or GID.
+ * @service: service.
+ * @ret_key: the key; untouched on failure.
+ *
+ * Never waits, and asks no resolver.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - @text is neither.
+ */
+int krcore_key_from_address(const char *text, uint16_t service, struct krcore_key *ret_key);
 
 /**
  * krcore_key_from_text() - Make the key of a peer from its address or host name.
