@@ -102,6 +102,7 @@ static void test_check(void **state)
 static struct krl_endpoint endpoints[2] = { { .text = "one" }, { .text = "two" } };
 static struct krl_server servers[2] = { { .ep = &endpoints[0] }, { .ep = &endpoints[1] } };
 static struct krcore_ctx context = {
+	.head.ops = &krl_direct_ops,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.servers = servers,
 	.servers_nr = 2,
