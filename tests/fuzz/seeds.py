@@ -7,6 +7,7 @@ corpus are what libFuzzer found and `-merge=1` kept.
 """
 import os
 import pathlib
+import struct
 
 import corpus
 
@@ -104,6 +105,14 @@ def main():
     talk += bytes([2, 10]) + bytes(56) + b"\7\0\1" + bytes([2, 6]) + bytes(56) + b"\7\0\1"
     seed("session", "open", b"\2" + talk + b"\4\x40")
     seed("session", "proof", b"\1" + talk + b"\4\xff\4\xff")
+    challenge = struct.pack("<Q32xB3x4x", 7, 0)
+    welcome = struct.pack("<32xQIIIIIIH2xI16x", 4096, 5, len(table["root"]), 3000, 100, 64, 50, 4,
+                          0)
+    attached = (b"\1" + b"\2\0\xff" + challenge + b"\2\0\xff" + welcome + b"\1"
+                + b"\6\0\6\1")
+    answers = b"".join(b"\1" + bytes((slot, 0, 0)) + b"\6" + bytes((slot,)) for slot in range(4))
+    seed("client", "attached", attached + b"\7\x18\4\1\4\2\5\0" + answers + b"\3\xff" + answers
+         + b"\4\x81\4\2" + answers + b"\7\0\3\xff")
     for name in ("help", "status", "stats", "metrics", "sessions", "devices", "listeners",
                  "records", "config", "reload", "monitor"):
         seed("command", name, b'{"command": "%s"}' % name.encode())

@@ -136,11 +136,26 @@ def copies_differ(directory, suites):
     return bad
 
 
+def proofs_differ(session, auth):
+    """What is wrong with the proofs of the transcript, whose key and link are auth.txt's."""
+    lines = {name[3:]: data for name, data in reversed(session.items())}  # the first of each
+    hello, challenge, welcome = (lines[n] for n in ("client_HELLO", "server_CHALLENGE",
+                                                    "server_WELCOME"))
+    bad = []
+    for who, last, mac in (
+            ("client", b"", lines["client_AUTH"][32:]),
+            ("server", welcome[:32] + bytes(32) + welcome[64:], welcome[32:64])):
+        text = f"krcore auth {who} v2".encode() + auth["link"] + hello + challenge + last
+        if hmac.new(auth["key"], text, hashlib.sha256).digest() != mac:
+            bad.append(f"session.txt: the {who}'s proof does not hold")
+    return bad
+
+
 def main():
     directory, suites = sys.argv[1:]
     hashes, table, msg, auth = (load(directory, n + ".txt")
                                 for n in ("hash", "table", "msg", "auth"))
-    bad = copies_differ(directory, suites)
+    bad = copies_differ(directory, suites) + proofs_differ(load(directory, "session.txt"), auth)
 
     def same(what, ours, theirs):
         if ours != theirs:
