@@ -106,6 +106,8 @@ static void ms_conn_over(struct ms_conn *conn, const char *why)
 	ms_log_client(conn->srv, conn->was_ready ? LOG_DEBUG : LOG_INFO, "client %s: %s%s",
 		      conn->address, conn->was_ready ? "" : "refused: ", why);
 	ms_session_fini(&conn->session);
+	if (conn->entered) /* its place is free for its next session */
+		ms_source_remove(conn);
 }
 
 /* the steps of an end */
@@ -159,8 +161,9 @@ static int ms_conn_open_reads(void *arg)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = IBV_ACCESS_REMOTE_READ };
 	struct ms_conn *conn = arg;
+	int err = ms_source_enter(conn, conn->session.gid_known ? conn->session.gid : NULL);
 
-	return -ibv_modify_qp(conn->qp, &attr, IBV_QP_ACCESS_FLAGS);
+	return err ? err : -ibv_modify_qp(conn->qp, &attr, IBV_QP_ACCESS_FLAGS);
 }
 
 static void ms_conn_root(void *arg, struct krp_root_ref *ret_root)
@@ -196,7 +199,6 @@ static const struct ms_session_ops ms_conn_ops = {
 static void ms_conn_ready(struct ms_conn *conn)
 {
 	conn->was_ready = true;
-	ms_source_known(conn);
 	TAILQ_REMOVE(&conn->srv->strangers, conn, stranger);
 	conn->srv->strangers_nr--;
 	ms_conn_tell(conn, MS_SESSION_UP, "authenticated");

@@ -214,12 +214,13 @@ enum ms_phase {
  * @in_error: the queue pair was put into error.
  * @last_wqe: the device has reported that it takes no more receives for it.
  * @marked: @mark is set.
+ * @entered: it counts as a client of @source, no longer as a stranger.
  * @mark: completions of its receives all lie before this point.
  * @strays: messages that were received after MS_PHASE_UP.
  * @sends_out: sends in flight.
  * @notifies_out: of those, notifications.
  * @deadline_ms: when the phase is over at the latest; not in MS_PHASE_UP.
- * @source: the machine it comes from.
+ * @source: the machine it comes from; NULL for a client that is being disconnected.
  * @number: id of the session.
  * @address: where it comes from.
  * @why: why it ended.
@@ -241,6 +242,7 @@ struct ms_conn {
 	bool in_error;
 	bool last_wqe;
 	bool marked;
+	bool entered;
 	struct ms_recv_mark mark;
 	uint32_t strays;
 	uint32_t sends_out;
@@ -259,15 +261,15 @@ struct ms_conn {
 /**
  * struct ms_source - What comes from one address.
  * @next: chain of the hash.
- * @address: IPv6 address, or IPv4 as one.
- * @conns: connections from it.
- * @strangers: of those, never authenticated.
+ * @address: IPv6 address, or IPv4 as one; a GID that is none.
+ * @strangers: connections from it that have not authenticated.
+ * @clients: connections of clients that are attached.
  */
 struct ms_source {
 	struct ms_source *next;
 	struct in6_addr address;
-	uint32_t conns;
 	uint32_t strangers;
+	uint32_t clients;
 };
 
 /**
@@ -626,7 +628,7 @@ int ms_source_add(struct ms_server *srv, struct ms_conn *conn, const struct sock
 bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from);
 
 /**
- * ms_source_clients() - Connections from an address that were ever authenticated.
+ * ms_source_clients() - Clients that are attached from an address.
  * @srv: server.
  * @from: the address.
  *
@@ -634,8 +636,16 @@ bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from);
  */
 uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from);
 
-/** ms_source_known() - A connection is authenticated now. @conn: connection with a source. */
-void ms_source_known(struct ms_conn *conn);
+/**
+ * ms_source_enter() - A connection has authenticated: count it as a client of its address.
+ * @conn: connection with a source, a stranger until now.
+ * @gid: GID that its queue pair is connected to; NULL if that is not known: then the address
+ *	of its request counts.
+ *
+ * Return: 0, -EUSERS if clients_per_address_max are attached from there, or -ENOMEM. It is
+ * still a stranger then.
+ */
+int ms_source_enter(struct ms_conn *conn, const uint8_t *gid);
 
 /** ms_source_remove() - Remove a connection. @conn: connection; ignored without a source. */
 void ms_source_remove(struct ms_conn *conn);

@@ -297,6 +297,7 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 	const struct kru_key *key;
 	unsigned int status = ms_judge_proof(s, m, &key);
 	struct krp_welcome w;
+	int err;
 
 	if (status) {
 		s->hub->stats.auth_failures++;
@@ -308,8 +309,10 @@ static void ms_on_auth(struct ms_session *s, const struct krp_auth *m, uint32_t 
 				   s->hub->draining ? KRP_ST_SHUTDOWN : KRP_ST_LIMIT_CLIENTS);
 		return;
 	}
-	if (s->ops->open_reads(s->arg)) {
-		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid, KRP_ST_NO_MEMORY);
+	err = s->ops->open_reads(s->arg);
+	if (err) {
+		ms_refuse_and_shut(s, KRP_MSG_AUTH, xid,
+				   err == -EUSERS ? KRP_ST_LIMIT_CLIENTS : KRP_ST_NO_MEMORY);
 		return;
 	}
 	ms_fill_welcome(s, &w, xid, now_ms);

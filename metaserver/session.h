@@ -148,7 +148,8 @@ struct ms_hub {
  *	-ENOBUFS if the client is slow, ms_session_room() is called later. For
  *	any other, an error means that the client has more unanswered requests
  *	than it may: the session closes.
- * @open_reads: allow RDMA READ from now on. Return 0 or a negative errno.
+ * @open_reads: allow RDMA READ from now on. Return 0, -EUSERS if the client's address
+ *	has as many clients as it may have, or another negative errno.
  * @root: where the client finds the root.
  * @close: no more messages are wanted; deliver those queued, then disconnect.
  *	@why is for diagnostics. The function must not use the session.

@@ -2,6 +2,11 @@
 /*
  * Number of connections from each address, bounded so that one machine cannot use up
  * the places of all others.
+ *
+ * What has not authenticated counts at the address that its connection request claims. A
+ * client counts at the GID that its queue pair is connected to, where it has received the
+ * CHALLENGE: the address that a request claims neither hides where its clients
+ * are, nor lets them use up the places of another.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,17 +37,47 @@ static struct ms_source **ms_source_link(struct ms_server *srv, const struct in6
 	return link;
 }
 
+static bool ms_source_has_all(const struct ms_server *srv, const struct ms_source *s)
+{
+	uint32_t most = srv->conf.clients_per_address_max;
+
+	return most && s->clients >= most;
+}
+
 /*
  * The address in a connection request is easily forged: while there is capacity, forged
  * requests must not keep out the real clients of that address.
  */
 static bool ms_source_full(const struct ms_server *srv, const struct ms_source *s)
 {
-	uint32_t most = srv->conf.clients_per_address_max;
-
-	if (most && s->conns - s->strangers >= most)
+	if (ms_source_has_all(srv, s))
 		return true;
 	return s->strangers >= MS_SOURCE_STRANGERS_MAX && srv->strangers_nr >= MS_PENDING_MAX / 2;
+}
+
+/* The source of an address, made if there is none; NULL without memory. */
+static struct ms_source *ms_source_get(struct ms_server *srv, const struct in6_addr *address)
+{
+	struct ms_source **link = ms_source_link(srv, address);
+
+	if (!*link) {
+		*link = calloc(1, sizeof(**link));
+		if (*link)
+			(*link)->address = *address;
+	}
+	return *link;
+}
+
+/* Free a source from which nothing comes any more. */
+static void ms_source_put(struct ms_server *srv, struct ms_source *s)
+{
+	struct ms_source **link;
+
+	if (s->strangers || s->clients)
+		return;
+	link = ms_source_link(srv, &s->address);
+	*link = s->next;
+	free(s);
 }
 
 bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from)
@@ -58,45 +93,54 @@ uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from)
 	struct in6_addr address = ms_source_address(from);
 	const struct ms_source *s = *ms_source_link(srv, &address);
 
-	return s ? s->conns - s->strangers : 0;
+	return s ? s->clients : 0;
 }
 
 int ms_source_add(struct ms_server *srv, struct ms_conn *conn, const struct sockaddr *from)
 {
 	struct in6_addr address = ms_source_address(from);
-	struct ms_source **link = ms_source_link(srv, &address), *s = *link;
+	struct ms_source *s = ms_source_get(srv, &address);
 
-	if (s && ms_source_full(srv, s))
+	if (!s)
+		return -ENOMEM;
+	if (ms_source_full(srv, s)) /* so it is not empty */
 		return -EUSERS;
-	if (!s) {
-		s = calloc(1, sizeof(*s));
-		if (!s)
-			return -ENOMEM;
-		s->address = address;
-		*link = s;
-	}
-	s->conns++;
 	s->strangers++;
 	conn->source = s;
 	return 0;
 }
 
-void ms_source_known(struct ms_conn *conn)
+int ms_source_enter(struct ms_conn *conn, const uint8_t *gid)
 {
-	conn->source->strangers--;
+	struct ms_source *from = conn->source, *s = from;
+	struct in6_addr address;
+
+	if (gid) {
+		memcpy(&address, gid, sizeof(address));
+		s = ms_source_get(conn->srv, &address);
+	}
+	if (!s)
+		return -ENOMEM;
+	if (ms_source_has_all(conn->srv, s))
+		return -EUSERS;
+	from->strangers--;
+	s->clients++;
+	conn->source = s;
+	conn->entered = true;
+	ms_source_put(conn->srv, from);
+	return 0;
 }
 
 void ms_source_remove(struct ms_conn *conn)
 {
-	struct ms_source *s = conn->source, **link;
+	struct ms_source *s = conn->source;
 
 	if (!s)
 		return;
 	conn->source = NULL;
-	s->strangers -= !conn->was_ready;
-	if (--s->conns)
-		return;
-	link = ms_source_link(conn->srv, &s->address);
-	*link = s->next;
-	free(s);
+	if (conn->entered)
+		s->clients--;
+	else
+		s->strangers--;
+	ms_source_put(conn->srv, s);
 }

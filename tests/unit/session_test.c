@@ -364,6 +364,20 @@ static void test_reads_that_cannot_be_opened(void **state)
 	assert_int_equal(fx->closed, 1);
 }
 
+static void test_too_many_from_its_address(void **state)
+{
+	struct fixture *fx = *state;
+	struct krp_auth a;
+
+	say_hello(fx);
+	make_auth(fx, &a);
+	fx->open_error = -EUSERS;
+	give(fx, &a);
+	assert_answer(fx, KRP_MSG_WELCOME, 2, KRP_ST_LIMIT_CLIENTS);
+	assert_int_equal(fx->closed, 1);
+	assert_int_equal(fx->hub.stats.sessions, 0);
+}
+
 static void tell(struct fixture *fx)
 {
 	assert_false(ms_hub_seal(&fx->hub, fx->now));
@@ -586,6 +600,7 @@ int main(void)
 		CASE(test_rate),
 		CASE(test_client_that_takes_no_answers),
 		CASE(test_reads_that_cannot_be_opened),
+		CASE(test_too_many_from_its_address),
 		CASE(test_notifications),
 		CASE(test_features_not_agreed),
 		CASE(test_time_outs),

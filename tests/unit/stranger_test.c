@@ -4,6 +4,7 @@
  * address crowd out neither other strangers nor who really comes from that address.
  * What receives they hold is not taken for lost.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,20 +134,52 @@ static void test_an_address_is_no_limit_while_there_is_room(void **state)
 	assert_int_equal(fx->closed, 0);
 }
 
+/* The GID of an address. */
+static const uint8_t *at(uint32_t host)
+{
+	static uint8_t gid[KRP_GID_BYTES] = { [10] = 0xff, [11] = 0xff };
+	uint32_t be = htonl(host);
+
+	memcpy(&gid[12], &be, sizeof(be));
+	return gid;
+}
+
 /* The bound of clients of an address that were let in holds always. */
 static void test_clients_of_an_address(void **state)
 {
 	struct fixture *fx = *state;
 
 	fx->srv.conf.clients_per_address_max = 2;
-	crowd(fx, 7, 2, 0);
-	ms_source_known(&fx->conn[0]);
-	fx->conn[0].was_ready = true;
+	crowd(fx, 7, 3, 0);
+	assert_int_equal(ms_source_enter(&fx->conn[0], at(7)), 0);
 	assert_int_equal(judge(fx, 7), 0);
-	ms_source_known(&fx->conn[1]);
-	fx->conn[1].was_ready = true;
+	assert_int_equal(ms_source_enter(&fx->conn[1], at(7)), 0);
 	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
 	assert_int_equal(judge(fx, 8), 0);
+	/* one that was let in as a stranger before the others were clients */
+	assert_int_equal(ms_source_enter(&fx->conn[2], at(7)), -EUSERS);
+	assert_false(fx->conn[2].entered);
+	ms_source_remove(&fx->conn[0]);
+	assert_int_equal(judge(fx, 7), 0);
+	assert_int_equal(ms_source_enter(&fx->conn[2], at(7)), 0);
+}
+
+/* A client counts where its queue pair is, whatever address its request has claimed. */
+static void test_a_claimed_address_is_not_where_a_client_counts(void **state)
+{
+	struct fixture *fx = *state;
+
+	fx->srv.conf.clients_per_address_max = 2;
+	crowd(fx, 7, 3, 0);
+	assert_int_equal(ms_source_enter(&fx->conn[0], at(9)), 0);
+	assert_int_equal(ms_source_enter(&fx->conn[1], at(9)), 0);
+	assert_int_equal(judge(fx, 7), 0); /* the victim keeps all its places */
+	assert_int_equal(ms_source_clients(&fx->srv, from(fx, 7)), 0);
+	assert_int_equal(ms_source_enter(&fx->conn[2], at(9)), -EUSERS);
+	assert_int_equal(judge(fx, 9), KRP_REJECT_ADDRESS);
+	/* without a global route header there is only the address of the request */
+	assert_int_equal(ms_source_enter(&fx->conn[2], NULL), 0);
+	assert_int_equal(ms_source_clients(&fx->srv, from(fx, 7)), 1);
 }
 
 /* Receives that strangers hold with half a message are not lost: the device stays open. */
@@ -216,6 +249,7 @@ int main(void)
 		CASE(test_who_is_refused_puts_nobody_out),
 		CASE(test_an_address_is_no_limit_while_there_is_room),
 		CASE(test_clients_of_an_address),
+		CASE(test_a_claimed_address_is_not_where_a_client_counts),
 		CASE(test_half_messages_lose_no_receives),
 		CASE(test_listen_goes_by_the_end_of_the_connection),
 	};
