@@ -10,6 +10,8 @@
  * freed: the last answers are sent (FLUSH); the queue pair is put into error, so
  * that it takes no more receive buffers, and the disconnect is exchanged
  * (LEAVE); its completions are awaited (DRAIN). Each step has a time-out.
+ * Steps that take commands to the NIC are taken by ms_conn_check(), a bounded number in each
+ * iteration of the loop: thousands of connections may end at once.
  * Connections are freed by ms_conn_check() and ms_device_remove() only, never
  * from within a completion.
  */
@@ -131,6 +133,13 @@ static void ms_conn_drain(struct ms_conn *conn, const char *why)
 	ms_conn_error(conn);
 }
 
+/* Nothing more is to be sent: ms_conn_check() is to disconnect it, soon. */
+static void ms_conn_hang_up(struct ms_conn *conn)
+{
+	conn->deadline_ms = ms_now(conn->srv);
+	ms_server_check_soon(conn->srv, conn);
+}
+
 static void ms_conn_disconnect(struct ms_conn *conn)
 {
 	conn->phase = MS_PHASE_LEAVE;
@@ -183,7 +192,7 @@ static void ms_conn_close(void *arg, const char *why)
 	conn->deadline_ms = ms_now(conn->srv) + MS_FLUSH_MS;
 	ms_conn_over(conn, why);
 	if (!conn->sends_out)
-		ms_conn_disconnect(conn);
+		ms_conn_hang_up(conn);
 }
 
 static const struct ms_session_ops ms_conn_ops = {
@@ -214,7 +223,7 @@ static void ms_conn_stray(struct ms_conn *conn)
 	if (conn->phase != MS_PHASE_FLUSH)
 		return;
 	if (++conn->strays > (conn->was_ready ? conn->srv->conf.credits : 0))
-		ms_conn_disconnect(conn);
+		ms_conn_hang_up(conn);
 }
 
 void ms_conn_received(struct ms_conn *conn, const void *msg, unsigned int bytes)
@@ -245,7 +254,7 @@ void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok)
 	if (conn->phase == MS_PHASE_UP && notify && conn->notifies_out <= MS_NOTIFY_WINDOW / 2)
 		ms_session_room(&conn->session);
 	if (conn->phase == MS_PHASE_FLUSH && !conn->sends_out)
-		ms_conn_disconnect(conn);
+		ms_conn_hang_up(conn);
 }
 
 void ms_conn_broken(struct ms_conn *conn, const char *why)
@@ -253,7 +262,8 @@ void ms_conn_broken(struct ms_conn *conn, const char *why)
 	if (conn->phase == MS_PHASE_LEAVE || conn->phase == MS_PHASE_DRAIN)
 		return;
 	ms_conn_over(conn, why);
-	ms_conn_disconnect(conn);
+	conn->phase = MS_PHASE_FLUSH;
+	ms_conn_hang_up(conn);
 }
 
 void ms_conn_leave(struct ms_conn *conn, const char *why)
@@ -324,9 +334,10 @@ bool ms_conn_check(struct ms_conn *conn)
 			ms_session_room(&conn->session);
 		break;
 	case MS_PHASE_FLUSH:
-		if (late)
-			ms_conn_disconnect(conn);
-		break;
+		if (!late)
+			break;
+		ms_conn_disconnect(conn);
+		return true;
 	case MS_PHASE_LEAVE:
 		if (late)
 			ms_conn_drain(conn, "disconnected");
@@ -619,6 +630,19 @@ static void ms_conn_reject(struct ms_server *srv, struct rdma_cm_id *id, unsigne
 	rdma_destroy_id(id);
 }
 
+/* Why a connection could not be made. */
+static unsigned int ms_conn_reason(int err)
+{
+	switch (err) {
+	case -EUSERS:
+		return KRP_REJECT_ADDRESS;
+	case -EADDRNOTAVAIL:
+		return KRP_REJECT_NOT_SERVED;
+	default:
+		return KRP_REJECT_RESOURCES;
+	}
+}
+
 void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 		    const struct rdma_conn_param *param)
 {
@@ -635,9 +659,7 @@ void ms_conn_accept(struct ms_server *srv, struct rdma_cm_id *id,
 			err = ms_conn_new(srv, id, param);
 		if (!err)
 			return;
-		reason = err == -EUSERS		 ? KRP_REJECT_ADDRESS
-			 : err == -EADDRNOTAVAIL ? KRP_REJECT_NOT_SERVED
-						 : KRP_REJECT_RESOURCES;
+		reason = ms_conn_reason(err);
 	}
 	ms_conn_reject(srv, id, reason, err);
 }

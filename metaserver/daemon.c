@@ -206,6 +206,16 @@ int ms_daemon_keep_off(struct ms_daemon *d, bool off)
 	return 0;
 }
 
+/* The loop waits for the NIC, also at the end. The manager is told that this is progress. */
+static void ms_daemon_on_busy(void *arg)
+{
+	const struct ms_daemon *d = arg;
+
+	ms_notify_alive();
+	if (d->state == MS_DRAINING)
+		ms_notify_extend(MS_EXTEND_MS);
+}
+
 static void ms_daemon_on_drained(void *arg)
 {
 	struct ms_daemon *d = arg;
@@ -255,6 +265,7 @@ void ms_daemon_watch(struct ms_daemon *d)
 	ev_timer_start(d->loop, &d->status);
 	ms_notify_start(&d->notify, d->loop);
 	ms_server_on_serving(d->server, ms_daemon_on_serving, d);
+	ms_server_on_busy(d->server, ms_daemon_on_busy, d);
 }
 
 void ms_daemon_unwatch(struct ms_daemon *d)

@@ -415,14 +415,19 @@ void ms_device_remove(struct ms_device *dev, const char *why)
 		link = &(*link)->next;
 	*link = dev->next;
 
-	for (conn = srv->conns; conn; conn = conn->next)
-		if (conn->dev == dev)
-			ms_conn_destroy_qp(conn);
+	for (conn = srv->conns; conn; conn = conn->next) {
+		if (conn->dev != dev)
+			continue;
+		ms_conn_destroy_qp(conn);
+		ms_server_busy(srv);
+	}
 	ms_device_close(dev);
 	for (conn = srv->conns; conn; conn = next) {
 		next = conn->next;
-		if (conn->dev == dev)
-			ms_conn_free(conn);
+		if (conn->dev != dev)
+			continue;
+		ms_conn_free(conn);
+		ms_server_busy(srv);
 	}
 	free(dev);
 }

@@ -16,6 +16,11 @@ static void ms_notify_watchdog(struct ev_loop *loop, ev_timer *timer, int revent
 	(void)loop;
 	(void)timer;
 	(void)revents;
+	ms_notify_alive();
+}
+
+void ms_notify_alive(void)
+{
 	sd_notify(0, "WATCHDOG=1");
 }
 

@@ -31,6 +31,9 @@ void ms_notify_start(struct ms_notify *notify, struct ev_loop *loop);
 /** ms_notify_stop() - Feed the watchdog no more. @notify: started or zero. */
 void ms_notify_stop(struct ms_notify *notify);
 
+/** ms_notify_alive() - WATCHDOG=1, from work that keeps the loop waiting. */
+void ms_notify_alive(void);
+
 /** ms_notify_ready() - READY=1: it serves, or a reload is over. */
 void ms_notify_ready(void);
 

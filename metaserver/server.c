@@ -215,25 +215,33 @@ static void ms_server_check_devices(struct ms_server *srv)
 }
 
 /*
- * Check some of the connections, in one iteration of the loop. Destroying a queue pair
+ * Check some of the connections, in one iteration of the loop. Each step of an end
  * takes the NIC a fraction of a millisecond, and thousands may end at once.
  */
 static void ms_server_check_conns(struct ms_server *srv)
 {
-	unsigned int looked, destroyed = 0;
+	unsigned int looked, ended = 0;
 
-	for (looked = 0; looked < MS_CHECK_BUDGET && destroyed < MS_DESTROY_BUDGET; looked++) {
+	for (looked = 0; looked < MS_CHECK_BUDGET && ended < MS_END_BUDGET; looked++) {
 		struct ms_conn *conn = srv->check_next;
 
 		if (!conn)
 			break;
 		srv->check_next = conn->next;
-		destroyed += ms_conn_check(conn);
+		ended += ms_conn_check(conn);
 	}
 	if (srv->check_next)
 		ev_idle_start(srv->loop, &srv->check_more);
 	else
 		ev_idle_stop(srv->loop, &srv->check_more);
+}
+
+void ms_server_check_soon(struct ms_server *srv, struct ms_conn *conn)
+{
+	/* a round that has passed it by already is followed by another */
+	if (!srv->check_next)
+		srv->check_next = conn;
+	ev_idle_start(srv->loop, &srv->check_more);
 }
 
 static void ms_server_on_check_more(struct ev_loop *loop, ev_idle *w, int events)
@@ -503,6 +511,18 @@ void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serv
 {
 	srv->serving_cb = cb;
 	srv->serving_arg = arg;
+}
+
+void ms_server_on_busy(struct ms_server *srv, void (*cb)(void *arg), void *arg)
+{
+	srv->busy_cb = cb;
+	srv->busy_arg = arg;
+}
+
+void ms_server_busy(struct ms_server *srv)
+{
+	if (++srv->busy_steps % MS_BUSY_STEPS == 0 && srv->busy_cb)
+		srv->busy_cb(srv->busy_arg);
 }
 
 void ms_server_observe(struct ms_server *srv, const struct ms_observer *ops, void *arg)

@@ -308,6 +308,17 @@ bool ms_server_serving(const struct ms_server *srv);
 void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serving), void *arg);
 
 /**
+ * ms_server_on_busy() - Have a function called while the loop has to wait.
+ * @srv: server.
+ * @cb: called now and then, each time after some of the work was done; NULL for none.
+ * @arg: its argument.
+ *
+ * A device that is lost, or the end of the server, takes a command to the NIC for each client
+ * before anything else can be done. Also called by ms_server_free().
+ */
+void ms_server_on_busy(struct ms_server *srv, void (*cb)(void *arg), void *arg);
+
+/**
  * ms_server_copying() - Whether the copy of a peer's table goes on.
  * @srv: server.
  *

@@ -48,7 +48,8 @@
 #define MS_CHECK_MS 200 /* granularity of time-outs of connections */
 #define MS_CHECKS_SECOND (1000 / MS_CHECK_MS)
 #define MS_CHECK_BUDGET 1024U /* connections checked in an iteration of the loop */
-#define MS_DESTROY_BUDGET 32U /* queue pairs destroyed an iteration, each by a command to the NIC */
+#define MS_END_BUDGET 32U /* steps of ends an iteration, each by a command to the NIC or two */
+#define MS_BUSY_STEPS 256U /* steps of work that cannot be interrupted between two signs of life */
 #define MS_ASIDES_MAX 65536U /* records kept aside; only an attack can need more */
 #define MS_LOG_CLIENTS 20 /* lines a second that clients can cause */
 
@@ -358,6 +359,9 @@ TAILQ_HEAD(ms_conn_queue, ms_conn);
  * @drain_deadline_ms: when that is over at the latest.
  * @serving_cb: called when @serving changes.
  * @serving_arg: its argument.
+ * @busy_cb: called during work that cannot be interrupted, see ms_server_on_busy().
+ * @busy_arg: its argument.
+ * @busy_steps: steps of such work so far.
  * @drain_cb: called when draining is over.
  * @drain_arg: its argument.
  * @observer: callbacks for records and sessions.
@@ -416,6 +420,9 @@ struct ms_server {
 	uint64_t drain_deadline_ms;
 	void (*serving_cb)(void *arg, bool serving);
 	void *serving_arg;
+	void (*busy_cb)(void *arg);
+	void *busy_arg;
+	unsigned int busy_steps;
 	void (*drain_cb)(void *arg);
 	void *drain_arg;
 	const struct ms_observer *observer;
@@ -444,6 +451,18 @@ uint64_t ms_mono_ns(void);
  */
 void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/**
+ * ms_server_check_soon() - Have a connection checked before its turn.
+ * @srv: server.
+ * @conn: connection of the server.
+ *
+ * In the next iteration of the loop, or, if many have to be checked, soon after it.
+ */
+void ms_server_check_soon(struct ms_server *srv, struct ms_conn *conn);
+
+/** ms_server_busy() - One step of work that the loop has to wait for is done. @srv: server. */
+void ms_server_busy(struct ms_server *srv);
 
 /** ms_server_evaluate() - Check whether serving has begun or ended. @srv: server. */
 void ms_server_evaluate(struct ms_server *srv);
@@ -584,7 +603,7 @@ void ms_conn_last_wqe(struct ms_conn *conn);
  * ms_conn_check() - Time-outs of session and transport.
  * @conn: connection.
  *
- * Return: true if it was at its end: queue pair destroyed, @conn freed.
+ * Return: true if that took a command to the NIC; @conn may be freed then.
  */
 bool ms_conn_check(struct ms_conn *conn);
 

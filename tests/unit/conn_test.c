@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Connections on a NIC that counts its commands: however many end at once, no iteration of the
+ * loop waits for many commands, and what has to wait for all gives signs of life.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+
+#include "proto/krp_reject.h"
+#include "tests/unit/wrap_conn.h"
+
+#define CLIENTS 600U
+
+static struct {
+	struct ev_loop *loop;
+	struct ms_server *srv;
+	struct ms_device *dev;
+	struct ibv_device device;
+	struct ibv_context verbs;
+	enum ibv_mtu mtu;
+	unsigned int ids, qps; /* that exist */
+	unsigned int commands; /* to the NIC */
+	unsigned int ended; /* queue pairs put into error */
+	unsigned int accepted, reason;
+	unsigned int alive;
+} fx;
+
+/* librdmacm and libibverbs */
+
+int __wrap_rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	(void)id;
+	attr->path_mtu = fx.mtu;
+	attr->dest_qp_num = 77;
+	attr->ah_attr.is_global = 1;
+	*mask = IBV_QP_STATE;
+	return 0;
+}
+
+int __wrap_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	(void)id;
+	(void)param;
+	fx.accepted++;
+	return 0;
+}
+
+int __wrap_rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t bytes)
+{
+	(void)id;
+	fx.reason = krp_reject_reason(data, bytes);
+	return 0;
+}
+
+int __wrap_rdma_disconnect(struct rdma_cm_id *id)
+{
+	(void)id;
+	fx.commands++;
+	return 0;
+}
+
+int __wrap_rdma_destroy_id(struct rdma_cm_id *id)
+{
+	fx.ids--;
+	free(id);
+	return 0;
+}
+
+struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp *qp = calloc(1, sizeof(*qp));
+
+	(void)pd;
+	(void)attr;
+	assert_non_null(qp);
+	qp->qp_num = ++fx.qps;
+	return qp;
+}
+
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	(void)qp;
+	fx.commands++;
+	fx.ended += mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR;
+	return 0;
+}
+
+int __wrap_ibv_destroy_qp(struct ibv_qp *qp)
+{
+	fx.commands++;
+	fx.qps--;
+	free(qp);
+	return 0;
+}
+
+int __wrap_ibv_query_gid(struct ibv_context *verbs, uint8_t port, int index, union ibv_gid *gid)
+{
+	(void)verbs;
+	(void)port;
+	(void)index;
+	memset(gid, 0, sizeof(*gid));
+	return 0;
+}
+
+/* the server */
+
+int __wrap_ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device **ret_dev)
+{
+	(void)srv;
+	(void)id;
+	*ret_dev = fx.dev;
+	return 0;
+}
+
+int __wrap_ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
+{
+	(void)srv;
+	(void)id;
+	return 0;
+}
+
+static void alive(void *arg)
+{
+	(*(unsigned int *)arg)++;
+}
+
+static int setup(void **state)
+{
+	struct kru_conf conf;
+
+	(void)state;
+	memset(&fx, 0, sizeof(fx));
+	kru_conf_defaults(&conf);
+	conf.ms.key_file[0] = '\0';
+	fx.mtu = IBV_MTU_1024;
+	fx.verbs.device = &fx.device;
+	fx.loop = ev_loop_new(EVFLAG_AUTO);
+	assert_non_null(fx.loop);
+	assert_int_equal(ms_server_new(fx.loop, &conf, &fx.srv), 0);
+	fx.dev = calloc(1, sizeof(*fx.dev));
+	assert_non_null(fx.dev);
+	fx.dev->srv = fx.srv;
+	fx.dev->verbs = &fx.verbs;
+	fx.dev->rd_atomic = 16;
+	fx.srv->devices = fx.dev;
+	ms_server_on_busy(fx.srv, alive, &fx.alive);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ms_server_free(fx.srv);
+	ev_loop_destroy(fx.loop);
+	assert_int_equal(fx.ids, 0);
+	assert_int_equal(fx.qps, 0);
+	return 0;
+}
+
+static void request(unsigned int host)
+{
+	static const struct rdma_conn_param param = { .responder_resources = 4 };
+	struct rdma_cm_id *id = calloc(1, sizeof(*id));
+	struct sockaddr_in *from;
+
+	assert_non_null(id);
+	fx.ids++;
+	id->verbs = &fx.verbs;
+	id->port_num = 1;
+	from = (struct sockaddr_in *)&id->route.addr.dst_addr;
+	from->sin_family = AF_INET;
+	from->sin_addr.s_addr = htonl(0x0a000000U + host);
+	ms_conn_accept(fx.srv, id, &param);
+}
+
+static void requests(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < CLIENTS; i++)
+		request(i);
+	assert_int_equal(fx.accepted, CLIENTS);
+	fx.commands = 0;
+}
+
+/* One iteration of the loop. Return: whether it had to do with the NIC. */
+static bool turn(void)
+{
+	fx.commands = 0;
+	ev_run(fx.loop, EVRUN_NOWAIT);
+	assert_true(fx.commands <= 2 * MS_END_BUDGET);
+	return fx.commands > 0;
+}
+
+/* All connections end, and never many in one iteration of the loop. */
+static void assert_paced(void)
+{
+	unsigned int turns = 0;
+
+	assert_int_equal(fx.commands, 0);
+	while (turn())
+		turns++;
+	assert_int_equal(fx.ended, CLIENTS);
+	assert_true(turns >= CLIENTS / MS_END_BUDGET);
+}
+
+static bool everyone(void *arg, const struct ms_session_info *info)
+{
+	(void)arg;
+	(void)info;
+	return true;
+}
+
+static void test_kill_is_paced(void **state)
+{
+	(void)state;
+	requests();
+	assert_int_equal(ms_server_kill(fx.srv, everyone, NULL), CLIENTS);
+	assert_int_equal(ms_server_kill(fx.srv, everyone, NULL), 0);
+	assert_paced();
+}
+
+static void test_drain_is_paced(void **state)
+{
+	(void)state;
+	requests();
+	ms_server_keep_off(fx.srv, true);
+	assert_paced();
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void test_shutdown_is_paced(void **state)
+{
+	(void)state;
+	requests();
+	ms_server_drain(fx.srv, nothing, NULL);
+	assert_paced();
+}
+
+/* The switch between died: each notification of a change fails, in one go. */
+static void test_broken_connections_are_paced(void **state)
+{
+	struct ms_conn *conn;
+
+	(void)state;
+	requests();
+	for (conn = fx.srv->conns; conn; conn = conn->next)
+		ms_conn_broken(conn, "no answer");
+	assert_paced();
+}
+
+/* One that ends while a round goes on behind it has its turn in the next one. */
+static void test_none_is_passed_by(void **state)
+{
+	struct ms_conn *first;
+
+	(void)state;
+	requests();
+	first = fx.srv->conns;
+	ms_conn_leave(first->next, "test");
+	fx.srv->check_next = first->next;
+	ms_conn_leave(first, "test");
+	assert_true(turn());
+	assert_int_equal(fx.ended, 1);
+	assert_null(fx.srv->check_next);
+	ms_server_check_soon(fx.srv, fx.srv->conns); /* as the timer does it */
+	assert_true(turn());
+	assert_int_equal(fx.ended, 2);
+}
+
+/* The end of a device is one piece of work, but not a silent one. */
+static void test_removal_gives_signs_of_life(void **state)
+{
+	(void)state;
+	requests();
+	ms_device_remove(fx.dev, "test");
+	assert_int_equal(fx.qps, 0);
+	assert_int_equal(fx.srv->conns_nr, 0);
+	assert_int_equal(fx.alive, 2 * CLIENTS / MS_BUSY_STEPS);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_kill_is_paced),
+		CASE(test_drain_is_paced),
+		CASE(test_shutdown_is_paced),
+		CASE(test_broken_connections_are_paced),
+		CASE(test_none_is_passed_by),
+		CASE(test_removal_gives_signs_of_life),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
