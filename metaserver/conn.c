@@ -393,6 +393,8 @@ static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, struct kru_
 	attr.qp_state = IBV_QPS_RTR;
 	if (rdma_init_qp_attr(conn->id, &attr, &mask))
 		return -errno;
+	if (attr.path_mtu < IBV_MTU_512) /* KRP_MTU_MIN */
+		return -EMSGSIZE;
 	attr.qp_access_flags = 0;
 	attr.max_dest_rd_atomic = rd_atomic;
 	attr.min_rnr_timer = MS_MIN_RNR_TIMER;
@@ -638,6 +640,8 @@ static unsigned int ms_conn_reason(int err)
 		return KRP_REJECT_ADDRESS;
 	case -EADDRNOTAVAIL:
 		return KRP_REJECT_NOT_SERVED;
+	case -EMSGSIZE:
+		return KRP_REJECT_MTU;
 	default:
 		return KRP_REJECT_RESOURCES;
 	}

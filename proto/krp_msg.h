@@ -8,6 +8,10 @@
  *   authenticated, its READs of the table. A message is a struct krp_msg_hdr
  *   and a body of fixed size that the type decides; KRP_MSG_BYTES_MAX holds any.
  *   All numbers are little-endian, all pads zero.
+ *   The path MTU is KRP_MTU_MIN at least, else the server refuses the connection
+ *   (krp_reject.h). So each message is one packet. With smaller packets a client could send
+ *   the first half of one and keep a receive buffer of the server for ever; as it is, a
+ *   packet that announces another one is longer than any buffer and ends the connection.
  *   The client asks rdma_connect() for as many READs in flight as it will post
  *   (initiator_depth, 1 to 16; the server may grant fewer), responder_resources
  *   0, retry_count 7 and rnr_retry_count 7: a server whose buffers are all taken
@@ -170,6 +174,7 @@
 #define KRP_MSG_MAGIC 0x4d43524bU /* "KRCM" */
 #define KRP_MSG_VERSION 2
 #define KRP_MSG_BYTES_MAX 256
+#define KRP_MTU_MIN 512 /* in bytes; more than KRP_MSG_BYTES_MAX */
 #define KRP_NONCE_BYTES 32
 #define KRP_MAC_BYTES 32
 #define KRP_OWNER_BYTES 16
@@ -507,6 +512,7 @@ struct krp_notify {
 	struct krp_change change[KRP_NOTIFY_CHANGES];
 };
 
+KRP_STATIC_ASSERT(KRP_MTU_MIN > KRP_MSG_BYTES_MAX, "each message is one packet");
 KRP_STATIC_ASSERT(sizeof(struct krp_msg_hdr) == 32, "krp_msg_hdr");
 KRP_STATIC_ASSERT(sizeof(struct krp_hello) == 192, "krp_hello");
 KRP_STATIC_ASSERT(sizeof(struct krp_challenge) == 80, "krp_challenge");

@@ -31,7 +31,8 @@
 #define KRP_REJECT_NOT_SERVED 5 /* the server does not serve on this port */
 #define KRP_REJECT_RESOURCES 6 /* no memory, or the RDMA device fails */
 #define KRP_REJECT_DRAINED 7 /* its operator keeps clients off for a while: use another server */
-#define KRP_REJECT_REASONS 8
+#define KRP_REJECT_MTU 8 /* the path MTU is less than KRP_MTU_MIN, see krp_msg.h */
+#define KRP_REJECT_REASONS 9
 
 /**
  * struct krp_reject - Private data of a refusal.
@@ -102,6 +103,7 @@ static inline const char *krp_reject_text(unsigned int reason)
 		"server does not serve on this port",
 		"server is out of memory, or its RDMA device fails",
 		"server is drained by its operator, who wants clients to use another one",
+		"the path takes packets of 256 bytes only, which is too little",
 	};
 
 	return reason < KRP_REJECT_REASONS ? texts[reason] : texts[KRP_REJECT_RESOURCES];
@@ -126,6 +128,8 @@ static inline int krp_reject_errno(unsigned int reason)
 		return -EUSERS;
 	case KRP_REJECT_RESOURCES:
 		return -ENOMEM;
+	case KRP_REJECT_MTU:
+		return -EMSGSIZE;
 	default:
 		return -ECONNREFUSED;
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Connections on a NIC that counts its commands: however many end at once, no iteration of the
- * loop waits for many commands, and what has to wait for all gives signs of life.
+ * loop waits for many commands, and what has to wait for all gives signs of life. A path on
+ * which half a message could be sent is refused.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -290,6 +291,22 @@ static void test_removal_gives_signs_of_life(void **state)
 	assert_int_equal(fx.alive, 2 * CLIENTS / MS_BUSY_STEPS);
 }
 
+static void test_a_path_of_small_packets_is_refused(void **state)
+{
+	(void)state;
+	fx.mtu = IBV_MTU_256;
+	request(1);
+	assert_int_equal(fx.reason, KRP_REJECT_MTU);
+	assert_int_equal(fx.accepted, 0);
+	assert_int_equal(fx.ids, 0);
+	assert_int_equal(fx.qps, 0);
+	assert_int_equal(fx.srv->conns_nr, 0);
+	assert_int_equal(fx.srv->hub.stats.sessions_pending, 0);
+	fx.mtu = IBV_MTU_512;
+	request(1);
+	assert_int_equal(fx.accepted, 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -301,6 +318,7 @@ int main(void)
 		CASE(test_broken_connections_are_paced),
 		CASE(test_none_is_passed_by),
 		CASE(test_removal_gives_signs_of_life),
+		CASE(test_a_path_of_small_packets_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

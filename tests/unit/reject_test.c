@@ -29,6 +29,12 @@ static void test_vector(void **state)
 	assert_memory_equal(&m, want, sizeof(m));
 	assert_int_equal(krp_reject_reason(want, sizeof(m)), KRP_REJECT_DRAINED);
 	assert_int_equal(krp_reject_errno(KRP_REJECT_DRAINED), -ESHUTDOWN);
+
+	krp_reject_init(&m, KRP_REJECT_MTU);
+	assert_int_equal(vector_load("reject.txt", "MTU", want), sizeof(m));
+	assert_memory_equal(&m, want, sizeof(m));
+	assert_int_equal(krp_reject_reason(want, sizeof(m)), KRP_REJECT_MTU);
+	assert_int_equal(krp_reject_errno(KRP_REJECT_MTU), -EMSGSIZE);
 }
 
 static void test_what_is_none(void **state)
