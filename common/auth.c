@@ -5,7 +5,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -97,6 +99,34 @@ static int kru_keys_stat(int fd)
 	return st.st_mode & (S_IRWXO | S_IWGRP) ? -EPERM : 0;
 }
 
+const char *kru_key_credential(const char *path)
+{
+	size_t len = sizeof(KRU_KEY_CREDENTIAL) - 1;
+
+	return strncmp(path, KRU_KEY_CREDENTIAL, len) ? NULL : path + len;
+}
+
+/*
+ * A credential that is not there is no missing file: who names one wants to have it, so it
+ * must not be taken for a machine without a key.
+ */
+static int kru_keys_open(const char *path)
+{
+	const char *name = kru_key_credential(path), *folder = getenv("CREDENTIALS_DIRECTORY");
+	char file[PATH_MAX];
+	int fd;
+
+	if (name) {
+		if (!folder || snprintf(file, sizeof(file), "%s/%s", folder, name) >= PATH_MAX)
+			return -ENXIO;
+		path = file;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd >= 0)
+		return fd;
+	return name && errno == ENOENT ? -ENXIO : -errno;
+}
+
 int kru_keys_load(const char *path, struct kru_keys *ret_keys)
 {
 	struct kru_keys keys = { .nr = 0 };
@@ -104,9 +134,9 @@ int kru_keys_load(const char *path, struct kru_keys *ret_keys)
 	ssize_t len;
 	int fd, err;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	fd = kru_keys_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = kru_keys_stat(fd);
 	if (err)
 		goto out;
@@ -135,6 +165,8 @@ const char *kru_keys_error(int err)
 		return "not one or more lines of 32 to 128 hexadecimal digits, each another key";
 	case -E2BIG:
 		return "more than 8 keys";
+	case -ENXIO:
+		return "no such credential was handed over (LoadCredential= of the unit)";
 	default:
 		return strerror(-err);
 	}

@@ -12,6 +12,7 @@
 #define KRU_KEY_BYTES_MIN 16
 #define KRU_KEY_BYTES_MAX 64
 #define KRU_KEYS_MAX 8 /* of a file */
+#define KRU_KEY_CREDENTIAL "credential:" /* before the name of one, in place of a path */
 #define KRU_SECRET_BYTES 32
 
 /**
@@ -35,6 +36,17 @@ struct kru_keys {
 };
 
 /**
+ * kru_key_credential() - Whether a key file is a credential of the service manager.
+ * @path: as krcore.conf(5) has it: a path, or "credential:NAME".
+ *
+ * systemd hands a unit the credentials of its LoadCredential= and LoadCredentialEncrypted=
+ * in a folder that nobody else can read, $CREDENTIALS_DIRECTORY.
+ *
+ * Return: NAME, or NULL if it is a path.
+ */
+const char *kru_key_credential(const char *path);
+
+/**
  * kru_keys_load() - Read a key file.
  * @path: file with a line of 32 to 128 hexadecimal digits for each key, as
  *	`openssl rand -hex 32` prints; blank space around it is skipped, and so are
@@ -49,6 +61,7 @@ struct kru_keys {
  * * %-EINVAL - no key, a line that is not hexadecimal, too short or too long, or the
  *   same key twice.
  * * %-E2BIG - more than KRU_KEYS_MAX keys.
+ * * %-ENXIO - it is a credential, and there is none of that name.
  */
 int kru_keys_load(const char *path, struct kru_keys *ret_keys);
 

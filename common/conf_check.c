@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/addr.h"
+#include "common/auth.h"
 #include "common/conf_internal.h"
 #include "common/gid.h"
 
@@ -24,6 +25,19 @@ int kru_conf_check_path(const char *value, char *why, size_t why_bytes)
 	if (*value == '/')
 		return 0;
 	snprintf(why, why_bytes, "'%.100s' is not an absolute path", value);
+	return -EINVAL;
+}
+
+int kru_conf_check_key(const char *value, char *why, size_t why_bytes)
+{
+	const char *name = kru_key_credential(value);
+
+	if (*value == '/')
+		return 0;
+	if (name && *name && *name != '.' && !strchr(name, '/'))
+		return 0;
+	snprintf(why, why_bytes,
+		 "'%.100s' is neither an absolute path nor " KRU_KEY_CREDENTIAL "NAME", value);
 	return -EINVAL;
 }
 
@@ -125,6 +139,7 @@ const char *kru_conf_form(kru_conf_check_text_fn *check)
 		const char *form;
 	} forms[] = {
 		{ kru_conf_check_path, "absolute path" },
+		{ kru_conf_check_key, "absolute path or " KRU_KEY_CREDENTIAL "NAME" },
 		{ kru_conf_check_listen, "*, or addresses and dev:NAME" },
 		{ kru_conf_check_hosts, "host[:port], ..." },
 		{ kru_conf_check_host_port, "address:port" },

@@ -73,6 +73,7 @@ int kru_conf_assign(struct kru_conf *conf, unsigned int nr, const char *text,
 
 kru_conf_check_uint_fn kru_conf_check_pow2;
 kru_conf_check_text_fn kru_conf_check_path;
+kru_conf_check_text_fn kru_conf_check_key;
 kru_conf_check_text_fn kru_conf_check_listen;
 kru_conf_check_text_fn kru_conf_check_hosts;
 kru_conf_check_text_fn kru_conf_check_host_port;

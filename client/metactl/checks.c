@@ -254,6 +254,9 @@ static void mc_check_key(struct mc_judge *j)
 			mc_remedy(j, "copy it from a MetaServer, or correct key_file below [node]");
 		else if (p->key_error == -EACCES)
 			mc_remedy(j, "run as root, or join the group of the file (krcore)");
+		else if (p->key_error == -ENXIO)
+			mc_remedy(j, "run this with the key: systemd-run --pty "
+				     "--property=LoadCredential=NAME:FILE krcore-metactl doctor");
 		else if (p->key_error == -EPERM)
 			mc_remedy(j,
 				  "its mode %04o lets others read or write it: chmod 0640 %s, and "

@@ -81,6 +81,9 @@ static int mc_key_do(struct mc *mc, int (*change)(const char *path))
 	path = mc_key_path(mc, conf);
 	if (!*path)
 		ret = mc_error(mc, "key_file below [node] is empty: name a file");
+	else if (change && kru_key_credential(path))
+		ret = mc_error(mc, "key_file below [node] is a credential: name the file that it "
+				   "is made from");
 	else if (change)
 		ret = mc_key_say(mc, path, change(path));
 	if (!ret)

@@ -187,6 +187,35 @@ def test_reload(cluster):
 
 
 @limit(300)
+def test_a_key_that_only_the_unit_can_read(cluster):
+    """The cluster key as an encrypted credential: the server proves it to its clients, and no
+    file has it that group krcore could read."""
+    krcore.setup(cluster, key=krcore.new_key())
+    server, node = cluster.node("meta1"), cluster.node("node1")
+    server.run(f"systemd-creds setup && systemd-creds encrypt --name=cluster {krcore.KEY_FILE} "
+               "/etc/krcore/cluster.cred", timeout=60)
+    krcore.write_key(server, None)
+    krcore.write_config(server, {"key_file": "credential:cluster", "require_auth": "yes"})
+    with _Changed(server, "LoadCredentialEncrypted=cluster:/etc/krcore/cluster.cred"):
+        server.run(f"systemctl restart {UNIT}", timeout=90)
+        (stats,) = krcore.metactl(server, "stats")
+        check(stats["auth_required"] == 1, f"{stats}")
+        unit = krcore.publish(node, SERVICE, "hello")
+        wait_until(lambda: krcore.metactl(server, "session list"), 30,
+                   "a client with the key is attached")
+        server.run(f"systemctl reload {UNIT}")
+        check(krcore.metactl(server, "session list"), "a reload lost the key")
+        node.run(f"systemctl stop {unit}", timeout=60)
+        # not handed over any more: it is no server without a key now, it does not start
+        _drop_in(server)
+        result = server.run(f"systemctl restart {UNIT}", timeout=90, check=False)
+        check(result.status != 0, "it started without the credential that it is told to use")
+        check("no such credential was handed over" in krcore.journal(server, 50),
+              krcore.journal(server))
+        krcore.write_config(server, {})
+
+
+@limit(300)
 def test_stop_lets_clients_go(cluster):
     krcore.setup(cluster)
     server, node = cluster.node("meta1"), cluster.node("node1")

@@ -2,9 +2,12 @@
 """Manual pages against the program, and the unit against its promise."""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
+import textwrap
 import unittest
 
 from daemon import TOP, run
@@ -52,6 +55,29 @@ class Documents(unittest.TestCase):
         self.assertTrue(match, result.stderr)
         print(f"systemd-analyze security: exposure {match[1]}")
         self.assertLessEqual(float(match[1]), EXPOSURE_MAX)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    def test_drop_in_of_the_credential(self):
+        """The lines of operation.md are ones that systemd knows."""
+        text = (TOP / "docs/operation.md").read_text()
+        section = text.split("## The cluster key as a credential")[1].split("\n## ")[0]
+        lines = re.search(r"\n    \[Service\]\n(    \w+=.*\n)+", section)[0]
+        self.assertIn("LoadCredentialEncrypted=cluster:", lines)
+        with tempfile.TemporaryDirectory() as folder:
+            unit = pathlib.Path(folder) / "krcore-metaserver.service"
+            whole = pathlib.Path(os.environ["KRCORE_UNIT"]).read_text()
+            # verify looks for the programs; here they are not installed
+            unit.write_text(re.sub(r"(?m)^(Exec\w+)=\S+krcore-metaserver", r"\1=/bin/true", whole))
+            drop_in = pathlib.Path(f"{unit}.d") / "key.conf"
+            drop_in.parent.mkdir()
+
+            def verify(body):
+                drop_in.write_text(textwrap.dedent(body))
+                return subprocess.run(["systemd-analyze", "verify", "--man=no",
+                                       "--recursive-errors=no", str(unit)], text=True,
+                                      capture_output=True, timeout=60, check=False).stderr
+            self.assertNotIn("key.conf", verify(lines))
+            self.assertIn("key.conf", verify(lines.replace("Credential", "Credenzial")))
 
 
 if __name__ == "__main__":

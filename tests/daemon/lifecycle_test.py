@@ -152,6 +152,21 @@ class Lifecycle(DaemonTest):
         self.assertTrue(control.call("reload")["ok"])
         self.assertEqual(control.call("stats")["result"][0]["auth_required"], 1)
 
+    def test_a_key_that_is_a_credential(self):
+        (self.folder / "cluster").write_text("00112233445566778899aabbccddeeff\n")
+        (self.folder / "cluster").chmod(0o400)
+        option = ("-o", "metaserver.key_file=credential:cluster")
+        daemon = self.start(*option, env={"CREDENTIALS_DIRECTORY": str(self.folder)})
+        control = self.connect(daemon)
+        self.assertEqual(control.call("stats")["result"][0]["auth_required"], 1)
+        self.assertTrue(control.call("reload")["ok"])
+        (self.folder / "cluster").unlink()
+        self.assertIn("no such credential", control.call("reload")["error"])
+        self.assertEqual(control.call("stats")["result"][0]["auth_required"], 1)
+        without = self.start(*option, sub="without")    # require_auth = auto
+        self.assertEqual(without.wait_exit(), 1)
+        self.assertIn("no such credential was handed over", without.log())
+
     def test_command_line_wins_after_reload(self):
         daemon = self.start("-o", "metaserver.lease_ms=9s")
         control = self.connect(daemon)

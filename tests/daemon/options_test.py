@@ -82,6 +82,24 @@ class Options(DaemonTest):
             if not error:   # who has no key hears of it
                 self.assertEqual("no cluster key" in result.stderr, path != good)
 
+    def test_key_as_a_credential(self):
+        self.write("cluster", "00112233445566778899aabbccddeeff\n", 0o400)
+        os.environ["CREDENTIALS_DIRECTORY"] = str(self.folder)
+        self.addCleanup(os.environ.pop, "CREDENTIALS_DIRECTORY")
+
+        def check(name, *more):
+            return run("--check", "--config", "/dev/null", "-o",
+                       f"metaserver.key_file=credential:{name}", *more)
+        result = check("cluster", "-o", "metaserver.require_auth=yes")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        result = check("none")      # who names one is never let go on without
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("'credential:none': no such credential was handed over", result.stderr)
+        for name in ("", "../etc/passwd", ".", "a/b"):
+            result = check(name)
+            self.assertEqual(result.returncode, 1, name)
+            self.assertIn("neither an absolute path nor credential:NAME", result.stderr)
+
     def test_print(self):
         path = self.write("some.conf", "[metaserver]\nlease_ms = 5s\n[node]\nlease_ms = 7\n")
         result = run("--print", "--config", str(path), "-o", "metaserver.credits=3")

@@ -3,10 +3,12 @@
  * Key files, and GIDs as people write them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,6 +99,36 @@ static void test_bad_keys_leave_the_old_one(void **state)
 	assert_int_equal(keys.nr, 77);
 }
 
+static void test_a_credential(void **state)
+{
+	static char folder[] = "/tmp/krcore-credentials-XXXXXX";
+	struct kru_keys keys = { .nr = 77 };
+	char name[64];
+	int fd;
+
+	(void)state;
+	assert_string_equal(kru_key_credential("credential:cluster"), "cluster");
+	assert_null(kru_key_credential("/etc/krcore/credential:cluster"));
+	unsetenv("CREDENTIALS_DIRECTORY");
+	assert_int_equal(kru_keys_load("credential:cluster", &keys), -ENXIO);
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(setenv("CREDENTIALS_DIRECTORY", folder, 1), 0);
+	/* not -ENOENT, which may mean that there is to be no authentication */
+	assert_int_equal(kru_keys_load("credential:cluster", &keys), -ENXIO);
+	assert_int_equal(keys.nr, 77);
+	snprintf(name, sizeof(name), "%s/cluster", folder);
+	fd = open(name, O_CREAT | O_WRONLY, 0400);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, KEY_A, strlen(KEY_A)), strlen(KEY_A));
+	close(fd);
+	assert_int_equal(kru_keys_load("credential:cluster", &keys), 0);
+	assert_int_equal(keys.nr, 1);
+	assert_int_equal(kru_keys_load("credential:other", &keys), -ENXIO);
+	unlink(name);
+	rmdir(folder);
+	unsetenv("CREDENTIALS_DIRECTORY");
+}
+
 static void test_too_many_keys(void **state)
 {
 	struct kru_keys keys = { .nr = 77 };
@@ -171,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_keys),
 		cmocka_unit_test(test_several_keys),
+		cmocka_unit_test(test_a_credential),
 		cmocka_unit_test(test_too_many_keys),
 		cmocka_unit_test(test_bad_keys_leave_the_old_one),
 		cmocka_unit_test(test_a_long_file_is_not_cut),

@@ -122,7 +122,7 @@ static void test_all_errors_at_once(void **state)
 		{ 13, "an indented line goes on with the list above" },
 		{ 14, "65 is not a power of two" },
 		{ 15, "'maybe' is not one of no|yes" },
-		{ 16, "'relative/path' is not an absolute path" },
+		{ 16, "'relative/path' is neither an absolute path nor credential:NAME" },
 		{ 17, "'*' must stand alone" },
 		{ 18, "'localhost' is not a numeric address" },
 		{ 19, "may not be empty" },

@@ -260,6 +260,8 @@ static void test_key(void **state)
 	p.key_error = -EPERM;
 	p.key_mode = 0644;
 	only(MC_CHECK_FAIL, "key", NULL, "mode 0644");
+	p.key_error = -ENXIO;
+	only(MC_CHECK_FAIL, "key", "no such credential", "systemd-run");
 	p.key_error = -EINVAL;
 	only(MC_CHECK_FAIL, "key", NULL, "hexadecimal");
 	p.key_file[0] = '\0';
