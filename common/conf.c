@@ -431,6 +431,7 @@ unsigned int kru_conf_merge(struct kru_conf *conf, const struct kru_conf *fresh,
 			continue;
 		memcpy(to, from, def->bytes);
 		conf->origin[i] = fresh->origin[i];
+		conf->line[i] = fresh->line[i];
 		changed += ours && differs;
 	}
 	return changed;

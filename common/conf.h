@@ -22,6 +22,7 @@
 #define KRU_CONF_FILE "/etc/krcore.conf"
 #define KRU_CONF_BYTES_MAX (1 << 20) /* of a file */
 #define KRU_CONF_VALUE_BYTES 2048 /* longest value as text, with its NUL */
+#define KRU_CONF_CLIENT_SENDS 18U /* to a client: handshake and notifications */
 #define KRU_RENEW_MAX_MS 15000U /* longest interval of renewals, for any lease */
 #define KRU_CONF_PART_MAX 180 /* longest part of a list, which must fit in a line */
 
@@ -98,11 +99,13 @@ enum kru_conf_origin {
  * @ms: section [metaserver].
  * @node: section [node].
  * @origin: enum kru_conf_origin of each key.
+ * @line: line of the file that has set it, if @origin is KRU_CONF_FROM_FILE.
  */
 struct kru_conf {
 	struct kru_conf_ms ms;
 	struct kru_conf_node node;
 	__u8 origin[KRU_CONF_KEYS];
+	__u32 line[KRU_CONF_KEYS];
 };
 
 /**
@@ -172,13 +175,34 @@ int kru_conf_set(struct kru_conf *conf, const char *assignment, kru_conf_report_
  * kru_conf_check() - Do the keys fit each other?
  * @conf: complete configuration.
  * @file: name to report.
- * @report: called for each error.
+ * @report: called for each error, with the line of one of the keys if it has one.
  * @arg: its first argument.
  *
  * Return: 0, or -EINVAL if an error was reported.
  */
 int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_report_fn *report,
 		   void *arg);
+
+/**
+ * kru_conf_advise() - Warn about settings of a MetaServer that work, but hardly as meant.
+ * @conf: configuration that kru_conf_check() has passed.
+ * @file: name to report.
+ * @ram_bytes: memory of this machine; 0 if it is not known.
+ * @report: called for each warning, with the line of one of the keys if it has one.
+ * @arg: its first argument.
+ *
+ * The defaults are never warned about.
+ */
+void kru_conf_advise(const struct kru_conf *conf, const char *file, __u64 ram_bytes,
+		     kru_conf_report_fn *report, void *arg);
+
+/**
+ * kru_conf_bytes() - Memory that a MetaServer may need.
+ * @ms: configuration.
+ *
+ * Return: bytes with a full table, all clients and the kernel's part of their queue pairs.
+ */
+__u64 kru_conf_bytes(const struct kru_conf_ms *ms);
 
 /**
  * struct kru_conf_item - One key, to be shown or printed.

@@ -5,12 +5,15 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "common/addr.h"
 #include "common/auth.h"
 #include "common/conf_internal.h"
 #include "common/gid.h"
+
+#define KRU_CONF_CLIENT_BYTES (48U << 10) /* of a client without the ring: daemon and kernel */
 
 int kru_conf_check_pow2(__u64 value, char *why, size_t why_bytes)
 {
@@ -162,45 +165,131 @@ static bool kru_conf_flaps(const struct kru_conf_ms *ms)
 	return ms->idle_timeout_ms <= 2 * kru_renew_ms(ms->lease_max_ms);
 }
 
+/**
+ * struct kru_conf_judge - Where to report how keys fit each other.
+ * @conf: configuration.
+ * @file: name of its file.
+ * @report: called.
+ * @arg: its first argument.
+ */
+struct kru_conf_judge {
+	const struct kru_conf *conf;
+	const char *file;
+	kru_conf_report_fn *report;
+	void *arg;
+};
+
+/* Report at the first of two keys that is set at all. Return: -EINVAL. */
+__attribute__((format(printf, 4, 5))) static int kru_conf_blame(const struct kru_conf_judge *j,
+								unsigned int key,
+								unsigned int other, const char *fmt,
+								...)
+{
+	unsigned int nr = j->conf->origin[key] == KRU_CONF_DEFAULT ? other : key;
+	bool given = j->conf->origin[nr] == KRU_CONF_COMMAND_LINE;
+	bool filed = j->conf->origin[nr] == KRU_CONF_FROM_FILE;
+	char line[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	j->report(j->arg, given ? "command line" : j->file, filed ? j->conf->line[nr] : 0, line);
+	return -EINVAL;
+}
+
 int kru_conf_check(const struct kru_conf *conf, const char *file, kru_conf_report_fn *report,
 		   void *arg)
 {
+	const struct kru_conf_judge j = { conf, file, report, arg };
 	const struct kru_conf_ms *ms = &conf->ms;
 	const struct kru_conf_node *node = &conf->node;
-	char line[320];
 	int err = 0;
 
-	if (ms->lease_min_ms > ms->lease_ms || ms->lease_ms > ms->lease_max_ms) {
-		snprintf(
-			line, sizeof(line),
+	if (ms->lease_min_ms > ms->lease_ms || ms->lease_ms > ms->lease_max_ms)
+		err = kru_conf_blame(
+			&j, KRU_CONF_KEY_ms_lease_ms,
+			ms->lease_min_ms > ms->lease_ms ? KRU_CONF_KEY_ms_lease_min_ms
+							: KRU_CONF_KEY_ms_lease_max_ms,
 			"metaserver.lease_ms: %u is not between lease_min_ms %u and lease_max_ms %u",
 			ms->lease_ms, ms->lease_min_ms, ms->lease_max_ms);
-		report(arg, file, 0, line);
-		err = -EINVAL;
-	}
-	if (ms->segment_kib > (__u64)ms->memory_max_mib * 1024 / 2) {
-		snprintf(line, sizeof(line),
-			 "metaserver.segment_kib: %u is more than half of memory_max_mib %u",
-			 ms->segment_kib, ms->memory_max_mib);
-		report(arg, file, 0, line);
-		err = -EINVAL;
-	}
-	if (kru_conf_flaps(ms)) {
-		snprintf(
-			line, sizeof(line),
+	if (ms->segment_kib > (__u64)ms->memory_max_mib * 1024 / 2)
+		err = kru_conf_blame(&j, KRU_CONF_KEY_ms_segment_kib,
+				     KRU_CONF_KEY_ms_memory_max_mib,
+				     "metaserver.segment_kib: %u is more than half of "
+				     "memory_max_mib %u",
+				     ms->segment_kib, ms->memory_max_mib);
+	if (kru_conf_flaps(ms))
+		err = kru_conf_blame(
+			&j, KRU_CONF_KEY_ms_idle_timeout_ms, KRU_CONF_KEY_ms_lease_max_ms,
 			"metaserver.idle_timeout_ms: %u is not more than twice what nodes are silent "
 			"between two renewals: a third of lease_max_ms %u, at most %u; they would be "
 			"cut off and come back for ever",
 			ms->idle_timeout_ms, ms->lease_max_ms, KRU_RENEW_MAX_MS);
-		report(arg, file, 0, line);
-		err = -EINVAL;
-	}
-	if (node->reconnect_min_ms > node->reconnect_max_ms) {
-		snprintf(line, sizeof(line),
-			 "node.reconnect_min_ms: %u is more than reconnect_max_ms %u",
-			 node->reconnect_min_ms, node->reconnect_max_ms);
-		report(arg, file, 0, line);
-		err = -EINVAL;
-	}
+	if (node->reconnect_min_ms > node->reconnect_max_ms)
+		err = kru_conf_blame(&j, KRU_CONF_KEY_node_reconnect_min_ms,
+				     KRU_CONF_KEY_node_reconnect_max_ms,
+				     "node.reconnect_min_ms: %u is more than reconnect_max_ms %u",
+				     node->reconnect_min_ms, node->reconnect_max_ms);
 	return err;
+}
+
+/* Ring of a client's queue pair: entries are 64 bytes, their number is a power of two. */
+static __u64 kru_conf_ring_bytes(const struct kru_conf_ms *ms)
+{
+	__u64 want = 2ULL * ms->credits + KRU_CONF_CLIENT_SENDS, entries = 1;
+
+	while (entries < want)
+		entries *= 2;
+	return 64 * entries;
+}
+
+__u64 kru_conf_bytes(const struct kru_conf_ms *ms)
+{
+	return ((__u64)ms->memory_max_mib << 20) +
+	       ms->clients_max * (KRU_CONF_CLIENT_BYTES + kru_conf_ring_bytes(ms));
+}
+
+static bool kru_conf_is_set(const struct kru_conf *conf, unsigned int key)
+{
+	return conf->origin[key] != KRU_CONF_DEFAULT;
+}
+
+static void kru_conf_advise_memory(const struct kru_conf_judge *j, __u64 ram_bytes)
+{
+	const struct kru_conf_ms *ms = &j->conf->ms;
+	__u64 bytes = kru_conf_bytes(ms);
+	unsigned int key = kru_conf_is_set(j->conf, KRU_CONF_KEY_ms_memory_max_mib)
+				   ? KRU_CONF_KEY_ms_memory_max_mib
+				   : KRU_CONF_KEY_ms_credits;
+
+	if (!ram_bytes || bytes <= ram_bytes ||
+	    (!kru_conf_is_set(j->conf, key) &&
+	     !kru_conf_is_set(j->conf, KRU_CONF_KEY_ms_clients_max)))
+		return;
+	kru_conf_blame(j, KRU_CONF_KEY_ms_clients_max, key,
+		       "metaserver.clients_max: %u clients with credits = %u, and a table of "
+		       "memory_max_mib = %u, may need %llu MiB; this machine has %llu",
+		       ms->clients_max, ms->credits, ms->memory_max_mib,
+		       (unsigned long long)(bytes >> 20), (unsigned long long)(ram_bytes >> 20));
+}
+
+void kru_conf_advise(const struct kru_conf *conf, const char *file, __u64 ram_bytes,
+		     kru_conf_report_fn *report, void *arg)
+{
+	const struct kru_conf_judge j = { conf, file, report, arg };
+	const struct kru_conf_ms *ms = &conf->ms;
+
+	kru_conf_advise_memory(&j, ram_bytes);
+	if (2 * ms->credits > ms->srq_depth)
+		kru_conf_blame(&j, KRU_CONF_KEY_ms_credits, KRU_CONF_KEY_ms_srq_depth,
+			       "metaserver.credits: one client with %u requests under way takes "
+			       "more than half of srq_depth = %u, which is for all clients",
+			       ms->credits, ms->srq_depth);
+	if (ms->lease_ms < conf->node.reconnect_max_ms)
+		kru_conf_blame(
+			&j, KRU_CONF_KEY_ms_lease_ms, KRU_CONF_KEY_node_reconnect_max_ms,
+			"metaserver.lease_ms: %u is less than reconnect_max_ms %u of [node]: "
+			"records go before a node that lost its connection tries again",
+			ms->lease_ms, conf->node.reconnect_max_ms);
 }

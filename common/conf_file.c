@@ -85,6 +85,7 @@ static void kru_conf_take(struct kru_conf_reader *r)
 			    sizeof(why)))
 		kru_conf_complain(r, r->open_line, "%s.%s: %s", kru_conf_section_name(def->section),
 				  def->key, why);
+	r->conf.line[r->open] = r->open_line;
 	r->open = -1;
 }
 

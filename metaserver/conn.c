@@ -27,6 +27,9 @@
 #include "proto/krp_hash.h"
 #include "proto/krp_reject.h"
 
+KRP_STATIC_ASSERT(KRU_CONF_CLIENT_SENDS == MS_HANDSHAKE_SENDS + MS_NOTIFY_WINDOW,
+		  "kru_conf_bytes() knows how long a send queue is");
+
 #define MS_RNR_RETRY 6 /* finite: a client that posts no receives is disconnected */
 #define MS_MIN_RNR_TIMER 12 /* 0.64 ms: how long a client waits if we have no buffer */
 #define MS_RNR_RETRY_FOR_EVER 7 /* rnr_retry_count for clients */

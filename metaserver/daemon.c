@@ -111,6 +111,16 @@ static void ms_reload_complain(void *arg, const char *file, unsigned int line, c
 		r->used = r->bytes - 1;
 }
 
+void ms_daemon_advise(void *arg, const char *file, unsigned int line, const char *text)
+{
+	char where[16] = "";
+
+	(void)arg;
+	if (line)
+		snprintf(where, sizeof(where), ":%u", line);
+	ms_log(LOG_WARNING, "%s%s: %s", file, where, text);
+}
+
 static void ms_reload_changed(void *arg, const struct kru_conf_item *item)
 {
 	json_t *result = arg;
@@ -169,6 +179,7 @@ int ms_daemon_reload(struct ms_daemon *d, json_t *result, char *error, size_t er
 		d->reloads_ok++;
 		d->reload_unix_s = (uint64_t)time(NULL);
 		ms_log(LOG_NOTICE, "configuration reloaded from %s", d->options.config);
+		ms_options_advise(&d->options, &d->conf, ms_daemon_advise, NULL);
 	}
 	if (d->state != MS_STARTING)
 		ms_notify_ready();

@@ -85,6 +85,15 @@ void ms_daemon_watch(struct ms_daemon *d);
 void ms_daemon_unwatch(struct ms_daemon *d);
 
 /**
+ * ms_daemon_advise() - A kru_conf_report_fn that logs a warning.
+ * @arg: not used.
+ * @file: see kru_conf_report_fn.
+ * @line: see kru_conf_report_fn.
+ * @text: see kru_conf_report_fn.
+ */
+void ms_daemon_advise(void *arg, const char *file, unsigned int line, const char *text);
+
+/**
  * ms_daemon_reload() - Read the configuration again: parse, check, swap.
  * @d: daemon.
  * @result: array that gets an object for each key that changed, or NULL.

@@ -53,6 +53,9 @@ static int ms_show_and_exit(const struct ms_daemon *d)
 {
 	if (d->options.print)
 		kru_conf_print(&d->conf, stdout);
+	if (d->options.check)
+		ms_options_advise(&d->options, &d->conf, kru_conf_report_stderr,
+				  (void *)"krcore-metaserver: warning");
 	if (d->options.check && ms_check_key(&d->conf))
 		return EXIT_FAILURE;
 	if (!d->options.check && !d->options.print)
@@ -76,6 +79,7 @@ static int ms_run(struct ms_daemon *d)
 	ms_log(LOG_NOTICE, "version " KRC_VERSION ", incarnation %016llx",
 	       (unsigned long long)st.incarnation);
 	kru_conf_each(&d->conf, ms_log_key, NULL);
+	ms_options_advise(&d->options, &d->conf, ms_daemon_advise, NULL);
 
 	ms_daemon_watch(d);
 	err = ms_control_new(d, &d->control);

@@ -90,3 +90,25 @@ int ms_options_load(const struct ms_options *options, struct kru_conf *ret_conf,
 		*ret_conf = conf;
 	return err;
 }
+
+void ms_options_advise(const struct ms_options *options, const struct kru_conf *conf,
+		       kru_conf_report_fn *report, void *arg)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	const char *key = conf->ms.key_file;
+	char line[320];
+
+	kru_conf_advise(conf, options->config,
+			pages > 0 && page_bytes > 0 ? (__u64)pages * (__u64)page_bytes : 0, report,
+			arg);
+	if (conf->ms.require_auth != KRU_AUTH_NO || !*key || access(key, F_OK))
+		return;
+	snprintf(line, sizeof(line),
+		 "metaserver.require_auth: no, although there is a cluster key, %s: every host of "
+		 "the fabric may read the table and publish",
+		 key);
+	if (conf->origin[KRU_CONF_KEY_ms_require_auth] == KRU_CONF_COMMAND_LINE)
+		report(arg, "command line", 0, line);
+	else
+		report(arg, options->config, conf->line[KRU_CONF_KEY_ms_require_auth], line);
+}

@@ -53,4 +53,16 @@ void ms_options_parse(int argc, char **argv, struct ms_options *ret_options);
 int ms_options_load(const struct ms_options *options, struct kru_conf *ret_conf,
 		    kru_conf_report_fn *report, void *arg);
 
+/**
+ * ms_options_advise() - Warn about a configuration that is valid.
+ * @options: command line.
+ * @conf: configuration of ms_options_load().
+ * @report: called for every warning.
+ * @arg: its first argument.
+ *
+ * See kru_conf_advise(); also warns of a key file that is not used.
+ */
+void ms_options_advise(const struct ms_options *options, const struct kru_conf *conf,
+		       kru_conf_report_fn *report, void *arg);
+
 #endif /* MS_OPTIONS_H */

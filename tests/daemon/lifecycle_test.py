@@ -167,6 +167,18 @@ class Lifecycle(DaemonTest):
         self.assertEqual(without.wait_exit(), 1)
         self.assertIn("no such credential was handed over", without.log())
 
+    def test_hardly_meant_settings_are_logged(self):
+        daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")
+        control = self.connect(daemon)
+        said = f"{daemon.config}:2: metaserver.lease_ms: 5000 is less than reconnect_max_ms 10000"
+        self.assertEqual(daemon.log().count(said), 1)
+        daemon.config.write_text("[metaserver]\nlease_ms = 20s\n")
+        self.assertTrue(control.call("reload")["ok"])
+        self.assertEqual(daemon.log().count("is less than reconnect_max_ms"), 1)
+        daemon.config.write_text("\n[metaserver]\nlease_ms = 6s\n")
+        self.assertTrue(control.call("reload")["ok"])
+        self.assertIn(said.replace(":2:", ":3:").replace("5000", "6000"), daemon.log())
+
     def test_command_line_wins_after_reload(self):
         daemon = self.start("-o", "metaserver.lease_ms=9s")
         control = self.connect(daemon)

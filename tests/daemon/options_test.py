@@ -72,6 +72,7 @@ class Options(DaemonTest):
         wide = self.write("wide.key", "00112233445566778899aabbccddeeff\n", 0o644)
         cases = [(good, "yes", None), (short, "auto", "hexadecimal digits"),
                  (wide, "auto", "others than its owner and group"), (short, "no", None),
+                 (self.folder / "none", "no", None),
                  (self.folder / "none", "auto", None),
                  (self.folder / "none", "yes", "No such file"), ("", "yes", "require_auth is yes")]
         for path, auth, error in cases:
@@ -81,6 +82,25 @@ class Options(DaemonTest):
             self.assertIn(error or "", result.stderr)
             if not error:   # who has no key hears of it
                 self.assertEqual("no cluster key" in result.stderr, path != good)
+
+    def test_check_warns_of_what_is_hardly_meant(self):
+        key = self.write("good.key", "00112233445566778899aabbccddeeff\n")
+        text = f"[metaserver]\nkey_file = {key}\n{{}}\n"
+
+        def check(line, *more):
+            path = self.write("some.conf", text.format(line))
+            result = run("--check", "--config", str(path), *more)
+            self.assertEqual(result.returncode, 0)
+            return result.stderr.replace(str(self.folder), "")
+        self.assertEqual(check(""), "")
+        self.assertRegex(check("memory_max_mib = 1TiB"), r"(?s)^krcore-metaserver: warning: "
+                         r"/some.conf:3: metaserver.clients_max: .* this machine has \d+\n$")
+        self.assertRegex(check("", "-o", "metaserver.memory_max_mib=1TiB"),
+                         "warning: command line: metaserver.clients_max:")
+        self.assertIn("/some.conf:3: metaserver.require_auth: no, although there is a cluster "
+                      "key, /good.key", check("require_auth = no"))
+        key.unlink()
+        self.assertNotIn("although", check("require_auth = no"))
 
     def test_key_as_a_credential(self):
         self.write("cluster", "00112233445566778899aabbccddeeff\n", 0o400)

@@ -289,6 +289,59 @@ static void test_keys_that_do_not_fit(void **state)
 	assert_non_null(strstr(reports.text[0], "lease_ms"));
 	assert_non_null(strstr(reports.text[1], "segment_kib"));
 	assert_non_null(strstr(reports.text[2], "reconnect_min_ms"));
+	assert_int_equal(reports.line[0], 2);
+	assert_int_equal(reports.line[1], 4);
+	assert_int_equal(reports.line[2], 6);
+
+	/* the key that is set at all is named, with its line or the command line */
+	kru_conf_defaults(&conf);
+	assert_int_equal(parse("[metaserver]\n\n\nlease_max_ms = 4s\n", &conf), 0);
+	assert_int_equal(kru_conf_check(&conf, "t", report, &reports), -EINVAL);
+	assert_non_null(strstr(reports.text[0], "lease_ms: 30000 is not between"));
+	assert_int_equal(reports.line[0], 4);
+	assert_int_equal(set("metaserver.lease_max_ms=5s", &conf), 0);
+	assert_int_equal(kru_conf_check(&conf, "t", report, &reports), -EINVAL);
+	assert_int_equal(reports.line[0], 0);
+}
+
+/* Return: line of the only warning, 0 if there is none. */
+static unsigned int advised(const char *text, __u64 ram_bytes, const char *part)
+{
+	struct kru_conf conf;
+
+	kru_conf_defaults(&conf);
+	assert_int_equal(parse(text, &conf), 0);
+	assert_int_equal(kru_conf_check(&conf, "t", report, &reports), 0);
+	kru_conf_advise(&conf, "t", ram_bytes, report, &reports);
+	if (!reports.nr)
+		return 0;
+	assert_int_equal(reports.nr, 1);
+	assert_non_null(strstr(reports.text[0], part));
+	return reports.line[0];
+}
+
+static void test_advice(void **state)
+{
+	static const char crowd[] = "[metaserver]\nclients_max = 100000\ncredits = 256\n";
+	static const char large[] = "[metaserver]\n\nmemory_max_mib = 8 GiB\n";
+	const __u64 gib = 1 << 30;
+
+	(void)state;
+	/* the defaults, on the smallest machine and on one whose memory is not known */
+	assert_int_equal(advised("", 1, ""), 0);
+	assert_int_equal(advised("", 0, ""), 0);
+	/* 100000 clients of 48 KiB and 1024 entries of 64 bytes, and the table of 1 GiB */
+	assert_int_equal(advised(crowd, 100000ULL * (112 << 10) + gib, "clients_max"), 0);
+	assert_int_equal(advised(crowd, 100000ULL * (112 << 10) + gib - 1, "clients_max"), 2);
+	assert_non_null(strstr(reports.text[0], "may need 11961 MiB"));
+	assert_int_equal(advised(crowd, 0, ""), 0);
+	assert_int_equal(advised(large, 9 * gib, ""), 0);
+	assert_int_equal(advised(large, 8 * gib, "memory_max_mib = 8192"), 3);
+	assert_int_equal(advised("[metaserver]\ncredits = 32\nsrq_depth = 64\n", 0, ""), 0);
+	assert_int_equal(advised("[metaserver]\nsrq_depth = 64\ncredits = 33\n", 0, "credits"), 3);
+	assert_int_equal(advised("[metaserver]\nlease_ms = 10s\n", 0, ""), 0);
+	assert_int_equal(advised("[metaserver]\nlease_ms = 9s\n", 0, "reconnect_max_ms"), 2);
+	assert_int_equal(advised("[node]\nreconnect_max_ms = 31s\n", 0, "lease_ms"), 2);
 }
 
 /* A server that cuts nodes off before they say something again: they come back for ever. */
@@ -471,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_precedence),
 		cmocka_unit_test(test_bad_assignments),
 		cmocka_unit_test(test_keys_that_do_not_fit),
+		cmocka_unit_test(test_advice),
 		cmocka_unit_test(test_idle_timeout_that_cuts_everybody),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_print_and_parse),
