@@ -37,6 +37,11 @@ static __u32 *ms_aside_head(const struct ms_asides *a, const struct krp_key *key
 	return &a->heads[krp_xxh64(key, sizeof(*key), a->secret) & (a->room - 1)];
 }
 
+static __u32 *ms_aside_of_gid(struct ms_asides *a, const struct krp_key *key)
+{
+	return &a->of_gid[krp_xxh64(key->gid, sizeof(key->gid), a->secret) % MS_ASIDE_GIDS];
+}
+
 static void ms_aside_chain(struct ms_asides *a, __u32 nr)
 {
 	__u32 *head = ms_aside_head(a, &a->entries[nr].record.key);
@@ -86,9 +91,10 @@ static int ms_asides_grow(struct ms_asides *a)
 	return 0;
 }
 
-int ms_asides_reserve(struct ms_asides *a)
+/* Note: Source - dynamic thresholds of shared packet buffers (Choudhury, Hahne, ToN '98). */
+int ms_asides_reserve(struct ms_asides *a, const struct krp_key *key)
 {
-	if (a->nr >= a->max)
+	if (a->nr >= a->max || *ms_aside_of_gid(a, key) > (a->max - a->nr) / MS_ASIDE_SHARE)
 		return -ENOSPC;
 	return a->unused == MS_ASIDE_NIL ? ms_asides_grow(a) : 0;
 }
@@ -135,6 +141,7 @@ void ms_asides_add(struct ms_asides *a, __u32 *ring, const struct ms_record *rec
 
 	a->unused = a->entries[nr].next;
 	a->entries[nr].record = *record;
+	(*ms_aside_of_gid(a, &record->key))++;
 	ms_aside_chain(a, nr);
 	ms_ring_add(a, ring, nr);
 	a->nr++;
@@ -142,6 +149,7 @@ void ms_asides_add(struct ms_asides *a, __u32 *ring, const struct ms_record *rec
 
 void ms_asides_del(struct ms_asides *a, __u32 *ring, __u32 nr)
 {
+	(*ms_aside_of_gid(a, &a->entries[nr].record.key))--;
 	ms_aside_unchain(a, nr);
 	ms_ring_del(a, ring, nr);
 	a->entries[nr].next = a->unused;

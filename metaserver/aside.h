@@ -7,6 +7,10 @@
  * seed: a client that chooses keys to crowd a page of the table cannot crowd this hash, too.
  * The entries of a page form a ring, whose head is in the page's data.
  *
+ * A GID may have at most a part of what is still free, and one. So one address that chooses its
+ * keys takes a small part of them, each further one less, and there is room for
+ * the record that they crowd out until some ten thousand addresses do so.
+ *
  * Locking: none, as table.h.
  */
 #ifndef MS_ASIDE_H
@@ -17,6 +21,8 @@
 #include "proto/krp_table.h"
 
 #define MS_ASIDE_NIL 0xffffffffU
+#define MS_ASIDE_GIDS 4096U /* counters, each of the GIDs that share a hash */
+#define MS_ASIDE_SHARE 64U /* a GID may have this part of what is free, and one */
 
 /**
  * struct ms_record - A record with what its writer knows of it.
@@ -56,7 +62,8 @@ struct ms_aside {
  * @nr: entries in use.
  * @max: at most so many.
  * @unused: first unused entry.
- * @secret: seed of the hash.
+ * @secret: seed of the hashes.
+ * @of_gid: entries in use by hash of the key's GID.
  */
 struct ms_asides {
 	struct ms_aside *entries;
@@ -66,6 +73,7 @@ struct ms_asides {
 	__u32 max;
 	__u32 unused;
 	__u64 secret;
+	__u32 of_gid[MS_ASIDE_GIDS];
 };
 
 /** ms_asides_init() - Set up an empty set. @a: set up. @max: at most so many. @secret: random. */
@@ -80,13 +88,14 @@ size_t ms_asides_bytes(const struct ms_asides *a);
 /**
  * ms_asides_reserve() - Reserve memory for one more entry.
  * @a: of a table.
+ * @key: its key, not there yet.
  *
  * Return:
  * * 0 - ms_asides_add() cannot fail.
- * * %-ENOSPC - there are as many as there may be.
+ * * %-ENOSPC - there are as many as there may be, at all or of the key's GID.
  * * %-ENOMEM - no memory.
  */
-int ms_asides_reserve(struct ms_asides *a);
+int ms_asides_reserve(struct ms_asides *a, const struct krp_key *key);
 
 /** ms_asides_find() - Find a key. @a: of a table. @key: it. Return: entry or MS_ASIDE_NIL. */
 __u32 ms_asides_find(const struct ms_asides *a, const struct krp_key *key);

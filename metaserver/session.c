@@ -487,11 +487,23 @@ static bool ms_rate_take(struct ms_session *s, uint64_t now_ms)
 	return true;
 }
 
+/*
+ * Planning a crowded page takes as long as some ten messages. Who chose the keys that crowd it
+ * can cause that with each message, and pays for it.
+ */
+static void ms_rate_charge(struct ms_session *s, uint64_t fruitless)
+{
+	uint64_t cost = 1000ULL * MS_FRUITLESS_TOKENS * fruitless;
+
+	s->tokens -= cost < s->tokens ? cost : s->tokens;
+}
+
 void ms_session_receive(struct ms_session *s, const void *msg, unsigned int bytes, uint64_t now_ms)
 {
 	const struct krp_msg_hdr *hdr = msg;
 	bool readable = bytes >= sizeof(*hdr);
 	unsigned int type = readable ? hdr->type : 0, status;
+	uint64_t fruitless;
 	uint32_t xid = readable ? krp_le32_to_cpu(hdr->xid) : 0;
 
 	if (s->state == MS_STATE_CLOSING)
@@ -518,7 +530,10 @@ void ms_session_receive(struct ms_session *s, const void *msg, unsigned int byte
 		ms_refuse_and_shut(s, type, xid, KRP_ST_STATE);
 		return;
 	}
+	fruitless = s->hub->table ? ms_table_fruitless(s->hub->table) : 0;
 	ms_dispatch(s, msg, type, xid, now_ms);
+	if (s->hub->table)
+		ms_rate_charge(s, ms_table_fruitless(s->hub->table) - fruitless);
 }
 
 void ms_session_init(struct ms_session *s, struct ms_hub *hub, const struct ms_session_ops *ops,

@@ -23,6 +23,7 @@
 #include "proto/krp_msg.h"
 
 #define MS_HANDSHAKE_MS 5000 /* from connection to AUTH */
+#define MS_FRUITLESS_TOKENS 16U /* messages that one counts as if it costs a fruitless plan */
 
 struct ms_session;
 

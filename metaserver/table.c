@@ -498,6 +498,7 @@ static int ms_page_rebuild(struct ms_table *t, __u32 page, const struct ms_recor
 	if (plan.records_nr - spare <= p->count) {
 		if (plan.asides_nr) /* next time the others are tried */
 			p->aside = t->asides.entries[plan.asides[plan.asides_nr - 1]].next;
+		t->stats.fruitless++;
 		return MS_CROWDED;
 	}
 	leaves = plan.leaves_nr;
@@ -538,7 +539,7 @@ static int ms_page_put_aside(struct ms_table *t, __u32 page, const struct ms_rec
 {
 	struct ms_page *p = ms_page_get(t, page);
 	bool first = p->aside == MS_ASIDE_NIL;
-	int err = ms_asides_reserve(&t->asides);
+	int err = ms_asides_reserve(&t->asides, &record->key);
 
 	if (err < 0)
 		return err;
@@ -857,6 +858,11 @@ void ms_table_stats(const struct ms_table *t, struct ms_table_stats *ret_stats)
 	*ret_stats = t->stats;
 	ret_stats->aside = t->asides.nr;
 	ret_stats->private_bytes += ms_asides_bytes(&t->asides);
+}
+
+__u64 ms_table_fruitless(const struct ms_table *t)
+{
+	return t->stats.fruitless;
 }
 
 void ms_table_fill_root(const struct ms_table *t, struct krp_root *root)

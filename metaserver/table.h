@@ -87,6 +87,7 @@ struct ms_table_geometry {
  * @records: records now.
  * @aside: of these, records kept aside.
  * @crowded: times that a record was put aside.
+ * @fruitless: plans of a crowded page that brought no more records into buckets.
  * @pages_used: pages that hold records now.
  * @pages_free: pages of the segments that hold none.
  * @bucket_writes: buckets written.
@@ -101,6 +102,7 @@ struct ms_table_stats {
 	__u64 records;
 	__u64 aside;
 	__u64 crowded;
+	__u64 fruitless;
 	__u64 pages_used;
 	__u64 pages_free;
 	__u64 bucket_writes;
@@ -230,6 +232,9 @@ const struct ms_table_config *ms_table_config(const struct ms_table *t);
 
 /** ms_table_stats() - Counters and sizes. @t: table. @ret_stats: filled. */
 void ms_table_stats(const struct ms_table *t, struct ms_table_stats *ret_stats);
+
+/** ms_table_fruitless() - The counter of that name. @t: table. Return: it. */
+__u64 ms_table_fruitless(const struct ms_table *t);
 
 /**
  * ms_table_fill_root() - Write the fields of a root that do not differ by device.

@@ -352,6 +352,7 @@ static __u64 fingerprint(void)
 	__u64 sum;
 	unsigned int i;
 
+	stats.fruitless = 0; /* an attempt counts, and changes nothing */
 	ms_table_geometry(server.table, &geo);
 	sum = krp_xxh64(&stats, sizeof(stats), geo.depth);
 	sum = krp_xxh64(geo.dir, geo.dir_bytes, sum);
@@ -388,6 +389,59 @@ static void test_no_room_aside_refuses_and_leaves_all_as_it_was(void **state)
 		assert_int_equal(put_key(&key, i, 2), 1);
 	}
 	assert_int_equal(put(7, 1), 0); /* nobody else is refused */
+	close_table();
+}
+
+/* The next service of a GID whose key shares the top bits of the victim's hash. */
+static void crowd_service(struct krp_key *key, unsigned int bits)
+{
+	struct krp_key victim;
+	__u32 want;
+
+	tf_key(&victim, VICTIM);
+	want = krp_hash_prefix(krp_key_hash(&victim, SALT), bits);
+	do
+		key->service = krp_cpu_to_le16((__u16)(krp_le16_to_cpu(key->service) + 1));
+	while (krp_hash_prefix(krp_key_hash(key, SALT), bits) != want);
+}
+
+/* One address that chooses its keys leaves room aside for the record that they crowd out. */
+static void test_an_address_has_its_share_of_what_is_aside(void **state)
+{
+	struct krp_key key = { .gid = { 0xfd, [15] = 1 } }, victim;
+	struct ms_table_config c = config;
+	unsigned int i, put_nr = 0;
+	__u64 before;
+
+	(void)state;
+	c.asides_max = 640;
+	open_table(&c);
+	do
+		crowd_service(&key, 8);
+	while (!put_key(&key, put_nr, 1) && ++put_nr < 200);
+	assert_int_equal(stats_now().aside, 10); /* 9 are a 64th of the 631 others */
+	assert_true(put_nr <= KRP_PAGE_RECORDS + 10);
+	before = fingerprint();
+	assert_int_equal(put_key(&key, 7, 1), -ENOSPC);
+	assert_true(fingerprint() == before);
+	must_not_find(&key);
+
+	assert_int_equal(put(VICTIM, 3), 0);
+	tf_key(&victim, VICTIM);
+	must_find(&victim, VICTIM, 3);
+
+	/* what is withdrawn gives its place back */
+	assert_int_equal(put_key(&key, 7, 1), -ENOSPC);
+	for (i = 0, key.service = 0; i < put_nr; i++) {
+		crowd_service(&key, 8);
+		assert_int_equal(ms_table_del(server.table, &key), 0);
+	}
+	assert_int_equal(stats_now().aside, 0);
+	for (i = 0, key.service = 0; i < put_nr - 1; i++) { /* the victim is in a bucket now */
+		crowd_service(&key, 8);
+		assert_int_equal(put_key(&key, i, 1), 0);
+	}
+	assert_int_equal(stats_now().aside, 10);
 	close_table();
 }
 
@@ -547,6 +601,7 @@ int main(void)
 		cmocka_unit_test(test_they_come_back_when_the_table_has_grown),
 		cmocka_unit_test(test_all_that_are_aside_get_their_turn),
 		cmocka_unit_test(test_no_room_aside_refuses_and_leaves_all_as_it_was),
+		cmocka_unit_test(test_an_address_has_its_share_of_what_is_aside),
 		cmocka_unit_test(test_the_owner_is_told),
 		cmocka_unit_test(test_random_operations_match_a_model),
 	};

@@ -89,7 +89,7 @@ void fx_session(struct fixture *fx)
 int fx_setup(void **state)
 {
 	struct ms_table_config tc = { .incarnation = INCARNATION,
-				      .salt = 5,
+				      .salt = FX_SALT,
 				      .log2_segment_pages = 4,
 				      .segments_max = 16,
 				      .depth_max = 8 };

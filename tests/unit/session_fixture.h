@@ -19,6 +19,7 @@
 
 #define INCARNATION 0x1122334455667788ULL
 #define SENT_MAX 64
+#define FX_SALT 5 /* of the table */
 
 struct fixture {
 	struct ms_hub hub;

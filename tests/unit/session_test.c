@@ -339,6 +339,38 @@ static void test_rate(void **state)
 	assert_int_equal(last_status(fx), KRP_ST_LIMIT_RATE);
 }
 
+/* Fill a page with keys of which no plan parts one: @m's key finds no room then. */
+static void crowd_page(struct fixture *fx, struct krp_publish *m)
+{
+	unsigned int service = KRP_SERVICE_USER_MIN;
+	uint64_t hash;
+
+	make_publish(m, service, 1);
+	hash = krp_key_hash(&m->key, FX_SALT);
+	while (!ms_table_put(fx->hub.table, &m->key, &m->value, 0))
+		do
+			make_publish(m, ++service, 1);
+		while (krp_key_hash(&m->key, FX_SALT) >> 56 != hash >> 56);
+}
+
+/* Whoever makes the server plan in vain, with each message, is cut off sooner. */
+static void test_fruitless_plans_have_their_price(void **state)
+{
+	struct fixture *fx = *state;
+	struct krp_publish m;
+	unsigned int i;
+
+	attach(fx);
+	crowd_page(fx, &m);
+	for (i = 0; i < 2000 && !fx->closed; i++) {
+		fx->sent_nr = 2;
+		give(fx, &m);
+		assert_int_equal(last_status(fx),
+				 fx->closed ? KRP_ST_LIMIT_RATE : KRP_ST_TABLE_FULL);
+	}
+	assert_in_range(i, 1000 / (1 + MS_FRUITLESS_TOKENS), 1000 / MS_FRUITLESS_TOKENS + 2);
+}
+
 static void test_client_that_takes_no_answers(void **state)
 {
 	struct fixture *fx = *state;
@@ -598,6 +630,7 @@ int main(void)
 		CASE(test_requests),
 		CASE(test_limit_of_records),
 		CASE(test_rate),
+		CASE(test_fruitless_plans_have_their_price),
 		CASE(test_client_that_takes_no_answers),
 		CASE(test_reads_that_cannot_be_opened),
 		CASE(test_too_many_from_its_address),
