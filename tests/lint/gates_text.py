@@ -12,6 +12,7 @@ LICENCES = {
     "proto/": "(GPL-2.0-only WITH Linux-syscall-note) OR MIT",
     "kmod/": "GPL-2.0-only",
     "tests/model/judges/kmod/": "GPL-2.0-only",
+    "tests/kernel/bites/": "GPL-2.0-only",
     "tests/kernel/provider_probe/": "GPL-2.0-only",
     "": "GPL-2.0-only OR MIT",
 }

@@ -145,12 +145,12 @@ class Changed(unittest.TestCase):
 
     def test_the_first_rule_decides_and_rules_add_up(self):
         jobs, _ = self.jobs("kmod/tests/x.c", "tests/cluster/test_queues.py")
-        self.assertEqual(jobs, {"lint": "", "cluster-cx": r"queues\.",
+        self.assertEqual(jobs, {"lint": "", "kunit": "", "cluster-cx": r"queues\.",
                                 "cluster-debug": r"kunit\."})
 
     def test_a_whole_part_holds_some_of_it(self):
         jobs, _ = self.jobs("tests/kernel/debug.config", "kmod/tests/x.c")
-        self.assertEqual(jobs, {"lint": "", "cluster-debug": ""})
+        self.assertEqual(jobs, {"lint": "", "kunit": "", "cluster-debug": ""})
 
     def test_a_file_without_a_rule_asks_for_the_default_set(self):
         jobs, reasons = self.jobs("something/new.c")
