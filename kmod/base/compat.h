@@ -88,10 +88,16 @@ static inline void krc_compat_hrtimer(struct hrtimer *timer,
 /* Before 6.3 a task that pins pages long-term can't be killed while it waits for one. */
 #define KRC_COMPAT_PIN_UNKILLABLE (LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0))
 
-/*
- * Pin those of the next pages that are present, where pinning others must not be tried yet.
- * Never sleeps or faults. Return: how many; 0 if the first is not present, or not to be pinned
- * without faulting it in.
+/**
+ * krc_compat_pin_present() - Pin those of the next pages that are present, where pinning others
+ *	must not be tried yet.
+ * @addr: address of the first page.
+ * @pages: most pages.
+ * @flags: FOLL_*.
+ * @batch: out: the pinned pages.
+ *
+ * Context: process; never sleeps or faults.
+ * Return: how many; 0 if the first is not present, or not to be pinned without faulting it in.
  */
 static inline int krc_compat_pin_present(unsigned long addr, int pages, unsigned int flags,
 					 struct page **batch)

@@ -122,7 +122,12 @@ void krc_limits_get(u32 *ret_queues, u32 *ret_mrs, u32 *ret_requests);
  */
 kuid_t krc_owner(struct user_namespace *ns, kuid_t uid);
 
-/* krc_owner() of the calling process. Context: process. */
+/**
+ * krc_owner_current() - krc_owner() of the calling process.
+ *
+ * Context: process.
+ * Return: the user.
+ */
 kuid_t krc_owner_current(void);
 
 /**

@@ -9,7 +9,13 @@
 #include <linux/printk.h>
 #include <rdma/ib_verbs.h>
 
-/* Name of a device, or "none" for NULL (ports of tests). Context: any. */
+/**
+ * krc_log_device() - Name of a device for the log.
+ * @ibdev: device, or NULL, as ports of tests have.
+ *
+ * Context: any.
+ * Return: the name, "none" for NULL.
+ */
 static inline const char *krc_log_device(const struct ib_device *ibdev)
 {
 	return ibdev ? dev_name(&ibdev->dev) : "none";

@@ -67,10 +67,20 @@ struct krc_rail {
  */
 int krc_rail_init(struct krc_rail *rail, void (*release)(struct krc_rail *rail));
 
-/* Free what krc_rail_init() allocated; called by @release. Context: may sleep. */
+/**
+ * krc_rail_fini() - Free what krc_rail_init() allocated; called by its @release.
+ * @rail: rail whose last reference is gone.
+ *
+ * Context: may sleep.
+ */
 void krc_rail_fini(struct krc_rail *rail);
 
-/* Make krc_rail_enter() fail from now on; called once. Context: any. */
+/**
+ * krc_rail_kill() - Make krc_rail_enter() fail from now on; called once.
+ * @rail: rail.
+ *
+ * Context: any.
+ */
 void krc_rail_kill(struct krc_rail *rail);
 
 /**
@@ -81,23 +91,45 @@ void krc_rail_kill(struct krc_rail *rail);
  */
 void krc_rail_wait_idle(struct krc_rail *rail);
 
-/* Drop a reference. Context: may sleep. */
+/**
+ * krc_rail_put() - Drop a reference; the last one frees the rail.
+ * @rail: rail.
+ *
+ * Context: may sleep.
+ */
 void krc_rail_put(struct krc_rail *rail);
 
-/* Take one more reference. Context: any. */
+/**
+ * krc_rail_get() - Take one more reference.
+ * @rail: rail that the caller has a reference to.
+ *
+ * Context: any.
+ * Return: @rail.
+ */
 static inline struct krc_rail *krc_rail_get(struct krc_rail *rail)
 {
 	kref_get(&rail->ref);
 	return rail;
 }
 
-/* Begin to use the device. Context: any. Return: false if the port is dead or dying. */
+/**
+ * krc_rail_enter() - Begin to use the device.
+ * @rail: rail that the caller has a reference to.
+ *
+ * Context: any.
+ * Return: true, until krc_rail_exit(); false if the port is dead or dying.
+ */
 static inline bool krc_rail_enter(struct krc_rail *rail)
 {
 	return percpu_ref_tryget_live(&rail->users);
 }
 
-/* End the use that krc_rail_enter() began. Context: any. */
+/**
+ * krc_rail_exit() - End the use that krc_rail_enter() began.
+ * @rail: rail.
+ *
+ * Context: any.
+ */
 static inline void krc_rail_exit(struct krc_rail *rail)
 {
 	percpu_ref_put(&rail->users);

@@ -32,11 +32,29 @@ struct krc_remote *krc_remote_create(struct krc_rail *rail, struct krc_pool *poo
 				     const struct krp_value *value,
 				     const struct krc_hw_address *address);
 
-/* Take and drop a user; the caller of hold has one, the last put frees. Context: any. */
+/**
+ * krc_remote_hold() - Take one more user.
+ * @remote: cache that the caller is a user of.
+ *
+ * Context: any.
+ */
 void krc_remote_hold(struct krc_remote *remote);
+
+/**
+ * krc_remote_put() - Drop a user; the last one frees the cache.
+ * @remote: cache.
+ *
+ * Context: any.
+ */
 void krc_remote_put(struct krc_remote *remote);
 
-/* Standing of the peer's target; valid as long as @remote. Context: any. */
+/**
+ * krc_remote_standing() - Standing of the peer's target.
+ * @remote: peer.
+ *
+ * Context: any.
+ * Return: the standing, valid as long as @remote.
+ */
 struct krc_standing *krc_remote_standing(const struct krc_remote *remote);
 
 /**
@@ -77,7 +95,14 @@ struct krc_remote_wait {
 	void (*ready)(struct krc_remote_wait *wait, int err);
 };
 
-/* Initialize a wait; the parameters are the fields of the same names. Context: any. */
+/**
+ * krc_remote_wait_init() - Initialize a wait.
+ * @wait: out: a wait in no list.
+ * @payer: its field of this name.
+ * @ready: its field of this name.
+ *
+ * Context: any.
+ */
 void krc_remote_wait_init(struct krc_remote_wait *wait, const void *payer,
 			  void (*ready)(struct krc_remote_wait *wait, int err));
 
@@ -122,7 +147,13 @@ void krc_remote_unwait(struct krc_remote *remote, struct krc_remote_wait *wait);
  */
 void krc_remote_forget(struct krc_remote *remote);
 
-/* The same for one region, whose key was refused. Same context. */
+/**
+ * krc_remote_forget_token() - Drop the cached entry of one region, whose key was refused.
+ * @remote: peer.
+ * @token: region.
+ *
+ * Context: any that may take a BH-safe spinlock.
+ */
 void krc_remote_forget_token(struct krc_remote *remote, u64 token);
 
 /**

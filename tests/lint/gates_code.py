@@ -143,16 +143,20 @@ def kernel_doc(tree):
 
 
 DOC_NAME = re.compile(r"/\*\*\s*(?:\*\s*)?(?:struct |enum |union |typedef )?(\w+)(?:\(\))? -")
-PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**((?:krp|kru|krcore|ms|cx)_\w+)\([^;{]*\)[^;{]*;", re.M)
-INLINE = re.compile(r"^static inline [\w ]+[ *]+((?:krp|kru)_\w+)\(", re.M)
+PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**((?:krp|kru|krcore|ms|cx|krc|krl|mc|bn|ex|st)_\w+)"
+                       r"\([^;{]*\)[^;{]*;", re.M)
+INLINE = re.compile(r"^static inline [\w ]+[ *]+(\w+)\(", re.M)
+# What still has comments of other forms: a debt, to which nothing is added
+DOCUMENTED_LATER = re.compile(
+    r"client/lib/|common/conf_internal\.h|kmod/meta/(cache|changes|meta|meta_priv)\.h"
+    r"|kmod/node/(node|port)\.h|kmod/pool/(pool|pool_priv|silence)\.h|kmod/tests/"
+    r"|kmod/user/(?!lookup)|tests/(model|module|unit)/")
 
 
 @gate("documented")
 def documented(tree):
-    """every function and structure of a shared or public header has a kernel-doc comment"""
-    names = [h for h in tree.files("*.h") if h.startswith(("proto/", "client/include/", "common/",
-                                                           "metaserver/"))
-             and not h.endswith(("_internal.h", "_priv.h"))]
+    """every function and structure of a header, internal ones too, has a kernel-doc comment"""
+    names = [h for h in tree.files("*.h") if not DOCUMENTED_LATER.match(h)]
     if not names:
         raise Skipped("there is no header yet")
     lines = []

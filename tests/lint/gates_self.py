@@ -49,6 +49,7 @@ FAULTS = [
      C_HEAD + "/**\n * planted() - A function.\n *\n * Return: 0.\n */\nint planted(int nr);\n",
      "nr"),
     ("documented", "common/planted.h", C_HEAD + "int kru_planted(int nr);\n", "kru_planted"),
+    ("documented", "kmod/mem/planted_priv.h", C_HEAD + "int krc_planted(int nr);\n", "krc_planted"),
     ("budget", "common/planted.c", C_HEAD + "\n" * 1000, "1001 lines"),
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),

@@ -253,7 +253,13 @@ static inline void *krc_mlx5_ring_entry(struct krc_mlx5_ring *ring, u32 i)
 	return mlx5_frag_buf_get_wqe(&ring->fbc, i);
 }
 
-/* log_page_size as commands take it: in units of 4 KiB. Context: any. */
+/**
+ * krc_mlx5_ring_page_shift() - log_page_size as commands take it: in units of 4 KiB.
+ * @ring: ring.
+ *
+ * Context: any.
+ * Return: log2 of the page size in those units.
+ */
 static inline u32 krc_mlx5_ring_page_shift(const struct krc_mlx5_ring *ring)
 {
 	return ring->buf.page_shift - MLX5_ADAPTER_PAGE_SHIFT;
@@ -365,30 +371,156 @@ int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_
  */
 u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active);
 
-/* The operations of struct krc_provider_ops, described there; by file. */
+/* Below, those that are operations of struct krc_provider_ops: its comment is their contract. */
 
 /* target.c */
+
+/**
+ * krc_mlx5_target_create() - krc_provider_ops.target_create of mlx5.
+ * @hw: device.
+ * @port: port.
+ * @gid_index: index of the port's GID.
+ * @dc_key: secret of the target.
+ * @value: out: how to reach it.
+ *
+ * Context: may sleep.
+ * Return: the target or ERR_PTR().
+ */
 struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gid_index, u64 dc_key,
 					     struct krp_value *value);
+
+/**
+ * krc_mlx5_target_destroy() - krc_provider_ops.target_destroy of mlx5.
+ * @target: target.
+ *
+ * Context: may sleep.
+ */
 void krc_mlx5_target_destroy(struct krc_hw_target *target);
 
 /* initiator.c */
+
+/**
+ * krc_mlx5_initiator_create() - krc_provider_ops.initiator_create of mlx5.
+ * @hw: device.
+ * @port: port.
+ * @gid_index: index of the port's GID.
+ * @depth: most outstanding requests.
+ * @ack_timeout: InfiniBand encoding.
+ * @vector: completion vector, modulo their number.
+ * @owner: argument of its upcall.
+ *
+ * Context: may sleep.
+ * Return: the initiator or ERR_PTR().
+ */
 struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
 						   u32 depth, u32 ack_timeout, u32 vector,
 						   void *owner);
+
+/**
+ * krc_mlx5_initiator_destroy() - krc_provider_ops.initiator_destroy of mlx5.
+ * @ini: initiator.
+ *
+ * Context: may sleep.
+ */
 void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini);
+
+/**
+ * krc_mlx5_initiator_halt() - krc_provider_ops.initiator_halt of mlx5.
+ * @ini: initiator.
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno.
+ */
 int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini);
+
+/**
+ * krc_mlx5_initiator_restart() - krc_provider_ops.initiator_restart of mlx5.
+ * @ini: halted initiator.
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno.
+ */
 int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini);
+
+/**
+ * krc_mlx5_post() - krc_provider_ops.post of mlx5.
+ * @ini: initiator.
+ * @wr: request.
+ *
+ * Context: any but hard interrupts; takes the lock of the initiator.
+ * Return: 0, -ENOSPC, -EINVAL, -EIO.
+ */
 int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
+
+/**
+ * krc_mlx5_ring_doorbell() - krc_provider_ops.ring of mlx5.
+ * @ini: initiator.
+ *
+ * Context: any but hard interrupts; takes the lock of the initiator.
+ */
 void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini);
+
+/**
+ * krc_mlx5_poll() - krc_provider_ops.poll of mlx5.
+ * @ini: initiator.
+ * @wc: out: completions.
+ * @max: most of them.
+ *
+ * Context: any but hard interrupts; takes the lock of the initiator.
+ * Return: how many.
+ */
 int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max);
+
+/**
+ * krc_mlx5_arm() - krc_provider_ops.arm of mlx5.
+ * @ini: initiator.
+ *
+ * Context: any; no lock is taken.
+ */
 void krc_mlx5_arm(struct krc_hw_initiator *ini);
 
 /* key.c */
+
+/**
+ * krc_mlx5_key_umem() - krc_provider_ops.key_umem of mlx5.
+ * @hw: device.
+ * @umem: pinned memory.
+ * @iova: its address under the key.
+ * @access: KRP_ACCESS_*.
+ * @ret_key: the key; untouched on failure.
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno.
+ */
 int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 access,
 		      struct krc_hw_key *ret_key);
+
+/**
+ * krc_mlx5_key_dma() - krc_provider_ops.key_dma of mlx5.
+ * @hw: device.
+ * @dma: DMA address of the memory, and its address under the key.
+ * @bytes: length.
+ * @access: KRP_ACCESS_*.
+ * @ret_key: the key; untouched on failure.
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno.
+ */
 int krc_mlx5_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 		     struct krc_hw_key *ret_key);
+
+/**
+ * krc_mlx5_key_pages() - krc_provider_ops.key_pages of mlx5.
+ * @hw: device.
+ * @pages: DMA addresses of the pages.
+ * @nr: how many.
+ * @iova: their address under the key.
+ * @access: KRP_ACCESS_*.
+ * @ret_key: the key; untouched on failure.
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno.
+ */
 int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 iova, u32 access,
 		       struct krc_hw_key *ret_key);
 
@@ -404,15 +536,62 @@ int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 i
  */
 bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant);
 
-/* Record that a remote key is in use. Context: may sleep. Return: 0, -ENOMEM. */
+/**
+ * krc_mlx5_key_begin() - Record that a remote key is in use.
+ * @hw: device.
+ * @mkey: the key: index and low byte.
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
 int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey);
 
-/* Record that a key is about to be destroyed; @known: to peers. Context: may sleep. */
+/**
+ * krc_mlx5_key_rest() - Record that a key is about to be destroyed.
+ * @hw: device.
+ * @mkey: the key: index and low byte.
+ * @known: whether peers were told of it.
+ * @now_s: ktime_get_seconds().
+ *
+ * Context: may sleep.
+ */
 void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s);
+
+/**
+ * krc_mlx5_key_destroy() - krc_provider_ops.key_destroy of mlx5.
+ * @hw: device.
+ * @key: key.
+ *
+ * Context: may sleep.
+ * Return: whether it is gone.
+ */
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
 
 /* address.c */
+
+/**
+ * krc_mlx5_port_setup() - krc_provider_ops.port_setup of mlx5.
+ * @hw: device.
+ * @port: port.
+ * @fabric: packet settings.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL, -ERANGE, -ENOENT.
+ */
 int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric);
+
+/**
+ * krc_mlx5_address() - krc_provider_ops.address of mlx5.
+ * @hw: device.
+ * @port: port.
+ * @gid_index: index of the port's GID.
+ * @gid: GID of the peer.
+ * @value: its record.
+ * @ret_address: address vector; untouched on failure.
+ *
+ * Context: never sleeps long.
+ * Return: 0, -EINVAL, -EAFNOSUPPORT, -ENETUNREACH.
+ */
 int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		     const struct krp_value *value, struct krc_hw_address *ret_address);
 
