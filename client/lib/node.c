@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -117,6 +118,27 @@ static int krl_node_map(struct krcore_node *node, const struct krcore_node_optio
 	return 0;
 }
 
+/* A fresh process has no heap yet, and making one takes two system calls. */
+static struct krcore_node krl_node_first;
+static atomic_flag krl_node_first_taken = ATOMIC_FLAG_INIT;
+
+/* Return: a node for krl_node_free(), all zero, or NULL without memory. */
+static struct krcore_node *krl_node_new(void)
+{
+	return atomic_flag_test_and_set(&krl_node_first_taken) ? calloc(1, sizeof(krl_node_first))
+							       : &krl_node_first;
+}
+
+static void krl_node_free(struct krcore_node *node)
+{
+	if (node != &krl_node_first) {
+		free(node);
+		return;
+	}
+	memset(node, 0, sizeof(*node));
+	atomic_flag_clear(&krl_node_first_taken);
+}
+
 int krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node)
 {
 	struct krcore_node_options all;
@@ -126,7 +148,7 @@ int krcore_node_open(const struct krcore_node_options *opts, struct krcore_node 
 	err = krl_node_options(opts, &all);
 	if (err)
 		return err;
-	node = calloc(1, sizeof(*node));
+	node = krl_node_new();
 	if (!node)
 		return krl_error_const(-ENOMEM, "no memory");
 	node->fd = -1;
@@ -151,7 +173,7 @@ void krcore_node_close(struct krcore_node *node)
 		munmap(node->map, node->map_bytes);
 	if (node->fd >= 0)
 		close(node->fd);
-	free(node);
+	krl_node_free(node);
 }
 
 int krcore_node_fd(const struct krcore_node *node)

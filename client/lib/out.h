@@ -56,5 +56,7 @@ void krl_out_fill(void *out, const void *from, size_t known);
 	krl_out_check(out, KRL_OUT_FIRST(struct krcore_connect_info, rsvd), "krcore_connect_info")
 #define KRL_QUEUE_INFO_CHECK(out) \
 	krl_out_check(out, KRL_OUT_FIRST(struct krcore_queue_info, completed), "krcore_queue_info")
+#define KRL_STARTED_CHECK(out) \
+	krl_out_check(out, KRL_OUT_FIRST(struct krcore_started, error), "krcore_started")
 
 #endif /* KRL_OUT_H */

@@ -244,6 +244,82 @@ struct krcore_wc {
 };
 
 /**
+ * struct krcore_start_options - What krcore_start() is to do.
+ * @size: sizeof(struct krcore_start_options); lets later versions add fields.
+ * @node: how to open the node, or NULL for the defaults. If it leaves ring_entries out, the ring
+ *	is as small as @depth allows.
+ * @peer: as in krcore_queue_connect().
+ * @memory: first byte of the memory to register.
+ * @length: its bytes.
+ * @wrs: requests to post, or NULL. Those whose local_mr is 0 use @memory; with @record, those
+ *	whose remote_token is 0 use the peer's region, and their remote_addr counts from its first
+ *	byte. The array is changed accordingly; it may be reused after the call.
+ * @access: KRCORE_ACCESS_* of @memory.
+ * @nr: how many requests there are in @wrs, at most KRCORE_POST_MAX.
+ * @depth: of the queue, as in krcore_queue_create(); 0 means 64.
+ * @timeout_ms: how long each look-up may take, as in krcore_queue_connect().
+ * @flags: KRCORE_CONNECT_*.
+ * @record: service under which the peer has published its region (krcore_region_encode()), to
+ *	be looked up first; 0: none.
+ */
+struct krcore_start_options {
+	size_t size;
+	const struct krcore_node_options *node;
+	struct krcore_key peer;
+	void *memory;
+	size_t length;
+	struct krcore_wr *wrs;
+	uint32_t access;
+	uint32_t nr;
+	uint32_t depth;
+	uint32_t timeout_ms;
+	uint32_t flags;
+	uint32_t record;
+};
+
+/**
+ * struct krcore_started - What krcore_start() has made.
+ * @size: sizeof(struct krcore_started), set by the caller.
+ * @node: the node, for krcore_node_close().
+ * @mr: the region of our memory.
+ * @remote: with @record: the peer's region; else zero.
+ * @generation: boot generation of the peer.
+ * @queue: the queue, connected.
+ * @reads: READs of a MetaServer that it took in all.
+ * @taken: requests that were posted.
+ * @error: why the next request was not, a negative errno; 0 if all were.
+ */
+struct krcore_started {
+	size_t size;
+	struct krcore_node *node;
+	struct krcore_mr mr;
+	struct krcore_region_ref remote;
+	uint64_t generation;
+	uint32_t queue;
+	uint32_t reads;
+	uint32_t taken;
+	int32_t error;
+};
+
+/**
+ * krcore_start() - Open a node, register memory, connect a queue and post its first requests.
+ * @opts: what to do.
+ * @ret_started: filled; untouched on failure.
+ *
+ * For a process that begins: it takes seven system calls, eight with @record, and no memory
+ * from the heap for the first node of a process. Requests are waited for as krcore_post_wait()
+ * does; take their completions with krcore_poll(). If the call fails, nothing of it is left.
+ *
+ * Return:
+ * * 0 - success; see krcore_started.taken.
+ * * %-EINVAL - a size, or @nr, is not valid.
+ * * %-EPROTO - the record is not what krcore_region_encode() makes.
+ * * an error of krcore_node_open(), krcore_mr_reg(), krcore_queue_open(), krcore_post_wait(), or
+ *   of a look-up: -ENOENT, -ENOTCONN or -ETIMEDOUT.
+ */
+int krcore_start(const struct krcore_start_options *opts, struct krcore_started *ret_started);
+
+/**
  * krcore_node_open() - Open /dev/krcore and map its completion ring.
  * @opts: options, or NULL for the defaults.
  * @ret_node: the node; untouched on failure.
