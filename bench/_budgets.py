@@ -16,7 +16,8 @@ SLACK = 0.005           # of counts that are shares of a batch, such as 1/12
 # of an operation, which may be one of many requests. One that is done for each is more.
 ONES_OWN = 0.3
 CARD = ("doorbells", "packets", "commands")
-COUNTS = ("instructions", "user", "syscalls", "locked", "fences", *CARD)
+BEYOND = ("beyond_nothing", "beyond_nothing_syscalls")  # of a process: what it is more than none
+COUNTS = ("instructions", "user", "syscalls", "locked", "fences", *BEYOND, *CARD)
 
 
 class BudgetError(Exception):

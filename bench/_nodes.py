@@ -27,8 +27,8 @@ lab_module = sibling("_lab")
 us = lab_module.us
 
 SERVER, CLIENT = "node1", "node2"
-PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ops", "ud_rpc_server",
-            "ud_rpc_client")
+PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ops", "fresh",
+            "fresh_static", "ud_rpc_server", "ud_rpc_client")
 METASERVER = {"publish_any_gid": "yes", "records_per_owner_max": 4000000,
               "rate_max": 10000000, "lease_ms": 3600000, "lease_max_ms": 86400000}
 CM_PORT, VERBS_PORT, UD_PORT = 18710, 18711, 18712

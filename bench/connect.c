@@ -4,6 +4,7 @@
  *
  *	bench_connect WAY TARGET CASE SAMPLES
  *	bench_connect WAY TARGET rate THREADS SECONDS
+ *	bench_connect spawn SAMPLES PROGRAM [ARGUMENT]	fresh_process of such a program
  *
  * WAY is krcore, rdma_cm or verbs; TARGET is what bench_connect_server stands
  * for, see way.h. Cases, each sample until the last thing named has happened:
@@ -76,10 +77,8 @@ static void bn_once(const struct bn_way *ops, const char *target)
 	ops->done(way);
 }
 
-static uint64_t bn_spawn(char **argv)
+static uint64_t bn_spawn(const char *path, char *const *args)
 {
-	char once[] = "once", one[] = "1";
-	char *const args[] = { argv[0], argv[1], argv[2], once, one, NULL };
 	posix_spawn_file_actions_t actions;
 	uint64_t begin_ns, took_ns;
 	int fds[2], status;
@@ -94,7 +93,7 @@ static uint64_t bn_spawn(char **argv)
 	posix_spawn_file_actions_addclose(&actions, fds[1]);
 	begin_ns = bn_now_ns();
 	BN_MARK(BEGIN); /* it ends in the new process */
-	if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, args, environ))
+	if (posix_spawn(&pid, path, &actions, NULL, args, environ))
 		bn_die("spawn");
 	close(fds[1]);
 	if (read(fds[0], &byte, 1) != 1)
@@ -109,17 +108,17 @@ static uint64_t bn_spawn(char **argv)
 	return took_ns;
 }
 
-static void bn_fresh(const struct bn_way *ops, char **argv, uint64_t samples)
+static void bn_fresh(const char *name, const char *path, char *const *args, uint64_t samples)
 {
 	struct bn_samples took;
 	uint64_t i;
 
 	if (bn_samples_init(&took, samples))
 		bn_die("memory");
-	bn_spawn(argv);
+	bn_spawn(path, args);
 	for (i = 0; i < samples; i++)
-		bn_samples_add(&took, bn_spawn(argv));
-	bn_samples_print(&took, ops->name, "fresh_process", 0, 0);
+		bn_samples_add(&took, bn_spawn(path, args));
+	bn_samples_print(&took, name, "fresh_process", 0, 0);
 	bn_samples_done(&took);
 }
 
@@ -187,6 +186,12 @@ int main(int argc, char **argv)
 	const struct bn_way *ops = argc > 4 ? bn_way_find(argv[1]) : NULL;
 	static const char *const cases[] = { "connect", "lookup", "first_byte",
 					     "first_byte_cached" };
+	char *const once[] = { argv[0],
+			       argc > 1 ? argv[1] : NULL,
+			       argc > 2 ? argv[2] : NULL,
+			       (char[]){ "once" },
+			       (char[]){ "1" },
+			       NULL };
 	unsigned int i;
 
 	if (ops && argc == 6 && !strcmp(argv[3], "rate")) {
@@ -200,7 +205,12 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (ops && argc == 5 && !strcmp(argv[3], "fresh_process")) {
-		bn_fresh(ops, argv, bn_number(argv[4], 1, 1000000, "SAMPLES"));
+		bn_fresh(ops->name, "/proc/self/exe", once,
+			 bn_number(argv[4], 1, 1000000, "SAMPLES"));
+		return 0;
+	}
+	if (argc >= 4 && !strcmp(argv[1], "spawn")) {
+		bn_fresh(argv[3], argv[3], argv + 3, bn_number(argv[2], 1, 1000000, "SAMPLES"));
 		return 0;
 	}
 	for (i = 0; ops && argc == 5 && i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -211,7 +221,8 @@ int main(int argc, char **argv)
 	}
 	fprintf(stderr,
 		"usage: %s krcore|rdma_cm|verbs TARGET CASE SAMPLES\n"
-		"       %s krcore|rdma_cm|verbs TARGET rate THREADS SECONDS\n",
-		argv[0], argv[0]);
+		"       %s krcore|rdma_cm|verbs TARGET rate THREADS SECONDS\n"
+		"       %s spawn SAMPLES PROGRAM [ARGUMENT]\n",
+		argv[0], argv[0], argv[0]);
 	return 2;
 }

@@ -10,9 +10,10 @@ docs/bench.md says how waiting is told from work.
 Cases: `connect_cached`, `connect_lookup` and rdma_cm's `connect`; `read_sync`, `write_sync`,
 `fetch_add_sync`, one request of 8 bytes at a time; `read_batch`, 12 with one call; `read_24x12`,
 such batches on 24 queues; `register_4k`, `deregister_2m` and so on; `poll_empty`; `lookup` and
-`publish` by way of the module; `fresh_process`, from the start of a process to its first byte.
+`publish` by way of the module; `fresh_process`, from the start of a process to its first byte,
+also of one that is linked the same and does `nothing`.
 Counts are those of one request in batches, too. With --check each is compared with
-cost/budgets.toml.
+cost/budgets.toml. `card_us` is what _card.py predicts for a real card, of one operation or batch.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ import statistics
 import sys
 
 import _budgets
+import _card
 import _meter
 import _nodes
 from cluster import host, module, nodes
@@ -34,6 +36,7 @@ CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "
         "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
 # A waiter polls as long as it can: that it would sleep now and then is not what is counted.
 AWAKE_US = 10000
+OURS = ("krcore", "krcore_static")
 FOLDER = _nodes.lab_module.FOLDER
 plugin = _meter.plugin
 
@@ -93,7 +96,13 @@ def cases(targets, own):
                    10, 60, short=False)]
     found += [Case("fresh_process", system, f"bench_connect {system} {target} fresh_process {{n}}",
                    5, 25, short=False)
-              for system, target in (("rdma_cm", cm), ("verbs", verbs), ("krcore", krcore))]
+              for system, target in (("rdma_cm", cm), ("verbs", verbs))]
+    found += [Case("fresh_process", system, f"bench_connect spawn {{n}} ./{program}", 5, 25,
+                   short=False)
+              for system, program in (("nothing", "bench_fresh"),
+                                      ("nothing_static", "bench_fresh_static"),
+                                      ("krcore", f"bench_fresh {krcore}"),
+                                      ("krcore_static", f"bench_fresh_static {krcore}"))]
     return found
 
 
@@ -151,7 +160,11 @@ class Costs:
     def _say(self, case, values):
         peer = {"connect_cached": "connect", "connect_lookup": "connect"}.get(case.name, case.name)
         against = [row for (name, system), row in self.found.items()
-                   if name == peer and system != "krcore"] if case.system == "krcore" else []
+                   if name == peer and system not in OURS and not system.startswith("nothing")] \
+            if case.system in OURS else []
+        values |= self._beyond(case, values)
+        values["card_us"] = _card.predict({**values, "case": case.name, "system": case.system,
+                                           "per": case.per})
         for row in against or [None]:
             more = {} if row is None else {
                 "peer": row["system"], "ratio": round(values["p50"] / row["p50"], 4),
@@ -159,6 +172,15 @@ class Costs:
             said = self.report.row(case.name, case.system, "instructions", **values, **more,
                                    per=case.per, measured_on=self.lab.how)
         self.found[case.name, case.system] = said
+
+    def _beyond(self, case, values):
+        """What a fresh process takes more than one that is linked the same and does nothing."""
+        nothing = self.found.get((case.name, case.system.replace("krcore", "nothing")))
+        if not nothing or case.system not in OURS:
+            return {}
+        return {"beyond_nothing": round(values["p50"] - nothing["p50"], 3),
+                "beyond_nothing_user": round(values["user"] - nothing["user"], 3),
+                "beyond_nothing_syscalls": round(values["syscalls"] - nothing["syscalls"], 3)}
 
     def _run(self, case, operations):
         """Records of so many operations, and what the client's card counted meanwhile."""
@@ -195,7 +217,10 @@ def bench(cluster, report):
         for case in cases(targets, lab.client.spec.address):
             if costs.wanted(case):
                 costs.measure(case)
-    return list(costs.found.values())
+    rows = list(costs.found.values())
+    for line in _card.table(rows):
+        print(line, file=sys.stderr)
+    return rows
 
 
 def check(rows):
