@@ -130,10 +130,9 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	return err || c.wrong ? -EIO : 0;
 }
 
-int fail_nth_once(int (*run)(void *arg), void *arg, unsigned int nth)
+int fail_nth_once(int (*run)(void *arg), void *arg, unsigned int nth, unsigned int *ret_left)
 {
 	const struct fail_nth_step step = { .run = run };
-	unsigned int left;
 
-	return fail_nth_open() ? fail_nth_run(&step, arg, nth, &left) : -ENOTSUP;
+	return fail_nth_open() ? fail_nth_run(&step, arg, nth, ret_left) : -ENOTSUP;
 }

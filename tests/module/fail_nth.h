@@ -61,9 +61,10 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
  * @run: function.
  * @arg: for it.
  * @nth: which allocation, from 1.
+ * @ret_left: out: allocations that were still to come before that one; 0: it failed.
  *
  * Return: what @run says, or -ENOTSUP on a kernel without fault injection.
  */
-int fail_nth_once(int (*run)(void *arg), void *arg, unsigned int nth);
+int fail_nth_once(int (*run)(void *arg), void *arg, unsigned int nth, unsigned int *ret_left);
 
 #endif /* KRC_TESTS_FAIL_NTH_H */

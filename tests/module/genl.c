@@ -7,18 +7,23 @@
  *   krc_genl denied            NODE_UP and NODE_DOWN without CAP_NET_ADMIN
  *   krc_genl random SEED NR    requests with random faults; the module must survive
  *   krc_genl faults            out of memory at every allocation of NODE_UP
- *   krc_genl fault N           NODE_UP, whose Nth allocation fails
+ *   krc_genl lack FIRST STEP   NODE_UP again and again, with the allocations FIRST, FIRST + STEP
+ *                              and so on failing: a node that is up gets its port by itself
  */
 #include <errno.h>
+#include <linux/genetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/metactl/module.h"
 #include "tests/module/fail_nth.h"
 
 #define MISSING (-1)
+#define KRC_PORT_LOOK_US 200000
+#define KRC_PORT_LOOKS 900 /* at a port that makes itself again after seconds */
 
 /**
  * struct krc_case - A good request with one thing wrong.
@@ -275,10 +280,64 @@ static void krc_generation_now(void)
 	krc_generation = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static int krc_fault(struct mc_genl *genl, unsigned int nth)
+static void krc_on_port(void *arg, const struct nlmsghdr *nlh)
 {
-	krc_generation_now();
-	return fail_nth_once(krc_run_up, genl, nth);
+	const struct nlattr *attr;
+	unsigned int *up = arg;
+
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) == KRP_GENL_A_PORT_STATE &&
+		    mnl_attr_get_u8(attr) == KRP_GENL_PORT_UP)
+			(*up)++;
+}
+
+/* Wait until a port is up. Return: how often one had to look, or 0 if none comes. */
+static unsigned int krc_port_comes(struct mc_genl *genl)
+{
+	unsigned int looks, up = 0;
+
+	for (looks = 1; looks <= KRC_PORT_LOOKS; looks++) {
+		mc_genl_request(genl, KRP_GENL_CMD_PORT_GET, NLM_F_DUMP);
+		if (!mc_genl_run(genl, krc_on_port, &up) && up)
+			return looks;
+		usleep(KRC_PORT_LOOK_US);
+	}
+	return 0;
+}
+
+/*
+ * Bring the node up with one allocation failing, for each @step-th of them from @first on. If it
+ * comes up all the same, so does a port, by itself.
+ */
+static int krc_lack(struct mc_genl *genl, unsigned int first, unsigned int step)
+{
+	unsigned int nth, left = 0, refused = 0, whole = 0, lacked = 0, looks;
+	int err;
+
+	for (nth = first;; nth += step) {
+		krc_run_down(genl);
+		krc_generation_now();
+		err = fail_nth_once(krc_run_up, genl, nth, &left);
+		if (left)
+			break;
+		if (err == -ENOMEM || err == -ENOBUFS || err == -EFAULT) {
+			refused++;
+			continue;
+		}
+		looks = err ? 0 : krc_port_comes(genl);
+		if (!looks) {
+			printf("allocation %u fails: %s\n", nth,
+			       err ? strerror(-err) : "no port comes");
+			return 1;
+		}
+		if (looks > 1)
+			lacked++;
+		else
+			whole++;
+	}
+	printf("%u to %u by %u: %u times no node, %u times no port at first, %u times both\n",
+	       first, nth, step, refused, lacked, whole);
+	return err ? 1 : 0;
 }
 
 /*
@@ -330,8 +389,8 @@ int main(int argc, char **argv)
 		err = krc_denied(genl);
 	else if (argc == 2 && !strcmp(argv[1], "faults"))
 		err = krc_faults(genl);
-	else if (argc == 3 && !strcmp(argv[1], "fault"))
-		err = krc_fault(genl, (unsigned int)atoi(argv[2]));
+	else if (argc == 4 && !strcmp(argv[1], "lack") && atoi(argv[2]) > 0 && atoi(argv[3]) > 0)
+		err = krc_lack(genl, (unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "random"))
 		err = krc_random(genl, (unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else
