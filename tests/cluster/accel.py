@@ -16,6 +16,7 @@ from . import cpio, host
 PROBE_SECONDS = 10
 PROBE_LINE = b"krcore-guest-probe: this machine runs"
 EMULATED = ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]
+EMULATED_TIMES = 3
 HARDWARE = ["-accel", "kvm", "-cpu", "host"]
 
 
@@ -72,6 +73,12 @@ def kernel_arguments(qemu_arguments):
         # in steps of 100 kHz, so that a snapshot outlives a reboot
         answer.write_text(f"{round(int(rate), -2)}")
     return f"tsc=reliable tsc_early_khz={answer.read_text()} no_timer_check"
+
+
+def slowness(kernel):
+    """By how much longer than it is written a test waits for what must come. Emulated guests have
+    of the processors what other guests and builds leave, and stand still for seconds."""
+    return max(kernel.times(), 1 if patience() == 1 else EMULATED_TIMES)
 
 
 def patience():

@@ -11,6 +11,12 @@ import time
 from . import host, krcore, programs
 from .cluster import Cluster
 
+
+def wait(condition):
+    """Words that wait until a command succeeds, for a minute at most."""
+    return f"for i in $(seq 60); do {condition} && break; sleep 1; done"
+
+
 # guest, what it shows, command
 STEPS = (
     ("meta1", "A guest and its RDMA device.",
@@ -21,7 +27,8 @@ STEPS = (
      "systemctl start krcore-metaserver && krcore-metactl status"),
     ("node1", "A node publishes a record to both, and keeps its lease.",
      "systemd-run --quiet --unit=demo krcore-metactl record publish node1 service 700 "
-     "raw hello --keep; sleep 3; journalctl -u demo -o cat --no-pager"),
+     "raw hello --keep; " + wait("journalctl -u demo -o cat --no-pager | grep -q published")
+     + "; journalctl -u demo -o cat --no-pager"),
     ("node2", "Another node reads it, 100 times, with one one-sided RDMA READ each.",
      "krcore-metactl resolve node1 service 700 count 100"),
     ("node2", "It reads the whole table, and verifies every bucket.",
@@ -39,7 +46,8 @@ WATCHES = "journalctl -u watch -o cat --no-pager | tail -n 6"
 SHOWS = ("systemd-run --quiet --unit=text -p LimitMEMLOCK=infinity krcore-example-read serve 300 "
          "'hello from {0}'; "
          "systemd-run --quiet --unit=beat -p LimitMEMLOCK=infinity krcore-example-watch serve 301; "
-         "sleep 3; journalctl -u text -u beat -o cat --no-pager | grep published")
+         "for u in text beat; do " + wait("journalctl -u $u -o cat --no-pager | grep -q published")
+         + "; done; journalctl -u text -u beat -o cat --no-pager | grep published")
 
 # the same, for nodes with DC
 QUEUE_STEPS = (
@@ -50,9 +58,11 @@ QUEUE_STEPS = (
     ("meta2", "A second one.",
      "systemctl start krcore-metaserver && krcore-metactl status"),
     ("node1", "A node: the module makes a DC target and publishes it to both.",
-     "systemctl start krcore-node && sleep 2 && krcore-metactl node show"),
+     "systemctl start krcore-node && { " + wait("krcore-metactl -j node show | "
+     "grep -q '\"state\": *\"ready\"'") + "; krcore-metactl node show; }"),
     ("node2", "Another node.",
-     "systemctl start krcore-node && sleep 2 && krcore-metactl resolve node1"),
+     "systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
+     + "; krcore-metactl resolve node1; }"),
     ("node1", "Two programs lend memory to whoever is told of it.", SHOWS.format("node1")),
     ("node2", "An application connects to a node it has never met, and READs.",
      "krcore-example-read node1 300"),
@@ -60,19 +70,21 @@ QUEUE_STEPS = (
      "krcore-example-read node1 300"),
     ("node2", "One that stays: it READs the heartbeat of node1 ten times a second.",
      "systemd-run --quiet --unit=watch -p LimitMEMLOCK=infinity krcore-example-watch 301 0 node1; "
-     "sleep 3; " + WATCHES),
+     + wait(WATCHES + " | grep -q there") + "; " + WATCHES),
     ("meta1", "The first MetaServer dies.",
      "systemctl stop krcore-metaserver.socket; systemctl kill -s KILL krcore-metaserver; "
      "systemctl stop krcore-metaserver; systemctl is-active krcore-metaserver || true"),
     ("node2", "Connections go on, and new ones are made with the second.",
      WATCHES + "; krcore-example-read node1 300"),
     ("node1", "The node loses power, and boots.", RESTART),
-    ("node2", "Its peers have seen it go.", WATCHES),
+    ("node2", "Its peers have seen it go.",
+     wait(WATCHES + " | grep -q gone") + "; " + WATCHES),
     ("node1", "It comes back under the same address, with new memory.",
-     "systemctl start krcore-node && sleep 5; " + SHOWS.format("node1, again")),
+     "systemctl start krcore-node && " + wait("krcore-metactl resolve node1 >/dev/null") + "; "
+     + SHOWS.format("node1, again")),
     ("node2", "Who watched it has found it again, and so does everybody else.",
-     "for i in $(seq 30); do " + WATCHES + " | tail -n 1 | grep -q there && break; sleep 1; done; "
-     + WATCHES + "; krcore-example-read node1 300"),
+     wait(WATCHES + " | tail -n 1 | grep -q there") + "; " + WATCHES
+     + "; krcore-example-read node1 300"),
     ("node2", "What the node has done.", "krcore-metactl stats node"),
 )
 

@@ -76,8 +76,12 @@ def metactl(machine, words, check_status=True, timeout=30, as_user="root"):
     return json.loads(result.out) if result.out.strip() else []
 
 
-def publish(machine, service, value, *options):
-    """Publish a record of this guest that stays; returns the unit that keeps it."""
+def publish(machine, service, value, *options, at=()):
+    """Publish a record of this guest that stays; returns the unit that keeps it.
+
+    It is published when one MetaServer has it: the others have it in the end, those of `at` when
+    this returns.
+    """
     unit = f"test-publish-{service}"
     machine.run(f"systemd-run --quiet --collect --unit={unit} krcore-metactl record publish "
                 f"{machine.spec.address} service {service} raw {value} {' '.join(options)} --keep")
@@ -85,7 +89,15 @@ def publish(machine, service, value, *options):
     wait_until(lambda: re.search("event (re)?published", machine.run(
         f"journalctl -u {unit} --no-pager -o cat -b", check=False).out), 30,
         f"{machine.name} publishes service {service}")
+    for server in at:
+        wait_until(lambda s=server: has_record(s, service), 60,
+                   f"{server.name} has service {service}")
     return unit
+
+
+def has_record(server, service):
+    """Whether a MetaServer has a record of this service."""
+    return any(row["service"] == service for row in metactl(server, "record list"))
 
 
 def lookup(machine, address, service, *words):
@@ -121,9 +133,10 @@ def node_up(machine, ready=True):
 
 
 def wait_ready(machine):
-    """Wait until all MetaServers of the module are ready."""
-    wait_until(lambda: all(row["state"] == "ready" for row in node_rows(machine, "node_server")),
-               60, f"the MetaServers of {machine.name} are ready")
+    """Wait until all MetaServers of the module are ready, and have the record of each port."""
+    wait_until(lambda: all(row["state"] == "ready" and row["records"]
+                           for row in node_rows(machine, "node_server")),
+               60, f"the MetaServers of {machine.name} are ready and have its record")
 
 
 def wait_published(reader, machines):

@@ -123,15 +123,20 @@ class Machine:
         """Run a shell command to its end: `.status`, `.out`, `.err`."""
         self.require_alive()
         try:
-            return self.agent.run(command, timeout * self._parts.kernel.times(), check, **kwargs)
+            return self.agent.run(command, timeout * self._slowness(), check, **kwargs)
         except AgentError:
             self.require_alive()
             raise
 
-    def popen(self, command, **kwargs):
+    def popen(self, command, limit=0, **kwargs):
         """Start a shell command: `.poll()`, `.wait(timeout)`, `.kill()`."""
         self.require_alive()
-        return self.agent.popen(command, **kwargs)
+        times = self._slowness()
+        return self.agent.popen(command, limit=limit * times, patience=times, **kwargs)
+
+    def _slowness(self):
+        """Time limits are so many times what is said."""
+        return accel.slowness(self._parts.kernel)
 
     @contextlib.contextmanager
     def background(self, command, **kwargs):

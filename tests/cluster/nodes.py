@@ -17,7 +17,8 @@ PROGRAM = "tests/module/krc_ioctl"
 NAMES = ("node1", "node2")
 # Emulated, an answer may take half a second: the card's model waits as long for one. What
 # peers have posted must not be taken back by that.
-NODE = {"lease_ms": 5000, "reconnect_max_ms": 1000, "margin_ms": 2000}
+# A guest may stand still for seconds, too, and its records must not run out by that.
+NODE = {"lease_ms": 15000, "reconnect_max_ms": 1000, "margin_ms": 2000}
 ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
 # How a program learns that its device is gone: ENODEV, ENOTCONN when it posts, and EREMCHG for a
 # WRITE that was under way, which may or may not have been done.
@@ -71,8 +72,9 @@ DRIVERS_OWN = ("seen=/run/krc-registered.$(stat -Lc %i /sys/class/infiniband/* |
 
 @contextlib.contextmanager
 def up(cluster, names=NAMES, **node):
-    """MetaServers serve, and these guests have the module up; afterwards it is gone, and the
-    cards of nodes, where nothing else uses RDMA, have what they had before."""
+    """MetaServers serve, and these guests have the module up and are published at all of them;
+    afterwards it is gone, and the cards of nodes, where nothing else uses RDMA, have what they
+    had before."""
     if not cluster.nic.dc:
         raise Skip("the card has no DC")
     machines = [cluster.node(name) for name in names]
@@ -87,6 +89,8 @@ def up(cluster, names=NAMES, **node):
     try:
         for machine in machines:
             node_up(machine)
+        for machine in machines:
+            krcore.wait_ready(machine)
         yield machines
     finally:
         alive = [machine for machine in machines if machine.alive()]
@@ -139,6 +143,18 @@ def client(machine, words, timeout=120, bits=64):
     """Run it to its end."""
     return machine.run(f"{AS_USER} {program(machine, bits)} {words}", timeout=timeout,
                        check=False)
+
+
+def finish(machine, words):
+    """Tell the programs whose last words these are that their time is over."""
+    machine.run(f"pkill -TERM -f '^{program(machine)} .*{words}$'")
+
+
+def working(machine, queues, completed=1):
+    """Wait until programs of a node have so many queues, each with as many completed requests."""
+    wait_until(lambda: sum(row["completed"] >= completed
+                           for row in krcore.metactl(machine, "queue list")) >= queues, 60,
+               f"{machine.name}: {queues} queues have completed {completed} requests each")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import tempfile
 from . import debugfs, host, kernel as kernels
 
 FOLDER = f"{debugfs.FOLDER}/krc_meta_probe"
+LEASE_MS = 10000
 _modules = {}
 _scratch = tempfile.TemporaryDirectory(prefix="krcore-meta-probe-")
 
@@ -72,7 +73,7 @@ class Probe:
                                 timeout=timeout, check=False)
         return "" if not done.status else done.err.strip().rpartition(": ")[2]
 
-    def up(self, *servers, key=None, lease_ms=3000, owner="42" * 16, first=()):
+    def up(self, *servers, key=None, lease_ms=LEASE_MS, owner="42" * 16, first=()):
         """Start the client of the card; servers are (machine or address, priority)."""
         lines = ["reset", f"lease {lease_ms}", f"owner {owner}", *first]
         if key:

@@ -15,7 +15,7 @@ import signal
 import time
 import traceback
 
-from . import host
+from . import accel, host
 
 DEFAULT_LIMIT_SECONDS = 180
 
@@ -42,8 +42,17 @@ def check(condition, text):
         raise AssertionError(text)
 
 
+class _Patience:
+    times = 1       # by how much longer than it is written one waits; a Suite knows
+
+
 def wait_until(condition, timeout, what, pause=0.2):
-    """Wait until `condition()` is true and return it; an error that names `what` if not."""
+    """Wait until `condition()` is true and return it; an error that names `what` if not.
+
+    `timeout` says when to give up, and nothing of what is tested: it is longer where guests are
+    slow. What happens too late is seen by a count of what caused it.
+    """
+    timeout *= _Patience.times
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
@@ -110,6 +119,7 @@ class Suite:
         self.cluster = cluster
         self.log_dir = log_dir
         self.passed = self.failed = self.skipped = 0
+        self._times = _Patience.times = accel.slowness(cluster.kernel)
         self._broken = None
 
     def run(self, tests):
@@ -126,7 +136,7 @@ class Suite:
 
     def _one(self, name, function):
         seconds = getattr(function, "limit_seconds", DEFAULT_LIMIT_SECONDS)
-        seconds *= self.cluster.kernel.times()
+        seconds *= self._times
         began = time.monotonic()
         trouble = self._broken or self._attempt(function, seconds)
         took = time.monotonic() - began

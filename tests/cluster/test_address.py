@@ -107,6 +107,7 @@ def test_a_smaller_mtu_is_published(cluster):
         set_mtu = f"ip link set dev {krcore.netdev(node2)} mtu {{}}"
         with _changed(node2, set_mtu.format(700), set_mtu.format(mtu)):
             _published(cluster, node2, address, mtu_bytes=512)
+            krcore.wait_ready(node1)
             refused = client(node1, f"{address} 0 0 0 0 0 0 fresh")
             check(refused.status and "Network is unreachable" in refused.out, f"{refused!r}")
             _reached(node2, node1, node1.spec.address)

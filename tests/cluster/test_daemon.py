@@ -154,7 +154,7 @@ def test_own_control_socket(cluster):
 def test_reload(cluster):
     krcore.setup(cluster)
     server, node = cluster.node("meta1"), cluster.node("node1")
-    unit = krcore.publish(node, SERVICE, "hello")
+    unit = krcore.publish(node, SERVICE, "hello", at=[server])
     before = _show(server, "MainPID")
     sessions = [row["id"] for row in krcore.metactl(server, "session list")]
 
@@ -219,8 +219,8 @@ def test_a_key_that_only_the_unit_can_read(cluster):
 def test_stop_lets_clients_go(cluster):
     krcore.setup(cluster)
     server, node = cluster.node("meta1"), cluster.node("node1")
-    unit = krcore.publish(node, SERVICE, "hello")
-    server.run(f"systemctl stop {UNIT}", timeout=20)
+    unit = krcore.publish(node, SERVICE, "hello", at=cluster.nodes("metaserver"))
+    server.run(f"systemctl stop {UNIT}", timeout=60)
     state = _show(server, "ActiveState", "Result", "ExecMainStatus")
     check(state == {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"},
           f"{state}")
@@ -235,7 +235,7 @@ def test_stop_lets_clients_go(cluster):
 def test_watchdog(cluster):
     krcore.setup(cluster)
     server = cluster.node("meta1")
-    with _Changed(server, "WatchdogSec=3", "WatchdogSignal=SIGKILL"):
+    with _Changed(server, "WatchdogSec=10", "WatchdogSignal=SIGKILL"):
         server.run(f"systemctl restart {UNIT}", timeout=60)
         old = _show(server, "MainPID")["MainPID"]
         server.run(f"kill -STOP {old}")
@@ -249,7 +249,7 @@ def test_watchdog(cluster):
 def test_metrics(cluster):
     krcore.setup(cluster)
     server, node = cluster.node("meta1"), cluster.node("node1")
-    unit = krcore.publish(node, SERVICE, "hello")
+    unit = krcore.publish(node, SERVICE, "hello", at=[server])
     text = server.run("exec 3<>/dev/tcp/127.0.0.1/9600; "
                       r"printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3").out
     values = dict(re.findall(r"^(krcore_meta_\S+) (\S+)$", text, re.MULTILINE))

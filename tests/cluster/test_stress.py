@@ -48,7 +48,8 @@ def _seed():
 def _up(cluster):
     """Module and program are in three guests; afterwards nothing of it is."""
     # a cut that nobody may notice ends before half the margin is over
-    with nodes.up(cluster, (ACTIVE, PASSIVE, SECOND), margin_ms=6000) as machines:
+    with nodes.up(cluster, (ACTIVE, PASSIVE, SECOND), margin_ms=6000,
+                  lease_ms=5000) as machines:   # a cable that is out for long costs records, too
         for machine in machines:
             programs.install(machine, PROGRAM)
             krcore.wait_ready(machine)
@@ -160,7 +161,7 @@ class Trouble:
         """Tell the stress of peers; returns when all its processes know."""
         self._told += 1
         self._guests[0].run(f"echo '{words}' >{RUN_IN}; until [ $(grep -c '^told ' {RUN_OUT}) -ge "
-                            f"{self._told} ]; do sleep 0.02; done", timeout=20)
+                            f"{self._told} ]; do sleep 0.02; done", timeout=60)
 
     def _lossy(self):
         """From now on some frames are lost, come twice, or come late."""

@@ -24,6 +24,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,6 +72,13 @@ static struct {
 } n;
 
 static _Atomic bool stop;
+
+/* SIGTERM ends a run before its time. */
+static void on_term(int number)
+{
+	(void)number;
+	atomic_store(&stop, true);
+}
 
 static void complain(const char *what, unsigned int service, uint64_t a, uint64_t b, uint64_t c)
 {
@@ -493,6 +501,7 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	if (!opt.key_file)
 		opt.key_file = "";
+	signal(SIGTERM, on_term);
 	for (i = 0; (opt.mode & MODE_WRITE) && i < opt.writers; i++)
 		if (pthread_create(&threads[nr++], NULL, writer, (void *)(uintptr_t)i))
 			return 1;
