@@ -12,8 +12,8 @@ import time
 
 from . import krcore
 from .krcore import metactl
-from .nodes import (AS_USER, GONE, as_user, client, held, node_up, program, reads_by_bytes, saying,
-                    serve, tap, up)
+from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, program, reads_by_bytes,
+                    saying, serve, tap, up, working)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
@@ -134,12 +134,15 @@ def test_traffic_is_right_with_little_and_however_long_it_is_waited_awake(cluste
             refused = node1.run(f"echo many >{PARAMETERS}/{name}", check=False)
             check(refused.status, f"{name} is no number")
         out = "/run/krc-loop.out"
-        begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(node1)} {peer} loop 12 "
+        begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(node1)} {peer} loop 600 "
                   f">{out}.$i 2>&1 & done; wait")
-        with node1.background(begins, limit=100) as loops:
+        with node1.background(begins, limit=600) as loops:
+            working(node1, LOOPS)
             node1.run("for i in $(seq 40); do for v in 0 10000 7; do "
                       f"echo $v >{PARAMETERS}/spin_us; echo $(((v + i) % 10001)) "
                       f">{PARAMETERS}/linger_us; sleep 0.05; done; done", timeout=60)
+            working(node1, LOOPS, completed=20)
+            finish(node1, "loop 600")
             loops.wait(90)
         for i in range(1, LOOPS + 1):
             counts = _counts(node1.run(f"cat {out}.{i}"))
@@ -148,20 +151,25 @@ def test_traffic_is_right_with_little_and_however_long_it_is_waited_awake(cluste
 
 
 LEASE_MS, ENTRY_BYTES = 200, 64    # of an entry of a node's directory of memory
+ATTEMPTS = 6    # to use it often within a lease
 
 
 @limit(300)
 def test_reference_is_read_once_a_lease(cluster):
     """Who uses memory of a peer all the time costs one READ of its directory a lease."""
     seconds = 5
-    with up(cluster) as (node1, node2), serve(node2) as peer:
-        before = reads_by_bytes(node1)
-        counts = _counts(client(node1, f"{peer} watch {seconds}"))
-        after = reads_by_bytes(node1)
-    more = {size: after[size] - before.get(size, 0) for size in after}
     most = seconds * 1000 // LEASE_MS + 2
-    check(counts["done"] > most and not counts["refused"] + counts["failed"] + counts["wrong"],
-          f"{counts}")
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        for _ in range(ATTEMPTS):
+            before = reads_by_bytes(node1)
+            counts = _counts(client(node1, f"{peer} watch {seconds}"))
+            after = reads_by_bytes(node1)
+            check(not counts["refused"] + counts["failed"] + counts["wrong"], f"{counts}")
+            if counts["done"] > 2 * most:
+                break
+            print(f"    a guest stood still: {counts}", flush=True)
+    more = {size: after[size] - before.get(size, 0) for size in after}
+    check(counts["done"] > 2 * most, f"it did not use the memory all the time: {counts}")
     check(more[4096] == counts["done"], f"it READ pages, the card {more}")
     check(2 <= more.get(ENTRY_BYTES, 0) <= most,
           f"READs of the directory beside {counts['done']} of pages: {more}, at most {most}")
@@ -225,29 +233,42 @@ def test_bad_requests_never_reach_the_wire(cluster):
         check(_card(node1)["completions_error"] == failed, "a request failed on the card")
 
 
+MOVES = 3
+
+
 @limit(400)
 def test_queue_leaves_a_peer_that_stops_answering(cluster):
     """Connected to another peer at its first error, with requests still under way: it works
     at once, and each of those completes."""
     with up(cluster) as (node1, node2), serve(node2) as peer:
-        with node1.background(f"{AS_USER} {program(node1)} {peer} reconnect 40 "
-                              ">/run/reconnect.out 2>&1", limit=200) as moving:
-            for _ in range(3):
-                time.sleep(5)
+        with node1.background(f"{AS_USER} {program(node1)} {peer} reconnect 900 "
+                              ">/run/reconnect.out 2>&1", limit=900) as moving:
+            for _ in range(MOVES):
+                working(node1, 1)
                 cluster.cut("node1", "node2")
-                time.sleep(5)
+                # it leaves at the first error; a new one comes only when the peer answers
+                wait_until(lambda: not any(row["completed"] for row in
+                                           metactl(node1, "queue list")), 60,
+                           "the queue has left")
                 cluster.fabric.reset()
+            working(node1, 1)
+            finish(node1, "reconnect 900")
             moving.wait(120)
         counts = _counts(node1.run("cat /run/reconnect.out"))
-        check(counts["moved"] >= 2 and not counts["refused"] + counts["lost"], f"{counts}")
+        check(counts["moved"] >= MOVES and not counts["refused"] + counts["lost"], f"{counts}")
 
 
 @limit(300)
 def test_region_taken_back_under_readers(cluster):
     with up(cluster) as (node1, node2):
         refused = _card(node2)["naks_error"]
-        with serve(node2, "0", "12") as peer:
-            counts = _counts(client(node1, f"{peer} watch 60"))
+        with serve(node2, "0", "900") as peer:
+            with node1.background(f"{AS_USER} {program(node1)} {peer} watch 900 >/run/watch.out",
+                                  limit=900) as watch:
+                working(node1, 1, completed=10)
+                node2.run("pkill -TERM -f 'krc_ioctl serve 1000 0 900$'")
+                watch.wait(60)
+            counts = _counts(node1.run("cat /run/watch.out"))
             check(counts["done"] and counts["refused"] == 100 and
                   not counts["failed"] + counts["wrong"], f"{counts}")
             said = wait_until(lambda: node2.run("grep error= /run/krc-serve.out", check=False).out,
@@ -296,7 +317,7 @@ def _said_at_the_end_of_the_port(machine, words):
 def test_connect_says_why_not(cluster):
     """Records that lead nowhere, each with its own error, and a port that goes meanwhile."""
     # a READ of a MetaServer that does not answer takes a quarter of this
-    with up(cluster, timeout_ms=40000) as (node1, node2):
+    with up(cluster, timeout_ms=600000) as (node1, node2):
         krcore.wait_ready(node1)
         address = node2.spec.address
         for service, (record, said) in enumerate(ODD_RECORDS, ODD):
@@ -362,15 +383,18 @@ def test_killed_programs_leave_nothing(cluster):
     count = 60
     with up(cluster) as (node1, node2), serve(node2) as peer:
         _counts(client(node1, f"{peer} loop 2"))
-        time.sleep(2)       # what a program had is given back in the background
+        # what a program had is given back in the background
+        wait_until(lambda: "pinned 0" in held(node1), 30, "nothing is pinned")
         before = held(node1)
-        check("pinned 0" in before, before)
         script = (f"for i in $(seq {count}); do {AS_USER} {program(node1)} {peer} hold 100 "
                   ">/run/hold.$((i % 4)) & p[$((i % 4))]=$!; sleep 0.$((RANDOM % 9 + 1)); "
                   "[ $i -lt 4 ] || kill -KILL ${p[$(((i + 1) % 4))]}; done; "
-                  "pkill -KILL -x krc_ioctl; wait; grep -l holding /run/hold.* | wc -l")
+                  # those that are left are killed when all of them have requests under way
+                  "for t in $(seq 600); do n=$(grep -l holding /run/hold.[023] | wc -l); "
+                  "[ $n = 3 ] && break; sleep 0.1; done; "
+                  "pkill -KILL -x krc_ioctl; wait; echo $n")
         result = node1.run(script, timeout=300, check=False)
-        check(result.out.strip() == "4", repr(result))
+        check(result.out.strip() == "3", repr(result))
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
         counts = _counts(client(node1, f"{peer} loop 3"))
         check(counts["done"] and not counts["failed"] + counts["wrong"], f"{counts}")
@@ -379,19 +403,20 @@ def test_killed_programs_leave_nothing(cluster):
 @limit(500)
 def test_owner_of_memory_killed_under_readers(cluster):
     with up(cluster) as (node1, node2), serve(node2) as good:
-        with node2.background(f"{AS_USER} {program(node2)} serve 100 >/run/krc-dying.out",
-                              limit=200) as owner:
+        with node2.background(f"{AS_USER} {program(node2)} serve 900 >/run/krc-dying.out",
+                              limit=900) as owner:
             said = wait_until(lambda: node2.run("cat /run/krc-dying.out").out, 30, "it serves")
             peer = f"{node2.spec.address} 0 {said.split(' ', 1)[1].strip()}"
             refused = _card(node2)["naks_error"]
-            with node1.background(f"{AS_USER} {program(node1)} {peer} watch 60 >/run/watch.out",
-                                  limit=100) as watch, \
-                 node1.background(f"{AS_USER} {program(node1)} {good} loop 15 >/run/loop.out",
-                                  limit=100) as loop:
-                time.sleep(5)
+            with node1.background(f"{AS_USER} {program(node1)} {peer} watch 900 >/run/watch.out",
+                                  limit=900) as watch, \
+                 node1.background(f"{AS_USER} {program(node1)} {good} loop 900 >/run/loop.out",
+                                  limit=900) as loop:
+                working(node1, 2, completed=10)
                 owner.kill()
-                node2.run("pkill -KILL -f 'krc_ioctl serve 100$'; true")
+                node2.run("pkill -KILL -f 'krc_ioctl serve 900$'; true")
                 watch.wait(90)
+                finish(node1, "loop 900")
                 loop.wait(90)
         seen = _counts(node1.run("cat /run/watch.out"))
         check(seen["done"] and seen["last_error"] == -53 and not seen["failed"] + seen["wrong"],
@@ -406,11 +431,11 @@ def test_card_taken_out(cluster):
     meta1 = cluster.node("meta1")
     with up(cluster) as (node1, node2), serve(node2) as peer:
         wait_until(lambda: len(_records(meta1)) == 2, 60, "both are published")
-        with node1.background(f"{AS_USER} {program(node1)} {peer} loop 60 >/run/loop.out",
-                              limit=100) as loop:
-            time.sleep(5)
+        with node1.background(f"{AS_USER} {program(node1)} {peer} loop 900 >/run/loop.out",
+                              limit=900) as loop:
+            working(node1, 1)
             node1.remove_nic()
-            loop.wait(30)
+            loop.wait(60)
         try:
             seen = _counts(node1.run("cat /run/loop.out"))
             check(seen["done"] and not seen["wrong"] and seen["refused"] + seen["failed"] == 1 and
@@ -439,7 +464,10 @@ def test_without_metaservers(cluster):
         for server in servers:
             server.run(f"systemctl kill -s KILL {krcore.UNIT}; systemctl stop {krcore.UNIT}")
             # while another one answers, the cache is emptied: what a hung one said may be old
-            time.sleep(5)
+            wait_until(lambda s=server: not any(
+                row["name"] == s.name and row["state"] == "ready"
+                for row in krcore.node_rows(node1, "node_server")), 60,
+                f"the node has lost {server.name}")
             seen = _counts(client(node1, f"{peer} loop 2"))
             check(seen["done"] and not seen["failed"] + seen["refused"], f"a cached peer: {seen}")
         fresh = client(node1, f"{peer} fresh")

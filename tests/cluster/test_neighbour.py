@@ -11,7 +11,7 @@ import re
 import statistics
 import time
 
-from . import krcore, nodes, programs
+from . import krcore, nodes, programs, trace
 from .nic import NIC_DEVICE
 from .nodes import AS_USER, as_user, client, counted, program, saying, serve, up
 from .suite import check, limit, wait_until
@@ -22,10 +22,12 @@ NEEDS = "dc"
 # -- faults of others --------------------------------------------------------------
 
 UNHEARD_SECONDS = 7     # longer than all retries, and shorter than those of two requests
-UNHEARD_TIMES = 5
+UNHEARD_TIMES = 5       # at least, and until requests have failed by that
+UNHEARD_MOST = 20
 UNDER_WAY_US = 40_000   # shorter than a lease
-PRODUCE_SECONDS = UNHEARD_TIMES * 14 + 6
-CONSUME_SECONDS = PRODUCE_SECONDS + 40
+PRODUCE_SECONDS = CONSUME_SECONDS = 900     # they are told when it is over
+PRODUCE_QUEUES = 16
+SEEN_SECONDS = 40       # in which the consumer has looked at all that there is
 
 
 @limit(900)
@@ -42,7 +44,10 @@ def test_a_write_is_done_once_or_reported(cluster):
             peer = f"{node2.spec.address} 0 {said.splitlines()[0].removeprefix('memory ')}"
             with node1.background(f"{AS_USER} {program(node1)} {peer} produce {PRODUCE_SECONDS}",
                                   limit=PRODUCE_SECONDS + 60) as process:
-                for _ in range(UNHEARD_TIMES):
+                nodes.working(node1, PRODUCE_QUEUES, completed=4)
+                for turn in range(UNHEARD_MOST):
+                    if turn >= UNHEARD_TIMES and nodes.pool(node1)["unknown"] > 3:
+                        break
                     time.sleep(5)
                     # on a slow way some are always under way: their answers will be lost
                     cluster.fabric.delay(node1.spec.index, UNDER_WAY_US)
@@ -50,9 +55,11 @@ def test_a_write_is_done_once_or_reported(cluster):
                     cluster.fabric.loss(node1.spec.index, 1000)
                     time.sleep(UNHEARD_SECONDS)
                     cluster.fabric.reset()
-                made = counted(process.wait(PRODUCE_SECONDS + 60))
-            node2.run(f"while pgrep -x krc_ioctl >/dev/null; do sleep 0.2; done; cat {out}",
-                      timeout=CONSUME_SECONDS + 60)
+                nodes.finish(node1, f"produce {PRODUCE_SECONDS}")
+                made = counted(process.wait(60))
+            time.sleep(SEEN_SECONDS)
+            node2.run("pkill -TERM -x krc_ioctl; "
+                      "while pgrep -x krc_ioctl >/dev/null; do sleep 0.2; done", timeout=60)
             said = node2.run(f"cat {out}").out
         print(f"    {made}\n    {said.strip().splitlines()[-1]}\n    {nodes.pool(node1)}",
               flush=True)
@@ -66,7 +73,8 @@ def test_a_write_is_done_once_or_reported(cluster):
 
 UNSERVED = "/usr/local/bin/krc_unserved"
 UNSERVED_OUT = "/run/krc-unserved.out"
-PATIENCE = 20       # seconds in which a call of others ends that waits for nobody
+PATIENCE = 90       # seconds in which a call of others ends that waits for nobody: what waits for
+                    # memory that never comes does so for ever
 
 
 @contextlib.contextmanager
@@ -77,11 +85,8 @@ def _registering(machine, how):
         said = wait_until(lambda: machine.run(f"cat {out}", check=False).out, 60,
                           f"krc_unserved {how} says something")
         check(said == "registering\n", said)
-        # by now it waits for its first page, or has said something else
-        time.sleep(2)
-        stack = _stack(machine, how)
-        check("get_user_pages" in stack or "fixup_user_fault" in stack,
-              f"{how}: waits for its pages: {stack}{machine.run(f'cat {out}').out}")
+        wait_until(lambda: re.search("get_user_pages|fixup_user_fault", _stack(machine, how)), 60,
+                   f"{how}: waits for its pages")
         yield
     said = machine.run(f"cat {out}", check=False).out
     check(said == "registering\n", said)
@@ -111,7 +116,7 @@ def _let_go(machine):
                 "mount -t fusectl none /sys/fs/fuse/connections; "
                 "for abort in /sys/fs/fuse/connections/*/abort; do "
                 "[ ! -e $abort ] || echo 1 >$abort; done")
-    wait_until(lambda: not _there(machine, "stuck"), 30, "the program ends")
+    wait_until(lambda: not _there(machine, "stuck"), 60, "the program ends")
 
 
 @limit(600)
@@ -150,7 +155,7 @@ def test_registration_never_holds_the_node(cluster):
         finally:
             node1.run(f"pkill -KILL -f '^{UNSERVED}'", check=False)
             _let_go(node1)
-        node1.run("for i in $(seq 100); do rmmod krcore && exit; sleep 0.1; done; exit 1",
+        node1.run("for i in $(seq 600); do rmmod krcore && exit; sleep 0.1; done; exit 1",
                   timeout=PATIENCE)
 
 
@@ -164,6 +169,8 @@ SIEGES = {
     "eight peers, 64 threads": "siege-rack",
 }
 ROUNDS, SECONDS = 3, 5
+SIEGE_OUT = "/run/siege.out"
+ATTEMPTS = 3            # of a machine that is not equally fast all the time
 
 
 def _tenant(machine, peer):
@@ -181,32 +188,67 @@ def _said(seen):
                      for key, value in seen.items())
 
 
-@limit(900)
+def _idle(machine):
+    """Whether each request of this node has been completed."""
+    (row,) = [row for row in krcore.metactl(machine, "stats node") if "completions" in row]
+    return row["requests"] == row["completions"]
+
+
+def _besieged(machine, peer, target, word):
+    """The good program beside a siege that goes on, by another user at the lowest priority: who
+    has a processor is not asked here."""
+    bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(machine)} {target} "
+           f"{word} 900 >{SIEGE_OUT} 2>&1")
+    begun = "bound=256\n" if word == "siege-services" else "rounds="
+    machine.run(f"rm -f {SIEGE_OUT}")
+    with machine.background(bad, limit=900):
+        wait_until(lambda: begun in machine.run(f"cat {SIEGE_OUT}", check=False).out, 120,
+                   "the siege has begun")
+        seen = _tenant(machine, peer)
+        wait_until(lambda: re.search(r"^rounds=[1-9]", machine.run(f"cat {SIEGE_OUT}").out, re.M),
+                   60, "silent peers were asked")
+        machine.run("pkill -KILL -x krc_ioctl -u games; true")
+    wait_until(lambda: _idle(machine), 120, "nothing of the siege is under way any more")
+    said = machine.run(f"cat {SIEGE_OUT}").out
+    check(re.search(r"^rounds=[1-9]\d* answered=0$", said.splitlines()[-1]), said)
+    return seen
+
+
+def _of_others(machine, events):
+    """Which initiators that all programs share the trace says were reset, and how many in all."""
+    (shared,) = [row["initiators"] for row in krcore.metactl(machine, "stats node")
+                 if row["type"] == "pool"]
+    reset = [int(re.match(r"\S+ initiator=(\d+) ", words)[1]) for _, words in events]
+    return [number for number in reset if number < shared], len(reset)
+
+
+@limit(1500)
 def test_silence_is_contained(cluster):
     """One user does what he can to have peers that do not answer stop a node, and a good
-    program of another user, which asks a healthy peer, is not slowed by it: it has no error,
-    and its READs take at most twice as long as on a node without that, in the median."""
+    program of another user, which asks a healthy peer, is not slowed by it: it has no error, no
+    initiator that others share is reset, and its READs take at most twice as long as on a node
+    without that, right before and behind, in the median."""
     with up(cluster) as (node1, node2), serve(node2) as peer:
         for i in range(8):
             nodes.publish_silent(node2, SILENT_SERVICE + i)
         target = f"{node2.spec.address} {SILENT_SERVICE} {' '.join(peer.split()[2:])}"
         _tenant(node1, peer)        # warm
-        alone = _tenant(node1, peer)
+        alone, slow = _tenant(node1, peer), []
         print(f"    alone: {_said(alone)} (emulated)", flush=True)
-        slow = []
-        for what, word in SIEGES.items():
-            # by another user, at the lowest priority: who has a processor is not asked here
-            bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(node1)} {target} "
-                   f"{word} 600 >/run/siege.out 2>&1")
-            with node1.background(bad, limit=700):
-                beside = _tenant(node1, peer)
-                node1.run("pkill -KILL -x krc_ioctl -u games; true")
-            print(f"    beside {what}: {_said(beside)}", flush=True)
-            said = node1.run("cat /run/siege.out").out
-            check(re.search(r"^rounds=[1-9]\d* answered=0$", said.splitlines()[-1]), said)
-            check(word != "siege-services" or "bound=256\n" in said, said)
-            if beside["p50_us"] > 2 * alone["p50_us"]:
-                slow.append(what)
+        with trace.recording(node1, "krc_recovery_begin") as recorded:
+            for what, word in SIEGES.items():
+                for _ in range(ATTEMPTS):
+                    beside = _besieged(node1, peer, target, word)
+                    before, alone = alone, _tenant(node1, peer)
+                    print(f"    beside {what}: {_said(beside)}; alone: {_said(alone)}", flush=True)
+                    if beside["p50_us"] <= 2 * max(before["p50_us"], alone["p50_us"]):
+                        break
+                else:
+                    slow.append(what)
+            shared, resets = _of_others(node1, recorded())
+        print(f"    {resets} resets", flush=True)
+        check(resets, "no silent peer was noticed")
+        check(not shared, f"initiators that all programs share were reset: {shared}")
         check(not slow, f"slowed to more than a half: beside {slow}")
 
 
@@ -238,7 +280,7 @@ def test_haste_is_no_failure_of_a_server(cluster):
 
 LATE_ROUNDS = 20
 LATE_UNDER_WAY = 512    # WRITEs of the reader at any time, so many times 20 are late
-LATE_SECONDS = 400
+LATE_SECONDS = 900      # at most: it is told when it is over
 
 
 def _reuse_keys(machine, reuse):

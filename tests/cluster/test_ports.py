@@ -24,13 +24,12 @@ LOOP_OUT = "/run/krc-loop.out"
 def _traffic(machine, peer):
     """Programs that WRITE and READ as fast as they can, until they are refused; afterwards
     each was refused by its own module, and none has failed on the wire."""
-    begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(machine)} {peer} loop 100 "
+    begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(machine)} {peer} loop 900 "
               f">{LOOP_OUT}.$i 2>&1 & done; wait")
     before = nodes.pool(machine)
-    with machine.background(begins, limit=200) as loops:
+    with machine.background(begins, limit=900) as loops:
         # each is at it, and all of them hold leases
-        wait_until(lambda: nodes.pool(machine)["completed"] > before["completed"] + 100 * LOOPS, 60,
-                   "there is traffic")
+        nodes.working(machine, LOOPS, completed=50)
         yield
         loops.wait(60)
     after = nodes.pool(machine)
@@ -47,7 +46,7 @@ def _traffic(machine, peer):
 
 def _down(machine):
     started = time.monotonic()
-    machine.run("krcore-metactl node down", timeout=30)
+    machine.run("krcore-metactl node down", timeout=60)
     print(f"    node down: {time.monotonic() - started:.1f} s", flush=True)
 
 
@@ -67,8 +66,8 @@ def _smaller_packets(machine):
 
 def _removed(machine):
     """Its programs are killed and the module removed."""
-    machine.run("pkill -KILL -x krc_ioctl; for i in $(seq 100); do rmmod krcore && exit; "
-                "sleep 0.05; done; exit 1", timeout=30)
+    machine.run("pkill -KILL -x krc_ioctl; for i in $(seq 600); do rmmod krcore && exit; "
+                "sleep 0.1; done; exit 1", timeout=60)
 
 
 @limit(600)
@@ -210,7 +209,7 @@ def _check_given_away(machine, device):
 def test_namespaces_and_gids(cluster):
     """The address of a port is that of its own network device, not one that a container has on
     top of it. Where devices belong to network namespaces, only the programs of its own have a
-    port. That a user sees his own peers only, test_sight shows."""
+    port. That a user sees his own peers only, test_observability shows."""
     with up(cluster) as (node1, _):
         device, dev = cluster.nic.device(), krcore.netdev(node1)
         address = ports(node1)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,24 @@ uint64_t dev_now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static volatile sig_atomic_t dev_stopped;
+
+static void dev_stop(int number)
+{
+	dev_stopped = number;
+}
+
+uint64_t dev_end_ms(unsigned int seconds)
+{
+	signal(SIGTERM, dev_stop);
+	return dev_now_ms() + 1000ULL * seconds;
+}
+
+int dev_over(uint64_t end_ms)
+{
+	return dev_stopped || dev_now_ms() >= end_ms;
 }
 
 int dev_ioctl(int fd, unsigned long request, void *arg)

@@ -124,6 +124,15 @@ int dev_parse_gid(const char *text, uint8_t gid[KRP_GID_BYTES]);
 
 uint64_t dev_now_ms(void);
 
+/*
+ * When a run of so many seconds ends, by dev_now_ms(). SIGTERM ends it at once from now on, so
+ * that who started it decides by what has come to pass, and not by time.
+ */
+uint64_t dev_end_ms(unsigned int seconds);
+
+/* Whether it is over. */
+int dev_over(uint64_t end_ms);
+
 /* The same bytes for the same seed. */
 void dev_fill(uint8_t *mem, size_t bytes, uint64_t seed);
 

@@ -4,9 +4,9 @@
  *
  *   krc_ioctl serve SECONDS [SERVICE [DROP_SECONDS]]
  *	Open memory to peers, print "memory RW RW_ADDR RO RO_ADDR BYTES", and keep it for
- *	so long. Binds SERVICE unless it is 0. After DROP_SECONDS the first region is taken
- *	back, and its memory filled with a sign that no peer may ever see. The environment's
- *	KRC_SERVE_MIB is how large each region is; 1 without it.
+ *	so long. Binds SERVICE unless it is 0. With DROP_SECONDS the first region is taken
+ *	back after so many, or at SIGTERM, and its memory filled with a sign that no peer may
+ *	ever see. The environment's KRC_SERVE_MIB is how large each region is; 1 without it.
  *   krc_ioctl consume SECONDS		take buffers that PEER produce hands over; prints "memory
  *	..." at first, and last a line of counts
  *   krc_ioctl lend PIPE			memory that changes hands by orders from PIPE, for PEER
@@ -51,6 +51,7 @@
  *   krc_ioctl PEER siege-services SECONDS	four threads do that, while another goes to more
  *	peers than the node keeps
  *   krc_ioctl PEER siege-rack SECONDS	64 threads, and eight peers: the services from PEER's on
+ * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant and siege-*.
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES. The environment's KRC_PORT is the
  * node's port to use, as `ports` counts them from 1, KRC_GID is its GID; any without them.
  *
@@ -68,8 +69,10 @@
 
 #define SERVE_MIB 1
 #define PAGE_BYTES 4096
+#define HOLD_BYTES (1U << 15) /* of each request of `hold` */
 #define GONE 0xdd /* fills memory that was taken back */
 #define SILENT_PAUSE_US 20000
+#define DROP_LOOK_US 10000
 #define CROWD_SECONDS 300 /* how long many queues are kept at most */
 
 /**
@@ -118,6 +121,21 @@ static int one(struct dev *dev, uint32_t queue, const struct krp_wr *wr, struct 
 	return ret;
 }
 
+/* Take the region back at the time, or when told to. */
+static void serve_drop(struct dev *dev, const struct dev_region *rw, unsigned int seconds)
+{
+	uint64_t end_ms = dev_end_ms(seconds), start;
+	int err;
+
+	while (!dev_over(end_ms))
+		usleep(DROP_LOOK_US);
+	start = dev_now_ms();
+	err = dev_deregister(dev, rw->handle);
+	memset(rw->mem, GONE, rw->bytes);
+	printf("dropped error=%d after_ms=%llu\n", err, (unsigned long long)(dev_now_ms() - start));
+	fflush(stdout);
+}
+
 static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_seconds)
 {
 	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
@@ -140,17 +158,8 @@ static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_s
 	       (unsigned long long)(uintptr_t)rw.mem, (unsigned long long)ro.token,
 	       (unsigned long long)(uintptr_t)ro.mem, bytes);
 	fflush(stdout);
-	if (drop_seconds) {
-		uint64_t start;
-
-		sleep(drop_seconds);
-		start = dev_now_ms();
-		err = dev_deregister(&dev, rw.handle);
-		memset(rw.mem, GONE, rw.bytes);
-		printf("dropped error=%d after_ms=%llu\n", err,
-		       (unsigned long long)(dev_now_ms() - start));
-		fflush(stdout);
-	}
+	if (drop_seconds)
+		serve_drop(&dev, &rw, drop_seconds);
 	sleep(seconds);
 	dev_close(&dev);
 	return 0;
@@ -165,19 +174,24 @@ static uint32_t open_with_page(struct dev *dev, const struct dev_peer *peer,
 	return dev_connected_or_die(dev, 16, peer);
 }
 
-/* The good tenant. Each loop has its own place in the peer's memory, by process. */
+/*
+ * The good tenant. Each loop has its own place in the peer's memory, by process, behind what
+ * `hold` fills. The time begins when it is connected, and is enough for one round.
+ */
 static int run_loop(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t deadline = dev_now_ms() + 1000ULL * seconds, round = 0;
-	size_t place = 4096 * ((unsigned int)getpid() % (unsigned int)(peer->bytes / 4096));
+	unsigned int places = (unsigned int)((peer->bytes - HOLD_BYTES) / PAGE_BYTES);
+	size_t place = HOLD_BYTES + PAGE_BYTES * ((unsigned int)getpid() % places);
 	struct dev_region from, to;
+	uint64_t end_ms, round;
 	struct counts c = { 0 };
 	struct dev dev;
 	uint32_t queue;
 
 	queue = open_with_page(&dev, peer, &from);
 	dev_region_or_die(&dev, PAGE_BYTES, KRP_ACCESS_LOCAL_WRITE, &to);
-	for (; dev_now_ms() < deadline && !c.refused && !c.failed; round++) {
+	end_ms = dev_end_ms(seconds);
+	for (round = 0; !c.refused && !c.failed && (!round || !dev_over(end_ms)); round++) {
 		uint32_t length = 1 + krp_mix64(round) % 4096;
 		struct krp_wr wr =
 			dev_wr(KRP_OP_WRITE, &from, 0, peer->rw, peer->rw_addr + place, length);
@@ -196,14 +210,15 @@ static int run_loop(const struct dev_peer *peer, unsigned int seconds)
 /* The bad tenant: whatever a program can get wrong in a reference, from a seed. */
 static int run_hostile(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t deadline = dev_now_ms() + 1000ULL * seconds, n;
+	uint64_t end_ms, n;
 	struct dev_region local;
 	struct counts c = { 0 };
 	struct dev dev;
 	uint32_t queue;
 
 	queue = open_with_page(&dev, peer, &local);
-	for (n = 0; dev_now_ms() < deadline; n++) {
+	end_ms = dev_end_ms(seconds);
+	for (n = 0; !dev_over(end_ms); n++) {
 		uint64_t random = krp_mix64(n ^ (uint64_t)getpid() << 32);
 		struct krp_wr wr = dev_wr(KRP_OP_WRITE, &local, 0, peer->rw, peer->rw_addr, 64);
 
@@ -239,7 +254,7 @@ static int run_hostile(const struct dev_peer *peer, unsigned int seconds)
 /* Another bad tenant: comes back and back to a peer that does not answer. */
 static int run_silent(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	uint64_t end_ms = dev_end_ms(seconds);
 	struct dev_region local;
 	struct counts c = { 0 };
 	struct dev dev;
@@ -247,7 +262,7 @@ static int run_silent(const struct dev_peer *peer, unsigned int seconds)
 
 	dev_open_or_die(&dev, 64);
 	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
-	while (dev_now_ms() < deadline) {
+	while (!dev_over(end_ms)) {
 		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 64);
 		int err = dev_queue_open(&dev, 16, peer, 0, &queue);
 
@@ -281,7 +296,7 @@ static int run_paged(const struct dev_peer *peer, unsigned int seconds)
 
 static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	uint64_t end_ms = dev_end_ms(seconds);
 	struct counts c = { 0 };
 	struct dev_region local;
 	struct krp_wr wrs[32];
@@ -295,10 +310,10 @@ static int run_hold(const struct dev_peer *peer, unsigned int seconds)
 	queue = dev_connected_or_die(&dev, 32, peer);
 	for (i = 0; i < 32; i++)
 		wrs[i] = dev_wr(i % 2 ? KRP_OP_READ : KRP_OP_WRITE, &local, 0, peer->rw,
-				peer->rw_addr, 1 << 15);
+				peer->rw_addr, HOLD_BYTES);
 	printf("holding\n");
 	fflush(stdout);
-	while (dev_now_ms() < deadline) {
+	while (!dev_over(end_ms)) {
 		dev_post(&dev, queue, wrs, 32, NULL);
 		if (!dev_reap(&dev, &cqe, 10))
 			continue;
@@ -338,14 +353,15 @@ static int run_crowd(const struct dev_peer *peer, unsigned int count)
 /* A region that is taken back: READs are right, or refused, and never fail or lie. */
 static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	uint64_t end_ms;
 	struct dev_region local;
 	struct counts c = { 0 };
 	struct dev dev;
 	uint32_t queue;
 
 	queue = open_with_page(&dev, peer, &local);
-	while (dev_now_ms() < deadline && c.refused < 100) {
+	end_ms = dev_end_ms(seconds);
+	while (!dev_over(end_ms) && c.refused < 100) {
 		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 4096);
 
 		if (!one(&dev, queue, &wr, &c))

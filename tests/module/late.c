@@ -11,7 +11,6 @@
  * Threads: none. Processes: the lender, and one that owns the memory just now.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,21 +283,14 @@ static void late_turn(struct late_reader *r, bool more)
 	}
 }
 
-static volatile sig_atomic_t late_over;
-
-static void late_stop(int number)
-{
-	late_over = number;
-}
-
 int late_read(const struct dev_peer *peer, unsigned int seconds)
 {
 	static struct late_reader r;
-	uint64_t end_ms = dev_now_ms() + 1000ULL * seconds;
+	uint64_t end_ms = dev_end_ms(seconds);
 	unsigned int q, busy;
+	int over;
 
 	r.peer = peer;
-	signal(SIGTERM, late_stop);
 	dev_open_or_die(&r.asking, 16);
 	dev_region_or_die(&r.asking, LATE_PAGE, KRP_ACCESS_LOCAL_WRITE, &r.board);
 	r.ask = dev_connected_or_die(&r.asking, 1, peer);
@@ -308,14 +300,13 @@ int late_read(const struct dev_peer *peer, unsigned int seconds)
 	for (q = 0; q < LATE_QUEUES; q++)
 		r.queues[q] = dev_connected_or_die(&r.dev, LATE_DEPTH, peer);
 	do {
-		if (!r.round && !late_over)
+		over = dev_over(end_ms);
+		if (!r.round && !over)
 			late_ask(&r);
-		if (dev_now_ms() >= end_ms)
-			late_over = SIGALRM;
-		late_turn(&r, !late_over);
+		late_turn(&r, !over);
 		for (busy = 0, q = 0; q < LATE_QUEUES; q++)
 			busy += r.outstanding[q];
-	} while (!late_over || busy);
+	} while (!over || busy);
 	printf("done=%lu refused=%lu gone=%lu doubted=%lu other=%lu last_error=%d\n", r.done,
 	       r.refused, r.gone, r.doubted, r.other, r.last_error);
 	return 0;

@@ -4,9 +4,10 @@
  * sees the flag, takes the buffer for itself, and gives it back some time later. What the
  * producer asked for once must not come a second time, when the buffer is another's.
  *
- * A producer who does not know whether a hand-over was done waits until the consumer must
+ * A producer that does not know whether a hand-over was done waits until the consumer must
  * have given the buffer back, looks, and does it again if nothing came of it: that is right
- * only if what was reported is never done later.
+ * only if what was reported is never done later. How long that is the consumer's clock says,
+ * and how often it has looked at all buffers: either may stand still for a while.
  *
  * Threads: none.
  */
@@ -21,7 +22,7 @@
 #define ONCE_SLOTS 4096U
 #define ONCE_WORDS 14
 #define ONCE_HOLD_MS 14000 /* longer than a request waits for retries and to be done again */
-#define ONCE_MARGIN_MS 1000
+#define ONCE_PASSES 3 /* one that had begun, the one that takes a buffer, and one behind it */
 #define ONCE_QUEUES 16U
 #define ONCE_PAUSE_MS 60 /* between two hand-overs of a queue: there is always one to come */
 #define ONCE_LOOK_MS 200
@@ -34,10 +35,21 @@ struct once_slot {
 	uint64_t rsvd;
 };
 
-/* What is lent: the buffers, and behind them how often each was given back. */
+/**
+ * struct once_state - What the producer READs.
+ * @seen: how often each buffer was given back.
+ * @passes: how often the consumer has looked at all of them.
+ * @clock_ms: its clock when the last time began.
+ */
+struct once_state {
+	_Alignas(8) uint64_t seen[ONCE_SLOTS];
+	uint64_t passes, clock_ms;
+};
+
+/* What is lent. */
 struct once_memory {
 	struct once_slot slots[ONCE_SLOTS];
-	_Alignas(8) uint64_t seen[ONCE_SLOTS];
+	struct once_state state;
 };
 
 static uint64_t once_word(uint64_t seq, unsigned int slot, unsigned int i)
@@ -101,14 +113,14 @@ static unsigned int once_look(struct once_memory *mem, struct once_owner *owner,
 	}
 	if (dev_now_ms() > owner->until_ms) {
 		owner->mine = false;
-		__atomic_store_n(&mem->seen[nr], owner->seq, __ATOMIC_RELEASE);
+		__atomic_store_n(&mem->state.seen[nr], owner->seq, __ATOMIC_RELEASE);
 	}
 	return wrong;
 }
 
 int once_consume(unsigned int seconds)
 {
-	uint64_t end_ms = dev_now_ms() + 1000ULL * seconds;
+	uint64_t end_ms = dev_end_ms(seconds);
 	static struct once_owner owners[ONCE_SLOTS];
 	size_t bytes = (sizeof(struct once_memory) + 4095) / 4096 * 4096;
 	unsigned long wrong = 0, taken = 0;
@@ -123,13 +135,17 @@ int once_consume(unsigned int seconds)
 	printf("memory %#llx %#llx 0 0 %zu\n", (unsigned long long)rw.token,
 	       (unsigned long long)(uintptr_t)rw.mem, bytes);
 	fflush(stdout);
-	while (dev_now_ms() < end_ms) {
+	while (!dev_over(end_ms)) {
+		uint64_t began_ms = dev_now_ms();
+
 		for (i = 0; i < ONCE_SLOTS; i++) {
 			uint64_t before = owners[i].seq;
 
 			wrong += once_look(mem, &owners[i], i);
 			taken += owners[i].seq - before;
 		}
+		__atomic_store_n(&mem->state.clock_ms, began_ms, __ATOMIC_RELEASE);
+		__atomic_store_n(&mem->state.passes, mem->state.passes + 1, __ATOMIC_RELEASE);
 		usleep(500);
 	}
 	printf("taken=%lu wrong=%lu\n", taken, wrong);
@@ -155,9 +171,17 @@ struct once_queue {
 	uint64_t next_ms;
 };
 
-/* What the producer knows of a buffer: @sent so often, not before @look_ms known what of it. */
+/**
+ * struct once_known - What the producer knows of a buffer.
+ * @sent: how often it was handed over.
+ * @asks: @doubt: answers of the consumer that are to come first.
+ * @passes: @doubt, 0 before that: the consumer's passes after which it had the buffer, if ever.
+ * @clock_ms: @doubt, 0 before that: the consumer's clock after which it has given it back.
+ * @last: @doubt, 0 before that: number of the answer that decides.
+ * @doubt: not known whether the last hand-over was done.
+ */
 struct once_known {
-	uint64_t sent, look_ms;
+	uint64_t sent, asks, passes, clock_ms, last;
 	bool doubt;
 };
 
@@ -167,7 +191,7 @@ struct once_producer {
 	struct dev_region local;
 	struct once_queue queues[ONCE_QUEUES];
 	struct once_known slots[ONCE_SLOTS];
-	unsigned long done, doubted, silent, cancelled, other, redone;
+	unsigned long done, doubted, silent, cancelled, other, redone, asks;
 	int last_error;
 	unsigned int at;
 };
@@ -178,10 +202,10 @@ static struct once_slot *once_buffer(struct once_producer *p, unsigned int queue
 	return (struct once_slot *)p->local.mem + queue;
 }
 
-/* What the consumer said last that he gave back. */
-static const uint64_t *once_seen(const struct once_producer *p)
+/* What the consumer said last. */
+static struct once_state *once_said(const struct once_producer *p)
 {
-	return (const uint64_t *)(p->local.mem + ONCE_QUEUES * sizeof(struct once_slot));
+	return (struct once_state *)(p->local.mem + ONCE_QUEUES * sizeof(struct once_slot));
 }
 
 static void once_send(struct once_producer *p, unsigned int queue, unsigned int slot)
@@ -212,6 +236,30 @@ static void once_send(struct once_producer *p, unsigned int queue, unsigned int 
 		p->last_error = taken;
 }
 
+/*
+ * What was done before the doubt is taken by a pass that begins after it, so by the second that
+ * ends after it, and before the third begins; from then on by the consumer's clock. Return:
+ * whether it has been given back by now.
+ */
+static bool once_settled(const struct once_producer *p, struct once_known *known)
+{
+	const struct once_state *said = once_said(p);
+
+	if (p->asks < known->asks)
+		return false;
+	if (!known->passes)
+		known->passes = said->passes + ONCE_PASSES;
+	if (said->passes < known->passes)
+		return false;
+	if (!known->clock_ms)
+		known->clock_ms = said->clock_ms + ONCE_HOLD_MS;
+	if (said->clock_ms <= known->clock_ms)
+		return false;
+	if (!known->last) /* words of one answer may be older than others of it */
+		known->last = p->asks + 1;
+	return p->asks >= known->last;
+}
+
 /* A buffer that is the producer's, or ONCE_SLOTS. */
 static unsigned int once_free_slot(struct once_producer *p)
 {
@@ -221,14 +269,14 @@ static unsigned int once_free_slot(struct once_producer *p)
 		unsigned int slot = p->at++ % ONCE_SLOTS;
 		struct once_known *known = &p->slots[slot];
 
-		if (known->look_ms > dev_now_ms())
+		if (known->doubt && !once_settled(p, known))
 			continue;
-		if (known->doubt && once_seen(p)[slot] + 1 == known->sent) {
+		if (known->doubt && once_said(p)->seen[slot] + 1 == known->sent) {
 			known->sent--; /* nothing came of it, nor will there */
 			p->redone++;
 		}
 		known->doubt = false;
-		if (once_seen(p)[slot] == known->sent)
+		if (once_said(p)->seen[slot] == known->sent)
 			return slot;
 	}
 	return ONCE_SLOTS;
@@ -240,8 +288,10 @@ static void once_over(struct once_producer *p, struct once_queue *q)
 
 	q->next_ms = dev_now_ms() + ONCE_PAUSE_MS;
 	known->doubt = q->bad;
-	/* all that was done has been taken by then, given back, and looked at */
-	known->look_ms = dev_now_ms() + (q->bad ? ONCE_HOLD_MS + 3 * ONCE_MARGIN_MS : 0);
+	known->asks = p->asks + 1;
+	known->passes = 0;
+	known->clock_ms = 0;
+	known->last = 0;
 }
 
 static void once_complete(struct once_producer *p, const struct krp_cqe *cqe)
@@ -305,20 +355,21 @@ static void once_turn(struct once_producer *p, unsigned int queue)
 static void once_ask(struct once_producer *p, struct dev *dev, uint32_t queue,
 		     const struct dev_region *local)
 {
-	uint64_t remote = p->peer->rw_addr + sizeof(((struct once_memory *)0)->slots);
+	uint64_t remote = p->peer->rw_addr + offsetof(struct once_memory, state);
 	struct krp_wr wr =
-		dev_wr(KRP_OP_READ, local, 0, p->peer->rw, remote, ONCE_SLOTS * sizeof(uint64_t));
+		dev_wr(KRP_OP_READ, local, 0, p->peer->rw, remote, sizeof(struct once_state));
 
-	if (!dev_do(dev, queue, &wr))
-		memcpy(p->local.mem + ONCE_QUEUES * sizeof(struct once_slot), local->mem,
-		       ONCE_SLOTS * sizeof(uint64_t));
-	else
+	if (dev_do(dev, queue, &wr)) {
 		dev_connect(dev, queue, p->peer, 0);
+		return;
+	}
+	memcpy(once_said(p), local->mem, sizeof(struct once_state));
+	p->asks++;
 }
 
 int once_produce(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t end_ms = dev_now_ms() + 1000ULL * seconds, look_ms = 0;
+	uint64_t end_ms = dev_end_ms(seconds), look_ms = 0;
 	static struct once_producer p;
 	struct dev_region seen;
 	struct dev asking;
@@ -327,11 +378,11 @@ int once_produce(const struct dev_peer *peer, unsigned int seconds)
 
 	p.peer = peer;
 	dev_open_or_die(&asking, 16);
-	dev_region_or_die(&asking, ONCE_SLOTS * sizeof(uint64_t), KRP_ACCESS_LOCAL_WRITE, &seen);
+	dev_region_or_die(&asking, sizeof(struct once_state), KRP_ACCESS_LOCAL_WRITE, &seen);
 	ask = dev_connected_or_die(&asking, 1, peer);
 	dev_open_or_die(&p.dev, 64);
 	dev_region_or_die(&p.dev,
-			  ONCE_QUEUES * sizeof(struct once_slot) + ONCE_SLOTS * sizeof(uint64_t),
+			  ONCE_QUEUES * sizeof(struct once_slot) + sizeof(struct once_state),
 			  KRP_ACCESS_LOCAL_WRITE, &p.local);
 	for (i = 0; i < ONCE_QUEUES; i++)
 		p.queues[i].nr = dev_connected_or_die(&p.dev, 2, peer);
@@ -341,12 +392,12 @@ int once_produce(const struct dev_peer *peer, unsigned int seconds)
 			look_ms = dev_now_ms() + ONCE_LOOK_MS;
 		}
 		for (busy = 0, i = 0; i < ONCE_QUEUES; i++) {
-			if (dev_now_ms() < end_ms)
+			if (!dev_over(end_ms))
 				once_turn(&p, i);
 			busy += p.queues[i].outstanding != 0;
 		}
 		once_drain(&p, 5);
-	} while (dev_now_ms() < end_ms || busy);
+	} while (!dev_over(end_ms) || busy);
 	printf("done=%lu doubted=%lu silent=%lu cancelled=%lu other=%lu redone=%lu last_error=%d\n",
 	       p.done, p.doubted, p.silent, p.cancelled, p.other, p.redone, p.last_error);
 	return 0;

@@ -58,10 +58,10 @@ static int next(struct mover *m, int timeout_ms)
 	return cqe.status;
 }
 
-/* Ask until it fails, or until @deadline. Return: whether it failed. */
-static int ask_until_silent(struct mover *m, uint64_t deadline)
+/* Ask until it fails, or until @end_ms. Return: whether it failed. */
+static int ask_until_silent(struct mover *m, uint64_t end_ms)
 {
-	while (dev_now_ms() < deadline) {
+	while (!dev_over(end_ms)) {
 		if (ask(m, DEPTH - m->outstanding) || next(m, DEV_TIMEOUT_MS))
 			return 1;
 	}
@@ -86,10 +86,10 @@ static void move(struct mover *m)
 }
 
 /* A new queue to the peer, when it answers again. Return: whether it does. */
-static int come_back(struct mover *m, uint64_t deadline)
+static int come_back(struct mover *m, uint64_t end_ms)
 {
 	dev_queue_close(&m->dev, m->queue);
-	while (dev_now_ms() < deadline) {
+	while (!dev_over(end_ms)) {
 		if (!dev_queue_open(&m->dev, DEPTH, m->peer, 0, &m->queue)) {
 			if (!ask(m, 1) && !next(m, DEV_TIMEOUT_MS))
 				return 1;
@@ -102,7 +102,7 @@ static int come_back(struct mover *m, uint64_t deadline)
 
 struct dev_moves reconnect(const struct dev_peer *peer, unsigned int seconds)
 {
-	uint64_t deadline = dev_now_ms() + 1000ULL * seconds;
+	uint64_t end_ms = dev_end_ms(seconds);
 	struct krp_port_info port = { .index = 1 };
 	struct mover m = { .peer = peer };
 
@@ -112,10 +112,10 @@ struct dev_moves reconnect(const struct dev_peer *peer, unsigned int seconds)
 	dev_ioctl(m.dev.fd, KRP_IOC_PORT, &port);
 	memcpy(m.home.gid, port.gid, sizeof(port.gid));
 	do {
-		if (!ask_until_silent(&m, deadline))
+		if (!ask_until_silent(&m, end_ms))
 			break;
 		move(&m);
-	} while (come_back(&m, deadline));
+	} while (come_back(&m, end_ms));
 	dev_close(&m.dev);
 	return m.result;
 }
