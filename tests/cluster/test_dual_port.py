@@ -13,8 +13,8 @@ from . import krcore
 from .krcore import metactl, node_rows
 from .machine import NIC_PORT_ADDRESS
 from .nic import NIC_DEVICE, SECOND_PORT
-from .nodes import (AS_USER, GONE, NODE, card_counters, counted, objects, ports, program, saying,
-                    serve, up)
+from .nodes import (AS_USER, GONE, NODE, card_counters, counted, finish, objects, ports, program,
+                    saying, serve, up, working)
 from .suite import Skip, check, limit, wait_until
 
 NEEDS = "dc"
@@ -229,11 +229,11 @@ def test_one_port_goes_and_the_other_works_on(cluster):
         first, second = node1.spec.address, ADDRESS
         with serve(node2) as other, _serving(node1, second) as far, contextlib.ExitStack() as stack:
             dying, out, back = (
-                stack.enter_context(node.background(_program(node, port, f"{peer} loop 25"),
-                                                    limit=120))
+                stack.enter_context(node.background(_program(node, port, f"{peer} loop 900"),
+                                                    limit=900))
                 for node, port, peer in ((node1, 1, other), (node1, 2, other), (node2, ANY, far)))
-            wait_until(lambda: [sum(1 for row in metactl(node, "queue list") if row["completed"])
-                                for node in (node1, node2)] == [2, 1], 60, "all three work")
+            working(node1, 2)
+            working(node2, 1)
             _take_out(node1, 0)
             seen = counted(dying.wait(60))
             check(seen["done"] and not seen["wrong"] and seen["refused"] + seen["failed"] == 1 and
@@ -244,8 +244,10 @@ def test_one_port_goes_and_the_other_works_on(cluster):
             check(krcore.lookup(node2, second, 0), f"{second} is not found")
             with _only_by(node1, "requester", 1) as wrote:
                 wrote.append(_loop(node1, ANY, other))
-            _good(out.wait(60))
-            _good(back.wait(60))
+            for node, loop in ((node1, out), (node2, back)):
+                check(loop.poll() is None, "it has ended by itself")
+                finish(node, "loop 900")
+                _good(loop.wait(60))
 
             _put_back(node1, 0, first)
             again = _ports_up(node1, first, second)
