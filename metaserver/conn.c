@@ -15,6 +15,7 @@
  * Connections are freed by ms_conn_check() and ms_device_remove() only, never
  * from within a completion.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,6 +380,26 @@ static int ms_conn_create_qp(struct ms_conn *conn)
 	return 0;
 }
 
+/* The P_Key at an index of the port's table; 0 if the device has none there. */
+static uint16_t ms_conn_pkey(const struct ms_conn *conn)
+{
+	__be16 pkey;
+
+	if (ibv_query_pkey(conn->id->verbs, conn->id->port_num, conn->pkey_index, &pkey))
+		return 0;
+	return be16toh(pkey);
+}
+
+void ms_conn_pkeys_changed(struct ms_device *dev, unsigned int port)
+{
+	struct ms_conn *conn;
+
+	for (conn = dev->srv->conns; conn; conn = conn->next)
+		if (conn->dev == dev && conn->id->port_num == port &&
+		    ms_conn_pkey(conn) != conn->pkey)
+			ms_conn_broken(conn, "the port is no longer in the client's partition");
+}
+
 /* INIT, RTR, RTS with rdma_cm's attributes, but no remote access of any kind. */
 static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, struct kru_ends *ret_ends)
 {
@@ -389,6 +410,8 @@ static int ms_conn_bring_up(struct ms_conn *conn, uint8_t rd_atomic, struct kru_
 	attr.qp_state = IBV_QPS_INIT;
 	if (rdma_init_qp_attr(conn->id, &attr, &mask))
 		return -errno;
+	conn->pkey_index = attr.pkey_index;
+	conn->pkey = ms_conn_pkey(conn);
 	attr.qp_access_flags = 0;
 	if (ibv_modify_qp(conn->qp, &attr, mask | IBV_QP_ACCESS_FLAGS))
 		return -errno;

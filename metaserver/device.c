@@ -194,7 +194,8 @@ static struct ms_conn *ms_conn_of_qp(struct ms_device *dev, const struct ibv_asy
 }
 
 /* Return: false if the device is broken. */
-static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, struct ms_conn *conn)
+static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, struct ms_conn *conn,
+			    unsigned int port)
 {
 	switch (type) {
 	case IBV_EVENT_QP_FATAL:
@@ -214,6 +215,11 @@ static bool ms_device_event(struct ms_device *dev, enum ibv_event_type type, str
 	case IBV_EVENT_COMM_EST:
 		if (conn)
 			rdma_notify(conn->id, type);
+		return true;
+	case IBV_EVENT_PKEY_CHANGE:
+		ms_log(LOG_NOTICE, "device '%s': port %u: %s", dev->name, port,
+		       ibv_event_type_str(type));
+		ms_conn_pkeys_changed(dev, port);
 		return true;
 	case IBV_EVENT_PORT_ACTIVE:
 	case IBV_EVENT_PORT_ERR:
@@ -239,11 +245,14 @@ static void ms_device_on_async(struct ev_loop *loop, ev_io *w, int events)
 	while (!ibv_get_async_event(dev->verbs, &event)) {
 		enum ibv_event_type type = event.event_type;
 		struct ms_conn *conn = NULL;
+		unsigned int port = 0;
 
-		if (type <= IBV_EVENT_PATH_MIG_ERR && type != IBV_EVENT_CQ_ERR)
+		if (type == IBV_EVENT_PKEY_CHANGE)
+			port = (unsigned int)event.element.port_num;
+		else if (type <= IBV_EVENT_PATH_MIG_ERR && type != IBV_EVENT_CQ_ERR)
 			conn = ms_conn_of_qp(dev, &event);
 		ibv_ack_async_event(&event); /* destroying a queue pair waits for it */
-		if (!ms_device_event(dev, type, conn)) {
+		if (!ms_device_event(dev, type, conn, port)) {
 			ms_device_remove(dev, ibv_event_type_str(type));
 			return;
 		}

@@ -209,6 +209,8 @@ enum ms_phase {
  * @id: rdma_cm's.
  * @qp: queue pair, NULL once destroyed.
  * @qpn: its number.
+ * @pkey_index: where its P_Key is in the table of the port.
+ * @pkey: that P_Key when it was made.
  * @phase: see enum.
  * @established: rdma_cm reported RDMA_CM_EVENT_ESTABLISHED.
  * @was_ready: it was authenticated once; else it is a stranger.
@@ -237,6 +239,8 @@ struct ms_conn {
 	struct rdma_cm_id *id;
 	struct ibv_qp *qp;
 	uint32_t qpn;
+	uint16_t pkey_index;
+	uint16_t pkey;
 	enum ms_phase phase;
 	bool established;
 	bool was_ready;
@@ -595,6 +599,16 @@ void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok);
 
 /** ms_conn_broken() - The queue pair has failed. @conn: connection. @why: for diagnostics. */
 void ms_conn_broken(struct ms_conn *conn, const char *why);
+
+/**
+ * ms_conn_pkeys_changed() - The table of P_Keys of a port has changed.
+ * @dev: device.
+ * @port: port.
+ *
+ * Queue pairs that are in another partition now reach nobody: they are disconnected, and the
+ * clients attach again with the P_Key that rdma_cm takes then.
+ */
+void ms_conn_pkeys_changed(struct ms_device *dev, unsigned int port);
 
 /** ms_conn_last_wqe() - No more receives are taken for it. @conn: connection. */
 void ms_conn_last_wqe(struct ms_conn *conn);

@@ -18,6 +18,7 @@
 #include "tests/unit/wrap_conn.h"
 
 #define CLIENTS 600U
+#define PKEYS 3
 
 static struct {
 	struct ev_loop *loop;
@@ -26,6 +27,8 @@ static struct {
 	struct ibv_device device;
 	struct ibv_context verbs;
 	enum ibv_mtu mtu;
+	uint16_t pkeys[PKEYS]; /* of the port */
+	uint16_t pkey_index;
 	unsigned int ids, qps; /* that exist */
 	unsigned int commands; /* to the NIC */
 	unsigned int ended; /* queue pairs put into error */
@@ -39,6 +42,7 @@ int __wrap_rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 {
 	(void)id;
 	attr->path_mtu = fx.mtu;
+	attr->pkey_index = fx.pkey_index;
 	attr->dest_qp_num = 77;
 	attr->ah_attr.is_global = 1;
 	*mask = IBV_QP_STATE;
@@ -107,6 +111,16 @@ int __wrap_ibv_query_gid(struct ibv_context *verbs, uint8_t port, int index, uni
 	(void)port;
 	(void)index;
 	memset(gid, 0, sizeof(*gid));
+	return 0;
+}
+
+int __wrap_ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __be16 *pkey)
+{
+	(void)verbs;
+	(void)port;
+	if (index >= PKEYS)
+		return -1;
+	*pkey = htobe16(fx.pkeys[index]);
 	return 0;
 }
 
@@ -291,6 +305,32 @@ static void test_removal_gives_signs_of_life(void **state)
 	assert_int_equal(fx.alive, 2 * CLIENTS / MS_BUSY_STEPS);
 }
 
+/* Whoever is in a partition that the port has left attaches again, others stay. */
+static void test_a_partition_that_is_gone(void **state)
+{
+	struct ms_conn *first, *second, *third;
+
+	(void)state;
+	fx.pkeys[1] = 0x8001;
+	for (fx.pkey_index = 0; fx.pkey_index < 3; fx.pkey_index++)
+		request(fx.pkey_index);
+	first = fx.srv->conns;
+	second = first->next;
+	third = second->next;
+	fx.pkeys[2] = 0x8002; /* one more partition, in a place that was empty */
+	ms_conn_pkeys_changed(fx.dev, 2);
+	assert_int_equal(third->phase, MS_PHASE_UP); /* another port */
+	ms_conn_pkeys_changed(fx.dev, 1);
+	assert_int_equal(first->phase, MS_PHASE_UP);
+	assert_int_equal(second->phase, MS_PHASE_UP);
+	assert_int_equal(third->phase, MS_PHASE_FLUSH);
+	fx.pkeys[1] = 0x8003;
+	ms_conn_pkeys_changed(fx.dev, 1);
+	assert_int_equal(first->phase, MS_PHASE_UP);
+	assert_int_equal(second->phase, MS_PHASE_FLUSH);
+	assert_string_equal(second->why, "the port is no longer in the client's partition");
+}
+
 static void test_a_path_of_small_packets_is_refused(void **state)
 {
 	(void)state;
@@ -318,6 +358,7 @@ int main(void)
 		CASE(test_broken_connections_are_paced),
 		CASE(test_none_is_passed_by),
 		CASE(test_removal_gives_signs_of_life),
+		CASE(test_a_partition_that_is_gone),
 		CASE(test_a_path_of_small_packets_is_refused),
 	};
 

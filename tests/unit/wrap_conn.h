@@ -17,6 +17,7 @@ struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int __wrap_ibv_destroy_qp(struct ibv_qp *qp);
 int __wrap_ibv_query_gid(struct ibv_context *verbs, uint8_t port, int index, union ibv_gid *gid);
+int __wrap_ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __be16 *pkey);
 int __wrap_ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device **ret_dev);
 int __wrap_ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id);
 
