@@ -488,8 +488,8 @@ static bool ms_rate_take(struct ms_session *s, uint64_t now_ms)
 }
 
 /*
- * Planning a crowded page takes as long as some ten messages. Who chose the keys that crowd it
- * can cause that with each message, and pays for it.
+ * Planning a crowded page takes as long as some ten messages. A client that chose the keys that
+ * crowd it can cause that with each message, and pays for it.
  */
 static void ms_rate_charge(struct ms_session *s, uint64_t fruitless)
 {
