@@ -21,6 +21,7 @@
 struct krc_hw; /* an open device; private to the provider, as the next two */
 struct krc_hw_target;
 struct krc_hw_initiator;
+struct krc_hw_parts;
 
 #define KRC_REASON_BYTES 96
 
@@ -112,12 +113,14 @@ struct krc_wc {
  * @rkey: remote key.
  * @known: set by the owner: peers may know the key, and late requests may carry it long after
  *	its end.
+ * @parts: the provider's: keys that it refers to, if it is of a large range; else NULL.
  */
 struct krc_hw_key {
 	u32 handle;
 	u32 lkey;
 	u32 rkey;
 	bool known;
+	struct krc_hw_parts *parts;
 };
 
 /**
@@ -204,7 +207,9 @@ struct krc_hw_events {
  * @arm: request one completion upcall. After it the caller must poll once more, since earlier
  *	completions may not raise one. Any context, initiator lock held.
  * @key_umem: make a key for pinned user memory: addresses under it are user virtual
- *	addresses from @iova; @access is KRP_ACCESS_*. May sleep.
+ *	addresses from @iova; @access is KRP_ACCESS_*. May sleep. No command is longer than a
+ *	bound, whatever the size of the memory, and few are under way at once. -E2BIG: more pages
+ *	than the device can list; -EINTR: killed.
  * @key_dma: make a key for @bytes of kernel memory at DMA address @dma, which is
  *	also its address under the key; contiguous. @access as above. May sleep.
  * @key_pages: make a key for @nr pages of kernel memory of PAGE_SIZE bytes each, at DMA

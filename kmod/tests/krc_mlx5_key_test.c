@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: names of remote keys of mlx5: none comes again while a request that carries it may
- * be under way, whatever index the device gives out.
+ * be under way, whatever index the device gives out; and the parts of large ranges.
  * Locking: none; a test runs alone.
  */
 #include <kunit/test.h>
 
 #include "hw/mlx5/mlx5.h"
+#include "krp_ioctl.h"
 
 #define KRC_TEST_START_S 1000
 #define KRC_TEST_LONG_S 100000
@@ -107,10 +108,57 @@ static void krc_test_what_has_rested_is_forgotten(struct kunit *test)
 	xa_destroy(&hw->resting);
 }
 
+/* The parts of a range follow one another without gap, and none has more pages than it may. */
+static void krc_test_tile(struct kunit *test, const struct krc_mlx5_range *r, u32 pages)
+{
+	u64 nr = DIV_ROUND_UP_ULL(krc_mlx5_range_pages(r), pages), at = r->iova;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		struct krc_mlx5_range part = krc_mlx5_range_part(r, pages, i);
+
+		KUNIT_ASSERT_EQ(test, part.iova, at);
+		KUNIT_ASSERT_GT(test, part.bytes, 0);
+		KUNIT_EXPECT_LE(test, krc_mlx5_range_pages(&part), pages);
+		KUNIT_EXPECT_EQ(test, part.page_shift, r->page_shift);
+		KUNIT_EXPECT_EQ(test, part.access, r->access);
+		if (i + 1 < nr)
+			KUNIT_EXPECT_EQ(test, krc_mlx5_range_pages(&part), pages);
+		at += part.bytes;
+	}
+	KUNIT_EXPECT_EQ(test, at, r->iova + r->bytes);
+}
+
+static void krc_test_parts_make_up_the_range(struct kunit *test)
+{
+	static const u32 page_shifts[] = { 12, 16, 21 };
+	static const u64 sizes[] = { 1, 4095, 4096, 4097, 65536, 1 << 20, (5 << 20) + 77 };
+	static const u32 pages[] = { 1, 2, 3, 16, KRC_MLX5_KEY_PAGES };
+	static const u64 iovas[] = { 4096, 1, 4095, 0x7fff12345678, (1 << 30) - 1 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(page_shifts) * ARRAY_SIZE(sizes) * 5 * 5; i++) {
+		struct krc_mlx5_range r = {
+			.iova = iovas[i % 5],
+			.bytes = sizes[i / 25 % ARRAY_SIZE(sizes)],
+			.page_shift = page_shifts[i / 25 / ARRAY_SIZE(sizes)],
+			.access = KRP_ACCESS_LOCAL_WRITE,
+		};
+
+		krc_test_tile(test, &r, pages[i / 5 % 5]);
+	}
+	/* 64 GiB of small pages, of which no part lists more than one key may */
+	krc_test_tile(test,
+		      &(struct krc_mlx5_range){
+			      .iova = 0x7f0000000123, .bytes = 64ULL << 30, .page_shift = 12 },
+		      KRC_MLX5_KEY_PAGES);
+}
+
 static struct kunit_case krc_mlx5_key_cases[] = { KUNIT_CASE(
 							  krc_test_an_index_that_is_reused_at_once),
 						  KUNIT_CASE(krc_test_names_that_nobody_knows),
 						  KUNIT_CASE(krc_test_what_has_rested_is_forgotten),
+						  KUNIT_CASE(krc_test_parts_make_up_the_range),
 						  {} };
 
 static struct kunit_suite krc_mlx5_key_suite = {

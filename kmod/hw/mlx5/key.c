@@ -16,9 +16,21 @@
  *   with that one; the device may then choose another index, which is checked likewise.
  *   Not counted: keys that no peer was told, and names from before the device was opened,
  *   since targets have another secret since.
+ *
+ * PARTS
+ *   The time of a command grows with its list, and the device executes others behind it. So a
+ *   key lists at most krc_hw.key_pages_max pages. A larger range is divided into parts, each
+ *   with a key of its own, and the key that is handed out lists those (KLM), as vDPA does in
+ *   drivers/vdpa/mlx5/core/mr.c. Parts have the rights of the whole, but nobody is told
+ *   their keys. krc_hw.key_turns bounds the commands for keys of programs that are under way
+ *   at once, since mlx5_core's waiters for a command slot can't be killed, and recovery needs
+ *   slots, too.
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
 
 #include "base/compat.h"
 #include "hw/mlx5/mlx5.h"
@@ -27,6 +39,7 @@
 
 #define KRC_MLX5_LOG_PAGE_MAX 31 /* log_page_size of a key has five bits */
 #define KRC_MLX5_KEY_TRIES 64
+#define KRC_MLX5_PART_BYTES (1ULL << 30)
 /* 256 keys of KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN; longer than a NIC holds a request */
 #define KRC_MLX5_KEY_REST_S (KRP_MRDIR_REST_MS / 1000)
 #define KRC_MLX5_KEY_LIVES (1LL << 40) /* in place of the time of destruction: the key exists */
@@ -34,20 +47,16 @@
 #define KRC_MLX5_MTT_PRESENT 3 /* read and write allowed; for devices that check it */
 
 /**
- * struct krc_mlx5_range - The range and rights of a key.
- * @iova: first address under the key.
- * @bytes: length.
- * @page_shift: log2 of the pages' size.
- * @access: KRP_ACCESS_*.
+ * struct krc_hw_parts - Keys of the parts of a large range.
+ * @nr: number of keys that exist.
+ * @handles: the keys, in the order of their addresses.
  */
-struct krc_mlx5_range {
-	u64 iova;
-	u64 bytes;
-	u32 page_shift;
-	u32 access;
+struct krc_hw_parts {
+	u32 nr;
+	u32 handles[];
 };
 
-static u64 krc_mlx5_range_pages(const struct krc_mlx5_range *r)
+u64 krc_mlx5_range_pages(const struct krc_mlx5_range *r)
 {
 	u64 first = r->iova >> r->page_shift;
 	u64 last = (r->iova + r->bytes - 1) >> r->page_shift;
@@ -55,14 +64,22 @@ static u64 krc_mlx5_range_pages(const struct krc_mlx5_range *r)
 	return last - first + 1;
 }
 
+struct krc_mlx5_range krc_mlx5_range_part(const struct krc_mlx5_range *r, u32 pages, u32 i)
+{
+	u64 bytes = (u64)pages << r->page_shift;
+	u64 first = round_down(r->iova, 1ULL << r->page_shift) + i * bytes;
+	struct krc_mlx5_range part = *r;
+
+	part.iova = max(r->iova, first);
+	part.bytes = min(r->bytes - (part.iova - r->iova), bytes - (part.iova - first));
+	return part;
+}
+
+/* Fill in what keys of pages and keys of keys have in common. */
 static void krc_mlx5_key_context(struct krc_hw *hw, void *in, const struct krc_mlx5_range *r)
 {
 	void *mkc = MLX5_ADDR_OF(create_mkey_in, in, memory_key_mkey_entry);
-	u32 octwords = DIV_ROUND_UP_ULL(krc_mlx5_range_pages(r), 2);
 
-	MLX5_SET(create_mkey_in, in, pg_access, MLX5_CAP_GEN(hw->mdev, pg));
-	MLX5_SET(create_mkey_in, in, translations_octword_actual_size, octwords);
-	MLX5_SET(mkc, mkc, access_mode_1_0, MLX5_MKC_ACCESS_MODE_MTT);
 	MLX5_SET(mkc, mkc, lr, 1);
 	MLX5_SET(mkc, mkc, lw, !!(r->access & KRP_ACCESS_LOCAL_WRITE));
 	MLX5_SET(mkc, mkc, rr, !!(r->access & KRP_ACCESS_REMOTE_READ));
@@ -72,8 +89,21 @@ static void krc_mlx5_key_context(struct krc_hw *hw, void *in, const struct krc_m
 	MLX5_SET(mkc, mkc, pd, hw->pdn);
 	MLX5_SET64(mkc, mkc, start_addr, r->iova);
 	MLX5_SET64(mkc, mkc, len, r->bytes);
+}
+
+/* Fill in the command for a key that lists pages, except the list. Return: its length. */
+static int krc_mlx5_key_of_pages(struct krc_hw *hw, void *in, const struct krc_mlx5_range *r)
+{
+	void *mkc = MLX5_ADDR_OF(create_mkey_in, in, memory_key_mkey_entry);
+	u32 octwords = DIV_ROUND_UP_ULL(krc_mlx5_range_pages(r), 2);
+
+	krc_mlx5_key_context(hw, in, r);
+	MLX5_SET(create_mkey_in, in, pg_access, MLX5_CAP_GEN(hw->mdev, pg));
+	MLX5_SET(create_mkey_in, in, translations_octword_actual_size, octwords);
+	MLX5_SET(mkc, mkc, access_mode_1_0, MLX5_MKC_ACCESS_MODE_MTT);
 	MLX5_SET(mkc, mkc, translations_octword_size, octwords);
 	MLX5_SET(mkc, mkc, log_page_size, r->page_shift);
+	return MLX5_ST_SZ_BYTES(create_mkey_in) + octwords * 2 * sizeof(__be64);
 }
 
 /* Allocate and fill in the command, except its page list. Return: it or ERR_PTR; kvfree(). */
@@ -84,11 +114,10 @@ static u32 *krc_mlx5_key_prepare(struct krc_hw *hw, const struct krc_mlx5_range 
 
 	if (list > INT_MAX / 2)
 		return ERR_PTR(-E2BIG);
-	*ret_inlen = MLX5_ST_SZ_BYTES(create_mkey_in) + list;
-	in = kvzalloc(*ret_inlen, GFP_KERNEL_ACCOUNT);
+	in = kvzalloc(MLX5_ST_SZ_BYTES(create_mkey_in) + list, GFP_KERNEL_ACCOUNT);
 	if (!in)
 		return ERR_PTR(-ENOMEM);
-	krc_mlx5_key_context(hw, in, r);
+	*ret_inlen = krc_mlx5_key_of_pages(hw, in, r);
 	return in;
 }
 
@@ -194,6 +223,137 @@ static u64 krc_mlx5_mtt_flags(struct krc_hw *hw)
 	return MLX5_CAP_GEN(hw->mdev, pg) ? KRC_MLX5_MTT_PRESENT : 0;
 }
 
+/*
+ * Pages of each part of a range: no more than a key may list, nor than the length of 32 bits
+ * by which another key refers to it.
+ */
+static u32 krc_mlx5_part_pages(const struct krc_hw *hw, const struct krc_mlx5_range *r)
+{
+	return clamp_t(u64, KRC_MLX5_PART_BYTES >> r->page_shift, 1, hw->key_pages_max);
+}
+
+/* krc_mlx5_key_create() for a program, in its turn. Return: also -EINTR (killed). */
+static int krc_mlx5_key_create_in_turn(struct krc_hw *hw, u32 *in, int inlen, u32 access,
+				       struct krc_hw_key *ret_key)
+{
+	int err = fatal_signal_pending(current) ? -EINTR : down_killable(&hw->key_turns);
+
+	if (err)
+		return err;
+	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
+	up(&hw->key_turns);
+	return err;
+}
+
+/*
+ * Make the keys of the first @nr parts of a range of user memory. Return: 0; or an errno, with
+ * those of parts->nr made.
+ */
+static int krc_mlx5_parts_create(struct krc_hw *hw, struct ib_umem *umem,
+				 const struct krc_mlx5_range *r, u32 nr, struct krc_hw_parts *parts)
+{
+	u32 pages = krc_mlx5_part_pages(hw, r);
+	struct krc_mlx5_range part = krc_mlx5_range_part(r, pages, 0);
+	u64 flags = krc_mlx5_mtt_flags(hw), n = 0;
+	int err = -EINVAL, inlen;
+	struct ib_block_iter it;
+	struct krc_hw_key key;
+	__be64 *mtt;
+	u32 *in = krc_mlx5_key_prepare(hw, &part, &inlen); /* no later part is larger */
+
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	mtt = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
+	rdma_umem_for_each_dma_block(umem, &it, 1UL << r->page_shift) {
+		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | flags);
+		if (n < krc_mlx5_range_pages(&part))
+			continue;
+		err = krc_mlx5_key_create_in_turn(hw, in, inlen, r->access, &key);
+		if (err)
+			break;
+		parts->handles[parts->nr++] = key.handle;
+		if (parts->nr == nr)
+			break; /* the range has no more pages */
+		part = krc_mlx5_range_part(r, pages, parts->nr);
+		inlen = krc_mlx5_key_of_pages(hw, in, &part);
+		n = krc_mlx5_range_pages(&part);
+		if (n % 2)
+			mtt[n] = 0; /* fills the last octword */
+		n = 0;
+		cond_resched();
+	}
+	kvfree(in);
+	return parts->nr == nr ? 0 : err;
+}
+
+/* Destroy keys, the last first. Return: whether all are gone. */
+static bool krc_mlx5_parts_destroy(struct krc_hw *hw, struct krc_hw_parts *parts)
+{
+	bool gone = true;
+	u32 i;
+
+	for (i = parts->nr; i--;) {
+		krc_mlx5_key_rest(hw, parts->handles[i], false, ktime_get_seconds());
+		if (!krc_mlx5_key_forget(hw, parts->handles[i]))
+			gone = false;
+	}
+	kvfree(parts);
+	return gone;
+}
+
+/* Make the key that lists the keys of all parts. */
+static int krc_mlx5_parts_join(struct krc_hw *hw, const struct krc_mlx5_range *r,
+			       const struct krc_hw_parts *parts, struct krc_hw_key *ret_key)
+{
+	u32 octwords = ALIGN(parts->nr, 4), pages = krc_mlx5_part_pages(hw, r), i;
+	int err, inlen = MLX5_ST_SZ_BYTES(create_mkey_in) + octwords * sizeof(struct mlx5_klm);
+	u32 *in = kvzalloc(inlen, GFP_KERNEL_ACCOUNT);
+	struct mlx5_klm *klm;
+	void *mkc;
+
+	if (!in)
+		return -ENOMEM;
+	mkc = MLX5_ADDR_OF(create_mkey_in, in, memory_key_mkey_entry);
+	klm = MLX5_ADDR_OF(create_mkey_in, in, klm_pas_mtt);
+	krc_mlx5_key_context(hw, in, r);
+	MLX5_SET(create_mkey_in, in, translations_octword_actual_size, parts->nr);
+	MLX5_SET(mkc, mkc, access_mode_1_0, MLX5_MKC_ACCESS_MODE_KLMS);
+	MLX5_SET(mkc, mkc, translations_octword_size, octwords);
+	for (i = 0; i < parts->nr; i++) {
+		struct krc_mlx5_range part = krc_mlx5_range_part(r, pages, i);
+
+		klm[i].bcount = cpu_to_be32(part.bytes);
+		klm[i].key = cpu_to_be32(parts->handles[i]);
+		klm[i].va = cpu_to_be64(part.iova);
+	}
+	err = krc_mlx5_key_create_in_turn(hw, in, inlen, r->access, ret_key);
+	kvfree(in);
+	return err;
+}
+
+/* Make a key for a range that has too many pages for one. */
+static int krc_mlx5_key_large(struct krc_hw *hw, struct ib_umem *umem,
+			      const struct krc_mlx5_range *r, struct krc_hw_key *ret_key)
+{
+	u64 nr = DIV_ROUND_UP_ULL(krc_mlx5_range_pages(r), krc_mlx5_part_pages(hw, r));
+	struct krc_hw_parts *parts;
+	int err;
+
+	if (nr > 1U << MLX5_CAP_GEN(hw->mdev, log_max_klm_list_size))
+		return -E2BIG;
+	parts = kvzalloc(struct_size(parts, handles, nr), GFP_KERNEL_ACCOUNT);
+	if (!parts)
+		return -ENOMEM;
+	err = krc_mlx5_parts_create(hw, umem, r, nr, parts);
+	if (!err)
+		err = krc_mlx5_parts_join(hw, r, parts, ret_key);
+	if (!err)
+		ret_key->parts = parts;
+	else
+		krc_mlx5_parts_destroy(hw, parts);
+	return err;
+}
+
 int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 access,
 		      struct krc_hw_key *ret_key)
 {
@@ -213,6 +373,8 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 	if (!page)
 		return -EINVAL;
 	r.page_shift = ilog2(page);
+	if (krc_mlx5_range_pages(&r) > hw->key_pages_max)
+		return krc_mlx5_key_large(hw, umem, &r, ret_key);
 	in = krc_mlx5_key_prepare(hw, &r, &inlen);
 	if (IS_ERR(in))
 		return PTR_ERR(in);
@@ -222,7 +384,7 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 			break; /* the command has no more entries */
 		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
 	}
-	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
+	err = krc_mlx5_key_create_in_turn(hw, in, inlen, access, ret_key);
 	kvfree(in);
 	return err;
 }
@@ -287,7 +449,14 @@ int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 i
 
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
+	bool gone;
+
+	down(&hw->key_turns);
 	/* before the device can reuse the index */
 	krc_mlx5_key_rest(hw, key->handle, key->known, ktime_get_seconds());
-	return krc_mlx5_key_forget(hw, key->handle);
+	gone = krc_mlx5_key_forget(hw, key->handle);
+	if (gone && key->parts)
+		gone = krc_mlx5_parts_destroy(hw, key->parts);
+	up(&hw->key_turns);
+	return gone;
 }

@@ -21,6 +21,7 @@
 #include <linux/mlx5/driver.h>
 #include <linux/mlx5/qp.h>
 #include <linux/notifier.h>
+#include <linux/semaphore.h>
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
@@ -91,6 +92,8 @@ struct krc_mlx5_port {
  * @key_variant: low byte of the next key, unless the index demands another.
  * @resting: by index of a remote key: the low byte to be used next, see key.c.
  * @rests: number of keys recorded there.
+ * @key_pages_max: most pages that one key lists; KRC_MLX5_KEY_PAGES, fewer in tests.
+ * @key_turns: commands for keys of programs that may be under way at once.
  * @lag_port: counts targets, which are spread over the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
  * @log_rd_atomic: log2 of the READs and atomics in flight at once.
@@ -116,6 +119,8 @@ struct krc_hw {
 	atomic_t key_variant;
 	struct xarray resting;
 	atomic_t rests;
+	u32 key_pages_max;
+	struct semaphore key_turns;
 	atomic_t lag_port;
 	u8 atomic_mode;
 	u8 log_rd_atomic;
@@ -480,6 +485,45 @@ int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max);
 void krc_mlx5_arm(struct krc_hw_initiator *ini);
 
 /* key.c */
+
+/* Pages of a key: 512 KiB of a command, which list 256 MiB of memory in pages of 4 KiB. */
+#define KRC_MLX5_KEY_PAGES (1U << 16)
+/* of some 30 that mlx5_core has for all of the device */
+#define KRC_MLX5_KEY_TURNS 4
+
+/**
+ * struct krc_mlx5_range - The range and rights of a key.
+ * @iova: first address under the key.
+ * @bytes: length.
+ * @page_shift: log2 of the pages' size.
+ * @access: KRP_ACCESS_*.
+ */
+struct krc_mlx5_range {
+	u64 iova;
+	u64 bytes;
+	u32 page_shift;
+	u32 access;
+};
+
+/**
+ * krc_mlx5_range_pages() - Number of pages that a range touches.
+ * @r: range.
+ *
+ * Context: any.
+ * Return: the number.
+ */
+u64 krc_mlx5_range_pages(const struct krc_mlx5_range *r);
+
+/**
+ * krc_mlx5_range_part() - The part of a range that one key of several covers.
+ * @r: range.
+ * @pages: pages of each part; that of the last may be fewer.
+ * @i: which, from 0, less than krc_mlx5_range_pages() / @pages, rounded up.
+ *
+ * Context: any.
+ * Return: the part.
+ */
+struct krc_mlx5_range krc_mlx5_range_part(const struct krc_mlx5_range *r, u32 pages, u32 i);
 
 /**
  * krc_mlx5_key_umem() - krc_provider_ops.key_umem of mlx5.

@@ -107,12 +107,13 @@ static int probe_go_set(const char *val, const struct kernel_param *kp)
 static int probe_umem_set(const char *val, const struct kernel_param *kp)
 {
 	u64 addr, bytes;
+	u32 pages;
 
-	if (sscanf(val, "%llu %llu", &addr, &bytes) != 2)
+	if (sscanf(val, "%llu %llu %u", &addr, &bytes, &pages) != 3)
 		return -EINVAL;
 	mutex_lock(&probe_lock);
 	if (probe)
-		probe_umem(probe, addr, bytes);
+		probe_umem(probe, addr, bytes, pages);
 	mutex_unlock(&probe_lock);
 	return 0;
 }

@@ -98,9 +98,10 @@ void probe_loop(struct probe *p, const bool *stop);
  * @p: node.
  * @addr: address in the process.
  * @bytes: how much.
+ * @pages: pages that one key may list; 0: as many as usual.
  *
  * Context: may sleep.
  */
-void probe_umem(struct probe *p, u64 addr, u64 bytes);
+void probe_umem(struct probe *p, u64 addr, u64 bytes, u32 pages);
 
 #endif /* KRC_PROBE_H */

@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 
+#include "hw/mlx5/mlx5.h"
 #include "probe.h"
 
 #define PROBE_WAIT_MS 60000
@@ -604,10 +605,15 @@ static int probe_umem_key(struct probe *p, struct ib_umem *umem, u64 addr, u64 b
 {
 	struct krc_hw_wr wr = probe_wr(p, KRP_OP_WRITE, 0, 8192);
 	struct krc_hw_key key;
+	unsigned long page;
 	struct krc_wc wc;
 	u8 got[64];
 
 	if (PROBE_BAD(p, !p->ops->key_umem(p->hw, umem, addr, KRP_ACCESS_ALL, &key)))
+		return -EPROTO;
+	page = ib_umem_find_best_pgsz(umem, GENMASK(31, 12), addr);
+	if (PROBE_BAD(p,
+		      !key.parts == (ib_umem_num_dma_blocks(umem, page) <= p->hw->key_pages_max)))
 		return -EPROTO;
 	probe_pattern(p->buf, 8192, bytes);
 	if (PROBE_BAD(p, probe_do(p, &wr, &wc) == KRC_FAULT_NONE))
@@ -640,12 +646,12 @@ static int probe_umem_key(struct probe *p, struct ib_umem *umem, u64 addr, u64 b
 		return -EPROTO;
 	if (PROBE_BAD(p, !probe_restart(p)))
 		return -EPROTO;
-	snprintf(p->result, sizeof(p->result), "ok");
 	return 0;
 }
 
-void probe_umem(struct probe *p, u64 addr, u64 bytes)
+void probe_umem(struct probe *p, u64 addr, u64 bytes, u32 pages)
 {
+	u32 usual = p->hw->key_pages_max;
 	struct ib_umem *umem;
 
 	umem = ib_umem_get(p->ibdev, addr, bytes, IB_ACCESS_LOCAL_WRITE);
@@ -653,6 +659,9 @@ void probe_umem(struct probe *p, u64 addr, u64 bytes)
 		snprintf(p->result, sizeof(p->result), "ib_umem_get: %ld", PTR_ERR(umem));
 		return;
 	}
-	probe_umem_key(p, umem, addr, bytes);
+	p->hw->key_pages_max = pages ?: usual;
+	if (!probe_umem_key(p, umem, addr, bytes))
+		snprintf(p->result, sizeof(p->result), "ok");
+	p->hw->key_pages_max = usual;
 	ib_umem_release(umem);
 }

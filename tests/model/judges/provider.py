@@ -68,25 +68,29 @@ if {huge}:
     at = (at + (2 << 20) - 1) & ~((2 << 20) - 1)
 off, cut = {off}, {cut}
 with open("{parameters}/umem", "w") as f:
-    f.write("%d %d" % (at + off, size - off - cut))
+    f.write("%d %d {most}" % (at + off, size - off - cut))
 """
 
 
 @judge(needs=("provider",))
 def provider_umem(ctx, a, b):
-    """krcore's provider: keys of user memory, whole pages and odd ends, 4 KiB to 16 MiB."""
+    """krcore's provider: keys of user memory, whole pages and odd ends, 4 KiB to 16 MiB,
+    under one key and under several."""
     load(ctx, a, b)
     try:
         go(ctx, a, b)
-        for pages, off, cut, huge in ((2, 0, 0, 0), (3, 17, 33, 0), (1000, 4095, 1, 0),
-                                      (4096, 0, 0, 1), (4096, 1, 0, 1)):
-            text = UMEM.format(pages=pages, off=off, cut=cut, huge=huge, parameters=PARAMETERS)
+        for pages, off, cut, huge, most in ((2, 0, 0, 0, 0), (3, 17, 33, 0, 0), (1000, 4095, 1, 0, 0),
+                                            (4096, 0, 0, 1, 0), (4096, 1, 0, 1, 0),
+                                            # keys that list few pages: more than one is needed
+                                            (3, 17, 33, 0, 1), (1000, 4095, 1, 0, 7)):
+            text = UMEM.format(pages=pages, off=off, cut=cut, huge=huge, parameters=PARAMETERS,
+                               most=most)
             a.run(f"python3 - <<'EOF'\n{text}\nEOF", timeout=90)
             got = result(a)
-            assert got == "ok", f"{pages} pages from {off}: {got}"
+            assert got == "ok", f"{pages} pages from {off}, {most} a key: {got}"
     finally:
         unload(a, b)
-    return "5 shapes"
+    return "7 shapes"
 
 
 SPLAT = re.compile(r"WARNING:|BUG:|Oops|Call Trace|refcount|was not destroyed|use-after-free")
