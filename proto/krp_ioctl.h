@@ -336,7 +336,8 @@ struct krp_queue_close {
  * @rsvd: zero.
  *
  * Publishes (GID, service); undone by KRP_BIND_UNDO or the last close. A service
- * belongs to one context of the node at a time (-EADDRINUSE).
+ * belongs to one context of the node at a time (-EADDRINUSE). A user who binds and publishes more
+ * often than the node lets it waits, or gets -EBUSY if its turn comes after @timeout_ms.
  */
 struct krp_bind {
 	__u16 service;
@@ -402,7 +403,8 @@ struct krp_record_lookup {
  * Again by the same context it replaces the bytes; if that fails, the old ones stay
  * published. Returns 0, -EINVAL, -EBADFD (no setup), -ENODEV, -EADDRINUSE (another
  * context has the service, or this one has bound it), -EBUSY (another thread publishes or
- * binds it just now), -EDQUOT (limit of the user), -ENOMEM, -ETIMEDOUT, -EINTR, or the
+ * binds it just now, or the user has published so often that the next turn comes after
+ * @timeout_ms), -EDQUOT (limit of the user), -ENOMEM, -ETIMEDOUT, -EINTR, or the
  * refusal of the servers (krp_status_errno()).
  */
 struct krp_record_publish {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: the table of users and krcore's device in the RDMA controller; see base/limits.h.
- * A user is in the table as long as it has references; every charge holds one.
+ * A user is in the table as long as it has references, of which every charge holds one, and
+ * then until the debt of its publications is over: such a user has no references, and is freed
+ * when another one goes, or with the module.
  *
  * Locking: krc_users_lock protects the table; a user's last reference is dropped, and the user
  * removed, only under it. The counts are atomic, so that the data path takes no lock.
@@ -14,6 +16,7 @@
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/hashtable.h>
+#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/platform_device.h>
@@ -34,6 +37,8 @@
  * @uid: the user, by krc_owner().
  * @held: counts of what it holds, by enum krc_resource.
  * @refused: how often a limit refused it something.
+ * @published: when its publications would have been paid for at KRC_PUBLISH_PER_S, in
+ *	nanoseconds, monotonic; under krc_users_lock.
  */
 struct krc_user {
 	struct hlist_node node;
@@ -41,10 +46,12 @@ struct krc_user {
 	kuid_t uid;
 	atomic64_t held[KRC_RES_NR];
 	atomic64_t refused;
+	u64 published;
 };
 
 static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
+static u32 krc_users_owing; /* users in the table without references */
 /* limit of each user, by enum krc_resource; 0: unlimited */
 static u32 krc_limits_max[KRC_RES_NR];
 
@@ -157,6 +164,33 @@ static void krc_rdmacg_exit(void)
 
 #endif
 
+static void krc_user_free(struct krc_user *user)
+{
+	int i;
+
+	lockdep_assert_held(&krc_users_lock);
+	hash_del(&user->node);
+	for (i = 0; i < KRC_RES_NR; i++)
+		WARN_ON(atomic64_read(&user->held[i]));
+	kfree(user);
+}
+
+/* Free the users without references whose debt is over at @now. */
+static void krc_users_sweep(u64 now)
+{
+	struct hlist_node *next;
+	struct krc_user *user;
+	int bucket;
+
+	lockdep_assert_held(&krc_users_lock);
+	hash_for_each_safe(krc_users, bucket, next, user, node) {
+		if (refcount_read(&user->ref) || user->published > now)
+			continue;
+		krc_users_owing--;
+		krc_user_free(user);
+	}
+}
+
 int krc_limits_init(void)
 {
 	return krc_rdmacg_init();
@@ -164,6 +198,9 @@ int krc_limits_init(void)
 
 void krc_limits_exit(void)
 {
+	spin_lock_bh(&krc_users_lock);
+	krc_users_sweep(U64_MAX);
+	spin_unlock_bh(&krc_users_lock);
 	WARN_ON(!hash_empty(krc_users));
 	krc_rdmacg_exit();
 }
@@ -224,7 +261,10 @@ static struct krc_user *krc_user_find(kuid_t uid)
 	lockdep_assert_held(&krc_users_lock);
 	hash_for_each_possible(krc_users, user, node, __kuid_val(uid)) {
 		if (uid_eq(user->uid, uid)) {
-			refcount_inc(&user->ref);
+			if (!refcount_inc_not_zero(&user->ref)) {
+				refcount_set(&user->ref, 1);
+				krc_users_owing--;
+			}
 			return user;
 		}
 	}
@@ -262,21 +302,21 @@ struct krc_user *krc_user_get_current(void)
 
 void krc_user_put(struct krc_user *user)
 {
-	bool last;
-	int i;
+	u64 now;
 
 	if (!user)
 		return;
 	spin_lock_bh(&krc_users_lock);
-	last = refcount_dec_and_test(&user->ref);
-	if (last)
-		hash_del(&user->node);
+	if (refcount_dec_and_test(&user->ref)) {
+		now = ktime_get_ns();
+		if (user->published > now)
+			krc_users_owing++;
+		else
+			krc_user_free(user);
+		if (krc_users_owing)
+			krc_users_sweep(now);
+	}
 	spin_unlock_bh(&krc_users_lock);
-	if (!last)
-		return;
-	for (i = 0; i < KRC_RES_NR; i++)
-		WARN_ON(atomic64_read(&user->held[i]));
-	kfree(user);
 }
 
 /* Charge up to @count. Return: how many the limit allowed. */
@@ -368,6 +408,31 @@ void krc_uncharge_requests(struct krc_user *user, u32 count)
 	krc_user_uncharge(user, KRC_RES_REQUEST, count);
 }
 
+/* The generic cell rate algorithm, as a virtual schedule (ITU-T I.371). */
+s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience)
+{
+	u64 each = NSEC_PER_SEC / KRC_PUBLISH_PER_S, burst = (KRC_PUBLISH_BURST - 1) * each;
+	u64 due, wait;
+
+	spin_lock_bh(&krc_users_lock);
+	due = max(user->published, now);
+	wait = due - now > burst ? due - now - burst : 0;
+	if (wait <= patience)
+		user->published = due + each;
+	spin_unlock_bh(&krc_users_lock);
+	if (wait <= patience)
+		return wait;
+	atomic64_inc(&user->refused);
+	return -EBUSY;
+}
+
+const void *krc_charge_payer(const struct krc_charge *charge)
+{
+	if (charge->cgroup && uid_eq(charge->user->uid, GLOBAL_ROOT_UID))
+		return charge->cgroup;
+	return charge->user;
+}
+
 u32 krc_limits_walk(u32 start,
 		    int (*fn)(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg),
 		    void *arg)
@@ -379,6 +444,8 @@ u32 krc_limits_walk(u32 start,
 
 	spin_lock_bh(&krc_users_lock);
 	hash_for_each(krc_users, bucket, user, node) {
+		if (!refcount_read(&user->ref))
+			continue;
 		if (start) {
 			start--;
 			continue;

@@ -41,6 +41,14 @@ struct user_namespace;
 #define KRC_SHARE_LITTLE 256
 #define KRC_SHARE_RESERVE 64
 
+/*
+ * Publications of a user (KRP_IOC_BIND, KRP_IOC_PUBLISH): so many at once, then so many a second.
+ * Each is a message to every MetaServer, which accepts a bounded rate from a node, and may be a
+ * notification to all nodes that watch.
+ */
+#define KRC_PUBLISH_BURST 512
+#define KRC_PUBLISH_PER_S 64
+
 /**
  * enum krc_resource - What is charged to a user.
  * @KRC_RES_CONTEXT: open files; same limit as queues.
@@ -214,6 +222,30 @@ u32 krc_charge_requests(struct krc_user *user, u32 count);
  * Context: any.
  */
 void krc_uncharge_requests(struct krc_user *user, u32 count);
+
+/**
+ * krc_publish_turn() - Charge a publication to a user, and tell when it may begin.
+ * @user: user.
+ * @now: present time in nanoseconds, monotonic.
+ * @patience: longest wait in nanoseconds that the caller accepts.
+ *
+ * The debt outlives the user's last reference, so that a new process does not begin without it.
+ * Context: any that may take a BH-safe spinlock.
+ * Return: nanoseconds to wait, from 0 to @patience; -EBUSY: it would be longer, and nothing is
+ * charged.
+ */
+s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience);
+
+/**
+ * krc_charge_payer() - For whom the pool counts the READ slots of a context.
+ * @charge: charge of the context.
+ *
+ * That is the user; but root's containers without a user namespace are one user, so root's
+ * cgroups count one by one. Only root can make those.
+ * Context: any; valid, to be compared only, as long as the charge.
+ * Return: a key.
+ */
+const void *krc_charge_payer(const struct krc_charge *charge);
 
 /**
  * krc_limits_walk() - Visit users with what they hold, for diagnostics.

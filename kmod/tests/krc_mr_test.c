@@ -291,6 +291,65 @@ out:
 	krc_limits_set(queues, mrs, requests);
 }
 
+static u32 krc_test_publish(struct krc_user *user, u32 most, u64 now, u64 patience)
+{
+	u32 nr = 0;
+
+	while (nr < most && krc_publish_turn(user, now, patience) >= 0)
+		nr++;
+	return nr;
+}
+
+/* Some publications at once, then as many a second as may be, also for a new process. */
+static void krc_test_publications_of_a_user(struct kunit *test)
+{
+	u64 now = ktime_get_ns() + 1000ULL * NSEC_PER_SEC, each = NSEC_PER_SEC / KRC_PUBLISH_PER_S;
+	u64 seen[KRC_RES_NR + 1] = {};
+	struct krc_user *user = krc_user_get_current();
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, each - 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, each), (s64)each);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(2 * each));
+	/* nobody refers to the user any more: what it owes is not forgotten, nor is it listed */
+	krc_user_put(user);
+	KUNIT_EXPECT_EQ(test, krc_limits_walk(0, krc_test_find_user, seen), 0U);
+	user = krc_user_get_current();
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now + 2 * each, 0), 0U);
+	now += 12 * each;
+	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), 10U);
+	now += NSEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), (u32)KRC_PUBLISH_PER_S);
+	now += 1000ULL * NSEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	krc_user_put(user);
+}
+
+/* READ slots are counted by user, and root's containers by cgroup. */
+static void krc_test_payer_of_a_context(struct kunit *test)
+{
+	struct krc_charge one = {}, other = {};
+	struct krc_user *user = krc_user_get_current();
+	void *cgroups = kunit_kzalloc(test, 2, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cgroups);
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	if (!uid_eq(current_uid(), GLOBAL_ROOT_UID)) {
+		krc_user_put(user);
+		kunit_skip(test, "not run by root");
+	}
+	one.user = user;
+	other.user = user;
+	KUNIT_EXPECT_PTR_EQ(test, krc_charge_payer(&one), (const void *)user);
+	one.cgroup = cgroups;
+	other.cgroup = cgroups + 1;
+	KUNIT_EXPECT_PTR_EQ(test, krc_charge_payer(&one), (const void *)cgroups);
+	KUNIT_EXPECT_PTR_NE(test, krc_charge_payer(&one), krc_charge_payer(&other));
+	krc_user_put(user);
+}
+
 /* A namespace of @owner in which 0 is @root (uid -1: nobody is); goes with the test. */
 static struct user_namespace *krc_test_ns(struct kunit *test, struct user_namespace *parent,
 					  uid_t owner, uid_t root)
@@ -364,6 +423,8 @@ static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vec
 					    KUNIT_CASE(krc_test_hopeless_references),
 					    KUNIT_CASE(krc_test_a_grant_is_asked_first),
 					    KUNIT_CASE(krc_test_limits_of_a_user),
+					    KUNIT_CASE(krc_test_publications_of_a_user),
+					    KUNIT_CASE(krc_test_payer_of_a_context),
 					    KUNIT_CASE(krc_test_owner_of_a_namespace),
 					    KUNIT_CASE(krc_test_share_of_a_table),
 					    {} };

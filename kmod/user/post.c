@@ -111,7 +111,8 @@ static void krc_question_answered(struct krc_remote_wait *wait, int err)
 
 static void krc_question_init(struct krc_question *question, const struct krc_queue *queue)
 {
-	krc_remote_wait_init(&question->wait, queue->ctx->user, krc_question_answered);
+	krc_remote_wait_init(&question->wait, krc_charge_payer(&queue->ctx->charge),
+			     krc_question_answered);
 	question->remote = NULL;
 	init_completion(&question->over);
 	question->err = 0;
@@ -555,7 +556,8 @@ static void krc_queue_renew(struct work_struct *work)
 void krc_queue_renew_init(struct krc_queue *queue)
 {
 	INIT_WORK(&queue->renew, krc_queue_renew);
-	krc_remote_wait_init(&queue->wait, queue->ctx->user, krc_queue_answered);
+	krc_remote_wait_init(&queue->wait, krc_charge_payer(&queue->ctx->charge),
+			     krc_queue_answered);
 }
 
 void krc_queue_renew_stop(struct krc_queue *queue)

@@ -5,9 +5,13 @@
  * Locking: krc_services_lock (mutex) for the list; not held while waiting for a MetaServer.
  * A service is in the list from before its record is published until it is withdrawn.
  */
+#include <linux/capability.h>
 #include <linux/list.h>
+#include <linux/math64.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "node/port.h"
 #include "user/context.h"
@@ -96,6 +100,25 @@ static struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number
 	return ERR_PTR(err);
 }
 
+/*
+ * Wait until the user may publish once more, and take that off the time of the call. Return: 0,
+ * -EBUSY (it would take longer than that), -ERESTARTSYS.
+ */
+static int krc_service_turn(const struct krc_context *ctx, u32 *timeout_ms)
+{
+	s64 wait;
+
+	if (ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
+		return 0;
+	wait = krc_publish_turn(ctx->user, ktime_get_ns(), (u64)*timeout_ms * NSEC_PER_MSEC);
+	if (wait <= 0)
+		return wait;
+	if (schedule_timeout_interruptible(nsecs_to_jiffies(wait) + 1))
+		return -ERESTARTSYS;
+	*timeout_ms -= min_t(u64, div_u64(wait, NSEC_PER_MSEC), *timeout_ms - 1);
+	return 0;
+}
+
 /* Publish a value and wait until one server has it. */
 static int krc_service_publish(const struct krc_service *service, const struct krp_value *value,
 			       u32 timeout_ms)
@@ -121,7 +144,9 @@ static int krc_bind(struct krc_context *ctx, u16 number, const struct krp_value 
 	if (IS_ERR(service))
 		return PTR_ERR(service);
 	service->value = *value;
-	err = krc_service_publish(service, value, timeout_ms);
+	err = krc_service_turn(ctx, &timeout_ms);
+	if (!err)
+		err = krc_service_publish(service, value, timeout_ms);
 	mutex_lock(&krc_services_lock);
 	if (err)
 		krc_service_end(service);
@@ -187,11 +212,12 @@ static int krc_service_replace(struct krc_service *service, const struct krp_val
 			       u32 timeout_ms)
 {
 	struct krc_port *port = service->ctx->port;
-	int err = krc_service_publish(service, value, timeout_ms);
+	int turn = krc_service_turn(service->ctx, &timeout_ms);
+	int err = turn ?: krc_service_publish(service, value, timeout_ms);
 
 	if (!err) {
 		service->value = *value;
-	} else if (krc_port_enter(port)) {
+	} else if (!turn && krc_port_enter(port)) {
 		krc_meta_publish(port->meta, service->service, &service->value);
 		krc_port_exit(port);
 	}
