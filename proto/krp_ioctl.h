@@ -352,7 +352,11 @@ struct krp_bind {
 #define KRP_LOOKUP_FRESH 0x1 /* READ it from a MetaServer, also if the node remembers it */
 
 /* krp_record_lookup.answer */
-#define KRP_LOOKUP_DOUBT 0x1 /* with -ENOENT: the record may be there all the same */
+/*
+ * With -ENOENT: the record may be there all the same. With 0: it comes from the node's cache, may
+ * be outdated, and no server can confirm it.
+ */
+#define KRP_LOOKUP_DOUBT 0x1
 
 /**
  * struct krp_record_lookup - KRP_IOC_LOOKUP: find a record.
@@ -369,7 +373,10 @@ struct krp_bind {
  *
  * From the cache, a record may be as old as the server's notification of its change takes;
  * one that was READ from a server that hangs, until the session with that server has ended.
- * KRP_LOOKUP_DOUBT says that a miss is not proved: every server that answered was
+ * When a session ends, or messages of it were lost, the servers are asked for each cached record
+ * once more; if none can be asked, or all that answer were restarted so recently that
+ * publishers may not have come back, or hang, the cached one is the answer, with KRP_LOOKUP_DOUBT.
+ * With -ENOENT KRP_LOOKUP_DOUBT says that the miss is not proved: every server that answered was
  * restarted so recently that publishers may not have come back, or hangs; or only one
  * answered though more are configured, and the record may have been taken by another.
  *

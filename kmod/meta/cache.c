@@ -34,6 +34,7 @@
  * @used: a look-up has hit it since it was placed in krc_cache.age.
  * @value: value.
  * @put_at: jiffies when it was put.
+ * @epoch: krc_cache.epoch before its READ.
  * @rcu: frees it.
  */
 struct krc_cache_entry {
@@ -43,6 +44,7 @@ struct krc_cache_entry {
 	bool used;
 	struct krp_value value;
 	unsigned long put_at;
+	u64 epoch;
 	struct rcu_head rcu;
 };
 
@@ -67,7 +69,8 @@ struct krc_cache_counts {
  * @invalidations: see struct krc_cache_stats.
  * @seed: random seed of the hash.
  * @epoch: counts invalidations.
- * @floor: values READ before this epoch are refused, whatever the key.
+ * @floor: values READ before this epoch are refused, whatever the key, and those that are
+ *	cached are in doubt.
  * @recent: hashes of the keys invalidated last, by epoch modulo its length.
  * @age: all entries, the most recently placed first.
  * @counts: counters of look-ups.
@@ -165,21 +168,22 @@ static struct krc_cache_entry *krc_cache_find(struct krc_cache *cache, const str
 int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp_value *ret_value)
 {
 	struct krc_cache_entry *entry;
+	int err = -ENOENT;
 
 	rcu_read_lock();
 	entry = krc_cache_find(cache, key, krc_cache_hash(cache, key));
 	if (entry) {
 		*ret_value = entry->value; /* an entry never changes its value */
+		err = entry->epoch < READ_ONCE(cache->floor) ? -ESTALE : 0;
 		if (!READ_ONCE(entry->used))
 			WRITE_ONCE(entry->used, true);
 	}
 	rcu_read_unlock();
-	if (!entry) {
+	if (err)
 		this_cpu_inc(cache->counts->misses);
-		return -ENOENT;
-	}
-	this_cpu_inc(cache->counts->hits);
-	return 0;
+	else
+		this_cpu_inc(cache->counts->hits);
+	return err;
 }
 
 /* Whether a key was invalidated after an epoch. */
@@ -270,6 +274,7 @@ int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const stru
 	entry->key = *key;
 	entry->value = *value;
 	entry->put_at = jiffies;
+	entry->epoch = epoch;
 	spin_lock_bh(&cache->lock);
 	err = krc_cache_place(cache, entry, krc_cache_hash(cache, key), epoch);
 	spin_unlock_bh(&cache->lock);
@@ -304,12 +309,26 @@ void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 ge
 	spin_unlock_bh(&cache->lock);
 }
 
+/* Refuse what was READ until now, and doubt what is cached of it. */
+static void krc_cache_raise(struct krc_cache *cache)
+{
+	lockdep_assert_held(&cache->lock);
+	cache->epoch++;
+	WRITE_ONCE(cache->floor, cache->epoch);
+	cache->invalidations += cache->entries;
+}
+
+void krc_cache_doubt_all(struct krc_cache *cache)
+{
+	spin_lock_bh(&cache->lock);
+	krc_cache_raise(cache);
+	spin_unlock_bh(&cache->lock);
+}
+
 void krc_cache_forget_all(struct krc_cache *cache)
 {
 	spin_lock_bh(&cache->lock);
-	cache->epoch++;
-	cache->floor = cache->epoch;
-	cache->invalidations += cache->entries;
+	krc_cache_raise(cache);
 	krc_cache_drop_all(cache);
 	spin_unlock_bh(&cache->lock);
 }

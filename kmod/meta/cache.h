@@ -2,7 +2,8 @@
 /*
  * Owns: the node's cache of peers' metadata. It outlives processes, is bounded, and evicts
  * (roughly) the least recently used entry. Entries are invalidated by a notification, a newer
- * boot generation or a failed contact with the peer.
+ * boot generation or a failed contact with the peer. If notifications may have been missed,
+ * all entries are in doubt: they stay, and count again when a READ confirms them.
  * Locking: own spinlock for changes, RCU for look-ups; every function but create and destroy
  * may be called in any context that can take a BH-safe spinlock.
  */
@@ -22,7 +23,7 @@ struct krc_cache;
  * @hits: look-ups answered.
  * @misses: look-ups not answered.
  * @evictions: entries dropped to make space.
- * @invalidations: entries dropped because they were outdated.
+ * @invalidations: entries dropped because they were outdated, or put in doubt.
  */
 struct krc_cache_stats {
 	u64 entries;
@@ -63,7 +64,7 @@ void krc_cache_destroy(struct krc_cache *cache);
  * @key: name.
  * @ret_value: out: value.
  *
- * Return: 0, or -ENOENT.
+ * Return: 0; -ENOENT; -ESTALE: it is in doubt, and @ret_value is set.
  */
 int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp_value *ret_value);
 
@@ -90,6 +91,9 @@ u64 krc_cache_epoch(struct krc_cache *cache);
  * @generation: drop it only if its generation is at most this; U64_MAX for any.
  */
 void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation);
+
+/* All records that were READ until now are in doubt, also those not cached yet. */
+void krc_cache_doubt_all(struct krc_cache *cache);
 
 /* Invalidate all records. */
 void krc_cache_forget_all(struct krc_cache *cache);

@@ -207,14 +207,19 @@ static void krc_meta_overrule(struct krc_meta *meta, unsigned long proved)
 }
 
 /*
- * Whether a record may exist although the servers in @missed do not have it; @proved: those
- * of them that should. The one server that has it may be configured but unreachable.
+ * What it says that the servers in @missed do not have a record; @proved: those of them that
+ * should. The one server that has it may be configured but unreachable.
  */
-static bool krc_meta_in_doubt(struct krc_meta *meta, unsigned long missed, unsigned long proved)
+static enum krc_miss krc_meta_weigh(struct krc_meta *meta, unsigned long missed,
+				    unsigned long proved)
 {
 	u32 nr = hweight_long(missed);
 
-	return !proved || (nr < KRC_META_OPINIONS && nr < READ_ONCE(meta->order_nr));
+	if (!proved)
+		return KRC_MISS_WEAK;
+	if (nr < KRC_META_OPINIONS && nr < READ_ONCE(meta->order_nr))
+		return KRC_MISS_LIKELY;
+	return KRC_MISS_PROVED;
 }
 
 /*
@@ -224,7 +229,7 @@ static bool krc_meta_in_doubt(struct krc_meta *meta, unsigned long missed, unsig
  */
 static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			       unsigned long deadline, struct krp_value *ret_value, u32 *reads,
-			       bool *ret_doubt)
+			       enum krc_miss *ret_miss)
 {
 	unsigned long tried = 0, missed = 0, proved = 0;
 	struct krc_meta_session *s;
@@ -250,7 +255,7 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			missed |= BIT(index);
 			proved |= doubtful ? 0 : BIT(index);
 		}
-		*ret_doubt = krc_meta_in_doubt(meta, missed, proved);
+		*ret_miss = krc_meta_weigh(meta, missed, proved);
 		if (proved && hweight_long(missed) >= KRC_META_OPINIONS)
 			return -ENOENT;
 		if (step == -EINTR)
@@ -263,12 +268,12 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 }
 
 int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
-		    struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt)
+		    struct krp_value *ret_value, u32 *ret_reads, enum krc_miss *ret_miss)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	u64 epoch = krc_cache_epoch(meta->cache);
 	struct krp_value value;
-	bool doubt = false;
+	enum krc_miss miss = KRC_MISS_PROVED;
 	u32 reads = 0;
 	int err;
 
@@ -277,12 +282,12 @@ int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeou
 	err = krc_meta_enter(meta);
 	if (err)
 		return err;
-	err = krc_meta_lookup_all(meta, key, deadline, &value, &reads, &doubt);
+	err = krc_meta_lookup_all(meta, key, deadline, &value, &reads, &miss);
 	krc_meta_leave(meta);
 	if (ret_reads && (!err || err == -ENOENT))
 		*ret_reads = reads;
-	if (ret_doubt && err == -ENOENT)
-		*ret_doubt = doubt;
+	if (ret_miss && err == -ENOENT)
+		*ret_miss = miss;
 	if (err)
 		return err;
 	krc_cache_put(meta->cache, key, &value, epoch); /* on failure it is just not cached */

@@ -286,24 +286,36 @@ int krc_meta_published(struct krc_meta *meta, u16 service, u32 timeout_ms);
 void krc_meta_withdraw(struct krc_meta *meta, u16 service);
 
 /**
+ * enum krc_miss - What -ENOENT of a look-up is worth.
+ * @KRC_MISS_PROVED: two servers, or all that are configured, do not have the record, though
+ *	one of them at least neither settles nor hangs.
+ * @KRC_MISS_LIKELY: one that neither settles nor hangs; no second one could be asked.
+ * @KRC_MISS_WEAK: all servers that answered settle or hang.
+ */
+enum krc_miss {
+	KRC_MISS_PROVED,
+	KRC_MISS_LIKELY,
+	KRC_MISS_WEAK,
+};
+
+/**
  * krc_meta_lookup() - READ a record from the best server that answers.
  * @meta: client.
  * @key: name of the record.
  * @timeout_ms: longest time in all.
  * @ret_value: out: the value.
  * @ret_reads: out: number of READs, may be NULL.
- * @ret_doubt: out with -ENOENT, else untouched: the miss is not proved; may be NULL.
+ * @ret_miss: out with -ENOENT, else untouched; may be NULL.
  *
  * Does not consult the cache, but stores the record found there. If a server fails, the next
  * one is asked. A miss is confirmed by a second server, since a record counts as published
  * once one server has it; as long as all servers that missed are settling or hang, every
- * ready server is asked. A miss is in doubt if all servers that missed settle or hang, or if
- * only one could be asked though several are configured. Context: may sleep, killable.
+ * ready server is asked. Context: may sleep, killable.
  * Return: 0; -ENOENT (two servers, or all that are ready, have no such record); -ENOTCONN
  * (no attached server could be asked); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
  */
 int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
-		    struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt);
+		    struct krp_value *ret_value, u32 *ret_reads, enum krc_miss *ret_miss);
 
 /**
  * krc_meta_info() - Report the state of the session with server @i.

@@ -176,11 +176,11 @@ static void krc_meta_renewed(struct krc_meta_session *s, const struct krc_meta_s
 		krc_meta_records_mark(s, BIT(KRC_META_AT_ACKED), KRC_META_AT_DIRTY);
 }
 
-/* Changes may have been missed: empty the cache, and tell followers to resync. */
+/* Changes may have been missed: doubt what is cached, and tell followers to resync. */
 void krc_meta_resync(struct krc_meta_session *s)
 {
 	lockdep_assert_held(&s->meta->lock);
-	krc_cache_forget_all(s->meta->cache);
+	krc_cache_doubt_all(s->meta->cache);
 	krc_changes_add(KRP_EVENT_RESYNC, NULL, 0);
 }
 

@@ -221,7 +221,7 @@ void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome
 	krc_meta_records_mark(s, (u32)~BIT(KRC_META_AT_NEVER), KRC_META_AT_DIRTY);
 	krc_meta_session_to(s, KRC_META_READY);
 	if (fresh || !s->subscribe_due)
-		krc_cache_forget_all(meta->cache);
+		krc_cache_doubt_all(meta->cache);
 	krc_meta_pump(s);
 	spin_unlock_bh(&meta->lock);
 	krc_port_info_limited(meta->ibdev, meta->port, "attached to %s\n", s->conf.name);

@@ -100,6 +100,36 @@ static void krc_test_forget(struct kunit *test)
 	krc_cache_destroy(cache);
 }
 
+/* Notifications may have been missed: nothing is lost, but nothing is believed unasked. */
+static void krc_test_doubt(struct kunit *test)
+{
+	struct krc_cache *cache = krc_test_cache(test, 8);
+	struct krp_key one = krc_test_key(1);
+	struct krc_cache_stats stats;
+	struct krp_value value = {};
+	u64 epoch = krc_cache_epoch(cache);
+
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 2, 20, epoch), 0);
+	krc_cache_doubt_all(cache);
+	KUNIT_EXPECT_EQ(test, krc_cache_get(cache, &one, &value), -ESTALE);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(value.generation), 10ULL);
+	krc_cache_stats(cache, &stats);
+	KUNIT_EXPECT_EQ(test, stats.entries, 2ULL);
+	KUNIT_EXPECT_EQ(test, stats.invalidations, 2ULL);
+	KUNIT_EXPECT_EQ(test, stats.hits, 0ULL);
+	/* what was READ before is no confirmation, what is READ now is, of the one record */
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 11, epoch), -ESTALE);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, krc_cache_epoch(cache)), 0);
+	KUNIT_EXPECT_EQ(test, krc_cache_get(cache, &one, &value), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 2), 0ULL);
+	krc_cache_doubt_all(cache);
+	KUNIT_EXPECT_EQ(test, krc_cache_get(cache, &one, &value), -ESTALE);
+	krc_cache_forget(cache, &one, 10);
+	KUNIT_EXPECT_EQ(test, krc_cache_get(cache, &one, &value), -ENOENT);
+	krc_cache_destroy(cache);
+}
+
 /* More invalidations than are remembered one by one: then no old READ is believed. */
 static void krc_test_forget_many(struct kunit *test)
 {
@@ -170,13 +200,12 @@ static void krc_test_all_in_use(struct kunit *test)
 	krc_cache_destroy(cache);
 }
 
-static struct kunit_case krc_cache_cases[] = { KUNIT_CASE(krc_test_put_and_get),
-					       KUNIT_CASE(krc_test_generations),
-					       KUNIT_CASE(krc_test_forget),
-					       KUNIT_CASE(krc_test_forget_many),
-					       KUNIT_CASE(krc_test_bounded),
-					       KUNIT_CASE(krc_test_all_in_use),
-					       {} };
+static struct kunit_case krc_cache_cases[] = {
+	KUNIT_CASE(krc_test_put_and_get), KUNIT_CASE(krc_test_generations),
+	KUNIT_CASE(krc_test_forget),	  KUNIT_CASE(krc_test_doubt),
+	KUNIT_CASE(krc_test_forget_many), KUNIT_CASE(krc_test_bounded),
+	KUNIT_CASE(krc_test_all_in_use),  {}
+};
 
 static struct kunit_suite krc_cache_suite = {
 	.name = "krcore_cache",

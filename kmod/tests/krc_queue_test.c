@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: the completion ring against a program that behaves and one that does not, and
- * the states of a queue. Without a device.
+ * the states of a queue; what a cached record in doubt is worth. Without a device.
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
 #include <linux/string.h>
 
+#include "user/lookup.h"
 #include "user/queue.h"
 
 static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
@@ -140,11 +141,25 @@ static void krc_test_queue_states_follow_the_table(struct kunit *test)
 		}
 }
 
+/* A record in doubt is the answer only if no server that should know says otherwise. */
+static void krc_test_a_record_in_doubt(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(0, KRC_MISS_PROVED), 0);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ENOENT, KRC_MISS_PROVED), -ENOENT);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ENOENT, KRC_MISS_LIKELY), -ENOENT);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ENOENT, KRC_MISS_WEAK), 1);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ENOTCONN, KRC_MISS_PROVED), 1);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ETIMEDOUT, KRC_MISS_PROVED), 1);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-EINTR, KRC_MISS_PROVED), -EINTR);
+	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ESHUTDOWN, KRC_MISS_PROVED), -ESHUTDOWN);
+}
+
 static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_ring_never_overflows),
 					       KUNIT_CASE(
 						       krc_test_ring_does_not_believe_a_wrong_head),
 					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
+					       KUNIT_CASE(krc_test_a_record_in_doubt),
 					       {} };
 
 static struct kunit_suite krc_queue_suite = {
