@@ -135,6 +135,19 @@ static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const un
 
 /* ---- InfiniBand */
 
+void krc_mlx5_av_ib_fill(struct mlx5_av *av, const struct krc_hw_fabric *fabric, u16 lid,
+			 u16 gid_index, const union ib_gid *gid)
+{
+	av->rlid = cpu_to_be16(lid);
+	av->stat_rate_sl = fabric->sl & 0xf;
+	if (!gid)
+		return;
+	av->grh_gid_fl = cpu_to_be32(KRC_MLX5_AV_GRH | gid_index << 20);
+	av->tclass = fabric->traffic_class;
+	av->hop_limit = KRC_MLX5_HOP_LIMIT;
+	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
+}
+
 static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 			  const struct krp_value *value, struct mlx5_av *av)
 {
@@ -146,15 +159,9 @@ static int krc_mlx5_av_ib(struct krc_hw *hw, u32 port, u16 gid_index, const unio
 	if (rdma_query_gid(hw->ibdev, port, gid_index, &own) ||
 	    own.global.subnet_prefix != gid->global.subnet_prefix)
 		return -ENETUNREACH;
-	av->rlid = cpu_to_be16(le16_to_cpu(value->dct.lid));
-	av->stat_rate_sl = hw->ports[port].fabric.sl & 0xf;
-	if (!rdma_is_grh_required(hw->ibdev, port))
-		return 0;
 	/* a virtual port shares its LID with others: only the GID distinguishes them */
-	av->grh_gid_fl = cpu_to_be32(KRC_MLX5_AV_GRH | gid_index << 20);
-	av->tclass = hw->ports[port].fabric.traffic_class;
-	av->hop_limit = KRC_MLX5_HOP_LIMIT;
-	memcpy(av->rgid, gid->raw, sizeof(av->rgid));
+	krc_mlx5_av_ib_fill(av, &hw->ports[port].fabric, le16_to_cpu(value->dct.lid), gid_index,
+			    rdma_is_grh_required(hw->ibdev, port) ? gid : NULL);
 	return 0;
 }
 

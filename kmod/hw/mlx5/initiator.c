@@ -219,6 +219,11 @@ static int krc_mlx5_initiator_memory(struct krc_hw_initiator *ini)
 	return err;
 }
 
+__be16 krc_mlx5_sport(u32 qpn)
+{
+	return cpu_to_be16(hash_32(qpn, KRC_MLX5_SPORT_BITS));
+}
+
 static int krc_mlx5_initiator_objects(struct krc_hw_initiator *ini, u32 vector)
 {
 	struct krc_hw *hw = ini->hw;
@@ -237,7 +242,7 @@ static int krc_mlx5_initiator_objects(struct krc_hw_initiator *ini, u32 vector)
 	if (err)
 		goto err_qp;
 	if (hw->roce)
-		ini->sport = cpu_to_be16(hash_32(ini->qpn, KRC_MLX5_SPORT_BITS));
+		ini->sport = krc_mlx5_sport(ini->qpn);
 	ini->ready = true;
 	return 0;
 

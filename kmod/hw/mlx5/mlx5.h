@@ -332,6 +332,28 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
  */
 int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 
+/**
+ * krc_mlx5_av_ib_fill() - Fill in an address vector of InfiniBand, except target and key.
+ * @av: zeroes.
+ * @fabric: packet settings of the port.
+ * @lid: LID of the peer.
+ * @gid_index: own GID.
+ * @gid: GID of the peer, if a global route header is needed; else NULL.
+ *
+ * Context: any.
+ */
+void krc_mlx5_av_ib_fill(struct mlx5_av *av, const struct krc_hw_fabric *fabric, u16 lid,
+			 u16 gid_index, const union ib_gid *gid);
+
+/**
+ * krc_mlx5_sport() - What the UDP source port in the requests of an initiator is XORed with.
+ * @qpn: its number.
+ *
+ * Keeps the port in the range of RoCE. Context: any.
+ * Return: the value.
+ */
+__be16 krc_mlx5_sport(u32 qpn);
+
 /* target.c */
 
 /**

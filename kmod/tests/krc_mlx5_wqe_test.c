@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: addresses in requests of mlx5 as they are written: what initiators to the same target
+ * differ in, and route headers of InfiniBand. Without a device.
+ * Locking: none; a test runs alone.
+ */
+#include <kunit/test.h>
+
+#include "hw/mlx5/mlx5.h"
+#include "krp_ioctl.h"
+
+#define KRC_TEST_SLOTS 4
+#define KRC_TEST_BYTES (KRC_TEST_SLOTS * KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB)
+#define KRC_TEST_INITIATORS 64
+#define KRC_TEST_PORT_MIN 0xc000 /* RoCE v2: the source ports of sending queues */
+
+/* An initiator with nothing but its send queue. */
+static struct krc_hw_initiator *krc_test_initiator(struct kunit *test, u32 qpn, __be16 sport)
+{
+	struct krc_hw_initiator *ini = kunit_kzalloc(test, sizeof(*ini), GFP_KERNEL);
+	struct mlx5_buf_list *frag = kunit_kzalloc(test, sizeof(*frag), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ini);
+	KUNIT_ASSERT_NOT_NULL(test, frag);
+	frag->buf = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, frag->buf);
+	mlx5_init_fbc(frag, ilog2(MLX5_SEND_WQE_BB), ilog2(KRC_TEST_BYTES / MLX5_SEND_WQE_BB),
+		      &ini->sq.fbc);
+	ini->mask = KRC_TEST_SLOTS - 1;
+	ini->qpn = qpn;
+	ini->sport = sport;
+	return ini;
+}
+
+/* The address that a request of an initiator carries. */
+static struct mlx5_av krc_test_av(struct krc_hw_initiator *ini, const struct mlx5_av *av)
+{
+	struct mlx5_wqe_datagram_seg to = { .av = *av };
+	struct krc_hw_address address = {};
+	struct mlx5_wqe_ctrl_seg *ctrl = krc_mlx5_ring_entry(&ini->sq, 0);
+	struct krc_hw_wr wr = {
+		.address = &address,
+		.length = 64,
+		.opcode = KRP_OP_READ,
+	};
+
+	memcpy(address.opaque, &to, sizeof(to));
+	krc_mlx5_wqe_write(ini, &wr);
+	return ((struct mlx5_wqe_datagram_seg *)(ctrl + 1))->av;
+}
+
+/* Switches and bonds spread packets by the port, which is all that differs. */
+static void krc_test_initiators_have_ports_of_their_own(struct kunit *test)
+{
+	struct mlx5_av av = { .udp_sport = cpu_to_be16(0xd234), .tclass = 106, .hop_limit = 64 };
+	u16 ports[KRC_TEST_INITIATORS];
+	u32 i, j, same = 0;
+
+	for (i = 0; i < KRC_TEST_INITIATORS; i++) {
+		u32 qpn = 0x4a + i;
+		struct krc_hw_initiator *ini = krc_test_initiator(test, qpn, krc_mlx5_sport(qpn));
+		struct mlx5_av sent = krc_test_av(ini, &av);
+
+		ports[i] = be16_to_cpu(sent.udp_sport);
+		KUNIT_EXPECT_GE(test, ports[i], KRC_TEST_PORT_MIN);
+		sent.udp_sport = av.udp_sport;
+		KUNIT_EXPECT_EQ(test, memcmp(&sent, &av, sizeof(av)), 0);
+		for (j = 0; j < i; j++)
+			same += ports[i] == ports[j];
+	}
+	KUNIT_EXPECT_EQ(test, same, 0U);
+}
+
+/* InfiniBand has no such port: the address is sent as it is. */
+static void krc_test_an_address_of_infiniband_stays(struct kunit *test)
+{
+	struct krc_hw_initiator *ini = krc_test_initiator(test, 0x4a, 0);
+	struct mlx5_av av = { .rlid = cpu_to_be16(7), .stat_rate_sl = 3 }, sent;
+
+	sent = krc_test_av(ini, &av);
+	KUNIT_EXPECT_EQ(test, memcmp(&sent, &av, sizeof(av)), 0);
+}
+
+/* A peer behind a virtual port is named by GID, with the class and level of the settings. */
+static void krc_test_the_route_header_of_infiniband(struct kunit *test)
+{
+	static const struct krc_hw_fabric fabric = { .traffic_class = 106, .sl = 5 };
+	static const union ib_gid gid = { .raw = { 0xfe, 0x80, [15] = 9 } };
+	struct mlx5_av av = {};
+
+	krc_mlx5_av_ib_fill(&av, &fabric, 0x1234, 3, NULL);
+	KUNIT_EXPECT_EQ(test, be16_to_cpu(av.rlid), 0x1234);
+	KUNIT_EXPECT_EQ(test, av.stat_rate_sl, 5);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(av.grh_gid_fl), 0U);
+	KUNIT_EXPECT_EQ(test, av.hop_limit, 0);
+
+	krc_mlx5_av_ib_fill(&av, &fabric, 0x1234, 3, &gid);
+	KUNIT_EXPECT_EQ(test, be16_to_cpu(av.rlid), 0x1234);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(av.grh_gid_fl), BIT(30) | 3U << 20);
+	KUNIT_EXPECT_EQ(test, av.tclass, 106);
+	KUNIT_EXPECT_EQ(test, av.hop_limit, KRC_MLX5_HOP_LIMIT);
+	KUNIT_EXPECT_EQ(test, memcmp(av.rgid, gid.raw, sizeof(gid.raw)), 0);
+}
+
+static struct kunit_case krc_mlx5_wqe_cases[] = {
+	KUNIT_CASE(krc_test_initiators_have_ports_of_their_own),
+	KUNIT_CASE(krc_test_an_address_of_infiniband_stays),
+	KUNIT_CASE(krc_test_the_route_header_of_infiniband),
+	{}
+};
+
+static struct kunit_suite krc_mlx5_wqe_suite = {
+	.name = "krcore_mlx5_wqe",
+	.test_cases = krc_mlx5_wqe_cases,
+};
+kunit_test_suite(krc_mlx5_wqe_suite);
