@@ -463,7 +463,7 @@ def test_without_metaservers(cluster):
         check(_counts(client(node1, f"{peer} loop 2"))["done"], "it works")
         for server in servers:
             server.run(f"systemctl kill -s KILL {krcore.UNIT}; systemctl stop {krcore.UNIT}")
-            # while another one answers, the cache is emptied: what a hung one said may be old
+            # while another one answers, what is cached is asked for again: it may be old
             wait_until(lambda s=server: not any(
                 row["name"] == s.name and row["state"] == "ready"
                 for row in krcore.node_rows(node1, "node_server")), 60,
