@@ -79,8 +79,9 @@ def provider_umem(ctx, a, b):
     load(ctx, a, b)
     try:
         go(ctx, a, b)
-        for pages, off, cut, huge, most in ((2, 0, 0, 0, 0), (3, 17, 33, 0, 0), (1000, 4095, 1, 0, 0),
-                                            (4096, 0, 0, 1, 0), (4096, 1, 0, 1, 0),
+        for pages, off, cut, huge, most in ((2, 0, 0, 0, 0), (3, 17, 33, 0, 0),
+                                            (1000, 4095, 1, 0, 0), (4096, 0, 0, 1, 0),
+                                            (4096, 1, 0, 1, 0),
                                             # keys that list few pages: more than one is needed
                                             (3, 17, 33, 0, 1), (1000, 4095, 1, 0, 7)):
             text = UMEM.format(pages=pages, off=off, cut=cut, huge=huge, parameters=PARAMETERS,
