@@ -65,7 +65,7 @@ def build_clang(tree):
 
 def public_headers(tree):
     """Headers that are installed."""
-    return tree.files("*.h", under="client/include/")
+    return tree.files("*.h", under="client/include/") + tree.files("*.h", under="race/include/")
 
 
 def compile_text(argv, text):
@@ -80,7 +80,8 @@ def headers(tree):
     need("gcc", "g++")
     shared = tree.files("*.h", under="proto/")
     public = public_headers(tree)
-    own = [h for h in tree.files("*.h") if h.split("/")[0] in ("common", "metaserver", "client")]
+    own = [h for h in tree.files("*.h") if h.split("/")[0] in ("common", "metaserver", "client",
+                                                                  "race")]
     if not shared + public + own:
         raise Skipped("there is no header yet")
     jobs = []
@@ -88,14 +89,14 @@ def headers(tree):
         # twice: the include guard must hold
         text = f'#include "{name}"\n#include "{name}"\nextern int krc_header_gate;\n'
         base = ["gcc", "-x", "c", "-D_GNU_SOURCE"] + PROTO_FLAGS
-        jobs.append((base + ["-Iclient/include"], text))
+        jobs.append((base + ["-Iclient/include", "-Irace/include"], text))
         if name in public:  # installed: must not reach into the tree
-            include = name.split("client/include/")[1]
+            include = name.split("/include/")[1]
             text = f"#include <{include}>\n"
             jobs.append((["gcc", "-x", "c", "-std=c11", "-pedantic-errors", "-Wall", "-Wextra",
-                          "-Werror", "-Iclient/include"], text))
+                          "-Werror", "-Iclient/include", "-Irace/include"], text))
             jobs.append((["g++", "-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Werror",
-                          "-Iclient/include"], text))
+                          "-Iclient/include", "-Irace/include"], text))
         if name in shared:
             jobs.append((["g++", "-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Werror",
                           f"-I{ROOT}"], text))

@@ -143,7 +143,8 @@ def kernel_doc(tree):
 
 
 DOC_NAME = re.compile(r"/\*\*\s*(?:\*\s*)?(?:struct |enum |union |typedef )?(\w+)(?:\(\))? -")
-PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**((?:krp|kru|krcore|ms|cx|krc|krl|mc|bn|ex|st)_\w+)"
+PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**"
+                       r"((?:kr|krp|kru|krcore|kt|ms|cx|krc|krl|mc|bn|ex|st)_\w+)"
                        r"\([^;{]*\)[^;{]*;", re.M)
 INLINE = re.compile(r"^static inline [\w ]+[ *]+(\w+)\(", re.M)
 # What still has comments of other forms: a debt, to which nothing is added
@@ -194,7 +195,8 @@ def map_symbols(text):
 def header_functions(tree):
     """Functions that the public headers declare."""
     names = set()
-    for header in tree.files("*.h", under="client/include/"):
+    for header in tree.files("*.h", under="client/include/") \
+            + tree.files("*.h", under="race/include/"):
         text = re.sub(r"/\*.*?\*/", "", tree.read(header), flags=re.S)
         names |= set(re.findall(r"^[\w ]+[ *]+\**(krcore_\w+)\([^;{]*\);", text, re.M))
         names -= set(re.findall(r"^typedef [\w ]+[ *]+(krcore_\w+)\(", text, re.M))
@@ -204,7 +206,7 @@ def header_functions(tree):
 @gate("symbols")
 def symbols(tree):
     """the libraries export what their headers declare, and nothing else"""
-    maps = tree.files("*.map", under="client/")
+    maps = tree.files("*.map", under="client/") + tree.files("*.map", under="race/")
     declared = header_functions(tree)
     if not maps or not declared:
         raise Skipped("libkrcore has no symbol map yet")
@@ -216,8 +218,8 @@ def symbols(tree):
     lines += [f"{n}: in one of {maps}, not declared in a public header"
               for n in sorted(exported - declared)]
     real = set()
-    for library in ("libkrcore.so", "libkrcore-queue.so"):
-        for path in glob.glob(os.path.join(tree.work, "build-gcc", "client", library)):
+    for library in ("client/libkrcore.so", "client/libkrcore-queue.so", "race/libkrcore-race.so"):
+        for path in glob.glob(os.path.join(tree.work, "build-gcc", library)):
             out = tool(["nm", "-D", "--defined-only", "--format=posix", path])[1]
             real |= {m.split("@")[0] for m in re.findall(r"^(\S+) [TDBRVW] ", out, re.M)}
     real = {n for n in real if n.startswith("krcore_")} | (real - exported - private)
@@ -243,7 +245,8 @@ def man_cover(tree):
         named |= set(re.findall(r"krcore_\w+", head.group(1))) if head else set()
     wanted = header_functions(tree)
     missing = [f"{n}(): no manual page" for n in sorted(wanted - named)]
-    for program, folder in (("krcore-metaserver", "metaserver/"), ("krcore-metactl", "client/")):
+    for program, folder in (("krcore-metaserver", "metaserver/"), ("krcore-metactl", "client/"),
+                            ("krcore-race", "race/")):
         if tree.files("main.c", "metactl.c", under=folder) and program not in pages:
             missing.append(f"{program}: no manual page")
     cmake = "\n".join(tree.read(n) for n in tree.files("CMakeLists.txt"))

@@ -22,7 +22,12 @@ KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments
 TOP = {"proto": "", "common": "proto", "client": "client/include common proto",
        "client/include": "", "client/lib": "client client/include common proto",
        "client/metactl": "client client/include common proto",
-       "metaserver": "client client/include common proto"}
+       "metaserver": "client client/include common proto",
+       "race/include": "", "race/lib": "client/include race/include proto",
+       "race/tool": "client/include race/include"}
+# of them in race/, what decides there: any network will do
+RACE_CORE = re.compile(r"race/lib/(?!krcore|race|serve)\w+\.[ch]$")
+RACE_CORE_MAY = re.compile(r"race/lib/(?!krcore)|proto/")
 # what decides in the MetaServer, without a transport: not even the daemon's own others
 CORE = re.compile(r"metaserver/(admit|aside|changes|ledger|peer|plan|session|settle|table)"
                   r"\.[ch]$")
@@ -30,7 +35,8 @@ CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|plan|ses
                       r"\.h$|common/(?!link)|client/include|krcore/|proto/")
 TRANSPORT = re.compile(r"(infiniband|rdma)/")
 
-COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "tests/model")
+COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "race/lib",
+              "race/tool", "tests/model")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{", re.M)
 # a function in a header that is not defined there
@@ -88,7 +94,7 @@ def kmod_declarations(tree):
 def top_includes(tree):
     """Includes between the folders of user space that are not allowed."""
     for name in tree.files("*.c", "*.h"):
-        if name.split("/")[0] not in ("client", "common", "metaserver", "proto"):
+        if name.split("/")[0] not in ("client", "common", "metaserver", "proto", "race"):
             continue
         folder = os.path.dirname(name).replace("/krcore", "")
         if folder == "client/examples":
@@ -100,11 +106,15 @@ def top_includes(tree):
         for header in INCLUDE.findall(tree.read(name)):
             to = os.path.dirname(re.sub("^krcore/", "client/include/", header)) \
                 .replace("/krcore", "")
+            if header == "krcore/race.h":
+                to = "race/include"
             if header.split("/")[0] in ("client", "common", "kmod", "krcore", "metaserver",
-                                        "proto") and to not in allowed:
+                                        "proto", "race") and to not in allowed:
                 yield f"{name}: {folder} may not use {to}: {header}"
             if CORE.match(name) and (TRANSPORT.match(header) or "/" in header and to in TOP
                                      and not CORE_MAY.match(header)):
+                yield f"{name}: what decides has no transport: {header}"
+            if RACE_CORE.match(name) and "/" in header and not RACE_CORE_MAY.match(header):
                 yield f"{name}: what decides has no transport: {header}"
 
 

@@ -36,6 +36,8 @@ FAULTS = [
     ("layers", "kmod/user/planted.h", C_HEAD + '#include "meta/meta_priv.h"\n', "private"),
     ("layers", "kmod/ctl/planted.h", C_HEAD + "void krc_limits_exit(void);\n", "defined in base/"),
     ("layers", "common/planted.h", C_HEAD + '#include "client/wire.h"\n', "common may not use"),
+    ("layers", "race/lib/planted.h", C_HEAD + '#include "client/wire.h"\n', "race/lib may not use"),
+    ("layers", "race/lib/find.c", "#include <krcore/queue.h>\n", "no transport"),
     ("layers", "metaserver/planted.h", C_HEAD + "struct ms_table {\n\tint a;\n};\n", "too"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
      "\textern int atoi(const char *);\n\n\treturn atoi(s);\n}\n", "cert-err34-c"),

@@ -17,7 +17,7 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\bfor people\b", "for diagnostics"),
     (r"\b(?:wait|waits|waited|waiting) awake\b", "busy-poll"),
 )]
-FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs")
+FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs", "race")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Judge a table, and take back what dead clients hold.
+ *
+ * A client whose word has not changed for a lease is dead: its word is set to 0, so that it
+ * cannot come back under its id. Another lease later nothing of it is under way. Then its blocks
+ * that no slot has are free, and its chunks belong to nobody. What it had just replaced in the
+ * chunk of a client that lives, and not yet freed, comes back when that one is dead, too.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "race/lib/client.h"
+
+#define KR_PAUSE_MS 50
+
+/**
+ * struct kr_checking - A check under way.
+ * @report: what it found.
+ * @used: bit of each unit of the chunks: a slot has a block there.
+ * @before: words of clients at the beginning.
+ * @dead: for each word of a client: id that is dead, or 0.
+ */
+struct kr_checking {
+	struct kr_report *report;
+	uint8_t *used;
+	uint64_t *before;
+	uint32_t *dead;
+};
+
+static uint64_t kr_unit_of(const struct kr_client *c, uint64_t at)
+{
+	return (at - c->header.chunks) / KR_UNIT;
+}
+
+static int kr_check_slot(struct kr_client *c, uint32_t node, uint64_t table, uint32_t word,
+			 uint64_t slot, struct kr_report *r)
+{
+	int got;
+
+	switch (kr_slot_state(slot)) {
+	case KR_LIVE:
+		got = kr_walk_entry(c, node, table, word, slot);
+		if (got == -EBADMSG)
+			r->damaged++;
+		else if (got == KR_HIT)
+			r->entries++;
+		return got == -EBADMSG || got >= 0 ? 0 : got;
+	case KR_TENTATIVE:
+		r->tentative++;
+		return 0;
+	case KR_TOMB:
+		r->tombs++;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int kr_check_leaf(struct kr_client *c, uint32_t node, uint64_t table, const uint64_t *words,
+			 void *arg)
+{
+	uint32_t nr = kr_subtable_bytes(c->header.groups) / 8, i;
+	struct kr_checking *k = arg;
+	uint64_t depth = 31 - (uint64_t)__builtin_clz(node);
+	int err;
+
+	k->report->subtables++;
+	if (depth > k->report->depth)
+		k->report->depth = depth;
+	for (i = 0; i < nr; i++) {
+		if (i % 8 == 0)
+			continue;
+		k->report->slots++;
+		err = kr_check_slot(c, node, table, i, words[i], k->report);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* A leaf on the way to reclaim: tentative slots become empty, blocks that others have are noted. */
+static int kr_note_leaf(struct kr_client *c, uint32_t node, uint64_t table, const uint64_t *words,
+			void *arg)
+{
+	uint32_t nr = kr_subtable_bytes(c->header.groups) / 8, i;
+	struct kr_checking *k = arg;
+	uint64_t unit, was;
+	int got;
+
+	(void)node;
+	for (i = 0; i < nr; i++) {
+		if (i % 8 == 0 || kr_slot_state(words[i]) == KR_EMPTY)
+			continue;
+		if (!kr_slot_check(&c->header, words[i]))
+			return -EBADMSG;
+		if (kr_slot_state(words[i]) == KR_TENTATIVE) {
+			got = kr_cas(c, table + i * 8ULL, words[i], 0, &was);
+			if (got < 0)
+				return got;
+			if (got)
+				continue;
+		}
+		unit = kr_unit_of(c, kr_slot_at(words[i]));
+		k->used[unit / 8] |= (uint8_t)(1 << unit % 8);
+	}
+	return 0;
+}
+
+static int kr_read_words(struct kr_client *c, uint64_t at, uint64_t *to, uint32_t nr)
+{
+	uint32_t from, some;
+	int err;
+
+	err = kr_work(c);
+	for (from = 0; !err && from < nr; from += some) {
+		some = nr - from < KR_CHUNK_BYTES / 8 ? nr - from : KR_CHUNK_BYTES / 8;
+		err = kr_read(c, at + from * 8ULL, c->work, some * 8);
+		if (!err)
+			memcpy(to + from, c->work, some * 8);
+	}
+	return err;
+}
+
+/* Wait for a lease. We prove to be alive meanwhile, if we are a client that writes. */
+static int kr_wait_lease(struct kr_client *c)
+{
+	uint64_t start = c->t->ops->now_ms(c->t);
+	int err;
+
+	while (c->t->ops->now_ms(c->t) - start < c->header.lease_ms + KR_BEAT_MS) {
+		err = c->id ? kr_writer(c) : 0;
+		if (err)
+			return err;
+		c->t->ops->pause(c->t, KR_PAUSE_MS);
+	}
+	return 0;
+}
+
+/* Set the words to 0 that have not changed for a lease. */
+static int kr_find_dead(struct kr_client *c, struct kr_checking *k)
+{
+	uint32_t nr = c->header.nr_clients, i;
+	uint64_t was;
+	int got;
+
+	got = kr_read_words(c, c->header.clients, k->before, nr);
+	if (!got)
+		got = kr_wait_lease(c);
+	for (i = 0; !got && i < nr; i++) {
+		if (!k->before[i] || k->before[i] >> 32 == c->id)
+			continue;
+		got = kr_cas(c, c->header.clients + i * 8ULL, k->before[i], 0, &was);
+		if (got < 0)
+			return got;
+		if (got) {
+			k->dead[i] = (uint32_t)(k->before[i] >> 32);
+			k->report->dead++;
+		}
+		got = 0;
+	}
+	return got;
+}
+
+/* Free the blocks of a chunk of which no slot has any. */
+static int kr_reclaim_blocks(struct kr_client *c, struct kr_checking *k, uint32_t chunk,
+			     unsigned int class)
+{
+	uint64_t base = c->header.chunks + (uint64_t)chunk * KR_CHUNK_BYTES, life, unit;
+	uint32_t bytes = kr_class_bytes(class), i;
+	uint8_t *copy = malloc(KR_CHUNK_BYTES);
+	uint64_t was;
+	int got;
+
+	if (!copy)
+		return -ENOMEM;
+	got = kr_read_words(c, base, (uint64_t *)copy, KR_CHUNK_BYTES / 8);
+	for (i = 0; got >= 0 && i < kr_class_blocks(class); i++) {
+		unit = kr_unit_of(c, base + i * bytes);
+		memcpy(&life, copy + i * bytes, sizeof(life));
+		if (life >> 62 == KR_FREED || !life || k->used[unit / 8] >> unit % 8 & 1)
+			continue;
+		got = kr_cas(c, base + i * bytes, life, kr_life(KR_FREED, life), &was);
+		if (got == 1)
+			k->report->reclaimed++;
+	}
+	free(copy);
+	return got < 0 ? got : 0;
+}
+
+/* The chunks of dead clients. */
+static int kr_reclaim_chunks(struct kr_client *c, struct kr_checking *k)
+{
+	uint32_t nr = c->header.nr_chunks, i, id;
+	uint64_t *owners = malloc(nr * sizeof(*owners)), was;
+	unsigned int class;
+	int got;
+
+	if (!owners)
+		return -ENOMEM;
+	got = kr_read_words(c, c->header.owners, owners, nr);
+	for (i = 0; got >= 0 && i < nr; i++) {
+		id = (uint32_t)(owners[i] >> 8);
+		class = (unsigned int)(owners[i] & 0xff) - 1;
+		if (!owners[i] || owners[i] & KR_OWNER_NOBODY ||
+		    k->dead[id % c->header.nr_clients] != id)
+			continue;
+		got = class < KR_CLASSES ? kr_reclaim_blocks(c, k, i, class) : 0;
+		if (got >= 0)
+			got = kr_cas(c, c->header.owners + i * 8ULL, owners[i],
+				     KR_OWNER_NOBODY | (class + 1), &was);
+		if (got > 0)
+			got = kr_left(c, 1);
+	}
+	free(owners);
+	return got < 0 ? got : 0;
+}
+
+static int kr_reclaim(struct kr_client *c, struct kr_checking *k)
+{
+	uint64_t units = (uint64_t)c->header.nr_chunks * (KR_CHUNK_BYTES / KR_UNIT);
+	int err = -ENOMEM;
+
+	k->used = calloc(1, units / 8 + 1);
+	k->before = calloc(c->header.nr_clients, sizeof(*k->before));
+	k->dead = calloc(c->header.nr_clients, sizeof(*k->dead));
+	if (k->used && k->before && k->dead)
+		err = kr_find_dead(c, k);
+	if (!err && k->report->dead)
+		err = kr_wait_lease(c);
+	if (!err && k->report->dead)
+		err = kr_leaves(c, kr_note_leaf, k);
+	if (!err && k->report->dead)
+		err = kr_reclaim_chunks(c, k);
+	free(k->used);
+	free(k->before);
+	free(k->dead);
+	return err;
+}
+
+/* How many words of an array are not 0. */
+static int kr_count(struct kr_client *c, uint64_t at, uint32_t nr, uint64_t *ret)
+{
+	uint64_t *words = malloc(nr * sizeof(*words));
+	uint32_t i;
+	int err;
+
+	if (!words)
+		return -ENOMEM;
+	err = kr_read_words(c, at, words, nr);
+	for (i = 0; !err && i < nr; i++)
+		*ret += words[i] != 0;
+	free(words);
+	return err;
+}
+
+int kr_check(struct kr_client *c, bool reclaim, struct kr_report *report)
+{
+	struct kr_checking k = { .report = report };
+	int err;
+
+	err = kr_leaves(c, kr_check_leaf, &k);
+	if (!err)
+		err = kr_count(c, c->header.owners, c->header.nr_chunks, &report->chunks_used);
+	if (!err)
+		err = kr_count(c, c->header.clients, c->header.nr_clients, &report->clients);
+	if (!err && reclaim)
+		err = kr_reclaim(c, &k);
+	return err;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The transport over queues of libkrcore: a node, a queue, and a few regions of its own.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "race/lib/krcore.h"
+
+#define KR_MRS_MAX 8
+#define KR_RING 256
+#define KR_PAGE 4096
+#define KR_WAIT_MS 1000
+
+/**
+ * struct kr_krcore - A queue to the node of a table.
+ * @t: what the client sees.
+ * @node: of this program.
+ * @queue: number.
+ * @ready: the queue is connected.
+ * @peer: the table's node.
+ * @ref: the table.
+ * @timeout_ms: bound of a look-up.
+ * @mrs: regions of this node.
+ * @nr_mrs: how many.
+ */
+struct kr_krcore {
+	struct kr_transport t;
+	struct krcore_node *node;
+	uint32_t queue;
+	bool ready;
+	struct krcore_key peer;
+	struct krcore_region_ref ref;
+	uint32_t timeout_ms;
+	struct krcore_mr mrs[KR_MRS_MAX];
+	unsigned int nr_mrs;
+};
+
+static struct kr_krcore *kr_krcore_of(struct kr_transport *t)
+{
+	return (struct kr_krcore *)((char *)t - offsetof(struct kr_krcore, t));
+}
+
+static const struct krcore_mr *kr_mr_of(const struct kr_krcore *k, const void *local)
+{
+	unsigned int i;
+
+	for (i = 0; i + 1 < k->nr_mrs; i++)
+		if ((uintptr_t)local - k->mrs[i].addr < k->mrs[i].length)
+			break;
+	return &k->mrs[i];
+}
+
+static void kr_wr(const struct kr_krcore *k, const struct kr_req *req, uint64_t user_data,
+		  struct krcore_wr *wr)
+{
+	static const uint8_t opcodes[] = {
+		[KR_READ] = KRCORE_OP_READ,
+		[KR_WRITE] = KRCORE_OP_WRITE,
+		[KR_CAS] = KRCORE_OP_CMP_SWAP,
+		[KR_ADD] = KRCORE_OP_FETCH_ADD,
+	};
+
+	memset(wr, 0, sizeof(*wr));
+	wr->user_data = user_data;
+	wr->local_addr = (uintptr_t)req->local;
+	wr->local_mr = kr_mr_of(k, req->local)->handle;
+	wr->remote_addr = k->ref.addr + req->remote;
+	wr->remote_token = k->ref.token;
+	wr->length = req->length;
+	wr->opcode = opcodes[req->op];
+	wr->compare_add = req->compare;
+	wr->swap = req->swap;
+}
+
+static int kr_connect(struct kr_krcore *k)
+{
+	int err;
+
+	if (k->ready)
+		return 0;
+	err = krcore_queue_connect(k->node, k->queue, &k->peer, k->timeout_ms, 0, NULL);
+	if (err && err != -EISCONN)
+		return err;
+	k->ready = true;
+	return 0;
+}
+
+/* Take completions until there are @nr. Return: 0, or the node failed. */
+static int kr_complete(struct kr_krcore *k, struct kr_req *reqs, unsigned int nr)
+{
+	struct krcore_wc wcs[KR_BATCH_MAX];
+	int got, i, err;
+
+	while (nr) {
+		got = krcore_poll(k->node, wcs, nr);
+		for (i = 0; i < got; i++)
+			reqs[wcs[i].user_data].status = wcs[i].status;
+		if (got < 0)
+			return got;
+		nr -= (unsigned int)got;
+		if (!nr || got)
+			continue;
+		err = krcore_wait(k->node, KR_WAIT_MS);
+		if (err && err != -ETIMEDOUT && err != -EINTR)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * Post from @from on, and wait. Requests that are not taken stay -ECANCELED.
+ * Return: how many were taken, or negative errno.
+ */
+static int kr_post(struct kr_krcore *k, struct kr_req *reqs, unsigned int from, unsigned int nr)
+{
+	struct krcore_wr wrs[KR_BATCH_MAX];
+	unsigned int i;
+	int taken, err;
+
+	for (i = from; i < nr; i++)
+		kr_wr(k, &reqs[i], i, &wrs[i - from]);
+	taken = krcore_post_wait(k->node, k->queue, wrs, nr - from, NULL);
+	if (taken <= 0)
+		return taken;
+	for (i = from; i < from + (unsigned int)taken; i++)
+		reqs[i].status = -EREMCHG; /* until the completion says otherwise */
+	err = kr_complete(k, reqs, (unsigned int)taken);
+	return err ? err : taken;
+}
+
+static int kr_krcore_submit(struct kr_transport *t, struct kr_req *reqs, unsigned int nr)
+{
+	struct kr_krcore *k = kr_krcore_of(t);
+	unsigned int done, i;
+	int got, err;
+
+	for (i = 0; i < nr; i++)
+		reqs[i].status = -ECANCELED;
+	err = kr_connect(k);
+	for (done = 0; !err && done < nr;) {
+		got = kr_post(k, reqs, done, nr);
+		if (got < 0) {
+			err = got;
+			break;
+		}
+		for (i = done; !err && i < done + (unsigned int)got; i++)
+			err = reqs[i].status;
+		done += (unsigned int)got;
+	}
+	if (err)
+		k->ready = false; /* if it is not in error, connecting says that it is connected */
+	return err;
+}
+
+static void *kr_krcore_memory(struct kr_transport *t, size_t bytes)
+{
+	struct kr_krcore *k = kr_krcore_of(t);
+	size_t room = (bytes + KR_PAGE - 1) / KR_PAGE * KR_PAGE;
+	void *memory;
+
+	if (k->nr_mrs == KR_MRS_MAX)
+		return NULL;
+	memory = aligned_alloc(KR_PAGE, room);
+	if (!memory)
+		return NULL;
+	memset(memory, 0, room);
+	if (krcore_mr_reg(k->node, memory, room, KRCORE_ACCESS_LOCAL_WRITE, &k->mrs[k->nr_mrs])) {
+		free(memory);
+		return NULL;
+	}
+	k->nr_mrs++;
+	return memory;
+}
+
+static uint64_t kr_krcore_now_ms(struct kr_transport *t)
+{
+	struct timespec ts;
+
+	(void)t;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void kr_krcore_pause(struct kr_transport *t, unsigned int ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	(void)t;
+	if (ms)
+		nanosleep(&ts, NULL);
+	else
+		sched_yield();
+}
+
+static void kr_krcore_close(struct kr_transport *t)
+{
+	struct kr_krcore *k = kr_krcore_of(t);
+	unsigned int i;
+
+	krcore_node_close(k->node);
+	for (i = 0; i < k->nr_mrs; i++)
+		free((void *)(uintptr_t)k->mrs[i].addr);
+	free(k);
+}
+
+static const struct kr_transport_ops kr_krcore_ops = {
+	.submit = kr_krcore_submit,
+	.memory = kr_krcore_memory,
+	.now_ms = kr_krcore_now_ms,
+	.pause = kr_krcore_pause,
+	.close = kr_krcore_close,
+};
+
+/* The look-up of the table; that of its node is the queue's. */
+static int kr_lookup_table(struct kr_krcore *k, const char *server, uint16_t service)
+{
+	struct krcore_options opts = { .size = sizeof(opts), .timeout_ms = k->timeout_ms };
+	struct krcore_value value;
+	struct krcore_ctx *ctx;
+	int err;
+
+	err = krcore_key_from_text(server, service, &k->peer);
+	if (err)
+		return err;
+	err = krcore_open(&opts, &ctx);
+	if (err)
+		return err;
+	err = krcore_lookup(ctx, &k->peer, &value, NULL);
+	krcore_close(ctx);
+	if (err)
+		return err;
+	k->peer.service = KRCORE_SERVICE_NODE;
+	return krcore_region_decode(&value, &k->ref);
+}
+
+int kr_krcore_open(const char *server, uint16_t service, uint32_t port, uint32_t timeout_ms,
+		   uint32_t *ret_reads, struct kr_transport **ret)
+{
+	struct krcore_node_options opts = {
+		.size = sizeof(opts),
+		.ring_entries = KR_RING,
+		.port = port,
+	};
+	struct krcore_connect_info info = { .size = sizeof(info) };
+	struct kr_krcore *k = calloc(1, sizeof(*k));
+	int err;
+
+	if (!k)
+		return -ENOMEM;
+	k->t.ops = &kr_krcore_ops;
+	k->timeout_ms = timeout_ms ? timeout_ms : 5000;
+	err = krcore_node_open(&opts, &k->node);
+	if (err) {
+		free(k);
+		return err;
+	}
+	err = kr_lookup_table(k, server, service);
+	if (!err)
+		err = krcore_queue_open(k->node, KR_BATCH_MAX, &k->peer, k->timeout_ms, 0,
+					&k->queue, &info);
+	if (err) {
+		kr_krcore_close(&k->t);
+		return err;
+	}
+	k->ready = true;
+	k->t.bytes = k->ref.length;
+	*ret_reads = info.reads;
+	*ret = &k->t;
+	return 0;
+}

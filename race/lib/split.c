@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Split a subtable in two, under traffic, without a lock.
+ *
+ * Its slots are frozen one by one; from then on nothing in it changes, so any client can make
+ * the two that follow it, and the first that puts its own into the trie has split it. So that not
+ * all do it at once, a client says in the trie that it does; if nothing comes of it for
+ * KR_PATIENCE, another takes over.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "race/lib/client.h"
+
+#define KR_PATIENCE 24 /* pauses, which grow to KR_PATIENCE_MS */
+#define KR_PATIENCE_MS 8
+#define KR_FREEZE_ROUNDS 1000
+
+/**
+ * struct kr_splitting - A split under way.
+ * @c: client.
+ * @node: leaf.
+ * @depth: its depth.
+ * @table: its subtable.
+ * @bytes: of a subtable.
+ * @old: the subtable, in kr_client.work; behind it the two new ones, then heads of blocks.
+ * @claim: our word of the trie.
+ * @pair: memory for the new ones.
+ */
+struct kr_splitting {
+	struct kr_client *c;
+	uint32_t node;
+	uint32_t depth;
+	uint64_t table;
+	uint32_t bytes;
+	uint64_t *old;
+	uint64_t claim;
+	uint64_t pair;
+};
+
+/* Whether a word of a subtable is a slot, not the head of a bucket. */
+static bool kr_is_slot(uint32_t word)
+{
+	return word % 8 != 0;
+}
+
+/* Wait until a word of the trie is not @was any more, or patience is over. */
+static int kr_await(struct kr_client *c, uint64_t at, uint64_t was, uint64_t *ret)
+{
+	unsigned int waited;
+	int err;
+
+	for (waited = 0; waited < KR_PATIENCE; waited++) {
+		c->t->ops->pause(c->t, waited < KR_PATIENCE_MS ? waited : KR_PATIENCE_MS);
+		err = kr_read(c, at, c->words, 8);
+		if (err)
+			return err;
+		if (c->words[0] != was)
+			break;
+	}
+	*ret = c->words[0];
+	return 0;
+}
+
+/* Say that we are splitting. Return: 1: we are; 0: it is split already; or negative errno. */
+static int kr_claim(struct kr_splitting *s)
+{
+	struct kr_client *c = s->c;
+	uint64_t at = c->header.dir + s->node * 8ULL, seen = 0, was;
+	bool split;
+	int got;
+
+	s->claim = (uint64_t)c->id << 2 | KR_DIR_CLAIM;
+	for (;;) {
+		got = kr_cas(c, at, seen, s->claim, &was);
+		if (got || was == s->claim)
+			return got < 0 ? got : 1;
+		if ((was & KR_DIR_KIND) != KR_DIR_SPLIT) {
+			got = kr_await(c, at, was, &seen);
+			if (got)
+				return got;
+		}
+		if ((was & KR_DIR_KIND) == KR_DIR_SPLIT || (seen & KR_DIR_KIND) == KR_DIR_SPLIT)
+			return kr_dir_refresh(c, s->node, &split);
+	}
+}
+
+/* Freeze what is not frozen of the words from @from on. Return: how many, or negative errno. */
+static int kr_freeze_some(struct kr_splitting *s, uint32_t *from)
+{
+	struct kr_req reqs[KR_BATCH_MAX];
+	uint32_t words = s->bytes / 8, i;
+	unsigned int nr = 0, j;
+	uint64_t slot, frozen;
+	int err;
+
+	for (i = *from; i < words && nr < KR_BATCH_MAX; i++) {
+		slot = s->old[i];
+		if (!kr_is_slot(i) || slot & KR_FROZEN)
+			continue;
+		frozen = kr_slot_state(slot) == KR_TENTATIVE ? KR_FROZEN : slot | KR_FROZEN;
+		reqs[nr] = (struct kr_req){
+			.op = KR_CAS,
+			.length = 8,
+			.remote = s->table + i * 8ULL,
+			.local = s->c->words + 64 + nr,
+			.compare = slot,
+			.swap = frozen,
+		};
+		nr++;
+	}
+	*from = i;
+	if (!nr)
+		return 0;
+	err = s->c->t->ops->submit(s->c->t, reqs, nr);
+	if (err && err != -ECANCELED && err != -EREMCHG && err != -EIO)
+		return err;
+	for (j = 0; j < nr; j++) /* what is not known now is READ in the next round */
+		if (!reqs[j].status && *(uint64_t *)reqs[j].local == reqs[j].compare)
+			s->old[(reqs[j].remote - s->table) / 8] = reqs[j].swap;
+	return (int)nr;
+}
+
+/* Freeze the subtable; @old is it afterwards. Return: 0 or negative errno. */
+static int kr_freeze(struct kr_splitting *s)
+{
+	unsigned int round;
+	uint32_t from, i;
+	int got;
+
+	for (round = 0; round < KR_FREEZE_ROUNDS; round++) {
+		got = kr_read(s->c, s->table, s->old, s->bytes);
+		if (got)
+			return got;
+		for (i = 0; i < s->bytes / 8; i++)
+			if (kr_is_slot(i) && !(s->old[i] & KR_FROZEN))
+				break;
+		if (i == s->bytes / 8)
+			return 0;
+		for (from = 0; from < s->bytes / 8;) {
+			got = kr_freeze_some(s, &from);
+			if (got < 0)
+				return got;
+		}
+	}
+	return -EBUSY;
+}
+
+/*
+ * READ the heads of the blocks of the slots from @from on, and put the slots into the subtable
+ * that their hash says. Return: 1, 0: a block is not what the slot said, or negative errno.
+ */
+static int kr_distribute_some(struct kr_splitting *s, uint32_t *from)
+{
+	struct kr_block *heads = (struct kr_block *)(s->old + s->bytes / 8 * 3);
+	struct kr_req reqs[KR_BATCH_MAX];
+	uint32_t words = s->bytes / 8, which[KR_BATCH_MAX], i;
+	uint64_t slot;
+	unsigned int nr = 0, j;
+	int err;
+
+	for (i = *from; i < words && nr < KR_BATCH_MAX; i++) {
+		if (!kr_is_slot(i) || kr_slot_state(s->old[i]) != KR_LIVE)
+			continue;
+		if (!kr_slot_check(&s->c->header, s->old[i]))
+			return -EBADMSG;
+		which[nr] = i;
+		reqs[nr] = (struct kr_req){
+			.op = KR_READ,
+			.length = sizeof(*heads),
+			.remote = kr_slot_at(s->old[i]),
+			.local = &heads[nr],
+		};
+		nr++;
+	}
+	*from = i;
+	err = nr ? kr_reads(s->c, reqs, nr) : 0;
+	if (err)
+		return err;
+	for (j = 0; j < nr; j++) {
+		slot = s->old[which[j]];
+		if ((heads[j].life & KR_TAG_MASK) != kr_slot_tag(slot) ||
+		    kr_hash_fp(heads[j].hash) != kr_slot_fp(slot))
+			return 0;
+		s->old[words * (1 + (heads[j].hash >> s->depth & 1)) + which[j]] = slot &
+										   ~KR_FROZEN;
+	}
+	return 1;
+}
+
+/* Make the two new subtables. Return: as kr_distribute_some(). */
+static int kr_distribute(struct kr_splitting *s)
+{
+	uint32_t words = s->bytes / 8, from, i;
+	int got;
+
+	memset(s->old + words, 0, 2 * s->bytes);
+	for (i = 0; i < words; i += 8) {
+		s->old[words + i] = kr_bucket_head(2 * s->node);
+		s->old[2 * words + i] = kr_bucket_head(2 * s->node + 1);
+	}
+	for (from = 0; from < words;) {
+		got = kr_distribute_some(s, &from);
+		if (got != 1)
+			return got;
+	}
+	return 1;
+}
+
+static int kr_write_pair(struct kr_splitting *s)
+{
+	struct kr_req req = {
+		.op = KR_WRITE,
+		.length = 2 * s->bytes,
+		.remote = s->pair,
+		.local = s->old + s->bytes / 8,
+	};
+	unsigned int attempt;
+	int err = -EBUSY;
+
+	for (attempt = 0; attempt < 8; attempt++) {
+		err = s->c->t->ops->submit(s->c->t, &req, 1);
+		if (!err || (err != -ECANCELED && err != -EREMCHG && err != -EIO))
+			return err;
+		kr_pause(s->c, attempt);
+	}
+	return err;
+}
+
+/* So that clients that come later READ enough of the trie at once. It is a hint. */
+static void kr_deeper(struct kr_client *c, uint32_t depth)
+{
+	uint64_t was;
+
+	if (c->header.depth >= depth)
+		return;
+	if (kr_cas(c, offsetof(struct kr_header, depth), c->header.depth, depth, &was) == 0 &&
+	    was < depth)
+		(void)kr_cas(c, offsetof(struct kr_header, depth), was, depth, &was);
+	c->header.depth = depth;
+}
+
+/* The subtable is frozen: make the new ones, and commit. Return: 0 or negative errno. */
+static int kr_finish(struct kr_splitting *s)
+{
+	struct kr_client *c = s->c;
+	uint64_t was;
+	bool split;
+	int got;
+
+	got = kr_distribute(s);
+	if (got < 0)
+		return got;
+	if (!got) { /* it is split already, and entries have changed; or it is damaged */
+		got = kr_dir_refresh(c, s->node, &split);
+		return got ? got : split ? 0 : -EBADMSG;
+	}
+	got = kr_write_pair(s);
+	if (got)
+		return got;
+	got = kr_cas(c, c->header.dir + s->node * 8ULL, s->claim, s->pair | KR_DIR_SPLIT, &was);
+	if (got < 0)
+		return got;
+	if (got) {
+		c->stats.splits++;
+		s->pair = 0;
+		kr_deeper(c, s->depth + 1);
+	}
+	return kr_dir_refresh(c, s->node, &split);
+}
+
+int kr_split(struct kr_client *c, const struct kr_place *p)
+{
+	struct kr_splitting s = {
+		.c = c,
+		.node = p->node,
+		.depth = 31 - (uint32_t)__builtin_clz(p->node),
+		.table = p->table,
+		.bytes = kr_subtable_bytes(c->header.groups),
+	};
+	int got;
+
+	if (s.depth >= c->header.depth_max)
+		return -ENOSPC;
+	got = kr_writer(c);
+	if (!got)
+		got = kr_work(c);
+	if (got)
+		return got;
+	/* first, because it may need the same buffer, and so that nothing is frozen in vain */
+	got = kr_alloc_pair(c, &s.pair);
+	if (got)
+		return got;
+	s.old = (uint64_t *)c->work;
+	got = kr_claim(&s);
+	if (got == 1) {
+		got = kr_freeze(&s);
+		if (!got)
+			got = kr_finish(&s);
+	}
+	if (s.pair && !got)
+		c->pair = s.pair; /* another was faster, or took over */
+	return got;
+}
