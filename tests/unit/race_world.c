@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A memory node and its clients in one process: see race_world.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/race_world.h"
+
+#define RW_STACK 262144
+#define RW_STEPS_MAX 4000000
+
+static struct rw_client *rw_of(struct kr_transport *t)
+{
+	return (struct rw_client *)((char *)t - offsetof(struct rw_client, t));
+}
+
+uint32_t rw_draw(struct rw_world *w, uint32_t below)
+{
+	w->random += KRP_GOLDEN;
+	return (uint32_t)(krp_mix64(w->random) % below);
+}
+
+/* Let others do something, if this is a coroutine. */
+static void rw_yield(struct rw_client *client)
+{
+	struct rw_world *w = client->world;
+
+	w->steps++;
+	if (w->now == client)
+		swapcontext(&client->context, &w->home);
+}
+
+/* Do one request. Words are copied in one piece each. */
+static void rw_do(struct rw_world *w, struct kr_req *req)
+{
+	uint64_t *word = (uint64_t *)(w->memory + req->remote);
+
+	switch (req->op) {
+	case KR_READ:
+		memcpy(req->local, word, req->length);
+		break;
+	case KR_WRITE:
+		memcpy(word, req->local, req->length);
+		break;
+	case KR_CAS:
+		*(uint64_t *)req->local = *word;
+		if (*word == req->compare)
+			*word = req->swap;
+		break;
+	case KR_ADD:
+		*(uint64_t *)req->local = *word;
+		*word += req->compare;
+		break;
+	}
+}
+
+static int rw_one(struct rw_client *client, struct kr_req *req)
+{
+	struct rw_world *w = client->world;
+	bool unknown;
+
+	rw_yield(client);
+	if (req->remote > w->bytes || req->length > w->bytes - req->remote)
+		return -EOVERFLOW;
+	client->requests++;
+	if (client->requests >= client->dies_at)
+		return -ENODEV;
+	unknown = req->op != KR_READ &&
+		  (client->requests == client->unknown_at ||
+		   (client->unknown_odds && !rw_draw(w, client->unknown_odds)));
+	if (!unknown) {
+		rw_do(w, req);
+		return 0;
+	}
+	if (client->requests == client->unknown_at ? client->unknown_done : rw_draw(w, 2)) {
+		rw_do(w, req);
+		rw_yield(client); /* the world goes on before the client hears of it */
+	}
+	return -EREMCHG;
+}
+
+static int rw_submit(struct kr_transport *t, struct kr_req *reqs, unsigned int nr)
+{
+	struct rw_client *client = rw_of(t);
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < nr; i++) {
+		reqs[i].status = err ? -ECANCELED : rw_one(client, &reqs[i]);
+		if (!err)
+			err = reqs[i].status;
+	}
+	for (i = 0; client->replays && i < nr; i++) {
+		if (reqs[i].op != KR_WRITE || reqs[i].status)
+			continue;
+		rw_yield(client);
+		rw_do(client->world, &reqs[i]);
+	}
+	return err;
+}
+
+static void *rw_memory(struct kr_transport *t, size_t bytes)
+{
+	struct rw_client *client = rw_of(t);
+	void *piece;
+
+	if (client->nr_pieces == RW_PIECES)
+		return NULL;
+	piece = calloc(1, bytes);
+	if (piece)
+		client->pieces[client->nr_pieces++] = piece;
+	return piece;
+}
+
+static uint64_t rw_now_ms(struct kr_transport *t)
+{
+	return rw_of(t)->world->steps;
+}
+
+static void rw_pause(struct kr_transport *t, unsigned int ms)
+{
+	rw_of(t)->world->steps += ms;
+	rw_yield(rw_of(t));
+}
+
+static void rw_end(struct kr_transport *t)
+{
+	struct rw_client *client = rw_of(t);
+
+	while (client->nr_pieces)
+		free(client->pieces[--client->nr_pieces]);
+}
+
+static const struct kr_transport_ops rw_ops = {
+	.submit = rw_submit,
+	.memory = rw_memory,
+	.now_ms = rw_now_ms,
+	.pause = rw_pause,
+	.close = rw_end,
+};
+
+struct rw_world *rw_new(uint64_t bytes, uint32_t groups, uint32_t depth_max, uint64_t seed)
+{
+	struct rw_world *w = calloc(1, sizeof(*w));
+	unsigned int i;
+
+	if (!w)
+		abort();
+	w->memory = aligned_alloc(64, bytes);
+	w->bytes = bytes;
+	w->random = krp_mix64(seed + 1);
+	if (!w->memory)
+		abort();
+	memset(w->memory, 0, bytes);
+	if (kr_format(w->memory, bytes, groups, depth_max, RW_HASH_SEED, 1000000))
+		abort();
+	for (i = 0; i < RW_CLIENTS; i++) {
+		w->clients[i].world = w;
+		w->clients[i].index = i;
+		w->clients[i].t.ops = &rw_ops;
+		w->clients[i].t.bytes = bytes;
+		w->clients[i].dies_at = RW_NEVER;
+		w->clients[i].unknown_at = RW_NEVER;
+	}
+	return w;
+}
+
+void rw_free(struct rw_world *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < RW_CLIENTS; i++) {
+		rw_close(w, i);
+		free(w->clients[i].stack);
+	}
+	free(w->memory);
+	free(w);
+}
+
+struct kr_transport *rw_transport(struct rw_world *w, unsigned int i)
+{
+	return &w->clients[i].t;
+}
+
+struct kr_client *rw_open(struct rw_world *w, unsigned int i)
+{
+	struct rw_client *client = &w->clients[i];
+
+	if (kr_client_new(&client->t, &client->c)) {
+		fprintf(stderr, "client %u cannot attach\n", i);
+		abort();
+	}
+	client->c->random = w->random + i; /* not an address */
+	return client->c;
+}
+
+void rw_close(struct rw_world *w, unsigned int i)
+{
+	kr_client_free(w->clients[i].c);
+	w->clients[i].c = NULL;
+}
+
+static void rw_main(unsigned int high, unsigned int low)
+{
+	struct rw_client *client = (struct rw_client *)((uintptr_t)high << 32 | low);
+
+	client->run(client);
+	client->ready = false;
+	swapcontext(&client->context, &client->world->home);
+}
+
+void rw_spawn(struct rw_world *w, unsigned int i, void (*run)(struct rw_client *client), void *arg)
+{
+	struct rw_client *client = &w->clients[i];
+
+	if (!client->stack)
+		client->stack = malloc(RW_STACK);
+	if (!client->stack || getcontext(&client->context))
+		abort();
+	client->run = run;
+	client->arg = arg;
+	client->ready = true;
+	client->context.uc_stack.ss_sp = client->stack;
+	client->context.uc_stack.ss_size = RW_STACK;
+	client->context.uc_link = NULL;
+	makecontext(&client->context, (void (*)(void))rw_main, 2,
+		    (unsigned int)((uintptr_t)client >> 32), (unsigned int)(uintptr_t)client);
+}
+
+void rw_step(struct rw_world *w, unsigned int i, unsigned int nr)
+{
+	struct rw_client *client = &w->clients[i];
+
+	for (; nr && client->ready; nr--) {
+		w->now = client;
+		swapcontext(&w->home, &client->context);
+		w->now = NULL;
+	}
+}
+
+bool rw_run(struct rw_world *w)
+{
+	unsigned int ready[RW_CLIENTS], nr, i;
+	uint64_t end = w->steps + RW_STEPS_MAX;
+
+	while (w->steps < end) {
+		for (nr = 0, i = 0; i < RW_CLIENTS; i++)
+			if (w->clients[i].ready)
+				ready[nr++] = i;
+		if (!nr)
+			return true;
+		if (!w->burst_left || !w->clients[w->burst].ready) {
+			w->burst = ready[rw_draw(w, nr)];
+			w->burst_left = 1 + (rw_draw(w, 4) ? 0 : rw_draw(w, 30));
+		}
+		w->burst_left--;
+		rw_step(w, w->burst, 1);
+	}
+	return false;
+}
