@@ -44,6 +44,11 @@ def _options():
     return "\n".join(lines)
 
 
+def apt_environment():
+    """What scripts that call mmdebstrap are to know of this system's apt."""
+    return {"KRCORE_APT_SOURCES": _sources(), "KRCORE_APT_OPTIONS": _options()}
+
+
 def package_names():
     """The names in the package list."""
     lines = (IMAGE / "packages").read_text().splitlines()
@@ -64,8 +69,7 @@ def get():
     disk = folder / "root.ext4"
     with host.locked(host.CACHE / "locks" / "image"):
         if not disk.exists():
-            environment = dict(os.environ, KRCORE_APT_SOURCES=_sources(),
-                               KRCORE_APT_OPTIONS=_options())
+            environment = dict(os.environ, **apt_environment())
             with host.step("root image of the guests, by mmdebstrap", "60-120 s"), \
                  host.made_whole(folder) as whole:
                 owner = f"{os.getuid()}:{os.getgid()}"
