@@ -97,8 +97,11 @@ def _pushed(cluster, built):
     return cluster.folder / f"pushed-{built.shape}"
 
 
-def _push(_options):
+def _push(options):
     cluster = _running()
+    if options.what == "module":
+        module.install(cluster, module.build_from_checkout)
+        return 0
     built = packages.Packages()
     notes = _pushed(cluster, built)
     if notes.exists():
@@ -153,8 +156,10 @@ def _parser():
     up.add_argument("--bare", action="store_true", help="do not install krcore in it")
     command("down", _down, "end the cluster that is up")
     command("status", _status, "list the guests of the cluster that is up")
-    command("push", _push,
-            "build krcore's packages and module, and install them in the cluster that is up")
+    push = command("push", _push,
+                   "build krcore's packages and module, and install them in the cluster that is up")
+    push.add_argument("what", nargs="?", choices=("all", "module"), default="all",
+                      help="module: krcore.ko alone, straight from the checkout")
     command("build", _build, "build krcore's packages; prints their paths")
     sub = command("shell", _shell, "a shell in a guest of the cluster that is up, or one command")
     sub.add_argument("--timeout", type=float, default=600, help="seconds (default: %(default)s)")

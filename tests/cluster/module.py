@@ -91,6 +91,16 @@ def build_metered(kernel):
     return made
 
 
+def build_from_checkout(kernel):
+    """The module as `./run build module` compiles it, of what has changed and without packages:
+    for a cluster that is up while the module is being changed."""
+    said = host.run([host.TESTS / "kernel/build-module", kernel.name], timeout=900)
+    folder = host.build_dir() / "module" / f"{kernel.release}-checkout"
+    folder.mkdir(parents=True, exist_ok=True)
+    host.run(["strip", "--strip-debug", "-o", folder / "krcore.ko", said.split()[-1]])
+    return folder / "krcore.ko"
+
+
 def install(cluster, how=build):
     """Put the module, as `how` builds it, into every guest that does not have it yet; it is
     not loaded."""
