@@ -38,7 +38,7 @@ struct krc_wc;
 #define krc_show_initiator(state)                                    \
 	__print_symbolic(state, { 0, "ready" }, { 1, "failed" },     \
 			 { 2, "resetting" }, { 3, "dead" },          \
-			 { 4, "stopped" })
+			 { 4, "stopped" }, { 5, "leaving" })
 
 #define krc_show_queue(state)                                        \
 	__print_symbolic(state, { KRP_QUEUE_IDLE, "idle" },          \

@@ -82,7 +82,7 @@ struct krc_grant {
  * @list: in the entry's list of waits, or empty.
  * @token: token of the entry.
  * @payer: see struct krc_read.
- * @index: out: initiator that the READ is on, for krc_pool_poll(), or KRC_READ_WAITS.
+ * @index: out: channel that the READ is on, for krc_pool_poll(), or KRC_READ_WAITS.
  * @ready: called once when the READ has ended, with 0 (ask again), or, as the final answer,
  *	the errors of struct krc_read or -EBADR (no such region). Runs with bottom halves off
  *	and krc_remote.lock held: must neither sleep nor call krc_remote_*().

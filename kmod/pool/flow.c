@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the operations of a flow's owner: submit, cancel, resume, drain, restart.
+ * Owns: the operations of a flow's owner: submit, cancel, resume, drain, restart; and which channel
+ * a flow is on.
  *
- * A flow with nothing outstanding moves to the initiator of the submitting CPU, or to one of
+ * A flow with nothing outstanding moves to the shared channel of the submitting CPU, or to one of
  * the next few if that one is busy or stalled; while it has requests outstanding it stays,
- * which keeps its order. So a burst is spread over initiators: the hardware has a bounded
- * number of READs of an initiator in flight, and serves one of its targets at a time.
+ * which keeps its order. So a burst is spread over channels: the hardware has a bounded
+ * number of READs of a channel in flight, and serves one of its targets at a time.
  * krc_flow.outstanding is decremented only after done() has returned, so the last done() on
- * one initiator is over before the first on another.
- * Locking: krc_flow.lock, then the initiator's; see pool/pool_priv.h.
+ * one channel is over before the first on another. From a channel that is being removed a flow
+ * moves with the requests that wait, when all before them have been told.
+ * Locking: krc_flow.lock, then the channel's; see pool/pool_priv.h.
  */
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
@@ -32,100 +34,142 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 	flow->check = check;
 }
 
-/* Estimated wait of a new request on an initiator: a hint, without its lock. */
-static u32 krc_initiator_load(const struct krc_initiator *ini)
+/* Estimated wait of a new request on a channel: a hint, without its lock. */
+static u32 krc_channel_load(const struct krc_channel *ch)
 {
-	enum krc_initiator_state state = READ_ONCE(ini->state);
-	u32 head = READ_ONCE(ini->head), load;
+	enum krc_channel_state state = READ_ONCE(ch->state);
+	u32 head = READ_ONCE(ch->head), load;
 
-	if (state != KRC_INI_READY)
-		return state == KRC_INI_DEAD ? KRC_LOAD_DEAD : KRC_LOAD_UNREADY;
+	if (state != KRC_CHANNEL_READY)
+		return state == KRC_CHANNEL_DEAD ? KRC_LOAD_DEAD : KRC_LOAD_UNREADY;
 	smp_rmb(); /* head before tail: the tail read below is not behind that head */
-	load = min(READ_ONCE(ini->tail) - head, ini->depth);
-	load = max(load, READ_ONCE(ini->bytes) / KRC_LOAD_BYTES);
-	if (load && time_after(jiffies, READ_ONCE(ini->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
+	load = min(READ_ONCE(ch->tail) - head, ch->depth);
+	load = max(load, READ_ONCE(ch->bytes) / KRC_LOAD_BYTES);
+	if (load && time_after(jiffies, READ_ONCE(ch->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
 		load += KRC_LOAD_SLOW;
 	return load;
 }
 
-/* Whether the oldest segment of an initiator is for this peer. */
-static bool krc_initiator_waits_for(struct krc_initiator *ini, const struct krc_hw_address *to)
+/* Whether the oldest segment of a channel is for this peer. */
+static bool krc_channel_waits_for(struct krc_channel *ch, const struct krc_hw_address *to)
 {
 	bool waits = false;
 
-	spin_lock(&ini->lock);
-	if (ini->head != ini->tail)
-		waits = !memcmp(ini->slots[ini->head & ini->mask].req->wr.address, to, sizeof(*to));
-	spin_unlock(&ini->lock);
+	spin_lock(&ch->lock);
+	if (ch->head != ch->tail)
+		waits = !memcmp(ch->slots[ch->head & ch->mask].req->wr.address, to, sizeof(*to));
+	spin_unlock(&ch->lock);
 	return waits;
 }
 
-/* The n-th initiator set apart, or the next of them that is not dead. */
-static struct krc_initiator *krc_pool_pick_apart(struct krc_pool *pool, u32 apart)
+/* The nth channel of probation, or the next of them that is not dead. */
+struct krc_channel *krc_pick_probation(const struct krc_channels *all, const struct krc_flow *flow,
+				       const struct krc_hw_address *to)
 {
-	u32 i;
+	u32 first = all->first[KRC_CHANNEL_PROBATION], i;
+	u32 nr = krc_channels_of(all, KRC_CHANNEL_PROBATION);
 
-	for (i = 0; i < KRC_POOL_APART; i++) {
-		u32 at = pool->nr + (apart - 1 + i) % KRC_POOL_APART;
+	for (i = 0; i < nr; i++) {
+		struct krc_channel *ch = all->at[first + (flow->nth + i) % nr];
 
-		if (READ_ONCE(pool->ini[at].state) != KRC_INI_DEAD)
-			return &pool->ini[at];
+		if (READ_ONCE(ch->state) != KRC_CHANNEL_DEAD)
+			return ch;
 	}
-	return &pool->ini[pool->nr + apart - 1];
+	return all->at[first + flow->nth % nr];
 }
 
 /*
- * The initiator of this CPU, or a less loaded one. A request to the peer for which an initiator
- * is stalled goes to that same initiator, so that no other stalls on that peer as well.
+ * The shared channel of this CPU, or a less loaded one. A request to the peer for which a channel
+ * is stalled goes to that same channel, so that no other stalls on that peer as well.
  */
-static struct krc_initiator *krc_pool_pick(struct krc_pool *pool, u32 apart,
-					   const struct krc_hw_address *to)
+struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct krc_flow *flow,
+				    const struct krc_hw_address *to)
 {
-	u32 start = raw_smp_processor_id() % pool->nr, least = U32_MAX, i;
-	struct krc_initiator *best = &pool->ini[start];
+	u32 nr = krc_channels_of(all, KRC_CHANNEL_SHARED);
+	u32 start = raw_smp_processor_id() % nr, least = U32_MAX, i;
+	struct krc_channel *best = krc_channels_shared(all, start, nr);
 
-	if (apart)
-		return krc_pool_pick_apart(pool, apart);
-	for (i = 0; i < pool->nr && least >= KRC_LOAD_BUSY; i++) {
-		struct krc_initiator *ini = &pool->ini[(start + i) % pool->nr];
-		u32 load = krc_initiator_load(ini);
+	for (i = 0; i < nr && least >= KRC_LOAD_BUSY; i++) {
+		struct krc_channel *ch = krc_channels_shared(all, start + i, nr);
+		u32 load = krc_channel_load(ch);
 
 		if (i >= KRC_POOL_SPREAD && least < KRC_LOAD_SLOW)
 			break;
 		if (to && load >= KRC_LOAD_SLOW && load < KRC_LOAD_UNREADY &&
-		    krc_initiator_waits_for(ini, to))
-			return ini;
+		    krc_channel_waits_for(ch, to))
+			return ch;
 		if (load < least) {
 			least = load;
-			best = ini;
+			best = ch;
 		}
 	}
 	return best;
 }
 
+/* Choose the channel of a flow with nothing outstanding, or whose channel is being removed. */
+static void krc_flow_choose(struct krc_flow *flow, const struct krc_hw_address *to)
+{
+	struct krc_channel *old = flow->channel, *ch;
+	const struct krc_channels *all;
+
+	lockdep_assert_held(&flow->lock);
+	rcu_read_lock();
+	all = krc_pool_channels(flow->pool);
+	if (likely(flow->kind == KRC_CHANNEL_SHARED))
+		ch = krc_pick_shared(all, flow, to);
+	else
+		ch = krc_channel_kinds[flow->kind].pick(all, flow, to);
+	if (ch != old) {
+		krc_channel_get(ch);
+		WRITE_ONCE(flow->channel, ch);
+	}
+	rcu_read_unlock();
+	if (old && ch != old)
+		krc_channel_put(old);
+}
+
+/* Choose the channel of a flow and lock it: one that is not removed meanwhile. */
+static struct krc_channel *krc_flow_lock_chosen(struct krc_flow *flow,
+						const struct krc_hw_address *to)
+	__acquires(&flow->channel->lock)
+{
+	for (;;) {
+		krc_flow_choose(flow, to);
+		spin_lock(&flow->channel->lock);
+		if (likely(flow->channel->state != KRC_CHANNEL_STOPPED ||
+			   READ_ONCE(flow->pool->stopped)))
+			return flow->channel;
+		spin_unlock(&flow->channel->lock);
+	}
+}
+
 /*
- * Lock the initiator of a flow, flow->lock held. A flow without one is assigned one, and a flow
+ * Lock the channel of a flow, flow->lock held. A flow without one is assigned one, and a flow
  * that may move and has nothing outstanding may get another. @to: the peer of its next request,
  * or NULL.
  */
-static struct krc_initiator *krc_flow_lock(struct krc_flow *flow, bool may_move,
-					   const struct krc_hw_address *to)
-	__acquires(&flow->initiator->lock)
+static struct krc_channel *krc_flow_lock(struct krc_flow *flow, bool may_move,
+					 const struct krc_hw_address *to)
+	__acquires(&flow->channel->lock)
 {
 	lockdep_assert_held(&flow->lock);
-	if (!flow->initiator || (may_move && !atomic_read_acquire(&flow->outstanding)))
-		flow->initiator = krc_pool_pick(flow->pool, flow->apart, to);
-	spin_lock(&flow->initiator->lock);
-	return flow->initiator;
+	if (!flow->channel || (may_move && !atomic_read_acquire(&flow->outstanding)))
+		return krc_flow_lock_chosen(flow, to);
+	spin_lock(&flow->channel->lock);
+	if (likely(flow->channel->state != KRC_CHANNEL_STOPPED || READ_ONCE(flow->pool->stopped)))
+		return flow->channel;
+	/* it was removed, so nothing of the flow is outstanding */
+	spin_unlock(&flow->channel->lock);
+	return krc_flow_lock_chosen(flow, to);
 }
 
-static int krc_flow_accepts(const struct krc_flow *flow, const struct krc_initiator *ini)
+static int krc_flow_accepts(const struct krc_flow *flow, const struct krc_channel *ch)
 {
-	if (ini->state == KRC_INI_STOPPED)
+	if (ch->state == KRC_CHANNEL_STOPPED)
 		return -ENODEV;
 	if (flow->failed)
 		return -ENOTCONN;
-	return ini->state == KRC_INI_DEAD ? -EIO : 0;
+	return ch->state == KRC_CHANNEL_DEAD ? -EIO : 0;
 }
 
 static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
@@ -149,77 +193,143 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 	return count;
 }
 
-int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs)
+int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_index)
 {
 	struct krc_req *first = list_first_entry(reqs, struct krc_req, list);
 	u32 count = krc_flow_prepare(flow, reqs);
-	struct krc_initiator *ini;
+	struct krc_channel *ch;
 	int err;
 
 	if (!count)
 		return 0;
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, true, first->wr.address);
-	krc_initiator_note_poller(ini);
-	err = krc_flow_accepts(flow, ini);
+	ch = krc_flow_lock(flow, true, first->wr.address);
+	krc_channel_note_poller(ch);
+	err = krc_flow_accepts(flow, ch);
 	if (!err) {
+		if (ret_index)
+			*ret_index = ch->index;
 		atomic_add(count, &flow->outstanding);
 		list_splice_tail_init(reqs, &flow->waiting);
-		ini->pollers += flow->polled;
-		krc_flow_activate(ini, flow);
-		krc_initiator_fill(ini);
+		ch->arming.pollers += flow->polled;
+		krc_flow_activate(ch, flow);
+		krc_channel_fill(ch);
 	}
 	spin_unlock(&flow->lock);
-	krc_initiator_run(ini, KRC_POLL_BATCH);
-	spin_unlock_bh(&ini->lock);
+	krc_channel_run(ch, KRC_POLL_BATCH);
+	spin_unlock_bh(&ch->lock);
 	return err;
 }
 
 void krc_flow_cancel(struct krc_flow *flow)
 {
-	struct krc_initiator *ini;
+	struct krc_channel *ch;
 
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, false, NULL);
-	krc_flow_fail(ini, flow, -ECANCELED);
+	ch = krc_flow_lock(flow, false, NULL);
+	krc_flow_fail(ch, flow, -ECANCELED);
 	spin_unlock(&flow->lock);
-	krc_initiator_dispatch(ini);
-	spin_unlock_bh(&ini->lock);
+	krc_channel_dispatch(ch);
+	spin_unlock_bh(&ch->lock);
 }
 
 void krc_flow_resume(struct krc_flow *flow)
 {
-	struct krc_initiator *ini;
+	struct krc_channel *ch;
 
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, false, NULL);
+	ch = krc_flow_lock(flow, false, NULL);
 	if (flow->held) {
 		flow->held = false;
 		/* at the head of the DRR list: queued last, its lease might expire again */
-		list_move(&flow->list, &ini->turn);
-		krc_initiator_fill(ini);
-		krc_initiator_arm(ini);
+		list_move(&flow->list, &ch->turn);
+		krc_channel_fill(ch);
+		krc_channel_arm(ch);
 	}
 	spin_unlock(&flow->lock);
-	krc_initiator_dispatch(ini);
-	spin_unlock_bh(&ini->lock);
+	krc_channel_dispatch(ch);
+	spin_unlock_bh(&ch->lock);
 }
 
 void krc_flow_restart(struct krc_flow *flow)
 {
-	struct krc_initiator *ini;
+	struct krc_channel *ch;
 
 	spin_lock_bh(&flow->lock);
-	ini = krc_flow_lock(flow, true, NULL);
+	ch = krc_flow_lock(flow, true, NULL);
 	flow->failed = false;
 	flow->end_status = 0;
 	spin_unlock(&flow->lock);
-	spin_unlock_bh(&ini->lock);
+	spin_unlock_bh(&ch->lock);
 }
 
 u32 krc_flow_index(const struct krc_flow *flow)
 {
-	return READ_ONCE(flow->initiator)->index;
+	u32 index;
+
+	rcu_read_lock(); /* the flow may move, and its former channel be removed */
+	index = READ_ONCE(flow->channel)->index;
+	rcu_read_unlock();
+	return index;
+}
+
+void krc_flow_release(struct krc_flow *flow)
+{
+	if (flow->channel)
+		krc_channel_put(flow->channel);
+	flow->channel = NULL;
+}
+
+/* The next flow that has requests waiting on a channel, or NULL. */
+static struct krc_flow *krc_channel_next_flow(struct krc_channel *ch)
+{
+	struct krc_flow *flow = list_first_entry_or_null(&ch->turn, struct krc_flow, list);
+
+	return flow ?: list_first_entry_or_null(&ch->held, struct krc_flow, list);
+}
+
+/* Put a flow that was taken from its channel on another, and drop flow->lock. */
+static void krc_flow_settle(struct krc_flow *flow) __releases(&flow->lock)
+{
+	struct krc_req *first = list_first_entry_or_null(&flow->replay, struct krc_req, list);
+	struct krc_channel *to;
+	int err;
+
+	lockdep_assert_held(&flow->lock);
+	if (!first)
+		first = list_first_entry(&flow->waiting, struct krc_req, list);
+	to = krc_flow_lock_chosen(flow, first->wr.address);
+	err = krc_flow_accepts(flow, to);
+	if (err)
+		krc_flow_fail(to, flow, err);
+	else if (flow->held)
+		list_add_tail(&flow->list, &to->held);
+	else
+		krc_flow_activate(to, flow);
+	spin_unlock(&flow->lock);
+	krc_channel_run(to, KRC_POLL_BATCH);
+	spin_unlock(&to->lock);
+}
+
+bool krc_flow_move_one(struct krc_channel *ch)
+{
+	struct krc_flow *flow;
+
+	spin_lock(&ch->lock);
+	flow = krc_channel_told(ch) ? krc_channel_next_flow(ch) : NULL;
+	if (!flow) {
+		spin_unlock(&ch->lock);
+		return false;
+	}
+	if (!spin_trylock(&flow->lock)) { /* taken before the channel's by others: once more */
+		spin_unlock(&ch->lock);
+		cpu_relax();
+		return true;
+	}
+	list_del_init(&flow->list);
+	spin_unlock(&ch->lock);
+	krc_flow_settle(flow);
+	return true;
 }
 
 void krc_flow_drain(struct krc_flow *flow)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the shared initiators (DCIs) of a port, and how requests of many queues share them:
- * capacity, fairness, dispatch of completions, recovery and replay.
+ * Owns: the channels of a port, and how requests of many queues share them: capacity, fairness,
+ * dispatch of completions, recovery and replay.
  *
- * A flow is one queue's (or the module's own) stream of requests. While it has requests
- * outstanding it stays on one initiator, which keeps their order; when it has none it
- * may move to a less loaded one. Requests that do not fit into the initiator wait in the
- * flow, and the initiator serves its flows in turn, by bytes (deficit round robin).
+ * A channel is a send queue with its slots, its turn and its recovery; those of today are
+ * shared initiators (DCIs), which may address any target, and a few set apart for probation. A
+ * flow is one queue's (or the module's own) stream of requests. While it has requests
+ * outstanding it stays on one channel, which keeps their order; when it has none it
+ * may move to a less loaded one. Requests that do not fit into the channel wait in the
+ * flow, and the channel serves its flows in turn, by bytes (deficit round robin).
  *
- * Faults: the first request of an initiator that fails completes with its own error, and the
- * later requests of its flow with -ECANCELED. The initiator is then reset in the background,
+ * Faults: the first request of a channel that fails completes with its own error, and the
+ * later requests of its flow with -ECANCELED. The channel is then reset in the background,
  * and the flushed requests of the other flows are posted again in order: READs always; WRITEs
  * and atomics if they can't have been executed (their target is not the failed one, or the
  * target refused a request that was no READ, and so executed nothing behind it), else they
@@ -18,21 +20,21 @@
  * However a request ends: a WRITE or an atomic completes with -ECANCELED, or with -ENODEV or
  * -EIO without a failure of its own, only if it has not been executed, not even in part.
  *
- * An initiator serves one target at a time, so an unresponsive peer stalls every flow on it
+ * A channel serves one target at a time, so an unresponsive peer stalls every flow on it
  * until the hardware's retries run out. That price is paid once per peer: when a request to it
  * times out, the requests to it that were outstanding since before the stall fail with it, as
  * they would on queue pairs of their own. And nothing is posted to a target before it has
  * answered a READ of its directory by the module (krc_pool_read()): a target that has not
- * answered lately is asked on an initiator set apart, where only such READs wait.
+ * answered lately is asked on a channel set apart, where only such READs wait.
  *
  * A lease bounds the time in the hardware: a leased request is not posted once its lease is
  * over, nor behind a request that the hardware has been working on for long. If it is still
- * in the hardware some time after its lease, the initiator is reset, and requests that were
+ * in the hardware some time after its lease, the channel is reset, and requests that were
  * not begun are posted after their owner has renewed the lease. So the owner of the memory
  * can tell when no more accesses can come.
  *
- * Locking: krc_flow.lock, then krc_initiator.lock, both with bottom halves off. done() is
- * called without them; at any time at most one CPU calls it for the flows of an initiator.
+ * Locking: krc_flow.lock, then krc_channel.lock, both with bottom halves off. done() is
+ * called without them; at any time at most one CPU calls it for the flows of a channel.
  */
 #ifndef KRC_POOL_H
 #define KRC_POOL_H
@@ -45,13 +47,28 @@
 
 #include "hw/provider.h"
 
+struct krc_channel;
 struct krc_read_slot;
 struct krc_flow;
-struct krc_initiator;
 struct krc_pool;
 struct krc_rail;
 struct krc_share;
 struct krc_standing;
+
+/**
+ * enum krc_channel_kind - What a channel sends to.
+ * @KRC_CHANNEL_SHARED: any target, for all flows; a DC initiator.
+ * @KRC_CHANNEL_PROBATION: any target, one READ at a time, of a target that has not proved itself;
+ *	a DC initiator set apart (pool/read.c).
+ * @KRC_CHANNEL_KINDS: how many there are.
+ *
+ * A kind is a row of krc_channel_kinds (pool/channel.c), and is chosen by krc_flow.kind.
+ */
+enum krc_channel_kind {
+	KRC_CHANNEL_SHARED,
+	KRC_CHANNEL_PROBATION,
+	KRC_CHANNEL_KINDS,
+};
 
 /**
  * enum krc_req_state - Where a request is; only the pool changes it.
@@ -78,7 +95,7 @@ enum krc_req_state {
  * @state: the pool's.
  * @fenced: the fence has been posted; the pool's.
  * @begun: a segment has been posted; the pool's.
- * @touched: a WRITE or an atomic that was in the hardware when the initiator failed, and may
+ * @touched: a WRITE or an atomic that was in the hardware when the channel failed, and may
  *	have been executed; the pool's.
  * @idempotent: a WRITE that may be executed twice; set by its owner before submit.
  * @leased: its key is valid until @until only. The owner sets @leased, @until and @stay before
@@ -116,11 +133,13 @@ struct krc_req {
 
 /**
  * struct krc_flow - A stream of requests; embedded by its owner.
- * @lock: serialises submit, cancel, restart and resume; taken before the initiator's.
+ * @lock: serialises submit, cancel, restart and resume; taken before the channel's.
  * @pool: pool.
- * @initiator: the initiator it is on while it has requests outstanding; changes under @lock
- *	and only while there are none.
- * @list: entry of the initiator's DRR list or of its held flows; the pool's.
+ * @channel: the channel it is on while it has requests outstanding, counted; changes under
+ *	@lock, while there are none or when the channel is removed.
+ * @kind: kind of channels it uses; set by the owner before the first submit.
+ * @nth: of KRC_CHANNEL_PROBATION, which one, from 0; as @kind.
+ * @list: entry of the channel's DRR list or of its held flows; the pool's.
  * @waiting: requests not posted yet.
  * @replay: requests that were flushed and are to be posted again, before @waiting.
  * @outstanding: requests submitted for which done() has not returned.
@@ -128,8 +147,6 @@ struct krc_req {
  * @deficit: bytes it may post in its turn.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
- * @apart: 0: shared initiators; n > 0: the n-th of those set apart. The owner sets it before
- *	the first submit.
  * @polled: the submitter will busy-poll; set by the owner before submit. If submit succeeds,
  *	the submitter counts as a poller, as after krc_pool_poll_begin(), until it calls
  *	krc_pool_poll_end().
@@ -138,22 +155,23 @@ struct krc_req {
  * @done: called with requests that ended together, in order, each once, with bottom halves
  *	off and no lock of the pool held; must not sleep. @reqs has @nr of them, from 1, and is a
  *	list of its own: the requests are the owner's again; it takes each off before using it.
- * @check: called before a segment is posted, with the initiator's lock held; must not sleep,
+ * @check: called before a segment is posted, with the channel's lock held; must not sleep,
  *	nor call the pool. 0 lets it be posted; -EAGAIN holds the flow until
  *	krc_flow_resume(); another errno fails the request. May be NULL.
  */
 struct krc_flow {
 	spinlock_t lock;
 	struct krc_pool *pool;
-	struct krc_initiator *initiator;
+	struct krc_channel *channel;
 	struct list_head list;
 	struct list_head waiting;
 	struct list_head replay;
 	atomic_t outstanding;
 	u32 posted;
 	u32 deficit;
+	u8 kind;
+	u8 nth;
 	bool failed;
-	u8 apart;
 	bool polled;
 	bool held;
 	int end_status;
@@ -175,9 +193,9 @@ struct krc_pool_watch {
 };
 
 /**
- * krc_pool_create() - Make the initiators of a port.
+ * krc_pool_create() - Make the channels of a port.
  * @rail: port they send through; outlives the pool.
- * @initiators: how many are shared; those set apart, for krc_pool_read() of targets that have
+ * @initiators: how many are shared; those of probation, for krc_pool_read() of targets that have
  *	not answered lately, are made in addition.
  * @depth: requests of each.
  *
@@ -234,14 +252,15 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
  * krc_flow_submit() - Submit requests, in order.
  * @flow: flow.
  * @reqs: list of krc_req.list with flow and wr set; emptied.
+ * @ret_index: out: index of the channel, if they were taken; may be NULL.
  *
  * Rings the doorbell if the hardware has capacity, then polls once for completions of any
  * flow: it must not be called with a lock held that some done() takes.
  * Context: any in which bottom halves may be switched off. Inside krc_rail_enter().
- * Return: 0, -ENODEV (pool stopped), -EIO (no initiator works), -ENOTCONN (flow failed);
+ * Return: 0, -ENODEV (pool stopped), -EIO (no channel works), -ENOTCONN (flow failed);
  * then nothing was taken.
  */
-int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs);
+int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_index);
 
 /**
  * krc_flow_cancel() - Complete queued requests with -ECANCELED, accept nothing more.
@@ -261,7 +280,7 @@ void krc_flow_cancel(struct krc_flow *flow);
 void krc_flow_resume(struct krc_flow *flow);
 
 /**
- * krc_flow_index() - Which initiator a flow is on.
+ * krc_flow_index() - Which channel a flow is on.
  * @flow: flow to which something was submitted.
  *
  * Return: index for krc_pool_poll(); a hint, since the flow may move when nothing is outstanding.
@@ -269,20 +288,21 @@ void krc_flow_resume(struct krc_flow *flow);
 u32 krc_flow_index(const struct krc_flow *flow);
 
 /**
- * krc_pool_poll_begin() - The caller busy-polls an initiator from now on: meanwhile its CQ is
+ * krc_pool_poll_begin() - The caller busy-polls a channel from now on: meanwhile its CQ is
  * not armed, unless the kernel is preemptible.
  * @pool: pool.
- * @index: initiator.
+ * @index: channel; if it has been removed, another is polled.
  *
  * Context: task that does not sleep until it has called krc_pool_poll_end(). Inside
  * krc_rail_enter() for all of that.
+ * Return: index of the channel, which is not removed before krc_pool_poll_end().
  */
-void krc_pool_poll_begin(struct krc_pool *pool, u32 index);
+u32 krc_pool_poll_begin(struct krc_pool *pool, u32 index);
 
 /**
  * krc_pool_poll_end() - The caller stops busy-polling.
  * @pool: pool.
- * @index: initiator.
+ * @index: channel.
  * @back: the caller does not block now, and may poll again soon: arming is deferred by
  *	krc_spin_linger_ns(), with a timer in place of the interrupt.
  *
@@ -291,20 +311,20 @@ void krc_pool_poll_begin(struct krc_pool *pool, u32 index);
 void krc_pool_poll_end(struct krc_pool *pool, u32 index, bool back);
 
 /**
- * krc_pool_poll() - Do what an interrupt of an initiator would do.
+ * krc_pool_poll() - Do what an interrupt of a channel would do.
  * @pool: pool.
- * @index: initiator.
+ * @index: channel.
  *
- * For busy-polling callers. Does nothing if another CPU holds the initiator's lock.
+ * For busy-polling callers. Does nothing if another CPU holds the channel's lock, or there is no such channel.
  * Context: task. Inside krc_rail_enter().
  */
 void krc_pool_poll(struct krc_pool *pool, u32 index);
 
 /**
- * krc_pool_poll_nearby() - krc_pool_poll() of an initiator, and of those that this CPU submits
+ * krc_pool_poll_nearby() - krc_pool_poll() of a channel, and of those that this CPU submits
  * to and no other task polls or dispatches.
  * @pool: pool.
- * @index: initiator.
+ * @index: channel.
  *
  * Also defers the arming of those others, as krc_pool_poll_end() with @back does.
  * Context: as krc_pool_poll().
@@ -316,7 +336,7 @@ void krc_pool_poll_nearby(struct krc_pool *pool, u32 index);
  * @flow: flow.
  *
  * Touches nothing but the flow: may be called outside krc_rail_enter(). Ends soon after
- * krc_pool_stop(). Afterwards the flow may be freed. Context: may sleep.
+ * krc_pool_stop(). Afterwards the flow may be released. Context: may sleep.
  */
 void krc_flow_drain(struct krc_flow *flow);
 
@@ -337,7 +357,15 @@ int krc_flow_drain_killable(struct krc_flow *flow);
  */
 void krc_flow_restart(struct krc_flow *flow);
 
-#define KRC_READ_WAITS U32_MAX /* in place of an initiator index: the READ waits for a slot */
+/**
+ * krc_flow_release() - The flow is not used any more.
+ * @flow: flow, drained; or zeroed, or released before.
+ *
+ * Context: any. May be called outside krc_rail_enter(), and when there is no pool any more.
+ */
+void krc_flow_release(struct krc_flow *flow);
+
+#define KRC_READ_WAITS U32_MAX /* in place of the index of a channel: the READ waits for a slot */
 
 /**
  * struct krc_read - A READ for the module itself; embedded by its owner.
@@ -349,7 +377,7 @@ void krc_flow_restart(struct krc_flow *flow);
  * @bytes: length, 1 to 256.
  * @done: called once, with bottom halves off and no lock of the pool held, perhaps before
  *	krc_pool_read() returns. err: 0, or why there are no @bytes: -EREMOTEIO (refused),
- *	-ETIMEDOUT (unresponsive, or known to be so), -EIO (no initiator works), -ENODEV (the
+ *	-ETIMEDOUT (unresponsive, or known to be so), -EIO (no channel works), -ENODEV (the
  *	pool is stopped), -ENOMEM. Afterwards the READ is its owner's again, unless it returns
  *	true after an err of 0: then the READ is repeated, as soon as possible.
  * @start: out: jiffies when it was submitted, so no later than the state that @bytes show.
@@ -378,9 +406,9 @@ struct krc_read {
  * krc_pool_read() - Start a READ for the module itself, without waiting.
  * @pool: pool.
  * @read: with the owner's fields set.
- * @ret_index: out: index of the initiator for krc_pool_poll(), or KRC_READ_WAITS.
+ * @ret_index: out: index of the channel for krc_pool_poll(), or KRC_READ_WAITS.
  *
- * A target that has not answered lately is sent one READ at a time, on an initiator set apart;
+ * A target that has not answered lately is sent one READ at a time, on a channel set apart;
  * its other READs wait for that one, and fail with it. No READ fails for lack of a slot.
  * Context: any but hard interrupts, no lock held that done() takes. Inside krc_rail_enter().
  * Return: 0: done() will be called, or has been. Else it is not called: -ETIMEDOUT (the target
@@ -400,19 +428,19 @@ bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
 
 /**
  * struct krc_pool_stats - Counters since creation.
- * @initiators: shared initiators.
+ * @initiators: shared channels.
  * @depth: segments that each holds at once.
  * @posted: segments posted to the hardware, replays included.
  * @completed: requests completed to flows.
  * @faults: requests that failed by themselves.
- * @recoveries: initiators reset.
+ * @recoveries: channels reset.
  * @replayed: requests posted again.
  * @unknown: WRITEs and atomics completed with -EREMCHG.
  * @timeouts: of @recoveries, those because a target did not answer.
  * @refused_reads: those because a target refused a READ, after which it may have gone on.
  * @expired: those because a leased request was in the hardware for too long.
  * @strays: unexpected completions, of no posted segment.
- * @dead: initiators that can't be reset now, including those set apart.
+ * @dead: channels that can't be reset now, including those set apart.
  * @outstanding: segments in the hardware now.
  */
 struct krc_pool_stats {
@@ -435,7 +463,10 @@ struct krc_pool_stats {
 /* Counters, summed up. Context: any. Inside krc_rail_enter(). */
 void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats);
 
-/* Upcalls of the provider; see struct krc_hw_events. They schedule the softirq. Context: any. */
+/*
+ * Upcalls of the provider, see struct krc_hw_events; an initiator is owned by its channel. They
+ * schedule the softirq. Context: any.
+ */
 void krc_pool_on_completion(void *initiator_owner);
 void krc_pool_on_fatal(void *initiator_owner);
 

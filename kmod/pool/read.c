@@ -4,8 +4,8 @@
  * flight, and their allocation.
  *
  * Slots are in sets. Targets that have answered lately are READ with slots of the first set, on
- * the shared initiators. Others are on probation (pool/silence.h): each slot of that set has an
- * initiator of its own, and a target is asked by one READ at a time, its probe, for which its
+ * the shared channels. Others are on probation (pool/silence.h): each slot of that set has a
+ * channel of its own, and a target is asked by one READ at a time, its probe, for which its
  * other READs wait. The same holds for a silent target, in the quarantine set. No payer may hold
  * all slots of a set that others could need: each has a bounded share of them, and waiting
  * READs are served in turn by payers. Waiting for a slot blocks no task, and says nothing about
@@ -354,7 +354,7 @@ static int krc_read_slot_submit(struct krc_read_slot *slot)
 	read->start = jiffies;
 	list_add_tail(&slot->req.list, &reqs);
 	krc_flow_restart(&slot->flow);
-	return krc_flow_submit(&slot->flow, &reqs);
+	return krc_flow_submit(&slot->flow, &reqs, NULL);
 }
 
 /* What the outcome of a READ says about its target. */
@@ -365,7 +365,7 @@ static void krc_read_slot_judge(struct krc_read_slot *slot)
 		if (!slot->req.status)
 			krc_standing_answered(slot->standing);
 		break;
-	case KRC_FAULT_ACCESS: /* an answer, but it costs all flows of an initiator a reset */
+	case KRC_FAULT_ACCESS: /* an answer, but it costs all flows of a channel a reset */
 	case KRC_FAULT_TIMEOUT:
 	case KRC_FAULT_TARGET:
 		krc_standing_failed(slot->standing, jiffies - slot->read->start);
@@ -426,8 +426,8 @@ static void krc_read_slot_done(struct krc_flow *flow, struct list_head *reqs, u3
 
 /*
  * krc_flow.check: called before a READ is posted, and again before a replay: if another flow's
- * request to the same target has failed, a replayed READ would stall all flows of the initiator
- * once more. A target that is not proven any more is asked apart: on a shared initiator a leased
+ * request to the same target has failed, a replayed READ would stall all flows of the channel
+ * once more. A target that is not proven any more is asked apart: on a shared channel a leased
  * request might expire and reset it each time before the hardware reports the timeout, and the
  * target would never be found silent.
  */
@@ -435,7 +435,8 @@ static int krc_read_slot_check(struct krc_req *req)
 {
 	struct krc_read_slot *slot = container_of(req, struct krc_read_slot, req);
 
-	if (slot->flow.apart || krc_standing_now(slot->standing) == KRC_STANDING_PROVEN)
+	if (slot->flow.kind == KRC_CHANNEL_PROBATION ||
+	    krc_standing_now(slot->standing) == KRC_STANDING_PROVEN)
 		return 0;
 	return READ_ONCE(slot->standing->state) == KRC_STANDING_SILENT ? -ETIMEDOUT
 								       : KRC_READ_ELSEWHERE;
@@ -541,7 +542,10 @@ static void krc_reader_init(struct krc_reader *reader, struct krc_pool *pool)
 
 		slot->reader = reader;
 		krc_flow_init(&slot->flow, pool, krc_read_slot_done, krc_read_slot_check);
-		slot->flow.apart = i < KRC_READ_SLOTS_SHARED ? 0 : 1 + i - KRC_READ_SLOTS_SHARED;
+		if (i < KRC_READ_SLOTS_SHARED)
+			continue;
+		slot->flow.kind = KRC_CHANNEL_PROBATION;
+		slot->flow.nth = i - KRC_READ_SLOTS_SHARED;
 	}
 }
 
@@ -617,7 +621,10 @@ void krc_reader_end(struct krc_pool *pool)
 void krc_reader_destroy(struct krc_pool *pool)
 {
 	struct krc_reader *reader = pool->reader;
+	u32 i;
 
+	for (i = 0; i < KRC_READ_SLOTS; i++)
+		krc_flow_release(&reader->slots[i].flow);
 	WARN_ON(!bitmap_empty(reader->used, KRC_READ_SLOTS));
 	if (pool->ops->key_destroy(pool->rail->hw, &reader->key))
 		dma_free_coherent(pool->ops->dma_device(pool->rail->hw),

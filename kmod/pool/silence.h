@@ -2,11 +2,11 @@
 /*
  * Owns: which targets of peers have answered lately, and which are unresponsive ("silent").
  *
- * The hardware serves the targets of an initiator one at a time, so one that does not answer
- * stalls every flow on that initiator. Therefore a target has to prove itself: until it has
+ * The hardware serves the targets of a channel one at a time, so one that does not answer
+ * stalls every flow on that channel. Therefore a target has to prove itself: until it has
  * answered once, and again when it has not answered for KRC_PROVEN_MS, it is asked on an
- * initiator set apart (pool/read.c), by one READ, for which all other READs of it wait. If it
- * does not answer that either, it is silent: it is retried on another initiator set apart, and
+ * channel set apart (pool/read.c), by one READ, for which all other READs of it wait. If it
+ * does not answer that either, it is silent: it is retried on another channel set apart, and
  * only after a back-off, which doubles.
  *
  * The state belongs to the target: GID, DCT number and key, address, and directory, through

@@ -31,6 +31,7 @@ struct krc_fake *krc_fake_create(void)
 	}
 	dma_coerce_mask_and_coherent(&dev->dev, DMA_BIT_MASK(64));
 	fake->dev = &dev->dev;
+	spin_lock_init(&fake->lock);
 	return fake;
 }
 
@@ -62,7 +63,7 @@ static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32
 	struct krc_fake *fake = krc_fake_of(hw);
 	struct krc_fake_initiator *ini;
 
-	if (fake->nr == KRC_FAKE_INITIATORS)
+	if (vector >= KRC_FAKE_INITIATORS || fake->ini[vector])
 		return ERR_PTR(-ENOSPC);
 	ini = kvzalloc(sizeof(*ini), GFP_KERNEL);
 	if (!ini)
@@ -77,8 +78,10 @@ static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32
 	spin_lock_init(&ini->lock);
 	ini->owner = initiator_owner;
 	ini->depth = depth;
-	fake->ini[fake->nr++] = ini;
 	krc_fake_now = fake;
+	spin_lock_bh(&fake->lock);
+	fake->ini[vector] = ini;
+	spin_unlock_bh(&fake->lock);
 	return (struct krc_hw_initiator *)ini;
 }
 
@@ -87,9 +90,11 @@ static void krc_fake_initiator_destroy(struct krc_hw_initiator *hw)
 	struct krc_fake_initiator *ini = krc_fake_ini(hw);
 	u32 i;
 
+	spin_lock_bh(&krc_fake_now->lock);
 	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
 		if (krc_fake_now->ini[i] == ini)
 			krc_fake_now->ini[i] = NULL;
+	spin_unlock_bh(&krc_fake_now->lock);
 	krc_fake_initiator_free(ini);
 }
 
@@ -243,29 +248,48 @@ const struct krc_provider_ops krc_fake_ops = {
 	.dma_device = krc_fake_dma_device,
 };
 
-u32 krc_fake_pending(struct krc_fake *fake, u32 i)
+/* Lock an initiator, which stays until krc_fake_unlock(). Return: it, or NULL: nothing is locked. */
+static struct krc_fake_initiator *krc_fake_lock(struct krc_fake *fake, u32 i)
 {
-	struct krc_fake_initiator *ini = fake->ini[i];
-	u32 n;
+	struct krc_fake_initiator *ini;
 
-	spin_lock_bh(&ini->lock);
-	n = ini->rung - ini->done;
-	spin_unlock_bh(&ini->lock);
-	return n;
+	spin_lock_bh(&fake->lock);
+	ini = fake->ini[i];
+	if (ini)
+		spin_lock(&ini->lock);
+	else
+		spin_unlock_bh(&fake->lock);
+	return ini;
 }
 
-static void krc_fake_upcall(struct krc_fake *fake, struct krc_fake_initiator *ini)
+/* Unlock it, and make the upcall that is due if it has something to tell. */
+static void krc_fake_unlock(struct krc_fake *fake, struct krc_fake_initiator *ini, bool tell)
 {
-	if (!fake->mute && xchg(&ini->armed, false))
+	spin_unlock(&ini->lock);
+	if (tell && !fake->mute && xchg(&ini->armed, false))
 		krc_pool_on_completion(ini->owner);
+	spin_unlock_bh(&fake->lock);
+}
+
+u32 krc_fake_pending(struct krc_fake *fake, u32 i)
+{
+	struct krc_fake_initiator *ini = krc_fake_lock(fake, i);
+	u32 n;
+
+	if (!ini)
+		return 0;
+	n = ini->rung - ini->done;
+	krc_fake_unlock(fake, ini, false);
+	return n;
 }
 
 u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count)
 {
-	struct krc_fake_initiator *ini = fake->ini[i];
+	struct krc_fake_initiator *ini = krc_fake_lock(fake, i);
 	u32 n = 0;
 
-	spin_lock_bh(&ini->lock);
+	if (!ini)
+		return 0;
 	while (!ini->failed && n < count && ini->done != ini->rung) {
 		const struct krc_hw_wr *wr = &ini->wrs[ini->done % ini->depth];
 
@@ -274,33 +298,41 @@ u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count)
 		krc_fake_end(ini, KRC_FAULT_NONE);
 		n++;
 	}
-	spin_unlock_bh(&ini->lock);
-	if (n)
-		krc_fake_upcall(fake, ini);
+	krc_fake_unlock(fake, ini, n);
 	return n;
 }
 
 void krc_fake_fail(struct krc_fake *fake, u32 i, enum krc_fault fault)
 {
-	struct krc_fake_initiator *ini = fake->ini[i];
+	struct krc_fake_initiator *ini = krc_fake_lock(fake, i);
 
-	spin_lock_bh(&ini->lock);
+	if (!ini)
+		return;
 	if (!ini->failed && ini->done != ini->rung) {
 		krc_fake_end(ini, fault);
 		ini->failed = true;
 		while (ini->done != ini->rung)
 			krc_fake_end(ini, KRC_FAULT_FLUSHED);
 	}
-	spin_unlock_bh(&ini->lock);
-	krc_fake_upcall(fake, ini);
+	krc_fake_unlock(fake, ini, true);
+}
+
+void krc_fake_fatal(struct krc_fake *fake, u32 i)
+{
+	struct krc_fake_initiator *ini = krc_fake_lock(fake, i);
+
+	if (!ini)
+		return;
+	krc_pool_on_fatal(ini->owner);
+	krc_fake_unlock(fake, ini, false);
 }
 
 void krc_fake_stray(struct krc_fake *fake, u32 i)
 {
-	struct krc_fake_initiator *ini = fake->ini[i];
+	struct krc_fake_initiator *ini = krc_fake_lock(fake, i);
 
-	spin_lock_bh(&ini->lock);
+	if (!ini)
+		return;
 	krc_fake_wc(ini, 0x57a4, KRC_FAULT_NONE);
-	spin_unlock_bh(&ini->lock);
-	krc_fake_upcall(fake, ini);
+	krc_fake_unlock(fake, ini, true);
 }

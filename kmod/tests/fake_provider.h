@@ -66,8 +66,8 @@ struct krc_fake_initiator {
 /**
  * struct krc_fake - The NIC.
  * @dev: device for DMA.
- * @nr: initiators made.
- * @ini: the initiators.
+ * @lock: protects @ini, and keeps an initiator while it is controlled; outside its own lock.
+ * @ini: the initiators, by the number that they were made with; NULL: none.
  * @reset_error: what a reset says.
  * @post_error: what a post says.
  * @late: so many of the oldest requests are carried out at the last moment before a halt.
@@ -78,7 +78,7 @@ struct krc_fake_initiator {
  */
 struct krc_fake {
 	struct device *dev;
-	u32 nr;
+	spinlock_t lock;
 	struct krc_fake_initiator *ini[KRC_FAKE_INITIATORS];
 	int reset_error;
 	int post_error;
@@ -99,7 +99,7 @@ static inline struct krc_hw *krc_fake_hw(struct krc_fake *fake)
 	return (struct krc_hw *)fake;
 }
 
-/* Requests in an initiator that have not been completed. */
+/* Requests in an initiator that have not been completed; 0 if there is none of that number. */
 u32 krc_fake_pending(struct krc_fake *fake, u32 i);
 
 /**
@@ -116,6 +116,9 @@ u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count);
 
 /* Fail the oldest request of an initiator; all behind it are flushed. */
 void krc_fake_fail(struct krc_fake *fake, u32 i, enum krc_fault fault);
+
+/* Report that an initiator is broken. */
+void krc_fake_fatal(struct krc_fake *fake, u32 i);
 
 /* Report a completion that no request is behind. */
 void krc_fake_stray(struct krc_fake *fake, u32 i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: who polls an initiator, and when an interrupt or a timer is asked for.
+ * KUnit: who polls a channel, and when an interrupt or a timer is asked for.
  * Locking: a test runs alone; done() counts in the requests it owns.
  */
 #include <linux/cpumask.h>
@@ -10,15 +10,15 @@
 #include "base/spin.h"
 #include "krc_pool_test.h"
 
-/* Whether @ini asked for an interrupt, or awaits its timer. */
-static bool krc_test_armed(struct krc_initiator *ini, bool *ret_lingering)
+/* Whether @ch asked for an interrupt, or awaits its timer. */
+static bool krc_test_armed(struct krc_channel *ch, bool *ret_lingering)
 {
 	bool armed;
 
-	spin_lock_bh(&ini->lock);
-	armed = ini->armed;
-	*ret_lingering = ini->lingering;
-	spin_unlock_bh(&ini->lock);
+	spin_lock_bh(&ch->lock);
+	armed = ch->arming.armed;
+	*ret_lingering = ch->arming.lingering;
+	spin_unlock_bh(&ch->lock);
 	return armed;
 }
 
@@ -26,19 +26,19 @@ static bool krc_test_armed(struct krc_initiator *ini, bool *ret_lingering)
 static void krc_test_interrupts_spare_who_polls(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
-	struct krc_initiator *ini = &t->pool->ini[0];
+	struct krc_channel *ch = krc_test_channel(t, 0);
 	bool lingering;
 
 	if (preempt_model_preemptible())
 		kunit_skip(test, "a kernel that preempts its tasks asks in any case");
 	t->flow[0]->flow.polled = true;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
-	KUNIT_EXPECT_FALSE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_FALSE(test, krc_test_armed(ch, &lingering));
 	KUNIT_EXPECT_FALSE(test, lingering);
 	krc_pool_poll_end(t->pool, 0, false);
-	KUNIT_EXPECT_TRUE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_TRUE(test, krc_test_armed(ch, &lingering));
 	KUNIT_EXPECT_FALSE(test, lingering);
-	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, ch->arming.polled_ns, 0ULL);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
 }
@@ -48,7 +48,7 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 	u64 begin_ns = ktime_get_ns();
-	struct krc_initiator *ini;
+	struct krc_channel *ch;
 	u32 at, idle;
 
 	krc_test_restart(t, 3);
@@ -56,18 +56,19 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
 	at = krc_flow_index(&t->flow[0]->flow);
 	idle = (at + 1) % 3;
-	ini = &t->pool->ini[at];
+	ch = krc_test_channel(t, at);
 	krc_pool_poll_nearby(t->pool, idle);
-	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL); /* somebody is at it */
+	KUNIT_EXPECT_EQ(test, ch->arming.polled_ns, 0ULL); /* somebody is at it */
 	krc_pool_poll_end(t->pool, at, false);
-	KUNIT_EXPECT_EQ(test, ini->polled_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, ch->arming.polled_ns, 0ULL);
 	krc_pool_poll_nearby(t->pool, idle);
-	KUNIT_EXPECT_GE(test, ini->polled_ns, begin_ns);
-	KUNIT_EXPECT_EQ(test, t->pool->ini[(at + 2) % 3].polled_ns, 0ULL); /* empty */
-	KUNIT_EXPECT_EQ(test, t->pool->ini[idle].polled_ns, 0ULL);
+	KUNIT_EXPECT_GE(test, ch->arming.polled_ns, begin_ns);
+	KUNIT_EXPECT_EQ(test, krc_test_channel(t, (at + 2) % 3)->arming.polled_ns,
+			0ULL); /* empty */
+	KUNIT_EXPECT_EQ(test, krc_test_channel(t, idle)->arming.polled_ns, 0ULL);
 	krc_pool_poll_begin(t->pool, idle);
 	krc_pool_poll_end(t->pool, idle, true);
-	KUNIT_EXPECT_GE(test, t->pool->ini[idle].polled_ns, begin_ns);
+	KUNIT_EXPECT_GE(test, krc_test_channel(t, idle)->arming.polled_ns, begin_ns);
 	krc_test_finish(t, t->flow[0], 1);
 }
 
@@ -75,46 +76,46 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 static void krc_test_who_posts_in_time_stays(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
-	struct krc_initiator *ini = &t->pool->ini[0];
+	struct krc_channel *ch = krc_test_channel(t, 0);
 	u64 polled_ns;
 	u32 tries;
 
 	if (!krc_spin_linger_ns())
 		kunit_skip(test, "a kernel without timers for that");
-	spin_lock_bh(&ini->lock);
+	spin_lock_bh(&ch->lock);
 	for (tries = 0; tries < 1000; tries++) { /* the guest may be away for longer */
 		polled_ns = ktime_get_ns();
-		ini->polled_ns = polled_ns;
-		krc_initiator_note_poller(ini);
-		if (ini->polled_ns > polled_ns)
+		ch->arming.polled_ns = polled_ns;
+		krc_channel_note_poller(ch);
+		if (ch->arming.polled_ns > polled_ns)
 			break;
 	}
 	KUNIT_EXPECT_LT(test, tries, 1000U);
 	polled_ns = ktime_get_ns() - krc_spin_linger_ns();
-	ini->polled_ns = polled_ns;
-	krc_initiator_note_poller(ini);
-	KUNIT_EXPECT_EQ(test, ini->polled_ns, polled_ns);
-	spin_unlock_bh(&ini->lock);
+	ch->arming.polled_ns = polled_ns;
+	krc_channel_note_poller(ch);
+	KUNIT_EXPECT_EQ(test, ch->arming.polled_ns, polled_ns);
+	spin_unlock_bh(&ch->lock);
 }
 
 /* If the poller is not back, a timer finds what completed, and asks for an interrupt. */
 static void krc_test_a_timer_stands_for_who_lingers(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
-	struct krc_initiator *ini = &t->pool->ini[0];
+	struct krc_channel *ch = krc_test_channel(t, 0);
 	bool lingering;
 
 	if (!krc_spin_linger_ns())
 		kunit_skip(test, "a kernel without timers for that");
 	/* stopped in the future: late enough for a slow guest, but before the watchdog looks */
-	WRITE_ONCE(ini->polled_ns, ktime_get_ns() + 600 * NSEC_PER_MSEC);
+	WRITE_ONCE(ch->arming.polled_ns, ktime_get_ns() + 600 * NSEC_PER_MSEC);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, KRC_UNSIGNALED_BYTES), 0);
-	KUNIT_EXPECT_FALSE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_FALSE(test, krc_test_armed(ch, &lingering));
 	KUNIT_EXPECT_TRUE(test, lingering);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 0U);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
-	KUNIT_EXPECT_TRUE(test, krc_test_armed(ini, &lingering));
+	KUNIT_EXPECT_TRUE(test, krc_test_armed(ch, &lingering));
 	KUNIT_EXPECT_FALSE(test, lingering);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
@@ -128,9 +129,9 @@ static void krc_test_the_end_of_who_lingers(struct kunit *test)
 
 	if (!krc_spin_linger_ns())
 		kunit_skip(test, "a kernel without timers for that");
-	WRITE_ONCE(t->pool->ini[0].polled_ns, ktime_get_ns() + 300 * NSEC_PER_MSEC);
+	WRITE_ONCE(krc_test_channel(t, 0)->arming.polled_ns, ktime_get_ns() + 300 * NSEC_PER_MSEC);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
-	KUNIT_EXPECT_FALSE(test, krc_test_armed(&t->pool->ini[0], &lingering));
+	KUNIT_EXPECT_FALSE(test, krc_test_armed(krc_test_channel(t, 0), &lingering));
 	KUNIT_EXPECT_TRUE(test, lingering);
 	krc_test_restart(t, 1);
 	KUNIT_EXPECT_EQ(test, t->flow[0]->reqs[0].status, -ENODEV);
@@ -195,7 +196,7 @@ static void krc_test_the_end_waits_for_who_tells(struct kunit *test)
 	slow->req.wr =
 		(struct krc_hw_wr){ .address = &slow->address, .length = 8, .opcode = KRP_OP_READ };
 	list_add_tail(&slow->req.list, &reqs);
-	KUNIT_ASSERT_EQ(test, krc_flow_submit(&slow->flow, &reqs), 0);
+	KUNIT_ASSERT_EQ(test, krc_flow_submit(&slow->flow, &reqs, NULL), 0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
 	poller = kthread_create(krc_test_slow_poll, slow, "krc_test");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(poller));
@@ -205,6 +206,7 @@ static void krc_test_the_end_waits_for_who_tells(struct kunit *test)
 	krc_pool_stop(t->pool);
 	KUNIT_EXPECT_TRUE(test, slow->told_at_end);
 	wait_for_completion(&slow->over);
+	krc_flow_release(&slow->flow);
 }
 
 static struct kunit_case krc_pollers_cases[] = { KUNIT_CASE(krc_test_interrupts_spare_who_polls),

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: the pool on a NIC in memory (fake_provider.h): credits, parts, turns, dispatch,
- * faults and replay, recovery, the end, and all of it at once from several threads.
+ * faults and replay, recovery and the end.
  * Locking: a test runs alone; done() counts in the requests it owns.
  */
-#include <linux/kthread.h>
-#include <linux/prandom.h>
-
 #include "krc_pool_test.h"
 
 static void krc_test_never_more_than_the_depth(struct kunit *test)
@@ -175,7 +172,7 @@ static void krc_test_a_flow_ends_its_turn_aloud(struct kunit *test)
 static void krc_test_quiet_before_what_does_not_come(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
-	struct krc_initiator *ini = &t->pool->ini[0];
+	struct krc_channel *ch = krc_test_channel(t, 0);
 
 	t->fake->sparse = true;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], KRC_TEST_DEPTH, KRP_OP_READ, 8), 0);
@@ -184,7 +181,7 @@ static void krc_test_quiet_before_what_does_not_come(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
 	krc_fake_complete(t->fake, 0, KRC_TEST_DEPTH);
 	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 2);
-	KUNIT_EXPECT_FALSE(test, ini->slots[0].unsignaled);
+	KUNIT_EXPECT_FALSE(test, ch->slots[0].unsignaled);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
 	krc_test_expect(t, t->flow[0], 0, 1, 0);
@@ -239,10 +236,11 @@ static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 static void krc_test_apart(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
-	u32 apart = t->pool->nr;
+	u32 apart = krc_test_shared(t);
 
-	t->flow[0]->flow.apart = 1;
-	t->flow[1]->flow.apart = 2;
+	t->flow[0]->flow.kind = KRC_CHANNEL_PROBATION;
+	t->flow[1]->flow.kind = KRC_CHANNEL_PROBATION;
+	t->flow[1]->flow.nth = 1;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 3, KRP_OP_READ, 8), 0);
@@ -254,7 +252,7 @@ static void krc_test_apart(struct kunit *test)
 
 	t->fake->reset_error = -EIO;
 	krc_fake_fail(t->fake, apart, KRC_FAULT_TIMEOUT);
-	krc_test_wait(test, READ_ONCE(t->pool->ini[apart].state) == KRC_INI_DEAD);
+	krc_test_wait(test, READ_ONCE(krc_test_channel(t, apart)->state) == KRC_CHANNEL_DEAD);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
 	krc_test_expect(t, t->flow[0], 0, 1, -ETIMEDOUT);
 	krc_test_expect(t, t->flow[0], 1, 2, -ECANCELED);
@@ -326,7 +324,7 @@ static void krc_test_replay_goes_on_where_it_was(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 6), 6);
 	/* Nobody's fault, and nobody knows what was executed: it may be executed twice here. */
-	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_fake_fatal(t->fake, 0);
 	krc_test_finish(t, t->flow[0], 2);
 	krc_test_finish(t, t->flow[1], 2);
 	krc_test_expect(t, t->flow[0], 0, 2, 0);
@@ -351,7 +349,7 @@ static void krc_test_behind(struct krc_test *t, u8 opcode, u8 culprit, enum krc_
 	struct krc_test_flow *flow = t->flow[1];
 	u64 executed = t->fake->ini[0]->log_nr;
 
-	krc_test_wait(t->test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	krc_test_wait(t->test, READ_ONCE(krc_test_channel(t, 0)->state) == KRC_CHANNEL_READY);
 	flow->address.opaque[0] = same_target ? t->flow[0]->address.opaque[0] : 77;
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(t->flow[0], 1, culprit, 8), 0);
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 1, opcode, 8), 0);
@@ -422,7 +420,7 @@ static void krc_test_what_is_behind_one_in_doubt(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_CMP_SWAP, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 30, KRP_OP_WRITE, 8), 0);
-	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_fake_fatal(t->fake, 0);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
 	krc_test_finish(t, t->flow[0], 34);
 	krc_test_expect(t, t->flow[0], 0, 3, 0);
@@ -443,16 +441,16 @@ static void krc_test_cancelled_means_not_done(struct kunit *test)
 	krc_test_expect(t, flow, 1, KRC_TEST_DEPTH, -EREMCHG);
 	krc_test_expect(t, flow, KRC_TEST_DEPTH, 20, -ECANCELED);
 
-	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	krc_test_wait(test, READ_ONCE(krc_test_channel(t, 0)->state) == KRC_CHANNEL_READY);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 20, KRP_OP_WRITE, 8), 0);
 	krc_flow_cancel(&t->flow[1]->flow);
-	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_fake_fatal(t->fake, 0);
 	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 20);
 	krc_test_expect(t, t->flow[1], 0, KRC_TEST_DEPTH, -EREMCHG);
 	krc_test_expect(t, t->flow[1], KRC_TEST_DEPTH, 20, -ECANCELED);
 
 	/* nor was one done of which a part is */
-	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	krc_test_wait(test, READ_ONCE(krc_test_channel(t, 0)->state) == KRC_CHANNEL_READY);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 2, KRP_OP_WRITE, 12 * KRC_SEGMENT_BYTES),
 			0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 2), 2);
@@ -471,7 +469,7 @@ static void krc_test_a_halt_forgets_no_completion(struct kunit *test)
 	t->fake->late = 4;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_WRITE, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 2, KRP_OP_FETCH_ADD, 8), 0);
-	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_fake_fatal(t->fake, 0);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1);
 	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 2);
 	krc_test_expect(t, t->flow[0], 0, 3, 0);
@@ -666,8 +664,8 @@ static void krc_test_a_dead_initiator_answers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats.dead, 1);
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), -EIO);
 	t->fake->reset_error = 0;
-	mod_delayed_work(t->pool->wq, &t->pool->ini[0].recover, 0);
-	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	mod_delayed_work(t->pool->wq, &krc_test_channel(t, 0)->failure.recover, 0);
+	krc_test_wait(test, READ_ONCE(krc_test_channel(t, 0)->state) == KRC_CHANNEL_READY);
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
 	krc_test_finish(t, t->flow[2], 1);
 }
@@ -680,9 +678,9 @@ static void krc_test_the_watchdog_finds_what_stands_still(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 2), 2);
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2); /* a lost interrupt */
-	spin_lock_bh(&t->pool->ini[0].lock);
-	t->pool->ini[0].progress = jiffies - msecs_to_jiffies(KRC_STUCK_MS) - 1;
-	spin_unlock_bh(&t->pool->ini[0].lock);
+	spin_lock_bh(&krc_test_channel(t, 0)->lock);
+	krc_test_channel(t, 0)->progress = jiffies - msecs_to_jiffies(KRC_STUCK_MS) - 1;
+	spin_unlock_bh(&krc_test_channel(t, 0)->lock);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1); /* stuck hardware */
 	t->fake->mute = false;
 	krc_test_finish(t, t->flow[0], 4);
@@ -694,12 +692,12 @@ static void krc_test_a_fatal_event_is_not_lost(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 
-	set_bit(0, &t->pool->ini[0].fatal);
+	set_bit(0, &krc_test_channel(t, 0)->failure.fatal);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 1); /* the watchdog */
-	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
-	set_bit(0, &t->pool->ini[0].fatal);
+	krc_test_wait(test, READ_ONCE(krc_test_channel(t, 0)->state) == KRC_CHANNEL_READY);
+	set_bit(0, &krc_test_channel(t, 0)->failure.fatal);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 4, KRP_OP_READ, 8), 0);
-	KUNIT_EXPECT_NE(test, READ_ONCE(t->pool->ini[0].state), KRC_INI_READY);
+	KUNIT_EXPECT_NE(test, READ_ONCE(krc_test_channel(t, 0)->state), KRC_CHANNEL_READY);
 	krc_test_finish(t, t->flow[0], 4);
 	krc_test_expect(t, t->flow[0], 0, 4, 0);
 }
@@ -720,7 +718,7 @@ static void krc_test_a_stray_completion_is_nobodys(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[1], 4, KRP_OP_READ, 8), 0);
 	krc_fake_stray(t->fake, 0);
 	krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == 2);
-	krc_test_wait(test, READ_ONCE(t->pool->ini[0].state) == KRC_INI_READY);
+	krc_test_wait(test, READ_ONCE(krc_test_channel(t, 0)->state) == KRC_CHANNEL_READY);
 	krc_test_finish(t, t->flow[1], 4);
 	krc_test_expect(t, t->flow[1], 0, 4, 0);
 	krc_pool_stats(t->pool, &stats);
@@ -757,154 +755,33 @@ static void krc_test_resets_that_help_nobody_end(struct kunit *test)
 
 static void krc_test_states_follow_the_table(struct kunit *test)
 {
-	static const bool may[KRC_INI_STATES][KRC_INI_STATES] = {
-		[KRC_INI_READY] = { [KRC_INI_FAILED] = 1, [KRC_INI_STOPPED] = 1 },
-		[KRC_INI_FAILED] = { [KRC_INI_RESETTING] = 1, [KRC_INI_STOPPED] = 1 },
-		[KRC_INI_RESETTING] = { [KRC_INI_READY] = 1, [KRC_INI_DEAD] = 1, [KRC_INI_STOPPED] = 1 },
-		[KRC_INI_DEAD] = { [KRC_INI_RESETTING] = 1, [KRC_INI_STOPPED] = 1 },
+	static const bool may[KRC_CHANNEL_STATES][KRC_CHANNEL_STATES] = {
+		[KRC_CHANNEL_READY] = { [KRC_CHANNEL_FAILED] = 1,
+					[KRC_CHANNEL_LEAVING] = 1,
+					[KRC_CHANNEL_STOPPED] = 1 },
+		[KRC_CHANNEL_LEAVING] = { [KRC_CHANNEL_FAILED] = 1, [KRC_CHANNEL_STOPPED] = 1 },
+		[KRC_CHANNEL_FAILED] = { [KRC_CHANNEL_RESETTING] = 1, [KRC_CHANNEL_STOPPED] = 1 },
+		[KRC_CHANNEL_RESETTING] = { [KRC_CHANNEL_READY] = 1,
+					    [KRC_CHANNEL_DEAD] = 1,
+					    [KRC_CHANNEL_STOPPED] = 1 },
+		[KRC_CHANNEL_DEAD] = { [KRC_CHANNEL_RESETTING] = 1, [KRC_CHANNEL_STOPPED] = 1 },
 	};
 	struct krc_test *t = test->priv;
-	struct krc_initiator *ini = &t->pool->ini[0];
+	struct krc_channel *ch = krc_test_channel(t, 0);
 	u32 from, to;
 
-	for (from = 0; from < KRC_INI_STATES; from++)
-		for (to = 0; to < KRC_INI_STATES; to++) {
+	for (from = 0; from < KRC_CHANNEL_STATES; from++)
+		for (to = 0; to < KRC_CHANNEL_STATES; to++) {
 			bool changed;
 
-			spin_lock_bh(&ini->lock);
-			ini->state = from;
-			changed = krc_initiator_set_state(ini, to);
-			KUNIT_EXPECT_EQ(test, ini->state, changed ? to : from);
-			ini->state = KRC_INI_READY;
-			spin_unlock_bh(&ini->lock);
+			spin_lock_bh(&ch->lock);
+			ch->state = from;
+			changed = krc_channel_set_state(ch, to);
+			KUNIT_EXPECT_EQ(test, ch->state, changed ? to : from);
+			ch->state = KRC_CHANNEL_READY;
+			spin_unlock_bh(&ch->lock);
 			KUNIT_EXPECT_EQ(test, changed, may[from][to]);
 		}
-}
-
-/* A NIC that works and fails by chance. */
-struct krc_test_storm {
-	struct krc_test *t;
-	bool stop;
-	struct completion over;
-};
-
-static int krc_test_nic(void *arg)
-{
-	static const enum krc_fault faults[] = { KRC_FAULT_ACCESS, KRC_FAULT_TIMEOUT,
-						 KRC_FAULT_TARGET, KRC_FAULT_LOCAL };
-	struct krc_test_storm *storm = arg;
-	struct krc_fake *fake = storm->t->fake;
-	struct rnd_state rnd;
-
-	prandom_seed_state(&rnd, 4711);
-	while (!READ_ONCE(storm->stop)) {
-		u32 r = prandom_u32_state(&rnd);
-		u32 i = r % storm->t->pool->nr;
-
-		if (r >> 8 & 31)
-			krc_fake_complete(fake, i, r >> 16 & 7);
-		else if (r >> 16 & 3)
-			krc_fake_fail(fake, i, faults[r >> 24 & 3]);
-		else
-			krc_pool_on_fatal(fake->ini[i]->owner);
-		if (!(r >> 20 & 7))
-			usleep_range(1, 20);
-		else
-			cond_resched();
-	}
-	complete(&storm->over);
-	return 0;
-}
-
-/* One owner of a flow: submits, cancels, restarts, and counts. */
-struct krc_test_owner {
-	struct krc_test_flow *flow;
-	struct kunit *test;
-	u32 rounds;
-	u32 wrong;
-	struct completion over;
-};
-
-static void krc_test_own_round(struct krc_test_owner *owner, struct rnd_state *rnd)
-{
-	static const u8 opcodes[] = { KRP_OP_READ, KRP_OP_WRITE, KRP_OP_FETCH_ADD, KRP_OP_READ };
-	struct krc_test_flow *flow = owner->flow;
-	u32 count = 1 + prandom_u32_state(rnd) % 40, i, taken = 0;
-	bool bad = false;
-
-	flow->submitted = 0;
-	flow->done = 0;
-	for (i = 0; i < count; i++) {
-		u32 r = prandom_u32_state(rnd);
-		u8 opcode = opcodes[r & 3];
-		u32 length = opcode == KRP_OP_FETCH_ADD ? 8 : r >> 8 & 1 ? r >> 12 : 64;
-
-		flow->flow.polled = r >> 30 & 1;
-		if (krc_test_submit(flow, 1, opcode, length ? length : 1))
-			break;
-		taken++;
-		if (flow->flow.polled) {
-			krc_pool_poll_nearby(flow->flow.pool, krc_flow_index(&flow->flow));
-			krc_pool_poll_end(flow->flow.pool, krc_flow_index(&flow->flow),
-					  r >> 29 & 1);
-		}
-	}
-	if (prandom_u32_state(rnd) % 8 == 0)
-		krc_flow_cancel(&flow->flow);
-	krc_flow_drain(&flow->flow);
-	krc_flow_restart(&flow->flow);
-	owner->wrong += flow->done != taken || flow->mixed;
-	for (i = 0; i < taken; i++) {
-		owner->wrong += flow->reqs[i].dones != 1 || flow->reqs[i].order != i;
-		owner->wrong += bad && !flow->reqs[i].status; /* nothing succeeds behind a fault */
-		bad = bad || flow->reqs[i].status;
-	}
-}
-
-static int krc_test_own(void *arg)
-{
-	struct krc_test_owner *owner = arg;
-	struct rnd_state rnd;
-	u32 i;
-
-	prandom_seed_state(&rnd, owner->flow->address.opaque[0] + 1);
-	for (i = 0; i < owner->rounds; i++)
-		krc_test_own_round(owner, &rnd);
-	complete(&owner->over);
-	return 0;
-}
-
-static void krc_test_exactly_once_in_a_storm(struct kunit *test)
-{
-	struct krc_test *t = test->priv;
-	struct krc_test_storm storm = { .t = t };
-	struct krc_test_owner owner[ARRAY_SIZE(t->flow)] = {};
-	struct krc_pool_stats stats;
-	int i;
-
-	t->fake->sparse = true;
-	krc_test_restart(t, 2);
-	init_completion(&storm.over);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(krc_test_nic, &storm, "krc_test")));
-	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
-		owner[i].flow = t->flow[i];
-		owner[i].rounds = 400;
-		init_completion(&owner[i].over);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(krc_test_own, &owner[i], "krc_test")));
-	}
-	for (i = 0; i < ARRAY_SIZE(t->flow); i++) {
-		wait_for_completion(&owner[i].over);
-		KUNIT_EXPECT_EQ(test, owner[i].wrong, 0);
-		KUNIT_EXPECT_GT(test, t->flow[i]->most, 1);
-	}
-	WRITE_ONCE(storm.stop, true);
-	wait_for_completion(&storm.over);
-	krc_pool_stats(t->pool, &stats);
-	KUNIT_EXPECT_EQ(test, stats.outstanding, 0);
-	KUNIT_EXPECT_GT(test, stats.recoveries, 10);
-	KUNIT_EXPECT_GT(test, stats.replayed, 10);
-	kunit_info(test, "posted %llu completed %llu recoveries %llu replayed %llu in doubt %llu\n",
-		   stats.posted, stats.completed, stats.recoveries, stats.replayed, stats.unknown);
 }
 
 static struct kunit_case krc_pool_cases[] = {
@@ -942,7 +819,6 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_stray_completion_is_nobodys),
 	KUNIT_CASE(krc_test_resets_that_help_nobody_end),
 	KUNIT_CASE(krc_test_states_follow_the_table),
-	KUNIT_CASE(krc_test_exactly_once_in_a_storm),
 	{}
 };
 

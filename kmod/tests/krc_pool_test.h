@@ -35,6 +35,7 @@ struct krc_test_flow {
 	struct krc_flow flow;
 	struct krc_hw_address address;
 	struct krc_test_req reqs[KRC_TEST_REQS];
+	u32 index; /* channel that the last requests were submitted to */
 	u32 submitted;
 	u32 done;
 	u32 most; /* that were told together */
@@ -99,12 +100,41 @@ static inline void krc_test_flows(struct krc_test *t)
 	}
 }
 
+/* The flows are not used any more. */
+static inline void krc_test_release(struct krc_test *t)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(t->flow) && t->flow[i]; i++)
+		krc_flow_release(&t->flow[i]->flow);
+}
+
+/* A channel of the pool, which nobody removes meanwhile. */
+static inline struct krc_channel *krc_test_channel(struct krc_test *t, u32 index)
+{
+	struct krc_channel *ch;
+
+	rcu_read_lock();
+	ch = krc_pool_find(t->pool, index);
+	rcu_read_unlock();
+	return ch;
+}
+
+/* How many shared channels there are. */
+static inline u32 krc_test_shared(struct krc_test *t)
+{
+	struct krc_pool_stats stats;
+
+	krc_pool_stats(t->pool, &stats);
+	return stats.initiators;
+}
+
 /* The same with another number of initiators. */
 static inline void krc_test_restart(struct krc_test *t, u32 initiators)
 {
 	krc_pool_stop(t->pool);
+	krc_test_release(t);
 	krc_pool_destroy(t->pool);
-	t->fake->nr = 0;
 	KUNIT_ASSERT_EQ(t->test, krc_test_start(t, initiators), 0);
 	krc_test_flows(t);
 }
@@ -136,6 +166,7 @@ static inline void krc_test_exit(struct kunit *test)
 		return;
 	if (!IS_ERR_OR_NULL(t->pool)) {
 		krc_pool_stop(t->pool);
+		krc_test_release(t);
 		krc_pool_destroy(t->pool);
 	}
 	krc_silence_drop(&t->port.rail);
@@ -167,7 +198,7 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 		};
 		list_add_tail(&tr->req.list, &reqs);
 	}
-	err = krc_flow_submit(&flow->flow, &reqs);
+	err = krc_flow_submit(&flow->flow, &reqs, &flow->index);
 	if (!err)
 		flow->submitted += count;
 	return err;
@@ -186,10 +217,10 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 static inline void krc_test_finish(struct krc_test *t, struct krc_test_flow *flow, u32 done)
 {
 	unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS);
-	u32 i;
+	u32 i, shared = krc_test_shared(t);
 
 	while (READ_ONCE(flow->done) < done && time_before(jiffies, limit)) {
-		for (i = 0; i < t->pool->nr; i++)
+		for (i = 0; i < shared; i++)
 			krc_fake_complete(t->fake, i, KRC_TEST_DEPTH);
 		usleep_range(50, 100);
 	}

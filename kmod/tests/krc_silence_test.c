@@ -92,7 +92,7 @@ static bool krc_test_completed(struct krc_test *t, u32 initiators, u32 nr)
 
 static bool krc_test_idle(struct krc_test *t, u32 index)
 {
-	return READ_ONCE(t->pool->ini[index].state) == KRC_INI_READY &&
+	return READ_ONCE(krc_test_channel(t, index)->state) == KRC_CHANNEL_READY &&
 	       !krc_fake_pending(t->fake, index);
 }
 
@@ -100,7 +100,7 @@ static void krc_test_prove(struct krc_test *t, struct krc_test_target *target)
 {
 	int index = krc_test_ask(t, target, 0, 0);
 
-	KUNIT_ASSERT_GE(t->test, index, (int)t->pool->nr);
+	KUNIT_ASSERT_GE(t->test, index, (int)krc_test_shared(t));
 	KUNIT_EXPECT_EQ(t->test, krc_fake_complete(t->fake, index, 1), 1);
 	krc_test_wait(t->test, READ_ONCE(target->asks[0].dones) == 1);
 	KUNIT_EXPECT_EQ(t->test, target->asks[0].err, 0);
@@ -211,7 +211,7 @@ static void krc_test_proofs_wear_off_in_the_hardware(struct kunit *test)
 	krc_test_prove(t, target);
 	KUNIT_EXPECT_EQ(test, krc_test_ask(t, target, 1, 0), 0);
 	target->standing->answered = jiffies - msecs_to_jiffies(KRC_PROVEN_MS) - 2;
-	krc_pool_on_fatal(t->fake->ini[0]->owner);
+	krc_fake_fatal(t->fake, 0);
 	krc_test_wait(test, krc_fake_pending(t->fake, 1) == 1);
 	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 0);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(target->asks[1].dones), 0U);

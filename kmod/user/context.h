@@ -38,7 +38,7 @@ struct krc_port;
  * @dead: the port is gone.
  * @watch: callback that sets @dead when the pool of @port has stopped.
  * @ring: completions.
- * @posted_to: index of the initiator last posted to; a hint.
+ * @posted_to: index of the channel last posted to; a hint.
  * @wait: tasks that wait for completions.
  * @queues: struct krc_queue by number.
  * @regions: struct krc_mr by handle.

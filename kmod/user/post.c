@@ -298,10 +298,9 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 	lockdep_assert_held(&queue->post);
 	queue->posted += taken;
 	queue->flow.polled = awake;
-	err = krc_flow_submit(&queue->flow, reqs);
+	err = krc_flow_submit(&queue->flow, reqs, &ret_posted->index);
 	if (!err) {
 		ret_posted->queue = queue;
-		ret_posted->index = krc_flow_index(&queue->flow);
 		ret_posted->until = queue->posted;
 		WRITE_ONCE(queue->ctx->posted_to, ret_posted->index);
 		return 0;

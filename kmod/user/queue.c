@@ -50,6 +50,7 @@ static void krc_queue_free(struct kref *ref)
 {
 	struct krc_queue *queue = container_of(ref, struct krc_queue, ref);
 
+	krc_flow_release(&queue->flow);
 	krc_peer_put(queue->peer);
 	krc_uncharge(&queue->charge);
 	krc_context_put(queue->ctx);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: waiting for completions: the caller first busy-polls the initiators from which they
+ * Owns: waiting for completions: the caller first busy-polls the channels from which they
  * should come, then blocks.
  *
- * A poster knows its initiator; KRP_IOC_WAIT uses a hint, the one that the context last posted
- * to. Its interrupt is not armed meanwhile, unless the kernel is preemptible. The initiators
+ * A poster knows its channel; KRP_IOC_WAIT uses a hint, the one that the context last posted
+ * to. Its interrupt is not armed meanwhile, unless the kernel is preemptible. The channels
  * that this CPU submits to, over which a burst is spread, are polled as well. Completions on
  * others arrive by interrupt, as for a program that blocks in poll(2).
  * Locking: none of its own.
@@ -40,7 +40,7 @@ static bool krc_wait_over(struct krc_context *ctx)
 	return krc_ring_pending(&ctx->ring) || READ_ONCE(ctx->dead);
 }
 
-/* Argument of krc_wait_poll(): the waiting context and the initiator to poll. */
+/* Argument of krc_wait_poll(): the waiting context and the channel to poll. */
 struct krc_waiter {
 	struct krc_context *ctx;
 	u32 index;
@@ -64,7 +64,7 @@ static void krc_wait_polling(struct krc_context *ctx, bool once)
 	if (once) {
 		krc_wait_poll(&waiter);
 	} else {
-		krc_pool_poll_begin(ctx->port->pool, waiter.index);
+		waiter.index = krc_pool_poll_begin(ctx->port->pool, waiter.index);
 		found = krc_wait_poll(&waiter) || krc_spin(krc_wait_poll, &waiter);
 		krc_pool_poll_end(ctx->port->pool, waiter.index, found);
 	}

@@ -13,7 +13,7 @@ struct krc_queue;
 /**
  * struct krc_posted - Requests posted with KRP_POST_WAIT.
  * @queue: queue they were posted to.
- * @index: initiator; the submit counted as krc_pool_poll_begin() for it (krc_flow.polled).
+ * @index: channel; the submit counted as krc_pool_poll_begin() for it (krc_flow.polled).
  * @until: value of krc_queue.told once all of them are in the ring.
  */
 struct krc_posted {

@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: one working channel: which segment is posted next, what a completion means, and
+ * delivery of outcomes to the flows.
+ *
+ * Flows take turns by deficit round robin over bytes (Shreedhar and Varghese, SIGCOMM
+ * '95). A channel holds at most depth segments and KRC_WINDOW_BYTES at once, so one flow's
+ * requests never delay the others for long. Completions come in the order of posting; the
+ * cookie is the number of the segment, and a completion that does not fit is unexpected.
+ * Small consecutive segments of a flow share completions, up to KRC_UNSIGNALED_MAX: selective
+ * signaling, which programs do on queue pairs of their own (Kalia et al., USENIX ATC '16).
+ * Before another flow posts, and before a large segment, the last one is signaled, so that no
+ * flow's completion waits for another flow.
+ *
+ * The CQ is polled in softirq by irq_poll: a provider's upcall may be in hard interrupt, and
+ * irq_poll takes over without a context switch and has a budget. The CQ is armed only while
+ * work is outstanding and no task busy-polls it (always on a preemptible kernel). When a
+ * poller leaves that may be back soon, arming is deferred by linger_us with one hrtimer, which
+ * covers everything posted meanwhile.
+ * Locking: see pool/pool_priv.h.
+ */
+#include <linux/ktime.h>
+#include <linux/lockdep.h>
+#include <linux/sched.h>
+#include <linux/wait_bit.h>
+
+#include "base/meter.h"
+#include "base/spin.h"
+#include "base/trace.h"
+#include "krp_ioctl.h"
+#include "pool/pool_priv.h"
+
+/* From each state, the states that may follow it. */
+static const u8 krc_channel_next[KRC_CHANNEL_STATES] = {
+	[KRC_CHANNEL_READY] = BIT(KRC_CHANNEL_FAILED) | BIT(KRC_CHANNEL_LEAVING) |
+			      BIT(KRC_CHANNEL_STOPPED),
+	[KRC_CHANNEL_LEAVING] = BIT(KRC_CHANNEL_FAILED) | BIT(KRC_CHANNEL_STOPPED),
+	[KRC_CHANNEL_FAILED] = BIT(KRC_CHANNEL_RESETTING) | BIT(KRC_CHANNEL_STOPPED),
+	[KRC_CHANNEL_RESETTING] = BIT(KRC_CHANNEL_READY) | BIT(KRC_CHANNEL_DEAD) |
+				  BIT(KRC_CHANNEL_STOPPED),
+	[KRC_CHANNEL_DEAD] = BIT(KRC_CHANNEL_RESETTING) | BIT(KRC_CHANNEL_STOPPED),
+};
+
+static const char *const krc_channel_names[KRC_CHANNEL_STATES] = {
+	[KRC_CHANNEL_READY] = "ready",	       [KRC_CHANNEL_FAILED] = "failed",
+	[KRC_CHANNEL_RESETTING] = "resetting", [KRC_CHANNEL_DEAD] = "dead",
+	[KRC_CHANNEL_STOPPED] = "stopped",     [KRC_CHANNEL_LEAVING] = "leaving",
+};
+
+const char *krc_channel_state_name(enum krc_channel_state state)
+{
+	return state < KRC_CHANNEL_STATES ? krc_channel_names[state] : "?";
+}
+
+bool krc_channel_set_state(struct krc_channel *ch, enum krc_channel_state state)
+{
+	lockdep_assert_held(&ch->lock);
+	if (!(krc_channel_next[ch->state] & BIT(state)))
+		return false;
+	trace_krc_initiator_state(ch->pool->rail, ch->index, ch->state, state);
+	WRITE_ONCE(ch->state, state);
+	return true;
+}
+
+/* Completions can be polled: the hardware exists and is not being reset. */
+static bool krc_channel_pollable(const struct krc_channel *ch)
+{
+	return krc_channel_works(ch) || ch->state == KRC_CHANNEL_FAILED;
+}
+
+/* Whether a request that ends now may have changed the peer's memory. */
+static bool krc_req_touched(const struct krc_req *req)
+{
+	return req->touched || (req->done && req->wr.opcode == KRP_OP_WRITE);
+}
+
+/* The status that an unsuccessful request completes with. */
+static int krc_req_outcome(const struct krc_req *req)
+{
+	if (req->status && req->status != -ECANCELED)
+		return req->status;
+	if (krc_req_touched(req))
+		return -EREMCHG;
+	return req->status ? req->status : req->flow->end_status;
+}
+
+static void krc_req_finish(struct krc_channel *ch, struct krc_req *req, int status)
+{
+	if (req->state != KRC_REQ_WAITING && req->state != KRC_REQ_POSTED)
+		return; /* its outcome is set already */
+	ch->stats.unknown += status == -EREMCHG;
+	req->status = status;
+	req->state = KRC_REQ_FINISHED;
+	list_move_tail(&req->list, &ch->finished);
+	ch->stats.completed++;
+}
+
+/* A failed flow has nothing in the hardware any more: complete its queued requests. */
+static void krc_flow_flush(struct krc_channel *ch, struct krc_flow *flow)
+{
+	struct krc_req *req, *tmp;
+
+	list_splice_init(&flow->replay, &flow->waiting);
+	list_for_each_entry_safe(req, tmp, &flow->waiting, list)
+		krc_req_finish(ch, req, krc_req_outcome(req));
+}
+
+void krc_flow_fail(struct krc_channel *ch, struct krc_flow *flow, int status)
+{
+	lockdep_assert_held(&ch->lock);
+	if (!flow->failed) {
+		flow->failed = true;
+		flow->end_status = status;
+	}
+	flow->held = false;
+	flow->deficit = 0;
+	list_del_init(&flow->list);
+	if (!flow->posted)
+		krc_flow_flush(ch, flow);
+}
+
+void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow)
+{
+	lockdep_assert_held(&ch->lock);
+	if (flow->failed || !list_empty(&flow->list) ||
+	    (list_empty(&flow->waiting) && list_empty(&flow->replay)))
+		return;
+	flow->deficit = KRC_QUANTUM_BYTES;
+	list_add_tail(&flow->list, &ch->turn);
+}
+
+/* Whether a segment may be unsignaled: the next one of its flow is as small. */
+static bool krc_channel_unsignaled(const struct krc_channel *ch, const struct krc_req *req,
+				   u32 length)
+{
+	const struct krc_req *next = list_next_entry(req, list);
+
+	return length < KRC_UNSIGNALED_BYTES && (ch->tail + 1) % KRC_UNSIGNALED_MAX &&
+	       !list_is_last(&req->list, &req->flow->waiting) &&
+	       next->wr.length - next->next < KRC_UNSIGNALED_BYTES;
+}
+
+/*
+ * Ring the doorbell, which makes the last posted segment signaled. Leases were checked when
+ * their segments were posted: if one has ended since (this CPU was away for that long), the
+ * doorbell is not rung but the channel faulted, and all of it is posted again. The peer's
+ * margin covers a delay between this check and the doorbell.
+ */
+static void krc_channel_ring(struct krc_channel *ch)
+{
+	bool late = ch->lease.unrung && time_after(jiffies, ch->lease.ring_by);
+
+	ch->slots[(ch->tail - 1) & ch->mask].unsignaled = false;
+	ch->lease.unrung = false;
+	if (late)
+		krc_channel_fault(ch, KRC_FAULT_EXPIRED, NULL);
+	if (ch->state != KRC_CHANNEL_READY)
+		return;
+	ch->rung = ch->tail;
+	ch->pool->ops->ring(ch->hw);
+}
+
+/* A leased segment has been posted: bound the time to its doorbell and to its completion. */
+static void krc_channel_bound(struct krc_channel *ch, const struct krc_req *req,
+			      unsigned long expires)
+{
+	unsigned long now = jiffies;
+
+	if (!ch->lease.unrung || time_before(req->until, ch->lease.ring_by))
+		ch->lease.ring_by = req->until;
+	ch->lease.unrung = true;
+	if (ch->lease.bounded && !time_before(expires, ch->lease.bound))
+		return;
+	ch->lease.bounded = true;
+	ch->lease.bound = expires;
+	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
+			 time_after(expires, now) ? expires - now : 0);
+}
+
+/* Whether a leased request would queue behind a segment in the hardware for long. */
+static bool krc_channel_old(const struct krc_channel *ch, const struct krc_req *req)
+{
+	return req->leased && ch->head != ch->tail && time_after(jiffies, ch->progress + req->stay);
+}
+
+/* The flow pauses: its last segment must not wait for another flow's completion. */
+static void krc_channel_speak(struct krc_channel *ch)
+{
+	if (ch->head != ch->tail && ch->slots[(ch->tail - 1) & ch->mask].unsignaled)
+		krc_channel_ring(ch);
+}
+
+/* Fill in the hardware request of the next segment. */
+static void krc_channel_segment(const struct krc_channel *ch, const struct krc_req *req, u32 length,
+				struct krc_hw_wr *wr)
+{
+	*wr = req->wr;
+	wr->cookie = ch->tail;
+	wr->remote_addr += req->next;
+	wr->local_addr += req->next;
+	wr->length = length;
+	wr->fence = req->wr.fence && !req->fenced;
+	wr->unsignaled = krc_channel_unsignaled(ch, req, length);
+}
+
+/* Account for a posted segment. */
+static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, struct krc_req *req,
+			       const struct krc_hw_wr *wr)
+{
+	u32 length = wr->length;
+	struct krc_wqe *slot = &ch->slots[ch->tail & ch->mask];
+
+	if (ch->head == ch->tail)
+		WRITE_ONCE(ch->progress, jiffies);
+	slot->req = req;
+	slot->length = length;
+	slot->unsignaled = wr->unsignaled;
+	slot->leased = req->leased;
+	slot->expires = req->until + req->stay;
+	if (req->leased)
+		krc_channel_bound(ch, req, slot->expires);
+	WRITE_ONCE(ch->tail, ch->tail + 1);
+	WRITE_ONCE(ch->bytes, ch->bytes + length);
+	ch->stats.posted++;
+	flow->posted++;
+	flow->deficit -= length + KRC_COST_BYTES;
+	req->slots++;
+	req->next += length;
+	if (!req->begun) {
+		req->begun = true;
+		req->since = jiffies;
+	}
+	req->fenced = true;
+	if (req->next == req->wr.length) {
+		list_del_init(&req->list);
+		req->state = KRC_REQ_POSTED;
+	}
+	if (list_empty(&flow->waiting)) {
+		list_del_init(&flow->list);
+		flow->deficit = 0;
+	}
+}
+
+/* Try to post for the first flow of the DRR list. False: nothing more can be posted now. */
+static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
+{
+	struct krc_flow *flow = list_first_entry(&ch->turn, struct krc_flow, list);
+	struct krc_req *req;
+	struct krc_hw_wr wr;
+	u32 length;
+	int err;
+
+	list_splice_init(&flow->replay, &flow->waiting);
+	req = list_first_entry(&flow->waiting, struct krc_req, list);
+	length = min(req->wr.length - req->next, KRC_SEGMENT_BYTES);
+	if (ch->head != ch->tail && ch->bytes + length > KRC_WINDOW_BYTES)
+		return false;
+	if (flow->deficit < length + KRC_COST_BYTES) {
+		flow->deficit += KRC_QUANTUM_BYTES;
+		if (!list_is_singular(&ch->turn))
+			krc_channel_speak(ch);
+		list_move_tail(&flow->list, &ch->turn);
+		return true;
+	}
+	if (krc_channel_old(ch, req))
+		return false; /* until something completes or fails */
+	err = req->status;
+	if (!err && flow->check)
+		err = flow->check(req);
+	if (err == -EAGAIN) {
+		krc_channel_speak(ch);
+		flow->held = true;
+		list_move_tail(&flow->list, &ch->held);
+		return true;
+	}
+	if (!err) {
+		krc_channel_segment(ch, req, length, &wr);
+		err = ch->pool->ops->post(ch->hw, &wr);
+		if (err == -ENOSPC && ch->head != ch->tail)
+			return false;
+		if (err && err != -EINVAL) {
+			krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
+			return false;
+		}
+		if (err)
+			err = -EIO;
+	}
+	if (err) {
+		krc_channel_speak(ch);
+		req->status = err;
+		krc_flow_fail(ch, flow, -ECANCELED);
+		return true;
+	}
+	trace_krc_post(ch->pool->rail, ch->index, &wr);
+	krc_channel_posted(ch, flow, req, &wr);
+	*ret_posted = true;
+	return true;
+}
+
+void krc_channel_fill(struct krc_channel *ch)
+{
+	bool posted = false;
+
+	lockdep_assert_held(&ch->lock);
+	while (ch->state == KRC_CHANNEL_READY && !list_empty(&ch->turn) &&
+	       ch->tail - ch->head < ch->depth && krc_channel_post(ch, &posted))
+		;
+	if (posted)
+		krc_channel_ring(ch);
+}
+
+/* What a failed segment means for its request and flow. */
+static void krc_channel_req_failed(struct krc_channel *ch, struct krc_req *req,
+				   enum krc_fault fault, bool begun)
+{
+	struct krc_flow *flow = req->flow;
+
+	if (krc_fault_own(fault)) {
+		ch->stats.faults++;
+		if (!req->status) {
+			req->status = krc_fault_errno(fault);
+			req->fault = fault;
+		}
+	} else {
+		req->touched = req->touched || (begun && krc_channel_in_doubt(ch, req));
+		if (flow->failed || req->status)
+			return;
+		if (krc_channel_silent(ch, req)) {
+			req->status = krc_fault_errno(ch->failure.fault);
+			req->fault = ch->failure.fault;
+		} else if (req->touched && !req->idempotent) {
+			req->status = -EREMCHG;
+			req->fault = KRC_FAULT_FLUSHED;
+		} else {
+			return;
+		}
+	}
+	if (list_empty(&flow->replay))
+		krc_flow_fail(ch, flow, -ECANCELED);
+	/* else krc_channel_post() fails it, after the requests in replay */
+}
+
+/* A posted request does not end now: queue it for replay, behind those before it. */
+static void krc_channel_requeue(struct krc_channel *ch, struct krc_req *req)
+{
+	struct krc_flow *flow = req->flow;
+
+	if (req->state == KRC_REQ_POSTED) {
+		req->state = KRC_REQ_WAITING;
+		list_add_tail(&req->list, &flow->replay);
+	}
+	if (req->next != req->done) {
+		ch->stats.replayed += !req->status && !flow->failed;
+		req->next = req->done;
+		req->fenced = false;
+	}
+	krc_flow_activate(ch, flow);
+}
+
+/* A request without segments in the hardware: it is done, failed, or posted again. */
+static void krc_channel_settle(struct krc_channel *ch, struct krc_req *req)
+{
+	struct krc_flow *flow = req->flow;
+
+	if (!req->status && req->done == req->wr.length)
+		krc_req_finish(ch, req, 0);
+	else if (req->state == KRC_REQ_POSTED && flow->failed && list_empty(&flow->replay))
+		krc_req_finish(ch, req, krc_req_outcome(req));
+	else
+		krc_channel_requeue(ch, req);
+}
+
+void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault)
+{
+	struct krc_wqe *slot = &ch->slots[ch->head & ch->mask];
+	struct krc_req *req = slot->req;
+	struct krc_flow *flow = req->flow;
+	bool begun = krc_channel_begun(ch);
+
+	lockdep_assert_held(&ch->lock);
+	WRITE_ONCE(ch->head, ch->head + 1);
+	WRITE_ONCE(ch->bytes, ch->bytes - slot->length);
+	WRITE_ONCE(ch->progress, jiffies);
+	slot->req = NULL;
+	req->slots--;
+	if (fault == KRC_FAULT_NONE) {
+		req->done += slot->length;
+		req->since = jiffies;
+		ch->failure.fruitless = 0;
+	} else {
+		krc_channel_req_failed(ch, req, fault, begun);
+	}
+	flow->posted--;
+	if (!req->slots)
+		krc_channel_settle(ch, req);
+	if (flow->failed && !flow->posted)
+		krc_flow_flush(ch, flow);
+}
+
+/* Whether a segment may complete now: all segments before it are unsignaled. */
+static bool krc_channel_awaits(const struct krc_channel *ch, u64 cookie)
+{
+	u32 at;
+
+	for (at = ch->head; at != ch->tail; at++) {
+		if (at == cookie)
+			return true;
+		if (!ch->slots[at & ch->mask].unsignaled)
+			return false;
+	}
+	return false;
+}
+
+static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc)
+{
+	enum krc_fault passed = KRC_FAULT_NONE;
+	unsigned long progress = ch->progress;
+	struct krc_req *req;
+
+	if (!krc_channel_awaits(ch, wc->cookie)) {
+		ch->stats.strays++;
+		krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
+		return;
+	}
+	/* behind a fault nothing counts as done, even if the hardware skips over it */
+	if (!krc_channel_works(ch) && krc_fault_own(ch->failure.fault))
+		passed = KRC_FAULT_FLUSHED;
+	while (ch->head != wc->cookie)
+		krc_channel_retire(ch, passed);
+	req = ch->slots[ch->head & ch->mask].req;
+	if (wc->fault != KRC_FAULT_NONE) {
+		/* when the segments before it completed is unknown */
+		WRITE_ONCE(ch->progress, progress);
+		trace_krc_fault(ch->pool->rail, ch->index, wc);
+		krc_channel_fault(ch, wc->fault, krc_fault_own(wc->fault) ? req : NULL);
+	}
+	krc_channel_retire(ch, wc->fault);
+}
+
+int krc_channel_take(struct krc_channel *ch, int budget)
+{
+	struct krc_wc wc[KRC_POLL_BATCH];
+	int total = 0;
+
+	lockdep_assert_held(&ch->lock);
+	while (total < budget) {
+		int want = min(budget - total, KRC_POLL_BATCH);
+		int i, n = ch->pool->ops->poll(ch->hw, wc, want);
+
+		for (i = 0; i < n; i++)
+			krc_channel_complete(ch, &wc[i]);
+		krc_meter_took(n);
+		total += n;
+		if (n < want)
+			break;
+	}
+	return total;
+}
+
+int krc_channel_poll(struct krc_channel *ch, int budget)
+{
+	lockdep_assert_held(&ch->lock);
+	return krc_channel_pollable(ch) ? krc_channel_take(ch, budget) : 0;
+}
+
+/*
+ * Whether a task busy-polls. On a preemptible kernel a poller does not count: it may be
+ * preempted for long, and the other flows must not wait for it.
+ */
+static bool krc_channel_polled(const struct krc_channel *ch)
+{
+	return ch->arming.pollers && !preempt_model_preemptible();
+}
+
+/*
+ * Defer the interrupt: a task that has just stopped polling, or polled this channel nearby,
+ * may poll again soon, and an interrupt before that would be wasted. The timer fires in any
+ * case, which bounds the delay of what completes meanwhile. Return: whether it is deferred.
+ */
+static bool krc_channel_linger(struct krc_channel *ch)
+{
+	u64 until_ns = READ_ONCE(ch->arming.polled_ns) + krc_spin_linger_ns(),
+	    now_ns = ktime_get_ns();
+
+	lockdep_assert_held(&ch->lock);
+	if (now_ns >= until_ns)
+		return false;
+	if (!ch->arming.lingering) {
+		ch->arming.lingering = true;
+		hrtimer_start(&ch->arming.linger, ns_to_ktime(until_ns - now_ns),
+			      HRTIMER_MODE_REL_SOFT);
+	}
+	return true;
+}
+
+void krc_channel_note_poller(struct krc_channel *ch)
+{
+	u64 now_ns = ktime_get_ns();
+
+	lockdep_assert_held(&ch->lock);
+	if (now_ns - ch->arming.polled_ns < krc_spin_linger_ns())
+		WRITE_ONCE(ch->arming.polled_ns, now_ns);
+}
+
+enum hrtimer_restart krc_channel_linger_over(struct hrtimer *timer)
+{
+	struct krc_channel *ch = container_of(timer, struct krc_channel, arming.linger);
+
+	spin_lock_bh(&ch->lock);
+	ch->arming.lingering = false;
+	krc_channel_run(ch, KRC_POLL_BUDGET);
+	spin_unlock_bh(&ch->lock);
+	return HRTIMER_NORESTART;
+}
+
+void krc_channel_arm(struct krc_channel *ch)
+{
+	int n;
+
+	lockdep_assert_held(&ch->lock);
+	if (ch->arming.armed || ch->head == ch->tail || krc_channel_polled(ch) ||
+	    !krc_channel_pollable(ch) || krc_channel_linger(ch))
+		return;
+	ch->arming.armed = true;
+	ch->pool->ops->arm(ch->hw);
+	/* What completed before it was armed raises no interrupt: take all of it. */
+	n = krc_channel_poll(ch, KRC_POLL_BATCH);
+	if (n)
+		krc_channel_fill(ch);
+	if (n == KRC_POLL_BATCH)
+		irq_poll_sched(&ch->iop);
+}
+
+/*
+ * Move the requests at the head of @batch that belong to one flow to @reqs: they are idle from
+ * here on. Return: number moved, from 1.
+ */
+static u32 krc_channel_same(struct krc_channel *ch, struct list_head *batch, struct list_head *reqs)
+{
+	struct krc_req *req = list_first_entry(batch, struct krc_req, list);
+	struct krc_flow *flow = req->flow;
+	struct list_head *last = NULL;
+	u32 nr = 0;
+
+	list_for_each_entry(req, batch, list) {
+		if (req->flow != flow)
+			break;
+		trace_krc_complete(ch->pool->rail, ch->index, req->wr.opcode, req->wr.length,
+				   req->status);
+		req->state = KRC_REQ_IDLE;
+		last = &req->list;
+		nr++;
+	}
+	list_cut_position(reqs, batch, last);
+	return nr;
+}
+
+/* Call done() for a batch. Bottom halves are off, no lock is held. */
+static void krc_channel_tell(struct krc_channel *ch, struct list_head *batch)
+{
+	while (!list_empty(batch)) {
+		struct krc_flow *flow = list_first_entry(batch, struct krc_req, list)->flow;
+		LIST_HEAD(reqs);
+		u32 nr = krc_channel_same(ch, batch, &reqs);
+
+		flow->done(flow, &reqs, nr);
+		/* The flow may be freed as soon as this is zero: only its address is used. */
+		if (atomic_sub_and_test(nr, &flow->outstanding))
+			wake_up_var(&flow->outstanding);
+	}
+}
+
+void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
+{
+	LIST_HEAD(batch);
+	int i;
+
+	lockdep_assert_held(&ch->lock);
+	if (ch->dispatching)
+		return; /* the CPU that dispatches sees what was added */
+	WRITE_ONCE(ch->dispatching, true);
+	for (i = 0; !list_empty(&ch->finished); i++) {
+		/* bound the work of one dispatcher, except at the stop, which waits for all */
+		if (i == KRC_DISPATCH_MAX && ch->state != KRC_CHANNEL_STOPPED) {
+			irq_poll_sched(&ch->iop);
+			break;
+		}
+		list_splice_init(&ch->finished, &batch);
+		spin_unlock(&ch->lock);
+		krc_channel_tell(ch, &batch);
+		spin_lock(&ch->lock);
+	}
+	WRITE_ONCE(ch->dispatching, false);
+}
+
+/* Act on krc_pool_on_fatal(); the softirq that it schedules may come later, or not at all. */
+static void krc_channel_heed(struct krc_channel *ch)
+{
+	if (unlikely(test_bit(0, &ch->failure.fatal)) && test_and_clear_bit(0, &ch->failure.fatal))
+		krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
+}
+
+void krc_channel_run(struct krc_channel *ch, int budget)
+{
+	krc_channel_poll(ch, budget);
+	krc_channel_heed(ch);
+	krc_channel_fill(ch);
+	krc_channel_arm(ch);
+	krc_channel_dispatch(ch);
+}
+
+int krc_channel_softirq(struct irq_poll *iop, int budget)
+{
+	struct krc_channel *ch = container_of(iop, struct krc_channel, iop);
+	int n;
+
+	spin_lock_bh(&ch->lock);
+	ch->arming.armed = false;
+	n = krc_channel_poll(ch, budget);
+	krc_channel_heed(ch);
+	krc_channel_fill(ch);
+	if (n < budget) {
+		irq_poll_complete(iop);
+		krc_channel_arm(ch);
+	}
+	krc_channel_dispatch(ch);
+	spin_unlock_bh(&ch->lock);
+	return n;
+}
