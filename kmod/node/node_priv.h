@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Owns: the inside of the node, shared by node/node.c, node/device.c and node/client.c.
+ *
+ * Every RDMA device is listed from ib_client.add to ib_client.remove, usable or not, so
+ * that `node show` can say why one is not used. A refresh brings each device to the state that
+ * configuration, links and addresses require. `node up` and `node down` run it; so does a work
+ * item after an event of the device or a change of an MTU, and some seconds after a failure.
+ * Locking: krc_node.lock for everything here; functions expect it held unless they say otherwise.
+ * Programs that look up a port must not wait for that mutex: the list of devices, and port and
+ * link of a slot, are written under krc_devices.ports (spinlock) as well, and may be read under
+ * either lock.
+ */
+#ifndef KRC_NODE_PRIV_H
+#define KRC_NODE_PRIV_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "node/node.h"
+#include "node/port.h"
+
+#define KRC_NODE_PORTS_MAX 4
+
+/**
+ * struct krc_node_state - The configuration of the node.
+ * @lock: for it and all devices.
+ * @conf: NULL: the node is down.
+ */
+struct krc_node_state {
+	struct mutex lock;
+	struct krc_node_conf *conf;
+};
+
+extern struct krc_node_state krc_node;
+
+/**
+ * struct krc_dev_port - A slot: one port of a device, up or not.
+ * @dev: the device.
+ * @port: the port, or NULL.
+ * @ending: former @port, until krc_dev_port_end() is done with it.
+ * @end: work item that ends it.
+ * @plan: change of the MetaServers; only while krc_node_reconfigure() runs.
+ * @reason: why there is no port.
+ * @link_up: the port has a link.
+ */
+struct krc_dev_port {
+	struct krc_dev *dev;
+	struct krc_port *port;
+	struct krc_port *ending;
+	struct work_struct end;
+	struct krc_meta_plan *plan;
+	char reason[KRC_REASON_BYTES];
+	bool link_up;
+};
+
+/**
+ * struct krc_dev - One RDMA device.
+ * @list: entry of krc_devices.list.
+ * @ibdev: the device.
+ * @ops: provider; NULL: no provider knows it.
+ * @hw: the open device; NULL: it is not open.
+ * @attr: its capabilities.
+ * @events: handler of its events.
+ * @refresh: work item; see the head of the file.
+ * @reason: why it is not open.
+ * @fatal: it has failed for good; set without the lock.
+ * @gone: it was removed: a late refresh must not open it again.
+ * @ending: slots with a port that is ending; the device stays open for them.
+ * @slots_nr: number of @slots in use.
+ * @slots: its ports, by number - 1.
+ */
+struct krc_dev {
+	struct list_head list;
+	struct ib_device *ibdev;
+	const struct krc_provider_ops *ops;
+	struct krc_hw *hw;
+	struct krc_hw_attr attr;
+	struct ib_event_handler events;
+	struct delayed_work refresh;
+	char reason[KRC_REASON_BYTES];
+	bool fatal;
+	bool gone;
+	u32 ending;
+	u32 slots_nr;
+	struct krc_dev_port slots[KRC_NODE_PORTS_MAX];
+};
+
+/**
+ * struct krc_devices - All RDMA devices.
+ * @ports: spinlock of @list, and of krc_dev_port.port and link_up: see the head of the file.
+ * @list: struct krc_dev.
+ * @orphans: records that ports could not withdraw.
+ * @ending: ports that are ending.
+ * @ended: woken when one has ended.
+ */
+struct krc_devices {
+	spinlock_t ports;
+	struct list_head list;
+	struct list_head orphans;
+	u32 ending;
+	wait_queue_head_t ended;
+};
+
+extern struct krc_devices krc_devices;
+
+/* node/device.c */
+
+/* The i-th slot of all devices, and its device. Under either lock. Return: it, or NULL. */
+struct krc_dev_port *krc_dev_port_at(u32 i, struct krc_dev **ret_dev);
+
+/* Find the next slot with a port, from *@i on. Return: it, with *@i behind it, or NULL. */
+struct krc_dev_port *krc_dev_port_next(u32 *i);
+
+/* Initialise a device that was allocated with zeroes. Context: process; no lock needed. */
+void krc_dev_init(struct krc_dev *dev, struct ib_device *ibdev);
+
+/* Bring a device to the state that is required. Context: may sleep. */
+void krc_dev_refresh(struct krc_dev *dev);
+
+/* End the ports of a device and close it; the refresh after the last end calls this again. */
+void krc_dev_close(struct krc_dev *dev, const char *reason);
+
+/* The device has failed for good. Context: any; no lock needed. */
+void krc_dev_on_fatal(void *device_owner);
+
+/* Refresh all devices, and krc_devices_tidy(). Context: may sleep. */
+void krc_devices_refresh(void);
+
+/* Close all devices, which ends their ports and so puts all queues into ERROR. */
+void krc_devices_close(const char *reason);
+
+/*
+ * Hand orphaned records to ports that are up. A node that is down drops them, since nothing
+ * renews their leases. Called after all possible ports are up, because the address of an orphan
+ * may have moved to one of them, which publishes the record itself.
+ */
+void krc_devices_tidy(void);
+
+/*
+ * Wait until all ending ports have ended and the refresh after them is done, unless the caller is
+ * killed. Context: may sleep; the lock is not held.
+ */
+void krc_devices_settle(void);
+
+/* node/client.c */
+
+/* Register for devices and changes of MTUs. Context: module init. Return: 0 or an errno. */
+int krc_client_init(void);
+
+/* Hear of no more changes of MTUs. Context: module exit; the lock is not held. */
+void krc_client_quiet(void);
+
+/* Remove all devices. Context: module exit, after krc_client_quiet(); the lock is not held. */
+void krc_client_exit(void);
+
+#endif /* KRC_NODE_PRIV_H */
