@@ -7,7 +7,8 @@
  * (send queues that may address any target, request by request) and memory keys.
  * Locking: open and close are exclusive for a device. Create and destroy, also of keys, may
  * sleep, and may run concurrently for different objects. post, ring, poll and arm never sleep;
- * the caller holds the initiator's lock, so they never run concurrently for one initiator.
+ * the caller serialises them for one initiator, with halt, restart and destroy of it, too. A provider
+ * needs no lock for them.
  */
 #ifndef KRC_PROVIDER_H
 #define KRC_PROVIDER_H
@@ -199,13 +200,13 @@ struct krc_hw_events {
  *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record on an
  *	Ethernet port or the other way round), -ENETUNREACH.
  * @post: append a request; returns 0, -ENOSPC (full), -EINVAL, -EIO (not ready). The hardware
- *	does not see it before @ring. Not in hard interrupts; initiator lock held.
+ *	does not see it before @ring. Not in hard interrupts.
  * @ring: ring the doorbell for all appended requests; the last of them becomes signaled. Not
- *	in hard interrupts; initiator lock held.
+ *	in hard interrupts.
  * @poll: take up to @max completions. Returns how many. A request that failed, or was
- *	flushed, always has one. Not in hard interrupts; initiator lock held.
+ *	flushed, always has one. Not in hard interrupts.
  * @arm: request one completion upcall. After it the caller must poll once more, since earlier
- *	completions may not raise one. Any context, initiator lock held.
+ *	completions may not raise one. Any context.
  * @key_umem: make a key for pinned user memory: addresses under it are user virtual
  *	addresses from @iova; @access is KRP_ACCESS_*. May sleep. No command is longer than a
  *	bound, whatever the size of the memory, and few are under way at once. -E2BIG: more pages

@@ -7,7 +7,8 @@
  * before a doorbell is signaled, so each unsignaled one has a later completion that stands for
  * it. After a reset the numbers of the send queue start at 0 again; those of the completion
  * queue continue.
- * Locking: krc_hw_initiator.lock, taken with bottom halves off; no hard interrupt takes it.
+ * Locking: none of its own. The caller serialises post, ring, poll and arm of an initiator, and calls
+ * none of them while it is halted but not restarted, except poll (hw/provider.h).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -147,17 +148,9 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 	return mlx5_cmd_exec(mdev, in, sizeof(in), out, sizeof(out));
 }
 
-static void krc_mlx5_set_ready(struct krc_hw_initiator *ini, bool ready)
-{
-	spin_lock_bh(&ini->lock);
-	ini->ready = ready;
-	spin_unlock_bh(&ini->lock);
-}
-
 /* Drop all requests and completions. The queue is in RESET: the device adds none. */
 static void krc_mlx5_forget(struct krc_hw_initiator *ini)
 {
-	spin_lock_bh(&ini->lock);
 	while (krc_mlx5_cq_next(&ini->cq))
 		;
 	mlx5_cq_set_ci(&ini->cq.mcq);
@@ -165,12 +158,11 @@ static void krc_mlx5_forget(struct krc_hw_initiator *ini)
 	ini->tail = 0;
 	ini->rung = 0;
 	ini->sq.db.db[MLX5_SND_DBR] = 0;
-	spin_unlock_bh(&ini->lock);
 }
 
 int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini)
 {
-	krc_mlx5_set_ready(ini, false);
+	WRITE_ONCE(ini->ready, false);
 	return krc_mlx5_simple(ini->hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
 }
 
@@ -182,7 +174,7 @@ int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini)
 	err = krc_mlx5_dci_start(ini);
 	if (err)
 		return err;
-	krc_mlx5_set_ready(ini, true);
+	WRITE_ONCE(ini->ready, true);
 	return 0;
 }
 
@@ -267,7 +259,6 @@ struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, 
 	ini = kzalloc(sizeof(*ini), GFP_KERNEL);
 	if (!ini)
 		return ERR_PTR(-ENOMEM);
-	spin_lock_init(&ini->lock);
 	ini->hw = hw;
 	ini->owner = owner;
 	ini->port = port;
@@ -298,7 +289,7 @@ void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini)
 	struct krc_hw *hw = ini->hw;
 	int err;
 
-	krc_mlx5_set_ready(ini, false);
+	WRITE_ONCE(ini->ready, false);
 	xa_erase_irq(&hw->initiators, ini->qpn);
 	krc_mlx5_simple(hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
 	err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_QP, ini->qpn);
@@ -317,36 +308,29 @@ int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 
 	if (err)
 		return err;
-	spin_lock_bh(&ini->lock);
-	if (!ini->ready) {
-		err = -EIO;
-	} else if (ini->head - ini->tail >= ini->depth) {
-		err = -ENOSPC;
-	} else {
-		krc_mlx5_wqe_write(ini, wr);
-		ini->cookies[ini->head & ini->mask] = wr->cookie;
-		ini->head++;
-	}
-	spin_unlock_bh(&ini->lock);
-	return err;
+	if (!READ_ONCE(ini->ready))
+		return -EIO;
+	if (ini->head - ini->tail >= ini->depth)
+		return -ENOSPC;
+	krc_mlx5_wqe_write(ini, wr);
+	ini->cookies[ini->head & ini->mask] = wr->cookie;
+	ini->head++;
+	return 0;
 }
 
 void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini)
 {
 	struct mlx5_wqe_ctrl_seg *ctrl;
 
-	spin_lock_bh(&ini->lock);
-	if (ini->ready && ini->rung != ini->head) {
-		ctrl = krc_mlx5_ring_entry(&ini->sq,
-					   ((ini->head - 1) & ini->mask) * KRC_MLX5_WR_BLOCKS);
-		ctrl->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
-		dma_wmb(); /* requests before the doorbell record */
-		ini->sq.db.db[MLX5_SND_DBR] = cpu_to_be32((u16)(ini->head * KRC_MLX5_WR_BLOCKS));
-		wmb(); /* doorbell record before the doorbell */
-		mlx5_write64((__be32 *)ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
-		ini->rung = ini->head;
-	}
-	spin_unlock_bh(&ini->lock);
+	if (!READ_ONCE(ini->ready) || ini->rung == ini->head)
+		return;
+	ctrl = krc_mlx5_ring_entry(&ini->sq, ((ini->head - 1) & ini->mask) * KRC_MLX5_WR_BLOCKS);
+	ctrl->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
+	dma_wmb(); /* requests before the doorbell record */
+	ini->sq.db.db[MLX5_SND_DBR] = cpu_to_be32((u16)(ini->head * KRC_MLX5_WR_BLOCKS));
+	wmb(); /* doorbell record before the doorbell */
+	mlx5_write64((__be32 *)ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
+	ini->rung = ini->head;
 }
 
 static bool krc_mlx5_poll_one(struct krc_hw_initiator *ini, struct krc_wc *wc)
@@ -375,12 +359,10 @@ int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max)
 {
 	int n = 0;
 
-	spin_lock_bh(&ini->lock);
 	while (n < max && ini->tail != ini->rung && krc_mlx5_poll_one(ini, &wc[n]))
 		n++;
 	if (n)
 		mlx5_cq_set_ci(&ini->cq.mcq);
-	spin_unlock_bh(&ini->lock);
 	return n;
 }
 

@@ -7,9 +7,8 @@
  *
  * Numbers: each request takes two basic blocks of 64 bytes, so an entry of a send queue never
  * wraps, and its number is half of its first block's.
- * Locking: the caller serialises creation and destruction. An initiator has a spinlock of its
- * own beside the caller's, because reset may run beside a late poll. The event handler reads
- * the tables of targets and initiators in interrupts; an object that was erased from its table
+ * Locking: the caller serialises creation and destruction, and all use of one initiator; a channel of
+ * the pool polls none while its work item resets it. The event handler reads the tables of targets and initiators in interrupts; an object that was erased from its table
  * gets no upcall any more.
  */
 #ifndef KRC_MLX5_H
@@ -144,7 +143,6 @@ struct krc_hw_target {
 
 /**
  * struct krc_hw_initiator - A DC initiator.
- * @lock: protects all below it.
  * @hw: device.
  * @owner: argument of the upcalls.
  * @cq: completions.
@@ -160,11 +158,12 @@ struct krc_hw_target {
  * @head: requests appended; wraps.
  * @tail: requests completed; wraps.
  * @rung: value of @head at the last doorbell.
- * @ready: in RTS: requests are accepted.
+ * @ready: in RTS: requests are accepted; without a lock.
  * @cookies: of the requests between @tail and @head.
+ *
+ * Used by one caller at a time; see hw/provider.h.
  */
 struct krc_hw_initiator {
-	spinlock_t lock;
 	struct krc_hw *hw;
 	void *owner;
 	struct krc_mlx5_cq cq;
