@@ -109,52 +109,114 @@ extern struct krc_devices krc_devices;
 
 /* node/device.c */
 
-/* The i-th slot of all devices, and its device. Under either lock. Return: it, or NULL. */
+/**
+ * krc_dev_port_at() - Find a slot.
+ * @i: which one of all devices, from 0.
+ * @ret_dev: out: its device.
+ *
+ * Context: krc_node.lock or krc_devices.ports held.
+ * Return: the slot, or NULL.
+ */
 struct krc_dev_port *krc_dev_port_at(u32 i, struct krc_dev **ret_dev);
 
-/* Find the next slot with a port, from *@i on. Return: it, with *@i behind it, or NULL. */
+/**
+ * krc_dev_port_next() - Find the next slot with a port.
+ * @i: where to begin; out: behind the slot.
+ *
+ * Context: krc_node.lock or krc_devices.ports held.
+ * Return: the slot, or NULL.
+ */
 struct krc_dev_port *krc_dev_port_next(u32 *i);
 
-/* Initialise a device that was allocated with zeroes. Context: process; no lock needed. */
+/**
+ * krc_dev_init() - Initialise a device.
+ * @dev: zeroed.
+ * @ibdev: its RDMA device.
+ *
+ * Context: process; no lock needed.
+ */
 void krc_dev_init(struct krc_dev *dev, struct ib_device *ibdev);
 
-/* Bring a device to the state that is required. Context: may sleep. */
+/**
+ * krc_dev_refresh() - Bring a device to the state that is required.
+ * @dev: device.
+ *
+ * Context: krc_node.lock held; may sleep.
+ */
 void krc_dev_refresh(struct krc_dev *dev);
 
-/* End the ports of a device and close it; the refresh after the last end calls this again. */
+/**
+ * krc_dev_close() - End the ports of a device and close it.
+ * @dev: device.
+ * @reason: why, for diagnostics.
+ *
+ * The refresh after the end of the last port calls this again.
+ * Context: krc_node.lock held; may sleep.
+ */
 void krc_dev_close(struct krc_dev *dev, const char *reason);
 
-/* The device has failed for good. Context: any; no lock needed. */
+/**
+ * krc_dev_on_fatal() - A device has failed for good.
+ * @device_owner: struct krc_dev.
+ *
+ * Context: any; no lock needed.
+ */
 void krc_dev_on_fatal(void *device_owner);
 
-/* Refresh all devices, and krc_devices_tidy(). Context: may sleep. */
+/**
+ * krc_devices_refresh() - Refresh all devices, and krc_devices_tidy().
+ *
+ * Context: krc_node.lock held; may sleep.
+ */
 void krc_devices_refresh(void);
 
-/* Close all devices, which ends their ports and so puts all queues into ERROR. */
+/**
+ * krc_devices_close() - Close all devices, which ends their ports and so puts all queues into ERROR.
+ * @reason: why, for diagnostics.
+ *
+ * Context: krc_node.lock held; may sleep.
+ */
 void krc_devices_close(const char *reason);
 
-/*
- * Hand orphaned records to ports that are up. A node that is down drops them, since nothing
- * renews their leases. Called after all possible ports are up, because the address of an orphan
- * may have moved to one of them, which publishes the record itself.
+/**
+ * krc_devices_tidy() - Hand orphaned records to ports that are up.
+ *
+ * A node that is down drops them, since nothing renews their leases. Called after all possible
+ * ports are up, because the address of an orphan may have moved to one of them, which publishes
+ * the record itself.
+ * Context: krc_node.lock held; may sleep.
  */
 void krc_devices_tidy(void);
 
-/*
- * Wait until all ending ports have ended and the refresh after them is done, unless the caller is
- * killed. Context: may sleep; the lock is not held.
+/**
+ * krc_devices_settle() - Wait until all ending ports have ended and the refresh after them is done.
+ *
+ * Context: may sleep, until the caller is killed; the lock is not held.
  */
 void krc_devices_settle(void);
 
 /* node/client.c */
 
-/* Register for devices and changes of MTUs. Context: module init. Return: 0 or an errno. */
+/**
+ * krc_client_init() - Register for devices and changes of MTUs.
+ *
+ * Context: module init.
+ * Return: 0 or an errno.
+ */
 int krc_client_init(void);
 
-/* Hear of no more changes of MTUs. Context: module exit; the lock is not held. */
+/**
+ * krc_client_quiet() - Hear of no more changes of MTUs.
+ *
+ * Context: module exit; the lock is not held.
+ */
 void krc_client_quiet(void);
 
-/* Remove all devices. Context: module exit, after krc_client_quiet(); the lock is not held. */
+/**
+ * krc_client_exit() - Remove all devices.
+ *
+ * Context: module exit, after krc_client_quiet(); the lock is not held.
+ */
 void krc_client_exit(void);
 
 #endif /* KRC_NODE_PRIV_H */
