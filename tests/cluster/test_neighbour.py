@@ -170,7 +170,7 @@ SIEGES = {
 }
 ROUNDS, SECONDS = 3, 5
 SIEGE_OUT = "/run/siege.out"
-ATTEMPTS = 3            # of a machine that is not equally fast all the time
+ATTEMPTS = 6            # of a machine that is not equally fast all the time
 
 
 def _tenant(machine, peer):
