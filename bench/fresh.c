@@ -61,10 +61,11 @@ static int bn_fresh_read(char *target)
 	struct krcore_wc wc;
 	int err = bn_fresh_target(target, &opts.peer, &ref);
 
+	if (err)
+		return err;
 	wr.remote_addr = ref.addr;
 	wr.remote_token = ref.token;
-	if (!err)
-		err = krcore_start(&opts, &started);
+	err = krcore_start(&opts, &started);
 	if (err)
 		return err;
 	while (!(err = krcore_poll(started.node, &wc, 1)))
