@@ -600,7 +600,7 @@ static void test_reclaim(void **state)
 	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 8);
 	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1), *e;
 	struct kr_report report = { 0 };
-	static char value[100];
+	static char value[30000];
 	const void *got;
 	char key[24];
 	unsigned int i;
@@ -609,10 +609,10 @@ static void test_reclaim(void **state)
 	(void)state;
 	for (i = 0; i < 50; i++) {
 		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(put(c, KR_INSERT, key, value, sizeof(value)), 0);
+		assert_int_equal(put(c, KR_INSERT, key, value, 100), 0);
 	}
 	w->clients[0].dies_at = w->clients[0].requests + 5; /* its slot is tentative */
-	assert_int_equal(put(c, KR_INSERT, "last", value, sizeof(value)), -ENODEV);
+	assert_int_equal(put(c, KR_INSERT, "last", value, 100), -ENODEV);
 	assert_int_equal(kr_check(d, false, &report), 0);
 	assert_int_equal(report.entries, 50);
 	assert_int_equal(report.tentative, 1);
@@ -624,17 +624,17 @@ static void test_reclaim(void **state)
 	/* its chunk is used again, when all others are taken */
 	for (i = 0; !err; i++) {
 		snprintf(key, sizeof(key), "new %u", i);
-		err = put(d, KR_INSERT, key, value, 30000);
+		err = put(d, KR_INSERT, key, value, sizeof(value));
 	}
 	assert_int_equal(err, -ENOSPC);
 	e = rw_open(w, 2);
-	assert_int_equal(put(e, KR_INSERT, "more", value, sizeof(value)), 0);
+	assert_int_equal(put(e, KR_INSERT, "more", value, 100), 0);
 	/* it was not dead: it does not use what is not its own any more */
 	w->clients[0].dies_at = RW_NEVER;
-	assert_int_equal(put(c, KR_INSERT, "last", value, sizeof(value)), -ENOSPC);
+	assert_int_equal(put(c, KR_INSERT, "last", value, 100), -ENOSPC);
 	for (i = 0; i < 50; i++) {
 		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(get(e, key, &got), sizeof(value));
+		assert_int_equal(get(e, key, &got), 100);
 	}
 	memset(&report, 0, sizeof(report));
 	assert_int_equal(kr_check(e, false, &report), 0);
