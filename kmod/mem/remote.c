@@ -183,16 +183,6 @@ u32 krc_remote_regions(struct krc_remote *remote)
 	return READ_ONCE(remote->count);
 }
 
-/* Check a reference against an entry. Return: 0, -EPERM, -EOVERFLOW. */
-static int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, u32 access)
-{
-	if (access & ~grant->access)
-		return -EPERM;
-	if (!krp_mrdir_inside(grant->addr, grant->length, addr, length))
-		return -EOVERFLOW;
-	return 0;
-}
-
 /* Hash a new entry, which the caller READs; evict one if the cache is full. */
 static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 {
@@ -402,7 +392,7 @@ static int krc_remote_try(struct krc_remote *remote, u64 token, u64 addr, u32 le
 	struct krc_ref *ref;
 	int err = -EAGAIN;
 
-	if (grant->token == token && time_before(jiffies, grant->until))
+	if (krc_grant_holds(grant, token))
 		return krc_grant_check(grant, addr, length, access);
 	spin_lock_bh(&remote->lock);
 	ref = krc_ref_find(remote, token);

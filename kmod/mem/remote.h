@@ -6,6 +6,7 @@
 #ifndef KRC_REMOTE_H
 #define KRC_REMOTE_H
 
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/types.h>
 
@@ -76,6 +77,31 @@ struct krc_grant {
 	u32 rkey;
 	u32 access;
 };
+
+/**
+ * krc_grant_check() - Check a reference against an entry.
+ * @grant: the entry.
+ * @addr: first byte.
+ * @length: bytes.
+ * @access: KRP_ACCESS_REMOTE_*.
+ *
+ * Context: any.
+ * Return: 0, -EPERM, -EOVERFLOW.
+ */
+static inline int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 length, u32 access)
+{
+	if (access & ~grant->access)
+		return -EPERM;
+	if (!krp_mrdir_inside(grant->addr, grant->length, addr, length))
+		return -EOVERFLOW;
+	return 0;
+}
+
+/* Whether a grant of an earlier request is for this token, too, and not over. Context: any. */
+static inline bool krc_grant_holds(const struct krc_grant *grant, u64 token)
+{
+	return token && grant->token == token && time_before(jiffies, grant->until);
+}
 
 /**
  * struct krc_remote_wait - A request that waits for an entry of a peer's directory.

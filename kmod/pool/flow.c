@@ -198,12 +198,14 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_inde
 	struct krc_req *first = list_first_entry(reqs, struct krc_req, list);
 	u32 count = krc_flow_prepare(flow, reqs);
 	struct krc_channel *ch;
+	bool idle;
 	int err;
 
 	if (!count)
 		return 0;
 	spin_lock_bh(&flow->lock);
 	ch = krc_flow_lock(flow, true, first->wr.address);
+	idle = ch->head == ch->tail;
 	krc_channel_note_poller(ch);
 	err = krc_flow_accepts(flow, ch);
 	if (!err) {
@@ -216,7 +218,8 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_inde
 		krc_channel_fill(ch);
 	}
 	spin_unlock(&flow->lock);
-	krc_channel_run(ch, KRC_POLL_BATCH);
+	/* what has just been posted is not complete yet */
+	krc_channel_run(ch, idle ? 0 : KRC_POLL_BATCH);
 	spin_unlock_bh(&ch->lock);
 	return err;
 }

@@ -90,8 +90,10 @@ static void krc_req_finish(struct krc_channel *ch, struct krc_req *req, int stat
 		return; /* its outcome is set already */
 	ch->stats.unknown += status == -EREMCHG;
 	req->status = status;
+	if (req->state == KRC_REQ_WAITING)
+		list_del(&req->list);
+	list_add_tail(&req->list, &ch->finished); /* one that is posted is in no list */
 	req->state = KRC_REQ_FINISHED;
-	list_move_tail(&req->list, &ch->finished);
 	ch->stats.completed++;
 }
 
@@ -190,17 +192,27 @@ static void krc_channel_speak(struct krc_channel *ch)
 		krc_channel_ring(ch);
 }
 
-/* Fill in the hardware request of the next segment. */
-static void krc_channel_segment(const struct krc_channel *ch, const struct krc_req *req, u32 length,
-				struct krc_hw_wr *wr)
+/*
+ * The hardware request of the next segment: the request's own if it is all of it, else a part of
+ * it, in @part.
+ */
+static const struct krc_hw_wr *krc_channel_segment(const struct krc_channel *ch,
+						   struct krc_req *req, u32 length,
+						   struct krc_hw_wr *part)
 {
-	*wr = req->wr;
+	struct krc_hw_wr *wr = &req->wr;
+
+	if (unlikely(length != req->wr.length)) {
+		*part = req->wr;
+		part->remote_addr += req->next;
+		part->local_addr += req->next;
+		part->length = length;
+		part->fence = req->wr.fence && !req->fenced;
+		wr = part;
+	}
 	wr->cookie = ch->tail;
-	wr->remote_addr += req->next;
-	wr->local_addr += req->next;
-	wr->length = length;
-	wr->fence = req->wr.fence && !req->fenced;
 	wr->unsignaled = krc_channel_unsignaled(ch, req, length);
+	return wr;
 }
 
 /* Account for a posted segment. */
@@ -232,7 +244,7 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 	}
 	req->fenced = true;
 	if (req->next == req->wr.length) {
-		list_del_init(&req->list);
+		list_del(&req->list);
 		req->state = KRC_REQ_POSTED;
 	}
 	if (list_empty(&flow->waiting)) {
@@ -245,12 +257,14 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 {
 	struct krc_flow *flow = list_first_entry(&ch->turn, struct krc_flow, list);
+	const struct krc_hw_wr *wr;
+	struct krc_hw_wr part;
 	struct krc_req *req;
-	struct krc_hw_wr wr;
 	u32 length;
 	int err;
 
-	list_splice_init(&flow->replay, &flow->waiting);
+	if (unlikely(!list_empty(&flow->replay)))
+		list_splice_init(&flow->replay, &flow->waiting);
 	req = list_first_entry(&flow->waiting, struct krc_req, list);
 	length = min(req->wr.length - req->next, KRC_SEGMENT_BYTES);
 	if (ch->head != ch->tail && ch->bytes + length > KRC_WINDOW_BYTES)
@@ -274,8 +288,8 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 		return true;
 	}
 	if (!err) {
-		krc_channel_segment(ch, req, length, &wr);
-		err = ch->pool->ops->post(ch->hw, &wr);
+		wr = krc_channel_segment(ch, req, length, &part);
+		err = ch->pool->ops->post(ch->hw, wr);
 		if (err == -ENOSPC && ch->head != ch->tail)
 			return false;
 		if (err && err != -EINVAL) {
@@ -291,8 +305,8 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 		krc_flow_fail(ch, flow, -ECANCELED);
 		return true;
 	}
-	trace_krc_post(ch->pool->rail, ch->index, &wr);
-	krc_channel_posted(ch, flow, req, &wr);
+	trace_krc_post(ch->pool->rail, ch->index, wr);
+	krc_channel_posted(ch, flow, req, wr);
 	*ret_posted = true;
 	return true;
 }

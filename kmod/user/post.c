@@ -41,12 +41,24 @@ static u32 krc_wr_access(u8 opcode)
 	}
 }
 
+/* Whether a reserved byte is set: krp_is_zero() without a loop. */
+static bool krc_wr_reserved(const struct krp_wr *wr)
+{
+	u16 some;
+	u32 rest;
+
+	BUILD_BUG_ON(sizeof(wr->rsvd) != sizeof(some) + sizeof(rest));
+	memcpy(&some, wr->rsvd, sizeof(some));
+	memcpy(&rest, wr->rsvd + sizeof(some), sizeof(rest));
+	return some | rest;
+}
+
 /* Check what does not depend on memory regions. Return: 0, -EINVAL, -EOPNOTSUPP (no atomics). */
 static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 {
 	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD ||
-	    wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) ||
-	    !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)) || !wr->length || wr->length > KRP_LENGTH_MAX)
+	    wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) || krc_wr_reserved(wr) || !wr->length ||
+	    wr->length > KRP_LENGTH_MAX)
 		return -EINVAL;
 	if (wr->opcode == KRP_OP_READ || wr->opcode == KRP_OP_WRITE)
 		return 0;
@@ -56,7 +68,10 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 	return port->rail.attr.atomics ? 0 : -EOPNOTSUPP;
 }
 
-/* Get the remote key of a request. @grant, @wait and return: see krc_remote_get(). */
+/*
+ * Get the remote key of a request: by @grant, that of an earlier request, if it is for the same
+ * region. @wait and return: see krc_remote_get().
+ */
 static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, struct krc_grant *grant,
 			 struct krc_remote_wait *wait)
 {
@@ -64,8 +79,11 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 	int err;
 
 	lockdep_assert_held(&queue->post);
-	err = krc_remote_get(queue->peer->remote, qr->token, wr->remote_addr, wr->length,
-			     qr->access, grant, wait);
+	if (krc_grant_holds(grant, qr->token))
+		err = krc_grant_check(grant, wr->remote_addr, wr->length, qr->access);
+	else
+		err = krc_remote_get(queue->peer->remote, qr->token, wr->remote_addr, wr->length,
+				     qr->access, grant, wait);
 	if (!err) {
 		wr->rkey = grant->rkey;
 		qr->req.leased = true;

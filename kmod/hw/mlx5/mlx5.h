@@ -7,9 +7,10 @@
  *
  * Numbers: each request takes two basic blocks of 64 bytes, so an entry of a send queue never
  * wraps, and its number is half of its first block's.
- * Locking: the caller serialises creation and destruction, and all use of one initiator; a channel of
- * the pool polls none while its work item resets it. The event handler reads the tables of targets and initiators in interrupts; an object that was erased from its table
- * gets no upcall any more.
+ * Locking: the caller serialises creation and destruction, and all use of one initiator; a channel
+ * of the pool polls none while its work item resets it. The event handler reads the tables of
+ * targets and initiators in interrupts; an object that was erased from its table gets no upcall
+ * any more.
  */
 #ifndef KRC_MLX5_H
 #define KRC_MLX5_H
