@@ -62,6 +62,7 @@ struct krc_ref {
  * @generation: generation of its record; entries of another generation are ignored.
  * @lock: guards the fields that follow.
  * @epoch: counts krc_remote_forget(): an entry whose READ began earlier is not cached.
+ * @forgets: counts krc_remote_forget() and krc_remote_forget_token(); read without the lock.
  * @count: entries in the hash.
  * @lru: entries that are not being READ, the most recently used first.
  * @refs: all entries by token.
@@ -76,6 +77,7 @@ struct krc_remote {
 	u64 generation;
 	spinlock_t lock; /* see above */
 	u64 epoch;
+	u64 forgets;
 	u32 count;
 	struct list_head lru;
 	struct hlist_head refs[1 << KRC_REMOTE_LOG2];
@@ -140,6 +142,7 @@ void krc_remote_forget(struct krc_remote *remote)
 
 	spin_lock_bh(&remote->lock);
 	remote->epoch++;
+	WRITE_ONCE(remote->forgets, remote->forgets + 1);
 	list_for_each_entry_safe(ref, next, &remote->lru, list)
 		krc_ref_drop(remote, ref);
 	spin_unlock_bh(&remote->lock);
@@ -150,12 +153,18 @@ void krc_remote_forget_token(struct krc_remote *remote, u64 token)
 	struct krc_ref *ref;
 
 	spin_lock_bh(&remote->lock);
+	WRITE_ONCE(remote->forgets, remote->forgets + 1);
 	ref = krc_ref_find(remote, token);
 	if (ref && ref->valid)
 		krc_ref_drop(remote, ref);
 	else if (ref)
 		ref->epoch--; /* nor cache the result of the READ in flight */
 	spin_unlock_bh(&remote->lock);
+}
+
+u64 krc_remote_forgets(const struct krc_remote *remote)
+{
+	return READ_ONCE(remote->forgets);
 }
 
 static void krc_remote_free(struct kref *users)

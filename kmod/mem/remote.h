@@ -182,6 +182,12 @@ void krc_remote_forget(struct krc_remote *remote);
  */
 void krc_remote_forget_token(struct krc_remote *remote, u64 token);
 
+/*
+ * How often something was forgotten. A grant that was got since this number last changed is as good
+ * as one of the cache. Context: any.
+ */
+u64 krc_remote_forgets(const struct krc_remote *remote);
+
 /**
  * krc_remote_regions() - Number of a peer's regions that are cached, for diagnostics.
  * @remote: peer.

@@ -33,7 +33,6 @@ union krc_ioc_arg {
 	struct krp_queue_query queue_query;
 	struct krp_queue_close queue_close;
 	struct krp_bind bind;
-	struct krp_post post;
 	struct krp_wait wait;
 	struct krp_record_lookup lookup;
 	struct krp_record_publish publish;
@@ -65,8 +64,6 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 		return krc_ioc_queue_close(ctx, &arg->queue_close);
 	case KRP_IOC_BIND:
 		return krc_ioc_bind(ctx, &arg->bind);
-	case KRP_IOC_POST:
-		return krc_ioc_post(ctx, &arg->post);
 	case KRP_IOC_WAIT:
 		return krc_ioc_wait(ctx, &arg->wait);
 	case KRP_IOC_LOOKUP:
@@ -102,9 +99,22 @@ static bool krc_ioc_tells(unsigned int cmd, int err)
 	return _IOC_DIR(cmd) & _IOC_READ && (!err || (cmd == KRP_IOC_LOOKUP && err == -ENOENT));
 }
 
-static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long user)
+/* KRP_IOC_POST by a way of its own: the size is constant, so that copying it is cheap. */
+static long krc_chardev_post(struct krc_context *ctx, void __user *uarg)
 {
-	void __user *uarg = (void __user *)user;
+	struct krp_post arg;
+	int err;
+
+	if (copy_from_user(&arg, uarg, sizeof(arg)))
+		return -EFAULT;
+	err = krc_ioc_post(ctx, &arg);
+	if (!err && copy_to_user(uarg, &arg, sizeof(arg)))
+		return -EFAULT; /* what was taken is in the queue all the same */
+	return err;
+}
+
+static long krc_chardev_call(struct krc_context *ctx, unsigned int cmd, void __user *uarg)
+{
 	size_t bytes = _IOC_SIZE(cmd);
 	union krc_ioc_arg arg = {};
 	int err;
@@ -113,12 +123,19 @@ static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long
 		return -ENOTTY;
 	if (_IOC_DIR(cmd) & _IOC_WRITE && copy_from_user(&arg, uarg, bytes))
 		return -EFAULT;
-	err = krc_ioc_call(file->private_data, cmd, &arg);
+	err = krc_ioc_call(ctx, cmd, &arg);
 	if (krc_ioc_tells(cmd, err) && copy_to_user(uarg, &arg, bytes)) {
-		krc_ioc_undo(file->private_data, cmd, &arg);
+		krc_ioc_undo(ctx, cmd, &arg);
 		return -EFAULT;
 	}
 	return err;
+}
+
+static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long user)
+{
+	if (cmd == KRP_IOC_POST)
+		return krc_chardev_post(file->private_data, (void __user *)user);
+	return krc_chardev_call(file->private_data, cmd, (void __user *)user);
 }
 
 static __poll_t krc_chardev_poll(struct file *file, poll_table *table)

@@ -171,14 +171,14 @@ static int krc_question_wait(struct krc_question *question, struct krc_queue *qu
 }
 
 /**
- * struct krc_batch - Regions of the previous request of a call, looked up first for the next.
- * @grant: remote region; zeroes: none yet.
+ * struct krc_batch - Regions of the previous request, looked up first for the next one.
+ * @grant: remote region, that of the queue; token 0: none yet.
  * @handle: handle of the local region.
  * @mr: local region, counted by a previous request; NULL: none yet.
  * @question: started for a remote reference that is not cached.
  */
 struct krc_batch {
-	struct krc_grant grant;
+	struct krc_grant *grant;
 	u32 handle;
 	struct krc_mr *mr;
 	struct krc_question *question;
@@ -226,7 +226,7 @@ static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 		.opcode = wr->opcode,
 		.fence = wr->flags & KRP_WR_FENCE,
 	};
-	err = krc_req_refer(queue, qr, &batch->grant, &batch->question->wait);
+	err = krc_req_refer(queue, qr, batch->grant, &batch->question->wait);
 	if (err)
 		goto err_mr;
 	batch->handle = wr->local_mr;
@@ -247,6 +247,18 @@ static struct krc_queue_req *krc_queue_req_at(struct krc_queue *queue, u64 numbe
 	return &queue->reqs[number % queue->depth];
 }
 
+/* The grant of the last call, unless something of the peer was forgotten since. */
+static struct krc_grant *krc_queue_grant(struct krc_queue *queue)
+{
+	u64 forgets = krc_remote_forgets(queue->peer->remote);
+
+	lockdep_assert_held(&queue->post);
+	if (queue->forgets != forgets)
+		queue->grant.token = 0;
+	queue->forgets = forgets;
+	return &queue->grant;
+}
+
 /*
  * Prepare up to @count requests. Return: how many; *@ret_error says why not more. Does not fault
  * pages in, because the port is entered: see krc_post_readable().
@@ -256,7 +268,7 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 {
 	const struct krp_wr __user *user = u64_to_user_ptr(arg->wrs);
 	struct krp_wr wrs[KRC_COPY_BATCH];
-	struct krc_batch batch = { .question = question };
+	struct krc_batch batch = { .grant = krc_queue_grant(queue), .question = question };
 	u32 i;
 
 	for (i = 0; i < count; i++) {

@@ -279,6 +279,7 @@ static int krc_queue_attach(struct krc_queue *queue, struct krc_peer *peer)
 
 	mutex_lock(&queue->post);
 	queue->peer = peer;
+	queue->grant.token = 0;
 	if (!krc_queue_set_state(queue, KRP_QUEUE_READY, 0)) {
 		queue->peer = NULL;
 		/* the port died, or it was closed */

@@ -66,6 +66,8 @@ struct krc_queue_req {
  * @error: errno that put it into ERROR, else 0.
  * @flow: its requests in the pool.
  * @peer: peer it is connected to, or NULL; unchanged while requests are outstanding.
+ * @grant: of the last remote region posted for, while @forgets is that of the peer. As @peer.
+ * @forgets: krc_remote_forgets() before @grant was got. As @peer.
  * @posted: requests taken; the next is at posted % depth.
  * @completed: completions; written by krc_queue_done() only, with release.
  * @told: completions written to the ring; follows @completed, same rules.
@@ -91,6 +93,8 @@ struct krc_queue {
 	int error;
 	struct krc_flow flow;
 	struct krc_peer *peer;
+	struct krc_grant grant;
+	u64 forgets;
 	u64 posted;
 	u64 completed;
 	u64 told;
