@@ -43,15 +43,9 @@ bool krc_spin(bool (*poll)(void *arg), void *arg)
 	u32 turn;
 
 	krc_meter_settle();
-	if (!READ_ONCE(krc_spin_us))
-		return false;
-	taken = krc_meter_try();
-	/* no might_sleep(): it may reschedule, and others wait for what the poller completes */
-	if (poll(arg))
-		return true;
-	krc_meter_vain(taken);
 	limit_ns = ktime_get_ns() + krc_spin_ns(READ_ONCE(krc_spin_us));
 	taken = krc_meter_try();
+	/* no might_sleep(): it may reschedule, and others wait for what the poller completes */
 	for (turn = 1; !need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns;
 	     turn++) {
 		if (poll(arg))

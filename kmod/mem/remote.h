@@ -97,7 +97,14 @@ static inline int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 l
 	return 0;
 }
 
-/* Whether a grant of an earlier request is for this token, too, and not over. Context: any. */
+/**
+ * krc_grant_holds() - Whether a grant of an earlier request is for this token, too, and not over.
+ * @grant: grant; with token 0 it is for none.
+ * @token: region.
+ *
+ * Context: any.
+ * Return: whether krc_grant_check() may be asked in place of krc_remote_get().
+ */
 static inline bool krc_grant_holds(const struct krc_grant *grant, u64 token)
 {
 	return token && grant->token == token && time_before(jiffies, grant->until);
@@ -182,9 +189,13 @@ void krc_remote_forget(struct krc_remote *remote);
  */
 void krc_remote_forget_token(struct krc_remote *remote, u64 token);
 
-/*
- * How often something was forgotten. A grant that was got since this number last changed is as good
- * as one of the cache. Context: any.
+/**
+ * krc_remote_forgets() - How often something of a peer was forgotten.
+ * @remote: peer.
+ *
+ * A grant that was got since this number last changed is as good as one of the cache.
+ * Context: any.
+ * Return: the number.
  */
 u64 krc_remote_forgets(const struct krc_remote *remote);
 
