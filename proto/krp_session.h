@@ -14,9 +14,9 @@
  *		}
  *	come back at todo.until_ns, or when something has happened
  *
- * So far unit tests and a fuzzer drive these lines. libkrcore (client/lib/) and the kernel
- * module (kmod/meta/) have code of their own, which is to give way to them; a rule
- * that not both of them follow yet is marked (*).
+ * libkrcore (client/lib/session.c), the unit tests and a fuzzer drive these lines. The kernel
+ * module (kmod/meta/) has code of its own, which is to give way to them; a rule that it does
+ * not follow yet is marked (*).
  *
  * STATES
  *	DOWN -> CONNECTING -> HELLO -> PROVE -> AUTH -> VERIFY -> LOAD -> READY
@@ -38,7 +38,7 @@
  * TRUST
  *   Whatever comes is checked by krp_msg_check(). A client with a key refuses a server that
  *   demands no proof. A message of another incarnation, an answer to nothing that was asked or
- *   of another type than it must have (also if nobody waits for it any more (*)), a VALUE
+ *   of another type than it must have (also if nobody waits for it any more), a VALUE
  *   without a valid value (*), and any message that the step of the handshake does not await
  *   end the connection.
  *
@@ -86,7 +86,7 @@
 #define KRP_SLOTS_MAX 64 /* requests unanswered at most; a power of two */
 #define KRP_RENEW_MAX_MS 15000
 #define KRP_RENEW_MIN_MS 100
-#define KRP_REASON_BYTES 96
+#define KRP_REASON_BYTES 128
 #define KRP_BLAME 16 /* score of one failure */
 #define KRP_BLAME_NS (10000 * KRP_NS_PER_MS) /* it halves in this time */
 

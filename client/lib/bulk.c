@@ -37,8 +37,8 @@ int krl_bulk_read(struct krl_bulk *bulk, const struct krp_read *reads, unsigned 
 		if (!err)
 			err = krl_conn_wait_reads(srv->conn, nr, krl_server_patience_ns(srv));
 		if (err) {
-			krl_server_fail(srv, err, "%s: a READ of the table failed (%s)",
-					srv->ep->text, strerror(-err));
+			krl_server_fail(srv, err, "a READ of the table failed (%s)",
+					strerror(-err));
 			err = -ENOTCONN;
 		} else {
 			memcpy(to, srv->conn->mem->bounce, bytes);

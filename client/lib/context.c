@@ -11,12 +11,31 @@
 #include "client/lib/lib.h"
 #include "client/lib/out.h"
 
-static int krl_ctx_servers(struct krcore_ctx *ctx)
+/* What all sessions of a context have in common. */
+static void krl_ctx_conf(struct krcore_ctx *ctx)
+{
+	const struct krl_config *config = &ctx->config;
+
+	ctx->conf = (struct krp_session_conf){
+		.generation = config->generation,
+		.features = KRP_FEATURES_PROGRAM,
+		.lease_ms = config->lease_ms,
+		.timeout_ms = config->timeout_ms,
+		.reconnect_min_ms = config->reconnect_min_ms,
+		.reconnect_max_ms = config->reconnect_max_ms,
+		.slots = KRL_SLOTS,
+	};
+	memcpy(ctx->conf.owner, config->owner, sizeof(ctx->conf.owner));
+	memcpy(ctx->conf.name, config->name, sizeof(ctx->conf.name));
+}
+
+int krl_ctx_servers(struct krcore_ctx *ctx)
 {
 	unsigned int i;
 
+	krl_ctx_conf(ctx);
 	ctx->servers = calloc(ctx->config.endpoints_nr, sizeof(*ctx->servers));
-	if (!ctx->servers)
+	if (!ctx->servers || krl_records_init(ctx))
 		return krl_error(-ENOMEM, "no memory");
 	for (i = 0; i < ctx->config.endpoints_nr; i++) {
 		int err = krl_server_init(&ctx->servers[i], ctx, i);
@@ -25,7 +44,6 @@ static int krl_ctx_servers(struct krcore_ctx *ctx)
 			return krl_error(err, "no memory");
 		ctx->servers_nr++;
 	}
-	krl_store_init(&ctx->store, ctx->servers_nr);
 	return 0;
 }
 
@@ -58,7 +76,7 @@ static int krl_ctx_ready(const struct krcore_ctx *ctx)
 	unsigned int i;
 
 	for (i = 0; i < ctx->servers_nr; i++)
-		if (ctx->servers[i].state == KRL_UP)
+		if (ctx->servers[i].s.state == KRP_SESSION_READY)
 			return 1;
 	for (i = 0; i < ctx->servers_nr; i++)
 		if (!ctx->servers[i].tried || !krl_ctx_final(ctx->servers[i].last_error))
@@ -95,11 +113,11 @@ static void krl_direct_close(struct krcore_ctx *ctx)
 	unsigned int i;
 
 	krl_loop_stop(ctx);
+	krl_records_fini(ctx);
 	for (i = 0; i < ctx->servers_nr; i++)
 		krl_server_fini(&ctx->servers[i]);
 	free(ctx->servers);
 	krl_srv_fini(ctx);
-	krl_store_fini(&ctx->store);
 	krl_config_free(&ctx->config);
 	pthread_mutex_destroy(&ctx->sub_lock);
 	pthread_mutex_destroy(&ctx->lock);
@@ -119,14 +137,14 @@ static void krl_ctx_server_info(const struct krl_server *srv, struct krcore_serv
 	info->last_error = srv->last_error;
 	info->rtt_ns = atomic_load(&srv->rtt_ns);
 	info->attaches = atomic_load(&srv->n.attaches);
-	if (srv->state == KRL_UP && !atomic_load(&srv->failed)) {
+	if (srv->s.state == KRP_SESSION_READY) {
 		info->state = KRCORE_SERVER_UP;
-		info->incarnation = srv->incarnation;
+		info->incarnation = srv->s.incarnation;
 		info->records = srv->records;
 		info->depth = srv->map->map.depth;
 		if (until_ns > now_ns)
 			info->settling_ms = (uint32_t)((until_ns - now_ns) / 1000000) + 1;
-	} else if (srv->state == KRL_DOWN || srv->state == KRL_UP) {
+	} else if (srv->s.state == KRP_SESSION_DOWN || srv->s.state == KRP_SESSION_CLOSING) {
 		info->state = KRCORE_SERVER_DOWN;
 	} else {
 		info->state = KRCORE_SERVER_CONNECTING;

@@ -5,7 +5,7 @@
  *
  * THREADS
  *   Each context has one thread (loop.c). Only that thread creates and destroys
- *   connections, changes the states of servers and receives messages.
+ *   connections and receives messages.
  *   Callers' threads READ and post requests. Below, "the thread" is the context's.
  *
  * LOCKS, in the order in which they may nest
@@ -16,6 +16,7 @@
  *   A server's @conn and @map change only with io and ctx.lock both held, so
  *   either is enough to use them. @up, @rtt_ns, @settle_until_ns, @still
  *   and the counters are atomics, so that choosing a server takes no lock.
+ *   Sessions and records (proto/krp_session.h) are under ctx.lock.
  */
 #ifndef KRL_LIB_H
 #define KRL_LIB_H
@@ -34,7 +35,6 @@
 #include "client/lib/by_module.h"
 #include "client/lib/config.h"
 #include "client/lib/load.h"
-#include "client/lib/store.h"
 #include "common/lookup.h"
 #include "common/auth.h"
 #include "common/link.h"
@@ -43,39 +43,15 @@
 #include "proto/krp_msg.h"
 #include "proto/krp_pulse.h"
 #include "proto/krp_reject.h"
+#include "proto/krp_session.h"
 
-#define KRL_SLOTS 64 /* requests outstanding on a server at most */
+#define KRL_SLOTS KRP_SLOTS_MAX /* requests outstanding on a server at most */
 #define KRL_RECVS (KRL_SLOTS + 64) /* one for each answer, 64 for notifications */
 #define KRL_BOUNCE_BYTES 65536 /* for bulk READs */
 #define KRL_WALK_PAGES (KRL_BOUNCE_BYTES / KRP_PAGE_BYTES)
 #define KRL_SQ_DEPTH (2 * KRL_SLOTS + KRL_WALK_PAGES)
 #define KRL_ADDRS_MAX 8
-#define KRL_RENEW_MAX_MS 15000 /* a server closes sessions that send nothing */
 #define KRL_RETRIES 7 /* of the transport; the field's maximum */
-
-/**
- * enum krl_state - State of a server; krl_server_to() has the legal transitions.
- * @KRL_DOWN: not connected; the next attempt is at retry_at_ns.
- * @KRL_NAME: its name is being resolved.
- * @KRL_ADDR: rdma_resolve_addr() was called.
- * @KRL_ROUTE: rdma_resolve_route() was called.
- * @KRL_CONNECT: rdma_connect() was called.
- * @KRL_HELLO: HELLO sent.
- * @KRL_AUTH: AUTH sent.
- * @KRL_LOAD: root, segments and directory are being READ.
- * @KRL_UP: attached.
- */
-enum krl_state {
-	KRL_DOWN,
-	KRL_NAME,
-	KRL_ADDR,
-	KRL_ROUTE,
-	KRL_CONNECT,
-	KRL_HELLO,
-	KRL_AUTH,
-	KRL_LOAD,
-	KRL_UP,
-};
 
 /**
  * struct krl_mem - Registered memory of a connection.
@@ -95,15 +71,12 @@ struct krl_mem {
  * struct krl_conn - The RDMA resources of one attempt to attach.
  * @id: cm identifier with the queue pair.
  * @channel: completions of @recv_cq, and of @send_cq while loading.
- * @send_cq: READs and SENDs; polled under server.io, or by the thread before KRL_UP.
+ * @send_cq: READs and SENDs; polled under server.io, or by the thread while attaching.
  * @recv_cq: messages; polled by the thread.
  * @mr: registration of @mem.
  * @mem: buffers.
  * @events: completion events to be acknowledged, by queue.
  * @broken: negative errno once the connection is unusable, else 0.
- * @link: both ends of the connection, for the proofs.
- * @hello: as sent, for the proofs.
- * @challenge: as received, for the proofs.
  */
 struct krl_conn {
 	struct rdma_cm_id *id;
@@ -114,51 +87,6 @@ struct krl_conn {
 	struct krl_mem *mem;
 	unsigned int events[2];
 	atomic_int broken;
-	struct krp_link link;
-	struct krp_hello hello;
-	struct krp_challenge challenge;
-};
-
-/**
- * struct krl_req - A request to a server and its outcome.
- * @next: queue of requests that wait for a credit.
- * @type: KRP_MSG_*.
- * @key: record, if the type has one.
- * @value: PUBLISH: to the server; LOOKUP: from it.
- * @version: version of the record that is published or withdrawn, 0 if none.
- * @flags: SUBSCRIBE.
- * @err: outcome.
- * @done: @err is valid and only the request's owner uses it any more.
- * @records: ACK's count of records.
- * @mark: RENEW: server.changes when it was sent.
- */
-struct krl_req {
-	struct krl_req *next;
-	uint8_t type;
-	uint8_t flags;
-	bool done;
-	struct krp_key key;
-	struct krp_value value;
-	uint64_t version;
-	int err;
-	uint32_t records;
-	uint64_t mark;
-};
-
-/**
- * struct krl_slot - One credit.
- * @req: the request sent with it; NULL if its caller gave up or the slot is free.
- * @own: memory for a request of the thread itself, which no caller waits for.
- * @busy: sent and not yet answered.
- * @xid: number of the request.
- * @sent_ns: when it was sent.
- */
-struct krl_slot {
-	struct krl_req *req;
-	struct krl_req own;
-	bool busy;
-	uint32_t xid;
-	uint64_t sent_ns;
 };
 
 /**
@@ -167,57 +95,34 @@ struct krl_slot {
  * @index: position in ctx.servers.
  * @ep: as configured.
  * @io: see the head of this file.
- * @up: state is KRL_UP and the connection is not known to be broken.
+ * @up: the session is READY and the connection is not known to be broken.
  * @rtt_ns: smoothed time of a READ.
  * @settle_until_ns: after a restart: publishers may still be coming back until then;
- *	0: settled.
+ *	0: settled. A copy of the session's.
  * @still: its process hangs, by the last check of the heartbeat in its root; no answer has
- *	come from it since.
+ *	come from it since. A copy of the session's.
  * @pulse: that check; under @io.
  * @map: copy of root, segments and directory.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
- * @incarnation: of the present or last attachment; 0 if there was none.
  * @records: count in the root when attached.
  * @lookups: READs of look-ups; every KRL_SAMPLE-th is timed.
- * @state: enum krl_state.
- * @conn: its connection, from KRL_ADDR on.
- * @load: the load in progress, in KRL_LOAD.
- * @resolve: the name resolution in progress, in KRL_NAME.
+ * @s: the session. Its handshake is constant until the thread says something to it.
+ * @duties: bits 1 << enum krp_do of what the thread is to do for the session.
+ * @until_ns: when the session is to be run again.
+ * @armed_ns: until when the thread waits.
+ * @conn: its connection, once its address is known.
+ * @load: the load in progress.
+ * @resolve: the name resolution in progress; the thread's.
  * @addrs: addresses of its name.
  * @addrs_nr: how many.
  * @addr_next: which to try next.
  * @named_ns: when @addrs were found.
- * @deadline_ns: when the current step of attaching times out.
- * @retry_at_ns: KRL_DOWN: when to try again.
- * @fails: failures in a row; an attachment that did not last counts as one.
- * @up_ns: when it was attached last; KRL_UP only.
  * @failed: to be taken down by the thread.
  * @tried: it has failed or succeeded at least once.
  * @rejected: KRP_REJECT_* of the last refused connection request.
  * @last_error: see struct krcore_server_info.
  * @error_text: the same.
- * @lease_ms: granted.
- * @rate_max: messages a second it takes.
- * @features: KRP_FEATURE_* of the session.
- * @renew_at_ns: when to renew.
- * @acked_ns: when it last acknowledged a request that extends the lease.
- * @changes: record changes sent; if it grew during a RENEW, the count in the answer is not
- *	comparable.
- * @slot: requests in flight.
- * @slots_nr: how many of them may be used.
- * @busy_nr: how many are in use.
- * @xid: counts requests.
- * @todo: requests that wait for a slot.
- * @todo_tail: end of that queue.
- * @cursor: position in the store for krl_store_dirty().
- * @pace_from_ns: start of the current interval of rate limiting.
- * @pace_nr: messages sent in it.
- * @paced: messages wait for the next interval.
- * @renew_due: RENEW is to be sent.
- * @subscribe_due: SUBSCRIBE is to be sent.
- * @subscribed: it acknowledged SUBSCRIBE; NOTIFYs are ignored otherwise.
- * @notify_seq: number of the last NOTIFY; 0: none yet.
  * @n: statistics.
  */
 struct krl_server {
@@ -234,11 +139,13 @@ struct krl_server {
 	struct krl_map *map;
 	uint64_t root_addr;
 	uint32_t root_rkey;
-	uint64_t incarnation;
 	uint64_t records;
 	uint64_t lookups;
 
-	enum krl_state state;
+	struct krp_session s;
+	unsigned int duties;
+	uint64_t until_ns;
+	uint64_t armed_ns;
 	struct krl_conn *conn;
 	struct krp_load load;
 	struct kru_lookup *resolve;
@@ -246,36 +153,11 @@ struct krl_server {
 	unsigned int addrs_nr;
 	unsigned int addr_next;
 	uint64_t named_ns;
-	uint64_t deadline_ns;
-	uint64_t retry_at_ns;
-	unsigned int fails;
-	uint64_t up_ns;
 	_Atomic bool failed;
 	bool tried;
 	unsigned int rejected;
 	int last_error;
 	char error_text[160];
-
-	uint32_t lease_ms;
-	uint32_t rate_max;
-	uint64_t features;
-	uint64_t renew_at_ns;
-	uint64_t acked_ns;
-	uint64_t changes;
-	struct krl_slot slot[KRL_SLOTS];
-	unsigned int slots_nr;
-	unsigned int busy_nr;
-	uint32_t xid;
-	struct krl_req *todo;
-	struct krl_req **todo_tail;
-	unsigned int cursor;
-	uint64_t pace_from_ns;
-	uint32_t pace_nr;
-	bool paced;
-	bool renew_due;
-	bool subscribe_due;
-	bool subscribed;
-	uint64_t notify_seq;
 
 	struct krl_counters n;
 };
@@ -313,8 +195,8 @@ struct krl_srv {
  * @srv: SRV name that they come from, if they do; used by the thread only.
  * @lock: see the head of this file.
  * @cond: a request is done or a server has changed its state.
- * @store: records to be kept published.
- * @subscribed: there is a subscriber.
+ * @conf: settings of the sessions; constant after krcore_open().
+ * @pub: records to be kept published.
  * @sub_lock: see the head of this file.
  * @sub_fn: the subscriber.
  * @sub_arg: its argument.
@@ -336,9 +218,8 @@ struct krcore_ctx {
 
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	struct krl_store store;
-	bool subscribed;
-
+	struct krp_session_conf conf;
+	struct krp_publisher pub;
 	pthread_mutex_t sub_lock;
 	krcore_event_fn *sub_fn;
 	void *sub_arg;
@@ -353,6 +234,14 @@ struct krcore_ctx {
 	_Atomic bool stop;
 };
 
+/* Return: a smoothed time with a sample more, as TCP does it; not 0. @old_ns: 0: the first. */
+static inline uint64_t krl_smooth(uint64_t old_ns, uint64_t sample_ns)
+{
+	uint64_t ns = old_ns ? old_ns - old_ns / 8 + sample_ns / 8 : sample_ns;
+
+	return ns ? ns : 1;
+}
+
 /* direct.c: any thread */
 
 /* Whether a context is one; if not, the error text says that @what needs one. */
@@ -362,6 +251,9 @@ bool krl_is_direct(const struct krcore_ctx *ctx, const char *what);
 uint64_t krl_now_ns(void);
 
 /* context.c: any thread */
+
+/* Set up the servers of a configuration. Return: 0, or -ENOMEM with the error text set. */
+int krl_ctx_servers(struct krcore_ctx *ctx);
 
 /* What a context that is attached to MetaServers does. */
 extern const struct krl_ops krl_direct_ops;
@@ -392,7 +284,7 @@ void krl_conn_free(struct krl_conn *conn);
 bool krl_conn_port_down(const struct krl_conn *conn);
 
 /*
- * SEND the message in mem.send[slot]. Any thread; from KRL_UP on with ctx.lock held.
+ * SEND the message in mem.send[slot]. Any thread; with ctx.lock held.
  * Return: 0, or the negative errno of ibv_post_send().
  */
 int krl_conn_send(struct krl_conn *conn, unsigned int slot);
@@ -402,7 +294,7 @@ int krl_conn_recv(struct krl_conn *conn, unsigned int nr);
 
 /*
  * Post up to KRL_WALK_PAGES READs; their data is laid end to end from @to, in conn.mem.
- * Any thread, with server.io held; the thread without, before KRL_UP.
+ * Any thread, with server.io held; the thread without, while attaching.
  * Return: 0, or the negative errno of ibv_post_send().
  */
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,
@@ -410,14 +302,14 @@ int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, uns
 
 /*
  * Busy-poll until @nr READs are done. Any thread, with server.io held; the thread without,
- * before KRL_UP. Return: 0; -EIO: a completion failed or the connection broke; -ETIMEDOUT after
+ * while attaching. Return: 0; -EIO: a completion failed or the connection broke; -ETIMEDOUT after
  * @patience_ns: the NIC may still write to the buffers.
  */
 int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns);
 
 /*
  * Reap send completions without waiting; @reads_done grows by the READs among them.
- * Any thread, with server.io held; the thread without, before KRL_UP.
+ * Any thread, with server.io held; the thread without, while attaching.
  * Return: 0, or -EIO if a completion failed.
  */
 int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done);
@@ -425,22 +317,28 @@ int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done);
 /* Reap completions of SENDs, which no look-up does now. Any thread, with server.io held. */
 void krl_conn_drain(struct krl_conn *conn);
 
-/* attach.c: the thread, without locks; a failure goes to krl_server_fail() */
+/* connect.c: the thread, without locks; a failure goes to krl_server_fail() */
 
-/* Start to attach: resolve the name of the server, or connect if it is an address. */
-void krl_attach_begin(struct krl_server *srv);
+/* KRP_DO_CONNECT: resolve the name of the server, or connect if it is an address. */
+void krl_connect_begin(struct krl_server *srv);
 
 /* Start to connect: the addresses of the server are known. */
-void krl_attach_named(struct krl_server *srv);
+void krl_connect_named(struct krl_server *srv);
 
 /* Handle an rdma_cm event of the server's connection, which the caller has acknowledged. */
-void krl_attach_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, int status);
+void krl_connect_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, int status);
 
-/* Handle a well-formed message that arrived before KRL_UP. */
-void krl_attach_message(struct krl_server *srv, const struct krp_msg_hdr *msg);
+/* KRP_DO_PROVE: compute our proof. */
+void krl_connect_prove(struct krl_server *srv);
 
-/* Handle completions of the send queue before KRL_UP; starts the next READ of the load. */
-void krl_attach_loading(struct krl_server *srv);
+/* KRP_DO_VERIFY: compute what the server's proof must be. */
+void krl_connect_verify(struct krl_server *srv);
+
+/* KRP_DO_LOAD: start to READ root, segments and directory. */
+void krl_connect_load(struct krl_server *srv);
+
+/* Handle completions of the send queue while attaching; starts the next READ of the load. */
+void krl_connect_loading(struct krl_server *srv);
 
 /* srv.c: without locks */
 
@@ -480,19 +378,19 @@ void krl_resolve_drop(struct krl_server *srv);
 int krl_source_addr(const struct krl_config *config, int family, struct sockaddr_storage *ret_addr,
 		    bool *ret_any);
 
-/* server.c */
+/* session.c */
 
-/* Set up a server in KRL_DOWN, before the thread runs. Return: 0 or negative errno. */
+/* Set up a server whose session is DOWN, before the thread runs. Return: 0 or negative errno. */
 int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int index);
 
 /* Undo krl_server_init(), after krl_loop_stop(). */
 void krl_server_fini(struct krl_server *srv);
 
-/*
- * Change the state. The thread, with ctx.lock held. Return: true; false if there is no such
- * transition, which is a bug of the library: the state stays and the server has failed.
- */
-bool krl_server_to(struct krl_server *srv, enum krl_state state);
+/* Return: the READ timeout, in ns. Any thread. */
+uint64_t krl_server_patience_ns(const struct krl_server *srv);
+
+/* Return: the state of the session. Any thread, without ctx.lock. */
+enum krp_session_state krl_server_state(struct krl_server *srv);
 
 /*
  * Mark a server failed, with @err and a text, unless it is already: READs in flight end, and
@@ -501,73 +399,54 @@ bool krl_server_to(struct krl_server *srv, enum krl_state state);
 void krl_server_fail(struct krl_server *srv, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* As krl_server_fail(), with ctx.lock held. */
-void krl_server_fail_locked(struct krl_server *srv, int err, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* The next step of connecting or loading begins; @what is constant. Without ctx.lock. */
+void krl_server_step(struct krl_server *srv, const char *what);
 
-/*
- * Take a failed connection down: to KRL_DOWN, requests end with -ENOTCONN. The thread, without
- * locks.
- */
-void krl_server_down(struct krl_server *srv);
+/* Handle bytes that a server sent, which are not trusted. The thread, without locks. */
+void krl_server_received(struct krl_server *srv, const void *buf, unsigned int bytes);
 
-/* The load is complete: to KRL_UP. The thread, without locks. */
+/* The load is complete. The thread, without locks. */
 void krl_server_up(struct krl_server *srv);
 
-/* Run what is due. The thread, without locks. Return: when to call again, in ns. */
+/* KRP_DO_CLOSE: take a failed connection down. The thread, without locks. */
+void krl_server_down(struct krl_server *srv);
+
+/* Take it down for good. The thread, without locks. */
+void krl_server_end(struct krl_server *srv);
+
+/* Do what is due. The thread, without locks. Return: when to call again, in ns. */
 uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns);
 
-/* Return: the READ timeout, in ns. Any thread. */
-uint64_t krl_server_patience_ns(const struct krl_server *srv);
+/* Do what a session says, after something was said to it. Any thread, with ctx.lock held. */
+void krl_session_run(struct krl_server *srv);
 
-/* request.c: any thread, with ctx.lock held, unless noted */
-
-/* Send a request, or queue it for a credit. Return: 0; -ENOTCONN: not attached. */
-int krl_request_add(struct krl_server *srv, struct krl_req *req);
-
-/* Send what is queued and due, as far as credits and the server's rate limit allow. */
-void krl_request_pump(struct krl_server *srv);
+/* The same for all, after a record has changed. Any thread, with ctx.lock held. */
+void krl_sessions_run(struct krcore_ctx *ctx);
 
 /*
- * Complete the request that a well-formed message answers; fail the server if there is none.
- * The thread.
+ * Block until something has changed; drops ctx.lock, which is held, meanwhile. Any thread but
+ * the context's. Return: false if the deadline has passed.
  */
-void krl_request_answer(struct krl_server *srv, const struct krp_msg_hdr *msg);
+bool krl_wait_until(struct krcore_ctx *ctx, uint64_t deadline_ns);
 
-/* End all requests of a server with @err. The thread. */
-void krl_request_fail_all(struct krl_server *srv, int err);
+/* Put a question. Any thread, with ctx.lock held. Return: 0; -ENOTCONN: not attached. */
+int krl_ask_begin(struct krl_server *srv, struct krp_ask *ask);
 
 /*
- * Block until all requests are done; those that are not by @deadline_ns end with -ETIMEDOUT.
- * Drops ctx.lock while it waits. Return: 0, or -ETIMEDOUT if there was one.
+ * Block until a question that was put has ended, until the deadline at most. Any thread but the
+ * context's, with ctx.lock held, which is dropped meanwhile. Return: its outcome.
  */
-int krl_request_wait(struct krcore_ctx *ctx, struct krl_req *reqs, unsigned int nr,
-		     uint64_t deadline_ns);
+int krl_ask_end(struct krl_server *srv, struct krp_ask *ask, uint64_t deadline_ns);
 
-/* Return: when the oldest unanswered request was sent; 0: there is none. */
-uint64_t krl_request_oldest_ns(const struct krl_server *srv);
+/* publish.c */
 
-/* publish.c: with ctx.lock held; the thread, unless noted */
+/* Set up a context without records. Before the thread runs. Return: 0 or -ENOMEM. */
+int krl_records_init(struct krcore_ctx *ctx);
 
-/* Note the answer to a PUBLISH or WITHDRAW. */
-void krl_publish_answered(struct krl_server *srv, const struct krl_req *req);
-
-/*
- * Fill @req for the next record of which the server does not know; @ret_found: there is one.
- * Any thread.
- */
-void krl_publish_next(struct krl_server *srv, struct krl_req *req, bool *ret_found);
-
-/* A server was attached: renew at once; if @fresh, a new incarnation, publish all again. */
-void krl_publish_attached(struct krl_server *srv, bool fresh);
-
-/* Note the answer to a RENEW; publish again what the server has lost. */
-void krl_publish_renewed(struct krl_server *srv, const struct krl_req *req);
+/* Free all records. After krl_loop_stop(). */
+void krl_records_fini(struct krcore_ctx *ctx);
 
 /* subscribe.c: the thread; with ctx.lock held, the last without */
-
-/* Collect the events of a well-formed NOTIFY. */
-void krl_notify(struct krl_server *srv, const struct krp_notify *msg);
 
 /* Append to ctx.events; @key: NULL for none. Dropped if they are full. */
 void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *key,
@@ -605,11 +484,5 @@ void krl_loop_wake(struct krcore_ctx *ctx);
 
 /* Watch the completion channel of a new connection. The thread. Return: 0 or negative errno. */
 int krl_loop_watch(struct krl_server *srv);
-
-/*
- * Check bytes that a server sent, which are not trusted, and handle them. The thread, without
- * locks.
- */
-void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes);
 
 #endif /* KRL_LIB_H */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/lib/choose.h"
 #include "client/lib/lib.h"
 #include "client/lib/out.h"
 
@@ -20,7 +19,7 @@
 /* Which server to ask next, of those whose bit in @tried is clear; -1 if none. */
 static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 {
-	struct krl_candidate best = { 0 };
+	struct krp_candidate best = { 0 };
 	uint64_t now_ns = 0;
 	unsigned int i;
 	int at = -1;
@@ -29,15 +28,13 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 		struct krl_server *srv = &ctx->servers[i];
 		uint64_t until_ns =
 			atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
-		struct krl_candidate c = {
-			.usable = atomic_load_explicit(&srv->up, memory_order_acquire) &&
-				  !(tried & (1ULL << i)),
+		struct krp_candidate c = {
 			.priority = srv->ep->priority,
 			.rtt_ns = atomic_load_explicit(&srv->rtt_ns, memory_order_relaxed),
 			.doubtful = atomic_load_explicit(&srv->still, memory_order_relaxed),
 		};
 
-		if (!c.usable)
+		if (!atomic_load_explicit(&srv->up, memory_order_acquire) || (tried & (1ULL << i)))
 			continue;
 		if (until_ns) {
 			now_ns = now_ns ? now_ns : krl_now_ns();
@@ -46,7 +43,7 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 			else
 				atomic_store(&srv->settle_until_ns, 0);
 		}
-		if (at < 0 || krl_better(&c, &best)) {
+		if (at < 0 || krp_better(&c, &best)) {
 			best = c;
 			at = (int)i;
 		}
@@ -67,8 +64,7 @@ static int krl_lookup_read(struct krl_server *srv, const struct krp_read *read)
 	if (!err)
 		err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
 	if (err) {
-		krl_server_fail(srv, err, "%s: a READ of the table failed (%s)", srv->ep->text,
-				strerror(-err));
+		krl_server_fail(srv, err, "a READ of the table failed (%s)", strerror(-err));
 		return -ENOTCONN;
 	}
 	if (begin_ns) {
@@ -130,21 +126,19 @@ static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
 			  struct krp_value *value)
 {
 	struct krcore_ctx *ctx = srv->ctx;
-	struct krl_req req = { .type = KRP_MSG_LOOKUP, .key = *key };
+	struct krp_ask ask = { .type = KRP_MSG_LOOKUP, .key = *key };
 	int err;
 
 	pthread_mutex_lock(&ctx->lock);
-	err = (srv->features & KRP_FEATURE_LOOKUP) ? krl_request_add(srv, &req) : -ENOTCONN;
-	if (!err) {
-		krl_request_wait(ctx, &req, 1, krl_now_ns() + krl_server_patience_ns(srv));
-		err = req.err;
-	}
+	err = krl_ask_begin(srv, &ask);
+	if (!err)
+		err = krl_ask_end(srv, &ask, krl_now_ns() + krl_server_patience_ns(srv));
 	pthread_mutex_unlock(&ctx->lock);
 	if (err == -ENOENT)
 		return KRP_STEP_MISS;
 	if (err)
 		return -ENOTCONN;
-	*value = req.value;
+	*value = ask.value;
 	return KRP_STEP_HIT;
 }
 

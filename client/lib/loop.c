@@ -40,38 +40,6 @@ int krl_loop_watch(struct krl_server *srv)
 	return 0;
 }
 
-/* Locks: ctx.lock. */
-static void krl_loop_attached_message(struct krl_server *srv, const struct krp_msg_hdr *msg)
-{
-	if (krp_le64_to_cpu(msg->incarnation) != srv->incarnation)
-		krl_server_fail_locked(srv, -ESTALE, "%s: a message of another incarnation",
-				       srv->ep->text);
-	else if (msg->type == KRP_MSG_NOTIFY)
-		krl_notify(srv, (const struct krp_notify *)msg);
-	else
-		krl_request_answer(srv, msg);
-}
-
-/* Context: the thread, no lock held. Check and handle bytes of a server, which are not trusted. */
-void krl_loop_message(struct krl_server *srv, const void *buf, unsigned int bytes)
-{
-	const struct krp_msg_hdr *msg = buf;
-	unsigned int status = krp_msg_check(buf, bytes, 0);
-
-	if (status) {
-		krl_server_fail(srv, krp_status_errno(status), "%s: server sent a %s",
-				srv->ep->text,
-				status == KRP_ST_VERSION ? "message of another protocol version"
-							 : "malformed message");
-	} else if (srv->state == KRL_UP) {
-		pthread_mutex_lock(&srv->ctx->lock);
-		krl_loop_attached_message(srv, msg);
-		pthread_mutex_unlock(&srv->ctx->lock);
-	} else {
-		krl_attach_message(srv, msg);
-	}
-}
-
 /* Receive one batch of messages. Return: true if there may be more. */
 static bool krl_loop_recv_batch(struct krl_server *srv)
 {
@@ -82,15 +50,15 @@ static bool krl_loop_recv_batch(struct krl_server *srv)
 	nr = ibv_poll_cq(conn->recv_cq, KRL_BATCH, wc);
 	for (i = 0; i < nr && !atomic_load(&srv->failed); i++) {
 		if (wc[i].status != IBV_WC_SUCCESS) {
-			krl_server_fail(srv, -ECONNRESET, "%s: the connection broke (%s)",
-					srv->ep->text, ibv_wc_status_str(wc[i].status));
+			krl_server_fail(srv, -ECONNRESET, "the connection broke (%s)",
+					ibv_wc_status_str(wc[i].status));
 			break;
 		}
-		krl_loop_message(srv, conn->mem->recv[wc[i].wr_id], wc[i].byte_len);
+		krl_server_received(srv, conn->mem->recv[wc[i].wr_id], wc[i].byte_len);
 		err = krl_conn_recv(conn, (unsigned int)wc[i].wr_id);
 		if (err)
-			krl_server_fail(srv, err, "%s: posting a receive buffer failed (%s)",
-					srv->ep->text, strerror(-err));
+			krl_server_fail(srv, err, "posting a receive buffer failed (%s)",
+					strerror(-err));
 	}
 	krl_events_deliver(srv->ctx);
 	return nr == KRL_BATCH && !atomic_load(&srv->failed);
@@ -113,10 +81,10 @@ static void krl_loop_channel(struct krl_server *srv)
 	while (conn && conn == srv->conn && !ibv_get_cq_event(conn->channel, &cq, &arg)) {
 		conn->events[cq == conn->recv_cq]++;
 		if (cq == conn->send_cq) {
-			if (srv->state == KRL_UP || atomic_load(&srv->failed))
+			if (krl_server_state(srv) > KRP_SESSION_LOAD)
 				continue; /* look-ups poll it from now on */
 			ibv_req_notify_cq(cq, 0);
-			krl_attach_loading(srv);
+			krl_connect_loading(srv);
 		} else {
 			ibv_req_notify_cq(cq, 0);
 			krl_loop_recv(srv);
@@ -143,11 +111,11 @@ static void krl_loop_cm(struct krcore_ctx *ctx)
 		if (type == RDMA_CM_EVENT_DISCONNECTED)
 			krl_loop_recv(srv); /* a refusal may have come before it */
 		if (!atomic_load(&srv->failed))
-			krl_attach_cm_event(srv, type, status);
+			krl_connect_cm_event(srv, type, status);
 	}
 }
 
-/* Take down what failed and do what is due. Return: ms until the next time. */
+/* Do what is due. Return: ms until the next time. */
 static int krl_loop_timers(struct krcore_ctx *ctx)
 {
 	uint64_t now_ns = krl_now_ns(), next_ns = now_ns + 3600000000000ULL, due_ns;
@@ -156,11 +124,7 @@ static int krl_loop_timers(struct krcore_ctx *ctx)
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
 
-		if (atomic_load(&srv->failed))
-			krl_server_down(srv);
 		due_ns = krl_server_timers(srv, now_ns);
-		if (atomic_load(&srv->failed))
-			due_ns = now_ns;
 		if (due_ns < next_ns)
 			next_ns = due_ns;
 	}
@@ -193,7 +157,7 @@ static void *krl_loop_thread(void *arg)
 		}
 	}
 	for (i = 0; i < ctx->servers_nr; i++)
-		krl_server_down(&ctx->servers[i]);
+		krl_server_end(&ctx->servers[i]);
 	return NULL;
 }
 

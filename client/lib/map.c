@@ -35,8 +35,8 @@ int krl_map_refresh(struct krl_server *srv, uint32_t *reads)
 	if (err) {
 		krl_load_drop(&load);
 		if (err != -ENOMEM)
-			krl_server_fail(srv, err, "%s: the root cannot be read again (%s)",
-					srv->ep->text, strerror(-err));
+			krl_server_fail(srv, err, "the root cannot be read again (%s)",
+					strerror(-err));
 		return err;
 	}
 	pthread_mutex_lock(&srv->ctx->lock);

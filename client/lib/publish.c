@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Publishing, withdrawing, and keeping records published.
+ * Publishing and withdrawing, as callers see it. What is sent to whom and when is up to
+ * proto/krp_records.h and proto/krp_session.h.
  *
- * A change is sent to every attached server at once; the call waits for all of them
- * within its time-out. The store remembers what each server knows, and the context's
- * thread tells the others when they are attached again: krl_publish_next() returns one
- * record after another as credits allow. Requests to a server arrive in order, and
- * each is queued under ctx.lock, so all servers end with the same version.
+ * A call changes the record, which lets every attached server be told at once, and waits for
+ * all of them within its time-out; those that are not attached are told when they are. Several
+ * threads may change a record at once: each waits until its version, or a later one, is
+ * answered.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,120 +14,118 @@
 
 #include "client/lib/lib.h"
 
-/* A server has answered PUBLISH or WITHDRAW. Locks: ctx.lock. */
-void krl_publish_answered(struct krl_server *srv, const struct krl_req *req)
-{
-	struct krl_store *store = &srv->ctx->store;
-	struct krl_record *rec = krl_store_find(store, &req->key);
-	bool withdraw = req->type == KRP_MSG_WITHDRAW;
+#define KRL_CHAINS_MIN 16
 
-	if (!req->err) {
-		srv->acked_ns = krl_now_ns();
-		if (!withdraw)
-			krl_count(&srv->n.publishes, 1);
-	}
-	if (!rec || rec->version != req->version)
-		return; /* changed since: another request is in flight or due */
-	/* -ENOENT, -EEXIST: the server has no such record, or another owner's: withdrawn too */
-	if (!req->err || (withdraw && (req->err == -ENOENT || req->err == -EEXIST)))
-		krl_store_set(store, rec, srv->index, KRL_AT_ACKED);
-	else
-		krl_store_set(store, rec, srv->index, KRL_AT_REFUSED);
-	krl_store_settled(store, rec);
-}
-
-/* The next record that is dirty at a server. Locks: ctx.lock. */
-void krl_publish_next(struct krl_server *srv, struct krl_req *req, bool *ret_found)
-{
-	struct krl_record *rec = krl_store_dirty(&srv->ctx->store, srv->index, &srv->cursor);
-
-	*ret_found = rec;
-	if (!rec)
-		return;
-	req->type = rec->gone ? KRP_MSG_WITHDRAW : KRP_MSG_PUBLISH;
-	req->key = rec->key;
-	req->value = rec->value;
-	req->version = rec->version;
-	krl_store_set(&srv->ctx->store, rec, srv->index, KRL_AT_SENT);
-}
-
-/* A server was attached; @fresh: for the first time, or with a new incarnation. Locks: ctx.lock. */
-void krl_publish_attached(struct krl_server *srv, bool fresh)
-{
-	if (fresh)
-		krl_store_set_all(&srv->ctx->store, srv->index, ~0U, KRL_AT_DIRTY);
-	srv->renew_at_ns = 0;
-}
-
-/*
- * A server has answered RENEW. If it has fewer records than it acknowledged,
- * our lease ran out there meanwhile. The count is comparable only if no record
- * changed while the RENEW was in flight. Locks: ctx.lock.
+/**
+ * struct krl_told - What has become of a change at a server.
+ * @attaches: krp_session.attaches when it was told; 0: it was not attached.
+ * @ask: WITHDRAW of a record that is none of ours.
+ * @err: %-EINPROGRESS; then 0, its answer, %-ENOTCONN or %-ETIMEDOUT.
  */
-void krl_publish_renewed(struct krl_server *srv, const struct krl_req *req)
-{
-	struct krl_store *store = &srv->ctx->store;
-	uint64_t now_ns = krl_now_ns();
-	bool late = now_ns - srv->acked_ns > srv->lease_ms * 1000000ULL;
+struct krl_told {
+	uint64_t attaches;
+	struct krp_ask ask;
+	int err;
+};
 
-	if (req->err && req->err != -ENOENT)
+int krl_records_init(struct krcore_ctx *ctx)
+{
+	struct krp_record **chains = calloc(KRL_CHAINS_MIN, sizeof(*chains));
+
+	if (!chains)
+		return -ENOMEM;
+	krp_publisher_init(&ctx->pub, chains, KRL_CHAINS_MIN, ctx->config.endpoints_nr);
+	return 0;
+}
+
+void krl_records_fini(struct krcore_ctx *ctx)
+{
+	struct krp_publisher *pub = &ctx->pub;
+	struct krp_record *rec;
+
+	if (!pub->chains)
 		return;
-	krl_count(&srv->n.renewals, 1);
-	srv->acked_ns = now_ns;
-	if (late || req->err ||
-	    (req->mark == srv->changes && !krl_store_live(store, srv->index, KRL_AT_SENT) &&
-	     req->records < krl_store_live(store, srv->index, KRL_AT_ACKED)))
-		krl_store_set_all(store, srv->index, 1U << KRL_AT_ACKED, KRL_AT_DIRTY);
+	while (!krp_list_empty(&pub->records))
+		krp_record_drop(pub, krp_entry(pub->records.next, struct krp_record, link));
+	while ((rec = krp_records_trash(pub)))
+		free(rec);
+	free(pub->chains);
+	pub->chains = NULL;
 }
 
-/* When every lease that could still hold a withdrawn record is over. */
-static uint64_t krl_publish_forget_ns(const struct krcore_ctx *ctx)
+/* Locks: ctx.lock. A record with a name: that there is, or a new one. Return: NULL: no memory. */
+static struct krp_record *krl_record_get(struct krcore_ctx *ctx, const struct krp_key *key)
 {
-	uint64_t lease_ms = 0;
-	unsigned int i;
+	struct krp_publisher *pub = &ctx->pub;
+	struct krp_record *rec = krp_record_find(pub, key);
+	struct krp_record **more;
 
-	for (i = 0; i < ctx->servers_nr; i++)
-		if (ctx->servers[i].lease_ms > lease_ms)
-			lease_ms = ctx->servers[i].lease_ms;
-	return krl_now_ns() + 2 * lease_ms * 1000000ULL;
+	if (rec)
+		return rec;
+	rec = calloc(1, krp_record_bytes(pub->servers_nr));
+	if (!rec)
+		return NULL;
+	/* without more chains it is only slower */
+	more = pub->nr >= pub->chains_nr ? calloc(2 * pub->chains_nr, sizeof(*more)) : NULL;
+	if (more)
+		free(krp_publisher_rehash(pub, more, 2 * pub->chains_nr));
+	rec->key = *key;
+	krp_record_link(pub, rec);
+	return rec;
 }
 
-static struct krl_req *krl_publish_reqs(struct krcore_ctx *ctx)
-{
-	return calloc(ctx->servers_nr, sizeof(struct krl_req));
-}
-
-/* Tell every attached server of a record. Return: how many were asked. */
-static unsigned int krl_publish_ask(struct krcore_ctx *ctx, struct krl_req *reqs, uint8_t type,
-				    const struct krp_key *key, struct krl_record *rec)
+/* Locks: ctx.lock. Note which servers are attached now. Return: how many. */
+static unsigned int krl_told_begin(struct krcore_ctx *ctx, struct krl_told *told)
 {
 	unsigned int i, nr = 0;
 
 	for (i = 0; i < ctx->servers_nr; i++) {
-		struct krl_req *req = &reqs[i];
-		enum krl_at before = rec ? rec->at[i] : KRL_AT_DIRTY;
+		const struct krp_session *s = &ctx->servers[i].s;
 
-		req->type = type;
-		req->key = *key;
-		if (rec) {
-			req->value = rec->value;
-			req->version = rec->version;
-			krl_store_set(&ctx->store, rec, i, KRL_AT_SENT);
-		}
-		if (!krl_request_add(&ctx->servers[i], req)) {
-			nr++;
-			continue;
-		}
-		req->err = -ENOTCONN;
-		req->done = true;
-		if (rec)
-			krl_store_set(&ctx->store, rec, i, before);
+		told[i].attaches = s->state == KRP_SESSION_READY ? s->attaches : 0;
+		told[i].err = told[i].attaches ? -EINPROGRESS : -ENOTCONN;
+		nr += told[i].attaches > 0;
 	}
 	return nr;
 }
 
+/* Locks: ctx.lock. What has become of a version of a record at a server. */
+static int krl_told_now(const struct krl_server *srv, const struct krl_told *told,
+			const struct krp_record *rec, uint64_t version)
+{
+	const struct krp_record_at *at = &rec->at[srv->index];
+
+	if (told->err != -EINPROGRESS)
+		return told->err;
+	if (at->answered >= version)
+		return at->answer;
+	if (srv->s.state != KRP_SESSION_READY || srv->s.attaches != told->attaches)
+		return -ENOTCONN;
+	/* it cannot have the record, so it needs no WITHDRAW */
+	return rec->gone && at->state == KRP_AT_NEVER ? -ENOENT : -EINPROGRESS;
+}
+
+/* Locks: ctx.lock. Wait for all servers in @told; those that do not answer get -ETIMEDOUT. */
+static void krl_told_wait(struct krcore_ctx *ctx, struct krl_told *told,
+			  const struct krp_record *rec, uint64_t version, uint64_t deadline_ns)
+{
+	bool waits = true, late = false;
+	unsigned int i;
+
+	while (waits) {
+		waits = false;
+		for (i = 0; i < ctx->servers_nr; i++) {
+			told[i].err = krl_told_now(&ctx->servers[i], &told[i], rec, version);
+			if (late && told[i].err == -EINPROGRESS)
+				told[i].err = -ETIMEDOUT;
+			waits = waits || told[i].err == -EINPROGRESS;
+		}
+		late = waits && !krl_wait_until(ctx, deadline_ns);
+	}
+}
+
 /* The most informative refusal of all servers; 0 if none refused. */
-static int krl_publish_refusal(const struct krcore_ctx *ctx, const struct krl_req *reqs,
+static int krl_publish_refusal(const struct krcore_ctx *ctx, const struct krl_told *told,
 			       unsigned int *ret_server)
 {
 	static const int order[] = { -EEXIST, -ESTALE, -EPERM, -EDQUOT, -ENOSPC, -ENOMEM, -EBUSY };
@@ -135,7 +133,7 @@ static int krl_publish_refusal(const struct krcore_ctx *ctx, const struct krl_re
 
 	for (o = 0; o <= sizeof(order) / sizeof(order[0]); o++)
 		for (i = 0; i < ctx->servers_nr; i++) {
-			int err = reqs[i].err;
+			int err = told[i].err;
 
 			if (!err || err == -ENOTCONN || err == -ETIMEDOUT || err == -ENOENT)
 				continue;
@@ -157,97 +155,111 @@ static const char *krl_publish_text(int err)
 	return "refused";
 }
 
-static unsigned int krl_publish_acks(const struct krcore_ctx *ctx, const struct krl_req *reqs)
+static unsigned int krl_publish_acks(const struct krcore_ctx *ctx, const struct krl_told *told)
 {
 	unsigned int i, nr = 0;
 
 	for (i = 0; i < ctx->servers_nr; i++)
-		nr += !reqs[i].err;
+		nr += !told[i].err;
 	return nr;
 }
 
-/*
- * No server acknowledged and one refused: go back to what was published before. A
- * server that did not answer may have accepted the new value, so the old one is
- * sent to it again. Locks: ctx.lock.
+/**
+ * struct krl_before - A record as it was.
+ * @there: there was one.
+ * @live: it was not withdrawn.
+ * @value: its value.
+ * @at: what each server knew, enum krp_at.
  */
-static void krl_publish_undo(struct krcore_ctx *ctx, const struct krl_req *reqs,
-			     const struct krl_record *before)
+struct krl_before {
+	bool there;
+	bool live;
+	struct krp_value value;
+	uint8_t at[KRP_PEERS_MAX];
+};
+
+/* Locks: ctx.lock. */
+static void krl_before_note(struct krcore_ctx *ctx, const struct krp_key *key,
+			    struct krl_before *before)
 {
-	struct krl_record *rec = krl_store_find(&ctx->store, &reqs[0].key);
+	const struct krp_record *rec = krp_record_find(&ctx->pub, key);
 	unsigned int i;
 
-	if (!rec || rec->version != reqs[0].version)
-		return; /* another thread has published it since */
-	if (before && !before->gone)
-		rec = krl_store_put(&ctx->store, &before->key, &before->value);
-	else
-		krl_store_gone(&ctx->store, rec, krl_publish_forget_ns(ctx));
-	for (i = 0; i < ctx->servers_nr; i++) {
-		bool unknown = reqs[i].err == -ETIMEDOUT || reqs[i].err == -ENOTCONN;
-
-		if (!ctx->servers[i].incarnation && rec->gone)
-			krl_store_set(&ctx->store, rec, i, KRL_AT_ACKED);
-		else if (!unknown)
-			krl_store_set(&ctx->store, rec, i, before ? before->at[i] : KRL_AT_ACKED);
-	}
-	krl_store_settled(&ctx->store, rec);
-	krl_loop_wake(ctx);
-}
-
-/* Locks: ctx.lock. A copy of a record as it is now; NULL if there is none. */
-static int krl_publish_before(struct krcore_ctx *ctx, const struct krp_key *key,
-			      struct krl_record **ret_copy)
-{
-	const struct krl_record *rec = krl_store_find(&ctx->store, key);
-	size_t bytes = sizeof(*rec) + ctx->servers_nr;
-	unsigned int i;
-
-	*ret_copy = NULL;
+	memset(before, 0, sizeof(*before));
 	if (!rec)
-		return 0;
-	*ret_copy = malloc(bytes);
-	if (!*ret_copy)
-		return -ENOMEM;
-	memcpy(*ret_copy, rec, bytes);
+		return;
+	before->there = true;
+	before->live = !rec->gone;
+	before->value = rec->value;
 	for (i = 0; i < ctx->servers_nr; i++)
-		if (rec->at[i] == KRL_AT_SENT)
-			(*ret_copy)->at[i] = KRL_AT_DIRTY;
-	return 0;
+		before->at[i] = rec->at[i].state == KRP_AT_SENT ? KRP_AT_DIRTY : rec->at[i].state;
 }
 
-static int krl_publish_wait(struct krcore_ctx *ctx, const struct krp_key *key,
-			    const struct krp_value *value, struct krl_req *reqs)
+/*
+ * Locks: ctx.lock. No server acknowledged and one refused: go back to what was published
+ * before. A server that did not answer may have accepted the new value, so it is told.
+ */
+static void krl_publish_undo(struct krcore_ctx *ctx, struct krp_record *rec, uint64_t version,
+			     const struct krl_told *told, const struct krl_before *before)
 {
-	uint64_t deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
-	struct krl_record *rec, *before;
-	unsigned int acks, at = 0;
-	int err;
+	unsigned int i;
 
-	err = krl_publish_before(ctx, key, &before);
-	if (err)
-		return krl_error(err, "no memory");
-	rec = krl_store_put(&ctx->store, key, value);
-	if (!rec) {
-		free(before);
-		return krl_error(-ENOMEM, "no memory");
+	if (rec->version != version)
+		return; /* another thread has changed it since */
+	if (before->live)
+		krp_record_publish(&ctx->pub, rec, &before->value);
+	else
+		krp_record_withdraw(&ctx->pub, rec, krl_now_ns());
+	for (i = 0; i < ctx->servers_nr; i++) {
+		if (told[i].err == -ETIMEDOUT || told[i].err == -ENOTCONN)
+			continue;
+		rec->at[i].there = before->there;
+		krp_record_set(&ctx->pub, rec, i, (enum krp_at)before->at[i]);
 	}
-	if (krl_publish_ask(ctx, reqs, KRP_MSG_PUBLISH, key, rec))
-		krl_request_wait(ctx, reqs, ctx->servers_nr, deadline_ns);
+	krl_sessions_run(ctx);
+}
 
-	acks = krl_publish_acks(ctx, reqs);
-	err = krl_publish_refusal(ctx, reqs, &at);
+static int krl_publish_outcome(struct krcore_ctx *ctx, struct krp_record *rec, uint64_t version,
+			       const struct krl_told *told, const struct krl_before *before)
+{
+	unsigned int acks = krl_publish_acks(ctx, told), at = 0;
+	int err = krl_publish_refusal(ctx, told, &at);
+
 	if (err) {
 		krl_error(err, "%s refuses to publish: %s", ctx->servers[at].ep->text,
 			  krl_publish_text(err));
 		if (!acks)
-			krl_publish_undo(ctx, reqs, before);
+			krl_publish_undo(ctx, rec, version, told, before);
 	} else if (!acks) {
 		err = krl_error(-EHOSTUNREACH,
 				"no server has acknowledged it yet; it will be published later");
 	}
-	free(before);
 	return acks ? (int)acks : err;
+}
+
+/* Locks: ctx.lock. */
+static int krl_publish_wait(struct krcore_ctx *ctx, const struct krp_key *key,
+			    const struct krp_value *value, struct krl_told *told)
+{
+	uint64_t deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL, version;
+	struct krl_before before;
+	struct krp_record *rec;
+	int ret;
+
+	krl_before_note(ctx, key, &before);
+	rec = krl_record_get(ctx, key);
+	if (!rec)
+		return krl_error(-ENOMEM, "no memory");
+	krp_record_pin(rec);
+	krp_record_publish(&ctx->pub, rec, value);
+	version = rec->version;
+	krl_told_begin(ctx, told);
+	krl_sessions_run(ctx);
+	krl_told_wait(ctx, told, rec, version, deadline_ns);
+	ret = krl_publish_outcome(ctx, rec, version, told, &before);
+	krp_record_unpin(&ctx->pub, rec);
+	krl_sessions_run(ctx);
+	return ret;
 }
 
 int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
@@ -255,7 +267,7 @@ int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 {
 	struct krp_value wire_value;
 	struct krp_key wire_key;
-	struct krl_req *reqs;
+	struct krl_told *told;
 	int ret;
 
 	ret = krl_value_to_wire(value, ctx->config.generation, &wire_value);
@@ -264,33 +276,33 @@ int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 	kru_key_to_wire(key, &wire_key);
 	if (krp_is_zero(wire_key.gid, sizeof(wire_key.gid)))
 		return krl_error(-EINVAL, "the GID of the key is zero");
-	reqs = krl_publish_reqs(ctx);
-	if (!reqs)
+	told = calloc(ctx->servers_nr, sizeof(*told));
+	if (!told)
 		return krl_error(-ENOMEM, "no memory");
 
 	pthread_mutex_lock(&ctx->lock);
-	ret = krl_publish_wait(ctx, &wire_key, &wire_value, reqs);
+	ret = krl_publish_wait(ctx, &wire_key, &wire_value, told);
 	pthread_mutex_unlock(&ctx->lock);
-	free(reqs);
+	free(told);
 	return ret;
 }
 
 /* The outcome of a withdrawal over all servers. */
-static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_req *reqs,
+static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_told *told,
 				unsigned int asked, bool ours)
 {
 	unsigned int i, at = 0, gone = 0, absent = 0, lost = 0;
 	int err;
 
 	for (i = 0; i < ctx->servers_nr; i++) {
-		gone += !reqs[i].err;
-		absent += reqs[i].err == -ENOENT;
-		lost += reqs[i].err == -ETIMEDOUT;
+		gone += !told[i].err;
+		absent += told[i].err == -ENOENT;
+		lost += told[i].err == -ETIMEDOUT;
 	}
 	if (!asked)
 		return krl_error(-EHOSTUNREACH,
 				 "no server is attached; the lease of the record runs out");
-	err = krl_publish_refusal(ctx, reqs, &at);
+	err = krl_publish_refusal(ctx, told, &at);
 	if (err && !gone)
 		return krl_error(err, "%s refuses to withdraw: %s", ctx->servers[at].ep->text,
 				 krl_publish_text(err));
@@ -302,35 +314,59 @@ static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_req *re
 	return 0;
 }
 
+/* Locks: ctx.lock. Withdraw a record of ours, which may have been withdrawn already. */
+static void krl_withdraw_own(struct krcore_ctx *ctx, struct krp_record *rec, struct krl_told *told,
+			     uint64_t deadline_ns)
+{
+	uint64_t version;
+
+	krp_record_pin(rec);
+	krp_record_withdraw(&ctx->pub, rec, krl_now_ns());
+	version = rec->version;
+	krl_sessions_run(ctx);
+	krl_told_wait(ctx, told, rec, version, deadline_ns);
+	krp_record_unpin(&ctx->pub, rec);
+	krl_sessions_run(ctx);
+}
+
+/* Locks: ctx.lock. Withdraw a record that this context has not published. */
+static void krl_withdraw_other(struct krcore_ctx *ctx, const struct krp_key *key,
+			       struct krl_told *told, uint64_t deadline_ns)
+{
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++) {
+		told[i].ask.type = KRP_MSG_WITHDRAW;
+		told[i].ask.key = *key;
+		krl_ask_begin(&ctx->servers[i], &told[i].ask);
+	}
+	for (i = 0; i < ctx->servers_nr; i++)
+		told[i].err = krl_ask_end(&ctx->servers[i], &told[i].ask, deadline_ns);
+}
+
 int krl_direct_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 {
 	uint64_t deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
-	struct krl_record *rec;
-	struct krl_req *reqs;
+	struct krl_told *told = calloc(ctx->servers_nr, sizeof(*told));
+	struct krp_record *rec;
 	struct krp_key wire;
-	unsigned int i, asked;
+	unsigned int asked;
 	bool ours;
 	int ret;
 
-	kru_key_to_wire(key, &wire);
-	reqs = krl_publish_reqs(ctx);
-	if (!reqs)
+	if (!told)
 		return krl_error(-ENOMEM, "no memory");
-
+	kru_key_to_wire(key, &wire);
 	pthread_mutex_lock(&ctx->lock);
-	rec = krl_store_find(&ctx->store, &wire);
+	rec = krp_record_find(&ctx->pub, &wire);
 	ours = rec && !rec->gone;
-	if (rec) {
-		krl_store_gone(&ctx->store, rec, krl_publish_forget_ns(ctx));
-		for (i = 0; i < ctx->servers_nr; i++)
-			if (!ctx->servers[i].incarnation) /* never attached */
-				krl_store_set(&ctx->store, rec, i, KRL_AT_ACKED);
-	}
-	asked = krl_publish_ask(ctx, reqs, KRP_MSG_WITHDRAW, &wire, rec);
-	if (asked)
-		krl_request_wait(ctx, reqs, ctx->servers_nr, deadline_ns);
-	ret = krl_withdraw_outcome(ctx, reqs, asked, ours);
+	asked = krl_told_begin(ctx, told);
+	if (rec)
+		krl_withdraw_own(ctx, rec, told, deadline_ns);
+	else
+		krl_withdraw_other(ctx, &wire, told, deadline_ns);
+	ret = krl_withdraw_outcome(ctx, told, asked, ours);
 	pthread_mutex_unlock(&ctx->lock);
-	free(reqs);
+	free(told);
 	return ret;
 }

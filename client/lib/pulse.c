@@ -12,10 +12,11 @@
 /* Locks: server.io. Apply the result of the last check. */
 static void krl_pulse_take(struct krl_server *srv, uint64_t now_ns)
 {
-	uint64_t settling_ms = srv->pulse.settling_ms;
-
-	atomic_store(&srv->still, srv->pulse.still);
-	atomic_store(&srv->settle_until_ns, settling_ms ? now_ns + settling_ms * 1000000ULL : 0);
+	pthread_mutex_lock(&srv->ctx->lock);
+	krp_session_pulse(&srv->s, now_ns, srv->pulse.still, srv->pulse.settling_ms);
+	atomic_store(&srv->still, srv->s.still);
+	atomic_store(&srv->settle_until_ns, srv->s.settle_ns);
+	pthread_mutex_unlock(&srv->ctx->lock);
 }
 
 /*
@@ -45,7 +46,6 @@ int krl_pulse_look(struct krl_server *srv, uint32_t *reads)
 		krl_pulse_take(srv, now_ns);
 	if (!err || err == -EAGAIN)
 		return 0;
-	krl_server_fail(srv, err, "%s: a READ of the root failed (%s)", srv->ep->text,
-			strerror(-err));
+	krl_server_fail(srv, err, "a READ of the root failed (%s)", strerror(-err));
 	return -ENOTCONN;
 }

@@ -52,16 +52,14 @@ void krl_srv_match(const struct krcore_ctx *ctx, const struct kru_servers *fresh
 /* Give the place of a server to another one, which is attached at once. */
 static void krl_srv_replace(struct krl_server *srv, const struct krl_endpoint *ep)
 {
-	krl_server_fail(srv, -ESTALE, "%s: srv:%s names %s instead", srv->ep->text,
-			srv->ctx->config.srv, ep->text);
+	krl_server_fail(srv, -ESTALE, "srv:%s names %s instead", srv->ctx->config.srv, ep->text);
 	krl_server_down(srv);
 	pthread_mutex_lock(&srv->ctx->lock);
 	srv->ep = ep;
 	srv->addrs_nr = 0;
 	srv->addr_next = 0;
 	srv->named_ns = 0;
-	srv->fails = 0;
-	srv->retry_at_ns = krl_now_ns();
+	krp_session_retry(&srv->s, krl_now_ns());
 	pthread_mutex_unlock(&srv->ctx->lock);
 }
 

@@ -30,27 +30,6 @@ void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *
 		kru_key_from_wire(key, &event->key);
 }
 
-/* A NOTIFY has arrived; the message is well formed. Locks: ctx.lock. */
-void krl_notify(struct krl_server *srv, const struct krp_notify *msg)
-{
-	uint64_t seq = krp_le64_to_cpu(msg->seq);
-	unsigned int i;
-
-	krl_count(&srv->n.notifications, 1);
-	if (!srv->subscribed)
-		return;
-	/* counted per session: after another SUBSCRIBE it goes on where it was */
-	if (srv->notify_seq && seq != srv->notify_seq + 1)
-		krl_event_add(srv, KRCORE_EVENT_RESYNC, NULL, 0);
-	srv->notify_seq = seq;
-	for (i = 0; i < msg->nr; i++) {
-		const struct krp_change *c = &msg->change[i];
-
-		krl_event_add(srv, c->event, c->event == KRP_EVENT_RESYNC ? NULL : &c->key,
-			      krp_le64_to_cpu(c->generation));
-	}
-}
-
 /* Context: the thread, no lock held. */
 void krl_events_deliver(struct krcore_ctx *ctx)
 {
@@ -66,46 +45,54 @@ void krl_events_deliver(struct krcore_ctx *ctx)
 	ctx->events_nr = 0;
 }
 
-/* Locks: ctx.lock. Return: servers that took the subscription or its end. */
-static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, struct krl_req *reqs, bool on)
+/* Locks: ctx.lock. Whether a server has answered SUBSCRIBE number @nr, or will not. */
+static bool krl_subscribe_over(const struct krl_server *srv, uint64_t attaches, uint64_t nr)
+{
+	return srv->s.subscribe_done >= nr || srv->s.attaches != attaches ||
+	       srv->s.state != KRP_SESSION_READY;
+}
+
+/*
+ * Locks: ctx.lock. Tell all servers of the subscription or its end, and wait for their answers.
+ * Return: servers that took it.
+ */
+static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, bool on)
 {
 	uint64_t deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
-	unsigned int i, nr = 0;
+	uint64_t nr[KRP_PEERS_MAX], attaches[KRP_PEERS_MAX];
+	unsigned int i, took = 0;
 
+	for (i = 0; i < ctx->servers_nr; i++) {
+		struct krp_session *s = &ctx->servers[i].s;
+
+		attaches[i] = krp_session_subscribe(s, on) ? UINT64_MAX : s->attaches;
+		nr[i] = s->subscribe_nr;
+	}
+	krl_sessions_run(ctx);
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
 
-		reqs[i].type = KRP_MSG_SUBSCRIBE;
-		reqs[i].flags = on ? KRP_SUBSCRIBE_ALL : 0;
-		if (!(srv->features & KRP_FEATURE_NOTIFY) || krl_request_add(srv, &reqs[i])) {
-			reqs[i].err = -ENOTCONN;
-			reqs[i].done = true;
-		}
+		while (attaches[i] != UINT64_MAX && !krl_subscribe_over(srv, attaches[i], nr[i]))
+			if (!krl_wait_until(ctx, deadline_ns))
+				break;
+		took += attaches[i] != UINT64_MAX && srv->s.subscribe_done >= nr[i] &&
+			!srv->s.subscribe_err;
 	}
-	krl_request_wait(ctx, reqs, ctx->servers_nr, deadline_ns);
-	for (i = 0; i < ctx->servers_nr; i++)
-		nr += !reqs[i].err;
-	return nr;
+	return took;
 }
 
 int krl_direct_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg)
 {
-	struct krl_req *reqs;
 	unsigned int nr;
 
-	reqs = calloc(ctx->servers_nr, sizeof(*reqs));
-	if (!reqs)
-		return krl_error(-ENOMEM, "no memory");
 	pthread_mutex_lock(&ctx->sub_lock);
 	ctx->sub_fn = fn;
 	ctx->sub_arg = arg;
 	pthread_mutex_unlock(&ctx->sub_lock);
 
 	pthread_mutex_lock(&ctx->lock);
-	ctx->subscribed = fn;
-	nr = krl_subscribe_all(ctx, reqs, fn);
+	nr = krl_subscribe_all(ctx, fn);
 	pthread_mutex_unlock(&ctx->lock);
-	free(reqs);
 	if (!nr && fn)
 		return krl_error(-EHOSTUNREACH,
 				 "no server takes subscriptions now; it is subscribed to later");

@@ -39,7 +39,7 @@ struct place {
 };
 
 static struct place places[SERVERS];
-static struct krl_req asked; /* by message; type 0: nothing was */
+static struct krp_ask asked; /* by message; type 0: nothing was */
 static int answer; /* to such a request */
 static struct krl_endpoint endpoints[SERVERS];
 static struct krl_server servers[SERVERS];
@@ -96,27 +96,25 @@ int krl_map_refresh(struct krl_server *srv, uint32_t *reads)
 	return -EIO;
 }
 
-int krl_request_add(struct krl_server *srv, struct krl_req *req)
+int krl_ask_begin(struct krl_server *srv, struct krp_ask *ask)
 {
-	assert_int_equal(req->type, KRP_MSG_LOOKUP);
-	if (srv->state != KRL_UP)
+	assert_int_equal(ask->type, KRP_MSG_LOOKUP);
+	if (srv->s.state != KRP_SESSION_READY || !(srv->s.features & KRP_FEATURE_LOOKUP))
 		return -ENOTCONN;
-	asked = *req;
+	asked = *ask;
 	return 0;
 }
 
-int krl_request_wait(struct krcore_ctx *c, struct krl_req *reqs, unsigned int nr,
-		     uint64_t deadline_ns)
+int krl_ask_end(struct krl_server *srv, struct krp_ask *ask, uint64_t deadline_ns)
 {
-	(void)c;
-	assert_int_equal(reqs->type, asked.type);
-	assert_int_equal(nr, 1);
+	(void)srv;
+	assert_int_equal(ask->type, asked.type);
 	assert_true(deadline_ns > krl_now_ns() && deadline_ns <= krl_now_ns() + patience_ns);
-	reqs->err = answer;
-	reqs->value.generation = krp_cpu_to_le64(1);
-	reqs->value.kind = KRP_KIND_RAW;
-	reqs->value.len = 1;
-	reqs->value.raw[0] = 77;
+	ask->err = answer;
+	ask->value.generation = krp_cpu_to_le64(1);
+	ask->value.kind = KRP_KIND_RAW;
+	ask->value.len = 1;
+	ask->value.raw[0] = 77;
 	return answer;
 }
 
@@ -584,8 +582,8 @@ static int look_up_torn(uint64_t features, int err, struct krcore_value *value)
 	ctx.servers_nr = 1;
 	hold(0);
 	places[0].torn = true;
-	servers[0].state = KRL_UP;
-	servers[0].features = features;
+	servers[0].s.state = KRP_SESSION_READY;
+	servers[0].s.features = features;
 	answer = err;
 	ret = krcore_lookup_at(&ctx, 0, &key, value, &info);
 	assert_int_equal(places[0].reads, KRP_LOOKUP_READS_MAX);

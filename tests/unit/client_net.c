@@ -264,20 +264,18 @@ static void server_accept(void)
 
 /* ---- the context's thread ---- */
 
-static void client_connect(struct krl_server *srv)
+/* In place of connect.c's, which asks rdma_cm. */
+void __wrap_krl_connect_begin(struct krl_server *srv);
+void __wrap_krl_connect_begin(struct krl_server *srv)
 {
-	enum krl_state state;
-
 	pthread_mutex_lock(&net.lock);
 	server_accept();
 	pthread_mutex_unlock(&net.lock);
 	atomic_store(&net.reads, 0);
 	pthread_mutex_lock(&net_ctx.lock);
-	for (state = KRL_ADDR; state <= KRL_CONNECT; state++)
-		krl_server_to(srv, state);
 	srv->conn = krl_conn_new();
 	pthread_mutex_unlock(&net_ctx.lock);
-	krl_attach_cm_event(srv, RDMA_CM_EVENT_ESTABLISHED, 0);
+	krl_connect_cm_event(srv, RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 
 /* Return: bytes of a message, or 0 if none came for a while. */
@@ -301,6 +299,16 @@ static unsigned int client_wait(void *msg)
 	return bytes;
 }
 
+static bool client_refused(struct krl_server *srv)
+{
+	bool refused;
+
+	pthread_mutex_lock(&net_ctx.lock);
+	refused = srv->s.state == KRP_SESSION_DOWN && srv->last_error == -EPROTONOSUPPORT;
+	pthread_mutex_unlock(&net_ctx.lock);
+	return refused;
+}
+
 static void *client_thread(void *arg)
 {
 	struct krl_server *srv = arg;
@@ -308,26 +316,21 @@ static void *client_thread(void *arg)
 	unsigned int bytes;
 
 	while (!atomic_load(&net.stop)) {
-		if (atomic_load(&srv->failed))
-			krl_server_down(srv);
 		/* a refusal stays to be looked at; anything else is tried again at once */
-		if (srv->state == KRL_DOWN && srv->last_error != -EPROTONOSUPPORT)
-			client_connect(srv);
+		if (!client_refused(srv))
+			krl_server_timers(srv, krl_now_ns());
 		bytes = client_wait(msg);
 		if (bytes && !atomic_load(&srv->failed)) {
-			krl_loop_message(srv, msg, bytes);
+			krl_server_received(srv, msg, bytes);
 			krl_events_deliver(&net_ctx);
 		}
-		while (srv->state == KRL_LOAD && atomic_load(&net.reads))
-			krl_attach_loading(srv);
-		pthread_mutex_lock(&net_ctx.lock);
-		krl_request_pump(srv);
-		pthread_mutex_unlock(&net_ctx.lock);
+		while (krl_server_state(srv) == KRP_SESSION_LOAD && atomic_load(&net.reads))
+			krl_connect_loading(srv);
 	}
 	return NULL;
 }
 
-void net_wait(enum krl_state state, int err)
+void net_wait(enum krp_session_state state, int err)
 {
 	uint64_t until_ns = krl_now_ns() + NET_TIMEOUT_MS * 1000000ULL;
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -337,7 +340,7 @@ void net_wait(enum krl_state state, int err)
 	do {
 		nanosleep(&pause, NULL);
 		pthread_mutex_lock(&net_ctx.lock);
-		there = srv->state == state && !atomic_load(&srv->failed) && srv->last_error == err;
+		there = srv->s.state == state && srv->last_error == err;
 		pthread_mutex_unlock(&net_ctx.lock);
 	} while (!there && krl_now_ns() < until_ns);
 	assert_true(there);
@@ -374,10 +377,7 @@ int net_setup(void **state)
 	pthread_mutex_init(&net_ctx.lock, NULL);
 	pthread_mutex_init(&net_ctx.sub_lock, NULL);
 	net_ctx.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	net_ctx.servers = calloc(1, sizeof(*net_ctx.servers));
-	assert_int_equal(krl_server_init(net_ctx.servers, &net_ctx, 0), 0);
-	net_ctx.servers_nr = 1;
-	krl_store_init(&net_ctx.store, 1);
+	assert_int_equal(krl_ctx_servers(&net_ctx), 0);
 	assert_int_equal(pthread_create(&net.thread, NULL, client_thread, net_ctx.servers), 0);
 	return 0;
 }
@@ -387,10 +387,10 @@ int net_teardown(void **state)
 	(void)state;
 	atomic_store(&net.stop, true);
 	pthread_join(net.thread, NULL);
-	krl_server_down(net_ctx.servers);
+	krl_server_end(net_ctx.servers);
+	krl_records_fini(&net_ctx);
 	krl_server_fini(net_ctx.servers);
 	free(net_ctx.servers);
-	krl_store_fini(&net_ctx.store);
 	free(net_ctx.config.endpoints);
 	close(net_ctx.wake_fd);
 	ms_session_fini(&net.session);

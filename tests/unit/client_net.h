@@ -2,7 +2,7 @@
 /*
  * A context of the library attached to a server's protocol core, in one process.
  *
- * Both sides are the real code: attach.c to subscribe.c of the library; session, ledger and
+ * Both sides are the real code: all of the library above it; session, ledger and
  * table of the server. What stands between them is defined here in place of the library's
  * conn.c: a SEND is handed over at once, a READ is a copy of the table's memory, and a thread
  * brings the server's messages as the context's own thread would.
@@ -67,8 +67,8 @@ int net_teardown(void **state);
 /* Locks: net.lock. A message to the client. */
 void net_frame(const void *msg, unsigned int bytes);
 
-/* Wait until the server is in a state, or has failed with an error if @state is KRL_DOWN. */
-void net_wait(enum krl_state state, int err);
+/* Wait until the server is in a state, or has failed with an error if @state is KRP_SESSION_DOWN. */
+void net_wait(enum krp_session_state state, int err);
 
 /* A record has changed at the server: all subscribers are told. */
 void net_change(uint16_t service);

@@ -38,7 +38,7 @@ static void test_attached(void **state)
 	struct krcore_key key;
 
 	(void)state;
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 	assert_int_equal(publish(300, 5), 1);
 	key_of(&key, 300);
 	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, &info), 0);
@@ -77,7 +77,7 @@ static void test_crowded_out(void **state)
 	struct krcore_key key;
 
 	(void)state;
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 	key_of(&key, 300);
 	assert_int_equal(krcore_lookup(&net_ctx, &key, &value, &info), -ENOENT);
 	crowd(&key, 0, KRP_BUCKET_RECORDS);
@@ -106,7 +106,7 @@ static void test_crowded_out(void **state)
 
 static void fails_for_the_version(const char *text)
 {
-	net_wait(KRL_DOWN, -EPROTONOSUPPORT);
+	net_wait(KRP_SESSION_DOWN, -EPROTONOSUPPORT);
 	if (!strstr(net_ctx.servers->error_text, text))
 		fail_msg("'%s' does not say '%s'", net_ctx.servers->error_text, text);
 }
@@ -154,7 +154,7 @@ static void as_strange_server(const struct krp_hello *hello)
 
 static void other_version(void (*answer)(const struct krp_hello *), const char *text)
 {
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 	pthread_mutex_lock(&net.lock);
 	net.answer = answer;
 	pthread_mutex_unlock(&net.lock);
@@ -237,7 +237,7 @@ static void expect_told(unsigned int nr, const uint16_t *services)
 
 static void subscribed(void)
 {
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 	told.nr = 0;
 	assert_int_equal(krcore_subscribe(&net_ctx, tell, NULL), 0);
 	EXPECT_TOLD(0);
@@ -253,7 +253,7 @@ static void test_changes_are_told(void **state)
 	EXPECT_TOLD(502);
 	assert_int_equal(krcore_subscribe(&net_ctx, NULL, NULL), 0);
 	net_change(503);
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 	assert_int_equal(told.nr, 0);
 }
 
@@ -361,7 +361,7 @@ static void test_threads(void **state)
 
 	(void)state;
 	wrong = hits = 0;
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 	assert_int_equal(publish(400, 42), 1);
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(
@@ -375,7 +375,7 @@ static void test_threads(void **state)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(wrong, 0);
 	assert_true(hits > TURNS);
-	net_wait(KRL_UP, 0);
+	net_wait(KRP_SESSION_READY, 0);
 }
 
 int main(void)
