@@ -138,7 +138,8 @@ def check(here):
     here.expect("what libkrcore alone has", here.link("a7", here.walk, "-lkrcore"), "",
                 {"libkrcore.so.1"})
     (here.folder / "CMakeLists.txt").write_text(CMAKE)
-    run("cmake", "-S", here.folder, "-B", here.folder / "build", f"-DCMAKE_C_COMPILER={here.compiler}",
+    run("cmake", "-S", here.folder, "-B", here.folder / "build",
+        f"-DCMAKE_C_COMPILER={here.compiler}",
         f"-DCMAKE_PREFIX_PATH={here.lib.parent}", f"-Dkrcore_DIR={here.lib}/cmake/krcore")
     run("cmake", "--build", here.folder / "build")
     for name, says, libraries in (("krcore", "all", both), ("queue", "queue", queue),

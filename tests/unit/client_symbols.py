@@ -75,7 +75,8 @@ def main():
     for library, symbol_map in zip(libraries[::2], libraries[1::2]):
         problems += library_problems(library, symbol_map)
         public += [name for name in shown(library) if name.startswith("krcore_")]
-    problems += [f"{name}: declared, in no library" for name in sorted(set(functions) - set(public))]
+    problems += [f"{name}: declared, in no library"
+                 for name in sorted(set(functions) - set(public))]
     problems += [f"{name}: not declared" for name in sorted(set(public) - set(functions))]
     problems += [f"{name}: in {public.count(name)} libraries" for name in sorted(set(public))
                  if public.count(name) != 1 + (name in IN_BOTH)]
