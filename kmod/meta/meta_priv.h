@@ -109,6 +109,7 @@ enum krc_meta_at {
  * @version: unique, new with every change.
  * @gone: withdrawn; kept until all servers have answered or any lease has run out.
  * @adopted: orphaned by another client of this node; this client only withdraws it.
+ * @inherited: a server may have it from an earlier client, though this one never sent it there.
  * @orphaned: its client ended before every server had confirmed the withdrawal.
  * @forget_at: jiffies: when a record that is @gone is dropped at the latest.
  * @at: enum krc_meta_at, by server.
@@ -122,6 +123,7 @@ struct krc_meta_record {
 	u64 version;
 	bool gone;
 	bool adopted;
+	bool inherited;
 	bool orphaned;
 	unsigned long forget_at;
 	u8 at[KRC_META_SERVERS_MAX];

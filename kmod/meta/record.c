@@ -191,8 +191,9 @@ static void krc_meta_record_changed(struct krc_meta *meta, struct krc_meta_recor
 	rec->version = ++meta->version;
 	krc_meta_for_each(meta, s, i) {
 		/* a server that never got the record needs no WITHDRAW */
-		if (rec->gone && (rec->at[i] == KRC_META_AT_NEVER ||
-				  (rec->at[i] == KRC_META_AT_DIRTY && !s->incarnation))) {
+		if (rec->gone && !rec->inherited &&
+		    (rec->at[i] == KRC_META_AT_NEVER ||
+		     (rec->at[i] == KRC_META_AT_DIRTY && !s->incarnation))) {
 			rec->at[i] = KRC_META_AT_NEVER;
 			continue;
 		}
@@ -283,6 +284,7 @@ static void krc_meta_orphan_adopt(struct krc_meta *meta, struct krc_meta_record 
 
 	lockdep_assert_held(&meta->lock);
 	rec->adopted = true;
+	rec->inherited = true;
 	rec->gone = true;
 	rec->orphaned = false;
 	rec->version = ++meta->version;

@@ -157,6 +157,37 @@ static void krc_test_an_address_that_is_back(struct kunit *test)
 	krc_meta_records_free(&b->meta);
 }
 
+/* Adopted, published again, and withdrawn, all before any server has been there. */
+static void krc_test_withdrawn_before_a_server_is_back(struct kunit *test)
+{
+	struct krc_test_client *a = krc_test_client_new(test, 1), *b = krc_test_client_new(test, 1);
+	struct krc_meta_record *rec;
+	LIST_HEAD(left);
+	u32 i;
+
+	krc_test_publish(test, a, KRC_TEST_SERVICE);
+	krc_test_end(a, &left);
+	for (i = 0; i < KRC_TEST_SERVERS; i++)
+		b->session[i].incarnation = 0; /* never attached */
+	krc_meta_adopt_orphans(&b->meta, &left, true);
+	krc_test_publish(test, b, KRC_TEST_SERVICE);
+	krc_meta_withdraw(&b->meta, KRC_TEST_SERVICE);
+	spin_lock_bh(&b->meta.lock);
+	rec = krc_meta_record_find(&b->meta, KRC_TEST_SERVICE);
+	spin_unlock_bh(&b->meta.lock);
+	KUNIT_ASSERT_NOT_NULL(test, rec); /* the servers may have it from the first client */
+	KUNIT_EXPECT_EQ(test, rec->at[0], KRC_META_AT_DIRTY);
+	KUNIT_EXPECT_EQ(test, rec->at[1], KRC_META_AT_DIRTY);
+
+	/* what no server can have is gone at once */
+	krc_test_publish(test, b, KRC_TEST_SERVICE + 1);
+	krc_meta_withdraw(&b->meta, KRC_TEST_SERVICE + 1);
+	spin_lock_bh(&b->meta.lock);
+	KUNIT_EXPECT_NULL(test, krc_meta_record_find(&b->meta, KRC_TEST_SERVICE + 1));
+	spin_unlock_bh(&b->meta.lock);
+	krc_meta_records_free(&b->meta);
+}
+
 static void krc_test_a_server_is_taken_off(struct kunit *test)
 {
 	struct krc_test_client *c = krc_test_client_new(test, 1);
@@ -233,13 +264,15 @@ static void krc_test_blame_wears_off(struct kunit *test)
 	spin_unlock_bh(&c->meta.lock);
 }
 
-static struct kunit_case krc_record_cases[] = { KUNIT_CASE(krc_test_blame_wears_off),
-						KUNIT_CASE(krc_test_what_is_left_goes_on),
-						KUNIT_CASE(krc_test_an_address_that_is_back),
-						KUNIT_CASE(krc_test_a_server_is_taken_off),
-						KUNIT_CASE(
-							krc_test_what_is_lost_is_published_again),
-						{} };
+static struct kunit_case krc_record_cases[] = {
+	KUNIT_CASE(krc_test_blame_wears_off),
+	KUNIT_CASE(krc_test_what_is_left_goes_on),
+	KUNIT_CASE(krc_test_an_address_that_is_back),
+	KUNIT_CASE(krc_test_withdrawn_before_a_server_is_back),
+	KUNIT_CASE(krc_test_a_server_is_taken_off),
+	KUNIT_CASE(krc_test_what_is_lost_is_published_again),
+	{}
+};
 
 static struct kunit_suite krc_record_suite = {
 	.name = "krcore_record",
