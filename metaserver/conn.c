@@ -387,7 +387,7 @@ static uint16_t ms_conn_pkey(const struct ms_conn *conn)
 
 	if (ibv_query_pkey(conn->id->verbs, conn->id->port_num, conn->pkey_index, &pkey))
 		return 0;
-	return be16toh(pkey);
+	return be16toh((KRP_FORCE uint16_t)pkey);
 }
 
 void ms_conn_pkeys_changed(struct ms_device *dev, unsigned int port)

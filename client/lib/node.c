@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -120,13 +120,14 @@ static int krl_node_map(struct krcore_node *node, const struct krcore_node_optio
 
 /* A fresh process has no heap yet, and making one takes two system calls. */
 static struct krcore_node krl_node_first;
-static atomic_flag krl_node_first_taken = ATOMIC_FLAG_INIT;
+static bool krl_node_first_taken;
 
 /* Return: a node for krl_node_free(), all zero, or NULL without memory. */
 static struct krcore_node *krl_node_new(void)
 {
-	return atomic_flag_test_and_set(&krl_node_first_taken) ? calloc(1, sizeof(krl_node_first))
-							       : &krl_node_first;
+	return __atomic_test_and_set(&krl_node_first_taken, __ATOMIC_ACQUIRE)
+		       ? calloc(1, sizeof(krl_node_first))
+		       : &krl_node_first;
 }
 
 static void krl_node_free(struct krcore_node *node)
@@ -136,7 +137,7 @@ static void krl_node_free(struct krcore_node *node)
 		return;
 	}
 	memset(node, 0, sizeof(*node));
-	atomic_flag_clear(&krl_node_first_taken);
+	__atomic_clear(&krl_node_first_taken, __ATOMIC_RELEASE);
 }
 
 int krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node)

@@ -103,7 +103,6 @@ static struct krl_endpoint endpoints[2] = { { .text = "one" }, { .text = "two" }
 static struct krl_server servers[2] = { { .ep = &endpoints[0] }, { .ep = &endpoints[1] } };
 static struct krcore_ctx context = {
 	.head.ops = &krl_direct_ops,
-	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.servers = servers,
 	.servers_nr = 2,
 };
@@ -216,5 +215,6 @@ int main(void)
 		cmocka_unit_test(test_no_array),
 	};
 
+	pthread_mutex_init(&context.lock, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

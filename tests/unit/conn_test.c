@@ -120,7 +120,7 @@ int __wrap_ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __
 	(void)port;
 	if (index >= PKEYS)
 		return -1;
-	*pkey = htobe16(fx.pkeys[index]);
+	*pkey = (KRP_FORCE __be16)htobe16(fx.pkeys[index]);
 	return 0;
 }
 

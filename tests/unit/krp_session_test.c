@@ -75,7 +75,7 @@ static void test_proof_that_does_not_hold(void **state)
 		w->now_ms += WD_STEP_MS;
 		wd_pull(w, 0, 0);
 	}
-	s->link.client_qpn ^= 1; /* as a relay would have it */
+	s->link.client_qpn ^= krp_cpu_to_le32(1); /* as a relay would have it */
 	w->server[0].hub.auth = false;
 	wd_settle(w);
 	assert_int_not_equal(s->state, KRP_SESSION_READY);
