@@ -57,7 +57,7 @@ static int bn_fresh_read(char *target)
 		.flags = KRCORE_CONNECT_FRESH,
 	};
 	struct krcore_started started = { .size = sizeof(started) };
-	struct krcore_region_ref ref;
+	struct krcore_region_ref ref = { .addr = 0 };
 	struct krcore_wc wc;
 	int err = bn_fresh_target(target, &opts.peer, &ref);
 

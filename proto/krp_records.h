@@ -447,9 +447,10 @@ static inline struct krp_record *krp_records_trash(struct krp_publisher *p)
 {
 	struct krp_list *l = p->trash.next;
 
-	if (krp_list_empty(&p->trash))
+	if (l == &p->trash)
 		return NULL;
-	krp_list_del(l);
+	p->trash.next = l->next;
+	l->next->prev = &p->trash;
 	return krp_entry(l, struct krp_record, link);
 }
 

@@ -753,13 +753,15 @@ static inline int krp_session_fill(struct krp_session *s, struct krp_slot *slot,
 		((struct krp_subscribe *)msg)->flags = slot->flags;
 		return 1;
 	}
-	if (krp_list_empty(&s->asks) && !rec)
-		return 0;
-	s->asked_last = !krp_list_empty(&s->asks) && !(s->asked_last && rec);
-	if (s->asked_last)
+	if (!krp_list_empty(&s->asks) && !(s->asked_last && rec)) {
+		s->asked_last = 1;
 		krp_session_fill_ask(s, slot, msg);
-	else
-		krp_session_fill_record(s, slot, rec, msg);
+		return 1;
+	}
+	if (!rec)
+		return 0;
+	s->asked_last = 0;
+	krp_session_fill_record(s, slot, rec, msg);
 	return 1;
 }
 

@@ -27,9 +27,9 @@ void krl_out_fill(void *out, const void *from, size_t known)
 
 	if (!out)
 		return;
-	memcpy(&size, out, sizeof(size));
+	size = *(const size_t *)out;
 	memcpy(out, from, known < size ? known : size);
 	if (known < size)
 		memset((char *)out + known, 0, size - known);
-	memcpy(out, &size, sizeof(size));
+	*(size_t *)out = size;
 }

@@ -30,7 +30,7 @@ struct krl_told {
 
 int krl_records_init(struct krcore_ctx *ctx)
 {
-	struct krp_record **chains = calloc(KRL_CHAINS_MIN, sizeof(*chains));
+	struct krp_record **chains = calloc(KRL_CHAINS_MIN, sizeof(struct krp_record *));
 
 	if (!chains)
 		return -ENOMEM;
@@ -66,7 +66,8 @@ static struct krp_record *krl_record_get(struct krcore_ctx *ctx, const struct kr
 	if (!rec)
 		return NULL;
 	/* without more chains it is only slower */
-	more = pub->nr >= pub->chains_nr ? calloc(2 * pub->chains_nr, sizeof(*more)) : NULL;
+	more = pub->nr < pub->chains_nr ? NULL
+					: calloc(2 * pub->chains_nr, sizeof(struct krp_record *));
 	if (more)
 		free(krp_publisher_rehash(pub, more, 2 * pub->chains_nr));
 	rec->key = *key;

@@ -120,7 +120,7 @@ static int krl_start_rest(const struct krcore_start_options *opts, struct krcore
 int krcore_start(const struct krcore_start_options *opts, struct krcore_started *ret_started)
 {
 	struct krcore_started made = { .size = sizeof(made) };
-	struct krcore_start_options all;
+	struct krcore_start_options all = { .size = sizeof(all) };
 	int err = KRL_STARTED_CHECK(ret_started);
 
 	if (!err)

@@ -60,16 +60,17 @@ static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, bool on)
 {
 	uint64_t deadline_ns = krl_now_ns() + ctx->config.timeout_ms * 1000000ULL;
 	uint64_t nr[KRP_PEERS_MAX], attaches[KRP_PEERS_MAX];
+	const unsigned int servers_nr = ctx->servers_nr;
 	unsigned int i, took = 0;
 
-	for (i = 0; i < ctx->servers_nr; i++) {
+	for (i = 0; i < servers_nr; i++) {
 		struct krp_session *s = &ctx->servers[i].s;
 
 		attaches[i] = krp_session_subscribe(s, on) ? UINT64_MAX : s->attaches;
 		nr[i] = s->subscribe_nr;
 	}
 	krl_sessions_run(ctx);
-	for (i = 0; i < ctx->servers_nr; i++) {
+	for (i = 0; i < servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
 
 		while (attaches[i] != UINT64_MAX && !krl_subscribe_over(srv, attaches[i], nr[i]))

@@ -372,7 +372,7 @@ static int kr_adopt_pairs(struct kr_client *c, uint32_t chunk)
 
 int kr_alloc_pair(struct kr_client *c, uint64_t *ret)
 {
-	uint32_t bytes = 2 * kr_subtable_bytes(c->header.groups), chunk;
+	uint32_t bytes = 2 * kr_subtable_bytes(c->header.groups), chunk = 0;
 	int got;
 
 	while (c->pair + bytes > c->pair_end) {

@@ -165,7 +165,7 @@ int kr_leaves(struct kr_client *c,
 	struct kr_walk_state w = { .fn = fn, .arg = arg };
 	int got;
 
-	w.words = malloc(kr_subtable_bytes(c->header.groups));
+	w.words = calloc(1, kr_subtable_bytes(c->header.groups));
 	if (!w.words)
 		return -ENOMEM;
 	got = kr_walk_node(c, 1, c->header.root, &w);
