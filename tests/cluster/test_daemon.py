@@ -196,7 +196,8 @@ def test_a_key_that_only_the_unit_can_read(cluster):
                "/etc/krcore/cluster.cred", timeout=60)
     krcore.write_key(server, None)
     krcore.write_config(server, {"key_file": "credential:cluster", "require_auth": "yes"})
-    with _Changed(server, "LoadCredentialEncrypted=cluster:/etc/krcore/cluster.cred"):
+    with _Changed(server, "LoadCredentialEncrypted=cluster:/etc/krcore/cluster.cred",
+                  "ExecReload=", "ExecReload=/bin/kill -HUP $MAINPID"):  # see operation.md
         server.run(f"systemctl restart {UNIT}", timeout=90)
         (stats,) = krcore.metactl(server, "stats")
         check(stats["auth_required"] == 1, f"{stats}")
@@ -204,6 +205,8 @@ def test_a_key_that_only_the_unit_can_read(cluster):
         wait_until(lambda: krcore.metactl(server, "session list"), 30,
                    "a client with the key is attached")
         server.run(f"systemctl reload {UNIT}")
+        wait_until(lambda: "configuration reloaded" in krcore.journal(server, 50), 20,
+                   "the daemon reads its credential again")
         check(krcore.metactl(server, "session list"), "a reload lost the key")
         node.run(f"systemctl stop {unit}", timeout=60)
         # not handed over any more: it is no server without a key now, it does not start
