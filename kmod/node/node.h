@@ -87,10 +87,19 @@ struct krc_port_info {
 	u64 recoveries;
 };
 
-/* Register for RDMA devices. Context: module init. Return: 0 or an errno. */
+/**
+ * krc_node_init() - Make the node's cache and register for RDMA devices.
+ *
+ * Context: module init, may sleep.
+ * Return: 0, -ENOMEM, or what ib_register_client() returns; then nothing is left.
+ */
 int krc_node_init(void);
 
-/* End all ports and wait for them. Context: module exit, may sleep. */
+/**
+ * krc_node_exit() - End all ports, wait for them, and give the cache back.
+ *
+ * Context: module exit, may sleep.
+ */
 void krc_node_exit(void);
 
 /**
@@ -113,9 +122,12 @@ int krc_node_up(const struct krc_node_conf *conf);
  */
 int krc_node_down(void);
 
-/*
- * Return: true if the node is up; its configuration, with the keys wiped, is then copied to
- * @ret_conf, which may be NULL. Context: may sleep.
+/**
+ * krc_node_is_up() - Whether the node is configured.
+ * @ret_conf: its configuration if it is, with the keys wiped; else untouched. May be NULL.
+ *
+ * Context: may sleep.
+ * Return: true if it is.
  */
 bool krc_node_is_up(struct krc_node_conf *ret_conf);
 
@@ -140,7 +152,12 @@ int krc_node_port_info(u32 i, struct krc_port_info *ret_info);
  */
 int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info);
 
-/* Return: the node's metadata cache, which lives as long as the module. Context: any. */
+/**
+ * krc_node_cache() - The node's metadata cache, which lives as long as the module.
+ *
+ * Context: any, between krc_node_init() and krc_node_exit().
+ * Return: the cache.
+ */
 struct krc_cache *krc_node_cache(void);
 
 /**
@@ -162,7 +179,12 @@ struct krc_port *krc_port_first(u32 index);
  */
 struct krc_port *krc_port_by_gid(const u8 *gid);
 
-/* Return: how many ports krc_port_first() can find. Context: process; does not sleep. */
+/**
+ * krc_port_count() - How many ports krc_port_first() can find.
+ *
+ * Context: process; does not sleep.
+ * Return: their number.
+ */
 u32 krc_port_count(void);
 
 #endif /* KRC_NODE_H */
