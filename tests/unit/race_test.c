@@ -85,7 +85,7 @@ static void test_operations(void **state)
 {
 	struct rw_world *w = rw_new(4 * MIB, 4, 6, 1);
 	struct kr_client *c = rw_open(w, 0);
-	const void *value;
+	const void *value = NULL;
 
 	(void)state;
 	assert_int_equal(get(c, "a", &value), -ENOENT);
@@ -141,7 +141,7 @@ static void test_three_reads(void **state)
 	struct rw_world *w = rw_new(8 * MIB, 2, 8, 3);
 	struct kr_client *c = rw_open(w, 0), *d;
 	uint64_t reads, requests;
-	const void *value;
+	const void *value = NULL;
 	char key[24];
 	unsigned int i;
 
@@ -292,7 +292,7 @@ static int one_op(struct rw_client *me, enum rh_kind kind, unsigned int key)
 	};
 	struct rh_op *op = begin(me, kind, key);
 	uint64_t words[24] = { op->value };
-	const void *value;
+	const void *value = NULL;
 	long got;
 	int err;
 
@@ -648,7 +648,7 @@ static void test_end_gives_back(void **state)
 {
 	struct rw_world *w = rw_new(5 * KR_CHUNK_BYTES, 1, 7, 8);
 	struct kr_report report = { 0 };
-	const void *value;
+	const void *value = NULL;
 	char key[24];
 	unsigned int i;
 
@@ -681,7 +681,7 @@ static void test_damage(void **state)
 	struct kr_header *h = (struct kr_header *)w->memory;
 	struct kr_client *c = rw_open(w, 0), *d;
 	struct kr_report report = { 0 };
-	const void *value;
+	const void *value = NULL;
 	struct kr_place p;
 
 	(void)state;
