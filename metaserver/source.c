@@ -59,13 +59,16 @@ static bool ms_source_full(const struct ms_server *srv, const struct ms_source *
 static struct ms_source *ms_source_get(struct ms_server *srv, const struct in6_addr *address)
 {
 	struct ms_source **link = ms_source_link(srv, address);
+	struct ms_source *s = *link;
 
-	if (!*link) {
-		*link = calloc(1, sizeof(**link));
-		if (*link)
-			(*link)->address = *address;
-	}
-	return *link;
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->address = *address;
+	*link = s;
+	return s;
 }
 
 /* Free a source from which nothing comes any more. */

@@ -207,7 +207,8 @@ static int kt_load_line(struct krcore_race *race, char *line, size_t nr, unsigne
 
 int kt_load(struct kt_args *args)
 {
-	FILE *file = args->argc > 1 ? fopen(args->argv[1], "re") : stdin;
+	const bool named = args->argc > 1;
+	FILE *file = named ? fopen(args->argv[1], "re") : stdin;
 	struct krcore_race *race;
 	unsigned long number = 0;
 	char *line = NULL;
@@ -236,7 +237,7 @@ int kt_load(struct kt_args *args)
 	status = kt_close(args, race, status);
 	free(line);
 out:
-	if (file != stdin)
+	if (named)
 		fclose(file);
 	return status;
 }
