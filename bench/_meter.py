@@ -5,6 +5,9 @@ cost/meter.c, a plugin of QEMU, writes counters of a guest and a record of each 
 operation to a file that is mapped here.
 """
 
+import array
+import bisect
+import collections
 import mmap
 import os
 import pathlib
@@ -16,7 +19,12 @@ from cluster.machine import METER
 SOURCE = pathlib.Path(__file__).with_name("cost") / "meter.c"
 HEADERS = host.TESTS / "model" / "tools" / "prepare-headers.sh"     # of the QEMU installed
 HEAD = struct.Struct("<QIIIIQ")
+NAMES = 256             # bytes
+PLACE = 24
 MAGIC = 0x3174656D2E72636B
+
+
+PROFILE = "KRCORE_BENCH_PROFILE"        # not empty: count by address, too
 
 
 def plugin():
@@ -24,7 +32,8 @@ def plugin():
     processor's instructions cannot be counted like that."""
     os.environ.setdefault("KRCORE_ACCEL", "tcg")
     headers = host.run(["sh", HEADERS]).strip().splitlines()[-1]
-    return f"file={host.compiled(SOURCE, '-shared', '-fPIC', f'-I{headers}/include/qemu')}"
+    library = host.compiled(SOURCE, "-shared", "-fPIC", f"-I{headers}/include/qemu")
+    return f"file={library}" + (",profile=on" if os.environ.get(PROFILE) else "")
 
 
 class Meter:
@@ -60,3 +69,36 @@ class Meter:
         place = self._table + at * (8 + self._counters.size)
         return {"vain": struct.unpack_from("<Q", self._map, place)[0],
                 **dict(zip(self.names, self._counters.unpack_from(self._map, place + 8)))}
+
+    def places(self, quiet):
+        """{address: instructions} of the kernel's code, and the number of operations they are
+        of: all so far, or those that no interrupt came into."""
+        at, count, calm = struct.unpack_from("<IIQ", self._map,
+                                             HEAD.size + self._counters.size + NAMES)
+        if not at:
+            return collections.Counter(), 0
+        values = array.array("Q", self._map[at:at + PLACE * count])
+        took = collections.Counter(dict(zip(values[::3], values[2::3] if quiet else values[1::3])))
+        return took, calm if quiet else self.count()
+
+
+class Symbols:
+    """Functions of a guest's kernel and of its modules, by address."""
+
+    def __init__(self, machine):
+        lines = [line.split() for line in machine.run("cat /proc/kallsyms").out.splitlines()]
+        found = sorted((int(line[0], 16), line[2]) for line in lines if line[1] in "tTwW")
+        self._addresses = [address for address, _ in found]
+        self._names = [name for _, name in found]
+
+    def at(self, address):
+        """The function that an address is in."""
+        index = bisect.bisect_right(self._addresses, address) - 1
+        return self._names[index] if index >= 0 else f"{address:x}"
+
+    def functions(self, places):
+        """{function: instructions} of {address: instructions}."""
+        found = collections.Counter()
+        for address, took in places.items():
+            found[self.at(address)] += took
+        return found

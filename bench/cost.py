@@ -12,11 +12,14 @@ Cases: `connect_cached`, `connect_lookup` and rdma_cm's `connect`; `read_sync`, 
 such batches on 24 queues; `register_4k`, `deregister_2m` and so on; `poll_empty`; `lookup` and
 `publish` by way of the module; `fresh_process`, from the start of a process to its first byte,
 also of one that is linked the same and does `nothing`.
-Counts are those of one request in batches, too. With --check each is compared with
-cost/budgets.toml. `card_us` is what _card.py predicts for a real card, of one operation or batch.
+With KRCORE_BENCH_PROFILE=1 the functions of the kernel in which an operation's instructions
+are spent follow its row. Counts are those of one request in batches, too. With --check each is
+compared with cost/budgets.toml. `card_us` is what _card.py predicts for a real card, of one
+operation or batch.
 """
 
 import dataclasses
+import os
 import pathlib
 import re
 import statistics
@@ -31,6 +34,7 @@ from cluster import host, module, nodes
 NIC = "cx"
 USUALLY = "3 min"
 BUDGETS = pathlib.Path(__file__).with_name("cost") / "budgets.toml"
+PROFILED = 60           # functions that a profile names
 TURNS = 2               # each count is taken so often, and what they differ by is said
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
         "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
@@ -134,6 +138,7 @@ class Costs:
         self.lab, self.report = lab, report
         self.meter = _meter.Meter(lab.client)
         self.server_meter = _meter.Meter(lab.server)
+        self.symbols = _meter.Symbols(lab.client) if os.environ.get(_meter.PROFILE) else None
         self.found = {}         # (case, system) -> row
 
     def wanted(self, case):
@@ -146,9 +151,13 @@ class Costs:
         self._surroundings(case.delay_us, case.settle_us)
         try:
             runs = [self._run(case, operations)
-                    for operations in (case.few, *[case.many] * TURNS)]
+                    for operations in (case.few, *[case.many] * (TURNS - 1))]
+            before = self.meter.places(case.short)
+            runs.append(self._run(case, case.many))
+            after = self.meter.places(case.short)
         finally:
             self._surroundings(0, 0)
+        profile = after[0] - before[0], after[1] - before[1]
         turns = [summary(records, case) for records, _ in runs[1:]]
         best = min(turns, key=lambda turn: turn["p50"])
         differ = max(turn["p50"] for turn in turns) / best["p50"] - 1
@@ -156,6 +165,14 @@ class Costs:
         done = (len(many) - len(few)) * case.per
         card = {name: round((after[name] - before[name]) / done, 3) for name in CARD}
         self._say(case, {**best, "differ_percent": round(100 * differ, 2), **card})
+        if self.symbols:
+            self._say_where(profile, case)
+
+    def _say_where(self, profile, case):
+        """The functions of the kernel in which a request's instructions are spent."""
+        places, operations = profile
+        for name, took in self.symbols.functions(places).most_common(PROFILED):
+            print(f"{took / (operations or 1) / case.per:12.1f} {name}", file=sys.stderr)
 
     def _say(self, case, values):
         peer = {"connect_cached": "connect", "connect_lookup": "connect"}.get(case.name, case.name)

@@ -4,7 +4,7 @@
  * what it executes between marks (bench/meter.h, kmod/base/meter.h) of its programs and of
  * its kernel. x86-64, one processor, version 1 of QEMU's plugin interface.
  *
- *	-plugin FOLDER/meter.so,out=FILE
+ *	-plugin FOLDER/meter.so,out=FILE[,profile=on]
  *
  * FILE is mapped and shared, so that whoever reads it (cost/_meter.py) sees counters and
  * records at any time, without a word to the guest.
@@ -12,6 +12,8 @@
  * Each instruction is counted by itself: counted by block, one that crosses a page would be
  * counted twice. REP string instructions come once a turn, so their turns have counters of
  * their own and are no instructions. On one processor Linux turns LOCK into DS; both count.
+ * With profile=on it is counted, too, at which addresses of the kernel an operation's
+ * instructions were executed; that makes the guest slower and changes no count.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +30,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = 1;
 #define MT_MAGIC 0x3174656d2e72636bULL
 #define MT_RECORDS_MAX (1U << 16)
 #define MT_TABLE_AT 4096 /* bytes before the records */
+#define MT_PLACES_MAX (1U << 18) /* behind the records; place 0 takes what finds no other */
+#define MT_PLACE_BYTES 16 /* of code; functions begin at such a boundary */
 
 /* What is counted; mt_names has their names for the reader. */
 enum mt_counter {
@@ -64,6 +68,13 @@ struct mt_record {
 	uint64_t took[MT_COUNTERS];
 };
 
+/* Instructions that all operations so far executed at these MT_PLACE_BYTES of the kernel. */
+struct mt_place {
+	uint64_t address;
+	uint64_t took;
+	uint64_t quiet; /* of it in operations that no interrupt came into */
+};
+
 /* The head of the file. */
 struct mt_shared {
 	uint64_t magic;
@@ -74,10 +85,14 @@ struct mt_shared {
 	uint64_t records; /* so far; number n is at n % records_max */
 	uint64_t live[MT_COUNTERS];
 	char names[256];
+	uint32_t places_at; /* 0: no profile */
+	uint32_t places; /* so far, place 0 included */
+	uint64_t quiet; /* records so far that no interrupt came into */
 };
 
 static struct mt_shared *mt_shared;
 static struct mt_record *mt_table;
+static struct mt_place *mt_places;
 
 /* There is one processor, so all marks come from one thread. */
 static struct {
@@ -87,6 +102,79 @@ static struct {
 	uint64_t paused[MT_COUNTERS];
 	uint64_t vain;
 } mt;
+
+/* The same for each place, if there is a profile. */
+static struct {
+	uint64_t live[MT_PLACES_MAX];
+	uint64_t excluded[MT_PLACES_MAX];
+	uint64_t begun[MT_PLACES_MAX];
+	uint64_t tried[MT_PLACES_MAX];
+	uint64_t paused[MT_PLACES_MAX];
+} * mt_profile;
+
+/* Remember what was counted at each place so far, less what is excluded if @net. */
+static void mt_places_note(uint64_t *note, bool net)
+{
+	for (uint32_t i = 0; i < mt_shared->places; i++)
+		note[i] = mt_profile->live[i] - (net ? mt_profile->excluded[i] : 0);
+}
+
+static void mt_places_exclude_since(const uint64_t *since)
+{
+	for (uint32_t i = 0; i < mt_shared->places; i++)
+		mt_profile->excluded[i] += mt_profile->live[i] - since[i];
+}
+
+static void mt_places_end(bool quiet)
+{
+	for (uint32_t i = 0; i < mt_shared->places; i++) {
+		uint64_t took =
+			mt_profile->live[i] - mt_profile->excluded[i] - mt_profile->begun[i];
+
+		mt_places[i].took += took;
+		mt_places[i].quiet += quiet ? took : 0;
+	}
+}
+
+static void mt_places_marked(enum mt_mark mark)
+{
+	switch (mark) {
+	case MT_BEGIN:
+		mt_places_note(mt_profile->begun, true);
+		break;
+	case MT_END: /* counted with the record */
+		break;
+	case MT_TRY:
+		mt_places_note(mt_profile->tried, false);
+		break;
+	case MT_VAIN:
+		mt_places_exclude_since(mt_profile->tried);
+		break;
+	case MT_PAUSE:
+		mt_places_note(mt_profile->paused, false);
+		break;
+	case MT_RESUME:
+		mt_places_exclude_since(mt_profile->paused);
+		break;
+	}
+}
+
+/* The place of an address: found or new, by open addressing over its hash. */
+static uint32_t mt_place_of(uint64_t address)
+{
+	static uint32_t at[2 * MT_PLACES_MAX]; /* hash to place; 0: free */
+	uint64_t where = address / MT_PLACE_BYTES;
+	uint32_t hash = (uint32_t)(where * 0x9e3779b97f4a7c15ULL >> 32) % (2 * MT_PLACES_MAX);
+
+	for (; at[hash]; hash = (hash + 1) % (2 * MT_PLACES_MAX))
+		if (mt_places[at[hash]].address == where * MT_PLACE_BYTES)
+			return at[hash];
+	if (mt_shared->places == MT_PLACES_MAX)
+		return 0;
+	at[hash] = mt_shared->places++;
+	mt_places[at[hash]].address = where * MT_PLACE_BYTES;
+	return at[hash];
+}
 
 static void mt_exclude_since(const uint64_t *since)
 {
@@ -101,12 +189,17 @@ static void mt_end(void)
 	record->vain = mt.vain;
 	for (int i = 0; i < MT_COUNTERS; i++)
 		record->took[i] = mt_shared->live[i] - mt.excluded[i] - mt.begun[i];
+	mt_shared->quiet += !record->took[MT_IRET];
+	if (mt_profile)
+		mt_places_end(!record->took[MT_IRET]);
 	__atomic_store_n(&mt_shared->records, mt_shared->records + 1, __ATOMIC_RELEASE);
 }
 
 static void mt_marked(unsigned int processor, void *arg)
 {
 	(void)processor;
+	if (mt_profile)
+		mt_places_marked((enum mt_mark)(uintptr_t)arg);
 	switch ((enum mt_mark)(uintptr_t)arg) {
 	case MT_BEGIN:
 		for (int i = 0; i < MT_COUNTERS; i++)
@@ -227,10 +320,9 @@ static uint8_t mt_mark_of(const uint8_t *p, size_t n)
 	return p[3] >= MT_BEGIN && p[3] <= MT_RESUME ? p[3] : 0;
 }
 
-static void mt_count(struct qemu_plugin_insn *insn, enum mt_counter counter)
+static void mt_count(struct qemu_plugin_insn *insn, uint64_t *counter)
 {
-	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64,
-						   &mt_shared->live[counter], 1);
+	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
 }
 
 static void mt_instrument(struct qemu_plugin_insn *insn, bool kernel)
@@ -245,9 +337,11 @@ static void mt_instrument(struct qemu_plugin_insn *insn, bool kernel)
 						       (void *)(uintptr_t)mark);
 		return;
 	}
-	mt_count(insn, kernel ? MT_KERNEL : MT_USER);
+	mt_count(insn, &mt_shared->live[kernel ? MT_KERNEL : MT_USER]);
 	if (mt_decode(bytes, size, &d) && mt_class(&d, kernel) >= 0)
-		mt_count(insn, (enum mt_counter)mt_class(&d, kernel));
+		mt_count(insn, &mt_shared->live[mt_class(&d, kernel)]);
+	if (kernel && mt_profile)
+		mt_count(insn, &mt_profile->live[mt_place_of(qemu_plugin_insn_vaddr(insn))]);
 }
 
 static void mt_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -259,9 +353,9 @@ static void mt_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		mt_instrument(qemu_plugin_tb_get_insn(tb, i), kernel);
 }
 
-static int mt_open(const char *path)
+/* Map a file of so many bytes. Return: 0, or -1 with errno. */
+static int mt_map(const char *path, size_t bytes)
 {
-	size_t bytes = MT_TABLE_AT + sizeof(struct mt_record) * MT_RECORDS_MAX;
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	void *map = MAP_FAILED;
 
@@ -272,7 +366,24 @@ static int mt_open(const char *path)
 	if (map == MAP_FAILED)
 		return -1;
 	mt_shared = map;
-	mt_table = (struct mt_record *)((char *)map + MT_TABLE_AT);
+	return 0;
+}
+
+static int mt_open(const char *path, bool profile)
+{
+	size_t places_at = MT_TABLE_AT + sizeof(struct mt_record) * MT_RECORDS_MAX;
+
+	if (mt_map(path, places_at + (profile ? sizeof(struct mt_place) * MT_PLACES_MAX : 0)))
+		return -1;
+	if (profile) {
+		mt_profile = calloc(1, sizeof(*mt_profile));
+		if (!mt_profile)
+			return -1;
+		mt_places = (struct mt_place *)((char *)mt_shared + places_at);
+		mt_shared->places_at = (uint32_t)places_at;
+		mt_shared->places = 1;
+	}
+	mt_table = (struct mt_record *)((char *)mt_shared + MT_TABLE_AT);
 	mt_shared->counters = MT_COUNTERS;
 	mt_shared->table_at = MT_TABLE_AT;
 	mt_shared->records_max = MT_RECORDS_MAX;
@@ -285,14 +396,23 @@ static int mt_open(const char *path)
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv)
 {
-	const char *path = argc == 1 && !strncmp(argv[0], "out=", 4) ? argv[0] + 4 : NULL;
+	const char *path = NULL;
+	bool profile = false, known = true;
 
-	if (!path || !info->system_emulation || info->system.max_vcpus != 1 ||
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "out=", 4))
+			path = argv[i] + 4;
+		else if (!strcmp(argv[i], "profile=on"))
+			profile = true;
+		else
+			known = false;
+	}
+	if (!path || !known || !info->system_emulation || info->system.max_vcpus != 1 ||
 	    strcmp(info->target_name, "x86_64") != 0) {
 		fprintf(stderr, "meter: wants x86-64 with one processor, and out=FILE\n");
 		return -1;
 	}
-	if (mt_open(path)) {
+	if (mt_open(path, profile)) {
 		fprintf(stderr, "meter: %s: %s\n", path, strerror(errno));
 		return -1;
 	}
