@@ -72,7 +72,13 @@ struct krl_counters {
 	_Atomic uint64_t notifications;
 };
 
-/* Add to a counter. Any thread. */
+/**
+ * krl_count() - Add to a counter of statistics.
+ * @counter: counter.
+ * @by: how much; 0 costs no atomic operation.
+ *
+ * Any thread, any lock: relaxed, orders nothing.
+ */
 static inline void krl_count(_Atomic uint64_t *counter, uint64_t by)
 {
 	if (by)
@@ -83,26 +89,61 @@ static inline void krl_count(_Atomic uint64_t *counter, uint64_t by)
 
 /* error.c: any thread */
 
-/* Set the calling thread's error text, for krcore_error_text(). Return: @err. */
+/**
+ * krl_error() - Set the calling thread's error text, for krcore_error_text().
+ * @err: negative errno.
+ * @format: of printf(); a text beyond 511 bytes is cut.
+ *
+ * Any thread.
+ * Return: @err.
+ */
 int krl_error(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same with a text that is kept by pointer, not formatted. Return: @err. */
+/**
+ * krl_error_const() - Set the calling thread's error text without formatting: for paths that fail
+ * often.
+ * @err: negative errno.
+ * @text: kept by pointer: of static life.
+ *
+ * Any thread.
+ * Return: @err.
+ */
 int krl_error_const(int err, const char *text);
 
 /* convert.c: any thread */
 
-/* Check a caller's value and convert it. Return: 0, or -EINVAL with the error text set. */
+/**
+ * krl_value_to_wire() - Check a caller's value and convert it.
+ * @value: value; its kind and the ranges of that kind's fields are checked.
+ * @generation: boot generation that the record carries.
+ * @ret_wire: out: the value; unspecified on failure.
+ *
+ * Any thread.
+ * Return: 0, or -EINVAL with the error text set.
+ */
 int krl_value_to_wire(const struct krcore_value *value, uint64_t generation,
 		      struct krp_value *ret_wire);
 
-/* Check a server's value and convert it. Return: 0, or -EPROTO with the error text set. */
+/**
+ * krl_value_from_wire() - Check a server's value and convert it.
+ * @wire: value as READ or received; not trusted.
+ * @ret_value: out: the value; untouched on failure.
+ *
+ * Any thread.
+ * Return: 0, or -EPROTO with the error text set.
+ */
 int krl_value_from_wire(const struct krp_value *wire, struct krcore_value *ret_value);
 
 /* ctx.c: any thread */
 
-/*
- * Copy options of any version of the structure; what is missing is zero. Return: 0, or -EINVAL
- * with the error text set.
+/**
+ * krl_options() - Copy options of any version of the structure.
+ * @opts: options with their size, or NULL: all defaults.
+ * @ret_opts: out: options of this version; fields that the caller's version lacks are zero.
+ *
+ * Any thread.
+ * Return: 0, or -EINVAL with the error text set: size too small, unknown flags, or a field that is
+ * not zero and not known to this version.
  */
 int krl_options(const struct krcore_options *opts, struct krcore_options *ret_opts);
 

@@ -234,7 +234,13 @@ struct krcore_ctx {
 	_Atomic bool stop;
 };
 
-/* Return: a smoothed time with a sample more, as TCP does it; not 0. @old_ns: 0: the first. */
+/**
+ * krl_smooth() - Add a sample to a smoothed time, with weight 1/8 as TCP does it.
+ * @old_ns: smoothed time; 0: this is the first sample.
+ * @sample_ns: sample.
+ *
+ * Return: the new smoothed time, in ns; never 0.
+ */
 static inline uint64_t krl_smooth(uint64_t old_ns, uint64_t sample_ns)
 {
 	uint64_t ns = old_ns ? old_ns - old_ns / 8 + sample_ns / 8 : sample_ns;
@@ -244,245 +250,596 @@ static inline uint64_t krl_smooth(uint64_t old_ns, uint64_t sample_ns)
 
 /* direct.c: any thread */
 
-/* Whether a context is one; if not, the error text says that @what needs one. */
+/**
+ * krl_is_direct() - Check that a context is attached to MetaServers by itself.
+ * @ctx: context.
+ * @what: name of the function that needs one, for the error text.
+ *
+ * Any thread.
+ * Return: true; else false, with the error text set.
+ */
 bool krl_is_direct(const struct krcore_ctx *ctx, const char *what);
 
-/* Return: CLOCK_MONOTONIC, in ns. */
+/**
+ * krl_now_ns() - Read CLOCK_MONOTONIC.
+ *
+ * Any thread.
+ * Return: the time in ns.
+ */
 uint64_t krl_now_ns(void);
 
 /* context.c: any thread */
 
-/* Set up the servers of a configuration. Return: 0, or -ENOMEM with the error text set. */
+/**
+ * krl_ctx_servers() - Set up the servers of a configuration, and the publisher of their records.
+ * @ctx: context with its configuration; before the thread runs.
+ *
+ * On failure krl_direct_ops.close() undoes what was done.
+ * Return: 0, or a negative errno (no memory) with the error text set.
+ */
 int krl_ctx_servers(struct krcore_ctx *ctx);
 
 /* What a context that is attached to MetaServers does. */
 extern const struct krl_ops krl_direct_ops;
 
-/* Some of it; see the functions of krcore.h of the same names. */
+/**
+ * krl_direct_lookup() - krcore_lookup() of a context that is attached to MetaServers.
+ * @ctx: context.
+ * @key: key.
+ * @ret_value: out: value, if found.
+ * @ret_info: out: how it was found, if not NULL; its size is checked already.
+ *
+ * Any thread.
+ * Return: 0 or a negative errno of krcore_lookup(), with the error text set.
+ */
 int krl_direct_lookup(struct krcore_ctx *ctx, const struct krcore_key *key,
 		      struct krcore_value *ret_value, struct krcore_lookup_info *ret_info);
+
+/**
+ * krl_direct_publish() - krcore_publish() of a context that is attached to MetaServers.
+ * @ctx: context.
+ * @key: key; its GID must not be zero.
+ * @value: value.
+ *
+ * Any thread but the context's.
+ * Return: as krcore_publish(), with the error text set on failure.
+ */
 int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 		       const struct krcore_value *value);
+
+/**
+ * krl_direct_withdraw() - krcore_withdraw() of a context that is attached to MetaServers.
+ * @ctx: context.
+ * @key: key, of a record of this context or not.
+ *
+ * Any thread but the context's.
+ * Return: as krcore_withdraw(), with the error text set on failure.
+ */
 int krl_direct_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
+
+/**
+ * krl_direct_subscribe() - krcore_subscribe() of a context that is attached to MetaServers.
+ * @ctx: context.
+ * @fn: subscriber; NULL: it does not run any more when this returns.
+ * @arg: for @fn.
+ *
+ * Any thread but the context's.
+ * Return: 0; -EHOSTUNREACH with the error text set: no server takes subscriptions now, the
+ * subscription stays.
+ */
 int krl_direct_subscribe(struct krcore_ctx *ctx, krcore_event_fn *fn, void *arg);
 
 /* conn.c: the thread, unless noted; without locks, unless noted */
 
-/* Return: an empty connection for krl_conn_free(), or NULL without memory. */
+/**
+ * krl_conn_new() - Make an empty connection.
+ *
+ * The thread.
+ * Return: it, for krl_conn_free(); NULL: no memory.
+ */
 struct krl_conn *krl_conn_new(void);
 
-/*
- * Create all that rdma_connect() needs, on conn.id; on failure krl_conn_free() frees what was
- * created. @ret_step: the step that failed, for the error text. Return: 0 or negative errno.
+/**
+ * krl_conn_setup() - Create all that rdma_connect() needs: queues, queue pair, registered memory,
+ * receive buffers.
+ * @conn: with @id, whose address and route are resolved.
+ * @ret_step: out: name of the last step begun, for the error text; constant.
+ *
+ * On failure krl_conn_free() frees what was created. The thread, without locks.
+ * Return: 0, -EIO (arming a completion queue), or the negative errno of the call that failed.
  */
 int krl_conn_setup(struct krl_conn *conn, const char **ret_step);
 
-/* Disconnect and free a connection in any state; NULL is ignored. */
+/**
+ * krl_conn_free() - Disconnect and free a connection in any state.
+ * @conn: connection that nobody uses any more, or NULL.
+ *
+ * The thread, without locks.
+ */
 void krl_conn_free(struct krl_conn *conn);
 
-/* Return: true if the local port is known to be down; @conn may be NULL. */
+/**
+ * krl_conn_port_down() - Check the local port of a connection.
+ * @conn: connection, or NULL.
+ *
+ * The thread, without locks.
+ * Return: true if the port is known to be down; false also if that can't be found out.
+ */
 bool krl_conn_port_down(const struct krl_conn *conn);
 
-/*
- * SEND the message in mem.send[slot]. Any thread; with ctx.lock held.
+/**
+ * krl_conn_send() - SEND the message that was built in mem.send[slot]; its header says how long it
+ * is.
+ * @conn: connection.
+ * @slot: slot, 0 to KRL_SLOTS - 1; its buffer is the NIC's until the answer has come.
+ *
+ * Any thread; with ctx.lock held.
  * Return: 0, or the negative errno of ibv_post_send().
  */
 int krl_conn_send(struct krl_conn *conn, unsigned int slot);
 
-/* Post receive buffer mem.recv[nr]. Return: 0, or the negative errno of ibv_post_recv(). */
+/**
+ * krl_conn_recv() - Post a receive buffer.
+ * @conn: connection.
+ * @nr: number of the buffer in mem.recv, 0 to KRL_RECVS - 1.
+ *
+ * The thread, without locks.
+ * Return: 0, or the negative errno of ibv_post_recv().
+ */
 int krl_conn_recv(struct krl_conn *conn, unsigned int nr);
 
-/*
- * Post up to KRL_WALK_PAGES READs; their data is laid end to end from @to, in conn.mem.
+/**
+ * krl_conn_post_reads() - Post READs as one list; their data is laid end to end.
+ * @conn: connection.
+ * @reads: READs.
+ * @nr: how many, 1 to KRL_WALK_PAGES.
+ * @to: where the data goes, in conn.mem, which has room for all of it.
+ *
  * Any thread, with server.io held; the thread without, while attaching.
- * Return: 0, or the negative errno of ibv_post_send().
+ * Return: 0, or the negative errno of ibv_post_send(): some may have been posted all the same.
  */
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,
 			void *to);
 
-/*
- * Busy-poll until @nr READs are done. Any thread, with server.io held; the thread without,
- * while attaching. Return: 0; -EIO: a completion failed or the connection broke; -ETIMEDOUT after
- * @patience_ns: the NIC may still write to the buffers.
+/**
+ * krl_conn_wait_reads() - Busy-poll until READs are done.
+ * @conn: connection.
+ * @nr: how many were posted and not waited for.
+ * @patience_ns: how long, in ns, roughly: the clock is read seldom.
+ *
+ * Any thread, with server.io held; the thread without, while attaching.
+ * Return: 0; -EIO: a completion failed or the connection broke; -ETIMEDOUT: the NIC may still write
+ * to the buffers.
  */
 int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns);
 
-/*
- * Reap send completions without waiting; @reads_done grows by the READs among them.
+/**
+ * krl_conn_poll_send() - Reap send completions without waiting, at most four.
+ * @conn: connection.
+ * @reads_done: grows by the READs among them.
+ *
  * Any thread, with server.io held; the thread without, while attaching.
- * Return: 0, or -EIO if a completion failed.
+ * Return: 0, or -EIO if a completion or the polling failed.
  */
 int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done);
 
-/* Reap completions of SENDs, which no look-up does now. Any thread, with server.io held. */
+/**
+ * krl_conn_drain() - Reap completions of SENDs, so that the send queue does not fill up while no
+ * look-up does it.
+ * @conn: connection without READs in flight. Errors are left to whoever waits for something.
+ *
+ * Any thread, with server.io held.
+ */
 void krl_conn_drain(struct krl_conn *conn);
 
 /* connect.c: the thread, without locks; a failure goes to krl_server_fail() */
 
-/* KRP_DO_CONNECT: resolve the name of the server, or connect if it is an address. */
+/**
+ * krl_connect_begin() - KRP_DO_CONNECT: resolve the name of the server, or connect if it is an
+ * address.
+ * @srv: server in CONNECTING, without a connection. Addresses found less than 30 s ago are
+ *	used again.
+ *
+ * The thread, without locks; a failure goes to krl_server_fail().
+ */
 void krl_connect_begin(struct krl_server *srv);
 
-/* Start to connect: the addresses of the server are known. */
+/**
+ * krl_connect_named() - Start to connect: the addresses of the server are known.
+ * @srv: server with addrs; the next of them in turn is tried. Does nothing if it is not in
+ *	CONNECTING any more.
+ *
+ * The thread, without locks; a failure goes to krl_server_fail().
+ */
 void krl_connect_named(struct krl_server *srv);
 
-/* Handle an rdma_cm event of the server's connection, which the caller has acknowledged. */
+/**
+ * krl_connect_cm_event() - Handle an rdma_cm event of the server's connection.
+ * @srv: server with a connection.
+ * @event: event, which the caller has acknowledged.
+ * @status: of the event: 0, a negative errno, or a reason of the connection manager.
+ *
+ * The thread, without locks; a failure goes to krl_server_fail().
+ */
 void krl_connect_cm_event(struct krl_server *srv, enum rdma_cm_event_type event, int status);
 
-/* KRP_DO_PROVE: compute our proof. */
+/**
+ * krl_connect_prove() - KRP_DO_PROVE: compute our proof with the key that the server chose, and say
+ * it to the session.
+ * @srv: server. A key that is not known has the key file read again.
+ *
+ * The thread, without locks.
+ */
 void krl_connect_prove(struct krl_server *srv);
 
-/* KRP_DO_VERIFY: compute what the server's proof must be. */
+/**
+ * krl_connect_verify() - KRP_DO_VERIFY: compute what the server's proof must be, and say it to the
+ * session.
+ * @srv: server.
+ *
+ * The thread, without locks.
+ */
 void krl_connect_verify(struct krl_server *srv);
 
-/* KRP_DO_LOAD: start to READ root, segments and directory. */
+/**
+ * krl_connect_load() - KRP_DO_LOAD: start to READ root, segments and directory.
+ * @srv: server with a connection.
+ *
+ * The thread, without locks; a failure goes to krl_server_fail().
+ */
 void krl_connect_load(struct krl_server *srv);
 
-/* Handle completions of the send queue while attaching; starts the next READ of the load. */
+/**
+ * krl_connect_loading() - Handle completions of the send queue while attaching; starts the next
+ * READ of the load.
+ * @srv: server with a connection. When the load is complete, two READs are timed and it is
+ *	up.
+ *
+ * The thread, without locks; a failure goes to krl_server_fail().
+ */
 void krl_connect_loading(struct krl_server *srv);
 
 /* srv.c: without locks */
 
-/* Run what is due for the SRV name. The thread. Return: when to call again, UINT64_MAX: never. */
+/**
+ * krl_srv_timers() - Run what is due for the SRV name that the servers come from.
+ * @ctx: context, with such a name or not.
+ * @now_ns: time.
+ *
+ * The thread, without locks.
+ * Return: when to call again, in ns; UINT64_MAX: never.
+ */
 uint64_t krl_srv_timers(struct krcore_ctx *ctx, uint64_t now_ns);
 
-/*
- * Set ret_at[i] to the server of the answer that server i is to become; -1: unchanged.
- * The thread.
+/**
+ * krl_srv_match() - Decide which server of a new answer each server of the context becomes.
+ * @ctx: context.
+ * @fresh: answer.
+ * @ret_at: out: by server of the context, index in @fresh; -1: unchanged, since too few are
+ *	named. A server that is still named keeps its place. Room for ctx.servers_nr.
+ *
+ * The thread, without locks.
  */
 void krl_srv_match(const struct krcore_ctx *ctx, const struct kru_servers *fresh, int *ret_at);
 
-/* Free ctx.srv. Any thread, after krl_loop_stop(). */
+/**
+ * krl_srv_fini() - Free ctx.srv.
+ * @ctx: context, after krl_loop_stop().
+ *
+ * Any thread.
+ */
 void krl_srv_fini(struct krcore_ctx *ctx);
 
 /* resolve.c: the thread, without locks, unless noted */
 
-/* Set server.addrs if the host is written as an address. Return: 0, else negative errno. */
+/**
+ * krl_resolve_numeric() - Set server.addrs if its host is written as an address.
+ * @srv: server.
+ *
+ * The thread, without locks.
+ * Return: 0; else a negative errno: it is a name, and nothing was set.
+ */
 int krl_resolve_numeric(struct krl_server *srv);
 
-/* Have a name-service query wake the thread. Return: 0 or the negative errno of epoll_ctl(). */
+/**
+ * krl_resolve_watch() - Have a name-service query wake the thread, whose timers continue it.
+ * @ctx: context.
+ * @lookup: query.
+ *
+ * The thread, without locks.
+ * Return: 0 or the negative errno of epoll_ctl().
+ */
 int krl_resolve_watch(struct krcore_ctx *ctx, const struct kru_lookup *lookup);
 
-/* Start to resolve the server's name. Return: 0 or negative errno. */
+/**
+ * krl_resolve_start() - Start to resolve the server's name.
+ * @srv: server that resolves nothing now.
+ *
+ * The thread, without locks.
+ * Return: 0; a negative errno of kru_lookup_start() or krl_resolve_watch(): nothing is in progress.
+ */
 int krl_resolve_start(struct krl_server *srv);
 
-/* Return: true if resolution ended; *@ret_err is then 0 with server.addrs set, or its error. */
+/**
+ * krl_resolve_poll() - Take the result of a resolution, if there is one.
+ * @srv: server.
+ * @ret_err: out: 0, with server.addrs set, or the negative errno of kru_lookup_addrs(); only
+ *	if it ended.
+ *
+ * The thread, without locks.
+ * Return: true if it ended; false if it goes on, or there is none.
+ */
 bool krl_resolve_poll(struct krl_server *srv, int *ret_err);
 
-/* Cancel the resolution, if there is one. */
+/**
+ * krl_resolve_drop() - Cancel the resolution, if there is one.
+ * @srv: server.
+ *
+ * The thread, without locks; or any, after krl_loop_stop().
+ */
 void krl_resolve_drop(struct krl_server *srv);
 
-/*
- * The configured local address to connect from; @ret_any: none is configured. Return: 0;
- * -ENODEV: no such device; -EADDRNOTAVAIL, -EAFNOSUPPORT: it has no address of @family.
+/**
+ * krl_source_addr() - Find the configured local address to connect from.
+ * @config: configuration, with a GID, a device or neither.
+ * @family: AF_INET or AF_INET6.
+ * @ret_addr: out: the address, port 0; untouched if @ret_any.
+ * @ret_any: out: none is configured.
+ *
+ * The thread, without locks.
+ * Return: 0; -ENODEV: no such device; -EADDRNOTAVAIL: it has no address of @family, or the GID is
+ * no address; -EAFNOSUPPORT: the GID is of the other family; -EIO: the device does not answer.
  */
 int krl_source_addr(const struct krl_config *config, int family, struct sockaddr_storage *ret_addr,
 		    bool *ret_any);
 
 /* session.c */
 
-/* Set up a server whose session is DOWN, before the thread runs. Return: 0 or negative errno. */
+/**
+ * krl_server_init() - Set up a server whose session is DOWN.
+ * @srv: server; cleared.
+ * @ctx: context, before its thread runs.
+ * @index: position in ctx.servers and in config.endpoints.
+ *
+ * Return: 0, or the negative errno of pthread_mutex_init().
+ */
 int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int index);
 
-/* Undo krl_server_init(), after krl_loop_stop(). */
+/**
+ * krl_server_fini() - Undo krl_server_init().
+ * @srv: server without a connection, after krl_loop_stop().
+ */
 void krl_server_fini(struct krl_server *srv);
 
-/* Return: the READ timeout, in ns. Any thread. */
+/**
+ * krl_server_patience_ns() - Tell how long a READ may take before its server counts as failed.
+ * @srv: server.
+ *
+ * Any thread.
+ * Return: a quarter of the configured time-out, in ns.
+ */
 uint64_t krl_server_patience_ns(const struct krl_server *srv);
 
-/* Return: the state of the session. Any thread, without ctx.lock. */
+/**
+ * krl_server_state() - Read the state of the session.
+ * @srv: server.
+ *
+ * Any thread, without ctx.lock.
+ * Return: the state.
+ */
 enum krp_session_state krl_server_state(struct krl_server *srv);
 
-/*
- * Mark a server failed, with @err and a text, unless it is already: READs in flight end, and
- * the thread is woken to take it down. Any thread, without ctx.lock.
+/**
+ * krl_server_fail() - Mark a server failed, unless it is already: READs in flight end, and the
+ * thread is woken to take it down.
+ * @srv: server.
+ * @err: negative errno.
+ * @format: of printf(): why, for the error text; cut if it is too long.
+ *
+ * Any thread, without ctx.lock.
  */
 void krl_server_fail(struct krl_server *srv, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The next step of connecting or loading begins; @what is constant. Without ctx.lock. */
+/**
+ * krl_server_step() - Tell the session that the next step of connecting or loading begins, which
+ * has its own time-out.
+ * @srv: server.
+ * @what: name of the step; constant.
+ *
+ * The thread, without ctx.lock.
+ */
 void krl_server_step(struct krl_server *srv, const char *what);
 
-/* Handle bytes that a server sent, which are not trusted. The thread, without locks. */
+/**
+ * krl_server_received() - Handle bytes that a server sent.
+ * @srv: server.
+ * @buf: bytes; not trusted.
+ * @bytes: how many.
+ *
+ * The thread, without locks.
+ */
 void krl_server_received(struct krl_server *srv, const void *buf, unsigned int bytes);
 
-/* The load is complete. The thread, without locks. */
+/**
+ * krl_server_up() - Tell the session that the load is complete, and open the map to look-ups.
+ * @srv: server whose load has ended well.
+ *
+ * The thread, without locks.
+ */
 void krl_server_up(struct krl_server *srv);
 
-/* KRP_DO_CLOSE: take a failed connection down. The thread, without locks. */
+/**
+ * krl_server_down() - KRP_DO_CLOSE: take a failed connection down, with its map and what is in
+ * progress.
+ * @srv: server. Waits for a look-up that holds server.io. The session starts its pause.
+ *
+ * The thread, without locks.
+ */
 void krl_server_down(struct krl_server *srv);
 
-/* Take it down for good. The thread, without locks. */
+/**
+ * krl_server_end() - Take a server down for good: withdraw nothing more, and close.
+ * @srv: server.
+ *
+ * The thread, without locks.
+ */
 void krl_server_end(struct krl_server *srv);
 
-/* Do what is due. The thread, without locks. Return: when to call again, in ns. */
+/**
+ * krl_server_timers() - Do what is due: resolution, duties of the session, deadlines.
+ * @srv: server.
+ * @now_ns: time.
+ *
+ * The thread, without locks.
+ * Return: when to call again, in ns of CLOCK_MONOTONIC.
+ */
 uint64_t krl_server_timers(struct krl_server *srv, uint64_t now_ns);
 
-/* Do what a session says, after something was said to it. Any thread, with ctx.lock held. */
+/**
+ * krl_session_run() - Do what a session says, after something was said to it; what is the thread's
+ * it leaves as duties.
+ * @srv: server.
+ *
+ * Any thread, with ctx.lock held.
+ */
 void krl_session_run(struct krl_server *srv);
 
-/* The same for all, after a record has changed. Any thread, with ctx.lock held. */
+/**
+ * krl_sessions_run() - krl_session_run() for all servers, after a record has changed.
+ * @ctx: context.
+ *
+ * Any thread, with ctx.lock held.
+ */
 void krl_sessions_run(struct krcore_ctx *ctx);
 
-/*
- * Block until something has changed; drops ctx.lock, which is held, meanwhile. Any thread but
- * the context's. Return: false if the deadline has passed.
+/**
+ * krl_wait_until() - Block until something has changed.
+ * @ctx: context.
+ * @deadline_ns: deadline, in ns of CLOCK_MONOTONIC.
+ *
+ * Any thread but the context's, with ctx.lock held, which is dropped meanwhile.
+ * Return: false if the deadline has passed; true otherwise, perhaps for no reason.
  */
 bool krl_wait_until(struct krcore_ctx *ctx, uint64_t deadline_ns);
 
-/* Put a question. Any thread, with ctx.lock held. Return: 0; -ENOTCONN: not attached. */
+/**
+ * krl_ask_begin() - Put a question to a server.
+ * @srv: server.
+ * @ask: question; stays valid until krl_ask_end().
+ *
+ * Any thread, with ctx.lock held.
+ * Return: 0, or an error of krp_session_ask() (-ENOTCONN: not attached): the question was not put.
+ */
 int krl_ask_begin(struct krl_server *srv, struct krp_ask *ask);
 
-/*
- * Block until a question that was put has ended, until the deadline at most. Any thread but the
- * context's, with ctx.lock held, which is dropped meanwhile. Return: its outcome.
+/**
+ * krl_ask_end() - Block until a question has ended, and give it up at the deadline.
+ * @srv: server.
+ * @ask: question that krl_ask_begin() put; the caller's again afterwards.
+ * @deadline_ns: deadline, in ns of CLOCK_MONOTONIC.
+ *
+ * Any thread but the context's, with ctx.lock held, which is dropped meanwhile.
+ * Return: its outcome: 0 or a negative errno.
  */
 int krl_ask_end(struct krl_server *srv, struct krp_ask *ask, uint64_t deadline_ns);
 
 /* publish.c */
 
-/* Set up a context without records. Before the thread runs. Return: 0 or -ENOMEM. */
+/**
+ * krl_records_init() - Set up a context without records.
+ * @ctx: context, before its thread runs.
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int krl_records_init(struct krcore_ctx *ctx);
 
-/* Free all records. After krl_loop_stop(). */
+/**
+ * krl_records_fini() - Free all records.
+ * @ctx: context, after krl_loop_stop(); krl_records_init() may have failed.
+ */
 void krl_records_fini(struct krcore_ctx *ctx);
 
 /* subscribe.c: the thread; with ctx.lock held, the last without */
 
-/* Append to ctx.events; @key: NULL for none. Dropped if they are full. */
+/**
+ * krl_event_add() - Append to ctx.events, for krl_events_deliver(); dropped if they are full.
+ * @srv: server that it comes from.
+ * @type: KRCORE_EVENT_*.
+ * @key: key, or NULL: none.
+ * @generation: of the changed record, or 0.
+ *
+ * The thread, with ctx.lock held.
+ */
 void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *key,
 		   uint64_t generation);
 
-/* Pass the collected events to the subscriber; takes ctx.sub_lock. */
+/**
+ * krl_events_deliver() - Pass the collected events to the subscriber, if there is one.
+ * @ctx: context.
+ *
+ * The thread, without locks; takes ctx.sub_lock.
+ */
 void krl_events_deliver(struct krcore_ctx *ctx);
 
 /* map.c: any thread, with server.io held */
 
-/*
- * READ root and new segments again; @reads grows by the READs. Return: 0; negative errno: the
- * server has failed, but for -ENOMEM.
+/**
+ * krl_map_refresh() - READ root and new segments again, and replace the map.
+ * @srv: server that is up.
+ * @reads: grows by the READs.
+ *
+ * Any thread, with server.io held.
+ * Return: 0; -ENOMEM: the old map stays; another negative errno: the server has failed.
  */
 int krl_map_refresh(struct krl_server *srv, uint32_t *reads);
 
 /* pulse.c: any thread, with server.io held */
 
-/*
- * Set server.still from the heartbeat, READ again if the last check is too old; @reads grows by
- * the READs. Return: 0; -ENOTCONN: the server has failed.
+/**
+ * krl_pulse_look() - Check the heartbeat in the root, if the last check is too old, and set
+ * server.still.
+ * @srv: server that is up.
+ * @reads: grows by the READs.
+ *
+ * Any thread, with server.io held.
+ * Return: 0; -ENOTCONN: the server has failed.
  */
 int krl_pulse_look(struct krl_server *srv, uint32_t *reads);
 
 /* loop.c */
 
-/* Start the thread. Return: 0, -ENODEV or another negative errno, with the error text set. */
+/**
+ * krl_loop_start() - Start the thread, with its file descriptors and rdma_cm channel.
+ * @ctx: context. On failure krl_loop_stop() undoes what was done.
+ *
+ * Return: 0, -ENODEV (no rdma_cm), or another negative errno, with the error text set.
+ */
 int krl_loop_start(struct krcore_ctx *ctx);
 
-/* Stop the thread and undo krl_loop_start(), also after it failed. Not the thread itself. */
+/**
+ * krl_loop_stop() - Stop the thread, which takes all servers down, and undo krl_loop_start().
+ * @ctx: context, also after krl_loop_start() failed.
+ *
+ * Any thread but the context's, without locks.
+ */
 void krl_loop_stop(struct krcore_ctx *ctx);
 
-/* Have the thread run its timers now. Any thread, any lock. */
+/**
+ * krl_loop_wake() - Have the thread run its timers now.
+ * @ctx: context.
+ *
+ * Any thread, any lock.
+ */
 void krl_loop_wake(struct krcore_ctx *ctx);
 
-/* Watch the completion channel of a new connection. The thread. Return: 0 or negative errno. */
+/**
+ * krl_loop_watch() - Watch the completion channel of a new connection.
+ * @srv: server with a connection that is set up.
+ *
+ * The thread.
+ * Return: 0 or the negative errno of epoll_ctl().
+ */
 int krl_loop_watch(struct krl_server *srv);
 
 #endif /* KRL_LIB_H */

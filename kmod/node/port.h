@@ -42,26 +42,48 @@ struct krc_port {
 	struct krc_meta *meta;
 };
 
-/* Count a reference to the struct. Context: any. Return: @port. */
+/**
+ * krc_port_get() - Count a reference to the struct.
+ * @port: port that the caller has a reference to.
+ *
+ * Context: any.
+ * Return: @port.
+ */
 static inline struct krc_port *krc_port_get(struct krc_port *port)
 {
 	krc_rail_get(&port->rail);
 	return port;
 }
 
-/* Drop a reference; the last one frees the struct. Context: may sleep. */
+/**
+ * krc_port_put() - Drop a reference; the last one frees the struct.
+ * @port: port.
+ *
+ * Context: may sleep.
+ */
 static inline void krc_port_put(struct krc_port *port)
 {
 	krc_rail_put(&port->rail);
 }
 
-/* Begin to use what a port points to. Context: any. Return: false if it is dead or dying. */
+/**
+ * krc_port_enter() - Begin to use what a port points to.
+ * @port: port that the caller has a reference to.
+ *
+ * Context: any.
+ * Return: true, until krc_port_exit(); false if it is dead or dying.
+ */
 static inline bool krc_port_enter(struct krc_port *port)
 {
 	return krc_rail_enter(&port->rail);
 }
 
-/* End the use begun by krc_port_enter(). Context: any. */
+/**
+ * krc_port_exit() - End the use that krc_port_enter() began.
+ * @port: port.
+ *
+ * Context: any.
+ */
 static inline void krc_port_exit(struct krc_port *port)
 {
 	krc_rail_exit(&port->rail);

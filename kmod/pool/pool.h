@@ -213,7 +213,12 @@ struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 dept
  */
 void krc_pool_stop(struct krc_pool *pool);
 
-/* Free a stopped pool that no flow uses any more. Context: may sleep. */
+/**
+ * krc_pool_destroy() - Free a pool.
+ * @pool: pool, stopped; no flow uses it any more and no READ is outstanding.
+ *
+ * Context: may sleep.
+ */
 void krc_pool_destroy(struct krc_pool *pool);
 
 /**
@@ -315,7 +320,8 @@ void krc_pool_poll_end(struct krc_pool *pool, u32 index, bool back);
  * @pool: pool.
  * @index: channel.
  *
- * For busy-polling callers. Does nothing if another CPU holds the channel's lock, or there is no such channel.
+ * For busy-polling callers. Does nothing if another CPU holds the channel's lock, or there is no
+ * such channel.
  * Context: task. Inside krc_rail_enter().
  */
 void krc_pool_poll(struct krc_pool *pool, u32 index);
@@ -460,14 +466,30 @@ struct krc_pool_stats {
 	u64 outstanding;
 };
 
-/* Counters, summed up. Context: any. Inside krc_rail_enter(). */
+/**
+ * krc_pool_stats() - Sum up the counters of all channels, those of removed ones included.
+ * @pool: pool.
+ * @ret_stats: out: counters; of different moments for different channels.
+ *
+ * Context: any but hard interrupts. Inside krc_rail_enter().
+ */
 void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats);
 
-/*
- * Upcalls of the provider, see struct krc_hw_events; an initiator is owned by its channel. They
- * schedule the softirq. Context: any.
+/**
+ * krc_pool_on_completion() - Upcall of the provider: the CQ of a send queue has completions.
+ * @initiator_owner: the channel, as given to initiator_create().
+ *
+ * Schedules the softirq that polls it. Context: any, also hard interrupt.
  */
 void krc_pool_on_completion(void *initiator_owner);
+
+/**
+ * krc_pool_on_fatal() - Upcall of the provider: a send queue is broken and flushes nothing.
+ * @initiator_owner: the channel, as given to initiator_create().
+ *
+ * Notes it in one bit and schedules the softirq, which resets the channel; if that softirq is just
+ * ending, the watchdog does, a second later at most. Context: any, also hard interrupt.
+ */
 void krc_pool_on_fatal(void *initiator_owner);
 
 #endif /* KRC_POOL_H */

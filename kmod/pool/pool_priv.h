@@ -84,16 +84,38 @@ enum krc_channel_state {
 	KRC_CHANNEL_STATES,
 };
 
-/* One segment in the hardware. */
+/**
+ * struct krc_wqe - One segment in the hardware.
+ * @req: request that it is a part of.
+ * @length: bytes.
+ * @unsignaled: it has no completion of its own: a later one stands for it.
+ * @leased: @expires counts.
+ * @expires: jiffies by which it must be out of the hardware.
+ */
 struct krc_wqe {
 	struct krc_req *req;
 	u32 length;
-	bool unsignaled; /* a later completion may stand for it */
+	bool unsignaled;
 	bool leased;
-	unsigned long expires; /* jiffies when it must be out of the hardware, if it is leased */
+	unsigned long expires;
 };
 
-/* Counters of a channel; see struct krc_pool_stats. */
+/**
+ * struct krc_channel_stats - Counters of a channel, from its creation; struct krc_pool_stats says
+ * what each counts.
+ * @posted: segments.
+ * @completed: requests.
+ * @faults: requests that failed by a fault of their own.
+ * @recoveries: resets begun.
+ * @replayed: requests posted again after a reset.
+ * @unknown: requests that ended with -EREMCHG.
+ * @timeouts: resets for KRC_FAULT_TIMEOUT.
+ * @refused_reads: resets because a READ was refused.
+ * @expired: resets for a lease that ended in the hardware.
+ * @strays: completions for which no segment could be meant.
+ *
+ * Protected by krc_channel.lock.
+ */
 struct krc_channel_stats {
 	u64 posted;
 	u64 completed;
@@ -242,13 +264,28 @@ struct krc_channels {
 	struct krc_channel *at[];
 };
 
-/* How many channels of a kind there are. Context: as krc_pool_channels() says. */
+/**
+ * krc_channels_of() - Count the channels of a kind.
+ * @all: list of channels.
+ * @kind: kind.
+ *
+ * Context: as krc_pool_channels() says.
+ * Return: how many flows may choose from; those that are being removed do not count.
+ */
 static inline u32 krc_channels_of(const struct krc_channels *all, enum krc_channel_kind kind)
 {
 	return all->first[kind + 1] - all->first[kind];
 }
 
-/* The i-th shared channel, modulo their number @nr. Context: as krc_pool_channels() says. */
+/**
+ * krc_channels_shared() - Get a shared channel by its position.
+ * @all: list of channels.
+ * @i: position; any number, taken modulo @nr.
+ * @nr: krc_channels_of() of KRC_CHANNEL_SHARED, or a smaller number; not 0.
+ *
+ * Context: as krc_pool_channels() says.
+ * Return: the channel, not counted.
+ */
 static inline struct krc_channel *krc_channels_shared(const struct krc_channels *all, u32 i, u32 nr)
 {
 	return all->at[all->first[KRC_CHANNEL_SHARED] + i % nr];
@@ -301,7 +338,14 @@ struct krc_pool {
 	struct krc_channels __rcu *channels;
 };
 
-/* The list of channels. Context: RCU read-locked, krc_pool.lock held, or the pool is ending. */
+/**
+ * krc_pool_channels() - Get the list of a pool's channels.
+ * @pool: pool.
+ *
+ * Context: RCU read-locked, krc_pool.lock held, or nobody else uses the pool any more.
+ * Return: the list, which is replaced and not changed: valid until the RCU section or the lock
+ * ends.
+ */
 static inline struct krc_channels *krc_pool_channels(struct krc_pool *pool)
 {
 	return rcu_dereference_check(pool->channels, lockdep_is_held(&pool->lock));
@@ -330,43 +374,114 @@ struct krc_channel *krc_pool_add(struct krc_pool *pool, enum krc_channel_kind ki
  * their flows, in order. Waits for pollers of the channel, too.
  * Context: may sleep. Inside krc_rail_enter().
  * Return: 0, also if the pool is stopped meanwhile, which does the rest; -EBUSY: it is the
- * only one of its kind.
+ * only one of its kind; -ENOMEM: nothing has changed.
  */
 int krc_pool_remove(struct krc_pool *pool, struct krc_channel *ch);
 
-/* Find a channel by number. Context: RCU read-locked. Return: it, or NULL. */
+/**
+ * krc_pool_find() - Find a channel by number.
+ * @pool: pool.
+ * @index: krc_channel.index.
+ *
+ * Context: RCU read-locked, or krc_pool.lock held.
+ * Return: the channel, not counted, also one that is being removed; or NULL.
+ */
 struct krc_channel *krc_pool_find(struct krc_pool *pool, u32 index);
 
-/* Make an empty list. Context: may sleep. Return: 0 or -ENOMEM. */
+/**
+ * krc_channels_create() - Give a new pool its empty list of channels.
+ * @pool: pool.
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
 int krc_channels_create(struct krc_pool *pool);
 
-/* Stop all channels and complete all requests with -ENODEV. Context: may sleep, pool->lock held. */
+/**
+ * krc_channels_stop() - Stop all channels, and complete their requests with -ENODEV.
+ * @pool: pool.
+ *
+ * Each send queue is destroyed first, so that the hardware accesses no memory of a request that has
+ * completed. done() has been called for what this CPU dispatches; another CPU may still be in one.
+ * Context: may sleep; pool->lock held.
+ */
 void krc_channels_stop(struct krc_pool *pool);
 
-/* Drop stopped channels, and the list. Context: may sleep; nobody uses the pool any more. */
+/**
+ * krc_channels_destroy() - Drop the stopped channels of a pool, and its list.
+ * @pool: pool.
+ *
+ * A channel that a flow still refers to lives, stopped, until that flow is released.
+ * Context: any that may free memory; nobody else uses the pool.
+ */
 void krc_channels_destroy(struct krc_pool *pool);
 
-/* Add counters of a channel to a sum. Context: any; no lock needed for @sum. */
+/**
+ * krc_channel_stats_add() - Add counters to a sum.
+ * @sum: sum; the caller protects it.
+ * @more: counters to add; krc_channel.lock held, if they are those of a live channel.
+ *
+ * Context: any.
+ */
 void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_channel_stats *more);
 
-/* Nothing is in the hardware, and all that has ended was told. */
+/**
+ * krc_channel_told() - Check whether a channel owes nobody an outcome.
+ * @ch: channel.
+ *
+ * Context: channel's lock held.
+ * Return: true if nothing is in the hardware, and done() has returned for all requests that ended.
+ */
 static inline bool krc_channel_told(const struct krc_channel *ch)
 {
 	return ch->head == ch->tail && list_empty(&ch->finished) && !ch->dispatching;
 }
 
-/* Take one more reference, which keeps the memory. Context: any; no lock needed. */
+/**
+ * krc_channel_get() - Take one more reference.
+ * @ch: channel, of which the caller has a reference, or finds in the list under RCU.
+ *
+ * It keeps the memory, not the send queue. Context: any; no lock needed.
+ */
 static inline void krc_channel_get(struct krc_channel *ch)
 {
 	kref_get(&ch->ref);
 }
 
-/* Drop a reference. Context: any; no lock needed. */
+/**
+ * krc_channel_put() - Drop a reference; the last one frees the memory after an RCU grace period.
+ * @ch: channel.
+ *
+ * Context: any; no lock needed.
+ */
 void krc_channel_put(struct krc_channel *ch);
 
-/* Choose the channel of a flow; see struct krc_channel_ops. */
+/**
+ * krc_pick_shared() - Choose the channel of a flow of KRC_CHANNEL_SHARED; krc_channel_ops.pick.
+ * @all: list of channels.
+ * @flow: not used.
+ * @to: peer of its next request, or NULL.
+ *
+ * The one of this CPU if it is not busy, else the least loaded, looking on from there: at
+ * KRC_POOL_SPREAD channels, and at all of them while none below KRC_LOAD_SLOW is found. A channel
+ * that is stalled on @to itself is taken at once, so that no other stalls on that peer as well.
+ * Loads are read without locks: hints.
+ * Context: RCU read-locked, flow->lock held.
+ * Return: the channel, not counted; one that is dead or being reset only if all are.
+ */
 struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct krc_flow *flow,
 				    const struct krc_hw_address *to);
+
+/**
+ * krc_pick_probation() - Choose the channel of a flow of KRC_CHANNEL_PROBATION;
+ * krc_channel_ops.pick.
+ * @all: list of channels.
+ * @flow: flow; its nth, modulo their number, says which one.
+ * @to: not used.
+ *
+ * Context: RCU read-locked, flow->lock held.
+ * Return: that channel, or the next one that is not dead, or that one if all are; not counted.
+ */
 struct krc_channel *krc_pick_probation(const struct krc_channels *all, const struct krc_flow *flow,
 				       const struct krc_hw_address *to);
 
@@ -385,55 +500,164 @@ bool krc_flow_move_one(struct krc_channel *ch);
 
 /* pool/send.c */
 
-/* Change the state. Return: whether the change is allowed from the present state. */
+/**
+ * krc_channel_set_state() - Change the state of a channel.
+ * @ch: channel.
+ * @state: new state.
+ *
+ * Context: channel's lock held.
+ * Return: true if it was changed; false if @state can't follow the present one (see
+ * krc_channel_next in pool/send.c), then nothing is.
+ */
 bool krc_channel_set_state(struct krc_channel *ch, enum krc_channel_state state);
 
-/* Name of a state, for diagnostics; "?" if unknown. Context: any; no lock needed. */
+/**
+ * krc_channel_state_name() - Name a state, for diagnostics.
+ * @state: state; may be out of range.
+ *
+ * Context: any; no lock needed.
+ * Return: a constant string; "?" if there is no such state.
+ */
 const char *krc_channel_state_name(enum krc_channel_state state);
 
-/* Post segments up to the capacity, flow after flow, and ring the doorbell once. */
+/**
+ * krc_channel_fill() - Post segments of the flows in turn, and ring the doorbell once for all of
+ * them.
+ * @ch: channel.
+ *
+ * Ends at the depth or KRC_WINDOW_BYTES of the hardware, when no flow has more, or when the channel
+ * is not READY. A request that check() or the provider refuses fails with its flow; finished
+ * requests are for krc_channel_dispatch(). May fault the channel.
+ * Context: channel's lock held.
+ */
 void krc_channel_fill(struct krc_channel *ch);
 
-/* Take completions from the hardware, at most @budget. Return: how many. */
+/**
+ * krc_channel_poll() - Take completions from the hardware, unless it is being reset or destroyed.
+ * @ch: channel.
+ * @budget: most completions to take, from 1; each may stand for several segments.
+ *
+ * Context: channel's lock held.
+ * Return: how many were taken, 0 to @budget; less than @budget: there were no more.
+ */
 int krc_channel_poll(struct krc_channel *ch, int budget);
 
-/* The same in any state, for a caller that owns the hardware exclusively. */
+/**
+ * krc_channel_take() - Take completions from the hardware in any state of the channel.
+ * @ch: channel, whose hardware the caller owns: it is pollable, or halted by the caller.
+ * @budget: as in krc_channel_poll().
+ *
+ * A completion that fits no segment in the hardware counts as a stray and faults the channel.
+ * Context: channel's lock held.
+ * Return: as krc_channel_poll().
+ */
 int krc_channel_take(struct krc_channel *ch, int budget);
 
-/*
- * Arm the CQ if something is in the hardware and no task busy-polls it (always on a
- * preemptible kernel); just after a poller has left, start the timer @linger instead.
+/**
+ * krc_channel_arm() - Ask the hardware for an interrupt, if anybody needs one.
+ * @ch: channel.
+ *
+ * Nobody does if it is armed, nothing is in the hardware, it can't be polled, or a task busy-polls
+ * it (which does not count on a preemptible kernel). Just after a poller left that may be back
+ * soon, the timer @linger is started instead. What completed before the arming took effect is taken
+ * here, and more is posted.
+ * Context: channel's lock held.
  */
 void krc_channel_arm(struct krc_channel *ch);
 
-/* Call done() for the finished requests. Drops the lock meanwhile. */
+/**
+ * krc_channel_dispatch() - Call krc_flow.done() for the finished requests, in the order in which
+ * they ended.
+ * @ch: channel.
+ *
+ * Drops the lock for each batch, and takes it again. Does nothing if another CPU dispatches: that
+ * one sees what was added. After KRC_DISPATCH_MAX batches the rest is left to the softirq, but not
+ * when the pool is stopping.
+ * Context: channel's lock held, with bottom halves off; no lock held that some done() takes.
+ */
 void krc_channel_dispatch(struct krc_channel *ch);
 
-/* Complete the segment at head with @fault. */
+/**
+ * krc_channel_retire() - Complete the oldest segment in the hardware.
+ * @ch: channel with a segment in the hardware (head != tail).
+ * @fault: KRC_FAULT_NONE, the request's own fault, or KRC_FAULT_FLUSHED: the channel failed
+ *	before it.
+ *
+ * With the last segment of a request in the hardware the request finishes, fails with its flow, or
+ * is queued for replay.
+ * Context: channel's lock held.
+ */
 void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault);
 
-/* Poll, fill, arm, dispatch. Drops the lock while it dispatches. */
+/**
+ * krc_channel_run() - Poll, act on krc_pool_on_fatal(), fill, arm and dispatch: all that an
+ * interrupt would do.
+ * @ch: channel.
+ * @budget: as in krc_channel_poll().
+ *
+ * Context: as krc_channel_dispatch(), which drops the lock meanwhile.
+ */
 void krc_channel_run(struct krc_channel *ch, int budget);
 
-/* Put a flow that has something to post on the DRR list. */
+/**
+ * krc_flow_activate() - Put a flow at the end of the DRR list, with a full quantum.
+ * @ch: channel it is on.
+ * @flow: flow; nothing changes if it has failed, is in a list already (also that of held
+ *	flows), or has nothing to post.
+ *
+ * Context: channel's lock held.
+ */
 void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow);
 
-/* Fail a flow: its queued requests complete with @status, after those in the hardware. */
+/**
+ * krc_flow_fail() - Fail a flow: it accepts and posts nothing until krc_flow_restart().
+ * @ch: channel it is on.
+ * @flow: flow.
+ * @status: negative errno that its queued requests complete with, when none of its segments
+ *	is in the hardware any more; one that may have changed the peer's memory completes with
+ *	-EREMCHG. Ignored if it has failed before.
+ *
+ * Context: channel's lock held.
+ */
 void krc_flow_fail(struct krc_channel *ch, struct krc_flow *flow, int status);
 
-/* Softirq handler (irq_poll) of a channel; lock not held. Return: completions taken. */
+/**
+ * krc_channel_softirq() - Serve a channel in softirq: the handler of its irq_poll.
+ * @iop: krc_channel.iop.
+ * @budget: most completions to take.
+ *
+ * Context: softirq; channel's lock not held.
+ * Return: completions taken; @budget: it is called again soon.
+ */
 int krc_channel_softirq(struct irq_poll *iop, int budget);
 
-/*
- * The caller is about to submit. If a poller left or submitted just now, the caller is taken to
- * be that poller in a burst, and arming is deferred further.
+/**
+ * krc_channel_note_poller() - Note that a task is about to submit.
+ * @ch: channel it submits to.
+ *
+ * If a poller left or submitted less than krc_spin_linger_ns() ago, this one is taken to be the
+ * same in a burst, and arming is deferred once more.
+ * Context: channel's lock held.
  */
 void krc_channel_note_poller(struct krc_channel *ch);
 
-/* Deferred arming is over: run the channel. hrtimer in softirq; lock not held. */
+/**
+ * krc_channel_linger_over() - Run a channel whose deferred arming is over: the function of its
+ * hrtimer.
+ * @timer: krc_arming.linger.
+ *
+ * Context: hrtimer in softirq; channel's lock not held.
+ * Return: HRTIMER_NORESTART.
+ */
 enum hrtimer_restart krc_channel_linger_over(struct hrtimer *timer);
 
-/* Whether it works: READY, or LEAVING, which is the same but for new segments. */
+/**
+ * krc_channel_works() - Check whether a channel's hardware executes requests.
+ * @ch: channel.
+ *
+ * Context: channel's lock held, else a hint.
+ * Return: true in READY, and in LEAVING, which is the same but for new segments.
+ */
 static inline bool krc_channel_works(const struct krc_channel *ch)
 {
 	return ch->state == KRC_CHANNEL_READY || ch->state == KRC_CHANNEL_LEAVING;
@@ -441,35 +665,125 @@ static inline bool krc_channel_works(const struct krc_channel *ch)
 
 /* pool/recovery.c */
 
-/* Record a fault, and schedule recovery. @culprit: the request that failed, or NULL: none. */
+/**
+ * krc_channel_fault() - Record a fault, and schedule the recovery.
+ * @ch: channel.
+ * @fault: what happened. The first one counts; only a request's own fault, seen before the
+ *	hardware is halted, replaces KRC_FAULT_EXPIRED.
+ * @culprit: the request that failed, whose target and opcode decide what happens to the
+ *	others; NULL: none.
+ *
+ * Does nothing in a channel that is stopped. Context: channel's lock held.
+ */
 void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struct krc_req *culprit);
 
-/* Whether a flushed WRITE or atomic may have been executed. */
+/**
+ * krc_channel_in_doubt() - Check whether a flushed request may have been executed, if only in part.
+ * @ch: channel with a fault.
+ * @req: request of which a segment was in the hardware.
+ *
+ * Context: channel's lock held.
+ * Return: false for READs, for another target than the one that failed, and where the target
+ * refused a request that was no READ; true otherwise.
+ */
 bool krc_channel_in_doubt(const struct krc_channel *ch, const struct krc_req *req);
 
-/* Whether a flushed request has waited unanswered for as long as the one that timed out. */
+/**
+ * krc_channel_silent() - Check whether a flushed request failed with the one that timed out.
+ * @ch: channel with a fault.
+ * @req: request of which a segment was in the hardware.
+ *
+ * Context: channel's lock held.
+ * Return: true after KRC_FAULT_TIMEOUT, if @req is for the same target, nothing of it has completed
+ * since the stall began, and that is longer ago than KRC_SILENT_MS.
+ */
 bool krc_channel_silent(const struct krc_channel *ch, const struct krc_req *req);
 
-/* Whether the doorbell was rung for the segment at head. */
+/**
+ * krc_channel_begun() - Check whether the doorbell was rung for the oldest segment.
+ * @ch: channel with a segment in the hardware.
+ *
+ * Context: channel's lock held.
+ * Return: true if the hardware may have begun it.
+ */
 static inline bool krc_channel_begun(const struct krc_channel *ch)
 {
 	return (s32)(ch->rung - ch->head) > 0;
 }
 
-/* Complete all requests with @status. The hardware touches none of them any more. */
+/**
+ * krc_channel_abort() - Complete all requests of all flows of a channel.
+ * @ch: channel whose hardware touches no memory of them any more.
+ * @status: negative errno; a WRITE or an atomic for which the doorbell was rung completes
+ *	with -EREMCHG instead.
+ *
+ * The flows fail. What has ended is for krc_channel_dispatch(). Context: channel's lock held.
+ */
 void krc_channel_abort(struct krc_channel *ch, int status);
 
-/* Work items: reset a failed channel; fault one with an expired lease. Lock not held. */
+/**
+ * krc_channel_recover() - Reset a failed channel: the function of krc_failure.recover.
+ * @work: that work item.
+ *
+ * Collects what the hardware flushes, halts and restarts it, ends or replays the requests; DEAD if
+ * it can't be reset, or after KRC_FRUITLESS_MAX resets without progress. Does nothing if the
+ * channel is not FAILED (or DEAD, when it retries).
+ * Context: work item, may sleep; channel's lock not held.
+ */
 void krc_channel_recover(struct work_struct *work);
+
+/**
+ * krc_channel_expire() - Enforce the leases of segments: the function of krc_lease_bound.expiry.
+ * @work: that work item.
+ *
+ * Faults the channel with KRC_FAULT_EXPIRED if a leased segment is still in the hardware after its
+ * time, else schedules itself for the next one.
+ * Context: work item, may sleep; channel's lock not held.
+ */
 void krc_channel_expire(struct work_struct *work);
 
-/* pool/read.c: READ slots. Context: may sleep, lock not held. Create: 0 or a negative errno. */
+/**
+ * krc_reader_create() - Make the READ slots of a pool, with their memory and its key.
+ * @pool: pool, with its channels.
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM, or the error of ops->key_dma().
+ */
 int krc_reader_create(struct krc_pool *pool);
-void krc_reader_stop(struct krc_pool *pool); /* refuse READs, unqueue those that wait */
-void krc_reader_end(struct krc_pool *pool); /* with the channels stopped: complete the rest */
+
+/**
+ * krc_reader_stop() - Refuse READs from now on, and take from their shares those that wait for a
+ * slot.
+ * @pool: pool.
+ *
+ * They complete in krc_reader_end(). Context: any but hard interrupts; no lock held.
+ */
+void krc_reader_stop(struct krc_pool *pool);
+
+/**
+ * krc_reader_end() - Complete the READs that krc_reader_stop() left.
+ * @pool: pool, whose channels are stopped.
+ *
+ * Context: may sleep; no lock held.
+ */
+void krc_reader_end(struct krc_pool *pool);
+
+/**
+ * krc_reader_destroy() - Free the READ slots of a pool.
+ * @pool: pool, after krc_reader_end(), or before any READ.
+ *
+ * Memory whose key can't be destroyed is not freed: the hardware might still write it.
+ * Context: may sleep; no lock held.
+ */
 void krc_reader_destroy(struct krc_pool *pool);
 
-/* Negative errno of struct krp_cqe for a fault, or 0. Context: any; no lock needed. */
+/**
+ * krc_fault_errno() - Translate a fault to an errno.
+ * @fault: what the hardware reported.
+ *
+ * Context: any; no lock needed.
+ * Return: negative errno of struct krp_cqe; 0 for KRC_FAULT_NONE.
+ */
 static inline int krc_fault_errno(enum krc_fault fault)
 {
 	switch (fault) {
@@ -487,7 +801,14 @@ static inline int krc_fault_errno(enum krc_fault fault)
 	}
 }
 
-/* Whether a fault is the request's own. Context: any; no lock needed. */
+/**
+ * krc_fault_own() - Check whether a fault is that of the request that reports it.
+ * @fault: what the hardware reported.
+ *
+ * Context: any; no lock needed.
+ * Return: false for no fault, for KRC_FAULT_FLUSHED, and for faults of the channel as a whole (from
+ * KRC_FAULT_FATAL on).
+ */
 static inline bool krc_fault_own(enum krc_fault fault)
 {
 	return fault != KRC_FAULT_NONE && fault != KRC_FAULT_FLUSHED && fault < KRC_FAULT_FATAL;

@@ -110,11 +110,31 @@ struct krc_standing *krc_standing_get(const struct krc_rail *rail,
 				      const struct krc_hw_address *address, u64 mrdir_addr,
 				      u32 mrdir_rkey);
 
-/* Take one more reference, beside one that is held; drop one. Context: any but hard interrupts. */
+/**
+ * krc_standing_hold() - Take one more reference.
+ * @standing: target, of which the caller has a reference.
+ *
+ * Context: any but hard interrupts.
+ */
 void krc_standing_hold(struct krc_standing *standing);
+
+/**
+ * krc_standing_put() - Drop a reference.
+ * @standing: target.
+ *
+ * With the last one a target is freed, unless it is silent: then it is remembered, and the longest
+ * idle one of more than KRC_SILENT_MAX is freed.
+ * Context: any but hard interrupts.
+ */
 void krc_standing_put(struct krc_standing *standing);
 
-/* The state now: proven only for KRC_PROVEN_MS after an answer. Context: any. */
+/**
+ * krc_standing_now() - Get the state as it counts now.
+ * @standing: target, counted.
+ *
+ * Context: any; no lock needed.
+ * Return: krc_standing.state, but KRC_STANDING_NEW if the last answer is older than KRC_PROVEN_MS.
+ */
 static inline enum krc_standing_state krc_standing_now(const struct krc_standing *standing)
 {
 	enum krc_standing_state state = READ_ONCE(standing->state);
@@ -125,13 +145,31 @@ static inline enum krc_standing_state krc_standing_now(const struct krc_standing
 	return state;
 }
 
-/* Whether it may be asked now: it is not silent, or its pause is over. Any but hard interrupts. */
+/**
+ * krc_standing_due() - Check whether a target may be asked now.
+ * @standing: target, counted.
+ *
+ * Context: any but hard interrupts.
+ * Return: true unless it is silent and its pause is not over.
+ */
 bool krc_standing_due(struct krc_standing *standing);
 
-/* krc_standing_answered() for a target that was not proven. Context: any but hard interrupts. */
+/**
+ * krc_standing_prove() - Note the answer of a target in full: it is proven, and its failures are
+ * forgotten.
+ * @standing: target, counted.
+ *
+ * Context: any but hard interrupts.
+ */
 void krc_standing_prove(struct krc_standing *standing);
 
-/* It has answered, if only by a refusal. For the data path. Context: any but hard interrupts. */
+/**
+ * krc_standing_answered() - Note that a target has answered, if only by a refusal.
+ * @standing: target, counted.
+ *
+ * For the data path: takes no lock and writes nothing if it is proven and has answered in this
+ * jiffy. Context: any but hard interrupts.
+ */
 static inline void krc_standing_answered(struct krc_standing *standing)
 {
 	unsigned long now = jiffies;
@@ -167,7 +205,12 @@ void krc_standing_suspect(struct krc_standing *standing);
  */
 void krc_silence_drop(const struct krc_rail *rail);
 
-/* Number of silent targets remembered without a user, for tests. Context: any. */
+/**
+ * krc_silence_idle() - Count the silent targets that are remembered without a user, for tests.
+ *
+ * Context: any.
+ * Return: their number, 0 to KRC_SILENT_MAX.
+ */
 u32 krc_silence_idle(void);
 
 #endif /* KRC_SILENCE_H */

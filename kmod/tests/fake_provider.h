@@ -91,15 +91,41 @@ struct krc_fake {
 
 extern const struct krc_provider_ops krc_fake_ops;
 
-/* Make and free the NIC. Context: may sleep. */
+/**
+ * krc_fake_create() - Make the NIC, with a device for DMA.
+ *
+ * Context: may sleep.
+ * Return: it, for krc_fake_destroy(); NULL: no memory.
+ */
 struct krc_fake *krc_fake_create(void);
+
+/**
+ * krc_fake_destroy() - Free the NIC.
+ * @fake: NIC without initiators.
+ *
+ * Context: may sleep.
+ */
 void krc_fake_destroy(struct krc_fake *fake);
+
+/**
+ * krc_fake_hw() - Get the NIC as the provider's callers see it.
+ * @fake: NIC.
+ *
+ * Return: the same object, for krc_rail.hw.
+ */
 static inline struct krc_hw *krc_fake_hw(struct krc_fake *fake)
 {
 	return (struct krc_hw *)fake;
 }
 
-/* Requests in an initiator that have not been completed; 0 if there is none of that number. */
+/**
+ * krc_fake_pending() - Count the requests of an initiator that the hardware has seen and not ended.
+ * @fake: NIC.
+ * @i: number of the initiator, below KRC_FAKE_INITIATORS.
+ *
+ * Context: any.
+ * Return: their number; 0 also if there is no such initiator.
+ */
 u32 krc_fake_pending(struct krc_fake *fake, u32 i);
 
 /**
@@ -114,13 +140,33 @@ u32 krc_fake_pending(struct krc_fake *fake, u32 i);
  */
 u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count);
 
-/* Fail the oldest request of an initiator; all behind it are flushed. */
+/**
+ * krc_fake_fail() - Fail the oldest request of an initiator; all behind it are flushed.
+ * @fake: NIC.
+ * @i: number of the initiator; nothing happens if there is none, it has failed, or it is
+ *	idle.
+ * @fault: what the request fails with.
+ *
+ * Context: any.
+ */
 void krc_fake_fail(struct krc_fake *fake, u32 i, enum krc_fault fault);
 
-/* Report that an initiator is broken. */
+/**
+ * krc_fake_fatal() - Report that an initiator is broken.
+ * @fake: NIC.
+ * @i: number of the initiator; nothing happens if there is none.
+ *
+ * Context: any.
+ */
 void krc_fake_fatal(struct krc_fake *fake, u32 i);
 
-/* Report a completion that no request is behind. */
+/**
+ * krc_fake_stray() - Report a completion that no request is behind.
+ * @fake: NIC.
+ * @i: number of the initiator; nothing happens if there is none.
+ *
+ * Context: any.
+ */
 void krc_fake_stray(struct krc_fake *fake, u32 i);
 
 #endif /* KRC_FAKE_PROVIDER_H */

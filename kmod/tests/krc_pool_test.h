@@ -22,32 +22,60 @@
 #define KRC_TEST_REQS 256
 #define KRC_TEST_WAIT_MS 5000
 
-/* A request that counts its completions. */
+/**
+ * struct krc_test_req - A request that counts its completions.
+ * @req: the request.
+ * @dones: times it was completed since it was submitted.
+ * @order: when, among those of its flow, from 0.
+ * @status: what it completed with.
+ */
 struct krc_test_req {
 	struct krc_req req;
 	u32 dones;
-	u32 order; /* when, among those of its flow */
+	u32 order;
 	int status;
 };
 
-/* A flow with its requests. */
+/**
+ * struct krc_test_flow - A flow with its requests.
+ * @flow: the flow.
+ * @address: target of its requests; the first byte tells flows apart.
+ * @reqs: its requests, by number modulo KRC_TEST_REQS.
+ * @index: channel that the last requests were submitted to.
+ * @submitted: requests submitted.
+ * @done: requests completed.
+ * @most: most requests that were told together.
+ * @mixed: times they were told with a wrong number, or with those of another flow.
+ * @check: what check() says.
+ * @idempotent: of what is submitted from now on, as are those that follow.
+ * @leased: see struct krc_req.
+ * @lease_ms: from submit to krc_req.until.
+ * @stay_ms: krc_req.stay.
+ */
 struct krc_test_flow {
 	struct krc_flow flow;
 	struct krc_hw_address address;
 	struct krc_test_req reqs[KRC_TEST_REQS];
-	u32 index; /* channel that the last requests were submitted to */
+	u32 index;
 	u32 submitted;
 	u32 done;
-	u32 most; /* that were told together */
-	u32 mixed; /* told with a wrong number, or with those of another flow */
-	int check; /* what check() says */
-	bool idempotent; /* of what is submitted, as those that follow */
+	u32 most;
+	u32 mixed;
+	int check;
+	bool idempotent;
 	bool leased;
 	u32 lease_ms;
 	u32 stay_ms;
 };
 
-/* What a test has. */
+/**
+ * struct krc_test - What a test has.
+ * @test: the KUnit test.
+ * @fake: NIC.
+ * @port: port; its rail alone is set.
+ * @pool: pool, on the rail.
+ * @flow: flows.
+ */
 struct krc_test {
 	struct kunit *test;
 	struct krc_fake *fake;
@@ -56,6 +84,12 @@ struct krc_test {
 	struct krc_test_flow *flow[4];
 };
 
+/**
+ * krc_test_done() - Note the outcomes of requests: krc_flow.done of a test's flows.
+ * @pool_flow: krc_test_flow.flow.
+ * @reqs: requests, in order.
+ * @nr: how many.
+ */
 static inline void krc_test_done(struct krc_flow *pool_flow, struct list_head *reqs, u32 nr)
 {
 	struct krc_test_flow *flow = container_of(pool_flow, struct krc_test_flow, flow);
@@ -76,11 +110,24 @@ static inline void krc_test_done(struct krc_flow *pool_flow, struct list_head *r
 	flow->mixed += nr != 0;
 }
 
+/**
+ * krc_test_check() - Say what the flow's test wants to be said: krc_flow.check of a test's flows.
+ * @req: request of such a flow.
+ *
+ * Return: krc_test_flow.check.
+ */
 static inline int krc_test_check(struct krc_req *req)
 {
 	return READ_ONCE(container_of(req->flow, struct krc_test_flow, flow)->check);
 }
 
+/**
+ * krc_test_start() - Make the pool of a test.
+ * @t: test with its NIC.
+ * @initiators: shared channels.
+ *
+ * Return: 0 or the error of krc_pool_create().
+ */
 static inline int krc_test_start(struct krc_test *t, u32 initiators)
 {
 	t->port.rail.ops = &krc_fake_ops;
@@ -90,6 +137,10 @@ static inline int krc_test_start(struct krc_test *t, u32 initiators)
 	return PTR_ERR_OR_ZERO(t->pool);
 }
 
+/**
+ * krc_test_flows() - Set up all flows of a test on its pool.
+ * @t: test.
+ */
 static inline void krc_test_flows(struct krc_test *t)
 {
 	int i;
@@ -100,7 +151,10 @@ static inline void krc_test_flows(struct krc_test *t)
 	}
 }
 
-/* The flows are not used any more. */
+/**
+ * krc_test_release() - Release all flows of a test, which are drained.
+ * @t: test.
+ */
 static inline void krc_test_release(struct krc_test *t)
 {
 	int i;
@@ -109,7 +163,13 @@ static inline void krc_test_release(struct krc_test *t)
 		krc_flow_release(&t->flow[i]->flow);
 }
 
-/* A channel of the pool, which nobody removes meanwhile. */
+/**
+ * krc_test_channel() - Find a channel of a test's pool.
+ * @t: test, which removes no channel meanwhile.
+ * @index: number.
+ *
+ * Return: the channel, not counted; NULL: there is none.
+ */
 static inline struct krc_channel *krc_test_channel(struct krc_test *t, u32 index)
 {
 	struct krc_channel *ch;
@@ -120,7 +180,12 @@ static inline struct krc_channel *krc_test_channel(struct krc_test *t, u32 index
 	return ch;
 }
 
-/* How many shared channels there are. */
+/**
+ * krc_test_shared() - Count the shared channels of a test's pool.
+ * @t: test.
+ *
+ * Return: their number.
+ */
 static inline u32 krc_test_shared(struct krc_test *t)
 {
 	struct krc_pool_stats stats;
@@ -129,7 +194,11 @@ static inline u32 krc_test_shared(struct krc_test *t)
 	return stats.initiators;
 }
 
-/* The same with another number of initiators. */
+/**
+ * krc_test_restart() - Replace the pool of a test by one with another number of shared channels.
+ * @t: test; its flows begin anew.
+ * @initiators: shared channels.
+ */
 static inline void krc_test_restart(struct krc_test *t, u32 initiators)
 {
 	krc_pool_stop(t->pool);
@@ -139,6 +208,12 @@ static inline void krc_test_restart(struct krc_test *t, u32 initiators)
 	krc_test_flows(t);
 }
 
+/**
+ * krc_test_init() - Begin a test: NIC, flows, and a pool with one shared channel.
+ * @test: the KUnit test; its priv becomes the struct krc_test.
+ *
+ * Return: 0; a failed assertion ends the test.
+ */
 static inline int krc_test_init(struct kunit *test)
 {
 	struct krc_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
@@ -158,6 +233,10 @@ static inline int krc_test_init(struct kunit *test)
 	return 0;
 }
 
+/**
+ * krc_test_exit() - End a test: stop and free all that krc_test_init() made.
+ * @test: the KUnit test, also if krc_test_init() got no further than a part of it.
+ */
 static inline void krc_test_exit(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -173,7 +252,15 @@ static inline void krc_test_exit(struct kunit *test)
 	krc_fake_destroy(t->fake);
 }
 
-/* Submit @count requests of @length bytes. */
+/**
+ * krc_test_submit() - Submit requests.
+ * @flow: flow.
+ * @count: how many, so that at most KRC_TEST_REQS are outstanding.
+ * @opcode: KRP_OP_*.
+ * @length: bytes of each.
+ *
+ * Return: 0 or the error of krc_flow_submit(): then none counts as submitted.
+ */
 static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opcode, u32 length)
 {
 	LIST_HEAD(reqs);
@@ -213,7 +300,13 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 		KUNIT_EXPECT_TRUE(test, cond); \
 	} while (0)
 
-/* Let the NIC carry out everything until the flow has @done completions, or a few more. */
+/**
+ * krc_test_finish() - Let the NIC carry out everything until a flow has so many completions, and
+ * expect them in time.
+ * @t: test.
+ * @flow: flow.
+ * @done: completions since the flow was set up; a few more may come.
+ */
 static inline void krc_test_finish(struct krc_test *t, struct krc_test_flow *flow, u32 done)
 {
 	unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS);
@@ -228,7 +321,14 @@ static inline void krc_test_finish(struct krc_test *t, struct krc_test_flow *flo
 	KUNIT_EXPECT_LE(t->test, READ_ONCE(flow->done), flow->submitted);
 }
 
-/* Requests @from to @to - 1 are done once, in order, with @status. */
+/**
+ * krc_test_expect() - Expect that requests are done once each, in order, with a status.
+ * @t: test.
+ * @flow: flow.
+ * @from: first request.
+ * @to: behind the last one.
+ * @status: 0 or a negative errno.
+ */
 static inline void krc_test_expect(struct krc_test *t, struct krc_test_flow *flow, u32 from, u32 to,
 				   int status)
 {

@@ -13,7 +13,11 @@
  */
 int krc_chardev_init(void);
 
-/* Unregister, and wait for the release of contexts. Context: module exit; all files are closed. */
+/**
+ * krc_chardev_exit() - Unregister /dev/krcore, and wait for the release of closed contexts.
+ *
+ * Context: module exit, may sleep; all files are closed.
+ */
 void krc_chardev_exit(void);
 
 #endif /* KRC_CHARDEV_H */

@@ -67,7 +67,16 @@ struct krc_context {
 	struct work_struct release;
 };
 
-/* What all contexts have done, per CPU. */
+/**
+ * struct krc_counts - What all contexts have done, per CPU; only sums over all CPUs mean something.
+ * @connects: KRP_IOC_CONNECT that got as far as a look-up.
+ * @connects_cached: of them, those answered by the node's cache.
+ * @connects_failed: of them, those that failed.
+ * @posts: KRP_IOC_POST calls on a queue that exists, failed ones included.
+ * @requests: requests that those took.
+ * @completions: requests completed.
+ * @errors: of them, those with an error.
+ */
 struct krc_counts {
 	u64 connects;
 	u64 connects_cached;
@@ -82,24 +91,97 @@ DECLARE_PER_CPU(struct krc_counts, krc_counts);
 extern struct workqueue_struct *krc_context_wq; /* releases closed contexts and queues */
 extern struct workqueue_struct *krc_renew_wq; /* renews expired references to remote regions */
 
-/* Make a context for the caller. Context: may sleep. Return: it, or ERR_PTR(-ENOMEM, -EDQUOT). */
+/**
+ * krc_context_open() - Make a context for the calling process, charged to its user.
+ *
+ * It has one reference, for krc_context_close(). Context: may sleep.
+ * Return: it, or ERR_PTR: -ENOMEM, or -EDQUOT (limit of contexts).
+ */
 struct krc_context *krc_context_open(void);
 
-/*
- * End a context when its file is closed. Services are withdrawn at once; a work item drains
- * the requests in flight and drops the file's reference. Context: may sleep.
+/**
+ * krc_context_close() - End a context when its file is closed.
+ * @ctx: context; no other thread uses it.
+ *
+ * Its services are withdrawn at once. A work item closes the queues, waits for the requests in the
+ * hardware, deregisters the regions and drops the file's reference; without a port it is dropped
+ * here.
+ * Context: may sleep.
  */
 void krc_context_close(struct krc_context *ctx);
 
-/* Drop a reference; the last one frees the context. Context: may sleep. */
+/**
+ * krc_context_put() - Drop a reference; the last one frees the context.
+ * @ctx: context.
+ *
+ * Context: may sleep.
+ */
 void krc_context_put(struct krc_context *ctx);
 
-/* One function for each ioctl. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
+/**
+ * krc_ioc_query() - KRP_IOC_QUERY: tell limits and versions.
+ * @ctx: context, with or without a port.
+ * @arg: out: all of it, as in krp_ioctl.h.
+ *
+ * Context: may sleep.
+ * Return: 0.
+ */
 int krc_ioc_query(struct krc_context *ctx, struct krp_query *arg);
+
+/**
+ * krc_ioc_port() - KRP_IOC_PORT: describe a port of the node.
+ * @ctx: context, with or without a port.
+ * @arg: in: index, from 1; out: the rest, as in krp_ioctl.h.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL (@arg->index is 0), -ENOENT (no such port), -ENODEV (it is dying).
+ */
 int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg);
+
+/**
+ * krc_ioc_setup() - KRP_IOC_SETUP: bind a context to a port, and make its completion ring.
+ * @ctx: context without a port.
+ * @arg: as in krp_ioctl.h; out: map_bytes.
+ *
+ * Context: may sleep.
+ * Return: 0, -EPROTONOSUPPORT (version), -EINVAL (flags, fields or entries of the ring), -EBUSY
+ * (has a port), -ENODEV (no such port, or it is dying), -ENOMEM, -ERESTARTSYS. On an error the
+ * context is as before.
+ */
 int krc_ioc_setup(struct krc_context *ctx, struct krp_setup *arg);
+
+/**
+ * krc_ioc_mr_reg() - KRP_IOC_MR_REG: register memory of the caller.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h; out: handle and token.
+ *
+ * Context: may sleep.
+ * Return: 0, -EBADFD (no port), -EINVAL (reserved field, access bits, and what krc_mr_reg() finds),
+ * -ENOMEM, -EBUSY (no handle is free), or another error of krc_mr_reg().
+ */
 int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg);
+
+/**
+ * krc_ioc_mr_dereg() - KRP_IOC_MR_DEREG: deregister a region; its memory stays pinned until its
+ * last request is done.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h.
+ *
+ * Waits until no peer can access the region any more; see krc_mr_dereg().
+ * Context: may sleep.
+ * Return: 0, -EINVAL (reserved field), -ENOENT (no such handle).
+ */
 int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg);
+
+/**
+ * krc_ioc_mr_dereg_many() - KRP_IOC_MR_DEREG_MANY: deregister regions with one wait.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h; out: done, how many of the handles, from the first.
+ *
+ * Context: may sleep.
+ * Return: 0 (also if a later handle names none: done says so), -EINVAL (count, or done not 0),
+ * -EFAULT, -ENOMEM, -ENOENT (the first handle names none).
+ */
 int krc_ioc_mr_dereg_many(struct krc_context *ctx, struct krp_mr_dereg_many *arg);
 
 /**

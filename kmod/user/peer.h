@@ -70,16 +70,36 @@ struct krc_peer {
 struct krc_peer *krc_peer_get(struct krc_port *port, const struct krp_key *key,
 			      const struct krp_value *value, bool fresh);
 
-/* Drop the user that krc_peer_get() counted; NULL is allowed. Context: may sleep. */
+/**
+ * krc_peer_put() - Drop the user that krc_peer_get() counted.
+ * @peer: peer; NULL is allowed.
+ *
+ * Without users a peer is kept for the next connect, for 10 s and as one of at most 256; one that
+ * is outdated, or whose port is dying, is freed.
+ * Context: may sleep, no lock held.
+ */
 void krc_peer_put(struct krc_peer *peer);
 
-/* Free the idle peers of a port that can't be entered any more, or of all (NULL). May sleep. */
+/**
+ * krc_peers_drop() - Free the idle peers of a port, and what is known of its targets.
+ * @rail: port that can't be entered any more; NULL: all ports.
+ *
+ * Context: may sleep, no lock held.
+ */
 void krc_peers_drop(struct krc_rail *rail);
 
-/* Register for the end of ports. Context: module init; no port is up. */
+/**
+ * krc_peers_init() - Register for the end of ports, with krc_peers_drop().
+ *
+ * Context: module init; no port is up.
+ */
 void krc_peers_init(void);
 
-/* Free all peers; no queue is left. Context: module exit, may sleep. */
+/**
+ * krc_peers_exit() - Free all peers.
+ *
+ * Context: module exit, may sleep; no port is up, no queue is left.
+ */
 void krc_peers_exit(void);
 
 /**

@@ -108,10 +108,52 @@ struct krc_queue {
 	struct krc_queue_req reqs[];
 };
 
-/* The ioctls of queues. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
+/**
+ * krc_ioc_queue_create() - KRP_IOC_QUEUE_CREATE: make a queue.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h; out: queue, its number.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL (flags, reserved field, depth), -EBADFD (no port), -ENOMEM, -EDQUOT (limit of
+ * queues), -ENOSPC (the ring has too few entries left), -ENODEV, -EBUSY (no number is free).
+ */
 int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg);
+
+/**
+ * krc_ioc_connect() - KRP_IOC_CONNECT: connect a queue to the service of a peer, with
+ * KRP_CONNECT_CREATE a new one.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h; out: queue, generation, reads.
+ *
+ * One connect of a queue at a time. An error of the look-up or of krc_peer_get() puts the queue
+ * into ERROR; a new queue is closed again.
+ * Context: may sleep.
+ * Return: 0, -EINVAL, -ENOENT (no such queue, or no such record), -EISCONN, -ENODEV, -ECANCELED
+ * (closed meanwhile), -EINTR or -ERESTARTSYS, an error of krc_lookup() or krc_peer_get(), or with
+ * KRP_CONNECT_CREATE one of krc_ioc_queue_create().
+ */
 int krc_ioc_connect(struct krc_context *ctx, struct krp_connect *arg);
+
+/**
+ * krc_ioc_queue_query() - KRP_IOC_QUEUE_QUERY: tell state and counts of a queue.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h.
+ *
+ * Waits for a poster. Context: may sleep.
+ * Return: 0, -EINVAL (reserved field), -ENOENT (no such queue, or it is being closed).
+ */
 int krc_ioc_queue_query(struct krc_context *ctx, struct krp_queue_query *arg);
+
+/**
+ * krc_ioc_queue_close() - KRP_IOC_QUEUE_CLOSE: close a queue.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h.
+ *
+ * Queued requests complete with -ECANCELED; waits for those in the hardware, unless the caller is
+ * killed: then a work item does.
+ * Context: may sleep.
+ * Return: 0, -EINVAL (reserved field), -ENOENT (no such queue).
+ */
 int krc_ioc_queue_close(struct krc_context *ctx, struct krp_queue_close *arg);
 
 /**
@@ -125,22 +167,57 @@ int krc_ioc_queue_close(struct krc_context *ctx, struct krp_queue_close *arg);
  */
 bool krc_queue_set_state(struct krc_queue *queue, u32 state, int error);
 
-/* Look up a queue by number. Context: not in interrupts. Return: it, counted, or NULL. */
+/**
+ * krc_queue_get() - Look up a queue by number.
+ * @ctx: context.
+ * @id: number.
+ *
+ * Context: not in interrupts.
+ * Return: the queue, counted, for krc_queue_put(); NULL: there is none.
+ */
 struct krc_queue *krc_queue_get(struct krc_context *ctx, u32 id);
 
-/* Drop a reference; the last one frees the queue. Context: may sleep. */
+/**
+ * krc_queue_put() - Drop a reference; the last one frees the queue.
+ * @queue: queue.
+ *
+ * Context: may sleep.
+ */
 void krc_queue_put(struct krc_queue *queue);
 
-/* Close all queues of a context and drain their requests. Context: may sleep. */
+/**
+ * krc_queue_close_all() - Close all queues of a context, and wait for their requests.
+ * @ctx: context that no other thread uses.
+ *
+ * Context: may sleep, as long as the hardware needs.
+ */
 void krc_queue_close_all(struct krc_context *ctx);
 
-/* Put all queues of a context into ERROR with @error. Context: not in interrupts. */
+/**
+ * krc_queue_fail_all() - Put all queues of a context into ERROR.
+ * @ctx: context.
+ * @error: negative errno; kept by queues that are in ERROR already.
+ *
+ * Context: not in interrupts.
+ */
 void krc_queue_fail_all(struct krc_context *ctx, int error);
 
-/* Copy one queue's state for diagnostics. Context: not in interrupts. */
+/**
+ * krc_queue_describe() - Copy the state of a queue, for diagnostics.
+ * @queue: queue, which the caller keeps from being freed.
+ * @ret_info: out: all of it; the counts are read one after the other, without a lock.
+ *
+ * Context: not in interrupts.
+ */
 void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info);
 
-/* Count of completed requests; all that they wrote is visible with it. Any context. */
+/**
+ * krc_queue_completed() - Count completed requests.
+ * @queue: queue.
+ *
+ * Context: any; no lock needed.
+ * Return: the count; all that those requests wrote is visible with it.
+ */
 static inline u64 krc_queue_completed(const struct krc_queue *queue)
 {
 	/* Pairs with krc_queue_done(). */

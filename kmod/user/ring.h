@@ -53,7 +53,12 @@ struct krc_ring {
  */
 int krc_ring_create(struct krc_ring *ring, u32 entries);
 
-/* Free the memory, if any; it is neither mapped nor written any more. Context: may sleep. */
+/**
+ * krc_ring_destroy() - Free the memory of a ring.
+ * @ring: ring, with or without memory, that is neither mapped nor written any more.
+ *
+ * Context: may sleep.
+ */
 void krc_ring_destroy(struct krc_ring *ring);
 
 /**
@@ -66,8 +71,20 @@ void krc_ring_destroy(struct krc_ring *ring);
  */
 int krc_ring_mmap(struct krc_ring *ring, struct vm_area_struct *vma);
 
-/* Set entries aside for a queue of this depth, and give them back. Return: 0, -ENOSPC. */
+/**
+ * krc_ring_set_aside() - Set entries aside for a queue that is being made.
+ * @ring: ring.
+ * @depth: depth of the queue, in requests.
+ *
+ * Return: 0, or -ENOSPC: fewer are left, nothing was set aside.
+ */
 int krc_ring_set_aside(struct krc_ring *ring, u32 depth);
+
+/**
+ * krc_ring_give_back() - Give back what krc_ring_set_aside() took.
+ * @ring: ring.
+ * @depth: the same depth.
+ */
 void krc_ring_give_back(struct krc_ring *ring, u32 depth);
 
 /**
@@ -79,7 +96,11 @@ void krc_ring_give_back(struct krc_ring *ring, u32 depth);
  */
 u32 krc_ring_promise(struct krc_ring *ring, u32 count);
 
-/* Release reserved entries for which no completion will come. */
+/**
+ * krc_ring_unpromise() - Release reserved entries for which no completion will come.
+ * @ring: ring.
+ * @count: entries, at most as many as krc_ring_promise() reserved.
+ */
 void krc_ring_unpromise(struct krc_ring *ring, u32 count);
 
 /**
@@ -111,7 +132,12 @@ static inline struct krp_cqe *krc_ring_entry(struct krc_ring *ring, u32 n)
  */
 void krc_ring_end(struct krc_ring *ring, u32 count);
 
-/* Whether the program has completions that it has not consumed. */
+/**
+ * krc_ring_pending() - Check for completions that the program has not consumed.
+ * @ring: ring, with or without memory.
+ *
+ * Return: true if there are any.
+ */
 bool krc_ring_pending(struct krc_ring *ring);
 
 #endif /* KRC_RING_H */

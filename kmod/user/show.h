@@ -65,7 +65,20 @@ struct krc_peer_info {
 	u32 regions;
 };
 
-/* What all contexts hold now and have done so far, for diagnostics. */
+/**
+ * struct krc_context_stats - What all contexts hold now and have done so far, for diagnostics.
+ * @contexts: contexts, those being released included.
+ * @queues: queues.
+ * @mrs: memory regions.
+ * @pinned_bytes: their sizes, added up.
+ * @connects: as in struct krc_counts, like all below.
+ * @connects_cached: connects answered by the node's cache.
+ * @connects_failed: connects that failed.
+ * @posts: system calls.
+ * @requests: requests that those took.
+ * @completions: requests completed.
+ * @errors: of them, those with an error.
+ */
 struct krc_context_stats {
 	u64 contexts;
 	u64 queues;
@@ -74,20 +87,41 @@ struct krc_context_stats {
 	u64 connects;
 	u64 connects_cached;
 	u64 connects_failed;
-	u64 posts; /* system calls */
+	u64 posts;
 	u64 requests;
 	u64 completions;
 	u64 errors;
 };
 
-/*
- * Call @fn with a copy of each queue or peer, but for the first @start; non-zero ends the walk.
- * Context: may sleep, @fn must not. Return: how many @fn accepted.
+/**
+ * krc_queue_walk() - Show the queues of all contexts, in the order of their contexts and numbers.
+ * @start: how many to skip.
+ * @fn: called with a copy of each, with a spinlock held: must not sleep; non-zero ends the
+ *	walk.
+ * @arg: for @fn.
+ *
+ * Context: may sleep.
+ * Return: how many @fn accepted; added to @start it is where the next walk goes on.
  */
 u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);
+
+/**
+ * krc_peer_walk() - Show the peers that queues are connected to, in no particular order.
+ * @start: how many to skip.
+ * @fn: as that of krc_queue_walk().
+ * @arg: for @fn.
+ *
+ * Context: not in interrupts.
+ * Return: as krc_queue_walk(); what changes between two walks may be missed or shown twice.
+ */
 u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
 
-/* Sum up all contexts. Context: may sleep. */
+/**
+ * krc_context_stats() - Sum up what all contexts hold and have done.
+ * @ret_stats: out: sums.
+ *
+ * Context: may sleep.
+ */
 void krc_context_stats(struct krc_context_stats *ret_stats);
 
 /**

@@ -22,13 +22,24 @@ struct krc_posted {
 	u64 until;
 };
 
-/*
- * Busy-poll for the completions of @posted, at most as long as krc_spin() allows. Context: may
- * sleep, inside krc_port_enter().
+/**
+ * krc_wait_posted() - Busy-poll for the completions of posted requests, at most as long as
+ * krc_spin() allows.
+ * @posted: what was posted; ends its count as a poller.
+ *
+ * Context: task; inside krc_port_enter().
  */
 void krc_wait_posted(struct krc_posted *posted);
 
-/* KRP_IOC_WAIT. Context: may sleep. Return: 0 or an errno of krp_ioctl.h. */
+/**
+ * krc_ioc_wait() - KRP_IOC_WAIT: wait until the program has completions to consume.
+ * @ctx: context.
+ * @arg: as in krp_ioctl.h; timeout_ms 0 polls once, KRP_WAIT_FOREVER waits without limit.
+ *
+ * Context: may sleep.
+ * Return: 0 (or another thread was faster), -EBADFD (no port), -EINVAL (flags), -ETIMEDOUT, -EINTR,
+ * -ENODEV (the port is gone and the ring is empty).
+ */
 int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg);
 
 #endif /* KRC_WAIT_H */

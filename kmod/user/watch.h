@@ -46,7 +46,12 @@ ssize_t krc_watch_read(struct krc_context *ctx, char __user *buf, size_t bytes, 
  */
 __poll_t krc_watch_poll(struct krc_context *ctx, struct file *file, poll_table *table);
 
-/* Stop watching, at the end of a context that no other thread uses. Context: may sleep. */
+/**
+ * krc_watch_end() - Stop watching, at the end of a context.
+ * @ctx: context that no other thread uses, watching or not.
+ *
+ * Context: may sleep.
+ */
 void krc_watch_end(struct krc_context *ctx);
 
 #endif /* KRC_WATCH_H */

@@ -287,126 +287,357 @@ struct st_self {
 
 /* stress_content.c */
 
+/**
+ * st_now_ms() - Read CLOCK_MONOTONIC.
+ *
+ * Return: the time in ms; the same clock in all processes of a node.
+ */
 uint64_t st_now_ms(void);
 
-/* A random number below @limit, which is not 0. */
+/**
+ * st_random() - Draw a number.
+ * @state: state of the draws; changed.
+ * @limit: not 0.
+ *
+ * Return: 0 to @limit - 1.
+ */
 uint64_t st_random(uint64_t *state, uint64_t limit);
 
-/* What WRITE @seq of bank @nr puts into its word @word; what the passing region holds. */
+/**
+ * st_word() - Compute what a WRITE puts into a word of a bank.
+ * @nr: bank, among all of the peer.
+ * @word: word, below ST_WORDS.
+ * @seq: number of the WRITE, from 1; in the upper half of the word.
+ *
+ * Return: the word.
+ */
 uint64_t st_word(uint32_t nr, uint32_t word, uint32_t seq);
+
+/**
+ * st_passing_word() - Compute what the passing region holds in a word.
+ * @generation: its generation.
+ * @word: word.
+ *
+ * Return: the word.
+ */
 uint64_t st_passing_word(uint64_t generation, uint32_t word);
+
+/**
+ * st_board_sum() - Sum up a board.
+ * @board: board; its sum is not looked at.
+ *
+ * Return: what st_board.sum is if the READ was not torn.
+ */
 uint64_t st_board_sum(const struct st_board *board);
 
+/**
+ * st_fill() - Fill local memory with what a WRITE puts into a bank.
+ * @to: memory of 8 * @words bytes, at any address.
+ * @nr: bank.
+ * @word: first word.
+ * @words: how many.
+ * @seq: number of the WRITE.
+ */
 void st_fill(uint8_t *to, uint32_t nr, uint32_t word, uint32_t words, uint32_t seq);
 
-/* Compare words of a bank. Return: how many are wrong; says which was the first. */
+/**
+ * st_compare() - Compare words that a READ brought with what may be there.
+ * @got: 8 * @words bytes, at any address.
+ * @bank: what is known of the bank.
+ * @nr: bank.
+ * @word: first word.
+ * @words: how many.
+ * @floor: by word, from the first: oldest WRITE that may be there; 0: it may still be zero.
+ *
+ * Return: how many words are wrong; prints the first.
+ */
 uint32_t st_compare(const uint8_t *got, const struct st_bank *bank, uint32_t nr, uint32_t word,
 		    uint32_t words, const uint32_t *floor);
 
-/* Say what must not be, and count it. */
+/**
+ * st_violation() - Print what must not be, and count it.
+ * @counts: its violations grow by one.
+ * @format: of printf().
+ */
 void st_violation(struct st_counts *counts, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Where the bytes of a bank and its counters are in the peer's region. */
+/**
+ * st_bank_offset() - Locate a bank in the peer's region.
+ * @nr: bank.
+ *
+ * Return: offset in bytes.
+ */
 uint64_t st_bank_offset(uint32_t nr);
+
+/**
+ * st_counter_offset() - Locate the counters of a bank in the peer's region: FETCH_ADD's, then
+ * CMP_SWAP's.
+ * @nr: bank.
+ *
+ * Return: offset of the first of the two words, in bytes.
+ */
 uint64_t st_counter_offset(uint32_t nr);
 
 /* stress_slot.c */
 
-/* A local slot for so many bytes: its number over all arenas, or -1 if all are busy. */
+/**
+ * st_slot_get() - Take a local slot, with guards on both sides of its bytes.
+ * @self: worker.
+ * @length: bytes, at most ST_BANK_BYTES.
+ * @ret_at: out: the first of them, at any address but for 8 bytes, which are aligned.
+ *
+ * Return: number over all arenas, for st_slot_put(); -1: all that are large enough are busy.
+ */
 int st_slot_get(struct st_self *self, uint32_t length, uint8_t **ret_at);
+
+/**
+ * st_slot_put() - Give a slot back.
+ * @self: worker.
+ * @slot: number of st_slot_get().
+ */
 void st_slot_put(struct st_self *self, int slot);
+
+/**
+ * st_slot_mr() - Get the region that a slot is in.
+ * @self: worker.
+ * @slot: number of st_slot_get().
+ *
+ * Return: its region.
+ */
 const struct krcore_mr *st_slot_mr(const struct st_self *self, int slot);
 
-/* Local memory, registered. Return: 0 or -errno. */
+/**
+ * st_arena_open() - Allocate the memory of an arena and register it, now and then open to peers.
+ * @self: worker.
+ * @arena: arena of it.
+ *
+ * Return: 0, -ENOMEM, or the error of krcore_mr_reg().
+ */
 int st_arena_open(struct st_self *self, struct st_arena *arena);
 
-/* Take the region of an arena back while requests may be using it, and register it again. */
+/**
+ * st_arena_renew() - Take the region of an arena back while requests may be using it, and register
+ * it again.
+ * @self: worker.
+ * @arena: arena of it. What must not fail counts as a violation.
+ */
 void st_arena_renew(struct st_self *self, struct st_arena *arena);
 
-/* Whether bytes before or behind the @length at @at were touched. */
+/**
+ * st_slot_touched() - Check the guards of a slot.
+ * @at: first byte.
+ * @length: bytes.
+ *
+ * Return: whether a byte before or behind them was changed.
+ */
 bool st_slot_touched(const uint8_t *at, uint32_t length);
 
 /* stress_queue.c */
 
-/* Whether an error may be the partition's. */
+/**
+ * st_excused() - Check whether an error may be that of a partition.
+ * @self: worker.
+ * @queue: queue.
+ * @error: negative errno.
+ *
+ * Return: true in the window of the queue's peer, for the errors that silence gives.
+ */
 bool st_excused(const struct st_self *self, const struct st_queue *queue, int error);
 
-/* Whether the memory that the queue was opened for is another's by now, or nobody's. */
+/**
+ * st_outlived() - Check whether the memory that a queue was opened for is another's by now, or
+ * nobody's.
+ * @self: worker.
+ * @queue: queue.
+ *
+ * Return: true if the peer is in another life than that of @queue.
+ */
 bool st_outlived(const struct st_self *self, const struct st_queue *queue);
 
-/* Whether an error may be that of memory whose owner has died. */
+/**
+ * st_orphaned() - Check whether an error may be that of memory whose owner has died.
+ * @self: worker.
+ * @queue: queue.
+ * @error: negative errno.
+ *
+ * Return: true if the queue is outlived and the error is a refusal; silence is none, since the
+ * peer's node is there.
+ */
 bool st_orphaned(const struct st_self *self, const struct st_queue *queue, int error);
 
-/* Open queue @index, on a bank that nobody uses. Return: 0, or -EAGAIN: try later. */
+/**
+ * st_queue_open() - Open a queue on a bank that nobody uses, and connect it to a peer that is
+ * drawn.
+ * @self: worker.
+ * @index: which of its queues; not open.
+ *
+ * Return: 0, connected or not; -EAGAIN: no peer or bank now; the error of krcore_queue_create(), a
+ * violation.
+ */
 int st_queue_open(struct st_self *self, unsigned int index);
 
-/* Close it at once, whatever is under way. */
+/**
+ * st_queue_close() - Close a queue at once, whatever is under way, and expect all its completions.
+ * @self: worker.
+ * @queue: queue.
+ */
 void st_queue_close(struct st_self *self, struct st_queue *queue);
 
-/* A queue that failed, when nothing is under way any more: connect it and look what is there. */
+/**
+ * st_queue_reconnect() - Connect a queue that failed, when nothing is under way any more, and look
+ * what is there.
+ * @self: worker.
+ * @queue: queue.
+ */
 void st_queue_reconnect(struct st_self *self, struct st_queue *queue);
 
-/* Take what has completed, and check it. Return: how many. */
+/**
+ * st_poll() - Take what has completed, and check it.
+ * @self: worker.
+ *
+ * Return: how many completions.
+ */
 unsigned int st_poll(struct st_self *self);
 
-/*
- * Post what is in the @nr requests behind q->tail, filled but for what posting knows.
- * Return: how many were taken. If not all were, the queue is not ready any more.
+/**
+ * st_post() - Post requests that are filled in behind st_queue.tail, but for what posting knows.
+ * @self: worker.
+ * @queue: queue.
+ * @wrs: requests.
+ * @nr: how many, as many as st_req_new() has prepared.
+ *
+ * Return: how many were taken; if not all, the queue is not ready any more and st_queue.last_status
+ * says why.
  */
 unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore_wr *wrs,
 		     unsigned int nr);
 
-/* The next request to fill, @ahead of those posted; NULL if there is no memory for it now. */
+/**
+ * st_req_new() - Prepare the next request.
+ * @self: worker.
+ * @queue: queue.
+ * @ahead: requests prepared and not posted before this one.
+ * @opcode: KRCORE_OP_*.
+ * @length: bytes.
+ *
+ * Return: the request to fill; NULL: there is no memory for it now.
+ */
 struct st_req *st_req_new(struct st_self *self, struct st_queue *queue, unsigned int ahead,
 			  uint8_t opcode, uint32_t length);
 
-/* Take completions until @queue has none under way. Return: 0 or -ETIMEDOUT (a violation). */
+/**
+ * st_drain() - Take completions until a queue has none under way.
+ * @self: worker.
+ * @queue: queue.
+ *
+ * Return: 0, or -ETIMEDOUT after ST_LOST_MS, a violation.
+ */
 int st_drain(struct st_self *self, struct st_queue *queue);
 
-/* One READ that is waited for. Return: 0, why it was not taken, or its status. */
+/**
+ * st_read_now() - READ and wait for it.
+ * @self: worker.
+ * @queue: queue; drained first.
+ * @ref: remote region.
+ * @offset: in it, in bytes.
+ * @to: where the bytes go.
+ * @length: bytes.
+ *
+ * Return: 0; -EAGAIN (no memory); -ETIMEDOUT (lost); why it was not taken; or its status.
+ */
 int st_read_now(struct st_self *self, struct st_queue *queue, const struct krcore_region_ref *ref,
 		uint64_t offset, void *to, uint32_t length);
 
-/* stress_ops.c: a worker; does not return. */
+/**
+ * st_work() - Be a worker, until the run ends.
+ * @shared: all.
+ * @number: which, from 0.
+ */
 void st_work(struct st_shared *shared, unsigned int number) __attribute__((noreturn));
 
 /* stress_bad.c */
 
-/* One bad reference; the queue must not mind. */
+/**
+ * st_bad_request() - Post one bad reference, and expect that it is refused and the queue is as
+ * before.
+ * @self: worker.
+ * @queue: queue that is ready.
+ */
 void st_bad_request(struct st_self *self, struct st_queue *queue);
 
-/* READ the region that comes and goes, through a queue of its own. */
+/**
+ * st_visit() - READ the region that comes and goes, through a queue of its own.
+ * @self: worker.
+ * @queue: queue that is ready.
+ */
 void st_visit(struct st_self *self, struct st_queue *queue);
 
-/*
- * stress_serve.c: the passive side, which binds @service if that is not 0; @spoil: change
- * what it lent. Return: exit status.
+/**
+ * st_serve() - Be the passive side.
+ * @seconds: for how long.
+ * @seed: all is drawn from it.
+ * @service: bound if not 0.
+ * @spoil: the control: change what was lent.
+ *
+ * Return: exit status.
  */
 int st_serve(unsigned int seconds, uint64_t seed, uint16_t service, bool spoil);
 
 /* stress_peer.c */
 
-/* What a peer lends now, and in which life. Return: whether it is alive. */
+/**
+ * st_peer_look() - Read what a peer lends now, and in which life.
+ * @peer: peer; changed meanwhile by the supervisor.
+ * @ret_life: out: life.
+ * @ret_region: out: region; of that life if true is returned.
+ *
+ * Return: whether it is alive.
+ */
 bool st_peer_look(const struct st_peer *peer, uint32_t *ret_life,
 		  struct krcore_region_ref *ret_region);
 
-/* What is known of a bank is of this life of its peer: nothing, if that is another. */
+/**
+ * st_bank_renew() - Forget what is known of a bank if that is of another life of its peer.
+ * @bank: bank.
+ * @life: life of the peer now.
+ */
 void st_bank_renew(struct st_bank *bank, uint32_t life);
 
-/* Whether a peer is dead or cut off. */
+/**
+ * st_peers_troubled() - Check whether a peer is dead or cut off.
+ * @shared: all.
+ *
+ * Return: true if one is.
+ */
 bool st_peers_troubled(const struct st_shared *shared);
 
-/*
- * Take what standard input says of the peers, and wait @timeout_ms at most for some of
- * it; see the head of krc_stress.c.
+/**
+ * st_peers_told() - Take what standard input says of the peers; see the head of krc_stress.c.
+ * @shared: all.
+ * @counts: a line that makes no sense is a violation.
+ * @timeout_ms: wait so long at most for some of it.
  */
 void st_peers_told(struct st_shared *shared, struct st_counts *counts, int timeout_ms);
 
-/* stress_run.c: the supervisor. Return: exit status. */
+/**
+ * st_run() - Be the supervisor of workers, and verify the banks at the end.
+ * @shared: all.
+ * @seconds: for how long.
+ * @kills: kill workers now and then.
+ *
+ * Return: exit status.
+ */
 int st_run(struct st_shared *shared, unsigned int seconds, bool kills);
 
-/* stress_kill.c: so many processes killed with requests under way. Return: exit status. */
+/**
+ * st_kill() - Kill processes with requests under way.
+ * @shared: all.
+ * @count: how many.
+ * @at_once: how many live at once; 0: as many as there is room for.
+ *
+ * Return: exit status: 0 if each was killed while it was busy.
+ */
 int st_kill(struct st_shared *shared, unsigned int count, unsigned int at_once);
 
 #endif /* KRC_TESTS_STRESS_H */

@@ -64,10 +64,21 @@ struct st_lock_run {
 	struct st_lock_counts counts[ST_WORKERS_MAX];
 };
 
-/* Client @number of a run, from 0, until the run ends or something is wrong. */
+/**
+ * st_lock_client() - Be a client of the lock, until the run ends or something is wrong.
+ * @run: run.
+ * @number: which client of it, from 0.
+ */
 void st_lock_client(struct st_lock_run *run, unsigned int number);
 
-/* Processes that are clients. Return: exit status. */
+/**
+ * st_lock() - Run processes that are clients of the lock.
+ * @run: run.
+ * @seconds: for how long.
+ * @processes: how many, at most ST_WORKERS_MAX.
+ *
+ * Return: exit status.
+ */
 int st_lock(struct st_lock_run *run, unsigned int seconds, unsigned int processes);
 
 #endif /* KRC_TESTS_STRESS_LOCK_H */

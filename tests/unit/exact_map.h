@@ -11,6 +11,10 @@
 
 #include "proto/krp_load.h"
 
+/**
+ * exact_map_free() - Free a map.
+ * @map: map of exact_map_new(), or NULL.
+ */
 static inline void exact_map_free(struct krp_map *map)
 {
 	if (!map)
@@ -20,7 +24,14 @@ static inline void exact_map_free(struct krp_map *map)
 	free(map);
 }
 
-/* NULL if there is no memory. */
+/**
+ * exact_map_new() - Make a map whose arrays are as long as a load of that size needs, not a byte
+ * longer.
+ * @segments_nr: segments.
+ * @depth: depth of the directory, which has 2^@depth entries.
+ *
+ * Return: it, for exact_map_free(); NULL: no memory.
+ */
 static inline struct krp_map *exact_map_new(__u32 segments_nr, unsigned int depth)
 {
 	struct krp_map *map = calloc(1, sizeof(*map));

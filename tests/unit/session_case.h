@@ -24,6 +24,12 @@ static struct wd_world *const w = &world;
 static struct wd_client *const c = &world.client[0];
 static struct krp_session *const s = &world.client[0].s[0];
 
+/**
+ * begin() - Begin a case: one server, no client. The setup of cmocka.
+ * @state: not used.
+ *
+ * Return: 0.
+ */
 static inline int begin(void **state)
 {
 	(void)state;
@@ -31,6 +37,12 @@ static inline int begin(void **state)
 	return 0;
 }
 
+/**
+ * end() - End a case. The teardown of cmocka.
+ * @state: not used.
+ *
+ * Return: 0.
+ */
 static inline int end(void **state)
 {
 	(void)state;
@@ -38,11 +50,19 @@ static inline int end(void **state)
 	return 0;
 }
 
+/**
+ * now_ns() - Read the world's clock.
+ *
+ * Return: the time in ns.
+ */
 static inline uint64_t now_ns(void)
 {
 	return w->now_ms * KRP_NS_PER_MS;
 }
 
+/**
+ * attach() - Start the client, and let it attach.
+ */
 static inline void attach(void)
 {
 	wd_client_start(w, 0, 7);
@@ -50,7 +70,11 @@ static inline void attach(void)
 	assert_int_equal(s->state, KRP_SESSION_READY);
 }
 
-/* The server says these bytes. */
+/**
+ * say() - Have the server say something to the client's session.
+ * @msg: bytes, valid or not.
+ * @bytes: how many.
+ */
 static inline void say(const void *msg, unsigned int bytes)
 {
 	krp_session_received(s, now_ns(), msg, bytes);

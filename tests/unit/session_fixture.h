@@ -21,6 +21,21 @@
 #define SENT_MAX 64
 #define FX_SALT 5 /* of the table */
 
+/**
+ * struct fixture - A session with the hub behind it, and what it has said.
+ * @hub: hub with table and ledger.
+ * @s: session.
+ * @now: clock, in ms.
+ * @sent: messages that it sent, the oldest first.
+ * @sent_nr: how many.
+ * @opened: times that it opened the table to READs.
+ * @closed: times that it asked for its end.
+ * @why: reason of the last time.
+ * @send_error: what sending says: 0 or a negative errno.
+ * @notify_room: NOTIFYs that the transport still takes.
+ * @open_error: what opening the table says: 0 or a negative errno.
+ * @hello: the HELLO that was said last.
+ */
 struct fixture {
 	struct ms_hub hub;
 	struct ms_session s;

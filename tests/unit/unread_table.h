@@ -19,6 +19,15 @@ struct ut_memory {
 	bool refuse_segments;
 };
 
+/**
+ * ut_segment_add() - ms_table_ops.segment_add: register nothing.
+ * @arg: struct ut_memory or NULL.
+ * @nr: number of the segment.
+ * @addr: not used.
+ * @bytes: not used.
+ *
+ * Return: 0; -EIO for all but the first, if they are to be refused.
+ */
 static inline int ut_segment_add(void *arg, unsigned int nr, void *addr, size_t bytes)
 {
 	const struct ut_memory *memory = arg;
@@ -28,6 +37,14 @@ static inline int ut_segment_add(void *arg, unsigned int nr, void *addr, size_t 
 	return nr && memory && memory->refuse_segments ? -EIO : 0;
 }
 
+/**
+ * ut_dir_add() - ms_table_ops.dir_add: register nothing.
+ * @arg: not used.
+ * @addr: not used.
+ * @bytes: not used.
+ *
+ * Return: 0.
+ */
 static inline int ut_dir_add(void *arg, void *addr, size_t bytes)
 {
 	(void)arg;
@@ -36,6 +53,10 @@ static inline int ut_dir_add(void *arg, void *addr, size_t bytes)
 	return 0;
 }
 
+/**
+ * ut_root_changed() - ms_table_ops.root_changed: nobody is told.
+ * @arg: not used.
+ */
 static inline void ut_root_changed(void *arg)
 {
 	(void)arg;
