@@ -89,10 +89,11 @@ static inline __u64 krp_mix64(__u64 x)
 
 /**
  * krp_is_zero() - Whether all bytes of a region are zero.
- * @p: region.
- * @bytes: its length.
+ * @p: region; may be unaligned.
+ * @bytes: its length; 0: it is.
  *
- * Pads and reserved fields must be zero on the wire; this is the test for it.
+ * Pads and reserved fields must be zero on the wire; this is the test for it. For fields of the
+ * hot path it takes words, so that a short constant length needs no loop.
  *
  * Context: any.
  * Return: 1 if all are zero, else 0.
@@ -100,11 +101,26 @@ static inline __u64 krp_mix64(__u64 x)
 static inline int krp_is_zero(const void *p, __u64 bytes)
 {
 	const __u8 *b = (const __u8 *)p;
-	__u8 any = 0;
-	__u64 i;
+	__u64 any = 0, word;
+	__u32 half;
+	__u16 pair;
 
-	for (i = 0; i < bytes; i++)
-		any |= b[i];
+	for (; bytes >= sizeof(word); bytes -= sizeof(word), b += sizeof(word)) {
+		memcpy(&word, b, sizeof(word));
+		any |= word;
+	}
+	if (bytes & sizeof(half)) {
+		memcpy(&half, b, sizeof(half));
+		any |= half;
+		b += sizeof(half);
+	}
+	if (bytes & sizeof(pair)) {
+		memcpy(&pair, b, sizeof(pair));
+		any |= pair;
+		b += sizeof(pair);
+	}
+	if (bytes & 1)
+		any |= *b;
 	return !any;
 }
 

@@ -41,24 +41,12 @@ static u32 krc_wr_access(u8 opcode)
 	}
 }
 
-/* Whether a reserved byte is set: krp_is_zero() without a loop. */
-static bool krc_wr_reserved(const struct krp_wr *wr)
-{
-	u16 some;
-	u32 rest;
-
-	BUILD_BUG_ON(sizeof(wr->rsvd) != sizeof(some) + sizeof(rest));
-	memcpy(&some, wr->rsvd, sizeof(some));
-	memcpy(&rest, wr->rsvd + sizeof(some), sizeof(rest));
-	return some | rest;
-}
-
 /* Check what does not depend on memory regions. Return: 0, -EINVAL, -EOPNOTSUPP (no atomics). */
 static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 {
 	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD ||
-	    wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) || krc_wr_reserved(wr) || !wr->length ||
-	    wr->length > KRP_LENGTH_MAX)
+	    wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) ||
+	    !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)) || !wr->length || wr->length > KRP_LENGTH_MAX)
 		return -EINVAL;
 	if (wr->opcode == KRP_OP_READ || wr->opcode == KRP_OP_WRITE)
 		return 0;

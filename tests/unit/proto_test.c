@@ -250,6 +250,27 @@ static void test_hash_vectors(void **state)
 	check_vector("hash.txt", "bucket_index", &v, sizeof(v));
 }
 
+/* Each byte of a region counts, and none beside it, at any address and of any length. */
+static void test_is_zero(void **state)
+{
+	__u8 buf[64];
+	unsigned int from, bytes, at;
+
+	(void)state;
+	for (from = 1; from < 10; from++) {
+		for (bytes = 0; bytes < 40; bytes++) {
+			memset(buf, 0xff, sizeof(buf));
+			memset(buf + from, 0, bytes);
+			assert_true(krp_is_zero(buf + from, bytes));
+			for (at = from; at < from + bytes; at++) {
+				buf[at] = 0x80;
+				assert_false(krp_is_zero(buf + from, bytes));
+				buf[at] = 0;
+			}
+		}
+	}
+}
+
 static void test_table_vectors(void **state)
 {
 	struct krp_segment seg;
@@ -716,6 +737,7 @@ static int write_vectors(const char *file)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_is_zero),
 		cmocka_unit_test(test_hash_vectors),
 		cmocka_unit_test(test_table_vectors),
 		cmocka_unit_test(test_message_vectors),
