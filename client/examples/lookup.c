@@ -29,7 +29,8 @@ static void show(const struct krcore_value *value, const struct krcore_lookup_in
 		       (unsigned long long)value->dct.dc_key);
 	else
 		printf("%.*s", value->raw_len, (const char *)value->raw);
-	printf("  (%u READs, server %u)\n", info->reads, info->server);
+	printf("  (%u READs, server %u)%s\n", info->reads, info->server,
+	       info->unconfirmed ? " from the cache, which no server can confirm now" : "");
 }
 
 int main(int argc, char **argv)

@@ -403,6 +403,7 @@ void krl_module_info(const struct krp_record_lookup *arg, int err,
 	*ret_info = (struct krcore_lookup_info){
 		.reads = arg->reads,
 		.settling = err == -ENOENT && arg->answer & KRP_LOOKUP_DOUBT,
+		.unconfirmed = !err && arg->answer & KRP_LOOKUP_DOUBT,
 	};
 }
 

@@ -59,6 +59,8 @@ static int mc_resolve_once(struct mc *mc, const struct krcore_key *key)
 	mc_put_number(mc->out, "stale", MC_DETAIL, info.stale);
 	mc_put_bool(mc->out, "by_message", MC_DETAIL, info.fallback);
 	mc_put_bool(mc->out, "settling", MC_DETAIL, info.settling);
+	mc_put_bool(mc->out, "unconfirmed", info.unconfirmed ? MC_BAD : MC_DETAIL,
+		    info.unconfirmed);
 	mc_put_overruled(mc);
 	mc_put_number(mc->out, "took_ns", 0, took_ns);
 	return ret ? mc_error(mc, "%s", krcore_error_text()) : MC_OK;

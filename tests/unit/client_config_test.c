@@ -307,22 +307,27 @@ static void test_the_module_is_for_who_asks_for_nothing_else(void **state)
 	assert_true(krl_module_wanted(&opts[0]));
 }
 
-/* A miss that proves nothing is not told as one that does. */
+/* A miss that proves nothing is not told as one that does, nor a hit that nobody confirms. */
 static void test_the_doubt_of_the_module_is_told(void **state)
 {
 	struct krp_record_lookup arg = { .reads = 2 };
-	struct krcore_lookup_info info = { .settling = 7, .server = 7 };
+	struct krcore_lookup_info info = { .settling = 7, .unconfirmed = 7, .server = 7 };
 
 	(void)state;
 	krl_module_info(&arg, -ENOENT, &info);
 	assert_int_equal(info.reads, 2);
 	assert_int_equal(info.settling, 0);
+	assert_int_equal(info.unconfirmed, 0);
 	assert_int_equal(info.server, 0);
+	krl_module_info(&arg, 0, &info);
+	assert_int_equal(info.unconfirmed, 0);
 	arg.answer = KRP_LOOKUP_DOUBT;
 	krl_module_info(&arg, -ENOENT, &info);
 	assert_int_equal(info.settling, 1);
+	assert_int_equal(info.unconfirmed, 0);
 	krl_module_info(&arg, 0, &info);
 	assert_int_equal(info.settling, 0);
+	assert_int_equal(info.unconfirmed, 1);
 }
 
 static void test_version(void **state)

@@ -168,6 +168,9 @@ struct krcore_value {
  * @settling: 1 with -ENOENT if the miss is not proved, because every server that answered
  *	hangs, or restarted so recently that the publisher may not have attached to it
  *	again; by the module also if only one answered though more are configured.
+ * @unconfirmed: 1 with 0 if the record comes from the node's cache, may be out of date, and no
+ *	server can be asked for it now, or none that would know; by the module only.
+ * @rsvd: 0.
  */
 struct krcore_lookup_info {
 	size_t size;
@@ -177,6 +180,8 @@ struct krcore_lookup_info {
 	uint32_t fallback;
 	uint32_t server;
 	uint32_t settling;
+	uint32_t unconfirmed;
+	uint32_t rsvd;
 };
 
 /* krcore_server_info.state */
@@ -325,6 +330,8 @@ const char *krcore_error_text(void);
  * By the module, the value comes from the node's cache if it is there. It may then be out of
  * date until the server's notification of the change has arrived; if the server that it was
  * read from hangs, until the session with that server has ended: a renewal and its time-out.
+ * When a session has ended, servers are asked for what is cached once more; if none can be, or
+ * none that would know, the cached value is the answer and krcore_lookup_info.unconfirmed says so.
  * Of a DC target only kind and generation are filled in, all other fields are zero: the keys
  * to a node's memory stay in the kernel.
  *
