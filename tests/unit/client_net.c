@@ -14,8 +14,6 @@
 
 #include "tests/unit/client_net.h"
 
-#define FRAMES (sizeof(net.bytes) / sizeof(net.bytes[0]))
-
 struct net net;
 struct krcore_ctx net_ctx;
 const uint8_t net_gid[KRP_GID_BYTES] = { 0xfe, 0x80, [15] = 7 };
@@ -146,9 +144,7 @@ void krl_conn_drain(struct krl_conn *conn)
 
 void net_frame(const void *msg, unsigned int bytes)
 {
-	assert_true(net.tail - net.head < FRAMES && bytes <= sizeof(net.frames[0]));
-	memcpy(net.frames[net.tail % FRAMES], msg, bytes);
-	net.bytes[net.tail++ % FRAMES] = bytes;
+	sv_frames_put(&net.frames, msg, bytes);
 	pthread_cond_signal(&net.arrived);
 }
 
@@ -165,18 +161,10 @@ static int server_send(void *arg, const void *msg, unsigned int bytes, bool noti
 	return 0;
 }
 
-static int server_open_reads(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
 static void server_root(void *arg, struct krp_root_ref *ret_root)
 {
 	(void)arg;
-	ret_root->addr = krp_cpu_to_le64((uintptr_t)&net.tf.root);
-	ret_root->rkey = krp_cpu_to_le32(5);
-	ret_root->bytes = krp_cpu_to_le32(sizeof(net.tf.root));
+	sv_root((uintptr_t)&net.tf.root, ret_root);
 }
 
 static void server_close(void *arg, const char *why)
@@ -185,7 +173,7 @@ static void server_close(void *arg, const char *why)
 	(void)why;
 }
 
-static const struct ms_session_ops session_ops = { server_send, server_open_reads, server_root,
+static const struct ms_session_ops session_ops = { server_send, sv_open_reads, server_root,
 						   server_close };
 
 /* Locks: net.lock. What is noted is told. */
@@ -197,16 +185,6 @@ static void server_tell(void)
 	while (ms_hub_tell(&net.hub, 100))
 		;
 }
-
-static void server_changed(void *arg, unsigned int event, const struct krp_key *key,
-			   uint64_t generation, const char *why)
-{
-	(void)arg;
-	(void)why;
-	ms_hub_notify(&net.hub, event, key, generation);
-}
-
-static const struct ms_ledger_ops ledger_ops = { server_changed };
 
 void net_change(uint16_t service)
 {
@@ -227,7 +205,6 @@ static void server_start(void)
 					 .segments_max = 16,
 					 .depth_max = 10,
 					 .asides_max = 16 };
-	struct ms_ledger_config ledger = { .tick_ms = 100, .records_max = 64, .salt = 9 };
 
 	net.now_ms = 500000;
 	net.hub.incarnation = table.incarnation;
@@ -240,26 +217,20 @@ static void server_start(void)
 					     .rate_max = 100000000,
 					     .credits = 16,
 					     .idle_timeout_ms = 60000 };
-	assert_int_equal(ms_hub_init(&net.hub, 3, net.now_ms), 0);
 	assert_int_equal(tf_server_init(&net.tf, &table), 0);
-	net.hub.table = net.tf.table;
-	assert_int_equal(ms_ledger_new(&ledger, net.tf.table, &ledger_ops, NULL, net.now_ms,
-				       &net.hub.ledger),
-			 0);
+	sv_hub_start(&net.hub, net.tf.table, net.now_ms);
 }
 
 /* Locks: net.lock. The server's end of a new connection. */
 static void server_accept(void)
 {
-	struct krp_link link = { .client_qpn = krp_cpu_to_le32(0x11),
-				 .server_qpn = krp_cpu_to_le32(0x22) };
+	struct krp_link link;
 
-	memcpy(link.client_gid, net_gid, sizeof(link.client_gid));
-	memcpy(link.server_gid, server_gid, sizeof(link.server_gid));
+	sv_link(net_gid, server_gid, 0x11, 0x22, &link);
 	if (net.session.hub)
 		ms_session_fini(&net.session);
 	ms_session_init(&net.session, &net.hub, &session_ops, NULL, &link, true, net.now_ms);
-	net.head = net.tail;
+	sv_frames_drop(&net.frames);
 }
 
 /* ---- the context's thread ---- */
@@ -283,18 +254,18 @@ static unsigned int client_wait(void *msg)
 {
 	struct timespec until;
 	unsigned int bytes = 0;
+	const void *frame;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += 2000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&net.lock);
-	if (net.head == net.tail)
+	if (net.frames.head == net.frames.tail)
 		pthread_cond_timedwait(&net.arrived, &net.lock, &until);
-	if (net.head != net.tail) {
-		bytes = net.bytes[net.head % FRAMES];
-		memcpy(msg, net.frames[net.head++ % FRAMES], bytes);
-	}
+	frame = sv_frames_take(&net.frames, &bytes);
+	if (frame)
+		memcpy(msg, frame, bytes);
 	pthread_mutex_unlock(&net.lock);
 	return bytes;
 }
@@ -394,8 +365,7 @@ int net_teardown(void **state)
 	free(net_ctx.config.endpoints);
 	close(net_ctx.wake_fd);
 	ms_session_fini(&net.session);
-	ms_ledger_free(net.hub.ledger);
+	sv_hub_stop(&net.hub);
 	tf_server_exit(&net.tf);
-	ms_hub_fini(&net.hub);
 	return 0;
 }

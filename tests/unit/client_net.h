@@ -12,6 +12,7 @@
 
 #include "client/lib/lib.h"
 #include "metaserver/session.h"
+#include "tests/unit/session_server.h"
 #include "tests/unit/table_fixture.h"
 
 #define NET_TIMEOUT_MS 5000
@@ -21,9 +22,6 @@
  * @lock: the server has one thread; this stands for it.
  * @arrived: there are frames, or @stop.
  * @frames: messages of the server on their way.
- * @bytes: length of each.
- * @head: frames taken so far.
- * @tail: frames sent so far.
  * @notify_room: NOTIFYs that the server may still send.
  * @lose_notifies: so many NOTIFYs are lost.
  * @answer: takes HELLOs in place of the session, if set: sends what another server would.
@@ -38,10 +36,7 @@
 struct net {
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
-	__u64 frames[256][KRP_MSG_BYTES_MAX / 8];
-	unsigned int bytes[256];
-	unsigned int head;
-	unsigned int tail;
+	struct sv_frames frames;
 	unsigned int notify_room;
 	unsigned int lose_notifies;
 	void (*answer)(const struct krp_hello *hello);

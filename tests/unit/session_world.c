@@ -25,13 +25,6 @@ static uint64_t now_ns(const struct wd_world *w)
 	return w->now_ms * KRP_NS_PER_MS;
 }
 
-static void put(struct wd_queue *q, const void *msg, unsigned int bytes)
-{
-	assert_true(q->tail - q->head < WD_FRAMES && bytes <= KRP_MSG_BYTES_MAX);
-	memcpy(q->msg[q->tail % WD_FRAMES], msg, bytes);
-	q->bytes[q->tail++ % WD_FRAMES] = bytes;
-}
-
 /* ---- servers ---- */
 
 static int server_send(void *arg, const void *msg, unsigned int bytes, bool notify)
@@ -43,22 +36,14 @@ static int server_send(void *arg, const void *msg, unsigned int bytes, bool noti
 		return 0;
 	}
 	assert_int_equal(krp_msg_check(msg, bytes, 0), KRP_ST_OK);
-	put(&conn->down_to, msg, bytes);
-	return 0;
-}
-
-static int server_open_reads(void *arg)
-{
-	(void)arg;
+	sv_frames_put(&conn->down_to, msg, bytes);
 	return 0;
 }
 
 static void server_root(void *arg, struct krp_root_ref *ret_root)
 {
 	(void)arg;
-	ret_root->addr = krp_cpu_to_le64(0x1000);
-	ret_root->rkey = krp_cpu_to_le32(5);
-	ret_root->bytes = krp_cpu_to_le32(sizeof(struct krp_root));
+	sv_root(0x1000, ret_root);
 }
 
 static void server_close(void *arg, const char *why)
@@ -69,32 +54,20 @@ static void server_close(void *arg, const char *why)
 	conn->world->server[conn->server].why = why;
 }
 
-static const struct ms_session_ops session_ops = { server_send, server_open_reads, server_root,
+static const struct ms_session_ops session_ops = { server_send, sv_open_reads, server_root,
 						   server_close };
-
-static void server_changed(void *arg, unsigned int event, const struct krp_key *key,
-			   uint64_t generation, const char *why)
-{
-	struct wd_server *server = arg;
-
-	(void)why;
-	ms_hub_notify(&server->hub, event, key, generation);
-}
-
-static const struct ms_ledger_ops ledger_ops = { server_changed };
 
 static void server_stop(struct wd_world *w, unsigned int nr)
 {
-	struct wd_server *server = &w->server[nr];
+	struct ms_hub *hub = &w->server[nr].hub;
+	struct ms_table *table = hub->table;
 	unsigned int i;
 
 	for (i = 0; i < WD_CLIENTS; i++)
 		if (w->client[i].live)
 			wd_break(w, i, nr);
-	ms_ledger_free(server->hub.ledger);
-	ms_table_free(server->hub.table);
-	ms_hub_fini(&server->hub);
-	memset(&server->hub, 0, sizeof(server->hub));
+	sv_hub_stop(hub);
+	ms_table_free(table);
 }
 
 void wd_server_start(struct wd_world *w, unsigned int nr)
@@ -106,24 +79,19 @@ void wd_server_start(struct wd_world *w, unsigned int nr)
 					 .segments_max = 16,
 					 .depth_max = 8,
 					 .asides_max = 16 };
-	struct ms_ledger_config ledger = { .tick_ms = w->limits.tick_ms,
-					   .records_max = w->limits.records_max,
-					   .salt = 9 };
+	struct ms_table *memory;
 
 	if (server->hub.table)
 		server_stop(w, nr);
 	server->hub.incarnation = table.incarnation;
 	server->hub.limits = w->limits;
-	assert_int_equal(ms_hub_init(&server->hub, 3, w->now_ms), 0);
+	assert_int_equal(ms_table_new(&table, &ut_table_ops, NULL, &memory), 0);
+	sv_hub_start(&server->hub, memory, w->now_ms);
 	server->hub.auth = w->auth;
 	server->hub.keys.nr = 1;
 	server->hub.keys.key[0].len = 32;
 	memset(server->hub.keys.key[0].bytes, 0x5a, 32);
 	memset(server->hub.secret, (int)(0x30 + nr + w->lives), sizeof(server->hub.secret));
-	assert_int_equal(ms_table_new(&table, &ut_table_ops, NULL, &server->hub.table), 0);
-	assert_int_equal(ms_ledger_new(&ledger, server->hub.table, &ledger_ops, server, w->now_ms,
-				       &server->hub.ledger),
-			 0);
 	server->reachable = true;
 }
 
@@ -150,25 +118,24 @@ static void disconnect(struct wd_conn *conn)
 		ms_session_fini(&conn->ms);
 	conn->up = false;
 	conn->closing = false;
-	conn->up_to.head = conn->up_to.tail;
-	conn->down_to.head = conn->down_to.tail;
+	sv_frames_drop(&conn->up_to);
+	sv_frames_drop(&conn->down_to);
 }
 
 static void connect(struct wd_world *w, unsigned int client, unsigned int server)
 {
 	struct wd_client *c = &w->client[client];
 	struct wd_conn *conn = &c->conn[server];
-	struct krp_link link = { .client_qpn = krp_cpu_to_le32(wd_random(w) & 0xffffff),
-				 .server_qpn = krp_cpu_to_le32(wd_random(w) & 0xffffff) };
+	uint32_t client_qpn = wd_random(w) & 0xffffff, server_qpn = wd_random(w) & 0xffffff;
 	__u8 nonce[KRP_NONCE_BYTES] = { 1, (__u8)wd_random(w) }, id[KRP_KEY_ID_BYTES];
+	struct krp_link link;
 
 	if (!w->server[server].reachable) {
 		krp_session_lost(&c->s[server], now_ns(w), -EHOSTUNREACH, "no route");
 		return;
 	}
 	assert_false(conn->up);
-	memcpy(link.client_gid, c->gid, sizeof(link.client_gid));
-	memcpy(link.server_gid, server_gid, sizeof(link.server_gid));
+	sv_link(c->gid, server_gid, client_qpn, server_qpn, &link);
 	ms_session_init(&conn->ms, &w->server[server].hub, &session_ops, conn, &link, true,
 			w->now_ms);
 	conn->up = true;
@@ -217,7 +184,7 @@ static void send_todo(struct wd_client *c, unsigned int server, const struct krp
 	/* what a client says must be well formed too */
 	assert_int_equal(krp_msg_check(todo->msg, todo->bytes, 1), KRP_ST_OK);
 	assert_true(c->conn[server].up && todo->slot < c->conf.slots);
-	put(&c->conn[server].up_to, todo->msg, todo->bytes);
+	sv_frames_put(&c->conn[server].up_to, todo->msg, todo->bytes);
 	c->sent[server][todo->type]++;
 	if (!c->buffers_late)
 		krp_session_sent(&c->s[server], todo->slot);
@@ -435,23 +402,22 @@ static bool lost(struct wd_world *w, struct wd_conn *conn)
 
 static bool deliver(struct wd_world *w, struct wd_conn *conn)
 {
-	struct wd_queue *up = &conn->up_to, *down = &conn->down_to;
-	unsigned int at;
+	unsigned int bytes;
+	const void *msg = sv_frames_take(&conn->up_to, &bytes);
 
-	if (up->head != up->tail) {
-		at = up->head++ % WD_FRAMES;
+	if (msg) {
 		if (!lost(w, conn))
-			ms_session_receive(&conn->ms, up->msg[at], up->bytes[at], w->now_ms);
+			ms_session_receive(&conn->ms, msg, bytes, w->now_ms);
 		return true;
 	}
 	if (conn->mute)
 		return false;
-	if (down->head != down->tail) {
-		at = down->head++ % WD_FRAMES;
+	msg = sv_frames_take(&conn->down_to, &bytes);
+	if (msg) {
 		if (lost(w, conn))
 			return true;
-		krp_session_received(&w->client[conn->client].s[conn->server], now_ns(w),
-				     down->msg[at], down->bytes[at]);
+		krp_session_received(&w->client[conn->client].s[conn->server], now_ns(w), msg,
+				     bytes);
 		wd_pull(w, conn->client, conn->server);
 		return true;
 	}

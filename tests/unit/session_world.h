@@ -11,30 +11,16 @@
 
 #include "metaserver/session.h"
 #include "proto/krp_session.h"
+#include "tests/unit/session_server.h"
 
 #define WD_SERVERS 3
 #define WD_CLIENTS 2
-#define WD_FRAMES 256 /* messages on their way at most */
 #define WD_CHAINS 8
 #define WD_GENERATION 77
 #define WD_TIMEOUT_MS 500
 #define WD_STEP_MS 10 /* what the clock goes on by */
 
 struct wd_world;
-
-/**
- * struct wd_queue - Messages on their way.
- * @msg: messages.
- * @bytes: length of each.
- * @head: taken so far.
- * @tail: put in so far.
- */
-struct wd_queue {
-	__u64 msg[WD_FRAMES][KRP_MSG_BYTES_MAX / 8];
-	unsigned int bytes[WD_FRAMES];
-	unsigned int head;
-	unsigned int tail;
-};
 
 /**
  * struct wd_conn - A connection, both ends.
@@ -58,8 +44,8 @@ struct wd_conn {
 	bool closing;
 	bool mute;
 	unsigned int lose_notifies;
-	struct wd_queue up_to;
-	struct wd_queue down_to;
+	struct sv_frames up_to;
+	struct sv_frames down_to;
 };
 
 /**
