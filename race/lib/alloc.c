@@ -83,7 +83,7 @@ static uint64_t kr_client_at(const struct kr_client *c, uint32_t id)
 /* Take an id. The word of one that lives is skipped. */
 static int kr_register(struct kr_client *c)
 {
-	uint64_t id, was, word;
+	uint64_t id, was, word, now;
 	unsigned int tries;
 	int got;
 
@@ -94,6 +94,7 @@ static int kr_register(struct kr_client *c)
 		if (!id || id > KR_CLIENT_MAX)
 			return -ENOSPC;
 		word = id << 32 | 1;
+		now = c->t->ops->now_ms(c->t);
 		got = kr_cas(c, kr_client_at(c, (uint32_t)id), 0, word, &was);
 		if (got < 0)
 			return got;
@@ -102,33 +103,47 @@ static int kr_register(struct kr_client *c)
 		c->id = (uint32_t)id;
 		c->count = 0;
 		c->beat = word;
-		c->beat_ms = c->t->ops->now_ms(c->t);
+		c->beat_ms = now;
 		return 0;
 	}
 	return -ENOSPC;
 }
 
-int kr_writer(struct kr_client *c)
+/*
+ * Change our word, unless that was done within KR_BEAT_MS. Whoever takes us for dead sets just this
+ * word to 0: as long as it is there, all that we have is ours, for another lease at least.
+ * Return: 1; 0: another took us for dead; or negative errno.
+ */
+static int kr_beat(struct kr_client *c)
 {
 	uint64_t now = c->t->ops->now_ms(c->t), next, was;
 	int got;
 
-	if (c->id && (now - c->beat_ms > c->header.lease_ms / 2 || c->count == 0x3ffffff))
-		kr_forget(c);
-	if (!c->id)
-		return kr_register(c);
 	if (now - c->beat_ms < KR_BEAT_MS)
-		return 0;
+		return 1;
 	next = (c->beat & ~0xffffffffULL) | (uint32_t)((uint32_t)c->beat + 1);
 	got = kr_cas(c, kr_client_at(c, c->id), c->beat, next, &was);
-	if (got < 0)
-		return got;
-	if (got) {
+	if (!got && was == next)
+		got = 1; /* it was done when an earlier call failed */
+	if (got > 0) {
 		c->beat = next;
 		c->beat_ms = now;
-		return 0;
 	}
-	kr_forget(c); /* another took us for dead */
+	return got;
+}
+
+int kr_writer(struct kr_client *c)
+{
+	int got;
+
+	if (c->id && c->count == 0x3ffffff)
+		kr_forget(c);
+	if (c->id) {
+		got = kr_beat(c);
+		if (got)
+			return got < 0 ? got : 0;
+		kr_forget(c);
+	}
 	return kr_register(c);
 }
 
@@ -421,7 +436,7 @@ void kr_leave(struct kr_client *c)
 	uint32_t i;
 	int got = 0;
 
-	if (!c->id || c->t->ops->now_ms(c->t) - c->beat_ms > c->header.lease_ms / 2)
+	if (!c->id || kr_beat(c) <= 0)
 		return; /* it may be another's already */
 	nr = kr_frees(c, reqs);
 	if (nr)

@@ -674,6 +674,31 @@ static void test_end_gives_back(void **state)
 	rw_free(w);
 }
 
+/* A client that writes seldom keeps its memory and its id, and gives them back at its end. */
+static void test_writes_seldom(void **state)
+{
+	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 10);
+	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	struct kr_report report = { 0 };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 300; i++) {
+		assert_int_equal(put(c, KR_PUT, "one", &i, sizeof(i)), 0);
+		w->steps += c->header.lease_ms;
+	}
+	assert_int_equal(kr_check(d, false, &report), 0);
+	assert_int_equal(report.chunks_used, 1);
+	assert_int_equal(report.clients, 1);
+	rw_close(w, 0);
+	memset(&report, 0, sizeof(report));
+	assert_int_equal(kr_check(d, false, &report), 0);
+	assert_int_equal(report.clients, 0);
+	assert_int_equal(h->left, 1);
+	rw_free(w);
+}
+
 /* A header that is none is refused, each with its own error; damage of a block is found. */
 static void test_damage(void **state)
 {
@@ -731,6 +756,7 @@ int main(void)
 		cmocka_unit_test(test_every_step_of_delete),
 		cmocka_unit_test(test_reclaim),
 		cmocka_unit_test(test_end_gives_back),
+		cmocka_unit_test(test_writes_seldom),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_mutant_no_reread),
 		cmocka_unit_test(test_mutant_no_mark),
