@@ -6,6 +6,10 @@
  * cannot come back under its id. Another lease later nothing of it is under way. Then its blocks
  * that no slot has are free, and its chunks belong to nobody. What it had just replaced in the
  * chunk of a client that lives, and not yet freed, comes back when that one is dead, too.
+ *
+ * Nothing has to be remembered: a chunk whose owner has no word is a dead client's, whoever found
+ * it dead, so what a reclaim that was interrupted has left is the next one's. Before it frees
+ * blocks it takes the chunk by CAS, so that of several only one does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,14 +23,16 @@
  * struct kr_checking - A check under way.
  * @report: what it found.
  * @used: bit of each unit of the chunks: a slot has a block there.
- * @before: words of clients at the beginning.
- * @dead: for each word of a client: id that is dead, or 0.
+ * @before: words of clients.
+ * @orphans: for each chunk: the word of its owner if that one is dead, else 0.
+ * @nr_orphans: how many are not 0.
  */
 struct kr_checking {
 	struct kr_report *report;
 	uint8_t *used;
 	uint64_t *before;
-	uint32_t *dead;
+	uint64_t *orphans;
+	uint32_t nr_orphans;
 };
 
 static uint64_t kr_unit_of(const struct kr_client *c, uint64_t at)
@@ -80,21 +86,30 @@ static int kr_check_leaf(struct kr_client *c, uint32_t node, uint64_t table, con
 	return 0;
 }
 
+/* A slot has a block. If it is damaged, what it may have is noted as well, and so is not freed. */
+static void kr_note_block(const struct kr_client *c, struct kr_checking *k, uint64_t slot)
+{
+	uint64_t end = c->header.chunks + (uint64_t)c->header.nr_chunks * KR_CHUNK_BYTES, unit;
+
+	if (kr_slot_at(slot) < c->header.chunks || kr_slot_at(slot) >= end)
+		return;
+	unit = kr_unit_of(c, kr_slot_at(slot));
+	k->used[unit / 8] |= (uint8_t)(1 << unit % 8);
+}
+
 /* A leaf on the way to reclaim: tentative slots become empty, blocks that others have are noted. */
 static int kr_note_leaf(struct kr_client *c, uint32_t node, uint64_t table, const uint64_t *words,
 			void *arg)
 {
 	uint32_t nr = kr_subtable_bytes(c->header.groups) / 8, i;
 	struct kr_checking *k = arg;
-	uint64_t unit, was;
+	uint64_t was;
 	int got;
 
 	(void)node;
 	for (i = 0; i < nr; i++) {
 		if (i % 8 == 0 || kr_slot_state(words[i]) == KR_EMPTY)
 			continue;
-		if (!kr_slot_check(&c->header, words[i]))
-			return -EBADMSG;
 		if (kr_slot_state(words[i]) == KR_TENTATIVE) {
 			got = kr_cas(c, table + i * 8ULL, words[i], 0, &was);
 			if (got < 0)
@@ -102,8 +117,7 @@ static int kr_note_leaf(struct kr_client *c, uint32_t node, uint64_t table, cons
 			if (got)
 				continue;
 		}
-		unit = kr_unit_of(c, kr_slot_at(words[i]));
-		k->used[unit / 8] |= (uint8_t)(1 << unit % 8);
+		kr_note_block(c, k, words[i]);
 	}
 	return 0;
 }
@@ -154,13 +168,34 @@ static int kr_find_dead(struct kr_client *c, struct kr_checking *k)
 		got = kr_cas(c, c->header.clients + i * 8ULL, k->before[i], 0, &was);
 		if (got < 0)
 			return got;
-		if (got) {
-			k->dead[i] = (uint32_t)(k->before[i] >> 32);
+		if (got)
 			k->report->dead++;
-		}
 		got = 0;
 	}
 	return got;
+}
+
+/*
+ * Find the chunks of clients that have no word. An owner has its word before it takes a chunk,
+ * so the owners are READ first.
+ */
+static int kr_find_orphans(struct kr_client *c, struct kr_checking *k)
+{
+	uint32_t i;
+	uint64_t id;
+	int err;
+
+	err = kr_read_words(c, c->header.owners, k->orphans, c->header.nr_chunks);
+	if (!err)
+		err = kr_read_words(c, c->header.clients, k->before, c->header.nr_clients);
+	for (i = 0; !err && i < c->header.nr_chunks; i++) {
+		id = k->orphans[i] >> 8;
+		if (k->orphans[i] & KR_OWNER_NOBODY ||
+		    k->before[id % c->header.nr_clients] >> 32 == id)
+			k->orphans[i] = 0;
+		k->nr_orphans += k->orphans[i] != 0;
+	}
+	return err;
 }
 
 /* Free the blocks of a chunk of which no slot has any. */
@@ -189,53 +224,51 @@ static int kr_reclaim_blocks(struct kr_client *c, struct kr_checking *k, uint32_
 	return got < 0 ? got : 0;
 }
 
-/* The chunks of dead clients. */
-static int kr_reclaim_chunks(struct kr_client *c, struct kr_checking *k)
+/* A chunk of a dead client becomes nobody's, by way of us. Return: 0 or negative errno. */
+static int kr_reclaim_chunk(struct kr_client *c, struct kr_checking *k, uint32_t chunk)
 {
-	uint32_t nr = c->header.nr_chunks, i, id;
-	uint64_t *owners = malloc(nr * sizeof(*owners)), was;
-	unsigned int class;
+	uint64_t at = c->header.owners + chunk * 8ULL, word = k->orphans[chunk], mine, was;
+	unsigned int class = (unsigned int)(word & 0xff) - 1;
 	int got;
 
-	if (!owners)
-		return -ENOMEM;
-	got = kr_read_words(c, c->header.owners, owners, nr);
-	for (i = 0; got >= 0 && i < nr; i++) {
-		id = (uint32_t)(owners[i] >> 8);
-		class = (unsigned int)(owners[i] & 0xff) - 1;
-		if (!owners[i] || owners[i] & KR_OWNER_NOBODY ||
-		    k->dead[id % c->header.nr_clients] != id)
-			continue;
-		got = class < KR_CLASSES ? kr_reclaim_blocks(c, k, i, class) : 0;
-		if (got >= 0)
-			got = kr_cas(c, c->header.owners + i * 8ULL, owners[i],
-				     KR_OWNER_NOBODY | (class + 1), &was);
-		if (got > 0)
-			got = kr_left(c, 1);
-	}
-	free(owners);
-	return got < 0 ? got : 0;
+	if (class >= KR_CLASSES && class != KR_CLASS_SUBTABLES)
+		return 0; /* damaged */
+	got = kr_writer(c);
+	if (got)
+		return got;
+	mine = (uint64_t)c->id << 8 | (class + 1);
+	got = kr_cas(c, at, word, mine, &was);
+	if (got <= 0)
+		return got;
+	got = class < KR_CLASSES ? kr_reclaim_blocks(c, k, chunk, class) : 0;
+	if (!got)
+		got = kr_cas(c, at, mine, KR_OWNER_NOBODY | (class + 1), &was);
+	return got > 0 ? kr_left(c, 1) : got;
 }
 
 static int kr_reclaim(struct kr_client *c, struct kr_checking *k)
 {
 	uint64_t units = (uint64_t)c->header.nr_chunks * (KR_CHUNK_BYTES / KR_UNIT);
+	uint32_t i;
 	int err = -ENOMEM;
 
 	k->used = calloc(1, units / 8 + 1);
 	k->before = calloc(c->header.nr_clients, sizeof(*k->before));
-	k->dead = calloc(c->header.nr_clients, sizeof(*k->dead));
-	if (k->used && k->before && k->dead)
+	k->orphans = calloc(c->header.nr_chunks, sizeof(*k->orphans));
+	if (k->used && k->before && k->orphans)
 		err = kr_find_dead(c, k);
-	if (!err && k->report->dead)
+	if (!err)
+		err = kr_find_orphans(c, k);
+	if (!err && k->nr_orphans)
 		err = kr_wait_lease(c);
-	if (!err && k->report->dead)
+	if (!err && k->nr_orphans)
 		err = kr_leaves(c, kr_note_leaf, k);
-	if (!err && k->report->dead)
-		err = kr_reclaim_chunks(c, k);
+	for (i = 0; !err && i < c->header.nr_chunks; i++)
+		if (k->orphans[i])
+			err = kr_reclaim_chunk(c, k, i);
 	free(k->used);
 	free(k->before);
-	free(k->dead);
+	free(k->orphans);
 	return err;
 }
 

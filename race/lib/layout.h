@@ -59,7 +59,8 @@
  *
  * Clients: word `id % nr_clients` is id << 32 | beat. A client that writes takes an id from
  * `next_client` and changes the beat at least each KR_BEAT_MS while it works. If it does not for
- * `lease_ms`, another may set the word to 0, and reclaim.
+ * `lease_ms`, another may set the word to 0. A chunk whose owner has no word is a dead client's: a
+ * lease after that was seen, any client may make it its own, and free what no slot has.
  * Owners: the word of a chunk is 0 (free), client << 8 | class + 1, or KR_OWNER_NOBODY | class + 1:
  * no client's, and each free block in it is KR_FREED or has a `life` of 0 (never used). In a chunk
  * with subtables, class KR_CLASS_SUBTABLES, those whose first word is 0 behind the last are free.

@@ -643,6 +643,80 @@ static void test_reclaim(void **state)
 	rw_free(w);
 }
 
+/* Chunks whose owner has no word: what a dead client had, and nobody has reclaimed. */
+static unsigned int orphans(const struct rw_world *w)
+{
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	const uint64_t *clients = (const uint64_t *)(w->memory + h->clients);
+	const uint64_t *owners = (const uint64_t *)(w->memory + h->owners);
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < h->nr_chunks; i++)
+		if (!(owners[i] & KR_OWNER_NOBODY))
+			nr += owners[i] >> 8 != clients[(owners[i] >> 8) % h->nr_clients] >> 32;
+	return nr;
+}
+
+/* What a client had that died is free after a second reclaim, wherever the first one died. */
+static void test_every_step_of_reclaim(void **state)
+{
+	struct kr_report report;
+	struct rw_world *w;
+	bool past = false;
+	unsigned int step;
+	int err;
+
+	(void)state;
+	for (step = 1; !past; step++) {
+		w = rw_new(6 * KR_CHUNK_BYTES, 1, 4, step);
+		rw_open(w, 0);
+		assert_int_equal(put(w->clients[0].c, KR_PUT, "a", "1", 1), 0);
+		assert_int_equal(put(w->clients[0].c, KR_PUT, "a", "2", 1), 0);
+		w->clients[0].dies_at = 1;
+		rw_open(w, 1);
+		w->clients[1].dies_at = w->clients[1].requests + step;
+		memset(&report, 0, sizeof(report));
+		err = kr_check(w->clients[1].c, true, &report);
+		past = w->clients[1].requests < w->clients[1].dies_at;
+		assert_int_equal(err, past ? 0 : -ENODEV);
+		rw_open(w, 2);
+		memset(&report, 0, sizeof(report));
+		assert_int_equal(kr_check(w->clients[2].c, true, &report), 0);
+		assert_int_equal(report.entries, 1);
+		assert_int_equal(orphans(w), 0);
+		rw_free(w);
+	}
+	assert_true(step > 12);
+}
+
+/* A damaged slot does not keep a reclaim from freeing what is sound. */
+static void test_reclaim_beside_damage(void **state)
+{
+	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 11);
+	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
+	struct kr_report report = { 0 };
+	struct kr_place p, q;
+
+	(void)state;
+	assert_int_equal(put(c, KR_INSERT, "a", "1", 1), 0);
+	assert_int_equal(put(c, KR_INSERT, "b", "2", 1), 0);
+	assert_int_equal(put(c, KR_INSERT, "c", "3", 1), 0);
+	assert_int_equal(kr_find(c, "a", 1, &p), 0);
+	assert_int_equal(kr_find(c, "b", 1, &q), 0);
+	*(uint64_t *)(w->memory + p.slot_at) |= 31ULL << 56; /* no such class */
+	*(uint64_t *)(w->memory + q.slot_at) |= 0x3fffffff; /* nor such a block */
+	w->clients[0].dies_at = 1;
+	assert_int_equal(kr_check(d, true, &report), 0);
+	assert_int_equal(report.damaged, 2);
+	assert_int_equal(report.dead, 1);
+	assert_int_equal(report.reclaimed, 1); /* that of b; a's may be where its slot says */
+	assert_int_equal(orphans(w), 0);
+	memset(&report, 0, sizeof(report));
+	assert_int_equal(kr_check(d, false, &report), 0);
+	assert_int_equal(report.entries, 1);
+	rw_free(w);
+}
+
 /* A client that ends gives back what it has: many can come and go. */
 static void test_end_gives_back(void **state)
 {
@@ -755,6 +829,8 @@ int main(void)
 		cmocka_unit_test(test_every_step_of_update),
 		cmocka_unit_test(test_every_step_of_delete),
 		cmocka_unit_test(test_reclaim),
+		cmocka_unit_test(test_every_step_of_reclaim),
+		cmocka_unit_test(test_reclaim_beside_damage),
 		cmocka_unit_test(test_end_gives_back),
 		cmocka_unit_test(test_writes_seldom),
 		cmocka_unit_test(test_damage),
