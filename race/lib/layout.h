@@ -260,6 +260,12 @@ static inline uint64_t kr_identity(uint32_t client, uint32_t count, unsigned int
 	       (tag & KR_TAG_MASK);
 }
 
+/** kr_identity_client() - Client of an identity. @identity: it. Return: id of the client. */
+static inline uint32_t kr_identity_client(uint64_t identity)
+{
+	return (uint32_t)(identity >> 36 & KR_CLIENT_MAX);
+}
+
 /** kr_bucket_head() - Head of the buckets of a node. @node: of the trie. Return: it. */
 static inline uint64_t kr_bucket_head(uint32_t node)
 {

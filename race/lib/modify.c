@@ -71,23 +71,32 @@ static int kr_prepare(struct kr_op_state *op, const void *value, uint32_t value_
 	return 0;
 }
 
-/* Memory for the block, and its identity, once an operation knows that it needs one. */
+/* Whether an operation has a block: not any more if another has taken us for dead meanwhile. */
+static bool kr_has_block(const struct kr_op_state *op)
+{
+	return op->block.at && kr_identity_client(op->identity) == op->c->id;
+}
+
+/*
+ * Memory for the block, and its identity, once an operation knows that it needs one. With each
+ * attempt we prove to be alive, and afterwards, since taking memory may have lasted.
+ */
 static int kr_own_block(struct kr_op_state *op)
 {
 	struct kr_client *c = op->c;
 	int err;
 
-	if (op->block.at)
-		return 0;
 	err = kr_writer(c);
-	if (!err)
+	while (!err && !kr_has_block(op)) {
 		err = kr_alloc(c, op->class, &op->block);
-	if (err)
-		return err;
-	op->identity = kr_identity(c->id, ++c->count, op->block.tag + 1);
-	c->own->life = kr_life(KR_NEW, op->identity);
-	c->own->sum = kr_block_sum(c->own);
-	return 0;
+		if (err)
+			break;
+		op->identity = kr_identity(c->id, ++c->count, op->block.tag + 1);
+		c->own->life = kr_life(KR_NEW, op->identity);
+		c->own->sum = kr_block_sum(c->own);
+		err = kr_writer(c);
+	}
+	return err;
 }
 
 static void kr_req_own(const struct kr_op_state *op, struct kr_req *req)
@@ -346,6 +355,11 @@ static int kr_commit(struct kr_op_state *op, uint64_t at)
 	int err, got;
 
 	for (attempt = 0; attempt < KR_COMMIT_TRIES; attempt++) {
+		got = kr_writer(c);
+		if (got)
+			return got;
+		if (!kr_has_block(op))
+			return kr_retract(op, at); /* another attempt takes a block of its own */
 		kr_req_cas(&req, at, c->words + 16, kr_own_slot(op, KR_TENTATIVE),
 			   kr_own_slot(op, KR_LIVE));
 		err = c->t->ops->submit(c->t, &req, 1);
@@ -424,7 +438,7 @@ int kr_modify(struct kr_client *c, enum kr_mode mode, const void *key, uint32_t 
 	}
 	if (got == KR_DONE)
 		return 0;
-	if (op.block.at && (got == -EEXIST || got == -ENOENT || got == -ENOSPC))
+	if (kr_has_block(&op) && (got == -EEXIST || got == -ENOENT || got == -ENOSPC))
 		(void)kr_release(c, op.class, &op.block);
 	return got ? got : -EBUSY;
 }

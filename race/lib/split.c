@@ -19,6 +19,7 @@
 /**
  * struct kr_splitting - A split under way.
  * @c: client.
+ * @id: of it as a writer, when it took @pair.
  * @node: leaf.
  * @depth: its depth.
  * @table: its subtable.
@@ -29,6 +30,7 @@
  */
 struct kr_splitting {
 	struct kr_client *c;
+	uint32_t id;
 	uint32_t node;
 	uint32_t depth;
 	uint64_t table;
@@ -42,6 +44,17 @@ struct kr_splitting {
 static bool kr_is_slot(uint32_t word)
 {
 	return word % 8 != 0;
+}
+
+/*
+ * Prove to be alive while a split goes on. Return: 0; -ESTALE: another has taken us for dead, so
+ * that @pair is not ours any more; or another negative errno.
+ */
+static int kr_split_beat(struct kr_splitting *s)
+{
+	int err = kr_writer(s->c);
+
+	return err || s->c->id == s->id ? err : -ESTALE;
 }
 
 /* Wait until a word of the trie is not @was any more, or patience is over. */
@@ -72,6 +85,9 @@ static int kr_claim(struct kr_splitting *s)
 
 	s->claim = (uint64_t)c->id << 2 | KR_DIR_CLAIM;
 	for (;;) {
+		got = kr_split_beat(s);
+		if (got)
+			return got;
 		got = kr_cas(c, at, seen, s->claim, &was);
 		if (got || was == s->claim)
 			return got < 0 ? got : 1;
@@ -129,7 +145,9 @@ static int kr_freeze(struct kr_splitting *s)
 	int got;
 
 	for (round = 0; round < KR_FREEZE_ROUNDS; round++) {
-		got = kr_read(s->c, s->table, s->old, s->bytes);
+		got = kr_split_beat(s);
+		if (!got)
+			got = kr_read(s->c, s->table, s->old, s->bytes);
 		if (got)
 			return got;
 		for (i = 0; i < s->bytes / 8; i++)
@@ -219,6 +237,9 @@ static int kr_write_pair(struct kr_splitting *s)
 	int err = -EBUSY;
 
 	for (attempt = 0; attempt < 8; attempt++) {
+		err = kr_split_beat(s);
+		if (err)
+			return err;
 		err = s->c->t->ops->submit(s->c->t, &req, 1);
 		if (!err || (err != -ECANCELED && err != -EREMCHG && err != -EIO))
 			return err;
@@ -287,6 +308,7 @@ int kr_split(struct kr_client *c, const struct kr_place *p)
 		got = kr_work(c);
 	if (got)
 		return got;
+	s.id = c->id;
 	/* first, because it may need the same buffer, and so that nothing is frozen in vain */
 	got = kr_alloc_pair(c, &s.pair);
 	if (got)
@@ -298,7 +320,7 @@ int kr_split(struct kr_client *c, const struct kr_place *p)
 		if (!got)
 			got = kr_finish(&s);
 	}
-	if (s.pair && !got)
+	if (s.pair && !got && c->id == s.id)
 		c->pair = s.pair; /* another was faster, or took over */
-	return got;
+	return got == -ESTALE ? 0 : got; /* the operation is begun again */
 }

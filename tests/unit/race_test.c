@@ -246,10 +246,13 @@ static void test_depth_max(void **state)
  * @unknown_odds: one of so many writing requests has an unknown outcome.
  * @kills: how many workers die.
  * @mutant: fault to be planted: 0 none, 1 no re-read, 2 no mark, 3 a WRITE is replayed.
+ * @bytes: of each value, at most BYTES_MAX; 0: few, drawn.
  */
 struct plan {
-	unsigned int keys, ops, unknown_odds, kills, mutant;
+	unsigned int keys, ops, unknown_odds, kills, mutant, bytes;
 };
+
+#define BYTES_MAX 40000 /* a chunk has five such blocks */
 
 static struct rh_history history;
 static const struct plan *plan_now;
@@ -291,14 +294,15 @@ static int one_op(struct rw_client *me, enum rh_kind kind, unsigned int key)
 		[RH_DELETE] = KR_DELETE,
 	};
 	struct rh_op *op = begin(me, kind, key);
-	uint64_t words[24] = { op->value };
+	unsigned int bytes = plan_now->bytes ? plan_now->bytes : 8 + rw_draw(me->world, 180);
+	static uint64_t words[BYTES_MAX / 8];
 	const void *value = NULL;
 	long got;
 	int err;
 
 	if (kind != RH_GET) {
-		err = put(me->c, modes[kind], names[key], words,
-			  kind == RH_DELETE ? 0 : 8 + rw_draw(me->world, 180));
+		words[0] = op->value;
+		err = put(me->c, modes[kind], names[key], words, kind == RH_DELETE ? 0 : bytes);
 		end(me, op, err);
 		return err;
 	}
@@ -475,12 +479,35 @@ enum trouble {
 	UNKNOWN_DONE,
 	UNKNOWN_NOT_DONE,
 	OVERTAKEN,
+	LAPSES,
 	TROUBLES,
 };
 
+#define STEP_LEASE_MS 2000
+
+/* In LAPSES it has been at work before, and afterwards uses what it has given back. */
 static void one_operation(struct rw_client *me)
 {
 	one_op(me, *(enum rh_kind *)me->arg, 0);
+	if (me->lapses_at == RW_NEVER)
+		return;
+	one_op(me, RH_PUT, 46);
+	one_op(me, RH_PUT, 47);
+}
+
+/* The path is gone for three leases, and others take client 0 for dead and use what it had. */
+static void lapse(struct rw_client *me)
+{
+	struct rw_world *w = me->world;
+	struct kr_report report = { 0 };
+	unsigned int key;
+
+	w->steps += 3 * STEP_LEASE_MS;
+	if (kr_check(w->clients[1].c, true, &report))
+		broken = true;
+	rw_open(w, 2);
+	for (key = 36; key < 46; key++)
+		one_op(&w->clients[2], RH_PUT, key);
 }
 
 /* Client 1 changes the same entry, and inserts so much that subtables are split. */
@@ -515,17 +542,21 @@ static void others_go_on(struct rw_world *w, enum rh_kind kind)
 static bool step_case(enum rh_kind kind, unsigned int full, enum trouble trouble,
 		      enum rh_kind other, unsigned int step, bool *ret_past)
 {
-	static const struct plan plan;
-	struct rw_world *w = rw_new(8 * KR_CHUNK_BYTES, 1, 5, step);
+	static const struct plan few, many = { .bytes = BYTES_MAX };
+	struct rw_world *w = rw_new(24 * KR_CHUNK_BYTES, 1, 5, step);
+	struct kr_report report = { 0 };
 	unsigned int key;
 	uint64_t seen = 0;
 	bool good;
 
 	memset(&history, 0, sizeof(history));
-	plan_now = &plan;
+	plan_now = trouble == LAPSES ? &many : &few;
 	broken = false;
+	rw_lease(w, trouble == LAPSES ? STEP_LEASE_MS : 1000000);
 	rw_open(w, 0);
 	rw_open(w, 1);
+	if (trouble == LAPSES)
+		one_op(&w->clients[0], RH_PUT, 47);
 	for (key = kind == RH_INSERT || kind == RH_PUT; key < full; key++)
 		one_op(&w->clients[1], RH_INSERT, key);
 	step += (unsigned int)w->clients[0].requests;
@@ -534,6 +565,9 @@ static bool step_case(enum rh_kind kind, unsigned int full, enum trouble trouble
 	if (trouble == UNKNOWN_DONE || trouble == UNKNOWN_NOT_DONE)
 		w->clients[0].unknown_at = step;
 	w->clients[0].unknown_done = trouble == UNKNOWN_DONE;
+	if (trouble == LAPSES)
+		w->clients[0].lapses_at = step;
+	w->clients[0].lapse = lapse;
 	rw_spawn(w, 0, one_operation, &kind);
 	if (trouble == OVERTAKEN) {
 		rw_step(w, 0, step);
@@ -544,7 +578,8 @@ static bool step_case(enum rh_kind kind, unsigned int full, enum trouble trouble
 	if (trouble != OVERTAKEN)
 		others_go_on(w, other);
 	final_gets(w, KEYS_MAX);
-	good = good && !broken && rh_linearizable(&history, &key) &&
+	good = good && !broken && !kr_check(w->clients[WORKERS].c, false, &report) &&
+	       !report.damaged && rh_linearizable(&history, &key) &&
 	       !kr_walk(w->clients[WORKERS].c, unique_entry, &seen);
 	rw_free(w);
 	return good;

@@ -69,6 +69,10 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 	client->requests++;
 	if (client->requests >= client->dies_at)
 		return -ENODEV;
+	if (client->requests == client->lapses_at) {
+		client->lapse(client);
+		return -ECANCELED;
+	}
 	unknown = req->op != KR_READ &&
 		  (client->requests == client->unknown_at ||
 		   (client->unknown_odds && !rw_draw(w, client->unknown_odds)));
@@ -165,8 +169,17 @@ struct rw_world *rw_new(uint64_t bytes, uint32_t groups, uint32_t depth_max, uin
 		w->clients[i].t.bytes = bytes;
 		w->clients[i].dies_at = RW_NEVER;
 		w->clients[i].unknown_at = RW_NEVER;
+		w->clients[i].lapses_at = RW_NEVER;
 	}
 	return w;
+}
+
+void rw_lease(struct rw_world *w, uint32_t ms)
+{
+	struct kr_header *h = (struct kr_header *)w->memory;
+
+	h->lease_ms = ms;
+	h->sum = krp_xxh64(h, offsetof(struct kr_header, sum), KR_MAGIC);
 }
 
 void rw_free(struct rw_world *w)

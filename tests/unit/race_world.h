@@ -34,6 +34,8 @@ struct rw_world;
  * @unknown_at: this request gets an unknown outcome.
  * @unknown_done: whether it is done nevertheless.
  * @unknown_odds: one of so many requests gets one, 0 for none.
+ * @lapses_at: before this request @lapse is called, and it is not done.
+ * @lapse: what the world does meanwhile.
  * @replays: mutant: a WRITE is done again before its batch completes.
  * @ready: it is a coroutine that has not ended.
  * @pieces: memory of its requests.
@@ -51,6 +53,8 @@ struct rw_client {
 	uint64_t requests, dies_at, unknown_at;
 	bool unknown_done;
 	unsigned int unknown_odds;
+	uint64_t lapses_at;
+	void (*lapse)(struct rw_client *client);
 	bool replays, ready;
 	void *pieces[RW_PIECES];
 	unsigned int nr_pieces;
@@ -89,6 +93,9 @@ struct rw_world {
  * Return: it.
  */
 struct rw_world *rw_new(uint64_t bytes, uint32_t groups, uint32_t depth_max, uint64_t seed);
+
+/** rw_lease() - Give the table another lease, for clients that attach later. @w: world. @ms: it. */
+void rw_lease(struct rw_world *w, uint32_t ms);
 
 /** rw_free() - End a world and its clients. @w: world. */
 void rw_free(struct rw_world *w);
