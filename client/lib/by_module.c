@@ -52,7 +52,7 @@ struct krl_module_port {
  * struct krl_module_record - A record to be kept up.
  * @next: list.
  * @port: index of its port.
- * @due: it is not published now.
+ * @due: it is not published now, or not with this value.
  * @arg: what is published.
  */
 struct krl_module_record {
@@ -528,10 +528,21 @@ static int krl_module_publish(struct krcore_ctx *ctx, const struct krcore_key *k
 	return ret;
 }
 
+/*
+ * Locks: lock. Have the module take a record back. One that is due it may have as well: with the
+ * value before, if replacing that failed.
+ */
+static int krl_module_undo(struct krl_module *module, const struct krl_module_record *rec)
+{
+	struct krp_bind undo = { .service = rec->arg.service, .flags = KRP_BIND_UNDO };
+	int err = krl_module_call(module->ports[rec->port].fd, KRP_IOC_BIND, &undo);
+
+	return rec->due && (err == -ENOENT || err == -ENODEV) ? 0 : err;
+}
+
 static int krl_module_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 {
 	struct krl_module *module = krl_module_of(ctx);
-	struct krp_bind undo = { .service = key->service, .flags = KRP_BIND_UNDO };
 	struct krl_module_record **at, *rec;
 	unsigned int i;
 	int err = -ENOENT;
@@ -545,7 +556,7 @@ static int krl_module_withdraw(struct krcore_ctx *ctx, const struct krcore_key *
 		if (!rec)
 			break;
 		*at = rec->next;
-		err = rec->due ? 0 : krl_module_call(module->ports[i].fd, KRP_IOC_BIND, &undo);
+		err = krl_module_undo(module, rec);
 		free(rec);
 		break;
 	}
