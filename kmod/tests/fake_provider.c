@@ -283,6 +283,16 @@ u32 krc_fake_pending(struct krc_fake *fake, u32 i)
 	return n;
 }
 
+static void krc_fake_bring(const struct krc_fake *fake, const struct krc_hw_wr *wr)
+{
+	void *to = phys_to_virt(wr->local_addr);
+
+	if (fake->far)
+		memcpy(to, fake->far + (wr->remote_addr - KRC_FAKE_FAR), wr->length);
+	else
+		memset(to, (u8)wr->remote_addr, wr->length);
+}
+
 u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count)
 {
 	struct krc_fake_initiator *ini = krc_fake_lock(fake, i);
@@ -294,7 +304,7 @@ u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count)
 		const struct krc_hw_wr *wr = &ini->wrs[ini->done % ini->depth];
 
 		if (wr->lkey) /* krc_pool_read(): the device's address is the memory's */
-			memset(phys_to_virt(wr->local_addr), (u8)wr->remote_addr, wr->length);
+			krc_fake_bring(fake, wr);
 		krc_fake_end(ini, KRC_FAULT_NONE);
 		n++;
 	}

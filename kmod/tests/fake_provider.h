@@ -18,6 +18,7 @@
 
 #define KRC_FAKE_INITIATORS 8
 #define KRC_FAKE_LOG 4096
+#define KRC_FAKE_FAR 0x1000
 
 /**
  * struct krc_fake_initiator - One send queue.
@@ -75,6 +76,8 @@ struct krc_fake_initiator {
  * @sparse: quiet requests that succeed have no completion of their own.
  * @mean: nor have those that are flushed, against the rules.
  * @router: part of every address vector.
+ * @far: what krc_pool_read() finds at remote address KRC_FAKE_FAR and behind it; NULL: see
+ *	krc_fake_complete().
  */
 struct krc_fake {
 	struct device *dev;
@@ -87,6 +90,7 @@ struct krc_fake {
 	bool sparse;
 	bool mean;
 	u8 router;
+	const void *far;
 };
 
 extern const struct krc_provider_ops krc_fake_ops;
@@ -134,8 +138,8 @@ u32 krc_fake_pending(struct krc_fake *fake, u32 i);
  * @i: initiator.
  * @count: at most so many.
  *
- * READs write the low byte of their remote address to all of their memory, if that is
- * kernel memory of krc_pool_read().
+ * READs into kernel memory of krc_pool_read() bring what is at krc_fake.far, or else the low byte
+ * of their remote address everywhere.
  * Return: how many.
  */
 u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count);

@@ -5,9 +5,11 @@
  * Locking: none; a test runs alone.
  */
 #include <kunit/test.h>
+#include <linux/sched/signal.h>
 
 #include "hw/mlx5/mlx5.h"
 #include "krp_ioctl.h"
+#include "krp_mrdir.h"
 
 #define KRC_TEST_START_S 1000
 #define KRC_TEST_LONG_S 100000
@@ -54,6 +56,36 @@ static void krc_test_an_index_that_is_reused_at_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, mkey >> 8, 0x1234);
 		KUNIT_EXPECT_FALSE(test, __test_and_set_bit(mkey & 0xff, seen));
 		krc_mlx5_key_rest(hw, mkey, true, now_s + i / 4);
+	}
+	xa_destroy(&hw->resting);
+}
+
+#define KRC_TEST_TURNS 10000
+
+/*
+ * The device gives out the same index at once, 10,000 times, and the one that asks for the keys
+ * also chooses each low byte, and makes keys in between that no peer is told. A WRITE that was
+ * posted in one life of a name must find no key of that name for as long as a NIC holds it.
+ */
+static void krc_test_no_name_comes_back_in_time(struct kunit *test)
+{
+	u32 life_ms = KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN, i, n, mkey;
+	struct krc_hw *hw = krc_test_hw(test);
+	u64 *last = kunit_kcalloc(test, 256, sizeof(*last), GFP_KERNEL);
+	u64 now_ms = KRC_TEST_START_S * MSEC_PER_SEC;
+
+	KUNIT_ASSERT_NOT_NULL(test, last);
+	for (i = 0; i < KRC_TEST_TURNS; i++) {
+		for (n = i % 300; n; n -= min(n, 7U)) {
+			mkey = krc_test_key(test, hw, 0x77, n, now_ms / MSEC_PER_SEC);
+			krc_mlx5_key_rest(hw, mkey, false, now_ms / MSEC_PER_SEC);
+		}
+		mkey = krc_test_key(test, hw, 0x77, 5, now_ms / MSEC_PER_SEC);
+		if (last[mkey & 0xff])
+			KUNIT_ASSERT_GE(test, now_ms, last[mkey & 0xff] + KRP_MRDIR_REST_MS);
+		now_ms += life_ms;
+		last[mkey & 0xff] = now_ms;
+		krc_mlx5_key_rest(hw, mkey, true, now_ms / MSEC_PER_SEC);
 	}
 	xa_destroy(&hw->resting);
 }
@@ -154,9 +186,84 @@ static void krc_test_parts_make_up_the_range(struct kunit *test)
 		      KRC_MLX5_KEY_PAGES);
 }
 
+#define KRC_TEST_PAGES 8
+
+/* A device that can be asked what it can do, and nothing else. */
+static struct krc_hw *krc_test_hw_large(struct kunit *test, u32 log_klms)
+{
+	struct mlx5_hca_cap *cap = kunit_kzalloc(test, sizeof(*cap), GFP_KERNEL);
+	struct krc_hw *hw = krc_test_hw(test);
+
+	hw->mdev = kunit_kzalloc(test, sizeof(*hw->mdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, cap);
+	KUNIT_ASSERT_NOT_NULL(test, hw->mdev);
+	hw->mdev->caps.hca[MLX5_CAP_GENERAL] = cap;
+	MLX5_SET(cmd_hca_cap, cap->cur, log_max_klm_list_size, log_klms);
+	sema_init(&hw->key_turns, 1);
+	hw->key_pages_max = 2;
+	return hw;
+}
+
+/* Pages that no two are neighbours to the device. */
+static struct ib_umem *krc_test_scattered(struct kunit *test)
+{
+	struct ib_umem *umem = kunit_kzalloc(test, sizeof(*umem), GFP_KERNEL);
+	struct scatterlist *sgl = kunit_kcalloc(test, KRC_TEST_PAGES, sizeof(*sgl), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, umem);
+	KUNIT_ASSERT_NOT_NULL(test, sgl);
+	sg_init_table(sgl, KRC_TEST_PAGES);
+	for (i = 0; i < KRC_TEST_PAGES; i++) {
+		sgl[i].length = PAGE_SIZE;
+		sg_dma_address(&sgl[i]) = (dma_addr_t)(2 * i + 1) << PAGE_SHIFT;
+		sg_dma_len(&sgl[i]) = PAGE_SIZE;
+	}
+	umem->address = 0x10000;
+	umem->iova = 0x10000;
+	umem->length = KRC_TEST_PAGES * PAGE_SIZE;
+	umem->sgt_append.sgt = (struct sg_table){ .sgl = sgl,
+						  .nents = KRC_TEST_PAGES,
+						  .orig_nents = KRC_TEST_PAGES };
+	return umem;
+}
+
+static void krc_test_killed(bool yes)
+{
+	spin_lock_irq(&current->sighand->siglock);
+	if (yes)
+		sigaddset(&current->pending.signal, SIGKILL);
+	else
+		sigdelset(&current->pending.signal, SIGKILL);
+	recalc_sigpending();
+	spin_unlock_irq(&current->sighand->siglock);
+}
+
+/* A range of too many parts, and one whose task is killed: no key, no turn and no command. */
+static void krc_test_large_ranges_that_fail(struct kunit *test)
+{
+	struct ib_umem *umem = krc_test_scattered(test);
+	struct krc_hw_key key = { .handle = 77 };
+	struct krc_hw *hw = krc_test_hw_large(test, 1);
+
+	krc_test_killed(true);
+	KUNIT_EXPECT_EQ(test, krc_mlx5_key_umem(hw, umem, umem->iova, KRP_ACCESS_LOCAL_WRITE, &key),
+			-E2BIG);
+	hw = krc_test_hw_large(test, 2);
+	KUNIT_EXPECT_EQ(test, krc_mlx5_key_umem(hw, umem, umem->iova, KRP_ACCESS_LOCAL_WRITE, &key),
+			-EINTR);
+	krc_test_killed(false);
+	KUNIT_EXPECT_EQ(test, key.handle, 77U);
+	KUNIT_EXPECT_NULL(test, key.parts);
+	KUNIT_EXPECT_EQ(test, down_trylock(&hw->key_turns), 0);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&hw->resting));
+}
+
 static struct kunit_case krc_mlx5_key_cases[] = { KUNIT_CASE(
 							  krc_test_an_index_that_is_reused_at_once),
+						  KUNIT_CASE(krc_test_no_name_comes_back_in_time),
 						  KUNIT_CASE(krc_test_names_that_nobody_knows),
+						  KUNIT_CASE(krc_test_large_ranges_that_fail),
 						  KUNIT_CASE(krc_test_what_has_rested_is_forgotten),
 						  KUNIT_CASE(krc_test_parts_make_up_the_range),
 						  {} };

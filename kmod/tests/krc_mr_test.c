@@ -9,12 +9,14 @@
  */
 #include <kunit/test.h>
 #include <linux/jiffies.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
 #include "base/limits.h"
 #include "mem/mem_priv.h"
 #include "mem/remote.h"
+#include "fake_provider.h"
 
 /* "live" of proto/vectors/mrdir.txt */
 static const u8 krc_vector_live[KRP_MRDIR_ENTRY_BYTES] = {
@@ -155,6 +157,72 @@ static void krc_test_a_retired_directory_keeps_leases(struct kunit *test)
 	krc_mrdir_unpublish(dir, &known);
 	KUNIT_EXPECT_EQ(test, known.until, until);
 	krc_user_put(user);
+}
+
+/* Pinned memory of no page. */
+static struct ib_umem *krc_test_umem(struct kunit *test)
+{
+	struct ib_umem *umem = kzalloc(sizeof(*umem), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, umem);
+	umem->owning_mm = current->active_mm;
+	mmgrab(umem->owning_mm);
+	return umem;
+}
+
+/* A region that was taken back; @used: a request of it is under way. */
+static struct krc_mr *krc_test_dying(struct kunit *test, struct krc_mrdir *dir, bool used)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	kref_init(&mr->ref);
+	init_completion(&mr->idle);
+	init_completion(&mr->released);
+	mr->dir = dir;
+	kref_get(&dir->ref);
+	krc_rail_get(dir->rail);
+	mr->umem = krc_test_umem(test);
+	mr->until = jiffies;
+	list_add_tail(&mr->list, &dir->dying);
+	if (!used)
+		krc_mr_put(mr, 1);
+	return mr;
+}
+
+#define KRC_TEST_DYING 4096
+
+/* One look at those that were taken back lets go all that nobody uses, wherever they are. */
+static void krc_test_dying_regions_are_one_pass(struct kunit *test)
+{
+	struct krc_mrdir *dir = krc_test_dir(test, 1);
+	struct krc_mr *mr, *next;
+	u32 i, left = 0;
+
+	kref_init(&dir->ref);
+	kref_init(&dir->rail->ref);
+	dir->rail->ops = &krc_fake_ops;
+	init_waitqueue_head(&dir->gone);
+	dir->wq = system_wq;
+	INIT_DELAYED_WORK(&dir->reap, krc_mr_reap);
+	for (i = 0; i < KRC_TEST_DYING; i++)
+		krc_test_dying(test, dir, i % 2);
+	krc_mr_reap(&dir->reap.work);
+	list_for_each_entry(mr, &dir->dying, list)
+		left++;
+	KUNIT_EXPECT_EQ(test, left, KRC_TEST_DYING / 2U);
+	KUNIT_EXPECT_EQ(test, kref_read(&dir->ref), left + 1);
+	KUNIT_EXPECT_EQ(test, dir->releasing, 0U);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&dir->reap)); /* it will look again */
+
+	cancel_delayed_work_sync(&dir->reap);
+	list_for_each_entry_safe(mr, next, &dir->dying, list)
+		krc_mr_put(mr, 1);
+	krc_mr_reap(&dir->reap.work);
+	KUNIT_EXPECT_TRUE(test, list_empty(&dir->dying));
+	KUNIT_EXPECT_EQ(test, kref_read(&dir->ref), 1U);
+	KUNIT_EXPECT_EQ(test, kref_read(&dir->rail->ref), 1U);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&dir->reap));
 }
 
 static void krc_test_local_check(struct kunit *test)
@@ -419,6 +487,7 @@ static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vec
 						    krc_test_slot_is_used_again_with_a_new_token),
 					    KUNIT_CASE(krc_test_closed_region_has_no_lease),
 					    KUNIT_CASE(krc_test_a_retired_directory_keeps_leases),
+					    KUNIT_CASE(krc_test_dying_regions_are_one_pass),
 					    KUNIT_CASE(krc_test_local_check),
 					    KUNIT_CASE(krc_test_hopeless_references),
 					    KUNIT_CASE(krc_test_a_grant_is_asked_first),

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: the completion ring against a program that behaves and one that does not, and
- * the states of a queue; what a cached record in doubt is worth. Without a device.
+ * the states of a queue; what a task that waits for its completions is told; what a cached record
+ * in doubt is worth. Without a device.
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
 #include <linux/string.h>
 
+#include "pool/silence.h"
 #include "user/lookup.h"
+#include "user/peer.h"
+#include "user/post.h"
 #include "user/queue.h"
+#include "user/wait.h"
 
 static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
 {
@@ -154,12 +159,98 @@ static void krc_test_a_record_in_doubt(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_lookup_judge(-ESHUTDOWN, KRC_MISS_PROVED), -ESHUTDOWN);
 }
 
+/* What a queue with one request under way is made of. */
+struct krc_test_queue {
+	struct krc_context ctx;
+	struct krc_peer peer;
+	struct krc_mr mr;
+	struct krc_queue queue;
+};
+
+static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
+{
+	struct krc_test_queue *q = kunit_kzalloc(test, struct_size(q, queue.reqs, 1), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	q->ctx.user = krc_user_get_current();
+	KUNIT_ASSERT_NOT_NULL(test, q->ctx.user);
+	spin_lock_init(&q->ctx.ring.lock);
+	init_waitqueue_head(&q->ctx.wait);
+	KUNIT_ASSERT_EQ(test, krc_ring_create(&q->ctx.ring, 16), 0);
+	q->peer.standing = krc_standing_get(NULL, &q->peer.address, 0x1000, 1);
+	KUNIT_ASSERT_NOT_NULL(test, q->peer.standing);
+	kref_init(&q->mr.ref);
+	krc_mr_get(&q->mr);
+	spin_lock_init(&q->queue.lock);
+	q->queue.ctx = &q->ctx;
+	q->queue.peer = &q->peer;
+	q->queue.depth = 1;
+	q->queue.posted = 1;
+	q->queue.reqs[0].queue = &q->queue;
+	q->queue.reqs[0].mr = &q->mr;
+	q->queue.reqs[0].req.wr.length = 8;
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(&q->ctx.ring, 1), 1U);
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(q->ctx.user, 1), 1U);
+	return q;
+}
+
+/* What a task that is woken finds: how far the ring and the counts of the queue are. */
+struct krc_test_woken {
+	wait_queue_entry_t entry;
+	struct krc_test_queue *q;
+	u32 times;
+	u32 tail;
+	bool told;
+};
+
+static int krc_test_wake(wait_queue_entry_t *entry, unsigned int mode, int flags, void *key)
+{
+	struct krc_test_woken *woken = container_of(entry, struct krc_test_woken, entry);
+	struct krc_posted posted = { .queue = &woken->q->queue, .until = 1 };
+
+	woken->times++;
+	woken->tail = READ_ONCE(woken->q->ctx.ring.shared->tail);
+	woken->told = krc_posted_told(&posted);
+	return 0;
+}
+
+/* Who waits for what it posted is not let go before all of it is in the ring. */
+static void krc_test_told_is_in_the_ring(struct kunit *test)
+{
+	struct krc_test_queue *q = krc_test_queue_new(test);
+	struct krc_test_woken woken = { .q = q };
+	struct krc_posted posted = { .queue = &q->queue, .until = 1 };
+	LIST_HEAD(reqs);
+
+	init_waitqueue_func_entry(&woken.entry, krc_test_wake);
+	add_wait_queue(&q->ctx.wait, &woken.entry);
+	/* its request is free for the next poster, but the entry is not there yet */
+	q->queue.completed = 1;
+	KUNIT_EXPECT_FALSE(test, krc_posted_told(&posted));
+	q->queue.completed = 0;
+
+	list_add_tail(&q->queue.reqs[0].req.list, &reqs);
+	local_bh_disable();
+	krc_queue_done(&q->queue.flow, &reqs, 1);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, woken.times, 1U);
+	KUNIT_EXPECT_EQ(test, woken.tail, 1U);
+	KUNIT_EXPECT_TRUE(test, woken.told);
+	KUNIT_EXPECT_EQ(test, krc_queue_completed(&q->queue), 1ULL);
+	KUNIT_EXPECT_EQ(test, q->ctx.ring.cqes[0].bytes, 8U);
+	remove_wait_queue(&q->ctx.wait, &woken.entry);
+	krc_ring_destroy(&q->ctx.ring);
+	krc_standing_put(q->peer.standing);
+	krc_user_put(q->ctx.user);
+}
+
 static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_ring_never_overflows),
 					       KUNIT_CASE(
 						       krc_test_ring_does_not_believe_a_wrong_head),
 					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
 					       KUNIT_CASE(krc_test_a_record_in_doubt),
+					       KUNIT_CASE(krc_test_told_is_in_the_ring),
 					       {} };
 
 static struct kunit_suite krc_queue_suite = {

@@ -609,7 +609,81 @@ static void krc_test_waiters_share_a_read(struct kunit *test)
 	krc_test_port_end(t);
 }
 
+/* The entry of the region that has @token, as its owner writes it. */
+static void krc_test_entry(struct krp_mrdir_entry *entry, u64 token)
+{
+	*entry = (struct krp_mrdir_entry){
+		.token = cpu_to_le64(token),
+		.addr = cpu_to_le64(4096),
+		.length = cpu_to_le64(64),
+		.rkey = cpu_to_le32(token),
+		.access = KRP_ACCESS_REMOTE_READ,
+		.state = KRP_MRDIR_LIVE,
+		.lease_ms = cpu_to_le32(KRP_MRDIR_LEASE_MS_MAX),
+		.margin_ms = cpu_to_le32(KRP_MRDIR_MARGIN_MS_MIN),
+		.generation = cpu_to_le64(7),
+	};
+	krp_mrdir_seal(entry);
+}
+
+/* READ an entry of the directory by way of @channel. */
+static void krc_test_learn(struct krc_test *t, struct krc_remote *remote, u64 token, u32 channel)
+{
+	struct krc_test_waiter waiter = {};
+	struct krc_grant grant = {};
+
+	krc_remote_wait_init(&waiter.wait, &krc_test_payer[0], krc_test_told);
+	KUNIT_ASSERT_EQ(t->test,
+			krc_remote_get(remote, token, 4096, 8, KRP_ACCESS_REMOTE_READ, &grant,
+				       &waiter.wait),
+			-EINPROGRESS);
+	krc_test_wait(t->test, ({
+			      krc_fake_complete(t->fake, channel, 1);
+			      READ_ONCE(waiter.told) == 1;
+		      }));
+	KUNIT_EXPECT_EQ(t->test, waiter.err, 0);
+}
+
+/* A refusal costs the reference that was refused, and no program another one. */
+static void krc_test_a_refusal_is_of_one_reference(struct kunit *test)
+{
+	u64 token[2] = { 1ULL << KRP_MRDIR_LOG2_MAX, 2ULL << KRP_MRDIR_LOG2_MAX | 1 };
+	struct krc_test *t = test->priv;
+	struct krp_mrdir_entry *far = kunit_kcalloc(test, 2, sizeof(*far), GFP_KERNEL);
+	struct krc_grant grant = {};
+	struct krc_peer *peer, *same;
+
+	KUNIT_ASSERT_NOT_NULL(test, far);
+	krc_test_entry(&far[0], token[0]);
+	krc_test_entry(&far[1], token[1]);
+	t->fake->far = far;
+	krc_test_port(t);
+	peer = krc_test_peer(t, 1, 77, false);
+	krc_test_learn(t, peer->remote, token[0], 1);
+	krc_test_learn(t, peer->remote, token[1], 0);
+	KUNIT_EXPECT_EQ(test, krc_remote_regions(peer->remote), 2U);
+
+	krc_peer_suspect(peer, KRC_FAULT_ACCESS, token[0]);
+	KUNIT_EXPECT_EQ(test, krc_remote_regions(peer->remote), 1U);
+	KUNIT_EXPECT_EQ(test,
+			krc_remote_get(peer->remote, token[1], 4096, 8, KRP_ACCESS_REMOTE_READ,
+				       &grant, NULL),
+			0);
+	KUNIT_EXPECT_EQ(test, grant.rkey, (u32)token[1]);
+	KUNIT_EXPECT_EQ(test,
+			krc_remote_get(peer->remote, token[0], 4096, 8, KRP_ACCESS_REMOTE_READ,
+				       &grant, NULL),
+			-EAGAIN);
+	same = krc_test_peer(t, 1, 77, false); /* nor does anybody look it up again */
+	KUNIT_EXPECT_PTR_EQ(test, same, peer);
+	krc_peer_put(same);
+	krc_peer_put(peer);
+	krc_peers_drop(&t->port.rail);
+	krc_test_port_end(t);
+}
+
 static struct kunit_case krc_silence_cases[] = {
+	KUNIT_CASE(krc_test_a_refusal_is_of_one_reference),
 	KUNIT_CASE(krc_test_a_target_proves_itself_apart),
 	KUNIT_CASE(krc_test_one_silent_target_stops_nobody),
 	KUNIT_CASE(krc_test_a_probe_that_is_freed),

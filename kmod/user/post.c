@@ -650,7 +650,7 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 	/* From here on a poster may reuse them. Pairs with krc_queue_completed(). */
 	smp_store_release(&queue->completed, queue->completed + n);
 	krc_ring_end(&ctx->ring, n);
-	/* Pairs with krc_wait_posted_poll(): a task that sees it finds the entries in the ring. */
+	/* Pairs with krc_posted_told(): a task that sees it finds the entries in the ring. */
 	smp_store_release(&queue->told, queue->completed);
 	if (wq_has_sleeper(&ctx->wait))
 		wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);

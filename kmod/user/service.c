@@ -15,25 +15,7 @@
 
 #include "node/port.h"
 #include "user/context.h"
-#include "user/service.h"
-
-/**
- * struct krc_service - A service of a context.
- * @list: entry in krc_services.
- * @ctx: context that owns it.
- * @charge: charge for it.
- * @service: number.
- * @settled: no call is publishing it, so it may be withdrawn or replaced.
- * @value: the value published.
- */
-struct krc_service {
-	struct list_head list;
-	struct krc_context *ctx;
-	struct krc_charge charge;
-	u16 service;
-	bool settled;
-	struct krp_value value;
-};
+#include "user/service_priv.h"
 
 static LIST_HEAD(krc_services);
 static u32 krc_services_nr;
@@ -82,7 +64,7 @@ static int krc_service_enlist(struct krc_service *service)
 	return 0;
 }
 
-static struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
+struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
 {
 	struct krc_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
 	int err;

@@ -23,8 +23,7 @@ static bool krc_wait_posted_poll(void *arg)
 	const struct krc_posted *posted = arg;
 
 	krc_pool_poll_nearby(posted->queue->ctx->port->pool, posted->index);
-	/* Pairs with krc_queue_done(). */
-	return smp_load_acquire(&posted->queue->told) >= posted->until;
+	return krc_posted_told(posted);
 }
 
 void krc_wait_posted(struct krc_posted *posted)

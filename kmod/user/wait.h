@@ -6,9 +6,7 @@
 #define KRC_WAIT_H
 
 #include "krp_ioctl.h"
-
-struct krc_context;
-struct krc_queue;
+#include "user/queue.h"
 
 /**
  * struct krc_posted - Requests posted with KRP_POST_WAIT.
@@ -21,6 +19,19 @@ struct krc_posted {
 	u32 index;
 	u64 until;
 };
+
+/**
+ * krc_posted_told() - Whether the completions of posted requests are in the ring.
+ * @posted: what was posted.
+ *
+ * Context: any.
+ * Return: true if all of them are.
+ */
+static inline bool krc_posted_told(const struct krc_posted *posted)
+{
+	/* Pairs with krc_queue_done(). */
+	return smp_load_acquire(&posted->queue->told) >= posted->until;
+}
 
 /**
  * krc_wait_posted() - Busy-poll for the completions of posted requests, at most as long as
