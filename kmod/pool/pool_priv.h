@@ -38,6 +38,7 @@
 #define KRC_POLL_BUDGET 64 /* completions per softirq run; each may stand for more segments */
 #define KRC_POLL_BATCH 16 /* completions taken at once */
 #define KRC_DISPATCH_MAX 8 /* batches that one dispatcher delivers before it reschedules */
+#define KRC_TELL_MAX 64 /* completions in one batch, but those of one flow stay together */
 
 /* Channels that a CPU spreads its flows over while its own is busy. */
 #define KRC_POOL_SPREAD 4U

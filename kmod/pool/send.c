@@ -569,10 +569,15 @@ static u32 krc_channel_same(struct krc_channel *ch, struct list_head *batch, str
 	return nr;
 }
 
-/* Call done() for a batch. Bottom halves are off, no lock is held. */
+/*
+ * Call done() for the requests of a batch, flow by flow, until KRC_TELL_MAX have been told, or all.
+ * Bottom halves are off, no lock is held.
+ */
 static void krc_channel_tell(struct krc_channel *ch, struct list_head *batch)
 {
-	while (!list_empty(batch)) {
+	u32 told = 0;
+
+	do {
 		struct krc_flow *flow = list_first_entry(batch, struct krc_req, list)->flow;
 		LIST_HEAD(reqs);
 		u32 nr = krc_channel_same(ch, batch, &reqs);
@@ -581,7 +586,8 @@ static void krc_channel_tell(struct krc_channel *ch, struct list_head *batch)
 		/* The flow may be freed as soon as this is zero: only its address is used. */
 		if (atomic_sub_and_test(nr, &flow->outstanding))
 			wake_up_var(&flow->outstanding);
-	}
+		told += nr;
+	} while (!list_empty(batch) && told < KRC_TELL_MAX);
 }
 
 void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
@@ -603,6 +609,7 @@ void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
 		spin_unlock(&ch->lock);
 		krc_channel_tell(ch, &batch);
 		spin_lock(&ch->lock);
+		list_splice_init(&batch, &ch->finished); /* before what has finished since */
 	}
 	WRITE_ONCE(ch->dispatching, false);
 }

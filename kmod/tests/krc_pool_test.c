@@ -784,12 +784,51 @@ static void krc_test_states_follow_the_table(struct kunit *test)
 		}
 }
 
+#define KRC_TEST_CROWD (KRC_DISPATCH_MAX + 4)
+
+/* Who tells of what others have done stops at a bound, and a softirq goes on. */
+static void krc_test_a_dispatcher_works_for_a_bounded_number(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_channel *ch = krc_test_channel(t, 0);
+	struct krc_test_flow *flows =
+		kunit_kcalloc(test, KRC_TEST_CROWD, sizeof(*flows), GFP_KERNEL);
+	u32 done = 0, i;
+
+	BUILD_BUG_ON(KRC_TELL_MAX > KRC_TEST_REQS);
+	KUNIT_ASSERT_NOT_NULL(test, flows);
+	spin_lock_bh(&ch->lock);
+	WRITE_ONCE(ch->dispatching, true); /* somebody else does it, and is away */
+	spin_unlock_bh(&ch->lock);
+	for (i = 0; i < KRC_TEST_CROWD; i++) {
+		flows[i].check = -EAGAIN;
+		krc_flow_init(&flows[i].flow, t->pool, krc_test_done, krc_test_check);
+		KUNIT_EXPECT_EQ(test, krc_test_submit(&flows[i], KRC_TELL_MAX, KRP_OP_READ, 8), 0);
+		krc_flow_cancel(&flows[i].flow);
+		KUNIT_EXPECT_EQ(test, READ_ONCE(flows[i].done), 0U);
+	}
+	spin_lock_bh(&ch->lock);
+	WRITE_ONCE(ch->dispatching, false);
+	krc_channel_dispatch(ch);
+	for (i = 0; i < KRC_TEST_CROWD; i++)
+		done += READ_ONCE(flows[i].done);
+	spin_unlock_bh(&ch->lock);
+	KUNIT_EXPECT_EQ(test, done, (u32)KRC_DISPATCH_MAX * KRC_TELL_MAX);
+	for (i = 0; i < KRC_TEST_CROWD; i++) {
+		krc_test_wait(test, READ_ONCE(flows[i].done) == KRC_TELL_MAX);
+		krc_test_expect(t, &flows[i], 0, KRC_TELL_MAX, -ECANCELED);
+		krc_flow_drain(&flows[i].flow);
+		krc_flow_release(&flows[i].flow);
+	}
+}
+
 static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_never_more_than_the_depth),
 	KUNIT_CASE(krc_test_large_requests_go_in_parts),
 	KUNIT_CASE(krc_test_a_flood_lets_others_through),
 	KUNIT_CASE(krc_test_turns_are_by_bytes),
 	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
+	KUNIT_CASE(krc_test_a_dispatcher_works_for_a_bounded_number),
 	KUNIT_CASE(krc_test_quiet_requests),
 	KUNIT_CASE(krc_test_a_fault_behind_quiet_requests),
 	KUNIT_CASE(krc_test_a_flow_ends_its_turn_aloud),

@@ -8,6 +8,7 @@
 #include <kunit/test.h>
 #include <linux/string.h>
 
+#include "node/port.h"
 #include "pool/silence.h"
 #include "user/lookup.h"
 #include "user/peer.h"
@@ -244,6 +245,46 @@ static void krc_test_told_is_in_the_ring(struct kunit *test)
 	krc_user_put(q->ctx.user);
 }
 
+/* CONNECT on a port that is dying: a queue stays as it was, and none is made. */
+static void krc_test_connect_on_a_dying_port(struct kunit *test)
+{
+	struct krp_connect connect = { .service = 300, .timeout_ms = 1 };
+	struct krp_queue_create create = { .depth = 8 };
+	struct krp_queue_query query = {};
+	struct krc_context *ctx = krc_context_open();
+	struct krc_port *port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	KUNIT_ASSERT_EQ(test, krc_rail_init(&port->rail, NULL), 0);
+	KUNIT_ASSERT_EQ(test, krc_ring_create(&ctx->ring, 16), 0);
+	ctx->port = port;
+	KUNIT_ASSERT_EQ(test, krc_ioc_queue_create(ctx, &create), 0);
+	krc_rail_kill(&port->rail);
+
+	connect.queue = create.queue;
+	KUNIT_EXPECT_EQ(test, krc_ioc_connect(ctx, &connect), -ENODEV);
+	query.queue = create.queue;
+	KUNIT_EXPECT_EQ(test, krc_ioc_queue_query(ctx, &query), 0);
+	KUNIT_EXPECT_EQ(test, query.state, (u32)KRP_QUEUE_IDLE);
+	KUNIT_EXPECT_EQ(test, query.error, 0);
+	connect = (struct krp_connect){
+		.service = 300, .timeout_ms = 1, .flags = KRP_CONNECT_CREATE, .depth = 8
+	};
+	KUNIT_EXPECT_EQ(test, krc_ioc_connect(ctx, &connect), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ctx->ring.set_aside, 8U);
+	KUNIT_EXPECT_EQ(test, krc_ioc_queue_create(ctx, &create), -ENODEV);
+	KUNIT_EXPECT_EQ(test, ctx->ring.set_aside, 8U);
+
+	krc_queue_close_all(ctx);
+	KUNIT_EXPECT_EQ(test, ctx->ring.set_aside, 0U);
+	KUNIT_EXPECT_EQ(test, kref_read(&ctx->ref), 1U);
+	ctx->port = NULL;
+	krc_context_put(ctx);
+	krc_rail_wait_idle(&port->rail);
+	krc_rail_fini(&port->rail);
+}
+
 static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_ring_never_overflows),
 					       KUNIT_CASE(
@@ -251,6 +292,7 @@ static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
 					       KUNIT_CASE(krc_test_a_record_in_doubt),
 					       KUNIT_CASE(krc_test_told_is_in_the_ring),
+					       KUNIT_CASE(krc_test_connect_on_a_dying_port),
 					       {} };
 
 static struct kunit_suite krc_queue_suite = {
