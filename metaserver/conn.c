@@ -230,6 +230,21 @@ static void ms_conn_stray(struct ms_conn *conn)
 		ms_conn_hang_up(conn);
 }
 
+/*
+ * What comes over the connection comes from where its queue pair leads to, whatever the request
+ * claimed. Return: false if too many strangers are there; it is being closed then.
+ */
+static bool ms_conn_prove(struct ms_conn *conn)
+{
+	if (conn->proven || !conn->session.gid_known)
+		return true;
+	conn->proven = true;
+	if (!ms_source_prove(conn, conn->session.gid))
+		return true;
+	ms_conn_leave(conn, "too many connections from its address that do not authenticate");
+	return false;
+}
+
 void ms_conn_received(struct ms_conn *conn, const void *msg, unsigned int bytes)
 {
 	const struct krp_msg_hdr *hdr = msg;
@@ -240,6 +255,8 @@ void ms_conn_received(struct ms_conn *conn, const void *msg, unsigned int bytes)
 		ms_conn_stray(conn);
 		return;
 	}
+	if (!ms_conn_prove(conn))
+		return;
 	ms_session_receive(&conn->session, msg, bytes, ms_now(conn->srv));
 	if (ready && bytes >= sizeof(*hdr) && hdr->type == KRP_MSG_PUBLISH)
 		ms_hist_add(&conn->srv->stats.publish, ms_mono_ns() - begin_ns);

@@ -294,6 +294,19 @@ static uint32_t ms_clamp(const struct ms_device *dev, const char *what, uint32_t
 	return (uint32_t)max;
 }
 
+/* The device may have too few queue pairs: who is refused then is refused for no limit of ours. */
+static void ms_device_compare(const struct ms_device *dev, int max_qp)
+{
+	uint64_t most = (uint64_t)dev->srv->conf.clients_max + MS_LEAVING_MAX + MS_STRANGERS_MAX;
+
+	if (max_qp <= 0 || most <= (uint64_t)max_qp)
+		return;
+	ms_log(LOG_WARNING,
+	       "device '%s': has %d queue pairs for all its programs, and clients_max %u may take "
+	       "%llu; more clients than that are refused for lack of resources",
+	       dev->name, max_qp, dev->srv->conf.clients_max, (unsigned long long)most);
+}
+
 static int ms_device_size(struct ms_device *dev)
 {
 	struct ibv_device_attr attr;
@@ -306,6 +319,7 @@ static int ms_device_size(struct ms_device *dev)
 	dev->sends_nr = MS_SENDS_MAX;
 	if (attr.max_cqe > 0 && attr.max_cqe < (int)dev->sends_nr)
 		dev->sends_nr = (uint32_t)attr.max_cqe;
+	ms_device_compare(dev, attr.max_qp);
 	dev->rd_atomic = attr.max_qp_rd_atom > 255 ? 255 : (uint8_t)attr.max_qp_rd_atom;
 	return 0;
 }

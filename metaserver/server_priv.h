@@ -217,6 +217,7 @@ enum ms_phase {
  * @in_error: the queue pair was put into error.
  * @last_wqe: the device has reported that it takes no more receives for it.
  * @marked: @mark is set.
+ * @proven: it has sent something: @source is where its queue pair leads to.
  * @entered: it counts as a client of @source, no longer as a stranger.
  * @mark: completions of its receives all lie before this point.
  * @strays: messages that were received after MS_PHASE_UP.
@@ -247,6 +248,7 @@ struct ms_conn {
 	bool in_error;
 	bool last_wqe;
 	bool marked;
+	bool proven;
 	bool entered;
 	struct ms_recv_mark mark;
 	uint32_t strays;
@@ -668,6 +670,15 @@ bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from);
  * Return: how many there are.
  */
 uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from);
+
+/**
+ * ms_source_prove() - A stranger has sent over its connection: count it where that leads to.
+ * @conn: connection with a source, a stranger.
+ * @gid: GID that its queue pair is connected to.
+ *
+ * Return: 0, -EUSERS if too many come from there, or -ENOMEM. It counts where it did then.
+ */
+int ms_source_prove(struct ms_conn *conn, const uint8_t *gid);
 
 /**
  * ms_source_enter() - A connection has authenticated: count it as a client of its address.

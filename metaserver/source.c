@@ -3,10 +3,11 @@
  * Number of connections from each address, bounded so that one machine cannot use up
  * the places of all others.
  *
- * What has not authenticated counts at the address that its connection request claims. A
- * client counts at the GID that its queue pair is connected to, where it has received the
- * CHALLENGE: the address that a request claims neither hides where its clients
- * are, nor lets them use up the places of another.
+ * A request counts at the address that it claims, until something comes over the connection:
+ * only who has received our answer knows which queue pair to send to, so from then on it counts
+ * at the GID that its queue pair is connected to, as a stranger and as a client. The address
+ * that a request claims neither hides where strangers and clients are, nor lets them use up the
+ * places of another.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,11 +49,14 @@ static bool ms_source_has_all(const struct ms_server *srv, const struct ms_sourc
  * The address in a connection request is easily forged: while there is capacity, forged
  * requests must not keep out the real clients of that address.
  */
+static bool ms_source_crowded(const struct ms_server *srv, const struct ms_source *s)
+{
+	return s->strangers >= MS_SOURCE_STRANGERS_MAX && srv->strangers_nr >= MS_PENDING_MAX / 2;
+}
+
 static bool ms_source_full(const struct ms_server *srv, const struct ms_source *s)
 {
-	if (ms_source_has_all(srv, s))
-		return true;
-	return s->strangers >= MS_SOURCE_STRANGERS_MAX && srv->strangers_nr >= MS_PENDING_MAX / 2;
+	return ms_source_has_all(srv, s) || ms_source_crowded(srv, s);
 }
 
 /* The source of an address, made if there is none; NULL without memory. */
@@ -110,6 +114,27 @@ int ms_source_add(struct ms_server *srv, struct ms_conn *conn, const struct sock
 		return -EUSERS;
 	s->strangers++;
 	conn->source = s;
+	return 0;
+}
+
+int ms_source_prove(struct ms_conn *conn, const uint8_t *gid)
+{
+	struct ms_source *from = conn->source, *s;
+	struct in6_addr address;
+
+	memcpy(&address, gid, sizeof(address));
+	s = ms_source_get(conn->srv, &address);
+	if (!s)
+		return -ENOMEM;
+	if (s == from)
+		return 0;
+	/* not the bound of clients: it may be about to replace one of them */
+	if (ms_source_crowded(conn->srv, s))
+		return -EUSERS;
+	from->strangers--;
+	s->strangers++;
+	conn->source = s;
+	ms_source_put(conn->srv, from);
 	return 0;
 }
 

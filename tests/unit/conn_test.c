@@ -2,18 +2,21 @@
 /*
  * Connections on a NIC that counts its commands: however many end at once, no iteration of the
  * loop waits for many commands, and what has to wait for all gives signs of life. A path on
- * which half a message could be sent is refused.
+ * which half a message could be sent is refused. A connection counts where it sends from. What a
+ * device cannot hold is said when it is opened.
  */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
 #include <cmocka.h>
 
+#include "metaserver/log.h"
 #include "proto/krp_reject.h"
 #include "tests/unit/wrap_conn.h"
 
@@ -34,6 +37,8 @@ static struct {
 	unsigned int ended; /* queue pairs put into error */
 	unsigned int accepted, reason;
 	unsigned int alive;
+	int max_qp;
+	char warning[256]; /* the last one */
 } fx;
 
 /* librdmacm and libibverbs */
@@ -124,13 +129,48 @@ int __wrap_ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __
 	return 0;
 }
 
+int __wrap_ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *attr)
+{
+	(void)verbs;
+	memset(attr, 0, sizeof(*attr));
+	attr->max_qp = fx.max_qp;
+	return 0;
+}
+
+struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *verbs)
+{
+	(void)verbs;
+	errno = ENOSPC;
+	return NULL;
+}
+
 /* the server */
+
+void __wrap_ms_log(int priority, const char *fmt, ...)
+{
+	va_list args;
+
+	if (priority != LOG_WARNING)
+		return;
+	va_start(args, fmt);
+	vsnprintf(fx.warning, sizeof(fx.warning), fmt, args);
+	va_end(args);
+}
 
 int __wrap_ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device **ret_dev)
 {
 	(void)srv;
 	(void)id;
 	*ret_dev = fx.dev;
+	return 0;
+}
+
+int __wrap_ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bool notify)
+{
+	(void)conn;
+	(void)msg;
+	(void)bytes;
+	(void)notify;
 	return 0;
 }
 
@@ -347,6 +387,50 @@ static void test_a_path_of_small_packets_is_refused(void **state)
 	assert_int_equal(fx.accepted, 1);
 }
 
+/* Under many names: all count where they send from, and no more than may be from one place. */
+static void test_strangers_count_where_they_send_from(void **state)
+{
+	static const uint8_t junk[8];
+	const struct ms_conn *late;
+	struct ms_conn *conn;
+	unsigned int heard = 0;
+
+	(void)state;
+	requests();
+	assert_true(CLIENTS > MS_PENDING_MAX / 2);
+	for (conn = fx.srv->conns; heard < MS_SOURCE_STRANGERS_MAX; conn = conn->next, heard++) {
+		ms_conn_received(conn, junk, sizeof(junk));
+		assert_int_equal(conn->source->strangers, heard + 1);
+		assert_ptr_equal(conn->source, fx.srv->conns->source);
+	}
+	late = conn;
+	ms_conn_received(conn, junk, sizeof(junk));
+	assert_int_equal(late->phase, MS_PHASE_FLUSH);
+	assert_string_equal(late->why, "too many connections from its address that do not "
+				       "authenticate");
+	assert_int_equal(late->source->strangers, 1);
+}
+
+static void test_a_device_with_few_queue_pairs(void **state)
+{
+	struct ibv_context verbs = { .device = &fx.device };
+	struct rdma_cm_id id = { .verbs = &verbs };
+	struct ms_device *dev = NULL;
+
+	(void)state;
+	strcpy(fx.device.name, "few0");
+	fx.srv->conf.clients_max = 1000;
+	fx.max_qp = 1000 + MS_LEAVING_MAX + MS_STRANGERS_MAX;
+	assert_int_equal(__real_ms_device_get(fx.srv, &id, &dev), -ENOSPC);
+	assert_string_equal(fx.warning, "");
+	fx.max_qp--;
+	assert_int_equal(__real_ms_device_get(fx.srv, &id, &dev), -ENOSPC);
+	assert_non_null(strstr(fx.warning, "few0"));
+	assert_non_null(strstr(fx.warning, "clients_max 1000"));
+	assert_null(dev);
+	assert_ptr_equal(fx.srv->devices, fx.dev);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -360,6 +444,8 @@ int main(void)
 		CASE(test_removal_gives_signs_of_life),
 		CASE(test_a_partition_that_is_gone),
 		CASE(test_a_path_of_small_packets_is_refused),
+		CASE(test_strangers_count_where_they_send_from),
+		CASE(test_a_device_with_few_queue_pairs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,48 @@ static void test_a_claimed_address_is_not_where_a_client_counts(void **state)
 	assert_int_equal(ms_source_clients(&fx->srv, from(fx, 7)), 1);
 }
 
+/* Strangers count where they send from as soon as they send, whatever they claimed before. */
+static void test_a_stranger_counts_where_it_sends_from(void **state)
+{
+	struct fixture *fx = *state;
+	unsigned int i;
+
+	/* from 9, each under another name, and what fills the places up to where it matters */
+	for (i = 0; i < MS_SOURCE_STRANGERS_MAX + 1; i++)
+		crowd(fx, 1000 + i, 1, 0);
+	while (fx->nr < MS_PENDING_MAX / 2)
+		crowd(fx, 2000 + fx->nr, 1, 0);
+	for (i = 0; i < MS_SOURCE_STRANGERS_MAX; i++)
+		assert_int_equal(ms_source_prove(&fx->conn[i], at(9)), 0);
+	assert_int_equal(judge(fx, 9), KRP_REJECT_ADDRESS);
+	/* one more is not let in, and its name is that of nobody any more */
+	assert_int_equal(ms_source_prove(&fx->conn[i], at(9)), -EUSERS);
+	assert_int_equal(judge(fx, 1000), 0);
+	/* who is where it said it is stays there, also when that is full */
+	assert_int_equal(ms_source_prove(&fx->conn[0], at(9)), 0);
+	ms_source_remove(&fx->conn[0]);
+	assert_int_equal(judge(fx, 9), 0);
+	assert_int_equal(ms_source_prove(&fx->conn[i], at(9)), 0);
+}
+
+/* A victim whose address many claim keeps its places when they are heard of from elsewhere. */
+static void test_a_victim_of_claims_is_freed_of_them(void **state)
+{
+	struct fixture *fx = *state;
+	unsigned int i;
+
+	crowd(fx, 7, MS_PENDING_MAX / 2, 0);
+	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
+	for (i = 0; i < MS_SOURCE_STRANGERS_MAX; i++)
+		assert_int_equal(ms_source_prove(&fx->conn[i], at(9)), 0);
+	assert_int_equal(ms_source_prove(&fx->conn[i], at(9)), -EUSERS);
+	/* those that are refused go, and with them what they claimed */
+	for (; i < fx->nr; i++)
+		ms_source_remove(&fx->conn[i]);
+	assert_int_equal(judge(fx, 7), 0);
+	assert_int_equal(judge(fx, 9), KRP_REJECT_ADDRESS);
+}
+
 /* Receives that strangers hold with half a message are not lost: the device stays open. */
 static void test_half_messages_lose_no_receives(void **state)
 {
@@ -250,6 +292,8 @@ int main(void)
 		CASE(test_an_address_is_no_limit_while_there_is_room),
 		CASE(test_clients_of_an_address),
 		CASE(test_a_claimed_address_is_not_where_a_client_counts),
+		CASE(test_a_stranger_counts_where_it_sends_from),
+		CASE(test_a_victim_of_claims_is_freed_of_them),
 		CASE(test_half_messages_lose_no_receives),
 		CASE(test_listen_goes_by_the_end_of_the_connection),
 	};
