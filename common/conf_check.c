@@ -13,6 +13,7 @@
 #include "common/conf_internal.h"
 #include "common/gid.h"
 
+#define KRU_DEVICE_BYTES 64 /* of an RDMA device's name in the kernel, with its NUL */
 #define KRU_CONF_CLIENT_BYTES (48U << 10) /* of a client without the ring: daemon and kernel */
 
 int kru_conf_check_pow2(__u64 value, char *why, size_t why_bytes)
@@ -44,6 +45,21 @@ int kru_conf_check_key(const char *value, char *why, size_t why_bytes)
 	return -EINVAL;
 }
 
+/* Whether a text can be the name of an RDMA device, as the kernel lets it be. */
+static bool kru_device_name_valid(const char *name)
+{
+	return *name && strlen(name) < KRU_DEVICE_BYTES && !strpbrk(name, "/:, \t") &&
+	       strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+int kru_conf_check_device(const char *value, char *why, size_t why_bytes)
+{
+	if (kru_device_name_valid(value))
+		return 0;
+	snprintf(why, why_bytes, "'%.80s' is no name of an RDMA device", value);
+	return -EINVAL;
+}
+
 static int kru_conf_check_listen_item(const char *item, bool alone, char *why, size_t why_bytes)
 {
 	char host[KRU_HOST_BYTES];
@@ -56,7 +72,7 @@ static int kru_conf_check_listen_item(const char *item, bool alone, char *why, s
 		snprintf(why, why_bytes, "'*' must stand alone");
 		return -EINVAL;
 	}
-	if (!strncmp(item, "dev:", 4) && len > 4 && len < 4 + 64 && !strpbrk(item + 4, "/ \t"))
+	if (!strncmp(item, "dev:", 4) && kru_device_name_valid(item + 4))
 		return 0;
 	if (inet_pton(AF_INET, item, &addr) == 1)
 		return 0;

@@ -141,6 +141,7 @@ kru_conf_check_text_fn kru_conf_check_hosts;
 kru_conf_check_text_fn kru_conf_check_host_port;
 kru_conf_check_text_fn kru_conf_check_servers;
 kru_conf_check_text_fn kru_conf_check_gid;
+kru_conf_check_text_fn kru_conf_check_device;
 
 /**
  * kru_conf_is_list() - Check whether a key's value is a list, which may go on over indented lines.

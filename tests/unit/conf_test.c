@@ -133,6 +133,7 @@ static void test_all_errors_at_once(void **state)
 		{ 24, "unknown key 'port' in [node]" },
 		{ 25, "an entry is empty" },
 		{ 26, "neither a GID nor an IP address" },
+		{ 27, "'mlx5_0, mlx5_1' is no name of an RDMA device" },
 	};
 	struct kru_conf conf, before;
 
@@ -165,7 +166,8 @@ static void test_all_errors_at_once(void **state)
 			       "[node]\n"
 			       "port = 1\n"
 			       "metaservers = a, , b\n"
-			       "gid = nonsense\n",
+			       "gid = nonsense\n"
+			       "device = mlx5_0, mlx5_1\n",
 			       &conf),
 			 -EINVAL);
 	/* Lines 23 on are one further: the bad section is followed by a good one. */
