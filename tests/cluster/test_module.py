@@ -111,6 +111,16 @@ def test_memory_of_any_kind(cluster):
             node1.run("echo 0 >/proc/sys/vm/nr_hugepages")
 
 
+@limit(600)
+def test_two_gibibytes_stop_nobody(cluster):
+    """A region of 2 GiB is several keys: right over their ends, and while it is registered and
+    taken back another program registers regions of its own."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        before = held(node1)
+        tap(node1.run(f"{program(node1)} {peer} large", timeout=400, check=False), 14)
+        wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
+
+
 PARAMETERS = "/sys/module/krcore/parameters"
 LOOPS = 4
 

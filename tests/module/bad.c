@@ -586,6 +586,26 @@ static void bad_open_untold(struct bad_fixture *f)
 	munmap(open, PAGE);
 }
 
+/* Requests whose number cannot be told are done all the same, and complete. */
+static void bad_post_untold(struct bad_fixture *f)
+{
+	struct krp_wr wr = good_wr(f);
+	struct krp_post *post =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct krp_cqe cqe = { .status = -ETIME };
+
+	wr.user_data = 0x701d;
+	*post = (struct krp_post){ .wrs = (uintptr_t)&wr, .count = 1, .queue = f->queue };
+	mprotect(post, PAGE, PROT_READ);
+	tap_equal("post whose answer cannot be written", dev_ioctl(f->dev.fd, KRP_IOC_POST, post),
+		  -EFAULT);
+	tap_equal("what it took completes", dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS), 1);
+	tap_equal("as what it is", (long long)cqe.user_data, 0x701d);
+	tap_equal("and well", cqe.status, 0);
+	tap_equal("once", dev_reap(&f->dev, &cqe, 200), 0);
+	munmap(post, PAGE);
+}
+
 void bad_requests(const struct dev_peer *peer)
 {
 	struct bad_fixture f = { .peer = peer };
@@ -601,5 +621,6 @@ void bad_requests(const struct dev_peer *peer)
 	bad_local(&f);
 	bad_fields(&f);
 	bad_batches(&f);
+	bad_post_untold(&f);
 	dev_close(&f.dev);
 }

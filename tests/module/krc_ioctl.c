@@ -29,6 +29,7 @@
  *   krc_ioctl PEER requests MOST		where a user may have so many outstanding
  *   krc_ioctl PEER faults		out of memory at every allocation
  *   krc_ioctl PEER kinds		memory of several kinds, and megabytes in a request
+ *   krc_ioctl PEER large			a region of 2 GiB, beside another program
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER share		turns of queues on a node with one shared initiator
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
@@ -512,6 +513,7 @@ static const struct {
 	{ .word = "traffic", .cases = traffic },
 	{ .word = "faults", .cases = faults },
 	{ .word = "kinds", .cases = kinds },
+	{ .word = "large", .cases = large },
 	{ .word = "life", .cases = life },
 	{ .word = "records", .cases = records },
 	{ .word = "share", .cases = share },
