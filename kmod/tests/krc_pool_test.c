@@ -786,7 +786,7 @@ static void krc_test_states_follow_the_table(struct kunit *test)
 
 #define KRC_TEST_CROWD (KRC_DISPATCH_MAX + 4)
 
-/* Who tells of what others have done stops at a bound, and a softirq goes on. */
+/* A task that tells of what others have done stops at a bound, and a softirq goes on. */
 static void krc_test_a_dispatcher_works_for_a_bounded_number(struct kunit *test)
 {
 	struct krc_test *t = test->priv;

@@ -215,7 +215,7 @@ static int krc_test_wake(wait_queue_entry_t *entry, unsigned int mode, int flags
 	return 0;
 }
 
-/* Who waits for what it posted is not let go before all of it is in the ring. */
+/* A task that waits for what it posted is not let go before all of it is in the ring. */
 static void krc_test_told_is_in_the_ring(struct kunit *test)
 {
 	struct krc_test_queue *q = krc_test_queue_new(test);
