@@ -29,7 +29,6 @@ union krc_ioc_arg {
 	struct krp_mr_dereg mr_dereg;
 	struct krp_mr_dereg_many mr_dereg_many;
 	struct krp_queue_create queue_create;
-	struct krp_connect connect;
 	struct krp_queue_query queue_query;
 	struct krp_queue_close queue_close;
 	struct krp_bind bind;
@@ -56,8 +55,6 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 		return krc_ioc_mr_dereg_many(ctx, &arg->mr_dereg_many);
 	case KRP_IOC_QUEUE_CREATE:
 		return krc_ioc_queue_create(ctx, &arg->queue_create);
-	case KRP_IOC_CONNECT:
-		return krc_ioc_connect(ctx, &arg->connect);
 	case KRP_IOC_QUEUE_QUERY:
 		return krc_ioc_queue_query(ctx, &arg->queue_query);
 	case KRP_IOC_QUEUE_CLOSE:
@@ -81,13 +78,9 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union krc_ioc_arg *arg)
 {
 	struct krp_mr_dereg dereg = { .handle = arg->mr_reg.handle };
-	struct krp_queue_close close = {};
+	struct krp_queue_close close = { .queue = arg->queue_create.queue };
 
 	if (cmd == KRP_IOC_QUEUE_CREATE)
-		close.queue = arg->queue_create.queue;
-	else if (cmd == KRP_IOC_CONNECT && arg->connect.flags & KRP_CONNECT_CREATE)
-		close.queue = arg->connect.queue;
-	if (close.queue)
 		krc_ioc_queue_close(ctx, &close);
 	if (cmd == KRP_IOC_MR_REG)
 		krc_ioc_mr_dereg(ctx, &dereg);
@@ -113,6 +106,24 @@ static long krc_chardev_post(struct krc_context *ctx, void __user *uarg)
 	return err;
 }
 
+/* KRP_IOC_CONNECT likewise. */
+static long krc_chardev_connect(struct krc_context *ctx, void __user *uarg)
+{
+	struct krp_queue_close close = {};
+	struct krp_connect arg;
+	int err;
+
+	if (copy_from_user(&arg, uarg, sizeof(arg)))
+		return -EFAULT;
+	err = krc_ioc_connect(ctx, &arg);
+	if (err || !copy_to_user(uarg, &arg, sizeof(arg)))
+		return err;
+	close.queue = arg.queue;
+	if (arg.flags & KRP_CONNECT_CREATE) /* the caller never learned its number */
+		krc_ioc_queue_close(ctx, &close);
+	return -EFAULT;
+}
+
 static long krc_chardev_call(struct krc_context *ctx, unsigned int cmd, void __user *uarg)
 {
 	size_t bytes = _IOC_SIZE(cmd);
@@ -135,6 +146,8 @@ static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long
 {
 	if (cmd == KRP_IOC_POST)
 		return krc_chardev_post(file->private_data, (void __user *)user);
+	if (cmd == KRP_IOC_CONNECT)
+		return krc_chardev_connect(file->private_data, (void __user *)user);
 	return krc_chardev_call(file->private_data, cmd, (void __user *)user);
 }
 

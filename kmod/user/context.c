@@ -23,6 +23,14 @@
 #include "user/show.h"
 #include "user/watch.h"
 
+/*
+ * A number of krc_context.queues that stays reserved. It keeps the first node of the xarray while
+ * programs open and close one queue after another; that node is allocated and freed each time
+ * otherwise, a tenth of the price of a connect. A program that closes this number gets -ENOENT
+ * and loses no more than that.
+ */
+#define KRC_QUEUE_KEEPER (XA_CHUNK_SIZE - 1)
+
 DEFINE_PER_CPU(struct krc_counts, krc_counts);
 struct workqueue_struct *krc_context_wq;
 struct workqueue_struct *krc_renew_wq;
@@ -163,6 +171,9 @@ static int krc_context_setup(struct krc_context *ctx, struct krc_port *port, u32
 	int err;
 
 	lockdep_assert_held(&ctx->lock);
+	err = xa_reserve(&ctx->queues, KRC_QUEUE_KEEPER, GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err;
 	err = krc_ring_create(&ctx->ring, entries);
 	if (err)
 		return err;
