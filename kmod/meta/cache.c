@@ -33,8 +33,8 @@
  * @key: name.
  * @used: a look-up has hit it since it was placed in krc_cache.age.
  * @value: value.
- * @put_at: jiffies when it was put.
- * @epoch: krc_cache.epoch before its READ.
+ * @put_at: jiffies when it was put, or put again unchanged.
+ * @epoch: krc_cache.epoch before its last READ; readers hold no lock.
  * @rcu: frees it.
  */
 struct krc_cache_entry {
@@ -174,7 +174,7 @@ int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp
 	entry = krc_cache_find(cache, key, krc_cache_hash(cache, key));
 	if (entry) {
 		*ret_value = entry->value; /* an entry never changes its value */
-		err = entry->epoch < READ_ONCE(cache->floor) ? -ESTALE : 0;
+		err = READ_ONCE(entry->epoch) < READ_ONCE(cache->floor) ? -ESTALE : 0;
 		if (!READ_ONCE(entry->used))
 			WRITE_ONCE(entry->used, true);
 	}
@@ -260,12 +260,35 @@ static void krc_cache_outdate(struct krc_cache *cache, const struct krp_key *key
 	spin_unlock_bh(&cache->lock);
 }
 
+/* The cache has this very value: note that it was READ again. Return: false if it has not. */
+static bool krc_cache_renew(struct krc_cache *cache, const struct krp_key *key, u64 hash,
+			    const struct krp_value *value, u64 epoch)
+{
+	struct krc_cache_entry *entry;
+	bool same;
+
+	spin_lock_bh(&cache->lock);
+	entry = krc_cache_find(cache, key, hash);
+	same = entry && !memcmp(&entry->value, value, sizeof(*value)) &&
+	       !krc_cache_overtaken(cache, hash, epoch);
+	if (same) {
+		entry->put_at = jiffies;
+		WRITE_ONCE(entry->epoch, max(entry->epoch, epoch));
+		list_move(&entry->age, &cache->age);
+	}
+	spin_unlock_bh(&cache->lock);
+	return same;
+}
+
 int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
 		  u64 epoch)
 {
+	u64 hash = krc_cache_hash(cache, key);
 	struct krc_cache_entry *entry;
 	int err;
 
+	if (krc_cache_renew(cache, key, hash, value, epoch))
+		return 0;
 	entry = kzalloc(sizeof(*entry), GFP_ATOMIC | __GFP_NOWARN);
 	if (!entry) {
 		krc_cache_outdate(cache, key, value);
@@ -276,7 +299,7 @@ int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const stru
 	entry->put_at = jiffies;
 	entry->epoch = epoch;
 	spin_lock_bh(&cache->lock);
-	err = krc_cache_place(cache, entry, krc_cache_hash(cache, key), epoch);
+	err = krc_cache_place(cache, entry, hash, epoch);
 	spin_unlock_bh(&cache->lock);
 	if (err)
 		kfree(entry);

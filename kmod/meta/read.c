@@ -19,7 +19,9 @@ static void krc_meta_read_release(struct krc_meta_read *r)
 	lockdep_assert_held(&r->conn->read_lock);
 	r->taken = false;
 	r->abandoned = false;
-	wake_up(&r->conn->read_wait);
+	/* a waiter is in the queue before it looks, under the lock, so it is seen or sees */
+	if (waitqueue_active(&r->conn->read_wait))
+		wake_up(&r->conn->read_wait);
 }
 
 void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)

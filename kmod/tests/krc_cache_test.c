@@ -77,6 +77,35 @@ static void krc_test_generations(struct kunit *test)
 	krc_cache_destroy(cache);
 }
 
+/* A value that is READ again: the entry stays, is as young as a new one, and in doubt no more. */
+static void krc_test_renew(struct kunit *test)
+{
+	struct krc_cache *cache = krc_test_cache(test, 2);
+	struct krp_key key = krc_test_key(1);
+	struct krc_cache_entry *entry;
+	u64 epoch = krc_cache_epoch(cache);
+
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 2, 10, epoch), 0);
+	entry = list_last_entry(&cache->age, struct krc_cache_entry, age);
+	krc_cache_doubt_all(cache);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 0ULL);
+	/* READ before the doubt: refused, and in doubt as before */
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), -ESTALE);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 0ULL);
+	epoch = krc_cache_epoch(cache);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 10ULL);
+	KUNIT_EXPECT_PTR_EQ(test, entry,
+			    list_first_entry(&cache->age, struct krc_cache_entry, age));
+	KUNIT_EXPECT_EQ(test, cache->entries, 2U);
+	/* a forgotten one is not renewed by what was READ before */
+	krc_cache_forget(cache, &key, 10);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), -ESTALE);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 0ULL);
+	krc_cache_destroy(cache);
+}
+
 static void krc_test_forget(struct kunit *test)
 {
 	struct krc_cache *cache = krc_test_cache(test, 8);
