@@ -184,6 +184,7 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 		req->state = KRC_REQ_WAITING;
 		req->fenced = false;
 		req->begun = false;
+		req->expired = 0;
 		req->touched = false;
 		req->slots = 0;
 		req->next = 0;

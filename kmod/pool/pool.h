@@ -95,6 +95,8 @@ enum krc_req_state {
  * @state: the pool's.
  * @fenced: the fence has been posted; the pool's.
  * @begun: a segment has been posted; the pool's.
+ * @expired: how often its lease ended while the hardware was at it, since @done last grew; the
+ *	pool's.
  * @touched: a WRITE or an atomic that was in the hardware when the channel failed, and may
  *	have been executed; the pool's.
  * @idempotent: a WRITE that may be executed twice; set by its owner before submit.
@@ -120,6 +122,7 @@ struct krc_req {
 	enum krc_req_state state;
 	bool fenced;
 	bool begun;
+	u8 expired;
 	bool touched;
 	bool idempotent;
 	bool leased;
@@ -386,7 +389,7 @@ void krc_flow_release(struct krc_flow *flow);
  *	-ETIMEDOUT (unresponsive, or known to be so), -EIO (no channel works), -ENODEV (the
  *	pool is stopped), -ENOMEM. Afterwards the READ is its owner's again, unless it returns
  *	true after an err of 0: then the READ is repeated, as soon as possible.
- * @start: out: jiffies when it was submitted, so no later than the state that @bytes show.
+ * @start: out: jiffies when it was posted last, so no later than the state that @bytes show.
  * @list: entry of the list it waits in; the pool's.
  * @share: payer's share it waits in; the pool's.
  * @slot: READ slot it is in flight in; the pool's.

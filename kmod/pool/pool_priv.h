@@ -60,6 +60,7 @@
 #define KRC_RESET_PAUSE_MS 10
 #define KRC_DEAD_RETRY_MS 10000
 #define KRC_FRUITLESS_MAX 8 /* consecutive resets without progress before DEAD */
+#define KRC_EXPIRIES_MAX 3 /* leases that end without progress before a request fails */
 #define KRC_WATCHDOG_MS 1000
 #define KRC_STUCK_MS 30000 /* longer than all retries of the hardware */
 #define KRC_SILENT_MS 25 /* less than all retries: a stall below this is no unresponsive target */

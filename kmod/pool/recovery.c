@@ -128,6 +128,22 @@ static void krc_recover_drain(struct krc_channel *ch)
 	} while (!empty && time_before(jiffies, limit));
 }
 
+/*
+ * The hardware is halted at this request, whose lease has ended. That of the next attempt ends as
+ * well if the fabric loses what the request needs, such as its large packets, and delivers what
+ * renews the lease. So it is done again only KRC_EXPIRIES_MAX - 1 times without progress, and
+ * then ends as one that the hardware gave up. A WRITE that is in doubt ends at once anyhow.
+ */
+static void krc_recover_expired(struct krc_req *req)
+{
+	bool again = req->wr.opcode == KRP_OP_READ || req->idempotent;
+
+	if (!again || req->status || ++req->expired < KRC_EXPIRIES_MAX)
+		return;
+	req->status = krc_fault_errno(KRC_FAULT_TIMEOUT);
+	req->fault = KRC_FAULT_TIMEOUT;
+}
+
 /* The hardware is halted: take what it completed, which must not count as not executed. */
 static void krc_recover_take(struct krc_channel *ch)
 {
@@ -135,8 +151,12 @@ static void krc_recover_take(struct krc_channel *ch)
 	if (ch->state == KRC_CHANNEL_RESETTING && ch->head != ch->tail)
 		krc_channel_take(ch, ch->depth);
 	/* the oldest request's target was being served; no other target was begun */
-	if (ch->failure.fault == KRC_FAULT_EXPIRED && ch->head != ch->tail)
-		ch->failure.culprit = *ch->slots[ch->head & ch->mask].req->wr.address;
+	if (ch->failure.fault == KRC_FAULT_EXPIRED && ch->head != ch->tail) {
+		struct krc_req *req = ch->slots[ch->head & ch->mask].req;
+
+		ch->failure.culprit = *req->wr.address;
+		krc_recover_expired(req);
+	}
 	krc_channel_dispatch(ch);
 	spin_unlock_bh(&ch->lock);
 }

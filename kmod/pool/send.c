@@ -399,6 +399,7 @@ void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault)
 	req->slots--;
 	if (fault == KRC_FAULT_NONE) {
 		req->done += slot->length;
+		req->expired = 0;
 		req->since = jiffies;
 		ch->failure.fruitless = 0;
 	} else {

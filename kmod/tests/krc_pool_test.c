@@ -526,6 +526,53 @@ static void krc_test_a_lease_bounds_the_stay(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats.recoveries, 1);
 }
 
+/* The lease of @flow's two requests ends; then they get a new one. */
+static void krc_test_expire(struct krc_test *t, struct krc_test_flow *flow, u32 resets)
+{
+	krc_test_wait(t->test, READ_ONCE(t->fake->ini[0]->resets) == resets);
+	krc_test_wait(t->test, READ_ONCE(flow->flow.held));
+	flow->reqs[0].req.until = jiffies + msecs_to_jiffies(flow->lease_ms);
+	flow->reqs[1].req.until = flow->reqs[0].req.until;
+	WRITE_ONCE(flow->check, 0);
+	krc_flow_resume(&flow->flow);
+	krc_test_wait(t->test, krc_fake_pending(t->fake, 0) == 2);
+	WRITE_ONCE(flow->check, -EAGAIN);
+}
+
+/*
+ * What the fabric never answers, while it delivers what renews the lease, is not done again for
+ * ever: the third lease that ends without progress is as a time-out.
+ */
+static void krc_test_leases_end_without_progress(struct krc_test *t, u8 opcode)
+{
+	struct krc_test_flow *flow = t->flow[0];
+	struct krc_pool_stats stats;
+
+	krc_test_lease(flow, 400, 100);
+	flow->idempotent = opcode == KRP_OP_WRITE;
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 2, opcode, 8), 0);
+	WRITE_ONCE(flow->check, -EAGAIN);
+	krc_test_expire(t, flow, 1);
+	krc_test_expire(t, flow, 2);
+	krc_test_wait(t->test, READ_ONCE(flow->done) == 2);
+	krc_test_expect(t, flow, 0, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(t->test, flow->reqs[0].req.fault, KRC_FAULT_TIMEOUT);
+	krc_test_expect(t, flow, 1, 2, opcode == KRP_OP_READ ? -ECANCELED : -EREMCHG);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(t->test, stats.expired, 3);
+	KUNIT_EXPECT_EQ(t->test, t->fake->ini[0]->log_nr, 0);
+}
+
+static void krc_test_reads_expire_without_progress(struct kunit *test)
+{
+	krc_test_leases_end_without_progress(test->priv, KRP_OP_READ);
+}
+
+static void krc_test_writes_expire_without_progress(struct kunit *test)
+{
+	krc_test_leases_end_without_progress(test->priv, KRP_OP_WRITE);
+}
+
 /*
  * As long as what is posted completes in time, nothing is reset. A request has 2 s, of which it
  * needs 75 ms: a guest that stands still between two lines of this has not missed a lease. All
@@ -846,6 +893,8 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_cancelled_means_not_done),
 	KUNIT_CASE(krc_test_a_halt_forgets_no_completion),
 	KUNIT_CASE(krc_test_a_lease_bounds_the_stay),
+	KUNIT_CASE(krc_test_reads_expire_without_progress),
+	KUNIT_CASE(krc_test_writes_expire_without_progress),
 	KUNIT_CASE(krc_test_leases_that_are_kept),
 	KUNIT_CASE(krc_test_nothing_leased_behind_an_old_one),
 	KUNIT_CASE(krc_test_a_late_doorbell_is_not_rung),
