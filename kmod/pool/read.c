@@ -435,6 +435,8 @@ static int krc_read_slot_check(struct krc_req *req)
 {
 	struct krc_read_slot *slot = container_of(req, struct krc_read_slot, req);
 
+	/* a lease begins when its READ does, also after it waited its turn or for a reset */
+	slot->read->start = jiffies;
 	if (slot->flow.kind == KRC_CHANNEL_PROBATION ||
 	    krc_standing_now(slot->standing) == KRC_STANDING_PROVEN)
 		return 0;
