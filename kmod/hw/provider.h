@@ -199,6 +199,8 @@ struct krc_hw_events {
  *	initiators of @port sending from @gid_index. Never sleeps long. Returns 0,
  *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record on an
  *	Ethernet port or the other way round), -ENETUNREACH.
+ * @same_target: whether two address vectors are ways to one target, which the hardware may serve
+ *	as one. Any context.
  * @post: append a request; returns 0, -ENOSPC (full), -EINVAL, -EIO (not ready). The hardware
  *	does not see it before @ring. Not in hard interrupts.
  * @ring: ring the doorbell for all appended requests; the last of them becomes signaled. Not
@@ -242,6 +244,7 @@ struct krc_provider_ops {
 	int (*own_address)(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 	int (*address)(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		       const struct krp_value *value, struct krc_hw_address *ret_address);
+	bool (*same_target)(const struct krc_hw_address *a, const struct krc_hw_address *b);
 	int (*post)(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr);
 	void (*ring)(struct krc_hw_initiator *initiator);
 	int (*poll)(struct krc_hw_initiator *initiator, struct krc_wc *wc, int max);

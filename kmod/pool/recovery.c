@@ -69,7 +69,7 @@ bool krc_channel_in_doubt(const struct krc_channel *ch, const struct krc_req *re
 	case KRC_FAULT_EXPIRED:
 	case KRC_FAULT_TIMEOUT: /* no other target is begun before this one is done */
 	case KRC_FAULT_LOCAL:
-		return !memcmp(&ch->failure.culprit, req->wr.address, sizeof(ch->failure.culprit));
+		return ch->pool->ops->same_target(&ch->failure.culprit, req->wr.address);
 	default:
 		return true;
 	}

@@ -215,6 +215,11 @@ static int krc_fake_address(struct krc_hw *hw, u32 port, u16 gid_index, const un
 	return 0;
 }
 
+static bool krc_fake_same_target(const struct krc_hw_address *a, const struct krc_hw_address *b)
+{
+	return !memcmp(a->opaque, b->opaque, sizeof(a->opaque) - 1); /* all but the router */
+}
+
 static int krc_fake_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 			    struct krc_hw_key *ret_key)
 {
@@ -239,6 +244,7 @@ const struct krc_provider_ops krc_fake_ops = {
 	.initiator_halt = krc_fake_initiator_halt,
 	.initiator_restart = krc_fake_initiator_restart,
 	.address = krc_fake_address,
+	.same_target = krc_fake_same_target,
 	.post = krc_fake_post,
 	.ring = krc_fake_ring,
 	.poll = krc_fake_poll,

@@ -389,6 +389,23 @@ static void krc_test_done_once_or_in_doubt(struct krc_test *t, u8 opcode)
 	KUNIT_EXPECT_EQ(t->test, stats.expired, 0);
 }
 
+/* What is on its way to the same target through another router may have been executed, too. */
+static void krc_test_another_way_is_the_same_target(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->flow[1]->address = t->flow[0]->address;
+	t->flow[1]->address.opaque[sizeof(t->flow[1]->address.opaque) - 1] = 1;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_WRITE, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_TIMEOUT);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 1);
+	krc_test_expect(t, t->flow[1], 0, 1, -EREMCHG);
+	krc_test_finish(t, t->flow[2], 1);
+	krc_test_expect(t, t->flow[2], 0, 1, 0);
+}
+
 static void krc_test_atomics_are_done_once_or_in_doubt(struct kunit *test)
 {
 	krc_test_done_once_or_in_doubt(test->priv, KRP_OP_FETCH_ADD);
@@ -886,6 +903,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_a_burst_is_spread),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),
+	KUNIT_CASE(krc_test_another_way_is_the_same_target),
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
 	KUNIT_CASE(krc_test_writes_are_done_once_or_in_doubt),
 	KUNIT_CASE(krc_test_what_may_be_done_twice_is_done_again),

@@ -222,3 +222,13 @@ int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_
 	value->dct.flags = hw->roce ? KRP_DCT_ETHERNET : 0;
 	return 0;
 }
+
+/* The way to it, such as the MAC address of a router or a source port, may be another. */
+bool krc_mlx5_same_target(const struct krc_hw_address *a, const struct krc_hw_address *b)
+{
+	const struct mlx5_av *x = (const struct mlx5_av *)a->opaque;
+	const struct mlx5_av *y = (const struct mlx5_av *)b->opaque;
+
+	return x->key.dc_key == y->key.dc_key && x->dqp_dct == y->dqp_dct &&
+	       !memcmp(x->rgid, y->rgid, sizeof(x->rgid));
+}

@@ -316,6 +316,7 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.initiator_restart = krc_mlx5_initiator_restart,
 	.own_address = krc_mlx5_own_address,
 	.address = krc_mlx5_address,
+	.same_target = krc_mlx5_same_target,
 	.post = krc_mlx5_post,
 	.ring = krc_mlx5_ring_doorbell,
 	.poll = krc_mlx5_poll,

@@ -661,4 +661,14 @@ int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric 
 int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		     const struct krp_value *value, struct krc_hw_address *ret_address);
 
+/**
+ * krc_mlx5_same_target() - krc_provider_ops.same_target of mlx5.
+ * @a: address vector of krc_mlx5_address().
+ * @b: another.
+ *
+ * Context: any.
+ * Return: whether the number, the DC key and the GID are the same.
+ */
+bool krc_mlx5_same_target(const struct krc_hw_address *a, const struct krc_hw_address *b);
+
 #endif /* KRC_MLX5_H */
