@@ -212,7 +212,8 @@ struct krc_hw_events {
  * @key_umem: make a key for pinned user memory: addresses under it are user virtual
  *	addresses from @iova; @access is KRP_ACCESS_*. May sleep. No command is longer than a
  *	bound, whatever the size of the memory, and few are under way at once. -E2BIG: more pages
- *	than the device can list; -EINTR: killed.
+ *	than the device can list; -EINTR: killed; -EUCLEAN: a part of it could not be
+ *	destroyed again, so peers may access the memory, which must stay pinned.
  * @key_dma: make a key for @bytes of kernel memory at DMA address @dma, which is
  *	also its address under the key; contiguous. @access as above. May sleep.
  * @key_pages: make a key for @nr pages of kernel memory of PAGE_SIZE bytes each, at DMA

@@ -71,6 +71,10 @@ static int krc_mr_open(struct krc_mr *mr)
 		return err;
 	/* no lock: the time of the firmware grows with the number of pages */
 	err = ops->key_umem(mr->dir->rail->hw, mr->umem, mr->addr, mr->access, &mr->key);
+	if (err == -EUCLEAN) {
+		mr->umem = NULL; /* as below */
+		return -EIO;
+	}
 	if (err)
 		goto err_map;
 	err = krc_mr_enlist(mr);

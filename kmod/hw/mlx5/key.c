@@ -349,8 +349,8 @@ static int krc_mlx5_key_large(struct krc_hw *hw, struct ib_umem *umem,
 		err = krc_mlx5_parts_join(hw, r, parts, ret_key);
 	if (!err)
 		ret_key->parts = parts;
-	else
-		krc_mlx5_parts_destroy(hw, parts);
+	else if (!krc_mlx5_parts_destroy(hw, parts))
+		err = -EUCLEAN;
 	return err;
 }
 
