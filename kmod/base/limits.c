@@ -411,19 +411,25 @@ void krc_uncharge_requests(struct krc_user *user, u32 count)
 /* The generic cell rate algorithm, as a virtual schedule (ITU-T I.371). */
 s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience)
 {
-	u64 each = NSEC_PER_SEC / KRC_PUBLISH_PER_S, burst = (KRC_PUBLISH_BURST - 1) * each;
-	u64 due, wait;
+	u64 burst = (KRC_PUBLISH_BURST - 1) * KRC_PUBLISH_EACH_NS, due, wait;
 
 	spin_lock_bh(&krc_users_lock);
 	due = max(user->published, now);
 	wait = due - now > burst ? due - now - burst : 0;
 	if (wait <= patience)
-		user->published = due + each;
+		user->published = due + KRC_PUBLISH_EACH_NS;
 	spin_unlock_bh(&krc_users_lock);
 	if (wait <= patience)
 		return wait;
 	atomic64_inc(&user->refused);
 	return -EBUSY;
+}
+
+void krc_publish_unturn(struct krc_user *user)
+{
+	spin_lock_bh(&krc_users_lock);
+	user->published -= KRC_PUBLISH_EACH_NS;
+	spin_unlock_bh(&krc_users_lock);
 }
 
 const void *krc_charge_payer(const struct krc_charge *charge)

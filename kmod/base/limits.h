@@ -48,6 +48,7 @@ struct user_namespace;
  */
 #define KRC_PUBLISH_BURST 512
 #define KRC_PUBLISH_PER_S 64
+#define KRC_PUBLISH_EACH_NS (NSEC_PER_SEC / KRC_PUBLISH_PER_S)
 
 /**
  * enum krc_resource - What is charged to a user.
@@ -235,6 +236,15 @@ void krc_uncharge_requests(struct krc_user *user, u32 count);
  * charged.
  */
 s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience);
+
+/**
+ * krc_publish_unturn() - Give a turn back whose publication did not take place.
+ * @user: user.
+ *
+ * Those behind it keep the later time they were told; the next one has the earlier.
+ * Context: any that may take a BH-safe spinlock.
+ */
+void krc_publish_unturn(struct krc_user *user);
 
 /**
  * krc_charge_payer() - For whom the pool counts the READ slots of a context.

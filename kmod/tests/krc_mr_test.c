@@ -371,7 +371,7 @@ static u32 krc_test_publish(struct krc_user *user, u32 most, u64 now, u64 patien
 /* Some publications at once, then as many a second as may be, also for a new process. */
 static void krc_test_publications_of_a_user(struct kunit *test)
 {
-	u64 now = ktime_get_ns() + 1000ULL * NSEC_PER_SEC, each = NSEC_PER_SEC / KRC_PUBLISH_PER_S;
+	u64 now = ktime_get_ns() + 1000ULL * NSEC_PER_SEC, each = KRC_PUBLISH_EACH_NS;
 	u64 seen[KRC_RES_NR + 1] = {};
 	struct krc_user *user = krc_user_get_current();
 
@@ -380,6 +380,11 @@ static void krc_test_publications_of_a_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, each - 1), -EBUSY);
 	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, each), (s64)each);
 	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(2 * each));
+	/* a wait that was interrupted is not paid for */
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(3 * each));
+	krc_publish_unturn(user);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(3 * each));
+	krc_publish_unturn(user);
 	/* nobody refers to the user any more: what it owes is not forgotten, nor is it listed */
 	krc_user_put(user);
 	KUNIT_EXPECT_EQ(test, krc_limits_walk(0, krc_test_find_user, seen), 0U);

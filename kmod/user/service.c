@@ -84,7 +84,8 @@ struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
 
 /*
  * Wait until the user may publish once more, and take that off the time of the call. Return: 0,
- * -EBUSY (it would take longer than that), -ERESTARTSYS.
+ * -EBUSY (it would take longer than that), -EINTR: not -ERESTARTSYS, because a call that is
+ * begun anew has its whole time again, and a program with a timer would never come to an end.
  */
 static int krc_service_turn(const struct krc_context *ctx, u32 *timeout_ms)
 {
@@ -95,8 +96,10 @@ static int krc_service_turn(const struct krc_context *ctx, u32 *timeout_ms)
 	wait = krc_publish_turn(ctx->user, ktime_get_ns(), (u64)*timeout_ms * NSEC_PER_MSEC);
 	if (wait <= 0)
 		return wait;
-	if (schedule_timeout_interruptible(nsecs_to_jiffies(wait) + 1))
-		return -ERESTARTSYS;
+	if (schedule_timeout_interruptible(nsecs_to_jiffies(wait) + 1)) {
+		krc_publish_unturn(ctx->user);
+		return -EINTR;
+	}
 	*timeout_ms -= min_t(u64, div_u64(wait, NSEC_PER_MSEC), *timeout_ms - 1);
 	return 0;
 }
