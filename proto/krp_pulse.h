@@ -6,10 +6,12 @@
  * nobody writes any more. What it has may be right; what it does not have proves nothing,
  * since publications go to the other servers meanwhile. So a server rewrites its roots at
  * least every KRP_BEAT_MS with the time of its own clock, and a reader that met a miss READs
- * the root if its last look at it is older than KRP_PULSE_MS. If the server's clock has
+ * the root if its last look at it is older than KRP_PULSE_MS, or showed that the server was
+ * settling, which may have been extended since, or stood still. If the server's clock has
  * fallen behind the reader's since the look before, the server stands still, and its miss
  * counts as little as that of one that is settling. The clocks are never compared, only how
- * far each has come between two looks.
+ * far each has come between two looks; a clock that has not moved says nothing about less
+ * than KRP_PULSE_MS, so then the look before stays the one to compare with.
  *
  * Locking: none here; the caller's.
  */
@@ -31,7 +33,7 @@
  * struct krp_pulse - What a reader knows of a server's life.
  * @beat: root.heartbeat at the last look; 0 if the server does not say.
  * @looked_ms: when that was, by a clock of the reader that never goes back.
- * @settling_ms: root.settling_ms at that look.
+ * @settling_ms: root.settling_ms at that look; before the first: see krp_pulse_settling().
  * @still: the server stood still before it.
  */
 struct krp_pulse {
@@ -57,6 +59,17 @@ static inline void krp_pulse_start(struct krp_pulse *p, __u64 beat, __u64 now_ms
 }
 
 /**
+ * krp_pulse_settling() - WELCOME said that the server settles: the first miss needs a look.
+ * @p: state that was set up.
+ *
+ * Context: any.
+ */
+static inline void krp_pulse_settling(struct krp_pulse *p)
+{
+	p->settling_ms = 1;
+}
+
+/**
  * krp_pulse_due() - Whether a miss needs a look at the root.
  * @p: state.
  * @now_ms: the reader's clock.
@@ -66,7 +79,7 @@ static inline void krp_pulse_start(struct krp_pulse *p, __u64 beat, __u64 now_ms
  */
 static inline int krp_pulse_due(const struct krp_pulse *p, __u64 now_ms)
 {
-	return p->beat && now_ms - p->looked_ms >= KRP_PULSE_MS;
+	return p->beat && (p->settling_ms || p->still || now_ms - p->looked_ms >= KRP_PULSE_MS);
 }
 
 /**
@@ -88,10 +101,12 @@ static inline int krp_pulse_feed(struct krp_pulse *p, const struct krp_root *roo
 		return -EAGAIN;
 	if (krp_le64_to_cpu(root->incarnation) != incarnation)
 		return -ESTALE;
+	p->settling_ms = krp_le32_to_cpu(root->settling_ms);
+	if (beat == p->beat && passed < KRP_PULSE_MS)
+		return 0;
 	p->still = beat < p->beat || beat - p->beat + KRP_PULSE_MS <= passed;
 	p->beat = beat;
 	p->looked_ms = now_ms;
-	p->settling_ms = krp_le32_to_cpu(root->settling_ms);
 	return 0;
 }
 

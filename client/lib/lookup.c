@@ -26,7 +26,7 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
-		uint64_t until_ns =
+		unsigned long long until_ns =
 			atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
 		struct krp_candidate c = {
 			.priority = srv->ep->priority,
@@ -40,8 +40,8 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 			now_ns = now_ns ? now_ns : krl_now_ns();
 			if (now_ns < until_ns)
 				c.doubtful = true;
-			else
-				atomic_store(&srv->settle_until_ns, 0);
+			else /* not what another thread has put there since */
+				atomic_compare_exchange_strong(&srv->settle_until_ns, &until_ns, 0);
 		}
 		if (at < 0 || krp_better(&c, &best)) {
 			best = c;
@@ -142,16 +142,31 @@ static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
 	return KRP_STEP_HIT;
 }
 
-/* Return: 0, -ENOENT, -ENOTCONN, -ENOMEM or -EPROTO. */
+/* Whether a server is settling: publishers may still be coming back. */
+static bool krl_lookup_settling(const struct krl_server *srv)
+{
+	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
+
+	return until_ns && krl_now_ns() < until_ns;
+}
+
+/*
+ * On a miss info->settling says whether it proves nothing: the server was settling before the
+ * READ, however long ago that is by now, or is, or its process hangs.
+ * Return: 0, -ENOENT, -ENOTCONN, -ENOMEM or -EPROTO.
+ */
 static int krl_lookup_server(struct krl_server *srv, const struct krp_key *key,
 			     struct krcore_value *ret_value, struct krcore_lookup_info *info)
 {
 	struct krcore_lookup_info before = *info;
 	struct krcore_value value;
 	struct krp_value wire;
+	bool settling;
 	int step, err;
 
+	info->settling = 0;
 	pthread_mutex_lock(&srv->io);
+	settling = krl_lookup_settling(srv);
 	if (atomic_load_explicit(&srv->up, memory_order_acquire))
 		step = krl_lookup_steps(srv, key, &wire, info);
 	else
@@ -169,8 +184,11 @@ static int krl_lookup_server(struct krl_server *srv, const struct krp_key *key,
 	krl_count(&srv->n.stale, info->stale - before.stale);
 
 	info->server = srv->index;
-	if (step == KRP_STEP_MISS)
+	if (step == KRP_STEP_MISS) {
+		info->settling = settling || krl_lookup_settling(srv) ||
+				 atomic_load_explicit(&srv->still, memory_order_relaxed);
 		return krl_error_const(-ENOENT, "no such record");
+	}
 	if (step < 0)
 		return step;
 	err = krl_value_from_wire(&wire, &value);
@@ -192,15 +210,6 @@ static void krl_lookup_count(struct krl_server *srv, int err)
 		krl_count(&srv->n.errors, 1);
 }
 
-/* Whether a miss of this server proves nothing: it is settling, or its process hangs. */
-static bool krl_lookup_doubtful(const struct krl_server *srv)
-{
-	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
-
-	return atomic_load_explicit(&srv->still, memory_order_relaxed) ||
-	       (until_ns && krl_now_ns() < until_ns);
-}
-
 /**
  * struct krl_asking - Progress of a look-up over the servers; the masks have a bit a server.
  * @tried: servers that were asked.
@@ -217,11 +226,9 @@ struct krl_asking {
 	uint64_t deadline_ns;
 };
 
-/* A server does not have the record. */
-static void krl_asking_missed(struct krl_asking *a, const struct krl_server *srv)
+/* A server does not have the record. @proved: and would have it if it existed. */
+static void krl_asking_missed(struct krl_asking *a, const struct krl_server *srv, bool proved)
 {
-	bool proved = !krl_lookup_doubtful(srv);
-
 	if (!a->proved)
 		a->told = srv->index;
 	a->missed |= 1ULL << srv->index;
@@ -295,7 +302,7 @@ static bool krl_lookup_ask_one(struct krl_server *srv, const struct krp_key *key
 	}
 	a->tried |= 1ULL << srv->index;
 	if (*ret_err == -ENOENT)
-		krl_asking_missed(a, srv);
+		krl_asking_missed(a, srv, !info->settling);
 	else
 		krl_count(&srv->n.failovers, 1);
 	return krl_asking_over(a);
@@ -398,8 +405,6 @@ int krcore_lookup_at(struct krcore_ctx *ctx, unsigned int server, const struct k
 				 ctx->servers_nr);
 	kru_key_to_wire(key, &wire);
 	err = krl_lookup_server(&ctx->servers[server], &wire, ret_value, &info);
-	if (err == -ENOENT)
-		info.settling = krl_lookup_doubtful(&ctx->servers[server]);
 	krl_lookup_count(&ctx->servers[server], err);
 	if (err == -ENOTCONN)
 		return krl_error(err, "%s is not attached", ctx->servers[server].ep->text);

@@ -46,9 +46,24 @@ static struct krl_server servers[SERVERS];
 static const struct krl_ops ops = { .direct = true, .lookup = krl_direct_lookup };
 static struct krcore_ctx ctx;
 static uint64_t patience_ns;
+static bool settles_over; /* while a READ is under way */
+static unsigned int attached_at; /* with this call of krl_now_ns(), from 1 */
 static const struct krcore_key key = { .gid = { 0xfe, 0x80, 1 }, .service = 7 };
 
-/* ---- the transport ---- */
+/* ---- time and transport ---- */
+
+uint64_t __wrap_krl_now_ns(void);
+uint64_t __real_krl_now_ns(void);
+
+/* Another thread attaches the first server, which settles, while its time is judged. */
+uint64_t __wrap_krl_now_ns(void)
+{
+	uint64_t now_ns = __real_krl_now_ns();
+
+	if (attached_at && !--attached_at)
+		atomic_store(&servers[0].settle_until_ns, now_ns + SECOND_NS);
+	return now_ns;
+}
 
 int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, unsigned int nr,
 			void *to)
@@ -59,6 +74,8 @@ int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, uns
 		p++;
 	assert_int_equal(nr, 1);
 	p->reads++;
+	if (settles_over)
+		atomic_store(&servers[p - places].settle_until_ns, 1);
 	if (p->broken)
 		return -EIO;
 	memcpy(to, (const void *)(uintptr_t)reads->addr, reads->bytes);
@@ -171,6 +188,8 @@ static int setup(void **state)
 	ctx.servers = servers;
 	ctx.servers_nr = 2;
 	patience_ns = SECOND_NS;
+	settles_over = false;
+	attached_at = 0;
 	memset(&asked, 0, sizeof(asked));
 	answer = 0;
 	ctx.config.timeout_ms = TIMEOUT_MS;
@@ -300,6 +319,27 @@ static void test_a_server_that_has_settled_is_believed(void **state)
 	settles_in(0, -1);
 	expect(-ENOENT, 0, 0, 1, 1);
 	assert_int_equal(servers[0].settle_until_ns, 0);
+}
+
+/* It was settling when its table was READ. */
+static void test_a_miss_is_as_old_as_its_read(void **state)
+{
+	(void)state;
+	settles_in(0, 9 * SECOND_NS);
+	atomic_store(&servers[1].up, false);
+	settles_over = true;
+	expect(-ENOENT, 0, 1, 1, 0);
+}
+
+static void test_an_attach_while_a_server_is_chosen(void **state)
+{
+	(void)state;
+	hold(0);
+	atomic_store(&servers[1].up, false);
+	settles_in(0, -1);
+	attached_at = 1;
+	expect(0, 0, 0, 1, 0);
+	assert_true(servers[0].settle_until_ns > krl_now_ns());
 }
 
 static void test_a_settling_server_is_asked_last(void **state)
@@ -540,6 +580,52 @@ static void test_a_look_says_how_it_settles(void **state)
 	expect(-ENOENT, 0, 1, 2, 0);
 }
 
+/* A look within the last second said 1 ms more; since then a publisher has come. */
+static void test_settling_may_have_been_extended(void **state)
+{
+	(void)state;
+	looked(0, 10, 70000);
+	krp_pulse_settling(&servers[0].pulse);
+	beats(0, 70010, 5000);
+	atomic_store(&servers[1].up, false);
+	expect(-ENOENT, 0, 1, 2, 0);
+	assert_true(servers[0].settle_until_ns > krl_now_ns() + SECOND_NS);
+}
+
+/* A message that it had sent before it hung was received since. */
+static void test_a_hung_server_whose_message_comes_late(void **state)
+{
+	(void)state;
+	looked(0, 300, 70000);
+	servers[0].pulse.still = 1;
+	beats(0, 70000, 0);
+	atomic_store(&servers[1].up, false);
+	expect(-ENOENT, 0, 1, 2, 0);
+	assert_true(servers[0].still);
+}
+
+/* Looks that follow each other closely see it hang, too. */
+static void test_many_looks_at_a_hung_server(void **state)
+{
+	struct krp_pulse p;
+	uint64_t ms;
+
+	(void)state;
+	krp_pulse_start(&p, 70000, 1000);
+	krp_pulse_settling(&p);
+	beats(0, 70000, 1);
+	for (ms = 1000; ms < 1000 + KRP_PULSE_MS; ms += 100) {
+		assert_int_equal(krp_pulse_due(&p, ms), 1);
+		assert_int_equal(krp_pulse_feed(&p, &places[0].table.root,
+						servers[0].map->map.incarnation, ms),
+				 0);
+		assert_int_equal(p.still, 0);
+	}
+	assert_int_equal(
+		krp_pulse_feed(&p, &places[0].table.root, servers[0].map->map.incarnation, ms), 0);
+	assert_int_equal(p.still, 1);
+}
+
 static void test_a_server_without_a_heartbeat(void **state)
 {
 	(void)state;
@@ -653,6 +739,8 @@ int main(void)
 		CASE(test_a_server_that_is_alone_is_believed),
 		CASE(test_a_hit_asks_nobody_else),
 		CASE(test_a_server_that_has_settled_is_believed),
+		CASE(test_a_miss_is_as_old_as_its_read),
+		CASE(test_an_attach_while_a_server_is_chosen),
 		CASE(test_a_settling_server_is_asked_last),
 		CASE(test_a_settling_server_overrules_too),
 		CASE(test_one_settled_miss_of_two_is_enough),
@@ -672,6 +760,9 @@ int main(void)
 		CASE(test_a_hung_server_alone),
 		CASE(test_a_hung_server_that_goes_on),
 		CASE(test_a_look_says_how_it_settles),
+		CASE(test_settling_may_have_been_extended),
+		CASE(test_a_hung_server_whose_message_comes_late),
+		CASE(test_many_looks_at_a_hung_server),
 		CASE(test_a_server_without_a_heartbeat),
 		CASE(test_a_root_that_cannot_be_read),
 		CASE(test_a_failed_read_is_no_miss),
