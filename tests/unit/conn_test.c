@@ -38,6 +38,7 @@ static struct {
 	unsigned int accepted, reason;
 	unsigned int alive;
 	int max_qp;
+	unsigned int probes; /* for a device to open */
 	char warning[256]; /* the last one */
 } fx;
 
@@ -172,6 +173,22 @@ int __wrap_ms_device_post(struct ms_conn *conn, const void *msg, unsigned int by
 	(void)bytes;
 	(void)notify;
 	return 0;
+}
+
+void __wrap_ms_device_poll(struct ms_device *dev)
+{
+	(void)dev;
+}
+
+void __wrap_ms_device_beat(struct ms_server *srv)
+{
+	(void)srv;
+}
+
+void __wrap_ms_watch_probe(struct ms_server *srv)
+{
+	assert_null(srv->devices); /* the old one has been given up */
+	fx.probes++;
 }
 
 int __wrap_ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
@@ -431,6 +448,43 @@ static void test_a_device_with_few_queue_pairs(void **state)
 	assert_ptr_equal(fx.srv->devices, fx.dev);
 }
 
+/* A device that has lost receives is given up with all its clients, and a new one looked for. */
+static void test_a_device_that_lost_receives_is_opened_anew(void **state)
+{
+	enum {
+		RECEIVES = 64
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		request(i);
+	fx.dev->recv_nr = RECEIVES;
+	fx.dev->recv_posted = malloc(RECEIVES * sizeof(*fx.dev->recv_posted));
+	assert_non_null(fx.dev->recv_posted);
+	memset(fx.dev->recv_posted, true, RECEIVES * sizeof(*fx.dev->recv_posted));
+	fx.dev->recv_posted_nr = RECEIVES;
+	fx.dev->recv_watch.armed = true;
+	for (i = 0; i < 2 * MS_CHECKS_SECOND; i++) { /* the NIC has said nothing */
+		ev_feed_event(fx.loop, &fx.srv->check, EV_TIMER);
+		ev_run(fx.loop, EVRUN_NOWAIT);
+	}
+	assert_ptr_equal(fx.srv->devices, fx.dev);
+	fx.dev->recv_watch.low = true; /* fewer than half are left, and none has come back */
+	fx.dev->recv_empties++;
+	for (i = 0; i < MS_CHECKS_SECOND; i++) {
+		assert_int_equal(fx.probes, 0);
+		ev_feed_event(fx.loop, &fx.srv->check, EV_TIMER);
+		ev_run(fx.loop, EVRUN_NOWAIT);
+	}
+	assert_null(fx.srv->devices);
+	assert_int_equal(fx.srv->conns_nr, 0);
+	assert_int_equal(fx.qps, 0);
+	assert_int_equal(fx.probes, 1);
+	assert_int_equal(fx.srv->stats.device_removals, 1);
+	assert_non_null(strstr(fx.warning, "it has lost receive buffers"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -446,6 +500,7 @@ int main(void)
 		CASE(test_a_path_of_small_packets_is_refused),
 		CASE(test_strangers_count_where_they_send_from),
 		CASE(test_a_device_with_few_queue_pairs),
+		CASE(test_a_device_that_lost_receives_is_opened_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

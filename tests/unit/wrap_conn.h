@@ -21,6 +21,9 @@ int __wrap_ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __
 int __wrap_ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *attr);
 struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *verbs);
 int __wrap_ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bool notify);
+void __wrap_ms_device_poll(struct ms_device *dev);
+void __wrap_ms_device_beat(struct ms_server *srv);
+void __wrap_ms_watch_probe(struct ms_server *srv);
 void __wrap_ms_log(int priority, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int __real_ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device **ret_dev);
 int __wrap_ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device **ret_dev);
