@@ -14,6 +14,7 @@
 #include "user/peer.h"
 #include "user/post.h"
 #include "user/queue.h"
+#include "user/service.h"
 #include "user/wait.h"
 
 static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
@@ -285,6 +286,41 @@ static void krc_test_connect_on_a_dying_port(struct kunit *test)
 	krc_rail_fini(&port->rail);
 }
 
+/* The port of a context is gone: whatever it asks for, it has to be opened anew. */
+static void krc_test_a_context_whose_port_is_gone(struct kunit *test)
+{
+	struct krp_bind bind = { .service = 300, .timeout_ms = 1 };
+	struct krp_record_publish publish = { .service = 300, .timeout_ms = 1 };
+	struct krp_record_lookup lookup = { .timeout_ms = 1 };
+	struct krp_queue_create create = { .depth = 8 };
+	struct krp_wait wait = { .timeout_ms = KRP_WAIT_FOREVER };
+	struct krc_context *ctx = krc_context_open();
+	struct krc_port *port = kunit_kzalloc(test, sizeof(*port), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	KUNIT_ASSERT_EQ(test, krc_rail_init(&port->rail, NULL), 0);
+	KUNIT_ASSERT_EQ(test, krc_ring_create(&ctx->ring, 16), 0);
+	ctx->port = port;
+	krc_rail_kill(&port->rail);
+	ctx->dead = true; /* as krc_pool_watch.stopped does */
+
+	KUNIT_EXPECT_EQ(test, krc_ioc_queue_create(ctx, &create), -ENODEV);
+	KUNIT_EXPECT_EQ(test, krc_ioc_bind(ctx, &bind), -ENODEV);
+	KUNIT_EXPECT_EQ(test, krc_ioc_publish(ctx, &publish), -ENODEV);
+	KUNIT_EXPECT_EQ(test, krc_ioc_lookup(ctx, &lookup), -ENODEV);
+	KUNIT_EXPECT_EQ(test, krc_ioc_wait(ctx, &wait), -ENODEV);
+	/* nothing is left of any of it */
+	bind.flags = KRP_BIND_UNDO;
+	KUNIT_EXPECT_EQ(test, krc_ioc_bind(ctx, &bind), -ENOENT);
+	KUNIT_EXPECT_EQ(test, kref_read(&ctx->ref), 1U);
+
+	ctx->port = NULL;
+	krc_context_put(ctx);
+	krc_rail_wait_idle(&port->rail);
+	krc_rail_fini(&port->rail);
+}
+
 static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_ring_never_overflows),
 					       KUNIT_CASE(
@@ -293,6 +329,7 @@ static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_a_record_in_doubt),
 					       KUNIT_CASE(krc_test_told_is_in_the_ring),
 					       KUNIT_CASE(krc_test_connect_on_a_dying_port),
+					       KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
 					       {} };
 
 static struct kunit_suite krc_queue_suite = {
