@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * What a node does with messages that belong to no connection: OPEN, and what is for a queue
+ * that is not there. Normative; WHO IT IS FROM in krp_message.h is why.
+ *
+ * ORDER
+ *   An OPEN that a connection was made of is that connection's, and nothing else is asked.
+ *   Any other one costs the receiver, in this order, and each step only if the one before let
+ *   it pass:
+ *     The look-up of its GID, if the record is not cached. A node bounds how many of these are
+ *     under way, and drops OPENs beyond; it remembers for a second that there is no record.
+ *     A packet to the record's target: REFUSE, if the OPEN is for another life, or CHALLENGE, if
+ *     the pass is wrong. Both are shorter than the OPEN, so nobody makes a node flood another
+ *     one.
+ *     A packet: REFUSE, if it is known and over, if there is no such service, or if as many OPENs
+ *     wait for the program, or the user has as much in its backlog, as may.
+ *     A machine (krp_stream_offer()), and memory for one message.
+ *
+ * Note: the module does not do this yet, see krp_stream.h.
+ */
+#ifndef KRP_LISTEN_H
+#define KRP_LISTEN_H
+
+#include "krp_stream.h"
+
+/**
+ * enum krp_listen_verdict - What becomes of an OPEN.
+ * @KRP_LISTEN_DROP: nothing; it is counted.
+ * @KRP_LISTEN_LOOK_UP: READ the record of open.gid from the table, then judge again.
+ * @KRP_LISTEN_CHALLENGE: send krp_listen_challenge() to the record's target.
+ * @KRP_LISTEN_REFUSE: send krp_listen_refuse() there.
+ * @KRP_LISTEN_OFFER: make a machine of it, krp_stream_offer().
+ */
+enum krp_listen_verdict {
+	KRP_LISTEN_DROP,
+	KRP_LISTEN_LOOK_UP,
+	KRP_LISTEN_CHALLENGE,
+	KRP_LISTEN_REFUSE,
+	KRP_LISTEN_OFFER,
+};
+
+/**
+ * struct krp_listen_facts - What a node knows when an OPEN has come.
+ * @record: of open.gid with KRP_SERVICE_NODE; NULL: not cached, or there is none.
+ * @pass: what open.pass must be, not zero.
+ * @generation: of this node.
+ * @fresh: @record was READ after the OPEN had come; with NULL: there is none.
+ * @buried: it was a connection, which has ended (KRP_STREAM_FORGET).
+ * @service: a program listens there.
+ * @room: it has room in its backlog, and its user has memory left.
+ */
+struct krp_listen_facts {
+	const struct krp_value *record;
+	__u64 pass;
+	__u64 generation;
+	__u8 fresh;
+	__u8 buried;
+	__u8 service;
+	__u8 room;
+};
+
+/**
+ * krp_listen_same() - Whether a connection was made of an OPEN.
+ * @s: connection.
+ * @m: OPEN, checked.
+ *
+ * Then krp_stream_again() is all that there is to do.
+ *
+ * Context: any.
+ * Return: 1 or 0.
+ */
+static inline int krp_listen_same(const struct krp_stream *s, const struct krp_message *m)
+{
+	const struct krp_message_open *open =
+		(const struct krp_message_open *)(const void *)(m + 1);
+
+	return s->state >= KRP_STREAM_OFFERED && !s->opener && s->open.tag == open->tag &&
+	       s->dst == krp_le32_to_cpu(m->src) &&
+	       !memcmp(s->open.gid, open->gid, sizeof(open->gid));
+}
+
+/**
+ * krp_listen_judge() - What becomes of an OPEN that is no known connection's.
+ * @m: OPEN, checked.
+ * @facts: what the node knows.
+ * @ret_status: set with KRP_LISTEN_REFUSE: why.
+ *
+ * Context: any.
+ * Return: enum krp_listen_verdict.
+ */
+static inline enum krp_listen_verdict krp_listen_judge(const struct krp_message *m,
+						       const struct krp_listen_facts *facts,
+						       __u32 *ret_status)
+{
+	const struct krp_message_open *open =
+		(const struct krp_message_open *)(const void *)(m + 1);
+	const struct krp_value *record = facts->record;
+
+	if (!record || record->kind != KRP_KIND_DCT ||
+	    record->generation != open->value.generation ||
+	    record->dct.dctn != open->value.dct.dctn ||
+	    record->dct.dc_key != open->value.dct.dc_key)
+		return facts->fresh ? KRP_LISTEN_DROP : KRP_LISTEN_LOOK_UP;
+	if (krp_le64_to_cpu(open->peer_generation) != facts->generation &&
+	    !KRP_MUTANT("open for another life")) {
+		*ret_status = KRP_REFUSE_STALE;
+		return KRP_LISTEN_REFUSE;
+	}
+	if (krp_le64_to_cpu(open->pass) != facts->pass)
+		return KRP_LISTEN_CHALLENGE;
+	if (facts->buried && !KRP_MUTANT("forget at once"))
+		*ret_status = KRP_REFUSE_ABORT;
+	else if (!facts->service)
+		*ret_status = KRP_REFUSE_SERVICE;
+	else if (!facts->room)
+		*ret_status = KRP_REFUSE_BACKLOG;
+	else
+		return KRP_LISTEN_OFFER;
+	return KRP_LISTEN_REFUSE;
+}
+
+/** krp_listen_answer() - Begin an answer that no connection gives. @m: what came. @type: of the
+ * answer. @generation: of this node. @ret: filled. Context: any.
+ */
+static inline void krp_listen_answer(const struct krp_message *m, unsigned int type,
+				     __u64 generation, struct krp_message *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->magic = krp_cpu_to_le16(KRP_MESSAGE_MAGIC);
+	ret->version = KRP_MESSAGE_VERSION;
+	ret->type = (__u8)type;
+	ret->tag = m->tag;
+	ret->src = m->dst;
+	ret->dst = m->src;
+	ret->generation = krp_cpu_to_le64(generation);
+}
+
+/**
+ * krp_listen_challenge() - Make CHALLENGE.
+ * @m: OPEN.
+ * @pass: for its sender.
+ * @generation: of this node.
+ * @ret: filled.
+ * @ret_body: filled.
+ *
+ * Context: any.
+ */
+static inline void krp_listen_challenge(const struct krp_message *m, __u64 pass, __u64 generation,
+					struct krp_message *ret,
+					struct krp_message_challenge *ret_body)
+{
+	const struct krp_message_open *open =
+		(const struct krp_message_open *)(const void *)(m + 1);
+
+	krp_listen_answer(m, KRP_MESSAGE_CHALLENGE, generation, ret);
+	ret->tag = open->tag;
+	ret_body->pass = krp_cpu_to_le64(pass);
+}
+
+/**
+ * krp_listen_refuse() - Make REFUSE for an OPEN.
+ * @m: OPEN.
+ * @status: KRP_REFUSE_*.
+ * @generation: of this node.
+ * @ret: filled.
+ *
+ * Context: any.
+ */
+static inline void krp_listen_refuse(const struct krp_message *m, __u32 status, __u64 generation,
+				     struct krp_message *ret)
+{
+	const struct krp_message_open *open =
+		(const struct krp_message_open *)(const void *)(m + 1);
+
+	krp_listen_answer(m, KRP_MESSAGE_REFUSE, generation, ret);
+	ret->tag = open->tag;
+	ret->imm = krp_cpu_to_le32(status);
+}
+
+/**
+ * krp_listen_unknown() - Make REFUSE for a message to a queue that is not there.
+ * @m: message, checked.
+ * @generation: of this node.
+ * @ret: filled.
+ *
+ * It goes to the record of the node that the queue was connected to. Whoever cannot tell any
+ * more which one that was, since it has restarted, sends nothing: the peer learns of the new
+ * generation from the table.
+ *
+ * Context: any.
+ * Return: 1; 0: no answer is due. REFUSE and CHALLENGE are not answered, or two nodes that have
+ * both forgotten would never come to an end.
+ */
+static inline int krp_listen_unknown(const struct krp_message *m, __u64 generation,
+				     struct krp_message *ret)
+{
+	if (m->type == KRP_MESSAGE_OPEN || m->type == KRP_MESSAGE_REFUSE ||
+	    m->type == KRP_MESSAGE_CHALLENGE)
+		return 0;
+	krp_listen_answer(m, KRP_MESSAGE_REFUSE, generation, ret);
+	ret->flags = KRP_MESSAGE_ECHO;
+	ret->imm = krp_cpu_to_le32(KRP_REFUSE_UNKNOWN);
+	return 1;
+}
+
+#endif /* KRP_LISTEN_H */

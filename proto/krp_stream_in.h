@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * The half of a connection's machine that takes packets. Normative together with krp_stream.h,
+ * whose head explains it.
+ */
+#ifndef KRP_STREAM_IN_H
+#define KRP_STREAM_IN_H
+
+#include "krp_stream_out.h"
+
+/**
+ * krp_stream_mine() - Whether a packet is of this connection.
+ * @s: connection.
+ * @m: packet, checked.
+ *
+ * Context: any.
+ * Return: 1 or 0.
+ */
+static inline int krp_stream_mine(const struct krp_stream *s, const struct krp_message *m)
+{
+	__u64 tag = krp_le64_to_cpu(m->tag);
+
+	if (s->state != KRP_STREAM_OPENING && !krp_stream_live(s->state))
+		return 0;
+	/* the peer does not know the connection any more, so its queue and life may be others */
+	if (m->type == KRP_MESSAGE_REFUSE && m->flags & KRP_MESSAGE_ECHO)
+		return s->peer_tag && tag == s->peer_tag;
+	if (tag != s->tag)
+		return 0;
+	if (s->state == KRP_STREAM_OPENING && m->type == KRP_MESSAGE_REFUSE)
+		return 1; /* KRP_REFUSE_STALE is another life's */
+	if (krp_le64_to_cpu(m->generation) != s->peer_generation &&
+	    !KRP_MUTANT("open for another life"))
+		return 0;
+	if (s->state == KRP_STREAM_OPENING)
+		return m->type == KRP_MESSAGE_CHALLENGE || m->type == KRP_MESSAGE_ACCEPT;
+	return krp_le32_to_cpu(m->src) == s->dst;
+}
+
+/** krp_stream_broken() - The peer has broken a rule. @s: connection. @now_ns: the clock.
+ * Context: any.
+ */
+static inline void krp_stream_broken(struct krp_stream *s, __u64 now_ns)
+{
+	krp_stream_die(s, now_ns, -EPROTO, 0);
+	if (s->state == KRP_STREAM_DEAD)
+		s->refuse = KRP_REFUSE_BROKEN;
+}
+
+/** krp_stream_fetching() - Whether the program, or a READ, is concerned with an announcement.
+ * @s: connection. Context: any. Return: 1 or 0.
+ */
+static inline int krp_stream_fetching(const struct krp_stream *s)
+{
+	__u32 i;
+
+	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+		if (s->fetch[i].state != KRP_FETCH_FREE && s->fetch[i].state != KRP_FETCH_ENDED)
+			return 1;
+	return 0;
+}
+
+/** krp_stream_refused() - REFUSE has come. @s: connection. @now_ns: the clock. @m: it.
+ * Context: any.
+ */
+static inline void krp_stream_refused(struct krp_stream *s, __u64 now_ns,
+				      const struct krp_message *m)
+{
+	__u32 status = krp_le32_to_cpu(m->imm);
+	int other = krp_le64_to_cpu(m->generation) != s->peer_generation;
+
+	/* it has had all, and has forgotten us before it could acknowledge CLOSE once more */
+	if (s->state == KRP_STREAM_CLOSING && status == KRP_REFUSE_UNKNOWN && !other &&
+	    s->una + 1 == s->next && krp_stream_at(s, s->una)->type == KRP_MESSAGE_CLOSE &&
+	    s->sent == s->next && !krp_stream_holds(s) && !krp_stream_fetching(s)) {
+		memset(s->fetch, 0, sizeof(s->fetch));
+		s->una = s->next;
+		return;
+	}
+	krp_stream_die(s, now_ns, krp_refuse_errno(status), other);
+}
+
+/** krp_stream_granted() - Take the grants of a header. @s: connection. @m: it, not an old one.
+ * Context: any.
+ */
+static inline void krp_stream_granted(struct krp_stream *s, const struct krp_message *m)
+{
+	__u32 msgs = krp_le32_to_cpu(m->msgs), units = krp_le32_to_cpu(m->units);
+
+	if ((__s32)(msgs - s->tx_msgs_max) > 0 && msgs - s->tx_msgs <= KRP_STREAM_WINDOW_MAX) {
+		s->tx_msgs_max = msgs;
+		s->starved = 0;
+	}
+	if ((__s32)(units - s->tx_units_max) > 0 &&
+	    units - s->tx_units <= KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX) {
+		s->tx_units_max = units;
+		s->starved = 0;
+	}
+}
+
+/** krp_stream_acked() - Take acknowledgement and grants of a header. @s: connection.
+ * @now_ns: the clock. @m: it. Context: any. Return: 0: it acknowledges what was never sent.
+ */
+static inline int krp_stream_acked(struct krp_stream *s, __u64 now_ns, const struct krp_message *m)
+{
+	__u64 ack = krp_le64_to_cpu(m->ack);
+
+	if (ack > s->high)
+		return 0;
+	if (ack < s->una)
+		return 1;
+	krp_stream_granted(s, m);
+	if (ack == s->una)
+		return 1;
+	s->una = ack;
+	s->sent = s->sent > s->una ? s->sent : s->una;
+	s->pause_ns = s->conf->retry_ns;
+	s->off_ns = 0;
+	s->retry_at_ns = KRP_STREAM_FOREVER_NS;
+	krp_stream_arm(s, now_ns);
+	return 1;
+}
+
+/** krp_stream_credit() - CREDIT has come. @s: connection. @now_ns: the clock. @m: it.
+ * Context: any.
+ */
+static inline void krp_stream_credit(struct krp_stream *s, __u64 now_ns,
+				     const struct krp_message *m)
+{
+	if (krp_le64_to_cpu(m->ack) != s->una || s->una == s->sent)
+		return;
+	if (m->flags & KRP_MESSAGE_BUSY) {
+		s->sent = s->una;
+		s->off_ns = now_ns + s->pause_ns;
+		krp_stream_back_off(s);
+	} else if (m->flags & KRP_MESSAGE_GAP && !KRP_MUTANT("do not repeat") &&
+		   (s->back != s->una || now_ns - s->back_ns >= s->conf->retry_ns)) {
+		/* one gap is reported by each message behind it */
+		s->sent = s->una;
+		s->back = s->una;
+		s->back_ns = now_ns;
+	}
+}
+
+/** krp_stream_accepted() - ACCEPT has come. @s: connection, OPENING. @now_ns: the clock. @m: it.
+ * Context: any.
+ */
+static inline void krp_stream_accepted(struct krp_stream *s, __u64 now_ns,
+				       const struct krp_message *m)
+{
+	const struct krp_message_accept *body =
+		(const struct krp_message_accept *)(const void *)(m + 1);
+
+	if (krp_le64_to_cpu(m->ack) != 2 || s->high != 2) {
+		s->foreign++;
+		return;
+	}
+	krp_stream_enter(s, KRP_STREAM_OPEN);
+	s->confirmed = 1;
+	s->accept = *body;
+	s->peer_tag = krp_le64_to_cpu(body->tag);
+	s->dst = krp_le32_to_cpu(m->src);
+	s->news |= 1U << KRP_STREAM_OPENED;
+	krp_stream_acked(s, now_ns, m);
+	s->owe_answer = 1; /* the peer does not repeat ACCEPT any more */
+}
+
+/** krp_stream_challenged() - CHALLENGE has come. @s: connection, OPENING. @m: it. Context: any. */
+static inline void krp_stream_challenged(struct krp_stream *s, const struct krp_message *m)
+{
+	const struct krp_message_challenge *body =
+		(const struct krp_message_challenge *)(const void *)(m + 1);
+
+	/* a peer whose passes never please is not followed for ever */
+	if (body->pass == s->open.pass || s->passes == 3)
+		return;
+	s->passes++;
+	s->open.pass = body->pass;
+	s->sent = s->una;
+	s->news |= 1U << KRP_STREAM_PASS;
+}
+
+/** krp_stream_take_window() - Take DATA or ANNOUNCE, whose turn it is. @s: connection.
+ * @now_ns: the clock. @m: it. @room: there is memory for it. Context: any.
+ * Return: enum krp_stream_verdict.
+ */
+static inline enum krp_stream_verdict krp_stream_take_window(struct krp_stream *s, __u64 now_ns,
+							     const struct krp_message *m, int room)
+{
+	__u32 units = krp_message_units(m->type, krp_le32_to_cpu(m->length));
+	const struct krp_message_announce *body =
+		(const struct krp_message_announce *)(const void *)(m + 1);
+	struct krp_fetch *f = NULL;
+	int large = m->type == KRP_MESSAGE_ANNOUNCE;
+
+	if (large)
+		f = &s->fetch[body->slot];
+	if ((s->state != KRP_STREAM_OPEN && s->state != KRP_STREAM_SHUT) ||
+	    s->told_msgs - s->rx_msgs < 1 || s->told_units - s->rx_units < units ||
+	    (f && f->state != KRP_FETCH_FREE && f->state != KRP_FETCH_ENDED)) {
+		krp_stream_broken(s, now_ns);
+		return KRP_STREAM_DROPPED;
+	}
+	if (!room) {
+		s->busy++;
+		s->owe_busy = 1;
+		s->expect += !!KRP_MUTANT("busy is taken");
+		return KRP_STREAM_DROPPED;
+	}
+	s->rx_msgs++;
+	s->rx_units += units;
+	s->expect++;
+	s->hurry |= !!(m->flags & KRP_MESSAGE_HURRY);
+	if (!f)
+		return KRP_STREAM_MESSAGE;
+	memset(f, 0, sizeof(*f)); /* that its slot is used again says that DONE has come */
+	f->seq = krp_le64_to_cpu(m->seq);
+	f->addr = krp_le64_to_cpu(body->addr);
+	f->length = krp_le32_to_cpu(m->length);
+	f->rkey = krp_le32_to_cpu(body->rkey);
+	f->imm = krp_le32_to_cpu(m->imm);
+	f->lease_ms = krp_le32_to_cpu(body->lease_ms);
+	f->state = KRP_FETCH_OFFERED;
+	return KRP_STREAM_ANNOUNCED;
+}
+
+/** krp_stream_refer_came() - DONE or CANCEL has come. @s: connection. @now_ns: the clock. @m: it.
+ * Context: any.
+ */
+static inline void krp_stream_refer_came(struct krp_stream *s, __u64 now_ns,
+					 const struct krp_message *m)
+{
+	const struct krp_message_ref *body = (const struct krp_message_ref *)(const void *)(m + 1);
+	__u64 seq = krp_le64_to_cpu(body->seq);
+	struct krp_fetch *f = krp_stream_fetch_of(s, seq);
+	struct krp_hold *h = krp_stream_hold_of(s, seq);
+
+	if (m->type == KRP_MESSAGE_CANCEL) {
+		if (f && f->state == KRP_FETCH_OFFERED)
+			f->state = KRP_FETCH_VOID;
+		else if (f && f->state == KRP_FETCH_ENDED)
+			f->due = 1;
+		return;
+	}
+	if (seq >= s->una) {
+		krp_stream_broken(s, now_ns); /* of what it cannot have */
+		return;
+	}
+	if (!h) {
+		s->owe_answer = 1; /* it has not heard that we know */
+		return;
+	}
+	h->err = krp_refuse_errno(krp_le32_to_cpu(m->imm));
+	h->state = KRP_HOLD_ENDED;
+	s->pause_ns = s->conf->retry_ns;
+	s->retry_at_ns = KRP_STREAM_FOREVER_NS;
+	if (s->ack_at_ns == KRP_STREAM_FOREVER_NS)
+		s->ack_at_ns = now_ns + s->conf->ack_ns;
+}
+
+/** krp_stream_released() - See which DONE the peer has, by what it holds. @s: connection. @m: header.
+ * Context: any.
+ */
+static inline void krp_stream_released(struct krp_stream *s, const struct krp_message *m)
+{
+	__u32 held = krp_le16_to_cpu(m->held), i;
+
+	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+		if (s->fetch[i].state == KRP_FETCH_ENDED && !(held >> i & 1) &&
+		    krp_le64_to_cpu(m->seq) > s->fetch[i].seq)
+			memset(&s->fetch[i], 0, sizeof(s->fetch[i]));
+}
+
+/** krp_stream_take() - Take a numbered message. @s: connection, live. @now_ns: the clock.
+ * @m: it. @room: there is memory for it. Context: any. Return: enum krp_stream_verdict.
+ */
+static inline enum krp_stream_verdict krp_stream_take(struct krp_stream *s, __u64 now_ns,
+						      const struct krp_message *m, int room)
+{
+	__u64 seq = krp_le64_to_cpu(m->seq);
+
+	if (seq < s->expect && !(KRP_MUTANT("take a repetition") && m->type == KRP_MESSAGE_DATA)) {
+		s->repeats++;
+		s->owe_answer = 1;
+		return KRP_STREAM_DROPPED;
+	}
+	if (seq > s->expect) {
+		if (KRP_MUTANT("jump a gap"))
+			s->expect = seq;
+		s->gaps++;
+		/* once: if that is lost, the peer asks */
+		s->owe_gap |= s->gap != s->expect;
+		s->gap = s->expect;
+		if (seq > s->expect)
+			return KRP_STREAM_DROPPED;
+	}
+	if (s->ack_at_ns == KRP_STREAM_FOREVER_NS)
+		s->ack_at_ns = now_ns + s->conf->ack_ns;
+	switch (m->type) {
+	case KRP_MESSAGE_DATA:
+	case KRP_MESSAGE_ANNOUNCE:
+		return krp_stream_take_window(s, now_ns, m, room);
+	case KRP_MESSAGE_CLOSE:
+		s->expect++;
+		s->hurry = 1;
+		if (s->state != KRP_STREAM_OPEN && s->state != KRP_STREAM_SHUT) {
+			krp_stream_broken(s, now_ns);
+			return KRP_STREAM_DROPPED;
+		}
+		krp_stream_enter(s, s->state == KRP_STREAM_OPEN ? KRP_STREAM_PEER_SHUT
+								: KRP_STREAM_CLOSING);
+		s->news |= 1U << KRP_STREAM_ENDED;
+		return KRP_STREAM_DROPPED;
+	default: /* OPEN goes to krp_listen.h */
+		return KRP_STREAM_DROPPED;
+	}
+}
+
+/**
+ * krp_stream_received() - A packet has come.
+ * @s: connection.
+ * @now_ns: the clock.
+ * @arrived_ns: a moment before which it had not come: when the caller last found the receive
+ *	queue empty. @now_ns would be too late, if the caller itself was: leases hang on it.
+ * @m: packet, 8-byte aligned, which krp_message_check() has found right.
+ * @room: there is memory for a message of its length.
+ *
+ * Pull krp_stream_next() before the next one: else it is dropped, as if it had been lost.
+ *
+ * Context: any.
+ * Return: enum krp_stream_verdict.
+ */
+static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, __u64 now_ns,
+							  __u64 arrived_ns,
+							  const struct krp_message *m, int room)
+{
+	int opening = s->state == KRP_STREAM_OPENING;
+
+	if (s->told != s->una || !krp_stream_mine(s, m)) {
+		s->foreign++;
+		return KRP_STREAM_DROPPED;
+	}
+	s->heard_ns = arrived_ns > s->heard_ns ? arrived_ns : s->heard_ns;
+	s->asked_ns = 0;
+	s->asking = 0;
+	if (m->type == KRP_MESSAGE_REFUSE)
+		krp_stream_refused(s, now_ns, m);
+	else if (opening && m->type == KRP_MESSAGE_ACCEPT)
+		krp_stream_accepted(s, now_ns, m);
+	else if (opening)
+		krp_stream_challenged(s, m);
+	if (opening || m->type == KRP_MESSAGE_REFUSE || m->type == KRP_MESSAGE_CHALLENGE ||
+	    m->type == KRP_MESSAGE_OPEN)
+		return KRP_STREAM_DROPPED;
+	if (!krp_stream_acked(s, now_ns, m)) {
+		s->foreign++;
+		return KRP_STREAM_DROPPED;
+	}
+	s->confirmed = 1;
+	s->owe_accept = 0;
+	krp_stream_released(s, m);
+	if (krp_message_numbered(m->type))
+		return krp_stream_take(s, now_ns, m, room);
+	if (m->type == KRP_MESSAGE_DONE || m->type == KRP_MESSAGE_CANCEL)
+		krp_stream_refer_came(s, now_ns, m);
+	if (m->type == KRP_MESSAGE_CREDIT)
+		krp_stream_credit(s, now_ns, m);
+	if (m->type == KRP_MESSAGE_PROBE) {
+		s->owe_answer = 1;
+		s->owe_gap |= krp_le64_to_cpu(m->seq) > s->expect;
+	}
+	return KRP_STREAM_DROPPED;
+}
+
+#endif /* KRP_STREAM_IN_H */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Nodes that talk by proto/krp_stream.h over a network that loses, doubles, delays and reorders,
+ * with a clock of its own and programs that send numbered messages. One thread; what happens
+ * follows from the seed.
+ *
+ * Whatever is wrong is noted in mw_world.broken, so that a planted fault (KRP_MUTANT) can be
+ * looked for: messages out of order, lost or doubled, ends of messages that are missing or wrong,
+ * READs of memory that was given back, invariants, connections that never come to an end.
+ */
+#ifndef KRC_TESTS_MESSAGE_WORLD_H
+#define KRC_TESTS_MESSAGE_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* the fault that is planted, or NULL */
+extern const char *mw_mutant;
+
+static inline bool mw_mutant_is(const char *what)
+{
+	return mw_mutant && !strcmp(mw_mutant, what);
+}
+
+#define KRP_MUTANT(what) mw_mutant_is(what)
+#include "proto/krp_listen.h"
+
+#define MW_NODES_MAX 201
+#define MW_ENDS_MAX 512
+#define MW_CONNS_MAX 256
+#define MW_SLOTS 64
+#define MW_TOMBS 64
+#define MW_SERVICE 300
+#define MW_MS 1000000ULL
+#define MW_US 1000ULL
+#define MW_NEVER 0xff
+
+/* What happens to a node or program. */
+enum mw_blow {
+	MW_NOTHING,
+	MW_RESET, /* of the initiator: what is in flight may be lost */
+	MW_KILL, /* of the program */
+	MW_REBOOT,
+};
+
+/**
+ * struct mw_plan - What a run is like.
+ * @messages: that each side sends.
+ * @first: the first rides on OPEN.
+ * @lose_every: a packet of so many is lost; 0: none.
+ * @double_every: likewise, it comes twice.
+ * @delay_us: a quarter of the packets are late by up to so many us, and overtaken.
+ * @large_every: a message of so many is large; 0: none.
+ * @window: in messages.
+ * @pool: receive buffers of a node.
+ * @reset_us: mean time between resets of an initiator; 0: never.
+ * @slow_us: a program reads a message each so many us; 0: at once.
+ * @stop_ms: programs of the accepting side do not read until then.
+ * @selfish: programs do not read before their own large messages have ended.
+ * @shut_first: side that closes without waiting for the other's messages; 2: none.
+ * @stays: nobody closes.
+ * @cancel_every: a large message of so many is asked back.
+ * @refuse: the program does not accept.
+ * @no_room: the service has no room.
+ * @deaf_ms: ACCEPT and REFUSE are lost until then.
+ * @blow: what happens once,
+ * @blow_side: to this side of the first connection,
+ * @blow_state: when it is in this state; MW_NEVER: not at all,
+ * @blow_after: and so many packets have come to it then.
+ * @budget_us: budgets change each so many us; 0: never.
+ */
+struct mw_plan {
+	uint32_t messages;
+	bool first;
+	uint32_t lose_every, double_every, delay_us, large_every, window, pool, reset_us, slow_us;
+	uint32_t stop_ms;
+	bool selfish;
+	uint32_t shut_first, cancel_every;
+	bool stays;
+	bool refuse, no_room;
+	uint32_t deaf_ms;
+	enum mw_blow blow;
+	uint8_t blow_side, blow_state;
+	uint32_t blow_after, budget_us;
+};
+
+/* One direction of a connection, as an onlooker sees it. */
+struct mw_way {
+	uint32_t total, handed, ended, failed, delivered;
+	uint8_t *state; /* of each message: MW_OUT and so on */
+};
+
+/* mw_way.state */
+#define MW_OUT 1
+#define MW_ENDED 2
+#define MW_GONE 3 /* with its node */
+
+struct mw_conn {
+	struct mw_way way[2]; /* from opener, to opener */
+	uint32_t node[2];
+	uint32_t accepted;
+	bool unlucky; /* refused, killed, or a node has died */
+};
+
+struct mw_want {
+	uint64_t seq;
+	uint32_t number;
+	uint8_t state; /* 0: free, 1: wanted, 2: a READ is under way */
+};
+
+struct mw_end {
+	struct krp_stream s;
+	struct krp_stream_slot slot[MW_SLOTS];
+	bool used, shut, blown;
+	uint32_t node, queue, conn, side, packets;
+	uint64_t timer_ns, read_ns;
+	uint32_t consumed; /* of the other way's delivered */
+	uint32_t first_length; /* of the message in OPEN */
+	struct mw_want want[KRP_MESSAGE_ANNOUNCED_MAX];
+};
+
+struct mw_tomb {
+	struct krp_message_open open;
+	uint32_t src;
+	uint64_t until_ns;
+};
+
+struct mw_node {
+	struct krp_value record;
+	uint8_t gid[KRP_GID_BYTES];
+	uint64_t generation, secret;
+	uint32_t pool;
+	uint64_t pass[MW_NODES_MAX], pass_life[MW_NODES_MAX];
+	struct mw_tomb tomb[MW_TOMBS];
+};
+
+struct mw_event {
+	uint64_t at_ns, order;
+	uint8_t kind;
+	bool lost;
+	uint32_t from, to, end, want, bytes;
+	uint64_t life, seq;
+	struct krp_message packet;
+	union {
+		struct krp_message_open open;
+		struct krp_message_accept accept;
+		struct krp_message_challenge challenge;
+	} body;
+};
+
+struct mw_world {
+	struct mw_plan plan;
+	struct krp_stream_conf conf;
+	uint64_t now_ns, random, events, order;
+	uint32_t queue, nodes, conns, ends, heap_nr, heap_max;
+	struct mw_event **heap, *spare[64];
+	uint32_t spare_nr;
+	uint64_t sent_packets, packets[KRP_MESSAGE_TYPES], repeats, challenges, offers, reads, busy;
+	const char *broken;
+	char why[160];
+	struct mw_node node[MW_NODES_MAX];
+	struct mw_end end[MW_ENDS_MAX];
+	struct mw_conn conn[MW_CONNS_MAX];
+};
+
+/* Make a world. */
+struct mw_world *mw_new(const struct mw_plan *plan, uint32_t nodes, uint64_t seed);
+void mw_free(struct mw_world *w);
+
+/* Open a connection from a node to another one. Return: its end. */
+struct mw_end *mw_open(struct mw_world *w, uint32_t from, uint32_t to);
+
+/* Go on until nothing happens any more, or something is broken, or @until_ns. */
+void mw_run(struct mw_world *w, uint64_t until_ns);
+
+/* Judge a world that has come to its end. Return: text, or NULL: all is well. */
+const char *mw_judge(struct mw_world *w);
+
+uint64_t mw_random(struct mw_world *w, uint64_t below);
+void mw_reset(struct mw_world *w, uint32_t node);
+void mw_reboot(struct mw_world *w, uint32_t node);
+void mw_kill(struct mw_world *w, struct mw_end *e);
+void mw_pull(struct mw_world *w, struct mw_end *e);
+
+/* The other end of a connection, or NULL. */
+struct mw_end *mw_peer(struct mw_world *w, const struct mw_end *e);
+
+/* A packet comes to a node, as a network would bring it. */
+void mw_arrive(struct mw_world *w, const struct mw_event *ev);
+
+#endif /* KRC_TESTS_MESSAGE_WORLD_H */

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The machine of one connection between two nodes (proto/krp_stream.h) and what comes before it
+ * (proto/krp_listen.h), case by case: what each costs in packets, what is refused, whom it
+ * believes, when it gives memory back, and when it gives up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/message_world.h"
+
+static const struct mw_plan quiet = {
+	.delay_us = 1, .window = 8, .pool = 1000, .shut_first = 2, .blow_state = MW_NEVER
+};
+
+/* Two ends that are OPEN, and nothing under way. */
+static struct mw_world *opened(const struct mw_plan *plan, struct mw_end **ret_a,
+			       struct mw_end **ret_b)
+{
+	struct mw_plan stays = *plan;
+	struct mw_world *w;
+
+	stays.stays = true;
+	w = mw_new(&stays, 2, 1);
+	*ret_a = mw_open(w, 0, 1);
+	mw_run(w, w->now_ns + 100 * MW_MS);
+	*ret_b = mw_peer(w, *ret_a);
+	assert_non_null(*ret_b);
+	assert_int_equal((*ret_a)->s.state, KRP_STREAM_OPEN);
+	assert_int_equal((*ret_b)->s.state, KRP_STREAM_OPEN);
+	memset(w->packets, 0, sizeof(w->packets));
+	w->sent_packets = 0;
+	return w;
+}
+
+/* So many messages of a plan as @end hands in from now on. */
+static void talk(struct mw_world *w, struct mw_end *e, uint32_t messages)
+{
+	struct mw_way *way = &w->conn[e->conn].way[e->side];
+
+	free(way->state);
+	way->state = calloc(1, messages + 1ULL);
+	assert_non_null(way->state);
+	way->total = messages;
+	mw_pull(w, e);
+	mw_run(w, w->now_ns + 100 * MW_MS);
+}
+
+static void end_well(struct mw_world *w)
+{
+	assert_null(w->broken);
+	mw_free(w);
+}
+
+static void test_ranges_of_the_configuration(void **state)
+{
+	struct krp_stream_conf good = { 1, 1, 0, 0, 0, 1, KRP_MESSAGE_UNITS_MAX, 200, 300 }, bad;
+	struct krp_stream_slot slot[4];
+	struct krp_stream s;
+
+	(void)state;
+	assert_int_equal(krp_stream_init(&s, &good, slot, 4), 0);
+	assert_int_equal(krp_stream_init(&s, &good, slot, 2), -EINVAL);
+	assert_int_equal(krp_stream_init(&s, &good, slot, 12), -EINVAL);
+#define REFUSES(field, value) \
+	(bad = good, bad.field = value, \
+	 assert_int_equal(krp_stream_init(&s, &bad, slot, 4), -EINVAL))
+	REFUSES(retry_ns, 0);
+	REFUSES(retry_max_ns, 0);
+	REFUSES(msgs, 0);
+	REFUSES(msgs, KRP_STREAM_WINDOW_MAX + 1);
+	REFUSES(units, KRP_MESSAGE_UNITS_MAX - 1);
+	REFUSES(units, KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX + 1);
+	REFUSES(lease_ms, KRP_MRDIR_LEASE_MS_MIN - 1);
+	REFUSES(margin_ms, KRP_MRDIR_MARGIN_MS_MAX + 1);
+}
+
+/* The one function by which states change knows these ways and no others. */
+static void test_ways_between_states(void **state)
+{
+	static const char *const ways[KRP_STREAM_STATES] = {
+		/* to: NEW OPENING OFFERED OPEN SHUT PEER_SHUT CLOSING LINGER DEAD GONE */
+		[KRP_STREAM_NEW] = ".oo.......",     [KRP_STREAM_OPENING] = "...o....o.",
+		[KRP_STREAM_OFFERED] = "...o....o.", [KRP_STREAM_OPEN] = "....oo..o.",
+		[KRP_STREAM_SHUT] = "......o.o.",    [KRP_STREAM_PEER_SHUT] = "......o.o.",
+		[KRP_STREAM_CLOSING] = ".......oo.", [KRP_STREAM_LINGER] = ".........o",
+		[KRP_STREAM_DEAD] = ".........o",    [KRP_STREAM_GONE] = "..........",
+	};
+	struct krp_stream s = { 0 };
+	unsigned int from, to;
+
+	(void)state;
+	for (from = 0; from < KRP_STREAM_STATES; from++)
+		for (to = 0; to < KRP_STREAM_STATES; to++) {
+			s.state = (__u8)from;
+			assert_int_equal(krp_stream_enter(&s, (enum krp_stream_state)to),
+					 ways[from][to] == 'o');
+			assert_int_equal(s.state, ways[from][to] == 'o' ? to : from);
+		}
+}
+
+static void test_first_contact_costs_a_round_trip_once(void **state)
+{
+	struct mw_plan plan = quiet;
+	struct mw_world *w;
+
+	(void)state;
+	plan.messages = 1;
+	plan.first = true;
+	w = mw_new(&plan, 2, 1);
+	mw_open(w, 0, 1);
+	mw_run(w, 10000 * MW_MS);
+	assert_null(mw_judge(w));
+	assert_int_equal(w->packets[KRP_MESSAGE_OPEN], 2);
+	assert_int_equal(w->packets[KRP_MESSAGE_CHALLENGE], 1);
+	mw_open(w, 0, 1);
+	mw_run(w, 20000 * MW_MS);
+	assert_null(mw_judge(w));
+	assert_int_equal(w->packets[KRP_MESSAGE_OPEN], 3);
+	assert_int_equal(w->packets[KRP_MESSAGE_CHALLENGE], 1);
+	assert_int_equal(w->packets[KRP_MESSAGE_ACCEPT], 2);
+	/* another life of the receiver has another secret */
+	mw_reboot(w, 1);
+	mw_open(w, 0, 1);
+	mw_run(w, 30000 * MW_MS);
+	assert_int_equal(w->packets[KRP_MESSAGE_CHALLENGE], 2);
+	end_well(w);
+}
+
+static void test_what_messages_cost(void **state)
+{
+	struct mw_plan plan = quiet;
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&plan, &a, &b);
+
+	(void)state;
+	talk(w, a, 1);
+	assert_int_equal(w->packets[KRP_MESSAGE_DATA], 1);
+	assert_int_equal(w->packets[KRP_MESSAGE_CREDIT], 1); /* the ack, which has no company */
+	assert_int_equal(w->sent_packets, 2);
+	assert_int_equal(w->conn[0].way[0].ended, 1);
+	end_well(w);
+
+	/* 60 more: acknowledged by the quarter of a window */
+	w = opened(&plan, &a, &b);
+	talk(w, a, 60);
+	assert_int_equal(w->packets[KRP_MESSAGE_DATA], 60);
+	assert_in_range(w->packets[KRP_MESSAGE_CREDIT], 60 / 8, 60 / 2);
+	assert_int_equal(w->packets[KRP_MESSAGE_PROBE], 0);
+	end_well(w);
+
+	/* large: ANNOUNCE, one READ, DONE; then what says that DONE has come */
+	plan.large_every = 1;
+	w = opened(&plan, &a, &b);
+	w->conn[0].way[0].handed = 1; /* number 0 is never large */
+	w->conn[0].way[0].delivered = 1;
+	w->conn[0].way[0].ended = 1;
+	b->consumed = 1;
+	talk(w, a, 2);
+	assert_int_equal(w->packets[KRP_MESSAGE_ANNOUNCE], 1);
+	assert_int_equal(w->packets[KRP_MESSAGE_DONE], 1);
+	assert_int_equal(w->reads, 1);
+	assert_int_equal(w->packets[KRP_MESSAGE_CREDIT], 1);
+	assert_int_equal(w->sent_packets, 3);
+	assert_int_equal(krp_stream_holds(&a->s) + krp_stream_fetches(&b->s), 0);
+	end_well(w);
+}
+
+static void test_what_send_refuses(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .length = KRP_MESSAGE_DATA_MAX + 1 };
+	struct krp_stream fresh;
+
+	(void)state;
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EMSGSIZE);
+	req.large = 1;
+	req.addr = -0x10ULL;
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EMSGSIZE);
+	req.addr = 0;
+	req.length = 0;
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EMSGSIZE);
+	req.length = KRP_MESSAGE_LARGE_MAX + 1;
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EMSGSIZE);
+	req.large = 0;
+	req.length = 1;
+	assert_int_equal(krp_stream_init(&fresh, &w->conf, a->slot, MW_SLOTS), 0);
+	assert_int_equal(krp_stream_send(&fresh, w->now_ns, &req), -ENOTCONN);
+	assert_int_equal(krp_stream_shut(&fresh, w->now_ns), -ENOTCONN);
+	assert_int_equal(krp_stream_accept(&a->s, NULL, 0), -EINVAL);
+	assert_int_equal(krp_stream_cancel(&a->s, w->now_ns, 5), -ENOENT);
+	assert_int_equal(krp_stream_fetch(&a->s, w->now_ns, 5), -ENOENT);
+	assert_int_equal(krp_stream_fetched(&a->s, 5, 0), -ENOENT);
+	assert_int_equal(krp_stream_shut(&a->s, w->now_ns), 0);
+	assert_int_equal(krp_stream_shut(&a->s, w->now_ns), -EALREADY);
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EPIPE);
+	mw_free(w);
+}
+
+static void test_notification_waits_for_writes(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .notify = 1, .imm = 7 };
+	struct krp_stream_todo todo;
+
+	(void)state;
+	krp_stream_write_begin(&a->s);
+	krp_stream_write_begin(&a->s);
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EAGAIN);
+	krp_stream_write_end(&a->s);
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EAGAIN);
+	req.notify = 0; /* what need not wait goes ahead */
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
+	req.notify = 1;
+	krp_stream_write_end(&a->s);
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.flags & KRP_MESSAGE_NOTIFY, 0);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.flags & KRP_MESSAGE_NOTIFY, KRP_MESSAGE_NOTIFY);
+	mw_free(w);
+}
+
+/* A receiver that reads nothing fills its window and no more, and PROBEs become rare. */
+static void test_window_that_is_full(void **state)
+{
+	struct mw_plan plan = quiet;
+	struct mw_end *a, *b;
+	struct mw_world *w;
+
+	(void)state;
+	plan.stop_ms = 60000;
+	w = opened(&plan, &a, &b);
+	talk(w, a, 30);
+	assert_int_equal(w->conn[0].way[0].delivered, plan.window);
+	assert_int_equal(w->conn[0].way[0].ended, plan.window);
+	w->packets[KRP_MESSAGE_PROBE] = 0;
+	mw_run(w, w->now_ns + 10000 * MW_MS);
+	assert_in_range(w->packets[KRP_MESSAGE_PROBE], 10, 60);
+	w->plan.stop_ms = 0;
+	mw_pull(w, b);
+	mw_run(w, w->now_ns + 100 * MW_MS);
+	assert_int_equal(w->conn[0].way[0].delivered, 30);
+	/* a budget of 0 stops it, and its end lets it go on */
+	krp_stream_budget(&b->s, 0, 0);
+	talk(w, b, 0);
+	w->conn[0].way[0].total = 60;
+	free(w->conn[0].way[0].state);
+	w->conn[0].way[0].state = calloc(1, 61);
+	mw_pull(w, a);
+	mw_run(w, w->now_ns + 1000 * MW_MS);
+	/* less than a quarter of the window may not have been told */
+	assert_in_range(w->conn[0].way[0].delivered, 30 + plan.window - plan.window / 4,
+			30 + plan.window);
+	krp_stream_budget(&b->s, 3, 1);
+	mw_pull(w, b);
+	mw_run(w, w->now_ns + 1000 * MW_MS);
+	assert_int_equal(w->conn[0].way[0].delivered, 60);
+	end_well(w);
+}
+
+/* What has one wrong field of those that say whose it is changes nothing. */
+static void test_foreign_headers(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .length = 3 };
+	struct krp_stream_todo good, bad;
+	struct krp_stream before;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &good), KRP_STREAM_SEND);
+	for (i = 0; i < 5; i++) {
+		bad = good;
+		if (i == 0)
+			bad.packet.tag ^= krp_cpu_to_le64(1);
+		if (i == 1)
+			bad.packet.tag = krp_cpu_to_le64(b->s.peer_tag);
+		if (i == 2)
+			bad.packet.src ^= krp_cpu_to_le32(1);
+		if (i == 3)
+			bad.packet.generation ^= krp_cpu_to_le64(4);
+		if (i == 4)
+			bad.packet.ack = krp_cpu_to_le64(b->s.high + 1);
+		before = b->s;
+		assert_int_equal(krp_stream_received(&b->s, w->now_ns, w->now_ns, &bad.packet, 1),
+				 KRP_STREAM_DROPPED);
+		assert_int_equal(b->s.foreign, before.foreign + 1);
+		assert_int_equal(b->s.expect, before.expect);
+		assert_int_equal(b->s.rx_msgs, before.rx_msgs);
+		assert_int_equal(b->s.state, KRP_STREAM_OPEN);
+	}
+	assert_int_equal(krp_stream_received(&b->s, w->now_ns, w->now_ns, &good.packet, 1),
+			 KRP_STREAM_MESSAGE);
+	assert_int_equal(krp_stream_received(&b->s, w->now_ns, w->now_ns, &good.packet, 1),
+			 KRP_STREAM_DROPPED);
+	mw_free(w);
+}
+
+/* A peer that sends more than it was granted has broken a rule, and is told. */
+static void test_peer_that_breaks_a_rule(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .length = 1 };
+	struct krp_stream_todo todo;
+	unsigned int i;
+
+	(void)state;
+	w->conn[0].unlucky = true;
+	a->s.tx_msgs_max += 5;
+	for (i = 0; i < quiet.window + 1; i++) {
+		assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
+		assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
+		assert_int_equal(krp_stream_received(&b->s, w->now_ns, w->now_ns, &todo.packet, 1),
+				 i < quiet.window ? KRP_STREAM_MESSAGE : KRP_STREAM_DROPPED);
+	}
+	assert_int_equal(b->s.state, KRP_STREAM_DEAD);
+	assert_int_equal(b->s.error, -EPROTO);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &todo), KRP_STREAM_DIED);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_REFUSE);
+	assert_int_equal(krp_le32_to_cpu(todo.packet.imm), KRP_REFUSE_BROKEN);
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &todo.packet, 1);
+	assert_int_equal(a->s.error, -EPROTO);
+	mw_free(w);
+}
+
+/* Whom a listener believes. */
+static void test_whom_a_listener_believes(void **state)
+{
+	struct {
+		struct krp_message m;
+		struct krp_message_open open;
+	} p = { .m = { .type = KRP_MESSAGE_OPEN } };
+	struct krp_value record = { .generation = krp_cpu_to_le64(9), .kind = KRP_KIND_DCT };
+	struct krp_listen_facts facts = { .pass = 77, .generation = 5, .service = 1, .room = 1 };
+	__u32 status = 0;
+
+	(void)state;
+	record.dct.dctn = krp_cpu_to_le32(4);
+	record.dct.dc_key = krp_cpu_to_le64(6);
+	p.open.value = record;
+	p.open.peer_generation = krp_cpu_to_le64(5);
+#define JUDGE() krp_listen_judge(&p.m, &facts, &status)
+	assert_int_equal(JUDGE(), KRP_LISTEN_LOOK_UP);
+	facts.fresh = 1;
+	assert_int_equal(JUDGE(), KRP_LISTEN_DROP); /* there is no such node */
+	facts.record = &record;
+	assert_int_equal(JUDGE(), KRP_LISTEN_CHALLENGE);
+	p.open.pass = krp_cpu_to_le64(77);
+	assert_int_equal(JUDGE(), KRP_LISTEN_OFFER);
+	record.dct.dc_key = krp_cpu_to_le64(7);
+	assert_int_equal(JUDGE(), KRP_LISTEN_DROP); /* it is not the node that it says */
+	facts.fresh = 0;
+	assert_int_equal(JUDGE(), KRP_LISTEN_LOOK_UP); /* or what is cached is old */
+	record.dct.dc_key = krp_cpu_to_le64(6);
+	facts.room = 0;
+	assert_int_equal(JUDGE(), KRP_LISTEN_REFUSE);
+	assert_int_equal(status, KRP_REFUSE_BACKLOG);
+	facts.service = 0;
+	assert_int_equal(JUDGE(), KRP_LISTEN_REFUSE);
+	assert_int_equal(status, KRP_REFUSE_SERVICE);
+	facts.buried = 1;
+	assert_int_equal(JUDGE(), KRP_LISTEN_REFUSE);
+	assert_int_equal(status, KRP_REFUSE_ABORT);
+	p.open.peer_generation = krp_cpu_to_le64(4);
+	assert_int_equal(JUDGE(), KRP_LISTEN_REFUSE);
+	assert_int_equal(status, KRP_REFUSE_STALE);
+	p.open.peer_generation = krp_cpu_to_le64(5);
+	p.open.pass = 0; /* then nothing else is said */
+	assert_int_equal(JUDGE(), KRP_LISTEN_CHALLENGE);
+}
+
+static void test_unknown_queues(void **state)
+{
+	struct krp_message m = { .type = KRP_MESSAGE_DATA };
+	struct krp_stream_todo answer;
+
+	(void)state;
+	m.tag = krp_cpu_to_le64(3);
+	m.src = krp_cpu_to_le32(1);
+	m.dst = krp_cpu_to_le32(2);
+	assert_int_equal(krp_listen_unknown(&m, 8, &answer.packet), 1);
+	assert_int_equal(krp_message_check(&answer.packet, KRP_MESSAGE_BYTES), KRP_MESSAGE_OK);
+	assert_int_equal(krp_le64_to_cpu(answer.packet.tag), 3);
+	assert_int_equal(krp_le32_to_cpu(answer.packet.dst), 1);
+	assert_int_equal(answer.packet.flags, KRP_MESSAGE_ECHO);
+	m.type = KRP_MESSAGE_REFUSE;
+	assert_int_equal(krp_listen_unknown(&m, 8, &answer.packet), 0);
+	m.type = KRP_MESSAGE_CHALLENGE;
+	assert_int_equal(krp_listen_unknown(&m, 8, &answer.packet), 0);
+}
+
+/* One large message that is announced and not fetched. */
+static struct mw_world *announced(struct mw_end **ret_a, struct mw_end **ret_b, __u64 *ret_seq)
+{
+	struct mw_world *w = opened(&quiet, ret_a, ret_b);
+	struct krp_stream_req req = { .cookie = 5, .large = 1, .length = 9999, .addr = 4096 };
+	struct krp_stream_todo todo;
+
+	w->conn[0].unlucky = true;
+	assert_int_equal(krp_stream_send(&(*ret_a)->s, w->now_ns, &req), 0);
+	assert_int_equal(krp_stream_next(&(*ret_a)->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	*ret_seq = krp_le64_to_cpu(todo.packet.seq);
+	assert_int_equal(krp_stream_received(&(*ret_b)->s, w->now_ns, w->now_ns, &todo.packet, 1),
+			 KRP_STREAM_ANNOUNCED);
+	return w;
+}
+
+static void test_memory_is_held_until_no_read_can_come(void **state)
+{
+	struct krp_stream_todo todo;
+	struct mw_end *a, *b;
+	__u64 seq, dead_ns;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	/* the peer is unreachable: lease, and twice the margin, after the last packet to it */
+	krp_stream_lost(&a->s, w->now_ns, -ETIMEDOUT, 0);
+	dead_ns = a->s.posted_ns + (200 + 2 * 300) * MW_MS;
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_DIED);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, dead_ns);
+	assert_int_equal(krp_stream_next(&a->s, dead_ns - 1, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(krp_stream_next(&a->s, dead_ns, &todo), KRP_STREAM_RELEASE);
+	assert_int_equal(todo.err, -ETIMEDOUT);
+	assert_int_equal(todo.cookie, 5);
+	assert_int_equal(krp_stream_next(&a->s, dead_ns, &todo), KRP_STREAM_FORGET);
+	mw_free(w);
+
+	/* another life of the peer READs nothing of the old one's */
+	w = announced(&a, &b, &seq);
+	krp_stream_lost(&a->s, w->now_ns, -ECONNRESET, w->node[1].generation);
+	assert_int_equal(a->s.state, KRP_STREAM_OPEN); /* the same life */
+	krp_stream_lost(&a->s, w->now_ns, -ECONNRESET, w->node[1].generation + 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_RELEASE);
+	mw_free(w);
+}
+
+static void test_fetch_only_within_the_lease(void **state)
+{
+	struct krp_stream_todo todo;
+	struct mw_end *a, *b;
+	__u64 seq, late_ns;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	late_ns = w->now_ns + 200 * MW_MS;
+	assert_int_equal(krp_stream_fetch(&b->s, late_ns, seq), 0);
+	assert_int_equal(krp_stream_fetch(&b->s, late_ns + 1, seq), -EAGAIN);
+	mw_mutant = "read after the lease";
+	assert_int_equal(krp_stream_fetch(&b->s, late_ns + 1, seq), 0);
+	mw_mutant = NULL;
+	assert_int_equal(krp_stream_next(&b->s, late_ns + 1, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_PROBE);
+	krp_stream_received(&a->s, late_ns + 1, late_ns + 1, &todo.packet, 1);
+	while (krp_stream_next(&a->s, late_ns + 1, &todo) != KRP_STREAM_SEND)
+		assert_int_not_equal(todo.what, KRP_STREAM_WAIT);
+	/* it had come before the caller looked: the lease counts from then */
+	krp_stream_received(&b->s, late_ns + 150 * MW_MS, late_ns + 2, &todo.packet, 1);
+	assert_int_equal(krp_stream_fetch(&b->s, late_ns + 150 * MW_MS, seq), 0);
+	assert_int_equal(krp_stream_fetch(&b->s, late_ns + 201 * MW_MS, seq), -EAGAIN);
+	mw_free(w);
+}
+
+static void test_cancel(void **state)
+{
+	struct krp_stream_todo todo;
+	struct mw_end *a, *b;
+	__u64 seq;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	assert_int_equal(krp_stream_cancel(&a->s, w->now_ns, 5), 0);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_CANCEL);
+	assert_int_equal(krp_stream_holds(&a->s), 1);
+	krp_stream_received(&b->s, w->now_ns, w->now_ns, &todo.packet, 1);
+	assert_int_equal(krp_stream_fetch(&b->s, w->now_ns, seq), -ENOENT);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &todo), KRP_STREAM_WITHDRAWN);
+	assert_int_equal(todo.number, seq);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_DONE);
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &todo.packet, 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_RELEASE);
+	assert_int_equal(todo.err, -ECANCELED);
+	mw_free(w);
+}
+
+static void test_silence(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .cookie = 0, .length = 1 };
+	struct krp_stream_todo todo;
+	__u64 now_ns = w->now_ns;
+	unsigned int probes = 0;
+
+	(void)state;
+	w->conf.silence_ns = 3000 * MW_MS;
+	assert_int_equal(krp_stream_send(&a->s, now_ns, &req), 0);
+	while (krp_stream_next(&a->s, now_ns, &todo) != KRP_STREAM_DIED) {
+		probes += todo.what == KRP_STREAM_SEND && todo.packet.type == KRP_MESSAGE_PROBE;
+		if (todo.what == KRP_STREAM_COMPLETE)
+			assert_int_equal(todo.err, -ETIMEDOUT);
+		if (todo.what == KRP_STREAM_WAIT)
+			now_ns = todo.until_ns;
+		assert_true(now_ns < w->now_ns + 4000 * MW_MS);
+	}
+	assert_int_equal(todo.err, -ETIMEDOUT);
+	assert_in_range(probes, 10, 30);
+	mw_free(w);
+}
+
+/* An opener gives up before the other end forgets that it knows the OPEN. */
+static void test_opener_gives_up(void **state)
+{
+	struct mw_plan plan = quiet;
+	struct mw_world *w;
+	struct mw_end *e;
+
+	(void)state;
+	plan.lose_every = 1; /* all */
+	w = mw_new(&plan, 2, 1);
+	w->conn[0].unlucky = true;
+	e = mw_open(w, 0, 1);
+	w->conn[0].unlucky = true;
+	mw_run(w, w->now_ns + (KRP_MESSAGE_OPEN_MS - 1) * MW_MS);
+	assert_int_equal(e->s.state, KRP_STREAM_OPENING);
+	assert_in_range(w->packets[KRP_MESSAGE_OPEN], 40, 70);
+	mw_run(w, w->now_ns + 2 * MW_MS);
+	assert_int_equal(e->s.error, -ETIMEDOUT);
+	assert_false(e->used);
+	end_well(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ranges_of_the_configuration),
+		cmocka_unit_test(test_ways_between_states),
+		cmocka_unit_test(test_first_contact_costs_a_round_trip_once),
+		cmocka_unit_test(test_what_messages_cost),
+		cmocka_unit_test(test_what_send_refuses),
+		cmocka_unit_test(test_notification_waits_for_writes),
+		cmocka_unit_test(test_window_that_is_full),
+		cmocka_unit_test(test_foreign_headers),
+		cmocka_unit_test(test_peer_that_breaks_a_rule),
+		cmocka_unit_test(test_whom_a_listener_believes),
+		cmocka_unit_test(test_unknown_queues),
+		cmocka_unit_test(test_memory_is_held_until_no_read_can_come),
+		cmocka_unit_test(test_fetch_only_within_the_lease),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_opener_gives_up),
+	};
+
+	return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+}
