@@ -155,9 +155,9 @@ static void krc_test_a_signal_while_waiting_to_bind(struct kunit *test)
 {
 	struct krc_test_publisher *p = test->priv;
 
-	KUNIT_EXPECT_EQ(test, krc_test_with_signal(p, krc_test_bind), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, krc_test_with_signal(p, krc_test_bind), -EINTR);
 	KUNIT_EXPECT_EQ(test, krc_test_services(), 0ULL);
-	KUNIT_EXPECT_EQ(test, krc_test_with_signal(p, krc_test_publish), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, krc_test_with_signal(p, krc_test_publish), -EINTR);
 	KUNIT_EXPECT_EQ(test, krc_test_services(), 0ULL);
 	KUNIT_EXPECT_EQ(test, krc_test_unbind(p), -ENOENT);
 }
@@ -171,7 +171,7 @@ static void krc_test_no_turn_to_replace(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_publish(p, 1), -EBUSY);
 	KUNIT_EXPECT_TRUE(test, service->settled);
 	KUNIT_EXPECT_EQ(test, service->value.raw[0], 1);
-	KUNIT_EXPECT_EQ(test, krc_test_with_signal(p, krc_test_publish), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, krc_test_with_signal(p, krc_test_publish), -EINTR);
 	KUNIT_EXPECT_TRUE(test, service->settled);
 	KUNIT_EXPECT_EQ(test, service->value.raw[0], 1);
 	KUNIT_EXPECT_EQ(test, krc_test_bind(p, 1), -EADDRINUSE);
