@@ -13,6 +13,7 @@
 #include "common/conf_internal.h"
 #include "common/gid.h"
 
+#define KRU_CONF_SEGMENT_KIB (64U << 10) /* a larger piece is advised against */
 #define KRU_DEVICE_BYTES 64 /* of an RDMA device's name in the kernel, with its NUL */
 #define KRU_CONF_CLIENT_BYTES (48U << 10) /* of a client without the ring: daemon and kernel */
 
@@ -302,6 +303,11 @@ void kru_conf_advise(const struct kru_conf *conf, const char *file, __u64 ram_by
 			       "metaserver.credits: one client with %u requests under way takes "
 			       "more than half of srq_depth = %u, which is for all clients",
 			       ms->credits, ms->srq_depth);
+	if (ms->segment_kib > KRU_CONF_SEGMENT_KIB)
+		kru_conf_blame(&j, KRU_CONF_KEY_ms_segment_kib, KRU_CONF_KEY_ms_memory_max_mib,
+			       "metaserver.segment_kib: %u KiB are registered at once when the "
+			       "table grows, and all clients wait for it; more than %u take long",
+			       ms->segment_kib, KRU_CONF_SEGMENT_KIB);
 	if (ms->lease_ms < conf->node.reconnect_max_ms)
 		kru_conf_blame(
 			&j, KRU_CONF_KEY_ms_lease_ms, KRU_CONF_KEY_node_reconnect_max_ms,

@@ -344,6 +344,9 @@ static void test_advice(void **state)
 	assert_int_equal(advised("[metaserver]\nlease_ms = 10s\n", 0, ""), 0);
 	assert_int_equal(advised("[metaserver]\nlease_ms = 9s\n", 0, "reconnect_max_ms"), 2);
 	assert_int_equal(advised("[node]\nreconnect_max_ms = 31s\n", 0, "lease_ms"), 2);
+	assert_int_equal(advised("[metaserver]\nsegment_kib = 64 MiB\n", 0, ""), 0);
+	assert_int_equal(advised("[metaserver]\nsegment_kib = 128 MiB\n", 0, "all clients wait"),
+			 2);
 }
 
 /* A server that cuts nodes off before they say something again: they come back for ever. */
