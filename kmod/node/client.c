@@ -3,6 +3,11 @@
  * Owns: what others tell of RDMA devices: ib_core of their coming, events and end, and the network
  * stack of changes of MTUs.
  *
+ * A refresh queries each port several times, under krc_node.lock, and changes may come as fast
+ * as somebody can make them: containers may add and remove addresses of what is stacked on a port.
+ * So a refresh begins KRC_REFRESH_MS after the first change that it is for, and others do not
+ * defer it.
+ *
  * Locking: ib_core calls add and remove one at a time for a device; they take krc_node.lock.
  */
 #include <linux/netdevice.h>
@@ -19,7 +24,7 @@ static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *
 	case IB_EVENT_PORT_ERR:
 	case IB_EVENT_GID_CHANGE:
 	case IB_EVENT_LID_CHANGE:
-		mod_delayed_work(system_long_wq, &dev->refresh, 0);
+		queue_delayed_work(system_long_wq, &dev->changed, msecs_to_jiffies(KRC_REFRESH_MS));
 		break;
 	case IB_EVENT_DEVICE_FATAL:
 		krc_dev_on_fatal(dev);
@@ -36,17 +41,27 @@ static void krc_devices_refresh_work(struct work_struct *work)
 	mutex_unlock(&krc_node.lock);
 }
 
-static DECLARE_WORK(krc_devices_work, krc_devices_refresh_work);
+struct delayed_work krc_devices_changed;
+
+/*
+ * Whether a port may depend on a network device: one of the initial network namespace, or a
+ * NIC's, wherever it was moved. Any user can make others, in a namespace of its own.
+ */
+static bool krc_netdev_matters(const struct net_device *ndev)
+{
+	return net_eq(dev_net(ndev), &init_net) || ndev->dev.parent;
+}
 
 /* RDMA devices report changes of addresses as events, but not those of an MTU. */
 static int krc_devices_on_netdev(struct notifier_block *nb, unsigned long event, void *data)
 {
-	if (event == NETDEV_CHANGEMTU)
-		queue_work(system_long_wq, &krc_devices_work);
+	if (event == NETDEV_CHANGEMTU && krc_netdev_matters(netdev_notifier_info_to_dev(data)))
+		queue_delayed_work(system_long_wq, &krc_devices_changed,
+				   msecs_to_jiffies(KRC_REFRESH_MS));
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block krc_devices_netdev = {
+struct notifier_block krc_devices_netdev = {
 	.notifier_call = krc_devices_on_netdev,
 };
 
@@ -104,6 +119,7 @@ static void krc_client_remove(struct ib_device *ibdev, void *data)
 	spin_unlock(&krc_devices.ports);
 	krc_devices_tidy();
 	mutex_unlock(&krc_node.lock);
+	cancel_delayed_work_sync(&dev->changed);
 	cancel_delayed_work_sync(&dev->refresh);
 	kfree(dev);
 }
@@ -118,8 +134,10 @@ static void krc_client_rename(struct ib_device *ibdev, void *data)
 
 int krc_client_init(void)
 {
-	int err = ib_register_client(&krc_client);
+	int err;
 
+	INIT_DELAYED_WORK(&krc_devices_changed, krc_devices_refresh_work);
+	err = ib_register_client(&krc_client);
 	if (err)
 		return err;
 	err = register_netdevice_notifier(&krc_devices_netdev);
@@ -131,7 +149,7 @@ int krc_client_init(void)
 void krc_client_quiet(void)
 {
 	unregister_netdevice_notifier(&krc_devices_netdev);
-	cancel_work_sync(&krc_devices_work);
+	cancel_delayed_work_sync(&krc_devices_changed);
 }
 
 void krc_client_exit(void)

@@ -389,12 +389,22 @@ void krc_dev_refresh(struct krc_dev *dev)
 			krc_dev_port_refresh(dev, num);
 }
 
-static void krc_dev_refresh_work(struct work_struct *work)
+static void krc_dev_refresh_locked(struct krc_dev *dev)
 {
 	mutex_lock(&krc_node.lock);
-	krc_dev_refresh(container_of(to_delayed_work(work), struct krc_dev, refresh));
+	krc_dev_refresh(dev);
 	krc_devices_tidy();
 	mutex_unlock(&krc_node.lock);
+}
+
+static void krc_dev_refresh_work(struct work_struct *work)
+{
+	krc_dev_refresh_locked(container_of(to_delayed_work(work), struct krc_dev, refresh));
+}
+
+static void krc_dev_changed_work(struct work_struct *work)
+{
+	krc_dev_refresh_locked(container_of(to_delayed_work(work), struct krc_dev, changed));
 }
 
 void krc_dev_init(struct krc_dev *dev, struct ib_device *ibdev)
@@ -409,6 +419,7 @@ void krc_dev_init(struct krc_dev *dev, struct ib_device *ibdev)
 		INIT_WORK(&dev->slots[i].end, krc_dev_port_end);
 	}
 	INIT_DELAYED_WORK(&dev->refresh, krc_dev_refresh_work);
+	INIT_DELAYED_WORK(&dev->changed, krc_dev_changed_work);
 }
 
 /* ---- all devices */

@@ -5,7 +5,8 @@
  * Every RDMA device is listed from ib_client.add to ib_client.remove, usable or not, so
  * that `node show` can say why one is not used. A refresh brings each device to the state that
  * configuration, links and addresses require. `node up` and `node down` run it; so does a work
- * item after an event of the device or a change of an MTU, and some seconds after a failure.
+ * item soon after an event of the device or a change of an MTU (node/client.c), and some seconds
+ * after a failure.
  * Locking: krc_node.lock for everything here; functions expect it held unless they say otherwise.
  * Programs that look up a port must not wait for that mutex: the list of devices, and port and
  * link of a slot, are written under krc_devices.ports (spinlock) as well, and may be read under
@@ -16,6 +17,7 @@
 
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -24,6 +26,7 @@
 #include "node/port.h"
 
 #define KRC_NODE_PORTS_MAX 4
+#define KRC_REFRESH_MS 100 /* from the first change that is noticed to the refresh for it */
 
 /**
  * struct krc_node_state - The configuration of the node.
@@ -65,7 +68,8 @@ struct krc_dev_port {
  * @hw: the open device; NULL: it is not open.
  * @attr: its capabilities.
  * @events: handler of its events.
- * @refresh: work item; see the head of the file.
+ * @refresh: work item: refresh at once, or again after a failure.
+ * @changed: work item: refresh after changes that the device has reported.
  * @reason: why it is not open.
  * @fatal: it has failed for good; set without the lock.
  * @gone: it was removed: a late refresh must not open it again.
@@ -81,6 +85,7 @@ struct krc_dev {
 	struct krc_hw_attr attr;
 	struct ib_event_handler events;
 	struct delayed_work refresh;
+	struct delayed_work changed;
 	char reason[KRC_REASON_BYTES];
 	bool fatal;
 	bool gone;
@@ -196,6 +201,11 @@ void krc_devices_tidy(void);
 void krc_devices_settle(void);
 
 /* node/client.c */
+
+/* refreshes all devices after changes of MTUs */
+extern struct delayed_work krc_devices_changed;
+/* hears of network devices; the suites call it, too */
+extern struct notifier_block krc_devices_netdev;
 
 /**
  * krc_client_init() - Register for devices and changes of MTUs.

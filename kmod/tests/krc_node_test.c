@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: of what network devices the node takes notice, and how often. Without a device.
+ * Locking: a test runs alone.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/netdevice.h>
+#include <net/net_namespace.h>
+
+#include "node/node_priv.h"
+
+/* Tell the node of an event of a network device. */
+static void krc_node_test_tell(struct net_device *ndev, unsigned long event)
+{
+	struct netdev_notifier_info info = { .dev = ndev };
+
+	krc_devices_netdev.notifier_call(&krc_devices_netdev, event, &info);
+}
+
+/* A device that is nowhere registered, in a network namespace. */
+static struct net_device *krc_node_test_netdev(struct kunit *test, struct net *net)
+{
+	struct net_device *ndev = kunit_kzalloc(test, sizeof(*ndev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	dev_net_set(ndev, net);
+	return ndev;
+}
+
+/* What any user can make, in a namespace of its own, is nothing to the node. */
+static void krc_test_mtus_of_other_namespaces(struct kunit *test)
+{
+	struct net *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct net_device *ours, *theirs;
+	struct device nic = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	ours = krc_node_test_netdev(test, &init_net);
+	theirs = krc_node_test_netdev(test, other);
+	flush_delayed_work(&krc_devices_changed);
+	if (IS_ENABLED(CONFIG_NET_NS)) /* as in the debug kernel; else there is only one */
+		krc_node_test_tell(theirs, NETDEV_CHANGEMTU);
+	krc_node_test_tell(ours, NETDEV_CHANGEADDR);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&krc_devices_changed));
+	krc_node_test_tell(ours, NETDEV_CHANGEMTU);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&krc_devices_changed));
+	flush_delayed_work(&krc_devices_changed);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&krc_devices_changed));
+	/* but a NIC is one wherever it is */
+	theirs->dev.parent = &nic;
+	krc_node_test_tell(theirs, NETDEV_CHANGEMTU);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&krc_devices_changed));
+	flush_delayed_work(&krc_devices_changed);
+}
+
+/* Many changes are one refresh, and the last of them does not defer it. */
+static void krc_test_changes_are_gathered(struct kunit *test)
+{
+	struct net_device *ndev = krc_node_test_netdev(test, &init_net);
+	unsigned long at, before;
+	u32 i;
+
+	flush_delayed_work(&krc_devices_changed);
+	before = jiffies;
+	krc_node_test_tell(ndev, NETDEV_CHANGEMTU);
+	at = krc_devices_changed.timer.expires;
+	KUNIT_EXPECT_TRUE(test, time_after_eq(at, before + msecs_to_jiffies(KRC_REFRESH_MS)));
+	msleep(20);
+	for (i = 0; i < 1000 && delayed_work_pending(&krc_devices_changed); i++)
+		krc_node_test_tell(ndev, NETDEV_CHANGEMTU);
+	KUNIT_EXPECT_EQ(test, krc_devices_changed.timer.expires, at);
+	flush_delayed_work(&krc_devices_changed);
+}
+
+static struct kunit_case krc_node_cases[] = {
+	KUNIT_CASE(krc_test_mtus_of_other_namespaces),
+	KUNIT_CASE(krc_test_changes_are_gathered),
+	{}
+};
+
+static struct kunit_suite krc_node_suite = {
+	.name = "krcore_node",
+	.test_cases = krc_node_cases,
+};
+kunit_test_suite(krc_node_suite);
