@@ -306,6 +306,7 @@ static int krc_ref_claim(struct krc_remote *remote, u64 token, struct krc_remote
 		return -ENOMEM;
 	if (ref && !ref->valid) {
 		list_add_tail(&wait->list, &ref->waits);
+		krc_pool_read_also(remote->pool, &ref->read, wait->payer);
 		return -EINPROGRESS;
 	}
 	if (ref) {

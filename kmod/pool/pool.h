@@ -380,7 +380,7 @@ void krc_flow_release(struct krc_flow *flow);
  * struct krc_read - A READ for the module itself; embedded by its owner.
  * @standing: the target; the owner holds a reference until done().
  * @payer: key of the share that its slot is charged to: each payer has a bounded number of
- *	slots. Only compared, never followed.
+ *	slots. Only compared, never followed. krc_pool_read_also() may change it.
  * @remote_addr: address at the target.
  * @rkey: remote key.
  * @bytes: length, 1 to 256.
@@ -392,6 +392,7 @@ void krc_flow_release(struct krc_flow *flow);
  * @start: out: jiffies when it was posted last, so no later than the state that @bytes show.
  * @list: entry of the list it waits in; the pool's.
  * @share: payer's share it waits in; the pool's.
+ * @place: its number among those that have waited in @share; the pool's.
  * @slot: READ slot it is in flight in; the pool's.
  * @queued: it has no slot yet, and its outcome is open; the pool's.
  * @err: its outcome, while it waits for done(); the pool's.
@@ -406,6 +407,7 @@ struct krc_read {
 	unsigned long start;
 	struct list_head list;
 	struct krc_share *share;
+	u32 place;
 	struct krc_read_slot *slot;
 	bool queued;
 	int err;
@@ -424,6 +426,18 @@ struct krc_read {
  * did not answer, and it is too early to try again), -ENODEV, -ENOMEM, -EINVAL (@bytes).
  */
 int krc_pool_read(struct krc_pool *pool, struct krc_read *read, u32 *ret_index);
+
+/**
+ * krc_pool_read_also() - Somebody else wants a READ, too.
+ * @pool: pool.
+ * @read: krc_pool_read() is about to take it or took it; done() has not freed it.
+ * @payer: as krc_read.payer, of the one that wants it now.
+ *
+ * A READ that has not begun is charged to @payer from now on, if it comes to its turn sooner so: a
+ * payer does not wait for what another one has to wait for. Calls no done().
+ * Context: any but hard interrupts. Inside krc_rail_enter().
+ */
+void krc_pool_read_also(struct krc_pool *pool, struct krc_read *read, const void *payer);
 
 /**
  * krc_pool_unread() - Withdraw a READ that is no longer wanted.

@@ -60,6 +60,7 @@ static const struct {
  * @payer: krc_read.payer.
  * @set: enum krc_slot_set.
  * @used: slots it holds.
+ * @next: krc_read.place of the next READ that comes to wait.
  */
 struct krc_share {
 	struct hlist_node node;
@@ -68,6 +69,7 @@ struct krc_share {
 	const void *payer;
 	u32 set;
 	u32 used;
+	u32 next;
 };
 
 /*
@@ -161,6 +163,39 @@ static void krc_share_settle(struct krc_reader *reader, struct krc_share *share)
 	kfree(share);
 }
 
+static void krc_share_add(struct krc_reader *reader, struct krc_share *share, struct krc_read *read)
+{
+	lockdep_assert_held(&reader->lock);
+	read->share = share;
+	read->place = share->next++;
+	list_add_tail(&read->list, &share->waiting);
+	krc_share_settle(reader, share);
+}
+
+/*
+ * Count what a share holds and has to serve before a READ that waits in it, or, if @read is NULL,
+ * before one that would come now. READs that were withdrawn from between others may count.
+ */
+static u32 krc_share_before(const struct krc_share *share, const struct krc_read *read)
+{
+	const struct krc_read *first;
+
+	if (!share)
+		return 0;
+	first = list_first_entry_or_null(&share->waiting, struct krc_read, list);
+	return share->used + (first ? (read ? read->place : share->next) - first->place : 0);
+}
+
+/* Whether @payer would get a slot of a set for a READ sooner than the share in which it waits. */
+static bool krc_read_sooner(struct krc_reader *reader, const struct krc_read *read,
+			    const void *payer, u32 set)
+{
+	lockdep_assert_held(&reader->lock);
+	return read->share && read->share->payer != payer &&
+	       krc_share_before(krc_share_find(reader, payer, set), NULL) <
+		       krc_share_before(read->share, read);
+}
+
 static int krc_read_enqueue(struct krc_reader *reader, struct krc_read *read, u32 set)
 {
 	struct krc_share *share = krc_share_get(reader, read->payer, set);
@@ -168,9 +203,7 @@ static int krc_read_enqueue(struct krc_reader *reader, struct krc_read *read, u3
 	lockdep_assert_held(&reader->lock);
 	if (!share)
 		return -ENOMEM;
-	read->share = share;
-	list_add_tail(&read->list, &share->waiting);
-	krc_share_settle(reader, share);
+	krc_share_add(reader, share, read);
 	return 0;
 }
 
@@ -202,27 +235,35 @@ static void krc_read_dequeue(struct krc_reader *reader, struct krc_read *read)
 static struct krc_read krc_probe_begun;
 
 /*
+ * Have a READ, which is in no list, ask its target in place of the probe, which still waits for
+ * a slot and from now on for this READ.
+ */
+static int krc_read_replace(struct krc_reader *reader, struct krc_read *read, u32 set)
+{
+	struct krc_standing *standing = read->standing;
+	struct krc_read *probe = standing->probe;
+	int err = krc_read_enqueue(reader, read, set);
+
+	lockdep_assert_held(&reader->lock);
+	if (err)
+		return err;
+	standing->probe = read;
+	krc_read_dequeue(reader, probe);
+	list_add_tail(&probe->list, &standing->waiting);
+	return 0;
+}
+
+/*
  * A target is being asked already: wait for its probe. If the probe still waits for a slot, and
- * this payer has no other READ waiting, this READ becomes the probe, since it may get
- * its turn sooner.
+ * this payer would get one sooner, this READ becomes the probe.
  */
 static int krc_read_join(struct krc_reader *reader, struct krc_read *read, u32 set)
 {
 	struct krc_standing *standing = read->standing;
-	struct krc_read *probe = standing->probe;
-	struct krc_share *share = krc_share_find(reader, read->payer, set);
-	int err;
 
 	lockdep_assert_held(&reader->lock);
-	if (probe->share && probe->share->payer != read->payer &&
-	    (!share || list_empty(&share->waiting))) {
-		err = krc_read_enqueue(reader, read, set);
-		if (err)
-			return err;
-		standing->probe = read;
-		krc_read_dequeue(reader, probe);
-		read = probe;
-	}
+	if (krc_read_sooner(reader, standing->probe, read->payer, set))
+		return krc_read_replace(reader, read, set);
 	list_add_tail(&read->list, &standing->waiting);
 	return 0;
 }
@@ -511,6 +552,61 @@ int krc_pool_read(struct krc_pool *pool, struct krc_read *read, u32 *ret_index)
 	if (slot)
 		*ret_index = krc_flow_index(&slot->flow);
 	return err;
+}
+
+/* A READ that waits in no share: for the probe of its target, or to be admitted anew. */
+static bool krc_read_also_waits(struct krc_reader *reader, struct krc_read *read, const void *payer)
+{
+	struct krc_standing *standing = read->standing;
+	struct krc_read *probe = standing->probe;
+	u32 shared = KRC_SLOTS_SHARED;
+	bool sooner = probe && probe->share &&
+		      krc_read_sooner(reader, probe, payer, probe->share->set);
+
+	lockdep_assert_held(&reader->lock);
+	if (!sooner) {
+		/* it goes where proven targets are READ, if the probe is answered */
+		if (krc_share_before(krc_share_find(reader, payer, shared), NULL) <
+		    krc_share_before(krc_share_find(reader, read->payer, shared), NULL))
+			read->payer = payer;
+		return false;
+	}
+	list_del_init(&read->list);
+	read->payer = payer;
+	if (!krc_read_replace(reader, read, probe->share->set))
+		return true;
+	list_add_tail(&read->list, &standing->waiting);
+	return false;
+}
+
+/* Return: whether the READ has moved, so that it may have its turn now. */
+static bool krc_read_also(struct krc_reader *reader, struct krc_read *read, const void *payer)
+{
+	struct krc_share *from = read->share, *to;
+
+	lockdep_assert_held(&reader->lock);
+	if (!from)
+		return krc_read_also_waits(reader, read, payer);
+	if (!krc_read_sooner(reader, read, payer, from->set))
+		return false;
+	to = krc_share_get(reader, payer, from->set);
+	if (!to)
+		return false;
+	list_del_init(&read->list);
+	read->payer = payer;
+	krc_share_add(reader, to, read);
+	krc_share_settle(reader, from);
+	return true;
+}
+
+void krc_pool_read_also(struct krc_pool *pool, struct krc_read *read, const void *payer)
+{
+	struct krc_reader *reader = pool->reader;
+
+	spin_lock_bh(&reader->lock);
+	if (read->queued && !reader->stopped && krc_read_also(reader, read, payer))
+		queue_work(pool->wq, &reader->more);
+	spin_unlock_bh(&reader->lock);
 }
 
 bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read)

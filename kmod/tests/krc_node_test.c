@@ -74,11 +74,9 @@ static void krc_test_changes_are_gathered(struct kunit *test)
 	flush_delayed_work(&krc_devices_changed);
 }
 
-static struct kunit_case krc_node_cases[] = {
-	KUNIT_CASE(krc_test_mtus_of_other_namespaces),
-	KUNIT_CASE(krc_test_changes_are_gathered),
-	{}
-};
+static struct kunit_case krc_node_cases[] = { KUNIT_CASE(krc_test_mtus_of_other_namespaces),
+					      KUNIT_CASE(krc_test_changes_are_gathered),
+					      {} };
 
 static struct kunit_suite krc_node_suite = {
 	.name = "krcore_node",
