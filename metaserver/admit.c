@@ -103,6 +103,8 @@ bool ms_admit(struct ms_session *s, uint64_t now_ms)
 	const char *why = "the same client has attached again";
 
 	if (!old && hub->stats.sessions >= hub->limits.clients_max) {
+		if (s->ops->at_limit && s->ops->at_limit(s->arg))
+			return false; /* it would put another out, and not get the place */
 		old = ms_roll_overdue(hub, now_ms);
 		why = "silent, and another client needs the place";
 		if (!old)

@@ -179,6 +179,11 @@ static int ms_conn_open_reads(void *arg)
 	return err ? err : -ibv_modify_qp(conn->qp, &attr, IBV_QP_ACCESS_FLAGS);
 }
 
+static bool ms_conn_at_limit(void *arg)
+{
+	return ms_source_at_limit(arg);
+}
+
 static void ms_conn_root(void *arg, struct krp_root_ref *ret_root)
 {
 	const struct ms_conn *conn = arg;
@@ -204,6 +209,7 @@ static const struct ms_session_ops ms_conn_ops = {
 	.open_reads = ms_conn_open_reads,
 	.root = ms_conn_root,
 	.close = ms_conn_close,
+	.at_limit = ms_conn_at_limit,
 };
 
 /* calls of device.c */

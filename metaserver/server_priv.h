@@ -681,6 +681,14 @@ uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from);
 int ms_source_prove(struct ms_conn *conn, const uint8_t *gid);
 
 /**
+ * ms_source_at_limit() - Whether clients_per_address_max are attached from where a stranger is.
+ * @conn: connection that has sent: see ms_source_prove().
+ *
+ * Return: true if they are.
+ */
+bool ms_source_at_limit(const struct ms_conn *conn);
+
+/**
  * ms_source_enter() - A connection has authenticated: count it as a client of its address.
  * @conn: connection with a source, a stranger until now.
  * @gid: GID that its queue pair is connected to; NULL if that is not known: then the address

@@ -154,12 +154,14 @@ struct ms_hub {
  * @root: where the client finds the root.
  * @close: no more messages are wanted; deliver those queued, then disconnect.
  *	@why is for diagnostics. The function must not use the session.
+ * @at_limit: whether @open_reads would say -EUSERS; NULL: never.
  */
 struct ms_session_ops {
 	int (*send)(void *arg, const void *msg, unsigned int bytes, bool notify);
 	int (*open_reads)(void *arg);
 	void (*root)(void *arg, struct krp_root_ref *ret_root);
 	void (*close)(void *arg, const char *why);
+	bool (*at_limit)(void *arg);
 };
 
 /**

@@ -138,6 +138,11 @@ int ms_source_prove(struct ms_conn *conn, const uint8_t *gid)
 	return 0;
 }
 
+bool ms_source_at_limit(const struct ms_conn *conn)
+{
+	return conn->source && ms_source_has_all(conn->srv, conn->source);
+}
+
 int ms_source_enter(struct ms_conn *conn, const uint8_t *gid)
 {
 	struct ms_source *from = conn->source, *s = from;

@@ -24,6 +24,7 @@ struct client {
 	unsigned int closed;
 	unsigned int status; /* of the last message */
 	unsigned int type;
+	bool at_limit; /* its address has as many clients as it may */
 };
 
 struct fixture {
@@ -46,8 +47,16 @@ static int ad_send(void *arg, const void *msg, unsigned int bytes, bool notify)
 
 static int ad_open_reads(void *arg)
 {
-	(void)arg;
-	return 0;
+	const struct client *c = arg;
+
+	return c->at_limit ? -EUSERS : 0;
+}
+
+static bool ad_at_limit(void *arg)
+{
+	const struct client *c = arg;
+
+	return c->at_limit;
 }
 
 static void ad_root(void *arg, struct krp_root_ref *ret_root)
@@ -64,7 +73,8 @@ static void ad_close(void *arg, const char *why)
 	c->closed++;
 }
 
-static const struct ms_session_ops ad_ops = { ad_send, ad_open_reads, ad_root, ad_close };
+static const struct ms_session_ops ad_ops = { ad_send, ad_open_reads, ad_root, ad_close,
+					      ad_at_limit };
 
 static int setup(void **state)
 {
@@ -186,6 +196,23 @@ static void test_others_are_not_replaced(void **state)
 	assert_int_equal(attach_as(fx, 6, 2, 10), KRP_ST_LIMIT_CLIENTS); /* our other address */
 	assert_int_equal(fx->hub.roll.replaced, 0);
 	assert_int_equal(fx->hub.stats.sessions, 3);
+}
+
+/* A client that its address would not let in puts nobody out. */
+static void test_a_client_that_is_refused_replaces_nobody(void **state)
+{
+	struct fixture *fx = *state;
+
+	fill(fx);
+	fx->now += 59000; /* all are overdue */
+	connect_client(fx, 3, 9, 1);
+	fx->client[3].at_limit = true;
+	assert_int_equal(attach_as(fx, 3, 9, 10), KRP_ST_LIMIT_CLIENTS);
+	assert_int_equal(fx->client[0].closed + fx->client[1].closed + fx->client[2].closed, 0);
+	assert_int_equal(fx->hub.roll.replaced, 0);
+	/* one that may come in does */
+	assert_int_equal(attach(fx, 4, 8, 10), KRP_ST_OK);
+	assert_int_equal(fx->client[0].closed, 1);
 }
 
 /* Who only says that it is at a GID does not throw out who is there. */
@@ -325,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_a_returning_client_replaces_its_session),
 		CASE(test_others_are_not_replaced),
+		CASE(test_a_client_that_is_refused_replaces_nobody),
 		CASE(test_a_gid_that_is_only_said_replaces_nothing),
 		CASE(test_hello_alone_replaces_nothing),
 		CASE(test_the_most_silent_makes_room),
