@@ -104,6 +104,7 @@ static int mc_diff_read(struct mc *mc, struct mc_diff *diff, unsigned int server
 {
 	struct mc_diff_walk walk = { .diff = diff, .server = server };
 	struct krcore_check check = { .size = sizeof(check) };
+	const char *unseen;
 	int ret;
 
 	if (info->state != KRCORE_SERVER_UP || server >= MC_DIFF_SERVERS_MAX)
@@ -113,11 +114,10 @@ static int mc_diff_read(struct mc *mc, struct mc_diff *diff, unsigned int server
 		return mc_error(mc, "no memory");
 	if (ret)
 		return mc_error(mc, "%s: %s", info->address, krcore_error_text());
-	if (check.bad || check.directory_errors)
-		return mc_error(mc, "%s: the table is damaged, see krcore-metactl table check",
-				info->address);
-	diff->servers |= 1ULL << server;
-	return MC_OK;
+	unseen = mc_diff_unseen(&check);
+	if (!check.bad && !check.directory_errors) /* then what the buckets have can be compared */
+		diff->servers |= 1ULL << server;
+	return unseen ? mc_error(mc, "%s: %s", info->address, unseen) : MC_OK;
 }
 
 /* The tables were read one after the other: look up again, and report what still differs. */

@@ -10,6 +10,16 @@
 #include "client/wire.h"
 #include "proto/krp_hash.h"
 
+const char *mc_diff_unseen(const struct krcore_check *check)
+{
+	if (check->bad || check->directory_errors)
+		return "the table is damaged, see krcore-metactl table check";
+	if (check->crowded)
+		return "its table has crowded pages; the records that it keeps aside are in no "
+		       "bucket, and are not compared";
+	return NULL;
+}
+
 int mc_diff_add(struct mc_diff *diff, unsigned int server, const struct krcore_key *key,
 		const struct krcore_value *value)
 {

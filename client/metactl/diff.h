@@ -57,6 +57,14 @@ struct mc_diff_row {
 };
 
 /**
+ * mc_diff_unseen() - Why a server may have records that a walk has not brought.
+ * @check: of the walk.
+ *
+ * Return: text, or NULL if it has brought all.
+ */
+const char *mc_diff_unseen(const struct krcore_check *check);
+
+/**
  * mc_diff_add() - A server has a record.
  * @diff: before the first mc_diff_next().
  * @server: 0 to MC_DIFF_SERVERS_MAX - 1; its bit is to be set in @diff->servers by the

@@ -68,11 +68,28 @@ static void test_not_alike(void **state)
 	mc_diff_free(&diff);
 }
 
+/* Records that no bucket has cannot be compared, and that is said; damage comes first. */
+static void test_what_a_walk_does_not_bring(void **state)
+{
+	struct krcore_check check = { .size = sizeof(check), .records = 7, .torn = 1, .moved = 2 };
+
+	(void)state;
+	assert_null(mc_diff_unseen(&check));
+	check.crowded = 1;
+	assert_non_null(strstr(mc_diff_unseen(&check), "keeps aside"));
+	check.bad = 1;
+	assert_non_null(strstr(mc_diff_unseen(&check), "damaged"));
+	check.bad = 0;
+	check.directory_errors = 1;
+	assert_non_null(strstr(mc_diff_unseen(&check), "damaged"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alike),
 		cmocka_unit_test(test_not_alike),
+		cmocka_unit_test(test_what_a_walk_does_not_bring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
