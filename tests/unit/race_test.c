@@ -23,6 +23,7 @@
 #define MUTANT_SEEDS 3000
 #define KEYS_MAX 48
 #define WORKERS 4
+#define LEASE_MS 4000
 
 /* keys: every third has the fingerprint of the one before it */
 static char names[KEYS_MAX][24];
@@ -247,15 +248,18 @@ static void test_depth_max(void **state)
  * @kills: how many workers die.
  * @mutant: fault to be planted: 0 none, 1 no re-read, 2 no mark, 3 a WRITE is replayed.
  * @bytes: of each value, at most BYTES_MAX; 0: few, drawn.
+ * @lease_ms: 0: none ever ends; else two clients reclaim all the time, and workers that are idle
+ *	for long are taken for dead.
  */
 struct plan {
-	unsigned int keys, ops, unknown_odds, kills, mutant, bytes;
+	unsigned int keys, ops, unknown_odds, kills, mutant, bytes, lease_ms;
 };
 
 #define BYTES_MAX 40000 /* a chunk has five such blocks */
 
 static struct rh_history history;
 static const struct plan *plan_now;
+static uint64_t reclaimed; /* blocks, in all runs */
 static bool broken; /* an operation failed in a way that no fault explains */
 
 static struct rh_op *begin(struct rw_client *me, enum rh_kind kind, unsigned int key)
@@ -313,12 +317,44 @@ static int one_op(struct rw_client *me, enum rh_kind kind, unsigned int key)
 	return got < 0 ? (int)got : 0;
 }
 
+/* Do nothing for up to four leases; time goes on by what others do. */
+static void idle(struct rw_client *me, unsigned int lease_ms)
+{
+	uint64_t until = me->world->steps + rw_draw(me->world, 4 * lease_ms);
+
+	while (me->world->steps < until)
+		me->t.ops->pause(&me->t, 0);
+}
+
+/* Reclaim until all workers have ended. */
+static void reclaimer(struct rw_client *me)
+{
+	struct kr_report report;
+	unsigned int i;
+	int err;
+
+	do {
+		memset(&report, 0, sizeof(report));
+		err = kr_check(me->c, true, &report);
+		if (err || report.damaged) {
+			fprintf(stderr, "reclaim: %d, %llu damaged\n", err,
+				(unsigned long long)report.damaged);
+			broken = true;
+		}
+		reclaimed += report.reclaimed;
+		for (i = 0; i < WORKERS && !me->world->clients[i].ready; i++)
+			;
+	} while (i < WORKERS && !err);
+}
+
 static void worker(struct rw_client *me)
 {
 	const struct plan *plan = me->arg;
 	unsigned int i, key;
 
 	for (i = 0; i < plan->ops; i++) {
+		if (plan->lease_ms && !rw_draw(me->world, 20))
+			idle(me, plan->lease_ms);
 		key = rw_draw(me->world, plan->keys);
 		if (one_op(me, (enum rh_kind)rw_draw(me->world, 5), key) == -ENODEV)
 			return;
@@ -363,6 +399,12 @@ static bool run_history(const struct plan *plan, uint64_t seed)
 	memset(&history, 0, sizeof(history));
 	plan_now = plan;
 	broken = false;
+	if (plan->lease_ms)
+		rw_lease(w, plan->lease_ms);
+	for (i = WORKERS; plan->lease_ms && i < RW_CLIENTS; i++) {
+		rw_open(w, i);
+		rw_spawn(w, i, reclaimer, NULL);
+	}
 	for (i = 0; i < WORKERS; i++) {
 		struct kr_client *c = rw_open(w, i);
 
@@ -376,6 +418,7 @@ static bool run_history(const struct plan *plan, uint64_t seed)
 	}
 	good = rw_run(w);
 	if (good && !broken) {
+		rw_close(w, WORKERS);
 		final_gets(w, plan->keys);
 		good = !broken && rh_linearizable(&history, &key) &&
 		       !kr_walk(w->clients[WORKERS].c, unique_entry, &seen);
@@ -434,6 +477,25 @@ static void test_histories_with_unknown_outcomes(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
 		run_seeds(&plans[i]);
+}
+
+/* Memory of the dead, and of those who are slow, is used again all the time. */
+static void test_histories_with_reclaim(void **state)
+{
+	static const struct plan plans[] = {
+		{ .keys = 3, .ops = 15, .lease_ms = LEASE_MS },
+		{ .keys = 12, .ops = 40, .lease_ms = LEASE_MS, .bytes = BYTES_MAX },
+		{ .keys = 48, .ops = 60, .lease_ms = LEASE_MS, .kills = 2 },
+		{ .keys = 8, .ops = 30, .lease_ms = LEASE_MS, .unknown_odds = 8 },
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		reclaimed = 0;
+		run_seeds(&plans[i]);
+		assert_true(reclaimed > SEEDS);
+	}
 }
 
 /* Each fault that is planted is found. */
@@ -859,6 +921,7 @@ int main(void)
 		cmocka_unit_test(test_histories),
 		cmocka_unit_test(test_histories_with_deaths),
 		cmocka_unit_test(test_histories_with_unknown_outcomes),
+		cmocka_unit_test(test_histories_with_reclaim),
 		cmocka_unit_test(test_every_step_of_insert),
 		cmocka_unit_test(test_every_step_of_insert_that_splits),
 		cmocka_unit_test(test_every_step_of_update),

@@ -34,17 +34,43 @@ static void rw_yield(struct rw_client *client)
 		swapcontext(&client->context, &w->home);
 }
 
-/* Do one request. Words are copied in one piece each. */
-static void rw_do(struct rw_world *w, struct kr_req *req)
+/*
+ * Copy words, each in one piece, from one end or the other. Now and then others go on in between,
+ * a few times in all, however long it is.
+ */
+static void rw_copy(struct rw_client *client, void *to, const void *from, uint32_t bytes)
 {
-	uint64_t *word = (uint64_t *)(w->memory + req->remote);
+	uint32_t words = (bytes + 7) / 8, most = words, done, piece, at;
+	struct rw_world *w = client->world;
+	bool down = false;
+
+	if (w->now == client && !rw_draw(w, 3)) {
+		most = words < 64 ? 1 + words / 4 : words / 2;
+		down = !rw_draw(w, 4);
+	}
+	for (done = 0; done < words; done += piece) {
+		if (done)
+			rw_yield(client);
+		piece = most == words ? words : 1 + rw_draw(w, most);
+		if (piece > words - done)
+			piece = words - done;
+		at = 8 * (down ? words - done - piece : done);
+		memcpy((uint8_t *)to + at, (const uint8_t *)from + at,
+		       bytes - at < 8 * piece ? bytes - at : 8 * piece);
+	}
+}
+
+/* Do one request. */
+static void rw_do(struct rw_client *client, struct kr_req *req)
+{
+	uint64_t *word = (uint64_t *)(client->world->memory + req->remote);
 
 	switch (req->op) {
 	case KR_READ:
-		memcpy(req->local, word, req->length);
+		rw_copy(client, req->local, word, req->length);
 		break;
 	case KR_WRITE:
-		memcpy(word, req->local, req->length);
+		rw_copy(client, word, req->local, req->length);
 		break;
 	case KR_CAS:
 		*(uint64_t *)req->local = *word;
@@ -58,6 +84,18 @@ static void rw_do(struct rw_world *w, struct kr_req *req)
 	}
 }
 
+/* A request of which nobody knows what became: it is not done, or (WRITE) a part of it is. */
+static void rw_do_part(struct rw_client *client, struct kr_req *req)
+{
+	struct kr_req part = *req;
+
+	if (req->op != KR_WRITE)
+		return;
+	part.length = rw_draw(client->world, req->length / 8 + 1) * 8;
+	if (part.length)
+		rw_do(client, &part);
+}
+
 static int rw_one(struct rw_client *client, struct kr_req *req)
 {
 	struct rw_world *w = client->world;
@@ -67,6 +105,8 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 	if (req->remote > w->bytes || req->length > w->bytes - req->remote)
 		return -EOVERFLOW;
 	client->requests++;
+	if (client->requests == client->dies_at)
+		rw_do_part(client, req);
 	if (client->requests >= client->dies_at)
 		return -ENODEV;
 	if (client->requests == client->lapses_at) {
@@ -77,13 +117,14 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 		  (client->requests == client->unknown_at ||
 		   (client->unknown_odds && !rw_draw(w, client->unknown_odds)));
 	if (!unknown) {
-		rw_do(w, req);
+		rw_do(client, req);
 		return 0;
 	}
-	if (client->requests == client->unknown_at ? client->unknown_done : rw_draw(w, 2)) {
-		rw_do(w, req);
-		rw_yield(client); /* the world goes on before the client hears of it */
-	}
+	if (client->requests == client->unknown_at ? client->unknown_done : rw_draw(w, 2))
+		rw_do(client, req);
+	else
+		rw_do_part(client, req);
+	rw_yield(client); /* the world goes on before the client hears of it */
 	return -EREMCHG;
 }
 
@@ -102,7 +143,7 @@ static int rw_submit(struct kr_transport *t, struct kr_req *reqs, unsigned int n
 		if (reqs[i].op != KR_WRITE || reqs[i].status)
 			continue;
 		rw_yield(client);
-		rw_do(client->world, &reqs[i]);
+		rw_do(client, &reqs[i]);
 	}
 	return err;
 }

@@ -2,8 +2,8 @@
 /*
  * A memory node and clients of krcore-race in one process, for tests: a transport over plain
  * memory whose clients are coroutines. Which client does its next request is drawn from a seed, so
- * that a run can be had again. Clients die, and requests get an unknown outcome, where a test
- * says so.
+ * that a run can be had again. READs and WRITEs are done in pieces of words. Clients die, and
+ * requests get an unknown outcome, where a test says so; of a WRITE a part may be done then.
  */
 #ifndef KRC_TESTS_RACE_WORLD_H
 #define KRC_TESTS_RACE_WORLD_H
