@@ -3,25 +3,40 @@
  * Keys and values as text, one line each: what scan prints and load reads.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "common/text.h"
 #include "race/tool/tool.h"
+
+static bool kt_has_letter(unsigned char c)
+{
+	return c == '\\' || c == '\t' || c == '\n';
+}
+
+/* Print bytes that have no escape of a letter. */
+static void kt_escape_run(const unsigned char *b, size_t nr)
+{
+	char *safe = kru_text_safe(b, nr);
+	size_t i;
+
+	if (safe)
+		fputs(safe, stdout);
+	for (i = 0; !safe && i < nr; i++) /* no memory: the same bytes, longer */
+		printf("\\x%02x", b[i]);
+	free(safe);
+}
 
 void kt_escape(const void *bytes, size_t nr)
 {
 	const unsigned char *b = bytes;
-	size_t i;
+	size_t from, to;
 
-	for (i = 0; i < nr; i++) {
-		if (b[i] == '\\')
-			fputs("\\\\", stdout);
-		else if (b[i] == '\t')
-			fputs("\\t", stdout);
-		else if (b[i] == '\n')
-			fputs("\\n", stdout);
-		else if (b[i] < 0x20 || b[i] == 0x7f)
-			printf("\\x%02x", b[i]);
-		else
-			putchar(b[i]);
+	for (from = 0; from < nr; from = to + 1) {
+		for (to = from; to < nr && !kt_has_letter(b[to]); to++)
+			;
+		kt_escape_run(b + from, to - from);
+		if (to < nr)
+			fputs(b[to] == '\t' ? "\\t" : b[to] == '\n' ? "\\n" : "\\\\", stdout);
 	}
 }
 

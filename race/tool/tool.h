@@ -66,7 +66,14 @@ int kt_load(struct kt_args *args);
 /** kt_check() - A command. @args: command line. Return: exit status. */
 int kt_check(struct kt_args *args);
 
-/** kt_escape() - Print bytes as text: \t, \n, \\ and \xHH. @bytes: they. @nr: how many. */
+/**
+ * kt_escape() - Print bytes as text that no terminal obeys.
+ * @bytes: they.
+ * @nr: how many.
+ *
+ * \\ stands for a backslash, \t and \n for tab and newline, and \xHH for each byte of another
+ * control character (those of U+0080 to U+009F as well) and for what is not UTF-8.
+ */
 void kt_escape(const void *bytes, size_t nr);
 
 /**

@@ -24,7 +24,7 @@ TOP = {"proto": "", "common": "proto", "client": "client/include common proto",
        "client/metactl": "client client/include common proto",
        "metaserver": "client client/include common proto",
        "race/include": "", "race/lib": "client/include race/include proto",
-       "race/tool": "client/include race/include"}
+       "race/tool": "client/include race/include common"}
 # of them in race/, what decides there: any network will do
 RACE_CORE = re.compile(r"race/lib/(?!krcore|race|serve)\w+\.[ch]$")
 RACE_CORE_MAY = re.compile(r"race/lib/(?!krcore)|proto/")
