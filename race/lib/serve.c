@@ -3,10 +3,13 @@
  * The server of a table: memory, registered and published. Nothing of it runs for clients.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <krcore/queue.h>
 #include <krcore/race.h>
@@ -36,6 +39,51 @@ struct krcore_race_server {
 	struct krcore_key key;
 };
 
+/* Whether the link of a port is up; if that cannot be told, it is not. */
+static bool kr_port_is_up(const struct krcore_port_info *info)
+{
+	char path[128], state = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%.63s/ports/%u/state", info->device,
+		 info->port_num);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (read(fd, &state, 1) != 1)
+		state = 0;
+	close(fd);
+	return state == '4'; /* "4: ACTIVE" */
+}
+
+/*
+ * The GID of a port of this node, by its number, or 0: of the first that is up, or else of the first.
+ * What is opened and published by a GID is one port, however ports are numbered by then.
+ */
+static int kr_serve_port(uint32_t port, uint8_t *ret_gid)
+{
+	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = 16 };
+	struct krcore_port_info info = { .size = sizeof(info) };
+	struct krcore_node *node;
+	uint32_t i;
+	int err;
+
+	err = krcore_node_open(&opts, &node);
+	if (err)
+		return err;
+	err = krcore_node_port(node, port ? port : 1, &info);
+	if (!err)
+		memcpy(ret_gid, info.gid, sizeof(info.gid));
+	for (i = 1; !err && !port && !krcore_node_port(node, i, &info); i++) {
+		if (!kr_port_is_up(&info))
+			continue;
+		memcpy(ret_gid, info.gid, sizeof(info.gid));
+		break;
+	}
+	krcore_node_close(node);
+	return err;
+}
+
 static int kr_serve_memory(struct krcore_race_server *s,
 			   const struct krcore_race_server_options *opts)
 {
@@ -57,19 +105,16 @@ static int kr_serve_memory(struct krcore_race_server *s,
 	return kr_format(s->memory, s->bytes, groups, depth, seed, lease_ms);
 }
 
-static int kr_serve_publish(struct krcore_race_server *s, uint16_t service, uint32_t port)
+static int kr_serve_publish(struct krcore_race_server *s, uint16_t service, const uint8_t *gid)
 {
 	struct krcore_region_ref ref;
-	struct krcore_port_info info = { .size = sizeof(info) };
 	struct krcore_value value;
 	int err;
 
-	err = krcore_node_port(s->node, port ? port : 1, &info);
-	if (!err)
-		err = krcore_open(NULL, &s->ctx);
+	err = krcore_open(NULL, &s->ctx);
 	if (err)
 		return err;
-	memcpy(s->key.gid, info.gid, sizeof(s->key.gid));
+	memcpy(s->key.gid, gid, sizeof(s->key.gid));
 	s->key.service = service;
 	krcore_region_ref_of(&s->mr, &ref);
 	krcore_region_encode(&ref, &value);
@@ -92,8 +137,9 @@ int krcore_race_serve(const struct krcore_race_server_options *opts,
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	node.port = opts->port;
 	err = kr_serve_memory(s, opts);
+	if (!err)
+		err = kr_serve_port(opts->port, node.gid);
 	if (!err)
 		err = krcore_node_open(&node, &s->node);
 	if (!err)
@@ -103,7 +149,7 @@ int krcore_race_serve(const struct krcore_race_server_options *opts,
 					    KRCORE_ACCESS_REMOTE_ATOMIC,
 				    &s->mr);
 	if (!err)
-		err = kr_serve_publish(s, service, opts->port);
+		err = kr_serve_publish(s, service, node.gid);
 	if (err) {
 		krcore_race_server_close(s);
 		return err;
