@@ -4,7 +4,8 @@
  *
  * A checksum cannot be guessed, so a bit of the input has the harness seal the header and the block
  * that was changed. Whatever comes, the client reads and writes within its own memory and
- * ends, and what it hands out has lengths within the limits.
+ * ends, and what it hands out has lengths within the limits. It also reclaims what words of owners
+ * and clients say, which are the node's as well.
  */
 #include <stdlib.h>
 
@@ -14,6 +15,8 @@
 #define FZ_BYTES (3 * KR_CHUNK_BYTES)
 #define FZ_KEYS 12
 #define FZ_PATCHES 64
+#define FZ_LEASE_MS \
+	1000 /* what comes from the node may be 50 days: only the wait is shorter here */
 
 /* how the harness helps the input along */
 #define FZ_SEAL 0x01
@@ -21,13 +24,27 @@
 
 static struct rw_world *fz_world;
 static uint8_t *fz_template;
-static uint64_t fz_places[4 * FZ_KEYS];
+static uint64_t fz_places[4 * FZ_KEYS]; /* three for each key, then others */
 static unsigned int fz_nr_places;
 
 static void fz_note(uint64_t at)
 {
 	if (fz_nr_places < 4 * FZ_KEYS)
 		fz_places[fz_nr_places++] = at;
+}
+
+/* Another client, which dies: there is something to reclaim. */
+static void fz_dies(void)
+{
+	struct kr_client *c = rw_open(fz_world, 2);
+
+	FZ_ASSERT(!kr_modify(c, KR_PUT, "m", 1, "value", 5));
+	FZ_ASSERT(!kr_modify(c, KR_PUT, "m", 1, "other", 5));
+	fz_note(c->header.clients + c->id * 8ULL);
+	fz_note(c->header.owners);
+	fz_note(c->header.owners + 8);
+	fz_world->clients[2].dies_at = 1;
+	rw_close(fz_world, 2);
 }
 
 /* A table with a few entries, and where words of interest are in it; once. */
@@ -50,6 +67,7 @@ static void fz_make(void)
 	}
 	fz_note(c->header.dir + 8);
 	rw_close(fz_world, 0);
+	fz_dies();
 	fz_template = malloc(FZ_BYTES);
 	FZ_ASSERT(fz_template);
 	memcpy(fz_template, fz_world->memory, FZ_BYTES);
@@ -75,7 +93,7 @@ static void fz_seal(void)
 	unsigned int i;
 
 	h->sum = krp_xxh64(h, offsetof(struct kr_header, sum), KR_MAGIC);
-	for (i = 1; i < fz_nr_places; i += 3) {
+	for (i = 1; i < 3 * FZ_KEYS; i += 3) {
 		block = (struct kr_block *)(fz_world->memory + fz_places[i]);
 		if ((uint64_t)block->key_bytes + block->value_bytes + sizeof(*block) <=
 		    FZ_BYTES - fz_places[i])
@@ -103,7 +121,9 @@ static void fz_use(struct kr_client *c)
 	(void)kr_modify(c, KR_PUT, "a", 1, "other", 5);
 	(void)kr_modify(c, KR_INSERT, "z", 1, "other", 5);
 	(void)kr_modify(c, KR_DELETE, "b", 1, NULL, 0);
-	(void)kr_check(c, false, &report);
+	if (c->header.lease_ms > FZ_LEASE_MS)
+		c->header.lease_ms = FZ_LEASE_MS;
+	(void)kr_check(c, true, &report);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
