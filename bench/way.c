@@ -56,23 +56,30 @@ unsigned int bn_krcore_next(struct krcore_node *node, struct krcore_wc *wcs, uns
 	return (unsigned int)nr;
 }
 
-static void *bn_krcore_open(const char *target)
+static void bn_krcore_aim(void *arg, const char *target)
 {
-	struct bn_krcore *way = calloc(1, sizeof(*way));
+	struct bn_krcore *way = arg;
 	char *fields[4];
 
-	if (!way)
-		bn_die("memory");
 	bn_target_split(target, fields, 4);
-	way->memory = aligned_alloc(BN_PAGE, BN_PAGE);
-	if (!way->memory)
-		bn_die("memory");
-	memset(way->memory, 0, BN_PAGE);
 	way->ref.addr = bn_number(fields[1], 0, UINT64_MAX, "ADDR");
 	way->ref.length = bn_number(fields[2], 1, UINT64_MAX, "LENGTH");
 	way->ref.token = bn_number(fields[3], 0, UINT64_MAX, "TOKEN");
 	if (krcore_key_from_text(fields[0], KRCORE_SERVICE_NODE, &way->peer))
 		bn_krcore_die(fields[0]);
+}
+
+static void *bn_krcore_open(const char *target)
+{
+	struct bn_krcore *way = calloc(1, sizeof(*way));
+
+	if (!way)
+		bn_die("memory");
+	bn_krcore_aim(way, target);
+	way->memory = aligned_alloc(BN_PAGE, BN_PAGE);
+	if (!way->memory)
+		bn_die("memory");
+	memset(way->memory, 0, BN_PAGE);
 	if (krcore_node_open(NULL, &way->node))
 		bn_krcore_die("krcore_node_open");
 	if (krcore_mr_reg(way->node, way->memory, BN_PAGE, KRCORE_ACCESS_LOCAL_WRITE, &way->mr))
@@ -89,20 +96,29 @@ static void bn_krcore_connect(void *arg, unsigned int flags)
 		bn_krcore_die("krcore_queue_open");
 }
 
-static void bn_krcore_read(void *arg)
+static int bn_krcore_attempt(void *arg)
 {
 	struct bn_krcore *way = arg;
 	struct krcore_wr wr;
 	struct krcore_wc wc;
+	int taken;
 
 	krcore_wr_read(&wr, &way->mr, way->memory, BN_READ_BYTES, &way->ref, 0, 1);
-	if (krcore_post_wait(way->node, way->queue, &wr, 1, NULL) != 1)
-		bn_krcore_die("krcore_post_wait");
+	taken = krcore_post_wait(way->node, way->queue, &wr, 1, NULL);
+	if (taken != 1)
+		return taken;
 	bn_krcore_next(way->node, &wc, 1);
-	if (wc.status) {
-		fprintf(stderr, "READ: %s\n", strerror(-wc.status));
-		exit(1);
-	}
+	return wc.status;
+}
+
+static void bn_krcore_read(void *arg)
+{
+	int err = bn_krcore_attempt(arg);
+
+	if (!err)
+		return;
+	fprintf(stderr, "READ: %s\n", strerror(-err));
+	exit(1);
 }
 
 static void bn_krcore_close(void *arg)
@@ -127,6 +143,8 @@ const struct bn_way bn_way_krcore = {
 	.open = bn_krcore_open,
 	.connect = bn_krcore_connect,
 	.read = bn_krcore_read,
+	.attempt = bn_krcore_attempt,
+	.aim = bn_krcore_aim,
 	.close = bn_krcore_close,
 	.done = bn_krcore_done,
 };

@@ -4,7 +4,7 @@
  * queue pair by rdma_cm, and one by plain verbs with numbers exchanged over TCP.
  *
  * An instance belongs to one thread. Whatever fails says so on stderr and ends
- * the program.
+ * the program, but for bn_way.attempt.
  */
 #ifndef BN_WAY_H
 #define BN_WAY_H
@@ -39,6 +39,9 @@ struct bn_hello {
  *	target: krcore: PEER,ADDR,LENGTH,TOKEN; the others: ADDRESS,PORT.
  * @connect: make a connection. flags: BN_WAY_*.
  * @read: READ BN_READ_BYTES from the peer over it.
+ * @attempt: the same, which may fail: 0 or negative errno, after which @close is all that the
+ *	connection is good for. NULL: not known for this way.
+ * @aim: take another target for the connections to come. NULL: as @attempt.
  * @close: end the connection.
  * @done: give the instance back.
  */
@@ -47,6 +50,8 @@ struct bn_way {
 	void *(*open)(const char *target);
 	void (*connect)(void *way, unsigned int flags);
 	void (*read)(void *way);
+	int (*attempt)(void *way);
+	void (*aim)(void *way, const char *target);
 	void (*close)(void *way);
 	void (*done)(void *way);
 };

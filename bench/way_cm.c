@@ -8,6 +8,8 @@
  */
 #include <arpa/inet.h>
 #include <endian.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "bench/way.h"
 
 #define BN_STEP_MS 5000
+#define BN_LOOK_EVERY 1024 /* polls between two looks for an event */
 
 /* An instance: one connection at a time. */
 struct bn_cm {
@@ -28,21 +31,31 @@ struct bn_cm {
 	struct ibv_mr *mr;
 	struct bn_region region;
 	uint64_t *memory;
+	int gone; /* the end of the connection was taken from the channel */
 };
+
+static void bn_cm_aim(void *arg, const char *target)
+{
+	struct bn_cm *way = arg;
+	char *fields[2];
+
+	bn_target_split(target, fields, 2);
+	way->to.sin_family = AF_INET;
+	way->to.sin_port = htons((uint16_t)bn_number(fields[1], 1, 65535, "PORT"));
+	if (inet_pton(AF_INET, fields[0], &way->to.sin_addr) != 1)
+		bn_die(fields[0]);
+}
 
 static void *bn_cm_open(const char *target)
 {
 	struct bn_cm *way = calloc(1, sizeof(*way));
-	char *fields[2];
 
 	if (!way)
 		bn_die("memory");
-	bn_target_split(target, fields, 2);
+	bn_cm_aim(way, target);
 	way->memory = calloc(1, BN_READ_BYTES);
-	way->to.sin_family = AF_INET;
-	way->to.sin_port = htons((uint16_t)bn_number(fields[1], 1, 65535, "PORT"));
-	if (!way->memory || inet_pton(AF_INET, fields[0], &way->to.sin_addr) != 1)
-		bn_die(fields[0]);
+	if (!way->memory)
+		bn_die("memory");
 	way->channel = rdma_create_event_channel();
 	if (!way->channel)
 		bn_die("rdma_create_event_channel");
@@ -122,12 +135,54 @@ static void bn_cm_read(void *arg)
 		be32toh(way->region.rkey));
 }
 
+/* Whether the peer has ended the connection: a program that watches its channel learns it. */
+static int bn_cm_ended(struct bn_cm *way)
+{
+	struct pollfd channel = { .fd = way->channel->fd, .events = POLLIN };
+
+	if (poll(&channel, 1, 0) == 1) {
+		bn_cm_event(way, RDMA_CM_EVENT_DISCONNECTED);
+		way->gone = 1;
+	}
+	return way->gone;
+}
+
+static int bn_cm_attempt(void *arg)
+{
+	struct bn_cm *way = arg;
+	struct ibv_sge sge = { .addr = (uintptr_t)way->memory,
+			       .length = BN_READ_BYTES,
+			       .lkey = way->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+	unsigned int polls = 0;
+	struct ibv_wc wc;
+	int nr;
+
+	wr.wr.rdma.remote_addr = be64toh(way->region.addr);
+	wr.wr.rdma.rkey = be32toh(way->region.rkey);
+	if (ibv_post_send(way->id->qp, &wr, &bad))
+		return -EIO;
+	while (!(nr = ibv_poll_cq(way->cq, 1, &wc)))
+		if (!(++polls % BN_LOOK_EVERY) && bn_cm_ended(way))
+			return -ECONNRESET;
+	return nr < 0 || wc.status != IBV_WC_SUCCESS ? -EIO : 0;
+}
+
 static void bn_cm_close(void *arg)
 {
 	struct bn_cm *way = arg;
+	struct ibv_wc wc;
 
 	rdma_disconnect(way->id);
-	bn_cm_event(way, RDMA_CM_EVENT_DISCONNECTED);
+	if (!way->gone)
+		bn_cm_event(way, RDMA_CM_EVENT_DISCONNECTED);
+	way->gone = 0;
+	while (ibv_poll_cq(way->cq, 1, &wc) > 0)
+		; /* what a failed attempt left */
 	rdma_destroy_qp(way->id);
 	rdma_destroy_id(way->id);
 	way->id = NULL;
@@ -153,6 +208,8 @@ const struct bn_way bn_way_cm = {
 	.open = bn_cm_open,
 	.connect = bn_cm_connect,
 	.read = bn_cm_read,
+	.attempt = bn_cm_attempt,
+	.aim = bn_cm_aim,
 	.close = bn_cm_close,
 	.done = bn_cm_done,
 };
