@@ -102,10 +102,42 @@ static void krc_test_the_route_header_of_infiniband(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(av.rgid, gid.raw, sizeof(gid.raw)), 0);
 }
 
+/* The path of an initiator has the settings of its port, and of no other: partition, class, level. */
+static void krc_test_the_path_has_the_ports_settings(struct kunit *test)
+{
+	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	u32 path[MLX5_ST_SZ_DW(ads)] = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	hw->ports[1] =
+		(struct krc_mlx5_port){ .fabric = { .traffic_class = 106, .sl = 3, .pkey = 0x8001 },
+					.pkey_index = 5 };
+	hw->ports[2] = (struct krc_mlx5_port){ .fabric = { .sl = 12 }, .pkey_index = 7 };
+	hw->roce = true;
+	krc_mlx5_path_fill(path, hw, 1, 4);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, vhca_port_num), 1U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, pkey_index), 5U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, src_addr_index), 4U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, eth_prio), 3U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, dscp), 26U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, tclass), 106U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, sl), 0U);
+
+	memset(path, 0, sizeof(path));
+	hw->roce = false;
+	krc_mlx5_path_fill(path, hw, 2, 4);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, vhca_port_num), 2U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, pkey_index), 7U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, sl), 12U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, src_addr_index), 0U);
+	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, dscp), 0U);
+}
+
 static struct kunit_case krc_mlx5_wqe_cases[] = {
 	KUNIT_CASE(krc_test_initiators_have_ports_of_their_own),
 	KUNIT_CASE(krc_test_an_address_of_infiniband_stays),
 	KUNIT_CASE(krc_test_the_route_header_of_infiniband),
+	KUNIT_CASE(krc_test_the_path_has_the_ports_settings),
 	{}
 };
 

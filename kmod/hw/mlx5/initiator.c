@@ -87,20 +87,33 @@ static void krc_mlx5_qpc_common(struct krc_hw_initiator *ini, u32 *in, u16 opcod
 	MLX5_SET(qpc, qpc, log_ack_req_freq, KRC_MLX5_LOG_ACK_REQ_FREQ);
 }
 
+void krc_mlx5_path_fill(void *path, const struct krc_hw *hw, u32 num, u16 gid_index)
+{
+	const struct krc_mlx5_port *port = &hw->ports[num];
+
+	MLX5_SET(ads, path, vhca_port_num, num);
+	MLX5_SET(ads, path, pkey_index, port->pkey_index);
+	if (!hw->roce) {
+		MLX5_SET(ads, path, sl, port->fabric.sl);
+		return;
+	}
+	MLX5_SET(ads, path, src_addr_index, gid_index);
+	MLX5_SET(ads, path, hop_limit, KRC_MLX5_HOP_LIMIT);
+	/* each request has them as well; here, too, as mlx5_ib does it */
+	MLX5_SET(ads, path, eth_prio, port->fabric.sl & 7);
+	MLX5_SET(ads, path, dscp, port->fabric.traffic_class >> 2);
+	MLX5_SET(ads, path, tclass, port->fabric.traffic_class);
+}
+
 static void krc_mlx5_qpc_rtr(struct krc_hw_initiator *ini, u32 *in)
 {
 	void *qpc = MLX5_ADDR_OF(init2rtr_qp_in, in, qpc);
-	void *path = MLX5_ADDR_OF(qpc, qpc, primary_address_path);
 
 	MLX5_SET(qpc, qpc, mtu, ini->mtu);
 	MLX5_SET(qpc, qpc, log_msg_max, MLX5_CAP_GEN(ini->hw->mdev, log_max_msg));
 	/* the destination comes with each request; the source is the same for all of them */
-	MLX5_SET(ads, path, vhca_port_num, ini->port);
-	MLX5_SET(ads, path, pkey_index, ini->hw->ports[ini->port].pkey_index);
-	if (ini->hw->roce) {
-		MLX5_SET(ads, path, src_addr_index, ini->gid_index);
-		MLX5_SET(ads, path, hop_limit, KRC_MLX5_HOP_LIMIT);
-	}
+	krc_mlx5_path_fill(MLX5_ADDR_OF(qpc, qpc, primary_address_path), ini->hw, ini->port,
+			   ini->gid_index);
 }
 
 static void krc_mlx5_qpc_rts(struct krc_hw_initiator *ini, u32 *in)

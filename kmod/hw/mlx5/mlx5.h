@@ -346,6 +346,17 @@ void krc_mlx5_av_ib_fill(struct mlx5_av *av, const struct krc_hw_fabric *fabric,
 			 u16 gid_index, const union ib_gid *gid);
 
 /**
+ * krc_mlx5_path_fill() - Fill in the path of an initiator: its own end, and packet settings.
+ * @path: an address path of the device (ads), zeroes.
+ * @hw: device.
+ * @num: port.
+ * @gid_index: own GID.
+ *
+ * Context: any.
+ */
+void krc_mlx5_path_fill(void *path, const struct krc_hw *hw, u32 num, u16 gid_index);
+
+/**
  * krc_mlx5_sport() - What the UDP source port in the requests of an initiator is XORed with.
  * @qpn: its number.
  *

@@ -81,6 +81,8 @@ DIFFERENCES = {
     ("request", "index"): (ANY, ANY, "position in the queue; the first one is 0"),
     ("request", "tclass"): ("6a", ABSENT, CLASS, "eth"),
     ("CREATE_DCT", "tclass"): ("0x6a", ABSENT, CLASS, "eth"),
+    ("INIT2RTR_QP", "tclass"): ("0x6a", ABSENT, CLASS, "eth"),
+    ("INIT2RTR_QP", "dscp"): ("0x1a", ABSENT, CLASS, "eth"),
 }
 
 COMMANDS = {
