@@ -176,7 +176,7 @@ static void krc_share_add(struct krc_reader *reader, struct krc_share *share, st
  * Count what a share holds and has to serve before a READ that waits in it, or, if @read is NULL,
  * before one that would come now. READs that were withdrawn from between others may count.
  */
-static u32 krc_share_before(const struct krc_share *share, const struct krc_read *read)
+static u32 krc_share_before(struct krc_share *share, const struct krc_read *read)
 {
 	const struct krc_read *first;
 
