@@ -169,14 +169,13 @@ static int kr_search_chunk(struct kr_client *c, unsigned int class, bool fresh, 
 {
 	uint64_t nobody = KR_OWNER_NOBODY | (class + 1), *words;
 	uint32_t from, nr, i;
-	int err, got;
+	int err = 0, got;
 
-	err = kr_work(c);
 	for (from = 0; !err && from < c->header.nr_chunks; from += nr) {
 		nr = c->header.nr_chunks - from;
 		if (nr > KR_CHUNK_BYTES / 8)
 			nr = KR_CHUNK_BYTES / 8;
-		err = kr_read(c, c->header.owners + from * 8ULL, c->work, nr * 8);
+		err = kr_read_work(c, c->header.owners + from * 8ULL, nr * 8);
 		words = (uint64_t *)c->work;
 		for (i = 0; !err && i < nr; i++) {
 			if (words[i] != nobody && (words[i] || !fresh))
@@ -249,9 +248,7 @@ static int kr_collect(struct kr_client *c, unsigned int class, uint32_t chunk)
 	uint64_t life;
 	int err;
 
-	err = kr_work(c);
-	if (!err)
-		err = kr_read(c, kr_chunk_at(c, chunk), c->work, KR_CHUNK_BYTES);
+	err = kr_read_work(c, kr_chunk_at(c, chunk), KR_CHUNK_BYTES);
 	if (err)
 		return err;
 	for (i = 0; i < kr_class_blocks(class); i++) {
@@ -372,9 +369,7 @@ static int kr_adopt_pairs(struct kr_client *c, uint32_t chunk)
 	uint32_t bytes = 2 * kr_subtable_bytes(c->header.groups), at, end;
 	int err;
 
-	err = kr_work(c);
-	if (!err)
-		err = kr_read(c, kr_chunk_at(c, chunk), c->work, KR_CHUNK_BYTES);
+	err = kr_read_work(c, kr_chunk_at(c, chunk), KR_CHUNK_BYTES);
 	if (err)
 		return err;
 	for (at = 0, end = 0; at + bytes <= KR_CHUNK_BYTES; at += bytes)

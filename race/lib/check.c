@@ -125,12 +125,11 @@ static int kr_note_leaf(struct kr_client *c, uint32_t node, uint64_t table, cons
 static int kr_read_words(struct kr_client *c, uint64_t at, uint64_t *to, uint32_t nr)
 {
 	uint32_t from, some;
-	int err;
+	int err = 0;
 
-	err = kr_work(c);
 	for (from = 0; !err && from < nr; from += some) {
 		some = nr - from < KR_CHUNK_BYTES / 8 ? nr - from : KR_CHUNK_BYTES / 8;
-		err = kr_read(c, at + from * 8ULL, c->work, some * 8);
+		err = kr_read_work(c, at + from * 8ULL, some * 8);
 		if (!err)
 			memcpy(to + from, c->work, some * 8);
 	}

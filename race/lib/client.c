@@ -111,6 +111,13 @@ int kr_work(struct kr_client *c)
 	return c->work ? 0 : -ENOMEM;
 }
 
+int kr_read_work(struct kr_client *c, uint64_t at, uint32_t bytes)
+{
+	int err = kr_work(c);
+
+	return err ? err : kr_read(c, at, c->work, bytes);
+}
+
 /* Words of the trie that were READ: only what says "split" is kept. */
 static int kr_dir_keep(struct kr_client *c, uint32_t from, const uint64_t *words, uint32_t nr)
 {
@@ -150,9 +157,7 @@ static int kr_dir_rest(struct kr_client *c)
 		nr = words - at;
 		if (nr > KR_CHUNK_BYTES / 8)
 			nr = KR_CHUNK_BYTES / 8;
-		err = kr_work(c);
-		if (!err)
-			err = kr_read(c, c->header.dir + at * 8, c->work, (uint32_t)nr * 8);
+		err = kr_read_work(c, c->header.dir + at * 8, (uint32_t)nr * 8);
 		if (!err)
 			err = kr_dir_keep(c, (uint32_t)at, (uint64_t *)c->work, (uint32_t)nr);
 		if (err)

@@ -167,6 +167,16 @@ int kr_room(struct kr_client *c, struct kr_block **buffer, uint32_t *room, uint3
 int kr_work(struct kr_client *c);
 
 /**
+ * kr_read_work() - READ one piece into kr_client.work.
+ * @c: client.
+ * @at: where.
+ * @bytes: how many, at most KR_CHUNK_BYTES.
+ *
+ * Return: 0 or negative errno.
+ */
+int kr_read_work(struct kr_client *c, uint64_t at, uint32_t bytes);
+
+/**
  * kr_reads() - Do a batch of READs, again after a failure that may pass.
  * @c: client.
  * @reqs: they.

@@ -104,9 +104,7 @@ static int kr_walk_read(struct kr_client *c, uint32_t node, uint64_t table, uint
 	bool frozen = false, split = false;
 	int err;
 
-	err = kr_work(c);
-	if (!err)
-		err = kr_read(c, table, c->work, bytes);
+	err = kr_read_work(c, table, bytes);
 	if (err)
 		return err;
 	for (i = 0; i < bytes / 8; i++) {
