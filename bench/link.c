@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,8 @@ void bn_wc_check(const struct ibv_wc *wc)
 	exit(1);
 }
 
-int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
+/* Return: 1 with a completion, 0 if there was none in time. */
+static int bn_poll_for(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 {
 	uint64_t begin_ns = patience_ns ? bn_now_ns() : 0;
 	unsigned int spins = 0;
@@ -153,10 +155,8 @@ int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 		nr = ibv_poll_cq(cq, 1, ret_wc);
 		if (nr < 0)
 			bn_die("ibv_poll_cq");
-		if (nr) {
-			bn_wc_check(ret_wc);
+		if (nr)
 			return 1;
-		}
 		if (++spins % BN_SPINS == 0) {
 			if (patience_ns && bn_now_ns() - begin_ns > patience_ns)
 				return 0;
@@ -166,12 +166,38 @@ int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
 	}
 }
 
+int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
+{
+	int got = bn_poll_for(cq, ret_wc, patience_ns);
+
+	if (got)
+		bn_wc_check(ret_wc);
+	return got;
+}
+
+enum ibv_wc_status bn_poll_any(struct ibv_cq *cq, struct ibv_wc *ret_wc)
+{
+	bn_poll_for(cq, ret_wc, 0);
+	return ret_wc->status;
+}
+
+void bn_leave(struct rdma_cm_id *id)
+{
+	struct rdma_event_channel *channel = id->channel;
+
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
 void bn_settle(void)
 {
-	const char *text;
+	static const char *text;
+	static bool known;
 
 	BN_MARK(PAUSE);
-	text = getenv("BN_SETTLE_US");
+	if (!known)
+		text = getenv("BN_SETTLE_US");
+	known = true;
 	if (text)
 		usleep((useconds_t)bn_number(text, 0, 1000000, "BN_SETTLE_US"));
 	BN_MARK(RESUME);

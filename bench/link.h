@@ -76,6 +76,18 @@ void bn_wc_check(const struct ibv_wc *wc);
 int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns);
 
 /**
+ * bn_poll_any() - Busy-poll for one completion, good or bad.
+ * @cq: queue.
+ * @ret_wc: the completion.
+ *
+ * Return: its status.
+ */
+enum ibv_wc_status bn_poll_any(struct ibv_cq *cq, struct ibv_wc *ret_wc);
+
+/** bn_leave() - Give an identifier of bn_resolve() back, with its channel. @id: no queue pair. */
+void bn_leave(struct rdma_cm_id *id);
+
+/**
  * bn_settle() - Let what was posted complete before the first poll: ./run bench cost counts work
  * and not waiting.
  *

@@ -67,6 +67,12 @@ extern const struct bn_store bn_etcd;
  */
 unsigned int bn_tcp_record(uint64_t nr, char *key, char *value);
 
+/** bn_tcp_open() - Connect, or end. @t: connection, zero. @host: name. @port: number as text. */
+void bn_tcp_open(struct bn_tcp *t, const char *host, const char *port);
+
+/** bn_tcp_close() - Disconnect. @t: connection. */
+void bn_tcp_close(struct bn_tcp *t);
+
 /** bn_tcp_send() - Send all. @t: connection. @data: bytes. @bytes: how many. */
 void bn_tcp_send(struct bn_tcp *t, const void *data, size_t bytes);
 

@@ -21,6 +21,8 @@
  * @qpn: queue pair number, big-endian.
  * @psn: first packet number, big-endian.
  * @mtu: enum ibv_mtu, big-endian.
+ * @mib: size of the server's memory in MiB, big-endian.
+ * @rsvd: zero.
  * @gid: of the port.
  */
 struct bn_hello {
@@ -29,6 +31,8 @@ struct bn_hello {
 	uint32_t qpn;
 	uint32_t psn;
 	uint32_t mtu;
+	uint32_t mib;
+	uint32_t rsvd;
 	uint8_t gid[16];
 };
 
@@ -112,5 +116,24 @@ struct ibv_context *bn_verbs_device(void);
  */
 void bn_verbs_connect(struct ibv_qp *qp, unsigned int gid_index, uint32_t psn,
 		      const struct bn_hello *peer);
+
+struct sockaddr_in;
+
+/**
+ * bn_verbs_address() - Address of a target ADDRESS,PORT.
+ * @target: text.
+ * @ret: filled.
+ */
+void bn_verbs_address(const char *target, struct sockaddr_in *ret);
+
+/**
+ * bn_verbs_reach() - Exchange numbers with bn_serve_verbs(), and take a queue pair to RTS.
+ * @to: its address.
+ * @qp: RC queue pair, new.
+ * @ret_peer: what the server said.
+ *
+ * Return: TCP connection, as long as which the server keeps its queue pair.
+ */
+int bn_verbs_reach(const struct sockaddr_in *to, struct ibv_qp *qp, struct bn_hello *ret_peer);
 
 #endif /* BN_WAY_H */

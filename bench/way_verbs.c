@@ -66,7 +66,8 @@ void bn_verbs_connect(struct ibv_qp *qp, unsigned int gid_index, uint32_t psn,
 	struct ibv_qp_attr init = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_ATOMIC,
 	};
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
@@ -102,19 +103,49 @@ void bn_verbs_connect(struct ibv_qp *qp, unsigned int gid_index, uint32_t psn,
 		bn_die("queue pair to RTS");
 }
 
+void bn_verbs_address(const char *target, struct sockaddr_in *ret)
+{
+	char *fields[2];
+
+	bn_target_split(target, fields, 2);
+	memset(ret, 0, sizeof(*ret));
+	ret->sin_family = AF_INET;
+	ret->sin_port = htons((uint16_t)bn_number(fields[1], 1, 65535, "PORT"));
+	if (inet_pton(AF_INET, fields[0], &ret->sin_addr) != 1)
+		bn_die(fields[0]);
+}
+
+int bn_verbs_reach(const struct sockaddr_in *to, struct ibv_qp *qp, struct bn_hello *ret_peer)
+{
+	struct bn_hello ours = { .psn = htobe32(1), .qpn = htobe32(qp->qp_num) };
+	unsigned int gid_index = bn_verbs_gid(qp->context, ours.gid);
+	struct ibv_port_attr port;
+	int on = 1, fd;
+
+	if (ibv_query_port(qp->context, 1, &port))
+		bn_die("ibv_query_port");
+	ours.mtu = htobe32((uint32_t)port.active_mtu);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof(*to)) ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
+		bn_die("connect");
+	if (write(fd, &ours, sizeof(ours)) != sizeof(ours) ||
+	    recv(fd, ret_peer, sizeof(*ret_peer), MSG_WAITALL) != sizeof(*ret_peer))
+		bn_die("exchange of numbers");
+	bn_verbs_connect(qp, gid_index, 1, ret_peer);
+	return fd;
+}
+
 static void *bn_verbs_open(const char *target)
 {
 	struct bn_verbs *way = calloc(1, sizeof(*way));
-	char *fields[2];
 
 	if (!way)
 		bn_die("memory");
-	bn_target_split(target, fields, 2);
+	bn_verbs_address(target, &way->to);
 	way->memory = calloc(1, BN_READ_BYTES);
-	way->to.sin_family = AF_INET;
-	way->to.sin_port = htons((uint16_t)bn_number(fields[1], 1, 65535, "PORT"));
-	if (!way->memory || inet_pton(AF_INET, fields[0], &way->to.sin_addr) != 1)
-		bn_die(fields[0]);
+	if (!way->memory)
+		bn_die("memory");
 	return way;
 }
 
@@ -142,27 +173,11 @@ static void bn_verbs_resources(struct bn_verbs *way)
 
 static void bn_verbs_connect_way(void *arg, unsigned int flags)
 {
-	struct bn_hello ours = { .psn = htobe32(1) };
-	struct ibv_port_attr port;
 	struct bn_verbs *way = arg;
-	unsigned int gid_index;
-	int on = 1;
 
 	(void)flags;
 	bn_verbs_resources(way);
-	if (ibv_query_port(way->verbs, 1, &port))
-		bn_die("ibv_query_port");
-	gid_index = bn_verbs_gid(way->verbs, ours.gid);
-	ours.qpn = htobe32(way->qp->qp_num);
-	ours.mtu = htobe32((uint32_t)port.active_mtu);
-	way->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (way->fd < 0 || connect(way->fd, (struct sockaddr *)&way->to, sizeof(way->to)) ||
-	    setsockopt(way->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
-		bn_die("connect");
-	if (write(way->fd, &ours, sizeof(ours)) != sizeof(ours) ||
-	    recv(way->fd, &way->peer, sizeof(way->peer), MSG_WAITALL) != sizeof(way->peer))
-		bn_die("exchange of numbers");
-	bn_verbs_connect(way->qp, gid_index, 1, &way->peer);
+	way->fd = bn_verbs_reach(&way->to, way->qp, &way->peer);
 }
 
 static void bn_verbs_read(void *arg)
