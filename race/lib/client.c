@@ -203,7 +203,7 @@ int kr_client_new(struct kr_transport *t, struct kr_client **ret)
 	}
 	c->t = t;
 	c->random = t->ops->now_ms(t) ^ (uintptr_t)c;
-	memory = t->ops->memory(t, 4096 + 2 * KR_SMALL_BYTES);
+	memory = t->ops->memory(t, KR_CLIENT_BYTES);
 	if (!memory) {
 		kr_client_free(c);
 		return -ENOMEM;

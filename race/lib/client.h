@@ -20,6 +20,7 @@
 #define KR_DIR_FIRST 480 /* words of the trie that come with the header */
 #define KR_SMALL_BYTES 4096 /* largest block for which the first buffers suffice */
 #define KR_FREES_MAX 16
+#define KR_CLIENT_BYTES (4096 + 2 * KR_SMALL_BYTES) /* memory that each client takes */
 
 /**
  * struct kr_free_block - A block that is free.

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "race/lib/client.h"
 #include "race/lib/krcore.h"
 
 #define KR_MRS_MAX 8
-#define KR_RING 256
 #define KR_PAGE 4096
+#define KR_FIRST_MEMORY KR_CLIENT_BYTES /* what a client takes first */
 #define KR_WAIT_MS 1000
 
 /**
@@ -24,6 +25,7 @@
  * @peer: the table's node.
  * @ref: the table.
  * @timeout_ms: bound of a look-up.
+ * @first_given: a client has got the memory of the first.
  * @mrs: regions of this node.
  * @nr_mrs: how many.
  */
@@ -35,6 +37,7 @@ struct kr_krcore {
 	struct krcore_key peer;
 	struct krcore_region_ref ref;
 	uint32_t timeout_ms;
+	bool first_given;
 	struct krcore_mr mrs[KR_MRS_MAX];
 	unsigned int nr_mrs;
 };
@@ -162,6 +165,10 @@ static void *kr_krcore_memory(struct kr_transport *t, size_t bytes)
 	size_t room = (bytes + KR_PAGE - 1) / KR_PAGE * KR_PAGE;
 	void *memory;
 
+	if (!k->first_given && bytes <= KR_FIRST_MEMORY) {
+		k->first_given = true;
+		return (void *)(uintptr_t)k->mrs[0].addr;
+	}
 	if (k->nr_mrs == KR_MRS_MAX)
 		return NULL;
 	memory = aligned_alloc(KR_PAGE, room);
@@ -215,60 +222,63 @@ static const struct kr_transport_ops kr_krcore_ops = {
 	.close = kr_krcore_close,
 };
 
-/* The look-up of the table; that of its node is the queue's. */
-static int kr_lookup_table(struct kr_krcore *k, const char *server, uint16_t service)
+/*
+ * Look the table and its node up, register the first memory, connect: the system calls of one
+ * krcore_start(). What a client takes first it gets from that memory.
+ */
+static int kr_start(struct kr_krcore *k, const struct krcore_start_options *opts,
+		    uint32_t *ret_reads)
 {
-	struct krcore_options opts = { .size = sizeof(opts), .timeout_ms = k->timeout_ms };
-	struct krcore_value value;
-	struct krcore_ctx *ctx;
-	int err;
+	struct krcore_started started = { .size = sizeof(started) };
+	int err = krcore_start(opts, &started);
 
-	err = krcore_key_from_text(server, service, &k->peer);
 	if (err)
 		return err;
-	err = krcore_open(&opts, &ctx);
-	if (err)
-		return err;
-	err = krcore_lookup(ctx, &k->peer, &value, NULL);
-	krcore_close(ctx);
-	if (err)
-		return err;
-	k->peer.service = KRCORE_SERVICE_NODE;
-	return krcore_region_decode(&value, &k->ref);
+	k->node = started.node;
+	k->queue = started.queue;
+	k->ready = true;
+	k->ref = started.remote;
+	k->t.bytes = started.remote.length;
+	k->mrs[0] = started.mr;
+	k->nr_mrs = 1;
+	*ret_reads = started.reads;
+	return 0;
 }
 
 int kr_krcore_open(const char *server, uint16_t service, uint32_t port, uint32_t timeout_ms,
-		   uint32_t *ret_reads, struct kr_transport **ret)
+		   uint32_t flags, uint32_t *ret_reads, struct kr_transport **ret)
 {
-	struct krcore_node_options opts = {
+	struct krcore_node_options node = { .size = sizeof(node), .port = port };
+	struct krcore_start_options opts = {
 		.size = sizeof(opts),
-		.ring_entries = KR_RING,
-		.port = port,
+		.node = &node,
+		.length = KR_FIRST_MEMORY,
+		.access = KRCORE_ACCESS_LOCAL_WRITE,
+		.depth = KR_BATCH_MAX,
+		.timeout_ms = timeout_ms,
+		.flags = flags,
+		.record = service,
 	};
-	struct krcore_connect_info info = { .size = sizeof(info) };
 	struct kr_krcore *k = calloc(1, sizeof(*k));
-	int err;
+	int err = -ENOMEM;
 
 	if (!k)
-		return -ENOMEM;
+		return err;
 	k->t.ops = &kr_krcore_ops;
-	k->timeout_ms = timeout_ms ? timeout_ms : 5000;
-	err = krcore_node_open(&opts, &k->node);
+	k->timeout_ms = timeout_ms;
+	opts.memory = aligned_alloc(KR_PAGE, KR_FIRST_MEMORY);
+	if (opts.memory) {
+		memset(opts.memory, 0, KR_FIRST_MEMORY);
+		err = krcore_key_from_text(server, KRCORE_SERVICE_NODE, &k->peer);
+		opts.peer = k->peer;
+	}
+	if (!err)
+		err = kr_start(k, &opts, ret_reads);
 	if (err) {
+		free(opts.memory);
 		free(k);
 		return err;
 	}
-	err = kr_lookup_table(k, server, service);
-	if (!err)
-		err = krcore_queue_open(k->node, KR_BATCH_MAX, &k->peer, k->timeout_ms, 0,
-					&k->queue, &info);
-	if (err) {
-		kr_krcore_close(&k->t);
-		return err;
-	}
-	k->ready = true;
-	k->t.bytes = k->ref.length;
-	*ret_reads = info.reads;
 	*ret = &k->t;
 	return 0;
 }

@@ -43,7 +43,7 @@ int krcore_race_open(const struct krcore_race_options *opts, struct krcore_race 
 	race = calloc(1, sizeof(*race));
 	if (!race)
 		return -ENOMEM;
-	err = kr_krcore_open(opts->server, service, opts->port, opts->timeout_ms,
+	err = kr_krcore_open(opts->server, service, opts->port, opts->timeout_ms, 0,
 			     &race->connect_reads, &t);
 	if (!err)
 		err = kr_client_new(t, &race->c);

@@ -79,7 +79,8 @@ struct krcore_race_server_options {
  * @splits: subtables split by this client.
  * @unknown: requests that reported -EREMCHG or the like and were resolved by reading.
  * @retries: attempts after which it had to look again.
- * @connect_reads: READs of a MetaServer that connecting took; 0 if the node knew its peer.
+ * @connect_reads: READs of a MetaServer that connecting took: for the table and for its node; 0 if
+ *	this node knew both.
  */
 struct krcore_race_stats {
 	size_t size;
@@ -139,7 +140,7 @@ struct krcore_race_report {
  * * %-EPROTONOSUPPORT - the table has another version.
  * * %-EBADMSG - the table is damaged.
  * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
- * * others as krcore_node_open(), krcore_lookup() and krcore_queue_open() return them.
+ * * others as krcore_start() returns them.
  */
 int krcore_race_open(const struct krcore_race_options *opts, struct krcore_race **ret_race);
 
