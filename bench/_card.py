@@ -53,7 +53,7 @@ def counted(row):
     per = row.get("per", 1)
     ours = row["system"].startswith("krcore")
     trips = 1 if row["packets"] * per >= 0.9 else 0
-    if row["case"] in ("connect", "fresh_process"):
+    if row["case"] in ("connect", "fresh_process", "race_start"):
         trips = max(round(row["packets"] / 1.5), trips)     # requests and answers alternate
     counts = {"instructions": row["p50"] * per, "rep_turns": row["rep_turns"] * per,
               "syscalls": row["syscalls"] * per, "locked": row["locked"] * per,

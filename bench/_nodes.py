@@ -28,10 +28,11 @@ us = lab_module.us
 
 SERVER, CLIENT = "node1", "node2"
 PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ops", "fresh",
-            "fresh_static", "ud_rpc_server", "ud_rpc_client")
+            "fresh_static", "ud_rpc_server", "ud_rpc_client", "race", "race_server")
 METASERVER = {"publish_any_gid": "yes", "records_per_owner_max": 4000000,
               "rate_max": 10000000, "lease_ms": 3600000, "lease_max_ms": 86400000}
 CM_PORT, VERBS_PORT, UD_PORT = 18710, 18711, 18712
+RACE_CM_PORT, RACE_VERBS_PORT = 18713, 18714
 # For how long a waiter polls before it sleeps, and for how long he may be about to come back,
 # in emulation. The defaults are 100 and 25 us, fifty and twelve READs of a real NIC; an emulated
 # one takes that long for one, and peers that poll here never sleep.
@@ -108,6 +109,25 @@ class Nodes(lab_module.Lab):
         try:
             self.await_line(self.server, process, log, "ready", 60)
             yield
+        finally:
+            if self.server.alive() and process.poll() is None:
+                process.kill()
+
+    @contextlib.contextmanager
+    def race_table(self, keys, mib):
+        """A table of krcore-race with so many records; gives SYSTEM=TARGET for bench_race."""
+        log, address = f"{lab_module.FOLDER}/race-server.log", self.address
+        self.server.run(f"rm -f {log}")
+        process = self.server.popen(
+            f"ulimit -l unlimited; cd {lab_module.FOLDER}; exec ./bench_race_server {address} "
+            f"{RACE_VERBS_PORT} {RACE_CM_PORT} {mib} {keys} >{log} 2>&1", limit=7200)
+        try:
+            self.await_line(self.server, process, log, "serving", 900)
+            wait_until(lambda: self.server.run(f"cat {log}").out.count("ready") == 2, 60,
+                       "it serves by verbs and rdma_cm")
+            yield {"krcore": f"krcore={address}", "krcore_lookup": f"krcore_lookup={address}",
+                   "verbs_rc": f"verbs_rc={address},{RACE_VERBS_PORT}",
+                   "rdma_cm": f"rdma_cm={address},{RACE_CM_PORT}"}
         finally:
             if self.server.alive() and process.poll() is None:
                 process.kill()

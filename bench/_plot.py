@@ -10,7 +10,8 @@ import math
 import sys
 
 COLOURS = {"krcore": "#1b6ca8", "raw_read": "#5b97c4", "ib_read_lat": "#b9d4e8",
-           "ud_rpc": "#e08e45", "redis": "#b5443c", "etcd": "#6a8d3f"}
+           "ud_rpc": "#e08e45", "redis": "#b5443c", "etcd": "#6a8d3f", "verbs_rc": "#e08e45",
+           "rdma_cm": "#8a6fb0"}
 LEFT, TOP, HEIGHT, BAR, GAP, RIGHT = 96, 80, 300, 26, 32, 24
 SANS = 'font-family="sans-serif"'
 
@@ -166,6 +167,49 @@ def growth(rows, how):
                     _text(x + 30, below + 34, f"{row['bytes_per_record']:,.0f} B/record")]
         x += 60 + 3 * GAP
     return _paper("Publications a second, and memory a record, as the table grows", 46, x,
+                  scale, how, drawing)
+
+
+def _path(points, colour):
+    """A line through points, with gaps where there is None."""
+    out, pen = [], "M"
+    for x, y in points:
+        if y is None:
+            pen = "M"
+            continue
+        out.append(f"{pen}{x:.1f} {y:.1f}")
+        pen = "L"
+    return (f'<path d="{" ".join(out)}" fill="none" stroke="{colour}" '
+            f'stroke-width="1.6"/>')
+
+
+def spike(series, workers, stages, how):
+    """Latency while more workers start: a line for each system.
+
+    `series`: for each system (seconds from the beginning, ms); `workers`: how many there are
+    in each of the `stages`, which are seconds.
+    """
+    width, begins = 640 - LEFT, [sum(stages[:i]) for i in range(len(stages) + 1)]
+    scale = _Scale([ms for points in series.values() for _, ms in points if ms], " ms")
+
+    def x(at):
+        return LEFT + at * width / begins[-1]
+
+    drawing = []
+    for stage, count in enumerate(workers):
+        if stage:
+            drawing.append(_line(x(begins[stage]), TOP, x(begins[stage]), TOP + HEIGHT, "#999"))
+        drawing.append(_text(x((begins[stage] + begins[stage + 1]) / 2), TOP + HEIGHT + 34,
+                             f"{count} workers"))
+    for at in range(0, begins[-1] + 1, 4):
+        drawing.append(_text(x(at), TOP + HEIGHT + 18, f"{at} s"))
+    for nr, (system, points) in enumerate(series.items()):
+        colour = COLOURS.get(system, "#888")
+        drawing += [_path([(x(at), None if ms is None else scale.y(ms)) for at, ms in points],
+                          colour),
+                    _rect(LEFT + 100 * nr, 46, 12, 12, colour),
+                    _text(LEFT + 100 * nr + 17, 57, system, anchor="start")]
+    return _paper("99th percentile of operations while more workers start", 46, LEFT + width,
                   scale, how, drawing)
 
 

@@ -11,7 +11,8 @@ Cases: `connect_cached`, `connect_lookup` and rdma_cm's `connect`; `read_sync`, 
 `fetch_add_sync`, one request of 8 bytes at a time; `read_batch`, 12 with one call; `read_24x12`,
 such batches on 24 queues; `register_4k`, `deregister_2m` and so on; `poll_empty`; `lookup` and
 `publish` by way of the module; `fresh_process`, from the start of a process to its first byte,
-also of one that is linked the same and does `nothing`.
+also of one that is linked the same and does `nothing`; `race_start`, from the fork of a worker of
+krcore-race to its first answer (./run bench race); `race_search`, one look-up of its own.
 With KRCORE_BENCH_PROFILE=1 the functions of the kernel in which an operation's instructions
 are spent follow its row. Counts are those of one request in batches, too. With --check each is
 compared with cost/budgets.toml. `card_us` is what _card.py predicts for a real card, of one
@@ -40,7 +41,9 @@ CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "
         "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
 # A waiter polls as long as it can: that it would sleep now and then is not what is counted.
 AWAKE_US = 10000
-OURS = ("krcore", "krcore_static")
+OURS = ("krcore", "krcore_static", "krcore_lookup")
+RACE = ("rdma_cm", "verbs_rc", "krcore", "krcore_lookup")
+RACE_KEYS, RACE_MIB = 1000, 16
 FOLDER = _nodes.lab_module.FOLDER
 plugin = _meter.plugin
 
@@ -62,8 +65,9 @@ class Case:     # pylint: disable=too-many-instance-attributes
     short: bool = True          # no timer tick within it: also its instructions repeat
 
 
-def cases(targets, own):
-    """All of them, the systems to compare with first; `own`: the client's address."""
+def cases(targets, race, own):
+    """All of them, the systems to compare with first; `race`: targets of bench_race; `own`: the
+    client's address."""
     krcore, cm, verbs = targets["krcore"], targets["rdma_cm"], targets["verbs"]
     wait = {"delay_us": 1000, "settle_us": 3000}
     wait_long = {"delay_us": 12000, "settle_us": 16000}
@@ -107,6 +111,12 @@ def cases(targets, own):
                                       ("nothing_static", "bench_fresh_static"),
                                       ("krcore", f"bench_fresh {krcore}"),
                                       ("krcore_static", f"bench_fresh_static {krcore}"))]
+    found += [Case("race_start", system, f"bench_race startup {{n}} {RACE_KEYS} {race[system]}",
+                   5, 25, short=False)
+              for system in RACE]
+    found += [Case("race_search", system, f"bench_race ycsb C {{n}} {RACE_KEYS} {race[system]}",
+                   50, 450, **wait)
+              for system in ("verbs_rc", "krcore")]
     return found
 
 
@@ -229,9 +239,10 @@ def bench(cluster, report):
     for name in ("spin_us", "linger_us"):
         cluster.each(lambda machine, name=name: machine.run(
             f"echo {AWAKE_US} >{_nodes.PARAMETERS}/{name}"))
-    with lab.servers("krcore", "rdma_cm", "verbs") as targets:
+    with lab.servers("krcore", "rdma_cm", "verbs") as targets, \
+            lab.race_table(RACE_KEYS, RACE_MIB) as race:
         costs = Costs(lab, report)
-        for case in cases(targets, lab.client.spec.address):
+        for case in cases(targets, race, lab.client.spec.address):
             if costs.wanted(case):
                 costs.measure(case)
     rows = list(costs.found.values())
