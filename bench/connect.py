@@ -29,6 +29,7 @@ RATE_SECONDS = 3
 MESH_WORKERS = 240
 MESH_WORKERS_CM = 24        # more take rdma_cm too long here
 PEERS = (10, 1000, 10000)
+IDLE = 10000                # queues to one peer
 PEERS_RC_MAX = 1000         # a guest has not the memory for more queue pairs
 
 
@@ -177,7 +178,10 @@ class Connects:
     # -- memory -----------------------------------------------------------------------
 
     def memory(self):
-        """What a node with so many peers holds."""
+        """What a node with so many peers holds; and so many queues to one of them."""
+        held = self._held(f"idle {self.lab.address} {IDLE}")
+        self.row("memory", "krcore_idle", "KiB", n=IDLE, p50=held,
+                 bytes_per_queue=round(held * 1024 / IDLE, 1))
         source = self.lab.cluster.node("meta2")
         # so that peers which are only records have addresses on its link
         self.lab.client.run("ip address add 10.78.0.1/16 dev $(ip -o -4 address show to "

@@ -5,6 +5,7 @@
  *	bench_hold publish PEER PEERS	copies of PEER's record under PEERS other GIDs
  *	bench_hold cache PEERS		one queue, connected to each of them in turn
  *	bench_hold queues PEERS		a queue to each of them
+ *	bench_hold idle PEER QUEUES	queues to one peer
  *	bench_hold rc PEERS		an RC queue pair a peer, connected
  *
  * Says "held" and sleeps. The other GIDs are fd00::1 and on; nothing is sent to
@@ -55,17 +56,39 @@ static void bn_publish(const char *peer, uint64_t peers)
 	}
 }
 
-static void bn_queues(uint64_t peers, int one_each)
+/* A node whose ring has room for so many queues of one request. */
+static struct krcore_node *bn_node(uint64_t queues)
 {
 	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = 16 };
 	struct krcore_node *node;
-	uint32_t queue;
-	uint64_t i;
 
-	while (one_each && opts.ring_entries < peers)
+	while (opts.ring_entries < queues)
 		opts.ring_entries *= 2;
 	if (krcore_node_open(&opts, &node))
 		bn_krcore_die("krcore_node_open");
+	return node;
+}
+
+static void bn_idle(const char *peer, uint64_t queues)
+{
+	struct krcore_node *node = bn_node(queues);
+	struct krcore_key key;
+	uint32_t queue;
+	uint64_t i;
+
+	if (krcore_key_from_text(peer, KRCORE_SERVICE_NODE, &key))
+		bn_krcore_die(peer);
+	for (i = 0; i < queues; i++)
+		if (krcore_queue_open(node, 1, &key, 10000, 0, &queue, NULL))
+			bn_krcore_die("queue");
+}
+
+static void bn_queues(uint64_t peers, int one_each)
+{
+	struct krcore_node *node = bn_node(one_each ? peers : 1);
+	uint32_t queue;
+	uint64_t i;
+
 	for (i = 0; i < peers; i++) {
 		struct krcore_key key = bn_peer(i);
 
@@ -110,9 +133,9 @@ int main(int argc, char **argv)
 	const char *what = argc > 2 ? argv[1] : "";
 	uint64_t peers;
 
-	if (argc != (strcmp(what, "publish") ? 3 : 4)) {
+	if (argc != (strcmp(what, "publish") && strcmp(what, "idle") ? 3 : 4)) {
 		fprintf(stderr,
-			"usage: %s publish PEER PEERS\n"
+			"usage: %s publish|idle PEER PEERS\n"
 			"       %s cache|queues|rc PEERS\n",
 			argv[0], argv[0]);
 		return 2;
@@ -120,12 +143,14 @@ int main(int argc, char **argv)
 	peers = bn_number(argv[argc - 1], 0, BN_ENTRIES_MAX, "PEERS");
 	if (!strcmp(what, "publish")) {
 		bn_publish(argv[2], peers);
+	} else if (!strcmp(what, "idle")) {
+		bn_idle(argv[2], peers);
 	} else if (!strcmp(what, "rc")) {
 		bn_pairs(peers);
 	} else if (!strcmp(what, "cache") || !strcmp(what, "queues")) {
 		bn_queues(peers, !strcmp(what, "queues"));
 	} else {
-		fprintf(stderr, "'%s' is not publish, cache, queues or rc\n", what);
+		fprintf(stderr, "'%s' is not publish, idle, cache, queues or rc\n", what);
 		return 2;
 	}
 	printf("held\n");

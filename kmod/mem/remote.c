@@ -9,6 +9,10 @@
  * READ. It is in the LRU list, and can be evicted, only while it is not being READ. No
  * function here sleeps for a READ: waiting requests are called back.
  *
+ * Most peers lend a few regions, and there is a cache for each peer that a queue is connected
+ * to: the hash begins with KRC_REMOTE_FEW chains inside the structure, and is replaced once by
+ * a large one. Without memory for that the chains are longer.
+ *
  * Locking: krc_remote.lock, BH-safe, for all of it; the pool's locks for READs nest in it.
  */
 #include <linux/hash.h>
@@ -24,7 +28,10 @@
 #include "pool/silence.h"
 
 #define KRC_REMOTE_MAX 1024 /* cached entries per peer */
-#define KRC_REMOTE_LOG2 8
+#define KRC_REMOTE_LOG2 8 /* chains of the large hash */
+#define KRC_REMOTE_FEW_LOG2 3 /* of the one that a cache begins with */
+#define KRC_REMOTE_FEW (1 << KRC_REMOTE_FEW_LOG2)
+#define KRC_REMOTE_GROW (2 * KRC_REMOTE_FEW) /* entries from which on it is large */
 #define KRC_REMOTE_TORN_MAX 16 /* READs of an entry before a torn one counts as none */
 
 /**
@@ -64,8 +71,10 @@ struct krc_ref {
  * @epoch: counts krc_remote_forget(): an entry whose READ began earlier is not cached.
  * @forgets: counts krc_remote_forget() and krc_remote_forget_token(); read without the lock.
  * @count: entries in the hash.
+ * @log2: chains of @refs.
  * @lru: entries that are not being READ, the most recently used first.
- * @refs: all entries by token.
+ * @refs: all entries by token: @few, or memory of its own.
+ * @few: see the top of this file.
  */
 struct krc_remote {
 	struct kref users;
@@ -79,8 +88,10 @@ struct krc_remote {
 	u64 epoch;
 	u64 forgets;
 	u32 count;
+	u32 log2;
 	struct list_head lru;
-	struct hlist_head refs[1 << KRC_REMOTE_LOG2];
+	struct hlist_head *refs;
+	struct hlist_head few[KRC_REMOTE_FEW];
 };
 
 struct krc_remote *krc_remote_create(struct krc_rail *rail, struct krc_pool *pool,
@@ -99,6 +110,8 @@ struct krc_remote *krc_remote_create(struct krc_rail *rail, struct krc_pool *poo
 	remote->generation = le64_to_cpu(value->generation);
 	spin_lock_init(&remote->lock);
 	INIT_LIST_HEAD(&remote->lru);
+	remote->refs = remote->few;
+	remote->log2 = KRC_REMOTE_FEW_LOG2;
 	remote->standing = krc_standing_get(rail, address, remote->mrdir_addr, remote->mrdir_rkey);
 	if (!remote->standing) {
 		kfree(remote);
@@ -114,7 +127,7 @@ struct krc_standing *krc_remote_standing(const struct krc_remote *remote)
 
 static struct hlist_head *krc_ref_bucket(struct krc_remote *remote, u64 token)
 {
-	return &remote->refs[hash_64(token, KRC_REMOTE_LOG2)];
+	return &remote->refs[hash_64(token, remote->log2)];
 }
 
 static struct krc_ref *krc_ref_find(struct krc_remote *remote, u64 token)
@@ -174,6 +187,8 @@ static void krc_remote_free(struct kref *users)
 	krc_remote_forget(remote);
 	WARN_ON(remote->count);
 	krc_standing_put(remote->standing);
+	if (remote->refs != remote->few)
+		kfree(remote->refs);
 	kfree(remote);
 }
 
@@ -192,12 +207,35 @@ u32 krc_remote_regions(struct krc_remote *remote)
 	return READ_ONCE(remote->count);
 }
 
+/* Move the entries to the large hash, if there is memory for it now. */
+static void krc_remote_grow(struct krc_remote *remote)
+{
+	struct hlist_head *refs = kcalloc(1 << KRC_REMOTE_LOG2, sizeof(*refs),
+					  GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT);
+	struct hlist_node *next;
+	struct krc_ref *ref;
+	u32 i;
+
+	lockdep_assert_held(&remote->lock);
+	if (!refs)
+		return;
+	remote->refs = refs;
+	remote->log2 = KRC_REMOTE_LOG2;
+	for (i = 0; i < KRC_REMOTE_FEW; i++)
+		hlist_for_each_entry_safe(ref, next, &remote->few[i], node) {
+			hlist_del(&ref->node);
+			hlist_add_head(&ref->node, krc_ref_bucket(remote, ref->grant.token));
+		}
+}
+
 /* Hash a new entry, which the caller READs; evict one if the cache is full. */
 static void krc_ref_add(struct krc_remote *remote, struct krc_ref *ref)
 {
 	lockdep_assert_held(&remote->lock);
 	if (remote->count >= KRC_REMOTE_MAX && !list_empty(&remote->lru))
 		krc_ref_drop(remote, list_last_entry(&remote->lru, struct krc_ref, list));
+	if (remote->count >= KRC_REMOTE_GROW && remote->refs == remote->few)
+		krc_remote_grow(remote);
 	hlist_add_head(&ref->node, krc_ref_bucket(remote, ref->grant.token));
 	remote->count++;
 }

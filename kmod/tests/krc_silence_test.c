@@ -731,6 +731,50 @@ static void krc_test_an_entry_waits_in_the_shortest_line(struct kunit *test)
 	krc_test_port_end(t);
 }
 
+#define KRC_TEST_REGIONS 60
+
+/* The cache of a peer grows while its entries are being READ: each of them is found again. */
+static void krc_test_many_regions_are_found(struct kunit *test)
+{
+	u64 token = 1ULL << KRP_MRDIR_LOG2_MAX | 1;
+	struct krc_test *t = test->priv;
+	struct krc_test_waiter *first, *second;
+	struct krc_grant grant = {};
+	struct krc_remote *remote;
+	struct krc_peer *peer;
+	u32 i;
+
+	first = kunit_kcalloc(test, KRC_TEST_REGIONS, sizeof(*first), GFP_KERNEL);
+	second = kunit_kcalloc(test, KRC_TEST_REGIONS, sizeof(*second), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, first && second);
+	krc_test_port(t);
+	peer = krc_test_peer(t, 1, 77, false);
+	remote = peer->remote;
+	for (i = 0; i < KRC_TEST_REGIONS; i++) {
+		krc_remote_wait_init(&first[i].wait, &krc_test_payer[0], krc_test_told);
+		KUNIT_EXPECT_EQ(test,
+				krc_remote_get(remote, token + i, 0, 8, 0, &grant, &first[i].wait),
+				-EINPROGRESS);
+		KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), i + 1);
+	}
+	for (i = 0; i < KRC_TEST_REGIONS; i++) {
+		krc_remote_wait_init(&second[i].wait, &krc_test_payer[1], krc_test_told);
+		KUNIT_EXPECT_EQ(test,
+				krc_remote_get(remote, token + i, 0, 8, 0, &grant, &second[i].wait),
+				-EINPROGRESS);
+	}
+	KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), (u32)KRC_TEST_REGIONS);
+	for (i = 0; i < KRC_TEST_REGIONS; i++) {
+		krc_remote_unwait(remote, &first[i].wait);
+		krc_remote_unwait(remote, &second[i].wait);
+	}
+	KUNIT_EXPECT_EQ(test, krc_remote_regions(remote), 1U); /* whose READ has begun */
+	krc_peer_put(peer);
+	krc_peers_drop(&t->port.rail);
+	krc_pool_stop(t->pool);
+	krc_test_port_end(t);
+}
+
 static struct kunit_case krc_silence_cases[] = {
 	KUNIT_CASE(krc_test_a_refusal_is_of_one_reference),
 	KUNIT_CASE(krc_test_a_target_proves_itself_apart),
@@ -750,6 +794,7 @@ static struct kunit_case krc_silence_cases[] = {
 	KUNIT_CASE(krc_test_an_address_is_asked_for_anew),
 	KUNIT_CASE(krc_test_waiters_share_a_read),
 	KUNIT_CASE(krc_test_an_entry_waits_in_the_shortest_line),
+	KUNIT_CASE(krc_test_many_regions_are_found),
 	{}
 };
 
