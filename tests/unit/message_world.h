@@ -18,6 +18,12 @@
 /* the fault that is planted, or NULL */
 extern const char *mw_mutant;
 
+/**
+ * mw_mutant_is() - Check whether a fault is the one that is planted; KRP_MUTANT() of the machine.
+ * @what: name of the fault.
+ *
+ * Return: true if it is.
+ */
 static inline bool mw_mutant_is(const char *what)
 {
 	return mw_mutant && !strcmp(mw_mutant, what);
@@ -36,11 +42,17 @@ static inline bool mw_mutant_is(const char *what)
 #define MW_US 1000ULL
 #define MW_NEVER 0xff
 
-/* What happens to a node or program. */
+/**
+ * enum mw_blow - What happens to a node or a program.
+ * @MW_NOTHING: nothing.
+ * @MW_RESET: the initiator is reset: what is in flight may be lost.
+ * @MW_KILL: the program is killed.
+ * @MW_REBOOT: the node begins a new life.
+ */
 enum mw_blow {
 	MW_NOTHING,
-	MW_RESET, /* of the initiator: what is in flight may be lost */
-	MW_KILL, /* of the program */
+	MW_RESET,
+	MW_KILL,
 	MW_REBOOT,
 };
 
@@ -85,10 +97,18 @@ struct mw_plan {
 	uint32_t blow_after, budget_us;
 };
 
-/* One direction of a connection, as an onlooker sees it. */
+/**
+ * struct mw_way - One direction of a connection, as an onlooker sees it.
+ * @total: messages that are to be sent.
+ * @handed: of them, those that the program has handed over.
+ * @ended: of those, those whose end the program was told.
+ * @failed: of those, those that failed, but for those that were asked back.
+ * @delivered: messages that have come to the other side, in order.
+ * @state: of each message: MW_OUT and so on; 0: not handed over.
+ */
 struct mw_way {
 	uint32_t total, handed, ended, failed, delivered;
-	uint8_t *state; /* of each message: MW_OUT and so on */
+	uint8_t *state;
 };
 
 /* mw_way.state */
@@ -96,36 +116,84 @@ struct mw_way {
 #define MW_ENDED 2
 #define MW_GONE 3 /* with its node */
 
+/**
+ * struct mw_conn - A connection.
+ * @way: from its opener, and to it.
+ * @node: nodes of opener and accepter.
+ * @accepted: times that it was accepted; more than one is a fault.
+ * @unlucky: it may fail: it was refused, its program killed, or a node has died.
+ */
 struct mw_conn {
-	struct mw_way way[2]; /* from opener, to opener */
+	struct mw_way way[2];
 	uint32_t node[2];
 	uint32_t accepted;
-	bool unlucky; /* refused, killed, or a node has died */
+	bool unlucky;
 };
 
+/**
+ * struct mw_want - A large message that an end was told of, and READs.
+ * @seq: its number on the wire.
+ * @number: its number among the messages of that direction.
+ * @state: 0: free, 1: wanted, 2: a READ is under way.
+ */
 struct mw_want {
 	uint64_t seq;
 	uint32_t number;
-	uint8_t state; /* 0: free, 1: wanted, 2: a READ is under way */
+	uint8_t state;
 };
 
+/**
+ * struct mw_end - One end of a connection, with its machine.
+ * @s: the machine.
+ * @slot: its slots.
+ * @used: it exists.
+ * @shut: the program has closed.
+ * @blown: mw_plan.blow has happened to it.
+ * @node: node that it is on.
+ * @queue: number of its queue; tells it from ends before it in this place.
+ * @conn: connection.
+ * @side: 0: opener, 1: accepter.
+ * @packets: packets that have come to it.
+ * @timer_ns: until when the machine wants to be left alone.
+ * @read_ns: before this a slow program reads no more.
+ * @consumed: messages of the other direction that the program has read.
+ * @first_length: bytes of the message in OPEN.
+ * @want: large messages that it was told of.
+ */
 struct mw_end {
 	struct krp_stream s;
 	struct krp_stream_slot slot[MW_SLOTS];
 	bool used, shut, blown;
 	uint32_t node, queue, conn, side, packets;
 	uint64_t timer_ns, read_ns;
-	uint32_t consumed; /* of the other way's delivered */
-	uint32_t first_length; /* of the message in OPEN */
+	uint32_t consumed;
+	uint32_t first_length;
 	struct mw_want want[KRP_MESSAGE_ANNOUNCED_MAX];
 };
 
+/**
+ * struct mw_tomb - What a node remembers of an end that is gone, to answer repeats of its OPEN.
+ * @open: that OPEN.
+ * @src: queue that it came from.
+ * @until_ns: when it is forgotten.
+ */
 struct mw_tomb {
 	struct krp_message_open open;
 	uint32_t src;
 	uint64_t until_ns;
 };
 
+/**
+ * struct mw_node - A node.
+ * @record: what it publishes.
+ * @gid: its address.
+ * @generation: its life.
+ * @secret: of its passes.
+ * @pool: receive buffers that are free.
+ * @pass: passes that other nodes gave it, by node.
+ * @pass_life: generation of the node that gave it.
+ * @tomb: ends that are gone.
+ */
 struct mw_node {
 	struct krp_value record;
 	uint8_t gid[KRP_GID_BYTES];
@@ -135,6 +203,22 @@ struct mw_node {
 	struct mw_tomb tomb[MW_TOMBS];
 };
 
+/**
+ * struct mw_event - Something that happens at a time.
+ * @at_ns: when.
+ * @order: of events at the same time, the lower goes first.
+ * @kind: enum mw_kind of message_world.c.
+ * @lost: of a packet: a reset of its sender took it, and it does not come.
+ * @from: node.
+ * @to: node.
+ * @end: end that it is of.
+ * @want: of a READ: index in mw_end.want.
+ * @bytes: length of the packet with its body.
+ * @life: mw_end.queue when it was begun: of another life it is of nobody.
+ * @seq: of a READ: number of the message.
+ * @packet: header.
+ * @body: what follows it.
+ */
 struct mw_event {
 	uint64_t at_ns, order;
 	uint8_t kind;
@@ -149,6 +233,36 @@ struct mw_event {
 	} body;
 };
 
+/**
+ * struct mw_world - All of it.
+ * @plan: what the run is like.
+ * @conf: settings of all machines.
+ * @now_ns: clock.
+ * @random: state of the draws.
+ * @events: events that have happened.
+ * @order: next value of mw_event.order.
+ * @queue: last number of a queue.
+ * @nodes: nodes in use.
+ * @conns: connections made.
+ * @ends: ends in use, at most.
+ * @heap_nr: events to come.
+ * @heap_max: room for them.
+ * @heap: events to come, the next one first.
+ * @spare: memory of events, to be used again.
+ * @spare_nr: how many.
+ * @sent_packets: packets sent.
+ * @packets: of them, by type.
+ * @repeats: messages that were sent again.
+ * @challenges: OPENs that were answered by a challenge.
+ * @offers: connections offered to a program.
+ * @reads: READs of large messages.
+ * @busy: answers that a receiver has no room.
+ * @broken: what was wrong last, in @why; NULL: nothing.
+ * @why: memory of that text.
+ * @node: nodes.
+ * @end: ends.
+ * @conn: connections.
+ */
 struct mw_world {
 	struct mw_plan plan;
 	struct krp_stream_conf conf;
