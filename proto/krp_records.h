@@ -73,6 +73,12 @@ struct krp_list {
 /* The structure of which *@link is the member @member. */
 #define krp_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
+/* Initializer of a list that is empty, @head. */
+#define KRP_LIST_INIT(head) \
+	{ \
+		&(head), &(head) \
+	}
+
 /** krp_list_init() - An empty list, or a link that is in none. @l: head or link. Context: any. */
 static inline void krp_list_init(struct krp_list *l)
 {
@@ -101,6 +107,24 @@ static inline void krp_list_del(struct krp_list *l)
 	l->prev->next = l->next;
 	l->next->prev = l->prev;
 	krp_list_init(l);
+}
+
+/**
+ * krp_list_splice() - Move all of a list to the end of another.
+ * @from: head; empty afterwards.
+ * @to: head.
+ *
+ * Context: any.
+ */
+static inline void krp_list_splice(struct krp_list *from, struct krp_list *to)
+{
+	if (krp_list_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	krp_list_init(from);
 }
 
 /**
@@ -738,7 +762,7 @@ static inline void krp_record_orphan(struct krp_record *rec, const struct krp_pe
  * @p: publisher.
  * @i: its index, which is free afterwards.
  * @closing: the publisher ends: what the server has not confirmed is orphaned, all records
- *	stay for krp_records_take_orphan() and krp_record_drop().
+ *	stay for krp_records_take_orphans() and krp_record_drop().
  *
  * Context: any.
  */
@@ -761,25 +785,25 @@ static inline void krp_records_leave(struct krp_publisher *p, __u32 i, int closi
 }
 
 /**
- * krp_records_take_orphan() - Take an orphan out of a publisher that has ended.
+ * krp_records_take_orphans() - Take the orphans out of a publisher that has ended.
  * @p: publisher without servers.
+ * @left: list; they are added to it, the caller's.
  *
- * Context: any.
- * Return: it, the caller's; NULL: there is none.
+ * Context: any. Costs as much as there are records.
  */
-static inline struct krp_record *krp_records_take_orphan(struct krp_publisher *p)
+static inline void krp_records_take_orphans(struct krp_publisher *p, struct krp_list *left)
 {
-	struct krp_list *l;
+	struct krp_list *l, *next;
 
-	for (l = p->records.next; l != &p->records; l = l->next) {
+	for (l = p->records.next; l != &p->records; l = next) {
 		struct krp_record *rec = krp_entry(l, struct krp_record, link);
 
+		next = l->next;
 		if (!rec->orphaned)
 			continue;
 		krp_record_unlink(p, rec);
-		return rec;
+		krp_list_add(&rec->link, left);
 	}
-	return NULL;
 }
 
 /**
@@ -818,26 +842,27 @@ static inline void krp_record_adopt(struct krp_publisher *p, struct krp_record *
 }
 
 /**
- * krp_records_release() - Give back an adopted record.
+ * krp_records_release() - Give back the adopted records of an address.
  * @p: publisher.
- * @gid: address of the record, which has a publisher of its own again.
+ * @gid: address, which has a publisher of its own again.
+ * @left: list; they are added to it, the caller's.
  *
- * Context: any.
- * Return: it, the caller's; NULL: there is none.
+ * Context: any. Costs as much as there are withdrawn records.
  */
-static inline struct krp_record *krp_records_release(struct krp_publisher *p, const __u8 *gid)
+static inline void krp_records_release(struct krp_publisher *p, const __u8 *gid,
+				       struct krp_list *left)
 {
-	struct krp_list *l;
+	struct krp_list *l, *next;
 
-	for (l = p->gone.next; l != &p->gone; l = l->next) {
+	for (l = p->gone.next; l != &p->gone; l = next) {
 		struct krp_record *rec = krp_entry(l, struct krp_record, gone_link);
 
+		next = l->next;
 		if (!rec->adopted || memcmp(rec->key.gid, gid, sizeof(rec->key.gid)))
 			continue;
 		krp_record_unlink(p, rec);
-		return rec;
+		krp_list_add(&rec->link, left);
 	}
-	return NULL;
 }
 
 /**

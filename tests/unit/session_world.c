@@ -297,7 +297,6 @@ void wd_client_stop(struct wd_world *w, unsigned int client, bool now, struct kr
 {
 	struct wd_client *c = &w->client[client];
 	uint64_t until_ms = w->now_ms + 1000;
-	struct krp_record *rec;
 	unsigned int i;
 
 	for (i = 0; i < w->servers_nr; i++)
@@ -313,8 +312,8 @@ void wd_client_stop(struct wd_world *w, unsigned int client, bool now, struct kr
 	}
 	for (i = 0; i < w->servers_nr; i++)
 		krp_records_leave(&c->pub, i, 1);
-	while (left && (rec = krp_records_take_orphan(&c->pub)))
-		krp_list_add(&rec->link, left);
+	if (left)
+		krp_records_take_orphans(&c->pub, left);
 	while (!krp_list_empty(&c->pub.records))
 		krp_record_drop(&c->pub, krp_entry(c->pub.records.next, struct krp_record, link));
 	trash(&c->pub);
@@ -342,10 +341,7 @@ void wd_client_adopt(struct wd_world *w, unsigned int client, struct krp_list *l
 void wd_client_release(struct wd_world *w, unsigned int client, const uint8_t *gid,
 		       struct krp_list *left)
 {
-	struct krp_record *rec;
-
-	while ((rec = krp_records_release(&w->client[client].pub, gid)))
-		krp_list_add(&rec->link, left);
+	krp_records_release(&w->client[client].pub, gid, left);
 }
 
 struct krp_record *wd_find(struct wd_world *w, unsigned int client, uint16_t service)
