@@ -14,9 +14,8 @@
  *		}
  *	come back at todo.until_ns, or when something has happened
  *
- * libkrcore (client/lib/session.c), the unit tests and a fuzzer drive these lines. The kernel
- * module (kmod/meta/) has code of its own, which is to give way to them; a rule that it does
- * not follow yet is marked (*).
+ * libkrcore (client/lib/session.c), the kernel module (kmod/meta/session.c), the unit tests,
+ * KUnit and a fuzzer drive these lines.
  *
  * STATES
  *	DOWN -> CONNECTING -> HELLO -> PROVE -> AUTH -> VERIFY -> LOAD -> READY
@@ -39,7 +38,7 @@
  *   Whatever comes is checked by krp_msg_check(). A client with a key refuses a server that
  *   demands no proof. A message of another incarnation, an answer to nothing that was asked or
  *   of another type than it must have (also if nobody waits for it any more), a VALUE
- *   without a valid value (*), and any message that the step of the handshake does not await
+ *   without a valid value, and any message that the step of the handshake does not await
  *   end the connection.
  *
  * REQUESTS
@@ -50,12 +49,12 @@
  *   Order: RENEW, SUBSCRIBE, and then questions of callers and dirty records in turn, since
  *   callers may ask without end and records are what peers wait for.
  *   The rate stays a tenth below WELCOME.rate_max, counted over some 100 ms, or over the time
- *   that one message may take if that is longer (*).
+ *   that one message may take if that is longer.
  *
  * LEASE
  *   RENEW goes out at once after the attach, and then every third of the lease, but 100 ms at
  *   least, whatever lease the server grants, and KRP_RENEW_MAX_MS at most, since a server ends
- *   sessions that are silent. PUBLISH and RENEW extend the lease, WITHDRAW does not (*). What
+ *   sessions that are silent. PUBLISH and RENEW extend the lease, WITHDRAW does not. What
  *   is sent again, and when, is in krp_records.h.
  *
  * CHANGES

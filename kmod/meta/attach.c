@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: attaching to a MetaServer: address, route, connection, handshake, first map.
+ * Owns: what attaching to a MetaServer needs of the kernel: address, route, connection, keys,
+ * the first map. proto/krp_session.h says when.
  *
  * Events of rdma_cm only set a flag; the work item takes each step, which starts an operation
- * and returns. The messages are in proto/krp_msg.h. Loading the map blocks, for each READ at
- * most krc_meta_patience().
- * Locking: called by the work item, without locks; meta.lock where a state changes.
+ * and returns. Loading the map blocks, for each READ at most krc_meta_patience().
+ * Locking: called by the work item, without locks; meta.lock where something is said to the
+ * session.
  */
 #include <linux/random.h>
-#include <crypto/algapi.h>
 #include <net/net_namespace.h>
 
 #include "krp_reject.h"
 #include "meta/meta_priv.h"
-
-static void krc_meta_attach_to(struct krc_meta_session *s, enum krc_meta_state state)
-{
-	spin_lock_bh(&s->meta->lock);
-	krc_meta_session_to(s, state);
-	spin_unlock_bh(&s->meta->lock);
-}
 
 static void krc_meta_cm_note(struct krc_meta_session *s, u32 event)
 {
@@ -29,13 +22,20 @@ static void krc_meta_cm_note(struct krc_meta_session *s, u32 event)
 	spin_unlock_bh(&s->meta->lock);
 }
 
-static void krc_meta_cm_removed(struct krc_meta_session *s)
+/* No session of the client can be attached any more. */
+static void krc_meta_cm_removed(struct krc_meta *meta)
 {
-	spin_lock_bh(&s->meta->lock);
-	WRITE_ONCE(s->meta->dead, true);
-	krc_meta_session_fail_locked(s, -ENODEV, "RDMA device removed");
-	spin_unlock_bh(&s->meta->lock);
-	wake_up_all(&s->meta->wait);
+	struct krc_meta_session *s;
+	u32 i;
+
+	spin_lock_bh(&meta->lock);
+	WRITE_ONCE(meta->dead, true);
+	krc_meta_for_each(meta, s, i) {
+		krp_session_lost(&s->krp, krc_meta_now_ns(meta), -ENODEV, "RDMA device removed");
+		krc_meta_session_end(s);
+	}
+	spin_unlock_bh(&meta->lock);
+	wake_up_all(&meta->wait);
 }
 
 static void krc_meta_cm_rejected(struct krc_meta_session *s, struct rdma_cm_id *id,
@@ -84,7 +84,7 @@ static int krc_meta_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		krc_meta_session_fail(s, -ECONNRESET, "server closed the connection");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		krc_meta_cm_removed(s);
+		krc_meta_cm_removed(s->meta);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
@@ -127,21 +127,20 @@ static int krc_meta_attach_resolve(struct krc_meta_session *s, struct krc_meta_c
 				 krc_meta_timeout_ms(meta));
 }
 
-/* Start attaching a session that is DOWN, unless it has ended meanwhile. */
 void krc_meta_attach_begin(struct krc_meta_session *s)
 {
 	struct krc_meta_conn *conn = krc_meta_conn_new(s);
 	int err = -ENOMEM;
 
 	spin_lock_bh(&s->meta->lock);
-	if (s->ended) {
+	if (s->krp.state != KRP_SESSION_CONNECTING) { /* it has ended meanwhile */
 		spin_unlock_bh(&s->meta->lock);
 		krc_meta_conn_free(conn);
 		return;
 	}
 	s->conn = conn;
-	krc_meta_session_to(s, KRC_META_RESOLVING);
 	spin_unlock_bh(&s->meta->lock);
+	krc_meta_session_step(s, "finding a route");
 	if (conn)
 		err = krc_meta_attach_resolve(s, conn);
 	if (err == -ENOMEM)
@@ -177,7 +176,10 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 	const char *step;
 	int err;
 
-	krc_meta_attach_to(s, KRC_META_CONNECTING);
+	spin_lock_bh(&s->meta->lock);
+	s->routed = true;
+	spin_unlock_bh(&s->meta->lock);
+	krc_meta_session_step(s, "connecting");
 	/* without a GRH, the default inside a subnet, the GID would not identify us */
 	if (rdma_protocol_ib(s->meta->ibdev, s->meta->port) && id->route.path_rec &&
 	    !id->route.path_rec->hop_limit)
@@ -191,27 +193,11 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 		krc_meta_session_fail(s, err, "%s failed (%d)", step, err);
 }
 
-/* Send a message of the handshake in send slot @slot. */
-static void krc_meta_attach_send(struct krc_meta_session *s, const void *msg, unsigned int slot)
-{
-	const struct krp_msg_hdr *hdr = msg;
-	struct krc_meta_conn *conn = s->conn;
-	struct krc_meta_send *send = &conn->send[slot];
-	int err;
-
-	memcpy(krc_meta_conn_message(conn, send), msg, krp_msg_bytes(hdr->type));
-	spin_lock_bh(&s->meta->lock);
-	err = krc_meta_conn_send(conn, send);
-	spin_unlock_bh(&s->meta->lock);
-	if (err)
-		krc_meta_session_fail(s, err, "sending %s failed", krp_msg_name(hdr->type));
-}
-
 /*
- * Fill conn->link with the GIDs and numbers of the queue pair as rdma_cm has connected it: the
- * proofs are valid for this connection only. Return: 0, or a negative errno.
+ * GIDs and numbers of the queue pair as rdma_cm has connected it: the proofs are valid for
+ * this connection only. Return: 0, or a negative errno.
  */
-static int krc_meta_attach_link(struct krc_meta_conn *conn)
+static int krc_meta_attach_link(const struct krc_meta_conn *conn, struct krp_link *ret_link)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
 	const struct ib_global_route *grh;
@@ -230,10 +216,10 @@ static int krc_meta_attach_link(struct krc_meta_conn *conn)
 	} else {
 		rdma_read_gids(conn->id, &from, &to);
 	}
-	memcpy(conn->link.client_gid, from.raw, sizeof(conn->link.client_gid));
-	memcpy(conn->link.server_gid, to.raw, sizeof(conn->link.server_gid));
-	conn->link.client_qpn = cpu_to_le32(conn->id->qp->qp_num);
-	conn->link.server_qpn = cpu_to_le32(attr.dest_qp_num);
+	memcpy(ret_link->client_gid, from.raw, sizeof(ret_link->client_gid));
+	memcpy(ret_link->server_gid, to.raw, sizeof(ret_link->server_gid));
+	ret_link->client_qpn = cpu_to_le32(conn->id->qp->qp_num);
+	ret_link->server_qpn = cpu_to_le32(attr.dest_qp_num);
 	return 0;
 }
 
@@ -250,146 +236,65 @@ static struct krc_meta_ring *krc_meta_attach_ring(struct krc_meta_session *s)
 
 static void krc_meta_attach_hello(struct krc_meta_session *s)
 {
-	const struct krc_meta *meta = s->meta;
-	struct krp_hello *hello = &s->conn->hello;
-	struct krc_meta_ring *ring;
+	struct krc_meta_conn *conn = s->conn;
+	u8 nonce[KRP_NONCE_BYTES];
+	struct krp_link link;
 	int err;
 
-	krc_meta_attach_to(s, KRC_META_HELLO);
-	err = krc_meta_attach_link(s->conn);
+	err = krc_meta_attach_link(conn, &link);
 	if (err) {
 		krc_meta_session_fail(s, err, "the ends of the connection are not known (%d)", err);
 		return;
 	}
-	krp_msg_init(hello, KRP_MSG_HELLO, 1, KRP_ST_OK, 0);
-	hello->features = cpu_to_le64(KRP_FEATURES_ALL);
-	hello->generation = cpu_to_le64(meta->conf.generation);
-	memcpy(hello->owner, meta->conf.owner, sizeof(hello->owner));
-	memcpy(hello->gid, s->conn->link.client_gid, sizeof(hello->gid));
-	strscpy_pad((char *)hello->name, meta->conf.name, sizeof(hello->name));
-	hello->lease_ms = cpu_to_le32(meta->conf.lease_ms);
-	hello->version_min = KRP_MSG_VERSION;
-	hello->version_max = KRP_MSG_VERSION;
-	get_random_bytes(hello->nonce, sizeof(hello->nonce));
-	ring = krc_meta_attach_ring(s);
-	if (ring)
-		memcpy(hello->key_id, ring->id[0], sizeof(hello->key_id));
-	krc_meta_ring_put(ring);
-	krc_meta_attach_send(s, hello, 0);
+	get_random_bytes(nonce, sizeof(nonce));
+	conn->ring = krc_meta_attach_ring(s);
+	krc_meta_session_connected(s, &link, nonce, conn->ring ? conn->ring->id[0] : NULL);
 }
 
-static void krc_meta_attach_challenged(struct krc_meta_session *s, const struct krp_challenge *msg)
+void krc_meta_attach_prove(struct krc_meta_session *s)
 {
 	struct krc_meta_conn *conn = s->conn;
-	bool proof = msg->flags & KRP_CHALLENGE_AUTH;
-	struct krp_auth auth;
+	u8 mac[KRP_MAC_BYTES];
+	int err = -ENOKEY;
 
-	conn->ring = krc_meta_attach_ring(s);
-	if (conn->ring && !proof) {
-		krc_meta_session_fail(s, -EACCES, "we have a cluster key, the server has none");
-		return;
-	}
-	if (!conn->ring && proof) {
-		krc_meta_session_fail(s, -EACCES, "server demands a cluster key, we have none");
-		return;
-	}
-	conn->hmac = krc_meta_ring_find(conn->ring, msg->key_id);
-	if (proof && !conn->hmac) {
-		krc_meta_session_fail(s, -EACCES, "server has cluster key %4phN, we have %4phN",
-				      msg->key_id, conn->ring->id[0]);
-		return;
-	}
-	conn->challenge = *msg;
-	conn->auth_sent = true;
-	krp_msg_init(&auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
-	if (conn->hmac && krc_meta_auth_mac(conn->hmac, conn, NULL, auth.mac))
-		krc_meta_session_fail(s, -EIO, "HMAC-SHA256 failed");
-	else
-		krc_meta_attach_send(s, &auth, 1);
+	conn->hmac = krc_meta_ring_find(conn->ring, s->krp.challenge.key_id);
+	if (conn->hmac)
+		err = krc_meta_auth_mac(conn->hmac, &s->krp, NULL, mac);
+	krc_meta_session_prove(s, err, mac);
 }
 
-/* Whether the sender of WELCOME has our key, and the message is unchanged. */
-static bool krc_meta_attach_proved(const struct krc_meta_conn *conn, const struct krp_welcome *msg)
+void krc_meta_attach_verify(struct krc_meta_session *s)
 {
 	u8 mac[KRP_MAC_BYTES];
+	int err = krc_meta_auth_mac(s->conn->hmac, &s->krp, &s->krp.welcome, mac);
 
-	if (!conn->hmac)
-		return true;
-	return !krc_meta_auth_mac(conn->hmac, conn, msg, mac) &&
-	       !crypto_memneq(mac, msg->mac, sizeof(mac));
+	krc_meta_session_verify(s, err ? NULL : mac);
 }
 
-static void krc_meta_attach_welcomed(struct krc_meta_session *s, const struct krp_welcome *msg)
+void krc_meta_attach_load(struct krc_meta_session *s)
 {
+	const struct krp_welcome *welcome = &s->krp.welcome;
 	struct krc_meta_conn *conn = s->conn;
-	int err;
 
-	if (!krc_meta_attach_proved(conn, msg)) {
-		krc_meta_session_fail(s, -EACCES,
-				      "its proof does not hold: no key of ours, or a relay");
-		return;
-	}
-	if (!msg->hdr.incarnation || le32_to_cpu(msg->root.bytes) != sizeof(struct krp_root)) {
-		krc_meta_session_fail(s, -EPROTO, "WELCOME names no usable root");
-		return;
-	}
-	conn->incarnation = le64_to_cpu(msg->hdr.incarnation);
-	conn->root_addr = le64_to_cpu(msg->root.addr);
-	conn->root_rkey = le32_to_cpu(msg->root.rkey);
-	err = krc_meta_map_load(conn);
-	if (err)
-		krc_meta_session_fail(s, err, "the table cannot be read (%d)", err);
-	else
-		krc_meta_session_ready(s, msg);
+	conn->incarnation = s->krp.incarnation;
+	conn->root_addr = le64_to_cpu(welcome->root.addr);
+	conn->root_rkey = le32_to_cpu(welcome->root.rkey);
+	krc_meta_session_loaded(s, krc_meta_map_load(conn));
 }
 
-/* Handle a well-formed message of the handshake. */
-static void krc_meta_attach_message(struct krc_meta_session *s)
-{
-	struct krc_meta_conn *conn = s->conn;
-	u64 copy[KRP_MSG_BYTES_MAX / sizeof(u64)];
-	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)copy;
-
-	spin_lock_bh(&s->meta->lock);
-	memcpy(copy, conn->inbox, sizeof(copy));
-	conn->inbox_full = false;
-	spin_unlock_bh(&s->meta->lock);
-
-	if (!conn->auth_sent && hdr->type == KRP_MSG_CHALLENGE)
-		krc_meta_attach_challenged(s, (const struct krp_challenge *)copy);
-	else if (conn->auth_sent && hdr->type == KRP_MSG_WELCOME &&
-		 hdr->incarnation == conn->challenge.hdr.incarnation)
-		krc_meta_attach_welcomed(s, (const struct krp_welcome *)copy);
-	else
-		krc_meta_session_fail(s, -EPROTO, "unexpected %s during the handshake",
-				      krp_msg_name(hdr->type));
-}
-
-/* The step of a state, for diagnostics. */
-static const char *krc_meta_attach_name(u8 state)
-{
-	switch (state) {
-	case KRC_META_RESOLVING:
-		return "finding a route";
-	case KRC_META_CONNECTING:
-		return "connecting";
-	default:
-		return "the handshake";
-	}
-}
-
-/* Handle @events of a session that is attaching, or its deadline. */
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events)
 {
-	if (s->state == KRC_META_RESOLVING && (events & KRC_META_EV_ROUTE))
-		krc_meta_attach_connect(s);
-	else if (s->state == KRC_META_RESOLVING && (events & KRC_META_EV_ADDR))
-		krc_meta_attach_route(s);
-	else if (s->state == KRC_META_CONNECTING && (events & KRC_META_EV_ESTABLISHED))
+	bool connecting;
+
+	spin_lock_bh(&s->meta->lock);
+	connecting = s->krp.state == KRP_SESSION_CONNECTING && s->conn;
+	spin_unlock_bh(&s->meta->lock);
+	if (!connecting)
+		return;
+	if (s->routed && (events & KRC_META_EV_ESTABLISHED))
 		krc_meta_attach_hello(s);
-	else if (s->state == KRC_META_HELLO && (events & KRC_META_EV_MESSAGE))
-		krc_meta_attach_message(s);
-	else if (time_after_eq(jiffies, s->deadline))
-		krc_meta_session_fail(s, -ETIMEDOUT, "%s took more than %u ms",
-				      krc_meta_attach_name(s->state), krc_meta_timeout_ms(s->meta));
+	else if (!s->routed && (events & KRC_META_EV_ROUTE))
+		krc_meta_attach_connect(s);
+	else if (!s->routed && (events & KRC_META_EV_ADDR))
+		krc_meta_attach_route(s);
 }

@@ -123,7 +123,7 @@ static int krc_meta_auth_welcome(struct shash_desc *desc, const struct krp_welco
  * The MAC of a handshake: the client's, or with @welcome the server's.
  * Return: 0, or an errno of the hash.
  */
-int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krc_meta_conn *conn,
+int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krp_session *krp,
 		      const struct krp_welcome *welcome, u8 *ret_mac)
 {
 	const char *label = welcome ? KRP_LABEL_SERVER : KRP_LABEL_CLIENT;
@@ -133,10 +133,10 @@ int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krc_meta_conn *con
 	desc->tfm = hmac;
 	err = crypto_shash_init(desc)
 		      ?: crypto_shash_update(desc, (const u8 *)label, strlen(label))
-		      ?: crypto_shash_update(desc, (const u8 *)&conn->link, sizeof(conn->link))
-		      ?: crypto_shash_update(desc, (const u8 *)&conn->hello, sizeof(conn->hello))
-		      ?: crypto_shash_update(desc, (const u8 *)&conn->challenge,
-					     sizeof(conn->challenge));
+		      ?: crypto_shash_update(desc, (const u8 *)&krp->link, sizeof(krp->link))
+		      ?: crypto_shash_update(desc, (const u8 *)&krp->hello, sizeof(krp->hello))
+		      ?: crypto_shash_update(desc, (const u8 *)&krp->challenge,
+					     sizeof(krp->challenge));
 	if (!err && welcome)
 		err = krc_meta_auth_welcome(desc, welcome);
 	if (!err)

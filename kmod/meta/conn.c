@@ -102,9 +102,8 @@ static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	spin_lock_bh(&meta->lock);
 	krc_meta_cq_expected(&conn->send_cq);
-	send->posted = false;
 	if (wc->status == IB_WC_SUCCESS)
-		krc_meta_pump(conn->s);
+		krc_meta_session_sent(conn->s, send - conn->send);
 	else if (wc->status != IB_WC_WR_FLUSH_ERR)
 		krc_meta_session_fail_locked(conn->s, -EIO, "sending failed: %s",
 					     ib_wc_status_msg(wc->status));
@@ -112,23 +111,15 @@ static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	krc_meta_conn_completed(conn);
 }
 
-/* The buffer of a send slot. */
-void *krc_meta_conn_message(struct krc_meta_conn *conn, const struct krc_meta_send *send)
+int krc_meta_conn_send(struct krc_meta_conn *conn, u32 slot, const void *msg, u32 bytes)
 {
-	return conn->send_buf.p + (send - conn->send) * KRP_MSG_BYTES_MAX;
-}
-
-/* Send the message in the buffer of a send slot. */
-int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send)
-{
-	const struct krp_msg_hdr *hdr = krc_meta_conn_message(conn, send);
 	struct ib_sge sge = {
-		.addr = conn->send_buf.dma + (send - conn->send) * KRP_MSG_BYTES_MAX,
-		.length = le16_to_cpu(hdr->bytes),
+		.addr = conn->send_buf.dma + slot * KRP_MSG_BYTES_MAX,
+		.length = bytes,
 		.lkey = conn->pd->local_dma_lkey,
 	};
 	struct ib_send_wr wr = {
-		.wr_cqe = &send->cqe,
+		.wr_cqe = &conn->send[slot].cqe,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IB_WR_SEND,
@@ -137,16 +128,14 @@ int krc_meta_conn_send(struct krc_meta_conn *conn, struct krc_meta_send *send)
 	int err;
 
 	lockdep_assert_held(&conn->s->meta->lock);
+	memcpy(conn->send_buf.p + slot * KRP_MSG_BYTES_MAX, msg, bytes);
 	ib_dma_sync_single_for_device(conn->s->meta->ibdev, sge.addr, sge.length, DMA_TO_DEVICE);
 	atomic_inc(&conn->posted);
-	send->posted = true;
 	err = ib_post_send(conn->id->qp, &wr, NULL);
-	if (err) {
-		send->posted = false;
+	if (err)
 		krc_meta_conn_completed(conn);
-	} else {
+	else
 		krc_meta_cq_expect(&conn->send_cq);
-	}
 	return err;
 }
 
@@ -215,7 +204,7 @@ static void krc_meta_qp_event(struct ib_event *event, void *context)
 	    event->event != IB_EVENT_QP_REQ_ERR)
 		return;
 	WRITE_ONCE(conn->fault, true);
-	krc_meta_session_kick(conn->s);
+	mod_delayed_work(conn->s->meta->wq, &conn->s->work, 0);
 }
 
 static int krc_meta_conn_queues(struct krc_meta_conn *conn)

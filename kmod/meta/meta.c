@@ -6,9 +6,12 @@
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/math64.h>
 #include <linux/slab.h>
 
 #include "meta/meta_priv.h"
+
+static_assert(sizeof_field(struct krc_meta_info, reason) == KRP_REASON_BYTES);
 
 /* Begin a call that may sleep. Return: 0, or -ESHUTDOWN. */
 int krc_meta_enter(struct krc_meta *meta)
@@ -56,10 +59,12 @@ struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union 
 	meta->gid = *gid;
 	meta->cache = cache;
 	meta->conf.generation = conf->generation;
+	meta->conf.features = KRP_FEATURES_ALL;
+	meta->conf.slots = KRC_META_SENDS;
 	spin_lock_init(&meta->lock);
 	mutex_init(&meta->conf_mutex);
 	init_waitqueue_head(&meta->wait);
-	INIT_LIST_HEAD(&meta->records);
+	krp_publisher_init(&meta->pub, meta->chains, KRC_META_CHAINS, KRC_META_SERVERS_MAX);
 	meta->wq = alloc_workqueue("krc_meta-%s-%u", WQ_UNBOUND, 0, dev_name(&ibdev->dev), port);
 	err = meta->wq ? krc_meta_reconfigure(meta, conf) : -ENOMEM;
 	if (err) {
@@ -79,32 +84,18 @@ void krc_meta_destroy(struct krc_meta *meta)
 	kfree(meta);
 }
 
-/* Locks: meta.lock. Whether a server restarted recently or hangs: its misses prove little. */
-static bool krc_meta_doubtful(struct krc_meta_session *s)
+/* Whether to ask @a before @b. Locks: meta.lock. The time of a READ is not measured here. */
+static bool krc_meta_better(const struct krc_meta_session *a, const struct krc_meta_session *b)
 {
-	lockdep_assert_held(&s->meta->lock);
-	if (s->settling && time_after_eq(jiffies, s->settle_until))
-		s->settling = false;
-	return s->settling || s->still;
-}
+	u64 now_ns = krc_meta_now_ns(a->meta);
+	struct krp_candidate first = { .doubtful = krp_session_doubtful(&a->krp, now_ns),
+				       .priority = a->conf.priority,
+				       .blame = krp_session_blame(&a->krp, now_ns) };
+	struct krp_candidate second = { .doubtful = krp_session_doubtful(&b->krp, now_ns),
+					.priority = b->conf.priority,
+					.blame = krp_session_blame(&b->krp, now_ns) };
 
-/* Locks: meta.lock. Take over the heartbeat of a READ of the root. */
-static void krc_meta_pulse(struct krc_meta_session *s, const struct krp_pulse *pulse)
-{
-	lockdep_assert_held(&s->meta->lock);
-	s->still = pulse->still;
-	s->settling = pulse->settling_ms;
-	s->settle_until = jiffies + msecs_to_jiffies(pulse->settling_ms);
-}
-
-/* Whether to ask @a before @b: doubtful servers last, then priority, then recent failures. */
-static bool krc_meta_better(struct krc_meta_session *a, struct krc_meta_session *b)
-{
-	if (krc_meta_doubtful(a) != krc_meta_doubtful(b))
-		return krc_meta_doubtful(b);
-	if (a->conf.priority != b->conf.priority)
-		return a->conf.priority < b->conf.priority;
-	return krc_meta_blame(a) < krc_meta_blame(b);
+	return krp_better(&first, &second);
 }
 
 /*
@@ -119,7 +110,7 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 
 	spin_lock_bh(&meta->lock);
 	krc_meta_for_each(meta, s, i) {
-		if (s->state != KRC_META_READY || s->failed || s->leaving || (tried & BIT(i)))
+		if (s->krp.state != KRP_SESSION_READY || s->krp.peer.leaving || (tried & BIT(i)))
 			continue;
 		if (!best || krc_meta_better(s, best))
 			best = s;
@@ -141,17 +132,20 @@ static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_con
 				 u32 reads, const struct krp_pulse *pulse)
 {
 	struct krc_meta *meta = s->meta;
-	bool doubtful;
+	bool doubtful = false;
+	u64 now_ns;
 
 	spin_lock_bh(&meta->lock);
+	now_ns = step == KRP_STEP_HIT ? 0 : krc_meta_now_ns(meta); /* a hit needs no clock */
 	if (pulse && s->conn == conn)
-		krc_meta_pulse(s, pulse);
-	doubtful = krc_meta_doubtful(s);
+		krp_session_pulse(&s->krp, now_ns, pulse->still, pulse->settling_ms);
 	s->reads += reads;
-	if (step == KRP_STEP_MISS)
+	if (step == KRP_STEP_MISS) {
+		doubtful = krp_session_doubtful(&s->krp, now_ns);
 		s->misses++;
-	else if (step < 0 && step != -EINTR)
-		krc_meta_blamed(s);
+	} else if (step < 0 && step != -EINTR) {
+		krp_session_blamed(&s->krp, now_ns);
+	}
 	if (!--conn->users)
 		wake_up_all(&meta->wait); /* under the lock: both may be gone right after */
 	spin_unlock_bh(&meta->lock);
@@ -295,37 +289,62 @@ int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeou
 	return 0;
 }
 
+/* The state of a session as people see it. Locks: meta.lock. */
+static u8 krc_meta_state_of(const struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	switch (s->krp.state) {
+	case KRP_SESSION_DOWN:
+		return KRC_META_DOWN;
+	case KRP_SESSION_CONNECTING:
+		return s->routed ? KRC_META_CONNECTING : KRC_META_RESOLVING;
+	case KRP_SESSION_READY:
+		return KRC_META_READY;
+	case KRP_SESSION_CLOSING:
+		return KRC_META_CLOSING;
+	default:
+		return KRC_META_HELLO;
+	}
+}
+
+/* Locks: meta.lock. */
+static void krc_meta_info_fill(const struct krc_meta_session *s, struct krc_meta_info *info)
+{
+	const struct krp_session *krp = &s->krp;
+	u64 now_ns = krc_meta_now_ns(s->meta);
+
+	memcpy(info->name, s->conf.name, sizeof(info->name));
+	info->addr = s->conf.addr;
+	info->priority = s->conf.priority;
+	info->state = krc_meta_state_of(s);
+	info->error = krp->error;
+	strscpy(info->reason, krp->reason, sizeof(info->reason));
+	info->incarnation = krp->peer.incarnation;
+	info->lease_ms = krp->peer.lease_ms;
+	if (krp->state == KRP_SESSION_READY)
+		info->published = krp->peer.live[KRP_AT_ACKED];
+	info->attaches = krp->attaches;
+	info->lookups = s->lookups;
+	info->reads = s->reads;
+	info->misses = s->misses;
+	info->misses_overruled = s->misses_overruled;
+	info->failures = krp->failures;
+	if (krp->state == KRP_SESSION_DOWN && !krp->ended && krp->retry_ns > now_ns)
+		info->next_try_ms = div_u64(krp->retry_ns - now_ns, NSEC_PER_MSEC);
+}
+
 int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info)
 {
-	struct krc_meta_session *s;
+	int err = -ENOENT;
 
-	spin_lock_bh(&meta->lock);
-	if (i >= meta->order_nr) {
-		spin_unlock_bh(&meta->lock);
-		return -ENOENT;
-	}
-	s = meta->order[i];
 	memset(ret_info, 0, sizeof(*ret_info));
-	memcpy(ret_info->name, s->conf.name, sizeof(ret_info->name));
-	ret_info->addr = s->conf.addr;
-	ret_info->priority = s->conf.priority;
-	ret_info->state = s->state;
-	ret_info->error = s->error;
-	memcpy(ret_info->reason, s->reason, sizeof(ret_info->reason));
-	ret_info->incarnation = s->incarnation;
-	ret_info->lease_ms = s->lease_ms;
-	if (s->state == KRC_META_READY)
-		ret_info->published = krc_meta_records_count(s, KRC_META_AT_ACKED);
-	ret_info->attaches = s->attaches;
-	ret_info->lookups = s->lookups;
-	ret_info->reads = s->reads;
-	ret_info->misses = s->misses;
-	ret_info->misses_overruled = s->misses_overruled;
-	ret_info->failures = s->failures;
-	if (s->state == KRC_META_DOWN && !meta->dead && time_after(s->next_at, jiffies))
-		ret_info->next_try_ms = jiffies_to_msecs(s->next_at - jiffies);
+	spin_lock_bh(&meta->lock);
+	if (i < meta->order_nr) {
+		krc_meta_info_fill(meta->order[i], ret_info);
+		err = 0;
+	}
 	spin_unlock_bh(&meta->lock);
-	return 0;
+	return err;
 }
 
 const char *krc_meta_state_name(u8 state)

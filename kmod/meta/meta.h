@@ -15,6 +15,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "krp_msg.h"
+#include "krp_records.h"
 #include "krp_table.h"
 
 #define KRC_META_SERVERS_MAX 16
@@ -76,11 +77,11 @@ struct krc_meta_conf {
 };
 
 /**
- * enum krc_meta_state - State of a session; one transition function owns it.
+ * enum krc_meta_state - State of a session, as people see it.
  * @KRC_META_DOWN: no connection; waiting for the next attempt.
  * @KRC_META_RESOLVING: rdma_cm resolves address and route.
  * @KRC_META_CONNECTING: rdma_cm handshake.
- * @KRC_META_HELLO: authentication, and the first map.
+ * @KRC_META_HELLO: authentication, and root and directory of the table.
  * @KRC_META_READY: records are being published, look-ups work.
  * @KRC_META_CLOSING: the connection is being taken down.
  * @KRC_META_STATES: number of states.
@@ -120,7 +121,7 @@ struct krc_meta_info {
 	u16 priority;
 	u8 state;
 	int error;
-	char reason[64];
+	char reason[128];
 	u64 incarnation;
 	u32 lease_ms;
 	u32 published;
@@ -232,7 +233,7 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
  * which have the same owner, keep extending the lease of its records.
  * Context: any.
  */
-void krc_meta_take_orphans(struct krc_meta *meta, struct list_head *left);
+void krc_meta_take_orphans(struct krc_meta *meta, struct krp_list *left);
 
 /**
  * krc_meta_adopt_orphans() - Withdraw orphaned records of other clients of this node.
@@ -243,7 +244,7 @@ void krc_meta_take_orphans(struct krc_meta *meta, struct list_head *left);
  *
  * Context: any.
  */
-void krc_meta_adopt_orphans(struct krc_meta *meta, struct list_head *left, bool own);
+void krc_meta_adopt_orphans(struct krc_meta *meta, struct krp_list *left, bool own);
 
 /**
  * krc_meta_release_orphans() - Hand adopted records of one GID back to the caller.
@@ -254,7 +255,7 @@ void krc_meta_adopt_orphans(struct krc_meta *meta, struct list_head *left, bool 
  * Context: any.
  */
 void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
-			      struct list_head *left);
+			      struct krp_list *left);
 
 /**
  * krc_meta_drop_orphans() - Free orphaned records.
@@ -262,7 +263,7 @@ void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
  *
  * Context: any.
  */
-void krc_meta_drop_orphans(struct list_head *left);
+void krc_meta_drop_orphans(struct krp_list *left);
 
 /**
  * krc_meta_published() - Wait until at least one server has acknowledged a record.

@@ -273,6 +273,7 @@ static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 		       KRC_META_BULK_BYTES, KRC_META_DEPTH_MAX, old);
 	while (!err && krp_load_next(&load, &read)) {
 		(*reads)++;
+		krc_meta_session_step(conn->s, "reading root and directory");
 		err = krc_meta_load_read(conn, &load, &read);
 	}
 	if (err) {

@@ -37,8 +37,7 @@ static bool krc_meta_all_quiet(struct krc_meta *meta, unsigned long which)
 
 	spin_lock_bh(&meta->lock);
 	krc_meta_for_each(meta, s, i)
-		if ((which & BIT(i)) && s->state == KRC_META_READY && !s->failed &&
-		    !krc_meta_records_quiet(s))
+		if ((which & BIT(i)) && !krc_meta_session_left(s))
 			quiet = false;
 	quiet = quiet || meta->dead;
 	spin_unlock_bh(&meta->lock);
@@ -55,10 +54,7 @@ static void krc_meta_withdraw_from(struct krc_meta *meta, unsigned long which)
 	krc_meta_for_each(meta, s, i) {
 		if (!(which & BIT(i)))
 			continue;
-		s->leaving = true;
-		/* even records in AT_DIRTY: the server may have an older value */
-		krc_meta_records_mark(s, (u32)~BIT(KRC_META_AT_NEVER), KRC_META_AT_DIRTY);
-		krc_meta_pump(s);
+		krc_meta_session_leave(s);
 	}
 	spin_unlock_bh(&meta->lock);
 	wait_event_timeout(meta->wait, krc_meta_all_quiet(meta, which),
@@ -73,7 +69,7 @@ static bool krc_meta_all_down(struct krc_meta *meta, unsigned long which)
 
 	spin_lock_bh(&meta->lock);
 	krc_meta_for_each(meta, s, i)
-		if ((which & BIT(i)) && s->state != KRC_META_DOWN)
+		if ((which & BIT(i)) && s->krp.state != KRP_SESSION_DOWN)
 			down = false;
 	spin_unlock_bh(&meta->lock);
 	return down;
@@ -100,18 +96,17 @@ static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 	krc_meta_for_each(meta, s, i) {
 		if (!(which & BIT(i)))
 			continue;
-		s->ended = true;
-		krc_meta_session_fail_locked(s, -ESHUTDOWN, "going away");
-		krc_meta_session_kick(s);
+		krc_meta_session_end(s);
 		gone[nr++] = s;
 	}
 	spin_unlock_bh(&meta->lock);
 	wait_event(meta->wait, krc_meta_all_down(meta, which));
 	spin_lock_bh(&meta->lock);
 	for (i = 0; i < nr; i++) {
-		krc_meta_records_left(gone[i]);
+		krp_records_leave(&meta->pub, gone[i]->index, meta->closing);
 		meta->sessions[gone[i]->index] = NULL;
 	}
+	krc_meta_records_trash(meta);
 	for (i = 0; i < meta->order_nr; i++)
 		if (!(which & BIT(meta->order[i]->index)))
 			meta->order[stay++] = meta->order[i];
@@ -198,7 +193,7 @@ static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_met
 static bool krc_meta_differs(const struct krc_meta *meta, const struct krc_meta_conf *conf)
 {
 	return memcmp(meta->conf.owner, conf->owner, sizeof(conf->owner)) ||
-	       memcmp(meta->conf.name, conf->name, sizeof(conf->name)) ||
+	       strncmp((const char *)meta->conf.name, conf->name, sizeof(conf->name)) ||
 	       meta->auth != (conf->keys_nr > 0) || meta->conf.lease_ms != conf->lease_ms;
 }
 
@@ -212,8 +207,7 @@ static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
 		i++; /* there is an index for every server */
 	s->index = i;
 	meta->sessions[i] = s;
-	krc_meta_records_joined(s);
-	krc_meta_session_kick(s);
+	krc_meta_session_start(s);
 }
 
 /*
@@ -229,7 +223,7 @@ static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *co
 
 	spin_lock_bh(&meta->lock);
 	memcpy(meta->conf.owner, conf->owner, sizeof(meta->conf.owner));
-	memcpy(meta->conf.name, conf->name, sizeof(meta->conf.name));
+	strscpy_pad((char *)meta->conf.name, conf->name, sizeof(meta->conf.name));
 	meta->auth = plan->ring;
 	meta->conf.lease_ms = conf->lease_ms;
 	WRITE_ONCE(meta->conf.timeout_ms, conf->timeout_ms);
@@ -265,7 +259,6 @@ struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta
 			err = PTR_ERR(s);
 			break;
 		}
-		s->index = KRC_META_SERVERS_MAX; /* not in meta->sessions yet */
 		plan->session[plan->nr++] = s;
 	}
 	if (!err)

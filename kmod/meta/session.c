@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the state machine of a session: states, failures, pauses, timers.
+ * Owns: the driver of a session: what proto/krp_session.h says is to be done is done here, or
+ * by the work item.
  *
- * krc_meta_session_to() alone changes a state, and lists the legal transitions. A failure may
- * be detected anywhere, also in softirq: it is recorded with its reason and queues the
- * session's work item, which alone takes the connection down and tries again later, with
- * doubling pauses and jitter.
+ * krc_meta_session_run() pulls, in any context that may take meta.lock. What sleeps becomes a
+ * duty of the session's work item, one in each run. A failure may be detected anywhere, also
+ * in softirq: from then on no READ is posted, and the work item takes the connection down.
+ *
+ * krp_session_next() says when the clock has something to do next; the work item is queued for
+ * then if it is not queued for earlier.
  * Locking: the work item holds no lock while it creates and destroys; meta.lock otherwise.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -15,54 +18,174 @@
 #include <linux/slab.h>
 
 #include "base/log.h"
+#include "krp_session.h"
+#include "meta/changes.h"
 #include "meta/meta_priv.h"
 
-/* Change the state of a session; no other function does. Context: the work item. */
-void krc_meta_session_to(struct krc_meta_session *s, enum krc_meta_state state)
-{
-	static const unsigned int from[KRC_META_STATES] = {
-		[KRC_META_DOWN] = BIT(KRC_META_CLOSING),
-		[KRC_META_RESOLVING] = BIT(KRC_META_DOWN),
-		[KRC_META_CONNECTING] = BIT(KRC_META_RESOLVING),
-		[KRC_META_HELLO] = BIT(KRC_META_CONNECTING),
-		[KRC_META_READY] = BIT(KRC_META_HELLO),
-		[KRC_META_CLOSING] = BIT(KRC_META_RESOLVING) | BIT(KRC_META_CONNECTING) |
-				     BIT(KRC_META_HELLO) | BIT(KRC_META_READY),
-	};
+/* ---- what is to be done; meta.lock is held ---- */
 
-	lockdep_assert_held(&s->meta->lock);
-	WARN_ON_ONCE(!(from[state] & BIT(s->state)));
-	s->state = state;
-	if (state != KRC_META_DOWN && state != KRC_META_READY)
-		s->deadline = jiffies + msecs_to_jiffies(krc_meta_timeout_ms(s->meta));
-	wake_up_all(&s->meta->wait);
-}
-
-/* Run the work item now. Context: any. */
 void krc_meta_session_kick(struct krc_meta_session *s)
 {
+	lockdep_assert_held(&s->meta->lock);
+	s->armed_ns = 0;
 	mod_delayed_work(s->meta->wq, &s->work, 0);
 }
 
-static __printf(3, 0) void krc_meta_session_failed(struct krc_meta_session *s, int err,
-						   const char *fmt, va_list args)
+/* Changes may have been missed: doubt what is cached, and tell followers to resync. */
+static void krc_meta_resync(struct krc_meta *meta)
+{
+	lockdep_assert_held(&meta->lock);
+	krc_cache_doubt_all(meta->cache);
+	krc_changes_add(KRP_EVENT_RESYNC, NULL, 0);
+}
+
+static void krc_meta_session_change(struct krc_meta_session *s, const struct krp_todo *todo)
 {
 	lockdep_assert_held(&s->meta->lock);
-	if (s->failed || s->state == KRC_META_DOWN || s->state == KRC_META_CLOSING)
-		return; /* the first failure counts */
-	s->failed = true;
-	s->error = err;
-	vsnprintf(s->reason, sizeof(s->reason), fmt, args);
-	if (s->state == KRC_META_READY)
-		krc_meta_blamed(s);
+	if (todo->event == KRP_EVENT_RESYNC) {
+		krc_meta_resync(s->meta);
+		return;
+	}
+	krc_cache_forget(s->meta->cache, &todo->key, todo->generation);
+	krc_changes_add(todo->event, &todo->key, todo->generation);
+}
+
+static void krc_meta_session_done(struct krc_meta_session *s, const struct krp_todo *todo)
+{
+	lockdep_assert_held(&s->meta->lock);
+	if (todo->ask) {
+		complete(&container_of(todo->ask, struct krc_meta_ask, krp)->done);
+		return;
+	}
+	if (todo->refusal)
+		krc_port_warn_limited(s->meta->ibdev, s->meta->port,
+				      "%s refuses record %pI6c service %u (%d)\n", s->conf.name,
+				      todo->key.gid, le16_to_cpu(todo->key.service), todo->err);
+	wake_up_all(&s->meta->wait);
+}
+
+static void krc_meta_session_send(struct krc_meta_session *s, const struct krp_todo *todo)
+{
+	char why[KRP_REASON_BYTES];
+	int err;
+
+	lockdep_assert_held(&s->meta->lock);
+	err = krc_meta_conn_send(s->conn, todo->slot, todo->msg, todo->bytes);
+	if (!err)
+		return;
+	krp_session_sent(&s->krp, todo->slot);
+	snprintf(why, sizeof(why), "sending %s failed (%d)", krp_msg_name(todo->type), err);
+	krp_session_lost(&s->krp, krc_meta_now_ns(s->meta), err, why);
+}
+
+/* Attached: what is cached may be of another life of the server, or nobody says what changes. */
+static void krc_meta_session_up(struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	if (s->krp.fresh || !(s->krp.features & KRP_FEATURE_NOTIFY))
+		krc_cache_doubt_all(s->meta->cache);
+	wake_up_all(&s->meta->wait);
+}
+
+/* No READ is posted any more; the work item does the rest. */
+static void krc_meta_session_broken(struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	s->duties = BIT(KRP_DO_CLOSE);
 	if (s->conn) {
 		WRITE_ONCE(s->conn->broken, true);
 		wake_up_all(&s->conn->read_wait);
 	}
-	krc_meta_session_kick(s);
+	wake_up_all(&s->meta->wait);
 }
 
-/* Locks: meta.lock. Have the connection taken down. @fmt: reason, for diagnostics. */
+static void krc_meta_session_do(struct krc_meta_session *s, const struct krp_todo *todo)
+{
+	lockdep_assert_held(&s->meta->lock);
+	switch (todo->what) {
+	case KRP_DO_SEND:
+		krc_meta_session_send(s, todo);
+		break;
+	case KRP_DO_UP:
+		krc_meta_session_up(s);
+		break;
+	case KRP_DO_CHANGE:
+		krc_meta_session_change(s, todo);
+		break;
+	case KRP_DO_DONE:
+		krc_meta_session_done(s, todo);
+		break;
+	case KRP_DO_CLOSE:
+		krc_meta_session_broken(s);
+		break;
+	case KRP_DO_CONNECT:
+	case KRP_DO_PROVE:
+	case KRP_DO_VERIFY:
+	case KRP_DO_LOAD:
+		s->duties |= BIT(todo->what);
+		break;
+	case KRP_DO_WAIT:
+		break;
+	}
+}
+
+/* Have the work item run at @until_ns, unless it runs earlier. */
+static void krc_meta_session_arm(struct krc_meta_session *s, u64 until_ns)
+{
+	u64 now_ns = krc_meta_now_ns(s->meta);
+
+	if (s->duties && s->armed_ns) {
+		krc_meta_session_kick(s);
+		return;
+	}
+	if (until_ns >= s->armed_ns)
+		return;
+	s->armed_ns = until_ns;
+	mod_delayed_work(s->meta->wq, &s->work,
+			 until_ns > now_ns ? nsecs_to_jiffies(until_ns - now_ns) + 1 : 0);
+	/* krc_meta_qp_event() takes no lock: its kick may have come just before */
+	if (s->conn && READ_ONCE(s->conn->fault))
+		krc_meta_session_kick(s);
+}
+
+/*
+ * Bounded: a turn sends no more than there are credits, and says what has ended or changed
+ * since the last one.
+ */
+void krc_meta_session_run(struct krc_meta_session *s)
+{
+	struct krp_todo todo;
+
+	lockdep_assert_held(&s->meta->lock);
+	while (krp_session_next(&s->krp, krc_meta_now_ns(s->meta), &todo) != KRP_DO_WAIT)
+		krc_meta_session_do(s, &todo);
+	krc_meta_records_trash(s->meta);
+	krc_meta_session_arm(s, todo.until_ns);
+}
+
+void krc_meta_sessions_run(struct krc_meta *meta)
+{
+	struct krc_meta_session *s;
+	u32 i;
+
+	krc_meta_for_each(meta, s, i)
+		krc_meta_session_run(s);
+	krc_meta_records_trash(meta); /* also without any server */
+}
+
+/* ---- what happens ---- */
+
+static __printf(3, 0) void krc_meta_session_failed(struct krc_meta_session *s, int err,
+						   const char *fmt, va_list args)
+{
+	char why[KRP_REASON_BYTES];
+
+	lockdep_assert_held(&s->meta->lock);
+	vsnprintf(why, sizeof(why), fmt, args);
+	krp_session_lost(&s->krp, krc_meta_now_ns(s->meta), err, why);
+	krc_meta_session_run(s);
+}
+
 void krc_meta_session_fail_locked(struct krc_meta_session *s, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -72,7 +195,6 @@ void krc_meta_session_fail_locked(struct krc_meta_session *s, int err, const cha
 	va_end(args);
 }
 
-/* The same without the lock. Context: any but hard interrupts, meta.lock not held. */
 void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -84,40 +206,119 @@ void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
 	va_end(args);
 }
 
-/* Doubling pauses in jiffies with 25 % jitter either way, so that nodes don't reconnect at once. */
-static unsigned long krc_meta_session_pause(const struct krc_meta_session *s)
+void krc_meta_session_step(struct krc_meta_session *s, const char *what)
 {
-	const struct krc_meta_conf *conf = &s->meta->conf;
-	u64 ms = (u64)max(READ_ONCE(conf->reconnect_min_ms), 1U) << min(s->fails, 20U);
-
-	ms = min_t(u64, ms, max(READ_ONCE(conf->reconnect_max_ms), 1U));
-	ms = ms - ms / 4 + get_random_u32() % (ms / 2 + 1);
-	return msecs_to_jiffies(ms);
+	spin_lock_bh(&s->meta->lock);
+	krp_session_step(&s->krp, krc_meta_now_ns(s->meta), what);
+	spin_unlock_bh(&s->meta->lock);
 }
 
-/*
- * Whether an ending session was READY long enough to reset the back-off. If not, it is a
- * failure too: two clients of one owner and generation evict each other on every attach.
- */
-static bool krc_meta_session_lasted(const struct krc_meta_session *s)
+void krc_meta_session_sent(struct krc_meta_session *s, u32 slot)
 {
-	u32 most_ms = READ_ONCE(s->meta->conf.reconnect_max_ms);
-
-	return time_after_eq(jiffies, s->ready_at + msecs_to_jiffies(most_ms));
+	lockdep_assert_held(&s->meta->lock);
+	krp_session_sent(&s->krp, slot);
+	krc_meta_session_run(s);
 }
+
+void krc_meta_session_connected(struct krc_meta_session *s, const struct krp_link *link,
+				const u8 *nonce, const u8 *key_id)
+{
+	spin_lock_bh(&s->meta->lock);
+	krp_session_connected(&s->krp, krc_meta_now_ns(s->meta), link, nonce, key_id);
+	krc_meta_session_run(s);
+	spin_unlock_bh(&s->meta->lock);
+}
+
+void krc_meta_session_prove(struct krc_meta_session *s, int err, const u8 *mac)
+{
+	spin_lock_bh(&s->meta->lock);
+	krp_session_prove(&s->krp, krc_meta_now_ns(s->meta), err, mac);
+	krc_meta_session_run(s);
+	spin_unlock_bh(&s->meta->lock);
+}
+
+void krc_meta_session_verify(struct krc_meta_session *s, const u8 *mac)
+{
+	spin_lock_bh(&s->meta->lock);
+	krp_session_verify(&s->krp, krc_meta_now_ns(s->meta), mac);
+	krc_meta_session_run(s);
+	spin_unlock_bh(&s->meta->lock);
+}
+
+void krc_meta_session_loaded(struct krc_meta_session *s, int err)
+{
+	struct krc_meta *meta = s->meta;
+	bool ready;
+
+	spin_lock_bh(&meta->lock);
+	krp_session_loaded(&s->krp, krc_meta_now_ns(meta), err);
+	ready = s->krp.state == KRP_SESSION_READY;
+	krc_meta_session_run(s);
+	spin_unlock_bh(&meta->lock);
+	if (!ready)
+		return;
+	s->logged[0] = '\0';
+	krc_port_info_limited(meta->ibdev, meta->port, "attached to %s\n", s->conf.name);
+}
+
+void krc_meta_session_end(struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	krp_session_end(&s->krp, krc_meta_now_ns(s->meta));
+	krc_meta_session_run(s);
+}
+
+void krc_meta_session_start(struct krc_meta_session *s)
+{
+	struct krc_meta *meta = s->meta;
+
+	lockdep_assert_held(&meta->lock);
+	krp_session_init(&s->krp, &meta->pub, s->index, &meta->conf);
+	krp_session_subscribe(&s->krp, 1);
+	if (meta->dead)
+		krp_session_end(&s->krp, krc_meta_now_ns(meta));
+	krc_meta_session_run(s);
+}
+
+void krc_meta_session_leave(struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	krp_session_leave(&s->krp);
+	krc_meta_session_run(s);
+}
+
+bool krc_meta_session_left(const struct krc_meta_session *s)
+{
+	lockdep_assert_held(&s->meta->lock);
+	return krp_session_left(&s->krp);
+}
+
+void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes)
+{
+	struct krc_meta_session *s = conn->s;
+
+	spin_lock_bh(&s->meta->lock);
+	if (s->conn == conn) {
+		krp_session_received(&s->krp, krc_meta_now_ns(s->meta), msg, bytes);
+		krc_meta_session_run(s);
+	}
+	spin_unlock_bh(&s->meta->lock);
+}
+
+/* ---- the work item ---- */
 
 /* Log why a server is not attached; the same reason only once in a row. */
-static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready)
+static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready, const char *reason)
 {
-	if (s->ended || (!was_ready && !strcmp(s->logged, s->reason)))
+	if (!was_ready && !strcmp(s->logged, reason))
 		return;
-	strscpy(s->logged, s->reason, sizeof(s->logged));
+	strscpy(s->logged, reason, sizeof(s->logged));
 	if (was_ready)
 		krc_port_warn_limited(s->meta->ibdev, s->meta->port, "lost %s: %s\n", s->conf.name,
-				      s->reason);
+				      reason);
 	else
 		krc_port_info_limited(s->meta->ibdev, s->meta->port, "%s cannot be attached: %s\n",
-				      s->conf.name, s->reason);
+				      s->conf.name, reason);
 }
 
 static bool krc_meta_session_unused(struct krc_meta_session *s, const struct krc_meta_conn *conn)
@@ -131,36 +332,30 @@ static bool krc_meta_session_unused(struct krc_meta_session *s, const struct krc
 }
 
 /*
- * Locks: meta.lock. An attached session has ended, and its server may have hung for a while:
- * the cache may hold outdated records READ there, which other servers had notified as
- * changed. So empty it if another server is ready; else keep it, as there is nothing better,
- * until the next attach empties it.
+ * An attached session has ended, and its server may have hung for a while: the cache may hold
+ * outdated records READ there, which other servers had notified as changed. So doubt it if
+ * another server is ready; else keep it, as there is nothing better, until the next attach.
  */
-static void krc_meta_session_lost(struct krc_meta_session *s)
+static void krc_meta_session_gone(struct krc_meta_session *s)
 {
 	struct krc_meta_session *other;
 	u32 i;
 
 	lockdep_assert_held(&s->meta->lock);
 	krc_meta_for_each(s->meta, other, i)
-		if (other != s && other->state == KRC_META_READY && !other->failed) {
-			krc_meta_resync(s);
+		if (other != s && other->krp.state == KRP_SESSION_READY) {
+			krc_meta_resync(s->meta);
 			return;
 		}
 }
 
-/* Take the connection down, from any state. Context: the work item. */
+/* Do KRP_DO_CLOSE. Context: the work item. */
 static void krc_meta_session_close(struct krc_meta_session *s)
 {
 	struct krc_meta *meta = s->meta;
 	struct krc_meta_conn *conn = s->conn;
-	bool was_ready;
-
-	spin_lock_bh(&meta->lock);
-	was_ready = s->state == KRC_META_READY;
-	krc_meta_session_to(s, KRC_META_CLOSING);
-	krc_meta_requests_fail(s, -ENOTCONN);
-	spin_unlock_bh(&meta->lock);
+	char reason[KRP_REASON_BYTES];
+	bool was_ready, quiet;
 
 	if (conn) {
 		krc_meta_reads_stop(conn);
@@ -174,194 +369,120 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 	spin_lock_bh(&meta->lock);
 	s->conn = NULL;
 	s->events = 0;
-	s->failed = false;
-	krc_meta_session_to(s, KRC_META_DOWN);
+	s->duties = 0;
+	s->routed = false;
+	was_ready = s->krp.was_ready;
+	quiet = s->krp.ended && s->krp.error == -ESHUTDOWN;
+	strscpy(reason, s->krp.reason, sizeof(reason));
+	krp_session_closed(&s->krp, krc_meta_now_ns(meta), get_random_u32());
 	if (was_ready)
-		krc_meta_session_lost(s);
-	if (was_ready && krc_meta_session_lasted(s))
-		s->fails = 0;
-	s->next_at = jiffies + krc_meta_session_pause(s);
-	s->fails++;
+		krc_meta_session_gone(s);
+	krc_meta_session_run(s);
+	wake_up_all(&meta->wait);
 	spin_unlock_bh(&meta->lock);
-	krc_meta_session_log(s, was_ready);
+	/* krc_meta_end() waits for the work item before it frees @s */
+	if (!quiet)
+		krc_meta_session_log(s, was_ready, reason);
 }
 
-/* The handshake is complete: publish, subscribe, renew. Context: the work item. */
-void krc_meta_session_ready(struct krc_meta_session *s, const struct krp_welcome *welcome)
+/* What the work item is to do: a duty, which has queued it again, or what rdma_cm has said. */
+static u32 krc_meta_session_take(struct krc_meta_session *s, u32 *ret_events)
 {
-	struct krc_meta_conn *conn = s->conn;
-	struct krc_meta *meta = s->meta;
-	u32 settling_ms = le32_to_cpu(welcome->settling_ms);
-	bool fresh;
+	u32 duties;
 
-	spin_lock_bh(&meta->lock);
-	if (s->failed || s->leaving) {
-		spin_unlock_bh(&meta->lock);
-		return;
-	}
-	fresh = s->incarnation != conn->incarnation;
-	s->lease_ms = le32_to_cpu(welcome->lease_ms);
-	s->rate_max = le32_to_cpu(welcome->rate_max);
-	s->credits = min_t(u32, le16_to_cpu(welcome->credits), KRC_META_SENDS);
-	s->features = le64_to_cpu(conn->challenge.features);
-	s->incarnation = conn->incarnation;
-	memcpy(s->token, welcome->token, sizeof(s->token));
-	s->settle_until = jiffies + msecs_to_jiffies(settling_ms);
-	s->settling = settling_ms;
-	s->still = false;
-	s->ready_at = jiffies;
-	s->error = 0;
-	s->reason[0] = '\0';
-	s->logged[0] = '\0';
-	s->attaches++;
-	s->acked_at = jiffies;
-	s->renew_at = jiffies;
-	s->pace_nr = 0;
-	s->subscribe_due = s->features & KRP_FEATURE_NOTIFY;
-	krc_meta_records_mark(s, (u32)~BIT(KRC_META_AT_NEVER), KRC_META_AT_DIRTY);
-	krc_meta_session_to(s, KRC_META_READY);
-	if (fresh || !s->subscribe_due)
-		krc_cache_doubt_all(meta->cache);
-	krc_meta_pump(s);
-	spin_unlock_bh(&meta->lock);
-	krc_port_info_limited(meta->ibdev, meta->port, "attached to %s\n", s->conf.name);
-}
-
-static unsigned long krc_meta_renew_jiffies(const struct krc_meta_session *s)
-{
-	u32 ms = min_t(u32, s->lease_ms / 3, KRC_META_RENEW_MAX_MS);
-
-	return msecs_to_jiffies(max(ms, 100U)); /* whatever lease the server granted */
-}
-
-/* Timers of an attached session. Context: the work item. */
-static void krc_meta_session_timers(struct krc_meta_session *s)
-{
-	struct krc_meta *meta = s->meta;
-	unsigned long sent_at;
-
-	spin_lock_bh(&meta->lock);
-	if (krc_meta_requests_oldest(s, &sent_at) &&
-	    time_after(jiffies, sent_at + msecs_to_jiffies(krc_meta_timeout_ms(meta)))) {
-		krc_meta_session_fail_locked(s, -ETIMEDOUT, "no answer to a request for %u ms",
-					     krc_meta_timeout_ms(meta));
-	} else if (time_after_eq(jiffies, s->renew_at)) {
-		s->renew_at = jiffies + krc_meta_renew_jiffies(s);
-		s->renew_due = true;
-		krc_meta_records_mark(s, BIT(KRC_META_AT_REFUSED), KRC_META_AT_DIRTY);
-		krc_meta_records_expire(meta);
-	}
-	krc_meta_pump(s);
-	spin_unlock_bh(&meta->lock);
-}
-
-static void krc_meta_sooner(unsigned long *at, unsigned long than)
-{
-	if (time_before(than, *at))
-		*at = than;
-}
-
-/* Jiffies when the work item is to run again without an event. Locks: meta.lock. */
-static unsigned long krc_meta_session_next(const struct krc_meta_session *s)
-{
-	unsigned long at, sent_at;
-
-	lockdep_assert_held(&s->meta->lock);
-	switch (s->state) {
-	case KRC_META_DOWN:
-		return s->next_at;
-	case KRC_META_READY:
-		at = s->renew_at;
-		if (krc_meta_requests_oldest(s, &sent_at))
-			krc_meta_sooner(
-				&at, sent_at + 1 + msecs_to_jiffies(krc_meta_timeout_ms(s->meta)));
-		if (s->paced && time_after(s->pace_from + HZ / 10 + 1, jiffies))
-			krc_meta_sooner(&at, s->pace_from + HZ / 10 + 1);
-		return at;
-	default:
-		return s->deadline;
-	}
-}
-
-static void krc_meta_session_rearm(struct krc_meta_session *s)
-{
-	struct krc_meta *meta = s->meta;
-	unsigned long at;
-
-	spin_lock_bh(&meta->lock);
-	/* without a device the work item has nothing to do any more */
-	if (!s->ended && !(meta->dead && s->state == KRC_META_DOWN)) {
-		at = krc_meta_session_next(s);
-		/* no-op if a kick has queued it meanwhile */
-		queue_delayed_work(meta->wq, &s->work, time_after(at, jiffies) ? at - jiffies : 0);
-	}
-	spin_unlock_bh(&meta->lock);
-}
-
-/* One step of a session that has not failed. Context: the work item. */
-static void krc_meta_session_step(struct krc_meta_session *s, u32 events)
-{
-	switch (s->state) {
-	case KRC_META_DOWN:
-		if (!READ_ONCE(s->meta->dead) && time_after_eq(jiffies, s->next_at))
-			krc_meta_attach_begin(s);
-		break;
-	case KRC_META_READY:
-		krc_meta_session_timers(s);
-		break;
-	default:
-		krc_meta_attach_step(s, events);
-		break;
-	}
+	spin_lock_bh(&s->meta->lock);
+	s->armed_ns = KRP_FOREVER_NS;
+	if (s->conn && READ_ONCE(s->conn->fault))
+		krc_meta_session_fail_locked(s, -EIO, "queue pair failed");
+	else
+		krc_meta_session_run(s);
+	duties = s->duties;
+	*ret_events = duties ? 0 : s->events;
+	s->duties = 0;
+	s->events &= ~*ret_events;
+	spin_unlock_bh(&s->meta->lock);
+	return duties;
 }
 
 static void krc_meta_session_work(struct work_struct *work)
 {
 	struct krc_meta_session *s =
 		container_of(to_delayed_work(work), struct krc_meta_session, work);
-	struct krc_meta *meta = s->meta;
-	bool failed, ended;
-	u32 events;
+	u32 events, duties = krc_meta_session_take(s, &events);
 
-	spin_lock_bh(&meta->lock);
-	events = s->events;
-	s->events = 0;
-	if (s->conn && READ_ONCE(s->conn->fault))
-		krc_meta_session_fail_locked(s, -EIO, "queue pair failed");
-	failed = s->failed;
-	ended = s->ended;
-	spin_unlock_bh(&meta->lock);
-	if (s->state != KRC_META_DOWN && (failed || ended))
+	if (duties & BIT(KRP_DO_CLOSE))
 		krc_meta_session_close(s);
-	else if (!ended)
-		krc_meta_session_step(s, events);
-	krc_meta_session_rearm(s);
+	else if (duties & BIT(KRP_DO_CONNECT))
+		krc_meta_attach_begin(s);
+	else if (duties & BIT(KRP_DO_PROVE))
+		krc_meta_attach_prove(s);
+	else if (duties & BIT(KRP_DO_VERIFY))
+		krc_meta_attach_verify(s);
+	else if (duties & BIT(KRP_DO_LOAD))
+		krc_meta_attach_load(s);
+	else if (events)
+		krc_meta_attach_step(s, events);
 }
 
-/* A session with conf->servers[@server], not started. Return: or ERR_PTR(-ENOMEM). */
 struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 					      const struct krc_meta_conf *conf, u32 server,
 					      struct krc_meta_ring *ring)
 {
-	struct krc_meta_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct krc_meta_session *s = kvzalloc(sizeof(*s), GFP_KERNEL);
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	s->ring = krc_meta_ring_get(ring);
 	s->meta = meta;
+	s->index = KRC_META_SERVERS_MAX;
 	s->conf = conf->servers[server];
 	s->conf.name[sizeof(s->conf.name) - 1] = '\0';
-	s->state = KRC_META_DOWN;
-	s->next_at = jiffies;
-	INIT_LIST_HEAD(&s->asks);
+	s->armed_ns = KRP_FOREVER_NS;
 	INIT_DELAYED_WORK(&s->work, krc_meta_session_work);
 	return s;
 }
 
-/* Free a session that has ended or was never started. */
 void krc_meta_session_free(struct krc_meta_session *s)
 {
-	WARN_ON(s->conn || s->state != KRC_META_DOWN);
+	WARN_ON(s->conn || s->krp.state != KRP_SESSION_DOWN);
 	krc_meta_ring_put(s->ring);
-	kfree(s);
+	kvfree(s);
+}
+
+/* ---- questions ---- */
+
+/*
+ * Ask a server by message: the fallback for a table that changes too fast or is too large to
+ * be READ. The caller holds a count in conn.users. @timeout: jiffies.
+ * Return: KRP_STEP_HIT, KRP_STEP_MISS, -ENOTCONN, -ETIMEDOUT, -EINTR.
+ */
+int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,
+		 unsigned long timeout, struct krp_value *ret_value)
+{
+	struct krc_meta_ask ask = { .krp = { .key = *key, .type = KRP_MSG_LOOKUP } };
+	int err = -ENOTCONN;
+	long left;
+
+	ask.done = COMPLETION_INITIALIZER_ONSTACK(ask.done);
+	spin_lock_bh(&s->meta->lock);
+	if (s->conn == conn)
+		err = krp_session_ask(&s->krp, &ask.krp);
+	if (!err)
+		krc_meta_session_run(s);
+	spin_unlock_bh(&s->meta->lock);
+	if (err)
+		return err;
+
+	left = wait_for_completion_killable_timeout(&ask.done, timeout);
+	spin_lock_bh(&s->meta->lock);
+	krp_session_give_up(&s->krp, &ask.krp);
+	spin_unlock_bh(&s->meta->lock);
+	if (ask.krp.err == -ETIMEDOUT && left < 0)
+		return -EINTR;
+	if (ask.krp.err == -ENOENT)
+		return KRP_STEP_MISS;
+	if (ask.krp.err)
+		return ask.krp.err == -ETIMEDOUT ? -ETIMEDOUT : -ENOTCONN;
+	*ret_value = ask.krp.value;
+	return KRP_STEP_HIT;
 }

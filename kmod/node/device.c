@@ -27,7 +27,7 @@
 struct krc_devices krc_devices = {
 	.ports = __SPIN_LOCK_UNLOCKED(krc_devices.ports),
 	.list = LIST_HEAD_INIT(krc_devices.list),
-	.orphans = LIST_HEAD_INIT(krc_devices.orphans),
+	.orphans = KRP_LIST_INIT(krc_devices.orphans),
 	.ended = __WAIT_QUEUE_HEAD_INITIALIZER(krc_devices.ended),
 };
 
@@ -107,12 +107,12 @@ static void krc_dev_port_set_link(struct krc_dev_port *slot, bool up)
 static void krc_dev_port_end(struct work_struct *work)
 {
 	struct krc_dev_port *slot = container_of(work, struct krc_dev_port, end);
-	LIST_HEAD(left);
+	struct krp_list left = KRP_LIST_INIT(left);
 
 	krc_port_kill(slot->ending, &left);
 
 	mutex_lock(&krc_node.lock);
-	list_splice(&left, &krc_devices.orphans);
+	krp_list_splice(&left, &krc_devices.orphans);
 	slot->ending = NULL;
 	WRITE_ONCE(slot->dev->ending, slot->dev->ending - 1);
 	krc_devices_refresh();
@@ -341,7 +341,7 @@ static void krc_devices_adopt(bool own)
 	struct krc_dev_port *slot;
 	u32 i = 0;
 
-	while (!list_empty(&krc_devices.orphans) && (slot = krc_dev_port_next(&i)))
+	while (!krp_list_empty(&krc_devices.orphans) && (slot = krc_dev_port_next(&i)))
 		if (slot->link_up)
 			krc_meta_adopt_orphans(slot->port->meta, &krc_devices.orphans, own);
 }

@@ -98,14 +98,14 @@ struct krc_dev {
  * struct krc_devices - All RDMA devices.
  * @ports: spinlock of @list, and of krc_dev_port.port and link_up: see the head of the file.
  * @list: struct krc_dev.
- * @orphans: records that ports could not withdraw.
+ * @orphans: records that ports could not withdraw: krp_record.link.
  * @ending: ports that are ending.
  * @ended: woken when one has ended.
  */
 struct krc_devices {
 	spinlock_t ports;
 	struct list_head list;
-	struct list_head orphans;
+	struct krp_list orphans;
 	u32 ending;
 	wait_queue_head_t ended;
 };

@@ -201,7 +201,7 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 	return port;
 }
 
-void krc_port_kill(struct krc_port *port, struct list_head *left)
+void krc_port_kill(struct krc_port *port, struct krp_list *left)
 {
 	krc_rail_kill(&port->rail);
 	krc_meta_stop(port->meta);

@@ -117,7 +117,7 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
  * region that a peer may know is over and the target has no connection.
  * Context: may sleep, for some seconds; no lock held.
  */
-void krc_port_kill(struct krc_port *port, struct list_head *left);
+void krc_port_kill(struct krc_port *port, struct krp_list *left);
 
 /**
  * krc_port_on_end() - Set the callback for the end of each port.

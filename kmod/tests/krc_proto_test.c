@@ -168,48 +168,47 @@ static void krc_test_root_and_segment(struct kunit *test)
 }
 
 /* The messages of a handshake, as the vectors have them. */
-static void krc_test_handshake(struct kunit *test, struct krc_meta_conn *conn,
+static void krc_test_handshake(struct kunit *test, struct krp_session *s,
 			       struct krp_welcome *welcome)
 {
-	krc_test_decode(test, krc_vector_link, &conn->link, sizeof(conn->link));
-	krc_test_decode(test, krc_vector_hello, &conn->hello, sizeof(conn->hello));
-	krc_test_decode(test, krc_vector_challenge, &conn->challenge, sizeof(conn->challenge));
+	krc_test_decode(test, krc_vector_link, &s->link, sizeof(s->link));
+	krc_test_decode(test, krc_vector_hello, &s->hello, sizeof(s->hello));
+	krc_test_decode(test, krc_vector_challenge, &s->challenge, sizeof(s->challenge));
 	krc_test_decode(test, krc_vector_welcome, welcome, sizeof(*welcome));
-	KUNIT_EXPECT_EQ(test, krp_msg_check(&conn->hello, sizeof(conn->hello), 1),
+	KUNIT_EXPECT_EQ(test, krp_msg_check(&s->hello, sizeof(s->hello), 1),
 			(unsigned int)KRP_ST_OK);
-	KUNIT_EXPECT_EQ(test, krp_msg_check(&conn->challenge, sizeof(conn->challenge), 0),
+	KUNIT_EXPECT_EQ(test, krp_msg_check(&s->challenge, sizeof(s->challenge), 0),
 			(unsigned int)KRP_ST_OK);
 	KUNIT_EXPECT_EQ(test, krp_msg_check(welcome, sizeof(*welcome), 0), (unsigned int)KRP_ST_OK);
 }
 
 /* Neither the connection nor what WELCOME says can be another. */
-static void krc_test_forgeries(struct kunit *test, struct crypto_shash *hmac,
-			       struct krc_meta_conn *conn, struct krp_welcome *welcome,
-			       const u8 *wanted)
+static void krc_test_forgeries(struct kunit *test, struct crypto_shash *hmac, struct krp_session *s,
+			       struct krp_welcome *welcome, const u8 *wanted)
 {
 	u8 mac[KRP_MAC_BYTES];
 
 	welcome->root.addr ^= 1;
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, welcome, mac), 0);
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, s, welcome, mac), 0);
 	KUNIT_EXPECT_NE(test, memcmp(mac, wanted, sizeof(mac)), 0);
 	welcome->root.addr ^= 1;
-	conn->link.server_qpn ^= 1;
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, welcome, mac), 0);
+	s->link.server_qpn ^= 1;
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, s, welcome, mac), 0);
 	KUNIT_EXPECT_NE(test, memcmp(mac, wanted, sizeof(mac)), 0);
-	conn->link.server_qpn ^= 1;
+	s->link.server_qpn ^= 1;
 }
 
 static void krc_test_proofs(struct kunit *test)
 {
-	struct krc_meta_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	struct krp_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 	struct krc_meta_conf *conf = kunit_kzalloc(test, sizeof(*conf), GFP_KERNEL);
 	u8 mac[KRP_MAC_BYTES], wanted[KRP_MAC_BYTES], id[KRP_KEY_ID_BYTES];
 	struct krc_meta_ring *ring;
 	struct crypto_shash *hmac;
 	struct krp_welcome welcome;
 
-	KUNIT_ASSERT_TRUE(test, conn && conf);
-	krc_test_handshake(test, conn, &welcome);
+	KUNIT_ASSERT_TRUE(test, s && conf);
+	krc_test_handshake(test, s, &welcome);
 	KUNIT_EXPECT_EQ(test, krc_meta_ring_new(conf, &ring), 0);
 	KUNIT_EXPECT_TRUE(test, !ring);
 
@@ -223,12 +222,12 @@ static void krc_test_proofs(struct kunit *test)
 	hmac = krc_meta_ring_find(ring, id);
 	KUNIT_ASSERT_TRUE(test, hmac && hmac == ring->hmac[1]);
 	krc_test_decode(test, krc_vector_client, wanted, sizeof(wanted));
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, NULL, mac), 0);
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, s, NULL, mac), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(mac, wanted, sizeof(mac)), 0);
 	krc_test_decode(test, krc_vector_server, wanted, sizeof(wanted));
-	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, conn, &welcome, mac), 0);
+	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, s, &welcome, mac), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(mac, wanted, sizeof(mac)), 0);
-	krc_test_forgeries(test, hmac, conn, &welcome, wanted);
+	krc_test_forgeries(test, hmac, s, &welcome, wanted);
 
 	id[0] ^= 1;
 	KUNIT_EXPECT_TRUE(test, !krc_meta_ring_find(ring, id));

@@ -92,7 +92,7 @@ def test_only_with_the_cluster_key(cluster):
     setup(cluster, key=None)
     with Probe(node1) as probe:
         probe.up((meta1, 1), key=key)
-        wait_until(lambda: "the server has none" in probe.info()[0][0]["reason"], 20,
+        wait_until(lambda: "this server has none" in probe.info()[0][0]["reason"], 20,
                    f"it refuses a server without key: {probe.info()[0]}")
 
 
