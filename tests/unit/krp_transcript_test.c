@@ -11,12 +11,14 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "common/auth.h"
+#include "kmod/tests/krc_session_vectors.h"
 #include "proto/krp_session.h"
 #include "tests/unit/vectors.h"
 
@@ -208,9 +210,49 @@ static void test_transcript(void **state)
 	free(rec);
 }
 
+/* Return: bytes of hex, which may have spaces. */
+static int unhex(const char *hex, unsigned char *to)
+{
+	unsigned int byte;
+	int nr = 0;
+
+	for (; *hex; hex += *hex == ' ' ? 1 : 2) {
+		if (*hex == ' ')
+			continue;
+		assert_int_equal(sscanf(hex, "%2x", &byte), 1);
+		to[nr++] = (unsigned char)byte;
+	}
+	return nr;
+}
+
+/* KUnit plays the same lines: its copy of them is equal. */
+static void test_lines_of_kunit(void **state)
+{
+	const size_t nr = sizeof(krc_session_lines) / sizeof(krc_session_lines[0]);
+	unsigned char wanted[VECTOR_BYTES_MAX], bytes[VECTOR_BYTES_MAX];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(vector_load("auth.txt", "key", wanted), unhex(krc_session_key, bytes));
+	assert_memory_equal(bytes, wanted, 16);
+	assert_int_equal(vector_load("auth.txt", "link", wanted), unhex(krc_session_link, bytes));
+	assert_memory_equal(bytes, wanted, sizeof(struct krp_link));
+	assert_int_equal(nr, sizeof(lines) / sizeof(lines[0]));
+	for (i = 0; i < nr; i++) {
+		int len = vector_load("session.txt", lines[i].name, wanted);
+
+		assert_string_equal(krc_session_lines[i][0], lines[i].name);
+		assert_int_equal(unhex(krc_session_lines[i][1], bytes), len);
+		assert_memory_equal(bytes, wanted, (size_t)len);
+	}
+}
+
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_transcript) };
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_transcript),
+		cmocka_unit_test(test_lines_of_kunit),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
