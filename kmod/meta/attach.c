@@ -275,11 +275,18 @@ void krc_meta_attach_load(struct krc_meta_session *s)
 {
 	const struct krp_welcome *welcome = &s->krp.welcome;
 	struct krc_meta_conn *conn = s->conn;
+	int err;
 
 	conn->incarnation = s->krp.incarnation;
 	conn->root_addr = le64_to_cpu(welcome->root.addr);
 	conn->root_rkey = le32_to_cpu(welcome->root.rkey);
-	krc_meta_session_loaded(s, krc_meta_map_load(conn));
+	err = krc_meta_map_load(conn);
+	if (!err && welcome->settling_ms) {
+		spin_lock(&conn->map_lock);
+		krp_pulse_settling(&conn->pulse);
+		spin_unlock(&conn->map_lock);
+	}
+	krc_meta_session_loaded(s, err);
 }
 
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events)
