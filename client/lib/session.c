@@ -239,7 +239,7 @@ void krl_server_up(struct krl_server *srv)
 	pthread_mutex_lock(&srv->io);
 	pthread_mutex_lock(&ctx->lock);
 	krp_pulse_start(&srv->pulse, srv->load.heartbeat, krl_now_ns() / 1000000);
-	if (srv->s.settle_ns)
+	if (srv->s.welcome.settling_ms)
 		krp_pulse_settling(&srv->pulse);
 	srv->map = krl_load_take(&srv->load);
 	srv->records = srv->map->records;
