@@ -257,7 +257,7 @@ struct mw_event {
  * @offers: connections offered to a program.
  * @reads: READs of large messages.
  * @busy: answers that a receiver has no room.
- * @broken: what was wrong last, in @why; NULL: nothing.
+ * @broken: what went wrong first, in @why; NULL: nothing.
  * @why: memory of that text.
  * @node: nodes.
  * @end: ends.
