@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "metaserver/aside.h"
 #include "tests/unit/table_fixture.h"
 
 static const struct ms_table_config small = {
@@ -350,6 +351,16 @@ static void print_memory(void)
 		      (double)(stats.shared_bytes + stats.private_bytes) / (double)stats.records);
 }
 
+/* A record that is kept aside: an entry, and its part of the heads of the chains. */
+static void test_memory_of_a_record_aside(void **state)
+{
+	const struct ms_asides a = { .room = 4096 };
+
+	(void)state;
+	print_message("%zu bytes a record that is kept aside\n", ms_asides_bytes(&a) / a.room);
+	assert_int_equal(ms_asides_bytes(&a), 4096 * 124);
+}
+
 static void test_a_million_records(void **state)
 {
 	struct ms_table_config config = { .incarnation = 9,
@@ -398,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_owner_that_cannot_register_loses_nothing),
 		cmocka_unit_test(test_each_visits_every_record_once),
 		cmocka_unit_test(test_emptied_table_gives_its_pages_back),
+		cmocka_unit_test(test_memory_of_a_record_aside),
 		cmocka_unit_test(test_a_million_records),
 	};
 
