@@ -75,6 +75,14 @@ def main():
     seed("mrdir", "torn", plain + token + edge + live[:32] + bytes(32))
     seed("mrdir", "other", plain + bytes(8) + edge + live)
     seed("mrdir", "wraps", b"\4" + token + b"\xff" * 16 + live[:16] + b"\xff" * 8 + live[24:])
+    packets = dict(vectors("message.txt"))
+    for name, data in packets.items():      # as the opener takes them, and the other end
+        seed("stream", f"open-{name}", b"\1" + b"\0\3" + data)
+        seed("stream", f"vector-{name}", b"\0" + b"\0\3" + data)
+    talk = b"".join(b"\0\3" + packets[name][:64 + 24] + b"\x80\0\2\x80\1\1\x80\2\0\x80\3\0"
+                    for name in ("DATA", "ANNOUNCE", "CREDIT", "PROBE", "DONE", "CLOSE"))
+    seed("stream", "opened", b"\1" + b"\0\3" + packets["ACCEPT"] + talk)
+    seed("stream", "talk", b"\0" + b"\x80\0\1\x80\0\2\x80\0\3" + talk * 3 + b"\x80\7\1\xff")
     seed("key", "shortest", b"000102030405060708090a0b0c0d0e0f\n")
     seed("key", "longest", b" " + b"0f" * 64 + b"\n")
     seed("key", "too-long", b"0f" * 65)
