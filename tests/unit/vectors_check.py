@@ -99,8 +99,9 @@ def constants(path):
 
 def copies_differ(directory, suites):
     """What the KUnit suites have wrong."""
-    hashes, table, msg, auth, mrdir = (load(directory, n + ".txt") for n in
-                                       ("hash", "table", "msg", "auth", "mrdir"))
+    hashes, table, msg, auth, mrdir, message = (
+        load(directory, n + ".txt")
+        for n in ("hash", "table", "msg", "auth", "mrdir", "message"))
     value_at = 80
     wanted = {
         "krc_proto_test.c": {
@@ -111,6 +112,7 @@ def copies_differ(directory, suites):
             "key_id": auth["key_id"], "link": auth["link"], "client": auth["client"],
             "server": auth["server"]},
         "krc_mr_test.c": {"live": mrdir["live"]},
+        "krc_message_test.c": {name.lower(): data for name, data in message.items()},
     }
     numbers = {
         "krc_proto_test.c": {"INCARNATION": u64(table["incarnation"]), "SALT": u64(hashes["salt"]),
@@ -132,7 +134,7 @@ def copies_differ(directory, suites):
                 if found[name].ljust(len(vector), b"\0") != vector]
         there = constants(path)
         bad += [f"{file}: {name} is {there.get(name, 0):#x} instead of {number:#x}"
-                for name, number in numbers[file].items() if there.get(name) != number]
+                for name, number in numbers.get(file, {}).items() if there.get(name) != number]
     return bad
 
 
