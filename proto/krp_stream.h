@@ -147,13 +147,15 @@ static inline int krp_stream_connect(struct krp_stream *s, __u64 now_ns, __u32 s
 				     const struct krp_message_open *open,
 				     const struct krp_stream_req *first)
 {
-	struct krp_stream_slot slot = { .type = KRP_MESSAGE_OPEN };
+	struct krp_stream_slot slot;
 
 	if (s->state != KRP_STREAM_NEW || !open->tag || service < KRP_SERVICE_USER_MIN ||
 	    service > 0xffff)
 		return -EINVAL;
 	if (first && (first->large || first->length > KRP_MESSAGE_FIRST_MAX))
 		return -EMSGSIZE;
+	memset(&slot, 0, sizeof(slot));
+	slot.type = KRP_MESSAGE_OPEN;
 	krp_stream_enter(s, KRP_STREAM_OPENING);
 	s->opener = 1;
 	s->src = src;
@@ -363,10 +365,7 @@ static inline int krp_stream_may_send(const struct krp_stream *s, const struct k
 static inline int krp_stream_send(struct krp_stream *s, __u64 now_ns,
 				  const struct krp_stream_req *req)
 {
-	struct krp_stream_slot slot = { .cookie = req->cookie,
-					.length = req->length,
-					.imm = req->imm,
-					.type = KRP_MESSAGE_DATA };
+	struct krp_stream_slot slot;
 	int err = krp_stream_may_send(s, req);
 	__u32 i = 0;
 
@@ -377,6 +376,11 @@ static inline int krp_stream_send(struct krp_stream *s, __u64 now_ns,
 	if (err)
 		return err;
 	s->starved = 0;
+	memset(&slot, 0, sizeof(slot));
+	slot.cookie = req->cookie;
+	slot.length = req->length;
+	slot.imm = req->imm;
+	slot.type = KRP_MESSAGE_DATA;
 	slot.flags = req->hurry ? KRP_MESSAGE_HURRY : 0;
 	if (req->large) {
 		slot.type = KRP_MESSAGE_ANNOUNCE;

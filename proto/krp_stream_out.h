@@ -262,8 +262,10 @@ static inline int krp_stream_event(struct krp_stream *s, __u64 now_ns, struct kr
  */
 static inline void krp_stream_stock(struct krp_stream *s)
 {
-	struct krp_stream_slot slot = { .type = KRP_MESSAGE_CLOSE };
+	struct krp_stream_slot slot;
 
+	memset(&slot, 0, sizeof(slot));
+	slot.type = KRP_MESSAGE_CLOSE;
 	if (s->close_due)
 		krp_stream_push(s, &slot);
 	s->close_due = 0;
