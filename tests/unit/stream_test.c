@@ -92,7 +92,7 @@ static void test_ways_between_states(void **state)
 		[KRP_STREAM_CLOSING] = ".......oo.", [KRP_STREAM_LINGER] = ".........o",
 		[KRP_STREAM_DEAD] = ".........o",    [KRP_STREAM_GONE] = "..........",
 	};
-	struct krp_stream s = { 0 };
+	struct krp_stream s = { .state = 0 };
 	unsigned int from, to;
 
 	(void)state;
