@@ -102,7 +102,12 @@ static void fz_close(void *arg, const char *why)
 	c->closed = 1;
 }
 
-static const struct ms_session_ops fz_session_ops = { fz_send, fz_open_reads, fz_root, fz_close };
+static const struct ms_session_ops fz_session_ops = {
+	.send = fz_send,
+	.open_reads = fz_open_reads,
+	.root = fz_root,
+	.close = fz_close,
+};
 
 static int fz_segment_add(void *arg, unsigned int nr, void *addr, size_t bytes)
 {

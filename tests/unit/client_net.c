@@ -173,8 +173,12 @@ static void server_close(void *arg, const char *why)
 	(void)why;
 }
 
-static const struct ms_session_ops session_ops = { server_send, sv_open_reads, server_root,
-						   server_close };
+static const struct ms_session_ops session_ops = {
+	.send = server_send,
+	.open_reads = sv_open_reads,
+	.root = server_root,
+	.close = server_close,
+};
 
 /* Locks: net.lock. What is noted is told. */
 static void server_tell(void)

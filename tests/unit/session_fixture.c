@@ -52,7 +52,12 @@ static void fx_close(void *arg, const char *why)
 	fx->why = why;
 }
 
-static const struct ms_session_ops fx_session_ops = { fx_send, fx_open_reads, fx_root, fx_close };
+static const struct ms_session_ops fx_session_ops = {
+	.send = fx_send,
+	.open_reads = fx_open_reads,
+	.root = fx_root,
+	.close = fx_close,
+};
 
 static void fx_changed(void *arg, unsigned int event, const struct krp_key *key,
 		       uint64_t generation, const char *why)

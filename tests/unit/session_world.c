@@ -54,8 +54,12 @@ static void server_close(void *arg, const char *why)
 	conn->world->server[conn->server].why = why;
 }
 
-static const struct ms_session_ops session_ops = { server_send, sv_open_reads, server_root,
-						   server_close };
+static const struct ms_session_ops session_ops = {
+	.send = server_send,
+	.open_reads = sv_open_reads,
+	.root = server_root,
+	.close = server_close,
+};
 
 static void server_stop(struct wd_world *w, unsigned int nr)
 {
