@@ -206,6 +206,21 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 	return err;
 }
 
+/*
+ * Wait for a slot, those that came first before others: each one that is released wakes one task,
+ * since there may be thousands. Return: jiffies left, from 1; 0, or -ERESTARTSYS (killed). With
+ * a value from 1 and no slot the connection is broken.
+ */
+static long krc_meta_read_queue(struct krc_meta_conn *conn, long left,
+				struct krc_meta_read **ret_read)
+{
+	/* no macro of wait.h has an exclusive wait that both can be killed and ends in time */
+	return ___wait_event(conn->read_wait,
+			     ___wait_cond_timeout(READ_ONCE(conn->broken) ||
+						  (*ret_read = krc_meta_read_take(conn))),
+			     TASK_KILLABLE, 1, left, __ret = schedule_timeout(__ret));
+}
+
 /* READ at most a bucket. Return: a slot with the bytes, or ERR_PTR as krc_meta_read_wait(). */
 static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const struct krp_read *read,
 					   unsigned long deadline)
@@ -215,9 +230,7 @@ static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const str
 	int err;
 
 	if (!r && left > 0) {
-		left = wait_event_killable_timeout(
-			conn->read_wait, READ_ONCE(conn->broken) || (r = krc_meta_read_take(conn)),
-			left);
+		left = krc_meta_read_queue(conn, left, &r);
 		if (left < 0)
 			return ERR_PTR(-EINTR);
 		if (!r)
