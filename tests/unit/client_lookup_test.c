@@ -17,6 +17,7 @@
 
 #include "client/lib/lib.h"
 #include "tests/unit/table_fixture.h"
+#include "tests/unit/wrap_now.h"
 
 #define SERVERS 3 /* there is a third only where a test says so */
 #define TIMEOUT_MS 300
@@ -51,9 +52,6 @@ static unsigned int attached_at; /* with this call of krl_now_ns(), from 1 */
 static const struct krcore_key key = { .gid = { 0xfe, 0x80, 1 }, .service = 7 };
 
 /* ---- time and transport ---- */
-
-uint64_t __wrap_krl_now_ns(void);
-uint64_t __real_krl_now_ns(void);
 
 /* Another thread attaches the first server, which settles, while its time is judged. */
 uint64_t __wrap_krl_now_ns(void)

@@ -19,10 +19,9 @@
 #include "client/include/krcore/krcore.h"
 #include "proto/krp_ioctl.h"
 #include "tests/unit/wrap_ioctl.h"
+#include "tests/unit/wrap_open.h"
 
 #define SERVICE 4711
-
-int __wrap_open(const char *path, int flags);
 
 static _Atomic int refuses; /* what the module answers to KRP_IOC_PUBLISH */
 static _Atomic int undo_fails; /* and to KRP_BIND_UNDO */

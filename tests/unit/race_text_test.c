@@ -90,11 +90,13 @@ static void test_not_what_is_printed(void **state)
 	static const char *const bad[] = { "\\", "\\y", "\\x", "\\x1", "\\x1g", "\\X1f" };
 	char text[8];
 	unsigned int i;
+	size_t nr;
 
 	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		strcpy(text, bad[i]);
-		assert_int_equal(kt_unescape(text, strlen(text)), -1);
+		nr = strlen(bad[i]);
+		memcpy(text, bad[i], nr);
+		assert_int_equal(kt_unescape(text, nr), -1);
 	}
 }
 
