@@ -266,6 +266,7 @@ static void krc_dev_port_follow(struct krc_dev *dev, u32 num, const struct ib_gi
 /* Query link and address of a port and act on them. A port survives the loss of its link. */
 static void krc_dev_port_refresh(struct krc_dev *dev, u32 num)
 {
+	struct krc_dev_port *slot = &dev->slots[num - 1];
 	const struct ib_gid_attr *sgid_attr;
 	struct ib_port_attr attr = {};
 	int err;
@@ -274,8 +275,8 @@ static void krc_dev_port_refresh(struct krc_dev *dev, u32 num)
 	err = ib_query_port(dev->ibdev, num, &attr);
 	if (err)
 		krc_dev_retry(dev, err);
-	krc_dev_port_set_link(&dev->slots[num - 1], !err && attr.state == IB_PORT_ACTIVE);
-	sgid_attr = krc_port_pick_gid(dev->ibdev, num);
+	krc_dev_port_set_link(slot, !err && attr.state == IB_PORT_ACTIVE);
+	sgid_attr = krc_port_pick_gid(dev->ibdev, num, slot->port ? slot->port->sgid_attr : NULL);
 	if (IS_ERR(sgid_attr)) {
 		krc_dev_port_wait(dev, num,
 				  "no address: the port has no RoCE v2 GID of an IP address");

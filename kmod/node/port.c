@@ -79,7 +79,8 @@ static u32 krc_port_gid_rank(const struct ib_device *ibdev, const struct ib_gid_
 	return nearness ? 2 * nearness + ipv6_addr_v4mapped(addr) : 0;
 }
 
-const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num)
+const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num,
+					    const struct ib_gid_attr *keep)
 {
 	bool ethernet = rdma_port_get_link_layer(ibdev, num) == IB_LINK_LAYER_ETHERNET;
 	const struct ib_gid_attr *best = NULL, *attr;
@@ -91,7 +92,7 @@ const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num)
 		if (IS_ERR(attr))
 			continue;
 		rank = krc_port_gid_rank(ibdev, attr, ethernet);
-		if (rank > best_rank) {
+		if (krc_port_gid_wins(rank, best_rank, attr == keep)) {
 			best_rank = rank;
 			swap(best, attr);
 		}

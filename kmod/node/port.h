@@ -129,16 +129,34 @@ void krc_port_kill(struct krc_port *port, struct krp_list *left);
 void krc_port_on_end(void (*fn)(struct krc_rail *rail));
 
 /**
+ * krc_port_gid_wins() - Compare a GID with the best of those at lower indices.
+ * @rank: its rank; higher is better, 0: unusable.
+ * @best: rank of that one; 0: there is none.
+ * @kept: it is the one that the port has.
+ *
+ * Context: any.
+ * Return: whether it takes the place of that one.
+ */
+static inline bool krc_port_gid_wins(u32 rank, u32 best, bool kept)
+{
+	return rank > best || (kept && rank && rank == best);
+}
+
+/**
  * krc_port_pick_gid() - Choose the GID by which peers reach a port.
  * @ibdev: device.
  * @num: port number.
+ * @keep: entry that the port has, or NULL; only compared.
  *
  * InfiniBand: the first. RoCE: a version 2 GID of the initial network namespace; the port's own
  * network device comes before devices stacked on it (VLANs, macvlans), then IPv4 before IPv6;
- * never a link-local address, from which no MetaServer can be reached.
+ * never a link-local address, from which no MetaServer can be reached. Of equal ones @keep, if
+ * it is still in the table, since a port that changes its GID ends its queues and regions; else
+ * that of the lowest index.
  * Context: may sleep.
  * Return: its entry, to be released by rdma_put_gid_attr(), or ERR_PTR(-EADDRNOTAVAIL).
  */
-const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num);
+const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num,
+					    const struct ib_gid_attr *keep);
 
 #endif /* KRC_PORT_H */

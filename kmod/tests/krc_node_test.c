@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: of what network devices the node takes notice, and how often. Without a device.
+ * KUnit: of what network devices the node takes notice, and how often; which address of a port
+ * it uses. Without a device.
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
@@ -74,7 +75,33 @@ static void krc_test_changes_are_gathered(struct kunit *test)
 	flush_delayed_work(&krc_devices_changed);
 }
 
-static struct kunit_case krc_node_cases[] = { KUNIT_CASE(krc_test_mtus_of_other_namespaces),
+/* Which entry of a table a port gets that has entry @own; -1: none. */
+static int krc_node_test_pick(const u32 *ranks, int nr, int own)
+{
+	int best = -1, i;
+
+	for (i = 0; i < nr; i++)
+		if (krc_port_gid_wins(ranks[i], best < 0 ? 0 : ranks[best], i == own))
+			best = i;
+	return best;
+}
+
+static void krc_test_a_port_keeps_its_gid_among_equals(struct kunit *test)
+{
+	static const u32 ranks[] = { 0, 0, 5, 4, 5, 5, 0 }, unusable[] = { 0, 0 };
+
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(ranks, ARRAY_SIZE(ranks), -1), 2);
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(ranks, ARRAY_SIZE(ranks), 2), 2);
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(ranks, ARRAY_SIZE(ranks), 4), 4);
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(ranks, ARRAY_SIZE(ranks), 5), 5);
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(ranks, ARRAY_SIZE(ranks), 3), 2);
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(ranks, ARRAY_SIZE(ranks), 6), 2);
+	KUNIT_EXPECT_EQ(test, krc_node_test_pick(unusable, ARRAY_SIZE(unusable), 1), -1);
+}
+
+static struct kunit_case krc_node_cases[] = { KUNIT_CASE(
+						      krc_test_a_port_keeps_its_gid_among_equals),
+					      KUNIT_CASE(krc_test_mtus_of_other_namespaces),
 					      KUNIT_CASE(krc_test_changes_are_gathered),
 					      {} };
 
