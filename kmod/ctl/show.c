@@ -33,6 +33,7 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
  * struct krc_nl_dump - State of a dump between its messages; in netlink_callback.ctx.
  * @at: objects of the outer walk that are done.
  * @inner: objects of the inner walk that are done.
+ * @queue: the queue at which a walk of queues goes on.
  * @uid: show only queues and peers of this user, unless @all.
  * @owner: show only what is charged to this user (krc_owner()), unless @all.
  * @all: show those of all users.
@@ -40,6 +41,7 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
 struct krc_nl_dump {
 	u32 at;
 	u32 inner;
+	struct krc_queue_at queue;
 	kuid_t uid;
 	kuid_t owner;
 	bool all;
@@ -100,11 +102,6 @@ static int krc_nl_walk_row(struct krc_nl_walk *walk, u8 cmd,
 static int krc_nl_dumped(struct sk_buff *skb, int err)
 {
 	return err == -EMSGSIZE && skb->len ? skb->len : err;
-}
-
-static bool krc_nl_own(const struct krc_nl_dump *dump, kuid_t uid)
-{
-	return dump->all || uid_eq(dump->uid, uid);
 }
 
 /* Add the address of a configured server or of a session. */
@@ -367,11 +364,7 @@ static int krc_nl_put_queue(struct sk_buff *skb, const void *row)
 
 static int krc_nl_queue(const struct krc_queue_info *queue, void *arg)
 {
-	struct krc_nl_walk *walk = arg;
-
-	if (!krc_nl_own(krc_nl_dump(walk->cb), queue->uid))
-		return 0;
-	return krc_nl_walk_row(walk, KRP_GENL_CMD_QUEUE_GET, krc_nl_put_queue, queue);
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_QUEUE_GET, krc_nl_put_queue, queue);
 }
 
 int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
@@ -379,7 +372,7 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
 
-	dump->at += krc_queue_walk(dump->at, krc_nl_queue, &walk);
+	krc_queue_walk(&dump->queue, dump->all ? NULL : &dump->uid, krc_nl_queue, &walk);
 	return krc_nl_dumped(skb, walk.err);
 }
 

@@ -5,7 +5,8 @@
  * The last close withdraws services at once and leaves the rest to a work item: requests
  * in the hardware keep their regions, and so their pages, until the hardware is done with
  * them, however the process ended.
- * Locking: see user/queue.h; krc_contexts_lock (mutex) for the list of all contexts.
+ * Locking: see user/queue.h. The spinlock of krc_contexts keeps the contexts in it from being
+ * freed; it is held for one context at a time, so that a walk delays neither an open nor a close.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -35,9 +36,10 @@ DEFINE_PER_CPU(struct krc_counts, krc_counts);
 struct workqueue_struct *krc_context_wq;
 struct workqueue_struct *krc_renew_wq;
 
-static LIST_HEAD(krc_contexts);
-static DEFINE_MUTEX(krc_contexts_lock);
-static u64 krc_contexts_made;
+#define KRC_WALK_QUEUES 64 /* queues of a context that a walk shows without a break */
+
+static DEFINE_XARRAY(krc_contexts); /* all contexts by number */
+static atomic64_t krc_contexts_made;
 
 struct krc_port *krc_context_port(struct krc_context *ctx)
 {
@@ -49,9 +51,8 @@ static void krc_context_free(struct kref *ref)
 {
 	struct krc_context *ctx = container_of(ref, struct krc_context, ref);
 
-	mutex_lock(&krc_contexts_lock);
-	list_del(&ctx->list);
-	mutex_unlock(&krc_contexts_lock);
+	xa_erase(&krc_contexts, ctx->id);
+	this_cpu_dec(krc_counts.contexts);
 	krc_ring_destroy(&ctx->ring);
 	if (ctx->port)
 		krc_port_put(ctx->port);
@@ -79,6 +80,13 @@ static void krc_context_unwatch(struct krc_context *ctx)
 	}
 }
 
+/* A region has left its context. */
+static void krc_mr_uncount(const struct krc_mr *mr)
+{
+	this_cpu_dec(krc_counts.mrs);
+	this_cpu_sub(krc_counts.pinned_bytes, mr->length);
+}
+
 static void krc_context_release(struct work_struct *work)
 {
 	struct krc_context *ctx = container_of(work, struct krc_context, release);
@@ -88,6 +96,7 @@ static void krc_context_release(struct work_struct *work)
 	krc_queue_close_all(ctx);
 	xa_for_each(&ctx->regions, handle, mr) {
 		xa_erase(&ctx->regions, handle);
+		krc_mr_uncount(mr);
 		krc_mr_dereg(&mr, 1, false);
 	}
 	krc_context_unwatch(ctx);
@@ -117,12 +126,15 @@ struct krc_context *krc_context_open(void)
 	ctx->pid = task_tgid_nr(current);
 	ctx->uid = current_uid();
 	get_task_comm(ctx->comm, current);
-	mutex_lock(&krc_contexts_lock);
-	ctx->id = ++krc_contexts_made;
-	list_add_tail(&ctx->list, &krc_contexts);
-	mutex_unlock(&krc_contexts_lock);
+	ctx->id = atomic64_inc_return(&krc_contexts_made);
+	err = xa_insert(&krc_contexts, ctx->id, ctx, GFP_KERNEL);
+	if (err)
+		goto err_charge;
+	this_cpu_inc(krc_counts.contexts);
 	return ctx;
 
+err_charge:
+	krc_uncharge(&ctx->charge);
 err_user:
 	krc_user_put(ctx->user);
 err_ctx:
@@ -286,9 +298,14 @@ int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg)
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	err = xa_alloc(&ctx->regions, &arg->handle, mr, XA_LIMIT(1, INT_MAX), GFP_KERNEL_ACCOUNT);
-	if (err)
+	if (err) {
 		krc_mr_dereg(&mr, 1, false);
-	return err;
+		return err;
+	}
+	/* another task may have deregistered it by now */
+	this_cpu_inc(krc_counts.mrs);
+	this_cpu_add(krc_counts.pinned_bytes, arg->length);
+	return 0;
 }
 
 int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
@@ -300,6 +317,7 @@ int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
 	mr = xa_erase(&ctx->regions, arg->handle);
 	if (!mr)
 		return -ENOENT;
+	krc_mr_uncount(mr);
 	krc_mr_dereg(&mr, 1, true);
 	return 0;
 }
@@ -314,6 +332,7 @@ static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32
 		mrs[i] = xa_erase(&ctx->regions, handles[i]);
 		if (!mrs[i])
 			break;
+		krc_mr_uncount(mrs[i]);
 	}
 	return i;
 }
@@ -343,68 +362,94 @@ out:
 	return err;
 }
 
-u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
+/*
+ * Find the next context from number *@id on, of user @uid unless that is NULL. Return: it, counted,
+ * and its number in @id; or NULL.
+ */
+static struct krc_context *krc_context_next(unsigned long *id, const kuid_t *uid)
 {
-	struct krc_queue_info info;
 	struct krc_context *ctx;
-	struct krc_queue *queue;
-	u32 at = 0, taken = 0;
-	unsigned long id;
-	bool more = true;
+	bool found;
 
-	mutex_lock(&krc_contexts_lock);
-	list_for_each_entry(ctx, &krc_contexts, list) {
-		xa_lock(&ctx->queues);
-		xa_for_each(&ctx->queues, id, queue) {
-			if (at++ < start)
-				continue;
-			krc_queue_describe(queue, &info);
-			more = !fn(&info, arg);
-			if (!more)
-				break;
-			taken++;
-		}
-		xa_unlock(&ctx->queues);
-		if (!more)
-			break;
+	for (;; ++*id) {
+		xa_lock(&krc_contexts);
+		ctx = xa_find(&krc_contexts, id, ULONG_MAX, XA_PRESENT);
+		found = ctx && (!uid || uid_eq(ctx->uid, *uid)) && kref_get_unless_zero(&ctx->ref);
+		xa_unlock(&krc_contexts);
+		if (!ctx || found)
+			return ctx;
+		cond_resched();
 	}
-	mutex_unlock(&krc_contexts_lock);
-	return taken;
 }
 
-/* Add what one context holds now to @sum. */
-static void krc_context_count(struct krc_context *ctx, struct krc_context_stats *sum)
+/*
+ * Show some queues of a context, from at->queue on; out: the first that was not shown. Return: 0
+ * if there are no more, 1 if there are, -1 if @fn wants none.
+ */
+static int krc_queue_walk_some(struct krc_context *ctx, struct krc_queue_at *at,
+			       int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
 {
+	struct krc_queue_info info;
+	struct krc_queue *queue;
 	unsigned long id;
-	struct krc_mr *mr;
-	void *queue;
+	u32 shown = 0;
+	int ret = 0;
 
-	sum->contexts++;
 	xa_lock(&ctx->queues);
-	xa_for_each(&ctx->queues, id, queue)
-		sum->queues++;
-	xa_unlock(&ctx->queues);
-	xa_lock(&ctx->regions);
-	xa_for_each(&ctx->regions, id, mr) {
-		sum->mrs++;
-		sum->pinned_bytes += mr->length;
+	xa_for_each_start(&ctx->queues, id, queue, at->queue) {
+		at->queue = id;
+		ret = 1;
+		if (shown++ == KRC_WALK_QUEUES)
+			break;
+		krc_queue_describe(queue, &info);
+		ret = fn(&info, arg) ? -1 : 0;
+		if (ret)
+			break;
 	}
-	xa_unlock(&ctx->regions);
+	xa_unlock(&ctx->queues);
+	return ret;
+}
+
+void krc_queue_walk(struct krc_queue_at *at, const kuid_t *uid,
+		    int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
+{
+	unsigned long begun = at->context;
+	struct krc_context *ctx;
+	int more = 0;
+
+	while ((ctx = krc_context_next(&at->context, uid))) {
+		if (at->context != begun)
+			at->queue = 0;
+		do {
+			more = krc_queue_walk_some(ctx, at, fn, arg);
+			cond_resched();
+		} while (more > 0);
+		krc_context_put(ctx);
+		if (more < 0)
+			return;
+		begun = ++at->context;
+		at->queue = 0;
+	}
+}
+
+/* A sum of per-CPU counts that go up and down: those of one CPU may be seen before another's. */
+static u64 krc_counted(u64 sum)
+{
+	return (s64)sum < 0 ? 0 : sum;
 }
 
 void krc_context_stats(struct krc_context_stats *ret_stats)
 {
 	struct krc_context_stats sum = {};
-	struct krc_context *ctx;
 	int cpu;
 
-	mutex_lock(&krc_contexts_lock);
-	list_for_each_entry(ctx, &krc_contexts, list)
-		krc_context_count(ctx, &sum);
-	mutex_unlock(&krc_contexts_lock);
 	for_each_possible_cpu(cpu) {
 		const struct krc_counts *counts = per_cpu_ptr(&krc_counts, cpu);
 
+		sum.contexts += counts->contexts;
+		sum.queues += counts->queues;
+		sum.mrs += counts->mrs;
+		sum.pinned_bytes += counts->pinned_bytes;
 		sum.connects += counts->connects;
 		sum.connects_cached += counts->connects_cached;
 		sum.connects_failed += counts->connects_failed;
@@ -413,5 +458,9 @@ void krc_context_stats(struct krc_context_stats *ret_stats)
 		sum.completions += counts->completions;
 		sum.errors += counts->errors;
 	}
+	sum.contexts = krc_counted(sum.contexts);
+	sum.queues = krc_counted(sum.queues);
+	sum.mrs = krc_counted(sum.mrs);
+	sum.pinned_bytes = krc_counted(sum.pinned_bytes);
 	*ret_stats = sum;
 }

@@ -26,8 +26,7 @@ struct krc_port;
 /**
  * struct krc_context - An open file.
  * @ref: held by the file and by each queue.
- * @list: entry in the list of all contexts.
- * @id: number, never used again.
+ * @id: number, never used again; it names the context in the table of all contexts.
  * @pid: process that opened it.
  * @uid: user of that process.
  * @comm: name of that process.
@@ -47,7 +46,6 @@ struct krc_port;
  */
 struct krc_context {
 	struct kref ref;
-	struct list_head list;
 	u64 id;
 	pid_t pid;
 	kuid_t uid;
@@ -68,7 +66,12 @@ struct krc_context {
 };
 
 /**
- * struct krc_counts - What all contexts have done, per CPU; only sums over all CPUs mean something.
+ * struct krc_counts - What all contexts hold and have done, per CPU; only sums over all CPUs mean
+ * something.
+ * @contexts: contexts.
+ * @queues: queues that programs can name.
+ * @mrs: memory regions that programs can name.
+ * @pinned_bytes: their sizes, added up.
  * @connects: KRP_IOC_CONNECT that got as far as a look-up.
  * @connects_cached: of them, those answered by the node's cache.
  * @connects_failed: of them, those that failed.
@@ -78,6 +81,10 @@ struct krc_context {
  * @errors: of them, those with an error.
  */
 struct krc_counts {
+	u64 contexts;
+	u64 queues;
+	u64 mrs;
+	u64 pinned_bytes;
 	u64 connects;
 	u64 connects_cached;
 	u64 connects_failed;

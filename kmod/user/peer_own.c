@@ -12,7 +12,6 @@
 
 /* Peers of a user's queues: one entry for each queue until krc_own_peers_merge(). */
 struct krc_own_peers {
-	kuid_t uid;
 	struct krc_peer_info *peers;
 	u32 room;
 	u32 nr;
@@ -22,7 +21,7 @@ static int krc_own_peers_count(const struct krc_queue_info *queue, void *arg)
 {
 	struct krc_own_peers *own = arg;
 
-	own->room += queue->generation && uid_eq(queue->uid, own->uid);
+	own->room += queue->generation != 0;
 	return 0;
 }
 
@@ -31,7 +30,7 @@ static int krc_own_peers_add(const struct krc_queue_info *queue, void *arg)
 	struct krc_own_peers *own = arg;
 	struct krc_peer_info *peer = &own->peers[own->nr];
 
-	if (!queue->generation || !uid_eq(queue->uid, own->uid))
+	if (!queue->generation)
 		return 0;
 	if (own->nr == own->room)
 		return 1; /* the queue was connected after the count */
@@ -68,14 +67,15 @@ static void krc_own_peers_merge(struct krc_own_peers *own)
 u32 krc_peer_own_walk(u32 start, kuid_t uid, int (*fn)(const struct krc_peer_info *info, void *arg),
 		      void *arg)
 {
-	struct krc_own_peers own = { .uid = uid };
+	struct krc_queue_at count = {}, add = {};
+	struct krc_own_peers own = {};
 	u32 i;
 
-	krc_queue_walk(0, krc_own_peers_count, &own);
+	krc_queue_walk(&count, &uid, krc_own_peers_count, &own);
 	own.peers = kvcalloc(own.room, sizeof(*own.peers), GFP_KERNEL_ACCOUNT);
 	if (!own.peers)
 		return 0;
-	krc_queue_walk(0, krc_own_peers_add, &own);
+	krc_queue_walk(&add, &uid, krc_own_peers_add, &own);
 	krc_own_peers_merge(&own);
 	for (i = start; i < own.nr; i++)
 		if (fn(&own.peers[i], arg))

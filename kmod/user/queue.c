@@ -160,6 +160,7 @@ static struct krc_queue *krc_queue_create(struct krc_context *ctx, u32 depth)
 	err = xa_alloc(&ctx->queues, &queue->id, queue, XA_LIMIT(1, INT_MAX), GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_ctx;
+	this_cpu_inc(krc_counts.queues);
 	return queue;
 
 err_ctx:
@@ -190,6 +191,7 @@ int krc_ioc_queue_create(struct krc_context *ctx, struct krp_queue_create *arg)
 /* Close a queue whose number is already erased from krc_context.queues. */
 static void krc_queue_close(struct krc_queue *queue)
 {
+	this_cpu_dec(krc_counts.queues);
 	krc_queue_close_begin(queue);
 	if (krc_flow_drain_killable(&queue->flow))
 		queue_work(krc_context_wq, &queue->closer); /* the caller was killed */
@@ -219,6 +221,7 @@ void krc_queue_close_all(struct krc_context *ctx)
 		krc_queue_close_begin(queue);
 	xa_for_each(&ctx->queues, id, queue) {
 		xa_erase(&ctx->queues, id);
+		this_cpu_dec(krc_counts.queues);
 		krc_queue_close_end(queue);
 	}
 }

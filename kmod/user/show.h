@@ -94,16 +94,28 @@ struct krc_context_stats {
 };
 
 /**
+ * struct krc_queue_at - Where a walk of queues goes on; zero: at the first one.
+ * @context: number of a context.
+ * @queue: number in the context.
+ */
+struct krc_queue_at {
+	unsigned long context;
+	unsigned long queue;
+};
+
+/**
  * krc_queue_walk() - Show the queues of all contexts, in the order of their contexts and numbers.
- * @start: how many to skip.
+ * @at: in: the first one; out: that which @fn refused, for the next walk.
+ * @uid: show only those of this user's processes; the locks of others are not taken. NULL: all.
  * @fn: called with a copy of each, with a spinlock held: must not sleep; non-zero ends the
  *	walk.
  * @arg: for @fn.
  *
+ * Nobody waits for the whole of a walk: it breaks off between contexts, and between some queues.
  * Context: may sleep.
- * Return: how many @fn accepted; added to @start it is where the next walk goes on.
  */
-u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);
+void krc_queue_walk(struct krc_queue_at *at, const kuid_t *uid,
+		    int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);
 
 /**
  * krc_peer_walk() - Show the peers that queues are connected to, in no particular order.
@@ -112,7 +124,8 @@ u32 krc_queue_walk(u32 start, int (*fn)(const struct krc_queue_info *info, void 
  * @arg: for @fn.
  *
  * Context: not in interrupts.
- * Return: as krc_queue_walk(); what changes between two walks may be missed or shown twice.
+ * Return: how many @fn accepted; added to @start it is where the next walk goes on. What changes
+ * between two walks may be missed or shown twice.
  */
 u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: walks over the queues of all contexts, in parts between which contexts and queues go,
+ * and counts of contexts. Without a device.
+ * Locking: a test runs alone.
+ */
+#include <kunit/test.h>
+#include <linux/cred.h>
+#include <linux/slab.h>
+
+#include "user/context.h"
+#include "user/queue.h"
+#include "user/show.h"
+
+#define KRC_TEST_UID 54322 /* no other test opens a context as this user */
+#define KRC_TEST_QUEUES 100
+
+/**
+ * struct krc_test_walked - What a walk has shown.
+ * @room: how many more are taken.
+ * @nr: how many were shown so far.
+ * @context: context of the last one.
+ * @queue: number of the last one.
+ * @disorder: those that did not come behind the one before.
+ */
+struct krc_test_walked {
+	u32 room;
+	u32 nr;
+	u64 context;
+	u32 queue;
+	u32 disorder;
+};
+
+static int krc_test_show(const struct krc_queue_info *info, void *arg)
+{
+	struct krc_test_walked *walked = arg;
+
+	if (!walked->room)
+		return 1;
+	walked->room--;
+	walked->nr++;
+	walked->disorder += info->context < walked->context ||
+			    (info->context == walked->context && info->queue <= walked->queue);
+	walked->context = info->context;
+	walked->queue = info->queue;
+	return 0;
+}
+
+/* A context with queues that can be shown, and nothing else. */
+static struct krc_context *krc_test_open(struct kunit *test, u32 queues)
+{
+	struct krc_context *ctx = krc_context_open();
+	struct krc_queue *queue;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	for (; queues; queues--) {
+		queue = kunit_kzalloc(test, sizeof(*queue), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, queue);
+		queue->ctx = ctx;
+		KUNIT_ASSERT_EQ(test,
+				xa_alloc(&ctx->queues, &queue->id, queue, XA_LIMIT(1, INT_MAX),
+					 GFP_KERNEL),
+				0);
+	}
+	return ctx;
+}
+
+/* The context is gone; its queues, which are the test's, are not shown any more. */
+static void krc_test_shut(struct krc_context *ctx)
+{
+	struct krc_queue *queue;
+	unsigned long id;
+
+	xa_for_each(&ctx->queues, id, queue)
+		xa_erase(&ctx->queues, id);
+	krc_context_close(ctx);
+}
+
+static void krc_test_a_walk_goes_on_where_it_was(struct kunit *test)
+{
+	struct krc_context *large = krc_test_open(test, KRC_TEST_QUEUES);
+	struct krc_context *none = krc_test_open(test, 0);
+	struct krc_context *small = krc_test_open(test, 3);
+	struct krc_test_walked walked = { .room = 40 };
+	struct krc_queue_at at = {};
+
+	krc_queue_walk(&at, NULL, krc_test_show, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 40U);
+	KUNIT_EXPECT_EQ(test, walked.queue, 40U);
+	/* the next one is closed; then more are shown than without a break */
+	xa_erase(&large->queues, 41);
+	walked.room = 50;
+	krc_queue_walk(&at, NULL, krc_test_show, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 90U);
+	KUNIT_EXPECT_EQ(test, walked.queue, 91U);
+	/* the whole context is closed: the next one is shown from its first queue on */
+	krc_test_shut(large);
+	walked.room = U32_MAX;
+	krc_queue_walk(&at, NULL, krc_test_show, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 93U);
+	KUNIT_EXPECT_EQ(test, walked.context, small->id);
+	KUNIT_EXPECT_EQ(test, walked.disorder, 0U);
+	krc_queue_walk(&at, NULL, krc_test_show, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 93U);
+	/* and one opened meanwhile from its first on, too */
+	large = krc_test_open(test, 1);
+	krc_queue_walk(&at, NULL, krc_test_show, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 94U);
+	krc_test_shut(large);
+	krc_test_shut(none);
+	krc_test_shut(small);
+}
+
+static void krc_test_a_walk_is_of_one_user(struct kunit *test)
+{
+	struct krc_test_walked walked = { .room = U32_MAX };
+	struct krc_context *other = krc_test_open(test, 3), *own;
+	struct cred *cred = prepare_creds();
+	kuid_t uid = KUIDT_INIT(KRC_TEST_UID);
+	struct krc_queue_at at = {};
+	const struct cred *before;
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	cred->uid = uid;
+	before = override_creds(cred);
+	put_cred(cred);
+	own = krc_test_open(test, KRC_TEST_QUEUES);
+	revert_creds(before);
+	krc_queue_walk(&at, &uid, krc_test_show, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, (u32)KRC_TEST_QUEUES);
+	KUNIT_EXPECT_EQ(test, walked.context, own->id);
+	krc_test_shut(own);
+	krc_test_shut(other);
+}
+
+static void krc_test_contexts_are_counted(struct kunit *test)
+{
+	struct krc_context_stats before, stats;
+	struct krc_context *ctx[2];
+
+	krc_context_stats(&before);
+	ctx[0] = krc_test_open(test, 0);
+	ctx[1] = krc_test_open(test, 0);
+	krc_context_stats(&stats);
+	KUNIT_EXPECT_EQ(test, stats.contexts, before.contexts + 2);
+	KUNIT_EXPECT_EQ(test, stats.queues, before.queues);
+	KUNIT_EXPECT_NE(test, ctx[0]->id, ctx[1]->id);
+	krc_test_shut(ctx[0]);
+	krc_test_shut(ctx[1]);
+	krc_context_stats(&stats);
+	KUNIT_EXPECT_EQ(test, stats.contexts, before.contexts);
+}
+
+static struct kunit_case krc_context_cases[] = { KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
+						 KUNIT_CASE(krc_test_a_walk_is_of_one_user),
+						 KUNIT_CASE(krc_test_contexts_are_counted),
+						 {} };
+
+static struct kunit_suite krc_context_suite = {
+	.name = "krcore_context",
+	.test_cases = krc_context_cases,
+};
+kunit_test_suite(krc_context_suite);
