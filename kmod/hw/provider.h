@@ -114,6 +114,8 @@ struct krc_wc {
  * @rkey: remote key.
  * @known: set by the owner: peers may know the key, and late requests may carry it long after
  *	its end.
+ * @payer: set by the owner before key_umem and key_destroy: on whose account their turns are
+ *	(base/turns.h); only compared, and valid as long as the call.
  * @parts: the provider's: keys that it refers to, if it is of a large range; else NULL.
  */
 struct krc_hw_key {
@@ -121,6 +123,7 @@ struct krc_hw_key {
 	u32 lkey;
 	u32 rkey;
 	bool known;
+	const void *payer;
 	struct krc_hw_parts *parts;
 };
 
@@ -211,7 +214,8 @@ struct krc_hw_events {
  *	completions may not raise one. Any context.
  * @key_umem: make a key for pinned user memory: addresses under it are user virtual
  *	addresses from @iova; @access is KRP_ACCESS_*. May sleep. No command is longer than a
- *	bound, whatever the size of the memory, and few are under way at once. -E2BIG: more pages
+ *	bound, whatever the size of the memory, and few are under way at once, in turns by
+ *	payers; all of @ret_key but its payer is written. -E2BIG: more pages
  *	than the device can list; -EINTR: killed; -EUCLEAN: a part of it could not be
  *	destroyed again, so peers may access the memory, which must stay pinned.
  * @key_dma: make a key for @bytes of kernel memory at DMA address @dma, which is

@@ -149,6 +149,7 @@ struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct
 	}
 	/* before another task can find the region */
 	mr->charge = charge;
+	mr->key.payer = krc_charge_payer(&mr->charge);
 	err = krc_mr_enter(mr);
 	if (!err) {
 		reg->token = mr->token;
@@ -178,6 +179,9 @@ void krc_mr_release_claimed(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
 
+	/* a work item serves many: its turns must not wait for those of one payer's tasks */
+	if (current->flags & PF_KTHREAD)
+		mr->key.payer = NULL;
 	/* If the key can't be destroyed, the memory stays pinned for good: peers know the key. */
 	if (mr->dir->rail->ops->key_destroy(mr->dir->rail->hw, &mr->key)) {
 		krc_umem_unmap(mr->umem);

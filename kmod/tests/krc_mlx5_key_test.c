@@ -199,7 +199,7 @@ static struct krc_hw *krc_test_hw_large(struct kunit *test, u32 log_klms)
 	KUNIT_ASSERT_NOT_NULL(test, hw->mdev);
 	hw->mdev->caps.hca[MLX5_CAP_GENERAL] = cap;
 	MLX5_SET(cmd_hca_cap, cap->cur, log_max_klm_list_size, log_klms);
-	sema_init(&hw->key_turns, 1);
+	krc_turns_init(&hw->key_turns, 1);
 	hw->key_pages_max = 2;
 	return hw;
 }
@@ -255,7 +255,7 @@ static void krc_test_large_ranges_that_fail(struct kunit *test)
 	krc_test_killed(false);
 	KUNIT_EXPECT_EQ(test, key.handle, 77U);
 	KUNIT_EXPECT_NULL(test, key.parts);
-	KUNIT_EXPECT_EQ(test, down_trylock(&hw->key_turns), 0);
+	KUNIT_EXPECT_EQ(test, hw->key_turns.free, 1U);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&hw->resting));
 }
 

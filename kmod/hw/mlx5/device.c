@@ -278,7 +278,7 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 	lockdep_set_class(&hw->resting.xa_lock, &krc_mlx5_resting_class);
 	atomic_set(&hw->key_variant, get_random_u32());
 	hw->key_pages_max = KRC_MLX5_KEY_PAGES;
-	sema_init(&hw->key_turns, KRC_MLX5_KEY_TURNS);
+	krc_turns_init(&hw->key_turns, KRC_MLX5_KEY_TURNS);
 	krc_mlx5_attributes(hw);
 	err = krc_mlx5_objects_create(hw, &what);
 	if (err) {

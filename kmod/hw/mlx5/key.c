@@ -24,7 +24,8 @@
  *   drivers/vdpa/mlx5/core/mr.c. Parts have the rights of the whole, but nobody is told
  *   their keys. krc_hw.key_turns bounds the commands for keys of programs that are under way
  *   at once, since mlx5_core's waiters for a command slot can't be killed, and recovery needs
- *   slots, too.
+ *   slots, too. Each command is a turn of its own, so that a large range, or many threads of one
+ *   payer, delay others by the commands that are under way.
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
@@ -49,10 +50,12 @@
 /**
  * struct krc_hw_parts - Keys of the parts of a large range.
  * @nr: number of keys that exist.
+ * @payer: see struct krc_hw_key; at creation.
  * @handles: the keys, in the order of their addresses.
  */
 struct krc_hw_parts {
 	u32 nr;
+	const void *payer;
 	u32 handles[];
 };
 
@@ -234,15 +237,31 @@ static u32 krc_mlx5_part_pages(const struct krc_hw *hw, const struct krc_mlx5_ra
 
 /* krc_mlx5_key_create() for a program, in its turn. Return: also -EINTR (killed). */
 static int krc_mlx5_key_create_in_turn(struct krc_hw *hw, u32 *in, int inlen, u32 access,
-				       struct krc_hw_key *ret_key)
+				       const void *payer, struct krc_hw_key *ret_key)
 {
-	int err = fatal_signal_pending(current) ? -EINTR : down_killable(&hw->key_turns);
+	int err = fatal_signal_pending(current) ? -EINTR
+						: krc_turn_begin(&hw->key_turns, payer, true);
 
 	if (err)
 		return err;
 	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
-	up(&hw->key_turns);
+	krc_turn_end(&hw->key_turns);
+	if (!err)
+		ret_key->payer = payer;
 	return err;
+}
+
+/* krc_mlx5_key_forget() for a program, in its turn. */
+static bool krc_mlx5_key_forget_in_turn(struct krc_hw *hw, u32 mkey, bool known, const void *payer)
+{
+	bool gone;
+
+	krc_turn_begin(&hw->key_turns, payer, false);
+	/* before the device can reuse the index */
+	krc_mlx5_key_rest(hw, mkey, known, ktime_get_seconds());
+	gone = krc_mlx5_key_forget(hw, mkey);
+	krc_turn_end(&hw->key_turns);
+	return gone;
 }
 
 /*
@@ -268,7 +287,7 @@ static int krc_mlx5_parts_create(struct krc_hw *hw, struct ib_umem *umem,
 		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | flags);
 		if (n < krc_mlx5_range_pages(&part))
 			continue;
-		err = krc_mlx5_key_create_in_turn(hw, in, inlen, r->access, &key);
+		err = krc_mlx5_key_create_in_turn(hw, in, inlen, r->access, parts->payer, &key);
 		if (err)
 			break;
 		parts->handles[parts->nr++] = key.handle;
@@ -287,16 +306,14 @@ static int krc_mlx5_parts_create(struct krc_hw *hw, struct ib_umem *umem,
 }
 
 /* Destroy keys, the last first. Return: whether all are gone. */
-static bool krc_mlx5_parts_destroy(struct krc_hw *hw, struct krc_hw_parts *parts)
+static bool krc_mlx5_parts_destroy(struct krc_hw *hw, struct krc_hw_parts *parts, const void *payer)
 {
 	bool gone = true;
 	u32 i;
 
-	for (i = parts->nr; i--;) {
-		krc_mlx5_key_rest(hw, parts->handles[i], false, ktime_get_seconds());
-		if (!krc_mlx5_key_forget(hw, parts->handles[i]))
+	for (i = parts->nr; i--;)
+		if (!krc_mlx5_key_forget_in_turn(hw, parts->handles[i], false, payer))
 			gone = false;
-	}
 	kvfree(parts);
 	return gone;
 }
@@ -326,7 +343,7 @@ static int krc_mlx5_parts_join(struct krc_hw *hw, const struct krc_mlx5_range *r
 		klm[i].key = cpu_to_be32(parts->handles[i]);
 		klm[i].va = cpu_to_be64(part.iova);
 	}
-	err = krc_mlx5_key_create_in_turn(hw, in, inlen, r->access, ret_key);
+	err = krc_mlx5_key_create_in_turn(hw, in, inlen, r->access, parts->payer, ret_key);
 	kvfree(in);
 	return err;
 }
@@ -344,12 +361,13 @@ static int krc_mlx5_key_large(struct krc_hw *hw, struct ib_umem *umem,
 	parts = kvzalloc(struct_size(parts, handles, nr), GFP_KERNEL_ACCOUNT);
 	if (!parts)
 		return -ENOMEM;
+	parts->payer = ret_key->payer;
 	err = krc_mlx5_parts_create(hw, umem, r, nr, parts);
 	if (!err)
 		err = krc_mlx5_parts_join(hw, r, parts, ret_key);
 	if (!err)
 		ret_key->parts = parts;
-	else if (!krc_mlx5_parts_destroy(hw, parts))
+	else if (!krc_mlx5_parts_destroy(hw, parts, parts->payer))
 		err = -EUCLEAN;
 	return err;
 }
@@ -384,7 +402,7 @@ int krc_mlx5_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 acc
 			break; /* the command has no more entries */
 		mtt[n++] = cpu_to_be64(rdma_block_iter_dma_address(&it) | krc_mlx5_mtt_flags(hw));
 	}
-	err = krc_mlx5_key_create_in_turn(hw, in, inlen, access, ret_key);
+	err = krc_mlx5_key_create_in_turn(hw, in, inlen, access, ret_key->payer, ret_key);
 	kvfree(in);
 	return err;
 }
@@ -449,14 +467,9 @@ int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 i
 
 bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
-	bool gone;
+	bool gone = krc_mlx5_key_forget_in_turn(hw, key->handle, key->known, key->payer);
 
-	down(&hw->key_turns);
-	/* before the device can reuse the index */
-	krc_mlx5_key_rest(hw, key->handle, key->known, ktime_get_seconds());
-	gone = krc_mlx5_key_forget(hw, key->handle);
 	if (gone && key->parts)
-		gone = krc_mlx5_parts_destroy(hw, key->parts);
-	up(&hw->key_turns);
+		gone = krc_mlx5_parts_destroy(hw, key->parts, key->payer);
 	return gone;
 }

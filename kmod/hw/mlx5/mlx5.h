@@ -21,10 +21,10 @@
 #include <linux/mlx5/driver.h>
 #include <linux/mlx5/qp.h>
 #include <linux/notifier.h>
-#include <linux/semaphore.h>
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
+#include "base/turns.h"
 #include "hw/provider.h"
 
 #define KRC_MLX5_DEPTH_MAX 1024 /* requests of an initiator; krc_hw_attr */
@@ -93,7 +93,7 @@ struct krc_mlx5_port {
  * @resting: by index of a remote key: the low byte to be used next, see key.c.
  * @rests: number of keys recorded there.
  * @key_pages_max: most pages that one key lists; KRC_MLX5_KEY_PAGES, fewer in tests.
- * @key_turns: commands for keys of programs that may be under way at once.
+ * @key_turns: commands for keys of programs that may be under way at once, in turns by payers.
  * @lag_port: counts targets, which are spread over the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
  * @log_rd_atomic: log2 of the READs and atomics in flight at once.
@@ -120,7 +120,7 @@ struct krc_hw {
 	struct xarray resting;
 	atomic_t rests;
 	u32 key_pages_max;
-	struct semaphore key_turns;
+	struct krc_turns key_turns;
 	atomic_t lag_port;
 	u8 atomic_mode;
 	u8 log_rd_atomic;
