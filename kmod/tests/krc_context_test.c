@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: walks over the queues of all contexts, in parts between which contexts and queues go,
- * and counts of contexts. Without a device.
+ * counts of contexts, and those that wait for changed records. Without a device.
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
+#include <linux/poll.h>
 #include <linux/slab.h>
 
+#include "krp_msg.h"
 #include "user/context.h"
 #include "user/queue.h"
 #include "user/show.h"
+#include "user/watch.h"
 
 #define KRC_TEST_UID 54322 /* no other test opens a context as this user */
 #define KRC_TEST_QUEUES 100
@@ -151,9 +155,86 @@ static void krc_test_contexts_are_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats.contexts, before.contexts);
 }
 
+/**
+ * struct krc_test_poller - A task that polls for changes.
+ * @table: what it polls with.
+ * @head: the wait queue that it is in.
+ * @entry: its entry there.
+ * @woken: how often it was woken.
+ */
+struct krc_test_poller {
+	poll_table table;
+	wait_queue_head_t *head;
+	struct wait_queue_entry entry;
+	u32 woken;
+};
+
+static int krc_test_woken(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	struct krc_test_poller *poller = container_of(entry, struct krc_test_poller, entry);
+
+	WRITE_ONCE(poller->woken, poller->woken + 1);
+	return 0;
+}
+
+static void krc_test_queued(struct file *file, wait_queue_head_t *head, poll_table *table)
+{
+	struct krc_test_poller *poller = container_of(table, struct krc_test_poller, table);
+
+	poller->head = head;
+	init_waitqueue_func_entry(&poller->entry, krc_test_woken);
+	add_wait_queue(head, &poller->entry);
+}
+
+/* A context that watches, and a task that polls for what it has not read yet. */
+static struct krc_context *krc_test_follow(struct kunit *test, struct krc_test_poller *poller)
+{
+	struct krc_context *ctx = krc_test_open(test, 0);
+	struct file *file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+	struct krp_event event;
+
+	KUNIT_ASSERT_NOT_NULL(test, file);
+	krc_changes_follow(&ctx->follower);
+	krc_context_follows(ctx, true);
+	KUNIT_EXPECT_EQ(test, krc_changes_take(&ctx->follower, &event, 1), 1U);
+	init_poll_funcptr(&poller->table, krc_test_queued);
+	KUNIT_EXPECT_EQ(test, (u32)krc_watch_poll(ctx, file, &poller->table), 0U);
+	KUNIT_ASSERT_NOT_NULL(test, poller->head);
+	return ctx;
+}
+
+/* A change reaches all that wait for one, and none of them waits where the log wakes. */
+static void krc_test_changes_are_passed_on(struct kunit *test)
+{
+	struct krp_key key = { .gid = { 0xfe, 0x80, 1 }, .service = cpu_to_le16(300) };
+	struct krc_test_poller poller[3] = {};
+	struct krc_context *ctx[3];
+	u32 i, tries;
+
+	for (i = 0; i < ARRAY_SIZE(ctx); i++) {
+		ctx[i] = krc_test_follow(test, &poller[i]);
+		KUNIT_EXPECT_PTR_NE(test, poller[i].head, &krc_changes_wait);
+	}
+	krc_watch_end(ctx[1]);
+	krc_changes_add(KRP_EVENT_CHANGED, &key, 1);
+	for (tries = 0; tries < 1000 && !READ_ONCE(poller[2].woken); tries++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(poller[0].woken), 1U);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(poller[1].woken), 0U);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(poller[2].woken), 1U);
+	KUNIT_EXPECT_TRUE(test, krc_changes_pending(&ctx[0]->follower));
+	KUNIT_EXPECT_FALSE(test, krc_changes_pending(&ctx[1]->follower));
+	for (i = 0; i < ARRAY_SIZE(ctx); i++) {
+		remove_wait_queue(poller[i].head, &poller[i].entry);
+		krc_watch_end(ctx[i]);
+		krc_test_shut(ctx[i]);
+	}
+}
+
 static struct kunit_case krc_context_cases[] = { KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
 						 KUNIT_CASE(krc_test_a_walk_is_of_one_user),
 						 KUNIT_CASE(krc_test_contexts_are_counted),
+						 KUNIT_CASE(krc_test_changes_are_passed_on),
 						 {} };
 
 static struct kunit_suite krc_context_suite = {

@@ -221,9 +221,11 @@ int krc_chardev_init(void)
 		return -ENOMEM;
 	/* a second one, because work on krc_context_wq may wait for renew work */
 	krc_renew_wq = alloc_workqueue("krcore_renew", WQ_UNBOUND, 0);
+	krc_watch_init();
 	err = krc_renew_wq ? misc_register(&krc_chardev) : -ENOMEM;
 	if (!err)
 		return 0;
+	krc_watch_exit();
 	if (krc_renew_wq)
 		destroy_workqueue(krc_renew_wq);
 	destroy_workqueue(krc_context_wq);
@@ -234,6 +236,7 @@ void krc_chardev_exit(void)
 {
 	misc_deregister(&krc_chardev);
 	destroy_workqueue(krc_context_wq); /* runs the releases of closed contexts first */
+	krc_watch_exit();
 	krc_changes_exit();
 	destroy_workqueue(krc_renew_wq);
 	rcu_barrier(); /* peers are freed by kfree_rcu() */

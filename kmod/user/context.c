@@ -38,7 +38,9 @@ struct workqueue_struct *krc_renew_wq;
 
 #define KRC_WALK_QUEUES 64 /* queues of a context that a walk shows without a break */
 
-static DEFINE_XARRAY(krc_contexts); /* all contexts by number */
+#define KRC_FOLLOWS XA_MARK_0
+
+static DEFINE_XARRAY(krc_contexts); /* all contexts by number; KRC_FOLLOWS: krc_context_follows() */
 static atomic64_t krc_contexts_made;
 
 struct krc_port *krc_context_port(struct krc_context *ctx)
@@ -120,6 +122,7 @@ struct krc_context *krc_context_open(void)
 	mutex_init(&ctx->lock);
 	spin_lock_init(&ctx->ring.lock);
 	init_waitqueue_head(&ctx->wait);
+	init_waitqueue_head(&ctx->changed);
 	xa_init_flags(&ctx->queues, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
 	INIT_WORK(&ctx->release, krc_context_release);
@@ -161,7 +164,7 @@ static void krc_context_port_stopped(struct krc_pool_watch *watch)
 	krc_queue_fail_all(ctx, -ENODEV);
 	WRITE_ONCE(ctx->dead, true);
 	wake_up_poll(&ctx->wait, EPOLLIN | EPOLLERR);
-	krc_changes_wake();
+	krc_context_changed(ctx);
 }
 
 /* Look up the port that a program names by number or GID. Return: it, counted, or NULL. */
@@ -363,17 +366,17 @@ out:
 }
 
 /*
- * Find the next context from number *@id on, of user @uid unless that is NULL. Return: it, counted,
- * and its number in @id; or NULL.
+ * Find the next context with mark @filter, or XA_PRESENT, from number *@id on, of user @uid unless
+ * that is NULL. Return: it, counted, and its number in @id; or NULL.
  */
-static struct krc_context *krc_context_next(unsigned long *id, const kuid_t *uid)
+static struct krc_context *krc_context_next(unsigned long *id, xa_mark_t filter, const kuid_t *uid)
 {
 	struct krc_context *ctx;
 	bool found;
 
 	for (;; ++*id) {
 		xa_lock(&krc_contexts);
-		ctx = xa_find(&krc_contexts, id, ULONG_MAX, XA_PRESENT);
+		ctx = xa_find(&krc_contexts, id, ULONG_MAX, filter);
 		found = ctx && (!uid || uid_eq(ctx->uid, *uid)) && kref_get_unless_zero(&ctx->ref);
 		xa_unlock(&krc_contexts);
 		if (!ctx || found)
@@ -417,7 +420,7 @@ void krc_queue_walk(struct krc_queue_at *at, const kuid_t *uid,
 	struct krc_context *ctx;
 	int more = 0;
 
-	while ((ctx = krc_context_next(&at->context, uid))) {
+	while ((ctx = krc_context_next(&at->context, XA_PRESENT, uid))) {
 		if (at->context != begun)
 			at->queue = 0;
 		do {
@@ -429,6 +432,32 @@ void krc_queue_walk(struct krc_queue_at *at, const kuid_t *uid,
 			return;
 		begun = ++at->context;
 		at->queue = 0;
+	}
+}
+
+void krc_context_follows(struct krc_context *ctx, bool on)
+{
+	if (on)
+		xa_set_mark(&krc_contexts, ctx->id, KRC_FOLLOWS);
+	else
+		xa_clear_mark(&krc_contexts, ctx->id, KRC_FOLLOWS);
+}
+
+void krc_context_changed(struct krc_context *ctx)
+{
+	wake_up_interruptible_poll(&ctx->changed, EPOLLPRI | EPOLLERR);
+}
+
+void krc_contexts_changed(void)
+{
+	struct krc_context *ctx;
+	unsigned long id = 0;
+
+	while ((ctx = krc_context_next(&id, KRC_FOLLOWS, NULL))) {
+		krc_context_changed(ctx);
+		krc_context_put(ctx);
+		cond_resched();
+		id++;
 	}
 }
 

@@ -39,6 +39,7 @@ struct krc_port;
  * @ring: completions.
  * @posted_to: index of the channel last posted to; a hint.
  * @wait: tasks that wait for completions.
+ * @changed: tasks that wait for changed records.
  * @queues: struct krc_queue by number.
  * @regions: struct krc_mr by handle.
  * @follower: position in the log of changed records, under @lock.
@@ -59,6 +60,7 @@ struct krc_context {
 	struct krc_ring ring;
 	u32 posted_to;
 	wait_queue_head_t wait;
+	wait_queue_head_t changed;
 	struct xarray queues;
 	struct xarray regions;
 	struct krc_follower follower;
@@ -124,6 +126,30 @@ void krc_context_close(struct krc_context *ctx);
  * Context: may sleep.
  */
 void krc_context_put(struct krc_context *ctx);
+
+/**
+ * krc_context_follows() - Note whether krc_contexts_changed() is for a context.
+ * @ctx: context.
+ * @on: it is.
+ *
+ * Context: may sleep.
+ */
+void krc_context_follows(struct krc_context *ctx, bool on);
+
+/**
+ * krc_context_changed() - Wake the tasks that wait for changed records in one context.
+ * @ctx: context.
+ *
+ * Context: any.
+ */
+void krc_context_changed(struct krc_context *ctx);
+
+/**
+ * krc_contexts_changed() - The same in each context that follows changes, one after the other.
+ *
+ * Context: may sleep.
+ */
+void krc_contexts_changed(void);
 
 /**
  * krc_ioc_query() - KRP_IOC_QUERY: tell limits and versions.

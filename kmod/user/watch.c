@@ -1,18 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: contexts that watch records; see user/watch.h.
+ *
+ * Any user may have thousands of contexts that watch. Were all their tasks in the log's wait queue,
+ * each change would wake them with interrupts off. So the log wakes the module alone, and a
+ * work item passes that on to one context after the other.
  * Locking: krc_context.lock for the position in the log; not held while waiting for a change.
  */
 #include <linux/mutex.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "meta/changes.h"
 #include "user/context.h"
 #include "user/watch.h"
 
 #define KRC_WATCH_AT_ONCE 16 /* events on the stack */
+
+static void krc_watch_pass_on(struct work_struct *work)
+{
+	krc_contexts_changed();
+}
+
+static DECLARE_WORK(krc_watch_work, krc_watch_pass_on);
+
+/* Called when the log wakes its wait queue. */
+static int krc_watch_heard(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	queue_work(system_unbound_wq, &krc_watch_work);
+	return 0; /* nobody was woken yet */
+}
+
+static struct wait_queue_entry krc_watch_entry;
+
+void krc_watch_init(void)
+{
+	init_waitqueue_func_entry(&krc_watch_entry, krc_watch_heard);
+	add_wait_queue(&krc_changes_wait, &krc_watch_entry);
+}
+
+void krc_watch_exit(void)
+{
+	remove_wait_queue(&krc_changes_wait, &krc_watch_entry);
+	cancel_work_sync(&krc_watch_work);
+}
 
 int krc_ioc_watch(struct krc_context *ctx, struct krp_record_watch *arg)
 {
@@ -31,9 +64,11 @@ int krc_ioc_watch(struct krc_context *ctx, struct krp_record_watch *arg)
 		err = -EALREADY;
 	} else if (on) {
 		krc_changes_follow(&ctx->follower);
+		krc_context_follows(ctx, true);
 	} else {
+		krc_context_follows(ctx, false);
 		krc_changes_leave(&ctx->follower);
-		krc_changes_wake(); /* end the wait of another thread's read */
+		krc_context_changed(ctx); /* end the wait of another thread's read */
 	}
 	mutex_unlock(&ctx->lock);
 	return err;
@@ -41,8 +76,10 @@ int krc_ioc_watch(struct krc_context *ctx, struct krp_record_watch *arg)
 
 void krc_watch_end(struct krc_context *ctx)
 {
-	if (ctx->follower.on)
-		krc_changes_leave(&ctx->follower);
+	if (!ctx->follower.on)
+		return;
+	krc_context_follows(ctx, false);
+	krc_changes_leave(&ctx->follower);
 }
 
 /* Read without waiting. Return: bytes; 0: no change is pending; or an errno. */
@@ -91,7 +128,7 @@ ssize_t krc_watch_read(struct krc_context *ctx, char __user *buf, size_t bytes, 
 			return -ENODEV;
 		if (nonblock)
 			return -EAGAIN;
-		if (wait_event_interruptible(krc_changes_wait, krc_watch_over(ctx)))
+		if (wait_event_interruptible(ctx->changed, krc_watch_over(ctx)))
 			return -ERESTARTSYS;
 	}
 }
@@ -100,6 +137,6 @@ __poll_t krc_watch_poll(struct krc_context *ctx, struct file *file, poll_table *
 {
 	if (!READ_ONCE(ctx->follower.on))
 		return 0;
-	poll_wait(file, &krc_changes_wait, table);
+	poll_wait(file, &ctx->changed, table);
 	return krc_changes_pending(&ctx->follower) ? EPOLLPRI : 0;
 }

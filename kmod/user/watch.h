@@ -14,6 +14,20 @@
 struct krc_context;
 
 /**
+ * krc_watch_init() - Hear of changes from now on.
+ *
+ * Context: module init.
+ */
+void krc_watch_init(void);
+
+/**
+ * krc_watch_exit() - Undo krc_watch_init().
+ *
+ * Context: module exit, or an init that failed; may sleep; no context watches.
+ */
+void krc_watch_exit(void);
+
+/**
  * krc_ioc_watch() - KRP_IOC_WATCH.
  * @ctx: context.
  * @arg: as in krp_ioctl.h.
