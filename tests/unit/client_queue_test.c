@@ -103,6 +103,84 @@ static void test_region_refused(void **state)
 	assert_non_null(strstr(krcore_error_text(), "region"));
 }
 
+/* A reference that a real module could have given. */
+static const struct krcore_region_ref test_packable = {
+	.addr = 0x7f0012345000ULL,
+	.length = 9216,
+	.token = 0xfedcba9876540021ULL,
+};
+
+static void test_packed(void **state)
+{
+	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 21 };
+	static const uint8_t bytes[KRCORE_PACKED_IPV4] = {
+		10,   77,   0,	  21,	0x21, 0x00, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe,
+		0x00, 0x50, 0x34, 0x12, 0x00, 0x7f, 0x00, 0x00, 0x00, 0x24, 0x00, 0x00,
+	};
+	uint8_t packed[KRCORE_PACKED_MAX], gid[KRCORE_GID_BYTES];
+	const uint8_t local[KRCORE_GID_BYTES] = { 0xfe, 0x80, [15] = 1 };
+	struct krcore_region_ref ref;
+
+	(void)state;
+	assert_int_equal(krcore_region_pack(mapped, &test_packable, packed), sizeof(bytes));
+	assert_memory_equal(packed, bytes, sizeof(bytes));
+	assert_int_equal(krcore_region_unpack(packed, sizeof(bytes), gid, &ref), 0);
+	assert_memory_equal(gid, mapped, sizeof(mapped));
+	assert_memory_equal(&ref, &test_packable, sizeof(ref));
+
+	assert_int_equal(krcore_region_pack(local, &test_packable, packed), sizeof(packed));
+	assert_memory_equal(packed, local, sizeof(local));
+	assert_memory_equal(packed + sizeof(local), bytes + 4, sizeof(bytes) - 4);
+	assert_int_equal(krcore_region_unpack(packed, sizeof(packed), gid, &ref), 0);
+	assert_memory_equal(gid, local, sizeof(local));
+	assert_memory_equal(&ref, &test_packable, sizeof(ref));
+}
+
+/* Packed with one field wrong; nothing is written. */
+static void test_pack_refuses(const uint8_t *gid, uint64_t addr, uint64_t length, uint64_t token)
+{
+	const struct krcore_region_ref ref = { .addr = addr, .length = length, .token = token };
+	uint8_t packed[KRCORE_PACKED_MAX] = { 7 };
+
+	assert_int_equal(krcore_region_pack(gid, &ref, packed), -EINVAL);
+	assert_int_equal(packed[0], 7);
+}
+
+static void test_packed_refused(void **state)
+{
+	static const uint8_t nobody[KRCORE_GID_BYTES],
+		unset[KRCORE_GID_BYTES] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 21 };
+	uint8_t packed[KRCORE_PACKED_MAX + 1] = { 0 }, gid[KRCORE_GID_BYTES] = { 9 };
+	const uint8_t long_one[KRCORE_GID_BYTES] = { 1 };
+	struct krcore_region_ref ref = { .addr = 7 };
+	const struct krcore_region_ref *good = &test_packable;
+	unsigned int bytes;
+
+	(void)state;
+	test_pack_refuses(nobody, good->addr, good->length, good->token);
+	test_pack_refuses(unset, good->addr, good->length, good->token);
+	test_pack_refuses(mapped, good->addr, 0, good->token);
+	test_pack_refuses(mapped, good->addr, 1ULL << 32, good->token);
+	test_pack_refuses(mapped, UINT64_MAX, good->length, good->token);
+	test_pack_refuses(mapped, good->addr, good->length, 0);
+	test_pack_refuses(mapped, good->addr, good->length,
+			  good->token | 0x8000); /* no such slot */
+
+	krcore_region_pack(mapped, good, packed);
+	for (bytes = 0; bytes <= sizeof(packed); bytes++)
+		if (bytes != KRCORE_PACKED_IPV4)
+			assert_int_equal(krcore_region_unpack(packed, bytes, gid, &ref), -EPROTO);
+	memset(packed + 4, 0, 8); /* the token */
+	assert_int_equal(krcore_region_unpack(packed, KRCORE_PACKED_IPV4, gid, &ref), -EPROTO);
+	/* a short one in the long form */
+	krcore_region_pack(long_one, good, packed);
+	memcpy(packed, mapped, sizeof(mapped));
+	assert_int_equal(krcore_region_unpack(packed, KRCORE_PACKED_MAX, gid, &ref), -EPROTO);
+	assert_int_equal(ref.addr, 7);
+	assert_int_equal(gid[0], 9);
+}
+
 static void test_peer(void **state)
 {
 	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
@@ -227,6 +305,8 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_region),
 		cmocka_unit_test(test_region_refused),
+		cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_packed_refused),
 		cmocka_unit_test(test_peer),
 		cmocka_unit_test(test_open_refused),
 		cmocka_unit_test(test_flags_refused),

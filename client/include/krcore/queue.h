@@ -63,6 +63,10 @@ extern "C" {
 #define KRCORE_QUEUE_READY 2
 #define KRCORE_QUEUE_ERROR 3 /* a request failed; connect it again */
 
+/* bytes of a packed reference, krcore_region_pack() */
+#define KRCORE_PACKED_IPV4 24 /* of a port whose GID is an IPv4 address */
+#define KRCORE_PACKED_MAX 36 /* of any other */
+
 struct krcore_node;
 
 /**
@@ -738,6 +742,37 @@ void krcore_region_encode(const struct krcore_region_ref *ref, struct krcore_val
  * * %-EPROTO - the value is not what krcore_region_encode() makes.
  */
 int krcore_region_decode(const struct krcore_value *value, struct krcore_region_ref *ret_ref);
+
+/**
+ * krcore_region_pack() - Put all that a peer needs to use a region into few bytes.
+ * @gid: GID of the port of its node, as krcore_node_port() reports it.
+ * @ref: reference, of at most 2^32 - 1 bytes.
+ * @ret_packed: KRCORE_PACKED_MAX bytes; untouched on failure.
+ *
+ * For a message that a program sends anyway, such as the invocation of a function: the peer
+ * needs no look-up of the region.
+ *
+ * Return:
+ * * KRCORE_PACKED_IPV4 or KRCORE_PACKED_MAX - how many bytes it takes.
+ * * %-EINVAL - no region that peers may use has this address, length or token, or no port
+ *   this GID.
+ */
+int krcore_region_pack(const uint8_t *gid, const struct krcore_region_ref *ref,
+		       uint8_t *ret_packed);
+
+/**
+ * krcore_region_unpack() - Undo krcore_region_pack().
+ * @packed: bytes from anywhere.
+ * @bytes: how many.
+ * @ret_gid: KRCORE_GID_BYTES: the GID; untouched on failure.
+ * @ret_ref: the reference; untouched on failure.
+ *
+ * Return:
+ * * 0 - success. Whether there is such a region is only known when it is used.
+ * * %-EPROTO - the bytes are not what krcore_region_pack() makes.
+ */
+int krcore_region_unpack(const uint8_t *packed, size_t bytes, uint8_t *ret_gid,
+			 struct krcore_region_ref *ret_ref);
 
 /**
  * krcore_key_from_address() - Make the key of a peer from its address.
