@@ -243,7 +243,7 @@ def man_cover(tree):
     wanted = header_functions(tree)
     missing = [f"{n}(): no manual page" for n in sorted(wanted - named)]
     for program, folder in (("krcore-metaserver", "metaserver/"), ("krcore-metactl", "client/"),
-                            ("krcore-race", "race/")):
+                            ("krcore-race", "race/"), ("krcore-handoff", "handoff/")):
         if tree.files("main.c", "metactl.c", under=folder) and program not in pages:
             missing.append(f"{program}: no manual page")
     cmake = "\n".join(tree.read(n) for n in tree.files("CMakeLists.txt"))

@@ -24,7 +24,9 @@ TOP = {"proto": "", "common": "proto", "client": "client/include common proto",
        "client/metactl": "client client/include common proto",
        "metaserver": "client client/include common proto",
        "race/include": "", "race/lib": "client/include race/include proto",
-       "race/tool": "client/include race/include common"}
+       "race/tool": "client/include race/include common",
+       "handoff/lib": "proto", "handoff/functions": "client/include handoff/lib",
+       "handoff/runner": "client/include common handoff/lib"}
 # of them in race/, what decides there: any network will do
 RACE_CORE = re.compile(r"race/lib/(?!krcore|race|serve)\w+\.[ch]$")
 RACE_CORE_MAY = re.compile(r"race/lib/(?!krcore)|proto/")
@@ -36,7 +38,7 @@ CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|plan|ses
 TRANSPORT = re.compile(r"(infiniband|rdma)/")
 
 COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "race/lib",
-              "race/tool", "tests/model")
+              "race/tool", "handoff", "tests/model")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{", re.M)
 # a function in a header that is not defined there
@@ -94,10 +96,10 @@ def kmod_declarations(tree):
 def top_includes(tree):
     """Includes between the folders of user space that are not allowed."""
     for name in tree.files("*.c", "*.h"):
-        if name.split("/")[0] not in ("client", "common", "metaserver", "proto", "race"):
+        if name.split("/")[0] not in ("client", "common", "handoff", "metaserver", "proto", "race"):
             continue
         folder = os.path.dirname(name).replace("/krcore", "")
-        if folder == "client/examples":
+        if folder in ("client/examples", "handoff/examples"):
             continue  # they use what is installed, as any program does
         if folder not in TOP:
             yield f"{name}: {folder} has no place in {os.path.basename(__file__)}"
@@ -108,8 +110,8 @@ def top_includes(tree):
                 .replace("/krcore", "")
             if header == "krcore/race.h":
                 to = "race/include"
-            if header.split("/")[0] in ("client", "common", "kmod", "krcore", "metaserver",
-                                        "proto", "race") and to not in allowed:
+            if header.split("/")[0] in ("client", "common", "handoff", "kmod", "krcore",
+                                        "metaserver", "proto", "race") and to not in allowed:
                 yield f"{name}: {folder} may not use {to}: {header}"
             if CORE.match(name) and (TRANSPORT.match(header) or "/" in header and to in TOP
                                      and not CORE_MAY.match(header)):

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What a function runs in: a process in a cgroup and namespaces of its own, with nothing of
+ * the runner but a connection.
+ *
+ * It sees the root file system read-only, an own /tmp and /proc, only its own processes, no
+ * network devices, and /dev/krcore, whose module tells users apart and not namespaces of the
+ * network (with "rdma system set netns exclusive" it does: then --share-net is needed).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <pwd.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <krcore/queue.h>
+
+#include "common/gid.h"
+#include "handoff/lib/function.h"
+#include "handoff/runner/runner.h"
+
+#define KH_CGROUP2_MAGIC 0x63677270
+#define KH_CGROUPS "/sys/fs/cgroup"
+#define KH_PIDS_MAX "64"
+#define KH_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
+#define KH_NOT_EXECUTED 127
+
+/* FOLDER/NAME, KH_PATH_BYTES. Return: 0, or -1 with errno set. */
+static int kh_path(char *ret_path, const char *folder, const char *name)
+{
+	if (snprintf(ret_path, KH_PATH_BYTES, "%s/%s", folder, name) < KH_PATH_BYTES)
+		return 0;
+	errno = ENAMETOOLONG;
+	return -1;
+}
+
+/* Write a file of a cgroup. Return: 0, or -1 with errno set. */
+static int kh_write(const char *folder, const char *name, const char *text)
+{
+	char path[KH_PATH_BYTES];
+	int fd, saved;
+	ssize_t done;
+
+	if (kh_path(path, folder, name))
+		return -1;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	done = write(fd, text, strlen(text));
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return done == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* The cgroup that we are in, KH_PATH_BYTES. Return: 0, or -1 with errno set. */
+static int kh_own_cgroup(char *ret_path)
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[KH_PATH_BYTES];
+	int found = -1;
+
+	if (!file)
+		return -1;
+	errno = ENOENT;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, "0::/", 4)) {
+			line[strcspn(line, "\n")] = '\0';
+			found = kh_path(ret_path, KH_CGROUPS, line + 4);
+		}
+	fclose(file);
+	return found;
+}
+
+/*
+ * A folder for the functions' cgroups. We leave our own cgroup for one beside them: one that has
+ * processes cannot have controllers for others. Where we may not, there is no pids.max.
+ */
+static int kh_cgroups_make(struct kh_box *box)
+{
+	char own[KH_PATH_BYTES], runner[KH_PATH_BYTES], name[48];
+	struct statfs fs;
+
+	if (statfs(KH_CGROUPS, &fs))
+		return -1;
+	if (fs.f_type != KH_CGROUP2_MAGIC) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	snprintf(name, sizeof(name), "krcore-handoff-%d", (int)getpid());
+	if (kh_own_cgroup(own) || kh_path(box->cgroups, own, name) ||
+	    kh_path(runner, box->cgroups, "runner") || mkdir(box->cgroups, 0755))
+		return -1;
+	snprintf(name, sizeof(name), "%d", (int)getpid());
+	if (!mkdir(runner, 0755) && !kh_write(runner, "cgroup.procs", name) &&
+	    !kh_write(own, "cgroup.subtree_control", "+pids"))
+		kh_write(box->cgroups, "cgroup.subtree_control", "+pids");
+	return 0;
+}
+
+static int kh_cgroups_init(struct kh_box *box)
+{
+	if (!kh_cgroups_make(box))
+		return 0;
+	box->cgroups[0] = '\0';
+	return kh_fail("making cgroups (they must be version 2 and ours to make; or --bare)");
+}
+
+/* GID of the port that functions use: the one asked for, or the first of the node. */
+static int kh_port_gid(struct kh_box *box)
+{
+	struct krcore_port_info port = { .size = sizeof(port) };
+	struct krcore_node *node;
+
+	if (box->args->gid) {
+		if (kru_gid_parse(box->args->gid, port.gid)) {
+			fprintf(stderr, "krcore-handoff: --gid: '%s' is no GID\n", box->args->gid);
+			return KH_USAGE;
+		}
+		kru_gid_format(port.gid, box->gid);
+		return 0;
+	}
+	if (krcore_node_open(NULL, &node)) {
+		fprintf(stderr, "krcore-handoff: no queues yet: %s\n", krcore_error_text());
+		return 0;
+	}
+	if (!krcore_node_port(node, 1, &port))
+		kru_gid_format(port.gid, box->gid);
+	krcore_node_close(node);
+	return 0;
+}
+
+int kh_box_init(struct kh_box *box)
+{
+	const struct passwd *user = getpwnam(box->args->user);
+	int status = kh_port_gid(box);
+
+	box->uid = getuid();
+	box->gid_of_user = getgid();
+	if (status || box->args->bare)
+		return status;
+	if (geteuid()) {
+		errno = EPERM;
+		return kh_fail("namespaces (only root may; or --bare)");
+	}
+	if (!user) {
+		fprintf(stderr, "krcore-handoff: there is no user '%s'\n", box->args->user);
+		return KH_FAILED;
+	}
+	box->uid = user->pw_uid;
+	box->gid_of_user = user->pw_gid;
+	return kh_cgroups_init(box);
+}
+
+void kh_box_done(struct kh_box *box)
+{
+	char path[KH_PATH_BYTES], self[24];
+
+	/* back to where we were; the others are empty */
+	if (!box->cgroups[0] || kh_path(path, box->cgroups, ".."))
+		return;
+	snprintf(self, sizeof(self), "%d", (int)getpid());
+	kh_write(box->cgroups, "cgroup.subtree_control", "-pids");
+	kh_write(path, "cgroup.subtree_control", "-pids");
+	kh_write(path, "cgroup.procs", self);
+	if (!kh_path(path, box->cgroups, "runner"))
+		rmdir(path);
+	rmdir(box->cgroups);
+}
+
+/* The rest is done by the child, which ends if any of it fails. */
+
+static void kh_die(const char *what)
+{
+	struct kh_reply reply = { .kind = KH_FAIL };
+	char line[KH_LINE_BYTES];
+	int len;
+
+	snprintf(reply.text, sizeof(reply.text), "starting the function: %s: %s", what,
+		 strerror(errno));
+	len = kh_reply_format(&reply, line);
+	if (write(STDOUT_FILENO, line, (size_t)len) != len)
+		_exit(KH_FAILED);
+	_exit(KH_NOT_EXECUTED);
+}
+
+static void kh_own_mounts(void)
+{
+	const unsigned long hard = MS_NOSUID | MS_NODEV;
+
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		kh_die("mounts");
+	if (mount("proc", "/proc", "proc", hard | MS_NOEXEC, NULL))
+		kh_die("/proc");
+	if (mount("tmpfs", "/tmp", "tmpfs", hard, "mode=1777,size=16m"))
+		kh_die("/tmp");
+	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
+		kh_die("root file system");
+}
+
+static void kh_own_rights(const struct kh_box *box)
+{
+	uint64_t bytes = (uint64_t)box->args->memory_mib << 20;
+	struct rlimit memory = { .rlim_cur = bytes, .rlim_max = bytes };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &memory) && !box->args->bare)
+		kh_die("limit of locked memory");
+	if (!box->args->bare && (setgroups(0, NULL) ||
+				 setresgid(box->gid_of_user, box->gid_of_user, box->gid_of_user) ||
+				 setresuid(box->uid, box->uid, box->uid)))
+		kh_die("user");
+	/* it ends with us; behind setresuid(), which would forget it */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		kh_die("rights");
+}
+
+static void kh_execute(const struct kh_box *box, const struct kh_start *start, uint64_t born)
+{
+	char path[KH_PATH_BYTES], since[64], lease[64], gid[96], address[96];
+	char search[] = "PATH=/usr/bin:/bin";
+	char *const env[] = { search, since, lease, address, box->gid[0] ? gid : NULL, NULL };
+	char *argv[KH_ARGS_MAX + 2];
+	unsigned int i;
+
+	if (kh_path(path, box->args->directory, start->name))
+		kh_die(start->name);
+	snprintf(since, sizeof(since), "%s=%llu", KH_ENV_BORN, (unsigned long long)born);
+	snprintf(lease, sizeof(lease), "%s=%u", KH_ENV_LEASE, box->args->lease_ms);
+	snprintf(gid, sizeof(gid), "%s=%s", KH_ENV_GID, box->gid);
+	snprintf(address, sizeof(address), "%s=%s", KH_ENV_ADDRESS, box->address);
+	argv[0] = path;
+	for (i = 0; i < start->argc; i++)
+		argv[i + 1] = (char *)(uintptr_t)start->argv[i];
+	argv[i + 1] = NULL;
+	execve(path, argv, env);
+	kh_die(start->name);
+}
+
+static void kh_child(const struct kh_box *box, const struct kh_start *start, int fd, uint64_t born)
+{
+	sigset_t none;
+
+	if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
+		_exit(KH_NOT_EXECUTED);
+	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
+		kh_die("descriptors");
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (!box->args->bare) {
+		kh_own_mounts();
+		if (sethostname(start->name, strlen(start->name)))
+			kh_die("host name");
+	}
+	if (chdir("/"))
+		kh_die("/");
+	kh_own_rights(box);
+	kh_execute(box, start, born);
+}
+
+/* A cgroup for one function. Return: its descriptor, or -1 with errno set. */
+static int kh_cgroup_make(struct kh_box *box, char *ret_cgroup)
+{
+	char name[24];
+	int fd;
+
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)box->count);
+	if (kh_path(ret_cgroup, box->cgroups, name) || mkdir(ret_cgroup, 0755)) {
+		*ret_cgroup = '\0';
+		return -1;
+	}
+	kh_write(ret_cgroup, "pids.max", KH_PIDS_MAX);
+	fd = open(ret_cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		rmdir(ret_cgroup);
+	return fd;
+}
+
+pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, char *ret_cgroup)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD };
+	uint64_t born = kh_now();
+	int cgroup = -1, err;
+	long pid;
+
+	*ret_cgroup = '\0';
+	box->count++;
+	if (!box->args->bare) {
+		cgroup = kh_cgroup_make(box, ret_cgroup);
+		if (cgroup < 0)
+			return -errno;
+		args.flags = CLONE_INTO_CGROUP | KH_NAMESPACES;
+		args.cgroup = (uint64_t)cgroup;
+		if (!box->args->share_net)
+			args.flags |= CLONE_NEWNET;
+	}
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid)
+		kh_child(box, start, fd, born);
+	err = errno;
+	if (cgroup >= 0)
+		close(cgroup);
+	if (pid < 0) {
+		kh_box_end(ret_cgroup);
+		return -err;
+	}
+	return (pid_t)pid;
+}
+
+void kh_box_kill(pid_t pid, const char *cgroup)
+{
+	if (!*cgroup || kh_write(cgroup, "cgroup.kill", "1"))
+		kill(pid, SIGKILL); /* the first of its namespace: the others end with it */
+}
+
+void kh_box_end(const char *cgroup)
+{
+	if (*cgroup && rmdir(cgroup))
+		fprintf(stderr, "krcore-handoff: %s: %s\n", cgroup, strerror(errno));
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * krcore-handoff: run functions, and hand data from one to the next.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handoff/runner/runner.h"
+
+static const char kh_text[] =
+	"usage: krcore-handoff [OPTION]... serve ADDRESS[:PORT]         run functions for callers\n"
+	"       krcore-handoff [OPTION]... chain BYTES NODE NODE...     each hands data to the next\n"
+	"       krcore-handoff [OPTION]... spread BYTES NODE NODE...    the first to all others\n"
+	"\n"
+	"NODE is ADDRESS[:PORT] or NAME[:PORT] of a runner; the port is 7234 if it is not given.\n"
+	"\n"
+	"serve:\n"
+	"  -d, --directory PATH  where functions are (" KH_FUNCTIONS ")\n"
+	"  -l, --lease SECONDS   how long an offer of data stands, 1 to 3600 (30)\n"
+	"  -m, --memory MIB      memory that a function may lock, 1 to 65536 (256)\n"
+	"  -n, --most NUMBER     functions at once, 1 to 1024 (128)\n"
+	"  -u, --user NAME       user that functions are run as (nobody)\n"
+	"  -g, --gid GID         RDMA port for functions (the first)\n"
+	"  -s, --share-net       functions see the network\n"
+	"  -b, --bare            no cgroup, namespaces or other user: processes only\n"
+	"chain, spread:\n"
+	"  -f, --function NAME   which function (bytes)\n"
+	"  -t, --times NUMBER    how often, 1 to 1000000 (1)\n"
+	"  -w, --warm            functions stay from one time to the next\n"
+	"  -p, --parallel NUMBER callers at once, 1 to 64 (1)\n"
+	"  -r, --retries NUMBER  how often a lost function is started again, 0 to 10 (1)\n"
+	"  -T, --timeout SECONDS how long to wait for an answer, 1 to 3600 (30)\n"
+	"  -j, --json            one JSON object a line\n"
+	"  -V, --version, -h, --help\n";
+
+static const struct option kh_options[] = {
+	{ "directory", required_argument, NULL, 'd' },
+	{ "lease", required_argument, NULL, 'l' },
+	{ "memory", required_argument, NULL, 'm' },
+	{ "most", required_argument, NULL, 'n' },
+	{ "user", required_argument, NULL, 'u' },
+	{ "gid", required_argument, NULL, 'g' },
+	{ "share-net", no_argument, NULL, 's' },
+	{ "bare", no_argument, NULL, 'b' },
+	{ "function", required_argument, NULL, 'f' },
+	{ "times", required_argument, NULL, 't' },
+	{ "warm", no_argument, NULL, 'w' },
+	{ "parallel", required_argument, NULL, 'p' },
+	{ "retries", required_argument, NULL, 'r' },
+	{ "timeout", required_argument, NULL, 'T' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/**
+ * struct kh_command_name - A command.
+ * @name: its name.
+ * @least: arguments behind it, at least.
+ * @most: at most.
+ * @run: function. Return: exit status.
+ */
+struct kh_command_name {
+	const char *name;
+	int least, most;
+	int (*run)(struct kh_args *args);
+};
+
+static const struct kh_command_name kh_commands[] = {
+	{ "serve", 1, 1, kh_serve },
+	{ "chain", 3, KH_NODES_MAX + 1, kh_chain },
+	{ "spread", 3, KH_NODES_MAX + 1, kh_spread },
+};
+
+int kh_fail(const char *what)
+{
+	fprintf(stderr, "krcore-handoff: %s: %s\n", what, strerror(errno));
+	return KH_FAILED;
+}
+
+int kh_address(const char *text, char *ret_host, char *ret_port)
+{
+	size_t len = strlen(text), host = len;
+	const char *colon = strrchr(text, ':'), *port = KH_PORT;
+
+	if (*text == '[') {
+		const char *end = strchr(text, ']');
+
+		if (!end || (end[1] && end[1] != ':'))
+			return -EINVAL;
+		text++;
+		host = (size_t)(end - text);
+		port = end[1] ? end + 2 : KH_PORT;
+	} else if (colon && colon == strchr(text, ':')) { /* several: an IPv6 address */
+		host = (size_t)(colon - text);
+		port = colon + 1;
+	}
+	len = strlen(port);
+	if (!host || host >= 64 || !len || len > 5 || strspn(port, "0123456789") != len ||
+	    !strtoul(port, NULL, 10) || strtoul(port, NULL, 10) > 65535)
+		return -EINVAL;
+	memcpy(ret_host, text, host);
+	ret_host[host] = '\0';
+	memcpy(ret_port, port, len + 1);
+	return 0;
+}
+
+static uint32_t kh_number(const char *text, unsigned long min, unsigned long max, const char *name)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (!errno && end != text && !*end && *text != '-' && value >= min && value <= max)
+		return (uint32_t)value;
+	fprintf(stderr, "krcore-handoff: --%s: '%s' is not a number from %lu to %lu\n", name, text,
+		min, max);
+	exit(KH_USAGE);
+}
+
+static void kh_number_option(struct kh_args *args, int option)
+{
+	switch (option) {
+	case 'l':
+		args->lease_ms = kh_number(optarg, 1, 3600, "lease") * 1000;
+		return;
+	case 'm':
+		args->memory_mib = kh_number(optarg, 1, 65536, "memory");
+		return;
+	case 'n':
+		args->most = kh_number(optarg, 1, KH_FUNCTIONS_MAX, "most");
+		return;
+	case 't':
+		args->times = kh_number(optarg, 1, 1000000, "times");
+		return;
+	case 'p':
+		args->parallel = kh_number(optarg, 1, KH_PARALLEL_MAX, "parallel");
+		return;
+	case 'r':
+		args->retries = kh_number(optarg, 0, 10, "retries");
+		return;
+	default:
+		args->timeout_ms = kh_number(optarg, 1, 3600, "timeout") * 1000;
+	}
+}
+
+static void kh_option(struct kh_args *args, int option)
+{
+	switch (option) {
+	case 'd':
+		args->directory = optarg;
+		return;
+	case 'u':
+		args->user = optarg;
+		return;
+	case 'g':
+		args->gid = optarg;
+		return;
+	case 's':
+		args->share_net = true;
+		return;
+	case 'b':
+		args->bare = true;
+		return;
+	case 'f':
+		args->function = optarg;
+		return;
+	case 'w':
+		args->warm = true;
+		return;
+	case 'j':
+		args->json = true;
+		return;
+	case 'V':
+		printf("krcore-handoff %s\n", KRC_VERSION);
+		exit(0);
+	case 'h':
+		fputs(kh_text, stdout);
+		exit(0);
+	case '?':
+		fputs(kh_text, stderr);
+		exit(KH_USAGE);
+	default:
+		kh_number_option(args, option);
+	}
+}
+
+static int kh_run(struct kh_args *args, const char *name)
+{
+	struct kh_start start;
+	char line[KH_LINE_BYTES];
+	size_t i;
+
+	if (snprintf(line, sizeof(line), "start %s", args->function) >= (int)sizeof(line) ||
+	    kh_start_parse(line, &start)) {
+		fprintf(stderr, "krcore-handoff: '%s' is no name of a function\n", args->function);
+		return KH_USAGE;
+	}
+	for (i = 0; i < sizeof(kh_commands) / sizeof(kh_commands[0]); i++) {
+		const struct kh_command_name *command = &kh_commands[i];
+
+		if (strcmp(command->name, name) != 0)
+			continue;
+		if (args->argc >= command->least && args->argc <= command->most)
+			return command->run(args);
+		fprintf(stderr, "krcore-handoff: %s: wrong number of arguments; see --help\n",
+			name);
+		return KH_USAGE;
+	}
+	fprintf(stderr, "krcore-handoff: there is no command '%s'; see --help\n", name);
+	return KH_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	struct kh_args args = {
+		.function = "bytes",
+		.times = 1,
+		.parallel = 1,
+		.retries = 1,
+		.timeout_ms = 30000,
+		.directory = KH_FUNCTIONS,
+		.user = "nobody",
+		.lease_ms = 30000,
+		.memory_mib = 256,
+		.most = 128,
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+d:l:m:n:u:g:sbf:t:wp:r:T:jVh", kh_options,
+				     NULL)) >= 0)
+		kh_option(&args, option);
+	if (optind == argc) {
+		fputs(kh_text, stderr);
+		return KH_USAGE;
+	}
+	args.argc = argc - optind - 1;
+	args.argv = argv + optind + 1;
+	return kh_run(&args, argv[optind]);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The parts of krcore-handoff. One thread.
+ */
+#ifndef KH_RUNNER_H
+#define KH_RUNNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "handoff/lib/words.h"
+
+/* exit status */
+#define KH_FAILED 1
+#define KH_USAGE 2
+
+#define KH_PORT "7234"
+#define KH_FUNCTIONS_MAX 1024 /* at once */
+#define KH_PARALLEL_MAX 64
+#define KH_NODES_MAX 256
+#define KH_PATH_BYTES 1024
+
+/**
+ * struct kh_args - The command line.
+ * @function: what callers start.
+ * @times: how often.
+ * @parallel: how many callers at once.
+ * @retries: how often a function that ended or failed is started again, each.
+ * @timeout_ms: how long a caller waits for an answer.
+ * @warm: functions stay from one time to the next.
+ * @json: one JSON object a line.
+ * @directory: serve: where functions are.
+ * @user: serve: whose they are.
+ * @gid: serve: GID of the RDMA port for functions, as text, or NULL.
+ * @lease_ms: serve: how long an offer stands.
+ * @memory_mib: serve: memory that a function may lock.
+ * @most: serve: functions at once.
+ * @bare: serve: processes only.
+ * @share_net: serve: functions see the network.
+ * @argc: arguments behind the command.
+ * @argv: they.
+ */
+struct kh_args {
+	const char *function;
+	uint32_t times, parallel, retries, timeout_ms;
+	bool warm, json;
+	const char *directory, *user, *gid;
+	uint32_t lease_ms, memory_mib, most;
+	bool bare, share_net;
+	int argc;
+	char **argv;
+};
+
+/**
+ * struct kh_box - What functions of a runner run in.
+ * @args: the command line.
+ * @address: of the runner, as text.
+ * @gid: of the RDMA port, as text; empty if there is none.
+ * @uid: user.
+ * @gid_of_user: its group.
+ * @cgroups: folder of the functions' cgroups; empty with @args->bare.
+ * @count: functions so far; names their cgroups.
+ */
+struct kh_box {
+	const struct kh_args *args;
+	char address[64];
+	char gid[64];
+	uid_t uid;
+	gid_t gid_of_user;
+	char cgroups[KH_PATH_BYTES];
+	uint64_t count;
+};
+
+/** kh_fail() - Say what failed, with errno. @what: what. Return: KH_FAILED. */
+int kh_fail(const char *what);
+
+/**
+ * kh_address() - Take ADDRESS[:PORT] apart.
+ * @text: text; an IPv6 address with a port stands in brackets.
+ * @ret_host: 64 characters.
+ * @ret_port: 8 characters.
+ *
+ * Return: 0, or -EINVAL.
+ */
+int kh_address(const char *text, char *ret_host, char *ret_port);
+
+/**
+ * kh_box_init() - Prepare what functions run in.
+ * @box: all zero but @args and @address.
+ *
+ * Return: 0, or an exit status after saying what failed.
+ */
+int kh_box_init(struct kh_box *box);
+
+/** kh_box_done() - Remove the functions' cgroups. @box: box. */
+void kh_box_done(struct kh_box *box);
+
+/**
+ * kh_box_start() - Start a function.
+ * @box: box.
+ * @start: which.
+ * @fd: its standard input and output.
+ * @ret_cgroup: KH_PATH_BYTES: its cgroup, for kh_box_end(); empty if it has none.
+ *
+ * Return: its process number, or a negative errno. If it cannot be executed, it says so by itself
+ * on @fd.
+ */
+pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, char *ret_cgroup);
+
+/**
+ * kh_box_kill() - End all processes of a function.
+ * @pid: from kh_box_start().
+ * @cgroup: from kh_box_start().
+ */
+void kh_box_kill(pid_t pid, const char *cgroup);
+
+/** kh_box_end() - Remove the cgroup of a function whose process was reaped. @cgroup: its. */
+void kh_box_end(const char *cgroup);
+
+/** kh_serve() - A command. @args: command line. Return: exit status. */
+int kh_serve(struct kh_args *args);
+
+/** kh_chain() - A command. @args: command line. Return: exit status. */
+int kh_chain(struct kh_args *args);
+
+/** kh_spread() - A command. @args: command line. Return: exit status. */
+int kh_spread(struct kh_args *args);
+
+#endif /* KH_RUNNER_H */
