@@ -151,7 +151,7 @@ def _parser():
                       help="print their names, run nothing")
     test.add_argument("pattern", nargs="?", default="",
                       help="regular expression over the tests' names")
-    command("demo", demo.main, "show krcore at work in a cluster", boots="cx")
+    demo.add_arguments(command("demo", demo.main, "show krcore at work in a cluster", boots="cx"))
     up = command("up", _up, "start a cluster and leave it running", boots="cx")
     up.add_argument("--bare", action="store_true", help="do not install krcore in it")
     command("down", _down, "end the cluster that is up")

@@ -4,6 +4,8 @@
 It is the whole story: nodes boot, their modules publish, an application reads from a node
 it has never met, a MetaServer is killed, a node is restarted, and everything goes on.
 With soft RoCE, which has no DC, it is the MetaServers alone.
+
+./run demo handoff: functions of two nodes, which pass data by 24 bytes of reference.
 """
 
 import time
@@ -88,6 +90,46 @@ QUEUE_STEPS = (
     ("node2", "What the node has done.", "krcore-metactl stats node"),
 )
 
+FUNCTIONS = "/usr/local/lib/krcore/functions"
+# a function that ends when it is to fetch data, but for the first time on its node
+FRAIL = f"""#!/bin/bash
+mkdir /run/frail/once 2>/dev/null && {{ read -r line; exit 1; }}
+exec {FUNCTIONS}/bytes
+"""
+RUNNER = ("systemd-run --quiet --unit=handoff -p Delegate=yes /usr/local/bin/krcore-handoff "
+          f"-d {FUNCTIONS} serve {{address}}; "
+          + wait("journalctl -u handoff -o cat --no-pager | grep -q serving")
+          + "; journalctl -u handoff -o cat --no-pager | grep serving")
+
+# ./run demo handoff
+HANDOFF_STEPS = (
+    ("meta1", "A MetaServer.",
+     "systemctl start krcore-metaserver && systemctl is-active krcore-metaserver"),
+    ("meta2", "A second one.",
+     "systemctl start krcore-metaserver && systemctl is-active krcore-metaserver"),
+    ("node1", "A node, published to both, and a runner of functions on it.",
+     "systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
+     + "; }; " + RUNNER),
+    ("node2", "Another node, and another runner.",
+     "systemctl start krcore-node && { " + wait("krcore-metactl resolve node2 >/dev/null")
+     + "; }; " + RUNNER),
+    ("meta1", "A function on node1 makes 9 KiB. One on node2 is told where they are, in 24 bytes: "
+     "it starts in a cgroup and namespaces of its own, connects, and READs them.",
+     "krcore-handoff chain 9216 node1 node2"),
+    ("meta1", "Functions that stay have their connection already.",
+     "krcore-handoff --warm --times 4 chain 9216 node1 node2"),
+    ("meta1", "1 MiB through five functions; each changes what it gets.",
+     "krcore-handoff chain 1048576 node1 node2 node1 node2 node1"),
+    ("meta1", "From one function to eight at once.",
+     "krcore-handoff spread 65536 node1 node2 node2 node2 node2 node2 node2 node2 node2"),
+    ("meta1", "A function that dies before it has its data: another one finds them still there.",
+     "krcore-handoff --function frail chain 65536 node1 node2"),
+    ("node1", "Nothing of it is left: no function runs, no region is registered.",
+     wait("! ls -d /sys/fs/cgroup/system.slice/handoff.service/krcore-handoff-*/[0-9]* 2>/dev/null")
+     + "; "
+     "krcore-metactl stats node | grep -E 'regions|queues'"),
+)
+
 
 def _restart(machine, say):
     began = time.monotonic()
@@ -97,8 +139,22 @@ def _restart(machine, say):
     return said
 
 
-def _prepare(cluster):
+def _prepare_functions(machine):
+    machine.run(f"mkdir -p {FUNCTIONS} /run/frail; chmod 777 /run/frail")
+    if machine.name == "node1":     # there it makes the data
+        machine.run("mkdir -p /run/frail/once")
+    else:
+        machine.run("rm -rf /run/frail/once")
+    programs.install(machine, "handoff/krcore-handoff")
+    programs.install(machine, "handoff/bytes", f"{FUNCTIONS}/bytes")
+    machine.push(FRAIL.encode(), f"{FUNCTIONS}/frail", 0o755)
+
+
+def _prepare(cluster, steps):
     """Programs that the packages do not have."""
+    if steps is HANDOFF_STEPS:
+        cluster.each(_prepare_functions)
+        return
     for machine in cluster.nodes("node"):
         for name in EXAMPLES:
             programs.install(machine, f"client/examples/krcore-example-{name}")
@@ -106,6 +162,8 @@ def _prepare(cluster):
 
 
 def _step(cluster, number, name, text, command, say):
+    if command is not RESTART:
+        command = command.replace("{address}", cluster.node(name).spec.address)
     say(f"\n{number}. {text}\n{name}# {'(power cut)' if command is RESTART else command}")
     if command is RESTART:
         return _restart(cluster.node(name), say)
@@ -119,8 +177,8 @@ def _step(cluster, number, name, text, command, say):
 
 def play(cluster, steps=STEPS, say=print, first=1):
     """Run steps in a cluster without a cluster key; returns what each of them said."""
-    if steps is QUEUE_STEPS:
-        _prepare(cluster)
+    if steps in (QUEUE_STEPS, HANDOFF_STEPS):
+        _prepare(cluster, steps)
     servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
     cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
     return [_step(cluster, number, name, text, command, say)
@@ -131,13 +189,25 @@ def _show(text):
     print(text, flush=True)
 
 
+def add_arguments(parser):
+    """Which of the demos."""
+    parser.add_argument("what", nargs="?", choices=("cluster", "handoff"), default="cluster",
+                        help="cluster: the life of a cluster (default); handoff: functions that "
+                             "hand data to each other")
+
+
 def main(options):
     """Start a cluster, run the steps, print what they say."""
     with Cluster.start(kernel=options.kernel, nic=options.nic, cpus=options.cpus,
                        fresh=options.fresh) as cluster:
-        play(cluster, say=_show)
-        if cluster.nic.dc:
-            play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
+        if options.what == "handoff":
+            if not cluster.nic.dc:
+                raise host.ClusterError("functions need queues, and these DC: --nic cx")
+            play(cluster, HANDOFF_STEPS, _show)
+        else:
+            play(cluster, say=_show)
+            if cluster.nic.dc:
+                play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"

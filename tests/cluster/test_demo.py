@@ -14,7 +14,7 @@ ATTACHING = 5         # READs that attach a server: root, directory, heartbeat, 
 
 
 def _clear(machine):
-    machine.run("systemctl stop watch beat text krcore-node krcore-metaserver.socket "
+    machine.run("systemctl stop watch beat text handoff krcore-node krcore-metaserver.socket "
                 "krcore-metaserver demo 2>/dev/null; systemctl reset-failed", timeout=60)
     krcore.write_key(machine, None)
 
@@ -70,3 +70,18 @@ def test_demo_of_queues_runs_to_its_end(cluster):
     check("node1 is gone" in said[12], said[12])
     check(said[14].count("node1 is there") == 2 and "hello from node1, again" in said[14],
           said[14])
+
+
+@limit(400)
+def test_demo_of_handoff_runs_to_its_end(cluster):
+    if not cluster.nic.dc:
+        raise Skip("the card has no DC")
+    said = _play(cluster, demo.HANDOFF_STEPS)
+    check("node2 took 9216 bytes from node1" in said[4], said[4])
+    check(said[5].count("node2 took") == 4, said[5])
+    check(said[6].count(" took 1048576 bytes ") == 4, said[6])
+    check(said[7].count("node2 took 65536 bytes from node1") == 8, said[7])
+    check("the function has ended" in said[8] and "starting it again" in said[8]
+          and "node2 took 65536 bytes" in said[8], said[8])
+    check("/krcore-handoff-" not in said[9].splitlines()[-1]
+          and re.search(r"regions: +0\n", said[9] + "\n"), said[9])
