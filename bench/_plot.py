@@ -11,7 +11,7 @@ import sys
 
 COLOURS = {"krcore": "#1b6ca8", "raw_read": "#5b97c4", "ib_read_lat": "#b9d4e8",
            "ud_rpc": "#e08e45", "redis": "#b5443c", "etcd": "#6a8d3f", "verbs_rc": "#e08e45",
-           "rdma_cm": "#8a6fb0"}
+           "rdma_cm": "#8a6fb0", "verbs": "#e08e45", "tcp": "#6a8d3f"}
 LEFT, TOP, HEIGHT, BAR, GAP, RIGHT = 96, 80, 300, 26, 32, 24
 SANS = 'font-family="sans-serif"'
 
@@ -213,8 +213,40 @@ def spike(series, workers, stages, how):
                   scale, how, drawing)
 
 
+def _size(value):
+    """Bytes as people say them."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= factor:
+            return f"{value / factor:g} {unit}"
+    return f"{value} B"
+
+
+def handoffs(rows, how):
+    """Data from one function to another: time over size, a line for each system."""
+    lines = {}
+    for row in rows:
+        if row["case"] == "transfer" and row["unit"] == "us":
+            lines.setdefault(row["system"], {})[row["bytes"]] = row["p50"]
+    if not lines:
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+    sizes = sorted({size for points in lines.values() for size in points})
+    scale = _Scale([value for points in lines.values() for value in points.values()], " us")
+    place = {size: LEFT + GAP + 90 * index for index, size in enumerate(sizes)}
+    drawing = [_text(x, TOP + HEIGHT + 18, _size(size)) for size, x in place.items()]
+    x = LEFT
+    for system, points in lines.items():
+        colour = COLOURS.get(system, "#888")
+        at = [(place[size], scale.y(value)) for size, value in sorted(points.items())]
+        drawing += [_line(*first, *second, colour) for first, second in zip(at, at[1:])]
+        drawing += [_rect(left - 3, y - 3, 6, 6, colour) for left, y in at]
+        drawing += [_rect(x, 46, 12, 12, colour), _text(x + 17, 57, system, anchor="start")]
+        x += 90
+    return _paper("From wanting the data of another function to their last byte: median", 30,
+                  max(place.values()) + GAP, scale, how, drawing)
+
+
 if __name__ == "__main__":
     found = [json.loads(line) for line in sys.stdin if line.startswith("{")]
     where = found[0].get("measured_on", "unknown") if found else "unknown"
-    draw = {"lookup": lookups, "publish": growth}[sys.argv[1]]
+    draw = {"lookup": lookups, "publish": growth, "handoff": handoffs}[sys.argv[1]]
     sys.stdout.write(draw(found, where))
