@@ -258,8 +258,8 @@ static inline void krp_stream_refer_came(struct krp_stream *s, __u64 now_ns,
 		s->ack_at_ns = now_ns + s->conf->ack_ns;
 }
 
-/** krp_stream_released() - See which DONE the peer has, by what it holds. @s: connection. @m: header.
- * Context: any.
+/** krp_stream_released() - See which DONE the peer has, by what it holds. @s: connection.
+ * @m: header. Context: any.
  */
 static inline void krp_stream_released(struct krp_stream *s, const struct krp_message *m)
 {

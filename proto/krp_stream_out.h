@@ -396,8 +396,8 @@ static inline int krp_stream_credit_due(const struct krp_stream *s, __u64 now_ns
 	       (units != s->told_units && left_units < KRP_MESSAGE_UNITS_MAX);
 }
 
-/** krp_stream_refer() - Send a DONE or CANCEL that is due. @s: connection, live. @now_ns: the clock.
- * @ret: filled. Context: any. Return: 0: none is.
+/** krp_stream_refer() - Send a DONE or CANCEL that is due. @s: connection, live.
+ * @now_ns: the clock. @ret: filled. Context: any. Return: 0: none is.
  */
 static inline int krp_stream_refer(struct krp_stream *s, __u64 now_ns, struct krp_stream_todo *ret)
 {

@@ -13,7 +13,7 @@
  * header. Nothing else does.
  */
 #ifndef KRP_MUTANT
-#define KRP_MUTANT(what) 0
+#define KRP_MUTANT(what) ((void)(what), 0)
 #endif
 
 #define KRP_STREAM_NS_PER_MS 1000000ULL

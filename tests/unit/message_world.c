@@ -53,7 +53,7 @@ static struct mw_event *mw_event_new(struct mw_world *w, enum mw_kind kind, uint
 
 static void mw_event_free(struct mw_world *w, struct mw_event *ev)
 {
-	if (w->spare_nr < sizeof(w->spare) / sizeof(w->spare[0]))
+	if (w->spare_nr < MW_SPARE)
 		w->spare[w->spare_nr++] = ev;
 	else
 		free(ev);

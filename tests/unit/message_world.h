@@ -37,6 +37,7 @@ static inline bool mw_mutant_is(const char *what)
 #define MW_CONNS_MAX 256
 #define MW_SLOTS 64
 #define MW_TOMBS 64
+#define MW_SPARE 64
 #define MW_SERVICE 300
 #define MW_MS 1000000ULL
 #define MW_US 1000ULL
@@ -268,7 +269,7 @@ struct mw_world {
 	struct krp_stream_conf conf;
 	uint64_t now_ns, random, events, order;
 	uint32_t queue, nodes, conns, ends, heap_nr, heap_max;
-	struct mw_event **heap, *spare[64];
+	struct mw_event **heap, *spare[MW_SPARE];
 	uint32_t spare_nr;
 	uint64_t sent_packets, packets[KRP_MESSAGE_TYPES], repeats, challenges, offers, reads, busy;
 	const char *broken;
