@@ -3,8 +3,9 @@
 
 import contextlib
 import re
+import time
 
-from . import krcore, programs
+from . import krcore, nodes, programs
 from .suite import Skip, check, limit, wait_until
 from .test_queues import node_up
 
@@ -87,3 +88,135 @@ def test_put_and_get(cluster):
         krcore.node_gone(machine)
     result = tool(first, f"get {SERVER} pear", 1)
     check("/dev/krcore" in result.err, f"without module: {result!r}")
+
+
+# -- what happens to clients and to the table ------------------------------------------
+
+PROGRAM = "tests/module/krc_race"
+KILLED = 24             # by each of two guests
+GROWN = 1500
+GROWN_SPLITS = 20       # there are 21 slots in a subtable
+BIG_BYTES = 60000
+BIG_MOST = 40
+UNHEARD_SECONDS = 7     # longer than all retries
+UNHEARD_MOST = 15
+UNKNOWN = 3             # requests of unknown outcome that a history must have
+UNDER_WAY_US = 40_000
+HISTORY_SECONDS = 900   # it is told when it is over
+HISTORY_ROUNDS = 10
+
+
+def _users(cluster):
+    """The memory node, and two guests with the test program."""
+    _prepare(cluster)
+    machines = [cluster.node(name) for name in (SERVER, "node2", "meta1")]
+    for machine in machines[1:]:
+        programs.install(machine, PROGRAM)
+    return machines
+
+
+def _clean(machine):
+    """The numbers of a table in which nothing is broken, or about to be."""
+    found = report(machine)
+    check(not found["damaged"] and not found["tentative"] and not found["clients"], f"{found}")
+    return found
+
+
+@limit(400)
+def test_killed_clients_leave_nothing_broken(cluster):
+    """Clients of two guests are killed in the middle of changes of the same entries. No slot
+    is damaged and nobody has to wait for the dead; what they had comes back."""
+    server, first, second = _users(cluster)
+    with serving(server, "--groups 2 --lease 5 --memory 128"):
+        with first.background(f"krc_race kill {SERVER} 1 {KILLED}", limit=200) as other:
+            out = second.run(f"krc_race kill {SERVER} 2 {KILLED}", timeout=200).out
+            check(other.wait(200).status == 0 and out == f"killed {KILLED}\n", repr(out))
+        left = report(first)
+        check(not left["damaged"], f"{left}")
+        check(left["clients"] > KILLED, f"most have written, and did not say goodbye: {left}")
+        second.run(f"krc_race rewrite {SERVER}", timeout=60)
+        taken = report(first, f"--reclaim check {SERVER}")
+        check(not taken["damaged"] and taken["dead"] > KILLED and taken["reclaimed"], f"{taken}")
+        after = _clean(second)
+        first.run(f"krc_race rewrite {SERVER}", timeout=60)
+        check(_clean(first)["chunks_used"] <= after["chunks_used"],
+              f"what was taken back was used: {after}")
+
+
+@limit(400)
+def test_growth_and_a_full_node(cluster):
+    """Subtables are split under look-ups that go on; a node that has no memory left says so,
+    and what it has stays; what is asked for wrongly is refused, and changes nothing."""
+    server, first, second = _users(cluster)
+    with serving(server, "--groups 1 --memory 4"):
+        with second.background(f"while :; do {TOOL} put {SERVER} turns $((++i)); done"):
+            out = first.run(f"krc_race grow {SERVER} 1 {GROWN}", timeout=300).out
+        splits, found, bad = map(int, re.fullmatch(r"splits=(\d+) found=(\d+) bad=(\d+)\n",
+                                                   out).groups())
+        check(splits >= GROWN_SPLITS and found > GROWN and not bad, out)
+        now = report(first)
+        check(now["entries"] == GROWN + 1 and not now["damaged"]
+              and now["subtables"] > GROWN_SPLITS, f"{now}")
+    with serving(server, "--memory 1"):
+        tool(first, f"put {SERVER} small one")
+        said = first.run(f"for ((i = 1; i <= {BIG_MOST}; i++)); do head -c {BIG_BYTES} /dev/zero "
+                         f"| tr '\\0' x | {TOOL} put {SERVER} big$i - || break; done; echo $i",
+                         timeout=120)
+        last = int(said.out)
+        check(2 <= last < BIG_MOST and "the memory node is full" in said.err, repr(said))
+        check(len(tool(second, f"get {SERVER} big{last - 1}").out) == BIG_BYTES + 1, "it is there")
+        tool(second, f"get {SERVER} big{last}", 3)
+        _bad_input(first)
+        check(tool(second, f"get {SERVER} small").out == "one\n", "the small one is as it was")
+        check(_clean(second)["entries"] == last, "and so are all others")
+
+
+def _bad_input(machine):
+    """Each is refused with the name of what is wrong."""
+    for words, status, text, given in (
+            ("--memory 0 serve", 2, "--memory: '0' is not a number from 1", None),
+            ("--depth 17 serve", 2, "--depth: '17'", None),
+            ("--lease 1x serve", 2, "--lease: '1x'", None),
+            (f"--service 80 get {SERVER} small", 2, "--service: '80'", None),
+            (f"get {SERVER}", 2, "wrong number of arguments", None),
+            (f"swap {SERVER} small", 2, "there is no command 'swap'", None),
+            (f"put {SERVER} '' x", 1, "a length or an option is out of its range", None),
+            (f"--service 9999 get {SERVER} small", 1, "there is no such key, table or node", None),
+            (f"load {SERVER}", 1, "line 1: not KEY TAB VALUE", "small two\n"),
+            (f"load {SERVER}", 1, "line 1: not KEY TAB VALUE", "small\\ttwo\\\\q\n"),
+            (f"load {SERVER} /nowhere", 1, "/nowhere: No such file", None)):
+        result = tool(machine, words, status, given=given)
+        check(text in result.err, f"{words}: {result!r}")
+
+
+@limit(600)
+def test_linearizable_under_resets(cluster):
+    """Threads of a guest change the same few entries while answers are lost for so long that
+    initiators are reset, so that nobody knows what became of some requests. What they saw has
+    an order; of threads that answer with old values it has none."""
+    server, first, _ = _users(cluster)
+    out = "/run/krc-race-history.out"
+    with serving(server, "--groups 1"):
+        result = first.run(f"krc_race history {SERVER} 1 15 stale", timeout=60, check=False)
+        check(result.status == 1 and "there is no order" in result.out, repr(result))
+        with first.background(f"krc_race history {SERVER} 2 {HISTORY_SECONDS} >{out} 2>&1",
+                              limit=HISTORY_SECONDS + 60) as process:
+            for _ in range(UNHEARD_MOST):
+                time.sleep(3)
+                cluster.fabric.delay(first.spec.index, UNDER_WAY_US)
+                time.sleep(1)
+                cluster.fabric.loss(first.spec.index, 1000)
+                time.sleep(UNHEARD_SECONDS)
+                cluster.fabric.reset()
+                said = re.findall(r"unknown so far: (\d+)", first.run(f"cat {out}").out)
+                if said and int(said[-1]) >= UNKNOWN:
+                    break
+            first.run("pkill -TERM -x krc_race")
+            process.wait(120)
+        said = first.run(f"cat {out}").out
+        counts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", said)}
+        print(f"    {counts}", flush=True)
+        check(counts.get("violations") == 0 and counts["rounds"] >= HISTORY_ROUNDS, said[-2000:])
+        check(counts["unknown"] >= UNKNOWN, f"hardly an outcome was unknown: {said[-2000:]}")
+        check(nodes.pool(first)["recoveries"] > 0, "no initiator was reset")
+        check(not report(first)["damaged"], "nothing is damaged")
