@@ -31,10 +31,19 @@ struct kr_scan {
 	void *arg;
 };
 
-int krcore_race_open(const struct krcore_race_options *opts, struct krcore_race **ret_race)
+static int kr_race_attach(const struct krcore_race_options *opts, uint32_t flags,
+			  struct krcore_race *race)
 {
 	uint16_t service = opts->service ? opts->service : KRCORE_RACE_SERVICE;
 	struct kr_transport *t;
+	int err = kr_krcore_open(opts->server, service, opts->port, opts->timeout_ms, flags,
+				 &race->connect_reads, &t);
+
+	return err ? err : kr_client_new(t, &race->c);
+}
+
+int krcore_race_open(const struct krcore_race_options *opts, struct krcore_race **ret_race)
+{
 	struct krcore_race *race;
 	int err;
 
@@ -43,10 +52,9 @@ int krcore_race_open(const struct krcore_race_options *opts, struct krcore_race 
 	race = calloc(1, sizeof(*race));
 	if (!race)
 		return -ENOMEM;
-	err = kr_krcore_open(opts->server, service, opts->port, opts->timeout_ms, 0,
-			     &race->connect_reads, &t);
-	if (!err)
-		err = kr_client_new(t, &race->c);
+	err = kr_race_attach(opts, 0, race);
+	if (err == -EBADR || err == -EREMOTEIO) /* what this node remembers may be an old table */
+		err = kr_race_attach(opts, KRCORE_CONNECT_FRESH, race);
 	if (err) {
 		free(race);
 		return err;
