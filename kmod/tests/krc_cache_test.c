@@ -229,12 +229,15 @@ static void krc_test_all_in_use(struct kunit *test)
 	krc_cache_destroy(cache);
 }
 
-static struct kunit_case krc_cache_cases[] = {
-	KUNIT_CASE(krc_test_put_and_get), KUNIT_CASE(krc_test_generations),
-	KUNIT_CASE(krc_test_forget),	  KUNIT_CASE(krc_test_doubt),
-	KUNIT_CASE(krc_test_forget_many), KUNIT_CASE(krc_test_bounded),
-	KUNIT_CASE(krc_test_all_in_use),  {}
-};
+static struct kunit_case krc_cache_cases[] = { KUNIT_CASE(krc_test_put_and_get),
+					       KUNIT_CASE(krc_test_generations),
+					       KUNIT_CASE(krc_test_forget),
+					       KUNIT_CASE(krc_test_renew),
+					       KUNIT_CASE(krc_test_doubt),
+					       KUNIT_CASE(krc_test_forget_many),
+					       KUNIT_CASE(krc_test_bounded),
+					       KUNIT_CASE(krc_test_all_in_use),
+					       {} };
 
 static struct kunit_suite krc_cache_suite = {
 	.name = "krcore_cache",
