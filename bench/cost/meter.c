@@ -104,13 +104,15 @@ static struct {
 } mt;
 
 /* The same for each place, if there is a profile. */
-static struct {
+struct mt_profile {
 	uint64_t live[MT_PLACES_MAX];
 	uint64_t excluded[MT_PLACES_MAX];
 	uint64_t begun[MT_PLACES_MAX];
 	uint64_t tried[MT_PLACES_MAX];
 	uint64_t paused[MT_PLACES_MAX];
-} * mt_profile;
+};
+
+static struct mt_profile *mt_profile;
 
 /* Remember what was counted at each place so far, less what is excluded if @net. */
 static void mt_places_note(uint64_t *note, bool net)

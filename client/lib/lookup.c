@@ -26,7 +26,7 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
-		unsigned long long until_ns =
+		uint64_t until_ns =
 			atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
 		struct krp_candidate c = {
 			.priority = srv->ep->priority,

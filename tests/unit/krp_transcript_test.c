@@ -219,7 +219,8 @@ static int unhex(const char *hex, unsigned char *to)
 	for (; *hex; hex += *hex == ' ' ? 1 : 2) {
 		if (*hex == ' ')
 			continue;
-		assert_int_equal(sscanf(hex, "%2x", &byte), 1);
+		if (sscanf(hex, "%2x", &byte) != 1)
+			fail_msg("no byte in hex: %s", hex);
 		to[nr++] = (unsigned char)byte;
 	}
 	return nr;
