@@ -224,6 +224,7 @@ void kh_hex_format(const uint8_t *bytes, size_t nr, char *ret_word)
 {
 	size_t i;
 
+	*ret_word = '\0'; /* of no bytes */
 	for (i = 0; i < nr; i++)
 		snprintf(ret_word + 2 * i, 3, "%02x", bytes[i]);
 }

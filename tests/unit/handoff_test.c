@@ -154,6 +154,9 @@ static void test_hex(void **state)
 	(void)state;
 	kh_hex_format(bytes, 3, word);
 	assert_string_equal(word, "009aff");
+	kh_hex_format(bytes, 0, word);
+	assert_string_equal(word, "");
+	kh_hex_format(bytes, 3, word);
 	memset(bytes, 0, sizeof(bytes));
 	assert_int_equal(kh_hex_parse(word, bytes, 3), 3);
 	assert_int_equal(bytes[2], 0xff);

@@ -186,9 +186,17 @@ def xsrq_pingpong(ctx, a, b):
 
 @judge(links=("eth",))
 def rping(ctx, a, b):
-    """rping, 20 iterations, data compared."""
-    pair(a, b, f"rping -s -V -C 20 -a {b.addr}", f"rping -c -V -C 20 -a {b.addr}")
-    return "20 iterations"
+    """rping, 20 iterations, data compared. Its client destroys the channel of events while its
+    own thread reads it, and ends with 255 if that thread is still there: that alone excuses a
+    repetition."""
+    for left in (1, 0):
+        try:
+            pair(a, b, f"rping -s -V -C 20 -a {b.addr}", f"rping -c -V -C 20 -a {b.addr}")
+            return "20 iterations"
+        except AssertionError as error:
+            if not left or "rdma_get_cm_event: Bad file descriptor" not in str(error):
+                raise
+    return None
 
 
 @judge(links=("eth",))
