@@ -23,7 +23,8 @@ struct krc_wc;
 	__print_symbolic(opcode, { KRP_OP_READ, "read" },            \
 			 { KRP_OP_WRITE, "write" },                  \
 			 { KRP_OP_CMP_SWAP, "cmp_swap" },            \
-			 { KRP_OP_FETCH_ADD, "fetch_add" })
+			 { KRP_OP_FETCH_ADD, "fetch_add" },          \
+			 { KRC_HW_SEND, "send" })
 
 #define krc_show_fault(fault)                                        \
 	__print_symbolic(fault, { KRC_FAULT_NONE, "none" },          \
@@ -32,6 +33,7 @@ struct krc_wc;
 			 { KRC_FAULT_TIMEOUT, "timeout" },           \
 			 { KRC_FAULT_TARGET, "target" },             \
 			 { KRC_FAULT_LOCAL, "local" },               \
+			 { KRC_FAULT_BUSY, "busy" },                 \
 			 { KRC_FAULT_FATAL, "fatal" },               \
 			 { KRC_FAULT_EXPIRED, "expired" })
 

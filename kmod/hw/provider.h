@@ -8,7 +8,8 @@
  * Locking: open and close are exclusive for a device. Create and destroy, also of keys, may
  * sleep, and may run concurrently for different objects. post, ring, poll and arm never sleep;
  * the caller serialises them for one initiator, with halt, restart and destroy of it, too. A provider
- * needs no lock for them.
+ * needs no lock for them. The same holds for recv_post, recv_ring, recv_poll and recv_arm of one
+ * target, and its destroy.
  */
 #ifndef KRC_PROVIDER_H
 #define KRC_PROVIDER_H
@@ -36,7 +37,10 @@ struct krc_hw_parts;
  * @KRC_FAULT_TIMEOUT: no answer: it may or may not have been executed.
  * @KRC_FAULT_TARGET: the target does not exist, or not any more (DC key or number wrong, not
  *	ready): the metadata is stale.
- * @KRC_FAULT_LOCAL: local protection or length fault.
+ * @KRC_FAULT_LOCAL: local protection or length fault; of a receive: the message was longer than
+ *	its buffer.
+ * @KRC_FAULT_BUSY: the target is alive, but had no receive buffer for a SEND until the retries for
+ *	that were over: it was not received.
  * @KRC_FAULT_FATAL: the device or initiator is broken or gone.
  * @KRC_FAULT_EXPIRED: set by the pool, by no provider: a leased request was in the hardware
  *	for longer than the lease guarantees to the peer.
@@ -48,6 +52,7 @@ enum krc_fault {
 	KRC_FAULT_TIMEOUT,
 	KRC_FAULT_TARGET,
 	KRC_FAULT_LOCAL,
+	KRC_FAULT_BUSY,
 	KRC_FAULT_FATAL,
 	KRC_FAULT_EXPIRED,
 };
@@ -62,18 +67,21 @@ struct krc_hw_address {
 	u8 opaque[64];
 };
 
+/* krc_hw_wr.opcode besides KRP_OP_*, which are below it: one message into a receive buffer */
+#define KRC_HW_SEND 0x80
+
 /**
  * struct krc_hw_wr - One request to an initiator.
  * @cookie: returned in krc_wc; chosen by the caller.
  * @address: address vector of the target.
- * @remote_addr: address under @rkey.
+ * @remote_addr: address under @rkey; not used by KRC_HW_SEND.
  * @local_addr: address under @lkey.
  * @compare_add: KRP_OP_CMP_SWAP, KRP_OP_FETCH_ADD: as in struct krp_wr.
  * @swap: as in struct krp_wr.
- * @rkey: remote key.
+ * @rkey: remote key; not used by KRC_HW_SEND.
  * @lkey: local key.
  * @length: bytes, 1 to KRP_LENGTH_MAX.
- * @opcode: KRP_OP_*.
+ * @opcode: KRP_OP_* or KRC_HW_SEND.
  * @fence: start after earlier READs and atomics.
  * @unsignaled: if it succeeds, it needs no completion of its own.
  */
@@ -108,6 +116,36 @@ struct krc_wc {
 };
 
 /**
+ * struct krc_hw_receive - Receives that a target is made for.
+ * @depth: most buffers posted and not polled, 1 to krc_hw_attr.recv_depth_max; 0: the target
+ *	receives nothing, and no other field counts.
+ * @vector: completion vector, modulo their number.
+ * @owner: argument of the upcalls.
+ */
+struct krc_hw_receive {
+	u32 depth;
+	u32 vector;
+	void *owner;
+};
+
+/**
+ * struct krc_recv_wc - One completion of a receive buffer, in any order.
+ * @cookie: of recv_post.
+ * @fault: KRC_FAULT_NONE; KRC_FAULT_LOCAL: the message did not fit, or the buffer's key is wrong;
+ *	KRC_FAULT_FATAL: anything else. In all cases the buffer is the caller's again.
+ * @bytes: of the message; 0 with a fault.
+ * @syndrome: error code of the hardware, for the log.
+ * @vendor: its vendor syndrome.
+ */
+struct krc_recv_wc {
+	u64 cookie;
+	enum krc_fault fault;
+	u32 bytes;
+	u8 syndrome;
+	u8 vendor;
+};
+
+/**
  * struct krc_hw_key - A memory key: memory registered with the hardware.
  * @handle: the provider's name for it.
  * @lkey: local key.
@@ -131,6 +169,7 @@ struct krc_hw_key {
  * struct krc_hw_attr - What a device can do; filled by ops->open().
  * @initiator_depth_max: most outstanding requests of an initiator.
  * @length_max: most bytes of a request.
+ * @recv_depth_max: most receive buffers of a target; 0: targets can't receive.
  * @max_rd_atomic: most READs and atomics in flight of an initiator.
  * @atomics: 8-byte atomics are supported.
  * @ports: number of ports.
@@ -138,6 +177,7 @@ struct krc_hw_key {
 struct krc_hw_attr {
 	u32 initiator_depth_max;
 	u32 length_max;
+	u32 recv_depth_max;
 	u32 max_rd_atomic;
 	bool atomics;
 	u32 ports;
@@ -163,11 +203,17 @@ struct krc_hw_fabric {
  *	sleep, and should not call post, poll or arm, but schedule that.
  * @initiator_fatal: the hardware put an initiator into an error state without completing
  *	anything. Same context.
+ * @received: an armed target has received something. Same context; should not call recv_poll,
+ *	recv_post or recv_arm, but schedule that. Not called for a target without receives.
+ * @receive_fatal: the receive queue of a target is broken: nothing is received any more; READs,
+ *	WRITEs and atomics of peers go on. Same context.
  * @device_fatal: the device is broken or gone; nothing will complete. Same context.
  */
 struct krc_hw_events {
 	void (*completion)(void *initiator_owner);
 	void (*initiator_fatal)(void *initiator_owner);
+	void (*received)(void *target_owner);
+	void (*receive_fatal)(void *target_owner);
 	void (*device_fatal)(void *device_owner);
 };
 
@@ -185,8 +231,20 @@ struct krc_hw_events {
  *	port is not in that partition).
  * @target_create: make the DC target of a port, @dc_key as its secret, reachable for
  *	READ, WRITE and atomics; sets in @value: dctn, dc_key, lid, mac, mtu, sl, port,
- *	flags, max_rd_atomic, kind. gid_index is the port's. May sleep.
- * @target_destroy: waits until it is drained. May sleep.
+ *	flags, max_rd_atomic, kind. gid_index is the port's. With @receive (else NULL) it takes
+ *	SENDs, too; a peer whose SEND finds no buffer is told to try again in 0.64 ms. -EINVAL:
+ *	the depth is too large. May sleep.
+ * @target_destroy: waits until it is drained. No upcall after it returns. Buffers that were not
+ *	polled are the caller's again; their memory may be freed when their key is gone
+ *	(@key_destroy). May sleep.
+ * @recv_post: append a buffer of @bytes (1 to length_max) at @local_addr under @lkey, whose key the
+ *	owner made. @cookie comes back in krc_recv_wc. The hardware does not see it before
+ *	@recv_ring. Returns 0, -ENOSPC (as many as @depth are posted or not polled), -EINVAL
+ *	(@bytes, or a target without receives). Not in hard interrupts.
+ * @recv_ring: give all appended buffers to the hardware. Not in hard interrupts.
+ * @recv_poll: take up to @max completions. Returns how many. Not in hard interrupts.
+ * @recv_arm: request one upcall. After it the caller must poll once more, since earlier
+ *	completions may not raise one. Any context.
  * @initiator_create: a send queue of @depth requests on @port with its own completion
  *	queue on vector @vector (modulo their number), ready to send. It waits 4.096 us *
  *	2^@ack_timeout for an answer. May sleep.
@@ -238,8 +296,14 @@ struct krc_provider_ops {
 	void (*close)(struct krc_hw *hw);
 	int (*port_setup)(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric);
 	struct krc_hw_target *(*target_create)(struct krc_hw *hw, u32 port, u16 gid_index,
-					       u64 dc_key, struct krp_value *value);
+					       u64 dc_key, const struct krc_hw_receive *receive,
+					       struct krp_value *value);
 	void (*target_destroy)(struct krc_hw_target *target);
+	int (*recv_post)(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,
+			 u32 bytes);
+	void (*recv_ring)(struct krc_hw_target *target);
+	int (*recv_poll)(struct krc_hw_target *target, struct krc_recv_wc *wc, int max);
+	void (*recv_arm)(struct krc_hw_target *target);
 	struct krc_hw_initiator *(*initiator_create)(struct krc_hw *hw, u32 port, u16 gid_index,
 						     u32 depth, u32 ack_timeout, u32 vector,
 						     void *initiator_owner);

@@ -126,7 +126,7 @@ static int krc_port_build(struct krc_port *port, const struct krc_node_conf *con
 	if (err)
 		return err;
 	port->target = rail->ops->target_create(rail->hw, rail->num, rail->gid_index, port->dc_key,
-						&port->value);
+						NULL, &port->value);
 	if (IS_ERR(port->target))
 		return PTR_ERR(port->target);
 	mrdir = krc_mrdir_create(rail, &port->value);

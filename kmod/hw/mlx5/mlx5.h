@@ -419,12 +419,14 @@ u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active);
  * @port: port.
  * @gid_index: index of the port's GID.
  * @dc_key: secret of the target.
+ * @receive: receives it is made for; NULL or a depth of 0: none.
  * @value: out: how to reach it.
  *
  * Context: may sleep.
  * Return: the target or ERR_PTR().
  */
 struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gid_index, u64 dc_key,
+					     const struct krc_hw_receive *receive,
 					     struct krp_value *value);
 
 /**

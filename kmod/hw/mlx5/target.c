@@ -118,12 +118,15 @@ static int krc_mlx5_target_command(struct krc_hw *hw, u32 port, u16 gid_index, u
 }
 
 struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gid_index, u64 dc_key,
+					     const struct krc_hw_receive *receive,
 					     struct krp_value *value)
 {
 	struct krc_hw_target *target;
 	struct krp_value v = *value;
 	int err;
 
+	if (receive && receive->depth > hw->attr.recv_depth_max)
+		return ERR_PTR(-EINVAL);
 	err = krc_mlx5_own_address(hw, port, gid_index, &v);
 	if (err)
 		return ERR_PTR(err);

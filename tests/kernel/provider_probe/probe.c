@@ -179,7 +179,7 @@ static int probe_objects(struct probe *p)
 	err = p->ops->port_setup(p->hw, 1, &fabric);
 	if (err)
 		return err;
-	p->target = p->ops->target_create(p->hw, 1, p->gid_index, PROBE_DC_KEY, &p->value);
+	p->target = p->ops->target_create(p->hw, 1, p->gid_index, PROBE_DC_KEY, NULL, &p->value);
 	if (IS_ERR(p->target))
 		return PTR_ERR(p->target);
 	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, PROBE_DEPTH, PROBE_ACK_TIMEOUT, 0,

@@ -487,7 +487,7 @@ static int probe_lives(struct probe *p)
 			return -EPROTO;
 		p->ops->initiator_destroy(ini);
 		v = (struct krp_value){ .generation = cpu_to_le64(1) };
-		target = p->ops->target_create(p->hw, 1, p->gid_index, i, &v);
+		target = p->ops->target_create(p->hw, 1, p->gid_index, i, NULL, &v);
 		if (PROBE_BAD(p, !IS_ERR(target)))
 			return -EPROTO;
 		if (PROBE_BAD(p, krp_value_valid(&v)))
@@ -507,7 +507,8 @@ static int probe_lives(struct probe *p)
 	if (PROBE_BAD(p,
 		      p->ops->key_dma(p->hw, p->dma, 0, KRP_ACCESS_LOCAL_WRITE, &key) == -EINVAL))
 		return -EPROTO;
-	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->target_create(p->hw, 9, 0, 1, &v)) == -EINVAL))
+	if (PROBE_BAD(p,
+		      PTR_ERR_OR_ZERO(p->ops->target_create(p->hw, 9, 0, 1, NULL, &v)) == -EINVAL))
 		return -EPROTO;
 	return 0;
 }
