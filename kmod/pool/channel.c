@@ -40,6 +40,11 @@ const struct krc_channel_ops krc_channel_kinds[KRC_CHANNEL_KINDS] = {
 		.pick = krc_pick_probation,
 		.create = krc_channel_create_dc,
 	},
+	[KRC_CHANNEL_MESSAGE] = {
+		.depth_max = U32_MAX,
+		.pick = krc_pick_message,
+		.create = krc_channel_create_dc,
+	},
 };
 
 /* ---- one channel */
@@ -324,6 +329,7 @@ void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_chann
 	sum->timeouts += more->timeouts;
 	sum->refused_reads += more->refused_reads;
 	sum->expired += more->expired;
+	sum->busy += more->busy;
 	sum->strays += more->strays;
 }
 

@@ -79,18 +79,19 @@ struct krc_channel *krc_pick_probation(const struct krc_channels *all, const str
 }
 
 /*
- * The shared channel of this CPU, or a less loaded one. A request to the peer for which a channel
- * is stalled goes to that same channel, so that no other stalls on that peer as well.
+ * Of a kind, the channel of this CPU, or a less loaded one. A request to the peer for which a
+ * channel is stalled goes to that same channel, so that no other stalls on that peer as well.
  */
-struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct krc_flow *flow,
-				    const struct krc_hw_address *to)
+static __always_inline struct krc_channel *krc_pick_of(const struct krc_channels *all,
+						       enum krc_channel_kind kind,
+						       const struct krc_hw_address *to)
 {
-	u32 nr = krc_channels_of(all, KRC_CHANNEL_SHARED);
+	u32 nr = krc_channels_of(all, kind);
 	u32 start = raw_smp_processor_id() % nr, least = U32_MAX, i;
-	struct krc_channel *best = krc_channels_shared(all, start, nr);
+	struct krc_channel *best = krc_channels_nth(all, kind, start, nr);
 
 	for (i = 0; i < nr && least >= KRC_LOAD_BUSY; i++) {
-		struct krc_channel *ch = krc_channels_shared(all, start + i, nr);
+		struct krc_channel *ch = krc_channels_nth(all, kind, start + i, nr);
 		u32 load = krc_channel_load(ch);
 
 		if (i >= KRC_POOL_SPREAD && least < KRC_LOAD_SLOW)
@@ -104,6 +105,18 @@ struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct
 		}
 	}
 	return best;
+}
+
+struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct krc_flow *flow,
+				    const struct krc_hw_address *to)
+{
+	return krc_pick_of(all, KRC_CHANNEL_SHARED, to);
+}
+
+struct krc_channel *krc_pick_message(const struct krc_channels *all, const struct krc_flow *flow,
+				     const struct krc_hw_address *to)
+{
+	return krc_pick_of(all, KRC_CHANNEL_MESSAGE, to);
 }
 
 /* Choose the channel of a flow with nothing outstanding, or whose channel is being removed. */

@@ -119,6 +119,19 @@ err_pool:
 	return ERR_PTR(err);
 }
 
+int krc_pool_enable_messages(struct krc_pool *pool, u32 channels)
+{
+	struct krc_channel *ch;
+	u32 i;
+
+	for (i = 0; i < channels; i++) {
+		ch = krc_pool_add(pool, KRC_CHANNEL_MESSAGE);
+		if (IS_ERR(ch))
+			return PTR_ERR(ch);
+	}
+	return channels ? 0 : -EINVAL;
+}
+
 static void krc_pool_tell(struct krc_pool *pool)
 {
 	struct krc_pool_watch *watch, *tmp;
@@ -232,7 +245,7 @@ static void krc_pool_poll_others(const struct krc_channels *all, const struct kr
 	u64 now_ns;
 
 	for (i = 0; i < min(nr, KRC_POOL_SPREAD); i++) {
-		struct krc_channel *ch = krc_channels_shared(all, start + i, nr);
+		struct krc_channel *ch = krc_channels_nth(all, KRC_CHANNEL_SHARED, start + i, nr);
 
 		if (ch == polled || !krc_channel_busy(ch) || READ_ONCE(ch->arming.pollers) ||
 		    READ_ONCE(ch->dispatching))
@@ -310,6 +323,7 @@ void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats)
 	found.timeouts = sum.timeouts;
 	found.refused_reads = sum.refused_reads;
 	found.expired = sum.expired;
+	found.busy = sum.busy;
 	found.strays = sum.strays;
 	*ret_stats = found;
 }

@@ -16,7 +16,7 @@
  * and atomics if they can't have been executed (their target is not the failed one, or the
  * target refused a request that was no READ, and so executed nothing behind it), else they
  * complete with -EREMCHG: outcome unknown. A WRITE that its owner declared idempotent is
- * posted again all the same.
+ * posted again all the same, and so is a SEND, since its receiver knows doubles.
  * However a request ends: a WRITE or an atomic completes with -ECANCELED, or with -ENODEV or
  * -EIO without a failure of its own, only if it has not been executed, not even in part.
  *
@@ -31,7 +31,8 @@
  * over, nor behind a request that the hardware has been working on for long. If it is still
  * in the hardware some time after its lease, the channel is reset, and requests that were
  * not begun are posted after their owner has renewed the lease. So the owner of the memory
- * can tell when no more accesses can come.
+ * can tell when no more accesses can come. The time of a SEND in the hardware is bounded from the
+ * moment it is posted, each time anew.
  *
  * Locking: krc_flow.lock, then krc_channel.lock, both with bottom halves off. done() is
  * called without them; at any time at most one CPU calls it for the flows of a channel.
@@ -60,6 +61,9 @@ struct krc_standing;
  * @KRC_CHANNEL_SHARED: any target, for all flows; a DC initiator.
  * @KRC_CHANNEL_PROBATION: any target, one READ at a time, of a target that has not proved itself;
  *	a DC initiator set apart (pool/read.c).
+ * @KRC_CHANNEL_MESSAGE: any target, for SENDs of messages (pool/packets.h) and nothing else; a DC
+ *	initiator. A receiver without buffers delays other messages, but no READ, WRITE or atomic.
+ *	A pool has none before krc_pool_enable_messages().
  * @KRC_CHANNEL_KINDS: how many there are.
  *
  * A kind is a row of krc_channel_kinds (pool/channel.c), and is chosen by krc_flow.kind.
@@ -67,6 +71,7 @@ struct krc_standing;
 enum krc_channel_kind {
 	KRC_CHANNEL_SHARED,
 	KRC_CHANNEL_PROBATION,
+	KRC_CHANNEL_MESSAGE,
 	KRC_CHANNEL_KINDS,
 };
 
@@ -102,8 +107,9 @@ enum krc_req_state {
  * @idempotent: a WRITE that may be executed twice; set by its owner before submit.
  * @leased: its key is valid until @until only. The owner sets @leased, @until and @stay before
  *	submit, and may change them while check() holds the flow.
- * @until: jiffies until which it may be posted to the hardware; see @leased.
- * @stay: jiffies for which it may be in the hardware after @until.
+ * @until: jiffies until which it may be posted to the hardware; see @leased. A SEND is not posted
+ *	later but ends with -ETIME; others are held or failed by check().
+ * @stay: jiffies for which it may be in the hardware after @until; a SEND, since it was posted.
  * @slots: its segments in the hardware; the pool's.
  * @next: bytes posted to the hardware; the pool's.
  * @done: bytes completed, always a prefix of the request; the pool's.
@@ -206,6 +212,18 @@ struct krc_pool_watch {
  * Return: the pool or ERR_PTR.
  */
 struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 depth);
+
+/**
+ * krc_pool_enable_messages() - Make channels of KRC_CHANNEL_MESSAGE, in addition to those there are.
+ * @pool: pool.
+ * @channels: how many, from 1.
+ *
+ * Before the first flow of that kind submits. Context: may sleep. Inside krc_rail_enter(), unless
+ * the port is being made.
+ * Return: 0, -EINVAL (@channels), -ENODEV (the pool is stopped), or the error of the first one that
+ * could not be made; those before it stay.
+ */
+int krc_pool_enable_messages(struct krc_pool *pool, u32 channels);
 
 /**
  * krc_pool_stop() - The device goes away: complete all requests with -ENODEV, refuse new ones,
@@ -462,6 +480,7 @@ bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
  * @timeouts: of @recoveries, those because a target did not answer.
  * @refused_reads: those because a target refused a READ, after which it may have gone on.
  * @expired: those because a leased request was in the hardware for too long.
+ * @busy: those because a target had no buffer for a SEND.
  * @strays: unexpected completions, of no posted segment.
  * @dead: channels that can't be reset now, including those set apart.
  * @outstanding: segments in the hardware now.
@@ -478,6 +497,7 @@ struct krc_pool_stats {
 	u64 timeouts;
 	u64 refused_reads;
 	u64 expired;
+	u64 busy;
 	u64 strays;
 	u64 dead;
 	u64 outstanding;

@@ -19,6 +19,7 @@
 #include <linux/workqueue.h>
 
 #include "hw/rail.h"
+#include "krp_ioctl.h"
 #include "pool/pool.h"
 
 /* Largest segment of a request that is posted as one WQE, in bytes. */
@@ -114,6 +115,7 @@ struct krc_wqe {
  * @timeouts: resets for KRC_FAULT_TIMEOUT.
  * @refused_reads: resets because a READ was refused.
  * @expired: resets for a lease that ended in the hardware.
+ * @busy: resets for KRC_FAULT_BUSY.
  * @strays: completions for which no segment could be meant.
  *
  * Protected by krc_channel.lock.
@@ -128,6 +130,7 @@ struct krc_channel_stats {
 	u64 timeouts;
 	u64 refused_reads;
 	u64 expired;
+	u64 busy;
 	u64 strays;
 };
 
@@ -280,17 +283,19 @@ static inline u32 krc_channels_of(const struct krc_channels *all, enum krc_chann
 }
 
 /**
- * krc_channels_shared() - Get a shared channel by its position.
+ * krc_channels_nth() - Get a channel of a kind by its position.
  * @all: list of channels.
+ * @kind: kind.
  * @i: position; any number, taken modulo @nr.
- * @nr: krc_channels_of() of KRC_CHANNEL_SHARED, or a smaller number; not 0.
+ * @nr: krc_channels_of() of @kind, or a smaller number; not 0.
  *
  * Context: as krc_pool_channels() says.
  * Return: the channel, not counted.
  */
-static inline struct krc_channel *krc_channels_shared(const struct krc_channels *all, u32 i, u32 nr)
+static inline struct krc_channel *krc_channels_nth(const struct krc_channels *all,
+						   enum krc_channel_kind kind, u32 i, u32 nr)
 {
-	return all->at[all->first[KRC_CHANNEL_SHARED] + i % nr];
+	return all->at[all->first[kind] + i % nr];
 }
 
 /**
@@ -486,6 +491,19 @@ struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct
  */
 struct krc_channel *krc_pick_probation(const struct krc_channels *all, const struct krc_flow *flow,
 				       const struct krc_hw_address *to);
+
+/**
+ * krc_pick_message() - Choose the channel of a flow of KRC_CHANNEL_MESSAGE; krc_channel_ops.pick.
+ * @all: list of channels, after krc_pool_enable_messages().
+ * @flow: not used.
+ * @to: peer of its next request, or NULL.
+ *
+ * As krc_pick_shared(), among the channels of that kind.
+ * Context: RCU read-locked, flow->lock held.
+ * Return: the channel, not counted; one that is dead or being reset only if all are.
+ */
+struct krc_channel *krc_pick_message(const struct krc_channels *all, const struct krc_flow *flow,
+				     const struct krc_hw_address *to);
 
 extern const struct krc_channel_ops krc_channel_kinds[KRC_CHANNEL_KINDS];
 
@@ -798,9 +816,24 @@ static inline int krc_fault_errno(enum krc_fault fault)
 	case KRC_FAULT_TIMEOUT:
 	case KRC_FAULT_TARGET:
 		return -ETIMEDOUT;
+	case KRC_FAULT_BUSY:
+		return -EAGAIN;
 	default:
 		return -EIO;
 	}
+}
+
+/**
+ * krc_req_harmless() - Check whether a request may be executed twice, or in part.
+ * @req: request.
+ *
+ * Context: any; no lock needed.
+ * Return: true for a READ, which changes nothing at the peer, and for a SEND, of which the peer
+ * knows doubles.
+ */
+static inline bool krc_req_harmless(const struct krc_req *req)
+{
+	return req->wr.opcode == KRP_OP_READ || req->wr.opcode == KRC_HW_SEND;
 }
 
 /**

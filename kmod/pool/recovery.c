@@ -53,7 +53,7 @@ void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struc
  */
 bool krc_channel_in_doubt(const struct krc_channel *ch, const struct krc_req *req)
 {
-	if (req->wr.opcode == KRP_OP_READ)
+	if (krc_req_harmless(req))
 		return false;
 	switch (ch->failure.fault) {
 	case KRC_FAULT_ACCESS:
@@ -91,7 +91,7 @@ void krc_channel_abort(struct krc_channel *ch, int status)
 	while (ch->head != ch->tail) {
 		struct krc_req *req = ch->slots[ch->head & ch->mask].req;
 
-		if (req->wr.opcode != KRP_OP_READ && krc_channel_begun(ch))
+		if (!krc_req_harmless(req) && krc_channel_begun(ch))
 			req->touched = true; /* whether it was executed is unknown */
 		if (!req->status)
 			req->status = req->touched ? -EREMCHG : status;
@@ -136,7 +136,7 @@ static void krc_recover_drain(struct krc_channel *ch)
  */
 static void krc_recover_expired(struct krc_req *req)
 {
-	bool again = req->wr.opcode == KRP_OP_READ || req->idempotent;
+	bool again = krc_req_harmless(req) || req->idempotent;
 
 	if (!again || req->status || ++req->expired < KRC_EXPIRIES_MAX)
 		return;
@@ -191,6 +191,9 @@ static void krc_recover_count(struct krc_channel *ch)
 		break;
 	case KRC_FAULT_EXPIRED:
 		ch->stats.expired++;
+		break;
+	case KRC_FAULT_BUSY:
+		ch->stats.busy++;
 		break;
 	case KRC_FAULT_ACCESS:
 	case KRC_FAULT_TARGET:

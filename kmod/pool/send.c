@@ -162,6 +162,18 @@ static void krc_channel_ring(struct krc_channel *ch)
 	ch->pool->ops->ring(ch->hw);
 }
 
+/* By when a leased segment that is posted now must be out of the hardware. */
+static unsigned long krc_req_expires(const struct krc_req *req)
+{
+	return (req->wr.opcode == KRC_HW_SEND ? jiffies : req->until) + req->stay;
+}
+
+/* Whether a SEND is not to be posted any more. */
+static bool krc_req_late(const struct krc_req *req)
+{
+	return unlikely(req->wr.opcode == KRC_HW_SEND) && time_after(jiffies, req->until);
+}
+
 /* A leased segment has been posted: bound the time to its doorbell and to its completion. */
 static void krc_channel_bound(struct krc_channel *ch, const struct krc_req *req,
 			      unsigned long expires)
@@ -228,7 +240,7 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 	slot->length = length;
 	slot->unsignaled = wr->unsignaled;
 	slot->leased = req->leased;
-	slot->expires = req->until + req->stay;
+	slot->expires = krc_req_expires(req);
 	if (req->leased)
 		krc_channel_bound(ch, req, slot->expires);
 	WRITE_ONCE(ch->tail, ch->tail + 1);
@@ -279,6 +291,8 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 	if (krc_channel_old(ch, req))
 		return false; /* until something completes or fails */
 	err = req->status;
+	if (!err && krc_req_late(req))
+		err = -ETIME;
 	if (!err && flow->check)
 		err = flow->check(req);
 	if (err == -EAGAIN) {
