@@ -109,9 +109,10 @@ static const struct krc_mlx5_syndrome {
 	{ MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, KRC_FAULT_ACCESS },
 	{ MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, KRC_FAULT_ACCESS },
 	{ MLX5_CQE_SYNDROME_REMOTE_OP_ERR, KRC_FAULT_ACCESS },
-	/* the target does not exist, or is not ready */
-	{ MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, KRC_FAULT_TARGET },
+	/* the target does not exist */
 	{ MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR, KRC_FAULT_TARGET },
+	/* only a SEND can meet it: there was no buffer */
+	{ MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, KRC_FAULT_BUSY },
 	/* no response, or a malformed one */
 	{ MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, KRC_FAULT_TIMEOUT },
 	{ MLX5_CQE_SYNDROME_BAD_RESP_ERR, KRC_FAULT_TIMEOUT },
@@ -142,4 +143,22 @@ void krc_mlx5_fault(const struct mlx5_cqe64 *cqe, struct krc_wc *wc)
 	wc->syndrome = bad->syndrome;
 	wc->vendor = bad->vendor_err_synd;
 	wc->fault = krc_mlx5_syndrome_fault(bad->syndrome, bad->vendor_err_synd);
+}
+
+void krc_mlx5_recv_fault(const struct mlx5_cqe64 *cqe, struct krc_recv_wc *wc)
+{
+	const struct mlx5_err_cqe *bad = (const struct mlx5_err_cqe *)cqe;
+
+	*wc = (struct krc_recv_wc){ .fault = KRC_FAULT_NONE };
+	if (cqe->op_own >> 4 == MLX5_CQE_RESP_SEND) {
+		wc->bytes = be32_to_cpu(cqe->byte_cnt);
+		return;
+	}
+	wc->fault = KRC_FAULT_FATAL; /* also of what nobody of ours sends, such as immediates */
+	if (cqe->op_own >> 4 != MLX5_CQE_RESP_ERR)
+		return;
+	wc->syndrome = bad->syndrome;
+	wc->vendor = bad->vendor_err_synd;
+	if (krc_mlx5_syndrome_fault(bad->syndrome, bad->vendor_err_synd) == KRC_FAULT_LOCAL)
+		wc->fault = KRC_FAULT_LOCAL;
 }

@@ -22,6 +22,7 @@
 
 static struct lock_class_key krc_mlx5_resting_class;
 
+#define KRC_MLX5_LOG_RMP_EMPTY 4 /* entries of the pool that nothing is posted to */
 #define KRC_MLX5_SIMPLE_TRIES 50
 #define KRC_MLX5_SIMPLE_PAUSE_MS 20
 
@@ -100,6 +101,10 @@ static int krc_mlx5_on_event(struct notifier_block *nb, unsigned long event, voi
 			krc_mlx5_initiator_failed(
 				hw, be32_to_cpu(eqe->data.qp_srq.qp_srq_n) & 0xffffff, event);
 		break;
+	case MLX5_EVENT_TYPE_SRQ_CATAS_ERROR:
+		krc_mlx5_receive_failed(hw, be32_to_cpu(eqe->data.qp_srq.qp_srq_n) & 0xffffff,
+					event);
+		break;
 	case MLX5_DEV_EVENT_SYS_ERROR:
 		hw->events->device_fatal(hw->owner);
 		break;
@@ -169,6 +174,9 @@ static void krc_mlx5_attributes(struct krc_hw *hw)
 	hw->attr = (struct krc_hw_attr){
 		.initiator_depth_max = min_t(u32, depth / KRC_MLX5_WR_BLOCKS, KRC_MLX5_DEPTH_MAX),
 		.length_max = min_t(u32, 1U << MLX5_CAP_GEN(mdev, log_max_msg), KRP_LENGTH_MAX),
+		/* an entry of a receive pool stays free; entries are named by 16 bits */
+		.recv_depth_max = min_t(u32, (1U << MLX5_CAP_GEN(mdev, log_max_srq_sz)) - 1,
+					KRC_MLX5_RECV_DEPTH_MAX),
 		.max_rd_atomic = 1U << hw->log_rd_atomic,
 		.atomics = hw->atomic_mode,
 		.ports = min_t(u32, hw->ibdev->phys_port_cnt, KRC_MLX5_PORTS_MAX),
@@ -216,7 +224,7 @@ static int krc_mlx5_objects_create(struct krc_hw *hw, const char **ret_what)
 	if (err)
 		goto err_xrcd;
 	*ret_what = "receive pool";
-	err = krc_mlx5_rmp_create(hw);
+	err = krc_mlx5_rmp_create(hw, &hw->rmp, KRC_MLX5_LOG_RMP_EMPTY);
 	if (err)
 		goto err_cq;
 	return 0;
@@ -237,7 +245,7 @@ err_ib_pd:
 static void krc_mlx5_close(struct krc_hw *hw)
 {
 	WARN_ON(!xa_empty(&hw->targets) || !xa_empty(&hw->initiators));
-	krc_mlx5_rmp_destroy(hw);
+	krc_mlx5_rmp_destroy(hw, &hw->rmp);
 	krc_mlx5_cq_destroy(hw, &hw->rcq);
 	krc_mlx5_simple(hw, MLX5_CMD_OP_DEALLOC_XRCD, hw->xrcdn);
 	mlx5_core_dealloc_pd(hw->mdev, hw->pdn);
@@ -310,6 +318,10 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.port_setup = krc_mlx5_port_setup,
 	.target_create = krc_mlx5_target_create,
 	.target_destroy = krc_mlx5_target_destroy,
+	.recv_post = krc_mlx5_recv_post,
+	.recv_ring = krc_mlx5_recv_ring,
+	.recv_poll = krc_mlx5_recv_poll,
+	.recv_arm = krc_mlx5_recv_arm,
 	.initiator_create = krc_mlx5_initiator_create,
 	.initiator_destroy = krc_mlx5_initiator_destroy,
 	.initiator_halt = krc_mlx5_initiator_halt,

@@ -28,7 +28,7 @@ static_assert(BITS_PER_LONG == 64);
 #define KRC_MLX5_LOG_ACK_REQ_FREQ 8
 #define KRC_MLX5_RETRIES 7
 #define KRC_MLX5_SPORT_BITS 14 /* the other two bits are fixed: RoCE uses 49152 and up */
-/* 7 would retry forever and stall the initiator; no operation of ours should meet RNR at all */
+/* 7 would retry forever and stall the initiator; only SENDs meet RNR, whose sender comes again */
 #define KRC_MLX5_RNR_RETRIES 6
 
 static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
@@ -57,7 +57,7 @@ static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
 	/* no streams, so one target at a time: krc_initiator_in_doubt() relies on it */
 	MLX5_SET(qpc, qpc, log_num_dci_stream_channels, 0);
 	MLX5_SET(qpc, qpc, xrcd, hw->xrcdn);
-	MLX5_SET(qpc, qpc, srqn_rmpn_xrqn, hw->rmpn);
+	MLX5_SET(qpc, qpc, srqn_rmpn_xrqn, hw->rmp.rmpn);
 	MLX5_SET(qpc, qpc, cqn_snd, ini->cq.mcq.cqn);
 	MLX5_SET(qpc, qpc, cqn_rcv, ini->cq.mcq.cqn);
 	MLX5_SET64(qpc, qpc, dbr_addr, ini->sq.db.dma);

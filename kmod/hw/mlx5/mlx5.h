@@ -28,6 +28,7 @@
 #include "hw/provider.h"
 
 #define KRC_MLX5_DEPTH_MAX 1024 /* requests of an initiator; krc_hw_attr */
+#define KRC_MLX5_RECV_DEPTH_MAX 16383 /* receive buffers of a target; krc_hw_attr */
 #define KRC_MLX5_WR_BLOCKS 2 /* basic blocks of a request */
 #define KRC_MLX5_HOP_LIMIT 64
 #define KRC_MLX5_PORTS_MAX 4 /* of a device; mlx5 knows two */
@@ -60,6 +61,50 @@ struct krc_mlx5_cq {
 };
 
 /**
+ * struct krc_mlx5_rmp - A receive pool of the device.
+ * @rmpn: number.
+ * @ring: entries.
+ */
+struct krc_mlx5_rmp {
+	u32 rmpn;
+	struct krc_mlx5_ring ring;
+};
+
+/**
+ * struct krc_mlx5_receive - Receives of a target; see receive.c.
+ * @hw: device.
+ * @owner: argument of the upcalls.
+ * @port: port.
+ * @rmp: buffers.
+ * @cq: completions; an entry for each of @rmp, so it cannot overflow.
+ * @depth: most buffers posted and not polled.
+ * @mask: number of entries - 1, a power of two above @depth.
+ * @used: buffers posted and not polled.
+ * @posted: buffers ever posted; wraps.
+ * @head: entry for the next buffer.
+ * @tail: last free entry.
+ * @cookies: by entry.
+ * @busy: by entry: a buffer is posted there.
+ *
+ * Used by one caller at a time; see hw/provider.h.
+ */
+struct krc_mlx5_receive {
+	struct krc_hw *hw;
+	void *owner;
+	u32 port;
+	struct krc_mlx5_rmp rmp;
+	struct krc_mlx5_cq cq;
+	u32 depth;
+	u32 mask;
+	u32 used;
+	u32 posted;
+	u16 head;
+	u16 tail;
+	u64 *cookies;
+	unsigned long *busy;
+};
+
+/**
  * struct krc_mlx5_port - A port of an open device.
  * @fabric: packet settings.
  * @pkey_index: index of the partition in the port's table.
@@ -82,10 +127,9 @@ struct krc_mlx5_port {
  * @uar: doorbell page.
  * @pdn: protection domain of all keys and queues.
  * @xrcdn: XRC domain; initiators name one, though they receive nothing.
- * @rmpn: receive pool that targets and initiators name. Nothing is ever posted to it:
- *	no message of a peer is ever received.
- * @rmp: its memory.
- * @rcq: completion queue that targets name; nothing completes there.
+ * @rmp: receive pool that initiators name, and targets that are made without receives. Nothing
+ *	is ever posted to it: no message of a peer is received there.
+ * @rcq: completion queue that those targets name; nothing completes there.
  * @nb: notifier for events of mlx5_core.
  * @targets: struct krc_hw_target by number.
  * @initiators: struct krc_hw_initiator by number.
@@ -110,8 +154,7 @@ struct krc_hw {
 	struct mlx5_uars_page *uar;
 	u32 pdn;
 	u32 xrcdn;
-	u32 rmpn;
-	struct krc_mlx5_ring rmp;
+	struct krc_mlx5_rmp rmp;
 	struct krc_mlx5_cq rcq;
 	struct notifier_block nb;
 	struct xarray targets;
@@ -133,12 +176,14 @@ struct krc_hw {
  * @hw: device.
  * @port: port.
  * @dctn: number.
+ * @receive: its receives; NULL: none.
  * @drained: completed by the event that no initiator is connected any more.
  */
 struct krc_hw_target {
 	struct krc_hw *hw;
 	u32 port;
 	u32 dctn;
+	struct krc_mlx5_receive *receive;
 	struct completion drained;
 };
 
@@ -311,6 +356,15 @@ struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq);
  */
 void krc_mlx5_fault(const struct mlx5_cqe64 *cqe, struct krc_wc *wc);
 
+/**
+ * krc_mlx5_recv_fault() - Translate the completion of a receive.
+ * @cqe: completion.
+ * @wc: out: all but the cookie.
+ *
+ * Context: any.
+ */
+void krc_mlx5_recv_fault(const struct mlx5_cqe64 *cqe, struct krc_recv_wc *wc);
+
 /* wqe.c */
 
 /**
@@ -365,24 +419,57 @@ void krc_mlx5_path_fill(void *path, const struct krc_hw *hw, u32 num, u16 gid_in
  */
 __be16 krc_mlx5_sport(u32 qpn);
 
-/* target.c */
+/* receive.c */
 
 /**
- * krc_mlx5_rmp_create() - Create the receive pool.
- * @hw: device; sets rmp and rmpn.
+ * krc_mlx5_rmp_create() - Create a receive pool.
+ * @hw: device.
+ * @rmp: out.
+ * @log_size: log2 of the number of entries, which are linked in their order.
  *
  * Context: may sleep.
  * Return: 0 or a negative errno.
  */
-int krc_mlx5_rmp_create(struct krc_hw *hw);
+int krc_mlx5_rmp_create(struct krc_hw *hw, struct krc_mlx5_rmp *rmp, u32 log_size);
 
 /**
- * krc_mlx5_rmp_destroy() - Destroy the receive pool.
+ * krc_mlx5_rmp_destroy() - Destroy a receive pool.
  * @hw: device.
+ * @rmp: pool that no target or initiator names any more.
  *
  * Context: may sleep.
  */
-void krc_mlx5_rmp_destroy(struct krc_hw *hw);
+void krc_mlx5_rmp_destroy(struct krc_hw *hw, struct krc_mlx5_rmp *rmp);
+
+/**
+ * krc_mlx5_receive_create() - Make what a target receives with.
+ * @hw: device.
+ * @port: port of the target.
+ * @receive: as for krc_mlx5_target_create(); its depth is not 0.
+ *
+ * Context: may sleep.
+ * Return: it, or ERR_PTR(): -EINVAL (the depth), -ENOMEM, or the device's refusal.
+ */
+struct krc_mlx5_receive *krc_mlx5_receive_create(struct krc_hw *hw, u32 port,
+						 const struct krc_hw_receive *receive);
+
+/**
+ * krc_mlx5_receive_destroy() - Free it.
+ * @rq: receives whose target is gone.
+ *
+ * Context: may sleep. No upcall runs or comes after it returns.
+ */
+void krc_mlx5_receive_destroy(struct krc_mlx5_receive *rq);
+
+/**
+ * krc_mlx5_receive_failed() - The device has given up a receive pool: tell its owner.
+ * @hw: device.
+ * @rmpn: number of the pool; nothing happens if it is of no target.
+ * @event: what the device has said.
+ *
+ * Context: any, also hard interrupts.
+ */
+void krc_mlx5_receive_failed(struct krc_hw *hw, u32 rmpn, unsigned long event);
 
 /* address.c */
 
@@ -436,6 +523,49 @@ struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gi
  * Context: may sleep.
  */
 void krc_mlx5_target_destroy(struct krc_hw_target *target);
+
+/* receive.c */
+
+/**
+ * krc_mlx5_recv_post() - krc_provider_ops.recv_post of mlx5.
+ * @target: target.
+ * @cookie: of its completion.
+ * @local_addr: address under @lkey.
+ * @lkey: key.
+ * @bytes: of the buffer.
+ *
+ * Context: any but hard interrupts, serialised by the caller.
+ * Return: 0, -ENOSPC, -EINVAL.
+ */
+int krc_mlx5_recv_post(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,
+		       u32 bytes);
+
+/**
+ * krc_mlx5_recv_ring() - krc_provider_ops.recv_ring of mlx5.
+ * @target: target.
+ *
+ * Context: as krc_mlx5_recv_post().
+ */
+void krc_mlx5_recv_ring(struct krc_hw_target *target);
+
+/**
+ * krc_mlx5_recv_poll() - krc_provider_ops.recv_poll of mlx5.
+ * @target: target.
+ * @wc: out: completions.
+ * @max: most of them.
+ *
+ * Context: as krc_mlx5_recv_post().
+ * Return: how many.
+ */
+int krc_mlx5_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, int max);
+
+/**
+ * krc_mlx5_recv_arm() - krc_provider_ops.recv_arm of mlx5.
+ * @target: target.
+ *
+ * Context: any; serialised by the caller.
+ */
+void krc_mlx5_recv_arm(struct krc_hw_target *target);
 
 /* initiator.c */
 

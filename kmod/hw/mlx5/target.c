@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: DC targets (DCTs), and the empty receive pool that they and the initiators name.
- * Values are those of mlx5_ib (create_dct(), mlx5_ib_modify_dct(), create_rmp_cmd()).
+ * Owns: DC targets (DCTs). Values are those of mlx5_ib (create_dct(), mlx5_ib_modify_dct()).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -11,64 +10,9 @@
 #include "base/log.h"
 #include "hw/mlx5/mlx5.h"
 
-#define KRC_MLX5_LOG_RMP_SIZE 4
-#define KRC_MLX5_LOG_RMP_STRIDE 5 /* link and one data segment */
 #define KRC_MLX5_RNR_TIMER 12 /* 0.64 ms, InfiniBand encoding */
 #define KRC_MLX5_DRAIN_MS 10000
 #define KRC_MLX5_DRAIN_POLL_MS 100
-
-int krc_mlx5_rmp_create(struct krc_hw *hw)
-{
-	u32 out[MLX5_ST_SZ_DW(create_rmp_out)] = {};
-	u32 mask = (1 << KRC_MLX5_LOG_RMP_SIZE) - 1, i;
-	int inlen, err;
-	void *rmpc, *wq;
-	u32 *in;
-
-	err = krc_mlx5_ring_create(hw, &hw->rmp, KRC_MLX5_LOG_RMP_STRIDE, KRC_MLX5_LOG_RMP_SIZE);
-	if (err)
-		return err;
-	for (i = 0; i <= mask; i++) {
-		struct mlx5_wqe_srq_next_seg *next = krc_mlx5_ring_entry(&hw->rmp, i);
-
-		next->next_wqe_index = cpu_to_be16((i + 1) & mask);
-	}
-	inlen = MLX5_ST_SZ_BYTES(create_rmp_in) +
-		MLX5_FLD_SZ_BYTES(create_rmp_in, ctx.wq.pas[0]) * hw->rmp.buf.npages;
-	in = kvzalloc(inlen, GFP_KERNEL);
-	if (!in) {
-		err = -ENOMEM;
-		goto err_ring;
-	}
-	MLX5_SET(create_rmp_in, in, opcode, MLX5_CMD_OP_CREATE_RMP);
-	rmpc = MLX5_ADDR_OF(create_rmp_in, in, ctx);
-	wq = MLX5_ADDR_OF(rmpc, rmpc, wq);
-	MLX5_SET(rmpc, rmpc, state, MLX5_RMPC_STATE_RDY);
-	MLX5_SET(wq, wq, pd, hw->pdn);
-	MLX5_SET(wq, wq, log_wq_stride, KRC_MLX5_LOG_RMP_STRIDE);
-	MLX5_SET(wq, wq, log_wq_sz, KRC_MLX5_LOG_RMP_SIZE);
-	MLX5_SET(wq, wq, log_wq_pg_sz, krc_mlx5_ring_page_shift(&hw->rmp));
-	MLX5_SET64(wq, wq, dbr_addr, hw->rmp.db.dma);
-	mlx5_fill_page_frag_array(&hw->rmp.buf, MLX5_ADDR_OF(wq, wq, pas));
-	err = mlx5_cmd_exec(hw->mdev, in, inlen, out, sizeof(out));
-	kvfree(in);
-	if (err)
-		goto err_ring;
-	hw->rmpn = MLX5_GET(create_rmp_out, out, rmpn);
-	return 0;
-
-err_ring:
-	krc_mlx5_ring_destroy(hw, &hw->rmp);
-	return err;
-}
-
-void krc_mlx5_rmp_destroy(struct krc_hw *hw)
-{
-	int err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_RMP, hw->rmpn);
-
-	if (krc_mlx5_released(hw, err, "RMP", hw->rmpn))
-		krc_mlx5_ring_destroy(hw, &hw->rmp);
-}
 
 /* Physical port of a target: on a bond, targets are spread over its ports in turn. */
 static u32 krc_mlx5_target_port(struct krc_hw *hw, u32 port)
@@ -80,17 +24,20 @@ static u32 krc_mlx5_target_port(struct krc_hw *hw, u32 port)
 	       1;
 }
 
-static int krc_mlx5_target_command(struct krc_hw *hw, u32 port, u16 gid_index, u64 dc_key,
-				   const struct krp_value *value, u32 *ret_dctn)
+static int krc_mlx5_target_command(struct krc_hw_target *target, u16 gid_index, u64 dc_key,
+				   const struct krp_value *value)
 {
 	u32 in[MLX5_ST_SZ_DW(create_dct_in)] = {}, out[MLX5_ST_SZ_DW(create_dct_out)] = {};
 	void *dctc = MLX5_ADDR_OF(create_dct_in, in, dct_context_entry);
+	struct krc_mlx5_receive *rq = target->receive;
+	struct krc_hw *hw = target->hw;
+	u32 port = target->port;
 	int err;
 
 	MLX5_SET(create_dct_in, in, opcode, MLX5_CMD_OP_CREATE_DCT);
 	MLX5_SET(dctc, dctc, pd, hw->pdn);
-	MLX5_SET(dctc, dctc, srqn_xrqn, hw->rmpn);
-	MLX5_SET(dctc, dctc, cqn, hw->rcq.mcq.cqn);
+	MLX5_SET(dctc, dctc, srqn_xrqn, rq ? rq->rmp.rmpn : hw->rmp.rmpn);
+	MLX5_SET(dctc, dctc, cqn, rq ? rq->cq.mcq.cqn : hw->rcq.mcq.cqn);
 	MLX5_SET64(dctc, dctc, dc_access_key, dc_key);
 	if (MLX5_CAP_GEN(hw->mdev, cqe_version) == KRC_MLX5_CQE_V1)
 		MLX5_SET(dctc, dctc, user_index, KRC_MLX5_USER_INDEX);
@@ -113,7 +60,7 @@ static int krc_mlx5_target_command(struct krc_hw *hw, u32 port, u16 gid_index, u
 		MLX5_SET(dctc, dctc, eth_prio, value->dct.sl & 7);
 	err = mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
 	if (!err)
-		*ret_dctn = MLX5_GET(create_dct_out, out, dctn);
+		target->dctn = MLX5_GET(create_dct_out, out, dctn);
 	return err;
 }
 
@@ -125,8 +72,6 @@ struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gi
 	struct krp_value v = *value;
 	int err;
 
-	if (receive && receive->depth > hw->attr.recv_depth_max)
-		return ERR_PTR(-EINVAL);
 	err = krc_mlx5_own_address(hw, port, gid_index, &v);
 	if (err)
 		return ERR_PTR(err);
@@ -136,9 +81,16 @@ struct krc_hw_target *krc_mlx5_target_create(struct krc_hw *hw, u32 port, u16 gi
 	target->hw = hw;
 	target->port = port;
 	init_completion(&target->drained);
-	err = krc_mlx5_target_command(hw, port, gid_index, dc_key, &v, &target->dctn);
+	if (receive && receive->depth) {
+		target->receive = krc_mlx5_receive_create(hw, port, receive);
+		if (IS_ERR(target->receive)) {
+			err = PTR_ERR(target->receive);
+			goto err_free;
+		}
+	}
+	err = krc_mlx5_target_command(target, gid_index, dc_key, &v);
 	if (err)
-		goto err_free;
+		goto err_receive;
 	err = xa_err(xa_store_irq(&hw->targets, target->dctn, target, GFP_KERNEL));
 	if (err)
 		goto err_table;
@@ -154,6 +106,9 @@ err_table: /* no peer knows its number, so it drains at once; the event finds no
 	krc_mlx5_simple(hw, MLX5_CMD_OP_DRAIN_DCT, target->dctn);
 	msleep(KRC_MLX5_DRAIN_POLL_MS);
 	krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_DCT, target->dctn);
+err_receive:
+	if (target->receive)
+		krc_mlx5_receive_destroy(target->receive);
 err_free:
 	kfree(target);
 	return ERR_PTR(err);
@@ -177,5 +132,7 @@ void krc_mlx5_target_destroy(struct krc_hw_target *target)
 	xa_erase_irq(&hw->targets, target->dctn);
 	err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_DCT, target->dctn);
 	krc_mlx5_released(hw, err, "DCT", target->dctn); /* only logs: a DCT has no memory here */
+	if (target->receive)
+		krc_mlx5_receive_destroy(target->receive);
 	kfree(target);
 }

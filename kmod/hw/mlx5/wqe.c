@@ -4,7 +4,8 @@
  *
  * A request is a control segment (16 bytes), the address vector (48), the remote address (16),
  * for atomics the operands (16), and one data segment (16): 96 or 112 bytes, so two
- * basic blocks. The layout is that of libmlx5 for DC.
+ * basic blocks. A SEND has no remote address: 80 bytes, in two blocks as well. The layout is that
+ * of libmlx5 for DC.
  */
 #include "hw/mlx5/mlx5.h"
 #include "krp_ioctl.h"
@@ -12,6 +13,7 @@
 #define KRC_MLX5_DS(bytes) ((bytes) / 16)
 
 static const u8 krc_mlx5_opcodes[] = {
+	/* of KRP_OP_* */
 	[KRP_OP_READ] = MLX5_OPCODE_RDMA_READ,
 	[KRP_OP_WRITE] = MLX5_OPCODE_RDMA_WRITE,
 	[KRP_OP_CMP_SWAP] = MLX5_OPCODE_ATOMIC_CS,
@@ -25,7 +27,8 @@ static bool krc_mlx5_is_atomic(u8 opcode)
 
 int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
 {
-	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD)
+	if (wr->opcode != KRC_HW_SEND &&
+	    (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD))
 		return -EINVAL;
 	/* the hardware takes 0 as 2 GiB */
 	if (!wr->length || wr->length > hw->attr.length_max)
@@ -34,6 +37,11 @@ int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
 	    (!hw->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
 		return -EINVAL;
 	return 0;
+}
+
+static u8 krc_mlx5_opcode(u8 opcode)
+{
+	return opcode == KRC_HW_SEND ? MLX5_OPCODE_SEND : krc_mlx5_opcodes[opcode];
 }
 
 static void *krc_mlx5_wqe_atomic(void *at, const struct krc_hw_wr *wr)
@@ -50,12 +58,25 @@ static void *krc_mlx5_wqe_atomic(void *at, const struct krc_hw_wr *wr)
 	return a + 1;
 }
 
+/* Write what stands between address and data. Return: where the data segment is. */
+static void *krc_mlx5_wqe_remote(void *at, const struct krc_hw_wr *wr)
+{
+	struct mlx5_wqe_raddr_seg *remote = at;
+
+	if (wr->opcode == KRC_HW_SEND)
+		return at;
+	remote->raddr = cpu_to_be64(wr->remote_addr);
+	remote->rkey = cpu_to_be32(wr->rkey);
+	remote->reserved = 0;
+	return krc_mlx5_is_atomic(wr->opcode) ? krc_mlx5_wqe_atomic(remote + 1, wr) : remote + 1;
+}
+
 void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 {
 	u32 block = (ini->head & ini->mask) * KRC_MLX5_WR_BLOCKS;
 	struct mlx5_wqe_ctrl_seg *ctrl = krc_mlx5_ring_entry(&ini->sq, block);
 	struct mlx5_wqe_datagram_seg *to = (void *)(ctrl + 1);
-	struct mlx5_wqe_raddr_seg *remote = krc_mlx5_ring_entry(&ini->sq, block + 1);
+	void *second = krc_mlx5_ring_entry(&ini->sq, block + 1);
 	struct mlx5_wqe_data_seg *data;
 	u32 bytes;
 
@@ -63,20 +84,15 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
 	BUILD_BUG_ON(sizeof(*to) > sizeof(wr->address->opaque));
 	memcpy(to, wr->address->opaque, sizeof(*to));
 	to->av.udp_sport ^= ini->sport; /* spreads initiators over paths and bonds */
-	remote->raddr = cpu_to_be64(wr->remote_addr);
-	remote->rkey = cpu_to_be32(wr->rkey);
-	remote->reserved = 0;
-	data = (void *)(remote + 1);
-	if (krc_mlx5_is_atomic(wr->opcode))
-		data = krc_mlx5_wqe_atomic(data, wr);
+	data = krc_mlx5_wqe_remote(second, wr);
 	data->byte_count = cpu_to_be32(wr->length);
 	data->lkey = cpu_to_be32(wr->lkey);
 	data->addr = cpu_to_be64(wr->local_addr);
-	bytes = MLX5_SEND_WQE_BB + ((void *)(data + 1) - (void *)remote);
+	bytes = MLX5_SEND_WQE_BB + ((void *)(data + 1) - second);
 
 	memset(ctrl, 0, sizeof(*ctrl));
 	ctrl->opmod_idx_opcode = cpu_to_be32((u32)(u16)(ini->head * KRC_MLX5_WR_BLOCKS) << 8 |
-					     krc_mlx5_opcodes[wr->opcode]);
+					     krc_mlx5_opcode(wr->opcode));
 	ctrl->qpn_ds = cpu_to_be32(ini->qpn << 8 | KRC_MLX5_DS(bytes));
 	ctrl->fm_ce_se = (wr->unsignaled ? 0 : MLX5_WQE_CTRL_CQ_UPDATE) |
 			 (wr->fence ? MLX5_FENCE_MODE_FENCE : 0);
