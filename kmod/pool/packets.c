@@ -131,6 +131,7 @@ struct krc_packet *krc_packet_get(struct krc_packets *p)
 	packet = list_first_entry_or_null(&p->free, struct krc_packet, list);
 	if (packet) {
 		list_del_init(&packet->list);
+		packet->owner = NULL;
 		WRITE_ONCE(p->free_nr, p->free_nr - 1);
 	}
 	spin_unlock_bh(&p->lock);

@@ -30,6 +30,7 @@ struct krc_packets;
  * @req: for krc_flow_submit(), set by krc_packet_send(). While it is in a flow, the pool's.
  * @address: target of @req.
  * @data: KRP_MESSAGE_PACKET_MAX bytes.
+ * @owner: for its user; NULL when krc_packet_get() returns it.
  * @index: its number, for krc_packet_at().
  */
 struct krc_packet {
@@ -38,6 +39,7 @@ struct krc_packet {
 	struct krc_req req;
 	struct krc_hw_address address;
 	void *data;
+	void *owner;
 	u32 index;
 };
 
@@ -65,7 +67,7 @@ void krc_packets_destroy(struct krc_packets *packets);
  * krc_packet_get() - Take a free packet.
  * @packets: packets.
  *
- * Context: any but hard interrupts.
+ * Context: any but hard interrupts; does not sleep.
  * Return: the packet, with any bytes in it; NULL: none is free.
  */
 struct krc_packet *krc_packet_get(struct krc_packets *packets);

@@ -5,8 +5,11 @@
  *
  * As on a real one, what is posted behind a failed request is flushed, nothing works
  * until a reset, and a reset forgets everything that was not polled. Quiet requests have
- * completions of their own all the same, unless the test wants it otherwise.
- * Locking: own spinlock in each initiator; the controls may be called in any context.
+ * completions of their own all the same, unless the test wants it otherwise. A SEND goes to
+ * the target with the number of its address, on whichever NIC of this kind that is: a receive
+ * buffer is filled when the test has the request carried out, or the SEND fails for want of one.
+ * Locking: own spinlock in each initiator, inside it one for all targets; the controls may be
+ * called in any context.
  */
 #ifndef KRC_FAKE_PROVIDER_H
 #define KRC_FAKE_PROVIDER_H
@@ -16,13 +19,14 @@
 
 #include "hw/provider.h"
 
-#define KRC_FAKE_INITIATORS 8
+#define KRC_FAKE_INITIATORS 16
 #define KRC_FAKE_LOG 4096
 #define KRC_FAKE_FAR 0x1000
 
 /**
  * struct krc_fake_initiator - One send queue.
  * @lock: protects all below.
+ * @fake: its NIC.
  * @owner: for upcalls.
  * @depth: most requests.
  * @wrs: what is posted, by number % depth.
@@ -44,6 +48,7 @@
  */
 struct krc_fake_initiator {
 	spinlock_t lock;
+	struct krc_fake *fake;
 	void *owner;
 	u32 depth;
 	struct krc_hw_wr *wrs;
@@ -76,6 +81,10 @@ struct krc_fake_initiator {
  * @sparse: quiet requests that succeed have no completion of their own.
  * @mean: nor have those that are flushed, against the rules.
  * @router: part of every address vector.
+ * @at_once: what is posted from now on is carried out when the doorbell is rung.
+ * @lose: so many SENDs that are carried out next complete without being received.
+ * @twice: and so many after them are received twice, if there is a buffer.
+ * @events: upcalls of targets; NULL: none, as if interrupts were lost.
  * @far: what krc_pool_read() finds at remote address KRC_FAKE_FAR and behind it; NULL: see
  *	krc_fake_complete().
  */
@@ -90,6 +99,10 @@ struct krc_fake {
 	bool sparse;
 	bool mean;
 	u8 router;
+	bool at_once;
+	atomic_t lose;
+	atomic_t twice;
+	const struct krc_hw_events *events;
 	const void *far;
 };
 
@@ -139,10 +152,23 @@ u32 krc_fake_pending(struct krc_fake *fake, u32 i);
  * @count: at most so many.
  *
  * READs into kernel memory of krc_pool_read() bring what is at krc_fake.far, or else the low byte
- * of their remote address everywhere.
- * Return: how many.
+ * of their remote address everywhere; but READs of memory whose key was made by ops->key_pages()
+ * bring what is there. A SEND fills a buffer of its target; without one it fails with
+ * KRC_FAULT_BUSY, without a target with KRC_FAULT_TIMEOUT, and if it does not fit with
+ * KRC_FAULT_ACCESS, as if krc_fake_fail() had been called.
+ * Return: how many were carried out or failed.
  */
 u32 krc_fake_complete(struct krc_fake *fake, u32 i, u32 count);
+
+/**
+ * krc_fake_arrive() - Deliver the oldest request of an initiator, a SEND, but not its completion: as
+ * if the answer were lost.
+ * @fake: NIC.
+ * @i: initiator.
+ *
+ * Return: whether there was one, and its target had a buffer.
+ */
+bool krc_fake_arrive(struct krc_fake *fake, u32 i);
 
 /**
  * krc_fake_fail() - Fail the oldest request of an initiator; all behind it are flushed.

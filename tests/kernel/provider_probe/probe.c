@@ -49,9 +49,19 @@ static void probe_fatal(void *owner)
 	pr_warn("fatal\n");
 }
 
+static void probe_received(void *owner)
+{
+	struct probe *p = owner;
+
+	atomic_inc(&p->receipts);
+	mod_delayed_work(system_wq, &p->receive, 0);
+}
+
 static const struct krc_hw_events probe_events = {
 	.completion = probe_completion,
 	.initiator_fatal = probe_fatal,
+	.received = probe_received,
+	.receive_fatal = probe_fatal,
 	.device_fatal = probe_fatal,
 };
 
@@ -148,8 +158,16 @@ static void probe_close(struct probe *p)
 {
 	if (!IS_ERR_OR_NULL(p->ini))
 		p->ops->initiator_destroy(p->ini);
+	WRITE_ONCE(p->closing, true);
+	cancel_delayed_work_sync(&p->receive);
 	if (!IS_ERR_OR_NULL(p->target))
-		p->ops->target_destroy(p->target);
+		p->ops->target_destroy(p->target); /* no upcall starts it again after this */
+	cancel_delayed_work_sync(&p->receive);
+	if (p->recv_key.lkey)
+		p->ops->key_destroy(p->hw, &p->recv_key);
+	if (p->recv)
+		dma_free_coherent(p->ops->dma_device(p->hw), PROBE_BUFFERS * PROBE_MESSAGE, p->recv,
+				  p->recv_dma);
 	if (p->ro_key.lkey)
 		p->ops->key_destroy(p->hw, &p->ro_key);
 	if (p->key.lkey)
@@ -159,10 +177,23 @@ static void probe_close(struct probe *p)
 	p->ops->close(p->hw);
 }
 
+/* memory for messages; the target is made for as many as it has room for */
+static int probe_buffers(struct probe *p)
+{
+	size_t bytes = PROBE_BUFFERS * PROBE_MESSAGE;
+
+	bitmap_fill(p->free, PROBE_BUFFERS);
+	p->recv = dma_alloc_coherent(p->ops->dma_device(p->hw), bytes, &p->recv_dma, GFP_KERNEL);
+	if (!p->recv)
+		return -ENOMEM;
+	return p->ops->key_dma(p->hw, p->recv_dma, bytes, KRP_ACCESS_LOCAL_WRITE, &p->recv_key);
+}
+
 static int probe_objects(struct probe *p)
 {
 	/* such as a network with a class for RDMA has it; the golden comparison sees it again */
 	static const struct krc_hw_fabric fabric = { .traffic_class = 106, .pkey = 0xffff };
+	const struct krc_hw_receive receive = { .depth = PROBE_BUFFERS, .owner = p };
 	u32 all = p->attr.atomics ? KRP_ACCESS_ALL : KRP_ACCESS_ALL & ~KRP_ACCESS_REMOTE_ATOMIC;
 	int err;
 
@@ -175,13 +206,18 @@ static int probe_objects(struct probe *p)
 	err = p->ops->key_dma(p->hw, p->dma, PROBE_BYTES, KRP_ACCESS_REMOTE_READ, &p->ro_key);
 	if (err)
 		return err;
+	err = probe_buffers(p);
+	if (err)
+		return err;
 	p->value.generation = cpu_to_le64(1);
 	err = p->ops->port_setup(p->hw, 1, &fabric);
 	if (err)
 		return err;
-	p->target = p->ops->target_create(p->hw, 1, p->gid_index, PROBE_DC_KEY, NULL, &p->value);
+	p->target =
+		p->ops->target_create(p->hw, 1, p->gid_index, PROBE_DC_KEY, &receive, &p->value);
 	if (IS_ERR(p->target))
 		return PTR_ERR(p->target);
+	mod_delayed_work(system_wq, &p->receive, 0);
 	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, PROBE_DEPTH, PROBE_ACK_TIMEOUT, 0,
 					  p);
 	return PTR_ERR_OR_ZERO(p->ini);
@@ -201,6 +237,7 @@ static int probe_add(struct ib_device *ibdev)
 	p->ibdev = ibdev;
 	p->gid_index = gid_index;
 	init_completion(&p->comp);
+	INIT_DELAYED_WORK(&p->receive, probe_receive);
 	strscpy(p->result, "not run", sizeof(p->result));
 	p->hw = p->ops->open(ibdev, &probe_events, p, &p->attr, probe_reason);
 	if (IS_ERR(p->hw)) {

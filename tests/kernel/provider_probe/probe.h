@@ -5,7 +5,9 @@
 #ifndef KRC_PROBE_H
 #define KRC_PROBE_H
 
+#include <linux/bitmap.h>
 #include <linux/completion.h>
+#include <linux/workqueue.h>
 
 #include "hw/provider.h"
 #include "krp_ioctl.h"
@@ -15,6 +17,27 @@
 #define PROBE_BYTES (512 * 1024)
 #define PROBE_REMOTE (256 * 1024) /* the half that peers may reach */
 #define PROBE_WORD (PROBE_BYTES - 4096) /* for atomics */
+#define PROBE_RECV (PROBE_BYTES - 8192) /* struct probe_recv */
+#define PROBE_BUFFERS 37 /* receive buffers; no power of two either */
+#define PROBE_MESSAGE 4096 /* bytes of each */
+
+/**
+ * struct probe_recv - What a node says of its receives, in memory that peers reach.
+ * @grant: written by the peer: buffers that may be posted in all.
+ * @posted: buffers posted so far.
+ * @received: messages that came, each with the pattern of its number.
+ * @bad: messages with another.
+ * @faults: buffers that came back without a message.
+ * @receipts: upcalls that something was received.
+ */
+struct probe_recv {
+	u32 grant;
+	u32 posted;
+	u32 received;
+	u32 bad;
+	u32 faults;
+	u32 receipts;
+};
 
 /**
  * struct probe_peer - The other node.
@@ -48,6 +71,13 @@ struct probe_peer {
  * @ro_key: READ by peers only; no local writing.
  * @buf: memory.
  * @dma: its address.
+ * @recv: memory of the receive buffers.
+ * @recv_dma: its address.
+ * @recv_key: its key.
+ * @receive: work item that receives.
+ * @free: of its buffers, those that are not posted.
+ * @receipts: upcalls that something was received.
+ * @closing: nothing is received any more.
  * @comp: an upcall came.
  * @upcalls: how many.
  * @fatal: how many upcalls said that something died.
@@ -69,12 +99,27 @@ struct probe {
 	struct krc_hw_key ro_key;
 	u8 *buf;
 	dma_addr_t dma;
+	u8 *recv;
+	dma_addr_t recv_dma;
+	struct krc_hw_key recv_key;
+	struct delayed_work receive;
+	DECLARE_BITMAP(free, PROBE_BUFFERS);
+	atomic_t receipts;
+	bool closing;
 	struct completion comp;
 	atomic_t upcalls;
 	atomic_t fatal;
 	u64 cookie;
 	char result[256];
 };
+
+/**
+ * probe_receive() - Take what was received, post what the peer has granted; then again soon.
+ * @work: @p->receive.
+ *
+ * The only user of the target's receives. Context: work item.
+ */
+void probe_receive(struct work_struct *work);
 
 /**
  * probe_run() - All tests against the peer.

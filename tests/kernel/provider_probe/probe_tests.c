@@ -317,7 +317,8 @@ static int probe_fault_once(struct probe *p, const struct krc_hw_wr *bad, enum k
 	if (PROBE_BAD(p, probe_wait(p, wc, 6) == 6))
 		return -EPROTO;
 	pr_info("fault %d: syndrome 0x%x vendor 0x%x\n", wc[0].fault, wc[0].syndrome, wc[0].vendor);
-	silent = wc[0].fault == KRC_FAULT_TIMEOUT && fault == KRC_FAULT_ACCESS;
+	silent = wc[0].fault == KRC_FAULT_TIMEOUT &&
+		 (fault == KRC_FAULT_ACCESS || fault == KRC_FAULT_BUSY);
 	if (PROBE_BAD(p, wc[0].cookie == bad->cookie && (silent || wc[0].fault == fault) &&
 				 wc[0].syndrome))
 		return -EPROTO;
@@ -420,6 +421,187 @@ static int probe_reset(struct probe *p)
 			return -EPROTO;
 	}
 	if (PROBE_BAD(p, probe_simple(p, KRP_OP_READ, 0, 64) == KRC_FAULT_NONE))
+		return -EPROTO;
+	return 0;
+}
+
+/* ---- messages */
+
+/* What came back of the buffers. */
+static void probe_take(struct probe *p, struct probe_recv *r, const struct krc_recv_wc *wc)
+{
+	set_bit(wc->cookie, p->free);
+	if (wc->fault) {
+		r->faults++;
+		return;
+	}
+	if (!probe_is_pattern(p->recv + wc->cookie * PROBE_MESSAGE, wc->bytes, r->received))
+		r->bad++;
+	r->received++;
+}
+
+void probe_receive(struct work_struct *work)
+{
+	struct probe *p = container_of(to_delayed_work(work), struct probe, receive);
+	struct probe_recv *r = (struct probe_recv *)(p->buf + PROBE_RECV);
+	struct krc_recv_wc wc[16];
+	int n, i;
+
+	if (READ_ONCE(p->closing))
+		return;
+	p->ops->recv_arm(p->target);
+	do {
+		n = p->ops->recv_poll(p->target, wc, ARRAY_SIZE(wc));
+		for (i = 0; i < n; i++)
+			probe_take(p, r, &wc[i]);
+	} while (n);
+	while (r->posted != READ_ONCE(r->grant)) {
+		i = find_first_bit(p->free, PROBE_BUFFERS);
+		if (i == PROBE_BUFFERS ||
+		    p->ops->recv_post(p->target, i, p->recv_dma + i * PROBE_MESSAGE,
+				      p->recv_key.lkey, PROBE_MESSAGE))
+			break;
+		clear_bit(i, p->free);
+		r->posted++;
+	}
+	p->ops->recv_ring(p->target);
+	r->receipts = atomic_read(&p->receipts);
+	mod_delayed_work(system_wq, &p->receive, msecs_to_jiffies(20));
+}
+
+/* How the peer's receives are. */
+static int probe_peer_recv(struct probe *p, struct probe_recv *ret_recv)
+{
+	int err = probe_simple(p, KRP_OP_READ, PROBE_RECV - PROBE_REMOTE, sizeof(*ret_recv));
+
+	*ret_recv = *(struct probe_recv *)(p->buf + PROBE_RECV - PROBE_REMOTE);
+	return PROBE_BAD(p, err == KRC_FAULT_NONE) ? -EPROTO : 0;
+}
+
+/* Let the peer post so many buffers more. */
+static int probe_grant(struct probe *p, u32 more)
+{
+	struct probe_recv r;
+	unsigned long end = jiffies + msecs_to_jiffies(PROBE_WAIT_MS);
+	u32 grant;
+
+	if (probe_peer_recv(p, &r))
+		return -EPROTO;
+	grant = r.grant + more;
+	*(u32 *)(p->buf + PROBE_RECV - PROBE_REMOTE) = grant;
+	if (PROBE_BAD(p, probe_simple(p, KRP_OP_WRITE, PROBE_RECV - PROBE_REMOTE, 4) ==
+				 KRC_FAULT_NONE))
+		return -EPROTO;
+	do {
+		usleep_range(5000, 20000);
+		if (probe_peer_recv(p, &r))
+			return -EPROTO;
+	} while (r.posted != grant && time_before(jiffies, end));
+	return PROBE_BAD(p, r.posted == grant) ? -EPROTO : 0;
+}
+
+/* Wait until the peer has taken so many buffers, and compare. */
+static int probe_taken(struct probe *p, u32 received, u32 faults)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(PROBE_WAIT_MS);
+	struct probe_recv r;
+
+	do {
+		usleep_range(5000, 20000);
+		if (probe_peer_recv(p, &r))
+			return -EPROTO;
+	} while (r.received + r.faults != received + faults && time_before(jiffies, end));
+	if (PROBE_BAD(p, r.received == received) || PROBE_BAD(p, r.faults == faults) ||
+	    PROBE_BAD(p, !r.bad))
+		return -EPROTO;
+	return 0;
+}
+
+static u32 probe_message_bytes(u32 i)
+{
+	return i % 7 ? 1 + i * 1237 % PROBE_MESSAGE : PROBE_MESSAGE;
+}
+
+/* as many messages as the peer has buffers, with one doorbell, the first is number @first */
+static int probe_send_burst(struct probe *p, u32 first)
+{
+	struct krc_wc wc;
+	u32 i;
+
+	for (i = 0; i < PROBE_BUFFERS; i++) {
+		u32 bytes = probe_message_bytes(first + i);
+		struct krc_hw_wr wr = probe_wr(p, KRC_HW_SEND, i * PROBE_MESSAGE, bytes);
+
+		probe_pattern(p->buf + i * PROBE_MESSAGE, bytes, first + i);
+		if (PROBE_BAD(p, !p->ops->post(p->ini, &wr)))
+			return -EPROTO;
+	}
+	p->ops->ring(p->ini);
+	for (i = 0; i < PROBE_BUFFERS; i++)
+		if (PROBE_BAD(p, probe_wait(p, &wc, 1) == 1 && wc.fault == KRC_FAULT_NONE))
+			return -EPROTO;
+	return 0;
+}
+
+static int probe_messages(struct probe *p)
+{
+	struct probe_recv before, after;
+	struct krc_hw_wr wr;
+	u32 round, first;
+	int err;
+
+	if (probe_peer_recv(p, &before))
+		return -EPROTO;
+	if (PROBE_BAD(p, before.posted == before.received + before.faults))
+		return -EPROTO;
+	wr = probe_wr(p, KRC_HW_SEND, 0, 64);
+	err = probe_fault(p, &wr, KRC_FAULT_BUSY); /* no buffer */
+	if (err)
+		return err;
+	for (round = 0; round < 4; round++) {
+		first = before.received + round * PROBE_BUFFERS;
+		if (probe_grant(p, PROBE_BUFFERS) || probe_send_burst(p, first) ||
+		    probe_taken(p, first + PROBE_BUFFERS, before.faults))
+			return -EPROTO;
+	}
+	if (probe_grant(p, 1))
+		return -EPROTO;
+	wr = probe_wr(p, KRC_HW_SEND, 0, PROBE_MESSAGE + 1); /* longer than the buffer */
+	err = probe_fault(p, &wr, KRC_FAULT_ACCESS);
+	if (err)
+		return err;
+	if (probe_taken(p, first + PROBE_BUFFERS, before.faults + 1) || probe_peer_recv(p, &after))
+		return -EPROTO;
+	return PROBE_BAD(p, after.receipts != before.receipts) ? -EPROTO : 0;
+}
+
+/* a target with receives and its end, with buffers posted */
+static int probe_receives(struct probe *p)
+{
+	struct krc_hw_receive receive = { .depth = p->attr.recv_depth_max + 1, .owner = p };
+	struct krp_value v = { .generation = cpu_to_le64(1) };
+	struct krc_hw_target *target;
+	u32 i;
+
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->target_create(p->hw, 1, p->gid_index, 1, &receive,
+							       &v)) == -EINVAL))
+		return -EPROTO;
+	receive.depth = p->attr.recv_depth_max;
+	target = p->ops->target_create(p->hw, 1, p->gid_index, 1, &receive, &v);
+	if (PROBE_BAD(p, !IS_ERR(target)))
+		return -EPROTO;
+	for (i = 0; i < receive.depth; i++)
+		if (p->ops->recv_post(target, i, p->dma, p->key.lkey, 64))
+			break;
+	p->ops->recv_ring(target);
+	if (PROBE_BAD(p, i == receive.depth) ||
+	    PROBE_BAD(p, p->ops->recv_post(target, i, p->dma, p->key.lkey, 64) == -ENOSPC)) {
+		p->ops->target_destroy(target);
+		return -EPROTO;
+	}
+	p->ops->target_destroy(target);
+	/* without receives it takes none, and does not mind being asked */
+	if (PROBE_BAD(p, p->ops->recv_post(p->target, 0, p->dma, p->key.lkey, 0) == -EINVAL))
 		return -EPROTO;
 	return 0;
 }
@@ -552,6 +734,7 @@ void probe_run(struct probe *p)
 	} tests[] = {
 		{ "addresses", probe_addresses }, { "data", probe_data },
 		{ "atomics", probe_atomics },	  { "refusals", probe_refusals },
+		{ "messages", probe_messages },	  { "receives", probe_receives },
 		{ "many", probe_many },		  { "quiet", probe_quiet },
 		{ "rights", probe_rights },	  { "wrong-target", probe_wrong_target },
 		{ "reset", probe_reset },	  { "lives", probe_lives },

@@ -76,6 +76,7 @@ DIFFERENCES = {
     ("CREATE_RMP", "page_offset"): (ABSENT, ANY, PLACE, SOMETIMES),
     ("READ", "byte_count"): (ANY, ANY, VALUE),
     ("WRITE", "byte_count"): (ANY, ANY, VALUE),
+    ("SEND", "byte_count"): (ANY, ANY, VALUE),
     ("request", "swap_add"): (ANY, ANY, VALUE),
     ("request", "compare"): (ANY, ANY, VALUE),
     ("request", "index"): (ANY, ANY, "position in the queue; the first one is 0"),
@@ -94,7 +95,7 @@ COMMANDS = {
     "DRAIN_DCT": None, "DESTROY_DCT": None, "2RST_QP": None, "DESTROY_QP": None,
     "DESTROY_RMP": None, "DESTROY_CQ": None, "DESTROY_MKEY": None,
 }
-REQUESTS = ("READ", "WRITE", "CMP_SWAP", "FETCH_ADD")
+REQUESTS = ("READ", "WRITE", "CMP_SWAP", "FETCH_ADD", "SEND")
 
 # segments of a request: field, first byte, bytes
 CONTROL = (("opmod", 0, 1), ("index", 1, 2), ("opcode", 3, 1), ("qpn", 4, 3), ("ds", 7, 1),
@@ -127,7 +128,8 @@ def lines(guests, places):
 def fields_of_request(name, raw):
     """Bytes of a request by the name of their field; zeroes are left out."""
     found, at, data = {}, 0, bytes.fromhex(raw)
-    layout = (CONTROL, ADDRESS, REMOTE) + ((ATOMIC,) if name in REQUESTS[2:] else ()) + (DATA,)
+    layout = (CONTROL, ADDRESS) + ((REMOTE,) if name != "SEND" else ()) + (
+        (ATOMIC,) if name in ("CMP_SWAP", "FETCH_ADD") else ()) + (DATA,)
     for segment in layout:
         for field, off, size in segment:
             value = data[at + off:at + off + size]

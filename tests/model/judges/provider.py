@@ -45,7 +45,8 @@ def go(ctx, x, y):
 
 @judge(needs=("provider",))
 def provider(ctx, a, b):
-    """krcore's provider: data, atomics, 10 000 requests, rights, wrong targets, resets, lives."""
+    """krcore's provider: data, atomics, messages, 10 000 requests, rights, wrong targets, resets,
+    lives."""
     load(ctx, a, b)
     try:
         for x, y in ((a, b), (b, a)):
