@@ -165,7 +165,7 @@ static void krc_channel_ring(struct krc_channel *ch)
 /* By when a leased segment that is posted now must be out of the hardware. */
 static unsigned long krc_req_expires(const struct krc_req *req)
 {
-	return (req->wr.opcode == KRC_HW_SEND ? jiffies : req->until) + req->stay;
+	return (unlikely(req->wr.opcode == KRC_HW_SEND) ? jiffies : req->until) + req->stay;
 }
 
 /* Whether a SEND is not to be posted any more. */
