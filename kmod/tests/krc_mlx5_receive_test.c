@@ -110,17 +110,24 @@ static void krc_test_complete(struct krc_test_rmp *t, u16 at, u8 opcode, u32 byt
 	t->made++;
 }
 
-/* Buffers come back in another order than they were taken, round by round, and none is lost. */
+/*
+ * Buffers come back in another order than they were taken, round by round, and none is lost; one is
+ * filled only in the end, and its entry serves no other until then.
+ */
 static void krc_test_buffers_in_any_order(struct kunit *test)
 {
 	struct krc_test_rmp *t = krc_test_rmp_make(test);
 	u64 cookie = 1000, first = cookie;
 	struct mlx5_wqe_data_seg data;
 	struct krc_recv_wc wc[KRC_TEST_DEPTH + 1];
-	int at[KRC_TEST_DEPTH], n, i, round;
+	int at[KRC_TEST_DEPTH], n, i, round, last;
 
+	KUNIT_ASSERT_EQ(test, krc_mlx5_recv_post(&t->target, 1, 64, 7, 96), 0);
+	krc_mlx5_recv_ring(&t->target);
+	last = krc_test_take(t, &data);
+	KUNIT_ASSERT_GE(test, last, 0);
 	for (round = 0; round < KRC_TEST_ROUNDS; round++) {
-		n = 1 + round % KRC_TEST_DEPTH;
+		n = 1 + round % (KRC_TEST_DEPTH - 1);
 		for (i = 0; i < n; i++, cookie++)
 			KUNIT_ASSERT_EQ(test,
 					krc_mlx5_recv_post(&t->target, cookie, 64 * cookie, 7, 96),
@@ -130,6 +137,7 @@ static void krc_test_buffers_in_any_order(struct kunit *test)
 		for (i = 0; i < n; i++) {
 			at[i] = krc_test_take(t, &data);
 			KUNIT_ASSERT_GE(test, at[i], 0);
+			KUNIT_ASSERT_NE(test, at[i], last);
 			KUNIT_EXPECT_EQ(test, be64_to_cpu(data.addr), 64 * (first + i));
 			KUNIT_EXPECT_EQ(test, be32_to_cpu(data.lkey), 7U);
 			KUNIT_EXPECT_EQ(test, be32_to_cpu(data.byte_count), 96U);
@@ -151,6 +159,9 @@ static void krc_test_buffers_in_any_order(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, be32_to_cpu(t->db[1]), t->made);
 		first = cookie;
 	}
+	krc_test_complete(t, last, MLX5_CQE_RESP_SEND, 96, 0);
+	KUNIT_ASSERT_EQ(test, krc_mlx5_recv_poll(&t->target, wc, KRC_TEST_DEPTH), 1);
+	KUNIT_EXPECT_EQ(test, wc[0].cookie, 1ULL);
 	KUNIT_EXPECT_EQ(test, krc_mlx5_recv_poll(&t->target, wc, 1), 0);
 }
 
