@@ -7,8 +7,8 @@
  * (send queues that may address any target, request by request) and memory keys.
  * Locking: open and close are exclusive for a device. Create and destroy, also of keys, may
  * sleep, and may run concurrently for different objects. post, ring, poll and arm never sleep;
- * the caller serialises them for one initiator, with halt, restart and destroy of it, too. A provider
- * needs no lock for them. The same holds for recv_post, recv_ring, recv_poll and recv_arm of one
+ * the caller serialises them for one initiator, with halt, restart and destroy of it, too. A
+ * provider needs no lock for them. The same holds for recv_post, recv_ring, recv_poll and recv_arm of one
  * target, and its destroy.
  */
 #ifndef KRC_PROVIDER_H
