@@ -363,35 +363,55 @@ static int krc_ref_claim(struct krc_remote *remote, u64 token, struct krc_remote
 	return 0;
 }
 
-/* READ the entry of a token, or wait for a READ in flight. Return: never 0. */
-static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait)
+/*
+ * krc_ref_claim(), and if that says that the entry is to be READ by the caller, begin to. @*made
+ * becomes NULL if it was added. Return: as krc_remote_fetch(); -ENOMEM also if @*made is NULL and
+ * has to be made.
+ */
+static int krc_remote_ask(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait,
+			  struct krc_ref **made)
 {
-	struct krc_ref *made = NULL, *ref = NULL;
+	struct krc_ref *ref = NULL;
 	int err;
 
-	wait->token = token;
-	spin_lock_bh(&remote->lock);
-	err = krc_ref_claim(remote, token, wait, NULL, &ref);
-	spin_unlock_bh(&remote->lock);
-	if (err == -ENOMEM) {
-		made = krc_ref_make(remote, token);
-		if (!made)
-			return -ENOMEM;
-		spin_lock_bh(&remote->lock);
-		err = krc_ref_claim(remote, token, wait, made, &ref);
-		spin_unlock_bh(&remote->lock);
-		if (err)
-			kfree(made); /* another task added it first */
-	}
+	/* others may wait for this READ already: no preemption before it is begun */
+	lockdep_assert(softirq_count());
+	spin_lock(&remote->lock);
+	err = krc_ref_claim(remote, token, wait, *made, &ref);
+	spin_unlock(&remote->lock);
 	if (err)
 		return err;
+	if (ref == *made)
+		*made = NULL;
 	err = krc_pool_read(remote->pool, &ref->read, &wait->index);
 	if (!err)
 		return -EINPROGRESS;
-	spin_lock_bh(&remote->lock);
+	spin_lock(&remote->lock);
 	list_del_init(&wait->list); /* the return value tells the caller instead */
-	spin_unlock_bh(&remote->lock);
+	spin_unlock(&remote->lock);
 	krc_ref_end(ref, err);
+	return err;
+}
+
+/* READ the entry of a token, or wait for a READ in flight. Return: never 0. */
+static int krc_remote_fetch(struct krc_remote *remote, u64 token, struct krc_remote_wait *wait)
+{
+	struct krc_ref *made = NULL;
+	int err;
+
+	wait->token = token;
+	local_bh_disable();
+	err = krc_remote_ask(remote, token, wait, &made);
+	local_bh_enable();
+	if (err != -ENOMEM)
+		return err;
+	made = krc_ref_make(remote, token);
+	if (!made)
+		return -ENOMEM;
+	local_bh_disable();
+	err = krc_remote_ask(remote, token, wait, &made);
+	local_bh_enable();
+	kfree(made); /* not NULL: another task has added one meanwhile */
 	return err;
 }
 

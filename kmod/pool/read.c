@@ -485,11 +485,16 @@ static int krc_read_slot_check(struct krc_req *req)
 								       : KRC_READ_ELSEWHERE;
 }
 
-/* Submit READs that got slots. No lock is held; some may have ended when this returns. */
+/*
+ * Submit READs that got slots. No lock is held; some may have ended when this returns. They are
+ * of all payers: the task that hands them out must not be preempted, for as long as its scheduler
+ * likes, with READs of others in its hands.
+ */
 static void krc_read_slots_start(struct list_head *started)
 {
 	struct krc_read *read, *next;
 
+	lockdep_assert(softirq_count());
 	list_for_each_entry_safe(read, next, started, list) {
 		struct krc_read_slot *slot = read->slot;
 		int err;
@@ -542,13 +547,15 @@ int krc_pool_read(struct krc_pool *pool, struct krc_read *read, u32 *ret_index)
 		return -EINVAL;
 	INIT_LIST_HEAD(&read->list);
 	read->slot = NULL;
-	spin_lock_bh(&reader->lock);
+	local_bh_disable();
+	spin_lock(&reader->lock);
 	err = krc_read_admit(reader, read);
 	read->queued = !err;
 	krc_read_slots_hand_out(reader, &started);
 	slot = err ? NULL : read->slot;
-	spin_unlock_bh(&reader->lock);
+	spin_unlock(&reader->lock);
 	krc_read_slots_start(&started);
+	local_bh_enable();
 	if (slot)
 		*ret_index = krc_flow_index(&slot->flow);
 	return err;
