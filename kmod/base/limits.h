@@ -188,7 +188,7 @@ int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge 
  * @user: user.
  * @what: KRC_RES_SERVICE or KRC_RES_SLOT.
  * @total: entries of the table.
- * @used: entries in use; the caller's lock keeps it accurate.
+ * @used: entries in use by others, those that are being charged included.
  * @ret_charge: out: for krc_uncharge(); untouched on failure.
  *
  * Context: may sleep; the process that is charged.

@@ -2,15 +2,17 @@
 /*
  * Owns: which context of the node owns which service, and the record published for it: the
  * port's DC target (bound), or bytes of the program (published).
- * Locking: krc_services_lock (mutex) for the list; not held while waiting for a MetaServer.
- * A service is in the list from before its record is published until it is withdrawn.
+ * Locking: krc_services_lock (spinlock) for the list. No task charges, withdraws or waits under
+ * it: one that then gets no processor would stop the services of all users. A service is in the
+ * list from before it is charged until after its record is withdrawn; while it is not settled, it
+ * is of the one call that is at it.
  */
 #include <linux/capability.h>
 #include <linux/list.h>
 #include <linux/math64.h>
-#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/user_namespace.h>
 
 #include "node/port.h"
@@ -19,7 +21,7 @@
 
 static LIST_HEAD(krc_services);
 static u32 krc_services_nr;
-static DEFINE_MUTEX(krc_services_lock);
+static DEFINE_SPINLOCK(krc_services_lock);
 
 /* A service belongs to one port: the same number on two ports is two services, by their GIDs. */
 static struct krc_service *krc_service_find(const struct krc_port *port, u16 service)
@@ -33,52 +35,71 @@ static struct krc_service *krc_service_find(const struct krc_port *port, u16 ser
 	return NULL;
 }
 
+/* Take a service that is not settled from the list and free it. */
+static void krc_service_unlist(struct krc_service *service)
+{
+	spin_lock(&krc_services_lock);
+	list_del(&service->list);
+	krc_services_nr--;
+	spin_unlock(&krc_services_lock);
+	kfree(service);
+}
+
+/* End a service that is not settled. */
 static void krc_service_end(struct krc_service *service)
 {
 	struct krc_port *port = service->ctx->port;
 
-	lockdep_assert_held(&krc_services_lock);
-	list_del(&service->list);
-	krc_services_nr--;
 	if (krc_port_enter(port)) {
 		krc_meta_withdraw(port->meta, service->service);
 		krc_port_exit(port);
 	}
 	krc_uncharge(&service->charge);
-	kfree(service);
+	krc_service_unlist(service);
 }
 
-static int krc_service_enlist(struct krc_service *service)
+/* List a service. Return: 0, with *@ret_others that were listed before; -EADDRINUSE. */
+static int krc_service_enlist(struct krc_service *service, u32 *ret_others)
 {
-	int err;
+	int err = -EADDRINUSE;
 
-	lockdep_assert_held(&krc_services_lock);
-	if (krc_service_find(service->ctx->port, service->service))
-		return -EADDRINUSE;
-	err = krc_charge_share(service->ctx->user, KRC_RES_SERVICE, KRC_SERVICES_MAX,
-			       krc_services_nr, &service->charge);
-	if (err)
-		return err;
-	list_add_tail(&service->list, &krc_services);
-	krc_services_nr++;
-	return 0;
+	spin_lock(&krc_services_lock);
+	if (!krc_service_find(service->ctx->port, service->service)) {
+		*ret_others = krc_services_nr++;
+		list_add_tail(&service->list, &krc_services);
+		err = 0;
+	}
+	spin_unlock(&krc_services_lock);
+	return err;
+}
+
+static void krc_service_settle(struct krc_service *service)
+{
+	spin_lock(&krc_services_lock);
+	service->settled = true;
+	spin_unlock(&krc_services_lock);
 }
 
 struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
 {
 	struct krc_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
+	u32 others;
 	int err;
 
 	if (!service)
 		return ERR_PTR(-ENOMEM);
 	service->ctx = ctx;
 	service->service = number;
-	mutex_lock(&krc_services_lock);
-	err = krc_service_enlist(service);
-	mutex_unlock(&krc_services_lock);
+	err = krc_service_enlist(service, &others);
+	if (err) {
+		kfree(service);
+		return ERR_PTR(err);
+	}
+	err = krc_charge_share(ctx->user, KRC_RES_SERVICE, KRC_SERVICES_MAX, others,
+			       &service->charge);
 	if (!err)
 		return service;
-	kfree(service);
+	krc_service_unlist(service);
 	return ERR_PTR(err);
 }
 
@@ -132,12 +153,10 @@ static int krc_bind(struct krc_context *ctx, u16 number, const struct krp_value 
 	err = krc_service_turn(ctx, &timeout_ms);
 	if (!err)
 		err = krc_service_publish(service, value, timeout_ms);
-	mutex_lock(&krc_services_lock);
 	if (err)
 		krc_service_end(service);
 	else
-		service->settled = true;
-	mutex_unlock(&krc_services_lock);
+		krc_service_settle(service);
 	return err;
 }
 
@@ -146,15 +165,17 @@ static int krc_unbind(struct krc_context *ctx, u16 number)
 	struct krc_service *service;
 	int err = 0;
 
-	mutex_lock(&krc_services_lock);
+	spin_lock(&krc_services_lock);
 	service = krc_service_find(ctx->port, number);
 	if (!service || service->ctx != ctx)
 		err = -ENOENT;
 	else if (!service->settled)
-		err = -EBUSY; /* another thread is binding it */
+		err = -EBUSY; /* another thread is at it */
 	else
+		service->settled = false;
+	spin_unlock(&krc_services_lock);
+	if (!err)
 		krc_service_end(service);
-	mutex_unlock(&krc_services_lock);
 	return err;
 }
 
@@ -181,7 +202,7 @@ static struct krc_service *krc_service_reopen(struct krc_context *ctx, u16 numbe
 {
 	struct krc_service *service;
 
-	mutex_lock(&krc_services_lock);
+	spin_lock(&krc_services_lock);
 	service = krc_service_find(ctx->port, number);
 	if (service && (service->ctx != ctx || service->value.kind != KRP_KIND_RAW))
 		service = ERR_PTR(-EADDRINUSE);
@@ -189,7 +210,7 @@ static struct krc_service *krc_service_reopen(struct krc_context *ctx, u16 numbe
 		service = ERR_PTR(-EBUSY); /* another thread is publishing it */
 	else if (service)
 		service->settled = false;
-	mutex_unlock(&krc_services_lock);
+	spin_unlock(&krc_services_lock);
 	return service;
 }
 
@@ -206,9 +227,7 @@ static int krc_service_replace(struct krc_service *service, const struct krp_val
 		krc_meta_publish(port->meta, service->service, &service->value);
 		krc_port_exit(port);
 	}
-	mutex_lock(&krc_services_lock);
-	service->settled = true;
-	mutex_unlock(&krc_services_lock);
+	krc_service_settle(service);
 	return err;
 }
 
@@ -232,13 +251,27 @@ int krc_ioc_publish(struct krc_context *ctx, struct krp_record_publish *arg)
 	return krc_bind(ctx, arg->service, &value, arg->timeout_ms);
 }
 
+/* Any service of a context, not settled from now on, or NULL. */
+static struct krc_service *krc_service_of(const struct krc_context *ctx)
+{
+	struct krc_service *at, *found = NULL;
+
+	spin_lock(&krc_services_lock);
+	list_for_each_entry(at, &krc_services, list) {
+		if (at->ctx != ctx)
+			continue;
+		found = at;
+		found->settled = false;
+		break;
+	}
+	spin_unlock(&krc_services_lock);
+	return found;
+}
+
 void krc_bind_undo_all(struct krc_context *ctx)
 {
-	struct krc_service *service, *tmp;
+	struct krc_service *service;
 
-	mutex_lock(&krc_services_lock);
-	list_for_each_entry_safe(service, tmp, &krc_services, list)
-		if (service->ctx == ctx)
-			krc_service_end(service);
-	mutex_unlock(&krc_services_lock);
+	while ((service = krc_service_of(ctx)))
+		krc_service_end(service);
 }
