@@ -45,7 +45,8 @@
  *   (release); the program reads tail (acquire), the entries, and writes head
  *   (release). A request is taken only if its completion is sure to have room,
  *   so the ring cannot overflow. poll(2) says POLLIN while head != tail;
- *   KRP_IOC_WAIT waits for that, too, and busy-polls at first. Wrong values in head
+ *   KRP_IOC_WAIT waits for that, too, and busy-polls at first. No more than
+ *   KRP_SLEEPERS_MAX wait at once: another poll(2) says POLLERR then. Wrong values in head
  *   harm only the program itself.
  *   The ring is mapped whole, krp_setup.map_bytes at offset 0, with MAP_SHARED and
  *   without PROT_EXEC; any other mapping is refused (-EINVAL), and all of them
@@ -101,6 +102,7 @@
 #define KRP_POST_MAX 256 /* requests in one call */
 #define KRP_MR_DEREG_MAX 4096 /* regions in one call */
 #define KRP_LENGTH_MAX (1U << 30) /* bytes of one READ or WRITE */
+#define KRP_SLEEPERS_MAX 256 /* of one context: threads and epoll instances that wait at once */
 #define KRP_CONNECT_TIMEOUT_MS_MAX 60000
 
 /* krp_mr_reg.access */
@@ -545,7 +547,7 @@ struct krp_post {
  * Busy-polls for as long as the module's parameter spin_us allows and takes completions
  * from the hardware itself meanwhile; then sleeps. Another thread may be faster to
  * consume it. Returns 0, -EINVAL, -EBADFD (no setup), -ETIMEDOUT, -EINTR (a signal),
- * -ENODEV (the device is gone, and there is no completion).
+ * -ENODEV (the device is gone, and there is no completion), -EBUSY (KRP_SLEEPERS_MAX wait).
  */
 struct krp_wait {
 	__u32 timeout_ms;

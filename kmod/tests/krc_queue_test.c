@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: the completion ring against a program that behaves and one that does not, and
- * the states of a queue; what a task that waits for its completions is told; what a cached record
+ * the states of a queue; what a task that waits for its completions is told, and how many may; what a cached record
  * in doubt is worth. Without a device.
  * Locking: a test runs alone.
  */
@@ -246,6 +246,87 @@ static void krc_test_told_is_in_the_ring(struct kunit *test)
 	krc_user_put(q->ctx.user);
 }
 
+/**
+ * struct krc_test_sleepers - Many that sleep in one context.
+ * @entry: in the queue.
+ * @here: how many were woken with bottom halves off.
+ * @all: how many were woken.
+ */
+struct krc_test_sleepers {
+	struct krc_test_sleeper {
+		wait_queue_entry_t entry;
+		struct krc_test_sleepers *all;
+	} sleeper[KRP_SLEEPERS_MAX];
+	u32 here;
+	u32 all;
+};
+
+static int krc_test_count_woken(wait_queue_entry_t *entry, unsigned int mode, int flags, void *key)
+{
+	struct krc_test_sleepers *s = container_of(entry, struct krc_test_sleeper, entry)->all;
+
+	s->here += !!softirq_count();
+	s->all++;
+	return 0;
+}
+
+static void krc_test_wake_sleepers(struct krc_context *ctx, struct krc_test_sleepers *s, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		s->sleeper[i].all = s;
+		init_waitqueue_func_entry(&s->sleeper[i].entry, krc_test_count_woken);
+		add_wait_queue(&ctx->wait, &s->sleeper[i].entry);
+	}
+	s->here = 0;
+	s->all = 0;
+	local_bh_disable();
+	krc_wait_wake(ctx);
+	local_bh_enable();
+	flush_work(&ctx->wake);
+	for (i = 0; i < nr; i++)
+		remove_wait_queue(&ctx->wait, &s->sleeper[i].entry);
+}
+
+/* A program with hundreds of sleepers delays nobody whose completions are told behind its own. */
+static void krc_test_many_sleepers(struct kunit *test)
+{
+	struct krc_test_sleepers *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct krc_context *ctx = krc_context_open();
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	krc_test_wake_sleepers(ctx, s, 2);
+	KUNIT_EXPECT_EQ(test, s->here, 2U); /* as soon as can be */
+	KUNIT_EXPECT_EQ(test, s->all, 2U);
+	krc_test_wake_sleepers(ctx, s, KRP_SLEEPERS_MAX);
+	KUNIT_EXPECT_EQ(test, s->here, 0U);
+	KUNIT_EXPECT_EQ(test, s->all, (u32)KRP_SLEEPERS_MAX);
+	krc_context_put(ctx);
+}
+
+static void krc_test_sleepers_are_bounded(struct kunit *test)
+{
+	struct krc_test_sleepers *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct krc_context *ctx = krc_context_open();
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	for (i = 0; i < KRP_SLEEPERS_MAX; i++) {
+		KUNIT_EXPECT_TRUE(test, krc_wait_room(&ctx->wait));
+		init_waitqueue_func_entry(&s->sleeper[i].entry, krc_test_count_woken);
+		add_wait_queue(&ctx->wait, &s->sleeper[i].entry);
+	}
+	KUNIT_EXPECT_FALSE(test, krc_wait_room(&ctx->wait));
+	KUNIT_EXPECT_TRUE(test, krc_wait_room(&ctx->changed));
+	for (i = 0; i < KRP_SLEEPERS_MAX; i++)
+		remove_wait_queue(&ctx->wait, &s->sleeper[i].entry);
+	KUNIT_EXPECT_TRUE(test, krc_wait_room(&ctx->wait));
+	krc_context_put(ctx);
+}
+
 /* CONNECT on a port that is dying: a queue stays as it was, and none is made. */
 static void krc_test_connect_on_a_dying_port(struct kunit *test)
 {
@@ -328,6 +409,8 @@ static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
 					       KUNIT_CASE(krc_test_a_record_in_doubt),
 					       KUNIT_CASE(krc_test_told_is_in_the_ring),
+					       KUNIT_CASE(krc_test_many_sleepers),
+					       KUNIT_CASE(krc_test_sleepers_are_bounded),
 					       KUNIT_CASE(krc_test_connect_on_a_dying_port),
 					       KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
 					       {} };

@@ -156,6 +156,9 @@ static __poll_t krc_chardev_poll(struct file *file, poll_table *table)
 	struct krc_context *ctx = file->private_data;
 	__poll_t mask = 0;
 
+	if (!poll_does_not_wait(table) &&
+	    (!krc_wait_room(&ctx->wait) || !krc_wait_room(&ctx->changed)))
+		return EPOLLERR;
 	poll_wait(file, &ctx->wait, table);
 	if (!krc_context_port(ctx) || READ_ONCE(ctx->dead))
 		mask |= EPOLLERR;

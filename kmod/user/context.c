@@ -22,6 +22,7 @@
 #include "user/queue.h"
 #include "user/service.h"
 #include "user/show.h"
+#include "user/wait.h"
 #include "user/watch.h"
 
 /*
@@ -102,6 +103,7 @@ static void krc_context_release(struct work_struct *work)
 		krc_mr_dereg(&mr, 1, false);
 	}
 	krc_context_unwatch(ctx);
+	krc_wait_end(ctx);
 	krc_context_put(ctx);
 }
 
@@ -121,7 +123,7 @@ struct krc_context *krc_context_open(void)
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->lock);
 	spin_lock_init(&ctx->ring.lock);
-	init_waitqueue_head(&ctx->wait);
+	krc_wait_init(ctx);
 	init_waitqueue_head(&ctx->changed);
 	xa_init_flags(&ctx->queues, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);

@@ -39,6 +39,7 @@ struct krc_port;
  * @ring: completions.
  * @posted_to: index of the channel last posted to; a hint.
  * @wait: tasks that wait for completions.
+ * @wake: work item that wakes them when they are many; see user/wait.c.
  * @changed: tasks that wait for changed records.
  * @queues: struct krc_queue by number.
  * @regions: struct krc_mr by handle.
@@ -60,6 +61,7 @@ struct krc_context {
 	struct krc_ring ring;
 	u32 posted_to;
 	wait_queue_head_t wait;
+	struct work_struct wake;
 	wait_queue_head_t changed;
 	struct xarray queues;
 	struct xarray regions;

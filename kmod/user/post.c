@@ -652,6 +652,5 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 	krc_ring_end(&ctx->ring, n);
 	/* Pairs with krc_posted_told(): a task that sees it finds the entries in the ring. */
 	smp_store_release(&queue->told, queue->completed);
-	if (wq_has_sleeper(&ctx->wait))
-		wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);
+	krc_wait_wake(ctx);
 }

@@ -7,16 +7,83 @@
  * to. Its interrupt is not armed meanwhile, unless the kernel is preemptible. The channels
  * that this CPU submits to, over which a burst is spread, are polled as well. Completions on
  * others arrive by interrupt, as for a program that blocks in poll(2).
- * Locking: none of its own.
+ *
+ * Completions are told with bottom halves off, while those of other programs on the same channel
+ * wait. So the sleepers of a context are woken there if they are few; if a program has many, a
+ * work item wakes them. How many there may be is bounded, too, because the kernel wakes a queue
+ * of sleepers in one piece (since 6.7 with interrupts off).
+ * Locking: none of its own; that of krc_context.wait.
  */
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
+#include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "base/spin.h"
 #include "node/port.h"
 #include "user/queue.h"
 #include "user/wait.h"
+
+#define KRC_WAKE_AT_ONCE 8 /* sleepers that are woken where a completion is told */
+
+/* Count the sleepers of a queue, up to @most. */
+static u32 krc_wait_sleepers(const wait_queue_head_t *wait, u32 most)
+{
+	const wait_queue_entry_t *at;
+	u32 n = 0;
+
+	lockdep_assert_held(&wait->lock);
+	list_for_each_entry(at, &wait->head, entry)
+		if (++n == most)
+			break;
+	return n;
+}
+
+bool krc_wait_room(wait_queue_head_t *wait)
+{
+	bool room;
+
+	spin_lock_irq(&wait->lock);
+	room = krc_wait_sleepers(wait, KRP_SLEEPERS_MAX) < KRP_SLEEPERS_MAX;
+	spin_unlock_irq(&wait->lock);
+	return room;
+}
+
+static void krc_wait_wake_all(struct work_struct *work)
+{
+	struct krc_context *ctx = container_of(work, struct krc_context, wake);
+
+	wake_up_interruptible_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);
+}
+
+void krc_wait_init(struct krc_context *ctx)
+{
+	init_waitqueue_head(&ctx->wait);
+	INIT_WORK(&ctx->wake, krc_wait_wake_all);
+}
+
+void krc_wait_end(struct krc_context *ctx)
+{
+	cancel_work_sync(&ctx->wake);
+}
+
+void krc_wait_wake(struct krc_context *ctx)
+{
+	unsigned long flags;
+	bool few;
+
+	if (!wq_has_sleeper(&ctx->wait))
+		return;
+	spin_lock_irqsave(&ctx->wait.lock, flags);
+	few = krc_wait_sleepers(&ctx->wait, KRC_WAKE_AT_ONCE + 1) <= KRC_WAKE_AT_ONCE;
+	if (few)
+		wake_up_locked_poll(&ctx->wait, EPOLLIN | EPOLLRDNORM);
+	spin_unlock_irqrestore(&ctx->wait.lock, flags);
+	if (!few)
+		queue_work(system_unbound_wq, &ctx->wake);
+}
 
 static bool krc_wait_posted_poll(void *arg)
 {
@@ -74,8 +141,11 @@ static int krc_wait_blocked(struct krc_context *ctx, u32 timeout_ms)
 {
 	long timeout = timeout_ms == KRP_WAIT_FOREVER ? MAX_SCHEDULE_TIMEOUT
 						      : msecs_to_jiffies(timeout_ms);
-	long left = wait_event_interruptible_timeout(ctx->wait, krc_wait_over(ctx), timeout);
+	long left;
 
+	if (!krc_wait_over(ctx) && !krc_wait_room(&ctx->wait))
+		return -EBUSY;
+	left = wait_event_interruptible_timeout(ctx->wait, krc_wait_over(ctx), timeout);
 	if (krc_ring_pending(&ctx->ring))
 		return 0;
 	if (left < 0)

@@ -43,13 +43,46 @@ static inline bool krc_posted_told(const struct krc_posted *posted)
 void krc_wait_posted(struct krc_posted *posted);
 
 /**
+ * krc_wait_init() - Make the queue of sleepers of a context.
+ * @ctx: new context.
+ *
+ * Context: any.
+ */
+void krc_wait_init(struct krc_context *ctx);
+
+/**
+ * krc_wait_end() - Nothing wakes the sleepers of a context any more when this returns.
+ * @ctx: context whose queues are closed.
+ *
+ * Context: may sleep.
+ */
+void krc_wait_end(struct krc_context *ctx);
+
+/**
+ * krc_wait_wake() - Completions are in the ring: wake those who wait for them.
+ * @ctx: context.
+ *
+ * Takes a bounded time, however many sleep. Context: any but hard interrupts.
+ */
+void krc_wait_wake(struct krc_context *ctx);
+
+/**
+ * krc_wait_room() - Whether one more may sleep.
+ * @wait: krc_context.wait or krc_context.changed.
+ *
+ * Context: may sleep.
+ * Return: false if KRP_SLEEPERS_MAX do already.
+ */
+bool krc_wait_room(wait_queue_head_t *wait);
+
+/**
  * krc_ioc_wait() - KRP_IOC_WAIT: wait until the program has completions to consume.
  * @ctx: context.
  * @arg: as in krp_ioctl.h; timeout_ms 0 polls once, KRP_WAIT_FOREVER waits without limit.
  *
  * Context: may sleep.
  * Return: 0 (or another thread was faster), -EBADFD (no port), -EINVAL (flags), -ETIMEDOUT, -EINTR,
- * -ENODEV (the port is gone and the ring is empty).
+ * -ENODEV (the port is gone and the ring is empty), -EBUSY (KRP_SLEEPERS_MAX sleep already).
  */
 int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg);
 

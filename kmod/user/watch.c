@@ -15,6 +15,7 @@
 
 #include "meta/changes.h"
 #include "user/context.h"
+#include "user/wait.h"
 #include "user/watch.h"
 
 #define KRC_WATCH_AT_ONCE 16 /* events on the stack */
@@ -128,6 +129,8 @@ ssize_t krc_watch_read(struct krc_context *ctx, char __user *buf, size_t bytes, 
 			return -ENODEV;
 		if (nonblock)
 			return -EAGAIN;
+		if (!krc_wait_room(&ctx->changed))
+			return -EBUSY;
 		if (wait_event_interruptible(ctx->changed, krc_watch_over(ctx)))
 			return -ERESTARTSYS;
 	}

@@ -715,6 +715,7 @@ int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr
  * * %-ETIMEDOUT - none came in time.
  * * %-EINTR - a signal came.
  * * %-ENODEV - the device is gone, and all completions have been taken.
+ * * %-EBUSY - 256 threads and epoll instances wait for completions of this node object already.
  */
 int krcore_wait(struct krcore_node *node, int timeout_ms);
 
