@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/lib/base.h"
@@ -30,6 +31,7 @@
 #define KRL_MODULE_DEVICE "/dev/krcore"
 #define KRL_MODULE_TIMEOUT_MS 5000 /* default */
 #define KRL_MODULE_AGAIN_MS 1000 /* interval of attempts to find a port that is gone */
+#define KRL_MODULE_TURN_MS 1000 /* how long all that is due is published without a pause */
 #define KRL_MODULE_PORTS_MAX 16
 #define KRL_MODULE_EVENTS 64
 
@@ -70,6 +72,7 @@ struct krl_module_record {
  * @ports: files; the first is the one without a GID.
  * @ports_nr: how many.
  * @records: to be kept up.
+ * @turn: port at which the thread begins to publish what is due; taken modulo @ports_nr.
  * @watching: the first file is subscribed to changes.
  * @sub_lock: see the head of this file.
  * @sub_fn: subscriber.
@@ -87,6 +90,7 @@ struct krl_module {
 	struct krl_module_port ports[KRL_MODULE_PORTS_MAX];
 	unsigned int ports_nr;
 	struct krl_module_record *records;
+	unsigned int turn;
 	bool watching;
 	pthread_mutex_t sub_lock;
 	krcore_event_fn *sub_fn;
@@ -209,24 +213,58 @@ static int krl_module_port_for(struct krl_module *module, const uint8_t *gid)
 
 /* -- the thread ----------------------------------------------------------------- */
 
-/* Locks: lock. Publish what is due at a port that works, with a short timeout. */
-static void krl_module_republish(struct krl_module *module, unsigned int port)
+static uint64_t krl_module_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Locks: lock. What was tried last comes last from now on. */
+static void krl_module_rotate(struct krl_module *module, struct krl_module_record *last)
+{
+	struct krl_module_record **end = &last->next, *first = module->records;
+
+	if (!last->next)
+		return;
+	while (*end)
+		end = &(*end)->next;
+	*end = first;
+	module->records = last->next;
+	last->next = NULL;
+}
+
+/*
+ * Locks: lock. Publish what is due at a port that works. As nobody else gets the lock meanwhile,
+ * and krcore_close() waits for it, all of it together takes no longer than until @deadline_ms:
+ * without a server each record takes what there is, and the next turn begins behind it.
+ */
+static void krl_module_republish(struct krl_module *module, unsigned int port, uint64_t deadline_ms)
 {
 	struct krl_module_record *rec;
 	int err;
 
 	for (rec = module->records; rec; rec = rec->next) {
 		struct krp_record_publish arg = rec->arg;
+		uint64_t now_ms;
 
 		if (rec->port != port || !rec->due)
 			continue;
-		if (arg.timeout_ms > KRL_MODULE_AGAIN_MS)
-			arg.timeout_ms = KRL_MODULE_AGAIN_MS;
+		now_ms = krl_module_now_ms();
+		if (now_ms >= deadline_ms || atomic_load(&module->stop))
+			return;
+		if (arg.timeout_ms > deadline_ms - now_ms)
+			arg.timeout_ms = (uint32_t)(deadline_ms - now_ms);
 		err = krl_module_call(module->ports[port].fd, KRP_IOC_PUBLISH, &arg);
 		rec->due = err;
 		krl_count(&module->n.publishes, !err);
 		if (err == -ENODEV)
 			return;
+		if (err == -ETIMEDOUT) {
+			krl_module_rotate(module, rec);
+			return;
+		}
 	}
 }
 
@@ -244,21 +282,24 @@ static void krl_module_port_gone(struct krl_module *module, unsigned int index)
 /* Locks: lock. Reopen ports, subscribe, publish what is due. Return: whether to try again. */
 static bool krl_module_mend(struct krl_module *module)
 {
+	uint64_t deadline_ms = krl_module_now_ms() + KRL_MODULE_TURN_MS;
 	struct krp_record_watch watch = { 0 };
 	struct krl_module_record *rec;
 	bool left = false;
 	unsigned int i;
 
+	module->turn++;
 	for (i = 0; i < module->ports_nr; i++) {
-		struct krl_module_port *port = &module->ports[i];
+		unsigned int at = (module->turn + i) % module->ports_nr;
+		struct krl_module_port *port = &module->ports[at];
 
 		if (port->gone && krl_module_port_open(port)) {
 			left = true;
 			continue;
 		}
-		if (!i && module->watching)
+		if (!at && module->watching)
 			krl_module_call(port->fd, KRP_IOC_WATCH, &watch); /* or it is on */
-		krl_module_republish(module, i);
+		krl_module_republish(module, at, deadline_ms);
 	}
 	for (rec = module->records; rec; rec = rec->next)
 		left |= rec->due;
