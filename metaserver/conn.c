@@ -644,8 +644,7 @@ static bool ms_conn_clients_full(struct ms_server *srv, struct rdma_cm_id *id)
 
 	if (known >= (uint64_t)srv->conf.clients_max + MS_LEAVING_MAX)
 		return true;
-	return !ms_admit_possible(&srv->hub, ms_now(srv)) &&
-	       !ms_source_clients(srv, rdma_get_peer_addr(id));
+	return !ms_admit_possible(&srv->hub, ms_now(srv)) && !ms_source_has_clients(srv, id);
 }
 
 unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id)
@@ -659,7 +658,7 @@ unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id)
 	if (ms_conn_clients_full(srv, id))
 		return KRP_REJECT_CLIENTS;
 	/* check before another client is put out: a client that is refused must not cost one */
-	if (!ms_source_welcome(srv, rdma_get_peer_addr(id)))
+	if (!ms_source_welcome(srv, id))
 		return KRP_REJECT_ADDRESS;
 	if (!ms_conn_make_room(srv))
 		return KRP_REJECT_STRANGERS;

@@ -654,22 +654,22 @@ void ms_conn_free(struct ms_conn *conn);
 int ms_source_add(struct ms_server *srv, struct ms_conn *conn, const struct sockaddr *from);
 
 /**
- * ms_source_welcome() - Whether ms_source_add() would take one more from an address.
+ * ms_source_welcome() - Whether one more would be taken from where a request says it is from.
  * @srv: server.
- * @from: the address.
+ * @id: connection request.
  *
- * Return: false if that address has too many.
+ * Return: false if its address or its GID has too many.
  */
-bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from);
+bool ms_source_welcome(struct ms_server *srv, struct rdma_cm_id *id);
 
 /**
- * ms_source_clients() - Clients that are attached from an address.
+ * ms_source_has_clients() - Whether clients are attached from where a request says it is from.
  * @srv: server.
- * @from: the address.
+ * @id: connection request.
  *
- * Return: how many there are.
+ * Return: true if any is, from its address or from its GID.
  */
-uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from);
+bool ms_source_has_clients(struct ms_server *srv, struct rdma_cm_id *id);
 
 /**
  * ms_source_prove() - A stranger has sent over its connection: count it where that leads to.

@@ -8,6 +8,8 @@
  * at the GID that its queue pair is connected to, as a stranger and as a client. The address
  * that a request claims neither hides where strangers and clients are, nor lets them use up the
  * places of another.
+ * On RoCE the GID is the address. On InfiniBand the address is that of IPoIB, and the GID another
+ * name of the same port, which the request claims as well: so both are looked at.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -87,20 +89,32 @@ static void ms_source_put(struct ms_server *srv, struct ms_source *s)
 	free(s);
 }
 
-bool ms_source_welcome(struct ms_server *srv, const struct sockaddr *from)
+/* What is known of the address that a request claims, and of the GID: sources or NULL. */
+static void ms_source_claimed(struct ms_server *srv, struct rdma_cm_id *id,
+			      const struct ms_source *ret_claimed[2])
 {
-	struct in6_addr address = ms_source_address(from);
-	const struct ms_source *s = *ms_source_link(srv, &address);
+	struct in6_addr address = ms_source_address(rdma_get_peer_addr(id));
 
-	return !s || !ms_source_full(srv, s);
+	ret_claimed[0] = *ms_source_link(srv, &address);
+	memcpy(&address, id->route.addr.addr.ibaddr.dgid.raw, sizeof(address));
+	ret_claimed[1] = *ms_source_link(srv, &address);
 }
 
-uint32_t ms_source_clients(struct ms_server *srv, const struct sockaddr *from)
+bool ms_source_welcome(struct ms_server *srv, struct rdma_cm_id *id)
 {
-	struct in6_addr address = ms_source_address(from);
-	const struct ms_source *s = *ms_source_link(srv, &address);
+	const struct ms_source *claimed[2];
 
-	return s ? s->clients : 0;
+	ms_source_claimed(srv, id, claimed);
+	return (!claimed[0] || !ms_source_full(srv, claimed[0])) &&
+	       (!claimed[1] || !ms_source_full(srv, claimed[1]));
+}
+
+bool ms_source_has_clients(struct ms_server *srv, struct rdma_cm_id *id)
+{
+	const struct ms_source *claimed[2];
+
+	ms_source_claimed(srv, id, claimed);
+	return (claimed[0] && claimed[0]->clients) || (claimed[1] && claimed[1]->clients);
 }
 
 int ms_source_add(struct ms_server *srv, struct ms_conn *conn, const struct sockaddr *from)

@@ -174,12 +174,36 @@ static void test_a_claimed_address_is_not_where_a_client_counts(void **state)
 	assert_int_equal(ms_source_enter(&fx->conn[0], at(9)), 0);
 	assert_int_equal(ms_source_enter(&fx->conn[1], at(9)), 0);
 	assert_int_equal(judge(fx, 7), 0); /* the victim keeps all its places */
-	assert_int_equal(ms_source_clients(&fx->srv, from(fx, 7)), 0);
+	assert_false(ms_source_has_clients(&fx->srv, &fx->id));
 	assert_int_equal(ms_source_enter(&fx->conn[2], at(9)), -EUSERS);
 	assert_int_equal(judge(fx, 9), KRP_REJECT_ADDRESS);
 	/* without a global route header there is only the address of the request */
 	assert_int_equal(ms_source_enter(&fx->conn[2], NULL), 0);
-	assert_int_equal(ms_source_clients(&fx->srv, from(fx, 7)), 1);
+	from(fx, 7);
+	assert_true(ms_source_has_clients(&fx->srv, &fx->id));
+}
+
+/*
+ * On InfiniBand a request comes from an address of IPoIB, and a client counts at its GID: who
+ * comes again from there is known by it, when its places are full, and when those of all are.
+ */
+static void test_a_gid_is_another_name_of_an_address(void **state)
+{
+	static const uint8_t gid[KRP_GID_BYTES] = { 0xfe, 0x80, [15] = 9 };
+	struct fixture *fx = *state;
+
+	fx->srv.conf.clients_per_address_max = 2;
+	crowd(fx, 7, 3, 0);
+	memcpy(fx->id.route.addr.addr.ibaddr.dgid.raw, gid, sizeof(gid));
+	assert_false(ms_source_has_clients(&fx->srv, &fx->id));
+	assert_int_equal(ms_source_enter(&fx->conn[0], gid), 0);
+	fx->srv.hub.limits.clients_max = 0; /* full, so only who may replace a client is heard */
+	assert_false(ms_admit_possible(&fx->srv.hub, ms_now(&fx->srv)));
+	assert_int_equal(judge(fx, 7), 0);
+	assert_int_equal(ms_source_enter(&fx->conn[1], gid), 0);
+	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
+	memset(&fx->id.route.addr.addr.ibaddr.dgid, 0, sizeof(gid));
+	assert_int_equal(judge(fx, 7), KRP_REJECT_CLIENTS);
 }
 
 /* Strangers count where they send from as soon as they send, whatever they claimed before. */
@@ -292,6 +316,7 @@ int main(void)
 		CASE(test_an_address_is_no_limit_while_there_is_room),
 		CASE(test_clients_of_an_address),
 		CASE(test_a_claimed_address_is_not_where_a_client_counts),
+		CASE(test_a_gid_is_another_name_of_an_address),
 		CASE(test_a_stranger_counts_where_it_sends_from),
 		CASE(test_a_victim_of_claims_is_freed_of_them),
 		CASE(test_half_messages_lose_no_receives),
