@@ -8,8 +8,8 @@
  * Locking: open and close are exclusive for a device. Create and destroy, also of keys, may
  * sleep, and may run concurrently for different objects. post, ring, poll and arm never sleep;
  * the caller serialises them for one initiator, with halt, restart and destroy of it, too. A
- * provider needs no lock for them. The same holds for recv_post, recv_ring, recv_poll and recv_arm of one
- * target, and its destroy.
+ * provider needs no lock for them. The same holds for recv_post, recv_ring, recv_poll and
+ * recv_arm of one target, and its destroy.
  */
 #ifndef KRC_PROVIDER_H
 #define KRC_PROVIDER_H
