@@ -80,11 +80,6 @@ static void krc_meta_addr_ib(struct sockaddr_storage *addr, const void *gid, u16
 	}
 }
 
-/*
- * @conf: address of the server. @ret_any: no source address, the route decides; the caller
- * must check that it leads through the right device.
- * Return: 0, -EAFNOSUPPORT or -ENODEV.
- */
 int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *conf,
 		  struct sockaddr_storage *ret_from, bool *ret_any, struct sockaddr_storage *ret_to)
 {

@@ -48,10 +48,6 @@ static int krc_meta_ring_add(struct krc_meta_ring *ring, const struct krc_meta_k
 	return 0;
 }
 
-/*
- * Create the ring of a configuration. @ret_ring: NULL without keys.
- * Return: 0, -ENOMEM, or an errno of the crypto layer.
- */
 int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **ret_ring)
 {
 	struct krc_meta_ring *ring;
@@ -74,7 +70,6 @@ int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **r
 	return err;
 }
 
-/* Count a user. Context: any. @ring: ring, or NULL. */
 struct krc_meta_ring *krc_meta_ring_get(struct krc_meta_ring *ring)
 {
 	if (ring)
@@ -93,14 +88,12 @@ static void krc_meta_ring_free(struct kref *ref)
 	kfree(ring);
 }
 
-/* Drop a user; the last frees the ring. Context: may sleep. @ring: ring, or NULL. */
 void krc_meta_ring_put(struct krc_meta_ring *ring)
 {
 	if (ring)
 		kref_put(&ring->ref, krc_meta_ring_free);
 }
 
-/* The transform of a key. @ring: ring, or NULL. Return: NULL if the key is not ours. */
 struct crypto_shash *krc_meta_ring_find(const struct krc_meta_ring *ring, const u8 *id)
 {
 	u32 i;
@@ -119,10 +112,6 @@ static int krc_meta_auth_welcome(struct shash_desc *desc, const struct krp_welco
 	return crypto_shash_update(desc, (const u8 *)&covered, sizeof(covered));
 }
 
-/*
- * The MAC of a handshake: the client's, or with @welcome the server's.
- * Return: 0, or an errno of the hash.
- */
 int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krp_session *krp,
 		      const struct krp_welcome *welcome, u8 *ret_mac)
 {

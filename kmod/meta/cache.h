@@ -81,7 +81,12 @@ int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp
 int krc_cache_put(struct krc_cache *cache, const struct krp_key *key, const struct krp_value *value,
 		  u64 epoch);
 
-/* Return: number of invalidations so far; see krc_cache_put(). */
+/**
+ * krc_cache_epoch() - Number of invalidations so far; taken before a READ for krc_cache_put().
+ * @cache: cache.
+ *
+ * Return: the number; it only rises.
+ */
 u64 krc_cache_epoch(struct krc_cache *cache);
 
 /**
@@ -92,10 +97,21 @@ u64 krc_cache_epoch(struct krc_cache *cache);
  */
 void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation);
 
-/* All records that were READ until now are in doubt, also those not cached yet. */
+/**
+ * krc_cache_doubt_all() - Put all records in doubt that were READ until now, also those that
+ * are not cached yet.
+ * @cache: cache.
+ *
+ * They stay, and krc_cache_get() says -ESTALE for each until it is put again. Raises the
+ * epoch.
+ */
 void krc_cache_doubt_all(struct krc_cache *cache);
 
-/* Invalidate all records. */
+/**
+ * krc_cache_forget_all() - Invalidate all records, also those that were READ and not cached
+ * yet.
+ * @cache: cache.
+ */
 void krc_cache_forget_all(struct krc_cache *cache);
 
 /**
@@ -112,7 +128,11 @@ u32 krc_cache_walk(struct krc_cache *cache, u32 start,
 			     void *arg),
 		   void *arg);
 
-/* Read the counters. */
+/**
+ * krc_cache_stats() - Read the counters.
+ * @cache: cache.
+ * @ret_stats: out.
+ */
 void krc_cache_stats(struct krc_cache *cache, struct krc_cache_stats *ret_stats);
 
 #endif /* KRC_CACHE_H */

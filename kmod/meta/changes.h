@@ -86,7 +86,11 @@ bool krc_changes_pending(const struct krc_follower *follower);
  */
 void krc_changes_wake(void);
 
-/* Module exit, without followers. Context: may sleep. */
+/**
+ * krc_changes_exit() - End the log, at module exit.
+ *
+ * There are no followers any more. Context: may sleep.
+ */
 void krc_changes_exit(void);
 
 #endif /* KRC_CHANGES_H */

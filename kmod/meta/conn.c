@@ -41,7 +41,6 @@ static void krc_meta_buf_free(struct krc_meta_conn *conn, struct krc_meta_buf *b
 	buf->p = NULL;
 }
 
-/* A work request has completed, or was not posted. */
 void krc_meta_conn_completed(struct krc_meta_conn *conn)
 {
 	if (atomic_dec_and_test(&conn->posted))
@@ -235,10 +234,6 @@ static int krc_meta_conn_queues(struct krc_meta_conn *conn)
 	return rdma_create_qp(conn->id, conn->pd, &attr);
 }
 
-/*
- * Create everything needed before rdma_connect(). On failure, too, what was created stays in
- * @conn for krc_meta_conn_free(). Context: may sleep.
- */
 int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step)
 {
 	struct ib_pd *pd;
@@ -261,10 +256,6 @@ int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step)
 	return err;
 }
 
-/*
- * Flush all work requests of a broken connection and destroy its queue pair.
- * Context: may sleep, KRC_META_DRAIN_MS at most if the device does not answer.
- */
 void krc_meta_conn_stop(struct krc_meta_conn *conn)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -279,7 +270,6 @@ void krc_meta_conn_stop(struct krc_meta_conn *conn)
 	rdma_destroy_qp(conn->id);
 }
 
-/* Free everything. The queue pair is gone, @conn has no users. Context: may sleep. */
 void krc_meta_conn_free(struct krc_meta_conn *conn)
 {
 	if (!conn)

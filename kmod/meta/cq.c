@@ -58,7 +58,6 @@ static void krc_meta_cq_event(struct ib_cq *ib, void *context)
 	irq_poll_sched(&cq->iop);
 }
 
-/* Create the queue. Context: may sleep. Return: 0 or a negative errno. */
 int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entries)
 {
 	struct ib_cq_init_attr attr = { .cqe = entries };
@@ -72,7 +71,6 @@ int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entr
 	return 0;
 }
 
-/* Destroy the queue, if created, after its queue pair. Context: may sleep. */
 void krc_meta_cq_destroy(struct krc_meta_cq *cq)
 {
 	if (!cq->ib)
@@ -84,7 +82,6 @@ void krc_meta_cq_destroy(struct krc_meta_cq *cq)
 	cq->ib = NULL;
 }
 
-/* One step of busy-polling. Context: task that holds a count in conn.users. */
 void krc_meta_cq_poll(struct krc_meta_cq *cq)
 {
 	local_bh_disable();
@@ -92,17 +89,12 @@ void krc_meta_cq_poll(struct krc_meta_cq *cq)
 	local_bh_enable();
 }
 
-/*
- * Count a completion for which no task polls, and arm. Context: any but hard interrupts; under
- * the lock that is also held when krc_meta_cq_expected() is called for it.
- */
 void krc_meta_cq_expect(struct krc_meta_cq *cq)
 {
 	atomic_inc(&cq->unpolled);
 	krc_meta_cq_arm(cq);
 }
 
-/* That completion has arrived. Context: any. */
 void krc_meta_cq_expected(struct krc_meta_cq *cq)
 {
 	atomic_dec(&cq->unpolled);

@@ -13,7 +13,6 @@
 
 static_assert(sizeof_field(struct krc_meta_info, reason) == KRP_REASON_BYTES);
 
-/* Begin a call that may sleep. Return: 0, or -ESHUTDOWN. */
 int krc_meta_enter(struct krc_meta *meta)
 {
 	int err = -ESHUTDOWN;
@@ -27,7 +26,6 @@ int krc_meta_enter(struct krc_meta *meta)
 	return err;
 }
 
-/* End such a call. */
 void krc_meta_leave(struct krc_meta *meta)
 {
 	spin_lock_bh(&meta->lock);

@@ -329,7 +329,13 @@ int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeou
  */
 int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info);
 
-/* Text of an enum krc_meta_state, for diagnostics. Context: any. */
+/**
+ * krc_meta_state_name() - Text of a state, for diagnostics.
+ * @state: enum krc_meta_state.
+ *
+ * Context: any.
+ * Return: constant text; "unknown" for a number that is no state.
+ */
 const char *krc_meta_state_name(u8 state);
 
 #endif /* KRC_META_H */

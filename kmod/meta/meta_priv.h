@@ -315,7 +315,14 @@ struct krc_meta {
 	u32 order_nr;
 };
 
-/* The first session at index @i or above, to which @i is moved; NULL: none. Locks: meta.lock. */
+/**
+ * krc_meta_next() - Find the first session at an index or above.
+ * @meta: client.
+ * @i: index from 0; moved to that of the session, or to KRC_META_SERVERS_MAX.
+ *
+ * Locks: meta.lock.
+ * Return: the session; NULL: there is none.
+ */
 static inline struct krc_meta_session *krc_meta_next(const struct krc_meta *meta, u32 *i)
 {
 	lockdep_assert_held(&meta->lock);
@@ -327,152 +334,566 @@ static inline struct krc_meta_session *krc_meta_next(const struct krc_meta *meta
 /* All sessions, with @i as their index. Locks: meta.lock. */
 #define krc_meta_for_each(meta, s, i) for ((i) = 0; ((s) = krc_meta_next(meta, &(i))); (i)++)
 
-/* Longest time for a request, at least 1 ms. Context: any. */
+/**
+ * krc_meta_timeout_ms() - Longest time for a request.
+ * @meta: client.
+ *
+ * Context: any.
+ * Return: milliseconds, at least 1.
+ */
 static inline u32 krc_meta_timeout_ms(const struct krc_meta *meta)
 {
 	return max(READ_ONCE(meta->conf.timeout_ms), 1U);
 }
 
-/* READ timeout in jiffies: a quarter of the request's, so that other servers can be asked. */
+/**
+ * krc_meta_patience() - Longest time for a READ.
+ * @meta: client.
+ *
+ * A quarter of a request's, so that other servers can be asked within it.
+ * Context: any.
+ * Return: jiffies, at least 1.
+ */
 static inline unsigned long krc_meta_patience(const struct krc_meta *meta)
 {
 	return msecs_to_jiffies(max(krc_meta_timeout_ms(meta) / 4, 1U));
 }
 
-/* The clock of the sessions. Locks: meta.lock, so that none sees it go back. */
+/**
+ * krc_meta_now_ns() - The clock of the sessions.
+ * @meta: client.
+ *
+ * Locks: meta.lock, so that no session sees it go back.
+ * Return: nanoseconds, monotonic.
+ */
 static inline u64 krc_meta_now_ns(const struct krc_meta *meta)
 {
 	lockdep_assert_held(&meta->lock);
 	return ktime_get_ns();
 }
 
-/* meta/meta.c */
-/* Begin a call that may sleep: the client stays. Return: 0, or -ESHUTDOWN. */
+/* ---- meta/meta.c ---- */
+
+/**
+ * krc_meta_enter() - Begin a call that may sleep: the client stays until krc_meta_leave().
+ * @meta: client.
+ *
+ * Context: any, without meta.lock; not in hard interrupts.
+ * Return: 0, or -ESHUTDOWN.
+ */
 int krc_meta_enter(struct krc_meta *meta);
-/* End such a call. Context: any. */
+
+/**
+ * krc_meta_leave() - End a call that krc_meta_enter() has let in; @meta may be gone then.
+ * @meta: client.
+ *
+ * Context: any, without meta.lock; not in hard interrupts.
+ */
 void krc_meta_leave(struct krc_meta *meta);
 
-/* meta/auth.c */
-/* Key the transforms; @ret_ring: NULL without keys. Return: 0, -ENOMEM, errno of crypto. */
+/* ---- meta/auth.c ---- */
+
+/**
+ * krc_meta_ring_new() - Create the key ring of a configuration.
+ * @conf: configuration.
+ * @ret_ring: out: the ring, with one user; NULL without keys, and on failure.
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM, or an errno of the crypto layer.
+ */
 int krc_meta_ring_new(const struct krc_meta_conf *conf, struct krc_meta_ring **ret_ring);
-/* Count a user of a ring, or of NULL. Context: any. */
+
+/**
+ * krc_meta_ring_get() - Count a user of a ring.
+ * @ring: ring, or NULL.
+ *
+ * Context: any.
+ * Return: @ring.
+ */
 struct krc_meta_ring *krc_meta_ring_get(struct krc_meta_ring *ring);
-/* Drop a user; the last frees the ring. Context: may sleep. */
+
+/**
+ * krc_meta_ring_put() - Drop a user of a ring; the last one frees it, and its keys are wiped.
+ * @ring: ring, or NULL.
+ *
+ * Context: may sleep.
+ */
 void krc_meta_ring_put(struct krc_meta_ring *ring);
-/* Return: the transform of the key with @id, NULL if it is not ours. */
+
+/**
+ * krc_meta_ring_find() - Find the transform that is keyed with a key.
+ * @ring: ring, or NULL.
+ * @id: KRP_KEY_ID_BYTES, as messages name it; not trusted.
+ *
+ * Context: any.
+ * Return: the transform, as long as the ring is; NULL: the key is not ours.
+ */
 struct crypto_shash *krc_meta_ring_find(const struct krc_meta_ring *ring, const u8 *id);
-/* The client's MAC, or with @welcome the server's. Return: 0, or an errno of the hash. */
+
+/**
+ * krc_meta_auth_mac() - Compute the proof of one end of a connection.
+ * @hmac: transform of the key.
+ * @krp: session; its link, hello and challenge are covered.
+ * @welcome: the server's proof, which covers it, too; NULL: the client's.
+ * @ret_mac: out: KRP_MAC_BYTES; undefined on failure.
+ *
+ * Context: may sleep. Locks: none; the work item has the duty that keeps @krp as it is.
+ * Return: 0, or an errno of the hash.
+ */
 int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krp_session *krp,
 		      const struct krp_welcome *welcome, u8 *ret_mac);
 
-/* meta/addr.c */
-/* Source and destination of a connection. Return: 0, -EAFNOSUPPORT, -ENODEV. */
+/* ---- meta/addr.c ---- */
+
+/**
+ * krc_meta_addr() - Choose source and destination of a connection.
+ * @meta: client.
+ * @conf: address of the server, as configured.
+ * @ret_from: out: source.
+ * @ret_any: out: there is no source, the route decides; the caller checks that it leads
+ *	through the right device.
+ * @ret_to: out: destination.
+ *
+ * Context: any.
+ * Return: 0, -EAFNOSUPPORT (no family that the port's GID can reach), -ENODEV.
+ */
 int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *conf,
 		  struct sockaddr_storage *ret_from, bool *ret_any,
 		  struct sockaddr_storage *ret_to);
 
-/* meta/conn.c */
-/* Allocate a connection without RDMA resources. Context: may sleep. Return: NULL: no memory. */
+/* ---- meta/conn.c ---- */
+
+/**
+ * krc_meta_conn_new() - Allocate a connection without RDMA resources.
+ * @s: its session.
+ *
+ * Context: may sleep.
+ * Return: the connection, for krc_meta_conn_free(); NULL: no memory.
+ */
 struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s);
-/* Create all RDMA resources; may sleep. On failure @ret_step names the step, an errno returns. */
+
+/**
+ * krc_meta_conn_setup() - Create all that is needed before rdma_connect(), and post the
+ * receives.
+ * @conn: connection with an rdma_cm identifier.
+ * @ret_step: out: name of the step that was tried last, constant text.
+ *
+ * On failure, too, what was created stays in @conn, for krc_meta_conn_stop() and
+ * krc_meta_conn_free().
+ * Context: the work item; may sleep.
+ * Return: 0, or a negative errno of the device.
+ */
 int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step);
-/* Flush all work requests and destroy the queue pair. Context: the work item. */
+
+/**
+ * krc_meta_conn_stop() - Flush all work requests and destroy the queue pair, if there is one.
+ * @conn: connection, after krc_meta_reads_stop().
+ *
+ * Context: the work item; sleeps for at most KRC_META_DRAIN_MS if the device does not answer.
+ */
 void krc_meta_conn_stop(struct krc_meta_conn *conn);
-/* Free a connection, in any state of setup, after krc_meta_conn_stop(); may sleep. */
+
+/**
+ * krc_meta_conn_free() - Free a connection, in any state of setup.
+ * @conn: connection without users, after krc_meta_conn_stop(); or NULL.
+ *
+ * Context: may sleep.
+ */
 void krc_meta_conn_free(struct krc_meta_conn *conn);
-/* Count a work request as completed. Context: any. */
+
+/**
+ * krc_meta_conn_completed() - Count a work request as completed, or as not posted after all.
+ * @conn: connection.
+ *
+ * Context: any.
+ */
 void krc_meta_conn_completed(struct krc_meta_conn *conn);
-/* Send a message of @bytes from buffer @slot. Locks: meta.lock. Return: 0, or an errno. */
+
+/**
+ * krc_meta_conn_send() - Send a message.
+ * @conn: connection.
+ * @slot: send buffer, below KRC_META_SENDS, which the session has chosen; it is the device's
+ *	until krc_meta_session_sent().
+ * @msg: message; copied.
+ * @bytes: its length, at most KRP_MSG_BYTES_MAX.
+ *
+ * Locks: meta.lock.
+ * Return: 0; an errno of the device: the buffer stays the session's.
+ */
 int krc_meta_conn_send(struct krc_meta_conn *conn, u32 slot, const void *msg, u32 bytes);
 
-/* meta/session.c */
-/* A session with conf->servers[@server], not started. Return: or ERR_PTR(-ENOMEM). */
+/* ---- meta/session.c ---- */
+
+/**
+ * krc_meta_session_new() - Allocate a session, which is not started.
+ * @meta: client.
+ * @conf: configuration; the server's part is copied.
+ * @server: index of the server in conf->servers.
+ * @ring: cluster keys, which get a user more; NULL without any.
+ *
+ * Context: may sleep.
+ * Return: the session, for krc_meta_session_start() or krc_meta_session_free(), or
+ * ERR_PTR(-ENOMEM).
+ */
 struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 					      const struct krc_meta_conf *conf, u32 server,
 					      struct krc_meta_ring *ring);
-/* Free a session that has ended or was never started. Context: may sleep. */
+
+/**
+ * krc_meta_session_free() - Free a session that has ended or was never started.
+ * @s: session; its work item neither runs nor is queued.
+ *
+ * Context: may sleep.
+ */
 void krc_meta_session_free(struct krc_meta_session *s);
-/* Do what is to be done, after something was said to a session. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_run() - Do what is to be done, after something was said to a session.
+ * @s: session.
+ *
+ * What sleeps becomes a duty of the work item, which is queued.
+ * Locks: meta.lock.
+ */
 void krc_meta_session_run(struct krc_meta_session *s);
-/* The same for all, after a record has changed. Locks: meta.lock. */
+
+/**
+ * krc_meta_sessions_run() - krc_meta_session_run() for all, after a record has changed.
+ * @meta: client, also without any session.
+ *
+ * Locks: meta.lock.
+ */
 void krc_meta_sessions_run(struct krc_meta *meta);
-/* Run the work item now. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_kick() - Have the work item run now.
+ * @s: session.
+ *
+ * Locks: meta.lock.
+ */
 void krc_meta_session_kick(struct krc_meta_session *s);
-/* Have the connection taken down. Context: any, without meta.lock; not in hard interrupts. */
+
+/**
+ * krc_meta_session_fail() - The connection is of no use: have it taken down.
+ * @s: session; one that is down or failed before stays as it is.
+ * @err: negative errno, for krc_meta_info().
+ * @fmt: reason, as of printf, for an administrator; cut at KRP_REASON_BYTES.
+ *
+ * Context: any, without meta.lock; not in hard interrupts.
+ */
 __printf(3, 4) void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
 					  ...);
-/* The same. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_fail_locked() - krc_meta_session_fail() under the lock.
+ * @s: session.
+ * @err: negative errno.
+ * @fmt: reason.
+ *
+ * Locks: meta.lock.
+ */
 __printf(3, 4) void krc_meta_session_fail_locked(struct krc_meta_session *s, int err,
 						 const char *fmt, ...);
-/* A step of attaching begins, which may take a timeout of its own. @what: constant text. */
+
+/**
+ * krc_meta_session_step() - A step of attaching begins, which may take a timeout of its own.
+ * @s: session.
+ * @what: what is tried, for the reason if it takes too long; constant text.
+ *
+ * Context: process, without meta.lock.
+ */
 void krc_meta_session_step(struct krc_meta_session *s, const char *what);
-/* A buffer is free again. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_sent() - A SEND has completed: its buffer is free again.
+ * @s: session.
+ * @slot: the buffer, as of krc_meta_conn_send().
+ *
+ * Locks: meta.lock.
+ */
 void krc_meta_session_sent(struct krc_meta_session *s, u32 slot);
-/* HELLO is next: the connection is up. Context: the work item. */
+
+/**
+ * krc_meta_session_connected() - The connection is up: HELLO is next.
+ * @s: session.
+ * @link: both ends, which the proofs will cover; copied.
+ * @nonce: KRP_NONCE_BYTES that were never used before; copied.
+ * @key_id: KRP_KEY_ID_BYTES of the first cluster key, copied; NULL without any.
+ *
+ * Context: the work item, without meta.lock.
+ */
 void krc_meta_session_connected(struct krc_meta_session *s, const struct krp_link *link,
 				const u8 *nonce, const u8 *key_id);
-/* Answers of the work item to KRP_DO_PROVE, VERIFY and LOAD; see proto/krp_session.h. */
+
+/**
+ * krc_meta_session_prove() - Answer to KRP_DO_PROVE.
+ * @s: session.
+ * @err: 0; -ENOKEY: the key that the server has chosen is not ours; or another errno.
+ * @mac: the client's proof; not read if @err.
+ *
+ * Context: the work item, without meta.lock.
+ */
 void krc_meta_session_prove(struct krc_meta_session *s, int err, const u8 *mac);
+
+/**
+ * krc_meta_session_verify() - Answer to KRP_DO_VERIFY.
+ * @s: session.
+ * @mac: what the server's proof must be; NULL: it could not be computed.
+ *
+ * Context: the work item, without meta.lock.
+ */
 void krc_meta_session_verify(struct krc_meta_session *s, const u8 *mac);
+
+/**
+ * krc_meta_session_loaded() - Answer to KRP_DO_LOAD: with the map the session is ready.
+ * @s: session.
+ * @err: 0, or why there is no map.
+ *
+ * Context: the work item, without meta.lock.
+ */
 void krc_meta_session_loaded(struct krc_meta_session *s, int err);
-/* It has its index: join the publisher, and attach. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_start() - Join the publisher, and attach; not if the device is gone.
+ * @s: session, whose index is set and in meta.sessions.
+ *
+ * Locks: meta.lock.
+ */
 void krc_meta_session_start(struct krc_meta_session *s);
-/* Withdraw everything from the server, and publish nothing any more. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_leave() - Withdraw everything from the server, publish nothing any more.
+ * @s: session.
+ *
+ * Does not wait: see krc_meta_session_left(). Locks: meta.lock.
+ */
 void krc_meta_session_leave(struct krc_meta_session *s);
-/* Whether the server has answered for every record, or is not attached. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_left() - Whether nothing is waited for after krc_meta_session_leave().
+ * @s: session.
+ *
+ * Locks: meta.lock.
+ * Return: true if the server has answered for every record, or is not attached.
+ */
 bool krc_meta_session_left(const struct krc_meta_session *s);
-/* Make no connection any more, and close the present one. Locks: meta.lock. */
+
+/**
+ * krc_meta_session_end() - Make no connection any more, and close the present one.
+ * @s: session.
+ *
+ * Does not wait: the work item closes it. Locks: meta.lock.
+ */
 void krc_meta_session_end(struct krc_meta_session *s);
-/* Handle a received message; @bytes is not trusted yet. Context: softirq. */
+
+/**
+ * krc_meta_message() - Handle a received message.
+ * @conn: connection that it came by; ignored unless it is the session's present one.
+ * @msg: message; not trusted.
+ * @bytes: bytes received; not trusted, either.
+ *
+ * Context: softirq, or BHs off; without meta.lock.
+ */
 void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes);
-/* LOOKUP by message; sleeps, killable. Return: see meta/session.c. */
+
+/**
+ * krc_meta_ask() - Look a record up by message: where the table changes too fast, or is too
+ * large, to be READ.
+ * @s: session.
+ * @conn: connection, in which the caller holds a count of users.
+ * @key: name of the record.
+ * @timeout: longest wait, jiffies.
+ * @ret_value: out with KRP_STEP_HIT, else untouched.
+ *
+ * Context: sleeps, killable; without meta.lock.
+ * Return: KRP_STEP_HIT; KRP_STEP_MISS; -ENOTCONN (also if @conn is of before); -ETIMEDOUT;
+ * -EINTR (killed).
+ */
 int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,
 		 unsigned long timeout, struct krp_value *ret_value);
 
-/* meta/attach.c: called by the work item */
-/* Do KRP_DO_CONNECT: start to connect. */
+/* ---- meta/attach.c: what the work item calls, without locks; each may sleep ---- */
+
+/**
+ * krc_meta_attach_begin() - Do KRP_DO_CONNECT: make a connection, and have its address
+ * resolved.
+ * @s: session; nothing happens if it has ended meanwhile.
+ *
+ * A failure goes to krc_meta_session_fail(). Context: the work item.
+ */
 void krc_meta_attach_begin(struct krc_meta_session *s);
-/* Handle @events of a session that is CONNECTING. */
+
+/**
+ * krc_meta_attach_step() - Go on with what rdma_cm has said.
+ * @s: session; nothing happens unless it is connecting.
+ * @events: KRC_META_EV_*.
+ *
+ * A failure goes to krc_meta_session_fail(). Context: the work item.
+ */
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events);
-/* Do KRP_DO_PROVE, KRP_DO_VERIFY, KRP_DO_LOAD. */
+
+/**
+ * krc_meta_attach_prove() - Do KRP_DO_PROVE: compute the client's proof.
+ * @s: session.
+ *
+ * The answer is krc_meta_session_prove(). Context: the work item.
+ */
 void krc_meta_attach_prove(struct krc_meta_session *s);
+
+/**
+ * krc_meta_attach_verify() - Do KRP_DO_VERIFY: compute what the server's proof must be.
+ * @s: session, after krc_meta_attach_prove().
+ *
+ * The answer is krc_meta_session_verify(). Context: the work item.
+ */
 void krc_meta_attach_verify(struct krc_meta_session *s);
+
+/**
+ * krc_meta_attach_load() - Do KRP_DO_LOAD: READ root and directory of the table.
+ * @s: session.
+ *
+ * The answer is krc_meta_session_loaded(). Context: the work item; sleeps for READs.
+ */
 void krc_meta_attach_load(struct krc_meta_session *s);
 
-/* meta/record.c */
-/* The record of @meta's own GID, or NULL. Locks: meta.lock. */
+/* ---- meta/record.c ---- */
+
+/**
+ * krc_meta_record_find() - Find a record of the client's own GID.
+ * @meta: client.
+ * @service: its service.
+ *
+ * Locks: meta.lock.
+ * Return: the record, which stays while the lock is held; NULL: there is none.
+ */
 struct krp_record *krc_meta_record_find(struct krc_meta *meta, u16 service);
-/* Free records that are not needed any more. Locks: meta.lock. */
+
+/**
+ * krc_meta_records_trash() - Free records that no server is told of any more.
+ * @meta: client.
+ *
+ * Locks: meta.lock.
+ */
 void krc_meta_records_trash(struct krc_meta *meta);
-/* Free all records of an unused client; no lock. */
+
+/**
+ * krc_meta_records_free() - Free all records.
+ * @meta: client that is not used any more, without sessions.
+ *
+ * Locks: none.
+ */
 void krc_meta_records_free(struct krc_meta *meta);
 
-/* meta/read.c */
-/* Load the first map. Context: the work item. Return: see meta/read.c. */
+/* ---- meta/read.c ---- */
+
+/**
+ * krc_meta_map_load() - Load the first map of a connection.
+ * @conn: connection, with the place of the root.
+ *
+ * Context: the work item; sleeps for READs.
+ * Return: 0, also if the table is too large to be mapped; or a negative errno.
+ */
 int krc_meta_map_load(struct krc_meta_conn *conn);
-/* Look a record up by READs; sleeps, killable. Return: see meta/read.c. */
+
+/**
+ * krc_meta_read_lookup() - Look a record up on one server by READs.
+ * @conn: connection, in which the caller holds a count of users.
+ * @key: name of the record.
+ * @deadline: jiffies.
+ * @ret_value: out with KRP_STEP_HIT, else undefined.
+ * @reads: number of READs is added to it, whatever the outcome.
+ *
+ * Context: sleeps, killable.
+ * Return: KRP_STEP_HIT; KRP_STEP_MISS; -EAGAIN: ask by message (krc_meta_ask()); -ENOTCONN;
+ * -ETIMEDOUT; -EINTR (killed).
+ */
 int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 			 unsigned long deadline, struct krp_value *ret_value, u32 *reads);
-/* READ the heartbeat if it is due; sleeps, killable. Return: 1 if READ, 0 or an errno if not. */
+
+/**
+ * krc_meta_read_pulse() - After a miss, READ the heartbeat in the root to see whether the
+ * server's process lives, if the last one is too old to tell; see krp_pulse.h.
+ * @conn: connection, in which the caller holds a count of users.
+ * @deadline: jiffies.
+ * @reads: number of READs is added to it, whatever the outcome.
+ * @ret_pulse: out with 0 after a READ, and with 1; else untouched.
+ *
+ * Context: sleeps, killable.
+ * Return: 1: @ret_pulse is of this READ; 0: it is not; or an errno as of
+ * krc_meta_read_lookup().
+ */
 int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
 			struct krp_pulse *ret_pulse);
-/* Let no further READ be posted. Context: the work item. */
+
+/**
+ * krc_meta_reads_stop() - Let no further READ be posted.
+ * @conn: connection.
+ *
+ * Context: the work item.
+ */
 void krc_meta_reads_stop(struct krc_meta_conn *conn);
-/* Fail READs that did not complete before the queue pair went. Context: the work item. */
+
+/**
+ * krc_meta_reads_end() - Fail the READs that did not complete before the queue pair went.
+ * @conn: connection, after krc_meta_conn_stop().
+ *
+ * Context: the work item.
+ */
 void krc_meta_reads_end(struct krc_meta_conn *conn);
-/* Completion of a READ. Context: softirq, or BHs off. */
+
+/**
+ * krc_meta_read_done() - Completion of a READ: struct ib_cqe.done of a slot.
+ * @cq: completion queue.
+ * @wc: completion.
+ *
+ * Context: softirq, or BHs off; without meta.lock and conn.read_lock.
+ */
 void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc);
 
-/* meta/cq.c */
-/* Context: may sleep. Return: 0, or a negative errno. */
+/* ---- meta/cq.c ---- */
+
+/**
+ * krc_meta_cq_create() - Create a completion queue.
+ * @cq: zeroed.
+ * @ibdev: device.
+ * @entries: completions that it can hold.
+ *
+ * Context: may sleep.
+ * Return: 0, or a negative errno of the device; then krc_meta_cq_destroy() does nothing.
+ */
 int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entries);
-/* Destroy it if it was created, after its queue pair. Context: may sleep. */
+
+/**
+ * krc_meta_cq_destroy() - Destroy a completion queue, if it was created.
+ * @cq: completion queue, whose queue pair is gone.
+ *
+ * Context: may sleep.
+ */
 void krc_meta_cq_destroy(struct krc_meta_cq *cq);
-/* Busy-poll step. Context: task that holds a count in conn.users. */
+
+/**
+ * krc_meta_cq_poll() - One step of busy-polling; handles some completions, also of others.
+ * @cq: completion queue.
+ *
+ * Context: task that holds a count in conn.users, or the work item; without meta.lock and
+ * conn.read_lock.
+ */
 void krc_meta_cq_poll(struct krc_meta_cq *cq);
-/* Count a completion for which no task polls, and arm. Context: not in hard interrupts. */
+
+/**
+ * krc_meta_cq_expect() - Count a completion for which no task polls, and arm the queue.
+ * @cq: completion queue.
+ *
+ * Context: any but hard interrupts. Locks: that under which krc_meta_cq_expected() is called
+ * for it.
+ */
 void krc_meta_cq_expect(struct krc_meta_cq *cq);
-/* Uncount it. Context: any. */
+
+/**
+ * krc_meta_cq_expected() - A completion that krc_meta_cq_expect() has counted is there.
+ * @cq: completion queue.
+ *
+ * Context: any.
+ */
 void krc_meta_cq_expected(struct krc_meta_cq *cq);
 
 #endif /* KRC_META_PRIV_H */

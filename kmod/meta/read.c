@@ -45,7 +45,6 @@ void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
 	krc_meta_conn_completed(conn);
 }
 
-/* Let no further READ be posted. Context: the work item. */
 void krc_meta_reads_stop(struct krc_meta_conn *conn)
 {
 	spin_lock_bh(&conn->read_lock);
@@ -53,7 +52,6 @@ void krc_meta_reads_stop(struct krc_meta_conn *conn)
 	spin_unlock_bh(&conn->read_lock);
 }
 
-/* Fail the READs that the destroyed queue pair did not complete. Context: the work item. */
 void krc_meta_reads_end(struct krc_meta_conn *conn)
 {
 	unsigned int i;
@@ -303,10 +301,6 @@ static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
 	return 0;
 }
 
-/*
- * Load the first map of a connection. Context: the work item.
- * Return: 0 (also if the table is too large to be mapped), or a negative errno.
- */
 int krc_meta_map_load(struct krc_meta_conn *conn)
 {
 	u32 reads = 0;
@@ -341,11 +335,6 @@ static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
 	}
 }
 
-/*
- * Look a record up on one server by READs.
- * Return: KRP_STEP_HIT, KRP_STEP_MISS; -EAGAIN: ask by message; -ENOTCONN; -ETIMEDOUT;
- * -EINTR. The number of READs is added to @reads.
- */
 int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 			 unsigned long deadline, struct krp_value *ret_value, u32 *reads)
 {
@@ -382,11 +371,6 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 	}
 }
 
-/*
- * After a miss: READ the heartbeat in the root to see whether the server's process is alive,
- * if the last one is too old to tell; see krp_pulse.h. The READ is added to @reads.
- * Return: 1: @ret_pulse is new; 0: it is not; or an errno as krc_meta_read_lookup().
- */
 int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
 			struct krp_pulse *ret_pulse)
 {

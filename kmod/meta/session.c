@@ -451,11 +451,6 @@ void krc_meta_session_free(struct krc_meta_session *s)
 
 /* ---- questions ---- */
 
-/*
- * Ask a server by message: the fallback for a table that changes too fast or is too large to
- * be READ. The caller holds a count in conn.users. @timeout: jiffies.
- * Return: KRP_STEP_HIT, KRP_STEP_MISS, -ENOTCONN, -ETIMEDOUT, -EINTR.
- */
 int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,
 		 unsigned long timeout, struct krp_value *ret_value)
 {
