@@ -35,6 +35,12 @@ lease_max_ms = 86400000
 memory_max_mib = 768
 copy_timeout_ms = 60000
 """
+# Where the programs run: the configuration that the packages install asks for a key.
+CLIENT_CONFIG = """\
+[node]
+key_file =
+require_auth = no
+"""
 
 
 @dataclasses.dataclass
@@ -90,6 +96,7 @@ class Lab:
         machine.run(f"mkdir -p {FOLDER}")
         for name in PROGRAMS:
             machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
+        machine.push(CLIENT_CONFIG.encode(), "/etc/krcore.conf", 0o644)
 
     @contextlib.contextmanager
     def service(self, machine, command, ready="ready", timeout=900):
