@@ -43,7 +43,7 @@ struct bn_mesh {
 static struct bn_mesh bn_mesh;
 
 /* A worker of this guest. */
-struct bn_worker {
+struct bn_mesh_worker {
 	unsigned int index;
 	struct krcore_node *node;
 	struct rdma_event_channel *channel;
@@ -56,7 +56,7 @@ static const char *bn_address_of(unsigned int worker)
 	return bn_mesh.address[worker % bn_mesh.guests];
 }
 
-static void bn_open_krcore(struct bn_worker *worker)
+static void bn_open_krcore(struct bn_mesh_worker *worker)
 {
 	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = 16 };
 
@@ -68,7 +68,7 @@ static void bn_open_krcore(struct bn_worker *worker)
 		bn_krcore_die("krcore_bind");
 }
 
-static void bn_connect_krcore(struct bn_worker *worker)
+static void bn_connect_krcore(struct bn_mesh_worker *worker)
 {
 	struct krcore_key peer;
 	unsigned int i;
@@ -94,7 +94,7 @@ static struct sockaddr_in bn_at(unsigned int worker)
 	return at;
 }
 
-static void bn_open_cm(struct bn_worker *worker)
+static void bn_open_cm(struct bn_mesh_worker *worker)
 {
 	struct sockaddr_in at = bn_at(worker->index);
 	struct rdma_cm_id *id;
@@ -144,7 +144,7 @@ static void *bn_accept_all(void *arg)
 	return NULL;
 }
 
-static void bn_expect(struct bn_worker *worker, enum rdma_cm_event_type want)
+static void bn_expect(struct bn_mesh_worker *worker, enum rdma_cm_event_type want)
 {
 	struct rdma_cm_event *event;
 
@@ -158,7 +158,7 @@ static void bn_expect(struct bn_worker *worker, enum rdma_cm_event_type want)
 	rdma_ack_cm_event(event);
 }
 
-static void bn_connect_cm(struct bn_worker *worker)
+static void bn_connect_cm(struct bn_mesh_worker *worker)
 {
 	struct rdma_conn_param param = { .responder_resources = 1,
 					 .initiator_depth = 1,
@@ -187,7 +187,7 @@ static void bn_connect_cm(struct bn_worker *worker)
 
 static void *bn_work(void *arg)
 {
-	struct bn_worker *worker = arg;
+	struct bn_mesh_worker *worker = arg;
 	uint64_t begin_ns = bn_now_ns();
 
 	if (worker->node)
@@ -198,7 +198,7 @@ static void *bn_work(void *arg)
 	return NULL;
 }
 
-static void bn_run(const char *name, struct bn_worker *workers, unsigned int nr)
+static void bn_run(const char *name, struct bn_mesh_worker *workers, unsigned int nr)
 {
 	uint64_t begin_ns, longest_ns = 0;
 	unsigned int i;
@@ -221,7 +221,7 @@ static void bn_run(const char *name, struct bn_worker *workers, unsigned int nr)
 
 int main(int argc, char **argv)
 {
-	static struct bn_worker workers[BN_WORKERS_MAX];
+	static struct bn_mesh_worker workers[BN_WORKERS_MAX];
 	unsigned int i, nr = 0;
 	pthread_t passive;
 	int ours;

@@ -19,7 +19,7 @@
 #define BN_TRIES 10
 #define BN_WARM 50
 
-struct bn_client {
+struct bn_rpc_client {
 	struct rdma_cm_id *id;
 	struct ibv_ah *ah;
 	struct rdma_ud_param to;
@@ -31,7 +31,7 @@ struct bn_client {
 	uint64_t lost;
 };
 
-static void bn_receive(struct bn_client *c, unsigned int slot)
+static void bn_receive(struct bn_rpc_client *c, unsigned int slot)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)&c->in[slot],
 			       .length = sizeof(c->in[slot]),
@@ -43,7 +43,7 @@ static void bn_receive(struct bn_client *c, unsigned int slot)
 		bn_die("ibv_post_recv");
 }
 
-static void bn_open(struct bn_client *c, const char *host, const char *port)
+static void bn_open(struct bn_rpc_client *c, const char *host, const char *port)
 {
 	unsigned int i;
 
@@ -61,7 +61,7 @@ static void bn_open(struct bn_client *c, const char *host, const char *port)
 		bn_die("address handle");
 }
 
-static void bn_send(struct bn_client *c)
+static void bn_send(struct bn_rpc_client *c)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)&c->out,
 			       .length = sizeof(c->out),
@@ -82,7 +82,7 @@ static void bn_send(struct bn_client *c)
 }
 
 /* Wait for the answer to the request in flight. Return: whether it came in time. */
-static int bn_wait(struct bn_client *c, struct bn_answer *ret)
+static int bn_wait(struct bn_rpc_client *c, struct bn_answer *ret)
 {
 	struct ibv_wc wc;
 
@@ -95,7 +95,7 @@ static int bn_wait(struct bn_client *c, struct bn_answer *ret)
 	return 0;
 }
 
-static void bn_ask(struct bn_client *c, uint64_t nr)
+static void bn_ask(struct bn_rpc_client *c, uint64_t nr)
 {
 	struct bn_answer answer;
 	unsigned int tries = 0;
@@ -121,7 +121,7 @@ static void bn_ask(struct bn_client *c, uint64_t nr)
 int main(int argc, char **argv)
 {
 	uint64_t records, samples, i, begin_ns, random = 88172645463325252ULL;
-	static struct bn_client c;
+	static struct bn_rpc_client c;
 	struct bn_samples took;
 	uint64_t from;
 

@@ -27,8 +27,8 @@ struct bn_entry {
 	struct krp_value value;
 };
 
-/** struct bn_peer - A client's address handle. @qpn: its queue pair. @ah: handle. */
-struct bn_peer {
+/** struct bn_rpc_peer - A client's address handle. @qpn: its queue pair. @ah: handle. */
+struct bn_rpc_peer {
 	uint32_t qpn;
 	struct ibv_ah *ah;
 };
@@ -41,7 +41,7 @@ struct bn_server {
 	struct bn_answer *out;
 	struct ibv_mr *mr_in;
 	struct ibv_mr *mr_out;
-	struct bn_peer peers[BN_PEERS_MAX];
+	struct bn_rpc_peer peers[BN_PEERS_MAX];
 	unsigned int peers_nr;
 };
 
@@ -111,7 +111,7 @@ static void bn_prepare(struct bn_server *s)
 /* The way back to the sender of a datagram, made once for each of them. */
 static struct ibv_ah *bn_way_back(struct bn_server *s, struct ibv_wc *wc, unsigned int slot)
 {
-	struct bn_peer *peer;
+	struct bn_rpc_peer *peer;
 	unsigned int i;
 
 	for (i = 0; i < s->peers_nr; i++)

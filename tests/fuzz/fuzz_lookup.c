@@ -27,14 +27,14 @@
 #define FZ_SIGNED 0x40
 #define FZ_MOVED 0x80
 
-struct fz_reader {
+struct fz_lookup_reader {
 	struct fz_stream in;
 	struct krp_map map;
 	struct krp_lookup l;
 };
 
 /* Take the server's word for segments and depth, within the harness's memory. */
-static void fz_adopt(struct fz_reader *r, struct krp_root *root)
+static void fz_adopt(struct fz_lookup_reader *r, struct krp_root *root)
 {
 	struct krp_dir_entry *old = r->map.dir;
 	unsigned int i, old_depth = r->map.depth;
@@ -57,7 +57,7 @@ static void fz_adopt(struct fz_reader *r, struct krp_root *root)
 }
 
 /* A root from the input. Return whether a reader would adopt it. */
-static int fz_root(struct fz_reader *r)
+static int fz_root(struct fz_lookup_reader *r)
 {
 	struct krp_root root;
 	__u8 help = fz_byte(&r->in);
@@ -84,7 +84,7 @@ static int fz_root(struct fz_reader *r)
 }
 
 /* A READ may go to the directory's entry or to a bucket of a known segment. */
-static void fz_check_read(const struct fz_reader *r, const struct krp_read *read)
+static void fz_check_read(const struct fz_lookup_reader *r, const struct krp_read *read)
 {
 	__u64 at, segment_bytes = (__u64)KRP_PAGE_BYTES << r->map.log2_segment_pages;
 	unsigned int i;
@@ -107,7 +107,7 @@ static void fz_check_read(const struct fz_reader *r, const struct krp_read *read
 	FZ_ASSERT(r->l.index == at % KRP_PAGE_BYTES / KRP_BUCKET_BYTES);
 }
 
-static void fz_bucket(struct fz_reader *r, struct krp_bucket *b)
+static void fz_bucket(struct fz_lookup_reader *r, struct krp_bucket *b)
 {
 	const struct krp_dir_entry *e = &r->map.dir[krp_hash_prefix(r->l.hash, r->map.depth)];
 	__u8 help = fz_byte(&r->in);
@@ -140,7 +140,7 @@ static void fz_bucket(struct fz_reader *r, struct krp_bucket *b)
 }
 
 /* The verdict again, by other means than the header's. */
-static void fz_check_answer(const struct fz_reader *r, const struct krp_bucket *b, int step,
+static void fz_check_answer(const struct fz_lookup_reader *r, const struct krp_bucket *b, int step,
 			    const struct krp_value *value, const struct krp_value *before)
 {
 	unsigned int i, at = KRP_BUCKET_RECORDS;
@@ -163,7 +163,7 @@ static void fz_check_answer(const struct fz_reader *r, const struct krp_bucket *
 }
 
 /* Only a bucket that says so, and has not the key, sends the reader to the server. */
-static void fz_check_aside(const struct fz_reader *r, const struct krp_bucket *b)
+static void fz_check_aside(const struct fz_lookup_reader *r, const struct krp_bucket *b)
 {
 	unsigned int i;
 
@@ -175,7 +175,7 @@ static void fz_check_aside(const struct fz_reader *r, const struct krp_bucket *b
 }
 
 /* One READ and what the reader makes of it. */
-static int fz_read(struct fz_reader *r, const struct krp_read *read)
+static int fz_read(struct fz_lookup_reader *r, const struct krp_read *read)
 {
 	struct krp_value value, before;
 	struct krp_dir_entry *e;
@@ -213,7 +213,7 @@ static int fz_read(struct fz_reader *r, const struct krp_read *read)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fz_reader r = { .in = { data, size } };
+	struct fz_lookup_reader r = { .in = { data, size } };
 	struct krp_read read = { 0 };
 	struct krp_key key;
 	int step, turns = 0;

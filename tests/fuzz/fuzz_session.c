@@ -19,7 +19,7 @@
 #define FZ_STEPS_MAX 512
 
 /* what to do next, low bits of a byte of the input */
-enum fz_op {
+enum fz_session_op {
 	FZ_RAW,
 	FZ_HEADER,
 	FZ_BODY,
@@ -30,7 +30,7 @@ enum fz_op {
 	FZ_DRAIN,
 };
 
-struct fz_client {
+struct fz_session_client {
 	struct ms_session s;
 	struct ms_hub *hub;
 	struct krp_hello hello;
@@ -45,9 +45,9 @@ struct fz_client {
 
 struct fz_world {
 	struct ms_hub hub;
-	struct fz_client client[FZ_CLIENTS];
+	struct fz_session_client client[FZ_CLIENTS];
 	struct fz_stream in;
-	struct fz_client *speaker;
+	struct fz_session_client *speaker;
 	uint64_t now_ms;
 	int any_gid;
 };
@@ -58,7 +58,7 @@ static const uint8_t fz_gid[FZ_CLIENTS][KRP_GID_BYTES] = { { 0xfe, 0x80, [15] = 
 
 static int fz_send(void *arg, const void *msg, unsigned int bytes, bool notify)
 {
-	struct fz_client *c = arg;
+	struct fz_session_client *c = arg;
 	const struct krp_msg_hdr *hdr = msg;
 
 	FZ_ASSERT(krp_msg_check(msg, bytes, 0) == KRP_ST_OK);
@@ -78,7 +78,7 @@ static int fz_send(void *arg, const void *msg, unsigned int bytes, bool notify)
 
 static int fz_open_reads(void *arg)
 {
-	struct fz_client *c = arg;
+	struct fz_session_client *c = arg;
 
 	FZ_ASSERT(!c->hub->auth || c->proved);
 	FZ_ASSERT(!c->reads && !c->closed);
@@ -96,7 +96,7 @@ static void fz_root(void *arg, struct krp_root_ref *ret_root)
 
 static void fz_close(void *arg, const char *why)
 {
-	struct fz_client *c = arg;
+	struct fz_session_client *c = arg;
 
 	FZ_ASSERT(!c->closed && why && *why);
 	c->closed = 1;
@@ -152,7 +152,7 @@ static const struct ms_ledger_ops fz_ledger_ops = { fz_changed };
 
 static void fz_connect(struct fz_world *w, unsigned int nr)
 {
-	struct fz_client *c = &w->client[nr];
+	struct fz_session_client *c = &w->client[nr];
 	struct krp_link link = { .client_qpn = krp_cpu_to_le32(nr) };
 
 	memcpy(link.client_gid, fz_gid[nr], sizeof(link.client_gid));
@@ -165,7 +165,7 @@ static void fz_connect(struct fz_world *w, unsigned int nr)
 }
 
 /* A body that is in its ranges, so that what lies behind the checks is reached. */
-static void fz_complete(struct fz_world *w, struct fz_client *c, void *msg)
+static void fz_complete(struct fz_world *w, struct fz_session_client *c, void *msg)
 {
 	const struct krp_msg_hdr *hdr = msg;
 	unsigned int nr = (unsigned int)(c - w->client);
@@ -206,7 +206,7 @@ static void fz_complete(struct fz_world *w, struct fz_client *c, void *msg)
 	}
 }
 
-static void fz_say(struct fz_world *w, struct fz_client *c, enum fz_op op)
+static void fz_say(struct fz_world *w, struct fz_session_client *c, enum fz_session_op op)
 {
 	__u64 bytes[KRP_MSG_BYTES_MAX / 8 + 8];
 	struct krp_msg_hdr *hdr = (struct krp_msg_hdr *)bytes;
@@ -236,7 +236,7 @@ static void fz_say(struct fz_world *w, struct fz_client *c, enum fz_op op)
 }
 
 /* The proof that only one who has the key can make. */
-static void fz_prove(struct fz_world *w, struct fz_client *c)
+static void fz_prove(struct fz_world *w, struct fz_session_client *c)
 {
 	struct kru_handshake shake = { &c->s.link, &c->hello, &c->challenge };
 	struct krp_auth auth;
@@ -266,7 +266,7 @@ static void fz_check(struct fz_world *w)
 	unsigned int i;
 
 	for (i = 0; i < FZ_CLIENTS; i++) {
-		struct fz_client *c = &w->client[i];
+		struct fz_session_client *c = &w->client[i];
 
 		FZ_ASSERT((c->s.state == MS_STATE_CLOSING) == !!c->closed);
 		FZ_ASSERT(c->s.state != MS_STATE_READY || c->reads);
@@ -279,8 +279,8 @@ static void fz_check(struct fz_world *w)
 static void fz_step(struct fz_world *w)
 {
 	__u8 what = fz_byte(&w->in);
-	struct fz_client *c = &w->client[(what >> 4) % FZ_CLIENTS];
-	enum fz_op op = what & 7;
+	struct fz_session_client *c = &w->client[(what >> 4) % FZ_CLIENTS];
+	enum fz_session_op op = what & 7;
 
 	switch (op) {
 	case FZ_RAW:

@@ -38,7 +38,8 @@ CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|plan|ses
 TRANSPORT = re.compile(r"(infiniband|rdma)/")
 
 COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "race/lib",
-              "race/tool", "handoff", "tests/model")
+              "race/tool", "handoff", "bench", "tests/model", "tests/module", "tests/fuzz",
+              "tests/stress", "tests/unit")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{", re.M)
 # a function in a header that is not defined there

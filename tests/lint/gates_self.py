@@ -39,6 +39,7 @@ FAULTS = [
     ("layers", "race/lib/planted.h", C_HEAD + '#include "client/wire.h"\n', "race/lib may not use"),
     ("layers", "race/lib/find.c", "#include <krcore/queue.h>\n", "no transport"),
     ("layers", "metaserver/planted.h", C_HEAD + "struct ms_table {\n\tint a;\n};\n", "too"),
+    ("layers", "tests/unit/planted.h", C_HEAD + "struct net {\n\tint a;\n};\n", "too"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
      "\textern int atoi(const char *);\n\n\treturn atoi(s);\n}\n", "cert-err34-c"),
     ("analyzer", "common/gid.c", "#include <stdlib.h>\n"

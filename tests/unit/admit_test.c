@@ -18,7 +18,7 @@
 #define CLIENTS 8
 #define LEASE_MS 30000
 
-struct client {
+struct admit_client {
 	struct ms_session s;
 	bool there;
 	unsigned int closed;
@@ -27,16 +27,16 @@ struct client {
 	bool at_limit; /* its address has as many clients as it may */
 };
 
-struct fixture {
+struct admit_fixture {
 	struct ms_hub hub;
-	struct client client[CLIENTS];
+	struct admit_client client[CLIENTS];
 	uint64_t now;
 };
 
 static int ad_send(void *arg, const void *msg, unsigned int bytes, bool notify)
 {
 	const struct krp_msg_hdr *hdr = msg;
-	struct client *c = arg;
+	struct admit_client *c = arg;
 
 	(void)bytes;
 	(void)notify;
@@ -47,14 +47,14 @@ static int ad_send(void *arg, const void *msg, unsigned int bytes, bool notify)
 
 static int ad_open_reads(void *arg)
 {
-	const struct client *c = arg;
+	const struct admit_client *c = arg;
 
 	return c->at_limit ? -EUSERS : 0;
 }
 
 static bool ad_at_limit(void *arg)
 {
-	const struct client *c = arg;
+	const struct admit_client *c = arg;
 
 	return c->at_limit;
 }
@@ -67,7 +67,7 @@ static void ad_root(void *arg, struct krp_root_ref *ret_root)
 
 static void ad_close(void *arg, const char *why)
 {
-	struct client *c = arg;
+	struct admit_client *c = arg;
 
 	assert_non_null(why);
 	c->closed++;
@@ -78,7 +78,7 @@ static const struct ms_session_ops ad_ops = { ad_send, ad_open_reads, ad_root, a
 
 static int setup(void **state)
 {
-	struct fixture *fx = calloc(1, sizeof(*fx));
+	struct admit_fixture *fx = calloc(1, sizeof(*fx));
 
 	fx->now = 1000000;
 	fx->hub.incarnation = 7;
@@ -96,7 +96,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 	unsigned int i;
 
 	for (i = 0; i < CLIENTS; i++)
@@ -111,17 +111,17 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void give(struct fixture *fx, unsigned int nr, const void *msg)
+static void give(struct admit_fixture *fx, unsigned int nr, const void *msg)
 {
 	const struct krp_msg_hdr *hdr = msg;
 
 	ms_session_receive(&fx->client[nr].s, msg, krp_le16_to_cpu(hdr->bytes), fx->now);
 }
 
-static void connect_client(struct fixture *fx, unsigned int nr, uint8_t gid, uint64_t via)
+static void connect_client(struct admit_fixture *fx, unsigned int nr, uint8_t gid, uint64_t via)
 {
 	const struct krp_link from = { .client_gid = { 0xfe, 0x80, [15] = gid } };
-	struct client *c = &fx->client[nr];
+	struct admit_client *c = &fx->client[nr];
 
 	c->there = true;
 	ms_session_init(&c->s, &fx->hub, &ad_ops, c, &from, true, fx->now);
@@ -129,10 +129,10 @@ static void connect_client(struct fixture *fx, unsigned int nr, uint8_t gid, uin
 }
 
 /* Return: the status of the last answer. */
-static unsigned int attach_as(struct fixture *fx, unsigned int nr, uint8_t owner,
+static unsigned int attach_as(struct admit_fixture *fx, unsigned int nr, uint8_t owner,
 			      uint64_t generation)
 {
-	struct client *c = &fx->client[nr];
+	struct admit_client *c = &fx->client[nr];
 	struct krp_hello h;
 	struct krp_auth a;
 
@@ -151,13 +151,14 @@ static unsigned int attach_as(struct fixture *fx, unsigned int nr, uint8_t owner
 	return c->status;
 }
 
-static unsigned int attach(struct fixture *fx, unsigned int nr, uint8_t owner, uint64_t generation)
+static unsigned int attach(struct admit_fixture *fx, unsigned int nr, uint8_t owner,
+			   uint64_t generation)
 {
 	connect_client(fx, nr, owner, 1);
 	return attach_as(fx, nr, owner, generation);
 }
 
-static void fill(struct fixture *fx)
+static void fill(struct admit_fixture *fx)
 {
 	uint8_t i;
 
@@ -168,7 +169,7 @@ static void fill(struct fixture *fx)
 
 static void test_a_returning_client_replaces_its_session(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 
 	fill(fx);
 	assert_int_equal(attach(fx, 3, 2, 10), KRP_ST_OK);
@@ -185,7 +186,7 @@ static void test_a_returning_client_replaces_its_session(void **state)
 
 static void test_others_are_not_replaced(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 
 	fill(fx);
 	assert_int_equal(attach(fx, 3, 9, 10), KRP_ST_LIMIT_CLIENTS); /* another owner */
@@ -201,7 +202,7 @@ static void test_others_are_not_replaced(void **state)
 /* A client that its address would not let in puts nobody out. */
 static void test_a_client_that_is_refused_replaces_nobody(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 
 	fill(fx);
 	fx->now += 59000; /* all are overdue */
@@ -218,7 +219,7 @@ static void test_a_client_that_is_refused_replaces_nobody(void **state)
 /* Who only says that it is at a GID does not throw out who is there. */
 static void test_a_gid_that_is_only_said_replaces_nothing(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 
 	fill(fx);
 	connect_client(fx, 3, 2, 1);
@@ -240,7 +241,7 @@ static void test_a_gid_that_is_only_said_replaces_nothing(void **state)
 /* HELLO proves nothing: only AUTH closes the old session. */
 static void test_hello_alone_replaces_nothing(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 	struct krp_auth wrong;
 	struct krp_hello h;
 
@@ -265,7 +266,7 @@ static void test_hello_alone_replaces_nothing(void **state)
 /* After a power cut everybody comes back as another life, within some seconds. */
 static void test_the_most_silent_makes_room(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 	struct krp_root_get m;
 
 	fill(fx);
@@ -287,7 +288,7 @@ static void test_the_most_silent_makes_room(void **state)
 /* Who has a long lease says nothing for 15 s, however short the patience of the server. */
 static void test_who_renews_in_time_keeps_its_place(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 
 	fx->hub.limits.lease_ms = 300000;
 	fx->hub.limits.idle_timeout_ms = 16000;
@@ -302,7 +303,7 @@ static void test_who_renews_in_time_keeps_its_place(void **state)
 
 static void test_silence_is_bounded_by_the_lease(void **state)
 {
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 
 	fill(fx);
 	ms_session_check(&fx->client[0].s, fx->now + LEASE_MS - 1);
@@ -322,7 +323,7 @@ static void test_many_owners(void **state)
 	enum {
 		MANY = 20000
 	};
-	struct fixture *fx = *state;
+	struct admit_fixture *fx = *state;
 	struct ms_session *s = calloc(MANY, sizeof(*s));
 	unsigned int i, chain, longest = 0;
 

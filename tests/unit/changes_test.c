@@ -19,7 +19,7 @@
 #define TEN_THOUSAND 10000U
 
 /* A subscriber that counts. */
-struct reader {
+struct changes_reader {
 	struct ms_session s;
 	unsigned int room;
 	unsigned int messages;
@@ -28,9 +28,9 @@ struct reader {
 	struct krp_change last;
 };
 
-struct fixture {
+struct changes_fixture {
 	struct ms_hub hub;
-	struct reader *reader;
+	struct changes_reader *reader;
 	unsigned int nr;
 	uint64_t now;
 };
@@ -38,7 +38,7 @@ struct fixture {
 static int ch_send(void *arg, const void *msg, unsigned int bytes, bool notify)
 {
 	const struct krp_notify *m = msg;
-	struct reader *r = arg;
+	struct changes_reader *r = arg;
 
 	assert_true(notify);
 	assert_int_equal(krp_msg_check(msg, bytes, 0), KRP_ST_OK);
@@ -59,7 +59,7 @@ static const struct ms_session_ops ch_ops = { .send = ch_send };
 
 static int setup(void **state)
 {
-	struct fixture *fx = calloc(1, sizeof(*fx));
+	struct changes_fixture *fx = calloc(1, sizeof(*fx));
 
 	fx->now = 5000;
 	fx->hub.incarnation = 7;
@@ -70,7 +70,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 
 	ms_hub_fini(&fx->hub);
 	free(fx->reader);
@@ -79,7 +79,7 @@ static int teardown(void **state)
 }
 
 /* Sessions that have subscribed; the protocol up to there is session_test's. */
-static void subscribe(struct fixture *fx, unsigned int nr, unsigned int room)
+static void subscribe(struct changes_fixture *fx, unsigned int nr, unsigned int room)
 {
 	unsigned int i;
 
@@ -108,7 +108,8 @@ static struct krp_key key_of(unsigned int gid, unsigned int service)
 	return key;
 }
 
-static void change(struct fixture *fx, unsigned int gid, unsigned int service, uint64_t generation)
+static void change(struct changes_fixture *fx, unsigned int gid, unsigned int service,
+		   uint64_t generation)
 {
 	struct krp_key key = key_of(gid, service);
 
@@ -116,7 +117,7 @@ static void change(struct fixture *fx, unsigned int gid, unsigned int service, u
 }
 
 /* Everything that may be told now. Return: something waits for a budget. */
-static bool tell(struct fixture *fx)
+static bool tell(struct changes_fixture *fx)
 {
 	bool more = ms_hub_seal(&fx->hub, fx->now);
 
@@ -129,7 +130,7 @@ static void test_cost_of_a_change(void **state)
 {
 	const uint64_t changes = 1000,
 		       each = (changes + KRP_NOTIFY_CHANGES - 1) / KRP_NOTIFY_CHANGES;
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 	unsigned int i;
 
 	subscribe(fx, TEN_THOUSAND, UINT32_MAX);
@@ -156,7 +157,7 @@ static void test_rounds(void **state)
 	enum {
 		BUDGET = 256
 	};
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 	unsigned int i, turns;
 
 	subscribe(fx, 1000, UINT32_MAX);
@@ -179,7 +180,7 @@ static void test_rounds(void **state)
 
 static void test_one_key_is_one_note(void **state)
 {
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 	unsigned int i;
 
 	subscribe(fx, 1, UINT32_MAX);
@@ -195,7 +196,7 @@ static void test_one_key_is_one_note(void **state)
 /* 512 subscribers that died with all buffers are nobody else's trouble. */
 static void test_the_dead_harm_nobody(void **state)
 {
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 	unsigned int i, turn;
 
 	subscribe(fx, 600, 0);
@@ -228,7 +229,7 @@ static void test_the_dead_harm_nobody(void **state)
 /* A program that binds and unbinds 20000 times a second, over all services it may. */
 static void test_a_chatty_address(void **state)
 {
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 	unsigned int i, turn, service = 0, seconds = 10;
 
 	subscribe(fx, 2, UINT32_MAX);
@@ -255,7 +256,7 @@ static void test_a_chatty_address(void **state)
 /* More keys than there is room for: everybody forgets everything, and it goes on. */
 static void test_too_many_at_once(void **state)
 {
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 	unsigned int i;
 
 	subscribe(fx, 1, UINT32_MAX);
@@ -273,7 +274,7 @@ static void test_too_many_at_once(void **state)
 /* Nobody has subscribed: nothing is kept. */
 static void test_nobody_listens(void **state)
 {
-	struct fixture *fx = *state;
+	struct changes_fixture *fx = *state;
 
 	change(fx, 1, 0, 1);
 	assert_int_equal(fx->hub.changes.noted, 0);

@@ -23,14 +23,14 @@ static char dir[] = "/tmp/krcore-ctl-XXXXXX";
 static char path[64];
 
 /**
- * struct peer - A daemon that follows a script.
+ * struct ctl_peer - A daemon that follows a script.
  * @fd: listening socket.
  * @thread: its thread.
  * @replies: what to answer to one request after the other, then NULL.
  * @linger: keep the connection open at the end until the client closes.
  * @requests: what it was sent, one after the other.
  */
-struct peer {
+struct ctl_peer {
 	int fd;
 	pthread_t thread;
 	const char *const *replies;
@@ -40,7 +40,7 @@ struct peer {
 
 static void *peer_run(void *arg)
 {
-	struct peer *peer = arg;
+	struct ctl_peer *peer = arg;
 	int fd = accept(peer->fd, NULL, NULL);
 	size_t used = 0;
 	ssize_t got;
@@ -61,11 +61,11 @@ static void *peer_run(void *arg)
 	return NULL;
 }
 
-static void peer_start(struct peer *peer, const char *const *replies, bool linger)
+static void peer_start(struct ctl_peer *peer, const char *const *replies, bool linger)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
-	*peer = (struct peer){ .replies = replies, .linger = linger };
+	*peer = (struct ctl_peer){ .replies = replies, .linger = linger };
 	strcpy(addr.sun_path, path);
 	unlink(path);
 	peer->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -75,7 +75,7 @@ static void peer_start(struct peer *peer, const char *const *replies, bool linge
 	assert_int_equal(pthread_create(&peer->thread, NULL, peer_run, peer), 0);
 }
 
-static void peer_stop(struct peer *peer, struct kru_ctl *ctl)
+static void peer_stop(struct ctl_peer *peer, struct kru_ctl *ctl)
 {
 	kru_ctl_close(ctl);
 	assert_int_equal(pthread_join(peer->thread, NULL), 0);
@@ -146,7 +146,7 @@ static void test_call(void **state)
 	};
 	json_t *args = json_pack("{s:i}", "service", 3), *reply = NULL;
 	struct kru_ctl *ctl = NULL;
-	struct peer peer;
+	struct ctl_peer peer;
 
 	(void)state;
 	peer_start(&peer, replies, false);
@@ -184,7 +184,7 @@ static void test_pages(void **state)
 		NULL,
 	};
 	struct kru_ctl *ctl = NULL;
-	struct peer peer;
+	struct ctl_peer peer;
 	int sum = 0;
 
 	(void)state;
@@ -213,7 +213,7 @@ static void test_bad_replies(void **state)
 		const char *const replies[] = { bad[i], NULL };
 		struct kru_ctl *ctl = NULL;
 		json_t *reply = NULL;
-		struct peer peer;
+		struct ctl_peer peer;
 
 		peer_start(&peer, replies, false);
 		assert_int_equal(kru_ctl_open(path, 5000, &ctl), 0);
@@ -229,7 +229,7 @@ static void test_silence(void **state)
 	static const char *const replies[] = { "{\"ok\":tr", NULL };
 	struct kru_ctl *ctl = NULL;
 	json_t *reply = NULL;
-	struct peer peer;
+	struct ctl_peer peer;
 
 	(void)state;
 	peer_start(&peer, replies, true);
@@ -247,7 +247,7 @@ static void test_too_long(void **state)
 	const char *const replies[] = { huge, NULL };
 	struct kru_ctl *ctl = NULL;
 	json_t *args, *reply = NULL;
-	struct peer peer;
+	struct ctl_peer peer;
 
 	(void)state;
 	assert_non_null(huge);

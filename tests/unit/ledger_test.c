@@ -21,7 +21,7 @@
 #define LEASE_MS 3000U
 #define RECORDS_MAX 64U
 
-struct fixture {
+struct ledger_fixture {
 	struct ms_table *table;
 	struct ms_ledger *l;
 	uint64_t events;
@@ -33,7 +33,7 @@ struct fixture {
 static void fx_changed(void *arg, unsigned int event, const struct krp_key *key,
 		       uint64_t generation, const char *why)
 {
-	struct fixture *fx = arg;
+	struct ledger_fixture *fx = arg;
 
 	assert_true(generation);
 	assert_non_null(why);
@@ -49,7 +49,7 @@ static void fx_changed(void *arg, unsigned int event, const struct krp_key *key,
 
 static const struct ms_ledger_ops fx_ops = { fx_changed };
 
-static void fx_open(struct fixture *fx, unsigned int segments_max, unsigned int depth_max)
+static void fx_open(struct ledger_fixture *fx, unsigned int segments_max, unsigned int depth_max)
 {
 	struct ms_table_config tc = { .incarnation = 77,
 				      .salt = 5,
@@ -65,7 +65,7 @@ static void fx_open(struct fixture *fx, unsigned int segments_max, unsigned int 
 	assert_int_equal(ms_ledger_new(&lc, fx->table, &fx_ops, fx, fx->now, &fx->l), 0);
 }
 
-static void fx_close(struct fixture *fx)
+static void fx_close(struct ledger_fixture *fx)
 {
 	ms_ledger_free(fx->l);
 	ms_table_free(fx->table);
@@ -100,20 +100,21 @@ static struct krp_value value_of(uint64_t generation, unsigned int payload)
 	return v;
 }
 
-static unsigned int publish(struct fixture *fx, const struct ms_claim *who, struct krp_key key,
-			    unsigned int payload)
+static unsigned int publish(struct ledger_fixture *fx, const struct ms_claim *who,
+			    struct krp_key key, unsigned int payload)
 {
 	struct krp_value v = value_of(who->generation, payload);
 
 	return ms_ledger_publish(fx->l, fx->now, who, &key, &v);
 }
 
-static unsigned int withdraw(struct fixture *fx, const struct ms_claim *who, struct krp_key key)
+static unsigned int withdraw(struct ledger_fixture *fx, const struct ms_claim *who,
+			     struct krp_key key)
 {
 	return ms_ledger_withdraw(fx->l, fx->now, who, &key);
 }
 
-static int payload_at(struct fixture *fx, struct krp_key key)
+static int payload_at(struct ledger_fixture *fx, struct krp_key key)
 {
 	struct krp_value v;
 	int payload;
@@ -124,13 +125,13 @@ static int payload_at(struct fixture *fx, struct krp_key key)
 	return payload;
 }
 
-static void sweep(struct fixture *fx)
+static void sweep(struct ledger_fixture *fx)
 {
 	while (ms_ledger_sweep(fx->l, fx->now, 1000))
 		;
 }
 
-static struct krp_key twin_of(struct fixture *fx, struct krp_key of, unsigned int nr)
+static struct krp_key twin_of(struct ledger_fixture *fx, struct krp_key of, unsigned int nr)
 {
 	struct krp_key key;
 
@@ -138,7 +139,7 @@ static struct krp_key twin_of(struct fixture *fx, struct krp_key of, unsigned in
 	return key;
 }
 
-static uint64_t aside(struct fixture *fx)
+static uint64_t aside(struct ledger_fixture *fx)
 {
 	struct ms_table_stats stats;
 
@@ -155,7 +156,7 @@ static void test_crowded_out(void **state)
 	struct ms_claim crowd = claim(1, 3), victim = claim(2, 3);
 	struct krp_key key = key_of(7, 300);
 	struct ms_ledger_record rec;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i;
 
 	(void)state;
@@ -188,7 +189,7 @@ static void test_crowded_out(void **state)
 static void test_same_owner_is_idempotent(void **state)
 {
 	struct ms_claim a = claim(1, 10);
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -207,7 +208,7 @@ static void test_generations(void **state)
 {
 	struct ms_claim old = claim(1, 10), new = claim(1, 11);
 	struct ms_ledger_stats st;
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -241,7 +242,7 @@ static void test_generations(void **state)
 static void test_newer_generation_withdraws(void **state)
 {
 	struct ms_claim old = claim(1, 10), new = claim(1, 11);
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -258,7 +259,7 @@ static void test_the_same_identity_elsewhere(void **state)
 	struct ms_claim a = claim(1, 10), b = claim(1, 11), any = claim(1, 12);
 	struct krp_key key = key_of(1, 0), other = key_of(2, 0);
 	struct ms_ledger_record rec;
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -289,7 +290,7 @@ static void test_the_same_identity_elsewhere(void **state)
 static void test_other_owner(void **state)
 {
 	struct ms_claim a = claim(1, 10), b = claim(2, 99);
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -316,7 +317,7 @@ static void test_other_owner(void **state)
 static void test_a_ports_record_has_room_beside_services(void **state)
 {
 	struct ms_claim a = claim(1, 10);
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i;
 
 	(void)state;
@@ -335,7 +336,7 @@ static void test_limits_leave_state_alone(void **state)
 {
 	struct ms_claim a = claim(1, 10), b = claim(2, 10);
 	struct ms_ledger_stats before, after;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i, n;
 
 	(void)state;
@@ -370,7 +371,7 @@ static void test_limits_leave_state_alone(void **state)
 static void test_device_failure_leaves_state_alone(void **state)
 {
 	struct ms_claim a = claim(1, 10);
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i, status = 0;
 
 	(void)state;
@@ -393,7 +394,7 @@ static void test_expiry_order_and_lag(void **state)
 	};
 	uint64_t deadline[OWNERS];
 	struct ms_claim who;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i;
 
 	(void)state;
@@ -425,7 +426,7 @@ static void test_expiry_order_and_lag(void **state)
 static void test_renewal_moves_the_deadline(void **state)
 {
 	struct ms_claim a = claim(1, 10), shorter = a;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	int i;
 
 	(void)state;
@@ -449,7 +450,7 @@ static void test_renewal_moves_the_deadline(void **state)
 static void test_long_pause(void **state)
 {
 	struct ms_claim a = claim(1, 10);
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -463,7 +464,7 @@ static void test_long_pause(void **state)
 static void test_sweep_is_bounded(void **state)
 {
 	struct ms_claim a = claim(1, 10), b = claim(2, 10);
-	struct fixture fx;
+	struct ledger_fixture fx;
 	uint64_t gone;
 	unsigned int i, turns = 0;
 	bool more;
@@ -499,7 +500,7 @@ static void test_import(void **state)
 	struct krp_value v = value_of(15, 1), bad = v;
 	struct krp_key key = key_of(1, 0), other = key_of(1, 1);
 	struct ms_ledger_record rec;
-	struct fixture fx;
+	struct ledger_fixture fx;
 
 	(void)state;
 	fx_open(&fx, 8, 8);
@@ -537,7 +538,7 @@ static void test_import_is_kept_or_dropped(void **state)
 	struct ms_claim b = claim(2, 20);
 	struct krp_value v = value_of(15, 1);
 	struct ms_ledger_stats stats;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i;
 
 	(void)state;
@@ -577,7 +578,7 @@ static void test_each_goes_on_where_it_stopped(void **state)
 {
 	struct ms_claim who;
 	unsigned int i, left, seen = 0;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	uint64_t from = 0;
 
 	(void)state;
@@ -602,7 +603,7 @@ enum {
 	MODEL_GENERATIONS = 3
 };
 
-struct model {
+struct ledger_model {
 	struct {
 		int owner; /* -1: none, MODEL_OWNERS: imported */
 		int generation;
@@ -612,12 +613,12 @@ struct model {
 	unsigned int records_max;
 };
 
-static uint64_t *model_deadline(struct model *m, int owner, int generation)
+static uint64_t *model_deadline(struct ledger_model *m, int owner, int generation)
 {
 	return &m->deadline[owner][owner == MODEL_OWNERS ? 0 : generation];
 }
 
-static unsigned int model_count(const struct model *m, int owner, int generation)
+static unsigned int model_count(const struct ledger_model *m, int owner, int generation)
 {
 	unsigned int i, n = 0;
 
@@ -626,7 +627,8 @@ static unsigned int model_count(const struct model *m, int owner, int generation
 	return n;
 }
 
-static unsigned int model_judge(struct model *m, uint64_t now, int i, int owner, int generation)
+static unsigned int model_judge(struct ledger_model *m, uint64_t now, int i, int owner,
+				int generation)
 {
 	if (m->rec[i].owner == MODEL_OWNERS || m->rec[i].owner == owner)
 		return generation >= m->rec[i].generation ? KRP_ST_OK : KRP_ST_STALE_GENERATION;
@@ -635,8 +637,8 @@ static unsigned int model_judge(struct model *m, uint64_t now, int i, int owner,
 	return KRP_ST_NOT_OWNER;
 }
 
-static unsigned int model_publish(struct model *m, uint64_t now, int i, int owner, int generation,
-				  unsigned int payload)
+static unsigned int model_publish(struct ledger_model *m, uint64_t now, int i, int owner,
+				  int generation, unsigned int payload)
 {
 	unsigned int status = KRP_ST_OK;
 
@@ -654,7 +656,8 @@ static unsigned int model_publish(struct model *m, uint64_t now, int i, int owne
 	return KRP_ST_OK;
 }
 
-static unsigned int model_withdraw(struct model *m, uint64_t now, int i, int owner, int generation)
+static unsigned int model_withdraw(struct ledger_model *m, uint64_t now, int i, int owner,
+				   int generation)
 {
 	unsigned int status;
 
@@ -668,7 +671,7 @@ static unsigned int model_withdraw(struct model *m, uint64_t now, int i, int own
 	return status;
 }
 
-static void model_sweep(struct model *m, uint64_t now)
+static void model_sweep(struct ledger_model *m, uint64_t now)
 {
 	int i;
 
@@ -678,7 +681,7 @@ static void model_sweep(struct model *m, uint64_t now)
 			m->rec[i].owner = -1;
 }
 
-static void model_compare(struct model *m, struct fixture *fx)
+static void model_compare(struct ledger_model *m, struct ledger_fixture *fx)
 {
 	struct ms_ledger_record rec;
 	uint64_t deadline;
@@ -701,7 +704,7 @@ static void model_compare(struct model *m, struct fixture *fx)
 }
 
 /* One random operation on both; times are whole ticks, so expiry is exact. */
-static void model_step(struct model *m, struct fixture *fx, unsigned int turn)
+static void model_step(struct ledger_model *m, struct ledger_fixture *fx, unsigned int turn)
 {
 	int i = (int)((unsigned int)rand() % MODEL_KEYS);
 	int owner = (int)((unsigned int)rand() % MODEL_OWNERS);
@@ -750,8 +753,8 @@ static void test_random_operations_against_model(void **state)
 {
 	struct ms_ledger_stats st;
 	struct ms_table_stats ts;
-	struct fixture fx;
-	struct model m = { 0 };
+	struct ledger_fixture fx;
+	struct ledger_model m = { 0 };
 	unsigned int turn, i, n = 0;
 
 	(void)state;
@@ -788,7 +791,7 @@ static void test_many_owners(void **state)
 	};
 	struct ms_claim who = claim(0, 10);
 	struct ms_ledger_stats st;
-	struct fixture fx;
+	struct ledger_fixture fx;
 	unsigned int i;
 
 	(void)state;

@@ -17,7 +17,7 @@
 #include "metaserver/server_priv.h"
 #include "proto/krp_reject.h"
 
-struct fixture {
+struct stranger_fixture {
 	struct ms_server srv;
 	struct rdma_cm_id id; /* of a request */
 	struct ms_conn conn[MS_PENDING_MAX + MS_SOURCE_STRANGERS_MAX];
@@ -27,7 +27,7 @@ struct fixture {
 
 static void st_close(void *arg, const char *why)
 {
-	struct fixture *fx = arg;
+	struct stranger_fixture *fx = arg;
 
 	assert_non_null(why);
 	fx->closed++;
@@ -37,7 +37,7 @@ static const struct ms_session_ops st_ops = { .close = st_close };
 
 static int setup(void **state)
 {
-	struct fixture *fx = calloc(1, sizeof(*fx));
+	struct stranger_fixture *fx = calloc(1, sizeof(*fx));
 
 	TAILQ_INIT(&fx->srv.strangers);
 	fx->srv.hub.limits.clients_max = 10;
@@ -49,7 +49,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 	unsigned int i;
 
 	for (i = 0; i < fx->nr; i++) {
@@ -63,7 +63,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct sockaddr *from(struct fixture *fx, uint32_t host)
+static struct sockaddr *from(struct stranger_fixture *fx, uint32_t host)
 {
 	struct sockaddr_in *peer = (struct sockaddr_in *)&fx->id.route.addr.dst_addr;
 
@@ -73,7 +73,7 @@ static struct sockaddr *from(struct fixture *fx, uint32_t host)
 }
 
 /* Strangers from an address, that attached at @born_ms. */
-static void crowd(struct fixture *fx, uint32_t host, unsigned int nr, uint64_t born_ms)
+static void crowd(struct stranger_fixture *fx, uint32_t host, unsigned int nr, uint64_t born_ms)
 {
 	static const struct krp_link link;
 
@@ -89,7 +89,7 @@ static void crowd(struct fixture *fx, uint32_t host, unsigned int nr, uint64_t b
 	}
 }
 
-static unsigned int judge(struct fixture *fx, uint32_t host)
+static unsigned int judge(struct stranger_fixture *fx, uint32_t host)
 {
 	from(fx, host);
 	return ms_conn_judge(&fx->srv, &fx->id);
@@ -98,7 +98,7 @@ static unsigned int judge(struct fixture *fx, uint32_t host)
 /* A request that is refused for its address has put nobody out. */
 static void test_who_is_refused_puts_nobody_out(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 	uint64_t now_ms;
 	uint32_t host;
 
@@ -120,7 +120,7 @@ static void test_who_is_refused_puts_nobody_out(void **state)
 /* Who writes an address that is not his into his requests does not keep its owner away. */
 static void test_an_address_is_no_limit_while_there_is_room(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 
 	crowd(fx, 7, MS_SOURCE_STRANGERS_MAX, 0);
 	assert_int_equal(judge(fx, 7), 0);
@@ -147,7 +147,7 @@ static const uint8_t *at(uint32_t host)
 /* The bound of clients of an address that were let in holds always. */
 static void test_clients_of_an_address(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 
 	fx->srv.conf.clients_per_address_max = 2;
 	crowd(fx, 7, 3, 0);
@@ -167,7 +167,7 @@ static void test_clients_of_an_address(void **state)
 /* A client counts where its queue pair is, whatever address its request has claimed. */
 static void test_a_claimed_address_is_not_where_a_client_counts(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 
 	fx->srv.conf.clients_per_address_max = 2;
 	crowd(fx, 7, 3, 0);
@@ -209,7 +209,7 @@ static void test_a_gid_is_another_name_of_an_address(void **state)
 /* Strangers count where they send from as soon as they send, whatever they claimed before. */
 static void test_a_stranger_counts_where_it_sends_from(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 	unsigned int i;
 
 	/* from 9, each under another name, and what fills the places up to where it matters */
@@ -233,7 +233,7 @@ static void test_a_stranger_counts_where_it_sends_from(void **state)
 /* A victim whose address many claim keeps its places when they are heard of from elsewhere. */
 static void test_a_victim_of_claims_is_freed_of_them(void **state)
 {
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 	unsigned int i;
 
 	crowd(fx, 7, MS_PENDING_MAX / 2, 0);
@@ -255,7 +255,7 @@ static void test_half_messages_lose_no_receives(void **state)
 		RECEIVES = 64
 	};
 	bool posted[RECEIVES];
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 	struct ms_device dev = {
 		.srv = &fx->srv,
 		.recv_nr = RECEIVES,
@@ -280,7 +280,7 @@ static void test_listen_goes_by_the_end_of_the_connection(void **state)
 		[10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7
 	};
 	static const __u8 v6[KRP_GID_BYTES] = { 0xfd, [15] = 0x12 };
-	struct ms_server *srv = &((struct fixture *)*state)->srv;
+	struct ms_server *srv = &((struct stranger_fixture *)*state)->srv;
 	__u8 other[KRP_GID_BYTES];
 	unsigned int at;
 

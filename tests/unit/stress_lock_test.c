@@ -258,7 +258,7 @@ int __wrap_krcore_wait(struct krcore_node *node, int timeout_ms)
 
 /* runs */
 
-struct client {
+struct lock_client {
 	pthread_t thread;
 	struct st_lock_run *run;
 	unsigned int number;
@@ -266,7 +266,7 @@ struct client {
 
 static void *client_thread(void *arg)
 {
-	struct client *client = arg;
+	struct lock_client *client = arg;
 
 	st_lock_client(client->run, client->number);
 	return NULL;
@@ -276,7 +276,7 @@ static void *client_thread(void *arg)
 static struct st_lock_counts go(enum fault fault, unsigned int ms)
 {
 	static struct st_lock_run run;
-	struct client clients[CLIENTS];
+	struct lock_client clients[CLIENTS];
 	struct st_lock_counts sum = { 0 };
 	unsigned int i;
 
@@ -292,7 +292,7 @@ static struct st_lock_counts go(enum fault fault, unsigned int ms)
 		.careless = fault == CARELESS,
 	};
 	for (i = 0; i < CLIENTS; i++) {
-		clients[i] = (struct client){ .run = &run, .number = i };
+		clients[i] = (struct lock_client){ .run = &run, .number = i };
 		assert_int_equal(
 			pthread_create(&clients[i].thread, NULL, client_thread, &clients[i]), 0);
 	}
