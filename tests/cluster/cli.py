@@ -8,9 +8,9 @@ import pathlib
 import signal
 import sys
 
-from . import bench, demo, host, kernel, module, nic, packages, shell
+from . import bench, demo, host, kernel, loop, module, nic, packages, shell
 from .cluster import Cluster
-from .suite import Suite, select, share
+from .suite import Suite, can, select, share
 
 
 def _up_folder():
@@ -30,9 +30,7 @@ def _running():
 
 def _test(options):
     log_dir = host.build_dir() / "logs" / options.part
-    can = [what for what, there in (("dc", nic.get(options.nic).dc),
-                                    ("debug", options.kernel == "debug")) if there]
-    tests = select(options.pattern, can)
+    tests = select(options.pattern, can(nic.get(options.nic), options.kernel))
     if options.share:
         tests = share(tests, options.share)
     if options.list:
@@ -45,8 +43,7 @@ def _test(options):
         good = suite.run(tests)
     if not good:
         host.say(f"logs of the guests: {log_dir}")
-    print(f"{suite.passed} passed, {suite.failed} failed"
-          + (f", {suite.skipped} skipped" if suite.skipped else ""))
+    print(suite.summary())
     return 0 if good else 1
 
 
@@ -99,6 +96,7 @@ def _pushed(cluster, built):
 
 def _push(options):
     cluster = _running()
+    loop.forget(cluster)
     if options.what == "module":
         module.install(cluster, module.build_from_checkout)
         return 0
@@ -111,6 +109,10 @@ def _push(options):
     notes.write_text(json.dumps(built.files))
     module.install(cluster)
     return 0
+
+
+def _loop(options):
+    return loop.run(_running(), options.pattern)
 
 
 def _build(_options):
@@ -160,6 +162,10 @@ def _parser():
                    "build krcore's packages and module, and install them in the cluster that is up")
     push.add_argument("what", nargs="?", choices=("all", "module"), default="all",
                       help="module: krcore.ko alone, straight from the checkout")
+    sub = command("loop", _loop, "compile what has changed, put it into the cluster that is up, "
+                                 "and run tests there; says what each step took")
+    sub.add_argument("pattern", help="regular expression over the tests' names, such as "
+                                     "module.traffic")
     command("build", _build, "build krcore's packages; prints their paths")
     sub = command("shell", _shell, "a shell in a guest of the cluster that is up, or one command")
     sub.add_argument("--timeout", type=float, default=600, help="seconds (default: %(default)s)")

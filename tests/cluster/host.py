@@ -36,6 +36,11 @@ def build_dir():
     return pathlib.Path(os.environ.get("KRCORE_BUILD") or CHECKOUT / "build")
 
 
+def clock_start():
+    """When the command began, as of time.time()."""
+    return _start
+
+
 def say(text):
     """One line of progress, with the time since the command began."""
     elapsed = int(time.time() - _start)

@@ -129,8 +129,7 @@ def program(machine, bits=64):
     """Its path in a guest, installed once."""
     name = PROGRAM if bits == 64 else f"{PROGRAM}32"
     target = f"/usr/local/bin/{name.rpartition('/')[2]}"
-    if machine.run(f"test -x {target}", check=False).status:
-        programs.install(machine, name, target)
+    programs.install_once(machine, name, target)
     return target
 
 

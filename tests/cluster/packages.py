@@ -5,9 +5,11 @@ Built in a copy of the tree, so that the checkout stays as it is; the copy is ke
 so that a second build compiles only what changed.
 """
 
+import contextlib
 import filecmp
 import os
 import shutil
+import tempfile
 
 from . import host
 
@@ -161,15 +163,36 @@ class Packages:
                 cluster.each(lambda machine: self._update_in(machine, changed))
 
     def _update_in(self, machine, changed):
-        for name in changed:
-            source = self._unpacked / name.lstrip("/")
-            machine.run(f"mkdir -p '{os.path.dirname(name)}'")  # dpkg may leave manuals out
-            machine.push(source, f"{name}.new", mode=source.stat().st_mode & 0o7777)
-            machine.run(f"mv -f '{name}.new' '{name}'")
+        write_files(machine, self._unpacked, changed)
         if any("systemd" in name for name in changed):
             machine.run("systemctl daemon-reload")
         if any("sysusers" in name or "tmpfiles" in name for name in changed):
             machine.run("systemd-sysusers; systemd-tmpfiles --create krcore.conf")
+
+
+def write_files(machine, root, names):
+    """Write files of a guest, as they are below the folder `root`: each appears as a whole."""
+    for name in names:
+        source = root / name.lstrip("/")
+        machine.run(f"mkdir -p '{os.path.dirname(name)}'")  # dpkg may leave manuals out
+        machine.push(source, f"{name}.new", mode=source.stat().st_mode & 0o7777)
+        machine.run(f"mv -f '{name}.new' '{name}'")
+
+
+@contextlib.contextmanager
+def staged():
+    """Compile what the packages contain, as they are compiled and without making them; a folder
+    for the block with all that is installed, not stripped."""
+    with host.making("packages"):
+        copy = host.build_dir() / "packages" / "tree"
+        if not list(copy.glob("obj-*")):
+            _build()
+        _synchronise(_sources(), copy)
+        (objects,) = copy.glob("obj-*")
+        host.run(["cmake", "--build", objects], timeout=1200)
+        with tempfile.TemporaryDirectory(prefix="krcore-staged-") as folder:
+            host.run(["cmake", "--install", objects], env=dict(os.environ, DESTDIR=folder))
+            yield folder
 
 
 def install(cluster):

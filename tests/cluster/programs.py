@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Programs of the build tree, for tests and benchmarks that need more than packages."""
 
+import functools
 import pathlib
 import tempfile
 
@@ -22,6 +23,21 @@ def built(name):
     if not path.is_file():
         raise host.ClusterError(f"{path}: not built")
     return path
+
+
+def install_once(machine, name, target):
+    """install(), unless the guest has it already as it is built now."""
+    stamp = _digest(built(name))
+    if machine.run(f"test -x {target} && cat {target}.stamp", check=False).out.strip() == stamp:
+        return
+    install(machine, name, target)
+    machine.push(f"{stamp}\n".encode(), f"{target}.stamp")
+
+
+@functools.lru_cache
+def _digest(path):
+    """Of a program, which does not change any more once built() has returned it."""
+    return host.digest(path)
 
 
 def install(machine, name, target=None):

@@ -96,6 +96,11 @@ def select(pattern, can=("dc", "debug")):
     return found + last
 
 
+def can(nic, kernel):
+    """What tests may need of a card and a kernel (its name), for select()."""
+    return [what for what, there in (("dc", nic.dc), ("debug", kernel == "debug")) if there]
+
+
 def share(tests, which):
     """One of several equal shares of the tests; `which` is "2/4" for the second of four.
 
@@ -203,6 +208,11 @@ class Suite:
                 machine.kernel_problems()
         except host.ClusterError as error:
             self._broken = f"not run: the cluster is broken: {error}"
+
+    def summary(self):
+        """The last line of a run."""
+        return f"{self.passed} passed, {self.failed} failed" \
+            + (f", {self.skipped} skipped" if self.skipped else "")
 
     def save_logs(self, name):
         """Keep what the guests and their machines said, for a person."""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The cluster's harness, as far as it needs no guest: what of a kernel log is trouble, which
-tests a run has, and that a test which skips is looked at all the same.
+tests a run has, that a test which skips is looked at all the same, and what ./run loop writes.
 
 Usage: harness_test.py SOURCE-TREE
 """
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ import unittest.mock
 TREE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TREE / "tests"))
 
-from cluster import host, packages, suite               # noqa: E402
+from cluster import host, loop, module, packages, suite  # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
@@ -189,6 +191,126 @@ class SideBySide(unittest.TestCase):
         runs = [subprocess.Popen([sys.executable, "-B", "-c", script],
                                  stderr=subprocess.DEVNULL) for _ in range(3)]
         self.assertEqual([run.wait(60) for run in runs], [0, 0, 0])
+
+
+class Guest:
+    """What is written to a guest whose cluster stays up."""
+    name = "node1"
+
+    def __init__(self):
+        self.written = []
+        self.ran = []
+        self.stamp = ""
+
+    def run(self, command, **_):
+        """A command there: of the module's stamp it knows what was echoed to it."""
+        self.ran.append(command)
+        echoed = re.search(r"echo (\w+ \w+) >/usr/lib/modules", command)
+        if echoed:
+            self.stamp = echoed.group(1)
+        return types.SimpleNamespace(status=0, out=self.stamp)
+
+    def push(self, source, path, mode=None):
+        """A file of it; all that counts is which."""
+        del source, mode
+        self.written.append(path.removesuffix(".new"))
+
+    def take(self):
+        """What was written since the last call."""
+        written, self.written = self.written, []
+        return written
+
+
+class Loop(unittest.TestCase):
+    """./run loop: what a call puts into guests that stay."""
+
+    INSTALLED = ("/usr/bin/tool", "/usr/lib/one/lib.so.1.0")
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name, "cluster")
+        self.folder.mkdir()
+        (self.folder / "pushed-shape").write_text(json.dumps(dict.fromkeys(self.INSTALLED, "")))
+        self.staged = pathlib.Path(scratch.name, "staged")
+        self.guest = Guest()
+        self.cluster = types.SimpleNamespace(
+            folder=self.folder, each=lambda action: action(self.guest),
+            kernel=types.SimpleNamespace(name="6.1", release="6.1.0-toy"))
+        for name in (*self.INSTALLED, "/usr/bin/of-no-package"):
+            self.stage(name, "true")
+        self.stage("/usr/share/manual", "true").write_text("no program")
+
+    def stage(self, name, program):
+        """A program of this machine, as if it had just been compiled."""
+        path = self.staged / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shutil.which(program), path)
+        return path
+
+    def call(self):
+        """One call's user space, with the notes that the last one left; what it wrote."""
+        notes = loop.Notes(self.cluster)
+        kept = pathlib.Path(tempfile.mkdtemp(dir=self.folder.parent))
+        shutil.copytree(self.staged, kept, dirs_exist_ok=True)
+        try:
+            loop.push_files(self.cluster, notes, kept)
+        finally:
+            notes.save()
+        return self.guest.take()
+
+    def test_only_what_differs_is_written(self):
+        self.assertEqual(self.call(), sorted(self.INSTALLED))
+        self.assertEqual(self.call(), [])
+        self.stage(self.INSTALLED[1], "false")
+        self.assertEqual(self.call(), [self.INSTALLED[1]])
+        self.assertEqual(self.call(), [])
+        self.stage(self.INSTALLED[1], "true")       # the line is changed back
+        self.assertEqual(self.call(), [self.INSTALLED[1]])
+
+    def test_after_a_push_nothing_is_taken_for_granted(self):
+        self.call()
+        loop.forget(self.cluster)
+        self.assertEqual(self.call(), sorted(self.INSTALLED))
+
+    def test_a_guest_that_could_not_be_written_is_written_again(self):
+        def torn(*_, **__):
+            raise host.ClusterError("the guest died")
+        self.call()
+        self.stage(self.INSTALLED[0], "false")
+        with unittest.mock.patch.object(Guest, "push", torn), self.assertRaises(host.ClusterError):
+            self.call()
+        self.stage(self.INSTALLED[0], "true")
+        self.assertEqual(self.call(), [self.INSTALLED[0]])
+
+    def module(self, source, depends):
+        """A call's module, compiled from this; whether it was written, and whether depmod ran."""
+        made = self.folder / "krcore.ko"
+        made.write_text(source)
+        self.guest.ran.clear()
+        with unittest.mock.patch.object(host, "run", lambda argv, **_: depends):
+            module.install(self.cluster, lambda _kernel: made)
+        return bool(self.guest.take()), any("depmod" in line for line in self.guest.ran)
+
+    def test_depmod_runs_when_it_has_something_new_to_know(self):
+        self.assertEqual(self.module("one", "ib_core"), (True, True))
+        self.assertEqual(self.module("one", "ib_core"), (False, False))
+        self.assertEqual(self.module("two", "ib_core"), (True, False))
+        self.assertEqual(self.module("three", "ib_core,mlx5_ib"), (True, True))
+
+    def test_a_module_is_compiled_when_its_sources_have_changed(self):
+        built = []
+        tree = self.folder.parent / "tree"
+        for name in loop.MODULE_SOURCES:
+            (tree / name).mkdir(parents=True)
+        with unittest.mock.patch.object(host, "CHECKOUT", tree), \
+                unittest.mock.patch.object(module, "install", lambda *_: built.append(1)):
+            for text in ("one", "one", "two"):
+                (tree / "proto/a.h").write_text(text)
+                notes = loop.Notes(self.cluster)
+                loop.push_module(self.cluster, notes)
+                notes.save()
+        self.assertEqual(len(built), 2)
 
 
 unittest.main(argv=sys.argv[:1])
