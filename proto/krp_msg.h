@@ -693,6 +693,21 @@ static inline void krp_msg_init(void *msg, unsigned int type, __u32 xid, unsigne
 }
 
 /**
+ * krp_hello_check() - Ranges and pads of a HELLO's body.
+ * @m: message whose header and length are good.
+ *
+ * Context: any.
+ * Return: 1 if they are right, else 0.
+ */
+static inline int krp_hello_check(const struct krp_hello *m)
+{
+	return krp_is_zero(m->rsvd, sizeof(m->rsvd)) && krp_is_zero(m->rsvd2, sizeof(m->rsvd2)) &&
+	       m->generation && m->hdr.version == m->version_max &&
+	       !krp_is_zero(m->owner, sizeof(m->owner)) && !krp_is_zero(m->gid, sizeof(m->gid)) &&
+	       !m->name[KRP_NAME_BYTES - 1] && m->version_min <= m->version_max;
+}
+
+/**
  * krp_notify_check() - Ranges and pads of a NOTIFY's body.
  * @m: message whose header and length are good.
  *
@@ -737,16 +752,9 @@ static inline unsigned int krp_msg_check_body(const void *msg)
 #define KRP_PAD_ZERO(type, field) \
 	krp_is_zero(((const struct type *)msg)->field, sizeof(((const struct type *)msg)->field))
 	switch (hdr->type) {
-	case KRP_MSG_HELLO: {
-		const struct krp_hello *m = (const struct krp_hello *)msg;
-
-		ok = KRP_PAD_ZERO(krp_hello, rsvd) && KRP_PAD_ZERO(krp_hello, rsvd2) &&
-		     m->generation && m->hdr.version == m->version_max &&
-		     !krp_is_zero(m->owner, sizeof(m->owner)) &&
-		     !krp_is_zero(m->gid, sizeof(m->gid)) && !m->name[KRP_NAME_BYTES - 1] &&
-		     m->version_min <= m->version_max;
+	case KRP_MSG_HELLO:
+		ok = krp_hello_check((const struct krp_hello *)msg);
 		break;
-	}
 	case KRP_MSG_CHALLENGE: {
 		const struct krp_challenge *m = (const struct krp_challenge *)msg;
 
