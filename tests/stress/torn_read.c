@@ -297,62 +297,86 @@ static void usage(void)
 	exit(2);
 }
 
-int main(int argc, char **argv)
+/* What the command line asks for, beside lookups_wanted. */
+struct torn_options {
+	unsigned int readers;
+	__u64 seed;
+	bool expect_errors;
+};
+
+static struct torn_options parse_options(int argc, char **argv)
 {
 	static const struct option options[] = { { "lookups", required_argument, NULL, 'l' },
 						 { "readers", required_argument, NULL, 'r' },
 						 { "seed", required_argument, NULL, 's' },
 						 { "expect-errors", no_argument, NULL, 'e' },
 						 { NULL, 0, NULL, 0 } };
-	static struct reader readers[READERS_MAX];
-	unsigned int readers_nr = 3, rounds = 0, i;
-	bool expect_errors = false;
-	struct counts sum = { 0 };
-	struct timespec t0, t1;
-	__u64 rnd = 1;
-	bool failed = false;
+	struct torn_options o = { .readers = 3, .seed = 1 };
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		if (opt == 'l')
 			lookups_wanted = strtoul(optarg, NULL, 10);
 		else if (opt == 'r')
-			readers_nr = (unsigned int)strtoul(optarg, NULL, 10);
+			o.readers = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (opt == 's')
-			rnd = strtoull(optarg, NULL, 10);
+			o.seed = strtoull(optarg, NULL, 10);
 		else if (opt == 'e')
-			expect_errors = true;
+			o.expect_errors = true;
 		else
 			usage();
 	}
-	if (optind != argc || !lookups_wanted || !readers_nr || readers_nr > READERS_MAX)
+	if (optind != argc || !lookups_wanted || !o.readers || o.readers > READERS_MAX)
 		usage();
+	return o;
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &t0);
-	pthread_barrier_init(&round_start, NULL, readers_nr + 1);
-	pthread_barrier_init(&round_end, NULL, readers_nr + 1);
-	for (i = 0; i < readers_nr; i++) {
-		readers[i].rnd = next_random(&rnd);
-		if (pthread_create(&readers[i].thread, NULL, reader_main, &readers[i]))
-			abort();
-	}
-	while (atomic_load(&lookups_done) < lookups_wanted && !(expect_errors && failed)) {
+/* Rounds until the readers have done what is wanted; returns how many. */
+static unsigned int rounds_run(const struct torn_options *o, __u64 *rnd,
+			       const struct reader *readers)
+{
+	unsigned int rounds = 0, i;
+	bool failed = false;
+
+	while (atomic_load(&lookups_done) < lookups_wanted && !(o->expect_errors && failed)) {
 		unsigned long part = lookups_wanted / 10 + 1;
 
-		round_begin(&rnd);
+		round_begin(rnd);
 		pthread_barrier_wait(&round_start);
-		writer_round(&rnd, atomic_load(&lookups_done) + part);
+		writer_round(rnd, atomic_load(&lookups_done) + part);
 		atomic_store(&round_over, true);
 		pthread_barrier_wait(&round_end);
 		round_finish();
 		rounds++;
 		/* between two rounds the readers' counts stand still */
-		for (i = 0; i < readers_nr; i++)
+		for (i = 0; i < o->readers; i++)
 			failed |= errors_of(&readers[i].counts) != 0;
 	}
 	atomic_store(&finished, true);
 	pthread_barrier_wait(&round_start);
-	for (i = 0; i < readers_nr; i++) {
+	return rounds;
+}
+
+int main(int argc, char **argv)
+{
+	static struct reader readers[READERS_MAX];
+	struct torn_options o = parse_options(argc, argv);
+	unsigned int rounds, i;
+	struct counts sum = { 0 };
+	struct timespec t0, t1;
+	__u64 rnd = o.seed;
+	bool failed;
+
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	pthread_barrier_init(&round_start, NULL, o.readers + 1);
+	pthread_barrier_init(&round_end, NULL, o.readers + 1);
+	for (i = 0; i < o.readers; i++) {
+		readers[i].rnd = next_random(&rnd);
+		if (pthread_create(&readers[i].thread, NULL, reader_main, &readers[i]))
+			abort();
+	}
+	rounds = rounds_run(&o, &rnd, readers);
+	for (i = 0; i < o.readers; i++) {
 		pthread_join(readers[i].thread, NULL);
 		counts_add(&sum, &readers[i].counts);
 	}
@@ -360,7 +384,7 @@ int main(int argc, char **argv)
 
 	failed = report(&sum, rounds,
 			(double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
-	if (expect_errors) {
+	if (o.expect_errors) {
 		printf("torn_read: errors were expected and %s\n",
 		       failed ? "found" : "NOT found: the stress has no teeth");
 		return !failed;

@@ -103,79 +103,82 @@ static void test_values(void **state)
 	assert_int_equal(conf.origin[KRU_CONF_KEY_ms_credits], KRU_CONF_DEFAULT);
 }
 
+/* A line for each of expected_errors[]. */
+static const char all_errors[] = "x = 1\n"
+				 "[metaserver\n"
+				 "[foo]\n"
+				 "a = 1\n"
+				 "[metaserver]\n"
+				 "port = 99999\n"
+				 "port = 3\n"
+				 "lease_ms = 999\n"
+				 "lease_min_ms = 1parsec\n"
+				 "novalue\n"
+				 "log_level = loud\n"
+				 "zork = 1\n"
+				 "\t12\n"
+				 "segment_kib = 65\n"
+				 "publish_any_gid = maybe\n"
+				 "key_file = relative/path\n"
+				 "listen = *, 192.0.2.1\n"
+				 "metrics_listen = localhost:1\n"
+				 "control_socket =\n"
+				 "clients_max = -1\n"
+				 "credits = 0x10\n"
+				 "copy_from = host/3\n"
+				 "[node] x\n"
+				 "[node]\n"
+				 "port = 1\n"
+				 "metaservers = a, , b\n"
+				 "gid = nonsense\n"
+				 "device = mlx5_0, mlx5_1\n";
+
+static const struct {
+	unsigned int line;
+	const char *part;
+} expected_errors[] = {
+	{ 1, "before the first section" },
+	{ 2, "section without ']'" },
+	{ 3, "unknown section '[foo]'" },
+	{ 6, "'99999' is out of range, 1 to 65535" },
+	{ 7, "given before in line 6" },
+	{ 8, "out of range, 1000 to 3600000 ms" },
+	{ 9, "unknown unit; units are ms, s, min, h" },
+	{ 10, "neither 'key = value' nor '[section]'" },
+	{ 11, "'loud' is not one of err|warning|notice|info|debug" },
+	{ 12, "unknown key 'zork' in [metaserver]" },
+	{ 13, "an indented line goes on with the list above" },
+	{ 14, "65 is not a power of two" },
+	{ 15, "'maybe' is not one of no|yes" },
+	{ 16, "'relative/path' is neither an absolute path nor credential:NAME" },
+	{ 17, "'*' must stand alone" },
+	{ 18, "'localhost' is not a numeric address" },
+	{ 19, "may not be empty" },
+	{ 20, "'-1' is not a number" },
+	{ 21, "'0x10' has an unknown unit" },
+	{ 22, "neither srv: nor a priority" },
+	{ 23, "text after the section" },
+	{ 24, "unknown key 'port' in [node]" },
+	{ 25, "an entry is empty" },
+	{ 26, "neither a GID nor an IP address" },
+	{ 27, "'mlx5_0, mlx5_1' is no name of an RDMA device" },
+};
+
 static void test_all_errors_at_once(void **state)
 {
-	static const struct {
-		unsigned int line;
-		const char *part;
-	} expected[] = {
-		{ 1, "before the first section" },
-		{ 2, "section without ']'" },
-		{ 3, "unknown section '[foo]'" },
-		{ 6, "'99999' is out of range, 1 to 65535" },
-		{ 7, "given before in line 6" },
-		{ 8, "out of range, 1000 to 3600000 ms" },
-		{ 9, "unknown unit; units are ms, s, min, h" },
-		{ 10, "neither 'key = value' nor '[section]'" },
-		{ 11, "'loud' is not one of err|warning|notice|info|debug" },
-		{ 12, "unknown key 'zork' in [metaserver]" },
-		{ 13, "an indented line goes on with the list above" },
-		{ 14, "65 is not a power of two" },
-		{ 15, "'maybe' is not one of no|yes" },
-		{ 16, "'relative/path' is neither an absolute path nor credential:NAME" },
-		{ 17, "'*' must stand alone" },
-		{ 18, "'localhost' is not a numeric address" },
-		{ 19, "may not be empty" },
-		{ 20, "'-1' is not a number" },
-		{ 21, "'0x10' has an unknown unit" },
-		{ 22, "neither srv: nor a priority" },
-		{ 23, "text after the section" },
-		{ 24, "unknown key 'port' in [node]" },
-		{ 25, "an entry is empty" },
-		{ 26, "neither a GID nor an IP address" },
-		{ 27, "'mlx5_0, mlx5_1' is no name of an RDMA device" },
-	};
 	struct kru_conf conf, before;
 
 	(void)state;
 	kru_conf_defaults(&conf);
 	before = conf;
-	assert_int_equal(parse("x = 1\n"
-			       "[metaserver\n"
-			       "[foo]\n"
-			       "a = 1\n"
-			       "[metaserver]\n"
-			       "port = 99999\n"
-			       "port = 3\n"
-			       "lease_ms = 999\n"
-			       "lease_min_ms = 1parsec\n"
-			       "novalue\n"
-			       "log_level = loud\n"
-			       "zork = 1\n"
-			       "\t12\n"
-			       "segment_kib = 65\n"
-			       "publish_any_gid = maybe\n"
-			       "key_file = relative/path\n"
-			       "listen = *, 192.0.2.1\n"
-			       "metrics_listen = localhost:1\n"
-			       "control_socket =\n"
-			       "clients_max = -1\n"
-			       "credits = 0x10\n"
-			       "copy_from = host/3\n"
-			       "[node] x\n"
-			       "[node]\n"
-			       "port = 1\n"
-			       "metaservers = a, , b\n"
-			       "gid = nonsense\n"
-			       "device = mlx5_0, mlx5_1\n",
-			       &conf),
-			 -EINVAL);
+	assert_int_equal(parse(all_errors, &conf), -EINVAL);
 	/* Lines 23 on are one further: the bad section is followed by a good one. */
-	assert_int_equal(reports.nr, sizeof(expected) / sizeof(*expected));
+	assert_int_equal(reports.nr, sizeof(expected_errors) / sizeof(*expected_errors));
 	for (unsigned int i = 0; i < reports.nr; i++) {
-		assert_int_equal(reports.line[i], expected[i].line + (expected[i].line > 23));
-		if (!strstr(reports.text[i], expected[i].part))
-			fail_msg("'%s' lacks '%s'", reports.text[i], expected[i].part);
+		assert_int_equal(reports.line[i],
+				 expected_errors[i].line + (expected_errors[i].line > 23));
+		if (!strstr(reports.text[i], expected_errors[i].part))
+			fail_msg("'%s' lacks '%s'", reports.text[i], expected_errors[i].part);
 	}
 	assert_memory_equal(&conf, &before, sizeof(conf));
 }

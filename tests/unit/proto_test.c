@@ -140,51 +140,76 @@ static void sample_link(struct krp_link *link)
 }
 
 /* A well-formed message of each type. */
+static void sample_hello(struct krp_hello *m)
+{
+	unsigned int i;
+
+	m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+	m->generation = krp_cpu_to_le64(0x1112131415161718ULL);
+	memset(m->owner, 0xa1, sizeof(m->owner));
+	memcpy(m->gid, sample_key.gid, sizeof(m->gid));
+	for (i = 0; i < sizeof(m->nonce); i++)
+		m->nonce[i] = (__u8)i;
+	m->lease_ms = krp_cpu_to_le32(30000);
+	m->version_min = KRP_MSG_VERSION;
+	m->version_max = KRP_MSG_VERSION;
+	strcpy((char *)m->name, "node1");
+	sample_key_id(m->key_id);
+}
+
+static void sample_challenge(struct krp_challenge *m)
+{
+	unsigned int i;
+
+	m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
+	for (i = 0; i < sizeof(m->nonce); i++)
+		m->nonce[i] = (__u8)(0x80 + i);
+	m->flags = KRP_CHALLENGE_AUTH;
+	sample_key_id(m->key_id);
+}
+
+static void sample_welcome(struct krp_welcome *m)
+{
+	memset(m->mac, 0xc3, sizeof(m->mac));
+	m->root.addr = krp_cpu_to_le64(0x7f0000003000ULL);
+	m->root.rkey = krp_cpu_to_le32(0x1004);
+	m->root.bytes = krp_cpu_to_le32(sizeof(struct krp_root));
+	m->lease_ms = krp_cpu_to_le32(30000);
+	m->tick_ms = krp_cpu_to_le32(100);
+	m->records_max = krp_cpu_to_le32(1024);
+	m->rate_max = krp_cpu_to_le32(20000);
+	m->credits = krp_cpu_to_le16(16);
+	m->settling_ms = krp_cpu_to_le32(9000);
+	memset(m->token, 0xd4, sizeof(m->token));
+}
+
+static void sample_notify(struct krp_notify *m)
+{
+	m->seq = krp_cpu_to_le64(1);
+	m->nr = 2;
+	m->change[0].key = sample_key;
+	m->change[0].event = KRP_EVENT_CHANGED;
+	m->change[0].generation = krp_cpu_to_le64(0x1112131415161718ULL);
+	m->change[1].key = sample_key;
+	m->change[1].key.service = krp_cpu_to_le16(7);
+	m->change[1].event = KRP_EVENT_GONE;
+	m->change[1].generation = krp_cpu_to_le64(0x2122232425262728ULL);
+}
+
 static unsigned int sample_msg(unsigned int type, void *msg)
 {
 	int to_server = type != KRP_MSG_CHALLENGE && type != KRP_MSG_WELCOME && type < KRP_MSG_ACK;
-	unsigned int i;
 
 	krp_msg_init(msg, type, type == KRP_MSG_NOTIFY ? 0 : 0x01020304, KRP_ST_OK,
 		     to_server ? 0 : INCARNATION);
 	if (type == KRP_MSG_HELLO) {
-		struct krp_hello *m = msg;
-
-		m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
-		m->generation = krp_cpu_to_le64(0x1112131415161718ULL);
-		memset(m->owner, 0xa1, sizeof(m->owner));
-		memcpy(m->gid, sample_key.gid, sizeof(m->gid));
-		for (i = 0; i < sizeof(m->nonce); i++)
-			m->nonce[i] = (__u8)i;
-		m->lease_ms = krp_cpu_to_le32(30000);
-		m->version_min = KRP_MSG_VERSION;
-		m->version_max = KRP_MSG_VERSION;
-		strcpy((char *)m->name, "node1");
-		sample_key_id(m->key_id);
+		sample_hello(msg);
 	} else if (type == KRP_MSG_CHALLENGE) {
-		struct krp_challenge *m = msg;
-
-		m->features = krp_cpu_to_le64(KRP_FEATURES_ALL);
-		for (i = 0; i < sizeof(m->nonce); i++)
-			m->nonce[i] = (__u8)(0x80 + i);
-		m->flags = KRP_CHALLENGE_AUTH;
-		sample_key_id(m->key_id);
+		sample_challenge(msg);
 	} else if (type == KRP_MSG_AUTH) {
 		memset(((struct krp_auth *)msg)->mac, 0xb2, KRP_MAC_BYTES);
 	} else if (type == KRP_MSG_WELCOME) {
-		struct krp_welcome *m = msg;
-
-		memset(m->mac, 0xc3, sizeof(m->mac));
-		m->root.addr = krp_cpu_to_le64(0x7f0000003000ULL);
-		m->root.rkey = krp_cpu_to_le32(0x1004);
-		m->root.bytes = krp_cpu_to_le32(sizeof(struct krp_root));
-		m->lease_ms = krp_cpu_to_le32(30000);
-		m->tick_ms = krp_cpu_to_le32(100);
-		m->records_max = krp_cpu_to_le32(1024);
-		m->rate_max = krp_cpu_to_le32(20000);
-		m->credits = krp_cpu_to_le16(16);
-		m->settling_ms = krp_cpu_to_le32(9000);
-		memset(m->token, 0xd4, sizeof(m->token));
+		sample_welcome(msg);
 	} else if (type == KRP_MSG_PUBLISH) {
 		((struct krp_publish *)msg)->key = sample_key;
 		sample_value(&((struct krp_publish *)msg)->value);
@@ -205,17 +230,7 @@ static unsigned int sample_msg(unsigned int type, void *msg)
 	} else if (type == KRP_MSG_VALUE) {
 		sample_value(&((struct krp_value_msg *)msg)->value);
 	} else if (type == KRP_MSG_NOTIFY) {
-		struct krp_notify *m = msg;
-
-		m->seq = krp_cpu_to_le64(1);
-		m->nr = 2;
-		m->change[0].key = sample_key;
-		m->change[0].event = KRP_EVENT_CHANGED;
-		m->change[0].generation = krp_cpu_to_le64(0x1112131415161718ULL);
-		m->change[1].key = sample_key;
-		m->change[1].key.service = krp_cpu_to_le16(7);
-		m->change[1].event = KRP_EVENT_GONE;
-		m->change[1].generation = krp_cpu_to_le64(0x2122232425262728ULL);
+		sample_notify(msg);
 	}
 	return krp_msg_bytes(type);
 }

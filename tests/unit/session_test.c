@@ -416,45 +416,53 @@ static void tell(struct fixture *fx)
 	assert_false(ms_hub_tell(&fx->hub, 100));
 }
 
-static void test_notifications(void **state)
-{
-	struct krp_value v = { .generation = krp_cpu_to_le64(3), .kind = KRP_KIND_RAW };
-	struct fixture *fx = *state;
-	struct ms_claim other = { .owner = { 4 }, .generation = 3, .lease_ms = 3000 };
-	struct krp_subscribe m;
-	struct krp_key key = { .gid = { 1 } };
-	const struct krp_notify *n;
-	unsigned int i;
+static const struct krp_key noted = { .gid = { 1 } }; /* the record whose changes are notified */
 
-	attach(fx);
+/* Another client publishes the record, with a value of so many bytes. */
+static void publish_noted(struct fixture *fx, __u8 len)
+{
+	struct krp_value v = { .generation = krp_cpu_to_le64(3), .kind = KRP_KIND_RAW, .len = len };
+	struct ms_claim other = { .owner = { 4 }, .generation = 3, .lease_ms = 3000 };
+
+	assert_int_equal(ms_ledger_publish(fx->hub.ledger, fx->now, &other, &noted, &v), KRP_ST_OK);
+}
+
+static void subscribe(struct fixture *fx, unsigned int flags)
+{
+	struct krp_subscribe m;
+
 	krp_msg_init(&m, KRP_MSG_SUBSCRIBE, 20, 0, 0);
-	m.flags = KRP_SUBSCRIBE_ALL;
+	m.flags = flags;
 	give(fx, &m);
-	assert_answer(fx, KRP_MSG_ACK, 20, KRP_ST_OK);
-	give(fx, &m); /* again: still once on the list */
-	assert_int_equal(fx->hub.stats.subscribers, 1);
+}
+
+static void notify_at_once(struct fixture *fx)
+{
+	const struct krp_notify *n = &fx->sent[0].notify;
 
 	fx->sent_nr = 0;
-	assert_int_equal(ms_ledger_publish(fx->hub.ledger, fx->now, &other, &key, &v), KRP_ST_OK);
+	publish_noted(fx, 0);
 	assert_int_equal(fx->sent_nr, 0); /* a change alone makes no messages */
 	tell(fx);
 	assert_answer(fx, KRP_MSG_NOTIFY, 0, KRP_ST_OK);
-	n = &fx->sent[0].notify;
 	assert_int_equal(n->nr, 1);
 	assert_int_equal(n->change[0].event, KRP_EVENT_CHANGED);
 	assert_int_equal(krp_le64_to_cpu(n->seq), 1);
-	assert_memory_equal(&n->change[0].key, &key, sizeof(key));
+	assert_memory_equal(&n->change[0].key, &noted, sizeof(noted));
+}
 
-	/* a slow client is told when it has room; of one record as it is then */
+/* A slow client is told when it has room; of one record as it is then. */
+static void notify_when_there_is_room(struct fixture *fx)
+{
+	const struct krp_notify *n = &fx->sent[0].notify;
+	unsigned int i;
+
 	fx->notify_room = 0;
 	fx->sent_nr = 0;
-	for (i = 0; i < 5; i++) {
-		v.raw[0] = 0;
-		v.len = (__u8)(i + 1);
-		assert_int_equal(ms_ledger_publish(fx->hub.ledger, fx->now, &other, &key, &v), 0);
-	}
+	for (i = 0; i < 5; i++)
+		publish_noted(fx, (__u8)(i + 1));
 	tell(fx);
-	assert_int_equal(ms_ledger_remove(fx->hub.ledger, &key), 0);
+	assert_int_equal(ms_ledger_remove(fx->hub.ledger, &noted), 0);
 	tell(fx);
 	assert_int_equal(fx->sent_nr, 0);
 	fx->notify_room = 1;
@@ -465,8 +473,11 @@ static void test_notifications(void **state)
 	assert_int_equal(n->change[1].event, KRP_EVENT_GONE);
 	assert_int_equal(krp_le64_to_cpu(n->seq), 2);
 	assert_int_equal(fx->hub.stats.notifies_dropped, 0);
+}
 
-	/* one that is too far behind is told so, once, before anything else */
+/* A client that is too far behind is told so, once, before anything else. */
+static void notify_that_too_much_was_missed(struct fixture *fx)
+{
 	fx->hub.changes.head += MS_CHANGES_MAX + 1;
 	tell(fx);
 	fx->notify_room = 1;
@@ -477,9 +488,21 @@ static void test_notifications(void **state)
 	assert_int_equal(krp_le64_to_cpu(fx->sent[1].notify.seq), 3);
 	assert_int_equal(fx->hub.stats.notifies_dropped, MS_CHANGES_MAX + 1);
 	assert_int_equal(fx->hub.stats.resyncs, 1);
+}
 
-	m.flags = 0;
-	give(fx, &m);
+static void test_notifications(void **state)
+{
+	struct fixture *fx = *state;
+
+	attach(fx);
+	subscribe(fx, KRP_SUBSCRIBE_ALL);
+	assert_answer(fx, KRP_MSG_ACK, 20, KRP_ST_OK);
+	subscribe(fx, KRP_SUBSCRIBE_ALL); /* again: still once on the list */
+	assert_int_equal(fx->hub.stats.subscribers, 1);
+	notify_at_once(fx);
+	notify_when_there_is_room(fx);
+	notify_that_too_much_was_missed(fx);
+	subscribe(fx, 0);
 	assert_int_equal(fx->hub.stats.subscribers, 0);
 	ms_session_room(&fx->s);
 	assert_int_equal(fx->sent_nr, 3);
