@@ -13,6 +13,7 @@ import tarfile
 from lintlib import Failed, Skipped, fail_if, gate, need, tool
 
 FILE_LINES_MAX = 1000
+FUNCTION_LINES_MAX = 60
 CHECKS_PER_KLOC_MAX = 10
 
 # What the kernel demands and a user program, or a header both include, cannot follow.
@@ -171,13 +172,28 @@ def documented(tree):
     return f"{len(names)} headers"
 
 
+FUNCTION = re.compile(r"^(?:[\w ]+[ *]+)?\**(\w+)\([^;{}]*\)[^;{}]*\n\{\n.*?^\}$", re.M | re.S)
+
+
+def long_functions(name, text):
+    """Functions of C of which no screen shows the whole, from the line with their name on."""
+    for found in FUNCTION.finditer(text):
+        lines = found.group().count("\n") + 1
+        if lines > FUNCTION_LINES_MAX:
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{name}:{line}: {found.group(1)}() has {lines} lines, " \
+                  f"at most {FUNCTION_LINES_MAX}"
+
+
 @gate("budget")
 def budget(tree):
-    """no source file is longer than 1000 lines"""
+    """no source file is longer than 1000 lines, and no function of C than 60"""
     names = tree.files("*.c", "*.h", "*.py", "*.sh", "*.cmake", "CMakeLists.txt") \
         + tree.scripts("sh", "bash", "python3")
     lines = [f"{n}: {tree.read(n).count(chr(10))} lines, at most {FILE_LINES_MAX}"
              for n in sorted(set(names)) if tree.read(n).count("\n") > FILE_LINES_MAX]
+    for name in tree.c_files():
+        lines += long_functions(name, tree.read(name))
     fail_if(lines)
     return f"{len(set(names))} files"
 

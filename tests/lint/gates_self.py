@@ -54,6 +54,8 @@ FAULTS = [
     ("documented", "common/planted.h", C_HEAD + "int kru_planted(int nr);\n", "kru_planted"),
     ("documented", "kmod/mem/planted_priv.h", C_HEAD + "int krc_planted(int nr);\n", "krc_planted"),
     ("budget", "common/planted.c", C_HEAD + "\n" * 1000, "1001 lines"),
+    ("budget", "kmod/pool/planted.c",
+     C_HEAD + "static int krc_planted(int nr)\n{\n" + "\tnr++;\n" * 58 + "}\n", "61 lines"),
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
