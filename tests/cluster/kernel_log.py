@@ -21,7 +21,7 @@ PROBLEMS = re.compile("|".join((
     # krcore.ko's own alarms: something of the hardware or of the module is not as it must be
     r"was not destroyed", r"did not drain", r"still in use \d+ s after its end",
     r"completes nothing, reset", r"can't be reset",
-    r"krcore: [\w-]+/\d+: (DCI|CQ) 0x[0-9a-f]+: (event|completion of block)",
+    r"krcore: [\w-]+/\d+: (DCI|CQ|RMP) 0x[0-9a-f]+: (event|completion of (block|entry))",
 )))
 
 # Lines that look like a problem, and come without krcore too; each with its reason.
