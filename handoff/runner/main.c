@@ -10,7 +10,8 @@
 
 #include "handoff/runner/runner.h"
 
-static const char kh_text[] =
+static const struct kru_tool kh_tool = {
+	"krcore-handoff",
 	"usage: krcore-handoff [OPTION]... serve ADDRESS[:PORT]         run functions for callers\n"
 	"       krcore-handoff [OPTION]... chain BYTES NODE NODE...     each hands data to the next\n"
 	"       krcore-handoff [OPTION]... spread BYTES NODE NODE...    the first to all others\n"
@@ -34,7 +35,8 @@ static const char kh_text[] =
 	"  -r, --retries NUMBER  how often a lost function is started again, 0 to 10 (1)\n"
 	"  -T, --timeout SECONDS how long to wait for an answer, 1 to 3600 (30)\n"
 	"  -j, --json            one JSON object a line\n"
-	"  -V, --version, -h, --help\n";
+	"  -V, --version, -h, --help\n",
+};
 
 static const struct option kh_options[] = {
 	{ "directory", required_argument, NULL, 'd' },
@@ -59,21 +61,18 @@ static const struct option kh_options[] = {
 
 /**
  * struct kh_command_name - A command.
- * @name: its name.
- * @least: arguments behind it, at least.
- * @most: at most.
+ * @command: name and number of arguments.
  * @run: function. Return: exit status.
  */
 struct kh_command_name {
-	const char *name;
-	int least, most;
+	struct kru_command command;
 	int (*run)(struct kh_args *args);
 };
 
 static const struct kh_command_name kh_commands[] = {
-	{ "serve", 1, 1, kh_serve },
-	{ "chain", 3, KH_NODES_MAX + 1, kh_chain },
-	{ "spread", 3, KH_NODES_MAX + 1, kh_spread },
+	{ { "serve", 1, 1 }, kh_serve },
+	{ { "chain", 3, KH_NODES_MAX + 1 }, kh_chain },
+	{ { "spread", 3, KH_NODES_MAX + 1 }, kh_spread },
 };
 
 int kh_fail(const char *what)
@@ -109,43 +108,34 @@ int kh_address(const char *text, char *ret_host, char *ret_port)
 	return 0;
 }
 
-static uint32_t kh_number(const char *text, unsigned long min, unsigned long max, const char *name)
+static uint32_t kh_number(unsigned long min, unsigned long max, const char *name)
 {
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (!errno && end != text && !*end && *text != '-' && value >= min && value <= max)
-		return (uint32_t)value;
-	fprintf(stderr, "krcore-handoff: --%s: '%s' is not a number from %lu to %lu\n", name, text,
-		min, max);
-	exit(KH_USAGE);
+	return kru_option_number(&kh_tool, name, optarg, min, max);
 }
 
 static void kh_number_option(struct kh_args *args, int option)
 {
 	switch (option) {
 	case 'l':
-		args->lease_ms = kh_number(optarg, 1, 3600, "lease") * 1000;
+		args->lease_ms = kh_number(1, 3600, "lease") * 1000;
 		return;
 	case 'm':
-		args->memory_mib = kh_number(optarg, 1, 65536, "memory");
+		args->memory_mib = kh_number(1, 65536, "memory");
 		return;
 	case 'n':
-		args->most = kh_number(optarg, 1, KH_FUNCTIONS_MAX, "most");
+		args->most = kh_number(1, KH_FUNCTIONS_MAX, "most");
 		return;
 	case 't':
-		args->times = kh_number(optarg, 1, 1000000, "times");
+		args->times = kh_number(1, 1000000, "times");
 		return;
 	case 'p':
-		args->parallel = kh_number(optarg, 1, KH_PARALLEL_MAX, "parallel");
+		args->parallel = kh_number(1, KH_PARALLEL_MAX, "parallel");
 		return;
 	case 'r':
-		args->retries = kh_number(optarg, 0, 10, "retries");
+		args->retries = kh_number(0, 10, "retries");
 		return;
 	default:
-		args->timeout_ms = kh_number(optarg, 1, 3600, "timeout") * 1000;
+		args->timeout_ms = kh_number(1, 3600, "timeout") * 1000;
 	}
 }
 
@@ -177,14 +167,9 @@ static void kh_option(struct kh_args *args, int option)
 		args->json = true;
 		return;
 	case 'V':
-		printf("krcore-handoff %s\n", KRC_VERSION);
-		exit(0);
 	case 'h':
-		fputs(kh_text, stdout);
-		exit(0);
 	case '?':
-		fputs(kh_text, stderr);
-		exit(KH_USAGE);
+		kru_option_end(&kh_tool, option);
 	default:
 		kh_number_option(args, option);
 	}
@@ -193,27 +178,18 @@ static void kh_option(struct kh_args *args, int option)
 static int kh_run(struct kh_args *args, const char *name)
 {
 	struct kh_start start;
+	const struct kh_command_name *command;
 	char line[KH_LINE_BYTES];
-	size_t i;
 
 	if (snprintf(line, sizeof(line), "start %s", args->function) >= (int)sizeof(line) ||
 	    kh_start_parse(line, &start)) {
 		fprintf(stderr, "krcore-handoff: '%s' is no name of a function\n", args->function);
 		return KH_USAGE;
 	}
-	for (i = 0; i < sizeof(kh_commands) / sizeof(kh_commands[0]); i++) {
-		const struct kh_command_name *command = &kh_commands[i];
-
-		if (strcmp(command->name, name) != 0)
-			continue;
-		if (args->argc >= command->least && args->argc <= command->most)
-			return command->run(args);
-		fprintf(stderr, "krcore-handoff: %s: wrong number of arguments; see --help\n",
-			name);
-		return KH_USAGE;
-	}
-	fprintf(stderr, "krcore-handoff: there is no command '%s'; see --help\n", name);
-	return KH_USAGE;
+	command = kru_command_find(&kh_tool, kh_commands,
+				   sizeof(kh_commands) / sizeof(kh_commands[0]),
+				   sizeof(kh_commands[0]), name, args->argc);
+	return command ? command->run(args) : KH_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -235,10 +211,8 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+d:l:m:n:u:g:sbf:t:wp:r:T:jVh", kh_options,
 				     NULL)) >= 0)
 		kh_option(&args, option);
-	if (optind == argc) {
-		fputs(kh_text, stderr);
-		return KH_USAGE;
-	}
+	if (optind == argc)
+		kru_option_end(&kh_tool, '?');
 	args.argc = argc - optind - 1;
 	args.argv = argv + optind + 1;
 	return kh_run(&args, argv[optind]);

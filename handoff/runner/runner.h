@@ -9,11 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/command.h"
 #include "handoff/lib/words.h"
 
 /* exit status */
 #define KH_FAILED 1
-#define KH_USAGE 2
+#define KH_USAGE KRU_USAGE
 
 #define KH_PORT "7234"
 #define KH_FUNCTIONS_MAX 1024 /* at once */

@@ -4,16 +4,15 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <krcore/krcore.h>
 
 #include "race/tool/tool.h"
 
-static const char kt_text[] =
+static const struct kru_tool kt_tool = {
+	"krcore-race",
 	"usage: krcore-race [OPTION]... serve              serve a table until interrupted\n"
 	"       krcore-race [OPTION]... get SERVER KEY\n"
 	"       krcore-race [OPTION]... put SERVER KEY VALUE   (VALUE -: from standard input)\n"
@@ -32,7 +31,8 @@ static const char kt_text[] =
 	"  -l, --lease SECONDS   serve: lease of clients that write, 1 to 3600 (30)\n"
 	"  -r, --reclaim         check: take back what dead clients hold\n"
 	"  -v, --verbose         say on standard error what it took\n"
-	"  -V, --version, -h, --help\n";
+	"  -V, --version, -h, --help\n",
+};
 
 static const struct option kt_options[] = {
 	{ "service", required_argument, NULL, 's' },
@@ -50,21 +50,20 @@ static const struct option kt_options[] = {
 
 /**
  * struct kt_command - A command.
- * @name: its name.
- * @least: arguments behind it, at least.
- * @most: at most.
+ * @command: name and number of arguments.
  * @run: function. Return: exit status.
  */
 struct kt_command {
-	const char *name;
-	int least, most;
+	struct kru_command command;
 	int (*run)(struct kt_args *args);
 };
 
 static const struct kt_command kt_commands[] = {
-	{ "serve", 0, 0, kt_serve },   { "get", 2, 2, kt_get },	      { "put", 3, 3, kt_put },
-	{ "insert", 3, 3, kt_insert }, { "update", 3, 3, kt_update }, { "del", 2, 2, kt_del },
-	{ "scan", 1, 1, kt_scan },     { "load", 1, 2, kt_load },     { "check", 1, 1, kt_check },
+	{ { "serve", 0, 0 }, kt_serve },   { { "get", 2, 2 }, kt_get },
+	{ { "put", 3, 3 }, kt_put },	   { { "insert", 3, 3 }, kt_insert },
+	{ { "update", 3, 3 }, kt_update }, { { "del", 2, 2 }, kt_del },
+	{ { "scan", 1, 1 }, kt_scan },	   { { "load", 1, 2 }, kt_load },
+	{ { "check", 1, 1 }, kt_check },
 };
 
 int kt_fail(const char *what, int err)
@@ -78,40 +77,31 @@ int kt_fail(const char *what, int err)
 	return err == -ENOENT || err == -EEXIST ? KT_NOT_THERE : KT_FAILED;
 }
 
-static uint32_t kt_number(const char *text, unsigned long min, unsigned long max, const char *name)
+static uint32_t kt_number(unsigned long min, unsigned long max, const char *name)
 {
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (!errno && end != text && !*end && *text != '-' && value >= min && value <= max)
-		return (uint32_t)value;
-	fprintf(stderr, "krcore-race: --%s: '%s' is not a number from %lu to %lu\n", name, text,
-		min, max);
-	exit(KT_USAGE);
+	return kru_option_number(&kt_tool, name, optarg, min, max);
 }
 
 static void kt_option(struct kt_args *args, int option)
 {
 	switch (option) {
 	case 's':
-		args->service = (uint16_t)kt_number(optarg, 256, 65535, "service");
+		args->service = (uint16_t)kt_number(256, 65535, "service");
 		return;
 	case 'p':
-		args->port = kt_number(optarg, 1, 65535, "port");
+		args->port = kt_number(1, 65535, "port");
 		return;
 	case 'm':
-		args->memory_mib = kt_number(optarg, 1, 65536, "memory");
+		args->memory_mib = kt_number(1, 65536, "memory");
 		return;
 	case 'g':
-		args->groups = kt_number(optarg, 1, 256, "groups");
+		args->groups = kt_number(1, 256, "groups");
 		return;
 	case 'd':
-		args->depth = kt_number(optarg, 1, 16, "depth");
+		args->depth = kt_number(1, 16, "depth");
 		return;
 	case 'l':
-		args->lease_ms = kt_number(optarg, 1, 3600, "lease") * 1000;
+		args->lease_ms = kt_number(1, 3600, "lease") * 1000;
 		return;
 	case 'r':
 		args->reclaim = true;
@@ -119,15 +109,8 @@ static void kt_option(struct kt_args *args, int option)
 	case 'v':
 		args->verbose = true;
 		return;
-	case 'V':
-		printf("krcore-race %s\n", KRC_VERSION);
-		exit(0);
-	case 'h':
-		fputs(kt_text, stdout);
-		exit(0);
 	default:
-		fputs(kt_text, stderr);
-		exit(KT_USAGE);
+		kru_option_end(&kt_tool, option);
 	}
 }
 
@@ -136,26 +119,15 @@ int main(int argc, char **argv)
 	struct kt_args args = { .service = KRCORE_RACE_SERVICE, .memory_mib = 64 };
 	const struct kt_command *command;
 	int option;
-	size_t i;
 
 	while ((option = getopt_long(argc, argv, "+s:p:m:g:d:l:rvVh", kt_options, NULL)) >= 0)
 		kt_option(&args, option);
-	if (optind == argc) {
-		fputs(kt_text, stderr);
-		return KT_USAGE;
-	}
+	if (optind == argc)
+		kru_option_end(&kt_tool, '?');
 	args.argc = argc - optind - 1;
 	args.argv = argv + optind + 1;
-	for (i = 0; i < sizeof(kt_commands) / sizeof(kt_commands[0]); i++) {
-		command = &kt_commands[i];
-		if (strcmp(command->name, argv[optind]) != 0)
-			continue;
-		if (args.argc >= command->least && args.argc <= command->most)
-			return command->run(&args);
-		fprintf(stderr, "krcore-race: %s: wrong number of arguments; see --help\n",
-			command->name);
-		return KT_USAGE;
-	}
-	fprintf(stderr, "krcore-race: there is no command '%s'; see --help\n", argv[optind]);
-	return KT_USAGE;
+	command = kru_command_find(&kt_tool, kt_commands,
+				   sizeof(kt_commands) / sizeof(kt_commands[0]),
+				   sizeof(kt_commands[0]), argv[optind], args.argc);
+	return command ? command->run(&args) : KT_USAGE;
 }

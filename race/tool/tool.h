@@ -10,9 +10,11 @@
 
 #include <krcore/race.h>
 
+#include "common/command.h"
+
 /* exit status */
 #define KT_FAILED 1
-#define KT_USAGE 2
+#define KT_USAGE KRU_USAGE
 #define KT_NOT_THERE 3 /* the key is not there, or (insert) is there */
 
 /**
