@@ -43,8 +43,9 @@ static int kh_trouble(const struct kh_link *link)
 }
 
 static void kh_print_took(const struct kh_call *call, const struct kh_link *to,
-			  const struct kh_link *from, const struct kh_reply *took, bool cold)
+			  const struct kh_link *from, const struct kh_reply *took)
 {
+	bool cold = took->start_ns != 0; /* its first command */
 	double start = (double)took->start_ns / KH_US, connect = (double)took->connect_ns / KH_US,
 	       read = (double)took->read_ns / KH_US;
 
@@ -102,13 +103,29 @@ static int kh_same(const struct kh_link *link, const struct kh_reply *offer,
 	return -EIO;
 }
 
-static int kh_begin(struct kh_call *call, struct kh_reply *ret_offer)
+/* Have the first function make data. @ret_command: for those that take them. */
+static int kh_begin(struct kh_call *call, struct kh_command *ret_command,
+		    struct kh_reply *ret_offer)
 {
 	struct kh_command make = { .verb = KH_MAKE, .bytes = call->bytes, .seed = call->seed++ };
 
 	if (kh_link_tell(&call->links[0], &make) ||
 	    kh_link_hear(&call->links[0], KH_OFFER, ret_offer))
 		return kh_trouble(&call->links[0]);
+	*ret_command = (struct kh_command){ .verb = KH_TAKE };
+	memcpy(ret_command->word, ret_offer->text, sizeof(ret_command->word));
+	return 0;
+}
+
+/* Wait until a function that was told of an offer has all of its data; say how long it took. */
+static int kh_fetched(struct kh_call *call, struct kh_link *to, const struct kh_link *from,
+		      const struct kh_command *command, const struct kh_reply *offer)
+{
+	struct kh_reply took;
+
+	if (kh_took(call, to, command, &took) || kh_same(to, offer, &took))
+		return -EIO;
+	kh_print_took(call, to, from, &took);
 	return 0;
 }
 
@@ -129,25 +146,22 @@ static int kh_await_freed(struct kh_link *link)
 /* One function after the other: each takes what the one before offers, and offers its own. */
 static int kh_chain_once(struct kh_call *call)
 {
-	struct kh_command command = { .verb = KH_TAKE };
-	struct kh_reply offer, took;
+	struct kh_command command;
+	struct kh_reply offer;
 	uint64_t began = kh_now();
 	unsigned int i;
 
-	if (kh_begin(call, &offer))
+	if (kh_begin(call, &command, &offer))
 		return -EIO;
 	for (i = 1; i < call->nr; i++) {
 		struct kh_link *link = &call->links[i];
-		bool cold = link->fd < 0;
 
 		command.verb = i == call->nr - 1 ? KH_TAKE : KH_PASS;
 		memcpy(command.word, offer.text, sizeof(command.word));
 		if (kh_link_tell(link, &command))
 			return kh_trouble(link);
-		if (kh_took(call, link, &command, &took) || kh_same(link, &offer, &took) ||
-		    kh_free(link - 1))
+		if (kh_fetched(call, link, link - 1, &command, &offer) || kh_free(link - 1))
 			return -EIO;
-		kh_print_took(call, link, link - 1, &took, cold);
 		if (command.verb == KH_PASS && kh_link_hear(link, KH_OFFER, &offer))
 			return kh_trouble(link);
 	}
@@ -161,23 +175,19 @@ static int kh_chain_once(struct kh_call *call)
 /* One function, and all others take what it offers, at once. */
 static int kh_spread_once(struct kh_call *call)
 {
-	struct kh_command command = { .verb = KH_TAKE };
-	struct kh_reply offer, took;
+	struct kh_command command;
+	struct kh_reply offer;
 	uint64_t began = kh_now();
 	unsigned int i;
 
-	if (kh_begin(call, &offer))
+	if (kh_begin(call, &command, &offer))
 		return -EIO;
-	memcpy(command.word, offer.text, sizeof(command.word));
 	for (i = 1; i < call->nr; i++)
 		if (kh_link_tell(&call->links[i], &command))
 			return kh_trouble(&call->links[i]);
-	for (i = 1; i < call->nr; i++) {
-		if (kh_took(call, &call->links[i], &command, &took) ||
-		    kh_same(&call->links[i], &offer, &took))
+	for (i = 1; i < call->nr; i++)
+		if (kh_fetched(call, &call->links[i], &call->links[0], &command, &offer))
 			return -EIO;
-		kh_print_took(call, &call->links[i], &call->links[0], &took, took.start_ns != 0);
-	}
 	kh_print_whole(call, "spread", kh_now() - began);
 	return kh_free(&call->links[0]) ? -EIO : kh_await_freed(&call->links[0]);
 }
