@@ -84,9 +84,21 @@ static int kh_own_cgroup(char *ret_path)
 	return found;
 }
 
+/* Controllers for the functions' cgroups. Where we may not have them, there is no pids.max. */
+static int kh_cgroups_control(const struct kh_box *box, const char *own)
+{
+	if (!kh_write(own, "cgroup.subtree_control", "+pids"))
+		kh_write(box->cgroups, "cgroup.subtree_control", "+pids");
+	if (!box->args->memory_max_mib)
+		return 0;
+	if (kh_write(own, "cgroup.subtree_control", "+memory"))
+		return -1;
+	return kh_write(box->cgroups, "cgroup.subtree_control", "+memory");
+}
+
 /*
  * A folder for the functions' cgroups. We leave our own cgroup for one beside them: one that has
- * processes cannot have controllers for others. Where we may not, there is no pids.max.
+ * processes cannot have controllers for others.
  */
 static int kh_cgroups_make(struct kh_box *box)
 {
@@ -104,17 +116,21 @@ static int kh_cgroups_make(struct kh_box *box)
 	    kh_path(runner, box->cgroups, "runner") || mkdir(box->cgroups, 0755))
 		return -1;
 	snprintf(name, sizeof(name), "%d", (int)getpid());
-	if (!mkdir(runner, 0755) && !kh_write(runner, "cgroup.procs", name) &&
-	    !kh_write(own, "cgroup.subtree_control", "+pids"))
-		kh_write(box->cgroups, "cgroup.subtree_control", "+pids");
-	return 0;
+	if (!mkdir(runner, 0755) && !kh_write(runner, "cgroup.procs", name))
+		return kh_cgroups_control(box, own);
+	return box->args->memory_max_mib ? -1 : 0;
 }
 
 static int kh_cgroups_init(struct kh_box *box)
 {
+	int err;
+
 	if (!kh_cgroups_make(box))
 		return 0;
+	err = errno;
+	kh_box_done(box);
 	box->cgroups[0] = '\0';
+	errno = err;
 	return kh_fail("making cgroups (they must be version 2 and ours to make; or --bare)");
 }
 
@@ -149,8 +165,14 @@ int kh_box_init(struct kh_box *box)
 
 	box->uid = getuid();
 	box->gid_of_user = getgid();
-	if (status || box->args->bare)
+	if (status)
 		return status;
+	if (box->args->bare && box->args->memory_max_mib) {
+		fprintf(stderr, "krcore-handoff: --memory-max: with --bare there are no cgroups\n");
+		return KH_USAGE;
+	}
+	if (box->args->bare)
+		return 0;
 	if (geteuid()) {
 		errno = EPERM;
 		return kh_fail("namespaces (only root may; or --bare)");
@@ -174,6 +196,10 @@ void kh_box_done(struct kh_box *box)
 	snprintf(self, sizeof(self), "%d", (int)getpid());
 	kh_write(box->cgroups, "cgroup.subtree_control", "-pids");
 	kh_write(path, "cgroup.subtree_control", "-pids");
+	if (box->args->memory_max_mib) {
+		kh_write(box->cgroups, "cgroup.subtree_control", "-memory");
+		kh_write(path, "cgroup.subtree_control", "-memory");
+	}
 	kh_write(path, "cgroup.procs", self);
 	if (!kh_path(path, box->cgroups, "runner"))
 		rmdir(path);
@@ -270,21 +296,43 @@ static void kh_child(const struct kh_box *box, const struct kh_start *start, int
 	kh_execute(box, start, born);
 }
 
+/*
+ * Limits of a function's cgroup. If it needs more memory, all of its processes end, and no others.
+ * Return: 0, or -1 with errno set.
+ */
+static int kh_cgroup_limit(const struct kh_box *box, const char *cgroup)
+{
+	char bytes[24];
+
+	kh_write(cgroup, "pids.max", KH_PIDS_MAX);
+	if (!box->args->memory_max_mib)
+		return 0;
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)box->args->memory_max_mib << 20);
+	if (kh_write(cgroup, "memory.max", bytes) || kh_write(cgroup, "memory.oom.group", "1"))
+		return -1;
+	kh_write(cgroup, "memory.swap.max", "0"); /* not there without swap */
+	return 0;
+}
+
 /* A cgroup for one function. Return: its descriptor, or -1 with errno set. */
 static int kh_cgroup_make(struct kh_box *box, char *ret_cgroup)
 {
 	char name[24];
-	int fd;
+	int fd = -1, err;
 
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)box->count);
 	if (kh_path(ret_cgroup, box->cgroups, name) || mkdir(ret_cgroup, 0755)) {
 		*ret_cgroup = '\0';
 		return -1;
 	}
-	kh_write(ret_cgroup, "pids.max", KH_PIDS_MAX);
-	fd = open(ret_cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	if (!kh_cgroup_limit(box, ret_cgroup))
+		fd = open(ret_cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		err = errno;
 		rmdir(ret_cgroup);
+		*ret_cgroup = '\0';
+		errno = err;
+	}
 	return fd;
 }
 

@@ -22,6 +22,7 @@ static const struct kru_tool kh_tool = {
 	"  -d, --directory PATH  where functions are (" KH_FUNCTIONS ")\n"
 	"  -l, --lease SECONDS   how long an offer of data stands, 1 to 3600 (30)\n"
 	"  -m, --memory MIB      memory that a function may lock, 1 to 65536 (256)\n"
+	"  -M, --memory-max MIB  memory of a function's cgroup, 1 to 65536 (no limit)\n"
 	"  -n, --most NUMBER     functions at once, 1 to 1024 (128)\n"
 	"  -u, --user NAME       user that functions are run as (nobody)\n"
 	"  -g, --gid GID         RDMA port for functions (the first)\n"
@@ -42,6 +43,7 @@ static const struct option kh_options[] = {
 	{ "directory", required_argument, NULL, 'd' },
 	{ "lease", required_argument, NULL, 'l' },
 	{ "memory", required_argument, NULL, 'm' },
+	{ "memory-max", required_argument, NULL, 'M' },
 	{ "most", required_argument, NULL, 'n' },
 	{ "user", required_argument, NULL, 'u' },
 	{ "gid", required_argument, NULL, 'g' },
@@ -121,6 +123,9 @@ static void kh_number_option(struct kh_args *args, int option)
 		return;
 	case 'm':
 		args->memory_mib = kh_number(1, 65536, "memory");
+		return;
+	case 'M':
+		args->memory_max_mib = kh_number(1, 65536, "memory-max");
 		return;
 	case 'n':
 		args->most = kh_number(1, KH_FUNCTIONS_MAX, "most");
@@ -208,7 +213,7 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+d:l:m:n:u:g:sbf:t:wp:r:T:jVh", kh_options,
+	while ((option = getopt_long(argc, argv, "+d:l:m:M:n:u:g:sbf:t:wp:r:T:jVh", kh_options,
 				     NULL)) >= 0)
 		kh_option(&args, option);
 	if (optind == argc)

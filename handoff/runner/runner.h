@@ -36,6 +36,7 @@
  * @gid: serve: GID of the RDMA port for functions, as text, or NULL.
  * @lease_ms: serve: how long an offer stands.
  * @memory_mib: serve: memory that a function may lock.
+ * @memory_max_mib: serve: memory of a function's cgroup, 0 without a limit.
  * @most: serve: functions at once.
  * @bare: serve: processes only.
  * @share_net: serve: functions see the network.
@@ -47,7 +48,7 @@ struct kh_args {
 	uint32_t times, parallel, retries, timeout_ms;
 	bool warm, json;
 	const char *directory, *user, *gid;
-	uint32_t lease_ms, memory_mib, most;
+	uint32_t lease_ms, memory_mib, memory_max_mib, most;
 	bool bare, share_net;
 	int argc;
 	char **argv;

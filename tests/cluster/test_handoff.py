@@ -16,6 +16,8 @@ UNIT = "test-handoff"
 FUNCTIONS = "/usr/local/lib/krcore/functions"
 TALK = "/usr/local/bin/test-talk"
 SIZES = (1, 1024, 4096, 9216, 65536, (1 << 20) + 1, 16 << 20)
+# the report of a cgroup that is out of memory
+OOM = re.compile(r"invoked oom-killer: gfp_mask=")
 GONE = "its owner has freed the data, or has ended"
 
 # talk ADDRESS REPLIES LINE...: say lines to a runner, print so many replies; with HOLD=FILE make
@@ -269,3 +271,32 @@ def test_leases_and_bad_input(cluster):
         krcore.node_gone(maker)
         said = talk(caller, maker, 1, bytes_, "make 9 1")[0]
         check("/dev/krcore" in said, said)
+
+
+@limit(600)
+def test_memory_of_a_cgroup(cluster):
+    """A function that takes more memory than its cgroup may have ends alone, maker or taker."""
+    maker, taker, caller = (cluster.node(name) for name in ("node1", "node2", "meta1"))
+    events = f"cat /sys/fs/cgroup/system.slice/{UNIT}.service/memory.events"
+
+    def kills(machine):
+        return int(re.search(r"^oom_kill (\d+)$", machine.run(events).out, re.M)[1])
+
+    with runners(cluster, "--memory-max 24"):
+        with offered(caller, maker, 1 << 20) as (word, size, total):
+            maker.log.pardon(OOM)
+            said = talk(caller, maker, 1, "start bytes", f"make {64 << 20} 1")
+            check(said == ["ended"] and kills(maker) == 1, f"{said}, {kills(maker)} kills")
+            check(len(call(caller, f"chain {1 << 20} {maker.spec.address} {taker.spec.address}"))
+                  == 2, "others have room of their own")
+            said = talk(caller, taker, 1, "start bytes", f"take {word}")[0]
+            check(said.startswith(f"took {size} {total} "), f"its neighbour stands: {said}")
+        _serve(maker)
+        taker.log.pardon(OOM)
+        with offered(caller, maker, 64 << 20) as (word, size, _):
+            said = talk(caller, taker, 1, "start bytes", f"take {word}")
+            check(said == ["ended"] and kills(taker) == 1, f"{said}, {kills(taker)} kills")
+            await_none(taker)
+        result = caller.run(f"{TOOL} --bare --memory-max 1 serve {caller.spec.address}:7236",
+                            check=False)
+        check(result.status == 2 and "no cgroups" in result.err, repr(result))
