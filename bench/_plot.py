@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Draws the rows of a benchmark as SVG, with nothing but Python.
 
-    python3 bench/_plot.py lookup <rows.jsonl >lookup.svg
+    python3 bench/_plot.py NAME <rows.jsonl >NAME.svg
+
+where NAME is lookup, publish, race-spike, handoff, handoff-parts or handoff-together.
 """
 
 import html
@@ -14,6 +16,7 @@ COLOURS = {"krcore": "#1b6ca8", "raw_read": "#5b97c4", "ib_read_lat": "#b9d4e8",
            "rdma_cm": "#8a6fb0", "verbs": "#e08e45", "tcp": "#6a8d3f"}
 LEFT, TOP, HEIGHT, BAR, GAP, RIGHT = 96, 80, 300, 26, 32, 24
 SANS = 'font-family="sans-serif"'
+NOTHING = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 
 
 def _text(x, y, text, size=12, anchor="middle", extra=""):
@@ -138,7 +141,7 @@ def lookups(rows, how):
     """The look-ups that hit: every system, table size and load."""
     groups = _groups(rows)
     if not groups:
-        return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+        return NOTHING
     values = [row[key] for systems in groups.values() for row in systems.values()
               for key in ("p50", "p99")]
     scale = _Scale(values, " us")
@@ -156,7 +159,7 @@ def growth(rows, how):
     """Publishing as the table grows: rate of publications and memory of a record."""
     points = [row for row in rows if row["case"] == "publish_pipelined"]
     if not points:
-        return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+        return NOTHING
     scale = _Linear([row["per_second"] for row in points], "/s")
     drawing, x, below = [], LEFT + GAP, TOP + HEIGHT
     for row in points:
@@ -168,6 +171,15 @@ def growth(rows, how):
         x += 60 + 3 * GAP
     return _paper("Publications a second, and memory a record, as the table grows", 46, x,
                   scale, how, drawing)
+
+
+def _legend(systems):
+    """Names of the systems in their colours, above the scale."""
+    out = []
+    for nr, system in enumerate(systems):
+        out += [_rect(LEFT + 100 * nr, 46, 12, 12, COLOURS.get(system, "#888")),
+                _text(LEFT + 100 * nr + 17, 57, system, anchor="start")]
+    return out
 
 
 def _path(points, colour):
@@ -183,14 +195,14 @@ def _path(points, colour):
             f'stroke-width="1.6"/>')
 
 
-def spike(series, workers, stages, how):
-    """Latency while more workers start: a line for each system.
-
-    `series`: for each system (seconds from the beginning, ms); `workers`: how many there are
-    in each of the `stages`, which are seconds.
-    """
+def spike(rows, how):
+    """Latency while more workers start: a line for each system, of the rows of `spike_p99`."""
+    rows = [row for row in rows if row["case"] == "spike_p99"]
+    if not rows:
+        return NOTHING
+    workers, stages = rows[0]["workers"], rows[0]["stages"]
     width, begins = 640 - LEFT, [sum(stages[:i]) for i in range(len(stages) + 1)]
-    scale = _Scale([ms for points in series.values() for _, ms in points if ms], " ms")
+    scale = _Scale([ms for row in rows for ms in row["p99_ms"] if ms], " ms")
 
     def x(at):
         return LEFT + at * width / begins[-1]
@@ -203,12 +215,11 @@ def spike(series, workers, stages, how):
                              f"{count} workers"))
     for at in range(0, begins[-1] + 1, 4):
         drawing.append(_text(x(at), TOP + HEIGHT + 18, f"{at} s"))
-    for nr, (system, points) in enumerate(series.items()):
-        colour = COLOURS.get(system, "#888")
-        drawing += [_path([(x(at), None if ms is None else scale.y(ms)) for at, ms in points],
-                          colour),
-                    _rect(LEFT + 100 * nr, 46, 12, 12, colour),
-                    _text(LEFT + 100 * nr + 17, 57, system, anchor="start")]
+    for row in rows:
+        drawing.append(_path([(x(at), None if ms is None else scale.y(ms))
+                              for at, ms in zip(row["seconds"], row["p99_ms"])],
+                             COLOURS.get(row["system"], "#888")))
+    drawing += _legend([row["system"] for row in rows])
     return _paper("99th percentile of operations while more workers start", 46, LEFT + width,
                   scale, how, drawing)
 
@@ -228,25 +239,94 @@ def handoffs(rows, how):
         if row["case"] == "transfer" and row["unit"] == "us":
             lines.setdefault(row["system"], {})[row["bytes"]] = row["p50"]
     if not lines:
-        return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+        return NOTHING
     sizes = sorted({size for points in lines.values() for size in points})
     scale = _Scale([value for points in lines.values() for value in points.values()], " us")
     place = {size: LEFT + GAP + 90 * index for index, size in enumerate(sizes)}
     drawing = [_text(x, TOP + HEIGHT + 18, _size(size)) for size, x in place.items()]
-    x = LEFT
     for system, points in lines.items():
         colour = COLOURS.get(system, "#888")
         at = [(place[size], scale.y(value)) for size, value in sorted(points.items())]
         drawing += [_line(*first, *second, colour) for first, second in zip(at, at[1:])]
         drawing += [_rect(left - 3, y - 3, 6, 6, colour) for left, y in at]
-        drawing += [_rect(x, 46, 12, 12, colour), _text(x + 17, 57, system, anchor="start")]
-        x += 90
+    drawing += _legend(lines)
     return _paper("From wanting the data of another function to their last byte: median", 30,
                   max(place.values()) + GAP, scale, how, drawing)
+
+
+SEVERAL = {"chain": lambda row: f"chain of {row['functions']}",
+           "fan_out": lambda row: f"one to {row['functions'] - 1}",
+           "at_once": lambda row: f"{row['parallel']} at once"}
+
+
+def _handoff_groups(rows):
+    """{what happened: {system: row}} of the handoff's cases with several fresh functions."""
+    groups = {}
+    for row in rows:
+        if row["case"] in SEVERAL and row["unit"] == "us" and row["cold"]:
+            groups.setdefault(SEVERAL[row["case"]](row), {}).setdefault(row["system"], row)
+    return groups
+
+
+def together(rows, how):
+    """Several fresh functions: how long each took for its data, a bar for each system."""
+    groups = _handoff_groups(rows)
+    if not groups:
+        return NOTHING
+    values = [row[key] for systems in groups.values() for row in systems.values()
+              for key in ("p50", "p99")]
+    scale = _Scale(values, " us")
+    drawing, x = [], LEFT + GAP / 2
+    for what, systems in groups.items():
+        begin = x
+        for system, row in systems.items():
+            drawing += _bar(scale, x, row, COLOURS.get(system, "#888"))
+            x += BAR + 3
+        drawing.append(_text((begin + x) / 2, TOP + HEIGHT + 18, what))
+        x += GAP
+    drawing += _legend(dict.fromkeys(s for systems in groups.values() for s in systems))
+    return _paper("From wanting the data to their last byte, several fresh "
+                  "functions: median, whisker to the 99th percentile", 30, x - GAP / 2, scale,
+                  how, drawing)
+
+
+PARTS_BYTES = 64 << 10      # of more only the last part is seen
+PARTS = (("start", "#c9c9c9"), ("connect", "#8a6fb0"), ("read", "#1b6ca8"))
+
+
+def parts(rows, how):
+    """A fresh function from exec to the last byte, in three parts, a bar for each system."""
+    sizes = {}
+    for row in rows:
+        if row["case"] == "transfer" and row["unit"] == "us" and row["bytes"] <= PARTS_BYTES:
+            sizes.setdefault(row["bytes"], {}).setdefault(row["system"], row)
+    if not sizes:
+        return NOTHING
+    scale = _Linear([sum(row[name] for name, _ in PARTS) / 1000 for systems in sizes.values()
+                     for row in systems.values()], " ms")
+    drawing, x, below = [], LEFT + GAP / 2, TOP + HEIGHT
+    for size, systems in sorted(sizes.items()):
+        begin = x
+        for system, row in systems.items():
+            low = 0
+            for name, colour in PARTS:
+                high = low + row[name] / 1000
+                drawing.append(_rect(x, scale.y(high), BAR, scale.y(low) - scale.y(high), colour))
+                low = high
+            drawing.append(_text(x + BAR / 2, below + 14, system, 9))
+            x += BAR + 10
+        drawing.append(_text((begin + x) / 2, below + 32, _size(size)))
+        x += GAP
+    for nr, (name, colour) in enumerate(PARTS):
+        drawing += [_rect(LEFT + 100 * nr, 46, 12, 12, colour),
+                    _text(LEFT + 100 * nr + 17, 57, name, anchor="start")]
+    return _paper("From exec of a fresh function to the last byte of its data: medians of the "
+                  "parts", 46, x - GAP / 2, scale, how, drawing)
 
 
 if __name__ == "__main__":
     found = [json.loads(line) for line in sys.stdin if line.startswith("{")]
     where = found[0].get("measured_on", "unknown") if found else "unknown"
-    draw = {"lookup": lookups, "publish": growth, "handoff": handoffs}[sys.argv[1]]
+    draw = {"lookup": lookups, "publish": growth, "race-spike": spike, "handoff": handoffs,
+            "handoff-together": together, "handoff-parts": parts}[sys.argv[1]]
     sys.stdout.write(draw(found, where))

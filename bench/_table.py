@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Writes the rows of a benchmark as the Markdown tables of docs/bench.md.
+"""Writes the rows of a benchmark as the Markdown tables of docs/bench.md and its siblings.
 
-    python3 bench/_table.py lookup|publish|clients|cost <rows.jsonl
+    python3 bench/_table.py lookup|publish|clients|cost|handoff|race <rows.jsonl
 """
 
 import json
@@ -65,6 +65,99 @@ def costs(rows):
                    "doorbells", "packets", "firmware commands", "ours is"), list(first.values()))
 
 
+def _ms(value):
+    """Milliseconds of microseconds."""
+    return "" if value is None else _figure(value / 1000)
+
+
+def _percent(value):
+    return f"{value:.1f} %"
+
+
+def _one(rows, *names):
+    """{values of these fields: {system: row}}, ours with `shorter` by peer."""
+    found = {}
+    for row in rows:
+        systems = found.setdefault(tuple(row.get(name) for name in names), {})
+        seen = systems.setdefault(row["system"], {**row, "shorter": {}})
+        if "shorter_percent" in row:
+            seen["shorter"][row["peer"]] = row["shorter_percent"]
+    return found
+
+
+HANDOFFS = ("verbs", "redis", "tcp", "krcore")
+
+
+def _transfers(rows, case):
+    lines = []
+    for (size,), got in _one([r for r in rows if r["case"] == case], "bytes").items():
+        ours = got["krcore"]
+        lines.append([f"{size:,}", *(_ms(got[system]["p50"]) for system in HANDOFFS),
+                      _percent(ours["shorter"]["verbs"]), _percent(ours["shorter"]["redis"]),
+                      _ms(ours["connect"]), _ms(ours["read"]),
+                      *(_ms(got[system]["exec_to_last_us"]) for system in HANDOFFS)])
+    return _table(("bytes", *HANDOFFS, "shorter than verbs", "than redis", "krcore: connect",
+                   "read", *(f"{system}, from exec" for system in HANDOFFS)), lines)
+
+
+def _several(rows):
+    lines = []
+    for place, got in _one([r for r in rows if r["case"] in ("chain", "fan_out", "at_once")],
+                           "case", "functions", "parallel", "cold").items():
+        case, functions, parallel, cold = place
+        what = {"chain": f"chain of {functions}", "fan_out": f"one to {(functions or 1) - 1}",
+                "at_once": f"{parallel} at once"}[case]
+        ours = got["krcore"]
+        lines.append([what, "fresh" if cold else "warm",
+                      *(_ms(got[system]["p50"]) for system in HANDOFFS), _ms(ours["p99"]),
+                      _percent(ours["shorter"]["verbs"]), _percent(ours["shorter"]["redis"]),
+                      *(_ms(got[system]["exec_to_last_us"]) for system in HANDOFFS)])
+    return _table(("functions", "they are", *HANDOFFS, "krcore p99", "shorter than verbs",
+                   "than redis", *(f"{system}, from exec" for system in HANDOFFS)), lines)
+
+
+def handoffs(rows):
+    """Medians in milliseconds: transfers by size, fresh and warm; several functions; counts."""
+    rows = [row for row in rows if row["bench"] == "handoff"]
+    counts = [[row["system"], *(_figure(row[key]) for key in
+                                ("p50", "user", "kernel", "syscalls", "packets", "doorbells",
+                                 "commands"))] for row in rows if row["unit"] == "instructions"]
+    timed = [row for row in rows if row["unit"] == "us"]
+    out = []
+    for case in ("transfer", "transfer_warm"):
+        if any(row["case"] == case for row in timed):
+            out += [f"{case}, ms:", "", *_transfers(timed, case), ""]
+    if any(row["case"] == "chain" for row in timed):
+        out += ["Several functions, ms:", "", *_several(timed), ""]
+    if counts:
+        out += ["Counts:", "", *_table(("system", "instructions", "user", "kernel",
+                                        "system calls", "packets sent", "doorbells",
+                                        "firmware commands"), counts)]
+    return out
+
+
+def races(rows):
+    """Start of workers, one worker, and the spike."""
+    start = _one([row for row in rows if row["case"] == "startup"])
+    spikes = _one([row for row in rows if row["case"] == "spike"], "workers")
+    out = _table(("system", "p50 ms", "p99 ms", "fork", "attached", "shorter than verbs_rc",
+                  "than rdma_cm", "than redis"),
+                 [[system, _ms(row["p50"]), _ms(row["p99"]), _ms(row["fork_us"]),
+                   _ms(row["attached_us"]),
+                   *(_percent(row["shorter"][peer]) if peer in row["shorter"] else ""
+                     for peer in ("verbs_rc", "rdma_cm", "redis"))]
+                  for got in start.values() for system, row in got.items()]) if start else []
+    if spikes:
+        out += ["", *_table(
+            ("more workers", "system", "from fork to the first answer: p50 ms", "p99 ms",
+             "all have answered, ms", "steady after, ms", "steady rate", "old workers' p99, ms"),
+            [[_figure(workers), system, _ms(row["p50"]), _ms(row["p99"]),
+              _ms(row["all_answered_us"]), _ms(row["steady_us"]),
+              _figure(row["steady_per_second"]), _ms(row["old_p99_us"])]
+             for (workers,), got in spikes.items() for system, row in got.items()])]
+    return out
+
+
 def plain(rows):
     """All that a row has, whatever it is."""
     known = ("bench", "case", "system", "unit", "n", "p50", "p99", "p999", "measured_on", "note")
@@ -77,5 +170,6 @@ def plain(rows):
 
 if __name__ == "__main__":
     found = [json.loads(line) for line in sys.stdin if line.startswith("{")]
-    write = {"lookup": lookups, "cost": costs}.get(sys.argv[1], plain)
+    write = {"lookup": lookups, "cost": costs, "handoff": handoffs,
+             "race": races}.get(sys.argv[1], plain)
     print("\n".join(write(found)))

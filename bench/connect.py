@@ -52,10 +52,6 @@ class Connects:
         self.lab = lab
         self.report = report
 
-    def wanted(self, *cases):
-        """Whether --case leaves one of them in."""
-        return not self.report.patterns or any(c in self.report.patterns for c in cases)
-
     def row(self, case, system, unit, **values):
         """One line."""
         return self.lab.row(self.report, case, system, unit, **values)
@@ -79,18 +75,18 @@ class Connects:
         peers = {}
         for way in ("rdma_cm", "verbs"):
             for case in ("connect", "first_byte"):
-                if case == "first_byte" and not self.wanted("first_byte"):
+                if case == "first_byte" and not self.report.wanted("first_byte"):
                     continue
                 got = self.measure(targets, way, case, SAMPLES[way])
                 peers.setdefault(case, {})[way] = self.row(
                     case, way, "us", **self.lab.quantiles(got))["p50"]
         cached = self.measure(targets, "krcore", "connect", SAMPLES["krcore"])
         self.against("cached", cached, peers["connect"])
-        if self.wanted("lookup"):
+        if self.report.wanted("lookup"):
             got = self.measure(targets, "krcore", "lookup", SAMPLES["krcore"])
             self.against("lookup", got, {**peers["connect"],
                                          "ud_rpc": self.discovery(cached)})
-        if self.wanted("first_byte"):
+        if self.report.wanted("first_byte"):
             for case in ("first_byte", "first_byte_cached"):
                 got = self.measure(targets, "krcore", case, SAMPLES["krcore"])
                 self.against(case, got, peers["first_byte"])
@@ -220,19 +216,19 @@ class Connects:
     def run(self):
         """What --case leaves in."""
         with self.lab.servers("krcore", "rdma_cm", "verbs") as targets:
-            if self.wanted("cached", "lookup", "first_byte"):
+            if self.report.wanted("cached", "lookup", "first_byte"):
                 host.say("latencies")
                 self.latencies(targets)
-            if self.wanted("fresh_process"):
+            if self.report.wanted("fresh_process"):
                 host.say("fresh processes")
                 self.fresh(targets)
-            if self.wanted("rate"):
+            if self.report.wanted("rate"):
                 host.say("rates")
                 self.rates(targets)
-        if self.wanted("mesh"):
+        if self.report.wanted("mesh"):
             host.say("full mesh")
             self.mesh()
-        if self.wanted("memory"):
+        if self.report.wanted("memory"):
             host.say("memory")
             self.memory()
 

@@ -60,10 +60,6 @@ class Data:
         self.gid_index = {machine: self._gid_index(machine)
                           for machine in (lab.server, lab.client)}
 
-    def wanted(self, case):
-        """Whether --case leaves it in."""
-        return not self.report.patterns or case in self.report.patterns
-
     def row(self, case, system, unit, **values):
         """One line."""
         return self.lab.row(self.report, case, system, unit, **values)
@@ -186,7 +182,7 @@ class Data:
         for kind, work in (("sync", self.sync), ("batched", self.batched),
                            ("large", self.large)):
             for operation in OPERATIONS:
-                if self.wanted(f"{kind}_{operation}"):
+                if self.report.wanted(f"{kind}_{operation}"):
                     host.say(f"{kind} {operation}")
                     work(operation)
 

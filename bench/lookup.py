@@ -192,7 +192,4 @@ def bench(cluster, report):
         if records == _lab.SIZES[0]:
             work.perftest()
         work.run()
-    path = host.build_dir() / "bench" / "lookup.svg"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_plot.lookups(lab.rows, lab.how), encoding="utf-8")
-    host.say(f"plot: {path}")
+    report.picture("lookup", _plot.lookups(lab.rows, lab.how))

@@ -94,7 +94,4 @@ def bench(cluster, report):
         _sweep(lab, report, records)
         _expire(lab, report, records)
         _latency(lab, report, records)
-    path = host.build_dir() / "bench" / "publish.svg"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_plot.growth(lab.rows, lab.how), encoding="utf-8")
-    host.say(f"plot: {path}")
+    report.picture("publish", _plot.growth(lab.rows, lab.how))

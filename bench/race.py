@@ -12,7 +12,7 @@ guests.
 KRCORE_BENCH_KEYS (100000) says how many records, KRCORE_BENCH_WORKERS ("2 24 180") how many
 workers.
 
-Takes the ConnectX model. Draws build/bench/race-spike.svg.
+Takes the ConnectX model. Draws race-spike.svg, from rows of case `spike_p99`.
 """
 
 import contextlib
@@ -121,10 +121,6 @@ class Races:
     def __init__(self, lab, report):
         self.lab, self.report = lab, report
 
-    def wanted(self, case):
-        """Whether --case leaves it in."""
-        return not self.report.patterns or case in self.report.patterns
-
     def row(self, case, system, unit, **values):
         """One line."""
         return self.lab.row(self.report, case, system, unit, keys=KEYS, **values)
@@ -133,7 +129,8 @@ class Races:
     def serving(self):
         """Both stores on node1; gives SYSTEM=TARGET of each."""
         server, address = self.lab.server, self.lab.address
-        mib = KEYS * BYTES_A_KEY // 2 ** 20 + 2 * max(WORKERS) * WORKER_MIB + 16
+        workers = 2 * max(WORKERS) if self.report.wanted("spike") else 1
+        mib = KEYS * BYTES_A_KEY // 2 ** 20 + workers * WORKER_MIB + 16
         server.run(f"systemd-run --quiet --unit=bench-redis redis-server --port {REDIS_PORT} "
                    "--bind 0.0.0.0 --protected-mode no --save '' --appendonly no "
                    "--busy-reply-threshold 600000")
@@ -271,11 +268,11 @@ class Races:
             starts = {name: statistics.median(s.new(stage)) for name, s in found.items()}
             for name in (*RC, "redis", "krcore"):
                 self._spike_row(found[name], name, stage, starts)
-        path = host.build_dir() / "bench" / "race-spike.svg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(plot.spike({name: s.bins() for name, s in found.items()}, WORKERS, STAGES,
-                                   self.lab.how), encoding="utf-8")
-        host.say(f"the picture is {path}")
+        for name, spike in found.items():
+            seconds, tail = zip(*spike.bins())
+            self.row("spike_p99", name, "ms", n=len(spike.workers), workers=WORKERS,
+                     stages=STAGES, seconds=seconds, p99_ms=tail)
+        self.report.picture("race-spike", plot.spike(self.lab.rows, self.lab.how))
 
     def _spins(self, values):
         for name, value in values.items():
@@ -298,17 +295,17 @@ class Races:
     def run(self):
         """What --case leaves in."""
         with self.serving() as targets:
-            if self.wanted("startup"):
+            if self.report.wanted("startup"):
                 host.say("workers that start")
                 self.startup(targets)
             for workload in "ABCF":
-                if self.wanted(f"ycsb_{workload.lower()}"):
+                if self.report.wanted(f"ycsb_{workload.lower()}"):
                     host.say(f"YCSB {workload}")
                     self.ycsb(targets, workload)
-            if self.wanted("packets"):
+            if self.report.wanted("packets"):
                 host.say("packets")
                 self.packets(targets)
-            if self.wanted("spike"):
+            if self.report.wanted("spike"):
                 host.say(f"the spike: {' to '.join(str(n) for n in WORKERS)} workers")
                 self.spikes(targets)
 

@@ -52,7 +52,8 @@ const void *kru_command_find(const struct kru_tool *tool, const void *commands, 
 			continue;
 		if (argc >= command->least && argc <= command->most)
 			return command;
-		fprintf(stderr, "%s: %s: wrong number of arguments; see --help\n", tool->name, name);
+		fprintf(stderr, "%s: %s: wrong number of arguments; see --help\n", tool->name,
+			name);
 		return NULL;
 	}
 	fprintf(stderr, "%s: there is no command '%s'; see --help\n", tool->name, name);

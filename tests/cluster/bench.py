@@ -10,11 +10,13 @@ import importlib.util
 import json
 import math
 import os
+import pathlib
 import sys
 
 from . import host
 from .cluster import Cluster
 
+PICTURES = "KRCORE_BENCH_PICTURES"     # folder, relative to where ./run was called
 BENCHES = host.CHECKOUT / "bench"
 _COLUMNS = (("case", 24), ("system", 18), ("unit", 12), ("n", 9), ("p50", 11), ("p99", 11),
             ("p999", 11), ("peer", 14), ("ratio", 8))
@@ -33,7 +35,18 @@ class Report:
         self.name = name
         self.patterns = patterns
         self._json = as_json
-        self._rows = 0
+        self.rows = 0           # printed so far
+
+    def wanted(self, *cases):
+        """Whether --case leaves one of these in."""
+        return not self.patterns or any(case in self.patterns for case in cases)
+
+    def picture(self, name, svg):
+        """Keep a picture: in build/bench, or in the folder that KRCORE_BENCH_PICTURES names."""
+        folder = pathlib.Path(os.environ.get(PICTURES) or host.build_dir() / "bench")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+        host.say(f"the picture is {folder / name}.svg")
 
     def row(self, case, system, unit, *, samples=None, n=None, p50=None, p99=None, p999=None,
             peer=None, ratio=None, ratio_of=None, **more):
@@ -54,12 +67,12 @@ class Report:
         return values
 
     def _print(self, values):
+        self.rows += 1
         if self._json:
             print(json.dumps(values), flush=True)
             return
-        if self._rows == 0:
+        if self.rows == 1:
             print("".join(f"{name:<{width}}" for name, width in _COLUMNS))
-        self._rows += 1
         cells = []
         for name, width in _COLUMNS:
             value = values.get(name)
@@ -114,4 +127,7 @@ def main(options):
             print("The guests are emulated: compare figures within this run only; they say "
                   "nothing of real hardware.", file=sys.stderr)
         rows = module.bench(cluster, report)
+    if options.case and not report.rows:
+        raise host.ClusterError(f"bench {options.name}: no case is called "
+                                f"{' or '.join(options.case)}")
     return module.check(rows) if options.check else 0
