@@ -12,6 +12,7 @@ import mmap
 import os
 import pathlib
 import struct
+import sys
 
 from cluster import host
 from cluster.machine import METER
@@ -25,6 +26,7 @@ MAGIC = 0x3174656D2E72636B
 
 
 PROFILE = "KRCORE_BENCH_PROFILE"        # not empty: count by address, too
+PROFILED = 60           # functions that a profile names
 
 
 def plugin():
@@ -102,3 +104,15 @@ class Symbols:
         for address, took in places.items():
             found[self.at(address)] += took
         return found
+
+    def say(self, before, after, per=1):
+        """The functions in which the instructions of an operation were spent, the dearest first;
+        of what Meter.places() gave before and after. `per`: requests of an operation."""
+        places, operations = after[0] - before[0], after[1] - before[1]
+        for name, took in self.functions(places).most_common(PROFILED):
+            print(f"{took / (operations or 1) / per:12.1f} {name}", file=sys.stderr)
+
+
+def symbols(machine):
+    """Symbols, if a profile is wanted, or None."""
+    return Symbols(machine) if os.environ.get(PROFILE) else None

@@ -20,7 +20,6 @@ operation or batch.
 """
 
 import dataclasses
-import os
 import pathlib
 import re
 import statistics
@@ -35,7 +34,6 @@ from cluster import host, module, nodes
 NIC = "cx"
 USUALLY = "3 min"
 BUDGETS = pathlib.Path(__file__).with_name("cost") / "budgets.toml"
-PROFILED = 60           # functions that a profile names
 TURNS = 2               # each count is taken so often, and what they differ by is said
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
         "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
@@ -148,7 +146,7 @@ class Costs:
         self.lab, self.report = lab, report
         self.meter = _meter.Meter(lab.client)
         self.server_meter = _meter.Meter(lab.server)
-        self.symbols = _meter.Symbols(lab.client) if os.environ.get(_meter.PROFILE) else None
+        self.symbols = _meter.symbols(lab.client)
         self.found = {}         # (case, system) -> row
 
     def wanted(self, case):
@@ -167,22 +165,15 @@ class Costs:
             after = self.meter.places(case.short)
         finally:
             self._surroundings(0, 0)
-        profile = after[0] - before[0], after[1] - before[1]
         turns = [summary(records, case) for records, _ in runs[1:]]
         best = min(turns, key=lambda turn: turn["p50"])
         differ = max(turn["p50"] for turn in turns) / best["p50"] - 1
-        (few, before), (many, after) = runs[0], runs[1]
+        (few, card_before), (many, card_after) = runs[0], runs[1]
         done = (len(many) - len(few)) * case.per
-        card = {name: round((after[name] - before[name]) / done, 3) for name in CARD}
+        card = {name: round((card_after[name] - card_before[name]) / done, 3) for name in CARD}
         self._say(case, {**best, "differ_percent": round(100 * differ, 2), **card})
         if self.symbols:
-            self._say_where(profile, case)
-
-    def _say_where(self, profile, case):
-        """The functions of the kernel in which a request's instructions are spent."""
-        places, operations = profile
-        for name, took in self.symbols.functions(places).most_common(PROFILED):
-            print(f"{took / (operations or 1) / case.per:12.1f} {name}", file=sys.stderr)
+            self.symbols.say(before, after, case.per)
 
     def _say(self, case, values):
         peer = {"connect_cached": "connect", "connect_lookup": "connect"}.get(case.name, case.name)

@@ -8,15 +8,17 @@ numbers over TCP); `tcp`, a connection to the maker; `redis`, a server on the ma
 They take turns in the same guests in the same run.
 
 Cases: `transfer`, from the moment in which a fresh function wants the data to the last byte,
-1 KiB to 16 MiB; `transfer_warm`, the same between functions that stay. Counts of node2's guest,
-between the moments that `transfer` says, stand beside the times where guests are emulated.
+1 KiB to 16 MiB; `transfer_warm`, the same between functions that stay; `chain`, five functions
+in four guests, each takes what the one before has; `fan_out`, one to 4 and to 16; `at_once`, 1
+to 64 pairs of functions at once; the last three of 9 KiB, fresh and warm. `counts`: what
+node2's guest executes between the moments that `transfer` says, where guests are emulated; with
+KRCORE_BENCH_PROFILE=1 the kernel's functions in which that is follow each row.
 
 KRCORE_BENCH_HANDOFFS says how many in a turn. Takes the ConnectX model.
 """
 
 import json
 import os
-import pathlib
 
 import _meter
 import _nodes
@@ -25,11 +27,13 @@ import cost
 from cluster import host, module, nodes
 
 NIC = "cx"
-USUALLY = "10 min emulated"
+USUALLY = "15 min emulated"
 SYSTEMS = ("verbs", "redis", "tcp", "krcore")
 SIZES = (1 << 10, 4 << 10, 9 << 10, 64 << 10, 1 << 20, 16 << 20)
 WARM_SIZES = (1 << 10, 9 << 10, 1 << 20)
 SIZE = 9 << 10          # of what is counted: the largest of the paper
+FAN_OUT = (4, 16)
+AT_ONCE = (1, 4, 16, 64)
 TURNS = 3               # of all systems, one after the other
 TIMES = int(os.environ.get("KRCORE_BENCH_HANDOFFS", "6"))       # in a turn
 TIMES_LARGE = max(1, TIMES // 3)
@@ -40,6 +44,9 @@ TOOL = "/usr/local/bin/krcore-handoff"
 UNIT = "bench-handoff"
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "commands": "commands"}
 COUNTED = cost.Case("transfer", "", "", 0, 0, short=False)
+PARTS = ("start", "connect", "read")
+PICTURES = {"handoff": _plot.handoffs, "handoff-parts": _plot.parts,
+            "handoff-together": _plot.together}
 plugin = _meter.plugin
 
 
@@ -51,6 +58,23 @@ def _programs():
     return folder
 
 
+def _hops(rows, cold):
+    """What functions that fetched data said, of fresh ones or of those that were there."""
+    return [row for row in rows if row["type"] == "hop" and row["cold"] == cold]
+
+
+def _wholes(rows, warm):
+    """How long a chain or a fan-out took as a whole; warm: behind the first, which is not."""
+    found = [row["us"] for row in rows if row["type"] in ("chain", "spread")]
+    return found[1:] if warm else found
+
+
+def median(values):
+    """The one in the middle."""
+    ordered = sorted(values)
+    return round(ordered[len(ordered) // 2], 3)
+
+
 class Handoffs:
     """All cases, over one lab."""
 
@@ -60,14 +84,14 @@ class Handoffs:
         self.caller = lab.cluster.node("meta1")
         self.maker, self.taker = lab.server, lab.client
         self.counting = self.cluster.how() != "KVM"
-        self.meter = _meter.Meter(self.taker) if self.counting else None
         programs = _programs()
         with host.step("copying the functions into the guests", "20 s"):
             self.cluster.each(lambda machine: self._install(machine, programs))
-        self.maker.run(f"systemd-run --quiet --unit=bench-redis redis-server --port {REDIS_PORT} "
-                       f"--save '' --appendonly no --protected-mode no --bind "
-                       f"{self.maker.spec.address}")
-        self.runners(SHARED)
+        # in a chain all guests have makers
+        self.cluster.each(lambda machine: machine.run(
+            f"systemd-run --quiet --unit=bench-redis redis-server --port {REDIS_PORT} --save '' "
+            f"--appendonly no --protected-mode no --bind {machine.spec.address}"))
+        self.cluster.each(self._runner)
 
     @staticmethod
     def _install(machine, programs):
@@ -80,58 +104,60 @@ class Handoffs:
             machine.push(stripped, target, 0o755)
             stripped.unlink()
 
-    def runners(self, options):
-        """Runners on all guests, with these options."""
-        self.cluster.each(lambda machine: machine.run(
+    @staticmethod
+    def _runner(machine):
+        machine.run(
             f"systemctl stop {UNIT} 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; "
-            f"systemd-run --quiet --unit={UNIT} -p Delegate=yes {TOOL} {options} --most 256 "
+            f"systemd-run --quiet --unit={UNIT} -p Delegate=yes {TOOL} {SHARED} --most 256 "
             f"--lease 600 -d {FUNCTIONS} serve {machine.spec.address}; "
             f"for i in $(seq 100); do (: </dev/tcp/{machine.spec.address}/7234) 2>/dev/null && "
-            "exit 0; sleep 0.1; done; exit 1", timeout=60))
+            "exit 0; sleep 0.1; done; exit 1", timeout=60)
 
     def close(self):
         """Nothing of it runs any more."""
-        self.cluster.each(lambda machine: machine.run(f"systemctl stop {UNIT}", check=False))
-        self.maker.run("systemctl stop bench-redis", check=False)
-
-    def wanted(self, case):
-        """Whether --case leaves it in."""
-        return not self.report.patterns or case in self.report.patterns
+        self.cluster.each(lambda machine: machine.run(f"systemctl stop {UNIT} bench-redis",
+                                                      check=False))
 
     def call(self, system, words, *machines, timeout=900):
-        """One call: what each function that fetched data says of it."""
+        """One call of krcore-handoff; its rows."""
         where = " ".join(machine.spec.address for machine in machines)
         out = self.caller.run(f"{TOOL} --json --timeout 300 --function {system} {words} {where}",
                               timeout=timeout).out
-        rows = [json.loads(line) for line in out.splitlines()]
-        return [row for row in rows if row["type"] == "hop"]
+        return [json.loads(line) for line in out.splitlines()]
 
-    def rows(self, case, samples, size):
-        """Rows of a case: each system's, and ours once for each peer. `samples`: hops by system."""
+    def turns(self, words, *machines):
+        """All systems in turns; a list of the rows of each call, by system."""
+        found = {system: [] for system in SYSTEMS}
+        for _ in range(TURNS):
+            for system, seen in found.items():
+                seen.append(self.call(system, words, *machines))
+        return found
+
+    def rows(self, case, found, warm=False, **more):
+        """Rows of a case: each system's, and ours once for each peer. `found`: see turns()."""
+        hops = {system: [hop for rows in calls for hop in _hops(rows, not warm)]
+                for system, calls in found.items()}
+        took = {system: [hop["transfer_us"] for hop in seen] for system, seen in hops.items()}
+        middle = {system: median(values) for system, values in took.items()}
+
         def values(system):
-            return [hop["transfer_us"] for hop in samples[system]]
+            got = {name: median(hop[f"{name}_us"] for hop in hops[system]) for name in PARTS}
+            # from exec, or from the command to a function that is there, to the last byte
+            got["exec_to_last_us"] = median(sum(hop[f"{name}_us"] for name in PARTS)
+                                            for hop in hops[system])
+            if "parallel" not in more:
+                got["whole_us"] = median(whole for rows in found[system]
+                                         for whole in _wholes(rows, warm))
+            return got | more
 
-        def parts(system):
-            return {name: self.median(hop[f"{name}_us"] for hop in samples[system])
-                    for name in ("start", "connect", "read")}
-
-        ours = self.median(values("krcore"))
         for peer in SYSTEMS:
             if peer == "krcore":
                 continue
-            theirs = self.median(values(peer))
-            self.lab.row(self.report, case, peer, "us", samples=values(peer), **parts(peer),
-                         bytes=size)
-            self.lab.row(self.report, case, "krcore", "us", samples=values("krcore"),
-                         **parts("krcore"), peer=peer, ratio=round(theirs / ours, 3),
-                         ratio_of="speedup", shorter_percent=round(100 - 100 * ours / theirs, 2),
-                         bytes=size)
-
-    @staticmethod
-    def median(values):
-        """The one in the middle."""
-        ordered = sorted(values)
-        return round(ordered[len(ordered) // 2], 3)
+            self.lab.row(self.report, case, peer, "us", samples=took[peer], **values(peer))
+            self.lab.row(self.report, case, "krcore", "us", samples=took["krcore"],
+                         **values("krcore"), peer=peer,
+                         ratio=round(middle[peer] / middle["krcore"], 3), ratio_of="speedup",
+                         shorter_percent=round(100 - 100 * middle["krcore"] / middle[peer], 2))
 
     # -- cases ------------------------------------------------------------------------
 
@@ -139,61 +165,81 @@ class Handoffs:
         """Fresh functions, all sizes."""
         for size in SIZES:
             times = TIMES if size < 1 << 20 else TIMES_LARGE
-            samples = {system: [] for system in SYSTEMS}
-            for _ in range(TURNS):
-                for system, seen in samples.items():
-                    seen += self.call(system, f"--times {times} chain {size}", self.maker,
-                                      self.taker)
-            self.rows("transfer", samples, size)
-        path = pathlib.Path(host.build_dir()) / "bench" / "handoff.svg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_plot.handoffs(self.lab.rows, self.lab.how), encoding="utf-8")
-        host.say(f"plot: {path}")
+            self.rows("transfer", self.turns(f"--times {times} chain {size}", self.maker,
+                                             self.taker), bytes=size)
+
+    def transfer_warm(self):
+        """Functions that stay."""
+        for size in WARM_SIZES:
+            self.rows("transfer_warm", self.turns(f"--warm --times {4 * TIMES} chain {size}",
+                                                  self.maker, self.taker), True, bytes=size)
+
+    def chain(self):
+        """Five functions in four guests, one after the other."""
+        machines = self.cluster.nodes()
+        five = [*machines, machines[0]]
+        for warm in (False, True):
+            self._both("chain", f"chain {SIZE}", five, warm, functions=len(five))
+
+    def fan_out(self):
+        """One to many, spread over all guests but the maker's."""
+        others = [machine for machine in self.cluster.nodes() if machine is not self.maker]
+        for many in FAN_OUT:
+            machines = [self.maker, *(others[i % len(others)] for i in range(many))]
+            for warm in (False, True):
+                self._both("fan_out", f"spread {SIZE}", machines, warm, functions=len(machines))
+
+    def at_once(self):
+        """So many makers on node1 and takers on node2 at once."""
+        for parallel in AT_ONCE:
+            for warm in (False, True):
+                self._both("at_once", f"--parallel {parallel} chain {SIZE}",
+                           (self.maker, self.taker), warm, parallel=parallel)
+
+    def _both(self, case, words, machines, warm, **more):
+        times = f"--warm --times {1 + TIMES_LARGE}" if warm else f"--times {TIMES_LARGE}"
+        self.rows(case, self.turns(f"{times} {words}", *machines), warm, bytes=SIZE,
+                  cold=not warm, **more)
 
     def counts(self):
         """What the taker's guest does between wanting data and having them."""
+        if not self.counting:
+            return
+        meter, symbols = _meter.Meter(self.taker), _meter.symbols(self.taker)
         for system in SYSTEMS:
             runs = []
             for times in (2, 2 + 2 * TIMES):
-                since, card = self.meter.count(), nodes.card_counters(self.taker)
+                places, since = meter.places(False), meter.count()
+                card = nodes.card_counters(self.taker)
                 self.call(system, f"--times {times} chain {SIZE}", self.maker, self.taker)
                 after = nodes.card_counters(self.taker)
-                runs.append((self.meter.records(since),
+                runs.append((meter.records(since),
                              {name: after[key] - card[key] for name, key in CARD.items()}))
             (few, before), (many, after) = runs
             if len(many) != 2 + 2 * TIMES:
                 raise host.ClusterError(f"{system}: {len(many)} records; are the marks there?")
             card = {name: round((after[name] - before[name]) / (len(many) - len(few)), 3)
                     for name in CARD}
-            self.lab.row(self.report, "transfer", system, "instructions",
+            self.lab.row(self.report, "counts", system, "instructions",
                          **cost.summary(many, COUNTED), **card, bytes=SIZE)
-
-    def warm(self):
-        """Functions that stay."""
-        for size in WARM_SIZES:
-            samples = {system: [] for system in SYSTEMS}
-            for _ in range(TURNS):
-                for system, seen in samples.items():
-                    hops = self.call(system, f"--warm --times {4 * TIMES} chain {size}",
-                                     self.maker, self.taker)
-                    seen += [hop for hop in hops if not hop["cold"]]
-            self.rows("transfer_warm", samples, size)
+            if symbols:
+                symbols.say(places, meter.places(False))
 
     def run(self):
-        """What --case leaves in."""
-        if self.wanted("transfer"):
-            host.say("transfers")
-            self.transfer()
-            if self.counting:
-                host.say("counts")
-                self.counts()
-        if self.wanted("transfer_warm"):
-            host.say("transfers between functions that stay")
-            self.warm()
+        """What --case leaves in, and a picture of each that there are rows of."""
+        for case in (self.transfer, self.counts, self.transfer_warm, self.chain, self.fan_out,
+                     self.at_once):
+            if self.report.wanted(case.__name__):
+                host.say(case.__name__)
+                case()
+        for name, draw in PICTURES.items():
+            svg = draw(self.lab.rows, self.lab.how)
+            if svg != _plot.NOTHING:
+                self.report.picture(name, svg)
 
 
 def bench(cluster, report):
-    """All cases; the picture of `transfer` goes to build/bench/handoff.svg."""
+    """All cases."""
     if cluster.how() != "KVM":
         module.install(cluster, module.build_metered)
     lab = _nodes.Nodes(cluster)
