@@ -14,7 +14,6 @@
 
 #include "bench/handoff_peer.h"
 #include "bench/keys.h"
-#include "bench/link.h"
 #include "handoff/lib/function.h"
 
 #define BN_BACKLOG 256

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "bench/handoff_peer.h"
-#include "bench/link.h"
+#include "bench/keys.h"
 #include "handoff/lib/function.h"
 
 #define BN_REDIS_PORT 6390

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench/handoff_peer.h"
+#include "bench/keys.h"
 #include "bench/link.h"
 #include "bench/way.h"
 #include "handoff/lib/function.h"

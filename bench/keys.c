@@ -56,3 +56,9 @@ uint64_t bn_number(const char *text, uint64_t min, uint64_t max, const char *wha
 	}
 	return value;
 }
+
+void bn_die(const char *what)
+{
+	perror(what);
+	exit(1);
+}

@@ -49,4 +49,7 @@ uint64_t bn_random(uint64_t *state);
  */
 uint64_t bn_number(const char *text, uint64_t min, uint64_t max, const char *what);
 
+/** bn_die() - Say what failed with errno, and end the program. @what: text. */
+_Noreturn void bn_die(const char *what);
+
 #endif /* BN_KEYS_H */

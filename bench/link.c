@@ -19,12 +19,6 @@
 #define BN_DEPTH 64
 #define BN_SPINS 1024 /* polls between two looks at the clock, as in libkrcore */
 
-void bn_die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
 static struct rdma_cm_id *bn_id(enum rdma_port_space ps)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();

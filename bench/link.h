@@ -25,9 +25,6 @@ struct bn_region {
 	uint32_t mib;
 };
 
-/** bn_die() - Say what failed with errno, and end the program. @what: text. */
-void bn_die(const char *what) __attribute__((noreturn));
-
 /**
  * bn_listen() - Listen on an address.
  * @host: address of an RDMA port.

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/keys.h"
 #include "bench/link.h"
 #include "bench/race_kv.h"
 #include "bench/samples.h"

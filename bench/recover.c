@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/keys.h"
 #include "bench/link.h"
 #include "bench/samples.h"
 #include "bench/way.h"

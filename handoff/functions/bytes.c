@@ -44,6 +44,7 @@ struct kb_memory {
  * @gid: of our port; all zero until it is known.
  * @peer: that @queue is connected to.
  * @queue: the queue.
+ * @depth: READs that it takes at once.
  * @connected: whether there is one.
  * @out: what we offer.
  * @in: what we took.
@@ -54,6 +55,7 @@ struct kb {
 	uint8_t gid[KRCORE_GID_BYTES];
 	struct krcore_key peer;
 	uint32_t queue;
+	uint32_t depth;
 	bool connected;
 	struct kb_memory out, in;
 	char why[256];
@@ -163,6 +165,14 @@ static int kb_offer(void *state, char *ret_word)
 	return 0;
 }
 
+/* READs at once for so many bytes. */
+static uint32_t kb_depth(size_t bytes)
+{
+	size_t chunks = (bytes + KB_CHUNK - 1) / KB_CHUNK;
+
+	return chunks < KB_DEPTH ? (uint32_t)chunks : KB_DEPTH;
+}
+
 /* The first thing that a process does. */
 static int kb_start(struct kb *b, const struct krcore_key *peer, size_t bytes)
 {
@@ -173,7 +183,7 @@ static int kb_start(struct kb *b, const struct krcore_key *peer, size_t bytes)
 		.node = &node,
 		.peer = *peer,
 		.access = KRCORE_ACCESS_LOCAL_WRITE,
-		.depth = KB_DEPTH,
+		.depth = kb_depth(bytes),
 	};
 	int err = kb_map(b, &b->in, bytes);
 
@@ -189,6 +199,7 @@ static int kb_start(struct kb *b, const struct krcore_key *peer, size_t bytes)
 	b->in.mr = started.mr;
 	b->in.registered = true;
 	b->queue = started.queue;
+	b->depth = opts.depth;
 	b->peer = *peer;
 	b->connected = true;
 	return 0;
@@ -213,12 +224,13 @@ static int kb_connect(struct kb *b, const struct krcore_key *peer, size_t bytes)
 			return kb_fail(b, err, "registering memory");
 		b->in.registered = true;
 	}
-	if (b->connected && !memcmp(&b->peer, peer, sizeof(*peer)))
+	if (b->connected && b->depth >= kb_depth(bytes) && !memcmp(&b->peer, peer, sizeof(*peer)))
 		return 0;
 	if (b->connected)
 		krcore_queue_close(b->node, b->queue);
 	b->connected = false;
-	err = krcore_queue_open(b->node, KB_DEPTH, peer, 0, 0, &b->queue, NULL);
+	b->depth = kb_depth(bytes);
+	err = krcore_queue_open(b->node, b->depth, peer, 0, 0, &b->queue, NULL);
 	if (err)
 		return kb_fail(b, err, "connecting");
 	b->peer = *peer;
@@ -248,7 +260,7 @@ static int kb_await(struct kb *b, int outstanding)
 	return status;
 }
 
-/* READ what @ref names into b->in, KB_DEPTH chunks at a time. */
+/* READ what @ref names into b->in, as many chunks at a time as the queue takes. */
 static int kb_read(struct kb *b, const struct krcore_region_ref *ref)
 {
 	struct krcore_wr wrs[KB_DEPTH];
@@ -259,7 +271,7 @@ static int kb_read(struct kb *b, const struct krcore_region_ref *ref)
 	while (at < ref->length) {
 		uint64_t to = at;
 
-		for (nr = 0; nr < KB_DEPTH && to < ref->length; nr++) {
+		for (nr = 0; nr < b->depth && to < ref->length; nr++) {
 			uint64_t left = ref->length - to;
 			uint32_t bytes = left < KB_CHUNK ? (uint32_t)left : KB_CHUNK;
 
