@@ -416,6 +416,18 @@ static void krc_read_slot_judge(struct krc_read_slot *slot)
 	}
 }
 
+/* Whether READs wait, of which one may have a slot now. */
+static bool krc_reader_has_more(const struct krc_reader *reader)
+{
+	u32 set;
+
+	lockdep_assert_held(&reader->lock);
+	for (set = 0; set < KRC_SLOTS_SETS; set++)
+		if (!list_empty(&reader->turn[set]))
+			return true;
+	return !list_empty(&reader->again);
+}
+
 /* Free a slot; @again, unless NULL, is its READ, which is admitted anew. */
 static void krc_read_slot_leave(struct krc_read_slot *slot, struct krc_read *again)
 {
@@ -431,7 +443,7 @@ static void krc_read_slot_leave(struct krc_read_slot *slot, struct krc_read *aga
 		list_add_tail(&again->list, &reader->again);
 	}
 	stopped = reader->stopped;
-	if (!stopped)
+	if (!stopped && krc_reader_has_more(reader))
 		queue_work(reader->pool->wq, &reader->more);
 	spin_unlock_bh(&reader->lock);
 	krc_standing_put(standing);
