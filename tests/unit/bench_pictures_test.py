@@ -33,8 +33,8 @@ def handoff(case, **more):
     rows = []
     for system, took in SYSTEMS.items():
         row = {"bench": "handoff", "case": case, "system": system, "unit": "us", "n": 3,
-               "p50": took, "p99": 2 * took, "start": 30000.0, "connect": took / 2, "read": took / 2,
-               "exec_to_last_us": 30000.0 + took, **more}
+               "p50": took, "p99": 2 * took, "start": 30000.0, "connect": took / 2,
+               "read": took / 2, "exec_to_last_us": 30000.0 + took, **more}
         peers = [peer for peer in SYSTEMS if peer != "krcore"] if system == "krcore" else [None]
         for peer in peers:
             rows.append(row if peer is None else {
