@@ -30,8 +30,8 @@ int bn_room(struct bn_store_room *room, size_t bytes)
 	if (room->at)
 		munmap(room->at, room->room);
 	room->room = (bytes + 4095) & ~(size_t)4095;
-	room->at =
-		mmap(NULL, room->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	room->at = mmap(NULL, room->room, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (room->at == MAP_FAILED)
 		bn_die("memory");
 	return 1;

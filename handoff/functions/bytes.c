@@ -81,7 +81,9 @@ static int kb_fail_request(struct kb *b, int err)
 static int kb_map(struct kb *b, struct kb_memory *m, size_t bytes)
 {
 	size_t room = (bytes + 4095) & ~(size_t)4095;
-	void *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* all of it is written at once: by the fabric, or by what makes the data */
+	void *at = mmap(NULL, room, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (at == MAP_FAILED) {
 		snprintf(b->why, sizeof(b->why), "%zu bytes of memory: %s", room, strerror(errno));
