@@ -58,6 +58,7 @@ FAULTS = [
      C_HEAD + "static int krc_planted(int nr)\n{\n" + "\tnr++;\n" * 58 + "}\n", "61 lines"),
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
+    ("words", "tests/unit/planted.c", C_HEAD + "/* Who waits is told. */\n", "has a subject"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
     ("python", "tests/planted.py", PY_HEAD + "import os\n", "os"),
     ("man", "docs/planted.8", f'.\\" SPDX-License-Identifier: {LICENCE}\n.SH NAME\nplanted\n',

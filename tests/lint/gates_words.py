@@ -17,7 +17,9 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\bfor people\b", "for diagnostics"),
     (r"\b(?:wait|waits|waited|waiting) awake\b", "busy-poll"),
 )]
-FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs", "race")
+FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs", "race", "handoff",
+           "tests")
+PAGES = ("README.md", "CONTRIBUTING.md", "NEWS.md", "SECURITY.md")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
@@ -33,7 +35,7 @@ def words(tree):
     """comments and pages use the field's words"""
     lines, judged = [], 0
     for name in tree.files("*.c", "*.h", "*.md", "*.[1-9]"):
-        if name.split("/")[0] not in FOLDERS and name != "README.md":
+        if name.split("/")[0] not in FOLDERS and name not in PAGES:
             continue
         judged += 1
         whole = tree.read(name)

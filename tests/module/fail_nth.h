@@ -15,7 +15,7 @@
 
 /**
  * struct fail_nth_step - What is tried.
- * @name: for people.
+ * @name: for diagnostics.
  * @prepare: before each run, without faults; 0 or a negative errno; or NULL.
  * @run: the step; 0 or a negative errno. A fault is -ENOMEM, -ENOBUFS in netlink, or
  *	-EFAULT where bytes of the program are copied; anything else is wrong.

@@ -27,7 +27,7 @@
 
 /**
  * struct krc_case - A good request with one thing wrong.
- * @name: for people.
+ * @name: for diagnostics.
  * @nest: the thing is in the MetaServer's nest.
  * @type: attribute.
  * @data: instead of the good value.

@@ -23,7 +23,7 @@
 
 /**
  * struct kind - A kind of memory.
- * @name: for people.
+ * @name: for diagnostics.
  * @flags: of mmap(2).
  * @memfd: of memfd_create(2); -1: no such file.
  * @shared: who maps it again sees the same.

@@ -68,7 +68,7 @@ static void late_register(struct dev *dev, uint8_t *mem, uint64_t *ret_tokens)
 	}
 }
 
-/* Who lends memory first; ends when it is killed. */
+/* The process that lends memory first; ends when it is killed. */
 static void late_lend(struct late_board *board, uint64_t round)
 {
 	struct dev dev;

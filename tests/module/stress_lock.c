@@ -305,7 +305,7 @@ static bool st_lock_parts(struct st_lock_client *c, const int *status)
 
 /* the lock */
 
-/* A number of this client's, but not that of this try: it was never his, or not any more. */
+/* A number of this client's, but not of this try: it never had the lock, or not any more. */
 static bool st_lock_stray(const struct st_lock_client *c, uint64_t owner)
 {
 	return owner != c->number && owner >> ST_LOCK_CLIENT_SHIFT == c->id;
@@ -423,7 +423,7 @@ static bool st_lock_write(struct st_lock_client *c, bool fill, bool give)
 	return done > 0;
 }
 
-/* What the owner does, until he has given the lock back. */
+/* What the owner does, until it has given the lock back. */
 static bool st_lock_own(struct st_lock_client *c)
 {
 	bool together = st_random(&c->random, 2);

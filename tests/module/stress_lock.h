@@ -2,10 +2,10 @@
 /*
  * The stress of queues: clients of a lock in a peer's memory.
  *
- * The lock and what it guards are one block of words: the number of who owns the lock, or 0;
- * how often it was given back; the number of who wrote that; and words that follow from the
- * two. A number is a client and how often he has tried, so none comes twice, and who finds
- * his own knows whether it ought to be there.
+ * The lock and what it guards are one block of words: the number of the lock's owner, or 0;
+ * how often it was given back; the number of the client that wrote that; and words that follow
+ * from the two. A number is a client and how often it has tried, so none comes twice, and a
+ * client that finds its own knows whether it ought to be there.
  *
  * Threads: a struct st_lock_client is its client's; of struct st_lock_run they share @stop.
  */

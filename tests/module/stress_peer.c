@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The stress of queues: the lives of passive sides, and what the supervisor is told of
- * them. It is told of a death before that happens and of a return after it, so whoever
- * finds a peer in the life that his queue is of may not be refused anything.
+ * them. It is told of a death before that happens and of a return after it, so a
+ * client that finds a peer in the life that its queue is of may not be refused anything.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -302,7 +302,7 @@ static void child(struct traffic_fixture *f)
 /*
  * After its posts this process may read(2), write(2) and exit, and is killed if it calls
  * anything else: completions have to come into the ring without its help. @awake: it has
- * just waited awake for another one, so that no interrupt is asked for at first.
+ * just busy-polled for another one, so that no interrupt is asked for at first.
  */
 static void spinner(struct traffic_fixture *f, bool awake)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Who may attach to a full server: whoever was there before, at once, and anybody
- * else as soon as somebody has missed a renewal. Sessions without transport, ledger
+ * Clients of a full server: those that were there before attach at once, all others as soon
+ * as one has missed a renewal. Sessions without transport, ledger
  * only where a message needs it.
  */
 #include <errno.h>
@@ -216,7 +216,7 @@ static void test_a_client_that_is_refused_replaces_nobody(void **state)
 	assert_int_equal(fx->client[0].closed, 1);
 }
 
-/* Who only says that it is at a GID does not throw out who is there. */
+/* A client that only says that it is at a GID does not throw out the one that is there. */
 static void test_a_gid_that_is_only_said_replaces_nothing(void **state)
 {
 	struct admit_fixture *fx = *state;
@@ -285,7 +285,7 @@ static void test_the_most_silent_makes_room(void **state)
 	assert_int_equal(attach(fx, 5, 7, 10), KRP_ST_LIMIT_CLIENTS); /* nobody is silent now */
 }
 
-/* Who has a long lease says nothing for 15 s, however short the patience of the server. */
+/* A client with a long lease says nothing for 15 s, however short the patience of the server. */
 static void test_who_renews_in_time_keeps_its_place(void **state)
 {
 	struct admit_fixture *fx = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Who may attach, and to whom a record belongs: proofs, keys, GIDs, owners. */
+/* Which client may attach, and to which one a record belongs: proofs, keys, GIDs, owners. */
 #include "tests/unit/session_fixture.h"
 
 static void test_handshake_with_key(void **state)
@@ -123,7 +123,7 @@ static void test_a_relayed_proof_is_refused(void **state)
 	}
 }
 
-/* Who sees himself at another GID than we see him has somebody in between. */
+/* A client that sees itself at another GID than we do has an attacker in between. */
 static void test_hello_from_elsewhere(void **state)
 {
 	struct fixture *fx = *state;
@@ -209,7 +209,7 @@ static void test_keys_are_chosen(void **state)
 	assert_answer(fx, KRP_MSG_WELCOME, 2, KRP_ST_AUTH);
 }
 
-/* Who attached without a key may not go on reading and publishing once there is one. */
+/* A client that attached without a key may not go on once there is one. */
 static void test_the_first_key_ends_who_proved_none(void **state)
 {
 	struct fixture *fx = *state;
@@ -281,7 +281,7 @@ static uint64_t lease_left(struct fixture *fx, const struct krp_key *key)
 	return rec.lease_left_ms;
 }
 
-/* Somebody else writes a node's owner and generation into his HELLO: nothing of it is his. */
+/* A stranger's HELLO has a node's owner and generation: nothing of the node is the stranger's. */
 static void test_an_owner_is_not_what_is_claimed(void **state)
 {
 	struct fixture *fx = *state;
@@ -307,12 +307,12 @@ static void test_an_owner_is_not_what_is_claimed(void **state)
 		prove(fx);
 		assert_int_equal(withdraw(fx, &m.key, NULL), KRP_ST_FOREIGN_GID);
 		assert_int_equal(withdraw(fx, &m.key, guess), KRP_ST_FOREIGN_GID);
-		/* nor the token of his own address */
+		/* nor the token of the stranger's address */
 		assert_int_equal(withdraw(fx, &m.key, fx->sent[1].welcome.token),
 				 KRP_ST_FOREIGN_GID);
 		renew(fx);
 		assert_int_equal(lease_left(fx, &m.key), 20000);
-		/* a record of his own does not mix with the node's */
+		/* a record of the stranger does not mix with the node's */
 		make_publish(&own, 301, 1);
 		memcpy(own.key.gid, other_gid, sizeof(own.key.gid));
 		own.value.generation = fx->hello.generation;

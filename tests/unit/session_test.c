@@ -181,7 +181,7 @@ static void test_leases_are_clamped(void **state)
 	}
 }
 
-/* Who attaches to a server that has just begun is told so, until that is over. */
+/* A client of a server that has just begun is told so, until that is over. */
 static void test_settling_is_told(void **state)
 {
 	static const struct {

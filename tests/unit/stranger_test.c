@@ -117,7 +117,7 @@ static void test_who_is_refused_puts_nobody_out(void **state)
 	assert_int_equal(fx->closed, 1);
 }
 
-/* Who writes an address that is not his into his requests does not keep its owner away. */
+/* A stranger that claims another's address does not keep its owner away. */
 static void test_an_address_is_no_limit_while_there_is_room(void **state)
 {
 	struct stranger_fixture *fx = *state;

@@ -82,7 +82,7 @@ struct probe_peer {
  * @upcalls: how many.
  * @fatal: how many upcalls said that something died.
  * @cookie: of the next request.
- * @result: outcome, for people.
+ * @result: outcome, for diagnostics.
  */
 struct probe {
 	const struct krc_provider_ops *ops;
