@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 PARTS = pathlib.Path(sys.argv[1])
 os.environ.pop("KRCORE_PATTERN", None)      # that of the part this runs in is not the toy's
@@ -34,6 +35,75 @@ def load(path):
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
+
+
+PROGRAMS = """\
+cmake_minimum_required(VERSION 3.18)
+project(toy LANGUAGES NONE)
+enable_testing()
+foreach(name IN ITEMS one two three)
+	add_custom_command(OUTPUT ${name} DEPENDS ${name}.in
+		COMMAND cp ${CMAKE_SOURCE_DIR}/${name}.in ${name})
+	add_custom_target(make_${name} ALL DEPENDS ${name})
+	add_test(NAME ${name} COMMAND ${CMAKE_BINARY_DIR}/${name})
+endforeach()
+add_test(NAME one_with_words COMMAND ${CMAKE_BINARY_DIR}/one word)
+set_tests_properties(one two three one_with_words PROPERTIES LABELS toy)
+set_tests_properties(three PROPERTIES ENVIRONMENT "A=b")
+"""
+
+
+class Pattern(unittest.TestCase):
+    """What is built for tests that a pattern picks."""
+
+    def setUp(self):
+        self.script = load(PARTS / "ctest-label")
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.source = pathlib.Path(scratch.name, "source")
+        self.folder = pathlib.Path(scratch.name, "build")
+        self.source.mkdir()
+        (self.source / "CMakeLists.txt").write_text(PROGRAMS)
+        for name in ("one", "two", "three"):
+            self.write(name, "exit 0")
+        self.script.CHECKOUT = self.source
+
+    def write(self, name, line):
+        """What a program is made from, newer than it."""
+        path = self.source / f"{name}.in"
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+
+    def build(self, pattern):
+        """As for a part with a pattern; the tests' verdicts."""
+        with unittest.mock.patch.dict(os.environ, {"KRCORE_PATTERN": pattern}):
+            self.assertTrue(self.script.configure_and_build(self.folder, [], ["toy"]))
+            cases, _ = self.script.run_tests(self.folder, ["toy"])
+        return {case.get("name"): self.script.verdict(case) for case in cases}
+
+    def built(self, name):
+        """Whether a program is of its present source."""
+        return (self.folder / name).read_text() == (self.source / f"{name}.in").read_text()
+
+    def test_the_first_build_is_whole(self):
+        self.assertEqual(self.build("^one$"), {"one": "ok"})
+        self.assertTrue(self.built("two"))
+
+    def test_only_what_is_picked_is_brought_up_to_date(self):
+        self.build("^one$")
+        self.write("one", "exit 1")
+        self.write("two", "exit 1")
+        self.assertEqual(self.build("^one$"), {"one": "FAIL"})
+        self.assertFalse(self.built("two"))
+        self.assertEqual(self.build("."), {"one": "FAIL", "two": "FAIL", "three": "ok",
+                                           "one_with_words": "FAIL"})
+
+    def test_a_test_with_words_or_surroundings_has_everything_built(self):
+        for pattern in ("^one_with_words$", "^three$"):
+            self.build(pattern)
+            self.write("two", f"exit 1 # {pattern}")
+            self.build(pattern)
+            self.assertTrue(self.built("two"), pattern)
 
 
 class Toy(unittest.TestCase):
