@@ -30,6 +30,8 @@ class Notes:
         self.installed = set()              # the files of the packages
         for path in cluster.folder.glob("pushed-*"):
             self.installed |= set(json.loads(path.read_text()))
+        if not self.installed:              # ./run up --bare
+            raise host.ClusterError("krcore is not installed in the cluster that is up: ./run push")
         known = json.loads(self._path.read_text()) if self._path.exists() else {}
         self.files = known.get("files", {})     # digests of those that were written
         self.module = known.get("module")       # digest of the module's sources

@@ -268,6 +268,12 @@ class Loop(unittest.TestCase):
         self.stage(self.INSTALLED[1], "true")       # the line is changed back
         self.assertEqual(self.call(), [self.INSTALLED[1]])
 
+    def test_a_bare_cluster_is_refused(self):
+        (self.folder / "pushed-shape").unlink()
+        with self.assertRaisesRegex(host.ClusterError, "push"):
+            self.call()
+        self.assertEqual(self.guest.take(), [])
+
     def test_after_a_push_nothing_is_taken_for_granted(self):
         self.call()
         loop.forget(self.cluster)
