@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: what a port knows beyond its streams: passes, streams that are over and may be asked for,
+ * and the packets that no stream sends.
+ * Locking: krc_messages.lock, inside of which nothing is taken.
+ */
+#include <linux/jhash.h>
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include "message/message_priv.h"
+
+/* ---- passes */
+
+u64 krc_pass_of(const struct krc_messages *m, const u8 *gid, u64 generation)
+{
+	u64 half[2];
+
+	memcpy(half, gid, sizeof(half));
+	return siphash_3u64(half[0], half[1], generation, &m->secret) ?: 1;
+}
+
+static u32 krc_pass_hash(const u8 *gid)
+{
+	return jhash(gid, KRP_GID_BYTES, 0);
+}
+
+static struct krc_pass *krc_pass_find(struct krc_messages *m, const u8 *gid)
+{
+	struct krc_pass *pass;
+
+	lockdep_assert_held(&m->lock);
+	hash_for_each_possible(m->passes, pass, node, krc_pass_hash(gid))
+		if (!memcmp(pass->gid, gid, sizeof(pass->gid)))
+			return pass;
+	return NULL;
+}
+
+u64 krc_pass_get(struct krc_messages *m, const u8 *gid, u64 generation)
+{
+	const struct krc_pass *pass;
+	u64 ret = 0;
+
+	spin_lock_bh(&m->lock);
+	pass = krc_pass_find(m, gid);
+	if (pass && pass->generation == generation)
+		ret = pass->pass;
+	spin_unlock_bh(&m->lock);
+	return ret;
+}
+
+void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 number)
+{
+	struct krc_pass *pass, *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL), *old = NULL;
+
+	spin_lock_bh(&m->lock);
+	pass = krc_pass_find(m, gid);
+	if (!pass && fresh) {
+		pass = fresh;
+		fresh = NULL;
+		memcpy(pass->gid, gid, sizeof(pass->gid));
+		hash_add(m->passes, &pass->node, krc_pass_hash(gid));
+		list_add_tail(&pass->list, &m->passes_old);
+		if (++m->passes_nr > KRC_PASSES) {
+			old = list_first_entry(&m->passes_old, struct krc_pass, list);
+			hash_del(&old->node);
+			list_del(&old->list);
+			m->passes_nr--;
+		}
+	}
+	if (pass) { /* without memory the peer asks again */
+		pass->generation = generation;
+		pass->pass = number;
+	}
+	spin_unlock_bh(&m->lock);
+	kfree(fresh);
+	kfree(old);
+}
+
+/* ---- graves */
+
+void krc_grave_dig(struct krc_stream *st, u64 until_ns)
+{
+	struct krc_messages *m = st->m;
+	struct krc_grave *grave = st->grave;
+
+	krc_graves_free(m, false);
+	if (!grave)
+		return;
+	st->grave = NULL;
+	memcpy(grave->gid, st->value_gid, sizeof(grave->gid));
+	if (!st->s.opener) {
+		grave->open_tag = le64_to_cpu(st->s.open.tag);
+		grave->open_src = st->s.dst;
+	}
+	grave->number = st->number;
+	grave->address = st->address;
+	grave->until_ns = until_ns;
+	spin_lock_bh(&m->lock);
+	hash_add(m->graves, &grave->node, grave->open_tag);
+	hash_add(m->graves_number, &grave->by_number, grave->number);
+	list_add_tail(&grave->list, &m->graves_old);
+	m->graves_nr++;
+	spin_unlock_bh(&m->lock);
+}
+
+/* The oldest grave if its time is over, taken out; else NULL. Those behind it may stay longer. */
+static struct krc_grave *krc_grave_over(struct krc_messages *m, u64 now_ns, bool all)
+{
+	struct krc_grave *grave;
+
+	spin_lock_bh(&m->lock);
+	grave = list_first_entry_or_null(&m->graves_old, struct krc_grave, list);
+	if (grave && !all && now_ns < grave->until_ns)
+		grave = NULL;
+	if (grave) {
+		hash_del(&grave->node);
+		hash_del(&grave->by_number);
+		list_del(&grave->list);
+		m->graves_nr--;
+	}
+	spin_unlock_bh(&m->lock);
+	return grave;
+}
+
+void krc_graves_free(struct krc_messages *m, bool all)
+{
+	u64 now_ns = ktime_get_ns();
+	struct krc_grave *grave;
+
+	while ((grave = krc_grave_over(m, now_ns, all)))
+		kfree(grave);
+}
+
+void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)
+{
+	u32 number = le32_to_cpu(packet->dst);
+	const struct krc_grave *grave;
+	struct krc_hw_address to;
+	struct krp_message head;
+	bool found = false;
+
+	krc_message_count(m, KRC_COUNT_UNKNOWN);
+	spin_lock_bh(&m->lock);
+	hash_for_each_possible(m->graves_number, grave, by_number, number) {
+		if (grave->number != number)
+			continue;
+		to = grave->address;
+		found = true;
+		break;
+	}
+	spin_unlock_bh(&m->lock);
+	if (found && krp_listen_unknown(packet, m->rail->generation, &head))
+		krc_answer_send(m, &to, &head, NULL, 0);
+}
+
+/* ---- answers */
+
+static void krc_answer_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
+{
+	struct krc_answer *answer = container_of(flow, struct krc_answer, flow);
+	struct krc_messages *m = answer->messages;
+	struct krc_req *req, *next;
+
+	list_for_each_entry_safe(req, next, reqs, list) {
+		list_del_init(&req->list);
+		if (req->status)
+			krc_message_count(m, KRC_COUNT_FAILED);
+		krc_packet_put(container_of(req, struct krc_packet, req));
+	}
+	krc_streams_drink(m);
+	spin_lock_bh(&m->lock);
+	answer->busy = false;
+	spin_unlock_bh(&m->lock);
+}
+
+/* Take a place for an answer. Return: it, or NULL: all are busy. */
+static struct krc_answer *krc_answer_take(struct krc_messages *m)
+{
+	struct krc_answer *answer = NULL;
+	u32 i;
+
+	spin_lock_bh(&m->lock);
+	for (i = 0; i < KRC_ANSWERS && !m->stopped; i++) {
+		/* the pool counts it until done() has returned */
+		if (m->answers[i].busy || atomic_read_acquire(&m->answers[i].flow.outstanding))
+			continue;
+		answer = &m->answers[i];
+		answer->busy = true;
+		break;
+	}
+	spin_unlock_bh(&m->lock);
+	return answer;
+}
+
+static void krc_answer_untake(struct krc_answer *answer)
+{
+	spin_lock_bh(&answer->messages->lock);
+	answer->busy = false;
+	spin_unlock_bh(&answer->messages->lock);
+}
+
+void krc_answer_send(struct krc_messages *m, const struct krc_hw_address *to,
+		     const struct krp_message *head, const void *body, u32 body_bytes)
+{
+	unsigned long until = jiffies + msecs_to_jiffies(m->rail->margin_ms / 2);
+	struct krc_answer *answer = krc_answer_take(m);
+	struct krc_packet *packet;
+	LIST_HEAD(reqs);
+	int err = -ENODEV;
+
+	if (!answer)
+		return;
+	packet = krc_packet_get(m->tx);
+	if (!packet) {
+		krc_answer_untake(answer);
+		return;
+	}
+	memcpy(packet->data, head, sizeof(*head));
+	if (body_bytes)
+		memcpy(packet->data + sizeof(*head), body, body_bytes);
+	krc_packet_send(packet, to, sizeof(*head) + body_bytes, until);
+	list_add_tail(&packet->req.list, &reqs);
+	if (krc_rail_enter(m->rail)) {
+		if (answer->flow.failed)
+			krc_flow_restart(&answer->flow);
+		err = krc_flow_submit(&answer->flow, &reqs, NULL);
+		krc_rail_exit(m->rail);
+	}
+	if (!err) {
+		krc_message_count(m, KRC_COUNT_POSTED);
+		return;
+	}
+	list_del_init(&packet->req.list);
+	krc_packet_put(packet);
+	krc_streams_drink(m);
+	krc_answer_untake(answer);
+}
+
+void krc_answers_init(struct krc_messages *m)
+{
+	u32 i;
+
+	for (i = 0; i < KRC_ANSWERS; i++) {
+		m->answers[i].messages = m;
+		krc_flow_init(&m->answers[i].flow, m->pool, krc_answer_done, NULL);
+		m->answers[i].flow.kind = KRC_CHANNEL_MESSAGE;
+	}
+}
+
+void krc_answers_end(struct krc_messages *m)
+{
+	u32 i;
+
+	for (i = 0; i < KRC_ANSWERS; i++) {
+		krc_flow_drain(&m->answers[i].flow);
+		krc_flow_release(&m->answers[i].flow);
+	}
+}
