@@ -147,7 +147,7 @@ struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s)
 		return NULL;
 	conn->s = s;
 	init_waitqueue_head(&conn->wait);
-	init_waitqueue_head(&conn->read_wait);
+	krc_line_init(&conn->line);
 	spin_lock_init(&conn->read_lock);
 	spin_lock_init(&conn->map_lock);
 	mutex_init(&conn->map_mutex);

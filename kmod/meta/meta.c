@@ -155,31 +155,30 @@ static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_con
  * Return: as krc_meta_read_lookup().
  */
 static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn *conn,
-			       const struct krp_key *key, unsigned long deadline,
-			       struct krp_value *ret_value, u32 *reads, bool *ret_doubtful)
+			       struct krc_meta_query *q, bool *ret_doubtful)
 {
 	unsigned long patience = krc_meta_patience(s->meta);
-	bool hurried = time_before(deadline, jiffies + patience);
+	bool hurried = time_before(q->deadline, jiffies + patience);
 	struct krp_pulse pulse;
-	u32 before = *reads;
+	u32 before = q->reads;
 	int step, verdict, looked = 0;
 
-	step = krc_meta_read_lookup(conn, key, deadline, ret_value, reads);
+	step = krc_meta_read_lookup(conn, q);
 	if (step == KRP_STEP_MISS)
-		looked = krc_meta_read_pulse(conn, deadline, reads, &pulse);
+		looked = krc_meta_read_pulse(conn, q, &pulse);
 	if (looked < 0)
 		step = looked;
 	if (step == -EAGAIN) {
-		long left = deadline - jiffies;
+		long left = q->deadline - jiffies;
 
-		step = krc_meta_ask(s, conn, key, clamp_t(long, left, 0, patience), ret_value);
+		step = krc_meta_ask(s, conn, q->key, clamp_t(long, left, 0, patience), q->value);
 	}
-	if (step == KRP_STEP_HIT && !krp_value_valid(ret_value))
+	if (step == KRP_STEP_HIT && !krp_value_valid(q->value))
 		step = -EPROTO;
 	/* not the server's fault if the caller allowed less than a READ timeout */
 	verdict = hurried && step == -ETIMEDOUT ? -EINTR : step;
-	*ret_doubtful =
-		krc_meta_chosen_done(s, conn, verdict, *reads - before, looked > 0 ? &pulse : NULL);
+	*ret_doubtful = krc_meta_chosen_done(s, conn, verdict, q->reads - before,
+					     looked > 0 ? &pulse : NULL);
 	return step;
 }
 
@@ -219,8 +218,7 @@ static enum krc_miss krc_meta_weigh(struct krc_meta *meta, unsigned long missed,
  * @proved: those of @missed that should have it if it existed, since they neither settle nor
  * hang. A record is published once one server has it, so one miss alone proves nothing.
  */
-static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
-			       unsigned long deadline, struct krp_value *ret_value, u32 *reads,
+static int krc_meta_lookup_all(struct krc_meta *meta, struct krc_meta_query *q,
 			       enum krc_miss *ret_miss)
 {
 	unsigned long tried = 0, missed = 0, proved = 0;
@@ -238,7 +236,7 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			return missed ? -ENOENT : -ENOTCONN;
 		index = s->index; /* @s may be freed afterwards */
 		tried |= BIT(index);
-		step = krc_meta_lookup_one(s, conn, key, deadline, ret_value, reads, &doubtful);
+		step = krc_meta_lookup_one(s, conn, q, &doubtful);
 		if (step == KRP_STEP_HIT) {
 			krc_meta_overrule(meta, proved);
 			return 0;
@@ -254,19 +252,22 @@ static int krc_meta_lookup_all(struct krc_meta *meta, const struct krp_key *key,
 			return step;
 		if (READ_ONCE(meta->closing))
 			return -ESHUTDOWN;
-		if (time_after_eq(jiffies, deadline))
+		if (time_after_eq(jiffies, q->deadline))
 			return -ETIMEDOUT;
 	}
 }
 
-int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
-		    struct krp_value *ret_value, u32 *ret_reads, enum krc_miss *ret_miss)
+int krc_meta_lookup(struct krc_meta *meta, const void *payer, const struct krp_key *key,
+		    u32 timeout_ms, struct krp_value *ret_value, u32 *ret_reads,
+		    enum krc_miss *ret_miss)
 {
-	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	u64 epoch = krc_cache_epoch(meta->cache);
 	struct krp_value value;
+	struct krc_meta_query q = { .key = key,
+				    .payer = payer,
+				    .deadline = jiffies + msecs_to_jiffies(timeout_ms),
+				    .value = &value };
 	enum krc_miss miss = KRC_MISS_PROVED;
-	u32 reads = 0;
 	int err;
 
 	if (krp_is_zero(key->gid, sizeof(key->gid)))
@@ -274,10 +275,10 @@ int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeou
 	err = krc_meta_enter(meta);
 	if (err)
 		return err;
-	err = krc_meta_lookup_all(meta, key, deadline, &value, &reads, &miss);
+	err = krc_meta_lookup_all(meta, &q, &miss);
 	krc_meta_leave(meta);
 	if (ret_reads && (!err || err == -ENOENT))
-		*ret_reads = reads;
+		*ret_reads = q.reads;
 	if (ret_miss && err == -ENOENT)
 		*ret_miss = miss;
 	if (err)

@@ -302,6 +302,8 @@ enum krc_miss {
 /**
  * krc_meta_lookup() - READ a record from the best server that answers.
  * @meta: client.
+ * @payer: on whose account: payers take turns if more READs are wanted than a server is sent at
+ *	once. Only compared.
  * @key: name of the record.
  * @timeout_ms: longest time in all.
  * @ret_value: out: the value.
@@ -315,8 +317,9 @@ enum krc_miss {
  * Return: 0; -ENOENT (two servers, or all that are ready, have no such record); -ENOTCONN
  * (no attached server could be asked); -ETIMEDOUT; -EINTR; -ESHUTDOWN; -EINVAL.
  */
-int krc_meta_lookup(struct krc_meta *meta, const struct krp_key *key, u32 timeout_ms,
-		    struct krp_value *ret_value, u32 *ret_reads, enum krc_miss *ret_miss);
+int krc_meta_lookup(struct krc_meta *meta, const void *payer, const struct krp_key *key,
+		    u32 timeout_ms, struct krp_value *ret_value, u32 *ret_reads,
+		    enum krc_miss *ret_miss);
 
 /**
  * krc_meta_info() - Report the state of the session with server @i.

@@ -43,6 +43,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
+#include "base/turns.h"
 #include "krp_pulse.h"
 #include "krp_session_state.h"
 #include "meta/cache.h"
@@ -126,6 +127,22 @@ struct krc_meta_recv {
 };
 
 /**
+ * struct krc_meta_query - A look-up of a task, over all servers that it asks.
+ * @key: name of the record.
+ * @payer: on whose account, as in base/turns.h.
+ * @deadline: jiffies at which it ends.
+ * @value: out, with a hit: the value.
+ * @reads: READs so far.
+ */
+struct krc_meta_query {
+	const struct krp_key *key;
+	const void *payer;
+	unsigned long deadline;
+	struct krp_value *value;
+	u32 reads;
+};
+
+/**
  * struct krc_meta_read - A READ slot with its buffer. Locks: conn.read_lock.
  * @cqe: its completion.
  * @conn: its connection.
@@ -180,7 +197,7 @@ struct krc_meta_cq {
  * @broken: unusable; once it is set under @read_lock, no READ is posted.
  * @fault: the queue pair reported a fatal event.
  * @read_lock: see the head of this file.
- * @read_wait: woken when a READ slot is free or @broken is set.
+ * @line: tasks that wait for a READ slot; while one does, no slot is free. read_lock.
  * @read: READ slots; the last is used under @map_mutex only.
  * @send: send buffers, by slot of the session.
  * @recv: receive buffers.
@@ -212,7 +229,7 @@ struct krc_meta_conn {
 	bool fault;
 
 	spinlock_t read_lock;
-	wait_queue_head_t read_wait;
+	struct krc_line line;
 	struct krc_meta_read read[KRC_META_READS + 1];
 	struct krc_meta_send send[KRC_META_SENDS];
 	struct krc_meta_recv recv[KRC_META_RECVS];
@@ -797,35 +814,31 @@ int krc_meta_map_load(struct krc_meta_conn *conn);
 /**
  * krc_meta_read_lookup() - Look a record up on one server by READs.
  * @conn: connection, in which the caller holds a count of users.
- * @key: name of the record.
- * @deadline: jiffies.
- * @ret_value: out with KRP_STEP_HIT, else undefined.
- * @reads: number of READs is added to it, whatever the outcome.
+ * @q: what is asked, until when, and on whose account; the number of READs is added to it,
+ *	whatever the outcome, and value is set with KRP_STEP_HIT, else undefined.
  *
  * Context: sleeps, killable.
  * Return: KRP_STEP_HIT; KRP_STEP_MISS; -EAGAIN: ask by message (krc_meta_ask()); -ENOTCONN;
  * -ETIMEDOUT; -EINTR (killed).
  */
-int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
-			 unsigned long deadline, struct krp_value *ret_value, u32 *reads);
+int krc_meta_read_lookup(struct krc_meta_conn *conn, struct krc_meta_query *q);
 
 /**
  * krc_meta_read_pulse() - After a miss, READ the heartbeat in the root to see whether the
  * server's process lives, if the last one is too old to tell; see krp_pulse.h.
  * @conn: connection, in which the caller holds a count of users.
- * @deadline: jiffies.
- * @reads: number of READs is added to it, whatever the outcome.
+ * @q: as at krc_meta_read_lookup(); its key and value are not used.
  * @ret_pulse: out with 0 after a READ, and with 1; else untouched.
  *
  * Context: sleeps, killable.
  * Return: 1: @ret_pulse is of this READ; 0: it is not; or an errno as of
  * krc_meta_read_lookup().
  */
-int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
+int krc_meta_read_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
 			struct krp_pulse *ret_pulse);
 
 /**
- * krc_meta_reads_stop() - Let no further READ be posted.
+ * krc_meta_reads_stop() - Let no further READ be posted, and no task wait for a slot.
  * @conn: connection.
  *
  * Context: the work item.

@@ -3,8 +3,9 @@
  * Owns: one-sided READs of a MetaServer's table: the map of it, and look-ups.
  *
  * Look-ups READ concurrently, each in its own slot; krp_lookup.h decides, under map_lock, what
- * to READ and what the bytes mean. A task that is killed or times out abandons its slot,
- * which the completion then frees. Taking the connection down ends every wait.
+ * to READ and what the bytes mean. Tasks that wait for a slot get one by payers in turn
+ * (base/turns.h). A task that is killed or times out abandons its slot, which the completion
+ * then frees. Taking the connection down ends every wait.
  * Locking: see meta/meta_priv.h. Callers hold a count in conn.users, or are the
  * session's work item.
  */
@@ -13,15 +14,38 @@
 #include "base/spin.h"
 #include "meta/meta_priv.h"
 
-/* Locks: read_lock. */
+/**
+ * struct krc_meta_waiter - A task that waits for a READ slot; on its stack.
+ * @place: its place in krc_meta_conn.line.
+ * @read: out: the slot that it was given; NULL: the connection is broken.
+ */
+struct krc_meta_waiter {
+	struct krc_line_waiter place;
+	struct krc_meta_read *read;
+};
+
+/* Wake the next task that waits. Return: false: none does. Locks: read_lock. */
+static bool krc_meta_read_give(struct krc_meta_conn *conn, struct krc_meta_read *r)
+{
+	struct krc_line_waiter *next = krc_line_next(&conn->line);
+
+	lockdep_assert_held(&conn->read_lock);
+	if (!next)
+		return false;
+	container_of(next, struct krc_meta_waiter, place)->read = r;
+	complete(&next->given); /* on the stack of a task that may return right after */
+	return true;
+}
+
+/* A slot is free, or the next one's: so while a task waits, none is free. Locks: read_lock. */
 static void krc_meta_read_release(struct krc_meta_read *r)
 {
-	lockdep_assert_held(&r->conn->read_lock);
-	r->taken = false;
+	struct krc_meta_conn *conn = r->conn;
+	bool of_loads = r == &conn->read[KRC_META_READS];
+
+	lockdep_assert_held(&conn->read_lock);
 	r->abandoned = false;
-	/* a waiter is in the queue before it looks, under the lock, so it is seen or sees */
-	if (waitqueue_active(&r->conn->read_wait))
-		wake_up(&r->conn->read_wait);
+	r->taken = unlikely(conn->line.waiting) && !of_loads && krc_meta_read_give(conn, r);
 }
 
 void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -49,6 +73,8 @@ void krc_meta_reads_stop(struct krc_meta_conn *conn)
 {
 	spin_lock_bh(&conn->read_lock);
 	WRITE_ONCE(conn->broken, true);
+	while (krc_meta_read_give(conn, NULL))
+		;
 	spin_unlock_bh(&conn->read_lock);
 }
 
@@ -67,22 +93,21 @@ void krc_meta_reads_end(struct krc_meta_conn *conn)
 		complete(&r->done);
 	}
 	spin_unlock_bh(&conn->read_lock);
-	wake_up_all(&conn->read_wait);
 }
 
+/* Locks: read_lock. Return: a slot that was free, or NULL. */
 static struct krc_meta_read *krc_meta_read_take(struct krc_meta_conn *conn)
 {
-	struct krc_meta_read *found = NULL;
 	unsigned int i;
 
-	spin_lock_bh(&conn->read_lock);
-	for (i = 0; i < KRC_META_READS && !found; i++)
-		if (!conn->read[i].taken)
-			found = &conn->read[i];
-	if (found)
-		found->taken = true;
-	spin_unlock_bh(&conn->read_lock);
-	return found;
+	lockdep_assert_held(&conn->read_lock);
+	for (i = 0; i < KRC_META_READS; i++) {
+		if (conn->read[i].taken)
+			continue;
+		conn->read[i].taken = true;
+		return &conn->read[i];
+	}
+	return NULL;
 }
 
 static void krc_meta_read_put(struct krc_meta_read *r, u32 bytes)
@@ -204,39 +229,61 @@ static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *re
 	return err;
 }
 
-/*
- * Wait for a slot, those that came first before others: each one that is released wakes one task,
- * since there may be thousands. Return: jiffies left, from 1; 0, or -ERESTARTSYS (killed). With
- * a value from 1 and no slot the connection is broken.
- */
-static long krc_meta_read_queue(struct krc_meta_conn *conn, long left,
-				struct krc_meta_read **ret_read)
+/* What a task has that waited for a slot in vain, or too long. Return: @err. */
+static int krc_meta_read_leave(struct krc_meta_conn *conn, struct krc_meta_waiter *waiter, int err)
 {
-	/* no macro of wait.h has an exclusive wait that both can be killed and ends in time */
-	return ___wait_event(conn->read_wait,
-			     ___wait_cond_timeout(READ_ONCE(conn->broken) ||
-						  (*ret_read = krc_meta_read_take(conn))),
-			     TASK_KILLABLE, 1, left, __ret = schedule_timeout(__ret));
+	struct krc_meta_read *given;
+
+	spin_lock_bh(&conn->read_lock);
+	given = krc_line_leave(&conn->line, &waiter->place) ? NULL : waiter->read;
+	spin_unlock_bh(&conn->read_lock);
+	if (given)
+		krc_meta_read_put(given, 0);
+	return err;
+}
+
+/*
+ * Get a slot. While others wait, that of the payer whose turn it is, which wakes one task: there
+ * may be thousands. Return: it, or ERR_PTR: -ENOTCONN; -ETIMEDOUT; -EINTR.
+ */
+static struct krc_meta_read *krc_meta_read_get(struct krc_meta_conn *conn, const void *payer,
+					       unsigned long deadline)
+{
+	struct krc_meta_waiter waiter;
+	long left = deadline - jiffies;
+	struct krc_meta_read *r;
+	bool waits;
+
+	if (left <= 0)
+		return ERR_PTR(-ETIMEDOUT);
+	spin_lock_bh(&conn->read_lock);
+	r = krc_meta_read_take(conn);
+	waits = unlikely(!r) && !conn->broken;
+	if (waits) {
+		waiter.read = NULL;
+		krc_line_add(&conn->line, &waiter.place, payer);
+	}
+	spin_unlock_bh(&conn->read_lock);
+	if (!waits)
+		return r ?: ERR_PTR(-ENOTCONN);
+	left = wait_for_completion_killable_timeout(&waiter.place.given, left);
+	if (left <= 0)
+		return ERR_PTR(krc_meta_read_leave(conn, &waiter, left ? -EINTR : -ETIMEDOUT));
+	return waiter.read ?: ERR_PTR(-ENOTCONN);
 }
 
 /* READ at most a bucket. Return: a slot with the bytes, or ERR_PTR as krc_meta_read_wait(). */
-static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const struct krp_read *read,
-					   unsigned long deadline)
+static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const void *payer,
+					   const struct krp_read *read, unsigned long deadline)
 {
-	struct krc_meta_read *r = krc_meta_read_take(conn);
+	struct krc_meta_read *r = krc_meta_read_get(conn, payer, deadline);
 	long left = deadline - jiffies;
 	int err;
 
-	if (!r && left > 0) {
-		left = krc_meta_read_queue(conn, left, &r);
-		if (left < 0)
-			return ERR_PTR(-EINTR);
-		if (!r)
-			return ERR_PTR(left ? -ENOTCONN : -ETIMEDOUT);
-	}
+	if (IS_ERR(r))
+		return r;
 	if (left <= 0) {
-		if (r)
-			krc_meta_read_put(r, 0);
+		krc_meta_read_put(r, 0);
 		return ERR_PTR(-ETIMEDOUT);
 	}
 	err = krc_meta_read_wait(r, read, left);
@@ -335,8 +382,7 @@ static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
 	}
 }
 
-int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
-			 unsigned long deadline, struct krp_value *ret_value, u32 *reads)
+int krc_meta_read_lookup(struct krc_meta_conn *conn, struct krc_meta_query *q)
 {
 	struct krc_meta_read *r;
 	struct krp_lookup l;
@@ -347,7 +393,7 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 	if (!READ_ONCE(conn->map))
 		return -EAGAIN;
 	spin_lock(&conn->map_lock);
-	krp_lookup_start(&l, conn->map, key);
+	krp_lookup_start(&l, conn->map, q->key);
 	spin_unlock(&conn->map_lock);
 	for (;;) {
 		spin_lock(&conn->map_lock);
@@ -355,23 +401,23 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, const struct krp_key *key,
 		map_nr = conn->map_nr;
 		spin_unlock(&conn->map_lock);
 		if (step == KRP_STEP_READ) {
-			(*reads)++;
-			r = krc_meta_read(conn, &read, deadline);
+			q->reads++;
+			r = krc_meta_read(conn, q->payer, &read, q->deadline);
 			if (IS_ERR(r))
 				return PTR_ERR(r);
 			spin_lock(&conn->map_lock);
-			step = krp_lookup_feed(&l, conn->map, r->data, ret_value);
+			step = krp_lookup_feed(&l, conn->map, r->data, q->value);
 			spin_unlock(&conn->map_lock);
 			krc_meta_read_put(r, read.bytes);
 		}
 		if (step == KRP_STEP_ROOT)
-			step = krc_meta_map_refresh(conn, map_nr, reads) ?: KRP_STEP_READ;
+			step = krc_meta_map_refresh(conn, map_nr, &q->reads) ?: KRP_STEP_READ;
 		if (step != KRP_STEP_READ)
 			return step;
 	}
 }
 
-int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 *reads,
+int krc_meta_read_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
 			struct krp_pulse *ret_pulse)
 {
 	struct krp_read read = { conn->root_addr, conn->root_rkey, sizeof(struct krp_root) };
@@ -385,8 +431,8 @@ int krc_meta_read_pulse(struct krc_meta_conn *conn, unsigned long deadline, u32 
 	spin_unlock(&conn->map_lock);
 	if (!due)
 		return 0;
-	(*reads)++;
-	r = krc_meta_read(conn, &read, deadline);
+	q->reads++;
+	r = krc_meta_read(conn, q->payer, &read, q->deadline);
 	if (IS_ERR(r))
 		return PTR_ERR(r);
 	spin_lock(&conn->map_lock);

@@ -92,10 +92,9 @@ static void krc_meta_session_broken(struct krc_meta_session *s)
 {
 	lockdep_assert_held(&s->meta->lock);
 	s->duties = BIT(KRP_DO_CLOSE);
-	if (s->conn) {
-		WRITE_ONCE(s->conn->broken, true);
-		wake_up_all(&s->conn->read_wait);
-	}
+	if (s->conn)
+		WRITE_ONCE(s->conn->broken,
+			   true); /* the work item wakes those that wait for a slot */
 	wake_up_all(&s->meta->wait);
 }
 

@@ -3,13 +3,17 @@
  * KUnit: the driver of the sessions, meta/session.c, between the machine of proto/krp_session.h
  * and a NIC in memory, which keeps what is sent. The server's words are given here: those of
  * the golden transcript, proto/vectors/session.txt, to which the answers must be those of the
- * transcript byte by byte, and words that no server should say.
+ * transcript byte by byte, and words that no server should say. Also who gets a READ slot for
+ * which many wait (meta/read.c).
  * The work item is the test: it does what meta/session.c would have it do.
  * Linked into krcore.ko.
  */
 #include <crypto/hash.h>
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "krc_session_vectors.h"
@@ -20,6 +24,9 @@
 #define KRC_TEST_SERVICE 300
 #define KRC_TEST_SLOTS 4
 #define KRC_TEST_POSTS 16
+#define KRC_TEST_READERS 4
+#define KRC_TEST_WAIT_MS 5000
+#define KRC_TEST_LONG_MS (3600 * 1000)
 
 /**
  * struct krc_test_post - What the NIC was given.
@@ -46,6 +53,7 @@ struct krc_test_post {
  * @posts: messages, the oldest first.
  * @posts_nr: length of @posts.
  * @refuse: what posting returns; 0: it works.
+ * @read: READ that was posted last; NULL once it was completed.
  */
 struct krc_test_link {
 	struct ib_device ibdev;
@@ -59,6 +67,7 @@ struct krc_test_link {
 	struct krc_test_post posts[KRC_TEST_POSTS];
 	u32 posts_nr;
 	int refuse;
+	struct ib_cqe *read;
 };
 
 static int krc_test_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
@@ -67,6 +76,10 @@ static int krc_test_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	struct krc_test_link *l = container_of(qp, struct krc_test_link, qp);
 	struct krc_test_post *post = &l->posts[l->posts_nr];
 
+	if (wr->opcode == IB_WR_RDMA_READ) {
+		WRITE_ONCE(l->read, wr->wr_cqe);
+		return 0;
+	}
 	lockdep_assert_held(&l->meta.lock);
 	if (l->refuse)
 		return l->refuse;
@@ -76,6 +89,11 @@ static int krc_test_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	post->bytes = wr->sg_list->length;
 	memcpy(post->msg, (void *)(uintptr_t)wr->sg_list->addr, post->bytes);
 	l->posts_nr++;
+	return 0;
+}
+
+static int krc_test_poll_cq(struct ib_cq *cq, int nr, struct ib_wc *wc)
+{
 	return 0;
 }
 
@@ -182,6 +200,7 @@ static void krc_test_conn(struct kunit *test, struct krc_test_link *l)
 
 	KUNIT_ASSERT_NOT_NULL(test, conf);
 	l->ibdev.ops.post_send = krc_test_post_send;
+	l->ibdev.ops.poll_cq = krc_test_poll_cq;
 	l->ibdev.ops.req_notify_cq = krc_test_req_notify;
 	l->ibdev.dev.init_name = "krc_test";
 	l->qp.device = &l->ibdev;
@@ -448,11 +467,218 @@ static void krc_test_a_buffer_is_the_nics(struct kunit *test)
 	krc_test_link_free(l);
 }
 
-static struct kunit_case krc_session_cases[] = { KUNIT_CASE(krc_test_transcript),
-						 KUNIT_CASE(krc_test_a_word_of_another_life),
-						 KUNIT_CASE(krc_test_a_send_that_is_refused),
-						 KUNIT_CASE(krc_test_a_buffer_is_the_nics),
-						 {} };
+/* ---- tasks that look up */
+
+/**
+ * struct krc_test_reader - A task that asks the server.
+ * @l: session.
+ * @thread: the task.
+ * @payer: on whose account.
+ * @timeout_ms: how long it waits.
+ * @err: what came of it, once @ended.
+ * @ended: its place among those that have ended, from 1; 0: it has not.
+ */
+struct krc_test_reader {
+	struct krc_test_link *l;
+	struct task_struct *thread;
+	const void *payer;
+	u32 timeout_ms;
+	int err;
+	u32 ended;
+};
+
+static atomic_t krc_test_ended;
+
+static void krc_test_reader_end(struct krc_test_reader *reader, int err)
+{
+	reader->err = err;
+	WRITE_ONCE(reader->ended, atomic_inc_return(&krc_test_ended));
+	while (!kthread_should_stop()) {
+		flush_signals(current);
+		schedule_timeout_interruptible(1);
+	}
+}
+
+/* READ the root, which is torn: nothing is learnt from it. */
+static int krc_test_reads(void *arg)
+{
+	struct krc_test_reader *reader = arg;
+	struct krc_meta_query q = { .payer = reader->payer,
+				    .deadline = jiffies + msecs_to_jiffies(reader->timeout_ms) };
+	struct krp_pulse pulse;
+
+	allow_signal(SIGKILL);
+	krc_test_reader_end(reader, krc_meta_read_pulse(reader->l->conn, &q, &pulse));
+	return 0;
+}
+
+static void krc_test_reader_begin(struct kunit *test, struct krc_test_link *l,
+				  struct krc_test_reader *reader, int (*does)(void *arg))
+{
+	reader->l = l;
+	reader->thread = kthread_run(does, reader, "krc_test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(reader->thread));
+}
+
+/* Wait until a condition holds. */
+#define krc_test_wait(test, cond) \
+	do { \
+		unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS); \
+		while (!(cond) && time_before(jiffies, limit)) \
+			usleep_range(100, 200); \
+		KUNIT_EXPECT_TRUE(test, cond); \
+	} while (0)
+
+/* A session whose READ slots are all in use, so that tasks wait for one. */
+static struct krc_test_link *krc_test_no_slot(struct kunit *test)
+{
+	struct krc_test_link *l = krc_test_link_new(test, KRC_TEST_SLOTS);
+	struct krc_meta_conn *conn = l->conn;
+	u32 i;
+
+	conn->read[0].data = kunit_kzalloc(test, sizeof(struct krp_root), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, conn->read[0].data);
+	krc_test_start(l);
+	krp_pulse_start(&conn->pulse, 1, 0);
+	krp_pulse_settling(&conn->pulse);
+	for (i = 0; i < KRC_META_READS; i++)
+		conn->read[i].taken = true;
+	atomic_set(&krc_test_ended, 0);
+	return l;
+}
+
+/* The NIC has done the READ that was posted last. */
+static void krc_test_read_done(struct krc_test_link *l)
+{
+	struct ib_wc wc = { .wr_cqe = l->read, .status = IB_WC_SUCCESS };
+
+	WRITE_ONCE(l->read, NULL);
+	wc.wr_cqe->done(&l->cq, &wc);
+}
+
+/* The first slot is not used any more, by a task that waits no longer for its READ. */
+static void krc_test_slot_free(struct krc_test_link *l)
+{
+	struct krc_meta_read *r = &l->conn->read[0];
+
+	spin_lock_bh(&l->conn->read_lock);
+	r->posted = true;
+	r->abandoned = true;
+	atomic_inc(&l->conn->posted);
+	spin_unlock_bh(&l->conn->read_lock);
+	l->read = &r->cqe;
+	krc_test_read_done(l);
+}
+
+/* Nobody waits, nothing is posted, and of the slots only the first is free. */
+static void krc_test_only_one_is_free(struct kunit *test, struct krc_test_link *l)
+{
+	u32 i;
+
+	KUNIT_EXPECT_EQ(test, l->conn->line.waiting, 0U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&l->conn->line.heads));
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->conn->posted), 0);
+	for (i = 0; i < KRC_META_READS; i++) {
+		KUNIT_EXPECT_EQ(test, l->conn->read[i].taken, i != 0);
+		KUNIT_EXPECT_FALSE(test, l->conn->read[i].posted || l->conn->read[i].abandoned);
+	}
+}
+
+/* A payer with many tasks that wait for a slot delays another one by one of them. */
+static void krc_test_slots_are_shared_by_payers(struct kunit *test)
+{
+	static const u8 payers[KRC_TEST_READERS] = { 0, 0, 0, 1 };
+	static const u32 place[KRC_TEST_READERS] = { 1, 3, 4, 2 };
+	struct krc_test_reader reader[KRC_TEST_READERS] = {};
+	struct krc_test_link *l = krc_test_no_slot(test);
+	u32 i;
+
+	for (i = 0; i < KRC_TEST_READERS; i++) {
+		reader[i].payer = &payers[payers[i] * 3];
+		reader[i].timeout_ms = KRC_TEST_LONG_MS;
+		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
+		krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == i + 1);
+	}
+	krc_test_slot_free(l);
+	for (i = 1; i <= KRC_TEST_READERS; i++) {
+		krc_test_wait(test, READ_ONCE(l->read));
+		if (!l->read)
+			break;
+		krc_test_read_done(l);
+		krc_test_wait(test, atomic_read(&krc_test_ended) == i);
+	}
+	for (i = 0; i < KRC_TEST_READERS; i++) {
+		kthread_stop(reader[i].thread);
+		KUNIT_EXPECT_EQ(test, reader[i].ended, place[i]);
+		KUNIT_EXPECT_EQ(test, reader[i].err, 0);
+	}
+	krc_test_only_one_is_free(test, l);
+	krc_test_link_free(l);
+}
+
+/* A task that gives up its wait for a slot, or has one when it is killed, leaves nothing behind. */
+static void krc_test_a_wait_for_a_slot_that_ends(struct kunit *test)
+{
+	struct krc_test_reader reader[3] = {};
+	struct krc_test_link *l = krc_test_no_slot(test);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(reader); i++) {
+		reader[i].timeout_ms = i == 1 ? 1 : KRC_TEST_LONG_MS;
+		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
+	}
+	krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == 2 && READ_ONCE(reader[1].ended));
+	KUNIT_EXPECT_EQ(test, reader[1].err, -ETIMEDOUT);
+	send_sig(SIGKILL, reader[0].thread, 1);
+	krc_test_wait(test, READ_ONCE(reader[0].ended));
+	KUNIT_EXPECT_EQ(test, reader[0].err, -EINTR);
+	KUNIT_EXPECT_EQ(test, l->conn->line.waiting, 1U);
+	KUNIT_EXPECT_NULL(test, l->read);
+	krc_test_slot_free(l);
+	send_sig(SIGKILL, reader[2].thread, 1);
+	krc_test_wait(test, READ_ONCE(reader[2].ended));
+	KUNIT_EXPECT_EQ(test, reader[2].err, -EINTR);
+	if (l->read) /* it was posted, and is the NIC's */
+		krc_test_read_done(l);
+	for (i = 0; i < ARRAY_SIZE(reader); i++)
+		kthread_stop(reader[i].thread);
+	krc_test_only_one_is_free(test, l);
+	krc_test_link_free(l);
+}
+
+/* With the connection each wait for one of its slots ends. */
+static void krc_test_no_slot_will_come(struct kunit *test)
+{
+	struct krc_test_reader reader[2] = {};
+	struct krc_test_link *l = krc_test_no_slot(test);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(reader); i++) {
+		reader[i].timeout_ms = KRC_TEST_LONG_MS;
+		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
+	}
+	krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == ARRAY_SIZE(reader));
+	krc_meta_reads_stop(l->conn);
+	krc_test_slot_free(l);
+	for (i = 0; i < ARRAY_SIZE(reader); i++) {
+		krc_test_wait(test, READ_ONCE(reader[i].ended));
+		kthread_stop(reader[i].thread);
+		KUNIT_EXPECT_EQ(test, reader[i].err, -ENOTCONN);
+	}
+	krc_test_only_one_is_free(test, l);
+	krc_test_link_free(l);
+}
+
+static struct kunit_case krc_session_cases[] = {
+	KUNIT_CASE(krc_test_transcript),
+	KUNIT_CASE(krc_test_a_word_of_another_life),
+	KUNIT_CASE(krc_test_a_send_that_is_refused),
+	KUNIT_CASE(krc_test_a_buffer_is_the_nics),
+	KUNIT_CASE(krc_test_slots_are_shared_by_payers),
+	KUNIT_CASE(krc_test_a_wait_for_a_slot_that_ends),
+	KUNIT_CASE(krc_test_no_slot_will_come),
+	{}
+};
 
 static struct kunit_suite krc_session_suite = {
 	.name = "krcore_session",

@@ -59,7 +59,7 @@ static int krc_test_turn(void *arg)
 
 static u32 krc_test_waiting(struct krc_test_turns *all)
 {
-	return READ_ONCE(all->turns.waiting);
+	return READ_ONCE(all->turns.line.waiting);
 }
 
 /* Wait until so many tasks wait. */
@@ -107,7 +107,7 @@ static void krc_test_taken(struct kunit *test, struct krc_test_turns *all, const
 	for (i = 0; i < nr; i++)
 		KUNIT_EXPECT_EQ(test, all->order[i], order[i]);
 	KUNIT_EXPECT_EQ(test, all->turns.free, 1U);
-	KUNIT_EXPECT_TRUE(test, list_empty(&all->turns.heads));
+	KUNIT_EXPECT_TRUE(test, list_empty(&all->turns.line.heads));
 }
 
 static void krc_test_turns_are_of_payers(struct kunit *test)

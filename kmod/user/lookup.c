@@ -30,7 +30,7 @@ int krc_lookup_judge(int err, enum krc_miss miss)
  * Ask the MetaServers. @stale: @ret_value holds the cached record, which is in doubt. Apart from
  * krc_lookup(), so that a hit does not pay for the stack that is cleared here.
  */
-static noinline int krc_lookup_ask(struct krc_port *port, const struct krp_key *key, bool stale,
+static noinline int krc_lookup_ask(struct krc_context *ctx, const struct krp_key *key, bool stale,
 				   u32 timeout_ms, struct krp_value *ret_value, u32 *ret_reads,
 				   bool *ret_doubt)
 {
@@ -40,7 +40,8 @@ static noinline int krc_lookup_ask(struct krc_port *port, const struct krp_key *
 
 	if (stale)
 		cached = *ret_value;
-	err = krc_meta_lookup(port->meta, key, timeout_ms, ret_value, ret_reads, &miss);
+	err = krc_meta_lookup(krc_context_port(ctx)->meta, krc_charge_payer(&ctx->charge), key,
+			      timeout_ms, ret_value, ret_reads, &miss);
 	if (stale)
 		err = krc_lookup_judge(err, miss);
 	if (err == 1)
@@ -52,7 +53,7 @@ static noinline int krc_lookup_ask(struct krc_port *port, const struct krp_key *
 	return err;
 }
 
-int krc_lookup(struct krc_port *port, const struct krp_key *key, bool fresh, u32 timeout_ms,
+int krc_lookup(struct krc_context *ctx, const struct krp_key *key, bool fresh, u32 timeout_ms,
 	       struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt)
 {
 	int err = fresh ? -ENOENT : krc_cache_get(krc_node_cache(), key, ret_value);
@@ -60,7 +61,7 @@ int krc_lookup(struct krc_port *port, const struct krp_key *key, bool fresh, u32
 	*ret_reads = 0;
 	if (!err)
 		return 1;
-	return krc_lookup_ask(port, key, err == -ESTALE, timeout_ms, ret_value, ret_reads,
+	return krc_lookup_ask(ctx, key, err == -ESTALE, timeout_ms, ret_value, ret_reads,
 			      ret_doubt);
 }
 
@@ -92,7 +93,7 @@ int krc_ioc_lookup(struct krc_context *ctx, struct krp_record_lookup *arg)
 	memcpy(key.gid, arg->gid, sizeof(key.gid));
 	if (!krc_port_enter(port))
 		return -ENODEV;
-	err = krc_lookup(port, &key, arg->flags & KRP_LOOKUP_FRESH, arg->timeout_ms, &value,
+	err = krc_lookup(ctx, &key, arg->flags & KRP_LOOKUP_FRESH, arg->timeout_ms, &value,
 			 &arg->reads, &doubt);
 	krc_port_exit(port);
 	if (doubt)

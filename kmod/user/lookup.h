@@ -12,11 +12,10 @@
 #include "meta/meta.h"
 
 struct krc_context;
-struct krc_port;
 
 /**
  * krc_lookup() - Look up the record of a key.
- * @port: port, entered; its MetaServer sessions are used.
+ * @ctx: context, which pays, and whose port has been entered: its MetaServer sessions are used.
  * @key: GID and service of the record.
  * @fresh: skip the node's cache.
  * @timeout_ms: limit of the look-up in milliseconds.
@@ -32,7 +31,7 @@ struct krc_port;
  * Context: may sleep, killable.
  * Return: 0; 1 if the cache had it; or the error of krc_meta_lookup().
  */
-int krc_lookup(struct krc_port *port, const struct krp_key *key, bool fresh, u32 timeout_ms,
+int krc_lookup(struct krc_context *ctx, const struct krp_key *key, bool fresh, u32 timeout_ms,
 	       struct krp_value *ret_value, u32 *ret_reads, bool *ret_doubt);
 
 /**

@@ -238,10 +238,10 @@ void krc_queue_fail_all(struct krc_context *ctx, int error)
 }
 
 /* Look up a peer's record in the cache or at a MetaServer, and count hits of the cache. */
-static int krc_queue_lookup(struct krc_port *port, const struct krp_key *key,
+static int krc_queue_lookup(struct krc_context *ctx, const struct krp_key *key,
 			    struct krp_connect *arg, struct krp_value *ret_value)
 {
-	int ret = krc_lookup(port, key, arg->flags & KRP_CONNECT_FRESH, arg->timeout_ms, ret_value,
+	int ret = krc_lookup(ctx, key, arg->flags & KRP_CONNECT_FRESH, arg->timeout_ms, ret_value,
 			     &arg->reads, NULL);
 
 	if (ret > 0)
@@ -302,7 +302,7 @@ static int krc_queue_connect(struct krc_queue *queue, struct krp_connect *arg)
 	int err;
 
 	memcpy(key.gid, arg->gid, sizeof(key.gid));
-	err = krc_queue_lookup(port, &key, arg, &value);
+	err = krc_queue_lookup(queue->ctx, &key, arg, &value);
 	if (err)
 		return err;
 	peer = krc_peer_get(port, &key, &value, arg->flags & KRP_CONNECT_FRESH);
