@@ -96,12 +96,21 @@ static bool krc_meta_better(const struct krc_meta_session *a, const struct krc_m
 	return krp_better(&first, &second);
 }
 
+/* Whether a miss of a server would prove little now. Locks: meta.lock. */
+static bool krc_meta_doubts(const struct krc_meta_session *s)
+{
+	if (likely(!s->krp.settle_ns && !s->krp.still))
+		return false; /* and no clock is read */
+	return krp_session_doubtful(&s->krp, krc_meta_now_ns(s->meta));
+}
+
 /*
- * The best server that is ready and not in @tried; takes a count in conn.users.
+ * The best server that is ready and not in @tried; takes a count in conn.users. @ret_doubtful: a
+ * miss of it will prove little, however long the READ takes: what is READ may be as old as this.
  * Return: NULL if there is none.
  */
 static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned long tried,
-						struct krc_meta_conn **ret_conn)
+						struct krc_meta_conn **ret_conn, bool *ret_doubtful)
 {
 	struct krc_meta_session *s, *best = NULL;
 	u32 i;
@@ -117,6 +126,7 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 		*ret_conn = best->conn;
 		best->conn->users++;
 		best->lookups++;
+		*ret_doubtful = krc_meta_doubts(best);
 	}
 	spin_unlock_bh(&meta->lock);
 	return best;
@@ -151,11 +161,11 @@ static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_con
 }
 
 /*
- * Ask one server. @ret_doubtful: a miss of it proves little.
+ * Ask one server. @doubtful: of krc_meta_choose(); or out: a miss of it proves little after all.
  * Return: as krc_meta_read_lookup().
  */
 static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn *conn,
-			       struct krc_meta_query *q, bool *ret_doubtful)
+			       struct krc_meta_query *q, bool *doubtful)
 {
 	unsigned long patience = krc_meta_patience(s->meta);
 	bool hurried = time_before(q->deadline, jiffies + patience);
@@ -177,8 +187,8 @@ static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn 
 		step = -EPROTO;
 	/* not the server's fault if the caller allowed less than a READ timeout */
 	verdict = hurried && step == -ETIMEDOUT ? -EINTR : step;
-	*ret_doubtful = krc_meta_chosen_done(s, conn, verdict, q->reads - before,
-					     looked > 0 ? &pulse : NULL);
+	if (krc_meta_chosen_done(s, conn, verdict, q->reads - before, looked > 0 ? &pulse : NULL))
+		*doubtful = true;
 	return step;
 }
 
@@ -229,7 +239,7 @@ static int krc_meta_lookup_all(struct krc_meta *meta, struct krc_meta_query *q,
 	int step;
 
 	for (;;) {
-		s = krc_meta_choose(meta, tried, &conn);
+		s = krc_meta_choose(meta, tried, &conn, &doubtful);
 		if (!s && READ_ONCE(meta->closing))
 			return -ESHUTDOWN;
 		if (!s)

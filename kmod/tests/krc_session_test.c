@@ -3,8 +3,8 @@
  * KUnit: the driver of the sessions, meta/session.c, between the machine of proto/krp_session.h
  * and a NIC in memory, which keeps what is sent. The server's words are given here: those of
  * the golden transcript, proto/vectors/session.txt, to which the answers must be those of the
- * transcript byte by byte, and words that no server should say. Also who gets a READ slot for
- * which many wait (meta/read.c).
+ * transcript byte by byte, and words that no server should say. Also what a miss is worth whose
+ * server settles (meta/meta.c), and who gets a READ slot for which many wait (meta/read.c).
  * The work item is the test: it does what meta/session.c would have it do.
  * Linked into krcore.ko.
  */
@@ -477,6 +477,7 @@ static void krc_test_a_buffer_is_the_nics(struct kunit *test)
  * @timeout_ms: how long it waits.
  * @err: what came of it, once @ended.
  * @ended: its place among those that have ended, from 1; 0: it has not.
+ * @miss: what a miss is worth.
  */
 struct krc_test_reader {
 	struct krc_test_link *l;
@@ -485,6 +486,7 @@ struct krc_test_reader {
 	u32 timeout_ms;
 	int err;
 	u32 ended;
+	enum krc_miss miss;
 };
 
 static atomic_t krc_test_ended;
@@ -509,6 +511,17 @@ static int krc_test_reads(void *arg)
 
 	allow_signal(SIGKILL);
 	krc_test_reader_end(reader, krc_meta_read_pulse(reader->l->conn, &q, &pulse));
+	return 0;
+}
+
+static int krc_test_asks(void *arg)
+{
+	struct krc_test_reader *reader = arg;
+	struct krp_key key = { .gid = { 0xfe, 0x80 }, .service = cpu_to_le16(1) };
+	struct krp_value value;
+
+	krc_test_reader_end(reader, krc_meta_lookup(&reader->l->meta, reader->payer, &key,
+						    KRC_TEST_LONG_MS, &value, NULL, &reader->miss));
 	return 0;
 }
 
@@ -669,16 +682,65 @@ static void krc_test_no_slot_will_come(struct kunit *test)
 	krc_test_link_free(l);
 }
 
-static struct kunit_case krc_session_cases[] = {
-	KUNIT_CASE(krc_test_transcript),
-	KUNIT_CASE(krc_test_a_word_of_another_life),
-	KUNIT_CASE(krc_test_a_send_that_is_refused),
-	KUNIT_CASE(krc_test_a_buffer_is_the_nics),
-	KUNIT_CASE(krc_test_slots_are_shared_by_payers),
-	KUNIT_CASE(krc_test_a_wait_for_a_slot_that_ends),
-	KUNIT_CASE(krc_test_no_slot_will_come),
-	{}
-};
+/* ---- misses */
+
+/* The server has no such record. */
+static void krc_test_not_found(struct krc_test_link *l)
+{
+	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)l->posts[0].msg;
+	u64 msg[KRP_MSG_BYTES_MAX / sizeof(u64)];
+
+	krp_msg_init(msg, KRP_MSG_VALUE, le32_to_cpu(hdr->xid), KRP_ST_NOT_FOUND,
+		     l->s.krp.incarnation);
+	krc_meta_message(l->conn, msg, sizeof(struct krp_value_msg));
+}
+
+/* What a miss of the only server is worth that settles until @before, and then until @after. */
+static enum krc_miss krc_test_missed(struct kunit *test, u64 before, u64 after, bool still)
+{
+	struct krc_test_link *l = krc_test_link_new(test, KRC_TEST_SLOTS);
+	struct krc_test_reader reader = {};
+
+	krc_test_start(l);
+	krc_test_lines(test, l, 1, 7);
+	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_READY);
+	l->meta.order_nr = 1;
+	l->s.krp.settle_ns = before;
+	l->s.krp.still = still;
+	krc_test_reader_begin(test, l, &reader, krc_test_asks);
+	krc_test_wait(test, READ_ONCE(l->posts_nr) == 1);
+	spin_lock_bh(&l->meta.lock);
+	l->s.krp.settle_ns = after;
+	l->s.krp.still = false;
+	spin_unlock_bh(&l->meta.lock);
+	krc_test_not_found(l);
+	krc_test_wait(test, READ_ONCE(reader.ended));
+	kthread_stop(reader.thread);
+	KUNIT_EXPECT_EQ(test, reader.err, -ENOENT);
+	krc_test_complete(l, 0);
+	krc_test_link_free(l);
+	return reader.miss;
+}
+
+/* Settling that ended while a miss was on its way has not ended for that miss. */
+static void krc_test_a_miss_of_who_settled(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, krc_test_missed(test, 0, 0, false), KRC_MISS_PROVED);
+	KUNIT_EXPECT_EQ(test, krc_test_missed(test, 1, 1, false), KRC_MISS_PROVED);
+	KUNIT_EXPECT_EQ(test, krc_test_missed(test, KRP_FOREVER_NS, 1, false), KRC_MISS_WEAK);
+	KUNIT_EXPECT_EQ(test, krc_test_missed(test, 1, KRP_FOREVER_NS, false), KRC_MISS_WEAK);
+	KUNIT_EXPECT_EQ(test, krc_test_missed(test, 0, 0, true), KRC_MISS_WEAK);
+}
+
+static struct kunit_case krc_session_cases[] = { KUNIT_CASE(krc_test_transcript),
+						 KUNIT_CASE(krc_test_a_word_of_another_life),
+						 KUNIT_CASE(krc_test_a_send_that_is_refused),
+						 KUNIT_CASE(krc_test_a_buffer_is_the_nics),
+						 KUNIT_CASE(krc_test_slots_are_shared_by_payers),
+						 KUNIT_CASE(krc_test_a_wait_for_a_slot_that_ends),
+						 KUNIT_CASE(krc_test_no_slot_will_come),
+						 KUNIT_CASE(krc_test_a_miss_of_who_settled),
+						 {} };
 
 static struct kunit_suite krc_session_suite = {
 	.name = "krcore_session",
