@@ -128,7 +128,8 @@ static int krc_port_lookup(void *arg, const struct krp_key *key, struct krp_valu
 {
 	struct krc_port *port = arg;
 
-	return krc_meta_lookup(port->meta, key, KRC_PORT_LOOKUP_MS, ret_value, NULL, NULL);
+	/* the port is a payer of its own: it is asked for what peers have sent */
+	return krc_meta_lookup(port->meta, port, key, KRC_PORT_LOOKUP_MS, ret_value, NULL, NULL);
 }
 
 /* Make the target, with receives and messages if the device can. Return: 0 or an errno. */
