@@ -40,10 +40,6 @@ class Lookups:
         self.samples = _lab.SAMPLES
         self.ours = {}
 
-    def wanted(self, case):
-        """Whether --case leaves it in."""
-        return not self.report.patterns or case in self.report.patterns
-
     def row(self, case, system, load, got, requests, cpu, **more):
         """One line: quantiles of a program, processor time of its server."""
         values = dict(n=got["n"], p50=us(got["p50"]), p99=us(got["p99"]), p999=us(got["p999"]),
@@ -69,7 +65,7 @@ class Lookups:
         pid = self.lab.daemon_pid()
         with self.lab.service(self.lab.server, f"bench_read_server {address} 18700 64"), \
                 self.lab.load(load):
-            for case in filter(self.wanted, CASES):
+            for case in filter(self.report.wanted, CASES):
                 (ours, raw), cpu = self.lab.measured(
                     pid, f"bench_lookup -s {address} -p {address}:18700 -r {self.records} "
                          f"-n {self.samples} -c {case}")
@@ -79,7 +75,7 @@ class Lookups:
                          ratio=round(ours["p50"] / raw["p50"], 3), ratio_of="cost",
                          reads_per_lookup=round(ours["reads"] / ours["n"], 4))
                 self.row(case, "raw_read", load, raw, raw["n"], None, reads_per_lookup=1)
-        if load == "idle" and self.wanted("attach"):
+        if load == "idle" and self.report.wanted("attach"):
             (got,) = self.lab.program(f"bench_lookup -s {address} -r {self.records} -n 20 "
                                       "-c attach")
             self.row("attach", "krcore", load, got, got["n"], None,
@@ -119,7 +115,7 @@ class Lookups:
                               f"{self.records}") as pid:
             for load in ("idle", "saturated"):
                 with self.lab.load(load):
-                    for case in filter(self.wanted, ("hit", "miss")):
+                    for case in filter(self.report.wanted, ("hit", "miss")):
                         (got,), cpu = self.lab.measured(
                             pid, f"bench_ud_rpc_client {address} 18701 {self.records} "
                                  f"{self.samples} {case}")
@@ -130,7 +126,7 @@ class Lookups:
         pid = int(self.lab.server.run(f"systemctl show -P MainPID {unit}").out)
         for load in ("idle", "saturated"):
             with self.lab.load(load):
-                for case in filter(self.wanted, ("hit", "miss")):
+                for case in filter(self.report.wanted, ("hit", "miss")):
                     (got,), cpu = self.lab.measured(
                         pid, f"bench_tcp_get {system} {self.lab.address} {port} {self.records} "
                              f"{self.samples} {case}")
