@@ -37,6 +37,9 @@ RACE_CM_PORT, RACE_VERBS_PORT = 18713, 18714
 # in emulation. The defaults are 100 and 25 us, fifty and twelve READs of a real NIC; an emulated
 # one takes that long for one, and peers that poll here never sleep.
 EMULATED = {"spin_us": 5000, "linger_us": 1250}
+# As the module has them. What is above is fair to one that waits and has its processor for itself,
+# and to nobody where many share one.
+SHIPPED = {"spin_us": 100, "linger_us": 25}
 PARAMETERS = "/sys/module/krcore/parameters"
 
 
@@ -81,6 +84,22 @@ class Nodes(lab_module.Lab):
         if self.cluster.how() != "KVM":
             for name, value in EMULATED.items():
                 machine.run(f"echo {value} >{PARAMETERS}/{name}")
+
+    def _waiters(self, values):
+        for name, value in values.items():
+            self.cluster.each(lambda machine, name=name, value=value: machine.run(
+                f"echo {value} >{PARAMETERS}/{name}"))
+
+    @contextlib.contextmanager
+    def as_shipped(self):
+        """Those that wait poll as long as the module has it, on all nodes, in this block."""
+        before = {name: self.client.run(f"cat {PARAMETERS}/{name}").out.strip()
+                  for name in SHIPPED}
+        self._waiters(SHIPPED)
+        try:
+            yield
+        finally:
+            self._waiters(before)
 
     def _published(self):
         return all(krcore.lookup(self.client, machine.spec.address, 0)

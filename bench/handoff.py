@@ -198,8 +198,9 @@ class Handoffs:
 
     def _both(self, case, words, machines, warm, **more):
         times = f"--warm --times {1 + TIMES_LARGE}" if warm else f"--times {TIMES_LARGE}"
-        self.rows(case, self.turns(f"{times} {words}", *machines), warm, bytes=SIZE,
-                  cold=not warm, **more)
+        with self.lab.as_shipped():
+            found = self.turns(f"{times} {words}", *machines)
+        self.rows(case, found, warm, bytes=SIZE, cold=not warm, **more)
 
     def counts(self):
         """What the taker's guest does between wanting data and having them."""

@@ -33,9 +33,6 @@ YCSB_OPERATIONS = 1000
 PACKET_OPERATIONS = (100, 600)
 STAGES = (6, 8, 24)         # seconds with so many workers
 INTERVAL_MS = 400           # between what a worker wants
-# As the module has it. What the other cases take (EMULATED) is fair to one worker, which has its
-# processor for itself; here 60 share one.
-SPINS = {"spin_us": 100, "linger_us": 25}
 STEP_MS, BIN_MS = 100, 500
 STEADY = 0.9
 REDIS_PORT = 6390
@@ -257,13 +254,8 @@ class Races:
 
     def spikes(self, targets):
         """All systems, then the picture."""
-        before = {name: self.lab.client.run(f"cat {nodes_module.PARAMETERS}/{name}").out.strip()
-                  for name in SPINS}
-        self._spins(SPINS)
-        try:
+        with self.lab.as_shipped():
             found = {name: self.spike(targets[name]) for name in SYSTEMS}
-        finally:
-            self._spins(before)
         for stage in (1, 2):
             starts = {name: statistics.median(s.new(stage)) for name, s in found.items()}
             for name in (*RC, "redis", "krcore"):
@@ -273,11 +265,6 @@ class Races:
             self.row("spike_p99", name, "ms", n=len(spike.workers), workers=WORKERS,
                      stages=STAGES, seconds=seconds, p99_ms=tail)
         self.report.picture("race-spike", plot.spike(self.lab.rows, self.lab.how))
-
-    def _spins(self, values):
-        for name, value in values.items():
-            self.lab.cluster.each(lambda machine, name=name, value=value: machine.run(
-                f"echo {value} >{nodes_module.PARAMETERS}/{name}"))
 
     def _spike_row(self, spike, name, stage, starts):
         begin, end = spike.begin(stage), spike.begin(stage + 1)
