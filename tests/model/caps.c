@@ -176,7 +176,6 @@ static void cx_caps_flow(struct cx_dev *dev)
 	memset(CX_ADDR(flow_table_prop_layout, c, ft_field_bitmask_support), 0xff, 16);
 }
 
-/* fill all groups as after a reset */
 void cx_caps_init(struct cx_dev *dev)
 {
 	u8 *c = dev->caps.group[CX_CAP_ATOMIC];

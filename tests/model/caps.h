@@ -17,10 +17,17 @@
 #define CX_LOG_MAX_RQ_WQE_BYTES 9
 #define CX_LOG_MAX_QUEUE 15
 
+/**
+ * struct cx_caps - Capabilities by group, in the layouts of QUERY_HCA_CAP.
+ */
 struct cx_caps {
 	u8 group[CX_NR_CAPS][CX_CAP_BYTES];
 };
 
+/**
+ * cx_caps_init() - Fill all groups as after a reset.
+ * @dev: device.
+ */
 void cx_caps_init(struct cx_dev *dev);
 
 #endif

@@ -108,15 +108,6 @@ const char *cx_cmd_opname(u16 opcode)
 	return desc ? desc->name : "?";
 }
 
-/**
- * cx_refuse() - end a command with an error
- * @dev: device
- * @cmd: the command
- * @st: status the driver sees
- * @fmt: reason; its hash is the syndrome, its text goes to the trace
- *
- * Return: -1, so that a handler can return the call.
- */
 int cx_refuse(struct cx_dev *dev, struct cx_cmd *cmd, enum cx_cmd_status st, const char *fmt, ...)
 {
 	u32 hash = 2166136261u;
@@ -328,11 +319,6 @@ static void cx_cmd_wait(struct cx_dev *dev, u32 i)
 		cx_cmd_arm(dev);
 }
 
-/**
- * cx_cmd_doorbell() - run the commands a doorbell names
- * @dev: device
- * @vector: one bit a queue entry
- */
 void cx_cmd_doorbell(struct cx_dev *dev, u32 vector)
 {
 	u32 i;

@@ -8,6 +8,9 @@
 
 #include "ifc.h"
 
+/**
+ * enum cx_cmd_status - What a command's output says in its status.
+ */
 enum cx_cmd_status {
 	CX_ST_OK = 0x0,
 	CX_ST_INT = 0x1,
@@ -26,7 +29,9 @@ enum cx_cmd_status {
 	CX_ST_BAD_OUTLEN = 0x51,
 };
 
-/* how far the driver has brought the function */
+/**
+ * enum cx_phase - How far the driver has brought the function; a command has an earliest phase.
+ */
 enum cx_phase {
 	CX_ANY,
 	CX_ENABLED,
@@ -37,6 +42,9 @@ enum cx_phase {
 #define CX_CMD_LOG_STRIDE 6
 #define CX_CMD_MAX_BYTES (1024 * 1024) /* the pages of the largest CQ */
 
+/**
+ * struct cx_cmd - A command that is being executed.
+ */
 struct cx_cmd {
 	const struct cx_cmd_desc *desc;
 	const u8 *in;
@@ -50,6 +58,9 @@ struct cx_cmd {
 	char why[200];
 };
 
+/**
+ * struct cx_cmd_desc - What is known of a command: a line of commands.def.
+ */
 struct cx_cmd_desc {
 	u16 opcode;
 	const char *name;
@@ -61,6 +72,9 @@ struct cx_cmd_desc {
 
 #define CX_CMD_ENTRIES (1u << CX_CMD_LOG_ENTRIES)
 
+/**
+ * struct cx_cmdif - The command interface of a device.
+ */
 struct cx_cmdif {
 	QEMUTimer *timer; /* slow commands: when the first of them is done */
 	u8 waiting[CX_CMD_ENTRIES]; /* queue entries in the order of their doorbells */
@@ -74,13 +88,58 @@ struct cx_cmdif {
 	char driver[64];
 };
 
+/**
+ * cx_cmd_init() - Set the command interface up; it has no queue yet.
+ * @dev: device.
+ */
 void cx_cmd_init(struct cx_dev *dev);
+
+/**
+ * cx_cmd_fini() - Free what cx_cmd_init() has made.
+ * @dev: device.
+ */
 void cx_cmd_fini(struct cx_dev *dev);
+
+/**
+ * cx_cmd_reset() - Forget queue, pages and waiting commands, as after a reset.
+ * @dev: device.
+ */
 void cx_cmd_reset(struct cx_dev *dev);
+
+/**
+ * cx_cmd_doorbell() - Run the commands a doorbell names.
+ * @dev: device.
+ * @vector: one bit a queue entry.
+ */
 void cx_cmd_doorbell(struct cx_dev *dev, u32 vector);
+
+/**
+ * cx_refuse() - End a command with an error.
+ * @dev: device.
+ * @cmd: the command.
+ * @st: status the driver sees.
+ * @fmt: reason; its hash is the syndrome, its text goes to the trace.
+ *
+ * Return: -1, so that a handler can return the call.
+ */
 int cx_refuse(struct cx_dev *dev, struct cx_cmd *cmd, enum cx_cmd_status st, const char *fmt, ...)
 	CX_PRINTF(4, 5);
+
+/**
+ * cx_cmd_opname() - Name of a command, for traces.
+ * @opcode: its opcode.
+ *
+ * Return: constant text, "?" for an opcode that the model does not know.
+ */
 const char *cx_cmd_opname(u16 opcode);
+
+/**
+ * cx_vf_check() - Refuse what a virtual function may not do.
+ * @dev: device, a virtual function.
+ * @cmd: the command, whose opcode and lengths are checked.
+ *
+ * Return: 0, or -1 when the command is refused.
+ */
 int cx_vf_check(struct cx_dev *dev, struct cx_cmd *cmd);
 
 #define CX_CMD(op, layout, phase, handler, min) int handler(struct cx_dev *dev, struct cx_cmd *cmd);

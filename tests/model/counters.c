@@ -44,13 +44,6 @@ void cx_count(struct cx_dev *dev, enum cx_counter ctr, u64 add)
 	dev->ctr.val[ctr] += add;
 }
 
-/**
- * cx_count_op() - count one executed work request
- * @dev: device
- * @opcode: its opcode
- * @responder: counted at the side that was asked, not at the one that asked
- * @bytes: message length
- */
 void cx_count_op(struct cx_dev *dev, u8 opcode, bool responder, u32 bytes)
 {
 	struct cx_op_count key = { .opcode = opcode, .responder = responder, .bytes = bytes };
@@ -76,7 +69,6 @@ static void cx_objects_text(struct cx_dev *dev, GString *s)
 	g_string_append(s, "}");
 }
 
-/* Return: JSON text, to be freed with g_free() */
 char *cx_counters_text(struct cx_dev *dev)
 {
 	GString *s = g_string_new("{");

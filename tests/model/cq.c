@@ -74,12 +74,6 @@ static bool cx_cq_full(struct cx_dev *dev, struct cx_cq *cq)
 	return ((cq->pi - ci) & 0xffffff) >= 1u << cq->log_size;
 }
 
-/**
- * cx_cq_write() - write one completion and notify
- * @dev: device
- * @cq: completion queue
- * @x: the completion
- */
 void cx_cq_write(struct cx_dev *dev, struct cx_cq *cq, const struct cx_cqe *x)
 {
 	u64 at = (u64)(cq->pi & ((1u << cq->log_size) - 1)) * cq->cqe_bytes + cq->cqe_bytes - 64;
@@ -111,12 +105,6 @@ void cx_cq_write(struct cx_dev *dev, struct cx_cq *cq, const struct cx_cqe *x)
 		cx_cq_moderate(dev, cq);
 }
 
-/**
- * cx_cq_doorbell() - the consumer asks to be notified
- * @dev: device
- * @uar: page the doorbell was written to
- * @val: arm sequence, kind and consumer index in the upper, cqn in the lower half
- */
 void cx_cq_doorbell(struct cx_dev *dev, u32 uar, u64 val)
 {
 	struct cx_cq *cq = cx_cq_find(dev, val & 0xffffff);

@@ -7,6 +7,9 @@
 
 #include "eq.h"
 
+/**
+ * enum cx_cqe_op - Opcodes of completions.
+ */
 enum cx_cqe_op {
 	CX_CQE_REQ = 0x0,
 	CX_CQE_RESP_WR_IMM = 0x1,
@@ -19,7 +22,9 @@ enum cx_cqe_op {
 	CX_CQE_INVALID = 0xf,
 };
 
-/* syndromes of error completions */
+/**
+ * enum cx_syndrome - Syndromes of error completions.
+ */
 enum cx_syndrome {
 	CX_SYN_OK = 0x00,
 	CX_SYN_LOCAL_LENGTH = 0x01,
@@ -37,7 +42,9 @@ enum cx_syndrome {
 	CX_SYN_REMOTE_ABORT = 0x22,
 };
 
-/* what a completion says; fields not set are zero */
+/**
+ * struct cx_cqe - What a completion says; fields not set are zero.
+ */
 struct cx_cqe {
 	enum cx_cqe_op op;
 	enum cx_syndrome syndrome;
@@ -60,6 +67,9 @@ struct cx_cqe {
 	u8 rss_type;
 };
 
+/**
+ * struct cx_cq - A completion queue.
+ */
 struct cx_cq {
 	struct cx_obj obj;
 	struct cx_dev *dev;
@@ -83,8 +93,29 @@ struct cx_cq {
 	QEMUTimer *timer;
 };
 
+/**
+ * cx_cq_find() - Find a completion queue.
+ * @dev: device.
+ * @cqn: its number.
+ *
+ * Return: the queue, or NULL.
+ */
 struct cx_cq *cx_cq_find(struct cx_dev *dev, u32 cqn);
+
+/**
+ * cx_cq_write() - Write one completion and notify.
+ * @dev: device.
+ * @cq: completion queue.
+ * @x: the completion.
+ */
 void cx_cq_write(struct cx_dev *dev, struct cx_cq *cq, const struct cx_cqe *x);
+
+/**
+ * cx_cq_doorbell() - The consumer asks to be notified.
+ * @dev: device.
+ * @uar: page the doorbell was written to.
+ * @val: arm sequence, kind and consumer index in the upper, cqn in the lower half.
+ */
 void cx_cq_doorbell(struct cx_dev *dev, u32 uar, u64 val);
 
 #endif

@@ -38,7 +38,6 @@ static void cx_dci_send(struct cx_dev *dev, struct cx_qp *qp, enum cx_pkt_op op)
 	cx_fabric_send(dev, f);
 }
 
-/* ask, or ask again, for the connection */
 void cx_dci_connect(struct cx_dev *dev, struct cx_qp *qp)
 {
 	cx_count(dev, CX_CTR_DC_CONNECTS, 1);
@@ -52,16 +51,6 @@ void cx_dci_disconnect(struct cx_dev *dev, struct cx_qp *qp)
 	qp->req.dc_state = CX_DC_IDLE;
 }
 
-/**
- * cx_dci_ready() - may a request be admitted
- * @dev: device
- * @qp: initiator
- * @r: request
- *
- * Starts the connection if the request is the first one to its target.
- *
- * Return: false while requests to another target are in flight.
- */
 bool cx_dci_ready(struct cx_dev *dev, struct cx_qp *qp, const struct cx_sreq *r)
 {
 	struct cx_requester *q = &qp->req;
@@ -139,12 +128,6 @@ static void cx_dci_rejected(struct cx_dev *dev, struct cx_qp *qp, u8 reason)
 	}
 }
 
-/**
- * cx_dci_answer() - the target accepted or refused
- * @dev: device
- * @qp: initiator
- * @p: packet
- */
 void cx_dci_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 {
 	struct cx_requester *q = &qp->req;

@@ -224,12 +224,6 @@ static void cx_dct_disconnect(struct cx_dct *dct, const struct cx_frame *f, cons
 	cx_dct_drain_step(dct, false);
 }
 
-/**
- * cx_dct_rx() - a packet of a DC initiator
- * @dev: device
- * @f: its frame
- * @p: packet
- */
 void cx_dct_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p)
 {
 	struct cx_dct *dct = cx_dct_find(dev, p->dqpn);

@@ -7,12 +7,18 @@
 
 #include "qp.h"
 
+/**
+ * enum cx_dct_state - States of a DC target.
+ */
 enum cx_dct_state {
 	CX_DCT_ACTIVE = 0,
 	CX_DCT_DRAINING = 1,
 	CX_DCT_DRAINED = 2,
 };
 
+/**
+ * struct cx_dct - A DC target.
+ */
 struct cx_dct {
 	struct cx_obj obj;
 	struct cx_dev *dev;
@@ -29,8 +35,29 @@ struct cx_dct {
 	QEMUTimer *drain;
 };
 
+/**
+ * cx_dct_find() - Find a DC target.
+ * @dev: device.
+ * @dctn: its number.
+ *
+ * Return: the target, or NULL.
+ */
 struct cx_dct *cx_dct_find(struct cx_dev *dev, u32 dctn);
+
+/**
+ * cx_dct_rx() - A packet of a DC initiator.
+ * @dev: device.
+ * @f: its frame.
+ * @p: packet.
+ */
 void cx_dct_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p);
+
+/**
+ * cx_rx_of_dct() - What SENDs to a DC target meet.
+ * @dev: device.
+ * @dct: target.
+ * @rx: filled.
+ */
 void cx_rx_of_dct(struct cx_dev *dev, struct cx_dct *dct, struct cx_rx_queue *rx);
 
 #endif

@@ -40,6 +40,9 @@
 #define CX_NR_VECTORS 32
 #define CX_VF_NR_VECTORS 11
 
+/**
+ * struct cx_props - Properties of the device, as QEMU's command line sets them (README.md).
+ */
 struct cx_props {
 	u32 node;
 	char *link;
@@ -68,6 +71,9 @@ struct cx_props {
 	char *dc_refusal;
 };
 
+/**
+ * struct cx_dev - The device.
+ */
 struct cx_dev {
 	PCIDevice parent;
 	MemoryRegion bar;
@@ -92,17 +98,38 @@ struct cx_dev {
 	QTAILQ_HEAD(, cx_qp) err_qps;
 };
 
+/**
+ * cx_dev_bar_bytes() - Size of the BAR.
+ * @dev: device.
+ *
+ * Return: bytes; a virtual function has less.
+ */
 static inline u32 cx_dev_bar_bytes(const struct cx_dev *dev)
 {
 	return dev->prop.vf ? CX_VF_BAR_BYTES : CX_BAR_BYTES;
 }
 
+/**
+ * cx_dev_vectors() - Number of interrupt vectors.
+ * @dev: device.
+ *
+ * Return: the number; a virtual function has fewer.
+ */
 static inline u32 cx_dev_vectors(const struct cx_dev *dev)
 {
 	return dev->prop.vf ? CX_VF_NR_VECTORS : CX_NR_VECTORS;
 }
 
+/**
+ * cx_dev_kick() - End of every entry into the device: let senders send, then flush.
+ * @dev: device.
+ */
 void cx_dev_kick(struct cx_dev *dev);
+
+/**
+ * cx_dev_forget() - Forget all that a driver has created: at teardown, reset and unplug.
+ * @dev: device.
+ */
 void cx_dev_forget(struct cx_dev *dev);
 
 #endif

@@ -30,18 +30,6 @@ u32 cx_dma_read_be32(struct cx_dev *dev, u64 addr)
 	return ldl_be_p(raw);
 }
 
-/**
- * cx_ring_init() - take over the page list of a queue
- * @r: ring to fill, untouched on failure
- * @page_shift: log2 of the page size in bytes
- * @offset: where the queue starts in the first page, bytes
- * @bytes: size of the queue
- * @pas: big-endian 64-bit page addresses
- * @pas_bytes: room of @pas
- *
- * Return: 0, or
- * * %-EINVAL - the list is too short, or an address is not aligned to 4 KiB
- */
 int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 offset, u64 bytes, const u8 *pas,
 		 u64 pas_bytes)
 {

@@ -39,14 +39,6 @@ static void cx_eq_interrupt(struct cx_dev *dev, struct cx_eq *eq)
 	msix_notify(&dev->parent, eq->vector);
 }
 
-/**
- * cx_eq_post() - write one entry
- * @dev: device
- * @eq: event queue
- * @type: event type
- * @sub: event sub-type
- * @data: 28 bytes of event data
- */
 void cx_eq_post(struct cx_dev *dev, struct cx_eq *eq, u8 type, u8 sub, const u8 *data)
 {
 	u8 e[CX_EQE_BYTES] = { 0 };
@@ -71,13 +63,6 @@ void cx_eq_post(struct cx_dev *dev, struct cx_eq *eq, u8 type, u8 sub, const u8 
 		cx_eq_interrupt(dev, eq);
 }
 
-/**
- * cx_eq_doorbell() - the driver consumed entries
- * @dev: device
- * @uar: page the doorbell was written to
- * @val: eqn << 24 | consumer index
- * @arm: send an interrupt for the next entry
- */
 void cx_eq_doorbell(struct cx_dev *dev, u32 uar, u32 val, bool arm)
 {
 	struct cx_eq *eq = cx_eq_find(dev, val >> 24);

@@ -9,6 +9,9 @@
 #include "obj.h"
 #include "dma.h"
 
+/**
+ * enum cx_event - Types of events.
+ */
 enum cx_event {
 	CX_EV_COMP = 0x00,
 	CX_EV_PATH_MIG = 0x01,
@@ -28,12 +31,17 @@ enum cx_event {
 	CX_EV_DCT_KEY = 0x1d,
 };
 
+/**
+ * enum cx_port_event - Sub-types of CX_EV_PORT_CHANGE.
+ */
 enum cx_port_event {
 	CX_PORT_DOWN = 1,
 	CX_PORT_ACTIVE = 4,
 };
 
-/* type of the queue an event names */
+/**
+ * enum cx_event_queue - Type of the queue that an event names.
+ */
 enum cx_event_queue {
 	CX_EQT_QP = 0,
 	CX_EQT_RQ = 1,
@@ -41,6 +49,9 @@ enum cx_event_queue {
 	CX_EQT_DCT = 6,
 };
 
+/**
+ * struct cx_eq - An event queue.
+ */
 struct cx_eq {
 	struct cx_obj obj;
 	struct cx_ring ring;
@@ -55,18 +66,94 @@ struct cx_eq {
 	bool overrun;
 };
 
+/**
+ * cx_eq_find() - Find an event queue.
+ * @dev: device.
+ * @eqn: its number.
+ *
+ * Return: the queue, or NULL.
+ */
 struct cx_eq *cx_eq_find(struct cx_dev *dev, u32 eqn);
+
+/**
+ * cx_eq_has_command_eq() - Whether some event queue wants completions of commands.
+ * @dev: device.
+ *
+ * Return: true if one does; else commands are polled for.
+ */
 bool cx_eq_has_command_eq(struct cx_dev *dev);
+
+/**
+ * cx_eq_doorbell() - The driver consumed entries.
+ * @dev: device.
+ * @uar: page the doorbell was written to.
+ * @val: eqn << 24 | consumer index.
+ * @arm: send an interrupt for the next entry.
+ */
 void cx_eq_doorbell(struct cx_dev *dev, u32 uar, u32 val, bool arm);
+
+/**
+ * cx_eq_post() - Write one entry.
+ * @dev: device.
+ * @eq: event queue.
+ * @type: event type.
+ * @sub: event sub-type.
+ * @data: 28 bytes of event data.
+ */
 void cx_eq_post(struct cx_dev *dev, struct cx_eq *eq, u8 type, u8 sub, const u8 *data);
 
 /* event.c */
+/**
+ * cx_event_command() - Tell the driver that commands are done.
+ * @dev: device.
+ * @vector: one bit a queue entry.
+ */
 void cx_event_command(struct cx_dev *dev, u32 vector);
+
+/**
+ * cx_event_comp() - Notify of completions.
+ * @dev: device.
+ * @eq: event queue of the completion queue.
+ * @cqn: number of the completion queue.
+ */
 void cx_event_comp(struct cx_dev *dev, struct cx_eq *eq, u32 cqn);
+
+/**
+ * cx_event_cq_error() - Tell the driver that a completion queue has failed.
+ * @dev: device.
+ * @cqn: its number.
+ * @syndrome: why, as of the event's layout.
+ */
 void cx_event_cq_error(struct cx_dev *dev, u32 cqn, u8 syndrome);
+
+/**
+ * cx_event_queue() - An event of a QP, SQ, RQ or SRQ.
+ * @dev: device.
+ * @type: event.
+ * @kind: kind of queue @num is.
+ * @num: queue number.
+ */
 void cx_event_queue(struct cx_dev *dev, enum cx_event type, enum cx_event_queue kind, u32 num);
+
+/**
+ * cx_event_dct() - An event of a DC target.
+ * @dev: device.
+ * @type: event.
+ * @dctn: number of the target.
+ */
 void cx_event_dct(struct cx_dev *dev, enum cx_event type, u32 dctn);
+
+/**
+ * cx_event_port() - Tell the driver of the state of the link.
+ * @dev: device.
+ * @sub: the state now.
+ */
 void cx_event_port(struct cx_dev *dev, enum cx_port_event sub);
+
+/**
+ * cx_event_vport() - Tell the driver that its vport's context has changed.
+ * @dev: device.
+ */
 void cx_event_vport(struct cx_dev *dev);
 
 #endif

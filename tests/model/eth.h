@@ -8,12 +8,18 @@
 
 #include "wqe.h"
 
+/**
+ * enum cx_ethq_state - States of the netdev's queues.
+ */
 enum cx_ethq_state {
 	CX_ETHQ_RST = 0,
 	CX_ETHQ_RDY = 1,
 	CX_ETHQ_ERR = 3,
 };
 
+/**
+ * struct cx_sq - A send queue of the netdev.
+ */
 struct cx_sq {
 	struct cx_obj obj;
 	enum cx_ethq_state state;
@@ -25,11 +31,17 @@ struct cx_sq {
 	u32 td; /* transport domain, 0: of none */
 };
 
+/**
+ * struct cx_tis - A transport interface, send side: the domain of a send queue.
+ */
 struct cx_tis {
 	struct cx_obj obj;
 	u32 td;
 };
 
+/**
+ * struct cx_rq - A receive queue of the netdev.
+ */
 struct cx_rq {
 	struct cx_obj obj;
 	enum cx_ethq_state state;
@@ -41,12 +53,18 @@ struct cx_rq {
 	bool keep_vlan;
 };
 
+/**
+ * struct cx_rqt - A table of receive queues, over which a TIR spreads frames.
+ */
 struct cx_rqt {
 	struct cx_obj obj;
 	u32 nr;
 	u32 rqn[1024];
 };
 
+/**
+ * struct cx_tir - A transport interface, receive side: where a flow's frames go.
+ */
 struct cx_tir {
 	struct cx_obj obj;
 	u32 inline_rqn;
@@ -60,12 +78,17 @@ struct cx_tir {
 #define CX_SELF_LB_UC 1
 #define CX_SELF_LB_MC 2
 
-/* result of the flow tables */
+/**
+ * struct cx_flow_verdict - Result of the flow tables: the TIRs that get a frame.
+ */
 struct cx_flow_verdict {
 	u32 tirn[16];
 	u32 nr;
 };
 
+/**
+ * struct cx_frame_info - What a receive completion says of a frame's headers.
+ */
 struct cx_frame_info {
 	u16 ethertype;
 	u8 ip_version;
@@ -74,9 +97,38 @@ struct cx_frame_info {
 	u32 hash;
 };
 
+/**
+ * cx_sq_run() - Execute all requests of a send queue of the netdev.
+ * @dev: device.
+ * @sq: send queue; nothing happens unless it is ready.
+ */
 void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq);
+
+/**
+ * cx_eth_rx() - A frame for the netdev.
+ * @dev: device.
+ * @frame: whole frame without its check sequence.
+ * @len: bytes.
+ */
 void cx_eth_rx(struct cx_dev *dev, const u8 *frame, u32 len);
+
+/**
+ * cx_eth_rx_own() - A multicast frame that was sent here.
+ * @dev: device.
+ * @frame: whole frame without its check sequence.
+ * @len: bytes.
+ * @td: transport domain of the sender; its own queues get nothing unless they ask for it.
+ */
 void cx_eth_rx_own(struct cx_dev *dev, const u8 *frame, u32 len, u32 td);
+
+/**
+ * cx_flow_lookup() - Where does a received frame go.
+ * @dev: device.
+ * @frame: Ethernet frame.
+ * @len: bytes, at least 14.
+ * @info: filled with what was found in the headers.
+ * @v: TIRs are added; none if the frame is to be dropped.
+ */
 void cx_flow_lookup(struct cx_dev *dev, const u8 *frame, u32 len, struct cx_frame_info *info,
 		    struct cx_flow_verdict *v);
 

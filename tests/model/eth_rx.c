@@ -115,24 +115,11 @@ static void cx_eth_steer(struct cx_dev *dev, const u8 *frame, u32 len, u32 own_t
 	}
 }
 
-/**
- * cx_eth_rx() - a frame for the netdev
- * @dev: device
- * @frame: whole frame without its check sequence
- * @len: bytes
- */
 void cx_eth_rx(struct cx_dev *dev, const u8 *frame, u32 len)
 {
 	cx_eth_steer(dev, frame, len, 0);
 }
 
-/**
- * cx_eth_rx_own() - a multicast frame that was sent here
- * @dev: device
- * @frame: whole frame without its check sequence
- * @len: bytes
- * @td: transport domain of the sender; its own queues get nothing unless they ask for it
- */
 void cx_eth_rx_own(struct cx_dev *dev, const u8 *frame, u32 len, u32 td)
 {
 	if (td)

@@ -137,7 +137,6 @@ static void cx_sq_one(struct cx_dev *dev, struct cx_sq *sq)
 		sq->state = CX_ETHQ_ERR;
 }
 
-/* execute all requests of a send queue */
 void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq)
 {
 	while (sq->state == CX_ETHQ_RDY && cx_wq_pi(dev, &sq->wq) != sq->wq.ci)

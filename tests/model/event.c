@@ -45,13 +45,6 @@ void cx_event_cq_error(struct cx_dev *dev, u32 cqn, u8 syndrome)
 	cx_event_post(dev, CX_EV_CQ_ERROR, 0, data);
 }
 
-/**
- * cx_event_queue() - an event of a QP, SQ, RQ or SRQ
- * @dev: device
- * @type: event
- * @kind: kind of queue @num is
- * @num: queue number
- */
 void cx_event_queue(struct cx_dev *dev, enum cx_event type, enum cx_event_queue kind, u32 num)
 {
 	u8 data[CX_EVENT_DATA] = { 0 };

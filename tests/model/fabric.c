@@ -214,11 +214,6 @@ static void cx_fabric_to_self(struct cx_dev *dev, const struct cx_frame *f)
 	qemu_bh_schedule(dev->fab.bh);
 }
 
-/**
- * cx_fabric_route() - put a frame into the queue of its peer
- * @dev: device
- * @f: frame
- */
 void cx_fabric_route(struct cx_dev *dev, const struct cx_frame *f)
 {
 	u64 key = cx_l2_key(f->dst);
@@ -237,11 +232,6 @@ void cx_fabric_route(struct cx_dev *dev, const struct cx_frame *f)
 	}
 }
 
-/**
- * cx_fabric_send() - send a frame, subject to link state and faults
- * @dev: device
- * @f: frame; @node is filled here
- */
 void cx_fabric_send(struct cx_dev *dev, struct cx_frame *f)
 {
 	if (!cx_port_up(dev) && !cx_l2_is_mine(dev, f->dst))
@@ -252,7 +242,6 @@ void cx_fabric_send(struct cx_dev *dev, struct cx_frame *f)
 	cx_fault_send(dev, f);
 }
 
-/* may a sender that can wait send to this address now */
 bool cx_fabric_room(struct cx_dev *dev, const u8 *dst)
 {
 	u64 key = cx_l2_key(dst);
@@ -268,7 +257,6 @@ bool cx_fabric_room(struct cx_dev *dev, const u8 *dst)
 	return !p || p->queued < CX_PEER_ROOM;
 }
 
-/* give all waiting frames to the kernel; every entry into the device ends so */
 void cx_fabric_flush(struct cx_dev *dev)
 {
 	GHashTableIter it;
@@ -388,15 +376,6 @@ static int cx_fabric_bind(struct cx_dev *dev, Error **errp)
 	return 0;
 }
 
-/**
- * cx_fabric_open() - join the fabric
- * @dev: device
- * @errp: filled on failure
- *
- * Without a fabric property the device is alone and talks only to itself.
- *
- * Return: 0 or a negative errno.
- */
 int cx_fabric_open(struct cx_dev *dev, Error **errp)
 {
 	struct cx_fabric *fab = &dev->fab;

@@ -12,6 +12,9 @@
 
 struct cx_peer;
 
+/**
+ * struct cx_fabric - A device's end of the fabric.
+ */
 struct cx_fabric {
 	char *dir;
 	int fd;
@@ -23,19 +26,76 @@ struct cx_fabric {
 	u8 *rx_buf;
 };
 
+/**
+ * struct cx_held_frame - A frame that waits.
+ */
 struct cx_held_frame {
 	QSIMPLEQ_ENTRY(cx_held_frame) link;
 	s64 due_us;
 	struct cx_frame frame;
 };
 
+/**
+ * cx_fabric_open() - Join the fabric.
+ * @dev: device.
+ * @errp: filled on failure.
+ *
+ * Without a fabric property the device is alone and talks only to itself.
+ *
+ * Return: 0 or a negative errno.
+ */
 int cx_fabric_open(struct cx_dev *dev, Error **errp);
+
+/**
+ * cx_fabric_close() - Leave the fabric.
+ * @dev: device.
+ *
+ * Frames that wait are lost. Does nothing if it was never joined.
+ */
 void cx_fabric_close(struct cx_dev *dev);
+
+/**
+ * cx_fabric_send() - Send a frame, subject to link state and faults.
+ * @dev: device.
+ * @f: frame; @node is filled here.
+ */
 void cx_fabric_send(struct cx_dev *dev, struct cx_frame *f);
+
+/**
+ * cx_fabric_route() - Put a frame into the queue of its peer.
+ * @dev: device.
+ * @f: frame.
+ */
 void cx_fabric_route(struct cx_dev *dev, const struct cx_frame *f);
+
+/**
+ * cx_fabric_flush() - Give all waiting frames to the kernel; every entry into the device ends so.
+ * @dev: device.
+ */
 void cx_fabric_flush(struct cx_dev *dev);
+
+/**
+ * cx_fabric_room() - Whether a sender that can wait may send to an address now.
+ * @dev: device.
+ * @dst: link address, 6 bytes.
+ *
+ * Return: false if the queue to it is full; cx_sched_unpark() follows when it is not any more.
+ */
 bool cx_fabric_room(struct cx_dev *dev, const u8 *dst);
+
+/**
+ * cx_l2_from_lid() - Link address of a LID.
+ * @l2: out: 6 bytes.
+ * @lid: LID.
+ */
 void cx_l2_from_lid(u8 *l2, u16 lid);
+
+/**
+ * cx_l2_lid() - LID of a link address.
+ * @l2: 6 bytes.
+ *
+ * Return: the LID.
+ */
 u16 cx_l2_lid(const u8 *l2);
 
 #endif

@@ -147,11 +147,6 @@ static void cx_fault_trace(struct cx_dev *dev, const char *what, const struct cx
 		cx_trace(dev, CX_TR_FAULT, "%s Ethernet frame of %u bytes", what, f->bytes);
 }
 
-/**
- * cx_fault_send() - send a frame, or not, or twice, or later
- * @dev: device
- * @f: frame
- */
 void cx_fault_send(struct cx_dev *dev, const struct cx_frame *f)
 {
 	struct cx_fault *ft = &dev->fault;
@@ -178,13 +173,6 @@ void cx_fault_send(struct cx_dev *dev, const struct cx_frame *f)
 	cx_fault_release_swapped(dev);
 }
 
-/**
- * cx_fault_receives() - whether a frame of the network reaches this node
- * @dev: device
- * @f: frame
- *
- * Return: false when a partition is in its way, or it is lost on request.
- */
 bool cx_fault_receives(struct cx_dev *dev, const struct cx_frame *f)
 {
 	if (cx_fault_partitioned(dev, f->node)) {
@@ -205,13 +193,6 @@ bool cx_fault_partitioned(const struct cx_dev *dev, u32 node)
 	       dev->fault.partition[node / 64 % 1024] & 1ull << (node % 64);
 }
 
-/**
- * cx_fault_set_partition() - say which nodes cannot be reached
- * @dev: device
- * @nodes: node numbers joined by ',' or '+', "" for none
- *
- * Return: 0, or %-EINVAL with the old setting kept.
- */
 int cx_fault_set_partition(struct cx_dev *dev, const char *nodes)
 {
 	g_auto(GStrv) word = g_strsplit_set(nodes, ",+", 0);

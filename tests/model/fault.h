@@ -12,6 +12,9 @@
 
 #define CX_PPM 1000000u
 
+/**
+ * struct cx_fault - The faults that are asked for, and the frames that they hold back.
+ */
 struct cx_fault {
 	u64 rng;
 	u32 loss_ppm;
@@ -28,11 +31,52 @@ struct cx_fault {
 	struct cx_held_frame *swapped; /* goes after the next frame */
 };
 
+/**
+ * cx_fault_init() - Take the faults over from the device's properties.
+ * @dev: device.
+ */
 void cx_fault_init(struct cx_dev *dev);
+
+/**
+ * cx_fault_fini() - Free the frames that are held back.
+ * @dev: device.
+ *
+ * Does nothing when cx_fault_init() was never called.
+ */
 void cx_fault_fini(struct cx_dev *dev);
+
+/**
+ * cx_fault_send() - Send a frame, or not, or twice, or later.
+ * @dev: device.
+ * @f: frame.
+ */
 void cx_fault_send(struct cx_dev *dev, const struct cx_frame *f);
+
+/**
+ * cx_fault_receives() - Whether a frame of the network reaches this node.
+ * @dev: device.
+ * @f: frame.
+ *
+ * Return: false when a partition is in its way, or it is lost on request.
+ */
 bool cx_fault_receives(struct cx_dev *dev, const struct cx_frame *f);
+
+/**
+ * cx_fault_partitioned() - Whether the device hears nothing of a node.
+ * @dev: device.
+ * @node: its number.
+ *
+ * Return: true if they are in different partitions.
+ */
 bool cx_fault_partitioned(const struct cx_dev *dev, u32 node);
+
+/**
+ * cx_fault_set_partition() - Say which nodes cannot be reached.
+ * @dev: device.
+ * @nodes: node numbers joined by ',' or '+', "" for none.
+ *
+ * Return: 0, or -EINVAL with the old setting kept.
+ */
 int cx_fault_set_partition(struct cx_dev *dev, const char *nodes);
 
 #endif

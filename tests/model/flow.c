@@ -136,14 +136,6 @@ static u32 cx_fte_apply(const struct cx_fte *e, struct cx_flow_verdict *v)
 	return next;
 }
 
-/**
- * cx_flow_lookup() - where does a received frame go
- * @dev: device
- * @frame: Ethernet frame
- * @len: bytes, at least 14
- * @info: filled with what was found in the headers
- * @v: TIRs are added; none if the frame is to be dropped
- */
 void cx_flow_lookup(struct cx_dev *dev, const u8 *frame, u32 len, struct cx_frame_info *info,
 		    struct cx_flow_verdict *v)
 {

@@ -17,11 +17,17 @@ enum {
 	CX_FT_SNIFFER_TX = 0x6,
 };
 
+/**
+ * struct cx_flow_dest - A destination of a flow table's entry.
+ */
 struct cx_flow_dest {
 	u8 type;
 	u32 id;
 };
 
+/**
+ * struct cx_fte - An entry of a flow table.
+ */
 struct cx_fte {
 	u32 group;
 	u16 action;
@@ -30,6 +36,9 @@ struct cx_fte {
 	u8 value[CX_MATCH_BYTES];
 };
 
+/**
+ * struct cx_flow_table - A flow table.
+ */
 struct cx_flow_table {
 	struct cx_obj obj;
 	u8 type;
@@ -38,6 +47,9 @@ struct cx_flow_table {
 	GTree *entries; /* flow index -> struct cx_fte */
 };
 
+/**
+ * struct cx_flow_group - A range of a flow table's entries, which match by the same mask.
+ */
 struct cx_flow_group {
 	struct cx_obj obj;
 	struct cx_flow_table *table;

@@ -5,14 +5,6 @@
  */
 #include "ifc.h"
 
-/**
- * cx_ifc_reserved() - find the first reserved bit that is set
- * @lay: layout of the input
- * @in: input, @len bytes
- * @len: length of @in in bytes
- *
- * Return: bit offset of the first such bit, -1 if there is none.
- */
 s64 cx_ifc_reserved(const struct cx_ifc_layout *lay, const u8 *in, u32 len)
 {
 	u32 i, n = MIN(len, lay->bytes);
@@ -39,13 +31,6 @@ static void cx_ifc_print_wide(const struct cx_ifc_field *f, const u8 *in, GStrin
 		g_string_append_printf(to, "%02x", in[f->off / 8 + i]);
 }
 
-/**
- * cx_ifc_print() - append every field of an input that is not zero
- * @lay: layout of the input
- * @in: input, @len bytes
- * @len: length of @in in bytes
- * @to: string to append to
- */
 void cx_ifc_print(const struct cx_ifc_layout *lay, const u8 *in, u32 len, GString *to)
 {
 	u32 i;

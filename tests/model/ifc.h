@@ -29,6 +29,14 @@
 #define CX_SET64(t, p, f, v) stq_be_p(CX_ADDR(t, p, f), v)
 #define CX_ADDR(t, p, f) ((u8 *)(p) + CX_OFF(t, f) / 8)
 
+/**
+ * cx_bits_get() - Read a field of a layout.
+ * @p: the structure's bytes.
+ * @off: bits before the field.
+ * @bits: its width, 1 to 32; it does not cross a 32-bit word.
+ *
+ * Return: its value.
+ */
 static inline u32 cx_bits_get(const void *p, u32 off, u32 bits)
 {
 	u32 word = ldl_be_p((const u8 *)p + off / 32 * 4);
@@ -36,6 +44,13 @@ static inline u32 cx_bits_get(const void *p, u32 off, u32 bits)
 	return extract32(word, 32 - bits - off % 32, bits);
 }
 
+/**
+ * cx_bits_set() - Write a field of a layout.
+ * @p: the structure's bytes.
+ * @off: bits before the field.
+ * @bits: its width, 1 to 32; it does not cross a 32-bit word.
+ * @val: value; what does not fit is cut off.
+ */
 static inline void cx_bits_set(void *p, u32 off, u32 bits, u32 val)
 {
 	u8 *at = (u8 *)p + off / 32 * 4;
@@ -43,14 +58,18 @@ static inline void cx_bits_set(void *p, u32 off, u32 bits, u32 val)
 	stl_be_p(at, deposit32(ldl_be_p(at), 32 - bits - off % 32, bits, val));
 }
 
-/* one named field of a command's input: offset and width in bits */
+/**
+ * struct cx_ifc_field - One named field of a command's input: offset and width in bits.
+ */
 struct cx_ifc_field {
 	const char *path;
 	u32 off;
 	u32 bits;
 };
 
-/* a command's input: named fields, mask of its not reserved bits, bytes */
+/**
+ * struct cx_ifc_layout - A command's input: named fields, mask of its not reserved bits, bytes.
+ */
 struct cx_ifc_layout {
 	const char *name;
 	const struct cx_ifc_field *field;
@@ -59,7 +78,23 @@ struct cx_ifc_layout {
 	u32 bytes;
 };
 
+/**
+ * cx_ifc_reserved() - Find the first reserved bit that is set.
+ * @lay: layout of the input.
+ * @in: input, @len bytes.
+ * @len: length of @in in bytes.
+ *
+ * Return: bit offset of the first such bit, -1 if there is none.
+ */
 s64 cx_ifc_reserved(const struct cx_ifc_layout *lay, const u8 *in, u32 len);
+
+/**
+ * cx_ifc_print() - Append every field of an input that is not zero.
+ * @lay: layout of the input.
+ * @in: input, @len bytes.
+ * @len: length of @in in bytes.
+ * @to: string to append to.
+ */
 void cx_ifc_print(const struct cx_ifc_layout *lay, const u8 *in, u32 len, GString *to);
 
 #endif

@@ -60,7 +60,6 @@ void cx_mcg_forget_qp(struct cx_dev *dev, u32 qpn)
 	}
 }
 
-/* give a multicast datagram to every member here but its sender */
 void cx_mcg_deliver(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p)
 {
 	u32 i;
@@ -78,7 +77,6 @@ void cx_mcg_deliver(struct cx_dev *dev, const struct cx_frame *f, const struct c
 	}
 }
 
-/* the fabric does not send a frame back to its node */
 void cx_mcg_loopback(struct cx_dev *dev, const struct cx_frame *f)
 {
 	const struct cx_pkt *p = (const struct cx_pkt *)f->data;

@@ -58,17 +58,6 @@ static struct cx_mkey *cx_mkey_allowed(struct cx_dev *dev, u32 key, u32 pdn, u64
 	return NULL;
 }
 
-/**
- * cx_mkey_check() - may this range be accessed
- * @dev: device
- * @key: memory key
- * @pdn: protection domain of the queue
- * @va: first byte
- * @len: bytes
- * @access: rights needed, &enum cx_access
- *
- * Return: 0, or %-EACCES.
- */
 int cx_mkey_check(struct cx_dev *dev, u32 key, u32 pdn, u64 va, u64 len, u32 access)
 {
 	return cx_mkey_allowed(dev, key, pdn, va, len, access) ? 0 : -EACCES;
@@ -152,21 +141,6 @@ static int cx_mkey_copy_depth(struct cx_dev *dev, u32 key, u32 pdn, u64 va, u8 *
 	}
 }
 
-/**
- * cx_mkey_copy() - copy between the device and memory behind a key
- * @dev: device
- * @key: memory key
- * @pdn: protection domain of the queue
- * @va: first byte
- * @buf: device side, @len bytes
- * @len: bytes; nothing is checked for zero
- * @access: rights needed; one of the write rights makes it a write. An atomic
- *	passes %CX_ACC_ATOMIC, together with %CX_ACC_LOCAL_WRITE for its write.
- *
- * Return: 0, or
- * * %-EACCES - the key does not allow it
- * * %-EFAULT - the bus refused the access
- */
 int cx_mkey_copy(struct cx_dev *dev, u32 key, u32 pdn, u64 va, void *buf, u32 len, u32 access)
 {
 	return len ? cx_mkey_copy_depth(dev, key, pdn, va, buf, len, access, 0) : 0;
@@ -330,17 +304,6 @@ static void cx_umr_rights(struct cx_mkey *m, u64 mask, const u8 *c)
 	}
 }
 
-/**
- * cx_mkey_update() - change a key by a UMR request
- * @dev: device
- * @key: memory key
- * @umr: control and context of the request, %CX_UMR_BYTES
- *
- * Domain, rights, range, variant and whether it is free; never the pages behind it: the
- * capabilities say so. Nothing is changed when something of it is refused.
- *
- * Return: %CX_SYN_OK, or the syndrome the request completes with.
- */
 enum cx_syndrome cx_mkey_update(struct cx_dev *dev, u32 key, const u8 *umr)
 {
 	struct cx_mkey *m = cx_obj_find(dev, CX_SP_MKEY, key >> 8, CX_K_MKEY);

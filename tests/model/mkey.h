@@ -9,6 +9,9 @@
 #include "cq.h"
 #include "obj.h"
 
+/**
+ * enum cx_access - What a memory key, or the side of a transfer, allows.
+ */
 enum cx_access {
 	CX_ACC_LOCAL_READ = 1 << 0,
 	CX_ACC_LOCAL_WRITE = 1 << 1,
@@ -20,12 +23,18 @@ enum cx_access {
 #define CX_LKEY_INVALID 0x100
 #define CX_UMR_BYTES (48 + 64) /* what a UMR request says: control, context */
 
+/**
+ * struct cx_klm - An entry of a list of keys.
+ */
 struct cx_klm {
 	u32 bytes;
 	u32 key;
 	u64 addr;
 };
 
+/**
+ * struct cx_mkey - A memory key.
+ */
 struct cx_mkey {
 	struct cx_obj obj;
 	struct cx_obj *pd;
@@ -43,8 +52,47 @@ struct cx_mkey {
 	u8 mkc[64];
 };
 
+/**
+ * cx_mkey_check() - May this range be accessed.
+ * @dev: device.
+ * @key: memory key.
+ * @pdn: protection domain of the queue.
+ * @va: first byte.
+ * @len: bytes.
+ * @access: rights needed, &enum cx_access.
+ *
+ * Return: 0, or -EACCES.
+ */
 int cx_mkey_check(struct cx_dev *dev, u32 key, u32 pdn, u64 va, u64 len, u32 access);
+
+/**
+ * cx_mkey_update() - Change a key by a UMR request.
+ * @dev: device.
+ * @key: memory key.
+ * @umr: control and context of the request, CX_UMR_BYTES.
+ *
+ * Domain, rights, range, variant and whether it is free; never the pages behind it: the
+ * capabilities say so. Nothing is changed when something of it is refused.
+ *
+ * Return: CX_SYN_OK, or the syndrome the request completes with.
+ */
 enum cx_syndrome cx_mkey_update(struct cx_dev *dev, u32 key, const u8 *umr);
+
+/**
+ * cx_mkey_copy() - Copy between the device and memory behind a key.
+ * @dev: device.
+ * @key: memory key.
+ * @pdn: protection domain of the queue.
+ * @va: first byte.
+ * @buf: device side, @len bytes.
+ * @len: bytes; nothing is checked for zero.
+ * @access: rights needed; one of the write rights makes it a write. An atomic
+ *	passes CX_ACC_ATOMIC, together with CX_ACC_LOCAL_WRITE for its write.
+ *
+ * Return: 0, or
+ * * -EACCES - the key does not allow it
+ * * -EFAULT - the bus refused the access
+ */
 int cx_mkey_copy(struct cx_dev *dev, u32 key, u32 pdn, u64 va, void *buf, u32 len, u32 access);
 
 #endif

@@ -84,16 +84,6 @@ static void cx_idtab_grow(struct cx_idtab *t, u32 id)
 	t->room = room;
 }
 
-/**
- * cx_obj_add() - give an object a number
- * @dev: device
- * @space: number space
- * @kind: kind of the object
- * @obj: object; its @release is already set
- *
- * Return: 0, or
- * * %-ENOSPC - the space has no free number
- */
 int cx_obj_add(struct cx_dev *dev, enum cx_space space, enum cx_kind kind, struct cx_obj *obj)
 {
 	struct cx_idtab *t = &dev->ids[space];
@@ -117,15 +107,6 @@ int cx_obj_add(struct cx_dev *dev, enum cx_space space, enum cx_kind kind, struc
 	return 0;
 }
 
-/**
- * cx_obj_find() - look an object up
- * @dev: device
- * @space: number space
- * @id: number
- * @kind: the kind it must have, 0 for any
- *
- * Return: the object, NULL if there is none of that number and kind.
- */
 void *cx_obj_find(struct cx_dev *dev, enum cx_space space, u32 id, enum cx_kind kind)
 {
 	struct cx_idtab *t = &dev->ids[space];
@@ -144,7 +125,6 @@ void cx_obj_del(struct cx_dev *dev, struct cx_obj *obj)
 	obj->release(dev, obj);
 }
 
-/* iterate: start with *pos = 0; NULL at the end */
 void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos)
 {
 	struct cx_idtab *t = &dev->ids[space];
@@ -158,11 +138,6 @@ void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos)
 	return NULL;
 }
 
-/**
- * cx_obj_count() - how many objects there are
- * @dev: device
- * @ret_count: out: by kind
- */
 void cx_obj_count(struct cx_dev *dev, u32 ret_count[CX_NR_KINDS])
 {
 	struct cx_obj *obj;
@@ -176,7 +151,6 @@ void cx_obj_count(struct cx_dev *dev, u32 ret_count[CX_NR_KINDS])
 	}
 }
 
-/* forget every object, users before what they use; for reset and unplug */
 void cx_obj_wipe(struct cx_dev *dev)
 {
 	static const enum cx_space order[] = {

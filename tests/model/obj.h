@@ -11,6 +11,9 @@
 
 #include "types.h"
 
+/**
+ * enum cx_space - Number spaces.
+ */
 enum cx_space {
 	CX_SP_PD,
 	CX_SP_UAR,
@@ -32,6 +35,9 @@ enum cx_space {
 	CX_NR_SPACES,
 };
 
+/**
+ * enum cx_kind - Kinds of objects.
+ */
 enum cx_kind {
 	CX_K_PD = 1,
 	CX_K_UAR,
@@ -56,6 +62,9 @@ enum cx_kind {
 	CX_NR_KINDS,
 };
 
+/**
+ * struct cx_obj - Head of every numbered object.
+ */
 struct cx_obj {
 	u32 id;
 	u32 refs;
@@ -64,6 +73,9 @@ struct cx_obj {
 	void (*release)(struct cx_dev *dev, struct cx_obj *obj);
 };
 
+/**
+ * struct cx_idtab - One number space.
+ */
 struct cx_idtab {
 	struct cx_obj **slot;
 	u32 first; /* lowest number of the space */
@@ -74,20 +86,88 @@ struct cx_idtab {
 	bool thrifty; /* the lowest free number is given, be it of an object just destroyed */
 };
 
+/**
+ * cx_obj_init() - Set up all number spaces, which are empty.
+ * @dev: device.
+ */
 void cx_obj_init(struct cx_dev *dev);
+
+/**
+ * cx_obj_add() - Give an object a number.
+ * @dev: device.
+ * @space: number space.
+ * @kind: kind of the object.
+ * @obj: object; its @release is already set.
+ *
+ * Return: 0, or
+ * * -ENOSPC - the space has no free number
+ */
 int cx_obj_add(struct cx_dev *dev, enum cx_space space, enum cx_kind kind, struct cx_obj *obj);
+
+/**
+ * cx_obj_find() - Look an object up.
+ * @dev: device.
+ * @space: number space.
+ * @id: number.
+ * @kind: the kind it must have, 0 for any.
+ *
+ * Return: the object, NULL if there is none of that number and kind.
+ */
 void *cx_obj_find(struct cx_dev *dev, enum cx_space space, u32 id, enum cx_kind kind);
+
+/**
+ * cx_obj_del() - Destroy an object.
+ * @dev: device.
+ * @obj: object; nothing refers to it any more.
+ */
 void cx_obj_del(struct cx_dev *dev, struct cx_obj *obj);
+
+/**
+ * cx_obj_wipe() - Destroy every object, users before what they use: at reset and unplug.
+ * @dev: device.
+ */
 void cx_obj_wipe(struct cx_dev *dev);
+
+/**
+ * cx_obj_next() - Walk through the objects of a number space, in order of their numbers.
+ * @dev: device.
+ * @space: number space.
+ * @pos: position; 0 at the start.
+ *
+ * The one that was returned last may be destroyed meanwhile.
+ *
+ * Return: the next object; NULL at the end.
+ */
 void *cx_obj_next(struct cx_dev *dev, enum cx_space space, u32 *pos);
+
+/**
+ * cx_obj_count() - How many objects there are.
+ * @dev: device.
+ * @ret_count: out: by kind.
+ */
 void cx_obj_count(struct cx_dev *dev, u32 ret_count[CX_NR_KINDS]);
+
+/**
+ * cx_kind_name() - Name of a kind of object, for texts.
+ * @kind: kind.
+ *
+ * Return: constant text.
+ */
 const char *cx_kind_name(enum cx_kind kind);
 
+/**
+ * cx_obj_get() - Refer to an object: it cannot be destroyed by the driver.
+ * @obj: object.
+ */
 static inline void cx_obj_get(struct cx_obj *obj)
 {
 	obj->refs++;
 }
 
+/**
+ * cx_obj_put() - Refer to an object no more.
+ * @obj: object, after cx_obj_get().
+ */
 static inline void cx_obj_put(struct cx_obj *obj)
 {
 	assert(obj->refs);

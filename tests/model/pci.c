@@ -53,14 +53,12 @@ enum {
 	CX_UAR_SQ_BYTES = 0x100, /* of each of its buffers */
 };
 
-/* end of every entry into the device: let senders send, then flush */
 void cx_dev_kick(struct cx_dev *dev)
 {
 	cx_sched_run(dev);
 	cx_fabric_flush(dev);
 }
 
-/* everything a driver created is gone: teardown, reset, unplug */
 void cx_dev_forget(struct cx_dev *dev)
 {
 	cx_obj_wipe(dev);

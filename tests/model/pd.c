@@ -77,12 +77,6 @@ static void cx_qcounter_release(struct cx_dev *dev, struct cx_obj *obj)
 	g_free(container_of(obj, struct cx_qcounter, obj));
 }
 
-/**
- * cx_qcounter_add() - count in the counter set of a queue
- * @dev: device
- * @set: counter set, 0 for none
- * @what: counter
- */
 void cx_qcounter_add(struct cx_dev *dev, u32 set, enum cx_qc what)
 {
 	struct cx_qcounter *qc = cx_obj_find(dev, CX_SP_QCOUNTER, set, CX_K_QCOUNTER);

@@ -7,6 +7,9 @@
 
 #include "types.h"
 
+/**
+ * enum cx_qc - Counters of a queue counter set.
+ */
 enum cx_qc {
 	CX_QC_RX_WRITE,
 	CX_QC_RX_READ,
@@ -20,6 +23,12 @@ enum cx_qc {
 	CX_NR_QC,
 };
 
+/**
+ * cx_qcounter_add() - Count in the counter set of a queue.
+ * @dev: device.
+ * @set: counter set, 0 for none.
+ * @what: counter.
+ */
 void cx_qcounter_add(struct cx_dev *dev, u32 set, enum cx_qc what);
 
 #endif

@@ -10,11 +10,17 @@
 
 #include "types.h"
 
+/**
+ * enum cx_frame_kind - What a frame holds.
+ */
 enum cx_frame_kind {
 	CX_FRAME_ETH = 1,
 	CX_FRAME_RDMA = 2,
 };
 
+/**
+ * struct cx_frame - A frame, as it crosses the fabric.
+ */
 struct cx_frame {
 	u32 bytes; /* of the whole frame */
 	u16 kind;
@@ -24,6 +30,9 @@ struct cx_frame {
 	u8 data[];
 } __packed;
 
+/**
+ * enum cx_pkt_op - Operations of packets.
+ */
 enum cx_pkt_op {
 	CX_PKT_SEND = 1,
 	CX_PKT_WRITE,
@@ -39,6 +48,9 @@ enum cx_pkt_op {
 	CX_PKT_DC_DISCONNECT,
 };
 
+/**
+ * enum cx_pkt_flags - Flags of packets.
+ */
 enum cx_pkt_flags {
 	CX_PF_FIRST = 1 << 0,
 	CX_PF_LAST = 1 << 1,
@@ -49,7 +61,9 @@ enum cx_pkt_flags {
 	CX_PF_INVALIDATE = 1 << 6,
 };
 
-/* what an acknowledgement says */
+/**
+ * enum cx_aeth - What an acknowledgement says.
+ */
 enum cx_aeth {
 	CX_AETH_ACK,
 	CX_AETH_RNR,
@@ -59,7 +73,9 @@ enum cx_aeth {
 	CX_AETH_OP,
 };
 
-/* why a DC target refuses */
+/**
+ * enum cx_dc_reason - Why a DC target refuses.
+ */
 enum cx_dc_reason {
 	CX_DC_NO_TARGET = 1,
 	CX_DC_KEY,
@@ -68,6 +84,9 @@ enum cx_dc_reason {
 	CX_DC_NO_CONTEXT,
 };
 
+/**
+ * struct cx_pkt - A packet of the RDMA transport, in a frame.
+ */
 struct cx_pkt {
 	u8 op;
 	u8 service; /* enum cx_service of the sender */

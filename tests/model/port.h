@@ -25,6 +25,9 @@ enum {
 /* op_mod of ACCESS_REG; 0 is a write */
 #define CX_ACCESS_READ 1
 
+/**
+ * struct cx_port - The port, and the vport of the function.
+ */
 struct cx_port {
 	u8 mac[6];
 	u16 lid;
@@ -43,8 +46,24 @@ struct cx_port {
 	u8 mc[64][6];
 };
 
+/**
+ * cx_port_init() - Bring the port up, with the addresses of the device's properties.
+ * @dev: device.
+ */
 void cx_port_init(struct cx_dev *dev);
+
+/**
+ * cx_port_up() - Whether the link is up.
+ * @dev: device.
+ *
+ * Return: true if there is a cable and the driver wants it up.
+ */
 bool cx_port_up(const struct cx_dev *dev);
+
+/**
+ * cx_port_update() - Tell the driver if the state of the link has changed.
+ * @dev: device.
+ */
 void cx_port_update(struct cx_dev *dev);
 
 #endif

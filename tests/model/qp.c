@@ -14,7 +14,6 @@ struct cx_qp *cx_qp_find(struct cx_dev *dev, u32 qpn)
 	return cx_obj_find(dev, CX_SP_QUEUE, qpn, CX_K_QP);
 }
 
-/* numbers 0 and 1 on the wire are the QPs of those services */
 struct cx_qp *cx_qp_find_special(struct cx_dev *dev, u32 dqpn)
 {
 	enum cx_service sv = dqpn ? CX_SV_QP1 : CX_SV_QP0;
@@ -78,7 +77,6 @@ static void cx_qp_err_list(struct cx_dev *dev, struct cx_qp *qp, bool on)
 	}
 }
 
-/* timer: flush receive requests posted after the error */
 void cx_qp_err_poll(void *opaque)
 {
 	struct cx_dev *dev = opaque;
@@ -108,7 +106,6 @@ static void cx_qp_flush_partial(struct cx_dev *dev, struct cx_qp *qp)
 	cx_cq_write(dev, qp->cq_recv, &x);
 }
 
-/* move to the error state and flush */
 void cx_qp_error(struct cx_dev *dev, struct cx_qp *qp)
 {
 	if (qp->state == CX_QPS_ERR)
@@ -124,7 +121,6 @@ void cx_qp_error(struct cx_dev *dev, struct cx_qp *qp)
 		cx_event_queue(dev, CX_EV_SRQ_LAST_WQE, CX_EQT_QP, qp->obj.id);
 }
 
-/* unreliable services: only the send queue stops */
 void cx_qp_sq_error(struct cx_dev *dev, struct cx_qp *qp)
 {
 	if (qp->state != CX_QPS_RTS)
@@ -142,16 +138,6 @@ static void cx_qp_odd_doorbell(struct cx_dev *dev, const struct cx_qp *qp, u16 p
 		 qp->obj.id, pi, qp->sq.rung, qp->sq.ci, why);
 }
 
-/**
- * cx_qp_doorbell() - requests were posted
- * @dev: device
- * @qp: queue pair
- * @val: what was written to the register: the first 8 bytes of the last request
- *
- * What the doorbell record says now is where the queue ends until the next doorbell: a
- * record that is written and not rung starts nothing. The last request has to end there
- * too, and a record may not go back, nor past the end of the ring.
- */
 void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val)
 {
 	u16 pi, ahead, last = val >> 40;
@@ -393,7 +379,6 @@ int cx_cmd_query_qp(struct cx_dev *dev, struct cx_cmd *cmd)
 	return 0;
 }
 
-/* called by qp_state.c on 2RST */
 void cx_qp_reset(struct cx_dev *dev, struct cx_qp *qp)
 {
 	cx_qp_err_list(dev, qp, false);
@@ -405,13 +390,6 @@ void cx_qp_reset(struct cx_dev *dev, struct cx_qp *qp)
 	cx_resp_reset(dev, &qp->resp);
 }
 
-/**
- * cx_qp_break() - a catastrophic error: nothing completes, an event tells of it
- * @dev: device
- * @qpn: queue pair
- *
- * Return: 0, or %-ENOENT.
- */
 int cx_qp_break(struct cx_dev *dev, u32 qpn)
 {
 	struct cx_qp *qp = cx_qp_find(dev, qpn);

@@ -9,6 +9,9 @@
 #include "responder.h"
 #include "srq.h"
 
+/**
+ * enum cx_qp_state - States of a queue pair, numbered as in its context.
+ */
 enum cx_qp_state {
 	CX_QPS_RST = 0,
 	CX_QPS_INIT = 1,
@@ -19,6 +22,9 @@ enum cx_qp_state {
 	CX_QPS_ERR = 6,
 };
 
+/**
+ * enum cx_rq_type - Where a queue pair's receive requests come from.
+ */
 enum cx_rq_type {
 	CX_RQ_OWN = 0,
 	CX_RQ_SRQ = 1,
@@ -26,6 +32,9 @@ enum cx_rq_type {
 	CX_RQ_NONE = 3,
 };
 
+/**
+ * struct cx_qp - A queue pair.
+ */
 struct cx_qp {
 	struct cx_obj obj;
 	struct cx_dev *dev;
@@ -51,20 +60,110 @@ struct cx_qp {
 	bool err_listed;
 };
 
+/**
+ * cx_qp_find() - Find a queue pair.
+ * @dev: device.
+ * @qpn: its number.
+ *
+ * Return: the queue pair, or NULL.
+ */
 struct cx_qp *cx_qp_find(struct cx_dev *dev, u32 qpn);
+
+/**
+ * cx_qp_find_special() - Find the queue pair of numbers 0 and 1 on the wire.
+ * @dev: device.
+ * @dqpn: 0 or 1.
+ *
+ * Return: the queue pair of that service that can receive, or NULL.
+ */
 struct cx_qp *cx_qp_find_special(struct cx_dev *dev, u32 dqpn);
+
+/**
+ * cx_qp_doorbell() - Requests were posted.
+ * @dev: device.
+ * @qp: queue pair.
+ * @val: what was written to the register: the first 8 bytes of the last request.
+ *
+ * What the doorbell record says now is where the queue ends until the next doorbell: a
+ * record that is written and not rung starts nothing. The last request has to end there
+ * too, and a record may not go back, nor past the end of the ring.
+ */
 void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val);
+
+/**
+ * cx_qp_break() - A catastrophic error: nothing completes, an event tells of it.
+ * @dev: device.
+ * @qpn: queue pair.
+ *
+ * Return: 0, or -ENOENT.
+ */
 int cx_qp_break(struct cx_dev *dev, u32 qpn);
+
+/**
+ * cx_qp_error() - Move a queue pair to the error state and flush it.
+ * @dev: device.
+ * @qp: queue pair; stays as it is if it is there already.
+ */
 void cx_qp_error(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_qp_flush_rq() - Complete all receive requests as flushed, if the queue is the queue pair's
+ * own.
+ * @dev: device.
+ * @qp: queue pair.
+ */
 void cx_qp_flush_rq(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_qp_sq_error() - Stop the send queue alone, as unreliable services do.
+ * @dev: device.
+ * @qp: queue pair; stays as it is unless it is ready to send.
+ */
 void cx_qp_sq_error(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_qp_mtu() - Path MTU of a queue pair.
+ * @qp: queue pair.
+ *
+ * Return: bytes; 4096 where the driver has set none.
+ */
 u32 cx_qp_mtu(const struct cx_qp *qp);
+
+/**
+ * cx_qp_is_connected() - Whether a queue pair is of a connected service: RC, UC or XRC.
+ * @qp: queue pair.
+ *
+ * Return: true if it is.
+ */
 bool cx_qp_is_connected(const struct cx_qp *qp);
+
+/**
+ * cx_qp_is_datagram() - Whether a queue pair is of a datagram service: UD, QP0 or QP1.
+ * @qp: queue pair.
+ *
+ * Return: true if it is.
+ */
 bool cx_qp_is_datagram(const struct cx_qp *qp);
+
+/**
+ * cx_qp_reset() - Forget the state of a queue pair, as 2RST_QP does; its attributes stay.
+ * @dev: device.
+ * @qp: queue pair.
+ */
 void cx_qp_reset(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_qp_err_poll() - Flush receive requests posted after the error; called by a timer.
+ * @opaque: device.
+ */
 void cx_qp_err_poll(void *opaque);
 
-/* the queue for memory key updates belongs to no PD */
+/**
+ * cx_qp_pdn() - Protection domain of a queue pair.
+ * @qp: queue pair.
+ *
+ * Return: its number; 0 for the queue for memory key updates, which belongs to none.
+ */
 static inline u32 cx_qp_pdn(const struct cx_qp *qp)
 {
 	return qp->pd ? qp->pd->id : 0;
@@ -73,13 +172,35 @@ static inline u32 cx_qp_pdn(const struct cx_qp *qp)
 #define CX_QP_GET(qp, f) CX_GET(qpc, (qp)->qpc, f)
 #define CX_QP_PATH(qp, f) CX_GET(ads, CX_ADDR(qpc, (qp)->qpc, primary_address_path), f)
 
-/* mcg.c */
+/**
+ * struct cx_mcg - Membership of a queue pair in a multicast group.
+ */
 struct cx_mcg {
 	u8 gid[16];
 	u32 qpn;
 };
+/**
+ * cx_mcg_forget_qp() - Remove a queue pair from all multicast groups.
+ * @dev: device.
+ * @qpn: its number.
+ */
 void cx_mcg_forget_qp(struct cx_dev *dev, u32 qpn);
+
+/**
+ * cx_mcg_deliver() - Give a multicast datagram to every member here but its sender.
+ * @dev: device.
+ * @f: frame.
+ * @p: its packet.
+ */
 void cx_mcg_deliver(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p);
+
+/**
+ * cx_mcg_loopback() - Give a multicast datagram that was sent here to this device, too, since the
+ * fabric
+ * does not send a frame back to its node.
+ * @dev: device.
+ * @f: frame; copied. Nothing happens unless it is for a group.
+ */
 void cx_mcg_loopback(struct cx_dev *dev, const struct cx_frame *f);
 
 #endif

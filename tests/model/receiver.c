@@ -26,7 +26,6 @@ void cx_rx_of_qp(struct cx_dev *dev, struct cx_qp *qp, struct cx_rx_queue *rx)
 		rx->pdn = qp->srq->wq.pdn;
 }
 
-/* take a receive request from wherever the queue has its own */
 bool cx_rx_pop(struct cx_dev *dev, const struct cx_rx_queue *rx, struct cx_rwqe *r)
 {
 	if (rx->srq)
@@ -76,13 +75,6 @@ static void cx_datagram_cqe(struct cx_dev *dev, struct cx_qp *qp, const struct c
 	cx_cq_write(dev, qp->cq_recv, &x);
 }
 
-/**
- * cx_rx_datagram() - a SEND for a UD queue
- * @dev: device
- * @qp: queue
- * @p: packet
- * @slid: LID of the sender, 0 in RoCE
- */
 void cx_rx_datagram(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p, u16 slid)
 {
 	enum cx_syndrome why = CX_SYN_OK;
@@ -151,7 +143,6 @@ static bool cx_uc_data(struct cx_dev *dev, struct cx_responder *r, const struct 
 			     p->seg, CX_ACC_REMOTE_WRITE);
 }
 
-/* a packet out of order, or an error, drops the message and nothing else */
 void cx_rx_unreliable(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 {
 	struct cx_responder *r = &qp->resp;
@@ -269,13 +260,6 @@ static bool cx_pkt_sane(const struct cx_pkt *p, u32 len)
 	       p->seg <= 4096;
 }
 
-/**
- * cx_rdma_rx() - a packet of the RDMA transport arrived
- * @dev: device
- * @f: its frame
- * @p: packet
- * @len: bytes of the packet
- */
 void cx_rdma_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p, u32 len)
 {
 	struct cx_obj *obj;

@@ -30,7 +30,6 @@ bool cx_port_up(const struct cx_dev *dev)
 	return dev->port.cable && dev->port.admin_up;
 }
 
-/* tell the driver if the state of the link changed */
 void cx_port_update(struct cx_dev *dev)
 {
 	bool up = cx_port_up(dev);

@@ -68,7 +68,6 @@ static void cx_req_unlink(struct cx_qp *qp, struct cx_sreq *r)
 	g_free(r);
 }
 
-/* the oldest request failed: complete it so and stop the queue */
 void cx_req_fail_head(struct cx_dev *dev, struct cx_qp *qp, enum cx_syndrome why)
 {
 	struct cx_sreq *r = QTAILQ_FIRST(&qp->req.list);
@@ -128,12 +127,6 @@ static void cx_req_progress(struct cx_dev *dev, struct cx_qp *qp)
 		cx_req_arm_timer(dev, qp);
 }
 
-/**
- * cx_req_go_back() - send again from a sequence number on
- * @dev: device
- * @qp: queue pair
- * @psn: number of the first packet to send again
- */
 void cx_req_go_back(struct cx_dev *dev, struct cx_qp *qp, u32 psn)
 {
 	struct cx_requester *q = &qp->req;
@@ -317,15 +310,6 @@ static void cx_req_dst(struct cx_dev *dev, const struct cx_qp *qp, const struct 
 		cx_pkt_from_av(dev, &r->w.av, &scratch, dst);
 }
 
-/**
- * cx_req_address() - fill source and destination of a packet
- * @dev: device
- * @qp: queue pair
- * @av: address vector of the request; not used by connected services
- * @f: frame with the packet
- *
- * Return: 0, or %-EINVAL if the source GID is not there.
- */
 int cx_req_address(struct cx_dev *dev, struct cx_qp *qp, const struct cx_av *av, struct cx_frame *f)
 {
 	struct cx_pkt *p = (struct cx_pkt *)f->data;
@@ -630,12 +614,6 @@ static void cx_req_nak(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt
 	}
 }
 
-/**
- * cx_req_answer() - a response packet came for this QP
- * @dev: device
- * @qp: queue pair
- * @p: packet
- */
 void cx_req_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 {
 	if (qp->state != CX_QPS_RTS || !cx_req_reliable(qp))
@@ -662,7 +640,6 @@ void cx_req_start(struct cx_dev *dev, struct cx_qp *qp)
 	cx_sched_add(dev, &qp->req.task);
 }
 
-/* complete all requests, in flight and not, as flushed */
 void cx_req_flush(struct cx_dev *dev, struct cx_qp *qp)
 {
 	struct cx_requester *q = &qp->req;
@@ -688,7 +665,6 @@ void cx_req_flush(struct cx_dev *dev, struct cx_qp *qp)
 		cx_dci_disconnect(dev, qp);
 }
 
-/* forget all requests without a completion */
 void cx_req_reset(struct cx_dev *dev, struct cx_qp *qp)
 {
 	struct cx_requester *q = &qp->req;

@@ -12,7 +12,9 @@
 
 struct cx_qp;
 
-/* one send request that was admitted and is not complete */
+/**
+ * struct cx_sreq - One send request that was admitted and is not complete.
+ */
 struct cx_sreq {
 	QTAILQ_ENTRY(cx_sreq) link;
 	u32 psn; /* of its first packet */
@@ -26,12 +28,18 @@ struct cx_sreq {
 	struct cx_wqe w;
 };
 
+/**
+ * enum cx_dc_state - State of the connection of a DC initiator.
+ */
 enum cx_dc_state {
 	CX_DC_IDLE,
 	CX_DC_CONNECTING,
 	CX_DC_CONNECTED,
 };
 
+/**
+ * struct cx_requester - The sending half of a queue pair.
+ */
 struct cx_requester {
 	struct cx_task task;
 	QTAILQ_HEAD(, cx_sreq) list; /* in order of their sequence numbers */
@@ -53,25 +61,128 @@ struct cx_requester {
 	u32 dc_conn;
 };
 
+/**
+ * cx_req_init() - Set the sending half of a queue pair up.
+ * @dev: device.
+ * @qp: queue pair, zeroed.
+ */
 void cx_req_init(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_req_fini() - End it: requests are forgotten.
+ * @dev: device.
+ * @qp: queue pair.
+ */
 void cx_req_fini(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_req_reset() - Forget all requests without a completion, and end a DC connection.
+ * @dev: device.
+ * @qp: queue pair.
+ */
 void cx_req_reset(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_req_start() - Have a queue pair send what was posted.
+ * @dev: device.
+ * @qp: queue pair; nothing happens if it has no send queue.
+ */
 void cx_req_start(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_req_flush() - Complete all requests, in flight and not, as flushed.
+ * @dev: device.
+ * @qp: queue pair.
+ */
 void cx_req_flush(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_req_idle() - Whether nothing is in flight.
+ * @qp: queue pair.
+ *
+ * Return: true if no request is.
+ */
 bool cx_req_idle(const struct cx_qp *qp);
+
+/**
+ * cx_req_answer() - A response packet came for this QP.
+ * @dev: device.
+ * @qp: queue pair.
+ * @p: packet.
+ */
 void cx_req_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p);
 
 /* dci.c */
+/**
+ * cx_dci_ready() - May a request be admitted.
+ * @dev: device.
+ * @qp: initiator.
+ * @r: request.
+ *
+ * Starts the connection if the request is the first one to its target.
+ *
+ * Return: false while requests to another target are in flight.
+ */
 bool cx_dci_ready(struct cx_dev *dev, struct cx_qp *qp, const struct cx_sreq *r);
+
+/**
+ * cx_dci_connect() - Ask, or ask again, for the connection to dc_target.
+ * @dev: device.
+ * @qp: initiator.
+ */
 void cx_dci_connect(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_dci_disconnect() - Give the connection up, and tell the target.
+ * @dev: device.
+ * @qp: initiator.
+ */
 void cx_dci_disconnect(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_dci_answer() - The target accepted or refused.
+ * @dev: device.
+ * @qp: initiator.
+ * @p: packet.
+ */
 void cx_dci_answer(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p);
 
 /* requester.c, for dci.c */
+/**
+ * cx_req_address() - Fill source and destination of a packet.
+ * @dev: device.
+ * @qp: queue pair.
+ * @av: address vector of the request; not used by connected services.
+ * @f: frame with the packet.
+ *
+ * Return: 0, or -EINVAL if the source GID is not there.
+ */
 int cx_req_address(struct cx_dev *dev, struct cx_qp *qp, const struct cx_av *av,
 		   struct cx_frame *f);
+
+/**
+ * cx_req_arm_timer() - Start, or start again, to wait for an answer.
+ * @dev: device.
+ * @qp: queue pair; its ack_timeout says for how long, but at least the device's floor.
+ *
+ * A timeout of 0 is for ever, but for an initiator without the property endless_timeout.
+ */
 void cx_req_arm_timer(struct cx_dev *dev, struct cx_qp *qp);
+
+/**
+ * cx_req_go_back() - Send again from a sequence number on.
+ * @dev: device.
+ * @qp: queue pair.
+ * @psn: number of the first packet to send again.
+ */
 void cx_req_go_back(struct cx_dev *dev, struct cx_qp *qp, u32 psn);
+
+/**
+ * cx_req_fail_head() - Complete the oldest request as failed, and stop the queue.
+ * @dev: device.
+ * @qp: queue pair; nothing happens if nothing is in flight.
+ * @why: syndrome of its completion.
+ */
 void cx_req_fail_head(struct cx_dev *dev, struct cx_qp *qp, enum cx_syndrome why);
 
 #endif

@@ -509,12 +509,6 @@ static void cx_resp_execute(struct cx_dev *dev, struct cx_responder *r, const st
 	}
 }
 
-/**
- * cx_resp_request() - a request packet of a reliable service
- * @dev: device
- * @r: responder it is for
- * @p: packet, its lengths are already checked
- */
 void cx_resp_request(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p)
 {
 	s32 ahead = cx_psn_diff(p->psn, r->epsn);
@@ -551,7 +545,6 @@ void cx_resp_init(struct cx_responder *r)
 	r->task.pump = cx_resp_pump;
 }
 
-/* forget message, answers and history */
 void cx_resp_reset(struct cx_dev *dev, struct cx_responder *r)
 {
 	struct cx_job *j;

@@ -16,14 +16,18 @@ struct cx_srq;
 
 #define CX_NR_REPLAY 64
 
-/* a READ or atomic that was executed, in case the requester asks again */
+/**
+ * struct cx_replay - A READ or atomic that was executed, in case the requester asks again.
+ */
 struct cx_replay {
 	u32 psn;
 	u32 nr_psn; /* 0: entry not used */
 	u64 result; /* of an atomic */
 };
 
-/* an answer that waits for its turn */
+/**
+ * struct cx_job - An answer that waits for its turn.
+ */
 struct cx_job {
 	QTAILQ_ENTRY(cx_job) link;
 	u8 op; /* CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP */
@@ -40,6 +44,9 @@ struct cx_job {
 	u64 result;
 };
 
+/**
+ * struct cx_responder - The receiving half of a queue pair, or of a connection to a DC target.
+ */
 struct cx_responder {
 	struct cx_task task;
 	struct cx_qp *qp; /* exactly one of the two */
@@ -68,14 +75,55 @@ struct cx_responder {
 	QTAILQ_HEAD(, cx_job) jobs;
 };
 
+/**
+ * cx_resp_init() - Set a responder up.
+ * @r: responder, zeroed.
+ */
 void cx_resp_init(struct cx_responder *r);
+
+/**
+ * cx_resp_fini() - End it: answers that wait are forgotten.
+ * @dev: device.
+ * @r: responder.
+ */
 void cx_resp_fini(struct cx_dev *dev, struct cx_responder *r);
+
+/**
+ * cx_resp_reset() - Forget message, answers and history.
+ * @dev: device.
+ * @r: responder.
+ */
 void cx_resp_reset(struct cx_dev *dev, struct cx_responder *r);
+
+/**
+ * cx_resp_request() - A request packet of a reliable service.
+ * @dev: device.
+ * @r: responder it is for.
+ * @p: packet, its lengths are already checked.
+ */
 void cx_resp_request(struct cx_dev *dev, struct cx_responder *r, const struct cx_pkt *p);
+
+/**
+ * cx_rdma_rx() - A packet of the RDMA transport arrived.
+ * @dev: device.
+ * @f: its frame.
+ * @p: packet.
+ * @len: bytes of the packet.
+ */
 void cx_rdma_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt *p, u32 len);
+
+/**
+ * cx_frame_new() - Allocate a frame.
+ * @kind: kind.
+ * @data_bytes: room behind the packet's header.
+ *
+ * Return: the frame, its headers zeroed but for the kind; to be freed with g_free().
+ */
 struct cx_frame *cx_frame_new(enum cx_frame_kind kind, u32 data_bytes);
 
-/* receiver.c: what SEND and immediate data meet at the receiving queue */
+/**
+ * struct cx_rx_queue - What SEND and immediate data meet at the receiving queue.
+ */
 struct cx_rx_queue {
 	u32 pdn;
 	struct cx_cq *cq;
@@ -88,10 +136,49 @@ struct cx_rx_queue {
 	u8 rnr_timer;
 	u32 log_rra_max;
 };
+/**
+ * cx_resp_queue() - What SENDs to a responder meet: of its queue pair, or of its DC target.
+ * @dev: device.
+ * @r: responder.
+ * @rx: filled.
+ */
 void cx_resp_queue(struct cx_dev *dev, struct cx_responder *r, struct cx_rx_queue *rx);
+
+/**
+ * cx_rx_of_qp() - What SENDs to a queue pair meet.
+ * @dev: device.
+ * @qp: queue pair.
+ * @rx: filled.
+ */
 void cx_rx_of_qp(struct cx_dev *dev, struct cx_qp *qp, struct cx_rx_queue *rx);
+
+/**
+ * cx_rx_pop() - Take a receive request from wherever a queue has its own.
+ * @dev: device.
+ * @rx: receiving queue.
+ * @r: filled.
+ *
+ * Return: false if there is none.
+ */
 bool cx_rx_pop(struct cx_dev *dev, const struct cx_rx_queue *rx, struct cx_rwqe *r);
+
+/**
+ * cx_rx_datagram() - A SEND for a UD queue.
+ * @dev: device.
+ * @qp: queue.
+ * @p: packet.
+ * @slid: LID of the sender, 0 in RoCE.
+ */
 void cx_rx_datagram(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p, u16 slid);
+
+/**
+ * cx_rx_unreliable() - Receive a packet of UC.
+ * @dev: device.
+ * @qp: queue pair.
+ * @p: packet, its lengths are already checked.
+ *
+ * One out of order, or an error, drops the message and nothing else.
+ */
 void cx_rx_unreliable(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p);
 
 #endif

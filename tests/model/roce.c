@@ -47,14 +47,6 @@ int cx_cmd_query_roce_address(struct cx_dev *dev, struct cx_cmd *cmd)
 	return 0;
 }
 
-/**
- * cx_gid_source() - put the sender's address into a packet
- * @dev: device
- * @index: source GID index of the queue or address vector
- * @pkt: packet to fill
- *
- * Return: the link address to send from, NULL if the table has no such GID.
- */
 const u8 *cx_gid_source(struct cx_dev *dev, u32 index, struct cx_pkt *pkt)
 {
 	const struct cx_gid *g;
@@ -73,7 +65,6 @@ const u8 *cx_gid_source(struct cx_dev *dev, u32 index, struct cx_pkt *pkt)
 	return g->mac;
 }
 
-/* does an entry of the table belong to this link address */
 bool cx_gid_has_mac(const struct cx_dev *dev, const u8 *mac)
 {
 	u32 i;
@@ -93,7 +84,6 @@ static bool cx_gid_is_multicast(const u8 *gid)
 	return gid[0] == 0xff || (!memcmp(gid, mapped, sizeof(mapped)) && gid[12] >> 4 == 0xe);
 }
 
-/* is the packet for one of our addresses, by the same network layer */
 bool cx_gid_accept(struct cx_dev *dev, const struct cx_pkt *pkt)
 {
 	u32 i;
@@ -121,11 +111,6 @@ static u16 cx_ip_checksum(const u8 *h)
 	return ~sum;
 }
 
-/**
- * cx_grh_build() - the first 40 bytes of a UD receive buffer
- * @pkt: packet received
- * @grh: 40 bytes; an IPv4 header stands in the last 20 of them
- */
 void cx_grh_build(const struct cx_pkt *pkt, u8 *grh)
 {
 	u32 len = pkt->len + CX_BTH_BYTES + CX_DETH_BYTES + CX_ICRC_BYTES;

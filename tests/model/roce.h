@@ -10,13 +10,18 @@
 
 #define CX_GRH_BYTES 40
 
-/* how a receive completion names the network layer */
+/**
+ * enum cx_l3 - How a receive completion names the network layer.
+ */
 enum cx_l3 {
 	CX_L3_ROCE_V1 = 0, /* also InfiniBand */
 	CX_L3_IPV6 = 1,
 	CX_L3_IPV4 = 2,
 };
 
+/**
+ * struct cx_gid - An entry of the GID table.
+ */
 struct cx_gid {
 	bool valid;
 	u8 gid[16];
@@ -28,9 +33,39 @@ struct cx_gid {
 
 struct cx_pkt;
 
+/**
+ * cx_gid_source() - Put the sender's address into a packet.
+ * @dev: device.
+ * @index: source GID index of the queue or address vector.
+ * @pkt: packet to fill.
+ *
+ * Return: the link address to send from, NULL if the table has no such GID.
+ */
 const u8 *cx_gid_source(struct cx_dev *dev, u32 index, struct cx_pkt *pkt);
+
+/**
+ * cx_gid_has_mac() - Whether an entry of the GID table belongs to a link address.
+ * @dev: device.
+ * @mac: link address, 6 bytes.
+ *
+ * Return: true if one does.
+ */
 bool cx_gid_has_mac(const struct cx_dev *dev, const u8 *mac);
+
+/**
+ * cx_gid_accept() - Whether a packet is for one of our addresses, by the same network layer.
+ * @dev: device.
+ * @pkt: packet.
+ *
+ * Return: true if it is, on InfiniBand always.
+ */
 bool cx_gid_accept(struct cx_dev *dev, const struct cx_pkt *pkt);
+
+/**
+ * cx_grh_build() - The first 40 bytes of a UD receive buffer.
+ * @pkt: packet received.
+ * @grh: 40 bytes; an IPv4 header stands in the last 20 of them.
+ */
 void cx_grh_build(const struct cx_pkt *pkt, u8 *grh);
 
 #endif

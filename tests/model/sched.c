@@ -46,7 +46,6 @@ void cx_sched_remove(struct cx_dev *dev, struct cx_task *task)
 	task->queued = task->parked = false;
 }
 
-/* some peer has room again */
 void cx_sched_unpark(struct cx_dev *dev)
 {
 	struct cx_task *task;

@@ -9,12 +9,18 @@
 
 #include "types.h"
 
+/**
+ * enum cx_pump - What a task says after its turn.
+ */
 enum cx_pump {
 	CX_PUMP_IDLE, /* nothing more to send now */
 	CX_PUMP_MORE, /* another turn, please */
 	CX_PUMP_PARK, /* no room at the peer */
 };
 
+/**
+ * struct cx_task - A requester or responder, as the turns see it.
+ */
 struct cx_task {
 	QTAILQ_ENTRY(cx_task) link;
 	enum cx_pump (*pump)(struct cx_dev *dev, struct cx_task *task, u32 budget);
@@ -22,6 +28,9 @@ struct cx_task {
 	bool parked;
 };
 
+/**
+ * struct cx_sched - The tasks that take turns, and those that wait for room.
+ */
 struct cx_sched {
 	QTAILQ_HEAD(, cx_task) run;
 	QTAILQ_HEAD(, cx_task) park;
@@ -29,11 +38,45 @@ struct cx_sched {
 	bool running;
 };
 
+/**
+ * cx_sched_init() - Set the turns up: there are no tasks.
+ * @dev: device.
+ */
 void cx_sched_init(struct cx_dev *dev);
+
+/**
+ * cx_sched_fini() - End them.
+ * @dev: device.
+ */
 void cx_sched_fini(struct cx_dev *dev);
+
+/**
+ * cx_sched_add() - Let a task take turns.
+ * @dev: device.
+ * @task: task; one that is queued or parked stays where it is.
+ */
 void cx_sched_add(struct cx_dev *dev, struct cx_task *task);
+
+/**
+ * cx_sched_remove() - Let a task take no more turns.
+ * @dev: device.
+ * @task: task, also one that takes none.
+ */
 void cx_sched_remove(struct cx_dev *dev, struct cx_task *task);
+
+/**
+ * cx_sched_unpark() - Some peer has room again: let all parked tasks take turns.
+ * @dev: device.
+ */
 void cx_sched_unpark(struct cx_dev *dev);
+
+/**
+ * cx_sched_run() - Give turns until nobody has more to send, or for so many that QEMU should go on
+ * * with something else; the rest comes in a bottom half.
+ * @dev: device.
+ *
+ * Does nothing in a turn.
+ */
 void cx_sched_run(struct cx_dev *dev);
 
 #endif

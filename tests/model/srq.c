@@ -14,7 +14,6 @@ struct cx_srq *cx_srq_find(struct cx_dev *dev, u32 srqn)
 	return cx_obj_find(dev, CX_SP_SRQ, srqn, 0);
 }
 
-/* take a receive request and watch the limit */
 bool cx_srq_pop(struct cx_dev *dev, struct cx_srq *srq, struct cx_rwqe *r)
 {
 	if (!cx_rq_pop(dev, &srq->wq, r))
@@ -40,17 +39,6 @@ static void cx_srq_release(struct cx_dev *dev, struct cx_obj *obj)
 	g_free(srq);
 }
 
-/**
- * cx_wq_init() - take over a work queue context (SQ, RQ, RMP)
- * @dev: device
- * @cmd: command it came with
- * @wq: filled
- * @ring: filled
- * @ctx: wq layout inside the command's input
- * @dbr_off: which half of the doorbell record belongs to the queue, bytes
- *
- * Return: 0, or -1 with the command refused.
- */
 int cx_wq_init(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_wq *wq, struct cx_ring *ring,
 	       const u8 *ctx, u32 dbr_off)
 {

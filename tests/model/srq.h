@@ -7,6 +7,9 @@
 
 #include "wqe.h"
 
+/**
+ * struct cx_srq - A shared receive queue.
+ */
 struct cx_srq {
 	struct cx_obj obj;
 	struct cx_obj *pd;
@@ -19,8 +22,36 @@ struct cx_srq {
 	u8 ctx[256];
 };
 
+/**
+ * cx_srq_find() - Find a shared receive queue, an RMP or an XRC SRQ.
+ * @dev: device.
+ * @srqn: its number.
+ *
+ * Return: the queue, or NULL.
+ */
 struct cx_srq *cx_srq_find(struct cx_dev *dev, u32 srqn);
+
+/**
+ * cx_srq_pop() - Take a receive request, and tell the driver when its limit is reached.
+ * @dev: device.
+ * @srq: shared receive queue.
+ * @r: filled.
+ *
+ * Return: false if there is none.
+ */
 bool cx_srq_pop(struct cx_dev *dev, struct cx_srq *srq, struct cx_rwqe *r);
+
+/**
+ * cx_wq_init() - Take over a work queue context (SQ, RQ, RMP).
+ * @dev: device.
+ * @cmd: command it came with.
+ * @wq: filled.
+ * @ring: filled.
+ * @ctx: wq layout inside the command's input.
+ * @dbr_off: which half of the doorbell record belongs to the queue, bytes.
+ *
+ * Return: 0, or -1 with the command refused.
+ */
 int cx_wq_init(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_wq *wq, struct cx_ring *ring,
 	       const u8 *ctx, u32 dbr_off);
 

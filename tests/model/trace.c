@@ -36,17 +36,6 @@ static int cx_trace_parse(const char *classes, u32 *ret_mask, Error **errp)
 	return 0;
 }
 
-/**
- * cx_trace_open() - start the trace
- * @dev: device
- * @path: file to write, NULL for no trace
- * @classes: names joined by '+', "all" for everything, NULL for the default
- * @errp: filled on failure
- *
- * Return: 0, or
- * * %-EINVAL - unknown class name
- * * %-EIO - the file cannot be opened
- */
 int cx_trace_open(struct cx_dev *dev, const char *path, const char *classes, Error **errp)
 {
 	int err;
@@ -77,12 +66,6 @@ bool cx_trace_on(const struct cx_dev *dev, enum cx_trace_class class)
 	return dev->trace.file && dev->trace.classes & class;
 }
 
-/**
- * cx_trace() - write one line
- * @dev: device
- * @class: what kind of event it is
- * @fmt: printf format, without a newline
- */
 void cx_trace(struct cx_dev *dev, enum cx_trace_class class, const char *fmt, ...)
 {
 	va_list ap;

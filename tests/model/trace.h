@@ -8,6 +8,9 @@
 
 #include "types.h"
 
+/**
+ * enum cx_trace_class - Classes of events.
+ */
 enum cx_trace_class {
 	CX_TR_CMD = 1 << 0, /* firmware commands, with their fields */
 	CX_TR_WQE = 1 << 1, /* work requests fetched by the device */
@@ -20,14 +23,50 @@ enum cx_trace_class {
 	CX_TR_FAULT = 1 << 8, /* injected faults */
 };
 
+/**
+ * struct cx_trace - The trace of a device.
+ */
 struct cx_trace {
 	FILE *file;
 	u32 classes;
 };
 
+/**
+ * cx_trace_open() - Start the trace.
+ * @dev: device.
+ * @path: file to write, NULL for no trace.
+ * @classes: names joined by '+', "all" for everything, NULL for the default.
+ * @errp: filled on failure.
+ *
+ * Return: 0, or
+ * * -EINVAL - unknown class name
+ * * -EIO - the file cannot be opened
+ */
 int cx_trace_open(struct cx_dev *dev, const char *path, const char *classes, Error **errp);
+
+/**
+ * cx_trace_close() - End the trace.
+ * @dev: device.
+ *
+ * Does nothing without one.
+ */
 void cx_trace_close(struct cx_dev *dev);
+
+/**
+ * cx_trace() - Write one line.
+ * @dev: device.
+ * @class: what kind of event it is.
+ * @fmt: printf format, without a newline.
+ */
 void cx_trace(struct cx_dev *dev, enum cx_trace_class class, const char *fmt, ...) CX_PRINTF(3, 4);
+
+/**
+ * cx_trace_on() - Whether events of a class are traced.
+ * @dev: device.
+ * @class: class.
+ *
+ * Return: true if they are.
+ */
 bool cx_trace_on(const struct cx_dev *dev, enum cx_trace_class class);
 
 #endif

@@ -29,12 +29,25 @@ struct cx_dev;
 
 #define CX_PSN_MASK 0xffffffu
 
+/**
+ * cx_psn_add() - Add to a 24-bit sequence number.
+ * @psn: sequence number.
+ * @n: how much.
+ *
+ * Return: the sum, which wraps around.
+ */
 static inline u32 cx_psn_add(u32 psn, u32 n)
 {
 	return (psn + n) & CX_PSN_MASK;
 }
 
-/* distance a - b of two 24-bit sequence numbers, in [-2^23, 2^23) */
+/**
+ * cx_psn_diff() - Distance of two 24-bit sequence numbers.
+ * @a: sequence number.
+ * @b: the one that is subtracted.
+ *
+ * Return: @a - @b, in [-2^23, 2^23).
+ */
 static inline s32 cx_psn_diff(u32 a, u32 b)
 {
 	return (s32)((a - b) << 8) >> 8;

@@ -99,13 +99,6 @@ static int cx_vf_check_mad(struct cx_dev *dev, struct cx_cmd *cmd)
 	return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "VF: it has no subnet management interface");
 }
 
-/**
- * cx_vf_check() - refuse what a virtual function may not do
- * @dev: device, a virtual function
- * @cmd: the command, whose opcode and lengths are checked
- *
- * Return: 0, or -1 when the command is refused.
- */
 int cx_vf_check(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	if (cx_vf_check_others(dev, cmd))

@@ -43,7 +43,6 @@ const char *cx_wqe_opname(u8 opcode)
 	}
 }
 
-/* where the software is */
 u16 cx_wq_pi(struct cx_dev *dev, const struct cx_wq *wq)
 {
 	return cx_dma_read_be32(dev, wq->dbr);
@@ -54,7 +53,6 @@ static u64 cx_wq_off(const struct cx_wq *wq, u16 index)
 	return wq->base + ((u64)(index & ((1u << wq->log_size) - 1)) << wq->log_stride);
 }
 
-/* take the next entry of a send queue, block by block: it may wrap around */
 void cx_sq_fetch(struct cx_dev *dev, struct cx_wq *wq, struct cx_wqe *w)
 {
 	u32 i;
@@ -92,13 +90,6 @@ static u32 cx_wqe_parse_av(struct cx_wqe *w, u32 at)
 	return 48;
 }
 
-/**
- * cx_wqe_data_list() - parse the data segments of a send request
- * @w: request
- * @at: where they start, bytes
- *
- * Return: 0, or %-EINVAL if they do not fit the entry.
- */
 int cx_wqe_data_list(struct cx_wqe *w, u32 at)
 {
 	struct cx_sge *s;
@@ -228,15 +219,6 @@ static void cx_wqe_trace(struct cx_dev *dev, u32 qpn, const struct cx_wqe *w)
 		 w->raddr, w->rkey, w->av.dqpn, hex);
 }
 
-/**
- * cx_wqe_parse() - take a fetched send request apart
- * @dev: device
- * @sv: service of the queue
- * @qpn: its number
- * @w: request; @raw and @index are filled
- *
- * Return: %CX_SYN_OK, or the syndrome the request completes with.
- */
 enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, struct cx_wqe *w)
 {
 	const char *bad;
@@ -260,17 +242,6 @@ enum cx_syndrome cx_wqe_parse(struct cx_dev *dev, enum cx_service sv, u32 qpn, s
 	return bad ? CX_SYN_LOCAL_QP_OP : CX_SYN_OK;
 }
 
-/**
- * cx_wqe_gather() - read a part of a message from the sender's memory
- * @dev: device
- * @pdn: protection domain of the queue
- * @w: send request
- * @off: first byte of the message wanted
- * @buf: room for @len bytes
- * @len: bytes
- *
- * Return: 0, or a negative errno of cx_mkey_copy().
- */
 int cx_wqe_gather(struct cx_dev *dev, u32 pdn, const struct cx_wqe *w, u32 off, u8 *buf, u32 len)
 {
 	u32 i, n;
@@ -321,7 +292,6 @@ static int cx_sge_scatter(struct cx_dev *dev, u32 pdn, const struct cx_sge *s, u
 	return len ? -ENOSPC : 0;
 }
 
-/* write a part of a response to the memory a READ or atomic names */
 int cx_wqe_scatter(struct cx_dev *dev, u32 pdn, const struct cx_wqe *w, u32 off, const u8 *buf,
 		   u32 len)
 {
@@ -350,14 +320,6 @@ static void cx_rq_parse(const struct cx_wq *wq, const u8 *raw, struct cx_rwqe *r
 	}
 }
 
-/**
- * cx_rq_pop() - take the next receive request
- * @dev: device
- * @wq: receive queue or SRQ
- * @r: filled
- *
- * Return: false if there is none.
- */
 bool cx_rq_pop(struct cx_dev *dev, struct cx_wq *wq, struct cx_rwqe *r)
 {
 	u8 raw[CX_WQE_MAX];
@@ -375,19 +337,6 @@ bool cx_rq_pop(struct cx_dev *dev, struct cx_wq *wq, struct cx_rwqe *r)
 	return true;
 }
 
-/**
- * cx_rq_scatter() - write a part of a message to a receive buffer
- * @dev: device
- * @pdn: protection domain of the queue
- * @r: receive request
- * @off: first byte of the buffer
- * @buf: data
- * @len: bytes
- *
- * Return: 0, or
- * * %-ENOSPC - the buffer is too small
- * * others of cx_mkey_copy()
- */
 int cx_rq_scatter(struct cx_dev *dev, u32 pdn, const struct cx_rwqe *r, u32 off, const u8 *buf,
 		  u32 len)
 {
