@@ -190,7 +190,7 @@ static void test_a_claimed_address_is_not_where_a_client_counts(void **state)
 static void test_a_gid_is_another_name_of_an_address(void **state)
 {
 	static const uint8_t gid[KRP_GID_BYTES] = { 0xfe, 0x80, [15] = 9 };
-	struct fixture *fx = *state;
+	struct stranger_fixture *fx = *state;
 
 	fx->srv.conf.clients_per_address_max = 2;
 	crowd(fx, 7, 3, 0);
