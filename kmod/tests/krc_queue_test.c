@@ -248,6 +248,7 @@ static void krc_test_told_is_in_the_ring(struct kunit *test)
 
 /**
  * struct krc_test_sleepers - Many that sleep in one context.
+ * @sleeper: the sleepers.
  * @entry: in the queue.
  * @here: how many were woken with bottom halves off.
  * @all: how many were woken.
