@@ -19,7 +19,6 @@
 #include <rdma/ib_cache.h>
 
 #include "base/log.h"
-#include "message/message.h"
 #include "node/node_priv.h"
 #include "pool/pool.h"
 
@@ -312,8 +311,6 @@ void krc_dev_on_fatal(void *device_owner)
 static const struct krc_hw_events krc_dev_hw_events = {
 	.completion = krc_pool_on_completion,
 	.initiator_fatal = krc_pool_on_fatal,
-	.received = krc_messages_on_received,
-	.receive_fatal = krc_messages_on_fatal,
 	.device_fatal = krc_dev_on_fatal,
 };
 

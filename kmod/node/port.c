@@ -4,8 +4,8 @@
  *
  * A port dies in this order: krc_port_enter() fails from now on; the MetaServer client
  * withdraws its records and wakes its callers; the directory offers no region any more; the
- * pool completes all requests and wakes its waiters; connections of programs fail; after the
- * last user has left, cached idle peers are freed; after the last lease of a region is over, the target is destroyed, then the
+ * pool completes all requests and wakes its waiters; after the last user has left, cached idle
+ * peers are freed; after the last lease of a region is over, the target is destroyed, then the
  * keys and the other parts. So no request of a peer that obeys its leases meets a dead key.
  * Locking: krc_node's lock at creation, none at the end; see node/port.h for its users.
  */
@@ -20,13 +20,10 @@
 #include <rdma/ib_cache.h>
 
 #include "mem/directory.h"
-#include "message/message.h"
-#include "meta/cache.h"
 #include "meta/meta.h"
 #include "node/port.h"
 #include "pool/pool.h"
 
-#define KRC_PORT_LOOKUP_MS 1000 /* for the record of a node that opens a connection */
 #define KRC_PORT_INITIATORS_MIN 4
 #define KRC_PORT_INITIATORS_MAX 16
 
@@ -118,72 +115,6 @@ static void krc_port_publish_value(struct krc_port *port)
 	port->value.dct.port = port->rail.num;
 }
 
-/* krc_message_records.cached; one in doubt is to be READ again. */
-static int krc_port_cached(void *arg, const struct krp_key *key, struct krp_value *ret_value)
-{
-	return krc_cache_get(krc_node_cache(), key, ret_value) ? -ENOENT : 0;
-}
-
-static int krc_port_lookup(void *arg, const struct krp_key *key, struct krp_value *ret_value)
-{
-	struct krc_port *port = arg;
-
-	/* the port is a payer of its own: it is asked for what peers have sent */
-	return krc_meta_lookup(port->meta, port, key, KRC_PORT_LOOKUP_MS, ret_value, NULL, NULL);
-}
-
-/* Make the target, with receives and messages if the device can. Return: 0 or an errno. */
-static int krc_port_target(struct krc_port *port)
-{
-	const struct krc_message_records records = { .cached = krc_port_cached,
-						     .lookup = krc_port_lookup,
-						     .arg = port };
-	struct krc_hw_receive receive = { .depth = krc_messages_depth(&port->rail) };
-	struct krc_rail *rail = &port->rail;
-	struct krc_messages *messages = NULL;
-
-	if (receive.depth) {
-		messages = krc_messages_create(rail, &records);
-		if (IS_ERR(messages))
-			return PTR_ERR(messages);
-		receive.owner = messages;
-	}
-	port->target = rail->ops->target_create(rail->hw, rail->num, rail->gid_index, port->dc_key,
-						&receive, &port->value);
-	if (!IS_ERR(port->target)) {
-		port->messages = messages;
-		return 0;
-	}
-	if (messages)
-		krc_messages_destroy(messages);
-	return PTR_ERR(port->target);
-}
-
-/* Destroy the target, and messages, which have been stopped. */
-static void krc_port_untarget(struct krc_port *port)
-{
-	port->rail.ops->target_destroy(port->target);
-	if (port->messages)
-		krc_messages_destroy(port->messages);
-}
-
-static int krc_port_start(struct krc_port *port)
-{
-	int err = 0;
-
-	krc_port_publish_value(port);
-	if (port->messages)
-		err = krc_messages_start(port->messages, port->target, port->pool, &port->value);
-	return err ?: krc_meta_publish(port->meta, KRP_SERVICE_NODE, &port->value);
-}
-
-static void krc_port_stop(struct krc_port *port)
-{
-	krc_pool_stop(port->pool);
-	if (port->messages)
-		krc_messages_stop(port->messages);
-}
-
 static int krc_port_build(struct krc_port *port, const struct krc_node_conf *conf)
 {
 	struct krc_rail *rail = &port->rail;
@@ -194,9 +125,10 @@ static int krc_port_build(struct krc_port *port, const struct krc_node_conf *con
 	err = rail->ops->port_setup(rail->hw, rail->num, &conf->fabric);
 	if (err)
 		return err;
-	err = krc_port_target(port);
-	if (err)
-		return err;
+	port->target = rail->ops->target_create(rail->hw, rail->num, rail->gid_index, port->dc_key,
+						NULL, &port->value);
+	if (IS_ERR(port->target))
+		return PTR_ERR(port->target);
 	mrdir = krc_mrdir_create(rail, &port->value);
 	if (IS_ERR(mrdir)) {
 		err = PTR_ERR(mrdir);
@@ -214,25 +146,21 @@ static int krc_port_build(struct krc_port *port, const struct krc_node_conf *con
 		err = PTR_ERR(port->meta);
 		goto err_pool;
 	}
-	err = krc_port_start(port);
+	krc_port_publish_value(port);
+	err = krc_meta_publish(port->meta, KRP_SERVICE_NODE, &port->value);
 	if (err)
 		goto err_meta;
 	return 0;
 
 err_meta:
-	krc_port_stop(port);
 	krc_meta_destroy(port->meta);
-	krc_port_untarget(port);
-	krc_mrdir_end(mrdir);
-	krc_pool_destroy(port->pool);
-	return err;
 err_pool:
 	krc_pool_stop(port->pool);
 	krc_pool_destroy(port->pool);
 err_mrdir:
 	krc_mrdir_end(mrdir);
 err_target:
-	krc_port_untarget(port);
+	rail->ops->target_destroy(port->target);
 	return err;
 }
 
@@ -280,13 +208,13 @@ void krc_port_kill(struct krc_port *port, struct krp_list *left)
 	krc_meta_stop(port->meta);
 	krc_meta_take_orphans(port->meta, left);
 	krc_mrdir_retire(port->mrdir);
-	krc_port_stop(port);
+	krc_pool_stop(port->pool);
 	krc_rail_wait_idle(&port->rail);
 	if (krc_port_ended)
 		krc_port_ended(&port->rail);
 	krc_meta_destroy(port->meta);
 	krc_mrdir_wait(port->mrdir);
-	krc_port_untarget(port);
+	port->rail.ops->target_destroy(port->target);
 	krc_mrdir_end(port->mrdir);
 	krc_pool_destroy(port->pool);
 	rdma_put_gid_attr(port->sgid_attr);

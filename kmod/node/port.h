@@ -3,7 +3,7 @@
  * Owns: one RDMA port of the node with all that is built on it, from creation to end.
  *
  * Lifetime: struct krc_port is counted (krc_port_get/put); what it points to lives only until
- * krc_port_kill(). Pool, meta, messages, hw and the address of a port are used only between
+ * krc_port_kill(). Pool, meta, hw and the address of a port are used only between
  * krc_port_enter() and krc_port_exit(). Such a section is short, or ends soon after the port
  * has begun to die: then krc_port_enter() fails, and waiters of the pool and of the MetaServer
  * client are woken with an error. mrdir lives as long as the struct.
@@ -15,7 +15,6 @@
 #include "hw/rail.h"
 #include "node/node.h"
 
-struct krc_messages;
 struct krc_meta;
 struct krc_mrdir;
 struct krc_pool;
@@ -31,7 +30,6 @@ struct krc_pool;
  * @pool: initiators.
  * @mrdir: memory regions open to peers.
  * @meta: MetaServer client.
- * @messages: connections of programs; NULL: the device receives none.
  */
 struct krc_port {
 	struct krc_rail rail;
@@ -42,7 +40,6 @@ struct krc_port {
 	struct krc_pool *pool;
 	struct krc_mrdir *mrdir;
 	struct krc_meta *meta;
-	struct krc_messages *messages;
 };
 
 /**

@@ -13,9 +13,8 @@ from lintlib import fail_if, gate
 
 # folder of kmod/: the folders it may use, beside proto/ and itself
 KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "base hw pool",
-        "message": "base hw pool", "node": "base hw pool meta mem message",
-        "user": "base hw pool meta mem message node",
-        "ctl": "base hw pool meta message node user", "": "base message node user ctl"}
+        "node": "base hw pool meta mem", "user": "base hw pool meta mem node",
+        "ctl": "base hw pool meta node user", "": "base node user ctl"}
 # files that may use more, and why
 KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments' types are known
 
