@@ -179,7 +179,7 @@ struct krp_setup {
 
 /**
  * struct krp_port_info - KRP_IOC_PORT: one RDMA port of this node.
- * @index: in: 1 to krp_query.ports.
+ * @index: in: 1 to krp_query.ports; 0 after KRP_IOC_SETUP: the port that it chose.
  * @flags: out: KRP_DCT_*.
  * @gid: out: its GID, by which peers find it.
  * @device: out: name of the RDMA device, NUL-terminated.

@@ -256,11 +256,14 @@ int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg)
 	struct krc_port *port;
 	int err = -ENODEV;
 
-	if (!index)
-		return -EINVAL;
-	port = krc_port_first(index);
+	if (index)
+		port = krc_port_first(index);
+	else
+		port = krc_context_port(ctx);
 	if (!port)
-		return -ENOENT;
+		return index ? -ENOENT : -EINVAL;
+	if (!index)
+		krc_port_get(port);
 	if (krc_port_enter(port)) {
 		*arg = (struct krp_port_info){
 			.index = index,

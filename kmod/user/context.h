@@ -166,10 +166,11 @@ int krc_ioc_query(struct krc_context *ctx, struct krp_query *arg);
 /**
  * krc_ioc_port() - KRP_IOC_PORT: describe a port of the node.
  * @ctx: context, with or without a port.
- * @arg: in: index, from 1; out: the rest, as in krp_ioctl.h.
+ * @arg: in: index, from 1, or 0 for that of @ctx; out: the rest, as in krp_ioctl.h.
  *
  * Context: may sleep.
- * Return: 0, -EINVAL (@arg->index is 0), -ENOENT (no such port), -ENODEV (it is dying).
+ * Return: 0, -EINVAL (@arg->index is 0, and @ctx has no port), -ENOENT (no such port), -ENODEV
+ * (it is dying).
  */
 int krc_ioc_port(struct krc_context *ctx, struct krp_port_info *arg);
 

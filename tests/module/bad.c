@@ -400,6 +400,17 @@ static void bad_binds(struct dev *dev)
 	dev_close(&other);
 }
 
+/* Number 0 is the port that the file has, by now. */
+static void own_port(const struct dev *dev)
+{
+	struct krp_port_info own = { .index = 0 }, first = { .index = 1 };
+
+	tap_equal("the first port", dev_ioctl(dev->fd, KRP_IOC_PORT, &first), 0);
+	tap_equal("port 0 after setup", dev_ioctl(dev->fd, KRP_IOC_PORT, &own), 0);
+	tap_equal("its number", own.index, 0);
+	tap_equal("it is the one", memcmp(own.gid, first.gid, sizeof(own.gid)), 0);
+}
+
 void bad_inputs(void)
 {
 	int fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
@@ -423,6 +434,7 @@ void bad_inputs(void)
 	close(fd);
 
 	dev_open_or_die(&dev, 64);
+	own_port(&dev);
 	bad_maps(&dev);
 	untold(&dev);
 	bad_regions(&dev);

@@ -371,12 +371,12 @@ int krcore_node_query(struct krcore_node *node, struct krcore_node_info *ret_inf
 /**
  * krcore_node_port() - One RDMA port of this node.
  * @node: node.
- * @index: from 1 to krcore_node_info.ports.
+ * @index: from 1 to krcore_node_info.ports; 0 for the port that @node uses.
  * @ret_info: filled; untouched on failure.
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - @index is 0, or the size of @ret_info is not valid.
+ * * %-EINVAL - the size of @ret_info is not valid.
  * * %-ENOENT - there is no such port.
  * * %-ENODEV - the port is going away.
  */
