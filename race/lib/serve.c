@@ -3,8 +3,6 @@
  * The server of a table: memory, registered and published. Nothing of it runs for clients.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,51 +36,6 @@ struct krcore_race_server {
 	struct krcore_mr mr;
 	struct krcore_key key;
 };
-
-/* Whether the link of a port is up; if that cannot be told, it is not. */
-static bool kr_port_is_up(const struct krcore_port_info *info)
-{
-	char path[128], state = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%.63s/ports/%u/state", info->device,
-		 info->port_num);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (read(fd, &state, 1) != 1)
-		state = 0;
-	close(fd);
-	return state == '4'; /* "4: ACTIVE" */
-}
-
-/*
- * The GID of a port of this node, by its number, or 0: of the first that is up, or else of the first.
- * What is opened and published by a GID is one port, however ports are numbered by then.
- */
-static int kr_serve_port(uint32_t port, uint8_t *ret_gid)
-{
-	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = 16 };
-	struct krcore_port_info info = { .size = sizeof(info) };
-	struct krcore_node *node;
-	uint32_t i;
-	int err;
-
-	err = krcore_node_open(&opts, &node);
-	if (err)
-		return err;
-	err = krcore_node_port(node, port ? port : 1, &info);
-	if (!err)
-		memcpy(ret_gid, info.gid, sizeof(info.gid));
-	for (i = 1; !err && !port && !krcore_node_port(node, i, &info); i++) {
-		if (!kr_port_is_up(&info))
-			continue;
-		memcpy(ret_gid, info.gid, sizeof(info.gid));
-		break;
-	}
-	krcore_node_close(node);
-	return err;
-}
 
 static int kr_serve_memory(struct krcore_race_server *s,
 			   const struct krcore_race_server_options *opts)
@@ -125,7 +78,12 @@ static int kr_serve_publish(struct krcore_race_server *s, uint16_t service, cons
 int krcore_race_serve(const struct krcore_race_server_options *opts,
 		      struct krcore_race_server **ret_server)
 {
-	struct krcore_node_options node = { .size = sizeof(node), .ring_entries = 16 };
+	struct krcore_node_options node = {
+		.size = sizeof(node),
+		.ring_entries = 16,
+		.port = opts->port,
+	};
+	struct krcore_port_info port = { .size = sizeof(port) };
 	uint16_t service = opts->service ? opts->service : KRCORE_RACE_SERVICE;
 	struct krcore_race_server *s;
 	int err;
@@ -139,9 +97,9 @@ int krcore_race_serve(const struct krcore_race_server_options *opts,
 		return -ENOMEM;
 	err = kr_serve_memory(s, opts);
 	if (!err)
-		err = kr_serve_port(opts->port, node.gid);
-	if (!err)
 		err = krcore_node_open(&node, &s->node);
+	if (!err) /* the region's, however ports are numbered by now */
+		err = krcore_node_port(s->node, 0, &port);
 	if (!err)
 		err = krcore_mr_reg(s->node, s->memory, s->bytes,
 				    KRCORE_ACCESS_LOCAL_WRITE | KRCORE_ACCESS_REMOTE_READ |
@@ -149,7 +107,7 @@ int krcore_race_serve(const struct krcore_race_server_options *opts,
 					    KRCORE_ACCESS_REMOTE_ATOMIC,
 				    &s->mr);
 	if (!err)
-		err = kr_serve_publish(s, service, node.gid);
+		err = kr_serve_publish(s, service, port.gid);
 	if (err) {
 		krcore_race_server_close(s);
 		return err;
