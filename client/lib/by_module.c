@@ -571,14 +571,16 @@ static int krl_module_publish(struct krcore_ctx *ctx, const struct krcore_key *k
 
 /*
  * Locks: lock. Have the module take a record back. One that is due it may have as well: with the
- * value before, if replacing that failed.
+ * value before, if replacing that failed. If its port has gone, the record went with it.
  */
 static int krl_module_undo(struct krl_module *module, const struct krl_module_record *rec)
 {
 	struct krp_bind undo = { .service = rec->arg.service, .flags = KRP_BIND_UNDO };
 	int err = krl_module_call(module->ports[rec->port].fd, KRP_IOC_BIND, &undo);
 
-	return rec->due && (err == -ENOENT || err == -ENODEV) ? 0 : err;
+	if (err == -ENODEV || err == -ESHUTDOWN)
+		return 0;
+	return rec->due && err == -ENOENT ? 0 : err;
 }
 
 static int krl_module_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)

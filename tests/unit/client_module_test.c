@@ -195,6 +195,24 @@ static void test_withdraw_what_was_never_published(void **state)
 	krcore_close(ctx);
 }
 
+/* The port has gone in this moment, and the record with it: it is withdrawn. */
+static void test_withdraw_from_a_port_that_goes(void **state)
+{
+	static const int gone[] = { -ENODEV, -ESHUTDOWN };
+	struct krcore_ctx *ctx;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+		ctx = context();
+		assert_int_equal(put(ctx, 1), 1);
+		undo_fails = gone[i];
+		assert_int_equal(krcore_withdraw(ctx, &key), 0);
+		assert_int_equal(krcore_withdraw(ctx, &key), -ENOENT);
+		krcore_close(ctx);
+	}
+}
+
 /* What the module says of a record that it should have reaches the caller. */
 static void test_withdraw_fails(void **state)
 {
@@ -254,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_publish_and_withdraw),
 		cmocka_unit_test(test_withdraw_after_replacing_failed),
 		cmocka_unit_test(test_withdraw_what_was_never_published),
+		cmocka_unit_test(test_withdraw_from_a_port_that_goes),
 		cmocka_unit_test(test_withdraw_fails),
 		cmocka_unit_test(test_no_server_takes_a_turn_at_most),
 	};
