@@ -238,16 +238,22 @@ static void ms_conn_stray(struct ms_conn *conn)
 
 /*
  * What comes over the connection comes from where its queue pair leads to, whatever the request
- * claimed. Return: false if too many strangers are there; it is being closed then.
+ * claimed. Return: false if too many strangers are there, or without memory; it is being closed then.
  */
 static bool ms_conn_prove(struct ms_conn *conn)
 {
+	int err;
+
 	if (conn->proven || !conn->session.gid_known)
 		return true;
 	conn->proven = true;
-	if (!ms_source_prove(conn, conn->session.gid))
+	err = ms_source_prove(conn, conn->session.gid);
+	if (!err)
 		return true;
-	ms_conn_leave(conn, "too many connections from its address that do not authenticate");
+	ms_conn_leave(conn,
+		      err == -ENOMEM
+			      ? "no memory"
+			      : "too many connections from its address that do not authenticate");
 	return false;
 }
 

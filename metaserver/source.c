@@ -4,12 +4,15 @@
  * the places of all others.
  *
  * A request counts at the address that it claims, until something comes over the connection:
- * only who has received our answer knows which queue pair to send to, so from then on it counts
- * at the GID that its queue pair is connected to, as a stranger and as a client. The address
- * that a request claims neither hides where strangers and clients are, nor lets them use up the
- * places of another.
+ * our answer says which queue pair to send to, so from then on it counts at the GID that its
+ * queue pair is connected to, as a stranger and as a client. The address that a request claims
+ * hides neither where strangers nor where clients are.
  * On RoCE the GID is the address. On InfiniBand the address is that of IPoIB, and the GID another
  * name of the same port, which the request claims as well: so both are looked at.
+ *
+ * This is no proof: numbers of queue pairs can be guessed from neighbouring ones, and a host that
+ * sends in another's name to a guessed one can use up that one's places for strangers, once half of
+ * all are taken. Clients are counted after they have authenticated, by their nonce and ours.
  */
 #include <errno.h>
 #include <stdlib.h>
