@@ -14,13 +14,15 @@
 
 #include <krcore/queue.h>
 
+#define MOST (64U << 20) /* bytes to be fetched: how many there are is what another says */
+
 /* Let peers READ @memory. Return: bytes of @packed, for the invocation; or a negative errno. */
 static int give_away(struct krcore_node *node, void *memory, size_t bytes, struct krcore_mr *mr,
 		     uint8_t packed[KRCORE_PACKED_MAX])
 {
 	struct krcore_port_info port = { .size = sizeof(port) };
 	struct krcore_region_ref ref;
-	int err = krcore_node_port(node, 1, &port);
+	int err = krcore_node_port(node, 0, &port); /* that the node uses */
 
 	if (!err)
 		err = krcore_mr_reg(node, memory, bytes, KRCORE_ACCESS_REMOTE_READ, mr);
@@ -31,10 +33,11 @@ static int give_away(struct krcore_node *node, void *memory, size_t bytes, struc
 }
 
 /*
- * Fetch what @packed names, as the first thing that a process does with krcore. Return: how many
- * bytes, in *@ret_memory; or a negative errno. Tell the owner afterwards: it has to free them.
+ * Fetch what @packed names, as the first thing that a process does with krcore. Return: 0, and
+ * *@ret_bytes of them in *@ret_memory; or a negative errno: -EMSGSIZE if they are more than MOST.
+ * Tell the owner afterwards: it has to free them.
  */
-static int fetch(const uint8_t *packed, size_t nr, void **ret_memory)
+static int fetch(const uint8_t *packed, size_t nr, void **ret_memory, size_t *ret_bytes)
 {
 	struct krcore_start_options opts = { .size = sizeof(opts), .nr = 1 };
 	struct krcore_started started = { .size = sizeof(started) };
@@ -45,6 +48,8 @@ static int fetch(const uint8_t *packed, size_t nr, void **ret_memory)
 
 	if (err)
 		return err;
+	if (ref.length > MOST)
+		return -EMSGSIZE;
 	opts.length = (ref.length + 4095) / 4096 * 4096;
 	opts.memory = aligned_alloc(4096, opts.length);
 	if (!opts.memory)
@@ -64,11 +69,13 @@ static int fetch(const uint8_t *packed, size_t nr, void **ret_memory)
 			err = wc.status;
 		krcore_node_close(started.node);
 	}
-	if (err)
+	if (err) {
 		free(opts.memory);
-	else
-		*ret_memory = opts.memory;
-	return err ? err : (int)ref.length;
+		return err;
+	}
+	*ret_memory = opts.memory;
+	*ret_bytes = ref.length;
+	return 0;
 }
 
 static int give(char *text)
@@ -96,18 +103,18 @@ static int take(const char *hex)
 	uint8_t packed[KRCORE_PACKED_MAX];
 	char digits[3] = "", *end = digits + 2;
 	void *memory = NULL;
-	size_t nr;
-	int bytes;
+	size_t nr, bytes = 0;
+	int err;
 
 	for (nr = 0; nr < sizeof(packed) && hex[2 * nr] && end == digits + 2; nr++) {
 		memcpy(digits, hex + 2 * nr, 2);
 		packed[nr] = (uint8_t)strtoul(digits, &end, 16);
 	}
-	bytes = fetch(packed, end == digits + 2 ? nr : 0, &memory);
-	if (bytes > 0)
-		printf("%.*s\n", bytes, (const char *)memory);
+	err = fetch(packed, end == digits + 2 ? nr : 0, &memory, &bytes);
+	if (!err && fwrite(memory, 1, bytes, stdout) == bytes)
+		printf("\n");
 	free(memory);
-	return bytes < 0 ? bytes : 0;
+	return err;
 }
 
 int main(int argc, char **argv)

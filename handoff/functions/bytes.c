@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <krcore/queue.h>
 
@@ -78,13 +79,34 @@ static int kb_fail_request(struct kb *b, int err)
 	return err;
 }
 
+/*
+ * Whether so much more may be locked: registering says so, too, but only when the memory is there.
+ * The limit holds for all of a process together. Return: 0, or -ENOMEM.
+ */
+static int kb_may_lock(struct kb *b, size_t more)
+{
+	size_t locked = (b->in.registered ? b->in.room : 0) + (b->out.registered ? b->out.room : 0);
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &most) || most.rlim_cur == RLIM_INFINITY ||
+	    locked + more <= most.rlim_cur)
+		return 0;
+	snprintf(b->why, sizeof(b->why),
+		 "%zu bytes of memory: %zu are locked, and the limit is %llu", more, locked,
+		 (unsigned long long)most.rlim_cur);
+	return -ENOMEM;
+}
+
 static int kb_map(struct kb *b, struct kb_memory *m, size_t bytes)
 {
 	size_t room = (bytes + 4095) & ~(size_t)4095;
-	/* all of it is written at once: by the fabric, or by what makes the data */
-	void *at = mmap(NULL, room, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *at;
 
+	if (kb_may_lock(b, room))
+		return -ENOMEM;
+	/* all of it is written at once: by the fabric, or by what makes the data */
+	at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		  -1, 0);
 	if (at == MAP_FAILED) {
 		snprintf(b->why, sizeof(b->why), "%zu bytes of memory: %s", room, strerror(errno));
 		return -ENOMEM;
@@ -102,18 +124,17 @@ static void kb_unmap(struct kb *b, struct kb_memory *m)
 	*m = (struct kb_memory){ 0 };
 }
 
-/* The port that the runner names; without a runner the first. */
+/* The port that the runner names, or the first that is up. */
 static void kb_options(struct kb *b, struct krcore_node_options *ret_opts)
 {
 	const char *text = getenv(KH_ENV_GID);
 	struct krcore_key key;
 
-	*ret_opts = (struct krcore_node_options){ .size = sizeof(*ret_opts), .port = 1 };
+	*ret_opts = (struct krcore_node_options){ .size = sizeof(*ret_opts) };
 	if (!text || krcore_key_from_address(text, 0, &key))
 		return;
 	memcpy(b->gid, key.gid, sizeof(b->gid));
 	memcpy(ret_opts->gid, key.gid, sizeof(ret_opts->gid));
-	ret_opts->port = 0;
 }
 
 static int kb_open(struct kb *b)
@@ -154,7 +175,7 @@ static int kb_offer(void *state, char *ret_word)
 		return kb_fail(b, ret, "registering memory");
 	b->out.registered = true;
 	if (!memcmp(b->gid, unknown, sizeof(unknown))) {
-		ret = krcore_node_port(b->node, 1, &port);
+		ret = krcore_node_port(b->node, 0, &port); /* ours */
 		if (ret)
 			return kb_fail(b, ret, "the RDMA port");
 		memcpy(b->gid, port.gid, sizeof(b->gid));

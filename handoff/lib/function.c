@@ -3,6 +3,7 @@
  * The frame of a function: see function.h.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@
  * @state: for @ops.
  * @lease_ms: how long an offer stands.
  * @lease_end: when the one that stands ends, by kh_now(); 0 without an offer.
+ * @idle_ms: how long to wait for the caller without an offer.
+ * @idle_end: when that ends, by kh_now().
  * @start_ns: from its birth to its first command; 0 afterwards.
  * @line: what came of the next command.
  * @len: how much that is.
@@ -41,6 +44,8 @@ struct kh_running {
 	void *state;
 	uint64_t lease_ms;
 	uint64_t lease_end;
+	uint64_t idle_ms;
+	uint64_t idle_end;
 	uint64_t start_ns;
 	char line[KH_LINE_BYTES];
 	size_t len;
@@ -66,16 +71,45 @@ static uint64_t kh_env(const char *name, uint64_t otherwise)
 	return *end ? otherwise : value;
 }
 
-/* Return: 0, or -1 if the caller is gone. */
-static int kh_say(const struct kh_reply *reply)
+/* Return: for poll(): how long until a moment. */
+static int kh_until(uint64_t end)
+{
+	uint64_t now = kh_now(), ms = now < end ? (end - now) / KH_NS_PER_MS + 1 : 0;
+
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+/* Begin to wait for the caller anew. */
+static void kh_awake(struct kh_running *r)
+{
+	r->idle_end = kh_now() + r->idle_ms * KH_NS_PER_MS;
+}
+
+/* Wait until there is room for a line. Return: 0, or -1 if the caller has made none in time. */
+static int kh_room_to_say(struct kh_running *r)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	int ready;
+
+	kh_awake(r);
+	do
+		ready = poll(&out, 1, kh_until(r->lease_end ? r->lease_end : r->idle_end));
+	while (ready < 0 && errno == EINTR);
+	return ready > 0 ? 0 : -1;
+}
+
+/* Return: 0, or -1 if the caller is gone, or does not listen. */
+static int kh_say(struct kh_running *r, const struct kh_reply *reply)
 {
 	char line[KH_LINE_BYTES];
 	int len = kh_reply_format(reply, line);
 	ssize_t done;
 
 	for (const char *at = line; len; at += done, len -= (int)done) {
+		if (kh_room_to_say(r))
+			return -1;
 		done = write(STDOUT_FILENO, at, (size_t)len);
-		if (done < 0 && errno == EINTR)
+		if (done < 0 && (errno == EINTR || errno == EAGAIN))
 			done = 0;
 		if (done < 0)
 			return -1;
@@ -83,19 +117,30 @@ static int kh_say(const struct kh_reply *reply)
 	return 0;
 }
 
-static int kh_say_fail(const char *text)
+static int kh_say_fail(struct kh_running *r, const char *text)
 {
 	struct kh_reply reply = { .kind = KH_FAIL };
 
 	snprintf(reply.text, sizeof(reply.text), "%s", text);
-	return kh_say(&reply);
+	return kh_say(r, &reply);
 }
 
 static int kh_release(struct kh_running *r, enum kh_kind kind)
 {
 	r->ops->release(r->state);
 	r->lease_end = 0;
-	return kh_say(&(struct kh_reply){ .kind = kind });
+	return kh_say(r, &(struct kh_reply){ .kind = kind });
+}
+
+/* What was to be offered is not: nothing would free its memory later. */
+static int kh_no_offer(struct kh_running *r)
+{
+	char why[KH_LINE_BYTES];
+
+	snprintf(why, sizeof(why), "%s", r->ops->why(r->state));
+	r->ops->release(r->state);
+	r->lease_end = 0;
+	return kh_say_fail(r, why);
 }
 
 /* Offer what is in the room that @ops gave. */
@@ -105,9 +150,9 @@ static int kh_offer(struct kh_running *r, const uint8_t *data, size_t bytes)
 
 	reply.sum = krp_xxh64(data, bytes, 0);
 	if (r->ops->offer(r->state, reply.text))
-		return kh_say_fail(r->ops->why(r->state));
+		return kh_no_offer(r);
 	r->lease_end = kh_now() + r->lease_ms * KH_NS_PER_MS;
-	return kh_say(&reply);
+	return kh_say(r, &reply);
 }
 
 /* Bytes that follow from a seed: xorshift64*, after Marsaglia and Vigna. */
@@ -132,7 +177,7 @@ static int kh_make(struct kh_running *r, const struct kh_command *command)
 	r->start_ns = 0;
 	r->lease_end = 0;
 	if (!data)
-		return kh_say_fail(r->ops->why(r->state));
+		return kh_no_offer(r);
 	kh_fill(data, command->bytes, command->seed);
 	return kh_offer(r, data, command->bytes);
 }
@@ -150,19 +195,19 @@ static int kh_take(struct kh_running *r, const struct kh_command *command)
 	err = r->ops->take(r->state, command->word, &taken);
 	KH_THERE();
 	if (err)
-		return kh_say_fail(r->ops->why(r->state));
+		return kh_say_fail(r, r->ops->why(r->state));
 	reply.bytes = taken.bytes;
 	reply.connect_ns = taken.connect_ns;
 	reply.read_ns = taken.read_ns;
 	reply.sum = krp_xxh64(taken.data, taken.bytes, 0);
-	if (kh_say(&reply))
+	if (kh_say(r, &reply))
 		return -1;
 	if (command->verb == KH_TAKE)
 		return 0;
 	r->lease_end = 0;
 	data = r->ops->room(r->state, taken.bytes);
 	if (!data)
-		return kh_say_fail(r->ops->why(r->state));
+		return kh_no_offer(r);
 	for (i = 0; i < taken.bytes; i++) /* what this function is for */
 		data[i] = (uint8_t)(taken.data[i] + 1);
 	return kh_offer(r, data, taken.bytes);
@@ -173,7 +218,7 @@ static int kh_do(struct kh_running *r, const char *line)
 	struct kh_command command;
 
 	if (kh_command_parse(line, &command))
-		return kh_say_fail("not a command for a function");
+		return kh_say_fail(r, "not a command for a function");
 	switch (command.verb) {
 	case KH_MAKE:
 		return kh_make(r, &command);
@@ -203,17 +248,35 @@ static int kh_lines(struct kh_running *r)
 	if (r->len < sizeof(r->line))
 		return 0;
 	r->len = 0;
-	return kh_say_fail("the line is too long");
+	return kh_say_fail(r, "the line is too long");
 }
 
-/* Return: for poll(): how long to wait for the next command. */
-static int kh_patience(const struct kh_running *r)
+/* The lease may be over, or our patience; not if there is a command. Return: whether to go on. */
+static bool kh_in_time(struct kh_running *r, bool command)
 {
 	uint64_t now = kh_now();
 
-	if (!r->lease_end)
-		return -1;
-	return now < r->lease_end ? (int)((r->lease_end - now) / KH_NS_PER_MS) + 1 : 0;
+	if (r->lease_end && now >= r->lease_end)
+		return !kh_release(r, KH_LAPSED);
+	return command || r->lease_end || now < r->idle_end;
+}
+
+/* Read commands, and do those that are whole. Return: whether to go on. */
+static bool kh_hear(struct kh_running *r, uint64_t *born)
+{
+	ssize_t got = read(STDIN_FILENO, r->line + r->len, sizeof(r->line) - r->len);
+
+	if (got <= 0)
+		return false;
+	r->len += (size_t)got;
+	if (*born) {
+		r->start_ns = kh_now() - *born;
+		*born = 0;
+	}
+	if (kh_lines(r))
+		return false;
+	kh_awake(r);
+	return true;
 }
 
 int kh_function_run(const struct kh_ops *ops, void *state)
@@ -221,31 +284,19 @@ int kh_function_run(const struct kh_ops *ops, void *state)
 	struct kh_running r = { .ops = ops, .state = state };
 	uint64_t born = kh_env(KH_ENV_BORN, 0);
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	ssize_t got;
 	int status = 0;
 
 	r.lease_ms = kh_env(KH_ENV_LEASE, KH_LEASE_MS);
+	r.idle_ms = kh_env(KH_ENV_IDLE, KH_IDLE_MS);
+	kh_awake(&r);
 	for (;;) {
-		int ready = poll(&in, 1, kh_patience(&r));
+		int ready = poll(&in, 1, kh_until(r.lease_end ? r.lease_end : r.idle_end));
 
-		if (ready < 0 && errno != EINTR)
+		if (ready < 0 && errno != EINTR) {
 			status = 1;
-		if (r.lease_end && kh_now() >= r.lease_end && kh_release(&r, KH_LAPSED))
 			break;
-		if (status || ready <= 0) {
-			if (status)
-				break;
-			continue;
 		}
-		got = read(in.fd, r.line + r.len, sizeof(r.line) - r.len);
-		if (got <= 0)
-			break;
-		r.len += (size_t)got;
-		if (born) {
-			r.start_ns = kh_now() - born;
-			born = 0;
-		}
-		if (kh_lines(&r))
+		if (!kh_in_time(&r, ready > 0) || (ready > 0 && !kh_hear(&r, &born)))
 			break;
 	}
 	ops->release(state);

@@ -16,10 +16,12 @@
 /* what a runner tells its functions, in their environment */
 #define KH_ENV_BORN "KRCORE_HANDOFF_BORN" /* CLOCK_MONOTONIC in ns when it began to start it */
 #define KH_ENV_LEASE "KRCORE_HANDOFF_LEASE_MS" /* how long an offer stands, 1 to 3600000 */
-#define KH_ENV_GID "KRCORE_HANDOFF_GID" /* of the RDMA port to use */
+#define KH_ENV_IDLE "KRCORE_HANDOFF_IDLE_MS" /* how long it waits for its caller, as above */
+#define KH_ENV_GID "KRCORE_HANDOFF_GID" /* of the RDMA port to use; not set: any */
 #define KH_ENV_ADDRESS "KRCORE_HANDOFF_ADDRESS" /* IP address of the runner */
 
 #define KH_LEASE_MS 30000 /* without KH_ENV_LEASE */
+#define KH_IDLE_MS 60000 /* without KH_ENV_IDLE */
 
 /**
  * struct kh_taken - Data that were fetched.
@@ -40,7 +42,8 @@ struct kh_taken {
  * @room: memory for data to be offered; NULL without memory. An offer that stands is taken back.
  * @offer: offer what was written there. @ret_word: KH_WORD_BYTES. Return: 0 or negative errno.
  * @take: fetch data. Return: 0 or negative errno.
- * @release: nobody can fetch the offer, if there is one, after this returns.
+ * @release: nobody can fetch the offer, if there is one, after this returns, and its memory is
+ *	free. Called also after @room or @offer failed.
  * @why: text of the last error.
  *
  * All get the pointer that kh_function_run() was given.
@@ -60,6 +63,10 @@ uint64_t kh_now(void);
  * kh_function_run() - Be a function, until standard input ends.
  * @ops: how data are handed over.
  * @state: for @ops.
+ *
+ * It also ends when no command has come for KH_ENV_IDLE and it offers nothing, and when its
+ * caller does not read what it says: until the lease of what it offers ends, or for KH_ENV_IDLE
+ * if it offers nothing.
  *
  * Return: exit status.
  */

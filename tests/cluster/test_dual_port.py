@@ -7,9 +7,10 @@ devices came. Memory and services belong to the port that the program has.
 """
 
 import contextlib
+import ipaddress
 import time
 
-from . import krcore
+from . import krcore, programs
 from .krcore import metactl, node_rows
 from .machine import NIC_PORT_ADDRESS
 from .nic import NIC_DEVICE, SECOND_PORT
@@ -259,6 +260,23 @@ def test_one_port_goes_and_the_other_works_on(cluster):
                 wrote.append(_loop(node1, ANY, other))
 
 
+def _hands_over(node, taker, address):
+    """A function, and the example for authors of others, name the port that they offer at."""
+    prefix = ipaddress.ip_address(address).packed.hex()
+    programs.install(node, "handoff/bytes", "/run/bytes")
+    for machine in (node, taker):
+        programs.install(machine, "handoff/krcore-example-handoff")
+    said = node.run("echo make 64 1 | /run/bytes").out
+    check(said.startswith(f"offer {prefix}"), f"{said}, not at {address}")
+    with node.background("sleep 60 | krcore-example-handoff give 'by the second' >/run/given",
+                         limit=120):
+        given = wait_until(lambda: node.run("cat /run/given", check=False).out.strip(), 30,
+                           "it is given")
+        check(given.startswith(prefix), f"{given}, not at {address}")
+        got = taker.run(f"krcore-example-handoff fetch {given}")
+        check(got.out == "by the second\n", repr(got))
+
+
 def _cut_second(node, *servers):
     """Nothing goes between the second port and these guests; all of it, if there are none."""
     node.qmp.call("qom-set", path=f"/machine/peripheral/{SECOND_PORT}", property="partition",
@@ -279,6 +297,7 @@ def test_what_a_port_leaves_is_withdrawn_by_the_other(cluster):
             _ports_up(node1, second)
             with _only_by(node1, "requester", 1) as wrote:      # though the first is there
                 wrote.append(_loop(node1, ANY, other))
+            _hands_over(node1, node2, second)
             wait_until(lambda: _sessions(node1, device)[meta2.name][0] != "ready", 60,
                        f"{meta2.name} is lost")
             _take_out(node1, 0)

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -174,18 +175,24 @@ static void test_hex(void **state)
 static uint8_t test_data[TEST_ROOM], test_stored[TEST_ROOM];
 static size_t test_bytes;
 static int test_standing; /* offers, for the exit status */
+static int test_held; /* memory of an offer, as well */
+
+#define TEST_NO_OFFER 13 /* bytes that cannot be offered */
 
 static uint8_t *test_room(void *state, size_t bytes)
 {
 	(void)state;
 	test_standing = 0;
 	test_bytes = bytes;
+	test_held = 1;
 	return bytes <= TEST_ROOM ? test_data : NULL;
 }
 
 static int test_offer(void *state, char *ret_word)
 {
 	(void)state;
+	if (test_bytes == TEST_NO_OFFER)
+		return -ENOMEM;
 	strcpy(ret_word, "here");
 	memcpy(test_stored, test_data, test_bytes);
 	test_standing = 1;
@@ -205,12 +212,13 @@ static void test_release(void *state)
 {
 	(void)state;
 	test_standing = 0;
+	test_held = 0;
 }
 
 static const char *test_why(void *state)
 {
 	(void)state;
-	return "not\nthere";
+	return test_held ? "held" : "not\nthere";
 }
 
 static const struct kh_ops test_ops = { test_room, test_offer, test_take, test_release, test_why };
@@ -308,7 +316,7 @@ static void test_function(void **state)
 	test_say(&f, "free\ntake here\nmake 4097 1\nnonsense\n");
 	assert_int_equal(test_hear(&f).kind, KH_FREED);
 	assert_string_equal(test_hear(&f).text, "not there");
-	assert_string_equal(test_hear(&f).text, "not there");
+	assert_string_equal(test_hear(&f).text, "held");
 	assert_int_equal(test_hear(&f).kind, KH_FAIL);
 	memset(line, 'x', sizeof(line));
 	line[KH_LINE_BYTES] = '\0';
@@ -363,6 +371,78 @@ static void test_lease(void **state)
 	test_end(&f);
 }
 
+/* What cannot be offered is not kept either: no lease would ever end it. */
+static void test_failed_offer(void **state)
+{
+	static const char *const makes[] = { "make 13 1\n", "make 4097 1\n" };
+	struct test_function f = test_begin("60000");
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(makes) / sizeof(makes[0]); i++) {
+		test_say(&f, makes[i]);
+		assert_string_equal(test_hear(&f).text, "held"); /* when it failed */
+		test_say(&f, "take it\n");
+		assert_string_equal(test_hear(&f).text, "not there");
+	}
+	test_end(&f);
+}
+
+/* Wait until a function ends by itself. */
+static void test_ends(const struct test_function *f)
+{
+	int status, i;
+
+	for (i = 0; i < 6000; i++) {
+		if (waitpid(f->pid, &status, WNOHANG) == f->pid) {
+			assert_int_equal(status, 0);
+			close(f->fd);
+			return;
+		}
+		usleep(10000);
+	}
+	kill(f->pid, SIGKILL);
+	fail_msg("it does not end");
+}
+
+/* It does not wait for ever for a caller that says nothing, unless others may want its data. */
+static void test_idle(void **state)
+{
+	struct test_function f;
+
+	(void)state;
+	setenv(KH_ENV_IDLE, "20", 1);
+	f = test_begin("60000");
+	test_ends(&f);
+	f = test_begin("60000");
+	test_say(&f, "make 8 1\n");
+	assert_int_equal(test_hear(&f).kind, KH_OFFER);
+	usleep(200000);
+	test_say(&f, "take here\nfree\n");
+	assert_int_equal(test_hear(&f).kind, KH_TOOK);
+	assert_int_equal(test_hear(&f).kind, KH_FREED);
+	test_ends(&f);
+	unsetenv(KH_ENV_IDLE);
+}
+
+/* A caller that does not read: the lease ends all the same. */
+static void test_caller_that_does_not_read(void **state)
+{
+	struct test_function f = test_begin("300");
+	static const char take[] = "take here\n";
+	int i;
+
+	(void)state;
+	test_say(&f, "make 8 1\n");
+	for (i = 0; i < 100000; i++)
+		if (send(f.fd, take, strlen(take), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+			if (errno != EAGAIN)
+				break;
+			usleep(1000);
+		}
+	test_ends(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,7 +450,8 @@ int main(void)
 		cmocka_unit_test(test_reply),	cmocka_unit_test(test_fail_text),
 		cmocka_unit_test(test_hex),	cmocka_unit_test(test_function),
 		cmocka_unit_test(test_content), cmocka_unit_test(test_first_command),
-		cmocka_unit_test(test_lease),
+		cmocka_unit_test(test_lease),	cmocka_unit_test(test_failed_offer),
+		cmocka_unit_test(test_idle),	cmocka_unit_test(test_caller_that_does_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
