@@ -109,7 +109,7 @@ class Handoffs:
         machine.run(
             f"systemctl stop {UNIT} 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; "
             f"systemd-run --quiet --unit={UNIT} -p Delegate=yes {TOOL} {SHARED} --most 256 "
-            f"--lease 600 -d {FUNCTIONS} serve {machine.spec.address}; "
+            f"--share 256 --lease 600 -d {FUNCTIONS} serve {machine.spec.address}; "
             f"for i in $(seq 100); do (: </dev/tcp/{machine.spec.address}/7234) 2>/dev/null && "
             "exit 0; sleep 0.1; done; exit 1", timeout=60)
 

@@ -5,14 +5,14 @@
 _krcore_handoff()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev='' command='' i
-	local options='--directory --lease --memory --memory-max --most --user --gid --share-net --bare
+	local options='--directory --lease --memory --memory-max --most --share --idle --user --gid --share-net --bare
 		--function --times --warm --parallel --retries --timeout --json --version --help'
 
 	COMPREPLY=()
 	(( COMP_CWORD )) && prev=${COMP_WORDS[COMP_CWORD - 1]}
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-[dlmMnugftprT]|--directory|--lease|--memory|--memory-max|--most|--user|--gid|--function|--times|--parallel|--retries|--timeout)
+		-[dlmMnaiugftprT]|--directory|--lease|--memory|--memory-max|--most|--share|--idle|--user|--gid|--function|--times|--parallel|--retries|--timeout)
 			((i++))
 			;;
 		-*) ;;

@@ -3,7 +3,7 @@
  * What a function runs in: a process in a cgroup and namespaces of its own, with nothing of
  * the runner but a connection.
  *
- * It sees the root file system read-only, an own /tmp and /proc, only its own processes, no
+ * It sees the root file system read-only, an own /tmp, /dev/shm and /proc, only its own processes, no
  * network devices, and /dev/krcore, whose module tells users apart and not namespaces of the
  * network (with "rdma system set netns exclusive" it does: then --share-net is needed).
  */
@@ -84,16 +84,29 @@ static int kh_own_cgroup(char *ret_path)
 	return found;
 }
 
-/* Controllers for the functions' cgroups. Where we may not have them, there is no pids.max. */
+static int kh_cgroups_control_one(const struct kh_box *box, const char *own, const char *which)
+{
+	if (kh_write(own, "cgroup.subtree_control", which))
+		return -1;
+	return kh_write(box->cgroups, "cgroup.subtree_control", which);
+}
+
+/*
+ * Controllers for the functions' cgroups. Without that of memory we do not serve, unless no limit
+ * is wanted; without that of processes we say so.
+ */
 static int kh_cgroups_control(const struct kh_box *box, const char *own)
 {
-	if (!kh_write(own, "cgroup.subtree_control", "+pids"))
-		kh_write(box->cgroups, "cgroup.subtree_control", "+pids");
-	if (!box->args->memory_max_mib)
+	if (kh_cgroups_control_one(box, own, "+pids"))
+		fprintf(stderr,
+			"krcore-handoff: functions have no limit of processes: %s: %s "
+			"(as a unit with Delegate=yes they have)\n",
+			own, strerror(errno));
+	if (!box->args->memory_max_mib || !kh_cgroups_control_one(box, own, "+memory"))
 		return 0;
-	if (kh_write(own, "cgroup.subtree_control", "+memory"))
-		return -1;
-	return kh_write(box->cgroups, "cgroup.subtree_control", "+memory");
+	fprintf(stderr, "krcore-handoff: functions would have no limit of memory (they have as a "
+			"unit with Delegate=yes; or --memory-max 0)\n");
+	return -1;
 }
 
 /*
@@ -134,27 +147,24 @@ static int kh_cgroups_init(struct kh_box *box)
 	return kh_fail("making cgroups (they must be version 2 and ours to make; or --bare)");
 }
 
-/* GID of the port that functions use: the one asked for, or the first of the node. */
+/* GID of the port that functions use, if one was asked for; each finds one that is up if not. */
 static int kh_port_gid(struct kh_box *box)
 {
-	struct krcore_port_info port = { .size = sizeof(port) };
 	struct krcore_node *node;
+	uint8_t gid[KRCORE_GID_BYTES];
 
 	if (box->args->gid) {
-		if (kru_gid_parse(box->args->gid, port.gid)) {
+		if (kru_gid_parse(box->args->gid, gid)) {
 			fprintf(stderr, "krcore-handoff: --gid: '%s' is no GID\n", box->args->gid);
 			return KH_USAGE;
 		}
-		kru_gid_format(port.gid, box->gid);
+		kru_gid_format(gid, box->gid);
 		return 0;
 	}
-	if (krcore_node_open(NULL, &node)) {
+	if (krcore_node_open(NULL, &node))
 		fprintf(stderr, "krcore-handoff: no queues yet: %s\n", krcore_error_text());
-		return 0;
-	}
-	if (!krcore_node_port(node, 1, &port))
-		kru_gid_format(port.gid, box->gid);
-	krcore_node_close(node);
+	else
+		krcore_node_close(node);
 	return 0;
 }
 
@@ -232,6 +242,9 @@ static void kh_own_mounts(void)
 		kh_die("/proc");
 	if (mount("tmpfs", "/tmp", "tmpfs", hard, "mode=1777,size=16m"))
 		kh_die("/tmp");
+	if (!access("/dev/shm", F_OK) &&
+	    mount("tmpfs", "/dev/shm", "tmpfs", hard, "mode=1777,size=16m"))
+		kh_die("/dev/shm");
 	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
 		kh_die("root file system");
 }
@@ -254,9 +267,9 @@ static void kh_own_rights(const struct kh_box *box)
 
 static void kh_execute(const struct kh_box *box, const struct kh_start *start, uint64_t born)
 {
-	char path[KH_PATH_BYTES], since[64], lease[64], gid[96], address[96];
+	char path[KH_PATH_BYTES], since[64], lease[64], idle[64], gid[96], address[96];
 	char search[] = "PATH=/usr/bin:/bin";
-	char *const env[] = { search, since, lease, address, box->gid[0] ? gid : NULL, NULL };
+	char *const env[] = { search, since, lease, idle, address, box->gid[0] ? gid : NULL, NULL };
 	char *argv[KH_ARGS_MAX + 2];
 	unsigned int i;
 
@@ -264,6 +277,7 @@ static void kh_execute(const struct kh_box *box, const struct kh_start *start, u
 		kh_die(start->name);
 	snprintf(since, sizeof(since), "%s=%llu", KH_ENV_BORN, (unsigned long long)born);
 	snprintf(lease, sizeof(lease), "%s=%u", KH_ENV_LEASE, box->args->lease_ms);
+	snprintf(idle, sizeof(idle), "%s=%u", KH_ENV_IDLE, box->args->idle_ms);
 	snprintf(gid, sizeof(gid), "%s=%s", KH_ENV_GID, box->gid);
 	snprintf(address, sizeof(address), "%s=%s", KH_ENV_ADDRESS, box->address);
 	argv[0] = path;

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,23 +18,85 @@
 
 #define KH_NS_PER_MS 1000000ULL
 
+int kh_address(const char *text, char *ret_host, char *ret_port)
+{
+	size_t len = strlen(text), host = len;
+	const char *colon = strrchr(text, ':'), *port = KH_PORT;
+
+	if (*text == '[') {
+		const char *end = strchr(text, ']');
+
+		if (!end || (end[1] && end[1] != ':'))
+			return -EINVAL;
+		text++;
+		host = (size_t)(end - text);
+		port = end[1] ? end + 2 : KH_PORT;
+	} else if (colon && colon == strchr(text, ':')) { /* several: an IPv6 address */
+		host = (size_t)(colon - text);
+		port = colon + 1;
+	}
+	len = strlen(port);
+	if (!host || host >= 64 || !len || len > 5 || strspn(port, "0123456789") != len ||
+	    !strtoul(port, NULL, 10) || strtoul(port, NULL, 10) > 65535)
+		return -EINVAL;
+	memcpy(ret_host, text, host);
+	ret_host[host] = '\0';
+	memcpy(ret_port, port, len + 1);
+	return 0;
+}
+
 static int kh_link_fail(struct kh_link *link, const char *what, const char *more)
 {
 	snprintf(link->why, sizeof(link->why), "%s%s%s", what, *more ? ": " : "", more);
 	return -EIO;
 }
 
+/* Wait for an event on a connection. Return: 0, or an errno: ETIMEDOUT if there was none. */
+static int kh_link_wait(const struct kh_link *link, short events, uint64_t deadline)
+{
+	struct pollfd one = { .fd = link->fd, .events = events };
+	uint64_t now;
+	int ready;
+
+	do {
+		now = kh_now();
+		if (now >= deadline)
+			return ETIMEDOUT;
+		ready = poll(&one, 1, (int)((deadline - now) / KH_NS_PER_MS) + 1);
+	} while (ready < 0 && errno == EINTR);
+	if (ready < 0)
+		return errno;
+	return ready ? 0 : ETIMEDOUT;
+}
+
+/* The connection waits for nothing by itself, since TCP has more patience than we. Return: errno. */
+static int kh_link_reach(const struct kh_link *link, const struct addrinfo *to)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (!connect(link->fd, to->ai_addr, to->ai_addrlen))
+		return 0;
+	if (errno != EINPROGRESS)
+		return errno;
+	err = kh_link_wait(link, POLLOUT, kh_now() + link->timeout_ms * KH_NS_PER_MS);
+	if (!err && getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return errno;
+	return err;
+}
+
 static int kh_link_connect(struct kh_link *link, const struct addrinfo *to)
 {
-	int on = 1;
+	int on = 1, err = 0;
 
-	link->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (link->fd >= 0 && !connect(link->fd, to->ai_addr, to->ai_addrlen)) {
+	link->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	err = link->fd < 0 ? errno : kh_link_reach(link, to);
+	if (!err) {
 		setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 		return 0;
 	}
-	kh_link_fail(link, "connecting to its runner", strerror(errno));
+	kh_link_fail(link, "connecting to its runner", strerror(err));
 	kh_link_close(link);
 	return -EIO;
 }
@@ -68,22 +131,25 @@ int kh_link_tell(struct kh_link *link, const struct kh_command *command)
 	len += kh_command_format(command, text + len);
 	if (send(link->fd, text, (size_t)len, MSG_NOSIGNAL) == len)
 		return 0;
+	if (errno == EAGAIN)
+		return kh_link_fail(link, "the function does not listen", "");
 	return kh_link_fail(link, "the function has ended", "");
 }
 
 /* More bytes, or -EIO. */
 static int kh_link_more(struct kh_link *link, uint64_t deadline)
 {
-	struct pollfd in = { .fd = link->fd, .events = POLLIN };
-	uint64_t now = kh_now();
 	ssize_t got;
+	int err;
 
 	if (link->len == sizeof(link->buf))
 		return kh_link_fail(link, "the function says what nobody understands", "");
-	if (now >= deadline || !poll(&in, 1, (int)((deadline - now) / KH_NS_PER_MS) + 1))
-		return kh_link_fail(link, "no answer in time", "");
+	err = kh_link_wait(link, POLLIN, deadline);
+	if (err)
+		return err == ETIMEDOUT ? kh_link_fail(link, "no answer in time", "")
+					: kh_link_fail(link, "waiting", strerror(err));
 	got = recv(link->fd, link->buf + link->len, sizeof(link->buf) - link->len, 0);
-	if (got < 0 && errno == EINTR)
+	if (got < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (got <= 0)
 		return kh_link_fail(link, "the function has ended", "");

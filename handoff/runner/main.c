@@ -22,10 +22,13 @@ static const struct kru_tool kh_tool = {
 	"  -d, --directory PATH  where functions are (" KH_FUNCTIONS ")\n"
 	"  -l, --lease SECONDS   how long an offer of data stands, 1 to 3600 (30)\n"
 	"  -m, --memory MIB      memory that a function may lock, 1 to 65536 (256)\n"
-	"  -M, --memory-max MIB  memory of a function's cgroup, 1 to 65536 (no limit)\n"
+	"  -M, --memory-max MIB  memory of a function's cgroup, 1 to 65536; 0: no limit\n"
+	"                        (64 more than it may lock)\n"
 	"  -n, --most NUMBER     functions at once, 1 to 1024 (128)\n"
+	"  -a, --share NUMBER    of these, for callers of one address, 1 to 1024 (half)\n"
+	"  -i, --idle SECONDS    how long a function waits for its caller, 1 to 3600 (60)\n"
 	"  -u, --user NAME       user that functions are run as (nobody)\n"
-	"  -g, --gid GID         RDMA port for functions (the first)\n"
+	"  -g, --gid GID         RDMA port for functions (the first that is up)\n"
 	"  -s, --share-net       functions see the network\n"
 	"  -b, --bare            no cgroup, namespaces or other user: processes only\n"
 	"chain, spread:\n"
@@ -45,6 +48,8 @@ static const struct option kh_options[] = {
 	{ "memory", required_argument, NULL, 'm' },
 	{ "memory-max", required_argument, NULL, 'M' },
 	{ "most", required_argument, NULL, 'n' },
+	{ "share", required_argument, NULL, 'a' },
+	{ "idle", required_argument, NULL, 'i' },
 	{ "user", required_argument, NULL, 'u' },
 	{ "gid", required_argument, NULL, 'g' },
 	{ "share-net", no_argument, NULL, 's' },
@@ -83,33 +88,6 @@ int kh_fail(const char *what)
 	return KH_FAILED;
 }
 
-int kh_address(const char *text, char *ret_host, char *ret_port)
-{
-	size_t len = strlen(text), host = len;
-	const char *colon = strrchr(text, ':'), *port = KH_PORT;
-
-	if (*text == '[') {
-		const char *end = strchr(text, ']');
-
-		if (!end || (end[1] && end[1] != ':'))
-			return -EINVAL;
-		text++;
-		host = (size_t)(end - text);
-		port = end[1] ? end + 2 : KH_PORT;
-	} else if (colon && colon == strchr(text, ':')) { /* several: an IPv6 address */
-		host = (size_t)(colon - text);
-		port = colon + 1;
-	}
-	len = strlen(port);
-	if (!host || host >= 64 || !len || len > 5 || strspn(port, "0123456789") != len ||
-	    !strtoul(port, NULL, 10) || strtoul(port, NULL, 10) > 65535)
-		return -EINVAL;
-	memcpy(ret_host, text, host);
-	ret_host[host] = '\0';
-	memcpy(ret_port, port, len + 1);
-	return 0;
-}
-
 static uint32_t kh_number(unsigned long min, unsigned long max, const char *name)
 {
 	return kru_option_number(&kh_tool, name, optarg, min, max);
@@ -125,10 +103,16 @@ static void kh_number_option(struct kh_args *args, int option)
 		args->memory_mib = kh_number(1, 65536, "memory");
 		return;
 	case 'M':
-		args->memory_max_mib = kh_number(1, 65536, "memory-max");
+		args->memory_max_mib = kh_number(0, 65536, "memory-max");
 		return;
 	case 'n':
 		args->most = kh_number(1, KH_FUNCTIONS_MAX, "most");
+		return;
+	case 'a':
+		args->share = kh_number(1, KH_FUNCTIONS_MAX, "share");
+		return;
+	case 'i':
+		args->idle_ms = kh_number(1, 3600, "idle") * 1000;
 		return;
 	case 't':
 		args->times = kh_number(1, 1000000, "times");
@@ -209,13 +193,20 @@ int main(int argc, char **argv)
 		.user = "nobody",
 		.lease_ms = 30000,
 		.memory_mib = 256,
+		.memory_max_mib = KH_BY_OTHERS,
+		.idle_ms = 60000,
 		.most = 128,
+		.share = KH_BY_OTHERS,
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+d:l:m:M:n:u:g:sbf:t:wp:r:T:jVh", kh_options,
+	while ((option = getopt_long(argc, argv, "+d:l:m:M:n:a:i:u:g:sbf:t:wp:r:T:jVh", kh_options,
 				     NULL)) >= 0)
 		kh_option(&args, option);
+	if (args.memory_max_mib == KH_BY_OTHERS)
+		args.memory_max_mib = args.bare ? 0 : args.memory_mib + KH_MEMORY_MORE_MIB;
+	if (args.share == KH_BY_OTHERS)
+		args.share = (args.most + 1) / 2;
 	if (optind == argc)
 		kru_option_end(&kh_tool, '?');
 	args.argc = argc - optind - 1;

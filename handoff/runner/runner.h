@@ -21,6 +21,8 @@
 #define KH_PARALLEL_MAX 64
 #define KH_NODES_MAX 256
 #define KH_PATH_BYTES 1024
+#define KH_MEMORY_MORE_MIB 64 /* of a cgroup, above what a function may lock */
+#define KH_BY_OTHERS UINT32_MAX /* an option that follows from others */
 
 /**
  * struct kh_args - The command line.
@@ -37,7 +39,9 @@
  * @lease_ms: serve: how long an offer stands.
  * @memory_mib: serve: memory that a function may lock.
  * @memory_max_mib: serve: memory of a function's cgroup, 0 without a limit.
+ * @idle_ms: serve: how long a function without an offer waits for its caller.
  * @most: serve: functions at once.
+ * @share: serve: of these, for callers of one address.
  * @bare: serve: processes only.
  * @share_net: serve: functions see the network.
  * @argc: arguments behind the command.
@@ -48,7 +52,7 @@ struct kh_args {
 	uint32_t times, parallel, retries, timeout_ms;
 	bool warm, json;
 	const char *directory, *user, *gid;
-	uint32_t lease_ms, memory_mib, memory_max_mib, most;
+	uint32_t lease_ms, memory_mib, memory_max_mib, idle_ms, most, share;
 	bool bare, share_net;
 	int argc;
 	char **argv;

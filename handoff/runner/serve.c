@@ -5,6 +5,10 @@
  * The runner reads the first line of a connection and nothing behind it; the function has the
  * connection as standard input and output. When it is closed by the caller, the function gets
  * an end of file and some seconds to end by itself; when the function ends, the connection does.
+ *
+ * No key is asked for, so that callers get nothing without bounds: connections from one address
+ * are a share of all, a first line has to come soon, and functions wait for their callers only so
+ * long (function.h).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,6 +32,8 @@
 #define KH_FIRST_LINE_MS 5000 /* for a connection to say what it wants */
 #define KH_GRACE_MS 5000 /* for a function to end when its caller is gone */
 #define KH_BACKLOG 256
+#define KH_NO_FILES_MS 500 /* without accepting, when there are no descriptors or no memory */
+#define KH_FILES 64 /* descriptors beside those of connections */
 #define KH_NEVER UINT64_MAX
 
 /**
@@ -35,14 +42,20 @@
  * @pid: of its function; 0 as long as there is none.
  * @deadline: when to end it, by kh_now().
  * @gone: the caller has closed it.
+ * @from: address of the caller, as an IPv6 address; of IPv6 the network alone, its first 64 bits.
  * @cgroup: of the function.
+ * @line: what came of the first line.
+ * @len: how much that is.
  */
 struct kh_slot {
 	int fd;
 	pid_t pid;
 	uint64_t deadline;
 	bool gone;
+	struct in6_addr from;
 	char cgroup[KH_PATH_BYTES];
+	char line[KH_LINE_BYTES];
+	size_t len;
 };
 
 /**
@@ -51,6 +64,7 @@ struct kh_slot {
  * @slots: connections, @nr of them.
  * @polled: for poll(): signals, listener, and one for each slot.
  * @nr: how many slots.
+ * @accept_at: when to accept connections again, by kh_now(); 0 if they are.
  * @ending: no more connections; the functions are being killed.
  */
 struct kh_server {
@@ -58,6 +72,7 @@ struct kh_server {
 	struct kh_slot *slots;
 	struct pollfd *polled;
 	unsigned int nr;
+	uint64_t accept_at;
 	bool ending;
 };
 
@@ -67,6 +82,7 @@ static void kh_close(struct kh_slot *slot)
 	slot->fd = -1;
 	slot->pid = 0;
 	slot->gone = false;
+	slot->len = 0;
 }
 
 static void kh_refuse(struct kh_slot *slot, const char *text)
@@ -82,13 +98,13 @@ static void kh_refuse(struct kh_slot *slot, const char *text)
 	kh_close(slot);
 }
 
-static void kh_start_function(struct kh_server *server, struct kh_slot *slot, const char *line)
+static void kh_start_function(struct kh_server *server, struct kh_slot *slot)
 {
 	struct kh_start start;
 	char text[96];
 	pid_t pid;
 
-	if (kh_start_parse(line, &start)) {
+	if (kh_start_parse(slot->line, &start)) {
 		kh_refuse(slot, "not 'start NAME ARGUMENT...'");
 		return;
 	}
@@ -102,50 +118,91 @@ static void kh_start_function(struct kh_server *server, struct kh_slot *slot, co
 	slot->deadline = KH_NEVER;
 }
 
-/* The first line, if it is there whole; what follows is the function's. */
+/*
+ * What there is of the first line, and nothing behind it: that is the function's. All of a line
+ * that is not whole is taken, so that poll() does not say again and again that it is there.
+ */
 static void kh_first_line(struct kh_server *server, struct kh_slot *slot)
 {
-	char line[KH_LINE_BYTES], *end;
-	ssize_t got = recv(slot->fd, line, sizeof(line), MSG_PEEK | MSG_DONTWAIT);
+	char *at = slot->line + slot->len, *end = NULL;
+	ssize_t got = recv(slot->fd, at, sizeof(slot->line) - slot->len, MSG_PEEK | MSG_DONTWAIT);
 
+	if (got > 0) {
+		end = memchr(at, '\n', (size_t)got);
+		if (end)
+			got = end - at + 1;
+		got = recv(slot->fd, at, (size_t)got, MSG_DONTWAIT);
+	}
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
 		kh_close(slot);
 		return;
 	}
-	end = memchr(line, '\n', (size_t)got);
-	if (!end) {
-		if (got == (ssize_t)sizeof(line))
-			kh_refuse(slot, "the line is too long");
-		return;
+	slot->len += (size_t)got;
+	if (end && end < slot->line + slot->len) {
+		*end = '\0';
+		kh_start_function(server, slot);
+	} else if (slot->len == sizeof(slot->line)) {
+		kh_refuse(slot, "the line is too long");
 	}
-	*end = '\0';
-	if (recv(slot->fd, line, (size_t)(end - line) + 1, MSG_DONTWAIT) != end - line + 1) {
-		kh_refuse(slot, "the first line was not to be read");
-		return;
+}
+
+/* What connections of one caller have in common. */
+static struct in6_addr kh_from(const struct sockaddr_storage *addr)
+{
+	struct in6_addr from = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+
+	if (addr->ss_family == AF_INET)
+		memcpy(&from.s6_addr[12], &((const struct sockaddr_in *)addr)->sin_addr, 4);
+	if (addr->ss_family != AF_INET6)
+		return from;
+	from = ((const struct sockaddr_in6 *)addr)->sin6_addr;
+	if (!IN6_IS_ADDR_V4MAPPED(&from)) /* who has one address of a network has them all */
+		memset(&from.s6_addr[8], 0, 8);
+	return from;
+}
+
+/* A place for a connection. Return: why there is none, or NULL. */
+static const char *kh_place(struct kh_server *server, const struct kh_slot *one)
+{
+	unsigned int i, same = 0;
+	struct kh_slot *place = NULL;
+
+	for (i = 0; i < server->nr; i++) {
+		if (server->slots[i].fd < 0)
+			place = place ? place : &server->slots[i];
+		else
+			same += !memcmp(&server->slots[i].from, &one->from, sizeof(one->from));
 	}
-	*end = '\0';
-	kh_start_function(server, slot, line);
+	if (!place)
+		return "as many functions run as --most allows";
+	if (same >= server->box.args->share)
+		return "as many functions run for this address as --share allows";
+	*place = *one;
+	return NULL;
 }
 
 static void kh_accept(struct kh_server *server, int listener)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), on = 1;
-	struct kh_slot none = { .fd = fd };
-	unsigned int i;
+	struct sockaddr_storage addr = { 0 };
+	socklen_t len = sizeof(addr);
+	int fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_CLOEXEC), on = 1;
+	struct kh_slot one = { .fd = fd, .from = kh_from(&addr) };
+	const char *why;
 
-	if (fd < 0)
+	if (fd < 0) {
+		/* it stays readable: no use to ask at once */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			server->accept_at = kh_now() + KH_NO_FILES_MS * KH_NS_PER_MS;
 		return;
+	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	for (i = 0; i < server->nr; i++)
-		if (server->slots[i].fd < 0) {
-			server->slots[i] = none;
-			server->slots[i].deadline = kh_now() + KH_FIRST_LINE_MS * KH_NS_PER_MS;
-			return;
-		}
-	kh_refuse(&none, "as many functions run as --most allows");
+	one.deadline = kh_now() + KH_FIRST_LINE_MS * KH_NS_PER_MS;
+	why = kh_place(server, &one);
+	if (why)
+		kh_refuse(&one, why);
 }
 
 static void kh_reap(struct kh_server *server)
@@ -184,7 +241,11 @@ static int kh_prepare(struct kh_server *server)
 	bool any = false;
 	unsigned int i;
 
-	server->polled[1].events = server->ending ? 0 : POLLIN;
+	if (server->accept_at && server->accept_at <= now)
+		server->accept_at = 0;
+	if (server->accept_at)
+		first = server->accept_at;
+	server->polled[1].events = server->ending || server->accept_at ? 0 : POLLIN;
 	for (i = 0; i < server->nr; i++) {
 		struct kh_slot *slot = &server->slots[i];
 
@@ -279,11 +340,22 @@ static int kh_signal_fd(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Memory for connections. Return: 0, or an exit status. */
+/* Memory and descriptors for connections. Return: 0, or an exit status. */
 static int kh_slots(struct kh_server *server, unsigned int nr)
 {
+	struct rlimit files;
 	unsigned int i;
 
+	/* poll() looks at no more either */
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return kh_fail("descriptors");
+	if (files.rlim_cur < nr + KH_FILES) {
+		files.rlim_cur = nr + KH_FILES;
+		if (files.rlim_max < files.rlim_cur)
+			files.rlim_max = files.rlim_cur;
+		if (setrlimit(RLIMIT_NOFILE, &files))
+			return kh_fail("descriptors for --most");
+	}
 	server->nr = nr;
 	server->slots = calloc(nr, sizeof(*server->slots));
 	server->polled = calloc(nr + 2, sizeof(*server->polled));

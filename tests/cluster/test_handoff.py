@@ -125,6 +125,27 @@ def offered(machine, owner, size, hold="hold"):
         machine.run(f"rm -f {file}")
 
 
+@contextlib.contextmanager
+def refused(machine, owner, line):
+    """A function of `owner` has refused what `machine` asked for, and is there in the block."""
+    file = "/run/hold-refused"
+    with machine.background(f"HOLD={file} {TALK} {owner.spec.address} 1 'start bytes' '{line}' "
+                            f">{file}.said", limit=300):
+        wait_until(lambda: machine.run(f"test -e {file}", check=False).status == 0, 60,
+                   f"{owner.name} has answered")
+        said = machine.run(f"cat {file}.said").out
+        check(said.startswith("fail "), said)
+        yield
+        machine.run(f"rm -f {file}")
+
+
+def memory(machine):
+    """What the one function of a guest has and may have."""
+    folder = f"/sys/fs/cgroup/system.slice/{UNIT}.service/krcore-handoff-*/[0-9]*"
+    return [int(word) for word in machine.run(f"cat {folder}/memory.current "
+                                              f"{folder}/memory.max").out.split()]
+
+
 def processes(machine):
     """Process numbers of the functions that run."""
     return machine.run(f"cat /sys/fs/cgroup/system.slice/{UNIT}.service/krcore-handoff-*/[0-9]*/"
@@ -231,7 +252,7 @@ def test_leases_and_bad_input(cluster):
     """A lease ends; what a function sees; what is asked for wrongly is refused with a reason."""
     maker, taker, caller = (cluster.node(name) for name in ("node1", "node2", "meta1"))
     bytes_ = "start bytes"
-    with runners(cluster, "--lease 2 --most 4"):
+    with runners(cluster, "--lease 2 --most 4 --share 4 --idle 600"):
         said = talk(caller, maker, 3, bytes_, "make 9216 1")
         check(said[0].startswith("offer ") and said[1] == "lapsed", f"{said}")
         word = said[0].split()[1]
@@ -246,10 +267,14 @@ def test_leases_and_bad_input(cluster):
                 ((bytes_, "garbage"), "not a command"), ((bytes_, "make 0 1"), "not a command"),
                 ((bytes_, "x" * 600), "too long"), ((bytes_, "take xyz"), "no reference"),
                 ((bytes_, f"take {word[:-2]}"), "no reference"),
-                ((bytes_, "make 1073741824 1"), "fail "),       # more than it may lock
+                ((bytes_, "make 1073741824 1"), "the limit is"),
                 ((bytes_, f"take 0a4d00fa{word[8:]}"), "connecting")):  # a node that is not there
             said = talk(caller, maker, 1, *lines)[0]
             check(said.startswith("fail ") and reason in said, f"{lines}: {said}")
+        # what may not be locked is not there either; nor more than the cgroup may have
+        with refused(caller, maker, "make 1073741824 1"):
+            has, most = memory(maker)
+            check(has < 16 << 20 and most == (256 + 64) << 20, f"{has} bytes of {most}")
         # as many as may run; the fifth is told so
         with contextlib.ExitStack() as stack:
             for index in range(4):
@@ -267,6 +292,12 @@ def test_leases_and_bad_input(cluster):
                 (f"chain 9 {maker.spec.address}:7235 b", 1, "refused")):
             result = caller.run(f"{TOOL} {words}", check=False)
             check(result.status == status and reason in result.err, f"{words}: {result!r}")
+        # without limits: it says so, and does not serve, unless that is wanted
+        shell = "systemd-run --quiet --wait --pipe -p RuntimeMaxSec=60 sh -c"
+        serve = f"{TOOL} serve {caller.spec.address}:7236"
+        result = caller.run(f"{shell} '{serve}; exit $?'", check=False, timeout=100)
+        check(result.status == 1 and "no limit of processes" in result.err and
+              "no limit of memory" in result.err and "Delegate=yes" in result.err, repr(result))
         # without the module
         krcore.node_gone(maker)
         said = talk(caller, maker, 1, bytes_, "make 9 1")[0]

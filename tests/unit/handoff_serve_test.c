@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The runner of krcore-handoff, and a caller's connection to one, over loopback: what callers that
+ * ask for too much, or for nothing, cost others. What functions run in is played: each is a process
+ * that says what it hears.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "handoff/runner/link.h"
+#include "handoff/runner/runner.h"
+#include "tests/unit/wrap_runner.h"
+
+#define SLOW_US 300000 /* long for a loop that does not wait */
+#define TURNS_MAX 100 /* of the runner's loop in that time */
+
+/** struct test_shared - With runners. @turns: of their loops. @no_files: they can accept nothing. */
+struct test_shared {
+	atomic_uint turns;
+	atomic_bool no_files;
+};
+
+static struct test_shared *shared;
+
+int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout)
+{
+	atomic_fetch_add(&shared->turns, 1);
+	return __real_poll(fds, nr, timeout);
+}
+
+int __wrap_accept4(int listener, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	if (!atomic_load(&shared->no_files))
+		return __real_accept4(listener, addr, len, flags);
+	errno = EMFILE;
+	return -1;
+}
+
+int kh_fail(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	return KH_FAILED;
+}
+
+int kh_box_init(struct kh_box *box)
+{
+	(void)box;
+	return 0;
+}
+
+void kh_box_done(struct kh_box *box)
+{
+	(void)box;
+}
+
+pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, char *ret_cgroup)
+{
+	char heard[64];
+	ssize_t got;
+	int other;
+	pid_t pid = fork();
+
+	(void)box;
+	*ret_cgroup = '\0';
+	if (pid)
+		return pid;
+	for (other = 3; other < 64; other++) /* as execve() would */
+		if (other != fd)
+			close(other);
+	if (write(fd, start->name, strlen(start->name)) < 0)
+		_exit(1);
+	while ((got = read(fd, heard, sizeof(heard))) > 0)
+		if (write(fd, heard, (size_t)got) != got)
+			_exit(1);
+	_exit(0);
+}
+
+void kh_box_kill(pid_t pid, const char *cgroup)
+{
+	(void)cgroup;
+	kill(pid, SIGKILL);
+}
+
+void kh_box_end(const char *cgroup)
+{
+	(void)cgroup;
+}
+
+/** struct test_runner - A runner. @pid: its process. @to: its address. */
+struct test_runner {
+	pid_t pid;
+	struct sockaddr_in to;
+};
+
+/* A socket at an address of loopback, which listens if @backlog is not negative. */
+static int bound(uint32_t address, int backlog, struct sockaddr_in *ret_at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*ret_at);
+
+	*ret_at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)ret_at, sizeof(*ret_at)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)ret_at, &len), 0);
+	if (backlog >= 0)
+		assert_int_equal(listen(fd, backlog), 0);
+	return fd;
+}
+
+/* Connect from an address of loopback. */
+static int from(const struct test_runner *runner, uint32_t address)
+{
+	struct sockaddr_in at;
+	struct timeval most = { .tv_sec = 60 };
+	int i, fd = bound(address, -1, &at);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	for (i = 0; i < 6000; i++) {
+		if (!connect(fd, (const struct sockaddr *)&runner->to, sizeof(runner->to)))
+			return fd;
+		usleep(10000);
+	}
+	fail_msg("no runner");
+	return -1;
+}
+
+/* A runner of at most so many functions and, if not 0, at first so many descriptors. */
+static struct test_runner begin(unsigned int most, unsigned int share, unsigned int files)
+{
+	struct rlimit limit = { 0, 0 };
+	struct test_runner runner;
+	char text[32], *words[] = { text, NULL };
+	struct kh_args args = { .directory = "/", .most = most, .share = share, .argv = words };
+
+	close(bound(INADDR_LOOPBACK, -1, &runner.to));
+	snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(runner.to.sin_port));
+	runner.pid = fork();
+	assert_true(runner.pid >= 0);
+	if (!runner.pid) {
+		if (files && !getrlimit(RLIMIT_NOFILE, &limit)) {
+			limit.rlim_cur = files;
+			setrlimit(RLIMIT_NOFILE, &limit);
+		}
+		_exit(kh_serve(&args));
+	}
+	close(from(&runner, INADDR_LOOPBACK)); /* it is there */
+	return runner;
+}
+
+static void end(const struct test_runner *runner)
+{
+	int status;
+
+	kill(runner->pid, SIGTERM);
+	assert_int_equal(waitpid(runner->pid, &status, 0), runner->pid);
+	assert_int_equal(status, 0);
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* The next bytes are these. */
+static void hear(int fd, const char *text)
+{
+	char heard[128] = "";
+	size_t len = strlen(text);
+
+	assert_true(len < sizeof(heard));
+	assert_int_equal(recv(fd, heard, len, MSG_WAITALL), (ssize_t)len);
+	assert_string_equal(heard, text);
+}
+
+static void over(int fd)
+{
+	char c;
+
+	assert_int_equal(recv(fd, &c, 1, 0), 0);
+	close(fd);
+}
+
+static void slowly(void)
+{
+	unsigned int before = atomic_load(&shared->turns);
+
+	usleep(SLOW_US);
+	assert_in_range(atomic_load(&shared->turns) - before, 0, TURNS_MAX);
+}
+
+/* A first line that is not whole makes no work, and is one when the rest comes. */
+static void test_first_line_in_pieces(void **state)
+{
+	struct test_runner runner = begin(4, 4, 0);
+	int fd = from(&runner, INADDR_LOOPBACK);
+
+	(void)state;
+	say(fd, "sta");
+	slowly();
+	say(fd, "rt cat");
+	slowly();
+	say(fd, "\nfree\nta");
+	hear(fd, "catfree\nta");
+	say(fd, "ke\n");
+	hear(fd, "ke\n");
+	shutdown(fd, SHUT_WR);
+	over(fd);
+	end(&runner);
+}
+
+static void test_bad_first_lines(void **state)
+{
+	struct test_runner runner = begin(4, 4, 0);
+	char line[KH_LINE_BYTES + 1];
+	int fd = from(&runner, INADDR_LOOPBACK);
+
+	(void)state;
+	say(fd, "s"); /* and no more will come */
+	shutdown(fd, SHUT_WR);
+	over(fd);
+	fd = from(&runner, INADDR_LOOPBACK);
+	memset(line, 'x', sizeof(line));
+	line[KH_LINE_BYTES] = '\0';
+	say(fd, line + 100);
+	slowly();
+	say(fd, line + KH_LINE_BYTES - 100);
+	hear(fd, "fail the line is too long\n");
+	over(fd);
+	fd = from(&runner, INADDR_LOOPBACK);
+	say(fd, "\n");
+	hear(fd, "fail not 'start NAME ARGUMENT...'\n");
+	over(fd);
+	end(&runner);
+}
+
+/* Callers of one address leave places to others, however they hold theirs. */
+static void test_share_of_an_address(void **state)
+{
+	struct test_runner runner = begin(3, 2, 0);
+	int fds[2], fd;
+
+	(void)state;
+	fds[0] = from(&runner, INADDR_LOOPBACK + 1);
+	fds[1] = from(&runner, INADDR_LOOPBACK + 1);
+	say(fds[0], "start a\n");
+	hear(fds[0], "a"); /* the other one says nothing */
+	fd = from(&runner, INADDR_LOOPBACK + 1);
+	hear(fd, "fail as many functions run for this address as --share allows\n");
+	over(fd);
+	fd = from(&runner, INADDR_LOOPBACK + 2);
+	say(fd, "start b\n");
+	hear(fd, "b");
+	close(from(&runner, INADDR_LOOPBACK + 3)); /* refused: all places are taken */
+	close(fds[1]);
+	shutdown(fds[0], SHUT_WR);
+	over(fds[0]);
+	fds[0] = from(&runner, INADDR_LOOPBACK + 1);
+	say(fds[0], "start c\n");
+	hear(fds[0], "c");
+	close(fds[0]);
+	close(fd);
+	end(&runner);
+}
+
+/* Connections that cannot be accepted wait; so does the runner. */
+static void test_no_descriptors(void **state)
+{
+	struct test_runner runner = begin(4, 4, 0);
+	int fd;
+
+	(void)state;
+	atomic_store(&shared->no_files, true);
+	fd = from(&runner, INADDR_LOOPBACK);
+	slowly();
+	atomic_store(&shared->no_files, false);
+	say(fd, "start d\n");
+	hear(fd, "d");
+	close(fd);
+	end(&runner);
+}
+
+/* The limit of descriptors follows --most, or the runner says that it cannot. */
+static void test_descriptors_for_most(void **state)
+{
+	const struct rlimit low = { 70, 70 };
+	char *words[] = { (char[]){ "127.0.0.1:1" }, NULL };
+	struct kh_args args = { .directory = "/", .most = 64, .share = 64, .argv = words };
+	struct test_runner runner = begin(64, 64, 40);
+	int fd = from(&runner, INADDR_LOOPBACK), status;
+	pid_t pid;
+
+	(void)state;
+	say(fd, "start e\n");
+	hear(fd, "e");
+	close(fd);
+	end(&runner);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (setrlimit(RLIMIT_NOFILE, &low) ||
+		    (!geteuid() && (setgid(65534) || setuid(65534))))
+			_exit(99);
+		_exit(kh_serve(&args));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), KH_FAILED);
+}
+
+static void nothing(int signal)
+{
+	(void)signal;
+}
+
+/* A caller has an answer in time, or knows that there is none: from connecting on. */
+static void test_caller_waits_so_long(void **state)
+{
+	const struct itimerval soon = { .it_value = { .tv_usec = 50000 } };
+	struct sigaction restart = { .sa_handler = nothing, .sa_flags = SA_RESTART };
+	const struct kh_command command = { .verb = KH_FREE };
+	struct kh_link link = { .function = "a", .timeout_ms = 300, .fd = -1 };
+	struct sockaddr_in at;
+	struct test_runner full = { 0 };
+	int listener = bound(INADDR_LOOPBACK, 0, &at), fds[8], i;
+	struct kh_reply reply;
+	char node[32];
+
+	(void)state;
+	snprintf(node, sizeof(node), "127.0.0.1:%u", ntohs(at.sin_port));
+	link.node = node;
+	alarm(60); /* it would wait for minutes */
+	assert_int_equal(kh_link_tell(&link, &command), 0);
+	assert_int_equal(sigaction(SIGALRM, &restart, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0); /* while it waits */
+	assert_int_equal(kh_link_hear(&link, KH_FREED, &reply), -EIO);
+	assert_string_equal(link.why, "no answer in time");
+	kh_link_close(&link);
+	signal(SIGALRM, SIG_DFL);
+	alarm(60);
+	/* as many as nobody accepts: the next one hears nothing */
+	full.to = at;
+	for (i = 0; i < 8; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)connect(fds[i], (const struct sockaddr *)&full.to, sizeof(full.to));
+	}
+	assert_int_equal(kh_link_tell(&link, &command), -EIO);
+	assert_string_equal(link.why, "connecting to its runner: Connection timed out");
+	for (i = 0; i < 8; i++)
+		close(fds[i]);
+	close(listener);
+	alarm(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_line_in_pieces),
+		cmocka_unit_test(test_bad_first_lines),
+		cmocka_unit_test(test_share_of_an_address),
+		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_descriptors_for_most),
+		cmocka_unit_test(test_caller_waits_so_long),
+	};
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
