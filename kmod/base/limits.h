@@ -247,7 +247,7 @@ s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience);
 void krc_publish_unturn(struct krc_user *user);
 
 /**
- * krc_charge_payer() - For whom the pool counts the READ slots of a context.
+ * krc_charge_payer() - For whom the pool counts the turns and the READ slots of a context.
  * @charge: charge of the context.
  *
  * That is the user; but root's containers without a user namespace are one user, so root's

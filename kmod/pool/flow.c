@@ -26,7 +26,9 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 	memset(flow, 0, sizeof(*flow));
 	spin_lock_init(&flow->lock);
 	flow->pool = pool;
+	flow->payer = flow;
 	INIT_LIST_HEAD(&flow->list);
+	INIT_LIST_HEAD(&flow->behind);
 	INIT_LIST_HEAD(&flow->waiting);
 	INIT_LIST_HEAD(&flow->replay);
 	atomic_set(&flow->outstanding, 0);
@@ -258,8 +260,8 @@ void krc_flow_resume(struct krc_flow *flow)
 	ch = krc_flow_lock(flow, false, NULL);
 	if (flow->held) {
 		flow->held = false;
-		/* at the head of the DRR list: queued last, its lease might expire again */
-		list_move(&flow->list, &ch->turn);
+		/* before others: queued last, its lease might expire again */
+		krc_flow_advance(ch, flow);
 		krc_channel_fill(ch);
 		krc_channel_arm(ch);
 	}
@@ -343,7 +345,7 @@ bool krc_flow_move_one(struct krc_channel *ch)
 		cpu_relax();
 		return true;
 	}
-	list_del_init(&flow->list);
+	krc_flow_deactivate(flow);
 	spin_unlock(&ch->lock);
 	krc_flow_settle(flow);
 	return true;

@@ -8,7 +8,8 @@
  * flow is one queue's (or the module's own) stream of requests. While it has requests
  * outstanding it stays on one channel, which keeps their order; when it has none it
  * may move to a less loaded one. Requests that do not fit into the channel wait in the
- * flow, and the channel serves its flows in turn, by bytes (deficit round robin).
+ * flow, and the channel serves the payers of its flows in turn, by bytes, and of each payer one
+ * flow after the other (deficit round robin), so that many queues are no larger share than one.
  *
  * Faults: the first request of a channel that fails completes with its own error, and the
  * later requests of its flow with -ECANCELED. The channel is then reset in the background,
@@ -148,12 +149,18 @@ struct krc_req {
  *	@lock, while there are none or when the channel is removed.
  * @kind: kind of channels it uses; set by the owner before the first submit.
  * @nth: of KRC_CHANNEL_PROBATION, which one, from 0; as @kind.
- * @list: entry of the channel's DRR list or of its held flows; the pool's.
+ * @payer: on whose account it is: the flows of one payer share its turns. Only compared; set by
+ *	krc_flow_init() to the flow itself, and by the owner, if at all, before the first submit.
+ * @list: entry of the channel's DRR list, of the @behind of another flow, or of the channel's held
+ *	flows; the pool's.
+ * @behind: if it is the first of its payer, in the DRR list: the other flows of the payer that
+ *	have something to post, in the order in which they are served; else empty. The pool's.
  * @waiting: requests not posted yet.
  * @replay: requests that were flushed and are to be posted again, before @waiting.
  * @outstanding: requests submitted for which done() has not returned.
  * @posted: its segments in the hardware.
- * @deficit: bytes it may post in its turn.
+ * @deficit: bytes it may post in the turn of its payer; counts in the first of a payer.
+ * @inherits: @deficit is what another flow of the payer has left of a turn, as far as it counts.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
  * @polled: the submitter will busy-poll; set by the owner before submit. If submit succeeds,
@@ -172,12 +179,15 @@ struct krc_flow {
 	spinlock_t lock;
 	struct krc_pool *pool;
 	struct krc_channel *channel;
+	const void *payer;
 	struct list_head list;
+	struct list_head behind;
 	struct list_head waiting;
 	struct list_head replay;
 	atomic_t outstanding;
 	u32 posted;
 	u32 deficit;
+	bool inherits;
 	u8 kind;
 	u8 nth;
 	bool failed;
@@ -268,7 +278,7 @@ void krc_pool_unwatch(struct krc_pool *pool, struct krc_pool_watch *watch);
  * @done: see struct krc_flow.
  * @check: see struct krc_flow; may be NULL.
  *
- * Context: any.
+ * It is its own payer. Context: any.
  */
 void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 		   void (*done)(struct krc_flow *flow, struct list_head *reqs, u32 nr),

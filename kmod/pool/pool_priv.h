@@ -4,7 +4,7 @@
  * pool/send.c, pool/recovery.c and pool/read.c. No other file includes it, except tests.
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
- * channel, and of the flows that are on it: list, waiting, replay, posted, deficit,
+ * channel, and of the flows that are on it: list, behind, waiting, replay, posted, deficit,
  * failed, held, end_status, and their requests. Functions declared here expect it held
  * unless they say otherwise, and assert it. The list of channels is read under RCU.
  */
@@ -26,7 +26,7 @@
 #define KRC_SEGMENT_BYTES (256U << 10)
 /* DRR cost of a segment besides its bytes: 64 small ones count as one full segment. */
 #define KRC_COST_BYTES (4U << 10)
-/* DRR quantum of a flow: enough for any segment. */
+/* DRR quantum of a payer: enough for any segment. */
 #define KRC_QUANTUM_BYTES (KRC_SEGMENT_BYTES + KRC_COST_BYTES)
 /* Bytes in the hardware above which a channel is full: bounds the wait of other flows. */
 #define KRC_WINDOW_BYTES (2U << 20)
@@ -212,7 +212,7 @@ struct krc_failure {
  * @rung: value of @tail at the last doorbell.
  * @bytes: of all segments in the hardware.
  * @progress: jiffies when something was last known to complete, or when it was last empty.
- * @turn: DRR list: flows that have something to post.
+ * @turn: DRR list: of each payer with flows that have something to post, the first one.
  * @held: flows that have, but wait for krc_flow_resume().
  * @finished: requests with a known outcome, in order.
  * @dispatching: some CPU is calling done().
@@ -620,7 +620,8 @@ void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault);
 void krc_channel_run(struct krc_channel *ch, int budget);
 
 /**
- * krc_flow_activate() - Put a flow at the end of the DRR list, with a full quantum.
+ * krc_flow_activate() - Put a flow behind the others of its payer; if there are none, at the end of
+ * the DRR list, with a full quantum.
  * @ch: channel it is on.
  * @flow: flow; nothing changes if it has failed, is in a list already (also that of held
  *	flows), or has nothing to post.
@@ -628,6 +629,25 @@ void krc_channel_run(struct krc_channel *ch, int budget);
  * Context: channel's lock held.
  */
 void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow);
+
+/**
+ * krc_flow_deactivate() - Take a flow out of the list it is in; what is left of its turn is for the
+ * next flow of its payer.
+ * @flow: flow; in the DRR list, behind another one, held, or in no list.
+ *
+ * Context: channel's lock held.
+ */
+void krc_flow_deactivate(struct krc_flow *flow);
+
+/**
+ * krc_flow_advance() - Put a flow, and its payer, at the head of the DRR list.
+ * @ch: channel it is on.
+ * @flow: flow that is held.
+ *
+ * If others of its payer wait for their turn, it comes before them, in the place that they have.
+ * Context: channel's lock held.
+ */
+void krc_flow_advance(struct krc_channel *ch, struct krc_flow *flow);
 
 /**
  * krc_flow_fail() - Fail a flow: it accepts and posts nothing until krc_flow_restart().

@@ -98,7 +98,7 @@ void krc_channel_abort(struct krc_channel *ch, int status)
 		krc_flow_fail(ch, req->flow, status);
 		krc_channel_retire(ch, KRC_FAULT_FLUSHED);
 	}
-	list_for_each_entry_safe(flow, tmp, &ch->turn, list)
+	while ((flow = list_first_entry_or_null(&ch->turn, struct krc_flow, list)))
 		krc_flow_fail(ch, flow, status);
 	list_for_each_entry_safe(flow, tmp, &ch->held, list)
 		krc_flow_fail(ch, flow, status);

@@ -3,8 +3,12 @@
  * Owns: one working channel: which segment is posted next, what a completion means, and
  * delivery of outcomes to the flows.
  *
- * Flows take turns by deficit round robin over bytes (Shreedhar and Varghese, SIGCOMM
- * '95). A channel holds at most depth segments and KRC_WINDOW_BYTES at once, so one flow's
+ * Payers take turns by deficit round robin over bytes (Shreedhar and Varghese, SIGCOMM
+ * '95), and in a payer's turn it is one flow's, or that of several which have little to post: what
+ * one leaves the next may use. The first of a payer's flows stands for it in the DRR list and has
+ * the deficit; the others are behind it. A flow that comes looks for its payer among those that
+ * wait on the channel; nobody but root can be many of them.
+ * A channel holds at most depth segments and KRC_WINDOW_BYTES at once, so one flow's
  * requests never delay the others for long. Completions come in the order of posting; the
  * cookie is the number of the segment, and a completion that does not fit is unexpected.
  * Small consecutive segments of a flow share completions, up to KRC_UNSIGNALED_MAX: selective
@@ -115,20 +119,93 @@ void krc_flow_fail(struct krc_channel *ch, struct krc_flow *flow, int status)
 		flow->end_status = status;
 	}
 	flow->held = false;
-	flow->deficit = 0;
-	list_del_init(&flow->list);
+	krc_flow_deactivate(flow);
 	if (!flow->posted)
 		krc_flow_flush(ch, flow);
 }
 
+/* The first of the flows of a payer that wait for their turn, or NULL. */
+static struct krc_flow *krc_channel_first_of(const struct krc_channel *ch, const void *payer)
+{
+	struct krc_flow *first;
+
+	list_for_each_entry(first, &ch->turn, list)
+		if (first->payer == payer)
+			return first;
+	return NULL;
+}
+
+/*
+ * The next flow of a payer is its first from now on, with what is left of the turn; @flow, which
+ * was, is in no list any more.
+ */
+static struct krc_flow *krc_flow_succeed(struct krc_flow *flow)
+{
+	struct krc_flow *next = list_first_entry(&flow->behind, struct krc_flow, list);
+
+	list_del(&next->list);
+	list_splice_init(&flow->behind, &next->behind);
+	list_replace_init(&flow->list, &next->list);
+	next->deficit = flow->deficit;
+	next->inherits = true;
+	flow->deficit = 0;
+	return next;
+}
+
+void krc_flow_deactivate(struct krc_flow *flow)
+{
+	if (unlikely(!list_empty(&flow->behind)))
+		krc_flow_succeed(flow);
+	else
+		list_del_init(&flow->list);
+}
+
 void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow)
 {
+	struct krc_flow *first = NULL;
+
 	lockdep_assert_held(&ch->lock);
 	if (flow->failed || !list_empty(&flow->list) ||
 	    (list_empty(&flow->waiting) && list_empty(&flow->replay)))
 		return;
-	flow->deficit = KRC_QUANTUM_BYTES;
-	list_add_tail(&flow->list, &ch->turn);
+	if (unlikely(!list_empty(&ch->turn)))
+		first = krc_channel_first_of(ch, flow->payer);
+	flow->deficit = first ? 0 : KRC_QUANTUM_BYTES;
+	list_add_tail(&flow->list, first ? &first->behind : &ch->turn);
+}
+
+void krc_flow_advance(struct krc_channel *ch, struct krc_flow *flow)
+{
+	struct krc_flow *first = krc_channel_first_of(ch, flow->payer);
+
+	lockdep_assert_held(&ch->lock);
+	list_del_init(&flow->list);
+	if (first) {
+		list_replace_init(&first->list, &flow->list);
+		list_splice_init(&first->behind, &flow->behind);
+		list_add(&first->list, &flow->behind);
+		flow->deficit = first->deficit;
+		first->deficit = 0;
+	}
+	list_move(&flow->list, &ch->turn);
+}
+
+/*
+ * The turn of a payer is over: the next one is that of its next flow, after those of others. A flow
+ * that came to the rest of a turn has a whole one first: a rest is too little for large requests,
+ * which would be passed over each time.
+ */
+static void krc_channel_turn(struct krc_channel *ch, struct krc_flow *flow)
+{
+	struct krc_flow *next = flow;
+
+	if (!flow->inherits && !list_empty(&flow->behind)) {
+		next = krc_flow_succeed(flow);
+		list_add_tail(&flow->list, &next->behind);
+	}
+	next->inherits = false;
+	next->deficit += KRC_QUANTUM_BYTES;
+	list_move_tail(&next->list, &ch->turn);
 }
 
 /* Whether a segment may be unsignaled: the next one of its flow is as small. */
@@ -259,10 +336,8 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 		list_del(&req->list);
 		req->state = KRC_REQ_POSTED;
 	}
-	if (list_empty(&flow->waiting)) {
-		list_del_init(&flow->list);
-		flow->deficit = 0;
-	}
+	if (list_empty(&flow->waiting))
+		krc_flow_deactivate(flow);
 }
 
 /* Try to post for the first flow of the DRR list. False: nothing more can be posted now. */
@@ -282,10 +357,9 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 	if (ch->head != ch->tail && ch->bytes + length > KRC_WINDOW_BYTES)
 		return false;
 	if (flow->deficit < length + KRC_COST_BYTES) {
-		flow->deficit += KRC_QUANTUM_BYTES;
-		if (!list_is_singular(&ch->turn))
+		if (!list_is_singular(&ch->turn) || !list_empty(&flow->behind))
 			krc_channel_speak(ch);
-		list_move_tail(&flow->list, &ch->turn);
+		krc_channel_turn(ch, flow);
 		return true;
 	}
 	if (krc_channel_old(ch, req))
@@ -298,7 +372,8 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 	if (err == -EAGAIN) {
 		krc_channel_speak(ch);
 		flow->held = true;
-		list_move_tail(&flow->list, &ch->held);
+		krc_flow_deactivate(flow);
+		list_add_tail(&flow->list, &ch->held);
 		return true;
 	}
 	if (!err) {

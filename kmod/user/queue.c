@@ -154,6 +154,7 @@ static struct krc_queue *krc_queue_create(struct krc_context *ctx, u32 depth)
 		goto err_aside;
 	}
 	krc_flow_init(&queue->flow, port->pool, krc_queue_done, krc_queue_check);
+	queue->flow.payer = krc_charge_payer(&ctx->charge);
 	krc_port_exit(port);
 	kref_get(&ctx->ref);
 	kref_get(&queue->ref);
