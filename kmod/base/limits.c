@@ -3,7 +3,7 @@
  * Owns: the table of users and krcore's device in the RDMA controller; see base/limits.h.
  * A user is in the table as long as it has references, of which every charge holds one, and
  * then until the debt of its publications is over: such a user has no references, and is freed
- * when another one goes, or with the module.
+ * when another one goes, or with the module. What root's cgroups owe is in a table of its own.
  *
  * Locking: krc_users_lock protects the table; a user's last reference is dropped, and the user
  * removed, only under it. The counts are atomic, so that the data path takes no lock.
@@ -49,6 +49,20 @@ struct krc_user {
 	u64 published;
 };
 
+/**
+ * struct krc_debt - What one of root's cgroups owes for publications.
+ * @node: entry in krc_debts.
+ * @payer: the cgroup, only compared: one that is made at the same address while there is a debt,
+ *	which is for seconds, takes it over.
+ * @published: see struct krc_user.
+ */
+struct krc_debt {
+	struct hlist_node node;
+	const void *payer;
+	u64 published;
+};
+
+static DEFINE_HASHTABLE(krc_debts, KRC_USERS_LOG2); /* under krc_users_lock */
 static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
 static u32 krc_users_owing; /* users in the table without references */
@@ -191,6 +205,22 @@ static void krc_users_sweep(u64 now)
 	}
 }
 
+/* Free the debts that are over at @now. */
+static void krc_debts_sweep(u64 now)
+{
+	struct hlist_node *next;
+	struct krc_debt *debt;
+	int bucket;
+
+	lockdep_assert_held(&krc_users_lock);
+	hash_for_each_safe(krc_debts, bucket, next, debt, node) {
+		if (debt->published > now)
+			continue;
+		hash_del(&debt->node);
+		kfree(debt);
+	}
+}
+
 int krc_limits_init(void)
 {
 	return krc_rdmacg_init();
@@ -200,6 +230,7 @@ void krc_limits_exit(void)
 {
 	spin_lock_bh(&krc_users_lock);
 	krc_users_sweep(U64_MAX);
+	krc_debts_sweep(U64_MAX);
 	spin_unlock_bh(&krc_users_lock);
 	WARN_ON(!hash_empty(krc_users));
 	krc_rdmacg_exit();
@@ -408,27 +439,64 @@ void krc_uncharge_requests(struct krc_user *user, u32 count)
 	krc_user_uncharge(user, KRC_RES_REQUEST, count);
 }
 
-/* The generic cell rate algorithm, as a virtual schedule (ITU-T I.371). */
-s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience)
+/* Where it stands what a payer owes, or NULL: it owes nothing. */
+static u64 *krc_debt_find(const struct krc_charge *charge)
 {
-	u64 burst = (KRC_PUBLISH_BURST - 1) * KRC_PUBLISH_EACH_NS, due, wait;
+	const void *payer = krc_charge_payer(charge);
+	struct krc_debt *debt;
+
+	lockdep_assert_held(&krc_users_lock);
+	if (payer == charge->user)
+		return &charge->user->published;
+	hash_for_each_possible(krc_debts, debt, node, (unsigned long)payer)
+		if (debt->payer == payer)
+			return &debt->published;
+	return NULL;
+}
+
+/* The same, for a payer that is to owe something. Without memory it is root that owes it. */
+static u64 *krc_debt_get(const struct krc_charge *charge, u64 now)
+{
+	u64 *published = krc_debt_find(charge);
+	struct krc_debt *debt;
+
+	if (published)
+		return published;
+	krc_debts_sweep(now);
+	debt = kzalloc(sizeof(*debt), GFP_ATOMIC | __GFP_NOWARN);
+	if (!debt)
+		return &charge->user->published;
+	debt->payer = krc_charge_payer(charge);
+	hash_add(krc_debts, &debt->node, (unsigned long)debt->payer);
+	return &debt->published;
+}
+
+/* The generic cell rate algorithm, as a virtual schedule (ITU-T I.371). */
+s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 patience)
+{
+	u64 burst = (KRC_PUBLISH_BURST - 1) * KRC_PUBLISH_EACH_NS, due, wait, *published;
 
 	spin_lock_bh(&krc_users_lock);
-	due = max(user->published, now);
+	published = krc_debt_get(charge, now);
+	due = max(*published, now);
 	wait = due - now > burst ? due - now - burst : 0;
 	if (wait <= patience)
-		user->published = due + KRC_PUBLISH_EACH_NS;
+		*published = due + KRC_PUBLISH_EACH_NS;
 	spin_unlock_bh(&krc_users_lock);
 	if (wait <= patience)
 		return wait;
-	atomic64_inc(&user->refused);
+	atomic64_inc(&charge->user->refused);
 	return -EBUSY;
 }
 
-void krc_publish_unturn(struct krc_user *user)
+void krc_publish_unturn(const struct krc_charge *charge)
 {
+	u64 *published;
+
 	spin_lock_bh(&krc_users_lock);
-	user->published -= KRC_PUBLISH_EACH_NS;
+	published = krc_debt_find(charge);
+	if (published)
+		*published -= KRC_PUBLISH_EACH_NS;
 	spin_unlock_bh(&krc_users_lock);
 }
 

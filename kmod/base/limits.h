@@ -42,7 +42,7 @@ struct user_namespace;
 #define KRC_SHARE_RESERVE 64
 
 /*
- * Publications of a user (KRP_IOC_BIND, KRP_IOC_PUBLISH): so many at once, then so many a second.
+ * Publications of a payer (KRP_IOC_BIND, KRP_IOC_PUBLISH): so many at once, then so many a second.
  * Each is a message to every MetaServer, which accepts a bounded rate from a node, and may be a
  * notification to all nodes that watch.
  */
@@ -225,29 +225,29 @@ u32 krc_charge_requests(struct krc_user *user, u32 count);
 void krc_uncharge_requests(struct krc_user *user, u32 count);
 
 /**
- * krc_publish_turn() - Charge a publication to a user, and tell when it may begin.
- * @user: user.
+ * krc_publish_turn() - Charge a publication to the payer of a context, and tell when it may begin.
+ * @charge: charge of the context; see krc_charge_payer().
  * @now: present time in nanoseconds, monotonic.
  * @patience: longest wait in nanoseconds that the caller accepts.
  *
- * The debt outlives the user's last reference, so that a new process does not begin without it.
+ * The debt outlives the payer's last context, so that a new process does not begin without it.
  * Context: any that may take a BH-safe spinlock.
  * Return: nanoseconds to wait, from 0 to @patience; -EBUSY: it would be longer, and nothing is
  * charged.
  */
-s64 krc_publish_turn(struct krc_user *user, u64 now, u64 patience);
+s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 patience);
 
 /**
  * krc_publish_unturn() - Give a turn back whose publication did not take place.
- * @user: user.
+ * @charge: as at krc_publish_turn().
  *
  * Those behind it keep the later time they were told; the next one has the earlier.
  * Context: any that may take a BH-safe spinlock.
  */
-void krc_publish_unturn(struct krc_user *user);
+void krc_publish_unturn(const struct krc_charge *charge);
 
 /**
- * krc_charge_payer() - For whom the pool counts the turns and the READ slots of a context.
+ * krc_charge_payer() - For whom turns, READ slots and publications of a context are counted.
  * @charge: charge of the context.
  *
  * That is the user; but root's containers without a user namespace are one user, so root's

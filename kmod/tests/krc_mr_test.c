@@ -359,11 +359,11 @@ out:
 	krc_limits_set(queues, mrs, requests);
 }
 
-static u32 krc_test_publish(struct krc_user *user, u32 most, u64 now, u64 patience)
+static u32 krc_test_publish(const struct krc_charge *payer, u32 most, u64 now, u64 patience)
 {
 	u32 nr = 0;
 
-	while (nr < most && krc_publish_turn(user, now, patience) >= 0)
+	while (nr < most && krc_publish_turn(payer, now, patience) >= 0)
 		nr++;
 	return nr;
 }
@@ -374,29 +374,67 @@ static void krc_test_publications_of_a_user(struct kunit *test)
 	u64 now = ktime_get_ns() + 1000ULL * NSEC_PER_SEC, each = KRC_PUBLISH_EACH_NS;
 	u64 seen[KRC_RES_NR + 1] = {};
 	struct krc_user *user = krc_user_get_current();
+	struct krc_charge payer = { .user = user };
 
 	KUNIT_ASSERT_NOT_NULL(test, user);
-	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
-	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, each - 1), -EBUSY);
-	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, each), (s64)each);
-	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(2 * each));
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&payer, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&payer, now, each - 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&payer, now, each), (s64)each);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&payer, now, 5 * each), (s64)(2 * each));
 	/* a wait that was interrupted is not paid for */
-	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(3 * each));
-	krc_publish_unturn(user);
-	KUNIT_EXPECT_EQ(test, krc_publish_turn(user, now, 5 * each), (s64)(3 * each));
-	krc_publish_unturn(user);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&payer, now, 5 * each), (s64)(3 * each));
+	krc_publish_unturn(&payer);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&payer, now, 5 * each), (s64)(3 * each));
+	krc_publish_unturn(&payer);
 	/* nobody refers to the user any more: what it owes is not forgotten, nor is it listed */
 	krc_user_put(user);
 	KUNIT_EXPECT_EQ(test, krc_limits_walk(0, krc_test_find_user, seen), 0U);
 	user = krc_user_get_current();
 	KUNIT_ASSERT_NOT_NULL(test, user);
-	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now + 2 * each, 0), 0U);
+	payer.user = user;
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&payer, 10000, now + 2 * each, 0), 0U);
 	now += 12 * each;
-	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), 10U);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&payer, 10000, now, 0), 10U);
 	now += NSEC_PER_SEC;
-	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), (u32)KRC_PUBLISH_PER_S);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&payer, 10000, now, 0), (u32)KRC_PUBLISH_PER_S);
 	now += 1000ULL * NSEC_PER_SEC;
-	KUNIT_EXPECT_EQ(test, krc_test_publish(user, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&payer, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	krc_user_put(user);
+}
+
+/* A container of root does not pay for what another one has published. */
+static void krc_test_publications_of_a_cgroup(struct kunit *test)
+{
+	u64 now = ktime_get_ns() + 1000ULL * NSEC_PER_SEC, each = KRC_PUBLISH_EACH_NS;
+	struct krc_user *user = krc_user_get_current();
+	void *cgroups = kunit_kzalloc(test, 2, GFP_KERNEL);
+	struct krc_charge one = { .user = user, .cgroup = cgroups };
+	struct krc_charge other = { .user = user, .cgroup = cgroups + 1 };
+
+	KUNIT_ASSERT_NOT_NULL(test, cgroups);
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	if (!uid_eq(current_uid(), GLOBAL_ROOT_UID)) {
+		krc_user_put(user);
+		kunit_skip(test, "not run by root");
+	}
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&one, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&other, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	/* a wait that was interrupted is not paid for, and by nobody else */
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&one, now, 5 * each), (s64)each);
+	krc_publish_unturn(&one);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&other, now, 5 * each), (s64)each);
+	KUNIT_EXPECT_EQ(test, krc_publish_turn(&one, now, 5 * each), (s64)each);
+	/* the debt outlives the context */
+	krc_user_put(user);
+	user = krc_user_get_current();
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	one.user = user;
+	other.user = user;
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&one, 10000, now, 0), 0U);
+	/* and one that is over is forgotten by the next payer */
+	now += 1000ULL * NSEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&other, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
+	KUNIT_EXPECT_EQ(test, krc_test_publish(&one, 10000, now, 0), (u32)KRC_PUBLISH_BURST);
 	krc_user_put(user);
 }
 
@@ -498,6 +536,7 @@ static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vec
 					    KUNIT_CASE(krc_test_a_grant_is_asked_first),
 					    KUNIT_CASE(krc_test_limits_of_a_user),
 					    KUNIT_CASE(krc_test_publications_of_a_user),
+					    KUNIT_CASE(krc_test_publications_of_a_cgroup),
 					    KUNIT_CASE(krc_test_payer_of_a_context),
 					    KUNIT_CASE(krc_test_owner_of_a_namespace),
 					    KUNIT_CASE(krc_test_share_of_a_table),

@@ -31,11 +31,11 @@ struct krc_test_publisher {
 };
 
 /* The next turn is so far away that no pause of this machine brings it. */
-static void krc_test_spend(struct krc_user *user)
+static void krc_test_spend(const struct krc_charge *charge)
 {
 	u64 now = ktime_get_ns();
 
-	while (krc_publish_turn(user, now, KRC_TEST_AWAY_S * NSEC_PER_SEC) >= 0)
+	while (krc_publish_turn(charge, now, KRC_TEST_AWAY_S * NSEC_PER_SEC) >= 0)
 		;
 }
 
@@ -56,7 +56,9 @@ static int krc_test_publisher_init(struct kunit *test)
 	p->ctx.port = &p->port;
 	KUNIT_ASSERT_EQ(test, krc_rail_init(&p->port.rail, NULL), 0);
 	krc_rail_kill(&p->port.rail);
-	krc_test_spend(p->ctx.user);
+	p->ctx.charge.user =
+		p->ctx.user; /* which the test has a reference of, and the charge none */
+	krc_test_spend(&p->ctx.charge);
 	return 0;
 }
 
@@ -146,7 +148,7 @@ static void krc_test_no_turn_to_bind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_unbind(p), -ENOENT);
 	/* nor has waiting in vain taken the turn of the next call */
 	KUNIT_EXPECT_GE(test,
-			krc_publish_turn(p->ctx.user, ktime_get_ns(),
+			krc_publish_turn(&p->ctx.charge, ktime_get_ns(),
 					 2 * KRC_TEST_AWAY_S * NSEC_PER_SEC),
 			0LL);
 }

@@ -114,11 +114,11 @@ static int krc_service_turn(const struct krc_context *ctx, u32 *timeout_ms)
 
 	if (ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
 		return 0;
-	wait = krc_publish_turn(ctx->user, ktime_get_ns(), (u64)*timeout_ms * NSEC_PER_MSEC);
+	wait = krc_publish_turn(&ctx->charge, ktime_get_ns(), (u64)*timeout_ms * NSEC_PER_MSEC);
 	if (wait <= 0)
 		return wait;
 	if (schedule_timeout_interruptible(nsecs_to_jiffies(wait) + 1)) {
-		krc_publish_unturn(ctx->user);
+		krc_publish_unturn(&ctx->charge);
 		return -EINTR;
 	}
 	*timeout_ms -= min_t(u64, div_u64(wait, NSEC_PER_MSEC), *timeout_ms - 1);
