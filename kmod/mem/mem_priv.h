@@ -95,6 +95,19 @@ int krc_mrdir_publish(struct krc_mrdir *dir, struct krc_mr *mr);
 void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr);
 
 /**
+ * krc_mr_open() - Create the key of a region and, if it is remote, its directory entry.
+ * @mr: region with pinned pages, which nobody else knows.
+ *
+ * On failure the region has no key and no entry, and its pages are not mapped for the device; where
+ * a key was made that can't be destroyed, umem is NULL, and the pages stay pinned and mapped for
+ * good.
+ * Context: may sleep; the port entered, the directory not locked.
+ * Return: 0; -EIO (a part of a key can't be destroyed); the errors of krc_umem_map(),
+ * krc_provider_ops.key_umem() and krc_mrdir_publish().
+ */
+int krc_mr_open(struct krc_mr *mr);
+
+/**
  * krc_mr_reap() - Work: release dying regions.
  * @work: krc_mrdir.reap.
  *

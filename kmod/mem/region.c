@@ -61,8 +61,7 @@ static int krc_mr_enlist(struct krc_mr *mr)
 	return err;
 }
 
-/* Create the key and, if it is remote, the directory entry of a region with pinned pages. */
-static int krc_mr_open(struct krc_mr *mr)
+int krc_mr_open(struct krc_mr *mr)
 {
 	const struct krc_provider_ops *ops = mr->dir->rail->ops;
 	int err = krc_umem_map(mr->umem, mr->dir->rail->ibdev);

@@ -9,6 +9,7 @@
  */
 #include <kunit/test.h>
 #include <linux/jiffies.h>
+#include <linux/scatterlist.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
@@ -223,6 +224,72 @@ static void krc_test_dying_regions_are_one_pass(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kref_read(&dir->ref), 1U);
 	KUNIT_EXPECT_EQ(test, kref_read(&dir->rail->ref), 1U);
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&dir->reap));
+}
+
+static int krc_test_key_error;
+static bool krc_test_key_gone;
+
+static int krc_test_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 access,
+			     struct krc_hw_key *ret_key)
+{
+	return krc_test_key_error;
+}
+
+static bool krc_test_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
+{
+	return krc_test_key_gone;
+}
+
+/*
+ * A registration that ends behind @key_error of the device, or because the directory is @retired.
+ * Return: whether the memory was given up as one that the device may still access.
+ */
+static bool krc_test_open_fails(struct kunit *test, int key_error, bool retired, bool gone, int err)
+{
+	struct krc_provider_ops ops = krc_fake_ops;
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+	struct krc_mrdir *dir = krc_test_dir(test, 1);
+	struct ib_umem *umem = krc_test_umem(test);
+	struct krc_user *user = krc_user_get_current();
+	struct scatterlist sg;
+	struct krc_mr mr;
+	bool given_up;
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	ops.key_umem = krc_test_key_umem;
+	ops.key_destroy = krc_test_key_destroy;
+	krc_test_key_error = key_error;
+	krc_test_key_gone = gone;
+	dir->rail->ops = &ops;
+	dir->rail->ibdev = ibdev;
+	dir->retired = retired;
+	sg_init_one(&sg, dir->entries, sizeof(*dir->entries));
+	umem->sgt_append.sgt = (struct sg_table){ .sgl = &sg, .nents = 1, .orig_nents = 1 };
+	krc_test_region(&mr);
+	mr.dir = dir;
+	mr.umem = umem;
+	mr.charge.user = user;
+	INIT_LIST_HEAD(&mr.list);
+	KUNIT_EXPECT_EQ(test, krc_mr_open(&mr), err);
+	given_up = !mr.umem;
+	KUNIT_EXPECT_PTR_EQ(test, umem->ibdev, given_up ? ibdev : NULL);
+	KUNIT_EXPECT_FALSE(test, mr.published);
+	KUNIT_EXPECT_TRUE(test, list_empty(&mr.list) && list_empty(&dir->regions));
+	KUNIT_EXPECT_EQ(test, dir->used_nr, 0U);
+	mmdrop(umem->owning_mm);
+	kfree(umem);
+	krc_user_put(user);
+	return given_up;
+}
+
+/* Memory is not given back while the device may have a key of it, and is in all other cases. */
+static void krc_test_registrations_that_fail(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, krc_test_open_fails(test, -EUCLEAN, false, true, -EIO));
+	KUNIT_EXPECT_FALSE(test, krc_test_open_fails(test, -ENOMEM, false, true, -ENOMEM));
+	KUNIT_EXPECT_FALSE(test, krc_test_open_fails(test, 0, true, true, -ENODEV));
+	KUNIT_EXPECT_TRUE(test, krc_test_open_fails(test, 0, true, false, -ENODEV));
 }
 
 static void krc_test_local_check(struct kunit *test)
@@ -531,6 +598,7 @@ static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vec
 					    KUNIT_CASE(krc_test_closed_region_has_no_lease),
 					    KUNIT_CASE(krc_test_a_retired_directory_keeps_leases),
 					    KUNIT_CASE(krc_test_dying_regions_are_one_pass),
+					    KUNIT_CASE(krc_test_registrations_that_fail),
 					    KUNIT_CASE(krc_test_local_check),
 					    KUNIT_CASE(krc_test_hopeless_references),
 					    KUNIT_CASE(krc_test_a_grant_is_asked_first),
