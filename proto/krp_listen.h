@@ -7,14 +7,19 @@
  *   An OPEN that a connection was made of is that connection's, and nothing else is asked.
  *   Any other one costs the receiver, in this order, and each step only if the one before let
  *   it pass:
- *     The look-up of its GID, if the record is not cached. A node bounds how many of these are
- *     under way, and drops OPENs beyond; it remembers for a second that there is no record.
+ *     The look-up of its GID, if the record is not cached or differs. A node bounds how many of
+ *     these are under way, one a GID, and drops OPENs beyond; it keeps some for GIDs that it
+ *     knows, and does not look up again for a while what it has just looked up, whatever that
+ *     said: struct krp_listen_desk.
  *     A packet to the record's target: REFUSE, if the OPEN is for another life, or CHALLENGE, if
  *     the pass is wrong. Both are shorter than the OPEN, so nobody makes a node flood another
  *     one.
  *     A packet: REFUSE, if it is known and over, if there is no such service, or if as many OPENs
- *     wait for the program, or the user has as much in its backlog, as may.
- *     A machine (krp_stream_offer()), and memory for one message.
+ *     wait for the program, or the user has as much in its backlog, as may. No node gets
+ *     the whole backlog of a service (krp_listen_room()).
+ *     A machine (krp_stream_offer()), memory for one message, and what it takes to know the OPEN
+ *     again when the connection is over (KRP_STREAM_FORGET): that is set aside now, and without it
+ *     there is no room, since nothing may be forgotten early.
  *
  * Note: the module does not do this yet, see krp_stream.h.
  */
@@ -22,6 +27,11 @@
 #define KRP_LISTEN_H
 
 #include "krp_stream.h"
+
+#define KRP_LISTEN_FRESH_MS 100 /* a record is not READ again for an OPEN that comes so soon */
+#define KRP_LISTEN_ABSENT_MS 1000 /* nor is one that was not there */
+#define KRP_LISTEN_MEMORY 64 /* GIDs that a desk remembers */
+#define KRP_LISTEN_KNOWN 4 /* one of so many look-ups is for GIDs that are known */
 
 /**
  * enum krp_listen_verdict - What becomes of an OPEN.
@@ -44,15 +54,18 @@ enum krp_listen_verdict {
  * @record: of open.gid with KRP_SERVICE_NODE; NULL: not cached, or there is none.
  * @pass: what open.pass must be, not zero.
  * @generation: of this node.
- * @fresh: @record was READ after the OPEN had come; with NULL: there is none.
+ * @status: what is said of @buried, todo.number of KRP_STREAM_FORGET; 0: KRP_REFUSE_ABORT.
+ * @fresh: @record was READ after the OPEN had come, or krp_listen_fresh() says so; with NULL:
+ *	there is none.
  * @buried: it was a connection, which has ended (KRP_STREAM_FORGET).
  * @service: a program listens there.
- * @room: it has room in its backlog, and its user has memory left.
+ * @room: krp_listen_room(), and its user has memory left.
  */
 struct krp_listen_facts {
 	const struct krp_value *record;
 	__u64 pass;
 	__u64 generation;
+	__u32 status;
 	__u8 fresh;
 	__u8 buried;
 	__u8 service;
@@ -109,7 +122,7 @@ static inline enum krp_listen_verdict krp_listen_judge(const struct krp_message 
 	if (krp_le64_to_cpu(open->pass) != facts->pass)
 		return KRP_LISTEN_CHALLENGE;
 	if (facts->buried && !KRP_MUTANT("forget at once"))
-		*ret_status = KRP_REFUSE_ABORT;
+		*ret_status = facts->status ? facts->status : KRP_REFUSE_ABORT;
 	else if (!facts->service)
 		*ret_status = KRP_REFUSE_SERVICE;
 	else if (!facts->room)
@@ -117,6 +130,125 @@ static inline enum krp_listen_verdict krp_listen_judge(const struct krp_message 
 	else
 		return KRP_LISTEN_OFFER;
 	return KRP_LISTEN_REFUSE;
+}
+
+/**
+ * krp_listen_room() - Whether a backlog has room for one more OPEN of a node.
+ * @backlog: how many may wait for the program.
+ * @waiting: how many do.
+ * @of_node: of them, those of that node.
+ *
+ * A node gets as many places as it leaves free, so that a few of them cannot fill it.
+ *
+ * Context: any.
+ * Return: 1 or 0.
+ */
+static inline int krp_listen_room(__u32 backlog, __u32 waiting, __u32 of_node)
+{
+	return waiting < backlog && of_node < backlog - waiting;
+}
+
+/**
+ * struct krp_listen_look - A GID that is looked up, or was.
+ * @gid: it.
+ * @until_ns: what is known of it is fresh until then.
+ * @busy: it is being looked up.
+ * @known: its record was cached.
+ */
+struct krp_listen_look {
+	__u8 gid[KRP_GID_BYTES];
+	__u64 until_ns;
+	__u8 busy;
+	__u8 known;
+};
+
+/**
+ * struct krp_listen_desk - The look-ups for OPENs, and their memory; zero but for seed and max.
+ * @seed: random, so that nobody chooses GIDs that put each other out.
+ * @max: how many may be under way, below KRP_LISTEN_MEMORY.
+ * @busy: how many are.
+ * @strange: of them, those for GIDs without a cached record.
+ * @look: by GID.
+ */
+struct krp_listen_desk {
+	__u64 seed;
+	__u32 max;
+	__u32 busy;
+	__u32 strange;
+	struct krp_listen_look look[KRP_LISTEN_MEMORY];
+};
+
+/** krp_listen_look_of() - Where a desk has a GID, or would. @desk: it. @gid: GID. Context: any.
+ * Return: the place.
+ */
+static inline struct krp_listen_look *krp_listen_look_of(struct krp_listen_desk *desk,
+							 const __u8 *gid)
+{
+	return &desk->look[krp_xxh64(gid, KRP_GID_BYTES, desk->seed) % KRP_LISTEN_MEMORY];
+}
+
+/**
+ * krp_listen_fresh() - Whether a GID was looked up just now, so that krp_listen_facts.fresh holds.
+ * @desk: look-ups.
+ * @now_ns: the clock.
+ * @gid: GID.
+ *
+ * Context: any.
+ * Return: 1 or 0.
+ */
+static inline int krp_listen_fresh(struct krp_listen_desk *desk, __u64 now_ns, const __u8 *gid)
+{
+	const struct krp_listen_look *look = krp_listen_look_of(desk, gid);
+
+	return !look->busy && now_ns < look->until_ns && !memcmp(look->gid, gid, KRP_GID_BYTES) &&
+	       !KRP_MUTANT("look up again");
+}
+
+/**
+ * krp_listen_look_begin() - Whether a GID may be looked up now.
+ * @desk: look-ups.
+ * @gid: GID.
+ * @known: its record is cached, and differs.
+ *
+ * Context: any.
+ * Return: 1: do, and say krp_listen_look_end(); 0: drop the OPEN, which comes again: the GID is
+ * looked up already, or as many are as may.
+ */
+static inline int krp_listen_look_begin(struct krp_listen_desk *desk, const __u8 *gid, int known)
+{
+	struct krp_listen_look *look = krp_listen_look_of(desk, gid);
+	__u32 strangers = desk->max - desk->max / KRP_LISTEN_KNOWN;
+
+	if ((look->busy && !KRP_MUTANT("look up again")) || desk->busy >= desk->max ||
+	    (!known && desk->strange >= strangers))
+		return 0;
+	memcpy(look->gid, gid, KRP_GID_BYTES);
+	look->busy = 1;
+	look->known = !!known;
+	desk->busy++;
+	desk->strange += !known;
+	return 1;
+}
+
+/**
+ * krp_listen_look_end() - A GID has been looked up.
+ * @desk: look-ups.
+ * @now_ns: the clock, from before the look-up began.
+ * @gid: GID.
+ * @err: 0: there is a record; %-ENOENT: there is none; else it is not known.
+ *
+ * Context: any.
+ */
+static inline void krp_listen_look_end(struct krp_listen_desk *desk, __u64 now_ns, const __u8 *gid,
+				       int err)
+{
+	struct krp_listen_look *look = krp_listen_look_of(desk, gid);
+	__u64 ms = err ? KRP_LISTEN_ABSENT_MS : KRP_LISTEN_FRESH_MS;
+
+	look->busy = 0;
+	desk->busy--;
+	desk->strange -= !look->known;
+	look->until_ns = err && err != -ENOENT ? 0 : now_ns + ms * KRP_STREAM_NS_PER_MS;
 }
 
 /** krp_listen_answer() - Begin an answer that no connection gives. @m: what came. @type: of the

@@ -19,7 +19,8 @@
  *
  * CONNECTION
  *   OPEN       -->   to a service; carries the first message, if the program has one
- *   CHALLENGE  <--   come again with this pass (first contact of two nodes)
+ *   CHALLENGE  <--   come again with this pass (first contact of two nodes); with the pass of
+ *                    the OPEN itself: it has come, and waits for the program
  *   ACCEPT     <--   or REFUSE
  *   then each end sends DATA, ANNOUNCE and CLOSE, which are numbered, as OPEN is, and DONE,
  *   CANCEL, CREDIT, PROBE and REFUSE, which are not: they say how things are, so they may be
@@ -90,7 +91,15 @@
  *   anything of this connection; when that is over, it sends PROBE first. So the sender may
  *   give the memory to others when DONE has come, or when the peer has another generation,
  *   or, if the connection is dead, lease_ms and twice margin_ms after it has sent its last
- *   message: once for the way of that message, once for that of a READ.
+ *   message: once for the way of that message, once for that of a READ. REFUSE is none of these
+ *   messages, since it ends the lease; and another generation is what the table says, not what a
+ *   packet does.
+ *   All this is between nodes that keep the rules. What rkey covers a peer's node may READ as long
+ *   as the key is valid, if it keeps none. So the key of an ANNOUNCE allows READ and nothing
+ *   else, and covers no more than it has to: at best a key of exactly these bytes, made for them
+ *   and invalid before the program is told that they are free. A module that announces by a
+ *   key of the program's region says in its manual that this opens the whole region to the
+ *   peer's node until it is deregistered.
  *
  * Note: Source - the pass after the cookie of TCP Fast Open (RFC 7413) and Retry of QUIC (RFC
  * 9000, section 8.1); tags and echo after SCTP (RFC 9260, sections 3.1 and 8.5.1); absolute
@@ -143,7 +152,7 @@
 #define KRP_MESSAGE_BUSY 0x10 /* CREDIT: there was no room, send again, but not at once */
 #define KRP_MESSAGE_ECHO 0x20 /* REFUSE: the tag is the one that came */
 
-/* krp_message.imm of REFUSE, and of DONE with 0 for success */
+/* krp_message.imm of REFUSE (1 to 7), and of DONE (0 for success, 8 to 10) */
 #define KRP_REFUSE_SERVICE 1 /* nobody listens there */
 #define KRP_REFUSE_BACKLOG 2 /* as many wait to be accepted as may */
 #define KRP_REFUSE_PROGRAM 3 /* the program does not want it */
@@ -155,6 +164,7 @@
 #define KRP_REFUSE_DISCARDED 9 /* DONE: the program does not want the bytes */
 #define KRP_REFUSE_FAULT 10 /* DONE: the READ has failed */
 #define KRP_REFUSE_CODES 11
+#define KRP_REFUSE_LAST KRP_REFUSE_BROKEN /* of REFUSE; the later ones are of DONE */
 
 /**
  * struct krp_message - First bytes of every message between nodes.
@@ -368,13 +378,15 @@ static inline const char *krp_message_name(unsigned int type)
  * krp_refuse_errno() - Negative errno for the status of a REFUSE or DONE.
  * @status: KRP_REFUSE_*, or 0.
  *
+ * None is %-EAGAIN: that would say to a program that it has only to wait.
+ *
  * Context: any.
  * Return: 0 or a negative errno.
  */
 static inline int krp_refuse_errno(unsigned int status)
 {
 	static const short codes[KRP_REFUSE_CODES] = {
-		0,	     -ECONNREFUSED, -EAGAIN,	-ECONNREFUSED, -ESTALE, -ECONNRESET,
+		0,	     -ECONNREFUSED, -EBUSY,	-ECONNREFUSED, -ESTALE, -ECONNRESET,
 		-ECONNRESET, -EPROTO,	    -ECANCELED, -ENOMSG,       -EFAULT,
 	};
 
@@ -551,9 +563,11 @@ static inline enum krp_message_field krp_message_check_imm(const struct krp_mess
 	case KRP_MESSAGE_OPEN:
 		return !imm || m->flags ? KRP_MESSAGE_OK : KRP_MESSAGE_BAD_IMM;
 	case KRP_MESSAGE_REFUSE:
-		return imm && imm < KRP_REFUSE_CODES ? KRP_MESSAGE_OK : KRP_MESSAGE_BAD_IMM;
+		return imm && imm <= KRP_REFUSE_LAST ? KRP_MESSAGE_OK : KRP_MESSAGE_BAD_IMM;
 	case KRP_MESSAGE_DONE:
-		return imm < KRP_REFUSE_CODES ? KRP_MESSAGE_OK : KRP_MESSAGE_BAD_IMM;
+		return !imm || (imm > KRP_REFUSE_LAST && imm < KRP_REFUSE_CODES)
+			       ? KRP_MESSAGE_OK
+			       : KRP_MESSAGE_BAD_IMM;
 	default:
 		return imm ? KRP_MESSAGE_BAD_IMM : KRP_MESSAGE_OK;
 	}

@@ -19,7 +19,7 @@
  *
  * A packet is given to krp_message_check() and krp_listen.h first; what has the number of a
  * queue in dst is for its machine. A caller without room to post does not pull; when it has
- * pulled SEND, it posts at once.
+ * pulled SEND, it posts at once, or says by krp_stream_post_begin() and _end() when it has.
  *
  * STATES
  *	NEW -> OPENING -> OPEN        the opener
@@ -40,7 +40,8 @@
  *   reported. A message has ended for its sender when it is acknowledged: the peer's kernel has
  *   it. If the connection dies before, the message may or may not have arrived.
  *   An OPEN is never repeated to another life of the receiver, nor longer than the receiver
- *   knows it again.
+ *   knows it again. One that was refused counts as such a connection: if an earlier copy of
+ *   it arrives later, its message may be delivered after all.
  *
  * FLOW CONTROL, at three levels
  *   Connection: what has come and has not been consumed (krp_stream_consumed()) is bounded by
@@ -73,14 +74,24 @@
  *   peer is asked after conf.retry_ns, and then in pauses that double up to conf.retry_max_ns:
  *   by OPEN again, or by PROBE, whose answer says what is missing. Progress begins the
  *   pauses anew. A peer that is asked and not heard for conf.silence_ns is dead. What is
- *   busy answers, so it is not.
+ *   busy answers, so it is not: also an end whose program has not decided yet answers the
+ *   OPEN that comes again, by CHALLENGE with the pass that it has.
+ *   No state is for ever. An opener gives up after KRP_MESSAGE_OPEN_MS; so what is OFFERED
+ *   for as long has no opener any more and dies. An end that has accepted asks by ACCEPT until
+ *   something shows that the opener has heard it, and dies as of silence if nothing does.
+ *   Death by the clock takes two looks, conf.retry_ns apart, with a question between: a
+ *   caller that has stood still first gives the machine what lies in its receive queue.
+ *   What no machine can mend: between its last look at the clock and the doorbell a caller must not
+ *   stand still for longer than half of the margin (of margin_ms; KRP_MESSAGE_MARGIN_MS with
+ *   OPEN). What it finds to be older than a quarter is not posted (krp_stream_replay()).
  *
  * DEATH
  *   Of the peer: another generation in its record (krp_stream_lost()), REFUSE, silence. Every
  *   message that was not acknowledged ends with the error, each once; announced memory
- *   is released at once if the peer has another life, else when no READ can come any more (LARGE
- *   MESSAGES in krp_message.h). READs of this end from the peer end by krp_stream_fetched()
- *   before the machine is GONE.
+ *   is released at once if the table says that the peer has another life, else when no READ can
+ *   come any more (LARGE MESSAGES in krp_message.h). What a dead end still says is REFUSE, which
+ *   keeps no lease alive, so that a peer cannot put that moment off. READs of this end from the
+ *   peer end by krp_stream_fetched() before the machine is GONE.
  *
  * Note: Source - go-back-N and delayed acknowledgements as in TCP (RFC 9293, RFC 1122 4.2.3.2);
  * the quarter after UCX's rc transport, whose deadlock of acknowledgements and READs (UCX
@@ -106,6 +117,8 @@ static inline int krp_stream_init(struct krp_stream *s, const struct krp_stream_
 {
 	if (slots < KRP_STREAM_SLOTS_MIN || slots & (slots - 1) || !conf->retry_ns ||
 	    conf->retry_max_ns < conf->retry_ns || !conf->msgs ||
+	    conf->retry_max_ns > KRP_STREAM_PAUSE_MAX_NS ||
+	    conf->ack_ns > KRP_STREAM_PAUSE_MAX_NS || conf->linger_ns > KRP_STREAM_PAUSE_MAX_NS ||
 	    conf->msgs > KRP_STREAM_WINDOW_MAX || conf->units < KRP_MESSAGE_UNITS_MAX ||
 	    conf->units > KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX ||
 	    conf->lease_ms < KRP_MRDIR_LEASE_MS_MIN || conf->lease_ms > KRP_MRDIR_LEASE_MS_MAX ||
@@ -232,11 +245,11 @@ static inline void krp_stream_offer(struct krp_stream *s, __u64 now_ns, __u64 ar
  * @len: bytes of it, at most KRP_MESSAGE_USER_MAX.
  *
  * Context: any.
- * Return: 0; %-EINVAL: it is not OFFERED, or @len is too large; stream.error: it is DEAD.
+ * Return: 0; %-EINVAL: it is not OFFERED, or @len is too large; stream.error: it has failed.
  */
 static inline int krp_stream_accept(struct krp_stream *s, const void *user, __u32 len)
 {
-	if (s->state == KRP_STREAM_DEAD)
+	if (s->error)
 		return s->error;
 	if (s->state != KRP_STREAM_OFFERED || len > KRP_MESSAGE_USER_MAX)
 		return -EINVAL;
@@ -277,8 +290,11 @@ static inline void krp_stream_abort(struct krp_stream *s, __u64 now_ns, __u32 st
  */
 static inline void krp_stream_lost(struct krp_stream *s, __u64 now_ns, int err, __u64 generation)
 {
-	if (!generation || generation != s->peer_generation)
-		krp_stream_die(s, now_ns, err, !!generation);
+	if (generation && generation == s->peer_generation)
+		return;
+	if (s->state == KRP_STREAM_DEAD && generation)
+		s->other_life = 1; /* nothing READs what is held any more */
+	krp_stream_die(s, now_ns, err, !!generation);
 }
 
 /**
@@ -296,6 +312,39 @@ static inline void krp_stream_replay(struct krp_stream *s)
 	s->owe_accept |= !s->opener && !s->confirmed;
 	if (krp_stream_waits(s) && s->state != KRP_STREAM_OPENING)
 		krp_stream_ask(s);
+}
+
+/**
+ * krp_stream_post_begin() - A packet that was pulled is not in the NIC yet.
+ * @s: connection.
+ * @m: its header.
+ *
+ * For a caller that does not post where it pulls, or that may stand still between the two. The
+ * memory of announcements is not released before krp_stream_post_end() has been called as often.
+ *
+ * Context: any.
+ */
+static inline void krp_stream_post_begin(struct krp_stream *s, const struct krp_message *m)
+{
+	s->posting += !krp_message_bare(m->type);
+}
+
+/**
+ * krp_stream_post_end() - It was posted, or is never going to be.
+ * @s: connection.
+ * @now_ns: the clock, read after that.
+ * @m: its header.
+ *
+ * Context: any.
+ */
+static inline void krp_stream_post_end(struct krp_stream *s, __u64 now_ns,
+				       const struct krp_message *m)
+{
+	if (krp_message_bare(m->type) || !s->posting)
+		return;
+	s->posting--;
+	if (now_ns > s->posted_ns)
+		s->posted_ns = now_ns;
 }
 
 /**
@@ -320,6 +369,17 @@ static inline void krp_stream_write_end(struct krp_stream *s)
 	s->writes -= s->writes > 0;
 }
 
+/** krp_stream_full() - Whether the peer has to grant more before a message can go.
+ * @s: connection. @req: message. Context: any. Return: 1 or 0.
+ */
+static inline int krp_stream_full(const struct krp_stream *s, const struct krp_stream_req *req)
+{
+	__u32 units = krp_message_units(req->large ? KRP_MESSAGE_ANNOUNCE : KRP_MESSAGE_DATA,
+					req->length);
+
+	return s->tx_msgs_max - s->tx_msgs < 1 || s->tx_units_max - s->tx_units < units;
+}
+
 /**
  * krp_stream_may_send() - Why a message cannot be handed in.
  * @s: connection.
@@ -327,14 +387,12 @@ static inline void krp_stream_write_end(struct krp_stream *s)
  *
  * Context: any.
  * Return: 0: it can; %-EAGAIN: not now: pull until something has changed; %-ENOTCONN: not before
- * it is OPEN; %-EPIPE: this end is shut; %-EMSGSIZE; stream.error: it is DEAD.
+ * it is OPEN; %-EPIPE: this end is shut; %-EMSGSIZE; stream.error, which is none of these: it
+ * has failed.
  */
 static inline int krp_stream_may_send(const struct krp_stream *s, const struct krp_stream_req *req)
 {
-	__u32 units = krp_message_units(req->large ? KRP_MESSAGE_ANNOUNCE : KRP_MESSAGE_DATA,
-					req->length);
-
-	if (s->state == KRP_STREAM_DEAD)
+	if (s->error)
 		return s->error;
 	if (s->state != KRP_STREAM_OPEN && s->state != KRP_STREAM_PEER_SHUT)
 		return s->state < KRP_STREAM_OPEN ? -ENOTCONN : -EPIPE;
@@ -348,9 +406,7 @@ static inline int krp_stream_may_send(const struct krp_stream *s, const struct k
 		return -EAGAIN;
 	if (s->next - s->told >= s->slots - KRP_STREAM_RESERVED)
 		return -EAGAIN;
-	if (s->tx_msgs_max - s->tx_msgs < 1 || s->tx_units_max - s->tx_units < units)
-		return -EAGAIN;
-	return 0;
+	return krp_stream_full(s, req) ? -EAGAIN : 0;
 }
 
 /**
@@ -369,7 +425,8 @@ static inline int krp_stream_send(struct krp_stream *s, __u64 now_ns,
 	int err = krp_stream_may_send(s, req);
 	__u32 i = 0;
 
-	if (err == -EAGAIN && !s->starved) {
+	/* of what this end itself waits for, the peer knows nothing */
+	if (err == -EAGAIN && !s->starved && krp_stream_full(s, req)) {
 		s->starved = 1;
 		krp_stream_arm(s, now_ns);
 	}
@@ -434,11 +491,11 @@ static inline int krp_stream_cancel(struct krp_stream *s, __u64 now_ns, __u64 co
  * @now_ns: the clock.
  *
  * Context: any.
- * Return: 0; %-ENOTCONN: it is not OPEN yet; %-EALREADY; stream.error: it is DEAD.
+ * Return: 0; %-ENOTCONN: it is not OPEN yet; %-EALREADY; stream.error: it has failed.
  */
 static inline int krp_stream_shut(struct krp_stream *s, __u64 now_ns)
 {
-	if (s->state == KRP_STREAM_DEAD)
+	if (s->error)
 		return s->error;
 	if (s->state < KRP_STREAM_OPEN)
 		return -ENOTCONN;
@@ -491,7 +548,9 @@ static inline void krp_stream_budget(struct krp_stream *s, __u32 msgs, __u32 uni
  * @now_ns: the clock.
  * @seq: its name, from the header of ANNOUNCE.
  *
- * To be asked before each READ is handed to the NIC. krp_stream_fetched() ends it.
+ * To be asked before each READ is handed to the NIC: what it says is over when lease_ms since
+ * stream.heard_ns are, and a READ that has not left the NIC within half of krp_fetch.margin_ms
+ * after that is taken back. krp_stream_fetched() ends it.
  *
  * Context: any.
  * Return: 0; %-EAGAIN: the peer is asked whether it is still there, pull until something has come;
@@ -536,15 +595,25 @@ static inline int krp_stream_fetched(struct krp_stream *s, __u64 seq, __u32 stat
 /**
  * krp_stream_again() - An OPEN has come that this connection was made of.
  * @s: connection; it is @s if krp_listen_same() says so.
+ * @now_ns: the clock.
+ *
+ * One that comes later than an honest opener's can is not answered.
  *
  * Context: any.
  */
-static inline void krp_stream_again(struct krp_stream *s)
+static inline void krp_stream_again(struct krp_stream *s, __u64 now_ns)
 {
 	s->repeats++;
-	s->owe_accept |= !s->confirmed && krp_stream_live(s->state);
-	if (s->state == KRP_STREAM_DEAD)
-		s->refuse = KRP_REFUSE_ABORT;
+	if (now_ns - s->since_ns >= KRP_STREAM_KNOWN_NS)
+		return;
+	s->owe_wait = s->state == KRP_STREAM_OFFERED && s->open.pass;
+	if (s->state == KRP_STREAM_DEAD && !s->refuse)
+		s->refuse = s->said ? s->said : KRP_REFUSE_ABORT;
+	if (!krp_stream_unconfirmed(s))
+		return;
+	s->owe_accept = 1;
+	s->asked_ns = 0; /* it is there */
+	s->doom_ns = 0;
 }
 
 #endif /* KRP_STREAM_H */

@@ -8,6 +8,20 @@
 
 #include "krp_stream_out.h"
 
+/** krp_stream_ends() - Whether REFUSE with that status may come now. @s: connection. @m: it.
+ *
+ * What only answers an OPEN was overtaken by ACCEPT if it comes later.
+ *
+ * Context: any. Return: 1 or 0.
+ */
+static inline int krp_stream_ends(const struct krp_stream *s, const struct krp_message *m)
+{
+	__u32 status = krp_le32_to_cpu(m->imm);
+
+	return s->state == KRP_STREAM_OPENING || status == KRP_REFUSE_UNKNOWN ||
+	       status == KRP_REFUSE_ABORT || status == KRP_REFUSE_BROKEN;
+}
+
 /**
  * krp_stream_mine() - Whether a packet is of this connection.
  * @s: connection.
@@ -24,8 +38,8 @@ static inline int krp_stream_mine(const struct krp_stream *s, const struct krp_m
 		return 0;
 	/* the peer does not know the connection any more, so its queue and life may be others */
 	if (m->type == KRP_MESSAGE_REFUSE && m->flags & KRP_MESSAGE_ECHO)
-		return s->peer_tag && tag == s->peer_tag;
-	if (tag != s->tag)
+		return s->peer_tag && tag == s->peer_tag && krp_stream_ends(s, m);
+	if (tag != s->tag || (m->type == KRP_MESSAGE_REFUSE && !krp_stream_ends(s, m)))
 		return 0;
 	if (s->state == KRP_STREAM_OPENING && m->type == KRP_MESSAGE_REFUSE)
 		return 1; /* KRP_REFUSE_STALE is another life's */
@@ -34,7 +48,7 @@ static inline int krp_stream_mine(const struct krp_stream *s, const struct krp_m
 		return 0;
 	if (s->state == KRP_STREAM_OPENING)
 		return m->type == KRP_MESSAGE_CHALLENGE || m->type == KRP_MESSAGE_ACCEPT;
-	return krp_le32_to_cpu(m->src) == s->dst;
+	return m->type != KRP_MESSAGE_CHALLENGE && krp_le32_to_cpu(m->src) == s->dst;
 }
 
 /** krp_stream_broken() - The peer has broken a rule. @s: connection. @now_ns: the clock.
@@ -67,17 +81,19 @@ static inline void krp_stream_refused(struct krp_stream *s, __u64 now_ns,
 				      const struct krp_message *m)
 {
 	__u32 status = krp_le32_to_cpu(m->imm);
-	int other = krp_le64_to_cpu(m->generation) != s->peer_generation;
 
 	/* it has had all, and has forgotten us before it could acknowledge CLOSE once more */
-	if (s->state == KRP_STREAM_CLOSING && status == KRP_REFUSE_UNKNOWN && !other &&
-	    s->una + 1 == s->next && krp_stream_at(s, s->una)->type == KRP_MESSAGE_CLOSE &&
+	if (s->state == KRP_STREAM_CLOSING && status == KRP_REFUSE_UNKNOWN &&
+	    krp_le64_to_cpu(m->generation) == s->peer_generation &&
+	    (s->una == s->next ||
+	     (s->una + 1 == s->next && krp_stream_at(s, s->una)->type == KRP_MESSAGE_CLOSE)) &&
 	    s->sent == s->next && !krp_stream_holds(s) && !krp_stream_fetching(s)) {
 		memset(s->fetch, 0, sizeof(s->fetch));
 		s->una = s->next;
 		return;
 	}
-	krp_stream_die(s, now_ns, krp_refuse_errno(status), other);
+	/* whoever says of itself to be another life may READ on: only the table is believed */
+	krp_stream_die(s, now_ns, krp_refuse_errno(status), 0);
 }
 
 /** krp_stream_granted() - Take the grants of a header. @s: connection. @m: it, not an old one.
@@ -220,6 +236,7 @@ static inline enum krp_stream_verdict krp_stream_take_window(struct krp_stream *
 	f->rkey = krp_le32_to_cpu(body->rkey);
 	f->imm = krp_le32_to_cpu(m->imm);
 	f->lease_ms = krp_le32_to_cpu(body->lease_ms);
+	f->margin_ms = krp_le32_to_cpu(body->margin_ms);
 	f->state = KRP_FETCH_OFFERED;
 	return KRP_STREAM_ANNOUNCED;
 }
@@ -342,6 +359,7 @@ static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, 
 	}
 	s->heard_ns = arrived_ns > s->heard_ns ? arrived_ns : s->heard_ns;
 	s->asked_ns = 0;
+	s->doom_ns = 0;
 	s->asking = 0;
 	if (m->type == KRP_MESSAGE_REFUSE)
 		krp_stream_refused(s, now_ns, m);
@@ -365,7 +383,8 @@ static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, 
 		krp_stream_refer_came(s, now_ns, m);
 	if (m->type == KRP_MESSAGE_CREDIT)
 		krp_stream_credit(s, now_ns, m);
-	if (m->type == KRP_MESSAGE_PROBE) {
+	/* ACCEPT again: its sender does not know that it has been heard */
+	if (m->type == KRP_MESSAGE_PROBE || m->type == KRP_MESSAGE_ACCEPT) {
 		s->owe_answer = 1;
 		s->owe_gap |= krp_le64_to_cpu(m->seq) > s->expect;
 	}

@@ -22,7 +22,8 @@ static inline int krp_stream_waits(const struct krp_stream *s)
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
 		if (s->hold[i].state == KRP_HOLD_HELD || s->fetch[i].state == KRP_FETCH_ENDED)
 			return 1;
-	return s->una < s->next || s->starved || s->asking || s->close_due;
+	return s->una < s->next || s->starved || s->asking || s->close_due ||
+	       krp_stream_unconfirmed(s);
 }
 
 /** krp_stream_arm() - Set the alarm if something is awaited and none is set. @s: connection.
@@ -63,7 +64,11 @@ static inline __u64 krp_stream_hold_ns(const struct krp_stream *s)
 {
 	__u64 ms = s->conf->lease_ms + 2ULL * s->conf->margin_ms;
 
-	return s->other_life ? 0 : s->posted_ns + ms * KRP_STREAM_NS_PER_MS;
+	if (s->other_life)
+		return 0;
+	if (s->posting)
+		return KRP_STREAM_FOREVER_NS;
+	return s->posted_ns + ms * KRP_STREAM_NS_PER_MS;
 }
 
 /**
@@ -103,6 +108,7 @@ static inline void krp_stream_die(struct krp_stream *s, __u64 now_ns, int err, i
 	s->close_due = 0;
 	s->starved = 0;
 	s->asking = 0;
+	s->doom_ns = 0;
 	s->news |= 1U << KRP_STREAM_DIED;
 	krp_stream_arm(s, now_ns);
 }
@@ -145,7 +151,10 @@ static inline void krp_stream_ask(struct krp_stream *s)
 {
 	__u32 i;
 
-	s->owe_probe = 1;
+	/* an opener that has not heard ACCEPT understands nothing else */
+	if (krp_stream_unconfirmed(s))
+		s->owe_accept = 1;
+	s->owe_probe = !s->owe_accept;
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
 		s->fetch[i].due = s->fetch[i].state == KRP_FETCH_ENDED;
 		if (s->hold[i].cancel)
@@ -153,20 +162,53 @@ static inline void krp_stream_ask(struct krp_stream *s)
 	}
 }
 
+/** krp_stream_silent() - Whether the peer has been silent for too long. @s: connection.
+ * @now_ns: the clock. Context: any. Return: 1 or 0.
+ */
+static inline int krp_stream_silent(const struct krp_stream *s, __u64 now_ns)
+{
+	__u64 silence_ns = s->conf->silence_ns;
+
+	if (s->state == KRP_STREAM_OPENING && now_ns - s->since_ns >= KRP_STREAM_OPEN_NS)
+		return 1;
+	if ((s->state != KRP_STREAM_OPENING && !krp_stream_live(s->state)) ||
+	    s->state == KRP_STREAM_LINGER)
+		return 0;
+	/* an opener repeats its OPEN for no longer, so it is not there any more */
+	if (krp_stream_unconfirmed(s) && (!silence_ns || silence_ns > KRP_STREAM_OPEN_NS))
+		silence_ns = KRP_STREAM_OPEN_NS;
+	return silence_ns && s->asked_ns && now_ns - s->asked_ns >= silence_ns;
+}
+
+/** krp_stream_doom() - Give up a peer that is silent, at the second look. @s: connection.
+ * @now_ns: the clock.
+ *
+ * The first look may be that of a caller that has stood still, and has the answer in its receive
+ * queue: it gets the time to say so.
+ *
+ * Context: any.
+ */
+static inline void krp_stream_doom(struct krp_stream *s, __u64 now_ns)
+{
+	if (!krp_stream_silent(s, now_ns))
+		s->doom_ns = 0;
+	else if (!s->doom_ns)
+		s->doom_ns = now_ns + s->conf->retry_ns;
+	else if (now_ns >= s->doom_ns)
+		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
+}
+
 /** krp_stream_due() - Do what the clock says. @s: connection. @now_ns: the clock. Context: any. */
 static inline void krp_stream_due(struct krp_stream *s, __u64 now_ns)
 {
-	if (s->state == KRP_STREAM_OPENING &&
-	    now_ns - s->since_ns >= KRP_MESSAGE_OPEN_MS * KRP_STREAM_NS_PER_MS)
+	/* its opener has given up, and has forgotten it */
+	if (s->state == KRP_STREAM_OFFERED && now_ns - s->since_ns >= KRP_STREAM_OPEN_NS)
 		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
+	krp_stream_doom(s, now_ns);
 	krp_stream_linger(s, now_ns);
 	krp_stream_arm(s, now_ns);
 	if (now_ns < s->retry_at_ns)
 		return;
-	if (s->conf->silence_ns && s->asked_ns && now_ns - s->asked_ns >= s->conf->silence_ns) {
-		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
-		return;
-	}
 	if (s->state == KRP_STREAM_OPENING)
 		s->sent = s->una;
 	else
@@ -238,8 +280,6 @@ static inline int krp_stream_large(struct krp_stream *s, struct krp_stream_todo 
  */
 static inline int krp_stream_event(struct krp_stream *s, __u64 now_ns, struct krp_stream_todo *ret)
 {
-	__u64 known_ns =
-		(__u64)(KRP_MESSAGE_OPEN_MS + KRP_MESSAGE_MARGIN_MS) * KRP_STREAM_NS_PER_MS;
 	unsigned int what = KRP_STREAM_OPENED;
 
 	if (krp_stream_ended(s, ret) || krp_stream_large(s, ret))
@@ -252,8 +292,10 @@ static inline int krp_stream_event(struct krp_stream *s, __u64 now_ns, struct kr
 	ret->what = (enum krp_stream_do)what;
 	ret->err = what == KRP_STREAM_DIED ? s->error : 0;
 	ret->number = what == KRP_STREAM_PASS ? krp_le64_to_cpu(s->open.pass) : 0;
-	if (what == KRP_STREAM_FORGET && !s->opener && now_ns - s->since_ns < known_ns)
-		ret->until_ns = s->since_ns + known_ns;
+	if (what != KRP_STREAM_FORGET || s->opener || now_ns - s->since_ns >= KRP_STREAM_KNOWN_NS)
+		return 1;
+	ret->until_ns = s->since_ns + KRP_STREAM_KNOWN_NS;
+	ret->number = s->said ? s->said : KRP_REFUSE_ABORT;
 	return 1;
 }
 
@@ -321,8 +363,10 @@ static inline void krp_stream_fill(struct krp_stream *s, __u64 now_ns, struct kr
 	m->src = krp_cpu_to_le32(s->src);
 	m->dst = krp_cpu_to_le32(s->dst);
 	m->generation = krp_cpu_to_le64(s->generation);
-	s->posted_ns = now_ns;
-	if (type == KRP_MESSAGE_REFUSE)
+	/* REFUSE ends the peer's READs; having it repeated must not make us hold memory */
+	if (!krp_message_bare(type) || KRP_MUTANT("refuse holds"))
+		s->posted_ns = now_ns;
+	if (krp_message_bare(type))
 		return;
 	if (type != KRP_MESSAGE_OPEN)
 		m->held = krp_cpu_to_le16(krp_stream_held(s));
@@ -345,7 +389,8 @@ static inline int krp_stream_pump(struct krp_stream *s, __u64 now_ns, struct krp
 {
 	const struct krp_stream_slot *slot = krp_stream_at(s, s->sent);
 
-	if (s->sent == s->next || now_ns < s->off_ns)
+	if (s->sent == s->next || now_ns < s->off_ns ||
+	    (slot->type == KRP_MESSAGE_OPEN && now_ns - s->since_ns >= KRP_STREAM_OPEN_NS))
 		return 0;
 	krp_stream_fill(s, now_ns, ret, slot->type, slot->flags);
 	ret->packet.seq = krp_cpu_to_le64(s->sent);
@@ -437,13 +482,22 @@ static inline int krp_stream_answer(struct krp_stream *s, __u64 now_ns, struct k
 	if (s->refuse && s->state == KRP_STREAM_DEAD) {
 		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_REFUSE, 0);
 		ret->packet.imm = krp_cpu_to_le32(s->refuse);
+		s->said = s->said ? s->said : s->refuse;
 		s->refuse = 0;
+		return 1;
+	}
+	if (s->owe_wait && s->state == KRP_STREAM_OFFERED) {
+		s->owe_wait = 0;
+		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_CHALLENGE, 0);
+		ret->body.challenge.pass = s->open.pass;
 		return 1;
 	}
 	if (!krp_stream_live(s->state))
 		return 0;
 	if (s->owe_accept) {
 		s->owe_accept = 0;
+		if (!s->confirmed && !s->asked_ns)
+			s->asked_ns = now_ns;
 		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_ACCEPT, 0);
 		ret->body.accept = s->accept;
 		return 1;
@@ -486,8 +540,10 @@ static inline __u64 krp_stream_until_ns(const struct krp_stream *s)
 		at_ns = s->forget_ns;
 	else if (s->state == KRP_STREAM_DEAD && krp_stream_holds(s))
 		at_ns = krp_stream_hold_ns(s);
-	else if (s->state == KRP_STREAM_OPENING)
-		at_ns = s->since_ns + KRP_MESSAGE_OPEN_MS * KRP_STREAM_NS_PER_MS;
+	else if (s->doom_ns)
+		at_ns = s->doom_ns;
+	else if (s->state == KRP_STREAM_OPENING || s->state == KRP_STREAM_OFFERED)
+		at_ns = s->since_ns + KRP_STREAM_OPEN_NS;
 	until_ns = at_ns < until_ns ? at_ns : until_ns;
 	if (!krp_stream_live(s->state))
 		return until_ns;

@@ -21,6 +21,10 @@
 #define KRP_STREAM_RESERVED 1 /* slot that only CLOSE uses */
 #define KRP_STREAM_SLOTS_MIN 4
 #define KRP_STREAM_WINDOW_MAX 4096 /* messages that an end may grant at once */
+#define KRP_STREAM_PAUSE_MAX_NS (3600000ULL * KRP_STREAM_NS_PER_MS)
+#define KRP_STREAM_OPEN_NS (KRP_MESSAGE_OPEN_MS * KRP_STREAM_NS_PER_MS)
+/* an OPEN that comes later than this after the first one is nobody's */
+#define KRP_STREAM_KNOWN_NS ((KRP_MESSAGE_OPEN_MS + KRP_MESSAGE_MARGIN_MS) * KRP_STREAM_NS_PER_MS)
 
 /**
  * enum krp_stream_state - Where a connection is, as one end sees it.
@@ -64,7 +68,7 @@ enum krp_stream_state {
  * @KRP_STREAM_ENDED: the peer sends no message any more; all that it sent have come.
  * @KRP_STREAM_DIED: the connection has failed, see todo.err.
  * @KRP_STREAM_FORGET: the machine is not needed any more. Know an OPEN like stream.open again
- *	until todo.until_ns, if that is not 0.
+ *	until todo.until_ns, if that is not 0, and refuse it with status todo.number.
  */
 enum krp_stream_do {
 	KRP_STREAM_WAIT,
@@ -94,10 +98,10 @@ enum krp_stream_verdict {
 /**
  * struct krp_stream_conf - What a user of the machine decides; shared by connections.
  * @retry_ns: pause after which a first question follows, if nothing is heard.
- * @retry_max_ns: the longest pause between two.
- * @ack_ns: how long an acknowledgement may wait for company.
+ * @retry_max_ns: the longest pause between two, KRP_STREAM_PAUSE_MAX_NS at most.
+ * @ack_ns: how long an acknowledgement may wait for company; likewise.
  * @silence_ns: a peer that is asked and not heard for that long is dead; 0: never.
- * @linger_ns: length of KRP_STREAM_LINGER.
+ * @linger_ns: length of KRP_STREAM_LINGER; likewise.
  * @msgs: window in messages, 1 to KRP_STREAM_WINDOW_MAX.
  * @units: window in units, at least KRP_MESSAGE_UNITS_MAX.
  * @lease_ms: krp_message_announce.lease_ms.
@@ -163,10 +167,10 @@ enum krp_fetch_state {
  * @rkey: remote key.
  * @imm: immediate.
  * @lease_ms: see krp_message.h.
+ * @margin_ms: a READ that has not left the NIC within half of it is taken back.
  * @state: enum krp_fetch_state.
  * @status: of DONE.
  * @due: DONE is to be sent.
- * @rsvd: unused.
  */
 struct krp_fetch {
 	__u64 seq;
@@ -175,10 +179,10 @@ struct krp_fetch {
 	__u32 rkey;
 	__u32 imm;
 	__u32 lease_ms;
+	__u32 margin_ms;
 	__u8 state;
 	__u8 status;
 	__u8 due;
-	__u8 rsvd[5];
 };
 
 /**
@@ -243,7 +247,7 @@ struct krp_stream_req {
  * struct krp_stream_todo - What krp_stream_next() says.
  * @what: enum krp_stream_do.
  * @err: outcome, negative errno or 0.
- * @number: pass, or name of an announcement.
+ * @number: pass, name of an announcement, or KRP_REFUSE_*.
  * @cookie: the caller's name of a message.
  * @until_ns: see enum krp_stream_do.
  * @bytes: of @packet.
@@ -263,6 +267,7 @@ struct krp_stream_todo {
 	union {
 		struct krp_message_open open;
 		struct krp_message_accept accept;
+		struct krp_message_challenge challenge;
 		struct krp_message_announce announce;
 		struct krp_message_ref ref;
 	} body;
@@ -315,17 +320,21 @@ struct krp_stream_todo {
  * @off_ns: nothing numbered is sent until then, because the peer was busy.
  * @heard_ns: a moment before which the last message had not come.
  * @asked_ns: since when the peer is asked and not heard; 0: it is not.
- * @posted_ns: when something was last sent.
+ * @posted_ns: when something that keeps a lease of the peer alive was last sent.
+ * @doom_ns: a last question is asked, and not heard by then the peer is dead; 0: no.
  * @since_ns: when OPEN was first sent or came.
  * @forget_ns: LINGER: when that is over.
  * @back_ns: when messages from @back on were last sent again because of a gap.
  * @back: see @back_ns.
  * @gap: which missing message was reported last.
  * @refuse: status of a REFUSE to be sent.
+ * @said: status of the first one that was.
+ * @posting: packets between krp_stream_post_begin() and krp_stream_post_end().
  * @starved: the caller wants to send, and may not.
  * @asking: it wants to fetch, and may not before the peer is heard.
  * @close_due: CLOSE is to be sent.
  * @owe_accept: ACCEPT is to be sent.
+ * @owe_wait: OFFERED: CHALLENGE, which says that this end is there, is.
  * @owe_gap: CREDIT with KRP_MESSAGE_GAP is.
  * @owe_busy: CREDIT with KRP_MESSAGE_BUSY is.
  * @owe_answer: CREDIT is.
@@ -385,16 +394,20 @@ struct krp_stream {
 	__u64 heard_ns;
 	__u64 asked_ns;
 	__u64 posted_ns;
+	__u64 doom_ns;
 	__u64 since_ns;
 	__u64 forget_ns;
 	__u64 back_ns;
 	__u64 back;
 	__u64 gap;
 	__u32 refuse;
+	__u32 said;
+	__u32 posting;
 	__u8 starved;
 	__u8 asking;
 	__u8 close_due;
 	__u8 owe_accept;
+	__u8 owe_wait;
 	__u8 owe_gap;
 	__u8 owe_busy;
 	__u8 owe_answer;
@@ -419,6 +432,14 @@ KRP_STATIC_ASSERT(KRP_STREAM_SLOTS_MIN > KRP_STREAM_RESERVED, "KRP_STREAM_SLOTS_
 static inline int krp_stream_live(unsigned int state)
 {
 	return state >= KRP_STREAM_OPEN && state <= KRP_STREAM_LINGER;
+}
+
+/** krp_stream_unconfirmed() - Whether nothing shows yet that the opener has heard ACCEPT.
+ * @s: connection. Context: any. Return: 1 or 0.
+ */
+static inline int krp_stream_unconfirmed(const struct krp_stream *s)
+{
+	return krp_stream_live(s->state) && !s->opener && !s->confirmed;
 }
 
 /**

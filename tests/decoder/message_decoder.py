@@ -20,7 +20,7 @@ BODIES = {OPEN: 136, ACCEPT: 48, CHALLENGE: 8, ANNOUNCE: 24, DONE: 8, CANCEL: 8}
 FLAGS = {OPEN: 0x01, DATA: 0x06, ANNOUNCE: 0x04, CREDIT: 0x18, REFUSE: 0x20}
 BARE = (CHALLENGE, REFUSE)
 PACKET_MAX, HEADER, LARGE_MAX, USER_MAX, ANNOUNCED_MAX = 4096, 64, 1 << 30, 32, 16
-CODES = 11
+STATUS = {REFUSE: range(1, 8), DONE: (0, 8, 9, 10)}
 LEASE, MARGIN = range(50, 10001), range(100, 10001)
 
 
@@ -70,8 +70,8 @@ def check_header(head):
                OPEN: range(0, PACKET_MAX - HEADER - BODIES[OPEN] + 1)}
     allowed = range(0, 1) if opens and not head["flags"] else lengths.get(kind, range(0, 1))
     need(head["length"] in allowed, "length")
-    if kind in (REFUSE, DONE):
-        need((head["imm"] or kind == DONE) and head["imm"] < CODES, "imm")
+    if kind in STATUS:
+        need(head["imm"] in STATUS[kind], "imm")
     elif kind not in (DATA, ANNOUNCE) and not (opens and head["flags"]):
         need(head["imm"] == 0, "imm")
 

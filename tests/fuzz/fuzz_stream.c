@@ -64,6 +64,9 @@ static void fz_pull(struct fz_peer *p)
 		case KRP_STREAM_SEND:
 			FZ_ASSERT(krp_message_check(&todo.packet, todo.bytes + todo.payload) ==
 				  KRP_MESSAGE_OK);
+			krp_stream_post_begin(&p->s, &todo.packet);
+			krp_stream_post_end(&p->s, p->now_ns, &todo.packet);
+			FZ_ASSERT(!p->s.posting);
 			break;
 		case KRP_STREAM_COMPLETE:
 		case KRP_STREAM_RELEASE:
@@ -78,6 +81,7 @@ static void fz_pull(struct fz_peer *p)
 		FZ_ASSERT(!krp_stream_wrong(&p->s));
 	}
 	FZ_ASSERT(todo.until_ns > p->now_ns);
+	FZ_ASSERT(p->s.error != -EAGAIN && (p->s.state != KRP_STREAM_DEAD || p->s.error));
 	FZ_ASSERT(p->s.state == KRP_STREAM_GONE || todo.until_ns != 0);
 }
 
@@ -127,7 +131,8 @@ static void fz_packet_comes(struct fz_peer *p, struct fz_stream *in)
 	bytes += krp_message_payload(&packet.m);
 	if (bytes > sizeof(packet) || krp_message_check(&packet, bytes) != KRP_MESSAGE_OK)
 		return;
-	verdict = krp_stream_received(&p->s, p->now_ns, p->now_ns, &packet.m, help & 0x80 ? 0 : 1);
+	verdict = krp_stream_received(&p->s, p->now_ns, p->now_ns - (help & 0x70U) * FZ_MS,
+				      &packet.m, help & 0x80 ? 0 : 1);
 	if (verdict == KRP_STREAM_DROPPED)
 		return;
 	FZ_ASSERT(msgs && !(help & 0x80));
@@ -147,7 +152,7 @@ static void fz_program(struct fz_peer *p, struct fz_stream *in)
 				      .notify = with >> 2 & 1 };
 	int err;
 
-	switch (what % 9) {
+	switch (what % 10) {
 	case 0:
 		if (p->out[with])
 			break;
@@ -175,6 +180,9 @@ static void fz_program(struct fz_peer *p, struct fz_stream *in)
 	case 6:
 		krp_stream_budget(&p->s, with % 6, with);
 		break;
+	case 8:
+		krp_stream_again(&p->s, p->now_ns);
+		break;
 	case 7:
 		if (with < 64)
 			krp_stream_shut(&p->s, p->now_ns);
@@ -184,6 +192,88 @@ static void fz_program(struct fz_peer *p, struct fz_stream *in)
 			krp_stream_abort(&p->s, p->now_ns, KRP_REFUSE_ABORT);
 		else if (with < 16)
 			krp_stream_lost(&p->s, p->now_ns, -ECONNRESET, with);
+		break;
+	}
+}
+
+/* A packet of a stranger, most times an OPEN. Return: bytes; 0: it is malformed. */
+static __u32 fz_any(const struct fz_peer *p, struct fz_stream *in, struct fz_packet *packet,
+		    __u8 bits)
+{
+	struct krp_message *m = &packet->m;
+	__u32 bytes;
+
+	memset(packet, 0, sizeof(*packet));
+	fz_take(in, m, sizeof(*m));
+	fz_help(p, packet, bits & FZ_NEAR);
+	if (bits & FZ_OURS) {
+		m->type = KRP_MESSAGE_OPEN;
+		m->flags &= KRP_MESSAGE_PAYLOAD;
+		m->held = 0;
+		m->tag = 0;
+		m->dst = krp_cpu_to_le32(300);
+		m->seq = krp_cpu_to_le64(1);
+		m->ack = m->seq;
+		m->length = 0;
+		m->imm = 0;
+	}
+	bytes = (__u32)sizeof(*m) + krp_message_body(m->type);
+	fz_take(in, packet->body, bytes - sizeof(*m));
+	bytes += krp_message_payload(m);
+	if (bytes > sizeof(*packet) || krp_message_check(packet, bytes) != KRP_MESSAGE_OK)
+		return 0;
+	return bytes;
+}
+
+/* An OPEN, or anything, that is no connection's: what is answered is well-formed and shorter. */
+static void fz_stranger(struct fz_peer *p, struct fz_stream *in)
+{
+	static struct fz_packet packet;
+	struct krp_stream_todo answer;
+	struct krp_value record;
+	__u32 status = 0, bytes;
+	struct krp_listen_facts facts = { .pass = 1 + fz_byte(in), .generation = fz_byte(in) };
+	struct krp_listen_desk desk = { .max = 1 };
+	__u8 bits = fz_byte(in);
+
+	bytes = fz_any(p, in, &packet, bits);
+	if (!bytes)
+		return;
+	memset(&answer, 0, sizeof(answer));
+	if (krp_listen_unknown(&packet.m, 7, &answer.packet))
+		FZ_ASSERT(!krp_message_check(&answer.packet, sizeof(answer.packet)));
+	if (packet.m.type != KRP_MESSAGE_OPEN)
+		return;
+	memcpy(&record, packet.body + KRP_GID_BYTES, sizeof(record));
+	facts.record = bits & 0x10 ? NULL : &record;
+	facts.fresh = bits >> 2 & 1;
+	facts.buried = bits >> 3 & 1;
+	facts.service = bits >> 5 & 1;
+	facts.room = bits >> 6 & 1;
+	if (krp_listen_same(&p->s, &packet.m)) {
+		krp_stream_again(&p->s, p->now_ns);
+		return;
+	}
+	if (krp_listen_look_begin(&desk, packet.body, bits & 0x80))
+		krp_listen_look_end(&desk, p->now_ns, packet.body, bits & 0x10 ? -ENOENT : 0);
+	FZ_ASSERT(desk.busy + desk.strange == 0);
+	switch (krp_listen_judge(&packet.m, &facts, &status)) {
+	case KRP_LISTEN_CHALLENGE:
+		krp_listen_challenge(&packet.m, facts.pass, 7, &answer.packet,
+				     &answer.body.challenge);
+		FZ_ASSERT(sizeof(answer.packet) + 8 < bytes);
+		FZ_ASSERT(!krp_message_check(&answer.packet, sizeof(answer.packet) + 8));
+		break;
+	case KRP_LISTEN_REFUSE:
+		krp_listen_refuse(&packet.m, status, 7, &answer.packet);
+		FZ_ASSERT(!krp_message_check(&answer.packet, sizeof(answer.packet)));
+		break;
+	case KRP_LISTEN_OFFER:
+		FZ_ASSERT(facts.room && facts.service && !facts.buried && facts.record);
+		FZ_ASSERT(krp_le64_to_cpu(((struct krp_message_open *)packet.body)->pass) ==
+			  facts.pass);
+		break;
+	default:
 		break;
 	}
 }
@@ -198,8 +288,9 @@ static void fz_begin(struct fz_peer *p, __u8 opener)
 	open.value.dct.port = 1;
 	open.value.generation = krp_cpu_to_le64(5);
 	open.peer_generation = krp_cpu_to_le64(6);
+	open.pass = krp_cpu_to_le64(3);
 	FZ_ASSERT(!krp_stream_init(&p->s, &fz_conf, p->slot, FZ_SLOTS));
-	if (opener) {
+	if (opener & 1) {
 		FZ_ASSERT(!krp_stream_connect(&p->s, p->now_ns, 1, 300, &open, NULL));
 		return;
 	}
@@ -209,26 +300,31 @@ static void fz_begin(struct fz_peer *p, __u8 opener)
 	packet.m.units = krp_cpu_to_le32(100);
 	memcpy(packet.body, &open, sizeof(open));
 	krp_stream_offer(&p->s, p->now_ns, p->now_ns, &packet.m, 1, 12);
-	FZ_ASSERT(!krp_stream_accept(&p->s, "x", 1));
+	if (opener & 2)
+		krp_stream_again(&p->s, p->now_ns);
+	else
+		FZ_ASSERT(!krp_stream_accept(&p->s, "x", 1));
 }
 
 /* The program ends; the machine has to, too. */
 static void fz_finish(struct fz_peer *p)
 {
 	struct krp_stream_todo todo;
+	__u64 over_ns = p->now_ns + 10000 * FZ_MS;
 	unsigned int i;
 
 	krp_stream_abort(&p->s, p->now_ns, KRP_REFUSE_ABORT);
 	fz_pull(p);
 	for (i = 0; i < p->fetches; i++)
 		krp_stream_fetched(&p->s, p->fetch[i], 0);
-	for (i = 0; i < 10 && !p->forgotten; i++) {
+	for (i = 0; i < 100 && !p->forgotten; i++) {
 		fz_pull(p);
 		if (p->forgotten)
 			break;
 		FZ_ASSERT(krp_stream_next(&p->s, p->now_ns, &todo) == KRP_STREAM_WAIT);
-		FZ_ASSERT(todo.until_ns != KRP_STREAM_FOREVER_NS);
-		p->now_ns = todo.until_ns;
+		FZ_ASSERT(todo.until_ns <= over_ns);
+		p->now_ns += (todo.until_ns - p->now_ns + 1) / 2;
+		krp_stream_again(&p->s, p->now_ns); /* whatever the peer asks meanwhile */
 	}
 	FZ_ASSERT(p->forgotten && p->s.state == KRP_STREAM_GONE);
 	FZ_ASSERT(p->handed == p->ended);
@@ -242,7 +338,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	FZ_ASSERT(p);
 	p->now_ns = 1000 * FZ_MS;
-	fz_begin(p, fz_byte(&in) & 1);
+	fz_begin(p, fz_byte(&in));
 	fz_pull(p);
 	for (step = 0; in.size && step < FZ_STEPS && !p->forgotten && p->fetches < 255; step++) {
 		__u8 what = fz_byte(&in);
@@ -251,6 +347,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fz_packet_comes(p, &in);
 		else if (what < 224)
 			fz_program(p, &in);
+		else if (what == 255)
+			fz_stranger(p, &in);
 		else
 			p->now_ns += (1ULL << (what & 31)) + 1;
 		fz_pull(p);

@@ -75,6 +75,9 @@ class Messages(unittest.TestCase):
             packets += [vector[:nr] for nr in range(0, len(vector), 5)] + [vector + b"\0"]
         wraps = VECTORS["ANNOUNCE"]
         packets.append(wraps[:64] + b"\xff" * 8 + wraps[72:])
+        for kind in ("REFUSE", "DONE"):
+            packets += [VECTORS[kind][:60] + bytes([status, 0, 0, 0]) + VECTORS[kind][64:]
+                        for status in range(13)]
         verdicts = said(packets)
         self.assertEqual(len(verdicts), len(packets))
         for packet, verdict in zip(packets, verdicts):

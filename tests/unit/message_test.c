@@ -227,7 +227,14 @@ static void test_rules_of_the_header(void **state)
 	BREAKS(CREDIT, m.imm, 1, IMM);
 	BREAKS(REFUSE, m.imm, 0, IMM);
 	BREAKS(REFUSE, m.imm, KRP_REFUSE_CODES, IMM);
+	BREAKS(REFUSE, m.imm, KRP_REFUSE_CANCELLED, IMM); /* that is DONE's */
+	BREAKS(REFUSE, m.imm, KRP_REFUSE_FAULT, IMM);
+	HOLDS(REFUSE, m.imm, KRP_REFUSE_BROKEN);
 	BREAKS(DONE, m.imm, KRP_REFUSE_CODES, IMM);
+	BREAKS(DONE, m.imm, KRP_REFUSE_SERVICE, IMM);
+	BREAKS(DONE, m.imm, KRP_REFUSE_BACKLOG, IMM);
+	BREAKS(DONE, m.imm, KRP_REFUSE_BROKEN, IMM);
+	HOLDS(DONE, m.imm, KRP_REFUSE_CANCELLED);
 	HOLDS(DONE, m.imm, 0);
 }
 
@@ -288,7 +295,7 @@ static void test_names(void **state)
 	assert_string_equal(krp_message_name(KRP_MESSAGE_TYPES), "unknown");
 	assert_int_equal(krp_refuse_errno(0), 0);
 	for (i = 1; i < KRP_REFUSE_CODES; i++)
-		assert_true(krp_refuse_errno(i) < 0);
+		assert_true(krp_refuse_errno(i) < 0 && krp_refuse_errno(i) != -EAGAIN);
 	assert_int_equal(krp_refuse_errno(KRP_REFUSE_CODES), -EPROTO);
 }
 

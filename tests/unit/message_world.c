@@ -13,6 +13,8 @@ enum mw_kind {
 	MW_READ,
 	MW_LOST,
 	MW_STEP,
+	MW_POST,
+	MW_LOOK,
 	MW_WORLD,
 };
 
@@ -327,6 +329,9 @@ static void mw_node_begin(struct mw_world *w, uint32_t nr)
 	n->pool = w->plan.pool;
 	memset(n->pass, 0, sizeof(n->pass));
 	memset(n->tomb, 0, sizeof(n->tomb));
+	memset(&n->desk, 0, sizeof(n->desk));
+	n->desk.seed = n->secret;
+	n->desk.max = MW_LOOK_UPS;
 	memset(v, 0, sizeof(*v));
 	v->generation = krp_cpu_to_le64(n->generation);
 	v->kind = KRP_KIND_DCT;
@@ -359,7 +364,7 @@ static struct mw_end *mw_end_new(struct mw_world *w, uint32_t node, uint32_t con
 	return e;
 }
 
-static void mw_end_free(struct mw_world *w, struct mw_end *e, uint64_t until_ns)
+static void mw_end_free(struct mw_world *w, struct mw_end *e, const struct krp_stream_todo *todo)
 {
 	struct mw_way *in = mw_in(w, e);
 	struct mw_node *n = &w->node[e->node];
@@ -367,13 +372,14 @@ static void mw_end_free(struct mw_world *w, struct mw_end *e, uint64_t until_ns)
 
 	n->pool += in->delivered - e->consumed;
 	e->used = false;
-	if (!until_ns)
+	if (!todo->until_ns)
 		return;
 	while (i < MW_TOMBS - 1 && n->tomb[i].until_ns > w->now_ns)
 		i++;
 	n->tomb[i].open = e->s.open;
 	n->tomb[i].src = e->s.dst;
-	n->tomb[i].until_ns = until_ns;
+	n->tomb[i].until_ns = todo->until_ns;
+	n->tomb[i].status = (uint32_t)todo->number;
 }
 
 static void mw_ended(struct mw_world *w, struct mw_end *e, const struct krp_stream_todo *todo)
@@ -410,6 +416,33 @@ static void mw_withdrawn(struct mw_world *w, struct mw_end *e, uint64_t seq)
 	}
 }
 
+/* Post a packet that was pulled, now or later. */
+static void mw_post(struct mw_world *w, struct mw_end *e, struct mw_event *ev)
+{
+	if (!mw_once_in(w, w->plan.stall_every)) {
+		mw_send(w, ev);
+		return;
+	}
+	krp_stream_post_begin(&e->s, &ev->packet);
+	ev->kind = MW_POST;
+	ev->at_ns = w->now_ns + mw_random(w, w->plan.stall_ms * MW_MS);
+	mw_later(w, ev);
+}
+
+/* Its time has come. @e: NULL: its end has gone meanwhile. */
+static void mw_posted(struct mw_world *w, struct mw_end *e, const struct mw_event *posted)
+{
+	struct mw_event *ev = mw_event_new(w, MW_PACKET, 0);
+
+	*ev = *posted;
+	ev->kind = MW_PACKET;
+	mw_send(w, ev);
+	if (!e)
+		return;
+	krp_stream_post_end(&e->s, w->now_ns, &posted->packet);
+	mw_pull(w, e);
+}
+
 /* Return: false: the end is not there any more. */
 static bool mw_do(struct mw_world *w, struct mw_end *e, const struct krp_stream_todo *todo)
 {
@@ -422,7 +455,9 @@ static bool mw_do(struct mw_world *w, struct mw_end *e, const struct krp_stream_
 		ev->packet = todo->packet;
 		memcpy(&ev->body, &todo->body, todo->bytes - sizeof(todo->packet));
 		ev->bytes = todo->bytes + todo->payload;
-		mw_send(w, ev);
+		ev->end = (uint32_t)(e - w->end);
+		ev->life = e->queue;
+		mw_post(w, e, ev);
 		return true;
 	case KRP_STREAM_PASS:
 		w->node[e->node].pass[peer] = todo->number;
@@ -440,7 +475,7 @@ static bool mw_do(struct mw_world *w, struct mw_end *e, const struct krp_stream_
 			mw_break(w, "a connection died for no reason", (uint64_t)-todo->err);
 		return true;
 	case KRP_STREAM_FORGET:
-		mw_end_free(w, e, todo->until_ns);
+		mw_end_free(w, e, todo);
 		return false;
 	default:
 		return true;
@@ -564,8 +599,9 @@ static struct mw_end *mw_same(struct mw_world *w, uint32_t node, const struct kr
 	return NULL;
 }
 
-static bool mw_buried(const struct mw_world *w, uint32_t node, const struct krp_message *m,
-		      const struct krp_message_open *open)
+static const struct mw_tomb *mw_buried(const struct mw_world *w, uint32_t node,
+				       const struct krp_message *m,
+				       const struct krp_message_open *open)
 {
 	const struct mw_tomb *t = w->node[node].tomb;
 	unsigned int i;
@@ -573,8 +609,20 @@ static bool mw_buried(const struct mw_world *w, uint32_t node, const struct krp_
 	for (i = 0; i < MW_TOMBS; i++)
 		if (t[i].until_ns > w->now_ns && t[i].src == krp_le32_to_cpu(m->src) &&
 		    t[i].open.tag == open->tag && !memcmp(t[i].open.gid, open->gid, KRP_GID_BYTES))
-			return true;
-	return false;
+			return &t[i];
+	return NULL;
+}
+
+/* OPENs that wait for the program of a node, of @from or of all. */
+static uint32_t mw_waiting(const struct mw_world *w, uint32_t node, uint32_t from)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < w->ends; i++)
+		nr += w->end[i].used && w->end[i].node == node &&
+		      w->end[i].s.state == KRP_STREAM_OFFERED &&
+		      (from == MW_NODES_MAX || w->conn[w->end[i].conn].node[0] == from);
+	return nr;
 }
 
 static void mw_offer(struct mw_world *w, const struct mw_event *ev)
@@ -589,8 +637,23 @@ static void mw_offer(struct mw_world *w, const struct mw_event *ev)
 	krp_stream_offer(&e->s, w->now_ns, ev->at_ns, m, e->queue, mw_random(w, UINT64_MAX) | 1);
 	e->consumed = w->conn[conn].way[0].delivered;
 	e->first_length = krp_le32_to_cpu(m->length);
-	mw_step_at(w, e, w->now_ns + MW_US * mw_random(w, 4ULL * w->plan.delay_us));
+	mw_step_at(w, e, w->now_ns + w->decide_ns + MW_US * mw_random(w, 4ULL * w->plan.delay_us));
 	mw_pull(w, e);
+}
+
+/* Have a record looked up, if that may be. */
+static void mw_look_up(struct mw_world *w, const struct mw_event *open)
+{
+	struct mw_event *ev;
+
+	if (!krp_listen_look_begin(&w->node[open->to].desk, open->body.open.gid, 0))
+		return;
+	ev = mw_event_new(w, MW_LOOK, 0);
+	*ev = *open;
+	ev->kind = MW_LOOK;
+	ev->at_ns = w->now_ns + w->plan.look_us * MW_US;
+	w->look_ups++;
+	mw_later(w, ev);
 }
 
 static void mw_open_came(struct mw_world *w, const struct mw_event *ev)
@@ -600,20 +663,28 @@ static void mw_open_came(struct mw_world *w, const struct mw_event *ev)
 	struct mw_node *n = &w->node[ev->to];
 	struct krp_listen_facts facts = { .pass = mw_pass(w, ev->to, from),
 					  .generation = n->generation,
-					  .buried = mw_buried(w, ev->to, &ev->packet, open),
-					  .service = 1,
-					  .room = !w->plan.no_room };
+					  .service = 1 };
+	const struct mw_tomb *tomb = mw_buried(w, ev->to, &ev->packet, open);
 	struct mw_end *e = mw_same(w, ev->to, &ev->packet);
 	enum krp_listen_verdict verdict;
 	struct mw_event *answer;
 
 	if (e) {
-		krp_stream_again(&e->s);
+		krp_stream_again(&e->s, w->now_ns);
 		mw_pull(w, e);
 		return;
 	}
+	facts.buried = !!tomb;
+	facts.status = tomb ? tomb->status : 0;
+	facts.room = !w->plan.no_room &&
+		     krp_listen_room(MW_BACKLOG, mw_waiting(w, ev->to, MW_NODES_MAX),
+				     mw_waiting(w, ev->to, from));
+	facts.fresh = ev->kind == MW_LOOK || krp_listen_fresh(&n->desk, w->now_ns, open->gid);
+	facts.record = facts.fresh ? &w->node[from].record : NULL;
 	verdict = krp_listen_judge(&ev->packet, &facts, &status);
-	if (verdict == KRP_LISTEN_LOOK_UP) {
+	if (verdict == KRP_LISTEN_LOOK_UP && w->plan.look_us)
+		mw_look_up(w, ev);
+	if (verdict == KRP_LISTEN_LOOK_UP && !w->plan.look_us) {
 		facts.record = &w->node[from].record;
 		facts.fresh = 1;
 		verdict = krp_listen_judge(&ev->packet, &facts, &status);
@@ -776,6 +847,13 @@ static void mw_happen(struct mw_world *w, struct mw_event *ev)
 	case MW_LOST:
 		mw_lost(w, ev);
 		break;
+	case MW_POST:
+		mw_posted(w, same ? e : NULL, ev);
+		break;
+	case MW_LOOK:
+		krp_listen_look_end(&w->node[ev->to].desk, w->now_ns, ev->body.open.gid, 0);
+		mw_open_came(w, ev);
+		break;
 	case MW_STEP:
 		if (same)
 			mw_step(w, e);
@@ -822,6 +900,12 @@ const char *mw_judge(struct mw_world *w)
 	return w->broken;
 }
 
+/* Where half of all is lost, ten questions without an answer prove nothing. */
+static uint64_t mw_silence(const struct mw_plan *p)
+{
+	return (p->lose_every && p->lose_every < 5 ? 20000 : 2000) * MW_MS;
+}
+
 struct mw_world *mw_new(const struct mw_plan *plan, uint32_t nodes, uint64_t seed)
 {
 	struct mw_world *w = calloc(1, sizeof(*w));
@@ -836,6 +920,7 @@ struct mw_world *mw_new(const struct mw_plan *plan, uint32_t nodes, uint64_t see
 	w->conf = (struct krp_stream_conf){ .retry_ns = 2 * MW_MS,
 					    .retry_max_ns = 200 * MW_MS,
 					    .ack_ns = MW_MS,
+					    .silence_ns = mw_silence(plan),
 					    .linger_ns = 2000 * MW_MS,
 					    .msgs = plan->window,
 					    .units = 8 * KRP_MESSAGE_UNITS_MAX,

@@ -42,6 +42,8 @@ static inline bool mw_mutant_is(const char *what)
 #define MW_MS 1000000ULL
 #define MW_US 1000ULL
 #define MW_NEVER 0xff
+#define MW_LOOK_UPS 4
+#define MW_BACKLOG 512
 
 /**
  * enum mw_blow - What happens to a node or a program.
@@ -82,6 +84,9 @@ enum mw_blow {
  * @blow_state: when it is in this state; MW_NEVER: not at all,
  * @blow_after: and so many packets have come to it then.
  * @budget_us: budgets change each so many us; 0: never.
+ * @stall_every: a packet of so many is posted late; 0: none.
+ * @stall_ms: by up to so many ms.
+ * @look_us: a look-up takes so many us, and there are few at once; 0: no time.
  */
 struct mw_plan {
 	uint32_t messages;
@@ -95,7 +100,7 @@ struct mw_plan {
 	uint32_t deaf_ms;
 	enum mw_blow blow;
 	uint8_t blow_side, blow_state;
-	uint32_t blow_after, budget_us;
+	uint32_t blow_after, budget_us, stall_every, stall_ms, look_us;
 };
 
 /**
@@ -177,11 +182,13 @@ struct mw_end {
  * @open: that OPEN.
  * @src: queue that it came from.
  * @until_ns: when it is forgotten.
+ * @status: what is said of it.
  */
 struct mw_tomb {
 	struct krp_message_open open;
 	uint32_t src;
 	uint64_t until_ns;
+	uint32_t status;
 };
 
 /**
@@ -194,6 +201,7 @@ struct mw_tomb {
  * @pass: passes that other nodes gave it, by node.
  * @pass_life: generation of the node that gave it.
  * @tomb: ends that are gone.
+ * @desk: its look-ups.
  */
 struct mw_node {
 	struct krp_value record;
@@ -202,6 +210,7 @@ struct mw_node {
 	uint32_t pool;
 	uint64_t pass[MW_NODES_MAX], pass_life[MW_NODES_MAX];
 	struct mw_tomb tomb[MW_TOMBS];
+	struct krp_listen_desk desk;
 };
 
 /**
@@ -255,9 +264,11 @@ struct mw_event {
  * @packets: of them, by type.
  * @repeats: messages that were sent again.
  * @challenges: OPENs that were answered by a challenge.
+ * @look_ups: look-ups of records.
  * @offers: connections offered to a program.
  * @reads: READs of large messages.
  * @busy: answers that a receiver has no room.
+ * @decide_ns: how long programs take to accept; 0: not long.
  * @broken: what went wrong first, in @why; NULL: nothing.
  * @why: memory of that text.
  * @node: nodes.
@@ -271,7 +282,9 @@ struct mw_world {
 	uint32_t queue, nodes, conns, ends, heap_nr, heap_max;
 	struct mw_event **heap, *spare[MW_SPARE];
 	uint32_t spare_nr;
-	uint64_t sent_packets, packets[KRP_MESSAGE_TYPES], repeats, challenges, offers, reads, busy;
+	uint64_t sent_packets, packets[KRP_MESSAGE_TYPES], repeats, challenges, look_ups, offers,
+		reads, busy;
+	uint64_t decide_ns;
 	const char *broken;
 	char why[160];
 	struct mw_node node[MW_NODES_MAX];

@@ -228,6 +228,63 @@ static void test_refusals(void **state)
 	}
 }
 
+/*
+ * A caller that stands still between pull and doorbell: nothing is READ that was given back, though
+ * what it posts late begins a lease at the peer.
+ */
+static void stall_plan(struct mw_plan *plan, uint64_t seed)
+{
+	*plan = plain;
+	plan->messages = 60;
+	plan->large_every = 2;
+	plan->lose_every = 4;
+	plan->stall_every = 1 + seed % 2;
+	plan->stall_ms = 1800;
+	plan->blow = MW_KILL;
+	plan->blow_state = KRP_STREAM_OPEN;
+	plan->blow_after = seed % 7;
+}
+
+static void test_posts_that_are_late(void **state)
+{
+	struct mw_plan plan;
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 0; seed < 100; seed++) {
+		stall_plan(&plan, seed);
+		run_well(&plan, seed);
+	}
+}
+
+/* The end of one program while the other's has not decided, or is idle, is the end of both. */
+static void test_openers_that_go(void **state)
+{
+	struct mw_plan plan = plain;
+	struct mw_world *w;
+	unsigned int seed;
+	struct mw_end *e;
+	uint64_t ms;
+
+	(void)state;
+	plan.messages = 0;
+	plan.stays = true;
+	for (seed = 0; seed < 60; seed++) {
+		plan.lose_every = seed % 3 ? 3 : 0;
+		plan.delay_us = 1 + seed * 20;
+		w = mw_new(&plan, 2, seed);
+		e = mw_open(w, 0, 1);
+		mw_run(w, w->now_ns + 10 * MW_US * seed);
+		if (e->used)
+			mw_kill(w, e);
+		for (ms = 1000; !w->broken && w->heap_nr && ms < 60000; ms += 1000)
+			mw_run(w, ms * MW_MS);
+		if (mw_judge(w))
+			fail_msg("seed %u: %s", seed, w->broken);
+		mw_free(w);
+	}
+}
+
 /* 200 senders, one receiver that is slow, and buffers for a few of them. */
 static void test_200_to_1(void **state)
 {
@@ -324,6 +381,8 @@ int main(void)
 		cmocka_unit_test(test_budgets_that_change),
 		cmocka_unit_test(test_selfish_programs),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_posts_that_are_late),
+		cmocka_unit_test(test_openers_that_go),
 		cmocka_unit_test(test_200_to_1),
 		cmocka_unit_test(test_mutants),
 	};

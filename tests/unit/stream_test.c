@@ -73,6 +73,9 @@ static void test_ranges_of_the_configuration(void **state)
 	 assert_int_equal(krp_stream_init(&s, &bad, slot, 4), -EINVAL))
 	REFUSES(retry_ns, 0);
 	REFUSES(retry_max_ns, 0);
+	REFUSES(retry_max_ns, KRP_STREAM_PAUSE_MAX_NS + 1);
+	REFUSES(ack_ns, KRP_STREAM_PAUSE_MAX_NS + 1);
+	REFUSES(linger_ns, KRP_STREAM_PAUSE_MAX_NS + 1);
 	REFUSES(msgs, 0);
 	REFUSES(msgs, KRP_STREAM_WINDOW_MAX + 1);
 	REFUSES(units, KRP_MESSAGE_UNITS_MAX - 1);
@@ -529,20 +532,501 @@ static void test_opener_gives_up(void **state)
 	struct mw_plan plan = quiet;
 	struct mw_world *w;
 	struct mw_end *e;
+	uint64_t opens;
 
 	(void)state;
 	plan.lose_every = 1; /* all */
 	w = mw_new(&plan, 2, 1);
 	w->conn[0].unlucky = true;
+	w->conf.silence_ns = 0;
 	e = mw_open(w, 0, 1);
 	w->conn[0].unlucky = true;
 	mw_run(w, w->now_ns + (KRP_MESSAGE_OPEN_MS - 1) * MW_MS);
 	assert_int_equal(e->s.state, KRP_STREAM_OPENING);
 	assert_in_range(w->packets[KRP_MESSAGE_OPEN], 40, 70);
-	mw_run(w, w->now_ns + 2 * MW_MS);
+	opens = w->packets[KRP_MESSAGE_OPEN];
+	mw_run(w, w->now_ns + MW_MS);
+	assert_int_equal(e->s.state, KRP_STREAM_OPENING); /* an answer may be here already */
+	mw_run(w, w->now_ns + 3 * MW_MS);
+	assert_int_equal(w->packets[KRP_MESSAGE_OPEN], opens);
 	assert_int_equal(e->s.error, -ETIMEDOUT);
 	assert_false(e->used);
 	end_well(w);
+}
+
+/* An acceptor's large message, announced; then its program is killed, and REFUSE is pulled. */
+static struct mw_world *killed(struct mw_end **ret_b, struct krp_message *ret_open)
+{
+	struct mw_plan plan = quiet;
+	struct krp_stream_req req = { .cookie = 5, .large = 1, .length = 9999, .addr = 4096 };
+	struct krp_stream_todo todo;
+	struct mw_end *a;
+	struct mw_world *w = opened(&plan, &a, ret_b);
+
+	memset(ret_open, 0, sizeof(*ret_open));
+	w->conn[0].unlucky = true;
+	assert_int_equal(krp_stream_send(&(*ret_b)->s, w->now_ns, &req), 0);
+	assert_int_equal(krp_stream_next(&(*ret_b)->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	krp_stream_abort(&(*ret_b)->s, w->now_ns, KRP_REFUSE_ABORT);
+	assert_int_equal(krp_stream_next(&(*ret_b)->s, w->now_ns, &todo), KRP_STREAM_DIED);
+	return w;
+}
+
+/* When the memory of @s is released, if its opener sends its OPEN again and again. */
+static __u64 released_after(struct mw_world *w, struct krp_stream *s, unsigned int *ret_refusals)
+{
+	struct krp_stream_todo todo = { .what = KRP_STREAM_WAIT };
+	__u64 now_ns = w->now_ns;
+
+	*ret_refusals = 0;
+	while (todo.what != KRP_STREAM_RELEASE && now_ns < w->now_ns + 40000 * MW_MS) {
+		if (krp_stream_next(s, now_ns, &todo) == KRP_STREAM_WAIT) {
+			now_ns += 100 * MW_MS;
+			krp_stream_again(s, now_ns);
+		}
+		*ret_refusals += todo.what == KRP_STREAM_SEND;
+	}
+	return now_ns - w->now_ns;
+}
+
+static void test_peer_that_insists_holds_no_memory(void **state)
+{
+	struct krp_message open;
+	struct mw_end *b;
+	struct mw_world *w = killed(&b, &open);
+	unsigned int refusals;
+
+	(void)state;
+	assert_int_equal(released_after(w, &b->s, &refusals), 800 * MW_MS);
+	assert_in_range(refusals, 5, 10);
+	mw_free(w);
+	w = killed(&b, &open);
+	mw_mutant = "refuse holds"; /* until an opener cannot be honest any more */
+	assert_in_range(released_after(w, &b->s, &refusals), 19000 * MW_MS, 21000 * MW_MS);
+	mw_mutant = NULL;
+	mw_free(w);
+	/* it is answered for as long as an opener may repeat */
+	w = killed(&b, &open);
+	b->s.since_ns = w->now_ns - KRP_STREAM_KNOWN_NS;
+	released_after(w, &b->s, &refusals);
+	assert_int_equal(refusals, 1);
+	mw_free(w);
+}
+
+/* A pass known and an OPEN on its way; stops where the program has to decide. */
+static struct mw_world *offered(struct mw_end **ret_a, struct mw_end **ret_b, uint64_t decide_ms)
+{
+	struct mw_plan plan = quiet;
+	struct mw_world *w = opened(&plan, ret_a, ret_b);
+
+	w->decide_ns = decide_ms * MW_MS;
+	*ret_a = mw_open(w, 0, 1);
+	mw_run(w, w->now_ns + 5 * MW_MS);
+	*ret_b = mw_peer(w, *ret_a);
+	assert_non_null(*ret_b);
+	assert_int_equal((*ret_b)->s.state, KRP_STREAM_OFFERED);
+	return w;
+}
+
+static void test_program_that_takes_its_time(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = offered(&a, &b, 4000);
+
+	(void)state;
+	/* twice the silence: the other end answers, so it is not dead */
+	assert_int_equal(w->conf.silence_ns, 2000 * MW_MS);
+	mw_run(w, w->now_ns + 5000 * MW_MS);
+	assert_int_equal(a->s.state, KRP_STREAM_OPEN);
+	assert_int_equal(b->s.state, KRP_STREAM_OPEN);
+	assert_in_range(w->packets[KRP_MESSAGE_CHALLENGE], 10, 30);
+	assert_int_equal(b->s.confirmed, 1);
+	end_well(w);
+}
+
+static void test_offer_without_an_opener(void **state)
+{
+	struct krp_stream_todo todo;
+	struct mw_end *a, *b;
+	struct mw_world *w = offered(&a, &b, 60000);
+	struct krp_stream *s = &b->s;
+	__u64 over_ns = s->since_ns + KRP_STREAM_OPEN_NS;
+
+	(void)state;
+	assert_int_equal(krp_stream_next(s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, over_ns);
+	assert_int_equal(krp_stream_next(s, over_ns - 1, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(krp_stream_next(s, over_ns, &todo), KRP_STREAM_DIED);
+	assert_int_equal(todo.err, -ETIMEDOUT);
+	assert_int_equal(krp_stream_next(s, over_ns, &todo), KRP_STREAM_FORGET);
+	assert_int_equal(todo.until_ns, s->since_ns + KRP_STREAM_KNOWN_NS);
+	assert_int_equal(todo.number, KRP_REFUSE_ABORT);
+	assert_int_equal(krp_stream_accept(s, "", 0), -ETIMEDOUT);
+	mw_free(w);
+}
+
+/* ACCEPT is lost, and the opener goes: the other end asks, and comes to an end. */
+static void test_accepted_and_not_confirmed(void **state)
+{
+	struct krp_stream_todo todo;
+	struct mw_end *a, *b;
+	struct mw_world *w = offered(&a, &b, 60000);
+	struct krp_stream *s = &b->s;
+	__u64 now_ns = w->now_ns;
+	unsigned int accepts = 0;
+
+	(void)state;
+	assert_int_equal(krp_stream_accept(s, "x", 1), 0);
+	while (krp_stream_next(s, now_ns, &todo) != KRP_STREAM_DIED) {
+		assert_int_not_equal(todo.what, KRP_STREAM_FORGET);
+		if (todo.what == KRP_STREAM_SEND)
+			assert_int_equal(todo.packet.type, KRP_MESSAGE_ACCEPT);
+		accepts += todo.what == KRP_STREAM_SEND;
+		if (todo.what == KRP_STREAM_WAIT)
+			now_ns = todo.until_ns;
+		assert_true(now_ns < w->now_ns + 3000 * MW_MS);
+	}
+	assert_int_equal(todo.err, -ETIMEDOUT);
+	assert_in_range(accepts, 8, 30);
+	mw_free(w);
+
+	/* it waits no longer than an opener lives, even if silence is no reason to die */
+	w = offered(&a, &b, 60000);
+	w->conf.silence_ns = 0;
+	now_ns = w->now_ns;
+	assert_int_equal(krp_stream_accept(&b->s, "x", 1), 0);
+	while (krp_stream_next(&b->s, now_ns, &todo) != KRP_STREAM_DIED) {
+		if (todo.what == KRP_STREAM_WAIT)
+			now_ns = todo.until_ns;
+		assert_true(now_ns < w->now_ns + 11000 * MW_MS);
+	}
+	mw_free(w);
+}
+
+/* ACCEPT that comes again is answered: the first answer may be lost. */
+static void test_accept_that_comes_again(void **state)
+{
+	struct krp_stream_todo accept, todo;
+	struct mw_end *a, *b;
+	struct mw_world *w = offered(&a, &b, 60000);
+
+	(void)state;
+	assert_int_equal(krp_stream_accept(&b->s, "x", 1), 0);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &accept), KRP_STREAM_SEND);
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &accept.packet, 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_OPENED);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &accept.packet, 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_CREDIT);
+	krp_stream_received(&b->s, w->now_ns, w->now_ns, &todo.packet, 1);
+	assert_int_equal(b->s.confirmed, 1);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, KRP_STREAM_FOREVER_NS); /* an idle server costs nothing */
+	mw_free(w);
+}
+
+static void refusal(const struct mw_end *to, __u32 status, struct krp_message *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->magic = krp_cpu_to_le16(KRP_MESSAGE_MAGIC);
+	ret->version = KRP_MESSAGE_VERSION;
+	ret->type = KRP_MESSAGE_REFUSE;
+	ret->tag = krp_cpu_to_le64(to->s.tag);
+	ret->src = krp_cpu_to_le32(to->s.dst);
+	ret->generation = krp_cpu_to_le64(to->s.peer_generation);
+	ret->imm = krp_cpu_to_le32(status);
+}
+
+/* Whatever a peer says, an error is none that means "wait". */
+static void test_what_a_refusal_ends(void **state)
+{
+	struct krp_stream_req req = { .length = 1 };
+	struct krp_message m;
+	struct mw_end *a, *b;
+	struct mw_world *w;
+	__u32 status;
+	int live;
+
+	(void)state;
+	for (status = 1; status <= KRP_REFUSE_LAST; status++)
+		for (live = 0; live < 2; live++) {
+			w = live ? opened(&quiet, &a, &b) : offered(&a, &b, 60000);
+			w->conn[a->conn].unlucky = true;
+			refusal(a, status, &m);
+			assert_int_equal(krp_message_check(&m, sizeof(m)), KRP_MESSAGE_OK);
+			krp_stream_received(&a->s, w->now_ns, w->now_ns, &m, 1);
+			if (live && status < KRP_REFUSE_UNKNOWN) {
+				/* it answers an OPEN, and ACCEPT has overtaken it */
+				assert_int_equal(a->s.state, KRP_STREAM_OPEN);
+				assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
+			} else {
+				assert_int_equal(a->s.state, KRP_STREAM_DEAD);
+				assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req),
+						 krp_refuse_errno(status));
+				mw_pull(w, a);
+				assert_int_equal(a->s.state, KRP_STREAM_GONE);
+				assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req),
+						 krp_refuse_errno(status));
+				assert_int_not_equal(a->s.error, -EAGAIN);
+			}
+			mw_free(w);
+		}
+}
+
+/* A peer that says of itself to be another life may READ on: memory stays until it cannot. */
+static void test_only_the_table_says_that_a_life_is_over(void **state)
+{
+	struct krp_stream_todo todo;
+	struct krp_message m;
+	struct mw_end *a, *b;
+	__u64 seq, dead_ns;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	refusal(a, KRP_REFUSE_UNKNOWN, &m);
+	m.tag = krp_cpu_to_le64(a->s.peer_tag);
+	m.flags = KRP_MESSAGE_ECHO;
+	m.generation = krp_cpu_to_le64(a->s.peer_generation + 1);
+	dead_ns = a->s.posted_ns + 800 * MW_MS;
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &m, 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_DIED);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, dead_ns);
+	/* the table knows it */
+	krp_stream_lost(&a->s, w->now_ns, -ECONNRESET, w->node[1].generation);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	krp_stream_lost(&a->s, w->now_ns, -ECONNRESET, w->node[1].generation + 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_RELEASE);
+	mw_free(w);
+}
+
+/* What is posted late counts from when it was posted. */
+static void test_packet_that_is_posted_late(void **state)
+{
+	struct krp_stream_todo todo, late;
+	struct mw_end *a, *b;
+	__u64 seq, now_ns;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	now_ns = w->now_ns + MW_MS;
+	a->s.owe_probe = 1;
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &late), KRP_STREAM_SEND);
+	krp_stream_post_begin(&a->s, &late.packet);
+	krp_stream_abort(&a->s, now_ns, KRP_REFUSE_ABORT);
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_DIED);
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_SEND);
+	krp_stream_post_begin(&a->s, &todo.packet); /* REFUSE, which nobody waits for */
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, KRP_STREAM_FOREVER_NS);
+	now_ns += 5000 * MW_MS;
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
+	krp_stream_post_end(&a->s, now_ns, &late.packet);
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, now_ns + 800 * MW_MS);
+	assert_int_equal(krp_stream_next(&a->s, now_ns + 800 * MW_MS, &todo), KRP_STREAM_RELEASE);
+	mw_free(w);
+}
+
+/* A caller that has stood still finds the answer in its receive queue, after the clock. */
+static void test_death_by_the_clock_takes_two_looks(void **state)
+{
+	struct krp_stream_todo probe, todo;
+	struct mw_end *a, *b;
+	__u64 seq, now_ns;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	now_ns = w->now_ns + 10 * MW_MS;
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &probe), KRP_STREAM_SEND);
+	assert_int_equal(probe.packet.type, KRP_MESSAGE_PROBE);
+	now_ns += 5000 * MW_MS;
+	while (krp_stream_next(&a->s, now_ns, &todo) == KRP_STREAM_SEND)
+		;
+	assert_int_equal(todo.what, KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, now_ns + w->conf.retry_ns);
+	assert_int_equal(a->s.state, KRP_STREAM_OPEN);
+	krp_stream_received(&b->s, now_ns, now_ns, &probe.packet, 1);
+	while (krp_stream_next(&b->s, now_ns, &todo) != KRP_STREAM_SEND)
+		assert_int_not_equal(todo.what, KRP_STREAM_WAIT);
+	krp_stream_received(&a->s, now_ns, now_ns, &todo.packet, 1);
+	while (krp_stream_next(&a->s, now_ns + 3 * MW_MS, &todo) == KRP_STREAM_SEND)
+		;
+	assert_int_equal(a->s.state, KRP_STREAM_OPEN);
+	mw_free(w);
+}
+
+/* A peer that has had all, and has forgotten, ends CLOSING well. */
+static void test_peer_that_has_forgotten(void **state)
+{
+	struct krp_stream_todo todo;
+	struct krp_message m;
+	struct mw_end *a, *b;
+	__u64 seq;
+	struct mw_world *w = announced(&a, &b, &seq);
+	struct krp_stream *s = &b->s;
+
+	(void)state;
+	assert_int_equal(krp_stream_fetch(s, w->now_ns, seq), 0);
+	assert_int_equal(krp_stream_fetched(s, seq, 0), 0);
+	s->state = KRP_STREAM_CLOSING; /* CLOSE has gone both ways, and is acknowledged */
+	while (krp_stream_next(s, w->now_ns, &todo) == KRP_STREAM_SEND)
+		;
+	assert_int_equal(s->una, s->next);
+	assert_int_equal(krp_stream_fetches(s), 1);
+	refusal(b, KRP_REFUSE_UNKNOWN, &m);
+	m.tag = krp_cpu_to_le64(s->peer_tag);
+	m.flags = KRP_MESSAGE_ECHO;
+	krp_stream_received(s, w->now_ns, w->now_ns, &m, 1);
+	krp_stream_next(s, w->now_ns, &todo);
+	assert_int_equal(s->state, KRP_STREAM_LINGER);
+	assert_int_equal(s->error, 0);
+	mw_free(w);
+}
+
+/* What this end waits for itself is no reason to ask the peer. */
+static void test_no_question_for_what_is_ours(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .notify = 1 };
+	struct krp_stream_todo todo;
+
+	(void)state;
+	krp_stream_write_begin(&a->s);
+	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), -EAGAIN);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(todo.until_ns, KRP_STREAM_FOREVER_NS);
+	mw_free(w);
+}
+
+/* The answer that was lost is given again, as it was. */
+static void test_refusal_that_is_repeated(void **state)
+{
+	struct krp_stream_todo todo;
+	struct mw_end *a, *b;
+	struct mw_world *w = offered(&a, &b, 60000);
+	unsigned int i;
+
+	(void)state;
+	b->s.fetch[0].state = KRP_FETCH_READING; /* keeps it from being over */
+	krp_stream_abort(&b->s, w->now_ns, KRP_REFUSE_PROGRAM);
+	for (i = 0; i < 3; i++) {
+		while (krp_stream_next(&b->s, w->now_ns, &todo) != KRP_STREAM_SEND)
+			assert_int_not_equal(todo.what, KRP_STREAM_WAIT);
+		assert_int_equal(krp_le32_to_cpu(todo.packet.imm), KRP_REFUSE_PROGRAM);
+		krp_stream_again(&b->s, w->now_ns);
+	}
+	b->s.fetch[0].state = KRP_FETCH_FREE;
+	while (krp_stream_next(&b->s, w->now_ns, &todo) != KRP_STREAM_FORGET)
+		assert_int_not_equal(todo.what, KRP_STREAM_WAIT);
+	assert_int_equal(todo.number, KRP_REFUSE_PROGRAM);
+	mw_free(w);
+}
+
+/* A few nodes do not fill a backlog. */
+static void test_room_in_a_backlog(void **state)
+{
+	uint32_t of[4] = { 0 }, waiting = 0, turn, node;
+
+	(void)state;
+	assert_int_equal(krp_listen_room(1, 0, 0), 1);
+	assert_int_equal(krp_listen_room(1, 1, 0), 0);
+	assert_int_equal(krp_listen_room(0, 0, 0), 0);
+	for (turn = 0; turn < 400; turn++) {
+		node = turn % 3;
+		if (!krp_listen_room(128, waiting, of[node]))
+			continue;
+		of[node]++;
+		waiting++;
+	}
+	assert_in_range(waiting, 90, 100);
+	while (krp_listen_room(128, waiting, of[3])) {
+		of[3]++;
+		waiting++;
+	}
+	assert_in_range(of[3], 14, 20); /* half of what is left */
+	assert_true(waiting < 128);
+}
+
+/* Look-ups: one a GID, few at once, some of them for those that are known, and a memory. */
+static void test_look_ups(void **state)
+{
+	struct krp_listen_desk desk = { .seed = 7, .max = 8 };
+	__u8 gid[40][KRP_GID_BYTES] = { { 0 } };
+	unsigned int i, nr = 0;
+
+	(void)state;
+	for (i = 0; i < 40; i++) {
+		gid[i][0] = (__u8)(i + 1);
+		nr += (unsigned int)krp_listen_look_begin(&desk, gid[i], 0);
+		assert_int_equal(krp_listen_look_begin(&desk, gid[i], 0), 0);
+		assert_int_equal(krp_listen_fresh(&desk, 0, gid[i]), 0);
+	}
+	assert_int_equal(nr, 6);
+	for (i = 0; i < 40 && desk.busy < 8; i++)
+		nr += (unsigned int)krp_listen_look_begin(&desk, gid[i], 1);
+	assert_int_equal(nr, 8);
+
+	memset(&desk, 0, sizeof(desk));
+	desk.max = 1;
+	assert_int_equal(krp_listen_look_begin(&desk, gid[0], 0), 1);
+	krp_listen_look_end(&desk, 5 * MW_MS, gid[0], 0);
+	assert_int_equal(desk.busy + desk.strange, 0);
+	assert_int_equal(krp_listen_fresh(&desk, 104 * MW_MS, gid[0]), 1);
+	assert_int_equal(krp_listen_fresh(&desk, 104 * MW_MS, gid[1]), 0);
+	assert_int_equal(krp_listen_fresh(&desk, 105 * MW_MS, gid[0]), 0);
+	assert_int_equal(krp_listen_look_begin(&desk, gid[0], 0), 1);
+	krp_listen_look_end(&desk, 0, gid[0], -ENOENT);
+	assert_int_equal(krp_listen_fresh(&desk, 999 * MW_MS, gid[0]), 1);
+	assert_int_equal(krp_listen_look_begin(&desk, gid[0], 0), 1);
+	krp_listen_look_end(&desk, 0, gid[0], -ETIMEDOUT);
+	assert_int_equal(krp_listen_fresh(&desk, 1, gid[0]), 0);
+}
+
+/* Whether a first contact is made while somebody floods with OPENs in another node's name. */
+static bool opens_beside_a_flood(void)
+{
+	struct mw_plan plan = quiet;
+	struct mw_world *w;
+	struct mw_event *ev = calloc(1, sizeof(*ev));
+	struct mw_end *a;
+	unsigned int i;
+	bool opens;
+
+	assert_non_null(ev);
+	plan.stays = true;
+	plan.look_us = 2000;
+	w = mw_new(&plan, 3, 1);
+	ev->to = 1;
+	ev->bytes = sizeof(ev->packet) + sizeof(ev->body.open);
+	ev->packet.type = KRP_MESSAGE_OPEN;
+	memcpy(ev->body.open.gid, w->node[2].gid, KRP_GID_BYTES);
+	ev->body.open.value.generation = krp_cpu_to_le64(99);
+	for (i = 0; i < 8; i++)
+		mw_arrive(w, ev);
+	a = mw_open(w, 0, 1);
+	for (i = 0; i < 10000 && a->s.state == KRP_STREAM_OPENING; i++) {
+		mw_run(w, w->now_ns + 100 * MW_US);
+		mw_arrive(w, ev);
+		mw_arrive(w, ev);
+	}
+	opens = a->s.state == KRP_STREAM_OPEN;
+	assert_true(w->look_ups > 1);
+	mw_free(w);
+	free(ev);
+	return opens;
+}
+
+static void test_first_contact_beside_a_flood(void **state)
+{
+	(void)state;
+	assert_true(opens_beside_a_flood());
+	mw_mutant = "look up again";
+	assert_false(opens_beside_a_flood());
+	mw_mutant = NULL;
 }
 
 int main(void)
@@ -564,6 +1048,21 @@ int main(void)
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_opener_gives_up),
+		cmocka_unit_test(test_peer_that_insists_holds_no_memory),
+		cmocka_unit_test(test_program_that_takes_its_time),
+		cmocka_unit_test(test_offer_without_an_opener),
+		cmocka_unit_test(test_accepted_and_not_confirmed),
+		cmocka_unit_test(test_accept_that_comes_again),
+		cmocka_unit_test(test_what_a_refusal_ends),
+		cmocka_unit_test(test_only_the_table_says_that_a_life_is_over),
+		cmocka_unit_test(test_packet_that_is_posted_late),
+		cmocka_unit_test(test_death_by_the_clock_takes_two_looks),
+		cmocka_unit_test(test_peer_that_has_forgotten),
+		cmocka_unit_test(test_no_question_for_what_is_ours),
+		cmocka_unit_test(test_refusal_that_is_repeated),
+		cmocka_unit_test(test_room_in_a_backlog),
+		cmocka_unit_test(test_look_ups),
+		cmocka_unit_test(test_first_contact_beside_a_flood),
 	};
 
 	return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
