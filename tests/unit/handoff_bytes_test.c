@@ -20,12 +20,14 @@
 
 #include "tests/unit/wrap_handoff.h"
 
+/* NOLINTBEGIN(bugprone-suspicious-include): what is tested of these programs is static */
 #define main bytes_main
 #include "handoff/functions/bytes.c"
 #undef main
 #define main example_main
 #include "handoff/examples/handoff.c"
 #undef main
+/* NOLINTEND(bugprone-suspicious-include) */
 
 #define UP 2 /* the first port that is up; GIDs of ports end in their numbers */
 #define LOCK_MAX (1U << 20)
