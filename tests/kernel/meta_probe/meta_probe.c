@@ -268,8 +268,9 @@ static int probe_lookup(char *arg, bool cached)
 		err = krc_cache_get(probe_cache, &key, &value);
 	} else {
 		down_read(&probe_sem);
-		err = probe_meta ? krc_meta_lookup(probe_meta, &key, 10000, &value, &reads, NULL)
-				 : -EINVAL;
+		err = probe_meta
+			      ? krc_meta_lookup(probe_meta, NULL, &key, 10000, &value, &reads, NULL)
+			      : -EINVAL;
 		up_read(&probe_sem);
 	}
 	ns = ktime_get_ns() - begin_ns;
@@ -308,7 +309,7 @@ static int probe_storm_fn(void *arg)
 	int err;
 
 	for (i = 0; i < storm->nr; i++) {
-		err = krc_meta_lookup(probe_meta, &storm->key, 10000, &value, NULL, NULL);
+		err = krc_meta_lookup(probe_meta, NULL, &storm->key, 10000, &value, NULL, NULL);
 		if (err)
 			storm->err = err;
 		else
