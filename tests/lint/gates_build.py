@@ -7,6 +7,7 @@ import re
 import shutil
 
 from lintlib import ROOT, Skipped, fail_if, gate, need, tool
+from passed import Passed, in_turn
 
 PROTO_FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}"]
 
@@ -234,25 +235,35 @@ def sparse(tree):
     return f"{len(items)} files"
 
 
+def _version(program):
+    return tool([program, "--version"])[1]
+
+
 @gate("tidy")
 def tidy(tree):
     """clang-tidy (.clang-tidy: bugprone, cert, clang-analyzer) has nothing to say"""
-    need("clang-tidy")
+    need("clang-tidy", "clang")
     items = compile_commands(tree)
     if not items:
         raise Skipped("nothing is compiled yet")
+    passed = Passed("tidy", _version("clang-tidy"), *map(tree.read, tree.files(".clang-tidy")))
 
     def check(item):
         name, args = item
         args = [a for a in args if not a.startswith("-W")]
-        status, out = tool(["clang-tidy", "--quiet", name, "--"] + args)
-        if status and "clang-diagnostic-error" in out:
-            return out.splitlines()
-        # a path that begins here and ends in a system header is judged by its end
-        return own_reports(out)
 
-    fail_if([line for lines in tree.each(check, items) for line in lines])
-    return f"{len(items)} files"
+        def run():
+            status, out = tool(["clang-tidy", "--quiet", name, "--"] + args)
+            if status and "clang-diagnostic-error" in out:
+                return out.splitlines()
+            # a path that begins here and ends in a system header is judged by its end
+            return own_reports(out) or ([f"{name}: clang-tidy: no end"] if status == 124 else [])
+
+        return passed.judge("clang", name, args, run)
+
+    judged = in_turn(tree, items)
+    fail_if([line for lines in tree.each(check, judged) for line in lines])
+    return passed.note(judged, items)
 
 
 @gate("analyzer")
@@ -262,13 +273,20 @@ def analyzer(tree):
     items = [i for i in compile_commands(tree) if not i[0].startswith("tests/")]
     if not items:
         raise Skipped("nothing is compiled yet")
+    passed = Passed("analyzer", _version("gcc"))
 
     def check(item):
         name, args = item
         # unoptimised: else pairs of malloc() and free() are taken away before they are seen
         args = [a for a in args if not a.startswith("-D_FORTIFY_SOURCE")]
-        out = tool(["gcc", "-fanalyzer", "-O0", "-c", "-o", "/dev/null", name] + args)[1]
-        return out.splitlines() if re.search(r"\[-W(error=)?analyzer", out) else []
 
-    fail_if([line for lines in tree.each(check, items) for line in lines])
-    return f"{len(items)} files"
+        def run():
+            status, out = tool(["gcc", "-fanalyzer", "-O0", "-c", "-o", "/dev/null", name] + args)
+            said = re.search(r"\[-W(error=)?analyzer", out)
+            return out.splitlines() if said or status else []
+
+        return passed.judge("gcc", name, args, run)
+
+    judged = in_turn(tree, items)
+    fail_if([line for lines in tree.each(check, judged) for line in lines])
+    return passed.note(judged, items)

@@ -41,6 +41,24 @@ TEST_IGNORES = [
 KUNIT_IGNORES = ["SPLIT_STRING"]  # tables of bytes, which the log never shows
 
 
+LOGS = re.compile(r"\b(pr_(?:err|warn|notice|info|debug)\w*|ibdev_\w+|printk\w*)\(")
+# what is no port's: a device that has none yet, objects of a device, limits of a node
+LOGS_OF_NO_PORT = ("kmod/base/log.h", "kmod/base/limits.c", "kmod/node/device.c",
+                   "kmod/hw/mlx5/cmd.c", "kmod/tests/", "kmod/samples/")
+
+
+@gate("logs")
+def logs(tree):
+    """log lines of the module name device and port: krc_port_*() of base/log.h"""
+    lines = []
+    for name in tree.files("*.c", "*.h", under="kmod/"):
+        if not name.startswith(LOGS_OF_NO_PORT):
+            lines += [f"{name}:{nr}: {found[1]}() names no port: krc_port_*() of base/log.h"
+                      for nr, line in enumerate(tree.read(name).splitlines(), 1)
+                      if (found := LOGS.search(line)) and not line.lstrip().startswith("*")]
+    fail_if(lines)
+
+
 @gate("format")
 def clang_format(tree):
     """every C file is as clang-format leaves it (--fix does it)"""

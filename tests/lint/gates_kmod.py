@@ -126,7 +126,7 @@ def _text(path):
 def build(tree, folder, made, targets):
     """Build against one kernel; return what is to be complained of."""
     argv = ["make", "-s", "-C", made, f"M={folder}/kmod", f"-j{tree.jobs}", "W=1",
-            "KCFLAGS=-Werror", "CONFIG_DEBUG_INFO_BTF_MODULES="]
+            "KCFLAGS=-Werror", "CONFIG_DEBUG_INFO_BTF_MODULES=", "KRC_SAMPLES=y"]
     if shutil.which("sparse"):
         argv += ["C=1", f"CF={SPARSE}"]
     status, out = tool(argv + targets)
@@ -136,7 +136,7 @@ def build(tree, folder, made, targets):
 
 @gate("kmod")
 def kmod(tree):
-    """krcore.ko builds for each kernel with W=1 and sparse, without a word"""
+    """krcore.ko and the samples build for each kernel with W=1 and sparse, without a word"""
     need("gcc", "make")
     whole = types.SimpleNamespace(files=type(tree)(tree.jobs).files, read=tree.read)
     named = [name.removeprefix("kmod/").replace(".c", ".o")

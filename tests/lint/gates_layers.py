@@ -13,8 +13,11 @@ from lintlib import fail_if, gate
 
 # folder of kmod/: the folders it may use, beside proto/ and itself
 KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "base hw pool",
-        "node": "base hw pool meta mem", "user": "base hw pool meta mem node",
-        "ctl": "base hw pool meta node user", "": "base node user ctl"}
+        "message": "base hw pool", "node": "base hw pool meta mem message",
+        "peer": "base hw pool meta mem node", "user": "base hw pool meta mem message node peer",
+        "api": "base hw pool meta message mem node peer", "include": "",
+        "ctl": "base hw pool meta message node peer user",
+        "": "api base message node peer user ctl"}
 # files that may use more, and why
 KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments' types are known
 
@@ -42,6 +45,10 @@ COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "r
               "tests/stress", "tests/unit")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{", re.M)
+STRUCT = re.compile(r"(?:static )?struct (\w+) \{")
+LOCK = re.compile(r"\s+(?:(?:raw_)?spinlock_t|rwlock_t|struct (?:mutex|rw_semaphore)) (\w+);")
+LOCK_ALONE = re.compile(r"(?:static )?DEFINE_\w*(?:LOCK|MUTEX|RWSEM)\((\w+)\)")
+LOCK_KNOWN = {"krc_node_state.lock": "krc_node.lock"}     # by the name of the one there is
 # a function in a header that is not defined there
 DECLARED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
                       r"(?:\s*__\w+(?:\([^)]*\))?)*;", re.M)
@@ -64,8 +71,8 @@ def kmod_includes(tree):
     """Includes that run up, and private headers out of their folder."""
     for name in tree.files("*.c", "*.h", under="kmod/"):
         path = name.removeprefix("kmod/")
-        if path.startswith("tests/"):
-            continue
+        if path.startswith(("tests/", "samples/")):
+            continue  # samples/: of include/ alone, by their Kbuild
         if kmod_folder(path) not in KMOD:
             yield f"{name}: no floor is named {kmod_folder(path)}, see {os.path.basename(__file__)}"
             continue
@@ -133,6 +140,21 @@ def tags(tree):
                     yield f"{name}: struct {tag} is defined in {seen[tag]} too"
 
 
+def locks(tree):
+    """Locks of the module that its table of them does not name, so that no order is said."""
+    named = " ".join(re.findall(r"`([^`\n]+)`", tree.read("kmod/README.md")))
+    for name in tree.files("*.c", "*.h", under="kmod/"):
+        if name.startswith(("kmod/tests/", "kmod/samples/")):
+            continue
+        struct = ""
+        for line in tree.read(name).splitlines():
+            opened, field, alone = (found.match(line) for found in (STRUCT, LOCK, LOCK_ALONE))
+            struct = opened.group(1) if opened else "" if line.startswith("}") else struct
+            lock = alone.group(1) if alone else f"{struct}.{field.group(1)}" if field else ""
+            if lock and not re.search(rf"\b{re.escape(LOCK_KNOWN.get(lock, lock))}\b", named):
+                yield f"{name}: {lock} is in no table of kmod/README.md"
+
+
 def symbols(folder):
     """What objects of the module in `folder` call on a floor above their own."""
     defined, wanted = {}, []
@@ -155,7 +177,8 @@ def symbols(folder):
 
 @gate("layers")
 def layers(tree):
-    """no folder uses one above it, functions are declared where they are defined, tags once"""
+    """no folder uses one above it; functions declared where defined, tags once, locks in README"""
     tree = type(tree)(tree.jobs)  # as a whole, also where one file is named: it is about pairs
-    fail_if([*kmod_includes(tree), *kmod_declarations(tree), *top_includes(tree), *tags(tree)])
+    fail_if([*kmod_includes(tree), *kmod_declarations(tree), *top_includes(tree), *tags(tree),
+             *locks(tree)])
     return f"{len(KMOD)} floors of the module, {len(TOP)} folders of user space"

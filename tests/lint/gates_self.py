@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 
+from gates_layers import symbols
 from lintlib import ROOT, fail_if, gate, tool
 
 LICENCE = "GPL-2.0-only OR MIT"
@@ -38,6 +39,10 @@ FAULTS = [
     ("layers", "common/planted.h", C_HEAD + '#include "client/wire.h"\n', "common may not use"),
     ("layers", "race/lib/planted.h", C_HEAD + '#include "client/wire.h"\n', "race/lib may not use"),
     ("layers", "race/lib/find.c", "#include <krcore/queue.h>\n", "no transport"),
+    ("layers", "kmod/pool/planted.h", C_HEAD + "struct krc_planted {\n\tspinlock_t gate;\n};\n",
+     "krc_planted.gate"),
+    ("layers", "kmod/pool/planted.c", C_HEAD + "static DEFINE_MUTEX(krc_planted_lock);\n",
+     "krc_planted_lock"),
     ("layers", "metaserver/planted.h", C_HEAD + "struct ms_table {\n\tint a;\n};\n", "too"),
     ("layers", "tests/unit/planted.h", C_HEAD + "struct net {\n\tint a;\n};\n", "too"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
@@ -46,6 +51,8 @@ FAULTS = [
      "int planted(int n);\nint planted(int n)\n{\n"
      "\tchar *p = malloc(9);\n\n\tfree(p);\n\tif (n)\n\t\tfree(p);\n\treturn 0;\n}\n",
      "double"),
+    ("logs", "kmod/pool/planted.c", C_HEAD + 'static void krc_planted(void)\n{\n'
+     '\tpr_warn_once("planted\\n");\n}\n', "names no port"),
     ("format", "common/planted.c", C_HEAD + "int  planted;\n", "planted"),
     ("checkpatch", "common/planted.c", C_HEAD + "int planted( int a ) {\n  return a; }\n", "ERROR"),
     ("kernel-doc", "common/planted.h",
@@ -63,6 +70,8 @@ FAULTS = [
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
     ("words", "tests/unit/planted.c", C_HEAD + "/* Who waits is told. */\n", "has a subject"),
+    ("words", "kmod/planted.c", C_HEAD + 'const char *a = "told \\"to who waits";\n', "name it"),
+    ("words", "bench/planted.py", PY_HEAD + '"""Given to\nwho waits."""\n', "name it"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
     ("python", "tests/planted.py", PY_HEAD + "import os\n", "os"),
     ("man", "docs/planted.8", f'.\\" SPDX-License-Identifier: {LICENCE}\n.SH NAME\nplanted\n',
@@ -79,6 +88,7 @@ def gates(tree):
     lines = []
     folder = tempfile.mkdtemp(prefix="gates.", dir=tree.work)
     try:
+        lines += plant_calls(os.path.join(folder, "objects"))
         for name in tree.files("*"):
             target = os.path.join(folder, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -95,6 +105,25 @@ def gates(tree):
         shutil.rmtree(folder, ignore_errors=True)
     fail_if(lines)
     return f"{len(FAULTS) - skipped} gates" + (f", {skipped} skip here" if skipped else "")
+
+
+def plant_calls(folder):
+    """Objects that call a floor below theirs, which is right, and one above it, which no include
+    shows: what gate `kmod` says of those that it has built. Returns complaints."""
+    for path, text in (("pool/low.c", "void krc_high(void);\nvoid krc_low(void)\n"
+                                      "{\n\tkrc_high();\n}\n"),
+                       ("user/high.c", "void krc_low(void);\nvoid krc_high(void)\n"
+                                       "{\n\tkrc_low();\n}\n")):
+        source = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(source))
+        with open(source, "w") as f:
+            f.write(text)
+        status, out = tool(["gcc", "-c", source, "-o", source[:-2] + ".o"])
+        if status:
+            return [out]
+    said = symbols(folder)
+    wanted = ["kmod/pool/low.c: calls krc_high() of user/"]
+    return [] if said == wanted else [f"kmod: of the calls planted in objects it says {said}"]
 
 
 def plant(folder, name, path, text, word):

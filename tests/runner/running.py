@@ -20,7 +20,7 @@ DRAIN_SECONDS = 2       # for what a process has printed before it ended
 
 
 def end_with_parent():
-    """In a child: who kills the runner ends what it runs as well."""
+    """In a child: killing the runner ends what it runs as well."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
