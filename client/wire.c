@@ -58,7 +58,7 @@ void kru_value_to_wire(const struct krcore_value *value, uint64_t generation,
 	memset(ret_wire, 0, sizeof(*ret_wire));
 	ret_wire->generation = krp_cpu_to_le64(generation);
 	ret_wire->kind = value->kind;
-	if (value->kind == KRCORE_KIND_DCT) {
+	if (krp_kind_port(value->kind)) {
 		kru_dct_to_wire(&value->dct, ret_wire);
 	} else {
 		ret_wire->len = value->raw_len;
@@ -71,7 +71,7 @@ void kru_value_from_wire(const struct krp_value *wire, struct krcore_value *ret_
 	memset(ret_value, 0, sizeof(*ret_value));
 	ret_value->generation = krp_le64_to_cpu(wire->generation);
 	ret_value->kind = wire->kind;
-	if (wire->kind == KRP_KIND_DCT) {
+	if (krp_kind_port(wire->kind)) {
 		kru_dct_from_wire(wire, &ret_value->dct);
 	} else {
 		ret_value->raw_len = wire->len;

@@ -18,7 +18,7 @@ void kru_key_from_wire(const struct krp_key *wire, struct krcore_key *ret_key);
 
 /**
  * kru_value_to_wire() - Write a value.
- * @value: value; of KRCORE_KIND_DCT, or with at most KRCORE_RAW_BYTES of raw bytes.
+ * @value: value; of a port, or with at most KRCORE_RAW_BYTES of raw bytes.
  * @generation: boot generation of the owner.
  * @ret_wire: filled, pads zero.
  */

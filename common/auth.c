@@ -107,8 +107,8 @@ const char *kru_key_credential(const char *path)
 }
 
 /*
- * A credential that is not there is no missing file: who names one wants to have it, so it
- * must not be taken for a machine without a key.
+ * A credential that is not there is no missing file: a configuration that names one wants it, so
+ * that must not be taken for a machine without a key.
  */
 static int kru_keys_open(const char *path)
 {

@@ -15,6 +15,8 @@
  *                                   CAP_NET_ADMIN the peers of the caller's own queues only
  *   STATS_GET   do                  counters of contexts, cache and pools
  *   USER_GET    dump                what users hold; as QUEUE_GET
+ *   CONN_GET    dump                connections of messages; as QUEUE_GET
+ *   MESSAGES_GET dump               counters of messages of each port that is up
  *   An answer has the number of its request; its attributes are those of the set of
  *   the same name. NODE_UP takes the whole configuration: what is not given has its
  *   default (0 or empty), nothing is kept from before.
@@ -74,6 +76,8 @@ enum {
 	KRP_GENL_CMD_PEER_GET,
 	KRP_GENL_CMD_STATS_GET,
 	KRP_GENL_CMD_USER_GET,
+	KRP_GENL_CMD_CONN_GET,
+	KRP_GENL_CMD_MESSAGES_GET,
 
 	__KRP_GENL_CMD_MAX,
 	KRP_GENL_CMD_MAX = (__KRP_GENL_CMD_MAX - 1)
@@ -244,6 +248,7 @@ enum {
 	KRP_GENL_A_POOL_TIMEOUTS, /* u64: of RECOVERIES: a target did not answer */
 	KRP_GENL_A_POOL_REFUSED_READS, /* u64: of RECOVERIES: a target refused a READ */
 	KRP_GENL_A_POOL_EXPIRED, /* u64: of RECOVERIES: a lease was over in the hardware */
+	KRP_GENL_A_POOL_TARGET_CHANGES, /* u64: of POSTED: to another target than the one before */
 
 	__KRP_GENL_A_POOL_MAX,
 	KRP_GENL_A_POOL_MAX = (__KRP_GENL_A_POOL_MAX - 1)
@@ -261,6 +266,61 @@ enum {
 
 	__KRP_GENL_A_USER_MAX,
 	KRP_GENL_A_USER_MAX = (__KRP_GENL_A_USER_MAX - 1)
+};
+
+/* A connection of /dev/krcore, see krp_ioctl_message.h. */
+enum {
+	KRP_GENL_A_CONN_PAD = 1,
+	KRP_GENL_A_CONN_CONTEXT, /* u64: number of its open file, never used again */
+	KRP_GENL_A_CONN_NUMBER, /* u32: number in the context */
+	KRP_GENL_A_CONN_PID, /* u32: process that opened that, in the initial namespace */
+	KRP_GENL_A_CONN_UID, /* u32: its user, as the asker's namespace sees it */
+	KRP_GENL_A_CONN_COMM, /* string: its name */
+	KRP_GENL_A_CONN_STATE, /* u8: KRP_CONN_* */
+	KRP_GENL_A_CONN_ERROR, /* s32: of what it has died, a negative errno */
+	KRP_GENL_A_CONN_GID, /* binary, 16 bytes: peer; this and all that follow not if offered */
+	KRP_GENL_A_CONN_SERVICE, /* u16: that was connected to */
+	KRP_GENL_A_CONN_GENERATION, /* u64: boot generation of the peer's node */
+	KRP_GENL_A_CONN_DEPTH, /* u32: most messages and READs at once */
+	KRP_GENL_A_CONN_OUTSTANDING, /* u32: messages and READs without completion */
+	KRP_GENL_A_CONN_WAITING, /* u32: messages that the peer has no room for yet */
+	KRP_GENL_A_CONN_WINDOW, /* u32: messages that the peer still has room for */
+	KRP_GENL_A_CONN_UNACKED, /* u32: messages that the peer's node has not acknowledged */
+	KRP_GENL_A_CONN_BACKLOG, /* u32: messages that the program has not taken */
+	KRP_GENL_A_CONN_SENT, /* u64: messages, each once */
+	KRP_GENL_A_CONN_RECEIVED, /* u64: messages */
+	KRP_GENL_A_CONN_REPEATS, /* u32: messages that were sent again */
+	KRP_GENL_A_CONN_GAPS, /* u32: times that the peer missed some */
+	KRP_GENL_A_CONN_BUSY, /* u32: times that the peer's node had no room after all */
+	KRP_GENL_A_CONN_FOREIGN, /* u32: packets dropped: forged, late or of another life */
+
+	__KRP_GENL_A_CONN_MAX,
+	KRP_GENL_A_CONN_MAX = (__KRP_GENL_A_CONN_MAX - 1)
+};
+
+/* The messages of a port since it came up. */
+enum {
+	KRP_GENL_A_MESSAGES_PAD = 1,
+	KRP_GENL_A_MESSAGES_DEVICE, /* string: RDMA device */
+	KRP_GENL_A_MESSAGES_PORT, /* u32: its port */
+	KRP_GENL_A_MESSAGES_STREAMS, /* u32: connections now, those that are ending included */
+	KRP_GENL_A_MESSAGES_LISTENERS, /* u32: services that programs listen to now */
+	KRP_GENL_A_MESSAGES_POSTED, /* u64: packets sent */
+	KRP_GENL_A_MESSAGES_FAILED, /* u64: of these, that failed */
+	KRP_GENL_A_MESSAGES_REPLAYS, /* u64: connections that sent again after one that failed */
+	KRP_GENL_A_MESSAGES_PACKETS, /* u64: packets received */
+	KRP_GENL_A_MESSAGES_FAULTS, /* u64: of these, with an error */
+	KRP_GENL_A_MESSAGES_MALFORMED, /* u64: dropped: not as they must be */
+	KRP_GENL_A_MESSAGES_UNKNOWN, /* u64: dropped: of no connection that there is */
+	KRP_GENL_A_MESSAGES_FOREIGN, /* u64: dropped: forged, late or of another life */
+	KRP_GENL_A_MESSAGES_NO_MEMORY, /* u64: messages put off for lack of memory */
+	KRP_GENL_A_MESSAGES_OPENS, /* u64: requests to connect */
+	KRP_GENL_A_MESSAGES_OPENS_DROPPED, /* u64: of these, without an answer */
+	KRP_GENL_A_MESSAGES_CHALLENGES, /* u64: of these, to prove themselves first */
+	KRP_GENL_A_MESSAGES_REFUSALS, /* u64: of these, refused */
+
+	__KRP_GENL_A_MESSAGES_MAX,
+	KRP_GENL_A_MESSAGES_MAX = (__KRP_GENL_A_MESSAGES_MAX - 1)
 };
 
 /* KRP_GENL_A_PORT_STATE */

@@ -44,7 +44,7 @@
  *   struct krp_ring, then the entries. The module writes entries and then tail
  *   (release); the program reads tail (acquire), the entries, and writes head
  *   (release). A request is taken only if its completion is sure to have room,
- *   so the ring cannot overflow. poll(2) says POLLIN while head != tail;
+ *   so the ring cannot overflow. poll(2) says POLLIN while head != tail, or a letter is there;
  *   KRP_IOC_WAIT waits for that, too, and busy-polls at first. No more than
  *   KRP_SLEEPERS_MAX wait at once: another poll(2) says POLLERR then. Wrong values in head
  *   harm only the program itself.
@@ -67,12 +67,17 @@
  *     a program that reads too slowly loses them and is told KRP_EVENT_RESYNC, after which all
  *     that was remembered must be looked up again. Servers may tell the same change twice.
  *
+ * MESSAGES
+ *   Besides its queues, which are one-sided, a context may have connections, by which programs
+ *   send each other messages: see krp_ioctl_message.h.
+ *
  * NUMBERS
  *   Handles of regions and numbers of queues are from 1 on, and are of one
  *   context. One that was given back may be given out again at once, so an entry
  *   of the ring that a program has not consumed yet may be of the earlier owner
  *   of its number: a program that closes a queue consumes what is there before it
- *   makes the next one.
+ *   makes the next one. Numbers of connections are given out in turn, and not before their last
+ *   completion is in the ring.
  *
  * ERRORS
  *   A call with several faults may give the error of any of them; whichever it
@@ -110,13 +115,17 @@
 #define KRP_ACCESS_REMOTE_READ 0x2
 #define KRP_ACCESS_REMOTE_WRITE 0x4
 #define KRP_ACCESS_REMOTE_ATOMIC 0x8
-#define KRP_ACCESS_ALL 0xf
+#define KRP_ACCESS_ALL 0xf /* those of other programs; the next one is of their nodes alone */
+#define KRP_ACCESS_MESSAGE 0x10 /* for KRP_IOC_SEND; not with REMOTE_WRITE or REMOTE_ATOMIC */
 
 /* krp_wr.opcode */
 #define KRP_OP_READ 1
 #define KRP_OP_WRITE 2
 #define KRP_OP_CMP_SWAP 3
 #define KRP_OP_FETCH_ADD 4
+/* krp_cqe.opcode, besides */
+#define KRP_OP_SEND 5 /* of KRP_IOC_SEND, or the first one of KRP_IOC_OPEN */
+#define KRP_OP_FETCH 6 /* of KRP_IOC_LARGE */
 
 /* krp_wr.flags */
 #define KRP_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
@@ -202,7 +211,8 @@ struct krp_port_info {
  * @addr: in: first byte, any alignment.
  * @length: in: bytes, from 1.
  * @access: in: KRP_ACCESS_*; local reading is always allowed, REMOTE_WRITE and
- *	REMOTE_ATOMIC need LOCAL_WRITE.
+ *	REMOTE_ATOMIC need LOCAL_WRITE. KRP_ACCESS_MESSAGE lets the nodes of peers READ it to which
+ *	messages in it are announced, and gives no token.
  * @handle: out: names the region in requests and KRP_IOC_MR_DEREG.
  * @token: out: names the region to peers; 0 if it has no remote access. Not
  *	a key of the hardware: the peer's module turns it into one.
@@ -335,20 +345,29 @@ struct krp_queue_close {
  * @timeout_ms: in: how long to wait until one MetaServer has it, 1 to
  *	KRP_CONNECT_TIMEOUT_MS_MAX. KRP_BIND_UNDO does not wait: then 0 is right, too, and
  *	what is in its range means nothing.
+ * @backlog: in: with KRP_BIND_LISTEN: how many connections may wait to be accepted, 1 to
+ *	KRP_BACKLOG_MAX; more are refused (-EBUSY to their openers). Else zero.
  * @rsvd: zero.
  *
  * Publishes (GID, service); undone by KRP_BIND_UNDO or the last close. A service
  * belongs to one context of the node at a time (-EADDRINUSE). A user who binds and publishes more
  * often than the node lets it waits, or gets -EBUSY if its turn comes after @timeout_ms.
+ *
+ * With KRP_BIND_LISTEN connections to it are offered from then on, too. It needs an inbox
+ * (-EBADFD), and room in it: each that may wait takes 4096 of its bytes for that, of which
+ * services have as many as krp_inbox.bytes (-ENOSPC). KRP_BIND_UNDO, without this flag, ends it;
+ * offers that are in the inbox, or were taken and not answered, stay good.
  */
 struct krp_bind {
 	__u16 service;
 	__u16 flags;
 	__u32 timeout_ms;
-	__u64 rsvd;
+	__u32 backlog;
+	__u32 rsvd;
 };
 
 #define KRP_BIND_UNDO 0x1
+#define KRP_BIND_LISTEN 0x2
 
 /* krp_record_lookup.flags */
 #define KRP_LOOKUP_FRESH 0x1 /* READ it from a MetaServer, also if the node remembers it */
@@ -539,10 +558,13 @@ struct krp_post {
 
 #define KRP_WAIT_FOREVER 0xffffffff
 
+/* krp_wait.flags */
+#define KRP_WAIT_LETTERS 0x1 /* or a letter in the inbox */
+
 /**
  * struct krp_wait - KRP_IOC_WAIT: wait until there is a completion in the ring.
  * @timeout_ms: in: how long to sleep at most; 0: only look; KRP_WAIT_FOREVER.
- * @flags: in: zero.
+ * @flags: in: KRP_WAIT_*.
  *
  * Busy-polls for as long as the module's parameter spin_us allows and takes completions
  * from the hardware itself meanwhile; then sleeps. Another thread may be faster to
@@ -566,7 +588,8 @@ struct krp_wait {
  *	A WRITE of more than 256 KiB is done in parts: one that failed with whatever but
  *	-ECANCELED may have been done in part, from its first byte on.
  * @bytes: transferred.
- * @queue: queue.
+ * @queue: queue; KRP_OP_SEND, KRP_OP_FETCH: connection. Errors of these are at KRP_IOC_SEND and
+ *	KRP_IOC_LARGE.
  * @opcode: KRP_OP_*.
  * @rsvd: zero.
  */
@@ -635,5 +658,7 @@ KRP_STATIC_ASSERT(sizeof(struct krp_record_lookup) == 88, "krp_record_lookup");
 KRP_STATIC_ASSERT(sizeof(struct krp_record_publish) == 56, "krp_record_publish");
 KRP_STATIC_ASSERT(sizeof(struct krp_record_watch) == 8, "krp_record_watch");
 KRP_STATIC_ASSERT(sizeof(struct krp_event) == 32, "krp_event");
+
+#include "krp_ioctl_message.h"
 
 #endif /* KRP_IOCTL_H */

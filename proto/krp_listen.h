@@ -20,8 +20,6 @@
  *     A machine (krp_stream_offer()), memory for one message, and what it takes to know the OPEN
  *     again when the connection is over (KRP_STREAM_FORGET): that is set aside now, and without it
  *     there is no room, since nothing may be forgotten early.
- *
- * Note: the module does not do this yet, see krp_stream.h.
  */
 #ifndef KRP_LISTEN_H
 #define KRP_LISTEN_H

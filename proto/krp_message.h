@@ -2,8 +2,7 @@
 /*
  * Messages between nodes: what stands on the wire. Normative.
  *
- * The kernel module does not send messages yet: this header and krp_stream.h are the
- * contract that it is going to stand on.
+ * krp_stream.h and krp_listen.h say what an end does with it.
  *
  * TRANSPORT
  *   One message is one SEND over DC to the target of the receiver's record, into a receive

@@ -16,8 +16,9 @@
  *   (initiator_depth, 1 to 16; the server may grant fewer), responder_resources
  *   0, retry_count 7 and rnr_retry_count 7: a server whose buffers are all taken
  *   is waited for. It keeps a receive posted for each request that is unanswered
- *   and more for NOTIFY. The server retries a client that has none for a few
- *   milliseconds and then ends the connection; it drops NOTIFYs, with RESYNC,
+ *   and more for NOTIFY. The server retries a client that has none six times, each
+ *   time after what that client's queue pair asks for (0.66 s where rdma_cm sets
+ *   it), and then ends the connection; it drops NOTIFYs, with RESYNC,
  *   before it comes to that. The connection is to have a global route header: see
  *   IDENTITY.
  *   A server ends a session from which nothing has come for its lease, but 5 s at

@@ -3,7 +3,7 @@
  * One connection between two nodes, as a state machine of one end without any transport.
  * Normative: krp_message.h says what the messages mean, this header how an end uses them.
  *
- * The kernel module does not send messages yet; unit tests and a fuzzer drive this.
+ * The module drives this in kmod/message; so do unit tests and a fuzzer.
  *
  * No lock, memory, clock, randomness or cryptography of its own, and no call-backs. The caller
  * says what has happened, and then pulls what is to be done until there is no more:

@@ -127,19 +127,20 @@
 /* krp_value.kind */
 #define KRP_KIND_DCT 1
 #define KRP_KIND_RAW 2
+#define KRP_KIND_LANE 3
 
-/* krp_value.flags of a KRP_KIND_DCT value */
+/* krp_value.dct.flags */
 #define KRP_DCT_ETHERNET 0x01 /* RoCE: mac is valid; else InfiniBand: lid is */
 #define KRP_DCT_FLAGS_ALL 0x01
 
 /* Well-known services. Numbers below KRP_SERVICE_USER_MIN belong to krcore itself. */
-#define KRP_SERVICE_NODE 0 /* the node's DC target */
+#define KRP_SERVICE_NODE 0 /* the node: how its port is reached */
 #define KRP_SERVICE_USER_MIN 256
 
 /**
  * struct krp_key - Name of a record.
  * @gid: GID of the node's port, network order as verbs print it.
- * @service: which of the node's records; KRP_SERVICE_NODE is its DC target.
+ * @service: which of the node's records; KRP_SERVICE_NODE is the node itself.
  *
  * 18 bytes without a hole, so that it can be hashed as it is.
  */
@@ -152,15 +153,16 @@ struct krp_key {
  * struct krp_value - What a key leads to.
  * @generation: boot generation of the owner; a larger one is newer.
  * @kind: KRP_KIND_*.
- * @len: bytes of @raw in use (KRP_KIND_RAW), 0 for KRP_KIND_DCT.
- * @dct: for KRP_KIND_DCT.
+ * @len: bytes of @raw in use (KRP_KIND_RAW), else 0.
+ * @dct: for KRP_KIND_DCT and KRP_KIND_LANE.
  * @dct.lid: local identifier of the port (InfiniBand). With KRP_DCT_ETHERNET it means
  *	nothing: a publisher puts 0 there, and nobody looks at it.
- * @dct.dctn: DC target number, 24 bits.
- * @dct.dc_key: DC access key.
+ * @dct.dctn: DC target number, 24 bits; 0 in KRP_KIND_LANE.
+ * @dct.dc_key: DC access key; likewise.
  * @dct.mrdir_addr: address of the node's memory-region directory.
  * @dct.mrdir_rkey: its remote key.
- * @dct.ud_qpn: queue pair for two-sided messages, 24 bits; 0 if none.
+ * @dct.ud_qpn: UD queue pair to which the hand-shake of lanes is said (krp_lane.h), 24 bits;
+ *	0: this port makes no lanes, which KRP_KIND_LANE does not say.
  * @dct.ud_qkey: its Q_Key.
  * @dct.mac: Ethernet address of the port, its octets in the order in which they are sent
  *	and printed. It saves a neighbour look-up. Without KRP_DCT_ETHERNET it means nothing:
@@ -169,11 +171,17 @@ struct krp_key {
  * @dct.sl: service level, 0 to 15.
  * @dct.port: port number on the node, from 1.
  * @dct.flags: KRP_DCT_*.
- * @dct.max_rd_atomic: READs and atomics the target takes at once.
+ * @dct.max_rd_atomic: READs and atomics the target, or a lane, takes at once.
  * @dct.rsvd: zero.
  * @raw: for KRP_KIND_RAW: any bytes; those past @len are zero.
  *
  * The first 12 bytes that matter to a peer are the paper's: DCT number and key.
+ *
+ * KRP_KIND_LANE is the node of a port without DC: who wants to reach it makes a lane. A node
+ * with DC and lanes publishes KRP_KIND_DCT with a @dct.ud_qpn, so each record says all ways to
+ * its port, and one READ is enough for each of them. Software from before KRP_KIND_LANE refuses
+ * the kind as one that it does not know: a server at PUBLISH (KRP_ST_MALFORMED), a reader when
+ * it has found the record, which is an error and no miss. None takes it for a DC target.
  */
 struct krp_value {
 	__le64 generation;
@@ -543,6 +551,24 @@ static inline int krp_root_valid(const struct krp_root *root)
 	       krp_is_zero(root->rsvd2, sizeof(root->rsvd2));
 }
 
+/** krp_kind_port() - Whether a value of a kind says how to reach a port: krp_value.dct counts.
+ * @kind: KRP_KIND_*. Context: any. Return: 1 or 0.
+ */
+static inline int krp_kind_port(unsigned int kind)
+{
+	return kind == KRP_KIND_DCT || kind == KRP_KIND_LANE;
+}
+
+/** krp_value_port_valid() - Whether what a value says of a port is in its ranges. @v: of such a
+ * kind. Context: any. Return: 1 or 0.
+ */
+static inline int krp_value_port_valid(const struct krp_value *v)
+{
+	return !v->len && !v->dct.rsvd && v->dct.mtu >= 1 && v->dct.mtu <= 5 && v->dct.sl <= 15 &&
+	       v->dct.port >= 1 && !(v->dct.flags & ~KRP_DCT_FLAGS_ALL) &&
+	       !(krp_le32_to_cpu(v->dct.dctn) >> 24) && !(krp_le32_to_cpu(v->dct.ud_qpn) >> 24);
+}
+
 /**
  * krp_value_valid() - Whether a value may be published.
  * @v: the value; never trusted.
@@ -559,11 +585,9 @@ static inline int krp_value_valid(const struct krp_value *v)
 		return v->len <= KRP_RAW_BYTES &&
 		       krp_is_zero(v->raw + v->len, KRP_RAW_BYTES - v->len);
 	case KRP_KIND_DCT:
-		return !v->len && !v->dct.rsvd && v->dct.mtu >= 1 && v->dct.mtu <= 5 &&
-		       v->dct.sl <= 15 && v->dct.port >= 1 &&
-		       !(v->dct.flags & ~KRP_DCT_FLAGS_ALL) &&
-		       !(krp_le32_to_cpu(v->dct.dctn) >> 24) &&
-		       !(krp_le32_to_cpu(v->dct.ud_qpn) >> 24);
+		return krp_value_port_valid(v);
+	case KRP_KIND_LANE:
+		return krp_value_port_valid(v) && !v->dct.dctn && !v->dct.dc_key && v->dct.ud_qpn;
 	default:
 		return 0;
 	}

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/lib/lib.h"
+#include "proto/krp_session.h"
 
 #define KRL_NAME_KEEP_NS 30000000000ULL /* addresses older than this are resolved again */
 

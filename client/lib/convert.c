@@ -10,6 +10,16 @@
 #include "client/lib/base.h"
 #include "client/wire.h"
 
+static int krl_lane_check(const struct krcore_dct *dct)
+{
+	if (dct->dctn || dct->dc_key)
+		return krl_error(-EINVAL, "dct.dctn 0x%x, or dct.dc_key, is not 0: no DC there",
+				 dct->dctn);
+	if (!dct->ud_qpn)
+		return krl_error(-EINVAL, "dct.ud_qpn is 0: nobody could ask for a lane");
+	return 0;
+}
+
 static int krl_dct_check(const struct krcore_dct *dct)
 {
 	if (dct->dctn >> 24)
@@ -34,7 +44,10 @@ int krl_value_to_wire(const struct krcore_value *value, uint64_t generation,
 
 	switch (value->kind) {
 	case KRCORE_KIND_DCT:
+	case KRCORE_KIND_LANE:
 		err = krl_dct_check(&value->dct);
+		if (!err && value->kind == KRCORE_KIND_LANE)
+			err = krl_lane_check(&value->dct);
 		if (err)
 			return err;
 		break;

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "client/lib/lib.h"
+#include "proto/krp_session.h"
 
 #define KRL_NAME_POLL_MS 1000 /* upper bound for the interval that c-ares asks for */
 #define KRL_DUTY(what) (1U << (what))

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/lib/lib.h"
+#include "proto/krp_session.h"
 
 /* Locks: ctx.lock. */
 void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *key,

@@ -357,7 +357,7 @@ static const struct mc_param mc_publish_params[] = {
 	{ "sl", MC_NUMBER, 0, 0, 15, "service level (0)" },
 	{ "lid", MC_NUMBER, 0, 0, 65535, "LID, on InfiniBand" },
 	{ "mac", MC_HEX, 0, 6, 6, "Ethernet address; says that the link is Ethernet" },
-	{ "ud_qpn", MC_NUMBER, 0, 0, 0xffffff, "queue pair for two-sided messages" },
+	{ "ud_qpn", MC_NUMBER, 0, 0, 0xffffff, "queue pair to which lanes are asked for" },
 	{ "ud_qkey", MC_NUMBER, 0, 0, UINT32_MAX, "its Q_Key" },
 	{ "mrdir_addr", MC_NUMBER, 0, 0, UINT64_MAX, "address of the memory-region directory" },
 	{ "mrdir_rkey", MC_NUMBER, 0, 0, UINT32_MAX, "its remote key" },

@@ -67,7 +67,7 @@ static const struct mc_param mc_session_params[] = {
 static const struct mc_command mc_session_commands[] = {
 	{ "list", mc_session_list, mc_session_params, 0, "Connections, oldest first" },
 	{ "kill", mc_session_kill, mc_kill_params, 0,
-	  "Disconnect clients; who has a key that is accepted still comes back" },
+	  "Disconnect clients; one whose key is accepted comes back" },
 	{ 0 },
 };
 

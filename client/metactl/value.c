@@ -78,12 +78,13 @@ static void mc_put_no_dct(struct mc *mc)
 
 void mc_put_value(struct mc *mc, const struct krcore_value *value)
 {
+	bool lane = value && value->kind == KRCORE_KIND_LANE;
 	bool dct = value && value->kind == KRCORE_KIND_DCT;
 	bool raw = value && value->kind == KRCORE_KIND_RAW;
 	struct mc_out *out = mc->out;
 	char *text = NULL;
 
-	mc_put_text(out, "kind", 0, dct ? "dct" : raw ? "raw" : NULL);
+	mc_put_text(out, "kind", 0, dct ? "dct" : lane ? "lane" : raw ? "raw" : NULL);
 	if (value)
 		mc_put_number(out, "generation", 0, value->generation);
 	else
@@ -103,7 +104,7 @@ void mc_put_value(struct mc *mc, const struct krcore_value *value)
 	}
 	mc_put_text(out, "raw_text", MC_DETAIL, text);
 	free(text);
-	if (dct)
+	if (dct || lane)
 		mc_put_dct(mc, &value->dct);
 	else
 		mc_put_no_dct(mc);
@@ -122,7 +123,7 @@ bool mc_values_equal(const struct krcore_value *a, const struct krcore_value *b)
 {
 	if (a->generation != b->generation || a->kind != b->kind)
 		return false;
-	if (a->kind == KRCORE_KIND_DCT)
+	if (a->kind != KRCORE_KIND_RAW)
 		return mc_dct_equal(&a->dct, &b->dct);
 	return a->raw_len == b->raw_len && !memcmp(a->raw, b->raw, a->raw_len);
 }

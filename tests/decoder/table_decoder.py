@@ -22,6 +22,7 @@ ROOT, SEGMENTS, DIRECTORY, PAGES = 1, 2, 3, 4
 PAGE_BYTES, BUCKET_BYTES, BUCKETS, RECORDS = 2048, 256, 8, 3
 FREE, LIVE = 0, 1
 CROWDED = 1
+KINDS = {1: "dct", 3: "lane"}
 DEPTH_MAX = 26
 SETTLING_MS_MAX = 86400000
 
@@ -161,13 +162,13 @@ def decode_value(data):
     generation, kind, length = struct.unpack_from("<QBB", data)
     if kind == 2:
         return {"generation": generation, "kind": "raw", "raw": data[10:10 + length].hex()}
-    if kind != 1:
+    if kind not in KINDS:
         raise Wrong(f"a value of kind {kind}")
     lid, dctn, dc_key, mrdir_addr, mrdir_rkey, ud_qpn, ud_qkey = \
         struct.unpack_from("<HIQQIII", data, 10)
     mac, (mtu, sl, port, flags, rd_atomic) = data[44:50], struct.unpack_from("<5B", data, 50)
     ethernet = bool(flags & 1)
-    return {"generation": generation, "kind": "dct", "dctn": dctn, "dc_key": dc_key,
+    return {"generation": generation, "kind": KINDS[kind], "dctn": dctn, "dc_key": dc_key,
             "mrdir_addr": mrdir_addr, "mrdir_rkey": mrdir_rkey, "ud_qpn": ud_qpn,
             "ud_qkey": ud_qkey, "lid": None if ethernet else lid,
             "mac": mac.hex(":") if ethernet else None, "mtu_bytes": 128 << mtu, "sl": sl,

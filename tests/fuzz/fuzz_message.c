@@ -34,7 +34,7 @@ static void fz_check_accepted(__u8 *msg, unsigned int bytes, int from_client)
 		const struct krp_publish *m = (const struct krp_publish *)msg;
 
 		FZ_ASSERT(m->value.generation && m->value.len <= KRP_RAW_BYTES);
-		FZ_ASSERT(m->value.kind == KRP_KIND_DCT || m->value.kind == KRP_KIND_RAW);
+		FZ_ASSERT(m->value.kind >= KRP_KIND_DCT && m->value.kind <= KRP_KIND_LANE);
 	}
 	if (hdr->type == KRP_MSG_HELLO)
 		FZ_ASSERT(!((const struct krp_hello *)msg)->name[KRP_NAME_BYTES - 1]);

@@ -68,6 +68,21 @@ static void test_dct_goes_there_and_back(void **state)
 	assert_memory_equal(&back.dct, &value.dct, sizeof(value.dct));
 }
 
+static void test_lane_goes_there_and_back(void **state)
+{
+	struct krcore_value back, value = { .kind = KRCORE_KIND_LANE,
+					    .dct = { .ud_qpn = 0x414243, .mtu = 3, .port = 1 } };
+	struct krp_value wire;
+
+	(void)state;
+	assert_int_equal(krl_value_to_wire(&value, 99, &wire), 0);
+	assert_true(krp_value_valid(&wire));
+	assert_int_equal(wire.kind, KRP_KIND_LANE);
+	assert_int_equal(krl_value_from_wire(&wire, &back), 0);
+	assert_int_equal(back.kind, KRCORE_KIND_LANE);
+	assert_memory_equal(&back.dct, &value.dct, sizeof(value.dct));
+}
+
 static void test_raw_goes_there_and_back(void **state)
 {
 	struct krcore_value value = { .kind = KRCORE_KIND_RAW, .raw_len = 3, .raw = "abcdef" };
@@ -112,6 +127,12 @@ static void test_bad_values_are_refused_by_name(void **state)
 	REFUSE(sl, 16);
 	REFUSE(port, 0);
 	REFUSE(flags, 0x80);
+	good.kind = KRCORE_KIND_LANE;
+	good.dct.ud_qpn = 7;
+	REFUSE(ud_qpn, 0);
+	REFUSE(dctn, 1);
+	REFUSE(dc_key, 1);
+	REFUSE(sl, 16);
 #undef REFUSE
 	bad = (struct krcore_value){ .kind = KRCORE_KIND_RAW, .raw_len = KRCORE_RAW_BYTES + 1 };
 	check_refused(&bad, "raw_len 47");
@@ -151,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_smoothed_time),
 		cmocka_unit_test(test_dct_goes_there_and_back),
+		cmocka_unit_test(test_lane_goes_there_and_back),
 		cmocka_unit_test(test_raw_goes_there_and_back),
 		cmocka_unit_test(test_bad_values_are_refused_by_name),
 		cmocka_unit_test(test_value_of_unknown_kind_is_not_shown),

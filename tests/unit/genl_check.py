@@ -163,7 +163,7 @@ def main():
     with open(specification) as file:
         spec = yaml.safe_load(file)
     values = constants(header, folder)
-    for extra in ("krp_ioctl.h", "krp_msg.h", "krp_table.h"):
+    for extra in ("krp_ioctl.h", "krp_ioctl_message.h", "krp_msg.h", "krp_table.h"):
         values.update(constants(f"{folder}/{extra}", folder))
     check("name", spec["name"], values[upper("", spec["c-family-name"])])
     check("version", spec.get("version", 1), values[upper("", spec["c-version-name"])])

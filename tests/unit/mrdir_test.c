@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "proto/krp_ioctl.h"
+#include "proto/krp_ioctl_message.h"
 #include "proto/krp_mrdir.h"
 #include "tests/unit/vectors.h"
 
@@ -231,7 +232,8 @@ KRP_STATIC_ASSERT(offsetof(struct krp_setup, map_bytes) == 16, "krp_setup");
 KRP_STATIC_ASSERT(offsetof(struct krp_mr_reg, token) == 24, "krp_mr_reg");
 KRP_STATIC_ASSERT(offsetof(struct krp_connect, generation) == 40, "krp_connect");
 KRP_STATIC_ASSERT(offsetof(struct krp_queue_query, posted) == 16, "krp_queue_query");
-KRP_STATIC_ASSERT(offsetof(struct krp_bind, rsvd) == 8, "krp_bind");
+KRP_STATIC_ASSERT(offsetof(struct krp_bind, backlog) == 8, "krp_bind");
+KRP_STATIC_ASSERT(offsetof(struct krp_bind, rsvd) == 12, "krp_bind");
 KRP_STATIC_ASSERT(offsetof(struct krp_wr, compare_add) == 48, "krp_wr");
 KRP_STATIC_ASSERT(offsetof(struct krp_wr, swap) == 56, "krp_wr");
 KRP_STATIC_ASSERT(offsetof(struct krp_cqe, opcode) == 20, "krp_cqe");
@@ -250,6 +252,42 @@ KRP_STATIC_ASSERT(KRP_IOC_POST == 0xc020b70aU, "KRP_IOC_POST");
 KRP_STATIC_ASSERT(KRP_IOC_WAIT == 0x4008b70bU, "KRP_IOC_WAIT");
 KRP_STATIC_ASSERT(KRP_IOC_MR_DEREG_MANY == 0xc010b70cU, "KRP_IOC_MR_DEREG_MANY");
 KRP_STATIC_ASSERT(offsetof(struct krp_setup, gid) == 24, "krp_setup");
+
+/* Messages, krp_ioctl_message.h: last fields, and those behind a field of another size. */
+KRP_STATIC_ASSERT(offsetof(struct krp_inbox, rsvd) == 12, "krp_inbox");
+KRP_STATIC_ASSERT(offsetof(struct krp_open, service) == 24, "krp_open");
+KRP_STATIC_ASSERT(offsetof(struct krp_open, timeout_ms) == 28, "krp_open");
+KRP_STATIC_ASSERT(offsetof(struct krp_open, rsvd2) == 40, "krp_open");
+KRP_STATIC_ASSERT(offsetof(struct krp_open, first) == 56, "krp_open");
+KRP_STATIC_ASSERT(offsetof(struct krp_open, user) == 64, "krp_open");
+KRP_STATIC_ASSERT(offsetof(struct krp_accept, user_len) == 16, "krp_accept");
+KRP_STATIC_ASSERT(offsetof(struct krp_accept, user) == 24, "krp_accept");
+KRP_STATIC_ASSERT(offsetof(struct krp_send_wr, connection) == 16, "krp_send_wr");
+KRP_STATIC_ASSERT(offsetof(struct krp_send_wr, flags) == 32, "krp_send_wr");
+KRP_STATIC_ASSERT(offsetof(struct krp_send, error) == 16, "krp_send");
+KRP_STATIC_ASSERT(offsetof(struct krp_letter, status) == 12, "krp_letter");
+KRP_STATIC_ASSERT(offsetof(struct krp_letter, kind) == 32, "krp_letter");
+KRP_STATIC_ASSERT(offsetof(struct krp_letter_peer, queue) == 24, "krp_letter_peer");
+KRP_STATIC_ASSERT(offsetof(struct krp_letter_peer, user) == 32, "krp_letter_peer");
+KRP_STATIC_ASSERT(offsetof(struct krp_recv, count) == 16, "krp_recv");
+KRP_STATIC_ASSERT(offsetof(struct krp_recv, used) == 36, "krp_recv");
+KRP_STATIC_ASSERT(offsetof(struct krp_large, user_data) == 16, "krp_large");
+KRP_STATIC_ASSERT(offsetof(struct krp_large, length) == 44, "krp_large");
+KRP_STATIC_ASSERT(offsetof(struct krp_cancel, connection) == 8, "krp_cancel");
+KRP_STATIC_ASSERT(offsetof(struct krp_shut, how) == 4, "krp_shut");
+KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, peer) == 16, "krp_conn_query");
+KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, sent) == 80, "krp_conn_query");
+KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, foreign) == 124, "krp_conn_query");
+
+KRP_STATIC_ASSERT(KRP_IOC_INBOX == 0x4010b718U, "KRP_IOC_INBOX");
+KRP_STATIC_ASSERT(KRP_IOC_OPEN == 0xc060b719U, "KRP_IOC_OPEN");
+KRP_STATIC_ASSERT(KRP_IOC_ACCEPT == 0x4038b71aU, "KRP_IOC_ACCEPT");
+KRP_STATIC_ASSERT(KRP_IOC_SEND == 0xc018b71bU, "KRP_IOC_SEND");
+KRP_STATIC_ASSERT(KRP_IOC_RECV == 0xc028b71cU, "KRP_IOC_RECV");
+KRP_STATIC_ASSERT(KRP_IOC_LARGE == 0x4030b71dU, "KRP_IOC_LARGE");
+KRP_STATIC_ASSERT(KRP_IOC_CANCEL == 0x4010b71eU, "KRP_IOC_CANCEL");
+KRP_STATIC_ASSERT(KRP_IOC_SHUT == 0x4008b71fU, "KRP_IOC_SHUT");
+KRP_STATIC_ASSERT(KRP_IOC_CONN_QUERY == 0xc080b720U, "KRP_IOC_CONN_QUERY");
 
 static void print_entry(const char *name, const struct krp_mrdir_entry *e)
 {

@@ -48,6 +48,15 @@ static void sample_value(struct krp_value *v)
 	v->dct.max_rd_atomic = 16;
 }
 
+/* A port without DC. */
+static void sample_lane(struct krp_value *v)
+{
+	sample_value(v);
+	v->kind = KRP_KIND_LANE;
+	v->dct.dctn = 0;
+	v->dct.dc_key = 0;
+}
+
 static void sample_raw(struct krp_value *v)
 {
 	memset(v, 0, sizeof(*v));
@@ -298,6 +307,8 @@ static void test_table_vectors(void **state)
 	check_vector("table.txt", "value_dct", &v, sizeof(v));
 	sample_raw(&v);
 	check_vector("table.txt", "value_raw", &v, sizeof(v));
+	sample_lane(&v);
+	check_vector("table.txt", "value_lane", &v, sizeof(v));
 	sample_bucket(&b);
 	check_vector("table.txt", "bucket", &b, sizeof(b));
 	sample_crowded(&b);
@@ -513,7 +524,8 @@ static void test_value_checks(void **state)
 	} while (0)
 	BAD_IF(v.generation = 0);
 	BAD_IF(v.kind = 0);
-	BAD_IF(v.kind = 3);
+	BAD_IF(v.kind = 4);
+	BAD_IF(v.kind = KRP_KIND_LANE); /* with the number and key of a DC target */
 	BAD_IF(v.len = 1);
 	BAD_IF(v.dct.rsvd = 1);
 	BAD_IF(v.dct.mtu = 0);
@@ -523,6 +535,15 @@ static void test_value_checks(void **state)
 	BAD_IF(v.dct.flags = 2);
 	BAD_IF(v.dct.dctn = krp_cpu_to_le32(1 << 24));
 	BAD_IF(v.dct.ud_qpn = krp_cpu_to_le32(1 << 24));
+	sample_lane(&good);
+	assert_true(krp_value_valid(&good));
+	BAD_IF(v.dct.dctn = krp_cpu_to_le32(1));
+	BAD_IF(v.dct.dc_key = krp_cpu_to_le64(1));
+	BAD_IF(v.dct.ud_qpn = 0);
+	BAD_IF(v.dct.ud_qpn = krp_cpu_to_le32(1 << 24));
+	BAD_IF(v.dct.mtu = 6);
+	BAD_IF(v.len = 1);
+	BAD_IF(v.generation = 0);
 	sample_raw(&good);
 	assert_true(krp_value_valid(&good));
 	BAD_IF(v.len = KRP_RAW_BYTES + 1);
@@ -723,6 +744,8 @@ static int write_vectors(const char *file)
 		print_hex("value_dct", &v, sizeof(v));
 		sample_raw(&v);
 		print_hex("value_raw", &v, sizeof(v));
+		sample_lane(&v);
+		print_hex("value_lane", &v, sizeof(v));
 		sample_bucket(&b);
 		print_hex("bucket", &b, sizeof(b));
 		sample_crowded(&b);

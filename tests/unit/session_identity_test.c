@@ -389,7 +389,7 @@ static void test_a_gid_that_is_only_said(void **state)
 	assert_int_equal(fx->closed, 0);
 }
 
-/* The node's own services are its module's, who says so. */
+/* The node's own services are its module's, which says so. */
 static void test_services_of_the_node(void **state)
 {
 	static const unsigned int services[] = { 0, 255, 256 };

@@ -92,6 +92,9 @@ class Vectors(unittest.TestCase):
         dct = td.decode_value(vector("value_dct"))
         self.assertEqual((dct["dctn"], dct["mac"], dct["lid"], dct["link"]),
                          (0x313233, "52:54:00:12:34:56", None, "ethernet"))
+        lane = td.decode_value(vector("value_lane"))
+        self.assertEqual((lane["kind"], lane["dctn"], lane["dc_key"], lane["ud_qpn"]),
+                         ("lane", 0, 0, 0x717273))
 
 
 class Tables(unittest.TestCase):

@@ -102,17 +102,18 @@ struct krcore_key {
 /* krcore_value.kind */
 #define KRCORE_KIND_DCT 1 /* a DC target: the fields of @dct */
 #define KRCORE_KIND_RAW 2 /* any bytes: @raw and @raw_len */
+#define KRCORE_KIND_LANE 3 /* a port without DC: the fields of @dct, dctn and dc_key 0 */
 
 /* krcore_dct.flags */
 #define KRCORE_DCT_ETHERNET 0x01
 
 /**
- * struct krcore_dct - How to reach a DC target, all in host order.
+ * struct krcore_dct - How to reach a port, all in host order.
  * @dc_key: DC access key.
  * @mrdir_addr: address of the node's memory-region directory.
  * @mrdir_rkey: its remote key.
  * @dctn: DC target number, 24 bits.
- * @ud_qpn: queue pair for two-sided messages, 0 if none.
+ * @ud_qpn: queue pair to which lanes are asked for, 0 if none.
  * @ud_qkey: its Q_Key.
  * @lid: InfiniBand LID, 0 on RoCE.
  * @mac: Ethernet address (with KRCORE_DCT_ETHERNET).
@@ -144,7 +145,7 @@ struct krcore_dct {
  *	context's is used.
  * @kind: KRCORE_KIND_*.
  * @raw_len: bytes of @raw, at most KRCORE_RAW_BYTES.
- * @dct: for KRCORE_KIND_DCT.
+ * @dct: for KRCORE_KIND_DCT and KRCORE_KIND_LANE.
  * @raw: for KRCORE_KIND_RAW.
  */
 struct krcore_value {
@@ -332,7 +333,7 @@ const char *krcore_error_text(void);
  * read from hangs, until the session with that server has ended: a renewal and its time-out.
  * When a session has ended, servers are asked for what is cached once more; if none can be, or
  * none that would know, the cached value is the answer and krcore_lookup_info.unconfirmed says so.
- * Of a DC target only kind and generation are filled in, all other fields are zero: the keys
+ * Of a port only kind and generation are filled in, all other fields are zero: the keys
  * to a node's memory stay in the kernel.
  *
  * A server that was restarted is settling until its publishers have had the time to
