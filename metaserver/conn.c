@@ -96,10 +96,10 @@ static void ms_conn_tell(struct ms_conn *conn, enum ms_session_event event, cons
 	struct ms_server *srv = conn->srv;
 	struct ms_session_info info;
 
-	if (!srv->observer)
+	if (!srv->observer.ops)
 		return;
 	ms_conn_info(conn, &info);
-	srv->observer->session(srv->observer_arg, event, &info, why);
+	srv->observer.ops->session(srv->observer.arg, event, &info, why);
 }
 
 /* Report the end of the session, once. */
@@ -218,8 +218,8 @@ static const struct ms_session_ops ms_conn_ops = {
 static void ms_conn_ready(struct ms_conn *conn)
 {
 	conn->was_ready = true;
-	TAILQ_REMOVE(&conn->srv->strangers, conn, stranger);
-	conn->srv->strangers_nr--;
+	TAILQ_REMOVE(&conn->srv->conns.strangers, conn, stranger);
+	conn->srv->conns.strangers_nr--;
 	ms_conn_tell(conn, MS_SESSION_UP, "authenticated");
 	ms_log_client(conn->srv, LOG_DEBUG, "client %s: attached", conn->address);
 }
@@ -345,7 +345,7 @@ void ms_conn_last_wqe(struct ms_conn *conn)
  */
 static bool ms_conn_drained(struct ms_conn *conn, bool late)
 {
-	if (conn->srv->draining) /* the receive queue goes too */
+	if (conn->srv->drain.ends) /* the receive queue goes too */
 		return late || !conn->sends_out;
 	if (late && !conn->marked)
 		ms_conn_last_wqe(conn);
@@ -423,7 +423,7 @@ void ms_conn_pkeys_changed(struct ms_device *dev, unsigned int port)
 {
 	struct ms_conn *conn;
 
-	for (conn = dev->srv->conns; conn; conn = conn->next)
+	for (conn = dev->srv->conns.first; conn; conn = conn->next)
 		if (conn->dev == dev && conn->id->port_num == port &&
 		    ms_conn_pkey(conn) != conn->pkey)
 			ms_conn_broken(conn, "the port is no longer in the client's partition");
@@ -485,15 +485,15 @@ static void ms_conn_link(struct ms_conn *conn)
 {
 	struct ms_server *srv = conn->srv;
 
-	conn->prev = srv->conns_last;
+	conn->prev = srv->conns.last;
 	if (conn->prev)
 		conn->prev->next = conn;
 	else
-		srv->conns = conn;
-	srv->conns_last = conn;
-	srv->conns_nr++;
-	TAILQ_INSERT_TAIL(&srv->strangers, conn, stranger);
-	srv->strangers_nr++;
+		srv->conns.first = conn;
+	srv->conns.last = conn;
+	srv->conns.nr++;
+	TAILQ_INSERT_TAIL(&srv->conns.strangers, conn, stranger);
+	srv->conns.strangers_nr++;
 }
 
 void ms_conn_free(struct ms_conn *conn)
@@ -504,17 +504,17 @@ void ms_conn_free(struct ms_conn *conn)
 	if (conn->prev)
 		conn->prev->next = conn->next;
 	else
-		srv->conns = conn->next;
+		srv->conns.first = conn->next;
 	if (conn->next)
 		conn->next->prev = conn->prev;
 	else
-		srv->conns_last = conn->prev;
-	srv->conns_nr--;
-	if (srv->check_next == conn)
-		srv->check_next = conn->next;
+		srv->conns.last = conn->prev;
+	srv->conns.nr--;
+	if (srv->chores.check_next == conn)
+		srv->chores.check_next = conn->next;
 	if (!conn->was_ready) {
-		TAILQ_REMOVE(&srv->strangers, conn, stranger);
-		srv->strangers_nr--;
+		TAILQ_REMOVE(&srv->conns.strangers, conn, stranger);
+		srv->conns.strangers_nr--;
 	}
 	ms_source_remove(conn);
 	rdma_destroy_id(conn->id);
@@ -537,7 +537,7 @@ static int ms_conn_judge_end(const struct ms_conn *conn, const struct kru_ends *
 	struct ibv_port_attr port;
 	int err;
 
-	if (!conn->srv->filtered)
+	if (!conn->srv->listening.filtered)
 		return 0;
 	err = ibv_query_port(conn->id->verbs, conn->id->port_num, &port);
 	if (err)
@@ -607,7 +607,7 @@ static int ms_conn_new(struct ms_server *srv, struct rdma_cm_id *id,
 	if (err)
 		goto err_qp;
 	id->context = conn;
-	conn->number = ++srv->conn_last;
+	conn->number = ++srv->conns.youngest;
 	ms_conn_link(conn);
 	return 0;
 
@@ -625,10 +625,10 @@ err_free:
  */
 static bool ms_conn_make_room(struct ms_server *srv)
 {
-	struct ms_conn *conn = TAILQ_FIRST(&srv->strangers);
+	struct ms_conn *conn = TAILQ_FIRST(&srv->conns.strangers);
 	uint64_t now_ms = ms_now(srv);
 
-	if (srv->strangers_nr >= MS_STRANGERS_MAX)
+	if (srv->conns.strangers_nr >= MS_STRANGERS_MAX)
 		return false;
 	if (srv->hub.stats.sessions_pending < MS_PENDING_MAX)
 		return true;
@@ -646,7 +646,7 @@ static bool ms_conn_make_room(struct ms_server *srv)
  */
 static bool ms_conn_clients_full(struct ms_server *srv, struct rdma_cm_id *id)
 {
-	uint64_t known = srv->conns_nr - srv->strangers_nr;
+	uint64_t known = srv->conns.nr - srv->conns.strangers_nr;
 
 	if (known >= (uint64_t)srv->conf.clients_max + MS_LEAVING_MAX)
 		return true;
@@ -655,9 +655,9 @@ static bool ms_conn_clients_full(struct ms_server *srv, struct rdma_cm_id *id)
 
 unsigned int ms_conn_judge(struct ms_server *srv, struct rdma_cm_id *id)
 {
-	if (srv->draining)
+	if (srv->drain.ends)
 		return KRP_REJECT_SHUTDOWN;
-	if (srv->drained)
+	if (srv->drain.keeps_off)
 		return KRP_REJECT_DRAINED;
 	if (!ms_place_allows(srv, id))
 		return KRP_REJECT_NOT_SERVED;

@@ -23,7 +23,7 @@
 #define MS_GROUPS_MAX 1024
 
 /*
- * Group of MS_CONTROL_GROUP, or -1. Looked up once, when the socket is created: groups may
+ * Group of MS_CONTROL_GROUP, or -1. Looked up once, when the socket is opened: groups may
  * come from a network service, and a connection must not wait for it.
  */
 static gid_t ms_control_group(void)
@@ -140,6 +140,7 @@ int ms_control_socket_open(const char *path, struct ms_control_socket *ret_socke
 {
 	int fd = ms_control_inherited();
 
+	ms_control_group();
 	if (fd >= 0) {
 		if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
 			int err = -errno;

@@ -294,7 +294,7 @@ static uint32_t ms_clamp(const struct ms_device *dev, const char *what, uint32_t
 	return (uint32_t)max;
 }
 
-/* The device may have too few queue pairs: who is refused then is refused for no limit of ours. */
+/* The device may have too few queue pairs: a client refused then meets no limit of ours. */
 static void ms_device_compare(const struct ms_device *dev, int max_qp)
 {
 	uint64_t most = (uint64_t)dev->srv->conf.clients_max + MS_LEAVING_MAX + MS_STRANGERS_MAX;
@@ -438,14 +438,14 @@ void ms_device_remove(struct ms_device *dev, const char *why)
 		link = &(*link)->next;
 	*link = dev->next;
 
-	for (conn = srv->conns; conn; conn = conn->next) {
+	for (conn = srv->conns.first; conn; conn = conn->next) {
 		if (conn->dev != dev)
 			continue;
 		ms_conn_destroy_qp(conn);
 		ms_server_busy(srv);
 	}
 	ms_device_close(dev);
-	for (conn = srv->conns; conn; conn = next) {
+	for (conn = srv->conns.first; conn; conn = next) {
 		next = conn->next;
 		if (conn->dev != dev)
 			continue;

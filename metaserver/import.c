@@ -294,7 +294,7 @@ static void ms_import_end(struct ms_import *im)
 
 	ev_async_stop(im->loop, &im->wake);
 	ev_timer_stop(im->loop, &im->patience);
-	im->srv->import = NULL;
+	im->srv->copy.import = NULL;
 	pthread_mutex_lock(&im->lock);
 	im->abandoned = true;
 	done = im->done;
@@ -340,7 +340,7 @@ static void ms_import_unused(struct ms_import *im, const char *why)
 	struct ms_server *srv = im->srv;
 
 	ms_ledger_import_drop(srv->hub.ledger);
-	snprintf(srv->copy_failed, sizeof(srv->copy_failed), "copy_from failed: %.200s", why);
+	snprintf(srv->copy.failed, sizeof(srv->copy.failed), "copy_from failed: %.200s", why);
 	ms_log(LOG_WARNING, "copy_from: %s; serving without a copy", why);
 }
 
@@ -371,7 +371,7 @@ static void ms_import_on_wake(struct ev_loop *loop, ev_async *w, int events)
 	else
 		ms_log(LOG_NOTICE, "copy_from: %llu records copied from %s",
 		       (unsigned long long)im->taken, im->text);
-	im->srv->copied = !im->err && im->settled && !im->lost;
+	im->srv->copy.done = !im->err && im->settled && !im->lost;
 	ms_import_over(im);
 }
 
@@ -432,7 +432,7 @@ int ms_import_start(struct ms_server *srv)
 	/* a little more than the thread's own time-out, whose text is more precise */
 	ev_timer_init(&im->patience, ms_import_on_patience, pause + 0.5, pause + 0.5);
 	im->patience.data = im;
-	im->config_fd = ms_import_config(&srv->whole);
+	im->config_fd = ms_import_config(&srv->copy.conf);
 	err = im->config_fd < 0 ? im->config_fd : 0;
 	if (!err) {
 		/* before there is a thread: ev_async_start() would forget that it was woken */
@@ -445,11 +445,11 @@ int ms_import_start(struct ms_server *srv)
 		return err;
 	}
 	ev_timer_start(srv->loop, &im->patience);
-	srv->import = im;
+	srv->copy.import = im;
 	return 0;
 }
 
 void ms_import_cancel(struct ms_server *srv)
 {
-	ms_import_end(srv->import);
+	ms_import_end(srv->copy.import);
 }

@@ -178,6 +178,7 @@ static void ms_json_put_dct(json_t *o, const struct krp_value *v, bool keys)
 
 json_t *ms_json_record(const struct ms_record_info *info, bool keys)
 {
+	static const char *const kinds[] = { "unknown", "dct", "raw", "lane" };
 	const struct krp_value *v = &info->value;
 	char hex[2 * KRP_RAW_BYTES + 1];
 	json_t *o = json_object();
@@ -185,12 +186,12 @@ json_t *ms_json_record(const struct ms_record_info *info, bool keys)
 	if (!o)
 		return NULL;
 	ms_json_key(o, &info->key);
-	json_object_set_new(o, "kind", json_string(v->kind == KRP_KIND_DCT ? "dct" : "raw"));
+	json_object_set_new(o, "kind", json_string(kinds[v->kind <= KRP_KIND_LANE ? v->kind : 0]));
 	json_object_set_new(o, "owner", json_string(ms_hex(info->owner, sizeof(info->owner), hex)));
 	ms_json_put_u64(o, "generation", info->generation);
 	ms_json_put_u64(o, "lease_left_ms", info->lease_left_ms);
 	json_object_set_new(o, "imported", json_boolean(info->imported));
-	if (v->kind == KRP_KIND_DCT) {
+	if (krp_kind_port(v->kind)) {
 		ms_json_put_dct(o, v, keys);
 	} else {
 		size_t len = v->len < KRP_RAW_BYTES ? v->len : KRP_RAW_BYTES;

@@ -71,7 +71,7 @@ static int ms_place_parse(const char *item, uint32_t port, struct ms_listen_item
 
 static void ms_listener_add(struct ms_server *srv, const struct sockaddr_storage *addr)
 {
-	struct ms_listener *l = &srv->listeners[srv->listeners_nr++];
+	struct ms_listener *l = &srv->listening.listeners[srv->listening.nr++];
 
 	l->srv = srv;
 	l->addr = *addr;
@@ -87,28 +87,29 @@ int ms_places_parse(struct ms_server *srv)
 	unsigned int i;
 	int more;
 
-	srv->filtered = true;
+	srv->listening.filtered = true;
 	while ((more = kru_list_next(&cursor, item, sizeof(item))) > 0) {
-		if (srv->places_nr == MS_LISTENERS_MAX ||
-		    ms_place_parse(item, srv->conf.port, &srv->places[srv->places_nr])) {
+		if (srv->listening.places_nr == MS_LISTENERS_MAX ||
+		    ms_place_parse(item, srv->conf.port,
+				   &srv->listening.places[srv->listening.places_nr])) {
 			ms_log(LOG_ERR, "listen: '%s' is no address, device or *, or one too many",
 			       item);
 			return -EINVAL;
 		}
-		srv->filtered &= !srv->places[srv->places_nr].any;
-		wildcard |= srv->places[srv->places_nr].any ||
-			    srv->places[srv->places_nr].device[0];
-		srv->places_nr++;
+		srv->listening.filtered &= !srv->listening.places[srv->listening.places_nr].any;
+		wildcard |= srv->listening.places[srv->listening.places_nr].any ||
+			    srv->listening.places[srv->listening.places_nr].device[0];
+		srv->listening.places_nr++;
 	}
-	if (more < 0 || !srv->places_nr) {
+	if (more < 0 || !srv->listening.places_nr) {
 		ms_log(LOG_ERR, "listen: an entry is too long, or there is none");
 		return -EINVAL;
 	}
 	((struct sockaddr_in6 *)&any)->sin6_port = htons((__u16)srv->conf.port);
 	if (wildcard)
 		ms_listener_add(srv, &any);
-	for (i = 0; !wildcard && i < srv->places_nr; i++)
-		ms_listener_add(srv, &srv->places[i].addr);
+	for (i = 0; !wildcard && i < srv->listening.places_nr; i++)
+		ms_listener_add(srv, &srv->listening.places[i].addr);
 	return 0;
 }
 
@@ -128,10 +129,10 @@ bool ms_place_allows(const struct ms_server *srv, struct rdma_cm_id *id)
 {
 	unsigned int i;
 
-	if (!srv->filtered)
+	if (!srv->listening.filtered)
 		return true;
-	for (i = 0; i < srv->places_nr; i++) {
-		const struct ms_listen_item *p = &srv->places[i];
+	for (i = 0; i < srv->listening.places_nr; i++) {
+		const struct ms_listen_item *p = &srv->listening.places[i];
 
 		if (p->device[0] && !strcmp(p->device, ibv_get_device_name(id->verbs->device)))
 			return true;
@@ -157,10 +158,10 @@ bool ms_place_serves(const struct ms_server *srv, const char *device, const __u8
 {
 	unsigned int i;
 
-	if (!srv->filtered)
+	if (!srv->listening.filtered)
 		return true;
-	for (i = 0; i < srv->places_nr; i++) {
-		const struct ms_listen_item *p = &srv->places[i];
+	for (i = 0; i < srv->listening.places_nr; i++) {
+		const struct ms_listen_item *p = &srv->listening.places[i];
 
 		if ((p->device[0] && !strcmp(p->device, device)) || ms_is_gid(&p->addr, gid))
 			return true;
@@ -172,8 +173,9 @@ bool ms_place_wants(const struct ms_server *srv, const char *device)
 {
 	unsigned int i;
 
-	for (i = 0; i < srv->places_nr; i++)
-		if (!srv->places[i].device[0] || !strcmp(srv->places[i].device, device))
+	for (i = 0; i < srv->listening.places_nr; i++)
+		if (!srv->listening.places[i].device[0] ||
+		    !strcmp(srv->listening.places[i].device, device))
 			return true;
 	return false;
 }
@@ -215,7 +217,7 @@ static void ms_listener_open(struct ms_listener *l)
 	uint32_t pause_ms;
 	int err = 0;
 
-	if (rdma_create_id(l->srv->channel, &l->id, l, RDMA_PS_TCP)) {
+	if (rdma_create_id(l->srv->listening.channel, &l->id, l, RDMA_PS_TCP)) {
 		err = -errno;
 		l->id = NULL;
 	}
@@ -263,8 +265,8 @@ unsigned int ms_listeners_up(const struct ms_server *srv)
 {
 	unsigned int i, n = 0;
 
-	for (i = 0; i < srv->listeners_nr; i++)
-		n += srv->listeners[i].id && !srv->listeners[i].error;
+	for (i = 0; i < srv->listening.nr; i++)
+		n += srv->listening.listeners[i].id && !srv->listening.listeners[i].error;
 	return n;
 }
 
@@ -274,9 +276,9 @@ static struct ms_listener *ms_listener_of(struct ms_server *srv, const struct rd
 {
 	unsigned int i;
 
-	for (i = 0; i < srv->listeners_nr; i++)
-		if (srv->listeners[i].id == id)
-			return &srv->listeners[i];
+	for (i = 0; i < srv->listening.nr; i++)
+		if (srv->listening.listeners[i].id == id)
+			return &srv->listening.listeners[i];
 	return NULL;
 }
 
@@ -309,8 +311,8 @@ static void ms_cm_on_event(struct ev_loop *loop, ev_io *w, int events)
 
 	(void)loop;
 	(void)events;
-	for (turn = 0; turn < MS_EVENTS_TURN && srv->channel; turn++) {
-		if (rdma_get_cm_event(srv->channel, &event)) {
+	for (turn = 0; turn < MS_EVENTS_TURN && srv->listening.channel; turn++) {
+		if (rdma_get_cm_event(srv->listening.channel, &event)) {
 			if (errno != EAGAIN && errno != EINTR)
 				ms_log_client(srv, LOG_ERR, "rdma_cm: %s", strerror(errno));
 			return;
@@ -330,19 +332,19 @@ static int ms_cm_open(struct ms_server *srv)
 	int fd, flags;
 
 	errno = 0;
-	srv->channel = rdma_create_event_channel();
-	if (!srv->channel)
+	srv->listening.channel = rdma_create_event_channel();
+	if (!srv->listening.channel)
 		return errno ? -errno : -ENODEV;
-	fd = srv->channel->fd;
+	fd = srv->listening.channel->fd;
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-		rdma_destroy_event_channel(srv->channel);
-		srv->channel = NULL;
+		rdma_destroy_event_channel(srv->listening.channel);
+		srv->listening.channel = NULL;
 		return -errno;
 	}
-	ev_io_init(&srv->cm_io, ms_cm_on_event, fd, EV_READ);
-	srv->cm_io.data = srv;
-	ev_io_start(srv->loop, &srv->cm_io);
+	ev_io_init(&srv->listening.cm_io, ms_cm_on_event, fd, EV_READ);
+	srv->listening.cm_io.data = srv;
+	ev_io_start(srv->loop, &srv->listening.cm_io);
 	return 0;
 }
 
@@ -359,21 +361,21 @@ void ms_listeners_start(struct ms_server *srv)
 	int err = ms_cm_open(srv);
 
 	if (err) {
-		if (err != srv->cm_error)
+		if (err != srv->listening.cm_error)
 			ms_log(LOG_WARNING, "rdma_cm is not there (%s), waiting for an RDMA device",
 			       strerror(-err));
-		srv->cm_error = err;
-		ev_timer_init(&srv->cm_retry, ms_cm_on_retry, 1., 0.);
-		srv->cm_retry.data = srv;
-		ev_timer_start(srv->loop, &srv->cm_retry);
+		srv->listening.cm_error = err;
+		ev_timer_init(&srv->listening.cm_retry, ms_cm_on_retry, 1., 0.);
+		srv->listening.cm_retry.data = srv;
+		ev_timer_start(srv->loop, &srv->listening.cm_retry);
 		return;
 	}
-	srv->cm_error = 0;
+	srv->listening.cm_error = 0;
 	ms_watch_probe(srv);
-	for (i = 0; i < srv->listeners_nr; i++) {
-		ev_timer_init(&srv->listeners[i].retry, ms_listener_on_retry, 0., 0.);
-		srv->listeners[i].retry.data = &srv->listeners[i];
-		ms_listener_open(&srv->listeners[i]);
+	for (i = 0; i < srv->listening.nr; i++) {
+		ev_timer_init(&srv->listening.listeners[i].retry, ms_listener_on_retry, 0., 0.);
+		srv->listening.listeners[i].retry.data = &srv->listening.listeners[i];
+		ms_listener_open(&srv->listening.listeners[i]);
 	}
 }
 
@@ -381,18 +383,18 @@ void ms_listeners_stop(struct ms_server *srv)
 {
 	unsigned int i;
 
-	if (ev_is_active(&srv->cm_retry))
-		ev_timer_stop(srv->loop, &srv->cm_retry);
-	for (i = 0; srv->channel && i < srv->listeners_nr; i++)
-		ms_listener_close(&srv->listeners[i]);
+	if (ev_is_active(&srv->listening.cm_retry))
+		ev_timer_stop(srv->loop, &srv->listening.cm_retry);
+	for (i = 0; srv->listening.channel && i < srv->listening.nr; i++)
+		ms_listener_close(&srv->listening.listeners[i]);
 }
 
 void ms_cm_close(struct ms_server *srv)
 {
 	ms_listeners_stop(srv);
-	if (!srv->channel)
+	if (!srv->listening.channel)
 		return;
-	ev_io_stop(srv->loop, &srv->cm_io);
-	rdma_destroy_event_channel(srv->channel);
-	srv->channel = NULL;
+	ev_io_stop(srv->loop, &srv->listening.cm_io);
+	rdma_destroy_event_channel(srv->listening.channel);
+	srv->listening.channel = NULL;
 }

@@ -127,7 +127,7 @@ static void ms_memory_write_root(struct ms_device *dev)
 	root.segments_rkey = krp_cpu_to_le32(dev->root_mr->rkey);
 	root.epoch = krp_cpu_to_le32(srv->epoch);
 	root.heartbeat = krp_cpu_to_le64(ms_mono_ns() / 1000000 + 1);
-	root.settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(&srv->hub, srv->clock_ms));
+	root.settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(&srv->hub, srv->clock.ms));
 	root.sum = krp_cpu_to_le64(krp_root_sum(&root));
 	ms_store(dev->root, &root, sizeof(root));
 }
@@ -265,8 +265,8 @@ static void ms_all_crowded(void *arg, const struct krp_key *key)
 
 	ms_log_client(srv, LOG_WARNING,
 		      "record %s service %u is kept aside: the hashes of too many keys are "
-		      "alike, which hardly happens unless somebody has chosen them; who looks "
-		      "it up asks by message",
+		      "alike, which hardly happens unless somebody has chosen them; it is "
+		      "looked up by message",
 		      kru_gid_format(key->gid, gid), krp_le16_to_cpu(key->service));
 }
 

@@ -64,20 +64,20 @@ void ms_server_stats(const struct ms_server *srv, struct ms_server_stats *ret_st
 	st->taken_over = ls.taken_over;
 	st->expired = ls.expired;
 	st->imported = ls.imported;
-	st->copy_failed = *srv->copy_failed != 0;
+	st->copy_failed = *srv->copy.failed != 0;
 	st->table.private_bytes += ls.private_bytes;
 	st->incarnation = srv->hub.incarnation;
 	st->changes_noted = srv->hub.changes.noted;
 	st->changes_merged = srv->hub.changes.merged;
 	st->sessions_replaced = srv->hub.roll.replaced;
 	st->started_unix_ms = srv->started_unix_ms;
-	st->serving = srv->serving;
+	st->serving = srv->serving.now;
 	st->auth_required = srv->hub.auth;
-	st->settling_ms = ms_hub_settling_ms(&srv->hub, srv->clock_ms);
-	st->draining = srv->draining;
-	st->drained = srv->drained;
+	st->settling_ms = ms_hub_settling_ms(&srv->hub, srv->clock.ms);
+	st->draining = srv->drain.ends;
+	st->drained = srv->drain.keeps_off;
 	st->listeners = ms_listeners_up(srv);
-	st->strangers = srv->strangers_nr;
+	st->strangers = srv->conns.strangers_nr;
 	for (dev = srv->devices; dev; dev = dev->next) {
 		st->devices++;
 		st->registered_bytes += dev->registered_bytes;
@@ -91,33 +91,33 @@ void ms_server_status_text(const struct ms_server *srv, char *buf, size_t bytes)
 	size_t used;
 
 	ms_table_stats(srv->hub.table, &ts);
-	if (srv->draining)
+	if (srv->drain.ends)
 		snprintf(buf, bytes, "draining, %llu connections left",
-			 (unsigned long long)srv->conns_nr);
-	else if (srv->drained)
+			 (unsigned long long)srv->conns.nr);
+	else if (srv->drain.keeps_off)
 		snprintf(buf, bytes, "drained by the operator, %llu connections left",
-			 (unsigned long long)srv->conns_nr);
-	else if (srv->import)
+			 (unsigned long long)srv->conns.nr);
+	else if (srv->copy.import)
 		snprintf(buf, bytes, "copying the table of a peer, %llu records so far",
 			 (unsigned long long)ts.records);
-	else if (!srv->ports_nr || srv->cm_error)
+	else if (!srv->ports_nr || srv->listening.cm_error)
 		snprintf(buf, bytes, "waiting for an RDMA device");
 	else if (!srv->devices)
 		snprintf(buf, bytes, "no RDMA device can be used");
-	else if (!srv->serving)
+	else if (!srv->serving.now)
 		snprintf(buf, bytes, "waiting for an address to listen at");
 	else
 		snprintf(buf, bytes, "serving, %llu records, %llu clients",
 			 (unsigned long long)ts.records,
 			 (unsigned long long)srv->hub.stats.sessions);
 	used = strlen(buf);
-	if (*srv->copy_failed && used < bytes)
-		snprintf(buf + used, bytes - used, "; %s", srv->copy_failed);
+	if (*srv->copy.failed && used < bytes)
+		snprintf(buf + used, bytes - used, "; %s", srv->copy.failed);
 }
 
 bool ms_server_copying(const struct ms_server *srv)
 {
-	return srv->import;
+	return srv->copy.import;
 }
 
 void ms_server_each_session(const struct ms_server *srv,
@@ -126,7 +126,7 @@ void ms_server_each_session(const struct ms_server *srv,
 	struct ms_session_info info;
 	const struct ms_conn *conn;
 
-	for (conn = srv->conns; conn; conn = conn->next) {
+	for (conn = srv->conns.first; conn; conn = conn->next) {
 		ms_conn_info(conn, &info);
 		if (!fn(arg, &info))
 			return;
@@ -139,8 +139,8 @@ void ms_server_each_listener(const struct ms_server *srv,
 	struct ms_listener_info info;
 	unsigned int i;
 
-	for (i = 0; i < srv->listeners_nr; i++) {
-		const struct ms_listener *l = &srv->listeners[i];
+	for (i = 0; i < srv->listening.nr; i++) {
+		const struct ms_listener *l = &srv->listening.listeners[i];
 
 		memset(&info, 0, sizeof(info));
 		memcpy(info.address, l->text, sizeof(info.address));
@@ -148,7 +148,7 @@ void ms_server_each_listener(const struct ms_server *srv,
 			snprintf(info.device, sizeof(info.device), "%s",
 				 ibv_get_device_name(l->id->verbs->device));
 		info.state = l->id && !l->error ? "listening" : "waiting";
-		info.error = l->id ? 0 : l->error ? l->error : srv->cm_error;
+		info.error = l->id ? 0 : l->error ? l->error : srv->listening.cm_error;
 		if (!l->id)
 			info.retry_ms =
 				(uint64_t)(1000 *
@@ -286,14 +286,14 @@ uint64_t ms_server_each_record(const struct ms_server *srv, uint64_t from,
 {
 	struct ms_record_visit v = { fn, arg };
 
-	return ms_ledger_each(srv->hub.ledger, srv->clock_ms, from, ms_record_visit, &v);
+	return ms_ledger_each(srv->hub.ledger, srv->clock.ms, from, ms_record_visit, &v);
 }
 
 int ms_server_get_record(const struct ms_server *srv, const struct krp_key *key,
 			 struct ms_record_info *ret_info)
 {
 	struct ms_ledger_record rec;
-	int err = ms_ledger_get(srv->hub.ledger, srv->clock_ms, key, &rec);
+	int err = ms_ledger_get(srv->hub.ledger, srv->clock.ms, key, &rec);
 
 	if (!err)
 		ms_record_info(&rec, ret_info);

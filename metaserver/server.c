@@ -32,12 +32,12 @@ uint64_t ms_mono_ns(void)
 
 uint64_t ms_now(struct ms_server *srv)
 {
-	uint64_t real_ms = ms_mono_ns() / 1000000, step = real_ms - srv->clock_real_ms;
+	uint64_t real_ms = ms_mono_ns() / 1000000, step = real_ms - srv->clock.real_ms;
 	uint64_t most = srv->conf.tick_ms + MS_CLOCK_STEP_MAX_MS;
 
-	srv->clock_real_ms = real_ms;
-	srv->clock_ms += step < most ? step : most;
-	return srv->clock_ms;
+	srv->clock.real_ms = real_ms;
+	srv->clock.ms += step < most ? step : most;
+	return srv->clock.ms;
 }
 
 void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
@@ -47,11 +47,11 @@ void ms_log_client(struct ms_server *srv, int priority, const char *fmt, ...)
 
 	if (!ms_log_enabled(priority))
 		return;
-	if (!srv->log_room) {
-		srv->log_lost++;
+	if (!srv->log.room) {
+		srv->log.lost++;
 		return;
 	}
-	srv->log_room--;
+	srv->log.room--;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -74,26 +74,26 @@ static void ms_server_unsettle(struct ms_server *srv)
 
 	if (!ms)
 		ms = ms_max(ms_max(srv->conf.lease_ms, twice_ms), MS_SETTLE_MS);
-	if (srv->copied && twice_ms < ms)
+	if (srv->copy.done && twice_ms < ms)
 		ms = twice_ms;
 	ms_settle_begin(&srv->hub.settle, ms_now(srv), ms, srv->reconnect_max_ms);
 }
 
 void ms_server_evaluate(struct ms_server *srv)
 {
-	bool serving = srv->started && !srv->draining && !srv->drained && !srv->import &&
-		       srv->devices && ms_listeners_up(srv);
+	bool serving = srv->serving.started && !srv->drain.ends && !srv->drain.keeps_off &&
+		       !srv->copy.import && srv->devices && ms_listeners_up(srv);
 
-	if (serving == srv->serving)
+	if (serving == srv->serving.now)
 		return;
-	srv->serving = serving;
+	srv->serving.now = serving;
 	if (serving) {
 		ms_server_unsettle(srv);
-		srv->copied = false; /* true of the first time only */
-		srv->served = true;
+		srv->copy.done = false; /* true of the first time only */
+		srv->serving.before = true;
 	}
-	if (srv->serving_cb)
-		srv->serving_cb(srv->serving_arg, serving);
+	if (srv->serving.cb)
+		srv->serving.cb(srv->serving.arg, serving);
 }
 
 static void ms_server_changed(void *arg, unsigned int event, const struct krp_key *key,
@@ -102,10 +102,10 @@ static void ms_server_changed(void *arg, unsigned int event, const struct krp_ke
 	struct ms_server *srv = arg;
 
 	ms_hub_notify(&srv->hub, event, key, generation);
-	if (srv->hub.subscribers && !ev_is_active(&srv->tell))
-		ev_timer_start(srv->loop, &srv->tell);
-	if (srv->observer)
-		srv->observer->record(srv->observer_arg, event, key, generation, why);
+	if (srv->hub.subscribers && !ev_is_active(&srv->chores.tell))
+		ev_timer_start(srv->loop, &srv->chores.tell);
+	if (srv->observer.ops)
+		srv->observer.ops->record(srv->observer.arg, event, key, generation, why);
 }
 
 static const struct ms_ledger_ops ms_server_ledger_ops = { .changed = ms_server_changed };
@@ -115,9 +115,9 @@ static const struct ms_ledger_ops ms_server_ledger_ops = { .changed = ms_server_
 static void ms_server_tell(struct ms_server *srv)
 {
 	if (ms_hub_tell(&srv->hub, MS_TELL_BUDGET))
-		ev_idle_start(srv->loop, &srv->tell_more);
+		ev_idle_start(srv->loop, &srv->chores.tell_more);
 	else
-		ev_idle_stop(srv->loop, &srv->tell_more);
+		ev_idle_stop(srv->loop, &srv->chores.tell_more);
 }
 
 static void ms_server_on_tell_more(struct ev_loop *loop, ev_idle *w, int events)
@@ -149,9 +149,9 @@ static void ms_server_sweep(struct ms_server *srv)
 	if (ns > srv->stats.sweep_max_ns)
 		srv->stats.sweep_max_ns = ns;
 	if (more)
-		ev_idle_start(srv->loop, &srv->sweep_more);
+		ev_idle_start(srv->loop, &srv->chores.sweep_more);
 	else
-		ev_idle_stop(srv->loop, &srv->sweep_more);
+		ev_idle_stop(srv->loop, &srv->chores.sweep_more);
 }
 
 static void ms_server_on_tick(struct ev_loop *loop, ev_timer *w, int events)
@@ -160,7 +160,7 @@ static void ms_server_on_tick(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	if (!srv->served) /* no owner could attach to take a copied record over */
+	if (!srv->serving.before) /* no owner could attach to take a copied record over */
 		ms_ledger_import_keep(srv->hub.ledger, ms_now(srv), srv->conf.lease_ms);
 	ms_server_sweep(srv);
 }
@@ -174,12 +174,12 @@ static void ms_server_on_sweep_more(struct ev_loop *loop, ev_idle *w, int events
 
 static void ms_server_drained(struct ms_server *srv)
 {
-	void (*cb)(void *arg) = srv->drain_cb;
+	void (*cb)(void *arg) = srv->drain.cb;
 
-	if (!cb || (srv->conns && ms_now(srv) < srv->drain_deadline_ms))
+	if (!cb || (srv->conns.first && ms_now(srv) < srv->drain.deadline_ms))
 		return;
-	srv->drain_cb = NULL;
-	cb(srv->drain_arg);
+	srv->drain.cb = NULL;
+	cb(srv->drain.arg);
 }
 
 /* Once a second: a device that is broken goes; one that has lost receives is opened anew. */
@@ -223,25 +223,25 @@ static void ms_server_check_conns(struct ms_server *srv)
 	unsigned int looked, ended = 0;
 
 	for (looked = 0; looked < MS_CHECK_BUDGET && ended < MS_END_BUDGET; looked++) {
-		struct ms_conn *conn = srv->check_next;
+		struct ms_conn *conn = srv->chores.check_next;
 
 		if (!conn)
 			break;
-		srv->check_next = conn->next;
+		srv->chores.check_next = conn->next;
 		ended += ms_conn_check(conn);
 	}
-	if (srv->check_next)
-		ev_idle_start(srv->loop, &srv->check_more);
+	if (srv->chores.check_next)
+		ev_idle_start(srv->loop, &srv->chores.check_more);
 	else
-		ev_idle_stop(srv->loop, &srv->check_more);
+		ev_idle_stop(srv->loop, &srv->chores.check_more);
 }
 
 void ms_server_check_soon(struct ms_server *srv, struct ms_conn *conn)
 {
 	/* a round that has passed it by already is followed by another */
-	if (!srv->check_next)
-		srv->check_next = conn;
-	ev_idle_start(srv->loop, &srv->check_more);
+	if (!srv->chores.check_next)
+		srv->chores.check_next = conn;
+	ev_idle_start(srv->loop, &srv->chores.check_more);
 }
 
 static void ms_server_on_check_more(struct ev_loop *loop, ev_idle *w, int events)
@@ -258,20 +258,20 @@ static void ms_server_on_check(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	if (!srv->check_next)
-		srv->check_next = srv->conns;
+	if (!srv->chores.check_next)
+		srv->chores.check_next = srv->conns.first;
 	/* queue pairs wait to be destroyed for what is in the completion queues */
 	for (dev = srv->devices; dev; dev = dev->next)
 		ms_device_poll(dev);
 	ms_server_check_conns(srv);
 	ms_device_beat(srv);
-	if (++srv->checks % MS_CHECKS_SECOND == 0) {
+	if (++srv->chores.checks % MS_CHECKS_SECOND == 0) {
 		ms_server_check_broken(srv);
 		ms_server_check_devices(srv);
-		srv->log_room = MS_LOG_CLIENTS;
-		if (srv->log_lost)
-			ms_log(LOG_NOTICE, "%u lines about clients were left out", srv->log_lost);
-		srv->log_lost = 0;
+		srv->log.room = MS_LOG_CLIENTS;
+		if (srv->log.lost)
+			ms_log(LOG_NOTICE, "%u lines about clients were left out", srv->log.lost);
+		srv->log.lost = 0;
 	}
 	ms_server_drained(srv);
 }
@@ -397,21 +397,22 @@ static void ms_server_timers(struct ms_server *srv)
 {
 	double tick = srv->conf.tick_ms / 1000.0, check = MS_CHECK_MS / 1000.0;
 
-	ev_timer_init(&srv->tick, ms_server_on_tick, tick, tick);
-	ev_timer_init(&srv->check, ms_server_on_check, check, check);
-	ev_idle_init(&srv->sweep_more, ms_server_on_sweep_more);
-	ev_set_priority(&srv->sweep_more, EV_MAXPRI); /* in each iteration, also of a busy loop */
-	ev_timer_init(&srv->tell, ms_server_on_tell, MS_TELL_MS / 1000.0, 0.);
-	ev_idle_init(&srv->tell_more, ms_server_on_tell_more);
-	ev_set_priority(&srv->tell_more, EV_MAXPRI);
-	srv->tell.data = srv;
-	srv->tell_more.data = srv;
-	ev_idle_init(&srv->check_more, ms_server_on_check_more);
-	ev_set_priority(&srv->check_more, EV_MAXPRI);
-	srv->tick.data = srv;
-	srv->check.data = srv;
-	srv->check_more.data = srv;
-	srv->sweep_more.data = srv;
+	ev_timer_init(&srv->chores.tick, ms_server_on_tick, tick, tick);
+	ev_timer_init(&srv->chores.check, ms_server_on_check, check, check);
+	ev_idle_init(&srv->chores.sweep_more, ms_server_on_sweep_more);
+	ev_set_priority(&srv->chores.sweep_more,
+			EV_MAXPRI); /* in each iteration, also of a busy loop */
+	ev_timer_init(&srv->chores.tell, ms_server_on_tell, MS_TELL_MS / 1000.0, 0.);
+	ev_idle_init(&srv->chores.tell_more, ms_server_on_tell_more);
+	ev_set_priority(&srv->chores.tell_more, EV_MAXPRI);
+	srv->chores.tell.data = srv;
+	srv->chores.tell_more.data = srv;
+	ev_idle_init(&srv->chores.check_more, ms_server_on_check_more);
+	ev_set_priority(&srv->chores.check_more, EV_MAXPRI);
+	srv->chores.tick.data = srv;
+	srv->chores.check.data = srv;
+	srv->chores.check_more.data = srv;
+	srv->chores.sweep_more.data = srv;
 }
 
 static int ms_server_books(struct ms_server *srv)
@@ -427,12 +428,12 @@ static int ms_server_books(struct ms_server *srv)
 	}
 	err = kru_random(&lc.salt, sizeof(lc.salt));
 	if (!err)
-		err = kru_random(&srv->source_salt, sizeof(srv->source_salt));
+		err = kru_random(&srv->conns.salt, sizeof(srv->conns.salt));
 	if (!err)
 		err = kru_random(srv->hub.secret, sizeof(srv->hub.secret));
 	if (err)
 		return err;
-	err = ms_hub_init(&srv->hub, lc.salt ^ srv->source_salt, ms_now(srv));
+	err = ms_hub_init(&srv->hub, lc.salt ^ srv->conns.salt, ms_now(srv));
 	if (!err)
 		err = ms_server_table_new(srv);
 	if (err)
@@ -452,11 +453,11 @@ int ms_server_new(struct ev_loop *loop, const struct kru_conf *conf, struct ms_s
 	srv->loop = loop;
 	srv->conf = conf->ms;
 	srv->reconnect_max_ms = conf->node.reconnect_max_ms;
-	srv->whole = *conf;
-	srv->clock_real_ms = ms_mono_ns() / 1000000;
-	srv->clock_ms = srv->clock_real_ms;
-	srv->log_room = MS_LOG_CLIENTS;
-	TAILQ_INIT(&srv->strangers);
+	srv->copy.conf = *conf;
+	srv->clock.real_ms = ms_mono_ns() / 1000000;
+	srv->clock.ms = srv->clock.real_ms;
+	srv->log.room = MS_LOG_CLIENTS;
+	TAILQ_INIT(&srv->conns.strangers);
 	ms_server_timers(srv);
 	ms_server_set_limits(srv);
 	err = ms_places_parse(srv);
@@ -490,60 +491,60 @@ int ms_server_start(struct ms_server *srv)
 		ms_log(LOG_WARNING,
 		       "there is no cluster key: every host of the fabric may read the table and "
 		       "publish; krcore-metactl key new makes one");
-	srv->started = true;
+	srv->serving.started = true;
 	srv->ports_nr = ms_ports_count(srv);
-	ev_timer_start(srv->loop, &srv->tick);
-	ev_timer_start(srv->loop, &srv->check);
+	ev_timer_start(srv->loop, &srv->chores.tick);
+	ev_timer_start(srv->loop, &srv->chores.check);
 	if (srv->conf.copy_from[0])
 		err = ms_import_start(srv);
 	ms_server_unsettle(srv);
-	if (!srv->import)
+	if (!srv->copy.import)
 		ms_listeners_start(srv);
 	return err;
 }
 
 bool ms_server_serving(const struct ms_server *srv)
 {
-	return srv->serving;
+	return srv->serving.now;
 }
 
 void ms_server_on_serving(struct ms_server *srv, void (*cb)(void *arg, bool serving), void *arg)
 {
-	srv->serving_cb = cb;
-	srv->serving_arg = arg;
+	srv->serving.cb = cb;
+	srv->serving.arg = arg;
 }
 
 void ms_server_on_busy(struct ms_server *srv, void (*cb)(void *arg), void *arg)
 {
-	srv->busy_cb = cb;
-	srv->busy_arg = arg;
+	srv->busy.cb = cb;
+	srv->busy.arg = arg;
 }
 
 void ms_server_busy(struct ms_server *srv)
 {
-	if (++srv->busy_steps % MS_BUSY_STEPS == 0 && srv->busy_cb)
-		srv->busy_cb(srv->busy_arg);
+	if (++srv->busy.steps % MS_BUSY_STEPS == 0 && srv->busy.cb)
+		srv->busy.cb(srv->busy.arg);
 }
 
 void ms_server_observe(struct ms_server *srv, const struct ms_observer *ops, void *arg)
 {
-	srv->observer = ops;
-	srv->observer_arg = arg;
+	srv->observer.ops = ops;
+	srv->observer.arg = arg;
 }
 
 void ms_server_drain(struct ms_server *srv, void (*cb)(void *arg), void *arg)
 {
 	struct ms_conn *conn;
 
-	srv->draining = true;
+	srv->drain.ends = true;
 	srv->hub.draining = true;
-	srv->drain_cb = cb;
-	srv->drain_arg = arg;
-	srv->drain_deadline_ms = ms_now(srv) + MS_SHUTDOWN_MS;
-	if (srv->import)
+	srv->drain.cb = cb;
+	srv->drain.arg = arg;
+	srv->drain.deadline_ms = ms_now(srv) + MS_SHUTDOWN_MS;
+	if (srv->copy.import)
 		ms_import_cancel(srv);
 	ms_listeners_stop(srv);
-	for (conn = srv->conns; conn; conn = conn->next)
+	for (conn = srv->conns.first; conn; conn = conn->next)
 		ms_conn_leave(conn, "server is shutting down");
 	ms_server_evaluate(srv);
 }
@@ -556,10 +557,10 @@ void ms_server_keep_off(struct ms_server *srv, bool off)
 {
 	struct ms_conn *conn;
 
-	if (srv->drained == off)
+	if (srv->drain.keeps_off == off)
 		return;
-	srv->drained = off;
-	for (conn = off ? srv->conns : NULL; conn; conn = conn->next)
+	srv->drain.keeps_off = off;
+	for (conn = off ? srv->conns.first : NULL; conn; conn = conn->next)
 		ms_conn_leave(conn, "drained by the operator");
 	ms_server_evaluate(srv);
 }
@@ -568,20 +569,20 @@ void ms_server_free(struct ms_server *srv)
 {
 	if (!srv)
 		return;
-	srv->serving_cb = NULL;
-	srv->observer = NULL;
-	if (srv->import)
+	srv->serving.cb = NULL;
+	srv->observer.ops = NULL;
+	if (srv->copy.import)
 		ms_import_cancel(srv);
 	while (srv->devices)
 		ms_device_remove(srv->devices, NULL);
 	ms_watch_close(srv);
 	ms_cm_close(srv);
-	ev_timer_stop(srv->loop, &srv->tick);
-	ev_timer_stop(srv->loop, &srv->check);
-	ev_idle_stop(srv->loop, &srv->sweep_more);
-	ev_idle_stop(srv->loop, &srv->check_more);
-	ev_timer_stop(srv->loop, &srv->tell);
-	ev_idle_stop(srv->loop, &srv->tell_more);
+	ev_timer_stop(srv->loop, &srv->chores.tick);
+	ev_timer_stop(srv->loop, &srv->chores.check);
+	ev_idle_stop(srv->loop, &srv->chores.sweep_more);
+	ev_idle_stop(srv->loop, &srv->chores.check_more);
+	ev_timer_stop(srv->loop, &srv->chores.tell);
+	ev_idle_stop(srv->loop, &srv->chores.tell_more);
 	ms_ledger_free(srv->hub.ledger);
 	ms_hub_fini(&srv->hub);
 	ms_table_free(srv->hub.table);
@@ -606,7 +607,7 @@ unsigned int ms_server_kill(struct ms_server *srv,
 	struct ms_conn *conn;
 	unsigned int nr = 0;
 
-	for (conn = srv->conns; conn; conn = conn->next) {
+	for (conn = srv->conns.first; conn; conn = conn->next) {
 		ms_conn_info(conn, &info);
 		if (conn->session.state == MS_STATE_CLOSING || !match(arg, &info))
 			continue;

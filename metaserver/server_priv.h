@@ -317,10 +317,7 @@ struct ms_watch;
 TAILQ_HEAD(ms_conn_queue, ms_conn);
 
 /**
- * struct ms_server - Everything.
- * @loop: the daemon's loop.
- * @conf: configuration in force.
- * @hub: what the sessions share, table and ledger among it.
+ * struct ms_listening - Where the server takes connections; listener.c and watch.c.
  * @channel: rdma_cm's, NULL while there is no RDMA device.
  * @cm_io: watcher of @channel.
  * @cm_retry: timer of the next attempt to make @channel.
@@ -329,60 +326,10 @@ TAILQ_HEAD(ms_conn_queue, ms_conn);
  * @places_nr: how many.
  * @filtered: @places does not allow every device and address.
  * @listeners: listeners.
- * @listeners_nr: how many.
+ * @nr: how many.
  * @watches: contexts of librdmacm that are noted.
- * @devices: devices in use.
- * @ports_nr: RDMA devices of the machine that may serve.
- * @probes: checks that found no device to use; every MS_PROBE_CHECKS-th tries again.
- * @conns: connections, oldest first.
- * @conns_last: end of the list.
- * @conns_nr: how many.
- * @conn_last: number of the youngest.
- * @strangers: of those, never authenticated, oldest first.
- * @strangers_nr: how many.
- * @sources: where connections come from, by address.
- * @source_salt: secret seed of that hash, so that no client can make its chains long.
- * @log_room: lines about clients that may be logged before the next second.
- * @log_lost: lines dropped because @log_room was 0.
- * @epoch: counts the changes of the roots.
- * @clock_ms: the leases' clock: monotonic, and stopped while the loop is.
- * @clock_real_ms: monotonic time when @clock_ms was right.
- * @tick: timer of the lease sweep.
- * @sweep_more: continues a sweep in the next iteration of the loop.
- * @tell: timer of the notifications to subscribers; runs while there are any.
- * @tell_more: continues a round of notifications in the next iteration of the loop.
- * @check: timer of time-outs, and now and then of the count of devices.
- * @check_more: continues a check in the next iteration of the loop.
- * @check_next: connection with which it continues, NULL if it is over.
- * @checks: how often @check has fired.
- * @started: ms_server_start() was called.
- * @serving: as last passed to @serving_cb.
- * @served: the server has been serving at least once.
- * @reconnect_max_ms: longest pause before a node tries again to attach, as this host's own
- *	[node] says.
- * @draining: ms_server_drain() was called.
- * @drained: ms_server_keep_off() keeps clients off.
- * @drain_deadline_ms: when that is over at the latest.
- * @serving_cb: called when @serving changes.
- * @serving_arg: its argument.
- * @busy_cb: called during work that cannot be interrupted, see ms_server_on_busy().
- * @busy_arg: its argument.
- * @busy_steps: steps of such work so far.
- * @drain_cb: called when draining is over.
- * @drain_arg: its argument.
- * @observer: callbacks for records and sessions.
- * @observer_arg: their argument.
- * @import: copy from a peer in progress, or NULL.
- * @copy_failed: why nothing was copied, for diagnostics, else "".
- * @whole: configuration that @conf is a part of, as the daemon began with it.
- * @copied: the whole table of a settled peer was copied, and serving has not begun since.
- * @started_unix_ms: for statistics.
- * @stats: counters that are not the hub's, the ledger's or the table's.
  */
-struct ms_server {
-	struct ev_loop *loop;
-	struct kru_conf_ms conf;
-	struct ms_hub hub;
+struct ms_listening {
 	struct rdma_event_channel *channel;
 	ev_io cm_io;
 	ev_timer cm_retry;
@@ -391,24 +338,55 @@ struct ms_server {
 	unsigned int places_nr;
 	bool filtered;
 	struct ms_listener listeners[MS_LISTENERS_MAX];
-	unsigned int listeners_nr;
+	unsigned int nr;
 	struct ms_watch *watches;
-	struct ms_device *devices;
-	unsigned int ports_nr;
-	unsigned int probes;
-	struct ms_conn *conns;
-	struct ms_conn *conns_last;
-	uint64_t conns_nr;
-	uint64_t conn_last;
+};
+
+/**
+ * struct ms_conns - The connections; conn.c, and source.c by address.
+ * @first: the oldest.
+ * @last: the youngest.
+ * @nr: how many.
+ * @youngest: number of the youngest.
+ * @strangers: of those, never authenticated, oldest first.
+ * @strangers_nr: how many.
+ * @sources: where connections come from, by address.
+ * @salt: secret seed of that hash, so that no client can make its chains long.
+ */
+struct ms_conns {
+	struct ms_conn *first;
+	struct ms_conn *last;
+	uint64_t nr;
+	uint64_t youngest;
 	struct ms_conn_queue strangers;
 	uint32_t strangers_nr;
 	struct ms_source *sources[MS_SOURCE_HASH];
-	uint64_t source_salt;
-	unsigned int log_room;
-	unsigned int log_lost;
-	uint32_t epoch;
-	uint64_t clock_ms;
-	uint64_t clock_real_ms;
+	uint64_t salt;
+};
+
+/**
+ * struct ms_clock - The leases' clock: monotonic, and stopped while the loop is.
+ * @ms: what it shows.
+ * @real_ms: monotonic time when that was right.
+ */
+struct ms_clock {
+	uint64_t ms;
+	uint64_t real_ms;
+};
+
+/**
+ * struct ms_chores - What comes again and again, some of it in steps, so that the loop never waits
+ * for the whole of it.
+ * @tick: timer of the lease sweep.
+ * @sweep_more: continues a sweep in the next iteration of the loop.
+ * @tell: timer of the notifications to subscribers; runs while there are any.
+ * @tell_more: continues a round of notifications in the next iteration of the loop.
+ * @check: timer of time-outs, and now and then of the count of devices.
+ * @check_more: continues a check in the next iteration of the loop.
+ * @check_next: connection with which it continues, NULL if it is over.
+ * @checks: how often @check has fired.
+ */
+struct ms_chores {
 	ev_timer tick;
 	ev_idle sweep_more;
 	ev_timer tell;
@@ -417,26 +395,129 @@ struct ms_server {
 	ev_idle check_more;
 	struct ms_conn *check_next;
 	unsigned int checks;
+};
+
+/**
+ * struct ms_serving - Whether clients are served.
+ * @started: ms_server_start() was called.
+ * @now: as last passed to @cb.
+ * @before: it has been so at least once.
+ * @cb: called when @now changes.
+ * @arg: its argument.
+ */
+struct ms_serving {
 	bool started;
-	bool serving;
-	bool served;
-	uint32_t reconnect_max_ms;
-	bool draining;
-	bool drained;
-	uint64_t drain_deadline_ms;
-	void (*serving_cb)(void *arg, bool serving);
-	void *serving_arg;
-	void (*busy_cb)(void *arg);
-	void *busy_arg;
-	unsigned int busy_steps;
-	void (*drain_cb)(void *arg);
-	void *drain_arg;
-	const struct ms_observer *observer;
-	void *observer_arg;
+	bool now;
+	bool before;
+	void (*cb)(void *arg, bool serving);
+	void *arg;
+};
+
+/**
+ * struct ms_drain - Clients are to go.
+ * @ends: ms_server_drain() was called: for ever.
+ * @keeps_off: ms_server_keep_off() keeps clients off.
+ * @deadline_ms: when the first is over at the latest.
+ * @cb: called when it is over.
+ * @arg: its argument.
+ */
+struct ms_drain {
+	bool ends;
+	bool keeps_off;
+	uint64_t deadline_ms;
+	void (*cb)(void *arg);
+	void *arg;
+};
+
+/**
+ * struct ms_busy - Work that cannot be interrupted, see ms_server_on_busy().
+ * @cb: called during it.
+ * @arg: its argument.
+ * @steps: steps of such work so far.
+ */
+struct ms_busy {
+	void (*cb)(void *arg);
+	void *arg;
+	unsigned int steps;
+};
+
+/**
+ * struct ms_watcher - Sees records and sessions come and go.
+ * @ops: callbacks, or NULL.
+ * @arg: their argument.
+ */
+struct ms_watcher {
+	const struct ms_observer *ops;
+	void *arg;
+};
+
+/**
+ * struct ms_copy - The table of a peer that a server begins with; import.c.
+ * @import: copy in progress, or NULL.
+ * @failed: why nothing was copied, for diagnostics, else "".
+ * @conf: the whole configuration, as the daemon began with it.
+ * @done: the whole table of a settled peer was copied, and serving has not begun since.
+ */
+struct ms_copy {
 	struct ms_import *import;
-	char copy_failed[256];
-	struct kru_conf whole;
-	bool copied;
+	char failed[256];
+	struct kru_conf conf;
+	bool done;
+};
+
+/**
+ * struct ms_log_room - What clients may have logged; ms_log_client().
+ * @room: lines about clients that may be logged before the next second.
+ * @lost: lines dropped because @room was 0.
+ */
+struct ms_log_room {
+	unsigned int room;
+	unsigned int lost;
+};
+
+/**
+ * struct ms_server - Everything. One thread has it, that of the loop.
+ * @loop: the daemon's loop.
+ * @conf: configuration in force; a part of @copy.conf.
+ * @hub: what the sessions share, table and ledger among it.
+ * @listening: where connections are taken.
+ * @devices: devices in use.
+ * @ports_nr: RDMA devices of the machine that may serve.
+ * @probes: checks that found no device to use; every MS_PROBE_CHECKS-th tries again.
+ * @conns: connections.
+ * @clock: the leases' clock.
+ * @chores: what comes again and again.
+ * @serving: whether clients are served.
+ * @drain: clients are to go.
+ * @busy: work that cannot be interrupted.
+ * @observer: sees records and sessions.
+ * @copy: table of a peer.
+ * @log: what clients may have logged.
+ * @epoch: counts the changes of the roots.
+ * @reconnect_max_ms: longest pause before a node tries again to attach, as this host's own
+ *	[node] says.
+ * @started_unix_ms: for statistics.
+ * @stats: counters that are not the hub's, the ledger's or the table's.
+ */
+struct ms_server {
+	struct ev_loop *loop;
+	struct kru_conf_ms conf;
+	struct ms_hub hub;
+	struct ms_listening listening;
+	struct ms_device *devices;
+	unsigned int ports_nr;
+	unsigned int probes;
+	struct ms_conns conns;
+	struct ms_clock clock;
+	struct ms_chores chores;
+	struct ms_serving serving;
+	struct ms_drain drain;
+	struct ms_busy busy;
+	struct ms_watcher observer;
+	struct ms_copy copy;
+	struct ms_log_room log;
+	uint32_t epoch;
+	uint32_t reconnect_max_ms;
 	uint64_t started_unix_ms;
 	struct ms_server_stats stats;
 };
@@ -808,7 +889,7 @@ void ms_hist_add(struct ms_hist *h, uint64_t ns);
  * @srv: server, whose conf names the peers.
  *
  * When it is over, one way or the other, ms_server_evaluate() is called and
- * @srv->import is NULL.
+ * @srv->copy.import is NULL.
  *
  * Return: 0, or a negative errno if nothing was started.
  */

@@ -35,8 +35,8 @@ static struct in6_addr ms_source_address(const struct sockaddr *from)
 /* The link that points to a source, or would. */
 static struct ms_source **ms_source_link(struct ms_server *srv, const struct in6_addr *address)
 {
-	uint64_t hash = krp_xxh64(address, sizeof(*address), srv->source_salt);
-	struct ms_source **link = &srv->sources[hash % MS_SOURCE_HASH];
+	uint64_t hash = krp_xxh64(address, sizeof(*address), srv->conns.salt);
+	struct ms_source **link = &srv->conns.sources[hash % MS_SOURCE_HASH];
 
 	while (*link && memcmp(&(*link)->address, address, sizeof(*address)))
 		link = &(*link)->next;
@@ -56,7 +56,8 @@ static bool ms_source_has_all(const struct ms_server *srv, const struct ms_sourc
  */
 static bool ms_source_crowded(const struct ms_server *srv, const struct ms_source *s)
 {
-	return s->strangers >= MS_SOURCE_STRANGERS_MAX && srv->strangers_nr >= MS_PENDING_MAX / 2;
+	return s->strangers >= MS_SOURCE_STRANGERS_MAX &&
+	       srv->conns.strangers_nr >= MS_PENDING_MAX / 2;
 }
 
 static bool ms_source_full(const struct ms_server *srv, const struct ms_source *s)

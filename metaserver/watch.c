@@ -47,7 +47,7 @@ static struct rdma_cm_id *ms_watch_bind(struct ms_server *srv, const struct sock
 	       local->sa_family == AF_INET ? sizeof(struct sockaddr_in)
 					   : sizeof(struct sockaddr_in6));
 	((struct sockaddr_in *)&addr)->sin_port = 0; /* sin6_port lies in the same place */
-	if (rdma_create_id(srv->channel, &id, NULL, RDMA_PS_TCP))
+	if (rdma_create_id(srv->listening.channel, &id, NULL, RDMA_PS_TCP))
 		return NULL;
 	if (!rdma_bind_addr(id, (struct sockaddr *)&addr) && id->verbs)
 		return id;
@@ -70,7 +70,7 @@ int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
 {
 	struct ms_watch *w;
 
-	for (w = srv->watches; w; w = w->next)
+	for (w = srv->listening.watches; w; w = w->next)
 		if (w->verbs == id->verbs)
 			return 0;
 	w = calloc(1, sizeof(*w));
@@ -82,8 +82,8 @@ int ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
 		free(w);
 		return -ENODEV;
 	}
-	w->next = srv->watches;
-	srv->watches = w;
+	w->next = srv->listening.watches;
+	srv->listening.watches = w;
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static void ms_watch_let_go(const struct ibv_context *verbs)
 
 void ms_watch_gone(struct ms_server *srv, struct ibv_context *verbs, const char *why)
 {
-	struct ms_watch **link = &srv->watches, *w;
+	struct ms_watch **link = &srv->listening.watches, *w;
 	struct ms_device *dev = srv->devices;
 
 	while (dev && dev->verbs != verbs)
@@ -124,7 +124,7 @@ void ms_watch_gone(struct ms_server *srv, struct ibv_context *verbs, const char 
 
 bool ms_watch_event(struct ms_server *srv, struct rdma_cm_id *id, enum rdma_cm_event_type event)
 {
-	struct ms_watch *w = srv->watches;
+	struct ms_watch *w = srv->listening.watches;
 
 	while (w && w->sentinel != id)
 		w = w->next;
@@ -158,7 +158,7 @@ void ms_watch_probe(struct ms_server *srv)
 	const struct ibv_context *refused = NULL, *failed;
 	struct ifaddrs *list, *ifa;
 
-	if (!srv->channel || getifaddrs(&list))
+	if (!srv->listening.channel || getifaddrs(&list))
 		return;
 	for (ifa = list; ifa; ifa = ifa->ifa_next) {
 		if (!ifa->ifa_addr || ifa->ifa_flags & IFF_LOOPBACK || !(ifa->ifa_flags & IFF_UP))
@@ -181,7 +181,7 @@ void ms_watch_check(struct ms_server *srv)
 {
 	struct ms_watch *w, *next;
 
-	for (w = srv->watches; w; w = next) {
+	for (w = srv->listening.watches; w; w = next) {
 		next = w->next;
 		if (!ms_watch_present(w->verbs))
 			ms_watch_gone(srv, w->verbs, "device is no longer there");
@@ -192,8 +192,8 @@ void ms_watch_close(struct ms_server *srv)
 {
 	struct ms_watch *w;
 
-	while ((w = srv->watches)) {
-		srv->watches = w->next;
+	while ((w = srv->listening.watches)) {
+		srv->listening.watches = w->next;
 		rdma_destroy_id(w->sentinel);
 		free(w);
 	}

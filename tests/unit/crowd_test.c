@@ -521,7 +521,7 @@ static bool count_visit(void *arg, const struct krp_key *key, const struct krp_v
 	return false; /* page by page */
 }
 
-/* All is as the model says, to a reader, to who asks, and to who visits. */
+/* All is as the model says, to a reader, to a client that asks, and to one that visits. */
 static void check_model(const __u32 *model)
 {
 	static __u8 seen[IDS];

@@ -44,6 +44,7 @@ static struct {
 	atomic_uint nr_walked, closed;
 	atomic_bool hang;
 	unsigned int records, dropped;
+	char config[32768]; /* what the library is told to read */
 	bool over;
 } fx;
 
@@ -51,8 +52,15 @@ static struct {
 
 int __wrap_krcore_open(const struct krcore_options *opts, struct krcore_ctx **ret_ctx)
 {
+	FILE *config = opts->config_file ? fopen(opts->config_file, "re") : NULL;
+
 	/* what it is told makes it give up a peer that stalls */
 	assert_int_equal(opts->timeout_ms, TIMEOUT_MS);
+	if (config) {
+		fx.config[fread(fx.config, 1, sizeof(fx.config) - 1, config)] = '\0';
+		assert_true(feof(config));
+		fclose(config);
+	}
 	*ret_ctx = NULL;
 	return 0;
 }
@@ -177,13 +185,16 @@ static void copy(const struct peer *peers, unsigned int nr)
 	fx.srv.loop = ev_loop_new(EVFLAG_AUTO);
 	assert_non_null(fx.srv.loop);
 	fx.srv.conf.copy_timeout_ms = TIMEOUT_MS;
+	kru_conf_defaults(&fx.srv.copy.conf);
+	assert_int_equal(
+		kru_conf_set(&fx.srv.copy.conf, "node.device=mlx5_of_the_daemon", NULL, NULL), 0);
 	ev_timer_init(&limit, on_limit, GIVE_UP_MS / 1000.0, 0.);
 	ev_timer_start(fx.srv.loop, &limit);
 	assert_int_equal(ms_import_start(&fx.srv), 0);
 	ev_run(fx.srv.loop, 0);
 	ev_timer_stop(fx.srv.loop, &limit);
 	assert_true(fx.over);
-	assert_null(fx.srv.import);
+	assert_null(fx.srv.copy.import);
 	/* what hangs goes on, and finds that nobody wants it any more */
 	atomic_store(&fx.hang, false);
 	while (!atomic_load(&fx.closed))
@@ -210,8 +221,8 @@ static void test_who_stalls_is_given_up_and_the_next_is_taken(void **state)
 	/* nothing of the others is left */
 	assert_int_equal(fx.records, 7);
 	assert_true(fx.dropped);
-	assert_true(fx.srv.copied);
-	assert_string_equal(fx.srv.copy_failed, "");
+	assert_true(fx.srv.copy.done);
+	assert_string_equal(fx.srv.copy.failed, "");
 }
 
 static void test_the_next_has_as_much_time(void **state)
@@ -227,8 +238,8 @@ static void test_the_next_has_as_much_time(void **state)
 	copy(peers, 3);
 	assert_int_equal(fx.nr_walked, 3);
 	assert_int_equal(fx.records, 0);
-	assert_false(fx.srv.copied);
-	assert_non_null(strstr(fx.srv.copy_failed, "peer 2: the test says so"));
+	assert_false(fx.srv.copy.done);
+	assert_non_null(strstr(fx.srv.copy.failed, "peer 2: the test says so"));
 }
 
 static void test_who_does_not_answer_is_not_waited_for(void **state)
@@ -243,7 +254,7 @@ static void test_who_does_not_answer_is_not_waited_for(void **state)
 	assert_int_equal(fx.nr_walked, 1);
 	assert_int_equal(fx.walked[0], 1);
 	assert_int_equal(fx.records, 3);
-	assert_true(fx.srv.copied);
+	assert_true(fx.srv.copy.done);
 }
 
 /* It is not how long all takes that counts. */
@@ -254,7 +265,7 @@ static void test_who_is_slow_is_waited_for(void **state)
 	(void)state;
 	copy(peers, 1);
 	assert_int_equal(fx.records, 4);
-	assert_true(fx.srv.copied);
+	assert_true(fx.srv.copy.done);
 }
 
 static void test_what_never_ends_is_left(void **state)
@@ -264,8 +275,18 @@ static void test_what_never_ends_is_left(void **state)
 	(void)state;
 	copy(peers, 1);
 	assert_int_equal(fx.records, 0);
-	assert_false(fx.srv.copied);
-	assert_string_equal(fx.srv.copy_failed, "copy_from failed: nothing came for 600 ms");
+	assert_false(fx.srv.copy.done);
+	assert_string_equal(fx.srv.copy.failed, "copy_from failed: nothing came for 600 ms");
+}
+
+/* Not the file in /etc, which may be another one or broken. */
+static void test_it_goes_by_the_configuration_of_the_daemon(void **state)
+{
+	static const struct peer peers[] = { { UP, .deed = WHOLE, .records = 1 } };
+
+	(void)state;
+	copy(peers, 1);
+	assert_non_null(strstr(fx.config, "\ndevice = mlx5_of_the_daemon\n"));
 }
 
 int main(void)
@@ -276,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_who_does_not_answer_is_not_waited_for),
 		cmocka_unit_test(test_who_is_slow_is_waited_for),
 		cmocka_unit_test(test_what_never_ends_is_left),
+		cmocka_unit_test(test_it_goes_by_the_configuration_of_the_daemon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

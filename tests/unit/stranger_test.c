@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Which connection requests a server takes from whom it does not know yet: strangers of one
- * address crowd out neither other strangers nor who really comes from that address.
+ * address crowd out neither other strangers nor a client that really comes from that address.
  * What receives they hold is not taken for lost.
  */
 #include <errno.h>
@@ -39,7 +39,7 @@ static int setup(void **state)
 {
 	struct stranger_fixture *fx = calloc(1, sizeof(*fx));
 
-	TAILQ_INIT(&fx->srv.strangers);
+	TAILQ_INIT(&fx->srv.conns.strangers);
 	fx->srv.hub.limits.clients_max = 10;
 	fx->srv.conf.clients_max = 10;
 	assert_int_equal(ms_hub_init(&fx->srv.hub, 3, 0), 0);
@@ -57,7 +57,7 @@ static int teardown(void **state)
 		ms_session_fini(&fx->conn[i].session);
 	}
 	for (i = 0; i < MS_SOURCE_HASH; i++)
-		assert_null(fx->srv.sources[i]);
+		assert_null(fx->srv.conns.sources[i]);
 	ms_hub_fini(&fx->srv.hub);
 	free(fx);
 	return 0;
@@ -83,9 +83,9 @@ static void crowd(struct stranger_fixture *fx, uint32_t host, unsigned int nr, u
 		conn->srv = &fx->srv;
 		ms_session_init(&conn->session, &fx->srv.hub, &st_ops, fx, &link, true, born_ms);
 		assert_int_equal(ms_source_add(&fx->srv, conn, from(fx, host)), 0);
-		TAILQ_INSERT_TAIL(&fx->srv.strangers, conn, stranger);
-		fx->srv.strangers_nr++;
-		fx->srv.conns_nr++;
+		TAILQ_INSERT_TAIL(&fx->srv.conns.strangers, conn, stranger);
+		fx->srv.conns.strangers_nr++;
+		fx->srv.conns.nr++;
 	}
 }
 
@@ -103,13 +103,13 @@ static void test_who_is_refused_puts_nobody_out(void **state)
 	uint32_t host;
 
 	/* the clock of the server goes on by a bounded step only */
-	fx->srv.clock_real_ms = ms_mono_ns() / 1000000;
-	fx->srv.clock_ms = 1000000;
+	fx->srv.clock.real_ms = ms_mono_ns() / 1000000;
+	fx->srv.clock.ms = 1000000;
 	now_ms = ms_now(&fx->srv);
 	crowd(fx, 7, MS_SOURCE_STRANGERS_MAX, now_ms);
 	for (host = 100; fx->srv.hub.stats.sessions_pending < MS_PENDING_MAX; host++)
 		crowd(fx, host, MS_SOURCE_STRANGERS_MAX / 2, now_ms - MS_PENDING_MS);
-	TAILQ_FIRST(&fx->srv.strangers)->session.born_ms = now_ms - MS_PENDING_MS;
+	TAILQ_FIRST(&fx->srv.conns.strangers)->session.born_ms = now_ms - MS_PENDING_MS;
 	assert_int_equal(judge(fx, 7), KRP_REJECT_ADDRESS);
 	assert_int_equal(fx->closed, 0);
 	/* another address makes room for itself, as ever */
@@ -300,8 +300,8 @@ static void test_listen_goes_by_the_end_of_the_connection(void **state)
 	memset(other, 0, sizeof(other)); /* what the entry of a device has for an address */
 	assert_false(ms_place_serves(srv, "rail0", other));
 
-	srv->places_nr = 0;
-	srv->listeners_nr = 0;
+	srv->listening.places_nr = 0;
+	srv->listening.nr = 0;
 	strcpy(srv->conf.listen, "192.0.2.7, *");
 	assert_int_equal(ms_places_parse(srv), 0);
 	assert_true(ms_place_serves(srv, "rail0", other));

@@ -22,6 +22,7 @@ int __wrap_ibv_query_device(struct ibv_context *verbs, struct ibv_device_attr *a
 struct ibv_pd *__wrap_ibv_alloc_pd(struct ibv_context *verbs);
 int __wrap_ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bool notify);
 void __wrap_ms_device_poll(struct ms_device *dev);
+void __real_ms_device_poll(struct ms_device *dev);
 void __wrap_ms_device_beat(struct ms_server *srv);
 void __wrap_ms_watch_probe(struct ms_server *srv);
 void __wrap_ms_log(int priority, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
