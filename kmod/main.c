@@ -9,9 +9,10 @@
 
 #include "base/limits.h"
 #include "ctl/netlink.h"
+#include "message/message.h"
 #include "node/node.h"
+#include "peer/peer.h"
 #include "user/chardev.h"
-#include "user/peer.h"
 
 static int __init krc_init(void)
 {
@@ -19,6 +20,9 @@ static int __init krc_init(void)
 
 	if (err)
 		return err;
+	err = krc_messages_init();
+	if (err)
+		goto err_limits;
 	krc_peers_init();
 	err = krc_node_init();
 	if (err)
@@ -37,6 +41,8 @@ err_node:
 	krc_node_exit();
 err_peers:
 	krc_peers_exit();
+	krc_messages_exit();
+err_limits:
 	krc_limits_exit();
 	return err;
 }
@@ -47,6 +53,7 @@ static void __exit krc_exit(void)
 	krc_chardev_exit();
 	krc_node_exit();
 	krc_peers_exit();
+	krc_messages_exit();
 	krc_limits_exit();
 }
 

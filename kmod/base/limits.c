@@ -34,7 +34,8 @@
  * struct krc_user - A user with contexts or charges.
  * @node: entry in krc_users.
  * @ref: references of contexts and charges.
- * @uid: the user, by krc_owner().
+ * @uid: the user, by krc_owner(); INVALID_UID: clients of @name in the kernel.
+ * @name: of those, else empty.
  * @held: counts of what it holds, by enum krc_resource.
  * @refused: how often a limit refused it something.
  * @published: when its publications would have been paid for at KRC_PUBLISH_PER_S, in
@@ -44,6 +45,7 @@ struct krc_user {
 	struct hlist_node node;
 	refcount_t ref;
 	kuid_t uid;
+	char name[KRC_USER_NAME];
 	atomic64_t held[KRC_RES_NR];
 	atomic64_t refused;
 	u64 published;
@@ -67,7 +69,7 @@ static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
 static u32 krc_users_owing; /* users in the table without references */
 /* limit of each user, by enum krc_resource; 0: unlimited */
-static u32 krc_limits_max[KRC_RES_NR];
+static u32 krc_limits_max[KRC_RES_NR] = { [KRC_RES_INBOX] = KRC_INBOX_PAGES_USER };
 
 #ifdef CONFIG_CGROUP_RDMA
 
@@ -284,14 +286,19 @@ int krc_share_check(u32 total, u32 used, u64 held, bool admin)
 	return 0;
 }
 
+static bool krc_user_is(const struct krc_user *user, kuid_t uid, const char *name)
+{
+	return uid_eq(user->uid, uid) && !strcmp(user->name, name);
+}
+
 /* Find a user and take a reference, or NULL. */
-static struct krc_user *krc_user_find(kuid_t uid)
+static struct krc_user *krc_user_find(kuid_t uid, const char *name)
 {
 	struct krc_user *user;
 
 	lockdep_assert_held(&krc_users_lock);
 	hash_for_each_possible(krc_users, user, node, __kuid_val(uid)) {
-		if (uid_eq(user->uid, uid)) {
+		if (krc_user_is(user, uid, name)) {
 			if (!refcount_inc_not_zero(&user->ref)) {
 				refcount_set(&user->ref, 1);
 				krc_users_owing--;
@@ -302,13 +309,13 @@ static struct krc_user *krc_user_find(kuid_t uid)
 	return NULL;
 }
 
-struct krc_user *krc_user_get_current(void)
+/* Find a user, or make it. Return: it, counted; NULL: no memory. */
+static struct krc_user *krc_user_get(kuid_t uid, const char *name)
 {
-	kuid_t uid = krc_owner_current();
 	struct krc_user *user, *made;
 
 	spin_lock_bh(&krc_users_lock);
-	user = krc_user_find(uid);
+	user = krc_user_find(uid, name);
 	spin_unlock_bh(&krc_users_lock);
 	if (user)
 		return user;
@@ -317,10 +324,11 @@ struct krc_user *krc_user_get_current(void)
 	if (!made)
 		return NULL;
 	made->uid = uid;
+	strscpy(made->name, name, sizeof(made->name));
 	refcount_set(&made->ref, 1);
 
 	spin_lock_bh(&krc_users_lock);
-	user = krc_user_find(uid);
+	user = krc_user_find(uid, name);
 	if (!user) {
 		hash_add(krc_users, &made->node, __kuid_val(uid));
 		user = made;
@@ -329,6 +337,16 @@ struct krc_user *krc_user_get_current(void)
 	spin_unlock_bh(&krc_users_lock);
 	kfree(made);
 	return user;
+}
+
+struct krc_user *krc_user_get_current(void)
+{
+	return krc_user_get(krc_owner_current(), "");
+}
+
+struct krc_user *krc_user_get_named(const char *name)
+{
+	return krc_user_get(INVALID_UID, name);
 }
 
 void krc_user_put(struct krc_user *user)
@@ -371,11 +389,17 @@ static void krc_user_uncharge(struct krc_user *user, enum krc_resource what, u32
 	WARN_ON_ONCE(atomic64_sub_return(count, &user->held[what]) < 0);
 }
 
-/* Return: 0, also for a resource that the controller does not count; else its error. */
-static int krc_cgroup_charge(enum krc_resource what, struct rdma_cgroup **ret_cgroup)
+/*
+ * Return: 0, also for a resource or a user that the controller does not count; else its error. A
+ * client in the kernel runs in tasks of anybody.
+ */
+static int krc_cgroup_charge(const struct krc_user *user, enum krc_resource what,
+			     struct rdma_cgroup **ret_cgroup)
 {
 	*ret_cgroup = NULL;
-	return what == KRC_RES_SLOT ? 0 : krc_rdmacg_charge(what, ret_cgroup);
+	if (what == KRC_RES_SLOT || !uid_valid(user->uid))
+		return 0;
+	return krc_rdmacg_charge(what, ret_cgroup);
 }
 
 int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge *ret_charge)
@@ -383,11 +407,11 @@ int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge 
 	struct rdma_cgroup *cgroup;
 	int err;
 
-	if (WARN_ON_ONCE(what >= KRC_RES_REQUEST))
+	if (WARN_ON_ONCE(what >= KRC_RES_INBOX))
 		return -EINVAL;
 	if (!krc_user_charge(user, what, 1))
 		return -EDQUOT;
-	err = krc_cgroup_charge(what, &cgroup);
+	err = krc_cgroup_charge(user, what, &cgroup);
 	if (err) {
 		krc_user_uncharge(user, what, 1);
 		if (err == -EDQUOT)
@@ -407,7 +431,7 @@ int krc_charge_share(struct krc_user *user, enum krc_resource what, u32 total, u
 	u64 held = atomic64_read(&user->held[what]);
 	int err = krc_share_check(total, used, held, false);
 
-	if (err && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
+	if (err && uid_valid(user->uid) && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
 		err = krc_share_check(total, used, held, true);
 	if (!err)
 		return krc_charge(user, what, ret_charge);
@@ -437,6 +461,21 @@ u32 krc_charge_requests(struct krc_user *user, u32 count)
 void krc_uncharge_requests(struct krc_user *user, u32 count)
 {
 	krc_user_uncharge(user, KRC_RES_REQUEST, count);
+}
+
+int krc_charge_inbox(struct krc_user *user, u32 pages)
+{
+	u32 charged = krc_user_charge(user, KRC_RES_INBOX, pages);
+
+	if (charged == pages)
+		return 0;
+	krc_user_uncharge(user, KRC_RES_INBOX, charged);
+	return -EDQUOT;
+}
+
+void krc_uncharge_inbox(struct krc_user *user, u32 pages)
+{
+	krc_user_uncharge(user, KRC_RES_INBOX, pages);
 }
 
 /* Where it stands what a payer owes, or NULL: it owes nothing. */

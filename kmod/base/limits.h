@@ -7,7 +7,8 @@
  * user namespace are no additional users. cgroups are charged by the kernel's RDMA controller,
  * in which krcore is a device of its own ("krcore" in rdma.max): hca_handle counts contexts,
  * hca_object counts queues, regions and services. A lowered limit refuses new objects and takes
- * nothing away.
+ * nothing away. A client in the kernel is a user by its name, whatever task it runs in, and no cgroup
+ * is charged for it.
  *
  * Where users share a table of a fixed size (slots of a directory, services), a limit for each
  * is not enough, since enough users fill the table. krc_share_check() reserves a part of it for
@@ -50,6 +51,8 @@ struct user_namespace;
 #define KRC_PUBLISH_PER_S 64
 #define KRC_PUBLISH_EACH_NS (NSEC_PER_SEC / KRC_PUBLISH_PER_S)
 
+#define KRC_INBOX_PAGES_USER 65536 /* of 4096 bytes: messages that wait in inboxes of one user */
+
 /**
  * enum krc_resource - What is charged to a user.
  * @KRC_RES_CONTEXT: open files; same limit as queues.
@@ -57,6 +60,7 @@ struct user_namespace;
  * @KRC_RES_MR: memory regions.
  * @KRC_RES_SERVICE: bound services.
  * @KRC_RES_SLOT: slots of memory directories; not charged to cgroups.
+ * @KRC_RES_INBOX: pages of inboxes; not charged to cgroups.
  * @KRC_RES_REQUEST: outstanding requests; not charged to cgroups.
  * @KRC_RES_NR: number of resources.
  */
@@ -66,6 +70,7 @@ enum krc_resource {
 	KRC_RES_MR,
 	KRC_RES_SERVICE,
 	KRC_RES_SLOT,
+	KRC_RES_INBOX,
 	KRC_RES_REQUEST,
 	KRC_RES_NR,
 };
@@ -164,8 +169,19 @@ int krc_share_check(u32 total, u32 used, u64 held, bool admin);
  */
 struct krc_user *krc_user_get_current(void);
 
+#define KRC_USER_NAME 32 /* longest name of a client in the kernel, with its end */
+
 /**
- * krc_user_put() - Drop the reference of krc_user_get_current().
+ * krc_user_get_named() - The user that clients of this name in the kernel are.
+ * @name: name, 1 to KRC_USER_NAME - 1 characters.
+ *
+ * Context: may sleep.
+ * Return: as krc_user_get_current().
+ */
+struct krc_user *krc_user_get_named(const char *name);
+
+/**
+ * krc_user_put() - Drop the reference of krc_user_get_current() or krc_user_get_named().
  * @user: user, or NULL.
  *
  * Context: any that may take a BH-safe spinlock.
@@ -175,7 +191,7 @@ void krc_user_put(struct krc_user *user);
 /**
  * krc_charge() - Charge one unit of a resource to a user and the current cgroup.
  * @user: user.
- * @what: resource other than KRC_RES_REQUEST.
+ * @what: resource before KRC_RES_INBOX.
  * @ret_charge: out: for krc_uncharge(); untouched on failure.
  *
  * Context: may sleep; the process that is charged.
@@ -225,6 +241,25 @@ u32 krc_charge_requests(struct krc_user *user, u32 count);
 void krc_uncharge_requests(struct krc_user *user, u32 count);
 
 /**
+ * krc_charge_inbox() - Charge an inbox, to the user only.
+ * @user: user.
+ * @pages: how many.
+ *
+ * Context: any.
+ * Return: 0, or -EDQUOT: more than KRC_INBOX_PAGES_USER, and nothing is charged.
+ */
+int krc_charge_inbox(struct krc_user *user, u32 pages);
+
+/**
+ * krc_uncharge_inbox() - Undo krc_charge_inbox().
+ * @user: user.
+ * @pages: how many.
+ *
+ * Context: any.
+ */
+void krc_uncharge_inbox(struct krc_user *user, u32 pages);
+
+/**
  * krc_publish_turn() - Charge a publication to the payer of a context, and tell when it may begin.
  * @charge: charge of the context; see krc_charge_payer().
  * @now: present time in nanoseconds, monotonic.
@@ -261,6 +296,7 @@ const void *krc_charge_payer(const struct krc_charge *charge);
  * krc_limits_walk() - Visit users with what they hold, for diagnostics.
  * @start: how many to skip.
  * @fn: called for each, under the lock: must not sleep; non-zero ends the walk.
+ *	uid: INVALID_UID for clients in the kernel.
  *	refused: how often a limit refused the user something.
  * @arg: for @fn.
  *

@@ -6,10 +6,12 @@
  * Idea: fair queueing by round robin (Nagle, RFC 970), with payers for hosts.
  *
  * struct krc_line is the order alone, for an owner that has a lock and what is to be had already;
- * struct krc_turns is the order with a number of turns.
+ * struct krc_turns is the order with a number of turns. What is done in a turn is done by a work
+ * item: a task may not run for long (SCHED_IDLE, a throttled cgroup), and would have the turn all
+ * the while.
  *
  * Locking: a line has none of its own. krc_turns.lock is a spinlock for process context; nothing
- * is taken inside it but the lock of a completion.
+ * is taken inside it but the lock of a completion, and those of the workqueue.
  */
 #ifndef KRC_TURNS_H
 #define KRC_TURNS_H
@@ -18,6 +20,7 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 /**
  * struct krc_line - Tasks that wait, by payers. All of it is under the owner's lock.
@@ -83,43 +86,98 @@ bool krc_line_leave(struct krc_line *line, struct krc_line_waiter *waiter);
 struct krc_line_waiter *krc_line_next(struct krc_line *line);
 
 /**
- * struct krc_turns - Turns that are free, and those that wait for one.
- * @lock: for all of it.
- * @free: turns that nobody has; 0 while somebody waits.
- * @line: tasks that wait.
+ * krc_line_take() - Take the first waiter of a payer out of the line.
+ * @line: line.
+ * @head: waiter in its heads.
+ *
+ * The next one of its payer comes behind the other payers.
+ * Context: the owner's lock held, until @given of the waiter has been completed.
+ */
+void krc_line_take(struct krc_line *line, struct krc_line_waiter *head);
+
+/**
+ * struct krc_turns - Turns that are free, what is done in the others, and what waits for one.
+ * @wq: runs what is done in them.
+ * @lock: for all below.
+ * @nr: turns.
+ * @free: turns that nobody has.
+ * @running: of what is done in the others, struct krc_turn.running.
+ * @line: what waits: while a turn is free, only that of a payer that has as many as it may.
  */
 struct krc_turns {
+	struct workqueue_struct *wq;
 	spinlock_t lock;
+	u32 nr;
 	u32 free;
+	struct list_head running;
 	struct krc_line line;
+};
+
+/**
+ * struct krc_turn - What is to be done in a turn; on the stack of the task that waits for it, or in
+ * memory of what is done, for which no task waits.
+ * @place: its place in the line; given with the turn.
+ * @turns: where.
+ * @run: does it, in a work item.
+ * @over: called behind it, when the turn is another one's; NULL: a task waits.
+ * @work: the work item.
+ * @running: in krc_turns.running.
+ * @done: completed when it is over, if a task waits.
+ */
+struct krc_turn {
+	struct krc_line_waiter place;
+	struct krc_turns *turns;
+	void (*run)(struct krc_turn *turn);
+	void (*over)(struct krc_turn *turn);
+	struct work_struct work;
+	struct list_head running;
+	struct completion done;
 };
 
 /**
  * krc_turns_init() - Initialise turns.
  * @turns: turns.
- * @nr: how many there are.
+ * @nr: how many there are, at least 1. No payer has all of them, if there are more than one.
+ * @wq: an unbound workqueue, which is destroyed or flushed before @turns is freed.
  *
  * Context: any; nobody uses @turns yet.
  */
-void krc_turns_init(struct krc_turns *turns, u32 nr);
+void krc_turns_init(struct krc_turns *turns, u32 nr, struct workqueue_struct *wq);
 
 /**
- * krc_turn_begin() - Wait for a turn.
+ * krc_turn_begin() - Have something done when it is its turn; now, if one is free.
  * @turns: turns.
- * @payer: on whose account; only compared, and valid as long as the call. NULL is one like others.
- * @killable: give up when the task is killed.
+ * @turn: set up here, and used until krc_turn_wait() returns, which the caller calls.
+ * @payer: on whose account; only compared, and valid as long as @turn. NULL is one like others.
+ * @run: does it: called once by a work item, with @turn, and may sleep; it holds no lock.
  *
- * Context: may sleep; of one task no more than one turn at a time.
- * Return: 0: the task has a turn, for krc_turn_end(); -EINTR: it was killed, and has none.
+ * Context: may sleep; not in @run.
  */
-int krc_turn_begin(struct krc_turns *turns, const void *payer, bool killable);
+void krc_turn_begin(struct krc_turns *turns, struct krc_turn *turn, const void *payer,
+		    void (*run)(struct krc_turn *turn));
 
 /**
- * krc_turn_end() - Give a turn back, or to the next task.
- * @turns: turns.
+ * krc_turn_queue() - Have something done when it is its turn, for which no task waits.
+ * @turns: turns; they and their workqueue stay until @over.
+ * @turn: set up here, and used until @over; not on a stack.
+ * @payer: as at krc_turn_begin().
+ * @run: as at krc_turn_begin().
+ * @over: called once by the work item behind @run, when the turn is another one's; may sleep, and
+ *	free @turn.
  *
- * Context: process; does not sleep.
+ * Context: may sleep; not in a @run of @turns.
  */
-void krc_turn_end(struct krc_turns *turns);
+void krc_turn_queue(struct krc_turns *turns, struct krc_turn *turn, const void *payer,
+		    void (*run)(struct krc_turn *turn), void (*over)(struct krc_turn *turn));
+
+/**
+ * krc_turn_wait() - Wait until what krc_turn_begin() was given is done.
+ * @turn: turn.
+ * @killable: take it back when the task is killed, unless it has begun.
+ *
+ * Context: may sleep.
+ * Return: 0: it is done; -EINTR: the task was killed, and it neither was nor will be done.
+ */
+int krc_turn_wait(struct krc_turn *turn, bool killable);
 
 #endif /* KRC_TURNS_H */

@@ -393,6 +393,12 @@ static const struct genl_ops krc_nl_ops[] = {
 		.start = krc_nl_own_start,
 		.dumpit = krc_nl_user_dump,
 	},
+	{
+		.cmd = KRP_GENL_CMD_CONN_GET,
+		.start = krc_nl_own_start,
+		.dumpit = krc_nl_conn_dump,
+	},
+	{ .cmd = KRP_GENL_CMD_MESSAGES_GET, .dumpit = krc_nl_messages_dump },
 };
 
 struct genl_family krc_nl_family __ro_after_init = {

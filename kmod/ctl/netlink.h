@@ -101,6 +101,26 @@ int krc_nl_user_dump(struct sk_buff *skb, struct netlink_callback *cb);
 int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb);
 
 /**
+ * krc_nl_conn_dump() - List the connections, of the caller or of all: genl_ops.dumpit.
+ * @skb: answer to fill.
+ * @cb: state of the dump.
+ *
+ * Context: may sleep.
+ * Return: bytes in @skb, 0 at the end, or a negative errno.
+ */
+int krc_nl_conn_dump(struct sk_buff *skb, struct netlink_callback *cb);
+
+/**
+ * krc_nl_messages_dump() - List the counters of messages of each port: genl_ops.dumpit.
+ * @skb: answer to fill.
+ * @cb: state of the dump.
+ *
+ * Context: may sleep.
+ * Return: bytes in @skb, 0 at the end, or a negative errno.
+ */
+int krc_nl_messages_dump(struct sk_buff *skb, struct netlink_callback *cb);
+
+/**
  * krc_nl_own_start() - Note for a dump the user that asks, and whether it has CAP_NET_ADMIN:
  *	genl_ops.start.
  * @cb: state of the dump.

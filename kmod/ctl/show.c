@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: the read-only netlink commands. No secret is reported: no cluster key, DC key or
- * remote key. Queues and users of others are shown only to CAP_NET_ADMIN.
+ * remote key. Queues, connections and users of others are shown only to CAP_NET_ADMIN.
  * Locking: each walk takes the locks of its objects; a dump keeps a position between its
  * messages, not a lock, so it is no snapshot.
  */
@@ -11,8 +11,10 @@
 #include "base/limits.h"
 #include "ctl/netlink.h"
 #include "krp_genl.h"
+#include "message/message.h"
 #include "meta/cache.h"
 #include "node/port.h"
+#include "peer/peer.h"
 #include "pool/pool.h"
 #include "user/show.h"
 
@@ -33,8 +35,8 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
  * struct krc_nl_dump - State of a dump between its messages; in netlink_callback.ctx.
  * @at: objects of the outer walk that are done.
  * @inner: objects of the inner walk that are done.
- * @queue: the queue at which a walk of queues goes on.
- * @uid: show only queues and peers of this user, unless @all.
+ * @queue: the queue or connection at which a walk of these goes on.
+ * @uid: show only queues, connections and peers of this user, unless @all.
  * @owner: show only what is charged to this user (krc_owner()), unless @all.
  * @all: show those of all users.
  */
@@ -129,6 +131,7 @@ static int krc_nl_put_u64(struct sk_buff *skb, int type, u64 value)
 static_assert(KRP_GENL_A_NODE_PAD == 1 && KRP_GENL_A_PORT_PAD == 1 && KRP_GENL_A_SERVER_PAD == 1);
 static_assert(KRP_GENL_A_QUEUE_PAD == 1 && KRP_GENL_A_PEER_PAD == 1 && KRP_GENL_A_STATS_PAD == 1);
 static_assert(KRP_GENL_A_POOL_PAD == 1 && KRP_GENL_A_USER_PAD == 1);
+static_assert(KRP_GENL_A_CONN_PAD == 1 && KRP_GENL_A_MESSAGES_PAD == 1);
 
 static int krc_nl_put_text(struct sk_buff *skb, int type, const char *text)
 {
@@ -376,6 +379,55 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return krc_nl_dumped(skb, walk.err);
 }
 
+static int krc_nl_put_conn(struct sk_buff *skb, const void *row)
+{
+	const struct krc_talk_info *talk = row;
+	const struct krp_conn_query *how = &talk->how;
+	struct user_namespace *ns = current_user_ns();
+
+	if (krc_nl_put_u64(skb, KRP_GENL_A_CONN_CONTEXT, talk->context) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_NUMBER, how->connection) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_PID, talk->pid) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_UID, from_kuid_munged(ns, talk->uid)) ||
+	    nla_put_string(skb, KRP_GENL_A_CONN_COMM, talk->comm) ||
+	    nla_put_u8(skb, KRP_GENL_A_CONN_STATE, how->state) ||
+	    nla_put_s32(skb, KRP_GENL_A_CONN_ERROR, how->error))
+		return -EMSGSIZE;
+	if (how->state == KRP_CONN_OFFERED)
+		return 0;
+	if (nla_put(skb, KRP_GENL_A_CONN_GID, sizeof(how->peer.gid), how->peer.gid) ||
+	    nla_put_u16(skb, KRP_GENL_A_CONN_SERVICE, how->peer.service) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_CONN_GENERATION, how->peer.generation) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_DEPTH, talk->depth) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_OUTSTANDING, how->outstanding) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_WAITING, how->waiting) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_WINDOW, how->window) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_UNACKED, how->unacked) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_BACKLOG, how->backlog) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_CONN_SENT, how->sent) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_CONN_RECEIVED, how->received) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_REPEATS, how->repeats) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_GAPS, how->gaps) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_BUSY, how->busy) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_FOREIGN, how->foreign))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int krc_nl_conn(const struct krc_talk_info *talk, void *arg)
+{
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_CONN_GET, krc_nl_put_conn, talk);
+}
+
+int krc_nl_conn_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+
+	krc_talk_walk(&dump->queue, dump->all ? NULL : &dump->uid, krc_nl_conn, &walk);
+	return krc_nl_dumped(skb, walk.err);
+}
+
 static int krc_nl_put_own_peer(struct sk_buff *skb, const void *row)
 {
 	const struct krc_peer_info *peer = row;
@@ -478,7 +530,8 @@ static int krc_nl_put_pool(struct sk_buff *skb, struct krc_port *port)
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_OUTSTANDING, stats.outstanding) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TIMEOUTS, stats.timeouts) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_REFUSED_READS, stats.refused_reads) ||
-	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_EXPIRED, stats.expired))
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_EXPIRED, stats.expired) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TARGET_CHANGES, stats.target_changes))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -501,6 +554,54 @@ static int krc_nl_put_pools(struct sk_buff *skb)
 		krc_port_put(port);
 	}
 	return err;
+}
+
+static int krc_nl_put_messages(struct sk_buff *skb, const void *row)
+{
+	const struct krc_port *port = row;
+	struct krc_messages_stats stats;
+
+	krc_messages_stats(port->messages, &stats);
+	if (nla_put_string(skb, KRP_GENL_A_MESSAGES_DEVICE, dev_name(&port->rail.ibdev->dev)) ||
+	    nla_put_u32(skb, KRP_GENL_A_MESSAGES_PORT, port->rail.num) ||
+	    nla_put_u32(skb, KRP_GENL_A_MESSAGES_STREAMS, stats.streams) ||
+	    nla_put_u32(skb, KRP_GENL_A_MESSAGES_LISTENERS, stats.listeners) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_POSTED, stats.posted) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_FAILED, stats.failed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_REPLAYS, stats.replays) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_PACKETS, stats.packets) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_FAULTS, stats.faults) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_MALFORMED, stats.malformed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_UNKNOWN, stats.unknown) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_FOREIGN, stats.foreign) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_NO_MEMORY, stats.no_memory) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_OPENS, stats.opens) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_OPENS_DROPPED, stats.opens_dropped) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_CHALLENGES, stats.challenges) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_MESSAGES_REFUSALS, stats.refusals))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int krc_nl_messages_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct krc_nl_dump *dump = krc_nl_dump(cb);
+	struct krc_port *port;
+	int err = 0;
+
+	for (; !err; dump->at += !err) {
+		port = krc_port_first(dump->at + 1);
+		if (!port)
+			break;
+		if (krc_port_enter(port)) {
+			if (port->messages)
+				err = krc_nl_row(skb, cb, KRP_GENL_CMD_MESSAGES_GET,
+						 krc_nl_put_messages, port);
+			krc_port_exit(port);
+		}
+		krc_port_put(port);
+	}
+	return krc_nl_dumped(skb, err);
 }
 
 static int krc_nl_put_contexts(struct sk_buff *skb)

@@ -65,7 +65,25 @@ enum krc_fault {
  */
 struct krc_hw_address {
 	u8 opaque[64];
-};
+} __aligned(sizeof(u64));
+
+/**
+ * krc_hw_address_equal() - Check whether two address vectors are the same bytes, by words: without
+ * a call, since it is done for each request to an idle initiator.
+ * @a: address vector.
+ * @b: address vector.
+ *
+ * Those that differ may still be ways to one target: ops->same_target(). Context: any.
+ * Return: whether they are.
+ */
+static inline bool krc_hw_address_equal(const struct krc_hw_address *a,
+					const struct krc_hw_address *b)
+{
+	const u64 *x = (const u64 *)a->opaque, *y = (const u64 *)b->opaque;
+
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]) |
+		 (x[5] ^ y[5]) | (x[6] ^ y[6]) | (x[7] ^ y[7]));
+}
 
 /* krc_hw_wr.opcode besides KRP_OP_*, which are below it: one message into a receive buffer */
 #define KRC_HW_SEND 0x80
@@ -229,6 +247,9 @@ struct krc_hw_events {
  * @port_setup: apply the packet settings to @port, before any object is made there. May sleep.
  *	Returns 0, -EINVAL (no such port), -ERANGE (unsupported service level), -ENOENT (the
  *	port is not in that partition).
+ * @port_settled: whether objects that are made at @port now would get what those have that were
+ *	made since @port_setup: not if its table of partitions has changed so. Any context but hard
+ *	interrupts.
  * @target_create: make the DC target of a port, @dc_key as its secret, reachable for
  *	READ, WRITE and atomics; sets in @value: dctn, dc_key, lid, mac, mtu, sl, port,
  *	flags, max_rd_atomic, kind. gid_index is the port's. With @receive (else NULL) it takes
@@ -295,6 +316,7 @@ struct krc_provider_ops {
 			       void *device_owner, struct krc_hw_attr *ret_attr, char *reason);
 	void (*close)(struct krc_hw *hw);
 	int (*port_setup)(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric);
+	bool (*port_settled)(const struct krc_hw *hw, u32 port);
 	struct krc_hw_target *(*target_create)(struct krc_hw *hw, u32 port, u16 gid_index,
 					       u64 dc_key, const struct krc_hw_receive *receive,
 					       struct krp_value *value);

@@ -44,7 +44,7 @@ void krc_mrdir_entry_make(const struct krc_mr *mr, u64 generation, u32 margin_ms
 	ret_entry->addr = cpu_to_le64(mr->addr);
 	ret_entry->length = cpu_to_le64(mr->length);
 	ret_entry->rkey = cpu_to_le32(mr->key.rkey);
-	ret_entry->access = mr->access;
+	ret_entry->access = mr->access & KRP_ACCESS_ALL;
 	ret_entry->state = KRP_MRDIR_LIVE;
 	ret_entry->lease_ms = cpu_to_le32(KRP_MRDIR_LEASE_MS);
 	ret_entry->margin_ms = cpu_to_le32(margin_ms);
@@ -201,11 +201,12 @@ struct krc_mrdir *krc_mrdir_create(struct krc_rail *rail, struct krp_value *valu
 	INIT_LIST_HEAD(&dir->regions);
 	INIT_LIST_HEAD(&dir->dying);
 	INIT_DELAYED_WORK(&dir->reap, krc_mr_reap);
-	dir->wq = alloc_workqueue("krcore_mr", WQ_UNBOUND, 1);
+	dir->wq = alloc_workqueue("krcore_mr", WQ_UNBOUND, 1 + KRC_MRDIR_RELEASES);
 	if (!dir->wq) {
 		err = -ENOMEM;
 		goto err_free;
 	}
+	krc_turns_init(&dir->releases, KRC_MRDIR_RELEASES, dir->wq);
 	err = krc_mrdir_map(dir);
 	if (err)
 		goto err_wq;
@@ -264,6 +265,8 @@ static struct krc_mr *krc_mrdir_claim(struct krc_mrdir *dir, struct list_head *l
 	mr = list_first_entry_or_null(list, struct krc_mr, list);
 	WARN_ON_ONCE(mr && !krc_mr_claim(mr)); /* a claimed region is in no list */
 	mutex_unlock(&dir->lock);
+	if (mr) /* the port serves all: its turns must not wait for those of one payer's tasks */
+		mr->key.payer = NULL;
 	return mr;
 }
 
@@ -280,7 +283,7 @@ static void krc_mrdir_release_all(struct krc_mrdir *dir)
 	}
 	while ((mr = krc_mrdir_claim(dir, &dir->regions)))
 		krc_mr_release_claimed(mr);
-	/* and wait for regions that contexts are releasing */
+	/* and wait for regions that contexts are releasing, or that have or await their turns */
 	wait_event(dir->gone, !READ_ONCE(dir->releasing));
 }
 

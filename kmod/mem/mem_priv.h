@@ -15,9 +15,12 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "base/turns.h"
 #include "hw/rail.h"
 #include "mem/directory.h"
 #include "mem/region.h"
+
+#define KRC_MRDIR_RELEASES 4 /* releases of regions that are under way, if no task waits for them */
 
 /**
  * struct krc_mrdir - Memory directory of a port.
@@ -37,8 +40,10 @@
  * @used_nr: number of slots in use.
  * @regions: regions with a key that contexts hold.
  * @dying: deregistered regions that requests or peers may still use.
- * @reap: releases regions of @dying that are unused.
- * @wq: runs @reap.
+ * @reap: has regions of @dying released that are unused.
+ * @releases: turns at that, by payers: one with many regions, or large ones, delays others by the
+ *	releases that are under way.
+ * @wq: runs @reap and @releases.
  */
 struct krc_mrdir {
 	struct kref ref;
@@ -58,6 +63,7 @@ struct krc_mrdir {
 	struct list_head regions;
 	struct list_head dying;
 	struct delayed_work reap;
+	struct krc_turns releases;
 	struct workqueue_struct *wq;
 };
 
@@ -108,7 +114,7 @@ void krc_mrdir_unpublish(struct krc_mrdir *dir, struct krc_mr *mr);
 int krc_mr_open(struct krc_mr *mr);
 
 /**
- * krc_mr_reap() - Work: release dying regions.
+ * krc_mr_reap() - Work: have dying regions released that nobody uses, each in a turn of its payer.
  * @work: krc_mrdir.reap.
  *
  * Context: process.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the memory regions of this node's programs, from pinning their pages until neither a
- * request nor a peer can touch them any more.
+ * Owns: the memory regions of this node's programs, and of clients in its kernel, from pinning their
+ * pages until neither a request nor a peer can touch them any more.
  *
  * A region is released in steps: its context drops it (no new request), it is unpublished (no
  * other peer learns of it), the requests in flight complete (idle), the lease of peers that
  * know it runs out (until); then its key is destroyed and its pages are unpinned. The caller
- * waits for that, or the directory's reaper does it; if the device goes, krc_mrdir_end()
- * takes the last step at once.
+ * waits for that and takes the last step; or the directory's reaper has it taken, in turns of
+ * payers; if the device goes, krc_mrdir_end() takes it at once.
  *
  * Registering and releasing a region does not delay others: its pages are pinned before the
  * port is entered, and firmware commands and walks over its pages, whose time grows with its
@@ -30,8 +30,11 @@ static int krc_mr_reg_valid(const struct krc_rail *rail, const struct krp_mr_reg
 
 	if (!reg->length || check_add_overflow(reg->addr, reg->length, &end) || end > ULONG_MAX)
 		return -EINVAL;
-	if (reg->access & ~(u32)KRP_ACCESS_ALL)
+	if (reg->access & ~(u32)(KRP_ACCESS_ALL | KRP_ACCESS_MESSAGE))
 		return -EINVAL;
+	if (reg->access & KRP_ACCESS_MESSAGE &&
+	    reg->access & (KRP_ACCESS_REMOTE_WRITE | KRP_ACCESS_REMOTE_ATOMIC))
+		return -EINVAL; /* peers get the key itself, which allows READs alone */
 	if (reg->access & (KRP_ACCESS_REMOTE_WRITE | KRP_ACCESS_REMOTE_ATOMIC) &&
 	    !(reg->access & KRP_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -42,7 +45,15 @@ static int krc_mr_reg_valid(const struct krc_rail *rail, const struct krp_mr_reg
 
 static bool krc_mr_is_remote(const struct krc_mr *mr)
 {
-	return mr->access & ~(u32)KRP_ACCESS_LOCAL_WRITE;
+	return mr->access & KRP_ACCESS_ALL & ~KRP_ACCESS_LOCAL_WRITE;
+}
+
+/* What its key is to allow. */
+static u32 krc_mr_key_access(const struct krc_mr *mr)
+{
+	if (mr->access & KRP_ACCESS_MESSAGE)
+		return (mr->access & KRP_ACCESS_ALL) | KRP_ACCESS_REMOTE_READ;
+	return mr->access;
 }
 
 /* Publish a region, if it is remote, and add it to its directory's list. */
@@ -54,7 +65,7 @@ static int krc_mr_enlist(struct krc_mr *mr)
 	mutex_lock(&dir->lock);
 	if (krc_mr_is_remote(mr))
 		err = krc_mrdir_publish(dir, mr);
-	mr->key.known = !err && krc_mr_is_remote(mr);
+	mr->key.known = !err && mr->access & ~(u32)KRP_ACCESS_LOCAL_WRITE;
 	if (!err)
 		list_add_tail(&mr->list, &dir->regions);
 	mutex_unlock(&dir->lock);
@@ -69,7 +80,7 @@ int krc_mr_open(struct krc_mr *mr)
 	if (err)
 		return err;
 	/* no lock: the time of the firmware grows with the number of pages */
-	err = ops->key_umem(mr->dir->rail->hw, mr->umem, mr->addr, mr->access, &mr->key);
+	err = ops->key_umem(mr->dir->rail->hw, mr->umem, mr->addr, krc_mr_key_access(mr), &mr->key);
 	if (err == -EUCLEAN) {
 		mr->umem = NULL; /* as below */
 		return -EIO;
@@ -88,15 +99,23 @@ err_map:
 	return err;
 }
 
-/* Pin the process's memory as a region without key. */
-static struct krc_mr *krc_mr_alloc(struct krc_mrdir *dir, const struct krp_mr_reg *reg)
+/*
+ * Pin the process's memory, or hold @pages if there are any, which begin at address 0, as a region
+ * without key.
+ */
+static struct krc_mr *krc_mr_alloc(struct krc_mrdir *dir, const struct krp_mr_reg *reg,
+				   struct page *const *pages)
 {
 	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	bool writable = reg->access & KRP_ACCESS_LOCAL_WRITE;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->umem = krc_umem_pin(reg->addr, reg->length, reg->access & KRP_ACCESS_LOCAL_WRITE,
-				dir->rail->segment_max);
+	if (pages)
+		mr->umem = krc_umem_hold(pages, reg->length >> PAGE_SHIFT, writable,
+					 dir->rail->segment_max);
+	else
+		mr->umem = krc_umem_pin(reg->addr, reg->length, writable, dir->rail->segment_max);
 	if (IS_ERR(mr->umem)) {
 		void *err = ERR_CAST(mr->umem);
 
@@ -131,7 +150,8 @@ static int krc_mr_enter(struct krc_mr *mr)
 	return err;
 }
 
-struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct krp_mr_reg *reg)
+static struct krc_mr *krc_mr_register(struct krc_mrdir *mrdir, struct krc_user *user,
+				      struct krp_mr_reg *reg, struct page *const *pages)
 {
 	struct krc_charge charge = {};
 	struct krc_mr *mr;
@@ -141,7 +161,7 @@ struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct
 		err = krc_charge(user, KRC_RES_MR, &charge);
 	if (err)
 		return ERR_PTR(err);
-	mr = krc_mr_alloc(mrdir, reg);
+	mr = krc_mr_alloc(mrdir, reg, pages);
 	if (IS_ERR(mr)) {
 		krc_uncharge(&charge);
 		return mr;
@@ -161,6 +181,19 @@ struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct
 	return ERR_PTR(err);
 }
 
+struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct krp_mr_reg *reg)
+{
+	return krc_mr_register(mrdir, user, reg, NULL);
+}
+
+struct krc_mr *krc_mr_reg_pages(struct krc_mrdir *mrdir, struct krc_user *user,
+				struct page *const *pages, u32 nr, u32 access)
+{
+	struct krp_mr_reg reg = { .length = (u64)nr << PAGE_SHIFT, .access = access };
+
+	return krc_mr_register(mrdir, user, &reg, pages);
+}
+
 bool krc_mr_claim(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
@@ -174,27 +207,34 @@ bool krc_mr_claim(struct krc_mr *mr)
 	return true;
 }
 
-void krc_mr_release_claimed(struct krc_mr *mr)
+/* The part of a release that takes time. */
+static void krc_mr_release_memory(struct krc_mr *mr)
 {
-	struct krc_mrdir *dir = mr->dir;
-
-	/* a work item serves many: its turns must not wait for those of one payer's tasks */
-	if (current->flags & PF_KTHREAD)
-		mr->key.payer = NULL;
 	/* If the key can't be destroyed, the memory stays pinned for good: peers know the key. */
 	if (mr->dir->rail->ops->key_destroy(mr->dir->rail->hw, &mr->key)) {
 		krc_umem_unmap(mr->umem);
 		krc_umem_unpin(mr->umem);
 	}
 	mr->umem = NULL;
-	krc_uncharge(&mr->charge);
+}
 
+static void krc_mr_released(struct krc_mr *mr)
+{
+	struct krc_mrdir *dir = mr->dir;
+
+	krc_uncharge(&mr->charge);
 	mutex_lock(&dir->lock);
 	WRITE_ONCE(dir->releasing, dir->releasing - 1);
 	if (dir->dead) /* only krc_mrdir_end() waits for releasing; lease waits are timed */
 		wake_up_all(&dir->gone);
 	mutex_unlock(&dir->lock);
 	complete_all(&mr->released); /* a waiting task may free it right after */
+}
+
+void krc_mr_release_claimed(struct krc_mr *mr)
+{
+	krc_mr_release_memory(mr);
+	krc_mr_released(mr);
 }
 
 /* Release a region once: the first caller does it, others wait until it is done. */
@@ -250,7 +290,7 @@ static bool krc_mr_is_over(struct krc_mr *mr)
 	return completion_done(&mr->idle) && !krc_mr_left(mr);
 }
 
-/* Move unused dying regions to @over. Return: jiffies until the next check; 0: none left. */
+/* Claim unused dying regions, to @over. Return: jiffies until the next check; 0: none left. */
 static unsigned long krc_mr_reap_find(struct krc_mrdir *dir, struct list_head *over)
 {
 	unsigned long delay = 0, left;
@@ -259,7 +299,8 @@ static unsigned long krc_mr_reap_find(struct krc_mrdir *dir, struct list_head *o
 	mutex_lock(&dir->lock);
 	list_for_each_entry_safe(mr, next, &dir->dying, list) {
 		if (krc_mr_is_over(mr)) {
-			list_move_tail(&mr->list, over);
+			WARN_ON_ONCE(!krc_mr_claim(mr)); /* a claimed region is not in dying */
+			list_add_tail(&mr->list, over);
 			continue;
 		}
 		left = max(krc_mr_left(mr), msecs_to_jiffies(KRC_MR_BUSY_MS));
@@ -267,6 +308,27 @@ static unsigned long krc_mr_reap_find(struct krc_mrdir *dir, struct list_head *o
 	}
 	mutex_unlock(&dir->lock);
 	return delay;
+}
+
+static void krc_mr_release_turn(struct krc_turn *turn)
+{
+	krc_mr_release_memory(container_of(turn, struct krc_mr, turn));
+}
+
+/* Behind it, since the turn is counted by the payer, whom the charge keeps. */
+static void krc_mr_release_over(struct krc_turn *turn)
+{
+	struct krc_mr *mr = container_of(turn, struct krc_mr, turn);
+
+	krc_mr_released(mr);
+	krc_mr_free(mr);
+}
+
+/* Have a region released that is claimed, and free it. */
+static void krc_mr_release_in_turn(struct krc_mr *mr)
+{
+	krc_turn_queue(&mr->dir->releases, &mr->turn, mr->key.payer, krc_mr_release_turn,
+		       krc_mr_release_over);
 }
 
 void krc_mr_reap(struct work_struct *work)
@@ -278,8 +340,8 @@ void krc_mr_reap(struct work_struct *work)
 
 	delay = krc_mr_reap_find(dir, &over);
 	list_for_each_entry_safe(mr, next, &over, list) {
-		krc_mr_release(mr);
-		krc_mr_free(mr);
+		list_del_init(&mr->list);
+		krc_mr_release_in_turn(mr);
 		cond_resched();
 	}
 	mutex_lock(&dir->lock);
@@ -306,19 +368,24 @@ static bool krc_mr_wait(struct krc_mr *mr)
 	return true;
 }
 
-/* Hand a region to the reaper. Return: false if the directory is dead and has none. */
+/* Hand a region to the work items. Return: false if the directory is dead and has none. */
 static bool krc_mr_bury(struct krc_mr *mr)
 {
 	struct krc_mrdir *dir = mr->dir;
-	bool taken;
+	bool taken, over;
 
 	mutex_lock(&dir->lock);
 	taken = !dir->dead;
-	if (taken) {
+	over = taken && krc_mr_is_over(mr);
+	if (over) {
+		WARN_ON_ONCE(!krc_mr_claim(mr)); /* only the end of the directory does, too */
+	} else if (taken) {
 		list_move_tail(&mr->list, &dir->dying);
 		queue_delayed_work(dir->wq, &dir->reap, krc_mr_left(mr));
 	}
 	mutex_unlock(&dir->lock);
+	if (over)
+		krc_mr_release_in_turn(mr);
 	return taken;
 }
 
@@ -346,20 +413,12 @@ void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait)
 		struct krc_mr *mr = mrs[i];
 
 		wait = wait && krc_mr_wait(mr);
-		if (!krc_mr_is_over(mr) && krc_mr_bury(mr))
+		/* the end of a context, and a task that is killed, leave it to the turns */
+		if ((!wait || !krc_mr_is_over(mr)) && krc_mr_bury(mr))
 			continue;
 		/* release it here; if the device is gone, the last request is about to drop it */
 		wait_for_completion(&mr->idle);
 		krc_mr_release(mr);
 		krc_mr_free(mr);
 	}
-}
-
-int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write)
-{
-	if (!krp_mrdir_inside(mr->addr, mr->length, addr, length))
-		return -ERANGE;
-	if (write && !(mr->access & KRP_ACCESS_LOCAL_WRITE))
-		return -EACCES;
-	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the memory regions that programs of this node have registered.
+ * Owns: the memory regions that programs of this node, and clients in its kernel, have registered.
  *
  * Locking: the context that owns a region looks it up and counts its users; the rest is
  * guarded by the directory's mutex, see mem/mem_priv.h.
@@ -14,21 +14,23 @@
 #include <linux/types.h>
 
 #include "base/limits.h"
+#include "base/turns.h"
 #include "hw/provider.h"
 #include "krp_ioctl.h"
 #include "krp_mrdir.h"
 
 struct krc_mrdir;
+struct page;
 
 /**
  * struct krc_mr - A region.
  * @ref: users: the context, and every request in flight.
  * @dir: directory of the port that holds the key; @dir and its rail are counted, but @dir may
  *	be dead.
- * @umem: pinned pages, mapped for the port's device.
+ * @umem: pinned or held pages, mapped for the port's device.
  * @charge: charge of the region to its user, until the pages have been unpinned.
  * @key: local and remote key.
- * @addr: first byte, as the process sees it.
+ * @addr: first byte, as the process sees it; 0 for pages of the kernel.
  * @length: bytes.
  * @access: KRP_ACCESS_*.
  * @token: name for peers, 0 if it never was open to them. Constant once registered.
@@ -39,6 +41,7 @@ struct krc_mrdir;
  * @claimed: a task releases the region, or has released it.
  * @released: completed when key and pages are released.
  * @list: in krc_mrdir.regions or krc_mrdir.dying.
+ * @turn: its release, if no task waits for it.
  *
  * claimed, slot, published, until and list are guarded by the directory's mutex; umem and
  * charge belong to the task that has claimed the region; the rest is constant.
@@ -60,6 +63,7 @@ struct krc_mr {
 	bool claimed;
 	struct completion released;
 	struct list_head list;
+	struct krc_turn turn;
 };
 
 /**
@@ -78,6 +82,24 @@ struct krc_mr {
  * ops->key_umem().
  */
 struct krc_mr *krc_mr_reg(struct krc_mrdir *mrdir, struct krc_user *user, struct krp_mr_reg *reg);
+
+/**
+ * krc_mr_reg_pages() - Register pages of the kernel.
+ * @mrdir: directory of the port; the caller counts the port.
+ * @user: user that the region is charged to.
+ * @pages: see krc_umem_hold(); the array is not kept.
+ * @nr: how many.
+ * @access: KRP_ACCESS_*.
+ *
+ * The region begins at address 0, for its owner and for peers, so that nobody learns where it is in
+ * the kernel. Its pages are counted until its end.
+ * Context: may sleep.
+ * Return: the region, or ERR_PTR: -EINVAL (@nr is 0, access bits as for krc_mr_reg(), or pages that
+ * krc_umem_hold() does not take), -EOPNOTSUPP, -EDQUOT, -ENOMEM, -ENOSPC, -ENODEV, -EINTR (the
+ * calling task was killed), the errors of ops->key_umem().
+ */
+struct krc_mr *krc_mr_reg_pages(struct krc_mrdir *mrdir, struct krc_user *user,
+				struct page *const *pages, u32 nr, u32 access);
 
 /**
  * krc_mr_dereg() - Deregister regions and drop the context's references.
@@ -119,6 +141,13 @@ void krc_mr_put(struct krc_mr *mr, u32 count);
  * Context: any.
  * Return: 0, -ERANGE (outside the region), -EACCES (not writable).
  */
-int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write);
+static inline int krc_mr_check(const struct krc_mr *mr, u64 addr, u32 length, bool write)
+{
+	if (!krp_mrdir_inside(mr->addr, mr->length, addr, length))
+		return -ERANGE;
+	if (write && !(mr->access & KRP_ACCESS_LOCAL_WRITE))
+		return -EACCES;
+	return 0;
+}
 
 #endif /* KRC_REGION_H */

@@ -252,7 +252,7 @@ static int krc_ref_fill(struct krc_ref *ref, const struct krp_mrdir_entry *entry
 	ref->grant.length = le64_to_cpu(entry->length);
 	ref->grant.rkey = le32_to_cpu(entry->rkey);
 	ref->grant.access = entry->access;
-	ref->grant.margin_ms = le32_to_cpu(entry->margin_ms);
+	ref->grant.stay = msecs_to_jiffies(le32_to_cpu(entry->margin_ms) / 2);
 	/* round down: @start may lie at the end of its tick */
 	ref->grant.until = start + max(msecs_to_jiffies(lease_ms), 3UL) - 2;
 	return 0;

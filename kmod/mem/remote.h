@@ -64,7 +64,8 @@ struct krc_standing *krc_remote_standing(const struct krc_remote *remote);
  * @addr: first byte of the region.
  * @length: length of the region in bytes.
  * @until: jiffies until which the key may be posted to the hardware.
- * @margin_ms: time after @until within which a posted request must have left the hardware.
+ * @stay: jiffies after @until within which a posted request must have left the hardware: half
+ *	of the entry's margin.
  * @rkey: remote key.
  * @access: KRP_ACCESS_*.
  */
@@ -73,7 +74,7 @@ struct krc_grant {
 	u64 addr;
 	u64 length;
 	unsigned long until;
-	u32 margin_ms;
+	unsigned long stay;
 	u32 rkey;
 	u32 access;
 };
@@ -198,6 +199,24 @@ void krc_remote_forget_token(struct krc_remote *remote, u64 token);
  * Return: the number.
  */
 u64 krc_remote_forgets(const struct krc_remote *remote);
+
+/**
+ * krc_grant_refresh() - Give a grant up if something of its peer was forgotten since it was got.
+ * @grant: grant of an earlier request of a queue.
+ * @forgets: krc_remote_forgets() at the last call; brought up to date.
+ * @remote: peer.
+ *
+ * Context: any; the caller serializes the uses of @grant.
+ */
+static inline void krc_grant_refresh(struct krc_grant *grant, u64 *forgets,
+				     const struct krc_remote *remote)
+{
+	u64 now = krc_remote_forgets(remote);
+
+	if (*forgets != now)
+		grant->token = 0;
+	*forgets = now;
+}
 
 /**
  * krc_remote_regions() - Number of a peer's regions that are cached, for diagnostics.

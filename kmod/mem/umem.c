@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: user pages: pin, map for a device, unmap, unpin. Modelled on ib_umem_get() and
- * __ib_umem_release() of ib_core.
+ * Owns: pages of processes and of the kernel: pin or hold, map for a device, unmap, unpin. Modelled
+ * on ib_umem_get() and __ib_umem_release() of ib_core.
  *
  * struct ib_umem is ib_core's, so that its helpers can find the best page size and walk it;
  * but it is allocated and freed here, and never passed to ib_umem_release().
@@ -151,6 +151,77 @@ err_free:
 	return ERR_PTR(err == -ERESTARTSYS || err == -EAGAIN ? -EINTR : err);
 }
 
+/* Count one more user of a page. Return: false if that would not keep it from others. */
+static bool krc_umem_take(struct page *page)
+{
+	struct page *head = compound_head(page);
+
+	return !PageSlab(head) && get_page_unless_zero(head);
+}
+
+/* Drop the first @nr pages. */
+static void krc_umem_drop(struct page *const *pages, u32 nr)
+{
+	while (nr)
+		put_page(pages[--nr]);
+}
+
+/* Count @nr pages, or none. Return: 0 or -EINVAL. */
+static int krc_umem_take_all(struct page *const *pages, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		if (!krc_umem_take(pages[i])) {
+			krc_umem_drop(pages, i);
+			return -EINVAL;
+		}
+		if (i % KRC_UMEM_BATCH == 0)
+			cond_resched();
+	}
+	return 0;
+}
+
+struct ib_umem *krc_umem_hold(struct page *const *pages, u32 nr, bool writable,
+			      unsigned int segment_max)
+{
+	struct ib_umem *umem = kzalloc(sizeof(*umem), GFP_KERNEL);
+	int err;
+
+	if (!umem)
+		return ERR_PTR(-ENOMEM);
+	umem->length = (size_t)nr << PAGE_SHIFT;
+	umem->writable = writable;
+	err = krc_umem_take_all(pages, nr);
+	if (err)
+		goto err_free;
+	/* it does not write to the array */
+	err = sg_alloc_append_table_from_pages(&umem->sgt_append, (struct page **)pages, nr, 0,
+					       umem->length, segment_max, 0, GFP_KERNEL);
+	if (err)
+		goto err_pages;
+	return umem;
+
+err_pages:
+	krc_umem_drop(pages, nr);
+err_free:
+	kfree(umem);
+	return ERR_PTR(err);
+}
+
+/* Drop the pages in the table that krc_umem_hold() counted, and free the table. */
+static void krc_umem_release(struct ib_umem *umem)
+{
+	struct sg_page_iter it;
+
+	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0)
+	{
+		put_page(sg_page_iter_page(&it));
+		cond_resched();
+	}
+	sg_free_append_table(&umem->sgt_append);
+}
+
 int krc_umem_map(struct ib_umem *umem, struct ib_device *ibdev)
 {
 	int err = ib_dma_map_sgtable_attrs(ibdev, &umem->sgt_append.sgt, DMA_BIDIRECTIONAL, 0);
@@ -173,8 +244,12 @@ void krc_umem_unpin(struct ib_umem *umem)
 	u64 pages = ib_umem_num_pages(umem);
 
 	WARN_ON_ONCE(umem->ibdev);
-	krc_umem_empty(umem, umem->writable);
-	atomic64_sub(pages, &umem->owning_mm->pinned_vm);
-	mmdrop(umem->owning_mm);
+	if (umem->owning_mm) {
+		krc_umem_empty(umem, umem->writable);
+		atomic64_sub(pages, &umem->owning_mm->pinned_vm);
+		mmdrop(umem->owning_mm);
+	} else {
+		krc_umem_release(umem);
+	}
 	kfree(umem);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: user pages for a NIC, in two steps that ib_umem_get() of ib_core takes at once:
- * pinning, which needs no device, and mapping for a device.
+ * Owns: pages for a NIC, in two steps that ib_umem_get() of ib_core takes at once: pinning those
+ * of a process, or holding those of the kernel, which needs no device; and mapping for a device.
  *
  * Pinning may block without limit, since a program may serve the pages (FUSE, userfaultfd);
  * so nothing that others need may be held meanwhile, nor may a device. Mapping does not block
@@ -30,8 +30,23 @@
 struct ib_umem *krc_umem_pin(u64 addr, u64 length, bool writable, unsigned int segment_max);
 
 /**
+ * krc_umem_hold() - Hold pages of the kernel as memory from address 0 on.
+ * @pages: whole pages, in order, each counted by itself: of alloc_page(), vmalloc(), or compound.
+ * @nr: how many, at least 1.
+ * @writable: the NIC will write there.
+ * @segment_max: as for krc_umem_pin().
+ *
+ * Each page is counted until krc_umem_unpin(), and no process is charged.
+ * Context: may sleep.
+ * Return: as krc_umem_pin(), or ERR_PTR: -EINVAL (a page without a count of its own, or of a slab,
+ * which would be given to others while it is held), -ENOMEM.
+ */
+struct ib_umem *krc_umem_hold(struct page *const *pages, u32 nr, bool writable,
+			      unsigned int segment_max);
+
+/**
  * krc_umem_map() - DMA-map pinned memory for a device.
- * @umem: from krc_umem_pin(), not mapped.
+ * @umem: from krc_umem_pin() or krc_umem_hold(), not mapped.
  * @ibdev: device; must stay until krc_umem_unmap().
  *
  * Context: may sleep.
@@ -48,7 +63,7 @@ int krc_umem_map(struct ib_umem *umem, struct ib_device *ibdev);
 void krc_umem_unmap(struct ib_umem *umem);
 
 /**
- * krc_umem_unpin() - Unpin the pages, uncharge them, free @umem.
+ * krc_umem_unpin() - Unpin or drop the pages, uncharge them, free @umem.
  * @umem: memory, not mapped.
  *
  * Context: may sleep; any process, not only the one that pinned.

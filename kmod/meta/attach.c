@@ -4,7 +4,7 @@
  * the first map. proto/krp_session.h says when.
  *
  * Events of rdma_cm only set a flag; the work item takes each step, which starts an operation
- * and returns. Loading the map blocks, for each READ at most krc_meta_patience().
+ * and returns. The map is loaded by a work item of its own.
  * Locking: called by the work item, without locks; meta.lock where something is said to the
  * session.
  */
@@ -135,14 +135,16 @@ void krc_meta_attach_begin(struct krc_meta_session *s)
 	spin_lock_bh(&s->meta->lock);
 	if (s->krp.state != KRP_SESSION_CONNECTING) { /* it has ended meanwhile */
 		spin_unlock_bh(&s->meta->lock);
-		krc_meta_conn_free(conn);
+		if (conn)
+			krc_meta_conn_put(conn);
 		return;
 	}
 	s->conn = conn;
 	spin_unlock_bh(&s->meta->lock);
-	krc_meta_session_step(s, "finding a route");
-	if (conn)
+	if (conn) {
+		krc_meta_conn_step(conn, "finding a route");
 		err = krc_meta_attach_resolve(s, conn);
+	}
 	if (err == -ENOMEM)
 		krc_meta_session_fail(s, err, "no memory");
 	else if (err == -EAFNOSUPPORT)
@@ -179,7 +181,7 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 	spin_lock_bh(&s->meta->lock);
 	s->routed = true;
 	spin_unlock_bh(&s->meta->lock);
-	krc_meta_session_step(s, "connecting");
+	krc_meta_conn_step(s->conn, "connecting");
 	/* without a GRH, the default inside a subnet, the GID would not identify us */
 	if (rdma_protocol_ib(s->meta->ibdev, s->meta->port) && id->route.path_rec &&
 	    !id->route.path_rec->hop_limit)
@@ -275,18 +277,12 @@ void krc_meta_attach_load(struct krc_meta_session *s)
 {
 	const struct krp_welcome *welcome = &s->krp.welcome;
 	struct krc_meta_conn *conn = s->conn;
-	int err;
 
 	conn->incarnation = s->krp.incarnation;
 	conn->root_addr = le64_to_cpu(welcome->root.addr);
 	conn->root_rkey = le32_to_cpu(welcome->root.rkey);
-	err = krc_meta_map_load(conn);
-	if (!err && welcome->settling_ms) {
-		spin_lock(&conn->map_lock);
-		krp_pulse_settling(&conn->pulse);
-		spin_unlock(&conn->map_lock);
-	}
-	krc_meta_session_loaded(s, err);
+	conn->settling = welcome->settling_ms;
+	krc_meta_map_begin(conn);
 }
 
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events)

@@ -75,8 +75,8 @@ static void krc_meta_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status != IB_WC_SUCCESS) {
 		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			krc_meta_session_fail(conn->s, -EIO, "receiving failed: %s",
-					      ib_wc_status_msg(wc->status));
+			krc_meta_conn_fail(conn, -EIO, "receiving failed: %s",
+					   ib_wc_status_msg(wc->status));
 		krc_meta_conn_completed(conn);
 		return;
 	}
@@ -88,7 +88,7 @@ static void krc_meta_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (!READ_ONCE(conn->broken)) {
 		err = krc_meta_conn_recv(conn, recv);
 		if (err)
-			krc_meta_session_fail(conn->s, err, "posting a receive failed");
+			krc_meta_conn_fail(conn, err, "posting a receive failed");
 	}
 	krc_meta_conn_completed(conn);
 }
@@ -101,9 +101,9 @@ static void krc_meta_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	spin_lock_bh(&meta->lock);
 	krc_meta_cq_expected(&conn->send_cq);
-	if (wc->status == IB_WC_SUCCESS)
+	if (conn->s->conn == conn && wc->status == IB_WC_SUCCESS)
 		krc_meta_session_sent(conn->s, send - conn->send);
-	else if (wc->status != IB_WC_WR_FLUSH_ERR)
+	else if (conn->s->conn == conn && wc->status != IB_WC_WR_FLUSH_ERR)
 		krc_meta_session_fail_locked(conn->s, -EIO, "sending failed: %s",
 					     ib_wc_status_msg(wc->status));
 	spin_unlock_bh(&meta->lock);
@@ -145,12 +145,15 @@ struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s)
 
 	if (!conn)
 		return NULL;
+	kref_init(&conn->ref);
 	conn->s = s;
+	kref_get(&s->ref);
 	init_waitqueue_head(&conn->wait);
 	krc_line_init(&conn->line);
 	spin_lock_init(&conn->read_lock);
 	spin_lock_init(&conn->map_lock);
-	mutex_init(&conn->map_mutex);
+	INIT_WORK(&conn->map_work, krc_meta_map_work);
+	init_waitqueue_head(&conn->map_wait);
 	for (i = 0; i < KRC_META_SENDS; i++) {
 		conn->send[i].conn = conn;
 		conn->send[i].cqe.done = krc_meta_send_done;
@@ -162,7 +165,6 @@ struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s)
 	for (i = 0; i < ARRAY_SIZE(conn->read); i++) {
 		conn->read[i].conn = conn;
 		conn->read[i].cqe.done = krc_meta_read_done;
-		init_completion(&conn->read[i].done);
 	}
 	return conn;
 }
@@ -270,10 +272,8 @@ void krc_meta_conn_stop(struct krc_meta_conn *conn)
 	rdma_destroy_qp(conn->id);
 }
 
-void krc_meta_conn_free(struct krc_meta_conn *conn)
+void krc_meta_conn_end(struct krc_meta_conn *conn)
 {
-	if (!conn)
-		return;
 	krc_meta_cq_destroy(&conn->send_cq);
 	if (conn->recv_cq)
 		ib_free_cq(conn->recv_cq);
@@ -285,7 +285,19 @@ void krc_meta_conn_free(struct krc_meta_conn *conn)
 		ib_dealloc_pd(conn->pd);
 	if (conn->id)
 		rdma_destroy_id(conn->id);
+}
+
+static void krc_meta_conn_free(struct kref *ref)
+{
+	struct krc_meta_conn *conn = container_of(ref, struct krc_meta_conn, ref);
+
 	krc_meta_map_free(conn->map);
 	krc_meta_ring_put(conn->ring);
+	krc_meta_session_put(conn->s);
 	kvfree(conn);
+}
+
+void krc_meta_conn_put(struct krc_meta_conn *conn)
+{
+	kref_put(&conn->ref, krc_meta_conn_free);
 }

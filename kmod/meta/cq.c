@@ -4,7 +4,8 @@
  * busy-polls for its READ polls the queue; the queue is armed only while a completion is
  * outstanding for which no task polls. Completions of READs and SENDs need no order, so
  * several tasks may poll concurrently.
- * Locking: none of its own; the driver locks each poll.
+ * Locking: none of its own; the driver locks each poll. Tasks poll under RCU, since a task may
+ * have a connection when its queue is destroyed already.
  */
 #include "base/meter.h"
 #include "meta/meta_priv.h"
@@ -75,8 +76,9 @@ void krc_meta_cq_destroy(struct krc_meta_cq *cq)
 {
 	if (!cq->ib)
 		return;
+	WRITE_ONCE(cq->gone, true);
 	irq_poll_disable(&cq->iop);
-	synchronize_rcu(); /* a softirq run that has called irq_poll_complete() */
+	synchronize_rcu(); /* tasks that poll; a softirq run that has called irq_poll_complete() */
 	ib_destroy_cq(cq->ib);
 	synchronize_rcu(); /* rxe calls krc_meta_cq_event() in a softirq of its own */
 	cq->ib = NULL;
@@ -84,9 +86,10 @@ void krc_meta_cq_destroy(struct krc_meta_cq *cq)
 
 void krc_meta_cq_poll(struct krc_meta_cq *cq)
 {
-	local_bh_disable();
-	krc_meta_cq_take(cq, KRC_META_POLL_BATCH);
-	local_bh_enable();
+	rcu_read_lock_bh();
+	if (!READ_ONCE(cq->gone))
+		krc_meta_cq_take(cq, KRC_META_POLL_BATCH);
+	rcu_read_unlock_bh();
 }
 
 void krc_meta_cq_expect(struct krc_meta_cq *cq)

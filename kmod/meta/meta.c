@@ -105,8 +105,9 @@ static bool krc_meta_doubts(const struct krc_meta_session *s)
 }
 
 /*
- * The best server that is ready and not in @tried; takes a count in conn.users. @ret_doubtful: a
- * miss of it will prove little, however long the READ takes: what is READ may be as old as this.
+ * The best server that is ready and not in @tried; takes a reference to its connection.
+ * @ret_doubtful: a miss of it will prove little, however long the READ takes: what is READ may be
+ * as old as this.
  * Return: NULL if there is none.
  */
 static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned long tried,
@@ -124,7 +125,7 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 	}
 	if (best) {
 		*ret_conn = best->conn;
-		best->conn->users++;
+		kref_get(&best->conn->ref);
 		best->lookups++;
 		*ret_doubtful = krc_meta_doubts(best);
 	}
@@ -133,30 +134,31 @@ static struct krc_meta_session *krc_meta_choose(struct krc_meta *meta, unsigned 
 }
 
 /*
- * Drop the count in conn.users, and count the outcome. @pulse: new heartbeat, or NULL.
+ * Count the outcome, and drop the reference to the connection. A session that has another one by
+ * now is not judged by it. @pulse: new heartbeat, or NULL.
  * Return: true if a miss of this server proves little.
  */
 static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_conn *conn, int step,
 				 u32 reads, const struct krp_pulse *pulse)
 {
 	struct krc_meta *meta = s->meta;
-	bool doubtful = false;
+	bool doubtful = false, present;
 	u64 now_ns;
 
 	spin_lock_bh(&meta->lock);
 	now_ns = step == KRP_STEP_HIT ? 0 : krc_meta_now_ns(meta); /* a hit needs no clock */
-	if (pulse && s->conn == conn)
+	present = s->conn == conn;
+	if (pulse && present)
 		krp_session_pulse(&s->krp, now_ns, pulse->still, pulse->settling_ms);
 	s->reads += reads;
 	if (step == KRP_STEP_MISS) {
-		doubtful = krp_session_doubtful(&s->krp, now_ns);
+		doubtful = !present || krp_session_doubtful(&s->krp, now_ns);
 		s->misses++;
-	} else if (step < 0 && step != -EINTR) {
+	} else if (step < 0 && step != -EINTR && present) {
 		krp_session_blamed(&s->krp, now_ns);
 	}
-	if (!--conn->users)
-		wake_up_all(&meta->wait); /* under the lock: both may be gone right after */
 	spin_unlock_bh(&meta->lock);
+	krc_meta_conn_put(conn); /* both may be gone right after */
 	return doubtful;
 }
 
@@ -167,8 +169,6 @@ static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_con
 static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn *conn,
 			       struct krc_meta_query *q, bool *doubtful)
 {
-	unsigned long patience = krc_meta_patience(s->meta);
-	bool hurried = time_before(q->deadline, jiffies + patience);
 	struct krp_pulse pulse;
 	u32 before = q->reads;
 	int step, verdict, looked = 0;
@@ -178,18 +178,15 @@ static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn 
 		looked = krc_meta_read_pulse(conn, q, &pulse);
 	if (looked < 0)
 		step = looked;
-	if (step == -EAGAIN) {
-		long left = q->deadline - jiffies;
-
-		step = krc_meta_ask(s, conn, q->key, clamp_t(long, left, 0, patience), q->value);
-	}
+	if (step == -EAGAIN)
+		step = krc_meta_ask(s, conn, q);
 	if (step == KRP_STEP_HIT && !krp_value_valid(q->value))
 		step = -EPROTO;
-	/* not the server's fault if the caller allowed less than a READ timeout */
-	verdict = hurried && step == -ETIMEDOUT ? -EINTR : step;
+	/* not the server's fault if the caller's time was over before the server had its own */
+	verdict = step == -ETIME ? -EINTR : step;
 	if (krc_meta_chosen_done(s, conn, verdict, q->reads - before, looked > 0 ? &pulse : NULL))
 		*doubtful = true;
-	return step;
+	return step == -ETIME ? -ETIMEDOUT : step;
 }
 
 /* A server has a record that the servers in @proved missed: count that. */

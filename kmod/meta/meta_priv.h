@@ -7,13 +7,13 @@
  *   means; libkrcore has the same. meta/session.c pulls from a session what is to be done
  *   (krc_meta_session_run()), in any context, with meta.lock held: it sends, invalidates the
  *   cache, and wakes those that wait. What sleeps it leaves to the session's work item as a
- *   duty: that alone creates and destroys connections, computes proofs and loads the table.
+ *   duty: that alone creates and destroys connections and computes proofs. The table is loaded
+ *   by a work item of the connection.
  *   Events of rdma_cm only set a flag and queue the work item. Messages are processed where
  *   they arrive, in softirq.
  *
  * LOCKS, in the order in which they nest
  *   meta.conf_mutex serializes changes of the list of sessions; its holder may sleep.
- *   conn.map_mutex  serializes loading a map; its holder sleeps on READs.
  *   meta.lock       BH-safe spinlock: the publisher, its sessions, counters.
  *   conn.map_lock   spinlock: the map and its entries; process context only, innermost.
  *   conn.read_lock  BH-safe spinlock: READ slots, and the right to post a READ.
@@ -23,9 +23,11 @@
  *   leaves, and when a lease ran out.
  *
  * LIFETIME
- *   A look-up pins its connection by a count in conn.users, taken under meta.lock while
- *   the session is ready. Teardown ends every READ and request, then waits until the
- *   count is zero.
+ *   A look-up has a reference to its connection, taken under meta.lock while the session is
+ *   ready, and the connection one to its session: to their memory alone. Teardown ends every
+ *   READ and request, destroys all that is the device's, and waits for no task. So who has a
+ *   connection asks, under meta.lock, whether it is still the session's before it says anything
+ *   to the session: krc_meta_conn_fail().
  */
 #ifndef KRC_META_PRIV_H
 #define KRC_META_PRIV_H
@@ -67,6 +69,7 @@
 
 struct crypto_shash;
 struct krc_meta_conn;
+struct krc_meta_fetch;
 
 /**
  * struct krc_meta_ring - The cluster keys of a configuration; does not change.
@@ -97,11 +100,13 @@ struct krc_meta_buf {
 };
 
 /**
- * struct krc_meta_ask - A LOOKUP by message, of a task that waits.
+ * struct krc_meta_ask - A LOOKUP by message, of a task that waits. Locks: meta.lock.
+ * @place: its place in krc_meta_session.asks; given when it is put to the session.
  * @krp: question.
  * @done: completed when the session does not use it any more.
  */
 struct krc_meta_ask {
+	struct krc_line_waiter place;
 	struct krp_ask krp;
 	struct completion done;
 };
@@ -146,26 +151,20 @@ struct krc_meta_query {
  * struct krc_meta_read - A READ slot with its buffer. Locks: conn.read_lock.
  * @cqe: its completion.
  * @conn: its connection.
- * @done: completed with @err.
  * @data: buffer.
  * @dma: its DMA address.
- * @taken: the slot is in use.
- * @posted: the device owns the buffer.
- * @asleep: its task blocks; counted in krc_meta_cq.unpolled.
- * @abandoned: no task waits any more: the completion frees the slot.
- * @err: outcome: 0 or -ENOTCONN.
+ * @fetch: who waits for what is READ; NULL: nobody does any more.
+ * @posted: the device owns the buffer; else the slot is free.
+ * @asleep: nobody polls for it; counted in krc_meta_cq.unpolled.
  */
 struct krc_meta_read {
 	struct ib_cqe cqe;
 	struct krc_meta_conn *conn;
-	struct completion done;
 	void *data;
 	u64 dma;
-	bool taken;
+	struct krc_meta_fetch *fetch;
 	bool posted;
 	bool asleep;
-	bool abandoned;
-	int err;
 };
 
 /**
@@ -173,16 +172,19 @@ struct krc_meta_read {
  * @ib: the queue.
  * @iop: polls the queue in softirq.
  * @unpolled: completions outstanding for which no task polls; the queue is armed while > 0.
+ * @gone: no task polls it any more.
  */
 struct krc_meta_cq {
 	struct ib_cq *ib;
 	struct irq_poll iop;
 	atomic_t unpolled;
+	bool gone;
 };
 
 /**
  * struct krc_meta_conn - RDMA resources of one connection, from the attempt to attach on.
- * @s: its session.
+ * @ref: the session, until it is closed, look-ups, and @map_work while @map_loading.
+ * @s: its session, with a reference.
  * @id: rdma_cm identifier, with the queue pair.
  * @pd: protection domain; its local key covers the buffers.
  * @send_cq: completions of READs and SENDs.
@@ -193,18 +195,23 @@ struct krc_meta_cq {
  * @bulk_buf: buffer of the last READ slot, which loads the map.
  * @posted: work requests that have not completed.
  * @wait: woken when @posted falls to zero.
- * @users: look-ups that use the connection; meta.lock.
  * @broken: unusable; once it is set under @read_lock, no READ is posted.
  * @fault: the queue pair reported a fatal event.
  * @read_lock: see the head of this file.
- * @line: tasks that wait for a READ slot; while one does, no slot is free. read_lock.
- * @read: READ slots; the last is used under @map_mutex only.
+ * @line: READs that wait for a slot; while one does, no slot is free. read_lock.
+ * @read: READ slots; the last is that of @map_work.
  * @send: send buffers, by slot of the session.
  * @recv: receive buffers.
- * @map_mutex: see the head of this file.
+ * @map_work: loads a map, based on @map, which it alone replaces.
+ * @map_wait: woken when a load is over, and when the connection is broken.
  * @map_lock: see the head of this file.
  * @map: copy of root, segments and directory; NULL: too large, use LOOKUP messages.
  * @map_nr: counts maps loaded.
+ * @map_loads: counts loads that are over, with or without a map; map_lock.
+ * @map_err: outcome of the last: 0 or negative errno; map_lock.
+ * @map_reads: READs of the last; map_lock.
+ * @map_loading: @map_work is queued or runs; map_lock.
+ * @settling: WELCOME has said that the server settles.
  * @pulse: heartbeat as of the last READ of the root; map_lock.
  * @root_addr: remote address of the root.
  * @root_rkey: its remote key.
@@ -213,6 +220,7 @@ struct krc_meta_cq {
  * @hmac: transform of the key that the server has chosen.
  */
 struct krc_meta_conn {
+	struct kref ref;
 	struct krc_meta_session *s;
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
@@ -224,7 +232,6 @@ struct krc_meta_conn {
 	struct krc_meta_buf bulk_buf;
 	atomic_t posted;
 	wait_queue_head_t wait;
-	u32 users;
 	bool broken;
 	bool fault;
 
@@ -234,10 +241,16 @@ struct krc_meta_conn {
 	struct krc_meta_send send[KRC_META_SENDS];
 	struct krc_meta_recv recv[KRC_META_RECVS];
 
-	struct mutex map_mutex;
+	struct work_struct map_work;
+	wait_queue_head_t map_wait;
 	spinlock_t map_lock;
 	struct krp_map *map;
 	u64 map_nr;
+	u64 map_loads;
+	int map_err;
+	u32 map_reads;
+	bool map_loading;
+	bool settling;
 	struct krp_pulse pulse;
 	u64 root_addr;
 	u32 root_rkey;
@@ -249,6 +262,7 @@ struct krc_meta_conn {
 
 /**
  * struct krc_meta_session - One MetaServer. Locks: meta.lock unless it says otherwise.
+ * @ref: the client, until krc_meta_end(), or a plan; and connections.
  * @meta: client.
  * @index: position in krc_meta.sessions; KRC_META_SERVERS_MAX: not started.
  * @conf: the server; constant except for the priority.
@@ -258,6 +272,7 @@ struct krc_meta_conn {
  * @work: the session's work item.
  * @armed_ns: when the work item runs at the latest; 0: it is queued; KRP_FOREVER_NS: never.
  * @duties: BIT(KRP_DO_*) of the work item.
+ * @asks: questions of tasks that are not put to the session yet, which has one to send at most.
  * @conn: connection, while the state is not DOWN; changed by the work item.
  * @events: KRC_META_EV_* not yet taken by the work item.
  * @routed: CONNECTING: the route is known.
@@ -268,6 +283,7 @@ struct krc_meta_conn {
  * @misses_overruled: see struct krc_meta_info.
  */
 struct krc_meta_session {
+	struct kref ref;
 	struct krc_meta *meta;
 	u32 index;
 	struct krc_meta_server_conf conf;
@@ -276,6 +292,7 @@ struct krc_meta_session {
 	struct delayed_work work;
 	u64 armed_ns;
 	u32 duties;
+	struct krc_line asks;
 	struct krc_meta_conn *conn;
 	u32 events;
 	bool routed;
@@ -299,8 +316,8 @@ struct krc_meta_session {
  * @wq: runs the sessions' work items.
  * @conf_mutex: serializes changes of the sessions; outermost.
  * @lock: see the head of this file.
- * @wait: woken when a session is attached or down, a server has answered, or @users or
- *	conn.users falls to zero.
+ * @wait: woken when a session is attached or down, a server has answered, or @users falls to
+ *	zero.
  * @users: blocking calls in progress.
  * @closing: krc_meta_stop() has begun: no new calls.
  * @dead: the device is gone.
@@ -485,7 +502,7 @@ int krc_meta_addr(const struct krc_meta *meta, const struct sockaddr_storage *co
  * @s: its session.
  *
  * Context: may sleep.
- * Return: the connection, for krc_meta_conn_free(); NULL: no memory.
+ * Return: the connection, with one reference; NULL: no memory.
  */
 struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s);
 
@@ -496,7 +513,7 @@ struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s);
  * @ret_step: out: name of the step that was tried last, constant text.
  *
  * On failure, too, what was created stays in @conn, for krc_meta_conn_stop() and
- * krc_meta_conn_free().
+ * krc_meta_conn_end().
  * Context: the work item; may sleep.
  * Return: 0, or a negative errno of the device.
  */
@@ -511,12 +528,31 @@ int krc_meta_conn_setup(struct krc_meta_conn *conn, const char **ret_step);
 void krc_meta_conn_stop(struct krc_meta_conn *conn);
 
 /**
- * krc_meta_conn_free() - Free a connection, in any state of setup.
- * @conn: connection without users, after krc_meta_conn_stop(); or NULL.
+ * krc_meta_conn_end() - Destroy all that is the device's, in any state of setup.
+ * @conn: connection, after krc_meta_conn_stop() and krc_meta_reads_end(). Tasks may still have
+ *	it, and poll its queue.
  *
- * Context: may sleep.
+ * Context: the work item; may sleep.
  */
-void krc_meta_conn_free(struct krc_meta_conn *conn);
+void krc_meta_conn_end(struct krc_meta_conn *conn);
+
+/**
+ * krc_meta_conn_put() - Drop a reference to a connection; the last one frees it.
+ * @conn: connection, whose session may be gone, too, on return.
+ *
+ * Context: may sleep; without meta.lock.
+ */
+void krc_meta_conn_put(struct krc_meta_conn *conn);
+
+/**
+ * krc_meta_conn_fail() - krc_meta_session_fail(), unless the session has another connection by now.
+ * @conn: connection, with a reference, or of which a work request completes.
+ * @err: negative errno, for krc_meta_info().
+ * @fmt: reason, as of printf.
+ *
+ * Context: any, without meta.lock; not in hard interrupts.
+ */
+__printf(3, 4) void krc_meta_conn_fail(struct krc_meta_conn *conn, int err, const char *fmt, ...);
 
 /**
  * krc_meta_conn_completed() - Count a work request as completed, or as not posted after all.
@@ -549,20 +585,30 @@ int krc_meta_conn_send(struct krc_meta_conn *conn, u32 slot, const void *msg, u3
  * @ring: cluster keys, which get a user more; NULL without any.
  *
  * Context: may sleep.
- * Return: the session, for krc_meta_session_start() or krc_meta_session_free(), or
- * ERR_PTR(-ENOMEM).
+ * Return: the session, with one reference, for krc_meta_session_start() or krc_meta_session_put();
+ * or ERR_PTR(-ENOMEM).
  */
 struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 					      const struct krc_meta_conf *conf, u32 server,
 					      struct krc_meta_ring *ring);
 
 /**
- * krc_meta_session_free() - Free a session that has ended or was never started.
- * @s: session; its work item neither runs nor is queued.
+ * krc_meta_session_put() - Drop a reference to a session; the last one frees it.
+ * @s: session. Before the client drops its reference, the session has ended or was never started,
+ *	and its work item neither runs nor is queued.
  *
  * Context: may sleep.
  */
-void krc_meta_session_free(struct krc_meta_session *s);
+void krc_meta_session_put(struct krc_meta_session *s);
+
+/**
+ * krc_meta_session_close() - Do KRP_DO_CLOSE: take the connection down.
+ * @s: session, which is CLOSING.
+ *
+ * Context: the work item, without meta.lock; sleeps for at most KRC_META_DRAIN_MS if the device
+ * does not answer.
+ */
+void krc_meta_session_close(struct krc_meta_session *s);
 
 /**
  * krc_meta_session_run() - Do what is to be done, after something was said to a session.
@@ -612,13 +658,13 @@ __printf(3, 4) void krc_meta_session_fail_locked(struct krc_meta_session *s, int
 						 const char *fmt, ...);
 
 /**
- * krc_meta_session_step() - A step of attaching begins, which may take a timeout of its own.
- * @s: session.
+ * krc_meta_conn_step() - A step of attaching begins, which may take a timeout of its own.
+ * @conn: connection; nothing happens unless it is its session's present one.
  * @what: what is tried, for the reason if it takes too long; constant text.
  *
  * Context: process, without meta.lock.
  */
-void krc_meta_session_step(struct krc_meta_session *s, const char *what);
+void krc_meta_conn_step(struct krc_meta_conn *conn, const char *what);
 
 /**
  * krc_meta_session_sent() - A SEND has completed: its buffer is free again.
@@ -662,12 +708,12 @@ void krc_meta_session_verify(struct krc_meta_session *s, const u8 *mac);
 
 /**
  * krc_meta_session_loaded() - Answer to KRP_DO_LOAD: with the map the session is ready.
- * @s: session.
- * @err: 0, or why there is no map.
+ * @conn: connection, with a reference; nothing happens unless it is its session's present one.
+ * @err: 0, also if the table is too large to be mapped; or why there is no map.
  *
- * Context: the work item, without meta.lock.
+ * Context: may sleep; without meta.lock.
  */
-void krc_meta_session_loaded(struct krc_meta_session *s, int err);
+void krc_meta_session_loaded(struct krc_meta_conn *conn, int err);
 
 /**
  * krc_meta_session_start() - Join the publisher, and attach; not if the device is gone.
@@ -714,19 +760,17 @@ void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes);
 
 /**
  * krc_meta_ask() - Look a record up by message: where the table changes too fast, or is too
- * large, to be READ.
+ * large, to be READ. Questions that cannot be sent at once are sent by payers in turn.
  * @s: session.
- * @conn: connection, in which the caller holds a count of users.
- * @key: name of the record.
- * @timeout: longest wait, jiffies.
- * @ret_value: out with KRP_STEP_HIT, else untouched.
+ * @conn: connection, to which the caller has a reference.
+ * @q: what is asked, and until when; value is set with KRP_STEP_HIT, else untouched.
  *
  * Context: sleeps, killable; without meta.lock.
- * Return: KRP_STEP_HIT; KRP_STEP_MISS; -ENOTCONN (also if @conn is of before); -ETIMEDOUT;
- * -EINTR (killed).
+ * Return: KRP_STEP_HIT; KRP_STEP_MISS; -ENOTCONN (also if @conn is of before); -ETIMEDOUT: the
+ * server has not answered for krc_meta_patience(); -ETIME: the caller's time is over, or for so long
+ * it was not the question's turn to be sent; -EINTR (killed).
  */
-int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,
-		 unsigned long timeout, struct krp_value *ret_value);
+int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, struct krc_meta_query *q);
 
 /* ---- meta/attach.c: what the work item calls, without locks; each may sleep ---- */
 
@@ -765,10 +809,10 @@ void krc_meta_attach_prove(struct krc_meta_session *s);
 void krc_meta_attach_verify(struct krc_meta_session *s);
 
 /**
- * krc_meta_attach_load() - Do KRP_DO_LOAD: READ root and directory of the table.
+ * krc_meta_attach_load() - Do KRP_DO_LOAD: have root and directory of the table READ.
  * @s: session.
  *
- * The answer is krc_meta_session_loaded(). Context: the work item; sleeps for READs.
+ * The answer is krc_meta_session_loaded(), later. Context: the work item.
  */
 void krc_meta_attach_load(struct krc_meta_session *s);
 
@@ -803,30 +847,39 @@ void krc_meta_records_free(struct krc_meta *meta);
 /* ---- meta/read.c ---- */
 
 /**
- * krc_meta_map_load() - Load the first map of a connection.
+ * krc_meta_map_begin() - Have the first map of a connection loaded.
  * @conn: connection, with the place of the root.
  *
- * Context: the work item; sleeps for READs.
- * Return: 0, also if the table is too large to be mapped; or a negative errno.
+ * What comes of it is told to krc_meta_session_loaded(). Context: the work item.
  */
-int krc_meta_map_load(struct krc_meta_conn *conn);
+void krc_meta_map_begin(struct krc_meta_conn *conn);
+
+/**
+ * krc_meta_map_work() - Work: load a map, tell those that wait, and drop the connection.
+ * @work: krc_meta_conn.map_work.
+ *
+ * Sleeps for READs, for each at most krc_meta_patience(): then the session fails.
+ * Context: process.
+ */
+void krc_meta_map_work(struct work_struct *work);
 
 /**
  * krc_meta_read_lookup() - Look a record up on one server by READs.
- * @conn: connection, in which the caller holds a count of users.
+ * @conn: connection, to which the caller has a reference.
  * @q: what is asked, until when, and on whose account; the number of READs is added to it,
  *	whatever the outcome, and value is set with KRP_STEP_HIT, else undefined.
  *
  * Context: sleeps, killable.
  * Return: KRP_STEP_HIT; KRP_STEP_MISS; -EAGAIN: ask by message (krc_meta_ask()); -ENOTCONN;
- * -ETIMEDOUT; -EINTR (killed).
+ * -ETIMEDOUT: the server is silent; -ETIME: the caller's time is over, which the server is not to
+ * blame for; -EINTR (killed).
  */
 int krc_meta_read_lookup(struct krc_meta_conn *conn, struct krc_meta_query *q);
 
 /**
  * krc_meta_read_pulse() - After a miss, READ the heartbeat in the root to see whether the
  * server's process lives, if the last one is too old to tell; see krp_pulse.h.
- * @conn: connection, in which the caller holds a count of users.
+ * @conn: connection, to which the caller has a reference.
  * @q: as at krc_meta_read_lookup(); its key and value are not used.
  * @ret_pulse: out with 0 after a READ, and with 1; else untouched.
  *
@@ -877,7 +930,7 @@ int krc_meta_cq_create(struct krc_meta_cq *cq, struct ib_device *ibdev, int entr
 
 /**
  * krc_meta_cq_destroy() - Destroy a completion queue, if it was created.
- * @cq: completion queue, whose queue pair is gone.
+ * @cq: completion queue, whose queue pair is gone. Tasks may still call krc_meta_cq_poll().
  *
  * Context: may sleep.
  */
@@ -887,8 +940,8 @@ void krc_meta_cq_destroy(struct krc_meta_cq *cq);
  * krc_meta_cq_poll() - One step of busy-polling; handles some completions, also of others.
  * @cq: completion queue.
  *
- * Context: task that holds a count in conn.users, or the work item; without meta.lock and
- * conn.read_lock.
+ * Context: task that has a reference to the connection; the queue may be destroyed already, and
+ * nothing happens; without meta.lock and conn.read_lock.
  */
 void krc_meta_cq_poll(struct krc_meta_cq *cq);
 

@@ -2,143 +2,80 @@
 /*
  * Owns: one-sided READs of a MetaServer's table: the map of it, and look-ups.
  *
- * Look-ups READ concurrently, each in its own slot; krp_lookup.h decides, under map_lock, what
- * to READ and what the bytes mean. Tasks that wait for a slot get one by payers in turn
- * (base/turns.h). A task that is killed or times out abandons its slot, which the completion
- * then frees. Taking the connection down ends every wait.
- * Locking: see meta/meta_priv.h. Callers hold a count in conn.users, or are the
- * session's work item.
+ * Look-ups READ concurrently; krp_lookup.h decides, under map_lock, what to READ and what the
+ * bytes mean. A READ has a slot from the doorbell to the completion, not longer: that copies the
+ * bytes to the task that waits for them, and posts the next READ that waits for a slot, by payers
+ * in turn (base/turns.h). So a task that does not run holds none, and one that is killed or times
+ * out just looks at its READ no more. Maps are loaded by a work item of the connection, which
+ * tasks wait for as long as they may. Taking the connection down ends every wait.
+ * Locking: see meta/meta_priv.h. Callers hold a reference to the connection.
  */
-#include <linux/sched/signal.h>
+#include <linux/slab.h>
 
 #include "base/spin.h"
 #include "meta/meta_priv.h"
 
 /**
- * struct krc_meta_waiter - A task that waits for a READ slot; on its stack.
- * @place: its place in krc_meta_conn.line.
- * @read: out: the slot that it was given; NULL: the connection is broken.
+ * struct krc_meta_fetch - A READ and who waits for it; on its stack. Locks: conn.read_lock.
+ * @place: its place in krc_meta_conn.line; given with the slot.
+ * @what: what to READ, at most a slot's buffer.
+ * @into: out: what.bytes bytes.
+ * @slot: where it is posted; NULL: it waits in the line, or is over.
+ * @since: jiffies: since then it is posted and looked for.
+ * @counted: waits in the line: it is in krc_meta_cq.unpolled.
+ * @done: completed with @err, when nobody else uses this any more.
+ * @err: outcome: 0 or -ENOTCONN.
  */
-struct krc_meta_waiter {
+struct krc_meta_fetch {
 	struct krc_line_waiter place;
-	struct krc_meta_read *read;
+	struct krp_read what;
+	void *into;
+	struct krc_meta_read *slot;
+	unsigned long since;
+	bool counted;
+	struct completion done;
+	int err;
 };
 
-/* Wake the next task that waits. Return: false: none does. Locks: read_lock. */
-static bool krc_meta_read_give(struct krc_meta_conn *conn, struct krc_meta_read *r)
+/* It has no slot any more, or will have none. Locks: read_lock. */
+static void krc_meta_fetch_end(struct krc_meta_fetch *f, int err)
 {
-	struct krc_line_waiter *next = krc_line_next(&conn->line);
-
-	lockdep_assert_held(&conn->read_lock);
-	if (!next)
-		return false;
-	container_of(next, struct krc_meta_waiter, place)->read = r;
-	complete(&next->given); /* on the stack of a task that may return right after */
-	return true;
+	f->slot = NULL;
+	f->err = err;
+	complete(&f->done); /* on the stack of a task that may return right after */
 }
 
-/* A slot is free, or the next one's: so while a task waits, none is free. Locks: read_lock. */
-static void krc_meta_read_release(struct krc_meta_read *r)
+/* A slot is the device's no more: give what came to its task, if one waits. Locks: read_lock. */
+static void krc_meta_read_over(struct krc_meta_read *r, int err)
 {
-	struct krc_meta_conn *conn = r->conn;
-	bool of_loads = r == &conn->read[KRC_META_READS];
+	struct krc_meta_fetch *f = r->fetch;
 
-	lockdep_assert_held(&conn->read_lock);
-	r->abandoned = false;
-	r->taken = unlikely(conn->line.waiting) && !of_loads && krc_meta_read_give(conn, r);
-}
-
-void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct krc_meta_read *r = container_of(wc->wr_cqe, struct krc_meta_read, cqe);
-	struct krc_meta_conn *conn = r->conn;
-
-	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
-		krc_meta_session_fail(conn->s, -EIO, "a READ of the table failed: %s",
-				      ib_wc_status_msg(wc->status));
-	spin_lock_bh(&conn->read_lock);
-	r->posted = false;
+	lockdep_assert_held(&r->conn->read_lock);
 	if (r->asleep)
-		krc_meta_cq_expected(&conn->send_cq);
-	r->err = wc->status == IB_WC_SUCCESS ? 0 : -ENOTCONN;
-	if (r->abandoned)
-		krc_meta_read_release(r);
-	else
-		complete(&r->done);
-	spin_unlock_bh(&conn->read_lock);
-	krc_meta_conn_completed(conn);
-}
-
-void krc_meta_reads_stop(struct krc_meta_conn *conn)
-{
-	spin_lock_bh(&conn->read_lock);
-	WRITE_ONCE(conn->broken, true);
-	while (krc_meta_read_give(conn, NULL))
-		;
-	spin_unlock_bh(&conn->read_lock);
-}
-
-void krc_meta_reads_end(struct krc_meta_conn *conn)
-{
-	unsigned int i;
-
-	spin_lock_bh(&conn->read_lock);
-	for (i = 0; i < ARRAY_SIZE(conn->read); i++) {
-		struct krc_meta_read *r = &conn->read[i];
-
-		if (!r->taken || !r->posted)
-			continue;
-		r->posted = false;
-		r->err = -ENOTCONN;
-		complete(&r->done);
+		krc_meta_cq_expected(&r->conn->send_cq);
+	r->posted = false;
+	r->asleep = false;
+	r->fetch = NULL;
+	if (!f)
+		return;
+	if (!err) {
+		ib_dma_sync_single_for_cpu(r->conn->s->meta->ibdev, r->dma, f->what.bytes,
+					   DMA_FROM_DEVICE);
+		memcpy(f->into, r->data, f->what.bytes);
 	}
-	spin_unlock_bh(&conn->read_lock);
+	krc_meta_fetch_end(f, err);
 }
 
-/* Locks: read_lock. Return: a slot that was free, or NULL. */
-static struct krc_meta_read *krc_meta_read_take(struct krc_meta_conn *conn)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&conn->read_lock);
-	for (i = 0; i < KRC_META_READS; i++) {
-		if (conn->read[i].taken)
-			continue;
-		conn->read[i].taken = true;
-		return &conn->read[i];
-	}
-	return NULL;
-}
-
-static void krc_meta_read_put(struct krc_meta_read *r, u32 bytes)
-{
-	struct krc_meta_conn *conn = r->conn;
-
-	ib_dma_sync_single_for_device(conn->s->meta->ibdev, r->dma, bytes, DMA_FROM_DEVICE);
-	spin_lock_bh(&conn->read_lock);
-	krc_meta_read_release(r);
-	spin_unlock_bh(&conn->read_lock);
-}
-
-/* Stop waiting for a READ. Return: true if it has completed meanwhile. */
-static bool krc_meta_read_abandon(struct krc_meta_read *r)
-{
-	bool posted;
-
-	spin_lock_bh(&r->conn->read_lock);
-	posted = r->posted;
-	if (posted)
-		r->abandoned = true;
-	spin_unlock_bh(&r->conn->read_lock);
-	return !posted;
-}
-
-static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *read)
+/*
+ * Post a READ in a free slot. Under read_lock the queue pair exists as long as the connection is
+ * not broken. Locks: read_lock. Return: 0; an errno of the device: it is over, as is all else.
+ */
+static int krc_meta_read_post(struct krc_meta_read *r, struct krc_meta_fetch *f)
 {
 	struct krc_meta_conn *conn = r->conn;
 	struct ib_sge sge = {
 		.addr = r->dma,
-		.length = read->bytes,
+		.length = f->what.bytes,
 		.lkey = conn->pd->local_dma_lkey,
 	};
 	struct ib_rdma_wr wr = {
@@ -147,170 +84,240 @@ static int krc_meta_read_post(struct krc_meta_read *r, const struct krp_read *re
 			.num_sge = 1,
 			.opcode = IB_WR_RDMA_READ,
 			.send_flags = IB_SEND_SIGNALED },
-		.remote_addr = read->addr,
-		.rkey = read->rkey,
+		.remote_addr = f->what.addr,
+		.rkey = f->what.rkey,
 	};
-	int err = -ENOTCONN;
+	int err;
 
-	reinit_completion(&r->done);
-	r->asleep = false;
-	/* under read_lock the queue pair exists as long as @broken is not set */
-	spin_lock_bh(&conn->read_lock);
-	if (!READ_ONCE(conn->broken)) {
-		atomic_inc(&conn->posted);
-		err = ib_post_send(conn->id->qp, &wr.wr, NULL);
-		r->posted = !err;
-		if (err)
-			krc_meta_conn_completed(conn);
-	}
-	spin_unlock_bh(&conn->read_lock);
+	lockdep_assert_held(&conn->read_lock);
+	r->posted = true;
+	r->asleep = f->counted;
+	r->fetch = f;
+	f->slot = r;
+	f->since = jiffies;
+	ib_dma_sync_single_for_device(conn->s->meta->ibdev, r->dma, sge.length, DMA_FROM_DEVICE);
+	atomic_inc(&conn->posted);
+	err = ib_post_send(conn->id->qp, &wr.wr, NULL);
 	if (!err)
 		return 0;
-	krc_meta_session_fail(conn->s, err, "posting a READ failed");
-	return -ENOTCONN;
+	WRITE_ONCE(conn->broken, true);
+	krc_meta_read_over(r, -ENOTCONN);
+	krc_meta_conn_completed(conn);
+	return err;
 }
+
+/* The next one in the line, which is so no more, or NULL. Locks: read_lock. */
+static struct krc_meta_fetch *krc_meta_fetch_next(struct krc_meta_conn *conn)
+{
+	struct krc_line_waiter *next = krc_line_next(&conn->line);
+
+	lockdep_assert_held(&conn->read_lock);
+	if (!next)
+		return NULL;
+	complete(&next->given);
+	return container_of(next, struct krc_meta_fetch, place);
+}
+
+/* A slot is free: post what waits for one. So while one waits, none is free. Return: as above. */
+static int krc_meta_read_next(struct krc_meta_read *r)
+{
+	struct krc_meta_conn *conn = r->conn;
+	bool of_loads = r == &conn->read[KRC_META_READS];
+	struct krc_meta_fetch *next;
+
+	lockdep_assert_held(&conn->read_lock);
+	if (likely(!conn->line.waiting) || of_loads || READ_ONCE(conn->broken))
+		return 0;
+	next = krc_meta_fetch_next(conn);
+	return krc_meta_read_post(r, next);
+}
+
+void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct krc_meta_read *r = container_of(wc->wr_cqe, struct krc_meta_read, cqe);
+	struct krc_meta_conn *conn = r->conn;
+	int err;
+
+	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
+		krc_meta_conn_fail(conn, -EIO, "a READ of the table failed: %s",
+				   ib_wc_status_msg(wc->status));
+	spin_lock_bh(&conn->read_lock);
+	krc_meta_read_over(r, wc->status == IB_WC_SUCCESS ? 0 : -ENOTCONN);
+	err = krc_meta_read_next(r);
+	spin_unlock_bh(&conn->read_lock);
+	if (err)
+		krc_meta_conn_fail(conn, err, "posting a READ failed");
+	krc_meta_conn_completed(conn);
+}
+
+void krc_meta_reads_stop(struct krc_meta_conn *conn)
+{
+	struct krc_meta_fetch *f;
+
+	spin_lock_bh(&conn->read_lock);
+	WRITE_ONCE(conn->broken, true);
+	while ((f = krc_meta_fetch_next(conn))) {
+		krc_meta_cq_expected(&conn->send_cq);
+		krc_meta_fetch_end(f, -ENOTCONN);
+	}
+	spin_unlock_bh(&conn->read_lock);
+	wake_up_all(&conn->map_wait);
+}
+
+void krc_meta_reads_end(struct krc_meta_conn *conn)
+{
+	unsigned int i;
+
+	spin_lock_bh(&conn->read_lock);
+	for (i = 0; i < ARRAY_SIZE(conn->read); i++)
+		if (conn->read[i].posted)
+			krc_meta_read_over(&conn->read[i], -ENOTCONN);
+	spin_unlock_bh(&conn->read_lock);
+}
+
+/* Locks: read_lock. Return: a slot that is free, or NULL. */
+static struct krc_meta_read *krc_meta_read_free(struct krc_meta_conn *conn)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&conn->read_lock);
+	for (i = 0; i < KRC_META_READS; i++)
+		if (!conn->read[i].posted)
+			return &conn->read[i];
+	return NULL;
+}
+
+/*
+ * Post a READ, or get in line, where nobody polls for it. @r: slot that is free and the caller's
+ * own; NULL: any.
+ */
+static void krc_meta_fetch_begin(struct krc_meta_conn *conn, struct krc_meta_fetch *f,
+				 const void *payer, struct krc_meta_read *r)
+{
+	int err = 0;
+
+	init_completion(&f->done);
+	spin_lock_bh(&conn->read_lock);
+	if (!r)
+		r = krc_meta_read_free(conn);
+	if (READ_ONCE(conn->broken)) {
+		krc_meta_fetch_end(f, -ENOTCONN);
+	} else if (likely(r)) {
+		err = krc_meta_read_post(r, f);
+	} else {
+		f->counted = true;
+		krc_line_add(&conn->line, &f->place, payer);
+		/* also for those who have a slot and poll: they may not run for long */
+		krc_meta_cq_expect(&conn->send_cq);
+	}
+	spin_unlock_bh(&conn->read_lock);
+	if (err)
+		krc_meta_conn_fail(conn, err, "posting a READ failed");
+}
+
+/**
+ * struct krc_meta_poll - What a task polls for.
+ * @conn: connection.
+ * @f: its READ.
+ */
+struct krc_meta_poll {
+	struct krc_meta_conn *conn;
+	struct krc_meta_fetch *f;
+};
 
 static bool krc_meta_read_poll(void *arg)
 {
-	struct krc_meta_read *r = arg;
+	struct krc_meta_poll *poll = arg;
 
-	if (!completion_done(&r->done))
-		krc_meta_cq_poll(&r->conn->send_cq);
-	return completion_done(&r->done);
+	if (!completion_done(&poll->f->done))
+		krc_meta_cq_poll(&poll->conn->send_cq);
+	return completion_done(&poll->f->done);
 }
 
-/* The task blocks instead of polling: arm, unless the READ has completed. */
-static void krc_meta_read_asleep(struct krc_meta_read *r)
+/* The task blocks instead of polling: arm, unless the READ is over. */
+static void krc_meta_fetch_asleep(struct krc_meta_conn *conn, struct krc_meta_fetch *f)
 {
-	spin_lock_bh(&r->conn->read_lock);
-	r->asleep = r->posted;
-	if (r->asleep)
-		krc_meta_cq_expect(&r->conn->send_cq);
-	spin_unlock_bh(&r->conn->read_lock);
+	spin_lock_bh(&conn->read_lock);
+	if (f->slot && !f->slot->asleep) {
+		f->slot->asleep = true;
+		f->since = jiffies; /* before, it may have come, and the task did not run */
+		krc_meta_cq_expect(&conn->send_cq);
+	}
+	spin_unlock_bh(&conn->read_lock);
 }
 
-/*
- * READ into a slot that was taken; on failure the slot is released, or abandoned.
- * @timeout: jiffies, capped at krc_meta_patience(), after which the session fails.
- * Return: 0; -ENOTCONN; -ETIMEDOUT; -EINTR.
- */
-static int krc_meta_read_wait(struct krc_meta_read *r, const struct krp_read *read,
-			      unsigned long timeout)
+/* Wait no longer, for @err. Return: @err; or the outcome, if there is one meanwhile. */
+static int krc_meta_fetch_leave(struct krc_meta_conn *conn, struct krc_meta_fetch *f, int err)
 {
-	struct krc_meta_conn *conn = r->conn;
+	spin_lock_bh(&conn->read_lock);
+	if (completion_done(&f->done)) {
+		err = f->err;
+	} else if (f->slot) {
+		f->slot->fetch = NULL;
+	} else {
+		krc_line_leave(&conn->line, &f->place);
+		krc_meta_cq_expected(&conn->send_cq);
+	}
+	spin_unlock_bh(&conn->read_lock);
+	return err;
+}
+
+/* How long to wait yet. @silent: out: with 0: the server does not answer. Return: jiffies, or 0. */
+static unsigned long krc_meta_fetch_left(struct krc_meta_conn *conn, const struct krc_meta_fetch *f,
+					 unsigned long deadline, bool *silent)
+{
 	unsigned long patience = krc_meta_patience(conn->s->meta);
-	bool impatient = timeout < patience;
-	long left;
-	int err;
-
-	err = krc_meta_read_post(r, read);
-	if (err) {
-		krc_meta_read_put(r, read->bytes);
-		return err;
-	}
-	krc_spin(krc_meta_read_poll, r);
-	krc_meta_read_asleep(r);
-	left = wait_for_completion_killable_timeout(&r->done, impatient ? timeout : patience);
-	if (left <= 0 && !krc_meta_read_abandon(r)) {
-		if (left < 0)
-			return -EINTR;
-		if (!impatient)
-			krc_meta_session_fail(conn->s, -ETIMEDOUT, "a READ got no answer");
-		return -ETIMEDOUT;
-	}
-	/* read_lock in krc_meta_read_abandon(), or @done, orders @err and the bytes */
-	if (!r->err) {
-		ib_dma_sync_single_for_cpu(conn->s->meta->ibdev, r->dma, read->bytes,
-					   DMA_FROM_DEVICE);
-		return 0;
-	}
-	err = r->err;
-	krc_meta_read_put(r, read->bytes);
-	return err;
-}
-
-/* What a task has that waited for a slot in vain, or too long. Return: @err. */
-static int krc_meta_read_leave(struct krc_meta_conn *conn, struct krc_meta_waiter *waiter, int err)
-{
-	struct krc_meta_read *given;
+	long left = deadline - jiffies, answer = patience;
 
 	spin_lock_bh(&conn->read_lock);
-	given = krc_line_leave(&conn->line, &waiter->place) ? NULL : waiter->read;
+	if (f->slot)
+		answer = f->since + patience - jiffies;
 	spin_unlock_bh(&conn->read_lock);
-	if (given)
-		krc_meta_read_put(given, 0);
-	return err;
+	*silent = answer <= 0;
+	return max(min(left, answer), 0L);
 }
 
 /*
- * Get a slot. While others wait, that of the payer whose turn it is, which wakes one task: there
- * may be thousands. Return: it, or ERR_PTR: -ENOTCONN; -ETIMEDOUT; -EINTR.
+ * Wait for a READ that was begun, at most until @deadline. Once it is posted, a server that does
+ * not answer for krc_meta_patience() is silent, and the session fails; before, it is not to blame.
+ * Return: 0; -ENOTCONN; -ETIMEDOUT: silent; -ETIME: @deadline is over; -EINTR.
  */
-static struct krc_meta_read *krc_meta_read_get(struct krc_meta_conn *conn, const void *payer,
-					       unsigned long deadline)
+static int krc_meta_fetch_wait(struct krc_meta_conn *conn, struct krc_meta_fetch *f,
+			       unsigned long deadline)
 {
-	struct krc_meta_waiter waiter;
-	long left = deadline - jiffies;
-	struct krc_meta_read *r;
-	bool waits;
-
-	if (left <= 0)
-		return ERR_PTR(-ETIMEDOUT);
-	spin_lock_bh(&conn->read_lock);
-	r = krc_meta_read_take(conn);
-	waits = unlikely(!r) && !conn->broken;
-	if (waits) {
-		waiter.read = NULL;
-		krc_line_add(&conn->line, &waiter.place, payer);
-	}
-	spin_unlock_bh(&conn->read_lock);
-	if (!waits)
-		return r ?: ERR_PTR(-ENOTCONN);
-	left = wait_for_completion_killable_timeout(&waiter.place.given, left);
-	if (left <= 0)
-		return ERR_PTR(krc_meta_read_leave(conn, &waiter, left ? -EINTR : -ETIMEDOUT));
-	return waiter.read ?: ERR_PTR(-ENOTCONN);
-}
-
-/* READ at most a bucket. Return: a slot with the bytes, or ERR_PTR as krc_meta_read_wait(). */
-static struct krc_meta_read *krc_meta_read(struct krc_meta_conn *conn, const void *payer,
-					   const struct krp_read *read, unsigned long deadline)
-{
-	struct krc_meta_read *r = krc_meta_read_get(conn, payer, deadline);
-	long left = deadline - jiffies;
+	struct krc_meta_poll poll = { conn, f };
+	unsigned long left;
+	bool silent;
+	long ret;
 	int err;
 
-	if (IS_ERR(r))
-		return r;
-	if (left <= 0) {
-		krc_meta_read_put(r, 0);
-		return ERR_PTR(-ETIMEDOUT);
+	if (!f->counted) {
+		krc_spin(krc_meta_read_poll, &poll);
+		krc_meta_fetch_asleep(conn, f);
 	}
-	err = krc_meta_read_wait(r, read, left);
-	return err ? ERR_PTR(err) : r;
-}
-
-/* One READ of a load, in the last slot. Return: also -EAGAIN: the slot is busy. */
-static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
-			      const struct krp_read *read)
-{
-	struct krc_meta_read *r = &conn->read[KRC_META_READS];
-	bool taken;
-	int err;
-
-	lockdep_assert_held(&conn->map_mutex);
-	spin_lock_bh(&conn->read_lock);
-	taken = r->taken; /* abandoned by a killed task; its completion is near */
-	r->taken = true;
-	spin_unlock_bh(&conn->read_lock);
-	if (taken)
-		return -EAGAIN;
-	err = krc_meta_read_wait(r, read, krc_meta_patience(conn->s->meta));
-	if (err)
-		return err;
-	err = krc_meta_load_feed(load, r->data);
-	krc_meta_read_put(r, read->bytes);
+	while ((left = krc_meta_fetch_left(conn, f, deadline, &silent))) {
+		ret = wait_for_completion_killable_timeout(&f->done, left);
+		if (ret > 0)
+			return f->err;
+		if (ret < 0)
+			return krc_meta_fetch_leave(conn, f, -EINTR);
+	}
+	err = krc_meta_fetch_leave(conn, f, silent ? -ETIMEDOUT : -ETIME);
+	if (err == -ETIMEDOUT)
+		krc_meta_conn_fail(conn, err, "a READ got no answer");
 	return err;
+}
+
+/* READ at most a bucket. Return: as krc_meta_fetch_wait(). */
+static int krc_meta_read(struct krc_meta_conn *conn, const struct krc_meta_query *q,
+			 const struct krp_read *what, void *into)
+{
+	struct krc_meta_fetch f = { .what = *what, .into = into };
+
+	if (time_after_eq(jiffies, q->deadline))
+		return -ETIME;
+	krc_meta_fetch_begin(conn, &f, q->payer, NULL);
+	return krc_meta_fetch_wait(conn, &f, q->deadline);
 }
 
 static u64 krc_meta_now_ms(void)
@@ -318,61 +325,124 @@ static u64 krc_meta_now_ms(void)
 	return ktime_to_ms(ktime_get());
 }
 
-/* Locks: map_mutex. Load a map, based on the old one if there is one. */
-static int krc_meta_map_make(struct krc_meta_conn *conn, u32 *reads)
+/* One READ of a load, in the last slot. @buf: for KRC_META_BULK_BYTES. */
+static int krc_meta_load_read(struct krc_meta_conn *conn, struct krp_load *load,
+			      const struct krp_read *what, void *buf)
 {
-	struct krp_load load;
-	struct krp_map *old = conn->map;
+	struct krc_meta_fetch f = { .what = *what, .into = buf };
+	int err;
+
+	krc_meta_fetch_begin(conn, &f, NULL, &conn->read[KRC_META_READS]);
+	err = krc_meta_fetch_wait(conn, &f, jiffies + MAX_JIFFY_OFFSET);
+	return err ?: krc_meta_load_feed(load, buf);
+}
+
+/* READ a map, based on the old one if there is one. Context: the load's work item. */
+static int krc_meta_map_read(struct krc_meta_conn *conn, struct krp_load *load, u32 *ret_reads)
+{
+	void *buf = kmalloc(KRC_META_BULK_BYTES, GFP_KERNEL);
 	struct krp_read read;
 	int err = 0;
 
-	lockdep_assert_held(&conn->map_mutex);
-	krp_load_start(&load, conn->root_addr, conn->root_rkey, conn->incarnation,
-		       KRC_META_BULK_BYTES, KRC_META_DEPTH_MAX, old);
-	while (!err && krp_load_next(&load, &read)) {
-		(*reads)++;
-		krc_meta_session_step(conn->s, "reading root and directory");
-		err = krc_meta_load_read(conn, &load, &read);
+	*ret_reads = 0;
+	krp_load_start(load, conn->root_addr, conn->root_rkey, conn->incarnation,
+		       KRC_META_BULK_BYTES, KRC_META_DEPTH_MAX, conn->map);
+	if (!buf)
+		return -ENOMEM;
+	while (!err && krp_load_next(load, &read)) {
+		(*ret_reads)++;
+		krc_meta_conn_step(conn, "reading root and directory");
+		err = krc_meta_load_read(conn, load, &read, buf);
 	}
-	if (err) {
-		krc_meta_map_free(krp_load_take(&load));
-		return err;
-	}
-	spin_lock(&conn->map_lock);
-	if (!old)
-		krp_pulse_start(&conn->pulse, load.heartbeat, krc_meta_now_ms());
-	conn->map = krp_load_take(&load);
-	conn->map_nr++;
-	spin_unlock(&conn->map_lock);
-	krc_meta_map_free(old);
-	return 0;
+	kfree(buf);
+	return err;
 }
 
-int krc_meta_map_load(struct krc_meta_conn *conn)
+/* A load is over. Locks: map_lock. Return: the map that is not used any more, or NULL. */
+static struct krp_map *krc_meta_map_loaded(struct krc_meta_conn *conn, struct krp_load *load,
+					   u32 reads, int err)
 {
-	u32 reads = 0;
+	struct krp_map *old = conn->map;
+
+	lockdep_assert_held(&conn->map_lock);
+	conn->map_loading = false;
+	conn->map_err = err;
+	conn->map_reads = reads;
+	WRITE_ONCE(conn->map_loads, conn->map_loads + 1);
+	if (err)
+		return krp_load_take(load);
+	if (!old) {
+		krp_pulse_start(&conn->pulse, load->heartbeat, krc_meta_now_ms());
+		if (conn->settling)
+			krp_pulse_settling(&conn->pulse);
+	}
+	conn->map = krp_load_take(load);
+	conn->map_nr++;
+	return old;
+}
+
+void krc_meta_map_work(struct work_struct *work)
+{
+	struct krc_meta_conn *conn = container_of(work, struct krc_meta_conn, map_work);
+	struct krp_load load;
+	struct krp_map *old;
+	bool first;
+	u32 reads;
 	int err;
 
-	mutex_lock(&conn->map_mutex); /* uncontended before the session is ready */
-	err = krc_meta_map_make(conn, &reads);
-	mutex_unlock(&conn->map_mutex);
-	return err == -E2BIG ? 0 : err;
+	err = krc_meta_map_read(conn, &load, &reads);
+	spin_lock(&conn->map_lock);
+	first = !conn->map_loads;
+	old = krc_meta_map_loaded(conn, &load, reads, err);
+	spin_unlock(&conn->map_lock);
+	wake_up_all(&conn->map_wait);
+	krc_meta_map_free(old);
+	if (first)
+		krc_meta_session_loaded(conn, err == -E2BIG ? 0 : err);
+	else if (err == -ESTALE || err == -EPROTO)
+		krc_meta_conn_fail(conn, err, "the root cannot be read again");
+	krc_meta_conn_put(conn);
 }
 
-/* Load a newer map than number @nr. Return: 0; -EAGAIN: ask by message; or an errno. */
-static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
+/* Have a map loaded, unless one is already. Locks: map_lock. Return: whether it was not. */
+static bool krc_meta_map_want(struct krc_meta_conn *conn)
 {
-	int err = 0;
+	lockdep_assert_held(&conn->map_lock);
+	if (conn->map_loading)
+		return false;
+	conn->map_loading = true;
+	kref_get(&conn->ref);
+	queue_work(conn->s->meta->wq, &conn->map_work);
+	return true;
+}
 
-	if (mutex_lock_killable(&conn->map_mutex))
-		return -EINTR;
-	if (conn->map_nr == nr)
-		err = krc_meta_map_make(conn, reads);
-	mutex_unlock(&conn->map_mutex);
+void krc_meta_map_begin(struct krc_meta_conn *conn)
+{
+	spin_lock(&conn->map_lock);
+	krc_meta_map_want(conn);
+	spin_unlock(&conn->map_lock);
+}
+
+/*
+ * What has become of a load that was waited for: a newer map than number @nr, or why there is none.
+ * @loads: how many loads there were before. Return: as krc_meta_map_refresh().
+ */
+static int krc_meta_map_outcome(struct krc_meta_conn *conn, u64 nr, u64 loads, u32 *ret_reads)
+{
+	int err;
+
+	spin_lock(&conn->map_lock);
+	if (conn->map_nr != nr)
+		err = 0;
+	else if (conn->map_loads != loads)
+		err = conn->map_err;
+	else
+		err = READ_ONCE(conn->broken) ? -ENOTCONN : -ETIME;
+	*ret_reads = conn->map_loads != loads ? conn->map_reads : 0;
+	spin_unlock(&conn->map_lock);
 	switch (err) {
 	case -ESTALE:
 	case -EPROTO:
-		krc_meta_session_fail(conn->s, err, "the root cannot be read again");
 		return -ENOTCONN;
 	case -E2BIG:
 	case -ENOMEM:
@@ -382,13 +452,46 @@ static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, u32 *reads)
 	}
 }
 
+/*
+ * Have a newer map than number @nr loaded, and wait for that no longer than the query may take; its
+ * READs count for the query that has asked for it. Return: 0; -EAGAIN: ask by message; -ENOTCONN;
+ * -ETIMEDOUT: the server is silent; -ETIME: the query's time is over; -EINTR.
+ */
+static int krc_meta_map_refresh(struct krc_meta_conn *conn, u64 nr, struct krc_meta_query *q)
+{
+	bool newer, mine = false;
+	u32 reads;
+	u64 loads;
+	long left;
+	int err;
+
+	spin_lock(&conn->map_lock);
+	newer = conn->map_nr != nr;
+	loads = conn->map_loads;
+	if (!newer)
+		mine = krc_meta_map_want(conn);
+	spin_unlock(&conn->map_lock);
+	if (newer)
+		return 0;
+	left = q->deadline - jiffies;
+	left = wait_event_killable_timeout(
+		conn->map_wait, READ_ONCE(conn->map_loads) != loads || READ_ONCE(conn->broken),
+		max(left, 0L));
+	if (left < 0)
+		return -EINTR;
+	err = krc_meta_map_outcome(conn, nr, loads, &reads);
+	if (mine)
+		q->reads += reads;
+	return err;
+}
+
 int krc_meta_read_lookup(struct krc_meta_conn *conn, struct krc_meta_query *q)
 {
-	struct krc_meta_read *r;
+	u64 bucket[KRP_BUCKET_BYTES / sizeof(u64)];
 	struct krp_lookup l;
 	struct krp_read read;
+	int step, err;
 	u64 map_nr;
-	int step;
 
 	if (!READ_ONCE(conn->map))
 		return -EAGAIN;
@@ -402,16 +505,15 @@ int krc_meta_read_lookup(struct krc_meta_conn *conn, struct krc_meta_query *q)
 		spin_unlock(&conn->map_lock);
 		if (step == KRP_STEP_READ) {
 			q->reads++;
-			r = krc_meta_read(conn, q->payer, &read, q->deadline);
-			if (IS_ERR(r))
-				return PTR_ERR(r);
+			err = krc_meta_read(conn, q, &read, bucket);
+			if (err)
+				return err;
 			spin_lock(&conn->map_lock);
-			step = krp_lookup_feed(&l, conn->map, r->data, q->value);
+			step = krp_lookup_feed(&l, conn->map, bucket, q->value);
 			spin_unlock(&conn->map_lock);
-			krc_meta_read_put(r, read.bytes);
 		}
 		if (step == KRP_STEP_ROOT)
-			step = krc_meta_map_refresh(conn, map_nr, &q->reads) ?: KRP_STEP_READ;
+			step = krc_meta_map_refresh(conn, map_nr, q) ?: KRP_STEP_READ;
 		if (step != KRP_STEP_READ)
 			return step;
 	}
@@ -422,7 +524,7 @@ int krc_meta_read_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
 {
 	struct krp_read read = { conn->root_addr, conn->root_rkey, sizeof(struct krp_root) };
 	u64 now_ms = krc_meta_now_ms();
-	struct krc_meta_read *r;
+	struct krp_root root;
 	bool due;
 	int err;
 
@@ -432,15 +534,14 @@ int krc_meta_read_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
 	if (!due)
 		return 0;
 	q->reads++;
-	r = krc_meta_read(conn, q->payer, &read, q->deadline);
-	if (IS_ERR(r))
-		return PTR_ERR(r);
+	err = krc_meta_read(conn, q, &read, &root);
+	if (err)
+		return err;
 	spin_lock(&conn->map_lock);
 	/* another task may have READ later; a torn root is being written, so the server lives */
 	err = now_ms < conn->pulse.looked_ms ||
-	      krp_pulse_feed(&conn->pulse, r->data, conn->incarnation, now_ms);
+	      krp_pulse_feed(&conn->pulse, &root, conn->incarnation, now_ms);
 	*ret_pulse = conn->pulse;
 	spin_unlock(&conn->map_lock);
-	krc_meta_read_put(r, read.bytes);
 	return !err;
 }

@@ -81,7 +81,7 @@ static bool krc_meta_all_down(struct krc_meta *meta, unsigned long which)
  * Waits until each session is DOWN: flushing the work item would not do, since events of the
  * connection may queue it again. An ended session that is DOWN stays DOWN and has no
  * connection whose events could queue the work item; once it can't be found in @meta either,
- * a run that is still queued does nothing.
+ * a run that is still queued does nothing. Look-ups may still have it, and its last connection.
  */
 static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 {
@@ -114,7 +114,7 @@ static void krc_meta_end(struct krc_meta *meta, unsigned long which)
 	spin_unlock_bh(&meta->lock);
 	for (i = 0; i < nr; i++) {
 		cancel_delayed_work_sync(&gone[i]->work);
-		krc_meta_session_free(gone[i]);
+		krc_meta_session_put(gone[i]);
 	}
 }
 
@@ -275,7 +275,7 @@ void krc_meta_plan_free(struct krc_meta_plan *plan)
 		return;
 	for (i = 0; i < plan->nr; i++)
 		if (plan->session[i])
-			krc_meta_session_free(plan->session[i]);
+			krc_meta_session_put(plan->session[i]);
 	krc_meta_ring_put(plan->ring);
 	kfree(plan);
 }

@@ -92,9 +92,9 @@ static void krc_meta_session_broken(struct krc_meta_session *s)
 {
 	lockdep_assert_held(&s->meta->lock);
 	s->duties = BIT(KRP_DO_CLOSE);
+	/* the work item wakes those that wait for a slot */
 	if (s->conn)
-		WRITE_ONCE(s->conn->broken,
-			   true); /* the work item wakes those that wait for a slot */
+		WRITE_ONCE(s->conn->broken, true);
 	wake_up_all(&s->meta->wait);
 }
 
@@ -148,6 +148,27 @@ static void krc_meta_session_arm(struct krc_meta_session *s, u64 until_ns)
 }
 
 /*
+ * Put the question whose turn it is, while the session has none to send: it sends questions in the
+ * order in which they are put. Without an attached server, all that wait end.
+ */
+static void krc_meta_asks_put(struct krc_meta_session *s)
+{
+	struct krc_line_waiter *next;
+	struct krc_meta_ask *ask;
+
+	lockdep_assert_held(&s->meta->lock);
+	while (krp_list_empty(&s->krp.asks)) {
+		next = krc_line_next(&s->asks);
+		if (likely(!next))
+			return;
+		complete(&next->given);
+		ask = container_of(next, struct krc_meta_ask, place);
+		if (krp_session_ask(&s->krp, &ask->krp))
+			complete(&ask->done);
+	}
+}
+
+/*
  * Bounded: a turn sends no more than there are credits, and says what has ended or changed
  * since the last one.
  */
@@ -156,8 +177,12 @@ void krc_meta_session_run(struct krc_meta_session *s)
 	struct krp_todo todo;
 
 	lockdep_assert_held(&s->meta->lock);
-	while (krp_session_next(&s->krp, krc_meta_now_ns(s->meta), &todo) != KRP_DO_WAIT)
+	for (;;) {
+		krc_meta_asks_put(s);
+		if (krp_session_next(&s->krp, krc_meta_now_ns(s->meta), &todo) == KRP_DO_WAIT)
+			break;
 		krc_meta_session_do(s, &todo);
+	}
 	krc_meta_records_trash(s->meta);
 	krc_meta_session_arm(s, todo.until_ns);
 }
@@ -205,10 +230,26 @@ void krc_meta_session_fail(struct krc_meta_session *s, int err, const char *fmt,
 	va_end(args);
 }
 
-void krc_meta_session_step(struct krc_meta_session *s, const char *what)
+void krc_meta_conn_fail(struct krc_meta_conn *conn, int err, const char *fmt, ...)
 {
+	struct krc_meta_session *s = conn->s;
+	va_list args;
+
+	va_start(args, fmt);
 	spin_lock_bh(&s->meta->lock);
-	krp_session_step(&s->krp, krc_meta_now_ns(s->meta), what);
+	if (s->conn == conn)
+		krc_meta_session_failed(s, err, fmt, args);
+	spin_unlock_bh(&s->meta->lock);
+	va_end(args);
+}
+
+void krc_meta_conn_step(struct krc_meta_conn *conn, const char *what)
+{
+	struct krc_meta_session *s = conn->s;
+
+	spin_lock_bh(&s->meta->lock);
+	if (s->conn == conn)
+		krp_session_step(&s->krp, krc_meta_now_ns(s->meta), what);
 	spin_unlock_bh(&s->meta->lock);
 }
 
@@ -244,20 +285,23 @@ void krc_meta_session_verify(struct krc_meta_session *s, const u8 *mac)
 	spin_unlock_bh(&s->meta->lock);
 }
 
-void krc_meta_session_loaded(struct krc_meta_session *s, int err)
+void krc_meta_session_loaded(struct krc_meta_conn *conn, int err)
 {
+	struct krc_meta_session *s = conn->s;
 	struct krc_meta *meta = s->meta;
-	bool ready;
+	bool ready = false;
 
 	spin_lock_bh(&meta->lock);
-	krp_session_loaded(&s->krp, krc_meta_now_ns(meta), err);
-	ready = s->krp.state == KRP_SESSION_READY;
-	krc_meta_session_run(s);
+	if (s->conn == conn) {
+		krp_session_loaded(&s->krp, krc_meta_now_ns(meta), err);
+		ready = s->krp.state == KRP_SESSION_READY;
+		krc_meta_session_run(s);
+	}
+	if (ready)
+		s->logged[0] = '\0';
 	spin_unlock_bh(&meta->lock);
-	if (!ready)
-		return;
-	s->logged[0] = '\0';
-	krc_port_info_limited(meta->ibdev, meta->port, "attached to %s\n", s->conf.name);
+	if (ready)
+		krc_port_info_limited(meta->ibdev, meta->port, "attached to %s\n", s->conf.name);
 }
 
 void krc_meta_session_end(struct krc_meta_session *s)
@@ -309,25 +353,20 @@ void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes)
 /* Log why a server is not attached; the same reason only once in a row. */
 static void krc_meta_session_log(struct krc_meta_session *s, bool was_ready, const char *reason)
 {
-	if (!was_ready && !strcmp(s->logged, reason))
-		return;
+	bool known;
+
+	spin_lock_bh(&s->meta->lock);
+	known = !was_ready && !strcmp(s->logged, reason);
 	strscpy(s->logged, reason, sizeof(s->logged));
+	spin_unlock_bh(&s->meta->lock);
+	if (known)
+		return;
 	if (was_ready)
 		krc_port_warn_limited(s->meta->ibdev, s->meta->port, "lost %s: %s\n", s->conf.name,
 				      reason);
 	else
 		krc_port_info_limited(s->meta->ibdev, s->meta->port, "%s cannot be attached: %s\n",
 				      s->conf.name, reason);
-}
-
-static bool krc_meta_session_unused(struct krc_meta_session *s, const struct krc_meta_conn *conn)
-{
-	bool unused;
-
-	spin_lock_bh(&s->meta->lock);
-	unused = !conn->users;
-	spin_unlock_bh(&s->meta->lock);
-	return unused;
 }
 
 /*
@@ -348,8 +387,11 @@ static void krc_meta_session_gone(struct krc_meta_session *s)
 		}
 }
 
-/* Do KRP_DO_CLOSE. Context: the work item. */
-static void krc_meta_session_close(struct krc_meta_session *s)
+/*
+ * Do KRP_DO_CLOSE. It waits for no task: one that looks up may not run for long, but learns that its
+ * READ is over from what is on its own stack, and has a reference to the connection's memory.
+ */
+void krc_meta_session_close(struct krc_meta_session *s)
 {
 	struct krc_meta *meta = s->meta;
 	struct krc_meta_conn *conn = s->conn;
@@ -360,9 +402,7 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 		krc_meta_reads_stop(conn);
 		krc_meta_conn_stop(conn);
 		krc_meta_reads_end(conn);
-		/* look-ups do not block on @conn any more, so this is short */
-		wait_event(meta->wait, krc_meta_session_unused(s, conn));
-		krc_meta_conn_free(conn);
+		krc_meta_conn_end(conn);
 	}
 
 	spin_lock_bh(&meta->lock);
@@ -379,9 +419,11 @@ static void krc_meta_session_close(struct krc_meta_session *s)
 	krc_meta_session_run(s);
 	wake_up_all(&meta->wait);
 	spin_unlock_bh(&meta->lock);
-	/* krc_meta_end() waits for the work item before it frees @s */
+	/* krc_meta_end() waits for the work item before it drops @s */
 	if (!quiet)
 		krc_meta_session_log(s, was_ready, reason);
+	if (conn)
+		krc_meta_conn_put(conn);
 }
 
 /* What the work item is to do: a duty, which has queued it again, or what rdma_cm has said. */
@@ -431,52 +473,115 @@ struct krc_meta_session *krc_meta_session_new(struct krc_meta *meta,
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
+	kref_init(&s->ref);
 	s->ring = krc_meta_ring_get(ring);
 	s->meta = meta;
 	s->index = KRC_META_SERVERS_MAX;
 	s->conf = conf->servers[server];
 	s->conf.name[sizeof(s->conf.name) - 1] = '\0';
 	s->armed_ns = KRP_FOREVER_NS;
+	krc_line_init(&s->asks);
 	INIT_DELAYED_WORK(&s->work, krc_meta_session_work);
 	return s;
 }
 
-void krc_meta_session_free(struct krc_meta_session *s)
+static void krc_meta_session_free(struct kref *ref)
 {
+	struct krc_meta_session *s = container_of(ref, struct krc_meta_session, ref);
+
 	WARN_ON(s->conn || s->krp.state != KRP_SESSION_DOWN);
 	krc_meta_ring_put(s->ring);
 	kvfree(s);
 }
 
+void krc_meta_session_put(struct krc_meta_session *s)
+{
+	kref_put(&s->ref, krc_meta_session_free);
+}
+
 /* ---- questions ---- */
 
-int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, const struct krp_key *key,
-		 unsigned long timeout, struct krp_value *ret_value)
+/*
+ * How long to wait yet: for the server's turn to be asked, from @begun on, and then for its answer.
+ * @silent: out: with 0: it was asked, and does not answer. Return: jiffies, or 0.
+ */
+static unsigned long krc_meta_ask_left(struct krc_meta_session *s, const struct krc_meta_ask *ask,
+				       unsigned long begun, unsigned long deadline, bool *silent)
 {
-	struct krc_meta_ask ask = { .krp = { .key = *key, .type = KRP_MSG_LOOKUP } };
-	int err = -ENOTCONN;
+	unsigned long patience = krc_meta_patience(s->meta);
+	u64 passed = jiffies - begun;
+	bool asked;
 	long left;
+
+	spin_lock_bh(&s->meta->lock);
+	asked = ask->krp.slot;
+	if (asked)
+		passed = nsecs_to_jiffies(krc_meta_now_ns(s->meta) -
+					  s->krp.slot[ask->krp.slot - 1].sent_ns);
+	spin_unlock_bh(&s->meta->lock);
+	left = patience - min_t(u64, passed, patience);
+	*silent = asked && !left;
+	return max(min_t(long, left, deadline - jiffies), 0L);
+}
+
+/* Wait for the answer. Return: what it is to be called if there is none. */
+static int krc_meta_ask_wait(struct krc_meta_session *s, struct krc_meta_ask *ask,
+			     unsigned long deadline)
+{
+	unsigned long left, begun = jiffies;
+	bool silent;
+	long ret;
+
+	while ((left = krc_meta_ask_left(s, ask, begun, deadline, &silent))) {
+		ret = wait_for_completion_killable_timeout(&ask->done, left);
+		if (ret)
+			return ret < 0 ? -EINTR : 0;
+	}
+	return silent ? -ETIMEDOUT : -ETIME;
+}
+
+/*
+ * Nobody waits for an answer any more. The next question takes the place of one that was put, but
+ * not sent.
+ */
+static void krc_meta_ask_end(struct krc_meta_session *s, const struct krc_meta_conn *conn,
+			     struct krc_meta_ask *ask)
+{
+	spin_lock_bh(&s->meta->lock);
+	if (krc_line_leave(&s->asks, &ask->place))
+		ask->krp.err = -ETIMEDOUT;
+	else
+		krp_session_give_up(&s->krp, &ask->krp);
+	if (s->conn == conn)
+		krc_meta_session_run(s);
+	spin_unlock_bh(&s->meta->lock);
+}
+
+int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, struct krc_meta_query *q)
+{
+	struct krc_meta_ask ask = { .krp = { .key = *q->key, .type = KRP_MSG_LOOKUP } };
+	bool present;
+	int err;
 
 	ask.done = COMPLETION_INITIALIZER_ONSTACK(ask.done);
 	spin_lock_bh(&s->meta->lock);
-	if (s->conn == conn)
-		err = krp_session_ask(&s->krp, &ask.krp);
-	if (!err)
+	present = s->conn == conn;
+	if (present) {
+		krc_line_add(&s->asks, &ask.place, q->payer);
 		krc_meta_session_run(s);
+	}
 	spin_unlock_bh(&s->meta->lock);
-	if (err)
-		return err;
+	if (!present)
+		return -ENOTCONN;
 
-	left = wait_for_completion_killable_timeout(&ask.done, timeout);
-	spin_lock_bh(&s->meta->lock);
-	krp_session_give_up(&s->krp, &ask.krp);
-	spin_unlock_bh(&s->meta->lock);
-	if (ask.krp.err == -ETIMEDOUT && left < 0)
-		return -EINTR;
+	err = krc_meta_ask_wait(s, &ask, q->deadline);
+	krc_meta_ask_end(s, conn, &ask);
+	if (ask.krp.err == -ETIMEDOUT && err)
+		return err;
 	if (ask.krp.err == -ENOENT)
 		return KRP_STEP_MISS;
 	if (ask.krp.err)
 		return ask.krp.err == -ETIMEDOUT ? -ETIMEDOUT : -ENOTCONN;
-	*ret_value = ask.krp.value;
+	*q->value = ask.krp.value;
 	return KRP_STEP_HIT;
 }

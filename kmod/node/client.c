@@ -15,7 +15,7 @@
 
 #include "node/node_priv.h"
 
-static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *event)
+void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct krc_dev *dev = container_of(handler, struct krc_dev, events);
 
@@ -24,6 +24,7 @@ static void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *
 	case IB_EVENT_PORT_ERR:
 	case IB_EVENT_GID_CHANGE:
 	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE: /* ib_core's table is as of now: clients hear of it afterwards */
 		queue_delayed_work(system_long_wq, &dev->changed, msecs_to_jiffies(KRC_REFRESH_MS));
 		break;
 	case IB_EVENT_DEVICE_FATAL:

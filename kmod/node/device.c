@@ -19,6 +19,7 @@
 #include <rdma/ib_cache.h>
 
 #include "base/log.h"
+#include "message/message.h"
 #include "node/node_priv.h"
 #include "pool/pool.h"
 
@@ -240,6 +241,8 @@ static const char *krc_dev_port_outdated(const struct krc_dev_port *slot,
 	if (!slot->link_up ||
 	    port->rail.ops->own_address(port->rail.hw, port->rail.num, port->rail.gid_index, &now))
 		return NULL;
+	if (!port->rail.ops->port_settled(port->rail.hw, port->rail.num))
+		return "its partitions have changed";
 	if (now.dct.lid != port->value.dct.lid)
 		return "its LID has changed";
 	if (memcmp(now.dct.mac, port->value.dct.mac, sizeof(now.dct.mac)))
@@ -311,6 +314,8 @@ void krc_dev_on_fatal(void *device_owner)
 static const struct krc_hw_events krc_dev_hw_events = {
 	.completion = krc_pool_on_completion,
 	.initiator_fatal = krc_pool_on_fatal,
+	.received = krc_messages_on_received,
+	.receive_fatal = krc_messages_on_fatal,
 	.device_fatal = krc_dev_on_fatal,
 };
 

@@ -169,6 +169,16 @@ void krc_dev_close(struct krc_dev *dev, const char *reason);
 void krc_dev_on_fatal(void *device_owner);
 
 /**
+ * krc_dev_on_event() - What ib_core tells of a device: krc_dev.events.handler.
+ * @handler: krc_dev.events.
+ * @event: event.
+ *
+ * Changes of link, addresses and partitions are for a refresh, see node/client.c.
+ * Context: any; no lock needed.
+ */
+void krc_dev_on_event(struct ib_event_handler *handler, struct ib_event *event);
+
+/**
  * krc_devices_refresh() - Refresh all devices, and krc_devices_tidy().
  *
  * Context: krc_node.lock held; may sleep.

@@ -4,9 +4,10 @@
  *
  * A port dies in this order: krc_port_enter() fails from now on; the MetaServer client
  * withdraws its records and wakes its callers; the directory offers no region any more; the
- * pool completes all requests and wakes its waiters; after the last user has left, cached idle
- * peers are freed; after the last lease of a region is over, the target is destroyed, then the
- * keys and the other parts. So no request of a peer that obeys its leases meets a dead key.
+ * pool completes all requests and wakes its waiters; connections of programs fail; after the
+ * last user has left, cached idle peers are freed; after the last lease of a region is over, the
+ * target is destroyed, then the keys and the other parts. So no request of a peer that obeys its
+ * leases meets a dead key.
  * Locking: krc_node's lock at creation, none at the end; see node/port.h for its users.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -20,10 +21,13 @@
 #include <rdma/ib_cache.h>
 
 #include "mem/directory.h"
+#include "message/message.h"
+#include "meta/cache.h"
 #include "meta/meta.h"
 #include "node/port.h"
 #include "pool/pool.h"
 
+#define KRC_PORT_LOOKUP_MS 1000 /* for the record of a node that opens a connection */
 #define KRC_PORT_INITIATORS_MIN 4
 #define KRC_PORT_INITIATORS_MAX 16
 
@@ -115,52 +119,128 @@ static void krc_port_publish_value(struct krc_port *port)
 	port->value.dct.port = port->rail.num;
 }
 
-static int krc_port_build(struct krc_port *port, const struct krc_node_conf *conf)
+/* krc_message_records.cached; one in doubt is to be READ again. */
+static int krc_port_cached(void *arg, const struct krp_key *key, struct krp_value *ret_value)
+{
+	struct krc_port *port = arg;
+
+	return krc_cache_get(port->cache, key, ret_value) ? -ENOENT : 0;
+}
+
+static int krc_port_lookup(void *arg, const struct krp_key *key, struct krp_value *ret_value)
+{
+	struct krc_port *port = arg;
+
+	/* the port is a payer of its own: it is asked for what peers have sent */
+	return krc_meta_lookup(port->meta, port, key, KRC_PORT_LOOKUP_MS, ret_value, NULL, NULL);
+}
+
+/* Make the target, with receives and messages if the device can. Return: 0 or an errno. */
+static int krc_port_target(struct krc_port *port)
+{
+	const struct krc_message_records records = { .cached = krc_port_cached,
+						     .lookup = krc_port_lookup,
+						     .arg = port };
+	struct krc_hw_receive receive = { .depth = krc_messages_depth(&port->rail) };
+	struct krc_rail *rail = &port->rail;
+	struct krc_messages *messages = NULL;
+
+	if (receive.depth) {
+		messages = krc_messages_create(rail, &records);
+		if (IS_ERR(messages))
+			return PTR_ERR(messages);
+		receive.owner = messages;
+	}
+	port->target = rail->ops->target_create(rail->hw, rail->num, rail->gid_index, port->dc_key,
+						&receive, &port->value);
+	if (!IS_ERR(port->target)) {
+		port->messages = messages;
+		return 0;
+	}
+	if (messages)
+		krc_messages_destroy(messages);
+	return PTR_ERR(port->target);
+}
+
+/* Destroy the target, and messages, which have been stopped. */
+static void krc_port_untarget(struct krc_port *port)
+{
+	port->rail.ops->target_destroy(port->target);
+	if (port->messages)
+		krc_messages_destroy(port->messages);
+}
+
+static int krc_port_start(struct krc_port *port)
+{
+	int err = 0;
+
+	krc_port_publish_value(port);
+	if (port->messages)
+		err = krc_messages_start(port->messages, port->target, port->pool, &port->value);
+	return err ?: krc_meta_publish(port->meta, KRP_SERVICE_NODE, &port->value);
+}
+
+static void krc_port_stop(struct krc_port *port)
+{
+	krc_pool_stop(port->pool);
+	if (port->messages)
+		krc_messages_stop(port->messages);
+}
+
+/* Make directory, pool and MetaServer client; what could not be made is NULL. Return: 0 or an errno. */
+static int krc_port_parts(struct krc_port *port, const struct krc_node_conf *conf)
 {
 	struct krc_rail *rail = &port->rail;
 	u32 depth = min(conf->pool_depth, rail->attr.initiator_depth_max);
-	struct krc_mrdir *mrdir;
+	struct krc_mrdir *mrdir = krc_mrdir_create(rail, &port->value);
+	struct krc_pool *pool;
+	struct krc_meta *meta;
+
+	if (IS_ERR(mrdir))
+		return PTR_ERR(mrdir);
+	port->mrdir = mrdir;
+	pool = krc_pool_create(rail, krc_port_initiators(conf), depth);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	port->pool = pool;
+	meta = krc_meta_create(rail->ibdev, rail->num, &rail->gid, &conf->meta, port->cache);
+	if (IS_ERR(meta))
+		return PTR_ERR(meta);
+	port->meta = meta;
+	return 0;
+}
+
+/* Destroy what there is of a port, which nobody uses any more, in the order of its end. */
+static void krc_port_unbuild(struct krc_port *port)
+{
+	if (port->meta)
+		krc_meta_destroy(port->meta);
+	krc_port_untarget(port);
+	if (port->mrdir)
+		krc_mrdir_end(port->mrdir);
+	if (port->pool)
+		krc_pool_destroy(port->pool);
+}
+
+static int krc_port_build(struct krc_port *port, const struct krc_node_conf *conf)
+{
+	struct krc_rail *rail = &port->rail;
 	int err;
 
 	err = rail->ops->port_setup(rail->hw, rail->num, &conf->fabric);
 	if (err)
 		return err;
-	port->target = rail->ops->target_create(rail->hw, rail->num, rail->gid_index, port->dc_key,
-						NULL, &port->value);
-	if (IS_ERR(port->target))
-		return PTR_ERR(port->target);
-	mrdir = krc_mrdir_create(rail, &port->value);
-	if (IS_ERR(mrdir)) {
-		err = PTR_ERR(mrdir);
-		goto err_target;
-	}
-	port->mrdir = mrdir;
-	port->pool = krc_pool_create(rail, krc_port_initiators(conf), depth);
-	if (IS_ERR(port->pool)) {
-		err = PTR_ERR(port->pool);
-		goto err_mrdir;
-	}
-	port->meta =
-		krc_meta_create(rail->ibdev, rail->num, &rail->gid, &conf->meta, krc_node_cache());
-	if (IS_ERR(port->meta)) {
-		err = PTR_ERR(port->meta);
-		goto err_pool;
-	}
-	krc_port_publish_value(port);
-	err = krc_meta_publish(port->meta, KRP_SERVICE_NODE, &port->value);
+	err = krc_port_target(port);
 	if (err)
-		goto err_meta;
-	return 0;
-
-err_meta:
-	krc_meta_destroy(port->meta);
-err_pool:
-	krc_pool_stop(port->pool);
-	krc_pool_destroy(port->pool);
-err_mrdir:
-	krc_mrdir_end(mrdir);
-err_target:
-	rail->ops->target_destroy(port->target);
+		return err;
+	err = krc_port_parts(port, conf);
+	if (!err)
+		err = krc_port_start(port);
+	if (!err)
+		return 0;
+	if (port->pool)
+		krc_port_stop(port);
+	krc_port_unbuild(port);
 	return err;
 }
 
@@ -190,6 +270,7 @@ struct krc_port *krc_port_create(struct ib_device *ibdev, const struct krc_provi
 	port->rail.gid = sgid_attr->gid;
 	port->rail.gid_index = sgid_attr->index;
 	port->dc_key = get_random_u64();
+	port->cache = krc_node_cache();
 	port->rail.generation = conf->meta.generation;
 	port->rail.ack_timeout = conf->ack_timeout;
 	port->rail.margin_ms = conf->margin_ms;
@@ -208,15 +289,41 @@ void krc_port_kill(struct krc_port *port, struct krp_list *left)
 	krc_meta_stop(port->meta);
 	krc_meta_take_orphans(port->meta, left);
 	krc_mrdir_retire(port->mrdir);
-	krc_pool_stop(port->pool);
+	krc_port_stop(port);
 	krc_rail_wait_idle(&port->rail);
 	if (krc_port_ended)
 		krc_port_ended(&port->rail);
 	krc_meta_destroy(port->meta);
 	krc_mrdir_wait(port->mrdir);
-	port->rail.ops->target_destroy(port->target);
+	krc_port_untarget(port);
 	krc_mrdir_end(port->mrdir);
 	krc_pool_destroy(port->pool);
 	rdma_put_gid_attr(port->sgid_attr);
 	krc_port_put(port);
+}
+
+/* ---- messages */
+
+int krc_port_messages_possible(struct krc_port *port)
+{
+	int err;
+
+	if (!krc_port_enter(port))
+		return -ENODEV;
+	err = port->messages ? 0 : -EOPNOTSUPP;
+	krc_port_exit(port);
+	return err;
+}
+
+void krc_port_disbelieve(struct krc_port *port, struct krc_stream *stream, int err)
+{
+	struct krc_stream_peer peer;
+	struct krp_key key = {};
+
+	if (err != -ESTALE && err != -ETIMEDOUT && err != -ECONNREFUSED)
+		return;
+	krc_stream_peer(stream, &peer);
+	memcpy(key.gid, peer.gid, sizeof(key.gid));
+	key.service = cpu_to_le16(peer.service);
+	krc_cache_forget(port->cache, &key, peer.generation);
 }

@@ -3,10 +3,10 @@
  * Owns: one RDMA port of the node with all that is built on it, from creation to end.
  *
  * Lifetime: struct krc_port is counted (krc_port_get/put); what it points to lives only until
- * krc_port_kill(). Pool, meta, hw and the address of a port are used only between
+ * krc_port_kill(). Pool, meta, messages, hw and the address of a port are used only between
  * krc_port_enter() and krc_port_exit(). Such a section is short, or ends soon after the port
  * has begun to die: then krc_port_enter() fails, and waiters of the pool and of the MetaServer
- * client are woken with an error. mrdir lives as long as the struct.
+ * client are woken with an error. mrdir and cache live as long as the struct.
  * Locking: a port is created under krc_node's lock, and ends without it.
  */
 #ifndef KRC_PORT_H
@@ -15,9 +15,12 @@
 #include "hw/rail.h"
 #include "node/node.h"
 
+struct krc_cache;
+struct krc_messages;
 struct krc_meta;
 struct krc_mrdir;
 struct krc_pool;
+struct krc_stream;
 
 /**
  * struct krc_port - One RDMA port of the node.
@@ -29,7 +32,9 @@ struct krc_pool;
  * @target: DC target.
  * @pool: initiators.
  * @mrdir: memory regions open to peers.
+ * @cache: the node's cache of records; lives as long as the module.
  * @meta: MetaServer client.
+ * @messages: connections of programs; NULL: the device receives none.
  */
 struct krc_port {
 	struct krc_rail rail;
@@ -39,7 +44,9 @@ struct krc_port {
 	struct krc_hw_target *target;
 	struct krc_pool *pool;
 	struct krc_mrdir *mrdir;
+	struct krc_cache *cache;
 	struct krc_meta *meta;
+	struct krc_messages *messages;
 };
 
 /**
@@ -158,5 +165,25 @@ static inline bool krc_port_gid_wins(u32 rank, u32 best, bool kept)
  */
 const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num,
 					    const struct ib_gid_attr *keep);
+
+/**
+ * krc_port_messages_possible() - Check whether a port can receive messages.
+ * @port: port that the caller has a reference to.
+ *
+ * Context: any.
+ * Return: 0, -EOPNOTSUPP (its device receives none), -ENODEV (it is dead or dying).
+ */
+int krc_port_messages_possible(struct krc_port *port);
+
+/**
+ * krc_port_disbelieve() - Forget the record by which a connection was opened that has died, if it may be
+ * that of an earlier life of the peer.
+ * @port: port.
+ * @stream: connection.
+ * @err: of what it has died: -ESTALE, -ETIMEDOUT and -ECONNREFUSED make the record doubtful.
+ *
+ * Context: process.
+ */
+void krc_port_disbelieve(struct krc_port *port, struct krc_stream *stream, int err);
 
 #endif /* KRC_PORT_H */

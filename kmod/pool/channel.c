@@ -331,6 +331,7 @@ void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_chann
 	sum->expired += more->expired;
 	sum->busy += more->busy;
 	sum->strays += more->strays;
+	sum->target_changes += more->target_changes;
 }
 
 void krc_channels_stop(struct krc_pool *pool)

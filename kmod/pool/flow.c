@@ -4,9 +4,10 @@
  * a flow is on.
  *
  * A flow with nothing outstanding moves to the shared channel of the submitting CPU, or to one of
- * the next few if that one is busy or stalled; while it has requests outstanding it stays,
- * which keeps its order. So a burst is spread over channels: the hardware has a bounded
- * number of READs of a channel in flight, and serves one of its targets at a time.
+ * the next few if that one is busy or stalled (with sticky_targets, if it has another target:
+ * pool/target.c); while it has requests outstanding it stays, which keeps its order. So a burst is
+ * spread over channels: the hardware has a bounded number of READs of a channel in flight, and
+ * serves one of its targets at a time.
  * krc_flow.outstanding is decremented only after done() has returned, so the last done() on
  * one channel is over before the first on another. From a channel that is being removed a flow
  * moves with the requests that wait, when all before them have been told.
@@ -36,8 +37,7 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 	flow->check = check;
 }
 
-/* Estimated wait of a new request on a channel: a hint, without its lock. */
-static u32 krc_channel_load(const struct krc_channel *ch)
+u32 krc_channel_load(const struct krc_channel *ch)
 {
 	enum krc_channel_state state = READ_ONCE(ch->state);
 	u32 head = READ_ONCE(ch->head), load;
@@ -52,8 +52,7 @@ static u32 krc_channel_load(const struct krc_channel *ch)
 	return load;
 }
 
-/* Whether the oldest segment of a channel is for this peer. */
-static bool krc_channel_waits_for(struct krc_channel *ch, const struct krc_hw_address *to)
+bool krc_channel_waits_for(struct krc_channel *ch, const struct krc_hw_address *to)
 {
 	bool waits = false;
 
@@ -81,8 +80,9 @@ struct krc_channel *krc_pick_probation(const struct krc_channels *all, const str
 }
 
 /*
- * Of a kind, the channel of this CPU, or a less loaded one. A request to the peer for which a
- * channel is stalled goes to that same channel, so that no other stalls on that peer as well.
+ * Of a kind, the channel of this CPU, or a less loaded one; with sticky_targets one that has this
+ * target comes first. A request to the peer for which a channel is stalled goes to that same
+ * channel, so that no other stalls on that peer as well.
  */
 static __always_inline struct krc_channel *krc_pick_of(const struct krc_channels *all,
 						       enum krc_channel_kind kind,
@@ -90,8 +90,14 @@ static __always_inline struct krc_channel *krc_pick_of(const struct krc_channels
 {
 	u32 nr = krc_channels_of(all, kind);
 	u32 start = raw_smp_processor_id() % nr, least = U32_MAX, i;
-	struct krc_channel *best = krc_channels_nth(all, kind, start, nr);
+	struct krc_channel *best;
 
+	if (to && unlikely(READ_ONCE(krc_sticky))) {
+		best = krc_pick_sticky(all, kind, start, to);
+		if (best)
+			return best;
+	}
+	best = krc_channels_nth(all, kind, start, nr);
 	for (i = 0; i < nr && least >= KRC_LOAD_BUSY; i++) {
 		struct krc_channel *ch = krc_channels_nth(all, kind, start + i, nr);
 		u32 load = krc_channel_load(ch);
@@ -345,7 +351,7 @@ bool krc_flow_move_one(struct krc_channel *ch)
 		cpu_relax();
 		return true;
 	}
-	krc_flow_deactivate(flow);
+	krc_flow_deactivate(ch, flow);
 	spin_unlock(&ch->lock);
 	krc_flow_settle(flow);
 	return true;

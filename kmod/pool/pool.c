@@ -325,6 +325,7 @@ void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats)
 	found.expired = sum.expired;
 	found.busy = sum.busy;
 	found.strays = sum.strays;
+	found.target_changes = sum.target_changes;
 	*ret_stats = found;
 }
 

@@ -160,6 +160,8 @@ struct krc_req {
  * @outstanding: requests submitted for which done() has not returned.
  * @posted: its segments in the hardware.
  * @deficit: bytes it may post in the turn of its payer; counts in the first of a payer.
+ * @round: by which flows in one list are served: see pool/target.c; the pool's.
+ * @lap: if it is the first of its payer: what its @round was behind another one.
  * @inherits: @deficit is what another flow of the payer has left of a turn, as far as it counts.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
@@ -187,6 +189,8 @@ struct krc_flow {
 	atomic_t outstanding;
 	u32 posted;
 	u32 deficit;
+	u32 round;
+	u32 lap;
 	bool inherits;
 	u8 kind;
 	u8 nth;
@@ -492,6 +496,8 @@ bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
  * @expired: those because a leased request was in the hardware for too long.
  * @busy: those because a target had no buffer for a SEND.
  * @strays: unexpected completions, of no posted segment.
+ * @target_changes: segments for another target than the one before on the same channel, since it
+ *	was made or reset last: what a DC initiator pays a disconnect and a connect for.
  * @dead: channels that can't be reset now, including those set apart.
  * @outstanding: segments in the hardware now.
  */
@@ -509,6 +515,7 @@ struct krc_pool_stats {
 	u64 expired;
 	u64 busy;
 	u64 strays;
+	u64 target_changes;
 	u64 dead;
 	u64 outstanding;
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: the inside of the pool, shared by pool/pool.c, pool/channel.c, pool/flow.c,
- * pool/send.c, pool/recovery.c and pool/read.c. No other file includes it, except tests.
+ * pool/send.c, pool/target.c, pool/recovery.c and pool/read.c. No other file includes it, except
+ * tests.
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
  * channel, and of the flows that are on it: list, behind, waiting, replay, posted, deficit,
- * failed, held, end_status, and their requests. Functions declared here expect it held
- * unless they say otherwise, and assert it. The list of channels is read under RCU.
+ * round, lap, failed, held, end_status, and their requests. Functions declared here expect it
+ * held unless they say otherwise, and assert it. The list of channels is read under RCU.
  */
 #ifndef KRC_POOL_PRIV_H
 #define KRC_POOL_PRIV_H
@@ -55,6 +56,11 @@
 #define KRC_POOL_PROBATION 3U
 #define KRC_POOL_APART 4U /* including the one of quarantine */
 #define KRC_APART_DEPTH 16U
+
+/* Stickiness of targets: pool/target.c */
+#define KRC_STICK_QUOTA 32U /* segments to one target, after which no flow is passed over */
+#define KRC_STICK_LOOKS 8U /* flows that are looked at for the next turn */
+#define KRC_STICK_MS 10 /* an idle channel keeps its target for so long */
 
 #define KRC_DRAIN_MS 100 /* limit of the wait for flushed completions before a reset */
 #define KRC_RESET_TRIES 3
@@ -117,6 +123,7 @@ struct krc_wqe {
  * @expired: resets for a lease that ended in the hardware.
  * @busy: resets for KRC_FAULT_BUSY.
  * @strays: completions for which no segment could be meant.
+ * @target_changes: segments for another target than the one before.
  *
  * Protected by krc_channel.lock.
  */
@@ -132,6 +139,25 @@ struct krc_channel_stats {
 	u64 expired;
 	u64 busy;
 	u64 strays;
+	u64 target_changes;
+};
+
+/**
+ * struct krc_aim - Which target a channel was posted to last, since it was made or reset.
+ * @by: address vector of the last segment, which is valid while that is in the hardware.
+ * @key: short form of @target.
+ * @from: number of the first segment of the run to @target.
+ * @known: there was a segment.
+ * @target: what was at @by.
+ *
+ * Protected by krc_channel.lock; @by, @key and @known are hints without it.
+ */
+struct krc_aim {
+	const struct krc_hw_address *by;
+	u32 key;
+	u32 from;
+	bool known;
+	struct krc_hw_address target;
 };
 
 /**
@@ -212,7 +238,9 @@ struct krc_failure {
  * @rung: value of @tail at the last doorbell.
  * @bytes: of all segments in the hardware.
  * @progress: jiffies when something was last known to complete, or when it was last empty.
- * @turn: DRR list: of each payer with flows that have something to post, the first one.
+ * @turn: DRR list: of each payer with flows that have something to post, the first one; by round.
+ * @round: krc_flow.round of the turn that was begun last.
+ * @serving: the flow whose turn that was; only compared, since it may be gone.
  * @held: flows that have, but wait for krc_flow_resume().
  * @finished: requests with a known outcome, in order.
  * @dispatching: some CPU is calling done().
@@ -220,6 +248,7 @@ struct krc_failure {
  * @lease: leased segments.
  * @arming: interrupts and pollers.
  * @failure: fault and recovery.
+ * @aim: the target of the last segment.
  * @stats: counters.
  * @slots: the segments, by number & mask.
  */
@@ -240,6 +269,8 @@ struct krc_channel {
 	u32 bytes;
 	unsigned long progress;
 	struct list_head turn;
+	u32 round;
+	const struct krc_flow *serving;
 	struct list_head held;
 	struct list_head finished;
 	bool dispatching;
@@ -247,6 +278,7 @@ struct krc_channel {
 	struct krc_lease_bound lease;
 	struct krc_arming arming;
 	struct krc_failure failure;
+	struct krc_aim aim;
 	struct krc_channel_stats stats;
 	struct krc_wqe slots[];
 } ____cacheline_aligned_in_smp;
@@ -469,7 +501,8 @@ void krc_channel_put(struct krc_channel *ch);
  * @flow: not used.
  * @to: peer of its next request, or NULL.
  *
- * The one of this CPU if it is not busy, else the least loaded, looking on from there: at
+ * With sticky_targets, one by target first (krc_pick_sticky()). The one of this CPU if it is not
+ * busy, else the least loaded, looking on from there: at
  * KRC_POOL_SPREAD channels, and at all of them while none below KRC_LOAD_SLOW is found. A channel
  * that is stalled on @to itself is taken at once, so that no other stalls on that peer as well.
  * Loads are read without locks: hints.
@@ -507,7 +540,67 @@ struct krc_channel *krc_pick_message(const struct krc_channels *all, const struc
 
 extern const struct krc_channel_ops krc_channel_kinds[KRC_CHANNEL_KINDS];
 
+/* pool/target.c */
+
+extern bool krc_sticky; /* module parameter sticky_targets; may change at any time */
+
+/**
+ * krc_channel_aim() - Note the target of a segment that is posted now, and count its change.
+ * @ch: channel.
+ * @to: its address vector. Others may be ways to the same target; where this one was, there may be
+ *	another when nothing is in the hardware.
+ *
+ * May be left out behind a segment in the hardware with the same @to. Context: channel's lock held.
+ */
+void krc_channel_aim(struct krc_channel *ch, const struct krc_hw_address *to);
+
+/**
+ * krc_flow_prefer() - Choose the next flow of a list: the first, or one of its round for the target
+ * that the channel has.
+ * @ch: channel.
+ * @flows: krc_channel.turn or krc_flow.behind, not empty; all of them have something to post.
+ *
+ * Looks at KRC_STICK_LOOKS flows; and at none when the run to the target has had KRC_STICK_QUOTA.
+ * Context: channel's lock held.
+ * Return: the flow, still where it was.
+ */
+struct krc_flow *krc_flow_prefer(const struct krc_channel *ch, struct list_head *flows);
+
+/**
+ * krc_pick_sticky() - Choose a channel of a kind by target, if the first of this CPU is not busy.
+ * @all: list of channels.
+ * @kind: kind.
+ * @start: position of that first one; KRC_POOL_SPREAD from there are looked at.
+ * @to: target.
+ *
+ * That first one if it has this target, or none that counts; else another with this target that is
+ * not busy, or is stalled on it; else one whose target does not count; else one by hash.
+ * Context: RCU read-locked, no channel's lock held.
+ * Return: the channel, not counted; NULL: choose by load alone.
+ */
+struct krc_channel *krc_pick_sticky(const struct krc_channels *all, enum krc_channel_kind kind,
+				    u32 start, const struct krc_hw_address *to);
+
 /* pool/flow.c */
+
+/**
+ * krc_channel_load() - Estimate the wait of a new request on a channel.
+ * @ch: channel.
+ *
+ * Context: any; a hint, without the channel's lock.
+ * Return: its segments in the hardware, weighted: see KRC_LOAD_BUSY and those behind it.
+ */
+u32 krc_channel_load(const struct krc_channel *ch);
+
+/**
+ * krc_channel_waits_for() - Check whether the oldest segment of a channel is for a peer.
+ * @ch: channel.
+ * @to: address vector of the peer.
+ *
+ * Context: bottom halves off, channel's lock not held.
+ * Return: true if it is.
+ */
+bool krc_channel_waits_for(struct krc_channel *ch, const struct krc_hw_address *to);
 
 /**
  * krc_flow_move_one() - Move a flow from a channel that is leaving to another.
@@ -633,11 +726,12 @@ void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow);
 /**
  * krc_flow_deactivate() - Take a flow out of the list it is in; what is left of its turn is for the
  * next flow of its payer.
+ * @ch: channel it is on.
  * @flow: flow; in the DRR list, behind another one, held, or in no list.
  *
  * Context: channel's lock held.
  */
-void krc_flow_deactivate(struct krc_flow *flow);
+void krc_flow_deactivate(const struct krc_channel *ch, struct krc_flow *flow);
 
 /**
  * krc_flow_advance() - Put a flow, and its payer, at the head of the DRR list.

@@ -224,6 +224,7 @@ static void krc_recover_finish(struct krc_channel *ch, int err)
 	while (ch->head != ch->tail)
 		krc_channel_retire(ch, KRC_FAULT_FLUSHED);
 	krc_channel_set_state(ch, KRC_CHANNEL_READY);
+	WRITE_ONCE(ch->aim.known, false); /* so the first target is a connection, and no change */
 	ch->arming.armed = false; /* the reset disarmed the CQ */
 	krc_channel_poll(ch, KRC_POLL_BUDGET);
 	krc_channel_fill(ch);

@@ -119,7 +119,7 @@ void krc_flow_fail(struct krc_channel *ch, struct krc_flow *flow, int status)
 		flow->end_status = status;
 	}
 	flow->held = false;
-	krc_flow_deactivate(flow);
+	krc_flow_deactivate(ch, flow);
 	if (!flow->posted)
 		krc_flow_flush(ch, flow);
 }
@@ -139,10 +139,12 @@ static struct krc_flow *krc_channel_first_of(const struct krc_channel *ch, const
  * The next flow of a payer is its first from now on, with what is left of the turn; @flow, which
  * was, is in no list any more.
  */
-static struct krc_flow *krc_flow_succeed(struct krc_flow *flow)
+static struct krc_flow *krc_flow_succeed(const struct krc_channel *ch, struct krc_flow *flow)
 {
-	struct krc_flow *next = list_first_entry(&flow->behind, struct krc_flow, list);
+	struct krc_flow *next = krc_flow_prefer(ch, &flow->behind);
 
+	next->lap = next->round;
+	next->round = flow->round;
 	list_del(&next->list);
 	list_splice_init(&flow->behind, &next->behind);
 	list_replace_init(&flow->list, &next->list);
@@ -152,10 +154,11 @@ static struct krc_flow *krc_flow_succeed(struct krc_flow *flow)
 	return next;
 }
 
-void krc_flow_deactivate(struct krc_flow *flow)
+void krc_flow_deactivate(const struct krc_channel *ch, struct krc_flow *flow)
 {
+	lockdep_assert_held(&ch->lock);
 	if (unlikely(!list_empty(&flow->behind)))
-		krc_flow_succeed(flow);
+		krc_flow_succeed(ch, flow);
 	else
 		list_del_init(&flow->list);
 }
@@ -171,6 +174,7 @@ void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow)
 	if (unlikely(!list_empty(&ch->turn)))
 		first = krc_channel_first_of(ch, flow->payer);
 	flow->deficit = first ? 0 : KRC_QUANTUM_BYTES;
+	flow->round = (first ? first->lap : ch->round) + 1;
 	list_add_tail(&flow->list, first ? &first->behind : &ch->turn);
 }
 
@@ -186,7 +190,11 @@ void krc_flow_advance(struct krc_channel *ch, struct krc_flow *flow)
 		list_add(&first->list, &flow->behind);
 		flow->deficit = first->deficit;
 		first->deficit = 0;
+		first->round = first->lap;
+		flow->lap = first->lap;
 	}
+	flow->round = ch->round;
+	ch->serving = flow;
 	list_move(&flow->list, &ch->turn);
 }
 
@@ -200,12 +208,30 @@ static void krc_channel_turn(struct krc_channel *ch, struct krc_flow *flow)
 	struct krc_flow *next = flow;
 
 	if (!flow->inherits && !list_empty(&flow->behind)) {
-		next = krc_flow_succeed(flow);
+		next = krc_flow_succeed(ch, flow);
+		flow->round = next->lap + 1;
 		list_add_tail(&flow->list, &next->behind);
 	}
 	next->inherits = false;
 	next->deficit += KRC_QUANTUM_BYTES;
+	next->round = ch->round + 1;
 	list_move_tail(&next->list, &ch->turn);
+}
+
+/* The flow whose turn it is: the one that has begun it, or a payer's of the same round. */
+static struct krc_flow *krc_channel_served(struct krc_channel *ch)
+{
+	struct krc_flow *flow = list_first_entry(&ch->turn, struct krc_flow, list);
+
+	if (likely(flow == ch->serving && flow->round == ch->round))
+		return flow;
+	if (unlikely(!list_is_singular(&ch->turn))) {
+		flow = krc_flow_prefer(ch, &ch->turn);
+		list_move(&flow->list, &ch->turn);
+	}
+	ch->round = flow->round;
+	ch->serving = flow;
+	return flow;
 }
 
 /* Whether a segment may be unsignaled: the next one of its flow is as small. */
@@ -311,8 +337,12 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 	u32 length = wr->length;
 	struct krc_wqe *slot = &ch->slots[ch->tail & ch->mask];
 
-	if (ch->head == ch->tail)
+	if (ch->head == ch->tail) {
 		WRITE_ONCE(ch->progress, jiffies);
+		krc_channel_aim(ch, wr->address);
+	} else if (unlikely(wr->address != ch->aim.by)) {
+		krc_channel_aim(ch, wr->address);
+	}
 	slot->req = req;
 	slot->length = length;
 	slot->unsignaled = wr->unsignaled;
@@ -337,13 +367,13 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 		req->state = KRC_REQ_POSTED;
 	}
 	if (list_empty(&flow->waiting))
-		krc_flow_deactivate(flow);
+		krc_flow_deactivate(ch, flow);
 }
 
-/* Try to post for the first flow of the DRR list. False: nothing more can be posted now. */
+/* Try to post for the flow whose turn it is. False: nothing more can be posted now. */
 static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 {
-	struct krc_flow *flow = list_first_entry(&ch->turn, struct krc_flow, list);
+	struct krc_flow *flow = krc_channel_served(ch);
 	const struct krc_hw_wr *wr;
 	struct krc_hw_wr part;
 	struct krc_req *req;
@@ -372,7 +402,7 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 	if (err == -EAGAIN) {
 		krc_channel_speak(ch);
 		flow->held = true;
-		krc_flow_deactivate(flow);
+		krc_flow_deactivate(ch, flow);
 		list_add_tail(&flow->list, &ch->held);
 		return true;
 	}

@@ -8,9 +8,11 @@
 #include <linux/io.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
+#include <rdma/ib_umem.h>
 
 #include "pool/pool.h"
 #include "fake_provider.h"
+#include "krp_ioctl.h"
 
 #define KRC_FAKE_DCTN_AT sizeof(union ib_gid) /* of an address: where the target's number is */
 
@@ -102,6 +104,24 @@ static int krc_fake_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr
 	key = at + KRC_FAKE_PAGES_LKEY;
 	*ret_key = (struct krc_hw_key){ .handle = key, .lkey = key, .rkey = key };
 	return 0;
+}
+
+/* As key_pages: under the key, the pages follow one another from @iova, which is page-aligned. */
+static int krc_fake_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 access,
+			     struct krc_hw_key *ret_key)
+{
+	u32 nr = umem->length >> PAGE_SHIFT, at = 0;
+	dma_addr_t *pages = kcalloc(nr, sizeof(*pages), GFP_KERNEL);
+	struct sg_page_iter it;
+	int err;
+
+	if (!pages)
+		return -ENOMEM;
+	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0) if (at < nr)
+		pages[at++] = page_to_phys(sg_page_iter_page(&it));
+	err = krc_fake_key_pages(hw, pages, nr, iova, access, ret_key);
+	kfree(pages);
+	return err;
 }
 
 static bool krc_fake_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
@@ -379,22 +399,35 @@ static void krc_fake_end(struct krc_fake_initiator *ini, enum krc_fault fault)
 	krc_fake_wc(ini, wr->cookie, fault);
 }
 
-/* A READ of memory that is known by pages, as is the memory it goes to. */
-static void krc_fake_copy(const struct krc_hw_wr *wr)
+/* Copy between memories that are known by pages; what is not known stays as it is. */
+static void krc_fake_copy(u32 to_key, u64 to, u32 from_key, u64 from, u32 length)
 {
-	u32 at = 0, bytes;
+	u32 bytes;
 
-	for (; at < wr->length; at += bytes) {
-		u64 from = wr->remote_addr + at, to = wr->local_addr + at;
+	for (; length; length -= bytes, to += bytes, from += bytes) {
 		void *source, *sink;
 
-		bytes = min3((unsigned long)wr->length - at, PAGE_SIZE - offset_in_page(from),
+		bytes = min3((unsigned long)length, PAGE_SIZE - offset_in_page(from),
 			     PAGE_SIZE - offset_in_page(to));
-		source = krc_fake_memory(wr->rkey, from, bytes);
-		sink = krc_fake_memory(wr->lkey, to, bytes);
+		source = krc_fake_memory(from_key, from, bytes);
+		sink = krc_fake_memory(to_key, to, bytes);
 		if (source && sink)
 			memcpy(sink, source, bytes);
 	}
+}
+
+static void krc_fake_atomic(const struct krc_hw_wr *wr)
+{
+	u64 *there = krc_fake_memory(wr->rkey, wr->remote_addr, sizeof(u64));
+	u64 *here = krc_fake_memory(wr->lkey, wr->local_addr, sizeof(u64));
+
+	if (!there || !here)
+		return;
+	*here = *there;
+	if (wr->opcode == KRP_OP_FETCH_ADD)
+		*there += wr->compare_add;
+	else if (*there == wr->compare_add)
+		*there = wr->swap;
 }
 
 /* What a READ finds. */
@@ -403,7 +436,7 @@ static void krc_fake_bring(const struct krc_fake *fake, const struct krc_hw_wr *
 	void *to = krc_fake_memory(wr->lkey, wr->local_addr, wr->length);
 
 	if (wr->rkey >= KRC_FAKE_PAGES_LKEY && krc_fake_memory(wr->rkey, wr->remote_addr, 1))
-		krc_fake_copy(wr);
+		krc_fake_copy(wr->lkey, wr->local_addr, wr->rkey, wr->remote_addr, wr->length);
 	else if (!to)
 		return;
 	else if (fake->far)
@@ -442,6 +475,10 @@ static void krc_fake_step(struct krc_fake_initiator *ini)
 
 	if (wr->opcode == KRC_HW_SEND)
 		fault = krc_fake_send(ini->fake, wr);
+	else if (wr->opcode == KRP_OP_WRITE)
+		krc_fake_copy(wr->rkey, wr->remote_addr, wr->lkey, wr->local_addr, wr->length);
+	else if (wr->opcode != KRP_OP_READ)
+		krc_fake_atomic(wr);
 	else if (wr->lkey)
 		krc_fake_bring(ini->fake, wr);
 	if (fault == KRC_FAULT_NONE)
@@ -515,6 +552,9 @@ static void krc_fake_ring(struct krc_hw_initiator *hw)
 		krc_fake_end(ini, KRC_FAULT_FLUSHED);
 	while (READ_ONCE(ini->fake->at_once) && ini->done != ini->rung && !ini->failed)
 		krc_fake_step(ini);
+	/* one that was armed before it was posted is owed an upcall */
+	if (ini->polled != ini->made && !ini->fake->mute && xchg(&ini->armed, false))
+		krc_pool_on_completion(ini->owner);
 	spin_unlock_bh(&ini->lock);
 }
 
@@ -577,6 +617,7 @@ const struct krc_provider_ops krc_fake_ops = {
 	.arm = krc_fake_arm,
 	.key_dma = krc_fake_key_dma,
 	.key_pages = krc_fake_key_pages,
+	.key_umem = krc_fake_key_umem,
 	.key_destroy = krc_fake_key_destroy,
 	.dma_device = krc_fake_dma_device,
 };

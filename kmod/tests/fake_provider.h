@@ -153,7 +153,8 @@ u32 krc_fake_pending(struct krc_fake *fake, u32 i);
  *
  * READs into kernel memory of krc_pool_read() bring what is at krc_fake.far, or else the low byte
  * of their remote address everywhere; but READs of memory whose key was made by ops->key_pages()
- * bring what is there. A SEND fills a buffer of its target; without one it fails with
+ * bring what is there. WRITEs and atomics between memories under such keys, or those of
+ * ops->key_umem(), are carried out; others change nothing. A SEND fills a buffer of its target; without one it fails with
  * KRC_FAULT_BUSY, without a target with KRC_FAULT_TIMEOUT, and if it does not fit with
  * KRC_FAULT_ACCESS, as if krc_fake_fail() had been called.
  * Return: how many were carried out or failed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: walks over the queues of all contexts, in parts between which contexts and queues go,
- * counts of contexts, and those that wait for changed records. Without a device.
+ * KUnit: walks over the queues and connections of all contexts, in parts between which contexts and
+ * queues go, counts of contexts, and those that wait for changed records. Without a device.
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
@@ -14,10 +14,12 @@
 #include "user/context.h"
 #include "user/queue.h"
 #include "user/show.h"
+#include "user/talk.h"
 #include "user/watch.h"
 
 #define KRC_TEST_UID 54322 /* no other test opens a context as this user */
 #define KRC_TEST_QUEUES 100
+#define KRC_TEST_TALKS 5
 
 /**
  * struct krc_test_walked - What a walk has shown.
@@ -137,6 +139,90 @@ static void krc_test_a_walk_is_of_one_user(struct kunit *test)
 	krc_test_shut(other);
 }
 
+static int krc_test_show_talk(const struct krc_talk_info *info, void *arg)
+{
+	struct krc_test_walked *walked = arg;
+
+	if (!walked->room)
+		return 1;
+	walked->room--;
+	walked->nr++;
+	walked->disorder += info->how.connection <= walked->queue ||
+			    info->how.state != KRP_CONN_OFFERED || info->depth ||
+			    !krp_is_zero(&info->how.peer, sizeof(info->how.peer));
+	walked->context = info->context;
+	walked->queue = info->how.connection;
+	return 0;
+}
+
+/* A context with a mailbox in which connections can have numbers, and nothing else. */
+static struct krc_context *krc_test_open_box(struct kunit *test, struct krc_mailbox *box)
+{
+	struct krc_context *ctx = krc_test_open(test, 0);
+
+	box->ctx = ctx;
+	mutex_init(&box->take);
+	xa_init_flags(&box->talks, XA_FLAGS_ALLOC1);
+	spin_lock_init(&box->lock);
+	INIT_LIST_HEAD(&box->news);
+	ctx->mailbox = box;
+	return ctx;
+}
+
+/* Its letter is the test's. */
+static void krc_test_close_talk(struct krc_talk *talk)
+{
+	kref_get(&talk->ref);
+	mutex_lock(&talk->control);
+	talk->offer = NULL;
+	krc_talk_close(talk, true);
+	krc_talk_leave(talk);
+}
+
+/*
+ * Connections that are offered are shown, in parts, and none that is being made or was closed; and
+ * nobody waits for a program that has locked one.
+ */
+static void krc_test_a_walk_of_connections(struct kunit *test)
+{
+	struct krc_mailbox *box = kunit_kzalloc(test, sizeof(*box), GFP_KERNEL);
+	struct krc_letter *letter = kunit_kzalloc(test, sizeof(*letter), GFP_KERNEL);
+	struct krc_test_walked walked = { .room = 2 };
+	struct krc_talk *talk[KRC_TEST_TALKS];
+	struct krc_queue_at at = {};
+	struct krc_context *ctx;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, box);
+	KUNIT_ASSERT_NOT_NULL(test, letter);
+	ctx = krc_test_open_box(test, box);
+	for (i = 0; i < KRC_TEST_TALKS; i++) {
+		talk[i] = krc_talk_make(box);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(talk[i]));
+		if (i)
+			krc_talk_offer(talk[i], letter);
+	}
+	krc_talk_walk(&at, NULL, krc_test_show_talk, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 2U);
+	KUNIT_EXPECT_EQ(test, walked.queue, talk[2]->id);
+	KUNIT_EXPECT_EQ(test, walked.context, ctx->id);
+	krc_test_close_talk(talk[3]);
+	walked.room = U32_MAX;
+	mutex_lock(&talk[4]->control);
+	krc_talk_walk(&at, NULL, krc_test_show_talk, &walked);
+	KUNIT_EXPECT_EQ(test, walked.nr, 3U);
+	KUNIT_EXPECT_EQ(test, walked.queue, talk[4]->id);
+	KUNIT_EXPECT_EQ(test, walked.disorder, 0U);
+	mutex_unlock(&talk[4]->control);
+	krc_talk_unmake(talk[0]);
+	krc_test_close_talk(talk[1]);
+	krc_test_close_talk(talk[2]);
+	krc_test_close_talk(talk[4]);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&box->talks));
+	ctx->mailbox = NULL;
+	krc_test_shut(ctx);
+}
+
 static void krc_test_contexts_are_counted(struct kunit *test)
 {
 	struct krc_context_stats before, stats;
@@ -233,6 +319,7 @@ static void krc_test_changes_are_passed_on(struct kunit *test)
 
 static struct kunit_case krc_context_cases[] = { KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
 						 KUNIT_CASE(krc_test_a_walk_is_of_one_user),
+						 KUNIT_CASE(krc_test_a_walk_of_connections),
 						 KUNIT_CASE(krc_test_contexts_are_counted),
 						 KUNIT_CASE(krc_test_changes_are_passed_on),
 						 {} };

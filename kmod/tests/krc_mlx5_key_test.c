@@ -100,7 +100,7 @@ static void krc_test_names_that_nobody_knows(struct kunit *test)
 
 	first = krc_test_key(test, hw, 7, 10, now_s);
 	krc_mlx5_key_rest(hw, first, true, now_s);
-	/* keys that no peer was told use no name up: who makes many does not bring one back */
+	/* keys that no peer was told use no name up: making many does not bring one back */
 	for (i = 0; i < 600; i++) {
 		mkey = krc_test_key(test, hw, 7, i, now_s);
 		KUNIT_EXPECT_EQ(test, mkey, first + 1);
@@ -199,7 +199,7 @@ static struct krc_hw *krc_test_hw_large(struct kunit *test, u32 log_klms)
 	KUNIT_ASSERT_NOT_NULL(test, hw->mdev);
 	hw->mdev->caps.hca[MLX5_CAP_GENERAL] = cap;
 	MLX5_SET(cmd_hca_cap, cap->cur, log_max_klm_list_size, log_klms);
-	krc_turns_init(&hw->key_turns, 1);
+	krc_turns_init(&hw->key_turns, 1, system_unbound_wq);
 	hw->key_pages_max = 2;
 	return hw;
 }

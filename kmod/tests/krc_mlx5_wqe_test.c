@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: addresses in requests of mlx5 as they are written: what initiators to the same target
- * differ in, and route headers of InfiniBand. Without a device.
+ * differ in, route headers of InfiniBand, and a port's partition. Without a device.
  * Locking: none; a test runs alone.
  */
 #include <kunit/test.h>
@@ -133,11 +133,63 @@ static void krc_test_the_path_has_the_ports_settings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, MLX5_GET(ads, path, dscp), 0U);
 }
 
+/* As ib_core's struct ib_pkey_cache, which is in no header. */
+struct krc_test_pkeys {
+	int table_len;
+	u16 table[];
+};
+
+/* A table of partitions in place of ib_core's. */
+static void krc_test_partitions(struct kunit *test, struct ib_device *ibdev, const u16 *pkeys,
+				u32 nr)
+{
+	struct krc_test_pkeys *cache =
+		kunit_kzalloc(test, struct_size(cache, table, nr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cache);
+	cache->table_len = nr;
+	memcpy(cache->table, pkeys, nr * sizeof(*pkeys));
+	ibdev->port_data[1].cache.pkey = (struct ib_pkey_cache *)cache;
+}
+
+/* An administrator moves the partition in the port's table, and takes it out. */
+static void krc_test_a_partition_that_moves(struct kunit *test)
+{
+	static const u16 first[] = { 0xffff, 0x8001 }, moved[] = { 0xffff, 0x8007, 0x8001 },
+			 gone[] = { 0xffff };
+	struct krc_hw_fabric fabric = { .pkey = 0x8001 };
+	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	ibdev->phys_port_cnt = 1;
+	rwlock_init(&ibdev->cache_lock);
+	ibdev->port_data = kunit_kcalloc(test, 2, sizeof(*ibdev->port_data), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev->port_data);
+	hw->ibdev = ibdev;
+	krc_test_partitions(test, ibdev, first, ARRAY_SIZE(first));
+	KUNIT_EXPECT_EQ(test, krc_mlx5_port_setup(hw, 1, &fabric), 0);
+	KUNIT_EXPECT_EQ(test, hw->ports[1].pkey_index, 1);
+	KUNIT_EXPECT_TRUE(test, krc_mlx5_port_settled(hw, 1));
+	krc_test_partitions(test, ibdev, moved, ARRAY_SIZE(moved));
+	KUNIT_EXPECT_FALSE(test, krc_mlx5_port_settled(hw, 1));
+	KUNIT_EXPECT_EQ(test, krc_mlx5_port_setup(hw, 1, &fabric), 0);
+	KUNIT_EXPECT_EQ(test, hw->ports[1].pkey_index, 2);
+	KUNIT_EXPECT_TRUE(test, krc_mlx5_port_settled(hw, 1));
+	krc_test_partitions(test, ibdev, gone, ARRAY_SIZE(gone));
+	KUNIT_EXPECT_FALSE(test, krc_mlx5_port_settled(hw, 1));
+	KUNIT_EXPECT_EQ(test, krc_mlx5_port_setup(hw, 1, &fabric), -ENOENT);
+	hw->roce = true; /* there are no partitions */
+	KUNIT_EXPECT_TRUE(test, krc_mlx5_port_settled(hw, 1));
+}
+
 static struct kunit_case krc_mlx5_wqe_cases[] = {
 	KUNIT_CASE(krc_test_initiators_have_ports_of_their_own),
 	KUNIT_CASE(krc_test_an_address_of_infiniband_stays),
 	KUNIT_CASE(krc_test_the_route_header_of_infiniband),
 	KUNIT_CASE(krc_test_the_path_has_the_ports_settings),
+	KUNIT_CASE(krc_test_a_partition_that_moves),
 	{}
 };
 

@@ -8,6 +8,7 @@
  * init, when no program has a context yet.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/scatterlist.h>
 #include <linux/sched/mm.h>
@@ -56,6 +57,16 @@ static void krc_test_entry_is_the_vector(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&entry, KRC_VECTOR_TOKEN), KRP_MRDIR_TORN);
 }
 
+/* @nr regions, which are too large for a stack; they go with the test. */
+static struct krc_mr *krc_test_regions(struct kunit *test, u32 nr)
+{
+	struct krc_mr *mr = kunit_kcalloc(test, nr, sizeof(*mr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	krc_test_region(mr);
+	return mr;
+}
+
 /* A directory of @slots slots without hardware; goes with the test. */
 static struct krc_mrdir *krc_test_dir(struct kunit *test, u32 slots)
 {
@@ -79,39 +90,38 @@ static void krc_test_slot_is_used_again_with_a_new_token(struct kunit *test)
 {
 	struct krc_mrdir *dir = krc_test_dir(test, 2);
 	struct krc_user *user = krc_user_get_current();
-	struct krc_mr a, b, c;
+	struct krc_mr *a = krc_test_regions(test, 3), *b = a + 1, *c = a + 2;
 	u64 old;
 
 	KUNIT_ASSERT_NOT_NULL(test, user);
-	krc_test_region(&a);
-	a.charge.user = user;
-	b = a;
-	c = a;
-	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, &a), 0);
-	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, &b), 0);
-	KUNIT_EXPECT_EQ(test, krc_mrdir_publish(dir, &c), -ENOSPC);
-	KUNIT_EXPECT_FALSE(test, c.published);
-	KUNIT_EXPECT_TRUE(test, krp_mrdir_token_valid(a.token));
-	KUNIT_EXPECT_EQ(test, krp_mrdir_slot(a.token), 0U);
-	KUNIT_EXPECT_EQ(test, krp_mrdir_slot(b.token), 1U);
-	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], a.token), KRP_MRDIR_HIT);
-	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[1], b.token), KRP_MRDIR_HIT);
+	a->charge.user = user;
+	*b = *a;
+	*c = *a;
+	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, a), 0);
+	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, b), 0);
+	KUNIT_EXPECT_EQ(test, krc_mrdir_publish(dir, c), -ENOSPC);
+	KUNIT_EXPECT_FALSE(test, c->published);
+	KUNIT_EXPECT_TRUE(test, krp_mrdir_token_valid(a->token));
+	KUNIT_EXPECT_EQ(test, krp_mrdir_slot(a->token), 0U);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_slot(b->token), 1U);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], a->token), KRP_MRDIR_HIT);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[1], b->token), KRP_MRDIR_HIT);
 
-	old = a.token;
-	krc_mrdir_unpublish(dir, &a);
+	old = a->token;
+	krc_mrdir_unpublish(dir, a);
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], old), KRP_MRDIR_NONE);
 	KUNIT_EXPECT_TRUE(test,
-			  time_after(a.until, jiffies + msecs_to_jiffies(KRP_MRDIR_LEASE_MS)));
-	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, &c), 0);
-	KUNIT_EXPECT_EQ(test, krp_mrdir_slot(c.token), 0U);
-	KUNIT_EXPECT_NE(test, c.token, old);
+			  time_after(a->until, jiffies + msecs_to_jiffies(KRP_MRDIR_LEASE_MS)));
+	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, c), 0);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_slot(c->token), 0U);
+	KUNIT_EXPECT_NE(test, c->token, old);
 	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], old), KRP_MRDIR_NONE);
-	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], c.token), KRP_MRDIR_HIT);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], c->token), KRP_MRDIR_HIT);
 
 	/* what the last of the two has not given back by itself goes with the region */
-	krc_mrdir_unpublish(dir, &c);
+	krc_mrdir_unpublish(dir, c);
 	KUNIT_EXPECT_EQ(test, dir->used_nr, 1U);
-	krc_uncharge(&b.slot);
+	krc_uncharge(&b->slot);
 	krc_user_put(user);
 }
 
@@ -133,30 +143,30 @@ static void krc_test_a_retired_directory_keeps_leases(struct kunit *test)
 	unsigned long lease = msecs_to_jiffies(KRP_MRDIR_LEASE_MS);
 	struct krc_mrdir *dir = krc_test_dir(test, 2);
 	struct krc_user *user = krc_user_get_current();
-	struct krc_mr known, closed, late;
+	struct krc_mr *known = krc_test_regions(test, 3), *closed = known + 1;
+	struct krc_mr *late = known + 2;
 	unsigned long until;
 
 	KUNIT_ASSERT_NOT_NULL(test, user);
-	krc_test_region(&known);
-	known.charge.user = user;
-	closed = known;
-	closed.token = 0;
-	late = known;
-	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, &known), 0);
-	list_add_tail(&known.list, &dir->regions);
-	list_add_tail(&closed.list, &dir->regions);
+	known->charge.user = user;
+	*closed = *known;
+	closed->token = 0;
+	*late = *known;
+	KUNIT_ASSERT_EQ(test, krc_mrdir_publish(dir, known), 0);
+	list_add_tail(&known->list, &dir->regions);
+	list_add_tail(&closed->list, &dir->regions);
 
 	krc_mrdir_retire(dir);
-	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], known.token), KRP_MRDIR_NONE);
-	KUNIT_EXPECT_GT(test, krc_mr_left(&known), lease);
-	KUNIT_EXPECT_EQ(test, krc_mr_left(&closed), 0UL);
-	KUNIT_EXPECT_EQ(test, krc_mrdir_publish(dir, &late), -ENODEV);
-	KUNIT_EXPECT_FALSE(test, late.published);
+	KUNIT_EXPECT_EQ(test, krp_mrdir_check(&dir->entries[0], known->token), KRP_MRDIR_NONE);
+	KUNIT_EXPECT_GT(test, krc_mr_left(known), lease);
+	KUNIT_EXPECT_EQ(test, krc_mr_left(closed), 0UL);
+	KUNIT_EXPECT_EQ(test, krc_mrdir_publish(dir, late), -ENODEV);
+	KUNIT_EXPECT_FALSE(test, late->published);
 
 	/* its program takes it back meanwhile: that is not what ends the lease */
-	until = known.until;
-	krc_mrdir_unpublish(dir, &known);
-	KUNIT_EXPECT_EQ(test, known.until, until);
+	until = known->until;
+	krc_mrdir_unpublish(dir, known);
+	KUNIT_EXPECT_EQ(test, known->until, until);
 	krc_user_put(user);
 }
 
@@ -191,26 +201,91 @@ static struct krc_mr *krc_test_dying(struct kunit *test, struct krc_mrdir *dir, 
 	return mr;
 }
 
+/* Have a directory reap. */
+static void krc_test_reaper(struct kunit *test, struct krc_mrdir *dir,
+			    const struct krc_provider_ops *ops)
+{
+	kref_init(&dir->ref);
+	kref_init(&dir->rail->ref);
+	dir->rail->ops = ops;
+	init_waitqueue_head(&dir->gone);
+	dir->wq = alloc_workqueue("krc_mr_test", WQ_UNBOUND, 1 + KRC_MRDIR_RELEASES);
+	KUNIT_ASSERT_NOT_NULL(test, dir->wq);
+	krc_turns_init(&dir->releases, KRC_MRDIR_RELEASES, dir->wq);
+	INIT_DELAYED_WORK(&dir->reap, krc_mr_reap);
+}
+
+#define KRC_TEST_WAIT_MS 20000
+
+/* Wait until so many regions are being released, and what has been is freed. */
+static void krc_test_releasing(struct kunit *test, struct krc_mrdir *dir, u32 nr)
+{
+	unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS);
+
+	while (READ_ONCE(dir->releasing) != nr && time_before(jiffies, limit))
+		usleep_range(100, 200);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(dir->releasing), nr);
+}
+
 #define KRC_TEST_DYING 4096
 
-/* One look at those that were taken back lets go all that nobody uses, wherever they are. */
+/**
+ * struct krc_test_reaped - What a device sees when keys of dying regions are destroyed.
+ * @dir: their directory.
+ * @keys: keys destroyed so far.
+ * @left: regions that were still in the list at the first of them.
+ */
+static struct krc_test_reaped {
+	struct krc_mrdir *dir;
+	atomic_t keys;
+	u32 left;
+} krc_test_reaped;
+
+static u32 krc_test_count_dying(struct krc_mrdir *dir)
+{
+	const struct krc_mr *mr;
+	u32 nr = 0;
+
+	mutex_lock(&dir->lock);
+	list_for_each_entry(mr, &dir->dying, list)
+		nr++;
+	mutex_unlock(&dir->lock);
+	return nr;
+}
+
+static bool krc_test_key_reaped(struct krc_hw *hw, const struct krc_hw_key *key)
+{
+	struct krc_test_reaped *r = &krc_test_reaped;
+
+	if (atomic_inc_return(&r->keys) == 1)
+		r->left = krc_test_count_dying(r->dir);
+	return true;
+}
+
+/*
+ * One look at those that were taken back lets go all that nobody uses, wherever they are: the
+ * list has been walked to its end before the first is released, which others do not wait for.
+ */
 static void krc_test_dying_regions_are_one_pass(struct kunit *test)
 {
 	struct krc_mrdir *dir = krc_test_dir(test, 1);
+	struct krc_provider_ops ops = krc_fake_ops;
 	struct krc_mr *mr, *next;
-	u32 i, left = 0;
+	u32 i, left;
 
-	kref_init(&dir->ref);
-	kref_init(&dir->rail->ref);
-	dir->rail->ops = &krc_fake_ops;
-	init_waitqueue_head(&dir->gone);
-	dir->wq = system_wq;
-	INIT_DELAYED_WORK(&dir->reap, krc_mr_reap);
+	ops.key_destroy = krc_test_key_reaped;
+	krc_test_reaped.dir = dir;
+	krc_test_reaped.left = 0;
+	atomic_set(&krc_test_reaped.keys, 0);
+	krc_test_reaper(test, dir, &ops);
 	for (i = 0; i < KRC_TEST_DYING; i++)
 		krc_test_dying(test, dir, i % 2);
 	krc_mr_reap(&dir->reap.work);
-	list_for_each_entry(mr, &dir->dying, list)
-		left++;
+	krc_test_releasing(test, dir, 0);
+	flush_workqueue(dir->wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&krc_test_reaped.keys), KRC_TEST_DYING / 2);
+	KUNIT_EXPECT_EQ(test, krc_test_reaped.left, KRC_TEST_DYING / 2U);
+	left = krc_test_count_dying(dir);
 	KUNIT_EXPECT_EQ(test, left, KRC_TEST_DYING / 2U);
 	KUNIT_EXPECT_EQ(test, kref_read(&dir->ref), left + 1);
 	KUNIT_EXPECT_EQ(test, dir->releasing, 0U);
@@ -220,10 +295,55 @@ static void krc_test_dying_regions_are_one_pass(struct kunit *test)
 	list_for_each_entry_safe(mr, next, &dir->dying, list)
 		krc_mr_put(mr, 1);
 	krc_mr_reap(&dir->reap.work);
+	krc_test_releasing(test, dir, 0);
+	destroy_workqueue(dir->wq);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dir->dying));
 	KUNIT_EXPECT_EQ(test, kref_read(&dir->ref), 1U);
 	KUNIT_EXPECT_EQ(test, kref_read(&dir->rail->ref), 1U);
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&dir->reap));
+}
+
+#define KRC_TEST_MANY 8 /* regions of a payer, more than are released at once */
+
+static DECLARE_COMPLETION(krc_test_firmware);
+
+/* The device takes long for each of the keys that say so. */
+static bool krc_test_key_slow(struct krc_hw *hw, const struct krc_hw_key *key)
+{
+	if (key->lkey)
+		wait_for_completion(&krc_test_firmware);
+	return true;
+}
+
+/* What a payer has released delays another one by the releases under way, of which it has not all. */
+static void krc_test_releases_are_shared_by_payers(struct kunit *test)
+{
+	struct krc_provider_ops ops = krc_fake_ops;
+	struct krc_mrdir *dir = krc_test_dir(test, 1);
+	static const u8 payers[2];
+	struct krc_mr *mr;
+	u32 i;
+
+	ops.key_destroy = krc_test_key_slow;
+	reinit_completion(&krc_test_firmware);
+	krc_test_reaper(test, dir, &ops);
+	for (i = 0; i < KRC_TEST_MANY; i++) {
+		mr = krc_test_dying(test, dir, false);
+		mr->key.lkey = 1;
+		mr->key.payer = &payers[0];
+	}
+	krc_test_dying(test, dir, false)->key.payer = &payers[1];
+	queue_delayed_work(dir->wq, &dir->reap, 0);
+	flush_delayed_work(&dir->reap);
+	krc_test_releasing(test, dir, KRC_TEST_MANY);
+	KUNIT_EXPECT_EQ(test, dir->releases.free, 1U);
+	KUNIT_EXPECT_EQ(test, dir->releases.line.waiting, KRC_TEST_MANY - KRC_MRDIR_RELEASES + 1U);
+	complete_all(&krc_test_firmware);
+	krc_test_releasing(test, dir, 0);
+	destroy_workqueue(dir->wq);
+	KUNIT_EXPECT_EQ(test, dir->releases.free, KRC_MRDIR_RELEASES + 0U);
+	KUNIT_EXPECT_EQ(test, kref_read(&dir->ref), 1U);
+	KUNIT_EXPECT_EQ(test, kref_read(&dir->rail->ref), 1U);
 }
 
 static int krc_test_key_error;
@@ -598,6 +718,7 @@ static struct kunit_case krc_mr_cases[] = { KUNIT_CASE(krc_test_entry_is_the_vec
 					    KUNIT_CASE(krc_test_closed_region_has_no_lease),
 					    KUNIT_CASE(krc_test_a_retired_directory_keeps_leases),
 					    KUNIT_CASE(krc_test_dying_regions_are_one_pass),
+					    KUNIT_CASE(krc_test_releases_are_shared_by_payers),
 					    KUNIT_CASE(krc_test_registrations_that_fail),
 					    KUNIT_CASE(krc_test_local_check),
 					    KUNIT_CASE(krc_test_hopeless_references),

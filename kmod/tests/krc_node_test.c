@@ -75,6 +75,33 @@ static void krc_test_changes_are_gathered(struct kunit *test)
 	flush_delayed_work(&krc_devices_changed);
 }
 
+static void krc_node_test_no_refresh(struct work_struct *work)
+{
+}
+
+/* What a port's record or its objects are made of has changed: there is a refresh. */
+static void krc_test_events_of_a_device(struct kunit *test)
+{
+	static const struct {
+		enum ib_event_type type;
+		bool refreshes;
+	} events[] = { { IB_EVENT_PORT_ACTIVE, true }, { IB_EVENT_PORT_ERR, true },
+		       { IB_EVENT_GID_CHANGE, true },  { IB_EVENT_LID_CHANGE, true },
+		       { IB_EVENT_PKEY_CHANGE, true }, { IB_EVENT_SM_CHANGE, false } };
+	struct krc_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	INIT_DELAYED_WORK(&dev->changed, krc_node_test_no_refresh);
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		struct ib_event event = { .event = events[i].type, .element.port_num = 1 };
+
+		krc_dev_on_event(&dev->events, &event);
+		KUNIT_EXPECT_EQ(test, delayed_work_pending(&dev->changed), events[i].refreshes);
+		cancel_delayed_work_sync(&dev->changed);
+	}
+}
+
 /* Which entry of a table a port gets that has entry @own; -1: none. */
 static int krc_node_test_pick(const u32 *ranks, int nr, int own)
 {
@@ -103,6 +130,7 @@ static struct kunit_case krc_node_cases[] = { KUNIT_CASE(
 						      krc_test_a_port_keeps_its_gid_among_equals),
 					      KUNIT_CASE(krc_test_mtus_of_other_namespaces),
 					      KUNIT_CASE(krc_test_changes_are_gathered),
+					      KUNIT_CASE(krc_test_events_of_a_device),
 					      {} };
 
 static struct kunit_suite krc_node_suite = {

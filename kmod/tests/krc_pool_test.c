@@ -289,7 +289,7 @@ static void krc_test_a_burst_is_spread(struct kunit *test)
 	/* what is outstanding keeps its place, and its order */
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[2]->flow), first);
-	/* and who asks the same silent peer joins who waits for it */
+	/* and a flow to the same silent peer joins the one that waits for it */
 	t->flow[0]->address = t->flow[1]->address;
 	KUNIT_EXPECT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
 	KUNIT_EXPECT_EQ(test, krc_flow_index(&t->flow[0]->flow), second);

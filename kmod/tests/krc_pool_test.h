@@ -16,11 +16,11 @@
 #include "node/port.h"
 #include "pool/silence.h"
 #include "fake_provider.h"
+#include "krc_test_wait.h"
 #include "krp_ioctl.h"
 
 #define KRC_TEST_DEPTH 16
 #define KRC_TEST_REQS 256
-#define KRC_TEST_WAIT_MS 5000
 
 /**
  * struct krc_test_req - A request that counts its completions.
@@ -290,15 +290,6 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 		flow->submitted += count;
 	return err;
 }
-
-/* Wait until a condition holds. */
-#define krc_test_wait(test, cond) \
-	do { \
-		unsigned long limit = jiffies + msecs_to_jiffies(KRC_TEST_WAIT_MS); \
-		while (!(cond) && time_before(jiffies, limit)) \
-			usleep_range(100, 200); \
-		KUNIT_EXPECT_TRUE(test, cond); \
-	} while (0)
 
 /**
  * krc_test_finish() - Let the NIC carry out everything until a flow has so many completions, and

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: the completion ring against a program that behaves and one that does not, and
- * the states of a queue; what a task that waits for its completions is told, and how many may; what a cached record
- * in doubt is worth. Without a device.
+ * the states of a queue; what a task that waits for its completions is told, how many may, and
+ * what calls say if too many do; what a cached record in doubt is worth. Without a device.
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
 #include <linux/string.h>
 
 #include "node/port.h"
+#include "peer/lookup.h"
+#include "peer/peer.h"
 #include "pool/silence.h"
+#include "krp_msg.h"
+#include "user/after.h"
+#include "user/chardev.h"
 #include "user/lookup.h"
-#include "user/peer.h"
 #include "user/post.h"
 #include "user/queue.h"
 #include "user/service.h"
+#include "user/talk.h"
 #include "user/wait.h"
+#include "user/watch.h"
 
 static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
 {
@@ -184,6 +190,7 @@ static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
 	kref_init(&q->mr.ref);
 	krc_mr_get(&q->mr);
 	spin_lock_init(&q->queue.lock);
+	INIT_LIST_HEAD(&q->queue.afters);
 	q->queue.ctx = &q->ctx;
 	q->queue.peer = &q->peer;
 	q->queue.depth = 1;
@@ -216,13 +223,30 @@ static int krc_test_wake(wait_queue_entry_t *entry, unsigned int mode, int flags
 	return 0;
 }
 
+static void krc_test_queue_end(struct krc_test_queue *q)
+{
+	krc_ring_destroy(&q->ctx.ring);
+	krc_standing_put(q->peer.standing);
+	krc_user_put(q->ctx.user);
+}
+
+/* The one request of a queue completes. */
+static void krc_test_queue_complete(struct krc_test_queue *q)
+{
+	LIST_HEAD(reqs);
+
+	list_add_tail(&q->queue.reqs[0].req.list, &reqs);
+	local_bh_disable();
+	krc_queue_done(&q->queue.flow, &reqs, 1);
+	local_bh_enable();
+}
+
 /* A task that waits for what it posted is not let go before all of it is in the ring. */
 static void krc_test_told_is_in_the_ring(struct kunit *test)
 {
 	struct krc_test_queue *q = krc_test_queue_new(test);
 	struct krc_test_woken woken = { .q = q };
 	struct krc_posted posted = { .queue = &q->queue, .until = 1 };
-	LIST_HEAD(reqs);
 
 	init_waitqueue_func_entry(&woken.entry, krc_test_wake);
 	add_wait_queue(&q->ctx.wait, &woken.entry);
@@ -231,19 +255,66 @@ static void krc_test_told_is_in_the_ring(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, krc_posted_told(&posted));
 	q->queue.completed = 0;
 
-	list_add_tail(&q->queue.reqs[0].req.list, &reqs);
-	local_bh_disable();
-	krc_queue_done(&q->queue.flow, &reqs, 1);
-	local_bh_enable();
+	krc_test_queue_complete(q);
 	KUNIT_EXPECT_EQ(test, woken.times, 1U);
 	KUNIT_EXPECT_EQ(test, woken.tail, 1U);
 	KUNIT_EXPECT_TRUE(test, woken.told);
 	KUNIT_EXPECT_EQ(test, krc_queue_completed(&q->queue), 1ULL);
 	KUNIT_EXPECT_EQ(test, q->ctx.ring.cqes[0].bytes, 8U);
 	remove_wait_queue(&q->ctx.wait, &woken.entry);
-	krc_ring_destroy(&q->ctx.ring);
-	krc_standing_put(q->peer.standing);
-	krc_user_put(q->ctx.user);
+	krc_test_queue_end(q);
+}
+
+/* A connection of which only a message waits. */
+struct krc_test_talk {
+	struct krc_talk talk;
+	u32 released;
+};
+
+static void krc_test_released(struct work_struct *work)
+{
+	struct krc_test_talk *t = container_of(work, struct krc_test_talk, talk.release);
+
+	t->released++;
+	krc_talk_put(&t->talk); /* never the last one */
+}
+
+/*
+ * Messages that wait for requests of a queue: the completion tells those whose requests are done,
+ * and says which of them are not to be sent; the others stay.
+ */
+static void krc_test_messages_wait_for_a_queue(struct kunit *test)
+{
+	/* until, krc_queue.failed when the waiting began, outcome */
+	static const int cases[][3] = { { 1, 0, 0 }, { 1, 7, -ECANCELED }, { 2, 0, -EINPROGRESS } };
+	struct krc_test_queue *q = krc_test_queue_new(test);
+	struct krc_after after[ARRAY_SIZE(cases)];
+	struct krc_test_talk *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	kref_init(&t->talk.ref);
+	INIT_WORK(&t->talk.release, krc_test_released);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		after[i] = (struct krc_after){
+			.queue = &q->queue,
+			.talk = &t->talk,
+			.until = cases[i][0],
+			.failed = cases[i][1],
+			.outcome = -EINPROGRESS,
+		};
+		list_add_tail(&after[i].list, &q->queue.afters);
+		q->queue.nr_afters++;
+	}
+	krc_test_queue_complete(q);
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ(test, krc_after_outcome(&after[i]), cases[i][2]);
+	KUNIT_EXPECT_EQ(test, q->queue.nr_afters, 1U);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&q->queue.afters));
+	flush_workqueue(krc_renew_wq);
+	KUNIT_EXPECT_GE(test, t->released, 1U);
+	KUNIT_EXPECT_EQ(test, kref_read(&t->talk.ref), 1U);
+	krc_test_queue_end(q);
 }
 
 /**
@@ -328,6 +399,97 @@ static void krc_test_sleepers_are_bounded(struct kunit *test)
 	krc_context_put(ctx);
 }
 
+/**
+ * struct krc_test_call - Calls of a task in a context that has a port but no device.
+ * @ctx: context, which follows changes, and has read those of before.
+ * @port: its port, which nobody may enter.
+ * @file: its file.
+ * @table: what it polls with.
+ * @asked: wait queues that poll(2) was put into.
+ */
+struct krc_test_call {
+	struct krc_context *ctx;
+	struct krc_port port;
+	struct file file;
+	poll_table table;
+	u32 asked;
+};
+
+static void krc_test_count_asked(struct file *file, wait_queue_head_t *head, poll_table *table)
+{
+	container_of(table, struct krc_test_call, table)->asked++;
+}
+
+static struct krc_test_call *krc_test_call_new(struct kunit *test)
+{
+	struct krc_test_call *call = kunit_kzalloc(test, sizeof(*call), GFP_KERNEL);
+	struct krp_event event;
+
+	KUNIT_ASSERT_NOT_NULL(test, call);
+	call->ctx = krc_context_open();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(call->ctx));
+	KUNIT_ASSERT_EQ(test, krc_rail_init(&call->port.rail, NULL), 0);
+	KUNIT_ASSERT_EQ(test, krc_ring_create(&call->ctx->ring, 16), 0);
+	call->ctx->port = &call->port;
+	krc_rail_kill(&call->port.rail);
+	call->file.private_data = call->ctx;
+	init_poll_funcptr(&call->table, krc_test_count_asked);
+	krc_changes_follow(&call->ctx->follower);
+	krc_context_follows(call->ctx, true);
+	KUNIT_EXPECT_EQ(test, krc_changes_take(&call->ctx->follower, &event, 1), 1U);
+	return call;
+}
+
+static void krc_test_call_end(struct krc_test_call *call)
+{
+	krc_watch_end(call->ctx);
+	call->ctx->port = NULL;
+	krc_context_put(call->ctx);
+	krc_rail_wait_idle(&call->port.rail);
+	krc_rail_fini(&call->port.rail);
+}
+
+/* What each call says: WAIT, read(2) that blocks and one that does not, poll(2) that waits or not. */
+static void krc_test_calls(struct kunit *test, struct krc_test_call *call, int wait, int read,
+			   __poll_t poll)
+{
+	struct krp_wait arg = { .timeout_ms = 1 };
+	size_t bytes = sizeof(struct krp_event);
+
+	KUNIT_EXPECT_EQ(test, krc_ioc_wait(call->ctx, &arg), wait);
+	if (read)
+		KUNIT_EXPECT_EQ(test, krc_watch_read(call->ctx, NULL, bytes, false), read);
+	KUNIT_EXPECT_EQ(test, krc_watch_read(call->ctx, NULL, bytes, true), -EAGAIN);
+	call->asked = 0;
+	KUNIT_EXPECT_EQ(test, (u32)krc_chardev_poll(&call->file, &call->table), (u32)poll);
+	KUNIT_EXPECT_EQ(test, call->asked, poll ? 0U : 2U); /* for completions and changes */
+	KUNIT_EXPECT_EQ(test, (u32)krc_chardev_poll(&call->file, NULL), 0U);
+}
+
+/* With 256 sleepers a call says so and does not sleep; with one fewer it may. */
+static void krc_test_calls_beside_many_sleepers(struct kunit *test)
+{
+	struct krc_test_sleepers *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct krc_test_call *call = krc_test_call_new(test);
+	wait_queue_head_t *full;
+	u32 i, n;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	for (n = 0; n < 2; n++) {
+		full = n ? &call->ctx->changed : &call->ctx->wait;
+		for (i = 0; i < KRP_SLEEPERS_MAX; i++) {
+			init_waitqueue_func_entry(&s->sleeper[i].entry, krc_test_count_woken);
+			add_wait_queue(full, &s->sleeper[i].entry);
+		}
+		krc_test_calls(test, call, n ? -ETIMEDOUT : -EBUSY, n ? -EBUSY : 0, EPOLLERR);
+		remove_wait_queue(full, &s->sleeper[0].entry);
+		krc_test_calls(test, call, -ETIMEDOUT, 0, 0);
+		for (i = 1; i < KRP_SLEEPERS_MAX; i++)
+			remove_wait_queue(full, &s->sleeper[i].entry);
+	}
+	krc_test_call_end(call);
+}
+
 /* CONNECT on a port that is dying: a queue stays as it was, and none is made. */
 static void krc_test_connect_on_a_dying_port(struct kunit *test)
 {
@@ -410,8 +572,10 @@ static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
 					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
 					       KUNIT_CASE(krc_test_a_record_in_doubt),
 					       KUNIT_CASE(krc_test_told_is_in_the_ring),
+					       KUNIT_CASE(krc_test_messages_wait_for_a_queue),
 					       KUNIT_CASE(krc_test_many_sleepers),
 					       KUNIT_CASE(krc_test_sleepers_are_bounded),
+					       KUNIT_CASE(krc_test_calls_beside_many_sleepers),
 					       KUNIT_CASE(krc_test_connect_on_a_dying_port),
 					       KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
 					       {} };

@@ -11,8 +11,9 @@
 #include <linux/sched/signal.h>
 
 #include "node/port.h"
+#include "peer/service.h"
 #include "user/context.h"
-#include "user/service_priv.h"
+#include "user/service.h"
 
 #define KRC_TEST_NUMBER 300
 #define KRC_TEST_UID 54321 /* no other test publishes as this user */
@@ -129,7 +130,8 @@ static int krc_test_with_signal(struct krc_test_publisher *p,
 static struct krc_service *krc_test_published(struct kunit *test)
 {
 	struct krc_test_publisher *p = test->priv;
-	struct krc_service *service = krc_service_begin(&p->ctx, KRC_TEST_NUMBER);
+	struct krc_service *service =
+		krc_service_begin(&p->port, &p->ctx, p->ctx.user, KRC_TEST_NUMBER);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(service));
 	service->value = (struct krp_value){ .kind = KRP_KIND_RAW, .len = 1, .raw = { 1 } };

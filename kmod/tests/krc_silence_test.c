@@ -5,7 +5,8 @@
  * that peers come and go without it.
  */
 #include "mem/remote.h"
-#include "user/peer.h"
+#include "meta/cache.h"
+#include "peer/peer.h"
 #include "pool/silence.h"
 #include "krc_pool_test.h"
 
@@ -177,7 +178,7 @@ static bool krc_test_freed(struct krc_read *read, int err, const void *bytes)
 	return false;
 }
 
-/* What asks a target is its owner's at its end: who asks next does not look at it. */
+/* What asks a target is its owner's at its end: the next one does not look at it. */
 static void krc_test_a_probe_that_is_freed(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -309,7 +310,7 @@ static void krc_test_who_was_silent_is_left_alone(struct kunit *test)
 	krc_standing_put(other->standing);
 }
 
-/* A READ that is flushed behind a neighbour's fault is not posted to who is silent by now. */
+/* A READ that is flushed behind a neighbour's fault is not posted to a target silent by now. */
 static void krc_test_no_second_stall_by_replay(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -442,6 +443,7 @@ static void krc_test_port(struct krc_test *t)
 {
 	KUNIT_ASSERT_EQ(t->test, krc_rail_init(&t->port.rail, NULL), 0);
 	t->port.pool = t->pool;
+	t->port.cache = krc_node_cache();
 }
 
 static void krc_test_port_end(struct krc_test *t)
@@ -509,7 +511,7 @@ static void krc_test_fresh_does_not_multiply(struct kunit *test)
 	later = krc_test_peer(t, 1, 77, true);
 	KUNIT_EXPECT_PTR_NE(test, later, first);
 	KUNIT_EXPECT_PTR_EQ(test, later->standing, first->standing);
-	/* the old one is out of the way of who looks something up */
+	/* the old one is out of the way of look-ups */
 	KUNIT_EXPECT_TRUE(test, hlist_unhashed(&first->node));
 	for (i = 0; i < 65; i++)
 		krc_peer_put(first);
@@ -538,6 +540,41 @@ static void krc_test_an_address_is_asked_for_anew(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, next, peer);
 	KUNIT_EXPECT_NE(test, memcmp(&next->address, &peer->address, sizeof(peer->address)), 0);
 	KUNIT_EXPECT_EQ(test, (int)krc_standing_now(next->standing), KRC_STANDING_NEW);
+	krc_peer_put(peer);
+	krc_peer_put(next);
+	krc_test_port_end(t);
+}
+
+/*
+ * One fault fails many requests to a peer: what the node remembers of it is invalidated once. The
+ * cache remembers few invalidations, so look-ups of others would not be cached any more.
+ */
+static void krc_test_a_fault_of_many_forgets_once(struct kunit *test)
+{
+	struct krp_key other = { .gid = { 0xfe, 0x80, 2 }, .service = cpu_to_le16(9) };
+	struct krp_value value = { .kind = KRP_KIND_RAW, .generation = cpu_to_le64(1) };
+	struct krc_cache *cache = krc_node_cache();
+	u64 epoch = krc_cache_epoch(cache);
+	struct krc_test *t = test->priv;
+	struct krc_peer *peer, *next;
+	u32 i;
+
+	krc_test_port(t);
+	peer = krc_test_peer(t, 1, 77, false);
+	for (i = 0; i < KRC_TEST_REQS; i++)
+		krc_peer_suspect(peer, i % 2 ? KRC_FAULT_TARGET : KRC_FAULT_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, krc_cache_epoch(cache), epoch + 1);
+	/* that of another peer had begun before */
+	KUNIT_EXPECT_EQ(test, krc_cache_put(cache, &other, &value, epoch), 0);
+	krc_cache_forget(cache, &other, 1);
+	/* who comes again and finds it silent again says so, once more */
+	next = krc_test_peer(t, 1, 77, false);
+	KUNIT_EXPECT_PTR_NE(test, next, peer);
+	epoch = krc_cache_epoch(cache);
+	krc_peer_suspect(peer, KRC_FAULT_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, krc_cache_epoch(cache), epoch);
+	krc_peer_suspect(next, KRC_FAULT_TIMEOUT, 0);
+	KUNIT_EXPECT_EQ(test, krc_cache_epoch(cache), epoch + 1);
 	krc_peer_put(peer);
 	krc_peer_put(next);
 	krc_test_port_end(t);
@@ -670,6 +707,7 @@ static void krc_test_a_refusal_is_of_one_reference(struct kunit *test)
 				       &grant, NULL),
 			0);
 	KUNIT_EXPECT_EQ(test, grant.rkey, (u32)token[1]);
+	KUNIT_EXPECT_EQ(test, grant.stay, msecs_to_jiffies(KRP_MRDIR_MARGIN_MS_MIN / 2));
 	KUNIT_EXPECT_EQ(test,
 			krc_remote_get(peer->remote, token[0], 4096, 8, KRP_ACCESS_REMOTE_READ,
 				       &grant, NULL),
@@ -792,6 +830,7 @@ static struct kunit_case krc_silence_cases[] = {
 	KUNIT_CASE(krc_test_silence_outlives_peers),
 	KUNIT_CASE(krc_test_fresh_does_not_multiply),
 	KUNIT_CASE(krc_test_an_address_is_asked_for_anew),
+	KUNIT_CASE(krc_test_a_fault_of_many_forgets_once),
 	KUNIT_CASE(krc_test_waiters_share_a_read),
 	KUNIT_CASE(krc_test_an_entry_waits_in_the_shortest_line),
 	KUNIT_CASE(krc_test_many_regions_are_found),

@@ -16,6 +16,8 @@
 #include "user/lookup.h"
 #include "user/post.h"
 #include "user/queue.h"
+#include "user/recv.h"
+#include "user/send.h"
 #include "user/service.h"
 #include "user/wait.h"
 #include "user/watch.h"
@@ -36,7 +38,42 @@ union krc_ioc_arg {
 	struct krp_record_lookup lookup;
 	struct krp_record_publish publish;
 	struct krp_record_watch watch;
+	struct krp_inbox inbox;
+	struct krp_open open;
+	struct krp_accept accept;
+	struct krp_send send;
+	struct krp_recv recv;
+	struct krp_large large;
+	struct krp_cancel cancel;
+	struct krp_shut shut;
+	struct krp_conn_query conn_query;
 };
+
+static int krc_ioc_message(struct krc_context *ctx, unsigned int cmd, union krc_ioc_arg *arg)
+{
+	switch (cmd) {
+	case KRP_IOC_INBOX:
+		return krc_ioc_inbox(ctx, &arg->inbox);
+	case KRP_IOC_OPEN:
+		return krc_ioc_open(ctx, &arg->open);
+	case KRP_IOC_ACCEPT:
+		return krc_ioc_accept(ctx, &arg->accept);
+	case KRP_IOC_SEND:
+		return krc_ioc_send(ctx, &arg->send);
+	case KRP_IOC_RECV:
+		return krc_ioc_recv(ctx, &arg->recv);
+	case KRP_IOC_LARGE:
+		return krc_ioc_large(ctx, &arg->large);
+	case KRP_IOC_CANCEL:
+		return krc_ioc_cancel(ctx, &arg->cancel);
+	case KRP_IOC_SHUT:
+		return krc_ioc_shut(ctx, &arg->shut);
+	case KRP_IOC_CONN_QUERY:
+		return krc_ioc_conn_query(ctx, &arg->conn_query);
+	default:
+		return -ENOTTY;
+	}
+}
 
 static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc_arg *arg)
 {
@@ -70,7 +107,7 @@ static int krc_ioc_call(struct krc_context *ctx, unsigned int cmd, union krc_ioc
 	case KRP_IOC_WATCH:
 		return krc_ioc_watch(ctx, &arg->watch);
 	default:
-		return -ENOTTY;
+		return krc_ioc_message(ctx, cmd, arg);
 	}
 }
 
@@ -79,17 +116,21 @@ static void krc_ioc_undo(struct krc_context *ctx, unsigned int cmd, const union 
 {
 	struct krp_mr_dereg dereg = { .handle = arg->mr_reg.handle };
 	struct krp_queue_close close = { .queue = arg->queue_create.queue };
+	struct krp_shut shut = { .connection = arg->open.connection, .how = KRP_SHUT_ABORT };
 
+	if (cmd == KRP_IOC_OPEN)
+		krc_ioc_shut(ctx, &shut);
 	if (cmd == KRP_IOC_QUEUE_CREATE)
 		krc_ioc_queue_close(ctx, &close);
 	if (cmd == KRP_IOC_MR_REG)
 		krc_ioc_mr_dereg(ctx, &dereg);
 }
 
-/* Whether the structure is copied back: on success, and with a look-up that misses. */
+/* Whether the structure is copied back: on success, and with errors that it explains. */
 static bool krc_ioc_tells(unsigned int cmd, int err)
 {
-	return _IOC_DIR(cmd) & _IOC_READ && (!err || (cmd == KRP_IOC_LOOKUP && err == -ENOENT));
+	return _IOC_DIR(cmd) & _IOC_READ && (!err || (cmd == KRP_IOC_LOOKUP && err == -ENOENT) ||
+					     (cmd == KRP_IOC_RECV && err == -EMSGSIZE));
 }
 
 /* KRP_IOC_POST by a way of its own: the size is constant, so that copying it is cheap. */
@@ -151,7 +192,7 @@ static long krc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long
 	return krc_chardev_call(file->private_data, cmd, (void __user *)user);
 }
 
-static __poll_t krc_chardev_poll(struct file *file, poll_table *table)
+__poll_t krc_chardev_poll(struct file *file, poll_table *table)
 {
 	struct krc_context *ctx = file->private_data;
 	__poll_t mask = 0;
@@ -162,7 +203,8 @@ static __poll_t krc_chardev_poll(struct file *file, poll_table *table)
 	poll_wait(file, &ctx->wait, table);
 	if (!krc_context_port(ctx) || READ_ONCE(ctx->dead))
 		mask |= EPOLLERR;
-	if (krc_context_port(ctx) && krc_ring_pending(&ctx->ring))
+	if (krc_context_port(ctx) &&
+	    (krc_ring_pending(&ctx->ring) || krc_mailbox_pending(krc_mailbox_of(ctx))))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	return mask | krc_watch_poll(ctx, file, table);
 }

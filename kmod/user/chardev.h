@@ -5,6 +5,8 @@
 #ifndef KRC_CHARDEV_H
 #define KRC_CHARDEV_H
 
+#include <linux/poll.h>
+
 /**
  * krc_chardev_init() - Register /dev/krcore.
  *
@@ -19,5 +21,16 @@ int krc_chardev_init(void);
  * Context: module exit, may sleep; all files are closed.
  */
 void krc_chardev_exit(void);
+
+/**
+ * krc_chardev_poll() - poll(2) of /dev/krcore: file_operations.poll.
+ * @file: file of a context.
+ * @table: as poll_wait() takes it; the caller gets into it if it is to wait, unless too many do.
+ *
+ * Context: may sleep.
+ * Return: EPOLLIN: completions; EPOLLPRI: changes; EPOLLERR: no port, the port is gone, or
+ * KRP_SLEEPERS_MAX wait already and @table is to be waited with.
+ */
+__poll_t krc_chardev_poll(struct file *file, poll_table *table);
 
 #endif /* KRC_CHARDEV_H */

@@ -19,6 +19,7 @@
 #include "mem/region.h"
 #include "node/port.h"
 #include "user/context.h"
+#include "user/mailbox.h"
 #include "user/queue.h"
 #include "user/service.h"
 #include "user/show.h"
@@ -56,6 +57,7 @@ static void krc_context_free(struct kref *ref)
 
 	xa_erase(&krc_contexts, ctx->id);
 	this_cpu_dec(krc_counts.contexts);
+	krc_mailbox_free(ctx);
 	krc_ring_destroy(&ctx->ring);
 	if (ctx->port)
 		krc_port_put(ctx->port);
@@ -96,6 +98,7 @@ static void krc_context_release(struct work_struct *work)
 	unsigned long handle;
 	struct krc_mr *mr;
 
+	krc_mailbox_end(ctx);
 	krc_queue_close_all(ctx);
 	xa_for_each(&ctx->regions, handle, mr) {
 		xa_erase(&ctx->regions, handle);
@@ -300,7 +303,7 @@ int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg)
 
 	if (!port)
 		return -EBADFD;
-	if (arg->rsvd || arg->access & ~KRP_ACCESS_ALL)
+	if (arg->rsvd || arg->access & ~(KRP_ACCESS_ALL | KRP_ACCESS_MESSAGE))
 		return -EINVAL;
 	mr = krc_mr_reg(port->mrdir, ctx->user, arg);
 	if (IS_ERR(mr))
@@ -390,13 +393,38 @@ static struct krc_context *krc_context_next(unsigned long *id, xa_mark_t filter,
 	}
 }
 
-/*
- * Show some queues of a context, from at->queue on; out: the first that was not shown. Return: 0
- * if there are no more, 1 if there are, -1 if @fn wants none.
- */
-static int krc_queue_walk_some(struct krc_context *ctx, struct krc_queue_at *at,
-			       int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
+void krc_context_walk(struct krc_queue_at *at, const kuid_t *uid,
+		      int (*some)(struct krc_context *ctx, struct krc_queue_at *at, void *arg),
+		      void *arg)
 {
+	unsigned long begun = at->context;
+	struct krc_context *ctx;
+	int more = 0;
+
+	while ((ctx = krc_context_next(&at->context, XA_PRESENT, uid))) {
+		if (at->context != begun)
+			at->queue = 0;
+		do {
+			more = some(ctx, at, arg);
+			cond_resched();
+		} while (more > 0);
+		krc_context_put(ctx);
+		if (more < 0)
+			return;
+		begun = ++at->context;
+		at->queue = 0;
+	}
+}
+
+/* Argument of krc_queue_walk_some(): whom queues are shown to. */
+struct krc_queue_show {
+	int (*fn)(const struct krc_queue_info *info, void *arg);
+	void *arg;
+};
+
+static int krc_queue_walk_some(struct krc_context *ctx, struct krc_queue_at *at, void *arg)
+{
+	const struct krc_queue_show *show = arg;
 	struct krc_queue_info info;
 	struct krc_queue *queue;
 	unsigned long id;
@@ -410,7 +438,7 @@ static int krc_queue_walk_some(struct krc_context *ctx, struct krc_queue_at *at,
 		if (shown++ == KRC_WALK_QUEUES)
 			break;
 		krc_queue_describe(queue, &info);
-		ret = fn(&info, arg) ? -1 : 0;
+		ret = show->fn(&info, show->arg) ? -1 : 0;
 		if (ret)
 			break;
 	}
@@ -421,23 +449,9 @@ static int krc_queue_walk_some(struct krc_context *ctx, struct krc_queue_at *at,
 void krc_queue_walk(struct krc_queue_at *at, const kuid_t *uid,
 		    int (*fn)(const struct krc_queue_info *info, void *arg), void *arg)
 {
-	unsigned long begun = at->context;
-	struct krc_context *ctx;
-	int more = 0;
+	struct krc_queue_show show = { .fn = fn, .arg = arg };
 
-	while ((ctx = krc_context_next(&at->context, XA_PRESENT, uid))) {
-		if (at->context != begun)
-			at->queue = 0;
-		do {
-			more = krc_queue_walk_some(ctx, at, fn, arg);
-			cond_resched();
-		} while (more > 0);
-		krc_context_put(ctx);
-		if (more < 0)
-			return;
-		begun = ++at->context;
-		at->queue = 0;
-	}
+	krc_context_walk(at, uid, krc_queue_walk_some, &show);
 }
 
 void krc_context_follows(struct krc_context *ctx, bool on)

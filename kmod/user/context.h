@@ -20,8 +20,10 @@
 #include "pool/pool.h"
 #include "user/ring.h"
 
+struct krc_mailbox;
 struct krc_mr;
 struct krc_port;
+struct krc_queue_at;
 
 /**
  * struct krc_context - An open file.
@@ -43,6 +45,7 @@ struct krc_port;
  * @changed: tasks that wait for changed records.
  * @queues: struct krc_queue by number.
  * @regions: struct krc_mr by handle.
+ * @mailbox: messages; NULL before KRP_IOC_INBOX; set once, with release, under @lock.
  * @follower: position in the log of changed records, under @lock.
  * @release: work item that frees everything after the last close.
  */
@@ -65,6 +68,7 @@ struct krc_context {
 	wait_queue_head_t changed;
 	struct xarray queues;
 	struct xarray regions;
+	struct krc_mailbox *mailbox;
 	struct krc_follower follower;
 	struct work_struct release;
 };
@@ -100,7 +104,7 @@ struct krc_counts {
 
 DECLARE_PER_CPU(struct krc_counts, krc_counts);
 extern struct workqueue_struct *krc_context_wq; /* releases closed contexts and queues */
-extern struct workqueue_struct *krc_renew_wq; /* renews expired references to remote regions */
+extern struct workqueue_struct *krc_renew_wq; /* what waits for queues: see user/post.c and talk.h */
 
 /**
  * krc_context_open() - Make a context for the calling process, charged to its user.
@@ -128,6 +132,21 @@ void krc_context_close(struct krc_context *ctx);
  * Context: may sleep.
  */
 void krc_context_put(struct krc_context *ctx);
+
+/**
+ * krc_context_walk() - Walk over what all contexts have, in the order of their numbers.
+ * @at: in: where it begins; out: where the next walk goes on.
+ * @uid: only contexts of this user's processes; the locks of others are not taken. NULL: all.
+ * @some: called for a context: shows some of what it has, from at->queue on, and moves that to
+ *	the first that was not shown; 0: there are no more, 1: there are, -1: the walk ends there.
+ * @arg: for @some.
+ *
+ * Nobody waits for the whole of a walk: it breaks off between two calls of @some.
+ * Context: may sleep.
+ */
+void krc_context_walk(struct krc_queue_at *at, const kuid_t *uid,
+		      int (*some)(struct krc_context *ctx, struct krc_queue_at *at, void *arg),
+		      void *arg);
 
 /**
  * krc_context_follows() - Note whether krc_contexts_changed() is for a context.

@@ -19,8 +19,10 @@
 #include "mem/region.h"
 #include "mem/remote.h"
 #include "node/port.h"
+#include "peer/peer.h"
+#include "peer/request.h"
 #include "pool/silence.h"
-#include "user/peer.h"
+#include "user/after.h"
 #include "user/post.h"
 #include "user/queue.h"
 #include "user/wait.h"
@@ -29,31 +31,14 @@
 #define KRC_NEED_FAULT_IN 1 /* internal, positive: the program's pages have to be faulted in */
 #define KRC_PAGED_OUT_MAX 64 /* attempts to fault in the pages of one part of a call */
 
-static u32 krc_wr_access(u8 opcode)
-{
-	switch (opcode) {
-	case KRP_OP_READ:
-		return KRP_ACCESS_REMOTE_READ;
-	case KRP_OP_WRITE:
-		return KRP_ACCESS_REMOTE_WRITE;
-	default:
-		return KRP_ACCESS_REMOTE_ATOMIC;
-	}
-}
-
 /* Check what does not depend on memory regions. Return: 0, -EINVAL, -EOPNOTSUPP (no atomics). */
 static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 {
-	if (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD ||
-	    wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) ||
-	    !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)) || !wr->length || wr->length > KRP_LENGTH_MAX)
+	if (wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) ||
+	    !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)))
 		return -EINVAL;
-	if (wr->opcode == KRP_OP_READ || wr->opcode == KRP_OP_WRITE)
-		return 0;
-	if (wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64) ||
-	    wr->flags & KRP_WR_IDEMPOTENT)
-		return -EINVAL;
-	return port->rail.attr.atomics ? 0 : -EOPNOTSUPP;
+	return krc_request_check(wr->opcode, wr->length, wr->remote_addr,
+				 wr->flags & KRP_WR_IDEMPOTENT, port->rail.attr.atomics);
 }
 
 /*
@@ -76,7 +61,7 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 		wr->rkey = grant->rkey;
 		qr->req.leased = true;
 		qr->req.until = grant->until;
-		qr->req.stay = msecs_to_jiffies(grant->margin_ms / 2);
+		qr->req.stay = grant->stay;
 	}
 	if (err == -ETIMEDOUT) /* the peer is unresponsive and not to be asked for a while */
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
@@ -199,7 +184,7 @@ static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 		goto err_mr;
 	qr->user_data = wr->user_data;
 	qr->token = wr->remote_token;
-	qr->access = krc_wr_access(wr->opcode);
+	qr->access = krc_request_access(wr->opcode);
 	qr->error = 0;
 	qr->req.flow = &queue->flow;
 	qr->req.idempotent = wr->flags & KRP_WR_IDEMPOTENT;
@@ -238,12 +223,8 @@ static struct krc_queue_req *krc_queue_req_at(struct krc_queue *queue, u64 numbe
 /* The grant of the last call, unless something of the peer was forgotten since. */
 static struct krc_grant *krc_queue_grant(struct krc_queue *queue)
 {
-	u64 forgets = krc_remote_forgets(queue->peer->remote);
-
 	lockdep_assert_held(&queue->post);
-	if (queue->forgets != forgets)
-		queue->grant.token = 0;
-	queue->forgets = forgets;
+	krc_grant_refresh(&queue->grant, &queue->forgets, queue->peer->remote);
 	return &queue->grant;
 }
 
@@ -586,12 +567,12 @@ void krc_queue_renew_stop(struct krc_queue *queue)
 	queue->answer = 0;
 }
 
-/* A failed request puts its queue into ERROR; the first error is kept. */
+/* A failed request puts its queue into ERROR, before it is counted; the first error is kept. */
 static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
 {
 	this_cpu_inc(krc_counts.errors);
-	queue->failed++;
 	krc_queue_set_state(queue, KRP_QUEUE_ERROR, req->status);
+	WRITE_ONCE(queue->failed, queue->failed + 1);
 	krc_peer_suspect(queue->peer, req->fault,
 			 container_of(req, struct krc_queue_req, req)->token);
 }
@@ -652,5 +633,7 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 	krc_ring_end(&ctx->ring, n);
 	/* Pairs with krc_posted_told(): a task that sees it finds the entries in the ring. */
 	smp_store_release(&queue->told, queue->completed);
-	krc_wait_wake(ctx);
+	krc_wait_wake(ctx); /* with a full barrier, as krc_after_told() needs */
+	if (unlikely(!list_empty_careful(&queue->afters)))
+		krc_after_told(queue);
 }

@@ -11,8 +11,8 @@
 
 #include "base/trace.h"
 #include "node/port.h"
-#include "user/lookup.h"
-#include "user/peer.h"
+#include "peer/lookup.h"
+#include "peer/peer.h"
 #include "user/post.h"
 #include "user/queue.h"
 #include "user/show.h"
@@ -50,6 +50,7 @@ static void krc_queue_free(struct kref *ref)
 {
 	struct krc_queue *queue = container_of(ref, struct krc_queue, ref);
 
+	WARN_ON(!list_empty(&queue->afters));
 	krc_flow_release(&queue->flow);
 	krc_peer_put(queue->peer);
 	krc_uncharge(&queue->charge);
@@ -121,6 +122,7 @@ static struct krc_queue *krc_queue_alloc(struct krc_context *ctx, u32 depth)
 	mutex_init(&queue->control);
 	mutex_init(&queue->post);
 	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->afters);
 	krc_queue_renew_init(queue);
 	INIT_WORK(&queue->closer, krc_queue_closer);
 	return queue;
@@ -242,7 +244,8 @@ void krc_queue_fail_all(struct krc_context *ctx, int error)
 static int krc_queue_lookup(struct krc_context *ctx, const struct krp_key *key,
 			    struct krp_connect *arg, struct krp_value *ret_value)
 {
-	int ret = krc_lookup(ctx, key, arg->flags & KRP_CONNECT_FRESH, arg->timeout_ms, ret_value,
+	int ret = krc_lookup(ctx->port, krc_charge_payer(&ctx->charge), key,
+			     arg->flags & KRP_CONNECT_FRESH, arg->timeout_ms, ret_value,
 			     &arg->reads, NULL);
 
 	if (ret > 0)

@@ -61,9 +61,11 @@ struct krc_queue_req {
  * @charge: charge for the queue.
  * @control: serialises connects.
  * @post: serialises posters; protects @peer and @posted.
- * @lock: protects @state and @error.
+ * @lock: protects @state, @error, @afters and @nr_afters.
  * @state: KRP_QUEUE_* or KRC_QUEUE_CLOSING; changed by krc_queue_set_state() only.
  * @error: errno that put it into ERROR, else 0.
+ * @afters: struct krc_after of messages that wait for its requests, oldest first.
+ * @nr_afters: how many, up to KRP_SEND_AFTER_MAX.
  * @flow: its requests in the pool.
  * @peer: peer it is connected to, or NULL; unchanged while requests are outstanding.
  * @grant: of the last remote region posted for, while @forgets is that of the peer. As @peer.
@@ -71,7 +73,7 @@ struct krc_queue_req {
  * @posted: requests taken; the next is at posted % depth.
  * @completed: completions; written by krc_queue_done() only, with release.
  * @told: completions written to the ring; follows @completed, same rules.
- * @failed: completions with an error.
+ * @failed: completions with an error; written by krc_queue_failed() only.
  * @bytes: bytes transferred.
  * @renew: work item that renews remote references that expired before they were posted.
  * @held: request that the flow is held for; written by krc_queue_check(), before the flow is held.
@@ -91,6 +93,8 @@ struct krc_queue {
 	spinlock_t lock;
 	u32 state;
 	int error;
+	struct list_head afters;
+	u32 nr_afters;
 	struct krc_flow flow;
 	struct krc_peer *peer;
 	struct krc_grant grant;

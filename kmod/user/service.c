@@ -1,106 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: which context of the node owns which service, and the record published for it: the
- * port's DC target (bound), or bytes of the program (published).
- * Locking: krc_services_lock (spinlock) for the list. No task charges, withdraws or waits under
- * it: one that then gets no processor would stop the services of all users. A service is in the
- * list from before it is charged until after its record is withdrawn; while it is not settled, it
- * is of the one call that is at it.
+ * Owns: the services that programs bind (the port's DC target) and publish (their bytes).
+ * Locking: see peer/service.h.
  */
 #include <linux/capability.h>
-#include <linux/list.h>
+#include <linux/err.h>
 #include <linux/math64.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/user_namespace.h>
 
 #include "node/port.h"
+#include "peer/service.h"
 #include "user/context.h"
-#include "user/service_priv.h"
+#include "user/mailbox.h"
+#include "user/service.h"
 
-static LIST_HEAD(krc_services);
-static u32 krc_services_nr;
-static DEFINE_SPINLOCK(krc_services_lock);
-
-/* A service belongs to one port: the same number on two ports is two services, by their GIDs. */
-static struct krc_service *krc_service_find(const struct krc_port *port, u16 service)
+/* End a service of a context, which is not settled. */
+static void krc_unserve(struct krc_service *service)
 {
-	struct krc_service *at;
-
-	lockdep_assert_held(&krc_services_lock);
-	list_for_each_entry(at, &krc_services, list)
-		if (at->ctx->port == port && at->service == service)
-			return at;
-	return NULL;
-}
-
-/* Take a service that is not settled from the list and free it. */
-static void krc_service_unlist(struct krc_service *service)
-{
-	spin_lock(&krc_services_lock);
-	list_del(&service->list);
-	krc_services_nr--;
-	spin_unlock(&krc_services_lock);
-	kfree(service);
-}
-
-/* End a service that is not settled. */
-static void krc_service_end(struct krc_service *service)
-{
-	struct krc_port *port = service->ctx->port;
-
-	if (krc_port_enter(port)) {
-		krc_meta_withdraw(port->meta, service->service);
-		krc_port_exit(port);
-	}
-	krc_uncharge(&service->charge);
-	krc_service_unlist(service);
-}
-
-/* List a service. Return: 0, with *@ret_others that were listed before; -EADDRINUSE. */
-static int krc_service_enlist(struct krc_service *service, u32 *ret_others)
-{
-	int err = -EADDRINUSE;
-
-	spin_lock(&krc_services_lock);
-	if (!krc_service_find(service->ctx->port, service->service)) {
-		*ret_others = krc_services_nr++;
-		list_add_tail(&service->list, &krc_services);
-		err = 0;
-	}
-	spin_unlock(&krc_services_lock);
-	return err;
-}
-
-static void krc_service_settle(struct krc_service *service)
-{
-	spin_lock(&krc_services_lock);
-	service->settled = true;
-	spin_unlock(&krc_services_lock);
-}
-
-struct krc_service *krc_service_begin(struct krc_context *ctx, u16 number)
-{
-	struct krc_service *service = kzalloc(sizeof(*service), GFP_KERNEL_ACCOUNT);
-	u32 others;
-	int err;
-
-	if (!service)
-		return ERR_PTR(-ENOMEM);
-	service->ctx = ctx;
-	service->service = number;
-	err = krc_service_enlist(service, &others);
-	if (err) {
-		kfree(service);
-		return ERR_PTR(err);
-	}
-	err = krc_charge_share(ctx->user, KRC_RES_SERVICE, KRC_SERVICES_MAX, others,
-			       &service->charge);
-	if (!err)
-		return service;
-	krc_service_unlist(service);
-	return ERR_PTR(err);
+	krc_service_withdraw(service);
+	krc_mailbox_unlisten(service->listener);
+	krc_service_end(service);
 }
 
 /*
@@ -125,36 +45,37 @@ static int krc_service_turn(const struct krc_context *ctx, u32 *timeout_ms)
 	return 0;
 }
 
-/* Publish a value and wait until one server has it. */
-static int krc_service_publish(const struct krc_service *service, const struct krp_value *value,
-			       u32 timeout_ms)
+/* Take connections to a service, before it is published. */
+static int krc_service_listen(struct krc_context *ctx, struct krc_service *service, u32 backlog)
 {
-	struct krc_port *port = service->ctx->port;
-	int err;
+	struct krc_listener *listener;
 
-	if (!krc_port_enter(port))
+	if (!krc_port_enter(ctx->port))
 		return -ENODEV;
-	err = krc_meta_publish(port->meta, service->service, value);
-	if (!err)
-		err = krc_meta_published(port->meta, service->service, timeout_ms);
-	krc_port_exit(port);
-	return err;
+	listener = krc_mailbox_listen(ctx, service->service, backlog);
+	krc_port_exit(ctx->port);
+	if (IS_ERR(listener))
+		return PTR_ERR(listener);
+	service->listener = listener;
+	return 0;
 }
 
-static int krc_bind(struct krc_context *ctx, u16 number, const struct krp_value *value,
+static int krc_bind(struct krc_context *ctx, u16 number, const struct krp_value *value, u32 backlog,
 		    u32 timeout_ms)
 {
-	struct krc_service *service = krc_service_begin(ctx, number);
+	struct krc_service *service = krc_service_begin(ctx->port, ctx, ctx->user, number);
 	int err;
 
 	if (IS_ERR(service))
 		return PTR_ERR(service);
 	service->value = *value;
-	err = krc_service_turn(ctx, &timeout_ms);
+	err = backlog ? krc_service_listen(ctx, service, backlog) : 0;
+	if (!err)
+		err = krc_service_turn(ctx, &timeout_ms);
 	if (!err)
 		err = krc_service_publish(service, value, timeout_ms);
 	if (err)
-		krc_service_end(service);
+		krc_unserve(service);
 	else
 		krc_service_settle(service);
 	return err;
@@ -162,71 +83,39 @@ static int krc_bind(struct krc_context *ctx, u16 number, const struct krp_value 
 
 static int krc_unbind(struct krc_context *ctx, u16 number)
 {
-	struct krc_service *service;
-	int err = 0;
+	struct krc_service *service = krc_service_claim(ctx->port, ctx, number, 0);
 
-	spin_lock(&krc_services_lock);
-	service = krc_service_find(ctx->port, number);
-	if (!service || service->ctx != ctx)
-		err = -ENOENT;
-	else if (!service->settled)
-		err = -EBUSY; /* another thread is at it */
-	else
-		service->settled = false;
-	spin_unlock(&krc_services_lock);
-	if (!err)
-		krc_service_end(service);
-	return err;
+	if (IS_ERR(service)) /* that of another one is none of this program */
+		return PTR_ERR(service) == -EADDRINUSE ? -ENOENT : PTR_ERR(service);
+	krc_unserve(service);
+	return 0;
 }
 
 int krc_ioc_bind(struct krc_context *ctx, struct krp_bind *arg)
 {
 	if (!krc_context_port(ctx))
 		return -EBADFD;
-	if (arg->service < KRP_SERVICE_USER_MIN || arg->flags & ~KRP_BIND_UNDO || arg->rsvd ||
+	if (arg->service < KRP_SERVICE_USER_MIN || arg->rsvd || arg->flags > KRP_BIND_LISTEN ||
+	    arg->backlog > KRP_BACKLOG_MAX || !arg->backlog != (arg->flags != KRP_BIND_LISTEN) ||
 	    arg->timeout_ms > KRP_CONNECT_TIMEOUT_MS_MAX)
 		return -EINVAL;
 	if (arg->flags & KRP_BIND_UNDO)
 		return krc_unbind(ctx, arg->service);
 	if (!arg->timeout_ms)
 		return -EINVAL;
-	return krc_bind(ctx, arg->service, &ctx->port->value, arg->timeout_ms);
+	return krc_bind(ctx, arg->service, &ctx->port->value, arg->backlog, arg->timeout_ms);
 }
 
-/*
- * Claim a published service of this context, to replace its bytes: @settled becomes false.
- * Return: it; NULL: there is none yet; ERR_PTR(-EADDRINUSE) (of another context, or bound);
- * ERR_PTR(-EBUSY).
- */
-static struct krc_service *krc_service_reopen(struct krc_context *ctx, u16 number)
+static int krc_service_replace(struct krc_context *ctx, struct krc_service *service,
+			       const struct krp_value *value, u32 timeout_ms)
 {
-	struct krc_service *service;
-
-	spin_lock(&krc_services_lock);
-	service = krc_service_find(ctx->port, number);
-	if (service && (service->ctx != ctx || service->value.kind != KRP_KIND_RAW))
-		service = ERR_PTR(-EADDRINUSE);
-	else if (service && !service->settled)
-		service = ERR_PTR(-EBUSY); /* another thread is publishing it */
-	else if (service)
-		service->settled = false;
-	spin_unlock(&krc_services_lock);
-	return service;
-}
-
-static int krc_service_replace(struct krc_service *service, const struct krp_value *value,
-			       u32 timeout_ms)
-{
-	struct krc_port *port = service->ctx->port;
-	int turn = krc_service_turn(service->ctx, &timeout_ms);
+	int turn = krc_service_turn(ctx, &timeout_ms);
 	int err = turn ?: krc_service_publish(service, value, timeout_ms);
 
-	if (!err) {
+	if (!err)
 		service->value = *value;
-	} else if (!turn && krc_port_enter(port)) {
-		krc_meta_publish(port->meta, service->service, &service->value);
-		krc_port_exit(port);
-	}
+	else if (!turn)
+		krc_service_republish(service);
 	krc_service_settle(service);
 	return err;
 }
@@ -243,35 +132,18 @@ int krc_ioc_publish(struct krc_context *ctx, struct krp_record_publish *arg)
 	    !krp_is_zero(arg->raw + arg->raw_len, KRP_RAW_BYTES - arg->raw_len))
 		return -EINVAL;
 	memcpy(value.raw, arg->raw, sizeof(value.raw));
-	service = krc_service_reopen(ctx, arg->service);
-	if (IS_ERR(service))
+	service = krc_service_claim(ctx->port, ctx, arg->service, KRP_KIND_RAW);
+	if (!IS_ERR(service))
+		return krc_service_replace(ctx, service, &value, arg->timeout_ms);
+	if (PTR_ERR(service) != -ENOENT)
 		return PTR_ERR(service);
-	if (service)
-		return krc_service_replace(service, &value, arg->timeout_ms);
-	return krc_bind(ctx, arg->service, &value, arg->timeout_ms);
-}
-
-/* Any service of a context, not settled from now on, or NULL. */
-static struct krc_service *krc_service_of(const struct krc_context *ctx)
-{
-	struct krc_service *at, *found = NULL;
-
-	spin_lock(&krc_services_lock);
-	list_for_each_entry(at, &krc_services, list) {
-		if (at->ctx != ctx)
-			continue;
-		found = at;
-		found->settled = false;
-		break;
-	}
-	spin_unlock(&krc_services_lock);
-	return found;
+	return krc_bind(ctx, arg->service, &value, 0, arg->timeout_ms);
 }
 
 void krc_bind_undo_all(struct krc_context *ctx)
 {
 	struct krc_service *service;
 
-	while ((service = krc_service_of(ctx)))
-		krc_service_end(service);
+	while ((service = krc_service_claim_any(ctx)))
+		krc_unserve(service);
 }

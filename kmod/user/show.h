@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: what administrators and users are shown of contexts, queues and peers: the walks hand
- * out copies, never the objects themselves.
+ * Owns: what administrators and users are shown of contexts, queues, connections and their peers: the
+ * walks hand out copies, never the objects themselves.
  */
 #ifndef KRC_SHOW_H
 #define KRC_SHOW_H
@@ -10,6 +10,8 @@
 #include <linux/uidgid.h>
 
 #include "krp_ioctl.h"
+#include "krp_ioctl_message.h"
+#include "peer/peer.h"
 
 /**
  * struct krc_queue_info - One queue, for diagnostics.
@@ -50,19 +52,21 @@ struct krc_queue_info {
 };
 
 /**
- * struct krc_peer_info - One peer that queues are connected to, for diagnostics.
- * @gid: GID.
- * @service: service.
- * @generation: boot generation.
- * @queues: queues connected.
- * @regions: its memory regions in the cache.
+ * struct krc_talk_info - One connection, for diagnostics.
+ * @context: number of its context, from 1, never used again.
+ * @pid: process that opened the context, in the initial namespace.
+ * @uid: user of that process.
+ * @comm: name of that process.
+ * @depth: messages and READs that may be under way; 0 if it is an offer.
+ * @how: as KRP_IOC_CONN_QUERY tells; of an offer the connection and the state alone.
  */
-struct krc_peer_info {
-	u8 gid[KRP_GID_BYTES];
-	u16 service;
-	u64 generation;
-	u32 queues;
-	u32 regions;
+struct krc_talk_info {
+	u64 context;
+	pid_t pid;
+	kuid_t uid;
+	char comm[16];
+	u32 depth;
+	struct krp_conn_query how;
 };
 
 /**
@@ -94,7 +98,7 @@ struct krc_context_stats {
 };
 
 /**
- * struct krc_queue_at - Where a walk of queues goes on; zero: at the first one.
+ * struct krc_queue_at - Where a walk of queues or connections goes on; zero: at the first one.
  * @context: number of a context.
  * @queue: number in the context.
  */
@@ -118,16 +122,17 @@ void krc_queue_walk(struct krc_queue_at *at, const kuid_t *uid,
 		    int (*fn)(const struct krc_queue_info *info, void *arg), void *arg);
 
 /**
- * krc_peer_walk() - Show the peers that queues are connected to, in no particular order.
- * @start: how many to skip.
- * @fn: as that of krc_queue_walk().
+ * krc_talk_walk() - Show the connections of all contexts, in the order of their contexts and
+ *	numbers.
+ * @at: as that of krc_queue_walk().
+ * @uid: likewise.
+ * @fn: called with a copy of each, without a lock; non-zero ends the walk.
  * @arg: for @fn.
  *
- * Context: not in interrupts.
- * Return: how many @fn accepted; added to @start it is where the next walk goes on. What changes
- * between two walks may be missed or shown twice.
+ * It does not wait for programs: what is changing meanwhile may be missed. Context: may sleep.
  */
-u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
+void krc_talk_walk(struct krc_queue_at *at, const kuid_t *uid,
+		   int (*fn)(const struct krc_talk_info *info, void *arg), void *arg);
 
 /**
  * krc_context_stats() - Sum up what all contexts hold and have done.

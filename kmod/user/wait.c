@@ -23,6 +23,7 @@
 
 #include "base/spin.h"
 #include "node/port.h"
+#include "user/mailbox.h"
 #include "user/queue.h"
 #include "user/wait.h"
 
@@ -100,53 +101,64 @@ void krc_wait_posted(struct krc_posted *posted)
 	krc_pool_poll_end(posted->queue->ctx->port->pool, posted->index, found);
 }
 
-/* True if the wait is over: a completion is in the ring, or the port is gone. */
-static bool krc_wait_over(struct krc_context *ctx)
-{
-	return krc_ring_pending(&ctx->ring) || READ_ONCE(ctx->dead);
-}
-
-/* Argument of krc_wait_poll(): the waiting context and the channel to poll. */
+/* Argument of krc_wait_poll(): the waiting context, the channel to poll, and KRP_WAIT_*. */
 struct krc_waiter {
 	struct krc_context *ctx;
 	u32 index;
+	u32 flags;
 };
+
+/* What was waited for is there. */
+static bool krc_wait_there(const struct krc_waiter *waiter)
+{
+	return krc_ring_pending(&waiter->ctx->ring) ||
+	       (waiter->flags & KRP_WAIT_LETTERS &&
+		krc_mailbox_pending(krc_mailbox_of(waiter->ctx)));
+}
+
+/* True if the wait is over: that, or the port is gone. */
+static bool krc_wait_over(const struct krc_waiter *waiter)
+{
+	return krc_wait_there(waiter) || READ_ONCE(waiter->ctx->dead);
+}
 
 static bool krc_wait_poll(void *arg)
 {
 	const struct krc_waiter *waiter = arg;
 
 	krc_pool_poll_nearby(waiter->ctx->port->pool, waiter->index);
-	return krc_wait_over(waiter->ctx);
+	return krc_wait_over(waiter);
 }
 
-static void krc_wait_polling(struct krc_context *ctx, bool once)
+static void krc_wait_polling(struct krc_waiter *waiter, bool once)
 {
-	struct krc_waiter waiter = { .ctx = ctx, .index = READ_ONCE(ctx->posted_to) };
+	struct krc_context *ctx = waiter->ctx;
 	bool found;
 
-	if (krc_wait_over(ctx) || !krc_port_enter(ctx->port))
+	waiter->index = READ_ONCE(ctx->posted_to);
+	if (krc_wait_over(waiter) || !krc_port_enter(ctx->port))
 		return;
 	if (once) {
-		krc_wait_poll(&waiter);
+		krc_wait_poll(waiter);
 	} else {
-		waiter.index = krc_pool_poll_begin(ctx->port->pool, waiter.index);
-		found = krc_wait_poll(&waiter) || krc_spin(krc_wait_poll, &waiter);
-		krc_pool_poll_end(ctx->port->pool, waiter.index, found);
+		waiter->index = krc_pool_poll_begin(ctx->port->pool, waiter->index);
+		found = krc_wait_poll(waiter) || krc_spin(krc_wait_poll, waiter);
+		krc_pool_poll_end(ctx->port->pool, waiter->index, found);
 	}
 	krc_port_exit(ctx->port);
 }
 
-static int krc_wait_blocked(struct krc_context *ctx, u32 timeout_ms)
+static int krc_wait_blocked(const struct krc_waiter *waiter, u32 timeout_ms)
 {
+	struct krc_context *ctx = waiter->ctx;
 	long timeout = timeout_ms == KRP_WAIT_FOREVER ? MAX_SCHEDULE_TIMEOUT
 						      : msecs_to_jiffies(timeout_ms);
 	long left;
 
-	if (!krc_wait_over(ctx) && !krc_wait_room(&ctx->wait))
+	if (!krc_wait_over(waiter) && !krc_wait_room(&ctx->wait))
 		return -EBUSY;
-	left = wait_event_interruptible_timeout(ctx->wait, krc_wait_over(ctx), timeout);
-	if (krc_ring_pending(&ctx->ring))
+	left = wait_event_interruptible_timeout(ctx->wait, krc_wait_over(waiter), timeout);
+	if (krc_wait_there(waiter))
 		return 0;
 	if (left < 0)
 		return -EINTR; /* as poll(2): a restart would wait the whole timeout again */
@@ -157,10 +169,12 @@ static int krc_wait_blocked(struct krc_context *ctx, u32 timeout_ms)
 
 int krc_ioc_wait(struct krc_context *ctx, struct krp_wait *arg)
 {
+	struct krc_waiter waiter = { .ctx = ctx, .flags = arg->flags };
+
 	if (!krc_context_port(ctx))
 		return -EBADFD;
-	if (arg->flags)
+	if (arg->flags & ~(u32)KRP_WAIT_LETTERS)
 		return -EINVAL;
-	krc_wait_polling(ctx, !arg->timeout_ms);
-	return krc_wait_blocked(ctx, arg->timeout_ms);
+	krc_wait_polling(&waiter, !arg->timeout_ms);
+	return krc_wait_blocked(&waiter, arg->timeout_ms);
 }

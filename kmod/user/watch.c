@@ -97,7 +97,7 @@ static ssize_t krc_watch_read_now(struct krc_context *ctx, char __user *buf, siz
 		goto out;
 	before = ctx->follower;
 	ret = krc_changes_take(&ctx->follower, events, most) * sizeof(events[0]);
-	if (copy_to_user(buf, events, ret)) {
+	if (ret && copy_to_user(buf, events, ret)) {
 		ctx->follower = before; /* the program did not get the events */
 		ret = -EFAULT;
 	}

@@ -37,6 +37,15 @@ int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric 
 	return 0;
 }
 
+bool krc_mlx5_port_settled(const struct krc_hw *hw, u32 port)
+{
+	const struct krc_mlx5_port *p = &hw->ports[port];
+	u16 now;
+
+	return hw->roce || (!ib_find_cached_pkey(hw->ibdev, port, p->fabric.pkey, &now) &&
+			    now == p->pkey_index);
+}
+
 u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active)
 {
 	u8 most = hw->ports[port].fabric.mtu;

@@ -9,7 +9,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/delay.h>
 #include <linux/lockdep.h>
 #include <linux/mlx5/vport.h>
 #include <linux/pci.h>
@@ -23,39 +22,6 @@
 static struct lock_class_key krc_mlx5_resting_class;
 
 #define KRC_MLX5_LOG_RMP_EMPTY 4 /* entries of the pool that nothing is posted to */
-#define KRC_MLX5_SIMPLE_TRIES 50
-#define KRC_MLX5_SIMPLE_PAUSE_MS 20
-
-bool krc_mlx5_is_down(const struct krc_hw *hw)
-{
-	return hw->mdev->state == MLX5_DEVICE_STATE_INTERNAL_ERROR ||
-	       pci_channel_offline(hw->mdev->pdev);
-}
-
-int krc_mlx5_simple(struct krc_hw *hw, u16 opcode, u32 id)
-{
-	u32 in[MLX5_ST_SZ_DW(destroy_qp_in)] = {}, out[MLX5_ST_SZ_DW(destroy_qp_out)] = {};
-	int err, tries = KRC_MLX5_SIMPLE_TRIES;
-
-	/* all these commands have their object's number in the same place */
-	MLX5_SET(destroy_qp_in, in, opcode, opcode);
-	MLX5_SET(destroy_qp_in, in, qpn, id);
-	for (;;) {
-		err = mlx5_cmd_exec(hw->mdev, in, sizeof(in), out, sizeof(out));
-		if (err != -ENOMEM || !--tries)
-			return err;
-		msleep(KRC_MLX5_SIMPLE_PAUSE_MS); /* releasing must not fail for lack of memory */
-	}
-}
-
-bool krc_mlx5_released(struct krc_hw *hw, int err, const char *what, u32 id)
-{
-	if (!err || krc_mlx5_is_down(hw))
-		return true;
-	ibdev_err(hw->ibdev, "krcore: %s 0x%x was not destroyed (%d), its memory is not freed\n",
-		  what, id, err);
-	return false;
-}
 
 /* ---- events */
 
@@ -242,6 +208,14 @@ err_ib_pd:
 	return err;
 }
 
+static void krc_mlx5_free(struct krc_hw *hw)
+{
+	if (hw->key_wq)
+		destroy_workqueue(hw->key_wq);
+	xa_destroy(&hw->resting);
+	kfree(hw);
+}
+
 static void krc_mlx5_close(struct krc_hw *hw)
 {
 	WARN_ON(!xa_empty(&hw->targets) || !xa_empty(&hw->initiators));
@@ -254,8 +228,7 @@ static void krc_mlx5_close(struct krc_hw *hw)
 	mlx5_notifier_unregister(hw->mdev, &hw->nb);
 	xa_destroy(&hw->targets);
 	xa_destroy(&hw->initiators);
-	xa_destroy(&hw->resting);
-	kfree(hw);
+	krc_mlx5_free(hw);
 }
 
 static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw_events *events,
@@ -286,13 +259,14 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 	lockdep_set_class(&hw->resting.xa_lock, &krc_mlx5_resting_class);
 	atomic_set(&hw->key_variant, get_random_u32());
 	hw->key_pages_max = KRC_MLX5_KEY_PAGES;
-	krc_turns_init(&hw->key_turns, KRC_MLX5_KEY_TURNS);
+	hw->key_wq = alloc_workqueue("krcore_key", WQ_UNBOUND, KRC_MLX5_KEY_TURNS);
+	krc_turns_init(&hw->key_turns, KRC_MLX5_KEY_TURNS, hw->key_wq);
 	krc_mlx5_attributes(hw);
-	err = krc_mlx5_objects_create(hw, &what);
+	what = "a workqueue";
+	err = hw->key_wq ? krc_mlx5_objects_create(hw, &what) : -ENOMEM;
 	if (err) {
 		snprintf(reason, KRC_REASON_BYTES, "cannot make %s (error %d)", what, err);
-		xa_destroy(&hw->resting);
-		kfree(hw);
+		krc_mlx5_free(hw);
 		return ERR_PTR(err);
 	}
 	mlx5_notifier_register(hw->mdev, &hw->nb);
@@ -316,6 +290,7 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.open = krc_mlx5_open,
 	.close = krc_mlx5_close,
 	.port_setup = krc_mlx5_port_setup,
+	.port_settled = krc_mlx5_port_settled,
 	.target_create = krc_mlx5_target_create,
 	.target_destroy = krc_mlx5_target_destroy,
 	.recv_post = krc_mlx5_recv_post,

@@ -54,7 +54,7 @@ static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
 	MLX5_SET(qpc, qpc, ts_format, mlx5_get_qp_default_ts(hw->mdev));
 	MLX5_SET(qpc, qpc, rq_type, MLX5_SRQ_RQ);
 	MLX5_SET(qpc, qpc, log_sq_size, ilog2((ini->mask + 1) * KRC_MLX5_WR_BLOCKS));
-	/* no streams, so one target at a time: krc_initiator_in_doubt() relies on it */
+	/* no streams, so one target at a time: krc_channel_in_doubt() relies on it */
 	MLX5_SET(qpc, qpc, log_num_dci_stream_channels, 0);
 	MLX5_SET(qpc, qpc, xrcd, hw->xrcdn);
 	MLX5_SET(qpc, qpc, srqn_rmpn_xrqn, hw->rmp.rmpn);
@@ -314,6 +314,20 @@ void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini)
 }
 
 /* ---- requests */
+
+int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
+{
+	if (wr->opcode != KRC_HW_SEND &&
+	    (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD))
+		return -EINVAL;
+	/* the hardware takes 0 as 2 GiB */
+	if (!wr->length || wr->length > hw->attr.length_max)
+		return -EINVAL;
+	if (krc_mlx5_is_atomic(wr->opcode) &&
+	    (!hw->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
+		return -EINVAL;
+	return 0;
+}
 
 int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 {

@@ -25,7 +25,8 @@
  *   their keys. krc_hw.key_turns bounds the commands for keys of programs that are under way
  *   at once, since mlx5_core's waiters for a command slot can't be killed, and recovery needs
  *   slots, too. Each command is a turn of its own, so that a large range, or many threads of one
- *   payer, delay others by the commands that are under way.
+ *   payer, delay others by the commands that are under way; and a work item issues it, since the
+ *   task itself may not run for long.
  */
 #include <linux/ktime.h>
 #include <linux/log2.h>
@@ -235,33 +236,74 @@ static u32 krc_mlx5_part_pages(const struct krc_hw *hw, const struct krc_mlx5_ra
 	return clamp_t(u64, KRC_MLX5_PART_BYTES >> r->page_shift, 1, hw->key_pages_max);
 }
 
+/**
+ * struct krc_mlx5_key_turn - A command for a key of a program, and what it says.
+ * @turn: its turn.
+ * @hw: device.
+ * @in: krc_mlx5_key_create(): the command, its length, and the rights that it gives.
+ * @inlen: see @in.
+ * @access: see @in.
+ * @mkey: krc_mlx5_key_forget(): the key, and whether peers know it.
+ * @known: see @mkey.
+ * @key: out: the key that was made.
+ * @err: out: of krc_mlx5_key_create().
+ * @gone: out: of krc_mlx5_key_forget().
+ */
+struct krc_mlx5_key_turn {
+	struct krc_turn turn;
+	struct krc_hw *hw;
+	u32 *in;
+	int inlen;
+	u32 access;
+	u32 mkey;
+	bool known;
+	struct krc_hw_key key;
+	int err;
+	bool gone;
+};
+
+static void krc_mlx5_key_create_turn(struct krc_turn *turn)
+{
+	struct krc_mlx5_key_turn *t = container_of(turn, struct krc_mlx5_key_turn, turn);
+
+	t->err = krc_mlx5_key_create(t->hw, t->in, t->inlen, t->access, &t->key);
+}
+
 /* krc_mlx5_key_create() for a program, in its turn. Return: also -EINTR (killed). */
 static int krc_mlx5_key_create_in_turn(struct krc_hw *hw, u32 *in, int inlen, u32 access,
 				       const void *payer, struct krc_hw_key *ret_key)
 {
-	int err = fatal_signal_pending(current) ? -EINTR
-						: krc_turn_begin(&hw->key_turns, payer, true);
+	struct krc_mlx5_key_turn t = { .hw = hw, .in = in, .inlen = inlen, .access = access };
+	int err;
 
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	krc_turn_begin(&hw->key_turns, &t.turn, payer, krc_mlx5_key_create_turn);
+	err = krc_turn_wait(&t.turn, true) ?: t.err;
 	if (err)
 		return err;
-	err = krc_mlx5_key_create(hw, in, inlen, access, ret_key);
-	krc_turn_end(&hw->key_turns);
-	if (!err)
-		ret_key->payer = payer;
-	return err;
+	*ret_key = t.key;
+	ret_key->payer = payer;
+	return 0;
+}
+
+static void krc_mlx5_key_forget_turn(struct krc_turn *turn)
+{
+	struct krc_mlx5_key_turn *t = container_of(turn, struct krc_mlx5_key_turn, turn);
+
+	/* before the device can reuse the index */
+	krc_mlx5_key_rest(t->hw, t->mkey, t->known, ktime_get_seconds());
+	t->gone = krc_mlx5_key_forget(t->hw, t->mkey);
 }
 
 /* krc_mlx5_key_forget() for a program, in its turn. */
 static bool krc_mlx5_key_forget_in_turn(struct krc_hw *hw, u32 mkey, bool known, const void *payer)
 {
-	bool gone;
+	struct krc_mlx5_key_turn t = { .hw = hw, .mkey = mkey, .known = known };
 
-	krc_turn_begin(&hw->key_turns, payer, false);
-	/* before the device can reuse the index */
-	krc_mlx5_key_rest(hw, mkey, known, ktime_get_seconds());
-	gone = krc_mlx5_key_forget(hw, mkey);
-	krc_turn_end(&hw->key_turns);
-	return gone;
+	krc_turn_begin(&hw->key_turns, &t.turn, payer, krc_mlx5_key_forget_turn);
+	krc_turn_wait(&t.turn, false);
+	return t.gone;
 }
 
 /*

@@ -26,6 +26,7 @@
 
 #include "base/turns.h"
 #include "hw/provider.h"
+#include "krp_ioctl.h"
 
 #define KRC_MLX5_DEPTH_MAX 1024 /* requests of an initiator; krc_hw_attr */
 #define KRC_MLX5_RECV_DEPTH_MAX 16383 /* receive buffers of a target; krc_hw_attr */
@@ -138,6 +139,7 @@ struct krc_mlx5_port {
  * @rests: number of keys recorded there.
  * @key_pages_max: most pages that one key lists; KRC_MLX5_KEY_PAGES, fewer in tests.
  * @key_turns: commands for keys of programs that may be under way at once, in turns by payers.
+ * @key_wq: issues those commands.
  * @lag_port: counts targets, which are spread over the ports of a bond in turn.
  * @atomic_mode: mkc and dctc value; 0 without atomics.
  * @log_rd_atomic: log2 of the READs and atomics in flight at once.
@@ -164,6 +166,7 @@ struct krc_hw {
 	atomic_t rests;
 	u32 key_pages_max;
 	struct krc_turns key_turns;
+	struct workqueue_struct *key_wq;
 	atomic_t lag_port;
 	u8 atomic_mode;
 	u8 log_rd_atomic;
@@ -229,7 +232,7 @@ struct krc_hw_initiator {
 	u64 *cookies;
 };
 
-/* device.c */
+/* cmd.c */
 
 /**
  * krc_mlx5_is_down() - Whether the device has stopped working.
@@ -368,6 +371,18 @@ void krc_mlx5_recv_fault(const struct mlx5_cqe64 *cqe, struct krc_recv_wc *wc);
 /* wqe.c */
 
 /**
+ * krc_mlx5_is_atomic() - Whether an operation is an atomic.
+ * @opcode: KRP_OP_* or KRC_HW_SEND.
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+static inline bool krc_mlx5_is_atomic(u8 opcode)
+{
+	return opcode == KRP_OP_CMP_SWAP || opcode == KRP_OP_FETCH_ADD;
+}
+
+/**
  * krc_mlx5_wqe_write() - Write a request into the send queue.
  * @ini: initiator; entry @head is free.
  * @wr: request, checked by krc_mlx5_wr_check().
@@ -375,16 +390,6 @@ void krc_mlx5_recv_fault(const struct mlx5_cqe64 *cqe, struct krc_recv_wc *wc);
  * Context: any, initiator's lock held.
  */
 void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
-
-/**
- * krc_mlx5_wr_check() - Whether the hardware can execute a request.
- * @hw: device.
- * @wr: request.
- *
- * Context: any.
- * Return: 0 or -EINVAL.
- */
-int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 
 /**
  * krc_mlx5_av_ib_fill() - Fill in an address vector of InfiniBand, except target and key.
@@ -568,6 +573,16 @@ int krc_mlx5_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, int
 void krc_mlx5_recv_arm(struct krc_hw_target *target);
 
 /* initiator.c */
+
+/**
+ * krc_mlx5_wr_check() - Whether the hardware can execute a request.
+ * @hw: device.
+ * @wr: request.
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 
 /**
  * krc_mlx5_initiator_create() - krc_provider_ops.initiator_create of mlx5.
@@ -788,6 +803,16 @@ bool krc_mlx5_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
  * Return: 0, -EINVAL, -ERANGE, -ENOENT.
  */
 int krc_mlx5_port_setup(struct krc_hw *hw, u32 port, const struct krc_hw_fabric *fabric);
+
+/**
+ * krc_mlx5_port_settled() - krc_provider_ops.port_settled of mlx5.
+ * @hw: device.
+ * @port: port, after krc_mlx5_port_setup().
+ *
+ * Context: any but hard interrupts.
+ * Return: false if the partition has another place in the port's table, or none.
+ */
+bool krc_mlx5_port_settled(const struct krc_hw *hw, u32 port);
 
 /**
  * krc_mlx5_address() - krc_provider_ops.address of mlx5.

@@ -8,7 +8,6 @@
  * of libmlx5 for DC.
  */
 #include "hw/mlx5/mlx5.h"
-#include "krp_ioctl.h"
 
 #define KRC_MLX5_DS(bytes) ((bytes) / 16)
 
@@ -19,25 +18,6 @@ static const u8 krc_mlx5_opcodes[] = {
 	[KRP_OP_CMP_SWAP] = MLX5_OPCODE_ATOMIC_CS,
 	[KRP_OP_FETCH_ADD] = MLX5_OPCODE_ATOMIC_FA,
 };
-
-static bool krc_mlx5_is_atomic(u8 opcode)
-{
-	return opcode == KRP_OP_CMP_SWAP || opcode == KRP_OP_FETCH_ADD;
-}
-
-int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
-{
-	if (wr->opcode != KRC_HW_SEND &&
-	    (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD))
-		return -EINVAL;
-	/* the hardware takes 0 as 2 GiB */
-	if (!wr->length || wr->length > hw->attr.length_max)
-		return -EINVAL;
-	if (krc_mlx5_is_atomic(wr->opcode) &&
-	    (!hw->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
-		return -EINVAL;
-	return 0;
-}
 
 static u8 krc_mlx5_opcode(u8 opcode)
 {
@@ -76,10 +56,11 @@ void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr
 	u32 block = (ini->head & ini->mask) * KRC_MLX5_WR_BLOCKS;
 	struct mlx5_wqe_ctrl_seg *ctrl = krc_mlx5_ring_entry(&ini->sq, block);
 	struct mlx5_wqe_datagram_seg *to = (void *)(ctrl + 1);
-	void *second = krc_mlx5_ring_entry(&ini->sq, block + 1);
+	void *second = to + 1; /* a fragment is a page, and holds both blocks */
 	struct mlx5_wqe_data_seg *data;
 	u32 bytes;
 
+	BUILD_BUG_ON(PAGE_SIZE % (KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB));
 	BUILD_BUG_ON(sizeof(*ctrl) + sizeof(*to) != MLX5_SEND_WQE_BB);
 	BUILD_BUG_ON(sizeof(*to) > sizeof(wr->address->opaque));
 	memcpy(to, wr->address->opaque, sizeof(*to));

@@ -15,6 +15,7 @@
 #include <linux/types.h>
 
 #include "hw/provider.h"
+#include "krp_table.h"
 
 struct krc_port;
 struct krc_rail;
@@ -123,5 +124,33 @@ void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault, u64 token);
  * Context: any that may take a BH-safe spinlock.
  */
 void krc_peer_disbelieve(struct krc_peer *peer);
+
+/**
+ * struct krc_peer_info - One peer that queues are connected to, for diagnostics.
+ * @gid: GID.
+ * @service: service.
+ * @generation: boot generation.
+ * @queues: queues connected.
+ * @regions: its memory regions in the cache.
+ */
+struct krc_peer_info {
+	u8 gid[KRP_GID_BYTES];
+	u16 service;
+	u64 generation;
+	u32 queues;
+	u32 regions;
+};
+
+/**
+ * krc_peer_walk() - Show the peers that queues are connected to, in no particular order.
+ * @start: how many to skip.
+ * @fn: called with a copy of each, with a spinlock held: must not sleep; non-zero ends the walk.
+ * @arg: for @fn.
+ *
+ * Context: not in interrupts.
+ * Return: how many @fn accepted; added to @start it is where the next walk goes on. What changes
+ * between two walks may be missed or shown twice.
+ */
+u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
 
 #endif /* KRC_PEER_H */

@@ -13,9 +13,8 @@
 #include "mem/remote.h"
 #include "meta/cache.h"
 #include "node/port.h"
+#include "peer/peer.h"
 #include "pool/silence.h"
-#include "user/peer.h"
-#include "user/show.h"
 
 #define KRC_PEER_BITS 10
 #define KRC_PEERS_IDLE_MAX 256
@@ -258,7 +257,7 @@ void krc_peer_disbelieve(struct krc_peer *peer)
 {
 	if (xchg(&peer->outdated, true))
 		return;
-	krc_cache_forget(krc_node_cache(), &peer->key, le64_to_cpu(peer->value.generation));
+	krc_cache_forget(peer->port->cache, &peer->key, le64_to_cpu(peer->value.generation));
 	krc_remote_forget(peer->remote);
 }
 

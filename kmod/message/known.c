@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: what a port knows beyond its streams: passes, streams that are over and may be asked for,
+ * and the packets that no stream sends.
+ * Locking: krc_messages.lock, inside of which nothing is taken but the lock of standings.
+ */
+#include <linux/jhash.h>
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include "krp_mrdir.h"
+#include "message/message_priv.h"
+
+/* ---- passes */
+
+u64 krc_pass_of(const struct krc_messages *m, const u8 *gid, u64 generation)
+{
+	u64 half[2];
+
+	memcpy(half, gid, sizeof(half));
+	return siphash_3u64(half[0], half[1], generation, &m->secret) ?: 1;
+}
+
+static u32 krc_pass_hash(const u8 *gid)
+{
+	return jhash(gid, KRP_GID_BYTES, 0);
+}
+
+static struct krc_pass *krc_pass_find(struct krc_messages *m, const u8 *gid)
+{
+	struct krc_pass *pass;
+
+	lockdep_assert_held(&m->lock);
+	hash_for_each_possible(m->passes, pass, node, krc_pass_hash(gid))
+		if (!memcmp(pass->gid, gid, sizeof(pass->gid)))
+			return pass;
+	return NULL;
+}
+
+u64 krc_pass_get(struct krc_messages *m, const u8 *gid, u64 generation)
+{
+	const struct krc_pass *pass;
+	u64 ret = 0;
+
+	spin_lock_bh(&m->lock);
+	pass = krc_pass_find(m, gid);
+	if (pass && pass->generation == generation)
+		ret = pass->pass;
+	spin_unlock_bh(&m->lock);
+	return ret;
+}
+
+void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 number)
+{
+	struct krc_pass *pass, *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL), *old = NULL;
+
+	spin_lock_bh(&m->lock);
+	pass = krc_pass_find(m, gid);
+	if (!pass && fresh) {
+		pass = fresh;
+		fresh = NULL;
+		memcpy(pass->gid, gid, sizeof(pass->gid));
+		hash_add(m->passes, &pass->node, krc_pass_hash(gid));
+		list_add_tail(&pass->list, &m->passes_old);
+		if (++m->passes_nr > KRC_PASSES) {
+			old = list_first_entry(&m->passes_old, struct krc_pass, list);
+			hash_del(&old->node);
+			list_del(&old->list);
+			m->passes_nr--;
+		}
+	}
+	if (pass) { /* without memory the peer asks again */
+		pass->generation = generation;
+		pass->pass = number;
+	}
+	spin_unlock_bh(&m->lock);
+	kfree(fresh);
+	kfree(old);
+}
+
+/* ---- graves */
+
+static void krc_grave_free(struct krc_grave *grave)
+{
+	if (grave)
+		krc_standing_put(grave->standing);
+	kfree(grave);
+}
+
+/* Give a grave its place. Return: NULL; or the grave: there is no place for it. */
+static struct krc_grave *krc_grave_add(struct krc_messages *m, struct krc_grave *grave)
+{
+	spin_lock_bh(&m->lock);
+	/*
+	 * What this node itself has opened only spares its peer the wait until it finds it silent:
+	 * a program that opens and aborts as fast as it can takes no place of those that OPENs need.
+	 */
+	if (!grave->open_tag && m->graves_opened >= KRC_GRAVES_OPENED) {
+		spin_unlock_bh(&m->lock);
+		return grave;
+	}
+	if (grave->open_tag) {
+		hash_add(m->graves, &grave->node, grave->open_tag);
+		m->graves_nr++;
+	} else {
+		m->graves_opened++;
+	}
+	hash_add(m->graves_number, &grave->by_number, grave->number);
+	list_add_tail(&grave->list, &m->graves_old);
+	spin_unlock_bh(&m->lock);
+	return NULL;
+}
+
+void krc_grave_dig(struct krc_stream *st, u64 until_ns)
+{
+	struct krc_messages *m = st->m;
+	struct krc_grave *grave = st->grave;
+
+	krc_graves_free(m, false);
+	if (!grave)
+		return;
+	st->grave = NULL;
+	memcpy(grave->gid, st->value_gid, sizeof(grave->gid));
+	if (!st->s.opener) {
+		grave->open_tag = le64_to_cpu(st->s.open.tag);
+		grave->open_src = st->s.dst;
+	}
+	grave->number = st->number;
+	grave->address = st->address;
+	krc_standing_hold(st->standing);
+	grave->standing = st->standing;
+	grave->status = st->forget_status ?: KRP_REFUSE_ABORT;
+	grave->until_ns = until_ns;
+	krc_grave_free(krc_grave_add(m, grave));
+}
+
+/* The oldest grave if its time is over, taken out; else NULL. Those behind it may stay longer. */
+static struct krc_grave *krc_grave_over(struct krc_messages *m, u64 now_ns, bool all)
+{
+	struct krc_grave *grave;
+
+	spin_lock_bh(&m->lock);
+	grave = list_first_entry_or_null(&m->graves_old, struct krc_grave, list);
+	if (grave && !all && now_ns < grave->until_ns)
+		grave = NULL;
+	if (grave) {
+		if (grave->open_tag) {
+			hash_del(&grave->node);
+			m->graves_nr--;
+		} else {
+			m->graves_opened--;
+		}
+		hash_del(&grave->by_number);
+		list_del(&grave->list);
+	}
+	spin_unlock_bh(&m->lock);
+	return grave;
+}
+
+void krc_graves_free(struct krc_messages *m, bool all)
+{
+	u64 now_ns = ktime_get_ns();
+	struct krc_grave *grave;
+
+	while ((grave = krc_grave_over(m, now_ns, all)))
+		krc_grave_free(grave);
+}
+
+void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)
+{
+	u32 number = le32_to_cpu(packet->dst);
+	struct krc_standing *standing = NULL;
+	const struct krc_grave *grave;
+	struct krc_hw_address to;
+	struct krp_message head;
+
+	krc_message_count(m, KRC_COUNT_UNKNOWN);
+	spin_lock_bh(&m->lock);
+	hash_for_each_possible(m->graves_number, grave, by_number, number) {
+		if (grave->number != number)
+			continue;
+		to = grave->address;
+		standing = grave->standing;
+		krc_standing_hold(standing);
+		break;
+	}
+	spin_unlock_bh(&m->lock);
+	if (!standing)
+		return;
+	if (krp_listen_unknown(packet, m->rail->generation, &head))
+		krc_answer_send(m, &to, standing, &head, NULL, 0);
+	krc_standing_put(standing);
+}
+
+/* ---- answers */
+
+/* An answer is sent, or is not going to be: its place is free. */
+static void krc_answer_end(struct krc_answer *answer)
+{
+	struct krc_messages *m = answer->messages;
+	struct krc_standing *standing = answer->standing;
+
+	if (answer->packet)
+		krc_packet_put(answer->packet);
+	answer->packet = NULL;
+	answer->standing = NULL;
+	spin_lock_bh(&m->lock);
+	answer->busy = false;
+	spin_unlock_bh(&m->lock);
+	krc_streams_drink(m);
+	krc_standing_put(standing);
+}
+
+static void krc_answer_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
+{
+	struct krc_answer *answer = container_of(flow, struct krc_answer, flow);
+	struct krc_req *req = &answer->packet->req;
+
+	list_del_init(&req->list);
+	krc_standing_outcome(answer->standing, req);
+	if (req->status)
+		krc_message_count(answer->messages, KRC_COUNT_FAILED);
+	krc_answer_end(answer);
+}
+
+static void krc_answer_post(struct krc_answer *answer)
+{
+	struct krc_messages *m = answer->messages;
+	struct krc_req *req = &answer->packet->req;
+	LIST_HEAD(reqs);
+	int err = -ENODEV;
+
+	req->until = jiffies + msecs_to_jiffies(m->rail->margin_ms / 2);
+	list_add_tail(&req->list, &reqs);
+	if (krc_rail_enter(m->rail)) {
+		if (answer->flow.failed)
+			krc_flow_restart(&answer->flow);
+		err = krc_flow_submit(&answer->flow, &reqs, NULL);
+		krc_rail_exit(m->rail);
+	}
+	if (!err) {
+		krc_message_count(m, KRC_COUNT_POSTED);
+		return;
+	}
+	list_del_init(&req->list);
+	krc_answer_end(answer);
+}
+
+/* The target was asked. */
+static void krc_answer_work(struct work_struct *work)
+{
+	struct krc_answer *answer = container_of(work, struct krc_answer, work);
+
+	if (krc_standing_now(answer->standing) == KRC_STANDING_PROVEN)
+		krc_answer_post(answer);
+	else
+		krc_answer_end(answer);
+}
+
+/* krc_read.done */
+static bool krc_answer_asked(struct krc_read *read, int err, const void *bytes)
+{
+	struct krc_answer *answer = container_of(read, struct krc_answer, read);
+
+	queue_work(krc_messages_wq, &answer->work);
+	return false;
+}
+
+/* Ask a target that has not answered lately, before it is sent something; see prove.c. */
+static void krc_answer_ask(struct krc_answer *answer)
+{
+	struct krc_messages *m = answer->messages;
+	int err = -ENODEV;
+	u32 index;
+
+	answer->read = (struct krc_read){
+		.standing = answer->standing,
+		.payer = m,
+		.remote_addr = answer->standing->key.mrdir_addr,
+		.rkey = answer->standing->key.mrdir_rkey,
+		.bytes = KRP_MRDIR_ENTRY_BYTES,
+		.done = krc_answer_asked,
+	};
+	if (krc_rail_enter(m->rail)) {
+		err = krc_pool_read(m->pool, &answer->read, &index);
+		krc_rail_exit(m->rail);
+	}
+	if (err)
+		krc_answer_end(answer);
+}
+
+/* Take a place for an answer. Return: it, or NULL: all are busy. */
+static struct krc_answer *krc_answer_take(struct krc_messages *m)
+{
+	struct krc_answer *answer = NULL;
+	u32 i;
+
+	spin_lock_bh(&m->lock);
+	for (i = 0; i < KRC_ANSWERS && !m->stopped; i++) {
+		/* the pool counts it until done() has returned */
+		if (m->answers[i].busy || atomic_read_acquire(&m->answers[i].flow.outstanding))
+			continue;
+		answer = &m->answers[i];
+		answer->busy = true;
+		break;
+	}
+	spin_unlock_bh(&m->lock);
+	return answer;
+}
+
+void krc_answer_send(struct krc_messages *m, const struct krc_hw_address *to,
+		     struct krc_standing *standing, const struct krp_message *head,
+		     const void *body, u32 body_bytes)
+{
+	struct krc_answer *answer = krc_answer_take(m);
+	struct krc_packet *packet;
+
+	if (!answer)
+		return;
+	krc_standing_hold(standing);
+	answer->standing = standing;
+	answer->packet = krc_packet_get(m->tx);
+	packet = answer->packet;
+	if (!packet) {
+		krc_answer_end(answer);
+		return;
+	}
+	memcpy(packet->data, head, sizeof(*head));
+	if (body_bytes)
+		memcpy(packet->data + sizeof(*head), body, body_bytes);
+	krc_packet_send(packet, to, sizeof(*head) + body_bytes, 0); /* krc_answer_post() says */
+	if (krc_standing_now(standing) == KRC_STANDING_PROVEN)
+		krc_answer_post(answer);
+	else
+		krc_answer_ask(answer);
+}
+
+void krc_answers_init(struct krc_messages *m)
+{
+	u32 i;
+
+	for (i = 0; i < KRC_ANSWERS; i++) {
+		m->answers[i].messages = m;
+		krc_flow_init(&m->answers[i].flow, m->pool, krc_answer_done, NULL);
+		m->answers[i].flow.kind = KRC_CHANNEL_MESSAGE;
+		INIT_WORK(&m->answers[i].work, krc_answer_work);
+	}
+}
+
+void krc_answers_end(struct krc_messages *m)
+{
+	u32 i;
+
+	for (i = 0; i < KRC_ANSWERS && m->answers[i].messages; i++) {
+		/* the READ has been done, since the pool is stopped, and nothing more is posted */
+		flush_work(&m->answers[i].work);
+		krc_flow_drain(&m->answers[i].flow);
+		krc_flow_release(&m->answers[i].flow);
+	}
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: READs of large messages into memory of programs.
+ *
+ * The machine is asked before each part of a READ is handed to the hardware: the peer must have
+ * been heard within the lease of its ANNOUNCE. If it was not, the READ is held, the machine asks
+ * the peer, and what is heard lets the READ go on. When something was heard is not known but that
+ * it was after the receive queue was last seen empty; so that is looked at before the peer is
+ * asked, and its answer counts as later. The pool bounds how long it may be in the hardware.
+ * Locking: krc_stream.lock, also inside of a channel's lock, from krc_flow.check.
+ */
+#include <linux/jiffies.h>
+#include <linux/lockdep.h>
+
+#include "krp_ioctl.h"
+#include "message/message_priv.h"
+
+/* The READ of a large message, if there is one. */
+static struct krc_large *krc_large_of(const struct krc_stream *st, u64 seq)
+{
+	struct krc_large *large;
+
+	lockdep_assert_held(&st->lock);
+	list_for_each_entry(large, &st->larges, list)
+		if (large->seq == seq)
+			return large;
+	return NULL;
+}
+
+/* krc_flow.check: may the next part be posted? */
+static int krc_large_check(struct krc_req *req)
+{
+	struct krc_large *large = container_of(req, struct krc_large, req);
+	struct krc_stream *st = large->stream;
+	u64 now_ns = ktime_get_ns(), left_ns;
+	const struct krp_fetch *f;
+	int err;
+
+	spin_lock(&st->lock);
+	err = krp_stream_fetch(&st->s, now_ns, large->seq);
+	if (!err) {
+		f = krp_stream_fetch_of(&st->s, large->seq);
+		left_ns = f->lease_ms * KRP_STREAM_NS_PER_MS - (now_ns - st->s.heard_ns);
+		req->until = jiffies + nsecs_to_jiffies(left_ns);
+	} else if (err == -EAGAIN) {
+		large->held = true;
+		st->reads_held = true;
+	}
+	spin_unlock(&st->lock);
+	if (err == -EAGAIN)
+		krc_stream_kick(st); /* to ask the peer */
+	return err == -ENOENT ? -ECANCELED : err;
+}
+
+/* A READ is over, stream locked. */
+static void krc_large_over(struct krc_stream *st, struct krc_large *large, int err)
+{
+	large->err = err;
+	if (err || !large->keep || st->closed)
+		krp_stream_fetched(&st->s, large->seq, err ? KRP_REFUSE_FAULT : 0);
+	list_move_tail(&large->list, &st->larges_ended);
+	st->events |= KRC_EVENT_LARGE;
+	krc_stream_pull(st);
+}
+
+/* The pool is done with it: krc_flow.done. */
+static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
+{
+	struct krc_large *large = container_of(flow, struct krc_large, flow);
+	struct krc_stream *st = large->stream;
+
+	list_del_init(&large->req.list);
+	spin_lock_bh(&st->lock);
+	krc_large_over(st, large, large->req.status);
+	spin_unlock_bh(&st->lock);
+	krc_stream_kick(st);
+}
+
+static void krc_large_prepare(struct krc_stream *st, struct krc_large *large,
+			      const struct krp_fetch *f)
+{
+	struct krc_req *req = &large->req;
+
+	memset(req, 0, sizeof(*req));
+	req->wr.address = &st->address;
+	req->wr.remote_addr = f->addr + large->offset;
+	req->wr.rkey = f->rkey;
+	req->wr.local_addr = large->local_addr;
+	req->wr.lkey = large->lkey;
+	req->wr.length = large->length;
+	req->wr.opcode = KRP_OP_READ;
+	req->leased = true;
+	req->until = jiffies; /* krc_large_check() says */
+	req->stay = msecs_to_jiffies(st->m->rail->margin_ms / 2);
+}
+
+/* Take a READ in, stream locked. Return: 0, or why not. */
+static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
+{
+	const struct krp_fetch *f = krp_stream_fetch_of(&st->s, large->seq);
+
+	if (!f || f->state > KRP_FETCH_READING || st->closed || !krp_stream_live(st->s.state))
+		return -ENOENT;
+	if (krc_large_of(st, large->seq))
+		return -EBUSY;
+	if (large->offset + large->length > f->length || large->offset > f->length)
+		return -EINVAL;
+	large->stream = krc_stream_get(st);
+	large->held = false;
+	large->resume = false;
+	large->err = 0;
+	krc_flow_init(&large->flow, st->m->pool, krc_large_done, krc_large_check);
+	krc_large_prepare(st, large, f);
+	list_add_tail(&large->list, &st->larges);
+	if (!large->length)
+		krc_large_over(st, large, 0);
+	return 0;
+}
+
+int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
+{
+	bool read = large->length;
+	LIST_HEAD(reqs);
+	int err;
+
+	spin_lock_bh(&st->lock);
+	err = krc_large_begin(st, large);
+	spin_unlock_bh(&st->lock);
+	if (err)
+		return err;
+	if (read) {
+		err = -ENODEV;
+		list_add_tail(&large->req.list, &reqs);
+		if (krc_rail_enter(st->m->rail)) {
+			err = krc_flow_submit(&large->flow, &reqs, NULL);
+			krc_rail_exit(st->m->rail);
+		}
+	}
+	if (err) {
+		list_del_init(&large->req.list);
+		spin_lock_bh(&st->lock);
+		krc_large_over(st, large, err);
+		spin_unlock_bh(&st->lock);
+	}
+	krc_stream_run(st);
+	return 0;
+}
+
+int krc_stream_discard(struct krc_stream *st, u64 seq)
+{
+	int err = -EBUSY;
+
+	spin_lock_bh(&st->lock);
+	if (!krc_large_of(st, seq))
+		err = krp_stream_fetched(&st->s, seq, KRP_REFUSE_DISCARDED);
+	krc_stream_pull(st);
+	spin_unlock_bh(&st->lock);
+	krc_stream_run(st);
+	return err;
+}
+
+void krc_large_unwant(struct krc_stream *st)
+{
+	u32 i;
+
+	lockdep_assert_held(&st->lock);
+	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+		const struct krp_fetch *f = &st->s.fetch[i];
+
+		if ((f->state == KRP_FETCH_OFFERED || f->state == KRP_FETCH_READING) &&
+		    !krc_large_of(st, f->seq))
+			krp_stream_fetched(&st->s, f->seq, KRP_REFUSE_DISCARDED);
+	}
+}
+
+/* Let go of all READs that are held now; check() may hold them again. */
+static void krc_large_unhold(struct krc_stream *st)
+{
+	struct krc_large *large;
+
+	spin_lock_bh(&st->lock);
+	list_for_each_entry(large, &st->larges, list) {
+		large->resume = large->held;
+		large->held = false;
+	}
+	st->reads_held = false;
+	spin_unlock_bh(&st->lock);
+}
+
+/* Return: a READ that is to be resumed, once; NULL: there is none. */
+static struct krc_large *krc_large_next(struct krc_stream *st)
+{
+	struct krc_large *large;
+
+	spin_lock_bh(&st->lock);
+	list_for_each_entry(large, &st->larges, list) {
+		if (!large->resume)
+			continue;
+		large->resume = false;
+		spin_unlock_bh(&st->lock);
+		return large;
+	}
+	spin_unlock_bh(&st->lock);
+	return NULL;
+}
+
+void krc_large_resume(struct krc_stream *st)
+{
+	struct krc_large *large;
+
+	/* the pool ends it if the port does; end() is called by this task only, so it stays */
+	if (!krc_rail_enter(st->m->rail))
+		return;
+	krc_large_unhold(st);
+	while ((large = krc_large_next(st)))
+		krc_flow_resume(&large->flow);
+	krc_rail_exit(st->m->rail);
+}
+
+void krc_large_tell(struct krc_stream *st)
+{
+	struct krc_large *large;
+
+	for (;;) {
+		spin_lock_bh(&st->lock);
+		large = list_first_entry_or_null(&st->larges_ended, struct krc_large, list);
+		if (large)
+			list_del_init(&large->list);
+		spin_unlock_bh(&st->lock);
+		if (!large)
+			return;
+		krc_flow_drain(&large->flow); /* until done() has returned */
+		krc_flow_release(&large->flow);
+		large->end(large, large->err);
+		krc_stream_put(st);
+	}
+}

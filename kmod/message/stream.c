@@ -1,0 +1,756 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Owns: driving the machine of a stream: packets in, packets out, clock, faults, its end.
+ *
+ * Faults of SENDs are losses to the machine. After one that says nothing of the peer, such as a
+ * reset of the channel, all that is not acknowledged is sent again at once. After one that does (no
+ * answer, no receive buffer, no such target) only the machine's own questions follow, in growing
+ * pauses, until the peer answers, is silent for too long, or its record shows another life.
+ * Locking: see message_priv.h.
+ */
+#include <linux/jiffies.h>
+#include <linux/lockdep.h>
+#include <linux/memcontrol.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+
+#include "message/message_priv.h"
+
+#define KRC_STREAM_CHECK_MS 1000 /* the peer's record is looked up no more often */
+
+/* ---- packets */
+
+/* What a SEND that has failed says. */
+static void krc_stream_fault(struct krc_stream *st, const struct krc_req *req)
+{
+	krc_message_count(st->m, KRC_COUNT_FAILED);
+	set_bit(KRC_STREAM_FAILED, &st->flags);
+	if (req->status == -ECANCELED)
+		return; /* behind the one that tells why */
+	if (req->fault == KRC_FAULT_TIMEOUT || req->fault == KRC_FAULT_TARGET)
+		set_bit(KRC_STREAM_DOUBT, &st->flags);
+	else if (req->fault != KRC_FAULT_BUSY)
+		set_bit(KRC_STREAM_LOST, &st->flags);
+}
+
+/* Packets are free again, whatever has become of them: memory is not held for these any more. */
+static void krc_stream_done_with(struct krc_stream *st, struct list_head *reqs, u32 nr)
+{
+	u64 now_ns = ktime_get_ns();
+	struct krc_req *req, *next;
+	bool last;
+
+	spin_lock_bh(&st->lock);
+	list_for_each_entry(req, reqs, list)
+		krp_stream_post_end(&st->s, now_ns,
+				    container_of(req, struct krc_packet, req)->data);
+	last = st->s.state == KRP_STREAM_DEAD && !st->s.posting; /* it is known how long, now */
+	spin_unlock_bh(&st->lock);
+	list_for_each_entry_safe(req, next, reqs, list) {
+		list_del_init(&req->list);
+		krc_packet_put(container_of(req, struct krc_packet, req));
+	}
+	atomic_sub(nr, &st->flight);
+	smp_mb__after_atomic(); /* against krc_stream_packet() */
+	if (last || READ_ONCE(st->wants) || READ_ONCE(st->flags))
+		krc_stream_kick(st);
+	krc_streams_drink(st->m);
+	while (nr--)
+		krc_stream_put(st);
+}
+
+/* The pool is done with packets: krc_flow.done of krc_stream.flow. */
+static void krc_stream_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
+{
+	struct krc_stream *st = container_of(flow, struct krc_stream, flow);
+	const struct krc_req *req;
+
+	list_for_each_entry(req, reqs, list) {
+		krc_standing_outcome(st->standing, req);
+		if (req->status)
+			krc_stream_fault(st, req);
+	}
+	krc_stream_done_with(st, reqs, nr);
+}
+
+/* The requests of packets. Return: how many. */
+static u32 krc_stream_reqs(struct list_head *packets, struct list_head *ret_reqs)
+{
+	struct krc_packet *packet, *next;
+	u32 nr = 0;
+
+	list_for_each_entry_safe(packet, next, packets, list) {
+		list_del_init(&packet->list);
+		list_add_tail(&packet->req.list, ret_reqs);
+		nr++;
+	}
+	return nr;
+}
+
+void krc_stream_lose(struct krc_stream *st, struct list_head *packets)
+{
+	LIST_HEAD(reqs);
+	u32 nr = krc_stream_reqs(packets, &reqs);
+
+	if (nr)
+		krc_stream_done_with(st, &reqs, nr);
+}
+
+/* Post the packets that were pulled. Those that can't be are lost, which the machine mends. */
+static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
+{
+	LIST_HEAD(reqs);
+	int err = -ENODEV;
+	u32 nr;
+
+	if (list_empty(packets) || !krc_proof_passes(st, packets))
+		return;
+	nr = krc_stream_reqs(packets, &reqs);
+	if (krc_rail_enter(st->m->rail)) {
+		err = krc_flow_submit(&st->flow, &reqs, NULL);
+		krc_rail_exit(st->m->rail);
+	}
+	if (!err) {
+		atomic64_add(nr, &st->m->count[KRC_COUNT_POSTED]);
+		return;
+	}
+	krc_stream_done_with(st, &reqs, nr);
+}
+
+/* A packet for what the machine may want to send. Return: it; NULL: the stream is called later. */
+static struct krc_packet *krc_stream_packet(struct krc_stream *st)
+{
+	struct krc_messages *m = st->m;
+	struct krc_packet *packet;
+
+	WRITE_ONCE(st->wants, true);
+	smp_mb(); /* wants before flight, against krc_stream_done() */
+	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT)
+		return NULL;
+	WRITE_ONCE(st->wants, false);
+	packet = krc_packet_get(m->tx);
+	if (packet)
+		return packet;
+	spin_lock(&m->lock);
+	if (list_empty(&st->thirst))
+		list_add_tail(&krc_stream_get(st)->thirst, &m->thirsty);
+	spin_unlock(&m->lock);
+	packet = krc_packet_get(m->tx); /* the last one may have been put before */
+	return packet;
+}
+
+struct krc_stream *krc_streams_thirsty(struct krc_messages *m)
+{
+	struct krc_stream *st;
+
+	spin_lock_bh(&m->lock);
+	st = list_first_entry_or_null(&m->thirsty, struct krc_stream, thirst);
+	if (st)
+		list_del_init(&st->thirst);
+	spin_unlock_bh(&m->lock);
+	return st;
+}
+
+void krc_streams_drink(struct krc_messages *m)
+{
+	struct krc_stream *st;
+
+	if (list_empty_careful(&m->thirsty))
+		return;
+	st = krc_streams_thirsty(m);
+	if (!st)
+		return;
+	krc_stream_kick(st);
+	krc_stream_put(st);
+}
+
+/* Make a packet of what the machine says. */
+static void krc_stream_fill(struct krc_stream *st, struct krc_packet *packet,
+			    const struct krp_stream_todo *todo)
+{
+	const struct krc_out *out = (const struct krc_out *)(uintptr_t)todo->cookie;
+	unsigned long until = jiffies + msecs_to_jiffies(st->m->rail->margin_ms / 2);
+
+	memcpy(packet->data, &todo->packet, todo->bytes);
+	if (todo->payload)
+		memcpy(packet->data + todo->bytes, out->bytes, todo->payload);
+	krc_packet_send(packet, &st->address, todo->bytes + todo->payload, until);
+	list_add_tail(&packet->list, &st->packets);
+	krp_stream_post_begin(&st->s, &todo->packet);
+	atomic_inc(&st->flight);
+	krc_stream_get(st);
+}
+
+/* ---- what the machine says */
+
+/* Hand outs in as long as there is room. */
+static void krc_stream_feed(struct krc_stream *st, u64 now_ns)
+{
+	struct krc_out *out, *next;
+	int err;
+
+	list_for_each_entry_safe(out, next, &st->waiting, list) {
+		struct krp_stream_req req = {
+			.cookie = (uintptr_t)out,
+			.addr = out->addr,
+			.length = out->length,
+			.imm = out->imm,
+			.rkey = out->rkey,
+			.large = out->large,
+			.hurry = out->hurry,
+			.notify = out->notify,
+		};
+
+		err = krp_stream_send(&st->s, now_ns, &req);
+		if (err == -EAGAIN || err == -ENOTCONN)
+			return;
+		st->waiting_nr--;
+		st->sent += !err;
+		out->err = err;
+		list_move_tail(&out->list, err ? &st->out_ended : &st->sending);
+	}
+	if (st->shut && !st->shut_told && krp_stream_shut(&st->s, now_ns) != -ENOTCONN)
+		st->shut_told = true;
+}
+
+static void krc_stream_out_ended(struct krc_stream *st, const struct krp_stream_todo *todo)
+{
+	struct krc_out *out = (struct krc_out *)(uintptr_t)todo->cookie;
+
+	out->err = todo->err;
+	list_move_tail(&out->list, &st->out_ended);
+}
+
+static void krc_stream_died(struct krc_stream *st, int err)
+{
+	struct krc_out *out;
+
+	st->died = err;
+	list_for_each_entry(out, &st->waiting, list)
+		out->err = err;
+	list_splice_tail_init(&st->waiting, &st->out_ended);
+	st->waiting_nr = 0;
+}
+
+/* The peer has ended: the letter that says so goes behind all that has come. */
+static void krc_stream_ended(struct krc_stream *st)
+{
+	if (!st->inbox || !st->ended)
+		return;
+	krc_stream_get(st);
+	WRITE_ONCE(st->ending, true);
+	krc_inbox_put(st->inbox, st->ended);
+	st->ended = NULL;
+	st->events |= KRC_EVENT_LETTER;
+}
+
+static void krc_stream_note(struct krc_stream *st, const struct krp_stream_todo *todo)
+{
+	switch (todo->what) {
+	case KRP_STREAM_COMPLETE:
+	case KRP_STREAM_RELEASE:
+		krc_stream_out_ended(st, todo);
+		return;
+	case KRP_STREAM_WITHDRAWN:
+		if (!WARN_ON_ONCE(st->withdrawn_nr == ARRAY_SIZE(st->withdrawn)))
+			st->withdrawn[st->withdrawn_nr++] = todo->number;
+		break;
+	case KRP_STREAM_ENDED:
+		krc_stream_ended(st);
+		return;
+	case KRP_STREAM_DIED:
+		krc_stream_died(st, todo->err);
+		break;
+	case KRP_STREAM_FORGET:
+		st->forget_ns = todo->until_ns;
+		st->forget_status = (u32)todo->number;
+		break;
+	default:
+		break;
+	}
+	st->events |= 1U << todo->what;
+}
+
+/* The window that user and port allow: a part of what the inbox may hold. */
+static void krc_stream_budget(struct krc_stream *st)
+{
+	u32 units = st->m->conf.units;
+
+	if (st->inbox)
+		units = READ_ONCE(st->inbox->units_max) / max(READ_ONCE(st->inbox->streams), 1U);
+	krp_stream_budget(&st->s, st->m->conf.msgs, units);
+}
+
+/* Have the work item run when the machine wants to be asked. */
+static void krc_stream_arm(struct krc_stream *st, u64 now_ns)
+{
+	u64 at_ns = min(st->until_ns, st->orphan_ns), wait_ns;
+
+	if (st->over || st->s.state == KRP_STREAM_GONE || at_ns == KRP_STREAM_FOREVER_NS ||
+	    at_ns >= st->armed_ns)
+		return;
+	st->armed_ns = at_ns;
+	wait_ns = at_ns > now_ns ? at_ns - now_ns : 0;
+	krc_stream_get(st);
+	if (mod_delayed_work(krc_messages_wq, &st->work, nsecs_to_jiffies(wait_ns) + 1))
+		krc_stream_put(st);
+	smp_mb(); /* the work item before @kicked, against krc_stream_kick() */
+	if (test_bit(0, &st->kicked))
+		krc_stream_kick(st); /* which that has put off */
+}
+
+void krc_stream_pull(struct krc_stream *st)
+{
+	bool stopped = READ_ONCE(st->m->stopped);
+	struct krc_packet *packet = NULL;
+	struct krp_stream_todo todo;
+	u64 now_ns = ktime_get_ns();
+
+	lockdep_assert_held(&st->lock);
+	krc_stream_budget(st);
+	do {
+		krc_stream_feed(st, now_ns);
+		if (!packet && !stopped)
+			packet = krc_stream_packet(st);
+		if (!packet && !stopped)
+			return; /* krc_stream_done() or krc_streams_drink() comes back */
+		if (krp_stream_next(&st->s, now_ns, &todo) != KRP_STREAM_SEND) {
+			krc_stream_note(st, &todo);
+		} else if (packet) {
+			krc_stream_fill(st, packet, &todo);
+			packet = NULL;
+		}
+	} while (todo.what != KRP_STREAM_WAIT);
+	if (packet) {
+		krc_packet_put(packet);
+		krc_streams_drink(st->m); /* this one may have been called in place of another */
+	}
+	st->events &= ~(1U << KRP_STREAM_WAIT);
+	st->until_ns = todo.until_ns;
+	krc_stream_arm(st, now_ns);
+}
+
+/* ---- doing what was noted */
+
+/**
+ * struct krc_noted - What krc_stream_run() does next.
+ * @packets: to be posted.
+ * @outs: that have ended.
+ * @events: bits, see struct krc_stream.
+ * @withdrawn: large messages that are void.
+ * @withdrawn_nr: how many.
+ */
+struct krc_noted {
+	struct list_head packets;
+	struct list_head outs;
+	u32 events;
+	u64 withdrawn[KRP_MESSAGE_ANNOUNCED_MAX];
+	u32 withdrawn_nr;
+};
+
+/* Take what was noted. Return: whether there is something. */
+static bool krc_noted_take(struct krc_stream *st, struct krc_noted *noted)
+{
+	lockdep_assert_held(&st->lock);
+	INIT_LIST_HEAD(&noted->packets);
+	INIT_LIST_HEAD(&noted->outs);
+	list_splice_init(&st->packets, &noted->packets);
+	list_splice_init(&st->out_ended, &noted->outs);
+	noted->events = st->events;
+	noted->withdrawn_nr = st->withdrawn_nr;
+	memcpy(noted->withdrawn, st->withdrawn, sizeof(noted->withdrawn));
+	st->events = 0;
+	st->withdrawn_nr = 0;
+	return noted->events || !list_empty(&noted->packets) || !list_empty(&noted->outs);
+}
+
+/* The stream is over, but what its peer repeats may still come. */
+static void krc_stream_forget(struct krc_stream *st)
+{
+	u64 until_ns = st->forget_ns;
+
+	/* the REFUSE may be lost, and the peer ask */
+	if (!until_ns && st->died == -ECONNABORTED)
+		until_ns = ktime_get_ns() + st->m->conf.silence_ns;
+	if (until_ns)
+		krc_grave_dig(st, until_ns);
+	spin_lock_bh(&st->lock);
+	st->over = true;
+	spin_unlock_bh(&st->lock);
+	if (cancel_delayed_work(&st->work))
+		krc_stream_put(st);
+	if (test_bit(0, &st->kicked))
+		krc_stream_kick(st); /* packets may wait for it */
+	krc_stream_untable(st);
+}
+
+static void krc_stream_tell(struct krc_stream *st, const struct krc_noted *noted)
+{
+	const struct krc_stream_ops *ops;
+	struct krc_inbox *inbox;
+	u32 i;
+
+	if (noted->events & 1U << KRP_STREAM_PASS)
+		krc_pass_keep(st->m, st->value_gid, st->s.peer_generation,
+			      le64_to_cpu(READ_ONCE(st->s.open.pass)));
+	/* an upcall may close the stream; another task that closes it waits for this task */
+	ops = READ_ONCE(st->ops);
+	if (noted->events & 1U << KRP_STREAM_OPENED && ops)
+		ops->opened(st);
+	for (i = 0; i < noted->withdrawn_nr; i++) {
+		ops = READ_ONCE(st->ops);
+		if (ops)
+			ops->withdrawn(st, noted->withdrawn[i]);
+	}
+	inbox = READ_ONCE(st->inbox);
+	if (noted->events & KRC_EVENT_LETTER && inbox)
+		inbox->arrived(inbox);
+	if (noted->events & (KRC_EVENT_RESUME | 1U << KRP_STREAM_DIED))
+		krc_large_resume(st);
+	if (noted->events & KRC_EVENT_LARGE)
+		krc_large_tell(st);
+	if (noted->events & 1U << KRP_STREAM_DIED) {
+		ops = READ_ONCE(st->ops);
+		if (ops)
+			ops->died(st, st->died);
+	}
+	if (noted->events & 1U << KRP_STREAM_FORGET)
+		krc_stream_forget(st);
+}
+
+void krc_stream_run(struct krc_stream *st)
+{
+	struct krc_noted noted;
+	struct krc_out *out, *next;
+
+	spin_lock_bh(&st->lock);
+	if (st->runner) {
+		spin_unlock_bh(&st->lock);
+		return;
+	}
+	st->runner = current;
+	while (krc_noted_take(st, &noted)) {
+		spin_unlock_bh(&st->lock);
+		krc_stream_post(st, &noted.packets);
+		list_for_each_entry_safe(out, next, &noted.outs, list) {
+			list_del_init(&out->list);
+			out->end(out, out->err);
+		}
+		krc_stream_tell(st, &noted);
+		spin_lock_bh(&st->lock);
+	}
+	st->runner = NULL;
+	spin_unlock_bh(&st->lock);
+	smp_mb(); /* runner before the queue of those that wait for it */
+	wake_up_var(&st->runner);
+}
+
+/* ---- what the clock, the pool and the table say */
+
+void krc_stream_kick(struct krc_stream *st)
+{
+	set_bit(0, &st->kicked);
+	smp_mb__after_atomic(); /* against krc_stream_arm() */
+	krc_stream_get(st);
+	if (mod_delayed_work(krc_messages_wq, &st->work, 0))
+		krc_stream_put(st);
+}
+
+void krc_stream_die(struct krc_stream *st, int err, u64 generation)
+{
+	spin_lock_bh(&st->lock);
+	krp_stream_lost(&st->s, ktime_get_ns(), err, generation);
+	krc_stream_pull(st);
+	spin_unlock_bh(&st->lock);
+	krc_stream_run(st);
+}
+
+/* SENDs have failed. */
+static void krc_stream_repair(struct krc_stream *st)
+{
+	bool lost;
+
+	krc_flow_drain(&st->flow);
+	if (!krc_rail_enter(st->m->rail))
+		return;
+	lost = test_and_clear_bit(KRC_STREAM_LOST, &st->flags);
+	krc_flow_restart(&st->flow);
+	krc_rail_exit(st->m->rail);
+	if (!lost)
+		return;
+	krc_message_count(st->m, KRC_COUNT_REPLAYS);
+	spin_lock_bh(&st->lock);
+	krp_stream_replay(&st->s);
+	spin_unlock_bh(&st->lock);
+}
+
+/* The peer's target has not answered, or is not there: is there another life of it? */
+static void krc_stream_check(struct krc_stream *st)
+{
+	const struct krc_message_records *records = &st->m->records;
+	struct krp_key key = { .service = cpu_to_le16(KRP_SERVICE_NODE) };
+	struct krp_value value;
+	int err;
+
+	if (time_before(jiffies, st->checked + msecs_to_jiffies(KRC_STREAM_CHECK_MS)))
+		return;
+	if (!krc_rail_enter(st->m->rail))
+		return;
+	memcpy(key.gid, st->value_gid, sizeof(key.gid));
+	err = records->lookup(records->arg, &key, &value);
+	krc_rail_exit(st->m->rail);
+	st->checked = jiffies;
+	if (!err)
+		krc_stream_die(st, -ECONNRESET, le64_to_cpu(value.generation));
+}
+
+static void krc_stream_work(struct work_struct *work)
+{
+	struct krc_stream *st = container_of(to_delayed_work(work), struct krc_stream, work);
+	u64 now_ns = ktime_get_ns();
+
+	clear_bit(0, &st->kicked);
+	smp_mb__after_atomic(); /* before what the kick was for is looked at */
+	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->flags))
+		krc_stream_repair(st);
+	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->flags))
+		krc_proof_settle(st);
+	if (test_and_clear_bit(KRC_STREAM_DOUBT, &st->flags))
+		krc_stream_check(st);
+	if (READ_ONCE(st->reads_held) && krc_rail_enter(st->m->rail)) {
+		krc_messages_poll(st->m); /* see large.c */
+		krc_rail_exit(st->m->rail);
+	}
+	spin_lock_bh(&st->lock);
+	st->armed_ns = KRP_STREAM_FOREVER_NS;
+	if (now_ns >= st->orphan_ns) {
+		st->orphan_ns = KRP_STREAM_FOREVER_NS;
+		krp_stream_abort(&st->s, now_ns, KRP_REFUSE_ABORT);
+	}
+	krc_stream_pull(st);
+	spin_unlock_bh(&st->lock);
+	krc_stream_run(st);
+	krc_stream_put(st);
+}
+
+/* ---- packets that come */
+
+/* A message has come: it becomes a letter. */
+static void krc_stream_deliver(struct krc_stream *st, struct krc_letter *letter)
+{
+	lockdep_assert_held(&st->lock);
+	st->received++;
+	st->backlog++;
+	krc_inbox_put(st->inbox, letter);
+	st->events |= KRC_EVENT_LETTER;
+}
+
+/* A message has come, and its owner is gone. */
+static void krc_stream_ignore(struct krc_stream *st, const struct krp_message *m)
+{
+	krp_stream_consumed(&st->s, 1, krp_message_units(m->type, le32_to_cpu(m->length)));
+	if (m->type == KRP_MESSAGE_ANNOUNCE)
+		krp_stream_fetched(&st->s, le64_to_cpu(m->seq), KRP_REFUSE_DISCARDED);
+}
+
+void krc_stream_take(struct krc_stream *st, const struct krp_message *packet, u64 arrived_ns)
+{
+	bool windowed = packet->type == KRP_MESSAGE_DATA || packet->type == KRP_MESSAGE_ANNOUNCE;
+	bool large = packet->type == KRP_MESSAGE_ANNOUNCE;
+	struct krc_letter *letter = NULL;
+	enum krp_stream_verdict verdict;
+	u32 foreign;
+
+	if (windowed)
+		letter = krc_letter_new(st, large ? KRC_LETTER_LARGE : KRC_LETTER_MESSAGE, packet,
+					packet + 1);
+	if (windowed && !letter)
+		krc_message_count(st->m, KRC_COUNT_NO_MEMORY);
+	spin_lock_bh(&st->lock);
+	foreign = st->s.foreign;
+	verdict = krp_stream_received(&st->s, ktime_get_ns(), arrived_ns, packet, !!letter);
+	atomic64_add(st->s.foreign - foreign, &st->m->count[KRC_COUNT_FOREIGN]);
+	if (st->s.foreign == foreign)
+		krc_proof_heard(st);
+	if (verdict != KRP_STREAM_DROPPED && st->inbox) {
+		krc_stream_deliver(st, letter);
+		letter = NULL;
+	} else if (verdict != KRP_STREAM_DROPPED) {
+		krc_stream_ignore(st, packet);
+	}
+	if (st->reads_held)
+		st->events |= KRC_EVENT_RESUME;
+	krc_stream_pull(st);
+	spin_unlock_bh(&st->lock);
+	krc_letter_drop(letter);
+	krc_stream_run(st);
+}
+
+/* ---- beginning and end */
+
+static void krc_stream_reap(struct work_struct *work)
+{
+	struct krc_stream *st = container_of(work, struct krc_stream, reap);
+	struct krc_messages *m = st->m;
+
+	krc_flow_drain(&st->flow);
+	krc_flow_release(&st->flow);
+	WARN_ON(!list_empty(&st->waiting) || !list_empty(&st->sending) ||
+		!list_empty(&st->out_ended) || !list_empty(&st->packets) ||
+		!list_empty(&st->unproven) || !list_empty(&st->larges) ||
+		!list_empty(&st->larges_ended));
+	krc_standing_put(st->standing);
+	kfree(st->ended);
+	kfree(st->grave);
+	mem_cgroup_put(st->memcg);
+	kfree(st);
+	krc_messages_put(m);
+}
+
+static void krc_stream_release(struct kref *ref)
+{
+	struct krc_stream *st = container_of(ref, struct krc_stream, ref);
+
+	/* the last done() may be what drops it, and the pool uses the flow until that returns */
+	queue_work(krc_messages_wq, &st->reap);
+}
+
+void krc_stream_put(struct krc_stream *st)
+{
+	kref_put(&st->ref, krc_stream_release);
+}
+
+static void krc_stream_lists(struct krc_stream *st)
+{
+	INIT_LIST_HEAD(&st->letters);
+	INIT_LIST_HEAD(&st->thirst);
+	INIT_LIST_HEAD(&st->offered);
+	INIT_LIST_HEAD(&st->waiting);
+	INIT_LIST_HEAD(&st->sending);
+	INIT_LIST_HEAD(&st->out_ended);
+	INIT_LIST_HEAD(&st->packets);
+	INIT_LIST_HEAD(&st->unproven);
+	INIT_LIST_HEAD(&st->larges);
+	INIT_LIST_HEAD(&st->larges_ended);
+	INIT_HLIST_NODE(&st->hashed);
+	INIT_DELAYED_WORK(&st->work, krc_stream_work);
+	INIT_WORK(&st->reap, krc_stream_reap);
+}
+
+/* Take one more reference. Return: @memcg. 6.1 has no mem_cgroup_tryget(). */
+static struct mem_cgroup *krc_stream_memcg(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (memcg)
+		css_get(&memcg->css);
+#endif
+	return memcg;
+}
+
+struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
+				  const struct krp_value *value, struct mem_cgroup *memcg)
+{
+	struct krc_stream *st = krc_inbox_alloc(memcg, sizeof(*st));
+	struct krc_rail *rail = m->rail;
+	int err = -ENOMEM;
+
+	if (!st)
+		return ERR_PTR(-ENOMEM);
+	memset(st, 0, sizeof(*st));
+	st->memcg = krc_stream_memcg(memcg);
+	kref_init(&st->ref);
+	spin_lock_init(&st->lock);
+	krc_stream_lists(st);
+	st->orphan_ns = KRP_STREAM_FOREVER_NS;
+	st->armed_ns = KRP_STREAM_FOREVER_NS;
+	st->checked = jiffies - msecs_to_jiffies(KRC_STREAM_CHECK_MS);
+	memcpy(st->value_gid, gid, sizeof(st->value_gid));
+	st->ended = kzalloc(sizeof(*st->ended), GFP_KERNEL);
+	st->grave = kzalloc(sizeof(*st->grave), GFP_KERNEL);
+	if (!st->ended || !st->grave)
+		goto err_stream;
+	st->ended->stream = st; /* counted when it is put in */
+	st->ended->kind = KRC_LETTER_ENDED;
+	INIT_LIST_HEAD(&st->ended->list);
+	INIT_LIST_HEAD(&st->ended->mine);
+	err = rail->ops->address(rail->hw, rail->num, rail->gid_index,
+				 (const union ib_gid *)st->value_gid, value, &st->address);
+	if (!err)
+		err = krp_stream_init(&st->s, &m->conf, st->slot, ARRAY_SIZE(st->slot));
+	if (err)
+		goto err_stream;
+	err = -ENOMEM;
+	st->standing = krc_standing_get(rail, &st->address, le64_to_cpu(value->dct.mrdir_addr),
+					le32_to_cpu(value->dct.mrdir_rkey));
+	if (!st->standing)
+		goto err_stream;
+	kref_get(&m->ref);
+	st->m = m;
+	krc_flow_init(&st->flow, m->pool, krc_stream_done, NULL);
+	st->flow.kind = KRC_CHANNEL_MESSAGE;
+	return st;
+
+err_stream:
+	kfree(st->grave);
+	kfree(st->ended);
+	mem_cgroup_put(st->memcg);
+	kfree(st);
+	return ERR_PTR(err);
+}
+
+int krc_stream_table(struct krc_stream *st)
+{
+	struct krc_messages *m = st->m;
+	u32 number;
+	int err;
+
+	err = xa_alloc_bh(&m->streams, &number, NULL, XA_LIMIT(1, U32_MAX), GFP_KERNEL);
+	if (err)
+		return err == -EBUSY ? -ENOSPC : err;
+	spin_lock_bh(&m->lock);
+	if (m->stopped)
+		err = -ENODEV;
+	else if (m->streams_nr >= KRC_MESSAGES_STREAMS)
+		err = -ENOSPC;
+	if (!err) {
+		m->streams_nr++;
+		st->tabled = true;
+		st->number = number;
+		krc_stream_get(st);
+		xa_store_bh(&m->streams, number, st, GFP_ATOMIC); /* reserved: does not allocate */
+	}
+	spin_unlock_bh(&m->lock);
+	if (err)
+		xa_erase_bh(&m->streams, number);
+	return err;
+}
+
+void krc_stream_untable(struct krc_stream *st)
+{
+	struct krc_messages *m = st->m;
+	bool tabled;
+
+	spin_lock_bh(&m->lock);
+	tabled = st->tabled;
+	st->tabled = false;
+	m->streams_nr -= tabled;
+	if (!hlist_unhashed(&st->hashed))
+		hash_del(&st->hashed);
+	spin_unlock_bh(&m->lock);
+	if (!tabled)
+		return;
+	xa_erase_bh(&m->streams, st->number);
+	krc_stream_put(st);
+}
+
+struct krc_stream *krc_stream_find(struct krc_messages *m, u32 number)
+{
+	struct krc_stream *st;
+
+	xa_lock_bh(&m->streams);
+	st = xa_load(&m->streams, number);
+	if (st)
+		krc_stream_get(st);
+	xa_unlock_bh(&m->streams);
+	return st;
+}

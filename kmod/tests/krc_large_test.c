@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: large messages between two ports: announced, READ where the receiver wants them,
+ * discarded, taken back, and what becomes of the memory when an end goes away.
+ * Locking: a test runs alone.
+ */
+#include <linux/gfp.h>
+
+#include "krc_stream_test.h"
+#include "krp_ioctl.h"
+
+#define KRC_TEST_LARGE_ORDER 3
+#define KRC_TEST_LARGE (PAGE_SIZE << KRC_TEST_LARGE_ORDER)
+#define KRC_TEST_IOVA 0x10000000ULL
+
+/**
+ * struct krc_test_memory - Registered memory.
+ * @bytes: the memory.
+ * @key: its key.
+ */
+struct krc_test_memory {
+	u8 *bytes;
+	struct krc_hw_key key;
+};
+
+/**
+ * struct krc_test_fetch - A READ of a large message by a program.
+ * @large: the READ; first.
+ * @end: program.
+ */
+struct krc_test_fetch {
+	struct krc_large large;
+	struct krc_test_program *end;
+};
+
+/**
+ * struct krc_test_large - What a test has: two programs that are connected, each with memory.
+ * @w: the ports.
+ * @a: sender.
+ * @b: receiver.
+ * @from: memory of @a.
+ * @to: memory of @b.
+ * @fetch: READ of @b.
+ */
+struct krc_test_large {
+	struct krc_test_world *w;
+	struct krc_test_program *a;
+	struct krc_test_program *b;
+	struct krc_test_memory from;
+	struct krc_test_memory to;
+	struct krc_test_fetch fetch;
+};
+
+static struct krc_test_large krc_test_large_now; /* tests run alone, and priv is the world's */
+
+static void krc_test_memory_make(struct kunit *test, struct krc_test_memory *memory)
+{
+	dma_addr_t pages[1 << KRC_TEST_LARGE_ORDER];
+	u32 i;
+
+	memory->bytes = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, KRC_TEST_LARGE_ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, memory->bytes);
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		pages[i] = virt_to_phys(memory->bytes) + i * PAGE_SIZE;
+	KUNIT_ASSERT_EQ(test,
+			krc_fake_ops.key_pages(NULL, pages, ARRAY_SIZE(pages), KRC_TEST_IOVA,
+					       KRP_ACCESS_LOCAL_WRITE, &memory->key),
+			0);
+}
+
+static void krc_test_memory_free(struct krc_test_memory *memory)
+{
+	if (!memory->bytes)
+		return;
+	krc_fake_ops.key_destroy(NULL, &memory->key);
+	free_pages((unsigned long)memory->bytes, KRC_TEST_LARGE_ORDER);
+	memory->bytes = NULL;
+}
+
+static int krc_test_large_init(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+	u32 i;
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	err = krc_test_world_make(test);
+	if (err)
+		return err;
+	t->w = test->priv;
+	for (i = 0; i < KRC_TEST_PORTS; i++) {
+		t->w->side[i].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MIN;
+		t->w->side[i].messages->conf.margin_ms = KRP_MRDIR_MARGIN_MS_MIN;
+	}
+	t->a = &t->w->side[0].end[0];
+	t->b = &t->w->side[1].end[0];
+	krc_test_memory_make(test, &t->from);
+	krc_test_memory_make(test, &t->to);
+	for (i = 0; i < KRC_TEST_LARGE; i++)
+		t->from.bytes[i] = i * 7 + (i >> 8);
+	krc_test_pair(t->w, 0);
+	return 0;
+}
+
+static void krc_test_large_exit(struct kunit *test)
+{
+	krc_test_world_end(test);
+	krc_test_memory_free(&krc_test_large_now.from);
+	krc_test_memory_free(&krc_test_large_now.to);
+}
+
+/* Announce all of the sender's memory, and wait until the receiver knows. Return: the message. */
+static struct krc_out *krc_test_announce(struct krc_test_large *t)
+{
+	struct krc_out *out = krc_test_message(t->a, 4);
+
+	out->large = true;
+	out->length = KRC_TEST_LARGE;
+	out->addr = KRC_TEST_IOVA;
+	out->rkey = t->from.key.rkey;
+	KUNIT_ASSERT_EQ(t->w->test, krc_stream_send(t->a->stream, out), 0);
+	krc_test_until(t->w, (krc_test_read(t->b), t->b->large));
+	KUNIT_EXPECT_EQ(t->w->test, t->b->large->length, (u32)KRC_TEST_LARGE);
+	return out;
+}
+
+static void krc_test_fetch_end(struct krc_large *large, int err)
+{
+	struct krc_test_program *end = container_of(large, struct krc_test_fetch, large)->end;
+
+	end->fetch_err = err;
+	WRITE_ONCE(end->fetched, end->fetched + 1);
+}
+
+/* READ a part of the message to the same place of the receiver's memory. Return: as the call. */
+static int krc_test_fetch_part(struct krc_test_large *t, u32 offset, u32 length, bool keep)
+{
+	t->fetch.end = t->b;
+	t->fetch.large = (struct krc_large){ .seq = t->b->large->seq,
+					     .offset = offset,
+					     .length = length,
+					     .local_addr = KRC_TEST_IOVA + offset,
+					     .lkey = t->to.key.lkey,
+					     .keep = keep,
+					     .end = krc_test_fetch_end };
+	return krc_stream_fetch(t->b->stream, &t->fetch.large);
+}
+
+static void krc_test_is_fetched(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	KUNIT_EXPECT_EQ(test, t->a->done, 0U);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE + 1, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	KUNIT_EXPECT_EQ(test, krc_stream_discard(t->b->stream, t->b->large->seq), -EBUSY);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	KUNIT_EXPECT_EQ(test, t->a->failed, 0U);
+	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, KRC_TEST_LARGE), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, 1, false), -ENOENT);
+}
+
+/* It may be fetched in parts; the sender holds it until the last one. */
+static void krc_test_in_parts(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, 1000, true), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 1);
+	KUNIT_EXPECT_EQ(test, t->a->done, 0U);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 1000, 3000, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, 4000), 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(t->to.bytes + 4000, 0, KRC_TEST_LARGE - 4000));
+}
+
+static void krc_test_is_discarded(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	KUNIT_EXPECT_EQ(test, krc_stream_discard(t->b->stream, t->b->large->seq), 0);
+	KUNIT_EXPECT_EQ(test, krc_stream_discard(t->b->stream, t->b->large->seq), -ENOENT);
+	krc_test_until(t->w, READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->a->last, -ENOMSG);
+}
+
+static void krc_test_is_taken_back(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+	struct krc_out *out = krc_test_announce(t);
+
+	KUNIT_EXPECT_EQ(test, krc_stream_cancel(t->a->stream, out), 0);
+	krc_test_until(t->w, READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->a->last, -ECANCELED);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->b->withdrawn), 1U);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, 1, false), -ENOENT);
+	KUNIT_EXPECT_EQ(test, krc_stream_cancel(t->a->stream, out), -ENOENT);
+}
+
+/* The READ is refused by the sender's NIC: that message ends, the stream goes on. */
+static void krc_test_read_fails(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+	u32 i;
+
+	krc_test_announce(t);
+	t->w->stuck = true;
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
+		krc_fake_fail(t->w->side[1].fake, i, KRC_FAULT_ACCESS);
+	t->w->stuck = false;
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -EREMOTEIO);
+	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
+	krc_letter_free(t->b->large);
+	t->b->large = NULL;
+	krc_test_announce(t);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done) == 2);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+}
+
+/* Return: requests that the NIC of a port has, but for those of messages. */
+static u32 krc_test_reads(struct krc_test_side *side)
+{
+	return krc_fake_pending(side->fake, 0);
+}
+
+/* When the peer has not been heard for longer than its lease, it is asked before it is READ. */
+static void krc_test_lease_is_kept(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	t->w->stuck = true;
+	msleep(2 * KRP_MRDIR_LEASE_MS_MIN);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 0U);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(t->b->stream->reads_held));
+	t->w->stuck = false;
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, KRC_TEST_LARGE), 0);
+}
+
+/* The receiver is closed: what it has not fetched is discarded. */
+static void krc_test_receiver_closes(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	krc_test_close(t->b, false);
+	krc_test_until(t->w, READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->a->last, -ENOMSG);
+}
+
+/* The connection dies: the memory is held until no READ can come any more, then given back. */
+static void krc_test_memory_is_held(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+	struct krc_stream *st = t->a->stream;
+
+	krc_test_announce(t);
+	krc_test_close(t->b, true);
+	krc_test_until(t->w, READ_ONCE(t->a->died));
+	KUNIT_EXPECT_EQ(test, t->a->err, -ECONNRESET);
+	krc_test_until(t->w, READ_ONCE(t->a->done));
+	KUNIT_EXPECT_GE(test, ktime_get_ns(),
+			st->s.posted_ns + (u64)NSEC_PER_MSEC * (KRP_MRDIR_LEASE_MS_MIN +
+								2 * KRP_MRDIR_MARGIN_MS_MIN));
+	KUNIT_EXPECT_EQ(test, t->a->last, -ECONNRESET);
+}
+
+/* The port of the sender ends: there is no target to READ from, so the memory is free. */
+static void krc_test_sender_ends(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	t->w->side[0].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MAX; /* is not waited for */
+	krc_test_side_end(&t->w->side[0]);
+	KUNIT_EXPECT_EQ(test, t->a->done, 1U);
+	KUNIT_EXPECT_EQ(test, t->a->last, -ENODEV);
+}
+
+static struct kunit_case krc_large_cases[] = {
+	KUNIT_CASE(krc_test_is_fetched),      KUNIT_CASE(krc_test_in_parts),
+	KUNIT_CASE(krc_test_is_discarded),    KUNIT_CASE(krc_test_is_taken_back),
+	KUNIT_CASE(krc_test_read_fails),      KUNIT_CASE(krc_test_lease_is_kept),
+	KUNIT_CASE(krc_test_receiver_closes), KUNIT_CASE(krc_test_memory_is_held),
+	KUNIT_CASE(krc_test_sender_ends),     {}
+};
+
+static struct kunit_suite krc_large_suite = {
+	.name = "krcore_large",
+	.init = krc_test_large_init,
+	.exit = krc_test_large_exit,
+	.test_cases = krc_large_cases,
+};
+
+kunit_test_suite(krc_large_suite);
