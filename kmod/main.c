@@ -7,6 +7,7 @@
 
 #include <linux/module.h>
 
+#include "api/api.h"
 #include "base/limits.h"
 #include "ctl/netlink.h"
 #include "message/message.h"
@@ -30,11 +31,16 @@ static int __init krc_init(void)
 	err = krc_chardev_init();
 	if (err)
 		goto err_node;
-	err = krc_nl_init();
+	err = krc_api_init();
 	if (err)
 		goto err_chardev;
+	err = krc_nl_init();
+	if (err)
+		goto err_api;
 	return 0;
 
+err_api:
+	krc_api_exit();
 err_chardev:
 	krc_chardev_exit();
 err_node:
@@ -50,6 +56,7 @@ err_limits:
 static void __exit krc_exit(void)
 {
 	krc_nl_exit();
+	krc_api_exit();
 	krc_chardev_exit();
 	krc_node_exit();
 	krc_peers_exit();

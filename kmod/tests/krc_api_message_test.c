@@ -1,0 +1,825 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: messages of other modules of the kernel (kmod/api/box.c, listen.c, conn.c): a client on the
+ * second of two ports with a NIC in memory each; the first port has streams without programs, which do
+ * what a test says. What is told and in which order, what calls refuse, how much a peer can have a
+ * client hold, and what closes under traffic.
+ * Locking: a test runs alone; callbacks of a client come one after the other.
+ */
+#include <linux/completion.h>
+
+#include "api/box_priv.h"
+#include "krc_stream_test.h"
+#include "meta/cache.h"
+#include "node/port.h"
+
+#define KRC_TEST_MAIL_PAGES 2 /* of the inbox */
+#define KRC_TEST_MAIL_DEPTH 4
+#define KRC_TEST_MAIL_FLOOD 50
+#define KRC_TEST_MAIL_HELD 256 /* letters that a client can keep */
+#define KRC_TEST_MAIL_BYTES 40
+#define KRC_TEST_MAIL_LONG 4000 /* bytes of a message of which the inbox has room for two */
+
+/**
+ * struct krc_test_mail - A client.
+ * @w: ports; the first member, since it is what other code finds in test->priv.
+ * @port: as the client knows the second one.
+ * @client: client, NULL: closed.
+ * @listener: its listener, or NULL.
+ * @conn: the connection that was accepted or opened last, or NULL: it was closed.
+ * @refuse: offers are not accepted.
+ * @echo: messages are sent back, and kept until that has ended.
+ * @keep: messages are kept.
+ * @closing: the connection is closed when a message comes, or when it is opened.
+ * @block: offered() and opened() wait for @unblock.
+ * @inside: it does.
+ * @unblock: see @block.
+ * @offered: callbacks, as are those up to @died.
+ * @opened: likewise.
+ * @received: likewise.
+ * @ended: likewise.
+ * @died: likewise.
+ * @err: what @died said.
+ * @order: what was told, one letter each.
+ * @done: messages that have ended.
+ * @failed: of these, with an error.
+ * @status: that of the last one.
+ * @disorder: those that were not behind the one before.
+ * @barred: those that a close told of, when nothing else could be done with their connection.
+ * @peer: whom the last offer was of.
+ * @kept: letters that the client has.
+ * @kept_nr: how many.
+ */
+struct krc_test_mail {
+	struct krc_test_world w;
+	struct krc_port port;
+	struct krcore_client *client;
+	struct krcore_listener *listener;
+	struct krcore_conn *conn;
+	bool refuse;
+	bool echo;
+	bool keep;
+	bool closing;
+	bool block;
+	bool inside;
+	struct completion unblock;
+	u32 offered;
+	u32 opened;
+	u32 received;
+	u32 ended;
+	u32 died;
+	int err;
+	char order[16];
+	u32 done;
+	u32 failed;
+	int status;
+	u32 disorder;
+	u32 barred;
+	struct krcore_peer peer;
+	struct krcore_letter *kept[KRC_TEST_MAIL_HELD];
+	u32 kept_nr;
+};
+
+static struct krc_test_mail *krc_test_mail_now; /* done() has another argument */
+
+static struct krc_test_mail *krc_test_mail_of(struct kunit *test)
+{
+	return container_of((struct krc_test_world *)test->priv, struct krc_test_mail, w);
+}
+
+/* ---- callbacks of the client */
+
+static void krc_test_mail_note(struct krc_test_mail *t, char what)
+{
+	size_t len = strlen(t->order);
+
+	if (len < sizeof(t->order) - 1)
+		t->order[len] = what;
+}
+
+/* krcore_send.done: @arg is the number of the message. */
+static void krc_test_mail_done(struct krcore_conn *conn, void *arg, int status)
+{
+	struct krc_test_mail *t = krc_test_mail_now;
+	struct krcore_peer peer;
+
+	if (status == -ECANCELED) {
+		krcore_conn_peer(conn, &peer);
+		t->barred += peer.generation == 1000 && krcore_conn_shut(conn) == -ESHUTDOWN;
+	}
+	t->disorder += (unsigned long)arg != t->done;
+	t->failed += status != 0;
+	t->status = status;
+	WRITE_ONCE(t->done, t->done + 1);
+}
+
+/* The same of a message that is sent back: @arg is the letter. */
+static void krc_test_mail_echoed(struct krcore_conn *conn, void *arg, int status)
+{
+	struct krc_test_mail *t = krc_test_mail_now;
+
+	t->failed += status != 0;
+	t->status = status;
+	krcore_letter_free(arg);
+	WRITE_ONCE(t->done, t->done + 1);
+}
+
+static void krc_test_mail_opened(struct krcore_conn *conn, void *arg)
+{
+	struct krc_test_mail *t = arg;
+	bool closing = t->closing;
+
+	krc_test_mail_note(t, 'o');
+	if (t->block) {
+		WRITE_ONCE(t->inside, true);
+		wait_for_completion(&t->unblock);
+	}
+	if (closing)
+		krcore_conn_close(conn, true);
+	WRITE_ONCE(t->opened, t->opened + 1);
+}
+
+static void krc_test_mail_received(struct krcore_conn *conn, struct krcore_letter *letter,
+				   const struct krcore_message *message, void *arg)
+{
+	struct krc_test_mail *t = arg;
+	const struct krcore_send send = { .bytes = message->bytes,
+					  .length = message->length,
+					  .imm = message->imm,
+					  .done = krc_test_mail_echoed,
+					  .arg = letter };
+
+	krc_test_mail_note(t, 'm');
+	WRITE_ONCE(t->received, t->received + 1);
+	if (t->echo) {
+		KUNIT_EXPECT_EQ(t->w.test, krcore_send(conn, &send), 0);
+	} else if (t->keep && t->kept_nr < KRC_TEST_MAIL_HELD) {
+		t->kept[t->kept_nr] = letter;
+		WRITE_ONCE(t->kept_nr, t->kept_nr + 1);
+	} else if (t->closing) {
+		krcore_conn_close(conn, true);
+		WRITE_ONCE(t->conn, NULL);
+	} else {
+		krcore_letter_free(letter);
+	}
+}
+
+static void krc_test_mail_ended(struct krcore_conn *conn, void *arg)
+{
+	struct krc_test_mail *t = arg;
+
+	krc_test_mail_note(t, 'e');
+	WRITE_ONCE(t->ended, t->ended + 1);
+}
+
+static void krc_test_mail_died(struct krcore_conn *conn, int err, void *arg)
+{
+	struct krc_test_mail *t = arg;
+
+	krc_test_mail_note(t, 'd');
+	t->err = err;
+	WRITE_ONCE(t->died, t->died + 1);
+}
+
+static const struct krcore_conn_ops krc_test_mail_ops = {
+	.opened = krc_test_mail_opened,
+	.received = krc_test_mail_received,
+	.ended = krc_test_mail_ended,
+	.died = krc_test_mail_died,
+};
+
+static struct krcore_conn_conf krc_test_mail_conf(struct krc_test_mail *t)
+{
+	return (struct krcore_conn_conf){ .ops = &krc_test_mail_ops,
+					  .arg = t,
+					  .depth = KRC_TEST_MAIL_DEPTH,
+					  .user = "it",
+					  .user_len = 2 };
+}
+
+static void krc_test_mail_offered(struct krcore_offer *offer, const struct krcore_peer *peer,
+				  void *arg)
+{
+	struct krc_test_mail *t = arg;
+	const struct krcore_conn_conf conf = krc_test_mail_conf(t);
+	struct krcore_conn *conn;
+
+	t->peer = *peer;
+	WRITE_ONCE(t->offered, t->offered + 1);
+	if (t->block) {
+		WRITE_ONCE(t->inside, true);
+		wait_for_completion(&t->unblock);
+	}
+	if (t->refuse)
+		return;
+	conn = krcore_accept(offer, &conf);
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(t->w.test, conn);
+	KUNIT_EXPECT_PTR_EQ(t->w.test, krcore_accept(offer, &conf),
+			    (struct krcore_conn *)ERR_PTR(-EALREADY));
+	WRITE_ONCE(t->conn, conn);
+}
+
+/* ---- the client */
+
+static void krc_test_mail_release(struct krc_rail *rail)
+{
+	krc_rail_fini(rail);
+}
+
+static struct krcore_client *krc_test_mail_client(struct krc_test_mail *t, u32 inbox)
+{
+	struct krcore_client_conf conf = { .owner = (struct module *)t, /* only compared */
+					   .name = "mail",
+					   .inbox = inbox };
+	struct krcore_client *client = krc_client_make(&t->port, &conf);
+
+	if (!IS_ERR(client))
+		krc_rail_get(&t->port.rail);
+	return client;
+}
+
+static int krc_test_mail_init(struct kunit *test)
+{
+	struct krc_test_mail *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	krc_test_mail_now = t;
+	init_completion(&t->unblock);
+	krc_test_world_set(test, &t->w);
+	KUNIT_ASSERT_EQ(test, krc_rail_init(&t->port.rail, krc_test_mail_release), 0);
+	t->port.messages = t->w.side[1].messages;
+	t->port.pool = t->w.side[1].pool;
+	t->port.cache = krc_node_cache();
+	t->client = krc_test_mail_client(t, KRC_TEST_MAIL_PAGES * KRCORE_INBOX_MIN);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, t->client);
+	return 0;
+}
+
+static void krc_test_mail_close(struct krc_test_mail *t)
+{
+	if (!IS_ERR_OR_NULL(t->client))
+		krcore_client_close(t->client);
+	t->client = NULL;
+}
+
+static int krc_test_mail_held_by(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg)
+{
+	u64 *sum = arg;
+
+	if (!uid_valid(uid))
+		*sum += held[KRC_RES_QUEUE] + held[KRC_RES_INBOX] + held[KRC_RES_REQUEST];
+	return 0;
+}
+
+/* Connections, inboxes and requests that clients in the kernel hold. */
+static u64 krc_test_mail_charged(void)
+{
+	u64 sum = 0;
+
+	krc_limits_walk(0, krc_test_mail_held_by, &sum);
+	return sum;
+}
+
+static void krc_test_mail_exit(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+
+	t->w.stuck = false;
+	complete_all(&t->unblock);
+	krc_test_mail_close(t);
+	krc_test_world_end(test);
+	KUNIT_EXPECT_EQ(test, krc_test_mail_charged(), 0ULL);
+	KUNIT_EXPECT_EQ(test, kref_read(&t->port.rail.ref), 1U);
+	krc_rail_put(&t->port.rail);
+}
+
+static void krc_test_mail_listen(struct krc_test_mail *t, u32 backlog)
+{
+	const struct krcore_listen_conf conf = { .service = KRC_TEST_SERVICE,
+						 .backlog = backlog,
+						 .offered = krc_test_mail_offered,
+						 .arg = t };
+
+	t->listener = krc_listener_make(t->client, &conf);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(t->w.test, t->listener);
+}
+
+/* Have the client connected to a stream of the first port. */
+static void krc_test_mail_joined(struct krc_test_mail *t, struct krc_test_program *a)
+{
+	if (!t->listener)
+		krc_test_mail_listen(t, KRC_TEST_MAIL_PAGES);
+	krc_test_connect(&t->w, a, NULL);
+	krc_test_until(&t->w, READ_ONCE(a->opened) && READ_ONCE(t->conn));
+}
+
+/* Send @nr messages of the client, numbered from @from. */
+static void krc_test_mail_send(struct krc_test_mail *t, unsigned long from, u32 nr)
+{
+	struct krcore_send send = { .bytes = "word", .length = 4, .done = krc_test_mail_done };
+
+	while (nr--) {
+		send.arg = (void *)from++;
+		KUNIT_EXPECT_EQ(t->w.test, krcore_send(t->conn, &send), 0);
+	}
+}
+
+static void krc_test_mail_deaf(struct krc_inbox *inbox)
+{
+}
+
+/* Have the first port listen. */
+static void krc_test_mail_peer_listens(struct krc_test_mail *t)
+{
+	struct krc_test_side *side = &t->w.side[0];
+
+	krc_inbox_init(&side->end[2].inbox, KRP_MESSAGE_UNITS_MAX, krc_test_mail_deaf);
+	side->listener =
+		krc_listen(side->messages, KRC_TEST_SERVICE, 2, &side->end[2].inbox, &side->end[2]);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(t->w.test, side->listener);
+}
+
+static void krc_test_mail_ignore(struct krc_stream *st)
+{
+}
+
+static void krc_test_mail_ignore_void(struct krc_stream *st, u64 seq)
+{
+}
+
+static void krc_test_mail_ignore_death(struct krc_stream *st, int err)
+{
+}
+
+static const struct krc_stream_ops krc_test_mail_stream_ops = {
+	.opened = krc_test_mail_ignore,
+	.withdrawn = krc_test_mail_ignore_void,
+	.died = krc_test_mail_ignore_death,
+};
+
+/* Have a program of the first port accept what the client has opened. */
+static void krc_test_mail_peer_accepts(struct krc_test_mail *t, struct krc_test_program *a)
+{
+	struct krc_inbox *offers = &t->w.side[0].end[2].inbox;
+	const struct krc_stream_conf conf = { .inbox = &a->inbox,
+					      .ops = &krc_test_mail_stream_ops,
+					      .owner = a,
+					      .user = "who",
+					      .user_len = 3 };
+
+	krc_inbox_init(&a->inbox, KRP_MESSAGE_UNITS_MAX, krc_test_mail_deaf);
+	krc_test_until(&t->w, READ_ONCE(offers->nr));
+	a->stream = krc_stream_accept(krc_inbox_take(offers), &conf);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(t->w.test, a->stream);
+}
+
+/* ---- what is told */
+
+/* What comes is sent back; the peer has all of it in order, and the client is told of the end last. */
+static void krc_test_mail_echo(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = &t->w.side[0].end[0];
+	struct krcore_peer peer;
+
+	t->echo = true;
+	krc_test_mail_joined(t, a);
+	KUNIT_EXPECT_EQ(test, t->peer.service, KRC_TEST_SERVICE);
+	KUNIT_EXPECT_EQ(test, t->peer.gid[15], 1);
+	KUNIT_EXPECT_EQ(test, t->peer.user_len, 3);
+	KUNIT_EXPECT_EQ(test, memcmp(t->peer.user, "who", 3), 0);
+	krcore_conn_peer(t->conn, &peer);
+	KUNIT_EXPECT_EQ(test, peer.generation, 1000ULL);
+	krc_test_say(a, 3, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, (krc_test_read(a), a->next == 3));
+	KUNIT_EXPECT_EQ(test, a->wrong, 0U);
+	krc_test_until(&t->w, READ_ONCE(t->done) == 3);
+	KUNIT_EXPECT_EQ(test, t->failed, 0U);
+	KUNIT_EXPECT_EQ(test, krc_stream_shut(a->stream), 0);
+	krc_test_until(&t->w, READ_ONCE(t->ended));
+	krc_test_close(a, true);
+	krc_test_until(&t->w, READ_ONCE(t->died));
+	KUNIT_EXPECT_EQ(test, t->err, -ECONNRESET);
+	KUNIT_EXPECT_STREQ(test, t->order, "mmmed");
+	KUNIT_EXPECT_EQ(test, t->opened, 0U); /* nor has it connected */
+	krcore_conn_close(t->conn, false);
+}
+
+/* The key of what the first port listens to. */
+static struct krp_key krc_test_mail_key(struct krc_test_mail *t)
+{
+	struct krp_key key = { .service = cpu_to_le16(KRC_TEST_SERVICE) };
+
+	memcpy(key.gid, t->w.side[0].rail.gid.raw, sizeof(key.gid));
+	return key;
+}
+
+/* Have the client connect to the first port, which listens. */
+static struct krcore_conn *krc_test_mail_dial(struct krc_test_mail *t)
+{
+	struct krcore_connect_conf to = { .service = KRC_TEST_SERVICE, .timeout_ms = 100 };
+	const struct krcore_conn_conf conf = krc_test_mail_conf(t);
+	struct krp_key key = krc_test_mail_key(t);
+	struct krcore_conn *conn;
+
+	memcpy(to.gid, key.gid, sizeof(to.gid));
+	KUNIT_ASSERT_EQ(t->w.test,
+			krc_cache_put(t->port.cache, &key, &t->w.side[0].value,
+				      krc_cache_epoch(t->port.cache)),
+			0);
+	conn = krcore_connect(t->client, &to, &conf);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(t->w.test, conn);
+	return conn;
+}
+
+/* The other way round: the client connects, and is told of that before anything else. */
+static void krc_test_mail_connects(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = &t->w.side[0].end[0];
+	struct krp_key key = krc_test_mail_key(t);
+	struct krcore_peer peer;
+
+	krc_test_mail_peer_listens(t);
+	t->conn = krc_test_mail_dial(t);
+	krc_test_mail_send(t, 0, 2); /* before the peer has answered */
+	krc_test_mail_peer_accepts(t, a);
+	krc_test_say(a, 1, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(t->received) && READ_ONCE(t->done) == 2);
+	KUNIT_EXPECT_EQ(test, t->order[0], 'o');
+	KUNIT_EXPECT_EQ(test, t->opened, 1U);
+	KUNIT_EXPECT_EQ(test, t->failed + t->disorder, 0U);
+	krcore_conn_peer(t->conn, &peer);
+	KUNIT_EXPECT_EQ(test, peer.user_len, 3);
+	krcore_conn_close(t->conn, false);
+	krc_cache_forget(t->port.cache, &key, U64_MAX);
+}
+
+/* An offer that is not accepted is refused, and a node that is refused may come again. */
+static void krc_test_mail_refuses(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = t->w.side[0].end;
+
+	t->refuse = true;
+	krc_test_mail_listen(t, KRC_TEST_MAIL_PAGES);
+	krc_test_connect(&t->w, &a[0], NULL);
+	krc_test_until(&t->w, READ_ONCE(a[0].died));
+	KUNIT_EXPECT_EQ(test, a[0].err, -ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, t->offered, 1U);
+	t->refuse = false;
+	krc_test_mail_joined(t, &a[1]);
+	krcore_listener_close(t->listener);
+	krc_test_connect(&t->w, &a[2], NULL);
+	krc_test_until(&t->w, READ_ONCE(a[2].died));
+	KUNIT_EXPECT_EQ(test, a[2].err, -ECONNREFUSED);
+	krc_test_mail_send(t, 0, 1); /* what was accepted stays */
+	krc_test_until(&t->w, READ_ONCE(t->done) == 1);
+	KUNIT_EXPECT_EQ(test, t->status, 0);
+}
+
+/* A message that a peer announces is not wanted: its sender is told so, and the next one comes. */
+static void krc_test_mail_large(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = &t->w.side[0].end[0];
+	struct krc_out *out;
+
+	krc_test_mail_joined(t, a);
+	out = krc_test_message(a, 4);
+	out->large = true;
+	out->length = 100000;
+	out->addr = PAGE_SIZE;
+	out->rkey = 77;
+	KUNIT_ASSERT_EQ(test, krc_stream_send(a->stream, out), 0);
+	krc_test_until(&t->w, READ_ONCE(a->done) == 1);
+	KUNIT_EXPECT_EQ(test, a->last, -ENOMSG);
+	KUNIT_EXPECT_EQ(test, t->received, 0U);
+	krc_test_say(a, 1, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(t->received) == 1);
+}
+
+/* ---- what a peer can have a client hold */
+
+/* A client that frees nothing holds what its inbox has room for; the rest waits at the peer. */
+static void krc_test_mail_a_flood_of_messages(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = &t->w.side[0].end[0];
+	u32 bound = KRC_TEST_MAIL_PAGES * KRCORE_INBOX_MIN / KRC_TEST_MAIL_LONG;
+	u32 i, before = 0;
+
+	t->keep = true;
+	krc_test_mail_joined(t, a);
+	krc_test_say(a, KRC_TEST_MAIL_FLOOD, KRC_TEST_MAIL_LONG);
+	for (i = 0; i < 100 || READ_ONCE(t->kept_nr) != before; i++) { /* until nothing moves */
+		if (READ_ONCE(t->kept_nr) != before)
+			i = 0;
+		before = READ_ONCE(t->kept_nr);
+		krc_test_move(&t->w);
+		usleep_range(1000, 1100);
+	}
+	KUNIT_EXPECT_GT(test, before, 0U);
+	KUNIT_EXPECT_LE(test, before, bound);
+	KUNIT_EXPECT_LE(test, READ_ONCE(a->done), bound);
+	t->keep = false;
+	for (i = 0; i < before; i++)
+		krcore_letter_free(t->kept[i]);
+	krc_test_until(&t->w, READ_ONCE(t->received) == KRC_TEST_MAIL_FLOOD);
+	krc_test_until(&t->w, READ_ONCE(a->done) == KRC_TEST_MAIL_FLOOD);
+	KUNIT_EXPECT_EQ(test, a->failed, 0U);
+}
+
+/* While a client is busy as many offers wait as it has said, and of one node half of them. */
+static void krc_test_mail_a_flood_of_offers(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	const struct krcore_listen_conf more = { .service = KRC_TEST_SERVICE + 1,
+						 .backlog = 1,
+						 .offered = krc_test_mail_offered,
+						 .arg = t };
+	struct krc_test_program *a = t->w.side[0].end;
+
+	t->block = true;
+	krc_test_mail_listen(t, KRC_TEST_MAIL_PAGES);
+	KUNIT_EXPECT_PTR_EQ(test, krc_listener_make(t->client, &more),
+			    (struct krcore_listener *)ERR_PTR(-ENOSPC));
+	krc_test_connect(&t->w, &a[0], NULL);
+	krc_test_until(&t->w, READ_ONCE(t->inside));
+	krc_test_connect(&t->w, &a[1], NULL);
+	krc_test_connect(&t->w, &a[2], NULL);
+	krc_test_until(&t->w, READ_ONCE(a[1].died) && READ_ONCE(a[2].died));
+	KUNIT_EXPECT_EQ(test, a[1].err, -EBUSY);
+	KUNIT_EXPECT_EQ(test, a[2].err, -EBUSY);
+	t->block = false;
+	complete_all(&t->unblock);
+	krc_test_until(&t->w, READ_ONCE(a[0].opened));
+	KUNIT_EXPECT_EQ(test, t->offered, 1U);
+	krcore_listener_close(t->listener);
+	KUNIT_EXPECT_EQ(test, t->client->box->backlog, 0U);
+	t->listener = krc_listener_make(t->client, &more); /* the places are free again */
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, t->listener);
+}
+
+/* ---- what calls refuse */
+
+static void krc_test_mail_clients_that_are_refused(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_messages *m = t->port.messages;
+	struct krcore_client *none = krc_test_mail_client(t, 0);
+	struct krcore_listen_conf listen = { .service = KRC_TEST_SERVICE,
+					     .backlog = 1,
+					     .timeout_ms = 1,
+					     .offered = krc_test_mail_offered };
+	struct krcore_connect_conf to = { .service = KRC_TEST_SERVICE, .timeout_ms = 1 };
+	struct krcore_conn_conf conf = krc_test_mail_conf(t);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, none);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_listen(none, &listen)), -EBADFD);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_connect(none, &to, &conf)), -EBADFD);
+	krcore_client_close(none);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_client(t, 1)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_client(t, 2 * KRCORE_INBOX_MAX)), -EINVAL);
+	t->port.messages = NULL;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_client(t, KRCORE_INBOX_MIN)), -EOPNOTSUPP);
+	t->port.messages = m;
+	KUNIT_ASSERT_EQ(test, krc_charge_inbox(t->client->user, KRC_INBOX_PAGES_USER - 2), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_client(t, KRCORE_INBOX_MIN)), -EDQUOT);
+	krc_uncharge_inbox(t->client->user, KRC_INBOX_PAGES_USER - 2);
+
+	listen.service = KRCORE_SERVICE_MIN - 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_listen(t->client, &listen)), -EINVAL);
+	listen.service = KRC_TEST_SERVICE;
+	listen.backlog = KRCORE_BACKLOG_MAX + 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_listen(t->client, &listen)), -EINVAL);
+	listen.backlog = KRC_TEST_MAIL_PAGES + 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_listen(t->client, &listen)), -ENOSPC);
+	to.service = KRCORE_SERVICE_MIN - 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_connect(t->client, &to, &conf)), -EINVAL);
+	to.service = KRC_TEST_SERVICE;
+	conf.depth = KRCORE_DEPTH_MAX + 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_connect(t->client, &to, &conf)), -EINVAL);
+	conf.depth = 1;
+	conf.user_len = KRCORE_USER_MAX + 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_connect(t->client, &to, &conf)), -EINVAL);
+}
+
+static void krc_test_mail_sends_that_are_refused(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krcore_send send = { .length = 1, .done = krc_test_mail_done };
+
+	krc_test_mail_joined(t, &t->w.side[0].end[0]);
+	KUNIT_EXPECT_EQ(test, krcore_send(t->conn, &send), -EINVAL); /* no bytes */
+	send.bytes = "x";
+	send.length = KRCORE_MESSAGE_MAX + 1;
+	KUNIT_EXPECT_EQ(test, krcore_send(t->conn, &send), -EMSGSIZE);
+	send.length = 1;
+	send.done = NULL;
+	KUNIT_EXPECT_EQ(test, krcore_send(t->conn, &send), -EINVAL);
+	send.done = krc_test_mail_done;
+	t->w.stuck = true;
+	krc_test_mail_send(t, 0, KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, krcore_send(t->conn, &send), -EAGAIN);
+	t->w.stuck = false;
+	krc_test_until(&t->w, READ_ONCE(t->done) == KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->failed + t->disorder, 0U);
+	KUNIT_EXPECT_EQ(test, krcore_conn_shut(t->conn), 0);
+	KUNIT_EXPECT_EQ(test, krcore_conn_shut(t->conn), -EALREADY);
+	KUNIT_EXPECT_EQ(test, krcore_send(t->conn, &send), -EPIPE);
+	KUNIT_EXPECT_EQ(test, t->done, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->conn->busy, 0U);
+}
+
+/* ---- ends */
+
+/* Each message that is under way is told of once, by the close; what the NIC does later harms nobody. */
+static void krc_test_mail_close_under_traffic(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = &t->w.side[0].end[0];
+
+	t->keep = true;
+	krc_test_mail_joined(t, a);
+	krc_test_say(a, 2, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(t->kept_nr) == 2);
+	t->w.stuck = true;
+	krc_test_mail_send(t, 0, KRC_TEST_MAIL_DEPTH);
+	krcore_conn_close(t->conn, false);
+	KUNIT_EXPECT_EQ(test, t->done, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->failed, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->status, -ECANCELED);
+	KUNIT_EXPECT_EQ(test, t->barred, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->disorder, 0U);
+	krc_test_mail_close(t);
+	t->w.stuck = false;
+	krc_test_until(&t->w, (krc_test_read(a), a->ended)); /* it went out nevertheless */
+	KUNIT_EXPECT_EQ(test, a->next, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, t->done, (u32)KRC_TEST_MAIL_DEPTH);
+}
+
+/* A callback closes its own connection: nothing more of it is told, whatever has come. */
+static void krc_test_mail_a_callback_closes(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = &t->w.side[0].end[0];
+
+	t->closing = true;
+	krc_test_mail_joined(t, a);
+	krc_test_say(a, 5, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(a->died));
+	KUNIT_EXPECT_EQ(test, a->err, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, t->received, 1U);
+	KUNIT_EXPECT_EQ(test, t->died, 0U);
+	KUNIT_EXPECT_PTR_EQ(test, t->conn, (struct krcore_conn *)NULL);
+}
+
+/* opened() closes its connection, when a message that is there already has it told first. */
+static void krc_test_mail_opened_closes(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = t->w.side[0].end;
+	struct krp_key key = krc_test_mail_key(t);
+	struct krcore_conn *late;
+
+	krc_test_mail_peer_listens(t);
+	t->block = true;
+	t->conn = krc_test_mail_dial(t);
+	krc_test_mail_peer_accepts(t, &a[0]);
+	krc_test_until(&t->w, READ_ONCE(t->inside));
+	late = krc_test_mail_dial(t);
+	krc_test_mail_peer_accepts(t, &a[1]);
+	krc_test_say(&a[1], 1, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(t->client->box->inbox.nr) &&
+				      READ_ONCE(late->news) & KRC_CONN_OPENED);
+	t->block = false;
+	t->closing = true;
+	complete(&t->unblock);
+	krc_test_until(&t->w, READ_ONCE(t->opened) == 2);
+	krcore_conn_close(t->conn, false);
+	KUNIT_EXPECT_EQ(test, t->received, 0U);
+	KUNIT_EXPECT_STREQ(test, t->order, "oo");
+	krc_cache_forget(t->port.cache, &key, U64_MAX);
+}
+
+/* A close waits for no callback of others, which may be waiting for whoever closes. */
+static void krc_test_mail_a_close_waits_for_its_own(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = t->w.side[0].end;
+
+	krc_test_mail_joined(t, &a[0]);
+	t->block = true;
+	krc_test_connect(&t->w, &a[1], NULL);
+	krc_test_until(&t->w, READ_ONCE(t->inside));
+	krcore_conn_close(t->conn, true);
+	KUNIT_EXPECT_EQ(test, t->offered, 2U);
+	t->block = false;
+	complete(&t->unblock);
+	krc_test_until(&t->w, READ_ONCE(a[1].opened));
+}
+
+/* What one connection has received is kept until it has gone out by another; both ways at once. */
+static void krc_test_mail_a_forwarder_is_closed(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krcore_send send = { .bytes = "on", .length = 2, .done = krc_test_mail_echoed };
+	struct krc_test_program *a = t->w.side[0].end;
+	struct krcore_conn *conn[2];
+	u32 i;
+
+	t->keep = true;
+	for (i = 0; i < ARRAY_SIZE(conn); i++) {
+		WRITE_ONCE(t->conn, NULL);
+		krc_test_mail_joined(t, &a[i]);
+		conn[i] = t->conn;
+		krc_test_say(&a[i], 1, KRC_TEST_MAIL_BYTES);
+		krc_test_until(&t->w, READ_ONCE(t->kept_nr) == i + 1);
+	}
+	t->w.stuck = true;
+	for (i = 0; i < ARRAY_SIZE(conn); i++) {
+		send.arg = t->kept[!i];
+		KUNIT_EXPECT_EQ(test, krcore_send(conn[i], &send), 0);
+	}
+	krc_test_mail_close(t);
+	KUNIT_EXPECT_EQ(test, t->done, 2U);
+	KUNIT_EXPECT_EQ(test, t->status, -ECANCELED);
+	t->w.stuck = false;
+}
+
+/* A module that is unloaded with all of it open, while a peer sends and another one is offered. */
+static void krc_test_mail_a_module_that_forgets(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = t->w.side[0].end;
+
+	t->keep = true;
+	krc_test_mail_joined(t, &a[0]);
+	krc_test_say(&a[0], KRC_TEST_MAIL_FLOOD, KRC_TEST_MAIL_BYTES);
+	krc_test_connect(&t->w, &a[1], NULL);
+	krc_test_until(&t->w, READ_ONCE(t->kept_nr) > 2);
+	t->w.stuck = true;
+	krc_test_mail_send(t, 0, 1);
+	KUNIT_EXPECT_EQ(test, krc_clients_close_of((struct module *)t), 1U);
+	t->client = NULL;
+	t->w.stuck = false;
+	KUNIT_EXPECT_EQ(test, t->done, 1U);
+	/* also where the stream says something else */
+	KUNIT_EXPECT_EQ(test, t->status, -ECANCELED);
+	KUNIT_EXPECT_EQ(test, t->barred, 1U);
+	krc_test_until(&t->w, READ_ONCE(a[0].died) && READ_ONCE(a[1].died));
+	KUNIT_EXPECT_EQ(test, a[0].err, -ECONNRESET);
+}
+
+/* The port ends under a client: what was sent is told of, and then that the connection has died. */
+static void krc_test_mail_a_port_that_goes(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krcore_connect_conf to = { .service = KRC_TEST_SERVICE, .timeout_ms = 1 };
+	const struct krcore_conn_conf conf = krc_test_mail_conf(t);
+	struct krcore_send send = { .done = krc_test_mail_done };
+
+	krc_test_mail_joined(t, &t->w.side[0].end[0]);
+	t->w.stuck = true;
+	krc_test_mail_send(t, 0, 2);
+	krc_rail_kill(&t->port.rail);
+	krc_test_side_end(&t->w.side[1]);
+	krc_rail_wait_idle(&t->port.rail);
+	krc_test_until(&t->w, READ_ONCE(t->died));
+	KUNIT_EXPECT_EQ(test, t->err, -ENODEV);
+	KUNIT_EXPECT_EQ(test, t->done, 2U);
+	KUNIT_EXPECT_EQ(test, t->status, -ENODEV);
+	KUNIT_EXPECT_EQ(test, krcore_send(t->conn, &send), -ENODEV);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_connect(t->client, &to, &conf)), -ENODEV);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_client(t, KRCORE_INBOX_MIN)), -ENODEV);
+	krcore_conn_close(t->conn, true);
+}
+
+static struct kunit_case krc_api_message_cases[] = {
+	KUNIT_CASE(krc_test_mail_echo),
+	KUNIT_CASE(krc_test_mail_connects),
+	KUNIT_CASE(krc_test_mail_refuses),
+	KUNIT_CASE(krc_test_mail_large),
+	KUNIT_CASE(krc_test_mail_a_flood_of_messages),
+	KUNIT_CASE(krc_test_mail_a_flood_of_offers),
+	KUNIT_CASE(krc_test_mail_clients_that_are_refused),
+	KUNIT_CASE(krc_test_mail_sends_that_are_refused),
+	KUNIT_CASE(krc_test_mail_close_under_traffic),
+	KUNIT_CASE(krc_test_mail_a_callback_closes),
+	KUNIT_CASE(krc_test_mail_opened_closes),
+	KUNIT_CASE(krc_test_mail_a_close_waits_for_its_own),
+	KUNIT_CASE(krc_test_mail_a_forwarder_is_closed),
+	KUNIT_CASE(krc_test_mail_a_module_that_forgets),
+	KUNIT_CASE(krc_test_mail_a_port_that_goes),
+	{},
+};
+
+static struct kunit_suite krc_api_message_suite = {
+	.name = "krcore_api_message",
+	.init = krc_test_mail_init,
+	.exit = krc_test_mail_exit,
+	.test_cases = krc_api_message_cases,
+};
+
+kunit_test_suite(krc_api_message_suite);
