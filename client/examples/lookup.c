@@ -27,6 +27,8 @@ static void show(const struct krcore_value *value, const struct krcore_lookup_in
 	if (value->kind == KRCORE_KIND_DCT)
 		printf("DC target 0x%06x, key 0x%016llx", value->dct.dctn,
 		       (unsigned long long)value->dct.dc_key);
+	else if (value->kind == KRCORE_KIND_LANE)
+		printf("port without DC, queue pair 0x%06x", value->dct.ud_qpn);
 	else
 		printf("%.*s", value->raw_len, (const char *)value->raw);
 	printf("  (%u READs, server %u)%s\n", info->reads, info->server,

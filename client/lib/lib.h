@@ -43,7 +43,7 @@
 #include "proto/krp_msg.h"
 #include "proto/krp_pulse.h"
 #include "proto/krp_reject.h"
-#include "proto/krp_session.h"
+#include "proto/krp_session_state.h"
 
 #define KRL_SLOTS KRP_SLOTS_MAX /* requests outstanding on a server at most */
 #define KRL_RECVS (KRL_SLOTS + 64) /* one for each answer, 64 for notifications */

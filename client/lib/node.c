@@ -28,6 +28,7 @@ KRL_EQUAL(ACCESS_LOCAL_WRITE);
 KRL_EQUAL(ACCESS_REMOTE_READ);
 KRL_EQUAL(ACCESS_REMOTE_WRITE);
 KRL_EQUAL(ACCESS_REMOTE_ATOMIC);
+KRL_EQUAL(ACCESS_MESSAGE);
 
 int krl_node_call(const struct krcore_node *node, unsigned long request, void *arg)
 {
@@ -38,15 +39,10 @@ static int krl_node_options(const struct krcore_node_options *opts,
 			    struct krcore_node_options *ret_opts)
 {
 	struct krcore_node_options all = { .size = sizeof(all) };
+	int err = krl_options_take(opts, &all, sizeof(all));
 
-	if (opts) {
-		if (opts->size < sizeof(all.size) || opts->size > sizeof(all)) {
-			krl_error(-EINVAL, "options of %zu bytes are not of this version",
-				  opts->size);
-			return -EINVAL;
-		}
-		memcpy(&all, opts, opts->size);
-	}
+	if (err)
+		return err;
 	if (!all.device)
 		all.device = KRL_DEVICE;
 	if (!all.ring_entries)
@@ -307,11 +303,14 @@ int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr
 	return taken;
 }
 
-int krcore_wait(struct krcore_node *node, int timeout_ms)
+/* Wait for a completion, or for what @flags says, KRP_WAIT_*, too. */
+static int krl_wait(struct krcore_node *node, int timeout_ms, uint32_t flags)
 {
 	struct krp_wait wait = {
 		.timeout_ms = timeout_ms < 0 ? KRP_WAIT_FOREVER : (uint32_t)timeout_ms,
+		.flags = flags,
 	};
+	const char *what = flags ? "completion or letter" : "completion";
 	int err;
 
 	if (krl_ring_ready(&node->ring))
@@ -321,10 +320,20 @@ int krcore_wait(struct krcore_node *node, int timeout_ms)
 	case 0:
 		return 0;
 	case -ETIMEDOUT:
-		return krl_error_const(err, "no completion came in time");
+		return krl_error(err, "no %s came in time", what);
 	case -ENODEV:
 		return krl_error_const(err, "the device is gone");
 	default:
-		return krl_error(err, "waiting for a completion: %s", strerror(-err));
+		return krl_error(err, "waiting for a %s: %s", what, strerror(-err));
 	}
+}
+
+int krcore_wait(struct krcore_node *node, int timeout_ms)
+{
+	return krl_wait(node, timeout_ms, 0);
+}
+
+int krcore_wait_any(struct krcore_node *node, int timeout_ms)
+{
+	return krl_wait(node, timeout_ms, KRP_WAIT_LETTERS);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Structures of the caller that the library fills; see out.h.
+ * Structures of the caller that grow from version to version; see out.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,4 +32,17 @@ void krl_out_fill(void *out, const void *from, size_t known)
 	if (known < size)
 		memset((char *)out + known, 0, size - known);
 	*(size_t *)out = size;
+}
+
+int krl_options_take(const void *opts, void *all, size_t known)
+{
+	size_t size;
+
+	if (!opts)
+		return 0;
+	memcpy(&size, opts, sizeof(size));
+	if (size < sizeof(size) || size > known)
+		return krl_error(-EINVAL, "options of %zu bytes are not of this version", size);
+	memcpy(all, opts, size);
+	return 0;
 }

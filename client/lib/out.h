@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Owns: structures of the caller that the library fills, which grow from version to version:
- * the rule stands at the top of krcore.h.
+ * Owns: structures of the caller that grow from version to version, those that the library fills
+ * and options: the rule stands at the top of krcore.h.
  *
  * Each begins with size_t size. A function checks the structures that it is given before it
  * does anything, and fills them from its own ones at its end.
@@ -36,6 +36,18 @@ int krl_out_check(const void *out, size_t first, const char *name);
  */
 void krl_out_fill(void *out, const void *from, size_t known);
 
+/**
+ * krl_options_take() - Copy options of a caller that may know fewer of them.
+ * @opts: options, which begin with their size; or NULL: the defaults of all.
+ * @all: out: the library's own, whose size is set and whose other fields are zero; those that
+ *	@opts has are copied, all others stay.
+ * @known: size of @all.
+ *
+ * Return: 0, or -EINVAL with an error text: a size that no version up to this one has. Then @all
+ * is unchanged.
+ */
+int krl_options_take(const void *opts, void *all, size_t known);
+
 #pragma GCC visibility pop
 
 /* The checks of each structure, with what was its last field in the first version. */
@@ -56,6 +68,9 @@ void krl_out_fill(void *out, const void *from, size_t known);
 	krl_out_check(out, KRL_OUT_FIRST(struct krcore_connect_info, rsvd), "krcore_connect_info")
 #define KRL_QUEUE_INFO_CHECK(out) \
 	krl_out_check(out, KRL_OUT_FIRST(struct krcore_queue_info, completed), "krcore_queue_info")
+#define KRL_CONNECTION_INFO_CHECK(out) \
+	krl_out_check(out, KRL_OUT_FIRST(struct krcore_connection_info, rsvd), \
+		      "krcore_connection_info")
 #define KRL_STARTED_CHECK(out) \
 	krl_out_check(out, KRL_OUT_FIRST(struct krcore_started, error), "krcore_started")
 

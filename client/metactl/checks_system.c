@@ -164,7 +164,7 @@ static void mc_check_record(struct mc_judge *j, const struct mc_record_probe *r)
 	}
 	j->finding.verdict = settled ? MC_CHECK_FAIL : MC_CHECK_WARN;
 	mc_cause(j, "its record is missing at %s%s", where,
-		 settled ? ": who asks there may not find this node"
+		 settled ? ": clients of it may not find this node"
 			 : ", which settle after a restart");
 	if (settled)
 		mc_remedy(j, "%s",

@@ -2,26 +2,16 @@
 /*
  * krcore-metactl: look at MetaServers and their records, and find what is wrong.
  *
- * Here: the list of objects, the options, help and the exit code. What a
- * command does is in the file of its object. Options may stand anywhere; "--"
- * ends them.
+ * Here: the options, help and the exit code. The objects are listed in objects.c, and what a
+ * command does is in the file of its object. Options may stand anywhere; "--" ends them.
  */
 #include <argp.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/metactl/metactl.h"
-
-/* The first is the default. */
-static const struct mc_object *const mc_table[] = {
-	&mc_object_status,  &mc_object_node,	&mc_object_record, &mc_object_table,
-	&mc_object_cluster, &mc_object_resolve, &mc_object_stats,  &mc_object_session,
-	&mc_object_monitor, &mc_object_config,	&mc_object_server, &mc_object_doctor,
-	&mc_object_queue,   &mc_object_peer,	&mc_object_key,	   NULL,
-};
 
 struct mc_options {
 	struct mc *mc;
@@ -56,26 +46,6 @@ static const struct argp_option mc_argp_options[] = {
 	{ "version", 'V', NULL, 0, "Show the version", -1 },
 	{ 0 },
 };
-
-const struct mc_object *const *mc_objects(void)
-{
-	return mc_table;
-}
-
-int mc_error(struct mc *mc, const char *format, ...)
-{
-	va_list ap;
-
-	fflush(stdout);
-	fputs("krcore-metactl: ", stderr);
-	if (mc->object)
-		fprintf(stderr, "%s: ", mc->object->name);
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return MC_FAILED;
-}
 
 static void mc_timeout(struct argp_state *state, const char *text)
 {
@@ -202,6 +172,7 @@ static void mc_help_object(FILE *file, const struct mc_object *object)
 
 void mc_help(FILE *file, const struct mc_object *object)
 {
+	const struct mc_object *const *objects = mc_objects();
 	const struct argp_option *o;
 	unsigned int i;
 
@@ -210,8 +181,8 @@ void mc_help(FILE *file, const struct mc_object *object)
 		return;
 	}
 	fputs("Usage: krcore-metactl [OPTIONS] OBJECT { COMMAND | help }\n\nObjects:\n", file);
-	for (i = 0; mc_table[i]; i++)
-		fprintf(file, "  %-10s %s\n", mc_table[i]->name, mc_table[i]->help);
+	for (i = 0; objects[i]; i++)
+		fprintf(file, "  %-10s %s\n", objects[i]->name, objects[i]->help);
 	fputs("\nOptions:\n", file);
 	for (o = mc_argp_options; o->name; o++) {
 		if (o->flags & OPTION_HIDDEN)

@@ -13,7 +13,7 @@
 
 #include "client/metactl/module.h"
 #include "common/gid.h"
-#include "proto/krp_ioctl.h"
+#include "proto/krp_ioctl_message.h"
 
 #define MC_ROW_ATTRS_MAX 64
 
@@ -179,6 +179,7 @@ static const struct mc_attr mc_pool_attrs[] = {
 	{ KRP_GENL_A_POOL_TIMEOUTS, "timeouts", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_POOL_REFUSED_READS, "refused_reads", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_POOL_EXPIRED, "expired", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_POOL_TARGET_CHANGES, "target_changes", MC_FORM_NUMBER, 0 },
 	{ 0 },
 };
 
@@ -192,11 +193,59 @@ static const struct mc_attr mc_user_attrs[] = {
 	{ 0 },
 };
 
+static const struct mc_attr mc_conn_attrs[] = {
+	{ KRP_GENL_A_CONN_CONTEXT, "context", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_NUMBER, "connection", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_PID, "pid", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_UID, "uid", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_COMM, "comm", MC_FORM_TEXT, 0 },
+	{ KRP_GENL_A_CONN_STATE, "state", MC_FORM_STATE, 0 },
+	{ KRP_GENL_A_CONN_GID, "gid", MC_FORM_GID, 0 },
+	{ KRP_GENL_A_CONN_SERVICE, "service", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_GENERATION, "generation", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_CONN_DEPTH, "depth", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_CONN_OUTSTANDING, "outstanding", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_WAITING, "waiting", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_WINDOW, "window", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_UNACKED, "unacked", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_BACKLOG, "backlog", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_SENT, "sent", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_RECEIVED, "received", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_REPEATS, "repeats", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_CONN_GAPS, "gaps", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_CONN_BUSY, "busy", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_CONN_FOREIGN, "foreign", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_ERROR, "errno", MC_FORM_ERROR, MC_DETAIL },
+	{ 0 },
+};
+
+static const struct mc_attr mc_messages_attrs[] = {
+	{ KRP_GENL_A_MESSAGES_DEVICE, "device", MC_FORM_TEXT, 0 },
+	{ KRP_GENL_A_MESSAGES_PORT, "port", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_STREAMS, "connections", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_LISTENERS, "listeners", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_POSTED, "posted", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_FAILED, "failed", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_REPLAYS, "replays", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_MESSAGES_PACKETS, "packets", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_FAULTS, "faults", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_MESSAGES_MALFORMED, "malformed", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_UNKNOWN, "unknown", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_FOREIGN, "foreign", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_NO_MEMORY, "no_memory", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_MESSAGES_OPENS, "opens", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_MESSAGES_OPENS_DROPPED, "opens_dropped", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_MESSAGES_CHALLENGES, "challenges", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_MESSAGES_REFUSALS, "refusals", MC_FORM_NUMBER, MC_DETAIL },
+	{ 0 },
+};
+
 static const struct mc_attr *const mc_sets[MC_SETS] = {
 	[MC_SET_NODE] = mc_node_attrs,	   [MC_SET_PORT] = mc_port_attrs,
 	[MC_SET_SERVER] = mc_server_attrs, [MC_SET_QUEUE] = mc_queue_attrs,
 	[MC_SET_PEER] = mc_peer_attrs,	   [MC_SET_STATS] = mc_stats_attrs,
 	[MC_SET_POOL] = mc_pool_attrs,	   [MC_SET_USER] = mc_user_attrs,
+	[MC_SET_CONN] = mc_conn_attrs,	   [MC_SET_MESSAGES] = mc_messages_attrs,
 };
 
 const char *mc_module_attr(enum mc_set set, uint16_t type)
@@ -231,6 +280,13 @@ static const char *const mc_queue_states[KRP_QUEUE_STATES] = {
 	[KRP_QUEUE_ERROR] = "error",
 };
 
+static const char *const mc_conn_states[] = {
+	[KRP_CONN_OFFERED] = "offered",
+	[KRP_CONN_OPENING] = "opening",
+	[KRP_CONN_OPEN] = "open",
+	[KRP_CONN_DEAD] = "dead",
+};
+
 const char *mc_module_state(enum mc_set set, uint32_t state)
 {
 	switch (set) {
@@ -240,6 +296,8 @@ const char *mc_module_state(enum mc_set set, uint32_t state)
 		return state < KRP_GENL_SERVER_STATES ? mc_session_states[state] : "unknown";
 	case MC_SET_QUEUE:
 		return state < KRP_QUEUE_STATES ? mc_queue_states[state] : "unknown";
+	case MC_SET_CONN:
+		return state <= KRP_CONN_DEAD ? mc_conn_states[state] : "unknown";
 	default:
 		return "unknown";
 	}
@@ -257,6 +315,8 @@ static unsigned int mc_state_colour(enum mc_set set, uint64_t state)
 						       : MC_WARN;
 	case MC_SET_QUEUE:
 		return state == KRP_QUEUE_READY ? MC_GOOD : state == KRP_QUEUE_ERROR ? MC_BAD : 0;
+	case MC_SET_CONN:
+		return state == KRP_CONN_OPEN ? MC_GOOD : state == KRP_CONN_DEAD ? MC_BAD : 0;
 	default:
 		return 0;
 	}
@@ -385,9 +445,10 @@ static void mc_put_attr(struct mc_out *out, enum mc_set set, const struct mc_att
 		break;
 	case MC_FORM_KIND:
 		mc_put_text(out, a->key, a->flags,
-			    number == KRP_KIND_DCT   ? "dct"
-			    : number == KRP_KIND_RAW ? "raw"
-						     : "unknown");
+			    number == KRP_KIND_DCT    ? "dct"
+			    : number == KRP_KIND_LANE ? "lane"
+			    : number == KRP_KIND_RAW  ? "raw"
+						      : "unknown");
 		break;
 	case MC_FORM_NEVER:
 		break;

@@ -29,6 +29,8 @@ enum mc_set {
 	MC_SET_STATS,
 	MC_SET_POOL,
 	MC_SET_USER,
+	MC_SET_CONN,
+	MC_SET_MESSAGES,
 	MC_SETS
 };
 
@@ -56,7 +58,13 @@ uint32_t mc_module_u32(const struct nlmsghdr *nlh, uint16_t type);
 /** mc_module_text() - A text. @nlh: message. @type: attribute. Return: it, "" if absent. */
 const char *mc_module_text(const struct nlmsghdr *nlh, uint16_t type);
 
-/** mc_module_state() - A state as a word. @set: PORT, SERVER or QUEUE. @state: it. Return: text. */
+/**
+ * mc_module_state() - A state as a word.
+ * @set: PORT, SERVER, QUEUE or CONN.
+ * @state: it.
+ *
+ * Return: text.
+ */
 const char *mc_module_state(enum mc_set set, uint32_t state);
 
 struct mc;

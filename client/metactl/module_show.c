@@ -93,6 +93,9 @@ int mc_module_show(struct mc *mc)
 	mc_out_table(mc->out, MC_TABLE, "node_server");
 	if (!ret)
 		ret = mc_module_rows(mc, genl, KRP_GENL_CMD_SERVER_GET, MC_SET_SERVER);
+	mc_out_table(mc->out, MC_TABLE, "node_messages");
+	if (!ret)
+		ret = mc_module_rows(mc, genl, KRP_GENL_CMD_MESSAGES_GET, MC_SET_MESSAGES);
 	mc_genl_close(genl);
 	return ret;
 }
@@ -133,41 +136,50 @@ int mc_module_stats(struct mc *mc)
 	return ret;
 }
 
-static int mc_module_list(struct mc *mc, uint8_t cmd, struct mc_module_table *table)
-{
-	struct mc_genl *genl;
-	int ret;
+/* What mc_queue_only() notes is at the same place in both sets. */
+_Static_assert((int)KRP_GENL_A_QUEUE_PID == (int)KRP_GENL_A_CONN_PID, "pid");
+_Static_assert((int)KRP_GENL_A_QUEUE_UID == (int)KRP_GENL_A_CONN_UID, "uid");
 
-	ret = mc_module_open(mc, &genl);
-	if (ret)
-		return ret;
-	mc_out_table(mc->out, MC_TABLE, NULL);
-	ret = mc_module_table(mc, genl, cmd, NLM_F_DUMP, table);
-	mc_genl_close(genl);
-	return ret;
+static void mc_queue_only(struct mc *mc, struct mc_module_table *table)
+{
+	if (mc_get(mc, "pid")) {
+		table->equals = KRP_GENL_A_QUEUE_PID;
+		table->value = (uint32_t)mc_number(mc, "pid", 0);
+	} else if (mc_get(mc, "uid")) {
+		table->equals = KRP_GENL_A_QUEUE_UID;
+		table->value = (uint32_t)mc_number(mc, "uid", 0);
+	}
 }
 
 static int mc_queue_list(struct mc *mc)
 {
-	struct mc_module_table table = { .set = MC_SET_QUEUE };
+	struct mc_module_table queues = { .set = MC_SET_QUEUE }, conns = { .set = MC_SET_CONN };
+	struct mc_genl *genl;
+	int ret;
 
-	if (mc_get(mc, "pid")) {
-		table.equals = KRP_GENL_A_QUEUE_PID;
-		table.value = (uint32_t)mc_number(mc, "pid", 0);
-	} else if (mc_get(mc, "uid")) {
-		table.equals = KRP_GENL_A_QUEUE_UID;
-		table.value = (uint32_t)mc_number(mc, "uid", 0);
-	}
 	if (mc_get(mc, "pid") && mc_get(mc, "uid")) {
 		mc_error(mc, "'pid' and 'uid' do not go together");
 		return MC_USAGE;
 	}
-	return mc_module_list(mc, KRP_GENL_CMD_QUEUE_GET, &table);
+	mc_queue_only(mc, &queues);
+	mc_queue_only(mc, &conns);
+	ret = mc_module_open(mc, &genl);
+	if (ret)
+		return ret;
+	mc_out_table(mc->out, MC_TABLE, "queue");
+	ret = mc_module_table(mc, genl, KRP_GENL_CMD_QUEUE_GET, NLM_F_DUMP, &queues);
+	mc_out_table(mc->out, MC_TABLE, "connection");
+	if (!ret)
+		ret = mc_module_table(mc, genl, KRP_GENL_CMD_CONN_GET, NLM_F_DUMP, &conns);
+	mc_genl_close(genl);
+	return ret;
 }
 
 static int mc_peer_list(struct mc *mc)
 {
 	struct mc_module_table table = { .set = MC_SET_PEER };
+	struct mc_genl *genl;
+	int ret;
 
 	if (mc_get(mc, "cached") && mc_get(mc, "connected")) {
 		mc_error(mc, "'cached' and 'connected' do not go together");
@@ -177,7 +189,13 @@ static int mc_peer_list(struct mc *mc)
 		table.needs = KRP_GENL_A_PEER_AGE_MS;
 	else if (mc_get(mc, "connected"))
 		table.needs = KRP_GENL_A_PEER_QUEUES;
-	return mc_module_list(mc, KRP_GENL_CMD_PEER_GET, &table);
+	ret = mc_module_open(mc, &genl);
+	if (ret)
+		return ret;
+	mc_out_table(mc->out, MC_TABLE, NULL);
+	ret = mc_module_table(mc, genl, KRP_GENL_CMD_PEER_GET, NLM_F_DUMP, &table);
+	mc_genl_close(genl);
+	return ret;
 }
 
 static const struct mc_param mc_queue_params[] = {
@@ -188,13 +206,13 @@ static const struct mc_param mc_queue_params[] = {
 
 static const struct mc_command mc_queue_commands[] = {
 	{ "list", mc_queue_list, mc_queue_params, 0,
-	  "Queues of the kernel module; without CAP_NET_ADMIN only one's own" },
+	  "Queues and connections of the kernel module; without CAP_NET_ADMIN only one's own" },
 	{ 0 },
 };
 
 const struct mc_object mc_object_queue = {
 	.name = "queue",
-	.help = "queues that programs on this node have open",
+	.help = "queues and connections that programs on this node have open",
 	.commands = mc_queue_commands,
 };
 

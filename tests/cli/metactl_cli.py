@@ -258,6 +258,40 @@ class Doctor(unittest.TestCase):
             self.assertIn(key, found[0]["subject"])
 
 
+class Installation(unittest.TestCase):
+    """What the MetaServer's package does about a key, by its own script."""
+
+    def configure(self, folder, *version_before):
+        """Run the script with its folder of keys moved to FOLDER; the key's bytes, or None."""
+        with open(os.path.join(TREE, "debian/krcore-metaserver.postinst"), encoding="utf-8") as f:
+            script = f.read()
+        self.assertIn("/etc/krcore/", script)
+        path = os.path.dirname(os.path.abspath(TOOL)) + ":" + os.environ["PATH"]
+        subprocess.run(["sh", "-c", script.replace("/etc/krcore/", folder + "/"), "postinst",
+                        "configure", *version_before], env=dict(os.environ, PATH=path),
+                       check=True, timeout=60)
+        key = os.path.join(folder, "cluster.key")
+        if not os.path.exists(key):
+            return None
+        self.assertEqual(os.stat(key).st_mode & 0o137, 0, oct(os.stat(key).st_mode))
+        with open(key, "rb") as f:
+            return f.read()
+
+    def test_first_installation_makes_a_key(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key = self.configure(folder, "")
+            self.assertRegex(key, rb"(?m)^[0-9a-f]{64}$")
+            self.assertEqual(self.configure(folder, ""), key)       # is left where there is one
+            self.assertEqual(self.configure(folder, "1.0"), key)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertNotEqual(self.configure(folder), key)
+
+    def test_upgrade_makes_none(self):
+        # who took it away runs without one, or with a credential
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIsNone(self.configure(folder, "1.0"))
+
+
 class Remote(unittest.TestCase):
     """Without an RDMA device everything over RDMA fails with a cause, as code 1."""
 

@@ -19,6 +19,7 @@
 #include "client/lib/by_module.h"
 #include "client/lib/config.h"
 #include "proto/krp_ioctl.h"
+#include "tests/unit/wrap_uid.h"
 
 #define NO_FILE "/nonexistent/krcore.conf"
 
@@ -252,6 +253,13 @@ static void test_keys(void **state)
 	remove_file(rubbish);
 }
 
+static uid_t uid; /* of the program; 0: as it is */
+
+uid_t __wrap_geteuid(void)
+{
+	return uid ? uid : __real_geteuid();
+}
+
 /* The same machine is the same owner, after a restart of the program too. */
 static void test_owner_is_stable(void **state)
 {
@@ -268,6 +276,29 @@ static void test_owner_is_stable(void **state)
 	assert_true(two.generation > one.generation);
 	krl_config_free(&one);
 	krl_config_free(&two);
+}
+
+/* Users of one machine cannot take each other's records, though all of them have the key. */
+static void test_users_are_owners_of_their_own(void **state)
+{
+	struct krcore_options opts = options();
+	struct krl_config one, two, again;
+
+	(void)state;
+	if (access("/etc/machine-id", R_OK))
+		skip();
+	opts.servers = "a";
+	uid = 1000;
+	assert_int_equal(krl_config_load(&opts, &one), 0);
+	assert_int_equal(krl_config_load(&opts, &again), 0);
+	uid = 1001;
+	assert_int_equal(krl_config_load(&opts, &two), 0);
+	uid = 0;
+	assert_memory_equal(one.owner, again.owner, sizeof(one.owner));
+	assert_memory_not_equal(one.owner, two.owner, sizeof(one.owner));
+	krl_config_free(&one);
+	krl_config_free(&two);
+	krl_config_free(&again);
 }
 
 static void test_open_refuses_and_returns_nothing(void **state)
@@ -346,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_bad_configurations),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_owner_is_stable),
+		cmocka_unit_test(test_users_are_owners_of_their_own),
 		cmocka_unit_test(test_open_refuses_and_returns_nothing),
 		cmocka_unit_test(test_the_module_is_for_who_asks_for_nothing_else),
 		cmocka_unit_test(test_the_doubt_of_the_module_is_told),

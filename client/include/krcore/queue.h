@@ -43,6 +43,7 @@ extern "C" {
 #define KRCORE_ACCESS_REMOTE_READ 0x2
 #define KRCORE_ACCESS_REMOTE_WRITE 0x4
 #define KRCORE_ACCESS_REMOTE_ATOMIC 0x8
+#define KRCORE_ACCESS_MESSAGE 0x10 /* for krcore_send_large() */
 
 /* krcore_wr.opcode, krcore_wc.opcode */
 #define KRCORE_OP_READ 1
@@ -234,7 +235,7 @@ struct krcore_wr {
  *	as krcore_post() returns them, if the peer's region was deregistered or changed
  *	while the request waited.
  * @bytes: bytes transferred.
- * @queue: queue.
+ * @queue: queue; of what message.h sends or fetches: connection, see there.
  * @opcode: KRCORE_OP_*.
  * @rsvd: zero.
  */
@@ -352,8 +353,8 @@ void krcore_node_close(struct krcore_node *node);
  * krcore_node_fd() - Descriptor for poll(2) and epoll(7).
  * @node: node.
  *
- * It is readable (level-triggered) as long as there is a completion to be taken. It
- * belongs to the node: do not close it.
+ * It is readable (level-triggered) as long as there is a completion, or a letter of message.h, to
+ * be taken. It belongs to the node: do not close it.
  *
  * Return: the descriptor.
  */
@@ -388,7 +389,8 @@ int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_por
  * @addr: first byte, any alignment.
  * @length: bytes, from 1.
  * @access: KRCORE_ACCESS_*; reading by this node's own requests is always allowed.
- *	REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE.
+ *	REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE, and go with no MESSAGE. MESSAGE opens
+ *	the region to READs of the nodes to which messages in it are announced.
  * @ret_mr: the region; untouched on failure.
  *
  * The pages stay in memory until krcore_mr_dereg() and count against
@@ -718,6 +720,23 @@ int krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr
  * * %-EBUSY - 256 threads and epoll instances wait for completions of this node object already.
  */
 int krcore_wait(struct krcore_node *node, int timeout_ms);
+
+/**
+ * krcore_wait_any() - Wait until there is a completion or a letter (krcore/message.h) to be taken.
+ * @node: node; without an inbox as krcore_wait().
+ * @timeout_ms: how long at most; negative for ever, 0 to check without waiting.
+ *
+ * For a thread that does both: krcore_poll() and krcore_recv() with a timeout of 0 say which it was.
+ * Otherwise as krcore_wait().
+ *
+ * Return:
+ * * 0 - there is one.
+ * * %-ETIMEDOUT - neither came in time.
+ * * %-EINTR - a signal came.
+ * * %-ENODEV - the device is gone, and all of both have been taken.
+ * * %-EBUSY - as many threads wait as may, see krcore_wait().
+ */
+int krcore_wait_any(struct krcore_node *node, int timeout_ms);
 
 /**
  * krcore_region_ref_of() - Make the reference by which peers access a region of ours.

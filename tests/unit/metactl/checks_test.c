@@ -524,7 +524,8 @@ static void test_own_record_at_every_server(void **state)
 	r->have = 3;
 	test_healthy(state);
 	r->have = 1;
-	only(MC_CHECK_FAIL, "record", "missing at 192.168.77.3:18600: who", "another of this node");
+	only(MC_CHECK_FAIL, "record", "missing at 192.168.77.3:18600: clients",
+	     "another of this node");
 	servers[1].settling_ms = 5000;
 	only(MC_CHECK_WARN, "record", "which settle", "cluster wait");
 	servers[1].settling_ms = 0;

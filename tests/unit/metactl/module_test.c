@@ -18,6 +18,7 @@
 #include <linux/genetlink.h>
 
 #include "client/metactl/module.h"
+#include "proto/krp_ioctl_message.h"
 #include "proto/krp_mrdir.h"
 
 #define BYTES 16384
@@ -188,9 +189,10 @@ static void test_odd_attributes(void **state)
 static void test_names(void **state)
 {
 	static const uint16_t last[MC_SETS] = {
-		KRP_GENL_A_NODE_MAX,  KRP_GENL_A_PORT_MAX, KRP_GENL_A_SERVER_MAX,
-		KRP_GENL_A_QUEUE_MAX, KRP_GENL_A_PEER_MAX, KRP_GENL_A_STATS_MAX,
-		KRP_GENL_A_POOL_MAX,  KRP_GENL_A_USER_MAX,
+		KRP_GENL_A_NODE_MAX,	 KRP_GENL_A_PORT_MAX, KRP_GENL_A_SERVER_MAX,
+		KRP_GENL_A_QUEUE_MAX,	 KRP_GENL_A_PEER_MAX, KRP_GENL_A_STATS_MAX,
+		KRP_GENL_A_POOL_MAX,	 KRP_GENL_A_USER_MAX, KRP_GENL_A_CONN_MAX,
+		KRP_GENL_A_MESSAGES_MAX,
 	};
 	unsigned int set, type;
 
@@ -202,6 +204,36 @@ static void test_names(void **state)
 		assert_string_equal(mc_module_attr(set, last[set] + 1), "unknown attribute");
 	}
 	assert_string_equal(mc_module_state(MC_SET_SERVER, KRP_GENL_SERVER_STATES), "unknown");
+	assert_string_equal(mc_module_state(MC_SET_CONN, KRP_CONN_DEAD + 1), "unknown");
+}
+
+/* A connection that is offered has no more than a number and whose it is. */
+static void test_connections(void **state)
+{
+	struct nlmsghdr *nlh = begin();
+	json_t *array;
+
+	(void)state;
+	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_NUMBER, 7);
+	mnl_attr_put_u8(nlh, KRP_GENL_A_CONN_STATE, KRP_CONN_OFFERED);
+	array = row(nlh, MC_SET_CONN, MC_OUT_JSON);
+	number_is(array, "connection", 7);
+	cell_is(array, "state", "offered");
+	assert_true(json_is_null(cell(array, "window")));
+	json_decref(array);
+
+	mnl_attr_put_u8(nlh, KRP_GENL_A_CONN_STATE, KRP_CONN_OPEN);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_WINDOW, 16);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_BACKLOG, 3);
+	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_FOREIGN, 2);
+	mnl_attr_put_u64(nlh, KRP_GENL_A_CONN_RECEIVED, 1ULL << 40);
+	array = row(nlh, MC_SET_CONN, MC_OUT_JSON);
+	cell_is(array, "state", "open");
+	number_is(array, "window", 16);
+	number_is(array, "backlog", 3);
+	number_is(array, "foreign", 2);
+	number_is(array, "received", 1ULL << 40);
+	json_decref(array);
 }
 
 static struct kru_endpoint endpoint(const char *host, const char *address, uint16_t port,
@@ -433,11 +465,12 @@ static int forget(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_port_up),	      cmocka_unit_test(test_port_unusable),
-		cmocka_unit_test(test_session),	      cmocka_unit_test(test_odd_attributes),
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_request),
-		cmocka_unit_test(test_moved_servers), cmocka_unit_test(test_pick),
-		cmocka_unit_test(test_pick_too_many), cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_port_up), cmocka_unit_test(test_port_unusable),
+		cmocka_unit_test(test_session), cmocka_unit_test(test_odd_attributes),
+		cmocka_unit_test(test_names),	cmocka_unit_test(test_connections),
+		cmocka_unit_test(test_request), cmocka_unit_test(test_moved_servers),
+		cmocka_unit_test(test_pick),	cmocka_unit_test(test_pick_too_many),
+		cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget);
