@@ -288,12 +288,30 @@ static void kh_execute(const struct kh_box *box, const struct kh_start *start, u
 	kh_die(start->name);
 }
 
+/*
+ * A terminal that the runner was started from is not the function's: neither to control, nor to
+ * read, by the descriptor for errors.
+ */
+static void kh_own_session(void)
+{
+	int fd;
+
+	if (setsid() < 0)
+		kh_die("session");
+	if (!isatty(STDERR_FILENO))
+		return;
+	fd = open("/proc/self/fd/2", O_WRONLY | O_NOCTTY);
+	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+		kh_die("terminal");
+}
+
 static void kh_child(const struct kh_box *box, const struct kh_start *start, int fd, uint64_t born)
 {
 	sigset_t none;
 
 	if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
 		_exit(KH_NOT_EXECUTED);
+	kh_own_session();
 	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
 		kh_die("descriptors");
 	sigemptyset(&none);

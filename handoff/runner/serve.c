@@ -226,12 +226,17 @@ static void kh_signals(struct kh_server *server, int fd)
 	if (read(fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	kh_reap(server);
-	if (info.ssi_signo == SIGCHLD || server->ending)
+	if (info.ssi_signo == SIGCHLD)
 		return;
-	server->ending = true;
-	for (i = 0; i < server->nr; i++)
-		if (server->slots[i].fd >= 0 && server->slots[i].pid)
-			kh_box_kill(server->slots[i].pid, server->slots[i].cgroup);
+	server->ending = true; /* from here on no function begins */
+	for (i = 0; i < server->nr; i++) {
+		struct kh_slot *slot = &server->slots[i];
+
+		if (slot->fd >= 0 && slot->pid)
+			kh_box_kill(slot->pid, slot->cgroup);
+		else if (slot->fd >= 0)
+			kh_refuse(slot, "the runner ends");
+	}
 }
 
 /* Fill in what to poll for. Return: how long, in ms; -1 for ever, -2 if there is no slot left. */
@@ -296,7 +301,7 @@ static int kh_loop(struct kh_server *server)
 			return kh_fail("poll");
 		if (server->polled[0].revents)
 			kh_signals(server, server->polled[0].fd);
-		if (server->polled[1].revents & POLLIN)
+		if ((server->polled[1].revents & POLLIN) && !server->ending)
 			kh_accept(server, server->polled[1].fd);
 		for (i = 0; i < server->nr; i++)
 			kh_look(server, i);

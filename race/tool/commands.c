@@ -8,8 +8,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "race/tool/tool.h"
+
+static int kt_fail_to_serve(const struct krcore_race_server_options *opts, int err)
+{
+	struct rlimit locked;
+
+	if (err != -ENOMEM || getrlimit(RLIMIT_MEMLOCK, &locked) || locked.rlim_cur >= opts->bytes)
+		return kt_fail_to_begin("serving", err);
+	fprintf(stderr,
+		"krcore-race: serving: %" PRIu64
+		" bytes are to be locked, RLIMIT_MEMLOCK is %llu\n",
+		opts->bytes, (unsigned long long)locked.rlim_cur);
+	return KT_FAILED;
+}
 
 int kt_serve(struct kt_args *args)
 {
@@ -32,7 +46,7 @@ int kt_serve(struct kt_args *args)
 	sigprocmask(SIG_BLOCK, &signals, NULL); /* before a thread is made */
 	err = krcore_race_serve(&opts, &server);
 	if (err)
-		return kt_fail("serving", err);
+		return kt_fail_to_serve(&opts, err);
 	printf("serving %" PRIu32 " MiB as service %u; interrupt to end\n", args->memory_mib,
 	       args->service);
 	fflush(stdout);
@@ -54,8 +68,7 @@ static int kt_open(struct kt_args *args, struct krcore_race **ret)
 
 	if (!err)
 		return 0;
-	kt_fail(args->argv[0], err);
-	return KT_FAILED;
+	return kt_fail_to_begin(args->argv[0], err);
 }
 
 static int kt_close(struct kt_args *args, struct krcore_race *race, int status)
@@ -98,7 +111,7 @@ int kt_get(struct kt_args *args)
 	return kt_close(args, race, status);
 }
 
-/* The value of the command line. Return: length, or -1 after saying why. */
+/* The value of the command line. Return: length, or minus an exit status after saying why. */
 static long kt_value(struct kt_args *args, char *value)
 {
 	const char *text = args->argv[2];
@@ -108,10 +121,14 @@ static long kt_value(struct kt_args *args, char *value)
 		bytes = fread(value, 1, KRCORE_RACE_VALUE_MAX + 1, stdin);
 	else if (bytes <= KRCORE_RACE_VALUE_MAX)
 		memcpy(value, text, bytes);
+	if (ferror(stdin)) {
+		perror("krcore-race: reading the value");
+		return -KT_FAILED;
+	}
 	if (bytes <= KRCORE_RACE_VALUE_MAX)
 		return (long)bytes;
 	fprintf(stderr, "krcore-race: the value is longer than %d bytes\n", KRCORE_RACE_VALUE_MAX);
-	return -1;
+	return -KT_USAGE;
 }
 
 typedef int kt_change_fn(struct krcore_race *race, const void *key, size_t key_bytes,
@@ -127,7 +144,7 @@ static int kt_change(struct kt_args *args, kt_change_fn *change)
 
 	bytes = kt_value(args, value);
 	if (bytes < 0)
-		return KT_USAGE;
+		return (int)-bytes;
 	status = kt_open(args, &race);
 	if (status)
 		return status;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <krcore/krcore.h>
 
@@ -68,13 +67,17 @@ static const struct kt_command kt_commands[] = {
 
 int kt_fail(const char *what, int err)
 {
-	const char *more = krcore_error_text();
-
-	fprintf(stderr, "krcore-race: %s: %s", what, krcore_race_strerror(err));
-	if (err == -ENOENT && *more && !strstr(more, "success"))
-		fprintf(stderr, " (%s)", more);
-	fputc('\n', stderr);
+	fprintf(stderr, "krcore-race: %s: %s\n", what, krcore_race_strerror(err));
 	return err == -ENOENT || err == -EEXIST ? KT_NOT_THERE : KT_FAILED;
+}
+
+int kt_fail_to_begin(const char *what, int err)
+{
+	const char *more = krcore_error_text(); /* of the first call that failed, or "" */
+
+	fprintf(stderr, "krcore-race: %s: %s%s%s%s\n", what, krcore_race_strerror(err),
+		*more ? " (" : "", more, *more ? ")" : "");
+	return KT_FAILED;
 }
 
 static uint32_t kt_number(unsigned long min, unsigned long max, const char *name)

@@ -41,6 +41,16 @@ struct kt_args {
 /** kt_fail() - Say what failed. @what: what. @err: negative errno. Return: exit status. */
 int kt_fail(const char *what, int err);
 
+/**
+ * kt_fail_to_begin() - The same of serving or attaching, with the reason that libkrcore has: a limit,
+ * a file, a name.
+ * @what: what.
+ * @err: negative errno.
+ *
+ * Return: KT_FAILED.
+ */
+int kt_fail_to_begin(const char *what, int err);
+
 /** kt_serve() - A command. @args: command line. Return: exit status. */
 int kt_serve(struct kt_args *args);
 

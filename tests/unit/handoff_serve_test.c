@@ -368,6 +368,34 @@ static void test_caller_waits_so_long(void **state)
 	alarm(0);
 }
 
+/*
+ * A line that comes together with the signal that ends the runner starts nothing: it would be waited
+ * for until its caller goes. All others that have said nothing yet are told, too.
+ */
+static void test_nothing_begins_at_the_end(void **state)
+{
+	struct test_runner runner = begin(4, 4, 0);
+	int busy = from(&runner, INADDR_LOOPBACK), late = from(&runner, INADDR_LOOPBACK);
+	int silent = from(&runner, INADDR_LOOPBACK), status;
+
+	(void)state;
+	say(busy, "start cat\n");
+	hear(busy, "cat");
+	slowly(); /* the runner knows all three */
+	kill(runner.pid, SIGSTOP);
+	assert_int_equal(waitpid(runner.pid, &status, WUNTRACED), runner.pid);
+	say(late, "start cat\n");
+	kill(runner.pid, SIGTERM);
+	kill(runner.pid, SIGCONT);
+	hear(late, "fail the runner ends\n");
+	hear(silent, "fail the runner ends\n");
+	assert_int_equal(waitpid(runner.pid, &status, 0), runner.pid);
+	assert_int_equal(status, 0);
+	close(busy);
+	close(late);
+	close(silent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_descriptors_for_most),
 		cmocka_unit_test(test_caller_waits_so_long),
+		cmocka_unit_test(test_nothing_begins_at_the_end),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

@@ -167,7 +167,7 @@ static void test_three_reads(void **state)
 	rw_free(w);
 }
 
-/* A full memory node says so, keeps what it has, and takes more after something is deleted. */
+/* A full memory node says so to each client, also to one that deletes, and keeps what it has. */
 static void test_full(void **state)
 {
 	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
