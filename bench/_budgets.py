@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Budgets of ./run bench cost: what an operation may cost at most, and who is above.
+"""Budgets of ./run bench cost: what an operation may cost at most, and which is above.
 
 cost/budgets.toml has a table for each operation, [CASE.SYSTEM], with counts as the bench
 prints them. A count may be above by the share ROOM, which is for compilers and layouts. One

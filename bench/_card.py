@@ -119,7 +119,7 @@ def judge(found):
 
 
 def table(rows):
-    """The predictions as text: for people, on stderr."""
+    """The predictions as text, on stderr."""
     lines = ["On a card, predicted (bench/_card.py has the unit costs and their sources):"]
     seen = set()
     for row in rows:

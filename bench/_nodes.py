@@ -6,34 +6,25 @@ the same emulated link, and the peers of a comparison on the same card in the sa
 """
 
 import contextlib
-import importlib.util
 import json
-import pathlib
 
+import _lab as lab_module
 from cluster import host, krcore
 from cluster.suite import wait_until
 
-
-def sibling(name):
-    """Another file of this folder as a module."""
-    path = pathlib.Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-lab_module = sibling("_lab")
 us = lab_module.us
 
 SERVER, CLIENT = "node1", "node2"
-PROGRAMS = ("connect", "connect_server", "data", "mesh", "hold", "ops", "fresh",
-            "fresh_static", "ud_rpc_server", "ud_rpc_client", "race", "race_server")
+PROGRAMS = ("connect", "connect_server", "data", "hybrid", "mesh", "hold", "ops", "fresh",
+            "fresh_static", "ud_rpc_server", "ud_rpc_client", "race", "race_server", "messages",
+            "messages_server")
 METASERVER = {"publish_any_gid": "yes", "records_per_owner_max": 4000000,
               "rate_max": 10000000, "lease_ms": 3600000, "lease_max_ms": 86400000}
 CM_PORT, VERBS_PORT, UD_PORT = 18710, 18711, 18712
 RACE_CM_PORT, RACE_VERBS_PORT = 18713, 18714
-# For how long a waiter polls before it sleeps, and for how long he may be about to come back,
+MESSAGE_PORTS = {"verbs_rc": 18721, "verbs_ud": 18722, "tcp": 18723}
+MESSAGE_SERVICE = 4300
+# For how long a waiter polls before it sleeps, and for how long it may be about to come back,
 # in emulation. The defaults are 100 and 25 us, fifty and twelve READs of a real NIC; an emulated
 # one takes that long for one, and peers that poll here never sleep.
 EMULATED = {"spin_us": 5000, "linger_us": 1250}
@@ -67,7 +58,7 @@ class Nodes(lab_module.Lab):
             cluster.each(lambda machine: self._push(machine, programs))
         with host.step("starting MetaServers and nodes", "20 s"):
             krcore.setup(cluster, metaserver=METASERVER)
-            cluster.each(self._node_up)
+            cluster.each(self.node_up)
             wait_until(self._published, 60, f"{SERVER} is published")
 
     @staticmethod
@@ -79,7 +70,8 @@ class Nodes(lab_module.Lab):
             machine.push(stripped, f"{lab_module.FOLDER}/bench_{name}", 0o755)
             stripped.unlink()
 
-    def _node_up(self, machine):
+    def node_up(self, machine):
+        """Load the module and configure it, with waits as emulation wants them."""
         krcore.node_up(machine)
         if self.cluster.how() != "KVM":
             for name, value in EMULATED.items():
@@ -114,23 +106,43 @@ class Nodes(lab_module.Lab):
                 port = {"rdma_cm": CM_PORT, "verbs": VERBS_PORT}.get(name)
                 where = f"{self.address} {port} " if port else ""
                 stack.enter_context(self.serving(name, f"{where}{mib}"))
-                targets[name] = f"{self.address},{port}" if port else self._region()
+                targets[name] = f"{self.address},{port}" if port else self._region(self.server)
             yield targets
 
     @contextlib.contextmanager
-    def serving(self, name, words):
-        """One of them; its log is ready-NAME."""
-        log = f"{lab_module.FOLDER}/ready-{name}"
-        self.server.run(f"rm -f {log}")
-        process = self.server.popen(
+    def serving(self, name, words, program="connect_server", machine=None):
+        """One of them, or another program like it; its log is ready-PROGRAM-NAME. On the server,
+        or another machine."""
+        machine = machine or self.server
+        log = f"{lab_module.FOLDER}/ready-{program}-{name}"
+        machine.run(f"rm -f {log}")
+        process = machine.popen(
             f"ulimit -l unlimited; cd {lab_module.FOLDER}; "
-            f"exec ./bench_connect_server {name} {words} >{log} 2>&1", limit=3600)
+            f"exec ./bench_{program} {name} {words} >{log} 2>&1", limit=3600)
         try:
-            self.await_line(self.server, process, log, "ready", 60)
+            self.await_line(machine, process, log, "ready", 60)
             yield
         finally:
-            if self.server.alive() and process.poll() is None:
+            if machine.alive() and process.poll() is None:
                 process.kill()
+
+    @contextlib.contextmanager
+    def serving_memory(self, machine, mib=1):
+        """Memory of a machine that krcore's queues reach; gives the target."""
+        with self.serving("krcore", str(mib), machine=machine):
+            yield self._region(machine)
+
+    @contextlib.contextmanager
+    def message_servers(self, *systems):
+        """Servers of bench_messages, which sleep while nobody talks to them; gives targets."""
+        with contextlib.ExitStack() as stack:
+            targets = {}
+            for system in systems:
+                port = MESSAGE_PORTS.get(system)
+                words = f"{self.address} {port}" if port else f"{MESSAGE_SERVICE}"
+                stack.enter_context(self.serving(system, words, "messages_server"))
+                targets[system] = f"{self.address},{port or MESSAGE_SERVICE}"
+            yield targets
 
     @contextlib.contextmanager
     def race_table(self, keys, mib):
@@ -151,9 +163,35 @@ class Nodes(lab_module.Lab):
             if self.server.alive() and process.poll() is None:
                 process.kill()
 
-    def _region(self):
-        line = self.server.run(f"cat {lab_module.FOLDER}/ready-krcore").out.split()[1]
-        return f"{self.address},{line}"
+    @staticmethod
+    def _region(machine):
+        log = f"{lab_module.FOLDER}/ready-connect_server-krcore"
+        line = machine.run(f"cat {log}").out.split()[1]
+        return f"{machine.spec.address},{line}"
+
+    def at_once(self, commands):
+        """Run a program in each machine, which all begin when the last one is at its gate, and
+        end together; `commands`: (machine, command). Gives the objects that each has printed."""
+        log, gate = f"{lab_module.FOLDER}/at-once.log", f"{lab_module.FOLDER}/at-once"
+        started = []
+        try:
+            for machine, command in commands:
+                machine.run(f"rm -f {log} {gate}.*")
+                started.append((machine, machine.popen(
+                    f"ulimit -l unlimited; ulimit -n 65536; cd {lab_module.FOLDER}; "
+                    f"exec ./{command} >{log} 2>&1", env={"BN_GATE": gate}, limit=900)))
+            for machine, process in started:
+                self.await_line(machine, process, log, "gate begin", 300)
+            self.cluster.each(lambda machine: machine.run(f": >{gate}.begin"))
+            for machine, process in started:
+                self.await_line(machine, process, log, "gate end", 600)
+            return [objects(machine.run(f"cat {log}").out) for machine, _ in started]
+        finally:
+            for machine, process in started:
+                if machine.alive():
+                    machine.run(f": >{gate}.end")
+                    if process.poll() is None:
+                        process.wait(120)
 
     def quantiles(self, got):
         """Fields of a row from what a program printed."""

@@ -118,41 +118,41 @@ def _bar(scale, x, row, colour):
             _text(middle, TOP + HEIGHT - 5, _short(row["p50"]), 9, extra='fill="white"')]
 
 
-def _bars(groups, scale):
-    """Bars of all groups; returns (drawing, width)."""
-    out, x = [], LEFT + GAP / 2
-    for (records, load), systems in groups.items():
+def _below(what, systems):
+    """What stands below a group of look-ups, line by line."""
+    records, load = what
+    out = [(f"{records:,} records", ""), (f"server {load}", "")]
+    if {"krcore", "raw_read"} <= systems.keys():
+        ratio = systems["krcore"]["p50"] / systems["raw_read"]["p50"]
+        out.append((f"{ratio:.2f} of a raw READ", f'fill="{COLOURS["krcore"]}"'))
+    return out
+
+
+def _bars(groups, title, height, how, below):
+    """Groups of bars, one for each system, on a logarithmic scale; below() names a group."""
+    if not groups:
+        return NOTHING
+    scale = _Scale([row[key] for systems in groups.values() for row in systems.values()
+                    for key in ("p50", "p99")], " us")
+    drawing, x = [], LEFT + GAP / 2
+    for what, systems in groups.items():
         begin = x
         for system, row in systems.items():
-            out += _bar(scale, x, row, COLOURS.get(system, "#888"))
+            drawing += _bar(scale, x, row, COLOURS.get(system, "#888"))
             x += BAR + 3
-        middle, below = (begin + x) / 2, TOP + HEIGHT
-        out.append(_text(middle, below + 18, f"{records:,} records"))
-        out.append(_text(middle, below + 34, f"server {load}"))
-        if {"krcore", "raw_read"} <= systems.keys():
-            ratio = systems["krcore"]["p50"] / systems["raw_read"]["p50"]
-            out.append(_text(middle, below + 50, f"{ratio:.2f} of a raw READ", 11,
-                             extra=f'fill="{COLOURS["krcore"]}"'))
+        for nr, (text, extra) in enumerate(below(what, systems)):
+            drawing.append(_text((begin + x) / 2, TOP + HEIGHT + 18 + 16 * nr, text,
+                                 extra=extra))
         x += GAP
-    return out, x - GAP / 2
+    systems = dict.fromkeys(s for systems in groups.values() for s in systems)
+    width = max(x - GAP / 2, LEFT + 100 * len(systems))
+    return _paper(title, height, width, scale, how, drawing + _legend(systems))
 
 
 def lookups(rows, how):
     """The look-ups that hit: every system, table size and load."""
-    groups = _groups(rows)
-    if not groups:
-        return NOTHING
-    values = [row[key] for systems in groups.values() for row in systems.values()
-              for key in ("p50", "p99")]
-    scale = _Scale(values, " us")
-    drawing, width = _bars(groups, scale)
-    x = LEFT
-    for system in dict.fromkeys(s for systems in groups.values() for s in systems):
-        drawing.append(_rect(x, 46, 12, 12, COLOURS.get(system, "#888")))
-        drawing.append(_text(x + 17, 57, system, anchor="start"))
-        x += 90
-    return _paper("Looking a record up: median, whisker to the 99th percentile", 62,
-                  max(width, x), scale, how, drawing)
+    return _bars(_groups(rows), "Looking a record up: median, whisker to the 99th percentile", 62,
+                 how, _below)
 
 
 def growth(rows, how):
@@ -270,24 +270,9 @@ def _handoff_groups(rows):
 
 def together(rows, how):
     """Several fresh functions: how long each took for its data, a bar for each system."""
-    groups = _handoff_groups(rows)
-    if not groups:
-        return NOTHING
-    values = [row[key] for systems in groups.values() for row in systems.values()
-              for key in ("p50", "p99")]
-    scale = _Scale(values, " us")
-    drawing, x = [], LEFT + GAP / 2
-    for what, systems in groups.items():
-        begin = x
-        for system, row in systems.items():
-            drawing += _bar(scale, x, row, COLOURS.get(system, "#888"))
-            x += BAR + 3
-        drawing.append(_text((begin + x) / 2, TOP + HEIGHT + 18, what))
-        x += GAP
-    drawing += _legend(dict.fromkeys(s for systems in groups.values() for s in systems))
-    return _paper("From wanting the data to their last byte, several fresh "
-                  "functions: median, whisker to the 99th percentile", 30, x - GAP / 2, scale,
-                  how, drawing)
+    return _bars(_handoff_groups(rows), "From wanting the data to their last byte, several fresh "
+                 "functions: median, whisker to the 99th percentile", 30, how,
+                 lambda what, systems: [(what, "")])
 
 
 PARTS_BYTES = 64 << 10      # of more only the last part is seen

@@ -14,10 +14,9 @@ an RC queue pair a peer. Rows of `connect` and `discovery` are the peers alone.
 Takes the ConnectX model. Draws nothing: the ratios are the result.
 """
 
-import importlib.util
-import pathlib
 import re
 
+import _nodes as nodes_module
 from cluster import host
 
 NIC = "cx"
@@ -31,17 +30,6 @@ MESH_WORKERS_CM = 24        # more take rdma_cm too long here
 PEERS = (10, 1000, 10000)
 IDLE = 10000                # queues to one peer
 PEERS_RC_MAX = 1000         # a guest has not the memory for more queue pairs
-
-
-def _sibling(name):
-    path = pathlib.Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nodes_module = _sibling("_nodes")
 FOLDER = nodes_module.lab_module.FOLDER
 
 
@@ -143,28 +131,9 @@ class Connects:
     def _mesh(self, way, workers):
         machines = self.lab.cluster.nodes()
         addresses = " ".join(machine.spec.address for machine in machines)
-        log, gate = f"{FOLDER}/mesh.log", f"{FOLDER}/mesh-gate"
-        started = []
-        try:
-            for index, machine in enumerate(machines):
-                machine.run(f"rm -f {log} {gate}.*")
-                started.append((machine, machine.popen(
-                    f"ulimit -l unlimited; ulimit -n 65536; cd {FOLDER}; exec ./bench_mesh {way} "
-                    f"{workers} {index} {addresses} >{log} 2>&1", env={"BN_GATE": gate},
-                    limit=900)))
-            for machine, process in started:
-                self.lab.await_line(machine, process, log, "gate begin", 300)
-            self.lab.cluster.each(lambda machine: machine.run(f": >{gate}.begin"))
-            for machine, process in started:
-                self.lab.await_line(machine, process, log, "gate end", 600)
-            got = [nodes_module.objects(machine.run(f"cat {log}").out)[0]
-                   for machine in machines]
-        finally:
-            for machine, process in started:
-                if machine.alive():
-                    machine.run(f": >{gate}.end")
-                    if process.poll() is None:
-                        process.wait(120)
+        got = [lines[0] for lines in self.lab.at_once(
+            [(machine, f"bench_mesh {way} {workers} {index} {addresses}")
+             for index, machine in enumerate(machines)])]
         longest = max(g["ns"] for g in got)
         connections = sum(g["connections"] for g in got)
         return {"n": connections, "p50": nodes_module.us(longest), "workers": workers,

@@ -12,7 +12,8 @@ Cases: `connect_cached`, `connect_lookup` and rdma_cm's `connect`; `read_sync`, 
 such batches on 24 queues; `register_4k`, `deregister_2m` and so on; `poll_empty`; `lookup` and
 `publish` by way of the module; `fresh_process`, from the start of a process to its first byte,
 also of one that is linked the same and does `nothing`; `race_start`, from the fork of a worker of
-krcore-race to its first answer (./run bench race); `race_search`, one look-up of its own.
+krcore-race to its first answer (./run bench race); `race_search`, one look-up of its own;
+`message_send`, `message_receive` and `message_large`, see message_cases().
 With KRCORE_BENCH_PROFILE=1 the functions of the kernel in which an operation's instructions
 are spent follow its row. Counts are those of one request in batches, too. With --check each is
 compared with cost/budgets.toml. `card_us` is what _card.py predicts for a real card, of one
@@ -42,6 +43,7 @@ AWAKE_US = 10000
 OURS = ("krcore", "krcore_static", "krcore_lookup")
 RACE = ("rdma_cm", "verbs_rc", "krcore", "krcore_lookup")
 RACE_KEYS, RACE_MIB = 1000, 16
+MESSAGE, LARGE = 64, 1 << 20
 FOLDER = _nodes.lab_module.FOLDER
 plugin = _meter.plugin
 
@@ -63,9 +65,22 @@ class Case:     # pylint: disable=too-many-instance-attributes
     short: bool = True          # no timer tick within it: also its instructions repeat
 
 
+def message_cases(target, cm):
+    """Messages; `target`: those of bench_messages, `cm`: that of READs."""
+    found = [Case(f"message_{what}", system,
+                  f"bench_messages {system} {target[system]} {what} {MESSAGE} {{n}}", 20, 220,
+                  short=False)
+             for what in ("send", "receive") for system in ("verbs_rc", "krcore")]
+    return found + [
+        Case("message_large", "verbs_rc", f"bench_data verbs {cm} read {LARGE} 1 1 {{n}}", 5, 25,
+             short=False),
+        Case("message_large", "krcore",
+             f"bench_messages krcore {target['krcore']} fetch {LARGE} {{n}}", 5, 25, short=False)]
+
+
 def cases(targets, race, own):
-    """All of them, the systems to compare with first; `race`: targets of bench_race; `own`: the
-    client's address."""
+    """All of them but message_cases(), the systems to compare with first; `race`: targets of
+    bench_race; `own`: the client's address."""
     krcore, cm, verbs = targets["krcore"], targets["rdma_cm"], targets["verbs"]
     wait = {"delay_us": 1000, "settle_us": 3000}
     wait_long = {"delay_us": 12000, "settle_us": 16000}
@@ -214,7 +229,7 @@ class Costs:
         return records, {name: after[key] - card[key] for name, key in CARD.items()}
 
     def _surroundings(self, delay_us, settle_us):
-        """What others send takes so long, and who waits in the client's kernel so long more."""
+        """What others send takes so long, and a wait in the client's kernel so long more."""
         for machine in self.lab.cluster.nodes():
             if machine is not self.lab.client:
                 self.lab.cluster.fabric.delay(machine.spec.index, delay_us)
@@ -231,9 +246,11 @@ def bench(cluster, report):
         cluster.each(lambda machine, name=name: machine.run(
             f"echo {AWAKE_US} >{_nodes.PARAMETERS}/{name}"))
     with lab.servers("krcore", "rdma_cm", "verbs") as targets, \
-            lab.race_table(RACE_KEYS, RACE_MIB) as race:
+            lab.race_table(RACE_KEYS, RACE_MIB) as race, \
+            lab.message_servers("verbs_rc", "krcore") as talks:
         costs = Costs(lab, report)
-        for case in cases(targets, race, lab.client.spec.address):
+        for case in cases(targets, race, lab.client.spec.address) + \
+                message_cases(talks, targets["rdma_cm"]):
             if costs.wanted(case):
                 costs.measure(case)
     rows = list(costs.found.values())

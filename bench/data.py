@@ -13,12 +13,11 @@ rates `ratio` is ours over the peer's: 1 is as fast, ratio_of speedup; for laten
 the cost. Takes the ConnectX model.
 """
 
-import importlib.util
-import pathlib
 import re
 import statistics
 import time
 
+import _nodes as nodes_module
 from cluster import host
 
 NIC = "cx"
@@ -36,17 +35,6 @@ TURNS = 3 # of all systems, one after the other
 PERFTEST_S = 120
 PORT = 18720
 OPERATIONS = ("read", "write")
-
-
-def _sibling(name):
-    path = pathlib.Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nodes_module = _sibling("_nodes")
 
 
 class Data:

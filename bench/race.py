@@ -16,11 +16,11 @@ Takes the ConnectX model. Draws race-spike.svg, from rows of case `spike_p99`.
 """
 
 import contextlib
-import importlib.util
 import os
-import pathlib
 import statistics
 
+import _nodes as nodes_module
+import _plot as plot
 from cluster import bench as bench_module
 from cluster import host, nodes
 
@@ -42,18 +42,6 @@ RC = ("verbs_rc", "rdma_cm")
 SYSTEMS = ("krcore", *RC, "redis")
 REDIS_FILL = ("for i = 0, ARGV[1] - 1 do redis.call('SET', string.format('r%017d', i), "
               "string.format('r%017d', i) .. string.rep('v', 38)) end")
-
-
-def _sibling(name):
-    path = pathlib.Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nodes_module = _sibling("_nodes")
-plot = _sibling("_plot")
 FOLDER = nodes_module.lab_module.FOLDER
 us = nodes_module.us
 
@@ -199,6 +187,8 @@ class Races:
     def packets(self, targets):
         """What the card sends for an operation: a long run less a short one."""
         for case, workload in (("search", "C"), ("update", "U")):
+            if not self.report.wanted(f"packets_{case}"):
+                continue
             for system in ("verbs_rc", "krcore"):
                 sent = []
                 for operations in PACKET_OPERATIONS:
@@ -289,7 +279,7 @@ class Races:
                 if self.report.wanted(f"ycsb_{workload.lower()}"):
                     host.say(f"YCSB {workload}")
                     self.ycsb(targets, workload)
-            if self.report.wanted("packets"):
+            if self.report.wanted("packets_search") or self.report.wanted("packets_update"):
                 host.say("packets")
                 self.packets(targets)
             if self.report.wanted("spike"):

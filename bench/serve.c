@@ -175,24 +175,38 @@ static void bn_plain_open(void *memory, size_t bytes)
 	bn_plain.hello.mtu = htobe32((uint32_t)port.active_mtu);
 }
 
-void bn_serve_verbs(const char *host, const char *port, void *memory, size_t bytes)
+int bn_tcp_listen(const char *host, const char *port)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, peer;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 	struct sockaddr_in at = bn_address(host, port);
 
-	bn_plain_open(memory, bytes);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
 	    bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, BN_BACKLOG))
 		bn_die("listen");
+	return fd;
+}
+
+int bn_tcp_accept(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), on = 1;
+
+	if (fd < 0)
+		bn_die("accept");
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+void bn_serve_verbs(const char *host, const char *port, void *memory, size_t bytes)
+{
+	int fd = bn_tcp_listen(host, port);
+
+	bn_plain_open(memory, bytes);
 	printf("ready\n");
 	fflush(stdout);
 	for (;;) {
+		int peer = bn_tcp_accept(fd);
 		pthread_t thread;
 
-		peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-		if (peer < 0)
-			bn_die("accept");
-		setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		if (pthread_create(&thread, NULL, bn_plain_peer, (void *)(intptr_t)peer))
 			bn_die("thread");
 		pthread_detach(thread);

@@ -4,7 +4,7 @@
  * accepts by rdma_cm, and one that exchanges numbers over TCP (struct bn_hello).
  *
  * Both say "ready" on standard output and never return. Whatever fails says so and ends the
- * program. Each may be called once, in a thread of its own.
+ * program. Each may be called once, in a thread of its own. And what servers by TCP begin with.
  */
 #ifndef BN_SERVE_H
 #define BN_SERVE_H
@@ -34,5 +34,16 @@ void bn_serve_cm(const char *host, const char *port, void *memory, size_t bytes)
  */
 void bn_serve_verbs(const char *host, const char *port, void *memory, size_t bytes)
 	__attribute__((noreturn));
+
+/** bn_tcp_listen() - Listen. @host: IPv4 address. @port: number as text. Return: socket. */
+int bn_tcp_listen(const char *host, const char *port);
+
+/**
+ * bn_tcp_accept() - Wait for a connection, which sends what it has at once.
+ * @listener: of bn_tcp_listen().
+ *
+ * Return: socket.
+ */
+int bn_tcp_accept(int listener);
 
 #endif /* BN_SERVE_H */

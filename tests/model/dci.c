@@ -63,6 +63,9 @@ bool cx_dci_ready(struct cx_dev *dev, struct cx_qp *qp, const struct cx_sreq *r)
 		return false;
 	if (q->dc_state != CX_DC_IDLE)
 		cx_dci_disconnect(dev, qp);
+	if (q->dc_aimed && !cx_av_same_target(&q->dc_target, &r->w.av))
+		cx_count(dev, CX_CTR_DC_CHANGES, 1);
+	q->dc_aimed = true;
 	q->dc_target = r->w.av;
 	q->dc_state = CX_DC_CONNECTING;
 	q->dc_conn = ++dev->dc_conns;

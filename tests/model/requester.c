@@ -680,7 +680,7 @@ void cx_req_reset(struct cx_dev *dev, struct cx_qp *qp)
 	q->next_psn = q->una = 0;
 	q->retries = q->rnr_retries = 0;
 	q->implied = ~0u;
-	q->rnr_wait = q->stopped = false;
+	q->rnr_wait = q->stopped = q->dc_aimed = false;
 	if (q->dc_state != CX_DC_IDLE)
 		cx_dci_disconnect(dev, qp);
 }

@@ -58,6 +58,7 @@ struct cx_requester {
 	QEMUTimer *timer;
 	enum cx_dc_state dc_state;
 	struct cx_av dc_target;
+	bool dc_aimed; /* dc_target is that of a request since the reset */
 	u32 dc_conn;
 };
 

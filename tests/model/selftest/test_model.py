@@ -723,10 +723,13 @@ class Dc(ModelTest):
         return wait_for(lambda: (self.d.settle(), self.i.cq.poll())[1])[:2]
 
     def test_connects(self):
-        """One connect exchange for every change of target and no other."""
+        """One connect exchange for every change of target and no other; the first target since
+        a reset is a connection, and no change."""
         for dctn, connects in ((0, 1), (0, 1), (1, 2), (1, 2), (0, 3)):
             self.assertEqual(self.read(self.targets[dctn]), (REQ, 0))
-            self.assertEqual(self.d.counters()["dc_connects"], connects)
+            counters = self.d.counters()
+            self.assertEqual((counters["dc_connects"], counters["dc_target_changes"]),
+                             (connects, connects - 1))
         self.assertEqual(self.d.counters()["dc_accepted"], 3)
 
     def test_mistakes(self):
