@@ -42,7 +42,7 @@ STEPS = (
      "krcore-metactl resolve node1 service 700"),
 )
 
-EXAMPLES = ("read", "watch")
+EXAMPLES = ("read", "watch", "echo-server", "echo-client")
 RESTART = object()      # instead of a command: a power cut, and a boot
 WATCHES = "journalctl -u watch -o cat --no-pager | tail -n 6"
 SHOWS = ("systemd-run --quiet --unit=text -p LimitMEMLOCK=infinity krcore-example-read serve 300 "
@@ -70,6 +70,12 @@ QUEUE_STEPS = (
      "krcore-example-read node1 300"),
     ("node2", "And again: now the node knows the peer.",
      "krcore-example-read node1 300"),
+    ("node1", "A server of messages: each that comes is sent back.",
+     "systemd-run --quiet --unit=echo krcore-example-echo-server 302; "
+     + wait("journalctl -u echo -o cat --no-pager | grep -q published")
+     + "; journalctl -u echo -o cat --no-pager | grep published"),
+    ("node2", "A program of another node talks to it.",
+     "printf 'one\\ntwo\\nthree\\n' | krcore-example-echo-client node1 302"),
     ("node2", "One that stays: it READs the heartbeat of node1 ten times a second.",
      "systemd-run --quiet --unit=watch -p LimitMEMLOCK=infinity krcore-example-watch 301 0 node1; "
      + wait(WATCHES + " | grep -q there") + "; " + WATCHES),

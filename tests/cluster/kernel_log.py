@@ -42,6 +42,8 @@ KNOWN = tuple(re.compile(pattern) for pattern in (
 # and is gone for good then: so such tests come last in a run.
 OF_FAULTS = re.compile(r"vmalloc error: size \d+, .* failed"
                        r"|DMA-API: cacheline tracking ENOMEM, dma-debug disabled")
+# The report of a cgroup that is out of memory, for tests in which one is.
+OOM = re.compile(r"invoked oom-killer: gfp_mask=")
 # Each of these stands once in such a report.
 REPORT_PARTS = tuple(re.compile(pattern) for pattern in (
     r"WARNING: CPU: \d+ PID: \d+ at kernel/dma/debug\.c", r"Call Trace:",

@@ -47,8 +47,7 @@ def setup(cluster, key=None, metaserver=None, node=None):
     known = {"metaservers": ", ".join(machine.name for machine in servers), **(node or {})}
 
     def configure(machine):
-        machine.run(f"systemctl stop {UNIT}; systemctl reset-failed; systemctl stop 'test-*' "
-                    "2>/dev/null; true")
+        machine.run(f"systemctl stop {UNIT} 'test-*' 2>/dev/null; systemctl reset-failed; true")
         write_config(machine, metaserver, known)
         write_key(machine, key)
 

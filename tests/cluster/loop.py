@@ -117,8 +117,9 @@ def run(cluster, pattern):
         push_module(cluster, notes)
         spans.end("module")
         with packages.staged() as staged:
+            spans.end("user space")
             changed = push_files(cluster, notes, pathlib.Path(staged))
-        spans.end("user space")
+        spans.end("written")
     finally:
         notes.save()
     if changed:

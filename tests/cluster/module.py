@@ -52,13 +52,14 @@ def _make(kernel, folder, sources, *options):
 
 
 def _build(kernel, folder, modules, *options):
-    """Build modules in a folder, without debug information; nothing happens when all is there."""
+    """Build modules, named from kmod/ on, in a folder, without debug information; nothing happens
+    when all is there."""
     with host.making(folder.name):
         return _build_alone(kernel, folder, modules, *options)
 
 
 def _build_alone(kernel, folder, modules, *options):
-    made = [folder / name for name in modules]
+    made = [folder / os.path.basename(name) for name in modules]
     sources = packages.dkms_sources()
     stamp = host.digest(kernel.key, options, sources)
     if all(path.exists() for path in made) and (folder / "stamp").exists() \
@@ -66,22 +67,33 @@ def _build_alone(kernel, folder, modules, *options):
         return made
     with host.step(f"building {' and '.join(modules)} for {kernel.release}", "20-40 s"):
         built = _make(kernel, folder, sources, *options)
-        for path in made:
-            host.run(["strip", "--strip-debug", "-o", path, built.parent / path.name])
+        for name, path in zip(modules, made):
+            host.run(["strip", "--strip-debug", "-o", path, built.parent / name])
         (folder / "stamp").write_text(stamp)
     return made
 
 
+def _build_all(kernel):
+    """The module for a kernel, and the samples that use it."""
+    return _build(kernel, host.build_dir() / "module" / kernel.release,
+                  ["krcore.ko", "samples/krcore_rw.ko", "samples/krcore_echo.ko"],
+                  "KRC_SAMPLES=y")
+
+
 def build(kernel):
     """The module for a kernel."""
-    (made,) = _build(kernel, host.build_dir() / "module" / kernel.release, ["krcore.ko"])
-    return made
+    return _build_all(kernel)[0]
 
 
 def build_with_suites(kernel):
     """krcore.ko with its KUnit suites, and krcore_test.ko with the others."""
     return _build(kernel, host.build_dir() / "module" / f"{kernel.release}-kunit",
                   ["krcore.ko", "krcore_test.ko"], "KRC_KUNIT=y")
+
+
+def build_samples(kernel):
+    """The modules of kmod/samples that use krcore.ko, which come with it."""
+    return _build_all(kernel)[1:]
 
 
 def build_metered(kernel):

@@ -7,13 +7,16 @@ so that a second build compiles only what changed.
 
 import contextlib
 import filecmp
+import io
 import os
 import shutil
+import tarfile
 import tempfile
 
 from . import host
 
 DATA = "data"
+ARCHIVE = "/run/krcore-files.tar"       # in a guest, while files are being written
 INSTALLED = ("krcore-common", "libkrcore-queue1", "libkrcore1", "krcore-metaserver", "krcore-tools",
              "krcore-node")
 
@@ -104,9 +107,15 @@ def _unpacked(paths):
     return folder
 
 
+def package(name):
+    """The archive of the package of this name."""
+    (path,) = [path for path in build() if _fields(path, "Package").strip() == name]
+    return path
+
+
 def dkms_sources():
     """What the package krcore-dkms puts into /usr/src, unpacked: the folder of dkms.conf."""
-    (path,) = [path for path in build() if _fields(path, "Package").strip() == "krcore-dkms"]
+    path = package("krcore-dkms")
     (conf,) = (_unpacked([path]) / DATA).glob("usr/src/krcore-*/dkms.conf")
     return conf.parent
 
@@ -170,13 +179,29 @@ class Packages:
             machine.run("systemd-sysusers; systemd-tmpfiles --create krcore.conf")
 
 
+def archive(root, names):
+    """A tar archive of files below the folder `root`, root's, each under its name with ".new"."""
+    def owned(info):
+        info.uid = info.gid = 0
+        info.uname = info.gname = "root"
+        return info
+
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        for name in names:
+            name = name.lstrip("/")
+            tar.add(root / name, arcname=f"{name}.new", filter=owned)
+    return content.getvalue()
+
+
 def write_files(machine, root, names):
-    """Write files of a guest, as they are below the folder `root`: each appears as a whole."""
-    for name in names:
-        source = root / name.lstrip("/")
-        machine.run(f"mkdir -p '{os.path.dirname(name)}'")  # dpkg may leave manuals out
-        machine.push(source, f"{name}.new", mode=source.stat().st_mode & 0o7777)
-        machine.run(f"mv -f '{name}.new' '{name}'")
+    """Write files of a guest, as they are below the folder `root`: each appears as a whole.
+
+    They come in one archive: an emulated guest takes a fifth of a second for each command.
+    """
+    machine.push(archive(root, names), ARCHIVE)
+    machine.run(f"cd / && tar -xpf {ARCHIVE} && for new in $(tar -tf {ARCHIVE}); do "
+                f"mv -f $new ${{new%.new}} || exit; done && rm {ARCHIVE}")
 
 
 @contextlib.contextmanager

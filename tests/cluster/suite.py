@@ -9,6 +9,7 @@ run is failed without being run: nothing waits for a broken cluster.
 
 import importlib
 import inspect
+import json
 import re
 import shutil
 import signal
@@ -32,6 +33,14 @@ def limit(seconds):
     """Decorator: how long a test may take, when that is not the usual three minutes."""
     def mark(function):
         function.limit_seconds = seconds
+        return function
+    return mark
+
+
+def needs(what):
+    """Decorator: what a test is for, as NEEDS says it of a whole file; see select()."""
+    def mark(function):
+        function.needs = what
         return function
     return mark
 
@@ -63,13 +72,14 @@ def wait_until(condition, timeout, what, pause=0.2):
         time.sleep(pause)
 
 
-def select(pattern, can=("dc", "debug")):
+def select(pattern, can=("dc", "rxe", "debug")):
     """(name, function, needs_krcore) of all tests whose name matches.
 
     They are in the order of their files; a file that says LAST comes after all others, for
     what it does to a guest makes later checks weaker. A file says in NEEDS what its tests
-    are for: "dc", a card that has it; "debug", the debug kernel. Where that is not in `can`
-    they are left out, so that a skip is one of a test that might have run.
+    are for, and a test under @needs: "dc", a card that has it; "rxe", soft RoCE; "debug", the
+    debug kernel. Where that is not in `can` they are left out, so that a skip is one of a test
+    that might have run.
     """
     found, last, without = [], [], {}
     for path in sorted((host.TESTS / "cluster").glob("test_*.py")):
@@ -82,14 +92,14 @@ def select(pattern, can=("dc", "debug")):
             full = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
             if not re.search(pattern, full):
                 continue
-            needs = getattr(module, "NEEDS", None)
-            if needs and needs not in can:
-                without[needs] = without.get(needs, 0) + 1
+            need = getattr(function, "needs", getattr(module, "NEEDS", None))
+            if need and need not in can:
+                without[need] = without.get(need, 0) + 1
                 continue
             order = last if getattr(module, "LAST", False) else found
             order.append((full, function, getattr(module, "NEEDS_KRCORE", True)))
-    for needs, count in sorted(without.items()):
-        host.say(f"without {count} tests that are for {needs}")
+    for need, count in sorted(without.items()):
+        host.say(f"without {count} tests that are for {need}")
     if not found + last:
         raise host.ClusterError(f"no cluster test matches {pattern}"
                                 + (f" that is not for {', '.join(without)}" if without else ""))
@@ -98,7 +108,8 @@ def select(pattern, can=("dc", "debug")):
 
 def can(nic, kernel):
     """What tests may need of a card and a kernel (its name), for select()."""
-    return [what for what, there in (("dc", nic.dc), ("debug", kernel == "debug")) if there]
+    return [what for what, there in (("dc", nic.dc), ("rxe", nic.name == "rxe"),
+                                     ("debug", kernel == "debug")) if there]
 
 
 def share(tests, which):
@@ -124,6 +135,7 @@ class Suite:
         self.cluster = cluster
         self.log_dir = log_dir
         self.passed = self.failed = self.skipped = 0
+        self._took = {}     # name of a test: seconds
         self._times = _Patience.times = accel.slowness(cluster.kernel)
         self._broken = None
 
@@ -136,6 +148,7 @@ class Suite:
             for name, function, _ in tests:
                 self._one(name, function)
         finally:
+            (self.log_dir / "times.json").write_text(json.dumps(self._took, indent=1) + "\n")
             self.save_logs("end")
         return self.failed == 0
 
@@ -144,7 +157,7 @@ class Suite:
         seconds *= self._times
         began = time.monotonic()
         trouble = self._broken or self._attempt(function, seconds)
-        took = time.monotonic() - began
+        took = self._took[name] = time.monotonic() - began
         skip = trouble if isinstance(trouble, Skip) else None
         if not self._broken:
             trouble = self._aftermath(None if skip else trouble)

@@ -122,7 +122,7 @@ def test_cut_and_loss(cluster):
     check(first.run("ping -c 3 -W 20 meta1", check=False).status == 0, "a cut hit a third guest")
     cluster.fabric.reset()
     cluster.fabric.loss(second.spec.index, 500, seed=7)
-    first.run("ping -c 20 -i 0.2 -W 20 node2", check=False)    # by one, who is where is known
+    first.run("ping -c 20 -i 0.2 -W 20 node2", check=False)    # by one, the switch knows both
     pings = first.run("ping -c 40 -i 0.05 -W 20 node2", check=False).out
     got = int(re.search(r"(\d+) received", pings)[1])
     cluster.fabric.reset()

@@ -99,7 +99,7 @@ def test_a_new_mac_is_published(cluster):
 
 @limit(400)
 def test_a_smaller_mtu_is_published(cluster):
-    """The card takes larger packets no more: who sends such must not connect to it. When
+    """The card takes larger packets no more: a peer that sends such must not connect to it. When
     it takes them again, what is published works still, and queues are not ended for it."""
     with up(cluster) as (node1, node2):
         address, mtu = node2.spec.address, node2.spec.mtu

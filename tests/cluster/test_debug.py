@@ -7,7 +7,7 @@ import shutil
 import tempfile
 
 from . import debugfs, host
-from .suite import Skip, check, limit
+from .suite import check, limit
 
 NEEDS_KRCORE = False
 NEEDS = "debug"
@@ -17,14 +17,8 @@ SIGNS = (*(f"{debugfs.FOLDER}/{name}" for name in (
     "kmemleak", "dma-api/num_errors", "debug_objects/stats")), "/proc/lockdep_stats")
 
 
-def _only_on_debug(cluster):
-    if cluster.kernel.name != "debug":
-        raise Skip("for the debug kernel")
-    return cluster.node("node1")
-
-
 def test_checks_are_on(cluster):
-    machine = _only_on_debug(cluster)
+    machine = cluster.node("node1")
     missing = machine.run(f"for f in {' '.join(SIGNS)}; do [ -e $f ] || echo $f; done").out
     check(missing == "", f"not there: {missing}")
     log = machine.kernel_log()
@@ -35,7 +29,7 @@ def test_checks_are_on(cluster):
 
 
 def test_allocations_fail_on_request(cluster):
-    machine = _only_on_debug(cluster)
+    machine = cluster.node("node1")
     folder = f"{debugfs.FOLDER}/failslab"
     # the shell asks that its own allocations fail, all of them, and nobody else's
     result = machine.run(
@@ -48,14 +42,14 @@ def test_allocations_fail_on_request(cluster):
 
 
 def test_soft_iwarp_and_kunit_are_there(cluster):
-    machine = _only_on_debug(cluster)
+    machine = cluster.node("node1")
     machine.run("modprobe kunit && modprobe siw && rdma link add siw0 type siw netdev lo && "
                 "ibv_devices | grep -q siw0; s=$?; rdma link delete siw0; exit $s")
 
 
 @limit(300)
 def test_modules_can_be_built_for_it(cluster):
-    machine = _only_on_debug(cluster)
+    machine = cluster.node("node1")
     made = host.run([host.TESTS / "kernel" / "build-debug-kernel"], timeout=4000).split()[-1]
     with tempfile.TemporaryDirectory() as folder:
         for path in (host.TESTS / "model/judges/kmod").iterdir():

@@ -14,7 +14,7 @@ from . import debugfs, krcore, programs
 from .kernel_log import OF_FAULTS
 from .nodes import AS_USER, client, held, ports, program, serve, tap, up
 from .probe import Probe
-from .suite import Skip, check, limit, wait_until
+from .suite import check, limit, wait_until
 
 NEEDS = "debug"
 LAST = True     # DMA debugging may have been given up after it
@@ -32,11 +32,6 @@ LOADS_MAX = 400
 STORM_PERCENT = 2
 LACK_STEP = 13      # odd: every second allocation is one of kmemleak, which does without
 LACKED = re.compile(r"krcore: .*(?:cannot make |not used: out of memory)")
-
-
-def _only_on_debug(cluster):
-    if cluster.kernel.name != "debug":
-        raise Skip("the kernel has neither fault injection nor kmemleak")
 
 
 # -- faults ----------------------------------------------------------------------
@@ -104,7 +99,6 @@ def _killed(machine, peer, seconds):
 
 @limit(900)
 def test_every_allocation_of_a_call_fails_once(cluster):
-    _only_on_debug(cluster)
     with up(cluster) as (node1, node2), serve(node2) as peer:
         before = held(node1)
         with _faults(node1):
@@ -118,7 +112,6 @@ def test_every_allocation_of_a_call_fails_once(cluster):
 
 @limit(900)
 def test_every_allocation_of_node_up_fails_once(cluster):
-    _only_on_debug(cluster)
     with up(cluster) as (node1, _):
         krc_genl = programs.install(node1, "tests/module/krc_genl")
         node1.run("krcore-metactl node down", timeout=60)
@@ -134,7 +127,6 @@ def test_every_allocation_of_node_up_fails_once(cluster):
 def test_port_that_lacked_memory_comes_by_itself(cluster):
     """Each so manieth allocation of `node up` fails. The module says when that kept it from
     making what a port needs; if it never did, those between them fail, too."""
-    _only_on_debug(cluster)
     with up(cluster) as (node1, _):
         krc_genl = programs.install(node1, "tests/module/krc_genl")
         before = len(node1.kernel_log())
@@ -153,7 +145,6 @@ def test_port_that_lacked_memory_comes_by_itself(cluster):
 @limit(900)
 def test_every_allocation_of_loading_fails_once(cluster):
     """Loading says that it lacks memory and leaves nothing, or does without."""
-    _only_on_debug(cluster)
     node1 = cluster.node("node1")
     krcore.node_gone(node1)
     node1.run("modprobe krcore && rmmod krcore", timeout=60)    # what it needs is there
@@ -195,7 +186,6 @@ def test_module_lacks_memory_now_and_then(cluster):
     """Whoever allocates for it: programs, its work items, interrupts, dumps; afterwards all
     is as before. The driver is spared where the kernel itself can't do without memory: when
     verbs objects are destroyed; so once it is the driver that never lacks any, once verbs."""
-    _only_on_debug(cluster)
     with up(cluster) as (node1, node2), serve(node2) as peer:
         servers = cluster.nodes("metaserver")
         krcore.wait_ready(node1)
@@ -228,7 +218,6 @@ def test_module_lacks_memory_now_and_then(cluster):
 @limit(900)
 def test_nothing_leaks(cluster):
     """Also of what the tests before this one did."""
-    _only_on_debug(cluster)
     with up(cluster) as (node1, node2), serve(node2) as peer:
         tap(client(node1, f"{peer} traffic", 300), 60)
         tap(client(node1, f"{peer} life", 150), 6)
@@ -244,7 +233,6 @@ def test_nothing_leaks(cluster):
 @limit(600)
 def test_leaks_would_be_seen(cluster):
     """The control: a module that forgets what it allocated, and is gone."""
-    _only_on_debug(cluster)
     count = 16
     machine = cluster.node("node1")
     with Probe(machine) as probe:

@@ -76,8 +76,8 @@ def _reached(machine, peer):
 
 @limit(500)
 def test_a_target_that_is_gone_and_silent(cluster):
-    """A node comes back under the same address with a new target. Who knows the old one hears
-    nothing from it, asks a MetaServer, and reaches the new one."""
+    """A node comes back under the same address with a new target. A peer that knows the old
+    one hears nothing from it, asks a MetaServer, and reaches the new one."""
     with _card(cluster.node("node2"), dc_refusal="silent"), up(cluster) as (node1, node2):
         with serve(node2) as peer:
             check(_reached(node1, peer), "it works")

@@ -7,7 +7,7 @@ import time
 from . import krcore
 from .krcore import lookup, metactl, publish, setup
 from .probe import FOLDER, LEASE_MS, Probe
-from .suite import Skip, check, limit, wait_until
+from .suite import check, limit, needs, wait_until
 
 MINE = 700
 OTHERS = 701
@@ -210,9 +210,8 @@ def test_its_end_in_any_state(cluster):
 
 
 @limit(300)
+@needs("rxe")       # cards: module.card_taken_out
 def test_the_device_goes_away_under_it(cluster):
-    if cluster.nic.name != "rxe":
-        raise Skip("takes soft RoCE away by a command; cards: module.card_taken_out")
     setup(cluster)
     meta1, _, node1, _ = _names(cluster)
     interface = node1.run("rdma link show rxe0/1 | sed 's/.*netdev //'").out.split()[0]

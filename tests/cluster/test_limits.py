@@ -2,8 +2,12 @@
 """What users of a node may take: limits of users, of cgroups, of RLIMIT_MEMLOCK. What is refused
 can be had when something was given back."""
 
+import signal
+
+from .kernel_log import OOM
 from .krcore import node_gone
-from .nodes import AS_USER, as_user, client, counted, held, node_up, program, saying, serve, tap, up
+from .nodes import (AS_USER, as_user, client, counted, finish, held, node_up, program, saying,
+                    serve, tap, up, working)
 from .suite import check, limit, wait_until
 
 NEEDS = "dc"
@@ -126,6 +130,36 @@ def test_limits_of_memory_and_of_requests(cluster):
 
 @limit(300)
 def test_pinned_pages_stay_charged(cluster):
-    """Whoever registers and ends, again and again, is bounded by his limit all the same."""
+    """A user whose programs register and end, again and again, is bounded all the same."""
     with up(cluster, names=("node1",), mrs_per_user=8) as (node1,):
         tap(client(node1, "charge 8"), least=2)
+
+
+@limit(300)
+def test_memory_max_holds_for_regions(cluster):
+    """Whose regions are larger than what its cgroup may have ends, alone, and leaves nothing: its
+    pages are pinned, but they are its cgroup's as all others are."""
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        before = held(node1)
+        node1.run("echo +memory >/sys/fs/cgroup/cgroup.subtree_control; "
+                  f"mkdir -p {GROUP}; echo 24M >{GROUP}/memory.max")
+        try:
+            with node1.background(f"{AS_USER} {program(node1)} {peer} loop 60 >/run/krc-loop.out",
+                                  limit=100):
+                working(node1, 1, completed=1)
+                node1.log.pardon(OOM)
+                greedy = (f"echo $$ >{GROUP}/cgroup.procs; export KRC_SERVE_MIB={{}}; "
+                          f"{as_user(1 << 30)} {program(node1)} serve 0")
+                check(node1.run(greedy.format(4), check=False).status == 0, "8 MiB fit")
+                killed = node1.run(greedy.format(32), check=False)
+                check(killed.status == -signal.SIGKILL, f"64 MiB do not: {killed!r}")
+                events = node1.run(f"cat {GROUP}/memory.events").out.splitlines()
+                check("oom_kill 1" in events, f"{events}")
+                finish(node1, "loop 60")
+                wait_until(lambda: node1.run("cat /run/krc-loop.out").out, 30, "it ends")
+            counts = counted(node1.run("cat /run/krc-loop.out"))
+            check(counts["done"] and not counts["failed"] and not counts["wrong"],
+                  f"another program: {counts}")
+            wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        finally:
+            node1.run(f"rmdir {GROUP}", check=False)

@@ -6,7 +6,7 @@ import time
 
 from . import krcore, programs
 from .krcore import journal, lookup, metactl, publish, setup, write_config
-from .suite import Skip, check, limit, wait_until
+from .suite import check, limit, needs, wait_until
 
 SERVICE = 500
 LEASE_MS = 10000    # who lives keeps it, also in a guest that stands still for a while
@@ -196,12 +196,11 @@ def _in_use(server):
 
 
 @limit(400)
+@needs("rxe")       # of which a second one is made
 def test_two_devices(cluster):
     """`listen = *` is also for a device that comes later. Table and buffers are registered
     once with each device, however many come by it; both show the same records; and when one
     goes, the other serves on."""
-    if cluster.nic.name != "rxe":
-        raise Skip("makes a second soft RoCE device")
     setup(cluster)
     server, node2 = cluster.node("meta1"), cluster.node("node2")
     first = cluster.nic.device()

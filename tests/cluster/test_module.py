@@ -205,8 +205,8 @@ def test_service_of_a_program(cluster):
 @limit(400)
 def test_bad_input_to_every_call(cluster):
     with up(cluster) as (node1, _):
-        tap(client(node1, "bad", 150), 90)
-        tap(client(node1, "bad", 150, bits=32), 90)
+        tap(client(node1, "bad", 150), 150)
+        tap(client(node1, "bad", 150, bits=32), 150)
 
 
 @limit(500)

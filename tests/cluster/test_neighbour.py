@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Bad programs beside a good one on a node: what strangers share is partitioned, so what one
-of them does, or what becomes of his peers, is not the other's trouble.
+of them does, or what becomes of its peers, is not the other's trouble.
 
 The good program is judged against itself on the same node when it is alone. Times of emulated
 guests say nothing but that.
@@ -224,7 +224,7 @@ def _of_others(machine, events):
 
 @limit(1500)
 def test_silence_is_contained(cluster):
-    """One user does what he can to have peers that do not answer stop a node, and a good
+    """One user does all to have peers that do not answer stop a node, and a good
     program of another user, which asks a healthy peer, is not slowed by it: it has no error, no
     initiator that others share is reset, and its READs take at most twice as long as on a node
     without that, right before and behind, in the median."""
@@ -345,19 +345,20 @@ def test_the_lease_bounds_the_stay_in_the_hardware(cluster):
 # -- limits ------------------------------------------------------------------------
 
 EDQUOT = -122
+ENOSPC = -28
 EACH = 1024             # mrs_per_user as it is by default
 GREEDY = (2001, 2002, 2003, 2004)
-OWNER = 2009            # a user with a range of ids of his own
+OWNER = 2009            # a user that has a range of ids
 SUBIDS = 300000
 
 
 @contextlib.contextmanager
-def _taking(machine, words, name):
-    """A program in the background that takes all the regions it can; gives how many."""
+def _taking(machine, words, name, what="open 100000 1000"):
+    """A program in the background that takes all it can, regions if nothing else is said; gives
+    how many it has."""
     out = f"/run/krc-open.{name}"
     machine.run(f"rm -f {out}")
-    with machine.background(f"{words} {program(machine)} open 100000 1000 >{out} 2>&1",
-                            limit=1000):
+    with machine.background(f"{words} {program(machine)} {what} >{out} 2>&1", limit=1000):
         yield lambda: wait_until(lambda: machine.run(f"cat {out}", check=False).out, 300,
                                  f"{name} has what it can have")
 
@@ -401,3 +402,23 @@ def test_limits_that_bound_users(cluster):
                                        timeout=300))
             check(others == {"regions": 100, "region_error": 0}, f"another user: {others}")
             node1.run("pkill -KILL -x krc_ioctl; true")
+
+
+@limit(900)
+def test_services_that_are_left(cluster):
+    """A node has 1024 services: no user has more than a quarter, the last eighth is for users who
+    have at most four, the last sixty-fourth for administrators."""
+    with up(cluster) as (node1, _), contextlib.ExitStack() as stack:
+        said = []
+        for number, uid in enumerate(GREEDY):
+            said.append(stack.enter_context(_taking(
+                node1, as_user(16 << 20, uid), uid, f"bind {1000 + 300 * number} 300 1000"))())
+        check(said == [f"bound=256 error={EDQUOT}\n"] * 3 + [f"bound=128 error={ENOSPC}\n"],
+              f"{said}")
+        fifth = stack.enter_context(_taking(node1, as_user(16 << 20), "fifth", "bind 2500 9 1000"))
+        check(fifth() == f"bound=4 error={ENOSPC}\n", fifth())
+        admin = stack.enter_context(_taking(node1, "", "admin", "bind 2600 300 1000"))
+        check(admin() == f"bound=124 error={ENOSPC}\n", admin())
+        none = counted(node1.run(f"{as_user(16 << 20, 2005)} {program(node1)} bind 3000 1"))
+        check(none == {"bound": 0, "error": ENOSPC}, f"all are taken: {none}")
+        node1.run("pkill -KILL -x krc_ioctl; true")

@@ -7,7 +7,7 @@ import json
 
 from . import krcore, programs
 from .krcore import CONFIG, NODE_UNIT, metactl, node_rows, node_up
-from .suite import Skip, check, limit, wait_until
+from .suite import check, limit, needs, wait_until
 
 TOOL = "krcore-metactl"
 
@@ -22,11 +22,6 @@ def _node(cluster):
 
 def _has_dc(cluster):
     return cluster.nic.dc
-
-
-def _need_dc(cluster):
-    if not _has_dc(cluster):
-        raise Skip("the card has no DC: no port is up, nothing is published")
 
 
 def _refused(machine, words, *texts):
@@ -141,8 +136,8 @@ def _check_port_up(cluster, node, port):
 
 
 @limit(300)
+@needs("dc")
 def test_a_card_without_dc(cluster):
-    _need_dc(cluster)
     node = _node(cluster)
     node.remove_nic()
     try:
@@ -160,9 +155,9 @@ def test_a_card_without_dc(cluster):
 
 
 @limit(300)
+@needs("dc")
 def test_a_port_without_address_or_link_is_told(cluster):
     """Why there is no port is in `node show` and once in the log, and then it comes up."""
-    _need_dc(cluster)
     node = _node(cluster)
     device, address = cluster.nic.device(), f"{node.spec.address}/{node.spec.prefix}"
     netdev = krcore.netdev(node)
@@ -188,8 +183,8 @@ def test_a_port_without_address_or_link_is_told(cluster):
 
 
 @limit(300)
+@needs("dc")
 def test_down_withdraws_and_a_dead_server_is_told(cluster):
-    _need_dc(cluster)
     node = _node(cluster)
     node_up(node)
     try:
@@ -212,8 +207,8 @@ def test_down_withdraws_and_a_dead_server_is_told(cluster):
 
 
 @limit(300)
+@needs("dc")
 def test_a_wrong_key_is_told(cluster):
-    _need_dc(cluster)
     node = _node(cluster)
     krcore.write_key(node, krcore.new_key())
     node_up(node, ready=False)
@@ -355,8 +350,8 @@ def _stamp(machine, unit, name):
 
 
 @limit(500)
+@needs("dc")
 def test_enabled_it_is_up_after_a_boot(cluster):
-    _need_dc(cluster)
     node = _node(cluster)
     try:
         node.run(f"systemctl enable -q {NODE_UNIT}; sync")
@@ -372,9 +367,9 @@ def test_enabled_it_is_up_after_a_boot(cluster):
 
 
 @limit(400)
+@needs("dc")
 def test_enabled_it_starts_with_a_card(cluster):
     """A machine that had no RDMA device: the first one starts the service."""
-    _need_dc(cluster)
     node = _node(cluster)
     node.remove_nic()
     try:

@@ -7,7 +7,8 @@ import ipaddress
 import re
 
 from . import krcore, trace
-from .nodes import as_user, client, program, publish_silent, saying, serve, up
+from .nodes import (AS_USER, as_user, card_counters, client, counted, finish, pool, program,
+                    publish_silent, saying, serve, up, working)
 from .suite import check, limit, wait_until
 
 NEEDS = "dc"
@@ -81,8 +82,8 @@ def _check_own(machine, user, own):
 
 
 def _check_peers(machine, address):
-    """One peer that both queues share, and its record in the cache. A user sees by his own
-    queue with whom he talks, not that others do, nor what they asked for."""
+    """One peer that both queues share, and its record in the cache. A user sees which
+    peers its own queues have, not that others have them, nor what they asked for."""
     connected = _rows(machine, "peer list connected")
     check([(row["gid"], row["service"], row["queues"]) for row in connected] ==
           [(address, 0, 2)], f"{connected}")
@@ -188,3 +189,46 @@ def _check_resets(events):
            ("krc_initiator_state", "resetting -> ready"),
            ("krc_recovery_end", "err=0")]
     check(steps and steps == one * (len(steps) // len(one)), f"{steps}")
+
+
+def _changes(machine):
+    """Changes of target of all initiators: as the module has counted them, and as the card."""
+    return pool(machine)["target_changes"], card_counters(machine)["dc_target_changes"]
+
+
+def _talk(machine, peer, seconds):
+    """A program has requests to a peer, one after the other, and all of them are done well."""
+    seen = counted(client(machine, f"{peer} loop {seconds}"))
+    check(seen["done"] and not seen["refused"] + seen["failed"] + seen["wrong"], f"{seen}")
+
+
+def _changed(machine, before):
+    """What both have counted since, once all programs have ended."""
+    wait_until(lambda: not _rows(machine, "queue list"), 30, "all programs have ended")
+    return [now - was for now, was in zip(_changes(machine), before)]
+
+
+@limit(400)
+def test_changes_of_target_are_those_of_the_card(cluster):
+    """One initiator, and programs that talk to two peers by it: the module has counted what the
+    card has disconnected and connected for. With one peer there is nothing to be counted."""
+    names = ("node1", "node2", "meta1")
+    with up(cluster, names=names, pool_initiators=1) as (node1, node2, meta1), \
+            serve(node2) as one, serve(meta1) as other:
+        _talk(node1, one, 1)
+        before = _changes(node1)
+        _talk(node1, one, 2)
+        alone = _changed(node1, before)
+        check(alone == [0, 0], f"changes with one peer, module and card: {alone}")
+        resets, before = pool(node1)["recoveries"], _changes(node1)
+        with node1.background(f"{AS_USER} {program(node1)} {other} loop 200 >/dev/null",
+                              limit=250):
+            working(node1, 1)
+            _talk(node1, one, 4)
+            finish(node1, "loop 200")
+        module, card = _changed(node1, before)
+        print(f"    changes of target: {module} by the module, {card} by the card", flush=True)
+        check(module > 10, "two peers, and next to no change")
+        # a reset takes requests back that the card has not begun
+        check(module == card or (pool(node1)["recoveries"] > resets and module > card),
+              f"{module} changes by the module, {card} by the card")

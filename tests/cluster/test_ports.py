@@ -209,7 +209,7 @@ def _check_given_away(machine, device):
 def test_namespaces_and_gids(cluster):
     """The address of a port is that of its own network device, not one that a container has on
     top of it. Where devices belong to network namespaces, only the programs of its own have a
-    port. That a user sees his own peers only, test_observability shows."""
+    port. That a user sees its own peers only, test_observability shows."""
     with up(cluster) as (node1, _):
         device, dev = cluster.nic.device(), krcore.netdev(node1)
         address = ports(node1)

@@ -5,8 +5,8 @@ import contextlib
 import re
 import time
 
-from . import krcore, nodes, programs
-from .suite import Skip, check, limit, wait_until
+from . import krcore, nodes, packages, programs
+from .suite import check, limit, wait_until
 from .test_queues import node_up
 
 NEEDS = "dc"
@@ -15,8 +15,6 @@ SERVER = "node1"
 
 
 def _prepare(cluster):
-    if not cluster.nic.dc:
-        raise Skip("needs a card with DC")
     node_up(cluster)
     for machine in cluster.nodes("node") + cluster.nodes("metaserver"):
         programs.install(machine, "race/krcore-race")
@@ -25,12 +23,12 @@ def _prepare(cluster):
 
 
 @contextlib.contextmanager
-def serving(machine, words=""):
+def serving(machine, words="", folder="/usr/local/bin"):
     """A table on `machine`, until the end of the block."""
     unit = "test-race"
     machine.run(f"systemctl stop {unit} 2>/dev/null; systemctl reset-failed {unit} 2>/dev/null; "
                 f"systemd-run --quiet --unit={unit} -p LimitMEMLOCK=infinity "
-                f"/usr/local/bin/{TOOL} {words} serve", check=False)
+                f"{folder}/{TOOL} {words} serve", check=False)
     said = f"journalctl -u {unit} _SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID " \
            f"{unit}) -o cat --no-pager"
     try:
@@ -62,7 +60,8 @@ def test_put_and_get(cluster):
     _prepare(cluster)
     server, first, second = (cluster.node(name) for name in (SERVER, "node2", "meta1"))
     with serving(server):
-        tool(first, f"get {SERVER} apple", 3)
+        result = tool(first, f"--verbose get {SERVER} apple", 3)
+        check(re.search(r"connect_reads [12] ", result.err), f"of node and table: {result!r}")
         tool(first, f"put {SERVER} apple red")
         check(tool(second, f"get {SERVER} apple").out == "red\n", "another guest sees it")
         tool(second, f"insert {SERVER} apple blue", 3)
@@ -71,11 +70,19 @@ def test_put_and_get(cluster):
         check(result.out == "green\n" and "searches 1 search_reads 3 " in result.err, repr(result))
         tool(first, f"update {SERVER} pear yellow", 3)
         tool(first, f"insert {SERVER} pear yellow")
-        check(sorted(tool(second, f"scan {SERVER}").out.splitlines())
-              == ["apple\tgreen", "pear\tyellow"], "scan")
+        check("connect_reads 0 " in result.err, f"this node knows both by now: {result!r}")
+        saved = tool(second, f"scan {SERVER}").out
+        check(sorted(saved.splitlines()) == ["apple\tgreen", "pear\tyellow"], saved)
+        result = first.run(f"{TOOL} put {SERVER} pear - </", check=False)
+        check(result.status == 1 and "reading the value" in result.err, repr(result))
         tool(second, f"del {SERVER} apple")
         tool(first, f"del {SERVER} apple", 3)
         check(report(first)["entries"] == 1, "one entry is left")
+        tool(first, f"del {SERVER} pear")
+        loaded = second.run(f"printf '%s' '{saved}' | {TOOL} load {SERVER}").out
+        check(loaded == "2 entries\n" and tool(first, f"scan {SERVER}").out == saved,
+              f"what scan has said is loaded: {loaded!r}")
+        tool(second, f"del {SERVER} apple")
         # the longest value, and what is too long
         long = "head -c 65536 /dev/zero | tr '\\0' x"
         first.run(f"{long} | {TOOL} put {SERVER} long -", timeout=60)
@@ -88,6 +95,34 @@ def test_put_and_get(cluster):
         krcore.node_gone(machine)
     result = tool(first, f"get {SERVER} pear", 1)
     check("/dev/krcore" in result.err, f"without module: {result!r}")
+
+
+@limit(400)
+def test_packages(cluster):
+    """What the packages install serves and asks, and nothing of it is left when they go."""
+    node_up(cluster)
+    machine = cluster.node("node2")
+    names = ("libkrcore-race0", "krcore-race", "krcore-handoff")
+    for name in names:
+        machine.push(packages.package(name), f"/run/{name}.deb")
+    place = "/usr/local/bin/krcore-race /usr/local/lib/libkrcore-race.so.0"
+    machine.run(f"rm -f {place}; ldconfig")         # of other tests
+    try:
+        machine.run(f"dpkg -i {' '.join(f'/run/{name}.deb' for name in names)}", timeout=200)
+        version = machine.run("krcore-metactl --version").out.split()[1]
+        for name in ("krcore-race", "krcore-handoff"):
+            check(machine.run(f"/usr/bin/{name} --version").out.split() == [name, version], name)
+        with serving(machine, folder="/usr/bin"):
+            machine.run("/usr/bin/krcore-race put node2 apple red")
+            check(machine.run("/usr/bin/krcore-race get node2 apple").out == "red\n", "it is there")
+        machine.run("test -x /usr/lib/krcore/functions/bytes")
+    finally:
+        machine.run(f"dpkg -P {' '.join(reversed(names))}", timeout=200, check=False)
+        machine.run("rm -f /run/*.deb")
+    left = machine.run("ls -d /usr/bin/krcore-race /usr/bin/krcore-handoff "
+                       "/usr/lib/krcore/functions /usr/lib/*/libkrcore-race* 2>/dev/null",
+                       check=False).out
+    check(not left, f"left behind: {left}")
 
 
 # -- what happens to clients and to the table ------------------------------------------
@@ -167,6 +202,9 @@ def test_growth_and_a_full_node(cluster):
         check(len(tool(second, f"get {SERVER} big{last - 1}").out) == BIG_BYTES + 1, "it is there")
         tool(second, f"get {SERVER} big{last}", 3)
         _bad_input(first)
+        said = first.run(f"prlimit --memlock=65536 setpriv --reuid=nobody --regid=nogroup "
+                         f"--clear-groups /usr/local/bin/{TOOL} serve", check=False)
+        check(said.status == 1 and "RLIMIT_MEMLOCK" in said.err, f"which limit it is: {said!r}")
         check(tool(second, f"get {SERVER} small").out == "one\n", "the small one is as it was")
         check(_clean(second)["entries"] == last, "and so are all others")
 
@@ -189,18 +227,35 @@ def _bad_input(machine):
         check(text in result.err, f"{words}: {result!r}")
 
 
+HISTORY = "/run/krc-race-history.out"
+
+
+@contextlib.contextmanager
+def _history(machine, seed):
+    """Threads of a guest change the same few entries, until the end of the block; gives what they
+    counted by then. What they saw has an order."""
+    counts = {}
+    with machine.background(f"krc_race history {SERVER} {seed} {HISTORY_SECONDS} >{HISTORY} 2>&1",
+                            limit=HISTORY_SECONDS + 60) as process:
+        yield counts
+        machine.run("pkill -TERM -x krc_race")
+        process.wait(120)
+    said = machine.run(f"cat {HISTORY}").out
+    counts.update((name, int(value)) for name, value in re.findall(r"(\w+)=(\d+)", said))
+    print(f"    {counts}", flush=True)
+    check(counts.get("violations") == 0 and counts["rounds"] >= HISTORY_ROUNDS, said[-2000:])
+
+
 @limit(600)
 def test_linearizable_under_resets(cluster):
     """Threads of a guest change the same few entries while answers are lost for so long that
     initiators are reset, so that nobody knows what became of some requests. What they saw has
     an order; of threads that answer with old values it has none."""
     server, first, _ = _users(cluster)
-    out = "/run/krc-race-history.out"
     with serving(server, "--groups 1"):
         result = first.run(f"krc_race history {SERVER} 1 15 stale", timeout=60, check=False)
         check(result.status == 1 and "there is no order" in result.out, repr(result))
-        with first.background(f"krc_race history {SERVER} 2 {HISTORY_SECONDS} >{out} 2>&1",
-                              limit=HISTORY_SECONDS + 60) as process:
+        with _history(first, 2) as counts:
             for _ in range(UNHEARD_MOST):
                 time.sleep(3)
                 cluster.fabric.delay(first.spec.index, UNDER_WAY_US)
@@ -208,15 +263,39 @@ def test_linearizable_under_resets(cluster):
                 cluster.fabric.loss(first.spec.index, 1000)
                 time.sleep(UNHEARD_SECONDS)
                 cluster.fabric.reset()
-                said = re.findall(r"unknown so far: (\d+)", first.run(f"cat {out}").out)
+                said = re.findall(r"unknown so far: (\d+)", first.run(f"cat {HISTORY}").out)
                 if said and int(said[-1]) >= UNKNOWN:
                     break
-            first.run("pkill -TERM -x krc_race")
-            process.wait(120)
-        said = first.run(f"cat {out}").out
-        counts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", said)}
-        print(f"    {counts}", flush=True)
-        check(counts.get("violations") == 0 and counts["rounds"] >= HISTORY_ROUNDS, said[-2000:])
-        check(counts["unknown"] >= UNKNOWN, f"hardly an outcome was unknown: {said[-2000:]}")
+        check(counts["unknown"] >= UNKNOWN, f"hardly an outcome was unknown: {counts}")
         check(nodes.pool(first)["recoveries"] > 0, "no initiator was reset")
+        check(not report(first)["damaged"], "nothing is damaged")
+
+
+def _goes_on(machine, requests=1000):
+    """It posts so many requests more, by whatever queues: each round has new ones."""
+    before = nodes.pool(machine)["posted"]
+    wait_until(lambda: nodes.pool(machine)["posted"] >= before + requests, 60,
+               f"{machine.name} goes on")
+
+
+@limit(600)
+def test_linearizable_as_servers_die(cluster):
+    """Both MetaServers are killed, and the memory node is cut off for a while meanwhile: who is
+    connected goes on, and what they saw has an order. Then another node finds the table again."""
+    server, first, second = _users(cluster)
+    servers = cluster.nodes("metaserver")
+    with serving(server, "--groups 1"):
+        with _history(first, 3):
+            _goes_on(first)
+            for machine in servers:
+                machine.run(f"systemctl kill -s KILL {krcore.UNIT}; systemctl stop {krcore.UNIT}")
+            _goes_on(first)
+            cluster.fabric.loss(server.spec.index, 1000)
+            time.sleep(UNHEARD_SECONDS)
+            cluster.fabric.reset()
+            _goes_on(first)
+            for machine in servers:
+                machine.run(f"systemctl start {krcore.UNIT}", timeout=60)
+        wait_until(lambda: second.run(f"{TOOL} check {SERVER}", check=False).status == 0, 90,
+                   "another node finds the table")
         check(not report(first)["damaged"], "nothing is damaged")

@@ -131,7 +131,7 @@ def test_reads_are_right_while_the_table_changes(cluster):
     words = f"--servers {meta1.spec.address} --gid {node1.spec.address} --keys 256"
     program = {machine.name: programs.install(machine, "tests/stress/rdma_reader")
                for machine in (node1, node2)}
-    # longer than who reads: what is permanent is there until the writer has ended
+    # longer than the reader: what is permanent is there until the writer has ended
     with node1.background(f"{program['node1']} write {words} --seconds 900",
                           limit=900) as writer:
         wait_until(lambda: krcore.metactl(meta1, "status")[0]["records"] >= RECORDS, 60,

@@ -90,8 +90,9 @@ def _holding(machine, name):
 
 @limit(400)
 def test_clients(cluster):
-    """A full server: who was there before comes in again at once, in place of the session that
-    nobody uses any more; others are refused before they cost a queue pair, and told why."""
+    """A full server: a client that was there before comes in again at once, in place of the
+    session that nobody uses any more; others are refused before they cost a queue pair, and
+    told why."""
     setup(cluster, metaserver={"clients_max": CLIENTS})
     server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
     programs.install(node1, "bench/bench_clients")
@@ -199,7 +200,7 @@ def _hung(readers, address, service):
 
 @limit(420)
 def test_a_miss_is_true(cluster):
-    """A record that one server took is found by who asks the other one first, whatever kept
+    """A record that one server took is found where the other one is asked first, whatever kept
     it from there: a limit, another source address, a path, the cluster key."""
     key = krcore.new_key()
     order = {"metaservers": "meta1/10, meta2/20"}
@@ -291,8 +292,8 @@ def test_identity(cluster):
 
 @limit(400)
 def test_owners(cluster):
-    """Who has the key and writes another's owner into his HELLO can neither withdraw what is
-    that one's nor keep it when he is gone."""
+    """A client that has the key and writes another's owner into its HELLO can neither withdraw
+    what is that one's nor keep it when it is gone."""
     setup(cluster, key=krcore.new_key(), node={"lease_ms": LEASE_MS, "reconnect_max_ms": 1000})
     server, node1, node2 = _nodes(cluster)
     unit = publish(node2, SERVICE, "mine")
@@ -363,7 +364,7 @@ def test_keys(cluster):
             machine.run(f"chown root:krcore {krcore.KEY_FILE}; chmod 640 {krcore.KEY_FILE}; "
                         f"! systemctl is-active -q {krcore.UNIT} || "
                         f"systemctl reload {krcore.UNIT}")
-            # between any two machines there is another key first, and who comes new is let in
+            # between any two machines there is another key first, and a new client is let in
             check(lookup(node1, node2.spec.address, SERVICE) is not None,
                   f"{step} at {machine.name}: a new client is refused")
 
@@ -373,7 +374,7 @@ def test_keys(cluster):
     check(new != old, "the key is the same")
     rotate("drop")
     check(_key_ids(node2) == [new], f"{_key_ids(node2)}")
-    # who attached with the old key stays until he is told to go, and comes back with the new
+    # a client that attached with the old key stays until told to go, and comes back with the new
     sessions = metactl(server, "session list")
     check(any(row.get("key") == old for row in sessions), f"{sessions}")
     (killed,) = metactl(server, f"session kill key {old}")

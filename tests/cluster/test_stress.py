@@ -133,7 +133,7 @@ class Contenders:
             self.counts.append(_counts(said))
 
     def check_never_two_owners(self):
-        """Whatever was in doubt: who owned the lock was alone, and it was counted each time."""
+        """Whatever was in doubt: the owner of the lock was alone, and it was counted each time."""
         for machine, counts in zip(self.machines, self.counts):
             print(f"    lock, {machine.name}: {counts}", flush=True)
         check(not any(counts["violations"] for counts in self.counts), self.said[-4000:])

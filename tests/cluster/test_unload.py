@@ -129,7 +129,7 @@ def _one(cluster, peer, moment, pause):
     for server in cluster.nodes("metaserver"):
         wait_until(lambda s=server: not _has_record(s, node1), 2 * LEASE_MS // 1000,
                    f"{server.name} has no record any more")
-        # it can't be told by who is cut off, and who was stopped has begun to count anew
+        # one that is cut off can't be told it, and one that was stopped has begun to count anew
         if server.name != "meta1" or moment not in (_server_cut_off, _server_stopped):
             check(_expired(server) == before[server.name],
                   f"{server.name} was not told, but saw the lease run out")

@@ -155,7 +155,7 @@ class Daemon:
         return until(connect, "control socket")
 
     def wait_metrics(self):
-        """Wait until it listens for who wants its metrics."""
+        """Wait until it listens for readers of its metrics."""
         def listens():
             try:
                 socket.create_connection(("127.0.0.1", self.port)).close()

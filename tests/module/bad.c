@@ -52,6 +52,15 @@ static void bad_pointers(int fd, void *bad, const char *what)
 		{ KRP_IOC_LOOKUP, "LOOKUP" },
 		{ KRP_IOC_PUBLISH, "PUBLISH" },
 		{ KRP_IOC_WATCH, "WATCH" },
+		{ KRP_IOC_INBOX, "INBOX" },
+		{ KRP_IOC_OPEN, "OPEN" },
+		{ KRP_IOC_ACCEPT, "ACCEPT" },
+		{ KRP_IOC_SEND, "SEND" },
+		{ KRP_IOC_RECV, "RECV" },
+		{ KRP_IOC_LARGE, "LARGE" },
+		{ KRP_IOC_CANCEL, "CANCEL" },
+		{ KRP_IOC_SHUT, "SHUT" },
+		{ KRP_IOC_CONN_QUERY, "CONN_QUERY" },
 	};
 	char name[80];
 	size_t i;
@@ -189,7 +198,7 @@ static void bad_regions(struct dev *dev)
 	munmap(mem + 3 * PAGE, PAGE);
 	tap_equal("region: no bytes", reg(dev, addr, 0, 1, 0), -EINVAL);
 	tap_equal("region: pad", reg(dev, addr, 8, 1, 1), -EINVAL);
-	tap_equal("region: unknown access", reg(dev, addr, 8, KRP_ACCESS_ALL + 1, 0), -EINVAL);
+	tap_equal("region: unknown access", reg(dev, addr, 8, 2 * KRP_ACCESS_MESSAGE, 0), -EINVAL);
 	tap_equal("region: all bits of access", reg(dev, addr, 8, UINT32_MAX, 0), -EINVAL);
 	tap_equal("region: remote but not local writing",
 		  reg(dev, addr, 8, KRP_ACCESS_REMOTE_WRITE, 0), -EINVAL);
@@ -351,7 +360,7 @@ static void bad_waits(struct dev *dev)
 	const struct itimerval never = { 0 };
 	struct dev fresh;
 
-	tap_equal("wait: flags", wait_for(dev, 0, 1), -EINVAL);
+	tap_equal("wait: flags", wait_for(dev, 0, KRP_WAIT_LETTERS << 1), -EINVAL);
 	tap_equal("wait: only look", wait_for(dev, 0, 0), -ETIMEDOUT);
 	tap_equal("wait for what never comes", wait_for(dev, 20, 0), -ETIMEDOUT);
 	signal(SIGALRM, on_alarm);

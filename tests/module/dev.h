@@ -151,6 +151,7 @@ int tap_end(void);
 /* Groups of cases; see their files. */
 void bad_inputs(void); /* bad.c */
 void bad_requests(const struct dev_peer *peer);
+void bad_messages(void); /* bad_message.c */
 void random_inputs(uint64_t seed, unsigned int calls); /* random.c */
 void random_requests(const struct dev_peer *peer, uint64_t seed, unsigned int calls);
 void limit_of_memory(void); /* limits.c */

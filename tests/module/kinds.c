@@ -26,7 +26,7 @@
  * @name: for diagnostics.
  * @flags: of mmap(2).
  * @memfd: of memfd_create(2); -1: no such file.
- * @shared: who maps it again sees the same.
+ * @shared: another mapping of it is the same memory.
  */
 struct kind {
 	const char *name;

@@ -11,8 +11,8 @@
  *	..." at first, and last a line of counts
  *   krc_ioctl lend PIPE			memory that changes hands by orders from PIPE, for PEER
  *	late; prints "memory ..." at first
- *   krc_ioctl bind SERVICE COUNT	bind so many services from SERVICE on, until one is
- *	refused; prints a line that says how many, and why not more
+ *   krc_ioctl bind SERVICE COUNT [SECONDS]	bind so many services from SERVICE on, until one is
+ *	refused; prints a line that says how many, and why not more; keeps them for so long
  *   krc_ioctl ports			GIDs of the ports there are
  *   krc_ioctl hoard [SECONDS]		take queues, regions and contexts until refused, and
  *	keep them for so long
@@ -463,7 +463,7 @@ static int run_ring(unsigned int entries, unsigned int seconds)
 	return 0;
 }
 
-static int run_bind(uint16_t service, unsigned int count)
+static int run_bind(uint16_t service, unsigned int count, unsigned int seconds)
 {
 	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
 	unsigned int bound;
@@ -477,6 +477,8 @@ static int run_bind(uint16_t service, unsigned int count)
 			break;
 	}
 	printf("bound=%u error=%d\n", bound, err);
+	fflush(stdout);
+	sleep(seconds);
 	dev_close(&dev);
 	return 0;
 }
@@ -570,8 +572,9 @@ int main(int argc, char **argv)
 		return once_consume(number(argc, argv, 2));
 	if (argc == 3 && !strcmp(argv[1], "lend"))
 		return late_serve(argv[2]);
-	if (argc == 4 && !strcmp(argv[1], "bind"))
-		return run_bind((uint16_t)number(argc, argv, 2), number(argc, argv, 3));
+	if (argc >= 4 && !strcmp(argv[1], "bind"))
+		return run_bind((uint16_t)number(argc, argv, 2), number(argc, argv, 3),
+				number(argc, argv, 4));
 	if (argc == 2 && !strcmp(argv[1], "ports"))
 		return run_ports();
 	if (argc >= 2 && !strcmp(argv[1], "hoard"))
@@ -582,6 +585,7 @@ int main(int argc, char **argv)
 		return run_ring(number(argc, argv, 2), number(argc, argv, 3));
 	if (argc == 2 && !strcmp(argv[1], "bad")) {
 		bad_inputs();
+		bad_messages();
 		return tap_end();
 	}
 	if (argc == 2 && !strcmp(argv[1], "memlock")) {

@@ -3,8 +3,8 @@
  * krc_unserved killable|stuck
  *	Register memory that never comes: a file of a file system (FUSE) which this program
  *	serves itself, in a user namespace, with no privilege. It answers all but READ.
- *	killable: the kernel READs ahead, and who waits for the page can be killed.
- *	stuck: it asks for each page by itself, and who waits for one waits until it is there
+ *	killable: the kernel READs ahead, and a task that waits for the page can be killed.
+ *	stuck: it asks for each page by itself, and a task that waits for one waits until it is there
  *	or root aborts the file system (/sys/fs/fuse/connections).
  *
  * Prints "registering" and then never returns. Anything else is why it could not try.
@@ -123,7 +123,7 @@ static int put(const char *path, const char *text)
 	return wrote < 0 ? -1 : 0;
 }
 
-/* Root of a user namespace of its own, who may mount what it serves itself. */
+/* Become root of a user namespace of its own, which may mount what it serves itself. */
 static int be_alone(void)
 {
 	char map[64];

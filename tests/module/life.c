@@ -95,7 +95,7 @@ static int life_stranger(int socket, const struct dev *from, uint32_t queue,
 	return err ? 4 : 0;
 }
 
-/* The opener ends first; what it opened lives on with who has the file. */
+/* The opener ends first; what it opened lives on with the holder of the file. */
 static void life_passed_on(const struct dev_peer *peer)
 {
 	int sockets[2], status = -1;

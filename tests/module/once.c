@@ -28,7 +28,7 @@
 #define ONCE_LOOK_MS 200
 #define ONCE_MINE (1ULL << 63) /* in what the consumer writes */
 
-/* A buffer, and who has it: the consumer as long as @flag and @seen are not @seen + 1. */
+/* A buffer, and which side has it: the consumer as long as @flag and @seen are not @seen + 1. */
 struct once_slot {
 	_Alignas(8) uint64_t data[ONCE_WORDS];
 	_Alignas(8) uint64_t flag;

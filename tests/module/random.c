@@ -105,6 +105,10 @@ static void random_argument(struct random_state *r, unsigned int number, uint8_t
 		((struct krp_record_lookup *)arg)->timeout_ms %= 30;
 	if (number == _IOC_NR(KRP_IOC_PUBLISH))
 		((struct krp_record_publish *)arg)->timeout_ms %= 30;
+	if (number == _IOC_NR(KRP_IOC_OPEN))
+		((struct krp_open *)arg)->timeout_ms %= 30;
+	if (number == _IOC_NR(KRP_IOC_RECV))
+		((struct krp_recv *)arg)->timeout_ms %= 30;
 	if (number == _IOC_NR(KRP_IOC_WAIT))
 		((struct krp_wait *)arg)->timeout_ms %= 30;
 }
@@ -117,6 +121,9 @@ static bool random_call(struct random_state *r, int fd)
 		KRP_IOC_MR_DEREG,      KRP_IOC_QUEUE_CREATE, KRP_IOC_CONNECT, KRP_IOC_QUEUE_QUERY,
 		KRP_IOC_QUEUE_CLOSE,   KRP_IOC_BIND,	     KRP_IOC_POST,    KRP_IOC_WAIT,
 		KRP_IOC_MR_DEREG_MANY, KRP_IOC_LOOKUP,	     KRP_IOC_PUBLISH, KRP_IOC_WATCH,
+		KRP_IOC_INBOX,	       KRP_IOC_OPEN,	     KRP_IOC_ACCEPT,  KRP_IOC_SEND,
+		KRP_IOC_RECV,	       KRP_IOC_LARGE,	     KRP_IOC_CANCEL,  KRP_IOC_SHUT,
+		KRP_IOC_CONN_QUERY,
 	};
 	unsigned long request = known[random_number(r) % (sizeof(known) / sizeof(known[0]))];
 	uint64_t arg[ARG_BYTES_MAX / 8];
@@ -124,7 +131,7 @@ static bool random_call(struct random_state *r, int fd)
 
 	random_argument(r, _IOC_NR(request), (uint8_t *)arg);
 	if (random_number(r) % 16 == 0)
-		request = _IOC(random_number(r) % 4, KRP_IOC_MAGIC, random_number(r) % 24,
+		request = _IOC(random_number(r) % 4, KRP_IOC_MAGIC, random_number(r) % 36,
 			       random_number(r) % 256);
 	if (random_number(r) % 32 == 0)
 		at = (void *)(uintptr_t)random_value(r);

@@ -5,7 +5,7 @@
  * The passive side lends one region, cut into a head (a board, counters, a lock) and banks. A
  * bank belongs to one queue of one worker at a time, so its WRITEs have an order, and each
  * 8-byte word of it tells by which of them it was written. What a worker knows of its banks
- * lies in memory that outlives it: who is started in the place of one that was killed goes
+ * lies in memory that outlives it: one that is started in the place of one that was killed goes
  * on checking what that one wrote.
  *
  * A passive side may die and come back with other memory: that is another life of it. A
@@ -174,7 +174,7 @@ struct st_shared {
  * @delta: atomic: what it adds if it is done.
  * @expect: atomic: the old value; checked if @exact.
  * @exact: see @expect.
- * @slot: local memory.
+ * @slot: local memory, or ST_SINK.
  * @at: first byte there.
  * @copy_to: READ: where its bytes are wanted, or NULL.
  */
@@ -240,6 +240,7 @@ struct st_queue {
 #define ST_SLOTS (ST_LARGE_SLOTS + ST_SMALL_SLOTS) /* of an arena */
 #define ST_SMALL_BYTES 4096U
 #define ST_GUARD_BYTES 64U
+#define ST_SINK (-1) /* in place of a slot: st_self.sink */
 
 /**
  * struct st_arena - Local memory and its region.
@@ -268,6 +269,8 @@ struct st_arena {
  * @node: its node.
  * @arenas: local memory.
  * @closed: a region that nothing may be written to.
+ * @sink: memory that is READ into by many at once, of which nobody looks at what came.
+ * @sink_mr: its region.
  * @queues: its queues.
  */
 struct st_self {
@@ -282,6 +285,8 @@ struct st_self {
 	struct krcore_node *node;
 	struct st_arena arenas[ST_ARENAS];
 	struct krcore_mr closed;
+	uint8_t *sink;
+	struct krcore_mr sink_mr;
 	struct st_queue queues[ST_QUEUES];
 };
 
@@ -425,6 +430,14 @@ int st_arena_open(struct st_self *self, struct st_arena *arena);
 void st_arena_renew(struct st_self *self, struct st_arena *arena);
 
 /**
+ * st_sink_open() - Set up and register the sink.
+ * @self: worker.
+ *
+ * Return: 0, or the error of krcore_mr_reg().
+ */
+int st_sink_open(struct st_self *self);
+
+/**
  * st_slot_touched() - Check the guards of a slot.
  * @at: first byte.
  * @length: bytes.
@@ -525,6 +538,16 @@ unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore
  */
 struct st_req *st_req_new(struct st_self *self, struct st_queue *queue, unsigned int ahead,
 			  uint8_t opcode, uint32_t length);
+
+/**
+ * st_post_flood() - Post READs of a whole bank into the sink, as many as the queue takes.
+ * @self: worker.
+ * @queue: queue that is connected.
+ *
+ * If it is ST_DEPTH deep, that is more than a card is given at once, whoever else posts.
+ * Return: as st_post().
+ */
+unsigned int st_post_flood(struct st_self *self, struct st_queue *queue);
 
 /**
  * st_drain() - Take completions until a queue has none under way.

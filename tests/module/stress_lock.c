@@ -7,8 +7,8 @@
  *
  * A request that fails is looked after by a READ when the queue is connected again. One that
  * was cancelled was not done, not even in part; another may have been, but is not done any
- * more, so that what the READ shows stays: who still owns the lock goes on, and who does not
- * has given it back. If any of this does not hold, two own the lock one day, or nobody does,
+ * more, so that what the READ shows stays: one that still owns the lock goes on, and one that does
+ * not has given it back. If any of this does not hold, two own the lock one day, or nobody does,
  * and the block tells.
  */
 #include <errno.h>

@@ -44,7 +44,7 @@ struct st_lock_counts {
 
 /**
  * struct st_lock_run - What the clients of a run share.
- * @peer: who lends the memory; it does not die.
+ * @peer: the program that lends the memory; it does not die.
  * @seed: all is drawn from it.
  * @end_ms: when they end.
  * @first: number of the first client; those of other runs at this lock have others.

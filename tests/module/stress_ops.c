@@ -164,6 +164,10 @@ static void st_act(struct st_self *self, struct st_queue *queue)
 {
 	switch (st_random(&self->random, 100)) {
 	case 0:
+		/* a close ends what the card was not given, which has no room for all of these */
+		st_post_flood(self, queue);
+		st_queue_close(self, queue);
+		break;
 	case 1:
 		st_queue_close(self, queue);
 		break;
@@ -238,6 +242,8 @@ static int st_begin(struct st_self *self)
 		err = st_arena_open(self, &self->arenas[i]);
 	if (!err)
 		err = krcore_mr_reg(self->node, closed, sizeof(closed), 0, &self->closed);
+	if (!err)
+		err = st_sink_open(self);
 	for (i = 0; !err && i < ST_QUEUES; i++) {
 		self->queues[i].live = malloc(ST_WORDS * sizeof(uint32_t));
 		err = self->queues[i].live ? 0 : -ENOMEM;

@@ -135,7 +135,8 @@ static void st_req_end(struct st_self *self, struct st_req *req)
 {
 	free(req->floor);
 	req->floor = NULL;
-	st_slot_put(self, req->slot);
+	if (req->slot != ST_SINK)
+		st_slot_put(self, req->slot);
 }
 
 static void st_complete(struct st_self *self, const struct krcore_wc *wc)
@@ -210,15 +211,11 @@ int st_drain(struct st_self *self, struct st_queue *queue)
 	return 0;
 }
 
-struct st_req *st_req_new(struct st_self *self, struct st_queue *queue, unsigned int ahead,
-			  uint8_t opcode, uint32_t length)
+static struct st_req *st_req_at(struct st_self *self, struct st_queue *queue, unsigned int ahead,
+				uint8_t opcode, uint32_t length, int slot, uint8_t *at)
 {
 	struct st_req *req = &queue->reqs[(queue->tail + ahead) % ST_DEPTH];
-	uint8_t *at;
-	int slot = st_slot_get(self, length, &at);
 
-	if (slot < 0)
-		return NULL;
 	*req = (struct st_req){
 		.posted_ms = st_now_ms(),
 		.user_data = (uint64_t)self->number << 56 |
@@ -231,6 +228,30 @@ struct st_req *st_req_new(struct st_self *self, struct st_queue *queue, unsigned
 		.at = at,
 	};
 	return req;
+}
+
+struct st_req *st_req_new(struct st_self *self, struct st_queue *queue, unsigned int ahead,
+			  uint8_t opcode, uint32_t length)
+{
+	uint8_t *at;
+	int slot = st_slot_get(self, length, &at);
+
+	return slot < 0 ? NULL : st_req_at(self, queue, ahead, opcode, length, slot, at);
+}
+
+unsigned int st_post_flood(struct st_self *self, struct st_queue *queue)
+{
+	unsigned int nr = (unsigned int)(queue->depth - (queue->tail - queue->head)), i;
+	struct krcore_wr wrs[ST_DEPTH];
+
+	for (i = 0; i < nr; i++) {
+		struct st_req *req = st_req_at(self, queue, i, KRCORE_OP_READ, ST_BANK_BYTES,
+					       ST_SINK, self->sink + ST_GUARD_BYTES);
+
+		krcore_wr_read(&wrs[i], &self->sink_mr, req->at, req->length, &queue->region,
+			       st_bank_offset(queue->bank_nr), req->user_data);
+	}
+	return nr ? st_post(self, queue, wrs, nr) : 0;
 }
 
 unsigned int st_post(struct st_self *self, struct st_queue *queue, struct krcore_wr *wrs,
@@ -365,7 +386,10 @@ int st_queue_open(struct st_self *self, unsigned int index)
 		return -EAGAIN;
 	*queue = (struct st_queue){
 		.serial = self->serial++,
-		.depth = 1 + (uint32_t)st_random(&self->random, ST_DEPTH),
+		/* one in three is as deep as can be: st_post_flood() */
+		.depth = st_random(&self->random, 3)
+				 ? 1 + (uint32_t)st_random(&self->random, ST_DEPTH)
+				 : ST_DEPTH,
 		.peer = peer,
 		.life = life,
 		.region = region,

@@ -56,6 +56,16 @@ void st_arena_renew(struct st_self *self, struct st_arena *arena)
 	counts->regions++;
 }
 
+int st_sink_open(struct st_self *self)
+{
+	static uint8_t sink[ST_BANK_BYTES + 2 * ST_GUARD_BYTES];
+
+	memset(sink, ST_GUARD, sizeof(sink));
+	self->sink = sink;
+	return krcore_mr_reg(self->node, sink, sizeof(sink), KRCORE_ACCESS_LOCAL_WRITE,
+			     &self->sink_mr);
+}
+
 static uint8_t *st_slot_base(struct st_arena *arena, int slot)
 {
 	if (slot < ST_LARGE_SLOTS)

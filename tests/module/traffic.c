@@ -362,7 +362,7 @@ static void spin_without_calls(struct traffic_fixture *f)
 		waits += spin_once(f, false, &wrong);
 		awake_waits += spin_once(f, true, &wrong);
 	}
-	tap_equal("16 completions are there for who makes no system call", wrong, 0);
+	tap_equal("16 completions are there for a program that makes no system call", wrong, 0);
 	tap(waits && awake_waits, "which were under way at its last one",
 	    "all of them had been done, in %u and %u of %u turns not", waits, awake_waits, i);
 }

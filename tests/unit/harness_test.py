@@ -4,6 +4,7 @@ tests a run has, that a test which skips is looked at all the same, and what ./r
 
 Usage: harness_test.py SOURCE-TREE
 """
+import io
 import json
 import os
 import pathlib
@@ -11,7 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -87,7 +90,8 @@ class Console(unittest.TestCase):
 
     def test_the_alarms_of_the_module_are_trouble(self):
         said = [found for path in sorted((TREE / "kmod").rglob("*.c"))
-                if path.parent.name != "tests" for found in WARNING.findall(path.read_text())]
+                if path.parent.name not in ("tests", "samples")
+                for found in WARNING.findall(path.read_text())]
         self.assertEqual([text for text in COMMON
                           if not any(line.startswith(text) for _, line in said)], [])
         alarms = [("mlx5_0/1: " if about == "krc_port" else "") + text
@@ -128,6 +132,18 @@ class Run(unittest.TestCase):
         self.assertEqual(self.run_one(skips, [KASAN]), ["failed"])
         self.assertEqual(self.run_one(lambda _: None), ["passed"])
         self.assertEqual(self.run_one(lambda _: None, [KASAN]), ["failed"])
+
+    def test_how_long_each_took_is_kept(self):
+        def fails(_cluster):
+            raise AssertionError("as it should")
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        run = suite.Suite(cluster_with([]), pathlib.Path(scratch.name, "logs"))
+        run.save_logs = run._repair = lambda *_: None
+        self.assertFalse(run.run([("one", lambda _: time.sleep(0.1), True), ("two", fails, True)]))
+        times = json.loads(pathlib.Path(scratch.name, "logs/times.json").read_text())
+        self.assertEqual(list(times), ["one", "two"])
+        self.assertGreaterEqual(times["one"], 0.1)
 
     def test_only_what_can_run_here_is_selected(self):
         everything = {name for name, _, _ in suite.select(".")}
@@ -211,9 +227,13 @@ class Guest:
         return types.SimpleNamespace(status=0, out=self.stamp)
 
     def push(self, source, path, mode=None):
-        """A file of it; all that counts is which."""
-        del source, mode
-        self.written.append(path.removesuffix(".new"))
+        """A file of it; all that counts is which, or what an archive has."""
+        del mode
+        if path != packages.ARCHIVE:
+            self.written.append(path)
+            return
+        with tarfile.open(fileobj=io.BytesIO(source)) as tar:
+            self.written += ["/" + name.removesuffix(".new") for name in tar.getnames()]
 
     def take(self):
         """What was written since the last call."""
@@ -288,6 +308,40 @@ class Loop(unittest.TestCase):
             self.call()
         self.stage(self.INSTALLED[0], "true")
         self.assertEqual(self.call(), [self.INSTALLED[0]])
+
+    def test_files_come_whole_with_their_modes(self):
+        root = self.folder.parent / "guest"
+        class Scratch:
+            """A guest whose root is a folder of this machine."""
+            commands = 0
+
+            def push(self, source, path):
+                """A file below it."""
+                (root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+                (root / path.lstrip("/")).write_bytes(source)
+
+            def run(self, command):
+                """A command in it."""
+                self.commands += 1
+                command = command.replace("cd / ", f"cd {root} ").replace("/run/", f"{root}/run/")
+                subprocess.run(["bash", "-ec", command], check=True)
+
+        for name, mode in zip(self.INSTALLED, (0o755, 0o640)):
+            (self.staged / name.lstrip("/")).chmod(mode)
+        there = root / self.INSTALLED[0].lstrip("/")
+        there.parent.mkdir(parents=True)
+        there.write_text("old")
+        with open(there, encoding="ascii") as old:      # as a program that runs has it
+            guest = Scratch()
+            packages.write_files(guest, self.staged, self.INSTALLED)
+            self.assertEqual(old.read(), "old")
+        for name in self.INSTALLED:
+            made, wanted = root / name.lstrip("/"), self.staged / name.lstrip("/")
+            self.assertEqual(made.read_bytes(), wanted.read_bytes())
+            self.assertEqual(made.stat().st_mode, wanted.stat().st_mode)
+        self.assertEqual([path.name for path in root.rglob("*") if path.suffix in (".new", ".tar")],
+                         [])
+        self.assertEqual(guest.commands, 1)
 
     def module(self, source, depends):
         """A call's module, compiled from this; whether it was written, and whether depmod ran."""

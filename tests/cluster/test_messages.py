@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Messages between programs of two nodes, as users without rights: what is sent comes back byte
+for byte, a large one without a copy, numbered ones once and in order through trouble; a program
+that ends is noticed, one that does not read stops nobody else."""
+
+import contextlib
+import errno
+import time
+
+from . import krcore, programs
+from .nodes import AS_USER, card_counters, counted, held, saying, up
+from .suite import check, limit, wait_until
+
+NEEDS = "dc"
+PROGRAM = "/usr/local/bin/krc_message"
+SERVICE, OTHER = 600, 601
+MIB = 1 << 20
+SEGMENT = 256 << 10         # the module posts a larger READ in parts of it: flows take turns
+ANNOUNCE, DONE = 88, 72     # bytes of these packets, proto/krp_message.h
+OUT = "/run/krc-message"
+
+
+@contextlib.contextmanager
+def _up(cluster):
+    with up(cluster) as (node1, node2):
+        for machine in (node1, node2):
+            programs.install_once(machine, "tests/module/krc_message", PROGRAM)
+        try:
+            yield node1, node2
+        finally:
+            for machine in (node1, node2):
+                machine.run("pkill -KILL -x krc_message; true")
+
+
+@contextlib.contextmanager
+def _listening(machine, role, service=SERVICE):
+    """One that listens; gives a function that ends it and returns what it has counted."""
+    out = f"{OUT}-{role}.out"
+    with saying(machine, f"{AS_USER} {PROGRAM} {role} {service}", "listening", out, 900):
+        def end():
+            machine.run(f"pkill -TERM -f '^{PROGRAM} {role} {service}$'")
+            wait_until(lambda: "offers=" in machine.run(f"cat {out}").out, 60, f"{role} ends")
+            last = machine.run(f"cat {out}").out.strip().splitlines()[-1]
+            print(f"    {role}: {last}", flush=True)
+            return {key: int(value) for key, value in
+                    (pair.split("=") for pair in last.split())}
+        yield end
+        machine.run(f"pkill -KILL -f '^{PROGRAM} {role} {service}$'; true")
+
+
+def _run(machine, words, timeout=200):
+    result = machine.run(f"{AS_USER} {PROGRAM} {words}", timeout=timeout, check=False)
+    check(not result.status, repr(result))
+    return counted(result)
+
+
+@limit(400)
+def test_echo(cluster):
+    """Messages of 0 to 4096 bytes by many connections, copied and announced; all is given back."""
+    connections, rounds = 24, 64
+    with _up(cluster) as (node1, node2):
+        before = held(node2)
+        with _listening(node1, "serve") as end:
+            seen = _run(node2, f"echo {node1.spec.address} {SERVICE} {connections} {rounds}")
+            served = end()
+        print(f"    {seen}", flush=True)
+        large = connections * rounds // 16
+        check(seen["open"] == connections and seen["large"] == large
+              and seen["echoed"] == connections * rounds - large, f"{seen}")
+        check(served["offers"] == connections and not served["failed"]
+              and served["large"] == large, f"{served}")
+        wait_until(lambda: held(node2) == before, 60, f"all is given back: {before}")
+
+
+def _ops(machine):
+    return {(row["op"], row["bytes"]): row["count"] for row in card_counters(machine)["ops"]
+            if row["side"] == "requester"}
+
+
+def _more(before, after):
+    return {key: after[key] - before.get(key, 0) for key in after
+            if after[key] != before.get(key, 0)}
+
+
+@limit(400)
+def test_a_large_message_is_announced_read_and_done(cluster):
+    """1 MiB: the sender's card sends an announcement, the receiver's READs the bytes once, in the
+    module's segments, to where they are wanted, and sends that it has them; no SEND has any."""
+    pipe, out = f"{OUT}.in", f"{OUT}-large.out"
+    with _up(cluster) as (node1, node2), _listening(node1, "sink") as end:
+        node2.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
+        command = f"{AS_USER} {PROGRAM} large {node1.spec.address} {SERVICE} {MIB} <>{pipe}"
+        with saying(node2, command, "ready", out, 300):
+            for number in (1, 2):
+                time.sleep(2)       # what the connection has to say of itself has been said
+                before = _ops(node2), _ops(node1)
+                node2.run(f"echo >{pipe}")
+                wait_until(lambda n=number: f"done={n}" in node2.run(f"cat {out}").out, 60,
+                           "it has been fetched")
+                sent, got = _more(before[0], _ops(node2)), _more(before[1], _ops(node1))
+                print(f"    sender {sent}, receiver {got}", flush=True)
+                check(sent.get(("SEND", ANNOUNCE)) == 1, f"the sender's card: {sent}")
+                check(got.get(("READ", SEGMENT)) == MIB // SEGMENT, f"the receiver's card: {got}")
+                check(not [key for key in sent if key == ("READ", SEGMENT)], f"the sender: {sent}")
+                check(got.get(("SEND", DONE)) == 1, f"the receiver's card: {got}")
+                check(not [key for key in (*sent, *got) if key[0] == "SEND" and key[1] > 1024],
+                      f"bytes were copied: {sent} {got}")
+            node2.run("pkill -KILL -x krc_message; true")
+        wait_until(lambda: not node2.run("pgrep -x krc_message", check=False).out, 30, "it ends")
+        counts = end()
+        check(counts["large"] == 2 and not counts["failed"], f"{counts}")
+
+
+@limit(900)
+def test_numbered_messages_come_once_and_in_order(cluster):
+    """While packets are lost, doubled and late, and while all of one side is lost for so long
+    that initiators are reset."""
+    out = f"{OUT}-numbers.out"
+    with _up(cluster) as (node1, node2), _listening(node1, "sink") as end:
+        command = f"{AS_USER} {PROGRAM} numbers {node1.spec.address} {SERVICE} 8"
+        with saying(node2, command, "sending", out, 600) as _:
+            for trouble in range(6):
+                time.sleep(3)
+                index = (node1, node2)[trouble % 2].spec.index
+                if trouble < 2:
+                    cluster.fabric.loss(index, 50)
+                elif trouble < 4:
+                    cluster.fabric.disorder(index, 50, 50)
+                else:
+                    cluster.fabric.loss(index, 1000)
+                time.sleep(2)
+                cluster.fabric.reset()
+            time.sleep(3)
+            node2.run(f"pkill -TERM -f '^{PROGRAM} numbers'")
+            wait_until(lambda: not node2.run("pgrep -x krc_message", check=False).out, 150,
+                       "it ends")
+            said = node2.run(f"cat {out}").out
+        check("sent=" in said, said)
+        seen = dict(pair.split("=") for pair in said.strip().splitlines()[-1].split())
+        counts = end()
+        print(f"    {seen}", flush=True)
+        check(int(seen["sent"]) > 100 and seen["completed"] == seen["sent"], f"{seen}")
+        check(counts["messages"] + counts["large"] == int(seen["sent"])
+              and counts["ended"] == 8 and not counts["died"], f"{counts}")
+
+
+@limit(400)
+def test_a_message_comes_after_the_writes(cluster):
+    """Each tells of a WRITE of 512 KiB, which is there then, also while packets come late; a queue
+    that is closed under its WRITEs takes its own message with it and no other."""
+    with _up(cluster) as (node1, node2), _listening(node1, "watch") as end:
+        before = held(node2)
+        cluster.fabric.disorder(node1.spec.index, 20, 20)
+        seen = _run(node2, f"after {node1.spec.address} {SERVICE} 48")
+        cluster.fabric.reset()
+        wait_until(lambda: held(node2) == before, 60, f"all is given back: {before}")
+        counts = end()
+        print(f"    {seen}", flush=True)
+        check(seen["dropped"] == 1 and seen["cancelled"], f"{seen}")
+        check(counts["told"] == 48 and counts["last"] == 1, f"{counts}")
+
+
+@limit(400)
+def test_killed_at_either_end(cluster):
+    """kill -9: the other end is told that the connection was reset, and nothing is left."""
+    out = f"{OUT}-hold.out"
+    with _up(cluster) as (node1, node2):
+        before = held(node1), held(node2)
+        hold = f"{AS_USER} {PROGRAM} hold {node1.spec.address} {SERVICE}"
+        with _listening(node1, "serve"), saying(node2, hold, "open", out, 200):
+            node1.run("pkill -KILL -x krc_message")
+            wait_until(lambda: "kind=" in node2.run(f"cat {out}").out, 60, "it is told")
+            said = node2.run(f"cat {out}").out.splitlines()[-1]
+            check(said == f"kind=6 status={-errno.ECONNRESET}", said)
+        with _listening(node1, "serve") as end:
+            with saying(node2, hold, "open", out, 200):
+                node2.run("pkill -KILL -x krc_message")
+                time.sleep(5)
+            counts = end()
+            check(counts["died"] == 1, f"{counts}")
+        wait_until(lambda: (held(node1), held(node2)) == before, 60, f"nothing is left: {before}")
+
+
+@limit(400)
+def test_who_does_not_read_stops_nobody_else(cluster):
+    """One program takes nothing: what is sent to it waits, and another one of the same node is
+    served."""
+    with _up(cluster) as (node1, node2), _listening(node1, "deaf", OTHER) as deaf, \
+            _listening(node1, "serve") as end:
+        seen = _run(node2, f"beside {node1.spec.address} {SERVICE} {OTHER} 64")
+        counts = end()
+        check(deaf()["offers"] == 1, "the deaf one accepted")
+        print(f"    {seen}", flush=True)
+        check(seen["stuck"] and seen["echoed"] == 60 and seen["large"] == 4, f"{seen}")
+        check(counts["messages"] == 60, f"{counts}")
+
+
+def _slab(machine, group):
+    """Bytes of kernel objects that a cgroup is charged with."""
+    return int(machine.run(f"sed -n 's/^slab //p' {group}/memory.stat").out)
+
+
+@limit(300)
+def test_what_waits_is_charged_to_its_receiver(cluster):
+    """Messages that a program does not take are memory of its cgroup, not of nobody's."""
+    group, out = "/sys/fs/cgroup/krcore-messages", f"{OUT}-charged.out"
+    window, bytes_each = 48, 1024   # KRC_WINDOW, and what `beside` sends
+    with _up(cluster) as (node1, node2), _listening(node1, "serve"):
+        node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}")
+        command = f"echo $$ >{group}/cgroup.procs; exec {AS_USER} {PROGRAM} deaf {OTHER}"
+        try:
+            with saying(node1, command, "listening", out, 250):
+                before = _slab(node1, group)
+                check(_run(node2, f"beside {node1.spec.address} {SERVICE} {OTHER} 16")["stuck"],
+                      "it is full")
+                wait_until(lambda: _slab(node1, group) - before >= window * bytes_each, 30,
+                           "what waits is charged")
+                print(f"    {_slab(node1, group) - before} bytes", flush=True)
+                node1.run(f"pkill -KILL -f '^{PROGRAM} deaf'")
+            wait_until(lambda: _slab(node1, group) < before, 60, "it is given back")
+        finally:
+            node1.run(f"rmdir {group}", check=False)
+
+
+def _connections(machine, user="root"):
+    """Connections as krcore-metactl shows them to a user."""
+    return [row for row in krcore.metactl(machine, "queue list", as_user=user)
+            if row["type"] == "connection"]
+
+
+def _port(machine):
+    """Counters of the messages of the machine's port."""
+    rows = [row for row in krcore.metactl(machine, "node show", check_status=False)
+            if row["type"] == "node_messages"]
+    check(len(rows) == 1, f"{rows}")
+    return rows[0]
+
+
+def _stuck(machine):
+    """The row of a connection whose peer has no room left, once there is."""
+    rows = _connections(machine)
+    return rows[0] if len(rows) == 1 and not rows[0]["window"] and rows[0]["waiting"] else None
+
+
+@limit(400)
+def test_connections_are_shown(cluster):
+    """Of a program that takes nothing and one that sends to it: whose they are, window, what waits
+    and the backlog; to their user, and to no other. And what the port has counted."""
+    out = f"{OUT}-stuck.out"
+    with _up(cluster) as (node1, node2), _listening(node1, "deaf", OTHER):
+        check(not _connections(node1) and not _connections(node2), "there are connections")
+        check(_port(node1)["listeners"] == 1 and _port(node1)["connections"] == 0, "a listener")
+        command = f"{AS_USER} {PROGRAM} numbers {node1.spec.address} {OTHER} 1"
+        with saying(node2, command, "sending", out, 300):
+            sender = wait_until(lambda: _stuck(node2), 60, "it is stuck")
+            (receiver,) = _connections(node1)
+            print(f"    {sender}\n    {receiver}", flush=True)
+            for row, peer in ((sender, node1), (receiver, node2)):
+                check(row["state"] == "open" and row["comm"] == "krc_message" and not row["errno"]
+                      and row["uid"] == 65534 and row["service"] == OTHER
+                      and row["gid"] == peer.spec.address, f"{row}")
+            # a CHALLENGE that was sent again, to an OPEN that was, comes when it is not awaited
+            again = max(_port(node1)["challenges"] - 1, 0)
+            check(sender["foreign"] <= again and not receiver["foreign"],
+                  f"{sender}, {receiver}: {again} challenges were sent again")
+            check(sender["sent"] and sender["waiting"] <= sender["outstanding"] <= sender["depth"]
+                  and not sender["backlog"], f"{sender}")
+            check(0 < receiver["backlog"] <= receiver["received"] <= sender["sent"]
+                  and not receiver["waiting"] and receiver["window"], f"{receiver}")
+            pid = int(node2.run("pgrep -x krc_message").out)
+            for filter_, found in (("", 1), (f" pid {pid}", 1), (f" pid {pid + 1}", 0),
+                                   (" uid 65534", 1), (" uid 1", 0)):
+                rows = krcore.metactl(node2, f"queue list{filter_}")
+                check(len(rows) == found, f"{filter_}: {rows}")
+            check(len(_connections(node2, "nobody")) == 1, "its own user does not see it")
+            check(_connections(node2, "daemon") == [], "another user sees it")
+            for machine in (node1, node2):
+                row = _port(machine)
+                print(f"    {row}", flush=True)
+                check(row["connections"] == 1 and row["posted"] and row["packets"]
+                      and not row["malformed"] and row["foreign"] <= again, f"{row}")
+            check(_port(node1)["opens"] >= 1, "nobody has connected")
+            node2.run("pkill -KILL -x krc_message; true")
+        wait_until(lambda: not _connections(node2) and not _port(node2)["connections"], 60,
+                   "it is gone")
+
+
+@limit(300)
+def test_refused(cluster):
+    """By the program, and where nobody listens though the service is bound or was."""
+    with _up(cluster) as (node1, node2), _listening(node1, "serve") as end:
+        for says, status in (("no", -errno.ECONNREFUSED), ("yes", 0)):
+            seen = _run(node2, f"try {node1.spec.address} {SERVICE} {says}")
+            check(seen["status"] == status, f"{says}: {seen}")
+        counts = end()
+        check(counts["offers"] == 2 and counts["refused"] == 1, f"{counts}")
+        # nobody has ever listened there
+        result = node2.run(f"{AS_USER} {PROGRAM} try {node1.spec.address} {OTHER} yes", check=False)
+        check(result.status == 1 and "No such file" in result.err, repr(result))
+
+
+@limit(300)
+def test_examples(cluster):
+    """The echo server on epoll, and its client, as a person would run them."""
+    server, reader = "krcore-example-echo-server", "krcore-example-echo-client"
+    with _up(cluster) as (node1, node2):
+        programs.install(node1, f"client/examples/{server}")
+        programs.install(node2, f"client/examples/{reader}")
+        with saying(node1, f"{AS_USER} /usr/local/bin/{server} {SERVICE}", "published",
+                    f"{OUT}-server.out", 200):
+            for _ in range(2):
+                said = node2.run(f"printf 'one\\ntwo\\n' | {AS_USER} /usr/local/bin/{reader} "
+                                 f"{node1.spec.address} {SERVICE}", timeout=60)
+                check(said.out == "one\ntwo\n", repr(said))
+            node1.run(f"pkill -KILL -f '^/usr/local/bin/{server}'")
