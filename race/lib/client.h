@@ -57,9 +57,10 @@ struct kr_heap {
  * @aborted: tentative slots of others that were made empty.
  * @retries: operations begun again.
  * @collected: blocks that others had freed.
+ * @removed: entries deleted without memory for a tomb.
  */
 struct kr_stats {
-	uint64_t searches, search_reads, splits, unknown, aborted, retries, collected;
+	uint64_t searches, search_reads, splits, unknown, aborted, retries, collected, removed;
 };
 
 /**
@@ -292,6 +293,8 @@ int kr_find_block(struct kr_client *c, const void *key, uint32_t key_bytes, uint
  * @value: value.
  * @value_bytes: its length.
  *
+ * A deletion needs no memory: a full memory node can be emptied.
+ *
  * Return: 0; -EEXIST, -ENOENT: see @mode; -ENOSPC: the memory node is full; -EREMCHG: the network
  * failed, and it is not known whether it was done; other negative errno: it was not done.
  */
@@ -376,9 +379,11 @@ typedef int kr_entry_fn(void *arg, const struct kr_block *block);
  * @fn: called for each; what it returns ends the walk if it is not 0.
  * @arg: its argument.
  *
- * An entry that is there all the time comes once; one that changes meanwhile may come or not.
+ * An entry that is there all the time comes once; one that changes meanwhile may come or not. One
+ * that is damaged is passed over.
  *
- * Return: 0, negative errno, or what @fn returned.
+ * Return: 0; -EBADMSG: the table is damaged, or an entry was passed over, all others came; another
+ * negative errno, or what @fn returned.
  */
 int kr_walk(struct kr_client *c, kr_entry_fn *fn, void *arg);
 

@@ -54,6 +54,8 @@
  * again; if another slot has the key: take back, or else if it is tentative with the same
  * fingerprint: make it empty; CAS to KR_LIVE. Of two clients at least one sees the other's.
  * Update and deletion: WRITE the block, make `life` of the old one KR_COMMITTED, CAS of the slot.
+ * A client that finds no memory for the block of a tomb makes the slot empty instead; then it may
+ * not find out whether it was its own CAS that did so.
  * Split: freeze each slot (tentative ones become empty), WRITE two subtables with the same slots
  * where bit D of the hash is 0 or 1, without tombs, CAS of the node's word.
  *

@@ -202,6 +202,44 @@ static int kr_clear_tomb(struct kr_client *c, uint64_t at, uint64_t slot)
 	return kr_clear(c, at, slot, life);
 }
 
+static void kr_req_mark(const struct kr_op_state *op, struct kr_req *req, uint64_t *local)
+{
+	kr_req_cas(req, kr_slot_at(op->p.slot), local, kr_life(KR_NEW, op->p.life),
+		   kr_life(KR_COMMITTED, op->p.life));
+}
+
+/*
+ * Delete an entry when there is no memory for a tomb. A tomb would tell whose deletion it was, so
+ * of an unknown outcome this finds out no more than that the slot is as it was.
+ * Return: enum kr_outcome, -EREMCHG: it was done or not, or another negative errno.
+ */
+static int kr_remove(struct kr_op_state *op)
+{
+	struct kr_client *c = op->c;
+	uint64_t *words = c->words + 16;
+	struct kr_req reqs[2 + KR_FREES_MAX];
+	unsigned int nr = 0, cas;
+	int err;
+
+	if (!c->no_mark)
+		kr_req_mark(op, &reqs[nr++], words);
+	cas = nr;
+	kr_req_cas(&reqs[nr++], op->p.slot_at, words + 1, op->p.slot, 0);
+	nr += kr_frees(c, &reqs[nr]);
+	err = c->t->ops->submit(c->t, reqs, nr);
+	if (!reqs[cas].status && words[1] == op->p.slot) {
+		kr_free(c, op->p.slot, op->p.life);
+		c->stats.removed++;
+		return KR_DONE;
+	}
+	if (!reqs[cas].status || reqs[cas].status == -ECANCELED)
+		return kr_failed(err);
+	c->stats.unknown++;
+	if (kr_read(c, op->p.slot_at, words, 8) || (words[0] & ~KR_FROZEN) != op->p.slot)
+		return -EREMCHG;
+	return KR_NOT_DONE;
+}
+
 /* Replace an entry by our block. Return: enum kr_outcome, or negative errno. */
 static int kr_replace(struct kr_op_state *op)
 {
@@ -212,12 +250,13 @@ static int kr_replace(struct kr_op_state *op)
 	int err, got;
 
 	err = kr_own_block(op);
+	if (err == -ENOSPC && op->mode == KR_DELETE)
+		return kr_remove(op);
 	if (err)
 		return err;
 	kr_req_own(op, &reqs[nr++]);
 	if (!c->no_mark)
-		kr_req_cas(&reqs[nr++], kr_slot_at(op->p.slot), words, kr_life(KR_NEW, op->p.life),
-			   kr_life(KR_COMMITTED, op->p.life));
+		kr_req_mark(op, &reqs[nr++], words);
 	cas = nr;
 	kr_req_cas(&reqs[nr++], op->p.slot_at, words + 1, op->p.slot,
 		   kr_own_slot(op, op->mode == KR_DELETE ? KR_TOMB : KR_LIVE));

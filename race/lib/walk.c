@@ -175,10 +175,12 @@ int kr_leaves(struct kr_client *c,
  * struct kr_walk_call - What kr_walk() calls.
  * @fn: function.
  * @arg: its argument.
+ * @damaged: an entry was passed over that is.
  */
 struct kr_walk_call {
 	kr_entry_fn *fn;
 	void *arg;
+	bool damaged;
 };
 
 /* The entries of a leaf. */
@@ -186,13 +188,17 @@ static int kr_walk_leaf(struct kr_client *c, uint32_t node, uint64_t table, cons
 			void *arg)
 {
 	uint32_t nr = kr_subtable_bytes(c->header.groups) / 8, i;
-	const struct kr_walk_call *call = arg;
+	struct kr_walk_call *call = arg;
 	int got;
 
 	for (i = 0; i < nr; i++) {
 		if (i % 8 == 0 || kr_slot_state(words[i]) != KR_LIVE)
 			continue;
 		got = kr_walk_entry(c, node, table, i, words[i]);
+		if (got == -EBADMSG) {
+			call->damaged = true;
+			continue;
+		}
 		if (got < 0)
 			return got;
 		if (got == KR_OTHER)
@@ -206,7 +212,8 @@ static int kr_walk_leaf(struct kr_client *c, uint32_t node, uint64_t table, cons
 
 int kr_walk(struct kr_client *c, kr_entry_fn *fn, void *arg)
 {
-	struct kr_walk_call call = { fn, arg };
+	struct kr_walk_call call = { .fn = fn, .arg = arg };
+	int got = kr_leaves(c, kr_walk_leaf, &call);
 
-	return kr_leaves(c, kr_walk_leaf, &call);
+	return !got && call.damaged ? -EBADMSG : got;
 }

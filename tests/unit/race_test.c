@@ -167,7 +167,7 @@ static void test_three_reads(void **state)
 	rw_free(w);
 }
 
-/* A full memory node says so to each client, also to one that deletes, and keeps what it has. */
+/* A full memory node says so to each client, keeps what it has, and can be emptied by any. */
 static void test_full(void **state)
 {
 	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
@@ -193,7 +193,52 @@ static void test_full(void **state)
 	/* another client has nothing to take either, and says the same */
 	d = rw_open(w, 1);
 	assert_int_equal(put(d, KR_INSERT, "more", value, sizeof(value)), -ENOSPC);
-	assert_int_equal(put(c, KR_DELETE, "0", NULL, 0), -ENOSPC); /* a tomb needs memory, too */
+	assert_int_equal(put(d, KR_DELETE, "1", NULL, 0), 0);
+	assert_int_equal(get(c, "1", &got), -ENOENT);
+	assert_int_equal(put(d, KR_DELETE, "1", NULL, 0), -ENOENT);
+	rw_close(w, 1); /* gives back what it has deleted */
+	assert_int_equal(put(c, KR_INSERT, "1", value, sizeof(value)), 0);
+	assert_int_equal(put(c, KR_DELETE, "0", NULL, 0), 0);
+	assert_int_equal(put(c, KR_INSERT, "0", value, sizeof(value)), 0);
+	assert_int_equal(entries(c), i - 1);
+	rw_free(w);
+}
+
+/* A deletion on a full node that was interrupted before or after its CAS is not said to be done. */
+static void test_full_and_unknown(void **state)
+{
+	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
+	struct kr_client *c = rw_open(w, 0), *d;
+	static char value[30000];
+	const void *got;
+	char key[24];
+	unsigned int i, done;
+	int err = 0;
+
+	(void)state;
+	for (i = 0; !err; i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		err = put(c, KR_INSERT, key, value, sizeof(value));
+	}
+	assert_int_equal(err, -ENOSPC);
+	for (done = 0; done < 2; done++) {
+		snprintf(key, sizeof(key), "%u", done);
+		/* as often as it takes to meet the CAS of the slot; READs are never unknown */
+		for (i = 1, err = 0; !err && i < 40; i++) {
+			d = rw_open(w, 1);
+			w->clients[1].unknown_at = w->clients[1].requests + i;
+			w->clients[1].unknown_done = done;
+			err = put(d, KR_DELETE, key, NULL, 0);
+			w->clients[1].unknown_at = RW_NEVER;
+			rw_close(w, 1); /* gives back what it has deleted */
+			if (!err)
+				assert_int_equal(put(c, KR_INSERT, key, value, sizeof(value)), 0);
+		}
+		assert_int_equal(err,
+				 done ? -EREMCHG : 0); /* not done is found out, and repeated */
+		if (done)
+			assert_int_equal(get(c, key, &got), -ENOENT);
+	}
 	rw_free(w);
 }
 
@@ -248,11 +293,12 @@ static void test_depth_max(void **state)
  * @kills: how many workers die.
  * @mutant: fault to be planted: 0 none, 1 no re-read, 2 no mark, 3 a WRITE is replayed.
  * @bytes: of each value, at most BYTES_MAX; 0: few, drawn.
+ * @chunks: of the memory node, with the header, which is full soon; 0: as many as are needed.
  * @lease_ms: 0: none ever ends; else two clients reclaim all the time, and workers that are idle
  *	for long are taken for dead.
  */
 struct plan {
-	unsigned int keys, ops, unknown_odds, kills, mutant, bytes, lease_ms;
+	unsigned int keys, ops, unknown_odds, kills, mutant, bytes, chunks, lease_ms;
 };
 
 #define BYTES_MAX 40000 /* a chunk has five such blocks */
@@ -260,6 +306,7 @@ struct plan {
 static struct rh_history history;
 static const struct plan *plan_now;
 static uint64_t reclaimed; /* blocks, in all runs */
+static uint64_t removed; /* entries that were deleted without memory, in all runs */
 static bool broken; /* an operation failed in a way that no fault explains */
 
 static struct rh_op *begin(struct rw_client *me, enum rh_kind kind, unsigned int key)
@@ -281,6 +328,10 @@ static void end(struct rw_client *me, struct rh_op *op, int err)
 	op->end = ++me->world->steps;
 	op->pending = err && err != -ENOENT && err != -EEXIST;
 	op->found = op->kind == RH_INSERT ? err == -EEXIST : err != -ENOENT;
+	if (err == -ENOSPC && plan_now->chunks && op->kind != RH_DELETE) {
+		op->kind = RH_GET; /* whose result is not known: nothing was done */
+		return;
+	}
 	if (op->pending && err != -ENODEV && err != -EREMCHG) {
 		broken = true;
 		if (!plan_now->mutant)
@@ -391,7 +442,8 @@ static int unique_entry(void *arg, const struct kr_block *block)
 /* One run. Return: whether all is well. */
 static bool run_history(const struct plan *plan, uint64_t seed)
 {
-	struct rw_world *w = rw_new(24 * KR_CHUNK_BYTES, 1, 5, seed);
+	unsigned int chunks = plan->chunks ? plan->chunks : 24;
+	struct rw_world *w = rw_new(chunks * KR_CHUNK_BYTES, 1, 5, seed);
 	unsigned int i, key = 0;
 	uint64_t seen = 0;
 	bool good;
@@ -417,6 +469,8 @@ static bool run_history(const struct plan *plan, uint64_t seed)
 		rw_spawn(w, i, worker, (void *)plan);
 	}
 	good = rw_run(w);
+	for (i = 0; i < WORKERS; i++)
+		removed += w->clients[i].c->stats.removed;
 	if (good && !broken) {
 		rw_close(w, WORKERS);
 		final_gets(w, plan->keys);
@@ -477,6 +531,24 @@ static void test_histories_with_unknown_outcomes(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
 		run_seeds(&plans[i]);
+}
+
+/* Some clients have memory of some classes, others have none and can only delete. */
+static void test_histories_on_a_full_node(void **state)
+{
+	static const struct plan plans[] = {
+		{ .keys = 2, .ops = 25, .chunks = 3 },
+		{ .keys = 6, .ops = 60, .chunks = 3, .unknown_odds = 6 },
+		{ .keys = 12, .ops = 60, .chunks = 5, .unknown_odds = 12, .kills = 1 },
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		removed = 0;
+		run_seeds(&plans[i]);
+		assert_true(removed > SEEDS);
+	}
 }
 
 /* Memory of the dead, and of those who are slow, is used again all the time. */
@@ -873,6 +945,11 @@ static void test_writes_seldom(void **state)
 /* A header that is none is refused, each with its own error; damage of a block is found. */
 static void test_damage(void **state)
 {
+	static const char *const key_of[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	enum {
+		KEYS = sizeof(key_of) / sizeof(key_of[0])
+	};
+	unsigned int i, walked = 0;
 	struct rw_world *w = rw_new(2 * MIB, 4, 4, 9);
 	struct kr_header *h = (struct kr_header *)w->memory;
 	struct kr_client *c = rw_open(w, 0), *d;
@@ -881,12 +958,15 @@ static void test_damage(void **state)
 	struct kr_place p;
 
 	(void)state;
-	assert_int_equal(put(c, KR_INSERT, "a", "1", 1), 0);
+	for (i = 0; i < KEYS; i++)
+		assert_int_equal(put(c, KR_INSERT, key_of[i], "1", 1), 0);
 	assert_int_equal(kr_find(c, "a", 1, &p), 0);
 	w->memory[kr_slot_at(p.slot) + sizeof(struct kr_block)] ^= 1;
 	assert_int_equal(get(c, "a", &value), -EBADMSG);
 	assert_int_equal(kr_check(c, false, &report), 0);
 	assert_int_equal(report.damaged, 1);
+	assert_int_equal(kr_walk(c, count_entry, &walked), -EBADMSG);
+	assert_int_equal(walked, KEYS - 1);
 	w->memory[p.table] ^= 1; /* head of a bucket */
 	assert_int_equal(kr_check(c, false, &report), -EBADMSG);
 	h->groups++;
@@ -916,11 +996,13 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_three_reads),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_full_and_unknown),
 		cmocka_unit_test(test_memory_comes_back),
 		cmocka_unit_test(test_depth_max),
 		cmocka_unit_test(test_histories),
 		cmocka_unit_test(test_histories_with_deaths),
 		cmocka_unit_test(test_histories_with_unknown_outcomes),
+		cmocka_unit_test(test_histories_on_a_full_node),
 		cmocka_unit_test(test_histories_with_reclaim),
 		cmocka_unit_test(test_every_step_of_insert),
 		cmocka_unit_test(test_every_step_of_insert_that_splits),

@@ -225,8 +225,12 @@ int krcore_race_update(struct krcore_race *race, const void *key, size_t key_byt
  * @key: key.
  * @key_bytes: its length.
  *
+ * Needs no memory of the node, unless a client has died in the midst of a split that needed more
+ * than there is.
+ *
  * Return: as krcore_race_put(), or
  * * %-ENOENT - there is no such key; nothing was changed.
+ * * %-EREMCHG - also: the network failed while the memory node was full: it was done or not.
  */
 int krcore_race_del(struct krcore_race *race, const void *key, size_t key_bytes);
 
@@ -250,7 +254,8 @@ typedef int krcore_race_entry_fn(void *arg, const void *key, size_t key_bytes, c
  * @fn: called for each.
  * @arg: its argument.
  *
- * It is no snapshot: entries that change meanwhile may be missed, or come as they were or are.
+ * It is no snapshot: entries that change meanwhile may be missed, or come as they were or are. A
+ * damaged entry is passed over, and told by -EBADMSG when all others have come.
  *
  * Return: 0; what @fn returned; or as krcore_race_get().
  */
