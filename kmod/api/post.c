@@ -415,8 +415,7 @@ static void krc_api_renewed(struct krcore_queue *queue, struct krc_api_req *ar, 
 	ar->status = err;
 	if (err)
 		return;
-	list_for_each_entry_from(next, &queue->taken, order)
-	{
+	list_for_each_entry_from(next, &queue->taken, order) {
 		const struct krc_hw_wr *wr = &next->req.wr;
 
 		if (krc_grant_holds(grant, next->token) &&

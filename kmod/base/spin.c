@@ -19,8 +19,7 @@ MODULE_PARM_DESC(spin_us, "Microseconds to busy-poll before sleeping (0: never, 
 
 static unsigned int krc_linger_us = 25;
 module_param_named(linger_us, krc_linger_us, uint, 0644);
-MODULE_PARM_DESC(linger_us, "Microseconds from the last busy-poll until interrupts are asked for "
-			    "(0: at once, at most 10000)");
+MODULE_PARM_DESC(linger_us, "Microseconds from the last busy-poll to interrupts (0 to 10000)");
 
 static u64 krc_spin_ns(unsigned int us)
 {

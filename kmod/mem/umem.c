@@ -214,8 +214,7 @@ static void krc_umem_release(struct ib_umem *umem)
 {
 	struct sg_page_iter it;
 
-	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0)
-	{
+	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0) {
 		put_page(sg_page_iter_page(&it));
 		cond_resched();
 	}

@@ -26,8 +26,7 @@
 
 bool krc_sticky;
 module_param_named(sticky_targets, krc_sticky, bool, 0644);
-MODULE_PARM_DESC(sticky_targets, "Requests to a peer stay on the hardware queue that is connected "
-				 "to it (default: N)");
+MODULE_PARM_DESC(sticky_targets, "Requests stay where their peer is connected (default: N)");
 
 /* A short form of an address vector, by which channels are compared without their locks. */
 static u32 krc_hw_address_key(const struct krc_hw_address *to)

@@ -117,8 +117,9 @@ static int krc_fake_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, 
 
 	if (!pages)
 		return -ENOMEM;
-	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0) if (at < nr)
-		pages[at++] = page_to_phys(sg_page_iter_page(&it));
+	for_each_sgtable_page(&umem->sgt_append.sgt, &it, 0)
+		if (at < nr)
+			pages[at++] = page_to_phys(sg_page_iter_page(&it));
 	err = krc_fake_key_pages(hw, pages, nr, iova, access, ret_key);
 	kfree(pages);
 	return err;

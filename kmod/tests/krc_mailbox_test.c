@@ -97,7 +97,7 @@ static int krc_test_box_make(struct kunit *test)
 	b->ctx->watch.stopped = krc_test_stopped;
 	KUNIT_ASSERT_EQ(test, krc_pool_watch(b->port.pool, &b->ctx->watch), 0);
 	krc_rail_get(&b->port.rail);
-	smp_store_release(&b->ctx->port, &b->port);
+	smp_store_release(&b->ctx->port, &b->port); /* pairs with krc_context_port() */
 	init_waitqueue_func_entry(&b->sleeper, krc_test_woken);
 	add_wait_queue(&b->ctx->wait, &b->sleeper);
 	return 0;
