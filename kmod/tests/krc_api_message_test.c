@@ -507,7 +507,7 @@ static void krc_test_mail_a_flood_of_messages(struct kunit *test)
 	struct krc_test_mail *t = krc_test_mail_of(test);
 	struct krc_test_program *a = &t->w.side[0].end[0];
 	u32 bound = KRC_TEST_MAIL_PAGES * KRCORE_INBOX_MIN / KRC_TEST_MAIL_LONG;
-	u32 i, before = 0;
+	u32 i, before = 0, freed = 0;
 
 	t->keep = true;
 	krc_test_mail_joined(t, a);
@@ -522,10 +522,13 @@ static void krc_test_mail_a_flood_of_messages(struct kunit *test)
 	KUNIT_EXPECT_GT(test, before, 0U);
 	KUNIT_EXPECT_LE(test, before, bound);
 	KUNIT_EXPECT_LE(test, READ_ONCE(a->done), bound);
-	t->keep = false;
-	for (i = 0; i < before; i++)
-		krcore_letter_free(t->kept[i]);
-	krc_test_until(&t->w, READ_ONCE(t->received) == KRC_TEST_MAIL_FLOOD);
+	WRITE_ONCE(t->keep, false);
+	/* also what a slow machine has moved only now */
+	krc_test_until(&t->w, ({
+		while (freed < READ_ONCE(t->kept_nr))
+			krcore_letter_free(t->kept[freed++]);
+		READ_ONCE(t->received) == KRC_TEST_MAIL_FLOOD;
+	}));
 	krc_test_until(&t->w, READ_ONCE(a->done) == KRC_TEST_MAIL_FLOOD);
 	KUNIT_EXPECT_EQ(test, a->failed, 0U);
 }
@@ -668,11 +671,11 @@ static void krc_test_mail_a_callback_closes(struct kunit *test)
 	t->closing = true;
 	krc_test_mail_joined(t, a);
 	krc_test_say(a, 5, KRC_TEST_MAIL_BYTES);
-	krc_test_until(&t->w, READ_ONCE(a->died));
+	/* the peer may hear of it before the callback has returned */
+	krc_test_until(&t->w, READ_ONCE(a->died) && !READ_ONCE(t->conn));
 	KUNIT_EXPECT_EQ(test, a->err, -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, t->received, 1U);
 	KUNIT_EXPECT_EQ(test, t->died, 0U);
-	KUNIT_EXPECT_PTR_EQ(test, t->conn, (struct krcore_conn *)NULL);
 }
 
 /* opened() closes its connection, when a message that is there already has it told first. */

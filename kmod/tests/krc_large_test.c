@@ -88,8 +88,9 @@ static int krc_test_large_init(struct kunit *test)
 	if (err)
 		return err;
 	t->w = test->priv;
+	/* so long that it does not end while this machine stands still */
 	for (i = 0; i < KRC_TEST_PORTS; i++) {
-		t->w->side[i].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MIN;
+		t->w->side[i].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MAX;
 		t->w->side[i].messages->conf.margin_ms = KRP_MRDIR_MARGIN_MS_MIN;
 	}
 	t->a = &t->w->side[0].end[0];
@@ -194,7 +195,8 @@ static void krc_test_is_taken_back(struct kunit *test)
 	struct krc_out *out = krc_test_announce(t);
 
 	KUNIT_EXPECT_EQ(test, krc_stream_cancel(t->a->stream, out), 0);
-	krc_test_until(t->w, READ_ONCE(t->a->done));
+	/* the sender may be told before the receiver is */
+	krc_test_until(t->w, READ_ONCE(t->a->done) && READ_ONCE(t->b->withdrawn));
 	KUNIT_EXPECT_EQ(test, t->a->last, -ECANCELED);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(t->b->withdrawn), 1U);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, 1, false), -ENOENT);
@@ -230,14 +232,17 @@ static u32 krc_test_reads(struct krc_test_side *side)
 	return krc_fake_pending(side->fake, 0);
 }
 
+#define KRC_TEST_LEASE_MS 500 /* also a slow machine asks the peer, and begins the READ, in that */
+
 /* When the peer has not been heard for longer than its lease, it is asked before it is READ. */
 static void krc_test_lease_is_kept(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
+	t->w->side[0].messages->conf.lease_ms = KRC_TEST_LEASE_MS;
 	krc_test_announce(t);
 	t->w->stuck = true;
-	msleep(2 * KRP_MRDIR_LEASE_MS_MIN);
+	msleep(2 * KRC_TEST_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
 	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 0U);
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(t->b->stream->reads_held));
@@ -264,6 +269,7 @@ static void krc_test_memory_is_held(struct kunit *test)
 	struct krc_test_large *t = &krc_test_large_now;
 	struct krc_stream *st = t->a->stream;
 
+	t->w->side[0].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MIN;
 	krc_test_announce(t);
 	krc_test_close(t->b, true);
 	krc_test_until(t->w, READ_ONCE(t->a->died));
@@ -279,10 +285,14 @@ static void krc_test_memory_is_held(struct kunit *test)
 static void krc_test_sender_ends(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
+	u64 begun_ns;
 
 	krc_test_announce(t);
-	t->w->side[0].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MAX; /* is not waited for */
+	begun_ns = ktime_get_ns();
 	krc_test_side_end(&t->w->side[0]);
+	krc_test_until(t->w, READ_ONCE(t->a->done)); /* a work item that was at it tells of it */
+	KUNIT_EXPECT_LT(test, ktime_get_ns(),
+			begun_ns + (u64)NSEC_PER_MSEC * KRP_MRDIR_LEASE_MS_MAX);
 	KUNIT_EXPECT_EQ(test, t->a->done, 1U);
 	KUNIT_EXPECT_EQ(test, t->a->last, -ENODEV);
 }

@@ -47,6 +47,7 @@ struct krc_test_req {
  * @most: most requests that were told together.
  * @mixed: times they were told with a wrong number, or with those of another flow.
  * @check: what check() says.
+ * @lets: before that, it lets so many through.
  * @idempotent: of what is submitted from now on, as are those that follow.
  * @leased: see struct krc_req.
  * @lease_ms: from submit to krc_req.until.
@@ -62,6 +63,7 @@ struct krc_test_flow {
 	u32 most;
 	u32 mixed;
 	int check;
+	u32 lets;
 	bool idempotent;
 	bool leased;
 	u32 lease_ms;
@@ -114,11 +116,16 @@ static inline void krc_test_done(struct krc_flow *pool_flow, struct list_head *r
  * krc_test_check() - Say what the flow's test wants to be said: krc_flow.check of a test's flows.
  * @req: request of such a flow.
  *
- * Return: krc_test_flow.check.
+ * Return: 0 for the first krc_test_flow.lets, then krc_test_flow.check.
  */
 static inline int krc_test_check(struct krc_req *req)
 {
-	return READ_ONCE(container_of(req->flow, struct krc_test_flow, flow)->check);
+	struct krc_test_flow *flow = container_of(req->flow, struct krc_test_flow, flow);
+
+	if (!flow->lets)
+		return READ_ONCE(flow->check);
+	flow->lets--; /* under the lock of the channel */
+	return 0;
 }
 
 /**

@@ -78,12 +78,15 @@ static int krc_test_lookup(void *arg, const struct krp_key *key, struct krp_valu
 	return err;
 }
 
-/* Nothing here takes long, so nothing need be waited for as long as on a fabric. */
+/*
+ * Nothing here takes long, so nothing need be waited for as long as on a fabric. But a peer is not
+ * silent when the test, which moves the NICs, stands still for a few seconds.
+ */
 static void krc_test_hurry(struct krc_messages *m)
 {
 	m->conf.retry_ns = 10 * NSEC_PER_MSEC;
 	m->conf.retry_max_ns = 50 * NSEC_PER_MSEC;
-	m->conf.silence_ns = 2ULL * NSEC_PER_SEC;
+	m->conf.silence_ns = 10ULL * NSEC_PER_SEC;
 	m->conf.linger_ns = 100 * NSEC_PER_MSEC;
 }
 
@@ -124,7 +127,7 @@ static int krc_test_side_make(struct krc_test_world *w, u32 i)
 	side->rail.ops = &krc_test_ops;
 	side->rail.hw = krc_fake_hw(side->fake);
 	side->rail.num = 1;
-	side->rail.attr.recv_depth_max = 128;
+	side->rail.attr.recv_depth_max = 256; /* more than two windows, and questions of seconds */
 	side->rail.generation = 1000 + i;
 	side->rail.margin_ms = 10000;
 	side->rail.gid.raw[15] = i + 1;
@@ -316,6 +319,62 @@ void krc_test_move(struct krc_test_world *w)
 			krc_fake_complete(w->side[i].fake, n, w->twice ? 1 : KRC_TEST_QUEUE);
 		}
 	}
+}
+
+/* Whether a stream waits for nothing, owes nothing, and nobody is about to tell of it. */
+static bool krc_test_rests(struct krc_stream *st)
+{
+	bool rests;
+
+	spin_lock_bh(&st->lock);
+	rests = !krp_stream_waits(&st->s) && st->s.ack_at_ns == KRP_STREAM_FOREVER_NS &&
+		!st->proving && !st->runner;
+	spin_unlock_bh(&st->lock);
+	return rests;
+}
+
+/* Whether all streams of a port rest. */
+static bool krc_test_all_rest(struct krc_messages *m)
+{
+	unsigned long number = 0;
+	struct krc_stream *st;
+	bool rest = true;
+
+	for (;;) {
+		xa_lock_bh(&m->streams);
+		st = xa_find(&m->streams, &number, ULONG_MAX, XA_PRESENT);
+		if (st)
+			krc_stream_get(st);
+		xa_unlock_bh(&m->streams);
+		if (!st)
+			return rest;
+		rest &= krc_test_rests(st);
+		krc_stream_put(st);
+		number++;
+	}
+}
+
+/* Whether both ports have taken what has come, and have sent nothing since. */
+static bool krc_test_is_quiet(struct krc_test_world *w)
+{
+	bool quiet = true;
+	u32 i;
+
+	for (i = 0; i < KRC_TEST_PORTS; i++) {
+		struct krc_messages *m = w->side[i].messages;
+
+		if (IS_ERR_OR_NULL(m))
+			continue;
+		flush_work(&m->rx_work);
+		flush_work(&m->open_work);
+		quiet &= krc_packets_free(m->tx) == KRC_MESSAGES_TX && krc_test_all_rest(m);
+	}
+	return quiet;
+}
+
+void krc_test_quiet(struct krc_test_world *w)
+{
+	krc_test_until(w, krc_test_is_quiet(w));
 }
 
 void krc_test_world_set(struct kunit *test, struct krc_test_world *w)

@@ -10,7 +10,7 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 
-#define KRC_TEST_WAIT_MS 5000 /* longest wait; reached only by a test that fails */
+#define KRC_TEST_WAIT_MS 20000 /* longest wait; reached only by a test that fails */
 
 /**
  * krc_test_until_late() - Wait until a condition holds, or for too long.
@@ -30,8 +30,10 @@
  */
 #define krc_test_wait(test, cond) \
 	do { \
-		krc_test_until_late(cond); \
-		KUNIT_EXPECT_TRUE(test, cond); \
+		bool _is_so; \
+		/* what has become true may be over before it is looked at again */ \
+		krc_test_until_late((_is_so = (cond))); \
+		KUNIT_EXPECT_TRUE_MSG(test, _is_so, "%s", #cond); \
 	} while (0)
 
 #endif /* KRC_TEST_WAIT_H */
