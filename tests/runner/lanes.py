@@ -64,10 +64,11 @@ class Lanes:
         self._pending, self._rest, self._choose = [], [], None
         self._running = {}          # task -> Running
         self._preparing = {}        # name of a part -> task
+        self._prepared = set()      # names of parts for which that was begun
         self._processes = []        # of what is being prepared
         self._failed_to_prepare = set()
         self._planned = self._took = 0.0
-        self._live = False
+        self._live = self._alone = False
         self._memory = _memory_gibibytes()
 
     # -- the run ---------------------------------------------------------------
@@ -77,10 +78,11 @@ class Lanes:
         when no other job waits any more."""
         self._logs.mkdir(parents=True, exist_ok=True)
         self._pending, self._rest, self._choose = list(jobs), list(rest), choose
-        self._live = self._lanes == 1 or len(self._pending) + len(self._rest) == 1
-        self._prepare()
+        self._alone = len(self._pending) + len(self._rest) == 1
+        self._live = self._lanes == 1 or self._alone
         said = time.monotonic()
         while True:
+            self._prepare()
             self._begin()
             tasks = {*self._running, *self._preparing.values()}
             if not self._running and not self._pending:
@@ -150,6 +152,7 @@ class Lanes:
                               if job not in self._pending]
             self._rest = []
             self._drop()
+            self._prepare()
         ready = [job for job in self._pending
                  if job.part.name not in self._preparing and self._fits_beside(job)]
         loads = [job.job.part.load for job in self._running.values()]
@@ -193,12 +196,18 @@ class Lanes:
     # -- what is made while others run -------------------------------------------
 
     def _prepare(self):
-        """Begin what takes long before some jobs. A job that runs alone prepares for itself."""
-        if len(self._pending) + len(self._rest) == 1:
+        """Begin what takes long before some jobs; for the rest when that is made, for they would
+        share what the processors leave. A job that runs alone prepares for itself."""
+        if self._alone:
             return
-        for job in self._pending + self._rest:
-            part = job.part
-            if part.prepare and part.name not in self._preparing:
+        self._prepare_for(self._pending)
+        if not self._preparing:
+            self._prepare_for(self._rest)
+
+    def _prepare_for(self, jobs):
+        for part in (job.part for job in jobs):
+            if part.prepare and part.name not in self._prepared:
+                self._prepared.add(part.name)
                 self._preparing[part.name] = asyncio.ensure_future(self._make(part))
 
     def _prepare_log(self, name):
