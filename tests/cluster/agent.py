@@ -17,6 +17,9 @@ from . import host
 
 CHUNK_BYTES = 48 * 1024
 MAX_REPLY_BYTES = 64 * 1024 * 1024
+# An emulated guest of the debug kernel that was thawed beside other guests takes minutes for its
+# first answer. One whose QEMU ends is told at once.
+ANSWER_SECONDS = 300
 
 
 class AgentError(host.ClusterError):
@@ -94,7 +97,7 @@ class Qmp(_Dialogue):
         super().__init__(path, f"{name} (monitor)")
         self.events = []
 
-    def call(self, command, timeout=10, **arguments):
+    def call(self, command, timeout=60, **arguments):
         """Execute one command; events that arrive meanwhile are kept."""
         deadline = time.monotonic() + timeout
         with self._lock:
@@ -115,7 +118,7 @@ class Qmp(_Dialogue):
             else:
                 return reply.get("return")
 
-    def hmp(self, line, timeout=10):
+    def hmp(self, line, timeout=60):
         """A command of the human monitor, with its text."""
         return self.call("human-monitor-command", timeout, **{"command-line": line})
 
@@ -191,7 +194,7 @@ class GuestAgent(_Dialogue):
         while self._receive(deadline).get("return") != token:
             pass
 
-    def call(self, command, timeout=60, **arguments):
+    def call(self, command, timeout=ANSWER_SECONDS, **arguments):
         """Execute one command of the agent."""
         deadline = time.monotonic() + timeout
         with self._lock:

@@ -46,7 +46,7 @@ class Fabric:
         control.unlink(missing_ok=True)
         self.process = Process.start([program, self._base, self._n_ports], stay=stay,
                                      log=f"{self._base}.log")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not control.exists():
             if not self.process.alive() or time.monotonic() > deadline:
                 log = pathlib.Path(f"{self._base}.log").read_text()
@@ -63,7 +63,7 @@ class Fabric:
         """One command of the switch (see switch.c); returns its answer."""
         own = f"{self._base}.c{os.getpid()}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control:
-            control.settimeout(5)
+            control.settimeout(60)
             control.bind(own)
             try:
                 control.sendto(text.encode(), f"{self._base}.ctl")

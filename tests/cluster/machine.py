@@ -87,7 +87,7 @@ class Machine:
         while True:
             self.require_alive()
             try:
-                self.agent.call("guest-ping", timeout=2)
+                self.agent.call("guest-ping", timeout=10)
                 break
             except AgentError:
                 if time.monotonic() >= deadline:
@@ -115,7 +115,7 @@ class Machine:
         """Power cut, then a cold boot from the guest's own disks."""
         self.power_off()
         self.start()
-        self.wait_ready(timeout or 60 * accel.patience() * self._parts.kernel.times())
+        self.wait_ready(timeout or 180 * accel.patience() * self._parts.kernel.times())
 
     # -- commands and files --------------------------------------------------
 
@@ -176,7 +176,7 @@ class Machine:
                      "*/remove", timeout=timeout)
             return
         self._parts.nic.remove(self)
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * self._slowness()
         while self._has_nic():
             if time.monotonic() >= deadline:
                 raise host.ClusterError(f"{self.name}: did not let go of its card")

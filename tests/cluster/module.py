@@ -47,7 +47,7 @@ def _make(kernel, folder, sources, *options):
                        kernel_source_dir=str(kernels.build_tree(kernel)),
                        jobs=str(os.cpu_count()))
     said = host.run(["bash", "-ec", MAKE, "make", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options],
-                    cwd=place, env=environment, timeout=900, log=folder / "build.log")
+                    cwd=place, env=environment, timeout=3600, log=folder / "build.log")
     return place / said.rpartition("made: ")[2].strip()
 
 

@@ -47,7 +47,7 @@ def _freeze(machine, folder):
     folder.mkdir()
     machine.qmp.call("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
     machine.qmp.call("migrate", uri=f"exec:cat >{folder / STATE}")
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 900
     while True:
         status = machine.qmp.call("query-migrate").get("status")
         if status == "completed":
@@ -56,7 +56,7 @@ def _freeze(machine, folder):
             raise host.ClusterError(f"{machine.name}: freezing it: {status}")
         time.sleep(0.05)
     machine.qmp.call("quit")
-    if not machine.process.wait(30):
+    if not machine.process.wait(120):
         raise host.ClusterError(f"{machine.name}: its QEMU did not end when told to")
     for name in ("root.qcow2", "modules.qcow2", "console.log"):
         shutil.move(machine.folder / name, folder / name)
@@ -141,7 +141,7 @@ def restore(cluster, folder, stay=False):
         shutil.copy(frozen / "console.log", machine.folder / "console.log")
         machine.log.skip()
         machine.start(stay, incoming=frozen / STATE)
-    cluster.each(lambda machine: _thaw(machine, 120))
+    cluster.each(lambda machine: _thaw(machine, 600))
     cluster.each(lambda machine: machine.resume())
     cluster.each(lambda machine: machine.agent.set_clock())
     cluster.each(debugfs.prepare)     # an older snapshot may lack it

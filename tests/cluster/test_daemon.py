@@ -154,7 +154,8 @@ def test_own_control_socket(cluster):
 def test_reload(cluster):
     krcore.setup(cluster)
     server, node = cluster.node("meta1"), cluster.node("node1")
-    unit = krcore.publish(node, SERVICE, "hello", at=[server])
+    # an answer that comes late does not end its session, so nothing but a reload could
+    unit = krcore.publish(node, SERVICE, "hello", "-t 60", at=[server])
     before = _show(server, "MainPID")
     sessions = [row["id"] for row in krcore.metactl(server, "session list")]
 

@@ -73,7 +73,7 @@ def test_blocks_in_a_program_of_another_node(cluster):
                     check(refused.status and "in use" in refused.err, repr(refused))
                 seen = _seen(node1)
                 check(not seen["bad"] and not seen["error"], f"{seen}")
-        check(held(node1) == before, f"all is given back: {before}")
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
 @limit(500)
@@ -140,7 +140,7 @@ def test_messages_of_a_program_come_back_from_a_module(cluster):
                 seen = _echo_seen(node1)
                 check(seen == {"offers": 2, "conns": 0, "rounds": 2 * len(lines), "bad": 0,
                                "failed": 0, "error": 0}, f"{again}: {seen}")
-        check(held(node1) == before, f"all is given back: {before}")
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
 @limit(500)

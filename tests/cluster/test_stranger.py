@@ -93,7 +93,9 @@ def test_clients(cluster):
     """A full server: a client that was there before comes in again at once, in place of the
     session that nobody uses any more; others are refused before they cost a queue pair, and
     told why."""
-    setup(cluster, metaserver={"clients_max": CLIENTS})
+    # nothing that stands still is given up meanwhile
+    setup(cluster, metaserver={"clients_max": CLIENTS, "lease_ms": 300000,
+                               "idle_timeout_ms": 300000})
     server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
     programs.install(node1, "bench/bench_clients")
     _hold(node1, "test-before", server, CLIENTS)
