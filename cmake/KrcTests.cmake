@@ -12,7 +12,7 @@ function(krc_add_test)
 		target_link_libraries(${T_NAME} PRIVATE PkgConfig::CMOCKA)
 	endif()
 	if(NOT T_TIMEOUT)
-		set(T_TIMEOUT 120)
+		set(T_TIMEOUT 600)
 	endif()
 	if(CMAKE_CROSSCOMPILING)
 		math(EXPR T_TIMEOUT "10 * ${T_TIMEOUT}") # each instruction is emulated

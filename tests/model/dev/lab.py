@@ -170,7 +170,7 @@ class Guest:
         except OSError:
             return ""
 
-    def start(self, cmd, timeout=60, where="host"):
+    def start(self, cmd, timeout=180, where="host"):
         """Start a command (a bash script) and return a Job."""
         with self.lock:     # judges may use a guest from several threads
             self.next_id += 1
@@ -182,7 +182,7 @@ class Guest:
             self.agent.sendall(b"\n")
         return Job(self, number, cmd, timeout)
 
-    def run(self, cmd, timeout=60, check=True, where="host"):
+    def run(self, cmd, timeout=180, check=True, where="host"):
         return self.start(cmd, timeout, where).wait(check)
 
     def console(self):
@@ -263,7 +263,7 @@ class Lab:
 
     def __init__(self, model, nodes=2, kernel="6.1", link="eth", cpus=1, memory=1024, limit=300,
                  trace="cmd+refuse+event", sanitize=False, keep=False, append="", props=None,
-                 extra=(), boot=True, boot_limit=150):
+                 extra=(), boot=True, boot_limit=600):
         self.model = os.path.realpath(model)
         self.link, self.cpus, self.memory, self.limit = link, cpus, memory, limit
         self.trace, self.sanitize, self.keep, self.append = trace, sanitize, keep, append

@@ -62,7 +62,7 @@ READY = """for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
 done"""
 
 
-def pair(a, b, server, client, timeout=60, check_server=True):
+def pair(a, b, server, client, timeout=180, check_server=True):
     """Run server on b and client on a; try again, with both, while the server is not ready.
 
     With -R, perftest connects twice, and its server listens anew in between: a client that is

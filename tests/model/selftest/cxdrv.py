@@ -108,7 +108,7 @@ class Machine:
             os.set_inheritable(s.fileno(), True)
         err = open(self.path("err"), "wb")
         self.process = subprocess.Popen(
-            ["timeout", "-k", "5", "300", "env", "LD_PRELOAD=" + preload, "qemu-system-x86_64",
+            ["timeout", "-k", "5", "1200", "env", "LD_PRELOAD=" + preload, "qemu-system-x86_64",
              "-M", "q35", "-accel", "tcg", "-bios", self.path("halt.bin"), "-m", "64",
              "-display", "none", "-nodefaults",
              "-chardev", f"socket,id=qtest,fd={child.fileno()}", "-qtest", "chardev:qtest",
@@ -147,7 +147,7 @@ class Machine:
             self.qmp("quit")
         except (OSError, ValueError):
             pass
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         for end in (self.rx, self.qmp_io, self.qtest_end, self.qmp_end):
             end.close()
         reports = [n for n in os.listdir(self.dir) if n.startswith(("asan.", "ubsan."))]
@@ -506,7 +506,7 @@ def data(addr, size, key):
     return struct.pack(">IIQ", size, key, addr)
 
 
-def wait_for(func, seconds=5):
+def wait_for(func, seconds=60):
     end = time.time() + seconds
     while time.time() < end:
         got = func()
