@@ -198,7 +198,7 @@ const char *krcore_race_strerror(int err)
 	case -ENOSPC:
 		return "the memory node is full";
 	case -EREMCHG:
-		return "the memory node cannot be reached any more: it was done or not";
+		return "the connection to the memory node failed: it was done or not";
 	case -EBADMSG:
 		return "the table is damaged";
 	case -EBADR:
