@@ -45,41 +45,6 @@ static void make_names(uint64_t seed)
 	}
 }
 
-static int put(struct kr_client *c, enum kr_mode mode, const char *key, const void *value,
-	       size_t bytes)
-{
-	return kr_modify(c, mode, key, (uint32_t)strlen(key), value, (uint32_t)bytes);
-}
-
-/* The value of a key. Return: length, or negative errno. */
-static long get(struct kr_client *c, const char *key, const void **ret_value)
-{
-	struct kr_place p;
-	int err = kr_find(c, key, (uint32_t)strlen(key), &p);
-
-	if (err)
-		return err;
-	if (!p.slot_at)
-		return -ENOENT;
-	*ret_value = (uint8_t *)(c->found + 1) + c->found->key_bytes;
-	return c->found->value_bytes;
-}
-
-static int count_entry(void *arg, const struct kr_block *block)
-{
-	(void)block;
-	++*(unsigned int *)arg;
-	return 0;
-}
-
-static unsigned int entries(struct kr_client *c)
-{
-	unsigned int nr = 0;
-
-	assert_int_equal(kr_walk(c, count_entry, &nr), 0);
-	return nr;
-}
-
 /* one client */
 
 static void test_operations(void **state)
@@ -89,22 +54,22 @@ static void test_operations(void **state)
 	const void *value = NULL;
 
 	(void)state;
-	assert_int_equal(get(c, "a", &value), -ENOENT);
-	assert_int_equal(put(c, KR_UPDATE, "a", "1", 1), -ENOENT);
-	assert_int_equal(put(c, KR_DELETE, "a", NULL, 0), -ENOENT);
-	assert_int_equal(put(c, KR_INSERT, "a", "one", 3), 0);
-	assert_int_equal(put(c, KR_INSERT, "a", "two", 3), -EEXIST);
-	assert_int_equal(get(c, "a", &value), 3);
+	assert_int_equal(rw_get(c, "a", &value), -ENOENT);
+	assert_int_equal(rw_put(c, KR_UPDATE, "a", "1", 1), -ENOENT);
+	assert_int_equal(rw_put(c, KR_DELETE, "a", NULL, 0), -ENOENT);
+	assert_int_equal(rw_put(c, KR_INSERT, "a", "one", 3), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "a", "two", 3), -EEXIST);
+	assert_int_equal(rw_get(c, "a", &value), 3);
 	assert_memory_equal(value, "one", 3);
-	assert_int_equal(put(c, KR_UPDATE, "a", "three", 5), 0);
-	assert_int_equal(put(c, KR_PUT, "b", "", 0), 0);
-	assert_int_equal(get(c, "b", &value), 0);
-	assert_int_equal(get(c, "a", &value), 5);
+	assert_int_equal(rw_put(c, KR_UPDATE, "a", "three", 5), 0);
+	assert_int_equal(rw_put(c, KR_PUT, "b", "", 0), 0);
+	assert_int_equal(rw_get(c, "b", &value), 0);
+	assert_int_equal(rw_get(c, "a", &value), 5);
 	assert_memory_equal(value, "three", 5);
-	assert_int_equal(entries(c), 2);
-	assert_int_equal(put(c, KR_DELETE, "a", NULL, 0), 0);
-	assert_int_equal(get(c, "a", &value), -ENOENT);
-	assert_int_equal(entries(c), 1);
+	assert_int_equal(rw_entries(c), 2);
+	assert_int_equal(rw_put(c, KR_DELETE, "a", NULL, 0), 0);
+	assert_int_equal(rw_get(c, "a", &value), -ENOENT);
+	assert_int_equal(rw_entries(c), 1);
 	rw_free(w);
 }
 
@@ -149,7 +114,7 @@ static void test_three_reads(void **state)
 	(void)state;
 	for (i = 0; i < 1000; i++) {
 		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(put(c, KR_INSERT, key, key, strlen(key)), 0);
+		assert_int_equal(rw_put(c, KR_INSERT, key, key, strlen(key)), 0);
 	}
 	assert_true(c->stats.splits > 15);
 	d = rw_open(w, 1);
@@ -158,128 +123,12 @@ static void test_three_reads(void **state)
 		snprintf(key, sizeof(key), "%u", i);
 		reads = d->stats.search_reads;
 		requests = w->clients[1].requests;
-		assert_int_equal(get(d, key, &value), strlen(key));
+		assert_int_equal(rw_get(d, key, &value), strlen(key));
 		assert_memory_equal(value, key, strlen(key));
 		assert_int_equal(d->stats.search_reads - reads, 3);
 		assert_int_equal(w->clients[1].requests - requests, 3);
 	}
-	assert_int_equal(entries(d), 1000);
-	rw_free(w);
-}
-
-/* A full memory node says so to each client, keeps what it has, and can be emptied by any. */
-static void test_full(void **state)
-{
-	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
-	struct kr_client *c = rw_open(w, 0), *d;
-	static char value[30000];
-	const void *got;
-	char key[24];
-	unsigned int i, j;
-	int err = 0;
-
-	(void)state;
-	for (i = 0; !err; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = put(c, KR_INSERT, key, value, sizeof(value));
-	}
-	assert_int_equal(err, -ENOSPC);
-	assert_true(i > 4);
-	assert_int_equal(entries(c), i - 1);
-	for (j = 0; j < i - 1; j++) {
-		snprintf(key, sizeof(key), "%u", j);
-		assert_int_equal(get(c, key, &got), sizeof(value));
-	}
-	/* another client has nothing to take either, and says the same */
-	d = rw_open(w, 1);
-	assert_int_equal(put(d, KR_INSERT, "more", value, sizeof(value)), -ENOSPC);
-	assert_int_equal(put(d, KR_DELETE, "1", NULL, 0), 0);
-	assert_int_equal(get(c, "1", &got), -ENOENT);
-	assert_int_equal(put(d, KR_DELETE, "1", NULL, 0), -ENOENT);
-	rw_close(w, 1); /* gives back what it has deleted */
-	assert_int_equal(put(c, KR_INSERT, "1", value, sizeof(value)), 0);
-	assert_int_equal(put(c, KR_DELETE, "0", NULL, 0), 0);
-	assert_int_equal(put(c, KR_INSERT, "0", value, sizeof(value)), 0);
-	assert_int_equal(entries(c), i - 1);
-	rw_free(w);
-}
-
-/* A deletion on a full node that was interrupted before or after its CAS is not said to be done. */
-static void test_full_and_unknown(void **state)
-{
-	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
-	struct kr_client *c = rw_open(w, 0), *d;
-	static char value[30000];
-	const void *got;
-	char key[24];
-	unsigned int i, done;
-	int err = 0;
-
-	(void)state;
-	for (i = 0; !err; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = put(c, KR_INSERT, key, value, sizeof(value));
-	}
-	assert_int_equal(err, -ENOSPC);
-	for (done = 0; done < 2; done++) {
-		snprintf(key, sizeof(key), "%u", done);
-		/* as often as it takes to meet the CAS of the slot; READs are never unknown */
-		for (i = 1, err = 0; !err && i < 40; i++) {
-			d = rw_open(w, 1);
-			w->clients[1].unknown_at = w->clients[1].requests + i;
-			w->clients[1].unknown_done = done;
-			err = put(d, KR_DELETE, key, NULL, 0);
-			w->clients[1].unknown_at = RW_NEVER;
-			rw_close(w, 1); /* gives back what it has deleted */
-			if (!err)
-				assert_int_equal(put(c, KR_INSERT, key, value, sizeof(value)), 0);
-		}
-		assert_int_equal(err,
-				 done ? -EREMCHG : 0); /* not done is found out, and repeated */
-		if (done)
-			assert_int_equal(get(c, key, &got), -ENOENT);
-	}
-	rw_free(w);
-}
-
-/* Memory is used again: by its owner at once, and after others have replaced what was there. */
-static void test_memory_comes_back(void **state)
-{
-	struct rw_world *w = rw_new(8 * KR_CHUNK_BYTES, 4, 4, 5);
-	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
-	static char value[15000];
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < 2000; i++) {
-		struct kr_client *who = i & 1 ? c : d;
-
-		assert_int_equal(put(who, KR_PUT, "one", value, i % 2 ? 15000 : 900), 0);
-		assert_int_equal(put(who, i % 3 ? KR_PUT : KR_UPDATE, "one", value, 9000), 0);
-		if (i % 5 == 0)
-			assert_int_equal(put(who, KR_DELETE, "one", NULL, 0), 0);
-	}
-	assert_true(c->stats.collected + d->stats.collected > 0);
-	rw_free(w);
-}
-
-/* A table that cannot be split any more says that it is full. */
-static void test_depth_max(void **state)
-{
-	struct rw_world *w = rw_new(4 * MIB, 1, 1, 6);
-	struct kr_client *c = rw_open(w, 0);
-	char key[24];
-	unsigned int i;
-	int err = 0;
-
-	(void)state;
-	for (i = 0; !err && i < 100; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = put(c, KR_INSERT, key, "x", 1);
-	}
-	assert_int_equal(err, -ENOSPC);
-	assert_int_equal(entries(c), i - 1);
-	assert_in_range(i, 22, 43);
+	assert_int_equal(rw_entries(d), 1000);
 	rw_free(w);
 }
 
@@ -357,11 +206,11 @@ static int one_op(struct rw_client *me, enum rh_kind kind, unsigned int key)
 
 	if (kind != RH_GET) {
 		words[0] = op->value;
-		err = put(me->c, modes[kind], names[key], words, kind == RH_DELETE ? 0 : bytes);
+		err = rw_put(me->c, modes[kind], names[key], words, kind == RH_DELETE ? 0 : bytes);
 		end(me, op, err);
 		return err;
 	}
-	got = get(me->c, names[key], &value);
+	got = rw_get(me->c, names[key], &value);
 	if (got >= 8)
 		memcpy(&op->value, value, 8);
 	end(me, op, got < 0 ? (int)got : 0);
@@ -778,10 +627,10 @@ static void test_reclaim(void **state)
 	(void)state;
 	for (i = 0; i < 50; i++) {
 		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(put(c, KR_INSERT, key, value, 100), 0);
+		assert_int_equal(rw_put(c, KR_INSERT, key, value, 100), 0);
 	}
 	w->clients[0].dies_at = w->clients[0].requests + 5; /* its slot is tentative */
-	assert_int_equal(put(c, KR_INSERT, "last", value, 100), -ENODEV);
+	assert_int_equal(rw_put(c, KR_INSERT, "last", value, 100), -ENODEV);
 	assert_int_equal(kr_check(d, false, &report), 0);
 	assert_int_equal(report.entries, 50);
 	assert_int_equal(report.tentative, 1);
@@ -793,17 +642,17 @@ static void test_reclaim(void **state)
 	/* its chunk is used again, when all others are taken */
 	for (i = 0; !err; i++) {
 		snprintf(key, sizeof(key), "new %u", i);
-		err = put(d, KR_INSERT, key, value, sizeof(value));
+		err = rw_put(d, KR_INSERT, key, value, sizeof(value));
 	}
 	assert_int_equal(err, -ENOSPC);
 	e = rw_open(w, 2);
-	assert_int_equal(put(e, KR_INSERT, "more", value, 100), 0);
+	assert_int_equal(rw_put(e, KR_INSERT, "more", value, 100), 0);
 	/* it was not dead: it does not use what is not its own any more */
 	w->clients[0].dies_at = RW_NEVER;
-	assert_int_equal(put(c, KR_INSERT, "last", value, 100), -ENOSPC);
+	assert_int_equal(rw_put(c, KR_INSERT, "last", value, 100), -ENOSPC);
 	for (i = 0; i < 50; i++) {
 		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(get(e, key, &got), 100);
+		assert_int_equal(rw_get(e, key, &got), 100);
 	}
 	memset(&report, 0, sizeof(report));
 	assert_int_equal(kr_check(e, false, &report), 0);
@@ -839,8 +688,8 @@ static void test_every_step_of_reclaim(void **state)
 	for (step = 1; !past; step++) {
 		w = rw_new(6 * KR_CHUNK_BYTES, 1, 4, step);
 		rw_open(w, 0);
-		assert_int_equal(put(w->clients[0].c, KR_PUT, "a", "1", 1), 0);
-		assert_int_equal(put(w->clients[0].c, KR_PUT, "a", "2", 1), 0);
+		assert_int_equal(rw_put(w->clients[0].c, KR_PUT, "a", "1", 1), 0);
+		assert_int_equal(rw_put(w->clients[0].c, KR_PUT, "a", "2", 1), 0);
 		w->clients[0].dies_at = 1;
 		rw_open(w, 1);
 		w->clients[1].dies_at = w->clients[1].requests + step;
@@ -867,9 +716,9 @@ static void test_reclaim_beside_damage(void **state)
 	struct kr_place p, q;
 
 	(void)state;
-	assert_int_equal(put(c, KR_INSERT, "a", "1", 1), 0);
-	assert_int_equal(put(c, KR_INSERT, "b", "2", 1), 0);
-	assert_int_equal(put(c, KR_INSERT, "c", "3", 1), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "a", "1", 1), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "b", "2", 1), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "c", "3", 1), 0);
 	assert_int_equal(kr_find(c, "a", 1, &p), 0);
 	assert_int_equal(kr_find(c, "b", 1, &q), 0);
 	*(uint64_t *)(w->memory + p.slot_at) |= 31ULL << 56; /* no such class */
@@ -883,62 +732,6 @@ static void test_reclaim_beside_damage(void **state)
 	memset(&report, 0, sizeof(report));
 	assert_int_equal(kr_check(d, false, &report), 0);
 	assert_int_equal(report.entries, 1);
-	rw_free(w);
-}
-
-/* A client that ends gives back what it has: many can come and go. */
-static void test_end_gives_back(void **state)
-{
-	struct rw_world *w = rw_new(5 * KR_CHUNK_BYTES, 1, 7, 8);
-	struct kr_report report = { 0 };
-	const void *value = NULL;
-	char key[24];
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < 300; i++) {
-		rw_open(w, 0);
-		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(put(w->clients[0].c, KR_INSERT, key, key, strlen(key)), 0);
-		assert_int_equal(put(w->clients[0].c, KR_UPDATE, key, "new", 3), 0);
-		if (i % 3 == 0)
-			assert_int_equal(put(w->clients[0].c, KR_DELETE, key, NULL, 0), 0);
-		rw_close(w, 0);
-	}
-	rw_open(w, 0);
-	assert_int_equal(kr_check(w->clients[0].c, false, &report), 0);
-	assert_int_equal(report.entries, 200);
-	assert_int_equal(report.damaged, 0);
-	assert_int_equal(report.clients, 0);
-	for (i = 0; i < 300; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		assert_int_equal(get(w->clients[0].c, key, &value), i % 3 ? 3 : -ENOENT);
-	}
-	rw_free(w);
-}
-
-/* A client that writes seldom keeps its memory and its id, and gives them back at its end. */
-static void test_writes_seldom(void **state)
-{
-	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 10);
-	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
-	const struct kr_header *h = (const struct kr_header *)w->memory;
-	struct kr_report report = { 0 };
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < 300; i++) {
-		assert_int_equal(put(c, KR_PUT, "one", &i, sizeof(i)), 0);
-		w->steps += c->header.lease_ms;
-	}
-	assert_int_equal(kr_check(d, false, &report), 0);
-	assert_int_equal(report.chunks_used, 1);
-	assert_int_equal(report.clients, 1);
-	rw_close(w, 0);
-	memset(&report, 0, sizeof(report));
-	assert_int_equal(kr_check(d, false, &report), 0);
-	assert_int_equal(report.clients, 0);
-	assert_int_equal(h->left, 1);
 	rw_free(w);
 }
 
@@ -959,13 +752,13 @@ static void test_damage(void **state)
 
 	(void)state;
 	for (i = 0; i < KEYS; i++)
-		assert_int_equal(put(c, KR_INSERT, key_of[i], "1", 1), 0);
+		assert_int_equal(rw_put(c, KR_INSERT, key_of[i], "1", 1), 0);
 	assert_int_equal(kr_find(c, "a", 1, &p), 0);
 	w->memory[kr_slot_at(p.slot) + sizeof(struct kr_block)] ^= 1;
-	assert_int_equal(get(c, "a", &value), -EBADMSG);
+	assert_int_equal(rw_get(c, "a", &value), -EBADMSG);
 	assert_int_equal(kr_check(c, false, &report), 0);
 	assert_int_equal(report.damaged, 1);
-	assert_int_equal(kr_walk(c, count_entry, &walked), -EBADMSG);
+	assert_int_equal(kr_walk(c, rw_count_entry, &walked), -EBADMSG);
 	assert_int_equal(walked, KEYS - 1);
 	w->memory[p.table] ^= 1; /* head of a bucket */
 	assert_int_equal(kr_check(c, false, &report), -EBADMSG);
@@ -995,10 +788,6 @@ int main(void)
 		cmocka_unit_test(test_operations),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_three_reads),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_full_and_unknown),
-		cmocka_unit_test(test_memory_comes_back),
-		cmocka_unit_test(test_depth_max),
 		cmocka_unit_test(test_histories),
 		cmocka_unit_test(test_histories_with_deaths),
 		cmocka_unit_test(test_histories_with_unknown_outcomes),
@@ -1011,8 +800,6 @@ int main(void)
 		cmocka_unit_test(test_reclaim),
 		cmocka_unit_test(test_every_step_of_reclaim),
 		cmocka_unit_test(test_reclaim_beside_damage),
-		cmocka_unit_test(test_end_gives_back),
-		cmocka_unit_test(test_writes_seldom),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_mutant_no_reread),
 		cmocka_unit_test(test_mutant_no_mark),

@@ -3,6 +3,7 @@
  * A memory node and its clients in one process: see race_world.h.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,4 +316,36 @@ bool rw_run(struct rw_world *w)
 		rw_step(w, w->burst, 1);
 	}
 	return false;
+}
+
+int rw_put(struct kr_client *c, enum kr_mode mode, const char *key, const void *value, size_t bytes)
+{
+	return kr_modify(c, mode, key, (uint32_t)strlen(key), value, (uint32_t)bytes);
+}
+
+long rw_get(struct kr_client *c, const char *key, const void **ret_value)
+{
+	struct kr_place p;
+	int err = kr_find(c, key, (uint32_t)strlen(key), &p);
+
+	if (err)
+		return err;
+	if (!p.slot_at)
+		return -ENOENT;
+	*ret_value = (uint8_t *)(c->found + 1) + c->found->key_bytes;
+	return c->found->value_bytes;
+}
+
+int rw_count_entry(void *arg, const struct kr_block *block)
+{
+	(void)block;
+	++*(unsigned int *)arg;
+	return 0;
+}
+
+unsigned int rw_entries(struct kr_client *c)
+{
+	unsigned int nr = 0;
+
+	return kr_walk(c, rw_count_entry, &nr) ? UINT_MAX : nr;
 }

@@ -128,6 +128,28 @@ bool rw_run(struct rw_world *w);
 /** rw_step() - Let coroutine @i do @nr requests or pauses, or end. @w: world. */
 void rw_step(struct rw_world *w, unsigned int i, unsigned int nr);
 
+/**
+ * rw_put() - kr_modify() of a key that is a string.
+ * @c: client.
+ * @mode: how.
+ * @key: key.
+ * @value: value.
+ * @bytes: its length.
+ *
+ * Return: as kr_modify().
+ */
+int rw_put(struct kr_client *c, enum kr_mode mode, const char *key, const void *value,
+	   size_t bytes);
+
+/** rw_get() - The value of a key. @c: client. @key: it. @ret_value: value. Return: length or errno. */
+long rw_get(struct kr_client *c, const char *key, const void **ret_value);
+
+/** rw_count_entry() - Count an entry; a kr_entry_fn. @arg: unsigned int. @block: it. Return: 0. */
+int rw_count_entry(void *arg, const struct kr_block *block);
+
+/** rw_entries() - Walk the table. @c: client. Return: number of entries, or UINT_MAX: it failed. */
+unsigned int rw_entries(struct kr_client *c);
+
 /** rw_draw() - A number below @below. @w: world. Return: it. */
 uint32_t rw_draw(struct rw_world *w, uint32_t below);
 
