@@ -293,7 +293,8 @@ int kr_find_block(struct kr_client *c, const void *key, uint32_t key_bytes, uint
  * @value: value.
  * @value_bytes: its length.
  *
- * A deletion needs no memory: a full memory node can be emptied.
+ * A deletion needs no memory: a full memory node can be emptied, but for a subtable whose split was
+ * begun and not ended.
  *
  * Return: 0; -EEXIST, -ENOENT: see @mode; -ENOSPC: the memory node is full; -EREMCHG: the network
  * failed, and it is not known whether it was done; other negative errno: it was not done.
@@ -380,10 +381,9 @@ typedef int kr_entry_fn(void *arg, const struct kr_block *block);
  * @arg: its argument.
  *
  * An entry that is there all the time comes once; one that changes meanwhile may come or not. One
- * that is damaged is passed over.
+ * that is damaged is passed over; damage of the table itself ends the walk.
  *
- * Return: 0; -EBADMSG: the table is damaged, or an entry was passed over, all others came; another
- * negative errno, or what @fn returned.
+ * Return: 0; -EBADMSG: damage of either kind; another negative errno, or what @fn returned.
  */
 int kr_walk(struct kr_client *c, kr_entry_fn *fn, void *arg);
 

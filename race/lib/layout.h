@@ -55,7 +55,7 @@
  * fingerprint: make it empty; CAS to KR_LIVE. Of two clients at least one sees the other's.
  * Update and deletion: WRITE the block, make `life` of the old one KR_COMMITTED, CAS of the slot.
  * A client that finds no memory for the block of a tomb makes the slot empty instead; then it may
- * not find out whether it was its own CAS that did so.
+ * not find out whether it was its own CAS that did so, and the old block stays KR_COMMITTED.
  * Split: freeze each slot (tentative ones become empty), WRITE two subtables with the same slots
  * where bit D of the hash is 0 or 1, without tombs, CAS of the node's word.
  *
@@ -64,7 +64,8 @@
  * `lease_ms`, another may set the word to 0. A chunk whose owner has no word is a dead client's: a
  * lease after that was seen, any client may make it its own, and free what no slot has.
  * Owners: the word of a chunk is 0 (free), client << 8 | class + 1, or KR_OWNER_NOBODY | class + 1:
- * no client's, and each free block in it is KR_FREED or has a `life` of 0 (never used). In a chunk
+ * no client's, and each free block in it that is known is KR_FREED or has a `life` of 0 (never
+ * used); one that is not known is found when the chunk is a dead client's. In a chunk
  * with subtables, class KR_CLASS_SUBTABLES, those whose first word is 0 behind the last are free.
  */
 #ifndef KR_LAYOUT_H

@@ -3,7 +3,8 @@
  * Insert, update, delete.
  *
  * What becomes of an operation is decided by one CAS, of a slot to the word of a block that only
- * this operation has. If its outcome is unknown, the slot and the block tell it (layout.h).
+ * this operation has. If its outcome is unknown, the slot and the block tell it (layout.h). Only a
+ * deletion on a full node has no block: see kr_remove().
  */
 #include <errno.h>
 #include <string.h>
@@ -208,16 +209,40 @@ static void kr_req_mark(const struct kr_op_state *op, struct kr_req *req, uint64
 		   kr_life(KR_COMMITTED, op->p.life));
 }
 
+/* Whether a mark has shown that the slot had been replaced before. */
+static bool kr_mark_late(const struct kr_op_state *op, const struct kr_req *mark)
+{
+	uint64_t life = *(const uint64_t *)mark->local;
+
+	return !mark->status && life != kr_life(KR_NEW, op->p.life) &&
+	       life != kr_life(KR_COMMITTED, op->p.life);
+}
+
+/* An entry is removed: its block can be used again at once, and not with our next change. */
+static void kr_removed(struct kr_op_state *op)
+{
+	struct kr_client *c = op->c;
+	struct kr_req reqs[KR_FREES_MAX];
+	unsigned int nr;
+
+	c->stats.removed++;
+	kr_free(c, op->p.slot, op->p.life);
+	nr = kr_frees(c, reqs);
+	if (nr)
+		(void)c->t->ops->submit(c->t, reqs, nr); /* what fails is left to reclaim */
+}
+
 /*
  * Delete an entry when there is no memory for a tomb. A tomb would tell whose deletion it was, so
- * of an unknown outcome this finds out no more than that the slot is as it was.
+ * of an unknown outcome this finds out no more than that it was not done. Otherwise nobody knows
+ * who is to free the block: that is left to reclaim.
  * Return: enum kr_outcome, -EREMCHG: it was done or not, or another negative errno.
  */
 static int kr_remove(struct kr_op_state *op)
 {
 	struct kr_client *c = op->c;
 	uint64_t *words = c->words + 16;
-	struct kr_req reqs[2 + KR_FREES_MAX];
+	struct kr_req reqs[2];
 	unsigned int nr = 0, cas;
 	int err;
 
@@ -225,17 +250,17 @@ static int kr_remove(struct kr_op_state *op)
 		kr_req_mark(op, &reqs[nr++], words);
 	cas = nr;
 	kr_req_cas(&reqs[nr++], op->p.slot_at, words + 1, op->p.slot, 0);
-	nr += kr_frees(c, &reqs[nr]);
 	err = c->t->ops->submit(c->t, reqs, nr);
 	if (!reqs[cas].status && words[1] == op->p.slot) {
-		kr_free(c, op->p.slot, op->p.life);
-		c->stats.removed++;
+		kr_removed(op);
 		return KR_DONE;
 	}
 	if (!reqs[cas].status || reqs[cas].status == -ECANCELED)
 		return kr_failed(err);
 	c->stats.unknown++;
-	if (kr_read(c, op->p.slot_at, words, 8) || (words[0] & ~KR_FROZEN) != op->p.slot)
+	if (cas && kr_mark_late(op, &reqs[0]))
+		return KR_NOT_DONE;
+	if (kr_read(c, op->p.slot_at, words + 2, 8) || (words[2] & ~KR_FROZEN) != op->p.slot)
 		return -EREMCHG;
 	return KR_NOT_DONE;
 }
@@ -250,7 +275,7 @@ static int kr_replace(struct kr_op_state *op)
 	int err, got;
 
 	err = kr_own_block(op);
-	if (err == -ENOSPC && op->mode == KR_DELETE)
+	if (err == -ENOSPC && c->id && op->mode == KR_DELETE)
 		return kr_remove(op);
 	if (err)
 		return err;

@@ -15,6 +15,7 @@
 #define KR_PATIENCE 24 /* pauses, which grow to KR_PATIENCE_MS */
 #define KR_PATIENCE_MS 8
 #define KR_FREEZE_ROUNDS 1000
+#define KR_OTHERS_ROUNDS 20 /* times KR_PATIENCE that a client without memory waits */
 
 /**
  * struct kr_splitting - A split under way.
@@ -99,6 +100,31 @@ static int kr_claim(struct kr_splitting *s)
 		if ((was & KR_DIR_KIND) == KR_DIR_SPLIT || (seen & KR_DIR_KIND) == KR_DIR_SPLIT)
 			return kr_dir_refresh(c, s->node, &split);
 	}
+}
+
+/*
+ * A subtable is frozen, and there is no memory to split it: wait until another has.
+ * Return: 0: it is split; -ENOSPC: nobody does, or not soon; or another negative errno.
+ */
+static int kr_split_by_another(struct kr_client *c, uint32_t node)
+{
+	uint64_t at = c->header.dir + node * 8ULL, seen;
+	unsigned int round;
+	bool split;
+	int err;
+
+	for (round = 0; round < KR_OTHERS_ROUNDS; round++) {
+		err = kr_dir_refresh(c, node, &split);
+		if (err || split)
+			return err;
+		seen = c->words[0];
+		if ((seen & KR_DIR_KIND) != KR_DIR_CLAIM)
+			break;
+		err = kr_await(c, at, seen, &seen);
+		if (err)
+			return err;
+	}
+	return -ENOSPC;
 }
 
 /* Freeze what is not frozen of the words from @from on. Return: how many, or negative errno. */
@@ -280,8 +306,10 @@ static int kr_finish(struct kr_splitting *s)
 	if (got)
 		return got;
 	got = kr_cas(c, c->header.dir + s->node * 8ULL, s->claim, s->pair | KR_DIR_SPLIT, &was);
-	if (got < 0)
+	if (got < 0) {
+		s->pair = 0; /* it may be in the trie */
 		return got;
+	}
 	if (got) {
 		c->stats.splits++;
 		s->pair = 0;
@@ -311,6 +339,8 @@ int kr_split(struct kr_client *c, const struct kr_place *p)
 	s.id = c->id;
 	/* first, because it may need the same buffer, and so that nothing is frozen in vain */
 	got = kr_alloc_pair(c, &s.pair);
+	if (got == -ENOSPC && p->frozen)
+		return kr_split_by_another(c, s.node);
 	if (got)
 		return got;
 	s.old = (uint64_t *)c->work;
@@ -320,7 +350,7 @@ int kr_split(struct kr_client *c, const struct kr_place *p)
 		if (!got)
 			got = kr_finish(&s);
 	}
-	if (s.pair && !got && c->id == s.id)
-		c->pair = s.pair; /* another was faster, or took over */
+	if (s.pair && c->id == s.id)
+		c->pair = s.pair; /* another was faster, or took over, or it failed */
 	return got == -ESTALE ? 0 : got; /* the operation is begun again */
 }

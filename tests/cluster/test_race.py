@@ -207,6 +207,10 @@ def test_growth_and_a_full_node(cluster):
         check(said.status == 1 and "RLIMIT_MEMLOCK" in said.err, f"which limit it is: {said!r}")
         check(tool(second, f"get {SERVER} small").out == "one\n", "the small one is as it was")
         check(_clean(second)["entries"] == last, "and so are all others")
+        tool(second, f"del {SERVER} big1")
+        tool(second, f"get {SERVER} big1", 3)
+        first.run(f"head -c {BIG_BYTES} /dev/zero | {TOOL} put {SERVER} again -", timeout=60)
+        check(_clean(second)["entries"] == last, "what was deleted made room")
 
 
 def _bad_input(machine):

@@ -51,7 +51,73 @@ static void test_full(void **state)
 	assert_int_equal(rw_put(c, KR_DELETE, "0", NULL, 0), 0);
 	assert_int_equal(rw_put(c, KR_INSERT, "0", value, sizeof(value)), 0);
 	assert_int_equal(rw_entries(c), i - 1);
+	/* what one deletes, and does nothing more, the owner of the memory can use */
+	d = rw_open(w, 1);
+	for (j = 0; j < i - 1; j++) {
+		snprintf(key, sizeof(key), "%u", j);
+		assert_int_equal(rw_put(d, KR_DELETE, key, NULL, 0), 0);
+	}
+	assert_int_equal(rw_entries(d), 0);
+	for (j = 0; j < i - 1; j++) {
+		snprintf(key, sizeof(key), "%u", j);
+		assert_int_equal(rw_put(c, KR_INSERT, key, value, sizeof(value)), 0);
+	}
 	rw_free(w);
+}
+
+static void update_one(struct rw_client *me)
+{
+	*(int *)me->arg = rw_put(me->c, KR_UPDATE, "a", "new", 3);
+}
+
+/*
+ * An update that does not know what became of its request number @at, while another client deletes
+ * the entry on a full node. Return: whether there was such a request.
+ */
+static bool removed_meanwhile(unsigned int at, unsigned int *ret_done)
+{
+	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
+	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
+	struct rw_client *me = &w->clients[0];
+	static char value[30000];
+	const void *got = NULL;
+	unsigned int i;
+	char key[24];
+	int err = rw_put(c, KR_INSERT, "a", "old", 3);
+	bool mine, met;
+
+	for (i = 0; !err; i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		err = rw_put(c, KR_INSERT, key, value, sizeof(value));
+	}
+	assert_int_equal(err, -ENOSPC);
+	me->unknown_at = me->requests + at;
+	me->unknown_done = true;
+	rw_spawn(w, 0, update_one, &err);
+	while (me->ready && me->requests < me->unknown_at)
+		rw_step(w, 0, 1);
+	met = me->ready;
+	assert_int_equal(rw_get(d, "a", &got), 3);
+	mine = !memcmp(got, "new", 3);
+	assert_int_equal(rw_put(d, KR_DELETE, "a", NULL, 0), 0);
+	assert_int_equal(d->stats.removed, 1);
+	for (i = 0; i < 1000 && me->ready; i++)
+		rw_step(w, 0, 1);
+	assert_int_equal(err, mine ? 0 : -ENOENT);
+	*ret_done += mine && met;
+	rw_free(w);
+	return met;
+}
+
+static void test_removed_before_it_is_known(void **state)
+{
+	unsigned int at = 1, done = 0;
+
+	(void)state;
+	while (at < 100 && removed_meanwhile(at, &done))
+		at++;
+	assert_in_range(at, 5, 99);
+	assert_true(done);
 }
 
 /* A deletion on a full node that was interrupted before or after its CAS is not said to be done. */
@@ -81,15 +147,71 @@ static void test_full_and_unknown(void **state)
 			err = rw_put(d, KR_DELETE, key, NULL, 0);
 			w->clients[1].unknown_at = RW_NEVER;
 			rw_close(w, 1); /* gives back what it has deleted */
-			if (!err)
-				assert_int_equal(rw_put(c, KR_INSERT, key, value, sizeof(value)),
-						 0);
+			/* what gives the block back comes last, and may be lost as well */
+			if (!err && rw_put(c, KR_INSERT, key, value, sizeof(value)) == -ENOSPC)
+				break;
 		}
 		assert_int_equal(err,
 				 done ? -EREMCHG : 0); /* not done is found out, and repeated */
 		if (done)
 			assert_int_equal(rw_get(c, key, &got), -ENOENT);
 	}
+	rw_free(w);
+}
+
+/**
+ * struct change - What a coroutine does, and what came of it.
+ * @mode: how.
+ * @key: key.
+ * @err: result.
+ */
+struct change {
+	enum kr_mode mode;
+	char key[24];
+	int err;
+};
+
+static void change_one(struct rw_client *me)
+{
+	struct change *change = me->arg;
+
+	change->err = rw_put(me->c, change->mode, change->key, "x", 1);
+}
+
+/* Whether a slot beside an entry is frozen. */
+static bool is_frozen(struct kr_client *c, const char *key)
+{
+	struct kr_place p;
+
+	return !kr_find(c, key, (uint32_t)strlen(key), &p) && p.slot_at && p.frozen;
+}
+
+/* A subtable is being split by a client that has the memory for it: one that has none waits. */
+static void test_full_and_split(void **state)
+{
+	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 1, 4, 4);
+	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
+	struct change insert = { .mode = KR_INSERT }, delete = { .mode = KR_DELETE };
+	struct rw_client *me = &w->clients[0];
+	unsigned int i;
+
+	(void)state;
+	snprintf(delete.key, sizeof(delete.key), "0");
+	/* two chunks: one of blocks, one of subtables; it is another split than the first one */
+	for (i = 0; i < 200 && !me->ready; i++) {
+		snprintf(insert.key, sizeof(insert.key), "%u", i);
+		rw_spawn(w, 0, change_one, &insert);
+		while (me->ready && !(c->stats.splits && is_frozen(d, "0")))
+			rw_step(w, 0, 1);
+	}
+	assert_true(me->ready);
+	rw_spawn(w, 1, change_one, &delete);
+	rw_step(w, 1, 50); /* what it can do by itself */
+	assert_true(rw_run(w));
+	assert_int_equal(insert.err, 0);
+	assert_int_equal(delete.err, 0);
+	assert_false(is_frozen(d, "0"));
+	assert_int_equal(rw_entries(d), i - 1);
 	rw_free(w);
 }
 
@@ -195,6 +317,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_full_and_unknown),
+		cmocka_unit_test(test_removed_before_it_is_known),
+		cmocka_unit_test(test_full_and_split),
 		cmocka_unit_test(test_memory_comes_back),
 		cmocka_unit_test(test_depth_max),
 		cmocka_unit_test(test_end_gives_back),

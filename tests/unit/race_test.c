@@ -386,7 +386,7 @@ static void test_histories_with_unknown_outcomes(void **state)
 static void test_histories_on_a_full_node(void **state)
 {
 	static const struct plan plans[] = {
-		{ .keys = 2, .ops = 25, .chunks = 3 },
+		{ .keys = 2, .ops = 20, .chunks = 3 },
 		{ .keys = 6, .ops = 60, .chunks = 3, .unknown_odds = 6 },
 		{ .keys = 12, .ops = 60, .chunks = 5, .unknown_odds = 12, .kills = 1 },
 	};
@@ -742,7 +742,7 @@ static void test_damage(void **state)
 	enum {
 		KEYS = sizeof(key_of) / sizeof(key_of[0])
 	};
-	unsigned int i, walked = 0;
+	unsigned int i, walked;
 	struct rw_world *w = rw_new(2 * MIB, 4, 4, 9);
 	struct kr_header *h = (struct kr_header *)w->memory;
 	struct kr_client *c = rw_open(w, 0), *d;
@@ -753,14 +753,21 @@ static void test_damage(void **state)
 	(void)state;
 	for (i = 0; i < KEYS; i++)
 		assert_int_equal(rw_put(c, KR_INSERT, key_of[i], "1", 1), 0);
-	assert_int_equal(kr_find(c, "a", 1, &p), 0);
-	w->memory[kr_slot_at(p.slot) + sizeof(struct kr_block)] ^= 1;
-	assert_int_equal(rw_get(c, "a", &value), -EBADMSG);
-	assert_int_equal(kr_check(c, false, &report), 0);
-	assert_int_equal(report.damaged, 1);
-	assert_int_equal(kr_walk(c, rw_count_entry, &walked), -EBADMSG);
-	assert_int_equal(walked, KEYS - 1);
+	for (i = 0; i < KEYS; i++) {
+		assert_int_equal(kr_find(c, key_of[i], 1, &p), 0);
+		w->memory[kr_slot_at(p.slot) + sizeof(struct kr_block)] ^= 1;
+		assert_int_equal(rw_get(c, key_of[i], &value), -EBADMSG);
+		memset(&report, 0, sizeof(report));
+		assert_int_equal(kr_check(c, false, &report), 0);
+		assert_int_equal(report.damaged, 1);
+		walked = 0;
+		assert_int_equal(kr_walk(c, rw_count_entry, &walked), -EBADMSG);
+		assert_int_equal(walked, KEYS - 1);
+		w->memory[kr_slot_at(p.slot) + sizeof(struct kr_block)] ^= 1;
+	}
+	assert_int_equal(rw_entries(c), KEYS);
 	w->memory[p.table] ^= 1; /* head of a bucket */
+	assert_int_equal(kr_walk(c, rw_count_entry, &walked), -EBADMSG);
 	assert_int_equal(kr_check(c, false, &report), -EBADMSG);
 	h->groups++;
 	assert_int_equal(kr_client_new(rw_transport(w, 1), &d), -EBADMSG);

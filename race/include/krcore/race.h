@@ -225,8 +225,9 @@ int krcore_race_update(struct krcore_race *race, const void *key, size_t key_byt
  * @key: key.
  * @key_bytes: its length.
  *
- * Needs no memory of the node, unless a client has died in the midst of a split that needed more
- * than there is.
+ * Needs no memory of the node, but for an entry in a part of the table that another client has begun
+ * to split, and does not end soon, for instance because it has died. What was freed is the owner's
+ * of the memory again.
  *
  * Return: as krcore_race_put(), or
  * * %-ENOENT - there is no such key; nothing was changed.
@@ -255,7 +256,8 @@ typedef int krcore_race_entry_fn(void *arg, const void *key, size_t key_bytes, c
  * @arg: its argument.
  *
  * It is no snapshot: entries that change meanwhile may be missed, or come as they were or are. A
- * damaged entry is passed over, and told by -EBADMSG when all others have come.
+ * damaged entry is passed over, and told by %-EBADMSG at the end; where the table itself is damaged
+ * the scan ends at once with that.
  *
  * Return: 0; what @fn returned; or as krcore_race_get().
  */
