@@ -37,7 +37,7 @@ static const struct kru_tool kh_tool = {
 	"  -w, --warm            functions stay from one time to the next\n"
 	"  -p, --parallel NUMBER callers at once, 1 to 64 (1)\n"
 	"  -r, --retries NUMBER  how often a lost function is started again, 0 to 10 (1)\n"
-	"  -T, --timeout SECONDS how long to wait for an answer, 1 to 3600 (30)\n"
+	"  -T, --timeout SECONDS how long a connection, or an answer, may take, 1 to 3600 (30)\n"
 	"  -j, --json            one JSON object a line\n"
 	"  -V, --version, -h, --help\n",
 };

@@ -7,7 +7,8 @@
  *	modify.c	insert, update, delete
  *	split.c		split a subtable
  *	alloc.c		memory for blocks and subtables
- *	walk.c		all entries; check and reclaim
+ *	walk.c		all entries
+ *	check.c		check and reclaim
  *
  * A client belongs to one thread. Nothing here knows time or network but by the transport.
  */

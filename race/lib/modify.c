@@ -235,7 +235,7 @@ static void kr_removed(struct kr_op_state *op)
 /*
  * Delete an entry when there is no memory for a tomb. A tomb would tell whose deletion it was, so
  * of an unknown outcome this finds out no more than that it was not done. Otherwise nobody knows
- * who is to free the block: that is left to reclaim.
+ * who is to free the block: that is left to reclaim, when the chunk's owner is dead.
  * Return: enum kr_outcome, -EREMCHG: it was done or not, or another negative errno.
  */
 static int kr_remove(struct kr_op_state *op)

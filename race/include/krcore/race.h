@@ -226,8 +226,8 @@ int krcore_race_update(struct krcore_race *race, const void *key, size_t key_byt
  * @key_bytes: its length.
  *
  * Needs no memory of the node, but for an entry in a part of the table that another client has begun
- * to split, and does not end soon, for instance because it has died. What was freed is the owner's
- * of the memory again.
+ * to split, and does not end soon, for instance because it has died. It is also refused with %-ENOSPC
+ * where as many clients write as can. The memory goes back to the client whose it is.
  *
  * Return: as krcore_race_put(), or
  * * %-ENOENT - there is no such key; nothing was changed.
@@ -304,6 +304,7 @@ const char *krcore_race_strerror(int err);
  * Return:
  * * 0 - success.
  * * %-EINVAL - an option is out of its range.
+ * * %-ENOSPC - so few bytes do not hold a table of such groups and depth.
  * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
  * * others as krcore_node_open(), krcore_mr_reg() and krcore_publish() return them.
  */
