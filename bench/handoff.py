@@ -39,6 +39,7 @@ TIMES = int(os.environ.get("KRCORE_BENCH_HANDOFFS", "6"))       # in a turn
 TIMES_LARGE = max(1, TIMES // 3)
 FEW, MORE = 2, 2 * TIMES                # transfers of which is counted
 REDIS_PORT = 6390
+REDIS_MEMORY = "192mb"
 SHARED = "--share-net"  # all but krcore need the network
 FUNCTIONS = "/run/bench/functions"
 TOOL = "/usr/local/bin/krcore-handoff"
@@ -90,7 +91,9 @@ class Handoffs:
         # in a chain all guests have makers
         self.cluster.each(lambda machine: machine.run(
             f"systemd-run --quiet --unit=bench-redis redis-server --port {REDIS_PORT} --save '' "
-            f"--appendonly no --protected-mode no --bind {machine.spec.address}"))
+            f"--appendonly no --protected-mode no --bind {machine.spec.address} "
+            # nobody deletes what was handed over
+            f"--maxmemory {REDIS_MEMORY} --maxmemory-policy allkeys-lru"))
         self.cluster.each(self._runner)
 
     @staticmethod
