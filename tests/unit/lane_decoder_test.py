@@ -7,35 +7,18 @@ Usage: lane_decoder_test.py SOURCE-TREE LANE_TEST
 import pathlib
 import random
 import re
-import subprocess
 import sys
 import unittest
 
 TREE, JUDGE = pathlib.Path(sys.argv[1]), sys.argv[2]
 sys.path.insert(0, str(TREE / "tests/decoder"))
 
+import judged                   # noqa: E402
 import lane_decoder as ld       # noqa: E402
 
 TEXT = (TREE / "proto/vectors/lane.txt").read_text()
 KEY = bytes.fromhex(re.search(r"^key: (.*)$", TEXT, re.M)[1])
-VECTORS = {name: bytes.fromhex(digits)
-           for name, digits in re.findall(r"^([A-Z]+): (.*)$", TEXT, re.M)}
-
-
-def said(packets):
-    """What C code says of each packet."""
-    lines = "".join(f"{packet.hex()}\n" for packet in packets)
-    return subprocess.run([JUDGE, "--judge"], input=lines, capture_output=True, text=True,
-                          check=True).stdout.split()
-
-
-def ours(packet):
-    """What the decoder says of it."""
-    try:
-        ld.decode(packet)
-    except ld.Wrong as wrong:
-        return str(wrong)
-    return "none"
+VECTORS = judged.vectors(TEXT)
 
 
 class Lanes(unittest.TestCase):
@@ -86,10 +69,10 @@ class Lanes(unittest.TestCase):
                 packets.append(vector[:at] + bytes(nr) + vector[at + nr:])
                 packets.append(vector[:at] + b"\xff" * nr + vector[at + nr:])
             packets.append(vector[:40] + vector[56:72] + vector[56:])
-        verdicts = said(packets)
+        verdicts = judged.said(JUDGE, packets)
         self.assertEqual(len(verdicts), len(packets))
         for packet, verdict in zip(packets, verdicts):
-            self.assertEqual(ours(packet), verdict, packet.hex())
+            self.assertEqual(judged.verdict(ld, packet), verdict, packet.hex())
         self.assertEqual(set(verdicts), {
             "none", "bytes", "magic", "version", "type", "flags", "index", "mtu", "max_rd_atomic",
             "lane", "nonce", "generation", "gid", "qpn", "psn", "spent", "cookie", "value",

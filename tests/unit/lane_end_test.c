@@ -16,12 +16,6 @@
 
 #define MS LW_MS
 
-static const struct krp_lane_conf conf = { .retry_ns = MS,
-					   .retry_max_ns = 4 * MS,
-					   .drain_ns = 100 * MS,
-					   .rest_ns = 1000 * MS,
-					   .tries = 4 };
-
 static const struct krp_lane_ports ports_a = { .gid = { 0xfe, [15] = 1 },
 					       .peer_gid = { 0xfe, [15] = 2 },
 					       .generation = 5,
@@ -29,29 +23,11 @@ static const struct krp_lane_ports ports_a = { .gid = { 0xfe, [15] = 1 },
 					       .index = 1,
 					       .mtu = 5,
 					       .max_rd_atomic = 8 };
-static const struct krp_lane_ports ports_b = { .gid = { 0xfe, [15] = 2 },
-					       .peer_gid = { 0xfe, [15] = 1 },
-					       .generation = 6,
-					       .peer_generation = 5,
-					       .index = 1,
-					       .mtu = 3,
-					       .max_rd_atomic = 16 };
 static const struct krp_lane_end own_a = { .qpn = 70, .psn = 700 };
-static const struct krp_lane_end own_b = { .qpn = 80, .psn = 800 };
 
 static __u64 now_ns;
 static struct krp_lane a, b;
 static struct krp_lane_todo todo;
-
-static struct krp_value record_of(__u64 generation)
-{
-	struct krp_value v = { .generation = krp_cpu_to_le64(generation), .kind = KRP_KIND_LANE };
-
-	v.dct.ud_qpn = krp_cpu_to_le32(9);
-	v.dct.mtu = 5;
-	v.dct.port = 1;
-	return v;
-}
 
 static void says(struct krp_lane *l, enum krp_lane_do what)
 {
@@ -75,11 +51,11 @@ static void gets(struct krp_lane *l, struct krp_lane_packet p)
 
 static struct krp_lane_packet request(void)
 {
-	struct krp_value value = record_of(5);
+	struct krp_value value = lw_record(5);
 
 	now_ns = 1000 * MS;
-	assert_int_equal(krp_lane_init(&a, &conf, &ports_a, &own_a), 0);
-	assert_int_equal(krp_lane_init(&b, &conf, &ports_b, &own_b), 0);
+	assert_int_equal(krp_lane_init(&a, &lw_conf, &ports_a, &own_a), 0);
+	assert_int_equal(krp_lane_init(&b, &lw_conf, &lw_ports_b, &lw_own_b), 0);
 	assert_int_equal(krp_lane_request(&a, now_ns, 77, 7777, &value), 0);
 	return sends(&a, KRP_LANE_REQUEST);
 }
@@ -410,12 +386,12 @@ static void test_ranges(void **state)
 	static struct krp_lane_conf c; /* the end keeps its address */
 	struct krp_lane_ports p;
 	struct krp_lane_end e;
-	struct krp_value v = record_of(5);
+	struct krp_value v = lw_record(5);
 
 	(void)state;
 #define REFUSE(change) \
 	do { \
-		c = conf; \
+		c = lw_conf; \
 		p = ports_a; \
 		e = own_a; \
 		change; \
@@ -443,15 +419,15 @@ static void test_ranges(void **state)
 	REFUSE(e.qpn = 0xffffff);
 	REFUSE(e.psn = 1 << 24);
 #undef REFUSE
-	assert_int_equal(krp_lane_init(&a, &conf, &ports_a, &own_a), 0);
+	assert_int_equal(krp_lane_init(&a, &lw_conf, &ports_a, &own_a), 0);
 	assert_int_equal(krp_lane_request(&a, 0, 0, 1, &v), -EINVAL);
 	assert_int_equal(krp_lane_request(&a, 0, 1, 0, &v), -EINVAL);
 	v.dct.ud_qpn = 0;
 	assert_int_equal(krp_lane_request(&a, 0, 1, 1, &v), -EINVAL);
-	v = record_of(6);
+	v = lw_record(6);
 	assert_int_equal(krp_lane_request(&a, 0, 1, 1, &v), -EINVAL);
 	assert_int_equal(krp_lane_close(&a, 0), 0);
-	v = record_of(5);
+	v = lw_record(5);
 	assert_int_equal(krp_lane_request(&a, 0, 1, 1, &v), 0);
 	assert_int_equal(krp_lane_request(&a, 0, 2, 1, &v), -EINVAL);
 }

@@ -700,3 +700,28 @@ const char *lw_judge(struct lw_world *w)
 	}
 	return w->broken;
 }
+
+const struct krp_lane_conf lw_conf = { .retry_ns = LW_MS,
+				       .retry_max_ns = 4 * LW_MS,
+				       .drain_ns = 100 * LW_MS,
+				       .rest_ns = 1000 * LW_MS,
+				       .tries = 4 };
+
+const struct krp_lane_ports lw_ports_b = { .gid = { 0xfe, [15] = 2 },
+					   .peer_gid = { 0xfe, [15] = 1 },
+					   .generation = 6,
+					   .peer_generation = 5,
+					   .index = 1,
+					   .mtu = 3,
+					   .max_rd_atomic = 16 };
+const struct krp_lane_end lw_own_b = { .qpn = 80, .psn = 800 };
+
+struct krp_value lw_record(__u64 generation)
+{
+	struct krp_value v = { .generation = krp_cpu_to_le64(generation), .kind = KRP_KIND_LANE };
+
+	v.dct.ud_qpn = krp_cpu_to_le32(9);
+	v.dct.mtu = 5;
+	v.dct.port = 1;
+	return v;
+}

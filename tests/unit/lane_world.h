@@ -150,6 +150,13 @@ struct lw_packet {
 	struct krp_lane_packet p;
 };
 
+extern const struct krp_lane_conf lw_conf; /* of tests that go rule by rule */
+extern const struct krp_lane_ports lw_ports_b; /* an end there, which accepts */
+extern const struct krp_lane_end lw_own_b; /* its queue pair */
+
+/** lw_record() - The record of a port without DC. @generation: of its node. Return: it. */
+struct krp_value lw_record(__u64 generation);
+
 /**
  * struct lw_world - All of it.
  * @plan: what the run is like.

@@ -17,33 +17,8 @@
 #define MS LW_MS
 #define NODES 1000
 
-static const struct krp_lane_conf conf = { .retry_ns = MS,
-					   .retry_max_ns = 4 * MS,
-					   .drain_ns = 100 * MS,
-					   .rest_ns = 1000 * MS,
-					   .tries = 4 };
-
-static const struct krp_lane_ports ports_b = { .gid = { 0xfe, [15] = 2 },
-					       .peer_gid = { 0xfe, [15] = 1 },
-					       .generation = 6,
-					       .peer_generation = 5,
-					       .index = 1,
-					       .mtu = 3,
-					       .max_rd_atomic = 16 };
-static const struct krp_lane_end own_b = { .qpn = 80, .psn = 800 };
-
 static __u64 now_ns;
 static struct krp_lane_todo todo;
-
-static struct krp_value record_of(__u64 generation)
-{
-	struct krp_value v = { .generation = krp_cpu_to_le64(generation), .kind = KRP_KIND_LANE };
-
-	v.dct.ud_qpn = krp_cpu_to_le32(9);
-	v.dct.mtu = 5;
-	v.dct.port = 1;
-	return v;
-}
 
 #define LANES 8
 
@@ -73,7 +48,7 @@ static int begin(void **state)
 
 	(void)state;
 	now_ns = 100000 * MS;
-	table_conf.lane = conf;
+	table_conf.lane = lw_conf;
 	assert_int_equal(krp_lanes_init(&t, &table_conf, &mem, gid, 6, 1), 0);
 	for (i = 0; i < 3; i++)
 		krp_lanes_payer_init(&t, &user[i], 6);
@@ -140,8 +115,8 @@ static void peer_says(struct krp_lanes_entry *e, unsigned int type)
 /* A user makes a lane to a node. Return: what krp_lanes_room() says. */
 static int make(struct krp_lanes_payer *payer, unsigned int node)
 {
-	struct krp_lane_ports ports = ports_b;
-	struct krp_value value = record_of(6);
+	struct krp_lane_ports ports = lw_ports_b;
+	struct krp_value value = lw_record(6);
 	struct krp_lanes_entry *e, *closed;
 	int err = krp_lanes_room(&t, payer, now_ns, &closed);
 
@@ -155,7 +130,7 @@ static int make(struct krp_lanes_payer *payer, unsigned int node)
 	memcpy(ports.gid, t.gid, sizeof(ports.gid));
 	set_gid(ports.peer_gid, node);
 	ports.index = 0;
-	e = krp_lanes_make(&t, payer, &ports, &own_b, 1 + node, &value, now_ns);
+	e = krp_lanes_make(&t, payer, &ports, &lw_own_b, 1 + node, &value, now_ns);
 	assert_non_null(e);
 	pull(e);
 	peer_says(e, KRP_LANE_ACCEPT);
@@ -191,7 +166,7 @@ static struct krp_lane_packet request_of(unsigned int node, __u64 number)
 	set_gid(p.gid, node);
 	memcpy(p.peer_gid, t.gid, KRP_GID_BYTES);
 	p.qpn = krp_cpu_to_le32(5);
-	p.value = record_of(20);
+	p.value = lw_record(20);
 	return p;
 }
 
@@ -215,7 +190,7 @@ static struct krp_lanes_entry *accept_it(const struct krp_lane_packet *p)
 	struct krp_lanes_entry *e;
 
 	assert_int_equal(judge(p), KRP_LANES_ACCEPT);
-	e = krp_lanes_accept(&t, now_ns, p, &ports, &own_b);
+	e = krp_lanes_accept(&t, now_ns, p, &ports, &lw_own_b);
 	assert_non_null(e);
 	pull(e);
 	return e;
@@ -298,17 +273,17 @@ static void test_lives(void **state)
 {
 	struct krp_lane_packet p = request_of(1, 5);
 	struct krp_lanes_entry *e = accept_it(&p), *f;
-	struct krp_value newer = record_of(30);
+	struct krp_value newer = lw_record(30);
 
 	(void)state;
 	p = request_of(1, 9);
 	assert_int_equal(judge(&p), KRP_LANES_REPLACE); /* it has lost its end */
 	p.generation = krp_cpu_to_le64(19);
-	p.value = record_of(19);
+	p.value = lw_record(19);
 	assert_int_equal(judge(&p), KRP_LANES_DROP);
 	p = request_of(1, 1);
 	p.generation = krp_cpu_to_le64(21);
-	p.value = record_of(21);
+	p.value = lw_record(21);
 	p.index = 1; /* whatever the index */
 	assert_int_equal(judge(&p), KRP_LANES_REPLACE);
 	facts.record = &newer;
@@ -328,20 +303,20 @@ static void test_lives(void **state)
 /* A new life ends lanes to older ones, and no REQUEST of this port to it. */
 static void test_a_request_to_a_new_life_stays(void **state)
 {
-	struct krp_lane_ports ports = ports_b;
+	struct krp_lane_ports ports = lw_ports_b;
 	struct krp_lane_packet p = request_of(1, 1);
-	struct krp_value value = record_of(6);
+	struct krp_value value = lw_record(6);
 	struct krp_lanes_entry *old = peer_makes(1, 1), *e;
 
 	(void)state;
 	memcpy(ports.gid, t.gid, sizeof(ports.gid));
 	memcpy(ports.peer_gid, p.gid, sizeof(ports.peer_gid));
 	ports.peer_generation = 21;
-	e = krp_lanes_make(&t, &user[0], &ports, &own_b, 5, &value, now_ns);
+	e = krp_lanes_make(&t, &user[0], &ports, &lw_own_b, 5, &value, now_ns);
 	assert_non_null(e);
 	pull(e);
 	p.generation = krp_cpu_to_le64(21);
-	p.value = record_of(21);
+	p.value = lw_record(21);
 	p.index = 1;
 	assert_int_equal(judge(&p), KRP_LANES_REPLACE);
 	assert_ptr_equal(krp_lanes_replace(&t, p.gid, 21, 1), old);
@@ -354,7 +329,7 @@ static void test_a_request_to_a_new_life_stays(void **state)
 static void test_cookies_without_keys(void **state)
 {
 	struct krp_lane_packet p = request_of(1, 1);
-	struct krp_value record = record_of(20);
+	struct krp_value record = lw_record(20);
 	__u64 now_ms = now_ns / MS;
 
 	(void)state;
@@ -365,15 +340,15 @@ static void test_cookies_without_keys(void **state)
 	facts.record = &record;
 	record.generation = krp_cpu_to_le64(19);
 	assert_int_equal(judge(&p), KRP_LANES_DROP);
-	record = record_of(20);
+	record = lw_record(20);
 	record.dct.ud_qpn = krp_cpu_to_le32(10);
 	assert_int_equal(judge(&p), KRP_LANES_DROP);
-	record = record_of(20);
+	record = lw_record(20);
 	record.kind = KRP_KIND_RAW;
 	assert_int_equal(judge(&p), KRP_LANES_DROP);
 	facts.fresh = 0;
 	assert_int_equal(judge(&p), KRP_LANES_LOOK_UP);
-	record = record_of(20);
+	record = lw_record(20);
 	assert_int_equal(judge(&p), KRP_LANES_CHALLENGE);
 	with_cookie(&p, now_ms, 98);
 	assert_int_equal(judge(&p), KRP_LANES_CHALLENGE);

@@ -7,34 +7,17 @@ Usage: message_decoder_test.py SOURCE-TREE MESSAGE_TEST
 import pathlib
 import random
 import re
-import subprocess
 import sys
 import unittest
 
 TREE, JUDGE = pathlib.Path(sys.argv[1]), sys.argv[2]
 sys.path.insert(0, str(TREE / "tests/decoder"))
 
+import judged                      # noqa: E402
 import message_decoder as md       # noqa: E402
 
 TEXT = (TREE / "proto/vectors/message.txt").read_text()
-VECTORS = {name: bytes.fromhex(digits)
-           for name, digits in re.findall(r"^([A-Z]+): (.*)$", TEXT, re.M)}
-
-
-def said(packets):
-    """What C code says of each packet."""
-    lines = "".join(f"{packet.hex()}\n" for packet in packets)
-    return subprocess.run([JUDGE, "--judge"], input=lines, capture_output=True, text=True,
-                          check=True).stdout.split()
-
-
-def ours(packet):
-    """What the decoder says of it."""
-    try:
-        md.decode(packet)
-    except md.Wrong as wrong:
-        return str(wrong)
-    return "none"
+VECTORS = judged.vectors(TEXT)
 
 
 class Messages(unittest.TestCase):
@@ -78,10 +61,10 @@ class Messages(unittest.TestCase):
         for kind in ("REFUSE", "DONE"):
             packets += [VECTORS[kind][:60] + bytes([status, 0, 0, 0]) + VECTORS[kind][64:]
                         for status in range(13)]
-        verdicts = said(packets)
+        verdicts = judged.said(JUDGE, packets)
         self.assertEqual(len(verdicts), len(packets))
         for packet, verdict in zip(packets, verdicts):
-            self.assertEqual(ours(packet), verdict, packet.hex())
+            self.assertEqual(judged.verdict(md, packet), verdict, packet.hex())
         # each rule is met, but that of CHALLENGE's pass, which is zero as a whole
         self.assertGreaterEqual(set(verdicts), {
             "none", "bytes", "magic", "version", "type", "flags", "rsvd", "held", "tag", "dst",

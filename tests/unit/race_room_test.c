@@ -17,50 +17,63 @@
 
 #define MIB (1ULL << 20)
 
+static char filler[30000]; /* for values */
+
+/*
+ * Insert keys "0", "1", ... with values of so many bytes, at most @most, until one is refused for
+ * want of room. Return: how many there are.
+ */
+static unsigned int fill(struct kr_client *c, size_t bytes, unsigned int most)
+{
+	unsigned int i;
+	char key[24];
+	int err = 0;
+
+	for (i = 0; !err && i <= most; i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		err = rw_put(c, KR_INSERT, key, filler, bytes);
+	}
+	assert_int_equal(err, -ENOSPC);
+	return i - 1;
+}
+
 /* A full memory node says so to each client, keeps what it has, and can be emptied by any. */
 static void test_full(void **state)
 {
 	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
 	struct kr_client *c = rw_open(w, 0), *d;
-	static char value[30000];
+	unsigned int nr = fill(c, sizeof(filler), 100), j;
 	const void *got;
 	char key[24];
-	unsigned int i, j;
-	int err = 0;
 
 	(void)state;
-	for (i = 0; !err; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = rw_put(c, KR_INSERT, key, value, sizeof(value));
-	}
-	assert_int_equal(err, -ENOSPC);
-	assert_true(i > 4);
-	assert_int_equal(rw_entries(c), i - 1);
-	for (j = 0; j < i - 1; j++) {
+	assert_true(nr > 3);
+	assert_int_equal(rw_entries(c), nr);
+	for (j = 0; j < nr; j++) {
 		snprintf(key, sizeof(key), "%u", j);
-		assert_int_equal(rw_get(c, key, &got), sizeof(value));
+		assert_int_equal(rw_get(c, key, &got), sizeof(filler));
 	}
 	/* another client has nothing to take either, and says the same */
 	d = rw_open(w, 1);
-	assert_int_equal(rw_put(d, KR_INSERT, "more", value, sizeof(value)), -ENOSPC);
+	assert_int_equal(rw_put(d, KR_INSERT, "more", filler, sizeof(filler)), -ENOSPC);
 	assert_int_equal(rw_put(d, KR_DELETE, "1", NULL, 0), 0);
 	assert_int_equal(rw_get(c, "1", &got), -ENOENT);
 	assert_int_equal(rw_put(d, KR_DELETE, "1", NULL, 0), -ENOENT);
 	rw_close(w, 1); /* gives back what it has deleted */
-	assert_int_equal(rw_put(c, KR_INSERT, "1", value, sizeof(value)), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "1", filler, sizeof(filler)), 0);
 	assert_int_equal(rw_put(c, KR_DELETE, "0", NULL, 0), 0);
-	assert_int_equal(rw_put(c, KR_INSERT, "0", value, sizeof(value)), 0);
-	assert_int_equal(rw_entries(c), i - 1);
+	assert_int_equal(rw_put(c, KR_INSERT, "0", filler, sizeof(filler)), 0);
+	assert_int_equal(rw_entries(c), nr);
 	/* what one deletes, and does nothing more, the owner of the memory can use */
 	d = rw_open(w, 1);
-	for (j = 0; j < i - 1; j++) {
+	for (j = 0; j < nr; j++) {
 		snprintf(key, sizeof(key), "%u", j);
 		assert_int_equal(rw_put(d, KR_DELETE, key, NULL, 0), 0);
 	}
 	assert_int_equal(rw_entries(d), 0);
-	for (j = 0; j < i - 1; j++) {
+	for (j = 0; j < nr; j++) {
 		snprintf(key, sizeof(key), "%u", j);
-		assert_int_equal(rw_put(c, KR_INSERT, key, value, sizeof(value)), 0);
+		assert_int_equal(rw_put(c, KR_INSERT, key, filler, sizeof(filler)), 0);
 	}
 	rw_free(w);
 }
@@ -79,18 +92,13 @@ static bool removed_meanwhile(unsigned int at, unsigned int *ret_done)
 	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
 	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
 	struct rw_client *me = &w->clients[0];
-	static char value[30000];
 	const void *got = NULL;
-	unsigned int i;
-	char key[24];
-	int err = rw_put(c, KR_INSERT, "a", "old", 3);
 	bool mine, met;
+	unsigned int i;
+	int err = 0;
 
-	for (i = 0; !err; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = rw_put(c, KR_INSERT, key, value, sizeof(value));
-	}
-	assert_int_equal(err, -ENOSPC);
+	assert_int_equal(rw_put(c, KR_INSERT, "a", "old", 3), 0);
+	fill(c, sizeof(filler), 100);
 	me->unknown_at = me->requests + at;
 	me->unknown_done = true;
 	rw_spawn(w, 0, update_one, &err);
@@ -125,18 +133,13 @@ static void test_full_and_unknown(void **state)
 {
 	struct rw_world *w = rw_new(3 * KR_CHUNK_BYTES, 4, 4, 4);
 	struct kr_client *c = rw_open(w, 0), *d;
-	static char value[30000];
+	unsigned int i, done;
 	const void *got;
 	char key[24];
-	unsigned int i, done;
 	int err = 0;
 
 	(void)state;
-	for (i = 0; !err; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = rw_put(c, KR_INSERT, key, value, sizeof(value));
-	}
-	assert_int_equal(err, -ENOSPC);
+	fill(c, sizeof(filler), 100);
 	for (done = 0; done < 2; done++) {
 		snprintf(key, sizeof(key), "%u", done);
 		/* as often as it takes to meet the CAS of the slot; READs are never unknown */
@@ -148,7 +151,7 @@ static void test_full_and_unknown(void **state)
 			w->clients[1].unknown_at = RW_NEVER;
 			rw_close(w, 1); /* gives back what it has deleted */
 			/* what gives the block back comes last, and may be lost as well */
-			if (!err && rw_put(c, KR_INSERT, key, value, sizeof(value)) == -ENOSPC)
+			if (!err && rw_put(c, KR_INSERT, key, filler, sizeof(filler)) == -ENOSPC)
 				break;
 		}
 		assert_int_equal(err,
@@ -220,15 +223,14 @@ static void test_memory_comes_back(void **state)
 {
 	struct rw_world *w = rw_new(8 * KR_CHUNK_BYTES, 4, 4, 5);
 	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
-	static char value[15000];
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 2000; i++) {
 		struct kr_client *who = i & 1 ? c : d;
 
-		assert_int_equal(rw_put(who, KR_PUT, "one", value, i % 2 ? 15000 : 900), 0);
-		assert_int_equal(rw_put(who, i % 3 ? KR_PUT : KR_UPDATE, "one", value, 9000), 0);
+		assert_int_equal(rw_put(who, KR_PUT, "one", filler, i % 2 ? 15000 : 900), 0);
+		assert_int_equal(rw_put(who, i % 3 ? KR_PUT : KR_UPDATE, "one", filler, 9000), 0);
 		if (i % 5 == 0)
 			assert_int_equal(rw_put(who, KR_DELETE, "one", NULL, 0), 0);
 	}
@@ -241,18 +243,11 @@ static void test_depth_max(void **state)
 {
 	struct rw_world *w = rw_new(4 * MIB, 1, 1, 6);
 	struct kr_client *c = rw_open(w, 0);
-	char key[24];
-	unsigned int i;
-	int err = 0;
+	unsigned int nr = fill(c, 1, 99);
 
 	(void)state;
-	for (i = 0; !err && i < 100; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		err = rw_put(c, KR_INSERT, key, "x", 1);
-	}
-	assert_int_equal(err, -ENOSPC);
-	assert_int_equal(rw_entries(c), i - 1);
-	assert_in_range(i, 22, 43);
+	assert_int_equal(rw_entries(c), nr);
+	assert_in_range(nr + 1, 22, 43);
 	rw_free(w);
 }
 
