@@ -80,7 +80,10 @@ static uint64_t kr_client_at(const struct kr_client *c, uint32_t id)
 	return c->header.clients + id % c->header.nr_clients * 8ULL;
 }
 
-/* Take an id. The word of one that lives is skipped. */
+/*
+ * Take an id. The word of one that lives is skipped.
+ * Return: 0; -EUSERS: all words are others', or all ids have been taken; or another errno.
+ */
 static int kr_register(struct kr_client *c)
 {
 	uint64_t id, was, word, now;
@@ -92,7 +95,7 @@ static int kr_register(struct kr_client *c)
 		if (got)
 			return got;
 		if (!id || id > KR_CLIENT_MAX)
-			return -ENOSPC;
+			return -EUSERS;
 		word = id << 32 | 1;
 		now = c->t->ops->now_ms(c->t);
 		got = kr_cas(c, kr_client_at(c, (uint32_t)id), 0, word, &was);
@@ -106,7 +109,7 @@ static int kr_register(struct kr_client *c)
 		c->beat_ms = now;
 		return 0;
 	}
-	return -ENOSPC;
+	return -EUSERS;
 }
 
 /*

@@ -297,8 +297,9 @@ int kr_find_block(struct kr_client *c, const void *key, uint32_t key_bytes, uint
  * A deletion needs no memory: a full memory node can be emptied, but for a subtable whose split was
  * begun and not ended.
  *
- * Return: 0; -EEXIST, -ENOENT: see @mode; -ENOSPC: the memory node is full; -EREMCHG: the network
- * failed, and it is not known whether it was done; other negative errno: it was not done.
+ * Return: 0; -EEXIST, -ENOENT: see @mode; -ENOSPC: the memory node is full; -EUSERS: as many clients
+ * write as can; -EREMCHG: the network failed, and it is not known whether it was done; other negative
+ * errno: it was not done.
  */
 int kr_modify(struct kr_client *c, enum kr_mode mode, const void *key, uint32_t key_bytes,
 	      const void *value, uint32_t value_bytes);
@@ -316,7 +317,7 @@ int kr_split(struct kr_client *c, const struct kr_place *p);
  * kr_writer() - Be a client that writes, and prove to be alive.
  * @c: client.
  *
- * Return: 0 or negative errno.
+ * Return: 0; -EUSERS: as many write as can; or another negative errno.
  */
 int kr_writer(struct kr_client *c);
 

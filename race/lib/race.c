@@ -11,6 +11,10 @@
 #include "race/lib/client.h"
 #include "race/lib/krcore.h"
 
+_Static_assert(KRCORE_RACE_WRITERS_MAX == KR_CLIENTS && KRCORE_RACE_KEY_MAX == KR_KEY_MAX &&
+		       KRCORE_RACE_VALUE_MAX == KR_VALUE_MAX,
+	       "what the header promises is what the table has");
+
 /**
  * struct krcore_race - A client.
  * @c: the client.
@@ -197,6 +201,8 @@ const char *krcore_race_strerror(int err)
 		return "the key is there already";
 	case -ENOSPC:
 		return "the memory node is full";
+	case -EUSERS:
+		return "as many clients write as can, killed ones among them";
 	case -EREMCHG:
 		return "the connection to the memory node failed: it was done or not";
 	case -EBADMSG:

@@ -6,6 +6,7 @@
  *   krc_race kill SERVER SEED COUNT
  *   krc_race rewrite SERVER
  *   krc_race grow SERVER SEED COUNT
+ *   krc_race search SERVER KEY COUNT
  *
  * What each does is in krc_race.h.
  */
@@ -58,10 +59,13 @@ int main(int argc, char **argv)
 		return rt_kill(argv[2], rt_number(argv[3]), (unsigned int)rt_number(argv[4]));
 	if (argc == 3 && !strcmp(argv[1], "rewrite"))
 		return rt_rewrite(argv[2]);
+	if (argc == 5 && !strcmp(argv[1], "search"))
+		return rt_search(argv[2], argv[3], (unsigned int)rt_number(argv[4]));
 	if (argc == 5 && !strcmp(argv[1], "grow"))
 		return rt_grow(argv[2], rt_number(argv[3]), (unsigned int)rt_number(argv[4]));
 	fprintf(stderr, "usage: krc_race history SERVER SEED SECONDS [stale]\n"
 			"       krc_race kill|grow SERVER SEED COUNT\n"
+			"       krc_race search SERVER KEY COUNT\n"
 			"       krc_race rewrite SERVER\n");
 	return 64;
 }

@@ -48,6 +48,16 @@ int rt_kill(const char *server, uint64_t seed, unsigned int count);
 int rt_rewrite(const char *server);
 
 /**
+ * rt_search() - Look an entry up again and again.
+ * @server: node of the table.
+ * @key: of the entry.
+ * @count: how often.
+ *
+ * Return: exit status; 1 if it was not found once.
+ */
+int rt_search(const char *server, const char *key, unsigned int count);
+
+/**
  * rt_grow() - Insert entries while others look up what is there already.
  * @server: node of the table.
  * @seed: of the draws.

@@ -139,6 +139,22 @@ int rt_rewrite(const char *server)
 	return err != 0;
 }
 
+int rt_search(const char *server, const char *key, unsigned int count)
+{
+	static char value[KRCORE_RACE_VALUE_MAX];
+	struct krcore_race *race = rt_open(server);
+	unsigned int i;
+	size_t bytes;
+	int err = 0;
+
+	for (i = 0; !err && i < count; i++)
+		err = krcore_race_get(race, key, strlen(key), value, sizeof(value), &bytes);
+	if (err)
+		fprintf(stderr, "krc_race: %s: %s\n", key, krcore_race_strerror(err));
+	krcore_race_close(race);
+	return err != 0;
+}
+
 /**
  * struct rt_growth - What writer and readers share.
  * @server: node of the table.

@@ -307,6 +307,45 @@ static void test_writes_seldom(void **state)
 	rw_free(w);
 }
 
+/* Where all words of clients are taken a writer is told so, a reader is not concerned, and what
+ * the dead had can be had again. */
+static void test_too_many_writers(void **state)
+{
+	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 11);
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	uint64_t *words = (uint64_t *)(w->memory + h->clients), *next;
+	struct kr_client *c = rw_open(w, 0), *d;
+	struct kr_report report = { 0 };
+	const void *value;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(rw_put(c, KR_PUT, "one", "1", 1), 0);
+	for (i = 0; i < h->nr_clients; i++)
+		if (!words[i])
+			words[i] = (uint64_t)(h->nr_clients + i) << 32 | 1;
+	d = rw_open(w, 1);
+	assert_int_equal(rw_put(d, KR_PUT, "one", "2", 1), -EUSERS);
+	assert_int_equal(rw_put(d, KR_INSERT, "two", "2", 1), -EUSERS);
+	assert_int_equal(rw_put(d, KR_DELETE, "one", NULL, 0), -EUSERS);
+	assert_int_equal(rw_get(d, "one", &value), 1);
+	assert_memory_equal(value, "1", 1);
+	assert_int_equal(rw_entries(d), 1);
+	assert_int_equal(rw_put(c, KR_UPDATE, "one", "3", 1), 0); /* it has its own */
+	assert_int_equal(kr_check(d, true, &report), 0);
+	assert_true(report.dead >= h->nr_clients - 1);
+	assert_int_equal(rw_put(d, KR_PUT, "one", "4", 1), 0);
+	/* ids are not used twice: when they are used up, nobody begins to write any more */
+	rw_close(w, 1);
+	next = (uint64_t *)(w->memory + offsetof(struct kr_header, next_client));
+	*next = KR_CLIENT_MAX + 1ULL;
+	d = rw_open(w, 1);
+	assert_int_equal(rw_put(d, KR_PUT, "one", "5", 1), -EUSERS);
+	assert_int_equal(rw_get(d, "one", &value), 1);
+	assert_memory_equal(value, "4", 1);
+	rw_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_depth_max),
 		cmocka_unit_test(test_end_gives_back),
 		cmocka_unit_test(test_writes_seldom),
+		cmocka_unit_test(test_too_many_writers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,7 @@ extern "C" {
 #define KRCORE_RACE_SERVICE 7233 /* service of the table's record if none is given */
 #define KRCORE_RACE_KEY_MAX 65536
 #define KRCORE_RACE_VALUE_MAX 65536
+#define KRCORE_RACE_WRITERS_MAX 4096 /* clients that can write at the same time */
 
 struct krcore_race;
 struct krcore_race_server;
@@ -185,6 +186,8 @@ int krcore_race_get(struct krcore_race *race, const void *key, size_t key_bytes,
  * * 0 - success.
  * * %-EINVAL - a length is out of its range.
  * * %-ENOSPC - the memory node is full.
+ * * %-EUSERS - KRCORE_RACE_WRITERS_MAX clients write already, killed ones among them until
+ *   krcore_race_check() reclaims; it was not done.
  * * %-EREMCHG - the memory node cannot be reached any more: it was done or not.
  * * %-EBADMSG, %-EBUSY, %-ENOMEM, others - as krcore_race_get(): it was not done.
  */
@@ -226,8 +229,8 @@ int krcore_race_update(struct krcore_race *race, const void *key, size_t key_byt
  * @key_bytes: its length.
  *
  * Needs no memory of the node, but for an entry in a part of the table that another client has begun
- * to split, and does not end soon, for instance because it has died. It is also refused with %-ENOSPC
- * where as many clients write as can. The memory goes back to the client whose it is.
+ * to split, and does not end soon, for instance because it has died. The memory goes back to the client
+ * whose it is.
  *
  * Return: as krcore_race_put(), or
  * * %-ENOENT - there is no such key; nothing was changed.
