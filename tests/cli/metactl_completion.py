@@ -10,28 +10,15 @@ import sys
 import tempfile
 import unittest
 
+import bash
 from peer import Peer
 
 TOOL, COMPLETION = os.path.abspath(sys.argv[1]), sys.argv[2]
 
-DRIVE = r"""
-. "$1"
-COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
-COMP_LINE=$2
-COMP_POINT=${#2}
-_krcore_metactl
-(( ${#COMPREPLY[@]} )) && printf '%s\n' "${COMPREPLY[@]}"
-true
-"""
-
 
 def complete(line, tool="krcore-metactl", cwd=None):
     """What is offered after this line."""
-    done = subprocess.run(["bash", "-c", DRIVE, "bash",
-                           os.path.abspath(COMPLETION), f"{tool} {line}"],
-                          capture_output=True, text=True, timeout=60, check=True, cwd=cwd)
-    assert not done.stderr, done.stderr
-    return done.stdout.split("\n")[:-1]
+    return bash.complete(COMPLETION, "_krcore_metactl", f"{tool} {line}", cwd=cwd)
 
 
 class Completion(unittest.TestCase):

@@ -83,12 +83,15 @@ def test_put_and_get(cluster):
         check(loaded == "2 entries\n" and tool(first, f"scan {SERVER}").out == saved,
               f"what scan has said is loaded: {loaded!r}")
         tool(second, f"del {SERVER} apple")
-        # the longest value, and what is too long
+        # the longest value and key, and what is too long
         long = "head -c 65536 /dev/zero | tr '\\0' x"
         first.run(f"{long} | {TOOL} put {SERVER} long -", timeout=60)
         check(len(tool(second, f"get {SERVER} long").out) == 65537, "the longest value")
         result = first.run(f"{{ {long}; echo; }} | {TOOL} put {SERVER} long -", check=False)
         check(result.status == 2 and "longer" in result.err, repr(result))
+        first.run(f'{TOOL} put {SERVER} "$({long})" end', timeout=60)
+        check(second.run(f'{TOOL} get {SERVER} "$({long})"', timeout=60).out == "end\n",
+              "the longest key")
     result = tool(second, f"get {SERVER} pear", 1)
     check("no such key, table or node" in result.err, repr(result))
     for machine in (server, first):
@@ -128,6 +131,12 @@ def test_packages(cluster):
 # -- what happens to clients and to the table ------------------------------------------
 
 PROGRAM = "tests/module/krc_race"
+BUCKETS_BYTES = 128     # a READ of two buckets that share one for what overflows
+BLOCK_BYTES = 768       # a READ of an entry of BLOCK_VALUE bytes
+BLOCK_VALUE = 500
+SEARCHES = (100, 300)
+MORTALS = 20            # clients killed beside a history
+MORTALS_CUT = 5         # of which so many in the middle of an operation
 KILLED = 24             # by each of two guests
 GROWN = 1500
 GROWN_SPLITS = 20       # there are 21 slots in a subtable
@@ -155,6 +164,27 @@ def _clean(machine):
     found = report(machine)
     check(not found["damaged"] and not found["tentative"] and not found["clients"], f"{found}")
     return found
+
+
+@limit(300)
+def test_a_search_is_three_reads(cluster):
+    """By the counters of the client's card, whatever the client itself counts: 2 READs of buckets
+    and one of the entry, and not one that grows with the searches besides."""
+    server, first, second = _users(cluster)
+    with serving(server):
+        second.run(f"printf %{BLOCK_VALUE}d 1 | {TOOL} put {SERVER} counted -", timeout=60)
+        seen = []
+        for searches in SEARCHES:
+            before = nodes.reads_by_bytes(first)
+            first.run(f"krc_race search {SERVER} counted {searches}", timeout=120)
+            after = nodes.reads_by_bytes(first)
+            seen.append({size: after[size] - before.get(size, 0) for size in after})
+    few, many = seen
+    more = {size: many[size] - few.get(size, 0) for size in many}
+    searches = SEARCHES[1] - SEARCHES[0]
+    print(f"    READs of {searches} searches more, by bytes: {more}", flush=True)
+    check(more.get(BUCKETS_BYTES) == 2 * searches, f"buckets: {seen}")
+    check(more.get(BLOCK_BYTES) == searches, f"entries: {seen}")
 
 
 @limit(400)
@@ -239,12 +269,12 @@ HISTORY = "/run/krc-race-history.out"
 
 
 @contextlib.contextmanager
-def _history(machine, seed):
+def _history(machine, seed, how=""):
     """Threads of a guest change the same few entries, until the end of the block; gives what they
     counted by then. What they saw has an order."""
     counts = {}
-    with machine.background(f"krc_race history {SERVER} {seed} {HISTORY_SECONDS} >{HISTORY} 2>&1",
-                            limit=HISTORY_SECONDS + 60) as process:
+    with machine.background(f"krc_race history {SERVER} {seed} {HISTORY_SECONDS} {how} "
+                            f">{HISTORY} 2>&1", limit=HISTORY_SECONDS + 60) as process:
         yield counts
         machine.run("pkill -TERM -x krc_race")
         process.wait(120)
@@ -277,6 +307,21 @@ def test_linearizable_under_resets(cluster):
         check(counts["unknown"] >= UNKNOWN, f"hardly an outcome was unknown: {counts}")
         check(nodes.pool(first)["recoveries"] > 0, "no initiator was reset")
         check(not report(first)["damaged"], "nothing is damaged")
+
+
+@limit(600)
+def test_linearizable_as_clients_are_killed(cluster):
+    """In each round one of those who change the same few entries is killed in the middle of it:
+    what the others saw has an order, in which its last operation was done or not. What the dead
+    had comes back."""
+    server, first, second = _users(cluster)
+    with serving(server, "--groups 1 --lease 5 --memory 128"):
+        with _history(first, 4, "mortal") as counts:
+            wait_until(lambda: report(second)["clients"] >= MORTALS, 240, f"{MORTALS} are dead")
+        check(counts["killed"] >= MORTALS and counts["cut"] >= MORTALS_CUT, f"{counts}")
+        found = report(second, f"--reclaim check {SERVER}")
+        check(not found["damaged"] and found["dead"] >= MORTALS and found["reclaimed"], f"{found}")
+        check(not report(first)["clients"], "nobody's word is left")
 
 
 def _goes_on(machine, requests=1000):

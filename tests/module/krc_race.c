@@ -2,7 +2,7 @@
 /*
  * Users of a table of krcore-race, for tests in the cluster.
  *
- *   krc_race history SERVER SEED SECONDS [stale]
+ *   krc_race history SERVER SEED SECONDS [stale|mortal]
  *   krc_race kill SERVER SEED COUNT
  *   krc_race rewrite SERVER
  *   krc_race grow SERVER SEED COUNT
@@ -48,13 +48,20 @@ static uint64_t rt_number(const char *text)
 	exit(64);
 }
 
+static bool rt_how(const char *word, enum rt_how *ret)
+{
+	*ret = !word ? RT_PLAIN : strcmp(word, "stale") ? RT_MORTAL : RT_STALE;
+	return !word || !strcmp(word, "stale") || !strcmp(word, "mortal");
+}
+
 int main(int argc, char **argv)
 {
+	enum rt_how how;
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc >= 5 && argc <= 6 && !strcmp(argv[1], "history") &&
-	    (argc == 5 || !strcmp(argv[5], "stale")))
+	if (argc >= 5 && argc <= 6 && !strcmp(argv[1], "history") && rt_how(argv[5], &how))
 		return rt_history(argv[2], rt_number(argv[3]), (unsigned int)rt_number(argv[4]),
-				  argc == 6);
+				  how);
 	if (argc == 5 && !strcmp(argv[1], "kill"))
 		return rt_kill(argv[2], rt_number(argv[3]), (unsigned int)rt_number(argv[4]));
 	if (argc == 3 && !strcmp(argv[1], "rewrite"))
@@ -63,7 +70,7 @@ int main(int argc, char **argv)
 		return rt_search(argv[2], argv[3], (unsigned int)rt_number(argv[4]));
 	if (argc == 5 && !strcmp(argv[1], "grow"))
 		return rt_grow(argv[2], rt_number(argv[3]), (unsigned int)rt_number(argv[4]));
-	fprintf(stderr, "usage: krc_race history SERVER SEED SECONDS [stale]\n"
+	fprintf(stderr, "usage: krc_race history SERVER SEED SECONDS [stale|mortal]\n"
 			"       krc_race kill|grow SERVER SEED COUNT\n"
 			"       krc_race search SERVER KEY COUNT\n"
 			"       krc_race rewrite SERVER\n");

@@ -17,17 +17,30 @@ struct krcore_race *rt_open(const char *server);
 uint64_t rt_draw(uint64_t *state, uint64_t most);
 
 /**
+ * enum rt_how - What befalls those whose history is taken.
+ * @RT_PLAIN: nothing.
+ * @RT_STALE: mutant: whoever looks up answers with what was there before, now and then.
+ * @RT_MORTAL: one of them is a process that is killed in each round.
+ */
+enum rt_how {
+	RT_PLAIN,
+	RT_STALE,
+	RT_MORTAL,
+};
+
+/**
  * rt_history() - Operations of four threads on few entries, and whether they are linearizable.
  * @server: node of the table.
  * @seed: of the draws.
  * @seconds: for how long, if no SIGTERM comes before.
- * @stale: whoever looks up answers with what was there before, now and then: must be found.
+ * @how: what befalls them.
  *
  * Prints a line when another operation had an unknown outcome, and a last one of counts.
  *
- * Return: exit status, 1 if an order that explains the answers does not exist.
+ * Return: exit status, 1 if an order that explains the answers does not exist, or a process that
+ * was to be killed had ended before.
  */
-int rt_history(const char *server, uint64_t seed, unsigned int seconds, bool stale);
+int rt_history(const char *server, uint64_t seed, unsigned int seconds, enum rt_how how);
 
 /**
  * rt_kill() - Kill clients in the middle of changes.
