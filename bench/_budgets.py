@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Budgets of ./run bench cost: what an operation may cost at most, and which is above.
+"""Budgets of ./run bench cost, and of the counts of handoff: what an operation may cost at most,
+and which is above.
 
-cost/budgets.toml has a table for each operation, [CASE.SYSTEM], with counts as the bench
-prints them. A count may be above by the share ROOM, which is for compilers and layouts. One
+cost/budgets.toml and cost/handoff.toml have a table for each operation, [CASE.SYSTEM], with counts
+as the bench prints them. A count may be above by the share ROOM, which is for compilers and layouts. One
 that is below by the share SAVED gets a hint: a budget that nobody lowers lets the next change
 spend what the last one saved.
 """
 
+import sys
 import tomllib
 
 ROOM = 0.02
@@ -48,7 +50,7 @@ def _value(row, count):
 
 
 def _slack(row, count):
-    return ONES_OWN / row["per"] if count in CARD else SLACK
+    return ONES_OWN / row.get("per", 1) if count in CARD else SLACK
 
 
 def _above(name, row, count, most):
@@ -75,3 +77,18 @@ def judge(rows, budgets):
                  if _value(row, count) < most * (1 - SAVED) - _slack(row, count)]
         verdicts.append((name, [line for line in complaints if line], hints))
     return verdicts
+
+
+def check(bench, rows, path):
+    """Compare a bench's rows with the budgets of a file. Prints a line for each; returns the exit
+    status."""
+    verdicts = judge(rows, load(path))
+    for name, complaints, hints in verdicts:
+        print(f"{'FAIL' if complaints else 'ok':4} {bench}.{name}")
+        for line in complaints:
+            print(f"     {line}")
+        for line in hints:
+            print(f"     {line}", file=sys.stderr)
+    failed = sum(1 for _, complaints, _ in verdicts if complaints)
+    print(f"{len(verdicts) - failed} passed, {failed} failed")
+    return 1 if failed or not verdicts else 0

@@ -120,8 +120,8 @@ def handoffs(rows):
     """Medians in milliseconds: transfers by size, fresh and warm; several functions; counts."""
     rows = [row for row in rows if row["bench"] == "handoff"]
     counts = [[row["system"], *(_figure(row[key]) for key in
-                                ("p50", "user", "kernel", "syscalls", "packets", "doorbells",
-                                 "commands"))] for row in rows if row["unit"] == "instructions"]
+                                ("p50", "user", "kernel", "syscalls", "reads", "packets",
+                                 "doorbells", "commands"))] for row in rows if row["unit"] == "instructions"]
     timed = [row for row in rows if row["unit"] == "us"]
     out = []
     for case in ("transfer", "transfer_warm"):
@@ -131,31 +131,60 @@ def handoffs(rows):
         out += ["Several functions, ms:", "", *_several(timed), ""]
     if counts:
         out += ["Counts:", "", *_table(("system", "instructions", "user", "kernel",
-                                        "system calls", "packets sent", "doorbells",
+                                        "system calls", "READs", "packets sent", "doorbells",
                                         "firmware commands"), counts)]
     return out
 
 
+def _workers(rows):
+    """One worker, one operation at a time: a line a workload and system."""
+    lines = []
+    for (case,), got in _one(rows, "case").items():
+        ours = got["krcore"]["p50"]
+        for system, row in got.items():
+            faster = ", ".join(f"{got[peer]['p50'] / ours:.2f} of {peer}'s" for peer in got
+                               if peer != "krcore") if system == "krcore" else ""
+            lines.append([case, system, *(_figure(row.get(key)) for key in
+                                          ("p50", "p99", "per_second", "reads_per_search")),
+                          faster])
+    return _table(("case", "system", "p50 us", "p99 us", "operations a second", "READs a search",
+                   "as fast as (medians)"), lines)
+
+
+def _startups(rows):
+    return _table(("system", "p50 ms", "p99 ms", "fork", "attached", "shorter than verbs_rc",
+                   "than rdma_cm", "than redis"),
+                  [[system, _ms(row["p50"]), _ms(row["p99"]), _ms(row["fork_us"]),
+                    _ms(row["attached_us"]),
+                    *(_percent(row["shorter"][peer]) if peer in row["shorter"] else ""
+                      for peer in ("verbs_rc", "rdma_cm", "redis"))]
+                   for got in _one(rows).values() for system, row in got.items()])
+
+
+def _spikes(rows):
+    lines = []
+    for (workers,), got in _one(rows, "workers").items():
+        for system, row in got.items():
+            shorter = _percent(100 - 100 * row["p50"] / got["verbs_rc"]["p50"]) \
+                if system == "krcore" else ""
+            lines.append([_figure(workers), system, _ms(row["p50"]), _ms(row["p99"]), shorter,
+                          _ms(row["all_answered_us"]), _ms(row["steady_us"]),
+                          _figure(row["steady_per_second"]), _ms(row["old_p99_us"])])
+    return _table(("workers", "system", "from fork to the first answer: p50 ms", "p99 ms",
+                   "shorter than verbs_rc", "all have answered, ms", "steady after, ms",
+                   "steady rate", "old workers' p99, ms"), lines)
+
+
 def races(rows):
-    """Start of workers, one worker, and the spike."""
-    start = _one([row for row in rows if row["case"] == "startup"])
-    spikes = _one([row for row in rows if row["case"] == "spike"], "workers")
-    out = _table(("system", "p50 ms", "p99 ms", "fork", "attached", "shorter than verbs_rc",
-                  "than rdma_cm", "than redis"),
-                 [[system, _ms(row["p50"]), _ms(row["p99"]), _ms(row["fork_us"]),
-                   _ms(row["attached_us"]),
-                   *(_percent(row["shorter"][peer]) if peer in row["shorter"] else ""
-                     for peer in ("verbs_rc", "rdma_cm", "redis"))]
-                  for got in start.values() for system, row in got.items()]) if start else []
-    if spikes:
-        out += ["", *_table(
-            ("more workers", "system", "from fork to the first answer: p50 ms", "p99 ms",
-             "all have answered, ms", "steady after, ms", "steady rate", "old workers' p99, ms"),
-            [[_figure(workers), system, _ms(row["p50"]), _ms(row["p99"]),
-              _ms(row["all_answered_us"]), _ms(row["steady_us"]),
-              _figure(row["steady_per_second"]), _ms(row["old_p99_us"])]
-             for (workers,), got in spikes.items() for system, row in got.items()])]
-    return out
+    """One worker, start of workers, and the spike."""
+    out = []
+    for write, chosen in (
+            (_workers, [row for row in rows if row["case"].startswith("ycsb_")]),
+            (_startups, [row for row in rows if row["case"] == "startup"]),
+            (_spikes, [row for row in rows if row["case"] == "spike"])):
+        if chosen:
+            out += [*write(chosen), ""]
+    return out[:-1]
 
 
 def plain(rows):

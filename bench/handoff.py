@@ -12,14 +12,17 @@ Cases: `transfer`, from the moment in which a fresh function wants the data to t
 in four guests, each takes what the one before has; `fan_out`, one to 4 and to 16; `at_once`, 1
 to 64 pairs of functions at once; the last three of 9 KiB, fresh and warm. `counts`: what
 node2's guest executes between the moments that `transfer` says, where guests are emulated; with
-KRCORE_BENCH_PROFILE=1 the kernel's functions in which that is follow each row.
+KRCORE_BENCH_PROFILE=1 the kernel's functions in which that is follow each row; with --check they are
+compared with cost/handoff.toml.
 
 KRCORE_BENCH_HANDOFFS says how many in a turn. Takes the ConnectX model.
 """
 
 import json
 import os
+import pathlib
 
+import _budgets
 import _meter
 import _nodes
 import _plot
@@ -41,6 +44,7 @@ FEW, MORE = 2, 2 * TIMES                # transfers of which is counted
 REDIS_PORT = 6390
 REDIS_MEMORY = "192mb"
 SHARED = "--share-net"  # all but krcore need the network
+BUDGETS = pathlib.Path(__file__).with_name("cost") / "handoff.toml"
 FUNCTIONS = "/run/bench/functions"
 TOOL = "/usr/local/bin/krcore-handoff"
 UNIT = "bench-handoff"
@@ -205,14 +209,21 @@ class Handoffs:
             found = self.turns(f"{times} {words}", *machines)
         self.rows(case, found, warm, bytes=SIZE, cold=not warm, **more)
 
+    def _card(self):
+        """Counters of the taker's card, READs of whatever length among them."""
+        counters = nodes.card_counters(self.taker)
+        reads = sum(row["count"] for row in counters["ops"]
+                    if row["op"] == "READ" and row["side"] == "requester")
+        return {"reads": reads, **{name: counters[key] for name, key in CARD.items()}}
+
     def _run_counted(self, meter, system, times):
         """So many transfers: what was counted of each, and what the card did meanwhile."""
-        since, card = meter.count(), nodes.card_counters(self.taker)
+        since, before = meter.count(), self._card()
         self.call(system, f"--times {times} chain {SIZE}", self.maker, self.taker)
-        after, records = nodes.card_counters(self.taker), meter.records(since)
+        after, records = self._card(), meter.records(since)
         if len(records) != times:
             raise host.ClusterError(f"{system}: {len(records)} records; are the marks there?")
-        return records, {name: after[key] - card[key] for name, key in CARD.items()}
+        return records, {name: after[name] - before[name] for name in after}
 
     def counts(self):
         """What the taker's guest does between wanting data and having them. The card also does
@@ -226,10 +237,10 @@ class Handoffs:
                 _few, before = self._run_counted(meter, system, FEW)
                 many, after = self._run_counted(meter, system, FEW + MORE)
                 cards.append({name: round((after[name] - before[name]) / MORE, 3)
-                              for name in CARD})
+                              for name in after})
             self.lab.row(self.report, "counts", system, "instructions",
                          **cost.summary(many, COUNTED), bytes=SIZE,
-                         **{name: min(card[name] for card in cards) for name in CARD})
+                         **{name: min(card[name] for card in cards) for name in cards[0]})
             if symbols:
                 symbols.say(places, meter.places(False))
 
@@ -257,3 +268,8 @@ def bench(cluster, report):
     finally:
         handoffs.close()
     return lab.rows
+
+
+def check(rows):
+    """--check: whether what is counted is within its budget."""
+    return _budgets.check("handoff", [row for row in rows if row["case"] == "counts"], BUDGETS)

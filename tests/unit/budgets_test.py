@@ -3,6 +3,8 @@
 """budgets_test.py CHECKOUT: the judge of ./run bench cost --check, with planted excesses, and
 the budgets of the tree."""
 
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
@@ -96,6 +98,21 @@ class File(unittest.TestCase):
                               "read_24x12.krcore", "fresh_process.krcore",
                               "fresh_process.krcore_static", "read_sync.verbs"},
                              names)
+        self.assertIn("counts.krcore",
+                      _budgets.load(CHECKOUT / "bench" / "cost" / "handoff.toml"))
+
+    def test_exit_status(self):
+        """What is above fails, and so does a run in which nothing was measured."""
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("[counts.krcore]\ninstructions = 1000\n")
+            file.flush()
+            for rows, status, said in (
+                    ([{**ROW, "case": "counts", "p50": 1000}], 0, "ok   some.counts.krcore"),
+                    ([{**ROW, "case": "counts", "p50": 1100}], 1, "10.0 % more"),
+                    ([], 1, "0 passed, 0 failed")):
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    self.assertEqual(_budgets.check("some", rows, file.name), status)
+                self.assertIn(said, out.getvalue())
 
 
 if __name__ == "__main__":

@@ -118,6 +118,7 @@ class Schedule(unittest.TestCase):
 
     def test_ci_ends_in_time_on_every_commit_and_machine(self):
         self.assertLessEqual(CI_ENDS + 60, 88 * 60)
+        each = {job.name for job in choice.default(parts_module.load(PARTS), PARTS)}
         for slowness in (0.8, 1.0, 1.5, 2.0):
             for turn in range(40):
                 run, seconds, _ = simulate(slowness, limit=CI_SECONDS, turn=turn)
@@ -126,7 +127,8 @@ class Schedule(unittest.TestCase):
                     names = {job.name for job, _ in run.left_out}
                     self.assertFalse([name for name in names if "@" not in name
                                       and name in {"lint", "unit", "fuzz", "stress"}])
-                    self.assertTrue([job for job in run.ended if job.job.share],
+                    # of the rest, a share of a part or a small one, something comes each time
+                    self.assertTrue([job for job in run.ended if job.job.name not in each],
                                     (slowness, turn))
 
     def test_ci_has_the_debug_kernel_where_it_has_to_be_built_first(self):
