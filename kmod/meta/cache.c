@@ -32,6 +32,7 @@
  * @age: in krc_cache.age.
  * @key: name.
  * @used: a look-up has hit it since it was placed in krc_cache.age.
+ * @doubted: krc_cache_doubt() was called since it was put; readers hold no lock.
  * @value: value.
  * @put_at: jiffies when it was put, or put again unchanged.
  * @epoch: krc_cache.epoch before its last READ; readers hold no lock.
@@ -42,6 +43,7 @@ struct krc_cache_entry {
 	struct list_head age;
 	struct krp_key key;
 	bool used;
+	bool doubted;
 	struct krp_value value;
 	unsigned long put_at;
 	u64 epoch;
@@ -174,7 +176,9 @@ int krc_cache_get(struct krc_cache *cache, const struct krp_key *key, struct krp
 	entry = krc_cache_find(cache, key, krc_cache_hash(cache, key));
 	if (entry) {
 		*ret_value = entry->value; /* an entry never changes its value */
-		err = READ_ONCE(entry->epoch) < READ_ONCE(cache->floor) ? -ESTALE : 0;
+		err = READ_ONCE(entry->doubted) || READ_ONCE(entry->epoch) < READ_ONCE(cache->floor)
+			      ? -ESTALE
+			      : 0;
 		if (!READ_ONCE(entry->used))
 			WRITE_ONCE(entry->used, true);
 	}
@@ -274,6 +278,7 @@ static bool krc_cache_renew(struct krc_cache *cache, const struct krp_key *key, 
 	if (same) {
 		entry->put_at = jiffies;
 		WRITE_ONCE(entry->epoch, max(entry->epoch, epoch));
+		WRITE_ONCE(entry->doubted, false);
 		list_move(&entry->age, &cache->age);
 	}
 	spin_unlock_bh(&cache->lock);
@@ -316,19 +321,42 @@ u64 krc_cache_epoch(struct krc_cache *cache)
 	return epoch;
 }
 
-void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation)
+/* Refuse what was READ of a key until now. Return: its entry, if that is no newer, or NULL. */
+static struct krc_cache_entry *krc_cache_invalidate(struct krc_cache *cache,
+						    const struct krp_key *key, u64 generation)
 {
 	u64 hash = krc_cache_hash(cache, key);
 	struct krc_cache_entry *entry;
 
-	spin_lock_bh(&cache->lock);
+	lockdep_assert_held(&cache->lock);
 	cache->recent[cache->epoch % KRC_CACHE_RECENT] = hash;
 	cache->epoch++;
 	entry = krc_cache_find(cache, key, hash);
-	if (entry && le64_to_cpu(entry->value.generation) <= generation) {
+	if (!entry || le64_to_cpu(entry->value.generation) > generation)
+		return NULL;
+	cache->invalidations++;
+	return entry;
+}
+
+void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation)
+{
+	struct krc_cache_entry *entry;
+
+	spin_lock_bh(&cache->lock);
+	entry = krc_cache_invalidate(cache, key, generation);
+	if (entry)
 		krc_cache_drop(cache, entry);
-		cache->invalidations++;
-	}
+	spin_unlock_bh(&cache->lock);
+}
+
+void krc_cache_doubt(struct krc_cache *cache, const struct krp_key *key, u64 generation)
+{
+	struct krc_cache_entry *entry;
+
+	spin_lock_bh(&cache->lock);
+	entry = krc_cache_invalidate(cache, key, generation);
+	if (entry)
+		WRITE_ONCE(entry->doubted, true);
 	spin_unlock_bh(&cache->lock);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: the node's cache of peers' metadata. It outlives processes, is bounded, and evicts
- * (roughly) the least recently used entry. Entries are invalidated by a notification, a newer
- * boot generation or a failed contact with the peer. If notifications may have been missed,
- * all entries are in doubt: they stay, and count again when a READ confirms them.
+ * (roughly) the least recently used entry. Entries are invalidated by a notification or a newer
+ * boot generation. If notifications may have been missed all entries are in doubt, and after a
+ * failed contact with the peer its own is: they stay, and count again when a READ confirms them.
  * Locking: own spinlock for changes, RCU for look-ups; every function but create and destroy
  * may be called in any context that can take a BH-safe spinlock.
  */
@@ -96,6 +96,17 @@ u64 krc_cache_epoch(struct krc_cache *cache);
  * @generation: drop it only if its generation is at most this; U64_MAX for any.
  */
 void krc_cache_forget(struct krc_cache *cache, const struct krp_key *key, u64 generation);
+
+/**
+ * krc_cache_doubt() - Put a record in doubt: its peer does not answer.
+ * @cache: cache.
+ * @key: name.
+ * @generation: only if its generation is at most this.
+ *
+ * It stays, for the case that no MetaServer can be asked; krc_cache_get() says -ESTALE until it is
+ * put again from a READ that begins later. Raises the epoch.
+ */
+void krc_cache_doubt(struct krc_cache *cache, const struct krp_key *key, u64 generation);
 
 /**
  * krc_cache_doubt_all() - Put all records in doubt that were READ until now, also those that

@@ -257,7 +257,7 @@ void krc_peer_disbelieve(struct krc_peer *peer)
 {
 	if (xchg(&peer->outdated, true))
 		return;
-	krc_cache_forget(peer->port->cache, &peer->key, le64_to_cpu(peer->value.generation));
+	krc_cache_doubt(peer->port->cache, &peer->key, le64_to_cpu(peer->value.generation));
 	krc_remote_forget(peer->remote);
 }
 

@@ -106,6 +106,32 @@ static void krc_test_renew(struct kunit *test)
 	krc_cache_destroy(cache);
 }
 
+/* The record of a peer that does not answer stays, in doubt, until it is READ again. */
+static void krc_test_doubt_of_one(struct kunit *test)
+{
+	struct krc_cache *cache = krc_test_cache(test, 8);
+	struct krp_key key = krc_test_key(1);
+	u64 epoch = krc_cache_epoch(cache);
+	struct krp_value value;
+
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 2, 10, epoch), 0);
+	krc_cache_doubt(cache, &key, 9); /* a newer one has come meanwhile */
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 10ULL);
+	krc_cache_doubt(cache, &key, 10);
+	KUNIT_EXPECT_EQ(test, krc_cache_get(cache, &key, &value), -ESTALE);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(value.generation), 10ULL);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 2), 10ULL);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, epoch), -ESTALE); /* READ before */
+	KUNIT_EXPECT_EQ(test, krc_cache_get(cache, &key, &value), -ESTALE);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 10, krc_cache_epoch(cache)), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 10ULL);
+	krc_cache_doubt(cache, &key, U64_MAX);
+	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 1, 11, krc_cache_epoch(cache)), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_get(cache, 1), 11ULL);
+	krc_cache_destroy(cache);
+}
+
 static void krc_test_forget(struct kunit *test)
 {
 	struct krc_cache *cache = krc_test_cache(test, 8);
@@ -229,15 +255,13 @@ static void krc_test_all_in_use(struct kunit *test)
 	krc_cache_destroy(cache);
 }
 
-static struct kunit_case krc_cache_cases[] = { KUNIT_CASE(krc_test_put_and_get),
-					       KUNIT_CASE(krc_test_generations),
-					       KUNIT_CASE(krc_test_forget),
-					       KUNIT_CASE(krc_test_renew),
-					       KUNIT_CASE(krc_test_doubt),
-					       KUNIT_CASE(krc_test_forget_many),
-					       KUNIT_CASE(krc_test_bounded),
-					       KUNIT_CASE(krc_test_all_in_use),
-					       {} };
+static struct kunit_case krc_cache_cases[] = {
+	KUNIT_CASE(krc_test_put_and_get),  KUNIT_CASE(krc_test_generations),
+	KUNIT_CASE(krc_test_doubt_of_one), KUNIT_CASE(krc_test_forget),
+	KUNIT_CASE(krc_test_renew),	   KUNIT_CASE(krc_test_doubt),
+	KUNIT_CASE(krc_test_forget_many),  KUNIT_CASE(krc_test_bounded),
+	KUNIT_CASE(krc_test_all_in_use),   {}
+};
 
 static struct kunit_suite krc_cache_suite = {
 	.name = "krcore_cache",
