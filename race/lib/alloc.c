@@ -30,6 +30,7 @@ static void kr_forget(struct kr_client *c)
 
 	memset(c->mine, 0, c->header.nr_chunks);
 	for (i = 0; i < KR_CLASSES; i++) {
+		c->heaps[i].first = 0;
 		c->heaps[i].nr = 0;
 		c->heaps[i].next = 0;
 		c->heaps[i].end = 0;
@@ -48,13 +49,13 @@ static int kr_next(struct kr_client *c, uint64_t at, uint64_t *ret)
 	int err = -EBUSY;
 
 	for (attempt = 0; attempt < 8; attempt++) {
-		req.local = c->words + 40;
+		req.local = c->words + KR_AT_ADD;
 		err = c->t->ops->submit(c->t, &req, 1);
 		if (!err) {
-			*ret = c->words[40];
+			*ret = c->words[KR_AT_ADD];
 			return 0;
 		}
-		if (err != -ECANCELED && err != -EREMCHG)
+		if (!kr_passing(err))
 			return err;
 		kr_pause(c, attempt);
 	}
@@ -67,12 +68,12 @@ int kr_left(struct kr_client *c, int64_t more)
 		.op = KR_ADD,
 		.length = 8,
 		.remote = offsetof(struct kr_header, left),
-		.local = c->words + 40,
+		.local = c->words + KR_AT_ADD,
 		.compare = (uint64_t)more,
 	};
 	int err = c->t->ops->submit(c->t, &req, 1);
 
-	return err == -ECANCELED || err == -EREMCHG ? 0 : err; /* it is a hint */
+	return kr_passing(err) ? 0 : err; /* it is a hint */
 }
 
 static uint64_t kr_client_at(const struct kr_client *c, uint32_t id)
@@ -195,10 +196,15 @@ static int kr_search_chunk(struct kr_client *c, unsigned int class, bool fresh, 
 	return err ? err : -ENOSPC;
 }
 
-/* A chunk for a class. Return: 1: it is new; 0: it was another's; or negative errno. */
+/*
+ * A chunk for a class. The counter is set by others, too: whatever they set it to, it is not
+ * believed more often than there are chunks.
+ * Return: 1: it is new; 0: it was another's; or negative errno.
+ */
 static int kr_new_chunk(struct kr_client *c, unsigned int class, uint32_t *ret)
 {
 	uint64_t chunk;
+	uint32_t turn;
 	int got;
 
 	got = kr_read(c, offsetof(struct kr_header, left), c->words, 8);
@@ -209,18 +215,19 @@ static int kr_new_chunk(struct kr_client *c, unsigned int class, uint32_t *ret)
 		if (got != -ENOSPC)
 			return got;
 	}
-	for (;;) {
+	for (turn = 0; turn < c->header.nr_chunks; turn++) {
 		got = kr_next(c, offsetof(struct kr_header, next_chunk), &chunk);
 		if (got)
 			return got;
 		if (chunk >= c->header.nr_chunks)
-			return kr_search_chunk(c, class, true, ret);
+			break;
 		got = kr_take_chunk(c, (uint32_t)chunk, class, 0);
 		if (!got)
 			continue;
 		*ret = (uint32_t)chunk;
 		return got;
 	}
+	return kr_search_chunk(c, class, true, ret);
 }
 
 int kr_release(struct kr_client *c, unsigned int class, const struct kr_free_block *block)
@@ -228,6 +235,11 @@ int kr_release(struct kr_client *c, unsigned int class, const struct kr_free_blo
 	struct kr_heap *heap = &c->heaps[class];
 	struct kr_free_block *more;
 
+	if (heap->nr == heap->room && heap->first > heap->room / 2) {
+		heap->nr -= heap->first;
+		memmove(heap->free, heap->free + heap->first, heap->nr * sizeof(*heap->free));
+		heap->first = 0;
+	}
 	if (heap->nr == heap->room) {
 		more = realloc(heap->free, (heap->room * 2ULL + 16) * sizeof(*more));
 		if (!more)
@@ -285,24 +297,27 @@ static int kr_collect_next(struct kr_client *c, unsigned int class, bool all)
 	return 0;
 }
 
-/* Fill a heap that is empty. Return: 0 or negative errno. */
+/*
+ * Fill a heap that is empty. Return: 0; -EBUSY: of each chunk that was taken over all blocks were in
+ * use; or another negative errno.
+ */
 static int kr_refill(struct kr_client *c, unsigned int class)
 {
 	struct kr_heap *heap = &c->heaps[class];
-	uint32_t chunk;
+	uint32_t chunk, turn;
 	int got;
 
 	got = kr_collect_next(c, class, false);
 	if (got < 0 || (uint32_t)got * KR_COLLECT_SHARE > kr_class_blocks(class))
 		return got < 0 ? got : 0;
-	for (;;) {
+	for (turn = 0; turn < c->header.nr_chunks; turn++) {
 		got = kr_new_chunk(c, class, &chunk);
 		if (got > 0) {
 			heap->next = kr_chunk_at(c, chunk);
 			heap->end = heap->next + kr_class_blocks(class) * kr_class_bytes(class);
 			return 0;
 		}
-		if (heap->nr)
+		if (heap->nr > heap->first)
 			return 0;
 		if (got == -ENOSPC) {
 			got = kr_collect_next(c, class, true);
@@ -313,25 +328,31 @@ static int kr_refill(struct kr_client *c, unsigned int class)
 		if (got)
 			return got < 0 ? got : 0;
 	}
+	return -EBUSY;
 }
 
+/*
+ * First what was never used, then what was freed first: so a slot has the same word again after 1024
+ * turns through a whole chunk, not through the two blocks that a key that is put again and again
+ * would have. A CAS that stood still meanwhile must not find it.
+ */
 int kr_alloc(struct kr_client *c, unsigned int class, struct kr_free_block *ret)
 {
 	struct kr_heap *heap = &c->heaps[class];
 	int err;
 
-	if (!heap->nr && heap->next == heap->end) {
+	if (heap->nr == heap->first && heap->next == heap->end) {
 		err = kr_refill(c, class);
 		if (err)
 			return err;
 	}
-	if (heap->nr) {
-		*ret = heap->free[--heap->nr];
+	if (heap->next < heap->end) {
+		ret->at = heap->next;
+		ret->tag = 0;
+		heap->next += kr_class_bytes(class);
 		return 0;
 	}
-	ret->at = heap->next;
-	ret->tag = 0;
-	heap->next += kr_class_bytes(class);
+	*ret = heap->free[heap->first++];
 	return 0;
 }
 
@@ -358,7 +379,7 @@ unsigned int kr_frees(struct kr_client *c, struct kr_req *reqs)
 			.op = KR_CAS,
 			.length = 8,
 			.remote = c->frees[i][0],
-			.local = c->words + 48 + i,
+			.local = c->words + KR_AT_FREES + i,
 			.compare = c->frees[i][1],
 			.swap = kr_life(KR_FREED, c->frees[i][1]),
 		};
@@ -403,22 +424,28 @@ int kr_alloc_pair(struct kr_client *c, uint64_t *ret)
 	return 0;
 }
 
-/* Make the free blocks of a heap KR_FREED. Return: 0 or negative errno. */
+/*
+ * Make the free blocks of a heap KR_FREED. Return: 0; -ESTALE: another has taken us for dead, so that
+ * the rest is its own; or another negative errno.
+ */
 static int kr_leave_heap(struct kr_client *c, struct kr_heap *heap)
 {
 	struct kr_req reqs[KR_BATCH_MAX];
 	unsigned int nr;
 	int err = 0;
 
-	while (!err && heap->nr) {
-		for (nr = 0; nr < KR_BATCH_MAX && heap->nr; nr++) {
+	while (!err && heap->nr > heap->first) {
+		err = kr_beat(c);
+		if (err <= 0)
+			return err ? err : -ESTALE;
+		for (nr = 0; nr < KR_BATCH_MAX && heap->nr > heap->first; nr++) {
 			heap->nr--;
-			c->words[64 + nr] = kr_life(KR_FREED, heap->free[heap->nr].tag);
+			c->words[KR_AT_BATCH + nr] = kr_life(KR_FREED, heap->free[heap->nr].tag);
 			reqs[nr] = (struct kr_req){
 				.op = KR_WRITE,
 				.length = 8,
 				.remote = heap->free[heap->nr].at,
-				.local = c->words + 64 + nr,
+				.local = c->words + KR_AT_BATCH + nr,
 			};
 		}
 		err = c->t->ops->submit(c->t, reqs, nr);

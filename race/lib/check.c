@@ -3,7 +3,8 @@
  * Judge a table, and take back what dead clients hold.
  *
  * A client whose word has not changed for a lease is dead: its word is set to 0, so that it
- * cannot come back under its id. Another lease later nothing of it is under way. Then its blocks
+ * cannot come back under its id. Another lease later, and not before the transport's late_ms, nothing of it is
+ * under way: with each change it has proved to be alive before. Then its blocks
  * that no slot has are free, and its chunks belong to nobody. What it had just replaced in the
  * chunk of a client that lives, and not yet freed, comes back when that one is dead, too.
  *
@@ -136,13 +137,13 @@ static int kr_read_words(struct kr_client *c, uint64_t at, uint64_t *to, uint32_
 	return err;
 }
 
-/* Wait for a lease. We prove to be alive meanwhile, if we are a client that writes. */
-static int kr_wait_lease(struct kr_client *c)
+/* Wait longer than @ms. We prove to be alive meanwhile, if we are a client that writes. */
+static int kr_wait(struct kr_client *c, uint32_t ms)
 {
 	uint64_t start = c->t->ops->now_ms(c->t);
 	int err;
 
-	while (c->t->ops->now_ms(c->t) - start < c->header.lease_ms + KR_BEAT_MS) {
+	while (c->t->ops->now_ms(c->t) - start < (uint64_t)ms + KR_BEAT_MS) {
 		err = c->id ? kr_writer(c) : 0;
 		if (err)
 			return err;
@@ -160,7 +161,7 @@ static int kr_find_dead(struct kr_client *c, struct kr_checking *k)
 
 	got = kr_read_words(c, c->header.clients, k->before, nr);
 	if (!got)
-		got = kr_wait_lease(c);
+		got = kr_wait(c, c->header.lease_ms);
 	for (i = 0; !got && i < nr; i++) {
 		if (!k->before[i] || k->before[i] >> 32 == c->id)
 			continue;
@@ -259,7 +260,8 @@ static int kr_reclaim(struct kr_client *c, struct kr_checking *k)
 	if (!err)
 		err = kr_find_orphans(c, k);
 	if (!err && k->nr_orphans)
-		err = kr_wait_lease(c);
+		err = kr_wait(c, c->header.lease_ms > c->t->late_ms ? c->header.lease_ms
+								    : c->t->late_ms);
 	if (!err && k->nr_orphans)
 		err = kr_leaves(c, kr_note_leaf, k);
 	for (i = 0; !err && i < c->header.nr_chunks; i++)

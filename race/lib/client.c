@@ -22,8 +22,8 @@ void kr_pause(struct kr_client *c, unsigned int attempt)
 		c->t->ops->pause(c->t, (unsigned int)(c->random % (attempt < 6 ? attempt : 6)));
 }
 
-/* A failure after which the same request may succeed: the transport connects again. */
-static bool kr_passing(int status, unsigned int attempt)
+/* How often a request is tried that fails so. */
+static unsigned int kr_tries(int status)
 {
 	switch (status) {
 	case -ECANCELED:
@@ -31,15 +31,20 @@ static bool kr_passing(int status, unsigned int attempt)
 	case -EIO:
 	case -EBUSY:
 	case -EINTR:
-		return attempt < KR_READ_TRIES;
-	case -ETIMEDOUT:
+		return KR_READ_TRIES;
+	case -ETIMEDOUT: /* a peer that is gone is not waited for too often */
 	case -ENETUNREACH:
 	case -ESHUTDOWN:
 	case -ENOTCONN:
-		return attempt < KR_TIMEOUT_TRIES;
+		return KR_TIMEOUT_TRIES;
 	default:
-		return false;
+		return 0;
 	}
+}
+
+bool kr_passing(int status)
+{
+	return kr_tries(status) != 0;
 }
 
 int kr_reads(struct kr_client *c, struct kr_req *reqs, unsigned int nr)
@@ -49,7 +54,7 @@ int kr_reads(struct kr_client *c, struct kr_req *reqs, unsigned int nr)
 
 	for (attempt = 0;; attempt++) {
 		err = c->t->ops->submit(c->t, reqs, nr);
-		if (!err || !kr_passing(err, attempt))
+		if (!err || attempt >= kr_tries(err))
 			return err;
 		kr_pause(c, attempt);
 	}
@@ -75,7 +80,7 @@ int kr_cas(struct kr_client *c, uint64_t at, uint64_t old, uint64_t new, uint64_
 			*ret = c->words[0];
 			return *ret == old;
 		}
-		if (!kr_passing(err, attempt))
+		if (attempt >= kr_tries(err))
 			return err;
 		kr_pause(c, attempt);
 		if (err == -ECANCELED)

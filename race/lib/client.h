@@ -34,9 +34,29 @@ struct kr_free_block {
 };
 
 /**
+ * enum kr_words - Which of a client's words (kr_client.words, KR_WORDS) who uses, so that what one
+ * has READ outlives what it calls.
+ * @KR_AT_ONE: kr_read() and kr_cas() of one word.
+ * @KR_AT_RESOLVE: the outcome of a change, two.
+ * @KR_AT_CHANGE: a change's own atomics, eight.
+ * @KR_AT_ADD: counters.
+ * @KR_AT_FREES: blocks given back with a change, KR_FREES_MAX.
+ * @KR_AT_BATCH: batches, KR_BATCH_MAX.
+ */
+enum kr_words {
+	KR_AT_ONE = 0,
+	KR_AT_RESOLVE = 8,
+	KR_AT_CHANGE = 16,
+	KR_AT_ADD = 40,
+	KR_AT_FREES = 48,
+	KR_AT_BATCH = 64,
+};
+
+/**
  * struct kr_heap - What a client has of a class.
- * @free: free blocks.
- * @nr: how many.
+ * @free: free blocks, the one that was freed first comes first.
+ * @first: index of that.
+ * @nr: index behind the last.
  * @room: of @free.
  * @next: never used yet, up to @end.
  * @end: end of the chunk.
@@ -44,7 +64,7 @@ struct kr_free_block {
  */
 struct kr_heap {
 	struct kr_free_block *free;
-	uint32_t nr, room;
+	uint32_t first, nr, room;
 	uint64_t next, end;
 	uint32_t chunk;
 };
@@ -151,6 +171,14 @@ int kr_client_new(struct kr_transport *t, struct kr_client **ret);
 
 /** kr_client_free() - End a client, which may be NULL, and its transport. @c: client. */
 void kr_client_free(struct kr_client *c);
+
+/**
+ * kr_passing() - Whether the same request may succeed after a failure: the transport connects again.
+ * @status: of a request, or of a batch.
+ *
+ * Return: true if it may.
+ */
+bool kr_passing(int status);
 
 /** kr_pause() - Wait a little before another attempt. @c: client. @attempt: which, from 0. */
 void kr_pause(struct kr_client *c, unsigned int attempt);

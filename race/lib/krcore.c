@@ -15,6 +15,8 @@
 #define KR_PAGE 4096
 #define KR_FIRST_MEMORY KR_CLIENT_BYTES /* what a client takes first */
 #define KR_WAIT_MS 1000
+#define KR_AGAIN_MS 5000 /* for a connection that failed */
+#define KR_LATE_MS 75000 /* that, 60 s for the peer's directory, 9 s of the NIC's own */
 
 /**
  * struct kr_krcore - A queue to the node of a table.
@@ -85,7 +87,9 @@ static int kr_connect(struct kr_krcore *k)
 
 	if (k->ready)
 		return 0;
-	err = krcore_queue_connect(k->node, k->queue, &k->peer, k->timeout_ms, 0, NULL);
+	err = krcore_queue_connect(k->node, k->queue, &k->peer,
+				   k->timeout_ms < KR_AGAIN_MS ? k->timeout_ms : KR_AGAIN_MS, 0,
+				   NULL);
 	if (err && err != -EISCONN)
 		return err;
 	k->ready = true;
@@ -188,7 +192,7 @@ static uint64_t kr_krcore_now_ms(struct kr_transport *t)
 	struct timespec ts;
 
 	(void)t;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_BOOTTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
@@ -265,6 +269,7 @@ int kr_krcore_open(const char *server, uint16_t service, uint32_t port, uint32_t
 	if (!k)
 		return err;
 	k->t.ops = &kr_krcore_ops;
+	k->t.late_ms = KR_LATE_MS;
 	k->timeout_ms = timeout_ms;
 	opts.memory = aligned_alloc(KR_PAGE, KR_FIRST_MEMORY);
 	if (opts.memory) {

@@ -128,6 +128,7 @@ int kr_header_check(const struct kr_header *header, uint64_t bytes)
 		return -EBADMSG;
 	if (!header->groups || header->groups > KR_GROUPS_MAX || header->depth_max > KR_DEPTH_MAX ||
 	    header->bytes > bytes || header->nr_clients != KR_CLIENTS || !header->nr_chunks ||
+	    !header->lease_ms || header->lease_ms > KR_LEASE_MAX_MS ||
 	    header->bytes > KR_BYTES_MAX || kr_place_all(&want) > header->bytes ||
 	    want.dir != header->dir || want.clients != header->clients ||
 	    want.owners != header->owners || want.root != header->root ||
@@ -143,7 +144,7 @@ int kr_format(void *memory, uint64_t bytes, uint32_t groups, uint32_t depth_max,
 	uint64_t *words, i;
 
 	if (!groups || groups > KR_GROUPS_MAX || depth_max > KR_DEPTH_MAX || bytes > KR_BYTES_MAX ||
-	    !lease_ms)
+	    !lease_ms || lease_ms > KR_LEASE_MAX_MS)
 		return -EINVAL;
 	memset(h, 0, sizeof(*h));
 	h->version = KR_VERSION;

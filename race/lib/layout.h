@@ -46,8 +46,8 @@
  * `life`: state (2), client (26), count (26), tag (10); all but the state is the identity. States:
  * KR_NEW, KR_COMMITTED, KR_FREED. Whoever replaces a slot that is KR_LIVE or KR_TOMB first makes
  * the `life` of its block KR_COMMITTED. So a client that does not know whether its own slot word
- * was put in place READs the slot and then `life`: it was, if the word is there, or `life` is not
- * KR_NEW with its identity any more. Whoever has replaced it makes it KR_FREED afterwards, from
+ * was put in place READs the slot and then `life`: it was, if the word is there, or `life` has its
+ * identity and is not KR_NEW any more. Whoever has replaced it makes it KR_FREED afterwards, from
  * when on it belongs to the owner of its chunk.
  *
  * Insertion: WRITE the block; CAS of an empty slot to KR_TENTATIVE; READ both combined buckets
@@ -90,6 +90,7 @@
 #define KR_COMBINED_BYTES 128
 #define KR_COMBINED_WORDS 16
 #define KR_BEAT_MS 1000
+#define KR_LEASE_MAX_MS 3600000
 #define KR_CLIENTS 4096
 #define KR_CLASSES 22
 #define KR_CLASS_SUBTABLES 31 /* of a chunk: it has subtables */
@@ -360,7 +361,7 @@ int kr_header_check(const struct kr_header *header, uint64_t bytes);
  * @groups: of a subtable, 1 to KR_GROUPS_MAX.
  * @depth_max: 0 to KR_DEPTH_MAX.
  * @seed: of the hash.
- * @lease_ms: lease of clients.
+ * @lease_ms: lease of clients, 1 to KR_LEASE_MAX_MS.
  *
  * Return: 0; -EINVAL if a number is out of its range; -ENOSPC if there is no room for two chunks.
  */

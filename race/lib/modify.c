@@ -122,11 +122,17 @@ static void kr_req_cas(struct kr_req *req, uint64_t at, uint64_t *local, uint64_
 	};
 }
 
-/* Whether a slot got the word @mine of our block. Return: enum kr_outcome, or negative errno. */
+/*
+ * Whether a slot got the word @mine of our block. Where the slot has another one, `life` tells: it is
+ * ours, and not KR_NEW any more, if whoever has replaced us marked it. It is not ours at all if not
+ * even the WRITE of the block was done, since of a batch in doubt nothing need have been. While we
+ * live nobody else changes it; so that is proved afterwards.
+ * Return: enum kr_outcome, or negative errno.
+ */
 static int kr_resolve(struct kr_op_state *op, uint64_t slot_at, uint64_t mine)
 {
 	struct kr_client *c = op->c;
-	uint64_t *words = c->words + 8;
+	uint64_t *words = c->words + KR_AT_RESOLVE;
 	int err;
 
 	c->stats.unknown++;
@@ -138,9 +144,16 @@ static int kr_resolve(struct kr_op_state *op, uint64_t slot_at, uint64_t mine)
 	if (kr_slot_state(mine) == KR_TENTATIVE)
 		return KR_NOT_DONE; /* or taken back: it is the same */
 	err = kr_read(c, op->block.at, words, 8);
+	if (!err)
+		err = kr_writer(c);
 	if (err)
 		return err;
-	return words[0] == kr_life(KR_NEW, op->identity) ? KR_NOT_DONE : KR_DONE;
+	if (!kr_has_block(op))
+		return -EREMCHG;
+	return words[0] == kr_life(KR_COMMITTED, op->identity) ||
+			       words[0] == kr_life(KR_FREED, op->identity)
+		       ? KR_DONE
+		       : KR_NOT_DONE;
 }
 
 /* Outcome of a CAS of a batch. Return: enum kr_outcome, or negative errno. */
@@ -156,19 +169,13 @@ static int kr_outcome(struct kr_op_state *op, const struct kr_req *cas)
 	return got < 0 ? -EREMCHG : got;
 }
 
-/* Whether an operation is worth another attempt after a batch failed. */
+/*
+ * Whether an operation is worth another attempt after a batch failed: the READs of the next one show
+ * whether the peer is there. Return: 0: it is; or the failure.
+ */
 static int kr_failed(int err)
 {
-	switch (err) {
-	case 0:
-	case -ECANCELED:
-	case -EREMCHG:
-	case -EIO:
-	case -ETIMEDOUT: /* the READs of the next attempt show whether the peer is there */
-		return 0;
-	default:
-		return err;
-	}
+	return kr_passing(err) ? 0 : err;
 }
 
 /* Empty slot @at if it still has the word @slot, and give its block back. */
@@ -241,7 +248,7 @@ static void kr_removed(struct kr_op_state *op)
 static int kr_remove(struct kr_op_state *op)
 {
 	struct kr_client *c = op->c;
-	uint64_t *words = c->words + 16;
+	uint64_t *words = c->words + KR_AT_CHANGE;
 	struct kr_req reqs[2];
 	unsigned int nr = 0, cas;
 	int err;
@@ -269,7 +276,7 @@ static int kr_remove(struct kr_op_state *op)
 static int kr_replace(struct kr_op_state *op)
 {
 	struct kr_client *c = op->c;
-	uint64_t *words = c->words + 16;
+	uint64_t *words = c->words + KR_AT_CHANGE;
 	struct kr_req reqs[3 + KR_FREES_MAX];
 	unsigned int nr = 0, cas;
 	int err, got;
@@ -382,7 +389,7 @@ static int kr_announce(struct kr_op_state *op, uint64_t at)
 	int err, got;
 
 	kr_req_own(op, &reqs[0]);
-	kr_req_cas(&reqs[1], at, c->words + 16, 0, kr_own_slot(op, KR_TENTATIVE));
+	kr_req_cas(&reqs[1], at, c->words + KR_AT_CHANGE, 0, kr_own_slot(op, KR_TENTATIVE));
 	if (!c->no_reread) {
 		kr_buckets(c, &op->p, &reqs[2]);
 		nr = 4;
@@ -424,7 +431,7 @@ static int kr_commit(struct kr_op_state *op, uint64_t at)
 			return got;
 		if (!kr_has_block(op))
 			return kr_retract(op, at); /* another attempt takes a block of its own */
-		kr_req_cas(&req, at, c->words + 16, kr_own_slot(op, KR_TENTATIVE),
+		kr_req_cas(&req, at, c->words + KR_AT_CHANGE, kr_own_slot(op, KR_TENTATIVE),
 			   kr_own_slot(op, KR_LIVE));
 		err = c->t->ops->submit(c->t, &req, 1);
 		got = kr_outcome(op, &req);

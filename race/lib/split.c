@@ -15,6 +15,7 @@
 #define KR_PATIENCE 24 /* pauses, which grow to KR_PATIENCE_MS */
 #define KR_PATIENCE_MS 8
 #define KR_FREEZE_ROUNDS 1000
+#define KR_CLAIM_ROUNDS 1000
 #define KR_OTHERS_ROUNDS 20 /* times KR_PATIENCE that a client without memory waits */
 
 /**
@@ -28,6 +29,7 @@
  * @old: the subtable, in kr_client.work; behind it the two new ones, then heads of blocks.
  * @claim: our word of the trie.
  * @pair: memory for the new ones.
+ * @keep: slots whose entry is damaged are taken along.
  */
 struct kr_splitting {
 	struct kr_client *c;
@@ -39,6 +41,7 @@ struct kr_splitting {
 	uint64_t *old;
 	uint64_t claim;
 	uint64_t pair;
+	bool keep;
 };
 
 /* Whether a word of a subtable is a slot, not the head of a bucket. */
@@ -76,16 +79,20 @@ static int kr_await(struct kr_client *c, uint64_t at, uint64_t was, uint64_t *re
 	return 0;
 }
 
-/* Say that we are splitting. Return: 1: we are; 0: it is split already; or negative errno. */
+/*
+ * Say that we are splitting. Return: 1: we are; 0: it is split already; -EBUSY: the word was changed
+ * all the time; or another negative errno.
+ */
 static int kr_claim(struct kr_splitting *s)
 {
 	struct kr_client *c = s->c;
 	uint64_t at = c->header.dir + s->node * 8ULL, seen = 0, was;
+	unsigned int round;
 	bool split;
 	int got;
 
 	s->claim = (uint64_t)c->id << 2 | KR_DIR_CLAIM;
-	for (;;) {
+	for (round = 0; round < KR_CLAIM_ROUNDS; round++) {
 		got = kr_split_beat(s);
 		if (got)
 			return got;
@@ -100,6 +107,7 @@ static int kr_claim(struct kr_splitting *s)
 		if ((was & KR_DIR_KIND) == KR_DIR_SPLIT || (seen & KR_DIR_KIND) == KR_DIR_SPLIT)
 			return kr_dir_refresh(c, s->node, &split);
 	}
+	return -EBUSY;
 }
 
 /*
@@ -145,7 +153,7 @@ static int kr_freeze_some(struct kr_splitting *s, uint32_t *from)
 			.op = KR_CAS,
 			.length = 8,
 			.remote = s->table + i * 8ULL,
-			.local = s->c->words + 64 + nr,
+			.local = s->c->words + KR_AT_BATCH + nr,
 			.compare = slot,
 			.swap = frozen,
 		};
@@ -155,7 +163,7 @@ static int kr_freeze_some(struct kr_splitting *s, uint32_t *from)
 	if (!nr)
 		return 0;
 	err = s->c->t->ops->submit(s->c->t, reqs, nr);
-	if (err && err != -ECANCELED && err != -EREMCHG && err != -EIO)
+	if (err && !kr_passing(err))
 		return err;
 	for (j = 0; j < nr; j++) /* what is not known now is READ in the next round */
 		if (!reqs[j].status && *(uint64_t *)reqs[j].local == reqs[j].compare)
@@ -190,9 +198,26 @@ static int kr_freeze(struct kr_splitting *s)
 	return -EBUSY;
 }
 
+/* Put a slot into one of the new subtables, 0 or 1. */
+static void kr_put_slot(struct kr_splitting *s, uint32_t word, uint64_t which)
+{
+	s->old[s->bytes / 8 * (1 + which) + word] = s->old[word] & ~KR_FROZEN;
+}
+
+/* A slot says nothing of use: into both, if it is to be kept. Return: whether it is. */
+static bool kr_put_damaged(struct kr_splitting *s, uint32_t word)
+{
+	if (!s->keep)
+		return false;
+	kr_put_slot(s, word, 0);
+	kr_put_slot(s, word, 1);
+	return true;
+}
+
 /*
  * READ the heads of the blocks of the slots from @from on, and put the slots into the subtable
- * that their hash says. Return: 1, 0: a block is not what the slot said, or negative errno.
+ * that their hash says; with @keep those that say none into both, where look-ups find the damage.
+ * Return: 1, 0: a block is not what the slot said, or negative errno.
  */
 static int kr_distribute_some(struct kr_splitting *s, uint32_t *from)
 {
@@ -206,8 +231,11 @@ static int kr_distribute_some(struct kr_splitting *s, uint32_t *from)
 	for (i = *from; i < words && nr < KR_BATCH_MAX; i++) {
 		if (!kr_is_slot(i) || kr_slot_state(s->old[i]) != KR_LIVE)
 			continue;
-		if (!kr_slot_check(&s->c->header, s->old[i]))
-			return -EBADMSG;
+		if (!kr_slot_check(&s->c->header, s->old[i])) {
+			if (!kr_put_damaged(s, i))
+				return 0;
+			continue;
+		}
 		which[nr] = i;
 		reqs[nr] = (struct kr_req){
 			.op = KR_READ,
@@ -223,11 +251,11 @@ static int kr_distribute_some(struct kr_splitting *s, uint32_t *from)
 		return err;
 	for (j = 0; j < nr; j++) {
 		slot = s->old[which[j]];
-		if ((heads[j].life & KR_TAG_MASK) != kr_slot_tag(slot) ||
-		    kr_hash_fp(heads[j].hash) != kr_slot_fp(slot))
+		if ((heads[j].life & KR_TAG_MASK) == kr_slot_tag(slot) &&
+		    kr_hash_fp(heads[j].hash) == kr_slot_fp(slot))
+			kr_put_slot(s, which[j], heads[j].hash >> s->depth & 1);
+		else if (!kr_put_damaged(s, which[j]))
 			return 0;
-		s->old[words * (1 + (heads[j].hash >> s->depth & 1)) + which[j]] = slot &
-										   ~KR_FROZEN;
 	}
 	return 1;
 }
@@ -267,7 +295,7 @@ static int kr_write_pair(struct kr_splitting *s)
 		if (err)
 			return err;
 		err = s->c->t->ops->submit(s->c->t, &req, 1);
-		if (!err || (err != -ECANCELED && err != -EREMCHG && err != -EIO))
+		if (!err || !kr_passing(err))
 			return err;
 		kr_pause(s->c, attempt);
 	}
@@ -296,13 +324,15 @@ static int kr_finish(struct kr_splitting *s)
 	int got;
 
 	got = kr_distribute(s);
-	if (got < 0)
-		return got;
-	if (!got) { /* it is split already, and entries have changed; or it is damaged */
+	if (!got) { /* it is split already, and entries have changed; or it is damaged, for good */
 		got = kr_dir_refresh(c, s->node, &split);
-		return got ? got : split ? 0 : -EBADMSG;
+		if (got || split)
+			return got;
+		s->keep = true;
+		got = kr_distribute(s);
 	}
-	got = kr_write_pair(s);
+	if (got == 1)
+		got = kr_write_pair(s);
 	if (got)
 		return got;
 	got = kr_cas(c, c->header.dir + s->node * 8ULL, s->claim, s->pair | KR_DIR_SPLIT, &was);

@@ -105,6 +105,8 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 	rw_yield(client);
 	if (req->remote > w->bytes || req->length > w->bytes - req->remote)
 		return -EOVERFLOW;
+	if (client->meddle)
+		client->meddle(client);
 	client->requests++;
 	if (client->requests == client->dies_at)
 		rw_do_part(client, req);
@@ -121,7 +123,9 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 		rw_do(client, req);
 		return 0;
 	}
-	if (client->requests == client->unknown_at ? client->unknown_done : rw_draw(w, 2))
+	client->done = client->requests == client->unknown_at ? client->unknown_done
+							      : rw_draw(w, 2);
+	if (client->done)
 		rw_do(client, req);
 	else
 		rw_do_part(client, req);
@@ -129,21 +133,40 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 	return -EREMCHG;
 }
 
+/*
+ * What is behind a request that failed: not done and -ECANCELED; or, when that one was of unknown
+ * outcome and @doubt, of unknown outcome, too, and done if all before it were and a draw says so.
+ */
+static int rw_behind(struct rw_client *client, struct kr_req *req, bool doubt)
+{
+	if (!doubt)
+		return -ECANCELED;
+	client->done = client->done && rw_draw(client->world, 2);
+	if (client->done)
+		rw_do(client, req);
+	return -EREMCHG;
+}
+
 static int rw_submit(struct kr_transport *t, struct kr_req *reqs, unsigned int nr)
 {
 	struct rw_client *client = rw_of(t);
-	unsigned int i;
+	unsigned int i, wait;
+	bool doubt = false;
 	int err = 0;
 
 	for (i = 0; i < nr; i++) {
-		reqs[i].status = err ? -ECANCELED : rw_one(client, &reqs[i]);
-		if (!err)
-			err = reqs[i].status;
+		reqs[i].status = err ? rw_behind(client, &reqs[i], doubt)
+				     : rw_one(client, &reqs[i]);
+		if (err || !reqs[i].status)
+			continue;
+		err = reqs[i].status;
+		doubt = err == -EREMCHG && rw_draw(client->world, 2);
 	}
 	for (i = 0; client->replays && i < nr; i++) {
 		if (reqs[i].op != KR_WRITE || reqs[i].status)
 			continue;
-		rw_yield(client);
+		for (wait = rw_draw(client->world, RW_REPLAY_STEPS); wait; wait--)
+			rw_yield(client);
 		rw_do(client, &reqs[i]);
 	}
 	return err;

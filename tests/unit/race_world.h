@@ -17,6 +17,7 @@
 #define RW_CLIENTS 6
 #define RW_HASH_SEED 4711 /* of the table */
 #define RW_PIECES 8
+#define RW_REPLAY_STEPS 60 /* of the others, at most, before a WRITE is replayed */
 #define RW_NEVER UINT64_MAX
 
 struct rw_world;
@@ -33,9 +34,11 @@ struct rw_world;
  * @dies_at: it is dead from this request on.
  * @unknown_at: this request gets an unknown outcome.
  * @unknown_done: whether it is done nevertheless.
+ * @done: whether the last request of unknown outcome was done.
  * @unknown_odds: one of so many requests gets one, 0 for none.
  * @lapses_at: before this request @lapse is called, and it is not done.
  * @lapse: what the world does meanwhile.
+ * @meddle: if not NULL, called before each request: what a stranger does to the table.
  * @replays: mutant: a WRITE is done again before its batch completes.
  * @ready: it is a coroutine that has not ended.
  * @pieces: memory of its requests.
@@ -51,10 +54,11 @@ struct rw_client {
 	void *arg;
 	unsigned int index;
 	uint64_t requests, dies_at, unknown_at;
-	bool unknown_done;
+	bool unknown_done, done;
 	unsigned int unknown_odds;
 	uint64_t lapses_at;
 	void (*lapse)(struct rw_client *client);
+	void (*meddle)(struct rw_client *client);
 	bool replays, ready;
 	void *pieces[RW_PIECES];
 	unsigned int nr_pieces;
