@@ -27,7 +27,7 @@
 #define RT_STALE_ODDS 4
 #define RT_FAILED_US 100000
 #define RT_MORTALS_MAX 100 /* each keeps a chunk of the node for each size that it has written */
-#define RT_MORTAL_US 12000 /* of life in a round, at most */
+#define RT_MORTAL_US 40000 /* of life in a round, at most */
 
 /**
  * struct rt_run - What the threads share, and a process that is killed.
@@ -143,6 +143,11 @@ static void rt_one(struct rt_thread *me, struct rh_op *op)
 	__atomic_store_n(&op->pending, err == -EREMCHG, __ATOMIC_RELEASE);
 	if (!err || err == -ENOENT || err == -EEXIST || op->pending)
 		return;
+	if (err == -EBADMSG || err == -EINVAL || err == -ENOSPC || err == -EUSERS ||
+	    err == -EPROTO) { /* nothing that befalls the network */
+		printf("%s: %s\n", key, krcore_race_strerror(err));
+		run->broken = true;
+	}
 	op->kind = RH_GET; /* it was not done: a look-up of which nothing is known */
 	op->pending = true;
 	__atomic_add_fetch(&run->failed, 1, __ATOMIC_RELAXED);
