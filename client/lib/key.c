@@ -29,6 +29,16 @@ static int krl_gid_of(const struct sockaddr *addr, uint8_t *gid)
 	return 0;
 }
 
+/* Of a name's addresses the one that a port with both has its record under: IPv4. */
+static const struct addrinfo *krl_first(const struct addrinfo *found)
+{
+	const struct addrinfo *at = found;
+
+	while (at && at->ai_family != AF_INET)
+		at = at->ai_next;
+	return at ? at : found;
+}
+
 static int krl_resolve_error(int error)
 {
 	switch (error) {
@@ -57,7 +67,7 @@ int krcore_key_from_text(const char *text, uint16_t service, struct krcore_key *
 	err = getaddrinfo(text, NULL, &hints, &found);
 	if (err)
 		return krl_error(krl_resolve_error(err), "%s: %s", text, gai_strerror(err));
-	err = krl_gid_of(found->ai_addr, key.gid);
+	err = krl_gid_of(krl_first(found)->ai_addr, key.gid);
 	freeaddrinfo(found);
 	if (err)
 		return krl_error(err, "%s has no IP address", text);

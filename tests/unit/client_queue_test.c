@@ -5,6 +5,8 @@
  * be opened says why, also if its module is of another version.
  */
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +19,7 @@
 
 #include "client/include/krcore/queue.h"
 #include "proto/krp_ioctl.h"
+#include "tests/unit/wrap_getaddrinfo.h"
 #include "tests/unit/wrap_ioctl.h"
 
 static const struct krcore_mr test_mr = {
@@ -208,6 +211,46 @@ static void test_peer(void **state)
 	assert_int_equal(key.service, 77);
 }
 
+static struct addrinfo *played; /* answer of the resolver, if not NULL */
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **ret_found)
+{
+	if (!played)
+		return __real_getaddrinfo(host, port, hints, ret_found);
+	*ret_found = played;
+	return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+	if (found != played)
+		__real_freeaddrinfo(found);
+}
+
+/* Of a name with addresses of both kinds the IPv4 one counts, wherever it comes. */
+static void test_peer_of_two_kinds(void **state)
+{
+	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1 };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+				    .sin6_addr = { { { 0x20, 1, 0xd, 0xb8, [15] = 1 } } } };
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_addr = { htonl(0xc0000201) } };
+	struct addrinfo last = { .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&four };
+	struct addrinfo first = { .ai_family = AF_INET6,
+				  .ai_addr = (struct sockaddr *)&six,
+				  .ai_next = &last };
+	struct krcore_key key;
+
+	(void)state;
+	played = &first;
+	assert_int_equal(krcore_key_from_text("both.example", 5, &key), 0);
+	assert_memory_equal(key.gid, mapped, sizeof(mapped));
+	first.ai_next = NULL;
+	assert_int_equal(krcore_key_from_text("six.example", 5, &key), 0);
+	assert_memory_equal(key.gid, &six.sin6_addr, sizeof(six.sin6_addr));
+	played = NULL;
+}
+
 static void check_open(const struct krcore_node_options *opts, int err, const char *names)
 {
 	struct krcore_node *const untouched = (void *)&test_mr;
@@ -308,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_packed),
 		cmocka_unit_test(test_packed_refused),
 		cmocka_unit_test(test_peer),
+		cmocka_unit_test(test_peer_of_two_kinds),
 		cmocka_unit_test(test_open_refused),
 		cmocka_unit_test(test_flags_refused),
 		cmocka_unit_test(test_module_of_another_version),

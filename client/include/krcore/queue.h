@@ -814,7 +814,8 @@ int krcore_key_from_address(const char *text, uint16_t service, struct krcore_ke
  * @service: service.
  * @ret_key: the key; untouched on failure.
  *
- * Waits for the resolver if @text is a host name, and takes its first address.
+ * Waits for the resolver if @text is a host name, and takes its first IPv4 address, as a port with
+ * addresses of both kinds has its record under that, or its first one if it has none.
  *
  * Return:
  * * 0 - success.
