@@ -3,10 +3,10 @@
  * Judge a table, and take back what dead clients hold.
  *
  * A client whose word has not changed for a lease is dead: its word is set to 0, so that it
- * cannot come back under its id. Another lease later, and not before the transport's late_ms, nothing of it is
- * under way: with each change it has proved to be alive before. Then its blocks
- * that no slot has are free, and its chunks belong to nobody. What it had just replaced in the
- * chunk of a client that lives, and not yet freed, comes back when that one is dead, too.
+ * cannot come back under its id. Another lease later, and not before the transport's late_ms, nothing
+ * of it is under way: with each change it has proved to be alive before. Then its blocks that no slot
+ * has are free, and its chunks belong to nobody. What it had just replaced in the chunk of a client
+ * that lives, and not yet freed, comes back when that one is dead, too.
  *
  * Nothing has to be remembered: a chunk whose owner has no word is a dead client's, whoever found
  * it dead, so what a reclaim that was interrupted has left is the next one's. Before it frees

@@ -84,7 +84,6 @@ int kr_find_block(struct kr_client *c, const void *key, uint32_t key_bytes, uint
 		err = kr_read(c, kr_slot_at(slot), c->found, bytes);
 	if (err)
 		return err;
-	c->stats.search_reads++;
 	return (int)kr_block_check(c->found, slot, hash, key, key_bytes);
 }
 
@@ -111,6 +110,8 @@ static int kr_find_once(struct kr_client *c, const void *key, uint32_t key_bytes
 		    kr_slot_fp(slot) != kr_hash_fp(p->hash))
 			continue;
 		err = kr_find_block(c, key, key_bytes, p->hash, slot);
+		if (err >= 0)
+			c->stats.search_reads++;
 		if (err == KR_OTHER)
 			continue;
 		p->slot_at = at;

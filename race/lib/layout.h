@@ -45,10 +45,11 @@
  * entries of one slot have the same word unless the memory was used 1024 times in between.
  * `life`: state (2), client (26), count (26), tag (10); all but the state is the identity. States:
  * KR_NEW, KR_COMMITTED, KR_FREED. Whoever replaces a slot that is KR_LIVE or KR_TOMB first makes
- * the `life` of its block KR_COMMITTED. So a client that does not know whether its own slot word
- * was put in place READs the slot and then `life`: it was, if the word is there, or `life` has its
- * identity and is not KR_NEW any more. Whoever has replaced it makes it KR_FREED afterwards, from
- * when on it belongs to the owner of its chunk.
+ * the `life` of its block KR_COMMITTED; but not of a tomb of its own, of which it knows that it is
+ * there. So a client that does not know whether its own slot word was put in place READs the slot and
+ * then `life`: it was, if the word is there, or `life` has its identity and is not KR_NEW any more.
+ * Whoever has replaced it makes it KR_FREED afterwards, from when on it belongs to the owner of its
+ * chunk; who owns the chunk uses it again at once, and makes it KR_FREED when it ends.
  *
  * Insertion: WRITE the block; CAS of an empty slot to KR_TENTATIVE; READ both combined buckets
  * again; if another slot has the key: take back, or else if it is tentative with the same

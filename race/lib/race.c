@@ -200,7 +200,7 @@ const char *krcore_race_strerror(int err)
 	case -EEXIST:
 		return "the key is there already";
 	case -ENOSPC:
-		return "the memory node is full";
+		return "the memory node is full, or its table cannot grow further";
 	case -EUSERS:
 		return "as many clients write as can, killed ones among them";
 	case -EREMCHG:

@@ -17,6 +17,7 @@
 #define KR_BYTES_MIN (1ULL << 20)
 #define KR_GROUPS 64
 #define KR_DEPTH 14
+#define KR_ENTRY_BYTES 128 /* of memory a slot: more of them are not needed */
 #define KR_LEASE_MS 30000
 
 /**
@@ -37,15 +38,31 @@ struct krcore_race_server {
 	struct krcore_key key;
 };
 
-static int kr_serve_memory(struct krcore_race_server *s,
-			   const struct krcore_race_server_options *opts)
+/* So many groups and splits that slots do not run out before memory does, if it can be. */
+static void kr_shape(const struct krcore_race_server_options *opts, uint32_t *ret_groups,
+		     uint32_t *ret_depth)
 {
 	uint32_t groups = opts->groups ? opts->groups : KR_GROUPS;
 	uint32_t depth = opts->depth_max ? opts->depth_max : KR_DEPTH;
+	uint64_t slots = opts->bytes / KR_ENTRY_BYTES;
+
+	while (!opts->depth_max && depth < KR_DEPTH_MAX && (21ULL * groups << depth) < slots)
+		depth++;
+	while (!opts->groups && groups < KR_GROUPS_MAX && (21ULL * groups << depth) < slots)
+		groups *= 2;
+	*ret_groups = groups;
+	*ret_depth = depth;
+}
+
+static int kr_serve_memory(struct krcore_race_server *s,
+			   const struct krcore_race_server_options *opts)
+{
+	uint32_t groups, depth;
 	uint32_t lease_ms = opts->lease_ms ? opts->lease_ms : KR_LEASE_MS;
 	uint64_t seed;
 
-	s->bytes = opts->bytes;
+	kr_shape(opts, &groups, &depth);
+	s->bytes = (size_t)opts->bytes;
 	s->memory =
 		mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (s->memory == MAP_FAILED) {
@@ -89,7 +106,8 @@ int krcore_race_serve(const struct krcore_race_server_options *opts,
 	int err;
 
 	if (opts->size < sizeof(*opts) || opts->bytes < KR_BYTES_MIN ||
-	    opts->bytes > KR_BYTES_MAX || service < KRCORE_SERVICE_USER_MIN ||
+	    opts->bytes > KR_BYTES_MAX || opts->bytes > SIZE_MAX ||
+	    service < KRCORE_SERVICE_USER_MIN ||
 	    (opts->lease_ms && (opts->lease_ms < 1000 || opts->lease_ms > KR_LEASE_MAX_MS)))
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));

@@ -16,6 +16,13 @@ static int kt_fail_to_serve(const struct krcore_race_server_options *opts, int e
 {
 	struct rlimit locked;
 
+	if (err == -ENOSPC) {
+		fprintf(stderr,
+			"krcore-race: serving: %" PRIu64
+			" MiB do not hold a table of such groups and depth\n",
+			opts->bytes >> 20);
+		return KT_FAILED;
+	}
 	if (err != -ENOMEM || getrlimit(RLIMIT_MEMLOCK, &locked) || locked.rlim_cur >= opts->bytes)
 		return kt_fail_to_begin("serving", err);
 	fprintf(stderr,

@@ -254,6 +254,7 @@ def _bad_input(machine):
             ("--memory 0 serve", 2, "--memory: '0' is not a number from 1", None),
             ("--depth 17 serve", 2, "--depth: '17'", None),
             ("--lease 1x serve", 2, "--lease: '1x'", None),
+            ("--memory 1 --depth 16 serve", 1, "1 MiB do not hold a table of such", None),
             (f"--service 80 get {SERVER} small", 2, "--service: '80'", None),
             (f"get {SERVER}", 2, "wrong number of arguments", None),
             (f"swap {SERVER} small", 2, "there is no command 'swap'", None),

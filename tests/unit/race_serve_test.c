@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Serving a table at a node with several ports: the region is at the port whose GID the record
- * has. libkrcore is played.
+ * has; and what a table is like if nobody has said so. libkrcore is played.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include <krcore/queue.h>
 #include <krcore/race.h>
 
+#include "race/lib/layout.h"
 #include "tests/unit/wrap_serve.h"
 
 #define PORTS 3
@@ -27,6 +28,7 @@ static unsigned int nodes; /* open */
 static unsigned int registered; /* at the port with this GID */
 static unsigned int published; /* under this GID */
 static uint8_t node_gid; /* of the node that was opened last */
+static const void *region; /* that was registered last */
 
 /* Without a GID it is at the first port that is up, or else at the first: as the module does. */
 int __wrap_krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node)
@@ -72,6 +74,7 @@ int __wrap_krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, ui
 	(void)access;
 	assert_non_null(node);
 	registered = node_gid;
+	region = addr;
 	ret_mr->addr = (uintptr_t)addr;
 	ret_mr->length = length;
 	return 0;
@@ -103,6 +106,36 @@ int __wrap_krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	(void)ctx;
 	assert_int_equal(key->gid[15], published);
 	return 0;
+}
+
+/* Serve so much memory. Return: how many slots the table may have. */
+static uint64_t slots_of(uint64_t bytes, uint32_t groups, uint32_t depth)
+{
+	struct krcore_race_server_options opts = {
+		.size = sizeof(opts),
+		.bytes = bytes,
+		.groups = groups,
+		.depth_max = depth,
+	};
+	struct krcore_race_server *server;
+	struct kr_header header;
+
+	assert_int_equal(krcore_race_serve(&opts, &server), 0);
+	memcpy(&header, region, sizeof(header));
+	krcore_race_server_close(server);
+	return 21ULL * header.groups << header.depth_max;
+}
+
+/* A table has slots for as much as its memory holds, if nobody has said how many. */
+static void test_slots_of_a_large_table(void **state)
+{
+	(void)state;
+	ports = PORTS;
+	renumbered = false;
+	assert_int_equal(slots_of(64ULL << 20, 0, 0), 1344ULL << 14);
+	assert_true(slots_of(4ULL << 30, 0, 0) >= (4ULL << 30) / 128);
+	assert_int_equal(slots_of(4ULL << 30, 2, 3), 42ULL << 3);
+	assert_int_equal(slots_of(4ULL << 30, 64, 14), 1344ULL << 14);
 }
 
 /* Serve at a port, or 0. Return: the GID of region and record, or negative errno. */
@@ -170,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_the_first_that_is_up),
 		cmocka_unit_test(test_one_that_is_asked_for),
 		cmocka_unit_test(test_ports_are_renumbered),
+		cmocka_unit_test(test_slots_of_a_large_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

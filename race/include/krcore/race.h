@@ -38,10 +38,10 @@ struct krcore_race_server;
 /**
  * struct krcore_race_options - Which table to attach to.
  * @size: sizeof(struct krcore_race_options); lets later versions add fields.
- * @server: address or host name of the memory node.
+ * @server: address, GID or host name of the memory node, as krcore_key_from_text() takes it.
  * @service: service of the table's record; 0 means KRCORE_RACE_SERVICE.
  * @port: RDMA port of this node, as in struct krcore_node_options.
- * @timeout_ms: bound of a look-up; 0 means 5000.
+ * @timeout_ms: bound of a look-up; 1 to 60000; 0 means 5000.
  */
 struct krcore_race_options {
 	size_t size;
@@ -57,8 +57,10 @@ struct krcore_race_options {
  * @bytes: memory, at least 1 MiB and at most 64 GiB; it is locked.
  * @service: service of the table's record, from 256; 0 means KRCORE_RACE_SERVICE.
  * @port: RDMA port of this node, as in struct krcore_node_options.
- * @groups: groups of buckets in a subtable, 1 to 256; 0 means 64 (1344 slots).
- * @depth_max: how often a subtable is split at most, 1 to 16; 0 means 14.
+ * @groups: groups of buckets in a subtable, 1 to 256; 0 means 64 (1344 slots), and
+ *   up to 256 where @bytes need them.
+ * @depth_max: how often a subtable is split at most, 1 to 16; 0 means 14, and up to 16 where
+ *   @bytes need them. The table has at most 21 * groups * 2^depth slots.
  * @lease_ms: after so much silence a client that writes may be taken for dead, 1000 to
  *	3600000; 0 means 30000.
  */
@@ -94,7 +96,7 @@ struct krcore_race_stats {
 };
 
 /* krcore_race_check() flags */
-#define KRCORE_RACE_RECLAIM 0x1 /* take back what dead clients hold; waits for two leases */
+#define KRCORE_RACE_RECLAIM 0x1 /* take back what dead clients hold */
 
 /**
  * struct krcore_race_report - What krcore_race_check() found.
@@ -185,7 +187,8 @@ int krcore_race_get(struct krcore_race *race, const void *key, size_t key_bytes,
  * Return:
  * * 0 - success.
  * * %-EINVAL - a length is out of its range.
- * * %-ENOSPC - the memory node is full.
+ * * %-ENOSPC - the memory node is full, or has no room for another client that writes, or the table
+ *   cannot be split any more (@depth_max).
  * * %-EUSERS - KRCORE_RACE_WRITERS_MAX clients write already, killed ones among them until
  *   krcore_race_check() reclaims; it was not done.
  * * %-EREMCHG - the memory node cannot be reached any more: it was done or not.
@@ -272,13 +275,16 @@ int krcore_race_scan(struct krcore_race *race, krcore_race_entry_fn *fn, void *a
  * @flags: KRCORE_RACE_RECLAIM or 0.
  * @ret_report: filled; @size must be set. Untouched on failure.
  *
- * With KRCORE_RACE_RECLAIM it takes longer than two leases of the table. A client that has
- * been stopped in the middle of an operation for so long, and goes on afterwards, can damage
- * entries.
+ * With KRCORE_RACE_RECLAIM it takes a lease of the table and a second; if dead clients held memory
+ * as long again, but 76 seconds at least, so that nothing they have posted is under way any more.
+ * It becomes a client that writes, then. A client that has stood still for all of that time, its
+ * process stopped or the virtual machine that it is in, and goes on afterwards, can damage entries:
+ * end such clients before.
  *
  * Return:
  * * 0 - done; the report says what was found.
  * * %-EINVAL - unknown flags, or @size is 0.
+ * * %-EUSERS - to reclaim: as krcore_race_put().
  * * others as krcore_race_get().
  */
 int krcore_race_check(struct krcore_race *race, uint32_t flags,
