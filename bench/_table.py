@@ -119,9 +119,10 @@ def _several(rows):
 def handoffs(rows):
     """Medians in milliseconds: transfers by size, fresh and warm; several functions; counts."""
     rows = [row for row in rows if row["bench"] == "handoff"]
-    counts = [[row["system"], *(_figure(row[key]) for key in
+    counts = [[row["system"], *(_figure(max(row[key], 0)) for key in
                                 ("p50", "user", "kernel", "syscalls", "reads", "packets",
-                                 "doorbells", "commands"))] for row in rows if row["unit"] == "instructions"]
+                                 "doorbells", "commands"))]
+              for row in rows if row["unit"] == "instructions"]
     timed = [row for row in rows if row["unit"] == "us"]
     out = []
     for case in ("transfer", "transfer_warm"):

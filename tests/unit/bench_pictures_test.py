@@ -43,6 +43,19 @@ def handoff(case, **more):
     return rows
 
 
+def counts(system, **more):
+    """A row of what a transfer costs."""
+    return {"bench": "handoff", "case": "counts", "system": system, "unit": "instructions",
+            "p50": 99000.0, "user": 1.0, "kernel": 2.0, "syscalls": 8.0, "reads": 3.0,
+            "packets": 4.0, "doorbells": 6.0, "commands": 5.0, **more}
+
+
+def against(row, *peers):
+    """A row as it is printed: once for each peer, a name and a share in percent."""
+    return [{**row, "peer": peer, "ratio": 1.0, "ratio_of": "speedup", "shorter_percent": shorter}
+            for peer, shorter in peers]
+
+
 def marks(svg, tag, colour, attribute="fill"):
     """Elements of a colour, but for the one that stands for it above the scale."""
     found = [e for e in ElementTree.fromstring(svg).iter(SVG + tag)
@@ -121,16 +134,116 @@ class Pictures(unittest.TestCase):
                      _plot.together):
             self.assertEqual(draw([], HOW), _plot.NOTHING)
 
-    def test_tables(self):
+    def test_growth(self):
+        """A bar for each size of the table, as high as its rate."""
+        rows = [{"case": "publish_pipelined", "records": records, "per_second": rate,
+                 "bytes_per_record": 70.0} for records, rate in ((1000, 4000.0), (9000, 2000.0))]
+        first, second = (float(e.get("height")) for e in
+                         marks(_plot.growth(rows, HOW), "rect", _plot.COLOURS["krcore"]))
+        self.assertAlmostEqual(first / second, 2, 1)
+        self.assertAlmostEqual(first, _plot.HEIGHT, 1)
+
+
+class Tables(unittest.TestCase):
+    """Rows as the Markdown tables of docs/."""
+
+    def cells(self, lines, *begin):
+        """The cells of the one line that begins with these."""
+        (line,) = [line for line in lines if line.startswith(f"| {' | '.join(begin)} |")]
+        return line[2:-2].split(" | ")
+
+    def test_handoffs(self):
         """A line for each size, and ours beside the peers."""
-        rows = handoff("transfer", bytes=9216) + [
-            {"bench": "handoff", "case": "counts", "system": "krcore", "unit": "instructions",
-             "p50": 99000.0, "user": 1.0, "kernel": 2.0, "syscalls": 8.0, "packets": 2.0,
-             "doorbells": 6.0, "commands": 2.0}]
-        lines = _table.handoffs(rows)
-        (line,) = [line for line in lines if line.startswith("| 9,216 ")]
-        self.assertIn("| 70 | 8 | 9 | 2 | 97.1 % | 75.0 % |", line)
-        self.assertTrue(any("| 99,000 |" in line for line in lines))
+        lines = _table.handoffs(handoff("transfer", bytes=9216))
+        self.assertEqual(self.cells(lines, "9,216")[1:7],
+                         ["70", "8", "9", "2", "97.1 %", "75.0 %"])
+
+    def test_counts(self):
+        """A line for each system; what comes out below nothing is nothing, so that all columns
+        are of figures."""
+        lines = _table.handoffs([counts("verbs", p50=5100000.0, reads=-0.08, packets=-0.333),
+                                 counts("krcore")])
+        self.assertEqual(self.cells(lines, "system"),
+                         ["system", "instructions", "user", "kernel", "system calls", "READs",
+                          "packets sent", "doorbells", "firmware commands"])
+        self.assertIn("|---|" + "|".join(["---:"] * 8) + "|", lines)
+        self.assertEqual(self.cells(lines, "krcore"),
+                         ["krcore", "99,000", "1", "2", "8", "3", "4", "6", "5"])
+        self.assertEqual(self.cells(lines, "verbs"),
+                         ["verbs", "5,100,000", "1", "2", "8", "0", "0", "6", "5"])
+
+    def test_workers(self):
+        """Each workload and system once; READs of those that have them; ours as speedups of
+        medians."""
+        rows = []
+        for case, ours in (("ycsb_a", 400.0), ("ycsb_c", 200.0)):
+            took = {"verbs_rc": 300.0, "redis": 900.0, "krcore": ours}
+            for system, p50 in took.items():
+                row = {"bench": "race", "case": case, "system": system, "unit": "us", "p50": p50,
+                       "p99": 3 * p50, "per_second": 1e6 / p50}
+                if system != "redis":
+                    row |= {"reads_per_search": 3.004, "retries": 0}
+                rows += against(row, ("verbs_rc", None), ("redis", None)) \
+                    if system == "krcore" else [row]
+        lines = _table.races(rows)
+        self.assertEqual(len(lines), 2 + 6)
+        self.assertEqual(self.cells(lines, "ycsb_c", "krcore")[2:],
+                         ["200", "600", "5,000", "3", "1.50 of verbs_rc's, 4.50 of redis's"])
+        self.assertEqual(self.cells(lines, "ycsb_a", "krcore")[2:],
+                         ["400", "1,200", "2,500", "3", "0.75 of verbs_rc's, 2.25 of redis's"])
+        self.assertEqual(self.cells(lines, "ycsb_a", "redis")[2:],
+                         ["900", "2,700", "1,111", "", ""])
+
+    def test_startups(self):
+        """Milliseconds, and by how much ours are shorter than each peer."""
+        rows = []
+        for system, p50 in (("verbs_rc", 60000.0), ("rdma_cm", 90000.0), ("redis", 7000.0)):
+            rows.append({"bench": "race", "case": "startup", "system": system, "unit": "us",
+                         "p50": p50, "p99": 2 * p50, "fork_us": 500.0, "attached_us": p50 - 1000})
+        ours = {"bench": "race", "case": "startup", "system": "krcore", "unit": "us", "p50": 6000.0,
+                "p99": 9000.0, "fork_us": 510.0, "attached_us": 5000.0}
+        rows += against(ours, ("verbs_rc", 90.0), ("rdma_cm", 93.3), ("redis", 14.3))
+        lines = _table.races(rows)
+        self.assertEqual(len(lines), 2 + 4)
+        self.assertEqual(self.cells(lines, "krcore"),
+                         ["krcore", "6", "9", "0.51", "5", "90.0 %", "93.3 %", "14.3 %"])
+        self.assertEqual(self.cells(lines, "rdma_cm"),
+                         ["rdma_cm", "90", "180", "0.5", "89", "", "", ""])
+
+    def test_spikes(self):
+        """Each number of workers and system; shorter by the medians of the same number."""
+        rows = []
+        for workers, peer, ours, steady in ((24, 80000.0, 8000.0, 400000),
+                                            (180, 800000.0, 200000.0, None)):
+            for system, p50 in (("verbs_rc", peer), ("krcore", ours)):
+                row = {"bench": "race", "case": "spike", "system": system, "unit": "us",
+                       "workers": workers, "p50": p50, "p99": 2 * p50, "all_answered_us": 3 * p50,
+                       "steady_us": steady, "steady_per_second": 2.5 * workers, "old_n": 7,
+                       "old_p99_us": 2500.0, "old_max_us": 3000.0}
+                rows += against(row, ("verbs_rc", None), ("redis", None)) \
+                    if system == "krcore" else [row]
+        lines = _table.races(rows)
+        self.assertEqual(len(lines), 2 + 4)
+        self.assertEqual(self.cells(lines, "24", "krcore")[2:],
+                         ["8", "16", "90.0 %", "24", "400", "60", "2.5"])
+        self.assertEqual(self.cells(lines, "180", "krcore")[2:],
+                         ["200", "400", "75.0 %", "600", "", "450", "2.5"])
+        self.assertEqual(self.cells(lines, "180", "verbs_rc")[2:],
+                         ["800", "1,600", "", "2,400", "", "450", "2.5"])
+
+    def test_three_tables(self):
+        """One below the other, with a line between; what has no rows has no table; pictures'
+        rows are in none."""
+        startup = {"bench": "race", "case": "startup", "system": "redis", "unit": "us", "p50": 1.0,
+                   "p99": 2.0, "fork_us": 3.0, "attached_us": 4.0}
+        worker = {"bench": "race", "case": "ycsb_a", "system": "krcore", "unit": "us", "p50": 5.0,
+                  "p99": 6.0, "per_second": 7.0}
+        tail = {"bench": "race", "case": "spike_p99", "system": "redis", "unit": "ms"}
+        lines = _table.races([tail, startup, worker])
+        self.assertEqual([line == "" for line in lines], [False] * 3 + [True] + [False] * 3)
+        self.assertTrue(lines[2].startswith("| ycsb_a |"), lines)
+        self.assertTrue(lines[6].startswith("| redis |"), lines)
+        self.assertEqual(_table.races([tail]), [])
 
 
 class Reports(unittest.TestCase):
