@@ -70,8 +70,9 @@ class _Linear:
 
     def __init__(self, values, unit):
         self.unit = unit
-        self.step = 10 ** math.floor(math.log10(max(values)))
-        self.high = math.ceil(max(values) / self.step) * self.step
+        most = max(1, *values)
+        self.step = 10 ** math.floor(math.log10(most))
+        self.high = math.ceil(most / self.step) * self.step
 
     def y(self, value):
         """Place on the paper."""

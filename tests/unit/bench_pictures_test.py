@@ -144,6 +144,37 @@ class Pictures(unittest.TestCase):
         self.assertAlmostEqual(first, _plot.HEIGHT, 1)
 
 
+class Linear(unittest.TestCase):
+    """The scale from zero."""
+
+    def test_below_one(self):
+        """A largest value below 1, and nothing at all, have a scale up to 1."""
+        for values in ([0.25, 0.4], [0.0]):
+            scale = _plot._Linear(values, " ms")    # pylint: disable=protected-access
+            svg = f'<svg xmlns="{SVG[1:-1]}">{"".join(scale.lines(500))}</svg>'
+            self.assertEqual(texts(svg), ["0 ms", "1 ms"])
+            self.assertEqual(scale.y(0), _plot.TOP + _plot.HEIGHT)
+            self.assertEqual(scale.y(1), _plot.TOP)
+            self.assertAlmostEqual(scale.y(0.25), _plot.TOP + 0.75 * _plot.HEIGHT)
+
+    def test_steps(self):
+        """Powers of ten, up to the first that is not below the largest."""
+        for values, said in (([1.0], ["0", "1"]), ([1.2, 0.1], ["0", "1", "2"]),
+                             ([2500.0], ["0", "1,000", "2,000", "3,000"])):
+            scale = _plot._Linear(values, "")   # pylint: disable=protected-access
+            svg = f'<svg xmlns="{SVG[1:-1]}">{"".join(scale.lines(500))}</svg>'
+            self.assertEqual(texts(svg), said)
+
+    def test_parts_below_one(self):
+        """A whole picture of parts that take less than a millisecond."""
+        rows = handoff("transfer", bytes=1024)
+        for row in rows:
+            row.update(start=30.0, connect=row["connect"] / 1000, read=row["read"] / 1000)
+        svg = _plot.parts(rows, HOW)
+        self.assertEqual(len(marks(svg, "rect", dict(_plot.PARTS)["read"])), len(SYSTEMS))
+        self.assertIn("1 ms", texts(svg))
+
+
 class Tables(unittest.TestCase):
     """Rows as the Markdown tables of docs/."""
 
