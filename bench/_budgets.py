@@ -3,9 +3,9 @@
 and which is above.
 
 cost/budgets.toml and cost/handoff.toml have a table for each operation, [CASE.SYSTEM], with counts
-as the bench prints them. A count may be above by the share ROOM, which is for compilers and layouts. One
-that is below by the share SAVED gets a hint: a budget that nobody lowers lets the next change
-spend what the last one saved.
+as the bench prints them. A count may be above by the share ROOM, which is for compilers and
+layouts. One that is below by the share SAVED gets a hint: a budget that nobody lowers lets the
+next change spend what the last one saved.
 """
 
 import sys
@@ -17,7 +17,7 @@ SLACK = 0.005           # of counts that are shares of a batch, such as 1/12
 # The card also counts what comes by itself meanwhile, a signal of life now and then: a third
 # of an operation, which may be one of many requests. One that is done for each is more.
 ONES_OWN = 0.3
-CARD = ("doorbells", "packets", "commands")
+CARD = ("reads", "doorbells", "packets", "commands")
 BEYOND = ("beyond_nothing", "beyond_nothing_syscalls")  # of a process: what it is more than none
 COUNTS = ("instructions", "user", "syscalls", "locked", "fences", *BEYOND, *CARD)
 

@@ -15,9 +15,10 @@ sys.path.insert(0, str(CHECKOUT / "bench"))
 import _budgets     # noqa: E402 pylint: disable=wrong-import-position,import-error
 
 ROW = {"case": "read_sync", "system": "krcore", "p50": 2000.0, "user": 300.0, "syscalls": 1.0,
-       "locked": 20.0, "fences": 3.0, "doorbells": 1.0, "packets": 1.0, "commands": 0.0, "per": 1}
-BUDGET = {"read_sync.krcore": {"instructions": 2000, "syscalls": 1, "locked": 20, "packets": 1,
-                               "commands": 0}}
+       "locked": 20.0, "fences": 3.0, "reads": 1.0, "doorbells": 1.0, "packets": 1.0,
+       "commands": 0.0, "per": 1}
+BUDGET = {"read_sync.krcore": {"instructions": 2000, "syscalls": 1, "locked": 20, "reads": 1,
+                               "packets": 1, "commands": 0}}
 
 
 def judged(budgets=None, **changes):
@@ -39,6 +40,7 @@ class Judge(unittest.TestCase):
         for count, value, told in (("p50", 2100.0, "instructions, the budget is 2000, 5.0 % more"),
                                    ("syscalls", 2.0, "2 syscalls, the budget is 1, 100.0 % more"),
                                    ("locked", 21.0, "21 locked, the budget is 20, 5.0 % more"),
+                                   ("reads", 2.0, "2 reads, the budget is 1, 100.0 % more"),
                                    ("packets", 1.5, "1.5 packets, the budget is 1, 50.0 % more"),
                                    ("commands", 1.0, "1 commands, the budget is 0")):
             complaints, _ = judged(**{count: value})
@@ -49,6 +51,7 @@ class Judge(unittest.TestCase):
     def test_the_card_counts_more(self):
         """What comes by itself is no excess; one more for each batch is."""
         self.assertEqual(judged(packets=1.25), ([], []))
+        self.assertEqual(judged(reads=1.25), ([], []))
         complaints, _ = judged({"read_sync.krcore": {"doorbells": 0.083}}, doorbells=0.167, per=12)
         self.assertIn("0.167 doorbells", complaints[0])
 
@@ -98,8 +101,9 @@ class File(unittest.TestCase):
                               "read_24x12.krcore", "fresh_process.krcore",
                               "fresh_process.krcore_static", "read_sync.verbs"},
                              names)
-        self.assertIn("counts.krcore",
-                      _budgets.load(CHECKOUT / "bench" / "cost" / "handoff.toml"))
+        counts = _budgets.load(CHECKOUT / "bench" / "cost" / "handoff.toml")["counts.krcore"]
+        self.assertEqual(counts["reads"], 2)    # the directory's entry, and the data
+        self.assertLessEqual({"instructions", "syscalls", "packets"}, set(counts))
 
     def test_exit_status(self):
         """What is above fails, and so does a run in which nothing was measured."""
