@@ -11,7 +11,7 @@
 
 /**
  * struct bn_zipf - Numbers with Zipf's distribution, scrambled, as YCSB draws them.
- * @records: from 0 to this.
+ * @records: from 0 to this less one.
  * @zeta: sum of 1 / i^theta.
  * @alpha: see bn_zipf_next().
  * @eta: see bn_zipf_next().

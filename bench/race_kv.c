@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <krcore/race.h>
+
 #include "bench/keys.h"
 #include "bench/link.h"
 #include "bench/race_kv.h"
 #include "bench/tcp.h"
 #include "bench/way.h"
 #include "race/lib/krcore.h"
-
-#define BN_RACE_SERVICE 7233
 
 /**
  * struct bn_kv - An instance.
@@ -83,7 +83,7 @@ struct bn_kv *bn_kv_open(const struct bn_kv_target *target)
 		return kv;
 	}
 	if (!strncmp(target->system, "krcore", strlen("krcore")))
-		bn_kv_check(kr_krcore_open(target->target, BN_RACE_SERVICE, 0, 0,
+		bn_kv_check(kr_krcore_open(target->target, KRCORE_RACE_SERVICE, 0, 0,
 					   strcmp(target->system, "krcore") ? KRCORE_CONNECT_FRESH
 									    : 0,
 					   &reads, &t),

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <krcore/queue.h>
+#include <krcore/race.h>
 
 #include "bench/keys.h"
 #include "bench/link.h"
@@ -20,7 +21,6 @@
 #include "bench/serve.h"
 #include "bench/way.h"
 
-#define BN_SERVICE_RACE 7233
 #define BN_GROUPS 64
 #define BN_DEPTH 14
 #define BN_LEASE_MS 600000
@@ -76,7 +76,7 @@ static void bn_publish_table(const char *host, void *memory, size_t bytes)
 		bn_krcore_die("krcore_mr_reg");
 	krcore_region_ref_of(&mr, &ref);
 	krcore_region_encode(&ref, &value);
-	if (krcore_key_from_text(host, BN_SERVICE_RACE, &key) || krcore_open(NULL, &ctx) ||
+	if (krcore_key_from_text(host, KRCORE_RACE_SERVICE, &key) || krcore_open(NULL, &ctx) ||
 	    krcore_publish(ctx, &key, &value) < 0)
 		bn_krcore_die("publishing");
 }
