@@ -12,8 +12,8 @@ Cases: `transfer`, from the moment in which a fresh function wants the data to t
 in four guests, each takes what the one before has; `fan_out`, one to 4 and to 16; `at_once`, 1
 to 64 pairs of functions at once; the last three of 9 KiB, fresh and warm. `counts`: what
 node2's guest executes between the moments that `transfer` says, where guests are emulated; with
-KRCORE_BENCH_PROFILE=1 the kernel's functions in which that is follow each row; with --check they are
-compared with cost/handoff.toml.
+KRCORE_BENCH_PROFILE=1 the kernel's functions in which that is follow each row; with --check
+they are compared with cost/handoff.toml.
 
 KRCORE_BENCH_HANDOFFS says how many in a turn. Takes the ConnectX model.
 """
