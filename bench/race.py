@@ -84,9 +84,9 @@ class Spike:
     def until_steady(self, stage):
         """us from a stage's begin until the second begins whose rate is at STEADY of the steady
         one; None if there is none."""
-        begin, end = self.begin(stage), self.begin(stage + 1)
+        begin, end, steady = self.begin(stage), self.begin(stage + 1), self.steady(stage)
         for at in range(begin, end, STEP_MS * 1000):
-            if self.rate(at, at + 1000000) >= STEADY * self.steady(stage):
+            if self.rate(at, at + 1000000) >= STEADY * steady > 0:
                 return at - begin
         return None
 
