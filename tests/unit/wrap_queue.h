@@ -7,6 +7,8 @@
 
 #include "client/include/krcore/queue.h"
 
+int __wrap_krcore_start(const struct krcore_start_options *opts,
+			struct krcore_started *ret_started);
 int __wrap_krcore_node_open(const struct krcore_node_options *opts, struct krcore_node **ret_node);
 void __wrap_krcore_node_close(struct krcore_node *node);
 int __wrap_krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t access,
@@ -17,6 +19,8 @@ int __wrap_krcore_queue_connect(struct krcore_node *node, uint32_t queue,
 				struct krcore_connect_info *ret_info);
 int __wrap_krcore_post(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
 		       unsigned int nr, int *ret_error);
+int __wrap_krcore_post_wait(struct krcore_node *node, uint32_t queue, const struct krcore_wr *wrs,
+			    unsigned int nr, int *ret_error);
 int __wrap_krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr);
 int __wrap_krcore_wait(struct krcore_node *node, int timeout_ms);
 
