@@ -255,6 +255,29 @@ static void test_connects_again(void **state)
 	end(t);
 }
 
+/* However long a look-up may take at first, a batch that connects again is over in late_ms. */
+static void test_ends_in_time(void **state)
+{
+	struct kr_req req;
+	struct kr_transport *t;
+	uint32_t reads;
+
+	(void)state;
+	rq_begin(BYTES);
+	assert_int_equal(kr_krcore_open(RQ_PEER, 4711, 0, 60000, 0, &reads, &t), 0);
+	assert_int_equal(rq.start.timeout_ms, 60000);
+	writes(t->ops->memory(t, 8), 50, &req, 1);
+	rq.fail_at = 1;
+	rq.fail_status = -ETIMEDOUT;
+	assert_int_equal(t->ops->submit(t, &req, 1), -ETIMEDOUT);
+	assert_int_equal(t->ops->submit(t, &req, 1), 0);
+	assert_int_equal(rq.connects, 1);
+	assert_in_range(rq.timeout_ms, 1, 5000);
+	/* with the READ of the peer's directory, and what the NIC tries by itself */
+	assert_true(t->late_ms >= rq.timeout_ms + 60000 + 9000);
+	end(t);
+}
+
 /* As long as it cannot be connected nothing is done, and each batch tries. */
 static void test_cannot_connect(void **state)
 {
@@ -409,9 +432,9 @@ int main(void)
 		cmocka_unit_test(test_open),	       cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_taken_in_part),  cmocka_unit_test(test_one_fails),
 		cmocka_unit_test(test_one_is_refused), cmocka_unit_test(test_connects_again),
-		cmocka_unit_test(test_cannot_connect), cmocka_unit_test(test_late),
-		cmocka_unit_test(test_node_fails),     cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_memory_fails),
+		cmocka_unit_test(test_ends_in_time),   cmocka_unit_test(test_cannot_connect),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_node_fails),
+		cmocka_unit_test(test_memory),	       cmocka_unit_test(test_memory_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
