@@ -21,8 +21,6 @@
 #include <stdint.h>
 
 #define KR_BATCH_MAX 64
-#define KR_LATE_MS \
-	75000 /* 60 s for the directory of the peer, 5 s to connect, 9 s of the NIC's own */
 
 /** enum kr_op - Kind of a request. */
 enum kr_op {
