@@ -1,0 +1,536 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The module krcore of Python, over a library that is a fake: misuse is refused with the name of
+the argument, nothing is used after its end, buffers are kept, threads get what is theirs.
+
+usage: python_test.py CHECKOUT
+"""
+
+import array
+import ctypes
+import errno
+import gc
+import mmap
+import os
+import pathlib
+import pickle
+import signal
+import sys
+import threading
+import time
+import unittest
+import warnings
+
+CHECKOUT = pathlib.Path(sys.argv.pop(1))
+sys.path[:0] = [str(CHECKOUT / "client/python"), str(CHECKOUT / "tests/unit")]
+
+import krcore  # noqa: E402
+import python_fake  # noqa: E402
+
+PEER = "192.0.2.7"
+ALL = {"remote_read": True, "remote_write": True, "remote_atomic": True}
+
+
+class Case(unittest.TestCase):
+    """A node over a fake."""
+
+    def setUp(self):
+        self.fake = python_fake.Fake()
+        self.fake.install()
+        self.node = krcore.Node()
+        self.addCleanup(self.node.close)
+
+    def refused(self, kind, words, call, *args, **options):
+        """A call raises, and says so."""
+        with self.assertRaisesRegex(kind, words) as caught:
+            call(*args, **options)
+        return caught.exception
+
+    @property
+    def handle(self):
+        """The fake's side of the node."""
+        return self.fake.nodes[self.node._handle]
+
+
+class Regions(Case):
+    """Buffers of all kinds, and how long they are kept."""
+
+    def test_a_buffer_cannot_be_resized_meanwhile(self):
+        data = bytearray(100)
+        with self.node.region(data, remote_read=True) as region:
+            self.assertIs(region.buffer, data)
+            self.assertEqual(len(region), 100)
+            self.refused(BufferError, "", data.extend, b"x")
+            self.assertEqual(region.reference.length, 100)
+        data.extend(b"x")
+        self.assertTrue(region.closed and region.buffer is None)
+        region.close()
+        self.refused(ValueError, "the region is closed", region.pack)
+        self.refused(ValueError, "the region is closed", len, region)
+        self.refused(ValueError, "the region is closed", region.__enter__)
+
+    def test_it_is_kept_though_nobody_has_it(self):
+        data = bytearray(100)
+        self.node.region(data)
+        gc.collect()
+        self.refused(BufferError, "", data.extend, b"x")
+        self.node.close()
+        data.extend(b"x")
+
+    def test_kinds_of_buffers(self):
+        with mmap.mmap(-1, 4096) as memory:
+            with self.node.region(memory) as region:
+                self.assertEqual(len(region), 4096)
+                self.refused(BufferError, "", memory.close)
+        numbers = array.array("d", range(10))
+        with self.node.region(numbers) as region:
+            self.assertEqual((len(region), region._mr.addr), (80, numbers.buffer_info()[0]))
+        data = bytearray(100)
+        with self.node.region(memoryview(data)[10:20]) as region:
+            self.assertEqual(len(region), 10)
+
+    def test_numpy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        with self.node.region(numpy.zeros((4, 4)), **ALL) as region:
+            self.assertEqual(len(region), 128)
+        self.refused(ValueError, "contiguous", self.node.region, numpy.zeros((4, 4))[:, 1])
+        self.refused(TypeError, "objects", self.node.region, numpy.array([None, "x"]))
+
+    def test_bad_buffers(self):
+        for kind, words, buffer in (
+                (TypeError, "buffer: an object with a buffer is needed, not str", "text"),
+                (TypeError, "buffer: an object with a buffer is needed, not int", 4096),
+                (TypeError, "buffer: it must be writable, and this bytes is not", b"text"),
+                (ValueError, "buffer: it is empty", bytearray()),
+                (TypeError, "this py_object_Array_1 has Python objects", (ctypes.py_object * 1)(1)),
+                (ValueError, "buffer: it must be contiguous", memoryview(bytearray(9))[::2])):
+            self.refused(kind, words, self.node.region, buffer)
+        self.refused(ValueError, "^message: ", self.node.region, bytearray(1), message=True, **ALL)
+        self.refused(ValueError, "^local_write: ", self.node.region, bytearray(1),
+                     local_write=False, remote_write=True)
+        self.fake.results["krcore_mr_reg"] = [-errno.ENOMEM]
+        data = bytearray(1)
+        error = self.refused(krcore.Error, "as the fake says", self.node.region, data)
+        self.assertEqual(error.errno, errno.ENOMEM)
+        data.extend(b"x")
+        self.assertFalse(self.node._regions)
+        with self.node.region(bytearray(1)) as region:
+            self.refused(ValueError, "closed to peers", region.pack)
+
+
+class Requests(Case):
+    """READ, WRITE and atomics, over the memory of this process."""
+
+    def setUp(self):
+        super().setUp()
+        self.there, self.here = bytearray(range(64)), bytearray(64)
+        self.remote = self.node.region(self.there, **ALL).reference
+        self.local = self.node.region(self.here)
+        self.queue = self.node.queue(PEER)
+
+    def test_read_and_write(self):
+        self.assertEqual(self.queue.read(self.remote, self.local), 64)
+        self.assertEqual(self.here, self.there)
+        self.assertEqual(self.queue.write(self.remote, self.local, 3, remote_offset=10,
+                                          local_offset=20, idempotent=True), 3)
+        self.assertEqual(self.there[9:14], bytes([9, 20, 21, 22, 13]))
+        self.assertEqual(self.queue.read(self.remote, self.local, local_offset=60), 4)
+        self.assertEqual((self.queue.info().state, self.queue.generation), ("ready", 77))
+        self.queue.connect(fresh=True)
+        self.assertFalse(self.node._tickets)
+
+    def test_atomics(self):
+        word = ctypes.c_uint64.from_buffer(self.there, 8)
+        word.value = 5
+        self.assertEqual(self.queue.fetch_add(self.remote, 3, offset=8), 5)
+        self.assertEqual(self.queue.fetch_add(self.remote, -8, offset=8), 8)
+        self.assertEqual(word.value, 0)
+        self.assertEqual(self.queue.compare_swap(self.remote, 1, 9, offset=8), 0)
+        self.assertEqual(self.queue.compare_swap(self.remote, 0, 2 ** 64 - 1, offset=8), 0)
+        self.assertEqual(word.value, 2 ** 64 - 1)
+        self.assertEqual(len(self.node._words._free), 512)
+
+    def test_arguments(self):
+        read, add, swap = self.queue.read, self.queue.fetch_add, self.queue.compare_swap
+        for kind, words, call, *args in (
+                (TypeError, "local: a Region is needed, not bytearray", read, self.remote,
+                 self.here),
+                (TypeError, "remote: a Reference or its packed bytes", read, "x", self.local),
+                (ValueError, "length: 1 to 64, not 65", read, self.remote, self.local, 65),
+                (ValueError, "length: 1 to 64, not 0", read, self.remote, self.local, 0),
+                (TypeError, "length: an integer is needed, not float", read, self.remote,
+                 self.local, 1.5),
+                (TypeError, "value: an integer is needed, not str", add, self.remote, "1"),
+                (ValueError, "value: ", add, self.remote, 2 ** 64),
+                (ValueError, "expected: ", swap, self.remote, -1, 0),
+                (ValueError, "new: ", swap, self.remote, 0, 2 ** 64)):
+            self.refused(kind, words, call, *args)
+        for kind, words, options in (
+                (ValueError, "local_offset: 0 to 63, not 64", {"local_offset": 64}),
+                (ValueError, "remote_offset: 0 to 63, not -1", {"remote_offset": -1}),
+                (TypeError, "timeout: seconds are needed, not str", {"timeout": "1"}),
+                (ValueError, "timeout: 0 to inf seconds, not nan", {"timeout": float("nan")})):
+            self.refused(kind, words, read, self.remote, self.local, **options)
+        self.refused(ValueError, "offset: .* multiple of 8", add, self.remote, 1, offset=4)
+        self.refused(ValueError, "remote: an atomic works on 8 bytes, and it has 7", add,
+                     self.remote._replace(length=7), 1)
+        self.refused(TypeError, "timeout: ", add, self.remote, 1, timeout="x")
+        for kind, words, args, options in (
+                (TypeError, "peer: an address", (5,), {}), (ValueError, "peer: ", ("",), {}),
+                (ValueError, "peer: ", ("a\0b",), {}), (ValueError, "peer: ", ("x",), {}),
+                (ValueError, "service: 0 to 65535, not 65536", (PEER, 65536), {}),
+                (ValueError, "depth: 1 to 1024, not 0", (PEER,), {"depth": 0}),
+                (ValueError, "timeout: 0.001 to 60 seconds, not 61", (PEER,), {"timeout": 61}),
+                (TypeError, "timeout: seconds are needed", (PEER,), {"timeout": None})):
+            self.refused(kind, words, self.node.queue, *args, **options)
+        with krcore.Node() as other, other.region(bytearray(9)) as foreign:
+            self.refused(ValueError, "local: a region of another node", read, self.remote, foreign)
+        self.assertFalse(self.node._tickets)
+
+    def test_what_is_closed_is_not_used(self):
+        self.local.close()
+        self.refused(ValueError, "local: the region is closed", self.queue.read, self.remote,
+                     self.local)
+        self.queue.close()
+        self.queue.close()
+        self.assertTrue(self.queue.closed)
+        for call in (self.queue.info, self.queue.connect, self.queue.__enter__):
+            self.refused(ValueError, "the queue is closed", call)
+        self.refused(ValueError, "the queue is closed", self.queue.fetch_add, self.remote, 1)
+        queue, region = self.node.queue(PEER), self.node.region(bytearray(9))
+        self.node.close()
+        self.node.close()
+        self.assertTrue(queue.closed and region.closed and self.node.closed)
+        for call in (queue.info, self.node.fileno, self.node.info, self.node.ports,
+                     self.node.__enter__):
+            self.refused(ValueError, "the node is closed", call)
+        self.refused(ValueError, "the node is closed", self.node.region, bytearray(1))
+        self.refused(ValueError, "the node is closed", self.node.queue, PEER)
+        self.refused(ValueError, "the node is closed", queue.fetch_add, self.remote, 1)
+        queue.close()
+        region.close()
+        self.assertFalse(self.fake.nodes)
+
+    def test_a_request_fails(self):
+        for status, kind, words in ((-errno.EREMOTEIO, krcore.Error, "the peer refused"),
+                                    (-errno.ETIMEDOUT, TimeoutError, "does not answer"),
+                                    (-errno.EREMCHG, krcore.Error, "may or may not")):
+            self.fake.status = status
+            error = self.refused(kind, f"READ of 64 bytes, {PEER}: .*{words}", self.queue.read,
+                                 self.remote, self.local)
+            self.assertEqual((error.errno, isinstance(error, krcore.Error)), (-status, True))
+        self.fake.results["krcore_post_wait"] = [-errno.ENOTCONN]
+        error = self.refused(krcore.Error, "as the fake says", self.queue.fetch_add, self.remote, 1)
+        self.assertEqual(error.errno, errno.ENOTCONN)
+        self.assertFalse(self.node._tickets)
+        self.assertEqual(len(self.node._words._free), 512)
+
+    def test_a_request_takes_too_long(self):
+        self.fake.held = []
+        error = self.refused(TimeoutError, "not done after 0.02 s, and still under way",
+                             self.queue.fetch_add, self.remote, 1, timeout=0.02)
+        self.assertEqual(error.errno, errno.ETIMEDOUT)
+        # its memory is not another's before it is completed
+        self.assertEqual((len(self.node._tickets), len(self.node._words._free)), (1, 511))
+        self.fake.release(self.node._handle)
+        self.queue.read(self.remote, self.local)
+        self.assertEqual((len(self.node._tickets), len(self.node._words._free)), (0, 512))
+
+    def test_a_full_queue_is_waited_for(self):
+        self.fake.held, self.fake.depth = [], 1
+        self.refused(TimeoutError, "", self.queue.read, self.remote, self.local, timeout=0)
+        self.refused(BlockingIOError, "as the fake says", self.queue.read, self.remote, self.local,
+                     timeout=0.02)
+        timer = threading.Timer(0.05, self.fake.release, [self.node._handle])
+        timer.start()
+        self.queue.read(self.remote, self.local)
+        timer.join()
+        self.assertFalse(self.node._tickets)
+
+    def test_threads_get_what_is_theirs(self):
+        word, wrong = ctypes.c_uint64.from_buffer(self.there, 0), []
+        word.value, seen = 0, []
+
+        def work():
+            try:
+                own = bytearray(8)
+                with self.node.region(own) as region:
+                    for _ in range(100):
+                        seen.append(self.queue.fetch_add(self.remote, 1))
+                        self.queue.read(self.remote, region, 8)
+            except Exception as error:  # noqa: BLE001
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((wrong, sorted(seen)), ([], list(range(800))))
+        self.assertFalse(self.node._tickets or self.node._users)
+
+    def test_close_waits_for_calls_and_ends_them(self):
+        self.fake.held, ended = [], []
+
+        def work():
+            try:
+                self.queue.read(self.remote, self.local, timeout=None)
+            except ValueError as error:
+                ended.append(str(error))
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while len(self.fake.held) < 3:
+            time.sleep(0.001)
+        self.node.close()
+        self.assertFalse(self.fake.nodes)
+        for thread in threads:
+            thread.join(5)
+        self.assertEqual(ended, ["the node is closed"] * 3)
+        self.here.extend(b"x")
+
+    def test_no_request_gets_into_another_queue_of_its_number(self):
+        went = []
+
+        def post(handle, queue, wr, nr, error):
+            slow.set()
+            time.sleep(0.05)
+            went.append(queue in self.handle.queues)
+            return self.fake.krcore_post_wait(handle, queue, wr, nr, error)
+
+        slow = threading.Event()
+        python_fake.put("krcore_post_wait", post)
+        thread = threading.Thread(target=self.queue.read, args=[self.remote, self.local])
+        thread.start()
+        slow.wait()
+        self.queue.close()
+        thread.join()
+        self.assertEqual(went, [True])
+        self.refused(krcore.Closed, "the queue is closed", self.queue.read, self.remote, self.local)
+        self.assertFalse(self.node._tickets)
+
+    def test_a_signal_ends_a_wait_or_lets_it_go_on(self):
+        self.fake.results["krcore_queue_open"] = [-errno.EINTR, -errno.EINTR]
+        self.node.queue(PEER).close()
+        self.fake.results["krcore_post_wait"] = [-errno.EINTR]
+        self.queue.read(self.remote, self.local)
+        self.fake.held = []
+
+        def handler(*_):
+            raise InterruptedError("the handler")
+
+        before = signal.signal(signal.SIGALRM, handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        self.refused(InterruptedError, "the handler", self.queue.fetch_add, self.remote, 1,
+                     timeout=None)
+        self.assertEqual((len(self.node._tickets), len(self.node._words._free)), (1, 511))
+        self.fake.release(self.node._handle)
+        self.queue.read(self.remote, self.local)
+        self.assertEqual(len(self.node._words._free), 512)
+
+    def test_a_child_leaves_what_its_parent_has(self):
+        reading, writing = os.pipe()
+        locked, forked = threading.Event(), threading.Event()
+
+        def lock():     # as a thread does that the child does not have
+            with self.node._turn:
+                locked.set()
+                forked.wait()
+
+        thread = threading.Thread(target=lock)
+        thread.start()
+        locked.wait()
+        child = os.fork()
+        forked.set()
+        if not child:
+            said = []
+            signal.alarm(20)
+            for call in (self.local.close, self.queue.close, self.node.fileno, self.node.close):
+                try:
+                    call()
+                except ValueError as error:
+                    said.append(str(error))
+            os.write(writing, repr((said, self.fake.said[-1])).encode())
+            os._exit(0)
+        thread.join()
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(os.read(reading, 1000).decode(), repr((
+            ["the node belongs to the process that opened it, not to its child"],
+            "krcore_node_close")))
+        os.close(reading)
+        os.close(writing)
+        self.queue.read(self.remote, self.local)
+
+    def test_a_node_that_is_forgotten_is_closed(self):
+        node = krcore.Node()
+        node.region(bytearray(9))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            del node
+            gc.collect()
+        self.assertIn("was not closed", str(caught[0].message))
+        self.assertEqual(len(self.fake.nodes), 1)
+
+    def test_errors_can_be_pickled(self):
+        self.fake.status = -errno.ETIMEDOUT
+        error = self.refused(krcore.Error, "", self.queue.read, self.remote, self.local)
+        again = pickle.loads(pickle.dumps(error))
+        self.assertEqual((again.errno, again.strerror, isinstance(again, TimeoutError)),
+                         (error.errno, error.strerror, True))
+
+
+class Messages(Case):
+    """Listeners and connections, from one node to another of this process."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = krcore.Node()
+        self.addCleanup(self.other.close)
+
+    def pair(self, **options):
+        """Both ends of a connection."""
+        listener = self.node.listen(600)
+        self.addCleanup(listener.close)
+        ends = []
+        thread = threading.Thread(target=lambda: ends.append(
+            listener.accept(user=b"welcome", timeout=20)))
+        thread.start()
+        connection = self.other.connect(PEER, 600, **options)
+        thread.join()
+        return ends[0], connection
+
+    def test_both_ways(self):
+        server, client = self.pair(user=b"hello")
+        self.assertEqual((server.peer.user, client.peer.user), (b"hello", b"welcome"))
+        self.assertEqual(server.peer.address, PEER)
+        for data in (b"one", bytearray(b"two"), memoryview(b"three"), b"", b"x" * 4032):
+            client.send(data)
+            self.assertEqual(server.recv(timeout=5), bytes(data))
+            server.send(data)
+            self.assertEqual(client.recv(timeout=5), bytes(data))
+        for number in range(200):
+            client.send(b"%d" % number)
+        client.shutdown()
+        self.assertEqual([int(message) for message in server], list(range(200)))
+        self.assertIsNone(server.recv())
+        self.refused(TimeoutError, "no message came in time", client.recv, timeout=0.01)
+        server.close()
+        self.refused(ConnectionResetError, "program or node has ended", client.recv)
+        self.refused(ConnectionResetError, "as the fake says", client.send, b"x")
+        client.close()
+        client.close()
+        for call in (client.recv, client.shutdown, client.__enter__):
+            self.refused(ValueError, "the connection is closed", call)
+        self.refused(ValueError, "the connection is closed", client.send, b"x")
+        self.assertFalse(self.other._inbox._connections or self.other._inbox._early)
+
+    def test_what_comes_for_others_is_kept(self):
+        first, second = self.pair()
+        listener = self.node.listen(601)
+        third = threading.Thread(target=lambda: self.other.connect(PEER, 601).send(b"late"))
+        third.start()
+        with listener.accept() as fourth:
+            second.send(b"early")
+            self.assertEqual(fourth.recv(), b"late")
+            self.assertEqual(first.recv(), b"early")
+        third.join()
+
+    def test_what_comes_before_connect_has_returned(self):
+        server, client = self.pair()
+        listener = self.node.listen(601)
+        taker = threading.Thread(target=client.recv)    # takes letters of others meanwhile
+        taker.start()
+        self.fake.after_connect = lambda: (listener.accept().send(b"early"), time.sleep(0.1))
+        with self.other.connect(PEER, 601) as third:
+            self.assertEqual(third.recv(timeout=5), b"early")
+        server.send(b"end")
+        taker.join()
+        self.assertFalse(self.other._inbox._early)
+
+    def test_large_ones(self):
+        server, client = self.pair()
+        data = bytearray(b"0123456789" * 1000)
+        region = self.other.region(data, message=True)
+
+        def receive():
+            large = server.recv()
+            self.assertEqual(len(large), 10000)
+            got.append(large.read())
+            got.append(server.recv().discard())
+
+        got = []
+        thread = threading.Thread(target=receive)
+        thread.start()
+        client.send_large(region)
+        error = self.refused(krcore.Error, "the peer did not want it", client.send_large, region,
+                             10, offset=5)
+        self.assertEqual(error.errno, errno.ENOMSG)
+        thread.join()
+        self.assertEqual(got, [data, None])
+        self.refused(TimeoutError, "not done after 0.01 s, and taken back", client.send_large,
+                     region, timeout=0.01)
+        large = server.recv()
+        self.refused(ValueError, "most: the message has 10000 bytes", large.read, most=9)
+        server.close()
+        self.refused(ValueError, "the connection is closed", large.discard)
+        self.refused(ValueError, "the connection is closed", large.read)
+
+    def test_arguments(self):
+        server, client = self.pair()
+        self.refused(ValueError, "data: at most 4032 bytes, not 4033", client.send, bytes(4033))
+        self.refused(TypeError, "data: an object with bytes is needed, not str", client.send, "x")
+        self.refused(TypeError, "local: a Region is needed", client.send_large, b"x")
+        self.refused(TypeError, "timeout: ", server.recv, timeout="x")
+        for kind, words, call, args, options in (
+                (ValueError, "service: 256 to 65535, not 255", self.node.bind, (255,), {}),
+                (ValueError, "service: 256 to 65535, not 255", self.node.listen, (255,), {}),
+                (ValueError, "service: 256 to 65535, not 1", self.node.connect, (PEER, 1), {}),
+                (ValueError, "backlog: 1 to 1024, not 0", self.node.listen, (601,),
+                 {"backlog": 0}),
+                (ValueError, "user: at most 32 bytes", self.node.connect, (PEER, 600),
+                 {"user": bytes(33)})):
+            self.refused(kind, words, call, *args, **options)
+        error = self.refused(FileNotFoundError, "as the fake says", self.other.connect, PEER, 777)
+        self.assertIsInstance(error, krcore.Error)
+        error = self.refused(krcore.Error, "as the fake says", self.node.listen, 600)
+        self.assertEqual(error.errno, errno.EADDRINUSE)
+        with self.node.bind(700):
+            self.refused(krcore.Error, "as the fake says", self.node.bind, 700)
+        self.node.bind(700).close()
+
+    def test_offers_end_with_their_listener(self):
+        listener, said = self.node.listen(600), []
+
+        def connect():
+            try:
+                self.other.connect(PEER, 600)
+            except ConnectionRefusedError as error:
+                said.append(str(error))
+            except ConnectionResetError as error:
+                said.append(str(error))
+
+        self.refused(TimeoutError, "service 600: nobody came", listener.accept, timeout=0.01)
+        thread = threading.Thread(target=connect)
+        thread.start()
+        while not listener._offers:
+            self.node._await(lambda: listener._offers, krcore._node.Deadline(0.1), letters=True)
+        listener.close()
+        listener.close()
+        thread.join()
+        self.assertEqual(len(said), 1)
+        self.refused(ValueError, "the listener is closed", listener.accept)
+
+    def test_nobody_accepts(self):
+        with self.node.listen(600):
+            self.refused(TimeoutError, "has not accepted in time", self.other.connect, PEER, 600,
+                         timeout=0.02)
+        self.assertFalse(self.other._inbox._connections)
+
+
+if __name__ == "__main__":
+    unittest.main()
