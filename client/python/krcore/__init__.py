@@ -22,7 +22,7 @@ what they raise ends it; a request that was posted is then still under way.
 
 Processes: a child of fork() cannot use what its parent has opened.
 
-krcore(7) says what a node needs.
+docs/python.md is longer; krcore(7) says what a node needs.
 """
 
 from ._abi import lib as _lib
