@@ -53,7 +53,7 @@ def _clear_packaging(copy):
                  debian / "tmp", *debian.glob("*krcore*")):
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.suffix not in (".install", ".manpages", ".examples", ".dkms"):
+        elif path.suffix not in (".install", ".manpages", ".examples", ".docs", ".dkms"):
             path.unlink(missing_ok=True)
 
 
