@@ -31,6 +31,7 @@
 
 #define SLOW_US 300000 /* long for a loop that does not wait */
 #define TURNS_MAX 100 /* of the runner's loop in that time */
+#define GONE 200 /* callers that have gone: fewer than may wait to be accepted */
 
 /** struct test_shared - With runners. @turns: of their loops. @no_files: they can accept nothing. */
 struct test_shared {
@@ -142,6 +143,14 @@ static int from(const struct test_runner *runner, uint32_t address)
 	return -1;
 }
 
+static void over(int fd)
+{
+	char c;
+
+	assert_int_equal(recv(fd, &c, 1, 0), 0);
+	close(fd);
+}
+
 /* A runner of at most so many functions and, if not 0, at first so many descriptors. */
 static struct test_runner begin(unsigned int most, unsigned int share, unsigned int files)
 {
@@ -149,6 +158,7 @@ static struct test_runner begin(unsigned int most, unsigned int share, unsigned 
 	struct test_runner runner;
 	char text[32], *words[] = { text, NULL };
 	struct kh_args args = { .directory = "/", .most = most, .share = share, .argv = words };
+	int fd;
 
 	close(bound(INADDR_LOOPBACK, -1, &runner.to));
 	snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(runner.to.sin_port));
@@ -161,7 +171,9 @@ static struct test_runner begin(unsigned int most, unsigned int share, unsigned 
 		}
 		_exit(kh_serve(&args));
 	}
-	close(from(&runner, INADDR_LOOPBACK)); /* it is there */
+	fd = from(&runner, INADDR_LOOPBACK); /* it is there */
+	shutdown(fd, SHUT_WR);
+	over(fd); /* and has no caller */
 	return runner;
 }
 
@@ -188,14 +200,6 @@ static void hear(int fd, const char *text)
 	assert_true(len < sizeof(heard));
 	assert_int_equal(recv(fd, heard, len, MSG_WAITALL), (ssize_t)len);
 	assert_string_equal(heard, text);
-}
-
-static void over(int fd)
-{
-	char c;
-
-	assert_int_equal(recv(fd, &c, 1, 0), 0);
-	close(fd);
 }
 
 static void slowly(void)
@@ -277,6 +281,43 @@ static void test_share_of_an_address(void **state)
 	hear(fds[0], "c");
 	close(fds[0]);
 	close(fd);
+	end(&runner);
+}
+
+/* Callers that are gone before they are refused fill no log, and take nothing from others. */
+static void test_callers_that_do_not_hear(void **state)
+{
+	const struct linger reset = { .l_onoff = 1 };
+	int log = memfd_create("stderr", MFD_CLOEXEC), before = dup(STDERR_FILENO), holder, fd, i;
+	struct test_runner runner;
+	int status;
+
+	(void)state;
+	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
+	runner = begin(2, 1, 0);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	holder = from(&runner, INADDR_LOOPBACK);
+	say(holder, "start cat\n");
+	hear(holder, "cat");
+	kill(runner.pid, SIGSTOP); /* until all have gone */
+	assert_int_equal(waitpid(runner.pid, &status, WUNTRACED), runner.pid);
+	for (i = 0; i < GONE; i++) {
+		fd = from(&runner, INADDR_LOOPBACK);
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		close(fd);
+	}
+	kill(runner.pid, SIGCONT);
+	say(holder, "free\n");
+	hear(holder, "free\n");
+	fd = from(&runner, INADDR_LOOPBACK); /* behind all of them */
+	hear(fd, "fail as many functions run for this address as --share allows\n");
+	over(fd);
+	say(holder, "free\n");
+	hear(holder, "free\n");
+	assert_int_equal(lseek(log, 0, SEEK_END), 0);
+	close(log);
+	close(holder);
 	end(&runner);
 }
 
@@ -402,6 +443,7 @@ int main(void)
 		cmocka_unit_test(test_first_line_in_pieces),
 		cmocka_unit_test(test_bad_first_lines),
 		cmocka_unit_test(test_share_of_an_address),
+		cmocka_unit_test(test_callers_that_do_not_hear),
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_descriptors_for_most),
 		cmocka_unit_test(test_caller_waits_so_long),
