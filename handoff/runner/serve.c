@@ -8,10 +8,11 @@
  *
  * No key is asked for, so that callers get nothing without bounds: connections from one address
  * are a share of all, a first line has to come soon, and functions wait for their callers only so
- * long (function.h).
+ * long (function.h). All addresses of this node are one: a program here can take any of them.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -34,6 +35,7 @@
 #define KH_BACKLOG 256
 #define KH_NO_FILES_MS 500 /* without accepting, when there are no descriptors or no memory */
 #define KH_FILES 64 /* descriptors beside those of connections */
+#define KH_OWN_MS 5000 /* before this node's addresses are asked for again */
 #define KH_NEVER UINT64_MAX
 
 /**
@@ -42,7 +44,8 @@
  * @pid: of its function; 0 as long as there is none.
  * @deadline: when to end it, by kh_now().
  * @gone: the caller has closed it.
- * @from: address of the caller, as an IPv6 address; of IPv6 the network alone, its first 64 bits.
+ * @from: address of the caller, as an IPv6 address; of IPv6 the network alone, its first 64 bits;
+ *	of this node always the same.
  * @cgroup: of the function.
  * @line: what came of the first line.
  * @len: how much that is.
@@ -65,6 +68,8 @@ struct kh_slot {
  * @polled: for poll(): signals, listener, and one for each slot.
  * @nr: how many slots.
  * @accept_at: when to accept connections again, by kh_now(); 0 if they are.
+ * @own: addresses of this node, as they were last known; NULL if they were not yet.
+ * @own_end: when to ask for them again, by kh_now().
  * @ending: no more connections; the functions are being killed.
  */
 struct kh_server {
@@ -73,6 +78,8 @@ struct kh_server {
 	struct pollfd *polled;
 	unsigned int nr;
 	uint64_t accept_at;
+	struct ifaddrs *own;
+	uint64_t own_end;
 	bool ending;
 };
 
@@ -148,16 +155,51 @@ static void kh_first_line(struct kh_server *server, struct kh_slot *slot)
 	}
 }
 
-/* What connections of one caller have in common. */
-static struct in6_addr kh_from(const struct sockaddr_storage *addr)
+/* As an IPv6 address. */
+static struct in6_addr kh_plain(const struct sockaddr *addr)
 {
-	struct in6_addr from = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+	struct in6_addr plain = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
 
-	if (addr->ss_family == AF_INET)
-		memcpy(&from.s6_addr[12], &((const struct sockaddr_in *)addr)->sin_addr, 4);
-	if (addr->ss_family != AF_INET6)
-		return from;
-	from = ((const struct sockaddr_in6 *)addr)->sin6_addr;
+	if (addr->sa_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
+	if (addr->sa_family == AF_INET)
+		memcpy(&plain.s6_addr[12],
+		       &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
+	return plain;
+}
+
+/* Whether an address is one of this node; those that it had some seconds ago count. */
+static bool kh_is_own(struct kh_server *server, const struct in6_addr *addr)
+{
+	const struct ifaddrs *own;
+	struct ifaddrs *now;
+
+	if (IN6_IS_ADDR_LOOPBACK(addr) || (IN6_IS_ADDR_V4MAPPED(addr) && addr->s6_addr[12] == 127))
+		return true;
+	if (kh_now() >= server->own_end && !getifaddrs(&now)) {
+		freeifaddrs(server->own);
+		server->own = now;
+		server->own_end = kh_now() + KH_OWN_MS * KH_NS_PER_MS;
+	}
+	for (own = server->own; own; own = own->ifa_next) {
+		struct in6_addr one = in6addr_any;
+
+		if (own->ifa_addr &&
+		    (own->ifa_addr->sa_family == AF_INET || own->ifa_addr->sa_family == AF_INET6))
+			one = kh_plain(own->ifa_addr);
+		if (IN6_ARE_ADDR_EQUAL(&one, addr))
+			return true;
+	}
+	return false;
+}
+
+/* What connections of one caller have in common. */
+static struct in6_addr kh_from(struct kh_server *server, const struct sockaddr_storage *addr)
+{
+	struct in6_addr from = kh_plain((const struct sockaddr *)addr);
+
+	if (kh_is_own(server, &from))
+		return in6addr_loopback;
 	if (!IN6_IS_ADDR_V4MAPPED(&from)) /* who has one address of a network has them all */
 		memset(&from.s6_addr[8], 0, 8);
 	return from;
@@ -188,7 +230,7 @@ static void kh_accept(struct kh_server *server, int listener)
 	struct sockaddr_storage addr = { 0 };
 	socklen_t len = sizeof(addr);
 	int fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_CLOEXEC), on = 1;
-	struct kh_slot one = { .fd = fd, .from = kh_from(&addr) };
+	struct kh_slot one = { .fd = fd };
 	const char *why;
 
 	if (fd < 0) {
@@ -200,6 +242,7 @@ static void kh_accept(struct kh_server *server, int listener)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	one.deadline = kh_now() + KH_FIRST_LINE_MS * KH_NS_PER_MS;
+	one.from = kh_from(server, &addr);
 	why = kh_place(server, &one);
 	if (why)
 		kh_refuse(&one, why);
@@ -399,6 +442,7 @@ int kh_serve(struct kh_args *args)
 		kh_box_done(&server.box);
 	}
 out:
+	freeifaddrs(server.own);
 	free(server.slots);
 	free(server.polled);
 	return status;

@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -30,6 +31,8 @@
 #include "tests/unit/wrap_runner.h"
 
 #define SLOW_US 300000 /* long for a loop that does not wait */
+#define STRANGER(nr) (INADDR_LOOPBACK + 0x10000U * (nr)) /* addresses that are played */
+#define OWN(nr) (INADDR_LOOPBACK + 0x800000U + 0x10000U * (nr))
 #define TURNS_MAX 100 /* of the runner's loop in that time */
 #define GONE 200 /* callers that have gone: fewer than may wait to be accepted */
 
@@ -47,12 +50,73 @@ int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout)
 	return __real_poll(fds, nr, timeout);
 }
 
+/* What a caller at such an address of loopback is to the runner. */
+static const struct {
+	uint32_t at;
+	int family;
+	const char *played;
+} callers[] = {
+	{ STRANGER(1), AF_INET, "192.0.2.1" },
+	{ STRANGER(2), AF_INET, "192.0.2.2" },
+	{ STRANGER(3), AF_INET6, "::ffff:192.0.2.3" },
+	{ STRANGER(4), AF_INET6, "2001:db8:0:1::4" },
+	{ STRANGER(5), AF_INET6, "2001:db8:0:1::5" }, /* of one network */
+	{ STRANGER(6), AF_INET6, "2001:db8:0:2::6" }, /* of one that the node is in */
+	{ OWN(1), AF_INET6, "::1" },
+	{ OWN(2), AF_INET6, "::ffff:127.0.0.9" },
+	{ OWN(3), AF_INET, "198.51.100.1" },
+	{ OWN(4), AF_INET6, "::ffff:198.51.100.1" },
+	{ OWN(5), AF_INET6, "2001:db8:0:2::7" },
+};
+
+static void play(int family, const char *text, struct sockaddr_storage *ret_addr)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret_addr;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret_addr;
+
+	*ret_addr = (struct sockaddr_storage){ .ss_family = (sa_family_t)family };
+	assert_int_equal(inet_pton(family, text,
+				   family == AF_INET ? (void *)&v4->sin_addr
+						     : (void *)&v6->sin6_addr),
+			 1);
+}
+
 int __wrap_accept4(int listener, struct sockaddr *addr, socklen_t *len, int flags)
 {
-	if (!atomic_load(&shared->no_files))
-		return __real_accept4(listener, addr, len, flags);
+	const struct sockaddr_in *from = (const struct sockaddr_in *)addr;
+	int fd = -1;
+	size_t i;
+
 	errno = EMFILE;
-	return -1;
+	if (!atomic_load(&shared->no_files))
+		fd = __real_accept4(listener, addr, len, flags);
+	for (i = 0; fd >= 0 && i < sizeof(callers) / sizeof(callers[0]); i++)
+		if (ntohl(from->sin_addr.s_addr) == callers[i].at) {
+			play(callers[i].family, callers[i].played, (struct sockaddr_storage *)addr);
+			break;
+		}
+	return fd;
+}
+
+/* The node has two addresses beside that of loopback, and a device without any. */
+int __wrap_getifaddrs(struct ifaddrs **ret_all)
+{
+	static struct sockaddr_storage addrs[2];
+	static struct ifaddrs all[3] = {
+		{ .ifa_next = &all[1] },
+		{ .ifa_next = &all[2], .ifa_addr = (struct sockaddr *)&addrs[0] },
+		{ .ifa_addr = (struct sockaddr *)&addrs[1] },
+	};
+
+	play(AF_INET, "198.51.100.1", &addrs[0]);
+	play(AF_INET6, "2001:db8:0:2::7", &addrs[1]);
+	*ret_all = all;
+	return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *all)
+{
+	(void)all;
 }
 
 int kh_fail(const char *what)
@@ -262,26 +326,62 @@ static void test_share_of_an_address(void **state)
 	int fds[2], fd;
 
 	(void)state;
-	fds[0] = from(&runner, INADDR_LOOPBACK + 1);
-	fds[1] = from(&runner, INADDR_LOOPBACK + 1);
+	fds[0] = from(&runner, STRANGER(1));
+	fds[1] = from(&runner, STRANGER(1));
 	say(fds[0], "start a\n");
 	hear(fds[0], "a"); /* the other one says nothing */
-	fd = from(&runner, INADDR_LOOPBACK + 1);
+	fd = from(&runner, STRANGER(1));
 	hear(fd, "fail as many functions run for this address as --share allows\n");
 	over(fd);
-	fd = from(&runner, INADDR_LOOPBACK + 2);
+	fd = from(&runner, STRANGER(2));
 	say(fd, "start b\n");
 	hear(fd, "b");
-	close(from(&runner, INADDR_LOOPBACK + 3)); /* refused: all places are taken */
+	close(from(&runner, STRANGER(3))); /* refused: all places are taken */
 	close(fds[1]);
 	shutdown(fds[0], SHUT_WR);
 	over(fds[0]);
-	fds[0] = from(&runner, INADDR_LOOPBACK + 1);
+	fds[0] = from(&runner, STRANGER(1));
 	say(fds[0], "start c\n");
 	hear(fds[0], "c");
 	close(fds[0]);
 	close(fd);
 	end(&runner);
+}
+
+/* A share of one: whether the second caller has it. */
+static void share_of(uint32_t first, uint32_t second, bool same)
+{
+	struct test_runner runner = begin(3, 1, 0);
+	int holder = from(&runner, first), fd;
+
+	say(holder, "start f\n");
+	hear(holder, "f");
+	fd = from(&runner, second);
+	if (same) {
+		hear(fd, "fail as many functions run for this address as --share allows\n");
+		over(fd);
+	} else {
+		say(fd, "start g\n");
+		hear(fd, "g");
+		close(fd);
+	}
+	close(holder);
+	end(&runner);
+}
+
+/* All addresses of this node are one, and those of an IPv6 network that is not its own. */
+static void test_addresses_that_are_one(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	share_of(INADDR_LOOPBACK + 1, INADDR_LOOPBACK + 2, true);
+	for (i = 1; i <= 5; i++)
+		share_of(INADDR_LOOPBACK, OWN(i), true);
+	share_of(STRANGER(4), STRANGER(5), true);
+	share_of(STRANGER(1), STRANGER(3), false);
+	share_of(STRANGER(4), STRANGER(6), false);
+	share_of(OWN(5), STRANGER(6), false);
 }
 
 /* Callers that are gone before they are refused fill no log, and take nothing from others. */
@@ -443,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_first_line_in_pieces),
 		cmocka_unit_test(test_bad_first_lines),
 		cmocka_unit_test(test_share_of_an_address),
+		cmocka_unit_test(test_addresses_that_are_one),
 		cmocka_unit_test(test_callers_that_do_not_hear),
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_descriptors_for_most),

@@ -3,6 +3,7 @@
 #ifndef KRC_TESTS_UNIT_WRAP_RUNNER_H
 #define KRC_TESTS_UNIT_WRAP_RUNNER_H
 
+#include <ifaddrs.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -10,5 +11,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __real_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __wrap_accept4(int listener, struct sockaddr *addr, socklen_t *len, int flags);
 int __real_accept4(int listener, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_getifaddrs(struct ifaddrs **ret_all);
+void __wrap_freeifaddrs(struct ifaddrs *all);
 
 #endif
