@@ -368,6 +368,16 @@ static int kh_cgroup_make(struct kh_box *box, char *ret_cgroup)
 	return fd;
 }
 
+/* What is not there costs no cgroup and no namespaces. Return: 0, or -1 with errno set. */
+static int kh_may_start(const struct kh_box *box, const struct kh_start *start)
+{
+	char path[KH_PATH_BYTES];
+
+	if (kh_path(path, box->args->directory, start->name))
+		return -1;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS);
+}
+
 pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, char *ret_cgroup)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
@@ -376,6 +386,8 @@ pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, cha
 	long pid;
 
 	*ret_cgroup = '\0';
+	if (kh_may_start(box, start))
+		return -errno;
 	box->count++;
 	if (!box->args->bare) {
 		cgroup = kh_cgroup_make(box, ret_cgroup);

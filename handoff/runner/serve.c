@@ -108,7 +108,7 @@ static void kh_refuse(struct kh_slot *slot, const char *text)
 static void kh_start_function(struct kh_server *server, struct kh_slot *slot)
 {
 	struct kh_start start;
-	char text[96];
+	char text[KH_LINE_BYTES];
 	pid_t pid;
 
 	if (kh_start_parse(slot->line, &start)) {
@@ -117,7 +117,8 @@ static void kh_start_function(struct kh_server *server, struct kh_slot *slot)
 	}
 	pid = kh_box_start(&server->box, &start, slot->fd, slot->cgroup);
 	if (pid < 0) {
-		snprintf(text, sizeof(text), "starting the function: %s", strerror(-pid));
+		snprintf(text, sizeof(text), "starting the function: %s: %s", start.name,
+			 strerror(-pid));
 		kh_refuse(slot, text);
 		return;
 	}
