@@ -398,7 +398,8 @@ pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, cha
 		if (!box->args->share_net)
 			args.flags |= CLONE_NEWNET;
 	}
-	pid = syscall(SYS_clone3, &args, sizeof(args));
+	/* a container that --bare is for may refuse clone3() */
+	pid = box->args->bare ? fork() : syscall(SYS_clone3, &args, sizeof(args));
 	if (!pid)
 		kh_child(box, start, fd, born);
 	err = errno;

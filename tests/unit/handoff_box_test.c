@@ -12,12 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "handoff/runner/runner.h"
+#include "tests/unit/wrap_box.h"
 
 static char folder[] = "/tmp/handoff-box-XXXXXX";
 
@@ -25,6 +29,23 @@ int kh_fail(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror(errno));
 	return KH_FAILED;
+}
+
+/* A container that knows nothing of clone3(). */
+long __wrap_syscall(long number, ...)
+{
+	va_list list;
+	long args[3];
+	size_t i;
+
+	va_start(list, number);
+	for (i = 0; i < 3; i++)
+		args[i] = va_arg(list, long);
+	va_end(list);
+	if (number != SYS_clone3)
+		return __real_syscall(number, args[0], args[1], args[2]);
+	errno = ENOSYS;
+	return -1;
 }
 
 static void path_of(const char *name, char *ret_path)
@@ -75,6 +96,46 @@ static void test_nothing_to_execute(void **state)
 	no_function("text");
 }
 
+/* All that a function says, and that it ends well. */
+static void said(const char *name, char *ret_text, size_t most)
+{
+	char *words[] = { (char[]){ "127.0.0.1" }, NULL };
+	const struct kh_args args = {
+		.directory = folder, .bare = true, .user = "root", .memory_mib = 1, .argv = words
+	};
+	struct kh_box box = { .args = &args };
+	const struct kh_start start = { .name = name };
+	char cgroup[KH_PATH_BYTES];
+	size_t len = 0;
+	ssize_t got;
+	int fds[2], status;
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	pid = kh_box_start(&box, &start, fds[1], cgroup);
+	assert_true(pid > 0);
+	assert_string_equal(cgroup, "");
+	close(fds[1]);
+	while (len < most - 1 && (got = read(fds[0], ret_text + len, most - 1 - len)) > 0)
+		len += (size_t)got;
+	ret_text[len] = '\0';
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* With --bare a function needs nothing that a container may refuse. */
+static void test_bare(void **state)
+{
+	char text[256];
+
+	(void)state;
+	function("look", "#!/bin/sh\necho $KRCORE_HANDOFF_LEASE_MS $(pwd)\n", 0755);
+	said("look", text, sizeof(text));
+	assert_string_equal(text, "0 /\n");
+	no_function("look");
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -91,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_to_execute),
+		cmocka_unit_test(test_bare),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
