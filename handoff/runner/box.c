@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <pwd.h>
 #include <grp.h>
@@ -249,6 +250,17 @@ static void kh_own_mounts(void)
 		kh_die("root file system");
 }
 
+/*
+ * The session keyring of the runner, with the keys of root that are in it, is not the function's.
+ * Before setresuid(), so that the new one counts as root's and not against the few of a user.
+ */
+static void kh_own_keys(void)
+{
+	/* a kernel without keys has none to keep from it */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		kh_die("keys");
+}
+
 static void kh_own_rights(const struct kh_box *box)
 {
 	uint64_t bytes = (uint64_t)box->args->memory_mib << 20;
@@ -256,6 +268,8 @@ static void kh_own_rights(const struct kh_box *box)
 
 	if (setrlimit(RLIMIT_MEMLOCK, &memory) && !box->args->bare)
 		kh_die("limit of locked memory");
+	if (!box->args->bare)
+		kh_own_keys();
 	if (!box->args->bare && (setgroups(0, NULL) ||
 				 setresgid(box->gid_of_user, box->gid_of_user, box->gid_of_user) ||
 				 setresuid(box->uid, box->uid, box->uid)))

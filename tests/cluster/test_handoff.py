@@ -37,7 +37,8 @@ LOOK = r"""#!/bin/bash
 echo "fail pid $$ uid $(id -u) host $(uname -n) devices $(grep -c : /proc/net/dev)" \
 	"processes $(ls -d /proc/[0-9]* | wc -l) writable $(touch /etc/x 2>/dev/null && echo yes)" \
 	"locked $(ulimit -l) session $(cut -d' ' -f6 /proc/self/stat)" \
-	"cgroup $(sed s/.*-handoff-// /proc/self/cgroup)"
+	"cgroup $(sed s/.*-handoff-// /proc/self/cgroup)" \
+	"keys $(grep -c invocation_id /proc/keys)"
 """
 # ends when it is to take, but for the first time on each node
 FLAKY = r"""#!/bin/bash
@@ -258,7 +259,10 @@ def test_leases_and_bad_input(cluster):
         check(GONE in talk(caller, taker, 1, bytes_, f"take {word}")[0], "nobody has it any more")
         said = talk(caller, maker, 1, "start look")[0]
         check(re.fullmatch(r"fail pid 1 uid 65534 host look devices 1 processes [1-9] writable  "
-                           r"locked 262144 session 1 cgroup \d+/\d+", said), said)
+                           r"locked 262144 session 1 cgroup \d+/\d+ keys 0", said), said)
+        # while the keyring of its unit has one, as that of each unit
+        said = maker.run("systemd-run --quiet --wait --pipe grep -c invocation_id /proc/keys")
+        check(int(said.out) > 0, repr(said))
         for lines, reason in (
                 (("garbage",), "not 'start NAME"), (("start ../bytes",), "not 'start NAME"),
                 (("start " + "x" * 600,), "too long"), (("start nosuch",), "No such file"),
