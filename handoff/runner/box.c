@@ -23,6 +23,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@
 #define KH_CGROUP2_MAGIC 0x63677270
 #define KH_CGROUPS "/sys/fs/cgroup"
 #define KH_PIDS_MAX "64"
+#define KH_OOM_FIRST "1000"
 #define KH_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 #define KH_NOT_EXECUTED 127
 
@@ -47,7 +49,7 @@ static int kh_path(char *ret_path, const char *folder, const char *name)
 	return -1;
 }
 
-/* Write a file of a cgroup. Return: 0, or -1 with errno set. */
+/* Write a file of a cgroup, or of /proc. Return: 0, or -1 with errno set. */
 static int kh_write(const char *folder, const char *name, const char *text)
 {
 	char path[KH_PATH_BYTES];
@@ -169,6 +171,22 @@ static int kh_port_gid(struct kh_box *box)
 	return 0;
 }
 
+/* Each has its limit, but the node may not have enough for all. */
+static void kh_warn_of_memory(const struct kh_args *args)
+{
+	uint64_t all = (uint64_t)args->most * args->memory_max_mib, has;
+	struct sysinfo node;
+
+	if (sysinfo(&node))
+		return;
+	has = (uint64_t)node.totalram * node.mem_unit >> 20;
+	if (all > has)
+		fprintf(stderr,
+			"krcore-handoff: functions may take %llu MiB together (--most times "
+			"--memory-max), of %llu that the node has: MemoryMax= of a unit bounds them\n",
+			(unsigned long long)all, (unsigned long long)has);
+}
+
 int kh_box_init(struct kh_box *box)
 {
 	const struct passwd *user = getpwnam(box->args->user);
@@ -194,6 +212,7 @@ int kh_box_init(struct kh_box *box)
 	}
 	box->uid = user->pw_uid;
 	box->gid_of_user = user->pw_gid;
+	kh_warn_of_memory(box->args);
 	return kh_cgroups_init(box);
 }
 
@@ -268,6 +287,9 @@ static void kh_own_rights(const struct kh_box *box)
 
 	if (setrlimit(RLIMIT_MEMLOCK, &memory) && !box->args->bare)
 		kh_die("limit of locked memory");
+	/* a node that is short of memory ends functions first; what root writes, none takes back */
+	if (kh_write("/proc/self", "oom_score_adj", KH_OOM_FIRST) && !box->args->bare)
+		kh_die("oom_score_adj");
 	if (!box->args->bare)
 		kh_own_keys();
 	if (!box->args->bare && (setgroups(0, NULL) ||

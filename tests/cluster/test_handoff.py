@@ -38,7 +38,8 @@ echo "fail pid $$ uid $(id -u) host $(uname -n) devices $(grep -c : /proc/net/de
 	"processes $(ls -d /proc/[0-9]* | wc -l) writable $(touch /etc/x 2>/dev/null && echo yes)" \
 	"locked $(ulimit -l) session $(cut -d' ' -f6 /proc/self/stat)" \
 	"cgroup $(sed s/.*-handoff-// /proc/self/cgroup)" \
-	"keys $(grep -c invocation_id /proc/keys)"
+	"keys $(grep -c invocation_id /proc/keys)" \
+	"oom $(echo 0 2>/dev/null >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj)"
 """
 # ends when it is to take, but for the first time on each node
 FLAKY = r"""#!/bin/bash
@@ -259,7 +260,7 @@ def test_leases_and_bad_input(cluster):
         check(GONE in talk(caller, taker, 1, bytes_, f"take {word}")[0], "nobody has it any more")
         said = talk(caller, maker, 1, "start look")[0]
         check(re.fullmatch(r"fail pid 1 uid 65534 host look devices 1 processes [1-9] writable  "
-                           r"locked 262144 session 1 cgroup \d+/\d+ keys 0", said), said)
+                           r"locked 262144 session 1 cgroup \d+/\d+ keys 0 oom 1000", said), said)
         # while the keyring of its unit has one, as that of each unit
         said = maker.run("systemd-run --quiet --wait --pipe grep -c invocation_id /proc/keys")
         check(int(said.out) > 0, repr(said))
@@ -298,7 +299,8 @@ def test_leases_and_bad_input(cluster):
         shell = "systemd-run --quiet --wait --pipe -p RuntimeMaxSec=60 sh -c"
         serve = f"{TOOL} serve {caller.spec.address}:7236"
         result = caller.run(f"{shell} '{serve}; exit $?'", check=False, timeout=100)
-        check(result.status == 1 and "no limit of processes" in result.err and
+        check(result.status == 1 and "40960 MiB together" in result.err and
+              "no limit of processes" in result.err and
               "no limit of memory" in result.err and "Delegate=yes" in result.err, repr(result))
         # without the module
         krcore.node_gone(maker)
