@@ -325,8 +325,10 @@ static void kh_execute(const struct kh_box *box, const struct kh_start *start, u
 }
 
 /*
- * A terminal that the runner was started from is not the function's: neither to control, nor to
- * read, by the descriptor for errors.
+ * A terminal that the runner was started from is not the function's session's, and the descriptor
+ * for errors does not read it. It can still write there and change how the terminal behaves, and
+ * where that is a file, write anywhere in it and truncate it: only another descriptor would keep it
+ * from that, such as that of the journal, which a runner that is a unit has.
  */
 static void kh_own_session(void)
 {
