@@ -242,6 +242,7 @@ static int kh_lines(struct kh_running *r)
 		*end = '\0';
 		if (kh_do(r, r->line))
 			return -1;
+		kh_awake(r); /* by a line, not by bytes of which none ever comes */
 		r->len -= used;
 		memmove(r->line, r->line + used, r->len);
 	}
@@ -273,10 +274,7 @@ static bool kh_hear(struct kh_running *r, uint64_t *born)
 		r->start_ns = kh_now() - *born;
 		*born = 0;
 	}
-	if (kh_lines(r))
-		return false;
-	kh_awake(r);
-	return true;
+	return !kh_lines(r);
 }
 
 int kh_function_run(const struct kh_ops *ops, void *state)

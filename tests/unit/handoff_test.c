@@ -409,6 +409,7 @@ static void test_ends(const struct test_function *f)
 static void test_idle(void **state)
 {
 	struct test_function f;
+	unsigned int i;
 
 	(void)state;
 	setenv(KH_ENV_IDLE, "20", 1);
@@ -421,6 +422,12 @@ static void test_idle(void **state)
 	test_say(&f, "take here\nfree\n");
 	assert_int_equal(test_hear(&f).kind, KH_TOOK);
 	assert_int_equal(test_hear(&f).kind, KH_FREED);
+	test_ends(&f);
+	/* bytes that are no line are nothing */
+	f = test_begin("60000");
+	for (i = 0; i < KH_LINE_BYTES / 2 && send(f.fd, "x", 1, MSG_NOSIGNAL) == 1; i++)
+		usleep(5000);
+	assert_true(i < KH_LINE_BYTES / 2);
 	test_ends(&f);
 	unsetenv(KH_ENV_IDLE);
 }
