@@ -103,15 +103,29 @@ static int kh_same(const struct kh_link *link, const struct kh_reply *offer,
 	return -EIO;
 }
 
+/* What a function offers: as many bytes as were asked of the first one, or they are others. */
+static int kh_hear_offer(const struct kh_call *call, struct kh_link *link,
+			 struct kh_reply *ret_offer)
+{
+	if (kh_link_hear(link, KH_OFFER, ret_offer))
+		return kh_trouble(link);
+	if (ret_offer->bytes == call->bytes)
+		return 0;
+	fprintf(stderr, "krcore-handoff: %s: it offers %" PRIu64 " bytes, not %" PRIu64 "\n",
+		link->node, ret_offer->bytes, call->bytes);
+	return -EIO;
+}
+
 /* Have the first function make data. @ret_command: for those that take them. */
 static int kh_begin(struct kh_call *call, struct kh_command *ret_command,
 		    struct kh_reply *ret_offer)
 {
 	struct kh_command make = { .verb = KH_MAKE, .bytes = call->bytes, .seed = call->seed++ };
 
-	if (kh_link_tell(&call->links[0], &make) ||
-	    kh_link_hear(&call->links[0], KH_OFFER, ret_offer))
+	if (kh_link_tell(&call->links[0], &make))
 		return kh_trouble(&call->links[0]);
+	if (kh_hear_offer(call, &call->links[0], ret_offer))
+		return -EIO;
 	*ret_command = (struct kh_command){ .verb = KH_TAKE };
 	memcpy(ret_command->word, ret_offer->text, sizeof(ret_command->word));
 	return 0;
@@ -162,8 +176,8 @@ static int kh_chain_once(struct kh_call *call)
 			return kh_trouble(link);
 		if (kh_fetched(call, link, link - 1, &command, &offer) || kh_free(link - 1))
 			return -EIO;
-		if (command.verb == KH_PASS && kh_link_hear(link, KH_OFFER, &offer))
-			return kh_trouble(link);
+		if (command.verb == KH_PASS && kh_hear_offer(call, link, &offer))
+			return -EIO;
 	}
 	kh_print_whole(call, "chain", kh_now() - began);
 	for (i = 0; i < call->nr - 1; i++)
