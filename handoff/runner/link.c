@@ -17,6 +17,7 @@
 #include "handoff/runner/runner.h"
 
 #define KH_NS_PER_MS 1000000ULL
+#define KH_ADDRESSES_MAX 8 /* of a name that are tried */
 
 int kh_address(const char *text, char *ret_host, char *ret_port)
 {
@@ -70,7 +71,7 @@ static int kh_link_wait(const struct kh_link *link, short events, uint64_t deadl
 }
 
 /* The connection waits for nothing by itself, since TCP has more patience than we. Return: errno. */
-static int kh_link_reach(const struct kh_link *link, const struct addrinfo *to)
+static int kh_link_reach(const struct kh_link *link, const struct addrinfo *to, uint64_t deadline)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
@@ -79,26 +80,48 @@ static int kh_link_reach(const struct kh_link *link, const struct addrinfo *to)
 		return 0;
 	if (errno != EINPROGRESS)
 		return errno;
-	err = kh_link_wait(link, POLLOUT, kh_now() + link->timeout_ms * KH_NS_PER_MS);
+	err = kh_link_wait(link, POLLOUT, deadline);
 	if (!err && getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		return errno;
 	return err;
 }
 
-static int kh_link_connect(struct kh_link *link, const struct addrinfo *to)
+/* Return: errno. */
+static int kh_link_try(struct kh_link *link, const struct addrinfo *to, uint64_t deadline)
 {
 	int on = 1, err = 0;
 
 	link->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	err = link->fd < 0 ? errno : kh_link_reach(link, to);
+	err = link->fd < 0 ? errno : kh_link_reach(link, to, deadline);
 	if (!err) {
 		setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 		return 0;
 	}
-	kh_link_fail(link, "connecting to its runner", strerror(err));
 	kh_link_close(link);
-	return -EIO;
+	return err;
+}
+
+/*
+ * One address after the other, until a runner is there. All together take no longer than one
+ * alone may: each has an equal part of the time that is left.
+ */
+static int kh_link_connect(struct kh_link *link, const struct addrinfo *all)
+{
+	uint64_t now = kh_now(), end = now + link->timeout_ms * KH_NS_PER_MS;
+	const struct addrinfo *to;
+	unsigned int left = 0;
+	int err = 0;
+
+	for (to = all; to && left < KH_ADDRESSES_MAX; to = to->ai_next)
+		left++;
+	for (to = all; left; to = to->ai_next, left--) {
+		now = kh_now();
+		err = kh_link_try(link, to, now < end ? now + (end - now) / left : now);
+		if (!err)
+			return 0;
+	}
+	return kh_link_fail(link, "connecting to its runner", strerror(err));
 }
 
 static int kh_link_open(struct kh_link *link)

@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +23,9 @@
 #include <cmocka.h>
 
 #include "handoff/lib/words.h"
+#include "handoff/runner/link.h"
 #include "handoff/runner/runner.h"
+#include "tests/unit/wrap_call.h"
 
 #define BYTES 100
 
@@ -36,6 +39,37 @@ int kh_fail(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror(errno));
 	return KH_FAILED;
+}
+
+static struct sockaddr_in full; /* a listener that accepts nobody any more */
+static bool several; /* names have several addresses, of which loopback's is the last */
+
+/* As the library does, or with addresses before it of which none has a runner. */
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **ret_found)
+{
+	static struct sockaddr_in deaf;
+	static struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	static struct addrinfo before[] = {
+		{ .ai_family = AF_INET6, .ai_addr = (void *)&v6, .ai_addrlen = sizeof(v6) },
+		{ .ai_family = AF_INET, .ai_addr = (void *)&deaf, .ai_addrlen = sizeof(deaf) },
+	};
+	int err = __real_getaddrinfo(host, port, hints, ret_found);
+
+	if (err || !several)
+		return err;
+	v6.sin6_addr = in6addr_loopback;
+	v6.sin6_port = ((struct sockaddr_in *)(void *)(*ret_found)->ai_addr)->sin_port;
+	deaf = full;
+	before[0].ai_next = &before[1];
+	before[1].ai_next = *ret_found;
+	*ret_found = before;
+	return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+	__real_freeaddrinfo(several ? found->ai_next->ai_next : found);
 }
 
 /* Answer one command; what is made, and what is passed on, has so many bytes. */
@@ -168,10 +202,47 @@ static void test_length_of_an_offer(void **state)
 	end(&pass);
 }
 
+/* A name has several addresses, and a runner at the last: one refuses before, and one is deaf. */
+static void test_addresses_of_a_name(void **state)
+{
+	struct test_played runner = begin(BYTES, BYTES);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fds[8], i;
+	const struct kh_command command = { .verb = KH_FREE };
+	struct kh_link link = { .function = "f", .timeout_ms = 1000, .fd = -1 };
+	socklen_t len = sizeof(full);
+	struct kh_reply reply;
+
+	(void)state;
+	full = (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_int_equal(bind(listener, (struct sockaddr *)&full, sizeof(full)), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&full, &len), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	for (i = 0; i < 8; i++) { /* as many as nobody accepts: the next one hears nothing */
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)connect(fds[i], (const struct sockaddr *)&full, sizeof(full));
+	}
+	several = true;
+	link.node = runner.node;
+	assert_int_equal(kh_link_tell(&link, &command), 0);
+	link.timeout_ms = 30000;
+	assert_int_equal(kh_link_hear(&link, KH_FREED, &reply), 0);
+	kh_link_close(&link);
+	end(&runner); /* what the last one says is what is told */
+	link.timeout_ms = 1000;
+	assert_int_equal(kh_link_tell(&link, &command), -EIO);
+	assert_string_equal(link.why, "connecting to its runner: Connection refused");
+	several = false;
+	for (i = 0; i < 8; i++)
+		close(fds[i]);
+	close(listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_length_of_an_offer),
+		cmocka_unit_test(test_addresses_of_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
