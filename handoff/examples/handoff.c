@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <krcore/queue.h>
 
@@ -44,14 +45,15 @@ static int fetch(const uint8_t *packed, size_t nr, void **ret_memory, size_t *re
 	struct krcore_wr wr = { .opcode = KRCORE_OP_READ };
 	struct krcore_region_ref ref;
 	struct krcore_wc wc = { 0 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int err = krcore_region_unpack(packed, nr, opts.peer.gid, &ref);
 
 	if (err)
 		return err;
 	if (ref.length > MOST)
 		return -EMSGSIZE;
-	opts.length = (ref.length + 4095) / 4096 * 4096;
-	opts.memory = aligned_alloc(4096, opts.length);
+	opts.length = (ref.length + page - 1) / page * page;
+	opts.memory = aligned_alloc(page, opts.length);
 	if (!opts.memory)
 		return -ENOMEM;
 	opts.access = KRCORE_ACCESS_LOCAL_WRITE;

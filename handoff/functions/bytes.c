@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <krcore/queue.h>
 
@@ -41,6 +42,7 @@ struct kb_memory {
 
 /**
  * struct kb - The function.
+ * @in_page: bits of an address that are within a page.
  * @node: NULL until it is needed.
  * @gid: of our port; all zero until it is known.
  * @peer: that @queue is connected to.
@@ -52,6 +54,7 @@ struct kb_memory {
  * @why: last error.
  */
 struct kb {
+	size_t in_page;
 	struct krcore_node *node;
 	uint8_t gid[KRCORE_GID_BYTES];
 	struct krcore_key peer;
@@ -99,7 +102,7 @@ static int kb_may_lock(struct kb *b, size_t more)
 
 static int kb_map(struct kb *b, struct kb_memory *m, size_t bytes)
 {
-	size_t room = (bytes + 4095) & ~(size_t)4095;
+	size_t room = ((bytes - 1) | b->in_page) + 1; /* whole pages */
 	void *at;
 
 	if (kb_may_lock(b, room))
@@ -376,6 +379,12 @@ static const char *kb_why(void *state)
 	return b->why;
 }
 
+/* Before the first command, of which each instruction counts. */
+static void kb_begin(struct kb *b)
+{
+	b->in_page = (size_t)sysconf(_SC_PAGESIZE) - 1;
+}
+
 int main(void)
 {
 	static const struct kh_ops ops = {
@@ -386,8 +395,10 @@ int main(void)
 		.why = kb_why,
 	};
 	static struct kb b;
-	int status = kh_function_run(&ops, &b);
+	int status;
 
+	kb_begin(&b);
+	status = kh_function_run(&ops, &b);
 	krcore_node_close(b.node);
 	return status;
 }
