@@ -87,6 +87,15 @@ static int kh_own_cgroup(char *ret_path)
 	return found;
 }
 
+/* With errno set. */
+static void kh_no_limit_of_processes(const char *own)
+{
+	fprintf(stderr,
+		"krcore-handoff: functions have no limit of processes: %s: %s (as a unit with "
+		"Delegate=yes they have)\n",
+		own, strerror(errno));
+}
+
 static int kh_cgroups_control_one(const struct kh_box *box, const char *own, const char *which)
 {
 	if (kh_write(own, "cgroup.subtree_control", which))
@@ -101,10 +110,7 @@ static int kh_cgroups_control_one(const struct kh_box *box, const char *own, con
 static int kh_cgroups_control(const struct kh_box *box, const char *own)
 {
 	if (kh_cgroups_control_one(box, own, "+pids"))
-		fprintf(stderr,
-			"krcore-handoff: functions have no limit of processes: %s: %s "
-			"(as a unit with Delegate=yes they have)\n",
-			own, strerror(errno));
+		kh_no_limit_of_processes(own);
 	if (!box->args->memory_max_mib || !kh_cgroups_control_one(box, own, "+memory"))
 		return 0;
 	fprintf(stderr, "krcore-handoff: functions would have no limit of memory (they have as a "
@@ -134,7 +140,10 @@ static int kh_cgroups_make(struct kh_box *box)
 	snprintf(name, sizeof(name), "%d", (int)getpid());
 	if (!mkdir(runner, 0755) && !kh_write(runner, "cgroup.procs", name))
 		return kh_cgroups_control(box, own);
-	return box->args->memory_max_mib ? -1 : 0;
+	if (box->args->memory_max_mib)
+		return -1;
+	kh_no_limit_of_processes(runner);
+	return 0;
 }
 
 static int kh_cgroups_init(struct kh_box *box)
@@ -453,7 +462,7 @@ pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, cha
 void kh_box_kill(pid_t pid, const char *cgroup)
 {
 	if (!*cgroup || kh_write(cgroup, "cgroup.kill", "1"))
-		kill(pid, SIGKILL); /* the first of its namespace: the others end with it */
+		kill(pid, SIGKILL); /* the others of its namespace, if it has one, end with it */
 }
 
 void kh_box_end(const char *cgroup)
