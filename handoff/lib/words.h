@@ -150,7 +150,8 @@ int kh_reply_parse(const char *line, struct kh_reply *ret_reply);
 
 /**
  * kh_reply_format() - Write a line of a function.
- * @reply: reply; control characters of a text become blanks.
+ * @reply: reply. In the text of KH_FAIL what is not printable ASCII becomes blanks, several blanks
+ *	become one and those at its ends none; an empty text becomes "?".
  * @ret_line: KH_LINE_BYTES; with newline.
  *
  * Return: its length.

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The parts of krcore-handoff. One thread.
+ *
+ *	main.c	the command line
+ *	serve.c	serve: connections, each one function; how many each caller may have
+ *	box.c	what a function runs in: process, cgroup, namespaces, rights
+ *	call.c	chain, spread: what to tell functions, and what they answer
+ *	link.c	a caller's connection to one function (link.h)
  */
 #ifndef KH_RUNNER_H
 #define KH_RUNNER_H
@@ -62,7 +68,7 @@ struct kh_args {
  * struct kh_box - What functions of a runner run in.
  * @args: the command line.
  * @address: of the runner, as text.
- * @gid: of the RDMA port, as text; empty if there is none.
+ * @gid: --gid as text; empty without: each function takes the first port that is up.
  * @uid: user.
  * @gid_of_user: its group.
  * @cgroups: folder of the functions' cgroups; empty with @args->bare.
@@ -109,13 +115,13 @@ void kh_box_done(struct kh_box *box);
  * @fd: its standard input and output.
  * @ret_cgroup: KH_PATH_BYTES: its cgroup, for kh_box_end(); empty if it has none.
  *
- * Return: its process number, or a negative errno. If it cannot be executed, it says so by itself
- * on @fd.
+ * Return: its process number, or a negative errno: nothing was made, as when there is no such
+ * executable file. If it cannot be executed for another reason, it says so by itself on @fd.
  */
 pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, char *ret_cgroup);
 
 /**
- * kh_box_kill() - End all processes of a function.
+ * kh_box_kill() - End all processes of a function; with --bare its first one only.
  * @pid: from kh_box_start().
  * @cgroup: from kh_box_start().
  */
