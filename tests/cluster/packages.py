@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 
 from . import host
+from .krcore import KEY_FILE
 
 DATA = "data"
 ARCHIVE = "/run/krcore-files.tar"       # in a guest, while files are being written
@@ -46,14 +47,14 @@ def _synchronise(names, copy):
             path.unlink()
 
 
-def _clear_packaging(copy):
-    """Let debhelper do its steps again; what was compiled stays."""
+def _clear_packaging(copy, sources):
+    """Let debhelper do its steps again; what was compiled stays, and so do the sources."""
     debian = copy / "debian"
     for path in (*debian.glob("*.substvars"), *debian.glob("*debhelper*"), debian / "files",
                  debian / "tmp", *debian.glob("*krcore*")):
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.suffix not in (".install", ".manpages", ".examples", ".docs", ".dkms"):
+        elif str(path.relative_to(copy)) not in sources:
             path.unlink(missing_ok=True)
 
 
@@ -77,7 +78,7 @@ def _build():
                 old.unlink()
             copy.mkdir(parents=True, exist_ok=True)
             _synchronise(names, copy)
-            _clear_packaging(copy)
+            _clear_packaging(copy, set(names))
             # uncompressed: an emulated guest unpacks them in a tenth of the time
             environment = dict(os.environ, DPKG_DEB_COMPRESSOR_TYPE="none",
                                DEB_BUILD_OPTIONS=f"nocheck noautodbgsym parallel={os.cpu_count()}")
@@ -160,8 +161,9 @@ class Packages:
         machine.run("rm -rf /run/krcore-packages; mkdir /run/krcore-packages")
         for path in self.paths:
             machine.push(path, f"/run/krcore-packages/{path.name}")
+        # each has made a cluster key of its own, where tests begin without one
         machine.run("dpkg --force-unsafe-io --force-confnew -i /run/krcore-packages/*.deb && "
-                    "rm -rf /run/krcore-packages && sync", timeout=240,
+                    f"rm -f {KEY_FILE} && rm -rf /run/krcore-packages && sync", timeout=240,
                     env={"DEBIAN_FRONTEND": "noninteractive"})
 
     def update(self, cluster, installed):

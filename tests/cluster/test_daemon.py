@@ -187,6 +187,29 @@ def test_reload(cluster):
     node.run(f"systemctl stop {unit}", timeout=60)
 
 
+@limit(200)
+def test_installation_makes_a_key(cluster):
+    """The first installation of a MetaServer makes a cluster key, which its daemon takes; a later
+    one leaves it as it is."""
+    krcore.setup(cluster)
+    server = cluster.node("meta1")
+    server.run(f"systemctl stop {UNIT}", timeout=60)
+    configure = f"sh /var/lib/dpkg/info/{UNIT}.postinst configure"
+    try:
+        server.run(configure, timeout=60)
+        made = server.run(f"cat {krcore.KEY_FILE}").out
+        check(re.fullmatch(r"[0-9a-f]{64}\n", made), repr(made))
+        check(server.run(f"stat -c %U:%G:%a {krcore.KEY_FILE}").out == "root:krcore:640\n",
+              "nobody else reads it")
+        server.run(f"systemctl restart {UNIT}", timeout=90)
+        (stats,) = krcore.metactl(server, "stats")
+        check(stats["auth_required"] == 1, f"{stats}")
+        server.run(f"{configure} 1.0", timeout=60)
+        check(server.run(f"cat {krcore.KEY_FILE}").out == made, "it was made anew")
+    finally:
+        krcore.write_key(server, None)
+
+
 @limit(300)
 def test_a_key_that_only_the_unit_can_read(cluster):
     """The cluster key as an encrypted credential: the server proves it to its clients, and no
