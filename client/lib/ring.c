@@ -43,12 +43,17 @@ int krl_ring_init(struct krl_ring *ring, void *map, size_t map_bytes, uint32_t e
 static void krl_ring_words(struct krcore_wc *to, const struct krp_cqe *from, uint32_t nr)
 {
 	typedef uint64_t __attribute__((may_alias)) word;
-	const word *src = (const word *)from;
-	word *dst = (word *)to;
-	size_t i;
 
-	for (i = 0; i < nr * sizeof(*from) / sizeof(*src); i++)
-		dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+	_Static_assert(sizeof(*from) == 4 * sizeof(word), "the words of an entry");
+	for (; nr; nr--, from++, to++) {
+		const word *src = (const word *)from;
+		word *dst = (word *)to;
+
+		dst[0] = __atomic_load_n(&src[0], __ATOMIC_RELAXED);
+		dst[1] = __atomic_load_n(&src[1], __ATOMIC_RELAXED);
+		dst[2] = __atomic_load_n(&src[2], __ATOMIC_RELAXED);
+		dst[3] = __atomic_load_n(&src[3], __ATOMIC_RELAXED);
+	}
 }
 
 /* Entries [from, from + nr), over the end of the array if need be. */
