@@ -76,19 +76,6 @@ void krc_mlx5_cq_destroy(struct krc_hw *hw, struct krc_mlx5_cq *cq)
 		krc_mlx5_ring_destroy(hw, &cq->ring);
 }
 
-struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq)
-{
-	u32 size = 1U << cq->log_size, n = cq->mcq.cons_index;
-	struct mlx5_cqe64 *cqe = krc_mlx5_ring_entry(&cq->ring, n & (size - 1));
-	u8 op_own = READ_ONCE(cqe->op_own);
-
-	if (op_own >> 4 == MLX5_CQE_INVALID || (op_own & MLX5_CQE_OWNER_MASK) != !!(n & size))
-		return NULL;
-	dma_rmb(); /* the rest of the entry was written before op_own */
-	cq->mcq.cons_index++;
-	return cqe;
-}
-
 /* Vendor syndrome that real devices add to REMOTE_INVAL_REQ if the DC key was wrong; seen in
  * public reports of DC users beside "DCT access error" of the target.
  */
@@ -130,16 +117,10 @@ static enum krc_fault krc_mlx5_syndrome_fault(u8 syndrome, u8 vendor)
 	return KRC_FAULT_FATAL;
 }
 
-void krc_mlx5_fault(const struct mlx5_cqe64 *cqe, struct krc_wc *wc)
+void krc_mlx5_failed(const struct mlx5_cqe64 *cqe, struct krc_wc *wc)
 {
 	const struct mlx5_err_cqe *bad = (const struct mlx5_err_cqe *)cqe;
 
-	if (cqe->op_own >> 4 == MLX5_CQE_REQ) {
-		wc->fault = KRC_FAULT_NONE;
-		wc->syndrome = 0;
-		wc->vendor = 0;
-		return;
-	}
 	wc->syndrome = bad->syndrome;
 	wc->vendor = bad->vendor_err_synd;
 	wc->fault = krc_mlx5_syndrome_fault(bad->syndrome, bad->vendor_err_synd);

@@ -313,37 +313,7 @@ void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini)
 	kfree(ini);
 }
 
-/* ---- requests */
-
-int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
-{
-	if (wr->opcode != KRC_HW_SEND &&
-	    (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD))
-		return -EINVAL;
-	/* the hardware takes 0 as 2 GiB */
-	if (!wr->length || wr->length > hw->attr.length_max)
-		return -EINVAL;
-	if (krc_mlx5_is_atomic(wr->opcode) &&
-	    (!hw->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
-		return -EINVAL;
-	return 0;
-}
-
-int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
-{
-	int err = krc_mlx5_wr_check(ini->hw, wr);
-
-	if (err)
-		return err;
-	if (!READ_ONCE(ini->ready))
-		return -EIO;
-	if (ini->head - ini->tail >= ini->depth)
-		return -ENOSPC;
-	krc_mlx5_wqe_write(ini, wr);
-	ini->cookies[ini->head & ini->mask] = wr->cookie;
-	ini->head++;
-	return 0;
-}
+/* ---- requests; krc_mlx5_post() is in wqe.c */
 
 void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini)
 {

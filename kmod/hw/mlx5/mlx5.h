@@ -348,7 +348,27 @@ void krc_mlx5_cq_destroy(struct krc_hw *hw, struct krc_mlx5_cq *cq);
  * Context: any, serialised by the caller.
  * Return: the entry, or NULL: none. The next mlx5_cq_set_ci() returns it to the device.
  */
-struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq);
+static __always_inline struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq)
+{
+	u32 size = 1U << cq->log_size, n = cq->mcq.cons_index;
+	struct mlx5_cqe64 *cqe = krc_mlx5_ring_entry(&cq->ring, n & (size - 1));
+	u8 op_own = READ_ONCE(cqe->op_own);
+
+	if (op_own >> 4 == MLX5_CQE_INVALID || (op_own & MLX5_CQE_OWNER_MASK) != !!(n & size))
+		return NULL;
+	dma_rmb(); /* the rest of the entry was written before op_own */
+	cq->mcq.cons_index++;
+	return cqe;
+}
+
+/**
+ * krc_mlx5_failed() - Translate the completion of a request that failed.
+ * @cqe: completion.
+ * @wc: out: fault, syndrome and vendor.
+ *
+ * Context: any.
+ */
+void krc_mlx5_failed(const struct mlx5_cqe64 *cqe, struct krc_wc *wc);
 
 /**
  * krc_mlx5_fault() - Translate a completion into an outcome.
@@ -357,7 +377,16 @@ struct mlx5_cqe64 *krc_mlx5_cq_next(struct krc_mlx5_cq *cq);
  *
  * Context: any.
  */
-void krc_mlx5_fault(const struct mlx5_cqe64 *cqe, struct krc_wc *wc);
+static inline void krc_mlx5_fault(const struct mlx5_cqe64 *cqe, struct krc_wc *wc)
+{
+	if (unlikely(cqe->op_own >> 4 != MLX5_CQE_REQ)) {
+		krc_mlx5_failed(cqe, wc);
+		return;
+	}
+	wc->fault = KRC_FAULT_NONE;
+	wc->syndrome = 0;
+	wc->vendor = 0;
+}
 
 /**
  * krc_mlx5_recv_fault() - Translate the completion of a receive.
@@ -387,9 +416,29 @@ static inline bool krc_mlx5_is_atomic(u8 opcode)
  * @ini: initiator; entry @head is free.
  * @wr: request, checked by krc_mlx5_wr_check().
  *
- * Context: any, initiator's lock held.
+ * Context: any, serialised by the caller.
  */
 void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
+
+/**
+ * krc_mlx5_wr_check() - Whether the hardware can execute a request.
+ * @hw: device.
+ * @wr: request.
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
+
+/**
+ * krc_mlx5_post() - krc_provider_ops.post of mlx5.
+ * @ini: initiator.
+ * @wr: request.
+ *
+ * Context: any but hard interrupts, serialised by the caller.
+ * Return: 0, -ENOSPC, -EINVAL, -EIO.
+ */
+int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
 
 /**
  * krc_mlx5_av_ib_fill() - Fill in an address vector of InfiniBand, except target and key.
@@ -575,16 +624,6 @@ void krc_mlx5_recv_arm(struct krc_hw_target *target);
 /* initiator.c */
 
 /**
- * krc_mlx5_wr_check() - Whether the hardware can execute a request.
- * @hw: device.
- * @wr: request.
- *
- * Context: any.
- * Return: 0 or -EINVAL.
- */
-int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
-
-/**
  * krc_mlx5_initiator_create() - krc_provider_ops.initiator_create of mlx5.
  * @hw: device.
  * @port: port.
@@ -628,20 +667,10 @@ int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini);
 int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini);
 
 /**
- * krc_mlx5_post() - krc_provider_ops.post of mlx5.
- * @ini: initiator.
- * @wr: request.
- *
- * Context: any but hard interrupts; takes the lock of the initiator.
- * Return: 0, -ENOSPC, -EINVAL, -EIO.
- */
-int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
-
-/**
  * krc_mlx5_ring_doorbell() - krc_provider_ops.ring of mlx5.
  * @ini: initiator.
  *
- * Context: any but hard interrupts; takes the lock of the initiator.
+ * Context: any but hard interrupts, serialised by the caller.
  */
 void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini);
 
@@ -651,7 +680,7 @@ void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini);
  * @wc: out: completions.
  * @max: most of them.
  *
- * Context: any but hard interrupts; takes the lock of the initiator.
+ * Context: any but hard interrupts, serialised by the caller.
  * Return: how many.
  */
 int krc_mlx5_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max);
