@@ -356,6 +356,7 @@ int krc_api_check(struct krc_req *req)
 {
 	struct krc_api_req *ar = krc_api_of(req);
 
+	/* asked when the lease is over (krc_flow.lapses): a renewal that failed has left it so */
 	if (ar->status)
 		return ar->status;
 	/* no check for an unresponsive peer: it grants no leases, and the present ones soon end */

@@ -36,22 +36,28 @@ u64 krc_spin_linger_ns(void)
 
 bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
+	u64 spin_ns = krc_spin_ns(READ_ONCE(krc_spin_us)), limit_ns = 0, now_ns;
 	unsigned long taken;
-	u64 limit_ns;
 	u32 turn;
 
 	krc_meter_settle();
-	limit_ns = ktime_get_ns() + krc_spin_ns(READ_ONCE(krc_spin_us));
+	if (!spin_ns)
+		return false;
 	taken = krc_meter_try();
 	/* no might_sleep(): it may reschedule, and others wait for what the poller completes */
-	for (turn = 1; !need_resched() && !signal_pending(current) && ktime_get_ns() < limit_ns;
-	     turn++) {
+	for (turn = 1; !need_resched() && !signal_pending(current); turn++) {
 		if (poll(arg))
 			return true;
 		/* seldom: in a virtual machine it may cause an exit to the hypervisor */
 		if (turn % KRC_SPIN_RELAX == 0)
 			cpu_relax();
+		now_ns = ktime_get_ns();
 		krc_meter_vain(taken);
+		/* the time runs from the first poll on: what that finds needs no clock */
+		if (turn == 1)
+			limit_ns = now_ns + spin_ns;
+		if (now_ns >= limit_ns)
+			break;
 		taken = krc_meter_try();
 	}
 	return false;

@@ -32,6 +32,7 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 	INIT_LIST_HEAD(&flow->behind);
 	INIT_LIST_HEAD(&flow->waiting);
 	INIT_LIST_HEAD(&flow->replay);
+	INIT_LIST_HEAD(&flow->flight);
 	atomic_set(&flow->outstanding, 0);
 	flow->done = done;
 	flow->check = check;
@@ -89,7 +90,8 @@ static __always_inline struct krc_channel *krc_pick_of(const struct krc_channels
 						       const struct krc_hw_address *to)
 {
 	u32 nr = krc_channels_of(all, kind);
-	u32 start = raw_smp_processor_id() % nr, least = U32_MAX, i;
+	u32 start = raw_smp_processor_id() % nr, at = start, least = U32_MAX, i;
+	struct krc_channel *const *of = &all->at[all->first[kind]];
 	struct krc_channel *best;
 
 	if (to && unlikely(READ_ONCE(krc_sticky))) {
@@ -97,11 +99,13 @@ static __always_inline struct krc_channel *krc_pick_of(const struct krc_channels
 		if (best)
 			return best;
 	}
-	best = krc_channels_nth(all, kind, start, nr);
+	best = of[start];
 	for (i = 0; i < nr && least >= KRC_LOAD_BUSY; i++) {
-		struct krc_channel *ch = krc_channels_nth(all, kind, start + i, nr);
+		struct krc_channel *ch = of[at];
 		u32 load = krc_channel_load(ch);
 
+		if (++at == nr)
+			at = 0;
 		if (i >= KRC_POOL_SPREAD && least < KRC_LOAD_SLOW)
 			break;
 		if (to && load >= KRC_LOAD_SLOW && load < KRC_LOAD_UNREADY &&
@@ -133,8 +137,7 @@ static void krc_flow_choose(struct krc_flow *flow, const struct krc_hw_address *
 	struct krc_channel *old = flow->channel, *ch;
 	const struct krc_channels *all;
 
-	lockdep_assert_held(&flow->lock);
-	rcu_read_lock();
+	lockdep_assert_held(&flow->lock); /* bottom halves off: RCU waits for this */
 	all = krc_pool_channels(flow->pool);
 	if (likely(flow->kind == KRC_CHANNEL_SHARED))
 		ch = krc_pick_shared(all, flow, to);
@@ -144,7 +147,6 @@ static void krc_flow_choose(struct krc_flow *flow, const struct krc_hw_address *
 		krc_channel_get(ch);
 		WRITE_ONCE(flow->channel, ch);
 	}
-	rcu_read_unlock();
 	if (old && ch != old)
 		krc_channel_put(old);
 }
@@ -228,7 +230,8 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_inde
 	spin_lock_bh(&flow->lock);
 	ch = krc_flow_lock(flow, true, first->wr.address);
 	idle = ch->head == ch->tail;
-	krc_channel_note_poller(ch);
+	if (!flow->polled) /* a poller is noted when it leaves */
+		krc_channel_note_poller(ch);
 	err = krc_flow_accepts(flow, ch);
 	if (!err) {
 		if (ret_index)
@@ -236,12 +239,13 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_inde
 		atomic_add(count, &flow->outstanding);
 		list_splice_tail_init(reqs, &flow->waiting);
 		ch->arming.pollers += flow->polled;
-		krc_flow_activate(ch, flow);
-		krc_channel_fill(ch);
+		krc_flow_begin(ch, flow);
 	}
 	spin_unlock(&flow->lock);
-	/* what has just been posted is not complete yet */
-	krc_channel_run(ch, idle ? 0 : KRC_POLL_BATCH);
+	if (idle) /* what has just been posted is not complete yet */
+		krc_channel_filled(ch);
+	else
+		krc_channel_run(ch, KRC_POLL_BATCH);
 	spin_unlock_bh(&ch->lock);
 	return err;
 }

@@ -12,6 +12,7 @@
 
 #include <linux/err.h>
 #include <linux/ktime.h>
+#include <linux/lockdep.h>
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
 
@@ -173,6 +174,17 @@ void krc_pool_destroy(struct krc_pool *pool)
 	kfree(pool);
 }
 
+/* A task busy-polls a channel no more; @back: it may be back soon. */
+static void krc_channel_leave_poller(struct krc_channel *ch, bool back)
+{
+	lockdep_assert_held(&ch->lock);
+	WARN_ON_ONCE(!ch->arming.pollers);
+	ch->arming.pollers--;
+	if (back)
+		WRITE_ONCE(ch->arming.polled_ns, ktime_get_ns());
+	krc_channel_arm(ch);
+}
+
 u32 krc_pool_poll_begin(struct krc_pool *pool, u32 index)
 {
 	struct krc_channel *ch;
@@ -202,11 +214,7 @@ void krc_pool_poll_end(struct krc_pool *pool, u32 index, bool back)
 	rcu_read_lock();
 	ch = krc_pool_find(pool, index); /* a channel with pollers is in the list */
 	spin_lock_bh(&ch->lock);
-	WARN_ON_ONCE(!ch->arming.pollers);
-	ch->arming.pollers--;
-	if (back)
-		WRITE_ONCE(ch->arming.polled_ns, ktime_get_ns());
-	krc_channel_arm(ch);
+	krc_channel_leave_poller(ch, back);
 	krc_channel_dispatch(ch);
 	spin_unlock_bh(&ch->lock);
 	rcu_read_unlock();
@@ -240,14 +248,15 @@ void krc_pool_poll(struct krc_pool *pool, u32 index)
 /* Poll the channels that this CPU submits to and that nobody else polls, but @polled. */
 static void krc_pool_poll_others(const struct krc_channels *all, const struct krc_channel *polled)
 {
-	u32 nr = krc_channels_of(all, KRC_CHANNEL_SHARED);
-	u32 start = raw_smp_processor_id() % nr, i;
+	struct krc_channel *const *of = &all->at[all->first[KRC_CHANNEL_SHARED]];
+	u32 nr = krc_channels_of(all, KRC_CHANNEL_SHARED), span = min(nr, KRC_POOL_SPREAD), i;
+	u32 start = nr > span ? raw_smp_processor_id() % nr : 0;
 	u64 now_ns;
 
-	for (i = 0; i < min(nr, KRC_POOL_SPREAD); i++) {
-		struct krc_channel *ch = krc_channels_nth(all, KRC_CHANNEL_SHARED, start + i, nr);
+	for (i = start; i < start + span; i++) {
+		struct krc_channel *ch = of[likely(i < nr) ? i : i - nr];
 
-		if (ch == polled || !krc_channel_busy(ch) || READ_ONCE(ch->arming.pollers) ||
+		if (!krc_channel_busy(ch) || ch == polled || READ_ONCE(ch->arming.pollers) ||
 		    READ_ONCE(ch->dispatching))
 			continue;
 		now_ns = ktime_get_ns();
@@ -268,6 +277,39 @@ void krc_pool_poll_nearby(struct krc_pool *pool, u32 index)
 		krc_channel_try(ch);
 	krc_pool_poll_others(krc_pool_channels(pool), ch);
 	rcu_read_unlock();
+}
+
+/* krc_channel_try() by a poller, who leaves if *@told is at @until then. Return: whether it left. */
+static bool krc_channel_try_until(struct krc_channel *ch, const u64 *told, u64 until)
+{
+	bool left;
+
+	if (!krc_channel_busy(ch) || !spin_trylock_bh(&ch->lock))
+		return false;
+	krc_channel_run(ch, KRC_POLL_BATCH);
+	left = smp_load_acquire(told) >= until; /* pairs with done() */
+	if (left) {
+		krc_channel_leave_poller(ch, true);
+		krc_channel_dispatch(ch);
+	}
+	spin_unlock_bh(&ch->lock);
+	return left;
+}
+
+bool krc_pool_poll_until(struct krc_pool *pool, u32 index, const u64 *told, u64 until)
+{
+	struct krc_channel *ch;
+	bool left;
+
+	rcu_read_lock();
+	ch = krc_pool_find(pool, index); /* a channel with pollers is in the list */
+	left = krc_channel_try_until(ch, told, until);
+	krc_pool_poll_others(krc_pool_channels(pool), ch);
+	rcu_read_unlock();
+	if (left || smp_load_acquire(told) < until) /* as above */
+		return left;
+	krc_pool_poll_end(pool, index, true);
+	return true;
 }
 
 int krc_pool_watch(struct krc_pool *pool, struct krc_pool_watch *watch)

@@ -157,6 +157,7 @@ struct krc_req {
  *	have something to post, in the order in which they are served; else empty. The pool's.
  * @waiting: requests not posted yet.
  * @replay: requests that were flushed and are to be posted again, before @waiting.
+ * @flight: requests that are all in the hardware (KRC_REQ_POSTED), in the order of posting.
  * @outstanding: requests submitted for which done() has not returned.
  * @posted: its segments in the hardware.
  * @deficit: bytes it may post in the turn of its payer; counts in the first of a payer.
@@ -165,6 +166,8 @@ struct krc_req {
  * @inherits: @deficit is what another flow of the payer has left of a turn, as far as it counts.
  * @failed: it had a fault or was cancelled; nothing more is accepted until
  *	krc_flow_restart().
+ * @lapses: check() has nothing against a leased request before @until of that is over, and is not
+ *	called until then; set by the owner before the first submit.
  * @polled: the submitter will busy-poll; set by the owner before submit. If submit succeeds,
  *	the submitter counts as a poller, as after krc_pool_poll_begin(), until it calls
  *	krc_pool_poll_end().
@@ -173,8 +176,8 @@ struct krc_req {
  * @done: called with requests that ended together, in order, each once, with bottom halves
  *	off and no lock of the pool held; must not sleep. @reqs has @nr of them, from 1, and is a
  *	list of its own: the requests are the owner's again; it takes each off before using it.
- * @check: called before a segment is posted, with the channel's lock held; must not sleep,
- *	nor call the pool. 0 lets it be posted; -EAGAIN holds the flow until
+ * @check: called before a segment is posted (see @lapses), with the channel's lock held; must not
+ *	sleep, nor call the pool. 0 lets it be posted; -EAGAIN holds the flow until
  *	krc_flow_resume(); another errno fails the request. May be NULL.
  */
 struct krc_flow {
@@ -186,6 +189,7 @@ struct krc_flow {
 	struct list_head behind;
 	struct list_head waiting;
 	struct list_head replay;
+	struct list_head flight;
 	atomic_t outstanding;
 	u32 posted;
 	u32 deficit;
@@ -194,6 +198,7 @@ struct krc_flow {
 	bool inherits;
 	u8 kind;
 	u8 nth;
+	bool lapses;
 	bool failed;
 	bool polled;
 	bool held;
@@ -371,6 +376,20 @@ void krc_pool_poll(struct krc_pool *pool, u32 index);
  * Context: as krc_pool_poll().
  */
 void krc_pool_poll_nearby(struct krc_pool *pool, u32 index);
+
+/**
+ * krc_pool_poll_until() - krc_pool_poll_nearby() by a task that counts as a poller, and
+ * krc_pool_poll_end() with @back as soon as it has what it wants.
+ * @pool: pool.
+ * @index: channel.
+ * @told: what some done() counts up, with release.
+ * @until: the caller wants it to get so far.
+ *
+ * Saves what krc_pool_poll_end() by itself takes: to lock the channel once more.
+ * Context: as krc_pool_poll_end().
+ * Return: true: it is so far, and the caller polls no more.
+ */
+bool krc_pool_poll_until(struct krc_pool *pool, u32 index, const u64 *told, u64 until);
 
 /**
  * krc_flow_drain() - Wait until nothing is outstanding.

@@ -5,7 +5,7 @@
  * tests.
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
- * channel, and of the flows that are on it: list, behind, waiting, replay, posted, deficit,
+ * channel, and of the flows that are on it: list, behind, waiting, replay, flight, posted, deficit,
  * round, lap, failed, held, end_status, and their requests. Functions declared here expect it
  * held unless they say otherwise, and assert it. The list of channels is read under RCU.
  */
@@ -381,13 +381,15 @@ struct krc_pool {
  * krc_pool_channels() - Get the list of a pool's channels.
  * @pool: pool.
  *
- * Context: RCU read-locked, krc_pool.lock held, or nobody else uses the pool any more.
+ * Context: RCU read-locked, bottom halves off (which RCU waits for, too), krc_pool.lock held, or
+ * nobody else uses the pool any more.
  * Return: the list, which is replaced and not changed: valid until the RCU section or the lock
  * ends.
  */
 static inline struct krc_channels *krc_pool_channels(struct krc_pool *pool)
 {
-	return rcu_dereference_check(pool->channels, lockdep_is_held(&pool->lock));
+	return rcu_dereference_check(pool->channels,
+				     rcu_read_lock_bh_held() || lockdep_is_held(&pool->lock));
 }
 
 /* pool/channel.c */
@@ -713,6 +715,15 @@ void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault);
 void krc_channel_run(struct krc_channel *ch, int budget);
 
 /**
+ * krc_channel_filled() - krc_channel_run() of a channel that has just been filled, and of which
+ * nothing can have completed since.
+ * @ch: channel.
+ *
+ * Context: as krc_channel_dispatch(), which drops the lock meanwhile.
+ */
+void krc_channel_filled(struct krc_channel *ch);
+
+/**
  * krc_flow_activate() - Put a flow behind the others of its payer; if there are none, at the end of
  * the DRR list, with a full quantum.
  * @ch: channel it is on.
@@ -722,6 +733,15 @@ void krc_channel_run(struct krc_channel *ch, int budget);
  * Context: channel's lock held.
  */
 void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow);
+
+/**
+ * krc_flow_begin() - Post what has just been submitted: krc_flow_activate() and krc_channel_fill().
+ * @ch: channel it is on.
+ * @flow: flow that has not failed and has something to post.
+ *
+ * Context: channel's lock held.
+ */
+void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow);
 
 /**
  * krc_flow_deactivate() - Take a flow out of the list it is in; what is left of its turn is for the

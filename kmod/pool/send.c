@@ -94,9 +94,7 @@ static void krc_req_finish(struct krc_channel *ch, struct krc_req *req, int stat
 		return; /* its outcome is set already */
 	ch->stats.unknown += status == -EREMCHG;
 	req->status = status;
-	if (req->state == KRC_REQ_WAITING)
-		list_del(&req->list);
-	list_add_tail(&req->list, &ch->finished); /* one that is posted is in no list */
+	list_move_tail(&req->list, &ch->finished); /* from a list of its flow */
 	req->state = KRC_REQ_FINISHED;
 	ch->stats.completed++;
 }
@@ -277,21 +275,32 @@ static bool krc_req_late(const struct krc_req *req)
 	return unlikely(req->wr.opcode == KRC_HW_SEND) && time_after(jiffies, req->until);
 }
 
-/* A leased segment has been posted: bound the time to its doorbell and to its completion. */
-static void krc_channel_bound(struct krc_channel *ch, const struct krc_req *req,
-			      unsigned long expires)
+/* Whether the check of a request's flow has nothing against it, since its lease is not over. */
+static bool krc_req_unlapsed(const struct krc_req *req)
+{
+	return req->flow->lapses && req->leased && time_before_eq(jiffies, req->until);
+}
+
+/* Have the time to the completion of a leased segment bounded. */
+static noinline void krc_channel_bound_by(struct krc_channel *ch, unsigned long expires)
 {
 	unsigned long now = jiffies;
 
-	if (!ch->lease.unrung || time_before(req->until, ch->lease.ring_by))
-		ch->lease.ring_by = req->until;
-	ch->lease.unrung = true;
-	if (ch->lease.bounded && !time_before(expires, ch->lease.bound))
-		return;
 	ch->lease.bounded = true;
 	ch->lease.bound = expires;
 	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
 			 time_after(expires, now) ? expires - now : 0);
+}
+
+/* A leased segment has been posted: bound the time to its doorbell and to its completion. */
+static __always_inline void krc_channel_bound(struct krc_channel *ch, const struct krc_req *req,
+					      unsigned long expires)
+{
+	if (!ch->lease.unrung || time_before(req->until, ch->lease.ring_by))
+		ch->lease.ring_by = req->until;
+	ch->lease.unrung = true;
+	if (unlikely(!ch->lease.bounded || time_before(expires, ch->lease.bound)))
+		krc_channel_bound_by(ch, expires);
 }
 
 /* Whether a leased request would queue behind a segment in the hardware for long. */
@@ -330,60 +339,87 @@ static const struct krc_hw_wr *krc_channel_segment(const struct krc_channel *ch,
 	return wr;
 }
 
+/*
+ * Note a segment of @length bytes that has been posted in its slot. @expires: see
+ * krc_req_expires(). What is passed here is not read from memory again.
+ */
+static __always_inline void krc_channel_note(struct krc_channel *ch, struct krc_req *req,
+					     u32 length, bool unsignaled, unsigned long expires)
+{
+	u32 tail = ch->tail;
+	struct krc_wqe *slot = &ch->slots[tail & ch->mask];
+	bool leased = req->leased;
+
+	if (ch->head == tail) {
+		WRITE_ONCE(ch->progress, jiffies);
+		krc_channel_aim(ch, req->wr.address);
+	} else if (unlikely(req->wr.address != ch->aim.by)) {
+		krc_channel_aim(ch, req->wr.address);
+	}
+	slot->req = req;
+	slot->length = length;
+	slot->unsignaled = unsignaled;
+	slot->leased = leased;
+	slot->expires = expires;
+	if (leased)
+		krc_channel_bound(ch, req, expires);
+	WRITE_ONCE(ch->tail, tail + 1);
+	WRITE_ONCE(ch->bytes, ch->bytes + length);
+}
+
 /* Account for a posted segment. */
 static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, struct krc_req *req,
 			       const struct krc_hw_wr *wr)
 {
-	u32 length = wr->length;
-	struct krc_wqe *slot = &ch->slots[ch->tail & ch->mask];
-
-	if (ch->head == ch->tail) {
-		WRITE_ONCE(ch->progress, jiffies);
-		krc_channel_aim(ch, wr->address);
-	} else if (unlikely(wr->address != ch->aim.by)) {
-		krc_channel_aim(ch, wr->address);
-	}
-	slot->req = req;
-	slot->length = length;
-	slot->unsignaled = wr->unsignaled;
-	slot->leased = req->leased;
-	slot->expires = krc_req_expires(req);
-	if (req->leased)
-		krc_channel_bound(ch, req, slot->expires);
-	WRITE_ONCE(ch->tail, ch->tail + 1);
-	WRITE_ONCE(ch->bytes, ch->bytes + length);
+	krc_channel_note(ch, req, wr->length, wr->unsignaled, krc_req_expires(req));
 	ch->stats.posted++;
 	flow->posted++;
-	flow->deficit -= length + KRC_COST_BYTES;
+	flow->deficit -= wr->length + KRC_COST_BYTES;
 	req->slots++;
-	req->next += length;
+	req->next += wr->length;
 	if (!req->begun) {
 		req->begun = true;
 		req->since = jiffies;
 	}
 	req->fenced = true;
 	if (req->next == req->wr.length) {
-		list_del(&req->list);
+		list_move_tail(&req->list, &flow->flight);
 		req->state = KRC_REQ_POSTED;
 	}
 	if (list_empty(&flow->waiting))
 		krc_flow_deactivate(ch, flow);
 }
 
-/* Try to post for the flow whose turn it is. False: nothing more can be posted now. */
-static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
+/* A request is not to be posted, for @err: it fails with its flow. */
+static void krc_channel_refuse(struct krc_channel *ch, struct krc_req *req, int err)
 {
-	struct krc_flow *flow = krc_channel_served(ch);
+	krc_channel_speak(ch);
+	req->status = err;
+	krc_flow_fail(ch, req->flow, -ECANCELED);
+}
+
+/* The provider did not take a segment. False: nothing more can be posted now. */
+static bool krc_channel_unposted(struct krc_channel *ch, struct krc_req *req, int err)
+{
+	if (err == -ENOSPC && ch->head != ch->tail)
+		return false;
+	if (err != -EINVAL) {
+		krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
+		return false;
+	}
+	krc_channel_refuse(ch, req, -EIO);
+	return true;
+}
+
+/* Try to post for the flow whose turn it is. False: nothing more can be posted now. */
+static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool *ret_posted)
+{
+	struct krc_req *req = list_first_entry(&flow->waiting, struct krc_req, list);
+	u32 length = min(req->wr.length - req->next, KRC_SEGMENT_BYTES);
 	const struct krc_hw_wr *wr;
 	struct krc_hw_wr part;
-	struct krc_req *req;
-	u32 length;
 	int err;
 
-	if (unlikely(!list_empty(&flow->replay)))
-		list_splice_init(&flow->replay, &flow->waiting);
-	req = list_first_entry(&flow->waiting, struct krc_req, list);
-	length = min(req->wr.length - req->next, KRC_SEGMENT_BYTES);
 	if (ch->head != ch->tail && ch->bytes + length > KRC_WINDOW_BYTES)
 		return false;
 	if (flow->deficit < length + KRC_COST_BYTES) {
@@ -397,7 +433,7 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 	err = req->status;
 	if (!err && krc_req_late(req))
 		err = -ETIME;
-	if (!err && flow->check)
+	if (!err && flow->check && !krc_req_unlapsed(req))
 		err = flow->check(req);
 	if (err == -EAGAIN) {
 		krc_channel_speak(ch);
@@ -406,40 +442,154 @@ static bool krc_channel_post(struct krc_channel *ch, bool *ret_posted)
 		list_add_tail(&flow->list, &ch->held);
 		return true;
 	}
-	if (!err) {
-		wr = krc_channel_segment(ch, req, length, &part);
-		err = ch->pool->ops->post(ch->hw, wr);
-		if (err == -ENOSPC && ch->head != ch->tail)
-			return false;
-		if (err && err != -EINVAL) {
-			krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
-			return false;
-		}
-		if (err)
-			err = -EIO;
-	}
 	if (err) {
-		krc_channel_speak(ch);
-		req->status = err;
-		krc_flow_fail(ch, flow, -ECANCELED);
+		krc_channel_refuse(ch, req, err);
 		return true;
 	}
+	wr = krc_channel_segment(ch, req, length, &part);
+	err = ch->pool->ops->post(ch->hw, wr);
+	if (err)
+		return krc_channel_unposted(ch, req, err);
 	trace_krc_post(ch->pool->rail, ch->index, wr);
 	krc_channel_posted(ch, flow, req, wr);
 	*ret_posted = true;
 	return true;
 }
 
-void krc_channel_fill(struct krc_channel *ch)
+/*
+ * Whether a request of the flow whose turn it is can be posted as it is: in one piece, and with
+ * nothing against it that krc_channel_post() would have to see to. @now: jiffies; krc_channel_ring()
+ * looks at leases once more.
+ */
+static __always_inline bool krc_channel_plain(const struct krc_channel *ch,
+					      const struct krc_flow *flow,
+					      const struct krc_req *req, unsigned long now)
 {
-	bool posted = false;
+	u32 length = req->wr.length;
 
+	if (length > KRC_SEGMENT_BYTES || flow->deficit < length + KRC_COST_BYTES ||
+	    ch->tail - ch->head >= ch->depth)
+		return false;
+	if (req->begun || req->status || req->wr.opcode == KRC_HW_SEND)
+		return false;
+	if (req->leased ? time_after(now, req->until) : !!flow->check)
+		return false;
+	return ch->head == ch->tail ||
+	       (ch->bytes + length <= KRC_WINDOW_BYTES &&
+		!(req->leased && time_after(now, ch->progress + req->stay)));
+}
+
+/*
+ * Post such requests of a flow one after another: small ones are nearly all. They leave the list of
+ * what waits together. Return: how many; *@ret_err: what the provider had against the next.
+ */
+static noinline u32 krc_channel_post_plain(struct krc_channel *ch, struct krc_flow *flow,
+					   int *ret_err)
+{
+	unsigned long now = jiffies;
+	struct krc_req *req;
+	LIST_HEAD(posted);
+	int err = 0;
+	u32 n = 0;
+
+	if (flow->check && !flow->lapses)
+		return 0;
+	list_for_each_entry(req, &flow->waiting, list) {
+		struct krc_hw_wr *wr = &req->wr;
+		u32 length = wr->length;
+		bool unsignaled;
+
+		if (!krc_channel_plain(ch, flow, req, now))
+			break;
+		unsignaled = krc_channel_unsignaled(ch, req, length);
+		wr->cookie = ch->tail;
+		wr->unsignaled = unsignaled;
+		err = ch->pool->ops->post(ch->hw, wr);
+		if (err)
+			break;
+		if (trace_krc_post_enabled())
+			trace_krc_post(ch->pool->rail, ch->index, wr);
+		krc_channel_note(ch, req, length, unsignaled, req->until + req->stay);
+		flow->deficit -= length + KRC_COST_BYTES;
+		req->slots = 1;
+		req->next = length;
+		req->begun = true;
+		req->fenced = true;
+		req->since = now;
+		req->state = KRC_REQ_POSTED;
+		n++;
+	}
+	*ret_err = err;
+	if (!n)
+		return 0;
+	list_cut_before(&posted, &flow->waiting, &req->list); /* perhaps all of them */
+	list_splice_tail(&posted, &flow->flight);
+	ch->stats.posted += n;
+	flow->posted += n;
+	if (list_empty(&flow->waiting) && !list_empty(&flow->list))
+		krc_flow_deactivate(ch, flow);
+	return n;
+}
+
+/* Post for the flow whose turn it is. False: nothing more can be posted now. */
+static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
+{
+	struct krc_flow *flow = krc_channel_served(ch);
+	int err = 0;
+
+	if (unlikely(!list_empty(&flow->replay)))
+		list_splice_init(&flow->replay, &flow->waiting);
+	if (krc_channel_post_plain(ch, flow, &err))
+		*ret_posted = true;
+	else if (!err)
+		return krc_channel_post(ch, flow, ret_posted);
+	if (unlikely(err))
+		return krc_channel_unposted(
+			ch, list_first_entry(&flow->waiting, struct krc_req, list), err);
+	return true;
+}
+
+/* @posted: something has been posted for which the doorbell was not rung. */
+static void krc_channel_fill_more(struct krc_channel *ch, bool posted)
+{
 	lockdep_assert_held(&ch->lock);
 	while (ch->state == KRC_CHANNEL_READY && !list_empty(&ch->turn) &&
-	       ch->tail - ch->head < ch->depth && krc_channel_post(ch, &posted))
+	       ch->tail - ch->head < ch->depth && krc_channel_serve(ch, &posted))
 		;
 	if (posted)
 		krc_channel_ring(ch);
+}
+
+void krc_channel_fill(struct krc_channel *ch)
+{
+	krc_channel_fill_more(ch, false);
+}
+
+/*
+ * Where nobody has a turn, the flow's begins and ends here, if all of it can be posted: then the flow
+ * is never in a list. What is left has the rest of that turn.
+ */
+void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow)
+{
+	bool posted = false;
+	u32 rest;
+	int err;
+
+	lockdep_assert_held(&ch->lock);
+	if (list_empty(&ch->turn) && list_empty(&flow->list) && list_empty(&flow->replay) &&
+	    ch->state == KRC_CHANNEL_READY) {
+		flow->deficit = KRC_QUANTUM_BYTES;
+		posted = krc_channel_post_plain(ch, flow, &err); /* an error comes again below */
+	}
+	if (list_empty(&flow->waiting)) {
+		krc_channel_ring(ch);
+		return;
+	}
+	rest = flow->deficit;
+	krc_flow_activate(ch, flow);
+	if (posted)
+		flow->deficit = rest;
+	krc_channel_fill_more(ch, posted);
 }
 
 /* What a failed segment means for its request and flow. */
@@ -480,7 +630,7 @@ static void krc_channel_requeue(struct krc_channel *ch, struct krc_req *req)
 
 	if (req->state == KRC_REQ_POSTED) {
 		req->state = KRC_REQ_WAITING;
-		list_add_tail(&req->list, &flow->replay);
+		list_move_tail(&req->list, &flow->replay);
 	}
 	if (req->next != req->done) {
 		ch->stats.replayed += !req->status && !flow->failed;
@@ -545,6 +695,56 @@ static bool krc_channel_awaits(const struct krc_channel *ch, u64 cookie)
 	return false;
 }
 
+/*
+ * Complete requests of one flow that have succeeded and are of one segment each, from the oldest
+ * segment up to @end, or up to one that is for krc_channel_retire(). They are the first of those of
+ * the flow that are in the hardware, and leave that list together. Return: how many.
+ */
+static u32 krc_channel_retire_plain(struct krc_channel *ch, u32 end)
+{
+	struct krc_flow *flow = ch->slots[ch->head & ch->mask].req->flow;
+	u32 at, bytes = 0, n;
+	struct list_head *last = NULL;
+	LIST_HEAD(done);
+
+	for (at = ch->head; at != end; at++) {
+		struct krc_wqe *slot = &ch->slots[at & ch->mask];
+		struct krc_req *req = slot->req;
+
+		if (req->flow != flow || req->state != KRC_REQ_POSTED || req->slots != 1 ||
+		    req->status || req->done + slot->length != req->wr.length)
+			break;
+		slot->req = NULL;
+		bytes += slot->length;
+		req->slots = 0;
+		req->done = req->wr.length;
+		req->state = KRC_REQ_FINISHED;
+		last = &req->list;
+	}
+	n = at - ch->head;
+	if (!n)
+		return 0;
+	WRITE_ONCE(ch->head, at);
+	WRITE_ONCE(ch->bytes, ch->bytes - bytes);
+	WRITE_ONCE(ch->progress, jiffies);
+	ch->failure.fruitless = 0;
+	ch->stats.completed += n;
+	flow->posted -= n;
+	list_cut_position(&done, &flow->flight, last);
+	list_splice_tail(&done, &ch->finished);
+	if (flow->failed && !flow->posted)
+		krc_flow_flush(ch, flow);
+	return n;
+}
+
+/* The segments before @end have succeeded. */
+static void krc_channel_succeed(struct krc_channel *ch, u32 end)
+{
+	while (ch->head != end)
+		if (!krc_channel_retire_plain(ch, end))
+			krc_channel_retire(ch, KRC_FAULT_NONE);
+}
+
 static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc)
 {
 	enum krc_fault passed = KRC_FAULT_NONE;
@@ -559,6 +759,10 @@ static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc
 	/* behind a fault nothing counts as done, even if the hardware skips over it */
 	if (!krc_channel_works(ch) && krc_fault_own(ch->failure.fault))
 		passed = KRC_FAULT_FLUSHED;
+	if (likely(passed == KRC_FAULT_NONE && wc->fault == KRC_FAULT_NONE)) {
+		krc_channel_succeed(ch, (u32)wc->cookie + 1);
+		return;
+	}
 	while (ch->head != wc->cookie)
 		krc_channel_retire(ch, passed);
 	req = ch->slots[ch->head & ch->mask].req;
@@ -671,21 +875,20 @@ void krc_channel_arm(struct krc_channel *ch)
  */
 static u32 krc_channel_same(struct krc_channel *ch, struct list_head *batch, struct list_head *reqs)
 {
-	struct krc_req *req = list_first_entry(batch, struct krc_req, list);
-	struct krc_flow *flow = req->flow;
-	struct list_head *last = NULL;
+	struct krc_flow *flow = list_first_entry(batch, struct krc_req, list)->flow;
+	struct krc_req *req;
 	u32 nr = 0;
 
 	list_for_each_entry(req, batch, list) {
 		if (req->flow != flow)
 			break;
-		trace_krc_complete(ch->pool->rail, ch->index, req->wr.opcode, req->wr.length,
-				   req->status);
+		if (trace_krc_complete_enabled()) /* else the arguments are not wanted either */
+			trace_krc_complete(ch->pool->rail, ch->index, req->wr.opcode,
+					   req->wr.length, req->status);
 		req->state = KRC_REQ_IDLE;
-		last = &req->list;
 		nr++;
 	}
-	list_cut_position(reqs, batch, last);
+	list_cut_before(reqs, batch, &req->list); /* perhaps all of them */
 	return nr;
 }
 
@@ -716,7 +919,7 @@ void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
 	int i;
 
 	lockdep_assert_held(&ch->lock);
-	if (ch->dispatching)
+	if (list_empty(&ch->finished) || ch->dispatching)
 		return; /* the CPU that dispatches sees what was added */
 	WRITE_ONCE(ch->dispatching, true);
 	for (i = 0; !list_empty(&ch->finished); i++) {
@@ -746,6 +949,13 @@ void krc_channel_run(struct krc_channel *ch, int budget)
 	krc_channel_poll(ch, budget);
 	krc_channel_heed(ch);
 	krc_channel_fill(ch);
+	krc_channel_arm(ch);
+	krc_channel_dispatch(ch);
+}
+
+void krc_channel_filled(struct krc_channel *ch)
+{
+	krc_channel_heed(ch);
 	krc_channel_arm(ch);
 	krc_channel_dispatch(ch);
 }

@@ -246,6 +246,8 @@ static void krc_test_own_round(struct krc_test_owner *owner, struct rnd_state *r
 
 	flow->submitted = 0;
 	flow->done = 0;
+	/* with and without what is asked for each segment; there are no requests now */
+	flow->flow.check = prandom_u32_state(rnd) & 1 ? krc_test_check : NULL;
 	for (i = 0; i < count; i++) {
 		u32 r = prandom_u32_state(rnd);
 		u8 opcode = opcodes[r & 3];

@@ -72,6 +72,36 @@ static void krc_test_who_polled_is_remembered(struct kunit *test)
 	krc_test_finish(t, t->flow[0], 1);
 }
 
+/* A poller that finds what it wants has left with that, and not before. */
+static void krc_test_a_poller_leaves_with_what_it_wants(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_channel *ch = krc_test_channel(t, 0);
+	u64 begin_ns = ktime_get_ns(), told = 0;
+
+	t->flow[0]->flow.polled = true;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_FALSE(test, krc_pool_poll_until(t->pool, 0, &told, 1));
+	KUNIT_EXPECT_EQ(test, ch->arming.pollers, 1U);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	KUNIT_EXPECT_FALSE(test, krc_pool_poll_until(t->pool, 0, &told, 1));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 1U);
+	KUNIT_EXPECT_EQ(test, ch->arming.pollers, 1U);
+	KUNIT_EXPECT_EQ(test, ch->arming.polled_ns, 0ULL);
+	told = 1; /* by somebody else: nothing is in the hardware */
+	KUNIT_EXPECT_TRUE(test, krc_pool_poll_until(t->pool, 0, &told, 1));
+	KUNIT_EXPECT_EQ(test, ch->arming.pollers, 0U);
+	KUNIT_EXPECT_GE(test, ch->arming.polled_ns, begin_ns);
+
+	/* and with something in the hardware, which is asked for an interrupt then */
+	ch->arming.polled_ns = 0;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_TRUE(test, krc_pool_poll_until(t->pool, 0, &told, 1));
+	KUNIT_EXPECT_EQ(test, ch->arming.pollers, 0U);
+	KUNIT_EXPECT_GE(test, ch->arming.polled_ns, begin_ns);
+	krc_test_finish(t, t->flow[0], 2);
+}
+
 /* A task that posts soon after it has polled counts as a poller; a later one does not. */
 static void krc_test_who_posts_in_time_stays(struct kunit *test)
 {
@@ -216,14 +246,16 @@ static void krc_test_the_end_waits_for_who_tells(struct kunit *test)
 	krc_flow_release(&slow->flow);
 }
 
-static struct kunit_case krc_pollers_cases[] = { KUNIT_CASE(krc_test_interrupts_spare_who_polls),
-						 KUNIT_CASE(krc_test_who_polled_is_remembered),
-						 KUNIT_CASE(krc_test_who_posts_in_time_stays),
-						 KUNIT_CASE(
-							 krc_test_a_timer_stands_for_who_lingers),
-						 KUNIT_CASE(krc_test_the_end_of_who_lingers),
-						 KUNIT_CASE(krc_test_the_end_waits_for_who_tells),
-						 {} };
+static struct kunit_case krc_pollers_cases[] = {
+	KUNIT_CASE(krc_test_interrupts_spare_who_polls),
+	KUNIT_CASE(krc_test_who_polled_is_remembered),
+	KUNIT_CASE(krc_test_a_poller_leaves_with_what_it_wants),
+	KUNIT_CASE(krc_test_who_posts_in_time_stays),
+	KUNIT_CASE(krc_test_a_timer_stands_for_who_lingers),
+	KUNIT_CASE(krc_test_the_end_of_who_lingers),
+	KUNIT_CASE(krc_test_the_end_waits_for_who_tells),
+	{}
+};
 
 static struct kunit_suite krc_pollers_suite = {
 	.name = "krcore_pollers",

@@ -469,6 +469,7 @@ int krc_queue_check(struct krc_req *req)
 	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
 	struct krc_queue *queue = qr->queue;
 
+	/* asked when the lease is over (krc_flow.lapses): a renewal that failed has left it so */
 	if (qr->error)
 		return qr->error;
 	/* no check for an unresponsive peer: it grants no leases, and the present ones soon end */

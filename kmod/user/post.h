@@ -37,7 +37,8 @@ int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg);
 void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr);
 
 /**
- * krc_queue_check() - Check that a request may be posted now: krc_flow.check of queues.
+ * krc_queue_check() - Check that a request may be posted now: krc_flow.check of queues, asked when
+ * the lease of the request is over.
  * @req: request of a queue.
  *
  * Context: as krc_flow.check.

@@ -157,6 +157,7 @@ static struct krc_queue *krc_queue_create(struct krc_context *ctx, u32 depth)
 	}
 	krc_flow_init(&queue->flow, port->pool, krc_queue_done, krc_queue_check);
 	queue->flow.payer = krc_charge_payer(&ctx->charge);
+	queue->flow.lapses = true; /* see krc_queue_check() */
 	krc_port_exit(port);
 	kref_get(&ctx->ref);
 	kref_get(&queue->ref);

@@ -70,13 +70,11 @@ void krc_wait_end(struct krc_context *ctx)
 	cancel_work_sync(&ctx->wake);
 }
 
-void krc_wait_wake(struct krc_context *ctx)
+void krc_wait_wake_sleepers(struct krc_context *ctx)
 {
 	unsigned long flags;
 	bool few;
 
-	if (!wq_has_sleeper(&ctx->wait))
-		return;
 	spin_lock_irqsave(&ctx->wait.lock, flags);
 	few = krc_wait_sleepers(&ctx->wait, KRC_WAKE_AT_ONCE + 1) <= KRC_WAKE_AT_ONCE;
 	if (few)
@@ -90,15 +88,15 @@ static bool krc_wait_posted_poll(void *arg)
 {
 	const struct krc_posted *posted = arg;
 
-	krc_pool_poll_nearby(posted->queue->ctx->port->pool, posted->index);
-	return krc_posted_told(posted);
+	return krc_pool_poll_until(posted->queue->ctx->port->pool, posted->index,
+				   &posted->queue->told, posted->until);
 }
 
 void krc_wait_posted(struct krc_posted *posted)
 {
-	bool found = krc_spin(krc_wait_posted_poll, posted);
-
-	krc_pool_poll_end(posted->queue->ctx->port->pool, posted->index, found);
+	if (!krc_spin(krc_wait_posted_poll, posted)) /* else that was the end of its polling */
+		krc_pool_poll_end(posted->queue->ctx->port->pool, posted->index,
+				  krc_posted_told(posted));
 }
 
 /* Argument of krc_wait_poll(): the waiting context, the channel to poll, and KRP_WAIT_*. */

@@ -5,6 +5,8 @@
 #ifndef KRC_WAIT_H
 #define KRC_WAIT_H
 
+#include <linux/wait.h>
+
 #include "krp_ioctl.h"
 #include "user/queue.h"
 
@@ -59,12 +61,25 @@ void krc_wait_init(struct krc_context *ctx);
 void krc_wait_end(struct krc_context *ctx);
 
 /**
+ * krc_wait_wake_sleepers() - krc_wait_wake() where somebody sleeps.
+ * @ctx: context.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_wait_wake_sleepers(struct krc_context *ctx);
+
+/**
  * krc_wait_wake() - Completions are in the ring: wake those who wait for them.
  * @ctx: context.
  *
- * Takes a bounded time, however many sleep. Context: any but hard interrupts.
+ * Takes a bounded time, however many sleep. With a full barrier first. Context: any but hard
+ * interrupts.
  */
-void krc_wait_wake(struct krc_context *ctx);
+static inline void krc_wait_wake(struct krc_context *ctx)
+{
+	if (wq_has_sleeper(&ctx->wait))
+		krc_wait_wake_sleepers(ctx);
+}
 
 /**
  * krc_wait_room() - Whether one more may sleep.

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit: requests that the pool posts, and completes, several at a time: of flows without check(), or
+ * whose check() has nothing to say while a lease holds (krc_flow.lapses). What they share with all
+ * others is tested with flows that are asked for each segment, in the other suites of the pool.
+ * Locking: a test runs alone; done() counts in the requests it owns.
+ */
+#include "krc_pool_test.h"
+
+static int krc_test_plain_init(struct kunit *test)
+{
+	int err = krc_test_init(test);
+	struct krc_test *t = test->priv;
+	int i;
+
+	for (i = 0; !err && i < ARRAY_SIZE(t->flow); i++)
+		t->flow[i]->flow.check = NULL;
+	return err;
+}
+
+/* No request of a flow is left in a list of it. */
+static void krc_test_expect_empty(struct krc_test *t, struct krc_test_flow *flow)
+{
+	krc_flow_drain(&flow->flow);
+	KUNIT_EXPECT_TRUE(t->test, list_empty(&flow->flow.waiting));
+	KUNIT_EXPECT_TRUE(t->test, list_empty(&flow->flow.replay));
+	KUNIT_EXPECT_TRUE(t->test, list_empty(&flow->flow.flight));
+	KUNIT_EXPECT_EQ(t->test, flow->flow.posted, 0U);
+}
+
+/* Small ones and large ones, more than the hardware holds, of several flows. */
+static void krc_test_plain_ones_keep_their_order(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
+	u32 i, j;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 10, KRP_OP_READ, 8), 0);
+		KUNIT_ASSERT_EQ(
+			test,
+			krc_test_submit(t->flow[i], 1, KRP_OP_WRITE, 3 * KRC_SEGMENT_BYTES - 8), 0);
+		for (j = 0; j < 19; j++)
+			KUNIT_ASSERT_EQ(test,
+					krc_test_submit(t->flow[i], 1, KRP_OP_READ,
+							KRC_UNSIGNALED_BYTES - 9 + j),
+					0);
+	}
+	KUNIT_EXPECT_EQ(test, krc_test_channel(t, 0)->tail - krc_test_channel(t, 0)->head,
+			(u32)KRC_TEST_DEPTH);
+	for (i = 0; i < 3; i++)
+		krc_test_finish(t, t->flow[i], 30);
+	for (i = 0; i < 3; i++) {
+		krc_test_expect_empty(t, t->flow[i]);
+		krc_test_expect(t, t->flow[i], 0, 30, 0);
+		KUNIT_EXPECT_EQ(test, t->flow[i]->mixed, 0U);
+	}
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.posted, 3 * 32ULL);
+	KUNIT_EXPECT_EQ(test, stats.completed, 3 * 30ULL);
+	KUNIT_EXPECT_EQ(test, krc_test_channel(t, 0)->bytes, 0U);
+}
+
+/* A fault ends its flow; requests of another one that were flushed are posted again, in order. */
+static void krc_test_plain_ones_are_replayed(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 6, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 6, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 30, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 2), 2U);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 36);
+	krc_test_expect(t, t->flow[0], 0, 2, 0);
+	krc_test_expect(t, t->flow[0], 2, 3, -EREMOTEIO);
+	krc_test_expect(t, t->flow[0], 3, 36, -ECANCELED);
+	krc_test_finish(t, t->flow[1], 6);
+	krc_test_expect(t, t->flow[1], 0, 6, 0);
+	krc_test_expect_empty(t, t->flow[0]);
+	krc_test_expect_empty(t, t->flow[1]);
+}
+
+/* What the provider does not take fails, and those behind it; what it took before is in order. */
+static void krc_test_plain_ones_that_are_refused(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
+	t->fake->post_error = -EINVAL;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
+	t->fake->post_error = 0;
+	krc_test_finish(t, t->flow[0], 6);
+	krc_test_expect(t, t->flow[0], 0, 3, 0);
+	krc_test_expect(t, t->flow[0], 3, 4, -EIO);
+	krc_test_expect(t, t->flow[0], 4, 6, -ECANCELED);
+	krc_test_expect_empty(t, t->flow[0]);
+}
+
+/* A flow that lapses is not asked while a lease holds, and is when it is over. */
+static void krc_test_what_lapses_is_asked_in_the_end(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *flow = t->flow[0];
+
+	flow->flow.check = krc_test_check;
+	flow->flow.lapses = true;
+	flow->leased = true;
+	flow->lease_ms = 100000;
+	flow->stay_ms = 100000;
+	flow->check = -EBADR;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 4, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 2 * KRC_SEGMENT_BYTES), 0);
+	krc_test_finish(t, flow, 5);
+	krc_test_expect(t, flow, 0, 5, 0);
+
+	/* the first is in time, the second is not: it waits for its owner */
+	flow->check = -EAGAIN;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], KRC_TEST_DEPTH, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 2, KRP_OP_READ, 8), 0);
+	flow->reqs[6].req.until = jiffies - 1;
+	krc_test_finish(t, flow, 6);
+	krc_test_expect(t, flow, 5, 6, 0);
+	KUNIT_EXPECT_TRUE(test, flow->flow.held);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(flow->done), 6U);
+	flow->reqs[6].req.until = jiffies + HZ * 100;
+	krc_flow_resume(&flow->flow);
+	krc_test_finish(t, flow, 7);
+	krc_test_expect(t, flow, 6, 7, 0);
+
+	/* of a flow that is not leased it is asked in any case */
+	flow->leased = false;
+	flow->check = -EBADR;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 8), 0);
+	krc_test_wait(test, READ_ONCE(flow->done) == 8);
+	krc_test_expect(t, flow, 7, 8, -EBADR);
+	krc_test_expect_empty(t, flow);
+}
+
+/* The device goes away under requests that wait, and under some that are in the hardware. */
+static void krc_test_plain_ones_at_the_end(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 50, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 5, KRP_OP_READ, 8), 0);
+	krc_pool_stop(t->pool);
+	krc_test_expect(t, t->flow[0], 0, KRC_TEST_DEPTH, -EREMCHG);
+	krc_test_expect(t, t->flow[0], KRC_TEST_DEPTH, 50, -ENODEV);
+	krc_test_expect(t, t->flow[1], 0, 5, -ENODEV);
+	krc_test_expect_empty(t, t->flow[0]);
+	krc_test_expect_empty(t, t->flow[1]);
+}
+
+static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_keep_their_order),
+					       KUNIT_CASE(krc_test_plain_ones_are_replayed),
+					       KUNIT_CASE(krc_test_plain_ones_that_are_refused),
+					       KUNIT_CASE(krc_test_what_lapses_is_asked_in_the_end),
+					       KUNIT_CASE(krc_test_plain_ones_at_the_end),
+					       {} };
+
+static struct kunit_suite krc_plain_suite = {
+	.name = "krcore_plain",
+	.init = krc_test_plain_init,
+	.exit = krc_test_exit,
+	.test_cases = krc_plain_cases,
+};
+kunit_test_suite(krc_plain_suite);
