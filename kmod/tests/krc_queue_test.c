@@ -203,6 +203,39 @@ static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
 	return q;
 }
 
+#define KRC_TEST_NUMBERS 20
+
+/* What was found before is found again, until its number is erased; numbers share places. */
+static void krc_test_what_was_found_is_found_until_erased(struct kunit *test)
+{
+	struct krc_quick quick[8] = {};
+	int objects[KRC_TEST_NUMBERS + 1];
+	struct xarray xa;
+	unsigned long i;
+
+	xa_init(&xa);
+	for (i = 1; i <= KRC_TEST_NUMBERS; i++)
+		KUNIT_ASSERT_EQ(test, xa_err(xa_store(&xa, i, &objects[i], GFP_KERNEL)), 0);
+	xa_lock(&xa);
+	KUNIT_EXPECT_NULL(test, krc_quick_find(&xa, quick, 8, 0));
+	for (i = 2; i < 2 * KRC_TEST_NUMBERS; i++)
+		KUNIT_EXPECT_PTR_EQ(test, krc_quick_find(&xa, quick, 8, i / 2),
+				    (void *)&objects[i / 2]);
+	xa_unlock(&xa);
+	KUNIT_EXPECT_NULL(test, krc_quick_erase(&xa, quick, 8, 19, &objects[11]));
+	KUNIT_EXPECT_PTR_EQ(test, krc_quick_erase(&xa, quick, 8, 19, NULL), (void *)&objects[19]);
+	KUNIT_EXPECT_PTR_EQ(test, krc_quick_erase(&xa, quick, 8, 11, &objects[11]),
+			    (void *)&objects[11]);
+	KUNIT_EXPECT_NULL(test, krc_quick_erase(&xa, quick, 8, 11, NULL));
+	xa_lock(&xa);
+	KUNIT_EXPECT_NULL(test, krc_quick_find(&xa, quick, 8, 19));
+	KUNIT_EXPECT_NULL(test, krc_quick_find(&xa, quick, 8, 11));
+	KUNIT_EXPECT_PTR_EQ(test, krc_quick_find(&xa, quick, 8, 3), (void *)&objects[3]);
+	KUNIT_EXPECT_NULL(test, krc_quick_find(&xa, quick, 8, 19));
+	xa_unlock(&xa);
+	xa_destroy(&xa);
+}
+
 /* What a task that is woken finds: how far the ring and the counts of the queue are. */
 struct krc_test_woken {
 	wait_queue_entry_t entry;
@@ -565,20 +598,22 @@ static void krc_test_a_context_whose_port_is_gone(struct kunit *test)
 	krc_rail_fini(&port->rail);
 }
 
-static struct kunit_case krc_queue_cases[] = { KUNIT_CASE(krc_test_ring_sizes),
-					       KUNIT_CASE(krc_test_ring_never_overflows),
-					       KUNIT_CASE(
-						       krc_test_ring_does_not_believe_a_wrong_head),
-					       KUNIT_CASE(krc_test_queue_states_follow_the_table),
-					       KUNIT_CASE(krc_test_a_record_in_doubt),
-					       KUNIT_CASE(krc_test_told_is_in_the_ring),
-					       KUNIT_CASE(krc_test_messages_wait_for_a_queue),
-					       KUNIT_CASE(krc_test_many_sleepers),
-					       KUNIT_CASE(krc_test_sleepers_are_bounded),
-					       KUNIT_CASE(krc_test_calls_beside_many_sleepers),
-					       KUNIT_CASE(krc_test_connect_on_a_dying_port),
-					       KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
-					       {} };
+static struct kunit_case krc_queue_cases[] = {
+	KUNIT_CASE(krc_test_ring_sizes),
+	KUNIT_CASE(krc_test_ring_never_overflows),
+	KUNIT_CASE(krc_test_ring_does_not_believe_a_wrong_head),
+	KUNIT_CASE(krc_test_queue_states_follow_the_table),
+	KUNIT_CASE(krc_test_a_record_in_doubt),
+	KUNIT_CASE(krc_test_told_is_in_the_ring),
+	KUNIT_CASE(krc_test_what_was_found_is_found_until_erased),
+	KUNIT_CASE(krc_test_messages_wait_for_a_queue),
+	KUNIT_CASE(krc_test_many_sleepers),
+	KUNIT_CASE(krc_test_sleepers_are_bounded),
+	KUNIT_CASE(krc_test_calls_beside_many_sleepers),
+	KUNIT_CASE(krc_test_connect_on_a_dying_port),
+	KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
+	{}
+};
 
 static struct kunit_suite krc_queue_suite = {
 	.name = "krcore_queue",

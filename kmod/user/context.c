@@ -92,6 +92,12 @@ static void krc_mr_uncount(const struct krc_mr *mr)
 	this_cpu_sub(krc_counts.pinned_bytes, mr->length);
 }
 
+/* Take a handle from its region. Return: the region, or NULL: it names none. */
+static struct krc_mr *krc_context_take_mr(struct krc_context *ctx, u32 handle)
+{
+	return krc_quick_erase(&ctx->regions, ctx->regions_quick, KRC_REGIONS_QUICK, handle, NULL);
+}
+
 static void krc_context_release(struct work_struct *work)
 {
 	struct krc_context *ctx = container_of(work, struct krc_context, release);
@@ -101,7 +107,7 @@ static void krc_context_release(struct work_struct *work)
 	krc_mailbox_end(ctx);
 	krc_queue_close_all(ctx);
 	xa_for_each(&ctx->regions, handle, mr) {
-		xa_erase(&ctx->regions, handle);
+		krc_context_take_mr(ctx, handle);
 		krc_mr_uncount(mr);
 		krc_mr_dereg(&mr, 1, false);
 	}
@@ -288,7 +294,7 @@ struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle)
 	struct krc_mr *mr;
 
 	xa_lock(&ctx->regions);
-	mr = xa_load(&ctx->regions, handle);
+	mr = krc_quick_find(&ctx->regions, ctx->regions_quick, KRC_REGIONS_QUICK, handle);
 	if (mr)
 		krc_mr_get(mr);
 	xa_unlock(&ctx->regions);
@@ -325,7 +331,7 @@ int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
 
 	if (arg->rsvd)
 		return -EINVAL;
-	mr = xa_erase(&ctx->regions, arg->handle);
+	mr = krc_context_take_mr(ctx, arg->handle);
 	if (!mr)
 		return -ENOENT;
 	krc_mr_uncount(mr);
@@ -340,7 +346,7 @@ static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32
 	u32 i;
 
 	for (i = 0; i < count; i++) {
-		mrs[i] = xa_erase(&ctx->regions, handles[i]);
+		mrs[i] = krc_context_take_mr(ctx, handles[i]);
 		if (!mrs[i])
 			break;
 		krc_mr_uncount(mrs[i]);

@@ -18,7 +18,12 @@
 #include "krp_ioctl.h"
 #include "meta/changes.h"
 #include "pool/pool.h"
+#include "user/quick.h"
 #include "user/ring.h"
+
+/* How many are found without a walk, powers of two; see user/quick.h. */
+#define KRC_QUEUES_QUICK 32
+#define KRC_REGIONS_QUICK 8
 
 struct krc_mailbox;
 struct krc_mr;
@@ -45,6 +50,8 @@ struct krc_queue_at;
  * @changed: tasks that wait for changed records.
  * @queues: struct krc_queue by number.
  * @regions: struct krc_mr by handle.
+ * @queues_quick: those of @queues that were found last, under its lock.
+ * @regions_quick: likewise.
  * @mailbox: messages; NULL before KRP_IOC_INBOX; set once, with release, under @lock.
  * @follower: position in the log of changed records, under @lock.
  * @release: work item that frees everything after the last close.
@@ -68,6 +75,8 @@ struct krc_context {
 	wait_queue_head_t changed;
 	struct xarray queues;
 	struct xarray regions;
+	struct krc_quick queues_quick[KRC_QUEUES_QUICK];
+	struct krc_quick regions_quick[KRC_REGIONS_QUICK];
 	struct krc_mailbox *mailbox;
 	struct krc_follower follower;
 	struct work_struct release;

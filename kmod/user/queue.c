@@ -70,11 +70,18 @@ struct krc_queue *krc_queue_get(struct krc_context *ctx, u32 id)
 	struct krc_queue *queue;
 
 	xa_lock(&ctx->queues);
-	queue = xa_load(&ctx->queues, id);
+	queue = krc_quick_find(&ctx->queues, ctx->queues_quick, KRC_QUEUES_QUICK, id);
 	if (queue)
 		kref_get(&queue->ref);
 	xa_unlock(&ctx->queues);
 	return queue;
+}
+
+/* Take a number from its queue, if that is @only or @only is NULL. Return: the queue, or NULL. */
+static struct krc_queue *krc_queue_unname(struct krc_context *ctx, u32 id,
+					  const struct krc_queue *only)
+{
+	return krc_quick_erase(&ctx->queues, ctx->queues_quick, KRC_QUEUES_QUICK, id, only);
 }
 
 /* Accept no more requests and cancel the queued ones. */
@@ -209,7 +216,7 @@ int krc_ioc_queue_close(struct krc_context *ctx, struct krp_queue_close *arg)
 
 	if (arg->rsvd)
 		return -EINVAL;
-	queue = xa_erase(&ctx->queues, arg->queue);
+	queue = krc_queue_unname(ctx, arg->queue, NULL);
 	if (!queue)
 		return -ENOENT;
 	krc_queue_close(queue);
@@ -224,7 +231,7 @@ void krc_queue_close_all(struct krc_context *ctx)
 	xa_for_each(&ctx->queues, id, queue)
 		krc_queue_close_begin(queue);
 	xa_for_each(&ctx->queues, id, queue) {
-		xa_erase(&ctx->queues, id);
+		krc_queue_unname(ctx, id, queue);
 		this_cpu_dec(krc_counts.queues);
 		krc_queue_close_end(queue);
 	}
@@ -390,8 +397,7 @@ int krc_ioc_connect(struct krc_context *ctx, struct krp_connect *arg)
 	}
 	mutex_unlock(&queue->control);
 out:
-	if (err && arg->flags & KRP_CONNECT_CREATE &&
-	    xa_cmpxchg(&ctx->queues, queue->id, queue, NULL, 0) == queue)
+	if (err && arg->flags & KRP_CONNECT_CREATE && krc_queue_unname(ctx, queue->id, queue))
 		krc_queue_close(queue);
 	arg->queue = queue->id;
 	krc_queue_put(queue);
