@@ -140,7 +140,7 @@ static int krc_api_take(struct krcore_queue *queue, const struct krcore_op *op)
 		krc_uncharge_requests(user, 1);
 		return err;
 	}
-	krc_mr_get(ar->mr);
+	krc_mr_get(ar->mr, 1);
 	list_move_tail(&ar->order, &queue->taken);
 	list_add_tail(&ar->req.list, &queue->pending);
 	queue->busy++;

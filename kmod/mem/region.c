@@ -261,9 +261,9 @@ void krc_mr_free(struct krc_mr *mr)
 	kfree(mr);
 }
 
-void krc_mr_get(struct krc_mr *mr)
+void krc_mr_get(struct krc_mr *mr, u32 count)
 {
-	kref_get(&mr->ref);
+	refcount_add(count, &mr->ref.refcount);
 }
 
 static void krc_mr_last_put(struct kref *ref)

@@ -115,12 +115,13 @@ struct krc_mr *krc_mr_reg_pages(struct krc_mrdir *mrdir, struct krc_user *user,
 void krc_mr_dereg(struct krc_mr **mrs, u32 count, bool wait);
 
 /**
- * krc_mr_get() - Take a reference for a request.
+ * krc_mr_get() - Take references for requests.
  * @mr: region that has a user already.
+ * @count: how many, from 1.
  *
  * Context: any.
  */
-void krc_mr_get(struct krc_mr *mr);
+void krc_mr_get(struct krc_mr *mr, u32 count);
 
 /**
  * krc_mr_put() - Drop references of requests.

@@ -36,9 +36,11 @@ static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring *
 /* One promised completion. */
 static void krc_ring_test_complete(struct krc_ring *ring, u64 user_data)
 {
+	local_bh_disable();
 	krc_ring_begin(ring);
 	*krc_ring_entry(ring, 0) = (struct krp_cqe){ .user_data = user_data };
 	krc_ring_end(ring, 1);
+	local_bh_enable();
 }
 
 static void krc_test_ring_sizes(struct kunit *test)
@@ -188,7 +190,7 @@ static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
 	q->peer.standing = krc_standing_get(NULL, &q->peer.address, 0x1000, 1);
 	KUNIT_ASSERT_NOT_NULL(test, q->peer.standing);
 	kref_init(&q->mr.ref);
-	krc_mr_get(&q->mr);
+	krc_mr_get(&q->mr, 1);
 	spin_lock_init(&q->queue.lock);
 	INIT_LIST_HEAD(&q->queue.afters);
 	q->queue.ctx = &q->ctx;

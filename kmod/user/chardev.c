@@ -133,16 +133,47 @@ static bool krc_ioc_tells(unsigned int cmd, int err)
 					     (cmd == KRP_IOC_RECV && err == -EMSGSIZE));
 }
 
-/* KRP_IOC_POST by a way of its own: the size is constant, so that copying it is cheap. */
+static int krc_chardev_post_get(struct krp_post *arg, const struct krp_post __user *uarg)
+{
+	if (!user_read_access_begin(uarg, sizeof(*uarg)))
+		return -EFAULT;
+	unsafe_get_user(arg->wrs, &uarg->wrs, fault);
+	unsafe_get_user(arg->count, &uarg->count, fault);
+	unsafe_get_user(arg->queue, &uarg->queue, fault);
+	unsafe_get_user(arg->flags, &uarg->flags, fault);
+	unsafe_get_user(arg->rsvd, &uarg->rsvd, fault);
+	user_read_access_end();
+	return 0;
+
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+static int krc_chardev_post_put(const struct krp_post *arg, struct krp_post __user *uarg)
+{
+	if (!user_write_access_begin(uarg, sizeof(*uarg)))
+		return -EFAULT;
+	unsafe_put_user(arg->taken, &uarg->taken, fault);
+	unsafe_put_user(arg->error, &uarg->error, fault);
+	user_write_access_end();
+	return 0;
+
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+/* KRP_IOC_POST by a way of its own: only what is read or written of the structure is copied. */
 static long krc_chardev_post(struct krc_context *ctx, void __user *uarg)
 {
 	struct krp_post arg;
 	int err;
 
-	if (copy_from_user(&arg, uarg, sizeof(arg)))
+	if (krc_chardev_post_get(&arg, uarg))
 		return -EFAULT;
 	err = krc_ioc_post(ctx, &arg);
-	if (!err && copy_to_user(uarg, &arg, sizeof(arg)))
+	if (!err && krc_chardev_post_put(&arg, uarg))
 		return -EFAULT; /* what was taken is in the queue all the same */
 	return err;
 }

@@ -296,7 +296,7 @@ struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle)
 	xa_lock(&ctx->regions);
 	mr = krc_quick_find(&ctx->regions, ctx->regions_quick, KRC_REGIONS_QUICK, handle);
 	if (mr)
-		krc_mr_get(mr);
+		krc_mr_get(mr, 1);
 	xa_unlock(&ctx->regions);
 	return mr;
 }

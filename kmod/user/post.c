@@ -41,6 +41,15 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 				 wr->flags & KRP_WR_IDEMPOTENT, port->rail.attr.atomics);
 }
 
+/* Put what a grant allows into a request that it has been checked for. */
+static void krc_req_grant(struct krc_queue_req *qr, const struct krc_grant *grant)
+{
+	qr->req.wr.rkey = grant->rkey;
+	qr->req.leased = true;
+	qr->req.until = grant->until;
+	qr->req.stay = grant->stay;
+}
+
 /*
  * Get the remote key of a request: by @grant, that of an earlier request, if it is for the same
  * region. @wait and return: see krc_remote_get().
@@ -48,7 +57,7 @@ static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
 static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, struct krc_grant *grant,
 			 struct krc_remote_wait *wait)
 {
-	struct krc_hw_wr *wr = &qr->req.wr;
+	const struct krc_hw_wr *wr = &qr->req.wr;
 	int err;
 
 	lockdep_assert_held(&queue->post);
@@ -57,12 +66,8 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 	else
 		err = krc_remote_get(queue->peer->remote, qr->token, wr->remote_addr, wr->length,
 				     qr->access, grant, wait);
-	if (!err) {
-		wr->rkey = grant->rkey;
-		qr->req.leased = true;
-		qr->req.until = grant->until;
-		qr->req.stay = grant->stay;
-	}
+	if (!err)
+		krc_req_grant(qr, grant);
 	if (err == -ETIMEDOUT) /* the peer is unresponsive and not to be asked for a while */
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, err);
 	return err;
@@ -81,7 +86,7 @@ static void krc_queue_unanswered(struct krc_queue *queue, int err)
 /**
  * struct krc_question - A poster's READ of a peer's directory, for a reference not cached.
  * @wait: waiter for that READ.
- * @remote: the peer's regions, counted; NULL: no READ was started.
+ * @remote: the peer's regions, counted; NULL: no READ was started, and nothing else is set.
  * @over: completed when the READ has ended.
  * @err: its result.
  */
@@ -104,7 +109,6 @@ static void krc_question_init(struct krc_question *question, const struct krc_qu
 {
 	krc_remote_wait_init(&question->wait, krc_charge_payer(&queue->ctx->charge),
 			     krc_question_answered);
-	question->remote = NULL;
 	init_completion(&question->over);
 	question->err = 0;
 }
@@ -144,74 +148,105 @@ static int krc_question_wait(struct krc_question *question, struct krc_queue *qu
 }
 
 /**
- * struct krc_batch - Regions of the previous request, looked up first for the next one.
+ * struct krc_batch - What the requests of a call have in common with those before them.
  * @grant: remote region, that of the queue; token 0: none yet.
- * @handle: handle of the local region.
- * @mr: local region, counted by a previous request; NULL: none yet.
  * @question: started for a remote reference that is not cached.
+ * @mr: local region of the last request, counted once by its look-up; NULL: none yet.
+ * @handle: its handle.
+ * @uses: requests with @mr that krc_batch_settle() counts, all at once.
+ * @next: where the next request goes.
  */
 struct krc_batch {
 	struct krc_grant *grant;
-	u32 handle;
-	struct krc_mr *mr;
 	struct krc_question *question;
+	struct krc_mr *mr;
+	u32 handle;
+	u32 uses;
+	struct krc_queue_req *next;
 };
 
-/* Look up a local region. Return: it, counted, or NULL. */
-static struct krc_mr *krc_batch_mr(struct krc_batch *batch, struct krc_context *ctx, u32 handle)
+/* No more requests with the present local region: each of them counts it from here on. */
+static void krc_batch_settle(struct krc_batch *batch)
 {
-	if (batch->mr && batch->handle == handle) {
-		krc_mr_get(batch->mr);
-		return batch->mr;
-	}
-	return krc_context_mr(ctx, handle);
+	if (!batch->mr)
+		return;
+	if (!batch->uses)
+		krc_mr_put(batch->mr, 1);
+	else if (batch->uses > 1)
+		krc_mr_get(batch->mr, batch->uses - 1);
+	batch->mr = NULL;
+	batch->uses = 0;
 }
 
-/* Turn a program's request into @qr. On success @qr holds a count of its local region. */
+/* Look up another local region. Return: 0, -ENOENT. */
+static int krc_batch_region(struct krc_batch *batch, struct krc_context *ctx, u32 handle)
+{
+	krc_batch_settle(batch);
+	batch->mr = krc_context_mr(ctx, handle);
+	batch->handle = handle;
+	return batch->mr ? 0 : -ENOENT;
+}
+
+/* Get the remote key of a request that the queue's grant is not for. Return: krc_remote_get(). */
+static int krc_batch_refer(struct krc_batch *batch, struct krc_queue *queue,
+			   struct krc_queue_req *qr)
+{
+	struct krc_question *question = batch->question;
+	int err;
+
+	krc_question_init(question, queue);
+	err = krc_req_refer(queue, qr, batch->grant, &question->wait);
+	if (err == -EINPROGRESS) {
+		question->remote = queue->peer->remote;
+		krc_remote_hold(question->remote);
+	}
+	return err;
+}
+
+/* Fill in what does not come from the remote region. */
+static void krc_req_fill(struct krc_queue *queue, struct krc_queue_req *qr, const struct krp_wr *wr,
+			 const struct krc_mr *mr)
+{
+	struct krc_hw_wr *hw = &qr->req.wr;
+
+	qr->user_data = wr->user_data;
+	qr->token = wr->remote_token;
+	qr->access = krc_request_access(wr->opcode);
+	qr->error = 0;
+	qr->req.idempotent = wr->flags & KRP_WR_IDEMPOTENT;
+	hw->address = &queue->peer->address;
+	hw->remote_addr = wr->remote_addr;
+	hw->local_addr = wr->local_addr;
+	hw->compare_add = wr->compare_add;
+	hw->swap = wr->swap;
+	hw->lkey = mr->key.lkey;
+	hw->length = wr->length;
+	hw->opcode = wr->opcode;
+	hw->fence = wr->flags & KRP_WR_FENCE;
+}
+
+/* Turn a program's request into @qr. On success @batch counts its local region for it. */
 static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 			   const struct krp_wr *wr, struct krc_batch *batch)
 {
 	struct krc_context *ctx = queue->ctx;
 	int err = krc_wr_check(wr, ctx->port);
 
+	if (!err && unlikely(!batch->mr || batch->handle != wr->local_mr))
+		err = krc_batch_region(batch, ctx, wr->local_mr);
+	if (!err)
+		err = krc_mr_check(batch->mr, wr->local_addr, wr->length,
+				   wr->opcode != KRP_OP_WRITE);
 	if (err)
 		return err;
-	qr->mr = krc_batch_mr(batch, ctx, wr->local_mr);
-	if (!qr->mr)
-		return -ENOENT;
-	err = krc_mr_check(qr->mr, wr->local_addr, wr->length, wr->opcode != KRP_OP_WRITE);
-	if (err)
-		goto err_mr;
-	qr->user_data = wr->user_data;
-	qr->token = wr->remote_token;
-	qr->access = krc_request_access(wr->opcode);
-	qr->error = 0;
-	qr->req.flow = &queue->flow;
-	qr->req.idempotent = wr->flags & KRP_WR_IDEMPOTENT;
-	qr->req.wr = (struct krc_hw_wr){
-		.address = &queue->peer->address,
-		.remote_addr = wr->remote_addr,
-		.local_addr = wr->local_addr,
-		.compare_add = wr->compare_add,
-		.swap = wr->swap,
-		.lkey = qr->mr->key.lkey,
-		.length = wr->length,
-		.opcode = wr->opcode,
-		.fence = wr->flags & KRP_WR_FENCE,
-	};
-	err = krc_req_refer(queue, qr, batch->grant, &batch->question->wait);
-	if (err)
-		goto err_mr;
-	batch->handle = wr->local_mr;
-	batch->mr = qr->mr;
-	return 0;
-
-err_mr:
-	krc_mr_put(qr->mr, 1);
-	if (err == -EINPROGRESS) {
-		batch->question->remote = queue->peer->remote;
-		krc_remote_hold(batch->question->remote);
-	}
+	krc_req_fill(queue, qr, wr, batch->mr);
+	qr->mr = batch->mr;
+	if (likely(krc_grant_holds(batch->grant, qr->token) &&
+		   !krc_grant_check(batch->grant, wr->remote_addr, wr->length, qr->access)))
+		krc_req_grant(qr, batch->grant);
+	else
+		err = krc_batch_refer(batch, queue, qr);
+	batch->uses += !err;
 	return err;
 }
 
@@ -228,6 +263,47 @@ static struct krc_grant *krc_queue_grant(struct krc_queue *queue)
 	return &queue->grant;
 }
 
+/* Prepare requests that have been copied. Return: how many; *@ret_error says why not more. */
+static u32 krc_post_prepare_copied(struct krc_queue *queue, const struct krp_wr *wrs, u32 count,
+				   struct krc_batch *batch, struct list_head *reqs, int *ret_error)
+{
+	const struct krp_wr *wr = wrs, *end = wrs + count;
+	struct krc_queue_req *qr = batch->next;
+
+	for (; wr != end; wr++) {
+		int err = krc_req_prepare(queue, qr, wr, batch);
+
+		if (err) {
+			*ret_error = err;
+			break;
+		}
+		list_add_tail(&qr->req.list, reqs);
+		if (++qr == queue->reqs + queue->depth)
+			qr = queue->reqs;
+	}
+	batch->next = qr;
+	return wr - wrs;
+}
+
+/*
+ * Copy requests, KRC_COPY_BATCH at most, without faulting pages in. One is usual, and its size is
+ * known when this is compiled. Return: whether all are there.
+ */
+static bool krc_post_copy(struct krp_wr *wrs, const struct krp_wr __user *user, u32 count)
+{
+	unsigned long left;
+
+	if (!access_ok(user, count * sizeof(*wrs)))
+		return false;
+	pagefault_disable();
+	if (count == 1)
+		left = __copy_from_user_inatomic(wrs, user, sizeof(*wrs));
+	else
+		left = __copy_from_user_inatomic(wrs, user, count * sizeof(*wrs));
+	pagefault_enable();
+	return !left;
+}
+
 /*
  * Prepare up to @count requests. Return: how many; *@ret_error says why not more. Does not fault
  * pages in, because the port is entered: see krc_post_readable().
@@ -236,27 +312,27 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 			    struct krc_question *question, struct list_head *reqs, int *ret_error)
 {
 	const struct krp_wr __user *user = u64_to_user_ptr(arg->wrs);
+	struct krc_batch batch = {
+		.grant = krc_queue_grant(queue),
+		.question = question,
+		.next = krc_queue_req_at(queue, queue->posted),
+	};
 	struct krp_wr wrs[KRC_COPY_BATCH];
-	struct krc_batch batch = { .grant = krc_queue_grant(queue), .question = question };
-	u32 i;
+	u32 done = 0, some, n;
 
-	for (i = 0; i < count; i++) {
-		struct krc_queue_req *qr = krc_queue_req_at(queue, queue->posted + i);
-		u32 some = min_t(u32, count - i, KRC_COPY_BATCH);
-		int err;
-
-		if (i % KRC_COPY_BATCH == 0 &&
-		    copy_from_user_nofault(wrs, user + i, some * sizeof(*wrs)))
-			err = KRC_NEED_FAULT_IN;
-		else
-			err = krc_req_prepare(queue, qr, &wrs[i % KRC_COPY_BATCH], &batch);
-		if (err) {
-			*ret_error = err;
+	while (done < count) {
+		some = min_t(u32, count - done, KRC_COPY_BATCH);
+		if (!krc_post_copy(wrs, user + done, some)) {
+			*ret_error = KRC_NEED_FAULT_IN;
 			break;
 		}
-		list_add_tail(&qr->req.list, reqs);
+		n = krc_post_prepare_copied(queue, wrs, some, &batch, reqs, ret_error);
+		done += n;
+		if (n < some)
+			break;
 	}
-	return i;
+	krc_batch_settle(&batch);
+	return done;
 }
 
 /*
@@ -271,11 +347,11 @@ static u32 krc_post_reserve(struct krc_queue *queue, u32 count, int *ret_error)
 	lockdep_assert_held(&queue->post);
 	room = krc_ring_promise(&queue->ctx->ring, min_t(u32, count, queue->depth - busy));
 	charged = krc_charge_requests(queue->ctx->user, room);
-	krc_ring_unpromise(&queue->ctx->ring, room - charged);
-	if (charged < room)
+	*ret_error = room < count ? -EAGAIN : 0;
+	if (charged < room) {
+		krc_ring_unpromise(&queue->ctx->ring, room - charged);
 		*ret_error = -EDQUOT;
-	else
-		*ret_error = room < count ? -EAGAIN : 0;
+	}
 	return charged;
 }
 
@@ -287,11 +363,23 @@ static void krc_post_unreserve(struct krc_queue *queue, u32 count)
 	krc_ring_unpromise(&queue->ctx->ring, count);
 }
 
+/* Give up prepared requests that no flow has taken, and what was reserved for them. */
+static void krc_post_undo(struct krc_queue *queue, struct list_head *reqs, u32 count)
+{
+	struct krc_req *req, *tmp;
+
+	lockdep_assert_held(&queue->post);
+	list_for_each_entry_safe(req, tmp, reqs, list) {
+		list_del_init(&req->list);
+		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr, 1);
+	}
+	krc_post_unreserve(queue, count);
+}
+
 /* Submit the prepared requests. Return: 0; or the pool's error, and none was taken. */
 static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 taken, bool awake,
 			   struct krc_posted *ret_posted)
 {
-	struct krc_req *req, *tmp;
 	int err;
 
 	lockdep_assert_held(&queue->post);
@@ -305,20 +393,16 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 		return 0;
 	}
 	queue->posted -= taken;
-	list_for_each_entry_safe(req, tmp, reqs, list) {
-		list_del_init(&req->list);
-		krc_mr_put(container_of(req, struct krc_queue_req, req)->mr, 1);
-	}
-	krc_post_unreserve(queue, taken);
+	krc_post_undo(queue, reqs, taken);
 	return err;
 }
 
 /*
  * Post up to @count requests with the port entered. Return: 0 if some were taken, with *@ret_posted
- * set; else an errno or KRC_NEED_FAULT_IN. With 0, KRP_POST_WAIT and no @question->remote, the
- * caller has to call krc_wait_posted().
+ * set; else an errno or KRC_NEED_FAULT_IN: unless they were @faulted in, then all of them are to be.
+ * With 0, KRP_POST_WAIT and no @question->remote, the caller has to call krc_wait_posted().
  */
-static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count,
+static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted,
 			    struct krc_question *question, struct krc_posted *ret_posted)
 {
 	bool awake = arg->flags & KRP_POST_WAIT;
@@ -334,6 +418,10 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 c
 	krc_post_unreserve(queue, room - taken);
 	if (!taken)
 		return error;
+	if (error == KRC_NEED_FAULT_IN && !faulted) {
+		krc_post_undo(queue, &reqs, taken);
+		return error;
+	}
 	if (error == KRC_NEED_FAULT_IN)
 		error = -EAGAIN;
 	else if (!error && count < arg->count)
@@ -362,10 +450,11 @@ static int krc_post_ask(struct krc_queue *queue, struct krc_question *question)
 }
 
 /*
- * Post the first @count requests of @arg. Return: 0, with arg->taken and arg->error, or an errno.
- * -EINPROGRESS in either: a directory was READ, call again for the rest.
+ * Post the first @count requests of @arg, which were @faulted in or are taken to be there. Return:
+ * 0, with arg->taken and arg->error, or an errno, or KRC_NEED_FAULT_IN. -EINPROGRESS in either: a
+ * directory was READ, call again for the rest.
  */
-static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 count)
+static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted)
 {
 	struct krc_port *port = queue->ctx->port;
 	struct krc_question question;
@@ -373,13 +462,13 @@ static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 cou
 	bool entered, ready;
 	int err = -ENOTCONN, answer = 0;
 
-	krc_question_init(&question, queue);
+	question.remote = NULL;
 	if (mutex_lock_interruptible(&queue->post))
 		return -ERESTARTSYS;
 	ready = READ_ONCE(queue->state) == KRP_QUEUE_READY;
 	entered = ready && krc_port_enter(port);
 	if (entered)
-		err = krc_post_entered(queue, arg, count, &question, &posted);
+		err = krc_post_entered(queue, arg, count, faulted, &question, &posted);
 	else if (ready)
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ENODEV);
 	mutex_unlock(&queue->post);
@@ -409,41 +498,61 @@ static u32 krc_post_readable(const struct krp_post *arg)
 	       sizeof(struct krp_wr);
 }
 
-/* Post one part of a call; retry while its pages are evicted before they could be copied. */
+/*
+ * Post one part of a call. Its pages are nearly always there, since the program has just written
+ * them: they are faulted in only if they could not be copied, and again while they are evicted
+ * before they could be.
+ */
 static int krc_post_part(struct krc_queue *queue, struct krp_post *arg)
 {
-	int err = KRC_NEED_FAULT_IN, tries;
+	int err, tries;
 
 	arg->taken = 0;
 	arg->error = 0;
+	err = krc_queue_post(queue, arg, arg->count, false);
 	for (tries = 0; err == KRC_NEED_FAULT_IN && tries < KRC_PAGED_OUT_MAX; tries++)
-		err = krc_queue_post(queue, arg, krc_post_readable(arg));
+		err = krc_queue_post(queue, arg, krc_post_readable(arg), true);
 	return err == KRC_NEED_FAULT_IN ? -EFAULT : err;
 }
 
-/* Post a call in parts: a part ends where a peer's directory had to be READ. */
-static int krc_post_all(struct krc_queue *queue, struct krp_post *arg)
+/*
+ * The first part of a call, with what @err and @arg say of it, ended where a peer's directory had
+ * to be READ: post the others, too, until @limit.
+ */
+static int krc_post_rest(struct krc_queue *queue, struct krp_post *arg, int err,
+			 unsigned long limit)
 {
-	unsigned long limit = jiffies + msecs_to_jiffies(KRC_REMOTE_TIMEOUT_MS);
 	struct krp_post part = *arg;
-	int err;
 
 	arg->taken = 0;
-	do {
-		err = krc_post_part(queue, &part);
+	for (;;) {
 		if (!err) {
 			arg->taken += part.taken;
 			part.wrs += (u64)part.taken * sizeof(struct krp_wr);
 			part.count -= part.taken;
 			err = part.error;
 		}
-	} while (err == -EINPROGRESS && part.count && time_before(jiffies, limit));
+		if (err != -EINPROGRESS || !part.count || time_after_eq(jiffies, limit))
+			break;
+		err = krc_post_part(queue, &part);
+	}
 	if (err == -EINPROGRESS)
 		err = -EBUSY;
 	if (!arg->taken)
 		return err;
 	arg->error = err == -ERESTARTSYS ? -EINTR : err;
 	return 0;
+}
+
+/* Post a call in parts: a part ends where a peer's directory had to be READ. */
+static int krc_post_all(struct krc_queue *queue, struct krp_post *arg)
+{
+	unsigned long limit = jiffies + msecs_to_jiffies(KRC_REMOTE_TIMEOUT_MS);
+	int err = krc_post_part(queue, arg);
+
+	if (likely((err ?: arg->error) != -EINPROGRESS))
+		return err;
+	return krc_post_rest(queue, arg, err, limit);
 }
 
 int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
@@ -614,18 +723,19 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 {
 	struct krc_queue *queue = container_of(flow, struct krc_queue, flow);
 	struct krc_context *ctx = queue->ctx;
-	struct krc_req *req, *tmp;
-	u32 n = 0;
+	u32 id = queue->id, n = 0;
+	struct krc_req *req;
 
 	krc_queue_outcomes(queue, reqs, nr);
 	krc_ring_begin(&ctx->ring);
-	list_for_each_entry_safe(req, tmp, reqs, list) {
-		INIT_LIST_HEAD(&req->list);
+	list_for_each_entry(req, reqs, list) {
+		int status = req->status;
+
 		*krc_ring_entry(&ctx->ring, n++) = (struct krp_cqe){
 			.user_data = container_of(req, struct krc_queue_req, req)->user_data,
-			.status = req->status,
-			.bytes = req->status ? 0 : req->wr.length,
-			.queue = queue->id,
+			.status = status,
+			.bytes = status ? 0 : req->wr.length,
+			.queue = id,
 			.opcode = req->wr.opcode,
 		};
 	}

@@ -130,21 +130,6 @@ void krc_ring_unpromise(struct krc_ring *ring, u32 count)
 	spin_unlock_bh(&ring->lock);
 }
 
-void krc_ring_begin(struct krc_ring *ring) __acquires(&ring->lock)
-{
-	spin_lock_bh(&ring->lock);
-}
-
-void krc_ring_end(struct krc_ring *ring, u32 count) __releases(&ring->lock)
-{
-	lockdep_assert_held(&ring->lock);
-	ring->promised -= count;
-	ring->tail += count;
-	/* Pairs with the program's acquire: the entries are whole before tail says so. */
-	smp_store_release(&ring->shared->tail, ring->tail);
-	spin_unlock_bh(&ring->lock);
-}
-
 bool krc_ring_pending(struct krc_ring *ring)
 {
 	bool pending;

@@ -9,6 +9,8 @@
 #ifndef KRC_RING_H
 #define KRC_RING_H
 
+#include <linux/lockdep.h>
+#include <linux/preempt.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -107,9 +109,13 @@ void krc_ring_unpromise(struct krc_ring *ring, u32 count);
  * krc_ring_begin() - Begin to write completions into reserved entries: takes the lock.
  * @ring: ring.
  *
- * Context: any; bottom halves are off until krc_ring_end().
+ * Context: bottom halves off, until krc_ring_end().
  */
-void krc_ring_begin(struct krc_ring *ring);
+static inline void krc_ring_begin(struct krc_ring *ring) __acquires(&ring->lock)
+{
+	lockdep_assert(softirq_count());
+	spin_lock(&ring->lock);
+}
 
 /**
  * krc_ring_entry() - An entry to write.
@@ -128,9 +134,17 @@ static inline struct krp_cqe *krc_ring_entry(struct krc_ring *ring, u32 n)
  * @ring: ring.
  * @count: completions written, at most as many as are reserved.
  *
- * Context: any.
+ * Context: as krc_ring_begin().
  */
-void krc_ring_end(struct krc_ring *ring, u32 count);
+static inline void krc_ring_end(struct krc_ring *ring, u32 count) __releases(&ring->lock)
+{
+	lockdep_assert_held(&ring->lock);
+	ring->promised -= count;
+	ring->tail += count;
+	/* Pairs with the program's acquire: the entries are whole before tail says so. */
+	smp_store_release(&ring->shared->tail, ring->tail);
+	spin_unlock(&ring->lock);
+}
 
 /**
  * krc_ring_pending() - Check for completions that the program has not consumed.

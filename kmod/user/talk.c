@@ -267,9 +267,11 @@ void krc_talk_complete(struct krc_talk *talk, struct krp_cqe *cqe)
 	cqe->queue = talk->id;
 	krc_uncharge_requests(ctx->user, 1);
 	krc_talk_finish(talk); /* a program that sees the completion may send */
+	local_bh_disable();
 	krc_ring_begin(&ctx->ring);
 	*krc_ring_entry(&ctx->ring, 0) = *cqe;
 	krc_ring_end(&ctx->ring, 1);
+	local_bh_enable();
 	krc_wait_wake(ctx);
 	krc_talk_put(talk);
 }
