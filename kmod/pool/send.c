@@ -458,8 +458,8 @@ static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool
 
 /*
  * Whether a request of the flow whose turn it is can be posted as it is: in one piece, and with
- * nothing against it that krc_channel_post() would have to see to. @now: jiffies; krc_channel_ring()
- * looks at leases once more.
+ * nothing against it that krc_channel_post() would have to see to. @now: jiffies;
+ * krc_channel_ring() looks at leases once more.
  */
 static __always_inline bool krc_channel_plain(const struct krc_channel *ch,
 					      const struct krc_flow *flow,
@@ -535,6 +535,7 @@ static noinline u32 krc_channel_post_plain(struct krc_channel *ch, struct krc_fl
 static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
 {
 	struct krc_flow *flow = krc_channel_served(ch);
+	struct krc_req *next;
 	int err = 0;
 
 	if (unlikely(!list_empty(&flow->replay)))
@@ -543,10 +544,10 @@ static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
 		*ret_posted = true;
 	else if (!err)
 		return krc_channel_post(ch, flow, ret_posted);
-	if (unlikely(err))
-		return krc_channel_unposted(
-			ch, list_first_entry(&flow->waiting, struct krc_req, list), err);
-	return true;
+	if (likely(!err))
+		return true;
+	next = list_first_entry(&flow->waiting, struct krc_req, list);
+	return krc_channel_unposted(ch, next, err);
 }
 
 /* @posted: something has been posted for which the doorbell was not rung. */
@@ -566,8 +567,8 @@ void krc_channel_fill(struct krc_channel *ch)
 }
 
 /*
- * Where nobody has a turn, the flow's begins and ends here, if all of it can be posted: then the flow
- * is never in a list. What is left has the rest of that turn.
+ * Where nobody has a turn, the flow's begins and ends here, if all of it can be posted: then the
+ * flow is never in a list. What is left has the rest of that turn.
  */
 void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow)
 {
@@ -851,13 +852,12 @@ enum hrtimer_restart krc_channel_linger_over(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-void krc_channel_arm(struct krc_channel *ch)
+/* krc_channel_arm(), if nothing but lingering speaks against it. */
+static noinline void krc_channel_arm_idle(struct krc_channel *ch)
 {
 	int n;
 
-	lockdep_assert_held(&ch->lock);
-	if (ch->arming.armed || ch->head == ch->tail || krc_channel_polled(ch) ||
-	    !krc_channel_pollable(ch) || krc_channel_linger(ch))
+	if (krc_channel_linger(ch))
 		return;
 	ch->arming.armed = true;
 	ch->pool->ops->arm(ch->hw);
@@ -867,6 +867,14 @@ void krc_channel_arm(struct krc_channel *ch)
 		krc_channel_fill(ch);
 	if (n == KRC_POLL_BATCH)
 		irq_poll_sched(&ch->iop);
+}
+
+void krc_channel_arm(struct krc_channel *ch)
+{
+	lockdep_assert_held(&ch->lock);
+	if (!ch->arming.armed && ch->head != ch->tail && !krc_channel_polled(ch) &&
+	    krc_channel_pollable(ch))
+		krc_channel_arm_idle(ch);
 }
 
 /*

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: requests that the pool posts, and completes, several at a time: of flows without check(), or
- * whose check() has nothing to say while a lease holds (krc_flow.lapses). What they share with all
- * others is tested with flows that are asked for each segment, in the other suites of the pool.
+ * KUnit: requests that the pool posts, and completes, several at a time: of flows without check(),
+ * or whose check() has nothing to say while a lease holds (krc_flow.lapses). What they share with
+ * all others is tested with flows that are asked for each segment, in the other suites of the pool.
  * Locking: a test runs alone; done() counts in the requests it owns.
  */
 #include "krc_pool_test.h"

@@ -399,7 +399,7 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 
 /*
  * Post up to @count requests with the port entered. Return: 0 if some were taken, with *@ret_posted
- * set; else an errno or KRC_NEED_FAULT_IN: unless they were @faulted in, then all of them are to be.
+ * set; else an errno or KRC_NEED_FAULT_IN: all are to be faulted in, if they were not (@faulted).
  * With 0, KRP_POST_WAIT and no @question->remote, the caller has to call krc_wait_posted().
  */
 static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted,

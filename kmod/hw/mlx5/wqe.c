@@ -34,8 +34,8 @@ static void *krc_mlx5_wqe_atomic(void *at, const struct krc_hw_wr *wr)
 }
 
 /*
- * Write what stands between address and data. Return: where the data segment is, and in *@ret_opcode
- * what the device calls the operation.
+ * Write what stands between address and data. Return: where the data segment is; *@ret_opcode: what
+ * the device calls the operation.
  */
 static __always_inline void *krc_mlx5_wqe_remote(void *at, const struct krc_hw_wr *wr,
 						 u8 *ret_opcode)
