@@ -175,7 +175,8 @@ struct krc_req {
  * @end_status: what the requests behind a failed one complete with.
  * @done: called with requests that ended together, in order, each once, with bottom halves
  *	off and no lock of the pool held; must not sleep. @reqs has @nr of them, from 1, and is a
- *	list of its own: the requests are the owner's again; it takes each off before using it.
+ *	list of its own: the requests are the owner's again, which takes each off, or only ever adds
+ *	it to another list, without a look at what it is linked to.
  * @check: called before a segment is posted (see @lapses), with the channel's lock held; must not
  *	sleep, nor call the pool. 0 lets it be posted; -EAGAIN holds the flow until
  *	krc_flow_resume(); another errno fails the request. May be NULL.

@@ -492,6 +492,7 @@ static noinline u32 krc_channel_post_plain(struct krc_channel *ch, struct krc_fl
 	int err = 0;
 	u32 n = 0;
 
+	*ret_err = 0;
 	if (flow->check && !flow->lapses)
 		return 0;
 	list_for_each_entry(req, &flow->waiting, list) {

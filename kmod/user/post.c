@@ -728,6 +728,7 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 
 	krc_queue_outcomes(queue, reqs, nr);
 	krc_ring_begin(&ctx->ring);
+	/* they stay linked to each other: whoever posts one again only adds it to a list */
 	list_for_each_entry(req, reqs, list) {
 		int status = req->status;
 

@@ -68,7 +68,7 @@ static inline void *krc_quick_erase(struct xarray *xa, struct krc_quick *quick, 
 	object = xa_load(xa, id);
 	if (only && object != only)
 		object = NULL;
-	else
+	if (object) /* a number that is reserved stays so */
 		__xa_erase(xa, id);
 	if (object && at->object == object)
 		at->object = NULL;
