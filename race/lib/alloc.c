@@ -55,7 +55,7 @@ static int kr_next(struct kr_client *c, uint64_t at, uint64_t *ret)
 			*ret = c->words[KR_AT_ADD];
 			return 0;
 		}
-		if (!kr_passing(err))
+		if (attempt >= kr_tries(err))
 			return err;
 		kr_pause(c, attempt);
 	}
@@ -310,7 +310,7 @@ static int kr_refill(struct kr_client *c, unsigned int class)
 	got = kr_collect_next(c, class, false);
 	if (got < 0 || (uint32_t)got * KR_COLLECT_SHARE > kr_class_blocks(class))
 		return got < 0 ? got : 0;
-	for (turn = 0; turn < c->header.nr_chunks; turn++) {
+	for (turn = 0; turn <= c->header.nr_chunks; turn++) {
 		got = kr_new_chunk(c, class, &chunk);
 		if (got > 0) {
 			heap->next = kr_chunk_at(c, chunk);
@@ -333,8 +333,9 @@ static int kr_refill(struct kr_client *c, unsigned int class)
 
 /*
  * First what was never used, then what was freed first: so a slot has the same word again after 1024
- * turns through a whole chunk, not through the two blocks that a key that is put again and again
- * would have. A CAS that stood still meanwhile must not find it.
+ * turns through all free blocks of the chunk, not through the two that a key that is put again and
+ * again would have. A CAS that stood still meanwhile must not find it; where nearly all blocks are in
+ * use, and where a chunk has only one or two, 2048 changes are few for that.
  */
 int kr_alloc(struct kr_client *c, unsigned int class, struct kr_free_block *ret)
 {
@@ -406,10 +407,12 @@ static int kr_adopt_pairs(struct kr_client *c, uint32_t chunk)
 
 int kr_alloc_pair(struct kr_client *c, uint64_t *ret)
 {
-	uint32_t bytes = 2 * kr_subtable_bytes(c->header.groups), chunk = 0;
+	uint32_t bytes = 2 * kr_subtable_bytes(c->header.groups), chunk = 0, turn;
 	int got;
 
-	while (c->pair + bytes > c->pair_end) {
+	for (turn = 0; c->pair + bytes > c->pair_end; turn++) {
+		if (turn > c->header.nr_chunks)
+			return -EBUSY; /* each that was taken over was full: somebody gives them back */
 		got = kr_new_chunk(c, KR_CLASS_SUBTABLES, &chunk);
 		if (got < 0)
 			return got;

@@ -22,8 +22,7 @@ void kr_pause(struct kr_client *c, unsigned int attempt)
 		c->t->ops->pause(c->t, (unsigned int)(c->random % (attempt < 6 ? attempt : 6)));
 }
 
-/* How often a request is tried that fails so. */
-static unsigned int kr_tries(int status)
+unsigned int kr_tries(int status)
 {
 	switch (status) {
 	case -ECANCELED:

@@ -173,6 +173,14 @@ int kr_client_new(struct kr_transport *t, struct kr_client **ret);
 void kr_client_free(struct kr_client *c);
 
 /**
+ * kr_tries() - How often a request is tried that fails so.
+ * @status: of a request.
+ *
+ * Return: the number; 0: it does not help.
+ */
+unsigned int kr_tries(int status);
+
+/**
  * kr_passing() - Whether the same request may succeed after a failure: the transport connects again.
  * @status: of a request, or of a batch.
  *
@@ -464,7 +472,7 @@ int kr_walk_entry(struct kr_client *c, uint32_t node, uint64_t table, uint32_t w
 /**
  * kr_check() - READ the whole table and judge it.
  * @c: client.
- * @reclaim: free what dead clients hold; waits for two leases.
+ * @reclaim: free what dead clients hold; waits for a lease, or two.
  * @report: filled; all zero before.
  *
  * Return: 0 or negative errno.

@@ -16,7 +16,8 @@
 #define KR_FIRST_MEMORY KR_CLIENT_BYTES /* what a client takes first */
 #define KR_WAIT_MS 1000
 #define KR_AGAIN_MS 5000 /* for a connection that failed */
-#define KR_LATE_MS 75000 /* that, 60 s for the peer's directory, 9 s of the NIC's own */
+#define KR_MORE_MS 1000 /* how long the rest of a batch is posted that was taken in part */
+#define KR_LATE_MS 75000 /* these, 60 s for the peer's directory, 9 s of the NIC's own */
 
 /**
  * struct kr_krcore - A queue to the node of a table.
@@ -139,16 +140,31 @@ static int kr_post(struct kr_krcore *k, struct kr_req *reqs, unsigned int from, 
 	return err ? err : taken;
 }
 
+static uint64_t kr_krcore_now_ms(struct kr_transport *t)
+{
+	struct timespec ts;
+
+	(void)t;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 static int kr_krcore_submit(struct kr_transport *t, struct kr_req *reqs, unsigned int nr)
 {
 	struct kr_krcore *k = kr_krcore_of(t);
 	unsigned int done, i;
+	uint64_t start;
 	int got, err;
 
 	for (i = 0; i < nr; i++)
 		reqs[i].status = -ECANCELED;
 	err = kr_connect(k);
+	start = kr_krcore_now_ms(t);
 	for (done = 0; !err && done < nr;) {
+		if (done && kr_krcore_now_ms(t) - start > KR_MORE_MS) {
+			err = -EBUSY; /* the rest is not done */
+			break;
+		}
 		got = kr_post(k, reqs, done, nr);
 		if (got < 0) {
 			err = got;
@@ -187,15 +203,6 @@ static void *kr_krcore_memory(struct kr_transport *t, size_t bytes)
 	return memory;
 }
 
-static uint64_t kr_krcore_now_ms(struct kr_transport *t)
-{
-	struct timespec ts;
-
-	(void)t;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static void kr_krcore_pause(struct kr_transport *t, unsigned int ms)
 {
 	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
@@ -212,6 +219,9 @@ static void kr_krcore_close(struct kr_transport *t)
 	struct kr_krcore *k = kr_krcore_of(t);
 	unsigned int i;
 
+	/* closing a node does not wait for what is under way to memory that is freed here */
+	(void)krcore_queue_close(k->node, k->queue);
+	(void)krcore_mr_dereg_many(k->node, k->mrs, k->nr_mrs);
 	krcore_node_close(k->node);
 	for (i = 0; i < k->nr_mrs; i++)
 		free((void *)(uintptr_t)k->mrs[i].addr);

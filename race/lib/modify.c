@@ -13,6 +13,7 @@
 
 #define KR_MODIFY_TRIES 10000
 #define KR_COMMIT_TRIES 8
+#define KR_FAILED_TRIES 8 /* batches that fail though the READs between them do not */
 
 /* what became of a step */
 enum kr_outcome {
@@ -31,6 +32,7 @@ enum kr_outcome {
  * @block: memory for it, @at is 0 if there is none yet.
  * @identity: of the block.
  * @p: where the key is.
+ * @failed: batches that failed, as far as that may last.
  */
 struct kr_op_state {
 	struct kr_client *c;
@@ -42,6 +44,7 @@ struct kr_op_state {
 	struct kr_free_block block;
 	uint64_t identity;
 	struct kr_place p;
+	unsigned int failed;
 };
 
 /* The slot word of our block. */
@@ -170,12 +173,17 @@ static int kr_outcome(struct kr_op_state *op, const struct kr_req *cas)
 }
 
 /*
- * Whether an operation is worth another attempt after a batch failed: the READs of the next one show
- * whether the peer is there. Return: 0: it is; or the failure.
+ * Whether an operation that was not done is worth another attempt after a batch failed. The READs of
+ * the next one show whether the peer is there; but a network can lose what is large, and a card
+ * refuse atomics, while READs pass. Return: 0: it is; or the failure.
  */
-static int kr_failed(int err)
+static int kr_failed(struct kr_op_state *op, int err)
 {
-	return kr_passing(err) ? 0 : err;
+	if (!kr_passing(err))
+		return err;
+	if (err == -ECANCELED || err == -EREMCHG || err == -EINTR)
+		return 0;
+	return ++op->failed > KR_FAILED_TRIES ? err : 0;
 }
 
 /* Empty slot @at if it still has the word @slot, and give its block back. */
@@ -263,7 +271,7 @@ static int kr_remove(struct kr_op_state *op)
 		return KR_DONE;
 	}
 	if (!reqs[cas].status || reqs[cas].status == -ECANCELED)
-		return kr_failed(err);
+		return kr_failed(op, err);
 	c->stats.unknown++;
 	if (cas && kr_mark_late(op, &reqs[0]))
 		return KR_NOT_DONE;
@@ -296,7 +304,7 @@ static int kr_replace(struct kr_op_state *op)
 	err = c->t->ops->submit(c->t, reqs, nr);
 	got = kr_outcome(op, &reqs[cas]);
 	if (got != KR_DONE)
-		return got < 0 ? got : kr_failed(err);
+		return got < 0 ? got : kr_failed(op, err);
 	kr_free(c, op->p.slot, op->p.life);
 	if (op->mode == KR_DELETE) /* what fails here is left to others */
 		(void)kr_clear(c, op->p.slot_at, reqs[cas].swap,
@@ -398,7 +406,7 @@ static int kr_announce(struct kr_op_state *op, uint64_t at)
 	err = c->t->ops->submit(c->t, reqs, nr);
 	got = kr_outcome(op, &reqs[1]);
 	if (got != KR_DONE)
-		return got < 0 ? got : kr_failed(err);
+		return got < 0 ? got : kr_failed(op, err);
 	if (err && !c->no_reread) {
 		kr_buckets(c, &op->p, &reqs[2]);
 		err = kr_reads(c, &reqs[2], 2);
@@ -437,7 +445,7 @@ static int kr_commit(struct kr_op_state *op, uint64_t at)
 		got = kr_outcome(op, &req);
 		if (got || !err)
 			return got;
-		if (kr_failed(err))
+		if (kr_failed(op, err))
 			break;
 		kr_pause(c, attempt);
 	}

@@ -107,7 +107,8 @@ int krcore_race_serve(const struct krcore_race_server_options *opts,
 
 	if (opts->size < sizeof(*opts) || opts->bytes < KR_BYTES_MIN ||
 	    opts->bytes > KR_BYTES_MAX || opts->bytes > SIZE_MAX ||
-	    service < KRCORE_SERVICE_USER_MIN ||
+	    service < KRCORE_SERVICE_USER_MIN || opts->groups > KR_GROUPS_MAX ||
+	    opts->depth_max > KR_DEPTH_MAX ||
 	    (opts->lease_ms && (opts->lease_ms < 1000 || opts->lease_ms > KR_LEASE_MAX_MS)))
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));

@@ -165,6 +165,8 @@ static int kr_freeze_some(struct kr_splitting *s, uint32_t *from)
 	err = s->c->t->ops->submit(s->c->t, reqs, nr);
 	if (err && !kr_passing(err))
 		return err;
+	if (err)
+		*from = words; /* the READ of the next round says whether the peer is there */
 	for (j = 0; j < nr; j++) /* what is not known now is READ in the next round */
 		if (!reqs[j].status && *(uint64_t *)reqs[j].local == reqs[j].compare)
 			s->old[(reqs[j].remote - s->table) / 8] = reqs[j].swap;
@@ -295,7 +297,7 @@ static int kr_write_pair(struct kr_splitting *s)
 		if (err)
 			return err;
 		err = s->c->t->ops->submit(s->c->t, &req, 1);
-		if (!err || !kr_passing(err))
+		if (!err || attempt >= kr_tries(err))
 			return err;
 		kr_pause(s->c, attempt);
 	}

@@ -202,6 +202,18 @@ static void meddle_with_the_trie(struct rw_client *me)
 	*node = *node << 2 | KR_DIR_CLAIM;
 }
 
+static void meddle_with_the_pairs(struct rw_client *me)
+{
+	struct kr_header *h = (struct kr_header *)me->world->memory;
+	uint64_t *owners = (uint64_t *)(me->world->memory + h->owners);
+	uint32_t i;
+
+	h->left = 5;
+	for (i = 0; i < h->nr_chunks; i++)
+		if (owners[i] != ((uint64_t)me->c->id << 8 | 1)) /* it has its blocks */
+			owners[i] = KR_OWNER_NOBODY | (KR_CLASS_SUBTABLES + 1);
+}
+
 static void meddle_with_the_counter(struct rw_client *me)
 {
 	((struct kr_header *)me->world->memory)->next_chunk = 0;
@@ -221,21 +233,22 @@ static void meddle_with_the_owners(struct rw_client *me)
 /* A stranger who changes a word before each request: an operation fails, and does not hang. */
 static void test_words_that_do_not_stand_still(void **state)
 {
-	static void (*const meddles[])(struct rw_client * me) = { meddle_with_the_trie,
-								  meddle_with_the_counter,
-								  meddle_with_the_owners };
+	static rw_meddle_fn *const meddles[] = { meddle_with_the_trie, meddle_with_the_counter,
+						 meddle_with_the_owners, meddle_with_the_pairs };
 	unsigned int i, j;
 	int err = 0;
 
 	(void)state;
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		struct rw_world *w = rw_new(4 << 20, 1, 8, 5);
 		const struct kr_header *h = (const struct kr_header *)w->memory;
 		uint64_t *owners = (uint64_t *)(w->memory + h->owners);
 		struct kr_client *c = rw_open(w, 0);
 		char key[24];
 
-		for (j = 0; i && j < h->nr_chunks; j++) {
+		if (i == 3) /* it has blocks of its own */
+			put_many(c, "own", 1, 0);
+		for (j = i == 3; i && j < h->nr_chunks; j++) {
 			owners[j] = 7 << 8 | 1;
 			memset(w->memory + h->chunks + (uint64_t)j * KR_CHUNK_BYTES, 0x40,
 			       KR_CHUNK_BYTES); /* blocks that are new, and in use */
@@ -253,6 +266,31 @@ static void test_words_that_do_not_stand_still(void **state)
 		w->clients[0].meddle = NULL;
 		rw_free(w);
 	}
+}
+
+/* What is large is lost and what is small passes, or a card refuses atomics: an end, and soon. */
+static void test_changes_that_never_get_through(void **state)
+{
+	static const enum kr_mode modes[] = { KR_PUT, KR_INSERT, KR_UPDATE, KR_DELETE };
+	struct rw_world *w = rw_new(4 << 20, 4, 8, 7);
+	struct kr_client *c = rw_open(w, 0);
+	const void *value;
+	unsigned int i;
+
+	(void)state;
+	put_many(c, "k", 1, 0);
+	w->clients[0].refuses = true;
+	for (i = 0; i < 4; i++) {
+		uint64_t before = w->clients[0].requests;
+
+		assert_int_equal(rw_put(c, modes[i], i == 1 ? "new" : "k0", "v", 1), -ETIMEDOUT);
+		assert_true(w->clients[0].requests - before < 300);
+		assert_int_equal(rw_get(c, "k0", &value), 2);
+	}
+	w->clients[0].refuses = false;
+	assert_int_equal(rw_put(c, KR_UPDATE, "k0", "later", 5), 0);
+	assert_int_equal(rw_entries(c), 1);
+	rw_free(w);
 }
 
 /* A lease that no table has is not waited for. */
@@ -283,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_a_slow_end),
 		cmocka_unit_test(test_a_split_beside_damage),
 		cmocka_unit_test(test_words_that_do_not_stand_still),
+		cmocka_unit_test(test_changes_that_never_get_through),
 		cmocka_unit_test(test_the_lease_of_a_header),
 	};
 

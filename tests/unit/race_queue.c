@@ -75,8 +75,28 @@ void __wrap_krcore_node_close(struct krcore_node *node)
 {
 	assert_ptr_equal(node, rq_node());
 	assert_int_equal(rq.nodes, 1);
+	assert_int_equal(rq.nr_regions, 0); /* whose memory may still be written when it is freed */
 	rq.nodes = 0;
+}
+
+int __wrap_krcore_queue_close(struct krcore_node *node, uint32_t queue)
+{
+	assert_ptr_equal(node, rq_node());
+	assert_int_equal(queue, RQ_QUEUE);
+	return 0;
+}
+
+int __wrap_krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs,
+				unsigned int nr)
+{
+	unsigned int i;
+
+	assert_ptr_equal(node, rq_node());
+	assert_int_equal(nr, rq.nr_regions);
+	for (i = 0; i < nr; i++)
+		assert_int_equal(mrs[i].handle, RQ_HANDLE + i);
 	rq.nr_regions = 0;
+	return (int)nr;
 }
 
 int __wrap_krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t access,

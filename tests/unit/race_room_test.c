@@ -307,8 +307,26 @@ static void test_writes_seldom(void **state)
 	rw_free(w);
 }
 
-/* Where all words of clients are taken a writer is told so, a reader is not concerned, and what
- * the dead had can be had again. */
+/* The heir of one who has filled the node and ended is told that it is full. */
+static void test_heir_of_a_full_node(void **state)
+{
+	struct rw_world *w = rw_new(4 * KR_CHUNK_BYTES, 4, 0, 12);
+	unsigned int nr = fill(rw_open(w, 0), sizeof(filler), 100);
+	struct kr_client *d;
+
+	(void)state;
+	rw_close(w, 0);
+	d = rw_open(w, 1);
+	assert_int_equal(rw_put(d, KR_INSERT, "more", filler, sizeof(filler)), -ENOSPC);
+	assert_int_equal(rw_put(d, KR_DELETE, "0", NULL, 0), 0);
+	assert_int_equal(rw_entries(d), nr - 1);
+	rw_free(w);
+}
+
+/*
+ * Where all words of clients are taken a writer is told so, a reader is not concerned, and what
+ * the dead had can be had again.
+ */
 static void test_too_many_writers(void **state)
 {
 	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 11);
@@ -357,6 +375,7 @@ int main(void)
 		cmocka_unit_test(test_depth_max),
 		cmocka_unit_test(test_end_gives_back),
 		cmocka_unit_test(test_writes_seldom),
+		cmocka_unit_test(test_heir_of_a_full_node),
 		cmocka_unit_test(test_too_many_writers),
 	};
 

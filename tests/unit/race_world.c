@@ -112,6 +112,8 @@ static int rw_one(struct rw_client *client, struct kr_req *req)
 		rw_do_part(client, req);
 	if (client->requests >= client->dies_at)
 		return -ENODEV;
+	if (client->refuses && req->op != KR_READ)
+		return -ETIMEDOUT;
 	if (client->requests == client->lapses_at) {
 		client->lapse(client);
 		return -ECANCELED;

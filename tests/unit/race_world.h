@@ -21,6 +21,10 @@
 #define RW_NEVER UINT64_MAX
 
 struct rw_world;
+struct rw_client;
+
+/** typedef rw_meddle_fn - What a stranger does to the table before a request. @client: whose. */
+typedef void rw_meddle_fn(struct rw_client *client);
 
 /**
  * struct rw_client - A client.
@@ -38,6 +42,7 @@ struct rw_world;
  * @unknown_odds: one of so many requests gets one, 0 for none.
  * @lapses_at: before this request @lapse is called, and it is not done.
  * @lapse: what the world does meanwhile.
+ * @refuses: whatever is no READ is not done, and takes too long.
  * @meddle: if not NULL, called before each request: what a stranger does to the table.
  * @replays: mutant: a WRITE is done again before its batch completes.
  * @ready: it is a coroutine that has not ended.
@@ -58,8 +63,8 @@ struct rw_client {
 	unsigned int unknown_odds;
 	uint64_t lapses_at;
 	void (*lapse)(struct rw_client *client);
-	void (*meddle)(struct rw_client *client);
-	bool replays, ready;
+	rw_meddle_fn *meddle;
+	bool refuses, replays, ready;
 	void *pieces[RW_PIECES];
 	unsigned int nr_pieces;
 	ucontext_t context;

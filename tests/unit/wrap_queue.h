@@ -13,6 +13,9 @@ int __wrap_krcore_node_open(const struct krcore_node_options *opts, struct krcor
 void __wrap_krcore_node_close(struct krcore_node *node);
 int __wrap_krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t access,
 			 struct krcore_mr *ret_mr);
+int __wrap_krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs,
+				unsigned int nr);
+int __wrap_krcore_queue_close(struct krcore_node *node, uint32_t queue);
 int __wrap_krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_queue);
 int __wrap_krcore_queue_connect(struct krcore_node *node, uint32_t queue,
 				const struct krcore_key *key, uint32_t timeout_ms, uint32_t flags,

@@ -348,7 +348,7 @@ int krcore_node_open(const struct krcore_node_options *opts, struct krcore_node 
  * @node: node or NULL; no other thread may be in a call on it.
  *
  * Does not wait: requests under way, and peers whose lease of a region has not ended, may still
- * access registered memory for a moment. Who frees or uses it then deregisters it before.
+ * access registered memory for a moment. A program that frees it then deregisters it before.
  */
 void krcore_node_close(struct krcore_node *node);
 
