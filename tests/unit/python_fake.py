@@ -5,6 +5,7 @@ from one node to another of it. For tests of the module krcore of Python."""
 import collections
 import ctypes
 import errno
+import os
 import threading
 import time
 
@@ -25,6 +26,9 @@ class FakeNode:
         self.ring, self.letters = collections.deque(), collections.deque()
         self.regions, self.listening, self.queues = {}, {}, set()
         self.inbox, self.waiting, self.calls = False, False, 0
+        self.under_way = set()  # requests whose completions were not taken
+        self.started = False    # it was made by krcore_start()
+        self.process = os.getpid()
 
 
 class Fake:
@@ -39,7 +43,7 @@ class Fake:
         self.depth = 1 << 30
         self.status = 0         # of the completions that follow
         self.numbers = 100
-        self.after_connect = lambda: None
+        self.after_connect = self.after_start = lambda: None
         self.peers = {}         # (handle, connection): that of the other end
 
     def install(self):
@@ -52,7 +56,8 @@ class Fake:
             node = self.nodes.get(args[0]) if args else None
             if name == "krcore_node_close":
                 assert node.calls == 0, "closed while another thread is in a call"
-            if name.startswith(("krcore_mr", "krcore_queue", "krcore_node_c", "krcore_unb")):
+            if name.startswith(("krcore_mr", "krcore_queue", "krcore_node_c", "krcore_unb",
+                                "krcore_shut")):
                 self.said.append(name)
             if self.results.get(name):
                 return self.results[name].pop(0)
@@ -92,8 +97,27 @@ class Fake:
         return 0
 
     def krcore_node_close(self, handle):
-        """It is gone."""
-        del self.nodes[handle]
+        """It is gone; nothing may write to memory that is the program's again. A child only closes
+        what it got from its parent."""
+        node = self.nodes.pop(handle)
+        if node.process == os.getpid():
+            assert not node.regions or node.started and not node.under_way, \
+                "closed while memory may be written to"
+
+    def krcore_start(self, options, started):
+        """All of it, by the others."""
+        opts, made = options._obj, started._obj
+        node, queue = ctypes.c_void_p(), ctypes.c_uint32()
+        self.krcore_node_open(None, ctypes.byref(node))
+        self.nodes[node.value].started = True
+        self.krcore_mr_reg(node.value, opts.memory, opts.length, opts.access,
+                           ctypes.byref(made.mr))
+        self.krcore_queue_open(node.value, 1, None, 0, 0, ctypes.byref(queue),
+                               ctypes.byref(_abi.ConnectInfo()))
+        made.node, made.queue = node.value, queue.value
+        self.krcore_post_wait(made.node, made.queue, ctypes.byref(opts.wrs.contents), 1, None)
+        self.after_start()
+        return 0
 
     def krcore_node_fd(self, _):
         """Any descriptor."""
@@ -121,8 +145,15 @@ class Fake:
 
     def krcore_mr_dereg(self, handle, mr):
         """Forget it."""
-        del self.nodes[handle].regions[mr._obj.handle]
-        return 0
+        found = self.nodes[handle].regions.pop(mr._obj.handle, None)
+        return 0 if found else -errno.ENOENT
+
+    def krcore_mr_dereg_many(self, handle, mrs, nr):
+        """Up to one that is not there."""
+        for done in range(nr):
+            if self.nodes[handle].regions.pop(mrs[done].handle, None) is None:
+                return done or -errno.ENOENT
+        return nr
 
     def krcore_queue_open(self, handle, _depth, _key, _timeout, _flags, ret, info):
         """A number."""
@@ -142,6 +173,8 @@ class Fake:
 
     def krcore_queue_close(self, handle, queue):
         """Forget it."""
+        if queue not in self.nodes[handle].queues:
+            return -errno.ENOENT
         self.nodes[handle].queues.remove(queue)
         return 0
 
@@ -164,6 +197,7 @@ class Fake:
         wr = wr_ref._obj
         if self.held is not None and len(self.held) >= self.depth:
             return -errno.EAGAIN
+        self.nodes[handle].under_way.add(wr.user_data)
         if wr.opcode == _abi.OP_READ:
             ctypes.memmove(wr.local_addr, wr.remote_addr, wr.length)
         elif wr.opcode == _abi.OP_WRITE:
@@ -183,7 +217,12 @@ class Fake:
         """Take completions."""
         node, taken = self.nodes[handle], 0
         while taken < nr and node.ring:
-            array[taken] = node.ring.popleft()
+            completion = node.ring.popleft()
+            node.under_way.discard(completion.user_data)
+            if hasattr(array, "_obj"):      # one
+                ctypes.memmove(array, ctypes.byref(completion), ctypes.sizeof(completion))
+            else:
+                array[taken] = completion
             taken += 1
         return taken
 

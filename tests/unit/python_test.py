@@ -46,6 +46,12 @@ class Case(unittest.TestCase):
             call(*args, **options)
         return caught.exception
 
+    def ends(self, *threads):
+        """They do, before long."""
+        for thread in threads:
+            thread.join(30)
+            self.assertFalse(thread.is_alive(), "a thread does not end")
+
     @property
     def handle(self):
         """The fake's side of the node."""
@@ -292,6 +298,64 @@ class Requests(Case):
             thread.join(5)
         self.assertEqual(ended, ["the node is closed"] * 3)
         self.here.extend(b"x")
+
+    def test_nothing_may_write_to_memory_when_the_node_closes(self):
+        with krcore.Node() as other, other.listen(600) as listener:
+            thread = threading.Thread(target=listener.accept)
+            thread.start()
+            self.node.connect(PEER, 600)
+            self.fake.held, self.fake.said = [], []
+            self.refused(TimeoutError, "still under way", self.queue.read, self.remote, self.local,
+                         timeout=0.01)
+            self.node.queue(PEER).close()
+            self.assertEqual(len(self.node._queues), 1)
+            self.node.close()       # the fake looks whether a region is left
+            self.assertEqual(self.fake.said, [
+                "krcore_queue_open", "krcore_queue_close", "krcore_shutdown", "krcore_queue_close",
+                "krcore_mr_dereg_many", "krcore_node_close"])
+            self.here.extend(b"x")
+            self.there.extend(b"x")
+            self.ends(thread)
+
+    def test_all_regions_are_taken_back_though_some_are_gone(self):
+        regions = [self.node.region(bytearray(9)) for _ in range(9)]
+        self.fake.results["krcore_mr_dereg_many"] = [-errno.ENOMEM]
+        for region in regions[::3]:
+            self.fake.krcore_mr_dereg(self.node._handle, ctypes.byref(region._mr))
+        self.node.close()
+
+    def test_a_signal_while_the_node_closes(self):
+        def dereg(*args):
+            self.fake.install()
+            self.fake.krcore_mr_dereg_many(*args)
+            raise KeyboardInterrupt
+
+        python_fake.put("krcore_mr_dereg_many", dereg)
+        self.assertRaises(KeyboardInterrupt, self.node.close)
+        self.assertTrue(self.node.closed)
+        self.refused(BufferError, "", self.here.extend, b"x")
+        self.node.close()
+        self.assertFalse(self.fake.nodes)
+        self.here.extend(b"x")
+
+    def test_fetch(self):
+        self.assertEqual(krcore.fetch(self.remote), self.there)
+        self.assertEqual(len(self.fake.nodes), 1)
+        self.fake.status = -errno.EREMOTEIO
+        self.refused(krcore.Error, "the peer refused", krcore.fetch, self.remote)
+        self.fake.held, self.fake.said = [], []
+        self.refused(TimeoutError, "not done in time", krcore.fetch, self.remote, timeout=0.01)
+        self.assertEqual(self.fake.said, ["krcore_queue_close", "krcore_mr_dereg",
+                                          "krcore_node_close"])
+        self.assertEqual(len(self.fake.nodes), 1)
+
+    def test_a_signal_behind_the_start_of_fetch(self):
+        def start():
+            raise KeyboardInterrupt
+
+        self.fake.after_start = start
+        self.assertRaises(KeyboardInterrupt, krcore.fetch, self.remote)
+        self.assertEqual(len(self.fake.nodes), 1)
 
     def test_no_request_gets_into_another_queue_of_its_number(self):
         went = []

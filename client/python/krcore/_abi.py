@@ -8,7 +8,7 @@ Nothing is loaded before the first function is called.
 
 import ctypes
 import errno
-from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8, c_uint16, \
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint, c_uint8, c_uint16, \
     c_uint32, c_uint64, c_void_p
 
 from ._error import Error, failure
@@ -198,6 +198,7 @@ FUNCTIONS = {
     "krcore_letter_peer": (POINTER(Letter), c_void_p, POINTER(Peer)),
     "krcore_listen": (c_void_p, c_uint16, c_uint32, c_uint32),
     "krcore_mr_dereg": (c_void_p, POINTER(Mr)),
+    "krcore_mr_dereg_many": (c_void_p, POINTER(Mr), c_uint),
     "krcore_mr_reg": (c_void_p, c_void_p, c_size_t, c_uint32, POINTER(Mr)),
     "krcore_node_close": (c_void_p,),
     "krcore_node_fd": (c_void_p,),

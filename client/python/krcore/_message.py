@@ -40,6 +40,10 @@ class Inbox:
         self._listeners.clear()
         self._connections.clear()
 
+    def numbers(self):
+        """Numbers of all connections."""
+        return list(self._connections)
+
     def _make(self):
         if self._made:
             return

@@ -66,6 +66,7 @@ class Node:
         self._numbers = itertools.count(1)
         self._tickets = {}
         self._regions = set()
+        self._queues = {}       # by id(): their numbers, each a c_uint32, 0 before it is made
         self._completions = (_abi.Wc * _COMPLETIONS)()
         self._inbox = Inbox(self)
         self._words = _Words(self)
@@ -185,20 +186,40 @@ class Node:
         with self._turn:
             self._closing = True
             self._turn.notify_all()
-            if not self._users:
-                self._finish()
-            while wait and self._handle is not None \
-                    and any(user != threading.get_ident() for user in self._users):
-                self._turn.wait()
+            while self._handle is not None:
+                if not self._users:
+                    self._finish()
+                elif wait and any(user != threading.get_ident() for user in self._users):
+                    self._turn.wait()
+                else:
+                    break
 
     def _finish(self):
-        """Nobody is in the library; with _turn held."""
+        """Nobody is in the library; with _turn held. What a signal has kept it from is done by the
+        next one that closes the node."""
+        self._release(self._handle)
         handle, self._handle = self._handle, None
         lib.krcore_node_close(handle)
         for region in list(self._regions):
             region._forget()
         self._tickets.clear()
         self._inbox.clear()
+
+    def _release(self, handle):
+        """End all that may use memory, and wait until nothing does: closing a node only has the
+        kernel do that some time later, when the memory may be another object's."""
+        for number in self._inbox.numbers():
+            lib.krcore_shutdown(handle, number, _abi.SHUT_ABORT)
+        for number in self._queues.values():
+            if number.value:
+                lib.krcore_queue_close(handle, number.value)
+        made = [region._made for region in self._regions if region._made.length]
+        while made:
+            done = lib.krcore_mr_dereg_many(handle, (_abi.Mr * len(made))(*made), len(made))
+            if done < 0:        # of the first, which is gone; or all, without memory
+                lib.krcore_mr_dereg(handle, ctypes.byref(made[0]))
+                done = 1
+            del made[:done]
 
     def __enter__(self):
         self._check()

@@ -2,12 +2,13 @@
 """Queues: READ, WRITE and atomics on a peer's memory, each of which waits until it is done."""
 
 import collections
+import contextlib
 import ctypes
 import errno
 
 from . import _abi
 from ._abi import failed, lib
-from ._error import Closed, Deadline, failure, number_of, seconds_of, status_failure
+from ._error import Closed, Deadline, Error, failure, number_of, seconds_of, status_failure
 from ._region import gid_text, key_of, local_of, reference_of, span
 
 REQUEST_MAX = 1 << 30       # bytes of one request
@@ -34,10 +35,18 @@ class Queue:
         self._posting = set()   # requests that are on their way into the queue
         self._key = key_of(peer, service)
         depth = number_of("depth", depth, 1, _abi.QUEUE_DEPTH_MAX)
-        number, info = ctypes.c_uint32(), _abi.ConnectInfo()
-        node._look_up(lib.krcore_queue_open, timeout, depth, ctypes.byref(self._key), None,
-                      _abi.CONNECT_FRESH * bool(fresh), ctypes.byref(number), ctypes.byref(info))
-        self._number, self._info = number.value, info
+        self._made, info = ctypes.c_uint32(), _abi.ConnectInfo()
+        with node._turn:
+            node._queues[id(self._made)] = self._made
+        try:
+            node._look_up(lib.krcore_queue_open, timeout, depth, ctypes.byref(self._key), None,
+                          _abi.CONNECT_FRESH * bool(fresh), ctypes.byref(self._made),
+                          ctypes.byref(info))
+            self._number, self._info = self._made.value, info
+        except BaseException:   # a handler of a signal may raise when it was made
+            with contextlib.suppress(Error):
+                self._end()
+            raise
 
     @property
     def generation(self):
@@ -107,11 +116,25 @@ class Queue:
             number, self._number = self._number, None
             while self._posting and not self._node.closed:
                 self._node._turn.wait()     # so that none gets into another one of this number
-        if number is not None and not self._node.closed:
-            try:
-                self._node._call(lib.krcore_queue_close, number)
-            except Closed:
-                pass    # with its node
+        if number is not None:
+            self._end()
+
+    def _end(self):
+        """Close it, if it was made and its node does not."""
+        try:
+            if self._made.value:
+                self._node._call(lib.krcore_queue_close, self._made.value)
+        except Closed:
+            return
+        except Error:
+            self._forget()
+            raise
+        self._forget()
+
+    def _forget(self):
+        """There is none of this number any more."""
+        with self._node._turn:
+            self._node._queues.pop(id(self._made), None)
 
     def __enter__(self):
         self._open()
@@ -200,31 +223,46 @@ def fetch(reference, *, most=64 << 20, timeout=10.0):
         raise ValueError(f"reference: {reference.length} bytes, and at most {most} are wanted")
     data = bytearray(reference.length)
     first = ctypes.c_char.from_buffer(data)
-    wr = _abi.Wr(opcode=_abi.OP_READ, remote_addr=reference.addr, remote_token=reference.token,
-                 local_addr=ctypes.addressof(first), length=len(data))
+    wr = _abi.Wr(user_data=1, opcode=_abi.OP_READ, remote_addr=reference.addr,
+                 remote_token=reference.token, local_addr=ctypes.addressof(first), length=len(data))
     options = _abi.StartOptions(peer=key_of(reference.gid, 0), memory=ctypes.addressof(first),
                                 length=len(data), access=_abi.ACCESS_LOCAL_WRITE, nr=1,
                                 wrs=ctypes.pointer(wr))
-    started = _abi.Started()
-    while True:
-        wr.local_mr, options.timeout_ms = 0, deadline.milliseconds(60000)
-        result = lib.krcore_start(ctypes.byref(options), ctypes.byref(started))
-        if result != -errno.EINTR or not deadline.left():
-            break
-    if result < 0:
-        raise failed(result)
-    try:
-        _fetched(started, f"READ of {len(data)} bytes, {gid_text(reference.gid)}", deadline)
+    started, completion = _abi.Started(), _abi.Wc()
+    try:    # a handler of a signal may raise when krcore_start() has returned, too
+        while True:
+            wr.local_mr, options.timeout_ms = 0, deadline.milliseconds(60000)
+            result = lib.krcore_start(ctypes.byref(options), ctypes.byref(started))
+            if result != -errno.EINTR or not deadline.left():
+                break
+        if result < 0:
+            raise failed(result)
+        _fetched(started, completion, f"READ of {len(data)} bytes, {gid_text(reference.gid)}",
+                 deadline)
     finally:
-        lib.krcore_node_close(started.node)     # nothing writes to the memory after it
+        if started.node:
+            _end_fetch(started, completion.user_data)
     return data
 
 
-def _fetched(started, what, deadline):
+def _end_fetch(started, taken):
+    """Close the node; the memory is the program's again. If the completion was not taken, it may
+    still be written to, and closing alone waits for nothing."""
+    try:
+        if not taken:
+            lib.krcore_queue_close(started.node, started.queue)
+    finally:
+        try:
+            if not taken:
+                lib.krcore_mr_dereg(started.node, ctypes.byref(started.mr))
+        finally:
+            lib.krcore_node_close(started.node)
+
+
+def _fetched(started, completion, what, deadline):
     """Wait for the only request of a node."""
     if started.error:
         raise failure(started.error, what)
-    completion = _abi.Wc()
     while True:
         result = lib.krcore_poll(started.node, ctypes.byref(completion), 1)
         if result > 0:

@@ -137,7 +137,8 @@ class Region:
             # of the first byte: has its address, and keeps the object from moving
             first = ctypes.c_char.from_buffer(buffer)
         mr = _abi.Mr()
-        self._node, self._mr, self._buffer, self._first = node, None, buffer, first
+        self._node, self._mr, self._made = node, None, mr
+        self._buffer, self._first = buffer, first
         with node._turn:    # the node keeps it as long as the memory may be registered
             node._regions.add(self)
         try:
@@ -147,7 +148,10 @@ class Region:
             if not mr.length:
                 self._forget()
             raise
-        self._mr = mr
+        with node._turn:
+            if node.closed:     # meanwhile, and with all that it had
+                raise Closed("the node is closed")
+            self._mr = mr
 
     @property
     def buffer(self):
@@ -204,8 +208,9 @@ class Region:
 
     def _forget(self):
         """Let go of the buffer: nothing uses the memory any more."""
-        self._node._regions.discard(self)
-        self._mr = self._buffer = self._first = None
+        with self._node._turn:
+            self._node._regions.discard(self)
+            self._mr = self._made = self._buffer = self._first = None
 
     def __enter__(self):
         self._open()
