@@ -245,6 +245,23 @@ class Requests(Case):
         self.queue.read(self.remote, self.local)
         self.assertEqual((len(self.node._tickets), len(self.node._words._free)), (0, 512))
 
+    def test_a_time_limit_holds_while_others_are_busy(self):
+        def wait(handle, *_):
+            waits.append(0)
+            if len(waits) > 10000:
+                raise AssertionError("it waits on")
+            self.fake.complete(handle, 1 << 40)
+            self.fake.release(handle)
+            self.fake.held = []
+            return 0
+
+        waits, self.fake.held = [], []
+        self.fake.krcore_post_wait = lambda *_: 1
+        self.fake.install()
+        python_fake.put("krcore_wait", wait)
+        self.refused(TimeoutError, "still under way", self.queue.read, self.remote, self.local,
+                     timeout=0.01)
+
     def test_a_full_queue_is_waited_for(self):
         self.fake.held, self.fake.depth = [], 1
         self.refused(TimeoutError, "", self.queue.read, self.remote, self.local, timeout=0)
@@ -253,7 +270,7 @@ class Requests(Case):
         timer = threading.Timer(0.05, self.fake.release, [self.node._handle])
         timer.start()
         self.queue.read(self.remote, self.local)
-        timer.join()
+        self.ends(timer)
         self.assertFalse(self.node._tickets)
 
     def test_threads_get_what_is_theirs(self):
@@ -273,8 +290,7 @@ class Requests(Case):
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        self.ends(*threads)
         self.assertEqual((wrong, sorted(seen)), ([], list(range(800))))
         self.assertFalse(self.node._tickets or self.node._users)
 
@@ -294,8 +310,7 @@ class Requests(Case):
             time.sleep(0.001)
         self.node.close()
         self.assertFalse(self.fake.nodes)
-        for thread in threads:
-            thread.join(5)
+        self.ends(*threads)
         self.assertEqual(ended, ["the node is closed"] * 3)
         self.here.extend(b"x")
 
@@ -372,7 +387,7 @@ class Requests(Case):
         thread.start()
         slow.wait()
         self.queue.close()
-        thread.join()
+        self.ends(thread)
         self.assertEqual(went, [True])
         self.refused(krcore.Closed, "the queue is closed", self.queue.read, self.remote, self.local)
         self.assertFalse(self.node._tickets)
@@ -387,11 +402,16 @@ class Requests(Case):
         def handler(*_):
             raise InterruptedError("the handler")
 
+        def wait(*_):
+            signal.raise_signal(signal.SIGALRM)
+            return -errno.EINTR
+
         before = signal.signal(signal.SIGALRM, handler)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        python_fake.put("krcore_wait", wait)
         self.refused(InterruptedError, "the handler", self.queue.fetch_add, self.remote, 1,
                      timeout=None)
+        self.fake.install()
         self.assertEqual((len(self.node._tickets), len(self.node._words._free)), (1, 511))
         self.fake.release(self.node._handle)
         self.queue.read(self.remote, self.local)
@@ -410,10 +430,9 @@ class Requests(Case):
         thread.start()
         locked.wait()
         child = os.fork()
-        forked.set()
         if not child:
-            said = []
             signal.alarm(20)
+            said = [len(self.fake.nodes)]
             for call in (self.local.close, self.queue.close, self.node.fileno, self.node.close):
                 try:
                     call()
@@ -421,10 +440,11 @@ class Requests(Case):
                     said.append(str(error))
             os.write(writing, repr((said, self.fake.said[-1])).encode())
             os._exit(0)
-        thread.join()
+        forked.set()
+        self.ends(thread)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(os.read(reading, 1000).decode(), repr((
-            ["the node belongs to the process that opened it, not to its child"],
+            [0, "the node belongs to the process that opened it, not to its child"],
             "krcore_node_close")))
         os.close(reading)
         os.close(writing)
@@ -465,7 +485,7 @@ class Messages(Case):
             listener.accept(user=b"welcome", timeout=20)))
         thread.start()
         connection = self.other.connect(PEER, 600, **options)
-        thread.join()
+        self.ends(thread)
         return ends[0], connection
 
     def test_both_ways(self):
@@ -502,7 +522,7 @@ class Messages(Case):
             second.send(b"early")
             self.assertEqual(fourth.recv(), b"late")
             self.assertEqual(first.recv(), b"early")
-        third.join()
+        self.ends(third)
 
     def test_what_comes_before_connect_has_returned(self):
         server, client = self.pair()
@@ -513,7 +533,7 @@ class Messages(Case):
         with self.other.connect(PEER, 601) as third:
             self.assertEqual(third.recv(timeout=5), b"early")
         server.send(b"end")
-        taker.join()
+        self.ends(taker)
         self.assertFalse(self.other._inbox._early)
 
     def test_large_ones(self):
@@ -534,7 +554,7 @@ class Messages(Case):
         error = self.refused(krcore.Error, "the peer did not want it", client.send_large, region,
                              10, offset=5)
         self.assertEqual(error.errno, errno.ENOMSG)
-        thread.join()
+        self.ends(thread)
         self.assertEqual(got, [data, None])
         self.refused(TimeoutError, "not done after 0.01 s, and taken back", client.send_large,
                      region, timeout=0.01)
@@ -585,7 +605,7 @@ class Messages(Case):
             self.node._await(lambda: listener._offers, krcore._node.Deadline(0.1), letters=True)
         listener.close()
         listener.close()
-        thread.join()
+        self.ends(thread)
         self.assertEqual(len(said), 1)
         self.refused(ValueError, "the listener is closed", listener.accept)
 

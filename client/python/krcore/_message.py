@@ -127,20 +127,17 @@ class Inbox:
     # -- what comes ---------------------------------------------------------------
 
     def take(self, handle):
-        """Take letters and hand them out; how many. One thread at a time."""
+        """Take letters and hand them out. One thread at a time."""
         with self._node._turn:      # against a close(), behind which a number is another's
             if not any(letter.kind for letter in self._letters):    # left by a signal
                 taken = lib.krcore_recv(handle, self._letters, _LETTERS, self._room, _ROOM, 0)
                 if taken < 0:
                     if taken in (-errno.EINTR, -errno.ETIMEDOUT):
-                        return 0
+                        return
                     raise failed(taken)
-            nr = 0
             for letter in self._letters:
                 if letter.kind:
                     self._hand_out(handle, letter)
-                    nr += 1
-        return nr
 
     def _hand_out(self, handle, letter):
         content = ctypes.string_at(ctypes.addressof(self._room) + letter.offset, letter.bytes)

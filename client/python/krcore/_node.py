@@ -58,7 +58,7 @@ class Node:
     """
 
     def __init__(self, *, port=0, gid=None, ring_entries=1024, device=None):
-        self._handle = None
+        self._handle, self._pid = None, os.getpid()
         self._turn = threading.Condition()
         self._users = []        # threads that are in the library now
         self._closing = self._asking = False
@@ -77,14 +77,15 @@ class Node:
         if device is not None:
             options.device = os.fsencode(device)
         handle = ctypes.c_void_p()
-        result = lib.krcore_node_open(ctypes.byref(options), ctypes.byref(handle))
-        if result < 0:
-            raise failed(result)
-        self._handle, self._pid = handle.value, os.getpid()
         _open_nodes.add(self)
         try:
+            result = lib.krcore_node_open(ctypes.byref(options), ctypes.byref(handle))
+            if result < 0:
+                raise failed(result)
+            self._handle = handle.value
             self._port = self._port_of(0)
         except BaseException:
+            self._handle = handle.value     # a signal may have come when it was made
             self.close()
             raise
 
@@ -172,17 +173,13 @@ class Node:
     def close(self):
         """Close the node and all that it has made. Threads that are in a call are waited for.
 
-        A child of fork() that closes it leaves the parent's as it is.
+        A child of fork() has none: its copies were closed when it began.
         """
         self._close(wait=True)
 
     def _close(self, wait):
-        if self._handle is None:
-            return
-        if not self._ours():    # the parent's locks may be held for ever here
-            handle, self._handle = self._handle, None
-            lib.krcore_node_close(handle)
-            return
+        if self._handle is None or not self._ours():
+            return              # the parent's locks may be held for ever in a child
         with self._turn:
             self._closing = True
             self._turn.notify_all()
@@ -238,10 +235,10 @@ class Node:
         return self._pid == os.getpid()
 
     def _check(self):
-        if self.closed:
-            raise Closed("the node is closed")
         if not self._ours():
             raise ValueError("the node belongs to the process that opened it, not to its child")
+        if self.closed:
+            raise Closed("the node is closed")
 
     # -- calls of the library -----------------------------------------------------
 
@@ -339,7 +336,8 @@ class Node:
                     last = not deadline.left()
                     if self._asking:
                         self._turn.wait(deadline.slice() / 1000)
-                if not self._ask(deadline) and last:
+                self._ask(deadline)
+                if last:        # whatever came
                     with self._turn:
                         return ready()
         finally:
@@ -348,12 +346,12 @@ class Node:
                     self._inbox.wanted -= 1
 
     def _ask(self, deadline):
-        """Wait for what comes and hand it out, unless another thread does; whether it did."""
+        """Wait for what comes and hand it out, unless another thread does."""
         asking = False
         try:
             with self._turn:
                 if self._asking:
-                    return False
+                    return
                 asking = self._asking = True
             with self._using() as handle:
                 letters = self._inbox.wanted > 0
@@ -361,7 +359,9 @@ class Node:
                 result = wait(handle, deadline.slice())
                 if result < 0 and result not in (-errno.ETIMEDOUT, -errno.EINTR):
                     raise failed(result)
-                return self._take(handle) + (self._inbox.take(handle) if letters else 0) > 0
+                self._take(handle)
+                if letters:
+                    self._inbox.take(handle)
         finally:
             if asking:
                 with self._turn:
@@ -369,15 +369,14 @@ class Node:
                     self._turn.notify_all()
 
     def _take(self, handle):
-        """Take completions and hand them out; how many. One thread at a time. What a signal has
-        kept it from handing out is still there the next time."""
+        """Take completions and hand them out. One thread at a time. What a signal has kept it from
+        handing out is still there the next time."""
         if not self._completions[0].user_data:
             taken = lib.krcore_poll(handle, self._completions, _COMPLETIONS)
             if taken < 0:
                 raise failed(taken)
-        nr = 0
         with self._turn:
-            for nr, completion in enumerate(self._completions):
+            for completion in self._completions:
                 if not completion.user_data:
                     break
                 ticket = self._tickets.get(completion.user_data)
@@ -385,7 +384,6 @@ class Node:
                     self._end(ticket, completion.status, completion.bytes)
                     del self._tickets[completion.user_data]
             ctypes.memset(self._completions, 0, ctypes.sizeof(self._completions))
-        return nr
 
     def _end(self, ticket, status, nbytes):
         if ticket.done:
@@ -424,3 +422,15 @@ def _close_all():
     for node in list(_open_nodes):
         if not node.closed and node._ours():
             node._close(wait=False)
+
+
+def _leave_to_parent():
+    """In a child of fork(): its copies of the descriptors would keep the parent's nodes alive when
+    that has closed them. Only the copies are closed, and no lock is taken."""
+    for node in list(_open_nodes):
+        handle, node._handle = node._handle, None
+        if handle is not None:
+            lib.krcore_node_close(handle)
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
