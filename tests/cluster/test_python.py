@@ -78,12 +78,13 @@ def test_requests_and_messages(cluster):
                   and counts["ended"] == 1 and not counts["died"], f"{counts}")
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"all is back: {before}")
         out = f"{OUT}-give.out"
-        with node1.background(f"sleep 60 | {RUN} {EXAMPLE} give 'a text of node1' >{out}",
-                              limit=120):
+        with node1.background(f"sleep 600 | {RUN} {EXAMPLE} give 'a text of node1' >{out}",
+                              limit=660):
             wait_until(lambda: len(node1.run(f"cat {out}").out) == 49, 30, "24 bytes")
             packed = node1.run(f"cat {out}").out.strip()
             got = node2.run(f"{RUN} {EXAMPLE} fetch {packed}")
             check(got.out == "a text of node1\n", repr(got))
+            _kill(node1, "KILL", f"{EXAMPLE} give")
         krcore.node_gone(node2)
         result = node2.run(f"{RUN} {EXAMPLE} fetch {packed}", check=False)
         check(result.status == 1 and "/dev/krcore: there is none; is the module krcore loaded?"

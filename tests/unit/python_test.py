@@ -52,6 +52,13 @@ class Case(unittest.TestCase):
             thread.join(30)
             self.assertFalse(thread.is_alive(), "a thread does not end")
 
+    def until(self, ready):
+        """Something is so before long."""
+        end = time.monotonic() + 30
+        while not ready():
+            self.assertLess(time.monotonic(), end, "it does not happen")
+            time.sleep(0.001)
+
     @property
     def handle(self):
         """The fake's side of the node."""
@@ -306,8 +313,7 @@ class Requests(Case):
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
             thread.start()
-        while len(self.fake.held) < 3:
-            time.sleep(0.001)
+        self.until(lambda: len(self.fake.held) == 3)
         self.node.close()
         self.assertFalse(self.fake.nodes)
         self.ends(*threads)
@@ -529,7 +535,12 @@ class Messages(Case):
         listener = self.node.listen(601)
         taker = threading.Thread(target=client.recv)    # takes letters of others meanwhile
         taker.start()
-        self.fake.after_connect = lambda: (listener.accept().send(b"early"), time.sleep(0.1))
+
+        def accept():
+            listener.accept().send(b"early")
+            self.until(lambda: sum(map(len, self.other._inbox._early.values())) == 2)
+
+        self.fake.after_connect = accept
         with self.other.connect(PEER, 601) as third:
             self.assertEqual(third.recv(timeout=5), b"early")
         server.send(b"end")
