@@ -320,6 +320,48 @@ class Requests(Case):
         self.assertEqual(ended, ["the node is closed"] * 3)
         self.here.extend(b"x")
 
+    def test_no_request_uses_another_region_of_its_handle(self):
+        def post(handle, queue, wr, nr, error):
+            slow.set()
+            time.sleep(0.05)
+            went.append(wr._obj.local_mr in self.handle.regions)
+            return self.fake.krcore_post_wait(handle, queue, wr, nr, error)
+
+        went, slow = [], threading.Event()
+        python_fake.put("krcore_post_wait", post)
+        thread = threading.Thread(target=self.queue.read, args=[self.remote, self.local])
+        thread.start()
+        slow.wait(30)
+        self.local.close()
+        self.ends(thread)
+        self.assertEqual(went, [True])
+
+    def test_a_region_that_closes_before_a_request_is_posted(self):
+        def wait(*_):       # between the two attempts to post it
+            closed.close()
+            return -errno.ETIMEDOUT
+
+        closed = self.node.region(bytearray(64))
+        self.fake.results["krcore_post_wait"] = [-errno.EAGAIN]
+        python_fake.put("krcore_wait", wait)
+        self.refused(krcore.Closed, "the region is closed", self.queue.read, self.remote, closed,
+                     timeout=0.02)
+        self.fake.install()
+        self.assertFalse(self.node._tickets)
+
+    def test_a_region_while_its_node_closes(self):
+        def reg(*args):
+            closer.start()
+            self.until(lambda: self.node.closed)
+            return self.fake.krcore_mr_reg(*args)
+
+        data, closer = bytearray(9), threading.Thread(target=self.node.close)
+        python_fake.put("krcore_mr_reg", reg)
+        self.refused(krcore.Closed, "the node is closed", self.node.region, data)
+        self.ends(closer)
+        data.extend(b"x")
+        self.assertFalse(self.fake.nodes)
+
     def test_nothing_may_write_to_memory_when_the_node_closes(self):
         with krcore.Node() as other, other.listen(600) as listener:
             thread = threading.Thread(target=listener.accept)
@@ -391,7 +433,7 @@ class Requests(Case):
         python_fake.put("krcore_post_wait", post)
         thread = threading.Thread(target=self.queue.read, args=[self.remote, self.local])
         thread.start()
-        slow.wait()
+        slow.wait(30)
         self.queue.close()
         self.ends(thread)
         self.assertEqual(went, [True])

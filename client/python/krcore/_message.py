@@ -277,6 +277,7 @@ class Large:
         def post(handle, user_data):
             with connection._node._turn:
                 connection._open()
+                local._open()
                 return lib.krcore_fetch(handle, ctypes.byref(self._letter), offset,
                                         ctypes.byref(mr), mr.addr + local_offset, length,
                                         _abi.FETCH_KEEP * bool(keep), user_data)
@@ -374,6 +375,8 @@ class Connection:
             wr.user_data = user_data
             with self._node._turn:
                 wr.connection = self._open()
+                if wr.mr:
+                    kept._open()
                 return lib.krcore_send_many(handle, ctypes.byref(wr), 1, None)
 
         self._node._request(f"sending {what}, {self._name}", post, timeout, kept, late=late)

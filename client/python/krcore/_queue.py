@@ -201,12 +201,15 @@ class Queue:
             try:
                 with turn:
                     number = self._open()
+                    kept._open()
                     self._posting.add(user_data)
+                    kept._posting.add(user_data)
                 return lib.krcore_post_wait(handle, number, ctypes.byref(wr), 1, None)
             finally:
                 with turn:
                     self._posting.discard(user_data)
-                    if self._number is None:
+                    kept._posting.discard(user_data)
+                    if self._number is None or kept.closed:
                         turn.notify_all()
 
         return self._node._request(f"{what}, {self._peer()}", post, timeout, kept, at_end)

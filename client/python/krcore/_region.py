@@ -138,6 +138,7 @@ class Region:
             first = ctypes.c_char.from_buffer(buffer)
         mr = _abi.Mr()
         self._node, self._mr, self._made = node, None, mr
+        self._posting = set()   # requests that are on their way into a queue with its handle
         self._buffer, self._first = buffer, first
         with node._turn:    # the node keeps it as long as the memory may be registered
             node._regions.add(self)
@@ -189,8 +190,14 @@ class Region:
             return
         with self._node._turn:
             mr, self._mr = self._mr, None
-        if mr is None:
-            return
+            if mr is None:
+                return
+            try:
+                while self._posting and not self._node.closed:
+                    self._node._turn.wait()     # so that none uses another one of this handle
+            except BaseException:
+                self._mr = mr
+                raise
         try:
             self._node._call(lib.krcore_mr_dereg, ctypes.byref(mr))
         except Closed:
