@@ -31,6 +31,41 @@ PEER = "192.0.2.7"
 ALL = {"remote_read": True, "remote_write": True, "remote_atomic": True}
 
 
+class Signal(BaseException):
+    """What a handler of a signal may raise."""
+
+
+def interrupted(call, *names):
+    """Make a call with a Signal before the first instruction of functions of these names; then
+    again from the generator on, with one before the second, and so on to their end."""
+    last = False
+    for wanted in range(1, 100000):
+        count = 0
+
+        def trace(frame, event, _):
+            nonlocal count
+            if frame.f_code.co_name not in names:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                count += 1
+                if count == wanted:
+                    raise Signal
+            return trace
+
+        sys.settrace(trace)
+        try:
+            call()
+            last = True
+        except Signal:
+            pass
+        finally:
+            sys.settrace(None)
+        yield
+        if last:
+            return
+
+
 class Case(unittest.TestCase):
     """A node over a fake."""
 
@@ -508,6 +543,29 @@ class Requests(Case):
         self.assertIn("was not closed", str(caught[0].message))
         self.assertEqual(len(self.fake.nodes), 1)
 
+    def test_a_signal_while_completions_are_handed_out(self):
+        def post(*args):
+            self.fake.krcore_post_wait(*args)
+            raise Signal
+
+        rounds = 0
+        word = ctypes.c_uint64.from_buffer(self.there, 0)
+        ends = interrupted(lambda: self.node._take(self.node._handle), "_end", "free")
+        while True:
+            python_fake.put("krcore_post_wait", post)
+            word.value = rounds
+            for _ in range(3):
+                self.assertRaises(Signal, self.queue.fetch_add, self.remote, 1)
+            self.fake.install()
+            tickets = list(self.node._tickets.values())
+            if next(ends, self) is self:
+                break
+            self.node._take(self.node._handle)
+            self.assertEqual([ticket.value for ticket in tickets], [rounds, rounds + 1, rounds + 2])
+            self.assertEqual((len(self.node._tickets), len(self.node._words._free)), (0, 512))
+            rounds += 1
+        self.assertGreater(rounds, 100)
+
     def test_errors_can_be_pickled(self):
         self.fake.status = -errno.ETIMEDOUT
         error = self.refused(krcore.Error, "", self.queue.read, self.remote, self.local)
@@ -661,6 +719,113 @@ class Messages(Case):
         self.ends(thread)
         self.assertEqual(len(said), 1)
         self.refused(ValueError, "the listener is closed", listener.accept)
+
+    def test_a_signal_while_letters_are_handed_out(self):
+        server, client = self.pair()
+        inbox, handle = self.node._inbox, self.node._handle
+        with self.node.listen(601) as listener:
+            rounds = 0
+            takes = interrupted(lambda: inbox.take(handle), "_take", "_read", "_hand_out", "_peer")
+            while True:
+                number = ctypes.c_uint32()
+                key = krcore._region.key_of(PEER, 601)
+                self.fake.krcore_connect(self.other._handle, ctypes.byref(key),
+                                         ctypes.byref(krcore._message._options(b"me", 1)),
+                                         ctypes.byref(number))
+                for word in range(3):
+                    client.send(b"%d" % word)
+                if next(takes, self) is self:
+                    break
+                inbox.take(handle)
+                self.assertEqual([server.recv(timeout=0) for _ in range(len(server._letters))],
+                                 [b"0", b"1", b"2"])
+                self.assertEqual([came.peer.user for came in listener._offers], [b"me"])
+                listener._offers.popleft().connection.abort()
+                rounds += 1
+        self.assertGreater(rounds, 200)
+
+    def test_no_more_is_kept_than_fits(self):
+        server, client = self.pair()
+        most, krcore._message.KEPT_MAX = krcore._message.KEPT_MAX, 100
+        self.addCleanup(setattr, krcore._message, "KEPT_MAX", most)
+        for word in range(100):
+            client.send(b"%d" % word)
+        self.node._await(lambda: len(server._letters) == 100, krcore._node.Deadline(20), True)
+        self.assertEqual(server.recv(), b"0")
+        client.send(b"100")
+        client.send(b"too much")
+        self.node._await(lambda: server.closed, krcore._node.Deadline(20), letters=True)
+        error = self.refused(krcore.Error, "aborted, as 100 messages waited for recv", server.recv)
+        self.assertEqual(error.errno, errno.ENOBUFS)
+        self.refused(krcore.Error, "aborted, as 100 messages", server.send, b"x")
+        server.close()
+        self.refused(ConnectionResetError, "has ended", client.recv, timeout=20)
+        self.assertFalse(self.node._inbox._connections or server._letters)
+
+    def test_a_signal_behind_connect_and_accept(self):
+        def after(function):
+            def call(*args):
+                self.fake.install()
+                result = function(*args)
+                raise Signal if result == 0 else AssertionError
+            return call
+
+        listener = self.node.listen(600)
+        python_fake.put("krcore_connect", after(self.fake.krcore_connect))
+        self.assertRaises(Signal, self.other.connect, PEER, 600)
+        self.assertFalse(self.fake.peers or self.other._inbox._connections)
+        self.handle.letters.clear()
+        said = []
+
+        def connect():
+            try:
+                self.other.connect(PEER, 600).recv()
+            except ConnectionResetError as error:
+                said.append(error)
+
+        python_fake.put("krcore_accept", after(self.fake.krcore_accept))
+        thread = threading.Thread(target=connect)
+        thread.start()
+        self.assertRaises(Signal, listener.accept, timeout=20)
+        self.ends(thread)
+        self.assertEqual(len(said), 1)
+        self.assertFalse(self.fake.peers or self.node._inbox._connections)
+        python_fake.put("krcore_queue_open", after(self.fake.krcore_queue_open))
+        self.assertRaises(Signal, self.node.queue, PEER)
+        self.assertFalse(self.handle.queues or self.node._queues)
+
+    def test_a_signal_in_accept_and_shutdown(self):
+        self.fake.results = {"krcore_accept": [-errno.EINTR] * 2,
+                             "krcore_shutdown": [-errno.EINTR] * 2}
+        server, client = self.pair()
+        server.close()
+        self.refused(ConnectionResetError, "has ended", client.recv, timeout=20)
+
+    def test_a_service_that_cannot_be_taken_back_yet(self):
+        listener = self.node.listen(600)
+        self.fake.results["krcore_unbind"] = [-errno.EBUSY]
+        self.refused(krcore.Error, "as the fake says", listener.close)
+        self.assertNotIn("closed", repr(listener))
+        listener.close()
+        self.assertIn("closed", repr(listener))
+        self.assertFalse(self.handle.listening)
+
+    def test_a_service_that_is_listened_to_anew(self):
+        first = self.node.listen(600)
+
+        def unbind(*args):      # before the first one is forgotten
+            self.fake.install()
+            self.fake.krcore_unbind(*args)
+            listeners.append(self.node.listen(600))
+            return 0
+
+        listeners = []
+        python_fake.put("krcore_unbind", unbind)
+        first.close()
+        thread = threading.Thread(target=self.other.connect, args=[PEER, 600])
+        thread.start()
+        listeners[0].accept(timeout=20)
+        self.ends(thread)
 
     def test_nobody_accepts(self):
         with self.node.listen(600):

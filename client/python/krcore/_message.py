@@ -6,6 +6,7 @@ waits for one; what comes for others meanwhile is kept for them.
 """
 
 import collections
+import contextlib
 import ctypes
 import errno
 
@@ -17,9 +18,19 @@ from ._region import Region, gid_text, key_of, local_of, span
 _LETTERS = 64
 _ROOM = 64 << 10
 _ANSWER_S = 15.0    # after which a peer has been told to take its READ back for sure
+KEPT_MAX = 65536    # messages of a connection that wait for recv()
 
 Peer = collections.namedtuple("Peer", "gid address generation service user")
 Peer.__doc__ = "Whom a connection is with; `user` is what its program has said before."
+
+_Came = collections.namedtuple("_Came", "letter content peer connection")
+_Came.__doc__ = "A letter that was taken; `connection` is that of an offer."
+
+
+def move(source, target):
+    """Move the first item of a deque to the end of another one, by one call of C: a handler of a
+    signal, which may raise, runs before it or behind it."""
+    target.extend(map(collections.deque.popleft, (source,)))
 
 
 class Inbox:
@@ -34,11 +45,14 @@ class Inbox:
         self._listeners = {}    # by service
         self._connections = {}  # by number
         self._early = {}        # letters of connections that krcore_connect() is still making
+        self._came = None       # deque of what was taken; None: it is in _letters, if anything is
 
     def clear(self):
         """The node is closed."""
         self._listeners.clear()
         self._connections.clear()
+        self._early.clear()
+        self._came = None
 
     def numbers(self):
         """Numbers of all connections."""
@@ -75,8 +89,13 @@ class Inbox:
         except BaseException:
             with self._node._turn:
                 if before is listener:
-                    del self._listeners[service]
+                    self._listeners.pop(service, None)
             raise
+        with self._node._turn:      # before was one that was closed, or failed, meanwhile
+            if before is not listener:
+                while before._offers:
+                    move(before._offers, listener._offers)
+                self._listeners[service] = listener
         return listener
 
     def forget_listener(self, listener):
@@ -94,72 +113,112 @@ class Inbox:
         deadline = Deadline(seconds_of(timeout))
         self._make()
         number = ctypes.c_uint32()
-        while True:
-            options.timeout_ms = deadline.milliseconds(60000)
-            try:
-                self._node._call(lib.krcore_connect, ctypes.byref(key), ctypes.byref(options),
-                                 ctypes.byref(number))
-                break
-            except InterruptedError:
-                if not deadline.left():
-                    raise
-        connection = Connection(self._node, number.value, f"{gid_text(bytes(key.gid))} service "
-                                                          f"{key.service}")
-        with self._node._turn:
-            self._connections[number.value] = connection
-            for letter in self._early.pop(number.value, ()):
-                connection._came(*letter)
-        try:
+        connection = Connection(self._node, f"{gid_text(bytes(key.gid))} service {key.service}")
+        try:    # a handler of a signal may raise anywhere
+            while True:
+                options.timeout_ms = deadline.milliseconds(60000)
+                try:
+                    self._node._call(lib.krcore_connect, ctypes.byref(key), ctypes.byref(options),
+                                     ctypes.byref(number))
+                    break
+                except InterruptedError as error:
+                    if not isinstance(error, Error) or not deadline.left():
+                        raise
+            self._named(connection, number.value)
             connection._opened(deadline)
         except BaseException:
-            connection.abort()
+            with contextlib.suppress(Closed, Error):
+                self._named(connection, number.value)
+                connection.abort()
             raise
         return connection
 
+    def _named(self, connection, number):
+        """krcore_connect() has made it, if this is a number."""
+        with self._node._turn:
+            self._node._check()
+            if not number or connection._why:
+                return
+            connection._number = number
+            self._connections[number] = connection
+            early = self._early.get(number, ())
+            while early:
+                came = early[0]
+                if came.letter.kind in (_abi.LETTER_MESSAGE, _abi.LETTER_LARGE):
+                    move(early, connection._letters)
+                else:
+                    connection._learns(came)
+                    early.popleft()
+            self._early.pop(number, None)
+
     def forget(self, connection):
         """It is closed: its number may name another one; with the node's _turn held."""
-        if self._connections.get(connection._number) is connection:
-            del self._connections[connection._number]
-        for letter in self._letters:
-            if letter.connection == connection._number:
-                letter.kind = 0
+        number = connection._number
+        if self._connections.get(number) is connection:
+            del self._connections[number]
+        if self._came is None:
+            for letter in self._letters:
+                if letter.connection == number:
+                    letter.kind = 0
+        else:
+            self._came = collections.deque(came for came in self._came
+                                           if came.letter.connection != number)
 
     # -- what comes ---------------------------------------------------------------
 
     def take(self, handle):
-        """Take letters and hand them out. One thread at a time."""
+        """Take letters and hand them out. One thread at a time. What a signal has kept it from
+        handing out is still there the next time, and none is handed out twice."""
         with self._node._turn:      # against a close(), behind which a number is another's
-            if not any(letter.kind for letter in self._letters):    # left by a signal
-                taken = lib.krcore_recv(handle, self._letters, _LETTERS, self._room, _ROOM, 0)
-                if taken < 0:
-                    if taken in (-errno.EINTR, -errno.ETIMEDOUT):
-                        return
-                    raise failed(taken)
-            for letter in self._letters:
-                if letter.kind:
-                    self._hand_out(handle, letter)
+            if not self._came:
+                self._take(handle)
+            while self._came:
+                self._hand_out(handle, self._came[0])
 
-    def _hand_out(self, handle, letter):
+    def _take(self, handle):
+        if self._came is not None:
+            ctypes.memset(self._letters, 0, ctypes.sizeof(self._letters))
+            self._came = None
+        if not any(letter.kind for letter in self._letters):    # left by a signal
+            taken = lib.krcore_recv(handle, self._letters, _LETTERS, self._room, _ROOM, 0)
+            if taken < 0 and taken not in (-errno.EINTR, -errno.ETIMEDOUT):
+                raise failed(taken)
+        self._came = collections.deque(map(self._read, (letter for letter in self._letters
+                                                        if letter.kind)))
+
+    def _read(self, letter):
         content = ctypes.string_at(ctypes.addressof(self._room) + letter.offset, letter.bytes)
-        peer = None
+        peer = connection = None
         if letter.kind in (_abi.LETTER_OFFER, _abi.LETTER_OPENED):
             peer = _peer(letter, content)
-        copy = _abi.Letter.from_buffer_copy(letter)
-        letter.kind = 0
-        if copy.kind == _abi.LETTER_OFFER:
-            listener = self._listeners.get(peer.service)
-            if listener is None:
-                lib.krcore_refuse(handle, letter.connection)
+        if letter.kind == _abi.LETTER_OFFER:
+            connection = Connection(self._node, f"{peer.address} service {peer.service}")
+            connection._number, connection.peer = letter.connection, peer
+        return _Came(_abi.Letter.from_buffer_copy(letter), content, peer, connection)
+
+    def _hand_out(self, handle, came):
+        """The first of what came, which leaves _came as the last thing."""
+        number = came.letter.connection
+        connection = self._connections.get(number)
+        if came.connection is not None:
+            listener = self._listeners.get(came.peer.service)
+            if listener is not None:
+                self._connections[number] = came.connection
+                move(self._came, listener._offers)
                 return
-            connection = Connection(self._node, letter.connection,
-                                    f"{peer.address} service {peer.service}")
-            connection.peer = peer
-            self._connections[letter.connection] = connection
-            listener._offers.append(connection)
-        elif letter.connection in self._connections:
-            self._connections[letter.connection]._came(copy, content, peer)
+            lib.krcore_refuse(handle, number)
+        elif connection is None:
+            move(self._came, self._early.setdefault(number, collections.deque()))
+            return
+        elif came.letter.kind in (_abi.LETTER_MESSAGE, _abi.LETTER_LARGE):
+            if len(connection._letters) < KEPT_MAX:
+                move(self._came, connection._letters)
+            else:
+                connection._overrun(handle)
+            return
         else:
-            self._early.setdefault(letter.connection, []).append((copy, content, peer))
+            connection._learns(came)
+        self._came.popleft()
 
 
 def _peer(letter, content):
@@ -194,6 +253,9 @@ class Service:
                 self._node._call(lib.krcore_unbind, self.service)
             except Closed:
                 pass    # with its node
+            except Error as error:
+                self._bound = error.errno == errno.EBUSY    # by a thread that binds it
+                raise
 
     def __enter__(self):
         return self
@@ -224,18 +286,20 @@ class Listener(Service):
                 raise status_failure(-errno.ETIMEDOUT, f"service {self.service}", "nobody came")
             if not self._bound:
                 raise Closed("the listener is closed")
+            taken = collections.deque()
             try:
-                connection = self._offers.popleft()
+                move(self._offers, taken)
+                connection = taken[0].connection
+                self._node._call_again(lib.krcore_accept, connection._open(),
+                                       ctypes.byref(options))
+                return connection
             except IndexError:
                 continue    # another thread was faster
-            try:
-                self._node._call(lib.krcore_accept, connection._open(), ctypes.byref(options))
-                return connection
-            except Error as error:
-                connection.abort()
-                if not isinstance(error, (ConnectionError, TimeoutError)) \
-                        and error.errno not in (errno.EPROTO, errno.ENOENT):
-                    raise       # for another reason than that the peer has ended meanwhile
+            except BaseException as error:
+                for came in taken:
+                    came.connection.abort()
+                if not _has_ended(error):
+                    raise
 
     def close(self):
         """Take it back, and refuse what was offered."""
@@ -246,8 +310,14 @@ class Listener(Service):
             self._node._inbox.forget_listener(self)
             offers, self._offers = self._offers, collections.deque()
             self._node._turn.notify_all()
-        for connection in offers:
-            connection.abort()
+        for came in offers:
+            came.connection.abort()
+
+
+def _has_ended(error):
+    """Whether an error of krcore_accept() says that the peer has ended meanwhile."""
+    return isinstance(error, Error) and (isinstance(error, (ConnectionError, TimeoutError))
+                                         or error.errno in (errno.EPROTO, errno.ENOENT))
 
 
 class Large:
@@ -283,7 +353,7 @@ class Large:
                                         _abi.FETCH_KEEP * bool(keep), user_data)
 
         return connection._node._request(f"fetching {length} bytes, {connection._name}", post,
-                                         timeout, local)
+                                         timeout, local).bytes
 
     def read(self, *, most=64 << 20, timeout=10.0):
         """READ all of it; returns a bytearray. ValueError if it is longer than `most`."""
@@ -306,24 +376,29 @@ class Connection:
     whom it is with. As an iterator it gives what comes until the peer sends no more.
     """
 
-    def __init__(self, node, number, name):
-        self._node, self._number, self._name = node, number, name
+    def __init__(self, node, name):
+        self._node, self._number, self._name = node, None, name
+        self._why = ""          # it was aborted here
         self.peer = None
-        self._letters = collections.deque()
+        self._letters = collections.deque()     # a _Came each
         self._ended, self._died = False, 0
 
-    def _came(self, letter, content, peer):
-        """A letter for it; with the node's _turn held."""
-        if letter.kind == _abi.LETTER_OPENED:
-            self.peer = peer
-        elif letter.kind == _abi.LETTER_MESSAGE:
-            self._letters.append(content)
-        elif letter.kind == _abi.LETTER_LARGE:
-            self._letters.append(Large(self, letter))
-        elif letter.kind == _abi.LETTER_ENDED:
+    def _learns(self, came):
+        """What a letter says that is no message; with the node's _turn held."""
+        if came.letter.kind == _abi.LETTER_OPENED:
+            self.peer = came.peer
+        elif came.letter.kind == _abi.LETTER_ENDED:
             self._ended = True
-        elif letter.kind == _abi.LETTER_DIED:
-            self._died = letter.status
+        elif came.letter.kind == _abi.LETTER_DIED:
+            self._died = came.letter.status
+
+    def _overrun(self, handle):
+        """More came than is kept; with the node's _turn held."""
+        lib.krcore_shutdown(handle, self._number, _abi.SHUT_ABORT)
+        self._why = f"aborted, as {KEPT_MAX} messages waited for recv()"
+        self._node._inbox.forget(self)
+        self._number = None
+        self._letters.clear()
 
     def _opened(self, deadline):
         """Wait until the peer has accepted."""
@@ -340,6 +415,8 @@ class Connection:
 
     def _open(self):
         number = self._number
+        if number is None and self._why:
+            raise status_failure(-errno.ENOBUFS, self._name, self._why)
         if number is None:
             raise Closed("the connection is closed")
         return number
@@ -400,9 +477,12 @@ class Connection:
                 raise status_failure(-errno.ETIMEDOUT, self._name, "no message came in time")
             self._open()
             try:
-                return self._letters.popleft()
+                came = self._letters.popleft()
             except IndexError:
                 pass    # there is none, or another thread was faster
+            else:
+                return came.content if came.letter.kind == _abi.LETTER_MESSAGE \
+                    else Large(self, came.letter)
             if self._died:
                 raise status_failure(self._died, self._name)
             if self._ended:
@@ -427,13 +507,14 @@ class Connection:
         if not self._node._ours():
             return
         with self._node._turn:      # so that no letter of the next one of this number is its
-            number = self._number
-            if number is None or self._node.closed:
+            if self._number is None or self._node.closed:
                 return
-            self._node._inbox.forget(self)
-            self._number = None
-            self._node._turn.notify_all()
-            self._node._call(lib.krcore_shutdown, number, how)
+            try:
+                self._node._call_again(lib.krcore_shutdown, self._number, how)
+            finally:
+                self._node._inbox.forget(self)
+                self._number = None
+                self._node._turn.notify_all()
 
     def __enter__(self):
         self._open()

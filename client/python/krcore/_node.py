@@ -20,8 +20,8 @@ import weakref
 
 from . import _abi
 from ._abi import failed, lib
-from ._error import Closed, Deadline, failure, number_of, seconds_of, status_failure
-from ._message import Inbox
+from ._error import Closed, Deadline, Error, failure, number_of, seconds_of, status_failure
+from ._message import Inbox, move
 from ._queue import Queue
 from ._region import Region, gid_text, key_of
 
@@ -40,11 +40,11 @@ _open_nodes = weakref.WeakSet()
 class Ticket:
     """A request under way, and what it needs until it is completed."""
 
-    __slots__ = ("done", "status", "bytes", "kept", "at_end")
+    __slots__ = ("done", "status", "bytes", "value", "kept", "words")
 
-    def __init__(self, kept=None, at_end=None):
-        self.done, self.status, self.bytes = False, 0, 0
-        self.kept, self.at_end = kept, at_end
+    def __init__(self, kept=None, words=None):
+        self.done, self.status, self.bytes, self.value = False, 0, 0, 0
+        self.kept, self.words = kept, words
 
 
 class Node:
@@ -270,6 +270,15 @@ class Node:
                 raise failed(result)
         return result
 
+    def _call_again(self, function, *args):
+        """A call that does what it does soon: it begins again after a signal."""
+        while True:
+            try:
+                return self._call(function, *args)
+            except InterruptedError as error:
+                if not isinstance(error, Error):    # a handler's own
+                    raise
+
     def _look_up(self, function, timeout, *args):
         """A call that may ask a MetaServer: args, where None is the time that is left. One that a
         signal has interrupted begins again, after Python has handled that."""
@@ -278,19 +287,19 @@ class Node:
             left = deadline.milliseconds(LOOK_UP_MAX * 1000)
             try:
                 return self._call(function, *(left if arg is None else arg for arg in args))
-            except InterruptedError:
-                if not deadline.left():
+            except InterruptedError as error:
+                if not isinstance(error, Error) or not deadline.left():
                     raise
 
     # -- what comes ---------------------------------------------------------------
 
-    def _request(self, what, post, timeout, kept=None, at_end=None, late=None):
-        """Post a request by post(handle, its number), and wait until it is completed; returns the
-        bytes that were transferred. `kept` lives until then, when at_end() is called, too. When
-        the time is over, late(its number) may take it back and say in how many seconds it will
-        have ended."""
+    def _request(self, what, post, timeout, kept=None, words=None, late=None):
+        """Post a request by post(handle, its number), and wait until it is completed; returns its
+        ticket, with the bytes that were transferred, or what has come to the word of `words`.
+        `kept` lives until then, when the word is given back. When the time is over,
+        late(its number) may take it back and say in how many seconds it will have ended."""
         deadline = Deadline(seconds_of(timeout))
-        ticket, number = Ticket(kept, at_end), next(self._numbers)
+        ticket, number = Ticket(kept, words), next(self._numbers)
         self._post(post, ticket, number, deadline)
         if not self._await(lambda: ticket.done, deadline):
             grace = late(number) if late else None
@@ -302,7 +311,7 @@ class Node:
                                      f"not done after {timeout:g} s, and taken back")
         if ticket.status:
             raise status_failure(ticket.status, what)
-        return ticket.bytes
+        return ticket
 
     def _post(self, post, ticket, number, deadline):
         self._tickets[number] = ticket      # until its completion, whatever interrupts the thread
@@ -386,35 +395,42 @@ class Node:
             ctypes.memset(self._completions, 0, ctypes.sizeof(self._completions))
 
     def _end(self, ticket, status, nbytes):
-        if ticket.done:
-            return
-        if ticket.at_end:
-            ticket.at_end()
-        ticket.status, ticket.bytes, ticket.done = status, nbytes, True
-        self._completed += 1
+        """It is completed. A signal may end this anywhere, and then it is done again."""
+        if not ticket.done:
+            if ticket.words:
+                ticket.value = ticket.words[0].value
+            ticket.status, ticket.bytes = status, nbytes
+            self._completed += 1
+            ticket.done = True
+        self._words.free(ticket.words)      # another request has it now
 
 
 class _Words:
     """Registered memory of 8 bytes each, to which old values of atomics come."""
 
     def __init__(self, node):
-        self._node, self._region, self._free = node, None, []
+        self._node, self._region, self._free = node, None, collections.deque()
         self._lock = threading.Lock()
 
     def take(self):
-        """(region, a ctypes integer in it); it is given back by free()."""
+        """(region, a deque with a ctypes integer in it), which is given back by free()."""
         with self._lock:
             if self._region is None:
                 array = (ctypes.c_uint64 * 512)()
-                self._region = Region(self._node, array)
-                self._free = [ctypes.c_uint64.from_buffer(array, 8 * index) for index in range(512)]
+                region = Region(self._node, array)
+                self._free = collections.deque(ctypes.c_uint64.from_buffer(array, 8 * index)
+                                               for index in range(512))
+                self._region = region
             if not self._free:
                 raise failure(errno.EAGAIN, "512 atomics are under way")
-            return self._region, self._free.pop()
+            words = collections.deque()
+            move(self._free, words)
+            return self._region, words
 
-    def free(self, word):
-        """What take() gave is not used any more."""
-        self._free.append(word)
+    def free(self, words):
+        """What take() gave is not used any more, if it is still there."""
+        if words:
+            move(words, self._free)
 
 
 @atexit.register

@@ -163,7 +163,7 @@ class Queue:
         wr = _abi.Wr(opcode=opcode, flags=flags, local_mr=mr.handle, length=length,
                      local_addr=mr.addr + local_offset, remote_token=remote.token,
                      remote_addr=remote.addr + remote_offset & _WORD)
-        return self._request(f"{what} of {length} bytes", wr, timeout, local)
+        return self._request(f"{what} of {length} bytes", wr, timeout, local).bytes
 
     def _atomic(self, opcode, what, remote, offset, timeout, compare_add, swap):
         remote = reference_of("remote", remote)
@@ -175,25 +175,18 @@ class Queue:
         seconds_of(timeout)
         self._open()
         self._node._check()
-        region, word = self._node._words.take()
+        region, words = self._node._words.take()
         try:
             wr = _abi.Wr(opcode=opcode, local_mr=region._open().handle, length=8,
-                         local_addr=ctypes.addressof(word), remote_token=remote.token,
+                         local_addr=ctypes.addressof(words[0]), remote_token=remote.token,
                          remote_addr=remote.addr + offset & _WORD, compare_add=compare_add & _WORD,
                          swap=swap)
         except BaseException:
-            self._node._words.free(word)
+            self._node._words.free(words)
             raise
-        old = []
+        return self._request(what, wr, timeout, region, words).value
 
-        def at_end():   # nobody else has the word before its value was taken
-            old.append(word.value)
-            self._node._words.free(word)
-
-        self._request(what, wr, timeout, region, at_end)
-        return old[0]
-
-    def _request(self, what, wr, timeout, kept, at_end=None):
+    def _request(self, what, wr, timeout, kept, words=None):
         turn = self._node._turn
 
         def post(handle, user_data):
@@ -212,7 +205,7 @@ class Queue:
                     if self._number is None or kept.closed:
                         turn.notify_all()
 
-        return self._node._request(f"{what}, {self._peer()}", post, timeout, kept, at_end)
+        return self._node._request(f"{what}, {self._peer()}", post, timeout, kept, words)
 
 
 def fetch(reference, *, most=64 << 20, timeout=10.0):
