@@ -147,6 +147,18 @@ class Regions(Case):
         self.refused(ValueError, "contiguous", self.node.region, numpy.zeros((4, 4))[:, 1])
         self.refused(TypeError, "objects", self.node.region, numpy.array([None, "x"]))
 
+    def test_structures(self):
+        fields = [("Offset", ctypes.c_uint32), ("O", ctypes.c_uint8)]
+        made = type("Made", (ctypes.Structure,), {"_fields_": fields})
+        with self.node.region(made()) as region:
+            self.assertEqual(len(region), ctypes.sizeof(made))
+        fields = [("a", ctypes.c_uint32), ("b", ctypes.py_object)]
+        made = type("Made", (ctypes.Structure,), {"_fields_": fields})
+        self.refused(TypeError, "this Made has Python objects", self.node.region, made())
+
+    def test_what_the_library_does_not_have(self):
+        self.assertFalse(hasattr(krcore._abi.lib, "krcore_nothing"))
+
     def test_bad_buffers(self):
         for kind, words, buffer in (
                 (TypeError, "buffer: an object with a buffer is needed, not str", "text"),
@@ -214,7 +226,14 @@ class Requests(Case):
                 (TypeError, "value: an integer is needed, not str", add, self.remote, "1"),
                 (ValueError, "value: ", add, self.remote, 2 ** 64),
                 (ValueError, "expected: ", swap, self.remote, -1, 0),
-                (ValueError, "new: ", swap, self.remote, 0, 2 ** 64)):
+                (ValueError, "new: ", swap, self.remote, 0, 2 ** 64),
+                (TypeError, "remote.addr: an integer is needed, not str", read,
+                 self.remote._replace(addr="x"), self.local),
+                (ValueError, "remote.length: 1 to ", read, self.remote._replace(length=0),
+                 self.local),
+                (ValueError, "remote.token: 0 to ", add, self.remote._replace(token=-1), 1),
+                (TypeError, "reference.length: an integer is needed", krcore.fetch,
+                 self.remote._replace(length=None))):
             self.refused(kind, words, call, *args)
         for kind, words, options in (
                 (ValueError, "local_offset: 0 to 63, not 64", {"local_offset": 64}),

@@ -234,7 +234,9 @@ class Library:
     _loaded = None
 
     def __getattr__(self, name):
-        arguments = FUNCTIONS[name]
+        arguments = FUNCTIONS.get(name)
+        if arguments is None:
+            raise AttributeError(name)
         if self._loaded is None:
             try:
                 self._loaded = ctypes.CDLL(SONAME)

@@ -215,7 +215,7 @@ def fetch(reference, *, most=64 << 20, timeout=10.0):
     reference = reference_of("reference", reference)
     most = number_of("most", most, 1, REQUEST_MAX)
     deadline = Deadline(seconds_of(timeout))
-    if not 0 < reference.length <= most:
+    if reference.length > most:
         raise ValueError(f"reference: {reference.length} bytes, and at most {most} are wanted")
     data = bytearray(reference.length)
     first = ctypes.c_char.from_buffer(data)

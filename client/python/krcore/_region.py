@@ -80,6 +80,8 @@ class Reference(collections.namedtuple("Reference", "gid addr length token")):
 def reference_of(name, value):
     """A Reference, or one of its packed bytes."""
     if isinstance(value, Reference):
+        for field, least in (("addr", 0), ("length", 1), ("token", 0)):
+            number_of(f"{name}.{field}", getattr(value, field), least, 2 ** 64 - 1)
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Reference.unpack(value)
@@ -95,11 +97,17 @@ def span(offset, length, most, name):
     return offset, number_of("length", length, 1, most - offset)
 
 
+def _has_objects(form):
+    """Whether a format has a pointer to an object, besides in the names of fields."""
+    import re       # needed for structures alone
+    return "O" in re.sub(":[^:]*:", "", form)
+
+
 def _check_view(view, name):
     """Refuse a buffer that peers cannot write to, or must not; how many bytes it has."""
     if view.readonly:
         raise TypeError(f"buffer: it must be writable, and this {name} is not")
-    if "O" in view.format:
+    if "O" in view.format and _has_objects(view.format):
         raise TypeError(f"buffer: this {name} has Python objects in it")
     if not view.c_contiguous:
         raise ValueError("buffer: it must be contiguous")
