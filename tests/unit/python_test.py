@@ -817,8 +817,20 @@ class Messages(Case):
         self.fake.results = {"krcore_accept": [-errno.EINTR] * 2,
                              "krcore_shutdown": [-errno.EINTR] * 2}
         server, client = self.pair()
+        self.fake.results = {"krcore_cancel": [-errno.EINTR], "krcore_discard": [-errno.EINTR]}
+        with self.other.region(bytearray(9), message=True) as region:
+            self.refused(TimeoutError, "and taken back", client.send_large, region, timeout=0.01)
+        server.recv(timeout=20).discard()
         server.close()
         self.refused(ConnectionResetError, "has ended", client.recv, timeout=20)
+        listener = self.node.listen(602)
+        thread = threading.Thread(target=listener.accept)
+        thread.start()
+        last = self.other.connect(PEER, 602)
+        self.ends(thread)
+        self.fake.results = {"krcore_shutdown": [-errno.EINTR]}
+        self.node.close()
+        self.refused(ConnectionResetError, "has ended", last.recv, timeout=20)
 
     def test_a_service_that_cannot_be_taken_back_yet(self):
         listener = self.node.listen(600)

@@ -252,6 +252,14 @@ class Library:
 lib = Library()
 
 
+def again(function, *args):
+    """What a function returns that a signal does not end: it begins again then."""
+    while True:
+        result = function(*args)
+        if result != -errno.EINTR:
+            return result
+
+
 def failed(result):
     """The Error of a call that has returned this, with what the library says of it."""
     return failure(result, lib.krcore_error_text().decode(errors="replace"))

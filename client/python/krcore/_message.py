@@ -11,7 +11,7 @@ import ctypes
 import errno
 
 from . import _abi
-from ._abi import failed, lib
+from ._abi import again, failed, lib
 from ._error import Closed, Deadline, Error, bytes_of, number_of, seconds_of, status_failure
 from ._region import Region, gid_text, key_of, local_of, span
 
@@ -206,7 +206,7 @@ class Inbox:
                 self._connections[number] = came.connection
                 move(self._came, listener._offers)
                 return
-            lib.krcore_refuse(handle, number)
+            again(lib.krcore_refuse, handle, number)
         elif connection is None:
             move(self._came, self._early.setdefault(number, collections.deque()))
             return
@@ -394,7 +394,7 @@ class Connection:
 
     def _overrun(self, handle):
         """More came than is kept; with the node's _turn held."""
-        lib.krcore_shutdown(handle, self._number, _abi.SHUT_ABORT)
+        again(lib.krcore_shutdown, handle, self._number, _abi.SHUT_ABORT)
         self._why = f"aborted, as {KEPT_MAX} messages waited for recv()"
         self._node._inbox.forget(self)
         self._number = None
@@ -411,7 +411,7 @@ class Connection:
         """A call while it is open, so that its number is not another one's."""
         with self._node._turn:
             self._open()
-            return self._node._call(function, *args)
+            return self._node._call_again(function, *args)
 
     def _open(self):
         number = self._number

@@ -206,7 +206,7 @@ class Node:
         """End all that may use memory, and wait until nothing does: closing a node only has the
         kernel do that some time later, when the memory may be another object's."""
         for number in self._inbox.numbers():
-            lib.krcore_shutdown(handle, number, _abi.SHUT_ABORT)
+            _abi.again(lib.krcore_shutdown, handle, number, _abi.SHUT_ABORT)
         for number in self._queues.values():
             if number.value:
                 lib.krcore_queue_close(handle, number.value)
@@ -272,12 +272,7 @@ class Node:
 
     def _call_again(self, function, *args):
         """A call that does what it does soon: it begins again after a signal."""
-        while True:
-            try:
-                return self._call(function, *args)
-            except InterruptedError as error:
-                if not isinstance(error, Error):    # a handler's own
-                    raise
+        return self._call(lambda *all_args: _abi.again(function, *all_args), *args)
 
     def _look_up(self, function, timeout, *args):
         """A call that may ask a MetaServer: args, where None is the time that is left. One that a
