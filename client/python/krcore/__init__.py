@@ -17,8 +17,9 @@ Errors: a wrong argument raises TypeError or ValueError, and what was closed Clo
 all else is an Error, an OSError with the errno and text of the library.
 
 Threads: any number may use a node, and all that it has made, at once. A call waits without holding
-up the others. None may be made in the handler of a signal. Handlers run while a call waits, and
-what they raise ends it; a request that was posted is then still under way.
+up the others. None may be made in the handler of a signal. Handlers run while a call waits for a
+completion or a letter, and what they raise ends it; a request that was posted is then still under
+way.
 
 Processes: a child of fork() cannot use what its parent has opened.
 

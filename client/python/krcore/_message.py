@@ -373,7 +373,8 @@ class Connection:
     """A connection to a program: made by Node.connect() or Listener.accept().
 
     Reliable and ordered: what was sent as one message arrives as one message, once. `peer` says
-    whom it is with. As an iterator it gives what comes until the peer sends no more.
+    whom it is with. As an iterator it gives what comes until the peer sends no more. At most 65536
+    messages are kept for it until they are received; it is aborted beyond that (ENOBUFS).
     """
 
     def __init__(self, node, name):
@@ -439,7 +440,8 @@ class Connection:
 
     def send_large(self, local, length=None, *, offset=0, timeout=10.0):
         """Announce a message in a region that was made with `message`, and wait until the peer has
-        fetched it or has done without. If it takes longer than `timeout`, it is taken back."""
+        fetched it or has done without. If it takes longer than `timeout`, it is taken back, which
+        may last 15 seconds more."""
         mr = local_of(local, self._node)
         offset, most = span(offset, None, mr.length, "")
         most = min(most, _abi.SEND_LARGE_MAX)

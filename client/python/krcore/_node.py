@@ -171,7 +171,8 @@ class Node:
     # -- its end ------------------------------------------------------------------
 
     def close(self):
-        """Close the node and all that it has made. Threads that are in a call are waited for.
+        """Close the node and all that it has made. Threads that are in a call are waited for, and
+        all that may use the memory of a region.
 
         A child of fork() has none: its copies were closed when it began.
         """
