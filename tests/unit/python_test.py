@@ -763,6 +763,30 @@ class Messages(Case):
                 rounds += 1
         self.assertGreater(rounds, 200)
 
+    def test_a_listener_that_closes_behind_a_signal(self):
+        def signal_first(*_):
+            krcore._message.move = move
+            raise Signal
+
+        listener, said = self.node.listen(600), []
+
+        def connect():
+            try:
+                self.other.connect(PEER, 600)
+            except ConnectionRefusedError as error:
+                said.append(error)
+
+        thread = threading.Thread(target=connect)
+        thread.start()
+        self.until(lambda: self.handle.letters)
+        move, krcore._message.move = krcore._message.move, signal_first
+        self.assertRaises(Signal, self.node._inbox.take, self.node._handle)
+        listener.close()
+        self.node._inbox.take(self.node._handle)
+        self.ends(thread)
+        self.assertEqual(len(said), 1)
+        self.assertFalse(self.node._inbox._connections)
+
     def test_no_more_is_kept_than_fits(self):
         server, client = self.pair()
         most, krcore._message.KEPT_MAX = krcore._message.KEPT_MAX, 100

@@ -207,6 +207,8 @@ class Inbox:
                 move(self._came, listener._offers)
                 return
             again(lib.krcore_refuse, handle, number)
+            if connection is came.connection:   # the listener was closed behind a signal
+                del self._connections[number]
         elif connection is None:
             move(self._came, self._early.setdefault(number, collections.deque()))
             return

@@ -201,6 +201,7 @@ class Node:
         for region in list(self._regions):
             region._forget()
         self._tickets.clear()
+        self._queues.clear()
         self._inbox.clear()
 
     def _release(self, handle):
