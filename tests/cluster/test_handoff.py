@@ -185,9 +185,10 @@ def test_data_arrive(cluster):
         check(len(rows) == 8 * 2 * 4, f"{len(rows)} rows")
         cluster.each(await_none)
         # what an author of a runtime copies
-        with first.background("sleep 60 | krcore-example-handoff give 'a text of node1' "
-                              ">/run/hold-example", limit=120):
-            wait_until(lambda: len(first.run("cat /run/hold-example").out) == 49, 30, "24 bytes")
+        first.run(": >/run/hold-example")       # it may not have begun when it is first asked
+        with first.background("sleep 600 | krcore-example-handoff give 'a text of node1' "
+                              ">/run/hold-example", limit=700):
+            wait_until(lambda: len(first.run("cat /run/hold-example").out) == 49, 60, "24 bytes")
             packed = first.run("cat /run/hold-example").out.strip()
             got = second.run(f"krcore-example-handoff fetch {packed}")
             check(got.out == "a text of node1\n", repr(got))
