@@ -212,9 +212,8 @@ class Handoffs:
     def _card(self):
         """Counters of the taker's card, READs of whatever length among them."""
         counters = nodes.card_counters(self.taker)
-        reads = sum(row["count"] for row in counters["ops"]
-                    if row["op"] == "READ" and row["side"] == "requester")
-        return {"reads": reads, **{name: counters[key] for name, key in CARD.items()}}
+        return {"reads": sum(nodes.reads_by_bytes(self.taker).values()),
+                **{name: counters[key] for name, key in CARD.items()}}
 
     def _run_counted(self, meter, system, times):
         """So many transfers: what was counted of each, and what the card did meanwhile."""

@@ -34,7 +34,7 @@ struct kr_free_block {
 };
 
 /**
- * enum kr_words - Which of a client's words (kr_client.words, KR_WORDS) who uses, so that what one
+ * enum kr_words - Which of a client's words (kr_client.words) who uses, so that what one
  * has READ outlives what it calls.
  * @KR_AT_ONE: kr_read() and kr_cas() of one word.
  * @KR_AT_RESOLVE: the outcome of a change, two.

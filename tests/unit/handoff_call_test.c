@@ -25,7 +25,7 @@
 #include "handoff/lib/words.h"
 #include "handoff/runner/link.h"
 #include "handoff/runner/runner.h"
-#include "tests/unit/wrap_call.h"
+#include "tests/unit/wrap_getaddrinfo.h"
 
 #define BYTES 100
 

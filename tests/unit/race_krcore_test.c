@@ -48,6 +48,17 @@ static void writes(uint64_t *local, uint64_t first, struct kr_req *reqs, unsigne
 	}
 }
 
+/* A new world, a transport, and WRITEs of the words 50, 51, ... in its memory. */
+static struct kr_transport *begin_writes(struct kr_req *reqs, unsigned int nr)
+{
+	struct kr_transport *t;
+
+	rq_begin(BYTES);
+	t = transport();
+	writes(t->ops->memory(t, nr * sizeof(uint64_t)), 50, reqs, nr);
+	return t;
+}
+
 /* The first @done words are what writes() has put there, the others are 0. */
 static void check_words(uint64_t first, unsigned int done)
 {
@@ -147,14 +158,10 @@ static void test_taken_in_part(void **state)
 {
 	struct kr_req reqs[NR];
 	struct kr_transport *t;
-	uint64_t *local;
 	unsigned int i;
 
 	(void)state;
-	rq_begin(BYTES);
-	t = transport();
-	local = t->ops->memory(t, NR * 8);
-	writes(local, 50, reqs, NR);
+	t = begin_writes(reqs, NR);
 	rq.take = 3;
 	assert_int_equal(t->ops->submit(t, reqs, NR), 0);
 	assert_int_equal(rq.posts, 4);
@@ -175,14 +182,10 @@ static void test_one_fails(void **state)
 	struct kr_req reqs[7];
 	struct kr_transport *t;
 	unsigned int take;
-	uint64_t *local;
 
 	(void)state;
 	for (take = 0; take < 5; take++) {
-		rq_begin(BYTES);
-		t = transport();
-		local = t->ops->memory(t, sizeof(reqs));
-		writes(local, 50, reqs, 7);
+		t = begin_writes(reqs, 7);
 		rq.take = take;
 		rq.fail_at = 4;
 		rq.fail_status = -EREMCHG;
@@ -203,13 +206,9 @@ static void test_one_is_refused(void **state)
 	static const int none[] = { NOT_DONE, NOT_DONE, NOT_DONE, NOT_DONE };
 	struct kr_req reqs[4];
 	struct kr_transport *t;
-	uint64_t *local;
 
 	(void)state;
-	rq_begin(BYTES);
-	t = transport();
-	local = t->ops->memory(t, sizeof(reqs));
-	writes(local, 50, reqs, 4);
+	t = begin_writes(reqs, 4);
 	rq.refuse_at = 1;
 	rq.refuse_err = -EDQUOT;
 	assert_int_equal(t->ops->submit(t, reqs, 4), -EDQUOT);
@@ -232,14 +231,10 @@ static void test_connects_again(void **state)
 	struct krcore_key peer;
 	struct kr_req reqs[3];
 	struct kr_transport *t;
-	uint64_t *local;
 
 	(void)state;
 	assert_int_equal(krcore_key_from_text(RQ_PEER, KRCORE_SERVICE_NODE, &peer), 0);
-	rq_begin(BYTES);
-	t = transport();
-	local = t->ops->memory(t, sizeof(reqs));
-	writes(local, 50, reqs, 3);
+	t = begin_writes(reqs, 3);
 	rq.fail_at = 1;
 	rq.fail_status = -ETIMEDOUT;
 	assert_int_equal(t->ops->submit(t, reqs, 3), -ETIMEDOUT);
@@ -284,14 +279,10 @@ static void test_cannot_connect(void **state)
 	static const int none[] = { NOT_DONE, NOT_DONE, NOT_DONE };
 	struct kr_req reqs[3];
 	struct kr_transport *t;
-	uint64_t *local;
 	unsigned int i;
 
 	(void)state;
-	rq_begin(BYTES);
-	t = transport();
-	local = t->ops->memory(t, sizeof(reqs));
-	writes(local, 50, reqs, 3);
+	t = begin_writes(reqs, 3);
 	rq.fail_at = 1;
 	rq.fail_status = -ETIMEDOUT;
 	assert_int_equal(t->ops->submit(t, reqs, 3), -ETIMEDOUT);
@@ -316,13 +307,9 @@ static void test_late(void **state)
 	static const int want[] = { 0, 0, 0, -EREMCHG, NOT_DONE };
 	struct kr_req reqs[5];
 	struct kr_transport *t;
-	uint64_t *local;
 
 	(void)state;
-	rq_begin(BYTES);
-	t = transport();
-	local = t->ops->memory(t, sizeof(reqs));
-	writes(local, 50, reqs, 5);
+	t = begin_writes(reqs, 5);
 	rq.late = true;
 	rq.waits = waits;
 	assert_int_equal(t->ops->submit(t, reqs, 5), 0);
@@ -342,15 +329,11 @@ static void test_node_fails(void **state)
 	static const int unknown[] = { -EREMCHG, -EREMCHG, NOT_DONE, NOT_DONE };
 	struct kr_req reqs[4];
 	struct kr_transport *t;
-	uint64_t *local;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 2; i++) {
-		rq_begin(BYTES);
-		t = transport();
-		local = t->ops->memory(t, sizeof(reqs));
-		writes(local, 50, reqs, 4);
+		t = begin_writes(reqs, 4);
 		rq.take = 2;
 		rq.late = true;
 		if (i)
