@@ -101,7 +101,7 @@ static bool krc_box_next_letter(struct krc_api_box *box, struct krc_box_item *it
 	item->letter = letter;
 	item->conn = conn;
 	item->stale = conn->closed;
-	if (letter->kind == KRC_LETTER_MESSAGE && !conn->closed) {
+	if (krc_conn_keeps(conn, letter) && !conn->closed) {
 		list_add_tail(&letter->list, &conn->held);
 		conn->held_nr++;
 	}

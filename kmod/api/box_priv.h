@@ -131,7 +131,7 @@ struct krcore_offer {
  * @news: KRC_CONN_* to be told.
  * @told: those that were.
  * @err: of what it has died.
- * @sends: messages that were taken and whose done() was not called.
+ * @sends: messages and READs that were taken and whose done() was not called.
  * @busy: how many.
  * @held: krc_letter.list of letters that the client has.
  * @held_nr: how many.
@@ -158,12 +158,13 @@ struct krcore_conn {
 };
 
 /**
- * struct krc_api_send - A message under way.
+ * struct krc_api_send - A message under way, or a READ of one.
  * @list: entry in krcore_conn.sends.
  * @sent: entry in krc_api_box.sent, once it has ended.
  * @conn: its connection, counted.
- * @out: the message.
- * @ended: krc_out.end was called.
+ * @out: the message; NULL: it is krc_api_fetch.send.
+ * @mr: region that it uses, counted until it has ended; or NULL.
+ * @ended: krc_out.end or krc_large.end was called.
  * @err: with this.
  * @orphan: its connection was closed, and done() called.
  * @done: as in struct krcore_send.
@@ -174,6 +175,7 @@ struct krc_api_send {
 	struct list_head sent;
 	struct krcore_conn *conn;
 	struct krc_out *out;
+	struct krc_mr *mr;
 	bool ended;
 	int err;
 	bool orphan;
@@ -182,8 +184,18 @@ struct krc_api_send {
 };
 
 /**
+ * struct krc_api_fetch - A READ of a large message.
+ * @send: what it has in common with a message; first.
+ * @large: the READ.
+ */
+struct krc_api_fetch {
+	struct krc_api_send send;
+	struct krc_large large;
+};
+
+/**
  * enum krc_box_what - What a client is to be told next.
- * @KRC_BOX_SENT: a message that it sent has ended.
+ * @KRC_BOX_SENT: a message that it sent, or a READ, has ended.
  * @KRC_BOX_NEWS: a connection was accepted, or has died.
  * @KRC_BOX_LETTER: a letter of a connection.
  * @KRC_BOX_OFFER: an offer of a listener.
@@ -201,9 +213,9 @@ enum krc_box_what {
  * struct krc_box_item - One thing to tell.
  * @what: enum krc_box_what.
  * @conn: connection that it is of, counted; OFFER: NULL.
- * @send: SENT: a message that has ended, in no list any more.
+ * @send: SENT: what has ended, in no list any more.
  * @news: NEWS: KRC_CONN_OPENED or KRC_CONN_DIED.
- * @letter: LETTER: it; a MESSAGE is in krcore_conn.held. OFFER: the offer.
+ * @letter: LETTER: it; in krcore_conn.held if krc_conn_keeps(). OFFER: the offer.
  * @stale: LETTER: the connection is closed, and not told.
  * @listener: OFFER: its listener, counted.
  */
@@ -316,6 +328,71 @@ u32 krc_conn_due(const struct krcore_conn *conn, struct krc_stream *stream);
  * Context: process; krc_api_box.lock not held.
  */
 void krc_conn_settle(struct krcore_conn *conn, struct krc_stream *stream);
+
+/**
+ * krc_conn_keeps() - Whether a letter is the client's until it frees it.
+ * @conn: connection.
+ * @letter: letter of it.
+ *
+ * Context: any.
+ * Return: whether: a message, also a large one if the client wants such.
+ */
+bool krc_conn_keeps(const struct krcore_conn *conn, const struct krc_letter *letter);
+
+/**
+ * krc_send_make() - Make a message of a client.
+ * @client: client.
+ * @from: as krcore_send() has it, not checked; copied.
+ *
+ * Context: may sleep.
+ * Return: it, without connection, for krc_send_join() or krc_send_free(); or ERR_PTR: -EINVAL, -EMSGSIZE,
+ * -EACCES, -ERANGE, -ENOMEM.
+ */
+struct krc_api_send *krc_send_make(struct krcore_client *client, const struct krcore_send *from);
+
+/**
+ * krc_send_free() - Free what has no connection.
+ * @send: message or READ; not under way.
+ *
+ * Context: any.
+ */
+void krc_send_free(struct krc_api_send *send);
+
+/**
+ * krc_send_join() - Give a message or READ its connection, with a place in its depth, and charge it.
+ * @send: it, without connection.
+ * @conn: connection.
+ *
+ * Context: process; krc_api_box.lock not held.
+ * Return: 0; or -EDQUOT, -ESHUTDOWN, -EAGAIN: see krcore_send(); then it has none.
+ */
+int krc_send_join(struct krc_api_send *send, struct krcore_conn *conn);
+
+/**
+ * krc_send_unjoin() - The stream has not taken a message or READ: undo krc_send_join(), and free it.
+ * @send: it; no done() is called.
+ *
+ * Context: may sleep; krc_api_box.lock not held.
+ */
+void krc_send_unjoin(struct krc_api_send *send);
+
+/**
+ * krc_send_drop() - The last of a message or READ that has ended, and whose done() was called.
+ * @send: it, in no list.
+ *
+ * Context: may sleep.
+ */
+void krc_send_drop(struct krc_api_send *send);
+
+/**
+ * krc_fetch_forget() - A letter is freed: of its large message nothing more will be fetched.
+ * @conn: its connection, not closed.
+ * @letter: letter, still there; no-op unless it is of a large message.
+ *
+ * What was not fetched is discarded; a READ that is under way is the last one.
+ * Context: may sleep; krc_api_box.lock not held.
+ */
+void krc_fetch_forget(struct krcore_conn *conn, const struct krc_letter *letter);
 
 /**
  * krc_conn_tell() - Tell the client of a connection what is new.
