@@ -17,6 +17,7 @@
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "base/log.h"
 #include "message/message_priv.h"
@@ -311,6 +312,8 @@ static void krc_messages_kill(struct krc_stream *st)
 		st->events |= 1U << KRP_STREAM_FORGET; /* nothing it lingers for can come */
 	spin_unlock_bh(&st->lock);
 	krc_stream_die(st, -ENODEV, 0);
+	/* a task that was at it already tells of that, and no later than this returns */
+	wait_var_event(&st->runner, !READ_ONCE(st->runner));
 }
 
 /* No peer READs any more, since there is no target. */

@@ -555,6 +555,8 @@ int krc_messages_start(struct krc_messages *messages, struct krc_hw_target *targ
  * krc_messages_stop() - The port ends: all streams die with -ENODEV, nothing is received.
  * @messages: messages; krc_rail_enter() fails already, and the pool has been stopped.
  *
+ * When it returns the owner of each stream has been told, whichever task was in an upcall of it; so it
+ * is called by none.
  * Outs of large messages end once the target is gone, by krc_messages_destroy().
  * Context: may sleep. May be called twice, also without krc_messages_start().
  */

@@ -564,8 +564,6 @@ static void krc_test_port_ends(struct kunit *test)
 	w->stuck = true;
 	krc_test_say(a, KRC_TEST_MANY, 40);
 	krc_test_side_end(&w->side[0]);
-	/* a work item that was at it tells of it */
-	krc_test_until(w, READ_ONCE(a->died) && READ_ONCE(a->done) == a->sent);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
 	KUNIT_EXPECT_EQ(test, a->err, -ENODEV);
 	KUNIT_EXPECT_EQ(test, a->done, a->sent);
@@ -583,6 +581,74 @@ static void krc_test_port_ends(struct kunit *test)
 	krc_test_read(b);
 	KUNIT_EXPECT_GE(test, b->next, (u32)KRC_TEST_FEW); /* what had come stays */
 	KUNIT_EXPECT_EQ(test, b->wrong, 0U);
+}
+
+/**
+ * struct krc_test_upcall - A task that is in an upcall for a while.
+ * @cancel: has a message taken back, which is told in its task.
+ * @go: lets it go on.
+ * @out: the message.
+ * @stream: its stream.
+ * @inside: it is in the upcall.
+ * @release: it may go on.
+ */
+struct krc_test_upcall {
+	struct work_struct cancel;
+	struct delayed_work go;
+	struct krc_out *out;
+	struct krc_stream *stream;
+	struct completion inside;
+	struct completion release;
+};
+
+static void krc_test_upcall_cancel(struct work_struct *work)
+{
+	struct krc_test_upcall *u = container_of(work, struct krc_test_upcall, cancel);
+
+	krc_stream_cancel(u->stream, u->out);
+}
+
+static void krc_test_upcall_go(struct work_struct *work)
+{
+	complete(&container_of(to_delayed_work(work), struct krc_test_upcall, go)->release);
+}
+
+static void krc_test_upcall_end(struct krc_out *out, int err)
+{
+	struct krc_test_upcall *u = out->owner;
+
+	complete(&u->inside);
+	wait_for_completion(&u->release);
+	krc_out_free(out);
+}
+
+/* The end of a port waits for the task that is in an upcall: it is the one that tells of the end. */
+static void krc_test_port_ends_under_an_upcall(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0];
+	struct krc_test_upcall u = { .out = krc_out_alloc(4, GFP_KERNEL) };
+
+	KUNIT_ASSERT_NOT_NULL(test, u.out);
+	INIT_WORK_ONSTACK(&u.cancel, krc_test_upcall_cancel);
+	INIT_DELAYED_WORK_ONSTACK(&u.go, krc_test_upcall_go);
+	init_completion(&u.inside);
+	init_completion(&u.release);
+	u.out->owner = &u;
+	u.out->end = krc_test_upcall_end;
+	krc_test_listen(w, 1);
+	krc_test_connect(w, a, NULL); /* nobody accepts, so what is sent waits */
+	u.stream = a->stream;
+	KUNIT_ASSERT_EQ(test, krc_stream_send(a->stream, u.out), 0);
+	schedule_work(&u.cancel);
+	wait_for_completion(&u.inside);
+	schedule_delayed_work(&u.go, HZ);
+	krc_test_side_end(&w->side[0]);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
+	flush_work(&u.cancel);
+	flush_delayed_work(&u.go);
+	destroy_work_on_stack(&u.cancel);
+	destroy_delayed_work_on_stack(&u.go);
 }
 
 static void krc_test_peer_comes_back(struct kunit *test)
@@ -619,6 +685,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_strangers_leave_room),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_port_ends),
+						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),
 						{} };
 
