@@ -41,7 +41,8 @@ struct krc_service;
  * @backlog: offers that may wait, of all listeners, and of those that were until the last of their offers
  *	is answered; at most @pages.
  * @listeners: listeners.
- * @conns: connections.
+ * @conns: connections, as they are numbered.
+ * @numbered: how many there have been.
  * @sent: messages that have ended, and whose done() is to be called.
  * @news: connections with something to tell that is no letter, see krcore_conn.news.
  * @offering: listeners that have offers.
@@ -63,6 +64,7 @@ struct krc_api_box {
 	u32 backlog;
 	struct list_head listeners;
 	struct list_head conns;
+	u32 numbered;
 	struct list_head sent;
 	struct list_head news;
 	struct list_head offering;
@@ -120,6 +122,7 @@ struct krcore_offer {
  * @ref: the client's, that of whoever tells, and each message under way.
  * @box: its box; counted.
  * @list: entry in krc_api_box.conns.
+ * @number: from 1, never used again by this client.
  * @charge: charge for it.
  * @stream: its stream, until it is closed.
  * @ops: callbacks.
@@ -140,6 +143,7 @@ struct krcore_conn {
 	struct kref ref;
 	struct krc_api_box *box;
 	struct list_head list;
+	u32 number;
 	struct krc_charge charge;
 	struct krc_stream *stream;
 	const struct krcore_conn_ops *ops;
@@ -283,6 +287,19 @@ void krc_box_wait(struct krc_api_box *box, const void *object);
  * Context: process.
  */
 void krc_box_peer(struct krc_stream *stream, struct krcore_peer *ret_peer);
+
+/**
+ * krc_box_walk() - Show the connections of a client, as krc_conn_walk().
+ * @box: box of a client that is not being closed.
+ * @at: in: the first one; out: that which @fn refused, if it has.
+ * @fn: see krc_conn_walk().
+ * @arg: for @fn.
+ *
+ * Context: process.
+ * Return: whether @fn has refused one.
+ */
+bool krc_box_walk(struct krc_api_box *box, struct krc_conn_at *at,
+		  int (*fn)(const struct krc_conn_info *info, void *arg), void *arg);
 
 /**
  * krc_conn_put() - Drop a reference.

@@ -261,6 +261,7 @@ static void krc_conn_enlist(struct krcore_conn *conn, struct krc_stream *stream)
 {
 	conn->stream = stream;
 	spin_lock(&conn->box->lock);
+	conn->number = ++conn->box->numbered;
 	list_add_tail(&conn->list, &conn->box->conns);
 	spin_unlock(&conn->box->lock);
 }

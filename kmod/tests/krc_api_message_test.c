@@ -615,6 +615,72 @@ static void krc_test_mail_sends_that_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->conn->busy, 0U);
 }
 
+/* ---- sight */
+
+/**
+ * struct krc_test_mail_shown - What a walk has shown.
+ * @info: the connections.
+ * @nr: how many.
+ * @max: how many it takes.
+ */
+struct krc_test_mail_shown {
+	struct krc_conn_info info[2];
+	u32 nr;
+	u32 max;
+};
+
+static int krc_test_mail_show(const struct krc_conn_info *info, void *arg)
+{
+	struct krc_test_mail_shown *shown = arg;
+
+	if (shown->nr == shown->max)
+		return -EMSGSIZE;
+	shown->info[shown->nr++] = *info;
+	return 0;
+}
+
+/* A walk that was refused one goes on with it; of a client that is closed nothing is shown. */
+static void krc_test_mail_is_shown(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = t->w.side[0].end;
+	struct krc_test_mail_shown shown = { .max = 1 };
+	struct krc_conn_info *info = shown.info;
+	struct krc_conn_at at = {};
+
+	t->keep = true;
+	krc_test_mail_joined(t, &a[0]);
+	krc_test_say(&a[0], 2, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(t->kept_nr) == 2);
+	WRITE_ONCE(t->conn, NULL);
+	krc_test_mail_joined(t, &a[1]);
+	krc_conn_walk(&at, krc_test_mail_show, &shown);
+	KUNIT_ASSERT_EQ(test, shown.nr, 1U);
+	KUNIT_EXPECT_EQ(test, info->client, t->client->number);
+	KUNIT_EXPECT_STREQ(test, info->name, "mail");
+	KUNIT_EXPECT_EQ(test, info->depth, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, info->how.state, (u32)KRP_CONN_OPEN);
+	KUNIT_EXPECT_EQ(test, info->how.received, 2ULL);
+	KUNIT_EXPECT_EQ(test, info->how.backlog, 2U);
+	KUNIT_EXPECT_GT(test, info->how.window, 0U);
+	KUNIT_EXPECT_EQ(test, info->how.peer.gid[15], 1);
+	KUNIT_EXPECT_EQ(test, info->how.peer.service, KRC_TEST_SERVICE);
+	shown.max = 2;
+	krc_conn_walk(&at, krc_test_mail_show, &shown);
+	KUNIT_ASSERT_EQ(test, shown.nr, 2U);
+	KUNIT_EXPECT_EQ(test, info[1].client, info->client);
+	KUNIT_EXPECT_EQ(test, info[1].how.connection, info->how.connection + 1);
+	KUNIT_EXPECT_EQ(test, info[1].how.backlog, 0U);
+	krc_conn_walk(&at, krc_test_mail_show,
+		      &shown); /* behind the last one: it would be refused */
+	KUNIT_EXPECT_GT(test, at.client, info->client);
+	krc_test_mail_close(t);
+	at = (struct krc_conn_at){};
+	shown.nr = 0;
+	krc_conn_walk(&at, krc_test_mail_show, &shown);
+	KUNIT_EXPECT_EQ(test, shown.nr, 0U);
+}
+
 /* ---- ends */
 
 /* Each message that is under way is told of once, by the close; what the NIC does later harms nobody. */
@@ -789,6 +855,7 @@ static struct kunit_case krc_api_message_cases[] = {
 	KUNIT_CASE(krc_test_mail_a_flood_of_offers),
 	KUNIT_CASE(krc_test_mail_clients_that_are_refused),
 	KUNIT_CASE(krc_test_mail_sends_that_are_refused),
+	KUNIT_CASE(krc_test_mail_is_shown),
 	KUNIT_CASE(krc_test_mail_close_under_traffic),
 	KUNIT_CASE(krc_test_mail_a_callback_closes),
 	KUNIT_CASE(krc_test_mail_opened_closes),
