@@ -193,6 +193,9 @@ static void krc_messages_tables(struct krc_messages *m)
 	INIT_LIST_HEAD(&m->passes_old);
 	INIT_LIST_HEAD(&m->graves_old);
 	INIT_LIST_HEAD(&m->thirsty);
+	hash_init(m->shares);
+	INIT_LIST_HEAD(&m->share.thirsty);
+	m->share.payer = m;
 	INIT_LIST_HEAD(&m->opens_asked);
 	INIT_WORK(&m->open_work, krc_open_work);
 	INIT_WORK(&m->rx_work, krc_messages_work);
@@ -362,12 +365,9 @@ static void krc_messages_settle(struct krc_messages *m)
 
 void krc_messages_destroy(struct krc_messages *m)
 {
-	struct krc_stream *st;
-
 	krc_messages_each(m, krc_messages_bury);
 	krc_messages_settle(m);
-	while ((st = krc_streams_thirsty(m)))
-		krc_stream_put(st);
+	krc_streams_forget(m);
 	mutex_lock(&m->rx_mutex);
 	if (m->rx)
 		krc_packets_destroy(m->rx);

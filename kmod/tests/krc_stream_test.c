@@ -549,6 +549,47 @@ static void krc_test_open_comes_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, READ_ONCE(w->side[1].end[2].inbox.nr), 0U);
 }
 
+/* ---- users beside each other */
+
+/* Packets that a user can't have are there for others; and all goes on when some come back. */
+static void krc_test_users_share_packets(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	struct krc_packets *tx = w->side[0].messages->tx;
+	struct krc_packet *packet;
+	struct krc_tx_share *share;
+	LIST_HEAD(others);
+
+	krc_test_pair(w, 0);
+	krc_test_pair(w, 1);
+	krc_test_quiet(w);
+	w->stuck = true;
+	while (krc_packets_free(tx) > 12) {
+		packet = krc_packet_get(tx);
+		KUNIT_ASSERT_NOT_NULL(test, packet);
+		list_add(&packet->list, &others);
+	}
+	krc_test_say(&a[0], KRC_TEST_FEW, 40);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 6);
+	krc_test_say(&a[1], 3, 40);
+	KUNIT_EXPECT_GE(test, atomic_read(&a[1].stream->flight), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 6);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	while ((packet = list_first_entry_or_null(&others, struct krc_packet, list))) {
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+	krc_streams_drink(w->side[0].messages, NULL);
+	/* streams of one payer are one user */
+	share = krc_tx_share_get(w->side[0].messages, &a[0].inbox);
+	KUNIT_EXPECT_PTR_EQ(test, share, a[0].stream->share);
+	KUNIT_EXPECT_PTR_NE(test, share, a[1].stream->share);
+	krc_tx_share_put(w->side[0].messages, share);
+}
+
 /* ---- ends of nodes */
 
 static void krc_test_port_ends(struct kunit *test)
@@ -684,6 +725,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_forged_open),
 						KUNIT_CASE(krc_test_strangers_leave_room),
 						KUNIT_CASE(krc_test_open_comes_late),
+						KUNIT_CASE(krc_test_users_share_packets),
 						KUNIT_CASE(krc_test_port_ends),
 						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),
