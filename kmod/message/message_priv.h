@@ -604,6 +604,15 @@ void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share);
 struct krc_packet *krc_tx_share_packet(struct krc_stream *st);
 
 /**
+ * krc_tx_share_pass() - A stream that may have been called for a packet does without: if one is free, have
+ * the next stream that waits for that go on.
+ * @m: messages.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_pass(struct krc_messages *m);
+
+/**
  * krc_streams_drink() - A packet has become free: have streams that wait for one go on.
  * @m: messages.
  * @share: whose it was; NULL: nobody's.

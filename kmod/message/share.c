@@ -95,25 +95,6 @@ static void krc_tx_share_wait(struct krc_stream *st, bool over)
 	spin_unlock(&m->lock);
 }
 
-struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
-{
-	struct krc_packet *packet = krc_packet_get_of(st->m->tx, &st->share->taken), *before;
-	u32 tries;
-
-	lockdep_assert_held(&st->lock);
-	for (tries = 0; IS_ERR_OR_NULL(packet) && tries < KRC_SHARE_TRIES; tries++) {
-		before = packet;
-		krc_tx_share_wait(st, IS_ERR(packet));
-		packet = krc_packet_get_of(st->m->tx, &st->share->taken);
-		if (packet == before)
-			return NULL; /* who puts the next one sees that it waits */
-	}
-	if (!IS_ERR_OR_NULL(packet))
-		return packet;
-	krc_stream_kick(st); /* others were quicker each time */
-	return NULL;
-}
-
 /* Take the first stream of a list. Return: it, counted; or NULL. */
 static struct krc_stream *krc_tx_share_next(struct krc_messages *m, struct list_head *thirsty)
 {
@@ -137,6 +118,33 @@ static void krc_tx_share_drink(struct krc_messages *m, struct list_head *thirsty
 		return;
 	krc_stream_kick(st);
 	krc_stream_put(st);
+}
+
+void krc_tx_share_pass(struct krc_messages *m)
+{
+	if (krc_packets_free(m->tx))
+		krc_tx_share_drink(m, &m->thirsty);
+}
+
+struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
+{
+	struct krc_packet *packet = krc_packet_get_of(st->m->tx, &st->share->taken), *before;
+	u32 tries;
+
+	lockdep_assert_held(&st->lock);
+	for (tries = 0; IS_ERR_OR_NULL(packet) && tries < KRC_SHARE_TRIES; tries++) {
+		before = packet;
+		krc_tx_share_wait(st, IS_ERR(packet));
+		packet = krc_packet_get_of(st->m->tx, &st->share->taken);
+		if (packet == before) {
+			krc_tx_share_pass(st->m);
+			return NULL; /* who puts the next one sees that it waits */
+		}
+	}
+	if (!IS_ERR_OR_NULL(packet))
+		return packet;
+	krc_stream_kick(st); /* others were quicker each time */
+	return NULL;
 }
 
 void krc_streams_drink(struct krc_messages *m, struct krc_tx_share *share)

@@ -122,8 +122,10 @@ static struct krc_packet *krc_stream_packet(struct krc_stream *st)
 {
 	WRITE_ONCE(st->wants, true);
 	smp_mb(); /* wants before flight, against krc_stream_done() */
-	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT)
+	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT) {
+		krc_tx_share_pass(st->m);
 		return NULL;
+	}
 	WRITE_ONCE(st->wants, false);
 	return krc_tx_share_packet(st);
 }
@@ -287,8 +289,8 @@ void krc_stream_pull(struct krc_stream *st)
 	} while (todo.what != KRP_STREAM_WAIT);
 	if (packet) {
 		krc_packet_put(packet);
-		krc_streams_drink(
-			st->m, st->share); /* this one may have been called in place of another */
+		/* this one may have been called in place of another */
+		krc_streams_drink(st->m, st->share);
 	}
 	st->events &= ~(1U << KRP_STREAM_WAIT);
 	st->until_ns = todo.until_ns;

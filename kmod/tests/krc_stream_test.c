@@ -590,6 +590,69 @@ static void krc_test_users_share_packets(struct kunit *test)
 	krc_tx_share_put(w->side[0].messages, share);
 }
 
+static void krc_test_put_all(struct list_head *packets)
+{
+	struct krc_packet *packet, *next;
+
+	list_for_each_entry_safe(packet, next, packets, list) {
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+}
+
+/* Two streams of different users rest, nothing is carried out, and no packet to send is free. */
+static void krc_test_dry(struct krc_test_world *w, struct list_head *ret_packets)
+{
+	struct krc_packets *tx = w->side[0].messages->tx;
+	struct krc_packet *packet;
+
+	krc_test_pair(w, 0);
+	krc_test_pair(w, 1);
+	krc_test_quiet(w);
+	w->stuck = true;
+	msleep(200); /* what their clocks were set for is over */
+	while ((packet = krc_packet_get(tx)))
+		list_add(&packet->list, ret_packets);
+	KUNIT_ASSERT_EQ(w->test, krc_packets_free(tx), 0U);
+}
+
+/* Some packets come back at once, and whoever waits is called once; then all has been tried. */
+static void krc_test_rain(struct krc_test_world *w, struct list_head *packets, u32 nr)
+{
+	struct krc_packet *packet;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		packet = list_first_entry(packets, struct krc_packet, list);
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+	krc_streams_drink(w->side[0].messages, NULL);
+	for (i = 0; i < KRC_TEST_FEW; i++)
+		flush_workqueue(krc_messages_wq); /* one may call the next one */
+}
+
+/* Packets that come back go on to other users when who is called for them can't have them. */
+static void krc_test_wake_is_passed_on(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 3, 40);
+	krc_test_say(&a[1], 1, 40);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 0);
+	krc_test_rain(w, &packets, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 1);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	krc_test_put_all(&packets);
+}
+
 /* ---- ends of nodes */
 
 static void krc_test_port_ends(struct kunit *test)
@@ -726,6 +789,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_strangers_leave_room),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_users_share_packets),
+						KUNIT_CASE(krc_test_wake_is_passed_on),
 						KUNIT_CASE(krc_test_port_ends),
 						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),
