@@ -282,6 +282,7 @@ struct krc_messages {
  * @tabled: it is in krc_messages.streams.
  * @hashed: entry in krc_messages.opens; under krc_messages.lock.
  * @thirst: entry in krc_messages.thirsty or in that of @share, likewise.
+ * @thirst_over: it is in that of @share; likewise.
  * @share: on whose account its packets are; counted.
  * @offered: entry in krc_listener.offers, likewise.
  * @listener: OFFERED: whose backlog it is in, counted; else NULL.
@@ -346,6 +347,7 @@ struct krc_stream {
 	bool tabled;
 	struct hlist_node hashed;
 	struct list_head thirst;
+	bool thirst_over;
 	struct krc_tx_share *share;
 	struct list_head offered;
 	struct krc_listener *listener;

@@ -81,7 +81,10 @@ void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)
 		krc_stream_put(st);
 }
 
-/* Have a stream wait for a packet. @over: it was refused for its share. */
+/*
+ * Have a stream wait for a packet. @over: it was refused for its share. One that waits already keeps its
+ * place: it asks whenever something comes for it, and others would be served first each time.
+ */
 static void krc_tx_share_wait(struct krc_stream *st, bool over)
 {
 	struct krc_messages *m = st->m;
@@ -89,10 +92,27 @@ static void krc_tx_share_wait(struct krc_stream *st, bool over)
 
 	spin_lock(&m->lock);
 	waits = !list_empty(&st->thirst);
-	list_move_tail(&st->thirst, over ? &st->share->thirsty : &m->thirsty);
+	if (!waits || st->thirst_over != over)
+		list_move_tail(&st->thirst, over ? &st->share->thirsty : &m->thirsty);
+	st->thirst_over = over;
 	if (!waits)
 		krc_stream_get(st);
 	spin_unlock(&m->lock);
+}
+
+/* A stream has got a packet: it waits no more, so a wake is not spent on it. */
+static void krc_tx_share_leave(struct krc_stream *st)
+{
+	bool waited;
+
+	if (list_empty_careful(&st->thirst)) /* only its own lock lets it in */
+		return;
+	spin_lock(&st->m->lock);
+	waited = !list_empty(&st->thirst);
+	list_del_init(&st->thirst);
+	spin_unlock(&st->m->lock);
+	if (waited)
+		krc_stream_put(st);
 }
 
 /* Take the first stream of a list. Return: it, counted; or NULL. */
@@ -141,8 +161,10 @@ struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
 			return NULL; /* who puts the next one sees that it waits */
 		}
 	}
-	if (!IS_ERR_OR_NULL(packet))
+	if (!IS_ERR_OR_NULL(packet)) {
+		krc_tx_share_leave(st);
 		return packet;
+	}
 	krc_stream_kick(st); /* others were quicker each time */
 	return NULL;
 }

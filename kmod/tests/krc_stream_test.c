@@ -653,6 +653,27 @@ static void krc_test_wake_is_passed_on(struct kunit *test)
 	krc_test_put_all(&packets);
 }
 
+/* A stream that asks again while it waits is not overtaken by one that came later. */
+static void krc_test_waits_in_turn(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 1, 40);
+	krc_test_say(&a[1], 1, 40);
+	krc_test_say(&a[0], 1, 40);
+	krc_test_rain(w, &packets, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 0);
+	krc_test_rain(w, &packets, 4);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	krc_test_put_all(&packets);
+}
+
 /* ---- ends of nodes */
 
 static void krc_test_port_ends(struct kunit *test)
@@ -790,6 +811,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_users_share_packets),
 						KUNIT_CASE(krc_test_wake_is_passed_on),
+						KUNIT_CASE(krc_test_waits_in_turn),
 						KUNIT_CASE(krc_test_port_ends),
 						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),
