@@ -200,14 +200,17 @@ int krc_stream_send(struct krc_stream *st, struct krc_out *out)
 	spin_lock_bh(&st->lock);
 	err = krc_stream_may(st, out);
 	if (!err) {
+		krc_stream_get(st); /* whoever is told of its end may close the stream */
 		list_add_tail(&out->list, &st->waiting);
 		st->waiting_nr++;
 		krc_stream_pull(st);
 	}
 	spin_unlock_bh(&st->lock);
-	if (!err)
-		krc_stream_run(st);
-	return err;
+	if (err)
+		return err;
+	krc_stream_run(st);
+	krc_stream_put(st);
+	return 0;
 }
 
 /* Take back an out that the machine has not got. Return: whether it was one. */
