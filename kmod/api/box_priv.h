@@ -387,7 +387,7 @@ int krc_send_join(struct krc_api_send *send, struct krcore_conn *conn);
 
 /**
  * krc_send_unjoin() - The stream has not taken a message or READ: undo krc_send_join(), and free it.
- * @send: it; no done() is called.
+ * @send: it; no done() is called. Its stream is not closed meanwhile, see kernel.h.
  *
  * Context: may sleep; krc_api_box.lock not held.
  */

@@ -8,7 +8,8 @@
  * functions return when no callback of the object runs or will run any more, and no device accesses
  * its memory on its behalf; the object is gone then. krcore_client_close() closes all that is
  * still open of the client. No call may be under way on an object, or begin, when its close begins,
- * but for krcore_post() out of callbacks.
+ * but for krcore_post() out of callbacks, and krcore_send() and krcore_fetch() of what has got its done(),
+ * which may come before they return.
  *
  * Unloading. A module that uses these functions keeps krcore.ko loaded. It closes its clients before
  * its text goes; one that does not is warned about in the log, and krcore closes them in its place.
@@ -503,7 +504,7 @@ struct krcore_conn *krcore_connect(struct krcore_client *client,
  * Return: 0: @send->done will be called. Else it never is: -EINVAL (no @done, no @bytes, both @bytes and
  * @region, @offset without it, or one of another client), -EMSGSIZE, -EACCES (a region without
  * KRCORE_MESSAGE), -ERANGE (outside it), -EAGAIN (as many are under way as the connection is deep), -EDQUOT (limit of requests), -ENOMEM,
- * -EPIPE (krcore_conn_shut() was called), -ESHUTDOWN (it is being closed), or of what it has died.
+ * -EPIPE (krcore_conn_shut() was called), -ESHUTDOWN (in a callback: it is being closed), or of what it has died.
  */
 int krcore_send(struct krcore_conn *conn, const struct krcore_send *send);
 
@@ -540,7 +541,7 @@ struct krcore_fetch {
  * of the message, a region of another client, or a letter with its bytes), -ERANGE (outside the region),
  * -EACCES (region not writable), -EBUSY (it is being fetched), -ENOENT (it was fetched, or taken back),
  * -EAGAIN (as many are under way as the connection is deep), -EDQUOT (limit of requests), -ENOMEM,
- * -ESHUTDOWN (it is being closed).
+ * -ESHUTDOWN (in a callback: it is being closed).
  */
 int krcore_fetch(struct krcore_letter *letter, const struct krcore_fetch *fetch);
 
