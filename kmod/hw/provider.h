@@ -235,6 +235,38 @@ struct krc_hw_events {
 	void (*device_fatal)(void *device_owner);
 };
 
+struct krp_lane_packet; /* krp_lane.h */
+
+/**
+ * struct krc_hw_lanes - What a provider that makes lanes needs to know of the node. The functions may
+ * sleep, but for @cached.
+ * @generation: boot generation of the node.
+ * @gid: of the port.
+ * @value: its record, as it is published.
+ * @ack_timeout: a lane waits 4.096 us * 2^@ack_timeout for an answer.
+ * @cached: get what the node has cached. Does not sleep. Returns 0, or -ENOENT.
+ * @lookup: READ a record from the table, whatever is cached. Returns 0; -ENOENT: there is none; or
+ *	why that is not known.
+ * @has_keys: whether there are cluster keys.
+ * @sign: set key_id and mac of @packet by the key of that id, KRP_KEY_ID_BYTES; NULL: by the first
+ *	one. Returns 0; -ENOKEY: there is no such key, or none at all; an errno of the hash.
+ * @verify: whether one of the cluster keys proves @packet. Returns 0; -ENOKEY: it names none of
+ *	them; -EKEYREJECTED: its mac is wrong; an errno of the hash.
+ * @arg: for all of them.
+ */
+struct krc_hw_lanes {
+	u64 generation;
+	union ib_gid gid;
+	struct krp_value value;
+	u32 ack_timeout;
+	int (*cached)(void *arg, const struct krp_key *key, struct krp_value *ret_value);
+	int (*lookup)(void *arg, const struct krp_key *key, struct krp_value *ret_value);
+	bool (*has_keys)(void *arg);
+	int (*sign)(void *arg, const u8 *key_id, struct krp_lane_packet *packet);
+	int (*verify)(void *arg, const struct krp_lane_packet *packet);
+	void *arg;
+};
+
 /**
  * struct krc_provider_ops - Operations of a kind of NIC.
  * @name: for diagnostics: "mlx5-dc".
@@ -258,6 +290,11 @@ struct krc_hw_events {
  * @target_destroy: waits until it is drained. No upcall after it returns. Buffers that were not
  *	polled are the caller's again; their memory may be freed when their key is gone
  *	(@key_destroy). May sleep.
+ * @lanes_start: optional; of a target whose port makes lanes (krp_lane.h): make them, and answer peers
+ *	that want some. @lanes is copied; its functions and @arg stay valid until @lanes_stop has
+ *	returned. Returns 0, -ENOMEM, -EINVAL (@lanes says what cannot be). May sleep.
+ * @lanes_stop: there if @lanes_start is: end all lanes; peers access no memory any more when it
+ *	returns. Also of a target whose lanes were not started. May sleep, up to two seconds.
  * @recv_post: append a buffer of @bytes (1 to length_max) at @local_addr under @lkey, whose key the
  *	owner made. @cookie comes back in krc_recv_wc. The hardware does not see it before
  *	@recv_ring. Returns 0, -ENOSPC (as many as @depth are posted or not polled), -EINVAL
@@ -321,6 +358,8 @@ struct krc_provider_ops {
 					       u64 dc_key, const struct krc_hw_receive *receive,
 					       struct krp_value *value);
 	void (*target_destroy)(struct krc_hw_target *target);
+	int (*lanes_start)(struct krc_hw_target *target, const struct krc_hw_lanes *lanes);
+	void (*lanes_stop)(struct krc_hw_target *target);
 	int (*recv_post)(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,
 			 u32 bytes);
 	void (*recv_ring)(struct krc_hw_target *target);

@@ -15,6 +15,7 @@
 #ifndef KRC_VERBS_LANES_H
 #define KRC_VERBS_LANES_H
 
+#include <linux/list.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
@@ -22,7 +23,7 @@
 #include "krp_lane.h"
 
 struct krc_lanes; /* all of a port */
-struct krc_lane_way;
+struct krc_lane_slot; /* a lane, or place for one; private to the files of lanes */
 
 /**
  * struct krc_lane_peer - A port that lanes are made to; what krc_hw_address holds here.
@@ -35,6 +36,7 @@ struct krc_lane_way;
  * @mtu: largest that both can, enum ib_mtu.
  * @sl: service level.
  * @flags: KRP_DCT_*.
+ * @traffic_class: of packets to it.
  * @rsvd: zero, since addresses are compared as bytes.
  */
 struct krc_lane_peer {
@@ -47,12 +49,26 @@ struct krc_lane_peer {
 	u8 mtu;
 	u8 sl;
 	u8 flags;
-	u8 rsvd[21];
+	u8 traffic_class;
+	u8 rsvd[20];
 };
 static_assert(sizeof(struct krc_lane_peer) == sizeof(struct krc_hw_address));
 
 /**
- * struct krc_lane_holder - Somebody who wants a lane, or has it; embedded in an initiator.
+ * enum krc_hold - Where a holder is.
+ * @KRC_HOLD_NONE: it wants nothing.
+ * @KRC_HOLD_WAITS: it waits for a lane.
+ * @KRC_HOLD_HAS: it has one.
+ */
+enum krc_hold {
+	KRC_HOLD_NONE,
+	KRC_HOLD_WAITS,
+	KRC_HOLD_HAS,
+};
+
+/**
+ * struct krc_lane_holder - Somebody who wants a lane, or has it; embedded in an initiator. Zeroed but
+ * for the upcalls before its first use.
  * @ready: the lane is his: @qp is in RTS, and nothing is outstanding on it. Any context but hard
  *	interrupts, without a lock of this folder; may call krc_lanes_release().
  * @lost: there is no lane, or it is none any more: @err is %-ETIMEDOUT (the peer does not answer),
@@ -60,26 +76,51 @@ static_assert(sizeof(struct krc_lane_peer) == sizeof(struct krc_hw_address));
  *	(it was taken from him: the peer, or this end, has given the queue pair up; what is
  *	outstanding on it ends with a flush), %-ESHUTDOWN (the lanes of this port end). He holds
  *	nothing then, once what is outstanding has ended: krc_lanes_release(). Same context.
- * @way: private to lanes.c.
  * @qp: while he has it.
- * @attr_max_rd: READs and atomics that may be outstanding on it.
+ * @state: enum krc_hold; this and what follows is private to the files of lanes.
+ * @index: of the lane.
+ * @fails: lanes that have ended while he waited.
+ * @round: of krc_lanes.round: when it was last tried to make him one.
+ * @told_lost: @lost was called for the lane that he has.
+ * @call: what is to be called: 0, or 1 for @ready, or an errno for @lost.
+ * @since_ns: when he began to wait.
+ * @list: entry of krc_lanes.waiting.
+ * @calls: entry of krc_lanes.calls, while @call is not 0.
+ * @slot: of the lane that he has.
+ * @peer: whom it reaches.
  */
 struct krc_lane_holder {
 	void (*ready)(struct krc_lane_holder *holder);
 	void (*lost)(struct krc_lane_holder *holder, int err);
-	struct krc_lane_way *way;
 	struct ib_qp *qp;
-	u8 attr_max_rd;
+	u8 state;
+	u8 index;
+	u8 fails;
+	bool told_lost;
+	u32 round;
+	int call;
+	u64 since_ns;
+	struct list_head list;
+	struct list_head calls;
+	struct krc_lane_slot *slot;
+	struct krc_lane_peer peer;
 };
 
 /**
  * struct krc_lanes_queues - What all queue pairs of lanes of a port share.
+ * @ibdev: device.
+ * @pd: protection domain of its keys.
+ * @address: krc_provider_ops.address; fills a struct krc_lane_peer.
  * @send_cq: completions of what is posted on lanes; ib_wc.qp says of which.
  * @recv_cq: completions of what is received.
  * @srq: receive buffers, or NULL: nothing is received.
  * @send_depth: most requests outstanding on a lane.
  */
 struct krc_lanes_queues {
+	struct ib_device *ibdev;
+	struct ib_pd *pd;
+	int (*address)(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
+		       const struct krp_value *value, struct krc_hw_address *ret_address);
 	struct ib_cq *send_cq;
 	struct ib_cq *recv_cq;
 	struct ib_srq *srq;
@@ -91,7 +132,7 @@ struct krc_lanes_queues {
  * @hw: open device.
  * @port: port number.
  * @gid_index: of its address.
- * @queues: what queue pairs of lanes use; stays as long as the lanes.
+ * @queues: what queue pairs of lanes use; copied, what it points to stays as long as the lanes.
  * @value: ud_qpn, ud_qkey and max_rd_atomic are set.
  *
  * No lane is made, and no packet answered, before krc_lanes_start().
@@ -105,10 +146,10 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 /**
  * krc_lanes_start() - Make lanes, and answer who wants some.
  * @lanes: of the port.
- * @services: what the node knows; stays valid until krc_lanes_stop() has returned.
+ * @services: what the node knows; copied.
  *
  * Context: may sleep.
- * Return: 0; %-ENOMEM.
+ * Return: 0; %-ENOMEM; %-EINVAL: @services says what cannot be.
  */
 int krc_lanes_start(struct krc_lanes *lanes, const struct krc_hw_lanes *services);
 
@@ -116,7 +157,8 @@ int krc_lanes_start(struct krc_lanes *lanes, const struct krc_hw_lanes *services
  * krc_lanes_stop() - End all lanes: holders lose theirs, peers are told (CLOSE) in a bounded time.
  * @lanes: of the port.
  *
- * Context: may sleep, up to two seconds. Afterwards no upcall is made and @services is not used.
+ * Context: may sleep, up to two seconds. Afterwards no upcall is made, and no function
+ * of the services called. Also of lanes that were never started.
  */
 void krc_lanes_stop(struct krc_lanes *lanes);
 
