@@ -172,7 +172,7 @@ struct krc_recv_wc {
  *	its end.
  * @payer: set by the owner before key_umem and key_destroy: on whose account their turns are
  *	(base/turns.h); only compared, and valid as long as the call.
- * @parts: the provider's: keys that it refers to, if it is of a large range; else NULL.
+ * @parts: the provider's: what the key is made of, such as keys that it refers to; or NULL.
  */
 struct krc_hw_key {
 	u32 handle;
@@ -282,7 +282,7 @@ struct krc_hw_lanes {
  * @port_settled: whether objects that are made at @port now would get what those have that were
  *	made since @port_setup: not if its table of partitions has changed so. Any context but hard
  *	interrupts.
- * @target_create: make the DC target of a port, @dc_key as its secret, reachable for
+ * @target_create: make the target of a port, @dc_key as its secret if it is of DC, reachable for
  *	READ, WRITE and atomics; sets in @value: dctn, dc_key, lid, mac, mtu, sl, port,
  *	flags, max_rd_atomic, kind. gid_index is the port's. With @receive (else NULL) it takes
  *	SENDs, too; a peer whose SEND finds no buffer is told to try again in 0.64 ms. -EINVAL:
@@ -314,7 +314,7 @@ struct krc_hw_lanes {
  *	make it ready to send. As above.
  * @own_address: the present address of a port at one of its own GIDs: sets in @value: lid, mac,
  *	mtu, sl, port, flags. May sleep. Returns 0, -EINVAL (no such port), -ENETUNREACH.
- * @address: make the address vector of @value (a KRP_KIND_DCT record) at @gid for
+ * @address: make the address vector of @value (a record of a port) at @gid for
  *	initiators of @port sending from @gid_index. Never sleeps long. Returns 0,
  *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record on an
  *	Ethernet port or the other way round), -ENETUNREACH.
@@ -342,7 +342,8 @@ struct krc_hw_lanes {
  * @key_destroy: destroy it; returns whether it is gone. If not, peers may still access its
  *	memory, which must never be freed then. The remote key of a @known one is not reused
  *	for another for as long as a request can be late. May sleep.
- * @dma_device: device to map kernel memory for.
+ * @dma_device: device to map kernel memory for; NULL: its DMA addresses are addresses of the kernel
+ *	(hw/dma.h).
  * @is_down: whether the device has stopped working, so that no access of a peer can come
  *	through it. Any context.
  */
@@ -391,5 +392,6 @@ struct krc_provider_ops {
 };
 
 extern const struct krc_provider_ops krc_mlx5_ops; /* mlx5/: DC through mlx5_core */
+extern const struct krc_provider_ops krc_verbs_ops; /* verbs/: lanes through ib_core */
 
 #endif /* KRC_PROVIDER_H */

@@ -109,7 +109,6 @@ struct krc_hw {
  * @iop: takes them in softirq.
  * @initiators: by number, for completions.
  * @next_id: number of the next one.
- * @made: initiators that have been made.
  * @recv_cq: completions of receives.
  * @srq: receive buffers, or NULL: nothing is received.
  * @depth: most of them posted and not polled.
@@ -125,7 +124,6 @@ struct krc_hw_target {
 	struct irq_poll iop;
 	struct xarray initiators;
 	u32 next_id;
-	u32 made;
 	struct ib_cq *recv_cq;
 	struct ib_srq *srq;
 	u32 depth;
@@ -192,6 +190,7 @@ struct krc_verbs_slot {
  * @err: KRC_VERBS_GONE, KRC_VERBS_RESTS: what krc_lane_holder.lost said.
  * @tries: how often it rested since anything has succeeded.
  * @used: requests that were sent since it has the lane.
+ * @to: whom the lane reaches that it has or wants.
  * @rung: requests that may be sent.
  * @sent: requests posted to a lane.
  * @done: requests whose outcome is known.
@@ -217,6 +216,7 @@ struct krc_hw_initiator {
 	int err;
 	u32 tries;
 	u32 used;
+	struct krc_hw_address to;
 	u32 rung;
 	u32 sent;
 	u32 done;
