@@ -12,6 +12,7 @@
 #include "hw/verbs/lanes_priv.h"
 
 #define KRC_LANE_PULLS 64 /* what a machine says is to be done, in one go */
+#define KRC_LANE_WANTS 256 /* holders that are looked after in one go */
 #define KRC_LANE_FAILS 8 /* lanes that may end while somebody waits */
 #define KRC_LANE_ROOM_NS (1000 * KRP_LANE_NS_PER_MS)
 #define KRC_LANE_WAIT_NS (10000 * KRP_LANE_NS_PER_MS)
@@ -375,11 +376,7 @@ static int krc_lane_make(struct krc_lanes *lanes, const struct krc_lane_peer *pe
 	return err;
 }
 
-/*
- * Find the next one who waits and was not seen in this round.
- * @ret_loop: set: the lane of the port to itself that he wants, or NULL.
- * Return: false: there is none.
- */
+/* Find the next one who waits and was not seen in this round. Return: him, or NULL. */
 static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 {
 	struct krc_lane_holder *holder;
@@ -531,6 +528,7 @@ void krc_lanes_run(struct work_struct *work)
 	struct krc_lanes *lanes = container_of(to_delayed_work(work), struct krc_lanes, work);
 	bool more, again = false;
 	u64 now_ns, until_ns;
+	u32 i;
 
 	if (!READ_ONCE(lanes->started))
 		return;
@@ -539,7 +537,7 @@ void krc_lanes_run(struct work_struct *work)
 		krc_lanes_close(lanes);
 	krc_lanes_tend(lanes);
 	lanes->round++;
-	while (krc_lanes_want_next(lanes, &again))
+	for (i = 0; i < KRC_LANE_WANTS && krc_lanes_want_next(lanes, &again); i++)
 		; /* each holder is seen once */
 	krc_lanes_idle(lanes);
 	krc_lanes_call(lanes);

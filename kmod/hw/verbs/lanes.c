@@ -87,10 +87,23 @@ void krc_lanes_call(struct krc_lanes *lanes)
 			holder->lost(holder, call);
 		spin_lock_bh(&lanes->lock);
 		lanes->calling = NULL;
-		wake_up_all(&lanes->wait);
+		if (waitqueue_active(&lanes->wait)) /* who waits looks under the lock first */
+			wake_up_all(&lanes->wait);
 	}
 	lanes->runs = false;
+	wake_up_all(&lanes->wait);
 	spin_unlock_bh(&lanes->lock);
+}
+
+/* Whether nobody is called, or will be. */
+static bool krc_lanes_called(struct krc_lanes *lanes)
+{
+	bool called;
+
+	spin_lock_bh(&lanes->lock);
+	called = !lanes->runs && list_empty(&lanes->calls);
+	spin_unlock_bh(&lanes->lock);
+	return called;
 }
 
 void krc_lane_lose(struct krc_lanes *lanes, struct krc_lane_holder *holder, int err)
@@ -127,6 +140,7 @@ static bool krc_lane_suits(const struct krc_lanes *lanes, const struct krc_lane_
 {
 	if (!slot->e)
 		return holder->index == slot - lanes->loops &&
+		       le64_to_cpu(holder->peer.generation) == lanes->services.generation &&
 		       !memcmp(holder->peer.gid, slot->peer.gid, KRP_GID_BYTES);
 	return holder->index == slot->e->lane.ports.index &&
 	       le64_to_cpu(holder->peer.generation) == slot->e->lane.ports.peer_generation &&
@@ -186,7 +200,10 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 		slot = krc_lane_find(lanes, holder);
 		if (slot)
 			krc_lane_offer(lanes, slot); /* to him, or to one before him */
-		kick = holder->state == KRC_HOLD_WAITS && (!slot || slot->state != KRC_SLOT_OPEN);
+		/* else it comes to him when those before him have had it */
+		kick = holder->state == KRC_HOLD_WAITS &&
+		       !(slot && slot->state == KRC_SLOT_OPEN &&
+			 krc_lane_suits(lanes, slot, holder));
 	}
 	spin_unlock_bh(&lanes->lock);
 	if (kick)
@@ -289,8 +306,7 @@ static int krc_lanes_tables(struct krc_lanes *lanes)
 	mem->chains = kvcalloc(KRC_LANES_CHAINS, sizeof(*mem->chains), GFP_KERNEL);
 	mem->known = kvcalloc(KRC_LANES_KNOWN, sizeof(*mem->known), GFP_KERNEL);
 	lanes->slots = kvcalloc(2 * KRC_LANES_MAX, sizeof(*lanes->slots), GFP_KERNEL);
-	/* unbound: its verbs take milliseconds; not freezable, as all that peers wait for */
-	lanes->wq = alloc_ordered_workqueue("krcore_lanes", WQ_HIGHPRI | WQ_MEM_RECLAIM);
+	lanes->wq = alloc_ordered_workqueue("krcore_lanes", WQ_HIGHPRI);
 	if (!mem->entry || !mem->chains || !mem->known || !lanes->slots || !lanes->wq)
 		return -ENOMEM;
 	return 0;
@@ -416,7 +432,7 @@ void krc_lanes_stop(struct krc_lanes *lanes)
 	cancel_delayed_work_sync(&lanes->work);
 	krc_shake_stop(lanes);
 	krc_lanes_call(lanes);
-	wait_event(lanes->wait, !READ_ONCE(lanes->calling));
+	wait_event(lanes->wait, krc_lanes_called(lanes));
 	if (generation > (u64)atomic64_read(&krc_lanes_ended))
 		atomic64_set(&krc_lanes_ended, generation);
 }

@@ -192,7 +192,8 @@ struct krc_shake {
  * @spare: queue pairs in INIT.
  * @spare_nr: how many.
  * @shake: packets.
- * @wait: woken when a queue pair is in RESET, an upcall has returned, or a lane has ended.
+ * @wait: woken, under the lock, when a queue pair is in RESET, an upcall has returned, or a lane has
+ *	ended.
  * @wq: of @work.
  * @work: the work item.
  */
