@@ -50,6 +50,13 @@ static const u8 krc_verbs_next[KRC_VERBS_STATES] = {
 	[KRC_VERBS_HALTED] = BIT(KRC_VERBS_IDLE),
 };
 
+const struct krc_verbs_lane_calls krc_verbs_lane_calls = {
+	.hold = krc_lanes_hold,
+	.release = krc_lanes_release,
+	.wanted = krc_lanes_wanted,
+	.sync = krc_lanes_sync,
+};
+
 /* What krc_verbs_step() wants done without the lock. */
 enum krc_verbs_deed {
 	KRC_VERBS_NOTHING,
@@ -242,7 +249,7 @@ static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 	lockdep_assert_held(&ini->lock);
 	if (end == ini->rung)
 		return end;
-	if (krc_lanes_wanted(ini->target->lanes, &ini->holder))
+	if (ini->target->calls->wanted(ini->target->lanes, &ini->holder))
 		room = min(room, KRC_VERBS_QUOTA - min(KRC_VERBS_QUOTA, ini->used));
 	while (end != ini->rung && end - ini->sent < room && krc_verbs_fits(ini, end))
 		end++;
@@ -304,13 +311,13 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 /* Only krc_verbs_pump() calls it, and changes ini->to. */
 static void krc_verbs_do(struct krc_verbs_initiator *ini, enum krc_verbs_deed deed)
 {
-	struct krc_lanes *lanes = ini->target->lanes;
+	const struct krc_verbs_target *target = ini->target;
 
 	if (deed == KRC_VERBS_HOLD)
-		krc_lanes_hold(lanes, (const struct krc_lane_peer *)ini->to.opaque, ini->index,
-			       &ini->holder);
+		target->calls->hold(target->lanes, (const struct krc_lane_peer *)ini->to.opaque,
+				    ini->index, &ini->holder);
 	else
-		krc_lanes_release(lanes, &ini->holder, deed == KRC_VERBS_BREAK);
+		target->calls->release(target->lanes, &ini->holder, deed == KRC_VERBS_BREAK);
 }
 
 void krc_verbs_pump(struct krc_verbs_initiator *ini)
@@ -379,7 +386,7 @@ static void krc_verbs_rested(struct work_struct *work)
 int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
-	struct krc_lanes *lanes = ini->target->lanes;
+	const struct krc_verbs_target *target = ini->target;
 	bool pumping, broken;
 
 	spin_lock_bh(&ini->lock);
@@ -394,8 +401,8 @@ int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator)
 			usleep_range(5, 20);
 	} while (pumping);
 	cancel_delayed_work_sync(&ini->rest);
-	krc_lanes_release(lanes, &ini->holder, broken);
-	krc_lanes_sync(lanes, &ini->holder);
+	target->calls->release(target->lanes, &ini->holder, broken);
+	target->calls->sync(target->lanes, &ini->holder);
 	/* what was executed until now is no request that was not */
 	krc_verbs_cq_flush(ini->target);
 	spin_lock_bh(&ini->lock);

@@ -120,6 +120,7 @@ struct krc_hw_target *krc_verbs_target_create(struct krc_hw *hw, u32 port, u16 g
 		return ERR_PTR(-ENOMEM);
 	target->hw = v;
 	target->port = port;
+	target->calls = &krc_verbs_lane_calls;
 	target->depth = receive ? receive->depth : 0;
 	target->recv_owner = target->depth ? receive->owner : NULL;
 	filled.kind = KRP_KIND_LANE;

@@ -101,10 +101,28 @@ struct krc_verbs {
 };
 
 /**
+ * struct krc_verbs_lane_calls - What an initiator asks of lanes: krc_verbs_lane_calls, or a test's.
+ * @hold: krc_lanes_hold().
+ * @release: krc_lanes_release().
+ * @wanted: krc_lanes_wanted().
+ * @sync: krc_lanes_sync().
+ */
+struct krc_verbs_lane_calls {
+	void (*hold)(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
+		     struct krc_lane_holder *holder);
+	void (*release)(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken);
+	bool (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
+	void (*sync)(struct krc_lanes *lanes, struct krc_lane_holder *holder);
+};
+
+extern const struct krc_verbs_lane_calls krc_verbs_lane_calls; /* initiator.c: those of lanes.h */
+
+/**
  * struct krc_verbs_target - What struct krc_hw_target is here: what peers reach at a port, and what its initiators share.
  * @hw: device.
  * @port: port.
  * @lanes: of the port.
+ * @calls: how initiators ask for them.
  * @send_cq: completions of all that is sent on lanes.
  * @cq_lock: taken while completions are taken from @send_cq.
  * @iop: takes them in softirq.
@@ -120,6 +138,7 @@ struct krc_verbs_target {
 	struct krc_verbs *hw;
 	u32 port;
 	struct krc_lanes *lanes;
+	const struct krc_verbs_lane_calls *calls;
 	struct ib_cq *send_cq;
 	spinlock_t cq_lock;
 	struct irq_poll iop;
