@@ -16,6 +16,11 @@
 #include "hw/verbs/lanes_priv.h"
 
 #define KRC_LANE_RETRIES 6 /* 7 is for ever with soft RoCE */
+/*
+ * A lane waits at least so long for an answer, 134 ms (InfiniBand encoding): software that is kept
+ * from running answers late, and a lane that breaks is broken for all who use it.
+ */
+#define KRC_LANE_ACK_TIMEOUT 15U
 #define KRC_LANE_RNR_RETRIES 6 /* 7 would retry for ever */
 #define KRC_LANE_RNR_TIMER 12 /* 0.64 ms, InfiniBand encoding */
 #define KRC_LANE_HOP_LIMIT 64
@@ -182,7 +187,7 @@ int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTS,
-		.timeout = lanes->services.ack_timeout,
+		.timeout = max(lanes->services.ack_timeout, KRC_LANE_ACK_TIMEOUT),
 		.retry_cnt = KRC_LANE_RETRIES,
 		.rnr_retry = KRC_LANE_RNR_RETRIES,
 		.sq_psn = own->psn,
