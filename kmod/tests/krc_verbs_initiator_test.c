@@ -570,6 +570,23 @@ static void krc_test_a_halt_without_lane(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->holds, 1U);
 }
 
+/* A halt right behind a failure, before the lane was given back: nobody else gets that lane. */
+static void krc_test_a_halt_behind_a_failure(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(w->ini);
+	struct ib_wc wc = { .status = IB_WC_RETRY_EXC_ERR };
+
+	w->at_once = true;
+	krc_test_go(w, 1, 10, 1);
+	krc_verbs_completed(ini, ini->done, &wc);
+	KUNIT_EXPECT_EQ(test, w->releases, 0U);
+	krc_verbs_initiator_halt(w->ini);
+	KUNIT_EXPECT_EQ(test, w->releases, 1U);
+	KUNIT_EXPECT_EQ(test, w->breaks, 1U);
+	krc_test_expect(w, 10, KRC_FAULT_TIMEOUT);
+}
+
 /* If others wait for the lane it is given back, and asked for again, every so many requests. */
 static void krc_test_turns(struct kunit *test)
 {
@@ -711,25 +728,27 @@ static void krc_test_names_rest(struct kunit *test)
 	krc_rests_fini(&r);
 }
 
-static struct kunit_case krc_verbs_initiator_cases[] = { KUNIT_CASE(krc_test_one_target_at_a_time),
-							 KUNIT_CASE(krc_test_lanes_at_once),
-							 KUNIT_CASE(krc_test_unsignaled),
-							 KUNIT_CASE(krc_test_a_failure),
-							 KUNIT_CASE(krc_test_what_statuses_mean),
-							 KUNIT_CASE(krc_test_no_lane),
-							 KUNIT_CASE(krc_test_no_room),
-							 KUNIT_CASE(krc_test_a_lane_is_lost),
-							 KUNIT_CASE(
-								 krc_test_a_lane_is_lost_in_time),
-							 KUNIT_CASE(krc_test_a_post_is_refused),
-							 KUNIT_CASE(krc_test_a_halt),
-							 KUNIT_CASE(krc_test_a_halt_without_lane),
-							 KUNIT_CASE(krc_test_turns),
-							 KUNIT_CASE(krc_test_upcalls),
-							 KUNIT_CASE(krc_test_requests),
-							 KUNIT_CASE(krc_test_apart),
-							 KUNIT_CASE(krc_test_names_rest),
-							 {} };
+static struct kunit_case krc_verbs_initiator_cases[] = {
+	KUNIT_CASE(krc_test_one_target_at_a_time),
+	KUNIT_CASE(krc_test_lanes_at_once),
+	KUNIT_CASE(krc_test_unsignaled),
+	KUNIT_CASE(krc_test_a_failure),
+	KUNIT_CASE(krc_test_what_statuses_mean),
+	KUNIT_CASE(krc_test_no_lane),
+	KUNIT_CASE(krc_test_no_room),
+	KUNIT_CASE(krc_test_a_lane_is_lost),
+	KUNIT_CASE(krc_test_a_lane_is_lost_in_time),
+	KUNIT_CASE(krc_test_a_post_is_refused),
+	KUNIT_CASE(krc_test_a_halt),
+	KUNIT_CASE(krc_test_a_halt_without_lane),
+	KUNIT_CASE(krc_test_a_halt_behind_a_failure),
+	KUNIT_CASE(krc_test_turns),
+	KUNIT_CASE(krc_test_upcalls),
+	KUNIT_CASE(krc_test_requests),
+	KUNIT_CASE(krc_test_apart),
+	KUNIT_CASE(krc_test_names_rest),
+	{}
+};
 
 static struct kunit_suite krc_verbs_initiator_suite = {
 	.name = "krcore_verbs_initiator",

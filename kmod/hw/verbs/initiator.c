@@ -160,6 +160,7 @@ static enum krc_fault krc_verbs_failed(struct krc_verbs_initiator *ini, enum ib_
 	if (ini->state != KRC_VERBS_FAILED && fault == KRC_FAULT_FLUSHED)
 		fault = KRC_FAULT_TIMEOUT;
 	krc_verbs_set_state(ini, KRC_VERBS_FAILED);
+	ini->broken = true;
 	return fault;
 }
 
@@ -268,6 +269,7 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 
 		if (krc_verbs_send(ini, number, signal)) {
 			ini->err = -ECONNRESET;
+			ini->broken = true;
 			krc_verbs_set_state(ini, KRC_VERBS_GONE);
 			return KRC_VERBS_NOTHING; /* the next step sees to it */
 		}
@@ -292,6 +294,7 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 		return deed;
 	if (ini->state == KRC_VERBS_IDLE && ini->done != ini->rung) {
 		ini->used = 0;
+		ini->broken = false;
 		ini->to = krc_verbs_at(ini, ini->done)->to;
 		krc_verbs_set_state(ini, KRC_VERBS_ASKS);
 		return KRC_VERBS_HOLD;
@@ -363,6 +366,7 @@ static void krc_verbs_lost(struct krc_lane_holder *holder, int err)
 		ini->holds = false; /* it has had nothing */
 		krc_verbs_laneless(ini, err);
 	} else {
+		ini->broken = true;
 		krc_verbs_set_state(ini, KRC_VERBS_GONE);
 	}
 	spin_unlock_bh(&ini->lock);
@@ -395,7 +399,7 @@ int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator)
 	do { /* a pump does nothing that takes long, and has no next step now */
 		spin_lock_bh(&ini->lock);
 		pumping = ini->pumping;
-		broken = ini->sent != ini->done;
+		broken = ini->broken || ini->sent != ini->done;
 		spin_unlock_bh(&ini->lock);
 		if (pumping)
 			usleep_range(5, 20);

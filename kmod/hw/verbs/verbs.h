@@ -206,6 +206,7 @@ struct krc_verbs_slot {
  * @pumping: somebody runs krc_verbs_pump().
  * @again: who does has to look again.
  * @holds: the lane is its own until krc_lanes_release().
+ * @broken: that lane has failed: nobody else may get it.
  * @armed: an upcall is wanted.
  * @err: KRC_VERBS_GONE, KRC_VERBS_RESTS: what krc_lane_holder.lost said.
  * @tries: how often it rested since anything has succeeded.
@@ -232,6 +233,7 @@ struct krc_verbs_initiator {
 	bool pumping;
 	bool again;
 	bool holds;
+	bool broken;
 	bool armed;
 	int err;
 	u32 tries;
