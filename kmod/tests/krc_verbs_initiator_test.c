@@ -423,7 +423,7 @@ static const struct {
 	{ IB_WC_GENERAL_ERR, KRC_FAULT_FATAL },
 	{ IB_WC_INV_EECN_ERR, KRC_FAULT_FATAL },
 	/* the lane was lost under it: whether it was executed is unknown */
-	{ IB_WC_WR_FLUSH_ERR, KRC_FAULT_TIMEOUT },
+	{ IB_WC_WR_FLUSH_ERR, KRC_FAULT_LOST },
 };
 
 static void krc_test_what_statuses_mean(struct kunit *test)
@@ -497,7 +497,7 @@ static void krc_test_a_lane_is_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->sent_nr, 2U);
 	krc_test_end(w, 0, IB_WC_WR_FLUSH_ERR);
 	krc_test_end(w, 1, IB_WC_WR_FLUSH_ERR);
-	krc_test_expect(w, 10, KRC_FAULT_TIMEOUT);
+	krc_test_expect(w, 10, KRC_FAULT_LOST);
 	krc_test_expect(w, 11, KRC_FAULT_FLUSHED);
 	krc_test_expect(w, 12, KRC_FAULT_FLUSHED);
 	KUNIT_EXPECT_EQ(test, w->breaks, 1U);

@@ -156,9 +156,8 @@ static enum krc_fault krc_verbs_failed(struct krc_verbs_initiator *ini, enum ib_
 	enum krc_fault fault = krc_verbs_fault(status);
 
 	lockdep_assert_held(&ini->lock);
-	/* the lane was lost under it: whether it was executed nobody knows, as without an answer */
 	if (ini->state != KRC_VERBS_FAILED && fault == KRC_FAULT_FLUSHED)
-		fault = KRC_FAULT_TIMEOUT;
+		fault = KRC_FAULT_LOST;
 	krc_verbs_set_state(ini, KRC_VERBS_FAILED);
 	ini->broken = true;
 	return fault;
