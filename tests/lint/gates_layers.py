@@ -48,8 +48,6 @@ TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{",
 STRUCT = re.compile(r"(?:static )?struct (\w+) \{")
 LOCK = re.compile(r"\s+(?:(?:raw_)?spinlock_t|rwlock_t|struct (?:mutex|rw_semaphore)) (\w+);")
 LOCK_ALONE = re.compile(r"(?:static )?DEFINE_\w*(?:LOCK|MUTEX|RWSEM)\((\w+)\)")
-# what hw/provider.h names, and each provider, a folder of hw/, has of its own
-OF_PROVIDERS = ("krc_hw", "krc_hw_target", "krc_hw_initiator", "krc_hw_parts")
 LOCK_KNOWN = {"krc_node_state.lock": "krc_node.lock"}     # by the name of the one there is
 # a function in a header that is not defined there
 DECLARED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
@@ -138,11 +136,8 @@ def tags(tree):
             if name.startswith(("kmod/tests/", "tests/model/judges/", "tests/model/tools/")):
                 continue
             for tag in TAG.findall(tree.read(name)):
-                folder = os.path.dirname(name)
-                key = (tag, folder) if tag in OF_PROVIDERS and folder.startswith("kmod/hw/") \
-                    else tag
-                if seen.setdefault(key, name) != name:
-                    yield f"{name}: struct {tag} is defined in {seen[key]} too"
+                if seen.setdefault(tag, name) != name:
+                    yield f"{name}: struct {tag} is defined in {seen[tag]} too"
 
 
 def locks(tree):

@@ -50,9 +50,10 @@ enum krc_fault krc_verbs_fault(enum ib_wc_status status)
 }
 
 /* Tell whose a completion is. Return: the initiator whose it is, or NULL. */
-static struct krc_hw_initiator *krc_verbs_cq_tell(struct krc_hw_target *target, struct ib_wc *wc)
+static struct krc_verbs_initiator *krc_verbs_cq_tell(struct krc_verbs_target *target,
+						     struct ib_wc *wc)
 {
-	struct krc_hw_initiator *ini;
+	struct krc_verbs_initiator *ini;
 
 	lockdep_assert_held(&target->cq_lock);
 	if (wc->wr_id >> 63) {
@@ -69,9 +70,9 @@ static struct krc_hw_initiator *krc_verbs_cq_tell(struct krc_hw_target *target, 
  * Take some completions; called with the lock of the queue, which is dropped. Initiators that are
  * told stay until the end of the RCU section. Return: how many.
  */
-static int krc_verbs_cq_take(struct krc_hw_target *target) __releases(&target->cq_lock)
+static int krc_verbs_cq_take(struct krc_verbs_target *target) __releases(&target->cq_lock)
 {
-	struct krc_hw_initiator *told[KRC_VERBS_CQ_BATCH], *ini;
+	struct krc_verbs_initiator *told[KRC_VERBS_CQ_BATCH], *ini;
 	struct ib_wc wc[KRC_VERBS_CQ_BATCH];
 	int i, n, nr = 0;
 
@@ -89,13 +90,13 @@ static int krc_verbs_cq_take(struct krc_hw_target *target) __releases(&target->c
 	return max(n, 0);
 }
 
-void krc_verbs_cq_poll(struct krc_hw_target *target)
+void krc_verbs_cq_poll(struct krc_verbs_target *target)
 {
 	if (spin_trylock_bh(&target->cq_lock))
 		krc_verbs_cq_take(target);
 }
 
-void krc_verbs_cq_flush(struct krc_hw_target *target)
+void krc_verbs_cq_flush(struct krc_verbs_target *target)
 {
 	u32 i;
 
@@ -109,7 +110,7 @@ void krc_verbs_cq_flush(struct krc_hw_target *target)
 
 static int krc_verbs_cq_softirq(struct irq_poll *iop, int budget)
 {
-	struct krc_hw_target *target = container_of(iop, struct krc_hw_target, iop);
+	struct krc_verbs_target *target = container_of(iop, struct krc_verbs_target, iop);
 	int n, total = 0;
 
 	do {
@@ -128,7 +129,7 @@ static int krc_verbs_cq_softirq(struct irq_poll *iop, int budget)
 
 static void krc_verbs_cq_completion(struct ib_cq *cq, void *context)
 {
-	struct krc_hw_target *target = context;
+	struct krc_verbs_target *target = context;
 
 	irq_poll_sched(&target->iop);
 }
@@ -136,20 +137,20 @@ static void krc_verbs_cq_completion(struct ib_cq *cq, void *context)
 /* The queue is in error, which only a bug here can cause: nothing will complete. */
 static void krc_verbs_cq_event(struct ib_event *event, void *context)
 {
-	struct krc_hw_target *target = context;
-	struct krc_hw *hw = target->hw;
+	struct krc_verbs_target *target = context;
+	struct krc_verbs *v = target->hw;
 
-	krc_port_err_limited(hw->ibdev, target->port, "completion queue of lanes: event %d\n",
+	krc_port_err_limited(v->ibdev, target->port, "completion queue of lanes: event %d\n",
 			     event->event);
-	WRITE_ONCE(hw->fatal, true);
-	hw->events->device_fatal(hw->owner);
+	WRITE_ONCE(v->fatal, true);
+	v->events->device_fatal(v->owner);
 }
 
-int krc_verbs_cq_create(struct krc_hw_target *target)
+int krc_verbs_cq_create(struct krc_verbs_target *target)
 {
-	struct krc_hw *hw = target->hw;
+	struct krc_verbs *v = target->hw;
 	struct ib_cq_init_attr attr = {
-		.cqe = min(KRC_VERBS_CQ_ENTRIES, hw->ibdev->attrs.max_cqe),
+		.cqe = min(KRC_VERBS_CQ_ENTRIES, v->ibdev->attrs.max_cqe),
 	};
 	struct ib_cq *cq;
 	int err;
@@ -158,7 +159,7 @@ int krc_verbs_cq_create(struct krc_hw_target *target)
 	spin_lock_init(&target->cq_lock);
 	xa_init_flags(&target->initiators, XA_FLAGS_ALLOC1);
 	irq_poll_init(&target->iop, KRC_VERBS_CQ_BUDGET, krc_verbs_cq_softirq);
-	cq = ib_create_cq(hw->ibdev, krc_verbs_cq_completion, krc_verbs_cq_event, target, &attr);
+	cq = ib_create_cq(v->ibdev, krc_verbs_cq_completion, krc_verbs_cq_event, target, &attr);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	target->send_cq = cq;
@@ -168,7 +169,7 @@ int krc_verbs_cq_create(struct krc_hw_target *target)
 	return min(err, 0);
 }
 
-void krc_verbs_cq_destroy(struct krc_hw_target *target)
+void krc_verbs_cq_destroy(struct krc_verbs_target *target)
 {
 	ib_destroy_cq(target->send_cq); /* no upcall comes after it */
 	irq_poll_disable(&target->iop);

@@ -37,9 +37,9 @@ static const struct krc_verbs_driver *krc_verbs_driver_of(const struct ib_device
 	return NULL;
 }
 
-bool krc_verbs_is_port(const struct krc_hw *hw, u32 port)
+bool krc_verbs_is_port(const struct krc_verbs *v, u32 port)
 {
-	return rdma_is_port_valid(hw->ibdev, port) && port <= KRC_VERBS_PORTS_MAX;
+	return rdma_is_port_valid(v->ibdev, port) && port <= KRC_VERBS_PORTS_MAX;
 }
 
 static bool krc_verbs_match(struct ib_device *ibdev)
@@ -58,56 +58,57 @@ static const char *krc_verbs_obstacle(struct ib_device *ibdev)
 	return NULL;
 }
 
-static void krc_verbs_attributes(struct krc_hw *hw)
+static void krc_verbs_attributes(struct krc_verbs *v)
 {
-	const struct ib_device_attr *attr = &hw->ibdev->attrs;
+	const struct ib_device_attr *attr = &v->ibdev->attrs;
 	struct ib_port_attr port = {};
 	u32 length = KRP_LENGTH_MAX;
 
-	if (!ib_query_port(hw->ibdev, 1, &port) && port.max_msg_sz)
+	if (!ib_query_port(v->ibdev, 1, &port) && port.max_msg_sz)
 		length = min_t(u32, length, port.max_msg_sz);
-	hw->roce = rdma_port_get_link_layer(hw->ibdev, 1) == IB_LINK_LAYER_ETHERNET;
-	hw->attr = (struct krc_hw_attr){
+	v->roce = rdma_port_get_link_layer(v->ibdev, 1) == IB_LINK_LAYER_ETHERNET;
+	v->attr = (struct krc_hw_attr){
 		.initiator_depth_max = KRC_VERBS_DEPTH_MAX,
 		.length_max = length,
 		.recv_depth_max = min_t(u32, attr->max_srq_wr, KRC_VERBS_RECV_DEPTH_MAX),
 		.max_rd_atomic = clamp_t(u32, min(attr->max_qp_rd_atom, attr->max_qp_init_rd_atom),
 					 1, KRC_VERBS_RD_ATOMIC_MAX),
 		.atomics = attr->atomic_cap != IB_ATOMIC_NONE,
-		.ports = min_t(u32, hw->ibdev->phys_port_cnt, KRC_VERBS_PORTS_MAX),
+		.ports = min_t(u32, v->ibdev->phys_port_cnt, KRC_VERBS_PORTS_MAX),
 	};
 }
 
 static void krc_verbs_on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
-	struct krc_hw *hw = container_of(handler, struct krc_hw, handler);
+	struct krc_verbs *v = container_of(handler, struct krc_verbs, handler);
 
 	if (event->event != IB_EVENT_DEVICE_FATAL)
 		return;
-	WRITE_ONCE(hw->fatal, true);
-	hw->events->device_fatal(hw->owner);
+	WRITE_ONCE(v->fatal, true);
+	v->events->device_fatal(v->owner);
 }
 
 static void krc_verbs_close(struct krc_hw *hw)
 {
-	ib_unregister_event_handler(&hw->handler);
-	krc_verbs_keys_fini(hw);
-	ib_dealloc_pd(hw->pd);
-	kfree(hw);
+	struct krc_verbs *v = krc_verbs_of(hw);
+	ib_unregister_event_handler(&v->handler);
+	krc_verbs_keys_fini(v);
+	ib_dealloc_pd(v->pd);
+	kfree(v);
 }
 
 /* Make what all targets, initiators and keys share. */
-static int krc_verbs_objects_create(struct krc_hw *hw)
+static int krc_verbs_objects_create(struct krc_verbs *v)
 {
 	int err;
 
-	hw->pd = ib_alloc_pd(hw->ibdev, 0);
-	if (IS_ERR(hw->pd))
-		return PTR_ERR(hw->pd);
-	err = krc_verbs_keys_init(hw);
+	v->pd = ib_alloc_pd(v->ibdev, 0);
+	if (IS_ERR(v->pd))
+		return PTR_ERR(v->pd);
+	err = krc_verbs_keys_init(v);
 	if (err) {
-		krc_verbs_keys_fini(hw);
-		ib_dealloc_pd(hw->pd);
+		krc_verbs_keys_fini(v);
+		ib_dealloc_pd(v->pd);
 	}
 	return err;
 }
@@ -116,45 +117,47 @@ static struct krc_hw *krc_verbs_open(struct ib_device *ibdev, const struct krc_h
 				     void *device_owner, struct krc_hw_attr *ret_attr, char *reason)
 {
 	const char *what = krc_verbs_obstacle(ibdev);
-	struct krc_hw *hw;
+	struct krc_verbs *v;
 	int err;
 
 	if (what) {
 		strscpy(reason, what, KRC_REASON_BYTES);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
-	hw = kzalloc(sizeof(*hw), GFP_KERNEL);
-	if (!hw) {
+	v = kzalloc(sizeof(*v), GFP_KERNEL);
+	if (!v) {
 		strscpy(reason, "out of memory", KRC_REASON_BYTES);
 		return ERR_PTR(-ENOMEM);
 	}
-	hw->ibdev = ibdev;
-	hw->events = events;
-	hw->owner = device_owner;
-	hw->driver = krc_verbs_driver_of(ibdev);
-	krc_verbs_attributes(hw);
-	err = krc_verbs_objects_create(hw);
+	v->ibdev = ibdev;
+	v->events = events;
+	v->owner = device_owner;
+	v->driver = krc_verbs_driver_of(ibdev);
+	krc_verbs_attributes(v);
+	err = krc_verbs_objects_create(v);
 	if (err) {
 		snprintf(reason, KRC_REASON_BYTES, "cannot make a protection domain (error %d)",
 			 err);
-		kfree(hw);
+		kfree(v);
 		return ERR_PTR(err);
 	}
-	INIT_IB_EVENT_HANDLER(&hw->handler, ibdev, krc_verbs_on_event);
-	ib_register_event_handler(&hw->handler);
-	*ret_attr = hw->attr;
-	return hw;
+	INIT_IB_EVENT_HANDLER(&v->handler, ibdev, krc_verbs_on_event);
+	ib_register_event_handler(&v->handler);
+	*ret_attr = v->attr;
+	return (struct krc_hw *)v;
 }
 
 /* NULL: DMA addresses are addresses of the kernel (ib_uses_virt_dma()); see hw/dma.h. */
 static struct device *krc_verbs_dma_device(struct krc_hw *hw)
 {
-	return hw->ibdev->dma_device;
+	struct krc_verbs *v = krc_verbs_of(hw);
+	return v->ibdev->dma_device;
 }
 
 static bool krc_verbs_is_down(const struct krc_hw *hw)
 {
-	return READ_ONCE(hw->fatal);
+	struct krc_verbs *v = krc_verbs_of(hw);
+	return READ_ONCE(v->fatal);
 }
 
 const struct krc_provider_ops krc_verbs_ops = {

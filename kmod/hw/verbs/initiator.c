@@ -6,8 +6,8 @@
  * taken in order; those to the next target are begun when all to the last one have completed; and
  * behind a failure nothing is begun until it was halted and restarted.
  *
- * krc_verbs_pump() is the only one that takes and gives lanes and posts to them. It is run by who
- * rings, by who takes completions, and by the upcalls of lanes; one at a time, others have it look
+ * krc_verbs_pump() alone takes and gives lanes and posts to them. It is run by whatever
+ * rings, takes completions, or is called back by lanes; one at a time, others have it look
  * again. A request is done when the device has completed it, or it never was posted; what was
  * posted to a lane that is lost is waited for, since the device may still write its memory.
  *
@@ -50,6 +50,13 @@ static const u8 krc_verbs_next[KRC_VERBS_STATES] = {
 	[KRC_VERBS_HALTED] = BIT(KRC_VERBS_IDLE),
 };
 
+const struct krc_verbs_lane_calls krc_verbs_lane_calls = {
+	.hold = krc_lanes_hold,
+	.release = krc_lanes_release,
+	.wanted = krc_lanes_wanted,
+	.sync = krc_lanes_sync,
+};
+
 /* What krc_verbs_step() wants done without the lock. */
 enum krc_verbs_deed {
 	KRC_VERBS_NOTHING,
@@ -58,7 +65,7 @@ enum krc_verbs_deed {
 	KRC_VERBS_BREAK, /* release it, and nobody gets it any more */
 };
 
-static bool krc_verbs_set_state(struct krc_hw_initiator *ini, enum krc_verbs_state state)
+static bool krc_verbs_set_state(struct krc_verbs_initiator *ini, enum krc_verbs_state state)
 {
 	lockdep_assert_held(&ini->lock);
 	if (!(krc_verbs_next[ini->state] & BIT(state)))
@@ -67,7 +74,7 @@ static bool krc_verbs_set_state(struct krc_hw_initiator *ini, enum krc_verbs_sta
 	return true;
 }
 
-static struct krc_verbs_slot *krc_verbs_at(struct krc_hw_initiator *ini, u32 number)
+static struct krc_verbs_slot *krc_verbs_at(struct krc_verbs_initiator *ini, u32 number)
 {
 	return &ini->slots[number & ini->mask];
 }
@@ -75,7 +82,7 @@ static struct krc_verbs_slot *krc_verbs_at(struct krc_hw_initiator *ini, u32 num
 /* ---- outcomes */
 
 /* Have the owner told that there is something to poll, if it asked for that. */
-static void krc_verbs_tell(struct krc_hw_initiator *ini)
+static void krc_verbs_tell(struct krc_verbs_initiator *ini)
 {
 	lockdep_assert_held(&ini->lock);
 	if (!ini->armed || ini->done == ini->polled)
@@ -84,7 +91,7 @@ static void krc_verbs_tell(struct krc_hw_initiator *ini)
 	ini->target->hw->events->completion(ini->owner);
 }
 
-static void krc_verbs_end(struct krc_hw_initiator *ini, enum krc_fault fault, u8 syndrome,
+static void krc_verbs_end(struct krc_verbs_initiator *ini, enum krc_fault fault, u8 syndrome,
 			  u8 vendor)
 {
 	struct krc_verbs_slot *slot = krc_verbs_at(ini, ini->done++);
@@ -96,7 +103,7 @@ static void krc_verbs_end(struct krc_hw_initiator *ini, enum krc_fault fault, u8
 }
 
 /* Nothing is outstanding any more: what was not sent is flushed. */
-static void krc_verbs_flush(struct krc_hw_initiator *ini)
+static void krc_verbs_flush(struct krc_verbs_initiator *ini)
 {
 	while (ini->done != ini->rung)
 		krc_verbs_end(ini, KRC_FAULT_FLUSHED, IB_WC_WR_FLUSH_ERR, 0);
@@ -105,7 +112,7 @@ static void krc_verbs_flush(struct krc_hw_initiator *ini)
 }
 
 /* The oldest request, which was not sent, fails. */
-static void krc_verbs_deny(struct krc_hw_initiator *ini, enum krc_fault fault)
+static void krc_verbs_deny(struct krc_verbs_initiator *ini, enum krc_fault fault)
 {
 	lockdep_assert_held(&ini->lock);
 	if (!krc_verbs_set_state(ini, KRC_VERBS_FAILED))
@@ -115,7 +122,7 @@ static void krc_verbs_deny(struct krc_hw_initiator *ini, enum krc_fault fault)
 }
 
 /* There is no lane for the oldest request, if there is one, which was not sent. */
-static void krc_verbs_laneless(struct krc_hw_initiator *ini, int err)
+static void krc_verbs_laneless(struct krc_verbs_initiator *ini, int err)
 {
 	lockdep_assert_held(&ini->lock);
 	if (ini->done == ini->rung) {
@@ -144,7 +151,7 @@ static void krc_verbs_laneless(struct krc_hw_initiator *ini, int err)
 }
 
 /* A fault of a request that was sent, and what it means for the initiator. */
-static enum krc_fault krc_verbs_failed(struct krc_hw_initiator *ini, enum ib_wc_status status)
+static enum krc_fault krc_verbs_failed(struct krc_verbs_initiator *ini, enum ib_wc_status status)
 {
 	enum krc_fault fault = krc_verbs_fault(status);
 
@@ -153,10 +160,11 @@ static enum krc_fault krc_verbs_failed(struct krc_hw_initiator *ini, enum ib_wc_
 	if (ini->state != KRC_VERBS_FAILED && fault == KRC_FAULT_FLUSHED)
 		fault = KRC_FAULT_TIMEOUT;
 	krc_verbs_set_state(ini, KRC_VERBS_FAILED);
+	ini->broken = true;
 	return fault;
 }
 
-void krc_verbs_completed(struct krc_hw_initiator *ini, u32 number, const struct ib_wc *wc)
+void krc_verbs_completed(struct krc_verbs_initiator *ini, u32 number, const struct ib_wc *wc)
 {
 	spin_lock_bh(&ini->lock);
 	if (number - ini->done >= ini->sent - ini->done)
@@ -193,7 +201,7 @@ static void krc_verbs_wr_fill(const struct krc_hw_wr *from, struct ib_sge *sge,
 	atomic->swap = from->swap;
 }
 
-static int krc_verbs_send(struct krc_hw_initiator *ini, u32 number, bool signal)
+static int krc_verbs_send(struct krc_verbs_initiator *ini, u32 number, bool signal)
 {
 	const struct krc_hw_wr *from = &krc_verbs_at(ini, number)->wr;
 	struct ib_atomic_wr atomic = {};
@@ -229,20 +237,20 @@ static int krc_verbs_send(struct krc_hw_initiator *ini, u32 number, bool signal)
 }
 
 /* Whether a request is for the port that the lane reaches. */
-static bool krc_verbs_fits(struct krc_hw_initiator *ini, u32 number)
+static bool krc_verbs_fits(struct krc_verbs_initiator *ini, u32 number)
 {
 	return krc_verbs_same_target(&krc_verbs_at(ini, number)->to, &ini->to);
 }
 
 /* Up to which request may be sent on the lane now. */
-static u32 krc_verbs_sendable(struct krc_hw_initiator *ini)
+static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 {
 	u32 room = KRC_VERBS_SEND_DEPTH - (ini->sent - ini->done), end = ini->sent;
 
 	lockdep_assert_held(&ini->lock);
 	if (end == ini->rung)
 		return end;
-	if (krc_lanes_wanted(ini->target->lanes, &ini->holder))
+	if (ini->target->calls->wanted(ini->target->lanes, &ini->holder))
 		room = min(room, KRC_VERBS_QUOTA - min(KRC_VERBS_QUOTA, ini->used));
 	while (end != ini->rung && end - ini->sent < room && krc_verbs_fits(ini, end))
 		end++;
@@ -250,7 +258,7 @@ static u32 krc_verbs_sendable(struct krc_hw_initiator *ini)
 }
 
 /* Send what can be. Return: what is to be done then. */
-static enum krc_verbs_deed krc_verbs_serve(struct krc_hw_initiator *ini)
+static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 {
 	u32 end = krc_verbs_sendable(ini);
 
@@ -261,6 +269,7 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_hw_initiator *ini)
 
 		if (krc_verbs_send(ini, number, signal)) {
 			ini->err = -ECONNRESET;
+			ini->broken = true;
 			krc_verbs_set_state(ini, KRC_VERBS_GONE);
 			return KRC_VERBS_NOTHING; /* the next step sees to it */
 		}
@@ -274,7 +283,7 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_hw_initiator *ini)
 }
 
 /* One step. Return: what is to be done before the next; KRC_VERBS_NOTHING: there is none. */
-static enum krc_verbs_deed krc_verbs_step(struct krc_hw_initiator *ini)
+static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 {
 	enum krc_verbs_deed deed = KRC_VERBS_NOTHING;
 
@@ -285,6 +294,7 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_hw_initiator *ini)
 		return deed;
 	if (ini->state == KRC_VERBS_IDLE && ini->done != ini->rung) {
 		ini->used = 0;
+		ini->broken = false;
 		ini->to = krc_verbs_at(ini, ini->done)->to;
 		krc_verbs_set_state(ini, KRC_VERBS_ASKS);
 		return KRC_VERBS_HOLD;
@@ -302,18 +312,18 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_hw_initiator *ini)
 }
 
 /* Only krc_verbs_pump() calls it, and changes ini->to. */
-static void krc_verbs_do(struct krc_hw_initiator *ini, enum krc_verbs_deed deed)
+static void krc_verbs_do(struct krc_verbs_initiator *ini, enum krc_verbs_deed deed)
 {
-	struct krc_lanes *lanes = ini->target->lanes;
+	const struct krc_verbs_target *target = ini->target;
 
 	if (deed == KRC_VERBS_HOLD)
-		krc_lanes_hold(lanes, (const struct krc_lane_peer *)ini->to.opaque, ini->index,
-			       &ini->holder);
+		target->calls->hold(target->lanes, (const struct krc_lane_peer *)ini->to.opaque,
+				    ini->index, &ini->holder);
 	else
-		krc_lanes_release(lanes, &ini->holder, deed == KRC_VERBS_BREAK);
+		target->calls->release(target->lanes, &ini->holder, deed == KRC_VERBS_BREAK);
 }
 
-void krc_verbs_pump(struct krc_hw_initiator *ini)
+void krc_verbs_pump(struct krc_verbs_initiator *ini)
 {
 	enum krc_verbs_deed deed;
 
@@ -338,7 +348,7 @@ void krc_verbs_pump(struct krc_hw_initiator *ini)
 
 static void krc_verbs_ready(struct krc_lane_holder *holder)
 {
-	struct krc_hw_initiator *ini = container_of(holder, struct krc_hw_initiator, holder);
+	struct krc_verbs_initiator *ini = container_of(holder, struct krc_verbs_initiator, holder);
 
 	spin_lock_bh(&ini->lock);
 	krc_verbs_set_state(ini, KRC_VERBS_HAS);
@@ -348,7 +358,7 @@ static void krc_verbs_ready(struct krc_lane_holder *holder)
 
 static void krc_verbs_lost(struct krc_lane_holder *holder, int err)
 {
-	struct krc_hw_initiator *ini = container_of(holder, struct krc_hw_initiator, holder);
+	struct krc_verbs_initiator *ini = container_of(holder, struct krc_verbs_initiator, holder);
 
 	spin_lock_bh(&ini->lock);
 	ini->err = err;
@@ -356,6 +366,7 @@ static void krc_verbs_lost(struct krc_lane_holder *holder, int err)
 		ini->holds = false; /* it has had nothing */
 		krc_verbs_laneless(ini, err);
 	} else {
+		ini->broken = true;
 		krc_verbs_set_state(ini, KRC_VERBS_GONE);
 	}
 	spin_unlock_bh(&ini->lock);
@@ -364,8 +375,8 @@ static void krc_verbs_lost(struct krc_lane_holder *holder, int err)
 
 static void krc_verbs_rested(struct work_struct *work)
 {
-	struct krc_hw_initiator *ini =
-		container_of(to_delayed_work(work), struct krc_hw_initiator, rest);
+	struct krc_verbs_initiator *ini =
+		container_of(to_delayed_work(work), struct krc_verbs_initiator, rest);
 
 	spin_lock_bh(&ini->lock);
 	if (ini->state == KRC_VERBS_RESTS)
@@ -376,9 +387,10 @@ static void krc_verbs_rested(struct work_struct *work)
 
 /* ---- create, halt, destroy */
 
-int krc_verbs_initiator_halt(struct krc_hw_initiator *ini)
+int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator)
 {
-	struct krc_lanes *lanes = ini->target->lanes;
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+	const struct krc_verbs_target *target = ini->target;
 	bool pumping, broken;
 
 	spin_lock_bh(&ini->lock);
@@ -387,14 +399,14 @@ int krc_verbs_initiator_halt(struct krc_hw_initiator *ini)
 	do { /* a pump does nothing that takes long, and has no next step now */
 		spin_lock_bh(&ini->lock);
 		pumping = ini->pumping;
-		broken = ini->sent != ini->done;
+		broken = ini->broken || ini->sent != ini->done;
 		spin_unlock_bh(&ini->lock);
 		if (pumping)
 			usleep_range(5, 20);
 	} while (pumping);
 	cancel_delayed_work_sync(&ini->rest);
-	krc_lanes_release(lanes, &ini->holder, broken);
-	krc_lanes_sync(lanes, &ini->holder);
+	target->calls->release(target->lanes, &ini->holder, broken);
+	target->calls->sync(target->lanes, &ini->holder);
 	/* what was executed until now is no request that was not */
 	krc_verbs_cq_flush(ini->target);
 	spin_lock_bh(&ini->lock);
@@ -404,8 +416,9 @@ int krc_verbs_initiator_halt(struct krc_hw_initiator *ini)
 	return 0;
 }
 
-int krc_verbs_initiator_restart(struct krc_hw_initiator *ini)
+int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator)
 {
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
 	spin_lock_bh(&ini->lock);
 	ini->rung = ini->head;
 	ini->sent = ini->head;
@@ -422,15 +435,16 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 						    u32 depth, u32 ack_timeout, u32 vector,
 						    void *owner)
 {
-	struct krc_hw_initiator *ini;
-	struct krc_hw_target *target;
+	struct krc_verbs *v = krc_verbs_of(hw);
+	struct krc_verbs_initiator *ini;
+	struct krc_verbs_target *target;
 	u32 nr;
 	int err;
 
-	if (!depth || depth > hw->attr.initiator_depth_max || !krc_verbs_is_port(hw, port) ||
-	    !hw->ports[port].target)
+	if (!depth || depth > v->attr.initiator_depth_max || !krc_verbs_is_port(v, port) ||
+	    !v->ports[port].target)
 		return ERR_PTR(-EINVAL);
-	target = hw->ports[port].target;
+	target = v->ports[port].target;
 	nr = roundup_pow_of_two(depth);
 	ini = kvzalloc(struct_size(ini, slots, nr), GFP_KERNEL);
 	if (!ini)
@@ -451,12 +465,13 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 	}
 	BUILD_BUG_ON(KRP_LANE_INDEXES != 4);
 	ini->index = ini->id % 2 + (depth <= KRC_VERBS_SHALLOW ? 2 : 0);
-	return ini;
+	return (struct krc_hw_initiator *)ini;
 }
 
-void krc_verbs_initiator_destroy(struct krc_hw_initiator *ini)
+void krc_verbs_initiator_destroy(struct krc_hw_initiator *initiator)
 {
-	krc_verbs_initiator_halt(ini);
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+	krc_verbs_initiator_halt(initiator);
 	xa_erase(&ini->target->initiators, ini->id);
 	synchronize_rcu(); /* who has found it among completions */
 	kvfree(ini);
@@ -469,21 +484,22 @@ static bool krc_verbs_is_atomic(u8 opcode)
 	return opcode == KRP_OP_CMP_SWAP || opcode == KRP_OP_FETCH_ADD;
 }
 
-static int krc_verbs_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
+static int krc_verbs_wr_check(const struct krc_verbs *v, const struct krc_hw_wr *wr)
 {
 	if (wr->opcode != KRC_HW_SEND &&
 	    (wr->opcode < KRP_OP_READ || wr->opcode > KRP_OP_FETCH_ADD))
 		return -EINVAL;
-	if (!wr->length || wr->length > hw->attr.length_max)
+	if (!wr->length || wr->length > v->attr.length_max)
 		return -EINVAL;
 	if (krc_verbs_is_atomic(wr->opcode) &&
-	    (!hw->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
+	    (!v->attr.atomics || wr->length != sizeof(u64) || wr->remote_addr % sizeof(u64)))
 		return -EINVAL;
 	return 0;
 }
 
-int krc_verbs_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
+int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr)
 {
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
 	int err = krc_verbs_wr_check(ini->target->hw, wr);
 	struct krc_verbs_slot *slot;
 
@@ -502,8 +518,9 @@ int krc_verbs_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 	return 0;
 }
 
-void krc_verbs_ring(struct krc_hw_initiator *ini)
+void krc_verbs_ring(struct krc_hw_initiator *initiator)
 {
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
 	spin_lock_bh(&ini->lock);
 	if (ini->rung != ini->head && ini->state != KRC_VERBS_HALTED) {
 		krc_verbs_at(ini, ini->head - 1)->wr.unsignaled = false;
@@ -513,8 +530,9 @@ void krc_verbs_ring(struct krc_hw_initiator *ini)
 	krc_verbs_pump(ini);
 }
 
-int krc_verbs_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max)
+int krc_verbs_poll(struct krc_hw_initiator *initiator, struct krc_wc *wc, int max)
 {
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
 	u32 at;
 	int n = 0;
 
@@ -535,8 +553,9 @@ int krc_verbs_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max)
 	return n;
 }
 
-void krc_verbs_arm(struct krc_hw_initiator *ini)
+void krc_verbs_arm(struct krc_hw_initiator *initiator)
 {
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
 	spin_lock_bh(&ini->lock);
 	ini->armed = true;
 	spin_unlock_bh(&ini->lock);

@@ -31,14 +31,6 @@
 #define KRC_VERBS_REGISTER_DEPTH 4
 
 /**
- * struct krc_hw_parts - What a key is made of.
- * @mr: the list.
- */
-struct krc_hw_parts {
-	struct ib_mr *mr;
-};
-
-/**
  * struct krc_verbs_registering - A registration that is under way.
  * @cqe: called when it is done.
  * @done: completed then.
@@ -52,56 +44,56 @@ struct krc_verbs_registering {
 
 /* ---- the queue pair that registers */
 
-static void krc_verbs_register_end(struct krc_hw *hw)
+static void krc_verbs_register_end(struct krc_verbs *v)
 {
-	if (hw->register_qp)
-		ib_destroy_qp(hw->register_qp);
-	hw->register_qp = NULL;
-	if (hw->register_cq)
-		ib_free_cq(hw->register_cq); /* no completion is told any more */
-	hw->register_cq = NULL;
+	if (v->register_qp)
+		ib_destroy_qp(v->register_qp);
+	v->register_qp = NULL;
+	if (v->register_cq)
+		ib_free_cq(v->register_cq); /* no completion is told any more */
+	v->register_cq = NULL;
 }
 
 /* Any GID of a port that can be routed to: the queue pair sends no packet. Return: or ERR_PTR(). */
-static const struct ib_gid_attr *krc_verbs_some_gid(struct krc_hw *hw, u32 port)
+static const struct ib_gid_attr *krc_verbs_some_gid(struct krc_verbs *v, u32 port)
 {
 	int i;
 
-	for (i = 0; i < hw->ibdev->port_data[port].immutable.gid_tbl_len; i++) {
-		const struct ib_gid_attr *attr = rdma_get_gid_attr(hw->ibdev, port, i);
+	for (i = 0; i < v->ibdev->port_data[port].immutable.gid_tbl_len; i++) {
+		const struct ib_gid_attr *attr = rdma_get_gid_attr(v->ibdev, port, i);
 
 		if (IS_ERR(attr))
 			continue;
-		if (!hw->roce || (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
-				  !rdma_link_local_addr((struct in6_addr *)attr->gid.raw)))
+		if (!v->roce || (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+				 !rdma_link_local_addr((struct in6_addr *)attr->gid.raw)))
 			return attr;
 		rdma_put_gid_attr(attr);
 	}
 	return ERR_PTR(-EADDRNOTAVAIL);
 }
 
-static void krc_verbs_register_path(struct krc_hw *hw, const struct ib_gid_attr *gid,
+static void krc_verbs_register_path(struct krc_verbs *v, const struct ib_gid_attr *gid,
 				    struct rdma_ah_attr *ah)
 {
 	struct ib_port_attr port = {};
-	u32 num = hw->register_port;
+	u32 num = v->register_port;
 
-	ah->type = rdma_ah_find_type(hw->ibdev, num);
+	ah->type = rdma_ah_find_type(v->ibdev, num);
 	rdma_ah_set_port_num(ah, num);
-	rdma_ah_set_sl(ah, hw->ports[num].fabric.sl);
+	rdma_ah_set_sl(ah, v->ports[num].fabric.sl);
 	rdma_ah_set_grh(ah, (union ib_gid *)&gid->gid, 0, gid->index, KRC_VERBS_HOP_LIMIT, 0);
-	if (!hw->roce && !ib_query_port(hw->ibdev, num, &port))
+	if (!v->roce && !ib_query_port(v->ibdev, num, &port))
 		rdma_ah_set_dlid(ah, port.lid);
 }
 
 /* Connect the queue pair to itself. */
-static int krc_verbs_register_connect(struct krc_hw *hw, const struct ib_gid_attr *gid)
+static int krc_verbs_register_connect(struct krc_verbs *v, const struct ib_gid_attr *gid)
 {
-	u32 num = hw->register_port;
+	u32 num = v->register_port;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT,
 				   .port_num = num,
-				   .pkey_index = hw->ports[num].pkey_index };
-	struct ib_qp *qp = hw->register_qp;
+				   .pkey_index = v->ports[num].pkey_index };
+	struct ib_qp *qp = v->register_qp;
 	int err;
 
 	err = ib_modify_qp(qp, &attr,
@@ -113,7 +105,7 @@ static int krc_verbs_register_connect(struct krc_hw *hw, const struct ib_gid_att
 				    .dest_qp_num = qp->qp_num,
 				    .max_dest_rd_atomic = 1,
 				    .min_rnr_timer = 12 };
-	krc_verbs_register_path(hw, gid, &attr.ah_attr);
+	krc_verbs_register_path(v, gid, &attr.ah_attr);
 	err = ib_modify_qp(qp, &attr,
 			   IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
 				   IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
@@ -129,7 +121,7 @@ static int krc_verbs_register_connect(struct krc_hw *hw, const struct ib_gid_att
 				    IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
-static int krc_verbs_register_begin(struct krc_hw *hw)
+static int krc_verbs_register_begin(struct krc_verbs *v)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
@@ -142,34 +134,33 @@ static int krc_verbs_register_begin(struct krc_hw *hw)
 	const struct ib_gid_attr *gid;
 	int err;
 
-	lockdep_assert_held(&hw->register_lock);
-	if (hw->register_qp)
+	lockdep_assert_held(&v->register_lock);
+	if (v->register_qp)
 		return 0;
-	gid = krc_verbs_some_gid(hw, hw->register_port);
+	gid = krc_verbs_some_gid(v, v->register_port);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
-	hw->register_cq =
-		ib_alloc_cq(hw->ibdev, hw, 2 * KRC_VERBS_REGISTER_DEPTH, 0, IB_POLL_SOFTIRQ);
-	err = PTR_ERR_OR_ZERO(hw->register_cq);
+	v->register_cq = ib_alloc_cq(v->ibdev, v, 2 * KRC_VERBS_REGISTER_DEPTH, 0, IB_POLL_SOFTIRQ);
+	err = PTR_ERR_OR_ZERO(v->register_cq);
 	if (err)
 		goto err_cq;
-	init.send_cq = hw->register_cq;
-	init.recv_cq = hw->register_cq;
-	hw->register_qp = ib_create_qp(hw->pd, &init);
-	err = PTR_ERR_OR_ZERO(hw->register_qp);
+	init.send_cq = v->register_cq;
+	init.recv_cq = v->register_cq;
+	v->register_qp = ib_create_qp(v->pd, &init);
+	err = PTR_ERR_OR_ZERO(v->register_qp);
 	if (err)
 		goto err_qp;
-	err = krc_verbs_register_connect(hw, gid);
+	err = krc_verbs_register_connect(v, gid);
 	if (err)
-		krc_verbs_register_end(hw);
+		krc_verbs_register_end(v);
 	rdma_put_gid_attr(gid);
 	return err;
 
 err_cq:
-	hw->register_cq = NULL;
+	v->register_cq = NULL;
 err_qp:
-	hw->register_qp = NULL;
-	krc_verbs_register_end(hw);
+	v->register_qp = NULL;
+	krc_verbs_register_end(v);
 	rdma_put_gid_attr(gid);
 	return err;
 }
@@ -191,7 +182,7 @@ static int krc_verbs_flags(u32 access)
 	       (access & KRP_ACCESS_REMOTE_ATOMIC ? IB_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-static int krc_verbs_register_post(struct krc_hw *hw, struct ib_mr *mr, u32 access)
+static int krc_verbs_register_post(struct krc_verbs *v, struct ib_mr *mr, u32 access)
 {
 	struct krc_verbs_registering r = { .cqe.done = krc_verbs_registered };
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR,
@@ -202,28 +193,28 @@ static int krc_verbs_register_post(struct krc_hw *hw, struct ib_mr *mr, u32 acce
 				.access = krc_verbs_flags(access) };
 	int err;
 
-	lockdep_assert_held(&hw->register_lock);
+	lockdep_assert_held(&v->register_lock);
 	init_completion(&r.done);
-	err = ib_post_send(hw->register_qp, &wr.wr, NULL);
+	err = ib_post_send(v->register_qp, &wr.wr, NULL);
 	if (!err && !wait_for_completion_timeout(&r.done, msecs_to_jiffies(KRC_VERBS_REGISTER_MS)))
 		err = -ETIMEDOUT;
 	if (!err && r.status != IB_WC_SUCCESS)
 		err = -EIO;
 	if (err) /* also ends what is under way, which refers to this stack */
-		krc_verbs_register_end(hw);
+		krc_verbs_register_end(v);
 	return err;
 }
 
 /* Make a key of a list. */
-static int krc_verbs_register(struct krc_hw *hw, struct ib_mr *mr, u32 access)
+static int krc_verbs_register(struct krc_verbs *v, struct ib_mr *mr, u32 access)
 {
 	int err;
 
-	mutex_lock(&hw->register_lock);
-	err = krc_verbs_register_begin(hw);
+	mutex_lock(&v->register_lock);
+	err = krc_verbs_register_begin(v);
 	if (!err)
-		err = krc_verbs_register_post(hw, mr, access);
-	mutex_unlock(&hw->register_lock);
+		err = krc_verbs_register_post(v, mr, access);
+	mutex_unlock(&v->register_lock);
 	return err;
 }
 
@@ -237,7 +228,7 @@ static int krc_verbs_register(struct krc_hw *hw, struct ib_mr *mr, u32 access)
  */
 struct krc_verbs_key_turn {
 	struct krc_turn turn;
-	struct krc_hw *hw;
+	struct krc_verbs *hw;
 	struct ib_mr *mr;
 	u32 access;
 	int err;
@@ -251,46 +242,52 @@ static void krc_verbs_register_turn(struct krc_turn *turn)
 }
 
 /* krc_verbs_register() for a program, in its turn. Return: also -EINTR (killed). */
-static int krc_verbs_register_in_turn(struct krc_hw *hw, struct ib_mr *mr, u32 access,
+static int krc_verbs_register_in_turn(struct krc_verbs *v, struct ib_mr *mr, u32 access,
 				      const void *payer)
 {
-	struct krc_verbs_key_turn t = { .hw = hw, .mr = mr, .access = access };
+	struct krc_verbs_key_turn t = { .hw = v, .mr = mr, .access = access };
 
 	if (fatal_signal_pending(current))
 		return -EINTR;
-	krc_turn_begin(&hw->key_turns, &t.turn, payer, krc_verbs_register_turn);
+	krc_turn_begin(&v->key_turns, &t.turn, payer, krc_verbs_register_turn);
 	return krc_turn_wait(&t.turn, true) ?: t.err;
 }
 
 /* ---- keys */
 
-int krc_verbs_keys_init(struct krc_hw *hw)
+/* What a key is made of is its list. */
+static struct ib_mr *krc_verbs_mr(const struct krc_hw_key *key)
 {
-	mutex_init(&hw->register_lock);
-	hw->register_port = 1;
-	krc_rests_init(&hw->resting);
-	hw->key_wq = alloc_workqueue("krcore_lane_key", WQ_UNBOUND, KRC_VERBS_KEY_TURNS);
-	krc_turns_init(&hw->key_turns, KRC_VERBS_KEY_TURNS, hw->key_wq);
-	return hw->key_wq ? 0 : -ENOMEM;
+	return (struct ib_mr *)key->parts;
 }
 
-void krc_verbs_keys_fini(struct krc_hw *hw)
+int krc_verbs_keys_init(struct krc_verbs *v)
 {
-	if (hw->key_wq)
-		destroy_workqueue(hw->key_wq);
-	krc_verbs_register_end(hw);
-	krc_rests_fini(&hw->resting);
-	mutex_destroy(&hw->register_lock);
+	mutex_init(&v->register_lock);
+	v->register_port = 1;
+	krc_rests_init(&v->resting);
+	v->key_wq = alloc_workqueue("krcore_lane_key", WQ_UNBOUND, KRC_VERBS_KEY_TURNS);
+	krc_turns_init(&v->key_turns, KRC_VERBS_KEY_TURNS, v->key_wq);
+	return v->key_wq ? 0 : -ENOMEM;
 }
 
-static int krc_verbs_access_check(const struct krc_hw *hw, u32 access)
+void krc_verbs_keys_fini(struct krc_verbs *v)
+{
+	if (v->key_wq)
+		destroy_workqueue(v->key_wq);
+	krc_verbs_register_end(v);
+	krc_rests_fini(&v->resting);
+	mutex_destroy(&v->register_lock);
+}
+
+static int krc_verbs_access_check(const struct krc_verbs *v, u32 access)
 {
 	if (access & ~KRP_ACCESS_ALL)
 		return -EINVAL;
 	if (access & (KRP_ACCESS_REMOTE_WRITE | KRP_ACCESS_REMOTE_ATOMIC) &&
 	    !(access & KRP_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	if (access & KRP_ACCESS_REMOTE_ATOMIC && !hw->attr.atomics)
+	if (access & KRP_ACCESS_REMOTE_ATOMIC && !v->attr.atomics)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -314,15 +311,15 @@ struct krc_verbs_range {
 };
 
 /* List the pages of a range. Return: the list or ERR_PTR(). */
-static struct ib_mr *krc_verbs_list(struct krc_hw *hw, const struct krc_verbs_range *r)
+static struct ib_mr *krc_verbs_list(struct krc_verbs *v, const struct krc_verbs_range *r)
 {
 	u32 offset = r->offset;
 	struct ib_mr *mr;
 	int n;
 
-	if (r->pages > hw->driver->key_pages)
+	if (r->pages > v->driver->key_pages)
 		return ERR_PTR(-E2BIG);
-	mr = ib_alloc_mr(hw->pd, IB_MR_TYPE_MEM_REG, r->pages);
+	mr = ib_alloc_mr(v->pd, IB_MR_TYPE_MEM_REG, r->pages);
 	if (IS_ERR(mr))
 		return mr;
 	n = ib_map_mr_sg(mr, r->sg, r->nents, &offset, PAGE_SIZE);
@@ -337,79 +334,74 @@ static struct ib_mr *krc_verbs_list(struct krc_hw *hw, const struct krc_verbs_ra
 }
 
 /* Give a list the name that it is to have. Return: 0 or -ENOMEM. */
-static int krc_verbs_name(struct krc_hw *hw, struct ib_mr *mr, u32 access)
+static int krc_verbs_name(struct krc_verbs *v, struct ib_mr *mr, u32 access)
 {
 	if (!(access & ~(u32)KRP_ACCESS_LOCAL_WRITE))
 		return 0;
-	ib_update_fast_reg_key(mr, krc_rests_variant(&hw->resting, mr->rkey >> 8,
+	ib_update_fast_reg_key(mr, krc_rests_variant(&v->resting, mr->rkey >> 8,
 						     ktime_get_seconds(), get_random_u32()));
-	return krc_rests_begin(&hw->resting, mr->rkey);
+	return krc_rests_begin(&v->resting, mr->rkey);
 }
 
 /* Make a key; @turn: it is for a program, on account of ret_key->payer. */
-static int krc_verbs_key_create(struct krc_hw *hw, const struct krc_verbs_range *r, u32 access,
+static int krc_verbs_key_create(struct krc_verbs *v, const struct krc_verbs_range *r, u32 access,
 				bool turn, struct krc_hw_key *ret_key)
 {
-	struct krc_hw_parts *parts = kzalloc(sizeof(*parts), GFP_KERNEL_ACCOUNT);
 	const void *payer = ret_key->payer;
 	struct ib_mr *mr;
 	int err;
 
-	if (!parts)
-		return -ENOMEM;
-	mr = krc_verbs_list(hw, r);
-	if (IS_ERR(mr)) {
-		kfree(parts);
+	mr = krc_verbs_list(v, r);
+	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	}
-	err = krc_verbs_name(hw, mr, access);
+	err = krc_verbs_name(v, mr, access);
 	if (!err && turn)
-		err = krc_verbs_register_in_turn(hw, mr, access, payer);
+		err = krc_verbs_register_in_turn(v, mr, access, payer);
 	else if (!err)
-		err = krc_verbs_register(hw, mr, access);
+		err = krc_verbs_register(v, mr, access);
 	if (err) {
-		krc_rests_end(&hw->resting, mr->rkey, false, ktime_get_seconds());
+		krc_rests_end(&v->resting, mr->rkey, false, ktime_get_seconds());
 		ib_dereg_mr(mr);
-		kfree(parts);
 		return err;
 	}
-	parts->mr = mr;
 	*ret_key = (struct krc_hw_key){ .handle = mr->rkey,
 					.lkey = mr->lkey,
 					.rkey = mr->rkey,
 					.payer = payer,
-					.parts = parts };
+					.parts = (struct krc_hw_parts *)mr };
 	return 0;
 }
 
 int krc_verbs_key_umem(struct krc_hw *hw, struct ib_umem *umem, u64 iova, u32 access,
 		       struct krc_hw_key *ret_key)
 {
+	struct krc_verbs *v = krc_verbs_of(hw);
 	struct krc_verbs_range r = { .sg = umem->sgt_append.sgt.sgl,
 				     .nents = umem->sgt_append.sgt.nents,
 				     .offset = offset_in_page(umem->address),
 				     .pages = ib_umem_num_pages(umem),
 				     .bytes = umem->length,
 				     .iova = iova };
-	int err = krc_verbs_access_check(hw, access);
+	int err = krc_verbs_access_check(v, access);
 
 	if (err)
 		return err;
 	if (offset_in_page(iova) != r.offset)
 		return -EINVAL;
-	return krc_verbs_key_create(hw, &r, access, true, ret_key);
+	return krc_verbs_key_create(v, &r, access, true, ret_key);
 }
 
 int krc_verbs_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 access,
 		      struct krc_hw_key *ret_key)
 {
+	struct krc_verbs *v = krc_verbs_of(hw);
 	struct scatterlist sg;
 	struct krc_verbs_range r = { .sg = &sg,
 				     .nents = 1,
 				     .pages = DIV_ROUND_UP(offset_in_page(dma) + bytes, PAGE_SIZE),
 				     .bytes = bytes,
 				     .iova = dma };
-	int err = krc_verbs_access_check(hw, access);
+	int err = krc_verbs_access_check(v, access);
 
 	if (err)
 		return err;
@@ -418,16 +410,17 @@ int krc_verbs_key_dma(struct krc_hw *hw, dma_addr_t dma, size_t bytes, u32 acces
 	sg_init_table(&sg, 1);
 	sg_dma_address(&sg) = dma;
 	sg_dma_len(&sg) = bytes;
-	return krc_verbs_key_create(hw, &r, access, false, ret_key);
+	return krc_verbs_key_create(v, &r, access, false, ret_key);
 }
 
 int krc_verbs_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 iova, u32 access,
 			struct krc_hw_key *ret_key)
 {
+	struct krc_verbs *v = krc_verbs_of(hw);
 	struct krc_verbs_range r = {
 		.nents = nr, .pages = nr, .bytes = (u64)nr << PAGE_SHIFT, .iova = iova
 	};
-	int err = krc_verbs_access_check(hw, access);
+	int err = krc_verbs_access_check(v, access);
 	struct scatterlist *sg;
 	u32 i;
 
@@ -444,24 +437,24 @@ int krc_verbs_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 
 		sg_dma_address(sg) = pages[i];
 		sg_dma_len(sg) = PAGE_SIZE;
 	}
-	err = krc_verbs_key_create(hw, &r, access, false, ret_key);
+	err = krc_verbs_key_create(v, &r, access, false, ret_key);
 	kvfree(r.sg);
 	return err;
 }
 
 bool krc_verbs_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
+	struct krc_verbs *v = krc_verbs_of(hw);
 	int err;
 
 	/* before the device can reuse the index */
-	krc_rests_end(&hw->resting, key->rkey, key->known, ktime_get_seconds());
-	err = ib_dereg_mr(key->parts->mr);
-	if (err && !READ_ONCE(hw->fatal)) {
-		ibdev_err(hw->ibdev,
+	krc_rests_end(&v->resting, key->rkey, key->known, ktime_get_seconds());
+	err = ib_dereg_mr(krc_verbs_mr(key));
+	if (err && !READ_ONCE(v->fatal)) {
+		ibdev_err(v->ibdev,
 			  "krcore: key 0x%x was not destroyed (%d), its memory is not freed\n",
 			  key->rkey, err);
 		return false;
 	}
-	kfree(key->parts);
 	return true;
 }

@@ -345,7 +345,7 @@ static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packe
 	}
 }
 
-static void krc_shake_received(struct krc_lanes *lanes, const void *data, u32 bytes)
+static noinline void krc_shake_received(struct krc_lanes *lanes, const void *data, u32 bytes)
 {
 	struct krc_shake *shake = &lanes->shake;
 	struct krp_lane_packet p;
@@ -388,7 +388,7 @@ static int krc_shake_buffer(struct krc_lanes *lanes, u32 i)
 	return ib_post_recv(shake->qp, &wr, NULL);
 }
 
-static void krc_shake_take(struct krc_lanes *lanes, const struct ib_wc *wc)
+static noinline void krc_shake_take(struct krc_lanes *lanes, const struct ib_wc *wc)
 {
 	struct krc_shake *shake = &lanes->shake;
 	u32 i = wc->wr_id;

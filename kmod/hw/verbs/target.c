@@ -12,7 +12,7 @@
 
 static void krc_verbs_on_receive(struct ib_cq *cq, void *context)
 {
-	struct krc_hw_target *target = context;
+	struct krc_verbs_target *target = context;
 
 	if (target->srq)
 		target->hw->events->received(target->recv_owner);
@@ -21,7 +21,7 @@ static void krc_verbs_on_receive(struct ib_cq *cq, void *context)
 /* The completion queue is in error, which only a bug here can cause. */
 static void krc_verbs_on_receive_error(struct ib_event *event, void *context)
 {
-	struct krc_hw_target *target = context;
+	struct krc_verbs_target *target = context;
 
 	krc_port_err_limited(target->hw->ibdev, target->port, "receives of lanes: event %d\n",
 			     event->event);
@@ -36,12 +36,12 @@ static void krc_verbs_on_srq(struct ib_event *event, void *context)
 }
 
 /* Make what receives; a queue pair needs its completion queue even if it receives nothing. */
-static int krc_verbs_receive_create(struct krc_hw_target *target, u32 vector)
+static int krc_verbs_receive_create(struct krc_verbs_target *target, u32 vector)
 {
-	struct krc_hw *hw = target->hw;
+	struct krc_verbs *v = target->hw;
 	struct ib_cq_init_attr attr = {
 		.cqe = target->depth + 1,
-		.comp_vector = vector % max(hw->ibdev->num_comp_vectors, 1),
+		.comp_vector = vector % max(v->ibdev->num_comp_vectors, 1),
 	};
 	struct ib_srq_init_attr init = { .event_handler = krc_verbs_on_srq,
 					 .srq_context = target,
@@ -49,13 +49,13 @@ static int krc_verbs_receive_create(struct krc_hw_target *target, u32 vector)
 					 .srq_type = IB_SRQT_BASIC };
 	int err;
 
-	target->recv_cq = ib_create_cq(hw->ibdev, krc_verbs_on_receive, krc_verbs_on_receive_error,
+	target->recv_cq = ib_create_cq(v->ibdev, krc_verbs_on_receive, krc_verbs_on_receive_error,
 				       target, &attr);
 	if (IS_ERR(target->recv_cq))
 		return PTR_ERR(target->recv_cq);
 	if (!target->depth)
 		return 0;
-	target->srq = ib_create_srq(hw->pd, &init);
+	target->srq = ib_create_srq(v->pd, &init);
 	if (!IS_ERR(target->srq))
 		return 0;
 	err = PTR_ERR(target->srq);
@@ -64,19 +64,19 @@ static int krc_verbs_receive_create(struct krc_hw_target *target, u32 vector)
 	return err;
 }
 
-static void krc_verbs_receive_destroy(struct krc_hw_target *target)
+static void krc_verbs_receive_destroy(struct krc_verbs_target *target)
 {
 	if (target->srq)
 		ib_destroy_srq(target->srq);
 	ib_destroy_cq(target->recv_cq);
 }
 
-static int krc_verbs_target_objects(struct krc_hw_target *target, u16 gid_index, u32 vector,
+static int krc_verbs_target_objects(struct krc_verbs_target *target, u16 gid_index, u32 vector,
 				    struct krp_value *value)
 {
-	struct krc_hw *hw = target->hw;
-	struct krc_lanes_queues queues = { .ibdev = hw->ibdev,
-					   .pd = hw->pd,
+	struct krc_verbs *v = target->hw;
+	struct krc_lanes_queues queues = { .ibdev = v->ibdev,
+					   .pd = v->pd,
 					   .address = krc_verbs_address,
 					   .send_depth = KRC_VERBS_SEND_DEPTH };
 	int err;
@@ -90,7 +90,8 @@ static int krc_verbs_target_objects(struct krc_hw_target *target, u16 gid_index,
 	queues.send_cq = target->send_cq;
 	queues.recv_cq = target->recv_cq;
 	queues.srq = target->srq;
-	target->lanes = krc_lanes_create(hw, target->port, gid_index, &queues, value);
+	target->lanes =
+		krc_lanes_create((struct krc_hw *)v, target->port, gid_index, &queues, value);
 	err = PTR_ERR_OR_ZERO(target->lanes);
 	if (!err)
 		return 0;
@@ -104,53 +105,58 @@ struct krc_hw_target *krc_verbs_target_create(struct krc_hw *hw, u32 port, u16 g
 					      u64 dc_key, const struct krc_hw_receive *receive,
 					      struct krp_value *value)
 {
-	struct krc_hw_target *target;
-	struct krp_value v = *value;
+	struct krc_verbs *v = krc_verbs_of(hw);
+	struct krc_verbs_target *target;
+	struct krp_value filled = *value;
 	int err;
 
-	if (receive && receive->depth > hw->attr.recv_depth_max)
+	if (receive && receive->depth > v->attr.recv_depth_max)
 		return ERR_PTR(-EINVAL);
-	err = krc_verbs_own_address(hw, port, gid_index, &v);
+	err = krc_verbs_own_address(hw, port, gid_index, &filled);
 	if (err)
 		return ERR_PTR(err);
 	target = kzalloc(sizeof(*target), GFP_KERNEL);
 	if (!target)
 		return ERR_PTR(-ENOMEM);
-	target->hw = hw;
+	target->hw = v;
 	target->port = port;
+	target->calls = &krc_verbs_lane_calls;
 	target->depth = receive ? receive->depth : 0;
 	target->recv_owner = target->depth ? receive->owner : NULL;
-	v.kind = KRP_KIND_LANE;
-	v.len = 0;
-	v.dct.dctn = 0;
-	v.dct.dc_key = 0;
-	err = krc_verbs_target_objects(target, gid_index, receive ? receive->vector : 0, &v);
+	filled.kind = KRP_KIND_LANE;
+	filled.len = 0;
+	filled.dct.dctn = 0;
+	filled.dct.dc_key = 0;
+	err = krc_verbs_target_objects(target, gid_index, receive ? receive->vector : 0, &filled);
 	if (err) {
 		kfree(target);
 		return ERR_PTR(err);
 	}
-	hw->ports[port].target = target;
-	*value = v;
-	return target;
+	v->ports[port].target = target;
+	*value = filled;
+	return (struct krc_hw_target *)target;
 }
 
 void krc_verbs_target_destroy(struct krc_hw_target *target)
 {
-	target->hw->ports[target->port].target = NULL;
-	krc_lanes_destroy(target->lanes);
-	krc_verbs_cq_destroy(target);
-	krc_verbs_receive_destroy(target);
-	kfree(target);
+	struct krc_verbs_target *t = krc_verbs_target_of(target);
+	t->hw->ports[t->port].target = NULL;
+	krc_lanes_destroy(t->lanes);
+	krc_verbs_cq_destroy(t);
+	krc_verbs_receive_destroy(t);
+	kfree(t);
 }
 
 int krc_verbs_lanes_start(struct krc_hw_target *target, const struct krc_hw_lanes *services)
 {
-	return krc_lanes_start(target->lanes, services);
+	struct krc_verbs_target *t = krc_verbs_target_of(target);
+	return krc_lanes_start(t->lanes, services);
 }
 
 void krc_verbs_lanes_stop(struct krc_hw_target *target)
 {
-	krc_lanes_stop(target->lanes);
+	struct krc_verbs_target *t = krc_verbs_target_of(target);
+	krc_lanes_stop(t->lanes);
 }
 
 /* ---- receives */
@@ -158,18 +164,19 @@ void krc_verbs_lanes_stop(struct krc_hw_target *target)
 int krc_verbs_recv_post(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,
 			u32 bytes)
 {
+	struct krc_verbs_target *t = krc_verbs_target_of(target);
 	struct ib_sge sge = { .addr = local_addr, .length = bytes, .lkey = lkey };
 	struct ib_recv_wr wr = { .wr_id = cookie, .sg_list = &sge, .num_sge = 1 };
 	int err;
 
-	if (!target->srq || !bytes || bytes > target->hw->attr.length_max)
+	if (!t->srq || !bytes || bytes > t->hw->attr.length_max)
 		return -EINVAL;
-	if (target->used == target->depth)
+	if (t->used == t->depth)
 		return -ENOSPC;
-	err = ib_post_srq_recv(target->srq, &wr, NULL);
+	err = ib_post_srq_recv(t->srq, &wr, NULL);
 	if (err)
 		return err == -ENOMEM ? -ENOSPC : -EINVAL;
-	target->used++;
+	t->used++;
 	return 0;
 }
 
@@ -195,20 +202,22 @@ static void krc_verbs_received(const struct ib_wc *from, struct krc_recv_wc *wc)
 
 int krc_verbs_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, int max)
 {
+	struct krc_verbs_target *t = krc_verbs_target_of(target);
 	struct ib_wc from;
 	int n = 0;
 
-	if (!target->srq)
+	if (!t->srq)
 		return 0;
-	while (n < max && ib_poll_cq(target->recv_cq, 1, &from) > 0) {
+	while (n < max && ib_poll_cq(t->recv_cq, 1, &from) > 0) {
 		krc_verbs_received(&from, &wc[n++]);
-		target->used -= !!target->used;
+		t->used -= !!t->used;
 	}
 	return n;
 }
 
 void krc_verbs_recv_arm(struct krc_hw_target *target)
 {
-	if (target->srq)
-		ib_req_notify_cq(target->recv_cq, IB_CQ_NEXT_COMP);
+	struct krc_verbs_target *t = krc_verbs_target_of(target);
+	if (t->srq)
+		ib_req_notify_cq(t->recv_cq, IB_CQ_NEXT_COMP);
 }

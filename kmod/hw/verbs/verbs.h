@@ -8,10 +8,10 @@
  * (initiator.c). A target is what peers find on the other side of their lanes: a protection
  * domain with the keys of the device, and a shared receive queue (target.c).
  *
- * Locking: krc_hw_target.cq_lock (bottom halves off) is held while completions are taken from the
- * port's queue for what is sent; krc_hw_initiator.lock (bottom halves off) is inside it, and
+ * Locking: krc_verbs_target.cq_lock (bottom halves off) is held while completions are taken from the
+ * port's queue for what is sent; krc_verbs_initiator.lock (bottom halves off) is inside it, and
  * krc_lanes.lock inside that. Neither is held over krc_lanes_hold() or krc_lanes_release(), which
- * call initiators back. krc_hw.register_lock (mutex) is outside all of these.
+ * call initiators back. krc_verbs.register_lock (mutex) is outside all of these.
  */
 #ifndef KRC_VERBS_H
 #define KRC_VERBS_H
@@ -35,7 +35,8 @@
 #define KRC_VERBS_SEND_DEPTH 128U /* requests outstanding on a lane */
 #define KRC_VERBS_RD_ATOMIC_MAX 16U /* as initiators of mlx5: peers must agree */
 #define KRC_VERBS_HOP_LIMIT 64
-#define KRC_VERBS_QUOTA 32U /* requests after which an initiator gives its lane to who waits */
+#define KRC_VERBS_QUOTA \
+	32U /* requests after which an initiator gives its lane to another that waits */
 
 /**
  * struct krc_verbs_driver - A driver whose source was read: what it needs, and what it can.
@@ -56,11 +57,11 @@ struct krc_verbs_driver {
 struct krc_verbs_port {
 	struct krc_hw_fabric fabric;
 	u16 pkey_index;
-	struct krc_hw_target *target;
+	struct krc_verbs_target *target;
 };
 
 /**
- * struct krc_hw - An open device.
+ * struct krc_verbs - An open device: what struct krc_hw is here.
  * @ibdev: it.
  * @pd: of all queue pairs of lanes, and of all keys.
  * @events: upcalls.
@@ -79,7 +80,7 @@ struct krc_verbs_port {
  * @key_turns: registrations of keys of programs.
  * @resting: names of remote keys that are in use, or were.
  */
-struct krc_hw {
+struct krc_verbs {
 	struct ib_device *ibdev;
 	struct ib_pd *pd;
 	const struct krc_hw_events *events;
@@ -100,10 +101,28 @@ struct krc_hw {
 };
 
 /**
- * struct krc_hw_target - What peers reach at a port, and what its initiators share.
+ * struct krc_verbs_lane_calls - What an initiator asks of lanes: krc_verbs_lane_calls, or a test's.
+ * @hold: krc_lanes_hold().
+ * @release: krc_lanes_release().
+ * @wanted: krc_lanes_wanted().
+ * @sync: krc_lanes_sync().
+ */
+struct krc_verbs_lane_calls {
+	void (*hold)(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
+		     struct krc_lane_holder *holder);
+	void (*release)(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken);
+	bool (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
+	void (*sync)(struct krc_lanes *lanes, struct krc_lane_holder *holder);
+};
+
+extern const struct krc_verbs_lane_calls krc_verbs_lane_calls; /* initiator.c: those of lanes.h */
+
+/**
+ * struct krc_verbs_target - What struct krc_hw_target is here: what peers reach at a port, and what its initiators share.
  * @hw: device.
  * @port: port.
  * @lanes: of the port.
+ * @calls: how initiators ask for them.
  * @send_cq: completions of all that is sent on lanes.
  * @cq_lock: taken while completions are taken from @send_cq.
  * @iop: takes them in softirq.
@@ -115,10 +134,11 @@ struct krc_hw {
  * @used: how many are.
  * @recv_owner: argument of upcalls.
  */
-struct krc_hw_target {
-	struct krc_hw *hw;
+struct krc_verbs_target {
+	struct krc_verbs *hw;
 	u32 port;
 	struct krc_lanes *lanes;
+	const struct krc_verbs_lane_calls *calls;
 	struct ib_cq *send_cq;
 	spinlock_t cq_lock;
 	struct irq_poll iop;
@@ -170,7 +190,7 @@ struct krc_verbs_slot {
 };
 
 /**
- * struct krc_hw_initiator - A ring of requests, and the lane that it has. Numbers of requests go round
+ * struct krc_verbs_initiator - What struct krc_hw_initiator is here: a ring of requests, and the lane that it has. Numbers of requests go round
  * in 32 bits, also over a restart, so that a late completion is of none that there is:
  * @polled <= @done <= @sent <= @rung <= @head.
  * @holder: of the lane.
@@ -186,6 +206,7 @@ struct krc_verbs_slot {
  * @pumping: somebody runs krc_verbs_pump().
  * @again: who does has to look again.
  * @holds: the lane is its own until krc_lanes_release().
+ * @broken: that lane has failed: nobody else may get it.
  * @armed: an upcall is wanted.
  * @err: KRC_VERBS_GONE, KRC_VERBS_RESTS: what krc_lane_holder.lost said.
  * @tries: how often it rested since anything has succeeded.
@@ -198,9 +219,9 @@ struct krc_verbs_slot {
  * @rest: ends KRC_VERBS_RESTS.
  * @slots: the ring.
  */
-struct krc_hw_initiator {
+struct krc_verbs_initiator {
 	struct krc_lane_holder holder;
-	struct krc_hw_target *target;
+	struct krc_verbs_target *target;
 	void *owner;
 	u32 id;
 	u32 index;
@@ -212,6 +233,7 @@ struct krc_hw_initiator {
 	bool pumping;
 	bool again;
 	bool holds;
+	bool broken;
 	bool armed;
 	int err;
 	u32 tries;
@@ -225,17 +247,53 @@ struct krc_hw_initiator {
 	struct krc_verbs_slot slots[];
 };
 
+/**
+ * krc_verbs_of() - The device behind the provider's interface.
+ * @hw: device of this provider.
+ *
+ * Context: any.
+ * Return: it.
+ */
+static inline struct krc_verbs *krc_verbs_of(const struct krc_hw *hw)
+{
+	return (struct krc_verbs *)hw;
+}
+
+/**
+ * krc_verbs_target_of() - The target behind the provider's interface.
+ * @target: target of this provider.
+ *
+ * Context: any.
+ * Return: it.
+ */
+static inline struct krc_verbs_target *krc_verbs_target_of(struct krc_hw_target *target)
+{
+	return (struct krc_verbs_target *)target;
+}
+
+/**
+ * krc_verbs_initiator_of() - The initiator behind the provider's interface.
+ * @initiator: initiator of this provider.
+ *
+ * Context: any.
+ * Return: it.
+ */
+static inline struct krc_verbs_initiator *krc_verbs_initiator_of(struct krc_hw_initiator *initiator)
+{
+	return (struct krc_verbs_initiator *)initiator;
+}
+
 /* device.c */
 
 /**
  * krc_verbs_is_port() - Whether a device has a port of that number, as far as this provider goes.
- * @hw: device.
+ * @v: device.
  * @port: number.
  *
  * Context: any.
  * Return: whether it has.
  */
-bool krc_verbs_is_port(const struct krc_hw *hw, u32 port);
+bool krc_verbs_is_port(const struct krc_verbs *v, u32 port);
 
 /* address.c */
 
@@ -301,20 +359,20 @@ bool krc_verbs_same_target(const struct krc_hw_address *a, const struct krc_hw_a
 
 /**
  * krc_verbs_keys_init() - Prepare a device for keys.
- * @hw: device, zeroed.
+ * @v: device, zeroed.
  *
  * Context: may sleep.
  * Return: 0 or %-ENOMEM.
  */
-int krc_verbs_keys_init(struct krc_hw *hw);
+int krc_verbs_keys_init(struct krc_verbs *v);
 
 /**
  * krc_verbs_keys_fini() - End that; all keys have been destroyed.
- * @hw: device; krc_verbs_keys_init() may have failed.
+ * @v: device; krc_verbs_keys_init() may have failed.
  *
  * Context: may sleep.
  */
-void krc_verbs_keys_fini(struct krc_hw *hw);
+void krc_verbs_keys_fini(struct krc_verbs *v);
 
 /**
  * krc_verbs_key_umem() - krc_provider_ops.key_umem of this provider.
@@ -464,7 +522,7 @@ void krc_verbs_recv_arm(struct krc_hw_target *target);
  * Context: may sleep.
  * Return: 0 or a negative errno.
  */
-int krc_verbs_cq_create(struct krc_hw_target *target);
+int krc_verbs_cq_create(struct krc_verbs_target *target);
 
 /**
  * krc_verbs_cq_destroy() - Destroy it.
@@ -472,7 +530,7 @@ int krc_verbs_cq_create(struct krc_hw_target *target);
  *
  * Context: may sleep.
  */
-void krc_verbs_cq_destroy(struct krc_hw_target *target);
+void krc_verbs_cq_destroy(struct krc_verbs_target *target);
 
 /**
  * krc_verbs_cq_poll() - Take completions for all initiators of a port, unless somebody does.
@@ -480,7 +538,7 @@ void krc_verbs_cq_destroy(struct krc_hw_target *target);
  *
  * Context: any but hard interrupts; no lock of an initiator held.
  */
-void krc_verbs_cq_poll(struct krc_hw_target *target);
+void krc_verbs_cq_poll(struct krc_verbs_target *target);
 
 /**
  * krc_verbs_cq_flush() - Take all completions that there are.
@@ -488,7 +546,7 @@ void krc_verbs_cq_poll(struct krc_hw_target *target);
  *
  * Context: may sleep.
  */
-void krc_verbs_cq_flush(struct krc_hw_target *target);
+void krc_verbs_cq_flush(struct krc_verbs_target *target);
 
 /**
  * krc_verbs_fault() - What a status means for a request.
@@ -522,7 +580,7 @@ static inline u64 krc_verbs_wr_id(u32 id, u32 number)
  *
  * Context: any but hard interrupts. krc_verbs_pump() has to be called then.
  */
-void krc_verbs_completed(struct krc_hw_initiator *ini, u32 number, const struct ib_wc *wc);
+void krc_verbs_completed(struct krc_verbs_initiator *ini, u32 number, const struct ib_wc *wc);
 
 /**
  * krc_verbs_pump() - Go on with the requests of an initiator.
@@ -530,7 +588,7 @@ void krc_verbs_completed(struct krc_hw_initiator *ini, u32 number, const struct 
  *
  * Context: any but hard interrupts; not with its lock.
  */
-void krc_verbs_pump(struct krc_hw_initiator *ini);
+void krc_verbs_pump(struct krc_verbs_initiator *ini);
 
 /**
  * krc_verbs_initiator_create() - krc_provider_ops.initiator_create of this provider.
@@ -551,65 +609,65 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 
 /**
  * krc_verbs_initiator_destroy() - krc_provider_ops.initiator_destroy of this provider.
- * @ini: initiator.
+ * @initiator: initiator.
  *
  * Context: may sleep.
  */
-void krc_verbs_initiator_destroy(struct krc_hw_initiator *ini);
+void krc_verbs_initiator_destroy(struct krc_hw_initiator *initiator);
 
 /**
  * krc_verbs_initiator_halt() - krc_provider_ops.initiator_halt of this provider.
- * @ini: initiator.
+ * @initiator: initiator.
  *
  * Context: may sleep.
  * Return: 0.
  */
-int krc_verbs_initiator_halt(struct krc_hw_initiator *ini);
+int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator);
 
 /**
  * krc_verbs_initiator_restart() - krc_provider_ops.initiator_restart of this provider.
- * @ini: halted initiator.
+ * @initiator: halted initiator.
  *
  * Context: may sleep.
  * Return: 0.
  */
-int krc_verbs_initiator_restart(struct krc_hw_initiator *ini);
+int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator);
 
 /**
  * krc_verbs_post() - krc_provider_ops.post of this provider.
- * @ini: initiator.
+ * @initiator: initiator.
  * @wr: request.
  *
  * Context: any but hard interrupts, serialised by the caller.
  * Return: 0, %-ENOSPC, %-EINVAL, %-EIO.
  */
-int krc_verbs_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
+int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr);
 
 /**
  * krc_verbs_ring() - krc_provider_ops.ring of this provider.
- * @ini: initiator.
+ * @initiator: initiator.
  *
  * Context: any but hard interrupts, serialised by the caller.
  */
-void krc_verbs_ring(struct krc_hw_initiator *ini);
+void krc_verbs_ring(struct krc_hw_initiator *initiator);
 
 /**
  * krc_verbs_poll() - krc_provider_ops.poll of this provider.
- * @ini: initiator.
+ * @initiator: initiator.
  * @wc: out: completions.
  * @max: most of them.
  *
  * Context: any but hard interrupts, serialised by the caller.
  * Return: how many.
  */
-int krc_verbs_poll(struct krc_hw_initiator *ini, struct krc_wc *wc, int max);
+int krc_verbs_poll(struct krc_hw_initiator *initiator, struct krc_wc *wc, int max);
 
 /**
  * krc_verbs_arm() - krc_provider_ops.arm of this provider.
- * @ini: initiator.
+ * @initiator: initiator.
  *
  * Context: any but hard interrupts.
  */
-void krc_verbs_arm(struct krc_hw_initiator *ini);
+void krc_verbs_arm(struct krc_hw_initiator *initiator);
 
 #endif /* KRC_VERBS_H */
