@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit: who holds a lane: in which order, what becomes of those that wait, that upcalls do not nest,
+ * KUnit: who holds a lane: in which order, what becomes of those who wait, that upcalls do not nest,
  * and that a lane that somebody has broken goes to nobody.
  *
  * There is no device: the machine of each lane has been made, and its queue pair is never posted to.
@@ -15,8 +15,8 @@
 #define KRC_TEST_LIFE 7
 
 /**
- * struct krc_test_holder - One that wants a lane.
- * @holder: lanes know it by this.
+ * struct krc_test_holder - Somebody who wants a lane.
+ * @holder: lanes know the holder by it.
  * @all: the world.
  * @passes: it gives the lane back in its upcall.
  * @ready: how often it was given the lane.
@@ -39,7 +39,7 @@ struct krc_test_holder {
  * @ibqp: likewise.
  * @peer: whom it reaches.
  * @at: everybody.
- * @order: numbers of those that were given it, in order.
+ * @order: numbers of those who were given it, in order.
  * @given: how many.
  * @depth: upcalls that have not returned.
  * @deepest: most of them at once.
@@ -82,8 +82,11 @@ static void krc_test_nothing(struct work_struct *work)
 }
 
 static const struct krp_lanes_conf krc_test_conf = {
-	.lane = { .retry_ns = 1, .retry_max_ns = 1, .drain_ns = 1,
-		  .rest_ns = KRP_LANE_REST_MS * KRP_LANE_NS_PER_MS, .tries = 1 },
+	.lane = { .retry_ns = 1,
+		  .retry_max_ns = 1,
+		  .drain_ns = 1,
+		  .rest_ns = KRP_LANE_REST_MS * KRP_LANE_NS_PER_MS,
+		  .tries = 1 },
 	.max = KRC_LANES_MAX,
 	.of_pair = KRP_LANE_INDEXES,
 	.half_max = 1,
@@ -93,8 +96,9 @@ static const struct krp_lanes_conf krc_test_conf = {
 static void krc_test_make(struct kunit *test, struct krc_test_lanes *all)
 {
 	struct krp_value value = { .generation = cpu_to_le64(3), .kind = KRP_KIND_LANE };
-	struct krp_lane_ports ports = { .generation = 3, .peer_generation = KRC_TEST_LIFE,
-					.mtu = 3, .max_rd_atomic = 1 };
+	struct krp_lane_ports ports = {
+		.generation = 3, .peer_generation = KRC_TEST_LIFE, .mtu = 3, .max_rd_atomic = 1
+	};
 	const struct krp_lane_end own = { .qpn = 9 };
 
 	value.dct.ud_qpn = cpu_to_le32(5);
@@ -145,8 +149,10 @@ static int krc_test_lanes_init(struct kunit *test)
 	lanes->services.generation = 3;
 	lanes->services.gid.raw[0] = 0xfe;
 	lanes->services.gid.raw[15] = 1;
-	KUNIT_ASSERT_EQ(test, krp_lanes_init(&lanes->table, &krc_test_conf, &mem,
-					     lanes->services.gid.raw, 3, 1), 0);
+	KUNIT_ASSERT_EQ(test,
+			krp_lanes_init(&lanes->table, &krc_test_conf, &mem, lanes->services.gid.raw,
+				       3, 1),
+			0);
 	krp_lanes_payer_init(&lanes->table, &lanes->users, KRC_LANES_MAX);
 	for (i = 0; i < 2 * KRC_LANES_MAX; i++)
 		lanes->slots[i].e = &mem.entry[i];
@@ -258,7 +264,7 @@ static void krc_test_who_loses_wants_nothing(struct kunit *test)
 	spin_unlock_bh(&lanes->lock);
 	krc_lanes_call(lanes);
 	KUNIT_EXPECT_EQ(test, all->at[0].lost, -ECONNRESET); /* once */
-	KUNIT_EXPECT_PTR_EQ(test, all->slot->holder, &all->at[0].holder); /* until it is given back */
+	KUNIT_EXPECT_PTR_EQ(test, all->slot->holder, &all->at[0].holder); /* until it says so */
 	krc_lanes_release(lanes, &all->at[0].holder, false);
 	KUNIT_EXPECT_NULL(test, all->slot->holder);
 }
@@ -316,17 +322,15 @@ static void krc_test_ways_of_a_slot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, krc_lane_enter(&slot, KRC_SLOT_SHUT));
 }
 
-static struct kunit_case krc_lanes_cases[] = {
-	KUNIT_CASE(krc_test_first_come_first_served),
-	KUNIT_CASE(krc_test_upcalls_do_not_nest),
-	KUNIT_CASE(krc_test_broken_lane_goes_to_nobody),
-	KUNIT_CASE(krc_test_who_loses_wants_nothing),
-	KUNIT_CASE(krc_test_a_released_holder_is_not_called),
-	KUNIT_CASE(krc_test_another_life_gets_nothing),
-	KUNIT_CASE(krc_test_lanes_that_end_give_nothing),
-	KUNIT_CASE(krc_test_ways_of_a_slot),
-	{}
-};
+static struct kunit_case krc_lanes_cases[] = { KUNIT_CASE(krc_test_first_come_first_served),
+					       KUNIT_CASE(krc_test_upcalls_do_not_nest),
+					       KUNIT_CASE(krc_test_broken_lane_goes_to_nobody),
+					       KUNIT_CASE(krc_test_who_loses_wants_nothing),
+					       KUNIT_CASE(krc_test_a_released_holder_is_not_called),
+					       KUNIT_CASE(krc_test_another_life_gets_nothing),
+					       KUNIT_CASE(krc_test_lanes_that_end_give_nothing),
+					       KUNIT_CASE(krc_test_ways_of_a_slot),
+					       {} };
 
 static struct kunit_suite krc_lanes_suite = {
 	.name = "krcore_lanes",

@@ -355,6 +355,28 @@ static void krc_test_unsignaled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->releases, 1U);
 }
 
+/* The last to a target is signaled, or nobody knew when the next can begin; it is not told for that. */
+static void krc_test_unsignaled_before_another_target(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	u32 i;
+
+	w->at_once = true;
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, krc_test_post(w, 1, i, true), 0);
+	krc_test_go(w, 2, 3, 1);
+	KUNIT_ASSERT_EQ(test, w->sent_nr, 3U);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, !!(w->sent[i].flags & IB_SEND_SIGNALED), i == 2);
+	krc_test_end(w, 2, IB_WC_SUCCESS);
+	krc_test_expect_none(w);
+	KUNIT_ASSERT_EQ(test, w->sent_nr, 4U);
+	KUNIT_EXPECT_EQ(test, w->peer, 2);
+	krc_test_end(w, 3, IB_WC_SUCCESS);
+	krc_test_expect(w, 3, KRC_FAULT_NONE);
+	krc_test_expect_none(w);
+}
+
 /* Behind a failure nothing is executed until it was halted and restarted. */
 static void krc_test_a_failure(struct kunit *test)
 {
@@ -732,6 +754,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_one_target_at_a_time),
 	KUNIT_CASE(krc_test_lanes_at_once),
 	KUNIT_CASE(krc_test_unsignaled),
+	KUNIT_CASE(krc_test_unsignaled_before_another_target),
 	KUNIT_CASE(krc_test_a_failure),
 	KUNIT_CASE(krc_test_what_statuses_mean),
 	KUNIT_CASE(krc_test_no_lane),

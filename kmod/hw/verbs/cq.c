@@ -171,9 +171,9 @@ int krc_verbs_cq_create(struct krc_verbs_target *target)
 
 void krc_verbs_cq_destroy(struct krc_verbs_target *target)
 {
-	ib_destroy_cq(target->send_cq); /* no upcall comes after it */
 	irq_poll_disable(&target->iop);
 	synchronize_rcu(); /* a softirq that irq_poll_disable() did not wait for */
+	ib_destroy_cq(target->send_cq); /* no upcall comes after it */
 	WARN_ON(!xa_empty(&target->initiators));
 	xa_destroy(&target->initiators);
 }

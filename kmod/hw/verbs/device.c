@@ -44,13 +44,15 @@ bool krc_verbs_is_port(const struct krc_verbs *v, u32 port)
 
 static bool krc_verbs_match(struct ib_device *ibdev)
 {
-	return krc_verbs_wanted && krc_verbs_driver_of(ibdev);
+	return krc_verbs_wanted; /* open() says which driver it does not know */
 }
 
 static const char *krc_verbs_obstacle(struct ib_device *ibdev)
 {
 	const struct ib_device_attr *attr = &ibdev->attrs;
 
+	if (!krc_verbs_driver_of(ibdev))
+		return "no lanes: krcore does not know the driver of this NIC";
 	if (!(attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
 		return "no lanes: the device has no fast registration of memory";
 	if (attr->max_srq_wr < 1 || attr->max_qp_wr < KRC_VERBS_SEND_DEPTH)

@@ -15,6 +15,8 @@
  *   Fast registration takes the low byte from the caller, so each index goes through all of its
  *   names in turn here.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/completion.h>
 #include <linux/lockdep.h>
 #include <linux/random.h>
@@ -24,6 +26,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
+#include "base/log.h"
 #include "hw/verbs/verbs.h"
 
 #define KRC_VERBS_KEY_TURNS 2
@@ -451,9 +454,9 @@ bool krc_verbs_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 	krc_rests_end(&v->resting, key->rkey, key->known, ktime_get_seconds());
 	err = ib_dereg_mr(krc_verbs_mr(key));
 	if (err && !READ_ONCE(v->fatal)) {
-		ibdev_err(v->ibdev,
-			  "krcore: key 0x%x was not destroyed (%d), its memory is not freed\n",
-			  key->rkey, err);
+		krc_port_err(v->ibdev, v->register_port,
+			     "key 0x%x was not destroyed (%d), its memory is not freed\n",
+			     key->rkey, err);
 		return false;
 	}
 	return true;
