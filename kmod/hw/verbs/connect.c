@@ -18,7 +18,7 @@
 #define KRC_LANE_RETRIES 6 /* 7 is for ever with soft RoCE */
 /*
  * A lane waits at least so long for an answer, 134 ms (InfiniBand encoding): software that is kept
- * from running answers late, and a lane that breaks is broken for all who use it.
+ * from running answers late, and a lane that breaks is broken for all that use it.
  */
 #define KRC_LANE_ACK_TIMEOUT 15U
 #define KRC_LANE_RNR_RETRIES 6 /* 7 would retry for ever */

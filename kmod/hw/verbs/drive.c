@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: the work item of the lanes of a port: it tells the machines of krp_lanes.h what has happened,
- * and does what they say; and it makes lanes for those who wait for one.
+ * and does what they say; and it makes lanes for holders that wait for one.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -35,7 +35,7 @@ void krc_lane_adopt(struct krc_lanes *lanes, struct krp_lanes_entry *e, struct k
 	slot->opened = false;
 }
 
-/* What those who wait are told of a lane that never came up. Return: errno; 0: to wait on. */
+/* What holders that wait are told of a lane that never came up. Return: errno; 0: to wait on. */
 static int krc_lane_verdict(int err)
 {
 	switch (err) {
@@ -52,7 +52,7 @@ static int krc_lane_verdict(int err)
 	}
 }
 
-/* A lane has ended: those who wait for it wait for the next one, or not. */
+/* A lane has ended: holders that wait for it wait for the next one, or not. */
 static void krc_lane_tell(struct krc_lanes *lanes, struct krc_lane_slot *slot, int err)
 {
 	const struct krp_lane_ports *ports = &slot->e->lane.ports;
@@ -271,7 +271,7 @@ static int krc_loop_connect(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	return err ?: krc_lane_qp_connect(lanes, a, &slot->peer, &end_a, &end_b);
 }
 
-/* Make the lane of a holder to his own port. */
+/* Make the lane of a holder to its own port. */
 static void krc_loop_make(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 			  const struct krc_lane_peer *peer)
 {
@@ -286,7 +286,7 @@ static void krc_loop_make(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 				     "a lane to itself does not connect (%d)\n", err);
 		krc_lane_qp_free(a);
 		krc_lane_qp_free(b);
-		return; /* tried again until he has waited long enough */
+		return; /* tried again until it has waited long enough */
 	}
 	spin_lock_bh(&lanes->lock);
 	slot->own = a;
@@ -376,7 +376,7 @@ static int krc_lane_make(struct krc_lanes *lanes, const struct krc_lane_peer *pe
 	return err;
 }
 
-/* Find the next one who waits and was not seen in this round. Return: him, or NULL. */
+/* Find the next holder that waits and was not seen in this round. Return: it, or NULL. */
 static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 {
 	struct krc_lane_holder *holder;
@@ -392,10 +392,10 @@ static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 }
 
 /*
- * What is to be done for one who waits.
+ * What is to be done for a holder that waits.
  * @ret_loop: the lane of the port to itself that is to be made, or NULL.
  * @ret_pull: a lane that is in the way, to be pulled, or NULL.
- * Return: whether a lane to a peer is to be made for him.
+ * Return: whether a lane to a peer is to be made for it.
  */
 static bool krc_lane_wants(struct krc_lanes *lanes, struct krc_lane_holder *holder, u64 now_ns,
 			   struct krc_lane_slot **ret_loop, struct krp_lanes_entry **ret_pull)
@@ -429,7 +429,7 @@ static bool krc_lane_wants(struct krc_lanes *lanes, struct krc_lane_holder *hold
 	return false;
 }
 
-/* Do something for the next one who waits. Return: false: all were seen in this round. */
+/* Do something for the next holder that waits. Return: false: all were seen in this round. */
 static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 {
 	struct krc_lane_holder *holder;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the lanes of a port from their creation to their end, and who holds them: lists of those
- * who wait and of those who are to be called.
+ * Owns: the lanes of a port from their creation to their end, and which initiator holds which: lists of
+ * the holders that wait and of those that are to be called.
  *
- * Upcalls are made by whoever has caused them, one at a time in a port: who comes while one is made
- * leaves his to the one who makes it. So they do not nest, however many holders pass a lane on
- * to each other.
+ * A task that has caused an upcall makes it, one at a time in a port: a task that comes meanwhile leaves
+ * its own to the one that is at it. So they do not nest, however many holders pass a lane on to
+ * each other.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -87,7 +87,7 @@ void krc_lanes_call(struct krc_lanes *lanes)
 			holder->lost(holder, call);
 		spin_lock_bh(&lanes->lock);
 		lanes->calling = NULL;
-		if (waitqueue_active(&lanes->wait)) /* who waits looks under the lock first */
+		if (waitqueue_active(&lanes->wait)) /* a waiter looks under the lock first */
 			wake_up_all(&lanes->wait);
 	}
 	lanes->runs = false;
@@ -119,7 +119,7 @@ void krc_lane_lose(struct krc_lanes *lanes, struct krc_lane_holder *holder, int 
 	krc_lane_call(lanes, holder, err);
 }
 
-/* Give a lane to who waits for it. */
+/* Give a lane to a holder that waits for it. */
 static void krc_lane_give(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 			  struct krc_lane_holder *holder)
 {
@@ -199,8 +199,8 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 	} else {
 		slot = krc_lane_find(lanes, holder);
 		if (slot)
-			krc_lane_offer(lanes, slot); /* to him, or to one before him */
-		/* else it comes to him when those before him have had it */
+			krc_lane_offer(lanes, slot); /* to this one, or to one before it */
+		/* else it comes to this one when those before it have had it */
 		kick = holder->state == KRC_HOLD_WAITS &&
 		       !(slot && slot->state == KRC_SLOT_OPEN &&
 			 krc_lane_suits(lanes, slot, holder));

@@ -5,9 +5,9 @@
  * and the files beside it drive them: they have the lock, the clock, the memory, the keys, the UD
  * queue pair, and bring queue pairs from one state to the next.
  *
- * A lane is held by one initiator at a time: who holds it posts to its queue pair, and nobody
+ * A lane is held by one initiator at a time: its holder posts to its queue pair, and nobody
  * else does. So what fails on a lane is of one initiator, as on a DC initiator. A holder gives it
- * back when nothing of his is outstanding on it.
+ * back when nothing of its own is outstanding on it.
  *
  * Locking: krc_lanes.lock (bottom halves off) over the table and all lanes. It is not held over an
  * upcall or a verb that sleeps.
@@ -67,26 +67,26 @@ enum krc_hold {
 };
 
 /**
- * struct krc_lane_holder - Somebody who wants a lane, or has it; embedded in an initiator. Zeroed but
+ * struct krc_lane_holder - One that wants a lane, or has it; embedded in an initiator. Zeroed but
  * for the upcalls before its first use.
- * @ready: the lane is his: @qp is in RTS, and nothing is outstanding on it. Any context but hard
+ * @ready: it has the lane: @qp is in RTS, and nothing is outstanding on it. Any context but hard
  *	interrupts, without a lock of this folder; may call krc_lanes_release().
  * @lost: there is no lane, or it is none any more: @err is %-ETIMEDOUT (the peer does not answer),
  *	%-ESTALE (the record is of another life), %-EBUSY (no room, here or there), %-ECONNRESET
- *	(it was taken from him: the peer, or this end, has given the queue pair up; what is
- *	outstanding on it ends with a flush), %-ESHUTDOWN (the lanes of this port end). He holds
+ *	(it was taken away: the peer, or this end, has given the queue pair up; what is
+ *	outstanding on it ends with a flush), %-ESHUTDOWN (the lanes of this port end). It holds
  *	nothing then, once what is outstanding has ended: krc_lanes_release(). Same context.
- * @qp: while he has it.
+ * @qp: while it has one.
  * @state: enum krc_hold; this and what follows is private to the files of lanes.
  * @index: of the lane.
- * @fails: lanes that have ended while he waited.
- * @round: of krc_lanes.round: when it was last tried to make him one.
- * @told_lost: @lost was called for the lane that he has.
+ * @fails: lanes that have ended while it waited.
+ * @round: of krc_lanes.round: when it was last tried to make it one.
+ * @told_lost: @lost was called for the lane that it has.
  * @call: what is to be called: 0, or 1 for @ready, or an errno for @lost.
- * @since_ns: when he began to wait.
+ * @since_ns: when it began to wait.
  * @list: entry of krc_lanes.waiting.
  * @calls: entry of krc_lanes.calls, while @call is not 0.
- * @slot: of the lane that he has.
+ * @slot: of the lane that it has.
  * @peer: whom it reaches.
  */
 struct krc_lane_holder {
@@ -144,7 +144,7 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 				   const struct krc_lanes_queues *queues, struct krp_value *value);
 
 /**
- * krc_lanes_start() - Make lanes, and answer who wants some.
+ * krc_lanes_start() - Make lanes, and answer peers that want some.
  * @lanes: of the port.
  * @services: what the node knows; copied.
  *
@@ -188,7 +188,7 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 /**
  * krc_lanes_release() - Want it no more, or give it back.
  * @lanes: of the port.
- * @holder: nothing of him is outstanding on his lane, unless @broken.
+ * @holder: nothing of it is outstanding on its lane, unless @broken.
  * @broken: the queue pair has failed, or requests on it must not be executed any more: it is
  *	brought to ERR, and no other holder gets it.
  *
@@ -205,7 +205,7 @@ void krc_lanes_release(struct krc_lanes *lanes, struct krc_lane_holder *holder, 
  * @holder: has one.
  *
  * Context: any but hard interrupts.
- * Return: whether; a hint: he should give it back soon.
+ * Return: whether; a hint: it should be given back soon.
  */
 bool krc_lanes_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: the inside of the lanes of a port, shared by lanes.c (their life, and who holds them),
+ * Owns: the inside of the lanes of a port, shared by lanes.c (their life, and their holders),
  * drive.c (the machines of krp_lanes.h), shake.c (packets) and connect.c (queue pairs).
  *
  * One work item of a port drives all machines, handles packets, and issues commands. Whoever
@@ -33,7 +33,7 @@
 #define KRC_SHAKE_SENDS 64
 #define KRC_SHAKE_GRH 40 /* bytes before the packet in a receive buffer of a UD queue pair */
 #define KRC_SHAKE_STRIDE 256 /* bytes of a receive buffer */
-#define KRC_SHAKE_STRANGERS 1000 /* packets a second that nobody proves */
+#define KRC_SHAKE_STRANGERS 20000 /* packets a second that nobody proves */
 
 /**
  * struct krc_lane_qp - A queue pair of lanes.
@@ -55,7 +55,7 @@ struct krc_lane_qp {
  * enum krc_slot - Whether a lane may be held.
  * @KRC_SLOT_SHUT: not: there is none, or it is not up, or ends.
  * @KRC_SLOT_OPEN: it may.
- * @KRC_SLOT_STOPPING: nobody gets it any more; who has it is to give it back.
+ * @KRC_SLOT_STOPPING: nobody gets it any more; its holder is to give it back.
  * @KRC_SLOT_BROKEN: likewise, and its queue pair is to be given up.
  * @KRC_SLOT_RESETTING: its queue pair is in ERR; RESET follows when nobody holds it.
  * @KRC_SLOT_STATES: how many there are.
@@ -79,8 +79,8 @@ enum krc_slot {
  * @keyed: see there.
  * @state: enum krc_slot.
  * @opened: it was OPEN.
- * @holder: who has it, or NULL.
- * @breaker: who has released it as broken, until it is in RESET.
+ * @holder: holder that has it, or NULL.
+ * @breaker: holder that has released it as broken, until it is in RESET.
  * @until_ns: when its machine is to be pulled. The work item's.
  * @reset_by_ns: RESETTING: when it goes to RESET whoever holds it. The work item's.
  */
@@ -261,7 +261,7 @@ void krc_lanes_kick(struct krc_lanes *lanes);
 bool krc_lane_enter(struct krc_lane_slot *slot, enum krc_slot to);
 
 /**
- * krc_lane_offer() - Give a lane to the first who waits for it.
+ * krc_lane_offer() - Give a lane to the first holder that waits for it.
  * @lanes: of the port.
  * @slot: lane; nothing happens unless it is OPEN and nobody has it.
  *
@@ -270,7 +270,7 @@ bool krc_lane_enter(struct krc_lane_slot *slot, enum krc_slot to);
 void krc_lane_offer(struct krc_lanes *lanes, struct krc_lane_slot *slot);
 
 /**
- * krc_lane_lose() - A holder gets no lane, or has lost his.
+ * krc_lane_lose() - A holder gets no lane, or has lost its own.
  * @lanes: of the port.
  * @holder: WAITS, and wants nothing then; or HAS, and is told once.
  * @err: see struct krc_lane_holder.
@@ -280,7 +280,7 @@ void krc_lane_offer(struct krc_lanes *lanes, struct krc_lane_slot *slot);
 void krc_lane_lose(struct krc_lanes *lanes, struct krc_lane_holder *holder, int err);
 
 /**
- * krc_lane_detach() - Take a lane from a holder who does not give it back.
+ * krc_lane_detach() - Take a lane from a holder that does not give it back.
  * @slot: lane.
  *
  * Context: krc_lanes.lock held.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: the packets of lanes: the UD queue pair of a port, who a packet is from, cookies, and the
+ * Owns: the packets of lanes: the UD queue pair of a port, whom a packet is from, cookies, and the
  * look-ups that a REQUEST costs which no key proves. What a packet means is up to krp_lanes.h.
  *
  * Whatever comes costs a bounded time: a run of the work item takes so many packets, and those
@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "hw/verbs/lanes_priv.h"
 
-#define KRC_SHAKE_BATCH 16
+#define KRC_SHAKE_BATCH 8
 #define KRC_SHAKE_SEND_FLAG 0x100 /* in wr_id: a packet that was sent, not a receive buffer */
 #define KRC_SHAKE_QKEY_MASK 0x7fffffff /* the highest bit is for privileged users */
 
@@ -258,7 +258,7 @@ static void krc_shake_replace(struct krc_lanes *lanes, const struct krp_lane_pac
 	}
 }
 
-/* Have a work item READ the record of who has sent a REQUEST, unless too many are under way. */
+/* Have a work item READ the record of the sender of a REQUEST, unless too many are under way. */
 static void krc_shake_look_up(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool known)
 {
 	struct krc_shake *shake = &lanes->shake;
