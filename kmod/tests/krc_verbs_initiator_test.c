@@ -485,6 +485,36 @@ static void krc_test_no_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wc.cookie, 10ULL);
 	KUNIT_EXPECT_EQ(test, (u32)wc.fault, (u32)KRC_FAULT_TIMEOUT);
 	KUNIT_EXPECT_GT(test, rounds, 10U);
+	/* that is nothing to other targets, nor to the same one later */
+	for (rounds = 0; rounds < 2; rounds++) {
+		krc_verbs_initiator_halt(w->ini);
+		krc_verbs_initiator_restart(w->ini);
+		krc_test_go(w, 1 + rounds, 20, 1);
+		krc_test_lose(w, -EBUSY);
+		krc_test_expect_none(w);
+	}
+}
+
+/* A peer that never says yes or no keeps other targets waiting for a bounded time. */
+static void krc_test_no_answer(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	unsigned long began = jiffies;
+	struct krc_wc wc = {};
+	u32 waits;
+
+	krc_test_go(w, 1, 10, 1);
+	krc_test_go(w, 2, 20, 1);
+	for (waits = 0; !krc_verbs_poll(w->ini, &wc, 1) && waits < 1000; waits++)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test,
+			  time_after_eq(jiffies, began + msecs_to_jiffies(KRC_VERBS_PATIENCE_MS)));
+	KUNIT_EXPECT_EQ(test, wc.cookie, 10ULL);
+	KUNIT_EXPECT_EQ(test, (u32)wc.fault, (u32)KRC_FAULT_TIMEOUT);
+	krc_test_expect(w, 20, KRC_FAULT_FLUSHED);
+	KUNIT_EXPECT_NULL(test, w->holder);
+	KUNIT_EXPECT_EQ(test, w->releases, 1U);
+	KUNIT_EXPECT_EQ(test, w->breaks, 0U);
 }
 
 /* A lane is lost with requests on it: the oldest is in doubt, what was not sent is flushed. */
@@ -796,6 +826,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_what_statuses_mean),
 	KUNIT_CASE(krc_test_no_lane),
 	KUNIT_CASE(krc_test_no_room),
+	KUNIT_CASE(krc_test_no_answer),
 	KUNIT_CASE(krc_test_a_lane_is_lost),
 	KUNIT_CASE(krc_test_a_lane_is_lost_in_time),
 	KUNIT_CASE(krc_test_a_post_is_refused),

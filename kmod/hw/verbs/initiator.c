@@ -121,6 +121,13 @@ static void krc_verbs_deny(struct krc_verbs_initiator *ini, enum krc_fault fault
 	krc_verbs_flush(ini);
 }
 
+/* Whether it has tried for as long as it may: other targets wait behind this one. */
+static bool krc_verbs_impatient(const struct krc_verbs_initiator *ini)
+{
+	return ini->asked &&
+	       time_after_eq(jiffies, ini->since + msecs_to_jiffies(KRC_VERBS_PATIENCE_MS));
+}
+
 /* There is no lane for the oldest request, if there is one, which was not sent. */
 static void krc_verbs_laneless(struct krc_verbs_initiator *ini, int err)
 {
@@ -129,14 +136,16 @@ static void krc_verbs_laneless(struct krc_verbs_initiator *ini, int err)
 		krc_verbs_set_state(ini, KRC_VERBS_IDLE);
 		return;
 	}
+	if (krc_verbs_impatient(ini))
+		err = -ETIMEDOUT; /* a peer that says now this, now that keeps others waiting, too */
 	switch (err) {
 	case -EBUSY:
 	case -ECONNRESET:
 		if (ini->tries++ >= KRC_VERBS_TRIES)
 			krc_verbs_deny(ini, KRC_FAULT_TIMEOUT);
 		else if (krc_verbs_set_state(ini, KRC_VERBS_RESTS))
-			queue_delayed_work(system_unbound_wq, &ini->rest,
-					   msecs_to_jiffies(KRC_VERBS_REST_MS));
+			mod_delayed_work(system_unbound_wq, &ini->rest,
+					 msecs_to_jiffies(KRC_VERBS_REST_MS));
 		break;
 	case -ESTALE:
 		krc_verbs_deny(ini, KRC_FAULT_TARGET);
@@ -175,7 +184,7 @@ void krc_verbs_completed(struct krc_verbs_initiator *ini, u32 number, const stru
 		krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
 	if (wc->status == IB_WC_SUCCESS) {
 		krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
-		ini->tries = 0;
+		ini->asked = false;
 	} else {
 		krc_verbs_end(ini, krc_verbs_failed(ini, wc->status), wc->status, wc->vendor_err);
 	}
@@ -281,6 +290,23 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 	return KRC_VERBS_RELEASE;
 }
 
+/* A lane is to be asked for, to the target of the oldest request. */
+static void krc_verbs_ask(struct krc_verbs_initiator *ini)
+{
+	const struct krc_hw_address *to = &krc_verbs_at(ini, ini->done)->to;
+
+	lockdep_assert_held(&ini->lock);
+	if (!ini->asked || !krc_verbs_same_target(&ini->to, to)) {
+		ini->asked = true;
+		ini->since = jiffies;
+		ini->tries = 0;
+	}
+	ini->used = 0;
+	ini->broken = false;
+	ini->to = *to;
+	krc_verbs_set_state(ini, KRC_VERBS_ASKS);
+}
+
 /* One step. Return: what is to be done before the next; KRC_VERBS_NOTHING: there is none. */
 static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 {
@@ -292,10 +318,7 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 	if (deed != KRC_VERBS_NOTHING || ini->state == KRC_VERBS_HALTED)
 		return deed;
 	if (ini->state == KRC_VERBS_IDLE && ini->done != ini->rung) {
-		ini->used = 0;
-		ini->broken = false;
-		ini->to = krc_verbs_at(ini, ini->done)->to;
-		krc_verbs_set_state(ini, KRC_VERBS_ASKS);
+		krc_verbs_ask(ini);
 		return KRC_VERBS_HOLD;
 	}
 	if ((ini->state != KRC_VERBS_GONE && ini->state != KRC_VERBS_FAILED) ||
@@ -304,10 +327,19 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 	if (ini->state == KRC_VERBS_FAILED)
 		krc_verbs_flush(ini);
 	if (ini->holds)
-		return KRC_VERBS_BREAK;
+		return ini->broken ? KRC_VERBS_BREAK : KRC_VERBS_RELEASE;
 	if (ini->state == KRC_VERBS_GONE)
 		krc_verbs_laneless(ini, ini->err);
 	return KRC_VERBS_NOTHING;
+}
+
+/* It waits for a lane: not for ever. */
+static void krc_verbs_watch(struct krc_verbs_initiator *ini)
+{
+	unsigned long left = ini->since + msecs_to_jiffies(KRC_VERBS_PATIENCE_MS) - jiffies;
+
+	lockdep_assert_held(&ini->lock);
+	mod_delayed_work(system_unbound_wq, &ini->rest, krc_verbs_impatient(ini) ? 0 : left + 1);
 }
 
 /* Only krc_verbs_pump() calls it, and changes ini->to. */
@@ -340,6 +372,8 @@ void krc_verbs_pump(struct krc_verbs_initiator *ini)
 			spin_unlock_bh(&ini->lock);
 			krc_verbs_do(ini, deed, turn);
 			spin_lock_bh(&ini->lock);
+			if (ini->state == KRC_VERBS_ASKS)
+				krc_verbs_watch(ini);
 		}
 		ini->pumping = false;
 	}
@@ -392,6 +426,8 @@ static void krc_verbs_rested(struct work_struct *work)
 	spin_lock_bh(&ini->lock);
 	if (ini->state == KRC_VERBS_RESTS)
 		krc_verbs_set_state(ini, KRC_VERBS_IDLE);
+	else if (ini->state == KRC_VERBS_ASKS && krc_verbs_impatient(ini))
+		krc_verbs_deny(ini, KRC_FAULT_TIMEOUT);
 	spin_unlock_bh(&ini->lock);
 	krc_verbs_pump(ini);
 }
@@ -436,6 +472,7 @@ int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator)
 	ini->done = ini->head;
 	ini->polled = ini->head;
 	ini->armed = false;
+	ini->asked = false;
 	ini->err = 0;
 	krc_verbs_set_state(ini, KRC_VERBS_IDLE);
 	spin_unlock_bh(&ini->lock);

@@ -35,6 +35,7 @@
 #define KRC_VERBS_SEND_DEPTH 128U /* requests outstanding on a lane */
 #define KRC_VERBS_RD_ATOMIC_MAX 16U /* as initiators of mlx5: peers must agree */
 #define KRC_VERBS_HOP_LIMIT 64
+#define KRC_VERBS_PATIENCE_MS 4000 /* that an initiator tries for a lane to one target */
 #define KRC_VERBS_QUOTA \
 	32U /* requests after which an initiator gives its lane to another that waits */
 
@@ -210,14 +211,16 @@ struct krc_verbs_slot {
  * @broken: that lane has failed: nobody else may get it.
  * @armed: an upcall is wanted.
  * @err: KRC_VERBS_GONE, KRC_VERBS_RESTS: what krc_lane_holder.lost said.
- * @tries: how often it rested since anything has succeeded.
+ * @asked: it has asked for a lane to @to, and nothing has succeeded there since.
+ * @since: jiffies of the first time.
+ * @tries: how often it rested since then.
  * @used: requests that were sent since it has the lane.
  * @to: whom the lane reaches that it has or wants.
  * @rung: requests that may be sent.
  * @sent: requests posted to a lane.
  * @done: requests whose outcome is known.
  * @polled: requests whose outcome was taken.
- * @rest: ends KRC_VERBS_RESTS.
+ * @rest: ends KRC_VERBS_RESTS, and KRC_VERBS_ASKS after KRC_VERBS_PATIENCE_MS.
  * @slots: the ring.
  */
 struct krc_verbs_initiator {
@@ -238,6 +241,8 @@ struct krc_verbs_initiator {
 	bool armed;
 	u32 turn;
 	int err;
+	bool asked;
+	unsigned long since;
 	u32 tries;
 	u32 used;
 	struct krc_hw_address to;
