@@ -204,6 +204,7 @@ static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 	w->ibdev->ops.poll_cq = krc_test_poll_cq;
 	w->ibdev->phys_port_cnt = 1;
 	w->cq.device = w->ibdev;
+	w->cq.cqe = 4 * KRC_VERBS_SEND_DEPTH;
 	w->qp.device = w->ibdev;
 	w->v.ibdev = w->ibdev;
 	w->v.events = &krc_test_events;
@@ -779,6 +780,12 @@ static void krc_test_apart(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(shallow));
 	KUNIT_EXPECT_GE(test, krc_verbs_initiator_of(shallow)->index, 2U);
 	KUNIT_EXPECT_LT(test, krc_verbs_initiator_of(shallow)->index, (u32)KRP_LANE_INDEXES);
+	/* no more than the completion queue has room for */
+	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 1, 0, 0, w);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -ENOSPC);
+	krc_verbs_initiator_destroy(shallow);
+	shallow = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 1, 0, 0, w);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(shallow));
 	krc_verbs_initiator_destroy(shallow);
 	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 0, 0, 0, w);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);

@@ -479,6 +479,23 @@ int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator)
 	return 0;
 }
 
+/*
+ * Give an initiator its number, unless there are too many: half of the completion queue is for what
+ * they may have outstanding, the rest for what is flushed of lanes that broke.
+ */
+static int krc_verbs_enlist(struct krc_verbs_target *target, struct krc_verbs_initiator *ini)
+{
+	u32 most = target->send_cq->cqe / (2 * KRC_VERBS_SEND_DEPTH);
+	int err = -ENOSPC;
+
+	if ((u32)atomic_inc_return(&target->made) <= most)
+		err = xa_alloc_cyclic(&target->initiators, &ini->id, ini, XA_LIMIT(1, S32_MAX),
+				      &target->next_id, GFP_KERNEL);
+	if (err < 0)
+		atomic_dec(&target->made);
+	return min(err, 0);
+}
+
 struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
 						    u32 depth, u32 ack_timeout, u32 vector,
 						    void *owner)
@@ -505,9 +522,8 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 	ini->mask = nr - 1;
 	spin_lock_init(&ini->lock);
 	INIT_DELAYED_WORK(&ini->rest, krc_verbs_rested);
-	err = xa_alloc_cyclic(&target->initiators, &ini->id, ini, XA_LIMIT(1, S32_MAX),
-			      &target->next_id, GFP_KERNEL);
-	if (err < 0) {
+	err = krc_verbs_enlist(target, ini);
+	if (err) {
 		kvfree(ini);
 		return ERR_PTR(err);
 	}
@@ -521,6 +537,7 @@ void krc_verbs_initiator_destroy(struct krc_hw_initiator *initiator)
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
 	krc_verbs_initiator_halt(initiator);
 	xa_erase(&ini->target->initiators, ini->id);
+	atomic_dec(&ini->target->made);
 	synchronize_rcu(); /* who has found it among completions */
 	kvfree(ini);
 }

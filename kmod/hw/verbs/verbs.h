@@ -129,6 +129,7 @@ extern const struct krc_verbs_lane_calls krc_verbs_lane_calls; /* initiator.c: t
  * @iop: takes them in softirq.
  * @initiators: by number, for completions.
  * @next_id: number of the next one.
+ * @made: how many there are.
  * @recv_cq: completions of receives.
  * @srq: receive buffers, or NULL: nothing is received.
  * @depth: most of them posted and not polled.
@@ -145,6 +146,7 @@ struct krc_verbs_target {
 	struct irq_poll iop;
 	struct xarray initiators;
 	u32 next_id;
+	atomic_t made;
 	struct ib_cq *recv_cq;
 	struct ib_srq *srq;
 	u32 depth;
@@ -608,7 +610,8 @@ void krc_verbs_pump(struct krc_verbs_initiator *ini);
  * @owner: argument of its upcall.
  *
  * Context: may sleep.
- * Return: the initiator or ERR_PTR(): %-EINVAL, %-ENOMEM.
+ * Return: the initiator or ERR_PTR(): %-EINVAL, %-ENOMEM, %-ENOSPC: the completion queue of the port
+ * could not take what so many may have outstanding.
  */
 struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
 						    u32 depth, u32 ack_timeout, u32 vector,
