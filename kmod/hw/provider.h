@@ -41,6 +41,8 @@ struct krc_hw_parts;
  *	its buffer.
  * @KRC_FAULT_BUSY: the target is alive, but had no receive buffer for a SEND until the retries for
  *	that were over: it was not received.
+ * @KRC_FAULT_LOST: the way to the target was given up under it, which is no fault of its own: it may
+ *	or may not have been executed, and so may those behind it to the same target.
  * @KRC_FAULT_FATAL: the device or initiator is broken or gone.
  * @KRC_FAULT_EXPIRED: set by the pool, by no provider: a leased request was in the hardware
  *	for longer than the lease guarantees to the peer.
@@ -53,6 +55,7 @@ enum krc_fault {
 	KRC_FAULT_TARGET,
 	KRC_FAULT_LOCAL,
 	KRC_FAULT_BUSY,
+	KRC_FAULT_LOST,
 	KRC_FAULT_FATAL,
 	KRC_FAULT_EXPIRED,
 };

@@ -41,6 +41,7 @@ struct krc_test_holder {
  * @at: everybody.
  * @order: numbers of those who were given it, in order.
  * @given: how many.
+ * @turn: of the last hold.
  * @depth: upcalls that have not returned.
  * @deepest: most of them at once.
  */
@@ -54,11 +55,12 @@ struct krc_test_lanes {
 	struct krc_test_holder at[KRC_TEST_HOLDERS];
 	u32 order[2 * KRC_TEST_HOLDERS];
 	u32 given;
+	u32 turn;
 	u32 depth;
 	u32 deepest;
 };
 
-static void krc_test_ready(struct krc_lane_holder *holder)
+static void krc_test_ready(struct krc_lane_holder *holder, u32 turn)
 {
 	struct krc_test_holder *h = container_of(holder, struct krc_test_holder, holder);
 	struct krc_test_lanes *all = h->all;
@@ -72,7 +74,7 @@ static void krc_test_ready(struct krc_lane_holder *holder)
 	all->depth--;
 }
 
-static void krc_test_lost(struct krc_lane_holder *holder, int err)
+static void krc_test_lost(struct krc_lane_holder *holder, u32 turn, int err)
 {
 	container_of(holder, struct krc_test_holder, holder)->lost = err;
 }
@@ -181,7 +183,7 @@ static void krc_test_lanes_exit(struct kunit *test)
 
 static void krc_test_want(struct krc_test_lanes *all, u32 i)
 {
-	krc_lanes_hold(&all->lanes, &all->peer, 0, &all->at[i].holder);
+	krc_lanes_hold(&all->lanes, &all->peer, 0, ++all->turn, &all->at[i].holder);
 }
 
 static void krc_test_first_come_first_served(struct kunit *test)

@@ -37,6 +37,7 @@ struct krc_test_sent {
  * @qp: of whatever lane.
  * @ini: initiator.
  * @holder: that waits for a lane, or has it; NULL: none.
+ * @turn: of its hold.
  * @peer: whom it wants to reach, by the last byte of the GID.
  * @holds: lanes it asked for.
  * @releases: lanes it gave back.
@@ -60,6 +61,7 @@ struct krc_test_verbs {
 	struct ib_qp qp;
 	struct krc_hw_initiator *ini;
 	struct krc_lane_holder *holder;
+	u32 turn;
 	u8 peer;
 	u32 holds;
 	u32 releases;
@@ -120,19 +122,20 @@ static void krc_test_end(struct krc_test_verbs *w, u32 nth, enum ib_wc_status st
 /* ---- lanes */
 
 static void krc_test_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
-			  struct krc_lane_holder *holder)
+			  u32 turn, struct krc_lane_holder *holder)
 {
 	struct krc_test_verbs *w = krc_test_world;
 
 	KUNIT_EXPECT_NULL(w->test, w->holder);
 	w->holder = holder;
+	w->turn = turn;
 	w->peer = peer->gid[KRP_GID_BYTES - 1];
 	w->holds++;
 	if (!w->at_once)
 		return;
 	w->given = true;
 	holder->qp = &w->qp;
-	holder->ready(holder);
+	holder->ready(holder, turn);
 }
 
 static void krc_test_release(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken)
@@ -166,7 +169,7 @@ static void krc_test_give(struct krc_test_verbs *w)
 	KUNIT_ASSERT_NOT_NULL(w->test, w->holder);
 	w->given = true;
 	w->holder->qp = &w->qp;
-	w->holder->ready(w->holder);
+	w->holder->ready(w->holder, w->turn);
 }
 
 static void krc_test_lose(struct krc_test_verbs *w, int err)
@@ -176,7 +179,7 @@ static void krc_test_lose(struct krc_test_verbs *w, int err)
 	KUNIT_ASSERT_NOT_NULL(w->test, holder);
 	if (!w->given)
 		w->holder = NULL;
-	holder->lost(holder, err);
+	holder->lost(holder, w->turn, err);
 }
 
 /* ---- the world */
@@ -423,7 +426,7 @@ static const struct {
 	{ IB_WC_GENERAL_ERR, KRC_FAULT_FATAL },
 	{ IB_WC_INV_EECN_ERR, KRC_FAULT_FATAL },
 	/* the lane was lost under it: whether it was executed is unknown */
-	{ IB_WC_WR_FLUSH_ERR, KRC_FAULT_TIMEOUT },
+	{ IB_WC_WR_FLUSH_ERR, KRC_FAULT_LOST },
 };
 
 static void krc_test_what_statuses_mean(struct kunit *test)
@@ -497,7 +500,7 @@ static void krc_test_a_lane_is_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->sent_nr, 2U);
 	krc_test_end(w, 0, IB_WC_WR_FLUSH_ERR);
 	krc_test_end(w, 1, IB_WC_WR_FLUSH_ERR);
-	krc_test_expect(w, 10, KRC_FAULT_TIMEOUT);
+	krc_test_expect(w, 10, KRC_FAULT_LOST);
 	krc_test_expect(w, 11, KRC_FAULT_FLUSHED);
 	krc_test_expect(w, 12, KRC_FAULT_FLUSHED);
 	KUNIT_EXPECT_EQ(test, w->breaks, 1U);
@@ -530,6 +533,40 @@ static void krc_test_a_lane_is_lost_in_time(struct kunit *test)
 	krc_test_go(w, 1, 40, 1);
 	krc_test_end(w, 3, IB_WC_SUCCESS);
 	krc_test_expect(w, 40, KRC_FAULT_NONE);
+}
+
+/* Upcalls that come late, when the lane was given back and another one is asked for, are nothing. */
+static void krc_test_late_upcalls(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	struct krc_lane_holder *holder;
+	u32 first;
+
+	krc_test_go(w, 1, 10, 1);
+	krc_test_go(w, 2, 20, 1);
+	first = w->turn;
+	krc_test_give(w);
+	krc_test_end(w, 0, IB_WC_SUCCESS);
+	krc_test_expect(w, 10, KRC_FAULT_NONE);
+	KUNIT_EXPECT_EQ(test, w->peer, 2);
+	holder = w->holder;
+	holder->lost(holder, first, -ECONNRESET);
+	holder->lost(holder, first, -ESHUTDOWN);
+	holder->ready(holder, first);
+	krc_test_expect_none(w);
+	KUNIT_EXPECT_EQ(test, w->holds, 2U);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 1U);
+	krc_test_give(w);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 2U);
+	krc_test_end(w, 1, IB_WC_SUCCESS);
+	krc_test_expect(w, 20, KRC_FAULT_NONE);
+	/* nor is one of the lane that was given back last */
+	holder->lost(holder, w->turn, -ESTALE);
+	krc_test_go(w, 2, 30, 1);
+	KUNIT_EXPECT_EQ(test, w->holds, 3U);
+	krc_test_give(w);
+	krc_test_end(w, 2, IB_WC_SUCCESS);
+	krc_test_expect(w, 30, KRC_FAULT_NONE);
 }
 
 /* The lane takes no request: what is sent is waited for, then another lane is asked for. */
@@ -762,6 +799,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_a_lane_is_lost),
 	KUNIT_CASE(krc_test_a_lane_is_lost_in_time),
 	KUNIT_CASE(krc_test_a_post_is_refused),
+	KUNIT_CASE(krc_test_late_upcalls),
 	KUNIT_CASE(krc_test_a_halt),
 	KUNIT_CASE(krc_test_a_halt_without_lane),
 	KUNIT_CASE(krc_test_a_halt_behind_a_failure),

@@ -156,9 +156,8 @@ static enum krc_fault krc_verbs_failed(struct krc_verbs_initiator *ini, enum ib_
 	enum krc_fault fault = krc_verbs_fault(status);
 
 	lockdep_assert_held(&ini->lock);
-	/* the lane was lost under it: whether it was executed nobody knows, as without an answer */
 	if (ini->state != KRC_VERBS_FAILED && fault == KRC_FAULT_FLUSHED)
-		fault = KRC_FAULT_TIMEOUT;
+		fault = KRC_FAULT_LOST;
 	krc_verbs_set_state(ini, KRC_VERBS_FAILED);
 	ini->broken = true;
 	return fault;
@@ -312,13 +311,13 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 }
 
 /* Only krc_verbs_pump() calls it, and changes ini->to. */
-static void krc_verbs_do(struct krc_verbs_initiator *ini, enum krc_verbs_deed deed)
+static void krc_verbs_do(struct krc_verbs_initiator *ini, enum krc_verbs_deed deed, u32 turn)
 {
 	const struct krc_verbs_target *target = ini->target;
 
 	if (deed == KRC_VERBS_HOLD)
 		target->calls->hold(target->lanes, (const struct krc_lane_peer *)ini->to.opaque,
-				    ini->index, &ini->holder);
+				    ini->index, turn, &ini->holder);
 	else
 		target->calls->release(target->lanes, &ini->holder, deed == KRC_VERBS_BREAK);
 }
@@ -326,6 +325,7 @@ static void krc_verbs_do(struct krc_verbs_initiator *ini, enum krc_verbs_deed de
 void krc_verbs_pump(struct krc_verbs_initiator *ini)
 {
 	enum krc_verbs_deed deed;
+	u32 turn;
 
 	spin_lock_bh(&ini->lock);
 	ini->again = true;
@@ -335,9 +335,10 @@ void krc_verbs_pump(struct krc_verbs_initiator *ini)
 		deed = krc_verbs_step(ini);
 		if (deed != KRC_VERBS_NOTHING) {
 			ini->holds = deed == KRC_VERBS_HOLD;
+			turn = ++ini->turn;
 			ini->again = true;
 			spin_unlock_bh(&ini->lock);
-			krc_verbs_do(ini, deed);
+			krc_verbs_do(ini, deed, turn);
 			spin_lock_bh(&ini->lock);
 		}
 		ini->pumping = false;
@@ -346,29 +347,39 @@ void krc_verbs_pump(struct krc_verbs_initiator *ini)
 	spin_unlock_bh(&ini->lock);
 }
 
-static void krc_verbs_ready(struct krc_lane_holder *holder)
+static void krc_verbs_ready(struct krc_lane_holder *holder, u32 turn)
 {
 	struct krc_verbs_initiator *ini = container_of(holder, struct krc_verbs_initiator, holder);
 
 	spin_lock_bh(&ini->lock);
-	krc_verbs_set_state(ini, KRC_VERBS_HAS);
+	if (turn == ini->turn)
+		krc_verbs_set_state(ini,
+				    KRC_VERBS_HAS); /* else it is halted, which gives it back */
 	spin_unlock_bh(&ini->lock);
 	krc_verbs_pump(ini);
 }
 
-static void krc_verbs_lost(struct krc_lane_holder *holder, int err)
+/* There is no lane for it, or the one that it has is given up. */
+static void krc_verbs_take_away(struct krc_verbs_initiator *ini, int err)
 {
-	struct krc_verbs_initiator *ini = container_of(holder, struct krc_verbs_initiator, holder);
-
-	spin_lock_bh(&ini->lock);
+	lockdep_assert_held(&ini->lock);
 	ini->err = err;
 	if (ini->state == KRC_VERBS_ASKS) {
 		ini->holds = false; /* it has had nothing */
 		krc_verbs_laneless(ini, err);
-	} else {
-		ini->broken = true;
-		krc_verbs_set_state(ini, KRC_VERBS_GONE);
+		return;
 	}
+	ini->broken = true;
+	krc_verbs_set_state(ini, KRC_VERBS_GONE);
+}
+
+static void krc_verbs_lost(struct krc_lane_holder *holder, u32 turn, int err)
+{
+	struct krc_verbs_initiator *ini = container_of(holder, struct krc_verbs_initiator, holder);
+
+	spin_lock_bh(&ini->lock);
+	if (turn == ini->turn)
+		krc_verbs_take_away(ini, err);
 	spin_unlock_bh(&ini->lock);
 	krc_verbs_pump(ini);
 }

@@ -9,6 +9,12 @@
  *   one for that, connected to itself, made when the first key is, and anew when it has failed. It
  *   does one request after the other; those for programs come there in turns by payers.
  *
+ * WHAT A PEER CAN UNDO
+ *   rxe (rxe_invalidate_mr() of 6.1 and 6.12) lets a SEND with invalidate take the rights of any
+ *   key made by fast registration whose rkey it names, whatever the right of its sender. Only the
+ *   kernel of a node that has a lane can send one, and nothing of this module does: it can keep
+ *   others from memory that its node was told of, but gets at no other memory by it.
+ *
  * REST
  *   See hw/rest.h. rxe (rxe_pool.c of 6.1 and 6.12) gives indices by xa_alloc_cyclic() out of
  *   2^19, which a program that registers in a loop goes round in seconds, and a random low byte.

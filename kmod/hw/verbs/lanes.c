@@ -68,6 +68,7 @@ static void krc_lane_uncall(struct krc_lane_holder *holder)
 void krc_lanes_call(struct krc_lanes *lanes)
 {
 	struct krc_lane_holder *holder;
+	u32 turn;
 	int call;
 
 	spin_lock_bh(&lanes->lock);
@@ -78,13 +79,14 @@ void krc_lanes_call(struct krc_lanes *lanes)
 	lanes->runs = true;
 	while ((holder = list_first_entry_or_null(&lanes->calls, struct krc_lane_holder, calls))) {
 		call = holder->call;
+		turn = holder->turn;
 		krc_lane_uncall(holder);
 		lanes->calling = holder;
 		spin_unlock_bh(&lanes->lock);
 		if (call > 0)
-			holder->ready(holder);
+			holder->ready(holder, turn);
 		else
-			holder->lost(holder, call);
+			holder->lost(holder, turn, call);
 		spin_lock_bh(&lanes->lock);
 		lanes->calling = NULL;
 		if (waitqueue_active(&lanes->wait)) /* a waiter looks under the lock first */
@@ -197,7 +199,7 @@ static struct krc_lane_slot *krc_lane_find(struct krc_lanes *lanes,
 }
 
 void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
-		    struct krc_lane_holder *holder)
+		    u32 turn, struct krc_lane_holder *holder)
 {
 	struct krc_lane_slot *slot;
 	bool kick = false;
@@ -209,6 +211,7 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 	}
 	krc_lane_uncall(holder);
 	holder->peer = *peer;
+	holder->turn = turn;
 	holder->index = index % KRP_LANE_INDEXES;
 	holder->since_ns = ktime_get_ns();
 	holder->fails = 0;

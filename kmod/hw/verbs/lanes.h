@@ -82,6 +82,7 @@ enum krc_hold {
  * @fails: lanes that have ended while it waited.
  * @round: of krc_lanes.round: when it was last tried to make it one.
  * @told_lost: @lost was called for the lane that it has.
+ * @turn: of the last krc_lanes_hold().
  * @call: what is to be called: 0, or 1 for @ready, or an errno for @lost.
  * @since_ns: when it began to wait.
  * @list: entry of krc_lanes.waiting.
@@ -90,14 +91,15 @@ enum krc_hold {
  * @peer: whom it reaches.
  */
 struct krc_lane_holder {
-	void (*ready)(struct krc_lane_holder *holder);
-	void (*lost)(struct krc_lane_holder *holder, int err);
+	void (*ready)(struct krc_lane_holder *holder, u32 turn);
+	void (*lost)(struct krc_lane_holder *holder, u32 turn, int err);
 	struct ib_qp *qp;
 	u8 state;
 	u8 index;
 	u8 fails;
 	bool told_lost;
 	u32 round;
+	u32 turn;
 	int call;
 	u64 since_ns;
 	struct list_head list;
@@ -175,6 +177,8 @@ void krc_lanes_destroy(struct krc_lanes *lanes);
  * @lanes: of the port.
  * @peer: whom it is to reach.
  * @index: 0 to KRP_LANE_INDEXES - 1.
+ * @turn: another one than at the last time; upcalls name it, since one that was under way when the
+ *	last lane was given back may come behind this.
  * @holder: holds and wants nothing.
  *
  * It is made if there is none; if another one holds it, holders get it in the order of asking.
@@ -183,7 +187,7 @@ void krc_lanes_destroy(struct krc_lanes *lanes);
  * Context: any but hard interrupts.
  */
 void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
-		    struct krc_lane_holder *holder);
+		    u32 turn, struct krc_lane_holder *holder);
 
 /**
  * krc_lanes_release() - Want it no more, or give it back.

@@ -188,11 +188,11 @@ static void krc_verbs_received(const struct ib_wc *from, struct krc_recv_wc *wc)
 {
 	*wc = (struct krc_recv_wc){ .cookie = from->wr_id, .fault = KRC_FAULT_NONE };
 	if (from->status == IB_WC_SUCCESS && from->opcode == IB_WC_RECV &&
-	    !(from->wc_flags & IB_WC_WITH_IMM)) {
+	    !(from->wc_flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE))) {
 		wc->bytes = from->byte_len;
 		return;
 	}
-	/* also what nobody of ours sends, such as immediates */
+	/* also what nobody of ours sends, such as immediates, and SENDs that invalidate a key */
 	wc->fault = KRC_FAULT_FATAL;
 	wc->syndrome = from->status;
 	wc->vendor = from->vendor_err;

@@ -108,7 +108,7 @@ struct krc_verbs {
  * @sync: krc_lanes_sync().
  */
 struct krc_verbs_lane_calls {
-	void (*hold)(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
+	void (*hold)(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
 		     struct krc_lane_holder *holder);
 	void (*release)(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken);
 	bool (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
@@ -206,6 +206,7 @@ struct krc_verbs_slot {
  * @pumping: somebody runs krc_verbs_pump().
  * @again: who does has to look again.
  * @holds: the lane is its own until krc_lanes_release().
+ * @turn: raised when it asks for a lane and when it gives one back: upcalls of another are late.
  * @broken: that lane has failed: nobody else may get it.
  * @armed: an upcall is wanted.
  * @err: KRC_VERBS_GONE, KRC_VERBS_RESTS: what krc_lane_holder.lost said.
@@ -235,6 +236,7 @@ struct krc_verbs_initiator {
 	bool holds;
 	bool broken;
 	bool armed;
+	u32 turn;
 	int err;
 	u32 tries;
 	u32 used;
