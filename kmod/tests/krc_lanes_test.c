@@ -271,6 +271,28 @@ static void krc_test_who_loses_wants_nothing(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, all->slot->holder);
 }
 
+static void krc_test_a_lane_is_lost_before_it_was_told(struct kunit *test)
+{
+	struct krc_test_lanes *all = test->priv;
+	struct krc_lanes *lanes = &all->lanes;
+
+	krc_test_want(all, 0);
+	lanes->runs = true; /* somebody else makes the upcalls, and is slow */
+	krc_test_open(all);
+	KUNIT_ASSERT_PTR_EQ(test, all->slot->holder, &all->at[0].holder);
+	spin_lock_bh(&lanes->lock);
+	krc_lane_lose(lanes, &all->at[0].holder, -ECONNRESET);
+	spin_unlock_bh(&lanes->lock);
+	lanes->runs = false;
+	krc_lanes_call(lanes);
+	KUNIT_EXPECT_EQ(test, all->given, 0);
+	KUNIT_EXPECT_EQ(test, all->at[0].lost, -ECONNRESET);
+	KUNIT_EXPECT_NULL(test, all->slot->holder);
+	krc_test_want(all, 0); /* it has nothing, and wants again */
+	KUNIT_EXPECT_EQ(test, all->given, 1);
+	krc_lanes_release(lanes, &all->at[0].holder, false);
+}
+
 static void krc_test_a_released_holder_is_not_called(struct kunit *test)
 {
 	struct krc_test_lanes *all = test->priv;
@@ -329,6 +351,8 @@ static struct kunit_case krc_lanes_cases[] = { KUNIT_CASE(krc_test_first_come_fi
 					       KUNIT_CASE(krc_test_broken_lane_goes_to_nobody),
 					       KUNIT_CASE(krc_test_who_loses_wants_nothing),
 					       KUNIT_CASE(krc_test_a_released_holder_is_not_called),
+					       KUNIT_CASE(
+						       krc_test_a_lane_is_lost_before_it_was_told),
 					       KUNIT_CASE(krc_test_another_life_gets_nothing),
 					       KUNIT_CASE(krc_test_lanes_that_end_give_nothing),
 					       KUNIT_CASE(krc_test_ways_of_a_slot),

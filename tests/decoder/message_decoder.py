@@ -83,8 +83,9 @@ def value_valid(value):
         return False
     dctn, ud_qpn = (struct.unpack_from("<I", value, at)[0] for at in (12, 36))
     mtu, level, port, flags, _, rsvd = value[50:56]
-    return (any(value[:8]) and kind in (1, 3) and length == 0 and dctn < 1 << 24 and ud_qpn < 1 << 24
-            and 1 <= mtu <= 5 and level <= 15 and port >= 1 and flags <= 1 and rsvd == 0)
+    return (any(value[:8]) and kind in (1, 3) and length == 0
+            and dctn < 1 << 24 and ud_qpn < 1 << 24 and 1 <= mtu <= 5 and level <= 15
+            and port >= 1 and flags <= 1 and rsvd == 0)
 
 
 def decode_user(length, data):

@@ -177,8 +177,7 @@ static int krc_lane_qp_rtr(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 	krc_lane_way(lanes, to, &attr.ah_attr);
 	return ib_modify_qp(qp->qp, &attr,
 			    IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-				    IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				    IB_QP_MIN_RNR_TIMER);
+				    IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 }
 
 int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,

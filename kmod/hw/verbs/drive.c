@@ -326,6 +326,9 @@ static void krc_loop_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 	slot->other = NULL;
 	spin_unlock_bh(&lanes->lock);
 	krc_lane_rests(lanes, slot);
+	/* a holder that it was taken from posts no more when it was told, which may be due still */
+	krc_lanes_call(lanes);
+	wait_event(lanes->wait, krc_lanes_called(lanes));
 	krc_lane_qp_free(own);
 	krc_lane_qp_free(other);
 }
@@ -520,6 +523,7 @@ static u64 krc_lanes_until(struct krc_lanes *lanes, u64 now_ns, bool again)
 	for (i = 0; i < KRP_LANE_INDEXES; i++)
 		if (READ_ONCE(lanes->loops[i].state) == KRC_SLOT_RESETTING)
 			until_ns = min(until_ns, lanes->loops[i].reset_by_ns);
+	again |= krc_shake_broken(lanes);
 	return again ? min(until_ns, now_ns + KRC_LANE_TRY_NS) : until_ns;
 }
 

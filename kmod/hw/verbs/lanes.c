@@ -97,8 +97,7 @@ void krc_lanes_call(struct krc_lanes *lanes)
 	spin_unlock_bh(&lanes->lock);
 }
 
-/* Whether nobody is called, or will be. */
-static bool krc_lanes_called(struct krc_lanes *lanes)
+bool krc_lanes_called(struct krc_lanes *lanes)
 {
 	bool called;
 
@@ -106,6 +105,26 @@ static bool krc_lanes_called(struct krc_lanes *lanes)
 	called = !lanes->runs && list_empty(&lanes->calls);
 	spin_unlock_bh(&lanes->lock);
 	return called;
+}
+
+/* Nobody holds a lane any more. */
+static void krc_lane_left(struct krc_lane_slot *slot)
+{
+	slot->holder = NULL;
+	if (slot->e)
+		krp_lanes_unuse(slot->e, ktime_get_ns());
+}
+
+void krc_lane_detach(struct krc_lane_slot *slot)
+{
+	struct krc_lane_holder *holder = slot->holder;
+
+	if (!holder)
+		return;
+	holder->state = KRC_HOLD_NONE;
+	holder->slot = NULL;
+	holder->qp = NULL;
+	krc_lane_left(slot);
 }
 
 void krc_lane_lose(struct krc_lanes *lanes, struct krc_lane_holder *holder, int err)
@@ -116,6 +135,8 @@ void krc_lane_lose(struct krc_lanes *lanes, struct krc_lane_holder *holder, int 
 		holder->state = KRC_HOLD_NONE;
 	} else if (holder->state != KRC_HOLD_HAS || holder->told_lost) {
 		return;
+	} else if (holder->call > 0) {
+		krc_lane_detach(holder->slot); /* it does not know yet that it had one */
 	}
 	holder->told_lost = true;
 	krc_lane_call(lanes, holder, err);
@@ -204,33 +225,13 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 		if (slot)
 			krc_lane_offer(lanes, slot); /* to this one, or to one before it */
 		/* else it comes to this one when those before it have had it */
-		kick = holder->state == KRC_HOLD_WAITS &&
-		       !(slot && slot->state == KRC_SLOT_OPEN &&
-			 krc_lane_suits(lanes, slot, holder));
+		kick = holder->state == KRC_HOLD_WAITS && !(slot && slot->state == KRC_SLOT_OPEN &&
+							    krc_lane_suits(lanes, slot, holder));
 	}
 	spin_unlock_bh(&lanes->lock);
 	if (kick)
 		krc_lanes_kick(lanes);
 	krc_lanes_call(lanes);
-}
-
-/* Nobody holds a lane any more. */
-static void krc_lane_left(struct krc_lane_slot *slot)
-{
-	slot->holder = NULL;
-	if (slot->e)
-		krp_lanes_unuse(slot->e, ktime_get_ns());
-}
-
-void krc_lane_detach(struct krc_lane_slot *slot)
-{
-	struct krc_lane_holder *holder = slot->holder;
-
-	if (!holder)
-		return;
-	holder->state = KRC_HOLD_NONE;
-	holder->slot = NULL;
-	krc_lane_left(slot);
 }
 
 void krc_lanes_release(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken)
@@ -328,8 +329,8 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 	lanes->port = port;
 	lanes->gid_index = gid_index;
 	lanes->queues = *queues;
-	lanes->max_rd = clamp(min(attr->max_qp_rd_atom, attr->max_qp_init_rd_atom), 1,
-			      KRC_LANES_RD_ATOMIC);
+	lanes->max_rd =
+		clamp(min(attr->max_qp_rd_atom, attr->max_qp_init_rd_atom), 1, KRC_LANES_RD_ATOMIC);
 	spin_lock_init(&lanes->lock);
 	INIT_LIST_HEAD(&lanes->waiting);
 	INIT_LIST_HEAD(&lanes->calls);

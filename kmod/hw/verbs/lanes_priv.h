@@ -144,6 +144,9 @@ struct krc_shake_send {
  * @looks: look-ups.
  * @tokens: packets that may still come in this second without a proof.
  * @tokens_ns: when this second began.
+ * @broken: the queue pair has failed.
+ * @mended_ns: when that was last mended.
+ * @mends: how often that was.
  * @malformed: packets dropped that krp_lane_check() refuses.
  * @unproved: packets dropped that no key proves, or that name one where there is none.
  * @dropped: packets dropped that came too fast, or could not be sent.
@@ -162,6 +165,9 @@ struct krc_shake {
 	struct krc_lane_look looks[KRC_LANES_LOOKS];
 	u32 tokens;
 	u64 tokens_ns;
+	bool broken;
+	u64 mended_ns;
+	u64 mends;
 	u64 malformed;
 	u64 unproved;
 	u64 dropped;
@@ -295,6 +301,15 @@ void krc_lane_detach(struct krc_lane_slot *slot);
  */
 void krc_lanes_call(struct krc_lanes *lanes);
 
+/**
+ * krc_lanes_called() - Whether nobody is called, or will be.
+ * @lanes: of the port.
+ *
+ * Context: any but hard interrupts, without the lock.
+ * Return: whether.
+ */
+bool krc_lanes_called(struct krc_lanes *lanes);
+
 /* drive.c */
 
 /**
@@ -371,6 +386,15 @@ void krc_shake_destroy(struct krc_lanes *lanes);
  * Return: whether there may be more.
  */
 bool krc_shake_run(struct krc_lanes *lanes);
+
+/**
+ * krc_shake_broken() - Whether the UD queue pair has failed, and is to be made to work again.
+ * @lanes: of the port.
+ *
+ * Context: the work item.
+ * Return: whether krc_shake_run() has to come soon.
+ */
+bool krc_shake_broken(const struct krc_lanes *lanes);
 
 /**
  * krc_shake_send() - Send a packet; it may be lost.

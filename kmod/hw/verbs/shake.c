@@ -18,6 +18,7 @@
 
 #define KRC_SHAKE_BATCH 8
 #define KRC_SHAKE_SEND_FLAG 0x100 /* in wr_id: a packet that was sent, not a receive buffer */
+#define KRC_SHAKE_MEND_NS (10 * KRP_LANE_NS_PER_MS) /* between two repairs of the queue pair */
 #define KRC_SHAKE_QKEY_MASK 0x7fffffff /* the highest bit is for privileged users */
 
 /* ---- out */
@@ -143,7 +144,8 @@ static u64 krc_shake_proof(const struct krc_lanes *lanes, const struct krp_lane_
 
 	memcpy(half, p->gid, sizeof(half));
 	return siphash_4u64(half[0], half[1], le64_to_cpu(p->generation), le64_to_cpu(stamp),
-			    &lanes->shake.secret) ?: 1;
+			    &lanes->shake.secret)
+		       ?: 1;
 }
 
 /* Whether one more packet that nobody proves may come in this second. */
@@ -162,7 +164,8 @@ static bool krc_shake_stranger(struct krc_shake *shake, bool count)
 }
 
 /* Whether a packet is from whom it says, as far as keys tell: krp_lane.h, WHO IT IS FROM. */
-static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool *ret_keys)
+static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_packet *p,
+			     bool *ret_keys)
 {
 	const struct krc_hw_lanes *services = &lanes->services;
 	struct krc_shake *shake = &lanes->shake;
@@ -393,19 +396,20 @@ static noinline void krc_shake_take(struct krc_lanes *lanes, const struct ib_wc 
 	struct krc_shake *shake = &lanes->shake;
 	u32 i = wc->wr_id;
 
+	shake->broken |= wc->status != IB_WC_SUCCESS;
 	if (i & KRC_SHAKE_SEND_FLAG) {
 		krc_shake_sent(shake, i & ~KRC_SHAKE_SEND_FLAG);
 		return;
 	}
 	if (wc->status == IB_WC_SUCCESS && wc->byte_len > KRC_SHAKE_GRH) {
 		ib_dma_sync_single_for_cpu(lanes->queues.ibdev,
-					   shake->recv_dma + i * KRC_SHAKE_STRIDE,
-					   KRC_SHAKE_STRIDE, DMA_FROM_DEVICE);
+					   shake->recv_dma + i * KRC_SHAKE_STRIDE, KRC_SHAKE_STRIDE,
+					   DMA_FROM_DEVICE);
 		krc_shake_received(lanes, shake->recv + i * KRC_SHAKE_STRIDE + KRC_SHAKE_GRH,
 				   wc->byte_len - KRC_SHAKE_GRH);
 	}
-	if (wc->status != IB_WC_WR_FLUSH_ERR && krc_shake_buffer(lanes, i))
-		shake->dropped++; /* one buffer less: the device is broken */
+	if (!shake->broken && krc_shake_buffer(lanes, i))
+		shake->broken = true;
 }
 
 /* Look-ups that are over: judge again what they were for. */
@@ -439,6 +443,36 @@ static void krc_shake_look(struct work_struct *work)
 	krc_lanes_kick(look->lanes);
 }
 
+/*
+ * Make the queue pair work again, by the number and Q_Key that peers know: a packet that is longer
+ * than a buffer breaks it on some devices (rxe of 6.1 checks no length), and anybody can send one.
+ */
+static void krc_shake_mend(struct krc_lanes *lanes)
+{
+	struct krc_shake *shake = &lanes->shake;
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	u64 now_ns = ktime_get_ns();
+	struct ib_wc wc;
+	u32 i;
+
+	if (now_ns - shake->mended_ns < KRC_SHAKE_MEND_NS)
+		return;
+	shake->mended_ns = now_ns;
+	shake->mends++;
+	if (ib_modify_qp(shake->qp, &attr, IB_QP_STATE))
+		return;
+	for (i = 0; i < KRC_SHAKE_RECVS + KRC_SHAKE_SENDS && ib_poll_cq(shake->cq, 1, &wc) > 0; i++)
+		; /* what was under way is lost, as packets are */
+	for (i = 0; i < KRC_SHAKE_SENDS; i++)
+		krc_shake_sent(shake, i);
+	shake->broken = krc_shake_start(lanes);
+}
+
+bool krc_shake_broken(const struct krc_lanes *lanes)
+{
+	return lanes->shake.broken;
+}
+
 bool krc_shake_run(struct krc_lanes *lanes)
 {
 	struct krc_shake *shake = &lanes->shake;
@@ -453,6 +487,8 @@ bool krc_shake_run(struct krc_lanes *lanes)
 			krc_shake_take(lanes, &wc[i]);
 		left -= max(nr, 0);
 	} while (nr > 0 && left);
+	if (shake->broken)
+		krc_shake_mend(lanes);
 	if (!left)
 		return true;
 	return ib_req_notify_cq(shake->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
