@@ -68,6 +68,7 @@ static int krc_lane_qp_init(struct krc_lane_qp *qp)
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
 		.port_num = qp->lanes->port,
+		.pkey_index = qp->lanes->queues.pkey_index,
 		.qp_access_flags = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE |
 				   IB_ACCESS_REMOTE_ATOMIC,
 	};
@@ -117,7 +118,8 @@ void krc_lane_qp_free(struct krc_lane_qp *qp)
 {
 	if (!qp)
 		return;
-	ib_destroy_qp(qp->qp);
+	if (qp->qp)
+		ib_destroy_qp(qp->qp);
 	kfree(qp);
 }
 
@@ -147,13 +149,13 @@ struct krc_lane_qp *krc_lane_qp_take(struct krc_lanes *lanes)
 
 void krc_lane_qp_put(struct krc_lanes *lanes, struct krc_lane_qp *qp)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
-
 	if (!qp)
 		return;
-	/* from INIT, too: the way to INIT is one and the same then */
-	if (qp->unusable || lanes->stopping || lanes->spare_nr >= 2 * KRC_LANES_SPARE ||
-	    ib_modify_qp(qp->qp, &attr, IB_QP_STATE) || krc_lane_qp_init(qp)) {
+	/*
+	 * One that was connected is not connected again: rxe (6.1 and 6.12) keeps some of what it knows
+	 * of its last requests over RESET, and tells the first of the next ones a wrong outcome.
+	 */
+	if (qp->used || lanes->stopping || lanes->spare_nr >= 2 * KRC_LANES_SPARE) {
 		krc_lane_qp_free(qp);
 		return;
 	}
@@ -174,6 +176,7 @@ static int krc_lane_qp_rtr(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 		.min_rnr_timer = KRC_LANE_RNR_TIMER,
 	};
 
+	qp->used = true;
 	krc_lane_way(lanes, to, &attr.ah_attr);
 	return ib_modify_qp(qp->qp, &attr,
 			    IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
@@ -201,10 +204,9 @@ int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 				    IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
-void krc_lane_qp_move(struct krc_lane_qp *qp, enum ib_qp_state to)
+int krc_lane_qp_move(struct krc_lane_qp *qp, enum ib_qp_state to)
 {
 	struct ib_qp_attr attr = { .qp_state = to };
 
-	if (qp && ib_modify_qp(qp->qp, &attr, IB_QP_STATE))
-		qp->unusable = true;
+	return qp->qp ? ib_modify_qp(qp->qp, &attr, IB_QP_STATE) : 0;
 }

@@ -17,6 +17,7 @@
 #define KRC_LANE_ROOM_NS (1000 * KRP_LANE_NS_PER_MS)
 #define KRC_LANE_WAIT_NS (10000 * KRP_LANE_NS_PER_MS)
 #define KRC_LANE_TRY_NS (20 * KRP_LANE_NS_PER_MS) /* until there may be room */
+#define KRC_LANE_MEND_NS (2 * KRP_LANE_NS_PER_MS) /* a UD queue pair that has failed is tried */
 #define KRC_LANE_TEND_NS (1000 * KRP_LANE_NS_PER_MS) /* idle lanes are looked for */
 #define KRC_LANE_RELEASE_NS (2000 * KRP_LANE_NS_PER_MS)
 #define KRC_LANE_PSN_MASK 0xffffff
@@ -29,8 +30,11 @@ void krc_lane_adopt(struct krc_lanes *lanes, struct krp_lanes_entry *e, struct k
 	struct krc_lane_slot *slot = krc_lane_slot_of(lanes, e);
 
 	lockdep_assert_held(&lanes->lock);
+	WARN_ON_ONCE(slot->state != KRC_SLOT_SHUT || slot->holder);
 	slot->own = qp;
 	slot->peer = *peer;
+	slot->breaker = NULL;
+	slot->until_ns = 0;
 	slot->keyed = false;
 	slot->opened = false;
 }
@@ -177,8 +181,10 @@ static bool krc_lane_resets(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	spin_lock_bh(&lanes->lock);
 	if (slot->state == KRC_SLOT_RESETTING) {
 		resets = !slot->holder || now_ns >= slot->reset_by_ns || lanes->killing;
-		if (resets)
+		if (resets && slot->holder) {
+			slot->breaker = slot->holder; /* for krc_lanes_sync() */
 			krc_lane_detach(slot);
+		}
 	}
 	spin_unlock_bh(&lanes->lock);
 	return resets;
@@ -196,6 +202,19 @@ static void krc_lane_rests(struct krc_lanes *lanes, struct krc_lane_slot *slot)
 	spin_unlock_bh(&lanes->lock);
 }
 
+/*
+ * Destroy a queue pair, so that nothing is executed on it any more. A holder that it was taken from
+ * posts no more when it was told, which may be due still.
+ */
+static void krc_lane_end(struct krc_lanes *lanes, struct krc_lane_qp *qp)
+{
+	krc_lanes_call(lanes);
+	wait_event(lanes->wait, krc_lanes_called(lanes));
+	if (qp->qp)
+		ib_destroy_qp(qp->qp);
+	qp->qp = NULL;
+}
+
 static void krc_lane_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u64 now_ns)
 {
 	bool due = now_ns >= slot->until_ns;
@@ -203,8 +222,9 @@ static void krc_lane_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 	if (slot->e->place == KRP_LANES_FREE)
 		return;
 	spin_lock_bh(&lanes->lock);
-	if (READ_ONCE(slot->own->fatal) && krc_lane_enter(slot, KRC_SLOT_BROKEN))
-		due = true;
+	/* an event may come behind the end, of which nothing follows */
+	if (READ_ONCE(slot->own->fatal) && slot->e->lane.state < KRP_LANE_RESETTING)
+		krc_lane_enter(slot, KRC_SLOT_BROKEN);
 	if (slot->state == KRC_SLOT_BROKEN) {
 		krp_lane_failed(&slot->e->lane, -EIO);
 		due = true;
@@ -222,7 +242,8 @@ static void krc_lane_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 		krc_lane_pull(lanes, slot->e);
 	if (!krc_lane_resets(lanes, slot, now_ns))
 		return;
-	krc_lane_qp_move(slot->own, IB_QPS_RESET);
+	if (krc_lane_qp_move(slot->own, IB_QPS_RESET))
+		krc_lane_end(lanes, slot->own);
 	krc_lane_rests(lanes, slot);
 	krc_lane_pull(lanes, slot->e);
 }
@@ -319,16 +340,13 @@ static void krc_loop_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 	}
 	if (!krc_lane_resets(lanes, slot, now_ns))
 		return;
-	krc_lane_qp_move(own, IB_QPS_RESET);
-	krc_lane_qp_move(other, IB_QPS_RESET);
+	krc_lane_end(lanes, own);
+	krc_lane_end(lanes, other);
 	spin_lock_bh(&lanes->lock);
 	slot->own = NULL;
 	slot->other = NULL;
 	spin_unlock_bh(&lanes->lock);
 	krc_lane_rests(lanes, slot);
-	/* a holder that it was taken from posts no more when it was told, which may be due still */
-	krc_lanes_call(lanes);
-	wait_event(lanes->wait, krc_lanes_called(lanes));
 	krc_lane_qp_free(own);
 	krc_lane_qp_free(other);
 }
@@ -523,7 +541,8 @@ static u64 krc_lanes_until(struct krc_lanes *lanes, u64 now_ns, bool again)
 	for (i = 0; i < KRP_LANE_INDEXES; i++)
 		if (READ_ONCE(lanes->loops[i].state) == KRC_SLOT_RESETTING)
 			until_ns = min(until_ns, lanes->loops[i].reset_by_ns);
-	again |= krc_shake_broken(lanes);
+	if (krc_shake_broken(lanes))
+		until_ns = min(until_ns, now_ns + KRC_LANE_MEND_NS);
 	return again ? min(until_ns, now_ns + KRC_LANE_TRY_NS) : until_ns;
 }
 

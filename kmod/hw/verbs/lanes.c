@@ -198,8 +198,8 @@ static struct krc_lane_slot *krc_lane_find(struct krc_lanes *lanes,
 	return e ? krc_lane_slot_of(lanes, e) : NULL;
 }
 
-void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
-		    u32 turn, struct krc_lane_holder *holder)
+void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
+		    struct krc_lane_holder *holder)
 {
 	struct krc_lane_slot *slot;
 	bool kick = false;

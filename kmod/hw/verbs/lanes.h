@@ -112,6 +112,7 @@ struct krc_lane_holder {
  * struct krc_lanes_queues - What all queue pairs of lanes of a port share.
  * @ibdev: device.
  * @pd: protection domain of its keys.
+ * @pkey_index: of the partition of the port.
  * @address: krc_provider_ops.address; fills a struct krc_lane_peer.
  * @send_cq: completions of what is posted on lanes; ib_wc.qp says of which.
  * @recv_cq: completions of what is received.
@@ -121,6 +122,7 @@ struct krc_lane_holder {
 struct krc_lanes_queues {
 	struct ib_device *ibdev;
 	struct ib_pd *pd;
+	u16 pkey_index;
 	int (*address)(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
 		       const struct krp_value *value, struct krc_hw_address *ret_address);
 	struct ib_cq *send_cq;
@@ -186,8 +188,8 @@ void krc_lanes_destroy(struct krc_lanes *lanes);
  *
  * Context: any but hard interrupts.
  */
-void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
-		    u32 turn, struct krc_lane_holder *holder);
+void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
+		    struct krc_lane_holder *holder);
 
 /**
  * krc_lanes_release() - Want it no more, or give it back.

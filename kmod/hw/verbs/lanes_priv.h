@@ -39,16 +39,16 @@
  * struct krc_lane_qp - A queue pair of lanes.
  * @list: entry of krc_lanes.spare.
  * @lanes: whose.
- * @qp: it.
+ * @qp: it; NULL: it could not be brought to RESET, and was destroyed.
  * @fatal: the device has reported that it is broken; set in any context, without a lock.
- * @unusable: a command for it has failed: it is destroyed when its lane is forgotten.
+ * @used: it was connected.
  */
 struct krc_lane_qp {
 	struct list_head list;
 	struct krc_lanes *lanes;
 	struct ib_qp *qp;
 	bool fatal;
-	bool unusable;
+	bool used;
 };
 
 /**
@@ -143,6 +143,7 @@ struct krc_shake_send {
  * @desk: which GIDs are looked up.
  * @looks: look-ups.
  * @tokens: packets that may still come in this second without a proof.
+ * @known_tokens: likewise, in the names of ports that this one knows, when those are spent.
  * @tokens_ns: when this second began.
  * @broken: the queue pair has failed.
  * @mended_ns: when that was last mended.
@@ -164,6 +165,7 @@ struct krc_shake {
 	struct krp_listen_desk desk;
 	struct krc_lane_look looks[KRC_LANES_LOOKS];
 	u32 tokens;
+	u32 known_tokens;
 	u64 tokens_ns;
 	bool broken;
 	u64 mended_ns;
@@ -431,7 +433,7 @@ void krc_lane_way(const struct krc_lanes *lanes, const struct krc_lane_peer *pee
 struct krc_lane_qp *krc_lane_qp_take(struct krc_lanes *lanes);
 
 /**
- * krc_lane_qp_put() - Give one back.
+ * krc_lane_qp_put() - Give one back. One that was connected is destroyed.
  * @lanes: of the port.
  * @qp: in INIT, or in RESET and rested; or NULL.
  *
@@ -464,12 +466,13 @@ int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 
 /**
  * krc_lane_qp_move() - Bring a queue pair to ERR or RESET.
- * @qp: queue pair; what fails makes it unusable.
+ * @qp: queue pair.
  * @to: IB_QPS_ERR or IB_QPS_RESET.
  *
  * Context: the work item.
+ * Return: 0, or what the device says.
  */
-void krc_lane_qp_move(struct krc_lane_qp *qp, enum ib_qp_state to);
+int krc_lane_qp_move(struct krc_lane_qp *qp, enum ib_qp_state to);
 
 /**
  * krc_lane_qps_refill() - Keep some in INIT.

@@ -18,17 +18,18 @@
 
 #define KRC_SHAKE_BATCH 8
 #define KRC_SHAKE_SEND_FLAG 0x100 /* in wr_id: a packet that was sent, not a receive buffer */
-#define KRC_SHAKE_MEND_NS (10 * KRP_LANE_NS_PER_MS) /* between two repairs of the queue pair */
+#define KRC_SHAKE_KEPT 16 /* places for what lanes say, which answers to strangers do not get */
+#define KRC_SHAKE_MEND_NS (2 * KRP_LANE_NS_PER_MS) /* between two repairs of the queue pair */
 #define KRC_SHAKE_QKEY_MASK 0x7fffffff /* the highest bit is for privileged users */
 
 /* ---- out */
 
-/* Return: a free place for a packet, or NULL. */
-static struct krc_shake_send *krc_shake_place(struct krc_shake *shake)
+/* Return: a free place for a packet among the first ones, or NULL. */
+static struct krc_shake_send *krc_shake_place(struct krc_shake *shake, u32 places)
 {
 	u32 i;
 
-	for (i = 0; i < KRC_SHAKE_SENDS; i++)
+	for (i = 0; i < places; i++)
 		if (!shake->sends[i].ah)
 			return &shake->sends[i];
 	return NULL;
@@ -54,12 +55,13 @@ static int krc_shake_post(struct krc_lanes *lanes, u32 i, const struct krc_lane_
 	return ib_post_send(shake->qp, &wr.wr, NULL);
 }
 
-void krc_shake_send(struct krc_lanes *lanes, const struct krc_lane_peer *peer, const u8 *key_id,
-		    const struct krp_lane_packet *packet)
+/* krc_shake_send() in one of the first places. */
+static void krc_shake_out(struct krc_lanes *lanes, const struct krc_lane_peer *peer,
+			  const u8 *key_id, const struct krp_lane_packet *packet, u32 places)
 {
 	const struct krc_hw_lanes *services = &lanes->services;
 	struct krc_shake *shake = &lanes->shake;
-	struct krc_shake_send *send = krc_shake_place(shake);
+	struct krc_shake_send *send = krc_shake_place(shake, places);
 	struct rdma_ah_attr attr;
 	struct ib_ah *ah;
 	u32 i;
@@ -87,6 +89,12 @@ void krc_shake_send(struct krc_lanes *lanes, const struct krc_lane_peer *peer, c
 	send->ah = NULL;
 	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
 	shake->dropped++;
+}
+
+void krc_shake_send(struct krc_lanes *lanes, const struct krc_lane_peer *peer, const u8 *key_id,
+		    const struct krp_lane_packet *packet)
+{
+	krc_shake_out(lanes, peer, key_id, packet, KRC_SHAKE_SENDS);
 }
 
 /* A packet has been sent, or not: it may be lost. */
@@ -122,7 +130,7 @@ static void krc_shake_answer(struct krc_lanes *lanes, const struct krp_lane_pack
 	struct krc_lane_peer peer;
 
 	if (!krc_shake_peer(lanes, p->gid, value, &peer))
-		krc_shake_send(lanes, &peer, p->key_id, answer);
+		krc_shake_out(lanes, &peer, p->key_id, answer, KRC_SHAKE_SENDS - KRC_SHAKE_KEPT);
 }
 
 /* ---- what the port knows */
@@ -148,18 +156,35 @@ static u64 krc_shake_proof(const struct krc_lanes *lanes, const struct krp_lane_
 		       ?: 1;
 }
 
-/* Whether one more packet that nobody proves may come in this second. */
-static bool krc_shake_stranger(struct krc_shake *shake, bool count)
+/* What may come in this second without a proof. Return: how many packets, to be counted down. */
+static u32 *krc_shake_tokens(struct krc_lanes *lanes, const struct krp_lane_packet *p)
 {
+	struct krc_shake *shake = &lanes->shake;
 	u64 now_ns = ktime_get_ns();
+	struct krp_value record;
 
 	if (now_ns - shake->tokens_ns >= NSEC_PER_SEC) {
 		shake->tokens_ns = now_ns;
 		shake->tokens = KRC_SHAKE_STRANGERS;
+		shake->known_tokens = KRC_SHAKE_STRANGERS;
 	}
-	if (!shake->tokens)
+	/* a flood in other names leaves something for ports that this one knows */
+	if (!shake->tokens && (krp_lanes_known_of(&lanes->table, p->gid) ||
+			       !krc_shake_cached(lanes, p->gid, &record)))
+		return &shake->known_tokens;
+	return &shake->tokens;
+}
+
+/* Count one more packet that nobody proves. Return: whether it may come. */
+static bool krc_shake_stranger(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+{
+	u32 *tokens = krc_shake_tokens(lanes, p);
+
+	if (!*tokens) {
+		lanes->shake.dropped++;
 		return false;
-	shake->tokens -= count;
+	}
+	--*tokens;
 	return true;
 }
 
@@ -171,7 +196,7 @@ static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_pack
 	struct krc_shake *shake = &lanes->shake;
 
 	*ret_keys = services->has_keys(services->arg);
-	if (!krc_shake_stranger(shake, false) && !krp_lanes_of(&lanes->table, p)) {
+	if (!*krc_shake_tokens(lanes, p) && !krp_lanes_of(&lanes->table, p)) {
 		shake->dropped++;
 		return false;
 	}
@@ -179,7 +204,7 @@ static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_pack
 		return true;
 	if (*ret_keys && !services->verify(services->arg, p))
 		return true;
-	krc_shake_stranger(shake, true);
+	krc_shake_stranger(lanes, p);
 	shake->unproved++;
 	return false;
 }
@@ -342,7 +367,8 @@ static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packe
 	if (e) {
 		krc_shake_key(krc_lane_slot_of(lanes, e), p);
 		krc_lane_pull(lanes, e);
-	} else if (due && !krc_shake_cached(lanes, p->gid, &record) &&
+	} else if (due && krc_shake_stranger(lanes, p) && /* a replay is as cheap as a forgery */
+		   !krc_shake_cached(lanes, p->gid, &record) &&
 		   record.generation == p->generation) {
 		krc_shake_answer(lanes, p, &record, &answer);
 	}
@@ -373,8 +399,8 @@ static noinline void krc_shake_received(struct krc_lanes *lanes, const void *dat
 	}
 	known = !krc_shake_cached(lanes, p.gid, &record);
 	fresh = krp_listen_fresh(&shake->desk, ktime_get_ns(), p.gid);
-	if (!keys)
-		krc_shake_stranger(shake, true);
+	if (!keys && !krc_shake_stranger(lanes, &p))
+		return;
 	krc_shake_request(lanes, &p, known ? &record : NULL, keys, fresh);
 }
 
@@ -459,6 +485,9 @@ static void krc_shake_mend(struct krc_lanes *lanes)
 		return;
 	shake->mended_ns = now_ns;
 	shake->mends++;
+	krc_port_warn_limited(lanes->queues.ibdev, lanes->port,
+			      "the queue pair of hand-shakes has failed, %llu times so far\n",
+			      shake->mends);
 	if (ib_modify_qp(shake->qp, &attr, IB_QP_STATE))
 		return;
 	for (i = 0; i < KRC_SHAKE_RECVS + KRC_SHAKE_SENDS && ib_poll_cq(shake->cq, 1, &wc) > 0; i++)

@@ -77,6 +77,7 @@ static int krc_verbs_target_objects(struct krc_verbs_target *target, u16 gid_ind
 	struct krc_verbs *v = target->hw;
 	struct krc_lanes_queues queues = { .ibdev = v->ibdev,
 					   .pd = v->pd,
+					   .pkey_index = v->ports[target->port].pkey_index,
 					   .address = krc_verbs_address,
 					   .send_depth = KRC_VERBS_SEND_DEPTH };
 	int err;
