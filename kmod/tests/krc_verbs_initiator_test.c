@@ -46,6 +46,7 @@ struct krc_test_sent {
  * @at_once: who asks gets the lane before hold() returns.
  * @wanted: somebody waits for the lane.
  * @refused: errno of a post.
+ * @bytes: of a request; 0: 8.
  * @sent: requests on lanes.
  * @sent_nr: how many.
  * @wcs: completions not taken.
@@ -70,6 +71,7 @@ struct krc_test_verbs {
 	bool at_once;
 	bool wanted;
 	int refused;
+	u32 bytes;
 	struct krc_test_sent sent[KRC_TEST_POSTS];
 	u32 sent_nr;
 	struct ib_wc wcs[KRC_TEST_POSTS];
@@ -204,7 +206,7 @@ static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 	w->ibdev->ops.poll_cq = krc_test_poll_cq;
 	w->ibdev->phys_port_cnt = 1;
 	w->cq.device = w->ibdev;
-	w->cq.cqe = 4 * KRC_VERBS_SEND_DEPTH;
+	w->cq.cqe = 2 * KRC_VERBS_SEND_DEPTH;
 	w->qp.device = w->ibdev;
 	w->v.ibdev = w->ibdev;
 	w->v.events = &krc_test_events;
@@ -249,7 +251,7 @@ static int krc_test_post(struct krc_test_verbs *w, u8 peer, u64 cookie, bool uns
 	struct krc_hw_wr wr = { .cookie = cookie,
 				.address = (struct krc_hw_address *)&to,
 				.remote_addr = cookie,
-				.length = 8,
+				.length = w->bytes ?: 8,
 				.opcode = KRP_OP_READ,
 				.unsignaled = unsignaled };
 
@@ -416,6 +418,7 @@ static const struct {
 	enum ib_wc_status status;
 	enum krc_fault fault;
 } krc_test_faults[] = {
+	{ IB_WC_LOC_QP_OP_ERR, KRC_FAULT_LOST },
 	{ IB_WC_LOC_PROT_ERR, KRC_FAULT_LOCAL },
 	{ IB_WC_LOC_LEN_ERR, KRC_FAULT_LOCAL },
 	{ IB_WC_REM_INV_REQ_ERR, KRC_FAULT_ACCESS },
@@ -699,6 +702,26 @@ static void krc_test_turns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->sent_nr, KRC_VERBS_QUOTA + 2);
 }
 
+/* Large requests have their turn by bytes. */
+static void krc_test_turns_of_large_ones(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	u32 i;
+
+	w->wanted = true;
+	w->bytes = KRC_VERBS_QUOTA_BYTES / 4;
+	krc_test_go(w, 1, 0, 6);
+	krc_test_give(w);
+	KUNIT_ASSERT_EQ(test, w->sent_nr, 4U);
+	for (i = 0; i < 4; i++) {
+		krc_test_end(w, i, IB_WC_SUCCESS);
+		krc_test_expect(w, i, KRC_FAULT_NONE);
+	}
+	KUNIT_EXPECT_EQ(test, w->releases, 1U);
+	krc_test_give(w);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 6U);
+}
+
 /* An upcall for each request of one, when there is something; none without. */
 static void krc_test_upcalls(struct kunit *test)
 {
@@ -842,6 +865,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_a_halt_without_lane),
 	KUNIT_CASE(krc_test_a_halt_behind_a_failure),
 	KUNIT_CASE(krc_test_turns),
+	KUNIT_CASE(krc_test_turns_of_large_ones),
 	KUNIT_CASE(krc_test_upcalls),
 	KUNIT_CASE(krc_test_requests),
 	KUNIT_CASE(krc_test_apart),

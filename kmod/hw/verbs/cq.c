@@ -12,21 +12,22 @@
 #include "base/log.h"
 #include "hw/verbs/verbs.h"
 
-/* entries: some tens of initiators, with what is outstanding on their lanes and on those that broke */
-#define KRC_VERBS_CQ_ENTRIES 16384
+/* entries, if the device has so many: for what initiators have outstanding */
+#define KRC_VERBS_CQ_ENTRIES 65536
 #define KRC_VERBS_CQ_BATCH 16
 #define KRC_VERBS_CQ_BUDGET 64
-#define KRC_VERBS_CQ_ROUNDS 1024U /* batches of a flush: more than the queue has */
+#define KRC_VERBS_CQ_ROUNDS 4097U /* batches of a flush: more than the queue has */
 
 static const u8 krc_verbs_faults[] = {
 	/* of enum ib_wc_status; what is not here is KRC_FAULT_FATAL */
 	[IB_WC_SUCCESS] = KRC_FAULT_NONE,
 	[IB_WC_LOC_LEN_ERR] = KRC_FAULT_LOCAL,
-	[IB_WC_LOC_QP_OP_ERR] = KRC_FAULT_LOCAL,
 	[IB_WC_LOC_PROT_ERR] = KRC_FAULT_LOCAL,
 	[IB_WC_LOC_ACCESS_ERR] = KRC_FAULT_LOCAL,
 	[IB_WC_MW_BIND_ERR] = KRC_FAULT_LOCAL,
 	[IB_WC_WR_FLUSH_ERR] = KRC_FAULT_FLUSHED,
+	/* rxe of 6.1 says so when it has no route, no link or no memory for a packet */
+	[IB_WC_LOC_QP_OP_ERR] = KRC_FAULT_LOST,
 	/* the target refused it */
 	[IB_WC_REM_INV_REQ_ERR] = KRC_FAULT_ACCESS,
 	[IB_WC_REM_ACCESS_ERR] = KRC_FAULT_ACCESS,

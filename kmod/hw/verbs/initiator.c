@@ -250,18 +250,28 @@ static bool krc_verbs_fits(struct krc_verbs_initiator *ini, u32 number)
 	return krc_verbs_same_target(&krc_verbs_at(ini, number)->to, &ini->to);
 }
 
-/* Up to which request may be sent on the lane now. */
+/*
+ * Up to which request may be sent on the lane now. Who waits for it gets it after some requests, or
+ * some bytes, or with nothing outstanding.
+ */
 static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 {
 	u32 room = KRC_VERBS_SEND_DEPTH - (ini->sent - ini->done), end = ini->sent;
+	const struct krc_verbs_target *target = ini->target;
+	u64 bytes = ini->bytes;
+	bool wanted;
 
 	lockdep_assert_held(&ini->lock);
 	if (end == ini->rung)
 		return end;
-	if (ini->target->calls->wanted(ini->target->lanes, &ini->holder))
+	wanted = target->calls->wanted(target->lanes, &ini->holder);
+	if (wanted)
 		room = min(room, KRC_VERBS_QUOTA - min(KRC_VERBS_QUOTA, ini->used));
-	while (end != ini->rung && end - ini->sent < room && krc_verbs_fits(ini, end))
-		end++;
+	while (end != ini->rung && end - ini->sent < room && krc_verbs_fits(ini, end)) {
+		if (wanted && bytes >= KRC_VERBS_QUOTA_BYTES)
+			break;
+		bytes += krc_verbs_at(ini, end++)->wr.length;
+	}
 	return end;
 }
 
@@ -281,6 +291,7 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 			krc_verbs_set_state(ini, KRC_VERBS_GONE);
 			return KRC_VERBS_NOTHING; /* the next step sees to it */
 		}
+		ini->bytes += krc_verbs_at(ini, number)->wr.length;
 		ini->sent++;
 		ini->used++;
 	}
@@ -302,6 +313,7 @@ static void krc_verbs_ask(struct krc_verbs_initiator *ini)
 		ini->tries = 0;
 	}
 	ini->used = 0;
+	ini->bytes = 0;
 	ini->broken = false;
 	ini->to = *to;
 	krc_verbs_set_state(ini, KRC_VERBS_ASKS);
@@ -480,12 +492,12 @@ int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator)
 }
 
 /*
- * Give an initiator its number, unless there are too many: half of the completion queue is for what
- * they may have outstanding, the rest for what is flushed of lanes that broke.
+ * Give an initiator its number, unless there are too many: each has something outstanding on one lane
+ * at a time.
  */
 static int krc_verbs_enlist(struct krc_verbs_target *target, struct krc_verbs_initiator *ini)
 {
-	u32 most = target->send_cq->cqe / (2 * KRC_VERBS_SEND_DEPTH);
+	u32 most = target->send_cq->cqe / KRC_VERBS_SEND_DEPTH;
 	int err = -ENOSPC;
 
 	if ((u32)atomic_inc_return(&target->made) <= most)
@@ -493,6 +505,9 @@ static int krc_verbs_enlist(struct krc_verbs_target *target, struct krc_verbs_in
 				      &target->next_id, GFP_KERNEL);
 	if (err < 0)
 		atomic_dec(&target->made);
+	if (err == -ENOSPC)
+		krc_port_err(target->hw->ibdev, target->port,
+			     "more than %u initiators do not go with lanes here\n", most);
 	return min(err, 0);
 }
 

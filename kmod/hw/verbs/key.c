@@ -38,6 +38,8 @@
 #define KRC_VERBS_KEY_TURNS 2
 #define KRC_VERBS_REGISTER_MS 5000 /* longest that a registration takes */
 #define KRC_VERBS_REGISTER_DEPTH 4
+#define KRC_VERBS_REGISTER_TRIES 3
+#define KRC_VERBS_PSN_MASK 0xffffff
 
 /**
  * struct krc_verbs_registering - A registration that is under way.
@@ -95,7 +97,10 @@ static void krc_verbs_register_path(struct krc_verbs *v, const struct ib_gid_att
 		rdma_ah_set_dlid(ah, port.lid);
 }
 
-/* Connect the queue pair to itself. */
+/*
+ * Connect the queue pair to itself. Numbers of packets are random: who sends it one that fits brings
+ * it to an error.
+ */
 static int krc_verbs_register_connect(struct krc_verbs *v, const struct ib_gid_attr *gid)
 {
 	u32 num = v->register_port;
@@ -112,6 +117,7 @@ static int krc_verbs_register_connect(struct krc_verbs *v, const struct ib_gid_a
 	attr = (struct ib_qp_attr){ .qp_state = IB_QPS_RTR,
 				    .path_mtu = IB_MTU_256,
 				    .dest_qp_num = qp->qp_num,
+				    .rq_psn = get_random_u32() & KRC_VERBS_PSN_MASK,
 				    .max_dest_rd_atomic = 1,
 				    .min_rnr_timer = 12 };
 	krc_verbs_register_path(v, gid, &attr.ah_attr);
@@ -121,6 +127,7 @@ static int krc_verbs_register_connect(struct krc_verbs *v, const struct ib_gid_a
 	if (err)
 		return err;
 	attr = (struct ib_qp_attr){ .qp_state = IB_QPS_RTS,
+				    .sq_psn = get_random_u32() & KRC_VERBS_PSN_MASK,
 				    .timeout = 14,
 				    .retry_cnt = 6,
 				    .rnr_retry = 6,
@@ -204,7 +211,7 @@ static int krc_verbs_register_post(struct krc_verbs *v, struct ib_mr *mr, u32 ac
 
 	lockdep_assert_held(&v->register_lock);
 	init_completion(&r.done);
-	err = ib_post_send(v->register_qp, &wr.wr, NULL);
+	err = ib_post_send(v->register_qp, &wr.wr, NULL) ? -EIO : 0;
 	if (!err && !wait_for_completion_timeout(&r.done, msecs_to_jiffies(KRC_VERBS_REGISTER_MS)))
 		err = -ETIMEDOUT;
 	if (!err && r.status != IB_WC_SUCCESS)
@@ -214,15 +221,17 @@ static int krc_verbs_register_post(struct krc_verbs *v, struct ib_mr *mr, u32 ac
 	return err;
 }
 
-/* Make a key of a list. */
+/* Make a key of a list; again if the queue pair has failed before it did so, for whatever reason. */
 static int krc_verbs_register(struct krc_verbs *v, struct ib_mr *mr, u32 access)
 {
-	int err;
+	int i, err = -EIO;
 
 	mutex_lock(&v->register_lock);
-	err = krc_verbs_register_begin(v);
-	if (!err)
-		err = krc_verbs_register_post(v, mr, access);
+	for (i = 0; i < KRC_VERBS_REGISTER_TRIES && err == -EIO; i++) {
+		err = krc_verbs_register_begin(v);
+		if (!err)
+			err = krc_verbs_register_post(v, mr, access);
+	}
 	mutex_unlock(&v->register_lock);
 	return err;
 }

@@ -197,7 +197,8 @@ static void krc_verbs_received(const struct ib_wc *from, struct krc_recv_wc *wc)
 	wc->fault = KRC_FAULT_FATAL;
 	wc->syndrome = from->status;
 	wc->vendor = from->vendor_err;
-	if (krc_verbs_fault(from->status) == KRC_FAULT_LOCAL)
+	/* the latter is what rxe says of a message that is longer than its buffer */
+	if (krc_verbs_fault(from->status) == KRC_FAULT_LOCAL || from->status == IB_WC_LOC_QP_OP_ERR)
 		wc->fault = KRC_FAULT_LOCAL;
 }
 

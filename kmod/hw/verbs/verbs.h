@@ -35,6 +35,7 @@
 #define KRC_VERBS_SEND_DEPTH 128U /* requests outstanding on a lane */
 #define KRC_VERBS_RD_ATOMIC_MAX 16U /* as initiators of mlx5: peers must agree */
 #define KRC_VERBS_HOP_LIMIT 64
+#define KRC_VERBS_QUOTA_BYTES (2U << 20) /* or bytes */
 #define KRC_VERBS_PATIENCE_MS 4000 /* that an initiator tries for a lane to one target */
 #define KRC_VERBS_QUOTA \
 	32U /* requests after which an initiator gives its lane to another that waits */
@@ -217,6 +218,7 @@ struct krc_verbs_slot {
  * @since: jiffies of the first time.
  * @tries: how often it rested since then.
  * @used: requests that were sent since it has the lane.
+ * @bytes: of these.
  * @to: whom the lane reaches that it has or wants.
  * @rung: requests that may be sent.
  * @sent: requests posted to a lane.
@@ -247,6 +249,7 @@ struct krc_verbs_initiator {
 	unsigned long since;
 	u32 tries;
 	u32 used;
+	u64 bytes;
 	struct krc_hw_address to;
 	u32 rung;
 	u32 sent;
