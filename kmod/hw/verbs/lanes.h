@@ -186,8 +186,8 @@ void krc_lanes_destroy(struct krc_lanes *lanes);
  *
  * Context: any but hard interrupts.
  */
-void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
-		    u32 turn, struct krc_lane_holder *holder);
+void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
+		    struct krc_lane_holder *holder);
 
 /**
  * krc_lanes_release() - Want it no more, or give it back.
