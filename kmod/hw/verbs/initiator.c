@@ -251,8 +251,8 @@ static bool krc_verbs_fits(struct krc_verbs_initiator *ini, u32 number)
 }
 
 /*
- * Up to which request may be sent on the lane now. Who waits for it gets it after some requests, or
- * some bytes, or with nothing outstanding.
+ * Up to which request may be sent on the lane now. A holder that waits gets the lane after some
+ * requests, or some bytes.
  */
 static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 {
