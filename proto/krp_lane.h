@@ -3,7 +3,7 @@
  * Lanes: the hand-shake by which two ports make a reliable connection. Normative.
  *
  * krp_lane_state.h and krp_lane_end.h say what an end does with it, krp_lanes.h what a port does
- * with all of its lanes. Nothing drives them yet.
+ * with all of its lanes. kmod/hw/verbs/ drives them.
  *
  * WHAT IT IS
  *   A lane is a queue pair of each of two ports, connected to each other (RC), and used by all

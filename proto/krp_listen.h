@@ -107,10 +107,11 @@ static inline enum krp_listen_verdict krp_listen_judge(const struct krp_message 
 		(const struct krp_message_open *)(const void *)(m + 1);
 	const struct krp_value *record = facts->record;
 
-	if (!record || record->kind != KRP_KIND_DCT ||
+	if (!record || !krp_kind_port(record->kind) || record->kind != open->value.kind ||
 	    record->generation != open->value.generation ||
 	    record->dct.dctn != open->value.dct.dctn ||
-	    record->dct.dc_key != open->value.dct.dc_key)
+	    record->dct.dc_key != open->value.dct.dc_key ||
+	    record->dct.ud_qpn != open->value.dct.ud_qpn)
 		return facts->fresh ? KRP_LISTEN_DROP : KRP_LISTEN_LOOK_UP;
 	if (krp_le64_to_cpu(open->peer_generation) != facts->generation &&
 	    !KRP_MUTANT("open for another life")) {

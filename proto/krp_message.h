@@ -209,7 +209,7 @@ struct krp_message {
 /**
  * struct krp_message_open - Body of OPEN.
  * @gid: GID of the sender's record.
- * @value: that record, KRP_KIND_DCT; a hint, see WHO IT IS FROM.
+ * @value: that record, krp_kind_port(); a hint, see WHO IT IS FROM.
  * @tag: of the connection at the sender, not zero.
  * @pass: what CHALLENGE said, 0: none yet.
  * @peer_generation: life of the receiver that it is for.
@@ -489,7 +489,7 @@ static inline enum krp_message_field krp_message_check_open(const struct krp_mes
 		return KRP_MESSAGE_BAD_RSVD;
 	if (!b->tag)
 		return KRP_MESSAGE_BAD_TAG;
-	if (!krp_value_valid(&b->value) || b->value.kind != KRP_KIND_DCT)
+	if (!krp_value_valid(&b->value) || !krp_kind_port(b->value.kind))
 		return KRP_MESSAGE_BAD_VALUE;
 	if (!b->peer_generation || b->value.generation != m->generation)
 		return KRP_MESSAGE_BAD_GENERATION;

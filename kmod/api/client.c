@@ -298,7 +298,7 @@ int krcore_lookup(struct krcore_client *client, const u8 gid[KRCORE_GID_BYTES], 
 		return err;
 	*ret_record = (struct krcore_record){
 		.generation = le64_to_cpu(value.generation),
-		.connectable = value.kind == KRP_KIND_DCT,
+		.connectable = krp_kind_port(value.kind),
 		.reads = reads,
 	};
 	if (value.kind == KRP_KIND_RAW) {

@@ -305,7 +305,7 @@ static int krc_conn_look_up(struct krcore_client *client, const struct krcore_co
 			 to->timeout_ms, ret_value, &reads, NULL);
 	if (err < 0)
 		return err;
-	return krp_value_valid(ret_value) && ret_value->kind == KRP_KIND_DCT ? 0 : -EPROTO;
+	return krp_value_valid(ret_value) && krp_kind_port(ret_value->kind) ? 0 : -EPROTO;
 }
 
 /*

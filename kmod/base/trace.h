@@ -34,6 +34,7 @@ struct krc_wc;
 			 { KRC_FAULT_TARGET, "target" },             \
 			 { KRC_FAULT_LOCAL, "local" },               \
 			 { KRC_FAULT_BUSY, "busy" },                 \
+			 { KRC_FAULT_LOST, "lost" },                 \
 			 { KRC_FAULT_FATAL, "fatal" },               \
 			 { KRC_FAULT_EXPIRED, "expired" })
 

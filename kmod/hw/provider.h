@@ -41,6 +41,8 @@ struct krc_hw_parts;
  *	its buffer.
  * @KRC_FAULT_BUSY: the target is alive, but had no receive buffer for a SEND until the retries for
  *	that were over: it was not received.
+ * @KRC_FAULT_LOST: the way to the target was given up under it, which is no fault of its own: it may
+ *	or may not have been executed, and so may those behind it to the same target.
  * @KRC_FAULT_FATAL: the device or initiator is broken or gone.
  * @KRC_FAULT_EXPIRED: set by the pool, by no provider: a leased request was in the hardware
  *	for longer than the lease guarantees to the peer.
@@ -53,6 +55,7 @@ enum krc_fault {
 	KRC_FAULT_TARGET,
 	KRC_FAULT_LOCAL,
 	KRC_FAULT_BUSY,
+	KRC_FAULT_LOST,
 	KRC_FAULT_FATAL,
 	KRC_FAULT_EXPIRED,
 };
@@ -172,7 +175,7 @@ struct krc_recv_wc {
  *	its end.
  * @payer: set by the owner before key_umem and key_destroy: on whose account their turns are
  *	(base/turns.h); only compared, and valid as long as the call.
- * @parts: the provider's: keys that it refers to, if it is of a large range; else NULL.
+ * @parts: the provider's: what the key is made of, such as keys that it refers to; or NULL.
  */
 struct krc_hw_key {
 	u32 handle;
@@ -235,6 +238,38 @@ struct krc_hw_events {
 	void (*device_fatal)(void *device_owner);
 };
 
+struct krp_lane_packet; /* krp_lane.h */
+
+/**
+ * struct krc_hw_lanes - What a provider that makes lanes needs to know of the node. The functions may
+ * sleep, but for @cached.
+ * @generation: boot generation of the node.
+ * @gid: of the port.
+ * @value: its record, as it is published.
+ * @ack_timeout: a lane waits 4.096 us * 2^@ack_timeout for an answer.
+ * @cached: get what the node has cached. Does not sleep. Returns 0, or -ENOENT.
+ * @lookup: READ a record from the table, whatever is cached. Returns 0; -ENOENT: there is none; or
+ *	why that is not known.
+ * @has_keys: whether there are cluster keys.
+ * @sign: set key_id and mac of @packet by the key of that id, KRP_KEY_ID_BYTES; NULL: by the first
+ *	one. Returns 0; -ENOKEY: there is no such key, or none at all; an errno of the hash.
+ * @verify: whether one of the cluster keys proves @packet. Returns 0; -ENOKEY: it names none of
+ *	them; -EKEYREJECTED: its mac is wrong; an errno of the hash.
+ * @arg: for all of them.
+ */
+struct krc_hw_lanes {
+	u64 generation;
+	union ib_gid gid;
+	struct krp_value value;
+	u32 ack_timeout;
+	int (*cached)(void *arg, const struct krp_key *key, struct krp_value *ret_value);
+	int (*lookup)(void *arg, const struct krp_key *key, struct krp_value *ret_value);
+	bool (*has_keys)(void *arg);
+	int (*sign)(void *arg, const u8 *key_id, struct krp_lane_packet *packet);
+	int (*verify)(void *arg, const struct krp_lane_packet *packet);
+	void *arg;
+};
+
 /**
  * struct krc_provider_ops - Operations of a kind of NIC.
  * @name: for diagnostics: "mlx5-dc".
@@ -250,7 +285,7 @@ struct krc_hw_events {
  * @port_settled: whether objects that are made at @port now would get what those have that were
  *	made since @port_setup: not if its table of partitions has changed so. Any context but hard
  *	interrupts.
- * @target_create: make the DC target of a port, @dc_key as its secret, reachable for
+ * @target_create: make the target of a port, @dc_key as its secret if it is of DC, reachable for
  *	READ, WRITE and atomics; sets in @value: dctn, dc_key, lid, mac, mtu, sl, port,
  *	flags, max_rd_atomic, kind. gid_index is the port's. With @receive (else NULL) it takes
  *	SENDs, too; a peer whose SEND finds no buffer is told to try again in 0.64 ms. -EINVAL:
@@ -258,6 +293,11 @@ struct krc_hw_events {
  * @target_destroy: waits until it is drained. No upcall after it returns. Buffers that were not
  *	polled are the caller's again; their memory may be freed when their key is gone
  *	(@key_destroy). May sleep.
+ * @lanes_start: optional; of a target whose port makes lanes (krp_lane.h): make them, and answer peers
+ *	that want some. @lanes is copied; its functions and @arg stay valid until @lanes_stop has
+ *	returned. Returns 0, -ENOMEM, -EINVAL (@lanes says what cannot be). May sleep.
+ * @lanes_stop: there if @lanes_start is: end all lanes; peers access no memory any more when it
+ *	returns. Also of a target whose lanes were not started. May sleep, up to two seconds.
  * @recv_post: append a buffer of @bytes (1 to length_max) at @local_addr under @lkey, whose key the
  *	owner made. @cookie comes back in krc_recv_wc. The hardware does not see it before
  *	@recv_ring. Returns 0, -ENOSPC (as many as @depth are posted or not polled), -EINVAL
@@ -277,7 +317,7 @@ struct krc_hw_events {
  *	make it ready to send. As above.
  * @own_address: the present address of a port at one of its own GIDs: sets in @value: lid, mac,
  *	mtu, sl, port, flags. May sleep. Returns 0, -EINVAL (no such port), -ENETUNREACH.
- * @address: make the address vector of @value (a KRP_KIND_DCT record) at @gid for
+ * @address: make the address vector of @value (a record of a port) at @gid for
  *	initiators of @port sending from @gid_index. Never sleeps long. Returns 0,
  *	-EINVAL (a value that can't be a target), -EAFNOSUPPORT (InfiniBand record on an
  *	Ethernet port or the other way round), -ENETUNREACH.
@@ -305,7 +345,8 @@ struct krc_hw_events {
  * @key_destroy: destroy it; returns whether it is gone. If not, peers may still access its
  *	memory, which must never be freed then. The remote key of a @known one is not reused
  *	for another for as long as a request can be late. May sleep.
- * @dma_device: device to map kernel memory for.
+ * @dma_device: device to map kernel memory for; NULL: its DMA addresses are addresses of the kernel
+ *	(hw/dma.h).
  * @is_down: whether the device has stopped working, so that no access of a peer can come
  *	through it. Any context.
  */
@@ -321,6 +362,8 @@ struct krc_provider_ops {
 					       u64 dc_key, const struct krc_hw_receive *receive,
 					       struct krp_value *value);
 	void (*target_destroy)(struct krc_hw_target *target);
+	int (*lanes_start)(struct krc_hw_target *target, const struct krc_hw_lanes *lanes);
+	void (*lanes_stop)(struct krc_hw_target *target);
 	int (*recv_post)(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,
 			 u32 bytes);
 	void (*recv_ring)(struct krc_hw_target *target);
@@ -352,5 +395,6 @@ struct krc_provider_ops {
 };
 
 extern const struct krc_provider_ops krc_mlx5_ops; /* mlx5/: DC through mlx5_core */
+extern const struct krc_provider_ops krc_verbs_ops; /* verbs/: lanes through ib_core */
 
 #endif /* KRC_PROVIDER_H */

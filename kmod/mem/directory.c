@@ -5,13 +5,13 @@
  * Locking: see mem/mem_priv.h.
  */
 #include <linux/bitmap.h>
-#include <linux/dma-mapping.h>
 #include <linux/jiffies.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "hw/dma.h"
 #include "mem/mem_priv.h"
 
 #define KRC_MRDIR_DOWN_MS 50 /* how often to check whether the device is down */
@@ -59,9 +59,9 @@ static void krc_mrdir_write(struct krc_mrdir *dir, u32 slot, const struct krp_mr
 
 	memcpy(&dir->entries[slot], entry, sizeof(*entry));
 	if (dir->pages)
-		dma_sync_single_range_for_device(dir->rail->ops->dma_device(dir->rail->hw),
-						 dir->pages[at >> PAGE_SHIFT], offset_in_page(at),
-						 sizeof(*entry), DMA_TO_DEVICE);
+		krc_dma_sync_for_device(dir->rail->ops->dma_device(dir->rail->hw),
+					dir->pages[at >> PAGE_SHIFT], offset_in_page(at),
+					sizeof(*entry), DMA_TO_DEVICE);
 	mb(); /* visible to the NIC before the token is handed out or the lease begins */
 }
 
@@ -126,7 +126,7 @@ static void krc_mrdir_free_memory(struct krc_mrdir *dir, u32 mapped)
 	struct device *dev = dir->rail->ops->dma_device(dir->rail->hw);
 
 	while (mapped)
-		dma_unmap_page(dev, dir->pages[--mapped], PAGE_SIZE, DMA_TO_DEVICE);
+		krc_dma_unmap_page(dev, dir->pages[--mapped], DMA_TO_DEVICE);
 	kvfree(dir->pages);
 	dir->pages = NULL;
 	vfree(dir->entries);
@@ -152,9 +152,7 @@ static int krc_mrdir_make_memory(struct krc_mrdir *dir)
 	for (i = 0; i < KRC_MRDIR_PAGES; i++) {
 		void *page = (void *)dir->entries + i * PAGE_SIZE;
 
-		dir->pages[i] =
-			dma_map_page(dev, vmalloc_to_page(page), 0, PAGE_SIZE, DMA_TO_DEVICE);
-		if (dma_mapping_error(dev, dir->pages[i])) {
+		if (krc_dma_map_page(dev, vmalloc_to_page(page), DMA_TO_DEVICE, &dir->pages[i])) {
 			krc_mrdir_free_memory(dir, i);
 			return -ENOMEM;
 		}

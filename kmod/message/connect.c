@@ -85,7 +85,7 @@ struct krc_stream *krc_stream_connect(struct krc_messages *m, const union ib_gid
 	int err = -ENOMEM;
 
 	if (!krc_stream_conf_ok(conf) || service < KRP_SERVICE_USER_MIN ||
-	    !krp_value_valid(value) || value->kind != KRP_KIND_DCT || !value->generation)
+	    !krp_value_valid(value) || !krp_kind_port(value->kind) || !value->generation)
 		return ERR_PTR(-EINVAL);
 	if (first && (first->large || first->length > KRP_MESSAGE_FIRST_MAX))
 		return ERR_PTR(-EMSGSIZE);

@@ -287,7 +287,7 @@ struct krc_stream_peer {
  * @messages: of the port.
  * @gid: GID of the peer.
  * @service: KRP_SERVICE_USER_MIN and above.
- * @value: record of that service, or of the peer's node; KRP_KIND_DCT.
+ * @value: record of that service, or of the peer's node: krp_kind_port().
  * @conf: see there; copied.
  * @first: first message, which travels with OPEN; or NULL. Its end() is called if the call
  *	succeeds, and only then.

@@ -5,11 +5,13 @@
  * Locking: none; a key ring is constant and counts its users, and a keyed transform may be
  * used by several tasks concurrently.
  */
+#include <crypto/algapi.h>
 #include <crypto/hash.h>
 #include <crypto/sha2.h>
 #include <linux/err.h>
 #include <linux/slab.h>
 
+#include "krp_lane.h"
 #include "meta/meta_priv.h"
 
 static int krc_meta_key_id(const struct krc_meta_key *key, u8 *ret_id)
@@ -131,5 +133,80 @@ int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krp_session *krp,
 	if (!err)
 		err = crypto_shash_final(desc, ret_mac);
 	shash_desc_zero(desc);
+	return err;
+}
+
+/* ---- packets of lanes */
+
+/* Return: the keys, counted; NULL: there are none. */
+static struct krc_meta_ring *krc_meta_keys(struct krc_meta *meta)
+{
+	struct krc_meta_ring *ring;
+
+	spin_lock_bh(&meta->lock);
+	ring = krc_meta_ring_get(meta->ring);
+	spin_unlock_bh(&meta->lock);
+	return ring;
+}
+
+/* The mac of a packet, whose key_id is set, by the key of that id. */
+static int krc_meta_lane_mac(const struct krc_meta_ring *ring, const struct krp_lane_packet *packet,
+			     u8 *ret_mac)
+{
+	struct crypto_shash *hmac = krc_meta_ring_find(ring, packet->key_id);
+	struct krp_lane_packet covered = *packet;
+	int err;
+
+	if (!hmac)
+		return -ENOKEY;
+	memset(covered.mac, 0, sizeof(covered.mac));
+	{
+		SHASH_DESC_ON_STACK(desc, hmac);
+
+		desc->tfm = hmac;
+		err = crypto_shash_init(desc)
+			      ?: crypto_shash_update(desc, (const u8 *)KRP_LABEL_LANE,
+						     strlen(KRP_LABEL_LANE))
+			      ?: crypto_shash_update(desc, (const u8 *)&covered, sizeof(covered))
+			      ?: crypto_shash_final(desc, ret_mac);
+		shash_desc_zero(desc);
+	}
+	return err;
+}
+
+bool krc_meta_lane_keys(struct krc_meta *meta)
+{
+	bool keys;
+
+	spin_lock_bh(&meta->lock);
+	keys = meta->ring;
+	spin_unlock_bh(&meta->lock);
+	return keys;
+}
+
+int krc_meta_lane_sign(struct krc_meta *meta, const u8 *key_id, struct krp_lane_packet *packet)
+{
+	struct krc_meta_ring *ring = krc_meta_keys(meta);
+	int err = -ENOKEY;
+
+	if (ring) {
+		memcpy(packet->key_id, key_id ?: ring->id[0], sizeof(packet->key_id));
+		err = krc_meta_lane_mac(ring, packet, packet->mac);
+	}
+	krc_meta_ring_put(ring);
+	return err;
+}
+
+int krc_meta_lane_verify(struct krc_meta *meta, const struct krp_lane_packet *packet)
+{
+	struct krc_meta_ring *ring = krc_meta_keys(meta);
+	u8 mac[KRP_MAC_BYTES];
+	int err;
+
+	err = krc_meta_lane_mac(ring, packet, mac);
+	if (!err && crypto_memneq(mac, packet->mac, sizeof(mac)))
+		err = -EKEYREJECTED;
+	memzero_explicit(mac, sizeof(mac));
+	krc_meta_ring_put(ring);
 	return err;
 }

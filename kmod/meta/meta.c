@@ -79,6 +79,7 @@ void krc_meta_destroy(struct krc_meta *meta)
 	if (meta->wq)
 		destroy_workqueue(meta->wq);
 	krc_meta_records_free(meta);
+	krc_meta_ring_put(meta->ring);
 	kfree(meta);
 }
 

@@ -321,6 +321,39 @@ int krc_meta_lookup(struct krc_meta *meta, const void *payer, const struct krp_k
 		    u32 timeout_ms, struct krp_value *ret_value, u32 *ret_reads,
 		    enum krc_miss *ret_miss);
 
+struct krp_lane_packet; /* krp_lane.h */
+
+/**
+ * krc_meta_lane_keys() - Whether the node has cluster keys.
+ * @meta: client.
+ *
+ * Context: any but hard interrupts.
+ * Return: whether.
+ */
+bool krc_meta_lane_keys(struct krc_meta *meta);
+
+/**
+ * krc_meta_lane_sign() - Prove a packet of a lane, see krp_lane.h.
+ * @meta: client.
+ * @key_id: of the key, KRP_KEY_ID_BYTES, as a packet named it; NULL: of the first one.
+ * @packet: key_id and mac are set.
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOKEY: there is no such key, or none at all; an errno of the hash.
+ */
+int krc_meta_lane_sign(struct krc_meta *meta, const u8 *key_id, struct krp_lane_packet *packet);
+
+/**
+ * krc_meta_lane_verify() - Check that one of the cluster keys proves a packet of a lane.
+ * @meta: client.
+ * @packet: not trusted.
+ *
+ * Context: may sleep. The time it takes says nothing of how much of the mac is right.
+ * Return: 0; -ENOKEY: it names none of the keys; -EKEYREJECTED: its mac is wrong; an errno of
+ * the hash.
+ */
+int krc_meta_lane_verify(struct krc_meta *meta, const struct krp_lane_packet *packet);
+
 /**
  * krc_meta_info() - Report the state of the session with server @i.
  * @meta: client.

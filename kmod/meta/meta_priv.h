@@ -225,6 +225,7 @@ struct krc_meta_session {
  * @conf: what the sessions are set to. Changed with @conf_mutex and @lock held; owner, name
  *	and lease_ms only while there is no session.
  * @auth: there are cluster keys.
+ * @ring: the cluster keys; NULL without any.
  * @cache: the node's cache.
  * @wq: runs the sessions' work items.
  * @conf_mutex: serializes changes of the sessions; outermost.
@@ -246,6 +247,7 @@ struct krc_meta {
 	union ib_gid gid;
 	struct krp_session_conf conf;
 	bool auth;
+	struct krc_meta_ring *ring;
 	struct krc_cache *cache;
 	struct workqueue_struct *wq;
 	struct mutex conf_mutex;

@@ -218,13 +218,15 @@ static void krc_meta_join(struct krc_meta *meta, struct krc_meta_session *s)
 static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *conf,
 			   struct krc_meta_plan *plan, struct krc_meta_session **list)
 {
-	struct krc_meta_ring *before[KRC_META_SERVERS_MAX];
+	struct krc_meta_ring *before[KRC_META_SERVERS_MAX], *ring;
 	u32 i;
 
 	spin_lock_bh(&meta->lock);
 	memcpy(meta->conf.owner, conf->owner, sizeof(meta->conf.owner));
 	strscpy_pad((char *)meta->conf.name, conf->name, sizeof(meta->conf.name));
 	meta->auth = plan->ring;
+	ring = meta->ring;
+	meta->ring = krc_meta_ring_get(plan->ring);
 	meta->conf.lease_ms = conf->lease_ms;
 	WRITE_ONCE(meta->conf.timeout_ms, conf->timeout_ms);
 	WRITE_ONCE(meta->conf.reconnect_min_ms, conf->reconnect_min_ms);
@@ -241,6 +243,7 @@ static void krc_meta_adopt(struct krc_meta *meta, const struct krc_meta_conf *co
 	spin_unlock_bh(&meta->lock);
 	for (i = 0; i < plan->nr; i++)
 		krc_meta_ring_put(before[i]);
+	krc_meta_ring_put(ring);
 }
 
 struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf)

@@ -34,6 +34,7 @@ struct krc_devices krc_devices = {
 
 static const struct krc_provider_ops *const krc_providers[] = {
 	&krc_mlx5_ops,
+	&krc_verbs_ops,
 };
 
 static const struct krc_provider_ops *krc_provider_of(struct ib_device *ibdev)
@@ -187,7 +188,7 @@ static void krc_dev_port_failed(struct krc_dev *dev, u32 num, int err)
 		snprintf(reason, sizeof(reason), "it has no service level %u",
 			 krc_node.conf->fabric.sl);
 	else
-		snprintf(reason, sizeof(reason), "cannot make the DC target (%d)", err);
+		snprintf(reason, sizeof(reason), "cannot make the target (%d)", err);
 	if (strcmp(reason, slot->reason))
 		krc_port_err(dev->ibdev, num, "failed: %s\n", reason);
 	strscpy(slot->reason, reason, sizeof(slot->reason));

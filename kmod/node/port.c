@@ -115,7 +115,7 @@ static u32 krc_port_initiators(const struct krc_node_conf *conf)
 
 static void krc_port_publish_value(struct krc_port *port)
 {
-	port->value.kind = KRP_KIND_DCT;
+	port->value.generation = cpu_to_le64(port->rail.generation);
 	port->value.dct.port = port->rail.num;
 }
 
@@ -170,11 +170,53 @@ static void krc_port_untarget(struct krc_port *port)
 		krc_messages_destroy(port->messages);
 }
 
+static bool krc_port_has_keys(void *arg)
+{
+	return krc_meta_lane_keys(((struct krc_port *)arg)->meta);
+}
+
+static int krc_port_sign(void *arg, const u8 *key_id, struct krp_lane_packet *packet)
+{
+	return krc_meta_lane_sign(((struct krc_port *)arg)->meta, key_id, packet);
+}
+
+static int krc_port_verify(void *arg, const struct krp_lane_packet *packet)
+{
+	return krc_meta_lane_verify(((struct krc_port *)arg)->meta, packet);
+}
+
+/* Make lanes, if the provider does. */
+static int krc_port_lanes(struct krc_port *port)
+{
+	const struct krc_hw_lanes lanes = { .generation = port->rail.generation,
+					    .gid = port->rail.gid,
+					    .value = port->value,
+					    .ack_timeout = port->rail.ack_timeout,
+					    .cached = krc_port_cached,
+					    .lookup = krc_port_lookup,
+					    .has_keys = krc_port_has_keys,
+					    .sign = krc_port_sign,
+					    .verify = krc_port_verify,
+					    .arg = port };
+
+	return port->rail.ops->lanes_start ? port->rail.ops->lanes_start(port->target, &lanes) : 0;
+}
+
+/* End lanes: from now on no peer accesses memory by them. Before the MetaServer client ends. */
+static void krc_port_unlane(struct krc_port *port)
+{
+	if (port->rail.ops->lanes_stop)
+		port->rail.ops->lanes_stop(port->target);
+}
+
 static int krc_port_start(struct krc_port *port)
 {
-	int err = 0;
+	int err;
 
 	krc_port_publish_value(port);
+	err = krc_port_lanes(port);
+	if (err)
+		return err;
 	if (port->messages)
 		err = krc_messages_start(port->messages, port->target, port->pool, &port->value);
 	return err ?: krc_meta_publish(port->meta, KRP_SERVICE_NODE, &port->value);
@@ -213,6 +255,7 @@ static int krc_port_parts(struct krc_port *port, const struct krc_node_conf *con
 /* Destroy what there is of a port, which nobody uses any more, in the order of its end. */
 static void krc_port_unbuild(struct krc_port *port)
 {
+	krc_port_unlane(port);
 	if (port->meta)
 		krc_meta_destroy(port->meta);
 	krc_port_untarget(port);
@@ -293,8 +336,9 @@ void krc_port_kill(struct krc_port *port, struct krp_list *left)
 	krc_rail_wait_idle(&port->rail);
 	if (krc_port_ended)
 		krc_port_ended(&port->rail);
-	krc_meta_destroy(port->meta);
 	krc_mrdir_wait(port->mrdir);
+	krc_port_unlane(port);
+	krc_meta_destroy(port->meta);
 	krc_port_untarget(port);
 	krc_mrdir_end(port->mrdir);
 	krc_pool_destroy(port->pool);

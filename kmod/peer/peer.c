@@ -100,7 +100,7 @@ static struct krc_peer *krc_peer_create(struct krc_port *port, const struct krp_
 	union ib_gid gid;
 	int err;
 
-	if (value->kind != KRP_KIND_DCT || !krp_value_valid(value))
+	if (!krp_kind_port(value->kind) || !krp_value_valid(value))
 		return ERR_PTR(-EPROTO);
 	peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
 	if (!peer)

@@ -6,7 +6,6 @@
  * (mem/directory.c), and gives peers no access.
  * Locking: see pool/packets.h.
  */
-#include <linux/dma-mapping.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
@@ -14,6 +13,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "hw/dma.h"
 #include "hw/rail.h"
 #include "krp_ioctl.h"
 #include "krp_message.h"
@@ -56,8 +56,8 @@ static struct device *krc_packets_device(const struct krc_packets *p)
 static void krc_packets_unmake(struct krc_packets *p)
 {
 	while (p->pages_nr)
-		dma_unmap_page(krc_packets_device(p), p->pages[--p->pages_nr], PAGE_SIZE,
-			       DMA_BIDIRECTIONAL);
+		krc_dma_unmap_page(krc_packets_device(p), p->pages[--p->pages_nr],
+				   DMA_BIDIRECTIONAL);
 	kvfree(p->pages);
 	vfree(p->memory);
 }
@@ -75,9 +75,8 @@ static int krc_packets_make(struct krc_packets *p)
 		void *page = p->memory + (size_t)p->pages_nr * PAGE_SIZE;
 		dma_addr_t *dma = &p->pages[p->pages_nr];
 
-		*dma = dma_map_page(krc_packets_device(p), vmalloc_to_page(page), 0, PAGE_SIZE,
-				    DMA_BIDIRECTIONAL);
-		if (dma_mapping_error(krc_packets_device(p), *dma))
+		if (krc_dma_map_page(krc_packets_device(p), vmalloc_to_page(page),
+				     DMA_BIDIRECTIONAL, dma))
 			return -ENOMEM;
 		p->pages_nr++;
 	}
@@ -195,11 +194,11 @@ static void krc_packet_sync(const struct krc_packet *packet, u32 bytes, bool for
 	dma_addr_t page = p->pages[at / PAGE_SIZE];
 
 	if (for_device)
-		dma_sync_single_range_for_device(krc_packets_device(p), page, offset_in_page(at),
-						 bytes, DMA_BIDIRECTIONAL);
+		krc_dma_sync_for_device(krc_packets_device(p), page, offset_in_page(at), bytes,
+					DMA_BIDIRECTIONAL);
 	else
-		dma_sync_single_range_for_cpu(krc_packets_device(p), page, offset_in_page(at),
-					      bytes, DMA_BIDIRECTIONAL);
+		krc_dma_sync_for_cpu(krc_packets_device(p), page, offset_in_page(at), bytes,
+				     DMA_BIDIRECTIONAL);
 }
 
 static u64 krc_packet_iova(const struct krc_packet *packet)

@@ -975,12 +975,24 @@ static inline bool krc_req_harmless(const struct krc_req *req)
  * @fault: what the hardware reported.
  *
  * Context: any; no lock needed.
- * Return: false for no fault, for KRC_FAULT_FLUSHED, and for faults of the channel as a whole (from
- * KRC_FAULT_FATAL on).
+ * Return: false for no fault, for KRC_FAULT_FLUSHED, and for what no request is to blame for (from
+ * KRC_FAULT_LOST on).
  */
 static inline bool krc_fault_own(enum krc_fault fault)
 {
-	return fault != KRC_FAULT_NONE && fault != KRC_FAULT_FLUSHED && fault < KRC_FAULT_FATAL;
+	return fault != KRC_FAULT_NONE && fault != KRC_FAULT_FLUSHED && fault < KRC_FAULT_LOST;
+}
+
+/**
+ * krc_fault_aims() - Check whether a fault is about the target of the request that reports it.
+ * @fault: what the hardware reported.
+ *
+ * Context: any; no lock needed.
+ * Return: whether those to the same target are in doubt by it, or all.
+ */
+static inline bool krc_fault_aims(enum krc_fault fault)
+{
+	return krc_fault_own(fault) || fault == KRC_FAULT_LOST;
 }
 
 #endif /* KRC_POOL_PRIV_H */

@@ -17,12 +17,12 @@
  * done() is called, and requests are submitted, without it.
  */
 #include <linux/bitmap.h>
-#include <linux/dma-mapping.h>
 #include <linux/hash.h>
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
 #include <linux/slab.h>
 
+#include "hw/dma.h"
 #include "krp_ioctl.h"
 #include "pool/pool_priv.h"
 #include "pool/silence.h"
@@ -676,7 +676,7 @@ int krc_reader_create(struct krc_pool *pool)
 	if (!reader)
 		return -ENOMEM;
 	krc_reader_init(reader, pool);
-	reader->memory = dma_alloc_coherent(dma, bytes, &reader->dma, GFP_KERNEL);
+	reader->memory = krc_dma_alloc(dma, bytes, &reader->dma);
 	if (!reader->memory)
 		goto err_scratch;
 	err = pool->ops->key_dma(pool->rail->hw, reader->dma, bytes, KRP_ACCESS_LOCAL_WRITE,
@@ -687,7 +687,7 @@ int krc_reader_create(struct krc_pool *pool)
 	return 0;
 
 err_memory:
-	dma_free_coherent(dma, bytes, reader->memory, reader->dma);
+	krc_dma_free(dma, bytes, reader->memory, reader->dma);
 err_scratch:
 	kvfree(reader);
 	return err;
@@ -744,7 +744,7 @@ void krc_reader_destroy(struct krc_pool *pool)
 		krc_flow_release(&reader->slots[i].flow);
 	WARN_ON(!bitmap_empty(reader->used, KRC_READ_SLOTS));
 	if (pool->ops->key_destroy(pool->rail->hw, &reader->key))
-		dma_free_coherent(pool->ops->dma_device(pool->rail->hw),
-				  KRC_READ_SLOTS * KRC_READ_BYTES, reader->memory, reader->dma);
+		krc_dma_free(pool->ops->dma_device(pool->rail->hw), KRC_READ_SLOTS * KRC_READ_BYTES,
+			     reader->memory, reader->dma);
 	kvfree(reader);
 }

@@ -29,8 +29,8 @@ void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struc
 	bool first = krc_channel_set_state(ch, KRC_CHANNEL_FAILED);
 
 	lockdep_assert_held(&ch->lock);
-	/* but a request's own fault, seen before the halt, replaces an expiry */
-	if (!first && (ch->failure.fault != KRC_FAULT_EXPIRED || !krc_fault_own(fault)))
+	/* but a request's own fault, or a lost way, seen before the halt, replaces an expiry */
+	if (!first && (ch->failure.fault != KRC_FAULT_EXPIRED || !krc_fault_aims(fault)))
 		return; /* failed already, or stopped */
 	ch->failure.fault = fault;
 	if (culprit) {
@@ -67,6 +67,7 @@ bool krc_channel_in_doubt(const struct krc_channel *ch, const struct krc_req *re
 			return false;
 		fallthrough;
 	case KRC_FAULT_EXPIRED:
+	case KRC_FAULT_LOST:
 	case KRC_FAULT_TIMEOUT: /* no other target is begun before this one is done */
 	case KRC_FAULT_LOCAL:
 		return ch->pool->ops->same_target(&ch->failure.culprit, req->wr.address);
@@ -187,6 +188,7 @@ static void krc_recover_count(struct krc_channel *ch)
 {
 	switch (ch->failure.fault) {
 	case KRC_FAULT_TIMEOUT:
+	case KRC_FAULT_LOST: /* no answer either */
 		ch->stats.timeouts++;
 		break;
 	case KRC_FAULT_EXPIRED:

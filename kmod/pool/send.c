@@ -772,7 +772,7 @@ static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc
 		/* when the segments before it completed is unknown */
 		WRITE_ONCE(ch->progress, progress);
 		trace_krc_fault(ch->pool->rail, ch->index, wc);
-		krc_channel_fault(ch, wc->fault, krc_fault_own(wc->fault) ? req : NULL);
+		krc_channel_fault(ch, wc->fault, krc_fault_aims(wc->fault) ? req : NULL);
 	}
 	krc_channel_retire(ch, wc->fault);
 }

@@ -19,7 +19,7 @@ static struct krc_hw *krc_test_hw(struct kunit *test)
 	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, hw);
-	xa_init(&hw->resting);
+	krc_rests_init(&hw->resting);
 	return hw;
 }
 
@@ -33,7 +33,7 @@ static u32 krc_test_key(struct kunit *test, struct krc_hw *hw, u32 index, u8 var
 
 		if (!krc_mlx5_key_rested(hw, mkey, now_s, &variant))
 			continue;
-		KUNIT_EXPECT_EQ(test, krc_mlx5_key_begin(hw, mkey), 0);
+		KUNIT_EXPECT_EQ(test, krc_rests_begin(&hw->resting, mkey), 0);
 		return mkey;
 	}
 	KUNIT_FAIL(test, "index 0x%x is refused twice", index);
@@ -55,9 +55,9 @@ static void krc_test_an_index_that_is_reused_at_once(struct kunit *test)
 			bitmap_zero(seen, 256);
 		KUNIT_EXPECT_EQ(test, mkey >> 8, 0x1234);
 		KUNIT_EXPECT_FALSE(test, __test_and_set_bit(mkey & 0xff, seen));
-		krc_mlx5_key_rest(hw, mkey, true, now_s + i / 4);
+		krc_rests_end(&hw->resting, mkey, true, now_s + i / 4);
 	}
-	xa_destroy(&hw->resting);
+	krc_rests_fini(&hw->resting);
 }
 
 #define KRC_TEST_TURNS 10000
@@ -78,16 +78,16 @@ static void krc_test_no_name_comes_back_in_time(struct kunit *test)
 	for (i = 0; i < KRC_TEST_TURNS; i++) {
 		for (n = i % 300; n; n -= min(n, 7U)) {
 			mkey = krc_test_key(test, hw, 0x77, n, now_ms / MSEC_PER_SEC);
-			krc_mlx5_key_rest(hw, mkey, false, now_ms / MSEC_PER_SEC);
+			krc_rests_end(&hw->resting, mkey, false, now_ms / MSEC_PER_SEC);
 		}
 		mkey = krc_test_key(test, hw, 0x77, 5, now_ms / MSEC_PER_SEC);
 		if (last[mkey & 0xff])
 			KUNIT_ASSERT_GE(test, now_ms, last[mkey & 0xff] + KRP_MRDIR_REST_MS);
 		now_ms += life_ms;
 		last[mkey & 0xff] = now_ms;
-		krc_mlx5_key_rest(hw, mkey, true, now_ms / MSEC_PER_SEC);
+		krc_rests_end(&hw->resting, mkey, true, now_ms / MSEC_PER_SEC);
 	}
-	xa_destroy(&hw->resting);
+	krc_rests_fini(&hw->resting);
 }
 
 static void krc_test_names_that_nobody_knows(struct kunit *test)
@@ -99,18 +99,18 @@ static void krc_test_names_that_nobody_knows(struct kunit *test)
 	int i;
 
 	first = krc_test_key(test, hw, 7, 10, now_s);
-	krc_mlx5_key_rest(hw, first, true, now_s);
+	krc_rests_end(&hw->resting, first, true, now_s);
 	/* keys that no peer was told use no name up: making many does not bring one back */
 	for (i = 0; i < 600; i++) {
 		mkey = krc_test_key(test, hw, 7, i, now_s);
 		KUNIT_EXPECT_EQ(test, mkey, first + 1);
-		krc_mlx5_key_rest(hw, mkey, false, now_s);
+		krc_rests_end(&hw->resting, mkey, false, now_s);
 	}
 	/* nor do those that are closed to peers, which have any name */
-	krc_mlx5_key_rest(hw, first, true, now_s);
+	krc_rests_end(&hw->resting, first, true, now_s);
 	KUNIT_EXPECT_FALSE(test, krc_mlx5_key_rested(hw, first, now_s, &variant));
 	KUNIT_EXPECT_EQ(test, variant, (u8)(first + 1));
-	xa_destroy(&hw->resting);
+	krc_rests_fini(&hw->resting);
 }
 
 static void krc_test_what_has_rested_is_forgotten(struct kunit *test)
@@ -124,20 +124,20 @@ static void krc_test_what_has_rested_is_forgotten(struct kunit *test)
 
 	live = krc_test_key(test, hw, 1, 200, now_s);
 	for (i = 2; i < 3000; i++)
-		krc_mlx5_key_rest(hw, krc_test_key(test, hw, i, i, now_s), true, now_s);
+		krc_rests_end(&hw->resting, krc_test_key(test, hw, i, i, now_s), true, now_s);
 	now_s += KRC_TEST_LONG_S;
 	KUNIT_EXPECT_TRUE(test, krc_mlx5_key_rested(hw, 5 << 8 | 77, now_s, &variant));
 	KUNIT_EXPECT_FALSE(test, krc_mlx5_key_rested(hw, 1 << 8 | 77, now_s, &variant));
 	for (i = 3000; i < 5000; i++)
-		krc_mlx5_key_rest(hw, krc_test_key(test, hw, i, i, now_s), true, now_s);
+		krc_rests_end(&hw->resting, krc_test_key(test, hw, i, i, now_s), true, now_s);
 	i = 0;
-	xa_for_each(&hw->resting, index, entry)
+	xa_for_each(&hw->resting.at, index, entry)
 		i++;
 	KUNIT_EXPECT_EQ(test, i, 2001); /* those of now, and the one that lives */
-	krc_mlx5_key_rest(hw, live, true, now_s);
+	krc_rests_end(&hw->resting, live, true, now_s);
 	mkey = krc_test_key(test, hw, 1, 0, now_s);
 	KUNIT_EXPECT_EQ(test, mkey, live + 1);
-	xa_destroy(&hw->resting);
+	krc_rests_fini(&hw->resting);
 }
 
 /* The parts of a range follow one another without gap, and none has more pages than it may. */
@@ -256,7 +256,7 @@ static void krc_test_large_ranges_that_fail(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, key.handle, 77U);
 	KUNIT_EXPECT_NULL(test, key.parts);
 	KUNIT_EXPECT_EQ(test, hw->key_turns.free, 1U);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&hw->resting));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&hw->resting.at));
 }
 
 static struct kunit_case krc_mlx5_key_cases[] = { KUNIT_CASE(

@@ -232,6 +232,33 @@ static void krc_test_a_silent_peer_is_silent_to_all(struct kunit *test)
 	krc_test_expect(t, t->flow[3], 0, 1, 0);
 }
 
+/*
+ * The way to a peer is given up under requests: what may be done twice is done again, other
+ * requests to that peer are in doubt, those to another one are done once.
+ */
+static void krc_test_a_way_that_is_lost(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->flow[1]->address = t->flow[0]->address;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 1, KRP_OP_WRITE, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_LOST);
+	krc_test_finish(t, t->flow[0], 2);
+	krc_test_finish(t, t->flow[2], 1);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 1);
+	krc_test_expect(t, t->flow[0], 0, 2, 0);
+	krc_test_expect(t, t->flow[1], 0, 1, -EREMCHG);
+	krc_test_expect(t, t->flow[2], 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 3);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_WRITE, 8), 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_LOST);
+	krc_test_wait(test, READ_ONCE(t->flow[3]->done) == 1);
+	krc_test_expect(t, t->flow[3], 0, 1, -EREMCHG);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 3);
+}
+
 /* A flow that is set apart stalls no other, and works. */
 static void krc_test_apart(struct kunit *test)
 {
@@ -906,6 +933,7 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_what_is_passed_over_behind_a_fault),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
 	KUNIT_CASE(krc_test_apart),
+	KUNIT_CASE(krc_test_a_way_that_is_lost),
 	KUNIT_CASE(krc_test_a_burst_is_spread),
 	KUNIT_CASE(krc_test_a_part_that_fails_ends_its_request),
 	KUNIT_CASE(krc_test_replay_goes_on_where_it_was),

@@ -313,7 +313,7 @@ static int krc_talk_connect(struct krc_talk *talk, struct krp_open *arg, struct 
 			 arg->flags & KRP_OPEN_FRESH, arg->timeout_ms, &value, &arg->reads, NULL);
 	if (err < 0)
 		return err;
-	if (!krp_value_valid(&value) || value.kind != KRP_KIND_DCT)
+	if (!krp_value_valid(&value) || !krp_kind_port(value.kind))
 		return -EPROTO;
 	stream = krc_stream_connect(ctx->port->messages, (const union ib_gid *)arg->gid,
 				    arg->service, &value, &conf, first);

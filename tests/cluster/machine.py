@@ -38,6 +38,11 @@ class Machine:
         self.log = KernelLog(self.folder / "console.log")
 
     @property
+    def nic(self):
+        """The network card of the cluster's nodes."""
+        return self._parts.nic
+
+    @property
     def fabric(self):
         """The network between the cards of the cluster."""
         return self._parts.fabric

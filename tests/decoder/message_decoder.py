@@ -77,12 +77,15 @@ def check_header(head):
 
 
 def value_valid(value):
-    """Whether the 56 bytes of a record are those of a DC target (krp_table.h)."""
+    """Whether the 56 bytes of a record say how to reach a port (krp_table.h)."""
     kind, length = value[8], value[9]
+    if kind == 3 and (any(value[12:24]) or not any(value[36:40])):
+        return False
     dctn, ud_qpn = (struct.unpack_from("<I", value, at)[0] for at in (12, 36))
     mtu, level, port, flags, _, rsvd = value[50:56]
-    return (any(value[:8]) and kind == 1 and length == 0 and dctn < 1 << 24 and ud_qpn < 1 << 24
-            and 1 <= mtu <= 5 and level <= 15 and port >= 1 and flags <= 1 and rsvd == 0)
+    return (any(value[:8]) and kind in (1, 3) and length == 0
+            and dctn < 1 << 24 and ud_qpn < 1 << 24 and 1 <= mtu <= 5 and level <= 15
+            and port >= 1 and flags <= 1 and rsvd == 0)
 
 
 def decode_user(length, data):

@@ -46,6 +46,14 @@ static void test_whom_a_listener_believes(void **state)
 	facts.fresh = 0;
 	assert_int_equal(JUDGE(), KRP_LISTEN_LOOK_UP); /* or what is cached is old */
 	record.dct.dc_key = krp_cpu_to_le64(6);
+	record.dct.ud_qpn = krp_cpu_to_le32(8);
+	assert_int_equal(JUDGE(), KRP_LISTEN_LOOK_UP); /* of a port that has been made anew */
+	record.dct.ud_qpn = 0;
+	record.kind = KRP_KIND_LANE;
+	assert_int_equal(JUDGE(), KRP_LISTEN_LOOK_UP);
+	p.open.value.kind = KRP_KIND_LANE;
+	assert_int_equal(JUDGE(), KRP_LISTEN_OFFER);
+	record.kind = p.open.value.kind = KRP_KIND_DCT;
 	facts.room = 0;
 	assert_int_equal(JUDGE(), KRP_LISTEN_REFUSE);
 	assert_int_equal(status, KRP_REFUSE_BACKLOG);

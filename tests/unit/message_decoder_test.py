@@ -18,13 +18,14 @@ import message_decoder as md       # noqa: E402
 
 TEXT = (TREE / "proto/vectors/message.txt").read_text()
 VECTORS = judged.vectors(TEXT)
+LANE = "OPENLANE"
 
 
 class Messages(unittest.TestCase):
     """Bytes that C code made once, and what becomes of them."""
 
     def test_each_type_has_a_vector(self):
-        self.assertEqual(tuple(VECTORS), md.NAMES)
+        self.assertEqual(tuple(VECTORS), (*md.NAMES, LANE))
 
     def test_headers_have_the_fields_that_they_were_made_of(self):
         made = re.findall(r"^#= ([A-Z]+) (.*)$", TEXT, re.M)
@@ -42,6 +43,7 @@ class Messages(unittest.TestCase):
                          (0x7172737475767778, 0x8182838485868788, 0x9192939495969798))
         self.assertEqual(bytes.fromhex(opened[1]["user"]), b"hello")
         self.assertEqual(opened[2], b"what a program sends")
+        self.assertEqual(md.decode(VECTORS[LANE])[1]["tag"], 0x7172737475767778)
         self.assertEqual(md.decode(VECTORS["ANNOUNCE"])[1],
                          {"addr": 0x7f0123456001, "rkey": 0x21222324, "slot": 3,
                           "lease_ms": 200, "margin_ms": 300})

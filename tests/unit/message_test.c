@@ -20,6 +20,7 @@
 #include "tests/unit/vectors.h"
 
 #define PAYLOAD "what a program sends"
+#define VECTOR_LANE "OPENLANE"
 
 struct packet {
 	struct krp_message m;
@@ -138,20 +139,39 @@ static __u32 sample(struct packet *p, unsigned int type)
 	return (__u32)sizeof(p->m) + krp_message_body(type) + length;
 }
 
+/* OPEN of a node whose port has no DC. Return: bytes. */
+static __u32 sample_lane(struct packet *p)
+{
+	__u32 bytes = sample(p, KRP_MESSAGE_OPEN);
+
+	p->body.open.value.kind = KRP_KIND_LANE;
+	p->body.open.value.dct.dctn = 0;
+	p->body.open.value.dct.dc_key = 0;
+	p->body.open.value.dct.ud_qpn = krp_cpu_to_le32(0x414243);
+	p->body.open.value.dct.ud_qkey = krp_cpu_to_le32(0x44454647);
+	return bytes;
+}
+
 static void test_vectors(void **state)
 {
 	unsigned char want[VECTOR_BYTES_MAX];
 	struct packet p;
 	unsigned int type;
+	__u32 bytes;
 
 	(void)state;
 	for (type = 1; type < KRP_MESSAGE_TYPES; type++) {
-		__u32 bytes = sample(&p, type);
-
+		bytes = sample(&p, type);
 		assert_int_equal(vector_load("message.txt", krp_message_name(type), want), bytes);
 		assert_memory_equal(&p, want, bytes);
 		assert_int_equal(krp_message_check(&p, bytes), KRP_MESSAGE_OK);
 	}
+	bytes = sample_lane(&p);
+	assert_int_equal(vector_load("message.txt", VECTOR_LANE, want), bytes);
+	assert_memory_equal(&p, want, bytes);
+	assert_int_equal(krp_message_check(&p, bytes), KRP_MESSAGE_OK);
+	p.body.open.value.dct.ud_qpn = 0;
+	assert_int_equal(krp_message_check(&p, bytes), KRP_MESSAGE_BAD_VALUE);
 }
 
 static void test_each_length(void **state)
@@ -314,11 +334,21 @@ static void print_fields(const struct krp_message *m)
 	       krp_le32_to_cpu(m->units), krp_le32_to_cpu(m->length), krp_le32_to_cpu(m->imm));
 }
 
+static void print_bytes(const char *name, const struct packet *p, __u32 bytes)
+{
+	__u32 i;
+
+	printf("%s:", name);
+	for (i = 0; i < bytes; i++)
+		printf("%s%02x", i % 8 ? "" : " ", ((const __u8 *)p)[i]);
+	printf("\n");
+}
+
 static int write_vectors(void)
 {
 	struct packet p;
 	unsigned int type;
-	__u32 bytes, i;
+	__u32 bytes;
 
 	printf("# SPDX-%s: (GPL-2.0-only WITH Linux-syscall-note) OR MIT\n", "License-Identifier");
 	printf("# Golden vectors of proto/krp_message.h: the header's fields, then the bytes.\n"
@@ -326,11 +356,9 @@ static int write_vectors(void)
 	for (type = 1; type < KRP_MESSAGE_TYPES; type++) {
 		bytes = sample(&p, type);
 		print_fields(&p.m);
-		printf("%s:", krp_message_name(type));
-		for (i = 0; i < bytes; i++)
-			printf("%s%02x", i % 8 ? "" : " ", ((const __u8 *)&p)[i]);
-		printf("\n");
+		print_bytes(krp_message_name(type), &p, bytes);
 	}
+	print_bytes(VECTOR_LANE, &p, sample_lane(&p));
 	return 0;
 }
 

@@ -3,12 +3,12 @@
  * Owns: addresses: a port's own, for its record, and the address vector in a request to the
  * target of a record. The vector has libmlx5's layout for DC.
  */
-#include <linux/inetdevice.h>
 #include <linux/jhash.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
 #include "hw/mlx5/mlx5.h"
+#include "hw/route.h"
 
 #define KRC_MLX5_AV_GRH BIT(30) /* of grh_gid_fl */
 
@@ -55,57 +55,6 @@ u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active)
 
 /* ---- RoCE */
 
-/* MAC of a peer or of the router to it, from the neighbour table of the GID's netdev. */
-static int krc_mlx5_resolve(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
-			    u8 *ret_mac)
-{
-	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
-	struct ib_ah *ah;
-
-	rdma_ah_set_port_num(&attr, port);
-	rdma_ah_set_grh(&attr, (union ib_gid *)gid, 0, gid_index, KRC_MLX5_HOP_LIMIT, 0);
-	ah = rdma_create_user_ah(hw->pd, &attr, NULL);
-	if (IS_ERR(ah))
-		return -ENETUNREACH;
-	ether_addr_copy(ret_mac, attr.roce.dmac);
-	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
-	return 0;
-}
-
-/* Whether an IPv4 address is in the subnet of an address of a netdev. */
-static bool krc_mlx5_on_link_ipv4(const struct net_device *ndev, __be32 addr)
-{
-	const struct in_device *in_dev = __in_dev_get_rcu(ndev);
-	const struct in_ifaddr *ifa;
-
-	if (!in_dev)
-		return false;
-	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		if (inet_ifa_match(addr, ifa))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Whether a peer is on the same link, so that the MAC of its record can be used; behind a
- * router the router's is needed. False if unknown: resolving is right in any case.
- */
-static bool krc_mlx5_on_link(const struct ib_gid_attr *own, const union ib_gid *gid)
-{
-	struct net_device *ndev;
-	bool yes = false;
-
-	if (!ipv6_addr_v4mapped((const struct in6_addr *)gid))
-		return gid->global.subnet_prefix == own->gid.global.subnet_prefix;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(own);
-	if (!IS_ERR(ndev))
-		yes = krc_mlx5_on_link_ipv4(ndev, *(const __be32 *)&gid->raw[12]);
-	rcu_read_unlock();
-	return yes;
-}
-
 /* UDP source port, hashed from both addresses, so that switches spread the paths. */
 static u16 krc_mlx5_udp_sport(const union ib_gid *own, const union ib_gid *gid)
 {
@@ -118,21 +67,16 @@ static int krc_mlx5_av_roce(struct krc_hw *hw, u32 port, u16 gid_index, const un
 			    const struct krp_value *value, struct mlx5_av *av)
 {
 	const struct ib_gid_attr *own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
-	bool on_link;
-	int err = 0;
+	int err;
 
 	if (IS_ERR(own))
 		return -ENETUNREACH;
-	on_link = krc_mlx5_on_link(own, gid);
 	if (own->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
 		av->udp_sport = cpu_to_be16(krc_mlx5_udp_sport(&own->gid, gid));
 		av->tclass = hw->ports[port].fabric.traffic_class;
 	}
 	rdma_put_gid_attr(own);
-	if (on_link && !is_zero_ether_addr(value->dct.mac))
-		memcpy(av->rmac, value->dct.mac, sizeof(av->rmac));
-	else
-		err = krc_mlx5_resolve(hw, port, gid_index, gid, av->rmac);
+	err = krc_route_mac(hw->pd, port, gid_index, gid, value->dct.mac, av->rmac);
 	if (err)
 		return err;
 	av->stat_rate_sl = (hw->ports[port].fabric.sl & 7) << 1;

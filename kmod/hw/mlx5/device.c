@@ -9,7 +9,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/lockdep.h>
 #include <linux/mlx5/vport.h>
 #include <linux/pci.h>
 #include <linux/random.h>
@@ -18,8 +17,6 @@
 #include "base/log.h"
 #include "hw/mlx5/mlx5.h"
 #include "krp_ioctl.h"
-
-static struct lock_class_key krc_mlx5_resting_class;
 
 #define KRC_MLX5_LOG_RMP_EMPTY 4 /* entries of the pool that nothing is posted to */
 
@@ -212,7 +209,7 @@ static void krc_mlx5_free(struct krc_hw *hw)
 {
 	if (hw->key_wq)
 		destroy_workqueue(hw->key_wq);
-	xa_destroy(&hw->resting);
+	krc_rests_fini(&hw->resting);
 	kfree(hw);
 }
 
@@ -254,9 +251,7 @@ static struct krc_hw *krc_mlx5_open(struct ib_device *ibdev, const struct krc_hw
 	hw->nb.notifier_call = krc_mlx5_on_event;
 	xa_init_flags(&hw->targets, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&hw->initiators, XA_FLAGS_LOCK_IRQ);
-	xa_init(&hw->resting);
-	/* lockdep: no interrupt takes this lock, unlike those of the xarrays above */
-	lockdep_set_class(&hw->resting.xa_lock, &krc_mlx5_resting_class);
+	krc_rests_init(&hw->resting);
 	atomic_set(&hw->key_variant, get_random_u32());
 	hw->key_pages_max = KRC_MLX5_KEY_PAGES;
 	hw->key_wq = alloc_workqueue("krcore_key", WQ_UNBOUND, KRC_MLX5_KEY_TURNS);

@@ -5,17 +5,11 @@
  * mlx5_ib.
  *
  * REST
- *   A remote key is an index that the device chooses, and a low byte chosen here. The device
- *   may reuse the index of a destroyed key for the next one, and all keys are in one protection
- *   domain behind one target. A late request (delayed behind others, retransmitted, or from a
- *   machine that was suspended meanwhile) must find no key of that name, least of all one of
- *   another owner. So the low bytes of an index are used in turn, one for each key that peers
- *   knew, and the next one is recorded: a name recurs only after 256 such keys, each of which
- *   existed for its lease and margin at least, or after the index was unused for as long as
- *   that takes. If a new key has another low byte than the recorded one, it is created again
- *   with that one; the device may then choose another index, which is checked likewise.
- *   Not counted: keys that no peer was told, and names from before the device was opened,
- *   since targets have another secret since.
+ *   See hw/rest.h. The device chooses the index of a key, and may reuse that of a destroyed one for
+ *   the next. If a new key has another low byte than the one that its index must have, it is
+ *   created again with that one; the device may then choose another index, which is checked
+ *   likewise. Names from before the device was opened are not counted, since targets have
+ *   another secret since.
  *
  * PARTS
  *   The time of a command grows with its list, and the device executes others behind it. So a
@@ -42,10 +36,6 @@
 #define KRC_MLX5_LOG_PAGE_MAX 31 /* log_page_size of a key has five bits */
 #define KRC_MLX5_KEY_TRIES 64
 #define KRC_MLX5_PART_BYTES (1ULL << 30)
-/* 256 keys of KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN; longer than a NIC holds a request */
-#define KRC_MLX5_KEY_REST_S (KRP_MRDIR_REST_MS / 1000)
-#define KRC_MLX5_KEY_LIVES (1LL << 40) /* in place of the time of destruction: the key exists */
-#define KRC_MLX5_KEYS_REMEMBERED 1024U /* records between two scans for expired ones */
 #define KRC_MLX5_MTT_PRESENT 3 /* read and write allowed; for devices that check it */
 
 /**
@@ -133,47 +123,14 @@ static bool krc_mlx5_key_forget(struct krc_hw *hw, u32 mkey)
 	return krc_mlx5_released(hw, err, "key", mkey);
 }
 
-/* The record of an index: its next low byte, and when the last key was destroyed. */
-static void *krc_mlx5_rest_entry(u8 next, time64_t since_s)
-{
-	return xa_mk_value((unsigned long)since_s << 8 | next);
-}
-
-static bool krc_mlx5_rest_over(const void *entry, time64_t now_s)
-{
-	return now_s > (time64_t)(xa_to_value(entry) >> 8) + KRC_MLX5_KEY_REST_S;
-}
-
 bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant)
 {
-	const void *entry = xa_load(&hw->resting, mlx5_mkey_to_idx(mkey));
+	u8 variant = krc_rests_variant(&hw->resting, mlx5_mkey_to_idx(mkey), now_s, mkey);
 
-	if (!entry || krc_mlx5_rest_over(entry, now_s))
+	if ((u8)mkey == variant)
 		return true;
-	*ret_variant = xa_to_value(entry) & 0xff;
-	return (u8)mkey == *ret_variant;
-}
-
-int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey)
-{
-	return xa_err(xa_store(&hw->resting, mlx5_mkey_to_idx(mkey),
-			       krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES), GFP_KERNEL));
-}
-
-void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s)
-{
-	unsigned long index = mlx5_mkey_to_idx(mkey);
-	void *entry;
-
-	if (xa_load(&hw->resting, index) != krc_mlx5_rest_entry(mkey, KRC_MLX5_KEY_LIVES))
-		return; /* no remote key: it was not recorded */
-	/* replaces an existing entry, so it allocates nothing */
-	xa_store(&hw->resting, index, krc_mlx5_rest_entry(mkey + known, now_s), GFP_KERNEL);
-	if ((u32)atomic_inc_return(&hw->rests) % KRC_MLX5_KEYS_REMEMBERED)
-		return;
-	xa_for_each(&hw->resting, index, entry)
-		if (krc_mlx5_rest_over(entry, now_s))
-			xa_cmpxchg(&hw->resting, index, entry, NULL, 0);
+	*ret_variant = variant;
+	return false;
 }
 
 /* Take a new remote key, or destroy it. Return: 0, -EAGAIN: try @variant, -ENOMEM. */
@@ -182,7 +139,7 @@ static int krc_mlx5_key_take(struct krc_hw *hw, u32 mkey, u8 *variant)
 	int err = -EAGAIN;
 
 	if (krc_mlx5_key_rested(hw, mkey, ktime_get_seconds(), variant))
-		err = krc_mlx5_key_begin(hw, mkey);
+		err = krc_rests_begin(&hw->resting, mkey);
 	if (err && !krc_mlx5_key_forget(hw, mkey))
 		err = 0; /* the device keeps it: use it after all */
 	return err;
@@ -292,7 +249,7 @@ static void krc_mlx5_key_forget_turn(struct krc_turn *turn)
 	struct krc_mlx5_key_turn *t = container_of(turn, struct krc_mlx5_key_turn, turn);
 
 	/* before the device can reuse the index */
-	krc_mlx5_key_rest(t->hw, t->mkey, t->known, ktime_get_seconds());
+	krc_rests_end(&t->hw->resting, t->mkey, t->known, ktime_get_seconds());
 	t->gone = krc_mlx5_key_forget(t->hw, t->mkey);
 }
 

@@ -26,6 +26,7 @@
 
 #include "base/turns.h"
 #include "hw/provider.h"
+#include "hw/rest.h"
 #include "krp_ioctl.h"
 
 #define KRC_MLX5_DEPTH_MAX 1024 /* requests of an initiator; krc_hw_attr */
@@ -135,8 +136,7 @@ struct krc_mlx5_port {
  * @targets: struct krc_hw_target by number.
  * @initiators: struct krc_hw_initiator by number.
  * @key_variant: low byte of the next key, unless the index demands another.
- * @resting: by index of a remote key: the low byte to be used next, see key.c.
- * @rests: number of keys recorded there.
+ * @resting: names of remote keys that are in use, or were.
  * @key_pages_max: most pages that one key lists; KRC_MLX5_KEY_PAGES, fewer in tests.
  * @key_turns: commands for keys of programs that may be under way at once, in turns by payers.
  * @key_wq: issues those commands.
@@ -162,8 +162,7 @@ struct krc_hw {
 	struct xarray targets;
 	struct xarray initiators;
 	atomic_t key_variant;
-	struct xarray resting;
-	atomic_t rests;
+	struct krc_rests resting;
 	u32 key_pages_max;
 	struct krc_turns key_turns;
 	struct workqueue_struct *key_wq;
@@ -788,27 +787,6 @@ int krc_mlx5_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 i
  * Return: true if no late request of a peer can carry that name.
  */
 bool krc_mlx5_key_rested(struct krc_hw *hw, u32 mkey, time64_t now_s, u8 *ret_variant);
-
-/**
- * krc_mlx5_key_begin() - Record that a remote key is in use.
- * @hw: device.
- * @mkey: the key: index and low byte.
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM.
- */
-int krc_mlx5_key_begin(struct krc_hw *hw, u32 mkey);
-
-/**
- * krc_mlx5_key_rest() - Record that a key is about to be destroyed.
- * @hw: device.
- * @mkey: the key: index and low byte.
- * @known: whether peers were told of it.
- * @now_s: ktime_get_seconds().
- *
- * Context: may sleep.
- */
-void krc_mlx5_key_rest(struct krc_hw *hw, u32 mkey, bool known, time64_t now_s);
 
 /**
  * krc_mlx5_key_destroy() - krc_provider_ops.key_destroy of mlx5.
