@@ -22,6 +22,8 @@ PROBLEMS = re.compile("|".join((
     r"was not destroyed", r"did not drain", r"still in use \d+ s after its end",
     r"completes nothing, reset", r"can't be reset",
     r"krcore: [\w-]+/\d+: (DCI|CQ|RMP) 0x[0-9a-f]+: (event|completion of (block|entry))",
+    r"no queue pair for a lane", r"a lane to itself does not connect",
+    r"(completion queue|receives) of lanes: event", r"initiators do not go with lanes",
 )))
 
 # Lines that look like a problem, and come without krcore too; each with its reason.

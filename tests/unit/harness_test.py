@@ -26,8 +26,10 @@ from cluster import host, loop, module, packages, suite  # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
-COMMON = ("%s refuses record", "lost %s", "failed: %s", "limits in rdma.max")
-WARNING = re.compile(r'\b(pr|ibdev|krc_port)_(?:warn|err)\w*\((?:[\w>-]+,\s*){0,2}"([^"]*)\\n"')
+COMMON = ("%s refuses record", "lost %s", "failed: %s", "limits in rdma.max",
+          "a lane to %pI6c does not connect", "a peer has undone key",
+          "the queue pair of hand-shakes has failed")
+WARNING = re.compile(r'\b(pr|ibdev|krc_port)_(?:warn|err)\w*\((?:[\w>.-]+,\s*){0,2}"([^"]*)\\n"')
 
 OVERLAP = """\
 ------------[ cut here ]------------
