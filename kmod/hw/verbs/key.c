@@ -12,8 +12,10 @@
  * WHAT A PEER CAN UNDO
  *   rxe (rxe_invalidate_mr() of 6.1 and 6.12) lets a SEND with invalidate take the rights of any
  *   key made by fast registration whose rkey it names, whatever the right of its sender. Only the
- *   kernel of a node that has a lane can send one, and nothing of this module does: it can keep
- *   others from memory that its node was told of, but gets at no other memory by it.
+ *   kernel of a node that has a lane can send one, and nothing of this module does. It gets at no
+ *   memory by it, but would keep others from memory that its node was told of: so the key is
+ *   registered again when the SEND is taken out of the receive queue, under its name and with its
+ *   rights, by a work item. Requests between the two are refused.
  *
  * REST
  *   See hw/rest.h. rxe (rxe_pool.c of 6.1 and 6.12) gives indices by xa_alloc_cyclic() out of
@@ -40,6 +42,8 @@
 #define KRC_VERBS_REGISTER_DEPTH 4
 #define KRC_VERBS_REGISTER_TRIES 3
 #define KRC_VERBS_PSN_MASK 0xffffff
+#define KRC_VERBS_KEY_SHIFT 8 /* of an index in a key */
+#define KRC_VERBS_UNDONE XA_MARK_0 /* of krc_verbs.keys: a peer has undone it */
 
 /**
  * struct krc_verbs_registering - A registration that is under way.
@@ -273,10 +277,55 @@ static int krc_verbs_register_in_turn(struct krc_verbs *v, struct ib_mr *mr, u32
 
 /* ---- keys */
 
-/* What a key is made of is its list. */
-static struct ib_mr *krc_verbs_mr(const struct krc_hw_key *key)
+/**
+ * struct krc_verbs_key - What a key is made of: struct krc_hw_parts is this here.
+ * @mr: its list.
+ * @access: its rights, KRP_ACCESS_*.
+ */
+struct krc_verbs_key {
+	struct ib_mr *mr;
+	u32 access;
+};
+
+static struct krc_verbs_key *krc_verbs_key_of(const struct krc_hw_key *key)
 {
-	return (struct ib_mr *)key->parts;
+	return (struct krc_verbs_key *)key->parts;
+}
+
+/* Register keys again that peers have undone; those that are marked by now. */
+static void krc_verbs_restore(struct work_struct *work)
+{
+	struct krc_verbs *v = container_of(work, struct krc_verbs, restore);
+	struct krc_verbs_key *key;
+	unsigned long i;
+
+	mutex_lock(&v->register_lock); /* no key is destroyed meanwhile */
+	xa_for_each_marked(&v->keys, i, key, KRC_VERBS_UNDONE) {
+		int err;
+
+		xa_lock_bh(&v->keys);
+		__xa_clear_mark(&v->keys, i, KRC_VERBS_UNDONE);
+		xa_unlock_bh(&v->keys);
+		err = krc_verbs_register_begin(v)
+			      ?: krc_verbs_register_post(v, key->mr, key->access);
+		krc_port_warn_limited(v->ibdev, v->register_port,
+				      "a peer has undone key 0x%x; made again: %d\n", key->mr->rkey,
+				      err);
+	}
+	mutex_unlock(&v->register_lock);
+}
+
+void krc_verbs_key_undone(struct krc_verbs *v, u32 rkey)
+{
+	bool found;
+
+	xa_lock_bh(&v->keys);
+	found = xa_load(&v->keys, rkey >> KRC_VERBS_KEY_SHIFT);
+	if (found)
+		__xa_set_mark(&v->keys, rkey >> KRC_VERBS_KEY_SHIFT, KRC_VERBS_UNDONE);
+	xa_unlock_bh(&v->keys);
+	if (found)
+		queue_work(v->key_wq, &v->restore);
 }
 
 int krc_verbs_keys_init(struct krc_verbs *v)
@@ -284,6 +333,8 @@ int krc_verbs_keys_init(struct krc_verbs *v)
 	mutex_init(&v->register_lock);
 	v->register_port = 1;
 	krc_rests_init(&v->resting);
+	xa_init_flags(&v->keys, XA_FLAGS_LOCK_BH);
+	INIT_WORK(&v->restore, krc_verbs_restore);
 	v->key_wq = alloc_workqueue("krcore_lane_key", WQ_UNBOUND, KRC_VERBS_KEY_TURNS);
 	krc_turns_init(&v->key_turns, KRC_VERBS_KEY_TURNS, v->key_wq);
 	return v->key_wq ? 0 : -ENOMEM;
@@ -295,6 +346,7 @@ void krc_verbs_keys_fini(struct krc_verbs *v)
 		destroy_workqueue(v->key_wq);
 	krc_verbs_register_end(v);
 	krc_rests_fini(&v->resting);
+	xa_destroy(&v->keys);
 	mutex_destroy(&v->register_lock);
 }
 
@@ -361,32 +413,64 @@ static int krc_verbs_name(struct krc_verbs *v, struct ib_mr *mr, u32 access)
 	return krc_rests_begin(&v->resting, mr->rkey);
 }
 
+/* Name a list and register it; @turn: for a program, on account of @payer. */
+static int krc_verbs_key_register(struct krc_verbs *v, const struct krc_verbs_key *key, bool turn,
+				  const void *payer)
+{
+	int err = krc_verbs_name(v, key->mr, key->access);
+
+	if (err)
+		return err;
+	return turn ? krc_verbs_register_in_turn(v, key->mr, key->access, payer)
+		    : krc_verbs_register(v, key->mr, key->access);
+}
+
+/* Unmake a list, whose name nobody uses any more. Return: 0 or what the device says. */
+static int krc_verbs_unlist(struct krc_verbs *v, struct krc_verbs_key *key, bool known)
+{
+	int err;
+
+	mutex_lock(&v->register_lock);
+	xa_erase_bh(&v->keys, key->mr->rkey >> KRC_VERBS_KEY_SHIFT);
+	mutex_unlock(&v->register_lock);
+	/* before the device can reuse the index */
+	krc_rests_end(&v->resting, key->mr->rkey, known, ktime_get_seconds());
+	err = ib_dereg_mr(key->mr);
+	if (!err)
+		kfree(key);
+	return err;
+}
+
 /* Make a key; @turn: it is for a program, on account of ret_key->payer. */
 static int krc_verbs_key_create(struct krc_verbs *v, const struct krc_verbs_range *r, u32 access,
 				bool turn, struct krc_hw_key *ret_key)
 {
+	struct krc_verbs_key *key = kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT);
 	const void *payer = ret_key->payer;
-	struct ib_mr *mr;
 	int err;
 
-	mr = krc_verbs_list(v, r);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	err = krc_verbs_name(v, mr, access);
-	if (!err && turn)
-		err = krc_verbs_register_in_turn(v, mr, access, payer);
-	else if (!err)
-		err = krc_verbs_register(v, mr, access);
-	if (err) {
-		krc_rests_end(&v->resting, mr->rkey, false, ktime_get_seconds());
-		ib_dereg_mr(mr);
+	if (!key)
+		return -ENOMEM;
+	key->access = access;
+	key->mr = krc_verbs_list(v, r);
+	if (IS_ERR(key->mr)) {
+		err = PTR_ERR(key->mr);
+		kfree(key);
 		return err;
 	}
-	*ret_key = (struct krc_hw_key){ .handle = mr->rkey,
-					.lkey = mr->lkey,
-					.rkey = mr->rkey,
+	err = krc_verbs_key_register(v, key, turn, payer);
+	if (!err)
+		err = xa_err(xa_store_bh(&v->keys, key->mr->rkey >> KRC_VERBS_KEY_SHIFT, key,
+					 GFP_KERNEL));
+	if (err) {
+		krc_verbs_unlist(v, key, false);
+		return err;
+	}
+	*ret_key = (struct krc_hw_key){ .handle = key->mr->rkey,
+					.lkey = key->mr->lkey,
+					.rkey = key->mr->rkey,
 					.payer = payer,
-					.parts = (struct krc_hw_parts *)mr };
+					.parts = (struct krc_hw_parts *)key };
 	return 0;
 }
 
@@ -463,16 +547,11 @@ int krc_verbs_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 
 bool krc_verbs_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key)
 {
 	struct krc_verbs *v = krc_verbs_of(hw);
-	int err;
+	int err = krc_verbs_unlist(v, krc_verbs_key_of(key), key->known);
 
-	/* before the device can reuse the index */
-	krc_rests_end(&v->resting, key->rkey, key->known, ktime_get_seconds());
-	err = ib_dereg_mr(krc_verbs_mr(key));
-	if (err && !READ_ONCE(v->fatal)) {
-		krc_port_err(v->ibdev, v->register_port,
-			     "key 0x%x was not destroyed (%d), its memory is not freed\n",
-			     key->rkey, err);
-		return false;
-	}
-	return true;
+	if (!err || READ_ONCE(v->fatal))
+		return true;
+	krc_port_err(v->ibdev, v->register_port,
+		     "key 0x%x was not destroyed (%d), its memory is not freed\n", key->rkey, err);
+	return false;
 }

@@ -211,6 +211,8 @@ int krc_verbs_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, in
 	if (!t->srq)
 		return 0;
 	while (n < max && ib_poll_cq(t->recv_cq, 1, &from) > 0) {
+		if (from.wc_flags & IB_WC_WITH_INVALIDATE && from.status == IB_WC_SUCCESS)
+			krc_verbs_key_undone(t->hw, from.ex.invalidate_rkey);
 		krc_verbs_received(&from, &wc[n++]);
 		t->used -= !!t->used;
 	}

@@ -81,6 +81,8 @@ struct krc_verbs_port {
  * @key_wq: runs turns.
  * @key_turns: registrations of keys of programs.
  * @resting: names of remote keys that are in use, or were.
+ * @keys: by index: those that there are, struct krc_verbs_key; none goes without @register_lock.
+ * @restore: registers those again that a peer has undone.
  */
 struct krc_verbs {
 	struct ib_device *ibdev;
@@ -100,6 +102,8 @@ struct krc_verbs {
 	struct workqueue_struct *key_wq;
 	struct krc_turns key_turns;
 	struct krc_rests resting;
+	struct xarray keys;
+	struct work_struct restore;
 };
 
 /**
@@ -438,6 +442,15 @@ int krc_verbs_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 
  * Return: whether it is gone.
  */
 bool krc_verbs_key_destroy(struct krc_hw *hw, const struct krc_hw_key *key);
+
+/**
+ * krc_verbs_key_undone() - A peer has taken the rights of a key: have it registered again.
+ * @v: device.
+ * @rkey: key, by what the completion says; of none that there is: nothing is done.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_verbs_key_undone(struct krc_verbs *v, u32 rkey);
 
 /* target.c */
 
