@@ -150,9 +150,10 @@ static void krc_test_release(struct krc_lanes *lanes, struct krc_lane_holder *ho
 	w->given = false;
 }
 
-static bool krc_test_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
+static enum krc_lane_wish krc_test_wanted(struct krc_lanes *lanes,
+					  const struct krc_lane_holder *holder)
 {
-	return krc_test_world->wanted;
+	return krc_test_world->wanted ? KRC_LANE_WISH_SOON : KRC_LANE_WISH_NONE;
 }
 
 static void krc_test_sync(struct krc_lanes *lanes, struct krc_lane_holder *holder)

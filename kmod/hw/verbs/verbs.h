@@ -117,7 +117,7 @@ struct krc_verbs_lane_calls {
 	void (*hold)(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
 		     struct krc_lane_holder *holder);
 	void (*release)(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken);
-	bool (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
+	enum krc_lane_wish (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
 	void (*sync)(struct krc_lanes *lanes, struct krc_lane_holder *holder);
 };
 
