@@ -268,14 +268,17 @@ enum {
 	KRP_GENL_A_USER_MAX = (__KRP_GENL_A_USER_MAX - 1)
 };
 
-/* A connection of /dev/krcore, see krp_ioctl_message.h. */
+/*
+ * A connection of /dev/krcore, see krp_ioctl_message.h; or of a client in the kernel, which has CLIENT
+ * in place of CONTEXT, PID and UID.
+ */
 enum {
 	KRP_GENL_A_CONN_PAD = 1,
 	KRP_GENL_A_CONN_CONTEXT, /* u64: number of its open file, never used again */
 	KRP_GENL_A_CONN_NUMBER, /* u32: number in the context */
 	KRP_GENL_A_CONN_PID, /* u32: process that opened that, in the initial namespace */
 	KRP_GENL_A_CONN_UID, /* u32: its user, as the asker's namespace sees it */
-	KRP_GENL_A_CONN_COMM, /* string: its name */
+	KRP_GENL_A_CONN_COMM, /* string: its name, or that of the client */
 	KRP_GENL_A_CONN_STATE, /* u8: KRP_CONN_* */
 	KRP_GENL_A_CONN_ERROR, /* s32: of what it has died, a negative errno */
 	KRP_GENL_A_CONN_GID, /* binary, 16 bytes: peer; this and all that follow not if offered */
@@ -293,6 +296,7 @@ enum {
 	KRP_GENL_A_CONN_GAPS, /* u32: times that the peer missed some */
 	KRP_GENL_A_CONN_BUSY, /* u32: times that the peer's node had no room after all */
 	KRP_GENL_A_CONN_FOREIGN, /* u32: packets dropped: forged, late or of another life */
+	KRP_GENL_A_CONN_CLIENT, /* u64: number of a client in the kernel, never used again */
 
 	__KRP_GENL_A_CONN_MAX,
 	KRP_GENL_A_CONN_MAX = (__KRP_GENL_A_CONN_MAX - 1)

@@ -195,6 +195,7 @@ static const struct mc_attr mc_user_attrs[] = {
 
 static const struct mc_attr mc_conn_attrs[] = {
 	{ KRP_GENL_A_CONN_CONTEXT, "context", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_CONN_CLIENT, "client", MC_FORM_NUMBER, MC_DETAIL },
 	{ KRP_GENL_A_CONN_NUMBER, "connection", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_CONN_PID, "pid", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_CONN_UID, "uid", MC_FORM_NUMBER, 0 },

@@ -19,6 +19,7 @@
 #include <linux/workqueue.h>
 
 #include "api/api.h"
+#include "api/show.h"
 #include "base/limits.h"
 #include "krcore/kernel.h"
 #include "mem/region.h"
@@ -32,6 +33,8 @@ struct krc_port;
 /**
  * struct krcore_client - A client.
  * @list: entry in the list of all clients.
+ * @number: from 1, never used again; as they are listed.
+ * @name: as in struct krcore_client_conf.
  * @owner: its module; NULL: the kernel itself.
  * @port: its port, counted.
  * @user: whom its objects are charged to, counted.
@@ -47,6 +50,8 @@ struct krc_port;
  */
 struct krcore_client {
 	struct list_head list;
+	u64 number;
+	char name[KRCORE_NAME_BYTES];
 	struct module *owner;
 	struct krc_port *port;
 	struct krc_user *user;

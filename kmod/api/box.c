@@ -101,7 +101,7 @@ static bool krc_box_next_letter(struct krc_api_box *box, struct krc_box_item *it
 	item->letter = letter;
 	item->conn = conn;
 	item->stale = conn->closed;
-	if (letter->kind == KRC_LETTER_MESSAGE && !conn->closed) {
+	if (krc_conn_keeps(conn, letter) && !conn->closed) {
 		list_add_tail(&letter->list, &conn->held);
 		conn->held_nr++;
 	}
@@ -220,6 +220,64 @@ void krc_box_wait(struct krc_api_box *box, const void *object)
 		wait_event(box->told, krc_box_has_turned(box, turn));
 }
 
+/* ---- sight */
+
+static void krc_box_describe(const struct krcore_conn *conn, struct krc_conn_info *ret_info)
+{
+	const struct krcore_client *client = conn->box->client;
+	struct krc_stream_stats stats;
+	struct krc_stream_peer peer;
+
+	lockdep_assert_held(&conn->box->lock);
+	krc_stream_stats(conn->stream, &stats);
+	krc_stream_peer(conn->stream, &peer);
+	*ret_info = (struct krc_conn_info){
+		.client = client->number,
+		.depth = conn->depth,
+		.how = { .connection = conn->number,
+			 .state = peer.queue ? KRP_CONN_OPEN : KRP_CONN_OPENING,
+			 .error = peer.err,
+			 .outstanding = conn->busy,
+			 .sent = stats.sent,
+			 .received = stats.received,
+			 .waiting = stats.waiting,
+			 .unacked = stats.unacked,
+			 .window = stats.window,
+			 .backlog = stats.backlog,
+			 .repeats = stats.repeats,
+			 .gaps = stats.gaps,
+			 .busy = stats.busy,
+			 .foreign = stats.foreign },
+	};
+	if (peer.err)
+		ret_info->how.state = KRP_CONN_DEAD;
+	strscpy(ret_info->name, client->name, sizeof(ret_info->name));
+	memcpy(ret_info->how.peer.gid, peer.gid, sizeof(peer.gid));
+	ret_info->how.peer.service = peer.service;
+	ret_info->how.peer.generation = peer.generation;
+}
+
+bool krc_box_walk(struct krc_api_box *box, struct krc_conn_at *at,
+		  int (*fn)(const struct krc_conn_info *info, void *arg), void *arg)
+{
+	struct krc_conn_info info;
+	struct krcore_conn *conn;
+	bool refused = false;
+
+	spin_lock(&box->lock);
+	list_for_each_entry(conn, &box->conns, list) {
+		if (conn->number < at->conn)
+			continue;
+		at->conn = conn->number;
+		krc_box_describe(conn, &info);
+		refused = fn(&info, arg);
+		if (refused)
+			break;
+	}
+	spin_unlock(&box->lock);
+	return refused;
+}
+
 /* ---- beginning and end */
 
 int krc_box_make(struct krcore_client *client, u32 bytes)
@@ -244,6 +302,7 @@ int krc_box_make(struct krcore_client *client, u32 bytes)
 	kref_init(&box->ref);
 	box->client = client;
 	krc_inbox_init(&box->inbox, bytes / KRP_MESSAGE_UNIT, krc_box_arrived);
+	box->inbox.payer = krc_charge_payer(&client->charge);
 	INIT_WORK(&box->work, krc_box_work);
 	mutex_init(&box->gate);
 	spin_lock_init(&box->lock);

@@ -41,7 +41,8 @@ struct krc_service;
  * @backlog: offers that may wait, of all listeners, and of those that were until the last of their offers
  *	is answered; at most @pages.
  * @listeners: listeners.
- * @conns: connections.
+ * @conns: connections, as they are numbered.
+ * @numbered: how many there have been.
  * @sent: messages that have ended, and whose done() is to be called.
  * @news: connections with something to tell that is no letter, see krcore_conn.news.
  * @offering: listeners that have offers.
@@ -63,6 +64,7 @@ struct krc_api_box {
 	u32 backlog;
 	struct list_head listeners;
 	struct list_head conns;
+	u32 numbered;
 	struct list_head sent;
 	struct list_head news;
 	struct list_head offering;
@@ -120,6 +122,7 @@ struct krcore_offer {
  * @ref: the client's, that of whoever tells, and each message under way.
  * @box: its box; counted.
  * @list: entry in krc_api_box.conns.
+ * @number: from 1, never used again by this client.
  * @charge: charge for it.
  * @stream: its stream, until it is closed.
  * @ops: callbacks.
@@ -131,7 +134,7 @@ struct krcore_offer {
  * @news: KRC_CONN_* to be told.
  * @told: those that were.
  * @err: of what it has died.
- * @sends: messages that were taken and whose done() was not called.
+ * @sends: messages and READs that were taken and whose done() was not called.
  * @busy: how many.
  * @held: krc_letter.list of letters that the client has.
  * @held_nr: how many.
@@ -140,6 +143,7 @@ struct krcore_conn {
 	struct kref ref;
 	struct krc_api_box *box;
 	struct list_head list;
+	u32 number;
 	struct krc_charge charge;
 	struct krc_stream *stream;
 	const struct krcore_conn_ops *ops;
@@ -158,12 +162,13 @@ struct krcore_conn {
 };
 
 /**
- * struct krc_api_send - A message under way.
+ * struct krc_api_send - A message under way, or a READ of one.
  * @list: entry in krcore_conn.sends.
  * @sent: entry in krc_api_box.sent, once it has ended.
  * @conn: its connection, counted.
- * @out: the message.
- * @ended: krc_out.end was called.
+ * @out: the message; NULL: it is krc_api_fetch.send.
+ * @mr: region that it uses, counted until it has ended; or NULL.
+ * @ended: krc_out.end or krc_large.end was called.
  * @err: with this.
  * @orphan: its connection was closed, and done() called.
  * @done: as in struct krcore_send.
@@ -174,6 +179,7 @@ struct krc_api_send {
 	struct list_head sent;
 	struct krcore_conn *conn;
 	struct krc_out *out;
+	struct krc_mr *mr;
 	bool ended;
 	int err;
 	bool orphan;
@@ -182,8 +188,18 @@ struct krc_api_send {
 };
 
 /**
+ * struct krc_api_fetch - A READ of a large message.
+ * @send: what it has in common with a message; first.
+ * @large: the READ.
+ */
+struct krc_api_fetch {
+	struct krc_api_send send;
+	struct krc_large large;
+};
+
+/**
  * enum krc_box_what - What a client is to be told next.
- * @KRC_BOX_SENT: a message that it sent has ended.
+ * @KRC_BOX_SENT: a message that it sent, or a READ, has ended.
  * @KRC_BOX_NEWS: a connection was accepted, or has died.
  * @KRC_BOX_LETTER: a letter of a connection.
  * @KRC_BOX_OFFER: an offer of a listener.
@@ -201,9 +217,9 @@ enum krc_box_what {
  * struct krc_box_item - One thing to tell.
  * @what: enum krc_box_what.
  * @conn: connection that it is of, counted; OFFER: NULL.
- * @send: SENT: a message that has ended, in no list any more.
+ * @send: SENT: what has ended, in no list any more.
  * @news: NEWS: KRC_CONN_OPENED or KRC_CONN_DIED.
- * @letter: LETTER: it; a MESSAGE is in krcore_conn.held. OFFER: the offer.
+ * @letter: LETTER: it; in krcore_conn.held if krc_conn_keeps(). OFFER: the offer.
  * @stale: LETTER: the connection is closed, and not told.
  * @listener: OFFER: its listener, counted.
  */
@@ -273,6 +289,19 @@ void krc_box_wait(struct krc_api_box *box, const void *object);
 void krc_box_peer(struct krc_stream *stream, struct krcore_peer *ret_peer);
 
 /**
+ * krc_box_walk() - Show the connections of a client, as krc_conn_walk().
+ * @box: box of a client that is not being closed.
+ * @at: in: the first one; out: that which @fn refused, if it has.
+ * @fn: see krc_conn_walk().
+ * @arg: for @fn.
+ *
+ * Context: process.
+ * Return: whether @fn has refused one.
+ */
+bool krc_box_walk(struct krc_api_box *box, struct krc_conn_at *at,
+		  int (*fn)(const struct krc_conn_info *info, void *arg), void *arg);
+
+/**
  * krc_conn_put() - Drop a reference.
  * @conn: connection.
  *
@@ -316,6 +345,71 @@ u32 krc_conn_due(const struct krcore_conn *conn, struct krc_stream *stream);
  * Context: process; krc_api_box.lock not held.
  */
 void krc_conn_settle(struct krcore_conn *conn, struct krc_stream *stream);
+
+/**
+ * krc_conn_keeps() - Whether a letter is the client's until it frees it.
+ * @conn: connection.
+ * @letter: letter of it.
+ *
+ * Context: any.
+ * Return: whether: a message, also a large one if the client wants such.
+ */
+bool krc_conn_keeps(const struct krcore_conn *conn, const struct krc_letter *letter);
+
+/**
+ * krc_send_make() - Make a message of a client.
+ * @client: client.
+ * @from: as krcore_send() has it, not checked; copied.
+ *
+ * Context: may sleep.
+ * Return: it, without connection, for krc_send_join() or krc_send_free(); or ERR_PTR: -EINVAL, -EMSGSIZE,
+ * -EACCES, -ERANGE, -ENOMEM.
+ */
+struct krc_api_send *krc_send_make(struct krcore_client *client, const struct krcore_send *from);
+
+/**
+ * krc_send_free() - Free what has no connection.
+ * @send: message or READ; not under way.
+ *
+ * Context: any.
+ */
+void krc_send_free(struct krc_api_send *send);
+
+/**
+ * krc_send_join() - Give a message or READ its connection, with a place in its depth, and charge it.
+ * @send: it, without connection.
+ * @conn: connection.
+ *
+ * Context: process; krc_api_box.lock not held.
+ * Return: 0; or -EDQUOT, -ESHUTDOWN, -EAGAIN: see krcore_send(); then it has none.
+ */
+int krc_send_join(struct krc_api_send *send, struct krcore_conn *conn);
+
+/**
+ * krc_send_unjoin() - The stream has not taken a message or READ: undo krc_send_join(), and free it.
+ * @send: it; no done() is called. Its stream is not closed meanwhile, see kernel.h.
+ *
+ * Context: may sleep; krc_api_box.lock not held.
+ */
+void krc_send_unjoin(struct krc_api_send *send);
+
+/**
+ * krc_send_drop() - The last of a message or READ that has ended, and whose done() was called.
+ * @send: it, in no list.
+ *
+ * Context: may sleep.
+ */
+void krc_send_drop(struct krc_api_send *send);
+
+/**
+ * krc_fetch_forget() - A letter is freed: of its large message nothing more will be fetched.
+ * @conn: its connection, not closed.
+ * @letter: letter, still there; no-op unless it is of a large message.
+ *
+ * What was not fetched is discarded; a READ that is under way is the last one.
+ * Context: may sleep; krc_api_box.lock not held.
+ */
+void krc_fetch_forget(struct krcore_conn *conn, const struct krc_letter *letter);
 
 /**
  * krc_conn_tell() - Tell the client of a connection what is new.

@@ -28,6 +28,7 @@ struct workqueue_struct *krc_api_close_wq; /* its items wait for seconds */
 
 static DEFINE_MUTEX(krc_clients_lock);
 static LIST_HEAD(krc_clients);
+static u64 krc_clients_numbered; /* with the lock */
 
 /* krc_pool_watch.stopped: the port is gone, and all its requests have completed. */
 static void krc_client_stopped(struct krc_pool_watch *watch)
@@ -74,6 +75,7 @@ struct krcore_client *krc_client_make(struct krc_port *port, const struct krcore
 
 	if (!client)
 		return ERR_PTR(-ENOMEM);
+	strscpy(client->name, conf->name, sizeof(client->name));
 	client->owner = conf->owner;
 	client->port = port;
 	client->removed = conf->removed;
@@ -94,6 +96,7 @@ struct krcore_client *krc_client_make(struct krc_port *port, const struct krcore
 	if (err)
 		goto err_box;
 	mutex_lock(&krc_clients_lock);
+	client->number = ++krc_clients_numbered;
 	list_add_tail(&client->list, &krc_clients);
 	mutex_unlock(&krc_clients_lock);
 	return client;
@@ -160,21 +163,39 @@ void krcore_client_close(struct krcore_client *client)
 	struct krcore_queue *queue;
 
 	might_sleep();
+	mutex_lock(&krc_clients_lock); /* it is shown no more */
+	list_del(&client->list);
+	mutex_unlock(&krc_clients_lock);
 	krc_box_end(client);
 	while ((queue = krc_client_queue(client)))
 		krcore_queue_close(queue);
 	while ((region = krc_client_region(client)))
 		krcore_region_close(region);
 	krc_client_unwatch(client);
-	mutex_lock(&krc_clients_lock);
-	list_del(&client->list);
-	mutex_unlock(&krc_clients_lock);
 	krc_uncharge(&client->charge);
 	krc_user_put(client->user);
 	krc_port_put(client->port);
 	kfree(client);
 }
 EXPORT_SYMBOL_GPL(krcore_client_close);
+
+void krc_conn_walk(struct krc_conn_at *at, int (*fn)(const struct krc_conn_info *info, void *arg),
+		   void *arg)
+{
+	struct krcore_client *client;
+
+	mutex_lock(&krc_clients_lock);
+	list_for_each_entry(client, &krc_clients, list) {
+		if (client->number < at->client)
+			continue;
+		if (client->number > at->client)
+			*at = (struct krc_conn_at){ .client = client->number };
+		if (client->box && krc_box_walk(client->box, at, fn, arg))
+			break;
+		*at = (struct krc_conn_at){ .client = client->number + 1 };
+	}
+	mutex_unlock(&krc_clients_lock);
+}
 
 static struct krcore_client *krc_client_of(const struct module *owner)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: connections of clients in the kernel: what they send, what has come, their end.
+ * Owns: connections of clients in the kernel: their beginning, what has come, their end.
  *
  * A letter is the client's from its callback to krcore_letter_free(), which gives the peer credit again,
- * so a client that can't go on holds its peers back and nobody else. A large message is not wanted: it is
- * discarded when its letter comes, and the peer gets its memory back.
+ * so a client that can't go on holds its peers back and nobody else. That of a large message is, too, if
+ * the client wants such; else the message is discarded when its letter comes, and the peer gets its memory
+ * back.
  * Locking: see api/box_priv.h.
  */
 #include <linux/err.h>
@@ -76,7 +77,7 @@ static void krc_conn_opened(struct krc_stream *stream)
 	krc_conn_news(stream, KRC_CONN_OPENED, 0);
 }
 
-/* Nothing is to be told: no client has a large message. */
+/* Nothing is to be told: a client that fetches the message is told then. */
 static void krc_conn_withdrawn(struct krc_stream *stream, u64 seq)
 {
 }
@@ -94,127 +95,6 @@ static const struct krc_stream_ops krc_conn_stream_ops = {
 	.withdrawn = krc_conn_withdrawn,
 	.died = krc_conn_died,
 };
-
-/* ---- sending */
-
-/* The last of a message. */
-static void krc_send_drop(struct krc_api_send *send)
-{
-	krc_uncharge_requests(send->conn->charge.user, 1);
-	krc_conn_put(send->conn);
-	krc_out_free(send->out);
-	kfree(send);
-}
-
-/* krc_out.end: a message is not under way any more. */
-static void krc_send_ended(struct krc_out *out, int err)
-{
-	struct krc_api_send *send = out->owner;
-	struct krcore_conn *conn = send->conn;
-	struct krc_api_box *box = conn->box;
-	bool orphan;
-
-	spin_lock(&box->lock);
-	orphan = send->orphan;
-	send->ended = true;
-	send->err = err;
-	if (!conn->closed) {
-		list_add_tail(&send->sent, &box->sent);
-		krc_box_kick(box);
-	}
-	spin_unlock(&box->lock);
-	if (orphan)
-		krc_send_drop(send);
-}
-
-/* Copy a message. Return: it, without its connection; or ERR_PTR. */
-static struct krc_api_send *krc_send_make(const struct krcore_send *from)
-{
-	struct krc_api_send *send;
-
-	if (!from->done || (from->length && !from->bytes))
-		return ERR_PTR(-EINVAL);
-	if (from->length > KRCORE_MESSAGE_MAX)
-		return ERR_PTR(-EMSGSIZE);
-	send = kzalloc(sizeof(*send), GFP_KERNEL);
-	if (!send)
-		return ERR_PTR(-ENOMEM);
-	send->out = krc_out_alloc(from->length, GFP_KERNEL);
-	if (!send->out) {
-		kfree(send);
-		return ERR_PTR(-ENOMEM);
-	}
-	if (from->length)
-		memcpy(send->out->bytes, from->bytes, from->length);
-	send->out->imm = from->imm;
-	send->out->hurry = from->hurry;
-	send->out->owner = send;
-	send->out->end = krc_send_ended;
-	INIT_LIST_HEAD(&send->sent);
-	send->done = from->done;
-	send->arg = from->arg;
-	return send;
-}
-
-/* Give a message its connection. Return: 0, or why that takes none; then it has none. */
-static int krc_send_join(struct krc_api_send *send, struct krcore_conn *conn)
-{
-	int err = 0;
-
-	if (!krc_charge_requests(conn->charge.user, 1))
-		return -EDQUOT;
-	spin_lock(&conn->box->lock);
-	if (conn->closed) {
-		err = -ESHUTDOWN;
-	} else if (conn->busy == conn->depth) {
-		err = -EAGAIN;
-	} else {
-		list_add_tail(&send->list, &conn->sends);
-		conn->busy++;
-		kref_get(&conn->ref);
-		send->conn = conn;
-	}
-	spin_unlock(&conn->box->lock);
-	if (err)
-		krc_uncharge_requests(conn->charge.user, 1);
-	return err;
-}
-
-/* The stream has not taken a message. */
-static void krc_send_unjoin(struct krc_api_send *send)
-{
-	struct krcore_conn *conn = send->conn;
-
-	spin_lock(&conn->box->lock);
-	list_del(&send->list);
-	conn->busy--;
-	spin_unlock(&conn->box->lock);
-	krc_conn_settle(conn, conn->stream);
-}
-
-int krcore_send(struct krcore_conn *conn, const struct krcore_send *from)
-{
-	struct krc_api_send *send;
-	int err;
-
-	might_sleep();
-	send = krc_send_make(from);
-	if (IS_ERR(send))
-		return PTR_ERR(send);
-	err = krc_send_join(send, conn);
-	if (err) {
-		krc_out_free(send->out);
-		kfree(send);
-		return err;
-	}
-	err = krc_stream_send(conn->stream, send->out);
-	if (!err)
-		return 0;
-	krc_send_unjoin(send);
-	krc_send_drop(send);
-	return err;
-}
-EXPORT_SYMBOL_GPL(krcore_send);
 
 /* ---- telling */
 
@@ -254,37 +134,45 @@ static void krc_conn_open_first(struct krcore_conn *conn, struct krc_stream *str
 		conn->ops->opened(conn, conn->arg);
 }
 
+bool krc_conn_keeps(const struct krcore_conn *conn, const struct krc_letter *letter)
+{
+	return letter->kind == KRC_LETTER_MESSAGE ||
+	       (letter->kind == KRC_LETTER_LARGE && conn->ops->announced);
+}
+
 /* The letter is in krcore_conn.held, and @conn not closed by this task. */
 static void krc_conn_tell_message(struct krcore_conn *conn, struct krc_letter *letter)
 {
+	bool large = letter->kind == KRC_LETTER_LARGE;
 	const struct krcore_message message = {
-		.bytes = letter->bytes,
+		.bytes = large ? NULL : letter->bytes,
 		.length = letter->length,
 		.imm = letter->imm,
 		.after = letter->notify,
 	};
 
-	conn->ops->received(conn, (struct krcore_letter *)letter, &message, conn->arg);
+	(large ? conn->ops->announced : conn->ops->received)(conn, (struct krcore_letter *)letter,
+							     &message, conn->arg);
 }
 
 static void krc_conn_tell_letter(const struct krc_box_item *item)
 {
 	struct krcore_conn *conn = item->conn;
 	struct krc_letter *letter = item->letter;
-	u32 kind = letter->kind;
+	bool keeps = krc_conn_keeps(conn, letter);
 
 	if (item->stale) {
 		krc_letter_free(letter);
 		return;
 	}
 	krc_conn_open_first(conn, letter->stream);
-	if (kind == KRC_LETTER_MESSAGE) {
+	if (keeps) {
 		/* opened() may have closed it, and the letter with it */
 		if (!READ_ONCE(conn->closed))
 			krc_conn_tell_message(conn, letter);
 		return;
 	}
-	if (kind == KRC_LETTER_LARGE)
+	if (letter->kind == KRC_LETTER_LARGE)
 		krc_stream_discard(letter->stream, letter->seq);
 	else if (conn->ops->ended && !READ_ONCE(conn->closed))
 		conn->ops->ended(conn, conn->arg);
@@ -315,6 +203,7 @@ void krcore_letter_free(struct krcore_letter *from)
 	list_del_init(&letter->list);
 	conn->held_nr--;
 	spin_unlock(&conn->box->lock);
+	krc_fetch_forget(conn, letter);
 	krc_letter_free(letter);
 	krc_conn_settle(conn, stream);
 }
@@ -372,6 +261,7 @@ static void krc_conn_enlist(struct krcore_conn *conn, struct krc_stream *stream)
 {
 	conn->stream = stream;
 	spin_lock(&conn->box->lock);
+	conn->number = ++conn->box->numbered;
 	list_add_tail(&conn->list, &conn->box->conns);
 	spin_unlock(&conn->box->lock);
 }
@@ -418,9 +308,12 @@ static int krc_conn_look_up(struct krcore_client *client, const struct krcore_co
 	return krp_value_valid(ret_value) && krp_kind_port(ret_value->kind) ? 0 : -EPROTO;
 }
 
-/* Give a new connection its stream. Context: port entered. Return: 0, or an error. */
+/*
+ * Give a new connection its stream, and its first message, if there is one. Context: port entered.
+ * Return: 0, or an error.
+ */
 static int krc_conn_begin(struct krcore_conn *conn, const struct krcore_connect_conf *to,
-			  const struct krcore_conn_conf *conf)
+			  const struct krcore_conn_conf *conf, struct krc_api_send *first)
 {
 	struct krc_stream_conf stream_conf = krc_conn_stream_conf(conn, conf);
 	struct krcore_client *client = conn->box->client;
@@ -435,17 +328,40 @@ static int krc_conn_begin(struct krcore_conn *conn, const struct krcore_connect_
 	memcpy(gid.raw, to->gid, sizeof(gid.raw));
 	mutex_lock(&conn->box->gate); /* nothing of it is told before it has its stream */
 	stream = krc_stream_connect(client->port->messages, &gid, to->service, &value, &stream_conf,
-				    NULL);
+				    first ? first->out : NULL);
 	if (!IS_ERR(stream))
 		krc_conn_enlist(conn, stream);
 	mutex_unlock(&conn->box->gate);
 	return PTR_ERR_OR_ZERO(stream);
 }
 
+/* Make the first message of a connection. Return: it, NULL: there is none, or ERR_PTR. */
+static struct krc_api_send *krc_conn_first(struct krcore_conn *conn, const struct krcore_send *from)
+{
+	struct krc_api_send *send;
+	int err;
+
+	if (!from)
+		return NULL;
+	if (from->region)
+		return ERR_PTR(-EINVAL);
+	if (from->length > KRCORE_FIRST_MAX)
+		return ERR_PTR(-EMSGSIZE);
+	send = krc_send_make(conn->box->client, from);
+	if (IS_ERR(send))
+		return send;
+	err = krc_send_join(send, conn);
+	if (!err)
+		return send;
+	krc_send_free(send);
+	return ERR_PTR(err);
+}
+
 struct krcore_conn *krcore_connect(struct krcore_client *client,
 				   const struct krcore_connect_conf *to,
 				   const struct krcore_conn_conf *conf)
 {
+	struct krc_api_send *first;
 	struct krcore_conn *conn;
 	int err = -ENODEV;
 
@@ -458,12 +374,19 @@ struct krcore_conn *krcore_connect(struct krcore_client *client,
 	conn = krc_conn_new(client->box, conf);
 	if (IS_ERR(conn))
 		return conn;
+	first = krc_conn_first(conn, to->first);
+	if (IS_ERR(first)) {
+		krc_conn_put(conn);
+		return ERR_CAST(first);
+	}
 	if (krc_port_enter(client->port)) {
-		err = krc_conn_begin(conn, to, conf);
+		err = krc_conn_begin(conn, to, conf, first);
 		krc_port_exit(client->port);
 	}
 	if (!err)
 		return conn;
+	if (first)
+		krc_send_unjoin(first);
 	krc_conn_put(conn);
 	return ERR_PTR(err);
 }

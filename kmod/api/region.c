@@ -15,6 +15,7 @@ static_assert(KRCORE_LOCAL_WRITE == KRP_ACCESS_LOCAL_WRITE);
 static_assert(KRCORE_REMOTE_READ == KRP_ACCESS_REMOTE_READ);
 static_assert(KRCORE_REMOTE_WRITE == KRP_ACCESS_REMOTE_WRITE);
 static_assert(KRCORE_REMOTE_ATOMIC == KRP_ACCESS_REMOTE_ATOMIC);
+static_assert(KRCORE_MESSAGE == KRP_ACCESS_MESSAGE);
 
 static void krc_region_closer(struct work_struct *work)
 {
@@ -31,7 +32,7 @@ struct krcore_region *krcore_region_open(struct krcore_client *client, struct pa
 	struct krc_mr *mr;
 
 	might_sleep();
-	if (!pages || access & ~KRP_ACCESS_ALL)
+	if (!pages || access & ~(u32)(KRP_ACCESS_ALL | KRP_ACCESS_MESSAGE))
 		return ERR_PTR(-EINVAL);
 	region = kzalloc(sizeof(*region), GFP_KERNEL);
 	if (!region)

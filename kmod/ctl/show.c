@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/netlink.h>
 
+#include "api/show.h"
 #include "base/limits.h"
 #include "ctl/netlink.h"
 #include "krp_genl.h"
@@ -36,6 +37,8 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
  * @at: objects of the outer walk that are done.
  * @inner: objects of the inner walk that are done.
  * @queue: the queue or connection at which a walk of these goes on.
+ * @conn: the same of connections of clients in the kernel, once @kernel is set.
+ * @kernel: all connections of programs were shown.
  * @uid: show only queues, connections and peers of this user, unless @all.
  * @owner: show only what is charged to this user (krc_owner()), unless @all.
  * @all: show those of all users.
@@ -43,10 +46,14 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
 struct krc_nl_dump {
 	u32 at;
 	u32 inner;
-	struct krc_queue_at queue;
+	union {
+		struct krc_queue_at queue;
+		struct krc_conn_at conn;
+	};
 	kuid_t uid;
 	kuid_t owner;
 	bool all;
+	bool kernel;
 };
 
 static_assert(sizeof(struct krc_nl_dump) <= sizeof_field(struct netlink_callback, ctx));
@@ -379,17 +386,10 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return krc_nl_dumped(skb, walk.err);
 }
 
-static int krc_nl_put_conn(struct sk_buff *skb, const void *row)
+/* What is said of a connection of whomever. */
+static int krc_nl_put_how(struct sk_buff *skb, const struct krp_conn_query *how, u32 depth)
 {
-	const struct krc_talk_info *talk = row;
-	const struct krp_conn_query *how = &talk->how;
-	struct user_namespace *ns = current_user_ns();
-
-	if (krc_nl_put_u64(skb, KRP_GENL_A_CONN_CONTEXT, talk->context) ||
-	    nla_put_u32(skb, KRP_GENL_A_CONN_NUMBER, how->connection) ||
-	    nla_put_u32(skb, KRP_GENL_A_CONN_PID, talk->pid) ||
-	    nla_put_u32(skb, KRP_GENL_A_CONN_UID, from_kuid_munged(ns, talk->uid)) ||
-	    nla_put_string(skb, KRP_GENL_A_CONN_COMM, talk->comm) ||
+	if (nla_put_u32(skb, KRP_GENL_A_CONN_NUMBER, how->connection) ||
 	    nla_put_u8(skb, KRP_GENL_A_CONN_STATE, how->state) ||
 	    nla_put_s32(skb, KRP_GENL_A_CONN_ERROR, how->error))
 		return -EMSGSIZE;
@@ -398,7 +398,7 @@ static int krc_nl_put_conn(struct sk_buff *skb, const void *row)
 	if (nla_put(skb, KRP_GENL_A_CONN_GID, sizeof(how->peer.gid), how->peer.gid) ||
 	    nla_put_u16(skb, KRP_GENL_A_CONN_SERVICE, how->peer.service) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_CONN_GENERATION, how->peer.generation) ||
-	    nla_put_u32(skb, KRP_GENL_A_CONN_DEPTH, talk->depth) ||
+	    nla_put_u32(skb, KRP_GENL_A_CONN_DEPTH, depth) ||
 	    nla_put_u32(skb, KRP_GENL_A_CONN_OUTSTANDING, how->outstanding) ||
 	    nla_put_u32(skb, KRP_GENL_A_CONN_WAITING, how->waiting) ||
 	    nla_put_u32(skb, KRP_GENL_A_CONN_WINDOW, how->window) ||
@@ -414,9 +414,35 @@ static int krc_nl_put_conn(struct sk_buff *skb, const void *row)
 	return 0;
 }
 
-static int krc_nl_conn(const struct krc_talk_info *talk, void *arg)
+static int krc_nl_put_talk(struct sk_buff *skb, const void *row)
 {
-	return krc_nl_walk_row(arg, KRP_GENL_CMD_CONN_GET, krc_nl_put_conn, talk);
+	const struct krc_talk_info *talk = row;
+	struct user_namespace *ns = current_user_ns();
+
+	return krc_nl_put_u64(skb, KRP_GENL_A_CONN_CONTEXT, talk->context) ?:
+	       nla_put_u32(skb, KRP_GENL_A_CONN_PID, talk->pid) ?:
+	       nla_put_u32(skb, KRP_GENL_A_CONN_UID, from_kuid_munged(ns, talk->uid)) ?:
+	       nla_put_string(skb, KRP_GENL_A_CONN_COMM, talk->comm) ?:
+	       krc_nl_put_how(skb, &talk->how, talk->depth);
+}
+
+static int krc_nl_talk(const struct krc_talk_info *talk, void *arg)
+{
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_CONN_GET, krc_nl_put_talk, talk);
+}
+
+static int krc_nl_put_conn(struct sk_buff *skb, const void *row)
+{
+	const struct krc_conn_info *conn = row;
+
+	return krc_nl_put_u64(skb, KRP_GENL_A_CONN_CLIENT, conn->client) ?:
+	       nla_put_string(skb, KRP_GENL_A_CONN_COMM, conn->name) ?:
+	       krc_nl_put_how(skb, &conn->how, conn->depth);
+}
+
+static int krc_nl_conn(const struct krc_conn_info *conn, void *arg)
+{
+	return krc_nl_walk_row(arg, KRP_GENL_CMD_CONN_GET, krc_nl_put_conn, conn);
 }
 
 int krc_nl_conn_dump(struct sk_buff *skb, struct netlink_callback *cb)
@@ -424,7 +450,14 @@ int krc_nl_conn_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
 	struct krc_nl_dump *dump = krc_nl_dump(cb);
 
-	krc_talk_walk(&dump->queue, dump->all ? NULL : &dump->uid, krc_nl_conn, &walk);
+	if (!dump->kernel) {
+		krc_talk_walk(&dump->queue, dump->all ? NULL : &dump->uid, krc_nl_talk, &walk);
+		if (walk.err || !dump->all)
+			return krc_nl_dumped(skb, walk.err);
+		dump->kernel = true;
+		dump->conn = (struct krc_conn_at){};
+	}
+	krc_conn_walk(&dump->conn, krc_nl_conn, &walk);
 	return krc_nl_dumped(skb, walk.err);
 }
 

@@ -15,9 +15,18 @@ static bool krc_stream_conf_ok(const struct krc_stream_conf *conf)
 	return conf->inbox && conf->ops && conf->user_len <= KRP_MESSAGE_USER_MAX;
 }
 
-/* The owner takes a stream, locked. */
-static void krc_stream_own(struct krc_stream *st, const struct krc_stream_conf *conf)
+/* On whose account the packets of a stream are. Return: the share, counted; NULL: no memory. */
+static struct krc_tx_share *krc_stream_share(struct krc_messages *m,
+					     const struct krc_stream_conf *conf)
 {
+	return krc_tx_share_get(m, conf->inbox->payer ?: conf->inbox);
+}
+
+/* The owner takes a stream, locked. */
+static void krc_stream_own(struct krc_stream *st, const struct krc_stream_conf *conf,
+			   struct krc_tx_share *share)
+{
+	krc_tx_share_join(st, share);
 	st->inbox = conf->inbox;
 	st->ops = conf->ops;
 	st->owner = conf->owner;
@@ -71,8 +80,9 @@ struct krc_stream *krc_stream_connect(struct krc_messages *m, const union ib_gid
 				      const struct krc_stream_conf *conf, struct krc_out *first)
 {
 	struct krp_message_open open;
+	struct krc_tx_share *share;
 	struct krc_stream *st;
-	int err;
+	int err = -ENOMEM;
 
 	if (!krc_stream_conf_ok(conf) || service < KRP_SERVICE_USER_MIN ||
 	    !krp_value_valid(value) || !krp_kind_port(value->kind) || !value->generation)
@@ -84,13 +94,16 @@ struct krc_stream *krc_stream_connect(struct krc_messages *m, const union ib_gid
 		return st;
 	st->service = service;
 	krc_stream_open(st, value, conf, &open);
+	share = krc_stream_share(m, conf);
+	if (!share)
+		goto err_stream;
 	err = krc_stream_table(st);
 	if (err)
-		goto err_stream;
+		goto err_share;
 	spin_lock_bh(&st->lock);
 	err = krc_stream_begin(st, &open, first);
 	if (!err) {
-		krc_stream_own(st, conf);
+		krc_stream_own(st, conf, share);
 		if (READ_ONCE(m->stopped)) /* krc_messages_stop() was too early for it */
 			krp_stream_lost(&st->s, ktime_get_ns(), -ENODEV, 0);
 		krc_stream_pull(st);
@@ -103,6 +116,8 @@ struct krc_stream *krc_stream_connect(struct krc_messages *m, const union ib_gid
 
 err_table:
 	krc_stream_untable(st);
+err_share:
+	krc_tx_share_put(m, share);
 err_stream:
 	krc_stream_put(st);
 	return ERR_PTR(err);
@@ -112,18 +127,23 @@ struct krc_stream *krc_stream_accept(struct krc_letter *offer, const struct krc_
 {
 	struct krc_stream *st = offer->stream;
 	struct krc_listener *listener;
+	struct krc_tx_share *share;
 	int err;
 
 	if (!krc_stream_conf_ok(conf))
 		return ERR_PTR(-EINVAL);
+	share = krc_stream_share(st->m, conf);
+	if (!share)
+		return ERR_PTR(-ENOMEM);
 	spin_lock_bh(&st->lock);
 	err = krp_stream_accept(&st->s, conf->user, conf->user_len);
 	if (err) {
 		spin_unlock_bh(&st->lock);
+		krc_tx_share_put(st->m, share);
 		return ERR_PTR(err);
 	}
 	listener = krc_offer_end(st);
-	krc_stream_own(st, conf);
+	krc_stream_own(st, conf, share);
 	if (st->first) {
 		krc_inbox_put(st->inbox, st->first);
 		st->first = NULL;
@@ -180,14 +200,17 @@ int krc_stream_send(struct krc_stream *st, struct krc_out *out)
 	spin_lock_bh(&st->lock);
 	err = krc_stream_may(st, out);
 	if (!err) {
+		krc_stream_get(st); /* whoever is told of its end may close the stream */
 		list_add_tail(&out->list, &st->waiting);
 		st->waiting_nr++;
 		krc_stream_pull(st);
 	}
 	spin_unlock_bh(&st->lock);
-	if (!err)
-		krc_stream_run(st);
-	return err;
+	if (err)
+		return err;
+	krc_stream_run(st);
+	krc_stream_put(st);
+	return 0;
 }
 
 /* Take back an out that the machine has not got. Return: whether it was one. */

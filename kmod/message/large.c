@@ -125,6 +125,8 @@ int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
 
 	spin_lock_bh(&st->lock);
 	err = krc_large_begin(st, large);
+	if (!err)
+		krc_stream_get(st); /* whoever is told of its end may close the stream */
 	spin_unlock_bh(&st->lock);
 	if (err)
 		return err;
@@ -143,6 +145,7 @@ int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
 		spin_unlock_bh(&st->lock);
 	}
 	krc_stream_run(st);
+	krc_stream_put(st);
 	return 0;
 }
 
@@ -154,8 +157,10 @@ int krc_stream_discard(struct krc_stream *st, u64 seq)
 	if (!krc_large_of(st, seq))
 		err = krp_stream_fetched(&st->s, seq, KRP_REFUSE_DISCARDED);
 	krc_stream_pull(st);
+	krc_stream_get(st); /* whoever is told of what this ends may close the stream */
 	spin_unlock_bh(&st->lock);
 	krc_stream_run(st);
+	krc_stream_put(st);
 	return err;
 }
 

@@ -17,6 +17,7 @@
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "base/log.h"
 #include "message/message_priv.h"
@@ -192,6 +193,9 @@ static void krc_messages_tables(struct krc_messages *m)
 	INIT_LIST_HEAD(&m->passes_old);
 	INIT_LIST_HEAD(&m->graves_old);
 	INIT_LIST_HEAD(&m->thirsty);
+	hash_init(m->shares);
+	INIT_LIST_HEAD(&m->share.thirsty);
+	m->share.payer = m;
 	INIT_LIST_HEAD(&m->opens_asked);
 	INIT_WORK(&m->open_work, krc_open_work);
 	INIT_WORK(&m->rx_work, krc_messages_work);
@@ -311,6 +315,8 @@ static void krc_messages_kill(struct krc_stream *st)
 		st->events |= 1U << KRP_STREAM_FORGET; /* nothing it lingers for can come */
 	spin_unlock_bh(&st->lock);
 	krc_stream_die(st, -ENODEV, 0);
+	/* a task that was at it already tells of that, and no later than this returns */
+	wait_var_event(&st->runner, !READ_ONCE(st->runner));
 }
 
 /* No peer READs any more, since there is no target. */
@@ -359,12 +365,9 @@ static void krc_messages_settle(struct krc_messages *m)
 
 void krc_messages_destroy(struct krc_messages *m)
 {
-	struct krc_stream *st;
-
 	krc_messages_each(m, krc_messages_bury);
 	krc_messages_settle(m);
-	while ((st = krc_streams_thirsty(m)))
-		krc_stream_put(st);
+	krc_streams_forget(m);
 	mutex_lock(&m->rx_mutex);
 	if (m->rx)
 		krc_packets_destroy(m->rx);

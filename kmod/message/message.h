@@ -111,6 +111,8 @@ struct krc_letter {
  * @unlistened: the last offer of a listener that was ended is answered: its @backlog places are
  *	free. NULL: nobody is told. Process context, no spinlock; the inbox outlives the call.
  * @memcg: what its letters and streams are charged to; the owner's reference. NULL: nothing.
+ * @payer: on whose account packets of its streams are: those of a port are shared by payers. Only
+ *	compared. NULL: its own.
  */
 struct krc_inbox {
 	spinlock_t lock; /* see above */
@@ -121,6 +123,7 @@ struct krc_inbox {
 	void (*arrived)(struct krc_inbox *inbox);
 	void (*unlistened)(struct krc_inbox *inbox, u32 backlog);
 	struct mem_cgroup *memcg;
+	const void *payer;
 };
 
 /**
@@ -305,7 +308,7 @@ struct krc_stream *krc_stream_connect(struct krc_messages *messages, const union
  * @conf: see there; copied. A first message comes to its inbox at once.
  *
  * Context: may sleep.
- * Return: the stream, for krc_stream_close(); or ERR_PTR: -EINVAL, or why the connection has
+ * Return: the stream, for krc_stream_close(); or ERR_PTR: -EINVAL, -ENOMEM, or why the connection has
  * ended meanwhile; then @offer is still the caller's.
  */
 struct krc_stream *krc_stream_accept(struct krc_letter *offer, const struct krc_stream_conf *conf);
@@ -555,6 +558,8 @@ int krc_messages_start(struct krc_messages *messages, struct krc_hw_target *targ
  * krc_messages_stop() - The port ends: all streams die with -ENODEV, nothing is received.
  * @messages: messages; krc_rail_enter() fails already, and the pool has been stopped.
  *
+ * When it returns the owner of each stream has been told, whichever task was in an upcall of it; so it
+ * is called by none.
  * Outs of large messages end once the target is gone, by krc_messages_destroy().
  * Context: may sleep. May be called twice, also without krc_messages_start().
  */

@@ -166,6 +166,24 @@ struct krc_listener {
 };
 
 /**
+ * struct krc_tx_share - What a payer has of the packets of a port.
+ * @node: in krc_messages.shares; not of krc_messages.share.
+ * @payer: whose it is.
+ * @streams: streams that count it; likewise.
+ * @taken: packets that they have; of krc_packet_get_of().
+ * @thirsty: those of them that wait until it has fewer; each counted.
+ *
+ * All but @taken is under krc_messages.lock.
+ */
+struct krc_tx_share {
+	struct hlist_node node;
+	const void *payer;
+	u32 streams;
+	u32 taken;
+	struct list_head thirsty;
+};
+
+/**
  * struct krc_messages - Messages of a port.
  * @ref: the port, streams and listeners.
  * @rail: the port, counted.
@@ -192,7 +210,9 @@ struct krc_listener {
  * @graves_old: the same by age.
  * @graves_nr: how many have an OPEN.
  * @graves_opened: how many have none.
- * @thirsty: streams that wait for a packet of @tx; each counted.
+ * @thirsty: streams that wait until a packet of @tx is free; each counted.
+ * @shares: shares of @tx by payer.
+ * @share: that of streams which are offered.
  * @desk: whose record may be looked up; under @open_mutex.
  * @opens_asked: OPENs that wait for a look-up, of a GID each; likewise.
  * @open_mutex: see message.h.
@@ -232,6 +252,8 @@ struct krc_messages {
 	u32 graves_nr;
 	u32 graves_opened;
 	struct list_head thirsty;
+	DECLARE_HASHTABLE(shares, 6);
+	struct krc_tx_share share;
 	struct krp_listen_desk desk;
 	struct list_head opens_asked;
 	struct mutex open_mutex; /* see message.h */
@@ -259,7 +281,9 @@ struct krc_messages {
  * @slot: its slots.
  * @tabled: it is in krc_messages.streams.
  * @hashed: entry in krc_messages.opens; under krc_messages.lock.
- * @thirst: entry in krc_messages.thirsty, likewise.
+ * @thirst: entry in krc_messages.thirsty or in that of @share, likewise.
+ * @thirst_over: it is in that of @share; likewise.
+ * @share: on whose account its packets are; counted.
  * @offered: entry in krc_listener.offers, likewise.
  * @listener: OFFERED: whose backlog it is in, counted; else NULL.
  * @inbox: of the owner; NULL: not accepted yet, or closed.
@@ -323,6 +347,8 @@ struct krc_stream {
 	bool tabled;
 	struct hlist_node hashed;
 	struct list_head thirst;
+	bool thirst_over;
+	struct krc_tx_share *share;
 	struct list_head offered;
 	struct krc_listener *listener;
 	struct krc_inbox *inbox;
@@ -543,21 +569,67 @@ void krc_standing_outcome(struct krc_standing *standing, const struct krc_req *r
 void krc_proof_heard(struct krc_stream *st);
 
 /**
- * krc_streams_thirsty() - Take the first stream that waits for a packet.
+ * krc_tx_share_get() - The share of a payer in the packets of a port, made if there is none.
  * @m: messages.
+ * @payer: whose; only compared.
  *
- * Context: any but hard interrupts.
- * Return: it, counted; or NULL: none waits.
+ * Context: may sleep.
+ * Return: it, counted, for krc_tx_share_put(); NULL: no memory.
  */
-struct krc_stream *krc_streams_thirsty(struct krc_messages *m);
+struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const void *payer);
 
 /**
- * krc_streams_drink() - Packets have become free: have a stream that waits for one go on.
+ * krc_tx_share_put() - Drop a reference to a share.
+ * @m: messages.
+ * @share: share whose packets the caller has given back; no-op for that of the port, or NULL.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share);
+
+/**
+ * krc_tx_share_join() - The packets that a stream takes from now on are of this share.
+ * @st: stream, locked; its share was that of the port. To be pulled afterwards.
+ * @share: share; its reference is the stream's.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share);
+
+/**
+ * krc_tx_share_packet() - A packet to send, on account of a stream's share.
+ * @st: stream, locked.
+ *
+ * Context: any but hard interrupts.
+ * Return: it; NULL: there is none, and the stream is kicked when there is.
+ */
+struct krc_packet *krc_tx_share_packet(struct krc_stream *st);
+
+/**
+ * krc_tx_share_pass() - A stream that may have been called for a packet does without: if one is free, have
+ * the next stream that waits for that go on.
  * @m: messages.
  *
  * Context: any but hard interrupts.
  */
-void krc_streams_drink(struct krc_messages *m);
+void krc_tx_share_pass(struct krc_messages *m);
+
+/**
+ * krc_streams_drink() - A packet has become free: have streams that wait for one go on.
+ * @m: messages.
+ * @share: whose it was; NULL: nobody's.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_streams_drink(struct krc_messages *m, struct krc_tx_share *share);
+
+/**
+ * krc_streams_forget() - No stream waits for a packet any more.
+ * @m: messages, stopped; all packets are free.
+ *
+ * Context: may sleep.
+ */
+void krc_streams_forget(struct krc_messages *m);
 
 /**
  * krc_large_resume() - The peer was heard, or is dead: READs that are held may go on.

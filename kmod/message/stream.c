@@ -54,7 +54,7 @@ static void krc_stream_done_with(struct krc_stream *st, struct list_head *reqs, 
 	smp_mb__after_atomic(); /* against krc_stream_packet() */
 	if (last || READ_ONCE(st->wants) || READ_ONCE(st->flags))
 		krc_stream_kick(st);
-	krc_streams_drink(st->m);
+	krc_streams_drink(st->m, READ_ONCE(st->share));
 	while (nr--)
 		krc_stream_put(st);
 }
@@ -120,48 +120,14 @@ static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
 /* A packet for what the machine may want to send. Return: it; NULL: the stream is called later. */
 static struct krc_packet *krc_stream_packet(struct krc_stream *st)
 {
-	struct krc_messages *m = st->m;
-	struct krc_packet *packet;
-
 	WRITE_ONCE(st->wants, true);
 	smp_mb(); /* wants before flight, against krc_stream_done() */
-	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT)
+	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT) {
+		krc_tx_share_pass(st->m);
 		return NULL;
+	}
 	WRITE_ONCE(st->wants, false);
-	packet = krc_packet_get(m->tx);
-	if (packet)
-		return packet;
-	spin_lock(&m->lock);
-	if (list_empty(&st->thirst))
-		list_add_tail(&krc_stream_get(st)->thirst, &m->thirsty);
-	spin_unlock(&m->lock);
-	packet = krc_packet_get(m->tx); /* the last one may have been put before */
-	return packet;
-}
-
-struct krc_stream *krc_streams_thirsty(struct krc_messages *m)
-{
-	struct krc_stream *st;
-
-	spin_lock_bh(&m->lock);
-	st = list_first_entry_or_null(&m->thirsty, struct krc_stream, thirst);
-	if (st)
-		list_del_init(&st->thirst);
-	spin_unlock_bh(&m->lock);
-	return st;
-}
-
-void krc_streams_drink(struct krc_messages *m)
-{
-	struct krc_stream *st;
-
-	if (list_empty_careful(&m->thirsty))
-		return;
-	st = krc_streams_thirsty(m);
-	if (!st)
-		return;
-	krc_stream_kick(st);
-	krc_stream_put(st);
+	return krc_tx_share_packet(st);
 }
 
 /* Make a packet of what the machine says. */
@@ -323,7 +289,8 @@ void krc_stream_pull(struct krc_stream *st)
 	} while (todo.what != KRP_STREAM_WAIT);
 	if (packet) {
 		krc_packet_put(packet);
-		krc_streams_drink(st->m); /* this one may have been called in place of another */
+		/* this one may have been called in place of another */
+		krc_streams_drink(st->m, st->share);
 	}
 	st->events &= ~(1U << KRP_STREAM_WAIT);
 	st->until_ns = todo.until_ns;
@@ -600,6 +567,7 @@ static void krc_stream_reap(struct work_struct *work)
 		!list_empty(&st->unproven) || !list_empty(&st->larges) ||
 		!list_empty(&st->larges_ended));
 	krc_standing_put(st->standing);
+	krc_tx_share_put(m, st->share);
 	kfree(st->ended);
 	kfree(st->grave);
 	mem_cgroup_put(st->memcg);
@@ -686,6 +654,7 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 		goto err_stream;
 	kref_get(&m->ref);
 	st->m = m;
+	st->share = &m->share;
 	krc_flow_init(&st->flow, m->pool, krc_stream_done, NULL);
 	st->flow.kind = KRC_CHANNEL_MESSAGE;
 	return st;

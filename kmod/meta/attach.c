@@ -279,10 +279,10 @@ void krc_meta_attach_load(struct krc_meta_session *s)
 	struct krc_meta_conn *conn = s->conn;
 
 	conn->incarnation = s->krp.incarnation;
-	conn->root_addr = le64_to_cpu(welcome->root.addr);
-	conn->root_rkey = le32_to_cpu(welcome->root.rkey);
-	conn->settling = welcome->settling_ms;
-	krc_meta_map_begin(conn);
+	conn->table.root_addr = le64_to_cpu(welcome->root.addr);
+	conn->table.root_rkey = le32_to_cpu(welcome->root.rkey);
+	conn->table.settling = welcome->settling_ms;
+	krc_meta_table_begin(conn);
 }
 
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events)

@@ -149,11 +149,11 @@ struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s)
 	conn->s = s;
 	kref_get(&s->ref);
 	init_waitqueue_head(&conn->wait);
-	krc_line_init(&conn->line);
-	spin_lock_init(&conn->read_lock);
-	spin_lock_init(&conn->map_lock);
-	INIT_WORK(&conn->map_work, krc_meta_map_work);
-	init_waitqueue_head(&conn->map_wait);
+	krc_line_init(&conn->slots.line);
+	spin_lock_init(&conn->slots.lock);
+	spin_lock_init(&conn->table.lock);
+	INIT_WORK(&conn->table.work, krc_meta_table_work);
+	init_waitqueue_head(&conn->table.wait);
 	for (i = 0; i < KRC_META_SENDS; i++) {
 		conn->send[i].conn = conn;
 		conn->send[i].cqe.done = krc_meta_send_done;
@@ -162,9 +162,9 @@ struct krc_meta_conn *krc_meta_conn_new(struct krc_meta_session *s)
 		conn->recv[i].conn = conn;
 		conn->recv[i].cqe.done = krc_meta_recv_done;
 	}
-	for (i = 0; i < ARRAY_SIZE(conn->read); i++) {
-		conn->read[i].conn = conn;
-		conn->read[i].cqe.done = krc_meta_read_done;
+	for (i = 0; i < ARRAY_SIZE(conn->slots.at); i++) {
+		conn->slots.at[i].conn = conn;
+		conn->slots.at[i].cqe.done = krc_meta_read_done;
 	}
 	return conn;
 }
@@ -180,19 +180,19 @@ static int krc_meta_conn_buffers(struct krc_meta_conn *conn)
 		err = krc_meta_buf_alloc(conn, &conn->send_buf, KRC_META_SENDS * KRP_MSG_BYTES_MAX,
 					 DMA_TO_DEVICE);
 	if (!err)
-		err = krc_meta_buf_alloc(conn, &conn->read_buf, KRC_META_READS * KRP_BUCKET_BYTES,
+		err = krc_meta_buf_alloc(conn, &conn->slots.buf, KRC_META_READS * KRP_BUCKET_BYTES,
 					 DMA_FROM_DEVICE);
 	if (!err)
-		err = krc_meta_buf_alloc(conn, &conn->bulk_buf, KRC_META_BULK_BYTES,
+		err = krc_meta_buf_alloc(conn, &conn->slots.bulk, KRC_META_BULK_BYTES,
 					 DMA_FROM_DEVICE);
 	if (err)
 		return err;
 	for (i = 0; i < KRC_META_READS; i++) {
-		conn->read[i].data = conn->read_buf.p + i * KRP_BUCKET_BYTES;
-		conn->read[i].dma = conn->read_buf.dma + i * KRP_BUCKET_BYTES;
+		conn->slots.at[i].data = conn->slots.buf.p + i * KRP_BUCKET_BYTES;
+		conn->slots.at[i].dma = conn->slots.buf.dma + i * KRP_BUCKET_BYTES;
 	}
-	conn->read[KRC_META_READS].data = conn->bulk_buf.p;
-	conn->read[KRC_META_READS].dma = conn->bulk_buf.dma;
+	conn->slots.at[KRC_META_READS].data = conn->slots.bulk.p;
+	conn->slots.at[KRC_META_READS].dma = conn->slots.bulk.dma;
 	return 0;
 }
 
@@ -277,8 +277,8 @@ void krc_meta_conn_end(struct krc_meta_conn *conn)
 	krc_meta_cq_destroy(&conn->send_cq);
 	if (conn->recv_cq)
 		ib_free_cq(conn->recv_cq);
-	krc_meta_buf_free(conn, &conn->bulk_buf);
-	krc_meta_buf_free(conn, &conn->read_buf);
+	krc_meta_buf_free(conn, &conn->slots.bulk);
+	krc_meta_buf_free(conn, &conn->slots.buf);
 	krc_meta_buf_free(conn, &conn->send_buf);
 	krc_meta_buf_free(conn, &conn->recv_buf);
 	if (conn->pd)
@@ -291,7 +291,7 @@ static void krc_meta_conn_free(struct kref *ref)
 {
 	struct krc_meta_conn *conn = container_of(ref, struct krc_meta_conn, ref);
 
-	krc_meta_map_free(conn->map);
+	krc_meta_map_free(conn->table.map);
 	krc_meta_ring_put(conn->ring);
 	krc_meta_session_put(conn->s);
 	kvfree(conn);

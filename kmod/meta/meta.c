@@ -165,7 +165,7 @@ static bool krc_meta_chosen_done(struct krc_meta_session *s, struct krc_meta_con
 
 /*
  * Ask one server. @doubtful: of krc_meta_choose(); or out: a miss of it proves little after all.
- * Return: as krc_meta_read_lookup().
+ * Return: as krc_meta_table_lookup().
  */
 static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn *conn,
 			       struct krc_meta_query *q, bool *doubtful)
@@ -174,9 +174,9 @@ static int krc_meta_lookup_one(struct krc_meta_session *s, struct krc_meta_conn 
 	u32 before = q->reads;
 	int step, verdict, looked = 0;
 
-	step = krc_meta_read_lookup(conn, q);
+	step = krc_meta_table_lookup(conn, q);
 	if (step == KRP_STEP_MISS)
-		looked = krc_meta_read_pulse(conn, q, &pulse);
+		looked = krc_meta_table_pulse(conn, q, &pulse);
 	if (looked < 0)
 		step = looked;
 	if (step == -EAGAIN)

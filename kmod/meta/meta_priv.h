@@ -15,10 +15,10 @@
  * LOCKS, in the order in which they nest
  *   meta.conf_mutex serializes changes of the list of sessions; its holder may sleep.
  *   meta.lock       BH-safe spinlock: the publisher, its sessions, counters.
- *   conn.map_lock   spinlock: the map and its entries; process context only, innermost.
- *   conn.read_lock  BH-safe spinlock: READ slots, and the right to post a READ.
+ *   table.lock      spinlock: the map and its entries; process context only, innermost.
+ *   slots.lock      BH-safe spinlock: READ slots, and the right to post a READ.
  *   The last three never nest in each other. Work requests are posted under meta.lock and
- *   conn.read_lock; the cache's own lock nests in meta.lock. Under meta.lock all records are
+ *   slots.lock; the cache's own lock nests in meta.lock. Under meta.lock all records are
  *   walked only where each of them changes: at an attach, at its end, when a server joins or
  *   leaves, and when a lease ran out.
  *
@@ -46,16 +46,15 @@
 #include <rdma/rdma_cm.h>
 
 #include "base/turns.h"
-#include "krp_pulse.h"
 #include "krp_session_state.h"
 #include "meta/cache.h"
 #include "meta/map.h"
 #include "meta/meta.h"
+#include "meta/read.h"
+#include "meta/table.h"
 
 #define KRC_META_SENDS 32 /* most requests in flight to a server */
 #define KRC_META_RECVS 128 /* KRC_META_SENDS for answers, the rest for notifications */
-#define KRC_META_READS 32 /* most READs of look-ups in flight to a server */
-#define KRC_META_BULK_BYTES 16384 /* longest READ while a map is loaded */
 #define KRC_META_RETRIES 7 /* retries of the transport: the maximum */
 #define KRC_META_CHAINS 256 /* of the hash of records, a power of two */
 #define KRC_META_OPINIONS 2 /* servers that must miss before a record does not exist */
@@ -69,7 +68,6 @@
 
 struct crypto_shash;
 struct krc_meta_conn;
-struct krc_meta_fetch;
 
 /**
  * struct krc_meta_ring - The cluster keys of a configuration; does not change.
@@ -83,20 +81,6 @@ struct krc_meta_ring {
 	u32 nr;
 	u8 id[KRC_META_KEYS_MAX][KRP_KEY_ID_BYTES];
 	struct crypto_shash *hmac[KRC_META_KEYS_MAX];
-};
-
-/**
- * struct krc_meta_buf - DMA-mapped memory.
- * @p: memory; NULL: not allocated.
- * @dma: its DMA address.
- * @bytes: length.
- * @dir: direction of the mapping.
- */
-struct krc_meta_buf {
-	void *p;
-	u64 dma;
-	size_t bytes;
-	enum dma_data_direction dir;
 };
 
 /**
@@ -132,42 +116,6 @@ struct krc_meta_recv {
 };
 
 /**
- * struct krc_meta_query - A look-up of a task, over all servers that it asks.
- * @key: name of the record.
- * @payer: on whose account, as in base/turns.h.
- * @deadline: jiffies at which it ends.
- * @value: out, with a hit: the value.
- * @reads: READs so far.
- */
-struct krc_meta_query {
-	const struct krp_key *key;
-	const void *payer;
-	unsigned long deadline;
-	struct krp_value *value;
-	u32 reads;
-};
-
-/**
- * struct krc_meta_read - A READ slot with its buffer. Locks: conn.read_lock.
- * @cqe: its completion.
- * @conn: its connection.
- * @data: buffer.
- * @dma: its DMA address.
- * @fetch: who waits for what is READ; NULL: nobody does any more.
- * @posted: the device owns the buffer; else the slot is free.
- * @asleep: nobody polls for it; counted in krc_meta_cq.unpolled.
- */
-struct krc_meta_read {
-	struct ib_cqe cqe;
-	struct krc_meta_conn *conn;
-	void *data;
-	u64 dma;
-	struct krc_meta_fetch *fetch;
-	bool posted;
-	bool asleep;
-};
-
-/**
  * struct krc_meta_cq - Completion queue of READs and SENDs; meta/cq.c.
  * @ib: the queue.
  * @iop: polls the queue in softirq.
@@ -183,7 +131,7 @@ struct krc_meta_cq {
 
 /**
  * struct krc_meta_conn - RDMA resources of one connection, from the attempt to attach on.
- * @ref: the session, until it is closed, look-ups, and @map_work while @map_loading.
+ * @ref: the session, until it is closed, look-ups, and @table.work while @table.loading.
  * @s: its session, with a reference.
  * @id: rdma_cm identifier, with the queue pair.
  * @pd: protection domain; its local key covers the buffers.
@@ -191,30 +139,14 @@ struct krc_meta_cq {
  * @recv_cq: completions of receives; polled in order.
  * @recv_buf: receive buffers, KRP_MSG_BYTES_MAX each.
  * @send_buf: send buffers, KRP_MSG_BYTES_MAX each.
- * @read_buf: buffers of READs, KRP_BUCKET_BYTES each.
- * @bulk_buf: buffer of the last READ slot, which loads the map.
  * @posted: work requests that have not completed.
  * @wait: woken when @posted falls to zero.
- * @broken: unusable; once it is set under @read_lock, no READ is posted.
+ * @broken: unusable; once it is set under @slots.lock, no READ is posted.
  * @fault: the queue pair reported a fatal event.
- * @read_lock: see the head of this file.
- * @line: READs that wait for a slot; while one does, no slot is free. read_lock.
- * @read: READ slots; the last is that of @map_work.
  * @send: send buffers, by slot of the session.
  * @recv: receive buffers.
- * @map_work: loads a map, based on @map, which it alone replaces.
- * @map_wait: woken when a load is over, and when the connection is broken.
- * @map_lock: see the head of this file.
- * @map: copy of root, segments and directory; NULL: too large, use LOOKUP messages.
- * @map_nr: counts maps loaded.
- * @map_loads: counts loads that are over, with or without a map; map_lock.
- * @map_err: outcome of the last: 0 or negative errno; map_lock.
- * @map_reads: READs of the last; map_lock.
- * @map_loading: @map_work is queued or runs; map_lock.
- * @settling: WELCOME has said that the server settles.
- * @pulse: heartbeat as of the last READ of the root; map_lock.
- * @root_addr: remote address of the root.
- * @root_rkey: its remote key.
+ * @slots: its READs.
+ * @table: what it knows of the server's table.
  * @incarnation: incarnation of the server.
  * @ring: cluster keys as of the handshake; holds @hmac; NULL without any.
  * @hmac: transform of the key that the server has chosen.
@@ -228,34 +160,15 @@ struct krc_meta_conn {
 	struct ib_cq *recv_cq;
 	struct krc_meta_buf recv_buf;
 	struct krc_meta_buf send_buf;
-	struct krc_meta_buf read_buf;
-	struct krc_meta_buf bulk_buf;
 	atomic_t posted;
 	wait_queue_head_t wait;
 	bool broken;
 	bool fault;
-
-	spinlock_t read_lock;
-	struct krc_line line;
-	struct krc_meta_read read[KRC_META_READS + 1];
 	struct krc_meta_send send[KRC_META_SENDS];
 	struct krc_meta_recv recv[KRC_META_RECVS];
-
-	struct work_struct map_work;
-	wait_queue_head_t map_wait;
-	spinlock_t map_lock;
-	struct krp_map *map;
-	u64 map_nr;
-	u64 map_loads;
-	int map_err;
-	u32 map_reads;
-	bool map_loading;
-	bool settling;
-	struct krp_pulse pulse;
-	u64 root_addr;
-	u32 root_rkey;
+	struct krc_meta_slots slots;
+	struct krc_meta_table table;
 	u64 incarnation;
-
 	struct krc_meta_ring *ring;
 	struct crypto_shash *hmac;
 };
@@ -846,77 +759,6 @@ void krc_meta_records_trash(struct krc_meta *meta);
  */
 void krc_meta_records_free(struct krc_meta *meta);
 
-/* ---- meta/read.c ---- */
-
-/**
- * krc_meta_map_begin() - Have the first map of a connection loaded.
- * @conn: connection, with the place of the root.
- *
- * What comes of it is told to krc_meta_session_loaded(). Context: the work item.
- */
-void krc_meta_map_begin(struct krc_meta_conn *conn);
-
-/**
- * krc_meta_map_work() - Work: load a map, tell those that wait, and drop the connection.
- * @work: krc_meta_conn.map_work.
- *
- * Sleeps for READs, for each at most krc_meta_patience(): then the session fails.
- * Context: process.
- */
-void krc_meta_map_work(struct work_struct *work);
-
-/**
- * krc_meta_read_lookup() - Look a record up on one server by READs.
- * @conn: connection, to which the caller has a reference.
- * @q: what is asked, until when, and on whose account; the number of READs is added to it,
- *	whatever the outcome, and value is set with KRP_STEP_HIT, else undefined.
- *
- * Context: sleeps, killable.
- * Return: KRP_STEP_HIT; KRP_STEP_MISS; -EAGAIN: ask by message (krc_meta_ask()); -ENOTCONN;
- * -ETIMEDOUT: the server is silent; -ETIME: the caller's time is over, which the server is not to
- * blame for; -EINTR (killed).
- */
-int krc_meta_read_lookup(struct krc_meta_conn *conn, struct krc_meta_query *q);
-
-/**
- * krc_meta_read_pulse() - After a miss, READ the heartbeat in the root to see whether the
- * server's process lives, if the last one is too old to tell; see krp_pulse.h.
- * @conn: connection, to which the caller has a reference.
- * @q: as at krc_meta_read_lookup(); its key and value are not used.
- * @ret_pulse: out with 0 after a READ, and with 1; else untouched.
- *
- * Context: sleeps, killable.
- * Return: 1: @ret_pulse is of this READ; 0: it is not; or an errno as of
- * krc_meta_read_lookup().
- */
-int krc_meta_read_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
-			struct krp_pulse *ret_pulse);
-
-/**
- * krc_meta_reads_stop() - Let no further READ be posted, and no task wait for a slot.
- * @conn: connection.
- *
- * Context: the work item.
- */
-void krc_meta_reads_stop(struct krc_meta_conn *conn);
-
-/**
- * krc_meta_reads_end() - Fail the READs that did not complete before the queue pair went.
- * @conn: connection, after krc_meta_conn_stop().
- *
- * Context: the work item.
- */
-void krc_meta_reads_end(struct krc_meta_conn *conn);
-
-/**
- * krc_meta_read_done() - Completion of a READ: struct ib_cqe.done of a slot.
- * @cq: completion queue.
- * @wc: completion.
- *
- * Context: softirq, or BHs off; without meta.lock and conn.read_lock.
- */
-void krc_meta_read_done(struct ib_cq *cq, struct ib_wc *wc);
-
 /* ---- meta/cq.c ---- */
 
 /**
@@ -943,7 +785,7 @@ void krc_meta_cq_destroy(struct krc_meta_cq *cq);
  * @cq: completion queue.
  *
  * Context: task that has a reference to the connection; the queue may be destroyed already, and
- * nothing happens; without meta.lock and conn.read_lock.
+ * nothing happens; without meta.lock and slots.lock.
  */
 void krc_meta_cq_poll(struct krc_meta_cq *cq);
 

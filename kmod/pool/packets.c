@@ -6,7 +6,9 @@
  * (mem/directory.c), and gives peers no access.
  * Locking: see pool/packets.h.
  */
+#include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -22,7 +24,7 @@
 /**
  * struct krc_packets - Packets of a port.
  * @rail: port.
- * @lock: protects @free.
+ * @lock: protects @free, and krc_packet.taken.
  * @free: the free ones, the last used first.
  * @free_nr: how many; written with the lock.
  * @memory: KRP_MESSAGE_PACKET_MAX bytes of each, in the order of their numbers.
@@ -122,17 +124,41 @@ void krc_packets_destroy(struct krc_packets *p)
 	kvfree(p);
 }
 
+/* Take the first packet; one is free. */
+static struct krc_packet *krc_packet_take(struct krc_packets *p, u32 *taken)
+{
+	struct krc_packet *packet = list_first_entry(&p->free, struct krc_packet, list);
+
+	lockdep_assert_held(&p->lock);
+	list_del_init(&packet->list);
+	packet->owner = NULL;
+	packet->taken = taken;
+	if (taken)
+		++*taken;
+	WRITE_ONCE(p->free_nr, p->free_nr - 1);
+	return packet;
+}
+
 struct krc_packet *krc_packet_get(struct krc_packets *p)
 {
-	struct krc_packet *packet;
+	struct krc_packet *packet = NULL;
 
 	spin_lock_bh(&p->lock);
-	packet = list_first_entry_or_null(&p->free, struct krc_packet, list);
-	if (packet) {
-		list_del_init(&packet->list);
-		packet->owner = NULL;
-		WRITE_ONCE(p->free_nr, p->free_nr - 1);
-	}
+	if (p->free_nr)
+		packet = krc_packet_take(p, NULL);
+	spin_unlock_bh(&p->lock);
+	return packet;
+}
+
+struct krc_packet *krc_packet_get_of(struct krc_packets *p, u32 *taken)
+{
+	struct krc_packet *packet = NULL;
+
+	spin_lock_bh(&p->lock);
+	if (*taken && *taken >= p->free_nr)
+		packet = ERR_PTR(-EDQUOT);
+	else if (p->free_nr)
+		packet = krc_packet_take(p, taken);
 	spin_unlock_bh(&p->lock);
 	return packet;
 }
@@ -142,6 +168,9 @@ void krc_packet_put(struct krc_packet *packet)
 	struct krc_packets *p = packet->all;
 
 	spin_lock_bh(&p->lock);
+	if (packet->taken)
+		--*packet->taken;
+	packet->taken = NULL;
 	list_add(&packet->list, &p->free);
 	WRITE_ONCE(p->free_nr, p->free_nr + 1);
 	spin_unlock_bh(&p->lock);

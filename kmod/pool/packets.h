@@ -31,6 +31,7 @@ struct krc_packets;
  * @address: target of @req.
  * @data: KRP_MESSAGE_PACKET_MAX bytes.
  * @owner: for its user; NULL when krc_packet_get() returns it.
+ * @taken: counter of krc_packet_get_of(), or NULL.
  * @index: its number, for krc_packet_at().
  */
 struct krc_packet {
@@ -40,6 +41,7 @@ struct krc_packet {
 	struct krc_hw_address address;
 	void *data;
 	void *owner;
+	u32 *taken;
 	u32 index;
 };
 
@@ -71,6 +73,18 @@ void krc_packets_destroy(struct krc_packets *packets);
  * Return: the packet, with any bytes in it; NULL: none is free.
  */
 struct krc_packet *krc_packet_get(struct krc_packets *packets);
+
+/**
+ * krc_packet_get_of() - Take a free packet on account of a user that may not take all.
+ * @packets: packets.
+ * @taken: how many the user has, 0 at first; changed by these functions alone, and there until the last
+ *	one is given back.
+ *
+ * A user that has some gets no more than are free. Context: any but hard interrupts; does not sleep.
+ * Return: the packet, as krc_packet_get(); NULL: none is free; ERR_PTR(-EDQUOT): the user has as many as
+ * are.
+ */
+struct krc_packet *krc_packet_get_of(struct krc_packets *packets, u32 *taken);
 
 /**
  * krc_packet_put() - Give a packet back.

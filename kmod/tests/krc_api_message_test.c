@@ -6,86 +6,17 @@
  * client hold, and what closes under traffic.
  * Locking: a test runs alone; callbacks of a client come one after the other.
  */
-#include <linux/completion.h>
+#include <linux/gfp.h>
 
-#include "api/box_priv.h"
-#include "krc_stream_test.h"
+#include "krc_mail_test.h"
 #include "meta/cache.h"
-#include "node/port.h"
 
-#define KRC_TEST_MAIL_PAGES 2 /* of the inbox */
 #define KRC_TEST_MAIL_DEPTH 4
 #define KRC_TEST_MAIL_FLOOD 50
-#define KRC_TEST_MAIL_HELD 256 /* letters that a client can keep */
 #define KRC_TEST_MAIL_BYTES 40
 #define KRC_TEST_MAIL_LONG 4000 /* bytes of a message of which the inbox has room for two */
 
-/**
- * struct krc_test_mail - A client.
- * @w: ports; the first member, since it is what other code finds in test->priv.
- * @port: as the client knows the second one.
- * @client: client, NULL: closed.
- * @listener: its listener, or NULL.
- * @conn: the connection that was accepted or opened last, or NULL: it was closed.
- * @refuse: offers are not accepted.
- * @echo: messages are sent back, and kept until that has ended.
- * @keep: messages are kept.
- * @closing: the connection is closed when a message comes, or when it is opened.
- * @block: offered() and opened() wait for @unblock.
- * @inside: it does.
- * @unblock: see @block.
- * @offered: callbacks, as are those up to @died.
- * @opened: likewise.
- * @received: likewise.
- * @ended: likewise.
- * @died: likewise.
- * @err: what @died said.
- * @order: what was told, one letter each.
- * @done: messages that have ended.
- * @failed: of these, with an error.
- * @status: that of the last one.
- * @disorder: those that were not behind the one before.
- * @barred: those that a close told of, when nothing else could be done with their connection.
- * @peer: whom the last offer was of.
- * @kept: letters that the client has.
- * @kept_nr: how many.
- */
-struct krc_test_mail {
-	struct krc_test_world w;
-	struct krc_port port;
-	struct krcore_client *client;
-	struct krcore_listener *listener;
-	struct krcore_conn *conn;
-	bool refuse;
-	bool echo;
-	bool keep;
-	bool closing;
-	bool block;
-	bool inside;
-	struct completion unblock;
-	u32 offered;
-	u32 opened;
-	u32 received;
-	u32 ended;
-	u32 died;
-	int err;
-	char order[16];
-	u32 done;
-	u32 failed;
-	int status;
-	u32 disorder;
-	u32 barred;
-	struct krcore_peer peer;
-	struct krcore_letter *kept[KRC_TEST_MAIL_HELD];
-	u32 kept_nr;
-};
-
 static struct krc_test_mail *krc_test_mail_now; /* done() has another argument */
-
-static struct krc_test_mail *krc_test_mail_of(struct kunit *test)
-{
-	return container_of((struct krc_test_world *)test->priv, struct krc_test_mail, w);
-}
 
 /* ---- callbacks of the client */
 
@@ -98,7 +29,7 @@ static void krc_test_mail_note(struct krc_test_mail *t, char what)
 }
 
 /* krcore_send.done: @arg is the number of the message. */
-static void krc_test_mail_done(struct krcore_conn *conn, void *arg, int status)
+void krc_test_mail_done(struct krcore_conn *conn, void *arg, int status)
 {
 	struct krc_test_mail *t = krc_test_mail_now;
 	struct krcore_peer peer;
@@ -190,11 +121,9 @@ static const struct krcore_conn_ops krc_test_mail_ops = {
 
 static struct krcore_conn_conf krc_test_mail_conf(struct krc_test_mail *t)
 {
-	return (struct krcore_conn_conf){ .ops = &krc_test_mail_ops,
-					  .arg = t,
-					  .depth = KRC_TEST_MAIL_DEPTH,
-					  .user = "it",
-					  .user_len = 2 };
+	return (struct krcore_conn_conf){
+		.ops = &t->ops, .arg = t, .depth = KRC_TEST_MAIL_DEPTH, .user = "it", .user_len = 2
+	};
 }
 
 static void krc_test_mail_offered(struct krcore_offer *offer, const struct krcore_peer *peer,
@@ -238,12 +167,13 @@ static struct krcore_client *krc_test_mail_client(struct krc_test_mail *t, u32 i
 	return client;
 }
 
-static int krc_test_mail_init(struct kunit *test)
+int krc_test_mail_init(struct kunit *test)
 {
 	struct krc_test_mail *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
 	krc_test_mail_now = t;
+	t->ops = krc_test_mail_ops;
 	init_completion(&t->unblock);
 	krc_test_world_set(test, &t->w);
 	KUNIT_ASSERT_EQ(test, krc_rail_init(&t->port.rail, krc_test_mail_release), 0);
@@ -280,7 +210,7 @@ static u64 krc_test_mail_charged(void)
 	return sum;
 }
 
-static void krc_test_mail_exit(struct kunit *test)
+void krc_test_mail_exit(struct kunit *test)
 {
 	struct krc_test_mail *t = krc_test_mail_of(test);
 
@@ -291,6 +221,11 @@ static void krc_test_mail_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_mail_charged(), 0ULL);
 	KUNIT_EXPECT_EQ(test, kref_read(&t->port.rail.ref), 1U);
 	krc_rail_put(&t->port.rail);
+	if (!t->memory)
+		return;
+	KUNIT_EXPECT_EQ(test, kref_read(&t->mr.ref), 1U);
+	krc_fake_ops.key_destroy(NULL, &t->mr.key);
+	free_pages((unsigned long)t->memory, KRC_TEST_MAIL_ORDER);
 }
 
 static void krc_test_mail_listen(struct krc_test_mail *t, u32 backlog)
@@ -305,7 +240,7 @@ static void krc_test_mail_listen(struct krc_test_mail *t, u32 backlog)
 }
 
 /* Have the client connected to a stream of the first port. */
-static void krc_test_mail_joined(struct krc_test_mail *t, struct krc_test_program *a)
+void krc_test_mail_joined(struct krc_test_mail *t, struct krc_test_program *a)
 {
 	if (!t->listener)
 		krc_test_mail_listen(t, KRC_TEST_MAIL_PAGES);
@@ -414,20 +349,28 @@ static struct krp_key krc_test_mail_key(struct krc_test_mail *t)
 	return key;
 }
 
-/* Have the client connect to the first port, which listens. */
-static struct krcore_conn *krc_test_mail_dial(struct krc_test_mail *t)
+/* Have the client connect to the first port, which listens. Return: as krcore_connect(). */
+static struct krcore_conn *krc_test_mail_try(struct krc_test_mail *t,
+					     const struct krcore_send *first)
 {
-	struct krcore_connect_conf to = { .service = KRC_TEST_SERVICE, .timeout_ms = 100 };
+	struct krcore_connect_conf to = { .service = KRC_TEST_SERVICE,
+					  .timeout_ms = 100,
+					  .first = first };
 	const struct krcore_conn_conf conf = krc_test_mail_conf(t);
 	struct krp_key key = krc_test_mail_key(t);
-	struct krcore_conn *conn;
 
 	memcpy(to.gid, key.gid, sizeof(to.gid));
 	KUNIT_ASSERT_EQ(t->w.test,
 			krc_cache_put(t->port.cache, &key, &t->w.side[0].value,
 				      krc_cache_epoch(t->port.cache)),
 			0);
-	conn = krcore_connect(t->client, &to, &conf);
+	return krcore_connect(t->client, &to, &conf);
+}
+
+static struct krcore_conn *krc_test_mail_dial(struct krc_test_mail *t)
+{
+	struct krcore_conn *conn = krc_test_mail_try(t, NULL);
+
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(t->w.test, conn);
 	return conn;
 }
@@ -451,6 +394,43 @@ static void krc_test_mail_connects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->failed + t->disorder, 0U);
 	krcore_conn_peer(t->conn, &peer);
 	KUNIT_EXPECT_EQ(test, peer.user_len, 3);
+	krcore_conn_close(t->conn, false);
+	krc_cache_forget(t->port.cache, &key, U64_MAX);
+}
+
+/* A first message goes along with the opening: it is there when the peer has accepted. */
+static void krc_test_mail_first(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krcore_send first = { .bytes = t->order, .imm = 9, .done = krc_test_mail_done };
+	struct krc_test_program *a = &t->w.side[0].end[0];
+	struct krp_key key = krc_test_mail_key(t);
+	struct krc_letter *letter;
+
+	krc_test_mail_peer_listens(t);
+	first.length = KRCORE_FIRST_MAX + 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_try(t, &first)), -EMSGSIZE);
+	first.length = 5;
+	first.region = &t->region;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_try(t, &first)), -EINVAL);
+	first.region = NULL;
+	first.bytes = NULL;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_try(t, &first)), -EINVAL);
+	first.bytes = "first";
+	t->w.side[1].messages->stopped = true; /* what was made is given back */
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_test_mail_try(t, &first)), -ENODEV);
+	t->w.side[1].messages->stopped = false;
+	t->conn = krc_test_mail_try(t, &first);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, t->conn);
+	krc_test_mail_peer_accepts(t, a);
+	letter = krc_inbox_take(&a->inbox);
+	KUNIT_ASSERT_NOT_NULL(test, letter);
+	KUNIT_EXPECT_EQ(test, letter->imm, 9U);
+	KUNIT_EXPECT_EQ(test, letter->length, 5U);
+	KUNIT_EXPECT_EQ(test, memcmp(letter->bytes, "first", 5), 0);
+	krc_letter_free(letter);
+	krc_test_until(&t->w, READ_ONCE(t->done) == 1 && READ_ONCE(t->opened));
+	KUNIT_EXPECT_EQ(test, t->failed + t->disorder, 0U);
 	krcore_conn_close(t->conn, false);
 	krc_cache_forget(t->port.cache, &key, U64_MAX);
 }
@@ -635,6 +615,72 @@ static void krc_test_mail_sends_that_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->conn->busy, 0U);
 }
 
+/* ---- sight */
+
+/**
+ * struct krc_test_mail_shown - What a walk has shown.
+ * @info: the connections.
+ * @nr: how many.
+ * @max: how many it takes.
+ */
+struct krc_test_mail_shown {
+	struct krc_conn_info info[2];
+	u32 nr;
+	u32 max;
+};
+
+static int krc_test_mail_show(const struct krc_conn_info *info, void *arg)
+{
+	struct krc_test_mail_shown *shown = arg;
+
+	if (shown->nr == shown->max)
+		return -EMSGSIZE;
+	shown->info[shown->nr++] = *info;
+	return 0;
+}
+
+/* A walk that was refused one goes on with it; of a client that is closed nothing is shown. */
+static void krc_test_mail_is_shown(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_program *a = t->w.side[0].end;
+	struct krc_test_mail_shown shown = { .max = 1 };
+	struct krc_conn_info *info = shown.info;
+	struct krc_conn_at at = {};
+
+	t->keep = true;
+	krc_test_mail_joined(t, &a[0]);
+	krc_test_say(&a[0], 2, KRC_TEST_MAIL_BYTES);
+	krc_test_until(&t->w, READ_ONCE(t->kept_nr) == 2);
+	WRITE_ONCE(t->conn, NULL);
+	krc_test_mail_joined(t, &a[1]);
+	krc_conn_walk(&at, krc_test_mail_show, &shown);
+	KUNIT_ASSERT_EQ(test, shown.nr, 1U);
+	KUNIT_EXPECT_EQ(test, info->client, t->client->number);
+	KUNIT_EXPECT_STREQ(test, info->name, "mail");
+	KUNIT_EXPECT_EQ(test, info->depth, (u32)KRC_TEST_MAIL_DEPTH);
+	KUNIT_EXPECT_EQ(test, info->how.state, (u32)KRP_CONN_OPEN);
+	KUNIT_EXPECT_EQ(test, info->how.received, 2ULL);
+	KUNIT_EXPECT_EQ(test, info->how.backlog, 2U);
+	KUNIT_EXPECT_GT(test, info->how.window, 0U);
+	KUNIT_EXPECT_EQ(test, info->how.peer.gid[15], 1);
+	KUNIT_EXPECT_EQ(test, info->how.peer.service, KRC_TEST_SERVICE);
+	shown.max = 2;
+	krc_conn_walk(&at, krc_test_mail_show, &shown);
+	KUNIT_ASSERT_EQ(test, shown.nr, 2U);
+	KUNIT_EXPECT_EQ(test, info[1].client, info->client);
+	KUNIT_EXPECT_EQ(test, info[1].how.connection, info->how.connection + 1);
+	KUNIT_EXPECT_EQ(test, info[1].how.backlog, 0U);
+	krc_conn_walk(&at, krc_test_mail_show,
+		      &shown); /* behind the last one: it would be refused */
+	KUNIT_EXPECT_GT(test, at.client, info->client);
+	krc_test_mail_close(t);
+	at = (struct krc_conn_at){};
+	shown.nr = 0;
+	krc_conn_walk(&at, krc_test_mail_show, &shown);
+	KUNIT_EXPECT_EQ(test, shown.nr, 0U);
+}
+
 /* ---- ends */
 
 /* Each message that is under way is told of once, by the close; what the NIC does later harms nobody. */
@@ -802,12 +848,14 @@ static void krc_test_mail_a_port_that_goes(struct kunit *test)
 static struct kunit_case krc_api_message_cases[] = {
 	KUNIT_CASE(krc_test_mail_echo),
 	KUNIT_CASE(krc_test_mail_connects),
+	KUNIT_CASE(krc_test_mail_first),
 	KUNIT_CASE(krc_test_mail_refuses),
 	KUNIT_CASE(krc_test_mail_large),
 	KUNIT_CASE(krc_test_mail_a_flood_of_messages),
 	KUNIT_CASE(krc_test_mail_a_flood_of_offers),
 	KUNIT_CASE(krc_test_mail_clients_that_are_refused),
 	KUNIT_CASE(krc_test_mail_sends_that_are_refused),
+	KUNIT_CASE(krc_test_mail_is_shown),
 	KUNIT_CASE(krc_test_mail_close_under_traffic),
 	KUNIT_CASE(krc_test_mail_a_callback_closes),
 	KUNIT_CASE(krc_test_mail_opened_closes),

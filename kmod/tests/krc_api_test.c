@@ -491,7 +491,7 @@ static void krc_test_api_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_region_open(t->client, &slab, 1, 0)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_region_open(t->client, parts, 0, 0)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_region_open(t->client, NULL, 1, 0)), -EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_region_open(t->client, parts, 1, 0x10)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_region_open(t->client, parts, 1, 0x20)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(krcore_region_open(t->client, parts, 1, KRCORE_REMOTE_WRITE)),
 			-EINVAL);
 	region = krcore_region_open(t->client, parts, 1, KRCORE_LOCAL_WRITE);

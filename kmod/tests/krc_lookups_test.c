@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: tasks that look up over a session with a MetaServer: who gets a READ slot that many wait
- * for (meta/read.c), who is blamed for what, what a connection of before may still do, and what a
+ * for (meta/read.c, meta/table.c), who is blamed for what, what a connection of before may still do, and what a
  * miss is worth whose server settles (meta/meta.c). NIC and server are those of
  * krc_session_test.h.
  * Linked into krcore.ko.
@@ -59,7 +59,7 @@ static int krc_test_reads(void *arg)
 	struct krp_pulse pulse;
 
 	allow_signal(SIGKILL);
-	krc_test_reader_end(reader, krc_meta_read_pulse(reader->l->conn, &q, &pulse));
+	krc_test_reader_end(reader, krc_meta_table_pulse(reader->l->conn, &q, &pulse));
 	return 0;
 }
 
@@ -92,10 +92,10 @@ static struct krc_test_link *krc_test_no_slot(struct kunit *test)
 	u32 i;
 
 	krc_link_start(l);
-	krp_pulse_start(&conn->pulse, 1, 0);
-	krp_pulse_settling(&conn->pulse);
+	krp_pulse_start(&conn->table.pulse, 1, 0);
+	krp_pulse_settling(&conn->table.pulse);
 	for (i = 0; i < KRC_META_READS; i++)
-		conn->read[i].posted = true;
+		conn->slots.at[i].posted = true;
 	atomic_set(&krc_test_ended, 0);
 	return l;
 }
@@ -118,7 +118,7 @@ static void krc_test_read_done(struct krc_test_link *l)
 static void krc_test_slot_free(struct krc_test_link *l)
 {
 	atomic_inc(&l->conn->posted);
-	l->read = &l->conn->read[0].cqe;
+	l->read = &l->conn->slots.at[0].cqe;
 	krc_test_read_done(l);
 }
 
@@ -127,14 +127,14 @@ static void krc_test_only_one_is_free(struct kunit *test, struct krc_test_link *
 {
 	u32 i;
 
-	KUNIT_EXPECT_EQ(test, l->conn->line.waiting, 0U);
-	KUNIT_EXPECT_TRUE(test, list_empty(&l->conn->line.heads));
+	KUNIT_EXPECT_EQ(test, l->conn->slots.line.waiting, 0U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&l->conn->slots.line.heads));
 	KUNIT_EXPECT_EQ(test, atomic_read(&l->conn->posted), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&l->conn->send_cq.unpolled), 0);
 	for (i = 0; i < KRC_META_READS; i++) {
-		KUNIT_EXPECT_EQ(test, l->conn->read[i].posted, i != 0);
-		KUNIT_EXPECT_FALSE(test, l->conn->read[i].asleep);
-		KUNIT_EXPECT_NULL(test, l->conn->read[i].fetch);
+		KUNIT_EXPECT_EQ(test, l->conn->slots.at[i].posted, i != 0);
+		KUNIT_EXPECT_FALSE(test, l->conn->slots.at[i].asleep);
+		KUNIT_EXPECT_NULL(test, l->conn->slots.at[i].fetch);
 	}
 }
 
@@ -151,7 +151,7 @@ static void krc_test_slots_are_shared_by_payers(struct kunit *test)
 		reader[i].payer = &payers[payers[i] * 3];
 		reader[i].timeout_ms = KRC_TEST_LONG_MS;
 		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
-		krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == i + 1);
+		krc_test_wait(test, READ_ONCE(l->conn->slots.line.waiting) == i + 1);
 	}
 	krc_test_slot_free(l);
 	for (i = 1; i <= KRC_TEST_READERS; i++) {
@@ -184,7 +184,7 @@ static void krc_test_slots_need_no_task(struct kunit *test)
 		reader[i].timeout_ms = KRC_TEST_LONG_MS;
 		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
 	}
-	krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == KRC_TEST_READERS);
+	krc_test_wait(test, READ_ONCE(l->conn->slots.line.waiting) == KRC_TEST_READERS);
 	/* nor does a task that polls for its own READ: the queue is armed for those that wait */
 	krc_test_wait(test, atomic_read(&l->conn->send_cq.unpolled) == KRC_TEST_READERS);
 	krc_test_slot_free(l);
@@ -212,12 +212,13 @@ static void krc_test_a_wait_for_a_slot_that_ends(struct kunit *test)
 		reader[i].timeout_ms = i == 1 ? 1 : KRC_TEST_LONG_MS;
 		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
 	}
-	krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == 2 && READ_ONCE(reader[1].ended));
+	krc_test_wait(test,
+		      READ_ONCE(l->conn->slots.line.waiting) == 2 && READ_ONCE(reader[1].ended));
 	KUNIT_EXPECT_EQ(test, reader[1].err, -ETIME);
 	send_sig(SIGKILL, reader[0].thread, 1);
 	krc_test_wait(test, READ_ONCE(reader[0].ended));
 	KUNIT_EXPECT_EQ(test, reader[0].err, -EINTR);
-	KUNIT_EXPECT_EQ(test, l->conn->line.waiting, 1U);
+	KUNIT_EXPECT_EQ(test, l->conn->slots.line.waiting, 1U);
 	KUNIT_EXPECT_NULL(test, l->read);
 	krc_test_slot_free(l);
 	send_sig(SIGKILL, reader[2].thread, 1);
@@ -242,7 +243,7 @@ static void krc_test_no_slot_will_come(struct kunit *test)
 		reader[i].timeout_ms = KRC_TEST_LONG_MS;
 		krc_test_reader_begin(test, l, &reader[i], krc_test_reads);
 	}
-	krc_test_wait(test, READ_ONCE(l->conn->line.waiting) == ARRAY_SIZE(reader));
+	krc_test_wait(test, READ_ONCE(l->conn->slots.line.waiting) == ARRAY_SIZE(reader));
 	krc_meta_reads_stop(l->conn);
 	krc_test_slot_free(l);
 	for (i = 0; i < ARRAY_SIZE(reader); i++) {
@@ -265,8 +266,8 @@ static void krc_test_map(struct kunit *test, struct krc_test_link *l)
 	map->dir = kvzalloc(sizeof(*map->dir), GFP_KERNEL);
 	map->segments = kvzalloc(sizeof(*map->segments), GFP_KERNEL);
 	map->segments_nr = 1;
-	l->conn->map = map;
-	l->conn->map_loads = 1;
+	l->conn->table.map = map;
+	l->conn->table.loads = 1;
 	KUNIT_ASSERT_TRUE(test, map->dir && map->segments);
 }
 
@@ -303,7 +304,7 @@ static void krc_test_who_waits_its_turn_blames_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
 	krc_test_map(test, l);
 	for (i = 0; i < KRC_META_READS; i++)
-		l->conn->read[i].posted = true;
+		l->conn->slots.at[i].posted = true;
 	KUNIT_EXPECT_EQ(test, krc_test_looked_up(test, l, 700), -ETIMEDOUT);
 	KUNIT_EXPECT_NULL(test, l->read);
 	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
@@ -347,14 +348,14 @@ static void krc_test_a_load_blocks_nobody(struct kunit *test)
 	u32 i;
 
 	krc_test_map(test, l);
-	conn->map->segments_nr = 0; /* the directory names one that is newer than the map */
+	conn->table.map->segments_nr = 0; /* the directory names one that is newer than the map */
 	for (i = 0; i < ARRAY_SIZE(reader); i++) {
 		krc_test_reader_begin(test, l, &reader[i], krc_test_asks);
 		krc_test_wait(test, READ_ONCE(l->read));
 	}
 	krc_test_wait(test, READ_ONCE(reader[1].ended));
 	KUNIT_EXPECT_EQ(test, reader[1].err, -ETIMEDOUT);
-	KUNIT_EXPECT_PTR_EQ(test, l->read, &conn->read[KRC_META_READS].cqe);
+	KUNIT_EXPECT_PTR_EQ(test, l->read, &conn->slots.at[KRC_META_READS].cqe);
 	KUNIT_EXPECT_EQ(test, atomic_read(&conn->posted), 1);
 	send_sig(SIGKILL, reader[0].thread, 1);
 	krc_test_wait(test, READ_ONCE(reader[0].ended));
@@ -362,7 +363,7 @@ static void krc_test_a_load_blocks_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
 	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_READY);
 	krc_test_read_ends(l, IB_WC_WR_FLUSH_ERR);
-	krc_test_wait(test, READ_ONCE(conn->map_loads) == 2);
+	krc_test_wait(test, READ_ONCE(conn->table.loads) == 2);
 	for (i = 0; i < ARRAY_SIZE(reader); i++)
 		kthread_stop(reader[i].thread);
 	flush_workqueue(l->meta.wq);
@@ -405,11 +406,11 @@ static void krc_test_a_load_is_for_all(struct kunit *test)
 	u32 i;
 
 	krc_test_map(test, l);
-	conn->map->segments_nr = 0;
-	krc_test_root(conn->read[KRC_META_READS].data, conn->incarnation + 1);
+	conn->table.map->segments_nr = 0;
+	krc_test_root(conn->slots.at[KRC_META_READS].data, conn->incarnation + 1);
 	for (i = 0; i < ARRAY_SIZE(reader); i++)
 		krc_test_reader_begin(test, l, &reader[i], krc_test_asks);
-	krc_test_wait(test, krc_test_waiting(&conn->map_wait) == 2 && READ_ONCE(l->read));
+	krc_test_wait(test, krc_test_waiting(&conn->table.wait) == 2 && READ_ONCE(l->read));
 	KUNIT_EXPECT_EQ(test, kref_read(&conn->ref), 4U);
 	krc_test_read_done(l);
 	for (i = 0; i < ARRAY_SIZE(reader); i++) {
@@ -418,7 +419,7 @@ static void krc_test_a_load_is_for_all(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, reader[i].err, -ENOTCONN);
 	}
 	flush_workqueue(l->meta.wq);
-	KUNIT_EXPECT_EQ(test, conn->map_loads, 2U);
+	KUNIT_EXPECT_EQ(test, conn->table.loads, 2U);
 	KUNIT_EXPECT_EQ(test, l->s.krp.error, -ESTALE);
 	KUNIT_EXPECT_STREQ(test, l->s.krp.reason, "the root cannot be read again");
 	KUNIT_EXPECT_EQ(test, kref_read(&conn->ref), 1U);
@@ -434,7 +435,7 @@ static void krc_test_reads_on(struct kunit *test, struct krc_test_link *l,
 	reader->timeout_ms = KRC_TEST_LONG_MS;
 	krc_test_map(test, l);
 	krc_test_reader_begin(test, l, reader, krc_test_asks);
-	krc_test_wait(test, READ_ONCE(l->conn->read[0].asleep)); /* it polls no more */
+	krc_test_wait(test, READ_ONCE(l->conn->slots.at[0].asleep)); /* it polls no more */
 	KUNIT_ASSERT_NOT_NULL(test, l->read);
 }
 

@@ -249,6 +249,41 @@ static void krc_test_packets_are_counted(struct kunit *test)
 	}
 }
 
+/* A user alone gets half of them, the next one half of the rest, and one that has none the last one. */
+static void krc_test_packets_are_shared(struct kunit *test)
+{
+	struct krc_test_messages *m = krc_test_m(test);
+	struct krc_packet *packet, *first = NULL;
+	u32 taken[3] = {}, i;
+	LIST_HEAD(got);
+
+	for (i = 0; i < 2; i++)
+		while (!IS_ERR_OR_NULL(packet = krc_packet_get_of(m->packets, &taken[i]))) {
+			first = first ?: packet;
+			list_add_tail(&packet->list, &got);
+			KUNIT_EXPECT_LE(test, taken[i], krc_packets_free(m->packets) + 1);
+		}
+	KUNIT_EXPECT_EQ(test, taken[0], KRC_TEST_PACKETS / 2U);
+	KUNIT_EXPECT_EQ(test, taken[1], KRC_TEST_PACKETS / 4U);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_packet_get_of(m->packets, &taken[0])), -EDQUOT);
+	while ((packet = krc_packet_get(m->packets)))
+		list_add_tail(&packet->list, &got);
+	KUNIT_EXPECT_NULL(test, krc_packet_get_of(m->packets, &taken[2]));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(krc_packet_get_of(m->packets, &taken[1])), -EDQUOT);
+	list_del(&first->list);
+	krc_packet_put(first);
+	KUNIT_EXPECT_EQ(test, taken[0], KRC_TEST_PACKETS / 2U - 1);
+	packet = krc_packet_get_of(m->packets, &taken[2]);
+	KUNIT_ASSERT_NOT_NULL(test, packet);
+	list_add(&packet->list, &got);
+	while ((packet = list_first_entry_or_null(&got, struct krc_packet, list))) {
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+	KUNIT_EXPECT_EQ(test, taken[0] + taken[1] + taken[2], 0U);
+	KUNIT_EXPECT_EQ(test, krc_packets_free(m->packets), (u32)KRC_TEST_PACKETS);
+}
+
 static void krc_test_no_more_buffers_than_the_depth(struct kunit *test)
 {
 	struct krc_test_messages *m = krc_test_m(test);
@@ -499,6 +534,7 @@ static void krc_test_the_end_of_the_pool(struct kunit *test)
 
 static struct kunit_case krc_packets_cases[] = {
 	KUNIT_CASE(krc_test_packets_are_counted),
+	KUNIT_CASE(krc_test_packets_are_shared),
 	KUNIT_CASE(krc_test_no_more_buffers_than_the_depth),
 	KUNIT_CASE(krc_test_messages_arrive_in_order),
 	KUNIT_CASE(krc_test_the_largest_packet),

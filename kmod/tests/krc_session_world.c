@@ -152,8 +152,8 @@ void krc_link_conn(struct kunit *test, struct krc_test_link *l)
 	l->conn->send_buf.p = kunit_kzalloc(test, KRC_META_SENDS * KRP_MSG_BYTES_MAX, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, l->conn->send_buf.p);
 	l->conn->send_buf.dma = (uintptr_t)l->conn->send_buf.p;
-	for (i = 0; i < ARRAY_SIZE(l->conn->read); i++)
-		l->conn->read[i].data = zeros;
+	for (i = 0; i < ARRAY_SIZE(l->conn->slots.at); i++)
+		l->conn->slots.at[i].data = zeros;
 	conf->keys_nr = 1;
 	conf->keys[0].len = krc_link_unhex(test, krc_session_key, conf->keys[0].bytes,
 					   sizeof(conf->keys[0].bytes));

@@ -549,6 +549,131 @@ static void krc_test_open_comes_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, READ_ONCE(w->side[1].end[2].inbox.nr), 0U);
 }
 
+/* ---- users beside each other */
+
+/* Packets that a user can't have are there for others; and all goes on when some come back. */
+static void krc_test_users_share_packets(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	struct krc_packets *tx = w->side[0].messages->tx;
+	struct krc_packet *packet;
+	struct krc_tx_share *share;
+	LIST_HEAD(others);
+
+	krc_test_pair(w, 0);
+	krc_test_pair(w, 1);
+	krc_test_quiet(w);
+	w->stuck = true;
+	while (krc_packets_free(tx) > 12) {
+		packet = krc_packet_get(tx);
+		KUNIT_ASSERT_NOT_NULL(test, packet);
+		list_add(&packet->list, &others);
+	}
+	krc_test_say(&a[0], KRC_TEST_FEW, 40);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 6);
+	krc_test_say(&a[1], 3, 40);
+	KUNIT_EXPECT_GE(test, atomic_read(&a[1].stream->flight), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 6);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	while ((packet = list_first_entry_or_null(&others, struct krc_packet, list))) {
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+	krc_streams_drink(w->side[0].messages, NULL);
+	/* streams of one payer are one user */
+	share = krc_tx_share_get(w->side[0].messages, &a[0].inbox);
+	KUNIT_EXPECT_PTR_EQ(test, share, a[0].stream->share);
+	KUNIT_EXPECT_PTR_NE(test, share, a[1].stream->share);
+	krc_tx_share_put(w->side[0].messages, share);
+}
+
+static void krc_test_put_all(struct list_head *packets)
+{
+	struct krc_packet *packet, *next;
+
+	list_for_each_entry_safe(packet, next, packets, list) {
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+}
+
+/* Two streams of different users rest, nothing is carried out, and no packet to send is free. */
+static void krc_test_dry(struct krc_test_world *w, struct list_head *ret_packets)
+{
+	struct krc_packets *tx = w->side[0].messages->tx;
+	struct krc_packet *packet;
+
+	krc_test_pair(w, 0);
+	krc_test_pair(w, 1);
+	krc_test_quiet(w);
+	w->stuck = true;
+	msleep(200); /* what their clocks were set for is over */
+	while ((packet = krc_packet_get(tx)))
+		list_add(&packet->list, ret_packets);
+	KUNIT_ASSERT_EQ(w->test, krc_packets_free(tx), 0U);
+}
+
+/* Some packets come back at once, and whoever waits is called once; then all has been tried. */
+static void krc_test_rain(struct krc_test_world *w, struct list_head *packets, u32 nr)
+{
+	struct krc_packet *packet;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		packet = list_first_entry(packets, struct krc_packet, list);
+		list_del(&packet->list);
+		krc_packet_put(packet);
+	}
+	krc_streams_drink(w->side[0].messages, NULL);
+	for (i = 0; i < KRC_TEST_FEW; i++)
+		flush_workqueue(krc_messages_wq); /* one may call the next one */
+}
+
+/* Packets that come back go on to other users when who is called for them can't have them. */
+static void krc_test_wake_is_passed_on(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 3, 40);
+	krc_test_say(&a[1], 1, 40);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 0);
+	krc_test_rain(w, &packets, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 1);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	krc_test_put_all(&packets);
+}
+
+/* A stream that asks again while it waits is not overtaken by one that came later. */
+static void krc_test_waits_in_turn(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 1, 40);
+	krc_test_say(&a[1], 1, 40);
+	krc_test_say(&a[0], 1, 40);
+	krc_test_rain(w, &packets, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 0);
+	krc_test_rain(w, &packets, 4);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	krc_test_put_all(&packets);
+}
+
 /* ---- ends of nodes */
 
 static void krc_test_port_ends(struct kunit *test)
@@ -564,8 +689,6 @@ static void krc_test_port_ends(struct kunit *test)
 	w->stuck = true;
 	krc_test_say(a, KRC_TEST_MANY, 40);
 	krc_test_side_end(&w->side[0]);
-	/* a work item that was at it tells of it */
-	krc_test_until(w, READ_ONCE(a->died) && READ_ONCE(a->done) == a->sent);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
 	KUNIT_EXPECT_EQ(test, a->err, -ENODEV);
 	KUNIT_EXPECT_EQ(test, a->done, a->sent);
@@ -583,6 +706,74 @@ static void krc_test_port_ends(struct kunit *test)
 	krc_test_read(b);
 	KUNIT_EXPECT_GE(test, b->next, (u32)KRC_TEST_FEW); /* what had come stays */
 	KUNIT_EXPECT_EQ(test, b->wrong, 0U);
+}
+
+/**
+ * struct krc_test_upcall - A task that is in an upcall for a while.
+ * @cancel: has a message taken back, which is told in its task.
+ * @go: lets it go on.
+ * @out: the message.
+ * @stream: its stream.
+ * @inside: it is in the upcall.
+ * @release: it may go on.
+ */
+struct krc_test_upcall {
+	struct work_struct cancel;
+	struct delayed_work go;
+	struct krc_out *out;
+	struct krc_stream *stream;
+	struct completion inside;
+	struct completion release;
+};
+
+static void krc_test_upcall_cancel(struct work_struct *work)
+{
+	struct krc_test_upcall *u = container_of(work, struct krc_test_upcall, cancel);
+
+	krc_stream_cancel(u->stream, u->out);
+}
+
+static void krc_test_upcall_go(struct work_struct *work)
+{
+	complete(&container_of(to_delayed_work(work), struct krc_test_upcall, go)->release);
+}
+
+static void krc_test_upcall_end(struct krc_out *out, int err)
+{
+	struct krc_test_upcall *u = out->owner;
+
+	complete(&u->inside);
+	wait_for_completion(&u->release);
+	krc_out_free(out);
+}
+
+/* The end of a port waits for the task that is in an upcall: it is the one that tells of the end. */
+static void krc_test_port_ends_under_an_upcall(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0];
+	struct krc_test_upcall u = { .out = krc_out_alloc(4, GFP_KERNEL) };
+
+	KUNIT_ASSERT_NOT_NULL(test, u.out);
+	INIT_WORK_ONSTACK(&u.cancel, krc_test_upcall_cancel);
+	INIT_DELAYED_WORK_ONSTACK(&u.go, krc_test_upcall_go);
+	init_completion(&u.inside);
+	init_completion(&u.release);
+	u.out->owner = &u;
+	u.out->end = krc_test_upcall_end;
+	krc_test_listen(w, 1);
+	krc_test_connect(w, a, NULL); /* nobody accepts, so what is sent waits */
+	u.stream = a->stream;
+	KUNIT_ASSERT_EQ(test, krc_stream_send(a->stream, u.out), 0);
+	schedule_work(&u.cancel);
+	wait_for_completion(&u.inside);
+	schedule_delayed_work(&u.go, HZ);
+	krc_test_side_end(&w->side[0]);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
+	flush_work(&u.cancel);
+	flush_delayed_work(&u.go);
+	destroy_work_on_stack(&u.cancel);
+	destroy_delayed_work_on_stack(&u.go);
 }
 
 static void krc_test_peer_comes_back(struct kunit *test)
@@ -618,7 +809,11 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_forged_open),
 						KUNIT_CASE(krc_test_strangers_leave_room),
 						KUNIT_CASE(krc_test_open_comes_late),
+						KUNIT_CASE(krc_test_users_share_packets),
+						KUNIT_CASE(krc_test_wake_is_passed_on),
+						KUNIT_CASE(krc_test_waits_in_turn),
 						KUNIT_CASE(krc_test_port_ends),
+						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),
 						{} };
 

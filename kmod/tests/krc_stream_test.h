@@ -137,7 +137,7 @@ int krc_test_world_make(struct kunit *test);
 void krc_test_world_end(struct kunit *test);
 
 /**
- * krc_test_side_end() - A port ends as node/port.c has it end.
+ * krc_test_side_end() - A port ends as node/port.c has it end, and each program is told.
  * @side: port; no-op if it has.
  */
 void krc_test_side_end(struct krc_test_side *side);

@@ -136,11 +136,16 @@ static int krc_test_side_make(struct krc_test_world *w, u32 i)
 
 void krc_test_side_end(struct krc_test_side *side)
 {
+	u32 e;
+
 	if (IS_ERR_OR_NULL(side->messages))
 		return;
 	krc_rail_kill(&side->rail);
 	krc_pool_stop(side->pool);
 	krc_messages_stop(side->messages);
+	for (e = 0; e < ARRAY_SIZE(side->end); e++)
+		KUNIT_EXPECT_TRUE(side->end[e].test,
+				  IS_ERR_OR_NULL(side->end[e].stream) || side->end[e].died);
 	krc_rail_wait_idle(&side->rail);
 	krc_test_ops.target_destroy(side->target);
 	krc_messages_destroy(side->messages);

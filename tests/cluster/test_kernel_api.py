@@ -6,7 +6,7 @@ and lose their card.
 
 import contextlib
 
-from . import module, programs
+from . import krcore, module, programs
 from .nodes import AS_USER, GONE, held, saying, serve, up
 from .suite import check, limit, wait_until
 
@@ -143,6 +143,21 @@ def test_messages_of_a_program_come_back_from_a_module(cluster):
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
+def _shown(server, client):
+    """Connections of modules are listed to root: both of the server's, one of the client's."""
+    for machine, peer, number in ((server, client, 2), (client, server, 1)):
+        rows = [row for row in krcore.metactl(machine, "queue list")
+                if row["type"] == "connection" and row["client"]]
+        print(f"    {machine.name}: {rows}", flush=True)
+        check(len(rows) == number and len({row["client"] for row in rows}) == 1, f"{rows}")
+        for row in rows:
+            check(row["comm"] == "krcore_echo" and row["state"] == "open" and row["received"]
+                  and row["gid"] == peer.spec.address and row["service"] == SERVICE
+                  and row["pid"] is None and row["uid"] is None, f"{row}")
+        mine = krcore.metactl(machine, "queue list", as_user="nobody")
+        check(not [row for row in mine if row.get("client")], f"nobody sees {mine}")
+
+
 @limit(500)
 def test_a_server_in_the_kernel_unloaded_under_traffic(cluster):
     """Its clients, a module and a program, hear of it, and it serves again when it is back."""
@@ -166,6 +181,7 @@ def test_a_server_in_the_kernel_unloaded_under_traffic(cluster):
                     seen = _echo_seen(node2)
                     check(not seen["bad"] and not seen["failed"] and not seen["error"], f"{seen}")
                     check(_echo_seen(node1)["conns"] == 2, "both are connected")
+                    _shown(node1, node2)
                 wait_until(lambda: _echo_seen(node2)["error"], 60, "the module has heard of that")
                 seen = _echo_seen(node2)
                 check(seen["error"] == -104 and not seen["bad"] and not seen["conns"], f"{seen}")

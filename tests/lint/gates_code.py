@@ -11,6 +11,7 @@ import re
 import tarfile
 
 from lintlib import Failed, Skipped, fail_if, gate, need, tool
+from passed import Passed
 
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 60
@@ -41,6 +42,7 @@ TEST_IGNORES = [
 KUNIT_IGNORES = ["SPLIT_STRING"]  # tables of bytes, which the log never shows
 
 
+CHECKPATCH_LISTS = ["spelling.txt", "const_structs.checkpatch"]
 LOGS = re.compile(r"\b(pr_(?:err|warn|notice|info|debug)\w*|ibdev_\w+|printk\w*)\(")
 # what is no port's: a device that has none yet, objects of a device, limits of a node
 LOGS_OF_NO_PORT = ("kmod/base/log.h", "kmod/base/limits.c", "kmod/node/device.c",
@@ -87,7 +89,7 @@ def find_checkpatch(tree):
         raise Skipped("no checkpatch.pl (linux-source-6.1, or name one in KRC_CHECKPATCH)")
     folder = os.path.join(tree.work, "scripts")
     script = os.path.join(folder, "checkpatch.pl")
-    wanted = {"checkpatch.pl", "spelling.txt", "const_structs.checkpatch"}
+    wanted = {"checkpatch.pl", *CHECKPATCH_LISTS}
     if not os.path.exists(script):
         os.makedirs(folder, exist_ok=True)
         with tarfile.open(archives[-1], "r|xz") as tar:
@@ -113,23 +115,34 @@ def checkpatch(tree):
     if not names:
         raise Skipped("there is no C yet")
 
+    words = [os.path.join(os.path.dirname(script), name) for name in CHECKPATCH_LISTS]
+    passed = Passed("checkpatch", *map(tree.read, [script, *filter(os.path.exists, words)]))
+
+    def hard_line(line):
+        return ": CHECK:" not in line
+
     def check(name):
         ignored = [] if name.startswith("kmod/") else USER_IGNORES
         ignored = ignored + (KUNIT_IGNORES if name.startswith("kmod/tests/") else [])
         ignored = ignored + (TEST_IGNORES if name.startswith("tests/") else [])
         ignores = ["--ignore", ",".join(ignored)] if ignored else []
-        out = tool(["perl", script, "--terse", "--no-summary"] + ignores + ["-f", name])[1]
-        return [line for line in out.splitlines() if re.search(r": (ERROR|WARNING|CHECK):", line)]
+
+        def run():
+            out = tool(["perl", script, "--terse", "--no-summary"] + ignores + ["-f", name])[1]
+            return [line for line in out.splitlines()
+                    if re.search(r": (ERROR|WARNING|CHECK):", line)]
+
+        return passed.judge_alone(name, tree.read(name), ignores, run, hard_line)
 
     found = [line for lines in tree.each(check, names) for line in lines]
-    hard = [line for line in found if ": CHECK:" not in line]
-    soft = [line for line in found if ": CHECK:" in line]
+    hard = [line for line in found if hard_line(line)]
+    soft = [line for line in found if not hard_line(line)]
     kloc = sum(tree.read(n).count("\n") for n in names) / 1000
     if len(soft) > max(CHECKS_PER_KLOC_MAX * kloc, 10):
         hard += soft + [f"{len(soft)} CHECKs in {kloc:.1f} kLOC, "
                         f"more than {CHECKS_PER_KLOC_MAX} a kLOC"]
     fail_if(hard)
-    return f"{len(names)} files, {len(soft) / max(kloc, 0.001):.1f} CHECKs per kLOC"
+    return passed.note(names, names) + f", {len(soft) / max(kloc, 0.001):.1f} CHECKs per kLOC"
 
 
 def find_kernel_doc():

@@ -16,7 +16,7 @@ KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "bas
         "message": "base hw pool", "node": "base hw pool meta mem message",
         "peer": "base hw pool meta mem node", "user": "base hw pool meta mem message node peer",
         "api": "base hw pool meta message mem node peer", "include": "",
-        "ctl": "base hw pool meta message node peer user",
+        "ctl": "base hw pool meta message node peer user api",
         "": "api base message node peer user ctl"}
 # files that may use more, and why
 KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments' types are known

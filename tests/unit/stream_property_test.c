@@ -4,6 +4,8 @@
  * end: through loss of every k-th packet, duplicates, packets that overtake each other, resets of
  * initiators, death and return of either end in each state, receivers that stop, receive
  * buffers that run out, and 200 senders to one. Faults that are planted are found.
+ *
+ * KRC_STREAM_MESSAGES: how many numbered messages go each way in the longest run, 60000 when not said.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +20,7 @@
 
 #define MUTANT_SEEDS 200
 #define EVENTS_MAX 3000000
+#define MESSAGES 60000 /* each way, where nothing else is said */
 
 /* what a run begins with; tests change a copy */
 static const struct mw_plan plain = { .messages = 400,
@@ -29,6 +32,7 @@ static const struct mw_plan plain = { .messages = 400,
 				      .blow_state = MW_NEVER };
 
 static uint64_t messages; /* that all runs have delivered */
+static uint64_t events_max = EVENTS_MAX; /* of a run that comes to no end */
 
 static const char *run(const struct mw_plan *plan, uint64_t seed)
 {
@@ -38,7 +42,7 @@ static const char *run(const struct mw_plan *plan, uint64_t seed)
 	uint64_t ms;
 
 	mw_open(w, 0, 1);
-	for (ms = 1000; !w->broken && w->heap_nr && w->events < EVENTS_MAX; ms += 1000)
+	for (ms = 1000; !w->broken && w->heap_nr && w->events < events_max; ms += 1000)
 		mw_run(w, ms * MW_MS);
 	broken = mw_judge(w);
 	messages += w->conn[0].way[0].delivered + w->conn[0].way[1].delivered;
@@ -55,19 +59,31 @@ static void run_well(const struct mw_plan *plan, uint64_t seed)
 		fail_msg("%s", broken);
 }
 
+/*
+ * Loss, repetition, disorder, large ones, resets of initiators, windows that change and receive buffers
+ * that run out, all in one run.
+ */
 static void test_many_numbered_messages(void **state)
 {
+	const char *said = getenv("KRC_STREAM_MESSAGES");
 	struct mw_plan plan = plain;
 
 	(void)state;
-	plan.messages = 60000;
+	plan.messages = said ? (uint32_t)strtoul(said, NULL, 10) : MESSAGES;
+	assert_true(plan.messages > 0);
 	plan.lose_every = 200;
 	plan.double_every = 150;
 	plan.large_every = 50;
+	plan.delay_us = 40;
 	plan.reset_us = 20000;
+	plan.budget_us = 5000;
+	plan.pool = 64;
+	plan.slow_us = 5;
+	events_max = (uint64_t)EVENTS_MAX * (1 + plan.messages / MESSAGES);
 	messages = 0;
 	run_well(&plan, 1);
-	assert_int_equal(messages, 120000);
+	events_max = EVENTS_MAX;
+	assert_int_equal(messages, 2ULL * plan.messages);
 }
 
 static void test_loss_of_every_kth(void **state)

@@ -8,7 +8,8 @@
  * functions return when no callback of the object runs or will run any more, and no device accesses
  * its memory on its behalf; the object is gone then. krcore_client_close() closes all that is
  * still open of the client. No call may be under way on an object, or begin, when its close begins,
- * but for krcore_post() out of callbacks.
+ * but for krcore_post() out of callbacks, and krcore_send() and krcore_fetch() of what has got its done(),
+ * which may come before they return.
  *
  * Unloading. A module that uses these functions keeps krcore.ko loaded. It closes its clients before
  * its text goes; one that does not is warned about in the log, and krcore closes them in its place.
@@ -51,7 +52,9 @@ struct krcore_region;
 #define KRCORE_INBOX_MIN 4096
 #define KRCORE_INBOX_MAX (16U << 20)
 #define KRCORE_BACKLOG_MAX 1024 /* offers of a listener that may wait */
-#define KRCORE_MESSAGE_MAX 4032 /* bytes of a message */
+#define KRCORE_MESSAGE_MAX 4032 /* bytes of a message that is copied */
+#define KRCORE_FIRST_MAX 3896 /* bytes of one that goes along when a connection is opened */
+#define KRCORE_LARGE_MAX (1U << 30) /* bytes of a message that is announced */
 #define KRCORE_USER_MAX 32 /* bytes that go along when a connection is opened or accepted */
 
 /* Rights of a region; local reading is always allowed, remote writing needs local. */
@@ -59,6 +62,7 @@ struct krcore_region;
 #define KRCORE_REMOTE_READ 0x2
 #define KRCORE_REMOTE_WRITE 0x4
 #define KRCORE_REMOTE_ATOMIC 0x8
+#define KRCORE_MESSAGE 0x10 /* for krcore_send.region; not with the last two */
 
 /* Flags of a request. */
 #define KRCORE_FENCE 0x1 /* begin after all earlier READs and atomics of the queue */
@@ -324,7 +328,7 @@ struct krcore_peer {
 
 /**
  * struct krcore_message - A message that has come.
- * @bytes: the message; valid until krcore_letter_free().
+ * @bytes: the message; valid until krcore_letter_free(). NULL: the peer has it, see krcore_conn_ops.announced.
  * @length: bytes of it; may be 0.
  * @imm: immediate.
  * @after: WRITEs of the sender before it have been done.
@@ -341,6 +345,8 @@ struct krcore_message {
  * @opened: the peer has accepted a connection of krcore_connect(); before all others. May be NULL.
  * @received: a message has come. @letter is the module's until krcore_letter_free(), here or later, and
  *	the peer gets credit for another message only then. @message is valid in the call alone.
+ * @announced: the same of a large message, which the peer holds: krcore_fetch() brings it, and what was
+ *	not fetched is discarded by krcore_letter_free(). NULL: such messages are discarded at once.
  * @ended: the peer sends no more. May be NULL.
  * @died: the connection has failed, with -ECONNRESET (the peer aborted it, or ended), -ECONNREFUSED,
  *	-EBUSY (backlog of the peer), -ESTALE (the record is of an earlier life of the peer), -ETIMEDOUT
@@ -351,6 +357,8 @@ struct krcore_conn_ops {
 	void (*opened)(struct krcore_conn *conn, void *arg);
 	void (*received)(struct krcore_conn *conn, struct krcore_letter *letter,
 			 const struct krcore_message *message, void *arg);
+	void (*announced)(struct krcore_conn *conn, struct krcore_letter *letter,
+			  const struct krcore_message *message, void *arg);
 	void (*ended)(struct krcore_conn *conn, void *arg);
 	void (*died)(struct krcore_conn *conn, int err, void *arg);
 };
@@ -359,7 +367,7 @@ struct krcore_conn_ops {
  * struct krcore_conn_conf - What a module decides of a connection.
  * @ops: callbacks; not copied.
  * @arg: for them.
- * @depth: messages that may be under way at once, 1 to KRCORE_DEPTH_MAX.
+ * @depth: messages and krcore_fetch() that may be under way at once, 1 to KRCORE_DEPTH_MAX.
  * @user: what the peer is told; copied.
  * @user_len: bytes of it, at most KRCORE_USER_MAX.
  */
@@ -428,15 +436,45 @@ void krcore_listener_close(struct krcore_listener *listener);
 struct krcore_conn *krcore_accept(struct krcore_offer *offer, const struct krcore_conn_conf *conf);
 
 /**
+ * struct krcore_send - A message to be sent.
+ * @bytes: the message; copied. NULL with @region.
+ * @region: announce it, and copy nothing: the peer READs it out of this region of the same client, which
+ *	has KRCORE_MESSAGE. The bytes do not change until done(); krcore_region_close() waits as long as a
+ *	peer may READ them. NULL: @bytes.
+ * @offset: first byte in @region; else 0.
+ * @length: bytes of it, at most KRCORE_MESSAGE_MAX; with @region 1 to KRCORE_LARGE_MAX.
+ * @imm: immediate.
+ * @hurry: have the peer's kernel acknowledge it at once.
+ * @done: called once for each message that was taken; in their order, but for those with @region. The
+ *	peer's kernel has it, or has READ it (status 0), or why that is not known: as krcore_conn_ops.died;
+ *	-ENOMSG (the peer did not want it) and -EFAULT (its READ has failed) with @region; -ECANCELED, and
+ *	nothing else, in krcore_conn_close(), whether the peer has it or not.
+ * @arg: for @done.
+ */
+struct krcore_send {
+	const void *bytes;
+	struct krcore_region *region;
+	u64 offset;
+	u32 length;
+	u32 imm;
+	bool hurry;
+	void (*done)(struct krcore_conn *conn, void *arg, int status);
+	void *arg;
+};
+
+/**
  * struct krcore_connect_conf - To what a connection is opened.
  * @gid: GID of the peer.
  * @service: its service, from KRCORE_SERVICE_MIN.
  * @timeout_ms: limit of the look-up in milliseconds, 1 to KRCORE_TIMEOUT_MS_MAX.
+ * @first: first message, which goes along when the connection is opened, and saves a round trip; at most
+ *	KRCORE_FIRST_MAX bytes, without region; copied. Taken if the connection is made. NULL: none.
  */
 struct krcore_connect_conf {
 	u8 gid[KRCORE_GID_BYTES];
 	u16 service;
 	u32 timeout_ms;
+	const struct krcore_send *first;
 };
 
 /**
@@ -448,9 +486,9 @@ struct krcore_connect_conf {
  * Does not wait for the peer: opened() or died() follows, after 10 s at the latest. It may come before
  * this function is over, so that a module that closes in it has closed it then. What is sent before waits.
  * Context: may sleep.
- * Return: the connection, for krcore_conn_close(); or ERR_PTR: -EINVAL (a value of @to or @conf), -EBADFD
- * (the client has no inbox), -EDQUOT (limit of queues), -ENOSPC (connections of the port), -ENOMEM,
- * -EPROTO (the service takes no connections), an error of krcore_lookup(), or -EAFNOSUPPORT, -ENETUNREACH (the peer can't be
+ * Return: the connection, for krcore_conn_close(); or ERR_PTR: -EINVAL (a value of @to, its @first or @conf),
+ * -EMSGSIZE (@first), -EBADFD (the client has no inbox), -EDQUOT (limit of queues, or of requests),
+ * -ENOSPC (connections of the port), -ENOMEM, -EPROTO (the service takes no connections), an error of krcore_lookup(), or -EAFNOSUPPORT, -ENETUNREACH (the peer can't be
  * reached from this port).
  */
 struct krcore_conn *krcore_connect(struct krcore_client *client,
@@ -458,42 +496,61 @@ struct krcore_conn *krcore_connect(struct krcore_client *client,
 				   const struct krcore_conn_conf *conf);
 
 /**
- * struct krcore_send - A message to be sent.
- * @bytes: the message; copied.
- * @length: bytes of it, at most KRCORE_MESSAGE_MAX.
- * @imm: immediate.
- * @hurry: have the peer's kernel acknowledge it at once.
- * @done: called once for each message that krcore_send() took, in their order: the peer's kernel has it
- *	(status 0), or why that is not known: as krcore_conn_ops.died; -ECANCELED, and nothing else, in
- *	krcore_conn_close(), whether the peer has it or not.
- * @arg: for @done.
- */
-struct krcore_send {
-	const void *bytes;
-	u32 length;
-	u32 imm;
-	bool hurry;
-	void (*done)(struct krcore_conn *conn, void *arg, int status);
-	void *arg;
-};
-
-/**
  * krcore_send() - Send a message.
  * @conn: connection.
  * @send: the message; copied.
  *
  * What the peer has no room for yet waits in krcore. Context: may sleep, but waits for nobody.
- * Return: 0: @send->done will be called. Else it never is: -EINVAL (no @done or no @bytes), -EMSGSIZE,
- * -EAGAIN (as many are under way as the connection is deep), -EDQUOT (limit of requests), -ENOMEM,
- * -EPIPE (krcore_conn_shut() was called), -ESHUTDOWN (it is being closed), or of what it has died.
+ * Return: 0: @send->done will be called. Else it never is: -EINVAL (no @done, no @bytes, both @bytes and
+ * @region, @offset without it, or one of another client), -EMSGSIZE, -EACCES (a region without
+ * KRCORE_MESSAGE), -ERANGE (outside it), -EAGAIN (as many are under way as the connection is deep), -EDQUOT (limit of requests), -ENOMEM,
+ * -EPIPE (krcore_conn_shut() was called), -ESHUTDOWN (in a callback: it is being closed), or of what it has died.
  */
 int krcore_send(struct krcore_conn *conn, const struct krcore_send *send);
 
 /**
- * krcore_letter_free() - A message is done with; the peer may send another one.
- * @letter: letter of krcore_conn_ops.received, whose connection was not closed.
+ * struct krcore_fetch - Which bytes of a large message are to come where.
+ * @region: local memory, of the same client, with KRCORE_LOCAL_WRITE; krcore_region_close() waits for them.
+ * @offset: first byte there.
+ * @from: first byte of the message.
+ * @length: bytes, from 1.
+ * @keep: more of the message will be fetched; else its sender is told that it has been READ.
+ * @done: called once if it was taken: the bytes are there (status 0), or why not: -ECANCELED (its sender
+ *	has taken it back; or krcore_conn_close(), when bytes may still come until krcore_region_close()
+ *	has returned), -EREMOTEIO, -ETIMEDOUT, -ENODEV, or as krcore_conn_ops.died. Then it is not
+ *	fetched again.
+ * @arg: for @done.
+ */
+struct krcore_fetch {
+	struct krcore_region *region;
+	u64 offset;
+	u64 from;
+	u32 length;
+	bool keep;
+	void (*done)(struct krcore_conn *conn, void *arg, int status);
+	void *arg;
+};
+
+/**
+ * krcore_fetch() - READ a large message, or a part of it, without a copy.
+ * @letter: letter of krcore_conn_ops.announced, not freed.
+ * @fetch: see there; copied.
  *
- * Context: may sleep.
+ * One READ of a message is under way at a time. Context: may sleep, but waits for nobody.
+ * Return: 0: @fetch->done will be called. Else it never is: -EINVAL (no @done, no @length, beyond the end
+ * of the message, a region of another client, or a letter with its bytes), -ERANGE (outside the region),
+ * -EACCES (region not writable), -EBUSY (it is being fetched), -ENOENT (it was fetched, or taken back),
+ * -EAGAIN (as many are under way as the connection is deep), -EDQUOT (limit of requests), -ENOMEM,
+ * -ESHUTDOWN (in a callback: it is being closed).
+ */
+int krcore_fetch(struct krcore_letter *letter, const struct krcore_fetch *fetch);
+
+/**
+ * krcore_letter_free() - A message is done with; the peer may send another one.
+ * @letter: letter of krcore_conn_ops.received or announced, whose connection was not closed.
+ *
+ * A large message of which nothing was fetched, or only with krcore_fetch.keep, is discarded; a READ that is
+ * under way goes on, and is its last. Context: may sleep.
  */
 void krcore_letter_free(struct krcore_letter *letter);
 

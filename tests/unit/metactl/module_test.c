@@ -220,6 +220,7 @@ static void test_connections(void **state)
 	number_is(array, "connection", 7);
 	cell_is(array, "state", "offered");
 	assert_true(json_is_null(cell(array, "window")));
+	assert_true(json_is_null(cell(array, "client")));
 	json_decref(array);
 
 	mnl_attr_put_u8(nlh, KRP_GENL_A_CONN_STATE, KRP_CONN_OPEN);
@@ -227,12 +228,15 @@ static void test_connections(void **state)
 	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_BACKLOG, 3);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_FOREIGN, 2);
 	mnl_attr_put_u64(nlh, KRP_GENL_A_CONN_RECEIVED, 1ULL << 40);
+	mnl_attr_put_u64(nlh, KRP_GENL_A_CONN_CLIENT, 4);
 	array = row(nlh, MC_SET_CONN, MC_OUT_JSON);
 	cell_is(array, "state", "open");
 	number_is(array, "window", 16);
 	number_is(array, "backlog", 3);
 	number_is(array, "foreign", 2);
 	number_is(array, "received", 1ULL << 40);
+	number_is(array, "client", 4);
+	assert_true(json_is_null(cell(array, "context")));
 	json_decref(array);
 }
 
