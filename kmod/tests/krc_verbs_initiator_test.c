@@ -622,6 +622,26 @@ static void krc_test_a_post_is_refused(struct kunit *test)
 	krc_test_expect(w, 10, KRC_FAULT_NONE);
 }
 
+/* No lane takes a request: it is at fault itself, which is found with a few lanes. */
+static void krc_test_a_request_is_refused(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	struct krc_wc wc = {};
+	u32 waits;
+
+	w->at_once = true;
+	w->refused = -EINVAL;
+	krc_test_go(w, 1, 10, 2);
+	for (waits = 0; !krc_verbs_poll(w->ini, &wc, 1) && waits < 500; waits++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, wc.cookie, 10ULL);
+	KUNIT_EXPECT_EQ(test, (u32)wc.fault, (u32)KRC_FAULT_LOCAL);
+	krc_test_expect(w, 11, KRC_FAULT_FLUSHED);
+	KUNIT_EXPECT_EQ(test, w->holds, 3U);
+	KUNIT_EXPECT_EQ(test, w->breaks, 3U);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 0U);
+}
+
 /* What has been executed until a halt is told, what is flushed by it is not; nothing comes later. */
 static void krc_test_a_halt(struct kunit *test)
 {
@@ -861,6 +881,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_a_lane_is_lost),
 	KUNIT_CASE(krc_test_a_lane_is_lost_in_time),
 	KUNIT_CASE(krc_test_a_post_is_refused),
+	KUNIT_CASE(krc_test_a_request_is_refused),
 	KUNIT_CASE(krc_test_late_upcalls),
 	KUNIT_CASE(krc_test_a_halt),
 	KUNIT_CASE(krc_test_a_halt_without_lane),

@@ -30,6 +30,7 @@
 /* how long it rests before it asks again for a lane that there is none of, and how often */
 #define KRC_VERBS_REST_MS 20
 #define KRC_VERBS_TRIES 25
+#define KRC_VERBS_REFUSALS 3 /* lanes in a row that do not take a request */
 /*
  * An initiator that is no deeper is for what may stand still for long: probation. It uses other lanes
  * than the others, which would wait for it else.
@@ -275,6 +276,25 @@ static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 	return end;
 }
 
+/*
+ * The lane has not taken a request. It may be broken, and nobody knew; a request that several lanes
+ * in a row do not take is itself at fault.
+ */
+static void krc_verbs_refused(struct krc_verbs_initiator *ini, u32 number)
+{
+	lockdep_assert_held(&ini->lock);
+	if (ini->refused != number)
+		ini->refusals = 0;
+	ini->refused = number;
+	ini->refusals++;
+	ini->broken = true;
+	ini->err = -ECONNRESET;
+	if (ini->refusals >= KRC_VERBS_REFUSALS && ini->sent == ini->done)
+		krc_verbs_deny(ini, KRC_FAULT_LOCAL);
+	else
+		krc_verbs_set_state(ini, KRC_VERBS_GONE);
+}
+
 /* Send what can be. Return: what is to be done then. */
 static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 {
@@ -286,9 +306,7 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 			      !((number + 1) % KRC_VERBS_SIGNAL);
 
 		if (krc_verbs_send(ini, number, signal)) {
-			ini->err = -ECONNRESET;
-			ini->broken = true;
-			krc_verbs_set_state(ini, KRC_VERBS_GONE);
+			krc_verbs_refused(ini, number);
 			return KRC_VERBS_NOTHING; /* the next step sees to it */
 		}
 		ini->bytes += krc_verbs_at(ini, number)->wr.length;
