@@ -542,18 +542,20 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
  */
 static void krc_lanes_spare_peers(struct krc_lanes *lanes, u64 now_ns)
 {
-	const struct krp_lanes_conf *conf = &lanes->table.conf;
-	struct krp_list *l;
+	struct krp_list *list = &lanes->table.peers.lanes; /* least recently used first */
+	u32 i;
 
 	lockdep_assert_held(&lanes->lock);
-	for (l = lanes->table.peers.lanes.next; l != &lanes->table.peers.lanes; l = l->next) {
-		struct krp_lanes_entry *e = krp_entry(l, struct krp_lanes_entry, link);
+	for (i = 0; i < KRC_LANES_MAX && !krp_list_empty(list); i++) {
+		struct krp_lanes_entry *e = krp_entry(list->next, struct krp_lanes_entry, link);
 		struct krc_lane_slot *slot = krc_lane_slot_of(lanes, e);
 
-		if (now_ns - e->used_ns >= conf->idle_ns && slot->spared < KRC_LANE_SPARED) {
-			slot->spared++;
-			e->used_ns = now_ns;
-		}
+		if (now_ns - e->used_ns < lanes->table.conf.idle_ns ||
+		    slot->spared >= KRC_LANE_SPARED)
+			return;
+		slot->spared++;
+		e->used_ns = now_ns;
+		krp_lanes_move(e, list);
 	}
 }
 

@@ -156,6 +156,7 @@ static void krc_lane_give(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	holder->slot = slot;
 	holder->qp = slot->own->qp;
 	slot->holder = holder;
+	slot->spared = 0;
 	if (slot->e)
 		krp_lanes_use(slot->e, ktime_get_ns());
 	krc_lane_call(lanes, holder, 1);

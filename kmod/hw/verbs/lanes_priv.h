@@ -86,7 +86,8 @@ enum krc_slot {
  * @reset_by_ns: RESETTING: when it goes to RESET whoever holds it. The work item's, as what follows.
  * @close_ns: when CLOSE is said again.
  * @closes: how often it is.
- * @spared: how often it was not closed as idle since the peer may need it.
+ * @spared: how often it was not closed as idle, since the peer may need it, without use here; under
+ *	the lock.
  */
 struct krc_lane_slot {
 	struct krp_lanes_entry *e;
