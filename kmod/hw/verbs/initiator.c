@@ -253,23 +253,25 @@ static bool krc_verbs_fits(struct krc_verbs_initiator *ini, u32 number)
 
 /*
  * Up to which request may be sent on the lane now. A holder that waits gets the lane after some
- * requests, or some bytes.
+ * requests, or some bytes; to one that ends nothing more is sent.
  */
 static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 {
 	u32 room = KRC_VERBS_SEND_DEPTH - (ini->sent - ini->done), end = ini->sent;
 	const struct krc_verbs_target *target = ini->target;
 	u64 bytes = ini->bytes;
-	bool wanted;
+	enum krc_lane_wish wish;
 
 	lockdep_assert_held(&ini->lock);
 	if (end == ini->rung)
 		return end;
-	wanted = target->calls->wanted(target->lanes, &ini->holder);
-	if (wanted)
+	wish = target->calls->wanted(target->lanes, &ini->holder);
+	if (wish == KRC_LANE_WISH_NOW)
+		return end;
+	if (wish == KRC_LANE_WISH_SOON)
 		room = min(room, KRC_VERBS_QUOTA - min(KRC_VERBS_QUOTA, ini->used));
 	while (end != ini->rung && end - ini->sent < room && krc_verbs_fits(ini, end)) {
-		if (wanted && bytes >= KRC_VERBS_QUOTA_BYTES)
+		if (wish == KRC_LANE_WISH_SOON && bytes >= KRC_VERBS_QUOTA_BYTES)
 			break;
 		bytes += krc_verbs_at(ini, end++)->wr.length;
 	}
