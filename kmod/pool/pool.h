@@ -16,7 +16,8 @@
  * and the flushed requests of the other flows are posted again in order: READs always; WRITEs
  * and atomics if they can't have been executed (their target is not the failed one, or the
  * target refused a request that was no READ, and so executed nothing behind it), else they
- * complete with -EREMCHG: outcome unknown. A WRITE that its owner declared idempotent is
+ * complete with -EREMCHG: outcome unknown. The same holds for all requests to a target whose way
+ * was given up under them (KRC_FAULT_LOST), with none that fails by that itself. A WRITE that its owner declared idempotent is
  * posted again all the same, and so is a SEND, since its receiver knows doubles.
  * However a request ends: a WRITE or an atomic completes with -ECANCELED, or with -ENODEV or
  * -EIO without a failure of its own, only if it has not been executed, not even in part.

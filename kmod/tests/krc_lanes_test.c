@@ -42,6 +42,7 @@ struct krc_test_holder {
  * @order: numbers of those who were given it, in order.
  * @given: how many.
  * @turn: of the last hold.
+ * @woken: the work item was.
  * @depth: upcalls that have not returned.
  * @deepest: most of them at once.
  */
@@ -56,6 +57,7 @@ struct krc_test_lanes {
 	u32 order[2 * KRC_TEST_HOLDERS];
 	u32 given;
 	u32 turn;
+	bool woken;
 	u32 depth;
 	u32 deepest;
 };
@@ -79,8 +81,11 @@ static void krc_test_lost(struct krc_lane_holder *holder, u32 turn, int err)
 	container_of(holder, struct krc_test_holder, holder)->lost = err;
 }
 
-static void krc_test_nothing(struct work_struct *work)
+static void krc_test_woken(struct work_struct *work)
 {
+	struct krc_lanes *lanes = container_of(to_delayed_work(work), struct krc_lanes, work);
+
+	container_of(lanes, struct krc_test_lanes, lanes)->woken = true;
 }
 
 static const struct krp_lanes_conf krc_test_conf = {
@@ -147,7 +152,7 @@ static int krc_test_lanes_init(struct kunit *test)
 	INIT_LIST_HEAD(&lanes->waiting);
 	INIT_LIST_HEAD(&lanes->calls);
 	init_waitqueue_head(&lanes->wait);
-	INIT_DELAYED_WORK(&lanes->work, krc_test_nothing);
+	INIT_DELAYED_WORK(&lanes->work, krc_test_woken);
 	lanes->services.generation = 3;
 	lanes->services.gid.raw[0] = 0xfe;
 	lanes->services.gid.raw[15] = 1;
@@ -200,7 +205,8 @@ static void krc_test_first_come_first_served(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, all->order[i], i);
 		KUNIT_EXPECT_PTR_EQ(test, all->at[i].holder.qp, &all->ibqp);
 		KUNIT_EXPECT_EQ(test, all->e->busy, 1);
-		KUNIT_EXPECT_EQ(test, krc_lanes_wanted(&all->lanes, &all->at[i].holder), i < 2);
+		KUNIT_EXPECT_EQ(test, krc_lanes_wanted(&all->lanes, &all->at[i].holder),
+				i < 2 ? KRC_LANE_WISH_SOON : KRC_LANE_WISH_NONE);
 		krc_lanes_release(&all->lanes, &all->at[i].holder, false);
 	}
 	KUNIT_EXPECT_EQ(test, all->e->busy, 0);
@@ -269,6 +275,39 @@ static void krc_test_who_loses_wants_nothing(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, all->slot->holder, &all->at[0].holder); /* until it says so */
 	krc_lanes_release(lanes, &all->at[0].holder, false);
 	KUNIT_EXPECT_NULL(test, all->slot->holder);
+}
+
+static void krc_test_any_lane_to_the_port_will_do(struct kunit *test)
+{
+	struct krc_test_lanes *all = test->priv;
+
+	krc_test_open(all);
+	krc_lanes_hold(&all->lanes, &all->peer, 1, ++all->turn, &all->at[0].holder);
+	KUNIT_EXPECT_EQ(test, all->given, 1); /* there is none of index 1 */
+	krc_lanes_hold(&all->lanes, &all->peer, 2, ++all->turn, &all->at[1].holder);
+	KUNIT_EXPECT_EQ(test, all->given, 1);
+	flush_delayed_work(&all->lanes.work);
+	KUNIT_EXPECT_TRUE(test, all->woken); /* which has one made */
+	krc_lanes_release(&all->lanes, &all->at[0].holder, false);
+	KUNIT_EXPECT_EQ(test, all->given, 2);
+	krc_lanes_release(&all->lanes, &all->at[1].holder, false);
+}
+
+static void krc_test_a_lane_that_ends_is_wanted_now(struct kunit *test)
+{
+	struct krc_test_lanes *all = test->priv;
+
+	krc_test_open(all);
+	krc_test_want(all, 0);
+	KUNIT_ASSERT_EQ(test, all->given, 1);
+	spin_lock_bh(&all->lanes.lock);
+	krc_lane_enter(all->slot, KRC_SLOT_STOPPING);
+	spin_unlock_bh(&all->lanes.lock);
+	KUNIT_EXPECT_EQ(test, krc_lanes_wanted(&all->lanes, &all->at[0].holder), KRC_LANE_WISH_NOW);
+	krc_test_want(all, 1);
+	krc_lanes_release(&all->lanes, &all->at[0].holder, false);
+	KUNIT_EXPECT_EQ(test, all->given, 1); /* nobody gets it any more */
+	krc_lanes_release(&all->lanes, &all->at[1].holder, false);
 }
 
 static void krc_test_a_lane_is_lost_before_it_was_told(struct kunit *test)
@@ -351,6 +390,8 @@ static struct kunit_case krc_lanes_cases[] = { KUNIT_CASE(krc_test_first_come_fi
 					       KUNIT_CASE(krc_test_broken_lane_goes_to_nobody),
 					       KUNIT_CASE(krc_test_who_loses_wants_nothing),
 					       KUNIT_CASE(krc_test_a_released_holder_is_not_called),
+					       KUNIT_CASE(krc_test_any_lane_to_the_port_will_do),
+					       KUNIT_CASE(krc_test_a_lane_that_ends_is_wanted_now),
 					       KUNIT_CASE(
 						       krc_test_a_lane_is_lost_before_it_was_told),
 					       KUNIT_CASE(krc_test_another_life_gets_nothing),

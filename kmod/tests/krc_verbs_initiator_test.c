@@ -44,7 +44,7 @@ struct krc_test_sent {
  * @breaks: of these, broken ones.
  * @given: @holder has the lane.
  * @at_once: who asks gets the lane before hold() returns.
- * @wanted: somebody waits for the lane.
+ * @wish: when the lane is to be given back.
  * @refused: errno of a post.
  * @bytes: of a request; 0: 8.
  * @sent: requests on lanes.
@@ -69,7 +69,7 @@ struct krc_test_verbs {
 	u32 breaks;
 	bool given;
 	bool at_once;
-	bool wanted;
+	enum krc_lane_wish wish;
 	int refused;
 	u32 bytes;
 	struct krc_test_sent sent[KRC_TEST_POSTS];
@@ -150,9 +150,10 @@ static void krc_test_release(struct krc_lanes *lanes, struct krc_lane_holder *ho
 	w->given = false;
 }
 
-static bool krc_test_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
+static enum krc_lane_wish krc_test_wanted(struct krc_lanes *lanes,
+					  const struct krc_lane_holder *holder)
 {
-	return krc_test_world->wanted;
+	return krc_test_world->wish;
 }
 
 static void krc_test_sync(struct krc_lanes *lanes, struct krc_lane_holder *holder)
@@ -621,6 +622,26 @@ static void krc_test_a_post_is_refused(struct kunit *test)
 	krc_test_expect(w, 10, KRC_FAULT_NONE);
 }
 
+/* No lane takes a request: it is at fault itself, which is found with a few lanes. */
+static void krc_test_a_request_is_refused(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	struct krc_wc wc = {};
+	u32 waits;
+
+	w->at_once = true;
+	w->refused = -EINVAL;
+	krc_test_go(w, 1, 10, 2);
+	for (waits = 0; !krc_verbs_poll(w->ini, &wc, 1) && waits < 500; waits++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_EQ(test, wc.cookie, 10ULL);
+	KUNIT_EXPECT_EQ(test, (u32)wc.fault, (u32)KRC_FAULT_LOCAL);
+	krc_test_expect(w, 11, KRC_FAULT_FLUSHED);
+	KUNIT_EXPECT_EQ(test, w->holds, 3U);
+	KUNIT_EXPECT_EQ(test, w->breaks, 3U);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 0U);
+}
+
 /* What has been executed until a halt is told, what is flushed by it is not; nothing comes later. */
 static void krc_test_a_halt(struct kunit *test)
 {
@@ -685,7 +706,7 @@ static void krc_test_turns(struct kunit *test)
 {
 	struct krc_test_verbs *w = test->priv;
 
-	w->wanted = true;
+	w->wish = KRC_LANE_WISH_SOON;
 	krc_test_go(w, 1, 0, KRC_VERBS_QUOTA + 2);
 	krc_test_give(w);
 	KUNIT_EXPECT_EQ(test, w->sent_nr, KRC_VERBS_QUOTA);
@@ -702,13 +723,38 @@ static void krc_test_turns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->sent_nr, KRC_VERBS_QUOTA + 2);
 }
 
+/* The lane ends: nothing more is sent there, and it is given back when what was sent has completed. */
+static void krc_test_a_lane_that_ends(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+
+	krc_test_go(w, 1, 10, 2);
+	krc_test_give(w);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 2U);
+	w->wish = KRC_LANE_WISH_NOW;
+	krc_test_go(w, 1, 12, 1);
+	krc_test_end(w, 0, IB_WC_SUCCESS);
+	krc_test_expect(w, 10, KRC_FAULT_NONE);
+	KUNIT_EXPECT_EQ(test, w->releases, 0U);
+	krc_test_end(w, 1, IB_WC_SUCCESS);
+	krc_test_expect(w, 11, KRC_FAULT_NONE);
+	KUNIT_EXPECT_EQ(test, w->sent_nr, 2U);
+	KUNIT_EXPECT_EQ(test, w->releases, 1U);
+	KUNIT_EXPECT_EQ(test, w->breaks, 0U);
+	KUNIT_EXPECT_EQ(test, w->holds, 2U);
+	w->wish = KRC_LANE_WISH_NONE;
+	krc_test_give(w);
+	krc_test_end(w, 2, IB_WC_SUCCESS);
+	krc_test_expect(w, 12, KRC_FAULT_NONE);
+}
+
 /* Large requests have their turn by bytes. */
 static void krc_test_turns_of_large_ones(struct kunit *test)
 {
 	struct krc_test_verbs *w = test->priv;
 	u32 i;
 
-	w->wanted = true;
+	w->wish = KRC_LANE_WISH_SOON;
 	w->bytes = KRC_VERBS_QUOTA_BYTES / 4;
 	krc_test_go(w, 1, 0, 6);
 	krc_test_give(w);
@@ -860,11 +906,13 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_a_lane_is_lost),
 	KUNIT_CASE(krc_test_a_lane_is_lost_in_time),
 	KUNIT_CASE(krc_test_a_post_is_refused),
+	KUNIT_CASE(krc_test_a_request_is_refused),
 	KUNIT_CASE(krc_test_late_upcalls),
 	KUNIT_CASE(krc_test_a_halt),
 	KUNIT_CASE(krc_test_a_halt_without_lane),
 	KUNIT_CASE(krc_test_a_halt_behind_a_failure),
 	KUNIT_CASE(krc_test_turns),
+	KUNIT_CASE(krc_test_a_lane_that_ends),
 	KUNIT_CASE(krc_test_turns_of_large_ones),
 	KUNIT_CASE(krc_test_upcalls),
 	KUNIT_CASE(krc_test_requests),

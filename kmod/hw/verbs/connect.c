@@ -94,9 +94,12 @@ static struct krc_lane_qp *krc_lane_qp_new(struct krc_lanes *lanes)
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 	};
-	struct krc_lane_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+	struct krc_lane_qp *qp;
 	int err;
 
+	if (atomic_read(&lanes->qps) >= KRC_LANES_QPS)
+		return NULL; /* they are not destroyed as fast as lanes end */
+	qp = kzalloc(sizeof(*qp), GFP_KERNEL);
 	if (!qp)
 		return NULL;
 	qp->lanes = lanes;
@@ -105,8 +108,10 @@ static struct krc_lane_qp *krc_lane_qp_new(struct krc_lanes *lanes)
 	err = PTR_ERR_OR_ZERO(qp->qp);
 	if (!err) {
 		err = krc_lane_qp_init(qp);
-		if (!err)
+		if (!err) {
+			atomic_inc(&lanes->qps);
 			return qp;
+		}
 		ib_destroy_qp(qp->qp);
 	}
 	krc_port_err_limited(queues->ibdev, lanes->port, "no queue pair for a lane (%d)\n", err);
@@ -120,7 +125,24 @@ void krc_lane_qp_free(struct krc_lane_qp *qp)
 		return;
 	if (qp->qp)
 		ib_destroy_qp(qp->qp);
+	atomic_dec(&qp->lanes->qps);
 	kfree(qp);
+}
+
+/* Work item: destroy what has rested, which may take long; see krc_lane_qp_put(). */
+void krc_lane_qps_reap(struct work_struct *work)
+{
+	struct krc_lanes *lanes = container_of(work, struct krc_lanes, reap);
+	struct krc_lane_qp *qp;
+
+	do {
+		spin_lock_bh(&lanes->lock);
+		qp = list_first_entry_or_null(&lanes->dead, struct krc_lane_qp, list);
+		if (qp)
+			list_del(&qp->list);
+		spin_unlock_bh(&lanes->lock);
+		krc_lane_qp_free(qp);
+	} while (qp);
 }
 
 void krc_lane_qps_refill(struct krc_lanes *lanes)
@@ -156,7 +178,10 @@ void krc_lane_qp_put(struct krc_lanes *lanes, struct krc_lane_qp *qp)
 	 * of its last requests over RESET, and tells the first of the next ones a wrong outcome.
 	 */
 	if (qp->used || lanes->stopping || lanes->spare_nr >= 2 * KRC_LANES_SPARE) {
-		krc_lane_qp_free(qp);
+		spin_lock_bh(&lanes->lock);
+		list_add_tail(&qp->list, &lanes->dead);
+		spin_unlock_bh(&lanes->lock);
+		queue_work(system_unbound_wq, &lanes->reap);
 		return;
 	}
 	list_add_tail(&qp->list, &lanes->spare);

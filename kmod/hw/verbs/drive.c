@@ -20,6 +20,10 @@
 #define KRC_LANE_MEND_NS (2 * KRP_LANE_NS_PER_MS) /* a UD queue pair that has failed is tried */
 #define KRC_LANE_TEND_NS (1000 * KRP_LANE_NS_PER_MS) /* idle lanes are looked for */
 #define KRC_LANE_RELEASE_NS (2000 * KRP_LANE_NS_PER_MS)
+#define KRC_LANE_SPARED 20 /* idle times after which a lane of a peer is closed here, too */
+#define KRC_LANE_CLOSES 2 /* how often CLOSE of a lane that has failed is said again */
+#define KRC_LANE_CLOSE_NS \
+	(16 * KRP_LANE_NS_PER_MS) /* when first; eight times that until the next */
 #define KRC_LANE_PSN_MASK 0xffffff
 
 /* ---- what machines say */
@@ -35,6 +39,8 @@ void krc_lane_adopt(struct krc_lanes *lanes, struct krp_lanes_entry *e, struct k
 	slot->peer = *peer;
 	slot->breaker = NULL;
 	slot->until_ns = 0;
+	slot->spared = 0;
+	slot->closes = 0;
 	slot->keyed = false;
 	slot->opened = false;
 }
@@ -56,6 +62,14 @@ static int krc_lane_verdict(int err)
 	}
 }
 
+/* Whether a holder asks where a lane was asked for: a port that was made anew has other numbers. */
+static bool krc_lane_same_way(const struct krc_lane_slot *slot,
+			      const struct krc_lane_holder *holder)
+{
+	return holder->peer.ud_qpn == slot->peer.ud_qpn &&
+	       holder->peer.ud_qkey == slot->peer.ud_qkey;
+}
+
 /* A lane has ended: holders that wait for it wait for the next one, or not. */
 static void krc_lane_tell(struct krc_lanes *lanes, struct krc_lane_slot *slot, int err)
 {
@@ -69,7 +83,7 @@ static void krc_lane_tell(struct krc_lanes *lanes, struct krc_lane_slot *slot, i
 		    le64_to_cpu(holder->peer.generation) != ports->peer_generation ||
 		    memcmp(holder->peer.gid, ports->peer_gid, KRP_GID_BYTES))
 			continue;
-		if (verdict)
+		if (verdict && krc_lane_same_way(slot, holder))
 			krc_lane_lose(lanes, holder, verdict);
 		else if (++holder->fails >= KRC_LANE_FAILS)
 			krc_lane_lose(lanes, holder, -EBUSY);
@@ -98,6 +112,10 @@ static enum krp_lane_do krc_lane_next(struct krc_lanes *lanes, struct krc_lane_s
 	case KRP_LANE_RESET:
 		krc_lane_enter(slot, KRC_SLOT_RESETTING);
 		slot->reset_by_ns = now_ns + KRC_LANE_RELEASE_NS;
+		if (todo->err && todo->err != -ECONNRESET) {
+			slot->closes = KRC_LANE_CLOSES;
+			slot->close_ns = now_ns + KRC_LANE_CLOSE_NS;
+		}
 		if (slot->holder)
 			krc_lane_lose(lanes, slot->holder, -ECONNRESET);
 		krc_lane_tell(lanes, slot, todo->err);
@@ -215,12 +233,33 @@ static void krc_lane_end(struct krc_lanes *lanes, struct krc_lane_qp *qp)
 	qp->qp = NULL;
 }
 
+/*
+ * Say again that a lane has failed: the machine says it once, and a peer that has not heard it posts to
+ * a queue pair that is in RESET.
+ */
+static void krc_lane_close_again(struct krc_lanes *lanes, struct krc_lane_slot *slot, u64 now_ns)
+{
+	struct krp_lane_todo todo = {};
+
+	if (!slot->closes || now_ns < slot->close_ns || slot->e->lane.state < KRP_LANE_RESETTING)
+		return;
+	slot->closes--;
+	slot->close_ns = now_ns + 8 * KRC_LANE_CLOSE_NS;
+	if (slot->e->lane.peer_closes)
+		slot->closes = 0; /* it knows */
+	else
+		krp_lane_fill(&slot->e->lane, &todo, KRP_LANE_CLOSE);
+	if (todo.what == KRP_LANE_SEND)
+		krc_shake_send(lanes, &slot->peer, slot->keyed ? slot->key_id : NULL, &todo.packet);
+}
+
 static void krc_lane_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u64 now_ns)
 {
 	bool due = now_ns >= slot->until_ns;
 
 	if (slot->e->place == KRP_LANES_FREE)
 		return;
+	krc_lane_close_again(lanes, slot, now_ns);
 	spin_lock_bh(&lanes->lock);
 	/* an event may come behind the end, of which nothing follows */
 	if (READ_ONCE(slot->own->fatal) && slot->e->lane.state < KRP_LANE_RESETTING)
@@ -497,14 +536,40 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 
 /* ---- the work item */
 
+/*
+ * A lane that peers have had made, and that was not used here: the peer knows whether it needs it, and
+ * closes it; this end does only if the peer seems to be gone for good.
+ */
+static void krc_lanes_spare_peers(struct krc_lanes *lanes, u64 now_ns)
+{
+	struct krp_list *list = &lanes->table.peers.lanes; /* least recently used first */
+	u32 i;
+
+	lockdep_assert_held(&lanes->lock);
+	for (i = 0; i < KRC_LANES_MAX && !krp_list_empty(list); i++) {
+		struct krp_lanes_entry *e = krp_entry(list->next, struct krp_lanes_entry, link);
+		struct krc_lane_slot *slot = krc_lane_slot_of(lanes, e);
+
+		if (now_ns - e->used_ns < lanes->table.conf.idle_ns ||
+		    slot->spared >= KRC_LANE_SPARED)
+			return;
+		slot->spared++;
+		e->used_ns = now_ns;
+		krp_lanes_move(e, list);
+	}
+}
+
 static void krc_lanes_idle(struct krc_lanes *lanes)
 {
 	struct krp_lanes_entry *e;
 	u32 i;
 
 	for (i = 0; i < KRC_LANES_MAX; i++) {
+		u64 now_ns = ktime_get_ns();
+
 		spin_lock_bh(&lanes->lock);
-		e = krp_lanes_idle(&lanes->table, ktime_get_ns());
+		krc_lanes_spare_peers(lanes, now_ns);
+		e = krp_lanes_idle(&lanes->table, now_ns);
 		spin_unlock_bh(&lanes->lock);
 		if (!e)
 			return;
@@ -535,6 +600,8 @@ static u64 krc_lanes_until(struct krc_lanes *lanes, u64 now_ns, bool again)
 		if (slot->e->place == KRP_LANES_FREE)
 			continue;
 		until_ns = min3(until_ns, slot->until_ns, now_ns + KRC_LANE_TEND_NS);
+		if (slot->closes)
+			until_ns = min(until_ns, slot->close_ns);
 		if (READ_ONCE(slot->state) == KRC_SLOT_RESETTING)
 			until_ns = min(until_ns, slot->reset_by_ns);
 	}

@@ -30,6 +30,7 @@
 /* how long it rests before it asks again for a lane that there is none of, and how often */
 #define KRC_VERBS_REST_MS 20
 #define KRC_VERBS_TRIES 25
+#define KRC_VERBS_REFUSALS 3 /* lanes in a row that do not take a request */
 /*
  * An initiator that is no deeper is for what may stand still for long: probation. It uses other lanes
  * than the others, which would wait for it else.
@@ -252,27 +253,48 @@ static bool krc_verbs_fits(struct krc_verbs_initiator *ini, u32 number)
 
 /*
  * Up to which request may be sent on the lane now. A holder that waits gets the lane after some
- * requests, or some bytes.
+ * requests, or some bytes; to one that ends nothing more is sent.
  */
 static u32 krc_verbs_sendable(struct krc_verbs_initiator *ini)
 {
 	u32 room = KRC_VERBS_SEND_DEPTH - (ini->sent - ini->done), end = ini->sent;
 	const struct krc_verbs_target *target = ini->target;
 	u64 bytes = ini->bytes;
-	bool wanted;
+	enum krc_lane_wish wish;
 
 	lockdep_assert_held(&ini->lock);
 	if (end == ini->rung)
 		return end;
-	wanted = target->calls->wanted(target->lanes, &ini->holder);
-	if (wanted)
+	wish = target->calls->wanted(target->lanes, &ini->holder);
+	if (wish == KRC_LANE_WISH_NOW)
+		return end;
+	if (wish == KRC_LANE_WISH_SOON)
 		room = min(room, KRC_VERBS_QUOTA - min(KRC_VERBS_QUOTA, ini->used));
 	while (end != ini->rung && end - ini->sent < room && krc_verbs_fits(ini, end)) {
-		if (wanted && bytes >= KRC_VERBS_QUOTA_BYTES)
+		if (wish == KRC_LANE_WISH_SOON && bytes >= KRC_VERBS_QUOTA_BYTES)
 			break;
 		bytes += krc_verbs_at(ini, end++)->wr.length;
 	}
 	return end;
+}
+
+/*
+ * The lane has not taken a request. It may be broken, and nobody knew; a request that several lanes
+ * in a row do not take is itself at fault.
+ */
+static void krc_verbs_refused(struct krc_verbs_initiator *ini, u32 number)
+{
+	lockdep_assert_held(&ini->lock);
+	if (ini->refused != number)
+		ini->refusals = 0;
+	ini->refused = number;
+	ini->refusals++;
+	ini->broken = true;
+	ini->err = -ECONNRESET;
+	if (ini->refusals >= KRC_VERBS_REFUSALS && ini->sent == ini->done)
+		krc_verbs_deny(ini, KRC_FAULT_LOCAL);
+	else
+		krc_verbs_set_state(ini, KRC_VERBS_GONE);
 }
 
 /* Send what can be. Return: what is to be done then. */
@@ -286,9 +308,7 @@ static enum krc_verbs_deed krc_verbs_serve(struct krc_verbs_initiator *ini)
 			      !((number + 1) % KRC_VERBS_SIGNAL);
 
 		if (krc_verbs_send(ini, number, signal)) {
-			ini->err = -ECONNRESET;
-			ini->broken = true;
-			krc_verbs_set_state(ini, KRC_VERBS_GONE);
+			krc_verbs_refused(ini, number);
 			return KRC_VERBS_NOTHING; /* the next step sees to it */
 		}
 		ini->bytes += krc_verbs_at(ini, number)->wr.length;

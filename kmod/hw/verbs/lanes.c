@@ -7,14 +7,18 @@
  * its own to the one that is at it. So they do not nest, however many holders pass a lane on to
  * each other.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/atomic.h>
 #include <linux/err.h>
 #include <linux/lockdep.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "base/log.h"
 #include "hw/verbs/lanes_priv.h"
 
+#define KRC_LANES_SYNC_MS 10000
 #define KRC_LANES_RD_ATOMIC 16
 
 /*
@@ -123,7 +127,7 @@ void krc_lane_detach(struct krc_lane_slot *slot)
 		return;
 	holder->state = KRC_HOLD_NONE;
 	holder->slot = NULL;
-	holder->qp = NULL;
+	/* the holder may still post to its queue pair, which is there until it was told */
 	krc_lane_left(slot);
 }
 
@@ -152,21 +156,20 @@ static void krc_lane_give(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	holder->slot = slot;
 	holder->qp = slot->own->qp;
 	slot->holder = holder;
+	slot->spared = 0;
 	if (slot->e)
 		krp_lanes_use(slot->e, ktime_get_ns());
 	krc_lane_call(lanes, holder, 1);
 }
 
-/* Whether a lane is the one that a holder wants. */
+/* Whether a lane reaches whom a holder wants: which of them is no matter once they are there. */
 static bool krc_lane_suits(const struct krc_lanes *lanes, const struct krc_lane_slot *slot,
 			   const struct krc_lane_holder *holder)
 {
 	if (!slot->e)
-		return holder->index == slot - lanes->loops &&
-		       le64_to_cpu(holder->peer.generation) == lanes->services.generation &&
+		return le64_to_cpu(holder->peer.generation) == lanes->services.generation &&
 		       !memcmp(holder->peer.gid, slot->peer.gid, KRP_GID_BYTES);
-	return holder->index == slot->e->lane.ports.index &&
-	       le64_to_cpu(holder->peer.generation) == slot->e->lane.ports.peer_generation &&
+	return le64_to_cpu(holder->peer.generation) == slot->e->lane.ports.peer_generation &&
 	       !memcmp(holder->peer.gid, slot->e->lane.ports.peer_gid, KRP_GID_BYTES);
 }
 
@@ -185,23 +188,43 @@ void krc_lane_offer(struct krc_lanes *lanes, struct krc_lane_slot *slot)
 	}
 }
 
-/* The lane that a holder wants. Return: it, or NULL: there is none. */
+/* The lane of an index that a holder may have. Return: it, or NULL: there is none. */
 static struct krc_lane_slot *krc_lane_find(struct krc_lanes *lanes,
-					   const struct krc_lane_holder *holder)
+					   const struct krc_lane_holder *holder, u32 index)
 {
 	struct krp_lanes_entry *e;
 
 	lockdep_assert_held(&lanes->lock);
 	if (!memcmp(holder->peer.gid, lanes->services.gid.raw, KRP_GID_BYTES))
-		return &lanes->loops[holder->index];
-	e = krp_lanes_find(&lanes->table, holder->peer.gid, holder->index);
+		return &lanes->loops[index];
+	e = krp_lanes_find(&lanes->table, holder->peer.gid, index);
 	return e ? krc_lane_slot_of(lanes, e) : NULL;
+}
+
+/*
+ * Give a holder a lane that is there, of its index first. Return: whether it has one, or one of its
+ * index comes to it when those before it have had that.
+ */
+static bool krc_lane_serve(struct krc_lanes *lanes, struct krc_lane_holder *holder)
+{
+	struct krc_lane_slot *slot;
+	bool comes = false;
+	u32 i;
+
+	lockdep_assert_held(&lanes->lock);
+	for (i = 0; i < KRP_LANE_INDEXES && holder->state == KRC_HOLD_WAITS; i++) {
+		slot = krc_lane_find(lanes, holder, (holder->index + i) % KRP_LANE_INDEXES);
+		if (!slot || slot->state != KRC_SLOT_OPEN || !krc_lane_suits(lanes, slot, holder))
+			continue;
+		comes |= !i;
+		krc_lane_offer(lanes, slot); /* to this one, or to one before it */
+	}
+	return comes || holder->state == KRC_HOLD_HAS;
 }
 
 void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
 		    struct krc_lane_holder *holder)
 {
-	struct krc_lane_slot *slot;
 	bool kick = false;
 
 	spin_lock_bh(&lanes->lock);
@@ -218,16 +241,10 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 	holder->told_lost = false;
 	holder->state = KRC_HOLD_WAITS;
 	list_add_tail(&holder->list, &lanes->waiting);
-	if (!lanes->started || lanes->stopping) {
+	if (!lanes->started || lanes->stopping)
 		krc_lane_lose(lanes, holder, -ESHUTDOWN);
-	} else {
-		slot = krc_lane_find(lanes, holder);
-		if (slot)
-			krc_lane_offer(lanes, slot); /* to this one, or to one before it */
-		/* else it comes to this one when those before it have had it */
-		kick = holder->state == KRC_HOLD_WAITS && !(slot && slot->state == KRC_SLOT_OPEN &&
-							    krc_lane_suits(lanes, slot, holder));
-	}
+	else
+		kick = !krc_lane_serve(lanes, holder);
 	spin_unlock_bh(&lanes->lock);
 	if (kick)
 		krc_lanes_kick(lanes);
@@ -262,16 +279,18 @@ void krc_lanes_release(struct krc_lanes *lanes, struct krc_lane_holder *holder, 
 	krc_lanes_call(lanes);
 }
 
-bool krc_lanes_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
+enum krc_lane_wish krc_lanes_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
 {
+	enum krc_lane_wish wanted = KRC_LANE_WISH_NONE;
 	const struct krc_lane_holder *other;
-	bool wanted = false;
 
 	spin_lock_bh(&lanes->lock);
 	if (holder->state == KRC_HOLD_HAS) {
-		wanted = holder->slot->state != KRC_SLOT_OPEN;
 		list_for_each_entry(other, &lanes->waiting, list)
-			wanted |= krc_lane_suits(lanes, holder->slot, other);
+			if (krc_lane_suits(lanes, holder->slot, other))
+				wanted = KRC_LANE_WISH_SOON;
+		if (holder->slot->state != KRC_SLOT_OPEN)
+			wanted = KRC_LANE_WISH_NOW;
 	}
 	spin_unlock_bh(&lanes->lock);
 	return wanted;
@@ -295,7 +314,10 @@ static bool krc_lane_busy(struct krc_lanes *lanes, const struct krc_lane_holder 
 
 void krc_lanes_sync(struct krc_lanes *lanes, struct krc_lane_holder *holder)
 {
-	wait_event(lanes->wait, !krc_lane_busy(lanes, holder));
+	while (!wait_event_timeout(lanes->wait, !krc_lane_busy(lanes, holder),
+				   msecs_to_jiffies(KRC_LANES_SYNC_MS)))
+		krc_port_warn_limited(lanes->queues.ibdev, lanes->port,
+				      "a lane is not in RESET after %d ms\n", KRC_LANES_SYNC_MS);
 }
 
 /* ---- life */
@@ -335,6 +357,8 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 	INIT_LIST_HEAD(&lanes->waiting);
 	INIT_LIST_HEAD(&lanes->calls);
 	INIT_LIST_HEAD(&lanes->spare);
+	INIT_LIST_HEAD(&lanes->dead);
+	INIT_WORK(&lanes->reap, krc_lane_qps_reap);
 	init_waitqueue_head(&lanes->wait);
 	INIT_DELAYED_WORK(&lanes->work, krc_lanes_run);
 	err = krc_lanes_tables(lanes);
@@ -451,6 +475,8 @@ void krc_lanes_destroy(struct krc_lanes *lanes)
 	krc_shake_destroy(lanes);
 	for (i = 0; lanes->slots && i < 2 * KRC_LANES_MAX; i++)
 		krc_lane_qp_free(lanes->slots[i].own);
+	cancel_work_sync(&lanes->reap);
+	list_splice(&lanes->dead, &lanes->spare);
 	list_for_each_entry_safe(qp, next, &lanes->spare, list)
 		krc_lane_qp_free(qp);
 	if (lanes->wq) {

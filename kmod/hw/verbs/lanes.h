@@ -178,7 +178,7 @@ void krc_lanes_destroy(struct krc_lanes *lanes);
  * krc_lanes_hold() - Want the lane of an index to a port.
  * @lanes: of the port.
  * @peer: whom it is to reach.
- * @index: 0 to KRP_LANE_INDEXES - 1.
+ * @index: 0 to KRP_LANE_INDEXES - 1: the one that is made, if no lane to the port is free.
  * @turn: another one than at the last time; upcalls name it, since one that was under way when the
  *	last lane was given back may come behind this.
  * @holder: holds and wants nothing.
@@ -206,14 +206,26 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 void krc_lanes_release(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken);
 
 /**
- * krc_lanes_wanted() - Whether somebody waits for the lane that a holder has.
+ * enum krc_lane_wish - When a holder should give its lane back.
+ * @KRC_LANE_WISH_NONE: when it needs it no more.
+ * @KRC_LANE_WISH_SOON: somebody waits for it: after some requests.
+ * @KRC_LANE_WISH_NOW: it ends: when what is outstanding has ended. Whoever posts more may lose that.
+ */
+enum krc_lane_wish {
+	KRC_LANE_WISH_NONE,
+	KRC_LANE_WISH_SOON,
+	KRC_LANE_WISH_NOW,
+};
+
+/**
+ * krc_lanes_wanted() - When a holder should give its lane back.
  * @lanes: of the port.
  * @holder: has one.
  *
  * Context: any but hard interrupts.
- * Return: whether; a hint: it should be given back soon.
+ * Return: enum krc_lane_wish.
  */
-bool krc_lanes_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
+enum krc_lane_wish krc_lanes_wanted(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
 
 /**
  * krc_lanes_sync() - Wait until queue pairs that were released as broken execute nothing any more,

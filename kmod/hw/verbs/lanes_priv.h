@@ -26,6 +26,7 @@
 #define KRC_LANES_CHAINS 256
 #define KRC_LANES_KNOWN 1024 /* ports that are remembered */
 #define KRC_LANES_SPARE 4 /* queue pairs that wait in INIT */
+#define KRC_LANES_QPS (3 * KRC_LANES_MAX) /* queue pairs: of lanes, that rest, and that go */
 #define KRC_LANES_LOOKS 4 /* look-ups under way */
 #define KRC_LANES_STOP_MS 2000
 
@@ -82,7 +83,11 @@ enum krc_slot {
  * @holder: holder that has it, or NULL.
  * @breaker: holder that has released it as broken, until it is in RESET.
  * @until_ns: when its machine is to be pulled. The work item's.
- * @reset_by_ns: RESETTING: when it goes to RESET whoever holds it. The work item's.
+ * @reset_by_ns: RESETTING: when it goes to RESET whoever holds it. The work item's, as what follows.
+ * @close_ns: when CLOSE is said again.
+ * @closes: how often it is.
+ * @spared: how often it was not closed as idle, since the peer may need it, without use here; under
+ *	the lock.
  */
 struct krc_lane_slot {
 	struct krp_lanes_entry *e;
@@ -97,6 +102,9 @@ struct krc_lane_slot {
 	struct krc_lane_holder *breaker;
 	u64 until_ns;
 	u64 reset_by_ns;
+	u64 close_ns;
+	u8 closes;
+	u8 spared;
 };
 
 /**
@@ -199,6 +207,9 @@ struct krc_shake {
  * @round: of krc_lanes_want().
  * @spare: queue pairs in INIT.
  * @spare_nr: how many.
+ * @dead: queue pairs that are to be destroyed.
+ * @reap: destroys them.
+ * @qps: queue pairs that there are; not under the lock.
  * @shake: packets.
  * @wait: woken, under the lock, when a queue pair is in RESET, an upcall has returned, or a lane has
  *	ended.
@@ -228,6 +239,9 @@ struct krc_lanes {
 	u32 round;
 	struct list_head spare;
 	u32 spare_nr;
+	struct list_head dead;
+	struct work_struct reap;
+	atomic_t qps;
 	struct krc_shake shake;
 	wait_queue_head_t wait;
 	struct workqueue_struct *wq;
@@ -433,7 +447,7 @@ void krc_lane_way(const struct krc_lanes *lanes, const struct krc_lane_peer *pee
 struct krc_lane_qp *krc_lane_qp_take(struct krc_lanes *lanes);
 
 /**
- * krc_lane_qp_put() - Give one back. One that was connected is destroyed.
+ * krc_lane_qp_put() - Give one back. One that was connected is destroyed soon.
  * @lanes: of the port.
  * @qp: in INIT, or in RESET and rested; or NULL.
  *
@@ -473,6 +487,14 @@ int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,
  * Return: 0, or what the device says.
  */
 int krc_lane_qp_move(struct krc_lane_qp *qp, enum ib_qp_state to);
+
+/**
+ * krc_lane_qps_reap() - Destroy queue pairs that are used up.
+ * @work: krc_lanes.reap.
+ *
+ * Context: process.
+ */
+void krc_lane_qps_reap(struct work_struct *work);
 
 /**
  * krc_lane_qps_refill() - Keep some in INIT.

@@ -117,7 +117,7 @@ struct krc_verbs_lane_calls {
 	void (*hold)(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index, u32 turn,
 		     struct krc_lane_holder *holder);
 	void (*release)(struct krc_lanes *lanes, struct krc_lane_holder *holder, bool broken);
-	bool (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
+	enum krc_lane_wish (*wanted)(struct krc_lanes *lanes, const struct krc_lane_holder *holder);
 	void (*sync)(struct krc_lanes *lanes, struct krc_lane_holder *holder);
 };
 
@@ -221,6 +221,8 @@ struct krc_verbs_slot {
  * @asked: it has asked for a lane to @to, and nothing has succeeded there since.
  * @since: jiffies of the first time.
  * @tries: how often it rested since then.
+ * @refused: number of the request that a lane has not taken last.
+ * @refusals: lanes in a row that have not.
  * @used: requests that were sent since it has the lane.
  * @bytes: of these.
  * @to: whom the lane reaches that it has or wants.
@@ -252,6 +254,8 @@ struct krc_verbs_initiator {
 	bool asked;
 	unsigned long since;
 	u32 tries;
+	u32 refused;
+	u32 refusals;
 	u32 used;
 	u64 bytes;
 	struct krc_hw_address to;
