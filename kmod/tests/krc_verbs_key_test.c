@@ -189,8 +189,7 @@ static struct ib_umem *krc_test_keys_umem(struct kunit *test, u64 address, u64 b
 	sgl = kunit_kcalloc(test, nr, sizeof(*sgl), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, sgl);
 	sg_init_table(sgl, nr);
-	for_each_sg(sgl, sg, nr, i)
-	{
+	for_each_sg(sgl, sg, nr, i) {
 		sg_dma_address(sg) = (dma_addr_t)(2 * i + 1) << PAGE_SHIFT;
 		sg_dma_len(sg) = PAGE_SIZE;
 	}

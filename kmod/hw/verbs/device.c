@@ -93,6 +93,7 @@ static void krc_verbs_on_event(struct ib_event_handler *handler, struct ib_event
 static void krc_verbs_close(struct krc_hw *hw)
 {
 	struct krc_verbs *v = krc_verbs_of(hw);
+
 	ib_unregister_event_handler(&v->handler);
 	krc_verbs_keys_fini(v);
 	ib_dealloc_pd(v->pd);
@@ -153,12 +154,14 @@ static struct krc_hw *krc_verbs_open(struct ib_device *ibdev, const struct krc_h
 static struct device *krc_verbs_dma_device(struct krc_hw *hw)
 {
 	struct krc_verbs *v = krc_verbs_of(hw);
+
 	return v->ibdev->dma_device;
 }
 
 static bool krc_verbs_is_down(const struct krc_hw *hw)
 {
 	struct krc_verbs *v = krc_verbs_of(hw);
+
 	return READ_ONCE(v->fatal);
 }
 

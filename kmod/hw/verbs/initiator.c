@@ -498,6 +498,7 @@ int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator)
 int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+
 	spin_lock_bh(&ini->lock);
 	ini->rung = ini->head;
 	ini->sent = ini->head;
@@ -570,6 +571,7 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 void krc_verbs_initiator_destroy(struct krc_hw_initiator *initiator)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+
 	krc_verbs_initiator_halt(initiator);
 	xa_erase(&ini->target->initiators, ini->id);
 	atomic_dec(&ini->target->made);
@@ -621,6 +623,7 @@ int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *w
 void krc_verbs_ring(struct krc_hw_initiator *initiator)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+
 	spin_lock_bh(&ini->lock);
 	if (ini->rung != ini->head && ini->state != KRC_VERBS_HALTED) {
 		krc_verbs_at(ini, ini->head - 1)->wr.unsignaled = false;
@@ -656,6 +659,7 @@ int krc_verbs_poll(struct krc_hw_initiator *initiator, struct krc_wc *wc, int ma
 void krc_verbs_arm(struct krc_hw_initiator *initiator)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+
 	spin_lock_bh(&ini->lock);
 	ini->armed = true;
 	spin_unlock_bh(&ini->lock);

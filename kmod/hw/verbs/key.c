@@ -534,8 +534,7 @@ int krc_verbs_key_pages(struct krc_hw *hw, const dma_addr_t *pages, u32 nr, u64 
 	if (!r.sg)
 		return -ENOMEM;
 	sg_init_table(r.sg, nr);
-	for_each_sg(r.sg, sg, nr, i)
-	{
+	for_each_sg(r.sg, sg, nr, i) {
 		sg_dma_address(sg) = pages[i];
 		sg_dma_len(sg) = PAGE_SIZE;
 	}

@@ -447,6 +447,7 @@ static void krc_shake_looked(struct krc_lanes *lanes)
 	for (i = 0; i < KRC_LANES_LOOKS; i++) {
 		struct krc_lane_look *look = &shake->looks[i];
 
+		/* Pairs with the release in krc_shake_look(): what it has found is there. */
 		if (!look->busy || !smp_load_acquire(&look->done))
 			continue;
 		krp_listen_look_end(&shake->desk, look->begun_ns, look->packet.gid, look->err);

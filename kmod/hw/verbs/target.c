@@ -141,6 +141,7 @@ struct krc_hw_target *krc_verbs_target_create(struct krc_hw *hw, u32 port, u16 g
 void krc_verbs_target_destroy(struct krc_hw_target *target)
 {
 	struct krc_verbs_target *t = krc_verbs_target_of(target);
+
 	t->hw->ports[t->port].target = NULL;
 	krc_lanes_destroy(t->lanes);
 	krc_verbs_cq_destroy(t);
@@ -151,12 +152,14 @@ void krc_verbs_target_destroy(struct krc_hw_target *target)
 int krc_verbs_lanes_start(struct krc_hw_target *target, const struct krc_hw_lanes *services)
 {
 	struct krc_verbs_target *t = krc_verbs_target_of(target);
+
 	return krc_lanes_start(t->lanes, services);
 }
 
 void krc_verbs_lanes_stop(struct krc_hw_target *target)
 {
 	struct krc_verbs_target *t = krc_verbs_target_of(target);
+
 	krc_lanes_stop(t->lanes);
 }
 
@@ -222,6 +225,7 @@ int krc_verbs_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, in
 void krc_verbs_recv_arm(struct krc_hw_target *target)
 {
 	struct krc_verbs_target *t = krc_verbs_target_of(target);
+
 	if (t->srq)
 		ib_req_notify_cq(t->recv_cq, IB_CQ_NEXT_COMP);
 }
