@@ -24,6 +24,7 @@ PROBLEMS = re.compile("|".join((
     r"krcore: [\w-]+/\d+: (DCI|CQ|RMP) 0x[0-9a-f]+: (event|completion of (block|entry))",
     r"no queue pair for a lane", r"a lane to itself does not connect",
     r"(completion queue|receives) of lanes: event", r"initiators do not go with lanes",
+    r"a lane is not in RESET after",
 )))
 
 # Lines that look like a problem, and come without krcore too; each with its reason.
