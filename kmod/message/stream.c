@@ -265,9 +265,17 @@ static void krc_stream_arm(struct krc_stream *st, u64 now_ns)
 		krc_stream_kick(st); /* which that has put off */
 }
 
+/* Ask the machine. @may_send: there is a packet, or what is sent is of no use. */
+static enum krp_stream_do krc_stream_next(struct krc_stream *st, u64 now_ns, bool may_send,
+					  struct krp_stream_todo *ret_todo)
+{
+	return likely(may_send) ? krp_stream_next(&st->s, now_ns, ret_todo)
+				: krp_stream_tell(&st->s, now_ns, ret_todo);
+}
+
 void krc_stream_pull(struct krc_stream *st)
 {
-	bool stopped = READ_ONCE(st->m->stopped);
+	bool stopped = READ_ONCE(st->m->stopped), dry = false;
 	struct krc_packet *packet = NULL;
 	struct krp_stream_todo todo;
 	u64 now_ns = ktime_get_ns();
@@ -276,11 +284,11 @@ void krc_stream_pull(struct krc_stream *st)
 	krc_stream_budget(st);
 	do {
 		krc_stream_feed(st, now_ns);
-		if (!packet && !stopped)
+		if (!packet && !stopped && !dry) {
 			packet = krc_stream_packet(st);
-		if (!packet && !stopped)
-			return; /* krc_stream_done() or krc_streams_drink() comes back */
-		if (krp_stream_next(&st->s, now_ns, &todo) != KRP_STREAM_SEND) {
+			dry = !packet; /* krc_stream_done() or krc_streams_drink() comes back */
+		}
+		if (krc_stream_next(st, now_ns, !dry, &todo) != KRP_STREAM_SEND) {
 			krc_stream_note(st, &todo);
 		} else if (packet) {
 			krc_stream_fill(st, packet, &todo);

@@ -674,6 +674,26 @@ static void krc_test_waits_in_turn(struct kunit *test)
 	krc_test_put_all(&packets);
 }
 
+/* An end is told of what it has handed in, and needs no packet for that. */
+static void krc_test_ends_without_packets(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0];
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(a, KRC_TEST_FEW, 40);
+	krc_test_close(a, true);
+	flush_workqueue(krc_messages_wq);
+	KUNIT_EXPECT_EQ(test, a->done, (u32)KRC_TEST_FEW);
+	KUNIT_EXPECT_EQ(test, a->failed, (u32)KRC_TEST_FEW);
+	KUNIT_EXPECT_EQ(test, a->last, -ECONNABORTED);
+	krc_test_rain(w, &packets, 4);
+	w->stuck = false;
+	krc_test_until(w, READ_ONCE(w->side[1].end[0].died)); /* its peer is told, too */
+	krc_test_put_all(&packets);
+}
+
 /* ---- ends of nodes */
 
 static void krc_test_port_ends(struct kunit *test)
@@ -812,6 +832,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_users_share_packets),
 						KUNIT_CASE(krc_test_wake_is_passed_on),
 						KUNIT_CASE(krc_test_waits_in_turn),
+						KUNIT_CASE(krc_test_ends_without_packets),
 						KUNIT_CASE(krc_test_port_ends),
 						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),
