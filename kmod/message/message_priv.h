@@ -168,7 +168,7 @@ struct krc_listener {
 /**
  * struct krc_tx_share - What a payer has of the packets of a port.
  * @node: in krc_messages.shares; not of krc_messages.share.
- * @payer: whose it is.
+ * @payer: whose it is; also what its streams post is on that account.
  * @streams: streams that count it; likewise.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it has fewer; each counted.

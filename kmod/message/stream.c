@@ -96,6 +96,18 @@ void krc_stream_lose(struct krc_stream *st, struct list_head *packets)
 		krc_stream_done_with(st, &reqs, nr);
 }
 
+/*
+ * SENDs are on account of whoever pays for the packets. While some are outstanding they stay where they
+ * are; nobody but the runner, which this is, submits more.
+ */
+static void krc_stream_pay(struct krc_stream *st)
+{
+	const void *payer = READ_ONCE(st->share)->payer;
+
+	if (unlikely(st->flow.payer != payer) && !atomic_read_acquire(&st->flow.outstanding))
+		st->flow.payer = payer;
+}
+
 /* Post the packets that were pulled. Those that can't be are lost, which the machine mends. */
 static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
 {
@@ -106,6 +118,7 @@ static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
 	if (list_empty(packets) || !krc_proof_passes(st, packets))
 		return;
 	nr = krc_stream_reqs(packets, &reqs);
+	krc_stream_pay(st);
 	if (krc_rail_enter(st->m->rail)) {
 		err = krc_flow_submit(&st->flow, &reqs, NULL);
 		krc_rail_exit(st->m->rail);
@@ -479,6 +492,16 @@ static void krc_stream_check(struct krc_stream *st)
 		krc_stream_die(st, -ECONNRESET, le64_to_cpu(value.generation));
 }
 
+/* It was called, maybe for a packet, and may sleep before it asks for one: others come first. */
+static void krc_stream_yield(struct krc_stream *st)
+{
+	if (!krc_rail_enter(st->m->rail))
+		return;
+	if (krc_packets_free(st->m->tx))
+		krc_streams_drink(st->m, READ_ONCE(st->share));
+	krc_rail_exit(st->m->rail);
+}
+
 static void krc_stream_work(struct work_struct *work)
 {
 	struct krc_stream *st = container_of(to_delayed_work(work), struct krc_stream, work);
@@ -486,6 +509,8 @@ static void krc_stream_work(struct work_struct *work)
 
 	clear_bit(0, &st->kicked);
 	smp_mb__after_atomic(); /* before what the kick was for is looked at */
+	if (READ_ONCE(st->flags))
+		krc_stream_yield(st);
 	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->flags))
 		krc_stream_repair(st);
 	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->flags))
