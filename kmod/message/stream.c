@@ -54,7 +54,7 @@ static void krc_stream_done_with(struct krc_stream *st, struct list_head *reqs, 
 	smp_mb__after_atomic(); /* against krc_stream_packet() */
 	if (last || READ_ONCE(st->wants) || READ_ONCE(st->flags))
 		krc_stream_kick(st);
-	krc_streams_drink(st->m, READ_ONCE(st->share));
+	krc_streams_drink(st->m);
 	while (nr--)
 		krc_stream_put(st);
 }
@@ -136,7 +136,7 @@ static struct krc_packet *krc_stream_packet(struct krc_stream *st)
 	WRITE_ONCE(st->wants, true);
 	smp_mb(); /* wants before flight, against krc_stream_done() */
 	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT) {
-		krc_tx_share_pass(st->m);
+		krc_streams_drink(st->m);
 		return NULL;
 	}
 	WRITE_ONCE(st->wants, false);
@@ -311,7 +311,7 @@ void krc_stream_pull(struct krc_stream *st)
 	if (packet) {
 		krc_packet_put(packet);
 		/* this one may have been called in place of another */
-		krc_streams_drink(st->m, st->share);
+		krc_streams_drink(st->m);
 	}
 	st->events &= ~(1U << KRP_STREAM_WAIT);
 	st->until_ns = todo.until_ns;
@@ -492,16 +492,6 @@ static void krc_stream_check(struct krc_stream *st)
 		krc_stream_die(st, -ECONNRESET, le64_to_cpu(value.generation));
 }
 
-/* It was called, maybe for a packet, and may sleep before it asks for one: others come first. */
-static void krc_stream_yield(struct krc_stream *st)
-{
-	if (!krc_rail_enter(st->m->rail))
-		return;
-	if (krc_packets_free(st->m->tx))
-		krc_streams_drink(st->m, READ_ONCE(st->share));
-	krc_rail_exit(st->m->rail);
-}
-
 static void krc_stream_work(struct work_struct *work)
 {
 	struct krc_stream *st = container_of(to_delayed_work(work), struct krc_stream, work);
@@ -510,7 +500,7 @@ static void krc_stream_work(struct work_struct *work)
 	clear_bit(0, &st->kicked);
 	smp_mb__after_atomic(); /* before what the kick was for is looked at */
 	if (READ_ONCE(st->flags))
-		krc_stream_yield(st);
+		krc_streams_drink(st->m); /* it was called, and may sleep before it asks for a packet */
 	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->flags))
 		krc_stream_repair(st);
 	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->flags))

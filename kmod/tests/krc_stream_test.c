@@ -582,7 +582,7 @@ static void krc_test_users_share_packets(struct kunit *test)
 		list_del(&packet->list);
 		krc_packet_put(packet);
 	}
-	krc_streams_drink(w->side[0].messages, NULL);
+	krc_streams_drink(w->side[0].messages);
 	/* streams of one payer are one user */
 	share = krc_tx_share_get(w->side[0].messages, &a[0].inbox);
 	KUNIT_EXPECT_PTR_EQ(test, share, a[0].stream->share);
@@ -626,7 +626,7 @@ static void krc_test_drip(struct krc_test_world *w, struct list_head *packets, u
 		list_del(&packet->list);
 		krc_packet_put(packet);
 	}
-	krc_streams_drink(w->side[0].messages, NULL);
+	krc_streams_drink(w->side[0].messages);
 }
 
 /* The same; then all has been tried. */
@@ -657,6 +657,24 @@ static void krc_test_wake_is_passed_on(struct kunit *test)
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_all_there(w, &a[1], &b[1]);
+	krc_test_put_all(&packets);
+}
+
+/* What others give back a user may have more of: one that waits for its share is called, too. */
+static void krc_test_share_grows(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 8, 40);
+	krc_test_rain(w, &packets, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 2);
+	krc_test_rain(w, &packets, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 4);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_put_all(&packets);
 }
 
@@ -880,6 +898,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_users_share_packets),
 						KUNIT_CASE(krc_test_wake_is_passed_on),
+						KUNIT_CASE(krc_test_share_grows),
 						KUNIT_CASE(krc_test_waits_in_turn),
 						KUNIT_CASE(krc_test_ends_without_packets),
 						KUNIT_CASE(krc_test_sleeper_passes_on),
