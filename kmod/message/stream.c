@@ -499,8 +499,8 @@ static void krc_stream_work(struct work_struct *work)
 
 	clear_bit(0, &st->kicked);
 	smp_mb__after_atomic(); /* before what the kick was for is looked at */
-	if (READ_ONCE(st->flags))
-		krc_streams_drink(st->m); /* it was called, and may sleep before it asks for a packet */
+	if (READ_ONCE(st->flags)) /* it was called, and may sleep before it asks for a packet */
+		krc_streams_drink(st->m);
 	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->flags))
 		krc_stream_repair(st);
 	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->flags))

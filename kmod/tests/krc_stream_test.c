@@ -755,7 +755,8 @@ static void krc_test_users_share_turns(struct kunit *test)
 	krc_test_all_there(w, a, b);
 	KUNIT_EXPECT_PTR_EQ(test, a->stream->flow.payer, (const void *)&a->inbox);
 	krc_test_quiet(w);
-	krc_flow_drain(&b->stream->flow); /* what it has posted before it was accepted is the port's */
+	/* what it has posted before it was accepted is the port's */
+	krc_flow_drain(&b->stream->flow);
 	krc_test_say(b, 1, 40);
 	krc_test_all_there(w, b, a);
 	KUNIT_EXPECT_PTR_EQ(test, b->stream->flow.payer, (const void *)&b->inbox);
