@@ -18,8 +18,9 @@
  *	come back at todo.until_ns, or when something has happened
  *
  * A packet is given to krp_message_check() and krp_listen.h first; what has the number of a
- * queue in dst is for its machine. A caller without room to post does not pull; when it has
- * pulled SEND, it posts at once, or says by krp_stream_post_begin() and _end() when it has.
+ * queue in dst is for its machine. A caller without room to post pulls krp_stream_tell() in place of
+ * krp_stream_next(), and is told of all but what it would send. One that has pulled SEND posts at
+ * once, or says by krp_stream_post_begin() and _end() when it has.
  *
  * STATES
  *	NEW -> OPENING -> OPEN        the opener

@@ -529,26 +529,66 @@ static inline int krp_stream_rest(struct krp_stream *s, __u64 now_ns, struct krp
 	return 1;
 }
 
+/** krp_stream_over_ns() - When the clock ends something, whatever is sent. @s: connection.
+ * Context: any. Return: ns.
+ */
+static inline __u64 krp_stream_over_ns(const struct krp_stream *s)
+{
+	if (s->state == KRP_STREAM_LINGER)
+		return s->forget_ns;
+	if (s->state == KRP_STREAM_DEAD && krp_stream_holds(s))
+		return krp_stream_hold_ns(s);
+	if (s->doom_ns)
+		return s->doom_ns;
+	if (s->state == KRP_STREAM_OPENING || s->state == KRP_STREAM_OFFERED)
+		return s->since_ns + KRP_STREAM_OPEN_NS;
+	return KRP_STREAM_FOREVER_NS;
+}
+
 /** krp_stream_until_ns() - When the clock has something to say. @s: connection. Context: any.
  * Return: ns.
  */
 static inline __u64 krp_stream_until_ns(const struct krp_stream *s)
 {
-	__u64 until_ns = s->retry_at_ns, at_ns = KRP_STREAM_FOREVER_NS;
+	__u64 until_ns = s->retry_at_ns, at_ns = krp_stream_over_ns(s);
 
-	if (s->state == KRP_STREAM_LINGER)
-		at_ns = s->forget_ns;
-	else if (s->state == KRP_STREAM_DEAD && krp_stream_holds(s))
-		at_ns = krp_stream_hold_ns(s);
-	else if (s->doom_ns)
-		at_ns = s->doom_ns;
-	else if (s->state == KRP_STREAM_OPENING || s->state == KRP_STREAM_OFFERED)
-		at_ns = s->since_ns + KRP_STREAM_OPEN_NS;
 	until_ns = at_ns < until_ns ? at_ns : until_ns;
 	if (!krp_stream_live(s->state))
 		return until_ns;
 	until_ns = s->ack_at_ns < until_ns ? s->ack_at_ns : until_ns;
 	return s->sent < s->next && s->off_ns < until_ns ? s->off_ns : until_ns;
+}
+
+/**
+ * krp_stream_tell() - What is to be done next by a caller that has no room to post.
+ * @s: connection.
+ * @now_ns: the clock, which never goes back.
+ * @ret: filled.
+ *
+ * As krp_stream_next(), but what would be sent stays as it is, and @ret->until_ns is when something else
+ * is due. A live connection does not die of silence meanwhile: its peer can't be asked. A caller that
+ * has room again pulls krp_stream_next(), whatever the clock says.
+ *
+ * Context: any.
+ * Return: @ret->what, never SEND.
+ */
+static inline enum krp_stream_do krp_stream_tell(struct krp_stream *s, __u64 now_ns,
+						 struct krp_stream_todo *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (krp_stream_live(s->state))
+		krp_stream_linger(s, now_ns);
+	else
+		krp_stream_due(s, now_ns);
+	if (s->state == KRP_STREAM_DEAD)
+		krp_stream_bury(s, now_ns);
+	if (krp_stream_event(s, now_ns, ret))
+		return ret->what;
+	ret->what = KRP_STREAM_WAIT;
+	ret->until_ns = KRP_STREAM_FOREVER_NS;
+	if (!krp_stream_live(s->state) || s->state == KRP_STREAM_LINGER)
+		ret->until_ns = krp_stream_over_ns(s);
+	return ret->what;
 }
 
 /**

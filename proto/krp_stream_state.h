@@ -244,7 +244,7 @@ struct krp_stream_req {
 };
 
 /**
- * struct krp_stream_todo - What krp_stream_next() says.
+ * struct krp_stream_todo - What krp_stream_next() or krp_stream_tell() says.
  * @what: enum krp_stream_do.
  * @err: outcome, negative errno or 0.
  * @number: pass, name of an announcement, or KRP_REFUSE_*.

@@ -33,6 +33,7 @@ struct krc_port;
 /**
  * struct krcore_client - A client.
  * @list: entry in the list of all clients.
+ * @closing: it is being closed: it is not shown, and nobody else closes it; under the lock of the list.
  * @number: from 1, never used again; as they are listed.
  * @name: as in struct krcore_client_conf.
  * @owner: its module; NULL: the kernel itself.
@@ -50,6 +51,7 @@ struct krc_port;
  */
 struct krcore_client {
 	struct list_head list;
+	bool closing;
 	u64 number;
 	char name[KRCORE_NAME_BYTES];
 	struct module *owner;
@@ -185,11 +187,12 @@ extern struct workqueue_struct *krc_api_close_wq;
 struct krcore_client *krc_client_make(struct krc_port *port, const struct krcore_client_conf *conf);
 
 /**
- * krc_clients_close_of() - Close the clients that a module has left open, with a warning for each.
- * @owner: module whose text is still there, and whose last call has returned.
+ * krc_clients_close_of() - Close the clients that a module has left open, and wait for those that a task of
+ * it is still closing.
+ * @owner: module whose text is still there, and which begins no call.
  *
  * Context: may sleep.
- * Return: how many there were.
+ * Return: how many it has closed.
  */
 u32 krc_clients_close_of(const struct module *owner);
 

@@ -11,6 +11,7 @@
 #include <linux/notifier.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/wait.h>
 
 #include "api/api_priv.h"
 #include "api/box_priv.h"
@@ -29,6 +30,8 @@ struct workqueue_struct *krc_api_close_wq; /* its items wait for seconds */
 static DEFINE_MUTEX(krc_clients_lock);
 static LIST_HEAD(krc_clients);
 static u64 krc_clients_numbered; /* with the lock */
+static u32 krc_clients_left; /* how many have left the list; with the lock */
+static DECLARE_WAIT_QUEUE_HEAD(krc_clients_leave); /* woken when one has */
 
 /* krc_pool_watch.stopped: the port is gone, and all its requests have completed. */
 static void krc_client_stopped(struct krc_pool_watch *watch)
@@ -157,15 +160,12 @@ static struct krcore_region *krc_client_region(struct krcore_client *client)
 	return region;
 }
 
-void krcore_client_close(struct krcore_client *client)
+/* Close a client that is marked as closing. It stays in the list as long as it may call its module. */
+static void krc_client_end(struct krcore_client *client)
 {
 	struct krcore_region *region;
 	struct krcore_queue *queue;
 
-	might_sleep();
-	mutex_lock(&krc_clients_lock); /* it is shown no more */
-	list_del(&client->list);
-	mutex_unlock(&krc_clients_lock);
 	krc_box_end(client);
 	while ((queue = krc_client_queue(client)))
 		krcore_queue_close(queue);
@@ -175,7 +175,22 @@ void krcore_client_close(struct krcore_client *client)
 	krc_uncharge(&client->charge);
 	krc_user_put(client->user);
 	krc_port_put(client->port);
+	mutex_lock(&krc_clients_lock);
+	list_del(&client->list);
+	WRITE_ONCE(krc_clients_left, krc_clients_left + 1);
+	mutex_unlock(&krc_clients_lock);
+	wake_up_all(&krc_clients_leave);
 	kfree(client);
+}
+
+void krcore_client_close(struct krcore_client *client)
+{
+	might_sleep();
+	mutex_lock(&krc_clients_lock);
+	WARN_ON_ONCE(client->closing); /* closed twice */
+	client->closing = true;
+	mutex_unlock(&krc_clients_lock);
+	krc_client_end(client);
 }
 EXPORT_SYMBOL_GPL(krcore_client_close);
 
@@ -186,7 +201,7 @@ void krc_conn_walk(struct krc_conn_at *at, int (*fn)(const struct krc_conn_info 
 
 	mutex_lock(&krc_clients_lock);
 	list_for_each_entry(client, &krc_clients, list) {
-		if (client->number < at->client)
+		if (client->number < at->client || client->closing)
 			continue;
 		if (client->number > at->client)
 			*at = (struct krc_conn_at){ .client = client->number };
@@ -197,28 +212,41 @@ void krc_conn_walk(struct krc_conn_at *at, int (*fn)(const struct krc_conn_info 
 	mutex_unlock(&krc_clients_lock);
 }
 
-static struct krcore_client *krc_client_of(const struct module *owner)
+/* Whether a module has a client. *@ret_client: one that nobody closes, for krc_client_end(); or NULL. */
+static bool krc_client_of(const struct module *owner, struct krcore_client **ret_client)
 {
-	struct krcore_client *client, *found = NULL;
+	struct krcore_client *client;
+	bool has = false;
 
+	*ret_client = NULL;
 	mutex_lock(&krc_clients_lock);
-	list_for_each_entry(client, &krc_clients, list)
-		if (client->owner == owner) {
-			found = client;
-			break;
-		}
+	list_for_each_entry(client, &krc_clients, list) {
+		if (client->owner != owner)
+			continue;
+		has = true;
+		if (client->closing)
+			continue;
+		client->closing = true;
+		*ret_client = client;
+		break;
+	}
 	mutex_unlock(&krc_clients_lock);
-	return found;
+	return has;
 }
 
 u32 krc_clients_close_of(const struct module *owner)
 {
+	u32 closed = 0, left = READ_ONCE(krc_clients_left);
 	struct krcore_client *client;
-	u32 closed = 0;
 
-	while ((client = krc_client_of(owner))) {
-		krcore_client_close(client);
-		closed++;
+	while (krc_client_of(owner, &client)) {
+		if (client) {
+			krc_client_end(client);
+			closed++;
+		} else { /* one that another task closes may still call the module */
+			wait_event(krc_clients_leave, READ_ONCE(krc_clients_left) != left);
+		}
+		left = READ_ONCE(krc_clients_left);
 	}
 	return closed;
 }

@@ -41,9 +41,8 @@ static void krc_send_over(struct krc_api_send *send, int err)
 	struct krc_api_box *box = conn->box;
 	bool orphan;
 
-	if (send->mr)
-		krc_mr_put(send->mr,
-			   1); /* before the client is told that it may close the region */
+	if (send->mr) /* before the client is told that it may close the region */
+		krc_mr_put(send->mr, 1);
 	send->mr = NULL;
 	spin_lock(&box->lock);
 	orphan = send->orphan;

@@ -207,7 +207,7 @@ static void krc_answer_end(struct krc_answer *answer)
 	spin_lock_bh(&m->lock);
 	answer->busy = false;
 	spin_unlock_bh(&m->lock);
-	krc_streams_drink(m, NULL);
+	krc_streams_drink(m);
 	krc_standing_put(standing);
 }
 

@@ -110,6 +110,7 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 	large->resume = false;
 	large->err = 0;
 	krc_flow_init(&large->flow, st->m->pool, krc_large_done, krc_large_check);
+	large->flow.payer = st->share->payer;
 	krc_large_prepare(st, large, f);
 	list_add_tail(&large->list, &st->larges);
 	if (!large->length)

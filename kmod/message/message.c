@@ -194,7 +194,9 @@ static void krc_messages_tables(struct krc_messages *m)
 	INIT_LIST_HEAD(&m->graves_old);
 	INIT_LIST_HEAD(&m->thirsty);
 	hash_init(m->shares);
+	INIT_LIST_HEAD(&m->over);
 	INIT_LIST_HEAD(&m->share.thirsty);
+	INIT_LIST_HEAD(&m->share.over);
 	m->share.payer = m;
 	INIT_LIST_HEAD(&m->opens_asked);
 	INIT_WORK(&m->open_work, krc_open_work);

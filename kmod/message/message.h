@@ -111,8 +111,8 @@ struct krc_letter {
  * @unlistened: the last offer of a listener that was ended is answered: its @backlog places are
  *	free. NULL: nobody is told. Process context, no spinlock; the inbox outlives the call.
  * @memcg: what its letters and streams are charged to; the owner's reference. NULL: nothing.
- * @payer: on whose account packets of its streams are: those of a port are shared by payers. Only
- *	compared. NULL: its own.
+ * @payer: on whose account packets of its streams are, and their turns on the channels: those of a port
+ *	are shared by payers. Only compared. NULL: its own.
  */
 struct krc_inbox {
 	spinlock_t lock; /* see above */

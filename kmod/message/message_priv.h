@@ -168,10 +168,11 @@ struct krc_listener {
 /**
  * struct krc_tx_share - What a payer has of the packets of a port.
  * @node: in krc_messages.shares; not of krc_messages.share.
- * @payer: whose it is.
+ * @payer: whose it is; also what its streams post is on that account.
  * @streams: streams that count it; likewise.
  * @taken: packets that they have; of krc_packet_get_of().
- * @thirsty: those of them that wait until it has fewer; each counted.
+ * @thirsty: those of them that wait until it may have more; each counted.
+ * @over: in krc_messages.over, if there are such.
  *
  * All but @taken is under krc_messages.lock.
  */
@@ -181,6 +182,7 @@ struct krc_tx_share {
 	u32 streams;
 	u32 taken;
 	struct list_head thirsty;
+	struct list_head over;
 };
 
 /**
@@ -211,6 +213,7 @@ struct krc_tx_share {
  * @graves_nr: how many have an OPEN.
  * @graves_opened: how many have none.
  * @thirsty: streams that wait until a packet of @tx is free; each counted.
+ * @over: shares for which streams wait that may have no more.
  * @shares: shares of @tx by payer.
  * @share: that of streams which are offered.
  * @desk: whose record may be looked up; under @open_mutex.
@@ -252,6 +255,7 @@ struct krc_messages {
 	u32 graves_nr;
 	u32 graves_opened;
 	struct list_head thirsty;
+	struct list_head over;
 	DECLARE_HASHTABLE(shares, 6);
 	struct krc_tx_share share;
 	struct krp_listen_desk desk;
@@ -606,22 +610,13 @@ void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share);
 struct krc_packet *krc_tx_share_packet(struct krc_stream *st);
 
 /**
- * krc_tx_share_pass() - A stream that may have been called for a packet does without: if one is free, have
- * the next stream that waits for that go on.
- * @m: messages.
+ * krc_streams_drink() - If packets are free, have streams that wait for one go on. To be called by whoever
+ * puts some, and by a stream that may have been called for one and does without.
+ * @m: messages; no-op if they are stopped.
  *
  * Context: any but hard interrupts.
  */
-void krc_tx_share_pass(struct krc_messages *m);
-
-/**
- * krc_streams_drink() - A packet has become free: have streams that wait for one go on.
- * @m: messages.
- * @share: whose it was; NULL: nobody's.
- *
- * Context: any but hard interrupts.
- */
-void krc_streams_drink(struct krc_messages *m, struct krc_tx_share *share);
+void krc_streams_drink(struct krc_messages *m);
 
 /**
  * krc_streams_forget() - No stream waits for a packet any more.

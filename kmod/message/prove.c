@@ -77,7 +77,7 @@ bool krc_proof_passes(struct krc_stream *st, struct list_head *packets)
 		st->unproven_lost = true;
 	begin = !st->proving;
 	st->proving = true;
-	payer = st->inbox ? (const void *)st->inbox : st->m;
+	payer = st->share->payer;
 	spin_unlock_bh(&st->lock);
 	krc_stream_lose(st, packets);
 	if (begin)

@@ -7,12 +7,14 @@
  * for the buffers of a switch). Nothing is set aside for users that might come. What is offered and not
  * accepted is one user more, the port itself.
  *
- * A stream that was refused for its share waits with those of the same share: packets of that are under
- * way, and each that comes back lets one go on. One that was refused because none is free waits with all
- * others that were.
+ * A stream that was refused for its share waits with those of the same share, and one that was refused
+ * because none is free with all others that were. When packets come back one of the latter is called, and
+ * one of a share that may have more by now, also if they were of another one. Whoever is called calls
+ * the next ones when it has all that it wants or may have, as long as packets are free.
  * Locking: krc_messages.lock for the table and both kinds of lists.
  */
 #include <linux/hash.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "message/message_priv.h"
@@ -44,6 +46,7 @@ struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const void *payer)
 		new = NULL;
 		share->payer = payer;
 		INIT_LIST_HEAD(&share->thirsty);
+		INIT_LIST_HEAD(&share->over);
 		hash_add(m->shares, &share->node, (unsigned long)payer);
 	}
 	share->streams++;
@@ -63,8 +66,17 @@ void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share)
 	}
 	hash_del(&share->node);
 	spin_unlock_bh(&m->lock);
-	WARN_ON(share->taken || !list_empty(&share->thirsty));
+	WARN_ON(share->taken || !list_empty(&share->thirsty) || !list_empty(&share->over));
 	kfree(share);
+}
+
+/* A stream waits no more. */
+static void krc_tx_share_unlist(struct krc_stream *st)
+{
+	lockdep_assert_held(&st->m->lock);
+	list_del_init(&st->thirst);
+	if (list_empty(&st->share->thirsty))
+		list_del_init(&st->share->over);
 }
 
 void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)
@@ -74,7 +86,7 @@ void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)
 	lockdep_assert_held(&st->lock);
 	spin_lock(&st->m->lock);
 	waited = !list_empty(&st->thirst);
-	list_del_init(&st->thirst); /* whoever has called asks again */
+	krc_tx_share_unlist(st); /* whoever has called asks again */
 	WRITE_ONCE(st->share, share);
 	spin_unlock(&st->m->lock);
 	if (waited)
@@ -92,8 +104,12 @@ static void krc_tx_share_wait(struct krc_stream *st, bool over)
 
 	spin_lock(&m->lock);
 	waits = !list_empty(&st->thirst);
-	if (!waits || st->thirst_over != over)
-		list_move_tail(&st->thirst, over ? &st->share->thirsty : &m->thirsty);
+	if (!waits || st->thirst_over != over) {
+		krc_tx_share_unlist(st);
+		list_add_tail(&st->thirst, over ? &st->share->thirsty : &m->thirsty);
+		if (over && list_empty(&st->share->over))
+			list_add_tail(&st->share->over, &m->over);
+	}
 	st->thirst_over = over;
 	if (!waits)
 		krc_stream_get(st);
@@ -109,41 +125,10 @@ static void krc_tx_share_leave(struct krc_stream *st)
 		return;
 	spin_lock(&st->m->lock);
 	waited = !list_empty(&st->thirst);
-	list_del_init(&st->thirst);
+	krc_tx_share_unlist(st);
 	spin_unlock(&st->m->lock);
 	if (waited)
 		krc_stream_put(st);
-}
-
-/* Take the first stream of a list. Return: it, counted; or NULL. */
-static struct krc_stream *krc_tx_share_next(struct krc_messages *m, struct list_head *thirsty)
-{
-	struct krc_stream *st;
-
-	if (list_empty_careful(thirsty))
-		return NULL;
-	spin_lock_bh(&m->lock);
-	st = list_first_entry_or_null(thirsty, struct krc_stream, thirst);
-	if (st)
-		list_del_init(&st->thirst);
-	spin_unlock_bh(&m->lock);
-	return st;
-}
-
-static void krc_tx_share_drink(struct krc_messages *m, struct list_head *thirsty)
-{
-	struct krc_stream *st = krc_tx_share_next(m, thirsty);
-
-	if (!st)
-		return;
-	krc_stream_kick(st);
-	krc_stream_put(st);
-}
-
-void krc_tx_share_pass(struct krc_messages *m)
-{
-	if (krc_packets_free(m->tx))
-		krc_tx_share_drink(m, &m->thirsty);
 }
 
 struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
@@ -157,7 +142,7 @@ struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
 		krc_tx_share_wait(st, IS_ERR(packet));
 		packet = krc_packet_get_of(st->m->tx, &st->share->taken);
 		if (packet == before) {
-			krc_tx_share_pass(st->m);
+			krc_streams_drink(st->m); /* it may have been called in place of another */
 			return NULL; /* who puts the next one sees that it waits */
 		}
 	}
@@ -169,47 +154,76 @@ struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
 	return NULL;
 }
 
-void krc_streams_drink(struct krc_messages *m, struct krc_tx_share *share)
-{
-	krc_tx_share_drink(m, &m->thirsty);
-	krc_tx_share_drink(m, &m->share.thirsty);
-	if (share && share != &m->share)
-		krc_tx_share_drink(m, &share->thirsty);
-}
-
-/* Those of a list wait no more. */
-static void krc_tx_share_forget(struct krc_messages *m, struct list_head *thirsty)
+/* Take the first stream that waits until any packet is free. Return: it, counted; or NULL. */
+static struct krc_stream *krc_tx_share_first(struct krc_messages *m)
 {
 	struct krc_stream *st;
 
-	while ((st = krc_tx_share_next(m, thirsty)))
-		krc_stream_put(st);
-}
-
-/* Take a stream that waits with those of its share. Return: it, counted; or NULL. */
-static struct krc_stream *krc_tx_share_any(struct krc_messages *m)
-{
-	struct krc_stream *st = NULL;
-	struct krc_tx_share *share;
-	u32 bucket;
-
+	if (list_empty_careful(&m->thirsty))
+		return NULL;
 	spin_lock_bh(&m->lock);
-	hash_for_each(m->shares, bucket, share, node) {
-		if (!st)
-			st = list_first_entry_or_null(&share->thirsty, struct krc_stream, thirst);
-	}
+	st = list_first_entry_or_null(&m->thirsty, struct krc_stream, thirst);
 	if (st)
-		list_del_init(&st->thirst);
+		krc_tx_share_unlist(st);
 	spin_unlock_bh(&m->lock);
 	return st;
+}
+
+/*
+ * Take a stream of a share that has fewer than @below packets, of each share in turn. Shares that have as
+ * many are no more than there are packets for. Return: it, counted; or NULL.
+ */
+static struct krc_stream *krc_tx_share_below(struct krc_messages *m, u32 below)
+{
+	u32 looks = KRC_MESSAGES_TX / below + 1;
+	struct krc_stream *st = NULL;
+	struct krc_tx_share *share;
+
+	if (list_empty_careful(&m->over))
+		return NULL;
+	spin_lock_bh(&m->lock);
+	list_for_each_entry(share, &m->over, over) {
+		if (READ_ONCE(share->taken) < below) {
+			st = list_first_entry(&share->thirsty, struct krc_stream, thirst);
+			break;
+		}
+		if (!--looks)
+			break;
+	}
+	if (st) {
+		list_move_tail(&share->over, &m->over);
+		krc_tx_share_unlist(st);
+	}
+	spin_unlock_bh(&m->lock);
+	return st;
+}
+
+static void krc_tx_share_call(struct krc_stream *st)
+{
+	if (!st)
+		return;
+	krc_stream_kick(st);
+	krc_stream_put(st);
+}
+
+void krc_streams_drink(struct krc_messages *m)
+{
+	u32 free = 0;
+
+	rcu_read_lock(); /* against krc_messages_stop(), behind which @tx goes */
+	if (!READ_ONCE(m->stopped))
+		free = krc_packets_free(m->tx);
+	rcu_read_unlock();
+	if (!free)
+		return; /* who has the last one calls others when it is back */
+	krc_tx_share_call(krc_tx_share_first(m));
+	krc_tx_share_call(krc_tx_share_below(m, free));
 }
 
 void krc_streams_forget(struct krc_messages *m)
 {
 	struct krc_stream *st;
 
-	krc_tx_share_forget(m, &m->thirsty);
-	krc_tx_share_forget(m, &m->share.thirsty);
-	while ((st = krc_tx_share_any(m)))
+	while ((st = krc_tx_share_first(m) ?: krc_tx_share_below(m, U32_MAX)))
 		krc_stream_put(st);
 }

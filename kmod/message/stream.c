@@ -54,7 +54,7 @@ static void krc_stream_done_with(struct krc_stream *st, struct list_head *reqs, 
 	smp_mb__after_atomic(); /* against krc_stream_packet() */
 	if (last || READ_ONCE(st->wants) || READ_ONCE(st->flags))
 		krc_stream_kick(st);
-	krc_streams_drink(st->m, READ_ONCE(st->share));
+	krc_streams_drink(st->m);
 	while (nr--)
 		krc_stream_put(st);
 }
@@ -96,6 +96,18 @@ void krc_stream_lose(struct krc_stream *st, struct list_head *packets)
 		krc_stream_done_with(st, &reqs, nr);
 }
 
+/*
+ * SENDs are on account of whoever pays for the packets. While some are outstanding they stay where they
+ * are; nobody but the runner, which this is, submits more.
+ */
+static void krc_stream_pay(struct krc_stream *st)
+{
+	const void *payer = READ_ONCE(st->share)->payer;
+
+	if (unlikely(st->flow.payer != payer) && !atomic_read_acquire(&st->flow.outstanding))
+		st->flow.payer = payer;
+}
+
 /* Post the packets that were pulled. Those that can't be are lost, which the machine mends. */
 static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
 {
@@ -106,6 +118,7 @@ static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
 	if (list_empty(packets) || !krc_proof_passes(st, packets))
 		return;
 	nr = krc_stream_reqs(packets, &reqs);
+	krc_stream_pay(st);
 	if (krc_rail_enter(st->m->rail)) {
 		err = krc_flow_submit(&st->flow, &reqs, NULL);
 		krc_rail_exit(st->m->rail);
@@ -123,7 +136,7 @@ static struct krc_packet *krc_stream_packet(struct krc_stream *st)
 	WRITE_ONCE(st->wants, true);
 	smp_mb(); /* wants before flight, against krc_stream_done() */
 	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT) {
-		krc_tx_share_pass(st->m);
+		krc_streams_drink(st->m);
 		return NULL;
 	}
 	WRITE_ONCE(st->wants, false);
@@ -265,9 +278,17 @@ static void krc_stream_arm(struct krc_stream *st, u64 now_ns)
 		krc_stream_kick(st); /* which that has put off */
 }
 
+/* Ask the machine. @may_send: there is a packet, or what is sent is of no use. */
+static enum krp_stream_do krc_stream_next(struct krc_stream *st, u64 now_ns, bool may_send,
+					  struct krp_stream_todo *ret_todo)
+{
+	return likely(may_send) ? krp_stream_next(&st->s, now_ns, ret_todo)
+				: krp_stream_tell(&st->s, now_ns, ret_todo);
+}
+
 void krc_stream_pull(struct krc_stream *st)
 {
-	bool stopped = READ_ONCE(st->m->stopped);
+	bool stopped = READ_ONCE(st->m->stopped), dry = false;
 	struct krc_packet *packet = NULL;
 	struct krp_stream_todo todo;
 	u64 now_ns = ktime_get_ns();
@@ -276,11 +297,11 @@ void krc_stream_pull(struct krc_stream *st)
 	krc_stream_budget(st);
 	do {
 		krc_stream_feed(st, now_ns);
-		if (!packet && !stopped)
+		if (!packet && !stopped && !dry) {
 			packet = krc_stream_packet(st);
-		if (!packet && !stopped)
-			return; /* krc_stream_done() or krc_streams_drink() comes back */
-		if (krp_stream_next(&st->s, now_ns, &todo) != KRP_STREAM_SEND) {
+			dry = !packet; /* krc_stream_done() or krc_streams_drink() comes back */
+		}
+		if (krc_stream_next(st, now_ns, !dry, &todo) != KRP_STREAM_SEND) {
 			krc_stream_note(st, &todo);
 		} else if (packet) {
 			krc_stream_fill(st, packet, &todo);
@@ -290,7 +311,7 @@ void krc_stream_pull(struct krc_stream *st)
 	if (packet) {
 		krc_packet_put(packet);
 		/* this one may have been called in place of another */
-		krc_streams_drink(st->m, st->share);
+		krc_streams_drink(st->m);
 	}
 	st->events &= ~(1U << KRP_STREAM_WAIT);
 	st->until_ns = todo.until_ns;
@@ -478,6 +499,8 @@ static void krc_stream_work(struct work_struct *work)
 
 	clear_bit(0, &st->kicked);
 	smp_mb__after_atomic(); /* before what the kick was for is looked at */
+	if (READ_ONCE(st->flags)) /* it was called, and may sleep before it asks for a packet */
+		krc_streams_drink(st->m);
 	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->flags))
 		krc_stream_repair(st);
 	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->flags))

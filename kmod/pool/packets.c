@@ -134,7 +134,7 @@ static struct krc_packet *krc_packet_take(struct krc_packets *p, u32 *taken)
 	packet->owner = NULL;
 	packet->taken = taken;
 	if (taken)
-		++*taken;
+		WRITE_ONCE(*taken, *taken + 1);
 	WRITE_ONCE(p->free_nr, p->free_nr - 1);
 	return packet;
 }
@@ -169,7 +169,7 @@ void krc_packet_put(struct krc_packet *packet)
 
 	spin_lock_bh(&p->lock);
 	if (packet->taken)
-		--*packet->taken;
+		WRITE_ONCE(*packet->taken, *packet->taken - 1);
 	packet->taken = NULL;
 	list_add(&packet->list, &p->free);
 	WRITE_ONCE(p->free_nr, p->free_nr + 1);

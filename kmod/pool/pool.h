@@ -151,7 +151,8 @@ struct krc_req {
  * @kind: kind of channels it uses; set by the owner before the first submit.
  * @nth: of KRC_CHANNEL_PROBATION, which one, from 0; as @kind.
  * @payer: on whose account it is: the flows of one payer share its turns. Only compared; set by
- *	krc_flow_init() to the flow itself, and by the owner, if at all, before the first submit.
+ *	krc_flow_init() to the flow itself, and by the owner, if at all, while nothing is outstanding
+ *	and nobody submits.
  * @list: entry of the channel's DRR list, of the @behind of another flow, or of the channel's held
  *	flows; the pool's.
  * @behind: if it is the first of its payer, in the DRR list: the other flows of the payer that

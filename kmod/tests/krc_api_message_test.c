@@ -821,6 +821,58 @@ static void krc_test_mail_a_module_that_forgets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a[0].err, -ECONNRESET);
 }
 
+/**
+ * struct krc_test_mail_closer - A task that closes a client, and is held up in it.
+ * @close: closes it.
+ * @go: lets it go on.
+ * @t: client.
+ * @gone: @go has run.
+ */
+struct krc_test_mail_closer {
+	struct work_struct close;
+	struct delayed_work go;
+	struct krc_test_mail *t;
+	bool gone;
+};
+
+static void krc_test_mail_closer_close(struct work_struct *work)
+{
+	krcore_client_close(container_of(work, struct krc_test_mail_closer, close)->t->client);
+}
+
+static void krc_test_mail_closer_go(struct work_struct *work)
+{
+	struct krc_test_mail_closer *c =
+		container_of(to_delayed_work(work), struct krc_test_mail_closer, go);
+
+	WRITE_ONCE(c->gone, true);
+	complete(&c->t->unblock);
+}
+
+/* A module's text stays while one of its tasks closes a client, which may still call it. */
+static void krc_test_mail_a_module_that_closes(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_mail_closer c = { .t = t };
+
+	INIT_WORK_ONSTACK(&c.close, krc_test_mail_closer_close);
+	INIT_DELAYED_WORK_ONSTACK(&c.go, krc_test_mail_closer_go);
+	krc_test_mail_listen(t, KRC_TEST_MAIL_PAGES);
+	t->block = true;
+	krc_test_connect(&t->w, &t->w.side[0].end[0], NULL);
+	krc_test_until(&t->w, READ_ONCE(t->inside));
+	schedule_work(&c.close);
+	krc_test_until(&t->w, READ_ONCE(t->client->closing));
+	schedule_delayed_work(&c.go, HZ);
+	KUNIT_EXPECT_EQ(test, krc_clients_close_of((struct module *)t), 0U);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(c.gone));
+	flush_delayed_work(&c.go);
+	flush_work(&c.close);
+	t->client = NULL;
+	destroy_work_on_stack(&c.close);
+	destroy_delayed_work_on_stack(&c.go);
+}
+
 /* The port ends under a client: what was sent is told of, and then that the connection has died. */
 static void krc_test_mail_a_port_that_goes(struct kunit *test)
 {
@@ -862,6 +914,7 @@ static struct kunit_case krc_api_message_cases[] = {
 	KUNIT_CASE(krc_test_mail_a_close_waits_for_its_own),
 	KUNIT_CASE(krc_test_mail_a_forwarder_is_closed),
 	KUNIT_CASE(krc_test_mail_a_module_that_forgets),
+	KUNIT_CASE(krc_test_mail_a_module_that_closes),
 	KUNIT_CASE(krc_test_mail_a_port_that_goes),
 	{},
 };

@@ -155,6 +155,8 @@ static void krc_test_is_fetched(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a->done, 0U);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE + 1, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	/* READs of a user share its turns with all else that it posts */
+	KUNIT_EXPECT_PTR_EQ(test, t->fetch.large.flow.payer, (const void *)&t->b->inbox);
 	KUNIT_EXPECT_EQ(test, krc_stream_discard(t->b->stream, t->b->large->seq), -EBUSY);
 	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);

@@ -582,7 +582,7 @@ static void krc_test_users_share_packets(struct kunit *test)
 		list_del(&packet->list);
 		krc_packet_put(packet);
 	}
-	krc_streams_drink(w->side[0].messages, NULL);
+	krc_streams_drink(w->side[0].messages);
 	/* streams of one payer are one user */
 	share = krc_tx_share_get(w->side[0].messages, &a[0].inbox);
 	KUNIT_EXPECT_PTR_EQ(test, share, a[0].stream->share);
@@ -616,18 +616,25 @@ static void krc_test_dry(struct krc_test_world *w, struct list_head *ret_packets
 	KUNIT_ASSERT_EQ(w->test, krc_packets_free(tx), 0U);
 }
 
-/* Some packets come back at once, and whoever waits is called once; then all has been tried. */
-static void krc_test_rain(struct krc_test_world *w, struct list_head *packets, u32 nr)
+/* Some packets come back at once, and whoever waits is called once. */
+static void krc_test_drip(struct krc_test_world *w, struct list_head *packets, u32 nr)
 {
 	struct krc_packet *packet;
-	u32 i;
 
-	for (i = 0; i < nr; i++) {
+	while (nr--) {
 		packet = list_first_entry(packets, struct krc_packet, list);
 		list_del(&packet->list);
 		krc_packet_put(packet);
 	}
-	krc_streams_drink(w->side[0].messages, NULL);
+	krc_streams_drink(w->side[0].messages);
+}
+
+/* The same; then all has been tried. */
+static void krc_test_rain(struct krc_test_world *w, struct list_head *packets, u32 nr)
+{
+	u32 i;
+
+	krc_test_drip(w, packets, nr);
 	for (i = 0; i < KRC_TEST_FEW; i++)
 		flush_workqueue(krc_messages_wq); /* one may call the next one */
 }
@@ -653,6 +660,24 @@ static void krc_test_wake_is_passed_on(struct kunit *test)
 	krc_test_put_all(&packets);
 }
 
+/* What others give back a user may have more of: one that waits for its share is called, too. */
+static void krc_test_share_grows(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 8, 40);
+	krc_test_rain(w, &packets, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 2);
+	krc_test_rain(w, &packets, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 4);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_put_all(&packets);
+}
+
 /* A stream that asks again while it waits is not overtaken by one that came later. */
 static void krc_test_waits_in_turn(struct kunit *test)
 {
@@ -672,6 +697,69 @@ static void krc_test_waits_in_turn(struct kunit *test)
 	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_all_there(w, &a[1], &b[1]);
 	krc_test_put_all(&packets);
+}
+
+/* An end is told of what it has handed in, and needs no packet for that. */
+static void krc_test_ends_without_packets(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0];
+	LIST_HEAD(packets);
+
+	krc_test_dry(w, &packets);
+	krc_test_say(a, KRC_TEST_FEW, 40);
+	krc_test_close(a, true);
+	flush_workqueue(krc_messages_wq);
+	KUNIT_EXPECT_EQ(test, a->done, (u32)KRC_TEST_FEW);
+	KUNIT_EXPECT_EQ(test, a->failed, (u32)KRC_TEST_FEW);
+	KUNIT_EXPECT_EQ(test, a->last, -ECONNABORTED);
+	krc_test_rain(w, &packets, 4);
+	w->stuck = false;
+	krc_test_until(w, READ_ONCE(w->side[1].end[0].died)); /* its peer is told, too */
+	krc_test_put_all(&packets);
+}
+
+/* One that sleeps over a look-up, when it was called for packets, holds up nobody behind it. */
+static void krc_test_sleeper_passes_on(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
+	LIST_HEAD(packets);
+	u32 i;
+
+	krc_test_dry(w, &packets);
+	krc_test_say(&a[0], 1, 40);
+	krc_test_say(&a[1], 1, 40);
+	WRITE_ONCE(w->asleep, true);
+	set_bit(KRC_STREAM_DOUBT, &a[0].stream->flags);
+	krc_test_drip(w, &packets, 4);
+	for (i = 0; i < 5000 && !atomic_read(&a[1].stream->flight); i++)
+		usleep_range(1000, 1100);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 0);
+	WRITE_ONCE(w->asleep, false);
+	w->stuck = false;
+	krc_test_all_there(w, &a[0], &b[0]);
+	krc_test_all_there(w, &a[1], &b[1]);
+	krc_test_put_all(&packets);
+}
+
+/* What a stream posts is on account of its user, at either end. */
+static void krc_test_users_share_turns(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0], *b = &w->side[1].end[0];
+
+	krc_test_pair(w, 0);
+	krc_test_say(a, 1, 40);
+	krc_test_all_there(w, a, b);
+	KUNIT_EXPECT_PTR_EQ(test, a->stream->flow.payer, (const void *)&a->inbox);
+	krc_test_quiet(w);
+	/* what it has posted before it was accepted is the port's */
+	krc_flow_drain(&b->stream->flow);
+	krc_test_say(b, 1, 40);
+	krc_test_all_there(w, b, a);
+	KUNIT_EXPECT_PTR_EQ(test, b->stream->flow.payer, (const void *)&b->inbox);
 }
 
 /* ---- ends of nodes */
@@ -811,7 +899,11 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_users_share_packets),
 						KUNIT_CASE(krc_test_wake_is_passed_on),
+						KUNIT_CASE(krc_test_share_grows),
 						KUNIT_CASE(krc_test_waits_in_turn),
+						KUNIT_CASE(krc_test_ends_without_packets),
+						KUNIT_CASE(krc_test_sleeper_passes_on),
+						KUNIT_CASE(krc_test_users_share_turns),
 						KUNIT_CASE(krc_test_port_ends),
 						KUNIT_CASE(krc_test_port_ends_under_an_upcall),
 						KUNIT_CASE(krc_test_peer_comes_back),

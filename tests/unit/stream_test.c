@@ -459,6 +459,48 @@ static void test_silence(void **state)
 	mw_free(w);
 }
 
+/* An end that has no room to post is told of all else; it gives up no peer that it can't ask. */
+static void test_end_without_room(void **state)
+{
+	struct mw_end *a, *b;
+	struct mw_world *w = opened(&quiet, &a, &b);
+	struct krp_stream_req req = { .cookie = 5, .length = 3 };
+	struct krp_stream_todo todo;
+	__u64 now_ns = w->now_ns;
+
+	(void)state;
+	assert_int_equal(krp_stream_send(&a->s, now_ns, &req), 0);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
+	assert_true(todo.until_ns == KRP_STREAM_FOREVER_NS);
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_SEND);
+	krp_stream_received(&b->s, now_ns, now_ns, &todo.packet, 1);
+	while (krp_stream_next(&b->s, now_ns, &todo) != KRP_STREAM_SEND)
+		now_ns = todo.until_ns;
+	krp_stream_received(&a->s, now_ns, now_ns, &todo.packet, 1);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_COMPLETE);
+	assert_int_equal(todo.cookie, 5);
+	assert_int_equal(todo.err, 0);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(krp_stream_send(&a->s, now_ns, &req), 0);
+	do { /* until it asks, and is not heard */
+		assert_true(krp_stream_next(&a->s, now_ns, &todo) <= KRP_STREAM_SEND);
+		now_ns = todo.what == KRP_STREAM_WAIT ? todo.until_ns : now_ns;
+	} while (!a->s.asked_ns);
+	now_ns += w->conf.silence_ns + 60000 * MW_MS;
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns + 60000 * MW_MS, &todo), KRP_STREAM_WAIT);
+	now_ns += 60000 * MW_MS;
+	krp_stream_abort(&a->s, now_ns, KRP_REFUSE_ABORT);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_COMPLETE);
+	assert_int_equal(todo.err, -ECONNABORTED);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_DIED);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_WAIT); /* owes REFUSE */
+	assert_int_equal(krp_stream_next(&a->s, now_ns, &todo), KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_REFUSE);
+	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_FORGET);
+	mw_free(w);
+}
+
 /* An opener gives up before the other end forgets that it knows the OPEN. */
 static void test_opener_gives_up(void **state)
 {
@@ -875,6 +917,7 @@ int main(void)
 		cmocka_unit_test(test_fetch_only_within_the_lease),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_end_without_room),
 		cmocka_unit_test(test_opener_gives_up),
 		cmocka_unit_test(test_peer_that_insists_holds_no_memory),
 		cmocka_unit_test(test_program_that_takes_its_time),

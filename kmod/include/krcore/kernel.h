@@ -4,10 +4,10 @@
  * /dev/krcore, over the same channels, with the same checks. docs/kernel-api.md is the manual.
  *
  * Objects and life-times. A client is a name on one RDMA port of the node; queues, regions, listeners
- * and connections belong to it. All are made and closed by the module that uses them, in contexts that may sleep. Close
- * functions return when no callback of the object runs or will run any more, and no device accesses
- * its memory on its behalf; the object is gone then. krcore_client_close() closes all that is
- * still open of the client. No call may be under way on an object, or begin, when its close begins,
+ * and connections belong to it. All are made and closed by the module that uses them, in contexts that
+ * may sleep. Close functions return when no callback of the object runs or will run any more, and no
+ * device accesses its memory on its behalf; the object is gone then. krcore_client_close() closes all
+ * that is still open of the client. No call may be under way on an object, or begin, when its close begins,
  * but for krcore_post() out of callbacks, and krcore_send() and krcore_fetch() of what has got its done(),
  * which may come before they return.
  *
@@ -328,7 +328,8 @@ struct krcore_peer {
 
 /**
  * struct krcore_message - A message that has come.
- * @bytes: the message; valid until krcore_letter_free(). NULL: the peer has it, see krcore_conn_ops.announced.
+ * @bytes: the message; valid until krcore_letter_free(). NULL: the peer has it, see
+ *	krcore_conn_ops.announced.
  * @length: bytes of it; may be 0.
  * @imm: immediate.
  * @after: WRITEs of the sender before it have been done.
@@ -351,7 +352,8 @@ struct krcore_message {
  * @died: the connection has failed, with -ECONNRESET (the peer aborted it, or ended), -ECONNREFUSED,
  *	-EBUSY (backlog of the peer), -ESTALE (the record is of an earlier life of the peer), -ETIMEDOUT
  *	(it does not answer), -EPROTO, -ENODEV (the port has gone). The last one: each message was
- *	received, each done() called. The connection is still to be closed, also here.
+ *	received, each done() called, also those of large messages, which come up to 21 s later
+ *	while the peer may still be READing. The connection is still to be closed, also here.
  */
 struct krcore_conn_ops {
 	void (*opened)(struct krcore_conn *conn, void *arg);
@@ -445,10 +447,11 @@ struct krcore_conn *krcore_accept(struct krcore_offer *offer, const struct krcor
  * @length: bytes of it, at most KRCORE_MESSAGE_MAX; with @region 1 to KRCORE_LARGE_MAX.
  * @imm: immediate.
  * @hurry: have the peer's kernel acknowledge it at once.
- * @done: called once for each message that was taken; in their order, but for those with @region. The
- *	peer's kernel has it, or has READ it (status 0), or why that is not known: as krcore_conn_ops.died;
- *	-ENOMSG (the peer did not want it) and -EFAULT (its READ has failed) with @region; -ECANCELED, and
- *	nothing else, in krcore_conn_close(), whether the peer has it or not.
+ * @done: called once for each message that was taken; in their order, but for those with @region; before
+ *	krcore_conn_ops.died. The peer's kernel has it, or has READ it (status 0), or why that is not
+ *	known: as krcore_conn_ops.died; -ENOMSG (the peer did not want it) and -EFAULT (its READ has
+ *	failed) with @region; -ECANCELED, and nothing else, in krcore_conn_close(), whether the peer has it
+ *	or not.
  * @arg: for @done.
  */
 struct krcore_send {
@@ -488,8 +491,8 @@ struct krcore_connect_conf {
  * Context: may sleep.
  * Return: the connection, for krcore_conn_close(); or ERR_PTR: -EINVAL (a value of @to, its @first or @conf),
  * -EMSGSIZE (@first), -EBADFD (the client has no inbox), -EDQUOT (limit of queues, or of requests),
- * -ENOSPC (connections of the port), -ENOMEM, -EPROTO (the service takes no connections), an error of krcore_lookup(), or -EAFNOSUPPORT, -ENETUNREACH (the peer can't be
- * reached from this port).
+ * -ENOSPC (connections of the port), -ENOMEM, -EPROTO (the service takes no connections), an error of
+ * krcore_lookup(), or -EAFNOSUPPORT, -ENETUNREACH (the peer can't be reached from this port).
  */
 struct krcore_conn *krcore_connect(struct krcore_client *client,
 				   const struct krcore_connect_conf *to,
@@ -503,8 +506,9 @@ struct krcore_conn *krcore_connect(struct krcore_client *client,
  * What the peer has no room for yet waits in krcore. Context: may sleep, but waits for nobody.
  * Return: 0: @send->done will be called. Else it never is: -EINVAL (no @done, no @bytes, both @bytes and
  * @region, @offset without it, or one of another client), -EMSGSIZE, -EACCES (a region without
- * KRCORE_MESSAGE), -ERANGE (outside it), -EAGAIN (as many are under way as the connection is deep), -EDQUOT (limit of requests), -ENOMEM,
- * -EPIPE (krcore_conn_shut() was called), -ESHUTDOWN (in a callback: it is being closed), or of what it has died.
+ * KRCORE_MESSAGE), -ERANGE (outside it), -EAGAIN (as many are under way as the connection is deep),
+ * -EDQUOT (limit of requests), -ENOMEM, -EPIPE (krcore_conn_shut() was called), -ESHUTDOWN (in a
+ * callback: it is being closed), or of what it has died.
  */
 int krcore_send(struct krcore_conn *conn, const struct krcore_send *send);
 
