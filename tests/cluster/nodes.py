@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Guests whose card has DC, with krcore.ko up in them, and the test program that uses it.
+"""Guests with krcore.ko up in them, and the test program that uses it.
 
 Owns: bringing the module up for a block and taking it away after it, in any state; running
 tests/module/krc_ioctl in a guest, clients and servers as an unprivileged user; what a guest
-holds for programs. A test that wants this on a card without DC is skipped.
+holds for programs. On a card without DC the module makes lanes.
 """
 
 import contextlib
-import json
-import os
 
 from . import krcore, programs
 from .nic import NIC_DEVICE
-from .suite import Skip, check, wait_until
+from .suite import check, wait_until
 
 PROGRAM = "tests/module/krc_ioctl"
 NAMES = ("node1", "node2")
@@ -20,7 +18,6 @@ NAMES = ("node1", "node2")
 # peers have posted must not be taken back by that.
 # A guest may stand still for seconds, too, and its records must not run out by that.
 NODE = {"lease_ms": 15000, "reconnect_max_ms": 1000, "margin_ms": 2000}
-OPTIONS = "/etc/modprobe.d/krcore-tests.conf"
 ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
 # How a program learns that its device is gone: ENODEV, ENOTCONN when it posts, and EREMCHG for a
 # WRITE that was under way, which may or may not have been done.
@@ -49,9 +46,8 @@ def node_up(machine):
 
 
 def card_counters(machine, card=NIC_DEVICE):
-    """The counters of a guest's card."""
-    return json.loads(machine.qmp.call("qom-get", path=f"/machine/peripheral/{card}",
-                                       property="counters"))
+    """The counters of a guest's card; see nic.Nic.counters()."""
+    return machine.nic.counters(machine, card)
 
 
 def reads_by_bytes(machine):
@@ -75,18 +71,15 @@ DRIVERS_OWN = ("seen=/run/krc-registered.$(stat -Lc %i /sys/class/infiniband/* |
 
 
 @contextlib.contextmanager
-def up(cluster, names=NAMES, lanes=False, **node):
+def up(cluster, names=NAMES, key=None, **node):
     """MetaServers serve, and these guests have the module up and are published at all of them;
     afterwards it is gone, and the cards of nodes, where nothing else uses RDMA, have what they
-    had before. `lanes`, or KRCORE_LANES=1 in the environment: a card without DC will do."""
-    lanes = not cluster.nic.dc and (lanes or bool(os.environ.get("KRCORE_LANES")))
-    if not cluster.nic.dc and not lanes:
-        raise Skip("the card has no DC")
+    had before. On a card without DC it makes lanes. `key`: of the cluster; `node`: more of its
+    configuration."""
     machines = [cluster.node(name) for name in names]
     for machine in machines:
         krcore.node_gone(machine)
-        machine.run(f"echo options krcore lanes={int(lanes)} >{OPTIONS}")
-    krcore.setup(cluster, node={**NODE, **node})
+    krcore.setup(cluster, key=key, node={**NODE, **node})
     users = [machine for machine in machines if "node" in machine.spec.roles]
     drivers_own = cluster.kernel.name != "6.1" and cluster.nic.dc
     if drivers_own:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """krcore.ko as programs and administrators meet it: published, connected to, used,
-misused, and taken away, on the stock mlx5 driver over the ConnectX model.
+misused, and taken away, on the stock mlx5 driver over the ConnectX model, and by lanes.
 
 Programs run as an unprivileged user; what they say is checked byte by byte in them
 (tests/module). Whether something reached the wire that should not have is asked of the
@@ -17,13 +17,12 @@ from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, progr
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 
 
 def _records(server):
-    """Keys of the DC records that a MetaServer has: (address as GID, service)."""
+    """The records of ports that a MetaServer has, by (address as GID, service)."""
     rows = metactl(server, "record list")
-    return {(row["gid"], row["service"]): row for row in rows if row["kind"] == "dct"}
+    return {(row["gid"], row["service"]): row for row in rows if row["kind"] == server.nic.kind}
 
 
 # -- life ------------------------------------------------------------------------
@@ -37,9 +36,10 @@ def test_node_publishes_itself_and_goes(cluster):
             rows = wait_until(lambda s=server: len(_records(s)) == 2 and _records(s), 30,
                               f"{server.name} has both nodes")
             for row in rows.values():
-                check(row["service"] == 0 and row["dctn"] and row["generation"], f"{row}")
+                number = row["dctn" if cluster.nic.dc else "ud_qpn"]
+                check(row["service"] == 0 and number and row["generation"], f"{row}")
         shown = node1.run("krcore-metactl -j node show").out
-        check("mlx5-dc" in shown, shown)
+        check(cluster.nic.provider in shown, shown)
         node2.run("krcore-metactl node down", timeout=60)
         wait_until(lambda: len(_records(meta1)) == 1, 20, "a node that goes withdraws its record")
         node2.run("krcore-metactl node up", timeout=60)

@@ -9,7 +9,6 @@ from .krcore import metactl
 from .nodes import AS_USER, client, objects, program, saying, serve, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 QUEUES = 1000
 OUT = "/run/krc-crowd.out"
 APART = 4       # initiators that are not shared
