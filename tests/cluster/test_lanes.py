@@ -6,8 +6,10 @@ they say is checked byte by byte in them (tests/module).
 """
 
 import contextlib
+import json
 
 from . import krcore, programs
+from .krcore import metactl
 from .nodes import AS_USER, client, counted, node_up, program, saying, serve, tap, up, working
 from .suite import check, limit, wait_until
 
@@ -15,6 +17,7 @@ NEEDS = "rxe"
 MESSAGES = "/usr/local/bin/krc_message"
 SERVICE = 600
 OUT = "/run/krc-message.out"
+KRP_LANE_INDEXES = 4
 
 
 @limit(400)
@@ -144,3 +147,74 @@ def test_module_goes_under_traffic(cluster):
             krcore.wait_ready(goes)
         with serve(node2) as peer:
             wait_until(lambda: _works(node1, peer), 60, "it works again")
+
+
+# -- strangers -------------------------------------------------------------------
+
+STRANGER = "tests/cluster/bin/lane_stranger"
+
+
+def _way(cluster, machine):
+    """The words by which lane_stranger names a node: what everybody reads in the table."""
+    (row,) = [row for row in metactl(cluster.node("meta1"), "record list")
+              if row["gid"] == machine.spec.address and not row["service"]]
+    return f"{row['gid']} {row['ud_qpn']} {row['ud_qkey']} {row['generation']}"
+
+
+def _gid_index(machine):
+    """Index of the guest's address in the table of its card."""
+    script = ("for i in /sys/class/infiniband/rxe0/ports/1/gids/*; do "
+              "echo ${i##*/} $(cat $i); done")
+    digits = "".join(f"{int(part):02x}" for part in machine.spec.address.split("."))
+    for line in machine.run(script).out.splitlines():
+        index, _, gid = line.partition(" ")
+        if gid.replace(":", "") == "00000000000000000000ffff" + digits:
+            return int(index)
+    raise AssertionError(f"{machine.name} has no GID of its address")
+
+
+def _connected(machine):
+    """How many reliable queue pairs of a guest are connected."""
+    rows = json.loads(machine.run("rdma -j resource show qp").out)
+    return sum(row.get("type") == "RC" and row.get("state") == "RTS" for row in rows)
+
+
+@limit(900)
+def test_strangers_at_the_hand_shake(cluster):
+    """A host without the module sends what is no packet, what is too long, and what is in the name
+    of a node: no lane is made of it, and nodes make theirs beside it."""
+    with up(cluster) as (node1, node2):
+        host = cluster.node("meta1")
+        path = programs.install(host, STRANGER)
+        for kind in ("junk", "long", "request", "ready"):
+            with serve(node2) as peer:
+                check(_works(node1, peer), "there are lanes")
+                before = _connected(node2)
+                words = (f"{path} {_gid_index(host)} {kind} 1000000 "
+                         f"{_way(cluster, node2)} {_way(cluster, node1)}")
+                with host.background(f"{words} >/run/stranger.out 2>&1", limit=300):
+                    node1.run("krcore-metactl node down && krcore-metactl node up", timeout=90)
+                    krcore.wait_ready(node1)
+                    wait_until(lambda p=peer: _works(node1, p), 60,
+                               f"lanes are made beside a flood of {kind}")
+                    check(_connected(node2) <= before + KRP_LANE_INDEXES,
+                          f"{kind}: {_connected(node2)} lanes, {before} before")
+                    host.run("pkill -TERM -x lane_stranger; true")
+                said = host.run("cat /run/stranger.out").out
+                check("of 1000000" not in said, said)
+
+
+@limit(600)
+def test_card_is_deleted_under_traffic(cluster):
+    """At the end that is READ and at the end that READs."""
+    with up(cluster) as (node1, node2):
+        for goes in (node2, node1):
+            interface = krcore.netdev(goes)
+            with serve(node2) as peer, _looping(node1, peer) as end:
+                goes.run("rdma link delete rxe0", timeout=60)
+                end()
+            goes.run(f"rdma link add rxe0 type rxe netdev {interface}")
+            wait_until(lambda m=goes: nodes.ports(m), 60, "its port is up again")
+            krcore.wait_ready(goes)
+        with serve(node2) as peer:
+            wait_until(lambda: _works(node1, peer), 60, "they reach each other again")
