@@ -17,7 +17,6 @@ from .nodes import (AS_USER, card_counters, client, counted, finish, held, pool,
 from .suite import check, limit, wait_until
 
 
-
 # -- shares ----------------------------------------------------------------------
 
 

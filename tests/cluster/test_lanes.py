@@ -10,7 +10,8 @@ import json
 
 from . import krcore, programs
 from .krcore import metactl
-from .nodes import AS_USER, client, counted, node_up, program, saying, serve, tap, up, working
+from .nodes import (AS_USER, client, counted, node_up, ports, program, saying, serve, tap, up,
+                    working)
 from .suite import check, limit, wait_until
 
 NEEDS = "rxe"
@@ -214,7 +215,7 @@ def test_card_is_deleted_under_traffic(cluster):
                 goes.run("rdma link delete rxe0", timeout=60)
                 end()
             goes.run(f"rdma link add rxe0 type rxe netdev {interface}")
-            wait_until(lambda m=goes: nodes.ports(m), 60, "its port is up again")
+            wait_until(lambda m=goes: ports(m), 60, "its port is up again")
             krcore.wait_ready(goes)
         with serve(node2) as peer:
             wait_until(lambda: _works(node1, peer), 60, "they reach each other again")

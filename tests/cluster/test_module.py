@@ -18,7 +18,6 @@ from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
 
-
 def _records(server):
     """The records of ports that a MetaServer has, by (address as GID, service)."""
     rows = metactl(server, "record list")

@@ -17,7 +17,6 @@ from .nodes import AS_USER, as_user, client, counted, program, saying, serve, up
 from .suite import check, limit, wait_until
 
 
-
 # -- faults of others --------------------------------------------------------------
 
 UNHEARD_SECONDS = 7     # longer than all retries, and shorter than those of two requests

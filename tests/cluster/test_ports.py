@@ -11,7 +11,6 @@ from .nodes import AS_USER, client, counted, ports, program, serve, up
 from .suite import check, limit, wait_until
 
 
-
 # -- an end that was planned -------------------------------------------------------
 
 NO_SUCH_REGION = 53     # EBADR
