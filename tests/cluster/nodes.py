@@ -189,11 +189,17 @@ def counted(result):
             (pair.split("=") for pair in result.out.split("\n")[-2].split())}
 
 
+def port_words(machine, number):
+    """How krcore-metactl is told of a port of a card like this guest's: a target or a queue pair
+    of that number."""
+    return (f"dctn {number:#x} dc_key 1" if machine.nic.dc else f"ud_qpn {number:#x} ud_qkey 1")
+
+
 def publish_silent(machine, service):
     """A peer of its own that is published at the address of a guest, and never answers: nobody
     has its MAC, nor its number."""
     machine.run(f"krcore-metactl record publish {machine.spec.address} service {service} "
-                f"dctn {0x700 + service % 16:#x} dc_key {service} mtu 4096 "
+                f"{port_words(machine, 0x700 + service % 16)} mtu 4096 "
                 f"mac 02c90399{service:04x} max_rd_atomic 16 mrdir_addr 0x1000 "
                 "mrdir_rkey 0x1234 lease_ms 120000")
 

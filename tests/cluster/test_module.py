@@ -12,8 +12,8 @@ import time
 
 from . import krcore
 from .krcore import metactl
-from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, program, reads_by_bytes,
-                    saying, serve, tap, up, working)
+from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, port_words, program,
+                    reads_by_bytes, saying, serve, tap, up, working)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
@@ -297,15 +297,16 @@ def test_many_regions_are_one_wait(cluster):
 
 ODD = 600       # the first service of records with odd values
 MAC = "mac 02c903990099"
-GOOD = f"dctn 0x77 dc_key 0x1 {MAC} mtu 4096 max_rd_atomic 16"
+GOOD = f"PORT {MAC} mtu 4096 max_rd_atomic 16"
 ODD_RECORDS = (
-    # what is published, and what who connects to it is told
-    ("raw text", "Protocol error"),
-    (GOOD.replace(MAC, "lid 5"), "Address family not supported by protocol"),
-    (GOOD.replace("max_rd_atomic 16", "max_rd_atomic 1"), "Invalid argument"),
-    (GOOD.replace("mtu 4096", "mtu 256"), "Network is unreachable"),
-    (GOOD, "connected"),
-    (None, "No such file or directory"),
+    # what is published, and what who connects to it is told, by DC and by lanes: the ends of a
+    # lane agree on what they can
+    ("raw text", "Protocol error", "Protocol error"),
+    (GOOD.replace(MAC, "lid 5"), *2 * ("Address family not supported by protocol",)),
+    (GOOD.replace("max_rd_atomic 16", "max_rd_atomic 1"), "Invalid argument", "connected"),
+    (GOOD.replace("mtu 4096", "mtu 256"), "Network is unreachable", "connected"),
+    (GOOD, "connected", "connected"),
+    (None, *2 * ("No such file or directory",)),
 )
 ENDED = "Cannot send after transport endpoint shutdown"
 
@@ -329,9 +330,11 @@ def test_connect_says_why_not(cluster):
     with up(cluster, timeout_ms=600000) as (node1, node2):
         krcore.wait_ready(node1)
         address = node2.spec.address
-        for service, (record, said) in enumerate(ODD_RECORDS, ODD):
+        for service, (record, by_dc, by_lanes) in enumerate(ODD_RECORDS, ODD):
+            said = by_dc if cluster.nic.dc else by_lanes
             if record:
-                node2.run(f"krcore-metactl record publish {address} service {service} {record} "
+                words = record.replace("PORT", port_words(node2, 0x77))
+                node2.run(f"krcore-metactl record publish {address} service {service} {words} "
                           "lease_ms 120000")
             got = client(node1, f"{address} {service} 0 0 0 0 0 fresh").out.strip()
             check(got == said, f"{record}: {got!r} instead of {said!r}")
