@@ -19,7 +19,12 @@
 #define ICRC_BYTES 4
 #define PSN_MASK 0xffffffu
 
-enum rdma_op { RDMA_SEND, RDMA_WRITE, RDMA_READ, RDMA_ATOMIC };
+enum rdma_op {
+	RDMA_SEND,
+	RDMA_WRITE,
+	RDMA_READ,
+	RDMA_ATOMIC
+};
 
 static const char *const rdma_op_names[] = { "SEND", "WRITE", "READ", "ATOMIC" };
 
