@@ -205,6 +205,63 @@ def test_strangers_at_the_hand_shake(cluster):
                 check("of 1000000" not in said, said)
 
 
+# -- keys ------------------------------------------------------------------------
+
+UNPROVED = "no cluster key proves who asks for lanes as"
+
+
+def _said_unproved(machine):
+    return machine.kernel_log().count(UNPROVED)
+
+
+@limit(500)
+def test_traffic_with_a_cluster_key(cluster):
+    """Hand-shakes that the key proves, from either end, and a key that takes the place of another
+    while both are known."""
+    old, new = krcore.new_key(), krcore.new_key()
+    with up(cluster, key=old) as (node1, node2):
+        said = [_said_unproved(node) for node in (node1, node2)]
+        for here, there in ((node1, node2), (node2, node1)):
+            with serve(there) as peer:
+                tap(client(here, f"{peer} traffic", 300), 60)
+        for key in (f"{old}\n{new}", f"{new}\n{old}", new):
+            for server in cluster.nodes("metaserver"):
+                krcore.write_key(server, key)
+                server.run(f"systemctl reload {krcore.UNIT}")
+            for node in (node1, node2):
+                krcore.write_key(node, key)
+                node.run("krcore-metactl node up", timeout=60)
+                krcore.wait_ready(node)
+        _forget_lanes(node1)
+        with serve(node2) as peer:
+            check(_works(node1, peer), "by the new key")
+        check([_said_unproved(node) for node in (node1, node2)] == said, "a proof was missing")
+
+
+def _forget_lanes(machine):
+    """Its lanes are made anew."""
+    machine.run("krcore-metactl node down && krcore-metactl node up", timeout=90)
+    krcore.wait_ready(machine)
+
+
+@limit(500)
+def test_nodes_with_different_keys(cluster):
+    """They make no lane, and the one that is asked says why; with the same key again they do."""
+    key = krcore.new_key()
+    with up(cluster, key=key, lease_ms=120000) as (node1, node2), serve(node2) as peer:
+        check(not client(node1, f"{peer} fresh").status, "node1 knows the record of node2")
+        before, said = _connected(node2), _said_unproved(node2)
+        krcore.write_key(node2, krcore.new_key())
+        node2.run("krcore-metactl node up", timeout=60)
+        seen = client(node1, f"{peer} silent 3").out
+        check("done=0 " in f" {seen}" and "wrong=0 " in seen, seen)
+        check(_connected(node2) <= before, f"{_connected(node2)} lanes, {before} before")
+        wait_until(lambda: _said_unproved(node2) > said, 30, "node2 says so")
+        krcore.write_key(node2, key)
+        node2.run("krcore-metactl node up", timeout=60)
+        wait_until(lambda: _works(node1, peer), 60, "they reach each other by the same key")
+
+
 @limit(600)
 def test_card_is_deleted_under_traffic(cluster):
     """At the end that is READ and at the end that READs."""

@@ -158,6 +158,7 @@ struct krc_shake_send {
  * @mends: how often that was.
  * @malformed: packets dropped that krp_lane_check() refuses.
  * @unproved: packets dropped that no key proves, or that name one where there is none.
+ * @said_ns: when that was logged last; 0: never.
  * @dropped: packets dropped that came too fast, or could not be sent.
  */
 struct krc_shake {
@@ -180,6 +181,7 @@ struct krc_shake {
 	u64 mends;
 	u64 malformed;
 	u64 unproved;
+	u64 said_ns;
 	u64 dropped;
 };
 
