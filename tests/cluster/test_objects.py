@@ -31,7 +31,7 @@ def test_what_it_makes_on_the_card(cluster):
         if cluster.nic.dc:      # initiators, shared and apart for peers unproven
             check(made["QP"] == pool["initiators"] + APART + servers, f"{made}")
             check(made["DCT"] == 1 and made["RMP"] == 1 and made["CQ"] and made["mkey"], f"{made}")
-        else:                   # that of hand-shakes, that which registers keys, and those that wait
+        else:       # that of hand-shakes, that which registers keys, those that wait
             check(made["qp"] == 2 + SPARE + servers, f"{made}")
             check(made["srq"] == 1 and made["cq"] and made["mr"], f"{made}")
 
