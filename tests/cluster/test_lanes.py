@@ -164,14 +164,10 @@ def _way(cluster, machine):
 
 def _gid_index(machine):
     """Index of the guest's address in the table of its card."""
-    script = ("for i in /sys/class/infiniband/rxe0/ports/1/gids/*; do "
-              "echo ${i##*/} $(cat $i); done")
     digits = "".join(f"{int(part):02x}" for part in machine.spec.address.split("."))
-    for line in machine.run(script).out.splitlines():
-        index, _, gid = line.partition(" ")
-        if gid.replace(":", "") == "00000000000000000000ffff" + digits:
-            return int(index)
-    raise AssertionError(f"{machine.name} has no GID of its address")
+    gid = f"0000:0000:0000:0000:0000:ffff:{digits[:4]}:{digits[4:]}"
+    found = machine.run(f"cd /sys/class/infiniband/rxe0/ports/1/gids && grep -l {gid} *").out
+    return int(found.split()[0])
 
 
 def _connected(machine):
