@@ -203,7 +203,7 @@ def test_strangers_at_the_hand_shake(cluster):
 
 # -- keys ------------------------------------------------------------------------
 
-UNPROVED = "no cluster key proves who asks for lanes as"
+UNPROVED = "no cluster key proves who asks as"
 
 
 def _said_unproved(machine):

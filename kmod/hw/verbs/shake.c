@@ -199,10 +199,9 @@ static void krc_shake_unproved(struct krc_lanes *lanes, const struct krp_lane_pa
 	if (shake->said_ns && now_ns - shake->said_ns < KRC_SHAKE_SAY_NS)
 		return;
 	shake->said_ns = now_ns;
-	krc_port_warn_limited(
-		lanes->queues.ibdev, lanes->port,
-		"no cluster key proves who asks for lanes as %pI6c, %llu packets so far\n", p->gid,
-		shake->unproved);
+	krc_port_warn_limited(lanes->queues.ibdev, lanes->port,
+			      "no cluster key proves who asks as %pI6c, %llu so far\n", p->gid,
+			      shake->unproved);
 }
 
 /* Whether a packet is from whom it says, as far as keys tell: krp_lane.h, WHO IT IS FROM. */
