@@ -19,37 +19,65 @@
 #define ICRC_BYTES 4
 #define PSN_MASK 0xffffffu
 
+/**
+ * enum rdma_op - What a request does.
+ * @RDMA_SEND: as named.
+ * @RDMA_WRITE: as named.
+ * @RDMA_READ: as named.
+ * @RDMA_ATOMIC: compare and swap, or fetch and add.
+ */
 enum rdma_op {
 	RDMA_SEND,
 	RDMA_WRITE,
 	RDMA_READ,
-	RDMA_ATOMIC
+	RDMA_ATOMIC,
 };
 
 static const char *const rdma_op_names[] = { "SEND", "WRITE", "READ", "ATOMIC" };
 
+/**
+ * struct rdma_row - Requests of one kind.
+ * @op: enum rdma_op.
+ * @bytes: length.
+ * @count: how many.
+ */
 struct rdma_row {
 	uint8_t op;
 	uint32_t bytes;
 	uint64_t count;
 };
 
+/**
+ * struct rdma_port - What has come from a port of the switch.
+ * @rows: requests.
+ * @n_rows: rows that are used.
+ * @uncounted: requests for which there was no row.
+ * @naks: requests of others that were refused; not those whose number or time was wrong.
+ */
 struct rdma_port {
 	struct rdma_row rows[RDMA_OPS];
 	unsigned int n_rows;
-	uint64_t uncounted; /* there was no row for them */
-	uint64_t naks; /* sent: a request was refused; not: its number or place was wrong */
+	uint64_t uncounted;
+	uint64_t naks;
 };
 
+/**
+ * struct rdma_flow - Requests to a queue pair.
+ * @key: its number, and port of the switch.
+ * @psn: packet number of the last request.
+ * @send_bytes: of a SEND whose last packet has not come.
+ * @valid: there is one here.
+ */
 struct rdma_flow {
-	uint32_t key; /* port of the switch and queue pair that it is sent to */
-	uint32_t psn; /* of the last request */
-	uint32_t send_bytes; /* of a SEND whose last packet has not come */
+	uint32_t key;
+	uint32_t psn;
+	uint32_t send_bytes;
 	bool valid;
 };
 
 static struct rdma_flow rdma_flows[RDMA_FLOWS];
 
+/** rdma_be() - Read a number. @bytes: in network order. @n: how many, at most 4. Return: it. */
 static inline uint32_t rdma_be(const uint8_t *bytes, unsigned int n)
 {
 	uint32_t value = 0;
@@ -59,6 +87,7 @@ static inline uint32_t rdma_be(const uint8_t *bytes, unsigned int n)
 	return value;
 }
 
+/** rdma_count() - Count a request. @port: it is from. @op: of it. @bytes: length. */
 static inline void rdma_count(struct rdma_port *port, enum rdma_op op, uint32_t bytes)
 {
 	struct rdma_row *row = port->rows;
@@ -77,7 +106,14 @@ static inline void rdma_count(struct rdma_port *port, enum rdma_op op, uint32_t 
 	row->count++;
 }
 
-/* Returns the BTH of a frame, and the bytes from there to the ICRC in @n_bytes; NULL: it has none. */
+/**
+ * rdma_bth() - Find the base transport header of a frame.
+ * @frame: it.
+ * @n: its bytes.
+ * @n_bytes: receives the bytes from there to the ICRC.
+ *
+ * Return: it, with at least BTH_BYTES; NULL: it is no packet of RoCE v2.
+ */
 static inline const uint8_t *rdma_bth(const uint8_t *frame, size_t n, size_t *n_bytes)
 {
 	uint32_t type = n >= 14 ? rdma_be(frame + 12, 2) : 0, udp = 14, length;
@@ -97,7 +133,14 @@ static inline const uint8_t *rdma_bth(const uint8_t *frame, size_t n, size_t *n_
 	return frame + udp + 8;
 }
 
-/* Whether a request was not seen before, by its number; its flow is *@flow. */
+/**
+ * rdma_new() - Tell a new request from one that is sent again, by its number.
+ * @to: port it goes to.
+ * @bth: of the request.
+ * @flow: receives its flow.
+ *
+ * Return: whether it is new.
+ */
 static inline bool rdma_new(unsigned int to, const uint8_t *bth, struct rdma_flow **flow)
 {
 	uint32_t key = to << 24 | rdma_be(bth + 5, 3), psn = rdma_be(bth + 9, 3);
@@ -112,7 +155,13 @@ static inline bool rdma_new(unsigned int to, const uint8_t *bth, struct rdma_flo
 	return true;
 }
 
-/* Counts what frame @frame from the port with @port to port @to is. */
+/**
+ * rdma_see() - Count what a frame is.
+ * @port: of where it comes from.
+ * @to: port it goes to.
+ * @frame: it.
+ * @n: its bytes, as many as there are.
+ */
 static inline void rdma_see(struct rdma_port *port, unsigned int to, const uint8_t *frame, size_t n)
 {
 	struct rdma_flow *flow;
@@ -153,7 +202,9 @@ static inline void rdma_see(struct rdma_port *port, unsigned int to, const uint8
 	}
 }
 
-/* Writes what was counted of a port, a line each. */
+/** rdma_show() - Write what was counted of a port, a line each. @port: it. @text: where.
+ * @size: bytes there.
+ */
 static inline void rdma_show(const struct rdma_port *port, char *text, size_t size)
 {
 	size_t used = (size_t)snprintf(text, size, "naks %llu uncounted %llu\n",
