@@ -116,7 +116,8 @@ static int mc_port_of(struct mc *mc, struct krcore_value *value)
 	bool dct = mc_get(mc, "dctn");
 
 	if (dct != !!mc_get(mc, "dc_key")) {
-		mc_error(mc, dct ? "a DC target needs dc_key" : "dc_key is of a DC target: give dctn");
+		mc_error(mc,
+			 dct ? "a DC target needs dc_key" : "dc_key is of a DC target: give dctn");
 		return MC_USAGE;
 	}
 	for (d->mtu = 1; d->mtu < 5 && 128U << d->mtu < mtu; d->mtu++)
