@@ -154,7 +154,7 @@ struct krc_shake_send {
  * @known_tokens: likewise, in the names of ports that this one knows, when those are spent.
  * @tokens_ns: when this second began.
  * @broken: the queue pair has failed.
- * @mended_ns: when that was last mended.
+ * @broken_ns: when that was seen; 0: it was not, or it is mended.
  * @mends: how often that was.
  * @malformed: packets dropped that krp_lane_check() refuses.
  * @unproved: packets dropped that no key proves, or that name one where there is none.
@@ -177,7 +177,7 @@ struct krc_shake {
 	u32 known_tokens;
 	u64 tokens_ns;
 	bool broken;
-	u64 mended_ns;
+	u64 broken_ns;
 	u64 mends;
 	u64 malformed;
 	u64 unproved;
