@@ -6,19 +6,15 @@ they say is checked byte by byte in them (tests/module).
 """
 
 import contextlib
-import json
 
 from . import krcore, programs
-from .krcore import metactl
-from .nodes import (AS_USER, client, counted, node_up, ports, program, saying, serve, tap, up,
-                    working)
+from .nodes import AS_USER, client, counted, node_up, program, saying, serve, tap, up, working
 from .suite import check, limit, wait_until
 
 NEEDS = "rxe"
 MESSAGES = "/usr/local/bin/krc_message"
 SERVICE = 600
 OUT = "/run/krc-message.out"
-KRP_LANE_INDEXES = 4
 
 
 @limit(400)
@@ -148,127 +144,3 @@ def test_module_goes_under_traffic(cluster):
             krcore.wait_ready(goes)
         with serve(node2) as peer:
             wait_until(lambda: _works(node1, peer), 60, "it works again")
-
-
-# -- strangers -------------------------------------------------------------------
-
-STRANGER = "tests/cluster/bin/lane_stranger"
-
-
-def _way(cluster, machine):
-    """The words by which lane_stranger names a node: what everybody reads in the table."""
-    (row,) = [row for row in metactl(cluster.node("meta1"), "record list")
-              if row["gid"] == machine.spec.address and not row["service"]]
-    return f"{row['gid']} {row['ud_qpn']} {row['ud_qkey']} {row['generation']}"
-
-
-def _gid_index(machine):
-    """Index of the guest's address in the table of its card."""
-    digits = "".join(f"{int(part):02x}" for part in machine.spec.address.split("."))
-    gid = f"0000:0000:0000:0000:0000:ffff:{digits[:4]}:{digits[4:]}"
-    found = machine.run(f"cd /sys/class/infiniband/rxe0/ports/1/gids && grep -l {gid} *").out
-    return int(found.split()[0])
-
-
-def _connected(machine):
-    """How many reliable queue pairs of a guest are connected."""
-    rows = json.loads(machine.run("rdma -j resource show qp").out)
-    return sum(row.get("type") == "RC" and row.get("state") == "RTS" for row in rows)
-
-
-@limit(900)
-def test_strangers_at_the_hand_shake(cluster):
-    """A host without the module sends what is no packet, what is too long, and what is in the name
-    of a node: no lane is made of it, and nodes make theirs beside it."""
-    with up(cluster) as (node1, node2):
-        host = cluster.node("meta1")
-        path = programs.install(host, STRANGER)
-        for kind in ("junk", "long", "request", "ready"):
-            with serve(node2) as peer:
-                check(_works(node1, peer), "there are lanes")
-                before = _connected(node2)
-                words = (f"{path} {_gid_index(host)} {kind} 1000000 "
-                         f"{_way(cluster, node2)} {_way(cluster, node1)}")
-                with host.background(f"{words} >/run/stranger.out 2>&1", limit=300):
-                    node1.run("krcore-metactl node down && krcore-metactl node up", timeout=90)
-                    krcore.wait_ready(node1)
-                    wait_until(lambda p=peer: _works(node1, p), 60,
-                               f"lanes are made beside a flood of {kind}")
-                    check(_connected(node2) <= before + KRP_LANE_INDEXES,
-                          f"{kind}: {_connected(node2)} lanes, {before} before")
-                    host.run("pkill -TERM -x lane_stranger; true")
-                said = host.run("cat /run/stranger.out").out
-                check("of 1000000" not in said, said)
-
-
-# -- keys ------------------------------------------------------------------------
-
-UNPROVED = "no cluster key proves who asks as"
-
-
-def _said_unproved(machine):
-    return machine.kernel_log().count(UNPROVED)
-
-
-@limit(500)
-def test_traffic_with_a_cluster_key(cluster):
-    """Hand-shakes that the key proves, from either end, and a key that takes the place of another
-    while both are known."""
-    old, new = krcore.new_key(), krcore.new_key()
-    with up(cluster, key=old) as (node1, node2):
-        said = [_said_unproved(node) for node in (node1, node2)]
-        for here, there in ((node1, node2), (node2, node1)):
-            with serve(there) as peer:
-                tap(client(here, f"{peer} traffic", 300), 60)
-        for key in (f"{old}\n{new}", f"{new}\n{old}", new):
-            for server in cluster.nodes("metaserver"):
-                krcore.write_key(server, key)
-                server.run(f"systemctl reload {krcore.UNIT}")
-            for node in (node1, node2):
-                krcore.write_key(node, key)
-                node.run("krcore-metactl node up", timeout=60)
-                krcore.wait_ready(node)
-        _forget_lanes(node1)
-        with serve(node2) as peer:
-            check(_works(node1, peer), "by the new key")
-        check([_said_unproved(node) for node in (node1, node2)] == said, "a proof was missing")
-
-
-def _forget_lanes(machine):
-    """Its lanes are made anew."""
-    machine.run("krcore-metactl node down && krcore-metactl node up", timeout=90)
-    krcore.wait_ready(machine)
-
-
-@limit(500)
-def test_nodes_with_different_keys(cluster):
-    """They make no lane, and the one that is asked says why; with the same key again they do."""
-    key = krcore.new_key()
-    with up(cluster, key=key, lease_ms=120000) as (node1, node2), serve(node2) as peer:
-        check(not client(node1, f"{peer} fresh").status, "node1 knows the record of node2")
-        before, said = _connected(node2), _said_unproved(node2)
-        krcore.write_key(node2, krcore.new_key())
-        node2.run("krcore-metactl node up", timeout=60)
-        seen = client(node1, f"{peer} silent 3").out
-        check("done=0 " in f" {seen}" and "wrong=0 " in seen, seen)
-        check(_connected(node2) <= before, f"{_connected(node2)} lanes, {before} before")
-        wait_until(lambda: _said_unproved(node2) > said, 30, "node2 says so")
-        krcore.write_key(node2, key)
-        node2.run("krcore-metactl node up", timeout=60)
-        wait_until(lambda: _works(node1, peer), 60, "they reach each other by the same key")
-
-
-@limit(600)
-def test_card_is_deleted_under_traffic(cluster):
-    """At the end that is READ and at the end that READs."""
-    with up(cluster) as (node1, node2):
-        for goes in (node2, node1):
-            interface = krcore.netdev(goes)
-            with serve(node2) as peer, _looping(node1, peer) as end:
-                goes.run("rdma link delete rxe0", timeout=60)
-                end()
-            goes.run(f"rdma link add rxe0 type rxe netdev {interface}")
-            wait_until(lambda m=goes: ports(m), 60, "its port is up again")
-            krcore.wait_ready(goes)
-        with serve(node2) as peer:
-            wait_until(lambda: _works(node1, peer), 60, "they reach each other again")
