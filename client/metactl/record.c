@@ -107,14 +107,17 @@ static int mc_record_get(struct mc *mc)
 	return MC_OK;
 }
 
-static int mc_dct_of(struct mc *mc, struct krcore_value *value)
+/* A DC target, or else a port that makes lanes. */
+static int mc_port_of(struct mc *mc, struct krcore_value *value)
 {
 	const struct mc_value *mac = mc_get(mc, "mac");
 	uint64_t mtu = mc_number(mc, "mtu", 1024);
 	struct krcore_dct *d = &value->dct;
+	bool dct = mc_get(mc, "dctn");
 
-	if (!mc_get(mc, "dc_key")) {
-		mc_error(mc, "a DC target needs dc_key");
+	if (dct != !!mc_get(mc, "dc_key")) {
+		mc_error(mc,
+			 dct ? "a DC target needs dc_key" : "dc_key is of a DC target: give dctn");
 		return MC_USAGE;
 	}
 	for (d->mtu = 1; d->mtu < 5 && 128U << d->mtu < mtu; d->mtu++)
@@ -124,7 +127,7 @@ static int mc_dct_of(struct mc *mc, struct krcore_value *value)
 			 (unsigned long long)mtu);
 		return MC_USAGE;
 	}
-	value->kind = KRCORE_KIND_DCT;
+	value->kind = dct ? KRCORE_KIND_DCT : KRCORE_KIND_LANE;
 	d->dctn = (uint32_t)mc_number(mc, "dctn", 0);
 	d->dc_key = mc_number(mc, "dc_key", 0);
 	d->mrdir_addr = mc_number(mc, "mrdir_addr", 0);
@@ -145,15 +148,15 @@ static int mc_dct_of(struct mc *mc, struct krcore_value *value)
 static int mc_value_of(struct mc *mc, struct krcore_value *value)
 {
 	const struct mc_value *raw = mc_get(mc, "raw"), *hex = mc_get(mc, "hex");
-	bool dct = mc_get(mc, "dctn");
+	bool port = mc_get(mc, "dctn") || mc_get(mc, "ud_qpn");
 
 	memset(value, 0, sizeof(*value));
-	if (!!raw + !!hex + dct != 1) {
-		mc_error(mc, "give one of raw TEXT, hex BYTES, dctn N");
+	if (!!raw + !!hex + port != 1) {
+		mc_error(mc, "give one of raw TEXT, hex BYTES, dctn N, ud_qpn N");
 		return MC_USAGE;
 	}
-	if (dct)
-		return mc_dct_of(mc, value);
+	if (port)
+		return mc_port_of(mc, value);
 	value->kind = KRCORE_KIND_RAW;
 	if (hex) {
 		value->raw_len = (uint8_t)hex->bytes_nr;
@@ -357,7 +360,8 @@ static const struct mc_param mc_publish_params[] = {
 	{ "sl", MC_NUMBER, 0, 0, 15, "service level (0)" },
 	{ "lid", MC_NUMBER, 0, 0, 65535, "LID, on InfiniBand" },
 	{ "mac", MC_HEX, 0, 6, 6, "Ethernet address; says that the link is Ethernet" },
-	{ "ud_qpn", MC_NUMBER, 0, 0, 0xffffff, "queue pair to which lanes are asked for" },
+	{ "ud_qpn", MC_NUMBER, 0, 0, 0xffffff,
+	  "queue pair to which lanes are asked for; without dctn: a port without DC" },
 	{ "ud_qkey", MC_NUMBER, 0, 0, UINT32_MAX, "its Q_Key" },
 	{ "mrdir_addr", MC_NUMBER, 0, 0, UINT64_MAX, "address of the memory-region directory" },
 	{ "mrdir_rkey", MC_NUMBER, 0, 0, UINT32_MAX, "its remote key" },

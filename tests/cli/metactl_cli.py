@@ -66,6 +66,10 @@ class Words(unittest.TestCase):
         self.assertIn("one of raw", self.refused("record", "publish", gid))
         self.assertIn("one of raw", self.refused("record", "publish", gid, "raw", "x", "hex", "00"))
         self.assertIn("needs dc_key", self.refused("record", "publish", gid, "dctn", "1"))
+        self.assertIn("give dctn", self.refused("record", "publish", gid, "ud_qpn", "1", "dc_key",
+                                                "1"))
+        self.assertIn("give one of", self.refused("record", "publish", gid, "ud_qpn", "1", "raw",
+                                                  "x"))
         self.assertIn("mtu 1500", self.refused("record", "publish", gid, "dctn", "1", "dc_key",
                                                "1", "mtu", "1500"))
         self.assertIn("47 bytes", self.refused("record", "publish", gid, "raw", "x" * 47))

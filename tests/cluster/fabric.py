@@ -41,7 +41,8 @@ class Fabric:
 
     def start(self, stay=False):
         """Start the switch and wait until it answers."""
-        program = host.compiled(host.TESTS / "cluster" / "switch.c")
+        folder = host.TESTS / "cluster"
+        program = host.compiled(folder / "switch.c", includes=[folder / "switch_rdma.h"])
         control = pathlib.Path(f"{self._base}.ctl")
         control.unlink(missing_ok=True)
         self.process = Process.start([program, self._base, self._n_ports], stay=stay,
@@ -85,13 +86,27 @@ class Fabric:
         """Hold every frame to a guest back this long."""
         self.command(f"delay {index} {microseconds}")
 
+    def disorder(self, index, twice_permille, late_permille):
+        """So many of a thousand frames from a guest come twice, or behind the next one."""
+        self.command(f"disorder {index} {twice_permille} {late_permille}")
+
     def cut(self, first, second):
         """No frames between two guests, in either direction."""
         self.command(f"cut {first} {second}")
 
     def reset(self):
-        """Undo loss, delay and cuts."""
+        """Undo loss, disorder, delay and cuts."""
         self.command("reset")
+
+    def requests(self, index):
+        """What a guest has sent of RDMA by reliable connections: ({(operation, bytes): requests},
+        NAKs for another reason than a number), since the switch began."""
+        first, *rows = self.command(f"rdma {index}").splitlines()
+        _, naks, _, uncounted = first.split()
+        if int(uncounted):
+            raise host.ClusterError(f"the switch has no rows left for guest {index}'s requests")
+        ops = {(op, int(size)): int(count) for op, size, count in map(str.split, rows)}
+        return ops, int(naks)
 
 
 class CardFabric(Fabric):

@@ -160,9 +160,9 @@ def keep_newest(folder, count):
         shutil.rmtree(old, ignore_errors=True)
 
 
-def compiled(source, *flags):
-    """A small C program of the harness, built once for its content."""
-    program = CACHE / "bin" / f"{source.stem}-{digest(source, flags)}"
+def compiled(source, *flags, includes=()):
+    """A small C program of the harness, built once for its content and that of what it includes."""
+    program = CACHE / "bin" / f"{source.stem}-{digest(source, flags, *includes)}"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
         partial = program.with_suffix(f".{os.getpid()}")

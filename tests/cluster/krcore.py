@@ -11,6 +11,7 @@ UNIT = "krcore-metaserver"
 NODE_UNIT = "krcore-node"
 CONFIG = "/etc/krcore.conf"
 KEY_FILE = "/etc/krcore/cluster.key"
+MODULE_OPTIONS = "/etc/modprobe.d/krcore-tests.conf"
 
 
 def write_config(machine, metaserver=None, node=None):
@@ -33,15 +34,23 @@ def write_key(machine, key):
     machine.run(f"chown root:krcore {KEY_FILE} && chmod 640 {KEY_FILE}")
 
 
+def write_module_options(machine, **options):
+    """What krcore.ko of a guest is loaded with."""
+    words = " ".join(f"{name}={value}" for name, value in options.items())
+    machine.run(f"echo options krcore {words} >{MODULE_OPTIONS}")
+
+
 def new_key():
     """A random cluster key."""
     return secrets.token_hex(32)
 
 
-def setup(cluster, key=None, metaserver=None, node=None):
+def setup(cluster, key=None, metaserver=None, node=None, lanes=True):
     """Configure all guests and (re)start the MetaServers; every test begins with it.
 
     Guests of the role "metaserver" serve, and all guests know them in topology's order.
+    `lanes`: where a card has no DC, the module makes lanes from the next time on that it is
+    loaded, and has ports.
     """
     servers = cluster.nodes("metaserver")
     known = {"metaservers": ", ".join(machine.name for machine in servers), **(node or {})}
@@ -50,6 +59,7 @@ def setup(cluster, key=None, metaserver=None, node=None):
         machine.run(f"systemctl stop {UNIT} 'test-*' 2>/dev/null; systemctl reset-failed; true")
         write_config(machine, metaserver, known)
         write_key(machine, key)
+        write_module_options(machine, lanes=int(lanes and not cluster.nic.dc))
 
     cluster.each(configure)
     cluster.each(start, "metaserver")
@@ -124,7 +134,7 @@ def netdev(machine):
 def node_up(machine, ready=True):
     """Load the module and configure it; waits until all its MetaServers are ready.
 
-    Where no port can be up, as with soft RoCE, there is nothing to wait for.
+    Where no port can be up, as without DC and lanes, there is nothing to wait for.
     """
     machine.run("modprobe krcore && krcore-metactl node up", timeout=60)
     if ready and any(port["state"] == "up" for port in node_rows(machine, "node_port")):

@@ -5,6 +5,8 @@ A card is a class with hooks; `--nic NAME` picks one from NICS. To add one, writ
 class, put it into the table, and nothing else changes.
 """
 
+import json
+
 from .fabric import CARD as NIC_DEVICE, CardFabric, Fabric
 from .topology import MAX_GUESTS
 
@@ -16,7 +18,9 @@ class Nic:
     """What a card has to say. The defaults are those of a card with its own RDMA link."""
 
     name = ""
-    dc = False          # True: it has DC, so krcore's module has ports on it
+    dc = False          # True: it has DC; else krcore's module has ports on it if it makes lanes
+    provider = "verbs-rc"   # of the module, and what is published of a port
+    kind = "lane"
     late = False        # True: it cannot be frozen with its guest, and is put in after a thaw
     slot = ""           # more properties of the slot it sits in
 
@@ -63,6 +67,12 @@ class Nic:
         """Plug or unplug the cable of one guest."""
         machine.qmp.call("set_link", name=NIC_DEVICE, up=up)
 
+    def counters(self, machine, card=NIC_DEVICE):
+        """What the card has counted: `ops`, rows of requests with `op`, `bytes`, `side` and
+        `count`; `naks_error`, requests of peers that it has refused; `completions_error`, requests
+        of its own that failed; and more, as each kind has it."""
+        raise NotImplementedError
+
 
 class Rxe(Nic):
     """Soft RoCE (rdma_rxe) of the stock kernel over a virtio network card."""
@@ -91,6 +101,17 @@ class Rxe(Nic):
     def device(self):
         return "rxe0"
 
+    def counters(self, machine, card=NIC_DEVICE):
+        """As the switch has seen them, for it counts neither; and those that got no answer."""
+        ops, naks = machine.fabric.requests(machine.spec.index)
+        unanswered = machine.run(f"cat /sys/class/infiniband/{self.device()}/ports/1/hw_counters/"
+                                 "retry_exceeded_err").out
+        others = sum(machine.fabric.requests(peer.spec.index)[1]
+                     for peer in machine.fabric.machines if peer is not machine)
+        return {"ops": [{"op": op, "bytes": size, "side": "requester", "count": count}
+                        for (op, size), count in ops.items()],
+                "naks_error": naks, "completions_error": others + int(unanswered)}
+
 
 class ConnectX(Nic):
     """The ConnectX model of tests/model, preloaded into QEMU; the guests run the stock
@@ -98,6 +119,8 @@ class ConnectX(Nic):
 
     name = "cx"
     dc = True
+    provider = "mlx5-dc"
+    kind = "dct"
     late = True
     slot = ",pref64-reserve=64M"    # for the card's registers, when it is put in later
     _library = None
@@ -156,6 +179,10 @@ class ConnectX(Nic):
     def _plug(self, machine, name, properties):
         machine.qmp.call("device_add", driver="connectx-model", id=name, bus=NIC_PORT,
                          **properties)
+
+    def counters(self, machine, card=NIC_DEVICE):
+        return json.loads(machine.qmp.call("qom-get", path=f"/machine/peripheral/{card}",
+                                           property="counters"))
 
     def set_link(self, machine, up):
         machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}",

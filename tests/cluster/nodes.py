@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Guests whose card has DC, with krcore.ko up in them, and the test program that uses it.
+"""Guests with krcore.ko up in them, and the test program that uses it.
 
 Owns: bringing the module up for a block and taking it away after it, in any state; running
 tests/module/krc_ioctl in a guest, clients and servers as an unprivileged user; what a guest
-holds for programs. A test that wants this on a card without DC is skipped.
+holds for programs. On a card without DC the module makes lanes.
 """
 
 import contextlib
-import json
-import os
 
 from . import krcore, programs
 from .nic import NIC_DEVICE
-from .suite import Skip, check, wait_until
+from .suite import check, wait_until
 
 PROGRAM = "tests/module/krc_ioctl"
 NAMES = ("node1", "node2")
@@ -20,7 +18,6 @@ NAMES = ("node1", "node2")
 # peers have posted must not be taken back by that.
 # A guest may stand still for seconds, too, and its records must not run out by that.
 NODE = {"lease_ms": 15000, "reconnect_max_ms": 1000, "margin_ms": 2000}
-OPTIONS = "/etc/modprobe.d/krcore-tests.conf"
 ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
 # How a program learns that its device is gone: ENODEV, ENOTCONN when it posts, and EREMCHG for a
 # WRITE that was under way, which may or may not have been done.
@@ -49,9 +46,8 @@ def node_up(machine):
 
 
 def card_counters(machine, card=NIC_DEVICE):
-    """The counters of a guest's card."""
-    return json.loads(machine.qmp.call("qom-get", path=f"/machine/peripheral/{card}",
-                                       property="counters"))
+    """The counters of a guest's card; see nic.Nic.counters()."""
+    return machine.nic.counters(machine, card)
 
 
 def reads_by_bytes(machine):
@@ -62,8 +58,9 @@ def reads_by_bytes(machine):
 
 def objects(machine, card=NIC_DEVICE):
     """How many objects of RDMA there are on its card now, by kind."""
-    if not machine.nic.dc:
-        return machine.run("rdma resource show | sed 's/^[0-9]*: //'").out
+    if not machine.nic.dc:      # all of it is made by verbs
+        words = machine.run(f"rdma resource show {machine.nic.device()}").out.split()
+        return {kind: int(count) for kind, count in zip(words[2::2], words[3::2])}
     there = card_counters(machine, card)["objects"]
     return {kind: there[kind] for kind in OBJECTS}
 
@@ -75,18 +72,15 @@ DRIVERS_OWN = ("seen=/run/krc-registered.$(stat -Lc %i /sys/class/infiniband/* |
 
 
 @contextlib.contextmanager
-def up(cluster, names=NAMES, lanes=False, **node):
+def up(cluster, names=NAMES, key=None, **node):
     """MetaServers serve, and these guests have the module up and are published at all of them;
     afterwards it is gone, and the cards of nodes, where nothing else uses RDMA, have what they
-    had before. `lanes`, or KRCORE_LANES=1 in the environment: a card without DC will do."""
-    lanes = not cluster.nic.dc and (lanes or bool(os.environ.get("KRCORE_LANES")))
-    if not cluster.nic.dc and not lanes:
-        raise Skip("the card has no DC")
+    had before. On a card without DC it makes lanes. `key`: of the cluster; `node`: more of its
+    configuration."""
     machines = [cluster.node(name) for name in names]
     for machine in machines:
         krcore.node_gone(machine)
-        machine.run(f"echo options krcore lanes={int(lanes)} >{OPTIONS}")
-    krcore.setup(cluster, node={**NODE, **node})
+    krcore.setup(cluster, key=key, node={**NODE, **node})
     users = [machine for machine in machines if "node" in machine.spec.roles]
     drivers_own = cluster.kernel.name != "6.1" and cluster.nic.dc
     if drivers_own:
@@ -121,12 +115,14 @@ def pool(machine):
 
 
 def held(machine):
-    """What must be as it was when all programs have ended."""
-    script = ("rdma resource show | sed 's/^[0-9]*: //'; "
+    """What must be as it was when all programs have ended. Lanes are the port's: how many queue
+    pairs there are says nothing of programs."""
+    own = "" if machine.nic.dc else " | sed 's/ qp [0-9]*//'"
+    script = (f"rdma resource show | sed 's/^[0-9]*: //'{own}; "
               "awk '/nr_foll_pin_acquired/ {a=$2} /nr_foll_pin_released/ {r=$2} "
               "END {print \"pinned\", a - r}' /proc/vmstat; "
               "awk '/^krcore / {print \"module\", $3}' /proc/modules")
-    return f"{machine.run(script).out}{objects(machine)}"
+    return machine.run(script).out + (str(objects(machine)) if machine.nic.dc else "")
 
 
 # -- the test program ------------------------------------------------------------
@@ -194,11 +190,17 @@ def counted(result):
             (pair.split("=") for pair in result.out.split("\n")[-2].split())}
 
 
+def port_words(machine, number):
+    """How krcore-metactl is told of a port of a card like this guest's: a target or a queue pair
+    of that number."""
+    return (f"dctn {number:#x} dc_key 1" if machine.nic.dc else f"ud_qpn {number:#x} ud_qkey 1")
+
+
 def publish_silent(machine, service):
     """A peer of its own that is published at the address of a guest, and never answers: nobody
     has its MAC, nor its number."""
     machine.run(f"krcore-metactl record publish {machine.spec.address} service {service} "
-                f"dctn {0x700 + service % 16:#x} dc_key {service} mtu 4096 "
+                f"{port_words(machine, 0x700 + service % 16)} mtu 4096 "
                 f"mac 02c90399{service:04x} max_rd_atomic 16 mrdir_addr 0x1000 "
                 "mrdir_rkey 0x1234 lease_ms 120000")
 

@@ -10,7 +10,6 @@ run is failed without being run: nothing waits for a broken cluster.
 import importlib
 import inspect
 import json
-import os
 import re
 import shutil
 import signal
@@ -109,9 +108,7 @@ def select(pattern, can=("dc", "rxe", "debug")):
 
 def can(nic, kernel):
     """What tests may need of a card and a kernel (its name), for select()."""
-    # what is for DC may be tried on lanes
-    dc = nic.dc or os.environ.get("KRCORE_LANES")
-    return [what for what, there in (("dc", dc), ("rxe", nic.name == "rxe"),
+    return [what for what, there in (("dc", nic.dc), ("rxe", nic.name == "rxe"),
                                      ("debug", kernel == "debug")) if there]
 
 

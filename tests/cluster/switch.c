@@ -6,7 +6,8 @@
  * and go out to PATH.gN (QEMU's "local" one), so that nothing ever touches the
  * host's network. Learns MAC addresses, floods what it does not know. A control
  * socket PATH.ctl takes one text command a datagram and answers to its sender;
- * with it a test loses, delays or cuts traffic, reproducibly by a seed.
+ * with it a test loses, delays, disorders or cuts traffic, reproducibly by a seed,
+ * and asks what of RDMA came from a guest.
  *
  * One thread, one poll loop. Memory is bounded: QUEUE_FRAMES frames a port, and a
  * full queue drops, as a real switch would.
@@ -24,6 +25,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "switch_rdma.h"
 
 #define MAX_PORTS 16
 #define QUEUE_FRAMES 1024
@@ -49,8 +52,11 @@ struct port {
 	bool down;
 	unsigned int loss_permille; /* of frames towards this port */
 	unsigned int delay_us; /* of frames towards this port */
+	unsigned int twice_permille, late_permille; /* of frames from this port */
+	struct frame *late; /* comes behind the next frame from this port */
 	bool cut[MAX_PORTS]; /* no frames from this port to that one */
 	uint64_t rx_frames, tx_frames, lost_frames, overflow_frames;
+	struct rdma_port rdma; /* what comes from this port */
 };
 
 struct mac_entry {
@@ -193,25 +199,66 @@ static void port_flush(struct port *port)
 	}
 }
 
+/* A frame from port @from, to whoever it is for. */
+static void port_pass(unsigned int from, const uint8_t *bytes, size_t n)
+{
+	int owner = mac_lookup(bytes);
+	unsigned int to;
+
+	for (to = 0; to < n_ports; to++)
+		if (to != from && (owner < 0 || owner == (int)to))
+			port_enqueue(from, to, bytes, n);
+}
+
+static void port_pass_late(unsigned int from)
+{
+	struct frame *late = ports[from].late;
+
+	if (!late)
+		return;
+	ports[from].late = NULL;
+	port_pass(from, late->bytes, late->n_bytes);
+	free(late);
+}
+
+/* Whether the frame is kept, to come behind the next one. */
+static bool port_keep(struct port *port, const uint8_t *bytes, size_t n)
+{
+	if (port->late || !port->late_permille || random_next() % 1000 >= port->late_permille)
+		return false;
+	port->late = malloc(sizeof(*port->late) + n);
+	if (!port->late)
+		return false;
+	port->late->n_bytes = (uint32_t)n;
+	memcpy(port->late->bytes, bytes, n);
+	return true;
+}
+
 static void port_receive(unsigned int from)
 {
 	static uint8_t bytes[MAX_FRAME_BYTES];
-	unsigned int i, to;
+	struct port *port = &ports[from];
+	unsigned int i;
 	ssize_t n;
 	int owner;
 
 	for (i = 0; i < BATCH_FRAMES; i++) {
-		n = recv(ports[from].rx_fd, bytes, sizeof(bytes), MSG_TRUNC);
+		n = recv(port->rx_fd, bytes, sizeof(bytes), MSG_TRUNC);
 		if (n < 0)
 			return;
-		if (n < 14 || n > MAX_FRAME_BYTES || ports[from].down)
+		if (n < 14 || n > MAX_FRAME_BYTES || port->down)
 			continue;
-		ports[from].rx_frames++;
+		port->rx_frames++;
 		mac_learn(bytes + 6, from);
 		owner = mac_lookup(bytes);
-		for (to = 0; to < n_ports; to++)
-			if (to != from && (owner < 0 || owner == (int)to))
-				port_enqueue(from, to, bytes, (size_t)n);
+		if (owner >= 0)
+			rdma_see(&port->rdma, (unsigned int)owner, bytes, (size_t)n);
+		if (port_keep(port, bytes, (size_t)n))
+			continue;
+		port_pass(from, bytes, (size_t)n);
+		if (port->twice_permille && random_next() % 1000 < port->twice_permille)
+			port_pass(from, bytes, (size_t)n);
+		port_pass_late(from);
 	}
 }
 
@@ -236,6 +283,9 @@ static void command_reset(void)
 	for (i = 0; i < n_ports; i++) {
 		ports[i].loss_permille = 0;
 		ports[i].delay_us = 0;
+		ports[i].twice_permille = 0;
+		ports[i].late_permille = 0;
+		port_pass_late(i);
 		ports[i].down = false;
 		memset(ports[i].cut, 0, sizeof(ports[i].cut));
 	}
@@ -261,7 +311,7 @@ static int command_stats(char *reply, size_t size)
 static int command_run(const char *text, char *reply, size_t size)
 {
 	unsigned long long number;
-	unsigned int a, b;
+	unsigned int a, b, c;
 
 	snprintf(reply, size, "ok\n");
 	if (sscanf(text, "loss %u %u", &a, &b) == 2) {
@@ -272,6 +322,15 @@ static int command_run(const char *text, char *reply, size_t size)
 		if (!valid_port(a) || b > MAX_DELAY_US)
 			return -ERANGE;
 		ports[a].delay_us = b;
+	} else if (sscanf(text, "disorder %u %u %u", &a, &b, &c) == 3) {
+		if (!valid_port(a) || b > 1000 || c > 1000)
+			return -ERANGE;
+		ports[a].twice_permille = b;
+		ports[a].late_permille = c;
+	} else if (sscanf(text, "rdma %u", &a) == 1) {
+		if (!valid_port(a))
+			return -ERANGE;
+		rdma_show(&ports[a].rdma, reply, size);
 	} else if (sscanf(text, "cut %u %u", &a, &b) == 2) {
 		return command_cut(a, b, true);
 	} else if (sscanf(text, "join %u %u", &a, &b) == 2) {
@@ -402,8 +461,9 @@ int main(int argc, char **argv)
 			"usage: switch PATH PORTS\n"
 			"Ethernet switch between PATH.pN (in) and PATH.gN (out), N from 0 to\n"
 			"PORTS - 1, at most %d. Commands on PATH.ctl: loss PORT PERMILLE,\n"
-			"delay PORT MICROSECONDS, cut A B, join A B, down PORT, up PORT,\n"
-			"seed NUMBER, reset, stats.\n",
+			"delay PORT MICROSECONDS, disorder PORT TWICE_PERMILLE LATE_PERMILLE,\n"
+			"cut A B, join A B, down PORT, up PORT, seed NUMBER, reset, stats,\n"
+			"rdma PORT.\n",
 			MAX_PORTS);
 		return 2;
 	}

@@ -8,7 +8,6 @@ from . import krcore
 from .nodes import client, serve, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 NEW_ADDRESS = "10.77.0.122"
 BETWEEN = "2001:db8::22"
 NEW_MAC = "02:c9:03:98:00:22"
@@ -21,7 +20,7 @@ def _published(cluster, node, address, **values):
 
     def right(server):
         rows = [row for row in krcore.metactl(server, "record list")
-                if row["kind"] == "dct" and row["owner"] == owner]
+                if row["kind"] == server.nic.kind and row["owner"] == owner]
         return (len(rows) == 1 and rows[0]["gid"] == address and
                 all(rows[0][key] == value for key, value in values.items()))
 

@@ -16,8 +16,6 @@ from .nodes import (AS_USER, card_counters, client, counted, finish, held, pool,
                     publish_silent, serve, tap, up, working)
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
-
 
 # -- shares ----------------------------------------------------------------------
 

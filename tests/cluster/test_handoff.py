@@ -11,7 +11,6 @@ from .kernel_log import OOM
 from .suite import check, limit, wait_until
 from .test_queues import node_up
 
-NEEDS = "dc"
 TOOL = "krcore-handoff"
 UNIT = "test-handoff"
 FUNCTIONS = "/usr/local/lib/krcore/functions"

@@ -13,6 +13,7 @@ sys.path.insert(0, str(host.CHECKOUT / "bench"))
 # pylint: disable=wrong-import-position
 from hw import __main__ as command, hosts, schema  # noqa: E402
 
+NEEDS = "dc"        # what is reported is a card of that kind
 HOW = {"samples": 2, "turns": 1, "rounds": 2}
 SYSTEMS = ("krcore", "krcore_static", "rdma_cm", "verbs", "verbs_selective")
 

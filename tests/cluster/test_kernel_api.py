@@ -10,7 +10,6 @@ from . import krcore, module, programs
 from .nodes import AS_USER, GONE, held, saying, serve, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 RW = "/root/krcore_rw.ko"
 ECHO = "/root/krcore_echo.ko"
 PARAMETERS = "/sys/module/krcore_rw/parameters"

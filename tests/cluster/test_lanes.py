@@ -7,19 +7,14 @@ they say is checked byte by byte in them (tests/module).
 
 import contextlib
 
-from . import krcore, nodes, programs
-from .nodes import AS_USER, client, counted, node_up, program, saying, serve, tap, working
+from . import krcore, programs
+from .nodes import AS_USER, client, counted, node_up, program, saying, serve, tap, up, working
 from .suite import check, limit, wait_until
 
 NEEDS = "rxe"
 MESSAGES = "/usr/local/bin/krc_message"
 SERVICE = 600
 OUT = "/run/krc-message.out"
-
-
-def up(cluster, **node):
-    """Two nodes that make lanes."""
-    return nodes.up(cluster, lanes=True, **node)
 
 
 @limit(400)

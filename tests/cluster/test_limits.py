@@ -10,7 +10,6 @@ from .nodes import (AS_USER, as_user, client, counted, finish, held, node_up, pr
                     serve, tap, up, working)
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 GROUP = "/sys/fs/cgroup/krcore-test"
 EDQUOT = -122
 ATTEMPTS = 4    # each processor holds up to 256 KiB of a cgroup's memory in advance, or none

@@ -11,7 +11,6 @@ from . import krcore, programs
 from .nodes import AS_USER, card_counters, counted, held, saying, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 PROGRAM = "/usr/local/bin/krc_message"
 SERVICE, OTHER = 600, 601
 MIB = 1 << 20

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """krcore.ko as programs and administrators meet it: published, connected to, used,
-misused, and taken away, on the stock mlx5 driver over the ConnectX model.
+misused, and taken away, on the stock mlx5 driver over the ConnectX model, and by lanes.
 
 Programs run as an unprivileged user; what they say is checked byte by byte in them
 (tests/module). Whether something reached the wire that should not have is asked of the
@@ -12,18 +12,16 @@ import time
 
 from . import krcore
 from .krcore import metactl
-from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, program, reads_by_bytes,
-                    saying, serve, tap, up, working)
+from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, port_words, program,
+                    reads_by_bytes, saying, serve, tap, up, working)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
-
 
 def _records(server):
-    """Keys of the DC records that a MetaServer has: (address as GID, service)."""
+    """The records of ports that a MetaServer has, by (address as GID, service)."""
     rows = metactl(server, "record list")
-    return {(row["gid"], row["service"]): row for row in rows if row["kind"] == "dct"}
+    return {(row["gid"], row["service"]): row for row in rows if row["kind"] == server.nic.kind}
 
 
 # -- life ------------------------------------------------------------------------
@@ -37,9 +35,10 @@ def test_node_publishes_itself_and_goes(cluster):
             rows = wait_until(lambda s=server: len(_records(s)) == 2 and _records(s), 30,
                               f"{server.name} has both nodes")
             for row in rows.values():
-                check(row["service"] == 0 and row["dctn"] and row["generation"], f"{row}")
+                number = row["dctn" if cluster.nic.dc else "ud_qpn"]
+                check(row["service"] == 0 and number and row["generation"], f"{row}")
         shown = node1.run("krcore-metactl -j node show").out
-        check("mlx5-dc" in shown, shown)
+        check(cluster.nic.provider in shown, shown)
         node2.run("krcore-metactl node down", timeout=60)
         wait_until(lambda: len(_records(meta1)) == 1, 20, "a node that goes withdraws its record")
         node2.run("krcore-metactl node up", timeout=60)
@@ -298,15 +297,16 @@ def test_many_regions_are_one_wait(cluster):
 
 ODD = 600       # the first service of records with odd values
 MAC = "mac 02c903990099"
-GOOD = f"dctn 0x77 dc_key 0x1 {MAC} mtu 4096 max_rd_atomic 16"
+GOOD = f"PORT {MAC} mtu 4096 max_rd_atomic 16"
 ODD_RECORDS = (
-    # what is published, and what who connects to it is told
-    ("raw text", "Protocol error"),
-    (GOOD.replace(MAC, "lid 5"), "Address family not supported by protocol"),
-    (GOOD.replace("max_rd_atomic 16", "max_rd_atomic 1"), "Invalid argument"),
-    (GOOD.replace("mtu 4096", "mtu 256"), "Network is unreachable"),
-    (GOOD, "connected"),
-    (None, "No such file or directory"),
+    # what is published, and what who connects to it is told, by DC and by lanes: the ends of a
+    # lane agree on what they can
+    ("raw text", "Protocol error", "Protocol error"),
+    (GOOD.replace(MAC, "lid 5"), *2 * ("Address family not supported by protocol",)),
+    (GOOD.replace("max_rd_atomic 16", "max_rd_atomic 1"), "Invalid argument", "connected"),
+    (GOOD.replace("mtu 4096", "mtu 256"), "Network is unreachable", "connected"),
+    (GOOD, "connected", "connected"),
+    (None, *2 * ("No such file or directory",)),
 )
 ENDED = "Cannot send after transport endpoint shutdown"
 
@@ -330,9 +330,11 @@ def test_connect_says_why_not(cluster):
     with up(cluster, timeout_ms=600000) as (node1, node2):
         krcore.wait_ready(node1)
         address = node2.spec.address
-        for service, (record, said) in enumerate(ODD_RECORDS, ODD):
+        for service, (record, by_dc, by_lanes) in enumerate(ODD_RECORDS, ODD):
+            said = by_dc if cluster.nic.dc else by_lanes
             if record:
-                node2.run(f"krcore-metactl record publish {address} service {service} {record} "
+                words = record.replace("PORT", port_words(node2, 0x77))
+                node2.run(f"krcore-metactl record publish {address} service {service} {words} "
                           "lease_ms 120000")
             got = client(node1, f"{address} {service} 0 0 0 0 0 fresh").out.strip()
             check(got == said, f"{record}: {got!r} instead of {said!r}")

@@ -16,8 +16,6 @@ from .nic import NIC_DEVICE
 from .nodes import AS_USER, as_user, client, counted, program, saying, serve, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
-
 
 # -- faults of others --------------------------------------------------------------
 

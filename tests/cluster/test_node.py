@@ -16,7 +16,7 @@ def _node(cluster):
     """node1 without module, knowing both MetaServers; they serve, with a key."""
     node = cluster.node("node1")
     krcore.node_gone(node)
-    krcore.setup(cluster, key=krcore.new_key())
+    krcore.setup(cluster, key=krcore.new_key(), lanes=False)
     return node
 
 

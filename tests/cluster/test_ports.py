@@ -10,8 +10,6 @@ from . import krcore, nodes
 from .nodes import AS_USER, client, counted, ports, program, serve, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
-
 
 # -- an end that was planned -------------------------------------------------------
 

@@ -8,7 +8,6 @@ from . import host, krcore, packages
 from .nodes import AS_USER, counted, held, saying, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 PACKAGE = "python3-krcore"
 PEER = "/usr/local/bin/python_peer.py"
 EXAMPLE = "/usr/local/bin/handoff.py"

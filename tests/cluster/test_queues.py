@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The examples of queues, as a person would run them: needs a card with DC (--nic cx)."""
+"""The examples of queues, as a person would run them."""
 
 import contextlib
 import time
@@ -7,7 +7,6 @@ import time
 from . import krcore, programs
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 FOLDER = "client/examples"
 READ, WRITE, WATCH = (f"krcore-example-{name}" for name in ("read", "batch-write", "watch"))
 SERVICE = 300

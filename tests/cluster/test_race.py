@@ -9,7 +9,6 @@ from . import krcore, nodes, packages, programs
 from .suite import check, limit, wait_until
 from .test_queues import node_up
 
-NEEDS = "dc"
 TOOL = "krcore-race"
 SERVER = "node1"
 

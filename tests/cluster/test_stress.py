@@ -17,7 +17,6 @@ from . import krcore, nodes, programs
 from .nodes import held
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 PROGRAM = "tests/module/krc_stress"
 AS_USER = nodes.as_user(512 << 20)
 SECONDS = int(os.environ.get("KRCORE_STRESS_SECONDS", "120"))

@@ -14,7 +14,6 @@ from .krcore import metactl, node_gone
 from .nodes import AS_USER, objects, program, saying, serve, up
 from .suite import check, limit, wait_until
 
-NEEDS = "dc"
 SEED = 1
 TIMES = 2               # each of MOMENTS; once on the debug kernel
 LEASE_MS = 20000        # of records that nobody withdraws

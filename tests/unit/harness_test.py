@@ -28,7 +28,7 @@ from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
 COMMON = ("%s refuses record", "lost %s", "failed: %s", "limits in rdma.max",
           "a lane to %pI6c does not connect", "a peer has undone key",
-          "the queue pair of hand-shakes has failed",
+          "the queue pair of hand-shakes has failed", "no cluster key proves who asks",
           "more than %u initiators do not go with lanes")
 WARNING = re.compile(r'\b(pr|ibdev|krc_port)_(?:warn|err)\w*\((?:[\w>.-]+,\s*){0,2}"([^"]*)\\n"')
 
@@ -152,7 +152,8 @@ class Run(unittest.TestCase):
         everything = {name for name, _, _ in suite.select(".")}
         soft = {name for name, _, _ in suite.select(".", [])}
         self.assertIn("dual_port.", " ".join(everything - soft))
-        self.assertFalse([name for name in soft if name.startswith(("faults.", "module."))])
+        self.assertFalse([name for name in soft if name.startswith(("faults.", "firmware."))])
+        self.assertIn("module.traffic_is_right", soft)
         with self.assertRaises(host.ClusterError):
             suite.select(r"^dual_port\.", [])
 

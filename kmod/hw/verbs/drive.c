@@ -208,7 +208,7 @@ static bool krc_lane_resets(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	return resets;
 }
 
-/* A queue pair is in RESET. */
+/* Nothing is executed on a queue pair any more. */
 static void krc_lane_rests(struct krc_lanes *lanes, struct krc_lane_slot *slot)
 {
 	spin_lock_bh(&lanes->lock);
@@ -281,8 +281,11 @@ static void krc_lane_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 		krc_lane_pull(lanes, slot->e);
 	if (!krc_lane_resets(lanes, slot, now_ns))
 		return;
-	if (krc_lane_qp_move(slot->own, IB_QPS_RESET))
-		krc_lane_end(lanes, slot->own);
+	/*
+	 * Not RESET: rxe of 6.1 does not stop what answers the last requests of the peer, takes packets
+	 * from under it, and counts its queue pair down once too often. To destroy it waits.
+	 */
+	krc_lane_end(lanes, slot->own);
 	krc_lane_rests(lanes, slot);
 	krc_lane_pull(lanes, slot->e);
 }
@@ -451,6 +454,59 @@ static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 	return NULL;
 }
 
+/* Whether a port has proved by a lane that it has a later life than a holder wants. */
+static bool krc_lane_outlived(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
+{
+	struct krp_lanes_entry *e;
+	u32 i;
+
+	lockdep_assert_held(&lanes->lock);
+	for (i = 0; i < KRP_LANE_INDEXES; i++) {
+		e = krp_lanes_find(&lanes->table, holder->peer.gid, i);
+		if (e && e->lane.ports.peer_generation > le64_to_cpu(holder->peer.generation) &&
+		    e->lane.state > KRP_LANE_ASKING && e->lane.state < KRP_LANE_RESETTING)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Find the index of a lane that is to be made for a holder. That there is a later life says a record
+ * of any service, which may be wrong: lanes to the life before are not ended by that while somebody
+ * holds them. Their peer ends them if it is so.
+ * @ret_pull: a lane that is in the way, to be pulled, or NULL.
+ * Return: whether holder->index is one; else it waits for a lane.
+ */
+static bool krc_lane_place(struct krc_lanes *lanes, struct krc_lane_holder *holder,
+			   struct krp_lanes_entry **ret_pull)
+{
+	u64 generation = le64_to_cpu(holder->peer.generation);
+	struct krp_lanes_entry *e, *idle = NULL;
+	bool comes = false;
+	u32 i, index;
+
+	lockdep_assert_held(&lanes->lock);
+	for (i = 0; i < KRP_LANE_INDEXES; i++) {
+		index = (holder->index + i) % KRP_LANE_INDEXES;
+		e = krp_lanes_find(&lanes->table, holder->peer.gid, index);
+		if (!e) {
+			holder->index = index;
+			return true;
+		}
+		comes |= e->lane.ports.peer_generation == generation;
+		if (comes && !i)
+			return false;
+		if (!idle && !krc_lane_slot_of(lanes, e)->holder &&
+		    e->lane.state > KRP_LANE_ASKING && e->lane.state < KRP_LANE_RESETTING)
+			idle = e;
+	}
+	if (!comes && idle) {
+		krp_lane_failed(&idle->lane, -ECONNRESET);
+		*ret_pull = idle;
+	}
+	return false;
+}
+
 /*
  * What is to be done for a holder that waits.
  * @ret_loop: the lane of the port to itself that is to be made, or NULL.
@@ -460,9 +516,7 @@ static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 static bool krc_lane_wants(struct krc_lanes *lanes, struct krc_lane_holder *holder, u64 now_ns,
 			   struct krc_lane_slot **ret_loop, struct krp_lanes_entry **ret_pull)
 {
-	u64 generation = le64_to_cpu(holder->peer.generation);
 	struct krc_lane_slot *loop = &lanes->loops[holder->index];
-	struct krp_lanes_entry *e;
 
 	lockdep_assert_held(&lanes->lock);
 	*ret_loop = NULL;
@@ -472,20 +526,15 @@ static bool krc_lane_wants(struct krc_lanes *lanes, struct krc_lane_holder *hold
 		return false;
 	}
 	if (!memcmp(holder->peer.gid, lanes->services.gid.raw, KRP_GID_BYTES)) {
-		if (generation != lanes->services.generation)
+		if (le64_to_cpu(holder->peer.generation) != lanes->services.generation)
 			krc_lane_lose(lanes, holder, -ESTALE);
 		else if (!loop->own)
 			*ret_loop = loop;
 		return false;
 	}
-	e = krp_lanes_find(&lanes->table, holder->peer.gid, holder->index);
-	if (!e)
-		return true;
-	if (e->lane.ports.peer_generation > generation)
-		krc_lane_lose(lanes, holder, -ESTALE);
-	else
-		*ret_pull = krp_lanes_replace(&lanes->table, holder->peer.gid, generation,
-					      KRP_LANE_INDEXES);
+	if (!krc_lane_outlived(lanes, holder))
+		return krc_lane_place(lanes, holder, ret_pull);
+	krc_lane_lose(lanes, holder, -ESTALE);
 	return false;
 }
 
@@ -505,9 +554,9 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 	holder = krc_lanes_unseen(lanes);
 	if (holder) {
 		peer = holder->peer;
-		index = holder->index;
 		since_ns = holder->since_ns;
 		make = krc_lane_wants(lanes, holder, now_ns, &loop, &pull);
+		index = holder->index;
 	}
 	spin_unlock_bh(&lanes->lock);
 	if (!holder)

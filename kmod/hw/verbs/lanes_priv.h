@@ -42,7 +42,7 @@
  * @lanes: whose.
  * @qp: it; NULL: it could not be brought to RESET, and was destroyed.
  * @fatal: the device has reported that it is broken; set in any context, without a lock.
- * @used: it was connected.
+ * @used: it is not in INIT any more.
  */
 struct krc_lane_qp {
 	struct list_head list;
@@ -154,10 +154,11 @@ struct krc_shake_send {
  * @known_tokens: likewise, in the names of ports that this one knows, when those are spent.
  * @tokens_ns: when this second began.
  * @broken: the queue pair has failed.
- * @mended_ns: when that was last mended.
+ * @broken_ns: when that was seen; 0: it was not, or it is mended.
  * @mends: how often that was.
  * @malformed: packets dropped that krp_lane_check() refuses.
  * @unproved: packets dropped that no key proves, or that name one where there is none.
+ * @said_ns: when that was logged last; 0: never.
  * @dropped: packets dropped that came too fast, or could not be sent.
  */
 struct krc_shake {
@@ -176,10 +177,11 @@ struct krc_shake {
 	u32 known_tokens;
 	u64 tokens_ns;
 	bool broken;
-	u64 mended_ns;
+	u64 broken_ns;
 	u64 mends;
 	u64 malformed;
 	u64 unproved;
+	u64 said_ns;
 	u64 dropped;
 };
 
@@ -479,9 +481,9 @@ int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 			const struct krp_lane_end *peer);
 
 /**
- * krc_lane_qp_move() - Bring a queue pair to ERR or RESET.
+ * krc_lane_qp_move() - Bring a queue pair to ERR; it is not connected again.
  * @qp: queue pair.
- * @to: IB_QPS_ERR or IB_QPS_RESET.
+ * @to: IB_QPS_ERR.
  *
  * Context: the work item.
  * Return: 0, or what the device says.

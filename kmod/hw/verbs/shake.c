@@ -19,7 +19,8 @@
 #define KRC_SHAKE_BATCH 8
 #define KRC_SHAKE_SEND_FLAG 0x100 /* in wr_id: a packet that was sent, not a receive buffer */
 #define KRC_SHAKE_KEPT 16 /* places for what lanes say, which answers to strangers do not get */
-#define KRC_SHAKE_MEND_NS (2 * KRP_LANE_NS_PER_MS) /* between two repairs of the queue pair */
+#define KRC_SHAKE_MEND_NS (10 * KRP_LANE_NS_PER_MS) /* from a failure to its repair */
+#define KRC_SHAKE_SAY_NS (10000 * KRP_LANE_NS_PER_MS) /* that nobody's key proves packets */
 #define KRC_SHAKE_QKEY_MASK 0x7fffffff /* the highest bit is for privileged users */
 
 /* ---- out */
@@ -188,6 +189,21 @@ static bool krc_shake_stranger(struct krc_lanes *lanes, const struct krp_lane_pa
 	return true;
 }
 
+/* Nodes with different keys hear nothing of each other, so it is said here, and not often. */
+static void krc_shake_unproved(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+{
+	struct krc_shake *shake = &lanes->shake;
+	u64 now_ns = ktime_get_ns();
+
+	shake->unproved++;
+	if (shake->said_ns && now_ns - shake->said_ns < KRC_SHAKE_SAY_NS)
+		return;
+	shake->said_ns = now_ns;
+	krc_port_warn_limited(lanes->queues.ibdev, lanes->port,
+			      "no cluster key proves who asks as %pI6c, %llu so far\n", p->gid,
+			      shake->unproved);
+}
+
 /* Whether a packet is from whom it says, as far as keys tell: krp_lane.h, WHO IT IS FROM. */
 static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_packet *p,
 			     bool *ret_keys)
@@ -205,7 +221,7 @@ static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_pack
 	if (*ret_keys && !services->verify(services->arg, p))
 		return true;
 	krc_shake_stranger(lanes, p);
-	shake->unproved++;
+	krc_shake_unproved(lanes, p);
 	return false;
 }
 
@@ -482,9 +498,12 @@ static void krc_shake_mend(struct krc_lanes *lanes)
 	struct ib_wc wc;
 	u32 i;
 
-	if (now_ns - shake->mended_ns < KRC_SHAKE_MEND_NS)
+	/* rxe of 6.1 tells that it has failed before it is done with the packet: RESET were too early */
+	if (!shake->broken_ns)
+		shake->broken_ns = now_ns;
+	if (now_ns - shake->broken_ns < KRC_SHAKE_MEND_NS)
 		return;
-	shake->mended_ns = now_ns;
+	shake->broken_ns = 0;
 	shake->mends++;
 	krc_port_warn_limited(lanes->queues.ibdev, lanes->port,
 			      "the queue pair of hand-shakes has failed, %llu times so far\n",
