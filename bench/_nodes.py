@@ -32,6 +32,7 @@ EMULATED = {"spin_us": 5000, "linger_us": 1250}
 # and to nobody where many share one.
 SHIPPED = {"spin_us": 100, "linger_us": 25}
 PARAMETERS = "/sys/module/krcore/parameters"
+OPTIONS = "/etc/modprobe.d/krcore-bench.conf"
 
 
 def _build():
@@ -43,15 +44,17 @@ def _build():
 
 
 class Nodes(lab_module.Lab):
-    """A cluster whose guests all run krcore.ko, with the programs in them."""
+    """A cluster whose guests all run krcore.ko, with the programs in them. `lanes`: a card without
+    DC will do, where the module makes lanes."""
 
-    def __init__(self, cluster):    # pylint: disable=super-init-not-called
-        if not cluster.nic.dc:
+    def __init__(self, cluster, lanes=False):    # pylint: disable=super-init-not-called
+        if not cluster.nic.dc and not lanes:
             raise host.ClusterError("this benchmark needs DC: --nic cx")
         self.cluster = cluster
         self.server, self.client = cluster.node(SERVER), cluster.node(CLIENT)
         self.address = self.server.spec.address
-        self.how = f"{'KVM' if cluster.how() == 'KVM' else 'TCG'} guests, {cluster.nic.name}"
+        self.how = f"{'KVM' if cluster.how() == 'KVM' else 'TCG'} guests, {cluster.nic.name}" \
+            + ("" if cluster.nic.dc else ", lanes")
         self.rows = []
         programs = _build()
         with host.step("copying the programs into the guests", "20 s"):
@@ -72,10 +75,17 @@ class Nodes(lab_module.Lab):
 
     def node_up(self, machine):
         """Load the module and configure it, with waits as emulation wants them."""
+        machine.run(f"echo options krcore lanes={int(not self.cluster.nic.dc)} >{OPTIONS}")
         krcore.node_up(machine)
         if self.cluster.how() != "KVM":
             for name, value in EMULATED.items():
                 machine.run(f"echo {value} >{PARAMETERS}/{name}")
+
+    @staticmethod
+    def forget(machine):
+        """Take a node down and up again: it knows no peer then, and has a lane to none."""
+        machine.run("krcore-metactl node down && krcore-metactl node up", timeout=60)
+        krcore.wait_ready(machine)
 
     def _waiters(self, values):
         for name, value in values.items():
@@ -131,6 +141,17 @@ class Nodes(lab_module.Lab):
         """Memory of a machine that krcore's queues reach; gives the target."""
         with self.serving("krcore", str(mib), machine=machine):
             yield self._region(machine)
+
+    @contextlib.contextmanager
+    def reached(self, way, machine, mib=1):
+        """Memory of a machine that one of the ways of bench_connect reaches; gives the target."""
+        if way == "krcore":
+            with self.serving_memory(machine, mib) as target:
+                yield target
+            return
+        port = {"rdma_cm": CM_PORT, "verbs": VERBS_PORT}[way]
+        with self.serving(way, f"{machine.spec.address} {port} {mib}", machine=machine):
+            yield f"{machine.spec.address},{port}"
 
     @contextlib.contextmanager
     def message_servers(self, *systems):

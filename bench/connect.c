@@ -12,6 +12,8 @@
  *	lookup		krcore: a connection, with one look-up at a MetaServer
  *	first_byte	a connection (krcore: with a look-up) and a READ over it
  *	first_byte_cached  krcore: the same without the look-up
+ *	first_contact	first_byte, from the first sample on: the caller sees to it that the
+ *			node does not know the peer
  *	fresh_process	a new process that does first_byte
  *	once		what such a process does
  *	rate		connections a second by some threads at once
@@ -38,23 +40,25 @@
 static void bn_latency(const struct bn_way *ops, const char *target, const char *what,
 		       uint64_t samples)
 {
-	unsigned int flags = strcmp(what, "lookup") && strcmp(what, "first_byte") ? 0
-										  : BN_WAY_FRESH;
-	int with_read = !strncmp(what, "first_byte", strlen("first_byte"));
+	int contact = !strcmp(what, "first_contact");
+	int fresh = contact || !strcmp(what, "lookup") || !strcmp(what, "first_byte");
+	int with_read = contact || !strncmp(what, "first_byte", strlen("first_byte"));
+	unsigned int flags = fresh ? BN_WAY_FRESH : 0;
+	uint64_t warm = contact ? 0 : BN_WARM;
 	void *way = ops->open(target);
 	struct bn_samples took;
 	uint64_t i, begin_ns;
 
 	if (bn_samples_init(&took, samples))
 		bn_die("memory");
-	for (i = 0; i < BN_WARM + samples; i++) {
+	for (i = 0; i < warm + samples; i++) {
 		begin_ns = bn_now_ns();
 		BN_MARK(BEGIN);
 		ops->connect(way, flags);
 		if (with_read)
 			ops->read(way);
 		BN_MARK(END);
-		if (i >= BN_WARM)
+		if (i >= warm)
 			bn_samples_add(&took, bn_now_ns() - begin_ns);
 		ops->close(way);
 	}
@@ -184,8 +188,8 @@ static void bn_rate(const struct bn_way *ops, const char *target, unsigned int t
 int main(int argc, char **argv)
 {
 	const struct bn_way *ops = argc > 4 ? bn_way_find(argv[1]) : NULL;
-	static const char *const cases[] = { "connect", "lookup", "first_byte",
-					     "first_byte_cached" };
+	static const char *const cases[] = { "connect", "lookup", "first_byte", "first_byte_cached",
+					     "first_contact" };
 	char *const once[] = { argv[0],
 			       argc > 1 ? argv[1] : NULL,
 			       argc > 2 ? argv[2] : NULL,

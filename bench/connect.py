@@ -7,14 +7,21 @@ opens the device and connects, on the same card in the same guests in the same r
 Cases: `cached`, the peer's metadata is in the node's cache; `lookup`, it takes one
 look-up at a MetaServer (peers: rdma_cm, verbs, and ud_rpc, which is a cached connect and
 discovery by a datagram to a polling server); `first_byte`, look-up, connect and a READ;
+`first_contact`, the same by a node that was just brought up, so that it has to read the peer's
+directory, too, and on a card without DC to make a lane (peer: connect and a READ by rdma_cm);
 `fresh_process`, the same from the start of a process; `rate`, connects a second by 1 to
 22 threads; `mesh`, everybody to everybody; `memory`, of a node with so many peers, beside
-an RC queue pair a peer. Rows of `connect` and `discovery` are the peers alone.
+an RC queue pair a peer; `workers`, memory and queue pairs of a node whose processes have each
+READ from three nodes, beside a queue pair a process and node by rdma_cm. Rows of `connect` and
+`discovery` are the peers alone.
 
-Takes the ConnectX model. Draws nothing: the ratios are the result.
+Takes the ConnectX model, or with --nic rxe soft RoCE and lanes. Draws nothing: the ratios are
+the result.
 """
 
+import contextlib
 import re
+import statistics
 
 import _nodes as nodes_module
 from cluster import host
@@ -23,12 +30,15 @@ NIC = "cx"
 USUALLY = "3 min emulated"
 SAMPLES = {"krcore": 1000, "rdma_cm": 100, "verbs": 40}
 FRESH_SAMPLES = 20
+CONTACTS = 12               # and so often the node is taken down and up
+CONTACTS_CM = 5             # by rdma_cm between two of them
 THREADS = (1, 2, 4, 8, 16, 22)
 RATE_SECONDS = 3
 MESH_WORKERS = 240
 MESH_WORKERS_CM = 24        # more take rdma_cm too long here
 PEERS = (10, 1000, 10000)
 IDLE = 10000                # queues to one peer
+WORKERS = (24, 240)         # processes
 PEERS_RC_MAX = 1000         # a guest has not the memory for more queue pairs
 FOLDER = nodes_module.lab_module.FOLDER
 
@@ -78,6 +88,19 @@ class Connects:
             for case in ("first_byte", "first_byte_cached"):
                 got = self.measure(targets, "krcore", case, SAMPLES["krcore"])
                 self.against(case, got, peers["first_byte"])
+
+    def first_contact(self, targets):
+        """First bytes of a node that does not know the peer, and rdma_cm's, in turns."""
+        ours, peers = [], []
+        for _ in range(CONTACTS):
+            self.lab.forget(self.lab.client)
+            ours.append(self.measure(targets, "krcore", "first_contact", 1)["p50"])
+            peers.append(self.measure(targets, "rdma_cm", "first_byte", CONTACTS_CM)["p50"])
+        peer = self.row("first_contact", "rdma_cm", "us",
+                        samples=[nodes_module.us(ns) for ns in peers])["p50"]
+        samples = [nodes_module.us(ns) for ns in ours]
+        self.row("first_contact", "krcore", "us", samples=samples, peer="rdma_cm",
+                 ratio=round(peer / statistics.median_low(samples), 3), ratio_of="speedup")
 
     def discovery(self, cached):
         """A cached connect, and the metadata by a datagram before it."""
@@ -168,11 +191,35 @@ class Connects:
         self.row("memory", system, "KiB", n=peers, p50=held, peers=peers,
                  bytes_per_peer=round(held * 1024 / peers, 1), **more)
 
-    def _held(self, words):
+    def workers(self):
+        """Memory and queue pairs of processes that talk to all other nodes."""
+        for workers in WORKERS:
+            peer = self._workers("rdma_cm", workers)
+            self.row("workers", "rdma_cm", "KiB", **peer)
+            ours = self._workers("krcore", workers)
+            self.row("workers", "krcore", "KiB", **ours, peer="rdma_cm",
+                     ratio=round(ours["p50"] / peer["p50"], 3), ratio_of="cost")
+
+    def _workers(self, way, workers):
+        peers = [machine for machine in self.lab.cluster.nodes() if machine != self.lab.client]
+        with contextlib.ExitStack() as stack:
+            targets = [stack.enter_context(self.lab.reached(way, machine)) for machine in peers]
+            before = self._pairs()
+            held, pairs = self._held(f"workers {way} {workers} {' '.join(targets)}", self._pairs)
+        return {"n": workers, "p50": held, "nodes": len(peers), "queue_pairs": pairs - before,
+                "kib_per_process": round(held / workers, 1)}
+
+    def _pairs(self):
+        """RC queue pairs of the client guest."""
+        return int(self.lab.client.run("rdma resource show qp | grep -c 'type RC'; true").out)
+
+    def _held(self, words, also=None):
+        """KiB that a program holds; with `also`, a pair with what this returns meanwhile."""
         before = self._used()
         with self.lab.service(self.lab.client, f"bench_hold {words}", ready="held",
                               timeout=600):
-            return self._used() - before
+            held = self._used() - before
+            return (held, also()) if also else held
 
     def _used(self):
         """KiB in use in the client guest."""
@@ -188,6 +235,9 @@ class Connects:
             if self.report.wanted("cached", "lookup", "first_byte"):
                 host.say("latencies")
                 self.latencies(targets)
+            if self.report.wanted("first_contact"):
+                host.say("first contacts")
+                self.first_contact(targets)
             if self.report.wanted("fresh_process"):
                 host.say("fresh processes")
                 self.fresh(targets)
@@ -197,6 +247,9 @@ class Connects:
         if self.report.wanted("mesh"):
             host.say("full mesh")
             self.mesh()
+        if self.report.wanted("workers"):
+            host.say("processes")
+            self.workers()
         if self.report.wanted("memory"):
             host.say("memory")
             self.memory()
@@ -204,4 +257,4 @@ class Connects:
 
 def bench(cluster, report):
     """All cases."""
-    Connects(nodes_module.Nodes(cluster), report).run()
+    Connects(nodes_module.Nodes(cluster, lanes=True), report).run()

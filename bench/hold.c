@@ -7,9 +7,12 @@
  *	bench_hold queues PEERS		a queue to each of them
  *	bench_hold idle PEER QUEUES	queues to one peer
  *	bench_hold rc PEERS		an RC queue pair a peer, connected
+ *	bench_hold workers WAY PROCESSES TARGET...
+ *					processes, each with a connection to each target, see way.h,
+ *					over which it has READ
  *
  * Says "held" and sleeps. The other GIDs are fd00::1 and on; nothing is sent to
- * them. One thread.
+ * them. One thread in each process.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 #include "bench/way.h"
 
 #define BN_ENTRIES_MAX 65536
+#define BN_PROCESSES_MAX 1024
 
 /* Peers of the subnet 10.78.0.0/16, in which the node has an address: see connect.py. */
 static struct krcore_key bn_peer(uint64_t index)
@@ -128,16 +132,73 @@ static void bn_pairs(uint64_t peers)
 	}
 }
 
+/* One of the processes; tells its parent when it has READ from all of them. */
+static void bn_worker(const struct bn_way *ops, char **targets, int nr, int ready)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		void *way = ops->open(targets[i]);
+
+		ops->connect(way, 0);
+		ops->read(way);
+	}
+	if (write(ready, "", 1) != 1)
+		bn_die("pipe");
+	for (;;)
+		pause();
+}
+
+static void bn_workers(const struct bn_way *ops, uint64_t processes, char **targets, int nr)
+{
+	int fds[2];
+	uint64_t i;
+	pid_t pid;
+	char byte;
+
+	if (pipe(fds))
+		bn_die("pipe");
+	for (i = 0; i < processes; i++) {
+		pid = fork();
+		if (pid < 0)
+			bn_die("fork");
+		if (!pid) {
+			close(fds[0]);
+			bn_worker(ops, targets, nr, fds[1]);
+		}
+	}
+	close(fds[1]); /* so that the end of the last one is seen, if they fail */
+	for (i = 0; i < processes; i++)
+		if (read(fds[0], &byte, 1) != 1)
+			bn_die("a process has failed");
+}
+
+static void bn_held(void) __attribute__((noreturn));
+static void bn_held(void)
+{
+	printf("held\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
 	uint64_t peers;
 
+	if (!strcmp(what, "workers") && argc > 4 && bn_way_find(argv[2])) {
+		bn_workers(bn_way_find(argv[2]),
+			   bn_number(argv[3], 1, BN_PROCESSES_MAX, "PROCESSES"), argv + 4,
+			   argc - 4);
+		bn_held();
+	}
 	if (argc != (strcmp(what, "publish") && strcmp(what, "idle") ? 3 : 4)) {
 		fprintf(stderr,
 			"usage: %s publish|idle PEER PEERS\n"
-			"       %s cache|queues|rc PEERS\n",
-			argv[0], argv[0]);
+			"       %s cache|queues|rc PEERS\n"
+			"       %s workers WAY PROCESSES TARGET...\n",
+			argv[0], argv[0], argv[0]);
 		return 2;
 	}
 	peers = bn_number(argv[argc - 1], 0, BN_ENTRIES_MAX, "PEERS");
@@ -150,11 +211,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "cache") || !strcmp(what, "queues")) {
 		bn_queues(peers, !strcmp(what, "queues"));
 	} else {
-		fprintf(stderr, "'%s' is not publish, idle, cache, queues or rc\n", what);
+		fprintf(stderr, "'%s' is not publish, idle, cache, queues, rc or workers\n", what);
 		return 2;
 	}
-	printf("held\n");
-	fflush(stdout);
-	for (;;)
-		pause();
+	bn_held();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: MACs of peers, by their records if they are on the link, else by the neighbour table.
+ * Owns: a port's own address, for its record; MACs of peers, by their records if they are on the
+ * link, else by the neighbour table.
  */
 #include <linux/inetdevice.h>
 #include <rdma/ib_addr.h>
@@ -9,6 +10,42 @@
 #include "hw/route.h"
 
 #define KRC_ROUTE_HOP_LIMIT 64
+
+/* ---- own */
+
+u8 krc_route_mtu(const struct krc_hw_fabric *fabric, u8 active)
+{
+	return fabric->mtu ? min(fabric->mtu, active) : active;
+}
+
+int krc_route_own_address(struct ib_device *ibdev, u32 port, u16 gid_index,
+			  const struct krc_hw_fabric *fabric, struct krp_value *value)
+{
+	bool roce = rdma_port_get_link_layer(ibdev, port) == IB_LINK_LAYER_ETHERNET;
+	const struct ib_gid_attr *own;
+	struct ib_port_attr attr;
+	u8 mac[ETH_ALEN] = {};
+	int err;
+
+	if (ib_query_port(ibdev, port, &attr))
+		return -EINVAL;
+	own = rdma_get_gid_attr(ibdev, port, gid_index);
+	if (IS_ERR(own))
+		return -ENETUNREACH;
+	err = roce ? rdma_read_gid_l2_fields(own, NULL, mac) : 0;
+	rdma_put_gid_attr(own);
+	if (err || (!roce && !attr.lid))
+		return -ENETUNREACH;
+	value->dct.lid = cpu_to_le16(roce ? 0 : attr.lid);
+	memcpy(value->dct.mac, mac, sizeof(mac));
+	value->dct.mtu = krc_route_mtu(fabric, attr.active_mtu);
+	value->dct.sl = fabric->sl;
+	value->dct.port = port;
+	value->dct.flags = roce ? KRP_DCT_ETHERNET : 0;
+	return 0;
+}
+
+/* ---- a peer's */
 
 /* MAC of a peer or of the router to it, from the neighbour table of the GID's netdev. */
 static int krc_route_resolve(struct ib_pd *pd, u32 port, u16 gid_index, const union ib_gid *gid,

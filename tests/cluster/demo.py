@@ -3,7 +3,8 @@
 
 It is the whole story: nodes boot, their modules publish, an application reads from a node
 it has never met, a MetaServer is killed, a node is restarted, and everything goes on.
-With soft RoCE, which has no DC, it is the MetaServers alone.
+With soft RoCE, which has no DC, nodes reach each other by lanes: LANES_TEXT is shown before
+the steps that use them, and says what of the story only DC can do.
 
 ./run demo handoff: functions of two nodes, which pass data by 24 bytes of reference.
 """
@@ -51,19 +52,43 @@ SHOWS = ("systemd-run --quiet --unit=text -p LimitMEMLOCK=infinity krcore-exampl
          "for u in text beat; do " + wait("journalctl -u $u -o cat --no-pager | grep -q published")
          + "; done; journalctl -u text -u beat -o cat --no-pager | grep published")
 
-# the same, for nodes with DC
-QUEUE_STEPS = (
-    ("meta1", "A guest with the stock kernel, its drivers, and an RDMA card.",
+# what a node is started by, and what it does then: on a card with DC, and on one without
+BY_DC = ("", "the module makes a DC target and publishes it to both")
+BY_LANES = ("echo options krcore lanes=1 >/etc/modprobe.d/krcore.conf; sync; ",
+            "its RDMA device has no DC, so the module is loaded with lanes=1, and publishes the "
+            "queue pair to which lanes are asked for, to both")
+LANES_TEXT = """
+The RDMA device of these guests is soft RoCE (rdma_rxe), which has no DC. What follows runs on
+lanes: reliable connections between two ports, which all programs of both nodes share. Only with
+DC, and so not shown here, is
+ * a first contact without a hand-shake: in step {meet} the first READ waits for a lane, which takes
+   one message there and one back; later programs of both nodes find it made;
+ * a node that holds nothing for a peer: here each has a queue pair for each lane of a peer.
+`./run demo --nic cx` shows these steps on a model of a card with DC.
+"""
+
+
+def queue_steps(by):
+    """The steps of the story, for nodes that are reached BY_DC or BY_LANES."""
+    start, does = by
+    return tuple((name, text.replace("{does}", does), command if command is RESTART
+                  else command.replace("{start}", start))
+                 for name, text, command in _QUEUE_STEPS)
+
+
+# the same, for nodes with queues
+_QUEUE_STEPS = (
+    ("meta1", "A guest with the stock kernel, its drivers, and an RDMA device.",
      "uname -sr; ibv_devices"),
     ("meta1", "A MetaServer.",
      "systemctl start krcore-metaserver && systemctl status --no-pager -n 3 krcore-metaserver"),
     ("meta2", "A second one.",
      "systemctl start krcore-metaserver && krcore-metactl status"),
-    ("node1", "A node: the module makes a DC target and publishes it to both.",
-     "systemctl start krcore-node && { " + wait("krcore-metactl -j node show | "
+    ("node1", "A node: {does}.",
+     "{start}systemctl start krcore-node && { " + wait("krcore-metactl -j node show | "
      "grep -q '\"state\": *\"ready\"'") + "; krcore-metactl node show; }"),
     ("node2", "Another node.",
-     "systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
+     "{start}systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
      + "; krcore-metactl resolve node1; }"),
     ("node1", "Two programs lend memory to whoever is told of it.", SHOWS.format("node1")),
     ("node2", "An application connects to a node it has never met, and READs.",
@@ -95,6 +120,9 @@ QUEUE_STEPS = (
      + "; krcore-example-read node1 300"),
     ("node2", "What the node has done.", "krcore-metactl stats node"),
 )
+
+QUEUE_STEPS, LANE_STEPS = queue_steps(BY_DC), queue_steps(BY_LANES)
+MEETS = 6               # the step in which a program READs from a node that its own never met
 
 FUNCTIONS = "/usr/local/lib/krcore/functions"
 # a function that ends when it is to fetch data, but for the first time on its node
@@ -183,7 +211,7 @@ def _step(cluster, number, name, text, command, say):
 
 def play(cluster, steps=STEPS, say=print, first=1):
     """Run steps in a cluster without a cluster key; returns what each of them said."""
-    if steps in (QUEUE_STEPS, HANDOFF_STEPS):
+    if steps is not STEPS:
         _prepare(cluster, steps)
     servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
     cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
@@ -212,8 +240,10 @@ def main(options):
             play(cluster, HANDOFF_STEPS, _show)
         else:
             play(cluster, say=_show)
-            if cluster.nic.dc:
-                play(cluster, QUEUE_STEPS, _show, 1 + len(STEPS))
+            first = 1 + len(STEPS)
+            if not cluster.nic.dc:
+                _show(LANES_TEXT.format(meet=first + MEETS))
+            play(cluster, QUEUE_STEPS if cluster.nic.dc else LANE_STEPS, _show, first)
         problems = [line for machine in cluster.nodes() for line in machine.kernel_problems()]
         if problems:
             raise host.ClusterError("the guests' kernel logs have trouble:\n"

@@ -155,9 +155,10 @@ class Packages:
         """Install them in every guest, by dpkg."""
         with host.step(f"installing {len(self.paths)} packages in {len(cluster.nodes())} guests",
                        "10-30 s"):
-            cluster.each(self._install_in)
+            cluster.each(self.install_in)
 
-    def _install_in(self, machine):
+    def install_in(self, machine):
+        """Install them in one guest."""
         machine.run("rm -rf /run/krcore-packages; mkdir /run/krcore-packages")
         for path in self.paths:
             machine.push(path, f"/run/krcore-packages/{path.name}")

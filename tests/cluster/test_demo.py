@@ -15,7 +15,8 @@ ATTACHING = 5         # READs that attach a server: root, directory, heartbeat, 
 
 def _clear(machine):
     machine.run("systemctl stop watch beat text echo handoff krcore-node krcore-metaserver.socket "
-                "krcore-metaserver demo 2>/dev/null; systemctl reset-failed", timeout=60)
+                "krcore-metaserver demo 2>/dev/null; systemctl reset-failed; "
+                "rm -f /etc/modprobe.d/krcore*.conf", timeout=60)
     krcore.write_key(machine, None)
 
 
@@ -58,10 +59,7 @@ def test_a_look_up_is_one_read(cluster):
           f"READs of attaching: {seen}")
 
 
-@limit(600)
-@needs("dc")
-def test_demo_of_queues_runs_to_its_end(cluster):
-    said = _play(cluster, demo.QUEUE_STEPS)
+def _queues(said):
     for first in (6, 12):
         check("hello from node1" in said[first], said[first])
     check("(0 READs of a MetaServer)" in said[7], f"the second time it is known: {said[7]}")
@@ -71,6 +69,23 @@ def test_demo_of_queues_runs_to_its_end(cluster):
     check("node1 is gone" in said[14], said[14])
     check(said[16].count("node1 is there") == 2 and "hello from node1, again" in said[16],
           said[16])
+
+
+@limit(600)
+@needs("dc")
+def test_demo_of_queues_runs_to_its_end(cluster):
+    _queues(_play(cluster, demo.QUEUE_STEPS))
+
+
+@limit(600)
+@needs("rxe")
+def test_queues_are_shown_on_lanes(cluster):
+    """The same story; the nodes have queue pairs for lanes, and say so."""
+    said = _play(cluster, demo.LANE_STEPS)
+    check("verbs-rc" in said[3], f"the module's provider: {said[3]}")
+    check("kind" in said[4] and "lane" in said[4], f"the record of a port with lanes: {said[4]}")
+    _queues(said)
+    check("never met" in demo.LANE_STEPS[demo.MEETS][1], "LANES_TEXT names this step")
 
 
 @limit(400)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The cluster's harness, as far as it needs no guest: what of a kernel log is trouble, which
-tests a run has, that a test which skips is looked at all the same, and what ./run loop writes.
+tests a run has, that a test which skips is looked at all the same, what ./run loop writes, and
+which commands a document has.
 
 Usage: harness_test.py SOURCE-TREE
 """
@@ -22,7 +23,7 @@ import unittest.mock
 TREE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TREE / "tests"))
 
-from cluster import host, loop, module, packages, suite  # noqa: E402
+from cluster import document, host, loop, module, packages, suite  # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
@@ -167,6 +168,45 @@ class Run(unittest.TestCase):
         self.assertEqual(suite.share(list("abc"), "1/1"), list("abc"))
         with self.assertRaises(host.ClusterError):
             suite.share(list("abc"), "4/3")
+
+
+class Document(unittest.TestCase):
+    """Commands that a test types as a reader would."""
+
+    TEXT = """
+# Above
+    one:  not --this   one
+## Here
+Words, and then
+    one:  first | second -x 'a  b'
+    both: third            says up, and more
+
+    two:  fourth <file     paste it
+    one:  stay             stays, and says so: go on
+### Below it
+    two:  fifth
+## Next
+    one:  not --this   either
+"""
+
+    def steps(self, text=TEXT):
+        return document.steps(text, "## Here", ("one", "two", "both"))
+
+    def test_commands_of_one_heading_are_taken_as_they_are_written(self):
+        found = self.steps()
+        self.assertEqual([(step.where, step.command) for step in found],
+                         [("one", "first | second -x 'a  b'"), ("both", "third"),
+                          ("two", "fourth <file"), ("one", "stay"), ("two", "fifth")])
+        self.assertEqual([step.says() for step in found], [None, "up", None, "so", None])
+        self.assertEqual(found[2].note, "paste it")
+
+    def test_a_line_that_would_be_passed_over_is_an_error(self):
+        for line in ("    three: command", "    command alone", "    one:"):
+            with self.assertRaises(ValueError):
+                self.steps(self.TEXT.replace("    both: third", f"{line}\n    both: third"))
+        for text in (self.TEXT.replace("## Here", "## There"), "## Here\nwords\n"):
+            with self.assertRaises(ValueError):
+                self.steps(text)
 
 
 class SideBySide(unittest.TestCase):

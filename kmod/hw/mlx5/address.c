@@ -46,13 +46,6 @@ bool krc_mlx5_port_settled(const struct krc_hw *hw, u32 port)
 			    now == p->pkey_index);
 }
 
-u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active)
-{
-	u8 most = hw->ports[port].fabric.mtu;
-
-	return most ? min(most, active) : active;
-}
-
 /* ---- RoCE */
 
 /* UDP source port, hashed from both addresses, so that switches spread the paths. */
@@ -153,27 +146,9 @@ int krc_mlx5_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_
 
 int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value)
 {
-	const struct ib_gid_attr *own;
-	struct ib_port_attr attr;
-	u8 mac[ETH_ALEN] = {};
-	int err;
-
-	if (!krc_mlx5_is_port(hw, port) || ib_query_port(hw->ibdev, port, &attr))
+	if (!krc_mlx5_is_port(hw, port))
 		return -EINVAL;
-	own = rdma_get_gid_attr(hw->ibdev, port, gid_index);
-	if (IS_ERR(own))
-		return -ENETUNREACH;
-	err = hw->roce ? rdma_read_gid_l2_fields(own, NULL, mac) : 0;
-	rdma_put_gid_attr(own);
-	if (err || (!hw->roce && !attr.lid))
-		return -ENETUNREACH;
-	value->dct.lid = cpu_to_le16(hw->roce ? 0 : attr.lid);
-	memcpy(value->dct.mac, mac, sizeof(mac));
-	value->dct.mtu = krc_mlx5_mtu(hw, port, attr.active_mtu);
-	value->dct.sl = hw->ports[port].fabric.sl;
-	value->dct.port = port;
-	value->dct.flags = hw->roce ? KRP_DCT_ETHERNET : 0;
-	return 0;
+	return krc_route_own_address(hw->ibdev, port, gid_index, &hw->ports[port].fabric, value);
 }
 
 /* The way to it, such as the MAC address of a router or a source port, may be another. */

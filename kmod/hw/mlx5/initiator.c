@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "hw/mlx5/mlx5.h"
+#include "hw/route.h"
 
 #include <linux/mlx5/doorbell.h> /* needs the headers above */
 
@@ -142,7 +143,7 @@ static int krc_mlx5_dci_start(struct krc_hw_initiator *ini)
 	if (err)
 		return err;
 	/* never above the first value: krc_mlx5_address() refused smaller targets by it */
-	mtu = krc_mlx5_mtu(ini->hw, ini->port, attr.active_mtu);
+	mtu = krc_route_mtu(&port->fabric, attr.active_mtu);
 	ini->mtu = ini->mtu ? min(ini->mtu, mtu) : mtu;
 	WRITE_ONCE(port->mtu, ini->mtu);
 	krc_mlx5_qpc_common(ini, in, MLX5_CMD_OP_RST2INIT_QP);

@@ -538,17 +538,6 @@ void krc_mlx5_receive_failed(struct krc_hw *hw, u32 rmpn, unsigned long event);
  */
 int krc_mlx5_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 
-/**
- * krc_mlx5_mtu() - Packet size for a port: the active MTU, or less if so configured.
- * @hw: device.
- * @port: port.
- * @active: the port's active MTU, enum ib_mtu.
- *
- * Context: any.
- * Return: enum ib_mtu.
- */
-u8 krc_mlx5_mtu(const struct krc_hw *hw, u32 port, u8 active);
-
 /* Below, those that are operations of struct krc_provider_ops: its comment is their contract. */
 
 /* target.c */

@@ -41,29 +41,10 @@ bool krc_verbs_port_settled(const struct krc_hw *hw, u32 port)
 int krc_verbs_own_address(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value)
 {
 	struct krc_verbs *v = krc_verbs_of(hw);
-	const struct krc_hw_fabric *fabric;
-	const struct ib_gid_attr *own;
-	struct ib_port_attr attr;
-	u8 mac[ETH_ALEN] = {};
-	int err;
 
-	if (!krc_verbs_is_port(v, port) || ib_query_port(v->ibdev, port, &attr))
+	if (!krc_verbs_is_port(v, port))
 		return -EINVAL;
-	own = rdma_get_gid_attr(v->ibdev, port, gid_index);
-	if (IS_ERR(own))
-		return -ENETUNREACH;
-	err = v->roce ? rdma_read_gid_l2_fields(own, NULL, mac) : 0;
-	rdma_put_gid_attr(own);
-	if (err || (!v->roce && !attr.lid))
-		return -ENETUNREACH;
-	fabric = &v->ports[port].fabric;
-	value->dct.lid = cpu_to_le16(v->roce ? 0 : attr.lid);
-	memcpy(value->dct.mac, mac, sizeof(mac));
-	value->dct.mtu = fabric->mtu ? min_t(u8, fabric->mtu, attr.active_mtu) : attr.active_mtu;
-	value->dct.sl = fabric->sl;
-	value->dct.port = port;
-	value->dct.flags = v->roce ? KRP_DCT_ETHERNET : 0;
-	return 0;
+	return krc_route_own_address(v->ibdev, port, gid_index, &v->ports[port].fabric, value);
 }
 
 int krc_verbs_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,
