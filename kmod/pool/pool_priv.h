@@ -334,6 +334,7 @@ static inline struct krc_channel *krc_channels_nth(const struct krc_channels *al
  * struct krc_channel_ops - What a kind of channels does its own way; krc_channel_kinds has one
  * for each kind.
  * @depth_max: most segments in the hardware at once; the pool's depth bounds it as well.
+ * @use: what the provider is told that its initiator is for.
  * @pick: choose the channel for the next request of a flow of this kind, which has nothing
  *	outstanding. @to: the peer of that request, or NULL. RCU is read-locked, flow->lock held.
  * @create: make the send queue: @depth segments, upcalls to @owner. May sleep. Returns ERR_PTR on
@@ -343,6 +344,7 @@ static inline struct krc_channel *krc_channels_nth(const struct krc_channels *al
  */
 struct krc_channel_ops {
 	u32 depth_max;
+	enum krc_hw_use use;
 	struct krc_channel *(*pick)(const struct krc_channels *all, const struct krc_flow *flow,
 				    const struct krc_hw_address *to);
 	struct krc_hw_initiator *(*create)(struct krc_rail *rail, u32 depth, u32 index,

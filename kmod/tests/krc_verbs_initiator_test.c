@@ -194,6 +194,14 @@ static void krc_test_completion(void *owner)
 
 static const struct krc_hw_events krc_test_events = { .completion = krc_test_completion };
 
+static struct krc_hw_initiator *krc_test_initiator(struct krc_test_verbs *w, u32 port, u32 depth,
+						   enum krc_hw_use use)
+{
+	const struct krc_hw_send send = { .depth = depth, .use = use, .owner = w };
+
+	return krc_verbs_initiator_create((struct krc_hw *)&w->v, port, 0, &send);
+}
+
 static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 {
 	struct krc_test_verbs *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
@@ -221,7 +229,7 @@ static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 	w->target.send_cq = &w->cq;
 	spin_lock_init(&w->target.cq_lock);
 	xa_init_flags(&w->target.initiators, XA_FLAGS_ALLOC1);
-	w->ini = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, depth, 0, 0, w);
+	w->ini = krc_test_initiator(w, 1, depth, KRC_HW_DATA);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(w->ini));
 	return w;
 }
@@ -838,29 +846,46 @@ static void krc_test_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_verbs_post(w->ini, &bad), -EINVAL);
 }
 
-/* One that is shallow, as those of probation are, uses other lanes than the others. */
+/* What an initiator is for says which lane it has made, however deep it is. */
 static void krc_test_apart(struct kunit *test)
 {
+	static const u32 depths[] = { 1, 16, KRC_TEST_DEPTH };
 	struct krc_test_verbs *w = test->priv;
-	struct krc_hw_initiator *shallow, *bad;
+	struct krc_hw_initiator *ini;
+	enum krc_hw_use use;
+	u32 i, index;
 
-	KUNIT_EXPECT_LT(test, krc_verbs_initiator_of(w->ini)->index, 2U);
-	shallow = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 16, 0, 0, w);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(shallow));
-	KUNIT_EXPECT_GE(test, krc_verbs_initiator_of(shallow)->index, 2U);
-	KUNIT_EXPECT_LT(test, krc_verbs_initiator_of(shallow)->index, (u32)KRP_LANE_INDEXES);
-	/* no more than the completion queue has room for */
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 1, 0, 0, w);
+	for (use = KRC_HW_DATA; use <= KRC_HW_MESSAGES; use++) {
+		for (i = 0; i < ARRAY_SIZE(depths); i++) {
+			ini = krc_test_initiator(w, 1, depths[i], use);
+			KUNIT_ASSERT_FALSE(test, IS_ERR(ini));
+			index = krc_verbs_initiator_of(ini)->index;
+			KUNIT_EXPECT_EQ(test, index == KRC_LANE_MESSAGES, use == KRC_HW_MESSAGES);
+			KUNIT_EXPECT_EQ(test, index == KRC_LANE_PROBES, use == KRC_HW_PROBE);
+			KUNIT_EXPECT_LT(test, index, (u32)KRP_LANE_INDEXES);
+			krc_verbs_initiator_destroy(ini);
+		}
+	}
+}
+
+static void krc_test_as_many_as_the_queue_has_room_for(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	struct krc_hw_initiator *second, *bad;
+
+	second = krc_test_initiator(w, 1, 16, KRC_HW_DATA);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	bad = krc_test_initiator(w, 1, 1, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -ENOSPC);
-	krc_verbs_initiator_destroy(shallow);
-	shallow = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 1, 0, 0, w);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(shallow));
-	krc_verbs_initiator_destroy(shallow);
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 0, 0, 0, w);
+	krc_verbs_initiator_destroy(second);
+	second = krc_test_initiator(w, 1, 1, KRC_HW_DATA);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	krc_verbs_initiator_destroy(second);
+	bad = krc_test_initiator(w, 1, 0, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, KRC_TEST_DEPTH + 1, 0, 0, w);
+	bad = krc_test_initiator(w, 1, KRC_TEST_DEPTH + 1, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 2, 0, 1, 0, 0, w);
+	bad = krc_test_initiator(w, 2, 1, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);
 }
 
@@ -917,6 +942,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_upcalls),
 	KUNIT_CASE(krc_test_requests),
 	KUNIT_CASE(krc_test_apart),
+	KUNIT_CASE(krc_test_as_many_as_the_queue_has_room_for),
 	KUNIT_CASE(krc_test_names_rest),
 	{}
 };

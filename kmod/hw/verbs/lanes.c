@@ -162,10 +162,17 @@ static void krc_lane_give(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	krc_lane_call(lanes, holder, 1);
 }
 
-/* Whether a lane reaches whom a holder wants: which of them is no matter once they are there. */
+/*
+ * Whether a lane reaches whom a holder wants, and is for what the holder sends: which of those it is
+ * does not matter once they are there.
+ */
 static bool krc_lane_suits(const struct krc_lanes *lanes, const struct krc_lane_slot *slot,
 			   const struct krc_lane_holder *holder)
 {
+	u32 index = slot->e ? slot->e->lane.ports.index : slot - lanes->loops;
+
+	if ((index == KRC_LANE_MESSAGES) != (holder->index == KRC_LANE_MESSAGES))
+		return false;
 	if (!slot->e)
 		return le64_to_cpu(holder->peer.generation) == lanes->services.generation &&
 		       !memcmp(holder->peer.gid, slot->peer.gid, KRP_GID_BYTES);

@@ -624,18 +624,15 @@ void krc_verbs_pump(struct krc_verbs_initiator *ini);
  * @hw: device.
  * @port: port, which has a target.
  * @gid_index: not used: that of the target.
- * @depth: most outstanding requests.
- * @ack_timeout: not used: lanes have that of their port.
- * @vector: not used: all initiators of a port share a completion queue.
- * @owner: argument of its upcall.
+ * @send: what it is made for. Lanes have the time-out of their port, and all initiators of a port share
+ *	a completion queue.
  *
  * Context: may sleep.
  * Return: the initiator or ERR_PTR(): %-EINVAL, %-ENOMEM, %-ENOSPC: the completion queue of the port
  * could not take what so many may have outstanding.
  */
 struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						    u32 depth, u32 ack_timeout, u32 vector,
-						    void *owner);
+						    const struct krc_hw_send *send);
 
 /**
  * krc_verbs_initiator_destroy() - krc_provider_ops.initiator_destroy of this provider.
