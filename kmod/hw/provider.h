@@ -252,6 +252,8 @@ struct krc_hw_fabric {
  *	sleep, and should not call post, poll or arm, but schedule that.
  * @initiator_fatal: the hardware put an initiator into an error state without completing
  *	anything. Same context.
+ * @payer: optional: on whose account the request is that @initiator_owner posts now: within post()
+ *	alone. Only compared; it may be gone later.
  * @received: an armed target has received something. Same context; should not call recv_poll,
  *	recv_post or recv_arm, but schedule that. Not called for a target without receives.
  * @receive_fatal: the receive queue of a target is broken: nothing is received any more; READs,
@@ -261,6 +263,7 @@ struct krc_hw_fabric {
 struct krc_hw_events {
 	void (*completion)(void *initiator_owner);
 	void (*initiator_fatal)(void *initiator_owner);
+	const void *(*payer)(void *initiator_owner);
 	void (*received)(void *target_owner);
 	void (*receive_fatal)(void *target_owner);
 	void (*device_fatal)(void *device_owner);

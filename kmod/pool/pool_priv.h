@@ -241,6 +241,7 @@ struct krc_failure {
  * @turn: DRR list: of each payer with flows that have something to post, the first one; by round.
  * @round: krc_flow.round of the turn that was begun last.
  * @serving: the flow whose turn that was; only compared, since it may be gone.
+ * @posting: the flow that post() is called for; of no meaning else.
  * @held: flows that have, but wait for krc_flow_resume().
  * @finished: requests with a known outcome, in order.
  * @dispatching: some CPU is calling done().
@@ -271,6 +272,7 @@ struct krc_channel {
 	struct list_head turn;
 	u32 round;
 	const struct krc_flow *serving;
+	const struct krc_flow *posting;
 	struct list_head held;
 	struct list_head finished;
 	bool dispatching;

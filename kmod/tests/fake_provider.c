@@ -529,6 +529,7 @@ static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr
 	int err = ini->fake->post_error;
 
 	spin_lock_bh(&ini->lock);
+	ini->payer = krc_pool_payer(ini->owner);
 	if (!err && ini->posted - ini->freed >= ini->depth)
 		err = -ENOSPC;
 	if (!err) {

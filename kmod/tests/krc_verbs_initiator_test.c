@@ -51,6 +51,7 @@ struct krc_test_sent {
  * @sent_nr: how many.
  * @wcs: completions not taken.
  * @wcs_nr: how many.
+ * @payer: on whose account it posts.
  * @told: upcalls.
  */
 struct krc_test_verbs {
@@ -76,6 +77,7 @@ struct krc_test_verbs {
 	u32 sent_nr;
 	struct ib_wc wcs[KRC_TEST_POSTS];
 	u32 wcs_nr;
+	const void *payer;
 	u32 told;
 };
 
@@ -192,7 +194,13 @@ static void krc_test_completion(void *owner)
 	((struct krc_test_verbs *)owner)->told++;
 }
 
-static const struct krc_hw_events krc_test_events = { .completion = krc_test_completion };
+static const void *krc_test_payer(void *owner)
+{
+	return ((struct krc_test_verbs *)owner)->payer;
+}
+
+static const struct krc_hw_events krc_test_events = { .completion = krc_test_completion,
+						      .payer = krc_test_payer };
 
 static struct krc_hw_initiator *krc_test_initiator(struct krc_test_verbs *w, u32 port, u32 depth,
 						   enum krc_hw_use use)
@@ -325,6 +333,23 @@ static void krc_test_one_target_at_a_time(struct kunit *test)
 	krc_test_expect_none(w);
 	KUNIT_EXPECT_EQ(test, w->releases, 2U); /* nobody keeps a lane that needs none */
 	KUNIT_EXPECT_NULL(test, w->holder);
+}
+
+/* A lane is made on the account of the request that needs it, not of those that are posted later. */
+static void krc_test_whose_account(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+
+	w->payer = test;
+	krc_test_go(w, 1, 10, 1);
+	w->payer = w;
+	krc_test_go(w, 2, 20, 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->holder->payer, (const void *)test);
+	krc_test_give(w);
+	krc_test_end(w, 0, IB_WC_SUCCESS);
+	krc_test_expect(w, 10, KRC_FAULT_NONE);
+	KUNIT_EXPECT_EQ(test, w->peer, 2);
+	KUNIT_EXPECT_PTR_EQ(test, w->holder->payer, (const void *)w);
 }
 
 /* A lane that is given before the call returns, for many targets: nothing nests or is forgotten. */
@@ -920,6 +945,7 @@ static void krc_test_names_rest(struct kunit *test)
 
 static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_one_target_at_a_time),
+	KUNIT_CASE(krc_test_whose_account),
 	KUNIT_CASE(krc_test_lanes_at_once),
 	KUNIT_CASE(krc_test_unsignaled),
 	KUNIT_CASE(krc_test_unsignaled_before_another_target),

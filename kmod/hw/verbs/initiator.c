@@ -331,6 +331,7 @@ static void krc_verbs_ask(struct krc_verbs_initiator *ini)
 	ini->bytes = 0;
 	ini->broken = false;
 	ini->to = *to;
+	ini->holder.payer = krc_verbs_at(ini, ini->done)->payer;
 	krc_verbs_set_state(ini, KRC_VERBS_ASKS);
 }
 
@@ -609,6 +610,7 @@ static int krc_verbs_wr_check(const struct krc_verbs *v, const struct krc_hw_wr 
 int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+	const struct krc_hw_events *events = ini->target->hw->events;
 	int err = krc_verbs_wr_check(ini->target->hw, wr);
 	struct krc_verbs_slot *slot;
 
@@ -623,6 +625,7 @@ int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *w
 	slot->wr = *wr;
 	slot->to = *wr->address;
 	slot->wr.address = &slot->to;
+	slot->payer = events->payer ? events->payer(ini->owner) : NULL;
 	ini->head++;
 	return 0;
 }

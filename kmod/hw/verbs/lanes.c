@@ -363,6 +363,7 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 	spin_lock_init(&lanes->lock);
 	INIT_LIST_HEAD(&lanes->waiting);
 	INIT_LIST_HEAD(&lanes->calls);
+	INIT_LIST_HEAD(&lanes->payers);
 	INIT_LIST_HEAD(&lanes->spare);
 	INIT_LIST_HEAD(&lanes->dead);
 	INIT_WORK(&lanes->reap, krc_lane_qps_reap);
@@ -466,6 +467,7 @@ void krc_lanes_stop(struct krc_lanes *lanes)
 	spin_unlock_bh(&lanes->lock);
 	cancel_delayed_work_sync(&lanes->work);
 	krc_shake_stop(lanes);
+	krc_lane_payers_tend(lanes); /* no lane is left */
 	krc_lanes_call(lanes);
 	wait_event(lanes->wait, krc_lanes_called(lanes));
 	if (generation > (u64)atomic64_read(&krc_lanes_ended))

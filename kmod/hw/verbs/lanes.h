@@ -77,6 +77,8 @@ enum krc_hold {
 /**
  * struct krc_lane_holder - One that wants a lane, or has it; embedded in an initiator. Zeroed but
  * for the upcalls before its first use.
+ * @payer: on whose account a lane is made for it; only compared, NULL: the node's. Set before
+ *	krc_lanes_hold().
  * @ready: it has the lane: @qp is in RTS, and nothing is outstanding on it. Any context but hard
  *	interrupts, without a lock of this folder; may call krc_lanes_release().
  * @lost: there is no lane, or it is none any more: @err is %-ETIMEDOUT (the peer does not answer),
@@ -99,6 +101,7 @@ enum krc_hold {
  * @peer: whom it reaches.
  */
 struct krc_lane_holder {
+	const void *payer;
 	void (*ready)(struct krc_lane_holder *holder, u32 turn);
 	void (*lost)(struct krc_lane_holder *holder, u32 turn, int err);
 	struct ib_qp *qp;

@@ -185,6 +185,7 @@ enum krc_verbs_state {
  * struct krc_verbs_slot - A request in the ring of an initiator.
  * @wr: it; its address is @to.
  * @to: whom it is for.
+ * @payer: on whose account it is.
  * @fault: its outcome, when it is done.
  * @syndrome: enum ib_wc_status.
  * @vendor: what the device adds.
@@ -192,6 +193,7 @@ enum krc_verbs_state {
 struct krc_verbs_slot {
 	struct krc_hw_wr wr;
 	struct krc_hw_address to;
+	const void *payer;
 	u8 fault;
 	u8 syndrome;
 	u8 vendor;
