@@ -454,6 +454,59 @@ static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 	return NULL;
 }
 
+/* Whether a port has proved by a lane that it has a later life than a holder wants. */
+static bool krc_lane_outlived(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
+{
+	struct krp_lanes_entry *e;
+	u32 i;
+
+	lockdep_assert_held(&lanes->lock);
+	for (i = 0; i < KRP_LANE_INDEXES; i++) {
+		e = krp_lanes_find(&lanes->table, holder->peer.gid, i);
+		if (e && e->lane.ports.peer_generation > le64_to_cpu(holder->peer.generation) &&
+		    e->lane.state > KRP_LANE_ASKING && e->lane.state < KRP_LANE_RESETTING)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Find the index of a lane that is to be made for a holder. That there is a later life says a record
+ * of any service, which may be wrong: lanes to the life before are not ended by that while somebody
+ * holds them. Their peer ends them if it is so.
+ * @ret_pull: a lane that is in the way, to be pulled, or NULL.
+ * Return: whether holder->index is one; else it waits for a lane.
+ */
+static bool krc_lane_place(struct krc_lanes *lanes, struct krc_lane_holder *holder,
+			   struct krp_lanes_entry **ret_pull)
+{
+	u64 generation = le64_to_cpu(holder->peer.generation);
+	struct krp_lanes_entry *e, *idle = NULL;
+	bool comes = false;
+	u32 i, index;
+
+	lockdep_assert_held(&lanes->lock);
+	for (i = 0; i < KRP_LANE_INDEXES; i++) {
+		index = (holder->index + i) % KRP_LANE_INDEXES;
+		e = krp_lanes_find(&lanes->table, holder->peer.gid, index);
+		if (!e) {
+			holder->index = index;
+			return true;
+		}
+		comes |= e->lane.ports.peer_generation == generation;
+		if (comes && !i)
+			return false;
+		if (!idle && !krc_lane_slot_of(lanes, e)->holder &&
+		    e->lane.state > KRP_LANE_ASKING && e->lane.state < KRP_LANE_RESETTING)
+			idle = e;
+	}
+	if (!comes && idle) {
+		krp_lane_failed(&idle->lane, -ECONNRESET);
+		*ret_pull = idle;
+	}
+	return false;
+}
+
 /*
  * What is to be done for a holder that waits.
  * @ret_loop: the lane of the port to itself that is to be made, or NULL.
@@ -463,9 +516,7 @@ static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 static bool krc_lane_wants(struct krc_lanes *lanes, struct krc_lane_holder *holder, u64 now_ns,
 			   struct krc_lane_slot **ret_loop, struct krp_lanes_entry **ret_pull)
 {
-	u64 generation = le64_to_cpu(holder->peer.generation);
 	struct krc_lane_slot *loop = &lanes->loops[holder->index];
-	struct krp_lanes_entry *e;
 
 	lockdep_assert_held(&lanes->lock);
 	*ret_loop = NULL;
@@ -475,20 +526,15 @@ static bool krc_lane_wants(struct krc_lanes *lanes, struct krc_lane_holder *hold
 		return false;
 	}
 	if (!memcmp(holder->peer.gid, lanes->services.gid.raw, KRP_GID_BYTES)) {
-		if (generation != lanes->services.generation)
+		if (le64_to_cpu(holder->peer.generation) != lanes->services.generation)
 			krc_lane_lose(lanes, holder, -ESTALE);
 		else if (!loop->own)
 			*ret_loop = loop;
 		return false;
 	}
-	e = krp_lanes_find(&lanes->table, holder->peer.gid, holder->index);
-	if (!e)
-		return true;
-	if (e->lane.ports.peer_generation > generation)
-		krc_lane_lose(lanes, holder, -ESTALE);
-	else
-		*ret_pull = krp_lanes_replace(&lanes->table, holder->peer.gid, generation,
-					      KRP_LANE_INDEXES);
+	if (!krc_lane_outlived(lanes, holder))
+		return krc_lane_place(lanes, holder, ret_pull);
+	krc_lane_lose(lanes, holder, -ESTALE);
 	return false;
 }
 
@@ -509,10 +555,10 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 	holder = krc_lanes_unseen(lanes);
 	if (holder) {
 		peer = holder->peer;
-		index = holder->index;
 		who = holder->payer;
 		since_ns = holder->since_ns;
 		make = krc_lane_wants(lanes, holder, now_ns, &loop, &pull);
+		index = holder->index;
 	}
 	spin_unlock_bh(&lanes->lock);
 	if (!holder)
