@@ -198,11 +198,41 @@ static void krc_test_a_peer_comes_back_in_another_life(struct kunit *test)
 	krc_net_down(net, 1);
 	krc_test_fate(net, NULL);
 	krc_net_up(net, 1);
-	krc_net_want(net, 1, 0, 1, 0);
+	krc_net_want(net, 1, 0, 1, 0); /* beside that to the life before, which is in use */
+	krc_net_has(net, 1);
+	KUNIT_EXPECT_EQ(test, net->holders[0].lost, 0);
+	krc_net_want(net, 2, 1, 0, 0); /* it says itself that it has another life */
 	krc_net_loses(net, 0, -ECONNRESET);
 	krc_net_give_back(net, 0, true);
-	krc_net_has(net, 1);
-	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), 1);
+	krc_net_has(net, 2);
+	krc_test_wait(test, krc_net_active(net, 0) == krc_net_active(net, 1));
+}
+
+/* Whoever publishes something at the address of a node, as of a later life, ends no lane to it. */
+static void krc_test_a_record_is_wrong(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_lane_peer peer;
+	u32 i;
+
+	krc_net_peer(net, 1, &peer);
+	peer.generation = cpu_to_le64(le64_to_cpu(peer.generation) + 1);
+	for (i = 0; i < KRP_LANE_INDEXES; i++) {
+		krc_net_want(net, i, 0, 1, i);
+		krc_net_has(net, i);
+		krc_net_want_peer(net, 4, 0, &peer, i);
+		if (i < KRC_LANE_PROBES) { /* there is place for one more: it asks, and is told */
+			krc_net_loses(net, 4, -ESTALE);
+		} else {
+			msleep(50);
+			KUNIT_EXPECT_EQ(test, net->holders[4].ready + net->holders[4].lost, 0);
+			krc_net_give_back(net, 4, false);
+		}
+	}
+	for (i = 0; i < KRP_LANE_INDEXES; i++) {
+		KUNIT_EXPECT_EQ(test, net->holders[i].lost, 0);
+		KUNIT_EXPECT_NOT_NULL(test, krc_net_joined(net, net->holders[i].holder.qp));
+	}
 }
 
 /* ---- packets that nobody ought to believe */
@@ -623,6 +653,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_a_silent_peer),
 	KUNIT_CASE(krc_test_a_record_of_another_life),
 	KUNIT_CASE(krc_test_a_peer_comes_back_in_another_life),
+	KUNIT_CASE(krc_test_a_record_is_wrong),
 	KUNIT_CASE(krc_test_another_key_makes_no_lane),
 	KUNIT_CASE(krc_test_what_was_recorded_does_nothing),
 	KUNIT_CASE(krc_test_a_flood_does_not_keep_peers_away),

@@ -488,6 +488,8 @@ static bool krc_lane_place(struct krc_lanes *lanes, struct krc_lane_holder *hold
 	lockdep_assert_held(&lanes->lock);
 	for (i = 0; i < KRP_LANE_INDEXES; i++) {
 		index = (holder->index + i) % KRP_LANE_INDEXES;
+		if (!krc_lanes_alike(index, holder->index))
+			continue;
 		e = krp_lanes_find(&lanes->table, holder->peer.gid, index);
 		if (!e) {
 			holder->index = index;

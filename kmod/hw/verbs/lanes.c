@@ -171,7 +171,7 @@ static bool krc_lane_suits(const struct krc_lanes *lanes, const struct krc_lane_
 {
 	u32 index = slot->e ? slot->e->lane.ports.index : slot - lanes->loops;
 
-	if ((index == KRC_LANE_MESSAGES) != (holder->index == KRC_LANE_MESSAGES))
+	if (!krc_lanes_alike(index, holder->index))
 		return false;
 	if (!slot->e)
 		return le64_to_cpu(holder->peer.generation) == lanes->services.generation &&

@@ -281,6 +281,19 @@ static inline struct krc_lane_slot *krc_lane_slot_of(struct krc_lanes *lanes,
 /* lanes.c */
 
 /**
+ * krc_lanes_alike() - Whether who wants a lane of an index may have one of another.
+ * @a: index.
+ * @b: the other one.
+ *
+ * Context: any.
+ * Return: whether both are for messages, or for what is none.
+ */
+static inline bool krc_lanes_alike(u32 a, u32 b)
+{
+	return (a == KRC_LANE_MESSAGES) == (b == KRC_LANE_MESSAGES);
+}
+
+/**
  * krc_lanes_kick() - Have the work item run soon.
  * @lanes: of the port.
  *
