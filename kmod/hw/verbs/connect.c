@@ -175,7 +175,8 @@ void krc_lane_qp_put(struct krc_lanes *lanes, struct krc_lane_qp *qp)
 		return;
 	/*
 	 * One that was connected is not connected again: rxe (6.1 and 6.12) keeps some of what it knows
-	 * of its last requests over RESET, and tells the first of the next ones a wrong outcome.
+	 * of its last requests over RESET, and tells the first of the next ones a wrong outcome. One that
+	 * has failed before is not in INIT.
 	 */
 	if (qp->used || lanes->stopping || lanes->spare_nr >= 2 * KRC_LANES_SPARE) {
 		spin_lock_bh(&lanes->lock);
@@ -233,5 +234,6 @@ int krc_lane_qp_move(struct krc_lane_qp *qp, enum ib_qp_state to)
 {
 	struct ib_qp_attr attr = { .qp_state = to };
 
+	qp->used = true; /* it is not in INIT any more */
 	return qp->qp ? ib_modify_qp(qp->qp, &attr, IB_QP_STATE) : 0;
 }

@@ -208,7 +208,7 @@ static bool krc_lane_resets(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	return resets;
 }
 
-/* A queue pair is in RESET. */
+/* Nothing is executed on a queue pair any more. */
 static void krc_lane_rests(struct krc_lanes *lanes, struct krc_lane_slot *slot)
 {
 	spin_lock_bh(&lanes->lock);
@@ -281,8 +281,11 @@ static void krc_lane_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 		krc_lane_pull(lanes, slot->e);
 	if (!krc_lane_resets(lanes, slot, now_ns))
 		return;
-	if (krc_lane_qp_move(slot->own, IB_QPS_RESET))
-		krc_lane_end(lanes, slot->own);
+	/*
+	 * Not RESET: rxe of 6.1 does not stop what answers the last requests of the peer, takes packets
+	 * from under it, and counts its queue pair down once too often. To destroy it waits.
+	 */
+	krc_lane_end(lanes, slot->own);
 	krc_lane_rests(lanes, slot);
 	krc_lane_pull(lanes, slot->e);
 }

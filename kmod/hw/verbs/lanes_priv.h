@@ -42,7 +42,7 @@
  * @lanes: whose.
  * @qp: it; NULL: it could not be brought to RESET, and was destroyed.
  * @fatal: the device has reported that it is broken; set in any context, without a lock.
- * @used: it was connected.
+ * @used: it is not in INIT any more.
  */
 struct krc_lane_qp {
 	struct list_head list;
@@ -528,9 +528,9 @@ int krc_lane_qp_connect(struct krc_lanes *lanes, struct krc_lane_qp *qp,
 			const struct krp_lane_end *peer);
 
 /**
- * krc_lane_qp_move() - Bring a queue pair to ERR or RESET.
+ * krc_lane_qp_move() - Bring a queue pair to ERR; it is not connected again.
  * @qp: queue pair.
- * @to: IB_QPS_ERR or IB_QPS_RESET.
+ * @to: IB_QPS_ERR.
  *
  * Context: the work item.
  * Return: 0, or what the device says.
