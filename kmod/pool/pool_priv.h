@@ -225,8 +225,7 @@ struct krc_failure {
  * @lock: see above.
  * @pool: pool.
  * @hw: the provider's; NULL once the channel is stopped.
- * @ref: one of the pool's list, and one of each flow whose @channel it is. They keep the
- *	memory only.
+ * @ref: one of the pool's list, and one of each flow whose @channel it is; for the memory only.
  * @rcu: to free it when nobody reads the list any more.
  * @index: its number in the pool, for diagnostics too; unique while it is in the list.
  * @kind: enum krc_channel_kind.
@@ -339,8 +338,7 @@ static inline struct krc_channel *krc_channels_nth(const struct krc_channels *al
  * @use: what the provider is told that its initiator is for.
  * @pick: choose the channel for the next request of a flow of this kind, which has nothing
  *	outstanding. @to: the peer of that request, or NULL. RCU is read-locked, flow->lock held.
- * @create: make the send queue: @depth segments, upcalls to @owner. May sleep. Returns ERR_PTR on
- *	failure.
+ * @create: make the send queue: @depth segments, upcalls to @owner, or ERR_PTR. May sleep.
  *
  * A kind that serves one peer finds its channel by @to in @pick, and connects it in @create.
  */

@@ -405,6 +405,12 @@ static void krc_test_messages_break_no_lane_of_data(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, krc_net_joined(net, net->holders[i].holder.qp));
 	}
 	KUNIT_EXPECT_EQ(test, krc_test_qpn(net, 0), qpn);
+	krc_net_give_back(net, 0, false);
+	krc_net_want(net, 4, 0, 1, KRC_LANE_MESSAGES); /* which holder 2 has */
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, net->holders[4].ready, 0);
+	krc_net_give_back(net, 2, false);
+	krc_net_has(net, 4);
 }
 
 /* ---- bounds */
