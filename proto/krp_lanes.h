@@ -602,6 +602,8 @@ static inline void krp_lanes_unuse(struct krp_lanes_entry *e, __u64 now_ns)
 {
 	e->busy -= e->busy > 0;
 	e->used_ns = now_ns;
+	if (e->place == KRP_LANES_ACTIVE)
+		krp_lanes_move(e, &e->payer->lanes);
 }
 
 /**

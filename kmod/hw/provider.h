@@ -150,6 +150,34 @@ struct krc_hw_receive {
 };
 
 /**
+ * enum krc_hw_use - What an initiator is for: a provider may keep apart what would wait for each other.
+ * @KRC_HW_DATA: READs, WRITEs and atomics.
+ * @KRC_HW_PROBE: READs of targets that may not answer.
+ * @KRC_HW_MESSAGES: SENDs, which receivers without buffers delay.
+ */
+enum krc_hw_use {
+	KRC_HW_DATA,
+	KRC_HW_PROBE,
+	KRC_HW_MESSAGES,
+};
+
+/**
+ * struct krc_hw_send - What an initiator is made for.
+ * @depth: most requests posted and not polled, 1 to krc_hw_attr.initiator_depth_max.
+ * @ack_timeout: it waits 4.096 us * 2^@ack_timeout for an answer.
+ * @vector: completion vector, modulo their number.
+ * @use: what it will be given.
+ * @owner: argument of the upcalls.
+ */
+struct krc_hw_send {
+	u32 depth;
+	u32 ack_timeout;
+	u32 vector;
+	enum krc_hw_use use;
+	void *owner;
+};
+
+/**
  * struct krc_recv_wc - One completion of a receive buffer, in any order.
  * @cookie: of recv_post.
  * @fault: KRC_FAULT_NONE; KRC_FAULT_LOCAL: the message did not fit, or the buffer's key is wrong;
@@ -224,6 +252,8 @@ struct krc_hw_fabric {
  *	sleep, and should not call post, poll or arm, but schedule that.
  * @initiator_fatal: the hardware put an initiator into an error state without completing
  *	anything. Same context.
+ * @payer: optional: on whose account the request is that @initiator_owner posts now: within post()
+ *	alone. Only compared; it may be gone later.
  * @received: an armed target has received something. Same context; should not call recv_poll,
  *	recv_post or recv_arm, but schedule that. Not called for a target without receives.
  * @receive_fatal: the receive queue of a target is broken: nothing is received any more; READs,
@@ -233,6 +263,7 @@ struct krc_hw_fabric {
 struct krc_hw_events {
 	void (*completion)(void *initiator_owner);
 	void (*initiator_fatal)(void *initiator_owner);
+	const void *(*payer)(void *initiator_owner);
 	void (*received)(void *target_owner);
 	void (*receive_fatal)(void *target_owner);
 	void (*device_fatal)(void *device_owner);
@@ -306,9 +337,8 @@ struct krc_hw_lanes {
  * @recv_poll: take up to @max completions. Returns how many. Not in hard interrupts.
  * @recv_arm: request one upcall. After it the caller must poll once more, since earlier
  *	completions may not raise one. Any context.
- * @initiator_create: a send queue of @depth requests on @port with its own completion
- *	queue on vector @vector (modulo their number), ready to send. It waits 4.096 us *
- *	2^@ack_timeout for an answer. May sleep.
+ * @initiator_create: a send queue on @port with a completion queue, ready to send; gid_index is the
+ *	port's. -EINVAL: @send says what cannot be. May sleep.
  * @initiator_destroy: no completion upcall after it returns. May sleep.
  * @initiator_halt: from any state: when it returns 0, no request is executed any more and no
  *	completion added; existing completions can still be polled. May sleep; takes up to
@@ -370,8 +400,7 @@ struct krc_provider_ops {
 	int (*recv_poll)(struct krc_hw_target *target, struct krc_recv_wc *wc, int max);
 	void (*recv_arm)(struct krc_hw_target *target);
 	struct krc_hw_initiator *(*initiator_create)(struct krc_hw *hw, u32 port, u16 gid_index,
-						     u32 depth, u32 ack_timeout, u32 vector,
-						     void *initiator_owner);
+						     const struct krc_hw_send *send);
 	void (*initiator_destroy)(struct krc_hw_initiator *initiator);
 	int (*initiator_halt)(struct krc_hw_initiator *initiator);
 	int (*initiator_restart)(struct krc_hw_initiator *initiator);

@@ -315,6 +315,7 @@ void krc_dev_on_fatal(void *device_owner)
 static const struct krc_hw_events krc_dev_hw_events = {
 	.completion = krc_pool_on_completion,
 	.initiator_fatal = krc_pool_on_fatal,
+	.payer = krc_pool_payer,
 	.received = krc_messages_on_received,
 	.receive_fatal = krc_messages_on_fatal,
 	.device_fatal = krc_dev_on_fatal,

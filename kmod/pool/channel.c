@@ -25,23 +25,31 @@
 static struct krc_hw_initiator *krc_channel_create_dc(struct krc_rail *rail, u32 depth, u32 index,
 						      struct krc_channel *owner)
 {
-	return rail->ops->initiator_create(rail->hw, rail->num, rail->gid_index, depth,
-					   rail->ack_timeout, index, owner);
+	const struct krc_hw_send send = { .depth = depth,
+					  .ack_timeout = rail->ack_timeout,
+					  .vector = index,
+					  .use = krc_channel_kinds[owner->kind].use,
+					  .owner = owner };
+
+	return rail->ops->initiator_create(rail->hw, rail->num, rail->gid_index, &send);
 }
 
 const struct krc_channel_ops krc_channel_kinds[KRC_CHANNEL_KINDS] = {
 	[KRC_CHANNEL_SHARED] = {
 		.depth_max = U32_MAX,
+		.use = KRC_HW_DATA,
 		.pick = krc_pick_shared,
 		.create = krc_channel_create_dc,
 	},
 	[KRC_CHANNEL_PROBATION] = {
 		.depth_max = KRC_APART_DEPTH,
+		.use = KRC_HW_PROBE,
 		.pick = krc_pick_probation,
 		.create = krc_channel_create_dc,
 	},
 	[KRC_CHANNEL_MESSAGE] = {
 		.depth_max = U32_MAX,
+		.use = KRC_HW_MESSAGES,
 		.pick = krc_pick_message,
 		.create = krc_channel_create_dc,
 	},

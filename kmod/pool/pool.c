@@ -371,6 +371,14 @@ void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats)
 	*ret_stats = found;
 }
 
+const void *krc_pool_payer(void *initiator_owner)
+{
+	const struct krc_channel *ch = initiator_owner;
+
+	lockdep_assert_held(&ch->lock);
+	return ch->posting->bill ?: ch->posting->payer;
+}
+
 void krc_pool_on_completion(void *initiator_owner)
 {
 	struct krc_channel *ch = initiator_owner;

@@ -155,6 +155,7 @@ struct krc_req {
  *	and nobody submits.
  * @list: entry of the channel's DRR list, of the @behind of another flow, or of the channel's held
  *	flows; the pool's.
+ * @bill: on whose account it is with the provider, if that is another one; else NULL. As @payer.
  * @behind: if it is the first of its payer, in the DRR list: the other flows of the payer that
  *	have something to post, in the order in which they are served; else empty. The pool's.
  * @waiting: requests not posted yet.
@@ -188,6 +189,7 @@ struct krc_flow {
 	struct krc_pool *pool;
 	struct krc_channel *channel;
 	const void *payer;
+	const void *bill;
 	struct list_head list;
 	struct list_head behind;
 	struct list_head waiting;
@@ -567,5 +569,14 @@ void krc_pool_on_completion(void *initiator_owner);
  * ending, the watchdog does, a second later at most. Context: any, also hard interrupt.
  */
 void krc_pool_on_fatal(void *initiator_owner);
+
+/**
+ * krc_pool_payer() - Upcall of the provider, within post(): on whose account the request is.
+ * @initiator_owner: the channel, as given to initiator_create(); its lock is held.
+ *
+ * Context: as post().
+ * Return: krc_flow.bill of its flow, or krc_flow.payer; only to be compared.
+ */
+const void *krc_pool_payer(void *initiator_owner);
 
 #endif /* KRC_POOL_H */

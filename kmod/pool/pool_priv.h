@@ -225,8 +225,7 @@ struct krc_failure {
  * @lock: see above.
  * @pool: pool.
  * @hw: the provider's; NULL once the channel is stopped.
- * @ref: one of the pool's list, and one of each flow whose @channel it is. They keep the
- *	memory only.
+ * @ref: one of the pool's list, and one of each flow whose @channel it is; for the memory only.
  * @rcu: to free it when nobody reads the list any more.
  * @index: its number in the pool, for diagnostics too; unique while it is in the list.
  * @kind: enum krc_channel_kind.
@@ -241,6 +240,7 @@ struct krc_failure {
  * @turn: DRR list: of each payer with flows that have something to post, the first one; by round.
  * @round: krc_flow.round of the turn that was begun last.
  * @serving: the flow whose turn that was; only compared, since it may be gone.
+ * @posting: the flow that post() is called for; of no meaning else.
  * @held: flows that have, but wait for krc_flow_resume().
  * @finished: requests with a known outcome, in order.
  * @dispatching: some CPU is calling done().
@@ -271,6 +271,7 @@ struct krc_channel {
 	struct list_head turn;
 	u32 round;
 	const struct krc_flow *serving;
+	const struct krc_flow *posting;
 	struct list_head held;
 	struct list_head finished;
 	bool dispatching;
@@ -334,15 +335,16 @@ static inline struct krc_channel *krc_channels_nth(const struct krc_channels *al
  * struct krc_channel_ops - What a kind of channels does its own way; krc_channel_kinds has one
  * for each kind.
  * @depth_max: most segments in the hardware at once; the pool's depth bounds it as well.
+ * @use: what the provider is told that its initiator is for.
  * @pick: choose the channel for the next request of a flow of this kind, which has nothing
  *	outstanding. @to: the peer of that request, or NULL. RCU is read-locked, flow->lock held.
- * @create: make the send queue: @depth segments, upcalls to @owner. May sleep. Returns ERR_PTR on
- *	failure.
+ * @create: make the send queue: @depth segments, upcalls to @owner, or ERR_PTR. May sleep.
  *
  * A kind that serves one peer finds its channel by @to in @pick, and connects it in @create.
  */
 struct krc_channel_ops {
 	u32 depth_max;
+	enum krc_hw_use use;
 	struct krc_channel *(*pick)(const struct krc_channels *all, const struct krc_flow *flow,
 				    const struct krc_hw_address *to);
 	struct krc_hw_initiator *(*create)(struct krc_rail *rail, u32 depth, u32 index,

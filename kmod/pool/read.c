@@ -393,6 +393,7 @@ static int krc_read_slot_submit(struct krc_read_slot *slot)
 		.opcode = KRP_OP_READ,
 	};
 	read->start = jiffies;
+	slot->flow.bill = read->payer ?: reader;
 	list_add_tail(&slot->req.list, &reqs);
 	krc_flow_restart(&slot->flow);
 	return krc_flow_submit(&slot->flow, &reqs, NULL);

@@ -447,6 +447,7 @@ static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool
 		return true;
 	}
 	wr = krc_channel_segment(ch, req, length, &part);
+	ch->posting = flow;
 	err = ch->pool->ops->post(ch->hw, wr);
 	if (err)
 		return krc_channel_unposted(ch, req, err);
@@ -495,6 +496,7 @@ static noinline u32 krc_channel_post_plain(struct krc_channel *ch, struct krc_fl
 	*ret_err = 0;
 	if (flow->check && !flow->lapses)
 		return 0;
+	ch->posting = flow;
 	list_for_each_entry(req, &flow->waiting, list) {
 		struct krc_hw_wr *wr = &req->wr;
 		u32 length = wr->length;

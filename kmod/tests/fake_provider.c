@@ -336,30 +336,31 @@ static void krc_fake_initiator_free(struct krc_fake_initiator *ini)
 }
 
 static struct krc_hw_initiator *krc_fake_initiator_create(struct krc_hw *hw, u32 port,
-							  u16 gid_index, u32 depth, u32 ack_timeout,
-							  u32 vector, void *initiator_owner)
+							  u16 gid_index,
+							  const struct krc_hw_send *send)
 {
 	struct krc_fake *fake = krc_fake_of(hw);
 	struct krc_fake_initiator *ini;
 
-	if (vector >= KRC_FAKE_INITIATORS || fake->ini[vector])
+	if (send->vector >= KRC_FAKE_INITIATORS || fake->ini[send->vector])
 		return ERR_PTR(-ENOSPC);
 	ini = kvzalloc(sizeof(*ini), GFP_KERNEL);
 	if (!ini)
 		return ERR_PTR(-ENOMEM);
-	ini->wrs = kcalloc(depth, sizeof(*ini->wrs), GFP_KERNEL);
-	ini->wcs = kcalloc(depth + 1, sizeof(*ini->wcs), GFP_KERNEL);
-	ini->ends = kcalloc(depth, sizeof(*ini->ends), GFP_KERNEL);
+	ini->wrs = kcalloc(send->depth, sizeof(*ini->wrs), GFP_KERNEL);
+	ini->wcs = kcalloc(send->depth + 1, sizeof(*ini->wcs), GFP_KERNEL);
+	ini->ends = kcalloc(send->depth, sizeof(*ini->ends), GFP_KERNEL);
 	if (!ini->wrs || !ini->wcs || !ini->ends) {
 		krc_fake_initiator_free(ini);
 		return ERR_PTR(-ENOMEM);
 	}
 	spin_lock_init(&ini->lock);
-	ini->owner = initiator_owner;
-	ini->depth = depth;
+	ini->owner = send->owner;
+	ini->depth = send->depth;
+	ini->use = send->use;
 	ini->fake = fake;
 	spin_lock_bh(&fake->lock);
-	fake->ini[vector] = ini;
+	fake->ini[send->vector] = ini;
 	spin_unlock_bh(&fake->lock);
 	return (struct krc_hw_initiator *)ini;
 }
@@ -528,6 +529,7 @@ static int krc_fake_post(struct krc_hw_initiator *hw, const struct krc_hw_wr *wr
 	int err = ini->fake->post_error;
 
 	spin_lock_bh(&ini->lock);
+	ini->payer = krc_pool_payer(ini->owner);
 	if (!err && ini->posted - ini->freed >= ini->depth)
 		err = -ENOSPC;
 	if (!err) {

@@ -29,6 +29,8 @@
  * @fake: its NIC.
  * @owner: for upcalls.
  * @depth: most requests.
+ * @use: what it was made for.
+ * @payer: on whose account the last one was that was posted.
  * @wrs: what is posted, by number % depth.
  * @wcs: completions, by number % depth.
  * @ends: requests that each of them ends, and all before them.
@@ -51,6 +53,8 @@ struct krc_fake_initiator {
 	struct krc_fake *fake;
 	void *owner;
 	u32 depth;
+	enum krc_hw_use use;
+	const void *payer;
 	struct krc_hw_wr *wrs;
 	struct krc_wc *wcs;
 	u64 *ends;

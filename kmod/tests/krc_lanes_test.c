@@ -293,6 +293,32 @@ static void krc_test_any_lane_to_the_port_will_do(struct kunit *test)
 	krc_lanes_release(&all->lanes, &all->at[1].holder, false);
 }
 
+static void krc_test_messages_have_a_lane_of_their_own(struct kunit *test)
+{
+	struct krc_test_lanes *all = test->priv;
+
+	krc_test_open(all); /* one for data */
+	krc_lanes_hold(&all->lanes, &all->peer, KRC_LANE_MESSAGES, ++all->turn, &all->at[0].holder);
+	KUNIT_EXPECT_EQ(test, all->given, 0);
+	KUNIT_EXPECT_EQ(test, all->at[0].holder.state, KRC_HOLD_WAITS);
+	krc_test_want(all, 1);
+	KUNIT_EXPECT_EQ(test, all->given, 1);
+	KUNIT_EXPECT_EQ(test, krc_lanes_wanted(&all->lanes, &all->at[1].holder),
+			KRC_LANE_WISH_NONE);
+	krc_lanes_release(&all->lanes, &all->at[1].holder, false);
+	KUNIT_EXPECT_EQ(test, all->given, 1);
+	krc_lanes_release(&all->lanes, &all->at[0].holder, false);
+	all->e->lane.ports.index = KRC_LANE_MESSAGES; /* as if it were one for messages */
+	krc_test_want(all, 1);
+	KUNIT_EXPECT_EQ(test, all->given, 1);
+	krc_lanes_hold(&all->lanes, &all->peer, KRC_LANE_MESSAGES, ++all->turn, &all->at[0].holder);
+	KUNIT_EXPECT_EQ(test, all->given, 2);
+	KUNIT_EXPECT_EQ(test, all->order[1], 0);
+	krc_lanes_release(&all->lanes, &all->at[0].holder, false);
+	KUNIT_EXPECT_EQ(test, all->given, 2);
+	krc_lanes_release(&all->lanes, &all->at[1].holder, false);
+}
+
 static void krc_test_a_lane_that_ends_is_wanted_now(struct kunit *test)
 {
 	struct krc_test_lanes *all = test->priv;
@@ -385,19 +411,21 @@ static void krc_test_ways_of_a_slot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, krc_lane_enter(&slot, KRC_SLOT_SHUT));
 }
 
-static struct kunit_case krc_lanes_cases[] = { KUNIT_CASE(krc_test_first_come_first_served),
-					       KUNIT_CASE(krc_test_upcalls_do_not_nest),
-					       KUNIT_CASE(krc_test_broken_lane_goes_to_nobody),
-					       KUNIT_CASE(krc_test_who_loses_wants_nothing),
-					       KUNIT_CASE(krc_test_a_released_holder_is_not_called),
-					       KUNIT_CASE(krc_test_any_lane_to_the_port_will_do),
-					       KUNIT_CASE(krc_test_a_lane_that_ends_is_wanted_now),
-					       KUNIT_CASE(
-						       krc_test_a_lane_is_lost_before_it_was_told),
-					       KUNIT_CASE(krc_test_another_life_gets_nothing),
-					       KUNIT_CASE(krc_test_lanes_that_end_give_nothing),
-					       KUNIT_CASE(krc_test_ways_of_a_slot),
-					       {} };
+static struct kunit_case krc_lanes_cases[] = {
+	KUNIT_CASE(krc_test_first_come_first_served),
+	KUNIT_CASE(krc_test_upcalls_do_not_nest),
+	KUNIT_CASE(krc_test_broken_lane_goes_to_nobody),
+	KUNIT_CASE(krc_test_who_loses_wants_nothing),
+	KUNIT_CASE(krc_test_a_released_holder_is_not_called),
+	KUNIT_CASE(krc_test_any_lane_to_the_port_will_do),
+	KUNIT_CASE(krc_test_messages_have_a_lane_of_their_own),
+	KUNIT_CASE(krc_test_a_lane_that_ends_is_wanted_now),
+	KUNIT_CASE(krc_test_a_lane_is_lost_before_it_was_told),
+	KUNIT_CASE(krc_test_another_life_gets_nothing),
+	KUNIT_CASE(krc_test_lanes_that_end_give_nothing),
+	KUNIT_CASE(krc_test_ways_of_a_slot),
+	{}
+};
 
 static struct kunit_suite krc_lanes_suite = {
 	.name = "krcore_lanes",

@@ -298,6 +298,28 @@ static void krc_test_no_more_buffers_than_the_depth(struct kunit *test)
 
 /* ---- what arrives */
 
+/* What the pool tells the provider that each of its initiators is for. */
+static void krc_test_the_provider_knows_what_for(struct kunit *test)
+{
+	struct krc_test_messages *m = krc_test_m(test);
+	u32 i, seen[KRC_HW_MESSAGES + 1] = {};
+	const struct krc_channels *all;
+
+	rcu_read_lock();
+	all = krc_pool_channels(m->pool.pool);
+	for (i = 0; i < all->nr; i++) {
+		const struct krc_channel *ch = all->at[i];
+		enum krc_hw_use use = m->pool.fake->ini[ch->index]->use;
+
+		seen[use]++;
+		KUNIT_EXPECT_EQ(test, use == KRC_HW_MESSAGES, ch->kind == KRC_CHANNEL_MESSAGE);
+		KUNIT_EXPECT_EQ(test, use == KRC_HW_PROBE, ch->kind == KRC_CHANNEL_PROBATION);
+	}
+	rcu_read_unlock();
+	for (i = 0; i < ARRAY_SIZE(seen); i++)
+		KUNIT_EXPECT_NE_MSG(test, seen[i], 0, "%u", i);
+}
+
 static void krc_test_messages_arrive_in_order(struct kunit *test)
 {
 	struct krc_test_messages *m = krc_test_m(test);
@@ -536,6 +558,7 @@ static struct kunit_case krc_packets_cases[] = {
 	KUNIT_CASE(krc_test_packets_are_counted),
 	KUNIT_CASE(krc_test_packets_are_shared),
 	KUNIT_CASE(krc_test_no_more_buffers_than_the_depth),
+	KUNIT_CASE(krc_test_the_provider_knows_what_for),
 	KUNIT_CASE(krc_test_messages_arrive_in_order),
 	KUNIT_CASE(krc_test_the_largest_packet),
 	KUNIT_CASE(krc_test_channels_of_their_own),

@@ -227,7 +227,27 @@ static void krc_test_all_of_a_payer_move(struct kunit *test)
 	}
 }
 
+/* What the provider hears of the account that a request is on. */
+static void krc_test_the_provider_hears_of_the_payer(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_fake_initiator *ini = t->fake->ini[0];
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_PTR_EQ(test, ini->payer, t->flow[0]->flow.payer);
+	t->flow[1]->flow.payer = test;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 2 * KRC_SEGMENT_BYTES),
+			0);
+	KUNIT_EXPECT_PTR_EQ(test, ini->payer, (const void *)test);
+	t->flow[0]->flow.bill = ini; /* its turns are its own still */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[0], 2);
+	krc_test_finish(t, t->flow[1], 1);
+	KUNIT_EXPECT_PTR_EQ(test, ini->payer, (const void *)ini);
+}
+
 static struct kunit_case krc_payers_cases[] = {
+	KUNIT_CASE(krc_test_the_provider_hears_of_the_payer),
 	KUNIT_CASE(krc_test_turns_are_by_payer),
 	KUNIT_CASE(krc_test_a_turn_is_shared),
 	KUNIT_CASE(krc_test_a_large_request_is_not_passed_over),

@@ -51,6 +51,7 @@ struct krc_test_sent {
  * @sent_nr: how many.
  * @wcs: completions not taken.
  * @wcs_nr: how many.
+ * @payer: on whose account it posts.
  * @told: upcalls.
  */
 struct krc_test_verbs {
@@ -76,6 +77,7 @@ struct krc_test_verbs {
 	u32 sent_nr;
 	struct ib_wc wcs[KRC_TEST_POSTS];
 	u32 wcs_nr;
+	const void *payer;
 	u32 told;
 };
 
@@ -192,7 +194,21 @@ static void krc_test_completion(void *owner)
 	((struct krc_test_verbs *)owner)->told++;
 }
 
-static const struct krc_hw_events krc_test_events = { .completion = krc_test_completion };
+static const void *krc_test_payer(void *owner)
+{
+	return ((struct krc_test_verbs *)owner)->payer;
+}
+
+static const struct krc_hw_events krc_test_events = { .completion = krc_test_completion,
+						      .payer = krc_test_payer };
+
+static struct krc_hw_initiator *krc_test_initiator(struct krc_test_verbs *w, u32 port, u32 depth,
+						   enum krc_hw_use use)
+{
+	const struct krc_hw_send send = { .depth = depth, .use = use, .owner = w };
+
+	return krc_verbs_initiator_create((struct krc_hw *)&w->v, port, 0, &send);
+}
 
 static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 {
@@ -221,7 +237,7 @@ static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 	w->target.send_cq = &w->cq;
 	spin_lock_init(&w->target.cq_lock);
 	xa_init_flags(&w->target.initiators, XA_FLAGS_ALLOC1);
-	w->ini = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, depth, 0, 0, w);
+	w->ini = krc_test_initiator(w, 1, depth, KRC_HW_DATA);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(w->ini));
 	return w;
 }
@@ -317,6 +333,23 @@ static void krc_test_one_target_at_a_time(struct kunit *test)
 	krc_test_expect_none(w);
 	KUNIT_EXPECT_EQ(test, w->releases, 2U); /* nobody keeps a lane that needs none */
 	KUNIT_EXPECT_NULL(test, w->holder);
+}
+
+/* A lane is made on the account of the request that needs it, not of those that are posted later. */
+static void krc_test_whose_account(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+
+	w->payer = test;
+	krc_test_go(w, 1, 10, 1);
+	w->payer = w;
+	krc_test_go(w, 2, 20, 1);
+	KUNIT_EXPECT_PTR_EQ(test, w->holder->payer, (const void *)test);
+	krc_test_give(w);
+	krc_test_end(w, 0, IB_WC_SUCCESS);
+	krc_test_expect(w, 10, KRC_FAULT_NONE);
+	KUNIT_EXPECT_EQ(test, w->peer, 2);
+	KUNIT_EXPECT_PTR_EQ(test, w->holder->payer, (const void *)w);
 }
 
 /* A lane that is given before the call returns, for many targets: nothing nests or is forgotten. */
@@ -838,29 +871,46 @@ static void krc_test_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_verbs_post(w->ini, &bad), -EINVAL);
 }
 
-/* One that is shallow, as those of probation are, uses other lanes than the others. */
+/* What an initiator is for says which lane it has made, however deep it is. */
 static void krc_test_apart(struct kunit *test)
 {
+	static const u32 depths[] = { 1, 16, KRC_TEST_DEPTH };
 	struct krc_test_verbs *w = test->priv;
-	struct krc_hw_initiator *shallow, *bad;
+	struct krc_hw_initiator *ini;
+	enum krc_hw_use use;
+	u32 i, index;
 
-	KUNIT_EXPECT_LT(test, krc_verbs_initiator_of(w->ini)->index, 2U);
-	shallow = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 16, 0, 0, w);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(shallow));
-	KUNIT_EXPECT_GE(test, krc_verbs_initiator_of(shallow)->index, 2U);
-	KUNIT_EXPECT_LT(test, krc_verbs_initiator_of(shallow)->index, (u32)KRP_LANE_INDEXES);
-	/* no more than the completion queue has room for */
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 1, 0, 0, w);
+	for (use = KRC_HW_DATA; use <= KRC_HW_MESSAGES; use++) {
+		for (i = 0; i < ARRAY_SIZE(depths); i++) {
+			ini = krc_test_initiator(w, 1, depths[i], use);
+			KUNIT_ASSERT_FALSE(test, IS_ERR(ini));
+			index = krc_verbs_initiator_of(ini)->index;
+			KUNIT_EXPECT_EQ(test, index == KRC_LANE_MESSAGES, use == KRC_HW_MESSAGES);
+			KUNIT_EXPECT_EQ(test, index == KRC_LANE_PROBES, use == KRC_HW_PROBE);
+			KUNIT_EXPECT_LT(test, index, (u32)KRP_LANE_INDEXES);
+			krc_verbs_initiator_destroy(ini);
+		}
+	}
+}
+
+static void krc_test_as_many_as_the_queue_has_room_for(struct kunit *test)
+{
+	struct krc_test_verbs *w = test->priv;
+	struct krc_hw_initiator *second, *bad;
+
+	second = krc_test_initiator(w, 1, 16, KRC_HW_DATA);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	bad = krc_test_initiator(w, 1, 1, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -ENOSPC);
-	krc_verbs_initiator_destroy(shallow);
-	shallow = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 1, 0, 0, w);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(shallow));
-	krc_verbs_initiator_destroy(shallow);
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, 0, 0, 0, w);
+	krc_verbs_initiator_destroy(second);
+	second = krc_test_initiator(w, 1, 1, KRC_HW_DATA);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(second));
+	krc_verbs_initiator_destroy(second);
+	bad = krc_test_initiator(w, 1, 0, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 1, 0, KRC_TEST_DEPTH + 1, 0, 0, w);
+	bad = krc_test_initiator(w, 1, KRC_TEST_DEPTH + 1, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);
-	bad = krc_verbs_initiator_create((struct krc_hw *)&w->v, 2, 0, 1, 0, 0, w);
+	bad = krc_test_initiator(w, 2, 1, KRC_HW_DATA);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(bad), -EINVAL);
 }
 
@@ -895,6 +945,7 @@ static void krc_test_names_rest(struct kunit *test)
 
 static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_one_target_at_a_time),
+	KUNIT_CASE(krc_test_whose_account),
 	KUNIT_CASE(krc_test_lanes_at_once),
 	KUNIT_CASE(krc_test_unsignaled),
 	KUNIT_CASE(krc_test_unsignaled_before_another_target),
@@ -917,6 +968,7 @@ static struct kunit_case krc_verbs_initiator_cases[] = {
 	KUNIT_CASE(krc_test_upcalls),
 	KUNIT_CASE(krc_test_requests),
 	KUNIT_CASE(krc_test_apart),
+	KUNIT_CASE(krc_test_as_many_as_the_queue_has_room_for),
 	KUNIT_CASE(krc_test_names_rest),
 	{}
 };

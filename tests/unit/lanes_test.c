@@ -535,6 +535,28 @@ static void test_what_is_in_use_is_not_closed(void **state)
 	assert_int_equal(t.closed, 1);
 }
 
+/* What counts is when the last use ended: one that was in use for long is no old one. */
+static void test_a_long_use(void **state)
+{
+	struct krp_lanes_entry *closed;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 6; i++)
+		assert_int_equal(make(&user[0], i), 0);
+	krp_lanes_use(lane_to(0), now_ns);
+	for (i = 1; i < 6; i++) {
+		now_ns += MS;
+		krp_lanes_use(lane_to(i), now_ns);
+		krp_lanes_unuse(lane_to(i), now_ns);
+	}
+	now_ns += MS;
+	krp_lanes_unuse(lane_to(0), now_ns);
+	now_ns += 10 * MS;
+	assert_int_equal(krp_lanes_room(&t, &user[0], now_ns, &closed), -EAGAIN);
+	assert_ptr_equal(closed, lane_to(1));
+}
+
 /* A payer waits for one close at a time, and is told when it is over. */
 static void test_one_close_at_a_time(void **state)
 {
@@ -709,6 +731,7 @@ int main(void)
 		cmocka_unit_test_setup(test_answers_of_no_lane, begin),
 		cmocka_unit_test_setup(test_a_user_cannot_have_all, begin),
 		cmocka_unit_test_setup(test_what_is_in_use_is_not_closed, begin),
+		cmocka_unit_test_setup(test_a_long_use, begin),
 		cmocka_unit_test_setup(test_one_close_at_a_time, begin),
 		cmocka_unit_test_setup(test_peers_leave_room, begin),
 		cmocka_unit_test_setup(test_idle_lanes_are_closed, begin),

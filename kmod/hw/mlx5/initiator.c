@@ -261,31 +261,30 @@ err_cq:
 }
 
 struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						   u32 depth, u32 ack_timeout, u32 vector,
-						   void *owner)
+						   const struct krc_hw_send *send)
 {
 	struct krc_hw_initiator *ini;
 	int err;
 
-	if (!depth || depth > hw->attr.initiator_depth_max ||
+	if (!send->depth || send->depth > hw->attr.initiator_depth_max ||
 	    !rdma_is_port_valid(hw->ibdev, port) || port > KRC_MLX5_PORTS_MAX)
 		return ERR_PTR(-EINVAL);
 	ini = kzalloc(sizeof(*ini), GFP_KERNEL);
 	if (!ini)
 		return ERR_PTR(-ENOMEM);
 	ini->hw = hw;
-	ini->owner = owner;
+	ini->owner = send->owner;
 	ini->port = port;
 	ini->gid_index = gid_index;
-	ini->depth = depth;
-	ini->ack_timeout = ack_timeout;
-	ini->mask = roundup_pow_of_two(depth) - 1;
+	ini->depth = send->depth;
+	ini->ack_timeout = send->ack_timeout;
+	ini->mask = roundup_pow_of_two(send->depth) - 1;
 	ini->cq.mcq.comp = krc_mlx5_on_completion;
 	ini->cq.mcq.event = krc_mlx5_on_cq_error;
 	err = krc_mlx5_initiator_memory(ini);
 	if (err)
 		goto err_free;
-	err = krc_mlx5_initiator_objects(ini, vector);
+	err = krc_mlx5_initiator_objects(ini, send->vector);
 	if (err)
 		goto err_memory;
 	return ini;

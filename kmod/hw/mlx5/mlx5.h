@@ -616,17 +616,13 @@ void krc_mlx5_recv_arm(struct krc_hw_target *target);
  * @hw: device.
  * @port: port.
  * @gid_index: index of the port's GID.
- * @depth: most outstanding requests.
- * @ack_timeout: InfiniBand encoding.
- * @vector: completion vector, modulo their number.
- * @owner: argument of its upcall.
+ * @send: what it is made for; each has a queue of its own, whatever its use.
  *
  * Context: may sleep.
  * Return: the initiator or ERR_PTR().
  */
 struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						   u32 depth, u32 ack_timeout, u32 vector,
-						   void *owner);
+						   const struct krc_hw_send *send);
 
 /**
  * krc_mlx5_initiator_destroy() - krc_provider_ops.initiator_destroy of mlx5.

@@ -398,7 +398,8 @@ static void krc_loop_tend(struct krc_lanes *lanes, struct krc_lane_slot *slot, u
 /*
  * REQUEST a lane. Return: 0; -EAGAIN, -EDQUOT, -EBUSY: no room now; -ENOMEM, -EINVAL.
  */
-static int krc_lane_make(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index)
+static int krc_lane_make(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u32 index,
+			 const void *who)
 {
 	const struct krc_hw_lanes *services = &lanes->services;
 	struct krp_lane_ports ports = { .generation = services->generation,
@@ -407,11 +408,13 @@ static int krc_lane_make(struct krc_lanes *lanes, const struct krc_lane_peer *pe
 					.mtu = min(services->value.dct.mtu, peer->mtu),
 					.max_rd_atomic = lanes->max_rd };
 	struct krp_lane_end own = { .psn = get_random_u32() & KRC_LANE_PSN_MASK };
+	struct krp_lanes_payer *payer = krc_lane_payer_get(lanes, who);
 	struct krp_lanes_entry *e = NULL, *victim;
-	struct krc_lane_qp *qp = krc_lane_qp_take(lanes);
 	u64 now_ns = ktime_get_ns(), nonce;
+	struct krc_lane_qp *qp;
 	int err;
 
+	qp = payer ? krc_lane_qp_take(lanes) : NULL;
 	if (!qp)
 		return -ENOMEM;
 	do
@@ -421,10 +424,10 @@ static int krc_lane_make(struct krc_lanes *lanes, const struct krc_lane_peer *pe
 	memcpy(ports.gid, services->gid.raw, KRP_GID_BYTES);
 	memcpy(ports.peer_gid, peer->gid, KRP_GID_BYTES);
 	spin_lock_bh(&lanes->lock);
-	err = krp_lanes_room(&lanes->table, &lanes->users, now_ns, &victim);
+	err = krp_lanes_room(&lanes->table, payer, now_ns, &victim);
 	if (!err) {
-		e = krp_lanes_make(&lanes->table, &lanes->users, &ports, &own, nonce,
-				   &services->value, now_ns);
+		e = krp_lanes_make(&lanes->table, payer, &ports, &own, nonce, &services->value,
+				   now_ns);
 		err = e ? 0 : -EINVAL;
 	}
 	if (e)
@@ -488,6 +491,8 @@ static bool krc_lane_place(struct krc_lanes *lanes, struct krc_lane_holder *hold
 	lockdep_assert_held(&lanes->lock);
 	for (i = 0; i < KRP_LANE_INDEXES; i++) {
 		index = (holder->index + i) % KRP_LANE_INDEXES;
+		if (!krc_lanes_alike(index, holder->index))
+			continue;
 		e = krp_lanes_find(&lanes->table, holder->peer.gid, index);
 		if (!e) {
 			holder->index = index;
@@ -546,6 +551,7 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 	struct krc_lane_slot *loop = NULL;
 	u64 now_ns = ktime_get_ns(), since_ns = now_ns;
 	struct krc_lane_peer peer;
+	const void *who = NULL;
 	bool make = false;
 	u32 index = 0;
 	int err;
@@ -554,6 +560,7 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 	holder = krc_lanes_unseen(lanes);
 	if (holder) {
 		peer = holder->peer;
+		who = holder->payer;
 		since_ns = holder->since_ns;
 		make = krc_lane_wants(lanes, holder, now_ns, &loop, &pull);
 		index = holder->index;
@@ -568,7 +575,7 @@ static bool krc_lanes_want_next(struct krc_lanes *lanes, bool *ret_again)
 		krc_lane_pull(lanes, pull);
 	if (!make)
 		return true;
-	err = krc_lane_make(lanes, &peer, index);
+	err = krc_lane_make(lanes, &peer, index, who);
 	if (!err || (now_ns - since_ns < KRC_LANE_ROOM_NS && err != -EINVAL))
 		return true;
 	spin_lock_bh(&lanes->lock);
@@ -679,6 +686,7 @@ void krc_lanes_run(struct work_struct *work)
 	for (i = 0; i < KRC_LANE_WANTS && krc_lanes_want_next(lanes, &again); i++)
 		; /* each holder is seen once */
 	krc_lanes_idle(lanes);
+	krc_lane_payers_tend(lanes);
 	krc_lanes_call(lanes);
 	if (!lanes->stopping)
 		krc_lane_qps_refill(lanes);

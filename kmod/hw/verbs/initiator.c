@@ -31,11 +31,6 @@
 #define KRC_VERBS_REST_MS 20
 #define KRC_VERBS_TRIES 25
 #define KRC_VERBS_REFUSALS 3 /* lanes in a row that do not take a request */
-/*
- * An initiator that is no deeper is for what may stand still for long: probation. It uses other lanes
- * than the others, which would wait for it else.
- */
-#define KRC_VERBS_SHALLOW 16
 
 /* From each state, the states that may follow it. */
 static const u8 krc_verbs_next[KRC_VERBS_STATES] = {
@@ -336,6 +331,7 @@ static void krc_verbs_ask(struct krc_verbs_initiator *ini)
 	ini->bytes = 0;
 	ini->broken = false;
 	ini->to = *to;
+	ini->holder.payer = krc_verbs_at(ini, ini->done)->payer;
 	krc_verbs_set_state(ini, KRC_VERBS_ASKS);
 }
 
@@ -532,9 +528,22 @@ static int krc_verbs_enlist(struct krc_verbs_target *target, struct krc_verbs_in
 	return min(err, 0);
 }
 
+/* Which lane to a port is made for an initiator, unless another one is free. */
+static u32 krc_verbs_index(enum krc_hw_use use, u32 id)
+{
+	BUILD_BUG_ON(KRP_LANE_INDEXES != 4);
+	switch (use) {
+	case KRC_HW_MESSAGES:
+		return KRC_LANE_MESSAGES;
+	case KRC_HW_PROBE:
+		return KRC_LANE_PROBES;
+	default:
+		return id % KRC_LANE_PROBES;
+	}
+}
+
 struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						    u32 depth, u32 ack_timeout, u32 vector,
-						    void *owner)
+						    const struct krc_hw_send *send)
 {
 	struct krc_verbs *v = krc_verbs_of(hw);
 	struct krc_verbs_initiator *ini;
@@ -542,19 +551,19 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 	u32 nr;
 	int err;
 
-	if (!depth || depth > v->attr.initiator_depth_max || !krc_verbs_is_port(v, port) ||
-	    !v->ports[port].target)
+	if (!send->depth || send->depth > v->attr.initiator_depth_max ||
+	    !krc_verbs_is_port(v, port) || !v->ports[port].target)
 		return ERR_PTR(-EINVAL);
 	target = v->ports[port].target;
-	nr = roundup_pow_of_two(depth);
+	nr = roundup_pow_of_two(send->depth);
 	ini = kvzalloc(struct_size(ini, slots, nr), GFP_KERNEL);
 	if (!ini)
 		return ERR_PTR(-ENOMEM);
 	ini->holder.ready = krc_verbs_ready;
 	ini->holder.lost = krc_verbs_lost;
 	ini->target = target;
-	ini->owner = owner;
-	ini->depth = depth;
+	ini->owner = send->owner;
+	ini->depth = send->depth;
 	ini->mask = nr - 1;
 	spin_lock_init(&ini->lock);
 	INIT_DELAYED_WORK(&ini->rest, krc_verbs_rested);
@@ -563,8 +572,7 @@ struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port,
 		kvfree(ini);
 		return ERR_PTR(err);
 	}
-	BUILD_BUG_ON(KRP_LANE_INDEXES != 4);
-	ini->index = ini->id % 2 + (depth <= KRC_VERBS_SHALLOW ? 2 : 0);
+	ini->index = krc_verbs_index(send->use, ini->id);
 	return (struct krc_hw_initiator *)ini;
 }
 
@@ -602,6 +610,7 @@ static int krc_verbs_wr_check(const struct krc_verbs *v, const struct krc_hw_wr 
 int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr)
 {
 	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+	const struct krc_hw_events *events = ini->target->hw->events;
 	int err = krc_verbs_wr_check(ini->target->hw, wr);
 	struct krc_verbs_slot *slot;
 
@@ -616,6 +625,7 @@ int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *w
 	slot->wr = *wr;
 	slot->to = *wr->address;
 	slot->wr.address = &slot->to;
+	slot->payer = events->payer ? events->payer(ini->owner) : NULL;
 	ini->head++;
 	return 0;
 }

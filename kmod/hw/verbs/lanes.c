@@ -162,10 +162,17 @@ static void krc_lane_give(struct krc_lanes *lanes, struct krc_lane_slot *slot,
 	krc_lane_call(lanes, holder, 1);
 }
 
-/* Whether a lane reaches whom a holder wants: which of them is no matter once they are there. */
+/*
+ * Whether a lane reaches whom a holder wants, and is for what the holder sends: which of those it is
+ * does not matter once they are there.
+ */
 static bool krc_lane_suits(const struct krc_lanes *lanes, const struct krc_lane_slot *slot,
 			   const struct krc_lane_holder *holder)
 {
+	u32 index = slot->e ? slot->e->lane.ports.index : slot - lanes->loops;
+
+	if (!krc_lanes_alike(index, holder->index))
+		return false;
 	if (!slot->e)
 		return le64_to_cpu(holder->peer.generation) == lanes->services.generation &&
 		       !memcmp(holder->peer.gid, slot->peer.gid, KRP_GID_BYTES);
@@ -356,6 +363,7 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 	spin_lock_init(&lanes->lock);
 	INIT_LIST_HEAD(&lanes->waiting);
 	INIT_LIST_HEAD(&lanes->calls);
+	INIT_LIST_HEAD(&lanes->payers);
 	INIT_LIST_HEAD(&lanes->spare);
 	INIT_LIST_HEAD(&lanes->dead);
 	INIT_WORK(&lanes->reap, krc_lane_qps_reap);
@@ -459,6 +467,7 @@ void krc_lanes_stop(struct krc_lanes *lanes)
 	spin_unlock_bh(&lanes->lock);
 	cancel_delayed_work_sync(&lanes->work);
 	krc_shake_stop(lanes);
+	krc_lane_payers_tend(lanes); /* no lane is left */
 	krc_lanes_call(lanes);
 	wait_event(lanes->wait, krc_lanes_called(lanes));
 	if (generation > (u64)atomic64_read(&krc_lanes_ended))

@@ -22,6 +22,14 @@
 #include "hw/provider.h"
 #include "krp_lane.h"
 
+/*
+ * Lanes of a pair of ports by what is sent on them, in either direction. Messages have one of their own: a
+ * SEND that finds no receive buffer delays what is behind it, and breaks the lane if there is none for
+ * long. What goes on the others, READs, WRITEs and atomics, takes any of them that is free.
+ */
+#define KRC_LANE_PROBES 2 /* and below it those of data */
+#define KRC_LANE_MESSAGES 3
+
 struct krc_lanes; /* all of a port */
 struct krc_lane_slot; /* a lane, or place for one; private to the files of lanes */
 
@@ -69,6 +77,8 @@ enum krc_hold {
 /**
  * struct krc_lane_holder - One that wants a lane, or has it; embedded in an initiator. Zeroed but
  * for the upcalls before its first use.
+ * @payer: on whose account a lane is made for it; only compared, NULL: the node's. Set before
+ *	krc_lanes_hold().
  * @ready: it has the lane: @qp is in RTS, and nothing is outstanding on it. Any context but hard
  *	interrupts, without a lock of this folder; may call krc_lanes_release().
  * @lost: there is no lane, or it is none any more: @err is %-ETIMEDOUT (the peer does not answer),
@@ -91,6 +101,7 @@ enum krc_hold {
  * @peer: whom it reaches.
  */
 struct krc_lane_holder {
+	const void *payer;
 	void (*ready)(struct krc_lane_holder *holder, u32 turn);
 	void (*lost)(struct krc_lane_holder *holder, u32 turn, int err);
 	struct ib_qp *qp;
@@ -178,7 +189,8 @@ void krc_lanes_destroy(struct krc_lanes *lanes);
  * krc_lanes_hold() - Want the lane of an index to a port.
  * @lanes: of the port.
  * @peer: whom it is to reach.
- * @index: 0 to KRP_LANE_INDEXES - 1: the one that is made, if no lane to the port is free.
+ * @index: 0 to KRP_LANE_INDEXES - 1: the one that is made, if no lane to the port is free for what
+ *	goes on this one.
  * @turn: another one than at the last time; upcalls name it, since one that was under way when the
  *	last lane was given back may come behind this.
  * @holder: holds and wants nothing.

@@ -186,6 +186,18 @@ struct krc_shake {
 };
 
 /**
+ * struct krc_lane_payer - Somebody who has had lanes made, while there are any. The work item's.
+ * @list: entry of krc_lanes.payers.
+ * @who: krc_lane_holder.payer.
+ * @account: in the table.
+ */
+struct krc_lane_payer {
+	struct list_head list;
+	const void *who;
+	struct krp_lanes_payer account;
+};
+
+/**
  * struct krc_lanes - All lanes of a port.
  * @hw: device; constant, as what follows up to @services.
  * @port: its number.
@@ -195,7 +207,9 @@ struct krc_shake {
  * @services: what the node knows.
  * @lock: see the head of the file.
  * @table: krp_lanes.h.
- * @users: payer of the lanes that this node has made.
+ * @users: payer of the lanes that this node has made on nobody's account.
+ * @payers: all others that have lanes. The work item's, as @payers_nr.
+ * @payers_nr: how many.
  * @slots: by entry of the table.
  * @loops: lanes of the port to itself, by index.
  * @waiting: holders that wait, first come first.
@@ -228,6 +242,8 @@ struct krc_lanes {
 	spinlock_t lock;
 	struct krp_lanes table;
 	struct krp_lanes_payer users;
+	struct list_head payers;
+	u32 payers_nr;
 	struct krc_lane_slot *slots;
 	struct krc_lane_slot loops[KRP_LANE_INDEXES];
 	struct list_head waiting;
@@ -265,6 +281,19 @@ static inline struct krc_lane_slot *krc_lane_slot_of(struct krc_lanes *lanes,
 }
 
 /* lanes.c */
+
+/**
+ * krc_lanes_alike() - Whether who wants a lane of an index may have one of another.
+ * @a: index.
+ * @b: the other one.
+ *
+ * Context: any.
+ * Return: whether both are for messages, or for what is none.
+ */
+static inline bool krc_lanes_alike(u32 a, u32 b)
+{
+	return (a == KRC_LANE_MESSAGES) == (b == KRC_LANE_MESSAGES);
+}
 
 /**
  * krc_lanes_kick() - Have the work item run soon.
@@ -358,6 +387,26 @@ void krc_lane_pull(struct krc_lanes *lanes, struct krp_lanes_entry *e);
  */
 void krc_lane_adopt(struct krc_lanes *lanes, struct krp_lanes_entry *e, struct krc_lane_qp *qp,
 		    const struct krc_lane_peer *peer);
+
+/* payer.c */
+
+/**
+ * krc_lane_payer_get() - On whose account a lane is made now; how many that one may have is settled.
+ * @lanes: of the port.
+ * @who: krc_lane_holder.payer.
+ *
+ * Context: the work item, without the lock; may sleep.
+ * Return: the account, valid until krc_lane_payers_tend(); NULL: there is no memory.
+ */
+struct krp_lanes_payer *krc_lane_payer_get(struct krc_lanes *lanes, const void *who);
+
+/**
+ * krc_lane_payers_tend() - Forget those who have no lane any more.
+ * @lanes: of the port.
+ *
+ * Context: the work item, or when it does not run any more; without the lock.
+ */
+void krc_lane_payers_tend(struct krc_lanes *lanes);
 
 /* shake.c */
 

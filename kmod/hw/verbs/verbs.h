@@ -185,6 +185,7 @@ enum krc_verbs_state {
  * struct krc_verbs_slot - A request in the ring of an initiator.
  * @wr: it; its address is @to.
  * @to: whom it is for.
+ * @payer: on whose account it is.
  * @fault: its outcome, when it is done.
  * @syndrome: enum ib_wc_status.
  * @vendor: what the device adds.
@@ -192,6 +193,7 @@ enum krc_verbs_state {
 struct krc_verbs_slot {
 	struct krc_hw_wr wr;
 	struct krc_hw_address to;
+	const void *payer;
 	u8 fault;
 	u8 syndrome;
 	u8 vendor;
@@ -624,18 +626,15 @@ void krc_verbs_pump(struct krc_verbs_initiator *ini);
  * @hw: device.
  * @port: port, which has a target.
  * @gid_index: not used: that of the target.
- * @depth: most outstanding requests.
- * @ack_timeout: not used: lanes have that of their port.
- * @vector: not used: all initiators of a port share a completion queue.
- * @owner: argument of its upcall.
+ * @send: what it is made for. Lanes have the time-out of their port, and all initiators of a port share
+ *	a completion queue.
  *
  * Context: may sleep.
  * Return: the initiator or ERR_PTR(): %-EINVAL, %-ENOMEM, %-ENOSPC: the completion queue of the port
  * could not take what so many may have outstanding.
  */
 struct krc_hw_initiator *krc_verbs_initiator_create(struct krc_hw *hw, u32 port, u16 gid_index,
-						    u32 depth, u32 ack_timeout, u32 vector,
-						    void *owner);
+						    const struct krc_hw_send *send);
 
 /**
  * krc_verbs_initiator_destroy() - krc_provider_ops.initiator_destroy of this provider.

@@ -218,8 +218,7 @@ static int probe_objects(struct probe *p)
 	if (IS_ERR(p->target))
 		return PTR_ERR(p->target);
 	mod_delayed_work(system_wq, &p->receive, 0);
-	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, PROBE_DEPTH, PROBE_ACK_TIMEOUT, 0,
-					  p);
+	p->ini = probe_initiator(p, 1, PROBE_DEPTH, 0);
 	return PTR_ERR_OR_ZERO(p->ini);
 }
 

@@ -114,6 +114,26 @@ struct probe {
 };
 
 /**
+ * probe_initiator() - Make an initiator for READs, WRITEs and atomics.
+ * @p: node.
+ * @port: port.
+ * @depth: most outstanding requests.
+ * @vector: completion vector.
+ *
+ * Context: may sleep.
+ * Return: it, or ERR_PTR().
+ */
+static inline struct krc_hw_initiator *probe_initiator(struct probe *p, u32 port, u32 depth,
+						       u32 vector)
+{
+	const struct krc_hw_send send = {
+		.depth = depth, .ack_timeout = PROBE_ACK_TIMEOUT, .vector = vector, .owner = p
+	};
+
+	return p->ops->initiator_create(p->hw, port, p->gid_index, &send);
+}
+
+/**
  * probe_receive() - Take what was received, post what the peer has granted; then again soon.
  * @work: @p->receive.
  *

@@ -190,12 +190,10 @@ static int probe_refusals(struct probe *p)
 	}
 	if (PROBE_BAD(p, p->ops->poll(p->ini, &wc, 1) == 0))
 		return -EPROTO;
-	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(
-				 p->hw, 1, p->gid_index, p->attr.initiator_depth_max + 1,
-				 PROBE_ACK_TIMEOUT, 0, p)) == -EINVAL))
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(probe_initiator(p, 1, p->attr.initiator_depth_max + 1,
+							 0)) == -EINVAL))
 		return -EPROTO;
-	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(p->ops->initiator_create(
-				 p->hw, 77, p->gid_index, 1, PROBE_ACK_TIMEOUT, 0, p)) == -EINVAL))
+	if (PROBE_BAD(p, PTR_ERR_OR_ZERO(probe_initiator(p, 77, 1, 0)) == -EINVAL))
 		return -EPROTO;
 	return 0;
 }
@@ -663,8 +661,7 @@ static int probe_lives(struct probe *p)
 	int i;
 
 	for (i = 0; i < 50; i++) {
-		ini = p->ops->initiator_create(p->hw, 1, p->gid_index, 1 + i * 20,
-					       PROBE_ACK_TIMEOUT, i, p);
+		ini = probe_initiator(p, 1, 1 + i * 20, i);
 		if (PROBE_BAD(p, !IS_ERR(ini)))
 			return -EPROTO;
 		p->ops->initiator_destroy(ini);
@@ -704,7 +701,7 @@ static int probe_deepest(struct probe *p)
 	struct krc_wc wc;
 	int err = 0;
 
-	p->ini = p->ops->initiator_create(p->hw, 1, p->gid_index, depth, PROBE_ACK_TIMEOUT, 1, p);
+	p->ini = probe_initiator(p, 1, depth, 1);
 	if (IS_ERR(p->ini)) {
 		err = PTR_ERR(p->ini);
 		p->ini = small;
