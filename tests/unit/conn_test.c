@@ -453,7 +453,7 @@ static void test_who_is_sent_away_is_heard_no_more(void **state)
 	assert_int_equal(fx.srv->conns.nr, 1); /* it has not answered to that yet, and counts */
 }
 
-/* Who is refused, for whatever reason, makes the server hold no device. */
+/* A client that is refused, for whatever reason, makes the server hold no device. */
 static void test_who_is_refused_opens_no_device(void **state)
 {
 	(void)state;
