@@ -28,6 +28,7 @@
  * @deadline_ms: when the lease runs out.
  * @keys: names of its records.
  * @nr: how many.
+ * @ports: of those, records of ports.
  * @room: how many fit @keys.
  * @next: list, or next unused entry.
  * @prev: list.
@@ -43,6 +44,7 @@ struct ms_owner {
 	uint64_t deadline_ms;
 	struct krp_key *keys;
 	uint32_t nr;
+	uint32_t ports;
 	uint32_t room;
 	uint32_t next;
 	uint32_t prev;
@@ -286,11 +288,18 @@ static int ms_owner_reserve(struct ms_ledger *l, uint32_t nr)
 	return 0;
 }
 
+static bool ms_key_is_port(const struct krp_key *key)
+{
+	return krp_le16_to_cpu(key->service) == KRP_SERVICE_NODE;
+}
+
 /* Remove a key from an owner's list; the table no longer refers to its position. */
 static void ms_owner_strike(struct ms_ledger *l, uint32_t nr, uint32_t at)
 {
 	struct ms_owner *o = &l->owners[nr];
 
+	if (o->keys && ms_key_is_port(&o->keys[at]))
+		o->ports--;
 	o->nr--;
 	if (at != o->nr && o->keys) {
 		o->keys[at] = o->keys[o->nr];
@@ -410,6 +419,7 @@ static int ms_ledger_put(struct ms_ledger *l, uint32_t nr, const struct krp_key 
 	if (err < 0)
 		return err;
 	o->keys[o->nr++] = *key;
+	o->ports += ms_key_is_port(key);
 	if (holder != MS_NIL)
 		ms_owner_strike(l, holder, at);
 	return 0;
@@ -436,12 +446,15 @@ static unsigned int ms_ledger_replace(struct ms_ledger *l, uint64_t now_ms, uint
 /*
  * How many records an owner may have before it publishes this one. The record of a port is
  * needed to reach all its programs: their records must not use up the limit while the port is
- * down.
+ * down, and it takes no room from them, whichever comes first.
  */
-static unsigned int ms_ledger_bound(const struct ms_ledger *l, const struct krp_key *key)
+static uint32_t ms_ledger_bound(const struct ms_ledger *l, const struct ms_owner *o,
+				const struct krp_key *key)
 {
-	unsigned int more = krp_le16_to_cpu(key->service) == KRP_SERVICE_NODE ? MS_NODE_RECORDS : 0;
+	uint32_t more = MS_NODE_RECORDS;
 
+	if (!ms_key_is_port(key) && o->ports < more)
+		more = o->ports;
 	return l->config.records_max + more;
 }
 
@@ -464,7 +477,7 @@ unsigned int ms_ledger_publish(struct ms_ledger *l, uint64_t now_ms, const struc
 		if (status)
 			return status;
 	}
-	if ((fresh ? 0 : l->owners[nr].nr) >= ms_ledger_bound(l, key))
+	if (!fresh && l->owners[nr].nr >= ms_ledger_bound(l, &l->owners[nr], key))
 		return KRP_ST_LIMIT_RECORDS;
 
 	if (fresh) {

@@ -28,8 +28,8 @@ struct ms_ledger;
 /**
  * struct ms_ledger_config - Bounds.
  * @tick_ms: granularity of the wheel, at least 1.
- * @records_max: records an owner may have, and some more for KRP_SERVICE_NODE; imported ones
- *	have no bound but the table's.
+ * @records_max: records an owner may have beside those of its ports (KRP_SERVICE_NODE), of which
+ *	there may be 64 more; imported ones have no bound but the table's.
  * @salt: seed of the hash of owners.
  */
 struct ms_ledger_config {

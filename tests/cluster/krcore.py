@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """krcore in the guests, as an administrator would have it: configuration, key, services."""
 
+import contextlib
 import json
 import re
 import secrets
@@ -107,6 +108,26 @@ def publish(machine, service, value, *options, at=()):
 def has_record(server, service):
     """Whether a MetaServer has a record of this service."""
     return any(row["service"] == service for row in metactl(server, "record list"))
+
+
+@contextlib.contextmanager
+def names(machine):
+    """A DNS server of this guest for itself: gives a function that has it say this, as dnsmasq's
+    options, and nothing else."""
+    before = machine.run("cat /etc/resolv.conf 2>/dev/null || true").out
+
+    def say(*records):
+        machine.run("systemctl stop test-dns 2>/dev/null; "
+                    "systemd-run --quiet --collect --unit=test-dns dnsmasq --keep-in-foreground "
+                    "--no-resolv --no-hosts --bind-interfaces --listen-address=127.0.0.1 "
+                    f"{' '.join(records)}")
+
+    try:
+        machine.push(b"nameserver 127.0.0.1\n", "/etc/resolv.conf")
+        yield say
+    finally:
+        machine.run("systemctl stop test-dns", check=False)
+        machine.push(before.encode(), "/etc/resolv.conf")
 
 
 def lookup(machine, address, service, *words):

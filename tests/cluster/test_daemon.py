@@ -5,7 +5,7 @@ sandbox, reload, watchdog, control socket, and what it says when something is mi
 import json
 import re
 
-from . import krcore
+from . import krcore, packages
 from .suite import check, limit, wait_until
 
 UNIT = "krcore-metaserver"
@@ -13,12 +13,18 @@ SOCKET = "/run/krcore/metaserver.sock"
 DROP_IN = f"/run/systemd/system/{UNIT}.service.d/test.conf"
 EXPOSURE_MAX = 2.5
 SERVICE = 310
+PACKAGE = f"/run/{UNIT}.deb"
 
 
 def _show(machine, *names):
     """Properties of the unit."""
     out = machine.run(f"systemctl show {UNIT} -p {','.join(names)}").out
     return dict(line.split("=", 1) for line in out.splitlines())
+
+
+def _sessions(machine):
+    """Who is attached, and since when."""
+    return sorted((row["id"], row["gid"]) for row in krcore.metactl(machine, "session list"))
 
 
 def _drop_in(machine, *lines):
@@ -208,6 +214,37 @@ def test_installation_makes_a_key(cluster):
         check(server.run(f"cat {krcore.KEY_FILE}").out == made, "it was made anew")
     finally:
         krcore.write_key(server, None)
+
+
+@limit(500)
+def test_an_upgrade_stops_no_serving_one(cluster):
+    """The package put in again, as an upgrade does it, leaves a MetaServer that serves as it is:
+    same process, same session, same record. Taken off it ends, and the key stays; purged
+    nothing of it is left; installed anew it takes the key that is there, and serves."""
+    krcore.setup(cluster, key=krcore.new_key())
+    server, node = cluster.node("meta1"), cluster.node("node1")
+    server.push(packages.package(UNIT), PACKAGE)
+    krcore.publish(node, 801, "stays", at=[server])
+    key = server.run(f"cat {krcore.KEY_FILE}").out
+    process = server.run(f"systemctl show -P MainPID {UNIT}").out
+    before = _sessions(server)
+    server.run(f"dpkg -i {PACKAGE}", timeout=200)
+    check(server.run(f"systemctl show -P MainPID {UNIT}").out == process, "it was stopped")
+    check(_sessions(server) == before and krcore.has_record(server, 801),
+          f"{before}, then {_sessions(server)}")
+    try:
+        server.run(f"dpkg -r {UNIT}", timeout=200)
+        check(server.run(f"kill -0 {process.strip()}", check=False).status,
+              "it serves without being installed")
+        server.run(f"dpkg -P {UNIT}", timeout=200)
+        left = server.run(f"ls -d /usr/sbin/{UNIT} /lib/systemd/system/{UNIT}* "
+                          "/usr/share/krcore/monitoring 2>/dev/null", check=False).out
+        check(not left, f"left behind: {left}")
+    finally:
+        server.run(f"dpkg -i {PACKAGE} && systemctl daemon-reload", timeout=200)
+    check(server.run(f"cat {krcore.KEY_FILE}").out == key, "the key is another one")
+    krcore.start(server)
+    wait_until(lambda: krcore.has_record(server, 801), 60, "the publisher is back")
 
 
 @limit(300)

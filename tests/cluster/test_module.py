@@ -370,7 +370,8 @@ def test_bind_says_why_not(cluster):
             krcore.write_config(server, metaserver={"records_per_owner_max": 4})
             server.run(f"systemctl reload {krcore.UNIT}")
         bound, error = _bound(node1, 1300, 8)
-        check(bound < 4 and error == errno.EDQUOT, f"records of an owner: {bound}, {error}")
+        # beside the record of its port, and perhaps with one that is about to be withdrawn
+        check(bound in (3, 4) and error == errno.EDQUOT, f"records of an owner: {bound}, {error}")
         for server in servers:
             krcore.write_config(server)
             server.run(f"systemctl reload {krcore.UNIT}")

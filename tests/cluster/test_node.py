@@ -400,3 +400,34 @@ def test_doctor_looks_at_the_ports(cluster):
                   [f"{cluster.nic.device()}/1"], f"{found}")
     finally:
         krcore.node_gone(node)
+
+
+@limit(300)
+@needs("dc")
+def test_a_server_that_moves_is_followed(cluster):
+    """`node refresh`, as its timer has it done, moves the module to the address to which the
+    name of its MetaServer leads now, and leaves it where it is while the name stays."""
+    node = _node(cluster)
+    meta1, meta2 = cluster.nodes("metaserver")
+    with krcore.names(node) as say:
+        say(f"--address=/ms.site.test/{meta1.spec.address}")
+        krcore.write_config(node, node={"metaservers": "ms.site.test"})
+        node_up(node)
+        try:
+            check(krcore.has_record(meta1, 0) and not krcore.has_record(meta2, 0),
+                  "the node is published elsewhere")
+            (before,) = node_rows(node, "node_server")
+            node.run(f"{TOOL} node refresh", timeout=60)
+            check(node_rows(node, "node_server")[0]["address"] == before["address"],
+                  "it has moved without a cause")
+            say(f"--address=/ms.site.test/{meta2.spec.address}")
+            node.run(f"{TOOL} node refresh", timeout=60)
+            krcore.wait_ready(node)
+            (after,) = node_rows(node, "node_server")
+            check(meta2.spec.address in after["address"], f"{before} {after}")
+            wait_until(lambda: krcore.has_record(meta2, 0), 30, "the node is published there")
+            timer = node.run("systemctl cat krcore-node-refresh.timer krcore-node-refresh.service",
+                             check=False)
+            check(not timer.status and "krcore-metactl node refresh" in timer.out, f"{timer!r}")
+        finally:
+            krcore.node_gone(node)

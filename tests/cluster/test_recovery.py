@@ -99,15 +99,11 @@ def test_no_gap_for_who_attaches_to_a_restarted_server(cluster):
 def test_servers_named_by_the_dns(cluster):
     setup(cluster, node=SHORT)
     node1, node2 = cluster.node("node1"), cluster.node("node2")
-    records = " ".join(f"--srv-host=_krcore._tcp.site.test,{machine.name}.site.test,18600,{prio}"
-                       f" --address=/{machine.name}.site.test/{machine.spec.address}"
-                       for prio, machine in ((20, cluster.node("meta1")),
-                                             (10, cluster.node("meta2"))))
-    before = node1.run("cat /etc/resolv.conf 2>/dev/null || true").out
-    node1.run("systemd-run --quiet --collect --unit=test-dns dnsmasq --keep-in-foreground "
-              f"--no-resolv --no-hosts --bind-interfaces --listen-address=127.0.0.1 {records}")
-    try:
-        node1.push(b"nameserver 127.0.0.1\n", "/etc/resolv.conf")
+    records = [f"--srv-host=_krcore._tcp.site.test,{machine.name}.site.test,18600,{prio}"
+               f" --address=/{machine.name}.site.test/{machine.spec.address}"
+               for prio, machine in ((20, cluster.node("meta1")), (10, cluster.node("meta2")))]
+    with krcore.names(node1) as say:
+        say(*records)
         krcore.write_config(node1, node={"metaservers": "srv:_krcore._tcp.site.test", **SHORT})
         publish(node1, SERVICES[0], "by-name", at=cluster.nodes("metaserver"))
         check(_names_found(node2, cluster.node("meta1"), node1.spec.address, SERVICES[:1]) == 1,
@@ -117,9 +113,26 @@ def test_servers_named_by_the_dns(cluster):
         rows = krcore.metactl(node1, "node show")
         order = [row["address"] for row in rows if row.get("priority") == 10]
         check(order and "meta2" in order[0], f"priorities of the DNS are not kept: {rows}")
-    finally:
-        node1.run("systemctl stop test-dns", check=False)
-        node1.push(before.encode(), "/etc/resolv.conf")
+
+
+@limit(300)
+def test_a_server_that_moves_is_followed(cluster):
+    """The name of a MetaServer leads to another address from now on: a program that has published
+    goes on there, without being told."""
+    setup(cluster, node=SHORT)
+    meta1, meta2, node1, node2 = (cluster.node(name)
+                                  for name in ("meta1", "meta2", "node1", "node2"))
+    with krcore.names(node1) as say:
+        say(f"--address=/ms.site.test/{meta1.spec.address}")
+        krcore.write_config(node1, node={"metaservers": "ms.site.test", **SHORT})
+        publish(node1, SERVICES[0], "moves", at=[meta1])
+        check(not krcore.has_record(meta2, SERVICES[0]), "meta2 has it without being named")
+        say(f"--address=/ms.site.test/{meta2.spec.address}")
+        meta1.run(f"systemctl stop {krcore.UNIT}", timeout=60)
+        wait_until(lambda: krcore.has_record(meta2, SERVICES[0]), 90,
+                   "the program goes on at the other address")
+        check(_names_found(node2, meta2, node1.spec.address, SERVICES[:1]) == 1,
+              "the record is not found there")
 
 
 @limit(420)

@@ -203,7 +203,7 @@ def _hung(readers, address, service):
 @limit(420)
 def test_a_miss_is_true(cluster):
     """A record that one server took is found where the other one is asked first, whatever kept
-    it from there: a limit, another source address, a path, the cluster key."""
+    it from there: a limit, another source address, a path."""
     key = krcore.new_key()
     order = {"metaservers": "meta1/10, meta2/20"}
     setup(cluster, key=key, metaserver=SETTLED_SOON, node=order)

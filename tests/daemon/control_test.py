@@ -251,6 +251,21 @@ class Metrics(DaemonTest):
                                     (TOP / "docs/metrics.md").read_text(), re.MULTILINE))
         self.assertEqual(seen, documented)
 
+    def test_alerts_and_the_board_go_by_what_is_there(self):
+        with self.get("/metrics") as answer:
+            text = answer.read().decode()
+        samples = set(re.findall(r"^(krcore_meta_\w+)", text, re.MULTILINE))
+        for name in ("krcore-alerts.yml", "krcore-grafana.json"):
+            asked = (TOP / "docs/monitoring" / name).read_text()
+            used = set(re.findall(r"krcore_meta_\w+", asked))
+            self.assertGreater(len(used), 5, name)
+            self.assertEqual(used - samples, set(), name)
+            for label, values in re.findall(r'\b(\w+)=~?\\?"([a-z_|]+)\\?"', asked):
+                if label == "job":
+                    continue
+                for value in values.split("|"):
+                    self.assertIn(f'{label}="{value}"', text, name)
+
     @unittest.skipIf(HAVE_RDMA, "has an RDMA device")
     def test_probes(self):
         with self.get("/healthz") as answer:

@@ -72,8 +72,12 @@ class Lifecycle(DaemonTest):
                                 "metaserver.copy_timeout_ms=60000", sub=str(turn))
             daemon.wait_log("; serving without a copy")
             self.assertNotIn("nothing came", daemon.log())
+            stats = self.connect(daemon).call("stats")["result"][0]
+            self.assertEqual(stats["copy_failed"], 1)
             daemon.close() if turn else self.assertRegex(
                 daemon.wait_told("STATUS=starting: waiting"), "; copy_from failed: .*RDMA")
+        daemon = self.start(sub="none")
+        self.assertEqual(self.connect(daemon).call("stats")["result"][0]["copy_failed"], 0)
 
     def test_reload(self):
         daemon = self.start(config="[metaserver]\nlease_ms = 5s\n")

@@ -265,8 +265,45 @@ static void life_close_file(const struct dev_peer *peer)
 	    wrong, round, race.error);
 }
 
+/*
+ * Handles and numbers count from 1. One that was freed names nothing, until a new region or queue
+ * gets it, which is that one in all respects.
+ */
+static void life_numbers(const struct dev_peer *peer)
+{
+	struct krp_queue_query query = { 0 };
+	struct dev_region first, second, again;
+	uint32_t queue, other;
+	struct dev dev;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &first);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &second);
+	tap_equal("handles of regions count from 1", first.handle, 1);
+	tap_equal("one by one", second.handle, 2);
+	tap_equal("a region is closed", dev_deregister(&dev, first.handle), 0);
+	tap_equal("its handle names nothing then", dev_deregister(&dev, first.handle), -ENOENT);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &again);
+	tap_equal("and is the next region's", again.handle, first.handle);
+
+	queue = dev_connected_or_die(&dev, 4, peer);
+	tap_equal("numbers of queues count from 1", queue, 1);
+	tap_equal("a queue is closed", dev_queue_close(&dev, queue), 0);
+	query.queue = queue;
+	tap_equal("its number names nothing then", dev_ioctl(dev.fd, KRP_IOC_QUEUE_QUERY, &query),
+		  -ENOENT);
+	tap_equal("queue without a peer", dev_queue(&dev, 4, &other), 0);
+	query.queue = other;
+	tap_equal("which the number is given to", other, queue);
+	tap_equal("is asked for", dev_ioctl(dev.fd, KRP_IOC_QUEUE_QUERY, &query), 0);
+	tap_equal("it has nothing of the one before", query.state, KRP_QUEUE_IDLE);
+	tap_equal("and has posted nothing", query.posted, 0);
+	dev_close(&dev);
+}
+
 void life(const struct dev_peer *peer)
 {
+	life_numbers(peer);
 	life_passed_on(peer);
 	life_exec(peer);
 	life_close_queue(peer);

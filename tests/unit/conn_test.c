@@ -36,6 +36,8 @@ static struct {
 	unsigned int ids, qps; /* that exist */
 	unsigned int commands; /* to the NIC */
 	unsigned int ended; /* queue pairs put into error */
+	unsigned int disconnected, at_disconnect; /* and how many had ended by the last one */
+	unsigned int watched; /* requests for whose device a watch was asked */
 	unsigned int accepted, reason;
 	unsigned int alive;
 	int max_qp;
@@ -76,6 +78,8 @@ int __wrap_rdma_disconnect(struct rdma_cm_id *id)
 {
 	(void)id;
 	fx.commands++;
+	fx.disconnected++;
+	fx.at_disconnect = fx.ended;
 	return 0;
 }
 
@@ -197,6 +201,7 @@ int __wrap_ms_watch_add(struct ms_server *srv, struct rdma_cm_id *id)
 {
 	(void)srv;
 	(void)id;
+	fx.watched++;
 	return 0;
 }
 
@@ -431,6 +436,46 @@ static void test_strangers_count_where_they_send_from(void **state)
 	assert_int_equal(late->source->strangers, 1);
 }
 
+/* Whoever is sent away takes no receive any more while its disconnection is under way. */
+static void test_who_is_sent_away_is_heard_no_more(void **state)
+{
+	struct ms_conn *conn;
+
+	(void)state;
+	request(1);
+	conn = fx.srv->conns.first;
+	ms_conn_leave(conn, "test");
+	assert_int_equal(fx.ended, 0); /* its last answer may be under way */
+	assert_true(turn());
+	assert_int_equal(conn->phase, MS_PHASE_LEAVE);
+	assert_int_equal(fx.disconnected, 1);
+	assert_int_equal(fx.at_disconnect, 1);
+	assert_int_equal(fx.srv->conns.nr, 1); /* it has not answered to that yet, and counts */
+}
+
+/* A client that is refused, for whatever reason, makes the server hold no device. */
+static void test_who_is_refused_opens_no_device(void **state)
+{
+	(void)state;
+	strcpy(fx.srv->conf.listen, "192.0.2.7");
+	assert_int_equal(ms_places_parse(fx.srv), 0);
+	request(1);
+	assert_int_equal(fx.reason, KRP_REJECT_NOT_SERVED);
+	strcpy(fx.srv->conf.listen, "*");
+	fx.srv->listening.places_nr = 0;
+	fx.srv->listening.nr = 0;
+	assert_int_equal(ms_places_parse(fx.srv), 0);
+	ms_server_keep_off(fx.srv, true);
+	request(1);
+	assert_int_equal(fx.reason, KRP_REJECT_DRAINED);
+	assert_int_equal(fx.watched, 0);
+	assert_int_equal(fx.ids, 0);
+	ms_server_keep_off(fx.srv, false);
+	request(1);
+	assert_int_equal(fx.watched, 1);
+	assert_int_equal(fx.accepted, 1);
+}
+
 static void test_a_device_with_few_queue_pairs(void **state)
 {
 	struct ibv_context verbs = { .device = &fx.device };
@@ -546,6 +591,8 @@ int main(void)
 		CASE(test_a_partition_that_is_gone),
 		CASE(test_a_path_of_small_packets_is_refused),
 		CASE(test_strangers_count_where_they_send_from),
+		CASE(test_who_is_sent_away_is_heard_no_more),
+		CASE(test_who_is_refused_opens_no_device),
 		CASE(test_a_device_with_few_queue_pairs),
 		CASE(test_a_device_that_lost_receives_is_opened_anew),
 		CASE(test_sends_that_are_left_are_taken_next),

@@ -20,6 +20,7 @@
 #define TICK_MS 100U
 #define LEASE_MS 3000U
 #define RECORDS_MAX 64U
+#define FIRST KRP_SERVICE_USER_MIN /* service of a program */
 
 struct ledger_fixture {
 	struct ms_table *table;
@@ -323,12 +324,36 @@ static void test_a_ports_record_has_room_beside_services(void **state)
 	(void)state;
 	fx_open(&fx, 8, 8);
 	for (i = 0; i < RECORDS_MAX; i++)
-		assert_int_equal(publish(&fx, &a, key_of(1, 256 + i), i), KRP_ST_OK);
-	assert_int_equal(publish(&fx, &a, key_of(1, 256 + i), i), KRP_ST_LIMIT_RECORDS);
+		assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_LIMIT_RECORDS);
 	for (i = 1; i <= 64; i++)
 		assert_int_equal(publish(&fx, &a, key_of(i, KRP_SERVICE_NODE), i), KRP_ST_OK);
 	assert_int_equal(publish(&fx, &a, key_of(i, KRP_SERVICE_NODE), i), KRP_ST_LIMIT_RECORDS);
 	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), RECORDS_MAX + 64);
+	fx_close(&fx);
+}
+
+/* The same the other way round: a port is there before its programs, and after them. */
+static void test_services_have_room_beside_records_of_ports(void **state)
+{
+	struct ms_claim a = claim(1, 10);
+	struct ledger_fixture fx;
+	unsigned int i;
+
+	(void)state;
+	fx_open(&fx, 8, 8);
+	for (i = 1; i <= 2; i++)
+		assert_int_equal(publish(&fx, &a, key_of(i, KRP_SERVICE_NODE), i), KRP_ST_OK);
+	for (i = 0; i < RECORDS_MAX; i++)
+		assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_LIMIT_RECORDS);
+	assert_int_equal(withdraw(&fx, &a, key_of(2, KRP_SERVICE_NODE)), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_LIMIT_RECORDS);
+	assert_int_equal(withdraw(&fx, &a, key_of(1, FIRST)), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(2, KRP_SERVICE_NODE), 2), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST), 0), KRP_ST_LIMIT_RECORDS);
+	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), RECORDS_MAX + 2);
 	fx_close(&fx);
 }
 
@@ -342,12 +367,12 @@ static void test_limits_leave_state_alone(void **state)
 	(void)state;
 	fx_open(&fx, 1, 8);
 	for (i = 0; i < RECORDS_MAX; i++)
-		assert_int_equal(publish(&fx, &a, key_of(1, i), i), KRP_ST_OK);
-	assert_int_equal(publish(&fx, &a, key_of(1, i), i), KRP_ST_LIMIT_RECORDS);
-	assert_int_equal(publish(&fx, &a, key_of(1, 5), 500), KRP_ST_OK); /* no new record */
+		assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_LIMIT_RECORDS);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + 5), 500), KRP_ST_OK); /* not new */
 	assert_int_equal(ms_ledger_count(fx.l, fx.now, &a, NULL), RECORDS_MAX);
-	assert_int_equal(withdraw(&fx, &a, key_of(1, 9)), KRP_ST_OK);
-	assert_int_equal(publish(&fx, &a, key_of(1, i), i), KRP_ST_OK);
+	assert_int_equal(withdraw(&fx, &a, key_of(1, FIRST + 9)), KRP_ST_OK);
+	assert_int_equal(publish(&fx, &a, key_of(1, FIRST + i), i), KRP_ST_OK);
 
 	/* fill the one segment with owners of one record each, then one more */
 	for (n = 0; n < 1000; n++) {
@@ -832,6 +857,7 @@ int main(void)
 		cmocka_unit_test(test_the_same_identity_elsewhere),
 		cmocka_unit_test(test_other_owner),
 		cmocka_unit_test(test_a_ports_record_has_room_beside_services),
+		cmocka_unit_test(test_services_have_room_beside_records_of_ports),
 		cmocka_unit_test(test_limits_leave_state_alone),
 		cmocka_unit_test(test_device_failure_leaves_state_alone),
 		cmocka_unit_test(test_expiry_order_and_lag),
