@@ -355,7 +355,7 @@ int krc_box_make(struct krcore_client *client, u32 bytes)
 	kref_init(&box->ref);
 	box->client = client;
 	krc_inbox_init(&box->inbox, bytes / KRP_MESSAGE_UNIT, krc_box_arrived);
-	box->inbox.payer = krc_charge_payer(&client->charge);
+	box->inbox.charge = &client->charge;
 	INIT_WORK(&box->work, krc_box_work);
 	mutex_init(&box->gate);
 	spin_lock_init(&box->lock);

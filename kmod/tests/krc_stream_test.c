@@ -590,6 +590,35 @@ static void krc_test_users_share_packets(struct kunit *test)
 	krc_tx_share_put(w->side[0].messages, share);
 }
 
+/* The key of a payer names nobody else while streams of it are closing, after it has gone, too. */
+static void krc_test_a_share_counts_its_payer(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end;
+	struct krc_user *user = krc_user_get_named("share"), *other;
+	struct krc_charge charge = {};
+	struct krc_tx_share *share;
+	const void *payer;
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	KUNIT_ASSERT_EQ(test, krc_charge(user, KRC_RES_QUEUE, &charge), 0);
+	payer = krc_charge_payer(&charge);
+	a[0].charge = &charge;
+	a[1].inbox.charge = &charge;
+	krc_test_pair(w, 0);
+	share = krc_tx_share_get(w->side[0].messages, &a[1].inbox);
+	KUNIT_EXPECT_PTR_EQ(test, share, a[0].stream->share);
+	KUNIT_EXPECT_PTR_EQ(test, share->payer, payer);
+	krc_test_close(&a[0], true);
+	krc_uncharge(&charge);
+	krc_user_put(user);
+	/* the last of it is the share's, which keeps the user where it is */
+	other = krc_user_get_named("share");
+	KUNIT_EXPECT_PTR_EQ(test, other, user);
+	krc_user_put(other);
+	krc_tx_share_put(w->side[0].messages, share);
+}
+
 static void krc_test_put_all(struct list_head *packets)
 {
 	struct krc_packet *packet, *next;
@@ -898,6 +927,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_strangers_leave_room),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_users_share_packets),
+						KUNIT_CASE(krc_test_a_share_counts_its_payer),
 						KUNIT_CASE(krc_test_wake_is_passed_on),
 						KUNIT_CASE(krc_test_share_grows),
 						KUNIT_CASE(krc_test_waits_in_turn),
