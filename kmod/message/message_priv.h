@@ -56,6 +56,7 @@ enum krc_message_count {
 	KRC_COUNT_FAILED,
 	KRC_COUNT_REPLAYS,
 	KRC_COUNT_NO_MEMORY,
+	KRC_COUNT_HELD_UP,
 	KRC_COUNTS,
 };
 
@@ -229,6 +230,7 @@ struct krc_tx_share {
  * @rx_mutex: one at a time does.
  * @empty_ns: when the receive queue was last found empty, or earlier; under @rx_mutex.
  * @answers: packets without a stream; @answers.busy under @lock.
+ * @patience_ms: how long the end waits for a task before it says for which one.
  * @count: see enum krc_message_count.
  */
 struct krc_messages {
@@ -271,6 +273,7 @@ struct krc_messages {
 	struct mutex rx_mutex; /* see @empty_ns */
 	u64 empty_ns;
 	struct krc_answer answers[KRC_ANSWERS];
+	u32 patience_ms;
 	atomic64_t count[KRC_COUNTS];
 };
 

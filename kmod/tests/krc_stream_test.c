@@ -864,7 +864,10 @@ static void krc_test_upcall_end(struct krc_out *out, int err)
 	krc_out_free(out);
 }
 
-/* The end of a port waits for the task that is in an upcall: it is the one that tells of the end. */
+/*
+ * The end of a port waits for the task that is in an upcall: it is the one that tells of the end. While it
+ * is not let go on, the log says so, again and again.
+ */
 static void krc_test_port_ends_under_an_upcall(struct kunit *test)
 {
 	struct krc_test_world *w = test->priv;
@@ -882,11 +885,13 @@ static void krc_test_port_ends_under_an_upcall(struct kunit *test)
 	krc_test_connect(w, a, NULL); /* nobody accepts, so what is sent waits */
 	u.stream = a->stream;
 	KUNIT_ASSERT_EQ(test, krc_stream_send(a->stream, u.out), 0);
+	w->side[0].messages->patience_ms = 100;
 	schedule_work(&u.cancel);
 	wait_for_completion(&u.inside);
 	schedule_delayed_work(&u.go, HZ);
 	krc_test_side_end(&w->side[0]);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
+	KUNIT_EXPECT_GE(test, atomic64_read(&a->stream->m->count[KRC_COUNT_HELD_UP]), 2LL);
 	flush_work(&u.cancel);
 	flush_delayed_work(&u.go);
 	destroy_work_on_stack(&u.cancel);
