@@ -7,6 +7,7 @@
  * Locking: see api/box_priv.h.
  */
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -22,6 +23,7 @@ static_assert(KRCORE_BACKLOG_MAX == KRP_BACKLOG_MAX);
 static_assert(KRCORE_DEPTH_MAX == KRP_CONN_DEPTH_MAX);
 static_assert(KRCORE_INBOX_MIN == KRP_INBOX_BYTES_MIN && KRCORE_INBOX_MAX == KRP_INBOX_BYTES_MAX);
 
+#define KRC_BOX_WALK 64 /* connections that are shown under one hold of the lock */
 #define KRC_BOX_ROUNDS 64 /* callbacks before the work items of others have their turn */
 
 struct workqueue_struct *krc_api_box_wq;
@@ -56,6 +58,40 @@ static void krc_box_arrived(struct krc_inbox *inbox)
 	spin_lock(&box->lock);
 	krc_box_kick(box);
 	spin_unlock(&box->lock);
+}
+
+/* ---- connections by number */
+
+static bool krc_box_before(struct rb_node *node, const struct rb_node *than)
+{
+	return rb_entry(node, struct krcore_conn, node)->number <
+	       rb_entry(than, struct krcore_conn, node)->number;
+}
+
+void krc_box_enlist(struct krcore_conn *conn)
+{
+	struct krc_api_box *box = conn->box;
+
+	spin_lock(&box->lock);
+	conn->number = ++box->numbered;
+	rb_add(&conn->node, &box->conns, krc_box_before);
+	spin_unlock(&box->lock);
+}
+
+/* The first connection with this number or a higher one, or NULL. */
+static struct krcore_conn *krc_box_from(struct krc_api_box *box, u32 number)
+{
+	struct rb_node *node = box->conns.rb_node;
+	struct krcore_conn *conn, *from = NULL;
+
+	lockdep_assert_held(&box->lock);
+	while (node) {
+		conn = rb_entry(node, struct krcore_conn, node);
+		if (conn->number >= number)
+			from = conn;
+		node = conn->number >= number ? node->rb_left : node->rb_right;
+	}
+	return from;
 }
 
 /* ---- what is next */
@@ -257,25 +293,42 @@ static void krc_box_describe(const struct krcore_conn *conn, struct krc_conn_inf
 	ret_info->how.peer.generation = peer.generation;
 }
 
+/* Show some. Return: 0: there are no more; 1: there may be; -1: @fn has refused one. */
+static int krc_box_walk_some(struct krc_api_box *box, struct krc_conn_at *at,
+			     int (*fn)(const struct krc_conn_info *info, void *arg), void *arg)
+{
+	struct krcore_conn *conn;
+	struct krc_conn_info info;
+	u32 shown;
+	int ret = 1;
+
+	spin_lock(&box->lock); /* those who bring messages wait for it */
+	for (shown = 0; ret > 0 && shown < KRC_BOX_WALK; shown++) {
+		conn = krc_box_from(box, at->conn);
+		ret = conn ? 1 : 0;
+		if (conn) {
+			at->conn = conn->number;
+			krc_box_describe(conn, &info);
+			if (fn(&info, arg))
+				ret = -1;
+			else
+				at->conn++;
+		}
+	}
+	spin_unlock(&box->lock);
+	return ret;
+}
+
 bool krc_box_walk(struct krc_api_box *box, struct krc_conn_at *at,
 		  int (*fn)(const struct krc_conn_info *info, void *arg), void *arg)
 {
-	struct krc_conn_info info;
-	struct krcore_conn *conn;
-	bool refused = false;
+	int more;
 
-	spin_lock(&box->lock);
-	list_for_each_entry(conn, &box->conns, list) {
-		if (conn->number < at->conn)
-			continue;
-		at->conn = conn->number;
-		krc_box_describe(conn, &info);
-		refused = fn(&info, arg);
-		if (refused)
-			break;
-	}
-	spin_unlock(&box->lock);
-	return refused;
+	do {
+		more = krc_box_walk_some(box, at, fn, arg);
+		cond_resched();
+	} while (more > 0);
+	return more < 0;
 }
 
 /* ---- beginning and end */
@@ -302,12 +355,12 @@ int krc_box_make(struct krcore_client *client, u32 bytes)
 	kref_init(&box->ref);
 	box->client = client;
 	krc_inbox_init(&box->inbox, bytes / KRP_MESSAGE_UNIT, krc_box_arrived);
-	box->inbox.payer = krc_charge_payer(&client->charge);
+	box->inbox.charge = &client->charge;
 	INIT_WORK(&box->work, krc_box_work);
 	mutex_init(&box->gate);
 	spin_lock_init(&box->lock);
 	INIT_LIST_HEAD(&box->listeners);
-	INIT_LIST_HEAD(&box->conns);
+	box->conns = RB_ROOT;
 	INIT_LIST_HEAD(&box->sent);
 	INIT_LIST_HEAD(&box->news);
 	INIT_LIST_HEAD(&box->offering);
@@ -344,7 +397,7 @@ static struct krcore_conn *krc_box_conn(struct krc_api_box *box)
 	struct krcore_conn *conn;
 
 	spin_lock(&box->lock);
-	conn = list_first_entry_or_null(&box->conns, struct krcore_conn, list);
+	conn = krc_box_from(box, 0);
 	spin_unlock(&box->lock);
 	return conn;
 }

@@ -41,7 +41,7 @@ struct krc_service;
  * @backlog: offers that may wait, of all listeners, and of those that were until the last of their offers
  *	is answered; at most @pages.
  * @listeners: listeners.
- * @conns: connections, as they are numbered.
+ * @conns: connections, by their numbers: a list of them goes on at any, without those before it.
  * @numbered: how many there have been.
  * @sent: messages that have ended, and whose done() is to be called.
  * @news: connections with something to tell that is no letter, see krcore_conn.news.
@@ -63,7 +63,7 @@ struct krc_api_box {
 	bool stopped;
 	u32 backlog;
 	struct list_head listeners;
-	struct list_head conns;
+	struct rb_root conns;
 	u32 numbered;
 	struct list_head sent;
 	struct list_head news;
@@ -121,7 +121,8 @@ struct krcore_offer {
  * struct krcore_conn - A connection.
  * @ref: the client's, that of whoever tells, and each message under way.
  * @box: its box; counted.
- * @list: entry in krc_api_box.conns.
+ * @node: entry in krc_api_box.conns, until it is closed.
+ * @list: entry of a list of krc_box_end().
  * @number: from 1, never used again by this client.
  * @charge: charge for it.
  * @stream: its stream, until it is closed.
@@ -142,6 +143,7 @@ struct krcore_offer {
 struct krcore_conn {
 	struct kref ref;
 	struct krc_api_box *box;
+	struct rb_node node;
 	struct list_head list;
 	u32 number;
 	struct krc_charge charge;
@@ -287,6 +289,14 @@ void krc_box_wait(struct krc_api_box *box, const void *object);
  * Context: process.
  */
 void krc_box_peer(struct krc_stream *stream, struct krcore_peer *ret_peer);
+
+/**
+ * krc_box_enlist() - A connection has its stream: its client has it from now on.
+ * @conn: connection without number.
+ *
+ * Context: process.
+ */
+void krc_box_enlist(struct krcore_conn *conn);
 
 /**
  * krc_box_walk() - Show the connections of a client, as krc_conn_walk().

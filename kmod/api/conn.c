@@ -260,10 +260,7 @@ static struct krc_stream_conf krc_conn_stream_conf(struct krcore_conn *conn,
 static void krc_conn_enlist(struct krcore_conn *conn, struct krc_stream *stream)
 {
 	conn->stream = stream;
-	spin_lock(&conn->box->lock);
-	conn->number = ++conn->box->numbered;
-	list_add_tail(&conn->list, &conn->box->conns);
-	spin_unlock(&conn->box->lock);
+	krc_box_enlist(conn);
 }
 
 struct krcore_conn *krcore_accept(struct krcore_offer *offer, const struct krcore_conn_conf *conf)
@@ -421,7 +418,7 @@ static void krc_conn_bar(struct krcore_conn *conn)
 	spin_lock(&conn->box->lock);
 	WARN_ON_ONCE(conn->closed); /* closed twice */
 	WRITE_ONCE(conn->closed, true);
-	list_del(&conn->list);
+	rb_erase(&conn->node, &conn->box->conns);
 	list_del_init(&conn->newsy);
 	list_for_each_entry(send, &conn->sends, list)
 		list_del_init(&send->sent);

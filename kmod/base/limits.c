@@ -12,6 +12,7 @@
 
 #include <linux/atomic.h>
 #include <linux/capability.h>
+#include <linux/cgroup.h>
 #include <linux/cgroup_rdma.h>
 #include <linux/cred.h>
 #include <linux/err.h>
@@ -102,6 +103,16 @@ static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgro
 	rdmacg_uncharge(cgroup, krc_rdmacg, krc_rdmacg_type(what));
 }
 
+static void krc_rdmacg_get(struct rdma_cgroup *cgroup)
+{
+	css_get(&cgroup->css);
+}
+
+static void krc_rdmacg_put(struct rdma_cgroup *cgroup)
+{
+	css_put(&cgroup->css);
+}
+
 /* The device that the module had to leave behind when it was last unloaded, or NULL. */
 static struct rdmacg_device *krc_rdmacg_left(void)
 {
@@ -166,6 +177,14 @@ static int krc_rdmacg_charge(enum krc_resource what, struct rdma_cgroup **ret_cg
 }
 
 static void krc_rdmacg_uncharge(enum krc_resource what, struct rdma_cgroup *cgroup)
+{
+}
+
+static void krc_rdmacg_get(struct rdma_cgroup *cgroup)
+{
+}
+
+static void krc_rdmacg_put(struct rdma_cgroup *cgroup)
 {
 }
 
@@ -544,6 +563,22 @@ const void *krc_charge_payer(const struct krc_charge *charge)
 	if (charge->cgroup && uid_eq(charge->user->uid, GLOBAL_ROOT_UID))
 		return charge->cgroup;
 	return charge->user;
+}
+
+void krc_payer_get(const struct krc_charge *charge, struct krc_payer *ret_payer)
+{
+	refcount_inc(&charge->user->ref);
+	if (charge->cgroup)
+		krc_rdmacg_get(charge->cgroup);
+	*ret_payer = (struct krc_payer){ .user = charge->user, .cgroup = charge->cgroup };
+}
+
+void krc_payer_put(struct krc_payer *payer)
+{
+	if (payer->cgroup)
+		krc_rdmacg_put(payer->cgroup);
+	krc_user_put(payer->user);
+	*payer = (struct krc_payer){};
 }
 
 u32 krc_limits_walk(u32 start,

@@ -287,10 +287,37 @@ void krc_publish_unturn(const struct krc_charge *charge);
  *
  * That is the user; but root's containers without a user namespace are one user, so root's
  * cgroups count one by one. Only root can make those.
- * Context: any; valid, to be compared only, as long as the charge.
+ * Context: any; valid, to be compared only, as long as the charge, or as krc_payer_get() counts it.
  * Return: a key.
  */
 const void *krc_charge_payer(const struct krc_charge *charge);
+
+/**
+ * struct krc_payer - A payer that is counted, so that its key is nobody else's.
+ * @user: user, with a reference; NULL: none.
+ * @cgroup: cgroup, with a reference, or NULL.
+ */
+struct krc_payer {
+	struct krc_user *user;
+	struct rdma_cgroup *cgroup;
+};
+
+/**
+ * krc_payer_get() - Count the payer of a charge: krc_charge_payer() names nobody else meanwhile.
+ * @charge: charge, which is charged.
+ * @ret_payer: out: for krc_payer_put().
+ *
+ * Nothing is charged by it. Context: any.
+ */
+void krc_payer_get(const struct krc_charge *charge, struct krc_payer *ret_payer);
+
+/**
+ * krc_payer_put() - Undo krc_payer_get(); a second call does nothing.
+ * @payer: as filled in there; all zero: nobody is counted.
+ *
+ * Context: any that may take a BH-safe spinlock.
+ */
+void krc_payer_put(struct krc_payer *payer);
 
 /**
  * krc_limits_walk() - Visit users with what they hold, for diagnostics.

@@ -19,7 +19,7 @@ static bool krc_stream_conf_ok(const struct krc_stream_conf *conf)
 static struct krc_tx_share *krc_stream_share(struct krc_messages *m,
 					     const struct krc_stream_conf *conf)
 {
-	return krc_tx_share_get(m, conf->inbox->payer ?: conf->inbox);
+	return krc_tx_share_get(m, conf->inbox);
 }
 
 /* The owner takes a stream, locked. */

@@ -24,7 +24,7 @@ void krc_inbox_init(struct krc_inbox *inbox, u32 units_max,
 	inbox->arrived = arrived;
 	inbox->unlistened = NULL;
 	inbox->memcg = NULL;
-	inbox->payer = NULL;
+	inbox->charge = NULL;
 }
 
 void *krc_inbox_alloc(struct mem_cgroup *memcg, size_t bytes)

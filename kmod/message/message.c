@@ -30,6 +30,7 @@
 #define KRC_ACK_NS (2 * NSEC_PER_MSEC)
 #define KRC_SILENCE_NS (10ULL * NSEC_PER_SEC)
 #define KRC_LINGER_NS (2ULL * NSEC_PER_SEC)
+#define KRC_END_PATIENCE_MS 10000
 #define KRC_WINDOW 48 /* messages; less than KRC_STREAM_SLOTS */
 
 struct workqueue_struct *krc_messages_wq;
@@ -216,6 +217,7 @@ struct krc_messages *krc_messages_create(struct krc_rail *rail,
 	m->records = *records;
 	m->deaf = true;
 	m->stopped = true;
+	m->patience_ms = KRC_END_PATIENCE_MS;
 	get_random_bytes(&m->secret, sizeof(m->secret));
 	m->desk.seed = get_random_u64();
 	m->desk.max = KRC_OPENS_ASKED;
@@ -310,6 +312,33 @@ static void krc_messages_each(struct krc_messages *m, void (*fn)(struct krc_stre
 	}
 }
 
+/* Say which task the end of a port waits for. */
+static void krc_messages_held_up(struct krc_stream *st)
+{
+	struct krc_messages *m = st->m;
+
+	spin_lock_bh(&st->lock); /* under which the task leaves, so it is there */
+	if (st->runner) {
+		atomic64_inc(&m->count[KRC_COUNT_HELD_UP]);
+		krc_port_warn(m->rail->ibdev, m->rail->num,
+			      "the end of messages is held up by %s (%d), at connection %u\n",
+			      st->runner->comm, task_pid_nr(st->runner), st->number);
+	}
+	spin_unlock_bh(&st->lock);
+}
+
+/*
+ * Wait until no task is at a stream. It may be one of a program, which its scheduler keeps from the processor
+ * for as long as it likes; what it does meanwhile no other task can do for it, so it is waited for.
+ */
+static void krc_messages_await(struct krc_stream *st)
+{
+	unsigned long patience = msecs_to_jiffies(st->m->patience_ms);
+
+	while (!wait_var_event_timeout(&st->runner, !READ_ONCE(st->runner), patience))
+		krc_messages_held_up(st);
+}
+
 static void krc_messages_kill(struct krc_stream *st)
 {
 	spin_lock_bh(&st->lock);
@@ -318,7 +347,7 @@ static void krc_messages_kill(struct krc_stream *st)
 	spin_unlock_bh(&st->lock);
 	krc_stream_die(st, -ENODEV, 0);
 	/* a task that was at it already tells of that, and no later than this returns */
-	wait_var_event(&st->runner, !READ_ONCE(st->runner));
+	krc_messages_await(st);
 }
 
 /* No peer READs any more, since there is no target. */

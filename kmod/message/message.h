@@ -33,6 +33,7 @@
 #include "krp_message.h"
 #include "pool/pool.h"
 
+struct krc_charge;
 struct krc_hw_target;
 struct krc_inbox;
 struct krc_listener;
@@ -111,8 +112,9 @@ struct krc_letter {
  * @unlistened: the last offer of a listener that was ended is answered: its @backlog places are
  *	free. NULL: nobody is told. Process context, no spinlock; the inbox outlives the call.
  * @memcg: what its letters and streams are charged to; the owner's reference. NULL: nothing.
- * @payer: on whose account packets of its streams are, and their turns on the channels: those of a port
- *	are shared by payers. Only compared. NULL: its own.
+ * @charge: on the account of whose payer packets of its streams are, and their turns on the channels:
+ *	those of a port are shared by payers (krc_charge_payer()). Outlives the last call that gives a
+ *	stream this inbox. NULL: the inbox is its own payer, and outlives its streams.
  */
 struct krc_inbox {
 	spinlock_t lock; /* see above */
@@ -123,7 +125,7 @@ struct krc_inbox {
 	void (*arrived)(struct krc_inbox *inbox);
 	void (*unlistened)(struct krc_inbox *inbox, u32 backlog);
 	struct mem_cgroup *memcg;
-	const void *payer;
+	const struct krc_charge *charge;
 };
 
 /**

@@ -22,6 +22,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "base/limits.h"
 #include "hw/rail.h"
 #include "krp_listen.h"
 #include "message/message.h"
@@ -55,6 +56,7 @@ enum krc_message_count {
 	KRC_COUNT_FAILED,
 	KRC_COUNT_REPLAYS,
 	KRC_COUNT_NO_MEMORY,
+	KRC_COUNT_HELD_UP,
 	KRC_COUNTS,
 };
 
@@ -169,6 +171,7 @@ struct krc_listener {
  * struct krc_tx_share - What a payer has of the packets of a port.
  * @node: in krc_messages.shares; not of krc_messages.share.
  * @payer: whose it is; also what its streams post is on that account.
+ * @counted: that payer, so that its key names nobody else.
  * @streams: streams that count it; likewise.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
@@ -179,6 +182,7 @@ struct krc_listener {
 struct krc_tx_share {
 	struct hlist_node node;
 	const void *payer;
+	struct krc_payer counted;
 	u32 streams;
 	u32 taken;
 	struct list_head thirsty;
@@ -226,6 +230,7 @@ struct krc_tx_share {
  * @rx_mutex: one at a time does.
  * @empty_ns: when the receive queue was last found empty, or earlier; under @rx_mutex.
  * @answers: packets without a stream; @answers.busy under @lock.
+ * @patience_ms: how long the end waits for a task before it says for which one.
  * @count: see enum krc_message_count.
  */
 struct krc_messages {
@@ -268,6 +273,7 @@ struct krc_messages {
 	struct mutex rx_mutex; /* see @empty_ns */
 	u64 empty_ns;
 	struct krc_answer answers[KRC_ANSWERS];
+	u32 patience_ms;
 	atomic64_t count[KRC_COUNTS];
 };
 
@@ -575,12 +581,13 @@ void krc_proof_heard(struct krc_stream *st);
 /**
  * krc_tx_share_get() - The share of a payer in the packets of a port, made if there is none.
  * @m: messages.
- * @payer: whose; only compared.
+ * @inbox: whose payer; see krc_inbox.charge. The share counts the payer, so that streams which are
+ *	still closing when that has gone are on nobody else's account.
  *
  * Context: may sleep.
  * Return: it, counted, for krc_tx_share_put(); NULL: no memory.
  */
-struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const void *payer);
+struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const struct krc_inbox *inbox);
 
 /**
  * krc_tx_share_put() - Drop a reference to a share.

@@ -33,8 +33,9 @@ static struct krc_tx_share *krc_tx_share_find(struct krc_messages *m, const void
 	return NULL;
 }
 
-struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const void *payer)
+struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const struct krc_inbox *inbox)
 {
+	const void *payer = inbox->charge ? krc_charge_payer(inbox->charge) : inbox;
 	struct krc_tx_share *share, *new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 
 	if (!new)
@@ -45,6 +46,8 @@ struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const void *payer)
 		share = new;
 		new = NULL;
 		share->payer = payer;
+		if (inbox->charge)
+			krc_payer_get(inbox->charge, &share->counted);
 		INIT_LIST_HEAD(&share->thirsty);
 		INIT_LIST_HEAD(&share->over);
 		hash_add(m->shares, &share->node, (unsigned long)payer);
@@ -67,6 +70,7 @@ void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share)
 	hash_del(&share->node);
 	spin_unlock_bh(&m->lock);
 	WARN_ON(share->taken || !list_empty(&share->thirsty) || !list_empty(&share->over));
+	krc_payer_put(&share->counted);
 	kfree(share);
 }
 

@@ -639,6 +639,71 @@ static int krc_test_mail_show(const struct krc_conn_info *info, void *arg)
 	return 0;
 }
 
+#define KRC_TEST_MAIL_MANY \
+	200 /* connections that are listed; more than under one hold of the lock */
+#define KRC_TEST_MAIL_ROOM 7 /* of a message of netlink, say */
+
+/* Of a list: how many there were, the last one's number, and for how many there is room. */
+struct krc_test_mail_list {
+	u32 nr;
+	u32 last;
+	u32 room;
+	u32 wrong;
+};
+
+static int krc_test_mail_list_one(const struct krc_conn_info *info, void *arg)
+{
+	struct krc_test_mail_list *list = arg;
+
+	if (!list->room)
+		return -EMSGSIZE;
+	list->room--;
+	list->nr++;
+	list->wrong += info->how.connection <= list->last;
+	list->last = info->how.connection;
+	return 0;
+}
+
+/* A list of many goes on where it was refused one, whichever of them have gone meanwhile. */
+static void krc_test_mail_a_list_goes_on(struct kunit *test)
+{
+	struct krc_test_mail *t = krc_test_mail_of(test);
+	struct krc_test_mail_list list = {};
+	struct krcore_conn *many;
+	struct krc_conn_at at = {};
+	struct krc_api_box *box;
+	u32 i, rounds;
+
+	krc_test_mail_joined(t, &t->w.side[0].end[0]);
+	box = t->client->box;
+	many = kunit_kcalloc(test, KRC_TEST_MAIL_MANY, sizeof(*many), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, many);
+	for (i = 0; i < KRC_TEST_MAIL_MANY; i++) {
+		many[i].box = box;
+		many[i].stream = t->conn->stream;
+		krc_box_enlist(&many[i]);
+	}
+	for (rounds = 0; !list.room && rounds < KRC_TEST_MAIL_MANY; rounds++) {
+		list.room = KRC_TEST_MAIL_ROOM;
+		krc_conn_walk(&at, krc_test_mail_list_one, &list);
+		if (rounds)
+			continue;
+		spin_lock(&box->lock); /* the last one that was shown, and the next one */
+		rb_erase(&many[KRC_TEST_MAIL_ROOM - 2].node, &box->conns);
+		rb_erase(&many[KRC_TEST_MAIL_ROOM - 1].node, &box->conns);
+		spin_unlock(&box->lock);
+	}
+	/* the one that has a stream, and all but one of the two: the other had been shown */
+	KUNIT_EXPECT_EQ(test, list.nr, (u32)KRC_TEST_MAIL_MANY);
+	KUNIT_EXPECT_EQ(test, list.last, many[KRC_TEST_MAIL_MANY - 1].number);
+	KUNIT_EXPECT_EQ(test, list.wrong, 0U);
+	spin_lock(&box->lock);
+	for (i = 0; i < KRC_TEST_MAIL_MANY; i++)
+		if (i != KRC_TEST_MAIL_ROOM - 2 && i != KRC_TEST_MAIL_ROOM - 1)
+			rb_erase(&many[i].node, &box->conns);
+	spin_unlock(&box->lock);
+}
+
 /* A walk that was refused one goes on with it; of a client that is closed nothing is shown. */
 static void krc_test_mail_is_shown(struct kunit *test)
 {
@@ -908,6 +973,7 @@ static struct kunit_case krc_api_message_cases[] = {
 	KUNIT_CASE(krc_test_mail_clients_that_are_refused),
 	KUNIT_CASE(krc_test_mail_sends_that_are_refused),
 	KUNIT_CASE(krc_test_mail_is_shown),
+	KUNIT_CASE(krc_test_mail_a_list_goes_on),
 	KUNIT_CASE(krc_test_mail_close_under_traffic),
 	KUNIT_CASE(krc_test_mail_a_callback_closes),
 	KUNIT_CASE(krc_test_mail_opened_closes),

@@ -590,6 +590,35 @@ static void krc_test_users_share_packets(struct kunit *test)
 	krc_tx_share_put(w->side[0].messages, share);
 }
 
+/* The key of a payer names nobody else while streams of it are closing, after it has gone, too. */
+static void krc_test_a_share_counts_its_payer(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = w->side[0].end;
+	struct krc_user *user = krc_user_get_named("share"), *other;
+	struct krc_charge charge = {};
+	struct krc_tx_share *share;
+	const void *payer;
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	KUNIT_ASSERT_EQ(test, krc_charge(user, KRC_RES_QUEUE, &charge), 0);
+	payer = krc_charge_payer(&charge);
+	a[0].charge = &charge;
+	a[1].inbox.charge = &charge;
+	krc_test_pair(w, 0);
+	share = krc_tx_share_get(w->side[0].messages, &a[1].inbox);
+	KUNIT_EXPECT_PTR_EQ(test, share, a[0].stream->share);
+	KUNIT_EXPECT_PTR_EQ(test, share->payer, payer);
+	krc_test_close(&a[0], true);
+	krc_uncharge(&charge);
+	krc_user_put(user);
+	/* the last of it is the share's, which keeps the user where it is */
+	other = krc_user_get_named("share");
+	KUNIT_EXPECT_PTR_EQ(test, other, user);
+	krc_user_put(other);
+	krc_tx_share_put(w->side[0].messages, share);
+}
+
 static void krc_test_put_all(struct list_head *packets)
 {
 	struct krc_packet *packet, *next;
@@ -835,7 +864,10 @@ static void krc_test_upcall_end(struct krc_out *out, int err)
 	krc_out_free(out);
 }
 
-/* The end of a port waits for the task that is in an upcall: it is the one that tells of the end. */
+/*
+ * The end of a port waits for the task that is in an upcall: it is the one that tells of the end. While it
+ * is not let go on, the log says so, again and again.
+ */
 static void krc_test_port_ends_under_an_upcall(struct kunit *test)
 {
 	struct krc_test_world *w = test->priv;
@@ -853,11 +885,13 @@ static void krc_test_port_ends_under_an_upcall(struct kunit *test)
 	krc_test_connect(w, a, NULL); /* nobody accepts, so what is sent waits */
 	u.stream = a->stream;
 	KUNIT_ASSERT_EQ(test, krc_stream_send(a->stream, u.out), 0);
+	w->side[0].messages->patience_ms = 100;
 	schedule_work(&u.cancel);
 	wait_for_completion(&u.inside);
 	schedule_delayed_work(&u.go, HZ);
 	krc_test_side_end(&w->side[0]);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
+	KUNIT_EXPECT_GE(test, atomic64_read(&a->stream->m->count[KRC_COUNT_HELD_UP]), 2LL);
 	flush_work(&u.cancel);
 	flush_delayed_work(&u.go);
 	destroy_work_on_stack(&u.cancel);
@@ -898,6 +932,7 @@ static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_strangers_leave_room),
 						KUNIT_CASE(krc_test_open_comes_late),
 						KUNIT_CASE(krc_test_users_share_packets),
+						KUNIT_CASE(krc_test_a_share_counts_its_payer),
 						KUNIT_CASE(krc_test_wake_is_passed_on),
 						KUNIT_CASE(krc_test_share_grows),
 						KUNIT_CASE(krc_test_waits_in_turn),

@@ -25,6 +25,7 @@
  * struct krc_test_program - A program's end: what has been told.
  * @test: the KUnit test.
  * @inbox: its inbox.
+ * @charge: krc_inbox.charge, or NULL.
  * @stream: its stream, or NULL.
  * @opened: upcalls.
  * @died: upcalls.
@@ -45,6 +46,7 @@
 struct krc_test_program {
 	struct kunit *test;
 	struct krc_inbox inbox;
+	const struct krc_charge *charge;
 	struct krc_stream *stream;
 	u32 opened;
 	u32 died;

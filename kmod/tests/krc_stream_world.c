@@ -269,6 +269,7 @@ void krc_test_connect(struct krc_test_world *w, struct krc_test_program *end, st
 	struct krc_stream_conf conf = krc_test_conf_of(end);
 
 	krc_inbox_init(&end->inbox, 64 * KRP_MESSAGE_UNITS_MAX, krc_test_inbox_arrived);
+	end->inbox.charge = end->charge;
 	end->stream = krc_stream_connect(w->side[0].messages, &w->side[1].rail.gid,
 					 KRC_TEST_SERVICE, &w->side[1].value, &conf, first);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(w->test, end->stream);

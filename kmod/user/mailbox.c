@@ -64,7 +64,7 @@ static int krc_mailbox_make(struct krc_context *ctx, const struct krp_inbox *arg
 	krc_inbox_init(&box->inbox, arg->bytes / KRP_MESSAGE_UNIT, krc_mailbox_arrived);
 	box->inbox.unlistened = krc_mailbox_unlistened;
 	box->inbox.memcg = get_mem_cgroup_from_mm(current->mm);
-	box->inbox.payer = krc_charge_payer(&ctx->charge);
+	box->inbox.charge = &ctx->charge;
 	mutex_init(&box->take);
 	xa_init_flags(&box->talks, XA_FLAGS_ALLOC1);
 	spin_lock_init(&box->lock);
