@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: the inside of the pool, shared by pool/pool.c, pool/channel.c, pool/flow.c,
- * pool/send.c, pool/target.c, pool/recovery.c and pool/read.c. No other file includes it,
+ * pool/send.c, pool/run.c, pool/target.c, pool/recovery.c and pool/read.c. No other file includes it,
  * except tests.
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
@@ -99,6 +99,8 @@ enum krc_channel_state {
  * @length: bytes.
  * @unsignaled: it has no completion of its own: a later one stands for it.
  * @leased: @expires counts.
+ * @behind: unsignaled segments right before it, for which its completion stands as well. Of those
+ *	that are not in the hardware any more some may be counted, too.
  * @expires: jiffies by which it must be out of the hardware.
  */
 struct krc_wqe {
@@ -106,6 +108,7 @@ struct krc_wqe {
 	u32 length;
 	bool unsignaled;
 	bool leased;
+	u8 behind;
 	unsigned long expires;
 };
 
