@@ -130,6 +130,45 @@ static inline struct krp_cqe *krc_ring_entry(struct krc_ring *ring, u32 n)
 }
 
 /**
+ * struct krc_ring_at - Where the next completion of several goes: what krc_ring_entry() would read
+ * from the ring again for each, since the compiler cannot tell entries from it.
+ * @cqes: krc_ring.cqes.
+ * @tail: number of the entry.
+ * @mask: size of the ring - 1.
+ */
+struct krc_ring_at {
+	struct krp_cqe *cqes;
+	u32 tail;
+	u32 mask;
+};
+
+/**
+ * krc_ring_at() - Begin with the first entry to write.
+ * @ring: ring, between krc_ring_begin() and krc_ring_end().
+ *
+ * Return: for krc_ring_next().
+ */
+static inline struct krc_ring_at krc_ring_at(const struct krc_ring *ring)
+{
+	return (struct krc_ring_at){
+		.cqes = ring->cqes,
+		.tail = ring->tail,
+		.mask = ring->entries - 1,
+	};
+}
+
+/**
+ * krc_ring_next() - The next entry to write.
+ * @at: of krc_ring_at().
+ *
+ * Return: as krc_ring_entry().
+ */
+static inline struct krp_cqe *krc_ring_next(struct krc_ring_at *at)
+{
+	return &at->cqes[at->tail++ & at->mask];
+}
+
+/**
  * krc_ring_end() - Let the program see what was written; drops the lock.
  * @ring: ring.
  * @count: completions written, at most as many as are reserved.
