@@ -4,11 +4,13 @@
  *
  * Only head is read back from the shared memory, and an impossible head is ignored. A
  * completion is written only into an entry that krc_ring_promise() has reserved.
- * Locking: own spinlock, taken with bottom halves off; any context unless said otherwise.
+ * Locking: own spinlock, taken with bottom halves off, for writers; posters reserve without it.
+ * Any context unless said otherwise.
  */
 #ifndef KRC_RING_H
 #define KRC_RING_H
 
+#include <linux/atomic.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/spinlock.h>
@@ -21,15 +23,16 @@ struct vm_area_struct;
 
 /**
  * struct krc_ring - A ring.
- * @lock: protects all below.
+ * @lock: protects @tail and @set_aside.
  * @shared: memory that the program maps; NULL before krc_ring_create().
  * @pages: pages of @shared.
  * @cqes: entries in @shared.
  * @entries: number of entries, a power of two.
  * @bytes: size of the mapping, whole pages.
- * @tail: completions written so far; wraps.
- * @head: last valid head of the program.
- * @promised: entries reserved for outstanding requests.
+ * @tail: completions written so far; wraps. May be read without the lock.
+ * @head: last valid head of the program, or one that was valid shortly before.
+ * @claimed: completions written so far and entries reserved for others; wraps. A writer does not
+ *	change it: what was reserved is written then.
  * @set_aside: sum of the depths of the queues, at most @entries.
  */
 struct krc_ring {
@@ -40,9 +43,9 @@ struct krc_ring {
 	u32 entries;
 	u32 bytes;
 	u32 tail;
-	u32 head;
-	u32 promised;
 	u32 set_aside;
+	u32 head;
+	atomic_t claimed;
 };
 
 /**
@@ -178,8 +181,8 @@ static inline struct krp_cqe *krc_ring_next(struct krc_ring_at *at)
 static inline void krc_ring_end(struct krc_ring *ring, u32 count) __releases(&ring->lock)
 {
 	lockdep_assert_held(&ring->lock);
-	ring->promised -= count;
-	ring->tail += count;
+	/* Pairs with krc_ring_consumed(). */
+	smp_store_release(&ring->tail, ring->tail + count);
 	/* Pairs with the program's acquire: the entries are whole before tail says so. */
 	smp_store_release(&ring->shared->tail, ring->tail);
 	spin_unlock(&ring->lock);
