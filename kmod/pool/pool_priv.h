@@ -185,6 +185,7 @@ struct krc_lease_bound {
  * struct krc_arming - When a channel asks for interrupts; see krc_channel_arm().
  * @armed: the hardware was asked for an interrupt that has not been served.
  * @lingering: @linger is started.
+ * @again: somebody has submitted since, and may poll: see krc_channel_note_poller().
  * @pollers: tasks that busy-poll the channel. They keep it from being removed.
  * @polled_ns: ktime_get_ns() when a poller that may be back soon last left, polled it nearby, or
  *	submitted soon after; a hint, accessed without the lock too.
@@ -195,6 +196,7 @@ struct krc_lease_bound {
 struct krc_arming {
 	bool armed;
 	bool lingering;
+	bool again;
 	u32 pollers;
 	u64 polled_ns;
 	struct hrtimer linger;
@@ -793,7 +795,8 @@ int krc_channel_softirq(struct irq_poll *iop, int budget);
  * @ch: channel it submits to.
  *
  * If a poller left or submitted less than krc_spin_linger_ns() ago, this one is taken to be the
- * same in a burst, and arming is deferred once more.
+ * same in a burst, and arming is deferred once more: from now on, or, where it is deferred already,
+ * from when the timer fires.
  * Context: channel's lock held.
  */
 void krc_channel_note_poller(struct krc_channel *ch);

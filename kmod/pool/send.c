@@ -417,7 +417,7 @@ static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
 }
 
 /* @posted: something has been posted for which the doorbell was not rung. */
-static void krc_channel_fill_more(struct krc_channel *ch, bool posted)
+static noinline void krc_channel_fill_more(struct krc_channel *ch, bool posted)
 {
 	lockdep_assert_held(&ch->lock);
 	while (ch->state == KRC_CHANNEL_READY && !list_empty(&ch->turn) &&
@@ -429,7 +429,8 @@ static void krc_channel_fill_more(struct krc_channel *ch, bool posted)
 
 void krc_channel_fill(struct krc_channel *ch)
 {
-	krc_channel_fill_more(ch, false);
+	if (!list_empty(&ch->turn))
+		krc_channel_fill_more(ch, false);
 }
 
 /*
@@ -694,9 +695,14 @@ static bool krc_channel_linger(struct krc_channel *ch)
 
 void krc_channel_note_poller(struct krc_channel *ch)
 {
-	u64 now_ns = ktime_get_ns();
+	u64 now_ns;
 
 	lockdep_assert_held(&ch->lock);
+	if (ch->arming.lingering) { /* noted when the timer fires: a burst reads no clock */
+		ch->arming.again = true;
+		return;
+	}
+	now_ns = ktime_get_ns();
 	if (now_ns - ch->arming.polled_ns < krc_spin_linger_ns())
 		WRITE_ONCE(ch->arming.polled_ns, now_ns);
 }
@@ -707,6 +713,9 @@ enum hrtimer_restart krc_channel_linger_over(struct hrtimer *timer)
 
 	spin_lock_bh(&ch->lock);
 	ch->arming.lingering = false;
+	if (ch->arming.again)
+		WRITE_ONCE(ch->arming.polled_ns, ktime_get_ns());
+	ch->arming.again = false;
 	krc_channel_run(ch, KRC_POLL_BUDGET);
 	spin_unlock_bh(&ch->lock);
 	return HRTIMER_NORESTART;
@@ -732,8 +741,9 @@ static noinline void krc_channel_arm_idle(struct krc_channel *ch)
 void krc_channel_arm(struct krc_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
-	if (!ch->arming.armed && ch->head != ch->tail && !krc_channel_polled(ch) &&
-	    krc_channel_pollable(ch))
+	/* a channel that lingers comes here again, by its timer */
+	if (!ch->arming.armed && !ch->arming.lingering && ch->head != ch->tail &&
+	    !krc_channel_polled(ch) && krc_channel_pollable(ch))
 		krc_channel_arm_idle(ch);
 }
 
@@ -781,14 +791,13 @@ static void krc_channel_tell(struct krc_channel *ch, struct list_head *batch)
 	} while (!list_empty(batch) && told < KRC_TELL_MAX);
 }
 
-void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
+/* krc_channel_dispatch() of what there is. */
+static noinline void krc_channel_deliver(struct krc_channel *ch) __must_hold(&ch->lock)
 {
 	LIST_HEAD(batch);
 	int i;
 
 	lockdep_assert_held(&ch->lock);
-	if (list_empty(&ch->finished) || ch->dispatching)
-		return; /* the CPU that dispatches sees what was added */
 	WRITE_ONCE(ch->dispatching, true);
 	for (i = 0; !list_empty(&ch->finished); i++) {
 		/* bound the work of one dispatcher, except at the stop, which waits for all */
@@ -805,8 +814,16 @@ void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
 	WRITE_ONCE(ch->dispatching, false);
 }
 
+void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
+{
+	lockdep_assert_held(&ch->lock);
+	/* the CPU that dispatches sees what was added */
+	if (!list_empty(&ch->finished) && !ch->dispatching)
+		krc_channel_deliver(ch);
+}
+
 /* Act on krc_pool_on_fatal(); the softirq that it schedules may come later, or not at all. */
-static void krc_channel_heed(struct krc_channel *ch)
+static __always_inline void krc_channel_heed(struct krc_channel *ch)
 {
 	if (unlikely(test_bit(0, &ch->failure.fatal)) && test_and_clear_bit(0, &ch->failure.fatal))
 		krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
