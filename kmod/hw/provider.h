@@ -105,6 +105,7 @@ static inline bool krc_hw_address_equal(const struct krc_hw_address *a,
  * @opcode: KRP_OP_* or KRC_HW_SEND.
  * @fence: start after earlier READs and atomics.
  * @unsignaled: if it succeeds, it needs no completion of its own.
+ * @next: for ops->post_many: the request behind it.
  */
 struct krc_hw_wr {
 	u64 cookie;
@@ -119,6 +120,7 @@ struct krc_hw_wr {
 	u8 opcode;
 	bool fence;
 	bool unsignaled;
+	const struct krc_hw_wr *next;
 };
 
 /**
@@ -355,6 +357,9 @@ struct krc_hw_lanes {
  *	as one. Any context.
  * @post: append a request; returns 0, -ENOSPC (full), -EINVAL, -EIO (not ready). The hardware
  *	does not see it before @ring. Not in hard interrupts.
+ * @post_many: optional: append @nr requests, from 1, which are linked by krc_hw_wr.next (that of the
+ *	last is not looked at), as @post does one after the other. Returns how many were appended; if
+ *	that is none, why the first one was not.
  * @ring: ring the doorbell for all appended requests; the last of them becomes signaled. Not
  *	in hard interrupts.
  * @poll: take up to @max completions. Returns how many. A request that failed, or was
@@ -409,6 +414,7 @@ struct krc_provider_ops {
 		       const struct krp_value *value, struct krc_hw_address *ret_address);
 	bool (*same_target)(const struct krc_hw_address *a, const struct krc_hw_address *b);
 	int (*post)(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr);
+	int (*post_many)(struct krc_hw_initiator *initiator, const struct krc_hw_wr *wr, u32 nr);
 	void (*ring)(struct krc_hw_initiator *initiator);
 	int (*poll)(struct krc_hw_initiator *initiator, struct krc_wc *wc, int max);
 	void (*arm)(struct krc_hw_initiator *initiator);

@@ -201,17 +201,7 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 	u32 count = 0;
 
 	list_for_each_entry(req, reqs, list) {
-		req->flow = flow;
-		req->status = 0;
-		req->fault = KRC_FAULT_NONE;
-		req->state = KRC_REQ_WAITING;
-		req->fenced = false;
-		req->begun = false;
-		req->expired = 0;
-		req->touched = false;
-		req->slots = 0;
-		req->next = 0;
-		req->done = 0;
+		krc_req_renew(req, flow);
 		count++;
 	}
 	return count;
@@ -219,14 +209,18 @@ static u32 krc_flow_prepare(struct krc_flow *flow, struct list_head *reqs)
 
 int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_index)
 {
-	struct krc_req *first = list_first_entry(reqs, struct krc_req, list);
 	u32 count = krc_flow_prepare(flow, reqs);
+
+	return count ? krc_flow_submit_many(flow, reqs, count, ret_index) : 0;
+}
+
+int krc_flow_submit_many(struct krc_flow *flow, struct list_head *reqs, u32 count, u32 *ret_index)
+{
+	struct krc_req *first = list_first_entry(reqs, struct krc_req, list);
 	struct krc_channel *ch;
 	bool idle;
 	int err;
 
-	if (!count)
-		return 0;
 	spin_lock_bh(&flow->lock);
 	ch = krc_flow_lock(flow, true, first->wr.address);
 	idle = ch->head == ch->tail;

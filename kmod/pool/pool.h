@@ -299,6 +299,47 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 		   int (*check)(struct krc_req *req));
 
 /**
+ * krc_reqs_open() - Begin to append requests to a list that only the caller sees.
+ * @reqs: list of krc_req.list; to be used again after krc_reqs_close() only.
+ *
+ * These three are list_add_tail() without the call that CONFIG_DEBUG_LIST makes of each, which costs
+ * as much as the rest of a request's way into its queue. Context: any.
+ * Return: what krc_reqs_add() asks for first: the last request, or what stands for it.
+ */
+static inline struct krc_req *krc_reqs_open(struct list_head *reqs)
+{
+	return list_last_entry(reqs, struct krc_req, list);
+}
+
+/**
+ * krc_reqs_add() - Append a request.
+ * @last: the request before it: what the last of these functions returned.
+ * @req: request, which is in no list.
+ *
+ * Context: any.
+ * Return: @req.
+ */
+static inline struct krc_req *krc_reqs_add(struct krc_req *last, struct krc_req *req)
+{
+	last->list.next = &req->list;
+	req->list.prev = &last->list;
+	return req;
+}
+
+/**
+ * krc_reqs_close() - The list is whole again.
+ * @reqs: as in krc_reqs_open().
+ * @last: the last request.
+ *
+ * Context: any.
+ */
+static inline void krc_reqs_close(struct list_head *reqs, struct krc_req *last)
+{
+	last->list.next = reqs;
+	reqs->prev = &last->list;
+}
+
+/**
  * krc_flow_submit() - Submit requests, in order.
  * @flow: flow.
  * @reqs: list of krc_req.list with flow and wr set; emptied.
@@ -311,6 +352,41 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
  * then nothing was taken.
  */
 int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_index);
+
+/**
+ * krc_req_renew() - Set what is the pool's of a request, as it is before the request is submitted.
+ * @req: request that its owner has.
+ * @flow: flow it is for.
+ *
+ * krc_flow_submit() does it; who fills requests in anyhow does it there, and saves a walk over them.
+ * Context: any.
+ */
+static inline void krc_req_renew(struct krc_req *req, struct krc_flow *flow)
+{
+	req->flow = flow;
+	req->status = 0;
+	req->fault = KRC_FAULT_NONE;
+	req->state = KRC_REQ_WAITING;
+	req->fenced = false;
+	req->begun = false;
+	req->expired = 0;
+	req->touched = false;
+	req->slots = 0;
+	req->next = 0;
+	req->done = 0;
+}
+
+/**
+ * krc_flow_submit_many() - krc_flow_submit() of requests that are renewed and counted.
+ * @flow: flow.
+ * @reqs: list of krc_req.list, after krc_req_renew() of each for @flow.
+ * @count: how many, from 1.
+ * @ret_index: as there.
+ *
+ * Context: as krc_flow_submit().
+ * Return: as krc_flow_submit().
+ */
+int krc_flow_submit_many(struct krc_flow *flow, struct list_head *reqs, u32 count, u32 *ret_index);
 
 /**
  * krc_flow_cancel() - Complete queued requests with -ECANCELED, accept nothing more.

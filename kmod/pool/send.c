@@ -33,6 +33,7 @@
 #include "base/trace.h"
 #include "krp_ioctl.h"
 #include "pool/pool_priv.h"
+#include "pool/run.h"
 
 /* From each state, the states that may follow it. */
 static const u8 krc_channel_next[KRC_CHANNEL_STATES] = {
@@ -232,17 +233,6 @@ static struct krc_flow *krc_channel_served(struct krc_channel *ch)
 	return flow;
 }
 
-/* Whether a segment may be unsignaled: the next one of its flow is as small. */
-static bool krc_channel_unsignaled(const struct krc_channel *ch, const struct krc_req *req,
-				   u32 length)
-{
-	const struct krc_req *next = list_next_entry(req, list);
-
-	return length < KRC_UNSIGNALED_BYTES && (ch->tail + 1) % KRC_UNSIGNALED_MAX &&
-	       !list_is_last(&req->list, &req->flow->waiting) &&
-	       next->wr.length - next->next < KRC_UNSIGNALED_BYTES;
-}
-
 /*
  * Ring the doorbell, which makes the last posted segment signaled. Leases were checked when
  * their segments were posted: if one has ended since (this CPU was away for that long), the
@@ -281,28 +271,6 @@ static bool krc_req_unlapsed(const struct krc_req *req)
 	return req->flow->lapses && req->leased && time_before_eq(jiffies, req->until);
 }
 
-/* Have the time to the completion of a leased segment bounded. */
-static noinline void krc_channel_bound_by(struct krc_channel *ch, unsigned long expires)
-{
-	unsigned long now = jiffies;
-
-	ch->lease.bounded = true;
-	ch->lease.bound = expires;
-	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
-			 time_after(expires, now) ? expires - now : 0);
-}
-
-/* A leased segment has been posted: bound the time to its doorbell and to its completion. */
-static __always_inline void krc_channel_bound(struct krc_channel *ch, const struct krc_req *req,
-					      unsigned long expires)
-{
-	if (!ch->lease.unrung || time_before(req->until, ch->lease.ring_by))
-		ch->lease.ring_by = req->until;
-	ch->lease.unrung = true;
-	if (unlikely(!ch->lease.bounded || time_before(expires, ch->lease.bound)))
-		krc_channel_bound_by(ch, expires);
-}
-
 /* Whether a leased request would queue behind a segment in the hardware for long. */
 static bool krc_channel_old(const struct krc_channel *ch, const struct krc_req *req)
 {
@@ -335,43 +303,15 @@ static const struct krc_hw_wr *krc_channel_segment(const struct krc_channel *ch,
 		wr = part;
 	}
 	wr->cookie = ch->tail;
-	wr->unsignaled = krc_channel_unsignaled(ch, req, length);
+	wr->unsignaled = krc_channel_unsignaled(req, length, ch->tail);
 	return wr;
-}
-
-/*
- * Note a segment of @length bytes that has been posted in its slot. @expires: see
- * krc_req_expires(). What is passed here is not read from memory again.
- */
-static __always_inline void krc_channel_note(struct krc_channel *ch, struct krc_req *req,
-					     u32 length, bool unsignaled, unsigned long expires)
-{
-	u32 tail = ch->tail;
-	struct krc_wqe *slot = &ch->slots[tail & ch->mask];
-	bool leased = req->leased;
-
-	if (ch->head == tail) {
-		WRITE_ONCE(ch->progress, jiffies);
-		krc_channel_aim(ch, req->wr.address);
-	} else if (unlikely(req->wr.address != ch->aim.by)) {
-		krc_channel_aim(ch, req->wr.address);
-	}
-	slot->req = req;
-	slot->length = length;
-	slot->unsignaled = unsignaled;
-	slot->leased = leased;
-	slot->expires = expires;
-	if (leased)
-		krc_channel_bound(ch, req, expires);
-	WRITE_ONCE(ch->tail, tail + 1);
-	WRITE_ONCE(ch->bytes, ch->bytes + length);
 }
 
 /* Account for a posted segment. */
 static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, struct krc_req *req,
 			       const struct krc_hw_wr *wr)
 {
-	krc_channel_note(ch, req, wr->length, wr->unsignaled, krc_req_expires(req));
+	krc_channel_note(ch, req, wr, krc_req_expires(req));
 	ch->stats.posted++;
 	flow->posted++;
 	flow->deficit -= wr->length + KRC_COST_BYTES;
@@ -457,104 +397,28 @@ static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool
 	return true;
 }
 
-/*
- * Whether a request of the flow whose turn it is can be posted as it is: in one piece, and with
- * nothing against it that krc_channel_post() would have to see to. @now: jiffies;
- * krc_channel_ring() looks at leases once more.
- */
-static __always_inline bool krc_channel_plain(const struct krc_channel *ch,
-					      const struct krc_flow *flow,
-					      const struct krc_req *req, unsigned long now)
-{
-	u32 length = req->wr.length;
-
-	if (length > KRC_SEGMENT_BYTES || flow->deficit < length + KRC_COST_BYTES ||
-	    ch->tail - ch->head >= ch->depth)
-		return false;
-	if (req->begun || req->status || req->wr.opcode == KRC_HW_SEND)
-		return false;
-	if (req->leased ? time_after(now, req->until) : !!flow->check)
-		return false;
-	return ch->head == ch->tail ||
-	       (ch->bytes + length <= KRC_WINDOW_BYTES &&
-		!(req->leased && time_after(now, ch->progress + req->stay)));
-}
-
-/*
- * Post such requests of a flow one after another: small ones are nearly all. They leave the list of
- * what waits together. Return: how many; *@ret_err: what the provider had against the next.
- */
-static noinline u32 krc_channel_post_plain(struct krc_channel *ch, struct krc_flow *flow,
-					   int *ret_err)
-{
-	unsigned long now = jiffies;
-	struct krc_req *req;
-	LIST_HEAD(posted);
-	int err = 0;
-	u32 n = 0;
-
-	*ret_err = 0;
-	if (flow->check && !flow->lapses)
-		return 0;
-	ch->posting = flow;
-	list_for_each_entry(req, &flow->waiting, list) {
-		struct krc_hw_wr *wr = &req->wr;
-		u32 length = wr->length;
-		bool unsignaled;
-
-		if (!krc_channel_plain(ch, flow, req, now))
-			break;
-		unsignaled = krc_channel_unsignaled(ch, req, length);
-		wr->cookie = ch->tail;
-		wr->unsignaled = unsignaled;
-		err = ch->pool->ops->post(ch->hw, wr);
-		if (err)
-			break;
-		if (trace_krc_post_enabled())
-			trace_krc_post(ch->pool->rail, ch->index, wr);
-		krc_channel_note(ch, req, length, unsignaled, req->until + req->stay);
-		flow->deficit -= length + KRC_COST_BYTES;
-		req->slots = 1;
-		req->next = length;
-		req->begun = true;
-		req->fenced = true;
-		req->since = now;
-		req->state = KRC_REQ_POSTED;
-		n++;
-	}
-	*ret_err = err;
-	if (!n)
-		return 0;
-	list_cut_before(&posted, &flow->waiting, &req->list); /* perhaps all of them */
-	list_splice_tail(&posted, &flow->flight);
-	ch->stats.posted += n;
-	flow->posted += n;
-	if (list_empty(&flow->waiting) && !list_empty(&flow->list))
-		krc_flow_deactivate(ch, flow);
-	return n;
-}
-
 /* Post for the flow whose turn it is. False: nothing more can be posted now. */
 static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
 {
 	struct krc_flow *flow = krc_channel_served(ch);
 	struct krc_req *next;
-	int err = 0;
+	int n;
 
 	if (unlikely(!list_empty(&flow->replay)))
 		list_splice_init(&flow->replay, &flow->waiting);
-	if (krc_channel_post_plain(ch, flow, &err))
+	n = krc_channel_post_plain(ch, flow);
+	if (likely(n > 0)) {
 		*ret_posted = true;
-	else if (!err)
-		return krc_channel_post(ch, flow, ret_posted);
-	if (likely(!err))
 		return true;
+	}
+	if (!n)
+		return krc_channel_post(ch, flow, ret_posted);
 	next = list_first_entry(&flow->waiting, struct krc_req, list);
-	return krc_channel_unposted(ch, next, err);
+	return krc_channel_unposted(ch, next, n);
 }
 
 /* @posted: something has been posted for which the doorbell was not rung. */
-static void krc_channel_fill_more(struct krc_channel *ch, bool posted)
+static noinline void krc_channel_fill_more(struct krc_channel *ch, bool posted)
 {
 	lockdep_assert_held(&ch->lock);
 	while (ch->state == KRC_CHANNEL_READY && !list_empty(&ch->turn) &&
@@ -566,7 +430,8 @@ static void krc_channel_fill_more(struct krc_channel *ch, bool posted)
 
 void krc_channel_fill(struct krc_channel *ch)
 {
-	krc_channel_fill_more(ch, false);
+	if (!list_empty(&ch->turn))
+		krc_channel_fill_more(ch, false);
 }
 
 /*
@@ -577,13 +442,12 @@ void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow)
 {
 	bool posted = false;
 	u32 rest;
-	int err;
 
 	lockdep_assert_held(&ch->lock);
 	if (list_empty(&ch->turn) && list_empty(&flow->list) && list_empty(&flow->replay) &&
 	    ch->state == KRC_CHANNEL_READY) {
 		flow->deficit = KRC_QUANTUM_BYTES;
-		posted = krc_channel_post_plain(ch, flow, &err); /* an error comes again below */
+		posted = krc_channel_post_plain(ch, flow) > 0; /* an error comes again below */
 	}
 	if (list_empty(&flow->waiting)) {
 		krc_channel_ring(ch);
@@ -685,18 +549,13 @@ void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault)
 		krc_flow_flush(ch, flow);
 }
 
-/* Whether a segment may complete now: all segments before it are unsignaled. */
+/* Whether a segment may complete now: it is there, and all segments before it are unsignaled. */
 static bool krc_channel_awaits(const struct krc_channel *ch, u64 cookie)
 {
-	u32 at;
+	u32 before = (u32)cookie - ch->head;
 
-	for (at = ch->head; at != ch->tail; at++) {
-		if (at == cookie)
-			return true;
-		if (!ch->slots[at & ch->mask].unsignaled)
-			return false;
-	}
-	return false;
+	return cookie <= U32_MAX && before < ch->tail - ch->head &&
+	       before <= ch->slots[cookie & ch->mask].behind;
 }
 
 /*
@@ -837,9 +696,14 @@ static bool krc_channel_linger(struct krc_channel *ch)
 
 void krc_channel_note_poller(struct krc_channel *ch)
 {
-	u64 now_ns = ktime_get_ns();
+	u64 now_ns;
 
 	lockdep_assert_held(&ch->lock);
+	if (ch->arming.lingering) { /* noted when the timer fires: a burst reads no clock */
+		ch->arming.again = true;
+		return;
+	}
+	now_ns = ktime_get_ns();
 	if (now_ns - ch->arming.polled_ns < krc_spin_linger_ns())
 		WRITE_ONCE(ch->arming.polled_ns, now_ns);
 }
@@ -850,6 +714,9 @@ enum hrtimer_restart krc_channel_linger_over(struct hrtimer *timer)
 
 	spin_lock_bh(&ch->lock);
 	ch->arming.lingering = false;
+	if (ch->arming.again)
+		WRITE_ONCE(ch->arming.polled_ns, ktime_get_ns());
+	ch->arming.again = false;
 	krc_channel_run(ch, KRC_POLL_BUDGET);
 	spin_unlock_bh(&ch->lock);
 	return HRTIMER_NORESTART;
@@ -875,8 +742,9 @@ static noinline void krc_channel_arm_idle(struct krc_channel *ch)
 void krc_channel_arm(struct krc_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
-	if (!ch->arming.armed && ch->head != ch->tail && !krc_channel_polled(ch) &&
-	    krc_channel_pollable(ch))
+	/* a channel that lingers comes here again, by its timer */
+	if (!ch->arming.armed && !ch->arming.lingering && ch->head != ch->tail &&
+	    !krc_channel_polled(ch) && krc_channel_pollable(ch))
 		krc_channel_arm_idle(ch);
 }
 
@@ -924,14 +792,13 @@ static void krc_channel_tell(struct krc_channel *ch, struct list_head *batch)
 	} while (!list_empty(batch) && told < KRC_TELL_MAX);
 }
 
-void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
+/* krc_channel_dispatch() of what there is. */
+static noinline void krc_channel_deliver(struct krc_channel *ch) __must_hold(&ch->lock)
 {
 	LIST_HEAD(batch);
 	int i;
 
 	lockdep_assert_held(&ch->lock);
-	if (list_empty(&ch->finished) || ch->dispatching)
-		return; /* the CPU that dispatches sees what was added */
 	WRITE_ONCE(ch->dispatching, true);
 	for (i = 0; !list_empty(&ch->finished); i++) {
 		/* bound the work of one dispatcher, except at the stop, which waits for all */
@@ -948,8 +815,16 @@ void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
 	WRITE_ONCE(ch->dispatching, false);
 }
 
+void krc_channel_dispatch(struct krc_channel *ch) __must_hold(&ch->lock)
+{
+	lockdep_assert_held(&ch->lock);
+	/* the CPU that dispatches sees what was added */
+	if (!list_empty(&ch->finished) && !ch->dispatching)
+		krc_channel_deliver(ch);
+}
+
 /* Act on krc_pool_on_fatal(); the softirq that it schedules may come later, or not at all. */
-static void krc_channel_heed(struct krc_channel *ch)
+static __always_inline void krc_channel_heed(struct krc_channel *ch)
 {
 	if (unlikely(test_bit(0, &ch->failure.fatal)) && test_and_clear_bit(0, &ch->failure.fatal))
 		krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);

@@ -80,6 +80,7 @@ struct krc_fake_initiator {
  * @ini: the initiators, by the number that they were made with; NULL: none.
  * @reset_error: what a reset says.
  * @post_error: what a post says.
+ * @post_good: so many posts are taken before.
  * @late: so many of the oldest requests are carried out at the last moment before a halt.
  * @mute: no upcalls, as if interrupts were lost.
  * @sparse: quiet requests that succeed have no completion of their own.
@@ -98,6 +99,7 @@ struct krc_fake {
 	struct krc_fake_initiator *ini[KRC_FAKE_INITIATORS];
 	int reset_error;
 	int post_error;
+	u32 post_good;
 	u32 late;
 	bool mute;
 	bool sparse;

@@ -184,7 +184,116 @@ static void krc_test_a_partition_that_moves(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, krc_mlx5_port_settled(hw, 1));
 }
 
+/* Of requests that are posted together those before the first bad one are appended, in order. */
+static void krc_test_requests_are_posted_together(struct kunit *test)
+{
+	struct krc_hw_initiator *ini = krc_test_initiator(test, 0x4a, 0);
+	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	struct krc_hw_address address = {};
+	struct krc_hw_wr wrs[KRC_TEST_SLOTS + 1] = {};
+	u64 cookies[KRC_TEST_SLOTS] = {};
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	hw->attr.length_max = 1 << 20;
+	ini->hw = hw;
+	ini->depth = KRC_TEST_SLOTS;
+	ini->cookies = cookies;
+	ini->ready = true;
+	for (i = 0; i < ARRAY_SIZE(wrs); i++) {
+		wrs[i].address = &address;
+		wrs[i].opcode = KRP_OP_READ;
+		wrs[i].length = 8;
+		wrs[i].cookie = 100 + i;
+		wrs[i].remote_addr = i;
+		if (i)
+			wrs[i - 1].next = &wrs[i];
+	}
+	wrs[2].length = 0;
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs, 4), 2);
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs + 2, 2), -EINVAL);
+	wrs[2].length = 8;
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs + 2, 3), 2); /* there is no more room */
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs + 4, 1), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ini->head, (u32)KRC_TEST_SLOTS);
+	for (i = 0; i < KRC_TEST_SLOTS; i++) {
+		struct mlx5_wqe_ctrl_seg *ctrl =
+			krc_mlx5_ring_entry(&ini->sq, i * KRC_MLX5_WR_BLOCKS);
+		struct mlx5_wqe_raddr_seg *remote = (void *)ctrl + MLX5_SEND_WQE_BB;
+
+		KUNIT_EXPECT_EQ(test, cookies[i], 100ULL + i);
+		KUNIT_EXPECT_EQ(test, be64_to_cpu(remote->raddr), (u64)i);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(ctrl->opmod_idx_opcode) >> 8,
+				i * KRC_MLX5_WR_BLOCKS);
+	}
+	ini->tail = 1;
+	ini->ready = false;
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post(ini, wrs), -EIO);
+}
+
+/* A request as the device reads it: word by word, for each operation. */
+static void krc_test_every_operation(struct kunit *test)
+{
+	static const struct {
+		u8 opcode, device, units;
+		u64 first, second; /* of an atomic, behind the remote address */
+	} ops[] = {
+		{ KRP_OP_READ, MLX5_OPCODE_RDMA_READ, 6 },
+		{ KRP_OP_WRITE, MLX5_OPCODE_RDMA_WRITE, 6 },
+		{ KRP_OP_CMP_SWAP, MLX5_OPCODE_ATOMIC_CS, 7, 22, 11 },
+		{ KRP_OP_FETCH_ADD, MLX5_OPCODE_ATOMIC_FA, 7, 11, 0 },
+		{ KRC_HW_SEND, MLX5_OPCODE_SEND, 5 },
+	};
+	struct krc_hw_initiator *ini = krc_test_initiator(test, 0x4a, 0);
+	const __be32 *word = krc_mlx5_ring_entry(&ini->sq, 2 * KRC_MLX5_WR_BLOCKS);
+	struct krc_hw_address address = {};
+	u32 i;
+
+	ini->head = KRC_TEST_SLOTS + 2;
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		bool fence = i & 1, send = ops[i].opcode == KRC_HW_SEND;
+		u32 at = MLX5_SEND_WQE_BB / sizeof(*word), data = ops[i].units * 4 - 4;
+		struct krc_hw_wr wr = {
+			.address = &address,
+			.remote_addr = 0x123456789abcdef0,
+			.local_addr = 0x0fedcba987654321,
+			.compare_add = 11,
+			.swap = 22,
+			.rkey = 0x11223344,
+			.lkey = 0x55667788,
+			.length = 8,
+			.opcode = ops[i].opcode,
+			.fence = fence,
+			.unsignaled = !fence,
+		};
+
+		memset((void *)word, 0xff, KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB);
+		krc_mlx5_wqe_write(ini, &wr);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(word[0]),
+				(KRC_TEST_SLOTS + 2) * KRC_MLX5_WR_BLOCKS << 8 | ops[i].device);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(word[1]), 0x4a00U | ops[i].units);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(word[2]),
+				fence ? MLX5_FENCE_MODE_FENCE | MLX5_WQE_CTRL_CQ_UPDATE : 0U);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(word[3]), 0U);
+		if (!send) {
+			KUNIT_EXPECT_EQ(test, be64_to_cpup((void *)&word[at]), wr.remote_addr);
+			KUNIT_EXPECT_EQ(test, be32_to_cpu(word[at + 2]), wr.rkey);
+			KUNIT_EXPECT_EQ(test, be32_to_cpu(word[at + 3]), 0U);
+		}
+		if (ops[i].first) {
+			KUNIT_EXPECT_EQ(test, be64_to_cpup((void *)&word[at + 4]), ops[i].first);
+			KUNIT_EXPECT_EQ(test, be64_to_cpup((void *)&word[at + 6]), ops[i].second);
+		}
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(word[data]), 8U);
+		KUNIT_EXPECT_EQ(test, be32_to_cpu(word[data + 1]), wr.lkey);
+		KUNIT_EXPECT_EQ(test, be64_to_cpup((void *)&word[data + 2]), wr.local_addr);
+	}
+}
+
 static struct kunit_case krc_mlx5_wqe_cases[] = {
+	KUNIT_CASE(krc_test_every_operation),
+	KUNIT_CASE(krc_test_requests_are_posted_together),
 	KUNIT_CASE(krc_test_initiators_have_ports_of_their_own),
 	KUNIT_CASE(krc_test_an_address_of_infiniband_stays),
 	KUNIT_CASE(krc_test_the_route_header_of_infiniband),

@@ -97,6 +97,37 @@ static void krc_test_plain_ones_that_are_refused(struct kunit *test)
 	krc_test_expect_empty(t, t->flow[0]);
 }
 
+/* The provider takes some of those that are posted together: the next fails, or they wait. */
+static void krc_test_plain_ones_that_are_taken_in_part(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_pool_stats stats;
+
+	t->fake->post_good = 2;
+	t->fake->post_error = -EINVAL;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 5, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 2U);
+	KUNIT_EXPECT_EQ(test, krc_test_channel(t, 0)->bytes, 16U);
+	krc_test_finish(t, t->flow[0], 5);
+	krc_test_expect(t, t->flow[0], 0, 2, 0);
+	krc_test_expect(t, t->flow[0], 2, 3, -EIO);
+	krc_test_expect(t, t->flow[0], 3, 5, -ECANCELED);
+	krc_test_expect_empty(t, t->flow[0]);
+
+	t->fake->post_good = 3;
+	t->fake->post_error = -ENOSPC;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 5, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, t->flow[1]->flow.posted, 3U);
+	KUNIT_EXPECT_FALSE(test, t->flow[1]->reqs[3].req.begun);
+	t->fake->post_error = 0;
+	krc_test_finish(t, t->flow[1], 5);
+	krc_test_expect(t, t->flow[1], 0, 5, 0);
+	krc_test_expect_empty(t, t->flow[1]);
+	KUNIT_EXPECT_EQ(test, krc_test_channel(t, 0)->bytes, 0U);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.posted, 7ULL);
+}
+
 /* A flow that lapses is not asked while a lease holds, and is when it is over. */
 static void krc_test_what_lapses_is_asked_in_the_end(struct kunit *test)
 {
@@ -155,6 +186,8 @@ static void krc_test_plain_ones_at_the_end(struct kunit *test)
 static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_keep_their_order),
 					       KUNIT_CASE(krc_test_plain_ones_are_replayed),
 					       KUNIT_CASE(krc_test_plain_ones_that_are_refused),
+					       KUNIT_CASE(
+						       krc_test_plain_ones_that_are_taken_in_part),
 					       KUNIT_CASE(krc_test_what_lapses_is_asked_in_the_end),
 					       KUNIT_CASE(krc_test_plain_ones_at_the_end),
 					       {} };

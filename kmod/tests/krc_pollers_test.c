@@ -159,6 +159,28 @@ static void krc_test_a_timer_stands_for_who_lingers(struct kunit *test)
 	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 2);
 }
 
+/* A task that submits before the timer reads no clock: the timer defers the interrupt once more. */
+static void krc_test_a_burst_lingers_once_more(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_channel *ch = krc_test_channel(t, 0);
+	u64 until_ns = ktime_get_ns() + 300 * NSEC_PER_MSEC;
+	bool lingering;
+
+	if (!krc_spin_linger_ns())
+		kunit_skip(test, "a kernel without timers for that");
+	WRITE_ONCE(ch->arming.polled_ns, until_ns);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	krc_test_expect_lingering(test, ch, until_ns);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(ch->arming.again) || ktime_get_ns() >= until_ns);
+	krc_test_wait(test, READ_ONCE(ch->arming.polled_ns) > until_ns);
+	krc_test_wait(test, krc_test_armed(ch, &lingering));
+	KUNIT_EXPECT_FALSE(test, lingering);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(ch->arming.again));
+	krc_test_finish(t, t->flow[0], 2);
+}
+
 /* The pool may stop while the timer is to come. */
 static void krc_test_the_end_of_who_lingers(struct kunit *test)
 {
@@ -252,6 +274,7 @@ static struct kunit_case krc_pollers_cases[] = {
 	KUNIT_CASE(krc_test_a_poller_leaves_with_what_it_wants),
 	KUNIT_CASE(krc_test_who_posts_in_time_stays),
 	KUNIT_CASE(krc_test_a_timer_stands_for_who_lingers),
+	KUNIT_CASE(krc_test_a_burst_lingers_once_more),
 	KUNIT_CASE(krc_test_the_end_of_who_lingers),
 	KUNIT_CASE(krc_test_the_end_waits_for_who_tells),
 	{}

@@ -72,6 +72,7 @@ static void krc_test_ring_never_overflows(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
 	ring->tail = U32_MAX - 20; /* the numbers wrap on the way */
 	ring->head = ring->tail;
+	atomic_set(&ring->claimed, ring->tail);
 	ring->shared->tail = ring->tail;
 	ring->shared->head = ring->tail;
 	for (round = 0; round < 10; round++) {
@@ -117,6 +118,33 @@ static void krc_test_ring_does_not_believe_a_wrong_head(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 1), 1);
 	krc_ring_test_complete(ring, 8);
 	KUNIT_EXPECT_EQ(test, ring->shared->tail, 9); /* it is written, not counted up */
+	krc_ring_destroy(ring);
+}
+
+/* A head that was believed and is ahead of what is written: no other wrong one is, and it ends. */
+static void krc_test_ring_forgets_a_head_that_cannot_be(struct kunit *test)
+{
+	static const u32 wrong[] = { 9, 12, 24, 25, 1000, 0x80000000 };
+	struct krc_ring *ring;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 8), 8);
+	for (i = 0; i < 8; i++)
+		krc_ring_test_complete(ring, i);
+	ring->head = 12;
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		ring->shared->head = wrong[i];
+		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 0);
+		KUNIT_EXPECT_EQ(test, ring->head, 12);
+	}
+	ring->shared->head = 6;
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 14);
+	KUNIT_EXPECT_EQ(test, ring->head, 6);
+	krc_ring_unpromise(ring, 14);
+	ring->shared->head = 9;
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 14);
+	KUNIT_EXPECT_EQ(test, ring->head, 6);
 	krc_ring_destroy(ring);
 }
 
@@ -604,6 +632,7 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_ring_sizes),
 	KUNIT_CASE(krc_test_ring_never_overflows),
 	KUNIT_CASE(krc_test_ring_does_not_believe_a_wrong_head),
+	KUNIT_CASE(krc_test_ring_forgets_a_head_that_cannot_be),
 	KUNIT_CASE(krc_test_queue_states_follow_the_table),
 	KUNIT_CASE(krc_test_a_record_in_doubt),
 	KUNIT_CASE(krc_test_told_is_in_the_ring),

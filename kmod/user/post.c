@@ -155,6 +155,7 @@ static int krc_question_wait(struct krc_question *question, struct krc_queue *qu
  * @handle: its handle.
  * @uses: requests with @mr that krc_batch_settle() counts, all at once.
  * @next: where the next request goes.
+ * @end: behind the last place.
  */
 struct krc_batch {
 	struct krc_grant *grant;
@@ -163,6 +164,7 @@ struct krc_batch {
 	u32 handle;
 	u32 uses;
 	struct krc_queue_req *next;
+	const struct krc_queue_req *end;
 };
 
 /* No more requests with the present local region: each of them counts it from here on. */
@@ -213,6 +215,7 @@ static void krc_req_fill(struct krc_queue *queue, struct krc_queue_req *qr, cons
 	qr->token = wr->remote_token;
 	qr->access = krc_request_access(wr->opcode);
 	qr->error = 0;
+	krc_req_renew(&qr->req, &queue->flow);
 	qr->req.idempotent = wr->flags & KRP_WR_IDEMPOTENT;
 	hw->address = &queue->peer->address;
 	hw->remote_addr = wr->remote_addr;
@@ -269,6 +272,7 @@ static u32 krc_post_prepare_copied(struct krc_queue *queue, const struct krp_wr 
 {
 	const struct krp_wr *wr = wrs, *end = wrs + count;
 	struct krc_queue_req *qr = batch->next;
+	struct krc_req *last = krc_reqs_open(reqs);
 
 	for (; wr != end; wr++) {
 		int err = krc_req_prepare(queue, qr, wr, batch);
@@ -277,31 +281,47 @@ static u32 krc_post_prepare_copied(struct krc_queue *queue, const struct krp_wr 
 			*ret_error = err;
 			break;
 		}
-		list_add_tail(&qr->req.list, reqs);
-		if (++qr == queue->reqs + queue->depth)
+		last = krc_reqs_add(last, &qr->req);
+		if (++qr == batch->end)
 			qr = queue->reqs;
 	}
+	krc_reqs_close(reqs, last);
 	batch->next = qr;
 	return wr - wrs;
 }
 
 /*
- * Copy requests, KRC_COPY_BATCH at most, without faulting pages in. One is usual, and its size is
- * known when this is compiled. Return: whether all are there.
+ * Copy requests, KRC_COPY_BATCH at most, without faulting pages in. By words and in line: a call of
+ * copy_from_user() for a length that is not known looks over the stack first. Return: whether all
+ * are there.
  */
-static bool krc_post_copy(struct krp_wr *wrs, const struct krp_wr __user *user, u32 count)
+static __always_inline bool krc_post_copy(struct krp_wr *wrs, const struct krp_wr __user *user,
+					  u32 count)
 {
-	unsigned long left;
+	const u64 __user *from = (const u64 __user *)user;
+	u64 *to = (u64 *)wrs, *end = (u64 *)(wrs + count);
+	bool whole = false;
 
-	if (!access_ok(user, count * sizeof(*wrs)))
-		return false;
+	BUILD_BUG_ON(sizeof(*wrs) != 8 * sizeof(*to));
 	pagefault_disable();
-	if (count == 1)
-		left = __copy_from_user_inatomic(wrs, user, sizeof(*wrs));
-	else
-		left = __copy_from_user_inatomic(wrs, user, count * sizeof(*wrs));
+	if (!user_read_access_begin(user, count * sizeof(*wrs)))
+		goto out;
+	for (; to != end; to += 8, from += 8) {
+		unsafe_get_user(to[0], from, fault);
+		unsafe_get_user(to[1], from + 1, fault);
+		unsafe_get_user(to[2], from + 2, fault);
+		unsafe_get_user(to[3], from + 3, fault);
+		unsafe_get_user(to[4], from + 4, fault);
+		unsafe_get_user(to[5], from + 5, fault);
+		unsafe_get_user(to[6], from + 6, fault);
+		unsafe_get_user(to[7], from + 7, fault);
+	}
+	whole = true;
+fault:
+	user_read_access_end();
+out:
 	pagefault_enable();
-	return !left;
+	return whole;
 }
 
 /*
@@ -316,6 +336,7 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 		.grant = krc_queue_grant(queue),
 		.question = question,
 		.next = krc_queue_req_at(queue, queue->posted),
+		.end = queue->reqs + queue->depth,
 	};
 	struct krp_wr wrs[KRC_COPY_BATCH];
 	u32 done = 0, some, n;
@@ -385,7 +406,7 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 	lockdep_assert_held(&queue->post);
 	queue->posted += taken;
 	queue->flow.polled = awake;
-	err = krc_flow_submit(&queue->flow, reqs, &ret_posted->index);
+	err = krc_flow_submit_many(&queue->flow, reqs, taken, &ret_posted->index);
 	if (!err) {
 		ret_posted->queue = queue;
 		ret_posted->until = queue->posted;
@@ -687,34 +708,47 @@ static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
 			 container_of(req, struct krc_queue_req, req)->token);
 }
 
+/* Some of the requests failed. Return: how many bytes those have, which were not transferred. */
+static noinline u64 krc_queue_failures(struct krc_queue *queue, const struct list_head *reqs)
+{
+	const struct krc_req *req;
+	u64 bytes = 0;
+
+	list_for_each_entry(req, reqs, list) {
+		if (!req->status)
+			continue;
+		krc_queue_failed(queue, req);
+		bytes += req->wr.length;
+	}
+	return bytes;
+}
+
 /* Outcomes of the requests, oldest first: of the queue, its peer and its regions. */
 static void krc_queue_outcomes(struct krc_queue *queue, const struct list_head *reqs, u32 nr)
 {
-	struct krc_mr *mr = NULL;
-	struct krc_req *req;
-	bool answered = false;
-	u32 uses = 0;
+	const struct krc_req *req = list_first_entry(reqs, struct krc_req, list);
+	struct krc_mr *mr = container_of(req, struct krc_queue_req, req)->mr;
+	u32 left = nr, counted = nr; /* with this request; from where on @mr is used */
+	u64 bytes = 0, lost = 0;
+	int failed = 0;
 
-	list_for_each_entry(req, reqs, list) {
-		struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
+	for (; left; left--, req = list_next_entry(req, list)) {
+		struct krc_mr *next = container_of(req, struct krc_queue_req, req)->mr;
 
-		if (req->status) {
-			krc_queue_failed(queue, req);
-		} else {
-			queue->bytes += req->wr.length;
-			if (!answered)
-				krc_standing_answered(queue->peer->standing);
-			answered = true;
-		}
-		if (qr->mr != mr) {
-			if (mr)
-				krc_mr_put(mr, uses);
-			mr = qr->mr;
-			uses = 0;
-		}
-		uses++;
+		failed |= req->status;
+		bytes += req->wr.length;
+		if (likely(next == mr))
+			continue;
+		krc_mr_put(mr, counted - left);
+		mr = next;
+		counted = left;
 	}
-	krc_mr_put(mr, uses);
+	krc_mr_put(mr, counted);
+	if (unlikely(failed))
+		lost = krc_queue_failures(queue, reqs);
+	if (lost != bytes) /* no request has no bytes: one has succeeded */
+		krc_standing_answered(queue->peer->standing);
+	queue->bytes += bytes - lost;
 	krc_uncharge_requests(queue->ctx->user, nr);
 	this_cpu_add(krc_counts.completions, nr);
 }
@@ -723,16 +757,18 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 {
 	struct krc_queue *queue = container_of(flow, struct krc_queue, flow);
 	struct krc_context *ctx = queue->ctx;
-	u32 id = queue->id, n = 0;
+	struct krc_ring_at at;
+	u32 id = queue->id;
 	struct krc_req *req;
 
 	krc_queue_outcomes(queue, reqs, nr);
 	krc_ring_begin(&ctx->ring);
+	at = krc_ring_at(&ctx->ring);
 	/* they stay linked to each other: whoever posts one again only adds it to a list */
 	list_for_each_entry(req, reqs, list) {
 		int status = req->status;
 
-		*krc_ring_entry(&ctx->ring, n++) = (struct krp_cqe){
+		*krc_ring_next(&at) = (struct krp_cqe){
 			.user_data = container_of(req, struct krc_queue_req, req)->user_data,
 			.status = status,
 			.bytes = status ? 0 : req->wr.length,
@@ -741,8 +777,8 @@ void krc_queue_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 		};
 	}
 	/* From here on a poster may reuse them. Pairs with krc_queue_completed(). */
-	smp_store_release(&queue->completed, queue->completed + n);
-	krc_ring_end(&ctx->ring, n);
+	smp_store_release(&queue->completed, queue->completed + nr);
+	krc_ring_end(&ctx->ring, nr);
 	/* Pairs with krc_posted_told(): a task that sees it finds the entries in the ring. */
 	smp_store_release(&queue->told, queue->completed);
 	krc_wait_wake(ctx); /* with a full barrier, as krc_after_told() needs */

@@ -4,7 +4,6 @@
  * vmalloc_user() does not charge them to the memory cgroup of the program.
  * Locking: see user/ring.h.
  */
-#include <linux/lockdep.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -102,40 +101,45 @@ void krc_ring_give_back(struct krc_ring *ring, u32 depth)
 	spin_unlock_bh(&ring->lock);
 }
 
-/* Count completions that the program has not consumed; ignore a head outside what was written. */
-static u32 krc_ring_unread(struct krc_ring *ring)
+/*
+ * What the program has consumed so far, or what it last said, if what it says now cannot be. Several
+ * posters may come here at once: then the older value of two may stay for a while, which is as good.
+ */
+static u32 krc_ring_consumed(struct krc_ring *ring)
 {
 	/* Pairs with the program's release: it has read the entries before head. */
 	u32 head = smp_load_acquire(&ring->shared->head);
+	/* Pairs with the release below: a tail that is behind what is known would let any head pass. */
+	u32 known = smp_load_acquire(&ring->head);
+	/* Pairs with krc_ring_end(): all before it is claimed. */
+	u32 tail = smp_load_acquire(&ring->tail);
 
-	lockdep_assert_held(&ring->lock);
-	if (ring->tail - head <= ring->tail - ring->head)
-		ring->head = head;
-	return ring->tail - ring->head;
+	if (tail - head > tail - known || tail - head > ring->entries)
+		return known;
+	smp_store_release(&ring->head, head);
+	return head;
 }
 
 u32 krc_ring_promise(struct krc_ring *ring, u32 count)
 {
-	spin_lock_bh(&ring->lock);
-	count = min(count, ring->entries - krc_ring_unread(ring) - ring->promised);
-	ring->promised += count;
-	spin_unlock_bh(&ring->lock);
-	return count;
+	u32 head = krc_ring_consumed(ring), used, some;
+	int claimed = atomic_read(&ring->claimed); /* after head, so that it is not behind it */
+
+	do {
+		used = (u32)claimed - head;
+		/* more than there are: a poster that was away for long has brought an old head back */
+		some = used < ring->entries ? min(count, ring->entries - used) : 0;
+	} while (some && !atomic_try_cmpxchg(&ring->claimed, &claimed, claimed + some));
+	return some;
 }
 
 void krc_ring_unpromise(struct krc_ring *ring, u32 count)
 {
-	spin_lock_bh(&ring->lock);
-	ring->promised -= count;
-	spin_unlock_bh(&ring->lock);
+	atomic_sub(count, &ring->claimed);
 }
 
 bool krc_ring_pending(struct krc_ring *ring)
 {
-	bool pending;
-
-	spin_lock_bh(&ring->lock);
-	pending = ring->shared && krc_ring_unread(ring);
-	spin_unlock_bh(&ring->lock);
-	return pending;
+	/* of a ring whose entries are written just now either answer is right */
+	return ring->shared && krc_ring_consumed(ring) != READ_ONCE(ring->tail);
 }

@@ -4,11 +4,13 @@
  *
  * Only head is read back from the shared memory, and an impossible head is ignored. A
  * completion is written only into an entry that krc_ring_promise() has reserved.
- * Locking: own spinlock, taken with bottom halves off; any context unless said otherwise.
+ * Locking: own spinlock, taken with bottom halves off, for writers; posters reserve without it.
+ * Any context unless said otherwise.
  */
 #ifndef KRC_RING_H
 #define KRC_RING_H
 
+#include <linux/atomic.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/spinlock.h>
@@ -21,15 +23,16 @@ struct vm_area_struct;
 
 /**
  * struct krc_ring - A ring.
- * @lock: protects all below.
+ * @lock: protects @tail and @set_aside.
  * @shared: memory that the program maps; NULL before krc_ring_create().
  * @pages: pages of @shared.
  * @cqes: entries in @shared.
  * @entries: number of entries, a power of two.
  * @bytes: size of the mapping, whole pages.
- * @tail: completions written so far; wraps.
- * @head: last valid head of the program.
- * @promised: entries reserved for outstanding requests.
+ * @tail: completions written so far; wraps. May be read without the lock.
+ * @head: last valid head of the program, or one that was valid shortly before.
+ * @claimed: completions written so far and entries reserved for others; wraps. A writer does not
+ *	change it: what was reserved is written then.
  * @set_aside: sum of the depths of the queues, at most @entries.
  */
 struct krc_ring {
@@ -40,9 +43,9 @@ struct krc_ring {
 	u32 entries;
 	u32 bytes;
 	u32 tail;
-	u32 head;
-	u32 promised;
 	u32 set_aside;
+	u32 head;
+	atomic_t claimed;
 };
 
 /**
@@ -130,6 +133,45 @@ static inline struct krp_cqe *krc_ring_entry(struct krc_ring *ring, u32 n)
 }
 
 /**
+ * struct krc_ring_at - Where the next completion of several goes: what krc_ring_entry() would read
+ * from the ring again for each, since the compiler cannot tell entries from it.
+ * @cqes: krc_ring.cqes.
+ * @tail: number of the entry.
+ * @mask: size of the ring - 1.
+ */
+struct krc_ring_at {
+	struct krp_cqe *cqes;
+	u32 tail;
+	u32 mask;
+};
+
+/**
+ * krc_ring_at() - Begin with the first entry to write.
+ * @ring: ring, between krc_ring_begin() and krc_ring_end().
+ *
+ * Return: for krc_ring_next().
+ */
+static inline struct krc_ring_at krc_ring_at(const struct krc_ring *ring)
+{
+	return (struct krc_ring_at){
+		.cqes = ring->cqes,
+		.tail = ring->tail,
+		.mask = ring->entries - 1,
+	};
+}
+
+/**
+ * krc_ring_next() - The next entry to write.
+ * @at: of krc_ring_at().
+ *
+ * Return: as krc_ring_entry().
+ */
+static inline struct krp_cqe *krc_ring_next(struct krc_ring_at *at)
+{
+	return &at->cqes[at->tail++ & at->mask];
+}
+
+/**
  * krc_ring_end() - Let the program see what was written; drops the lock.
  * @ring: ring.
  * @count: completions written, at most as many as are reserved.
@@ -139,8 +181,8 @@ static inline struct krp_cqe *krc_ring_entry(struct krc_ring *ring, u32 n)
 static inline void krc_ring_end(struct krc_ring *ring, u32 count) __releases(&ring->lock)
 {
 	lockdep_assert_held(&ring->lock);
-	ring->promised -= count;
-	ring->tail += count;
+	/* Pairs with krc_ring_consumed(). */
+	smp_store_release(&ring->tail, ring->tail + count);
 	/* Pairs with the program's acquire: the entries are whole before tail says so. */
 	smp_store_release(&ring->shared->tail, ring->tail);
 	spin_unlock(&ring->lock);

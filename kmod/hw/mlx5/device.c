@@ -300,6 +300,7 @@ const struct krc_provider_ops krc_mlx5_ops = {
 	.address = krc_mlx5_address,
 	.same_target = krc_mlx5_same_target,
 	.post = krc_mlx5_post,
+	.post_many = krc_mlx5_post_many,
 	.ring = krc_mlx5_ring_doorbell,
 	.poll = krc_mlx5_poll,
 	.arm = krc_mlx5_arm,

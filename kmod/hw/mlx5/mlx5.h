@@ -440,6 +440,17 @@ int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr);
 int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
 
 /**
+ * krc_mlx5_post_many() - krc_provider_ops.post_many of mlx5.
+ * @ini: initiator.
+ * @wr: first request.
+ * @nr: how many, linked by krc_hw_wr.next.
+ *
+ * Context: as krc_mlx5_post().
+ * Return: how many are appended, or the error of krc_mlx5_post() of the first.
+ */
+int krc_mlx5_post_many(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr, u32 nr);
+
+/**
  * krc_mlx5_av_ib_fill() - Fill in an address vector of InfiniBand, except target and key.
  * @av: zeroes.
  * @fabric: packet settings of the port.
