@@ -617,6 +617,38 @@ static void krc_test_a_bad_network(struct kunit *test)
 	KUNIT_EXPECT_NE(test, net->lost, 0);
 }
 
+static void krc_test_a_port_ends_in_the_middle(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	u32 round, i, told;
+
+	krc_net_up(net, 2);
+	net->odds = 4;
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < 12; i++)
+			krc_net_want(net, i, i % 3, (i + 1) % 3, i % KRP_LANE_INDEXES);
+		usleep_range(200 + 4000 * round, 300 + 4000 * round);
+		krc_net_down(net, 0);
+		for (i = 0; i < 12; i += 3) { /* those of the node that is gone */
+			told = net->holders[i].ready + net->holders[i].lost;
+			KUNIT_EXPECT_NE(test, net->holders[i].lost, 0);
+			KUNIT_EXPECT_NE(test, told, 0);
+			memset(&net->holders[i].holder.state, 0, sizeof(u8));
+			net->holders[i].holder.slot = NULL;
+			net->holders[i].holder.qp = NULL;
+		}
+		for (i = 0; i < 12; i++)
+			if (i % 3)
+				krc_net_give_back(net, i, false);
+		krc_net_up(net, 0);
+	}
+	net->odds = 0;
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_net_want(net, 1, 1, 2, 0);
+	krc_net_has(net, 1);
+}
+
 static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_first_contact_is_one_round_trip),
 	KUNIT_CASE(krc_test_a_packet_of_each_type_is_lost),
@@ -640,6 +672,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_one_user_does_not_get_all),
 	KUNIT_CASE(krc_test_a_user_of_many_peers),
 	KUNIT_CASE(krc_test_a_bad_network),
+	KUNIT_CASE(krc_test_a_port_ends_in_the_middle),
 	{}
 };
 

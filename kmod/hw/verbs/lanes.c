@@ -244,6 +244,7 @@ void krc_lanes_hold(struct krc_lanes *lanes, const struct krc_lane_peer *peer, u
 	holder->turn = turn;
 	holder->index = index % KRP_LANE_INDEXES;
 	holder->since_ns = ktime_get_ns();
+	holder->round = lanes->round - 1; /* it may have been that of other lanes */
 	holder->fails = 0;
 	holder->told_lost = false;
 	holder->state = KRC_HOLD_WAITS;
