@@ -116,6 +116,7 @@ static u32 krc_ring_consumed(struct krc_ring *ring)
 
 	if (tail - head > tail - known || tail - head > ring->entries)
 		return known;
+	/* Pairs with the acquire of other posters above: they see a tail that is not behind it. */
 	smp_store_release(&ring->head, head);
 	return head;
 }
