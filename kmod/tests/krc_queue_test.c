@@ -207,7 +207,7 @@ struct krc_test_queue {
 
 static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
 {
-	struct krc_test_queue *q = kunit_kzalloc(test, struct_size(q, queue.reqs, 1), GFP_KERNEL);
+	struct krc_test_queue *q = kunit_kzalloc(test, struct_size(q, queue.reqs, 2), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, q);
 	q->ctx.user = krc_user_get_current();
@@ -325,6 +325,35 @@ static void krc_test_told_is_in_the_ring(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_queue_completed(&q->queue), 1ULL);
 	KUNIT_EXPECT_EQ(test, q->ctx.ring.cqes[0].bytes, 8U);
 	remove_wait_queue(&q->ctx.wait, &woken.entry);
+	krc_test_queue_end(q);
+}
+
+/* A target that answered before it did not is silent: outcomes count in their order. */
+static void krc_test_an_answer_before_a_time_out(struct kunit *test)
+{
+	struct krc_test_queue *q = krc_test_queue_new(test);
+	struct krc_queue_req *late = &q->queue.reqs[1];
+	LIST_HEAD(reqs);
+
+	late->queue = &q->queue;
+	late->mr = &q->mr;
+	late->req.wr.length = 16;
+	late->req.status = -ETIMEDOUT;
+	late->req.fault = KRC_FAULT_TIMEOUT;
+	krc_mr_get(&q->mr, 1);
+	q->queue.state = KRP_QUEUE_ERROR;
+	q->peer.outdated = true; /* what is known of it is forgotten already */
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(&q->ctx.ring, 1), 1U);
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(q->ctx.user, 1), 1U);
+	list_add_tail(&q->queue.reqs[0].req.list, &reqs);
+	list_add_tail(&late->req.list, &reqs);
+	local_bh_disable();
+	krc_queue_done(&q->queue.flow, &reqs, 2);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, (int)krc_standing_now(q->peer.standing), KRC_STANDING_SILENT);
+	KUNIT_EXPECT_EQ(test, q->queue.bytes, 8ULL);
+	KUNIT_EXPECT_EQ(test, q->queue.failed, 1ULL);
+	KUNIT_EXPECT_EQ(test, kref_read(&q->mr.ref), 1U);
 	krc_test_queue_end(q);
 }
 
@@ -636,6 +665,7 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_queue_states_follow_the_table),
 	KUNIT_CASE(krc_test_a_record_in_doubt),
 	KUNIT_CASE(krc_test_told_is_in_the_ring),
+	KUNIT_CASE(krc_test_an_answer_before_a_time_out),
 	KUNIT_CASE(krc_test_what_was_found_is_found_until_erased),
 	KUNIT_CASE(krc_test_messages_wait_for_a_queue),
 	KUNIT_CASE(krc_test_many_sleepers),

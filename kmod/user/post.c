@@ -708,17 +708,24 @@ static void krc_queue_failed(struct krc_queue *queue, const struct krc_req *req)
 			 container_of(req, struct krc_queue_req, req)->token);
 }
 
-/* Some of the requests failed. Return: how many bytes those have, which were not transferred. */
+/*
+ * Some of the requests failed. In their order, for a target that has answered before it did not is
+ * silent. Return: how many bytes were not transferred.
+ */
 static noinline u64 krc_queue_failures(struct krc_queue *queue, const struct list_head *reqs)
 {
 	const struct krc_req *req;
+	bool answered = false;
 	u64 bytes = 0;
 
 	list_for_each_entry(req, reqs, list) {
-		if (!req->status)
-			continue;
-		krc_queue_failed(queue, req);
-		bytes += req->wr.length;
+		if (req->status) {
+			krc_queue_failed(queue, req);
+			bytes += req->wr.length;
+		} else if (!answered) {
+			krc_standing_answered(queue->peer->standing);
+			answered = true;
+		}
 	}
 	return bytes;
 }
@@ -729,7 +736,7 @@ static void krc_queue_outcomes(struct krc_queue *queue, const struct list_head *
 	const struct krc_req *req = list_first_entry(reqs, struct krc_req, list);
 	struct krc_mr *mr = container_of(req, struct krc_queue_req, req)->mr;
 	u32 left = nr, counted = nr; /* with this request; from where on @mr is used */
-	u64 bytes = 0, lost = 0;
+	u64 bytes = 0;
 	int failed = 0;
 
 	for (; left; left--, req = list_next_entry(req, list)) {
@@ -745,10 +752,10 @@ static void krc_queue_outcomes(struct krc_queue *queue, const struct list_head *
 	}
 	krc_mr_put(mr, counted);
 	if (unlikely(failed))
-		lost = krc_queue_failures(queue, reqs);
-	if (lost != bytes) /* no request has no bytes: one has succeeded */
+		bytes -= krc_queue_failures(queue, reqs);
+	else
 		krc_standing_answered(queue->peer->standing);
-	queue->bytes += bytes - lost;
+	queue->bytes += bytes;
 	krc_uncharge_requests(queue->ctx->user, nr);
 	this_cpu_add(krc_counts.completions, nr);
 }
