@@ -139,23 +139,9 @@ static struct krp_value krc_many_record(u64 generation)
 
 /* ---- tables */
 
-static const struct krp_lanes_conf krc_many_hub_conf = {
-	.lane = { .retry_ns = 4 * KRP_LANE_NS_PER_MS,
-		  .retry_max_ns = 256 * KRP_LANE_NS_PER_MS,
-		  .drain_ns = 2000 * KRP_LANE_NS_PER_MS,
-		  .rest_ns = KRP_LANE_REST_MS * KRP_LANE_NS_PER_MS,
-		  .tries = 9 },
-	.idle_min_ns = 10 * KRP_LANE_NS_PER_MS,
-	.idle_ns = 30000 * KRP_LANE_NS_PER_MS,
-	.max = KRC_LANES_MAX,
-	.reserved = KRC_LANES_RESERVED,
-	.of_pair = KRP_LANE_INDEXES,
-	.half_max = 32,
-};
-
 static void krc_many_node_up(struct krc_many *m, struct krc_many_node *n)
 {
-	struct krp_lanes_conf conf = krc_many_hub_conf;
+	struct krp_lanes_conf conf = krc_lanes_conf;
 	const struct krp_lanes_memory mem = { .entry = n->entry,
 					      .chains = n->chains,
 					      .known = n->known,
@@ -196,7 +182,7 @@ static void krc_many_count(struct krc_many *m)
 	m->alone = max(m->alone, m->users[0].nr);
 	KUNIT_EXPECT_LE(m->test, m->hub.active, (u32)KRC_LANES_MAX);
 	KUNIT_EXPECT_LE(m->test, m->hub.peers.nr, (u32)KRC_LANES_MAX - KRC_LANES_RESERVED);
-	KUNIT_EXPECT_LE(m->test, m->hub.half, 2 * krc_many_hub_conf.half_max);
+	KUNIT_EXPECT_LE(m->test, m->hub.half, 2 * krc_lanes_conf.half_max);
 	m->most = max(m->most, m->hub.active);
 }
 
@@ -512,8 +498,7 @@ static int krc_many_init(struct kunit *test)
 			  m->mem.entry && m->mem.chains && m->mem.known && m->node && m->flight);
 	m->gid[0] = 0xfe;
 	krp_list_init(&m->waiting);
-	KUNIT_ASSERT_EQ(test, krp_lanes_init(&m->hub, &krc_many_hub_conf, &m->mem, m->gid, 7, 3),
-			0);
+	KUNIT_ASSERT_EQ(test, krp_lanes_init(&m->hub, &krc_lanes_conf, &m->mem, m->gid, 7, 3), 0);
 	for (i = 0; i < KRC_MANY_USERS; i++)
 		krp_lanes_payer_init(&m->hub, &m->users[i], KRC_LANES_MAX / 2);
 	for (i = 0; i < KRC_MANY_NODES; i++) {

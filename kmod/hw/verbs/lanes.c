@@ -381,28 +381,29 @@ struct krc_lanes *krc_lanes_create(struct krc_hw *hw, u32 port, u16 gid_index,
 	return lanes;
 }
 
+const struct krp_lanes_conf krc_lanes_conf = {
+	.lane = { .retry_ns = 4 * KRP_LANE_NS_PER_MS,
+		  .retry_max_ns = 256 * KRP_LANE_NS_PER_MS,
+		  .drain_ns = 2000 * KRP_LANE_NS_PER_MS,
+		  .rest_ns = KRP_LANE_REST_MS * KRP_LANE_NS_PER_MS,
+		  .tries = 9 },
+	.idle_min_ns = 10 * KRP_LANE_NS_PER_MS,
+	.idle_ns = 30000 * KRP_LANE_NS_PER_MS,
+	.max = KRC_LANES_MAX,
+	.reserved = KRC_LANES_RESERVED,
+	.of_pair = KRP_LANE_INDEXES,
+	.half_max = 32,
+};
+
 int krc_lanes_start(struct krc_lanes *lanes, const struct krc_hw_lanes *services)
 {
-	static const struct krp_lanes_conf conf = {
-		.lane = { .retry_ns = 4 * KRP_LANE_NS_PER_MS,
-			  .retry_max_ns = 256 * KRP_LANE_NS_PER_MS,
-			  .drain_ns = 2000 * KRP_LANE_NS_PER_MS,
-			  .rest_ns = KRP_LANE_REST_MS * KRP_LANE_NS_PER_MS,
-			  .tries = 9 },
-		.idle_min_ns = 10 * KRP_LANE_NS_PER_MS,
-		.idle_ns = 30000 * KRP_LANE_NS_PER_MS,
-		.max = KRC_LANES_MAX,
-		.reserved = KRC_LANES_RESERVED,
-		.of_pair = KRP_LANE_INDEXES,
-		.half_max = 32,
-	};
 	struct krp_lanes_memory mem = lanes->table.mem;
 	int err;
 	u32 i;
 
 	lanes->services = *services;
-	err = krp_lanes_init(&lanes->table, &conf, &mem, services->gid.raw, services->generation,
-			     get_random_u64());
+	err = krp_lanes_init(&lanes->table, &krc_lanes_conf, &mem, services->gid.raw,
+			     services->generation, get_random_u64());
 	if (err || !services->value.dct.ud_qpn ||
 	    le64_to_cpu(services->value.generation) != services->generation)
 		return -EINVAL;

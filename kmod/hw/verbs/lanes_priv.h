@@ -282,6 +282,8 @@ static inline struct krc_lane_slot *krc_lane_slot_of(struct krc_lanes *lanes,
 
 /* lanes.c */
 
+extern const struct krp_lanes_conf krc_lanes_conf; /* of each port */
+
 /**
  * krc_lanes_alike() - Whether who wants a lane of an index may have one of another.
  * @a: index.
