@@ -39,10 +39,22 @@ def verdicts(cases, text):
     return {name: said.get(name, "did not run") for name in cases}
 
 
+def words_of(text, bad):
+    """What a suite's KTAP says before the verdict of each case that is bad: its expectations."""
+    words, said = [], []
+    for line in text.splitlines():
+        verdict = re.match(r" {4}(?:ok|not ok) \d+ (\w+)", line)
+        words.append(line)
+        if verdict:
+            said += words if verdict[1] in bad else []
+            words = []
+    return said
+
+
 def judge(suite, cases, text):
-    """Lines of complaint about the results of a suite."""
-    bad = [f"{suite}.{name}: {verdict}" for name, verdict in verdicts(cases, text).items()
-           if verdict != "ok"]
+    """Lines of complaint about the results of a suite; reports are cut: no line of what passed."""
+    wrong = {name: verdict for name, verdict in verdicts(cases, text).items() if verdict != "ok"}
+    bad = [f"{suite}.{name}: {verdict}" for name, verdict in wrong.items()]
     if not re.search(rf"^ok \d+ {suite}$", text, re.M):
         bad.append(f"{suite}: the suite as a whole did not pass")
-    return bad + text.splitlines() if bad else []
+    return bad + (words_of(text, wrong) or text.splitlines()) if bad else []

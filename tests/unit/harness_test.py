@@ -23,7 +23,7 @@ import unittest.mock
 TREE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TREE / "tests"))
 
-from cluster import document, host, loop, module, packages, suite  # noqa: E402
+from cluster import document, host, kunit, loop, module, packages, suite  # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
@@ -168,6 +168,35 @@ class Run(unittest.TestCase):
         self.assertEqual(suite.share(list("abc"), "1/1"), list("abc"))
         with self.assertRaises(host.ClusterError):
             suite.share(list("abc"), "4/3")
+
+
+class Kunit(unittest.TestCase):
+    """A suite's results, as the guest has them, and what is said of them."""
+
+    KTAP = """KTAP version 1
+1..1
+    # Subtest: krcore_s
+    1..3
+    ok 1 krc_test_a
+    # krc_test_b: EXPECTATION FAILED at x.c:7
+    not ok 2 krc_test_b
+    ok 3 krc_test_c
+not ok 1 krcore_s"""
+
+    def test_what_failed_is_told_and_nothing_else(self):
+        said = kunit.judge("krcore_s", ["krc_test_a", "krc_test_b", "krc_test_c"], self.KTAP)
+        self.assertIn("krcore_s.krc_test_b: not ok", said)
+        self.assertIn("    # krc_test_b: EXPECTATION FAILED at x.c:7", said)
+        self.assertNotIn("    ok 1 krc_test_a", said)
+        self.assertNotIn("    ok 3 krc_test_c", said)
+
+    def test_nothing_is_said_of_what_passed(self):
+        self.assertEqual(kunit.judge("krcore_s", ["krc_test_a"],
+                                     "    ok 1 krc_test_a\nok 1 krcore_s"), [])
+
+    def test_a_case_that_stays_away_is_told(self):
+        self.assertIn("krcore_s.krc_test_d: did not run",
+                      kunit.judge("krcore_s", ["krc_test_d"], self.KTAP))
 
 
 class Document(unittest.TestCase):
