@@ -192,25 +192,98 @@ static void krc_test_a_record_of_another_life(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_net_sent(net, KRP_LANE_REQUEST), sent);
 }
 
+/* Node 1 goes without a word, and comes back in another life. */
+static void krc_test_comes_back(struct krc_net *net)
+{
+	krc_test_fate(net, krc_test_none_comes);
+	krc_net_down(net, 1);
+	krc_test_fate(net, NULL);
+	krc_net_up(net, 1);
+}
+
+/* Three lanes of node 0 to node 1, by holders 0 to 2, whose life is over; there is place for a fourth. */
+static void krc_test_outlived(struct krc_net *net)
+{
+	static const u8 indexes[] = { 0, 1, KRC_LANE_MESSAGES };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(indexes); i++) {
+		krc_net_want(net, i, 0, 1, indexes[i]);
+		krc_net_has(net, i);
+	}
+	krc_test_comes_back(net);
+}
+
+static void krc_test_all_outlived_end(struct krc_net *net)
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		krc_net_loses(net, i, -ECONNRESET);
+		krc_net_give_back(net, i, true);
+	}
+	krc_test_wait(net->test, krc_net_active(net, 0) == krc_net_active(net, 1));
+}
+
 static void krc_test_a_peer_comes_back_in_another_life(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 
-	krc_net_want(net, 0, 0, 1, 0);
-	krc_net_has(net, 0);
-	krc_test_fate(net, krc_test_none_comes); /* it goes without a word */
-	krc_net_down(net, 1);
-	krc_test_fate(net, NULL);
-	krc_net_up(net, 1);
-	krc_net_want(net, 1, 0, 1, 0); /* beside that to the life before, which is in use */
-	krc_net_has(net, 1);
-	KUNIT_EXPECT_EQ(test, net->holders[0].lost, 0);
+	krc_test_outlived(net);
 	/* by another lane it says itself that it has another life */
-	krc_net_want(net, 2, 1, 0, KRC_LANE_MESSAGES);
-	krc_net_loses(net, 0, -ECONNRESET);
-	krc_net_give_back(net, 0, true);
-	krc_net_has(net, 2);
-	krc_test_wait(test, krc_net_active(net, 0) == krc_net_active(net, 1));
+	krc_net_want(net, 3, 1, 0, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	krc_test_all_outlived_end(net);
+}
+
+/* Whoever makes a lane to the new life hears of it in the hand-shake: all of the old one end at once. */
+static void krc_test_a_new_life_answers(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+
+	krc_test_outlived(net);
+	krc_net_want(net, 3, 0, 1, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	krc_test_all_outlived_end(net);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), 1);
+}
+
+/* So does whoever asks for a lane to the old one. */
+static void krc_test_a_new_life_refuses(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_lane_peer old, peer;
+
+	krc_net_peer(net, 1, &old);
+	krc_test_outlived(net);
+	krc_net_peer(net, 1, &peer);
+	peer.generation = old.generation;
+	krc_net_want_peer(net, 3, 0, &peer, KRC_LANE_PROBES);
+	krc_net_loses(net, 3, -ESTALE);
+	krc_test_all_outlived_end(net);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), 0);
+}
+
+/* Without keys the table has to say so, too. */
+static void krc_test_a_new_life_without_keys(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	u32 i;
+
+	net->at[0].key = 0;
+	net->at[1].key = 0;
+	krc_test_outlived(net);
+	WRITE_ONCE(net->at[0].knows, false);
+	krc_net_want(net, 3, 0, 1, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, READ_ONCE(net->holders[i].lost), 0);
+	krc_net_give_back(net, 3, true);
+	krc_test_wait(test, krc_net_active(net, 0) == 3);
+	WRITE_ONCE(net->at[0].knows, true);
+	krc_net_want(net, 3, 0, 1, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	krc_test_all_outlived_end(net);
 }
 
 /* Whoever publishes something at the address of a node, as of a later life, ends no lane to it. */
@@ -658,6 +731,9 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_a_silent_peer),
 	KUNIT_CASE(krc_test_a_record_of_another_life),
 	KUNIT_CASE(krc_test_a_peer_comes_back_in_another_life),
+	KUNIT_CASE(krc_test_a_new_life_answers),
+	KUNIT_CASE(krc_test_a_new_life_refuses),
+	KUNIT_CASE(krc_test_a_new_life_without_keys),
 	KUNIT_CASE(krc_test_a_record_is_wrong),
 	KUNIT_CASE(krc_test_another_key_makes_no_lane),
 	KUNIT_CASE(krc_test_what_was_recorded_does_nothing),

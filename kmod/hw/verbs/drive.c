@@ -476,7 +476,7 @@ static bool krc_lane_outlived(struct krc_lanes *lanes, const struct krc_lane_hol
 /*
  * Find the index of a lane that is to be made for a holder. That there is a later life says a record
  * of any service, which may be wrong: lanes to the life before are not ended by that while somebody
- * holds them. Their peer ends them if it is so.
+ * holds them. The hand-shake of the first lane to the later life ends them if it is so.
  * @ret_pull: a lane that is in the way, to be pulled, or NULL.
  * Return: whether holder->index is one; else it waits for a lane.
  */

@@ -287,14 +287,15 @@ static void krc_shake_accept(struct krc_lanes *lanes, const struct krp_lane_pack
 	krc_lane_pull(lanes, e);
 }
 
-static void krc_shake_replace(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+/* @index: as in krp_lanes_replace(). */
+static void krc_shake_replace(struct krc_lanes *lanes, const struct krp_lane_packet *p, u32 index)
 {
 	struct krp_lanes_entry *e;
 	u32 i;
 
 	for (i = 0; i < KRC_LANES_MAX; i++) {
 		spin_lock_bh(&lanes->lock);
-		e = krp_lanes_replace(&lanes->table, p->gid, le64_to_cpu(p->generation), p->index);
+		e = krp_lanes_replace(&lanes->table, p->gid, le64_to_cpu(p->generation), index);
 		spin_unlock_bh(&lanes->lock);
 		if (!e)
 			return;
@@ -356,7 +357,7 @@ static void krc_shake_request(struct krc_lanes *lanes, const struct krp_lane_pac
 		krc_shake_refuse(lanes, p, value, status);
 		break;
 	case KRP_LANES_REPLACE:
-		krc_shake_replace(lanes, p);
+		krc_shake_replace(lanes, p, p->index);
 		break;
 	case KRP_LANES_ACCEPT:
 		krc_shake_accept(lanes, p, value);
@@ -368,7 +369,25 @@ static void krc_shake_request(struct krc_lanes *lanes, const struct krp_lane_pac
 
 /* ---- in */
 
-static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+/*
+ * The peer of a lane may have said first in which life it is: all lanes to an older one are over, and
+ * whoever holds one is not to find that out by time-outs. What no key proves the table has to say, too.
+ */
+static void krc_shake_life(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool keys)
+{
+	bool stale = p->type == KRP_LANE_REFUSE && le32_to_cpu(p->status) == KRP_LANE_STALE;
+	struct krp_value record;
+
+	if (p->type != KRP_LANE_ACCEPT && !stale)
+		return;
+	if (!keys &&
+	    (krc_shake_cached(lanes, p->gid, &record) || record.generation != p->generation))
+		return;
+	krc_shake_replace(lanes, p, KRP_LANE_INDEXES);
+}
+
+/* @keys: a key proves it. */
+static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool keys)
 {
 	struct krp_lane_packet answer;
 	struct krp_lanes_entry *e;
@@ -383,6 +402,7 @@ static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packe
 	if (e) {
 		krc_shake_key(krc_lane_slot_of(lanes, e), p);
 		krc_lane_pull(lanes, e);
+		krc_shake_life(lanes, p, keys);
 	} else if (due && krc_shake_stranger(lanes, p) && /* a replay is as cheap as a forgery */
 		   !krc_shake_cached(lanes, p->gid, &record) &&
 		   record.generation == p->generation) {
@@ -410,7 +430,7 @@ static noinline void krc_shake_received(struct krc_lanes *lanes, const void *dat
 	    !krc_shake_proved(lanes, &p, &keys))
 		return;
 	if (p.type != KRP_LANE_REQUEST) {
-		krc_shake_other(lanes, &p);
+		krc_shake_other(lanes, &p, keys);
 		return;
 	}
 	known = !krc_shake_cached(lanes, p.gid, &record);
