@@ -383,7 +383,7 @@ static void krc_test_a_flood_does_not_keep_peers_away(struct kunit *test)
 		/* all that may come in a second has come, again and again */
 		shake->tokens = 0;
 		shake->tokens_ns = ktime_get_ns();
-		shake->known_tokens = KRC_SHAKE_STRANGERS;
+		shake->known_tokens = KRC_SHAKE_PACKETS;
 		for (n = 0; n < 16; n++) {
 			krc_test_forge(net, i * 16 + n, &p);
 			krc_net_send(net, 1, &p, sizeof(p));
@@ -393,6 +393,60 @@ static void krc_test_a_flood_does_not_keep_peers_away(struct kunit *test)
 	KUNIT_EXPECT_NE(test, READ_ONCE(shake->dropped), 0);
 	krc_net_has(net, 1);
 	KUNIT_EXPECT_EQ(test, net->at[1].lanes->table.made, 2);
+}
+
+/* Send a packet to node 1 again and again, all in one second, in which so many may come. */
+static void krc_test_repeat(struct krc_net *net, const struct krp_lane_packet *p, u32 nr,
+			    u32 tokens)
+{
+	struct krc_lanes *lanes = net->at[1].lanes;
+	u32 i, n, before;
+
+	lanes->shake.tokens = tokens;
+	lanes->shake.known_tokens = 0;
+	for (i = 0; i < nr; i++) {
+		lanes->shake.tokens_ns = ktime_get_ns();
+		for (n = 0; n < 2 * KRC_LANES_MAX; n++)
+			lanes->slots[n].heard_ns = lanes->shake.tokens_ns;
+		before = READ_ONCE(net->at[1].taken);
+		krc_net_send(net, 1, p, sizeof(*p));
+		krc_test_wait(net->test, READ_ONCE(net->at[1].taken) != before);
+		flush_delayed_work(&lanes->work);
+	}
+}
+
+/* Whoever has seen a packet, and sends it again, or its nonce, has no more computed than others. */
+static void krc_test_a_flood_of_what_was_seen(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_net_node *node = &net->at[1];
+	struct krp_lane_packet p;
+	u32 verified;
+
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_net_give_back(net, 0, true);
+	krc_test_wait(test, !krc_net_active(net, 0) && !krc_net_active(net, 1));
+	/* nothing is left of the lane but its number */
+	krc_test_wait(test, krp_list_empty(&node->lanes->table.resting));
+	verified = READ_ONCE(node->verified);
+	p = net->last[KRP_LANE_REQUEST];
+	krc_test_repeat(net, &p, 50, 10);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(node->verified), verified + 10);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(node->lanes->table.late), 10ULL);
+	node->lanes->shake.tokens = KRC_SHAKE_PACKETS;
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_test_wait(test, krc_net_sent(net, KRP_LANE_HEARD) >= 4);
+	verified = READ_ONCE(node->verified);
+	p = net->last[KRP_LANE_REQUEST];
+	p.mac[0] ^= 1; /* its nonce is that of a lane */
+	krc_test_repeat(net, &p, 200, 10);
+	KUNIT_EXPECT_GE(test, READ_ONCE(node->verified), verified + 10);
+	KUNIT_EXPECT_LE(test, READ_ONCE(node->verified), verified + 10 + KRC_SHAKE_OF_LANE);
+	krc_net_want(net, 1, 1, 0, 0); /* by the same lane, which is as it was */
+	krc_net_has(net, 1);
+	KUNIT_EXPECT_EQ(test, node->lanes->table.made, 2);
 }
 
 static void krc_test_the_queue_pair_of_hand_shakes_fails(struct kunit *test)
@@ -738,6 +792,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_another_key_makes_no_lane),
 	KUNIT_CASE(krc_test_what_was_recorded_does_nothing),
 	KUNIT_CASE(krc_test_a_flood_does_not_keep_peers_away),
+	KUNIT_CASE(krc_test_a_flood_of_what_was_seen),
 	KUNIT_CASE(krc_test_the_queue_pair_of_hand_shakes_fails),
 	KUNIT_CASE(krc_test_a_lane_fails_under_requests),
 	KUNIT_CASE(krc_test_the_device_says_that_a_queue_pair_is_broken),

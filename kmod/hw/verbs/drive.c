@@ -41,6 +41,7 @@ void krc_lane_adopt(struct krc_lanes *lanes, struct krp_lanes_entry *e, struct k
 	slot->until_ns = 0;
 	slot->spared = 0;
 	slot->closes = 0;
+	slot->heard = 0;
 	slot->keyed = false;
 	slot->opened = false;
 }
