@@ -721,6 +721,66 @@ static void krc_test_a_user_of_many_peers(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, krc_test_is_there(net, 0, 1, i));
 }
 
+static int krc_test_count_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg)
+{
+	++*(u32 *)arg;
+	return 0;
+}
+
+/* How many users there are. */
+static u32 krc_test_users(void)
+{
+	u32 nr = 0;
+
+	krc_limits_walk(0, krc_test_count_user, &nr);
+	return nr;
+}
+
+/* A user of this name opens something. Return: on whose account lanes are made then. */
+static const void *krc_test_comes(struct kunit *test, const char *name,
+				  struct krc_charge *ret_charge)
+{
+	struct krc_user *user = krc_user_get_named(name);
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	err = krc_charge(user, KRC_RES_CONTEXT, ret_charge);
+	krc_user_put(user);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	return krc_charge_payer(ret_charge);
+}
+
+/* A user who goes and comes back has the lanes that were made before; nobody else has them. */
+static void krc_test_a_payer_is_counted(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_charge charge = {}, other = {};
+	u32 i, users = krc_test_users();
+	const void *who;
+
+	krc_net_up(net, 2);
+	krc_test_bound(net, 0);
+	who = krc_test_comes(test, "lanes", &charge);
+	for (i = 0; i < KRC_TEST_BOUND / 2; i++)
+		KUNIT_EXPECT_TRUE(test, krc_test_gets(net, i, who, 1, i));
+	for (i = 0; i < KRC_TEST_BOUND / 2; i++)
+		krc_net_give_back(net, i, false);
+	krc_uncharge(&charge);
+	KUNIT_EXPECT_PTR_NE(test, krc_test_comes(test, "others", &other), who);
+	KUNIT_EXPECT_PTR_EQ(test, krc_test_comes(test, "lanes", &charge), who);
+	msleep(20); /* longer than a lane must rest before it is closed */
+	KUNIT_EXPECT_TRUE(test, krc_test_gets(net, 3, who, 2, 0));
+	KUNIT_EXPECT_EQ(test, net->at[0].lanes->payers_nr, 1);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), KRC_TEST_BOUND / 2);
+	KUNIT_EXPECT_EQ(test, net->at[0].lanes->table.closed, 1);
+	krc_uncharge(&charge);
+	krc_uncharge(&other);
+	KUNIT_EXPECT_EQ(test, krc_test_users(), users + 1);
+	krc_net_give_back(net, 3, false);
+	krc_net_down(net, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_users(), users);
+}
+
 /* ---- everything at once */
 
 /* Whoever wants a lane has one or is told, whatever becomes of packets. */
@@ -802,6 +862,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_peers_do_not_get_all_of_them),
 	KUNIT_CASE(krc_test_one_user_does_not_get_all),
 	KUNIT_CASE(krc_test_a_user_of_many_peers),
+	KUNIT_CASE(krc_test_a_payer_is_counted),
 	KUNIT_CASE(krc_test_a_bad_network),
 	KUNIT_CASE(krc_test_a_port_ends_in_the_middle),
 	{}

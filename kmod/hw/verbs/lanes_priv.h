@@ -17,6 +17,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "base/limits.h"
 #include "hw/verbs/lanes.h"
 #include "krp_lanes.h"
 #include "krp_listen.h"
@@ -195,11 +196,13 @@ struct krc_shake {
  * struct krc_lane_payer - Somebody who has had lanes made, while there are any. The work item's.
  * @list: entry of krc_lanes.payers.
  * @who: krc_lane_holder.payer.
+ * @counted: that payer, which is counted meanwhile; zero: it is none that limits.h knows.
  * @account: in the table.
  */
 struct krc_lane_payer {
 	struct list_head list;
 	const void *who;
+	struct krc_payer counted;
 	struct krp_lanes_payer account;
 };
 
