@@ -65,7 +65,20 @@ struct krc_debt {
 	u64 published;
 };
 
+/**
+ * struct krc_listed - One of root's cgroups that has contexts: its key is not that of one that is gone.
+ * @node: entry in krc_listed.
+ * @payer: the cgroup, and root; both are counted by the charges of the contexts.
+ * @contexts: how many it has.
+ */
+struct krc_listed {
+	struct hlist_node node;
+	struct krc_payer payer;
+	u32 contexts;
+};
+
 static DEFINE_HASHTABLE(krc_debts, KRC_USERS_LOG2); /* under krc_users_lock */
+static DEFINE_HASHTABLE(krc_listed, KRC_USERS_LOG2); /* likewise */
 static DEFINE_HASHTABLE(krc_users, KRC_USERS_LOG2);
 static DEFINE_SPINLOCK(krc_users_lock);
 static u32 krc_users_owing; /* users in the table without references */
@@ -253,7 +266,7 @@ void krc_limits_exit(void)
 	krc_users_sweep(U64_MAX);
 	krc_debts_sweep(U64_MAX);
 	spin_unlock_bh(&krc_users_lock);
-	WARN_ON(!hash_empty(krc_users));
+	WARN_ON(!hash_empty(krc_users) || !hash_empty(krc_listed));
 	krc_rdmacg_exit();
 }
 
@@ -441,6 +454,8 @@ int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge 
 	ret_charge->user = user;
 	ret_charge->cgroup = cgroup;
 	ret_charge->what = what;
+	if (what == KRC_RES_CONTEXT)
+		krc_payer_list(ret_charge);
 	return 0;
 }
 
@@ -464,6 +479,8 @@ void krc_uncharge(struct krc_charge *charge)
 
 	if (!user)
 		return;
+	if (charge->what == KRC_RES_CONTEXT)
+		krc_payer_unlist(charge);
 	charge->user = NULL;
 	if (charge->cgroup)
 		krc_rdmacg_uncharge(charge->what, charge->cgroup);
@@ -571,6 +588,76 @@ void krc_payer_get(const struct krc_charge *charge, struct krc_payer *ret_payer)
 	if (charge->cgroup)
 		krc_rdmacg_get(charge->cgroup);
 	*ret_payer = (struct krc_payer){ .user = charge->user, .cgroup = charge->cgroup };
+}
+
+static struct krc_listed *krc_listed_find(const void *payer)
+{
+	struct krc_listed *listed;
+
+	lockdep_assert_held(&krc_users_lock);
+	hash_for_each_possible(krc_listed, listed, node, (unsigned long)payer)
+		if (listed->payer.cgroup == payer)
+			return listed;
+	return NULL;
+}
+
+void krc_payer_list(const struct krc_charge *charge)
+{
+	struct krc_listed *listed, *new;
+
+	if (krc_charge_payer(charge) == charge->user)
+		return;
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	spin_lock_bh(&krc_users_lock);
+	listed = krc_listed_find(charge->cgroup);
+	if (!listed && new) {
+		listed = new;
+		new = NULL;
+		listed->payer =
+			(struct krc_payer){ .user = charge->user, .cgroup = charge->cgroup };
+		hash_add(krc_listed, &listed->node, (unsigned long)charge->cgroup);
+	}
+	if (listed)
+		listed->contexts++;
+	spin_unlock_bh(&krc_users_lock);
+	kfree(new);
+}
+
+void krc_payer_unlist(const struct krc_charge *charge)
+{
+	struct krc_listed *listed;
+
+	if (krc_charge_payer(charge) == charge->user)
+		return;
+	spin_lock_bh(&krc_users_lock);
+	listed = krc_listed_find(charge->cgroup);
+	if (listed && !--listed->contexts)
+		hash_del(&listed->node);
+	else
+		listed = NULL;
+	spin_unlock_bh(&krc_users_lock);
+	kfree(listed);
+}
+
+bool krc_payer_find(const void *payer, struct krc_payer *ret_payer)
+{
+	struct krc_listed *listed;
+	struct krc_user *user;
+	int bucket;
+
+	*ret_payer = (struct krc_payer){};
+	spin_lock_bh(&krc_users_lock);
+	hash_for_each(krc_users, bucket, user, node)
+		if (user == payer && refcount_inc_not_zero(&user->ref))
+			ret_payer->user = user;
+	listed = krc_listed_find(payer);
+	if (listed) {
+		*ret_payer = listed->payer;
+		refcount_inc(&listed->payer.user->ref);
+		krc_rdmacg_get(listed->payer.cgroup);
+	}
+	spin_unlock_bh(&krc_users_lock);
+	return ret_payer->user;
 }
 
 void krc_payer_put(struct krc_payer *payer)

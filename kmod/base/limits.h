@@ -312,6 +312,34 @@ struct krc_payer {
 void krc_payer_get(const struct krc_charge *charge, struct krc_payer *ret_payer);
 
 /**
+ * krc_payer_list() - Note one more context of a payer, so that krc_payer_find() finds it.
+ * @charge: of the context, charged.
+ *
+ * krc_charge() does it. Users are found anyhow; without memory one of root's cgroups is not found.
+ * Context: may sleep.
+ */
+void krc_payer_list(const struct krc_charge *charge);
+
+/**
+ * krc_payer_unlist() - Undo krc_payer_list().
+ * @charge: as there, still charged.
+ *
+ * krc_uncharge() does it. Context: any that may take a BH-safe spinlock.
+ */
+void krc_payer_unlist(const struct krc_charge *charge);
+
+/**
+ * krc_payer_find() - krc_payer_get() by the key alone, of a payer that may be gone.
+ * @payer: key of krc_charge_payer(), or what flows have that are nobody's; only compared.
+ * @ret_payer: out: for krc_payer_put(); zero if there is none.
+ *
+ * One that is gone is not found, but whoever has its key by now. Costs as much as there are users.
+ * Context: any that may take a BH-safe spinlock.
+ * Return: true if it is there, and has a context, or is counted.
+ */
+bool krc_payer_find(const void *payer, struct krc_payer *ret_payer);
+
+/**
  * krc_payer_put() - Undo krc_payer_get(); a second call does nothing.
  * @payer: as filled in there; all zero: nobody is counted.
  *

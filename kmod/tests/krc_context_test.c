@@ -317,11 +317,51 @@ static void krc_test_changes_are_passed_on(struct kunit *test)
 	}
 }
 
+/* A payer is found by its key as long as it has a context, or somebody counts it, and then no more. */
+static void krc_test_a_payer_is_found(struct kunit *test)
+{
+	struct krc_user *root = krc_user_get_current(), *user = krc_user_get_named("found");
+	struct krc_charge charge[2] = {};
+	struct krc_payer payer;
+	const void *key;
+	u32 i;
+
+	KUNIT_ASSERT_TRUE(test, root && user);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, krc_charge(root, KRC_RES_CONTEXT, &charge[i]), 0);
+		if (!charge[i].cgroup) { /* without the controller: something else stands for it */
+			charge[i].cgroup = (struct rdma_cgroup *)test;
+			krc_payer_list(&charge[i]);
+		}
+	}
+	key = krc_charge_payer(&charge[0]);
+	KUNIT_EXPECT_PTR_EQ(test, key, (const void *)charge[0].cgroup);
+	KUNIT_EXPECT_FALSE(test, krc_payer_find(&key, &payer));
+	KUNIT_EXPECT_NULL(test, payer.user);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_TRUE(test, krc_payer_find(key, &payer));
+		KUNIT_EXPECT_PTR_EQ(test, payer.user, root);
+		KUNIT_EXPECT_PTR_EQ(test, payer.cgroup, charge[1].cgroup);
+		krc_payer_put(&payer);
+		krc_uncharge(&charge[i]);
+	}
+	KUNIT_EXPECT_FALSE(test, krc_payer_find(key, &payer));
+	KUNIT_EXPECT_TRUE(test, krc_payer_find(user, &payer));
+	KUNIT_EXPECT_PTR_EQ(test, payer.user, user);
+	KUNIT_EXPECT_NULL(test, payer.cgroup);
+	krc_user_put(user);
+	key = user;
+	krc_payer_put(&payer); /* it was the last one */
+	KUNIT_EXPECT_FALSE(test, krc_payer_find(key, &payer));
+	krc_user_put(root);
+}
+
 static struct kunit_case krc_context_cases[] = { KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
 						 KUNIT_CASE(krc_test_a_walk_is_of_one_user),
 						 KUNIT_CASE(krc_test_a_walk_of_connections),
 						 KUNIT_CASE(krc_test_contexts_are_counted),
 						 KUNIT_CASE(krc_test_changes_are_passed_on),
+						 KUNIT_CASE(krc_test_a_payer_is_found),
 						 {} };
 
 static struct kunit_suite krc_context_suite = {

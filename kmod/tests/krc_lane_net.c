@@ -189,13 +189,15 @@ static int krc_net_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 static int krc_net_poll_cq(struct ib_cq *ibcq, int max, struct ib_wc *wc)
 {
-	struct krc_net *net = krc_net_node_of(ibcq->device)->net;
+	struct krc_net_node *node = krc_net_node_of(ibcq->device);
 	struct krc_net_cq *cq = container_of(ibcq, struct krc_net_cq, cq);
+	struct krc_net *net = node->net;
 	int n = 0;
 
 	spin_lock_bh(&net->lock);
 	while (n < max && cq->tail != cq->head)
 		wc[n++] = cq->wc[cq->tail++ % KRC_NET_WCS];
+	WRITE_ONCE(node->taken, node->taken + n);
 	spin_unlock_bh(&net->lock);
 	return n;
 }
@@ -402,8 +404,10 @@ static int krc_net_sign_own(void *arg, const u8 *key_id, struct krp_lane_packet 
 static int krc_net_verify(void *arg, const struct krp_lane_packet *p)
 {
 	struct krp_lane_packet right = *p;
+	struct krc_net_node *node = arg;
 
-	krc_net_sign(((struct krc_net_node *)arg)->key, &right);
+	WRITE_ONCE(node->verified, node->verified + 1);
+	krc_net_sign(node->key, &right);
 	return memcmp(&right, p, sizeof(right)) ? -EACCES : 0;
 }
 

@@ -126,6 +126,8 @@ struct krc_net_ah {
  * @key: what it signs with and takes; 0: it has no key.
  * @knows: it has the records of all others in its cache.
  * @lookups: how often it had to look one up.
+ * @verified: how often it computed whether its key proves a packet.
+ * @taken: completions of packets that its work item has taken.
  */
 struct krc_net_node {
 	struct krc_net *net;
@@ -145,6 +147,8 @@ struct krc_net_node {
 	u64 key;
 	bool knows;
 	u32 lookups;
+	u32 verified;
+	u32 taken;
 };
 
 /**

@@ -192,25 +192,98 @@ static void krc_test_a_record_of_another_life(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_net_sent(net, KRP_LANE_REQUEST), sent);
 }
 
+/* Node 1 goes without a word, and comes back in another life. */
+static void krc_test_comes_back(struct krc_net *net)
+{
+	krc_test_fate(net, krc_test_none_comes);
+	krc_net_down(net, 1);
+	krc_test_fate(net, NULL);
+	krc_net_up(net, 1);
+}
+
+/* Three lanes of node 0 to node 1, by holders 0 to 2, whose life is over; there is place for a fourth. */
+static void krc_test_outlived(struct krc_net *net)
+{
+	static const u8 indexes[] = { 0, 1, KRC_LANE_MESSAGES };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(indexes); i++) {
+		krc_net_want(net, i, 0, 1, indexes[i]);
+		krc_net_has(net, i);
+	}
+	krc_test_comes_back(net);
+}
+
+static void krc_test_all_outlived_end(struct krc_net *net)
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		krc_net_loses(net, i, -ECONNRESET);
+		krc_net_give_back(net, i, true);
+	}
+	krc_test_wait(net->test, krc_net_active(net, 0) == krc_net_active(net, 1));
+}
+
 static void krc_test_a_peer_comes_back_in_another_life(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 
-	krc_net_want(net, 0, 0, 1, 0);
-	krc_net_has(net, 0);
-	krc_test_fate(net, krc_test_none_comes); /* it goes without a word */
-	krc_net_down(net, 1);
-	krc_test_fate(net, NULL);
-	krc_net_up(net, 1);
-	krc_net_want(net, 1, 0, 1, 0); /* beside that to the life before, which is in use */
-	krc_net_has(net, 1);
-	KUNIT_EXPECT_EQ(test, net->holders[0].lost, 0);
+	krc_test_outlived(net);
 	/* by another lane it says itself that it has another life */
-	krc_net_want(net, 2, 1, 0, KRC_LANE_MESSAGES);
-	krc_net_loses(net, 0, -ECONNRESET);
-	krc_net_give_back(net, 0, true);
-	krc_net_has(net, 2);
-	krc_test_wait(test, krc_net_active(net, 0) == krc_net_active(net, 1));
+	krc_net_want(net, 3, 1, 0, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	krc_test_all_outlived_end(net);
+}
+
+/* Whoever makes a lane to the new life hears of it in the hand-shake: all of the old one end at once. */
+static void krc_test_a_new_life_answers(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+
+	krc_test_outlived(net);
+	krc_net_want(net, 3, 0, 1, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	krc_test_all_outlived_end(net);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), 1);
+}
+
+/* So does whoever asks for a lane to the old one. */
+static void krc_test_a_new_life_refuses(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_lane_peer old, peer;
+
+	krc_net_peer(net, 1, &old);
+	krc_test_outlived(net);
+	krc_net_peer(net, 1, &peer);
+	peer.generation = old.generation;
+	krc_net_want_peer(net, 3, 0, &peer, KRC_LANE_PROBES);
+	krc_net_loses(net, 3, -ESTALE);
+	krc_test_all_outlived_end(net);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), 0);
+}
+
+/* Without keys the table has to say so, too. */
+static void krc_test_a_new_life_without_keys(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	u32 i;
+
+	net->at[0].key = 0;
+	net->at[1].key = 0;
+	krc_test_outlived(net);
+	WRITE_ONCE(net->at[0].knows, false);
+	krc_net_want(net, 3, 0, 1, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, READ_ONCE(net->holders[i].lost), 0);
+	krc_net_give_back(net, 3, true);
+	krc_test_wait(test, krc_net_active(net, 0) == 3);
+	WRITE_ONCE(net->at[0].knows, true);
+	krc_net_want(net, 3, 0, 1, KRC_LANE_PROBES);
+	krc_net_has(net, 3);
+	krc_test_all_outlived_end(net);
 }
 
 /* Whoever publishes something at the address of a node, as of a later life, ends no lane to it. */
@@ -310,7 +383,7 @@ static void krc_test_a_flood_does_not_keep_peers_away(struct kunit *test)
 		/* all that may come in a second has come, again and again */
 		shake->tokens = 0;
 		shake->tokens_ns = ktime_get_ns();
-		shake->known_tokens = KRC_SHAKE_STRANGERS;
+		shake->known_tokens = KRC_SHAKE_PACKETS;
 		for (n = 0; n < 16; n++) {
 			krc_test_forge(net, i * 16 + n, &p);
 			krc_net_send(net, 1, &p, sizeof(p));
@@ -320,6 +393,60 @@ static void krc_test_a_flood_does_not_keep_peers_away(struct kunit *test)
 	KUNIT_EXPECT_NE(test, READ_ONCE(shake->dropped), 0);
 	krc_net_has(net, 1);
 	KUNIT_EXPECT_EQ(test, net->at[1].lanes->table.made, 2);
+}
+
+/* Send a packet to node 1 again and again, all in one second, in which so many may come. */
+static void krc_test_repeat(struct krc_net *net, const struct krp_lane_packet *p, u32 nr,
+			    u32 tokens)
+{
+	struct krc_lanes *lanes = net->at[1].lanes;
+	u32 i, n, before;
+
+	lanes->shake.tokens = tokens;
+	lanes->shake.known_tokens = 0;
+	for (i = 0; i < nr; i++) {
+		lanes->shake.tokens_ns = ktime_get_ns();
+		for (n = 0; n < 2 * KRC_LANES_MAX; n++)
+			lanes->slots[n].heard_ns = lanes->shake.tokens_ns;
+		before = READ_ONCE(net->at[1].taken);
+		krc_net_send(net, 1, p, sizeof(*p));
+		krc_test_wait(net->test, READ_ONCE(net->at[1].taken) != before);
+		flush_delayed_work(&lanes->work);
+	}
+}
+
+/* Whoever has seen a packet, and sends it again, or its nonce, has no more computed than others. */
+static void krc_test_a_flood_of_what_was_seen(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_net_node *node = &net->at[1];
+	struct krp_lane_packet p;
+	u32 verified;
+
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_net_give_back(net, 0, true);
+	krc_test_wait(test, !krc_net_active(net, 0) && !krc_net_active(net, 1));
+	/* nothing is left of the lane but its number */
+	krc_test_wait(test, krp_list_empty(&node->lanes->table.resting));
+	verified = READ_ONCE(node->verified);
+	p = net->last[KRP_LANE_REQUEST];
+	krc_test_repeat(net, &p, 50, 10);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(node->verified), verified + 10);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(node->lanes->table.late), 10ULL);
+	node->lanes->shake.tokens = KRC_SHAKE_PACKETS;
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_test_wait(test, krc_net_sent(net, KRP_LANE_HEARD) >= 4);
+	verified = READ_ONCE(node->verified);
+	p = net->last[KRP_LANE_REQUEST];
+	p.mac[0] ^= 1; /* its nonce is that of a lane */
+	krc_test_repeat(net, &p, 200, 10);
+	KUNIT_EXPECT_GE(test, READ_ONCE(node->verified), verified + 10);
+	KUNIT_EXPECT_LE(test, READ_ONCE(node->verified), verified + 10 + KRC_SHAKE_OF_LANE);
+	krc_net_want(net, 1, 1, 0, 0); /* by the same lane, which is as it was */
+	krc_net_has(net, 1);
+	KUNIT_EXPECT_EQ(test, node->lanes->table.made, 2);
 }
 
 static void krc_test_the_queue_pair_of_hand_shakes_fails(struct kunit *test)
@@ -594,6 +721,66 @@ static void krc_test_a_user_of_many_peers(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, krc_test_is_there(net, 0, 1, i));
 }
 
+static int krc_test_count_user(kuid_t uid, const u64 held[KRC_RES_NR], u64 refused, void *arg)
+{
+	++*(u32 *)arg;
+	return 0;
+}
+
+/* How many users there are. */
+static u32 krc_test_users(void)
+{
+	u32 nr = 0;
+
+	krc_limits_walk(0, krc_test_count_user, &nr);
+	return nr;
+}
+
+/* A user of this name opens something. Return: on whose account lanes are made then. */
+static const void *krc_test_comes(struct kunit *test, const char *name,
+				  struct krc_charge *ret_charge)
+{
+	struct krc_user *user = krc_user_get_named(name);
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, user);
+	err = krc_charge(user, KRC_RES_CONTEXT, ret_charge);
+	krc_user_put(user);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	return krc_charge_payer(ret_charge);
+}
+
+/* A user who goes and comes back has the lanes that were made before; nobody else has them. */
+static void krc_test_a_payer_is_counted(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_charge charge = {}, other = {};
+	u32 i, users = krc_test_users();
+	const void *who;
+
+	krc_net_up(net, 2);
+	krc_test_bound(net, 0);
+	who = krc_test_comes(test, "lanes", &charge);
+	for (i = 0; i < KRC_TEST_BOUND / 2; i++)
+		KUNIT_EXPECT_TRUE(test, krc_test_gets(net, i, who, 1, i));
+	for (i = 0; i < KRC_TEST_BOUND / 2; i++)
+		krc_net_give_back(net, i, false);
+	krc_uncharge(&charge);
+	KUNIT_EXPECT_PTR_NE(test, krc_test_comes(test, "others", &other), who);
+	KUNIT_EXPECT_PTR_EQ(test, krc_test_comes(test, "lanes", &charge), who);
+	msleep(20); /* longer than a lane must rest before it is closed */
+	KUNIT_EXPECT_TRUE(test, krc_test_gets(net, 3, who, 2, 0));
+	KUNIT_EXPECT_EQ(test, net->at[0].lanes->payers_nr, 1);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 0), KRC_TEST_BOUND / 2);
+	KUNIT_EXPECT_EQ(test, net->at[0].lanes->table.closed, 1);
+	krc_uncharge(&charge);
+	krc_uncharge(&other);
+	KUNIT_EXPECT_EQ(test, krc_test_users(), users + 1);
+	krc_net_give_back(net, 3, false);
+	krc_net_down(net, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_users(), users);
+}
+
 /* ---- everything at once */
 
 /* Whoever wants a lane has one or is told, whatever becomes of packets. */
@@ -658,10 +845,14 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_a_silent_peer),
 	KUNIT_CASE(krc_test_a_record_of_another_life),
 	KUNIT_CASE(krc_test_a_peer_comes_back_in_another_life),
+	KUNIT_CASE(krc_test_a_new_life_answers),
+	KUNIT_CASE(krc_test_a_new_life_refuses),
+	KUNIT_CASE(krc_test_a_new_life_without_keys),
 	KUNIT_CASE(krc_test_a_record_is_wrong),
 	KUNIT_CASE(krc_test_another_key_makes_no_lane),
 	KUNIT_CASE(krc_test_what_was_recorded_does_nothing),
 	KUNIT_CASE(krc_test_a_flood_does_not_keep_peers_away),
+	KUNIT_CASE(krc_test_a_flood_of_what_was_seen),
 	KUNIT_CASE(krc_test_the_queue_pair_of_hand_shakes_fails),
 	KUNIT_CASE(krc_test_a_lane_fails_under_requests),
 	KUNIT_CASE(krc_test_the_device_says_that_a_queue_pair_is_broken),
@@ -671,6 +862,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_peers_do_not_get_all_of_them),
 	KUNIT_CASE(krc_test_one_user_does_not_get_all),
 	KUNIT_CASE(krc_test_a_user_of_many_peers),
+	KUNIT_CASE(krc_test_a_payer_is_counted),
 	KUNIT_CASE(krc_test_a_bad_network),
 	KUNIT_CASE(krc_test_a_port_ends_in_the_middle),
 	{}

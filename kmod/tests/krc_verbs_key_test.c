@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "hw/verbs/verbs.h"
+#include "tests/krc_test_wait.h"
 
 #define KRC_TEST_PAGES 8
 #define KRC_TEST_MRS 4
@@ -51,7 +52,9 @@ struct krc_test_keys_device {
  * @v: the provider's part.
  * @driver: what its driver can.
  * @pd: protection domain.
+ * @port_data: of the device, by port: it has no address by which another one could be made.
  * @qp: registers.
+ * @fails: so many registrations fail; counted down.
  * @at: lists that were made, in order.
  * @nr: how many.
  */
@@ -61,7 +64,9 @@ struct krc_test_keys {
 	struct krc_verbs v;
 	struct krc_verbs_driver driver;
 	struct ib_pd pd;
+	struct ib_port_data port_data[2];
 	struct ib_qp qp;
+	u32 fails;
 	struct krc_test_mr at[KRC_TEST_MRS];
 	u32 nr;
 };
@@ -121,6 +126,10 @@ static int krc_test_register(struct ib_qp *qp, const struct ib_send_wr *wr,
 	KUNIT_EXPECT_EQ(krc_test_keys->test, (u32)wr->opcode, (u32)IB_WR_REG_MR);
 	KUNIT_EXPECT_TRUE(krc_test_keys->test, mr->lives && !mr->valid);
 	KUNIT_EXPECT_EQ(krc_test_keys->test, reg_wr(wr)->key, mr->mr.rkey);
+	if (krc_test_keys->fails) {
+		WRITE_ONCE(krc_test_keys->fails, krc_test_keys->fails - 1);
+		return -EINVAL;
+	}
 	mr->valid = true;
 	mr->access = reg_wr(wr)->access;
 	mr->registered++;
@@ -144,8 +153,10 @@ static int krc_test_keys_init(struct kunit *test)
 	k->dev->ibdev.ops.map_mr_sg = krc_test_map_mr_sg;
 	k->dev->ibdev.ops.dereg_mr = krc_test_dereg_mr;
 	k->dev->ibdev.ops.post_send = krc_test_register;
+	k->dev->ibdev.port_data = k->port_data;
 	k->pd.device = &k->dev->ibdev;
 	k->qp.device = &k->dev->ibdev;
+	atomic_set(&k->qp.usecnt, 1); /* it is no queue pair that could be destroyed */
 	k->driver.key_pages = KRC_TEST_PAGES;
 	k->v.ibdev = &k->dev->ibdev;
 	k->v.pd = &k->pd;
@@ -164,8 +175,9 @@ static void krc_test_keys_exit(struct kunit *test)
 	for (i = 0; i < k->nr; i++)
 		KUNIT_EXPECT_FALSE(test, k->at[i].lives);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&k->v.keys));
-	k->v.register_qp = NULL; /* it is no queue pair that could be destroyed */
+	k->v.register_qp = NULL;
 	krc_verbs_keys_fini(&k->v);
+	k->dev->ibdev.port_data = NULL; /* ib_core would free it */
 	ib_dealloc_device(&k->dev->ibdev);
 	krc_test_keys = NULL;
 }
@@ -340,10 +352,10 @@ static void krc_test_a_key_is_undone(struct kunit *test)
 	rkey = mr->mr.rkey;
 	mr->valid = false;
 	krc_verbs_key_undone(&k->v, key.rkey + (1 << 8)); /* another one */
-	flush_work(&k->v.restore);
+	flush_delayed_work(&k->v.restore);
 	KUNIT_EXPECT_FALSE(test, mr->valid);
 	krc_verbs_key_undone(&k->v, key.rkey);
-	flush_work(&k->v.restore);
+	flush_delayed_work(&k->v.restore);
 	KUNIT_EXPECT_TRUE(test, mr->valid);
 	KUNIT_EXPECT_EQ(test, mr->registered, 2U);
 	KUNIT_EXPECT_EQ(test, mr->mr.rkey, rkey);
@@ -351,9 +363,44 @@ static void krc_test_a_key_is_undone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mr->mr.iova, 0x100000ULL);
 	KUNIT_EXPECT_TRUE(test, krc_verbs_key_destroy(krc_test_keys_hw(k), &key));
 	krc_verbs_key_undone(&k->v, key.rkey);
-	flush_work(&k->v.restore);
+	flush_delayed_work(&k->v.restore);
 	KUNIT_EXPECT_FALSE(test, mr->valid);
 	KUNIT_EXPECT_EQ(test, mr->registered, 2U);
+}
+
+/* The queue pair that registers fails just then: the key is made again when there is one. */
+static void krc_test_a_key_is_made_again_later(struct kunit *test)
+{
+	struct krc_test_keys *k = test->priv;
+	struct krc_test_mr *mr = &k->at[0];
+	dma_addr_t page = 0x1000;
+	struct krc_hw_key key = {};
+
+	KUNIT_ASSERT_EQ(test,
+			krc_verbs_key_pages(krc_test_keys_hw(k), &page, 1, 0x100000,
+					    KRP_ACCESS_REMOTE_READ, &key),
+			0);
+	mr->valid = false;
+	k->fails = 1;
+	krc_verbs_key_undone(&k->v, key.rkey);
+	krc_test_wait(test, !READ_ONCE(k->fails));
+	mutex_lock(&k->v.register_lock);
+	KUNIT_EXPECT_NULL(test, k->v.register_qp);
+	KUNIT_EXPECT_FALSE(test, mr->valid);
+	k->v.register_qp = &k->qp;
+	mutex_unlock(&k->v.register_lock);
+	krc_test_wait(test, READ_ONCE(mr->valid));
+	KUNIT_EXPECT_EQ(test, mr->registered, 2U);
+	/* but not for ever */
+	mr->valid = false;
+	k->v.register_qp = NULL;
+	krc_verbs_key_undone(&k->v, key.rkey);
+	krc_test_wait(test, !xa_marked(&k->v.keys, XA_MARK_0));
+	flush_delayed_work(&k->v.restore);
+	KUNIT_EXPECT_EQ(test, k->v.restore_tries, 0U);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&k->v.restore));
+	KUNIT_EXPECT_FALSE(test, mr->valid);
+	KUNIT_EXPECT_TRUE(test, krc_verbs_key_destroy(krc_test_keys_hw(k), &key));
 }
 
 static struct kunit_case krc_verbs_key_cases[] = { KUNIT_CASE(krc_test_a_range_exactly),
@@ -362,6 +409,7 @@ static struct kunit_case krc_verbs_key_cases[] = { KUNIT_CASE(krc_test_a_range_e
 						   KUNIT_CASE(krc_test_dma),
 						   KUNIT_CASE(krc_test_the_next_name),
 						   KUNIT_CASE(krc_test_a_key_is_undone),
+						   KUNIT_CASE(krc_test_a_key_is_made_again_later),
 						   {} };
 
 static struct kunit_suite krc_verbs_key_suite = {

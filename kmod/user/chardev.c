@@ -232,6 +232,11 @@ __poll_t krc_chardev_poll(struct file *file, poll_table *table)
 	    (!krc_wait_room(&ctx->wait) || !krc_wait_room(&ctx->changed)))
 		return EPOLLERR;
 	poll_wait(file, &ctx->wait, table);
+	/*
+	 * Pairs with the barrier of krc_wait_wake(): it sees the sleeper, or this what has come. The
+	 * poll_wait() of kernels before 2025 has none, and no lock is taken to look at the ring.
+	 */
+	smp_mb();
 	if (!krc_context_port(ctx) || READ_ONCE(ctx->dead))
 		mask |= EPOLLERR;
 	if (krc_context_port(ctx) &&

@@ -41,6 +41,7 @@ void krc_lane_adopt(struct krc_lanes *lanes, struct krp_lanes_entry *e, struct k
 	slot->until_ns = 0;
 	slot->spared = 0;
 	slot->closes = 0;
+	slot->heard = 0;
 	slot->keyed = false;
 	slot->opened = false;
 }
@@ -476,7 +477,7 @@ static bool krc_lane_outlived(struct krc_lanes *lanes, const struct krc_lane_hol
 /*
  * Find the index of a lane that is to be made for a holder. That there is a later life says a record
  * of any service, which may be wrong: lanes to the life before are not ended by that while somebody
- * holds them. Their peer ends them if it is so.
+ * holds them. The hand-shake of the first lane to the later life ends them if it is so.
  * @ret_pull: a lane that is in the way, to be pulled, or NULL.
  * Return: whether holder->index is one; else it waits for a lane.
  */

@@ -43,6 +43,8 @@
 #define KRC_VERBS_REGISTER_TRIES 3
 #define KRC_VERBS_PSN_MASK 0xffffff
 #define KRC_VERBS_KEY_SHIFT 8 /* of an index in a key */
+#define KRC_VERBS_RESTORE_TRIES 3
+#define KRC_VERBS_RESTORE_MS 20 /* to the next try */
 #define KRC_VERBS_UNDONE XA_MARK_0 /* of krc_verbs.keys: a peer has undone it */
 
 /**
@@ -292,26 +294,47 @@ static struct krc_verbs_key *krc_verbs_key_of(const struct krc_hw_key *key)
 	return (struct krc_verbs_key *)key->parts;
 }
 
-/* Register keys again that peers have undone; those that are marked by now. */
+static void krc_verbs_mark_undone(struct krc_verbs *v, unsigned long index, bool undone)
+{
+	xa_lock_bh(&v->keys);
+	if (undone)
+		__xa_set_mark(&v->keys, index, KRC_VERBS_UNDONE);
+	else
+		__xa_clear_mark(&v->keys, index, KRC_VERBS_UNDONE);
+	xa_unlock_bh(&v->keys);
+}
+
+/*
+ * Register keys again that peers have undone; those that are marked by now. The queue pair that
+ * registers may have failed before, so what has not become of it is tried some times more.
+ */
 static void krc_verbs_restore(struct work_struct *work)
 {
-	struct krc_verbs *v = container_of(work, struct krc_verbs, restore);
+	struct krc_verbs *v = container_of(to_delayed_work(work), struct krc_verbs, restore);
 	struct krc_verbs_key *key;
+	bool again = false;
 	unsigned long i;
 
 	mutex_lock(&v->register_lock); /* no key is destroyed meanwhile */
+	v->restore_tries++;
 	xa_for_each_marked(&v->keys, i, key, KRC_VERBS_UNDONE) {
 		int err;
 
-		xa_lock_bh(&v->keys);
-		__xa_clear_mark(&v->keys, i, KRC_VERBS_UNDONE);
-		xa_unlock_bh(&v->keys);
+		krc_verbs_mark_undone(v, i, false);
 		err = krc_verbs_register_begin(v)
 			      ?: krc_verbs_register_post(v, key->mr, key->access);
 		krc_port_warn_limited(v->ibdev, v->register_port,
 				      "a peer has undone key 0x%x; made again: %d\n", key->mr->rkey,
 				      err);
+		if (!err || v->restore_tries >= KRC_VERBS_RESTORE_TRIES)
+			continue;
+		krc_verbs_mark_undone(v, i, true);
+		again = true;
 	}
+	if (again)
+		queue_delayed_work(v->key_wq, &v->restore, msecs_to_jiffies(KRC_VERBS_RESTORE_MS));
+	else
+		v->restore_tries = 0;
 	mutex_unlock(&v->register_lock);
 }
 
@@ -325,7 +348,7 @@ void krc_verbs_key_undone(struct krc_verbs *v, u32 rkey)
 		__xa_set_mark(&v->keys, rkey >> KRC_VERBS_KEY_SHIFT, KRC_VERBS_UNDONE);
 	xa_unlock_bh(&v->keys);
 	if (found)
-		queue_work(v->key_wq, &v->restore);
+		mod_delayed_work(v->key_wq, &v->restore, 0);
 }
 
 int krc_verbs_keys_init(struct krc_verbs *v)
@@ -334,7 +357,7 @@ int krc_verbs_keys_init(struct krc_verbs *v)
 	v->register_port = 1;
 	krc_rests_init(&v->resting);
 	xa_init_flags(&v->keys, XA_FLAGS_LOCK_BH);
-	INIT_WORK(&v->restore, krc_verbs_restore);
+	INIT_DELAYED_WORK(&v->restore, krc_verbs_restore);
 	v->key_wq = alloc_workqueue("krcore_lane_key", WQ_UNBOUND, KRC_VERBS_KEY_TURNS);
 	krc_turns_init(&v->key_turns, KRC_VERBS_KEY_TURNS, v->key_wq);
 	return v->key_wq ? 0 : -ENOMEM;
@@ -342,6 +365,7 @@ int krc_verbs_keys_init(struct krc_verbs *v)
 
 void krc_verbs_keys_fini(struct krc_verbs *v)
 {
+	cancel_delayed_work_sync(&v->restore);
 	if (v->key_wq)
 		destroy_workqueue(v->key_wq);
 	krc_verbs_register_end(v);

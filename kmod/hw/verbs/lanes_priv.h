@@ -17,6 +17,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "base/limits.h"
 #include "hw/verbs/lanes.h"
 #include "krp_lanes.h"
 #include "krp_listen.h"
@@ -34,7 +35,9 @@
 #define KRC_SHAKE_SENDS 64
 #define KRC_SHAKE_GRH 40 /* bytes before the packet in a receive buffer of a UD queue pair */
 #define KRC_SHAKE_STRIDE 256 /* bytes of a receive buffer */
-#define KRC_SHAKE_STRANGERS 20000 /* packets a second that nobody proves */
+#define KRC_SHAKE_PACKETS 20000 /* packets a second of lanes that there are not */
+#define KRC_SHAKE_OF_LANE \
+	64 /* packets a second of a lane: each end says something 9 times at most */
 
 /**
  * struct krc_lane_qp - A queue pair of lanes.
@@ -86,6 +89,8 @@ enum krc_slot {
  * @reset_by_ns: RESETTING: when it goes to RESET whoever holds it. The work item's, as what follows.
  * @close_ns: when CLOSE is said again.
  * @closes: how often it is.
+ * @heard_ns: when the second began in which @heard packets have come.
+ * @heard: see there.
  * @spared: how often it was not closed as idle, since the peer may need it, without use here; under
  *	the lock.
  */
@@ -103,6 +108,8 @@ struct krc_lane_slot {
 	u64 until_ns;
 	u64 reset_by_ns;
 	u64 close_ns;
+	u64 heard_ns;
+	u8 heard;
 	u8 closes;
 	u8 spared;
 };
@@ -150,7 +157,7 @@ struct krc_shake_send {
  * @secret: of cookies.
  * @desk: which GIDs are looked up.
  * @looks: look-ups.
- * @tokens: packets that may still come in this second without a proof.
+ * @tokens: packets that may still come in this second, beside those of lanes that there are.
  * @known_tokens: likewise, in the names of ports that this one knows, when those are spent.
  * @tokens_ns: when this second began.
  * @broken: the queue pair has failed.
@@ -189,11 +196,13 @@ struct krc_shake {
  * struct krc_lane_payer - Somebody who has had lanes made, while there are any. The work item's.
  * @list: entry of krc_lanes.payers.
  * @who: krc_lane_holder.payer.
+ * @counted: that payer, which is counted meanwhile; zero: it is none that limits.h knows.
  * @account: in the table.
  */
 struct krc_lane_payer {
 	struct list_head list;
 	const void *who;
+	struct krc_payer counted;
 	struct krp_lanes_payer account;
 };
 

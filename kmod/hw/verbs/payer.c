@@ -8,13 +8,31 @@
  * buffers of a switch). A payer at its limit closes own lanes for new ones (krp_lanes.h, ROOM). What
  * peers have made is one payer more, with a limit of its own.
  *
+ * A payer is counted while it has lanes, or whoever comes to its key would have them; and a user who goes
+ * and comes back finds the lanes that were made before. What is the module's own is on the account of
+ * something in the port, which is there as long as the lanes are.
+ *
  * Locking: krc_lanes.lock for what is in the table; the list is the work item's.
  */
 #include <linux/slab.h>
 
 #include "hw/verbs/lanes_priv.h"
 
-static struct krc_lane_payer *krc_lane_payer_new(struct krc_lanes *lanes, const void *who)
+/* The account of a key: of a payer that is @counted, or of nobody who is known. */
+static struct krc_lane_payer *krc_lane_payer_find(struct krc_lanes *lanes, const void *who,
+						  bool counted)
+{
+	struct krc_lane_payer *payer;
+
+	list_for_each_entry(payer, &lanes->payers, list)
+		if (payer->who == who && !!payer->counted.user == counted)
+			return payer;
+	return NULL;
+}
+
+/* @counted: that payer, or zero; it is the account's from now on. */
+static struct krc_lane_payer *krc_lane_payer_new(struct krc_lanes *lanes, const void *who,
+						 const struct krc_payer *counted)
 {
 	struct krc_lane_payer *payer;
 
@@ -24,6 +42,7 @@ static struct krc_lane_payer *krc_lane_payer_new(struct krc_lanes *lanes, const 
 	if (!payer)
 		return NULL;
 	payer->who = who;
+	payer->counted = *counted;
 	spin_lock_bh(&lanes->lock);
 	krp_lanes_payer_init(&lanes->table, &payer->account, 1);
 	spin_unlock_bh(&lanes->lock);
@@ -32,19 +51,32 @@ static struct krc_lane_payer *krc_lane_payer_new(struct krc_lanes *lanes, const 
 	return payer;
 }
 
+/* The account of a key, which is made if there is none. Return: it, or NULL. */
+static struct krc_lane_payer *krc_lane_payer_of(struct krc_lanes *lanes, const void *who)
+{
+	struct krc_lane_payer *payer = krc_lane_payer_find(lanes, who, true);
+	struct krc_payer counted;
+
+	if (payer)
+		return payer;
+	if (!krc_payer_find(who, &counted))
+		payer = krc_lane_payer_find(lanes, who, false);
+	if (!payer)
+		payer = krc_lane_payer_new(lanes, who, &counted);
+	if (!payer)
+		krc_payer_put(&counted);
+	return payer;
+}
+
 struct krp_lanes_payer *krc_lane_payer_get(struct krc_lanes *lanes, const void *who)
 {
 	struct krp_lanes *table = &lanes->table;
-	struct krc_lane_payer *payer = NULL, *other;
+	struct krc_lane_payer *payer;
 	u32 free;
 
 	if (!who)
 		return &lanes->users;
-	list_for_each_entry(other, &lanes->payers, list)
-		if (other->who == who)
-			payer = other;
-	if (!payer)
-		payer = krc_lane_payer_new(lanes, who);
+	payer = krc_lane_payer_of(lanes, who);
 	if (!payer)
 		return NULL;
 	spin_lock_bh(&lanes->lock);
@@ -70,6 +102,7 @@ void krc_lane_payers_tend(struct krc_lanes *lanes)
 			continue;
 		list_del(&payer->list);
 		lanes->payers_nr--;
+		krc_payer_put(&payer->counted);
 		kfree(payer);
 	}
 }

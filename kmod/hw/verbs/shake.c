@@ -3,9 +3,10 @@
  * Owns: the packets of lanes: the UD queue pair of a port, whom a packet is from, cookies, and the
  * look-ups that a REQUEST costs which no key proves. What a packet means is up to krp_lanes.h.
  *
- * Whatever comes costs a bounded time: a run of the work item takes so many packets, and those
- * that nobody proves are dropped beyond so many a second, before anything is computed for them,
- * unless they name number and nonce of a lane that there is.
+ * Whatever comes costs a bounded time: a run of the work item takes so many packets, and beyond so many
+ * a second they are dropped, before anything is computed for them, whether a key would prove them or
+ * not: what is recorded and sent again is as cheap as what is forged. Those that name number and nonce
+ * of a lane that there is count for that lane first, so that it has what it needs in a flood of others.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -157,7 +158,7 @@ static u64 krc_shake_proof(const struct krc_lanes *lanes, const struct krp_lane_
 		       ?: 1;
 }
 
-/* What may come in this second without a proof. Return: how many packets, to be counted down. */
+/* What may come in this second. Return: how many packets, to be counted down. */
 static u32 *krc_shake_tokens(struct krc_lanes *lanes, const struct krp_lane_packet *p)
 {
 	struct krc_shake *shake = &lanes->shake;
@@ -166,8 +167,8 @@ static u32 *krc_shake_tokens(struct krc_lanes *lanes, const struct krp_lane_pack
 
 	if (now_ns - shake->tokens_ns >= NSEC_PER_SEC) {
 		shake->tokens_ns = now_ns;
-		shake->tokens = KRC_SHAKE_STRANGERS;
-		shake->known_tokens = KRC_SHAKE_STRANGERS;
+		shake->tokens = KRC_SHAKE_PACKETS;
+		shake->known_tokens = KRC_SHAKE_PACKETS;
 	}
 	/* a flood in other names leaves something for ports that this one knows */
 	if (!shake->tokens && (krp_lanes_known_of(&lanes->table, p->gid) ||
@@ -176,11 +177,33 @@ static u32 *krc_shake_tokens(struct krc_lanes *lanes, const struct krp_lane_pack
 	return &shake->tokens;
 }
 
-/* Count one more packet that nobody proves. Return: whether it may come. */
-static bool krc_shake_stranger(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+/* Count one more packet of a lane that there is. Return: whether it may come on account of that. */
+static bool krc_shake_of_lane(struct krc_lanes *lanes, const struct krp_lane_packet *p)
 {
-	u32 *tokens = krc_shake_tokens(lanes, p);
+	const struct krp_lanes_entry *e = krp_lanes_of(&lanes->table, p);
+	struct krc_lane_slot *slot = e ? krc_lane_slot_of(lanes, e) : NULL;
+	u64 now_ns = ktime_get_ns();
 
+	if (!slot)
+		return false;
+	if (now_ns - slot->heard_ns >= NSEC_PER_SEC) {
+		slot->heard_ns = now_ns;
+		slot->heard = 0;
+	}
+	if (slot->heard == KRC_SHAKE_OF_LANE)
+		return false; /* whoever sends them has seen its nonce */
+	slot->heard++;
+	return true;
+}
+
+/* Count one more packet. Return: whether it may come. */
+static bool krc_shake_count(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+{
+	u32 *tokens;
+
+	if (krc_shake_of_lane(lanes, p))
+		return true;
+	tokens = krc_shake_tokens(lanes, p);
 	if (!*tokens) {
 		lanes->shake.dropped++;
 		return false;
@@ -209,18 +232,12 @@ static bool krc_shake_proved(struct krc_lanes *lanes, const struct krp_lane_pack
 			     bool *ret_keys)
 {
 	const struct krc_hw_lanes *services = &lanes->services;
-	struct krc_shake *shake = &lanes->shake;
 
 	*ret_keys = services->has_keys(services->arg);
-	if (!*krc_shake_tokens(lanes, p) && !krp_lanes_of(&lanes->table, p)) {
-		shake->dropped++;
-		return false;
-	}
 	if (!*ret_keys && krp_is_zero(p->key_id, sizeof(p->key_id)))
 		return true;
 	if (*ret_keys && !services->verify(services->arg, p))
 		return true;
-	krc_shake_stranger(lanes, p);
 	krc_shake_unproved(lanes, p);
 	return false;
 }
@@ -287,14 +304,15 @@ static void krc_shake_accept(struct krc_lanes *lanes, const struct krp_lane_pack
 	krc_lane_pull(lanes, e);
 }
 
-static void krc_shake_replace(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+/* @index: as in krp_lanes_replace(). */
+static void krc_shake_replace(struct krc_lanes *lanes, const struct krp_lane_packet *p, u32 index)
 {
 	struct krp_lanes_entry *e;
 	u32 i;
 
 	for (i = 0; i < KRC_LANES_MAX; i++) {
 		spin_lock_bh(&lanes->lock);
-		e = krp_lanes_replace(&lanes->table, p->gid, le64_to_cpu(p->generation), p->index);
+		e = krp_lanes_replace(&lanes->table, p->gid, le64_to_cpu(p->generation), index);
 		spin_unlock_bh(&lanes->lock);
 		if (!e)
 			return;
@@ -356,7 +374,7 @@ static void krc_shake_request(struct krc_lanes *lanes, const struct krp_lane_pac
 		krc_shake_refuse(lanes, p, value, status);
 		break;
 	case KRP_LANES_REPLACE:
-		krc_shake_replace(lanes, p);
+		krc_shake_replace(lanes, p, p->index);
 		break;
 	case KRP_LANES_ACCEPT:
 		krc_shake_accept(lanes, p, value);
@@ -368,7 +386,25 @@ static void krc_shake_request(struct krc_lanes *lanes, const struct krp_lane_pac
 
 /* ---- in */
 
-static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packet *p)
+/*
+ * The peer of a lane may have said first in which life it is: all lanes to an older one are over, and
+ * whoever holds one is not to find that out by time-outs. What no key proves the table has to say, too.
+ */
+static void krc_shake_life(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool keys)
+{
+	bool stale = p->type == KRP_LANE_REFUSE && le32_to_cpu(p->status) == KRP_LANE_STALE;
+	struct krp_value record;
+
+	if (p->type != KRP_LANE_ACCEPT && !stale)
+		return;
+	if (!keys &&
+	    (krc_shake_cached(lanes, p->gid, &record) || record.generation != p->generation))
+		return;
+	krc_shake_replace(lanes, p, KRP_LANE_INDEXES);
+}
+
+/* @keys: a key proves it. */
+static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool keys)
 {
 	struct krp_lane_packet answer;
 	struct krp_lanes_entry *e;
@@ -383,8 +419,8 @@ static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packe
 	if (e) {
 		krc_shake_key(krc_lane_slot_of(lanes, e), p);
 		krc_lane_pull(lanes, e);
-	} else if (due && krc_shake_stranger(lanes, p) && /* a replay is as cheap as a forgery */
-		   !krc_shake_cached(lanes, p->gid, &record) &&
+		krc_shake_life(lanes, p, keys);
+	} else if (due && !krc_shake_cached(lanes, p->gid, &record) &&
 		   record.generation == p->generation) {
 		krc_shake_answer(lanes, p, &record, &answer);
 	}
@@ -407,16 +443,14 @@ static noinline void krc_shake_received(struct krc_lanes *lanes, const void *dat
 		return;
 	}
 	if (memcmp(p.peer_gid, lanes->services.gid.raw, KRP_GID_BYTES) ||
-	    !krc_shake_proved(lanes, &p, &keys))
+	    !krc_shake_count(lanes, &p) || !krc_shake_proved(lanes, &p, &keys))
 		return;
 	if (p.type != KRP_LANE_REQUEST) {
-		krc_shake_other(lanes, &p);
+		krc_shake_other(lanes, &p, keys);
 		return;
 	}
 	known = !krc_shake_cached(lanes, p.gid, &record);
 	fresh = krp_listen_fresh(&shake->desk, ktime_get_ns(), p.gid);
-	if (!keys && !krc_shake_stranger(lanes, &p))
-		return;
 	krc_shake_request(lanes, &p, known ? &record : NULL, keys, fresh);
 }
 

@@ -83,6 +83,7 @@ struct krc_verbs_port {
  * @resting: names of remote keys that are in use, or were.
  * @keys: by index: those that there are, struct krc_verbs_key; none goes without @register_lock.
  * @restore: registers those again that a peer has undone.
+ * @restore_tries: how often it has tried some of them; under @register_lock.
  */
 struct krc_verbs {
 	struct ib_device *ibdev;
@@ -103,7 +104,8 @@ struct krc_verbs {
 	struct krc_turns key_turns;
 	struct krc_rests resting;
 	struct xarray keys;
-	struct work_struct restore;
+	struct delayed_work restore;
+	u32 restore_tries;
 };
 
 /**
