@@ -312,3 +312,54 @@ def test_examples(cluster):
                                  f"{node1.spec.address} {SERVICE}", timeout=60)
                 check(said.out == "one\ntwo\n", repr(said))
             node1.run(f"pkill -KILL -f '^/usr/local/bin/{server}'")
+
+
+@limit(400)
+def test_two_people_talk(cluster):
+    """The chat, as two would run it: names, a line each way, and who leaves; no escape sequence
+    of one gets to the other's terminal."""
+    chat, pipe = "krcore-example-chat", f"{OUT}-chat.in"
+    outs = [f"{OUT}-chat{i}.out" for i in (1, 2)]
+    with _up(cluster) as (node1, node2):
+        for machine in (node1, node2):
+            programs.install(machine, f"client/examples/{chat}")
+        node1.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
+        with saying(node1, f"{AS_USER} /usr/local/bin/{chat} anna {SERVICE} <>{pipe}", "* waiting",
+                    outs[0], 300):
+            says = (f"( while ! grep -q 'anna is here' {outs[1]}; do sleep 0.2; done; "
+                    "printf 'hello\\033 anna\\n'; "
+                    f"while ! grep -q '^anna: ' {outs[1]}; do sleep 0.2; done ) | ")
+            with saying(node2, f"{says} {AS_USER} /usr/local/bin/{chat} berta {SERVICE} "
+                        f"{node1.spec.address}", "* anna is here", outs[1], 300):
+                wait_until(lambda: "berta: hello" in node1.run(f"cat {outs[0]}").out, 60, "said")
+                node1.run(f"echo hello berta >{pipe}")
+                wait_until(lambda: "berta has left" in node1.run(f"cat {outs[0]}").out, 60, "left")
+            heard = [machine.run(f"cat {out}").out.splitlines()
+                     for machine, out in ((node1, outs[0]), (node2, outs[1]))]
+        print("\n".join(f"    {line}" for line in heard[0]), flush=True)
+        check(heard[0] == [f"* waiting at service {SERVICE}", "* berta is here",
+                           "berta: hello? anna", "* berta has left"], f"{heard[0]}")
+        check(heard[1] == ["* anna is here", "anna: hello berta"], f"{heard[1]}")
+
+
+@limit(400)
+def test_calls_with_large_replies(cluster):
+    """Files of another node by calls that are all made at once: what comes is what there is."""
+    server, caller = "krcore-example-rpc-server", "krcore-example-rpc-client"
+    folder = "/run/krc-files"
+    files = [f"{folder}/{name}" for name in ("large", "small", "empty")]
+    with _up(cluster) as (node1, node2):
+        programs.install(node1, f"client/examples/{server}")
+        programs.install(node2, f"client/examples/{caller}")
+        node1.run(f"mkdir -p {folder}; head -c {3 * MIB + 5} /dev/urandom >{files[0]}; "
+                  f"echo some words >{files[1]}; : >{files[2]}")
+        want = node1.run(f"cat {' '.join(files)} {files[0]} | sha256sum").out
+        with saying(node1, f"{AS_USER} /usr/local/bin/{server} {SERVICE} "
+                    f"{' '.join(files)}", "published 3 files", f"{OUT}-rpc.out", 300):
+            call = (f"{AS_USER} /usr/local/bin/{caller} {node1.spec.address} "
+                    f"{SERVICE}")
+            got = node2.run(f"( {call} {' '.join(files)} {files[0]} ) | sha256sum", timeout=120)
+            check(got.out == want, f"{got!r} instead of {want}")
+            none = node2.run(f"{call} {files[1]}x", timeout=60, check=False)
+            check(none.status == 1 and "there is no such file" in none.err, repr(none))
+            node1.run(f"pkill -KILL -f '^/usr/local/bin/{server}'")
