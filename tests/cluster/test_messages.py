@@ -180,6 +180,79 @@ def test_killed_at_either_end(cluster):
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"nothing is left: {before}")
 
 
+POINTS = ("offered", "taken", "open", "backlog", "announced", "fetching", "half", "closing")
+
+
+def _told(machine, out):
+    """What the one that was not killed says in the end."""
+    wait_until(lambda: not machine.run("pgrep -x krc_message", check=False).out, 120, "it ends")
+    last = machine.run(f"cat {out}").out.strip().splitlines()[-1]
+    print(f"        {last}", flush=True)
+    check("=" in last, last)
+    return {key: int(value) for key, value in (pair.split("=") for pair in last.split())}
+
+
+def _killed_at(cluster, point, listener):
+    """Both ends go to a point, one is killed there; returns what the other one is told."""
+    node1, node2 = cluster.node("node1"), cluster.node("node2")
+    stand, out = f"{AS_USER} {PROGRAM} stand {SERVICE} {point}", f"{OUT}-point.out"
+    go = f"{AS_USER} {PROGRAM} point {node1.spec.address} {SERVICE} {point}"
+    with saying(node1, stand, "listening", out, 300), saying(node2, go, "there", out, 300):
+        wait_until(lambda: "there" in node1.run(f"cat {out}").out, 60, "both are there")
+        if point == "fetching":     # its packets are lost, so it is under way when one is killed
+            cluster.fabric.loss(node1.spec.index, 1000)
+            node1.run("pkill -TERM -x krc_message")
+            wait_until(lambda: "fetching" in node1.run(f"cat {out}").out, 60, "it is fetched")
+        dead, alive = (node1, node2) if listener else (node2, node1)
+        dead.run("pkill -KILL -x krc_message")
+        cluster.fabric.reset()
+        alive.run("pkill -TERM -x krc_message", check=False)
+        return _told(alive, out)
+
+
+@limit(900)
+def test_killed_at_every_point(cluster):
+    """kill -9 of either end at each point: the other one is told, and whatever it sent has an end;
+    nothing is left, and both connect anew."""
+    with _up(cluster) as (node1, node2):
+        before = held(node1), held(node2)
+        for point in POINTS:
+            for listener in (False, True):
+                print(f"    {point}: the {'listener' if listener else 'opener'} is killed",
+                      flush=True)
+                told = _killed_at(cluster, point, listener)
+                _check_told(point, listener, told)
+                wait_until(lambda: (held(node1), held(node2)) == before, 60,
+                           f"nothing is left: {before}")
+        with _listening(node1, "serve") as end:
+            check(_run(node2, f"try {node1.spec.address} {SERVICE} yes")["status"] == 0, "anew")
+            check(end()["offers"] == 1, "anew")
+
+
+def _check_told(point, listener, told):
+    """Of the end that was not killed."""
+    if "accept" in told:
+        check(point in POINTS[:2] and told["accept"] in
+              (-errno.ECONNRESET, -errno.ETIMEDOUT), f"{point}: {told}")
+        return
+    check(not told["stuck"], f"{point}: {told}")
+    if listener and point == "closing":     # it has closed, so all that comes are completions
+        check(told["failed"], f"{point}: {told}")
+        return
+    if point == "closing":      # what it has closed before it was killed is sent all the same
+        check(told["kind"] in (5, 6) and told["messages"], f"{point}: {told}")
+        return
+    refused = listener and point in POINTS[:2]      # who ends without having answered
+    check(told["kind"] == 6 and told["status"] ==
+          (-errno.ECONNREFUSED if refused else -errno.ECONNRESET), f"{point}: {told}")
+    check(told["messages"] == (8 if point == "backlog" and not listener else 0), f"{point}: {told}")
+    if point in ("announced", "fetching") and not listener:
+        # its memory stays as long as it may be READ: either outcome is right
+        check(told["completed"] + told["failed"], f"{point}: {told}")
+    else:
+        check(bool(told["failed"]) == (point in ("announced", "fetching")), f"{point}: {told}")
+
+
 @limit(400)
 def test_who_does_not_read_stops_nobody_else(cluster):
     """One program takes nothing: what is sent to it waits, and another one of the same node is
