@@ -8,7 +8,8 @@
  *
  * krcore-example-echo-client is a program that talks to the server, krcore-example-echo-server one for
  * the client. A letter is kept until its answer has arrived, so a peer that takes no answers gets no
- * credit, and holds up nobody else.
+ * credit, and holds up nobody else. A large message, of at most ECHO_PAGES pages, is fetched into pages of
+ * the server and announced from there, one after the other: for these there is one place.
  *
  * How far it is stands in /sys/module/krcore_echo/parameters: offers, conns (connections now), rounds
  * (messages that were sent back, or came back), bad (client: of those, the ones that differed), failed
@@ -17,7 +18,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
+#include <linux/gfp.h>
 #include <linux/inet.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/string.h>
@@ -30,6 +34,8 @@
 #define ECHO_DEPTH 64 /* more than a peer can have under way */
 #define ECHO_LANES_MAX 32
 #define ECHO_TIMEOUT_MS 5000
+#define ECHO_PAGES 16
+#define ECHO_LARGES 64 /* large messages that wait for the place; what is more is discarded */
 
 static ushort service;
 module_param(service, ushort, 0444);
@@ -60,6 +66,14 @@ static int error;
 module_param(error, int, 0444);
 MODULE_PARM_DESC(error, "out: errno that ended it, or 0");
 
+/* A large message of a peer. @letter: NULL: it was freed. */
+struct echo_large {
+	struct krcore_conn *conn;
+	struct krcore_letter *letter;
+	u32 length;
+	u32 imm;
+};
+
 /*
  * What there is once. All callbacks of a client come one after the other, so what only they use needs
  * no lock.
@@ -68,6 +82,12 @@ MODULE_PARM_DESC(error, "out: errno that ended it, or 0");
  * @closer: closes it when the port has gone.
  * @sent: client: number of the next message.
  * @bytes: client: it, or what the one that has come should be.
+ * @region: server: where large messages go, @pages.
+ * @renewer: makes it anew, when a peer whose connection is closed may still WRITE or READ there.
+ * @renewing: until then large messages are discarded.
+ * @large: those that wait; the first one is being fetched, or sent back.
+ * @nr: how many.
+ * @closing: connection that is being closed, or NULL. @ending: all are.
  */
 static struct {
 	struct mutex lock;
@@ -75,6 +95,14 @@ static struct {
 	struct work_struct closer;
 	u64 sent;
 	u8 bytes[KRCORE_MESSAGE_MAX];
+	struct krcore_region *region;
+	struct page *pages[ECHO_PAGES];
+	struct work_struct renewer;
+	bool renewing;
+	struct echo_large large[ECHO_LARGES];
+	u32 nr;
+	const struct krcore_conn *closing;
+	bool ending;
 } echo = { .lock = __MUTEX_INITIALIZER(echo.lock) };
 
 static void echo_failed(int status)
@@ -83,9 +111,23 @@ static void echo_failed(int status)
 		pr_err("ended with %d after %lu rounds\n", status, READ_ONCE(rounds));
 }
 
+/* What waits of a connection goes with it; the close frees the letters, and ends the first one. */
+static void echo_forget(const struct krcore_conn *conn)
+{
+	u32 i, left = min(echo.nr, 1U);
+
+	for (i = left; i < echo.nr; i++)
+		if (echo.large[i].conn != conn)
+			echo.large[left++] = echo.large[i];
+	echo.nr = left;
+}
+
 static void echo_conn_close(struct krcore_conn *conn, bool abort)
 {
+	echo_forget(conn);
+	echo.closing = conn;
 	krcore_conn_close(conn, abort);
+	echo.closing = NULL;
 	WRITE_ONCE(conns, conns - 1);
 }
 
@@ -125,15 +167,155 @@ static void echo_peer_died(struct krcore_conn *conn, int err, void *arg)
 	echo_conn_close(conn, true);
 }
 
+/* ---- large messages to the server */
+
+static void echo_large_begin(void);
+
+/* The first one is done with. */
+static void echo_large_next(void)
+{
+	echo.nr--;
+	memmove(echo.large, echo.large + 1, echo.nr * sizeof(echo.large[0]));
+	echo_large_begin();
+}
+
+/* Its connection is being closed, so nobody knows for how long the place is in use: that needs another one. */
+static void echo_large_spoiled(void)
+{
+	u32 i;
+
+	WRITE_ONCE(echo.renewing, true);
+	for (i = 1; i < echo.nr; i++)
+		krcore_letter_free(echo.large[i].letter);
+	echo.nr = 0;
+	schedule_work(&echo.renewer);
+}
+
+static bool echo_is_closing(const struct krcore_conn *conn)
+{
+	return echo.closing == conn || READ_ONCE(echo.ending);
+}
+
+static void echo_large_answered(struct krcore_conn *conn, void *arg, int status)
+{
+	if (echo_is_closing(conn)) {
+		echo_large_spoiled();
+		return;
+	}
+	if (!status)
+		WRITE_ONCE(rounds, rounds + 1);
+	echo_large_next();
+}
+
+static void echo_large_fetched(struct krcore_conn *conn, void *arg, int status)
+{
+	const struct echo_large *large = &echo.large[0];
+	const struct krcore_send answer = { .region = echo.region,
+					    .length = large->length,
+					    .imm = large->imm,
+					    .done = echo_large_answered };
+
+	if (echo_is_closing(conn)) {
+		echo_large_spoiled();
+		return;
+	}
+	krcore_letter_free(large->letter);
+	if (!status && !krcore_send(conn, &answer))
+		return;
+	WRITE_ONCE(failed, failed + 1);
+	echo_large_next();
+}
+
+/* Fetch the first one that can be. */
+static void echo_large_begin(void)
+{
+	struct krcore_fetch fetch = { .region = echo.region, .done = echo_large_fetched };
+
+	while (echo.nr) {
+		fetch.length = echo.large[0].length;
+		if (!krcore_fetch(echo.large[0].letter, &fetch))
+			return;
+		krcore_letter_free(echo.large[0].letter);
+		echo.nr--;
+		memmove(echo.large, echo.large + 1, echo.nr * sizeof(echo.large[0]));
+	}
+}
+
+static void echo_announced(struct krcore_conn *conn, struct krcore_letter *letter,
+			   const struct krcore_message *message, void *arg)
+{
+	if (READ_ONCE(echo.renewing) || echo.nr == ECHO_LARGES ||
+	    message->length > ECHO_PAGES * PAGE_SIZE) {
+		krcore_letter_free(letter);
+		return;
+	}
+	echo.large[echo.nr++] = (struct echo_large){
+		.conn = conn, .letter = letter, .length = message->length, .imm = message->imm
+	};
+	if (echo.nr == 1)
+		echo_large_begin();
+}
+
+/* Register the place for large messages. Return: 0, or an error. */
+static int echo_large_open(void)
+{
+	struct krcore_region *region;
+
+	lockdep_assert_held(&echo.lock);
+	region = krcore_region_open(echo.client, echo.pages, ECHO_PAGES,
+				    KRCORE_LOCAL_WRITE | KRCORE_MESSAGE);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	echo.region = region;
+	return 0;
+}
+
+static void echo_renewer(struct work_struct *work)
+{
+	mutex_lock(&echo.lock);
+	if (echo.client && !IS_ERR_OR_NULL(echo.region)) {
+		krcore_region_close(echo.region); /* waits until nobody is there any more */
+		echo.region = NULL;
+		/* without a place large messages stay discarded */
+		if (!echo_large_open())
+			WRITE_ONCE(echo.renewing, false);
+	}
+	mutex_unlock(&echo.lock);
+}
+
+static void echo_free_pages(void)
+{
+	u32 i;
+
+	for (i = 0; i < ECHO_PAGES; i++)
+		if (echo.pages[i])
+			__free_page(echo.pages[i]);
+}
+
+static int echo_alloc_pages(void)
+{
+	u32 i;
+
+	for (i = 0; i < ECHO_PAGES; i++) {
+		echo.pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!echo.pages[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static const struct krcore_conn_ops echo_server_ops = {
 	.received = echo_asked,
+	.announced = echo_announced,
 	.ended = echo_peer_ended,
 	.died = echo_peer_died,
 };
 
 static void echo_offered(struct krcore_offer *offer, const struct krcore_peer *peer, void *arg)
 {
-	const struct krcore_conn_conf conf = { .ops = &echo_server_ops, .depth = ECHO_DEPTH };
+	const struct krcore_conn_conf conf = {
+		.ops = &echo_server_ops, .depth = ECHO_DEPTH, .user = "echo", .user_len = 4
+	};
 
 	WRITE_ONCE(offers, offers + 1);
 	if (!IS_ERR(krcore_accept(offer, &conf)))
@@ -146,7 +328,10 @@ static int echo_serve(void)
 						 .backlog = ECHO_BACKLOG,
 						 .timeout_ms = ECHO_TIMEOUT_MS,
 						 .offered = echo_offered };
+	int err = echo_large_open();
 
+	if (err)
+		return err;
 	return PTR_ERR_OR_ZERO(krcore_listen(echo.client, &conf));
 }
 
@@ -240,6 +425,7 @@ static int echo_connect(const u8 *of)
 static void echo_close(void)
 {
 	mutex_lock(&echo.lock);
+	WRITE_ONCE(echo.ending, true);
 	if (echo.client)
 		krcore_client_close(echo.client);
 	echo.client = NULL;
@@ -275,6 +461,14 @@ static int echo_open(const u8 *of)
 	return *gid ? echo_connect(of) : echo_serve();
 }
 
+static void echo_end(void)
+{
+	echo_close();
+	cancel_work_sync(&echo.closer);
+	cancel_work_sync(&echo.renewer); /* a callback of the close may have asked for it */
+	echo_free_pages(); /* the client has closed the region */
+}
+
 static int __init echo_init(void)
 {
 	u8 of[KRCORE_GID_BYTES] = {};
@@ -286,21 +480,22 @@ static int __init echo_init(void)
 		return -EINVAL;
 	}
 	INIT_WORK(&echo.closer, echo_closer);
+	INIT_WORK(&echo.renewer, echo_renewer);
 	mutex_lock(&echo.lock);
-	err = echo_open(of);
+	err = echo_alloc_pages();
+	if (!err)
+		err = echo_open(of);
 	mutex_unlock(&echo.lock);
 	if (!err)
 		return 0;
-	echo_close();
-	cancel_work_sync(&echo.closer);
+	echo_end();
 	pr_err("can't begin: %d\n", err);
 	return err;
 }
 
 static void __exit echo_exit(void)
 {
-	echo_close();
-	cancel_work_sync(&echo.closer);
+	echo_end();
 }
 
 module_init(echo_init);

@@ -5,6 +5,7 @@ and lose their card.
 """
 
 import contextlib
+import time
 
 from . import krcore, module, programs
 from .nodes import AS_USER, GONE, held, saying, serve, up
@@ -17,6 +18,7 @@ ECHO_PARAMETERS = "/sys/module/krcore_echo/parameters"
 LANES = 4
 SERVICE = 777
 ASKER = "krcore-example-echo-client"
+PLACE_SECONDS = 25      # after which its pages are nobody else's
 
 
 def _put(*machines):
@@ -140,6 +142,33 @@ def test_messages_of_a_program_come_back_from_a_module(cluster):
                 check(seen == {"offers": 2, "conns": 0, "rounds": 2 * len(lines), "bad": 0,
                                "failed": 0, "error": 0}, f"{again}: {seen}")
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+
+
+@limit(500)
+def test_large_messages_come_back_from_a_module(cluster):
+    """They are READ into its pages, and READ from there; also after a program was killed in the
+    midst of it, when the module has another place for them."""
+    connections, rounds = 4, 64
+    echo = f"{AS_USER} /usr/local/bin/krc_message echo {{}} {SERVICE} {connections} {{}}"
+    with up(cluster) as (node1, node2):
+        _put(node1)
+        programs.install(node2, "tests/module/krc_message")
+        before = held(node1)
+        command = echo.format(node1.spec.address, rounds)
+        with _loaded(node1, f"service={SERVICE}", ECHO):
+            for again in range(2):
+                got = node2.run(command, timeout=120).out.strip().splitlines()[-1]
+                print(f"    {got}", flush=True)
+                seen = {key: int(value) for key, value in (pair.split("=") for pair in got.split())}
+                check(seen["large"] == connections * rounds // 16, f"{again}: {got}")
+                check(not _echo_seen(node1)["failed"] and not _echo_seen(node1)["error"],
+                      f"{_echo_seen(node1)}")
+                if not again:
+                    node2.run(f"timeout -s KILL 3 {echo.format(node1.spec.address, 100000)}; true",
+                              timeout=60)
+                    wait_until(lambda: not _echo_seen(node1)["conns"], 60, "they have gone")
+                    time.sleep(PLACE_SECONDS)
+        wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
 
 
 def _shown(server, client):

@@ -180,6 +180,79 @@ def test_killed_at_either_end(cluster):
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"nothing is left: {before}")
 
 
+POINTS = ("offered", "taken", "open", "backlog", "announced", "fetching", "half", "closing")
+
+
+def _told(machine, out):
+    """What the one that was not killed says in the end."""
+    wait_until(lambda: not machine.run("pgrep -x krc_message", check=False).out, 120, "it ends")
+    last = machine.run(f"cat {out}").out.strip().splitlines()[-1]
+    print(f"        {last}", flush=True)
+    check("=" in last, last)
+    return {key: int(value) for key, value in (pair.split("=") for pair in last.split())}
+
+
+def _killed_at(cluster, point, listener):
+    """Both ends go to a point, one is killed there; returns what the other one is told."""
+    node1, node2 = cluster.node("node1"), cluster.node("node2")
+    stand, out = f"{AS_USER} {PROGRAM} stand {SERVICE} {point}", f"{OUT}-point.out"
+    go = f"{AS_USER} {PROGRAM} point {node1.spec.address} {SERVICE} {point}"
+    with saying(node1, stand, "listening", out, 300), saying(node2, go, "there", out, 300):
+        wait_until(lambda: "there" in node1.run(f"cat {out}").out, 60, "both are there")
+        if point == "fetching":     # its packets are lost, so it is under way when one is killed
+            cluster.fabric.loss(node1.spec.index, 1000)
+            node1.run("pkill -TERM -x krc_message")
+            wait_until(lambda: "fetching" in node1.run(f"cat {out}").out, 60, "it is fetched")
+        dead, alive = (node1, node2) if listener else (node2, node1)
+        dead.run("pkill -KILL -x krc_message")
+        cluster.fabric.reset()
+        alive.run("pkill -TERM -x krc_message", check=False)
+        return _told(alive, out)
+
+
+@limit(900)
+def test_killed_at_every_point(cluster):
+    """kill -9 of either end at each point: the other one is told, and whatever it sent has an end;
+    nothing is left, and both connect anew."""
+    with _up(cluster) as (node1, node2):
+        before = held(node1), held(node2)
+        for point in POINTS:
+            for listener in (False, True):
+                print(f"    {point}: the {'listener' if listener else 'opener'} is killed",
+                      flush=True)
+                told = _killed_at(cluster, point, listener)
+                _check_told(point, listener, told)
+                wait_until(lambda: (held(node1), held(node2)) == before, 60,
+                           f"nothing is left: {before}")
+        with _listening(node1, "serve") as end:
+            check(_run(node2, f"try {node1.spec.address} {SERVICE} yes")["status"] == 0, "anew")
+            check(end()["offers"] == 1, "anew")
+
+
+def _check_told(point, listener, told):
+    """Of the end that was not killed."""
+    if "accept" in told:
+        check(point in POINTS[:2] and told["accept"] in
+              (-errno.ECONNRESET, -errno.ETIMEDOUT), f"{point}: {told}")
+        return
+    check(not told["stuck"], f"{point}: {told}")
+    if listener and point == "closing":     # it has closed, so all that comes are completions
+        check(told["failed"], f"{point}: {told}")
+        return
+    if point == "closing":      # what it has closed before it was killed is sent all the same
+        check(told["kind"] in (5, 6) and told["messages"], f"{point}: {told}")
+        return
+    refused = listener and point in POINTS[:2]      # who ends without having answered
+    check(told["kind"] == 6 and told["status"] ==
+          (-errno.ECONNREFUSED if refused else -errno.ECONNRESET), f"{point}: {told}")
+    check(told["messages"] == (8 if point == "backlog" and not listener else 0), f"{point}: {told}")
+    if point in ("announced", "fetching") and not listener:
+        # its memory stays as long as it may be READ: either outcome is right
+        check(told["completed"] + told["failed"], f"{point}: {told}")
+    else:
+        check(bool(told["failed"]) == (point in ("announced", "fetching")), f"{point}: {told}")
+
+
 @limit(400)
 def test_who_does_not_read_stops_nobody_else(cluster):
     """One program takes nothing: what is sent to it waits, and another one of the same node is
@@ -311,4 +384,55 @@ def test_examples(cluster):
                 said = node2.run(f"printf 'one\\ntwo\\n' | {AS_USER} /usr/local/bin/{reader} "
                                  f"{node1.spec.address} {SERVICE}", timeout=60)
                 check(said.out == "one\ntwo\n", repr(said))
+            node1.run(f"pkill -KILL -f '^/usr/local/bin/{server}'")
+
+
+@limit(400)
+def test_two_people_talk(cluster):
+    """The chat, as two would run it: names, a line each way, and who leaves; no escape sequence
+    of one gets to the other's terminal."""
+    chat, pipe = "krcore-example-chat", f"{OUT}-chat.in"
+    outs = [f"{OUT}-chat{i}.out" for i in (1, 2)]
+    with _up(cluster) as (node1, node2):
+        for machine in (node1, node2):
+            programs.install(machine, f"client/examples/{chat}")
+        node1.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
+        with saying(node1, f"{AS_USER} /usr/local/bin/{chat} anna {SERVICE} <>{pipe}", "* waiting",
+                    outs[0], 300):
+            says = (f"( while ! grep -q 'anna is here' {outs[1]}; do sleep 0.2; done; "
+                    "printf 'hello\\033 anna\\n'; "
+                    f"while ! grep -q '^anna: ' {outs[1]}; do sleep 0.2; done ) | ")
+            with saying(node2, f"{says} {AS_USER} /usr/local/bin/{chat} berta {SERVICE} "
+                        f"{node1.spec.address}", "* anna is here", outs[1], 300):
+                wait_until(lambda: "berta: hello" in node1.run(f"cat {outs[0]}").out, 60, "said")
+                node1.run(f"echo hello berta >{pipe}")
+                wait_until(lambda: "berta has left" in node1.run(f"cat {outs[0]}").out, 60, "left")
+            heard = [machine.run(f"cat {out}").out.splitlines()
+                     for machine, out in ((node1, outs[0]), (node2, outs[1]))]
+        print("\n".join(f"    {line}" for line in heard[0]), flush=True)
+        check(heard[0] == [f"* waiting at service {SERVICE}", "* berta is here",
+                           "berta: hello? anna", "* berta has left"], f"{heard[0]}")
+        check(heard[1] == ["* anna is here", "anna: hello berta"], f"{heard[1]}")
+
+
+@limit(400)
+def test_calls_with_large_replies(cluster):
+    """Files of another node by calls that are all made at once: what comes is what there is."""
+    server, caller = "krcore-example-rpc-server", "krcore-example-rpc-client"
+    folder = "/run/krc-files"
+    files = [f"{folder}/{name}" for name in ("large", "small", "empty")]
+    with _up(cluster) as (node1, node2):
+        programs.install(node1, f"client/examples/{server}")
+        programs.install(node2, f"client/examples/{caller}")
+        node1.run(f"mkdir -p {folder}; head -c {3 * MIB + 5} /dev/urandom >{files[0]}; "
+                  f"echo some words >{files[1]}; : >{files[2]}")
+        want = node1.run(f"cat {' '.join(files)} {files[0]} | sha256sum").out
+        with saying(node1, f"{AS_USER} /usr/local/bin/{server} {SERVICE} "
+                    f"{' '.join(files)}", "published 3 files", f"{OUT}-rpc.out", 300):
+            call = (f"{AS_USER} /usr/local/bin/{caller} {node1.spec.address} "
+                    f"{SERVICE}")
+            got = node2.run(f"( {call} {' '.join(files)} {files[0]} ) | sha256sum", timeout=120)
+            check(got.out == want, f"{got!r} instead of {want}")
+            none = node2.run(f"{call} {files[1]}x", timeout=60, check=False)
+            check(none.status == 1 and "there is no such file" in none.err, repr(none))
             node1.run(f"pkill -KILL -f '^/usr/local/bin/{server}'")

@@ -7,6 +7,10 @@
  *   krc_message deaf SERVICE		the same, but accept one connection and take nothing then
  *   krc_message sink SERVICE		take numbered messages, and tell how many when the sender ends
  *   krc_message watch SERVICE		let one program WRITE, and look at what its messages tell of
+ *   krc_message stand SERVICE POINT	listen, go to a point of message_kill.c, say "there", and stay
+ *					until SIGTERM; then a line of what it is told
+ *   krc_message point ADDRESS SERVICE POINT
+ *					to `stand`: the same at the other end
  *   krc_message echo ADDRESS SERVICE CONNECTIONS ROUNDS
  *					to `serve`: so many messages of 0 to 4096 bytes by each of so
  *					many connections, and compare what comes back
@@ -240,6 +244,8 @@ static int mt_listeners(int argc, char **argv)
 {
 	uint16_t service;
 
+	if (argc == 4 && !strcmp(argv[1], "stand"))
+		return mt_stand((uint16_t)mt_number(argv[2], 65535, "SERVICE"), argv[3]);
 	if (argc != 3)
 		return -1;
 	service = (uint16_t)mt_number(argv[2], 65535, "SERVICE");
@@ -267,6 +273,8 @@ static int mt_connectors(int argc, char **argv)
 		return mt_hold(&peer);
 	if (argc == 5 && !strcmp(argv[1], "try"))
 		return mt_try(&peer, argv[4]);
+	if (argc == 5 && !strcmp(argv[1], "point"))
+		return mt_point(&peer, argv[4]);
 	if (argc == 5 && !strcmp(argv[1], "large"))
 		return mt_large(&peer, mt_number(argv[4], KRCORE_SEND_LARGE_MAX, "BYTES"));
 	if (argc == 5 && !strcmp(argv[1], "after"))

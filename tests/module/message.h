@@ -92,6 +92,8 @@ int mt_large(const struct krcore_key *peer, unsigned int bytes); /* message_few.
 int mt_hold(const struct krcore_key *peer);
 int mt_try(const struct krcore_key *peer, const char *says);
 int mt_beside(const struct krcore_key *good, const struct krcore_key *deaf, unsigned int rounds);
+int mt_stand(uint16_t service, const char *point); /* message_kill.c */
+int mt_point(const struct krcore_key *peer, const char *point);
 int mt_watch(uint16_t service); /* message_after.c */
 int mt_after(const struct krcore_key *peer, unsigned int rounds);
 
