@@ -8,7 +8,7 @@ import errno
 import time
 
 from . import krcore, programs
-from .nodes import AS_USER, card_counters, counted, held, saying, up
+from .nodes import AS_USER, card_counters, counted, held, pool, saying, up
 from .suite import check, limit, wait_until
 
 PROGRAM = "/usr/local/bin/krc_message"
@@ -123,7 +123,7 @@ def _numbers(node1, node2):
             wait_until(lambda: not node2.run("pgrep -x krc_message", check=False).out, 150,
                        "it ends")
             said = node2.run(f"cat {out}").out
-        check("sent=" in said, said)
+        check("sent=" in said, said + node1.run(f"cat {OUT}-sink.out").out + str(_port(node1)))
         seen = dict(pair.split("=") for pair in said.strip().splitlines()[-1].split())
         counts = end()
         print(f"    {seen}", flush=True)
@@ -151,13 +151,13 @@ def test_numbered_messages_come_once_and_in_order(cluster):
         time.sleep(3)
 
 
-STILL_SECONDS = 5       # for longer than any card goes on asking; less than what ends a connection
+STILL_SECONDS = 3       # longer than a lane goes on asking, less than what ends a connection
 
 
 @limit(900)
 def test_a_node_stands_still(cluster):
-    """For so long that its peer's card gives up: READs of large messages, too, are done when it
-    goes on."""
+    """For so long that lanes to it break: READs of large messages, too, are done when it goes
+    on."""
     with _up(cluster) as (node1, node2), _numbers(node1, node2):
         for node in (node2, node1, node2):
             time.sleep(3)
@@ -167,6 +167,11 @@ def test_a_node_stands_still(cluster):
             finally:
                 node.resume()
         time.sleep(3)
+        resets = [{key: pool(node)[key] for key in ("recoveries", "timeouts", "expired")}
+                  for node in (node1, node2)]
+        print(f"    {resets}", flush=True)
+        check(cluster.nic.dc or all(row["recoveries"] for row in resets),
+              f"no lane broke: {resets}")
 
 
 @limit(400)
