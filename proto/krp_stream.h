@@ -544,6 +544,22 @@ static inline void krp_stream_budget(struct krp_stream *s, __u32 msgs, __u32 uni
 }
 
 /**
+ * krp_stream_inquire() - Ask the peer whether it is still there, unless it is being asked.
+ * @s: connection that is live.
+ * @now_ns: the clock.
+ *
+ * Pull krp_stream_next() then. One that is not heard for conf.silence_ns is dead.
+ *
+ * Context: any.
+ */
+static inline void krp_stream_inquire(struct krp_stream *s, __u64 now_ns)
+{
+	s->owe_probe |= !s->asked_ns;
+	s->asking = 1;
+	krp_stream_arm(s, now_ns);
+}
+
+/**
  * krp_stream_fetch() - The program has a place for a large message: may it be READ?
  * @s: connection.
  * @now_ns: the clock.
@@ -565,9 +581,7 @@ static inline int krp_stream_fetch(struct krp_stream *s, __u64 now_ns, __u64 seq
 		return -ENOENT;
 	if (now_ns - s->heard_ns > f->lease_ms * KRP_STREAM_NS_PER_MS &&
 	    !KRP_MUTANT("read after the lease")) {
-		s->owe_probe |= !s->asked_ns;
-		s->asking = 1;
-		krp_stream_arm(s, now_ns);
+		krp_stream_inquire(s, now_ns);
 		return -EAGAIN;
 	}
 	f->state = KRP_FETCH_READING;

@@ -7,6 +7,10 @@
  * the peer, and what is heard lets the READ go on. When something was heard is not known but that
  * it was after the receive queue was last seen empty; so that is looked at before the peer is
  * asked, and its answer counts as later. The pool bounds how long it may be in the hardware.
+ *
+ * A READ without an answer is a loss like that of a SEND: a peer or a network that stood still does
+ * not end a message whose connection lives on. It is done again when the peer has been heard since,
+ * and a few times at most: what answers SENDs may not answer READs.
  * Locking: krc_stream.lock, also inside of a channel's lock, from krc_flow.check.
  */
 #include <linux/jiffies.h>
@@ -38,6 +42,10 @@ static int krc_large_check(struct krc_req *req)
 
 	spin_lock(&st->lock);
 	err = krp_stream_fetch(&st->s, now_ns, large->seq);
+	if (!err && st->s.heard_ns < large->failed_ns) {
+		krp_stream_inquire(&st->s, now_ns);
+		err = -EAGAIN;
+	}
 	if (!err) {
 		f = krp_stream_fetch_of(&st->s, large->seq);
 		left_ns = f->lease_ms * KRP_STREAM_NS_PER_MS - (now_ns - st->s.heard_ns);
@@ -63,6 +71,20 @@ static void krc_large_over(struct krc_stream *st, struct krc_large *large, int e
 	krc_stream_pull(st);
 }
 
+/* Whether a READ that has ended is to be done again: its runner sees to it, krc_large_tell(). */
+static bool krc_large_repeats(struct krc_stream *st, struct krc_large *large)
+{
+	lockdep_assert_held(&st->lock);
+	if (!large->req.status || large->req.fault != KRC_FAULT_TIMEOUT ||
+	    large->tries >= KRC_LARGE_TRIES || st->closed || !krp_stream_live(st->s.state))
+		return false;
+	large->tries++;
+	large->failed_ns = ktime_get_ns();
+	large->again = true;
+	st->events |= KRC_EVENT_LARGE;
+	return true;
+}
+
 /* The pool is done with it: krc_flow.done. */
 static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr)
 {
@@ -71,7 +93,8 @@ static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr
 
 	list_del_init(&large->req.list);
 	spin_lock_bh(&st->lock);
-	krc_large_over(st, large, large->req.status);
+	if (!krc_large_repeats(st, large))
+		krc_large_over(st, large, large->req.status);
 	spin_unlock_bh(&st->lock);
 	krc_stream_kick(st);
 }
@@ -108,6 +131,9 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 	large->stream = krc_stream_get(st);
 	large->held = false;
 	large->resume = false;
+	large->again = false;
+	large->tries = 0;
+	large->failed_ns = 0;
 	large->err = 0;
 	krc_flow_init(&large->flow, st->m->pool, krc_large_done, krc_large_check);
 	large->flow.payer = st->share->payer;
@@ -118,10 +144,30 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 	return 0;
 }
 
+/* Hand a READ to the pool, or end it; @again: after one that has failed. */
+static void krc_large_submit(struct krc_stream *st, struct krc_large *large, bool again)
+{
+	LIST_HEAD(reqs);
+	int err = -ENODEV;
+
+	list_add_tail(&large->req.list, &reqs);
+	if (krc_rail_enter(st->m->rail)) {
+		if (again)
+			krc_flow_restart(&large->flow);
+		err = krc_flow_submit(&large->flow, &reqs, NULL);
+		krc_rail_exit(st->m->rail);
+	}
+	if (!err)
+		return;
+	list_del_init(&large->req.list);
+	spin_lock_bh(&st->lock);
+	krc_large_over(st, large, err);
+	spin_unlock_bh(&st->lock);
+}
+
 int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
 {
 	bool read = large->length;
-	LIST_HEAD(reqs);
 	int err;
 
 	spin_lock_bh(&st->lock);
@@ -131,20 +177,8 @@ int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
 	spin_unlock_bh(&st->lock);
 	if (err)
 		return err;
-	if (read) {
-		err = -ENODEV;
-		list_add_tail(&large->req.list, &reqs);
-		if (krc_rail_enter(st->m->rail)) {
-			err = krc_flow_submit(&large->flow, &reqs, NULL);
-			krc_rail_exit(st->m->rail);
-		}
-	}
-	if (err) {
-		list_del_init(&large->req.list);
-		spin_lock_bh(&st->lock);
-		krc_large_over(st, large, err);
-		spin_unlock_bh(&st->lock);
-	}
+	if (read)
+		krc_large_submit(st, large, false);
 	krc_stream_run(st);
 	krc_stream_put(st);
 	return 0;
@@ -223,10 +257,46 @@ void krc_large_resume(struct krc_stream *st)
 	krc_rail_exit(st->m->rail);
 }
 
+/* Return: a READ that is to be done again, once; NULL: there is none. */
+static struct krc_large *krc_large_failed(struct krc_stream *st)
+{
+	struct krc_large *large;
+
+	spin_lock_bh(&st->lock);
+	list_for_each_entry(large, &st->larges, list) {
+		if (!large->again)
+			continue;
+		large->again = false;
+		spin_unlock_bh(&st->lock);
+		return large;
+	}
+	spin_unlock_bh(&st->lock);
+	return NULL;
+}
+
+/* Do a READ again. The flow lets it begin when the peer has been heard. */
+static void krc_large_repeat(struct krc_stream *st, struct krc_large *large)
+{
+	const struct krp_fetch *f;
+
+	krc_flow_drain(&large->flow); /* until done() has returned */
+	spin_lock_bh(&st->lock);
+	f = krp_stream_fetch_of(&st->s, large->seq);
+	if (f)
+		krc_large_prepare(st, large, f);
+	else
+		krc_large_over(st, large, -ECANCELED);
+	spin_unlock_bh(&st->lock);
+	if (f)
+		krc_large_submit(st, large, true);
+}
+
 void krc_large_tell(struct krc_stream *st)
 {
 	struct krc_large *large;
 
+	while ((large = krc_large_failed(st))) /* each of them for KRC_LARGE_TRIES times */
+		krc_large_repeat(st, large);
 	for (;;) {
 		spin_lock_bh(&st->lock);
 		large = list_first_entry_or_null(&st->larges_ended, struct krc_large, list);

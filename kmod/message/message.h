@@ -354,6 +354,9 @@ int krc_stream_cancel(struct krc_stream *stream, struct krc_out *out);
  * @req: the READ.
  * @held: it waits until the peer is heard.
  * @resume: it was, and is to be resumed.
+ * @again: there was no answer: it is to be done again.
+ * @tries: how often it was.
+ * @failed_ns: when that was seen last.
  * @err: its outcome.
  * @seq: krc_letter.seq.
  * @offset: first byte that is wanted.
@@ -372,6 +375,9 @@ struct krc_large {
 	struct krc_req req;
 	bool held;
 	bool resume;
+	bool again;
+	u8 tries;
+	u64 failed_ns;
 	int err;
 	u64 seq;
 	u64 offset;

@@ -633,6 +633,8 @@ void krc_streams_drink(struct krc_messages *m);
  */
 void krc_streams_forget(struct krc_messages *m);
 
+#define KRC_LARGE_TRIES 4 /* that a READ is done again because it had no answer */
+
 /**
  * krc_large_resume() - The peer was heard, or is dead: READs that are held may go on.
  * @st: stream, not locked; the caller is its runner.
@@ -651,7 +653,7 @@ void krc_large_resume(struct krc_stream *st);
 void krc_large_unwant(struct krc_stream *st);
 
 /**
- * krc_large_tell() - Call end() of READs that have ended.
+ * krc_large_tell() - Do READs again that have had no answer, and call end() of those that have ended.
  * @st: stream, not locked; the caller is its runner.
  *
  * Context: may sleep.

@@ -7,6 +7,7 @@
 #include <linux/gfp.h>
 
 #include "krc_stream_test.h"
+#include "krc_test_wait.h"
 #include "krp_ioctl.h"
 
 #define KRC_TEST_LARGE_ORDER 3
@@ -234,6 +235,64 @@ static u32 krc_test_reads(struct krc_test_side *side)
 	return krc_fake_pending(side->fake, 0);
 }
 
+/* There is no answer, a few times: the READ is done again, and nobody is told. */
+static void krc_test_read_is_done_again(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	t->w->side[1].unanswered = KRC_LARGE_TRIES;
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, t->w->side[1].unanswered, 0U);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	KUNIT_EXPECT_EQ(test, t->a->failed, 0U);
+	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, KRC_TEST_LARGE), 0);
+}
+
+/* There never is one, though the peer is heard: that message ends, the connection goes on. */
+static void krc_test_read_is_given_up(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	t->w->side[1].unanswered = U32_MAX;
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	KUNIT_EXPECT_EQ(test, U32_MAX - t->w->side[1].unanswered, (u32)KRC_LARGE_TRIES + 1);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
+	t->w->side[1].unanswered = 0;
+	krc_letter_free(t->b->large);
+	t->b->large = NULL;
+	krc_test_announce(t);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done) == 2);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+}
+
+#define KRC_TEST_SILENCE_MS 300
+
+/* A peer that has not answered is not READ before it is heard, and its READ ends with it. */
+static void krc_test_read_waits_for_the_peer(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_announce(t);
+	t->w->stuck = true;
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 1U);
+	krc_fake_fail(t->w->side[1].fake, 0, KRC_FAULT_TIMEOUT);
+	krc_test_wait(test, READ_ONCE(t->b->stream->reads_held) || krc_test_reads(&t->w->side[1]));
+	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 0U);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->b->fetched), 0U);
+	t->w->side[1].messages->conf.silence_ns = KRC_TEST_SILENCE_MS * (u64)NSEC_PER_MSEC;
+	krc_test_wait(test, READ_ONCE(t->b->died) && READ_ONCE(t->b->fetched));
+	KUNIT_EXPECT_EQ(test, t->b->err, -ETIMEDOUT);
+	KUNIT_EXPECT_NE(test, t->b->fetch_err, 0);
+	t->w->stuck = false;
+}
+
 #define KRC_TEST_LEASE_MS 500 /* also a slow machine asks the peer, and begins the READ, in that */
 
 /* When the peer has not been heard for longer than its lease, it is asked before it is READ. */
@@ -299,13 +358,19 @@ static void krc_test_sender_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a->last, -ENODEV);
 }
 
-static struct kunit_case krc_large_cases[] = {
-	KUNIT_CASE(krc_test_is_fetched),      KUNIT_CASE(krc_test_in_parts),
-	KUNIT_CASE(krc_test_is_discarded),    KUNIT_CASE(krc_test_is_taken_back),
-	KUNIT_CASE(krc_test_read_fails),      KUNIT_CASE(krc_test_lease_is_kept),
-	KUNIT_CASE(krc_test_receiver_closes), KUNIT_CASE(krc_test_memory_is_held),
-	KUNIT_CASE(krc_test_sender_ends),     {}
-};
+static struct kunit_case krc_large_cases[] = { KUNIT_CASE(krc_test_is_fetched),
+					       KUNIT_CASE(krc_test_in_parts),
+					       KUNIT_CASE(krc_test_is_discarded),
+					       KUNIT_CASE(krc_test_is_taken_back),
+					       KUNIT_CASE(krc_test_read_fails),
+					       KUNIT_CASE(krc_test_lease_is_kept),
+					       KUNIT_CASE(krc_test_receiver_closes),
+					       KUNIT_CASE(krc_test_memory_is_held),
+					       KUNIT_CASE(krc_test_sender_ends),
+					       KUNIT_CASE(krc_test_read_is_done_again),
+					       KUNIT_CASE(krc_test_read_is_given_up),
+					       KUNIT_CASE(krc_test_read_waits_for_the_peer),
+					       {} };
 
 static struct kunit_suite krc_large_suite = {
 	.name = "krcore_large",

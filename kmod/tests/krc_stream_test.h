@@ -77,6 +77,7 @@ struct krc_test_program {
  * @absent: it has no record.
  * @generation: that of its record, where that is not the rail's.
  * @lookups: look-ups of its record.
+ * @unanswered: so many of its READs get no answer.
  * @end: programs: the opener's, another one's, the listener's.
  * @listener: listener, or NULL.
  */
@@ -91,6 +92,7 @@ struct krc_test_side {
 	bool absent;
 	u64 generation;
 	u32 lookups;
+	u32 unanswered;
 	struct krc_test_program end[3];
 	struct krc_listener *listener;
 };

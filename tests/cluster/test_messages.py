@@ -8,7 +8,7 @@ import errno
 import time
 
 from . import krcore, programs
-from .nodes import AS_USER, card_counters, counted, held, saying, up
+from .nodes import AS_USER, card_counters, counted, held, pool, saying, up
 from .suite import check, limit, wait_until
 
 PROGRAM = "/usr/local/bin/krc_message"
@@ -110,37 +110,68 @@ def test_a_large_message_is_announced_read_and_done(cluster):
         check(counts["large"] == 2 and not counts["failed"], f"{counts}")
 
 
-@limit(900)
-def test_numbered_messages_come_once_and_in_order(cluster):
-    """While packets are lost, doubled and late, and while all of one side is lost for so long
-    that initiators are reset."""
+@contextlib.contextmanager
+def _numbers(node1, node2):
+    """Numbered messages, small and large, from node2 to node1 in a block, with what befalls them
+    there; each has come once and in order, and none has failed."""
     out = f"{OUT}-numbers.out"
-    with _up(cluster) as (node1, node2), _listening(node1, "sink") as end:
+    with _listening(node1, "sink") as end:
         command = f"{AS_USER} {PROGRAM} numbers {node1.spec.address} {SERVICE} 8"
         with saying(node2, command, "sending", out, 600) as _:
-            for trouble in range(6):
-                time.sleep(3)
-                index = (node1, node2)[trouble % 2].spec.index
-                if trouble < 2:
-                    cluster.fabric.loss(index, 50)
-                elif trouble < 4:
-                    cluster.fabric.disorder(index, 50, 50)
-                else:
-                    cluster.fabric.loss(index, 1000)
-                time.sleep(2)
-                cluster.fabric.reset()
-            time.sleep(3)
+            yield
             node2.run(f"pkill -TERM -f '^{PROGRAM} numbers'")
             wait_until(lambda: not node2.run("pgrep -x krc_message", check=False).out, 150,
                        "it ends")
             said = node2.run(f"cat {out}").out
-        check("sent=" in said, said)
+        check("sent=" in said, said + node1.run(f"cat {OUT}-sink.out").out + str(_port(node1)))
         seen = dict(pair.split("=") for pair in said.strip().splitlines()[-1].split())
         counts = end()
         print(f"    {seen}", flush=True)
         check(int(seen["sent"]) > 100 and seen["completed"] == seen["sent"], f"{seen}")
         check(counts["messages"] + counts["large"] == int(seen["sent"])
               and counts["ended"] == 8 and not counts["died"], f"{counts}")
+
+
+@limit(900)
+def test_numbered_messages_come_once_and_in_order(cluster):
+    """While packets are lost, doubled and late, and while all of one side is lost for so long
+    that initiators are reset."""
+    with _up(cluster) as (node1, node2), _numbers(node1, node2):
+        for trouble in range(6):
+            time.sleep(3)
+            index = (node1, node2)[trouble % 2].spec.index
+            if trouble < 2:
+                cluster.fabric.loss(index, 50)
+            elif trouble < 4:
+                cluster.fabric.disorder(index, 50, 50)
+            else:
+                cluster.fabric.loss(index, 1000)
+            time.sleep(2)
+            cluster.fabric.reset()
+        time.sleep(3)
+
+
+STILL_SECONDS = 3       # longer than a lane goes on asking, less than what ends a connection
+
+
+@limit(900)
+def test_a_node_stands_still(cluster):
+    """For so long that lanes to it break: READs of large messages, too, are done when it goes
+    on."""
+    with _up(cluster) as (node1, node2), _numbers(node1, node2):
+        for node in (node2, node1, node2):
+            time.sleep(3)
+            node.pause()
+            try:
+                time.sleep(STILL_SECONDS)
+            finally:
+                node.resume()
+        time.sleep(3)
+        resets = [{key: pool(node)[key] for key in ("recoveries", "timeouts", "expired")}
+                  for node in (node1, node2)]
+        print(f"    {resets}", flush=True)
+        check(cluster.nic.dc or all(row["recoveries"] for row in resets),
+              f"no lane broke: {resets}")
 
 
 @limit(400)

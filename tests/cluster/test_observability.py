@@ -9,7 +9,7 @@ import re
 from . import krcore, trace
 from .nodes import (AS_USER, as_user, card_counters, client, counted, finish, pool, program,
                     publish_silent, saying, serve, up, working)
-from .suite import check, limit, wait_until
+from .suite import check, limit, needs, wait_until
 
 DEAD_SERVICE = 4711
 USERS = {"nobody": 65534, "daemon": 1}      # two without rights, of Debian's base system
@@ -207,6 +207,7 @@ def _changed(machine, before):
     return [now - was for now, was in zip(_changes(machine), before)]
 
 
+@needs("dc")
 @limit(400)
 def test_changes_of_target_are_those_of_the_card(cluster):
     """One initiator, and programs that talk to two peers by it: the module has counted what the
