@@ -25,6 +25,7 @@ struct si_conn {
 	uint32_t connection;
 	unsigned int expect, fetched;
 	int large; /* of any length, and not more than one at a time: see mt_large() */
+	int ended; /* and it is closed when what it has announced was fetched */
 };
 
 struct si {
@@ -81,6 +82,35 @@ static void si_close(struct si *si, struct si_conn *c)
 	c->connection = 0;
 }
 
+/* The peer has sent its last: close, unless a large message waits, which that would discard. */
+static void si_ended(struct si *si, struct si_conn *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < si->nr; i++)
+		if (si->waiting[(si->first + i) % MT_CONNECTIONS].connection == c->connection)
+			return;
+	/* a last message, with what has come */
+	if (krcore_send(si->mt.node, c->connection, &c->expect, sizeof(c->expect), 0))
+		si->failed++;
+	else
+		si->mt.under_way++;
+	si_close(si, c);
+}
+
+/* The oldest large message is done with. */
+static void si_next(struct si *si)
+{
+	uint32_t connection = si->waiting[si->first].connection;
+	unsigned int i;
+
+	si->first = (si->first + 1) % MT_CONNECTIONS;
+	si->nr--;
+	for (i = 0; i < MT_CONNECTIONS; i++)
+		if (si->conn[i].connection == connection && si->conn[i].ended)
+			si_ended(si, &si->conn[i]);
+}
+
 static void si_letter(struct si *si, const struct krcore_letter *letter)
 {
 	struct si_conn *c = letter->kind == KRCORE_LETTER_OFFER ? NULL
@@ -104,12 +134,8 @@ static void si_letter(struct si *si, const struct krcore_letter *letter)
 		return;
 	case KRCORE_LETTER_ENDED:
 		si->ended++;
-		/* a last message, with what has come */
-		if (krcore_send(si->mt.node, c->connection, &c->expect, sizeof(c->expect), 0))
-			si->failed++;
-		else
-			si->mt.under_way++;
-		si_close(si, c);
+		c->ended = 1;
+		si_ended(si, c);
 		return;
 	case KRCORE_LETTER_DIED:
 		si->died++;
@@ -134,8 +160,7 @@ static void si_fetch(struct si *si)
 		return;
 	}
 	si->failed++;
-	si->first = (si->first + 1) % MT_CONNECTIONS;
-	si->nr--;
+	si_next(si);
 }
 
 static void si_completion(struct si *si, const struct krcore_wc *wc)
@@ -151,8 +176,7 @@ static void si_completion(struct si *si, const struct krcore_wc *wc)
 	si->large += !wc->status;
 	memset(si->mt.memory, 0, letter->length);
 	si->fetching = 0;
-	si->first = (si->first + 1) % MT_CONNECTIONS;
-	si->nr--;
+	si_next(si);
 }
 
 int mt_sink(uint16_t service)
