@@ -147,7 +147,7 @@ def test_messages_of_a_program_come_back_from_a_module(cluster):
 @limit(500)
 def test_large_messages_come_back_from_a_module(cluster):
     """They are READ into its pages, and READ from there; also after a program was killed in the
-    midst of it, when the module has another place for them."""
+    midst of it."""
     connections, rounds = 4, 64
     echo = f"{AS_USER} /usr/local/bin/krc_message echo {{}} {SERVICE} {connections} {{}}"
     with up(cluster) as (node1, node2):
