@@ -35,7 +35,7 @@ def _loaded(machine, paths):
                         check=False)
 
 
-@limit(600)
+@limit(1200)     # 580 s were seen on a slow machine
 def test_every_case_passes(cluster):
     machine = cluster.node("node1")
     expected = kunit.expected()
