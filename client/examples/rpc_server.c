@@ -14,14 +14,14 @@
 #include "rpc.h"
 
 #define EX_FILES 64
-#define EX_FILE_MAX (64UL << 20)
+#define EX_BYTES_MAX (64UL << 20)
 #define EX_LETTERS 16
 
 static const char ex_text[] =
 	"usage: krcore-example-rpc-server SERVICE FILE...\n"
 	"\n"
 	"Answer 'krcore-example-rpc-client' with the bytes of these files, until interrupted. They are\n"
-	"read once. SERVICE is a number from 256 to 65535.\n"
+	"read once, and have less than 64 MiB together. SERVICE is a number from 256 to 65535.\n"
 	"Needs the kernel module (/dev/krcore) and a MetaServer (/etc/krcore.conf).\n";
 
 /* @mr: all of @bytes, if it is too long to be copied. */
@@ -32,26 +32,35 @@ struct ex_file {
 	struct krcore_mr mr;
 };
 
+/* @used: bytes of @bytes, in which the files lie one behind the other. */
 struct ex_files {
 	struct ex_file file[EX_FILES];
 	int nr;
+	size_t used;
+	char bytes[EX_BYTES_MAX];
 };
 
-/* Return: 0, or 1 after an error was printed. */
-static int ex_read(struct ex_file *file, const char *name)
+/* Read one more file. Return: 0, or 1 after an error was printed. */
+static int ex_read(struct ex_files *files, const char *name)
 {
+	struct ex_file *file = &files->file[files->nr];
+	size_t room = EX_BYTES_MAX - files->used;
 	FILE *from = fopen(name, "rb");
+	int failed;
 
-	file->name = name;
-	file->bytes = malloc(EX_FILE_MAX);
-	if (from && file->bytes)
-		file->length = fread(file->bytes, 1, EX_FILE_MAX, from);
-	if (!from || !file->bytes || ferror(from) || file->length == EX_FILE_MAX) {
-		fprintf(stderr, "%s: %s\n", name, from ? "too large" : strerror(errno));
+	if (!from) {
+		fprintf(stderr, "%s: %s\n", name, strerror(errno));
 		return 1;
 	}
+	file->name = name;
+	file->bytes = files->bytes + files->used;
+	file->length = fread(file->bytes, 1, room, from);
+	failed = ferror(from) || file->length == room;
+	if (failed)
+		fprintf(stderr, "%s: %s\n", name, ferror(from) ? strerror(errno) : "too large");
 	fclose(from);
-	return 0;
+	files->used += file->length;
+	return failed;
 }
 
 static int ex_read_all(struct krcore_node *node, struct ex_files *files, char **names, int nr)
@@ -60,7 +69,7 @@ static int ex_read_all(struct krcore_node *node, struct ex_files *files, char **
 
 	for (; files->nr < nr && files->nr < EX_FILES; files->nr++) {
 		file = &files->file[files->nr];
-		if (ex_read(file, names[files->nr]))
+		if (ex_read(files, names[files->nr]))
 			return 1;
 		if (file->length > KRCORE_SEND_COPY_MAX &&
 		    krcore_mr_reg(node, file->bytes, file->length, KRCORE_ACCESS_MESSAGE,
@@ -143,7 +152,7 @@ static int ex_serve_calls(struct krcore_node *node, const struct ex_files *files
 
 int main(int argc, char **argv)
 {
-	struct ex_files files = { .nr = 0 };
+	static struct ex_files files;
 	struct krcore_node *node;
 	uint16_t service;
 	int status;
