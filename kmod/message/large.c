@@ -227,16 +227,18 @@ static void krc_large_unhold(struct krc_stream *st)
 	spin_unlock_bh(&st->lock);
 }
 
-/* Return: a READ that is to be resumed, once; NULL: there is none. */
-static struct krc_large *krc_large_next(struct krc_stream *st)
+/* Return: a READ that is to be done @again after a failure, or resumed, once; NULL: there is none. */
+static struct krc_large *krc_large_next(struct krc_stream *st, bool again)
 {
 	struct krc_large *large;
+	bool *wanted;
 
 	spin_lock_bh(&st->lock);
 	list_for_each_entry(large, &st->larges, list) {
-		if (!large->resume)
+		wanted = again ? &large->again : &large->resume;
+		if (!*wanted)
 			continue;
-		large->resume = false;
+		*wanted = false;
 		spin_unlock_bh(&st->lock);
 		return large;
 	}
@@ -252,26 +254,9 @@ void krc_large_resume(struct krc_stream *st)
 	if (!krc_rail_enter(st->m->rail))
 		return;
 	krc_large_unhold(st);
-	while ((large = krc_large_next(st)))
+	while ((large = krc_large_next(st, false)))
 		krc_flow_resume(&large->flow);
 	krc_rail_exit(st->m->rail);
-}
-
-/* Return: a READ that is to be done again, once; NULL: there is none. */
-static struct krc_large *krc_large_failed(struct krc_stream *st)
-{
-	struct krc_large *large;
-
-	spin_lock_bh(&st->lock);
-	list_for_each_entry(large, &st->larges, list) {
-		if (!large->again)
-			continue;
-		large->again = false;
-		spin_unlock_bh(&st->lock);
-		return large;
-	}
-	spin_unlock_bh(&st->lock);
-	return NULL;
 }
 
 /* Do a READ again. The flow lets it begin when the peer has been heard. */
@@ -295,7 +280,7 @@ void krc_large_tell(struct krc_stream *st)
 {
 	struct krc_large *large;
 
-	while ((large = krc_large_failed(st))) /* each of them for KRC_LARGE_TRIES times */
+	while ((large = krc_large_next(st, true))) /* each of them for KRC_LARGE_TRIES times */
 		krc_large_repeat(st, large);
 	for (;;) {
 		spin_lock_bh(&st->lock);
