@@ -226,6 +226,7 @@ enum {
 	KRP_GENL_A_STATS_CACHE_EVICTIONS, /* u64: dropped for room */
 	KRP_GENL_A_STATS_CACHE_INVALIDATIONS, /* u64: dropped because they were old */
 	KRP_GENL_A_STATS_POOL, /* nest of KRP_GENL_A_POOL_*, once for each port that is up */
+	KRP_GENL_A_STATS_LANES, /* nest of KRP_GENL_A_LANES_*, once for each of these that makes lanes */
 
 	__KRP_GENL_A_STATS_MAX,
 	KRP_GENL_A_STATS_MAX = (__KRP_GENL_A_STATS_MAX - 1)
@@ -252,6 +253,23 @@ enum {
 
 	__KRP_GENL_A_POOL_MAX,
 	KRP_GENL_A_POOL_MAX = (__KRP_GENL_A_POOL_MAX - 1)
+};
+
+/* The lanes of a port (krp_lane.h) since it came up, and what came to its queue pair of hand-shakes. */
+enum {
+	KRP_GENL_A_LANES_PAD = 1,
+	KRP_GENL_A_LANES_DEVICE, /* string: RDMA device */
+	KRP_GENL_A_LANES_PORT, /* u32: its port */
+	KRP_GENL_A_LANES_LANES, /* u32: now */
+	KRP_GENL_A_LANES_MADE, /* u64: by this end or the other one */
+	KRP_GENL_A_LANES_LATE, /* u64: REQUESTs dropped that came again */
+	KRP_GENL_A_LANES_MALFORMED, /* u64: packets dropped by krp_lane_check() */
+	KRP_GENL_A_LANES_UNPROVED, /* u64: packets dropped that no cluster key proves */
+	KRP_GENL_A_LANES_DROPPED, /* u64: packets that came too fast, or could not be sent */
+	KRP_GENL_A_LANES_MENDS, /* u64: times that the queue pair had failed and works again */
+
+	__KRP_GENL_A_LANES_MAX,
+	KRP_GENL_A_LANES_MAX = (__KRP_GENL_A_LANES_MAX - 1)
 };
 
 /* A user and what it holds. */

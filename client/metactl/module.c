@@ -161,6 +161,7 @@ static const struct mc_attr mc_stats_attrs[] = {
 	{ KRP_GENL_A_STATS_CACHE_EVICTIONS, "cache_evictions", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_STATS_CACHE_INVALIDATIONS, "cache_invalidations", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_STATS_POOL, "pool", MC_FORM_NEVER, 0 },
+	{ KRP_GENL_A_STATS_LANES, "lanes", MC_FORM_NEVER, 0 },
 	{ 0 },
 };
 
@@ -180,6 +181,19 @@ static const struct mc_attr mc_pool_attrs[] = {
 	{ KRP_GENL_A_POOL_REFUSED_READS, "refused_reads", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_POOL_EXPIRED, "expired", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_POOL_TARGET_CHANGES, "target_changes", MC_FORM_NUMBER, 0 },
+	{ 0 },
+};
+
+static const struct mc_attr mc_lanes_attrs[] = {
+	{ KRP_GENL_A_LANES_DEVICE, "device", MC_FORM_TEXT, 0 },
+	{ KRP_GENL_A_LANES_PORT, "port", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_LANES, "lanes", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_MADE, "made", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_LATE, "late", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_MALFORMED, "malformed", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_UNPROVED, "unproved", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_DROPPED, "dropped", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_LANES_MENDS, "mends", MC_FORM_NUMBER, 0 },
 	{ 0 },
 };
 
@@ -242,11 +256,12 @@ static const struct mc_attr mc_messages_attrs[] = {
 };
 
 static const struct mc_attr *const mc_sets[MC_SETS] = {
-	[MC_SET_NODE] = mc_node_attrs,	   [MC_SET_PORT] = mc_port_attrs,
-	[MC_SET_SERVER] = mc_server_attrs, [MC_SET_QUEUE] = mc_queue_attrs,
-	[MC_SET_PEER] = mc_peer_attrs,	   [MC_SET_STATS] = mc_stats_attrs,
-	[MC_SET_POOL] = mc_pool_attrs,	   [MC_SET_USER] = mc_user_attrs,
-	[MC_SET_CONN] = mc_conn_attrs,	   [MC_SET_MESSAGES] = mc_messages_attrs,
+	[MC_SET_NODE] = mc_node_attrs,	       [MC_SET_PORT] = mc_port_attrs,
+	[MC_SET_SERVER] = mc_server_attrs,     [MC_SET_QUEUE] = mc_queue_attrs,
+	[MC_SET_PEER] = mc_peer_attrs,	       [MC_SET_STATS] = mc_stats_attrs,
+	[MC_SET_POOL] = mc_pool_attrs,	       [MC_SET_LANES] = mc_lanes_attrs,
+	[MC_SET_USER] = mc_user_attrs,	       [MC_SET_CONN] = mc_conn_attrs,
+	[MC_SET_MESSAGES] = mc_messages_attrs,
 };
 
 const char *mc_module_attr(enum mc_set set, uint16_t type)

@@ -100,22 +100,33 @@ int mc_module_show(struct mc *mc)
 	return ret;
 }
 
+/* A row for each nest of this type. */
+static void mc_module_nests(struct mc_out *out, enum mc_set set, uint16_t type,
+			    const struct nlattr *attrs, size_t bytes)
+{
+	const struct nlattr *attr;
+
+	for (attr = attrs;
+	     mnl_attr_ok(attr, (int)((const char *)attrs + bytes - (const char *)attr));
+	     attr = mnl_attr_next(attr))
+		if (mnl_attr_get_type(attr) == type)
+			mc_module_row(out, set, mnl_attr_get_payload(attr),
+				      mnl_attr_get_payload_len(attr));
+}
+
 static void mc_module_counters(void *arg, const struct nlmsghdr *nlh)
 {
 	struct mc_out *out = arg;
-	const struct nlattr *attrs, *attr;
+	const struct nlattr *attrs;
 	size_t bytes;
 
 	attrs = mc_module_attrs(nlh, &bytes);
 	mc_out_table(out, MC_BLOCK, "node");
 	mc_module_row(out, MC_SET_STATS, attrs, bytes);
 	mc_out_table(out, MC_TABLE, "pool");
-	for (attr = attrs;
-	     mnl_attr_ok(attr, (int)((const char *)attrs + bytes - (const char *)attr));
-	     attr = mnl_attr_next(attr))
-		if (mnl_attr_get_type(attr) == KRP_GENL_A_STATS_POOL)
-			mc_module_row(out, MC_SET_POOL, mnl_attr_get_payload(attr),
-				      mnl_attr_get_payload_len(attr));
+	mc_module_nests(out, MC_SET_POOL, KRP_GENL_A_STATS_POOL, attrs, bytes);
+	mc_out_table(out, MC_TABLE, "lanes");
+	mc_module_nests(out, MC_SET_LANES, KRP_GENL_A_STATS_LANES, attrs, bytes);
 }
 
 int mc_module_stats(struct mc *mc)

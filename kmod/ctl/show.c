@@ -139,6 +139,7 @@ static_assert(KRP_GENL_A_NODE_PAD == 1 && KRP_GENL_A_PORT_PAD == 1 && KRP_GENL_A
 static_assert(KRP_GENL_A_QUEUE_PAD == 1 && KRP_GENL_A_PEER_PAD == 1 && KRP_GENL_A_STATS_PAD == 1);
 static_assert(KRP_GENL_A_POOL_PAD == 1 && KRP_GENL_A_USER_PAD == 1);
 static_assert(KRP_GENL_A_CONN_PAD == 1 && KRP_GENL_A_MESSAGES_PAD == 1);
+static_assert(KRP_GENL_A_LANES_PAD == 1);
 
 static int krc_nl_put_text(struct sk_buff *skb, int type, const char *text)
 {
@@ -570,6 +571,31 @@ static int krc_nl_put_pool(struct sk_buff *skb, struct krc_port *port)
 	return 0;
 }
 
+static int krc_nl_put_lanes(struct sk_buff *skb, struct krc_port *port)
+{
+	struct krc_lanes_stats stats;
+	struct nlattr *nest;
+
+	if (!port->rail.ops->lanes_stats)
+		return 0;
+	port->rail.ops->lanes_stats(port->target, &stats);
+	nest = nla_nest_start(skb, KRP_GENL_A_STATS_LANES);
+	if (!nest)
+		return -EMSGSIZE;
+	if (nla_put_string(skb, KRP_GENL_A_LANES_DEVICE, dev_name(&port->rail.ibdev->dev)) ||
+	    nla_put_u32(skb, KRP_GENL_A_LANES_PORT, port->rail.num) ||
+	    nla_put_u32(skb, KRP_GENL_A_LANES_LANES, stats.lanes) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_LANES_MADE, stats.made) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_LANES_LATE, stats.late) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_LANES_MALFORMED, stats.malformed) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_LANES_UNPROVED, stats.unproved) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_LANES_DROPPED, stats.dropped) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_LANES_MENDS, stats.mends))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 static int krc_nl_put_pools(struct sk_buff *skb)
 {
 	struct krc_port *port;
@@ -581,7 +607,7 @@ static int krc_nl_put_pools(struct sk_buff *skb)
 		if (!port)
 			break;
 		if (krc_port_enter(port)) {
-			err = krc_nl_put_pool(skb, port);
+			err = krc_nl_put_pool(skb, port) ?: krc_nl_put_lanes(skb, port);
 			krc_port_exit(port);
 		}
 		krc_port_put(port);

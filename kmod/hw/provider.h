@@ -304,6 +304,26 @@ struct krc_hw_lanes {
 };
 
 /**
+ * struct krc_lanes_stats - The lanes of a port, since they were started.
+ * @lanes: now, also such as end.
+ * @made: by this end or the other one.
+ * @late: REQUESTs dropped that came again.
+ * @malformed: packets dropped that krp_lane_check() refuses.
+ * @unproved: packets dropped that no key proves, or that name one where there is none.
+ * @dropped: packets dropped that came too fast, or could not be sent.
+ * @mends: times that the queue pair of hand-shakes had failed and was made to work again.
+ */
+struct krc_lanes_stats {
+	u32 lanes;
+	u64 made;
+	u64 late;
+	u64 malformed;
+	u64 unproved;
+	u64 dropped;
+	u64 mends;
+};
+
+/**
  * struct krc_provider_ops - Operations of a kind of NIC.
  * @name: for diagnostics: "mlx5-dc".
  * @match: whether this provider drives the device at all. Does not sleep long.
@@ -331,6 +351,8 @@ struct krc_hw_lanes {
  *	returned. Returns 0, -ENOMEM, -EINVAL (@lanes says what cannot be). May sleep.
  * @lanes_stop: there if @lanes_start is: end all lanes; peers access no memory any more when it
  *	returns. Also of a target whose lanes were not started. May sleep, up to two seconds.
+ * @lanes_stats: there if @lanes_start is: counters of a target's lanes, each as it is at some moment
+ *	meanwhile. Any context but hard interrupts.
  * @recv_post: append a buffer of @bytes (1 to length_max) at @local_addr under @lkey, whose key the
  *	owner made. @cookie comes back in krc_recv_wc. The hardware does not see it before
  *	@recv_ring. Returns 0, -ENOSPC (as many as @depth are posted or not polled), -EINVAL
@@ -399,6 +421,7 @@ struct krc_provider_ops {
 	void (*target_destroy)(struct krc_hw_target *target);
 	int (*lanes_start)(struct krc_hw_target *target, const struct krc_hw_lanes *lanes);
 	void (*lanes_stop)(struct krc_hw_target *target);
+	void (*lanes_stats)(struct krc_hw_target *target, struct krc_lanes_stats *ret_stats);
 	int (*recv_post)(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,
 			 u32 bytes);
 	void (*recv_ring)(struct krc_hw_target *target);

@@ -449,6 +449,39 @@ static void krc_test_a_flood_of_what_was_seen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, node->lanes->table.made, 2);
 }
 
+/* What came to the queue pair of hand-shakes is told. */
+static void krc_test_what_comes_is_counted(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_lanes *lanes = net->at[1].lanes;
+	struct krc_lanes_stats stats;
+	struct krp_lane_packet p;
+	u32 i;
+
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_lanes_stats(lanes, &stats);
+	KUNIT_EXPECT_EQ(test, stats.lanes, 1U);
+	KUNIT_EXPECT_EQ(test, stats.made, 1ULL);
+	KUNIT_EXPECT_EQ(test, stats.malformed + stats.unproved + stats.dropped + stats.mends, 0ULL);
+	for (i = 0; i < 3; i++) {
+		p = net->last[KRP_LANE_REQUEST];
+		krc_net_send(net, 1, &p, sizeof(p) - 1 - i);
+		p.mac[i] ^= 1;
+		krc_net_send(net, 1, &p, sizeof(p));
+	}
+	p.version++;
+	krc_net_send(net, 1, &p, sizeof(p));
+	krc_test_wait(test, READ_ONCE(lanes->shake.malformed) == 4 &&
+				    READ_ONCE(lanes->shake.unproved) == 3);
+	krc_lanes_stats(lanes, &stats);
+	KUNIT_EXPECT_EQ(test, stats.malformed, 4ULL);
+	KUNIT_EXPECT_EQ(test, stats.unproved, 3ULL);
+	KUNIT_EXPECT_EQ(test, stats.lanes, 1U);
+	KUNIT_EXPECT_EQ(test, stats.made, 1ULL);
+	KUNIT_EXPECT_EQ(test, stats.dropped + stats.mends + stats.late, 0ULL);
+}
+
 static void krc_test_the_queue_pair_of_hand_shakes_fails(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
@@ -853,6 +886,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_what_was_recorded_does_nothing),
 	KUNIT_CASE(krc_test_a_flood_does_not_keep_peers_away),
 	KUNIT_CASE(krc_test_a_flood_of_what_was_seen),
+	KUNIT_CASE(krc_test_what_comes_is_counted),
 	KUNIT_CASE(krc_test_the_queue_pair_of_hand_shakes_fails),
 	KUNIT_CASE(krc_test_a_lane_fails_under_requests),
 	KUNIT_CASE(krc_test_the_device_says_that_a_queue_pair_is_broken),

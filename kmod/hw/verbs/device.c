@@ -176,6 +176,7 @@ const struct krc_provider_ops krc_verbs_ops = {
 	.target_destroy = krc_verbs_target_destroy,
 	.lanes_start = krc_verbs_lanes_start,
 	.lanes_stop = krc_verbs_lanes_stop,
+	.lanes_stats = krc_verbs_lanes_stats,
 	.recv_post = krc_verbs_recv_post,
 	.recv_ring = krc_verbs_recv_ring,
 	.recv_poll = krc_verbs_recv_poll,

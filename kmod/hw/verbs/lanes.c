@@ -427,6 +427,22 @@ int krc_lanes_start(struct krc_lanes *lanes, const struct krc_hw_lanes *services
 	return 0;
 }
 
+void krc_lanes_stats(struct krc_lanes *lanes, struct krc_lanes_stats *ret_stats)
+{
+	const struct krc_shake *shake = &lanes->shake;
+
+	spin_lock_bh(&lanes->lock);
+	*ret_stats = (struct krc_lanes_stats){ .lanes = lanes->table.active,
+					       .made = lanes->table.made,
+					       .late = lanes->table.late };
+	spin_unlock_bh(&lanes->lock);
+	/* the work item counts these */
+	ret_stats->malformed = READ_ONCE(shake->malformed);
+	ret_stats->unproved = READ_ONCE(shake->unproved);
+	ret_stats->dropped = READ_ONCE(shake->dropped);
+	ret_stats->mends = READ_ONCE(shake->mends);
+}
+
 /* Whether no lane is left. */
 static bool krc_lanes_quiet(struct krc_lanes *lanes)
 {

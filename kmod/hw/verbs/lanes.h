@@ -178,6 +178,15 @@ int krc_lanes_start(struct krc_lanes *lanes, const struct krc_hw_lanes *services
 void krc_lanes_stop(struct krc_lanes *lanes);
 
 /**
+ * krc_lanes_stats() - Get counters.
+ * @lanes: of the port.
+ * @ret_stats: out; each is as it was at some moment meanwhile.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_lanes_stats(struct krc_lanes *lanes, struct krc_lanes_stats *ret_stats);
+
+/**
  * krc_lanes_destroy() - Destroy all queue pairs, and the table.
  * @lanes: stopped, or never started; nobody holds a lane.
  *

@@ -163,6 +163,11 @@ void krc_verbs_lanes_stop(struct krc_hw_target *target)
 	krc_lanes_stop(t->lanes);
 }
 
+void krc_verbs_lanes_stats(struct krc_hw_target *target, struct krc_lanes_stats *ret_stats)
+{
+	krc_lanes_stats(krc_verbs_target_of(target)->lanes, ret_stats);
+}
+
 /* ---- receives */
 
 int krc_verbs_recv_post(struct krc_hw_target *target, u64 cookie, u64 local_addr, u32 lkey,

@@ -505,6 +505,15 @@ int krc_verbs_lanes_start(struct krc_hw_target *target, const struct krc_hw_lane
 void krc_verbs_lanes_stop(struct krc_hw_target *target);
 
 /**
+ * krc_verbs_lanes_stats() - krc_provider_ops.lanes_stats of this provider.
+ * @target: target.
+ * @ret_stats: out.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_verbs_lanes_stats(struct krc_hw_target *target, struct krc_lanes_stats *ret_stats);
+
+/**
  * krc_verbs_recv_post() - krc_provider_ops.recv_post of this provider; the hardware sees the buffer
  *	at once.
  * @target: target.
