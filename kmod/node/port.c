@@ -49,11 +49,25 @@ static void krc_port_release(struct krc_rail *rail)
 }
 
 /*
+ * Whether a network device is a port's own, or the bond that it is in. A device without hardware, such
+ * as soft RoCE, has no parent, and what is stacked on a port has none either: it says which one is its
+ * own.
+ */
+static bool krc_port_owns(const struct ib_device *ibdev, u32 num, const struct net_device *ndev)
+{
+	const struct device *parent = ibdev->dev.parent;
+
+	return ndev == rcu_access_pointer(ibdev->port_data[num].netdev) ||
+	       (parent && ndev->dev.parent == parent) || netif_is_lag_master(ndev);
+}
+
+/*
  * Rank the network device that owns a RoCE GID. 0: it is in another network namespace, where the
  * address may move or vanish without the node, or there is none; 1: it is stacked on the port,
  * such as a VLAN or a macvlan; 2: it is the port's own, or the bond that it is in.
  */
-static u32 krc_port_gid_nearness(const struct ib_device *ibdev, const struct ib_gid_attr *attr)
+static u32 krc_port_gid_nearness(const struct ib_device *ibdev, u32 num,
+				 const struct ib_gid_attr *attr)
 {
 	const struct net_device *ndev;
 	u32 nearness = 0;
@@ -61,14 +75,13 @@ static u32 krc_port_gid_nearness(const struct ib_device *ibdev, const struct ib_
 	rcu_read_lock();
 	ndev = rcu_dereference(attr->ndev);
 	if (ndev && net_eq(dev_net(ndev), &init_net))
-		nearness = ndev->dev.parent == ibdev->dev.parent || netif_is_lag_master(ndev) ? 2
-											      : 1;
+		nearness = krc_port_owns(ibdev, num, ndev) ? 2 : 1;
 	rcu_read_unlock();
 	return nearness;
 }
 
 /* Rank a GID as the address of a port: higher is better; 0: unusable. */
-static u32 krc_port_gid_rank(const struct ib_device *ibdev, const struct ib_gid_attr *attr,
+static u32 krc_port_gid_rank(const struct ib_device *ibdev, u32 num, const struct ib_gid_attr *attr,
 			     bool ethernet)
 {
 	const struct in6_addr *addr = (const struct in6_addr *)attr->gid.raw;
@@ -79,7 +92,7 @@ static u32 krc_port_gid_rank(const struct ib_device *ibdev, const struct ib_gid_
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP ||
 	    rdma_link_local_addr((struct in6_addr *)addr))
 		return 0;
-	nearness = krc_port_gid_nearness(ibdev, attr);
+	nearness = krc_port_gid_nearness(ibdev, num, attr);
 	return nearness ? 2 * nearness + ipv6_addr_v4mapped(addr) : 0;
 }
 
@@ -95,7 +108,7 @@ const struct ib_gid_attr *krc_port_pick_gid(struct ib_device *ibdev, u32 num,
 		attr = rdma_get_gid_attr(ibdev, num, i);
 		if (IS_ERR(attr))
 			continue;
-		rank = krc_port_gid_rank(ibdev, attr, ethernet);
+		rank = krc_port_gid_rank(ibdev, num, attr, ethernet);
 		if (krc_port_gid_wins(rank, best_rank, attr == keep)) {
 			best_rank = rank;
 			swap(best, attr);
