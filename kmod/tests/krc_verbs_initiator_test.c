@@ -47,6 +47,7 @@ struct krc_test_sent {
  * @wish: when the lane is to be given back.
  * @refused: errno of a post.
  * @bytes: of a request; 0: 8.
+ * @opcode: of a request.
  * @sent: requests on lanes.
  * @sent_nr: how many.
  * @wcs: completions not taken.
@@ -73,6 +74,7 @@ struct krc_test_verbs {
 	enum krc_lane_wish wish;
 	int refused;
 	u32 bytes;
+	u8 opcode;
 	struct krc_test_sent sent[KRC_TEST_POSTS];
 	u32 sent_nr;
 	struct ib_wc wcs[KRC_TEST_POSTS];
@@ -219,6 +221,7 @@ static struct krc_test_verbs *krc_test_make(struct kunit *test, u32 depth)
 	KUNIT_ASSERT_NOT_NULL(test, w->ibdev);
 	krc_test_world = w;
 	w->test = test;
+	w->opcode = KRP_OP_READ;
 	w->ibdev->ops.post_send = krc_test_post_send;
 	w->ibdev->ops.poll_cq = krc_test_poll_cq;
 	w->ibdev->phys_port_cnt = 1;
@@ -269,7 +272,7 @@ static int krc_test_post(struct krc_test_verbs *w, u8 peer, u64 cookie, bool uns
 				.address = (struct krc_hw_address *)&to,
 				.remote_addr = cookie,
 				.length = w->bytes ?: 8,
-				.opcode = KRP_OP_READ,
+				.opcode = w->opcode,
 				.unsignaled = unsignaled };
 
 	to.gid[KRP_GID_BYTES - 1] = peer;
@@ -458,7 +461,7 @@ static const struct {
 	{ IB_WC_REM_INV_REQ_ERR, KRC_FAULT_ACCESS },
 	{ IB_WC_REM_OP_ERR, KRC_FAULT_ACCESS },
 	{ IB_WC_RETRY_EXC_ERR, KRC_FAULT_TIMEOUT },
-	{ IB_WC_RNR_RETRY_EXC_ERR, KRC_FAULT_BUSY },
+	{ IB_WC_RNR_RETRY_EXC_ERR, KRC_FAULT_LOST }, /* it needs no buffer */
 	{ IB_WC_REM_ABORT_ERR, KRC_FAULT_TARGET },
 	{ IB_WC_FATAL_ERR, KRC_FAULT_FATAL },
 	{ IB_WC_GENERAL_ERR, KRC_FAULT_FATAL },
@@ -480,6 +483,10 @@ static void krc_test_what_statuses_mean(struct kunit *test)
 		krc_verbs_initiator_halt(w->ini);
 		krc_verbs_initiator_restart(w->ini);
 	}
+	w->opcode = KRC_HW_SEND;
+	krc_test_go(w, 1, i, 1);
+	krc_test_end(w, i, IB_WC_RNR_RETRY_EXC_ERR);
+	krc_test_expect(w, i, KRC_FAULT_BUSY);
 }
 
 /* There is no lane: the first request fails, the rest is flushed, as behind any failure. */

@@ -32,7 +32,7 @@ static const u8 krc_verbs_faults[] = {
 	[IB_WC_REM_INV_REQ_ERR] = KRC_FAULT_ACCESS,
 	[IB_WC_REM_ACCESS_ERR] = KRC_FAULT_ACCESS,
 	[IB_WC_REM_OP_ERR] = KRC_FAULT_ACCESS,
-	/* only a SEND can meet it: there was no buffer */
+	/* there was no buffer for a SEND; of other requests see krc_verbs_failed() */
 	[IB_WC_RNR_RETRY_EXC_ERR] = KRC_FAULT_BUSY,
 	/* no response, or a malformed one */
 	[IB_WC_RETRY_EXC_ERR] = KRC_FAULT_TIMEOUT,

@@ -163,6 +163,9 @@ static enum krc_fault krc_verbs_failed(struct krc_verbs_initiator *ini, enum ib_
 	lockdep_assert_held(&ini->lock);
 	if (ini->state != KRC_VERBS_FAILED && fault == KRC_FAULT_FLUSHED)
 		fault = KRC_FAULT_LOST;
+	/* a peer of rxe says so, too, when its answer found no memory, or is longer than its MTU is now */
+	if (fault == KRC_FAULT_BUSY && krc_verbs_at(ini, ini->done)->wr.opcode != KRC_HW_SEND)
+		fault = KRC_FAULT_LOST;
 	krc_verbs_set_state(ini, KRC_VERBS_FAILED);
 	ini->broken = true;
 	return fault;
