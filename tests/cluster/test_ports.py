@@ -14,14 +14,16 @@ from .suite import check, limit, wait_until
 # -- an end that was planned -------------------------------------------------------
 
 NO_SUCH_REGION = 53     # EBADR
+IN_DOUBT = 78           # EREMCHG
 LOOPS = 4
 LOOP_OUT = "/run/krc-loop.out"
 
 
 @contextlib.contextmanager
-def _traffic(machine, peer):
+def _traffic(machine, peer, fits=True):
     """Programs that WRITE and READ as fast as they can, until they are refused; afterwards
-    each was refused by its own module, and none has failed on the wire."""
+    each was refused by its own module, and none has failed on the wire. `fits`: what is under way
+    gets through; if not, what may not be done twice may end in doubt."""
     begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(machine)} {peer} loop 900 "
               f">{LOOP_OUT}.$i 2>&1 & done; wait")
     before = nodes.pool(machine)
@@ -35,9 +37,9 @@ def _traffic(machine, peer):
         seen = counted(machine.run(f"cat {LOOP_OUT}.{i}"))
         check(seen["done"] > 10 and not seen["wrong"]
               and seen["refused"] + seen["failed"] == 1, f"a program: {seen}")
-        check(-seen["last_error"] == NO_SUCH_REGION,
+        check(-seen["last_error"] in (NO_SUCH_REGION, NO_SUCH_REGION if fits else IN_DOUBT),
               f"it is told that there is no such region: {seen}")
-    for count in ("faults", "recoveries"):
+    for count in ("faults", "recoveries") if fits else ("faults",):
         check(after[count] == before[count],
               f"{machine.name} has {count}: {before[count]} became {after[count]}")
 
@@ -72,14 +74,15 @@ def _removed(machine):
 def test_a_planned_end_is_graceful(cluster):
     """A node is taken down, has its port made anew, loses its module, with programs of a peer
     at its memory: they are told by their own module that it is gone, and nothing fails on the
-    wire: no shared initiator of the peer is reset."""
+    wire: no shared initiator of the peer is reset. But soft RoCE's packets are too long for a
+    smaller MTU before anybody hears of it."""
     with up(cluster) as (node1, node2):
         krcore.wait_ready(node1)
         for end in (_down, _smaller_packets, _removed):
             krcore.wait_ready(node2)
             with serve(node2) as peer:
                 krcore.wait_published(node1, [node2])
-                with _traffic(node1, peer):
+                with _traffic(node1, peer, cluster.nic.dc or end is not _smaller_packets):
                     end(node2)
             print(f"    {end.__name__.strip('_')}: no fault at the peer", flush=True)
             krcore.node_gone(node2)
@@ -188,9 +191,15 @@ def _set_netns(machine, mode):
 
 
 def _check_given_away(machine, device):
-    """A device of another network namespace is nobody's here, nor others' there."""
-    machine.run(f"ip netns add {AWAY} && rdma dev set {device} netns {AWAY}")
+    """A device of another network namespace is nobody's here, nor others' there. Soft RoCE stays
+    where it is."""
+    machine.run(f"ip netns add {AWAY}")
+    given = machine.run(f"rdma dev set {device} netns {AWAY}", check=False)
+    if not machine.nic.dc and "not supported" in given.err:
+        machine.run(f"ip netns del {AWAY}")
+        return
     try:
+        check(not given.status, f"{given!r}")
         wait_until(lambda: not ports(machine), 60, "no program has it")
         check(not krcore.node_rows(machine, "node_server"), "there are sessions over it")
         inside = machine.run(f"ip netns exec {AWAY} {program(machine)} ports").out
