@@ -185,15 +185,14 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	atomic_inc(&listener->waiting);
 	spin_lock_bh(&st->lock);
 	st->listener = listener;
+	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	spin_lock(&m->lock);
 	list_add_tail(&st->offered, &listener->offers);
+	/* before its clock runs: what has ended takes it out again, and this task may stand still */
+	hash_add(m->opens, &st->hashed, le64_to_cpu(open->tag));
 	spin_unlock(&m->lock);
-	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
-	spin_lock_bh(&m->lock);
-	hash_add(m->opens, &st->hashed, le64_to_cpu(open->tag));
-	spin_unlock_bh(&m->lock);
 	krc_inbox_put(listener->inbox, offer);
 	listener->inbox->arrived(listener->inbox);
 	krc_stream_put(st);
