@@ -100,7 +100,7 @@ static struct krc_grave *krc_grave_add(struct krc_messages *m, struct krc_grave 
 		return grave;
 	}
 	if (grave->open_tag) {
-		hash_add(m->graves, &grave->node, grave->open_tag);
+		hash_add(m->graves, &grave->node, krc_open_key(m, grave->open_tag));
 		m->graves_nr++;
 	} else {
 		m->graves_opened++;

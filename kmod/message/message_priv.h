@@ -198,7 +198,7 @@ struct krc_tx_share {
  * @target: of the port.
  * @pool: likewise.
  * @value: record of the port.
- * @secret: key of passes.
+ * @secret: key of passes, and of the tables by the tags of OPENs.
  * @rx: receive buffers; NULL: not started, or destroyed.
  * @tx: packets to send.
  * @lock: guards the tables below, and @stopped.
@@ -425,6 +425,19 @@ struct krc_stream {
 static inline void krc_message_count(struct krc_messages *m, enum krc_message_count what)
 {
 	atomic64_inc(&m->count[what]);
+}
+
+/**
+ * krc_open_key() - Where an OPEN is found in krc_messages.opens and .graves.
+ * @m: messages.
+ * @tag: of the OPEN, which its sender has chosen: it does not choose the chain.
+ *
+ * Context: any.
+ * Return: key for the hash.
+ */
+static inline u64 krc_open_key(const struct krc_messages *m, u64 tag)
+{
+	return siphash_1u64(tag, &m->secret);
 }
 
 /**

@@ -98,10 +98,11 @@ struct krc_listener *krc_offer_end(struct krc_stream *st)
 static struct krc_stream *krc_open_known(struct krc_messages *m, const struct krp_message *packet)
 {
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
+	u64 key = krc_open_key(m, le64_to_cpu(open->tag));
 	struct krc_stream *st;
 
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->opens, st, hashed, le64_to_cpu(open->tag)) {
+	hash_for_each_possible(m->opens, st, hashed, key) {
 		/* what is compared does not change once the stream is in the table */
 		if (!krp_listen_same(&st->s, packet))
 			continue;
@@ -117,12 +118,12 @@ static struct krc_stream *krc_open_known(struct krc_messages *m, const struct kr
 static u32 krc_open_buried(struct krc_messages *m, const struct krp_message *packet)
 {
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
-	u64 tag = le64_to_cpu(open->tag);
+	u64 tag = le64_to_cpu(open->tag), key = krc_open_key(m, tag);
 	const struct krc_grave *grave;
 	u32 status = 0;
 
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->graves, grave, node, tag)
+	hash_for_each_possible(m->graves, grave, node, key)
 		if (grave->open_tag == tag && grave->open_src == le32_to_cpu(packet->src) &&
 		    !memcmp(grave->gid, open->gid, sizeof(open->gid)))
 			status = grave->status;
@@ -189,7 +190,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	spin_lock(&m->lock);
 	list_add_tail(&st->offered, &listener->offers);
 	/* before its clock runs: what has ended takes it out again, and this task may stand still */
-	hash_add(m->opens, &st->hashed, le64_to_cpu(open->tag));
+	hash_add(m->opens, &st->hashed, krc_open_key(m, le64_to_cpu(open->tag)));
 	spin_unlock(&m->lock);
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
