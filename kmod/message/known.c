@@ -80,10 +80,12 @@ void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 nu
 
 /* ---- graves */
 
-static void krc_grave_free(struct krc_grave *grave)
+static void krc_grave_free(struct krc_messages *m, struct krc_grave *grave)
 {
-	if (grave)
-		krc_standing_put(grave->standing);
+	if (!grave)
+		return;
+	krc_standing_put(grave->standing);
+	krc_tx_share_put(m, grave->share);
 	kfree(grave);
 }
 
@@ -102,6 +104,7 @@ static struct krc_grave *krc_grave_add(struct krc_messages *m, struct krc_grave 
 	if (grave->open_tag) {
 		hash_add(m->graves, &grave->node, krc_open_key(m, grave->open_tag));
 		m->graves_nr++;
+		grave->share->graves++;
 	} else {
 		m->graves_opened++;
 	}
@@ -131,7 +134,7 @@ void krc_grave_dig(struct krc_stream *st, u64 until_ns)
 	grave->standing = st->standing;
 	grave->status = st->forget_status ?: KRP_REFUSE_ABORT;
 	grave->until_ns = until_ns;
-	krc_grave_free(krc_grave_add(m, grave));
+	krc_grave_free(m, krc_grave_add(m, grave));
 }
 
 /* The oldest grave if its time is over, taken out; else NULL. Those behind it may stay longer. */
@@ -147,6 +150,7 @@ static struct krc_grave *krc_grave_over(struct krc_messages *m, u64 now_ns, bool
 		if (grave->open_tag) {
 			hash_del(&grave->node);
 			m->graves_nr--;
+			grave->share->graves--;
 		} else {
 			m->graves_opened--;
 		}
@@ -163,7 +167,7 @@ void krc_graves_free(struct krc_messages *m, bool all)
 	struct krc_grave *grave;
 
 	while ((grave = krc_grave_over(m, now_ns, all)))
-		krc_grave_free(grave);
+		krc_grave_free(m, grave);
 }
 
 void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)

@@ -94,6 +94,7 @@ struct krc_pass {
  * @standing: whether that has answered lately; counted.
  * @status: KRP_REFUSE_*, what is said of it to its OPEN.
  * @until_ns: when it is forgotten.
+ * @share: if @open_tag is not 0: that of the listener, counted.
  */
 struct krc_grave {
 	struct hlist_node node;
@@ -107,6 +108,7 @@ struct krc_grave {
 	struct krc_hw_address address;
 	struct krc_standing *standing;
 	u64 until_ns;
+	struct krc_tx_share *share;
 };
 
 /**
@@ -153,6 +155,7 @@ struct krc_open_wait {
  * @offers: these, by krc_stream.offered. Under krc_messages.lock.
  * @inbox: where offers go; NULL after krc_unlisten(). Under krc_messages.open_mutex.
  * @home: the same, to the end.
+ * @share: of its payer, counted.
  * @owner: the caller's.
  */
 struct krc_listener {
@@ -164,15 +167,18 @@ struct krc_listener {
 	struct list_head offers;
 	struct krc_inbox *inbox;
 	struct krc_inbox *home;
+	struct krc_tx_share *share;
 	void *owner;
 };
 
 /**
- * struct krc_tx_share - What a payer has of the packets of a port.
+ * struct krc_tx_share - What a payer has of the packets and streams of a port.
  * @node: in krc_messages.shares; not of krc_messages.share.
  * @payer: whose it is; also what its streams post is on that account.
  * @counted: that payer, so that its key names nobody else.
- * @streams: streams that count it; likewise.
+ * @refs: streams, listeners and graves that count it; likewise.
+ * @streams: of the streams, those in krc_messages.streams.
+ * @graves: of the graves, those in krc_messages.graves; of its listeners.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
  * @over: in krc_messages.over, if there are such.
@@ -183,7 +189,9 @@ struct krc_tx_share {
 	struct hlist_node node;
 	const void *payer;
 	struct krc_payer counted;
+	u32 refs;
 	u32 streams;
+	u32 graves;
 	u32 taken;
 	struct list_head thirsty;
 	struct list_head over;
@@ -477,11 +485,12 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 /**
  * krc_stream_table() - Give a stream its number: it can be found from now on, and is counted.
  * @st: stream.
+ * @share: which has to have room for it, see krc_tx_share_room(); NULL: it was found to have.
  *
  * Context: may sleep.
- * Return: 0; -ENODEV: the port ends; -ENOMEM; -ENOSPC.
+ * Return: 0; -ENODEV: the port ends; -ENOMEM; -ENOSPC; -EDQUOT: @share has none.
  */
-int krc_stream_table(struct krc_stream *st);
+int krc_stream_table(struct krc_stream *st, const struct krc_tx_share *share);
 
 /**
  * krc_stream_untable() - Undo krc_stream_table(): nobody finds the stream any more.
@@ -601,6 +610,26 @@ void krc_proof_heard(struct krc_stream *st);
  * Return: it, counted, for krc_tx_share_put(); NULL: no memory.
  */
 struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const struct krc_inbox *inbox);
+
+/**
+ * krc_tx_share_hold() - Count a reference to a share.
+ * @m: messages.
+ * @share: share that the caller has a reference to; not that of the port.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_hold(struct krc_messages *m, struct krc_tx_share *share);
+
+/**
+ * krc_tx_share_room() - Whether a payer may have one stream more.
+ * @m: messages, locked.
+ * @share: of the payer.
+ * @known: it is opened by a peer, and has to be known again.
+ *
+ * Context: bottom halves off.
+ * Return: whether it may.
+ */
+bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known);
 
 /**
  * krc_tx_share_put() - Drop a reference to a share.

@@ -22,6 +22,7 @@ static void krc_listener_free(struct kref *ref)
 
 	if (listener->home->unlistened)
 		listener->home->unlistened(listener->home, listener->backlog);
+	krc_tx_share_put(listener->messages, listener->share);
 	krc_messages_put(listener->messages);
 	kfree(listener);
 }
@@ -50,6 +51,11 @@ struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog
 	listener->inbox = inbox;
 	listener->home = inbox;
 	listener->owner = owner;
+	listener->share = krc_tx_share_get(m, inbox);
+	if (!listener->share) {
+		kfree(listener);
+		return ERR_PTR(-ENOMEM);
+	}
 	mutex_lock(&m->open_mutex);
 	err = READ_ONCE(m->stopped) ? -ENODEV
 				    : xa_insert_bh(&m->listeners, service, listener, GFP_KERNEL);
@@ -61,6 +67,7 @@ struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog
 	mutex_unlock(&m->open_mutex);
 	if (!err)
 		return listener;
+	krc_tx_share_put(m, listener->share);
 	kfree(listener);
 	return ERR_PTR(err == -EBUSY ? -EADDRINUSE : err);
 }
@@ -176,7 +183,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 		krc_stream_put(st);
 		return;
 	}
-	if (krc_stream_table(st)) {
+	if (krc_stream_table(st, NULL)) {
 		krc_letter_drop(st->first);
 		krc_letter_drop(offer);
 		krc_stream_put(st);
@@ -184,8 +191,10 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	}
 	kref_get(&listener->ref);
 	atomic_inc(&listener->waiting);
+	krc_tx_share_hold(m, listener->share);
 	spin_lock_bh(&st->lock);
 	st->listener = listener;
+	st->grave->share = listener->share;
 	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	spin_lock(&m->lock);
 	list_add_tail(&st->offered, &listener->offers);
@@ -229,18 +238,21 @@ static void krc_open_answer(struct krc_messages *m, const struct krp_message *pa
 	krc_standing_put(standing);
 }
 
-/* Whether one more OPEN of a node may wait for the program. */
+/* Whether one more OPEN of a node may wait for the program, and be known again when it is over. */
 static bool krc_listener_room(struct krc_listener *listener, const u8 *gid)
 {
 	struct krc_messages *m = listener->messages;
 	const struct krc_stream *st;
 	u32 of_node = 0;
+	bool room;
 
 	spin_lock_bh(&m->lock);
 	list_for_each_entry(st, &listener->offers, offered)
 		of_node += !memcmp(st->value_gid, gid, sizeof(st->value_gid));
+	room = krc_tx_share_room(m, listener->share, true);
 	spin_unlock_bh(&m->lock);
-	return krp_listen_room(listener->backlog, (u32)atomic_read(&listener->waiting), of_node);
+	return room &&
+	       krp_listen_room(listener->backlog, (u32)atomic_read(&listener->waiting), of_node);
 }
 
 /* Do what krp_listen_judge() says, but for KRP_LISTEN_LOOK_UP. Return: what it says. */
@@ -264,9 +276,7 @@ static enum krp_listen_verdict krc_open_judge(struct krc_messages *m,
 
 	lockdep_assert_held(&m->open_mutex);
 	facts.buried = !!facts.status;
-	facts.room = listener && krc_listener_room(listener, open->gid) &&
-		     READ_ONCE(m->graves_nr) < KRC_GRAVES &&
-		     READ_ONCE(m->streams_nr) < KRC_MESSAGES_STREAMS;
+	facts.room = listener && krc_listener_room(listener, open->gid);
 	verdict = krp_listen_judge(packet, &facts, &status);
 	if (verdict == KRP_LISTEN_OFFER)
 		krc_offer(m, listener, packet, record, arrived_ns);

@@ -43,7 +43,92 @@ static void krc_test_tags_that_meet(struct kunit *test)
 	KUNIT_EXPECT_GT(test, krc_test_chains(m), 1U + KRC_TEST_TAGS / 4);
 }
 
-static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet), {} };
+/* ---- users */
+
+#define KRC_TEST_FREE 100 /* of what a port has, while a user has the rest */
+
+/* Open a connection for a program of the first port. Return: as krc_stream_connect(). */
+static struct krc_stream *krc_test_open_for(struct krc_test_world *w, struct krc_test_program *end,
+					    const struct krc_stream_ops *ops, u16 service)
+{
+	struct krc_stream_conf conf = { .inbox = &end->inbox, .ops = ops, .owner = end };
+
+	return krc_stream_connect(w->side[0].messages, &w->side[1].rail.gid, service,
+				  &w->side[1].value, &conf, NULL);
+}
+
+/* A user who has most streams of a port, most of them perhaps closed, gets no more; others do. */
+static void krc_test_a_user_leaves_streams(struct kunit *test)
+{
+	const u32 many = KRC_MESSAGES_STREAMS - KRC_TEST_FREE;
+	struct krc_test_world *w = test->priv;
+	struct krc_messages *m = w->side[0].messages;
+	struct krc_test_program *a = w->side[0].end;
+	struct krc_tx_share *share;
+	struct krc_stream *st;
+
+	krc_test_pair(w, 0);
+	share = a[0].stream->share;
+	KUNIT_EXPECT_EQ(test, share->streams, 1U);
+	m->streams_nr += many; /* as if there were as many */
+	share->streams += many;
+	st = krc_test_open_for(w, &a[0], a[0].stream->ops, KRC_TEST_SERVICE + 1);
+	KUNIT_EXPECT_PTR_EQ(test, st, ERR_PTR(-EDQUOT));
+	if (!IS_ERR(st))
+		krc_stream_close(st, true);
+	krc_test_pair(w, 1);
+	m->streams_nr -= many;
+	share->streams -= many;
+	KUNIT_EXPECT_EQ(test, share->streams, 1U);
+	st = krc_test_open_for(w, &a[0], a[0].stream->ops, KRC_TEST_SERVICE);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st);
+	KUNIT_EXPECT_EQ(test, share->streams, 2U);
+	krc_stream_close(st, true);
+	krc_test_until(w, READ_ONCE(share->streams) == 1);
+}
+
+/* A user whose short connections have to be known again gets no more opened; others do. */
+static void krc_test_a_user_leaves_graves(struct kunit *test)
+{
+	const u32 many = KRC_GRAVES - KRC_TEST_FREE;
+	struct krc_test_world *w = test->priv;
+	struct krc_messages *m = w->side[1].messages;
+	struct krc_test_program *a = w->side[0].end;
+	const struct krc_stream_ops *ops;
+	struct krc_listener *other;
+	struct krc_tx_share *share;
+	struct krc_stream *st;
+
+	krc_test_pair(w, 0);
+	ops = a[0].stream->ops;
+	share = w->side[1].listener->share;
+	krc_test_close(&w->side[1].end[0], true);
+	krc_test_until(w, !READ_ONCE(m->streams_nr));
+	KUNIT_EXPECT_EQ(test, share->graves, 1U);
+	KUNIT_EXPECT_EQ(test, m->graves_nr, 1U);
+	m->graves_nr += many; /* as if there were as many */
+	share->graves += many;
+	krc_test_connect(w, &a[1], NULL);
+	krc_test_until(w, READ_ONCE(a[1].died) || atomic_read(&w->side[1].listener->waiting));
+	KUNIT_EXPECT_EQ(test, a[1].err, -EBUSY);
+	krc_inbox_init(&w->side[1].end[1].inbox, KRP_MESSAGE_UNITS_MAX,
+		       w->side[1].end[2].inbox.arrived);
+	other = krc_listen(m, KRC_TEST_SERVICE + 1, 1, &w->side[1].end[1].inbox, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, other);
+	st = krc_test_open_for(w, &a[0], ops, KRC_TEST_SERVICE + 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st);
+	krc_test_until(w, READ_ONCE(w->side[1].end[1].inbox.nr));
+	m->graves_nr -= many;
+	share->graves -= many;
+	krc_stream_close(st, true);
+	krc_unlisten(other);
+	krc_inbox_end(&w->side[1].end[1].inbox);
+}
+
+static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet),
+					      KUNIT_CASE(krc_test_a_user_leaves_streams),
+					      KUNIT_CASE(krc_test_a_user_leaves_graves),
+					      {} };
 
 static struct kunit_suite krc_room_suite = {
 	.name = "krcore_room",
