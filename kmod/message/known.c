@@ -207,8 +207,8 @@ static void krc_answer_end(struct krc_answer *answer)
 	if (answer->packet)
 		krc_packet_put(answer->packet);
 	answer->packet = NULL;
-	answer->standing = NULL;
 	spin_lock_bh(&m->lock);
+	answer->standing = NULL;
 	answer->busy = false;
 	spin_unlock_bh(&m->lock);
 	krc_streams_drink(m);
@@ -293,20 +293,51 @@ static void krc_answer_ask(struct krc_answer *answer)
 		krc_answer_end(answer);
 }
 
-/* Take a place for an answer. Return: it, or NULL: all are busy. */
-static struct krc_answer *krc_answer_take(struct krc_messages *m)
+/*
+ * Whether an answer may wait until its target was asked: that may take as long as the retries of the
+ * hardware, and whoever is to be answered sends its OPENs again and again.
+ */
+static bool krc_answer_may_ask(const struct krc_messages *m, const struct krc_standing *standing)
 {
-	struct krc_answer *answer = NULL;
+	u32 i, asked = 0, same = 0;
+
+	lockdep_assert_held(&m->lock);
+	for (i = 0; i < KRC_ANSWERS; i++) {
+		if (!m->answers[i].busy || !m->answers[i].asks)
+			continue;
+		same += m->answers[i].standing == standing;
+		asked++;
+	}
+	return asked < KRC_ANSWERS_ASKED && same < KRC_ANSWERS_OF_ONE;
+}
+
+/* The first place for an answer that is free, or NULL. */
+static struct krc_answer *krc_answer_free(struct krc_messages *m)
+{
 	u32 i;
 
-	spin_lock_bh(&m->lock);
-	for (i = 0; i < KRC_ANSWERS && !m->stopped; i++) {
+	lockdep_assert_held(&m->lock);
+	for (i = 0; i < KRC_ANSWERS; i++)
 		/* the pool counts it until done() has returned */
-		if (m->answers[i].busy || atomic_read_acquire(&m->answers[i].flow.outstanding))
-			continue;
-		answer = &m->answers[i];
+		if (!m->answers[i].busy && !atomic_read_acquire(&m->answers[i].flow.outstanding))
+			return &m->answers[i];
+	return NULL;
+}
+
+/* Take a place for an answer. Return: it, with @standing counted; or NULL: there is none for it. */
+static struct krc_answer *krc_answer_take(struct krc_messages *m, struct krc_standing *standing)
+{
+	bool asks = krc_standing_now(standing) != KRC_STANDING_PROVEN;
+	struct krc_answer *answer = NULL;
+
+	spin_lock_bh(&m->lock);
+	if (!m->stopped && (!asks || krc_answer_may_ask(m, standing)))
+		answer = krc_answer_free(m);
+	if (answer) {
 		answer->busy = true;
-		break;
+		answer->asks = asks;
+		answer->standing = standing;
+		krc_standing_hold(standing);
 	}
 	spin_unlock_bh(&m->lock);
 	return answer;
@@ -316,13 +347,11 @@ void krc_answer_send(struct krc_messages *m, const struct krc_hw_address *to,
 		     struct krc_standing *standing, const struct krp_message *head,
 		     const void *body, u32 body_bytes)
 {
-	struct krc_answer *answer = krc_answer_take(m);
+	struct krc_answer *answer = krc_answer_take(m, standing);
 	struct krc_packet *packet;
 
 	if (!answer)
 		return;
-	krc_standing_hold(standing);
-	answer->standing = standing;
 	answer->packet = krc_packet_get(m->tx);
 	packet = answer->packet;
 	if (!packet) {
@@ -333,10 +362,10 @@ void krc_answer_send(struct krc_messages *m, const struct krc_hw_address *to,
 	if (body_bytes)
 		memcpy(packet->data + sizeof(*head), body, body_bytes);
 	krc_packet_send(packet, to, sizeof(*head) + body_bytes, 0); /* krc_answer_post() says */
-	if (krc_standing_now(standing) == KRC_STANDING_PROVEN)
-		krc_answer_post(answer);
-	else
+	if (answer->asks)
 		krc_answer_ask(answer);
+	else
+		krc_answer_post(answer);
 }
 
 void krc_answers_init(struct krc_messages *m)

@@ -35,6 +35,8 @@
 #define KRC_MESSAGES_TX 256 /* packets that a port has in the pool, most */
 #define KRC_MESSAGES_STREAMS 65536
 #define KRC_ANSWERS 16
+#define KRC_ANSWERS_ASKED 12 /* of them, those that may wait until their target was asked */
+#define KRC_ANSWERS_OF_ONE 4 /* of those, to the same target */
 #define KRC_GRAVES 65536 /* of OPENs that came */
 #define KRC_GRAVES_OPENED 4096 /* of streams that this node has opened */
 #define KRC_PASSES 4096
@@ -116,6 +118,7 @@ struct krc_grave {
  * @messages: of the port.
  * @flow: its own, so that a fault of one fails no other.
  * @busy: it is being sent; as long as it is, all below is its own.
+ * @asks: @standing has not answered lately, and is asked first; read under krc_messages.lock.
  * @packet: it.
  * @standing: whether its target has answered lately; counted.
  * @read: asks the target, if it has not.
@@ -125,6 +128,7 @@ struct krc_answer {
 	struct krc_messages *messages;
 	struct krc_flow flow;
 	bool busy;
+	bool asks;
 	struct krc_packet *packet;
 	struct krc_standing *standing;
 	struct krc_read read;
@@ -819,6 +823,7 @@ void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet);
 
 /**
  * krc_answer_send() - Send a packet that no stream sends, if one of the few places for it is free.
+ * Those that wait for an answer of their target leave some to others.
  * @m: messages.
  * @to: target.
  * @standing: whether that has answered lately. If it has not, it is asked first.

@@ -125,9 +125,60 @@ static void krc_test_a_user_leaves_graves(struct kunit *test)
 	krc_inbox_end(&w->side[1].end[1].inbox);
 }
 
+/* ---- strangers */
+
+/* Answers of a port that are under way. */
+static u32 krc_test_answering(struct krc_messages *m)
+{
+	u32 i, busy = 0;
+
+	spin_lock_bh(&m->lock);
+	for (i = 0; i < KRC_ANSWERS; i++)
+		busy += m->answers[i].busy;
+	spin_unlock_bh(&m->lock);
+	return busy;
+}
+
+/* Answers wait until a target was asked. Neither those to one nor those to many keep all places. */
+static void krc_test_answers_leave_places(struct kunit *test)
+{
+	struct krc_standing *target[KRC_ANSWERS + 1] = {}, *proven;
+	struct krc_test_world *w = test->priv;
+	struct krc_messages *m = w->side[0].messages;
+	const struct krc_hw_address *to;
+	struct krp_message head;
+	u32 i, n;
+
+	krc_test_pair(w, 0);
+	krc_test_quiet(w);
+	to = &w->side[0].end[0].stream->address;
+	head = krc_test_header(w);
+	head.tag = cpu_to_le64(99); /* nobody's */
+	w->stuck = true;
+	for (i = 0; i < ARRAY_SIZE(target); i++) {
+		target[i] = krc_standing_get(&w->side[0].rail, to, 1 + i, 1);
+		KUNIT_ASSERT_NOT_NULL(test, target[i]);
+	}
+	for (n = 0; n < KRC_ANSWERS; n++)
+		krc_answer_send(m, to, target[0], &head, NULL, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_answering(m), (u32)KRC_ANSWERS_OF_ONE);
+	for (i = 1; i < KRC_ANSWERS; i++)
+		krc_answer_send(m, to, target[i], &head, NULL, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_answering(m), (u32)KRC_ANSWERS_ASKED);
+	proven = target[KRC_ANSWERS];
+	krc_standing_prove(proven);
+	krc_answer_send(m, to, proven, &head, NULL, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_answering(m), KRC_ANSWERS_ASKED + 1U);
+	w->stuck = false;
+	krc_test_until(w, !krc_test_answering(m));
+	for (i = 0; i < ARRAY_SIZE(target); i++)
+		krc_standing_put(target[i]);
+}
+
 static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet),
 					      KUNIT_CASE(krc_test_a_user_leaves_streams),
 					      KUNIT_CASE(krc_test_a_user_leaves_graves),
+					      KUNIT_CASE(krc_test_answers_leave_places),
 					      {} };
 
 static struct kunit_suite krc_room_suite = {
