@@ -373,6 +373,8 @@ static int krc_net_lookup(void *arg, const struct krp_key *key, struct krp_value
 	struct krc_net_node *node = arg, *other = krc_net_find(node->net, key->gid);
 
 	node->lookups++;
+	if (node->learns)
+		WRITE_ONCE(node->key, node->learns);
 	if (!other || memcmp(other->gid, key->gid, KRP_GID_BYTES) || !other->record.generation)
 		return -ENOENT;
 	*ret_value = other->record;
