@@ -453,6 +453,7 @@ static void krc_net_ready(struct krc_lane_holder *holder, u32 turn)
 	struct krc_net_holder *h = container_of(holder, struct krc_net_holder, holder);
 
 	KUNIT_EXPECT_EQ(h->node->net->test, turn, h->turn);
+	KUNIT_EXPECT_NE(h->node->net->test, softirq_count(), 0);
 	WRITE_ONCE(h->ready, h->ready + 1);
 }
 
