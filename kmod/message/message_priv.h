@@ -922,6 +922,6 @@ void krc_messages_poll(struct krc_messages *m);
 void krc_messages_put(struct krc_messages *m);
 
 extern struct workqueue_struct *krc_messages_wq; /* of all work items of this folder but these: */
-extern struct workqueue_struct *krc_messages_rx_wq; /* krc_messages.rx_work and .open_work */
+extern struct workqueue_struct *krc_messages_rx_wq; /* krc_messages.rx_work, .open_work, listeners */
 
 #endif /* KRC_MESSAGE_PRIV_H */

@@ -7,10 +7,12 @@
  * krp_listen_desk: a flood of OPENs costs no more than that, and what is kept for GIDs that the node
  * knows it does not get.
  * Locking: krc_messages.open_mutex from the judgement of an OPEN until its stream can be found, so
- * that one OPEN that comes twice makes one stream; and for krc_listener.inbox.
+ * that one OPEN that comes twice makes one stream; and for krc_listener.inbox. No task of a program takes
+ * it: what receives for everybody would wait for that to get a processor.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "message/message_priv.h"
 
@@ -31,6 +33,62 @@ void krc_listener_put(struct krc_listener *listener)
 {
 	if (listener)
 		kref_put(&listener->ref, krc_listener_free);
+}
+
+/**
+ * struct krc_listen_call - A change of the table of listeners, which a work item does.
+ * @work: it.
+ * @m: messages.
+ * @listener: listener.
+ * @err: its outcome.
+ */
+struct krc_listen_call {
+	struct work_struct work;
+	struct krc_messages *m;
+	struct krc_listener *listener;
+	int err;
+};
+
+static void krc_listen_begin(struct work_struct *work)
+{
+	struct krc_listen_call *call = container_of(work, struct krc_listen_call, work);
+	struct krc_listener *listener = call->listener;
+	struct krc_messages *m = call->m;
+
+	mutex_lock(&m->open_mutex);
+	call->err = READ_ONCE(m->stopped)
+			    ? -ENODEV
+			    : xa_insert_bh(&m->listeners, listener->service, listener, GFP_KERNEL);
+	if (!call->err) {
+		kref_get(&m->ref);
+		listener->messages = m;
+		m->listeners_nr++;
+	}
+	mutex_unlock(&m->open_mutex);
+}
+
+static void krc_listen_end(struct work_struct *work)
+{
+	struct krc_listen_call *call = container_of(work, struct krc_listen_call, work);
+	struct krc_messages *m = call->m;
+
+	mutex_lock(&m->open_mutex);
+	xa_erase_bh(&m->listeners, call->listener->service);
+	m->listeners_nr--;
+	call->listener->inbox = NULL;
+	mutex_unlock(&m->open_mutex);
+}
+
+/* Change the table. Return: 0, -ENODEV, -EBUSY, -ENOMEM. */
+static int krc_listen_do(struct krc_messages *m, struct krc_listener *listener, work_func_t what)
+{
+	struct krc_listen_call call = { .m = m, .listener = listener };
+
+	INIT_WORK_ONSTACK(&call.work, what);
+	queue_work(krc_messages_rx_wq, &call.work);
+	flush_work(&call.work);
+	destroy_work_on_stack(&call.work);
+	return call.err;
 }
 
 struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog,
@@ -56,15 +114,7 @@ struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog
 		kfree(listener);
 		return ERR_PTR(-ENOMEM);
 	}
-	mutex_lock(&m->open_mutex);
-	err = READ_ONCE(m->stopped) ? -ENODEV
-				    : xa_insert_bh(&m->listeners, service, listener, GFP_KERNEL);
-	if (!err) {
-		kref_get(&m->ref);
-		listener->messages = m;
-		m->listeners_nr++;
-	}
-	mutex_unlock(&m->open_mutex);
+	err = krc_listen_do(m, listener, krc_listen_begin);
 	if (!err)
 		return listener;
 	krc_tx_share_put(m, listener->share);
@@ -74,13 +124,7 @@ struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog
 
 void krc_unlisten(struct krc_listener *listener)
 {
-	struct krc_messages *m = listener->messages;
-
-	mutex_lock(&m->open_mutex);
-	xa_erase_bh(&m->listeners, listener->service);
-	m->listeners_nr--;
-	listener->inbox = NULL;
-	mutex_unlock(&m->open_mutex);
+	krc_listen_do(listener->messages, listener, krc_listen_end);
 	krc_listener_put(listener);
 }
 

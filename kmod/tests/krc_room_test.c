@@ -175,10 +175,45 @@ static void krc_test_answers_leave_places(struct kunit *test)
 		krc_standing_put(target[i]);
 }
 
+/* ---- who is kept from a processor */
+
+static void krc_test_sleeps(struct work_struct *work)
+{
+	while (READ_ONCE(krc_test_world_now->asleep))
+		usleep_range(1000, 1100);
+}
+
+static void krc_test_listens(struct work_struct *work)
+{
+	krc_test_listen(krc_test_world_now, 4);
+}
+
+/* The lock of OPENs is taken by work items of the receive queue, and by no task that listens. */
+static void krc_test_a_listener_holds_up_no_open(struct kunit *test)
+{
+	static struct work_struct sleeper, listens; /* outlive a failed assertion */
+	struct krc_test_world *w = test->priv;
+
+	workqueue_set_max_active(krc_messages_rx_wq, 1);
+	WRITE_ONCE(w->asleep, true);
+	INIT_WORK(&sleeper, krc_test_sleeps);
+	INIT_WORK(&listens, krc_test_listens);
+	queue_work(krc_messages_rx_wq, &sleeper);
+	queue_work(system_unbound_wq, &listens);
+	msleep(50); /* as long as a task would need */
+	KUNIT_EXPECT_EQ(test, READ_ONCE(w->side[1].messages->listeners_nr), 0U);
+	WRITE_ONCE(w->asleep, false);
+	flush_work(&listens);
+	flush_work(&sleeper);
+	workqueue_set_max_active(krc_messages_rx_wq, WQ_DFL_ACTIVE);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(w->side[1].messages->listeners_nr), 1U);
+}
+
 static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet),
 					      KUNIT_CASE(krc_test_a_user_leaves_streams),
 					      KUNIT_CASE(krc_test_a_user_leaves_graves),
 					      KUNIT_CASE(krc_test_answers_leave_places),
+					      KUNIT_CASE(krc_test_a_listener_holds_up_no_open),
 					      {} };
 
 static struct kunit_suite krc_room_suite = {
