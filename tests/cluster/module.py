@@ -7,9 +7,8 @@ goes to updates/ of the guest's modules, as dkms would put it there.
 """
 
 import os
-import shutil
 
-from . import host, kernel as kernels, packages
+from . import host, kbuild, kernel as kernels, packages
 
 STAMP = "krcore.stamp"
 
@@ -25,28 +24,17 @@ echo "made: ${BUILT_MODULE_LOCATION[0]}/${BUILT_MODULE_NAME[0]}.ko"
 """
 
 
-def _tree(sources, folder):
-    """Make `folder` hold the sources; what is equal keeps its time stamp."""
-    names = {path.relative_to(sources) for path in sources.rglob("*") if path.is_file()}
-    for name in names:
-        source, target = sources / name, folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_bytes() != source.read_bytes():
-            shutil.copy(source, target)
-    for path in folder.rglob("*.[ch]"):
-        if path.relative_to(folder) not in names and ".mod." not in path.name:
-            path.unlink()
-
-
 def _make(kernel, folder, sources, *options):
     """Have dkms's place for a module in `folder`, and build there; returns the module's path."""
     name, _, version = sources.name.partition("-")
     place = folder / name / version / "build"
-    _tree(sources, place)
+    kbuild.copy({str(path.relative_to(sources)): path
+                 for path in sources.rglob("*") if path.is_file()}, place)
     environment = dict(os.environ, dkms_tree=str(folder), kernelver=kernel.release,
                        kernel_source_dir=str(kernels.build_tree(kernel)),
                        jobs=str(os.cpu_count()))
-    said = host.run(["bash", "-ec", MAKE, "make", "CONFIG_DEBUG_INFO_BTF_MODULES=", *options],
+    said = host.run(["bash", "-ec", MAKE, "make", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+                     f"KCFLAGS={kbuild.NO_DEBUG_INFO}", *options],
                     cwd=place, env=environment, timeout=3600, log=folder / "build.log")
     return place / said.rpartition("made: ")[2].strip()
 
@@ -65,8 +53,10 @@ def _build_alone(kernel, folder, modules, *options):
     if all(path.exists() for path in made) and (folder / "stamp").exists() \
             and (folder / "stamp").read_text() == stamp:
         return made
-    with host.step(f"building {' and '.join(modules)} for {kernel.release}", "20-40 s"):
-        built = _make(kernel, folder, sources, *options)
+    folder.mkdir(parents=True, exist_ok=True)
+    with host.step(f"building {' and '.join(modules)} for {kernel.release}", "20-40 s"), \
+         kbuild.place(folder.name, kernel.key, options) as place:
+        built = _make(kernel, place, sources, *options)
         for name, path in zip(modules, made):
             host.run(["strip", "--strip-debug", "-o", path, built.parent / name])
         (folder / "stamp").write_text(stamp)

@@ -8,9 +8,8 @@ to sign the module with, for which it would make a key outside of these trees.
 import os
 import re
 import shutil
-import tempfile
 
-from gates_kmod import headers, host
+from gates_kmod import headers, host, kbuild
 from lintlib import ROOT, Skipped, fail_if, gate, need, tool
 
 PARTS = ("kmod", "proto", "debian")
@@ -141,6 +140,9 @@ def gate_dkms(tree):
         _, made = headers("6.1")
     except host.ClusterError as e:
         raise Skipped(f"no headers of kernel 6.1: {str(e).splitlines()[0]}") from e
-    with tempfile.TemporaryDirectory(dir=tree.work) as folder:
+    # ccache finds what dkms had compiled before at the same place
+    with kbuild.place("dkms", made) as place:
+        folder = place / "life"
+        shutil.rmtree(folder, ignore_errors=True)
         life(Dkms(type(tree)(tree.jobs), folder, str(made)))
     return "6.1, twice"

@@ -3,11 +3,11 @@
 against trees of headers laid out as other kernels have them.
 
 The headers are those that the tests build the module against: installed, or Debian's
-packages unpacked into the cache. Objects are kept in .work/lint; one that was warned
-about is never made, so a second run complains again.
+packages unpacked into the cache. Objects are kept there as well; one that was warned about is
+never made, so a second run complains again.
 """
-import contextlib
 import os
+import pathlib
 import re
 import shutil
 import sys
@@ -19,7 +19,7 @@ from lintlib import ROOT, Skipped, fail_if, gate, need, tool
 
 sys.path.append(os.path.join(ROOT, "tests"))
 
-from cluster import host, kernel as kernels  # noqa: E402
+from cluster import host, kbuild, kernel as kernels  # noqa: E402
 
 KERNELS = ("6.1", "6.12")
 PARTS = ("kmod", "proto")
@@ -35,23 +35,10 @@ def headers(name):
 
 
 def copy_sources(tree, folder):
-    """Make `folder` hold kmod/ and proto/; what is equal keeps its time stamp."""
-    names = [name for name in tree.files("*.c", "*.h", "*.mk", "Kbuild")
-             if name.split("/")[0] in PARTS]
-    for name in names:
-        target = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        if not os.path.exists(target) or tree.read(name) != _text(target):
-            shutil.copyfile(os.path.join(ROOT, name), target)
-    for part in PARTS:
-        for path, _, files in os.walk(os.path.join(folder, part)):
-            for file in files:
-                name = os.path.relpath(os.path.join(path, file), folder)
-                if file.endswith((".c", ".h")) and not file.endswith(".mod.c") \
-                        and name not in names:
-                    os.unlink(os.path.join(path, file))
-                    with contextlib.suppress(FileNotFoundError):  # nor is it linked any more
-                        os.unlink(os.path.join(path, file[:-2] + ".o"))
+    """Make `folder`, a path, hold kmod/ and proto/; what is equal keeps its time stamp."""
+    kbuild.copy({name: pathlib.Path(ROOT, name)
+                 for name in tree.files("*.c", "*.h", "*.mk", "Kbuild")
+                 if name.split("/")[0] in PARTS}, folder)
 
 
 # What the probes of compat.mk look for: (header, what it declares), by when. From 6.13 on
@@ -126,12 +113,24 @@ def _text(path):
 def build(tree, folder, made, targets):
     """Build against one kernel; return what is to be complained of."""
     argv = ["make", "-s", "-C", made, f"M={folder}/kmod", f"-j{tree.jobs}", "W=1",
-            "KCFLAGS=-Werror", "CONFIG_DEBUG_INFO_BTF_MODULES=", "KRC_SAMPLES=y"]
+            f"KCFLAGS=-Werror {kbuild.NO_DEBUG_INFO}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+            "KRC_SAMPLES=y"]
     if shutil.which("sparse"):
         argv += ["C=1", f"CF={SPARSE}"]
     status, out = tool(argv + targets)
     lines = [line for line in out.splitlines() if line.strip() and not NOISE.match(line)]
     return lines or ([f"make: exit status {status}"] if status else [])
+
+
+def judge(tree, whole, release, made, named):
+    """What is to be complained of with one kernel: of all, or of the objects that are named."""
+    how = "sparse" if shutil.which("sparse") else "plain"
+    with kbuild.place(f"{release}-gate-{how}", made) as folder:
+        copy_sources(whole, folder)
+        lines = build(tree, folder, made, named or ["modules"])
+        if not lines and not named:  # as kernels from 6.13 on call it; nothing to make again
+            lines = build(tree, folder, made, ["modules", f"srcroot={folder}/kmod"])
+        return lines if lines or named else symbols(os.path.join(folder, "kmod"))
 
 
 @gate("kmod")
@@ -149,14 +148,7 @@ def kmod(tree):
             release, made = headers(name)
         except host.ClusterError as e:
             raise Skipped(f"no headers of kernel {name}: {str(e).splitlines()[0]}") from e
-        how = "sparse" if shutil.which("sparse") else "plain"
-        folder = os.path.join(tree.work, f"kmod-{release}-{how}")
-        copy_sources(whole, folder)
-        lines = build(tree, folder, made, named or ["modules"])
-        if not lines and not named:  # as kernels from 6.13 on call it; nothing to make again
-            lines = build(tree, folder, made, ["modules", f"srcroot={folder}/kmod"])
-        if not lines and not named:
-            lines = symbols(os.path.join(folder, "kmod"))
+        lines = judge(tree, whole, release, made, named)
         found += [f"for {release}:"] * bool(lines) + lines
     fail_if(found)
     return ", ".join(judged) + ("" if shutil.which("sparse") else ", sparse is not installed")

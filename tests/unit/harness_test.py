@@ -23,7 +23,7 @@ import unittest.mock
 TREE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TREE / "tests"))
 
-from cluster import document, host, kunit, loop, module, packages, suite  # noqa: E402
+from cluster import document, host, kbuild, kunit, loop, module, packages, suite  # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
@@ -444,6 +444,65 @@ class Loop(unittest.TestCase):
                 loop.push_module(self.cluster, notes)
                 notes.save()
         self.assertEqual(len(built), 2)
+
+
+class Places(unittest.TestCase):
+    """Where modules are compiled."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        cache = unittest.mock.patch.object(host, "CACHE", self.folder / "cache")
+        cache.start()
+        self.addCleanup(cache.stop)
+
+    def made(self, *key):
+        """Make an object in a place; whether it was there already."""
+        with kbuild.place("kernel", *key) as place:
+            there = (place / "a.o").exists()
+            (place / "a.o").touch()
+        return there
+
+    def test_what_was_made_is_there_the_next_time(self):
+        self.assertFalse(self.made("headers"))
+        self.assertTrue(self.made("headers"))
+        self.assertFalse(self.made("others"))
+
+    def test_it_is_there_after_an_error(self):
+        self.made()
+        with self.assertRaises(host.ClusterError), kbuild.place("kernel"):
+            raise host.ClusterError("make failed")
+        self.assertTrue(self.made())
+
+    def test_nothing_is_believed_after_a_kill(self):
+        self.made()
+        with self.assertRaises(KeyboardInterrupt), kbuild.place("kernel"):
+            raise KeyboardInterrupt
+        self.assertFalse(self.made())
+        self.assertTrue(self.made())
+
+    def test_what_is_equal_keeps_its_time(self):
+        sources, place = self.folder / "sources", self.folder / "place"
+        sources.mkdir()
+        for name in ("a.c", "b.c"):
+            (sources / name).write_text(name)
+        names = {f"kmod/{name}": sources / name for name in ("a.c", "b.c")}
+        kbuild.copy(names, place)
+        for name in ("kmod/a.c", "kmod/b.c", "kmod/krcore.mod.c", "kmod/b.o"):
+            (place / name).touch()
+            os.utime(place / name, (1, 1))
+        (sources / "a.c").write_text("another")
+        del names["kmod/b.c"]
+        kbuild.copy(names, place)
+        self.assertEqual((place / "kmod/a.c").read_text(), "another")
+        self.assertNotEqual((place / "kmod/a.c").stat().st_mtime, 1)
+        self.assertEqual(sorted(path.name for path in (place / "kmod").iterdir()),
+                         ["a.c", "krcore.mod.c"])
+        (place / "kmod/a.c").touch()
+        os.utime(place / "kmod/a.c", (1, 1))
+        kbuild.copy(names, place)
+        self.assertEqual((place / "kmod/a.c").stat().st_mtime, 1)
 
 
 unittest.main(argv=sys.argv[:1])
