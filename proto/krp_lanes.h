@@ -707,8 +707,9 @@ static inline enum krp_lanes_verdict krp_lanes_admit(struct krp_lanes *t, __u64 
 									  : KRP_LANES_CHALLENGE;
 }
 
-/** krp_lanes_life() - The newest life of a port that lanes are to. @t: table. @gid: of the port.
- * @ret_oldest: set: the oldest one. Context: any. Return: its generation; 0: there is no lane.
+/** krp_lanes_life() - The newest life of a port that lanes are to, whoever asks a port having only a
+ * record's word for it. @t: table. @gid: of the port. @ret_oldest: set: the oldest one, of which a
+ * record was, too. Context: any. Return: its generation; 0: there is no lane.
  */
 static inline __u64 krp_lanes_life(const struct krp_lanes *t, const __u8 *gid, __u64 *ret_oldest)
 {
@@ -722,7 +723,8 @@ static inline __u64 krp_lanes_life(const struct krp_lanes *t, const __u8 *gid, _
 		if (e->lane.state >= KRP_LANE_RESETTING ||
 		    memcmp(e->lane.ports.peer_gid, gid, KRP_GID_BYTES))
 			continue;
-		newest = generation > newest ? generation : newest;
+		if (e->lane.state != KRP_LANE_ASKING)
+			newest = generation > newest ? generation : newest;
 		*ret_oldest = generation < *ret_oldest ? generation : *ret_oldest;
 	}
 	return newest;
@@ -764,6 +766,10 @@ static inline enum krp_lanes_verdict krp_lanes_judge(struct krp_lanes *t, __u64 
 		return KRP_LANES_REPLACE;
 	e = krp_lanes_find(t, p->gid, p->index);
 	asking = e && e->lane.state == KRP_LANE_ASKING;
+	/* of another life: the REQUEST comes again, and the one of this port is not answered */
+	if (asking && e->lane.ports.peer_generation != generation &&
+	    !KRP_MUTANT("takes older lives"))
+		return KRP_LANES_DROP;
 	if (asking && memcmp(t->gid, p->gid, KRP_GID_BYTES) < 0)
 		return KRP_LANES_DROP;
 	if (asking)

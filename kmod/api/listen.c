@@ -94,6 +94,7 @@ struct krcore_listener *krc_listener_make(struct krcore_client *client,
 	INIT_LIST_HEAD(&listener->offering);
 	krc_inbox_init(&listener->offers, KRP_MESSAGE_UNITS_MAX, krc_listener_arrived);
 	listener->offers.unlistened = krc_listener_unlistened;
+	listener->offers.charge = &box->client->charge;
 	if (!krc_listener_occupy(box, conf->backlog))
 		goto err_listener;
 	spin_lock(&box->lock);

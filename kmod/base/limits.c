@@ -454,6 +454,7 @@ int krc_charge(struct krc_user *user, enum krc_resource what, struct krc_charge 
 	ret_charge->user = user;
 	ret_charge->cgroup = cgroup;
 	ret_charge->what = what;
+	ret_charge->listed = false;
 	if (what == KRC_RES_CONTEXT)
 		krc_payer_list(ret_charge);
 	return 0;
@@ -601,7 +602,7 @@ static struct krc_listed *krc_listed_find(const void *payer)
 	return NULL;
 }
 
-void krc_payer_list(const struct krc_charge *charge)
+void krc_payer_list(struct krc_charge *charge)
 {
 	struct krc_listed *listed, *new;
 
@@ -619,19 +620,21 @@ void krc_payer_list(const struct krc_charge *charge)
 	}
 	if (listed)
 		listed->contexts++;
+	charge->listed = listed;
 	spin_unlock_bh(&krc_users_lock);
 	kfree(new);
 }
 
-void krc_payer_unlist(const struct krc_charge *charge)
+void krc_payer_unlist(struct krc_charge *charge)
 {
 	struct krc_listed *listed;
 
-	if (krc_charge_payer(charge) == charge->user)
+	if (!charge->listed) /* there was no memory: others of the payer may be */
 		return;
+	charge->listed = false;
 	spin_lock_bh(&krc_users_lock);
 	listed = krc_listed_find(charge->cgroup);
-	if (listed && !--listed->contexts)
+	if (!--listed->contexts)
 		hash_del(&listed->node);
 	else
 		listed = NULL;

@@ -80,11 +80,13 @@ enum krc_resource {
  * @user: user, with a reference; NULL if nothing is charged.
  * @cgroup: cgroup, with a reference, or NULL.
  * @what: resource.
+ * @listed: see krc_payer_list().
  */
 struct krc_charge {
 	struct krc_user *user;
 	struct rdma_cgroup *cgroup;
 	enum krc_resource what;
+	bool listed;
 };
 
 /**
@@ -318,15 +320,15 @@ void krc_payer_get(const struct krc_charge *charge, struct krc_payer *ret_payer)
  * krc_charge() does it. Users are found anyhow; without memory one of root's cgroups is not found.
  * Context: may sleep.
  */
-void krc_payer_list(const struct krc_charge *charge);
+void krc_payer_list(struct krc_charge *charge);
 
 /**
- * krc_payer_unlist() - Undo krc_payer_list().
+ * krc_payer_unlist() - Undo krc_payer_list(), if that has noted the context, once.
  * @charge: as there, still charged.
  *
  * krc_uncharge() does it. Context: any that may take a BH-safe spinlock.
  */
-void krc_payer_unlist(const struct krc_charge *charge);
+void krc_payer_unlist(struct krc_charge *charge);
 
 /**
  * krc_payer_find() - krc_payer_get() by the key alone, of a payer that may be gone.

@@ -38,6 +38,7 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
  * @inner: objects of the inner walk that are done.
  * @queue: the queue or connection at which a walk of these goes on.
  * @conn: the same of connections of clients in the kernel, once @kernel is set.
+ * @cache: the same of records of the metadata cache.
  * @kernel: all connections of programs were shown.
  * @uid: show only queues, connections and peers of this user, unless @all.
  * @owner: show only what is charged to this user (krc_owner()), unless @all.
@@ -49,6 +50,7 @@ struct krc_nl_dump {
 	union {
 		struct krc_queue_at queue;
 		struct krc_conn_at conn;
+		struct krc_cache_at cache;
 	};
 	kuid_t uid;
 	kuid_t owner;
@@ -522,7 +524,7 @@ static int krc_nl_cached(const struct krp_key *key, const struct krp_value *valu
 	return krc_nl_walk_row(arg, KRP_GENL_CMD_PEER_GET, krc_nl_put_cached, &cached);
 }
 
-/* First the peers with queues, then the cache; dump->inner is 0, then 1 + records of it done. */
+/* First the peers with queues, then the cache, when dump->inner is set. */
 int krc_nl_peer_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct krc_nl_walk walk = { .skb = skb, .cb = cb };
@@ -538,7 +540,7 @@ int krc_nl_peer_dump(struct sk_buff *skb, struct netlink_callback *cb)
 			return krc_nl_dumped(skb, walk.err);
 		dump->inner = 1;
 	}
-	dump->inner += krc_cache_walk(krc_node_cache(), dump->inner - 1, krc_nl_cached, &walk);
+	krc_cache_walk(krc_node_cache(), &dump->cache, krc_nl_cached, &walk);
 	return krc_nl_dumped(skb, walk.err);
 }
 

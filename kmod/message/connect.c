@@ -97,7 +97,7 @@ struct krc_stream *krc_stream_connect(struct krc_messages *m, const union ib_gid
 	share = krc_stream_share(m, conf);
 	if (!share)
 		goto err_stream;
-	err = krc_stream_table(st);
+	err = krc_stream_table(st, share);
 	if (err)
 		goto err_share;
 	spin_lock_bh(&st->lock);

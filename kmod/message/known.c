@@ -80,10 +80,12 @@ void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 nu
 
 /* ---- graves */
 
-static void krc_grave_free(struct krc_grave *grave)
+static void krc_grave_free(struct krc_messages *m, struct krc_grave *grave)
 {
-	if (grave)
-		krc_standing_put(grave->standing);
+	if (!grave)
+		return;
+	krc_standing_put(grave->standing);
+	krc_tx_share_put(m, grave->share);
 	kfree(grave);
 }
 
@@ -100,8 +102,9 @@ static struct krc_grave *krc_grave_add(struct krc_messages *m, struct krc_grave 
 		return grave;
 	}
 	if (grave->open_tag) {
-		hash_add(m->graves, &grave->node, grave->open_tag);
+		hash_add(m->graves, &grave->node, krc_open_key(m, grave->open_tag));
 		m->graves_nr++;
+		grave->share->graves++;
 	} else {
 		m->graves_opened++;
 	}
@@ -131,7 +134,7 @@ void krc_grave_dig(struct krc_stream *st, u64 until_ns)
 	grave->standing = st->standing;
 	grave->status = st->forget_status ?: KRP_REFUSE_ABORT;
 	grave->until_ns = until_ns;
-	krc_grave_free(krc_grave_add(m, grave));
+	krc_grave_free(m, krc_grave_add(m, grave));
 }
 
 /* The oldest grave if its time is over, taken out; else NULL. Those behind it may stay longer. */
@@ -147,6 +150,7 @@ static struct krc_grave *krc_grave_over(struct krc_messages *m, u64 now_ns, bool
 		if (grave->open_tag) {
 			hash_del(&grave->node);
 			m->graves_nr--;
+			grave->share->graves--;
 		} else {
 			m->graves_opened--;
 		}
@@ -163,7 +167,7 @@ void krc_graves_free(struct krc_messages *m, bool all)
 	struct krc_grave *grave;
 
 	while ((grave = krc_grave_over(m, now_ns, all)))
-		krc_grave_free(grave);
+		krc_grave_free(m, grave);
 }
 
 void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)
@@ -203,8 +207,8 @@ static void krc_answer_end(struct krc_answer *answer)
 	if (answer->packet)
 		krc_packet_put(answer->packet);
 	answer->packet = NULL;
-	answer->standing = NULL;
 	spin_lock_bh(&m->lock);
+	answer->standing = NULL;
 	answer->busy = false;
 	spin_unlock_bh(&m->lock);
 	krc_streams_drink(m);
@@ -289,20 +293,51 @@ static void krc_answer_ask(struct krc_answer *answer)
 		krc_answer_end(answer);
 }
 
-/* Take a place for an answer. Return: it, or NULL: all are busy. */
-static struct krc_answer *krc_answer_take(struct krc_messages *m)
+/*
+ * Whether an answer may wait until its target was asked: that may take as long as the retries of the
+ * hardware, and whoever is to be answered sends its OPENs again and again.
+ */
+static bool krc_answer_may_ask(const struct krc_messages *m, const struct krc_standing *standing)
 {
-	struct krc_answer *answer = NULL;
+	u32 i, asked = 0, same = 0;
+
+	lockdep_assert_held(&m->lock);
+	for (i = 0; i < KRC_ANSWERS; i++) {
+		if (!m->answers[i].busy || !m->answers[i].asks)
+			continue;
+		same += m->answers[i].standing == standing;
+		asked++;
+	}
+	return asked < KRC_ANSWERS_ASKED && same < KRC_ANSWERS_OF_ONE;
+}
+
+/* The first place for an answer that is free, or NULL. */
+static struct krc_answer *krc_answer_free(struct krc_messages *m)
+{
 	u32 i;
 
-	spin_lock_bh(&m->lock);
-	for (i = 0; i < KRC_ANSWERS && !m->stopped; i++) {
+	lockdep_assert_held(&m->lock);
+	for (i = 0; i < KRC_ANSWERS; i++)
 		/* the pool counts it until done() has returned */
-		if (m->answers[i].busy || atomic_read_acquire(&m->answers[i].flow.outstanding))
-			continue;
-		answer = &m->answers[i];
+		if (!m->answers[i].busy && !atomic_read_acquire(&m->answers[i].flow.outstanding))
+			return &m->answers[i];
+	return NULL;
+}
+
+/* Take a place for an answer. Return: it, with @standing counted; or NULL: there is none for it. */
+static struct krc_answer *krc_answer_take(struct krc_messages *m, struct krc_standing *standing)
+{
+	bool asks = krc_standing_now(standing) != KRC_STANDING_PROVEN;
+	struct krc_answer *answer = NULL;
+
+	spin_lock_bh(&m->lock);
+	if (!m->stopped && (!asks || krc_answer_may_ask(m, standing)))
+		answer = krc_answer_free(m);
+	if (answer) {
 		answer->busy = true;
-		break;
+		answer->asks = asks;
+		answer->standing = standing;
+		krc_standing_hold(standing);
 	}
 	spin_unlock_bh(&m->lock);
 	return answer;
@@ -312,13 +347,11 @@ void krc_answer_send(struct krc_messages *m, const struct krc_hw_address *to,
 		     struct krc_standing *standing, const struct krp_message *head,
 		     const void *body, u32 body_bytes)
 {
-	struct krc_answer *answer = krc_answer_take(m);
+	struct krc_answer *answer = krc_answer_take(m, standing);
 	struct krc_packet *packet;
 
 	if (!answer)
 		return;
-	krc_standing_hold(standing);
-	answer->standing = standing;
 	answer->packet = krc_packet_get(m->tx);
 	packet = answer->packet;
 	if (!packet) {
@@ -329,10 +362,10 @@ void krc_answer_send(struct krc_messages *m, const struct krc_hw_address *to,
 	if (body_bytes)
 		memcpy(packet->data + sizeof(*head), body, body_bytes);
 	krc_packet_send(packet, to, sizeof(*head) + body_bytes, 0); /* krc_answer_post() says */
-	if (krc_standing_now(standing) == KRC_STANDING_PROVEN)
-		krc_answer_post(answer);
-	else
+	if (answer->asks)
 		krc_answer_ask(answer);
+	else
+		krc_answer_post(answer);
 }
 
 void krc_answers_init(struct krc_messages *m)

@@ -298,7 +298,8 @@ struct krc_stream_peer {
  * the call returns. Outs that are handed in before wait.
  * Context: may sleep. Inside krc_rail_enter().
  * Return: the stream, for krc_stream_close(); or ERR_PTR: -EINVAL, -ENOMEM, -ENODEV (the port
- * ends), -EMSGSIZE (@first), or the errors of ops->address().
+ * ends), -EMSGSIZE (@first), -EDQUOT (the payer of @conf->inbox has as many streams as it may, with those
+ * that are closing), -ENOSPC (so has the port), or the errors of ops->address().
  */
 struct krc_stream *krc_stream_connect(struct krc_messages *messages, const union ib_gid *gid,
 				      u16 service, const struct krp_value *value,

@@ -35,6 +35,8 @@
 #define KRC_MESSAGES_TX 256 /* packets that a port has in the pool, most */
 #define KRC_MESSAGES_STREAMS 65536
 #define KRC_ANSWERS 16
+#define KRC_ANSWERS_ASKED 12 /* of them, those that may wait until their target was asked */
+#define KRC_ANSWERS_OF_ONE 4 /* of those, to the same target */
 #define KRC_GRAVES 65536 /* of OPENs that came */
 #define KRC_GRAVES_OPENED 4096 /* of streams that this node has opened */
 #define KRC_PASSES 4096
@@ -94,6 +96,7 @@ struct krc_pass {
  * @standing: whether that has answered lately; counted.
  * @status: KRP_REFUSE_*, what is said of it to its OPEN.
  * @until_ns: when it is forgotten.
+ * @share: if @open_tag is not 0: that of the listener, counted.
  */
 struct krc_grave {
 	struct hlist_node node;
@@ -107,6 +110,7 @@ struct krc_grave {
 	struct krc_hw_address address;
 	struct krc_standing *standing;
 	u64 until_ns;
+	struct krc_tx_share *share;
 };
 
 /**
@@ -114,6 +118,7 @@ struct krc_grave {
  * @messages: of the port.
  * @flow: its own, so that a fault of one fails no other.
  * @busy: it is being sent; as long as it is, all below is its own.
+ * @asks: @standing has not answered lately, and is asked first; read under krc_messages.lock.
  * @packet: it.
  * @standing: whether its target has answered lately; counted.
  * @read: asks the target, if it has not.
@@ -123,6 +128,7 @@ struct krc_answer {
 	struct krc_messages *messages;
 	struct krc_flow flow;
 	bool busy;
+	bool asks;
 	struct krc_packet *packet;
 	struct krc_standing *standing;
 	struct krc_read read;
@@ -153,6 +159,7 @@ struct krc_open_wait {
  * @offers: these, by krc_stream.offered. Under krc_messages.lock.
  * @inbox: where offers go; NULL after krc_unlisten(). Under krc_messages.open_mutex.
  * @home: the same, to the end.
+ * @share: of its payer, counted.
  * @owner: the caller's.
  */
 struct krc_listener {
@@ -164,15 +171,18 @@ struct krc_listener {
 	struct list_head offers;
 	struct krc_inbox *inbox;
 	struct krc_inbox *home;
+	struct krc_tx_share *share;
 	void *owner;
 };
 
 /**
- * struct krc_tx_share - What a payer has of the packets of a port.
+ * struct krc_tx_share - What a payer has of the packets and streams of a port.
  * @node: in krc_messages.shares; not of krc_messages.share.
  * @payer: whose it is; also what its streams post is on that account.
  * @counted: that payer, so that its key names nobody else.
- * @streams: streams that count it; likewise.
+ * @refs: streams, listeners and graves that count it; likewise.
+ * @streams: of the streams, those in krc_messages.streams.
+ * @graves: of the graves, those in krc_messages.graves; of its listeners.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
  * @over: in krc_messages.over, if there are such.
@@ -183,7 +193,9 @@ struct krc_tx_share {
 	struct hlist_node node;
 	const void *payer;
 	struct krc_payer counted;
+	u32 refs;
 	u32 streams;
+	u32 graves;
 	u32 taken;
 	struct list_head thirsty;
 	struct list_head over;
@@ -198,7 +210,7 @@ struct krc_tx_share {
  * @target: of the port.
  * @pool: likewise.
  * @value: record of the port.
- * @secret: key of passes.
+ * @secret: key of passes, and of the tables by the tags of OPENs.
  * @rx: receive buffers; NULL: not started, or destroyed.
  * @tx: packets to send.
  * @lock: guards the tables below, and @stopped.
@@ -428,6 +440,19 @@ static inline void krc_message_count(struct krc_messages *m, enum krc_message_co
 }
 
 /**
+ * krc_open_key() - Where an OPEN is found in krc_messages.opens and .graves.
+ * @m: messages.
+ * @tag: of the OPEN, which its sender has chosen: it does not choose the chain.
+ *
+ * Context: any.
+ * Return: key for the hash.
+ */
+static inline u64 krc_open_key(const struct krc_messages *m, u64 tag)
+{
+	return siphash_1u64(tag, &m->secret);
+}
+
+/**
  * krc_stream_get() - Count a reference.
  * @st: stream that the caller has a reference to.
  *
@@ -464,11 +489,12 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 /**
  * krc_stream_table() - Give a stream its number: it can be found from now on, and is counted.
  * @st: stream.
+ * @share: which has to have room for it, see krc_tx_share_room(); NULL: it was found to have.
  *
  * Context: may sleep.
- * Return: 0; -ENODEV: the port ends; -ENOMEM; -ENOSPC.
+ * Return: 0; -ENODEV: the port ends; -ENOMEM; -ENOSPC; -EDQUOT: @share has none.
  */
-int krc_stream_table(struct krc_stream *st);
+int krc_stream_table(struct krc_stream *st, const struct krc_tx_share *share);
 
 /**
  * krc_stream_untable() - Undo krc_stream_table(): nobody finds the stream any more.
@@ -588,6 +614,26 @@ void krc_proof_heard(struct krc_stream *st);
  * Return: it, counted, for krc_tx_share_put(); NULL: no memory.
  */
 struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const struct krc_inbox *inbox);
+
+/**
+ * krc_tx_share_hold() - Count a reference to a share.
+ * @m: messages.
+ * @share: share that the caller has a reference to; not that of the port.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_hold(struct krc_messages *m, struct krc_tx_share *share);
+
+/**
+ * krc_tx_share_room() - Whether a payer may have one stream more.
+ * @m: messages, locked.
+ * @share: of the payer.
+ * @known: it is opened by a peer, and has to be known again.
+ *
+ * Context: bottom halves off.
+ * Return: whether it may.
+ */
+bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known);
 
 /**
  * krc_tx_share_put() - Drop a reference to a share.
@@ -777,6 +823,7 @@ void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet);
 
 /**
  * krc_answer_send() - Send a packet that no stream sends, if one of the few places for it is free.
+ * Those that wait for an answer of their target leave some to others.
  * @m: messages.
  * @to: target.
  * @standing: whether that has answered lately. If it has not, it is asked first.
@@ -875,6 +922,6 @@ void krc_messages_poll(struct krc_messages *m);
 void krc_messages_put(struct krc_messages *m);
 
 extern struct workqueue_struct *krc_messages_wq; /* of all work items of this folder but these: */
-extern struct workqueue_struct *krc_messages_rx_wq; /* krc_messages.rx_work and .open_work */
+extern struct workqueue_struct *krc_messages_rx_wq; /* krc_messages.rx_work, .open_work, listeners */
 
 #endif /* KRC_MESSAGE_PRIV_H */

@@ -7,10 +7,12 @@
  * krp_listen_desk: a flood of OPENs costs no more than that, and what is kept for GIDs that the node
  * knows it does not get.
  * Locking: krc_messages.open_mutex from the judgement of an OPEN until its stream can be found, so
- * that one OPEN that comes twice makes one stream; and for krc_listener.inbox.
+ * that one OPEN that comes twice makes one stream; and for krc_listener.inbox. No task of a program takes
+ * it: what receives for everybody would wait for that to get a processor.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "message/message_priv.h"
 
@@ -22,6 +24,7 @@ static void krc_listener_free(struct kref *ref)
 
 	if (listener->home->unlistened)
 		listener->home->unlistened(listener->home, listener->backlog);
+	krc_tx_share_put(listener->messages, listener->share);
 	krc_messages_put(listener->messages);
 	kfree(listener);
 }
@@ -30,6 +33,62 @@ void krc_listener_put(struct krc_listener *listener)
 {
 	if (listener)
 		kref_put(&listener->ref, krc_listener_free);
+}
+
+/**
+ * struct krc_listen_call - A change of the table of listeners, which a work item does.
+ * @work: it.
+ * @m: messages.
+ * @listener: listener.
+ * @err: its outcome.
+ */
+struct krc_listen_call {
+	struct work_struct work;
+	struct krc_messages *m;
+	struct krc_listener *listener;
+	int err;
+};
+
+static void krc_listen_begin(struct work_struct *work)
+{
+	struct krc_listen_call *call = container_of(work, struct krc_listen_call, work);
+	struct krc_listener *listener = call->listener;
+	struct krc_messages *m = call->m;
+
+	mutex_lock(&m->open_mutex);
+	call->err = READ_ONCE(m->stopped)
+			    ? -ENODEV
+			    : xa_insert_bh(&m->listeners, listener->service, listener, GFP_KERNEL);
+	if (!call->err) {
+		kref_get(&m->ref);
+		listener->messages = m;
+		m->listeners_nr++;
+	}
+	mutex_unlock(&m->open_mutex);
+}
+
+static void krc_listen_end(struct work_struct *work)
+{
+	struct krc_listen_call *call = container_of(work, struct krc_listen_call, work);
+	struct krc_messages *m = call->m;
+
+	mutex_lock(&m->open_mutex);
+	xa_erase_bh(&m->listeners, call->listener->service);
+	m->listeners_nr--;
+	call->listener->inbox = NULL;
+	mutex_unlock(&m->open_mutex);
+}
+
+/* Change the table. Return: 0, -ENODEV, -EBUSY, -ENOMEM. */
+static int krc_listen_do(struct krc_messages *m, struct krc_listener *listener, work_func_t what)
+{
+	struct krc_listen_call call = { .m = m, .listener = listener };
+
+	INIT_WORK_ONSTACK(&call.work, what);
+	queue_work(krc_messages_rx_wq, &call.work);
+	flush_work(&call.work);
+	destroy_work_on_stack(&call.work);
+	return call.err;
 }
 
 struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog,
@@ -50,30 +109,22 @@ struct krc_listener *krc_listen(struct krc_messages *m, u16 service, u32 backlog
 	listener->inbox = inbox;
 	listener->home = inbox;
 	listener->owner = owner;
-	mutex_lock(&m->open_mutex);
-	err = READ_ONCE(m->stopped) ? -ENODEV
-				    : xa_insert_bh(&m->listeners, service, listener, GFP_KERNEL);
-	if (!err) {
-		kref_get(&m->ref);
-		listener->messages = m;
-		m->listeners_nr++;
+	listener->share = krc_tx_share_get(m, inbox);
+	if (!listener->share) {
+		kfree(listener);
+		return ERR_PTR(-ENOMEM);
 	}
-	mutex_unlock(&m->open_mutex);
+	err = krc_listen_do(m, listener, krc_listen_begin);
 	if (!err)
 		return listener;
+	krc_tx_share_put(m, listener->share);
 	kfree(listener);
 	return ERR_PTR(err == -EBUSY ? -EADDRINUSE : err);
 }
 
 void krc_unlisten(struct krc_listener *listener)
 {
-	struct krc_messages *m = listener->messages;
-
-	mutex_lock(&m->open_mutex);
-	xa_erase_bh(&m->listeners, listener->service);
-	m->listeners_nr--;
-	listener->inbox = NULL;
-	mutex_unlock(&m->open_mutex);
+	krc_listen_do(listener->messages, listener, krc_listen_end);
 	krc_listener_put(listener);
 }
 
@@ -98,10 +149,11 @@ struct krc_listener *krc_offer_end(struct krc_stream *st)
 static struct krc_stream *krc_open_known(struct krc_messages *m, const struct krp_message *packet)
 {
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
+	u64 key = krc_open_key(m, le64_to_cpu(open->tag));
 	struct krc_stream *st;
 
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->opens, st, hashed, le64_to_cpu(open->tag)) {
+	hash_for_each_possible(m->opens, st, hashed, key) {
 		/* what is compared does not change once the stream is in the table */
 		if (!krp_listen_same(&st->s, packet))
 			continue;
@@ -117,12 +169,12 @@ static struct krc_stream *krc_open_known(struct krc_messages *m, const struct kr
 static u32 krc_open_buried(struct krc_messages *m, const struct krp_message *packet)
 {
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
-	u64 tag = le64_to_cpu(open->tag);
+	u64 tag = le64_to_cpu(open->tag), key = krc_open_key(m, tag);
 	const struct krc_grave *grave;
 	u32 status = 0;
 
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->graves, grave, node, tag)
+	hash_for_each_possible(m->graves, grave, node, key)
 		if (grave->open_tag == tag && grave->open_src == le32_to_cpu(packet->src) &&
 		    !memcmp(grave->gid, open->gid, sizeof(open->gid)))
 			status = grave->status;
@@ -175,7 +227,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 		krc_stream_put(st);
 		return;
 	}
-	if (krc_stream_table(st)) {
+	if (krc_stream_table(st, NULL)) {
 		krc_letter_drop(st->first);
 		krc_letter_drop(offer);
 		krc_stream_put(st);
@@ -183,17 +235,18 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	}
 	kref_get(&listener->ref);
 	atomic_inc(&listener->waiting);
+	krc_tx_share_hold(m, listener->share);
 	spin_lock_bh(&st->lock);
 	st->listener = listener;
+	st->grave->share = listener->share;
+	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	spin_lock(&m->lock);
 	list_add_tail(&st->offered, &listener->offers);
+	/* before its clock runs: what has ended takes it out again, and this task may stand still */
+	hash_add(m->opens, &st->hashed, krc_open_key(m, le64_to_cpu(open->tag)));
 	spin_unlock(&m->lock);
-	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
-	spin_lock_bh(&m->lock);
-	hash_add(m->opens, &st->hashed, le64_to_cpu(open->tag));
-	spin_unlock_bh(&m->lock);
 	krc_inbox_put(listener->inbox, offer);
 	listener->inbox->arrived(listener->inbox);
 	krc_stream_put(st);
@@ -229,18 +282,21 @@ static void krc_open_answer(struct krc_messages *m, const struct krp_message *pa
 	krc_standing_put(standing);
 }
 
-/* Whether one more OPEN of a node may wait for the program. */
+/* Whether one more OPEN of a node may wait for the program, and be known again when it is over. */
 static bool krc_listener_room(struct krc_listener *listener, const u8 *gid)
 {
 	struct krc_messages *m = listener->messages;
 	const struct krc_stream *st;
 	u32 of_node = 0;
+	bool room;
 
 	spin_lock_bh(&m->lock);
 	list_for_each_entry(st, &listener->offers, offered)
 		of_node += !memcmp(st->value_gid, gid, sizeof(st->value_gid));
+	room = krc_tx_share_room(m, listener->share, true);
 	spin_unlock_bh(&m->lock);
-	return krp_listen_room(listener->backlog, (u32)atomic_read(&listener->waiting), of_node);
+	return room &&
+	       krp_listen_room(listener->backlog, (u32)atomic_read(&listener->waiting), of_node);
 }
 
 /* Do what krp_listen_judge() says, but for KRP_LISTEN_LOOK_UP. Return: what it says. */
@@ -264,9 +320,7 @@ static enum krp_listen_verdict krc_open_judge(struct krc_messages *m,
 
 	lockdep_assert_held(&m->open_mutex);
 	facts.buried = !!facts.status;
-	facts.room = listener && krc_listener_room(listener, open->gid) &&
-		     READ_ONCE(m->graves_nr) < KRC_GRAVES &&
-		     READ_ONCE(m->streams_nr) < KRC_MESSAGES_STREAMS;
+	facts.room = listener && krc_listener_room(listener, open->gid);
 	verdict = krp_listen_judge(packet, &facts, &status);
 	if (verdict == KRP_LISTEN_OFFER)
 		krc_offer(m, listener, packet, record, arrived_ns);

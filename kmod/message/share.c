@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: whose the packets are that a port has for sending, and who waits for one.
+ * Owns: whose the packets are that a port has for sending, and who waits for one; and whose its streams
+ * are, and those that it has to know again.
  *
  * A user may have no more of them than are free, so one alone has half, two have a third each, and one who
  * comes finds some, however many streams others have (the dynamic thresholds of Choudhury and Hahne, 1998,
@@ -11,6 +12,11 @@
  * because none is free with all others that were. When packets come back one of the latter is called, and
  * one of a share that may have more by now, also if they were of another one. Whoever is called calls
  * the next ones when it has all that it wants or may have, as long as packets are free.
+ *
+ * A stream outlives the connection of its program, which is charged no more then: by the seconds in which a
+ * peer may repeat what it has sent, or is still to hear it. One that was opened by a peer is known again for
+ * some more, and nothing of that may be forgotten early. So of both a user has no more than KRC_SHARE_TIMES
+ * what is free: one who opens and closes as fast as it can leaves a part to others.
  * Locking: krc_messages.lock for the table and both kinds of lists.
  */
 #include <linux/hash.h>
@@ -20,6 +26,7 @@
 #include "message/message_priv.h"
 
 #define KRC_SHARE_TRIES 8
+#define KRC_SHARE_TIMES 4 /* one user alone gets four fifths, two get four ninths each */
 
 /* The share of a payer, or NULL. */
 static struct krc_tx_share *krc_tx_share_find(struct krc_messages *m, const void *payer)
@@ -52,10 +59,17 @@ struct krc_tx_share *krc_tx_share_get(struct krc_messages *m, const struct krc_i
 		INIT_LIST_HEAD(&share->over);
 		hash_add(m->shares, &share->node, (unsigned long)payer);
 	}
-	share->streams++;
+	share->refs++;
 	spin_unlock_bh(&m->lock);
 	kfree(new);
 	return share;
+}
+
+void krc_tx_share_hold(struct krc_messages *m, struct krc_tx_share *share)
+{
+	spin_lock_bh(&m->lock);
+	share->refs++;
+	spin_unlock_bh(&m->lock);
 }
 
 void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share)
@@ -63,13 +77,14 @@ void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share)
 	if (!share || share == &m->share)
 		return;
 	spin_lock_bh(&m->lock);
-	if (--share->streams) {
+	if (--share->refs) {
 		spin_unlock_bh(&m->lock);
 		return;
 	}
 	hash_del(&share->node);
 	spin_unlock_bh(&m->lock);
-	WARN_ON(share->taken || !list_empty(&share->thirsty) || !list_empty(&share->over));
+	WARN_ON(share->taken || share->streams || share->graves || !list_empty(&share->thirsty) ||
+		!list_empty(&share->over));
 	krc_payer_put(&share->counted);
 	kfree(share);
 }
@@ -83,6 +98,16 @@ static void krc_tx_share_unlist(struct krc_stream *st)
 		list_del_init(&st->share->over);
 }
 
+bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known)
+{
+	u32 streams = KRC_MESSAGES_STREAMS - min_t(u32, m->streams_nr, KRC_MESSAGES_STREAMS);
+	u32 graves = KRC_GRAVES - min_t(u32, m->graves_nr, KRC_GRAVES);
+
+	lockdep_assert_held(&m->lock);
+	return share->streams < KRC_SHARE_TIMES * streams &&
+	       (!known || share->graves < KRC_SHARE_TIMES * graves);
+}
+
 void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)
 {
 	bool waited;
@@ -91,6 +116,8 @@ void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)
 	spin_lock(&st->m->lock);
 	waited = !list_empty(&st->thirst);
 	krc_tx_share_unlist(st); /* whoever has called asks again */
+	st->share->streams -= st->tabled;
+	share->streams += st->tabled;
 	WRITE_ONCE(st->share, share);
 	spin_unlock(&st->m->lock);
 	if (waited)

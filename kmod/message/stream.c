@@ -592,6 +592,8 @@ static void krc_stream_reap(struct work_struct *work)
 	krc_standing_put(st->standing);
 	krc_tx_share_put(m, st->share);
 	kfree(st->ended);
+	if (st->grave) /* none was dug */
+		krc_tx_share_put(m, st->grave->share);
 	kfree(st->grave);
 	mem_cgroup_put(st->memcg);
 	kfree(st);
@@ -690,7 +692,7 @@ err_stream:
 	return ERR_PTR(err);
 }
 
-int krc_stream_table(struct krc_stream *st)
+int krc_stream_table(struct krc_stream *st, const struct krc_tx_share *share)
 {
 	struct krc_messages *m = st->m;
 	u32 number;
@@ -704,8 +706,11 @@ int krc_stream_table(struct krc_stream *st)
 		err = -ENODEV;
 	else if (m->streams_nr >= KRC_MESSAGES_STREAMS)
 		err = -ENOSPC;
+	else if (share && !krc_tx_share_room(m, share, false))
+		err = -EDQUOT;
 	if (!err) {
 		m->streams_nr++;
+		st->share->streams++;
 		st->tabled = true;
 		st->number = number;
 		krc_stream_get(st);
@@ -726,6 +731,7 @@ void krc_stream_untable(struct krc_stream *st)
 	tabled = st->tabled;
 	st->tabled = false;
 	m->streams_nr -= tabled;
+	st->share->streams -= tabled;
 	if (!hlist_unhashed(&st->hashed))
 		hash_del(&st->hashed);
 	spin_unlock_bh(&m->lock);

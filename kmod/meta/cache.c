@@ -17,6 +17,7 @@
 #include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/rculist.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
@@ -276,7 +277,7 @@ static bool krc_cache_renew(struct krc_cache *cache, const struct krp_key *key, 
 	same = entry && !memcmp(&entry->value, value, sizeof(*value)) &&
 	       !krc_cache_overtaken(cache, hash, epoch);
 	if (same) {
-		entry->put_at = jiffies;
+		WRITE_ONCE(entry->put_at, jiffies);
 		WRITE_ONCE(entry->epoch, max(entry->epoch, epoch));
 		WRITE_ONCE(entry->doubted, false);
 		list_move(&entry->age, &cache->age);
@@ -384,25 +385,41 @@ void krc_cache_forget_all(struct krc_cache *cache)
 	spin_unlock_bh(&cache->lock);
 }
 
-u32 krc_cache_walk(struct krc_cache *cache, u32 start,
-		   int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
-			     void *arg),
-		   void *arg)
+/* Show a bucket. Return: what @fn has refused it with, or 0. */
+static int krc_cache_walk_bucket(struct krc_cache *cache, struct krc_cache_at *at,
+				 int (*fn)(const struct krp_key *key, const struct krp_value *value,
+					   u32 age_ms, void *arg),
+				 void *arg)
 {
 	struct krc_cache_entry *entry;
 	unsigned long now = jiffies;
-	u32 at = 0, nr = 0;
+	u32 nth = 0;
+	int ret = 0;
 
-	spin_lock_bh(&cache->lock);
-	list_for_each_entry(entry, &cache->age, age) {
-		if (at++ < start)
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(entry, &cache->buckets[at->bucket], chain) {
+		if (nth++ < at->nth)
 			continue;
-		if (fn(&entry->key, &entry->value, jiffies_to_msecs(now - entry->put_at), arg))
+		ret = fn(&entry->key, &entry->value,
+			 jiffies_to_msecs(now - READ_ONCE(entry->put_at)), arg);
+		if (ret)
 			break;
-		nr++;
+		at->nth = nth;
 	}
-	spin_unlock_bh(&cache->lock);
-	return nr;
+	rcu_read_unlock();
+	return ret;
+}
+
+void krc_cache_walk(struct krc_cache *cache, struct krc_cache_at *at,
+		    int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
+			      void *arg),
+		    void *arg)
+{
+	while (at->bucket <= cache->mask && !krc_cache_walk_bucket(cache, at, fn, arg)) {
+		at->bucket++;
+		at->nth = 0;
+		cond_resched();
+	}
 }
 
 void krc_cache_stats(struct krc_cache *cache, struct krc_cache_stats *ret_stats)

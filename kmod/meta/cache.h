@@ -126,18 +126,30 @@ void krc_cache_doubt_all(struct krc_cache *cache);
 void krc_cache_forget_all(struct krc_cache *cache);
 
 /**
- * krc_cache_walk() - List entries, for diagnostics.
+ * struct krc_cache_at - How far a walk has come.
+ * @bucket: bucket of the hash.
+ * @nth: entries of it that were shown.
+ */
+struct krc_cache_at {
+	u32 bucket;
+	u32 nth;
+};
+
+/**
+ * krc_cache_walk() - List entries in no order, for diagnostics.
  * @cache: cache.
- * @start: number of entries to skip.
- * @fn: called with each, under the lock; non-zero ends the walk.
+ * @at: where to begin: all zero, or as an earlier walk has left it; moved behind what @fn accepts.
+ * @fn: called with each, in an RCU section; non-zero ends the walk.
  * @arg: for @fn.
  *
- * Return: number of entries that @fn accepted.
+ * No lock is held, so that nobody waits for a list of millions. What comes or goes between two calls may
+ * be missed, or shown twice.
+ * Context: may sleep.
  */
-u32 krc_cache_walk(struct krc_cache *cache, u32 start,
-		   int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
-			     void *arg),
-		   void *arg);
+void krc_cache_walk(struct krc_cache *cache, struct krc_cache_at *at,
+		    int (*fn)(const struct krp_key *key, const struct krp_value *value, u32 age_ms,
+			      void *arg),
+		    void *arg);
 
 /**
  * krc_cache_stats() - Read the counters.

@@ -138,7 +138,21 @@ static void krc_test_mail_discards(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->failed, 1U);
 }
 
-/* A close tells of a READ that is under way; the region is in use until that is over. */
+/* Let the lease of what the first port has announced be over, and the time that READs may take. */
+static void krc_test_mail_lease_ends(struct krc_test_mail *t, struct krc_test_program *a)
+{
+	spin_lock_bh(&a->stream->lock);
+	t->w.side[0].messages->conf.lease_ms = KRP_MRDIR_LEASE_MS_MIN;
+	t->w.side[0].messages->conf.margin_ms = KRP_MRDIR_MARGIN_MS_MIN;
+	spin_unlock_bh(&a->stream->lock);
+	krc_stream_kick(a->stream);
+	krc_test_until(&t->w, READ_ONCE(a->done));
+}
+
+/*
+ * A close tells of a READ that is under way; the region is in use until that is over. The peer hears of it
+ * at once, and has its memory back when its lease is over.
+ */
 static void krc_test_mail_close_under_a_fetch(struct kunit *test)
 {
 	struct krc_test_mail *t = krc_test_mail_of(test);
@@ -146,6 +160,7 @@ static void krc_test_mail_close_under_a_fetch(struct kunit *test)
 					    .length = PAGE_SIZE,
 					    .done = krc_test_mail_done };
 	struct krcore_letter *letter = krc_test_mail_takes(t);
+	struct krc_test_program *a = &t->w.side[0].end[0];
 
 	t->w.stuck = true;
 	KUNIT_EXPECT_EQ(test, krcore_fetch(letter, &fetch), 0);
@@ -154,8 +169,12 @@ static void krc_test_mail_close_under_a_fetch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->status, -ECANCELED);
 	KUNIT_EXPECT_EQ(test, kref_read(&t->mr.ref), 2U);
 	t->w.stuck = false;
-	krc_test_until(&t->w, kref_read(&t->mr.ref) == 1);
+	krc_test_until(&t->w, READ_ONCE(a->died) && kref_read(&t->mr.ref) == 1);
 	KUNIT_EXPECT_EQ(test, t->done, 1U);
+	KUNIT_EXPECT_EQ(test, a->err, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, a->done, 0U); /* nothing tells it that the READ is over */
+	krc_test_mail_lease_ends(t, a);
+	KUNIT_EXPECT_EQ(test, a->last, -ECONNRESET);
 }
 
 /* The other way round: memory of the client is announced, and is its own again when it was READ. */

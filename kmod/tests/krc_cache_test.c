@@ -211,14 +211,16 @@ static int krc_test_count(const struct krp_key *key, const struct krp_value *val
 {
 	u32 *left = arg;
 
-	return (*left)-- == 0;
+	*left -= !!*left;
+	return !*left;
 }
 
 static void krc_test_bounded(struct kunit *test)
 {
 	struct krc_cache *cache = krc_test_cache(test, 100);
 	struct krc_cache_stats stats;
-	u32 i, left = 30;
+	struct krc_cache_at at = {};
+	u32 i, left = 31;
 
 	KUNIT_EXPECT_EQ(test, krc_test_put(cache, 0, 1, 0), 0);
 	for (i = 1; i < 1000; i++) {
@@ -230,10 +232,13 @@ static void krc_test_bounded(struct kunit *test)
 	krc_cache_stats(cache, &stats);
 	KUNIT_EXPECT_EQ(test, stats.entries, 100ULL);
 	KUNIT_EXPECT_EQ(test, stats.evictions, 900ULL);
-	KUNIT_EXPECT_EQ(test, krc_cache_walk(cache, 0, krc_test_count, &left), 30U);
+	krc_cache_walk(cache, &at, krc_test_count, &left); /* the 31st is refused */
+	KUNIT_EXPECT_EQ(test, left, 0U);
 	left = 1000;
-	KUNIT_EXPECT_EQ(test, krc_cache_walk(cache, 90, krc_test_count, &left), 10U);
-	KUNIT_EXPECT_EQ(test, krc_cache_walk(cache, 100, krc_test_count, &left), 0U);
+	krc_cache_walk(cache, &at, krc_test_count, &left); /* and goes on with it */
+	KUNIT_EXPECT_EQ(test, left, 1000U - 70);
+	krc_cache_walk(cache, &at, krc_test_count, &left);
+	KUNIT_EXPECT_EQ(test, left, 1000U - 70);
 	krc_cache_destroy(cache);
 }
 

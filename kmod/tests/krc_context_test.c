@@ -356,12 +356,41 @@ static void krc_test_a_payer_is_found(struct kunit *test)
 	krc_user_put(root);
 }
 
+/* A context that was not noted, for lack of memory, takes nothing from those of its payer that were. */
+static void krc_test_a_payer_that_was_not_noted(struct kunit *test)
+{
+	struct krc_user *root = krc_user_get_current();
+	struct krc_charge charge[2] = {};
+	struct krc_payer payer;
+	const void *key;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, root);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, krc_charge(root, KRC_RES_CONTEXT, &charge[i]), 0);
+		if (!charge[i].cgroup) { /* without the controller: something else stands for it */
+			charge[i].cgroup = (struct rdma_cgroup *)test;
+			krc_payer_list(&charge[i]);
+		}
+		if (!i) /* as if there had been no memory */
+			krc_payer_unlist(&charge[0]);
+	}
+	key = krc_charge_payer(&charge[1]);
+	krc_uncharge(&charge[0]);
+	KUNIT_EXPECT_TRUE(test, krc_payer_find(key, &payer));
+	krc_payer_put(&payer);
+	krc_uncharge(&charge[1]);
+	KUNIT_EXPECT_FALSE(test, krc_payer_find(key, &payer));
+	krc_user_put(root);
+}
+
 static struct kunit_case krc_context_cases[] = { KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
 						 KUNIT_CASE(krc_test_a_walk_is_of_one_user),
 						 KUNIT_CASE(krc_test_a_walk_of_connections),
 						 KUNIT_CASE(krc_test_contexts_are_counted),
 						 KUNIT_CASE(krc_test_changes_are_passed_on),
 						 KUNIT_CASE(krc_test_a_payer_is_found),
+						 KUNIT_CASE(krc_test_a_payer_that_was_not_noted),
 						 {} };
 
 static struct kunit_suite krc_context_suite = {

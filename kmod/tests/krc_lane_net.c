@@ -373,6 +373,8 @@ static int krc_net_lookup(void *arg, const struct krp_key *key, struct krp_value
 	struct krc_net_node *node = arg, *other = krc_net_find(node->net, key->gid);
 
 	node->lookups++;
+	if (node->learns)
+		WRITE_ONCE(node->key, node->learns);
 	if (!other || memcmp(other->gid, key->gid, KRP_GID_BYTES) || !other->record.generation)
 		return -ENOENT;
 	*ret_value = other->record;
@@ -451,6 +453,7 @@ static void krc_net_ready(struct krc_lane_holder *holder, u32 turn)
 	struct krc_net_holder *h = container_of(holder, struct krc_net_holder, holder);
 
 	KUNIT_EXPECT_EQ(h->node->net->test, turn, h->turn);
+	KUNIT_EXPECT_NE(h->node->net->test, softirq_count(), 0);
 	WRITE_ONCE(h->ready, h->ready + 1);
 }
 

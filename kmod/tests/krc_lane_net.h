@@ -124,6 +124,7 @@ struct krc_net_ah {
  * @generation: of the node.
  * @record: what the table has of it.
  * @key: what it signs with and takes; 0: it has no key.
+ * @learns: a key that it has been given when it has looked a record up; 0: none.
  * @knows: it has the records of all others in its cache.
  * @lookups: how often it had to look one up.
  * @verified: how often it computed whether its key proves a packet.
@@ -145,6 +146,7 @@ struct krc_net_node {
 	u64 generation;
 	struct krp_value record;
 	u64 key;
+	u64 learns;
 	bool knows;
 	u32 lookups;
 	u32 verified;

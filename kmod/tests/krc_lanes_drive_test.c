@@ -145,6 +145,26 @@ static void krc_test_without_keys_the_table_and_a_cookie_decide(struct kunit *te
 	krc_net_has(net, 0);
 }
 
+/* A REQUEST that nobody has judged by a key, since there was none when it came, does not get by without. */
+static void krc_test_a_key_comes_during_a_look_up(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+
+	net->at[0].key = 0;
+	net->at[1].key = 0;
+	net->at[1].knows = false;
+	net->at[1].learns = 4711;
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_test_wait(test, READ_ONCE(net->at[1].lookups));
+	krc_test_wait(test,
+		      READ_ONCE(net->at[1].lanes->shake.unproved) > 1); /* those that follow */
+	KUNIT_EXPECT_EQ(test, krc_net_sent(net, KRP_LANE_CHALLENGE), 0);
+	KUNIT_EXPECT_EQ(test, krc_net_active(net, 1), 0);
+	net->at[1].learns = 0;
+	WRITE_ONCE(net->at[1].key, 0);
+	krc_net_has(net, 0);
+}
+
 static void krc_test_a_port_reaches_itself(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
@@ -874,6 +894,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_a_packet_of_each_type_is_lost),
 	KUNIT_CASE(krc_test_both_at_once),
 	KUNIT_CASE(krc_test_without_keys_the_table_and_a_cookie_decide),
+	KUNIT_CASE(krc_test_a_key_comes_during_a_look_up),
 	KUNIT_CASE(krc_test_a_port_reaches_itself),
 	KUNIT_CASE(krc_test_a_silent_peer),
 	KUNIT_CASE(krc_test_a_record_of_another_life),

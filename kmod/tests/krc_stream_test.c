@@ -356,52 +356,6 @@ static void krc_test_receives_while_others_sleep(struct kunit *test)
 
 /* ---- forgery */
 
-/* Whether an answer of a port is under way. */
-static bool krc_test_answers(struct krc_messages *m)
-{
-	bool busy = false;
-	u32 i;
-
-	spin_lock_bh(&m->lock);
-	for (i = 0; i < KRC_ANSWERS; i++)
-		busy |= m->answers[i].busy;
-	spin_unlock_bh(&m->lock);
-	return busy;
-}
-
-/*
- * Send bytes to the second port past all machines, and have them received there. Packets of other
- * kinds may be under way, so that counting packets would not tell.
- */
-static void krc_test_forge(struct krc_test_world *w, const void *packet, u32 bytes)
-{
-	struct krc_stream *st = w->side[0].end[0].stream;
-	const struct krp_message *head = packet;
-
-	krc_answer_send(w->side[0].messages, &st->address, st->standing, head, head + 1,
-			bytes - sizeof(*head));
-	krc_test_until(w, !krc_test_answers(w->side[0].messages));
-	flush_work(&w->side[1].messages->rx_work); /* what it counts is counted */
-}
-
-/* A header as the first port's machine would make it, but for what the test then changes. */
-static struct krp_message krc_test_header(struct krc_test_world *w)
-{
-	const struct krp_stream *s = &w->side[0].end[0].stream->s;
-
-	return (struct krp_message){ .magic = cpu_to_le16(KRP_MESSAGE_MAGIC),
-				     .version = KRP_MESSAGE_VERSION,
-				     .type = KRP_MESSAGE_DATA,
-				     .tag = cpu_to_le64(s->peer_tag),
-				     .src = cpu_to_le32(s->src),
-				     .dst = cpu_to_le32(s->dst),
-				     .generation = cpu_to_le64(s->generation),
-				     .seq = cpu_to_le64(s->next),
-				     .ack = cpu_to_le64(s->expect),
-				     .msgs = cpu_to_le32(s->told_msgs),
-				     .units = cpu_to_le32(s->told_units) };
-}
-
 static void krc_test_forged_is_dropped(struct kunit *test)
 {
 	struct krc_test_world *w = test->priv;
@@ -433,26 +387,6 @@ static void krc_test_forged_is_dropped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->next, a->sent);
 	krc_test_say(a, KRC_TEST_FEW, 40);
 	krc_test_all_there(w, a, b);
-}
-
-/* A packet as the network carries it. */
-struct krc_test_open {
-	struct krp_message m;
-	struct krp_message_open open;
-};
-
-/* The OPEN that the stream of @a was opened with. */
-static struct krc_test_open krc_test_open_again(struct krc_test_world *w,
-						const struct krc_test_program *a)
-{
-	struct krc_test_open packet = { .m = krc_test_header(w), .open = a->stream->s.open };
-
-	packet.m.type = KRP_MESSAGE_OPEN;
-	packet.m.tag = 0;
-	packet.m.seq = cpu_to_le64(1);
-	packet.m.ack = cpu_to_le64(1);
-	packet.m.dst = cpu_to_le32(KRC_TEST_SERVICE);
-	return packet;
 }
 
 /* An OPEN without a record, or with another node's, makes no stream, and no look-up but one. */

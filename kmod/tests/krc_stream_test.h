@@ -220,6 +220,42 @@ void krc_test_read(struct krc_test_program *end);
  */
 void krc_test_close(struct krc_test_program *end, bool abort);
 
+/**
+ * struct krc_test_open - An OPEN as the network carries it, without a message.
+ * @m: header.
+ * @open: body.
+ */
+struct krc_test_open {
+	struct krp_message m;
+	struct krp_message_open open;
+};
+
+/**
+ * krc_test_header() - A header as the machine of the first port's first program would make it.
+ * @w: world, with that program connected.
+ *
+ * Return: it, for the test to change.
+ */
+struct krp_message krc_test_header(struct krc_test_world *w);
+
+/**
+ * krc_test_open_again() - The OPEN that a stream was opened with.
+ * @w: world, with the first port's first program connected.
+ * @a: program that has opened it.
+ *
+ * Return: it, for the test to change.
+ */
+struct krc_test_open krc_test_open_again(struct krc_test_world *w,
+					 const struct krc_test_program *a);
+
+/**
+ * krc_test_forge() - Send bytes to the second port past all machines, and have them received there.
+ * @w: world, with the first port's first program connected.
+ * @packet: header and what is behind it.
+ * @bytes: of it.
+ */
+void krc_test_forge(struct krc_test_world *w, const void *packet, u32 bytes);
+
 /* Have NICs and programs go on until a condition holds. */
 #define krc_test_until(w, cond) \
 	do { \

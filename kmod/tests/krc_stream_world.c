@@ -310,6 +310,62 @@ void krc_test_close(struct krc_test_program *end, bool abort)
 	end->stream = NULL;
 }
 
+/* ---- forgery */
+
+/* Whether an answer of a port is under way. */
+static bool krc_test_answers(struct krc_messages *m)
+{
+	bool busy = false;
+	u32 i;
+
+	spin_lock_bh(&m->lock);
+	for (i = 0; i < KRC_ANSWERS; i++)
+		busy |= m->answers[i].busy;
+	spin_unlock_bh(&m->lock);
+	return busy;
+}
+
+/* Packets of other kinds may be under way, so that counting packets would not tell. */
+void krc_test_forge(struct krc_test_world *w, const void *packet, u32 bytes)
+{
+	struct krc_stream *st = w->side[0].end[0].stream;
+	const struct krp_message *head = packet;
+
+	krc_answer_send(w->side[0].messages, &st->address, st->standing, head, head + 1,
+			bytes - sizeof(*head));
+	krc_test_until(w, !krc_test_answers(w->side[0].messages));
+	flush_work(&w->side[1].messages->rx_work); /* what it counts is counted */
+}
+
+struct krp_message krc_test_header(struct krc_test_world *w)
+{
+	const struct krp_stream *s = &w->side[0].end[0].stream->s;
+
+	return (struct krp_message){ .magic = cpu_to_le16(KRP_MESSAGE_MAGIC),
+				     .version = KRP_MESSAGE_VERSION,
+				     .type = KRP_MESSAGE_DATA,
+				     .tag = cpu_to_le64(s->peer_tag),
+				     .src = cpu_to_le32(s->src),
+				     .dst = cpu_to_le32(s->dst),
+				     .generation = cpu_to_le64(s->generation),
+				     .seq = cpu_to_le64(s->next),
+				     .ack = cpu_to_le64(s->expect),
+				     .msgs = cpu_to_le32(s->told_msgs),
+				     .units = cpu_to_le32(s->told_units) };
+}
+
+struct krc_test_open krc_test_open_again(struct krc_test_world *w, const struct krc_test_program *a)
+{
+	struct krc_test_open packet = { .m = krc_test_header(w), .open = a->stream->s.open };
+
+	packet.m.type = KRP_MESSAGE_OPEN;
+	packet.m.tag = 0;
+	packet.m.seq = cpu_to_le64(1);
+	packet.m.ack = cpu_to_le64(1);
+	packet.m.dst = cpu_to_le32(KRC_TEST_SERVICE);
+	return packet;
+}
+
 /* ---- the world */
 
 /* The NIC of a port gives up the oldest READ, which is on the initiator that no message is on. */

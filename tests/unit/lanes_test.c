@@ -326,6 +326,34 @@ static void test_a_request_to_a_new_life_stays(void **state)
 	assert_int_equal(judge(&p), KRP_LANES_DROP); /* this port's counts */
 }
 
+/* A record that speaks of a life that there is not: who asks by it hears the true one all the same. */
+static void test_a_record_makes_no_life(void **state)
+{
+	struct krp_lane_ports ports = lw_ports_b;
+	struct krp_lane_packet p = request_of(1, 1);
+	struct krp_value value = lw_record(6);
+	struct krp_lanes_entry *asks, *e;
+
+	(void)state;
+	memcpy(ports.gid, t.gid, sizeof(ports.gid));
+	memcpy(ports.peer_gid, p.gid, sizeof(ports.peer_gid));
+	ports.peer_generation = 21;
+	ports.index = 0;
+	asks = krp_lanes_make(&t, &user[0], &ports, &lw_own_b, 5, &value, now_ns);
+	assert_non_null(asks);
+	pull(asks);
+	assert_int_equal(judge(&p),
+			 KRP_LANES_DROP); /* of that index there is one, to the wrong life */
+	p.index = 1;
+	e = accept_it(&p);
+	assert_int_equal(e->lane.ports.peer_generation, 20);
+	assert_int_equal(asks->lane.state, KRP_LANE_ASKING);
+	peer_says(asks, KRP_LANE_ACCEPT); /* there is, after all */
+	p = request_of(1, 2);
+	p.index = 1;
+	assert_int_equal(judge(&p), KRP_LANES_DROP);
+}
+
 static void test_cookies_without_keys(void **state)
 {
 	struct krp_lane_packet p = request_of(1, 1);
@@ -725,6 +753,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_request_makes_one_lane, begin),
 		cmocka_unit_test_setup(test_lives, begin),
 		cmocka_unit_test_setup(test_a_request_to_a_new_life_stays, begin),
+		cmocka_unit_test_setup(test_a_record_makes_no_life, begin),
 		cmocka_unit_test_setup(test_cookies_without_keys, begin),
 		cmocka_unit_test_setup(test_a_flood_of_requests, begin),
 		cmocka_unit_test_setup(test_what_is_forgotten, begin),

@@ -81,17 +81,18 @@ void krc_lanes_call(struct krc_lanes *lanes)
 		return;
 	}
 	lanes->runs = true;
+	/* bottom halves stay off: a task that is kept from its processor would have the calls of others */
 	while ((holder = list_first_entry_or_null(&lanes->calls, struct krc_lane_holder, calls))) {
 		call = holder->call;
 		turn = holder->turn;
 		krc_lane_uncall(holder);
 		lanes->calling = holder;
-		spin_unlock_bh(&lanes->lock);
+		spin_unlock(&lanes->lock);
 		if (call > 0)
 			holder->ready(holder, turn);
 		else
 			holder->lost(holder, turn, call);
-		spin_lock_bh(&lanes->lock);
+		spin_lock(&lanes->lock);
 		lanes->calling = NULL;
 		if (waitqueue_active(&lanes->wait)) /* a waiter looks under the lock first */
 			wake_up_all(&lanes->wait);

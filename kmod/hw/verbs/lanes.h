@@ -79,8 +79,8 @@ enum krc_hold {
  * for the upcalls before its first use.
  * @payer: on whose account a lane is made for it; only compared, NULL: the node's. Set before
  *	krc_lanes_hold().
- * @ready: it has the lane: @qp is in RTS, and nothing is outstanding on it. Any context but hard
- *	interrupts, without a lock of this folder; may call krc_lanes_release().
+ * @ready: it has the lane: @qp is in RTS, and nothing is outstanding on it. Bottom halves are off, and
+ *	no lock of this folder is held; must not sleep, may call krc_lanes_release().
  * @lost: there is no lane, or it is none any more: @err is %-ETIMEDOUT (the peer does not answer),
  *	%-ESTALE (the record is of another life), %-EBUSY (no room, here or there), %-ECONNRESET
  *	(it was taken away: the peer, or this end, has given the queue pair up; what is

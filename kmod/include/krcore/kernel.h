@@ -490,7 +490,8 @@ struct krcore_connect_conf {
  * this function is over, so that a module that closes in it has closed it then. What is sent before waits.
  * Context: may sleep.
  * Return: the connection, for krcore_conn_close(); or ERR_PTR: -EINVAL (a value of @to, its @first or @conf),
- * -EMSGSIZE (@first), -EBADFD (the client has no inbox), -EDQUOT (limit of queues, or of requests),
+ * -EMSGSIZE (@first), -EBADFD (the client has no inbox), -EDQUOT (limit of queues, or of requests; or as
+ * many connections, with those that are closing, as a user may have of the port),
  * -ENOSPC (connections of the port), -ENOMEM, -EPROTO (the service takes no connections), an error of
  * krcore_lookup(), or -EAFNOSUPPORT, -ENETUNREACH (the peer can't be reached from this port).
  */
