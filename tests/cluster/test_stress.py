@@ -152,20 +152,17 @@ class Messengers:
     """Programs that send numbered messages to one on a node that nothing is done to but for short
     cuts, and connect anew whenever a connection dies, or their own node."""
 
-    def __init__(self, machines, judge):
+    def __init__(self, machines, judge, words=""):
         self.machines = machines
         self._judge = judge
+        self._words = words
         self._lives = {}        # by name of a life: what it sent, what was completed, what came
         self._last = []
 
     @contextlib.contextmanager
     def at_it(self):
         """They begin; behind the block all have ended, and what they counted is here."""
-        with contextlib.ExitStack() as stack:
-            self._begin(stack, self._judge, f"judge {MESSAGE_SERVICE}")
-            for i, machine in enumerate(self.machines):
-                self._begin(stack, machine, f"restless {self._judge.spec.address} "
-                            f"{MESSAGE_SERVICE} {i + 1}")
+        with self.begun():
             yield
             for machine in (*self.machines, self._judge):
                 machine.run("pkill -TERM -x krc_message")
@@ -177,6 +174,16 @@ class Messengers:
         for life, row in self._said(self._judge):
             check(life in self._lives, f"{life} is nobody's")
             self._lives[life].update(row)
+
+    @contextlib.contextmanager
+    def begun(self):
+        """They run for a block."""
+        with contextlib.ExitStack() as stack:
+            self._begin(stack, self._judge, f"judge {MESSAGE_SERVICE}")
+            for i, machine in enumerate(self.machines):
+                self._begin(stack, machine, f"restless {self._judge.spec.address} "
+                            f"{MESSAGE_SERVICE} {i + 1} {self._words}")
+            yield
 
     def _begin(self, stack, machine, words):
         programs.install_once(machine, MESSAGE_PROGRAM, "/usr/local/bin/krc_message")
@@ -469,6 +476,18 @@ def test_stress_would_see_two_owners(cluster):
             with contenders.at_it():
                 pass
         check(any(counts["violations"] for counts in contenders.counts), contenders.said[-2000:])
+
+
+@limit(300)
+def test_stress_would_see_a_message_twice(cluster):
+    """The control: a message that comes once more is found."""
+    with _up(cluster) as machines:
+        judge = machines[2]
+        with Messengers(machines[:1], judge, "twice").begun():
+            wait_until(lambda: not judge.run("pgrep -x krc_message", check=False).out, 120,
+                       "the judge has seen it")
+            said = judge.run(f"cat {MESSAGE_OUT}").out
+            check("instead of number" in said, said)
 
 
 class SilentDeath:

@@ -17,9 +17,10 @@
  *					many connections, and compare what comes back
  *   krc_message numbers ADDRESS SERVICE CONNECTIONS
  *					to `sink`: numbered messages until SIGTERM
- *   krc_message restless ADDRESS SERVICE ID
+ *   krc_message restless ADDRESS SERVICE ID [twice]
  *					to `judge`: the same, and go on by another connection, and
- *					another node, when one dies; see message_stress.c
+ *					another node, when one dies; see message_stress.c. twice: some
+ *					of them come twice, which `judge` must not forgive
  *   krc_message large ADDRESS SERVICE BYTES
  *					to `sink`: connect, say "ready", and for each line of
  *					standard input announce a message of so many bytes
@@ -301,11 +302,13 @@ static int mt_connectors(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "after"))
 		return mt_after(&peer, mt_number(argv[4], 100000, "ROUNDS"));
 	if (argc == 5 && !strcmp(argv[1], "restless"))
-		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"));
+		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 0);
 	if (argc == 5 && !strcmp(argv[1], "numbers"))
 		return mt_numbers(&peer, mt_number(argv[4], MT_CONNECTIONS, "CONNECTIONS"));
 	if (argc != 6)
 		return -1;
+	if (!strcmp(argv[1], "restless") && !strcmp(argv[5], "twice"))
+		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 1);
 	if (!strcmp(argv[1], "beside")) {
 		other = mt_key(argv[2], argv[4]);
 		return mt_beside(&peer, &other, mt_number(argv[5], 1000000, "ROUNDS"));

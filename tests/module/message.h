@@ -106,7 +106,7 @@ int mt_beside(const struct krcore_key *good, const struct krcore_key *deaf, unsi
 int mt_stand(uint16_t service, const char *point); /* message_kill.c */
 int mt_point(const struct krcore_key *peer, const char *point);
 int mt_judge(uint16_t service); /* message_stress.c */
-int mt_restless(const struct krcore_key *peer, uint32_t id);
+int mt_restless(const struct krcore_key *peer, uint32_t id, int twice);
 int mt_watch(uint16_t service); /* message_after.c */
 int mt_after(const struct krcore_key *peer, unsigned int rounds);
 
