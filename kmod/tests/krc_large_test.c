@@ -148,6 +148,31 @@ static int krc_test_fetch_part(struct krc_test_large *t, u32 offset, u32 length,
 	return krc_stream_fetch(t->b->stream, &t->fetch.large);
 }
 
+/* READ all of it, until both ends know what has come of the @nr-th one. */
+static void krc_test_fetch_all(struct krc_test_large *t, u32 nr)
+{
+	KUNIT_EXPECT_EQ(t->w->test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == nr && READ_ONCE(t->a->done) == nr);
+}
+
+/* The second message comes, whatever became of the first. */
+static void krc_test_goes_on(struct krc_test_large *t)
+{
+	krc_letter_free(t->b->large);
+	t->b->large = NULL;
+	krc_test_announce(t);
+	krc_test_fetch_all(t, 2);
+	KUNIT_EXPECT_EQ(t->w->test, t->b->fetch_err, 0);
+}
+
+/* So many READs of the first message have no answer. */
+static void krc_test_fetch_unanswered(struct krc_test_large *t, u32 reads)
+{
+	krc_test_announce(t);
+	t->w->side[1].unanswered = reads;
+	krc_test_fetch_all(t, 1);
+}
+
 static void krc_test_is_fetched(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
@@ -221,12 +246,7 @@ static void krc_test_read_fails(struct kunit *test)
 	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -EREMOTEIO);
 	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
-	krc_letter_free(t->b->large);
-	t->b->large = NULL;
-	krc_test_announce(t);
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done) == 2);
-	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	krc_test_goes_on(t);
 }
 
 /* Return: requests that the NIC of a port has, but for those of messages. */
@@ -240,10 +260,7 @@ static void krc_test_read_is_done_again(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
-	krc_test_announce(t);
-	t->w->side[1].unanswered = KRC_LARGE_TRIES;
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	krc_test_fetch_unanswered(t, KRC_LARGE_TRIES);
 	KUNIT_EXPECT_EQ(test, t->w->side[1].unanswered, 0U);
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
 	KUNIT_EXPECT_EQ(test, t->a->failed, 0U);
@@ -255,20 +272,12 @@ static void krc_test_read_is_given_up(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
-	krc_test_announce(t);
-	t->w->side[1].unanswered = U32_MAX;
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	krc_test_fetch_unanswered(t, U32_MAX);
 	KUNIT_EXPECT_EQ(test, U32_MAX - t->w->side[1].unanswered, (u32)KRC_LARGE_TRIES + 1);
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
 	t->w->side[1].unanswered = 0;
-	krc_letter_free(t->b->large);
-	t->b->large = NULL;
-	krc_test_announce(t);
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done) == 2);
-	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	krc_test_goes_on(t);
 }
 
 #define KRC_TEST_SILENCE_MS 300
