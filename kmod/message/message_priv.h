@@ -34,6 +34,7 @@
 #define KRC_MESSAGES_RX 512 /* receive buffers of a port */
 #define KRC_MESSAGES_TX 256 /* packets that a port has in the pool, most */
 #define KRC_MESSAGES_STREAMS 65536
+#define KRC_MESSAGES_NUMBERS (4 * KRC_MESSAGES_STREAMS - 1) /* 18 bits: soon found */
 #define KRC_ANSWERS 16
 #define KRC_ANSWERS_ASKED 12 /* of them, those that may wait until their target was asked */
 #define KRC_ANSWERS_OF_ONE 4 /* of those, to the same target */
@@ -91,7 +92,8 @@ struct krc_pass {
  * @gid: GID of the peer.
  * @open_tag: of its OPEN; 0: this end was the opener.
  * @open_src: number of the opener's queue.
- * @number: of this end.
+ * @number: of this end; others may have had it since, or have it.
+ * @tag: of this end: what its peer sends has it.
  * @address: of the peer.
  * @standing: whether that has answered lately; counted.
  * @status: KRP_REFUSE_*, what is said of it to its OPEN.
@@ -104,6 +106,7 @@ struct krc_grave {
 	struct list_head list;
 	u8 gid[KRP_GID_BYTES];
 	u64 open_tag;
+	u64 tag;
 	u32 open_src;
 	u32 number;
 	u32 status;
@@ -216,6 +219,7 @@ struct krc_tx_share {
  * @lock: guards the tables below, and @stopped.
  * @stopped: nothing is received or posted any more, no stream or listener is made.
  * @streams: by number; each counted.
+ * @next_number: where the search for a free number begins; under the lock of @streams.
  * @streams_nr: how many.
  * @opens: streams that were opened by a peer, by the tag of the OPEN.
  * @listeners: by service.
@@ -259,6 +263,7 @@ struct krc_messages {
 	spinlock_t lock; /* see message.h */
 	bool stopped;
 	struct xarray streams;
+	u32 next_number;
 	u32 streams_nr;
 	DECLARE_HASHTABLE(opens, 10);
 	struct xarray listeners;

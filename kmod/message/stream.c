@@ -698,9 +698,12 @@ int krc_stream_table(struct krc_stream *st, const struct krc_tx_share *share)
 	u32 number;
 	int err;
 
-	err = xa_alloc_bh(&m->streams, &number, NULL, XA_LIMIT(1, U32_MAX), GFP_KERNEL);
-	if (err)
+	/* not one that was free a moment ago: its last peer may still send to it, and wants a REFUSE */
+	err = xa_alloc_cyclic_bh(&m->streams, &number, NULL, XA_LIMIT(1, KRC_MESSAGES_NUMBERS),
+				 &m->next_number, GFP_KERNEL);
+	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
+	err = 0;
 	spin_lock_bh(&m->lock);
 	if (m->stopped)
 		err = -ENODEV;

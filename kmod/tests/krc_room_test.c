@@ -175,6 +175,33 @@ static void krc_test_answers_leave_places(struct kunit *test)
 		krc_standing_put(target[i]);
 }
 
+/* What comes for a stream that is no more is answered to whom it had, and its number rests a while. */
+static void krc_test_a_number_rests(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_messages *m = w->side[1].messages;
+	struct krp_message right, wrong;
+	s64 posted;
+	u32 number;
+
+	krc_test_pair(w, 0);
+	number = w->side[1].end[0].stream->number;
+	right = krc_test_header(w);
+	wrong = right;
+	wrong.tag ^= cpu_to_le64(1); /* of whoever had the number before, or of a stranger */
+	krc_test_close(&w->side[1].end[0], true);
+	krc_test_until(w, !READ_ONCE(m->streams_nr));
+	krc_test_quiet(w);
+	posted = atomic64_read(&m->count[KRC_COUNT_POSTED]);
+	krc_test_forge(w, &wrong, sizeof(wrong));
+	krc_test_quiet(w);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&m->count[KRC_COUNT_POSTED]), posted);
+	krc_test_forge(w, &right, sizeof(right));
+	krc_test_until(w, atomic64_read(&m->count[KRC_COUNT_POSTED]) == posted + 1);
+	krc_test_pair(w, 1);
+	KUNIT_EXPECT_NE(test, w->side[1].end[1].stream->number, number);
+}
+
 /* ---- who is kept from a processor */
 
 static void krc_test_sleeps(struct work_struct *work)
@@ -213,6 +240,7 @@ static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet
 					      KUNIT_CASE(krc_test_a_user_leaves_streams),
 					      KUNIT_CASE(krc_test_a_user_leaves_graves),
 					      KUNIT_CASE(krc_test_answers_leave_places),
+					      KUNIT_CASE(krc_test_a_number_rests),
 					      KUNIT_CASE(krc_test_a_listener_holds_up_no_open),
 					      {} };
 
