@@ -186,6 +186,7 @@ struct krc_listener {
  * @refs: streams, listeners and graves that count it; likewise.
  * @streams: of the streams, those in krc_messages.streams.
  * @graves: of the graves, those in krc_messages.graves; of its listeners.
+ * @looks: look-ups of records under way, of the streams.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
  * @over: in krc_messages.over, if there are such.
@@ -199,6 +200,7 @@ struct krc_tx_share {
 	u32 refs;
 	u32 streams;
 	u32 graves;
+	u32 looks;
 	u32 taken;
 	struct list_head thirsty;
 	struct list_head over;
@@ -639,6 +641,25 @@ void krc_tx_share_hold(struct krc_messages *m, struct krc_tx_share *share);
  * Return: whether it may.
  */
 bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known);
+
+/**
+ * krc_tx_share_look() - Have a stream look up the record of its peer, if its payer may.
+ * @st: stream.
+ *
+ * A look-up takes up to a second of a work item, of which all ports and users have some hundreds.
+ * Context: any but hard interrupts.
+ * Return: its share, counted, for krc_tx_share_looked(); NULL: as many as a payer may have are under way.
+ */
+struct krc_tx_share *krc_tx_share_look(struct krc_stream *st);
+
+/**
+ * krc_tx_share_looked() - A look-up is over.
+ * @m: messages.
+ * @share: what krc_tx_share_look() has returned.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_looked(struct krc_messages *m, struct krc_tx_share *share);
 
 /**
  * krc_tx_share_put() - Drop a reference to a share.

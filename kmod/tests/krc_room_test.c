@@ -204,6 +204,40 @@ static void krc_test_a_number_rests(struct kunit *test)
 
 /* ---- who is kept from a processor */
 
+#define KRC_TEST_LOOKS 12 /* more than a payer may have */
+
+/* A user whose peers are silent, while look-ups take long, keeps few work items that others need. */
+static void krc_test_a_user_leaves_work_items(struct kunit *test)
+{
+	struct krc_stream *st[KRC_TEST_LOOKS] = {};
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0];
+	struct krc_tx_share *share;
+	u32 i;
+
+	krc_test_pair(w, 0);
+	krc_test_quiet(w);
+	share = a->stream->share;
+	w->stuck = true;
+	for (i = 0; i < ARRAY_SIZE(st); i++) {
+		st[i] = krc_test_open_for(w, a, a->stream->ops, KRC_TEST_SERVICE + 1);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st[i]);
+	}
+	WRITE_ONCE(w->asleep, true);
+	for (i = 0; i < ARRAY_SIZE(st); i++) {
+		set_bit(KRC_STREAM_DOUBT, &st[i]->flags);
+		krc_stream_kick(st[i]);
+	}
+	msleep(50); /* as long as all of them would need */
+	KUNIT_EXPECT_GT(test, READ_ONCE(share->looks), 0U);
+	KUNIT_EXPECT_LE(test, READ_ONCE(share->looks), KRC_TEST_LOOKS * 3 / 4U);
+	WRITE_ONCE(w->asleep, false);
+	krc_test_until(w, !READ_ONCE(share->looks));
+	w->stuck = false;
+	for (i = 0; i < ARRAY_SIZE(st); i++)
+		krc_stream_close(st[i], true);
+}
+
 static void krc_test_sleeps(struct work_struct *work)
 {
 	while (READ_ONCE(krc_test_world_now->asleep))
@@ -241,6 +275,7 @@ static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet
 					      KUNIT_CASE(krc_test_a_user_leaves_graves),
 					      KUNIT_CASE(krc_test_answers_leave_places),
 					      KUNIT_CASE(krc_test_a_number_rests),
+					      KUNIT_CASE(krc_test_a_user_leaves_work_items),
 					      KUNIT_CASE(krc_test_a_listener_holds_up_no_open),
 					      {} };
 
