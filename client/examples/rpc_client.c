@@ -18,7 +18,8 @@ static const char ex_text[] =
 	"usage: krcore-example-rpc-client PEER SERVICE NAME...\n"
 	"\n"
 	"Ask 'krcore-example-rpc-server SERVICE' at PEER, an address or host name, for files of these\n"
-	"names, and write their bytes to standard output. Needs the kernel module (/dev/krcore).\n";
+	"names, at most 32, and write their bytes to standard output. Needs the kernel module\n"
+	"(/dev/krcore).\n";
 
 /* @mr: of @bytes, while a large reply is READ. */
 struct ex_reply {
@@ -163,9 +164,14 @@ int main(int argc, char **argv)
 	int status;
 
 	ex_usage(argc, argv, 3, ex_text);
+	if (argc - 3 > EX_CALLS) {
+		fprintf(stderr, "%s: %d names, at most %d calls are made at once\n", argv[0],
+			argc - 3, EX_CALLS);
+		return 2;
+	}
 	service = (uint16_t)ex_number(argv[2], KRCORE_SERVICE_USER_MIN, 65535, "SERVICE");
 	calls.name = argv + 3;
-	calls.nr = (unsigned int)(argc - 3 < EX_CALLS ? argc - 3 : EX_CALLS);
+	calls.nr = (unsigned int)(argc - 3);
 	if (krcore_key_from_text(argv[1], service, &peer))
 		return ex_fail(argv[1]);
 	if (krcore_node_open(NULL, &calls.node))

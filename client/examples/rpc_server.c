@@ -21,7 +21,8 @@ static const char ex_text[] =
 	"usage: krcore-example-rpc-server SERVICE FILE...\n"
 	"\n"
 	"Answer 'krcore-example-rpc-client' with the bytes of these files, until interrupted. They are\n"
-	"read once, and have less than 64 MiB together. SERVICE is a number from 256 to 65535.\n"
+	"read once; there are at most 64, with less than 64 MiB together. SERVICE is a number from\n"
+	"256 to 65535.\n"
 	"Needs the kernel module (/dev/krcore) and a MetaServer (/etc/krcore.conf).\n";
 
 /* @mr: all of @bytes, if it is too long to be copied. */
@@ -63,11 +64,12 @@ static int ex_read(struct ex_files *files, const char *name)
 	return failed;
 }
 
+/* @nr: of @names, at most EX_FILES. */
 static int ex_read_all(struct krcore_node *node, struct ex_files *files, char **names, int nr)
 {
 	struct ex_file *file;
 
-	for (; files->nr < nr && files->nr < EX_FILES; files->nr++) {
+	for (; files->nr < nr; files->nr++) {
 		file = &files->file[files->nr];
 		if (ex_read(files, names[files->nr]))
 			return 1;
@@ -158,6 +160,11 @@ int main(int argc, char **argv)
 	int status;
 
 	ex_usage(argc, argv, 2, ex_text);
+	if (argc - 2 > EX_FILES) {
+		fprintf(stderr, "%s: %d files, at most %d are answered for\n", argv[0], argc - 2,
+			EX_FILES);
+		return 2;
+	}
 	service = (uint16_t)ex_number(argv[1], KRCORE_SERVICE_USER_MIN, 65535, "SERVICE");
 	if (krcore_node_open(NULL, &node))
 		return ex_fail("opening the node");

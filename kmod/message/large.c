@@ -60,9 +60,11 @@ static int krc_large_check(struct krc_req *req)
 	return err == -ENOENT ? -ECANCELED : err;
 }
 
-/* A READ is over, stream locked. */
+/* A READ is over, stream locked. One that may not go on ends as its connection, if that has died. */
 static void krc_large_over(struct krc_stream *st, struct krc_large *large, int err)
 {
+	if (err == -ECANCELED && st->s.error && !st->closed)
+		err = st->s.error;
 	large->err = err;
 	if (err || !large->keep || st->closed)
 		krp_stream_fetched(&st->s, large->seq, err ? KRP_REFUSE_FAULT : 0);

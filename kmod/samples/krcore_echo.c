@@ -171,11 +171,16 @@ static void echo_peer_died(struct krcore_conn *conn, int err, void *arg)
 
 static void echo_large_begin(void);
 
-/* The first one is done with. */
-static void echo_large_next(void)
+static void echo_large_drop(void)
 {
 	echo.nr--;
 	memmove(echo.large, echo.large + 1, echo.nr * sizeof(echo.large[0]));
+}
+
+/* The first one is done with. */
+static void echo_large_next(void)
+{
+	echo_large_drop();
 	echo_large_begin();
 }
 
@@ -236,8 +241,7 @@ static void echo_large_begin(void)
 		if (!krcore_fetch(echo.large[0].letter, &fetch))
 			return;
 		krcore_letter_free(echo.large[0].letter);
-		echo.nr--;
-		memmove(echo.large, echo.large + 1, echo.nr * sizeof(echo.large[0]));
+		echo_large_drop();
 	}
 }
 

@@ -148,6 +148,31 @@ static int krc_test_fetch_part(struct krc_test_large *t, u32 offset, u32 length,
 	return krc_stream_fetch(t->b->stream, &t->fetch.large);
 }
 
+/* READ all of it, until both ends know what has come of the @nr-th one. */
+static void krc_test_fetch_all(struct krc_test_large *t, u32 nr)
+{
+	KUNIT_EXPECT_EQ(t->w->test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == nr && READ_ONCE(t->a->done) == nr);
+}
+
+/* The second message comes, whatever became of the first. */
+static void krc_test_goes_on(struct krc_test_large *t)
+{
+	krc_letter_free(t->b->large);
+	t->b->large = NULL;
+	krc_test_announce(t);
+	krc_test_fetch_all(t, 2);
+	KUNIT_EXPECT_EQ(t->w->test, t->b->fetch_err, 0);
+}
+
+/* So many READs of the first message have no answer. */
+static void krc_test_fetch_unanswered(struct krc_test_large *t, u32 reads)
+{
+	krc_test_announce(t);
+	t->w->side[1].unanswered = reads;
+	krc_test_fetch_all(t, 1);
+}
+
 static void krc_test_is_fetched(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
@@ -221,12 +246,7 @@ static void krc_test_read_fails(struct kunit *test)
 	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -EREMOTEIO);
 	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
-	krc_letter_free(t->b->large);
-	t->b->large = NULL;
-	krc_test_announce(t);
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done) == 2);
-	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	krc_test_goes_on(t);
 }
 
 /* Return: requests that the NIC of a port has, but for those of messages. */
@@ -240,10 +260,7 @@ static void krc_test_read_is_done_again(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
-	krc_test_announce(t);
-	t->w->side[1].unanswered = KRC_LARGE_TRIES;
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	krc_test_fetch_unanswered(t, KRC_LARGE_TRIES);
 	KUNIT_EXPECT_EQ(test, t->w->side[1].unanswered, 0U);
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
 	KUNIT_EXPECT_EQ(test, t->a->failed, 0U);
@@ -255,42 +272,56 @@ static void krc_test_read_is_given_up(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
-	krc_test_announce(t);
-	t->w->side[1].unanswered = U32_MAX;
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	krc_test_fetch_unanswered(t, U32_MAX);
 	KUNIT_EXPECT_EQ(test, U32_MAX - t->w->side[1].unanswered, (u32)KRC_LARGE_TRIES + 1);
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
 	t->w->side[1].unanswered = 0;
-	krc_letter_free(t->b->large);
-	t->b->large = NULL;
-	krc_test_announce(t);
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 2 && READ_ONCE(t->a->done) == 2);
-	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	krc_test_goes_on(t);
 }
 
 #define KRC_TEST_SILENCE_MS 300
+
+/* A READ that has had no answer is held until the peer is heard; nothing is heard from here on. */
+static void krc_test_hold_a_read(struct krc_test_large *t)
+{
+	struct krc_test_side *side = &t->w->side[1];
+	struct kunit *test = t->w->test;
+
+	krc_test_announce(t);
+	t->w->stuck = true;
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_reads(side), 1U);
+	krc_fake_fail(side->fake, 0, KRC_FAULT_TIMEOUT);
+	krc_test_wait(test, READ_ONCE(t->b->stream->reads_held) || krc_test_reads(side));
+	KUNIT_EXPECT_EQ(test, krc_test_reads(side), 0U);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(t->b->fetched), 0U);
+}
 
 /* A peer that has not answered is not READ before it is heard, and its READ ends with it. */
 static void krc_test_read_waits_for_the_peer(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
-	krc_test_announce(t);
-	t->w->stuck = true;
-	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
-	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 1U);
-	krc_fake_fail(t->w->side[1].fake, 0, KRC_FAULT_TIMEOUT);
-	krc_test_wait(test, READ_ONCE(t->b->stream->reads_held) || krc_test_reads(&t->w->side[1]));
-	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 0U);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(t->b->fetched), 0U);
+	krc_test_hold_a_read(t);
 	t->w->side[1].messages->conf.silence_ns = KRC_TEST_SILENCE_MS * (u64)NSEC_PER_MSEC;
 	krc_test_wait(test, READ_ONCE(t->b->died) && READ_ONCE(t->b->fetched));
 	KUNIT_EXPECT_EQ(test, t->b->err, -ETIMEDOUT);
-	KUNIT_EXPECT_NE(test, t->b->fetch_err, 0);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -ETIMEDOUT);
 	t->w->stuck = false;
+}
+
+/* The sender's program has ended meanwhile: the READ has the error of the connection. */
+static void krc_test_read_ends_with_the_connection(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_hold_a_read(t);
+	krc_test_close(t->a, true);
+	t->w->stuck = false;
+	krc_test_until(t->w, READ_ONCE(t->b->died) && READ_ONCE(t->b->fetched));
+	KUNIT_EXPECT_EQ(test, t->b->err, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -ECONNRESET);
 }
 
 #define KRC_TEST_LEASE_MS 500 /* also a slow machine asks the peer, and begins the READ, in that */
@@ -370,6 +401,7 @@ static struct kunit_case krc_large_cases[] = { KUNIT_CASE(krc_test_is_fetched),
 					       KUNIT_CASE(krc_test_read_is_done_again),
 					       KUNIT_CASE(krc_test_read_is_given_up),
 					       KUNIT_CASE(krc_test_read_waits_for_the_peer),
+					       KUNIT_CASE(krc_test_read_ends_with_the_connection),
 					       {} };
 
 static struct kunit_suite krc_large_suite = {

@@ -446,6 +446,19 @@ def test_two_people_talk(cluster):
         check(heard[1] == ["* anna is here", "anna: hello berta"], f"{heard[1]}")
 
 
+def _refused_files(machine, server, folder):
+    """What it does not begin with: it says of which file, and why, and publishes nothing."""
+    machine.run(f"truncate -s {64 * MIB} {folder}/huge")    # one byte more than there is room for
+    for words, status, why in ((f"{folder}/small {folder}/none", 1,
+                                f"{folder}/none: No such file or directory"),
+                               (folder, 1, f"{folder}: Is a directory"),
+                               (f"{folder}/small {folder}/huge", 1, f"{folder}/huge: too large"),
+                               (f"{folder}/small " * 65, 2, "65 files, at most 64"),
+                               ("", 2, "usage: ")):
+        said = machine.run(f"timeout 30 {server} {words}", timeout=60, check=False)
+        check(said.status == status and not said.out and why in said.err, f"{why}: {said!r}")
+
+
 @limit(400)
 def test_calls_with_large_replies(cluster):
     """Files of another node by calls that are all made at once: what comes is what there is."""
@@ -457,6 +470,7 @@ def test_calls_with_large_replies(cluster):
         programs.install(node2, f"client/examples/{caller}")
         node1.run(f"mkdir -p {folder}; head -c {3 * MIB + 5} /dev/urandom >{files[0]}; "
                   f"echo some words >{files[1]}; : >{files[2]}")
+        _refused_files(node1, f"{AS_USER} /usr/local/bin/{server} {SERVICE}", folder)
         want = node1.run(f"cat {' '.join(files)} {files[0]} | sha256sum").out
         with saying(node1, f"{AS_USER} /usr/local/bin/{server} {SERVICE} "
                     f"{' '.join(files)}", "published 3 files", f"{OUT}-rpc.out", 300):
@@ -466,4 +480,6 @@ def test_calls_with_large_replies(cluster):
             check(got.out == want, f"{got!r} instead of {want}")
             none = node2.run(f"{call} {files[1]}x", timeout=60, check=False)
             check(none.status == 1 and "there is no such file" in none.err, repr(none))
+            many = node2.run(f"{call} {f'{files[1]} ' * 33}", timeout=60, check=False)
+            check(many.status == 2 and not many.out and "33 names" in many.err, repr(many))
             node1.run(f"pkill -KILL -f '^/usr/local/bin/{server}'")

@@ -200,10 +200,23 @@ def _hung(readers, address, service):
         readers.meta1.run(f"systemctl kill -s CONT {krcore.UNIT}")
 
 
+def _keyed_apart(readers, node1, key, service):
+    """Keys are being changed, and meta1 was left out: it refuses the publisher, not the readers."""
+    later = krcore.new_key()
+    krcore.write_key(readers.meta2, f"{key}\n{later}")
+    readers.meta2.run(f"systemctl reload {krcore.UNIT}", timeout=60)
+    krcore.write_key(node1, later)
+    (before,) = metactl(readers.meta1, "stats")
+    publish(node1, service, "fifth", f"owner {'53' * 16}")
+    readers.find(node1.spec.address, service, "a key that one server has not")
+    (after,) = metactl(readers.meta1, "stats")
+    check(after["auth_failures_total"] > before["auth_failures_total"], "meta1 has refused nobody")
+
+
 @limit(420)
 def test_a_miss_is_true(cluster):
     """A record that one server took is found where the other one is asked first, whatever kept
-    it from there: a limit, another source address, a path."""
+    it from there: a limit, another source address, a path, a key."""
     key = krcore.new_key()
     order = {"metaservers": "meta1/10, meta2/20"}
     setup(cluster, key=key, metaserver=SETTLED_SOON, node=order)
@@ -236,6 +249,7 @@ def test_a_miss_is_true(cluster):
             _hung(readers, node1.spec.address, 803)
         finally:
             cluster.fabric.reset()
+        _keyed_apart(readers, node1, key, 804)
 
         row = metactl(node2, f"resolve {node1.spec.address} service 899", check_status=False)[0]
         check(not row["found"] and not row["settling"] and row["reads"] >= 2, f"{row}")

@@ -2,7 +2,8 @@
 """Many processes with queues to three peers, on a network that loses, cuts and reorders, with
 cables that are pulled, some of them killed, some with bad references, and peers that die and
 come back (tests/module/krc_stress.c): needs a card with DC. Meanwhile programs of two nodes
-take a lock in the memory of a third, and give it back.
+take a lock in the memory of a third, and give it back; and send it numbered messages, which come
+once and in order (tests/module/message_stress.c).
 
 KRCORE_STRESS_SECONDS: how long, 120 when not said. KRCORE_STRESS_SEED: a run to repeat, or
 `random`; 1 when not said.
@@ -32,6 +33,11 @@ RUN_OUT, RUN_IN = "/run/krc-stress-run.out", "/run/krc-stress-run.in"
 CLIENTS = 2             # of the lock, on each of two nodes
 LOCK_OUT = "/run/krc-stress-lock.out"
 CARELESS_SECONDS = 30   # in which they are seen
+MESSAGE_PROGRAM = "tests/module/krc_message"
+MESSAGE_OUT = "/run/krc-stress-message.out"
+MESSAGE_SERVICE = 4400
+MESSAGE_CONNECTIONS = 4     # RE_CONNECTIONS
+MESSAGES_LEAST = 100        # that come from each node, however slow all is
 LOCK_LEAST = 10         # times that each node has it at least, however slow all is
 
 
@@ -140,6 +146,80 @@ class Contenders:
               f"one did not get on: {self.counts}")
         taken, last = sum(c["taken"] for c in self.counts), max(c["last"] for c in self.counts)
         check(taken == last, f"owned {taken} times, and {last} of them are counted")
+
+
+class Messengers:
+    """Programs that send numbered messages to one on a node that nothing is done to but for short
+    cuts, and connect anew whenever a connection dies, or their own node."""
+
+    def __init__(self, machines, judge, words=""):
+        self.machines = machines
+        self._judge = judge
+        self._words = words
+        self._lives = {}        # by name of a life: what it sent, what was completed, what came
+        self._last = []
+
+    @contextlib.contextmanager
+    def at_it(self):
+        """They begin; behind the block all have ended, and what they counted is here."""
+        with self.begun():
+            yield
+            for machine in (*self.machines, self._judge):
+                machine.run("pkill -TERM -x krc_message")
+                wait_until(lambda m=machine: not m.run("pgrep -x krc_message", check=False).out,
+                           120, f"{machine.name}: it ends")
+        for machine in self.machines:
+            for life, row in self._said(machine):
+                self._lives[life] = row
+        for life, row in self._said(self._judge):
+            check(life in self._lives, f"{life} is nobody's")
+            self._lives[life].update(row)
+
+    @contextlib.contextmanager
+    def begun(self):
+        """They run for a block."""
+        with contextlib.ExitStack() as stack:
+            self._begin(stack, self._judge, f"judge {MESSAGE_SERVICE}")
+            for i, machine in enumerate(self.machines):
+                self._begin(stack, machine, f"restless {self._judge.spec.address} "
+                            f"{MESSAGE_SERVICE} {i + 1} {self._words}")
+            yield
+
+    def _begin(self, stack, machine, words):
+        programs.install_once(machine, MESSAGE_PROGRAM, "/usr/local/bin/krc_message")
+        begins = "listening" if words.startswith("judge") else "restless"
+        stack.enter_context(nodes.saying(machine, f"{nodes.AS_USER} krc_message {words}", begins,
+                                         MESSAGE_OUT, SECONDS + 600))
+
+    def _said(self, machine):
+        """Each life that it tells of; and its last line is kept."""
+        said = machine.run(f"cat {MESSAGE_OUT}").out
+        lines = said.strip().splitlines()
+        check(lines and lines[-1].startswith("lives="), f"{machine.name}: {said[-2000:]}")
+        print(f"    messages, {machine.name}: {lines[-1]}", flush=True)
+        self._last.append(_counts(said))
+        for line in lines:
+            if line.startswith("life "):
+                row = {key: int(value) for key, value in
+                       (pair.split("=") for pair in line.split()[1:])}
+                yield (row.pop("id"), row.pop("life")), row
+
+    def check_once_and_in_order(self, deaths):
+        """What was completed has come, and nothing came that was not sent; order, number and bytes
+        the judge has looked at itself. @deaths: connections must have died."""
+        for life, row in self._lives.items():
+            came = row.get("count", 0)
+            check(row["completed"] <= came <= row["sent"], f"life {life}: {row}")
+        count = sum(row.get("count", 0) for row in self._lives.values())
+        print(f"    {count} messages came once, in {len(self._lives)} lives", flush=True)
+        check(not any(counts.get("undone") for counts in self._last), f"{self._last}")
+        for i, machine in enumerate(self.machines, 1):      # RE_CONNECTIONS each
+            from_it = sum(row.get("count", 0) for life, row in self._lives.items()
+                          if life[0] // MESSAGE_CONNECTIONS == i)
+            check(from_it > MESSAGES_LEAST, f"{machine.name}: {from_it} messages have come")
+        if deaths:
+            check(len(self._lives) > MESSAGE_CONNECTIONS * len(self.machines) and
+                  self._last[1]["opens"] > 1, f"none has died: {self._last}")
 
 
 class Trouble:
@@ -348,13 +428,15 @@ def test_stress(cluster):
             words = f"--seed {seed} --seconds {SECONDS} --processes {PROCESSES} {peers}"
             # at the lender that nothing happens to, from the nodes that things happen to
             contenders = Contenders(machines[:2], lenders[1], SECONDS + 30)
-            with contenders.at_it():
+            messengers = Messengers(machines[:2], machines[2])
+            with contenders.at_it(), messengers.at_it():
                 status, counts, said = _stress(machines[0], words, trouble)
             pools = [row for row in krcore.metactl(machines[0], "stats node")
                      if "replayed" in row]
         print(f"    {said.strip().splitlines()[-1]}\n    {pools}", flush=True)
         check(not status and not counts["violations"], _first_wrong(said))
         contenders.check_never_two_owners()
+        messengers.check_once_and_in_order(SECONDS >= ROUND_SECONDS)
         _doubt_has_cause(counts, pools, PROCESSES * QUEUES * QUEUE_DEPTH)
         happens = ["done", "bytes", "atomics", "words", "closes", "regions", "refused", "passed",
                    "kills"]
@@ -394,6 +476,18 @@ def test_stress_would_see_two_owners(cluster):
             with contenders.at_it():
                 pass
         check(any(counts["violations"] for counts in contenders.counts), contenders.said[-2000:])
+
+
+@limit(300)
+def test_stress_would_see_a_message_twice(cluster):
+    """The control: a message that comes once more is found."""
+    with _up(cluster) as machines:
+        judge = machines[2]
+        with Messengers(machines[:1], judge, "twice").begun():
+            wait_until(lambda: not judge.run("pgrep -x krc_message", check=False).out, 120,
+                       "the judge has seen it")
+            said = judge.run(f"cat {MESSAGE_OUT}").out
+            check("instead of number" in said, said)
 
 
 class SilentDeath:

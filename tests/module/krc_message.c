@@ -6,6 +6,7 @@
  *					says "no". Until SIGTERM, then a line of counts
  *   krc_message deaf SERVICE		the same, but accept one connection and take nothing then
  *   krc_message sink SERVICE		take numbered messages, and tell how many when the sender ends
+ *   krc_message judge SERVICE		take what `restless` ones send, until SIGTERM
  *   krc_message watch SERVICE		let one program WRITE, and look at what its messages tell of
  *   krc_message stand SERVICE POINT	listen, go to a point of message_kill.c, say "there", and stay
  *					until SIGTERM; then a line of what it is told
@@ -16,6 +17,10 @@
  *					many connections, and compare what comes back
  *   krc_message numbers ADDRESS SERVICE CONNECTIONS
  *					to `sink`: numbered messages until SIGTERM
+ *   krc_message restless ADDRESS SERVICE ID [twice]
+ *					to `judge`: the same, and go on by another connection, and
+ *					another node, when one dies; see message_stress.c. twice: some
+ *					of them come twice, which `judge` must not forgive
  *   krc_message large ADDRESS SERVICE BYTES
  *					to `sink`: connect, say "ready", and for each line of
  *					standard input announce a message of so many bytes
@@ -74,27 +79,42 @@ void mt_say(const char *format, ...)
 	va_end(args);
 }
 
-void mt_open(struct mt *mt, size_t bytes)
+static void *mt_alloc(size_t align, size_t bytes)
 {
-	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = MT_RING };
+	void *memory = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+
+	if (!memory)
+		mt_wrong("no memory");
+	memset(memory, 0, bytes);
+	return memory;
+}
+
+int mt_open_some(struct mt *mt, unsigned int ring, unsigned int depth, size_t bytes)
+{
+	struct krcore_node_options opts = { .size = sizeof(opts), .ring_entries = ring };
+	int err;
 
 	memset(mt, 0, sizeof(*mt));
-	mt->buffer = aligned_alloc(64, MT_BUFFER);
-	if (!mt->buffer)
-		mt_wrong("no memory");
-	if (krcore_node_open(&opts, &mt->node))
-		mt_die("opening the node");
-	if (krcore_inbox_create(mt->node, 0, MT_DEPTH))
-		mt_die("the inbox");
-	if (!bytes)
-		return;
-	mt->memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
-	if (!mt->memory)
-		mt_wrong("no memory");
-	memset(mt->memory, 0, bytes);
-	if (krcore_mr_reg(mt->node, mt->memory, bytes,
-			  KRCORE_ACCESS_LOCAL_WRITE | KRCORE_ACCESS_MESSAGE, &mt->mr))
-		mt_die("registering memory");
+	err = krcore_node_open(&opts, &mt->node);
+	if (err)
+		return err;
+	mt->buffer = mt_alloc(64, MT_BUFFER);
+	mt->memory = bytes ? mt_alloc(4096, bytes) : NULL;
+	err = krcore_inbox_create(mt->node, 0, depth);
+	if (!err && bytes)
+		err = krcore_mr_reg(mt->node, mt->memory, bytes,
+				    KRCORE_ACCESS_LOCAL_WRITE | KRCORE_ACCESS_MESSAGE, &mt->mr);
+	if (!err)
+		return 0;
+	mt_close(mt);
+	memset(mt, 0, sizeof(*mt));
+	return err;
+}
+
+void mt_open(struct mt *mt, size_t bytes)
+{
+	if (mt_open_some(mt, MT_RING, MT_DEPTH, bytes))
+		mt_die("a node with an inbox");
 }
 
 void mt_close(struct mt *mt)
@@ -255,6 +275,8 @@ static int mt_listeners(int argc, char **argv)
 		return mt_serve(service, 1);
 	if (!strcmp(argv[1], "sink"))
 		return mt_sink(service);
+	if (!strcmp(argv[1], "judge"))
+		return mt_judge(service);
 	if (!strcmp(argv[1], "watch"))
 		return mt_watch(service);
 	return -1;
@@ -279,10 +301,14 @@ static int mt_connectors(int argc, char **argv)
 		return mt_large(&peer, mt_number(argv[4], KRCORE_SEND_LARGE_MAX, "BYTES"));
 	if (argc == 5 && !strcmp(argv[1], "after"))
 		return mt_after(&peer, mt_number(argv[4], 100000, "ROUNDS"));
+	if (argc == 5 && !strcmp(argv[1], "restless"))
+		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 0);
 	if (argc == 5 && !strcmp(argv[1], "numbers"))
 		return mt_numbers(&peer, mt_number(argv[4], MT_CONNECTIONS, "CONNECTIONS"));
 	if (argc != 6)
 		return -1;
+	if (!strcmp(argv[1], "restless") && !strcmp(argv[5], "twice"))
+		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 1);
 	if (!strcmp(argv[1], "beside")) {
 		other = mt_key(argv[2], argv[4]);
 		return mt_beside(&peer, &other, mt_number(argv[5], 1000000, "ROUNDS"));

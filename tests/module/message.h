@@ -44,6 +44,17 @@ void mt_wrong(const char *format, ...) __attribute__((noreturn, format(printf, 1
 /** mt_open() - A node with an inbox, and @bytes of registered memory, 0: none. */
 void mt_open(struct mt *mt, size_t bytes);
 
+/**
+ * mt_open_some() - The same with a ring and an inbox of this size.
+ * @mt: out; untouched but for zero after an error.
+ * @ring: entries.
+ * @depth: messages that may be under way.
+ * @bytes: as above.
+ *
+ * Return: 0, or a negative errno.
+ */
+int mt_open_some(struct mt *mt, unsigned int ring, unsigned int depth, size_t bytes);
+
 /** mt_close() - Undo it. */
 void mt_close(struct mt *mt);
 
@@ -94,6 +105,8 @@ int mt_try(const struct krcore_key *peer, const char *says);
 int mt_beside(const struct krcore_key *good, const struct krcore_key *deaf, unsigned int rounds);
 int mt_stand(uint16_t service, const char *point); /* message_kill.c */
 int mt_point(const struct krcore_key *peer, const char *point);
+int mt_judge(uint16_t service); /* message_stress.c */
+int mt_restless(const struct krcore_key *peer, uint32_t id, int twice);
 int mt_watch(uint16_t service); /* message_after.c */
 int mt_after(const struct krcore_key *peer, unsigned int rounds);
 

@@ -21,8 +21,8 @@ from runner import choice, parts as parts_module  # noqa: E402
 
 PARTS = CHECKOUT / "tests/parts"
 # kinds of tests that the default set has something of: a part, or a test of one
-KINDS = ("lint", "unit", "fuzz", "stress", "cluster/recovery", "cluster-cx/module",
-         "cluster-debug/kunit", "cluster-debug/debug.checks", "model/selftest")
+KINDS = ("lint", "unit", "kunit", "fuzz", "stress", "cluster/recovery", "cluster-cx/module",
+         "cluster-debug/module", "cluster-debug/debug.checks", "model/selftest")
 
 
 @functools.cache
