@@ -38,7 +38,8 @@ static_assert((int)KRP_GENL_SERVER_STATES == (int)KRC_META_STATES);
  * @inner: objects of the inner walk that are done.
  * @queue: the queue or connection at which a walk of these goes on.
  * @conn: the same of connections of clients in the kernel, once @kernel is set.
- * @cache: the same of records of the metadata cache.
+ * @peer: the same of peers.
+ * @cache: the same of records of the metadata cache, once @inner is set.
  * @kernel: all connections of programs were shown.
  * @uid: show only queues, connections and peers of this user, unless @all.
  * @owner: show only what is charged to this user (krc_owner()), unless @all.
@@ -50,6 +51,7 @@ struct krc_nl_dump {
 	union {
 		struct krc_queue_at queue;
 		struct krc_conn_at conn;
+		struct krc_peer_at peer;
 		struct krc_cache_at cache;
 	};
 	kuid_t uid;
@@ -535,10 +537,11 @@ int krc_nl_peer_dump(struct sk_buff *skb, struct netlink_callback *cb)
 		return krc_nl_dumped(skb, walk.err);
 	}
 	if (!dump->inner) {
-		dump->at += krc_peer_walk(dump->at, krc_nl_peer, &walk);
+		krc_peer_walk(&dump->peer, krc_nl_peer, &walk);
 		if (walk.err)
 			return krc_nl_dumped(skb, walk.err);
 		dump->inner = 1;
+		dump->cache = (struct krc_cache_at){};
 	}
 	krc_cache_walk(krc_node_cache(), &dump->cache, krc_nl_cached, &walk);
 	return krc_nl_dumped(skb, walk.err);

@@ -129,6 +129,7 @@ void krc_grave_dig(struct krc_stream *st, u64 until_ns)
 		grave->open_src = st->s.dst;
 	}
 	grave->number = st->number;
+	grave->tag = st->s.tag;
 	grave->address = st->address;
 	krc_standing_hold(st->standing);
 	grave->standing = st->standing;
@@ -181,7 +182,7 @@ void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)
 	krc_message_count(m, KRC_COUNT_UNKNOWN);
 	spin_lock_bh(&m->lock);
 	hash_for_each_possible(m->graves_number, grave, by_number, number) {
-		if (grave->number != number)
+		if (grave->number != number || grave->tag != le64_to_cpu(packet->tag))
 			continue;
 		to = grave->address;
 		standing = grave->standing;

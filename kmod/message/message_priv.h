@@ -34,6 +34,7 @@
 #define KRC_MESSAGES_RX 512 /* receive buffers of a port */
 #define KRC_MESSAGES_TX 256 /* packets that a port has in the pool, most */
 #define KRC_MESSAGES_STREAMS 65536
+#define KRC_MESSAGES_NUMBERS (4 * KRC_MESSAGES_STREAMS - 1) /* 18 bits: soon found */
 #define KRC_ANSWERS 16
 #define KRC_ANSWERS_ASKED 12 /* of them, those that may wait until their target was asked */
 #define KRC_ANSWERS_OF_ONE 4 /* of those, to the same target */
@@ -91,7 +92,8 @@ struct krc_pass {
  * @gid: GID of the peer.
  * @open_tag: of its OPEN; 0: this end was the opener.
  * @open_src: number of the opener's queue.
- * @number: of this end.
+ * @number: of this end; others may have had it since, or have it.
+ * @tag: of this end: what its peer sends has it.
  * @address: of the peer.
  * @standing: whether that has answered lately; counted.
  * @status: KRP_REFUSE_*, what is said of it to its OPEN.
@@ -104,6 +106,7 @@ struct krc_grave {
 	struct list_head list;
 	u8 gid[KRP_GID_BYTES];
 	u64 open_tag;
+	u64 tag;
 	u32 open_src;
 	u32 number;
 	u32 status;
@@ -183,6 +186,7 @@ struct krc_listener {
  * @refs: streams, listeners and graves that count it; likewise.
  * @streams: of the streams, those in krc_messages.streams.
  * @graves: of the graves, those in krc_messages.graves; of its listeners.
+ * @looks: look-ups of records under way, of the streams.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
  * @over: in krc_messages.over, if there are such.
@@ -196,6 +200,7 @@ struct krc_tx_share {
 	u32 refs;
 	u32 streams;
 	u32 graves;
+	u32 looks;
 	u32 taken;
 	struct list_head thirsty;
 	struct list_head over;
@@ -216,6 +221,7 @@ struct krc_tx_share {
  * @lock: guards the tables below, and @stopped.
  * @stopped: nothing is received or posted any more, no stream or listener is made.
  * @streams: by number; each counted.
+ * @next_number: where the search for a free number begins; under the lock of @streams.
  * @streams_nr: how many.
  * @opens: streams that were opened by a peer, by the tag of the OPEN.
  * @listeners: by service.
@@ -259,6 +265,7 @@ struct krc_messages {
 	spinlock_t lock; /* see message.h */
 	bool stopped;
 	struct xarray streams;
+	u32 next_number;
 	u32 streams_nr;
 	DECLARE_HASHTABLE(opens, 10);
 	struct xarray listeners;
@@ -634,6 +641,25 @@ void krc_tx_share_hold(struct krc_messages *m, struct krc_tx_share *share);
  * Return: whether it may.
  */
 bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known);
+
+/**
+ * krc_tx_share_look() - Have a stream look up the record of its peer, if its payer may.
+ * @st: stream.
+ *
+ * A look-up takes up to a second of a work item, of which all ports and users have some hundreds.
+ * Context: any but hard interrupts.
+ * Return: its share, counted, for krc_tx_share_looked(); NULL: as many as a payer may have are under way.
+ */
+struct krc_tx_share *krc_tx_share_look(struct krc_stream *st);
+
+/**
+ * krc_tx_share_looked() - A look-up is over.
+ * @m: messages.
+ * @share: what krc_tx_share_look() has returned.
+ *
+ * Context: any but hard interrupts.
+ */
+void krc_tx_share_looked(struct krc_messages *m, struct krc_tx_share *share);
 
 /**
  * krc_tx_share_put() - Drop a reference to a share.

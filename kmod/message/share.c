@@ -26,6 +26,7 @@
 #include "message/message_priv.h"
 
 #define KRC_SHARE_TRIES 8
+#define KRC_SHARE_LOOKS 8
 #define KRC_SHARE_TIMES 4 /* one user alone gets four fifths, two get four ninths each */
 
 /* The share of a payer, or NULL. */
@@ -106,6 +107,31 @@ bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *
 	lockdep_assert_held(&m->lock);
 	return share->streams < KRC_SHARE_TIMES * streams &&
 	       (!known || share->graves < KRC_SHARE_TIMES * graves);
+}
+
+struct krc_tx_share *krc_tx_share_look(struct krc_stream *st)
+{
+	struct krc_messages *m = st->m;
+	struct krc_tx_share *share;
+
+	spin_lock_bh(&m->lock);
+	share = st->share;
+	if (share->looks < KRC_SHARE_LOOKS) {
+		share->looks++;
+		share->refs += share != &m->share;
+	} else {
+		share = NULL;
+	}
+	spin_unlock_bh(&m->lock);
+	return share;
+}
+
+void krc_tx_share_looked(struct krc_messages *m, struct krc_tx_share *share)
+{
+	spin_lock_bh(&m->lock);
+	share->looks--;
+	spin_unlock_bh(&m->lock);
+	krc_tx_share_put(m, share);
 }
 
 void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)

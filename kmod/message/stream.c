@@ -477,17 +477,23 @@ static void krc_stream_check(struct krc_stream *st)
 {
 	const struct krc_message_records *records = &st->m->records;
 	struct krp_key key = { .service = cpu_to_le16(KRP_SERVICE_NODE) };
+	struct krc_tx_share *share;
 	struct krp_value value;
 	int err;
 
 	if (time_before(jiffies, st->checked + msecs_to_jiffies(KRC_STREAM_CHECK_MS)))
 		return;
-	if (!krc_rail_enter(st->m->rail))
-		return;
-	memcpy(key.gid, st->value_gid, sizeof(key.gid));
-	err = records->lookup(records->arg, &key, &value);
-	krc_rail_exit(st->m->rail);
-	st->checked = jiffies;
+	share = krc_tx_share_look(st);
+	if (!share)
+		return; /* the next SEND that fails comes back */
+	err = -ENODEV;
+	if (krc_rail_enter(st->m->rail)) {
+		memcpy(key.gid, st->value_gid, sizeof(key.gid));
+		err = records->lookup(records->arg, &key, &value);
+		krc_rail_exit(st->m->rail);
+		st->checked = jiffies;
+	}
+	krc_tx_share_looked(st->m, share);
 	if (!err)
 		krc_stream_die(st, -ECONNRESET, le64_to_cpu(value.generation));
 }
@@ -698,9 +704,12 @@ int krc_stream_table(struct krc_stream *st, const struct krc_tx_share *share)
 	u32 number;
 	int err;
 
-	err = xa_alloc_bh(&m->streams, &number, NULL, XA_LIMIT(1, U32_MAX), GFP_KERNEL);
-	if (err)
+	/* not one that was free a moment ago: its last peer may still send to it, and wants a REFUSE */
+	err = xa_alloc_cyclic_bh(&m->streams, &number, NULL, XA_LIMIT(1, KRC_MESSAGES_NUMBERS),
+				 &m->next_number, GFP_KERNEL);
+	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
+	err = 0;
 	spin_lock_bh(&m->lock);
 	if (m->stopped)
 		err = -ENODEV;

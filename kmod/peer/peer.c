@@ -6,6 +6,7 @@
 #include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -287,29 +288,41 @@ static void krc_peer_inform(const struct krc_peer *peer, struct krc_peer_info *i
 	info->regions = krc_remote_regions(peer->remote);
 }
 
-u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg)
+/* Show a peer, if it is in use and was not shown before. @nth: its place. Return: whether @fn refuses it. */
+static bool krc_peer_show(const struct krc_peer *peer, struct krc_peer_at *at, u32 nth,
+			  int (*fn)(const struct krc_peer_info *info, void *arg), void *arg)
 {
 	struct krc_peer_info info = {};
-	struct krc_peer *peer;
-	u32 at = 0, taken = 0;
-	bool full = false;
-	int bucket;
 
-	spin_lock(&krc_peers_lock);
-	hash_for_each(krc_peers, bucket, peer, node) {
-		if (full || !peer->users || at++ < start)
-			continue;
-		krc_peer_inform(peer, &info);
-		full = fn(&info, arg);
-		taken += !full;
+	if (nth < at->nth || !peer->users)
+		return false;
+	krc_peer_inform(peer, &info);
+	if (fn(&info, arg))
+		return true;
+	at->nth = nth + 1;
+	return false;
+}
+
+void krc_peer_walk(struct krc_peer_at *at, int (*fn)(const struct krc_peer_info *info, void *arg),
+		   void *arg)
+{
+	struct krc_peer *peer;
+	bool full = false;
+	u32 nth;
+
+	for (; at->bucket <= HASH_SIZE(krc_peers) && !full; at->bucket += !full) {
+		nth = 0;
+		spin_lock(&krc_peers_lock);
+		if (at->bucket < HASH_SIZE(krc_peers)) {
+			hlist_for_each_entry(peer, &krc_peers[at->bucket], node)
+				full = full || krc_peer_show(peer, at, nth++, fn, arg);
+		} else { /* the last one */
+			list_for_each_entry(peer, &krc_peers_old, idle)
+				full = full || krc_peer_show(peer, at, nth++, fn, arg);
+		}
+		spin_unlock(&krc_peers_lock);
+		if (!full)
+			at->nth = 0;
+		cond_resched();
 	}
-	list_for_each_entry(peer, &krc_peers_old, idle) {
-		if (full || at++ < start)
-			continue;
-		krc_peer_inform(peer, &info);
-		full = fn(&info, arg);
-		taken += !full;
-	}
-	spin_unlock(&krc_peers_lock);
-	return taken;
 }

@@ -142,15 +142,26 @@ struct krc_peer_info {
 };
 
 /**
+ * struct krc_peer_at - How far a walk of peers has come.
+ * @bucket: of the table; behind it: those that are outdated.
+ * @nth: peers of it that were shown, or are in no use.
+ */
+struct krc_peer_at {
+	u32 bucket;
+	u32 nth;
+};
+
+/**
  * krc_peer_walk() - Show the peers that queues are connected to, in no particular order.
- * @start: how many to skip.
+ * @at: where to begin: all zero, or as an earlier walk has left it; moved behind what @fn accepts.
  * @fn: called with a copy of each, with a spinlock held: must not sleep; non-zero ends the walk.
  * @arg: for @fn.
  *
- * Context: not in interrupts.
- * Return: how many @fn accepted; added to @start it is where the next walk goes on. What changes
- * between two walks may be missed or shown twice.
+ * The lock is held for a part of the table at a time. What changes between two parts or walks may be
+ * missed or shown twice.
+ * Context: may sleep.
  */
-u32 krc_peer_walk(u32 start, int (*fn)(const struct krc_peer_info *info, void *arg), void *arg);
+void krc_peer_walk(struct krc_peer_at *at, int (*fn)(const struct krc_peer_info *info, void *arg),
+		   void *arg);
 
 #endif /* KRC_PEER_H */

@@ -175,7 +175,68 @@ static void krc_test_answers_leave_places(struct kunit *test)
 		krc_standing_put(target[i]);
 }
 
+/* What comes for a stream that is no more is answered to whom it had, and its number rests a while. */
+static void krc_test_a_number_rests(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+	struct krc_messages *m = w->side[1].messages;
+	struct krp_message right, wrong;
+	s64 posted;
+	u32 number;
+
+	krc_test_pair(w, 0);
+	number = w->side[1].end[0].stream->number;
+	right = krc_test_header(w);
+	wrong = right;
+	wrong.tag ^= cpu_to_le64(1); /* of whoever had the number before, or of a stranger */
+	krc_test_close(&w->side[1].end[0], true);
+	krc_test_until(w, !READ_ONCE(m->streams_nr));
+	krc_test_quiet(w);
+	posted = atomic64_read(&m->count[KRC_COUNT_POSTED]);
+	krc_test_forge(w, &wrong, sizeof(wrong));
+	krc_test_quiet(w);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&m->count[KRC_COUNT_POSTED]), posted);
+	krc_test_forge(w, &right, sizeof(right));
+	krc_test_until(w, atomic64_read(&m->count[KRC_COUNT_POSTED]) == posted + 1);
+	krc_test_pair(w, 1);
+	KUNIT_EXPECT_NE(test, w->side[1].end[1].stream->number, number);
+}
+
 /* ---- who is kept from a processor */
+
+#define KRC_TEST_LOOKS 12 /* more than a payer may have */
+
+/* A user whose peers are silent, while look-ups take long, keeps few work items that others need. */
+static void krc_test_a_user_leaves_work_items(struct kunit *test)
+{
+	struct krc_stream *st[KRC_TEST_LOOKS] = {};
+	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0];
+	struct krc_tx_share *share;
+	u32 i;
+
+	krc_test_pair(w, 0);
+	krc_test_quiet(w);
+	share = a->stream->share;
+	w->stuck = true;
+	for (i = 0; i < ARRAY_SIZE(st); i++) {
+		st[i] = krc_test_open_for(w, a, a->stream->ops, KRC_TEST_SERVICE + 1);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st[i]);
+	}
+	WRITE_ONCE(w->asleep, true);
+	for (i = 0; i < ARRAY_SIZE(st); i++) {
+		set_bit(KRC_STREAM_DOUBT, &st[i]->flags);
+		krc_stream_kick(st[i]);
+	}
+	msleep(50); /* as long as all of them would need */
+	KUNIT_EXPECT_GT(test, READ_ONCE(share->looks), 0U);
+	KUNIT_EXPECT_LE(test, READ_ONCE(share->looks), KRC_TEST_LOOKS * 3 / 4U);
+	WRITE_ONCE(w->asleep, false);
+	krc_test_until(w, !READ_ONCE(share->looks));
+	w->stuck = false;
+	for (i = 0; i < ARRAY_SIZE(st); i++)
+		krc_stream_close(st[i], true);
+}
 
 static void krc_test_sleeps(struct work_struct *work)
 {
@@ -213,6 +274,8 @@ static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet
 					      KUNIT_CASE(krc_test_a_user_leaves_streams),
 					      KUNIT_CASE(krc_test_a_user_leaves_graves),
 					      KUNIT_CASE(krc_test_answers_leave_places),
+					      KUNIT_CASE(krc_test_a_number_rests),
+					      KUNIT_CASE(krc_test_a_user_leaves_work_items),
 					      KUNIT_CASE(krc_test_a_listener_holds_up_no_open),
 					      {} };
 

@@ -532,6 +532,54 @@ static void krc_test_fresh_does_not_multiply(struct kunit *test)
 	krc_test_port_end(t);
 }
 
+#define KRC_TEST_PEERS 100
+
+/* What a walk has shown. */
+struct krc_test_shown {
+	u8 times[KRC_TEST_PEERS];
+	u32 left; /* before one is refused */
+};
+
+static int krc_test_shows(const struct krc_peer_info *info, void *arg)
+{
+	struct krc_test_shown *shown = arg;
+
+	if (!shown->left)
+		return 1;
+	shown->left--;
+	if (info->service >= 1 && info->service <= KRC_TEST_PEERS)
+		shown->times[info->service - 1]++;
+	return 0;
+}
+
+/* A list of peers goes on with the one that was refused, and shows each once. */
+static void krc_test_a_walk_of_peers(struct kunit *test)
+{
+	struct krc_test_shown shown = {};
+	struct krc_peer *peer[KRC_TEST_PEERS];
+	struct krc_test *t = test->priv;
+	struct krc_peer_at at = {};
+	u32 i;
+
+	krc_test_port(t);
+	for (i = 0; i < KRC_TEST_PEERS; i++)
+		peer[i] = krc_test_peer(t, (u16)(1 + i), 77, false);
+	for (i = 0; i < 2; i++) { /* outdated, and out of the table */
+		krc_peer_suspect(peer[i], KRC_FAULT_TIMEOUT, 0);
+		krc_peer_put(krc_test_peer(t, (u16)(1 + i), 77, false)); /* in no use */
+	}
+	for (i = 0; i <= KRC_TEST_PEERS; i++) {
+		shown.left = 1;
+		krc_peer_walk(&at, krc_test_shows, &shown);
+	}
+	KUNIT_EXPECT_EQ(test, shown.left, 1U); /* there is no more */
+	for (i = 0; i < KRC_TEST_PEERS; i++) {
+		KUNIT_EXPECT_EQ(test, (u32)shown.times[i], 1U);
+		krc_peer_put(peer[i]);
+	}
+	krc_test_port_end(t);
+}
+
 /* How a peer is reached is found out anew when it did not answer; once for each fault. */
 static void krc_test_an_address_is_asked_for_anew(struct kunit *test)
 {
@@ -842,6 +890,7 @@ static struct kunit_case krc_silence_cases[] = {
 	KUNIT_CASE(krc_test_the_end_of_reads),
 	KUNIT_CASE(krc_test_silence_outlives_peers),
 	KUNIT_CASE(krc_test_fresh_does_not_multiply),
+	KUNIT_CASE(krc_test_a_walk_of_peers),
 	KUNIT_CASE(krc_test_an_address_is_asked_for_anew),
 	KUNIT_CASE(krc_test_a_fault_of_many_forgets_once),
 	KUNIT_CASE(krc_test_waiters_share_a_read),
