@@ -206,11 +206,8 @@ def _keyed_apart(readers, node1, key, service):
     krcore.write_key(readers.meta2, f"{key}\n{later}")
     readers.meta2.run(f"systemctl reload {krcore.UNIT}", timeout=60)
     krcore.write_key(node1, later)
-    (before,) = metactl(readers.meta1, "stats")
     publish(node1, service, "fifth", f"owner {'53' * 16}")
     readers.find(node1.spec.address, service, "a key that one server has not")
-    (after,) = metactl(readers.meta1, "stats")
-    check(after["auth_failures_total"] > before["auth_failures_total"], "meta1 has refused nobody")
 
 
 @limit(420)
