@@ -3,6 +3,7 @@
 for byte, a large one without a copy, numbered ones once and in order through trouble; a program
 that ends is noticed, one that does not read stops nobody else."""
 
+import collections
 import contextlib
 import errno
 import time
@@ -214,22 +215,37 @@ def test_killed_at_either_end(cluster):
 POINTS = ("offered", "taken", "open", "backlog", "announced", "fetching", "half", "closing")
 
 
+def _pairs(line):
+    return {key: int(value) for key, value in (pair.split("=") for pair in line.split())}
+
+
 def _told(machine, out):
-    """What the one that was not killed says in the end."""
+    """What the one that was not killed says in the end: of the letters, and of each thing that was
+    under way with what it has `ended`."""
     wait_until(lambda: not machine.run("pgrep -x krc_message", check=False).out, 120, "it ends")
-    last = machine.run(f"cat {out}").out.strip().splitlines()[-1]
-    print(f"        {last}", flush=True)
-    check("=" in last, last)
-    return {key: int(value) for key, value in (pair.split("=") for pair in last.split())}
+    lines = machine.run(f"cat {out}").out.strip().splitlines()
+    ended = [int(line.split()[1]) for line in lines if line.startswith("ended ")]
+    print(f"        {lines[-1]} ended={dict(collections.Counter(ended))}", flush=True)
+    check("=" in lines[-1], lines[-1])
+    return {**_pairs(lines[-1]), "ended": ended}
+
+
+def _there(machine, out):
+    """What an end has sent when it is at its point, and what of it is acknowledged."""
+    said = [line for line in machine.run(f"cat {out}").out.splitlines()
+            if line.startswith("there ")]
+    return _pairs(said[0].removeprefix("there ")) if said else None
 
 
 def _killed_at(cluster, point, listener):
-    """Both ends go to a point, one is killed there; returns what the other one is told."""
+    """Both ends go to a point, one is killed there; returns what the other one is told, and what
+    the opener had sent by then."""
     node1, node2 = cluster.node("node1"), cluster.node("node2")
     stand, out = f"{AS_USER} {PROGRAM} stand {SERVICE} {point}", f"{OUT}-point.out"
     go = f"{AS_USER} {PROGRAM} point {node1.spec.address} {SERVICE} {point}"
     with saying(node1, stand, "listening", out, 300), saying(node2, go, "there", out, 300):
-        wait_until(lambda: "there" in node1.run(f"cat {out}").out, 60, "both are there")
+        wait_until(lambda: _there(node1, out), 60, "both are there")
+        sent = _there(node2, out)
         if point == "fetching":     # its packets are lost, so it is under way when one is killed
             cluster.fabric.loss(node1.spec.index, 1000)
             node1.run("pkill -TERM -x krc_message")
@@ -238,7 +254,7 @@ def _killed_at(cluster, point, listener):
         dead.run("pkill -KILL -x krc_message")
         cluster.fabric.reset()
         alive.run("pkill -TERM -x krc_message", check=False)
-        return _told(alive, out)
+        return _told(alive, out), sent
 
 
 @limit(900)
@@ -251,8 +267,8 @@ def test_killed_at_every_point(cluster):
             for listener in (False, True):
                 print(f"    {point}: the {'listener' if listener else 'opener'} is killed",
                       flush=True)
-                told = _killed_at(cluster, point, listener)
-                _check_told(point, listener, told)
+                told, sent = _killed_at(cluster, point, listener)
+                _check_told(point, listener, told, sent)
                 wait_until(lambda: (held(node1), held(node2)) == before, 60,
                            f"nothing is left: {before}")
         with _listening(node1, "serve") as end:
@@ -260,28 +276,32 @@ def test_killed_at_every_point(cluster):
             check(end()["offers"] == 1, "anew")
 
 
-def _check_told(point, listener, told):
-    """Of the end that was not killed."""
+def _check_told(point, listener, told, sent):
+    """Of the end that was not killed. `sent`: by the opener, before."""
     if "accept" in told:
         check(point in POINTS[:2] and told["accept"] in
               (-errno.ECONNRESET, -errno.ETIMEDOUT), f"{point}: {told}")
         return
-    check(not told["stuck"], f"{point}: {told}")
-    if listener and point == "closing":     # it has closed, so all that comes are completions
-        check(told["failed"], f"{point}: {told}")
-        return
-    if point == "closing":      # what it has closed before it was killed is sent all the same
-        check(told["kind"] in (5, 6) and told["messages"], f"{point}: {told}")
-        return
+    check(not told["stuck"] and len(told["ended"]) == told["completed"] - listener *
+          sent["completed"], f"{point}: {told}, {sent}")
+    fetches = not listener and point in ("announced", "fetching")
+    # who is dead takes nothing; but what he has announced stays as long as it may be READ
+    check({*told["ended"]} <= {-errno.ECONNRESET, 0 if fetches else -errno.ECONNRESET},
+          f"{point}: {told}")
+    under_way = sent["sent"] - sent["completed"] if listener else fetches
+    check(told["failed"] + told["ended"].count(0) == under_way, f"{point}: {told}, {sent}")
+    # what the opener has heard to have arrived has, and no more than it has sent
+    least, most = (0, 0) if listener else (sent["completed"], sent["sent"])
+    check(least <= told["messages"] <= most, f"{point}: {told}, {sent}")
+    if point == "closing":
+        check(listener or told["kind"] == 6 and told["status"] == -errno.ECONNRESET or
+              told["kind"] == 5 and told["messages"] == sent["sent"], f"{point}: {told}, {sent}")
+        return      # who has closed is told of nothing but what it has sent
+    # nobody has ended in peace but who has said so before he was killed
+    check(told["ends"] == (point == "half" and not listener), f"{point}: {told}")
     refused = listener and point in POINTS[:2]      # who ends without having answered
     check(told["kind"] == 6 and told["status"] ==
           (-errno.ECONNREFUSED if refused else -errno.ECONNRESET), f"{point}: {told}")
-    check(told["messages"] == (8 if point == "backlog" and not listener else 0), f"{point}: {told}")
-    if point in ("announced", "fetching") and not listener:
-        # its memory stays as long as it may be READ: either outcome is right
-        check(told["completed"] + told["failed"], f"{point}: {told}")
-    else:
-        check(bool(told["failed"]) == (point in ("announced", "fetching")), f"{point}: {told}")
 
 
 @limit(400)

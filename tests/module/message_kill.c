@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Two ends of a connection that go to a named point, say that they are there, and stay: one of them is
- * killed, the other one goes on at SIGTERM and says what it is told, and what has become of what it sent.
+ * killed, the other one goes on at SIGTERM and says what it is told, and what has become of what it sent:
+ * "ended STATUS" for each completion of that time, then a line of counts. What was sent, and what of that
+ * has been acknowledged, stands behind "there".
  *
  *   offered	the opener has opened, and the listener has not looked
  *   taken	the listener has the offer, and has not answered
@@ -41,13 +43,16 @@ enum ki_point {
 static const char *const ki_names[] = { "offered",   "taken",	 "open", "backlog",
 					"announced", "fetching", "half", "closing" };
 
-/* An end. @kind, @status: of the letter that was the last one. Counts are of what was told to it. */
+/*
+ * An end. @kind, @status: of the letter that was the last one. @sent: messages, large ones, too. The other
+ * counts are of what was told to it.
+ */
 struct ki {
 	struct mt mt;
 	enum ki_point point;
 	uint32_t connection;
 	struct krcore_letter large;
-	unsigned int messages, completed, failed, ended, kind;
+	unsigned int sent, messages, completed, failed, ended, kind;
 	int status;
 };
 
@@ -75,9 +80,9 @@ static struct ki *ki_open(const char *point)
 }
 
 /* Stay until SIGTERM. */
-static void ki_there(void)
+static void ki_there(const struct ki *ki)
 {
-	mt_say("there");
+	mt_say("there sent=%u completed=%u", ki->sent, ki->completed);
 	while (!mt_over())
 		usleep(10000);
 }
@@ -90,6 +95,8 @@ static void ki_completions(struct ki *ki)
 		for (i = 0; i < nr; i++) {
 			ki->completed++;
 			ki->failed += ki->mt.wcs[i].status != 0;
+			if (mt_over())
+				mt_say("ended %d", ki->mt.wcs[i].status);
 		}
 }
 
@@ -129,8 +136,8 @@ static void ki_until_told(struct ki *ki, int closed)
 		told |= ki->point == KI_CLOSING && ki->ended;
 		ki_completions(ki);
 	}
-	mt_say("kind=%u status=%d messages=%u completed=%u failed=%u stuck=%u", ki->kind,
-	       ki->status, ki->messages, ki->completed, ki->failed, ki->mt.under_way);
+	mt_say("kind=%u status=%d messages=%u ends=%u completed=%u failed=%u stuck=%u", ki->kind,
+	       ki->status, ki->messages, ki->ended, ki->completed, ki->failed, ki->mt.under_way);
 	if (!closed && krcore_shutdown(ki->mt.node, ki->connection, KRCORE_SHUT_CLOSE))
 		mt_die("closing");
 	mt_close(&ki->mt);
@@ -147,12 +154,12 @@ static int ki_accept(struct ki *ki)
 	if (ki->point == KI_OFFERED) {
 		if (poll(&p, 1, MT_PATIENCE_MS) != 1)
 			mt_wrong("no offer comes");
-		ki_there();
+		ki_there(ki);
 	}
 	ki_await(ki, KRCORE_LETTER_OFFER);
 	ki->connection = ki->mt.letters[0].connection;
 	if (ki->point == KI_TAKEN)
-		ki_there();
+		ki_there(ki);
 	return krcore_accept(ki->mt.node, ki->connection, NULL);
 }
 
@@ -189,7 +196,7 @@ int mt_stand(uint16_t service, const char *point)
 	else if (ki->point == KI_HALF)
 		ki_await(ki, KRCORE_LETTER_ENDED);
 	if (ki->point > KI_TAKEN)
-		ki_there();
+		ki_there(ki);
 	if (ki->point == KI_ANNOUNCED || ki->point == KI_FETCHING)
 		ki_fetch(ki);
 	ki_until_told(ki, 0);
@@ -202,15 +209,17 @@ int mt_stand(uint16_t service, const char *point)
 static void ki_send(struct ki *ki, unsigned int most)
 {
 	static const char bytes[KI_SMALL];
-	unsigned int sent = 0, quiet = 0;
+	unsigned int quiet = 0;
 
-	while (sent < most ? quiet < KI_QUIET : ki->mt.under_way) {
-		int err = sent < most ? krcore_send(ki->mt.node, ki->connection, bytes, KI_SMALL, 0)
-				      : -EAGAIN;
+	while (ki->sent < most ? quiet < KI_QUIET : ki->mt.under_way) {
+		int err = -EAGAIN;
+
+		if (ki->sent < most)
+			err = krcore_send(ki->mt.node, ki->connection, bytes, KI_SMALL, 0);
 
 		if (err && err != -EAGAIN)
 			mt_die("sending");
-		sent += !err;
+		ki->sent += !err;
 		ki->mt.under_way += !err;
 		quiet = err ? quiet + 1 : 0;
 		if (err)
@@ -230,6 +239,7 @@ static void ki_go(struct ki *ki)
 		if (krcore_send_large(ki->mt.node, ki->connection, &ki->mt.mr, ki->mt.memory,
 				      KI_LARGE, 0))
 			mt_die("announcing");
+		ki->sent++;
 		ki->mt.under_way++;
 		break;
 	case KI_HALF:
@@ -258,7 +268,7 @@ int mt_point(const struct krcore_key *peer, const char *point)
 			mt_wrong("connecting: %s", strerror(-err));
 		ki_go(ki);
 	}
-	ki_there();
+	ki_there(ki);
 	ki_until_told(ki, ki->point == KI_CLOSING);
 	return 0;
 }
