@@ -285,7 +285,7 @@ def _check_told(point, listener, told, sent):
     check(not told["stuck"] and len(told["ended"]) == told["completed"] - listener *
           sent["completed"], f"{point}: {told}, {sent}")
     fetches = not listener and point in ("announced", "fetching")
-    # who is dead takes nothing; but what he has announced stays as long as it may be READ
+    # a dead program takes nothing; but what it has announced stays as long as it may be READ
     check({*told["ended"]} <= {-errno.ECONNRESET, 0 if fetches else -errno.ECONNRESET},
           f"{point}: {told}")
     under_way = sent["sent"] - sent["completed"] if listener else fetches
@@ -297,7 +297,7 @@ def _check_told(point, listener, told, sent):
         check(listener or told["kind"] == 6 and told["status"] == -errno.ECONNRESET or
               told["kind"] == 5 and told["messages"] == sent["sent"], f"{point}: {told}, {sent}")
         return      # who has closed is told of nothing but what it has sent
-    # nobody has ended in peace but who has said so before he was killed
+    # no program has ended in peace but one that said so before it was killed
     check(told["ends"] == (point == "half" and not listener), f"{point}: {told}")
     refused = listener and point in POINTS[:2]      # who ends without having answered
     check(told["kind"] == 6 and told["status"] ==
