@@ -183,11 +183,15 @@ def serve(machine, *words, mib=1):
         machine.run("pkill -KILL -x krc_ioctl; true")
 
 
+def pairs(words):
+    """The key=value pairs of a line, whose values are numbers."""
+    return {key: int(value) for key, value in (pair.split("=") for pair in words.split())}
+
+
 def counted(result):
     """key=value pairs of the last line that it said."""
     check(result.out.strip(), repr(result))
-    return {key: int(value) for key, value in
-            (pair.split("=") for pair in result.out.split("\n")[-2].split())}
+    return pairs(result.out.split("\n")[-2])
 
 
 def port_words(machine, number):

@@ -8,7 +8,7 @@ import contextlib
 import time
 
 from . import krcore, module, programs
-from .nodes import AS_USER, GONE, held, saying, serve, up
+from .nodes import AS_USER, GONE, held, pairs, saying, serve, up
 from .suite import check, limit, wait_until
 
 RW = "/root/krcore_rw.ko"
@@ -159,7 +159,7 @@ def test_large_messages_come_back_from_a_module(cluster):
             for again in range(2):
                 got = node2.run(command, timeout=120).out.strip().splitlines()[-1]
                 print(f"    {got}", flush=True)
-                seen = {key: int(value) for key, value in (pair.split("=") for pair in got.split())}
+                seen = pairs(got)
                 check(seen["large"] == connections * rounds // 16, f"{again}: {got}")
                 check(not _echo_seen(node1)["failed"] and not _echo_seen(node1)["error"],
                       f"{_echo_seen(node1)}")

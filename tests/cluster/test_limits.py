@@ -6,8 +6,8 @@ import signal
 
 from .kernel_log import OOM
 from .krcore import node_gone
-from .nodes import (AS_USER, as_user, client, counted, finish, held, node_up, program, saying,
-                    serve, tap, up, working)
+from .nodes import (AS_USER, as_user, client, counted, finish, held, node_up, pairs, program,
+                    saying, serve, tap, up, working)
 from .suite import check, limit, wait_until
 
 GROUP = "/sys/fs/cgroup/krcore-test"
@@ -22,8 +22,7 @@ def _forget_group(machine, group):
 
 def _used(machine, group):
     """What rdma.current says that a cgroup has of krcore."""
-    said = machine.run(f"sed -n 's/^krcore //p' {group}/rdma.current").out.split()
-    return {key: int(value) for key, value in (pair.split("=") for pair in said)}
+    return pairs(machine.run(f"sed -n 's/^krcore //p' {group}/rdma.current").out)
 
 
 @limit(300)

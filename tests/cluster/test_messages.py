@@ -9,7 +9,7 @@ import errno
 import time
 
 from . import krcore, programs
-from .nodes import AS_USER, card_counters, counted, held, pool, saying, up
+from .nodes import AS_USER, card_counters, counted, held, pairs, pool, saying, up
 from .suite import check, limit, wait_until
 
 PROGRAM = "/usr/local/bin/krc_message"
@@ -42,8 +42,7 @@ def _listening(machine, role, service=SERVICE):
             wait_until(lambda: "offers=" in machine.run(f"cat {out}").out, 60, f"{role} ends")
             last = machine.run(f"cat {out}").out.strip().splitlines()[-1]
             print(f"    {role}: {last}", flush=True)
-            return {key: int(value) for key, value in
-                    (pair.split("=") for pair in last.split())}
+            return pairs(last)
         yield end
         machine.run(f"pkill -KILL -f '^{PROGRAM} {role} {service}$'; true")
 
@@ -215,10 +214,6 @@ def test_killed_at_either_end(cluster):
 POINTS = ("offered", "taken", "open", "backlog", "announced", "fetching", "half", "closing")
 
 
-def _pairs(line):
-    return {key: int(value) for key, value in (pair.split("=") for pair in line.split())}
-
-
 def _told(machine, out):
     """What the one that was not killed says in the end: of the letters, and of each thing that was
     under way with what it has `ended`."""
@@ -227,14 +222,14 @@ def _told(machine, out):
     ended = [int(line.split()[1]) for line in lines if line.startswith("ended ")]
     print(f"        {lines[-1]} ended={dict(collections.Counter(ended))}", flush=True)
     check("=" in lines[-1], lines[-1])
-    return {**_pairs(lines[-1]), "ended": ended}
+    return {**pairs(lines[-1]), "ended": ended}
 
 
 def _there(machine, out):
     """What an end has sent when it is at its point, and what of it is acknowledged."""
     said = [line for line in machine.run(f"cat {out}").out.splitlines()
             if line.startswith("there ")]
-    return _pairs(said[0].removeprefix("there ")) if said else None
+    return pairs(said[0].removeprefix("there ")) if said else None
 
 
 def _killed_at(cluster, point, listener):

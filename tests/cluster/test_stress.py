@@ -200,8 +200,7 @@ class Messengers:
         self._last.append(_counts(said))
         for line in lines:
             if line.startswith("life "):
-                row = {key: int(value) for key, value in
-                       (pair.split("=") for pair in line.split()[1:])}
+                row = nodes.pairs(line.removeprefix("life "))
                 yield (row.pop("id"), row.pop("life")), row
 
     def check_once_and_in_order(self, deaths):
@@ -358,8 +357,7 @@ class Trouble:
 
 def _counts(said):
     """The last line that a program said."""
-    return {key: int(value) for key, value in
-            (pair.split("=") for pair in said.strip().splitlines()[-1].split())}
+    return nodes.pairs(said.strip().splitlines()[-1])
 
 
 def _stress(machine, words, trouble=None):
