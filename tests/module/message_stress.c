@@ -45,7 +45,7 @@ struct re_conn {
 	int failed, held;
 };
 
-/* @twice: every so manieth message is sent twice, with the same number: what the judge has to see. */
+/* @twice: one of so many messages is sent twice, with the same number: what the judge has to see. */
 struct re {
 	struct mt mt;
 	int open;
@@ -206,30 +206,28 @@ static int re_take(struct re *re, int timeout_ms)
 	return nr == -ETIMEDOUT || nr == -EINTR ? 0 : nr;
 }
 
-static int re_all_done(const struct re *re)
+/* Connections of which not all that was sent has completed. */
+static unsigned int re_undone(const struct re *re)
 {
 	const struct re_conn *c;
+	unsigned int undone = 0;
 
 	for (c = re->conn; c < re->conn + RE_CONNECTIONS; c++)
-		if (c->connection && c->completed + c->larges < c->next)
-			return 0;
-	return 1;
+		undone += c->connection && c->completed + c->larges < c->next;
+	return undone;
 }
 
 /* End each connection, when all that was sent has completed or it has died. */
 static void re_finish(struct re *re)
 {
-	unsigned int i, waited, undone = 0;
+	unsigned int i, waited, undone;
 
-	for (waited = 0; re->open && !re_all_done(re) && waited < MT_PATIENCE_MS; waited += 100)
+	for (waited = 0; re->open && re_undone(re) && waited < MT_PATIENCE_MS; waited += 100)
 		if (re_take(re, 100) < 0)
 			re_lost(re);
-	for (i = 0; i < RE_CONNECTIONS; i++) {
-		struct re_conn *c = &re->conn[i];
-
-		undone += c->connection && c->completed + c->larges < c->next;
-		re_record(re, c);
-	}
+	undone = re_undone(re);
+	for (i = 0; i < RE_CONNECTIONS; i++)
+		re_record(re, &re->conn[i]);
 	mt_say("lives=%u opens=%u undone=%u", re->lives, re->opens, undone);
 }
 
@@ -274,14 +272,24 @@ struct ju {
 	unsigned int first, nr, fetching, unfetched;
 };
 
-static struct ju_life *ju_find(struct ju *ju, uint32_t connection)
+/* Return: the life of a connection, or NULL: it is over. */
+static struct ju_life *ju_alive(struct ju *ju, uint32_t connection)
 {
 	unsigned int i;
 
 	for (i = ju->lives; i > 0; i--)
 		if (ju->life[i - 1].connection == connection)
 			return &ju->life[i - 1];
-	mt_wrong("connection %u is none of ours", connection);
+	return NULL;
+}
+
+static struct ju_life *ju_find(struct ju *ju, uint32_t connection)
+{
+	struct ju_life *life = ju_alive(ju, connection);
+
+	if (!life)
+		mt_wrong("connection %u is none of ours", connection);
+	return life;
 }
 
 static void ju_offer(struct ju *ju, const struct krcore_letter *letter)
@@ -364,19 +372,16 @@ static void ju_fetch(struct ju *ju)
 static void ju_completions(struct ju *ju)
 {
 	const struct krcore_letter *letter = &ju->waiting[ju->first];
-	unsigned int i;
+	struct ju_life *life;
 
 	while (mt_completions(&ju->mt)) {
+		life = ju_alive(ju, letter->connection);
 		if (ju->mt.wcs[0].status)
 			ju->unfetched++;
 		else if (!mt_filled(ju->mt.memory, letter->length, letter->imm))
 			mt_wrong("large message %u has other bytes", letter->imm);
-		else
-			for (i = ju->lives; i > 0; i--)
-				if (ju->life[i - 1].connection == letter->connection) {
-					ju->life[i - 1].larges++;
-					break;
-				}
+		else if (life)
+			life->larges++;
 		memset(ju->mt.memory, 0, RE_LARGE);
 		ju->fetching = 0;
 		ju_next(ju);
