@@ -127,18 +127,6 @@ static void krc_test_a_user_leaves_graves(struct kunit *test)
 
 /* ---- strangers */
 
-/* Answers of a port that are under way. */
-static u32 krc_test_answering(struct krc_messages *m)
-{
-	u32 i, busy = 0;
-
-	spin_lock_bh(&m->lock);
-	for (i = 0; i < KRC_ANSWERS; i++)
-		busy += m->answers[i].busy;
-	spin_unlock_bh(&m->lock);
-	return busy;
-}
-
 /* Answers wait until a target was asked. Neither those to one nor those to many keep all places. */
 static void krc_test_answers_leave_places(struct kunit *test)
 {

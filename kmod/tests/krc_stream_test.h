@@ -249,6 +249,14 @@ struct krc_test_open krc_test_open_again(struct krc_test_world *w,
 					 const struct krc_test_program *a);
 
 /**
+ * krc_test_answering() - Count the answers of a port that are under way.
+ * @m: messages of the port.
+ *
+ * Return: how many.
+ */
+u32 krc_test_answering(struct krc_messages *m);
+
+/**
  * krc_test_forge() - Send bytes to the second port past all machines, and have them received there.
  * @w: world, with the first port's first program connected.
  * @packet: header and what is behind it.

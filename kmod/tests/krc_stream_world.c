@@ -312,15 +312,13 @@ void krc_test_close(struct krc_test_program *end, bool abort)
 
 /* ---- forgery */
 
-/* Whether an answer of a port is under way. */
-static bool krc_test_answers(struct krc_messages *m)
+u32 krc_test_answering(struct krc_messages *m)
 {
-	bool busy = false;
-	u32 i;
+	u32 i, busy = 0;
 
 	spin_lock_bh(&m->lock);
 	for (i = 0; i < KRC_ANSWERS; i++)
-		busy |= m->answers[i].busy;
+		busy += m->answers[i].busy;
 	spin_unlock_bh(&m->lock);
 	return busy;
 }
@@ -333,7 +331,7 @@ void krc_test_forge(struct krc_test_world *w, const void *packet, u32 bytes)
 
 	krc_answer_send(w->side[0].messages, &st->address, st->standing, head, head + 1,
 			bytes - sizeof(*head));
-	krc_test_until(w, !krc_test_answers(w->side[0].messages));
+	krc_test_until(w, !krc_test_answering(w->side[0].messages));
 	flush_work(&w->side[1].messages->rx_work); /* what it counts is counted */
 }
 
