@@ -10,13 +10,12 @@ compiles what differs.
 import contextlib
 import os
 import shutil
-import subprocess
 
 from . import host
 
-KEPT = 12           # places; some 150 MB each
+KEPT = 12           # places
 FORMAT = 1
-# Modules are stripped before they are loaded, and DWARF takes a quarter of a compiler's time.
+# Modules are stripped before they are loaded, so nobody would see it.
 NO_DEBUG_INFO = "-g0"
 
 
@@ -57,5 +56,4 @@ def place(name, *key):
 
 
 def _compiler():
-    return subprocess.run(["gcc", "--version"], stdout=subprocess.PIPE, text=True,
-                          check=True).stdout.splitlines()[0]
+    return host.run(["gcc", "--version"]).splitlines()[0]

@@ -137,7 +137,7 @@ def judge(tree, whole, release, made, named):
 def kmod(tree):
     """krcore.ko and the samples build for each kernel with W=1 and sparse, without a word"""
     need("gcc", "make")
-    whole = types.SimpleNamespace(files=type(tree)(tree.jobs).files, read=tree.read)
+    whole = type(tree)(tree.jobs)
     named = [name.removeprefix("kmod/").replace(".c", ".o")
              for name in tree.files("*.c", under="kmod/")] if tree.only else []
     if tree.only and not named:
