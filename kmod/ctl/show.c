@@ -601,6 +601,7 @@ static int krc_nl_put_lanes(struct sk_buff *skb, struct krc_port *port)
 	return 0;
 }
 
+/* The pool of each port that is up, and its lanes if it makes such. */
 static int krc_nl_put_pools(struct sk_buff *skb)
 {
 	struct krc_port *port;

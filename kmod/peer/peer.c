@@ -303,26 +303,32 @@ static bool krc_peer_show(const struct krc_peer *peer, struct krc_peer_at *at, u
 	return false;
 }
 
-void krc_peer_walk(struct krc_peer_at *at, int (*fn)(const struct krc_peer_info *info, void *arg),
-		   void *arg)
+/* Show a bucket, or behind the last one the outdated peers. Return: whether @fn refuses one. */
+static bool krc_peer_walk_bucket(struct krc_peer_at *at,
+				 int (*fn)(const struct krc_peer_info *info, void *arg), void *arg)
 {
 	struct krc_peer *peer;
 	bool full = false;
-	u32 nth;
+	u32 nth = 0;
 
-	for (; at->bucket <= HASH_SIZE(krc_peers) && !full; at->bucket += !full) {
-		nth = 0;
-		spin_lock(&krc_peers_lock);
-		if (at->bucket < HASH_SIZE(krc_peers)) {
-			hlist_for_each_entry(peer, &krc_peers[at->bucket], node)
-				full = full || krc_peer_show(peer, at, nth++, fn, arg);
-		} else { /* the last one */
-			list_for_each_entry(peer, &krc_peers_old, idle)
-				full = full || krc_peer_show(peer, at, nth++, fn, arg);
-		}
-		spin_unlock(&krc_peers_lock);
-		if (!full)
-			at->nth = 0;
+	spin_lock(&krc_peers_lock);
+	if (at->bucket < HASH_SIZE(krc_peers)) {
+		hlist_for_each_entry(peer, &krc_peers[at->bucket], node)
+			full = full || krc_peer_show(peer, at, nth++, fn, arg);
+	} else {
+		list_for_each_entry(peer, &krc_peers_old, idle)
+			full = full || krc_peer_show(peer, at, nth++, fn, arg);
+	}
+	spin_unlock(&krc_peers_lock);
+	return full;
+}
+
+void krc_peer_walk(struct krc_peer_at *at, int (*fn)(const struct krc_peer_info *info, void *arg),
+		   void *arg)
+{
+	while (at->bucket <= HASH_SIZE(krc_peers) && !krc_peer_walk_bucket(at, fn, arg)) {
+		at->bucket++;
+		at->nth = 0;
 		cond_resched();
 	}
 }

@@ -81,7 +81,7 @@ void krc_lanes_call(struct krc_lanes *lanes)
 		return;
 	}
 	lanes->runs = true;
-	/* bottom halves stay off: a task that is kept from its processor would have the calls of others */
+	/* bottom halves stay off: a task that is kept from its processor would hold up calls of others */
 	while ((holder = list_first_entry_or_null(&lanes->calls, struct krc_lane_holder, calls))) {
 		call = holder->call;
 		turn = holder->turn;
