@@ -66,20 +66,22 @@ def objects(machine, card=NIC_DEVICE):
 
 
 # mlx5_ib of later kernels makes objects of its own when memory is first registered, once
-# for each card that is put in
+# for each card that is put in: a server that listens, on port 18515, has done that.
 DRIVERS_OWN = ("seen=/run/krc-registered.$(stat -Lc %i /sys/class/infiniband/* | tr '\\n' .); "
-               "[ -e $seen ] || { timeout 3 ibv_rc_pingpong -g 1 >/dev/null 2>&1; touch $seen; }")
+               "[ -e $seen ] || { timeout 100 ibv_rc_pingpong -g 1 >/dev/null 2>&1 & "
+               "for turn in $(seq 200); do "
+               "grep -qs ':4853 ' /proc/net/tcp /proc/net/tcp6 && break; sleep 0.2; done; "
+               "kill $!; wait; touch $seen; }")
 
 
 @contextlib.contextmanager
 def up(cluster, names=NAMES, key=None, **node):
-    """MetaServers serve, and these guests have the module up and are published at all of them;
-    afterwards it is gone, and the cards of nodes, where nothing else uses RDMA, have what they
-    had before. On a card without DC it makes lanes. `key`: of the cluster; `node`: more of its
-    configuration."""
+    """MetaServers serve, and these guests, no others, have the module up and are published at
+    all of them; afterwards it is gone, and the cards of nodes, where nothing else uses RDMA,
+    have what they had before. On a card without DC it makes lanes. `key`: of the cluster;
+    `node`: more of its configuration."""
     machines = [cluster.node(name) for name in names]
-    for machine in machines:
-        krcore.node_gone(machine)
+    cluster.each(krcore.node_gone)
     krcore.setup(cluster, key=key, node={**NODE, **node})
     users = [machine for machine in machines if "node" in machine.spec.roles]
     drivers_own = cluster.kernel.name != "6.1" and cluster.nic.dc
