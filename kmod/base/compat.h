@@ -20,6 +20,17 @@
 #error "compat.mk was not included by the Kbuild file"
 #endif
 
+/*
+ * Behind the name of an array on the stack that is written before it is read: distributions have
+ * the compiler zero what is on the stack (CONFIG_INIT_STACK_ALL_ZERO), at each call. Not known to
+ * gcc before 12, which zeroes nothing then.
+ */
+#if __has_attribute(__uninitialized__)
+#define krc_uninitialized __attribute__((__uninitialized__))
+#else
+#define krc_uninitialized
+#endif
+
 /**
  * krc_compat_eqn() - Number of the event queue behind a completion vector.
  * @mdev: device.

@@ -7,6 +7,7 @@
  * Locking: none of its own; the driver locks each poll. Tasks poll under RCU, since a task may
  * have a connection when its queue is destroyed already.
  */
+#include "base/compat.h"
 #include "base/meter.h"
 #include "meta/meta_priv.h"
 
@@ -16,7 +17,7 @@
 /* Handle at most @budget completions. Context: bottom halves off. Return: number handled. */
 static int krc_meta_cq_take(struct krc_meta_cq *cq, int budget)
 {
-	struct ib_wc wc[KRC_META_POLL_BATCH];
+	struct ib_wc wc[KRC_META_POLL_BATCH] krc_uninitialized;
 	int total = 0;
 
 	while (total < budget) {

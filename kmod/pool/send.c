@@ -28,6 +28,7 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
+#include "base/compat.h"
 #include "base/meter.h"
 #include "base/spin.h"
 #include "base/trace.h"
@@ -640,7 +641,7 @@ static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc
 
 int krc_channel_take(struct krc_channel *ch, int budget)
 {
-	struct krc_wc wc[KRC_POLL_BATCH];
+	struct krc_wc wc[KRC_POLL_BATCH] krc_uninitialized;
 	int total = 0;
 
 	lockdep_assert_held(&ch->lock);

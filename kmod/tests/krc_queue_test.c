@@ -225,7 +225,7 @@ static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
 	q->queue.peer = &q->peer;
 	q->queue.depth = 1;
 	q->queue.posted = 1;
-	q->queue.reqs[0].queue = &q->queue;
+	q->queue.reqs[0].req.flow = &q->queue.flow;
 	q->queue.reqs[0].mr = &q->mr;
 	q->queue.reqs[0].req.wr.length = 8;
 	KUNIT_EXPECT_EQ(test, krc_ring_promise(&q->ctx.ring, 1), 1U);
@@ -335,7 +335,7 @@ static void krc_test_an_answer_before_a_time_out(struct kunit *test)
 	struct krc_queue_req *late = &q->queue.reqs[1];
 	LIST_HEAD(reqs);
 
-	late->queue = &q->queue;
+	late->req.flow = &q->queue.flow;
 	late->mr = &q->mr;
 	late->req.wr.length = 16;
 	late->req.status = -ETIMEDOUT;

@@ -15,6 +15,7 @@
 #include <linux/pagemap.h>
 #include <linux/uaccess.h>
 
+#include "base/compat.h"
 #include "base/spin.h"
 #include "mem/region.h"
 #include "mem/remote.h"
@@ -338,7 +339,7 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 		.next = krc_queue_req_at(queue, queue->posted),
 		.end = queue->reqs + queue->depth,
 	};
-	struct krp_wr wrs[KRC_COPY_BATCH];
+	struct krp_wr wrs[KRC_COPY_BATCH] krc_uninitialized;
 	u32 done = 0, some, n;
 
 	while (done < count) {
@@ -478,7 +479,7 @@ static int krc_post_ask(struct krc_queue *queue, struct krc_question *question)
 static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted)
 {
 	struct krc_port *port = queue->ctx->port;
-	struct krc_question question;
+	struct krc_question question krc_uninitialized; /* set if it is asked: see there */
 	struct krc_posted posted;
 	bool entered, ready;
 	int err = -ENOTCONN, answer = 0;
@@ -597,7 +598,7 @@ int krc_ioc_post(struct krc_context *ctx, struct krp_post *arg)
 int krc_queue_check(struct krc_req *req)
 {
 	struct krc_queue_req *qr = container_of(req, struct krc_queue_req, req);
-	struct krc_queue *queue = qr->queue;
+	struct krc_queue *queue = container_of(req->flow, struct krc_queue, flow);
 
 	/* asked when the lease is over (krc_flow.lapses): a renewal that failed has left it so */
 	if (qr->error)

@@ -114,14 +114,10 @@ static void krc_queue_closer(struct work_struct *work)
 
 static struct krc_queue *krc_queue_alloc(struct krc_context *ctx, u32 depth)
 {
-	struct krc_queue *queue;
-	u32 i;
+	struct krc_queue *queue = kvzalloc(struct_size(queue, reqs, depth), GFP_KERNEL_ACCOUNT);
 
-	queue = kvzalloc(struct_size(queue, reqs, depth), GFP_KERNEL_ACCOUNT);
 	if (!queue)
 		return NULL;
-	for (i = 0; i < depth; i++)
-		queue->reqs[i].queue = queue;
 	kref_init(&queue->ref);
 	queue->ctx = ctx;
 	queue->depth = depth;

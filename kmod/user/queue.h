@@ -35,7 +35,6 @@ struct krc_queue_info;
 /**
  * struct krc_queue_req - A request of a queue; a queue has one for each unit of its depth.
  * @req: the request as the pool sees it.
- * @queue: queue it belongs to.
  * @mr: local region, counted while the request is outstanding.
  * @user_data: returned in the completion.
  * @token: remote region.
@@ -44,7 +43,6 @@ struct krc_queue_info;
  */
 struct krc_queue_req {
 	struct krc_req req;
-	struct krc_queue *queue;
 	struct krc_mr *mr;
 	u64 user_data;
 	u64 token;

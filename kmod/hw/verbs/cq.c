@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include "base/compat.h"
 #include "base/log.h"
 #include "hw/verbs/verbs.h"
 
@@ -74,7 +75,7 @@ static struct krc_verbs_initiator *krc_verbs_cq_tell(struct krc_verbs_target *ta
 static int krc_verbs_cq_take(struct krc_verbs_target *target) __releases(&target->cq_lock)
 {
 	struct krc_verbs_initiator *told[KRC_VERBS_CQ_BATCH], *ini;
-	struct ib_wc wc[KRC_VERBS_CQ_BATCH];
+	struct ib_wc wc[KRC_VERBS_CQ_BATCH] krc_uninitialized;
 	int i, n, nr = 0;
 
 	rcu_read_lock();
