@@ -22,6 +22,8 @@
 #include "user/talk.h"
 #include "user/wait.h"
 #include "user/watch.h"
+#include "fake_provider.h"
+#include "krc_test_wait.h"
 
 static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
 {
@@ -657,6 +659,101 @@ static void krc_test_a_context_whose_port_is_gone(struct kunit *test)
 	krc_rail_fini(&port->rail);
 }
 
+/* A connect of a queue that has failed, by another thread. */
+struct krc_test_reconnect {
+	struct work_struct work;
+	struct krc_context *ctx;
+	struct krp_connect connect;
+	int err;
+};
+
+static void krc_test_reconnect(struct work_struct *work)
+{
+	struct krc_test_reconnect *r = container_of(work, struct krc_test_reconnect, work);
+
+	r->err = krc_ioc_connect(r->ctx, &r->connect);
+}
+
+/* A port on a NIC in memory, and a context on it. */
+struct krc_test_world_of_queues {
+	struct krc_fake *fake;
+	struct krc_port port;
+	struct krc_peer peer;
+	struct krc_context *ctx;
+	struct krc_queue *queue;
+};
+
+static struct krc_test_world_of_queues *krc_test_queues_new(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct krp_queue_create create = { .depth = 8 };
+	struct krp_value value = { .kind = KRP_KIND_DCT };
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	w->fake = krc_fake_create();
+	w->ctx = krc_context_open();
+	KUNIT_ASSERT_NOT_NULL(test, w->fake);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(w->ctx));
+	KUNIT_ASSERT_EQ(test, krc_rail_init(&w->port.rail, NULL), 0);
+	w->port.rail.ops = &krc_fake_ops;
+	w->port.rail.hw = krc_fake_hw(w->fake);
+	w->port.pool = krc_pool_create(&w->port.rail, 1, 16);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, w->port.pool);
+	w->peer.users = 2; /* it is not the last one's to free */
+	w->peer.remote = krc_remote_create(&w->port.rail, w->port.pool, &value, &w->peer.address);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, w->peer.remote);
+	w->peer.standing = krc_remote_standing(w->peer.remote);
+	KUNIT_ASSERT_EQ(test, krc_ring_create(&w->ctx->ring, 16), 0);
+	w->ctx->port = &w->port;
+	KUNIT_ASSERT_EQ(test, krc_ioc_queue_create(w->ctx, &create), 0);
+	w->queue = krc_queue_get(w->ctx, create.queue);
+	KUNIT_ASSERT_NOT_NULL(test, w->queue);
+	w->queue->peer = &w->peer;
+	return w;
+}
+
+static void krc_test_queues_end(struct krc_test_world_of_queues *w)
+{
+	krc_queue_close_all(w->ctx);
+	krc_queue_put(w->queue);
+	w->ctx->port = NULL;
+	krc_context_put(w->ctx);
+	krc_remote_put(w->peer.remote);
+	krc_rail_kill(&w->port.rail);
+	krc_pool_stop(w->port.pool);
+	krc_rail_wait_idle(&w->port.rail);
+	krc_pool_destroy(w->port.pool);
+	krc_rail_fini(&w->port.rail);
+	krc_fake_destroy(w->fake);
+}
+
+/* One thread connects a queue that has failed, another closes it: that one may still use its peer. */
+static void krc_test_a_close_beside_a_connect(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
+	struct krc_queue *queue = w->queue;
+	struct krc_test_reconnect r = {
+		.ctx = w->ctx,
+		.connect = { .queue = queue->id, .service = 300, .timeout_ms = 1 },
+	};
+
+	krc_queue_set_state(queue, KRP_QUEUE_ERROR, -EIO);
+	atomic_set(&queue->flow.outstanding, 1); /* a request that has not ended */
+	INIT_WORK_ONSTACK(&r.work, krc_test_reconnect);
+	schedule_work(&r.work);
+	krc_test_wait(test, READ_ONCE(queue->flow.failed)); /* it waits for the request */
+	krc_queue_set_state(queue, KRC_QUEUE_CLOSING, 0);
+	atomic_set(&queue->flow.outstanding, 0);
+	wake_up_var(&queue->flow.outstanding);
+	flush_work(&r.work);
+	destroy_work_on_stack(&r.work);
+	KUNIT_EXPECT_EQ(test, r.err, -ECANCELED);
+	KUNIT_EXPECT_PTR_EQ(test, queue->peer, &w->peer);
+	KUNIT_EXPECT_EQ(test, w->peer.users, 2U);
+	krc_test_queues_end(w);
+	KUNIT_EXPECT_EQ(test, w->peer.users, 1U);
+}
+
 static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_ring_sizes),
 	KUNIT_CASE(krc_test_ring_never_overflows),
@@ -673,6 +770,7 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_calls_beside_many_sleepers),
 	KUNIT_CASE(krc_test_connect_on_a_dying_port),
 	KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
+	KUNIT_CASE(krc_test_a_close_beside_a_connect),
 	{}
 };
 
