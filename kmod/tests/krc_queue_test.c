@@ -6,6 +6,11 @@
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/string.h>
 
 #include "node/port.h"
@@ -147,6 +152,40 @@ static void krc_test_ring_forgets_a_head_that_cannot_be(struct kunit *test)
 	ring->shared->head = 9;
 	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 14);
 	KUNIT_EXPECT_EQ(test, ring->head, 6);
+	krc_ring_destroy(ring);
+}
+
+static int krc_test_ring_map(struct file *file, struct vm_area_struct *vma)
+{
+	return krc_ring_mmap(file->private_data, vma);
+}
+
+static const struct file_operations krc_test_ring_fops = { .mmap = krc_test_ring_map };
+
+/* What is mapped without PROT_EXEC can't get it later. */
+static void krc_test_ring_is_never_executable(struct kunit *test)
+{
+	struct vm_area_struct *vma;
+	struct krc_ring *ring;
+	unsigned long at;
+	struct file *file;
+
+	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
+	file = anon_inode_getfile("[krcore]", &krc_test_ring_fops, ring, O_RDWR);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, file);
+	at = kunit_vm_mmap(test, file, 0, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	KUNIT_ASSERT_NE(test, at, 0UL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	mmap_read_lock(current->mm);
+	vma = find_vma(current->mm, at);
+	KUNIT_EXPECT_EQ(test, vma->vm_start, at);
+	KUNIT_EXPECT_TRUE(test, vma->vm_flags & VM_MAYWRITE);
+	KUNIT_EXPECT_FALSE(test, vma->vm_flags & VM_MAYEXEC);
+	mmap_read_unlock(current->mm);
+	KUNIT_EXPECT_TRUE(test, IS_ERR_VALUE(vm_mmap(file, 0, ring->bytes, PROT_READ | PROT_EXEC,
+						     MAP_SHARED, 0)));
+	KUNIT_EXPECT_EQ(test, vm_munmap(at, ring->bytes), 0);
+	fput(file);
 	krc_ring_destroy(ring);
 }
 
@@ -794,6 +833,7 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_ring_never_overflows),
 	KUNIT_CASE(krc_test_ring_does_not_believe_a_wrong_head),
 	KUNIT_CASE(krc_test_ring_forgets_a_head_that_cannot_be),
+	KUNIT_CASE(krc_test_ring_is_never_executable),
 	KUNIT_CASE(krc_test_queue_states_follow_the_table),
 	KUNIT_CASE(krc_test_a_record_in_doubt),
 	KUNIT_CASE(krc_test_told_is_in_the_ring),
