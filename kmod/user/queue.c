@@ -7,6 +7,7 @@
  * finds the queue, then cancels queued requests and drains posted ones.
  * Locking: see user/queue.h.
  */
+#include <linux/pid.h>
 #include <linux/slab.h>
 
 #include "base/trace.h"
@@ -454,7 +455,7 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 	*ret_info = (struct krc_queue_info){
 		.context = ctx->id,
 		.queue = queue->id,
-		.pid = ctx->pid,
+		.pid = pid_vnr(ctx->pid),
 		.uid = ctx->uid,
 		.state = READ_ONCE(queue->state),
 		.error = READ_ONCE(queue->error),
