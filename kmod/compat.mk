@@ -20,4 +20,5 @@ ccflags-y += -DKRC_COMPAT_PROBED
 ccflags-y += $(call krc-probe,mlx5_comp_eqn_get,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_EQN_GET,mlx5_vector2eqn,linux/mlx5/driver.h)
 ccflags-y += $(call krc-probe,mlx5_comp_vectors_max,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_VECTORS_MAX,mlx5_comp_vectors_count,linux/mlx5/driver.h)
 ccflags-y += $(call krc-probe,hrtimer_setup,linux/hrtimer.h,KRC_HAVE_HRTIMER_SETUP,hrtimer_init,linux/hrtimer.h)
+ccflags-y += $(call krc-probe,vm_flags_clear,linux/mm.h,KRC_HAVE_VM_FLAGS_CLEAR,VM_MAYEXEC,linux/mm.h)
 ccflags-y += $(call krc-probe,ib_block_iter,rdma/iter.h,KRC_HAVE_RDMA_ITER_H,ib_block_iter,rdma/ib_verbs.h)

@@ -171,7 +171,7 @@ enum {
 	KRP_GENL_A_QUEUE_PAD = 1,
 	KRP_GENL_A_QUEUE_CONTEXT, /* u64: number of its open file, never used again */
 	KRP_GENL_A_QUEUE_NUMBER, /* u32: number in the context */
-	KRP_GENL_A_QUEUE_PID, /* u32: process that opened it, in the initial namespace */
+	KRP_GENL_A_QUEUE_PID, /* u32: process that opened it, as the asking task sees it; or 0 */
 	KRP_GENL_A_QUEUE_UID, /* u32: its user, as the asker's namespace sees it */
 	KRP_GENL_A_QUEUE_COMM, /* string: its name */
 	KRP_GENL_A_QUEUE_STATE, /* u8: KRP_QUEUE_* */
@@ -294,7 +294,7 @@ enum {
 	KRP_GENL_A_CONN_PAD = 1,
 	KRP_GENL_A_CONN_CONTEXT, /* u64: number of its open file, never used again */
 	KRP_GENL_A_CONN_NUMBER, /* u32: number in the context */
-	KRP_GENL_A_CONN_PID, /* u32: process that opened that, in the initial namespace */
+	KRP_GENL_A_CONN_PID, /* u32: process that opened that, as the asking task sees it; or 0 */
 	KRP_GENL_A_CONN_UID, /* u32: its user, as the asker's namespace sees it */
 	KRP_GENL_A_CONN_COMM, /* string: its name, or that of the client */
 	KRP_GENL_A_CONN_STATE, /* u8: KRP_CONN_* */

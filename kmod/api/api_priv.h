@@ -207,6 +207,24 @@ u32 krc_clients_close_of(const struct module *owner);
  */
 bool krc_api_set_state(struct krcore_queue *queue, enum krc_api_state state, int error);
 
+/**
+ * krc_api_queue_stop() - The first half of krcore_queue_close(): nothing more is taken, and no callback
+ * runs or will run any more.
+ * @queue: queue, not closed. Its list entry is free then. Posts to it, such as callbacks of other queues
+ *	may still make, say -ESHUTDOWN.
+ *
+ * Context: may sleep.
+ */
+void krc_api_queue_stop(struct krcore_queue *queue);
+
+/**
+ * krc_api_queue_finish() - The second half: free it.
+ * @queue: queue, stopped, to which nobody posts any more.
+ *
+ * Context: may sleep.
+ */
+void krc_api_queue_finish(struct krcore_queue *queue);
+
 #define KRC_API_ROUNDS 16 /* times that a run goes on with what was posted meanwhile */
 
 /**

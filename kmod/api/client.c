@@ -160,15 +160,27 @@ static struct krcore_region *krc_client_region(struct krcore_client *client)
 	return region;
 }
 
+/* Close all queues: a callback of one may post to any other until the callbacks of all are over. */
+static void krc_client_end_queues(struct krcore_client *client)
+{
+	struct krcore_queue *queue, *next;
+	LIST_HEAD(stopped);
+
+	while ((queue = krc_client_queue(client))) {
+		krc_api_queue_stop(queue);
+		list_add_tail(&queue->list, &stopped);
+	}
+	list_for_each_entry_safe(queue, next, &stopped, list)
+		krc_api_queue_finish(queue);
+}
+
 /* Close a client that is marked as closing. It stays in the list as long as it may call its module. */
 static void krc_client_end(struct krcore_client *client)
 {
 	struct krcore_region *region;
-	struct krcore_queue *queue;
 
 	krc_box_end(client);
-	while ((queue = krc_client_queue(client)))
-		krcore_queue_close(queue);
+	krc_client_end_queues(client);
 	while ((region = krc_client_region(client)))
 		krcore_region_close(region);
 	krc_client_unwatch(client);

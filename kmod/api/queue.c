@@ -148,11 +148,10 @@ static bool krc_api_is_idle(struct krcore_queue *queue)
 	return idle;
 }
 
-void krcore_queue_close(struct krcore_queue *queue)
+void krc_api_queue_stop(struct krcore_queue *queue)
 {
 	struct krcore_client *client = queue->client;
 
-	might_sleep();
 	WARN_ON_ONCE(!krc_api_set_state(queue, KRC_API_CLOSING, 0)); /* closed twice */
 	spin_lock_bh(&client->lock);
 	list_del(&queue->list);
@@ -164,11 +163,22 @@ void krcore_queue_close(struct krcore_queue *queue)
 	krc_api_run(queue);
 	wait_event(queue->idle, krc_api_is_idle(queue));
 	krc_flow_drain(&queue->flow);
-	krc_api_work_stop(queue);
+}
+
+void krc_api_queue_finish(struct krcore_queue *queue)
+{
+	krc_api_work_stop(queue); /* callbacks of others may have queued it until now */
 	WARN_ON_ONCE(!list_empty(&queue->taken));
 	krc_flow_release(&queue->flow);
 	krc_peer_put(queue->peer);
 	krc_uncharge(&queue->charge);
 	kvfree(queue);
+}
+
+void krcore_queue_close(struct krcore_queue *queue)
+{
+	might_sleep();
+	krc_api_queue_stop(queue);
+	krc_api_queue_finish(queue);
 }
 EXPORT_SYMBOL_GPL(krcore_queue_close);

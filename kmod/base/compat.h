@@ -85,6 +85,22 @@ static inline void krc_compat_hrtimer(struct hrtimer *timer,
 #endif
 }
 
+/**
+ * krc_compat_vma_never() - Take flags from a mapping that is being made.
+ * @vma: mapping, in mmap() of its file.
+ * @flags: VM_*, such as those of what mprotect(2) may allow later.
+ *
+ * Context: may sleep. Kernels before 6.3 have no function for it, unless they were given one.
+ */
+static inline void krc_compat_vma_never(struct vm_area_struct *vma, unsigned long flags)
+{
+#ifdef KRC_HAVE_VM_FLAGS_CLEAR
+	vm_flags_clear(vma, flags);
+#else
+	vma->vm_flags &= ~flags;
+#endif
+}
+
 /*
  * gup flags to pin pages long-term for reading only. Before 6.2 they must break copy-on-write
  * of a private file page, or the NIC would go on reading a page that the process no longer

@@ -588,6 +588,51 @@ static void krc_test_api_close_under_traffic(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, t->queue);
 }
 
+/* A queue whose requests the NIC completes once another one is being closed. */
+struct krc_test_api_late {
+	struct work_struct work;
+	struct krc_fake *fake;
+	struct krcore_queue *queue;
+};
+
+static void krc_test_api_late(struct work_struct *work)
+{
+	struct krc_test_api_late *late = container_of(work, struct krc_test_api_late, work);
+	u32 i;
+
+	krc_test_until_late(READ_ONCE(late->queue->state) == KRC_API_CLOSING);
+	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
+		krc_fake_complete(late->fake, i, KRC_TEST_DEPTH);
+}
+
+/* A client closes its queues: callbacks of the last one still post to the first one, and are refused. */
+static void krc_test_api_close_of_queues_that_post_to_each_other(struct kunit *test)
+{
+	struct krc_test_api *t = test->priv;
+	struct krcore_queue *second = krc_test_api_queue(t, 1);
+	struct krc_test_api_late late = { .fake = t->fake, .queue = second };
+	struct krcore_op op = krc_test_api_op(t, KRCORE_WRITE, 1);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, second);
+	op.done = krc_test_api_across;
+	krc_test_api_known(t);
+	second->grant = t->queue->grant;
+	second->forgets = t->queue->forgets;
+	t->done = 0;
+	t->order = 0;
+	KUNIT_EXPECT_EQ(test, krcore_post(second, &op), 0);
+	KUNIT_EXPECT_EQ(test, t->done, 0U); /* it is in the hardware */
+	INIT_WORK_ONSTACK(&late.work, krc_test_api_late);
+	schedule_work(&late.work);
+	krcore_client_close(t->client);
+	t->client = NULL;
+	flush_work(&late.work);
+	destroy_work_on_stack(&late.work);
+	KUNIT_EXPECT_EQ(test, t->done, 1U);
+	KUNIT_EXPECT_EQ(test, t->failed, 0U);
+	KUNIT_EXPECT_EQ(test, t->refused, -ESHUTDOWN);
+}
+
 /* The port goes: requests end, then the client is told, once; and it may close at leisure. */
 static void krc_test_api_a_port_that_goes(struct kunit *test)
 {
@@ -722,6 +767,7 @@ static struct kunit_case krc_api_cases[] = {
 	KUNIT_CASE(krc_test_api_a_long_chain),
 	KUNIT_CASE(krc_test_api_a_callback_posts_to_another_queue),
 	KUNIT_CASE(krc_test_api_close_under_traffic),
+	KUNIT_CASE(krc_test_api_close_of_queues_that_post_to_each_other),
 	KUNIT_CASE(krc_test_api_a_port_that_goes),
 	KUNIT_CASE(krc_test_api_a_port_that_goes_before_the_directory),
 	KUNIT_CASE(krc_test_api_a_request_that_fails),

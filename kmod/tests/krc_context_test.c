@@ -7,6 +7,7 @@
 #include <kunit/test.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
+#include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
@@ -137,6 +138,40 @@ static void krc_test_a_walk_is_of_one_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, walked.context, own->id);
 	krc_test_shut(own);
 	krc_test_shut(other);
+}
+
+static int krc_test_show_pid(const struct krc_queue_info *info, void *arg)
+{
+	*(pid_t *)arg = info->pid;
+	return 0;
+}
+
+/* Processes are named as in the namespace of the one that asks, and not if they have no name there. */
+static void krc_test_a_walk_names_what_its_caller_sees(struct kunit *test)
+{
+	struct krc_context *ctx = krc_test_open(test, 1);
+	struct pid_namespace *inner = kunit_kzalloc(test, sizeof(*inner), GFP_KERNEL);
+	struct pid *pid = kunit_kzalloc(test, struct_size(pid, numbers, 2), GFP_KERNEL);
+	struct pid *own = current->thread_pid;
+	struct krc_queue_at at = {};
+	pid_t seen = -1;
+
+	KUNIT_ASSERT_NOT_NULL(test, inner);
+	KUNIT_ASSERT_NOT_NULL(test, pid);
+	krc_queue_walk(&at, NULL, krc_test_show_pid, &seen);
+	KUNIT_EXPECT_EQ(test, seen, task_tgid_nr(current));
+
+	/* a task of a container */
+	inner->level = 1;
+	pid->level = 1;
+	pid->numbers[0] = own->numbers[0];
+	pid->numbers[1] = (struct upid){ .nr = 7, .ns = inner };
+	current->thread_pid = pid;
+	at = (struct krc_queue_at){};
+	krc_queue_walk(&at, NULL, krc_test_show_pid, &seen);
+	current->thread_pid = own;
+	KUNIT_EXPECT_EQ(test, seen, 0);
+	krc_test_shut(ctx);
 }
 
 static int krc_test_show_talk(const struct krc_talk_info *info, void *arg)
@@ -384,14 +419,17 @@ static void krc_test_a_payer_that_was_not_noted(struct kunit *test)
 	krc_user_put(root);
 }
 
-static struct kunit_case krc_context_cases[] = { KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
-						 KUNIT_CASE(krc_test_a_walk_is_of_one_user),
-						 KUNIT_CASE(krc_test_a_walk_of_connections),
-						 KUNIT_CASE(krc_test_contexts_are_counted),
-						 KUNIT_CASE(krc_test_changes_are_passed_on),
-						 KUNIT_CASE(krc_test_a_payer_is_found),
-						 KUNIT_CASE(krc_test_a_payer_that_was_not_noted),
-						 {} };
+static struct kunit_case krc_context_cases[] = {
+	KUNIT_CASE(krc_test_a_walk_goes_on_where_it_was),
+	KUNIT_CASE(krc_test_a_walk_is_of_one_user),
+	KUNIT_CASE(krc_test_a_walk_names_what_its_caller_sees),
+	KUNIT_CASE(krc_test_a_walk_of_connections),
+	KUNIT_CASE(krc_test_contexts_are_counted),
+	KUNIT_CASE(krc_test_changes_are_passed_on),
+	KUNIT_CASE(krc_test_a_payer_is_found),
+	KUNIT_CASE(krc_test_a_payer_that_was_not_noted),
+	{}
+};
 
 static struct kunit_suite krc_context_suite = {
 	.name = "krcore_context",

@@ -6,6 +6,11 @@
  * Locking: a test runs alone.
  */
 #include <kunit/test.h>
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/string.h>
 
 #include "node/port.h"
@@ -22,6 +27,8 @@
 #include "user/talk.h"
 #include "user/wait.h"
 #include "user/watch.h"
+#include "fake_provider.h"
+#include "krc_test_wait.h"
 
 static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring **ret_ring)
 {
@@ -145,6 +152,40 @@ static void krc_test_ring_forgets_a_head_that_cannot_be(struct kunit *test)
 	ring->shared->head = 9;
 	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 14);
 	KUNIT_EXPECT_EQ(test, ring->head, 6);
+	krc_ring_destroy(ring);
+}
+
+static int krc_test_ring_map(struct file *file, struct vm_area_struct *vma)
+{
+	return krc_ring_mmap(file->private_data, vma);
+}
+
+static const struct file_operations krc_test_ring_fops = { .mmap = krc_test_ring_map };
+
+/* What is mapped without PROT_EXEC can't get it later. */
+static void krc_test_ring_is_never_executable(struct kunit *test)
+{
+	struct vm_area_struct *vma;
+	struct krc_ring *ring;
+	unsigned long at;
+	struct file *file;
+
+	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
+	file = anon_inode_getfile("[krcore]", &krc_test_ring_fops, ring, O_RDWR);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, file);
+	at = kunit_vm_mmap(test, file, 0, ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	KUNIT_ASSERT_NE(test, at, 0UL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	mmap_read_lock(current->mm);
+	vma = find_vma(current->mm, at);
+	KUNIT_EXPECT_EQ(test, vma->vm_start, at);
+	KUNIT_EXPECT_TRUE(test, vma->vm_flags & VM_MAYWRITE);
+	KUNIT_EXPECT_FALSE(test, vma->vm_flags & VM_MAYEXEC);
+	mmap_read_unlock(current->mm);
+	KUNIT_EXPECT_TRUE(test, IS_ERR_VALUE(vm_mmap(file, 0, ring->bytes, PROT_READ | PROT_EXEC,
+						     MAP_SHARED, 0)));
+	KUNIT_EXPECT_EQ(test, vm_munmap(at, ring->bytes), 0);
+	fput(file);
 	krc_ring_destroy(ring);
 }
 
@@ -657,11 +698,142 @@ static void krc_test_a_context_whose_port_is_gone(struct kunit *test)
 	krc_rail_fini(&port->rail);
 }
 
+/* A connect of a queue that has failed, by another thread. */
+struct krc_test_reconnect {
+	struct work_struct work;
+	struct krc_context *ctx;
+	struct krp_connect connect;
+	int err;
+};
+
+static void krc_test_reconnect(struct work_struct *work)
+{
+	struct krc_test_reconnect *r = container_of(work, struct krc_test_reconnect, work);
+
+	r->err = krc_ioc_connect(r->ctx, &r->connect);
+}
+
+/* A port on a NIC in memory, and a context on it. */
+struct krc_test_world_of_queues {
+	struct krc_fake *fake;
+	struct krc_port port;
+	struct krc_peer peer;
+	struct krc_context *ctx;
+	struct krc_queue *queue;
+};
+
+static struct krc_test_world_of_queues *krc_test_queues_new(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct krp_queue_create create = { .depth = 8 };
+	struct krp_value value = { .kind = KRP_KIND_DCT };
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	w->fake = krc_fake_create();
+	w->ctx = krc_context_open();
+	KUNIT_ASSERT_NOT_NULL(test, w->fake);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(w->ctx));
+	KUNIT_ASSERT_EQ(test, krc_rail_init(&w->port.rail, NULL), 0);
+	w->port.rail.ops = &krc_fake_ops;
+	w->port.rail.hw = krc_fake_hw(w->fake);
+	w->port.pool = krc_pool_create(&w->port.rail, 1, 16);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, w->port.pool);
+	w->peer.users = 2; /* it is not the last one's to free */
+	w->peer.remote = krc_remote_create(&w->port.rail, w->port.pool, &value, &w->peer.address);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, w->peer.remote);
+	w->peer.standing = krc_remote_standing(w->peer.remote);
+	KUNIT_ASSERT_EQ(test, krc_ring_create(&w->ctx->ring, 16), 0);
+	w->ctx->port = &w->port;
+	KUNIT_ASSERT_EQ(test, krc_ioc_queue_create(w->ctx, &create), 0);
+	w->queue = krc_queue_get(w->ctx, create.queue);
+	KUNIT_ASSERT_NOT_NULL(test, w->queue);
+	w->queue->peer = &w->peer;
+	return w;
+}
+
+static void krc_test_queues_end(struct krc_test_world_of_queues *w)
+{
+	krc_queue_close_all(w->ctx);
+	krc_queue_put(w->queue);
+	w->ctx->port = NULL;
+	krc_context_put(w->ctx);
+	krc_remote_put(w->peer.remote);
+	krc_rail_kill(&w->port.rail);
+	krc_pool_stop(w->port.pool);
+	krc_rail_wait_idle(&w->port.rail);
+	krc_pool_destroy(w->port.pool);
+	krc_rail_fini(&w->port.rail);
+	krc_fake_destroy(w->fake);
+}
+
+/* One thread connects a queue that has failed, another closes it: that one may still use its peer. */
+static void krc_test_a_close_beside_a_connect(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
+	struct krc_queue *queue = w->queue;
+	struct krc_test_reconnect r = {
+		.ctx = w->ctx,
+		.connect = { .queue = queue->id, .service = 300, .timeout_ms = 1 },
+	};
+
+	krc_queue_set_state(queue, KRP_QUEUE_ERROR, -EIO);
+	atomic_set(&queue->flow.outstanding, 1); /* a request that has not ended */
+	INIT_WORK_ONSTACK(&r.work, krc_test_reconnect);
+	schedule_work(&r.work);
+	krc_test_wait(test, READ_ONCE(queue->flow.failed)); /* it waits for the request */
+	krc_queue_set_state(queue, KRC_QUEUE_CLOSING, 0);
+	atomic_set(&queue->flow.outstanding, 0);
+	wake_up_var(&queue->flow.outstanding);
+	flush_work(&r.work);
+	destroy_work_on_stack(&r.work);
+	KUNIT_EXPECT_EQ(test, r.err, -ECANCELED);
+	KUNIT_EXPECT_PTR_EQ(test, queue->peer, &w->peer);
+	KUNIT_EXPECT_EQ(test, w->peer.users, 2U);
+	krc_test_queues_end(w);
+	KUNIT_EXPECT_EQ(test, w->peer.users, 1U);
+}
+
+/* A request whose lease is over is seen to while a poster, who may not run for long, has the queue. */
+static void krc_test_a_renewal_beside_a_poster(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
+	struct krc_queue *queue = w->queue;
+	struct krc_queue_req *qr = &queue->reqs[0];
+	struct krc_mr mr = {};
+	LIST_HEAD(reqs);
+
+	kref_init(&mr.ref);
+	krc_mr_get(&mr, 1);
+	krc_queue_set_state(queue, KRP_QUEUE_CONNECTING, 0);
+	krc_queue_set_state(queue, KRP_QUEUE_READY, 0);
+	KUNIT_EXPECT_EQ(test, krc_ring_promise(&w->ctx->ring, 1), 1U);
+	KUNIT_EXPECT_EQ(test, krc_charge_requests(w->ctx->user, 1), 1U);
+	qr->mr = &mr;
+	qr->token = 0; /* nobody's: no READ is needed to know that */
+	qr->req.wr = (struct krc_hw_wr){ .address = &w->peer.address,
+					 .length = 8,
+					 .opcode = KRP_OP_READ };
+	qr->req.leased = true;
+	qr->req.until = jiffies - 1;
+	list_add_tail(&qr->req.list, &reqs);
+	mutex_lock(&queue->post);
+	queue->posted = 1;
+	KUNIT_EXPECT_EQ(test, krc_flow_submit(&queue->flow, &reqs, NULL), 0);
+	krc_test_wait(test, krc_queue_completed(queue) == 1);
+	mutex_unlock(&queue->post);
+	krc_test_wait(test, krc_queue_completed(queue) == 1);
+	KUNIT_EXPECT_EQ(test, queue->error, -EBADR);
+	KUNIT_EXPECT_EQ(test, w->ctx->ring.cqes[0].status, -EBADR);
+	krc_test_queues_end(w);
+	KUNIT_EXPECT_EQ(test, kref_read(&mr.ref), 1U);
+}
+
 static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_ring_sizes),
 	KUNIT_CASE(krc_test_ring_never_overflows),
 	KUNIT_CASE(krc_test_ring_does_not_believe_a_wrong_head),
 	KUNIT_CASE(krc_test_ring_forgets_a_head_that_cannot_be),
+	KUNIT_CASE(krc_test_ring_is_never_executable),
 	KUNIT_CASE(krc_test_queue_states_follow_the_table),
 	KUNIT_CASE(krc_test_a_record_in_doubt),
 	KUNIT_CASE(krc_test_told_is_in_the_ring),
@@ -673,6 +845,8 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_calls_beside_many_sleepers),
 	KUNIT_CASE(krc_test_connect_on_a_dying_port),
 	KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
+	KUNIT_CASE(krc_test_a_close_beside_a_connect),
+	KUNIT_CASE(krc_test_a_renewal_beside_a_poster),
 	{}
 };
 

@@ -11,6 +11,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cred.h>
+#include <linux/pid.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -63,6 +64,7 @@ static void krc_context_free(struct kref *ref)
 		krc_port_put(ctx->port);
 	krc_uncharge(&ctx->charge);
 	krc_user_put(ctx->user);
+	put_pid(ctx->pid);
 	xa_destroy(&ctx->queues);
 	xa_destroy(&ctx->regions);
 	mutex_destroy(&ctx->lock);
@@ -137,7 +139,7 @@ struct krc_context *krc_context_open(void)
 	xa_init_flags(&ctx->queues, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC1);
 	INIT_WORK(&ctx->release, krc_context_release);
-	ctx->pid = task_tgid_nr(current);
+	ctx->pid = get_pid(task_tgid(current));
 	ctx->uid = current_uid();
 	get_task_comm(ctx->comm, current);
 	ctx->id = atomic64_inc_return(&krc_contexts_made);
@@ -148,6 +150,7 @@ struct krc_context *krc_context_open(void)
 	return ctx;
 
 err_charge:
+	put_pid(ctx->pid);
 	krc_uncharge(&ctx->charge);
 err_user:
 	krc_user_put(ctx->user);

@@ -34,7 +34,7 @@ struct krc_queue_at;
  * struct krc_context - An open file.
  * @ref: held by the file and by each queue.
  * @id: number, never used again; it names the context in the table of all contexts.
- * @pid: process that opened it.
+ * @pid: process that opened it, counted; each namespace has a number of its own for it.
  * @uid: user of that process.
  * @comm: name of that process.
  * @user: account that everything of the context is charged to.
@@ -59,7 +59,7 @@ struct krc_queue_at;
 struct krc_context {
 	struct kref ref;
 	u64 id;
-	pid_t pid;
+	struct pid *pid;
 	kuid_t uid;
 	char comm[16];
 	struct krc_user *user;

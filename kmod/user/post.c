@@ -7,7 +7,9 @@
  * back a request that waited longer, behind other queues or a recovery, and a work item renews
  * the reference; the request fails only if the reference is no longer valid, with the error
  * that posting would have given. A peer may take any time to answer, so the work item does not
- * wait for it but is queued again by the answer, and a poster waits with no lock held.
+ * wait for it but is queued again by the answer, and a poster waits with no lock held. Nor does it wait
+ * for a poster: a task may be preempted for as long as its user likes, with krc_queue.post, and a few
+ * hundred of them would keep the work items of everybody waiting.
  * Locking: see user/queue.h. krc_queue.reqs is used as a ring, since a queue completes in order.
  */
 #include <linux/completion.h>
@@ -53,7 +55,7 @@ static void krc_req_grant(struct krc_queue_req *qr, const struct krc_grant *gran
 
 /*
  * Get the remote key of a request: by @grant, that of an earlier request, if it is for the same
- * region. @wait and return: see krc_remote_get().
+ * region. The queue keeps its peer meanwhile, as below. @wait and return: see krc_remote_get().
  */
 static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, struct krc_grant *grant,
 			 struct krc_remote_wait *wait)
@@ -61,7 +63,6 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 	const struct krc_hw_wr *wr = &qr->req.wr;
 	int err;
 
-	lockdep_assert_held(&queue->post);
 	if (krc_grant_holds(grant, qr->token))
 		err = krc_grant_check(grant, wr->remote_addr, wr->length, qr->access);
 	else
@@ -77,7 +78,6 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 /* The READ of the peer's directory failed with @err: its record may be stale. */
 static void krc_queue_unanswered(struct krc_queue *queue, int err)
 {
-	lockdep_assert_held(&queue->post);
 	if (err != -EREMOTEIO && err != -ETIMEDOUT)
 		return;
 	krc_peer_disbelieve(queue->peer);
@@ -197,6 +197,7 @@ static int krc_batch_refer(struct krc_batch *batch, struct krc_queue *queue,
 	struct krc_question *question = batch->question;
 	int err;
 
+	lockdep_assert_held(&queue->post);
 	krc_question_init(question, queue);
 	err = krc_req_refer(queue, qr, batch->grant, &question->wait);
 	if (err == -EINPROGRESS) {
@@ -606,7 +607,7 @@ int krc_queue_check(struct krc_req *req)
 	/* no check for an unresponsive peer: it grants no leases, and the present ones soon end */
 	if (time_before_eq(jiffies, req->until))
 		return 0;
-	queue->held = qr;
+	WRITE_ONCE(queue->held, qr);
 	queue_work(krc_renew_wq, &queue->renew);
 	return -EAGAIN;
 }
@@ -636,35 +637,43 @@ static int krc_queue_renew_key(struct krc_queue *queue, struct krc_queue_req *qr
 }
 
 /*
+ * The requests behind the held one get new keys from the cache, up to the first that needs a READ or
+ * fails; krc_queue_check() holds that one later.
+ */
+static void krc_queue_renew_behind(struct krc_queue *queue, const struct krc_queue_req *held,
+				   struct krc_grant *grant)
+{
+	u64 at = krc_queue_completed(queue);
+
+	lockdep_assert_held(&queue->post);
+	while (at != queue->posted && krc_queue_req_at(queue, at) != held)
+		at++; /* already in the hardware */
+	while (at != queue->posted && ++at != queue->posted)
+		if (krc_queue_renew_key(queue, krc_queue_req_at(queue, at), grant, false))
+			break;
+}
+
+/*
  * Renew the keys of queued requests; the flow is held, so the pool does not read them. The held
- * request gets a new key or an error. Those behind it get new keys from the cache, up to the
- * first that needs a READ or fails; krc_queue_check() holds that one later. Return: true if the
- * flow may be resumed.
+ * request gets a new key or an error. It is nobody else's, and the queue keeps its peer, until this work
+ * item has ended or was cancelled; a poster is not waited for, who may not run for long, since works of
+ * other programs are behind this one. Return: true if the flow may be resumed.
  */
 static bool krc_queue_renew_keys(struct krc_queue *queue)
 {
-	u64 at = krc_queue_completed(queue);
+	struct krc_queue_req *held = READ_ONCE(queue->held);
 	struct krc_grant grant = {};
-	bool found = false;
+	int err;
 
-	lockdep_assert_held(&queue->post);
 	if (!list_empty_careful(&queue->wait.list))
 		return false; /* the READ is still in flight */
-	for (; at != queue->posted; at++) {
-		struct krc_queue_req *qr = krc_queue_req_at(queue, at);
-		bool held = qr == queue->held;
-		int err;
-
-		found = found || held;
-		if (!found)
-			continue; /* already in the hardware */
-		err = krc_queue_renew_key(queue, qr, &grant, held);
-		if (err == -EINPROGRESS)
-			return false;
-		if (held)
-			qr->error = err;
-		if (err)
-			break;
+	err = krc_queue_renew_key(queue, held, &grant, true);
+	if (err == -EINPROGRESS)
+		return false;
+	held->error = err;
+	if (!err && mutex_trylock(&queue->post)) {
+		krc_queue_renew_behind(queue, held, &grant);
+		mutex_unlock(&queue->post);
 	}
 	return true;
 }
@@ -674,13 +683,11 @@ static void krc_queue_renew(struct work_struct *work)
 	struct krc_queue *queue = container_of(work, struct krc_queue, renew);
 	struct krc_port *port = queue->ctx->port;
 
-	mutex_lock(&queue->post);
 	if (krc_port_enter(port)) {
 		if (krc_queue_renew_keys(queue))
 			krc_flow_resume(&queue->flow);
 		krc_port_exit(port);
 	}
-	mutex_unlock(&queue->post);
 }
 
 void krc_queue_renew_init(struct krc_queue *queue)

@@ -57,7 +57,7 @@ void krc_queue_renew_init(struct krc_queue *queue);
 
 /**
  * krc_queue_renew_stop() - Stop krc_queue.renew: it is not queued, and no READ will queue it.
- * @queue: queue with nothing outstanding; krc_queue.post not held, since that work takes it.
+ * @queue: queue with nothing outstanding, whose peer nobody takes away meanwhile.
  *
  * Context: may sleep.
  */

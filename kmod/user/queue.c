@@ -7,6 +7,7 @@
  * finds the queue, then cancels queued requests and drains posted ones.
  * Locking: see user/queue.h.
  */
+#include <linux/pid.h>
 #include <linux/slab.h>
 
 #include "base/trace.h"
@@ -258,9 +259,28 @@ static int krc_queue_lookup(struct krc_context *ctx, const struct krp_key *key,
 }
 
 /*
+ * Take the peer away from a queue with nothing outstanding, unless it is being closed: who closes it
+ * uses the peer without a lock once it has had @post (krc_queue_renew_stop()). Return: the peer, counted,
+ * or NULL: there was none; or ERR_PTR(-ECANCELED).
+ */
+static struct krc_peer *krc_queue_take_peer(struct krc_queue *queue)
+{
+	struct krc_peer *old = ERR_PTR(-ECANCELED);
+
+	mutex_lock(&queue->post);
+	if (READ_ONCE(queue->state) != KRC_QUEUE_CLOSING) {
+		krc_flow_restart(&queue->flow);
+		old = queue->peer;
+		WRITE_ONCE(queue->peer, NULL);
+	}
+	mutex_unlock(&queue->post);
+	return old;
+}
+
+/*
  * Detach from the old peer: cancel queued requests, drain posted ones. ERROR keeps new posts
- * out. @post is dropped while draining, because the renew work takes it. Return: 0, or the error
- * of krc_flow_drain_killable().
+ * out. @post is not held while draining, which the hardware may take long for. Return: 0, or the error of
+ * krc_flow_drain_killable() or krc_queue_take_peer().
  */
 static int krc_queue_detach(struct krc_queue *queue)
 {
@@ -275,24 +295,23 @@ static int krc_queue_detach(struct krc_queue *queue)
 	if (err)
 		return err;
 	krc_queue_renew_stop(queue);
-	mutex_lock(&queue->post);
-	krc_flow_restart(&queue->flow);
-	old = queue->peer;
-	queue->peer = NULL;
-	mutex_unlock(&queue->post);
+	old = krc_queue_take_peer(queue);
+	if (IS_ERR(old))
+		return PTR_ERR(old);
 	krc_peer_put(old);
 	return 0;
 }
 
+/* Nobody posts before @post is free; and a queue that is being closed gets no peer, see above. */
 static int krc_queue_attach(struct krc_queue *queue, struct krc_peer *peer)
 {
 	int err = 0;
 
 	mutex_lock(&queue->post);
-	queue->peer = peer;
-	queue->grant.token = 0;
-	if (!krc_queue_set_state(queue, KRP_QUEUE_READY, 0)) {
-		queue->peer = NULL;
+	if (krc_queue_set_state(queue, KRP_QUEUE_READY, 0)) {
+		queue->grant.token = 0;
+		WRITE_ONCE(queue->peer, peer);
+	} else {
 		/* the port died, or it was closed */
 		err = READ_ONCE(queue->state) == KRP_QUEUE_ERROR ? -ENODEV : -ECANCELED;
 	}
@@ -432,7 +451,7 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 	*ret_info = (struct krc_queue_info){
 		.context = ctx->id,
 		.queue = queue->id,
-		.pid = ctx->pid,
+		.pid = pid_vnr(ctx->pid),
 		.uid = ctx->uid,
 		.state = READ_ONCE(queue->state),
 		.error = READ_ONCE(queue->error),

@@ -10,6 +10,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
+#include "base/compat.h"
 #include "user/ring.h"
 
 static void krc_ring_free_pages(struct page **pages, u32 nr)
@@ -78,6 +79,7 @@ int krc_ring_mmap(struct krc_ring *ring, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC || vma->vm_pgoff ||
 	    vma->vm_end - vma->vm_start != ring->bytes)
 		return -EINVAL;
+	krc_compat_vma_never(vma, VM_MAYEXEC); /* nor by mprotect(2) */
 	return remap_vmalloc_range(vma, ring->shared, 0);
 }
 

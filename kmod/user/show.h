@@ -17,7 +17,7 @@
  * struct krc_queue_info - One queue, for diagnostics.
  * @context: number of its context, from 1, never used again.
  * @queue: number in the context.
- * @pid: process that opened the context, in the initial namespace.
+ * @pid: process that opened the context, as the calling task's namespace names it; 0: it has none there.
  * @uid: user of that process.
  * @comm: name of that process.
  * @state: KRP_QUEUE_*.
@@ -54,7 +54,7 @@ struct krc_queue_info {
 /**
  * struct krc_talk_info - One connection, for diagnostics.
  * @context: number of its context, from 1, never used again.
- * @pid: process that opened the context, in the initial namespace.
+ * @pid: process that opened the context, as the calling task's namespace names it; 0: it has none there.
  * @uid: user of that process.
  * @comm: name of that process.
  * @depth: messages and READs that may be under way; 0 if it is an offer.

@@ -7,6 +7,7 @@
  * never has one of a connection that is no more.
  * Locking: see user/mailbox.h.
  */
+#include <linux/pid.h>
 #include <linux/slab.h>
 
 #include "node/port.h"
@@ -522,7 +523,7 @@ static bool krc_talk_show(struct krc_talk *talk, struct krc_talk_info *ret_info)
 
 	*ret_info = (struct krc_talk_info){
 		.context = ctx->id,
-		.pid = ctx->pid,
+		.pid = pid_vnr(ctx->pid),
 		.uid = ctx->uid,
 		.how = { .connection = talk->id, .state = KRP_CONN_OFFERED },
 	};

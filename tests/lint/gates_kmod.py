@@ -44,11 +44,13 @@ def copy_sources(tree, folder):
 # What the probes of compat.mk look for: (header, what it declares), by when. From 6.13 on
 # kbuild exports srcroot too, as the folder of the module and not of the kernel.
 EARLIER = (("linux/mlx5/driver.h", "mlx5_vector2eqn mlx5_comp_vectors_count"),
-           ("linux/hrtimer.h", "hrtimer_init"), ("rdma/ib_verbs.h", "ib_block_iter"))
+           ("linux/hrtimer.h", "hrtimer_init"), ("linux/mm.h", "VM_MAYEXEC"),
+           ("rdma/ib_verbs.h", "ib_block_iter"))
 LATER = (("linux/mlx5/driver.h", "mlx5_comp_eqn_get mlx5_comp_vectors_max"),
-         ("linux/hrtimer.h", "hrtimer_setup"), ("rdma/iter.h", "ib_block_iter"))
+         ("linux/hrtimer.h", "hrtimer_setup"), ("linux/mm.h", "VM_MAYEXEC vm_flags_clear"),
+         ("rdma/iter.h", "ib_block_iter"))
 ALL_MACROS = {"KRC_HAVE_MLX5_COMP_EQN_GET", "KRC_HAVE_MLX5_COMP_VECTORS_MAX",
-              "KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_RDMA_ITER_H"}
+              "KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_VM_FLAGS_CLEAR", "KRC_HAVE_RDMA_ITER_H"}
 SHOW = "include $(src)/compat.mk\n$(info FLAGS $(ccflags-y))\nall: ;\n"
 
 
@@ -70,10 +72,11 @@ def probe(folder, headers, srcroot):
 def probe_faults(folder):
     """What compat.mk does wrong with headers whose outcome is known."""
     srcroot, found = [f"srcroot={ROOT}/kmod"], []
-    for what, headers, more, wanted in (("up to 6.12", EARLIER, [], set()),
+    for what, headers, more, wanted in (("as old as 6.1", EARLIER, [], set()),
                                         ("from 6.13 on", LATER, srcroot, ALL_MACROS),
                                         ("between", EARLIER[:1] + LATER[1:], [],
-                                         {"KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_RDMA_ITER_H"})):
+                                         {"KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_VM_FLAGS_CLEAR",
+                                          "KRC_HAVE_RDMA_ITER_H"})):
         status, macros, out = probe(folder, headers, more)
         if status or macros != wanted:
             found.append(f"kernels {what}: {sorted(macros)} in place of {sorted(wanted)}:\n{out}")
@@ -102,7 +105,7 @@ def compat(tree):
     need("make")
     with tempfile.TemporaryDirectory(dir=tree.work) as folder:
         fail_if(probe_faults(folder) + dkms_faults())
-    return "up to 6.12, from 6.13 on, and headers that are missing"
+    return "6.1, from 6.13 on, between, and headers that are missing"
 
 
 def _text(path):

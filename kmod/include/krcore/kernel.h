@@ -8,8 +8,9 @@
  * may sleep. Close functions return when no callback of the object runs or will run any more, and no
  * device accesses its memory on its behalf; the object is gone then. krcore_client_close() closes all
  * that is still open of the client. No call may be under way on an object, or begin, when its close begins,
- * but for krcore_post() out of callbacks, and krcore_send() and krcore_fetch() of what has got its done(),
- * which may come before they return.
+ * but for krcore_post() out of its own callbacks (when a client is closed, out of those of any of its
+ * objects), and krcore_send() and krcore_fetch() of what has got its done(), which may come before they
+ * return.
  *
  * Unloading. A module that uses these functions keeps krcore.ko loaded. It closes its clients before
  * its text goes; one that does not is warned about in the log, and krcore closes them in its place.
