@@ -7,9 +7,9 @@
  * back a request that waited longer, behind other queues or a recovery, and a work item renews
  * the reference; the request fails only if the reference is no longer valid, with the error
  * that posting would have given. A peer may take any time to answer, so the work item does not
- * wait for it but is queued again by the answer, and a poster waits with no lock held. Nor does it wait
- * for a poster: a task may be preempted for as long as its user likes, with krc_queue.post, and a few
- * hundred of them would keep the work items of everybody waiting.
+ * wait for it but is queued again by the answer, and a poster waits with no lock held. Nor does
+ * it wait for a poster: a task may be preempted for as long as its user likes, with
+ * krc_queue.post, and a few hundred of them would keep the work items of everybody waiting.
  * Locking: see user/queue.h. krc_queue.reqs is used as a ring, since a queue completes in order.
  */
 #include <linux/completion.h>
@@ -637,8 +637,8 @@ static int krc_queue_renew_key(struct krc_queue *queue, struct krc_queue_req *qr
 }
 
 /*
- * The requests behind the held one get new keys from the cache, up to the first that needs a READ or
- * fails; krc_queue_check() holds that one later.
+ * The requests behind the held one get new keys from the cache, up to the first that needs a READ
+ * or fails; krc_queue_check() holds that one later.
  */
 static void krc_queue_renew_behind(struct krc_queue *queue, const struct krc_queue_req *held,
 				   struct krc_grant *grant)
@@ -655,9 +655,9 @@ static void krc_queue_renew_behind(struct krc_queue *queue, const struct krc_que
 
 /*
  * Renew the keys of queued requests; the flow is held, so the pool does not read them. The held
- * request gets a new key or an error. It is nobody else's, and the queue keeps its peer, until this work
- * item has ended or was cancelled; a poster is not waited for, who may not run for long, since works of
- * other programs are behind this one. Return: true if the flow may be resumed.
+ * request gets a new key or an error. It is nobody else's, and the queue keeps its peer, until this
+ * work item has ended or was cancelled; a poster is not waited for, who may not run for long, since
+ * works of other programs are behind this one. Return: true if the flow may be resumed.
  */
 static bool krc_queue_renew_keys(struct krc_queue *queue)
 {

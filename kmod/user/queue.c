@@ -259,9 +259,9 @@ static int krc_queue_lookup(struct krc_context *ctx, const struct krp_key *key,
 }
 
 /*
- * Take the peer away from a queue with nothing outstanding, unless it is being closed: who closes it
- * uses the peer without a lock once it has had @post (krc_queue_renew_stop()). Return: the peer, counted,
- * or NULL: there was none; or ERR_PTR(-ECANCELED).
+ * Take the peer away from a queue with nothing outstanding, unless it is being closed: who closes
+ * it uses the peer without a lock once it has had @post (krc_queue_renew_stop()). Return: the peer,
+ * counted, or NULL: there was none; or ERR_PTR(-ECANCELED).
  */
 static struct krc_peer *krc_queue_take_peer(struct krc_queue *queue)
 {
@@ -279,8 +279,8 @@ static struct krc_peer *krc_queue_take_peer(struct krc_queue *queue)
 
 /*
  * Detach from the old peer: cancel queued requests, drain posted ones. ERROR keeps new posts
- * out. @post is not held while draining, which the hardware may take long for. Return: 0, or the error of
- * krc_flow_drain_killable() or krc_queue_take_peer().
+ * out. @post is not held while draining, which the hardware may take long for. Return: 0, or the
+ * error of krc_flow_drain_killable() or krc_queue_take_peer().
  */
 static int krc_queue_detach(struct krc_queue *queue)
 {

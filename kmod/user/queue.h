@@ -65,8 +65,8 @@ struct krc_queue_req {
  * @afters: struct krc_after of messages that wait for its requests, oldest first.
  * @nr_afters: how many, up to KRP_SEND_AFTER_MAX.
  * @flow: its requests in the pool.
- * @peer: peer it is connected to, or NULL; unchanged while requests are outstanding, and when it is being
- *	closed.
+ * @peer: peer it is connected to, or NULL; unchanged while requests are outstanding, and when it
+ *	is being closed.
  * @grant: of the last remote region posted for, while @forgets is that of the peer. As @peer.
  * @forgets: krc_remote_forgets() before @grant was got. As @peer.
  * @posted: requests taken; the next is at posted % depth.
