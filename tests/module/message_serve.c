@@ -138,6 +138,7 @@ static void sv_letter(struct sv *sv, const struct krcore_letter *letter)
 		.length = letter->length,
 		.imm = letter->imm,
 	};
+	int err;
 
 	switch (letter->kind) {
 	case KRCORE_LETTER_OFFER:
@@ -160,7 +161,9 @@ static void sv_letter(struct sv *sv, const struct krcore_letter *letter)
 		mt_wrong("a letter of kind %u", letter->kind);
 	}
 	/* its waiting letters are found void when they are fetched */
-	if (krcore_shutdown(sv->mt.node, letter->connection, KRCORE_SHUT_CLOSE))
+	err = krcore_shutdown(sv->mt.node, letter->connection, KRCORE_SHUT_CLOSE);
+	/* one that has ended and died may be told of both with one call, and be closed by then */
+	if (err && (err != -ENOENT || letter->kind != KRCORE_LETTER_DIED))
 		mt_die("closing");
 }
 
