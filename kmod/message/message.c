@@ -38,20 +38,25 @@ struct workqueue_struct *krc_messages_rx_wq;
 
 int krc_messages_init(void)
 {
+	if (krc_streams_init())
+		return -ENOMEM;
 	krc_messages_wq = alloc_workqueue("krcore_messages", WQ_HIGHPRI | WQ_UNBOUND, 0);
 	if (!krc_messages_wq)
-		return -ENOMEM;
+		goto err_streams;
 	krc_messages_rx_wq = alloc_workqueue("krcore_receive", WQ_HIGHPRI | WQ_UNBOUND, 0);
 	if (krc_messages_rx_wq)
 		return 0;
 	destroy_workqueue(krc_messages_wq);
+err_streams:
+	krc_streams_exit();
 	return -ENOMEM;
 }
 
 void krc_messages_exit(void)
 {
 	destroy_workqueue(krc_messages_rx_wq);
-	destroy_workqueue(krc_messages_wq);
+	destroy_workqueue(krc_messages_wq); /* frees the last streams */
+	krc_streams_exit();
 }
 
 /* ---- what comes */

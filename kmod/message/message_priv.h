@@ -481,6 +481,21 @@ static inline struct krc_stream *krc_stream_get(struct krc_stream *st)
 void krc_stream_put(struct krc_stream *st);
 
 /**
+ * krc_streams_init() - Make what the memory of streams is taken from.
+ *
+ * Context: module init.
+ * Return: 0, or -ENOMEM.
+ */
+int krc_streams_init(void);
+
+/**
+ * krc_streams_exit() - Undo krc_streams_init(), when there is no stream any more.
+ *
+ * Context: module exit.
+ */
+void krc_streams_exit(void);
+
+/**
  * krc_stream_new() - Make a stream that is in no table.
  * @m: messages.
  * @gid: GID of the peer.

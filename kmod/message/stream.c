@@ -11,12 +11,27 @@
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
 #include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
 #include "message/message_priv.h"
 
 #define KRC_STREAM_CHECK_MS 1000 /* the peer's record is looked up no more often */
+
+/* Of their own size, which is above 4 KB: kmalloc() takes 8 KB for each. */
+static struct kmem_cache *krc_stream_cache;
+
+int krc_streams_init(void)
+{
+	krc_stream_cache = KMEM_CACHE(krc_stream, 0);
+	return krc_stream_cache ? 0 : -ENOMEM;
+}
+
+void krc_streams_exit(void)
+{
+	kmem_cache_destroy(krc_stream_cache);
+}
 
 /* ---- packets */
 
@@ -602,7 +617,7 @@ static void krc_stream_reap(struct work_struct *work)
 		krc_tx_share_put(m, st->grave->share);
 	kfree(st->grave);
 	mem_cgroup_put(st->memcg);
-	kfree(st);
+	kmem_cache_free(krc_stream_cache, st);
 	krc_messages_put(m);
 }
 
@@ -646,16 +661,26 @@ static struct mem_cgroup *krc_stream_memcg(struct mem_cgroup *memcg)
 	return memcg;
 }
 
+/* See krc_inbox_alloc(). Return: the memory, zeroed; or NULL. */
+static struct krc_stream *krc_stream_alloc(struct mem_cgroup *memcg)
+{
+	struct mem_cgroup *old = set_active_memcg(memcg);
+	struct krc_stream *st =
+		kmem_cache_zalloc(krc_stream_cache, GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+
+	set_active_memcg(old);
+	return st;
+}
+
 struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 				  const struct krp_value *value, struct mem_cgroup *memcg)
 {
-	struct krc_stream *st = krc_inbox_alloc(memcg, sizeof(*st));
+	struct krc_stream *st = krc_stream_alloc(memcg);
 	struct krc_rail *rail = m->rail;
 	int err = -ENOMEM;
 
 	if (!st)
 		return ERR_PTR(-ENOMEM);
-	memset(st, 0, sizeof(*st));
 	st->memcg = krc_stream_memcg(memcg);
 	kref_init(&st->ref);
 	spin_lock_init(&st->lock);
@@ -694,7 +719,7 @@ err_stream:
 	kfree(st->grave);
 	kfree(st->ended);
 	mem_cgroup_put(st->memcg);
-	kfree(st);
+	kmem_cache_free(krc_stream_cache, st);
 	return ERR_PTR(err);
 }
 

@@ -28,6 +28,16 @@ static void krc_test_all_there(struct krc_test_world *w, struct krc_test_program
 	KUNIT_EXPECT_EQ(w->test, from->died + to->died, 0U);
 }
 
+/* A stream takes no more memory than it is long: there may be ten thousand. */
+static void krc_test_size(struct kunit *test)
+{
+	struct krc_test_world *w = test->priv;
+
+	krc_test_pair(w, 0);
+	KUNIT_EXPECT_LE(test, ksize(w->side[0].end[0].stream),
+			ALIGN(sizeof(struct krc_stream), L1_CACHE_BYTES));
+}
+
 /* A first message travels with OPEN; the first contact of two nodes needs a pass, no later one. */
 static void krc_test_opens(struct kunit *test)
 {
@@ -865,7 +875,8 @@ static void krc_test_peer_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->last, -ECONNRESET);
 }
 
-static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_opens),
+static struct kunit_case krc_stream_cases[] = { KUNIT_CASE(krc_test_size),
+						KUNIT_CASE(krc_test_opens),
 						KUNIT_CASE(krc_test_sends_early),
 						KUNIT_CASE(krc_test_both_ways),
 						KUNIT_CASE(krc_test_refuses),
