@@ -766,7 +766,7 @@ static void krc_test_queues_end(struct krc_test_world_of_queues *w)
 	krc_fake_destroy(w->fake);
 }
 
-/* One thread connects a queue that has failed, another closes it: that one may still use its peer. */
+/* One thread connects a queue that has failed, another closes it, and may still use its peer. */
 static void krc_test_a_close_beside_a_connect(struct kunit *test)
 {
 	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
@@ -793,7 +793,7 @@ static void krc_test_a_close_beside_a_connect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->peer.users, 1U);
 }
 
-/* A request whose lease is over is seen to while a poster, who may not run for long, has the queue. */
+/* A request whose lease is over is seen to while a poster has the queue, perhaps for long. */
 static void krc_test_a_renewal_beside_a_poster(struct kunit *test)
 {
 	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
