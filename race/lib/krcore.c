@@ -91,6 +91,8 @@ static int kr_connect(struct kr_krcore *k)
 	err = krcore_queue_connect(k->node, k->queue, &k->peer,
 				   k->timeout_ms < KR_AGAIN_MS ? k->timeout_ms : KR_AGAIN_MS, 0,
 				   NULL);
+	if (err == -ENOENT) /* no record of the node; to callers it would mean: no such key */
+		return -ENETUNREACH;
 	if (err && err != -EISCONN)
 		return err;
 	k->ready = true;

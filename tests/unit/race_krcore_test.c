@@ -273,9 +273,13 @@ static void test_ends_in_time(void **state)
 	end(t);
 }
 
-/* As long as it cannot be connected nothing is done, and each batch tries. */
+/*
+ * As long as it cannot be connected nothing is done, and each batch tries. That nobody knows the node
+ * any more is no answer about a key.
+ */
 static void test_cannot_connect(void **state)
 {
+	static const int errs[] = { -ENETUNREACH, -ENOENT, -ENETUNREACH };
 	static const int none[] = { NOT_DONE, NOT_DONE, NOT_DONE };
 	struct kr_req reqs[3];
 	struct kr_transport *t;
@@ -286,8 +290,8 @@ static void test_cannot_connect(void **state)
 	rq.fail_at = 1;
 	rq.fail_status = -ETIMEDOUT;
 	assert_int_equal(t->ops->submit(t, reqs, 3), -ETIMEDOUT);
-	rq.connect_err = -ENETUNREACH;
 	for (i = 1; i < 4; i++) {
+		rq.connect_err = errs[i - 1];
 		assert_int_equal(t->ops->submit(t, reqs, 3), -ENETUNREACH);
 		check_status(reqs, none, 3);
 		assert_int_equal(rq.connects, i);
