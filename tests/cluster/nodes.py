@@ -70,8 +70,9 @@ def objects(machine, card=NIC_DEVICE):
 DRIVERS_OWN = ("seen=/run/krc-registered.$(stat -Lc %i /sys/class/infiniband/* | tr '\\n' .); "
                "[ -e $seen ] || { timeout 100 ibv_rc_pingpong -g 1 >/dev/null 2>&1 & "
                "for turn in $(seq 200); do "
-               "grep -qs ':4853 ' /proc/net/tcp /proc/net/tcp6 && break; sleep 0.2; done; "
-               "kill $!; wait; touch $seen; }")
+               "grep -qs ':4853 ' /proc/net/tcp /proc/net/tcp6 && break; "
+               "kill -0 $! || break; sleep 0.2; done 2>/dev/null; "
+               "kill $! 2>/dev/null; wait; touch $seen; }")
 
 
 @contextlib.contextmanager
