@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 
-from . import debugfs, host, kernel as kernels
+from . import debugfs, host, kbuild, kernel as kernels
 
 FOLDER = f"{debugfs.FOLDER}/krc_meta_probe"
 LEASE_MS = 10000
@@ -15,23 +15,37 @@ _modules = {}
 _scratch = tempfile.TemporaryDirectory(prefix="krcore-meta-probe-")
 
 
-def _build(kernel):
-    # of this run alone: another one may build it for the same kernel
-    folder = pathlib.Path(_scratch.name, kernel.name)
-    shutil.copytree(host.TESTS / "kernel/meta_probe", folder)
+def sources():
+    """What the module is made of, for kbuild.copy()."""
+    own = host.TESTS / "kernel/meta_probe"
+    found = {path.name: path for path in own.iterdir()}
     for part in ("kmod", "proto"):
-        shutil.copytree(host.CHECKOUT / part, folder / part,
-                        ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "Kbuild"))
-    with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"):
-        host.run(["make", "-s", "-C", kernels.build_tree(kernel), f"M={folder}",
-                  "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], timeout=900)
-    for made in folder.glob("*.ko"):
-        host.run(["strip", "-g", made])
-    return folder
+        for pattern in ("*.c", "*.h", "*.mk"):
+            found |= {str(path.relative_to(host.CHECKOUT)): path
+                      for path in host.CHECKOUT.joinpath(part).rglob(pattern)
+                      if not path.name.endswith(".mod.c")}
+    return found
+
+
+def make(folder, build_tree, *arguments):
+    """The command that makes it in `folder`."""
+    return ["make", "-s", "-C", build_tree, f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+            *(arguments or [f"KCFLAGS={kbuild.NO_DEBUG_INFO}"]), "modules"]
+
+
+def _build(kernel):
+    target = pathlib.Path(_scratch.name, f"{kernel.name}.ko")
+    build_tree = kernels.build_tree(kernel)
+    with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"), \
+            kbuild.place(f"{kernel.release}-meta-probe", build_tree) as folder:
+        kbuild.copy(sources(), folder)
+        host.run(make(folder, build_tree), timeout=900)
+        shutil.copy(folder / "krc_meta_probe.ko", target)
+    return target
 
 
 def _built(machine):
-    """Folder of the modules for the kernel of this guest."""
+    """The module for the kernel of this guest."""
     kernel = machine.kernel()
     if kernel.release not in _modules:
         _modules[kernel.release] = _build(kernel)
@@ -45,7 +59,7 @@ class Probe:
         self.machine = machine
 
     def __enter__(self):
-        self.machine.push(_built(self.machine) / "krc_meta_probe.ko", "/tmp/krc_meta_probe.ko")
+        self.machine.push(_built(self.machine), "/tmp/krc_meta_probe.ko")
         self.machine.run("modprobe rdma_cm; rmmod krc_meta_probe 2>/dev/null; "
                          "insmod /tmp/krc_meta_probe.ko")
         return self

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Gates that build krcore.ko: as a whole for each kernel that it is tested on, and its probes
-against trees of headers laid out as other kernels have them.
+"""Gates that build krcore.ko: as a whole for each kernel that it is tested on, a part of it as a
+test's module, and its probes against trees of headers laid out as other kernels have them.
 
 The headers are those that the tests build the module against: installed, or Debian's
 packages unpacked into the cache. Objects are kept there as well; one that was warned about is
@@ -19,7 +19,7 @@ from lintlib import ROOT, Skipped, fail_if, gate, need, tool
 
 sys.path.append(os.path.join(ROOT, "tests"))
 
-from cluster import host, kbuild, kernel as kernels  # noqa: E402
+from cluster import host, kbuild, kernel as kernels, probe as meta_probe  # noqa: E402
 
 KERNELS = ("6.1", "6.12")
 PARTS = ("kmod", "proto")
@@ -134,6 +134,23 @@ def judge(tree, whole, release, made, named):
         if not lines and not named:  # as kernels from 6.13 on call it; nothing to make again
             lines = build(tree, folder, made, ["modules", f"srcroot={folder}/kmod"])
         return lines if lines or named else symbols(os.path.join(folder, "kmod"))
+
+
+@gate("probe")
+def probe_module(tree):
+    """the MetaServer client by itself, a module of the tests, builds without a word"""
+    need("gcc", "make")
+    try:
+        release, made = headers(KERNELS[0])
+    except host.ClusterError as e:
+        raise Skipped(f"no headers of kernel {KERNELS[0]}: {str(e).splitlines()[0]}") from e
+    with kbuild.place(f"{release}-gate-meta-probe", made) as folder:
+        kbuild.copy(meta_probe.sources(), folder)
+        status, out = tool(meta_probe.make(folder, made, f"-j{tree.jobs}",
+                                           f"KCFLAGS=-Werror {kbuild.NO_DEBUG_INFO}"))
+    lines = [line for line in out.splitlines() if line.strip() and not NOISE.match(line)]
+    fail_if(lines or [f"make: exit status {status}"] * bool(status))
+    return KERNELS[0]
 
 
 @gate("kmod")

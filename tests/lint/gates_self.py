@@ -29,6 +29,8 @@ FAULTS = [
     ("kmod", "kmod/main.c", "static int planted(void)\n{\n\treturn 0;\n}\n", "planted"),
     ("compat", "kmod/compat.mk", "ccflags-y := $(filter-out -DKRC_HAVE_%,$(ccflags-y))\n",
      "KRC_HAVE_HRTIMER_SETUP"),
+    ("probe", "kmod/meta/cq.c", "int krc_planted(void);\nint krc_plant(void);\n"
+     "int krc_plant(void)\n{\n\treturn krc_planted();\n}\n", "krc_planted"),
     ("dkms", "debian/krcore-dkms.dkms", 'BUILD_EXCLUSIVE_ARCH="planted"\n', "77, not 0"),
     ("layers", "kmod/pool/planted.h", C_HEAD + '#include "user/queue.h"\n',
      "pool may not use user"),
