@@ -7,6 +7,7 @@ the same emulated link, and the peers of a comparison on the same card in the sa
 
 import contextlib
 import json
+import re
 
 import _lab as lab_module
 from cluster import host, krcore
@@ -213,6 +214,15 @@ class Nodes(lab_module.Lab):
                     machine.run(f": >{gate}.end")
                     if process.poll() is None:
                         process.wait(120)
+
+    @staticmethod
+    def used(machine):
+        """KiB in use in a guest."""
+        out = machine.run("sync; echo 3 >/proc/sys/vm/drop_caches; sleep 0.5; "
+                          "cat /proc/meminfo").out
+        total, free = (int(re.search(rf"^{name}:\s+(\d+) kB", out, re.M)[1])
+                       for name in ("MemTotal", "MemAvailable"))
+        return total - free
 
     def quantiles(self, got):
         """Fields of a row from what a program printed."""

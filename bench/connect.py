@@ -20,7 +20,6 @@ the result.
 """
 
 import contextlib
-import re
 import statistics
 
 import _nodes as nodes_module
@@ -215,19 +214,11 @@ class Connects:
 
     def _held(self, words, also=None):
         """KiB that a program holds; with `also`, a pair with what this returns meanwhile."""
-        before = self._used()
+        before = self.lab.used(self.lab.client)
         with self.lab.service(self.lab.client, f"bench_hold {words}", ready="held",
                               timeout=600):
-            held = self._used() - before
+            held = self.lab.used(self.lab.client) - before
             return (held, also()) if also else held
-
-    def _used(self):
-        """KiB in use in the client guest."""
-        out = self.lab.client.run("sync; echo 3 >/proc/sys/vm/drop_caches; sleep 0.5; "
-                                  "cat /proc/meminfo").out
-        total, free = (int(re.search(rf"^{name}:\s+(\d+) kB", out, re.M)[1])
-                       for name in ("MemTotal", "MemAvailable"))
-        return total - free
 
     def run(self):
         """What --case leaves in."""

@@ -7,6 +7,7 @@
  *	bench_messages krcore TARGET fetch BYTES ROUNDS
  *	bench_messages krcore TARGET pull BYTES OUTSTANDING ROUNDS [copied]
  *	bench_messages krcore TARGET crowd CONNECTIONS OUTSTANDING SECONDS
+ *	bench_messages krcore TARGET keep CONNECTIONS
  *
  * TARGET is ADDRESS,SERVICE of krcore, else ADDRESS,PORT. One thread.
  *
@@ -16,13 +17,15 @@
  * from the server, OUTSTANDING of them at once, each as one message that is announced and fetched,
  * all to one place, or as messages of at most KRCORE_SEND_COPY_MAX bytes that are copied. crowd: so
  * many connections, each of which has OUTSTANDING messages of 64 bytes there or on their way back
- * all the time; how many came back on each.
+ * all the time; how many came back on each. keep: so many connections on which nothing is said; says
+ * "held" when all are open, and sleeps.
  */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/box.h"
 #include "bench/keys.h"
@@ -596,6 +599,21 @@ static void bn_many_run(struct bn_many *crowd, uint64_t seconds)
 	krcore_node_close(crowd->box.node);
 }
 
+static void bn_keep(const char *target, uint64_t connections)
+{
+	struct krcore_key peer;
+	struct bn_box box;
+
+	bn_talk_key(target, &peer);
+	bn_box_open(&box, false);
+	while (connections--)
+		bn_talk_connect(&box, &peer);
+	printf("held\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
 static int bn_usage(const char *program)
 {
 	fprintf(stderr,
@@ -603,8 +621,9 @@ static int bn_usage(const char *program)
 		"       %s krcore|verbs_rc|verbs_ud TARGET send BYTES ROUNDS\n"
 		"       %s krcore TARGET fetch BYTES ROUNDS\n"
 		"       %s krcore TARGET pull BYTES OUTSTANDING ROUNDS [copied]\n"
-		"       %s krcore TARGET crowd CONNECTIONS OUTSTANDING SECONDS\n",
-		program, program, program, program, program);
+		"       %s krcore TARGET crowd CONNECTIONS OUTSTANDING SECONDS\n"
+		"       %s krcore TARGET keep CONNECTIONS\n",
+		program, program, program, program, program, program);
 	return 2;
 }
 
@@ -657,6 +676,8 @@ int main(int argc, char **argv)
 	const struct bn_echoer *system = argc > 1 ? bn_echoer_find(argv[1]) : NULL;
 	bool ours = system && system->open == bn_krcore_open;
 
+	if (ours && argc == 5 && !strcmp(argv[3], "keep"))
+		bn_keep(argv[2], bn_number(argv[4], 1, BN_NUMBERS, "CONNECTIONS"));
 	if (ours && argc == 6 && !strcmp(argv[3], "fetch"))
 		bn_fetch(argv[2], bn_number(argv[4], 1, BN_BOX_MEMORY, "BYTES"),
 			 bn_number(argv[5], 1, 10000000, "ROUNDS"));

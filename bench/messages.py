@@ -9,7 +9,8 @@ of 1 MiB that are announced and fetched, beside READs of as much over RC by a pr
 knows already where they are, 4 outstanding, MiB a second; `cross_over`, the same for 1 KiB to
 4 MiB, and beside transfers in messages of at most 4032 bytes that are copied
 (`krcore_copied`); `rate`, messages there and back a second by 1 and by 24 connections with 12
-under way each; `fairness`, 200 connections from three guests to one program.
+under way each; `fairness`, 200 connections from three guests to one program; `memory`, of a node
+whose program has a connection with each of so many peers, beside an RC queue pair a peer.
 
 `ratio` is ours over the peer's where ratio_of is cost (latencies), and how many times better
 than the peer we are where it is speedup (rates). Where guests are emulated, rows of echo,
@@ -17,13 +18,15 @@ zero_copy and cross_over say what one message or transfer takes in counts, on bo
 KRCORE_BENCH_SAMPLES says how many messages a turn of echo has. Takes the ConnectX model.
 """
 
+import contextlib
 import os
 import statistics
 
 import _meter
 import _nodes
 import cost
-from cluster import host, module, nodes
+from cluster import host, krcore, module, nodes
+from cluster.suite import wait_until
 
 NIC = "cx"
 USUALLY = "12 min emulated"
@@ -41,6 +44,8 @@ FEW_LARGE, MANY_LARGE = 8, 40
 WINDOWS = ((1, 12), (24, 12))   # rate: connections, messages of each under way
 CROWD = 200             # connections of fairness
 SECONDS = 5
+PEERS = (10, 100, 1000, 10000)
+PEERS_RC_MAX = 1000     # a guest has not the memory for more queue pairs
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
         "interrupts": "interrupts", "commands": "commands"}
 COUNTED = cost.Case("echo", "", "", 0, 0, short=False)
@@ -222,8 +227,7 @@ class Messages:
 
     def fairness(self):
         """So many to one program: what each connection gets, and what all get together."""
-        others = [machine for machine in self.lab.cluster.nodes()
-                  if machine is not self.lab.server]
+        others = self._others()
         alone = self.lab.at_once([(machine, self._crowd(1, 1)) for machine in others])
         got = self.lab.at_once(
             [(machine, self._crowd(CROWD // len(others) + (i < CROWD % len(others)), 1))
@@ -236,9 +240,47 @@ class Messages:
                  guests=len(others), seconds=SECONDS, per_second=round(rates[1], 1),
                  of_as_few_as_guests=round(rates[1] / rates[0], 3))
 
+    def _others(self):
+        return [machine for machine in self.lab.cluster.nodes() if machine is not self.lab.server]
+
+    def _held(self, commands):
+        """KiB that the server's guest holds while these run; `commands`: (machine, command)."""
+        before = self.lab.used(self.lab.server)
+        with contextlib.ExitStack() as stack:
+            for machine, command in commands:
+                stack.enter_context(self.lab.service(machine, command, ready="held"))
+            return self.lab.used(self.lab.server) - before
+
+    def _connected(self, peers):
+        """The same with so many peers, from all other guests; when these are gone."""
+        others = self._others()
+        shares = [peers // len(others) + (i < peers % len(others)) for i in range(len(others))]
+        held = self._held([(machine, f"bench_messages krcore {self.targets['krcore']} keep {share}")
+                           for machine, share in zip(others, shares)])
+        wait_until(lambda: not any(row["connections"] for row in
+                                   krcore.node_rows(self.lab.server, "node_messages")),
+                   120, "the server has no connection any more")
+        return held
+
+    def memory(self):
+        """What so many peers take of the server's guest. Nothing is said on any connection."""
+        for peers in PEERS:
+            each = {"n": peers, "peers": peers}
+            rc = self._held([(self.lab.server, f"bench_hold rc {peers}")]) \
+                if peers <= PEERS_RC_MAX else 0
+            if rc > 0:
+                self.row("memory", "verbs_rc", "KiB", p50=rc, **each,
+                         bytes_per_peer=round(rc * 1024 / peers, 1))
+            held = self._connected(peers)
+            more = {"peer": "verbs_rc", "ratio": round(held / rc, 3), "ratio_of": "cost"} \
+                if rc > 0 else {}
+            self.row("memory", "krcore", "KiB", p50=held, **each,
+                     bytes_per_peer=round(held * 1024 / peers, 1), **more)
+
     def run(self):
         """What --case leaves in."""
-        for case in (self.echo, self.zero_copy, self.cross_over, self.rate, self.fairness):
+        for case in (self.echo, self.zero_copy, self.cross_over, self.rate, self.fairness,
+                     self.memory):
             if self.report.wanted(case.__name__):
                 host.say(case.__name__)
                 case()

@@ -12,9 +12,10 @@ import re
 
 from . import debugfs, krcore, programs
 from .kernel_log import OF_FAULTS
-from .nodes import AS_USER, client, held, ports, program, serve, tap, up
+from .nodes import AS_USER, client, held, ports, program, saying, serve, tap, up
 from .probe import Probe
 from .suite import check, limit, wait_until
+from .test_messages import OTHER, PROGRAM as MESSAGES, SERVICE, listening, numbers, of_port, talking
 
 NEEDS = "debug"
 LAST = True     # DMA debugging may have been given up after it
@@ -30,6 +31,11 @@ OURS = re.compile(r"(?m)\[krc\w*\]$|^ {4}0x[0-9a-f]+$")
 RETRY_SECONDS = 60
 LOADS_MAX = 400
 STORM_PERCENT = 2
+KNOCKED = 701       # the service of krc_ioctl PEER message-faults
+RECEIVE_PERCENT = 10
+RECEIVE_FAULTS = 200
+# which allocation of each work item fails while a node goes down
+DOWN_FAULTS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 LACK_STEP = 13      # odd: every second allocation is one of kmemleak, which does without
 LACKED = re.compile(r"krcore: .*(?:cannot make |not used: out of memory)")
 
@@ -74,6 +80,19 @@ def _code_of_function(machine, name):
     return f"0x{found[0]}", f"0x{found[3]}"
 
 
+def _code_of_work(machine, name):
+    """The same of a function of the module, whose symbols are in no order."""
+    found = machine.run("grep '\\[krcore\\]$' /proc/kallsyms | sort | "
+                        f"grep -A1 -P ' {name}\\t'", timeout=60).out.split()
+    return f"0x{found[0]}", f"0x{found[4]}"
+
+
+def _fail_works(machine, nth):
+    """From now on the nth allocation of each kernel thread that does works fails; 0: none."""
+    machine.run("for task in /proc/[0-9]*; do read -r name <$task/comm && case $name in kworker/*) "
+                f"echo {nth} >$task/fail-nth;; esac; done 2>/dev/null; true", timeout=60)
+
+
 # -- leaks -----------------------------------------------------------------------
 
 
@@ -106,8 +125,45 @@ def test_every_allocation_of_a_call_fails_once(cluster):
         for line in result.out.splitlines():
             if line.startswith("# "):
                 print(f"    {line[2:]}", flush=True)
-        tap(result, 11)
+        tap(result, 12)
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+
+
+@limit(1200)
+def test_every_allocation_of_a_message_fails_once(cluster):
+    """Of each call of messages, at either end of a connection."""
+    out = "/run/krc-knock.out"
+    with talking(cluster) as (node1, node2), listening(node2, "serve") as end:
+        before = held(node1)
+        with saying(node2, f"{AS_USER} {MESSAGES} knock {node1.spec.address} {KNOCKED}",
+                    "knocking", out, 1200):
+            with _faults(node1):
+                result = node1.run(f"{program(node1)} {node2.spec.address} {SERVICE} 0 0 0 0 0 "
+                                   "message-faults", timeout=900, check=False)
+            node2.run(f"pkill -TERM -f '^{MESSAGES} knock'")
+            wait_until(lambda: "offers=" in node2.run(f"cat {out}").out, 60, "it knocks no more")
+            print(f"    {node2.run(f'tail -n 1 {out}').out.strip()}", flush=True)
+        for line in result.out.splitlines():
+            if line.startswith("# "):
+                print(f"    {line[2:]}", flush=True)
+        tap(result, 24)
+        end()
+        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+
+
+@limit(900)
+def test_messages_come_though_their_receiver_lacks_memory(cluster):
+    """A tenth of what is allocated for what comes: offers, messages, OPENs that wait. All
+    are sent again, and come once and in order."""
+    with talking(cluster) as (node1, node2):
+        start, end = _code_of_work(node1, "krc_messages_work")
+        with _faults(node1, ("failslab",), require_start=start, require_end=end,
+                     probability=RECEIVE_PERCENT) as failed:
+            with numbers(node1, node2):
+                wait_until(lambda: failed() >= RECEIVE_FAULTS, 300, "allocations fail")
+            count, lacked = failed(), of_port(node1)["no_memory"]
+        print(f"    {count} allocations failed, {lacked} packets were dropped", flush=True)
+        check(lacked, "nothing was dropped for want of memory")
 
 
 @limit(900)
@@ -121,6 +177,48 @@ def test_every_allocation_of_node_up_fails_once(cluster):
             print(f"    {line}", flush=True)
         check(not result.status, repr(result))
         node1.run("krcore-metactl node up", timeout=60)
+
+
+def _goes_down(node1, node2, nth, failed):
+    """Take a node down that has a listener and a connection while the nth allocation of each work
+    fails. Returns how many did."""
+    hold = f"{AS_USER} {MESSAGES} hold {node2.spec.address} {OTHER}"
+    stand = f"{AS_USER} {MESSAGES} serve {SERVICE}"
+    with saying(node1, stand, "listening", "/run/krc-stand.out", 200), \
+            saying(node1, hold, "open", "/run/krc-hold.out", 200):
+        before = failed()
+        _fail_works(node1, nth)
+        node1.run("krcore-metactl node down", timeout=120)
+        _fail_works(node1, 0)
+        count = failed() - before
+        wait_until(lambda: not node1.run("pgrep -x krc_message", check=False).out, 60,
+                   "its programs have heard of it")
+    node1.run("krcore-metactl node up", timeout=60)
+    wait_until(lambda: ports(node1), RETRY_SECONDS, "the port is there")
+    krcore.wait_ready(node1)
+    return count
+
+
+@limit(1500)
+def test_allocations_of_node_down_fail(cluster):
+    """Of the works that end a port, its pool and its connections. It is down all the same, and its
+    card has what it had. The drivers are spared as when memory lacks now and then."""
+    with talking(cluster) as (node1, node2), listening(node2, "serve", OTHER):
+        krcore.wait_ready(node1)
+        before = held(node1)
+        start, end = _code_of_module(node1, "krcore")
+        for spared in ("mlx5_core", "ib_core"):
+            but_start, but_end = _code_of_module(node1, spared)
+            counts = {}
+            with _faults(node1, require_start=start, require_end=end,
+                         reject_start=but_start, reject_end=but_end) as failed:
+                for nth in DOWN_FAULTS:
+                    counts[nth] = _goes_down(node1, node2, nth, failed)
+                    if not counts[nth]:
+                        break
+            print(f"    but for {spared}: failed, by which of a work: {counts}", flush=True)
+            check(counts[DOWN_FAULTS[0]], "no allocation failed")
+            wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
 
 
 @limit(900)

@@ -21,7 +21,8 @@ OUT = "/run/krc-message"
 
 
 @contextlib.contextmanager
-def _up(cluster):
+def talking(cluster):
+    """Two nodes with the module up, and the program that sends messages."""
     with up(cluster) as (node1, node2):
         for machine in (node1, node2):
             programs.install_once(machine, "tests/module/krc_message", PROGRAM)
@@ -33,7 +34,7 @@ def _up(cluster):
 
 
 @contextlib.contextmanager
-def _listening(machine, role, service=SERVICE):
+def listening(machine, role, service=SERVICE):
     """One that listens; gives a function that ends it and returns what it has counted."""
     out = f"{OUT}-{role}.out"
     with saying(machine, f"{AS_USER} {PROGRAM} {role} {service}", "listening", out, 900):
@@ -57,9 +58,9 @@ def _run(machine, words, timeout=200):
 def test_echo(cluster):
     """Messages of 0 to 4096 bytes by many connections, copied and announced; all is given back."""
     connections, rounds = 24, 64
-    with _up(cluster) as (node1, node2):
+    with talking(cluster) as (node1, node2):
         before = held(node2)
-        with _listening(node1, "serve") as end:
+        with listening(node1, "serve") as end:
             seen = _run(node2, f"echo {node1.spec.address} {SERVICE} {connections} {rounds}")
             served = end()
         print(f"    {seen}", flush=True)
@@ -86,7 +87,7 @@ def test_a_large_message_is_announced_read_and_done(cluster):
     """1 MiB: the sender's card sends an announcement, the receiver's READs the bytes once, in the
     module's segments, to where they are wanted, and sends that it has them; no SEND has any."""
     pipe, out = f"{OUT}.in", f"{OUT}-large.out"
-    with _up(cluster) as (node1, node2), _listening(node1, "sink") as end:
+    with talking(cluster) as (node1, node2), listening(node1, "sink") as end:
         node2.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
         command = f"{AS_USER} {PROGRAM} large {node1.spec.address} {SERVICE} {MIB} <>{pipe}"
         with saying(node2, command, "ready", out, 300):
@@ -111,11 +112,11 @@ def test_a_large_message_is_announced_read_and_done(cluster):
 
 
 @contextlib.contextmanager
-def _numbers(node1, node2):
+def numbers(node1, node2):
     """Numbered messages, small and large, from node2 to node1 in a block, with what befalls them
     there; each has come once and in order, and none has failed."""
     out = f"{OUT}-numbers.out"
-    with _listening(node1, "sink") as end:
+    with listening(node1, "sink") as end:
         command = f"{AS_USER} {PROGRAM} numbers {node1.spec.address} {SERVICE} 8"
         with saying(node2, command, "sending", out, 600) as _:
             yield
@@ -123,7 +124,7 @@ def _numbers(node1, node2):
             wait_until(lambda: not node2.run("pgrep -x krc_message", check=False).out, 150,
                        "it ends")
             said = node2.run(f"cat {out}").out
-        check("sent=" in said, said + node1.run(f"cat {OUT}-sink.out").out + str(_port(node1)))
+        check("sent=" in said, said + node1.run(f"cat {OUT}-sink.out").out + f"{of_port(node1)}")
         seen = dict(pair.split("=") for pair in said.strip().splitlines()[-1].split())
         counts = end()
         print(f"    {seen}", flush=True)
@@ -136,7 +137,7 @@ def _numbers(node1, node2):
 def test_numbered_messages_come_once_and_in_order(cluster):
     """While packets are lost, doubled and late, and while all of one side is lost for so long
     that initiators are reset."""
-    with _up(cluster) as (node1, node2), _numbers(node1, node2):
+    with talking(cluster) as (node1, node2), numbers(node1, node2):
         for trouble in range(6):
             time.sleep(3)
             index = (node1, node2)[trouble % 2].spec.index
@@ -158,7 +159,7 @@ STILL_SECONDS = 3       # longer than a lane goes on asking, less than what ends
 def test_a_node_stands_still(cluster):
     """For so long that lanes to it break: READs of large messages, too, are done when it goes
     on."""
-    with _up(cluster) as (node1, node2), _numbers(node1, node2):
+    with talking(cluster) as (node1, node2), numbers(node1, node2):
         for node in (node2, node1, node2):
             time.sleep(3)
             node.pause()
@@ -178,7 +179,7 @@ def test_a_node_stands_still(cluster):
 def test_a_message_comes_after_the_writes(cluster):
     """Each tells of a WRITE of 512 KiB, which is there then, also while packets come late; a queue
     that is closed under its WRITEs takes its own message with it and no other."""
-    with _up(cluster) as (node1, node2), _listening(node1, "watch") as end:
+    with talking(cluster) as (node1, node2), listening(node1, "watch") as end:
         before = held(node2)
         cluster.fabric.disorder(node1.spec.index, 20, 20)
         seen = _run(node2, f"after {node1.spec.address} {SERVICE} 48")
@@ -194,15 +195,15 @@ def test_a_message_comes_after_the_writes(cluster):
 def test_killed_at_either_end(cluster):
     """kill -9: the other end is told that the connection was reset, and nothing is left."""
     out = f"{OUT}-hold.out"
-    with _up(cluster) as (node1, node2):
+    with talking(cluster) as (node1, node2):
         before = held(node1), held(node2)
         hold = f"{AS_USER} {PROGRAM} hold {node1.spec.address} {SERVICE}"
-        with _listening(node1, "serve"), saying(node2, hold, "open", out, 200):
+        with listening(node1, "serve"), saying(node2, hold, "open", out, 200):
             node1.run("pkill -KILL -x krc_message")
             wait_until(lambda: "kind=" in node2.run(f"cat {out}").out, 60, "it is told")
             said = node2.run(f"cat {out}").out.splitlines()[-1]
             check(said == f"kind=6 status={-errno.ECONNRESET}", said)
-        with _listening(node1, "serve") as end:
+        with listening(node1, "serve") as end:
             with saying(node2, hold, "open", out, 200):
                 node2.run("pkill -KILL -x krc_message")
                 time.sleep(5)
@@ -256,7 +257,7 @@ def _killed_at(cluster, point, listener):
 def test_killed_at_every_point(cluster):
     """kill -9 of either end at each point: the other one is told, and whatever it sent has an end;
     nothing is left, and both connect anew."""
-    with _up(cluster) as (node1, node2):
+    with talking(cluster) as (node1, node2):
         before = held(node1), held(node2)
         for point in POINTS:
             for listener in (False, True):
@@ -266,7 +267,7 @@ def test_killed_at_every_point(cluster):
                 _check_told(point, listener, told, sent)
                 wait_until(lambda: (held(node1), held(node2)) == before, 60,
                            f"nothing is left: {before}")
-        with _listening(node1, "serve") as end:
+        with listening(node1, "serve") as end:
             check(_run(node2, f"try {node1.spec.address} {SERVICE} yes")["status"] == 0, "anew")
             check(end()["offers"] == 1, "anew")
 
@@ -303,8 +304,8 @@ def _check_told(point, listener, told, sent):
 def test_who_does_not_read_stops_nobody_else(cluster):
     """One program takes nothing: what is sent to it waits, and another one of the same node is
     served."""
-    with _up(cluster) as (node1, node2), _listening(node1, "deaf", OTHER) as deaf, \
-            _listening(node1, "serve") as end:
+    with talking(cluster) as (node1, node2), listening(node1, "deaf", OTHER) as deaf, \
+            listening(node1, "serve") as end:
         seen = _run(node2, f"beside {node1.spec.address} {SERVICE} {OTHER} 64")
         counts = end()
         check(deaf()["offers"] == 1, "the deaf one accepted")
@@ -323,7 +324,7 @@ def test_what_waits_is_charged_to_its_receiver(cluster):
     """Messages that a program does not take are memory of its cgroup, not of nobody's."""
     group, out = "/sys/fs/cgroup/krcore-messages", f"{OUT}-charged.out"
     window, bytes_each = 48, 1024   # KRC_WINDOW, and what `beside` sends
-    with _up(cluster) as (node1, node2), _listening(node1, "serve"):
+    with talking(cluster) as (node1, node2), listening(node1, "serve"):
         node1.run(f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {group}")
         command = f"echo $$ >{group}/cgroup.procs; exec {AS_USER} {PROGRAM} deaf {OTHER}"
         try:
@@ -346,7 +347,7 @@ def _connections(machine, user="root"):
             if row["type"] == "connection"]
 
 
-def _port(machine):
+def of_port(machine):
     """Counters of the messages of the machine's port."""
     rows = [row for row in krcore.metactl(machine, "node show", check_status=False)
             if row["type"] == "node_messages"]
@@ -365,9 +366,9 @@ def test_connections_are_shown(cluster):
     """Of a program that takes nothing and one that sends to it: whose they are, window, what waits
     and the backlog; to their user, and to no other. And what the port has counted."""
     out = f"{OUT}-stuck.out"
-    with _up(cluster) as (node1, node2), _listening(node1, "deaf", OTHER):
+    with talking(cluster) as (node1, node2), listening(node1, "deaf", OTHER):
         check(not _connections(node1) and not _connections(node2), "there are connections")
-        check(_port(node1)["listeners"] == 1 and _port(node1)["connections"] == 0, "a listener")
+        check(of_port(node1)["listeners"] == 1 and of_port(node1)["connections"] == 0, "a listener")
         command = f"{AS_USER} {PROGRAM} numbers {node1.spec.address} {OTHER} 1"
         with saying(node2, command, "sending", out, 300):
             sender = wait_until(lambda: _stuck(node2), 60, "it is stuck")
@@ -378,7 +379,7 @@ def test_connections_are_shown(cluster):
                       and row["uid"] == 65534 and row["service"] == OTHER
                       and row["gid"] == peer.spec.address, f"{row}")
             # a CHALLENGE that was sent again, to an OPEN that was, comes when it is not awaited
-            again = max(_port(node1)["challenges"] - 1, 0)
+            again = max(of_port(node1)["challenges"] - 1, 0)
             check(sender["foreign"] <= again and not receiver["foreign"],
                   f"{sender}, {receiver}: {again} challenges were sent again")
             check(sender["sent"] and sender["waiting"] <= sender["outstanding"] <= sender["depth"]
@@ -393,20 +394,20 @@ def test_connections_are_shown(cluster):
             check(len(_connections(node2, "nobody")) == 1, "its own user does not see it")
             check(_connections(node2, "daemon") == [], "another user sees it")
             for machine in (node1, node2):
-                row = _port(machine)
+                row = of_port(machine)
                 print(f"    {row}", flush=True)
                 check(row["connections"] == 1 and row["posted"] and row["packets"]
                       and not row["malformed"] and row["foreign"] <= again, f"{row}")
-            check(_port(node1)["opens"] >= 1, "nobody has connected")
+            check(of_port(node1)["opens"] >= 1, "nobody has connected")
             node2.run("pkill -KILL -x krc_message; true")
-        wait_until(lambda: not _connections(node2) and not _port(node2)["connections"], 60,
+        wait_until(lambda: not _connections(node2) and not of_port(node2)["connections"], 60,
                    "it is gone")
 
 
 @limit(300)
 def test_refused(cluster):
     """By the program, and where nobody listens though the service is bound or was."""
-    with _up(cluster) as (node1, node2), _listening(node1, "serve") as end:
+    with talking(cluster) as (node1, node2), listening(node1, "serve") as end:
         for says, status in (("no", -errno.ECONNREFUSED), ("yes", 0)):
             seen = _run(node2, f"try {node1.spec.address} {SERVICE} {says}")
             check(seen["status"] == status, f"{says}: {seen}")
@@ -421,7 +422,7 @@ def test_refused(cluster):
 def test_examples(cluster):
     """The echo server on epoll, and its client, as a person would run them."""
     server, reader = "krcore-example-echo-server", "krcore-example-echo-client"
-    with _up(cluster) as (node1, node2):
+    with talking(cluster) as (node1, node2):
         programs.install(node1, f"client/examples/{server}")
         programs.install(node2, f"client/examples/{reader}")
         with saying(node1, f"{AS_USER} /usr/local/bin/{server} {SERVICE}", "published",
@@ -439,7 +440,7 @@ def test_two_people_talk(cluster):
     of one gets to the other's terminal."""
     chat, pipe = "krcore-example-chat", f"{OUT}-chat.in"
     outs = [f"{OUT}-chat{i}.out" for i in (1, 2)]
-    with _up(cluster) as (node1, node2):
+    with talking(cluster) as (node1, node2):
         for machine in (node1, node2):
             programs.install(machine, f"client/examples/{chat}")
         node1.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
@@ -480,7 +481,7 @@ def test_calls_with_large_replies(cluster):
     server, caller = "krcore-example-rpc-server", "krcore-example-rpc-client"
     folder = "/run/krc-files"
     files = [f"{folder}/{name}" for name in ("large", "small", "empty")]
-    with _up(cluster) as (node1, node2):
+    with talking(cluster) as (node1, node2):
         programs.install(node1, f"client/examples/{server}")
         programs.install(node2, f"client/examples/{caller}")
         node1.run(f"mkdir -p {folder}; head -c {3 * MIB + 5} /dev/urandom >{files[0]}; "

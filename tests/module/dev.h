@@ -160,6 +160,7 @@ void many(void); /* many.c */
 void charge(unsigned int most);
 void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
+void message_faults(const struct dev_peer *peer); /* faults_message.c */
 void kinds(const struct dev_peer *peer); /* kinds.c */
 void large(const struct dev_peer *peer); /* large.c */
 void life(const struct dev_peer *peer); /* life.c */

@@ -148,6 +148,11 @@ static const struct fail_nth_step faults_steps[] = {
 	  .undo_failed = faults_queue_close,
 	  .never_fails = true },
 	{ .name = "bind", .run = faults_bind, .undo = faults_unbind, .undo_failed = faults_unbind },
+	{ .name = "unbind",
+	  .prepare = faults_bind,
+	  .run = faults_unbind,
+	  .undo_failed = faults_unbind,
+	  .never_fails = true },
 };
 
 static void faults_content(struct faults *f)

@@ -341,8 +341,8 @@ static int krc_lack(struct mc_genl *genl, unsigned int first, unsigned int step)
 }
 
 /*
- * A node that could not come up is down, and comes up with the next request. Taking it down
- * is not tried: there the kernel itself warns when a command that destroys finds no memory.
+ * A node that could not come up is down, and comes up with the next request. What takes it down is
+ * in works, whose allocations tests/cluster/test_faults.py has fail.
  */
 static int krc_faults(struct mc_genl *genl)
 {

@@ -28,6 +28,7 @@
  *   krc_ioctl PEER random SEED CALLS	any requests, most of them nearly right
  *   krc_ioctl PEER requests MOST		where a user may have so many outstanding
  *   krc_ioctl PEER faults		out of memory at every allocation
+ *   krc_ioctl PEER message-faults	the same of messages; see faults_message.c
  *   krc_ioctl PEER kinds		memory of several kinds, and megabytes in a request
  *   krc_ioctl PEER large			a region of 2 GiB, beside another program
  *   krc_ioctl PEER life			the file in the hands of several
@@ -514,6 +515,7 @@ static const struct {
 	{ .word = "bad", .cases = bad_requests },
 	{ .word = "traffic", .cases = traffic },
 	{ .word = "faults", .cases = faults },
+	{ .word = "message-faults", .cases = message_faults },
 	{ .word = "kinds", .cases = kinds },
 	{ .word = "large", .cases = large },
 	{ .word = "life", .cases = life },

@@ -27,6 +27,8 @@
  *   krc_message hold ADDRESS SERVICE	connect, say "open", and wait for what comes of it
  *   krc_message try ADDRESS SERVICE SAYS
  *					connect, and say with what status that ended
+ *   krc_message knock ADDRESS SERVICE	connect, and when that is refused or has ended, again, until
+ *					SIGTERM; take nothing that is sent
  *   krc_message beside ADDRESS SERVICE DEAF ROUNDS
  *					fill what `deaf` has room for, then as `echo`, on one node
  *   krc_message after ADDRESS SERVICE ROUNDS
@@ -293,6 +295,8 @@ static int mt_connectors(int argc, char **argv)
 	peer = mt_key(argv[2], argv[3]);
 	if (argc == 4 && !strcmp(argv[1], "hold"))
 		return mt_hold(&peer);
+	if (argc == 4 && !strcmp(argv[1], "knock"))
+		return mt_knock(&peer);
 	if (argc == 5 && !strcmp(argv[1], "try"))
 		return mt_try(&peer, argv[4]);
 	if (argc == 5 && !strcmp(argv[1], "point"))

@@ -102,6 +102,7 @@ int mt_numbers(const struct krcore_key *peer, unsigned int connections);
 int mt_large(const struct krcore_key *peer, unsigned int bytes); /* message_few.c */
 int mt_hold(const struct krcore_key *peer);
 int mt_try(const struct krcore_key *peer, const char *says);
+int mt_knock(const struct krcore_key *peer);
 int mt_beside(const struct krcore_key *good, const struct krcore_key *deaf, unsigned int rounds);
 int mt_stand(uint16_t service, const char *point); /* message_kill.c */
 int mt_point(const struct krcore_key *peer, const char *point);

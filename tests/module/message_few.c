@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * One connection, and what comes of it: a large message whenever the test says so, an end that
- * waits for the other one's, and one that is refused.
+ * waits for the other one's, and one that is refused; and one after another, whatever becomes of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/module/message.h"
+
+#define FW_KNOCK_US 100000 /* until the next try */
 
 /* Wait for a completion. Return: its status. */
 static int fw_completion(struct mt *mt)
@@ -95,6 +98,50 @@ int mt_try(const struct krcore_key *peer, const char *says)
 	if (krcore_shutdown(mt.node, connection, KRCORE_SHUT_CLOSE))
 		mt_die("closing");
 	mt_say("status=%d", status);
+	mt_close(&mt);
+	return 0;
+}
+
+/* Wait until a connection has an end, or this program. Return: whether the peer had accepted. */
+static int fw_ended(struct mt *mt)
+{
+	int open = 0, over = 0;
+	unsigned int i, nr;
+
+	while (!over && !mt_over()) {
+		nr = mt_take(mt, 1000);
+		for (i = 0; i < nr; i++) {
+			open |= mt->letters[i].kind == KRCORE_LETTER_OPENED;
+			over |= mt->letters[i].kind == KRCORE_LETTER_DIED ||
+				mt->letters[i].kind == KRCORE_LETTER_ENDED;
+		}
+	}
+	return open;
+}
+
+int mt_knock(const struct krcore_key *peer)
+{
+	struct krcore_connection_options opts = { .size = sizeof(opts),
+						  .depth = 4,
+						  .timeout_ms = 30000 };
+	unsigned int offers = 0, open = 0;
+	uint32_t connection;
+	struct mt mt;
+
+	mt_until_term();
+	mt_open(&mt, 0);
+	mt_say("knocking");
+	while (!mt_over()) {
+		if (krcore_connect(mt.node, peer, &opts, &connection)) {
+			usleep(FW_KNOCK_US); /* nobody listens yet */
+			continue;
+		}
+		offers++;
+		open += (unsigned int)fw_ended(&mt);
+		if (krcore_shutdown(mt.node, connection, KRCORE_SHUT_CLOSE))
+			mt_die("closing");
+	}
+	mt_say("offers=%u open=%u", offers, open);
 	mt_close(&mt);
 	return 0;
 }

@@ -6,10 +6,12 @@ direction it compares, that systems take turns, and what is computed of counts.
 usage: bench_messages_test.py CHECKOUT
 """
 
+import contextlib
 import pathlib
 import sys
 import types
 import unittest
+from unittest import mock
 
 CHECKOUT = pathlib.Path(sys.argv.pop(1))
 sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "tests")]
@@ -26,9 +28,11 @@ class Lab:
     quantiles = _nodes.Nodes.quantiles
 
     def __init__(self):
-        self.cluster = types.SimpleNamespace(how=lambda: "KVM")
-        self.server = self.client = None
+        self.server, self.client = "node1", "node2"
+        self.cluster = types.SimpleNamespace(
+            how=lambda: "KVM", nodes=lambda: ["node1", "node2", "meta1", "meta2"])
         self.rows, self.asked = [], []
+        self.kib = 0
 
     def program(self, command):
         """What a program prints: rates go down with the size when nothing is copied least."""
@@ -41,6 +45,21 @@ class Lab:
         rate = 100.0 if words[-1] == "copied" else 400.0 if words[0] == "bench_data" \
             else 200.0 * size / (size + 8192)
         return [{"system": "krcore", "mib_per_second": rate}]
+
+    @contextlib.contextmanager
+    def service(self, machine, command, ready):
+        """A queue pair takes 16 KiB of the server, a connection 4, wherever its peer is."""
+        assert ready == "held" and (machine == self.server) == command.startswith("bench_hold rc ")
+        self.asked.append(command)
+        kib = int(command.split()[-1]) * (16 if command.startswith("bench_hold") else 4)
+        self.kib += kib
+        yield
+        self.kib -= kib
+
+    def used(self, machine):
+        """KiB of the server."""
+        assert machine == self.server
+        return 100000 + self.kib
 
     def row(self, _report, case, system, unit, **values):
         """Keep it."""
@@ -94,6 +113,20 @@ class Rows(unittest.TestCase):
                          set(messages.SIZES))
         last = lab.rows[-1]
         self.assertEqual((last["unit"], last["p50"]), ("bytes", 8192))
+
+    def test_memory(self):
+        """Each number of peers, shared by three guests, and beside queue pairs where these fit."""
+        with mock.patch.object(messages.krcore, "node_rows", return_value=[{"connections": 0}]):
+            lab = run("memory")
+        ours = [row for row in lab.rows if row["system"] == "krcore"]
+        self.assertEqual([(row["peers"], row["p50"]) for row in ours],
+                         [(peers, 4 * peers) for peers in messages.PEERS])
+        self.assertEqual([row.get("ratio") for row in ours], [0.25, 0.25, 0.25, None])
+        self.assertTrue(all(row["bytes_per_peer"] == 4096 for row in ours))
+        self.assertEqual([row["p50"] for row in lab.rows if row["system"] == "verbs_rc"],
+                         [16 * peers for peers in messages.PEERS if peers <= messages.PEERS_RC_MAX])
+        self.assertEqual([command.split()[-1] for command in lab.asked if "keep" in command][:3],
+                         ["4", "3", "3"])
 
     def test_wanted(self):
         """--case leaves in what it names."""
