@@ -10,7 +10,9 @@
  *
  * A READ without an answer is a loss like that of a SEND: a peer or a network that stood still does
  * not end a message whose connection lives on. It is done again when the peer has been heard since,
- * and a few times at most: what answers SENDs may not answer READs.
+ * and a few times at most: what answers SENDs may not answer READs. A peer that refuses what it has
+ * announced costs all flows of a channel a reset; one that is barred for it (pool/silence.h) is READ
+ * no more: the READ fails at once, as if it had been refused.
  * Locking: krc_stream.lock, also inside of a channel's lock, from krc_flow.check.
  */
 #include <linux/jiffies.h>
@@ -42,6 +44,8 @@ static int krc_large_check(struct krc_req *req)
 
 	spin_lock(&st->lock);
 	err = krp_stream_fetch(&st->s, now_ns, large->seq);
+	if (!err && krc_standing_barred(st->standing))
+		err = -EREMOTEIO;
 	if (!err && st->s.heard_ns < large->failed_ns) {
 		krp_stream_inquire(&st->s, now_ns);
 		err = -EAGAIN;
@@ -94,6 +98,8 @@ static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr
 	struct krc_stream *st = large->stream;
 
 	list_del_init(&large->req.list);
+	if (large->req.fault == KRC_FAULT_ACCESS) /* of what the peer has announced */
+		krc_standing_refused(st->standing);
 	spin_lock_bh(&st->lock);
 	if (!krc_large_repeats(st, large))
 		krc_large_over(st, large, large->req.status);

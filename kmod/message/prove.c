@@ -115,9 +115,11 @@ void krc_standing_outcome(struct krc_standing *standing, const struct krc_req *r
 		if (req->status)
 			break;
 		fallthrough;
-	case KRC_FAULT_ACCESS: /* an answer, too */
-	case KRC_FAULT_BUSY:
+	case KRC_FAULT_BUSY: /* an answer, too */
 		krc_standing_answered(standing);
+		break;
+	case KRC_FAULT_ACCESS:
+		krc_standing_refused(standing);
 		break;
 	default:
 		break;

@@ -3,6 +3,8 @@
  * Owns: the table of peers, those in use and the idle ones kept for the next connect.
  * Locking: krc_peers_lock for the table, the counts of users and both lists.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -11,6 +13,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
+#include "base/log.h"
 #include "mem/remote.h"
 #include "meta/cache.h"
 #include "node/port.h"
@@ -262,6 +265,15 @@ void krc_peer_disbelieve(struct krc_peer *peer)
 	krc_remote_forget(peer->remote);
 }
 
+/* It has refused too much of what its directory allows. */
+static void krc_peer_barred(struct krc_peer *peer)
+{
+	krc_port_warn_limited(peer->port->rail.ibdev, peer->port->rail.num,
+			      "%pI6c refuses what it allows: barred for some time\n",
+			      peer->key.gid);
+	krc_remote_forget(peer->remote);
+}
+
 void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault, u64 token)
 {
 	switch (fault) {
@@ -270,9 +282,11 @@ void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault, u64 token)
 		krc_standing_suspect(peer->standing);
 		krc_peer_disbelieve(peer);
 		break;
-	case KRC_FAULT_ACCESS: /* a refusal is an answer */
-		krc_standing_answered(peer->standing);
-		krc_remote_forget_token(peer->remote, token);
+	case KRC_FAULT_ACCESS: /* of what its directory allowed */
+		if (krc_standing_refused(peer->standing))
+			krc_peer_barred(peer);
+		else
+			krc_remote_forget_token(peer->remote, token);
 		break;
 	default:
 		break;

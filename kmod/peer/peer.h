@@ -107,8 +107,8 @@ void krc_peers_exit(void);
  * krc_peer_suspect() - Drop what the node has cached of a peer after a failed request.
  * @peer: peer.
  * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET: drop its record, its address and its regions,
- *	and take it as unresponsive until it answers; KRC_FAULT_ACCESS: drop only @token, since
- *	a refusal is an answer; others: nothing.
+ *	and take it as unresponsive until it answers; KRC_FAULT_ACCESS: drop @token, or
+ *	all regions if its refusals have become too many (pool/silence.h); others: nothing.
  * @token: region that the request was for.
  *
  * Context: any that may take a BH-safe spinlock.

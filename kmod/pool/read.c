@@ -408,6 +408,9 @@ static void krc_read_slot_judge(struct krc_read_slot *slot)
 			krc_standing_answered(slot->standing);
 		break;
 	case KRC_FAULT_ACCESS: /* an answer, but it costs all flows of a channel a reset */
+		if (slot->flow.kind != KRC_CHANNEL_PROBATION)
+			krc_standing_refused(slot->standing);
+		fallthrough;
 	case KRC_FAULT_TIMEOUT:
 	case KRC_FAULT_TARGET:
 		krc_standing_failed(slot->standing, jiffies - slot->read->start);

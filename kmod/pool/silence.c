@@ -15,7 +15,7 @@
 #define KRC_SILENCE_BITS 10
 
 static DEFINE_HASHTABLE(krc_silence, KRC_SILENCE_BITS);
-static LIST_HEAD(krc_silence_list); /* silent targets without users */
+static LIST_HEAD(krc_silence_list); /* targets remembered without users */
 static u32 krc_silence_nr;
 static DEFINE_SPINLOCK(krc_silence_lock);
 
@@ -108,7 +108,21 @@ static void krc_standing_forget(struct krc_standing *standing)
 	kfree(standing);
 }
 
-/* The last user is gone: remember silent targets only; others are as good as unknown. */
+/* Whether it has refused something lately. */
+static bool krc_standing_refuses(const struct krc_standing *standing)
+{
+	return READ_ONCE(standing->refusals) &&
+	       time_before(jiffies, READ_ONCE(standing->refused) +
+					    msecs_to_jiffies(KRC_REFUSED_MS));
+}
+
+/* What is known of others is as good as nothing. */
+static bool krc_standing_memorable(const struct krc_standing *standing)
+{
+	return READ_ONCE(standing->state) == KRC_STANDING_SILENT || krc_standing_refuses(standing);
+}
+
+/* The last user is gone. */
 static void krc_standing_rest(struct krc_standing *standing)
 {
 	lockdep_assert_held(&krc_silence_lock);
@@ -116,7 +130,7 @@ static void krc_standing_rest(struct krc_standing *standing)
 		kfree(standing);
 		return;
 	}
-	if (READ_ONCE(standing->state) != KRC_STANDING_SILENT) {
+	if (!krc_standing_memorable(standing)) {
 		krc_standing_forget(standing);
 		return;
 	}
@@ -133,12 +147,22 @@ void krc_standing_put(struct krc_standing *standing)
 	spin_unlock_bh(&krc_silence_lock);
 }
 
-void krc_standing_prove(struct krc_standing *standing)
+/* It has answered. Nothing changes as long as it is barred. */
+static void krc_standing_believe(struct krc_standing *standing)
 {
-	spin_lock_bh(&standing->lock);
+	lockdep_assert_held(&standing->lock);
+	if (krc_standing_barred(standing))
+		return;
+	WRITE_ONCE(standing->barred, false);
 	WRITE_ONCE(standing->answered, jiffies);
 	standing->failures = 0;
 	WRITE_ONCE(standing->state, KRC_STANDING_PROVEN);
+}
+
+void krc_standing_prove(struct krc_standing *standing)
+{
+	spin_lock_bh(&standing->lock);
+	krc_standing_believe(standing);
 	spin_unlock_bh(&standing->lock);
 }
 
@@ -154,9 +178,15 @@ bool krc_standing_due(struct krc_standing *standing)
 
 static void krc_standing_silence(struct krc_standing *standing, unsigned long pause)
 {
+	unsigned long retry_at = jiffies + clamp(pause, msecs_to_jiffies(KRC_BACKOFF_MIN_MS),
+						 msecs_to_jiffies(KRC_BACKOFF_MAX_MS));
+
 	lockdep_assert_held(&standing->lock);
-	standing->retry_at = jiffies + clamp(pause, msecs_to_jiffies(KRC_BACKOFF_MIN_MS),
-					     msecs_to_jiffies(KRC_BACKOFF_MAX_MS));
+	if (!krc_standing_barred(standing))
+		WRITE_ONCE(standing->barred, false); /* its time is over */
+	else if (time_before(retry_at, standing->retry_at))
+		retry_at = standing->retry_at;
+	WRITE_ONCE(standing->retry_at, retry_at);
 	WRITE_ONCE(standing->state, KRC_STANDING_SILENT);
 }
 
@@ -175,6 +205,38 @@ void krc_standing_suspect(struct krc_standing *standing)
 	if (standing->state != KRC_STANDING_SILENT)
 		krc_standing_silence(standing, 0);
 	spin_unlock_bh(&standing->lock);
+}
+
+/* Its refusals are too many. */
+static void krc_standing_bar(struct krc_standing *standing)
+{
+	u32 doublings = standing->refusals - KRC_REFUSED_FREE - 1;
+
+	lockdep_assert_held(&standing->lock);
+	WRITE_ONCE(standing->retry_at, jiffies + msecs_to_jiffies(KRC_BARRED_MS << doublings));
+	WRITE_ONCE(standing->barred, true);
+	WRITE_ONCE(standing->state, KRC_STANDING_SILENT);
+}
+
+bool krc_standing_refused(struct krc_standing *standing)
+{
+	bool barred;
+
+	spin_lock_bh(&standing->lock);
+	barred = krc_standing_barred(standing);
+	if (!barred) { /* else it refuses what was posted before */
+		if (!krc_standing_refuses(standing))
+			WRITE_ONCE(standing->refusals, 0);
+		if (standing->refusals <= KRC_REFUSED_FREE + KRC_BARRED_DOUBLINGS)
+			WRITE_ONCE(standing->refusals, standing->refusals + 1);
+		krc_standing_believe(standing);
+		barred = standing->refusals > KRC_REFUSED_FREE;
+		if (barred)
+			krc_standing_bar(standing);
+	}
+	WRITE_ONCE(standing->refused, jiffies);
+	spin_unlock_bh(&standing->lock);
+	return barred;
 }
 
 void krc_silence_drop(const struct krc_rail *rail)

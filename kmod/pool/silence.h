@@ -9,6 +9,11 @@
  * does not answer that either, it is silent: it is retried on another channel set apart, and
  * only after a back-off, which doubles.
  *
+ * A target that refuses what its own directory allows, or what it has announced itself, costs the
+ * channel a reset each time, while it answers all else. It may do so KRC_REFUSED_FREE times within
+ * KRC_REFUSED_MS; from then on it is barred after each refusal: silent for a time that doubles,
+ * whatever it answers meanwhile.
+ *
  * The state belongs to the target: GID, DCT number and key, address, and directory, through
  * one port. All services of a node are one target, as are all records of it that programs
  * hold, fresh or stale; a record published wrongly is another target, and does not affect the
@@ -17,7 +22,8 @@
  * is asked apart.
  *
  * Locking: krc_silence_lock (bottom halves off) for the table and the users;
- * krc_standing.lock for changes of one target; state and answered may be read without.
+ * krc_standing.lock for changes of one target; state, answered, barred and retry_at may be read
+ * without.
  */
 #ifndef KRC_SILENCE_H
 #define KRC_SILENCE_H
@@ -36,7 +42,11 @@ struct krc_read;
 #define KRC_BACKOFF_MIN_MS 100 /* least pause before a silent target is retried */
 #define KRC_BACKOFF_MAX_MS 5000
 #define KRC_BACKOFF_DOUBLINGS 3 /* at most: pause up to 8 times the wait for the answer */
-#define KRC_SILENT_MAX 4096 /* silent targets remembered without a user */
+#define KRC_SILENT_MAX 4096 /* silent or refusing targets remembered without a user */
+#define KRC_REFUSED_FREE 4 /* refusals without a consequence */
+#define KRC_REFUSED_MS 60000 /* without a refusal, after which they are forgotten */
+#define KRC_BARRED_MS 1000 /* first time that a target is barred, ... */
+#define KRC_BARRED_DOUBLINGS 5 /* ... which doubles so often at most */
 
 /**
  * enum krc_standing_state - What is known of a target.
@@ -69,15 +79,18 @@ struct krc_standing_key {
 /**
  * struct krc_standing - What is known of a target; counted.
  * @node: entry in the table.
- * @idle: entry in the list of silent targets without users, the longest idle first.
+ * @idle: entry in the list of targets remembered without users, the longest idle first.
  * @users: reference count.
  * @orphan: its port is gone and it has left the table: its last user frees it.
  * @key: the target.
  * @lock: protects changes of @state, @failures, @answered and @retry_at.
  * @state: enum krc_standing_state.
+ * @barred: it has refused too often, and what it answers before @retry_at changes nothing.
+ * @refusals: refusals until @refused, at most KRC_REFUSED_FREE + KRC_BARRED_DOUBLINGS + 1.
  * @failures: consecutive READs of its directory that failed, at most KRC_BACKOFF_DOUBLINGS.
  * @answered: jiffies of its last answer.
  * @retry_at: jiffies before which it is not asked again, if it is silent.
+ * @refused: jiffies of its last refusal, if there was one.
  * @probe: the READ by which it is being asked, or NULL; owned by pool/read.c, under its lock.
  * @waiting: READs that wait for @probe; likewise.
  */
@@ -89,9 +102,12 @@ struct krc_standing {
 	struct krc_standing_key key;
 	spinlock_t lock;
 	u8 state;
+	bool barred;
+	u8 refusals;
 	u8 failures;
 	unsigned long answered;
 	unsigned long retry_at;
+	unsigned long refused;
 	struct krc_read *probe;
 	struct list_head waiting;
 };
@@ -122,8 +138,9 @@ void krc_standing_hold(struct krc_standing *standing);
  * krc_standing_put() - Drop a reference.
  * @standing: target.
  *
- * With the last one a target is freed, unless it is silent: then it is remembered, and the longest
- * idle one of more than KRC_SILENT_MAX is freed.
+ * With the last one a target is freed, unless it is silent or has refused something within
+ * KRC_REFUSED_MS: then it is remembered, and the longest idle one of more than KRC_SILENT_MAX is
+ * freed.
  * Context: any but hard interrupts.
  */
 void krc_standing_put(struct krc_standing *standing);
@@ -155,8 +172,20 @@ static inline enum krc_standing_state krc_standing_now(const struct krc_standing
 bool krc_standing_due(struct krc_standing *standing);
 
 /**
+ * krc_standing_barred() - Check whether a target is barred, because it refuses too much.
+ * @standing: target, counted.
+ *
+ * Context: any; no lock needed.
+ * Return: true until its time is over.
+ */
+static inline bool krc_standing_barred(const struct krc_standing *standing)
+{
+	return READ_ONCE(standing->barred) && time_before(jiffies, READ_ONCE(standing->retry_at));
+}
+
+/**
  * krc_standing_prove() - Note the answer of a target in full: it is proven, and its failures are
- * forgotten.
+ * forgotten; unless it is barred.
  * @standing: target, counted.
  *
  * Context: any but hard interrupts.
@@ -164,7 +193,7 @@ bool krc_standing_due(struct krc_standing *standing);
 void krc_standing_prove(struct krc_standing *standing);
 
 /**
- * krc_standing_answered() - Note that a target has answered, if only by a refusal.
+ * krc_standing_answered() - Note that a target has answered.
  * @standing: target, counted.
  *
  * For the data path: takes no lock and writes nothing if it is proven and has answered in this
@@ -198,6 +227,17 @@ void krc_standing_failed(struct krc_standing *standing, unsigned long took);
 void krc_standing_suspect(struct krc_standing *standing);
 
 /**
+ * krc_standing_refused() - It has refused a request that its directory allows, or that it has
+ * announced: an answer, but KRC_REFUSED_FREE times only.
+ * @standing: target.
+ *
+ * One whose refusals are more is barred, for KRC_BARRED_MS at first.
+ * Context: any but hard interrupts.
+ * Return: true if it is barred now.
+ */
+bool krc_standing_refused(struct krc_standing *standing);
+
+/**
  * krc_silence_drop() - Forget the targets of a port that is gone.
  * @rail: port, or NULL for all, when no user is left.
  *
@@ -206,7 +246,7 @@ void krc_standing_suspect(struct krc_standing *standing);
 void krc_silence_drop(const struct krc_rail *rail);
 
 /**
- * krc_silence_idle() - Count the silent targets that are remembered without a user, for tests.
+ * krc_silence_idle() - Count the targets that are remembered without a user, for tests.
  *
  * Context: any.
  * Return: their number, 0 to KRC_SILENT_MAX.

@@ -231,10 +231,10 @@ static void krc_test_is_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_stream_cancel(t->a->stream, out), -ENOENT);
 }
 
-/* The READ is refused by the sender's NIC: that message ends, the stream goes on. */
-static void krc_test_read_fails(struct kunit *test)
+/* A READ is refused by the sender's NIC: that message ends. @nr: READs that have ended then. */
+static void krc_test_refused_once(struct krc_test_large *t, u32 nr)
 {
-	struct krc_test_large *t = &krc_test_large_now;
+	struct kunit *test = t->w->test;
 	u32 i;
 
 	krc_test_announce(t);
@@ -243,10 +243,54 @@ static void krc_test_read_fails(struct kunit *test)
 	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
 		krc_fake_fail(t->w->side[1].fake, i, KRC_FAULT_ACCESS);
 	t->w->stuck = false;
-	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == nr && READ_ONCE(t->a->done) == nr);
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -EREMOTEIO);
 	KUNIT_EXPECT_EQ(test, t->a->last, -EFAULT);
+}
+
+/* The stream goes on. */
+static void krc_test_read_fails(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_refused_once(t, 1);
 	krc_test_goes_on(t);
+}
+
+static u32 krc_test_resets(struct krc_test_side *side)
+{
+	u32 i, resets = 0;
+
+	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
+		resets += side->fake->ini[i] ? side->fake->ini[i]->resets : 0;
+	return resets;
+}
+
+/*
+ * One whose READs are refused again and again costs all who use the channel a reset each time: soon
+ * it is READ no more.
+ */
+static void krc_test_peer_refuses(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+	struct krc_standing *s = t->b->stream->standing;
+	u32 i, resets = KRC_REFUSED_FREE + 1;
+
+	for (i = 0; i <= KRC_REFUSED_FREE; i++) {
+		KUNIT_EXPECT_FALSE(test, krc_standing_barred(s));
+		krc_test_refused_once(t, i + 1);
+		krc_letter_free(t->b->large);
+		t->b->large = NULL;
+	}
+	krc_test_until(t->w, krc_test_resets(&t->w->side[1]) == resets);
+	krc_test_announce(t);
+	/* it was barred; and is again, for so long that it matters not how slow this machine is */
+	KUNIT_EXPECT_TRUE(test, krc_standing_refused(s));
+	s->retry_at += msecs_to_jiffies(KRC_REFUSED_MS);
+	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == KRC_REFUSED_FREE + 2);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -EREMOTEIO);
+	KUNIT_EXPECT_EQ(test, krc_test_resets(&t->w->side[1]), resets);
 }
 
 /* Return: requests that the NIC of a port has, but for those of messages. */
@@ -394,6 +438,7 @@ static struct kunit_case krc_large_cases[] = { KUNIT_CASE(krc_test_is_fetched),
 					       KUNIT_CASE(krc_test_is_discarded),
 					       KUNIT_CASE(krc_test_is_taken_back),
 					       KUNIT_CASE(krc_test_read_fails),
+					       KUNIT_CASE(krc_test_peer_refuses),
 					       KUNIT_CASE(krc_test_lease_is_kept),
 					       KUNIT_CASE(krc_test_receiver_closes),
 					       KUNIT_CASE(krc_test_memory_is_held),

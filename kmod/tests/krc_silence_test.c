@@ -372,6 +372,76 @@ static void krc_test_pauses_double(struct kunit *test)
 	krc_standing_put(s);
 }
 
+/* So many refusals are the first @nr of a target; whether it is barred after each. */
+static void krc_test_refuses(struct kunit *test, struct krc_standing *s, u32 nr, bool barred)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		KUNIT_EXPECT_EQ(test, krc_standing_refused(s), barred);
+		KUNIT_EXPECT_EQ(test, krc_standing_barred(s), barred);
+		KUNIT_EXPECT_EQ(test, (int)krc_standing_now(s),
+				barred ? KRC_STANDING_SILENT : KRC_STANDING_PROVEN);
+	}
+}
+
+/* What it answers while it is barred changes nothing; it is barred for longer each time. */
+static void krc_test_who_refuses_is_barred(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_standing *s = krc_test_target(t, 1)->standing;
+	static const u32 barred_ms[] = { 1000, 2000, 4000, 8000, 16000, 32000, 32000 };
+	unsigned long before, pause;
+	u32 i;
+
+	krc_test_refuses(test, s, KRC_REFUSED_FREE, false);
+	for (i = 0; i < ARRAY_SIZE(barred_ms); i++) {
+		before = jiffies;
+		pause = msecs_to_jiffies(barred_ms[i]);
+		krc_test_refuses(test, s, 1, true);
+		KUNIT_EXPECT_TRUE(test,
+				  time_in_range(s->retry_at, before + pause, jiffies + pause));
+		krc_standing_answered(s);
+		krc_standing_failed(s, 1);
+		krc_standing_suspect(s);
+		KUNIT_EXPECT_TRUE(test, krc_standing_barred(s));
+		KUNIT_EXPECT_FALSE(test, krc_standing_due(s));
+		krc_test_refuses(test, s, 1, true); /* what was posted before it was barred */
+		KUNIT_EXPECT_TRUE(test,
+				  time_in_range(s->retry_at, before + pause, jiffies + pause));
+		s->retry_at = jiffies; /* its time is over */
+		KUNIT_EXPECT_FALSE(test, krc_standing_barred(s));
+		KUNIT_EXPECT_TRUE(test, krc_standing_due(s));
+		krc_standing_answered(s);
+		KUNIT_EXPECT_EQ(test, (int)krc_standing_now(s), KRC_STANDING_PROVEN);
+	}
+	s->refused = jiffies - msecs_to_jiffies(KRC_REFUSED_MS); /* long ago */
+	krc_test_refuses(test, s, KRC_REFUSED_FREE, false);
+	krc_standing_put(s);
+}
+
+/* What it has refused is remembered without a user, for some time. */
+static void krc_test_refusals_outlive_users(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_standing *s;
+	u32 i;
+
+	for (i = 0; i < KRC_REFUSED_FREE; i++) {
+		s = krc_test_target(t, 1)->standing;
+		krc_test_refuses(test, s, 1, false);
+		krc_standing_put(s);
+		KUNIT_EXPECT_EQ(test, krc_silence_idle(), 1U);
+	}
+	s = krc_test_target(t, 1)->standing;
+	krc_test_refuses(test, s, 1, true);
+	s->retry_at = jiffies;
+	krc_standing_answered(s);
+	s->refused = jiffies - msecs_to_jiffies(KRC_REFUSED_MS);
+	krc_standing_put(s);
+	KUNIT_EXPECT_EQ(test, krc_silence_idle(), 0U);
+}
+
 /* Silence outlives who asked; more of it than there is room for makes targets new, not proven. */
 static void krc_test_silence_is_kept_within_bounds(struct kunit *test)
 {
@@ -750,6 +820,7 @@ static void krc_test_a_refusal_is_of_one_reference(struct kunit *test)
 	struct krp_mrdir_entry *far = kunit_kcalloc(test, 2, sizeof(*far), GFP_KERNEL);
 	struct krc_grant grant = {};
 	struct krc_peer *peer, *same;
+	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, far);
 	krc_test_entry(&far[0], token[0]);
@@ -776,6 +847,11 @@ static void krc_test_a_refusal_is_of_one_reference(struct kunit *test)
 	same = krc_test_peer(t, 1, 77, false); /* nor does anybody look it up again */
 	KUNIT_EXPECT_PTR_EQ(test, same, peer);
 	krc_peer_put(same);
+	for (i = 1; i <= KRC_REFUSED_FREE; i++) { /* too many of them cost all */
+		KUNIT_EXPECT_EQ(test, krc_remote_regions(peer->remote), 1U);
+		krc_peer_suspect(peer, KRC_FAULT_ACCESS, token[0]);
+	}
+	KUNIT_EXPECT_EQ(test, krc_remote_regions(peer->remote), 0U);
 	krc_peer_put(peer);
 	krc_peers_drop(&t->port.rail);
 	krc_test_port_end(t);
@@ -885,6 +961,8 @@ static struct kunit_case krc_silence_cases[] = {
 	KUNIT_CASE(krc_test_who_was_silent_is_left_alone),
 	KUNIT_CASE(krc_test_no_second_stall_by_replay),
 	KUNIT_CASE(krc_test_pauses_double),
+	KUNIT_CASE(krc_test_who_refuses_is_barred),
+	KUNIT_CASE(krc_test_refusals_outlive_users),
 	KUNIT_CASE(krc_test_silence_is_kept_within_bounds),
 	KUNIT_CASE(krc_test_nobody_wants_it_any_more),
 	KUNIT_CASE(krc_test_the_end_of_reads),

@@ -250,6 +250,49 @@ def test_silence_is_contained(cluster):
         check(not slow, f"slowed to more than a half: beside {slow}")
 
 
+# -- peers that lie ----------------------------------------------------------------
+
+LIAR_SERVICE, LIAR_GENERATION = 4810, 77
+LIES_SECONDS = 20
+# 4 are free; then it is barred 1, 2, 4 and 8 s, and each time one of all initiators may be late
+RESETS_MOST = 4 + 5 * 4
+
+
+@contextlib.contextmanager
+def _liar(machine):
+    """A peer whose directory allows what its NIC refuses: the PEER words of krc_ioctl."""
+    binary = programs.install(machine, "tests/cluster/bin/liar")
+    command = f"{binary} {machine.spec.address} {LIAR_GENERATION}"
+    mac = machine.run("cat /sys/class/infiniband/*/device/net/*/address").out.split()[0]
+    with saying(machine, command, "dctn ", "/run/liar.out", 1000) as said:
+        machine.run(f"krcore-metactl record publish {machine.spec.address} service {LIAR_SERVICE} "
+                    f"{said.splitlines()[0]} mtu 1024 mac {mac.replace(':', '')} "
+                    f"max_rd_atomic 16 generation {LIAR_GENERATION} lease_ms 120000")
+        yield f"{machine.spec.address} {LIAR_SERVICE} 0x10000 0x1000 0 0 4096"
+        machine.run("pkill -KILL -x liar; true")
+
+
+@limit(600)
+def test_refusals_are_contained(cluster):
+    """One user READs, as fast as that fails, what a lying peer allows and refuses, which resets
+    what all share: but a few times only. The good program has no error beside it."""
+    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as target:
+        _tenant(node1, peer)        # warm
+        with trace.recording(node1, "krc_recovery_begin") as recorded:
+            bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(node1)} {target} "
+                   f"lies {LIES_SECONDS} >/run/lies.out")
+            with node1.background(bad, limit=200):
+                seen = _tenant(node1, peer)
+                wait_until(lambda: node1.run("cat /run/lies.out").out, 4 * LIES_SECONDS,
+                           "the siege is over")
+            shared, _ = _of_others(node1, recorded())
+        lies = nodes.pairs(node1.run("cat /run/lies.out").out)
+        print(f"    {lies}, {len(shared)} resets of what all share; beside it {_said(seen)} "
+              "(emulated)", flush=True)
+        check(lies["refused"] and lies["silent"] and not lies["other"], f"{lies}")
+        check(0 < len(shared) <= RESETS_MOST, f"{len(shared)} resets")
+
+
 # -- MetaServers -------------------------------------------------------------------
 
 ABSENT_SERVICE = 4899

@@ -181,5 +181,6 @@ int siege_plain(const struct dev_peer *peer, unsigned int seconds);
 int siege_fresh(const struct dev_peer *peer, unsigned int seconds);
 int siege_services(const struct dev_peer *peer, unsigned int seconds);
 int siege_rack(const struct dev_peer *peer, unsigned int seconds);
+int lies(const struct dev_peer *peer, unsigned int seconds);
 
 #endif /* KRC_TESTS_DEV_H */

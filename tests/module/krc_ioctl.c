@@ -53,7 +53,9 @@
  *   krc_ioctl PEER siege-services SECONDS	four threads do that, while another goes to more
  *	peers than the node keeps
  *   krc_ioctl PEER siege-rack SECONDS	64 threads, and eight peers: the services from PEER's on
- * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant and siege-*.
+ *   krc_ioctl PEER lies SECONDS		16 threads READ what a peer allows and then refuses; last a
+ *	line of counts
+ * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant, lies and siege-*.
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES. The environment's KRC_PORT is the
  * node's port to use, as `ports` counts them from 1, KRC_GID is its GID; any without them.
  *
@@ -540,6 +542,7 @@ static const struct {
 	{ .word = "siege-fresh", .run = siege_fresh },
 	{ .word = "siege-services", .run = siege_services },
 	{ .word = "siege-rack", .run = siege_rack },
+	{ .word = "lies", .run = lies },
 };
 /* clang-format on */
 

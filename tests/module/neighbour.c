@@ -23,6 +23,9 @@
 #define TENANT_SAMPLES_MAX 65536
 
 #define SIEGE_THREADS 64
+#define LIE_THREADS 16
+#define LIE_NEXT 0x10001 /* LIAR_NEXT of tests/cluster/bin/liar.c */
+#define LIE_PAUSE_US 1000
 #define SIEGE_PAUSE_US 500000 /* who has the processors is another matter */
 #define SIEGE_SERVICES 256 /* what a user may bind */
 #define SIEGE_FIRST_SERVICE 20000
@@ -297,4 +300,62 @@ int siege_services(const struct dev_peer *peer, unsigned int seconds)
 int siege_rack(const struct dev_peer *peer, unsigned int seconds)
 {
 	return siege(peer, 0, SIEGE_RACK, 0, seconds);
+}
+
+/**
+ * struct lies - What the threads that ask a lying peer share.
+ * @peer: its directory has an entry for each thread: the token of @peer is the first one's, and they
+ *	are LIE_NEXT apart.
+ * @thread: how many have begun.
+ * @refused: READs that its NIC refused.
+ * @silent: that it was not asked for.
+ * @other: that ended otherwise, of which there must be none.
+ */
+struct lies {
+	struct dev_peer peer;
+	atomic_uint thread, refused, silent, other;
+};
+
+/* READ what the peer's directory allows, with a new queue each time. */
+static void *lies_thread(void *arg)
+{
+	struct lies *lies = arg;
+	uint64_t token = lies->peer.rw + atomic_fetch_add(&lies->thread, 1) * LIE_NEXT;
+	struct dev_region local;
+	struct dev dev;
+
+	dev_open_or_die(&dev, 64);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
+	for (;;) {
+		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, token, lies->peer.rw_addr, 64);
+		uint32_t queue;
+		int err = dev_queue_open(&dev, 16, &lies->peer, 0, &queue);
+
+		if (!err) {
+			err = dev_do(&dev, queue, &wr);
+			dev_queue_close(&dev, queue);
+		}
+		atomic_fetch_add(err == -EREMOTEIO   ? &lies->refused
+				 : err == -ETIMEDOUT ? &lies->silent
+						     : &lies->other,
+				 1);
+		usleep(LIE_PAUSE_US);
+	}
+	return NULL;
+}
+
+int lies(const struct dev_peer *peer, unsigned int seconds)
+{
+	struct lies lies = { .peer = *peer };
+	pthread_t thread;
+	unsigned int i;
+
+	for (i = 0; i < LIE_THREADS; i++)
+		if (pthread_create(&thread, NULL, lies_thread, &lies))
+			return 1;
+	sleep(seconds);
+	printf("refused=%u silent=%u other=%u\n", atomic_load(&lies.refused),
+	       atomic_load(&lies.silent), atomic_load(&lies.other));
+	fflush(stdout);
+	_exit(atomic_load(&lies.other) != 0); /* threads may be under way */
 }

@@ -30,7 +30,8 @@ from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 COMMON = ("%s refuses record", "lost %s", "failed: %s", "limits in rdma.max",
           "a lane to %pI6c does not connect", "a peer has undone key",
           "the queue pair of hand-shakes has failed", "no cluster key proves who asks",
-          "more than %u initiators do not go with lanes", "the end of messages is held up by %s")
+          "more than %u initiators do not go with lanes", "the end of messages is held up by %s",
+          "%pI6c refuses what it allows")
 WARNING = re.compile(r'\b(pr|ibdev|krc_port)_(?:warn|err)\w*\((?:[\w>.-]+,\s*){0,2}"([^"]*)\\n"')
 
 OVERLAP = """\
