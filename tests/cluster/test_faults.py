@@ -35,7 +35,7 @@ KNOCKED = 701       # the service of krc_ioctl PEER message-faults
 RECEIVE_PERCENT = 10
 RECEIVE_FAULTS = 200
 # which allocation of each work item fails while a node goes down
-DOWN_FAULTS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
+DOWN_FAULTS = (1, 2, 3, 5, 8, 21, 55)
 LACK_STEP = 13      # odd: every second allocation is one of kmemleak, which does without
 LACKED = re.compile(r"krcore: .*(?:cannot make |not used: out of memory)")
 
