@@ -112,8 +112,8 @@ static void krc_standing_forget(struct krc_standing *standing)
 static bool krc_standing_refuses(const struct krc_standing *standing)
 {
 	return READ_ONCE(standing->refusals) &&
-	       time_before(jiffies, READ_ONCE(standing->refused) +
-					    msecs_to_jiffies(KRC_REFUSED_MS));
+	       time_before(jiffies,
+			   READ_ONCE(standing->refused) + msecs_to_jiffies(KRC_REFUSED_MS));
 }
 
 /* What is known of others is as good as nothing. */

@@ -130,8 +130,8 @@ int main(int argc, char **argv)
 	if (!mr)
 		liar_die("no memory");
 	liar_fill(entries, mr->rkey ^ 0x5a00, strtoull(argv[2], NULL, 0));
-	printf("dctn %u dc_key %llu mrdir_addr %" PRIuPTR " mrdir_rkey %u\n", qp->qp_num, LIAR_DC_KEY,
-	       (uintptr_t)entries, mr->rkey);
+	printf("dctn %u dc_key %llu mrdir_addr %" PRIuPTR " mrdir_rkey %u\n", qp->qp_num,
+	       LIAR_DC_KEY, (uintptr_t)entries, mr->rkey);
 	fflush(stdout);
 	pause();
 	return 0;
