@@ -44,7 +44,7 @@ FEW_LARGE, MANY_LARGE = 8, 40
 WINDOWS = ((1, 12), (24, 12))   # rate: connections, messages of each under way
 CROWD = 200             # connections of fairness
 SECONDS = 5
-PEERS = (10, 100, 1000, 10000)
+PEERS = (1000, 10000)   # fewer are in the noise of a guest
 PEERS_RC_MAX = 1000     # a guest has not the memory for more queue pairs
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
         "interrupts": "interrupts", "commands": "commands"}
