@@ -447,8 +447,8 @@ int krcore_letter_peer(const struct krcore_letter *letter, const void *buffer,
  *
  * One READ of a message at a time. Without KRCORE_FETCH_KEEP the sender has its memory back
  * afterwards, however much was wanted. The completion has the status 0, -ECANCELED (the sender
- * took it back), -EREMOTEIO (it was refused), -ETIMEDOUT, -EIO, or that of krcore_letter.status
- * with which the connection has died.
+ * took it back), -EREMOTEIO (it was refused, or that peer has refused too much lately),
+ * -ETIMEDOUT, -EIO, or that of krcore_letter.status with which the connection has died.
  *
  * Return:
  * * 0 - success.

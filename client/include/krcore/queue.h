@@ -631,7 +631,8 @@ void krcore_wr_write(struct krcore_wr *wr, const struct krcore_mr *mr, const voi
  * * %-EOPNOTSUPP - the device has no atomics.
  * * %-EDQUOT - limit of the user.
  * * %-ETIMEDOUT, %-EREMOTEIO - the peer's directory of regions could not be read; the
- *   queue is in error.
+ *   queue is in error. The peer is asked again only after a pause of up to 5 s, or of up to 32 s
+ *   if its NIC has refused too often what its directory allows.
  * * %-EBUSY - the peer has not answered lately, and the READ that probes it did not get its
  *   turn for a minute, behind those of other such peers.
  * * %-EIO - no hardware queue works now.
