@@ -40,7 +40,8 @@ struct krc_hw_parts;
  * @KRC_FAULT_LOCAL: local protection or length fault; of a receive: the message was longer than
  *	its buffer.
  * @KRC_FAULT_BUSY: the target is alive, but had no receive buffer for a SEND until the retries for
- *	that were over: it was not received.
+ *	that were over: it was not received. Of another request, which needs none, the pool takes it
+ *	for KRC_FAULT_TIMEOUT.
  * @KRC_FAULT_LOST: the way to the target was given up under it, which is no fault of its own: it may
  *	or may not have been executed, and so may those behind it to the same target.
  * @KRC_FAULT_FATAL: the device or initiator is broken or gone.

@@ -609,9 +609,19 @@ static void krc_channel_succeed(struct krc_channel *ch, u32 end)
 			krc_channel_retire(ch, KRC_FAULT_NONE);
 }
 
+/*
+ * A READ, WRITE or atomic needs no receive buffer. But the memory of a peer may be paged on demand, or
+ * the peer means harm, so that its NIC puts the request off until the retries are over: then it has
+ * not answered, and nothing is known of the request.
+ */
+static enum krc_fault krc_channel_fault_of(const struct krc_req *req, enum krc_fault fault)
+{
+	return fault == KRC_FAULT_BUSY && req->wr.opcode != KRC_HW_SEND ? KRC_FAULT_TIMEOUT : fault;
+}
+
 static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc)
 {
-	enum krc_fault passed = KRC_FAULT_NONE;
+	enum krc_fault passed = KRC_FAULT_NONE, fault;
 	unsigned long progress = ch->progress;
 	struct krc_req *req;
 
@@ -630,13 +640,14 @@ static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc
 	while (ch->head != wc->cookie)
 		krc_channel_retire(ch, passed);
 	req = ch->slots[ch->head & ch->mask].req;
-	if (wc->fault != KRC_FAULT_NONE) {
+	fault = krc_channel_fault_of(req, wc->fault);
+	if (fault != KRC_FAULT_NONE) {
 		/* when the segments before it completed is unknown */
 		WRITE_ONCE(ch->progress, progress);
 		trace_krc_fault(ch->pool->rail, ch->index, wc);
-		krc_channel_fault(ch, wc->fault, krc_fault_aims(wc->fault) ? req : NULL);
+		krc_channel_fault(ch, fault, krc_fault_aims(fault) ? req : NULL);
 	}
-	krc_channel_retire(ch, wc->fault);
+	krc_channel_retire(ch, fault);
 }
 
 int krc_channel_take(struct krc_channel *ch, int budget)

@@ -410,13 +410,15 @@ static void krc_test_done_once_or_in_doubt(struct krc_test *t, u8 opcode)
 	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_ACCESS, false, 0);
 	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_TIMEOUT, true, -EREMCHG);
 	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_TIMEOUT, false, 0);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_BUSY, true, -EREMCHG);
+	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_BUSY, false, 0);
 	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_LOCAL, true, -EREMCHG);
 	krc_test_behind(t, opcode, KRP_OP_READ, KRC_FAULT_FATAL, false, -EREMCHG);
 	/* and why, the counters say */
 	krc_pool_stats(t->pool, &stats);
-	KUNIT_EXPECT_EQ(t->test, stats.recoveries, 9);
+	KUNIT_EXPECT_EQ(t->test, stats.recoveries, 11);
 	KUNIT_EXPECT_EQ(t->test, stats.refused_reads, 3);
-	KUNIT_EXPECT_EQ(t->test, stats.timeouts, 2);
+	KUNIT_EXPECT_EQ(t->test, stats.timeouts, 4);
 	KUNIT_EXPECT_EQ(t->test, stats.expired, 0);
 }
 

@@ -98,7 +98,7 @@ static const struct krc_mlx5_syndrome {
 	{ MLX5_CQE_SYNDROME_REMOTE_OP_ERR, KRC_FAULT_ACCESS },
 	/* the target does not exist */
 	{ MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR, KRC_FAULT_TARGET },
-	/* only a SEND can meet it: there was no buffer */
+	/* there was no buffer for a SEND; of other requests see krc_channel_fault_of() */
 	{ MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR, KRC_FAULT_BUSY },
 	/* no response, or a malformed one */
 	{ MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, KRC_FAULT_TIMEOUT },
