@@ -23,8 +23,7 @@ static bool kr_is_mine(const struct kr_client *c, uint64_t at)
 	return c->mine[chunk];
 }
 
-/* What was this client's belongs to whoever reclaims it. */
-static void kr_forget(struct kr_client *c)
+void kr_forget(struct kr_client *c)
 {
 	unsigned int i;
 
@@ -38,28 +37,6 @@ static void kr_forget(struct kr_client *c)
 	c->pair = 0;
 	c->pair_end = 0;
 	c->nr_frees = 0;
-	c->id = 0;
-}
-
-/* FETCH_ADD of 1; if its outcome is unknown, a number is left out. */
-static int kr_next(struct kr_client *c, uint64_t at, uint64_t *ret)
-{
-	struct kr_req req = { .op = KR_ADD, .length = 8, .remote = at, .compare = 1 };
-	unsigned int attempt;
-	int err = -EBUSY;
-
-	for (attempt = 0; attempt < 8; attempt++) {
-		req.local = c->words + KR_AT_ADD;
-		err = c->t->ops->submit(c->t, &req, 1);
-		if (!err) {
-			*ret = c->words[KR_AT_ADD];
-			return 0;
-		}
-		if (attempt >= kr_tries(err))
-			return err;
-		kr_pause(c, attempt);
-	}
-	return err;
 }
 
 int kr_left(struct kr_client *c, int64_t more)
@@ -74,81 +51,6 @@ int kr_left(struct kr_client *c, int64_t more)
 	int err = c->t->ops->submit(c->t, &req, 1);
 
 	return kr_passing(err) ? 0 : err; /* it is a hint */
-}
-
-static uint64_t kr_client_at(const struct kr_client *c, uint32_t id)
-{
-	return c->header.clients + id % c->header.nr_clients * 8ULL;
-}
-
-/*
- * Take an id. The word of one that lives is skipped.
- * Return: 0; -EUSERS: all words are others', or all ids have been taken; or another errno.
- */
-static int kr_register(struct kr_client *c)
-{
-	uint64_t id, was, word, now;
-	unsigned int tries;
-	int got;
-
-	for (tries = 0; tries < c->header.nr_clients; tries++) {
-		got = kr_next(c, offsetof(struct kr_header, next_client), &id);
-		if (got)
-			return got;
-		if (!id || id > KR_CLIENT_MAX)
-			return -EUSERS;
-		word = id << 32 | 1;
-		now = c->t->ops->now_ms(c->t);
-		got = kr_cas(c, kr_client_at(c, (uint32_t)id), 0, word, &was);
-		if (got < 0)
-			return got;
-		if (!got)
-			continue;
-		c->id = (uint32_t)id;
-		c->count = 0;
-		c->beat = word;
-		c->beat_ms = now;
-		return 0;
-	}
-	return -EUSERS;
-}
-
-/*
- * Change our word, unless that was done within KR_BEAT_MS. Whoever takes us for dead sets just this
- * word to 0: as long as it is there, all that we have is ours, for another lease at least.
- * Return: 1; 0: another took us for dead; or negative errno.
- */
-static int kr_beat(struct kr_client *c)
-{
-	uint64_t now = c->t->ops->now_ms(c->t), next, was;
-	int got;
-
-	if (now - c->beat_ms < KR_BEAT_MS)
-		return 1;
-	next = (c->beat & ~0xffffffffULL) | (uint32_t)((uint32_t)c->beat + 1);
-	got = kr_cas(c, kr_client_at(c, c->id), c->beat, next, &was);
-	if (!got && was == next)
-		got = 1; /* it was done when an earlier call failed */
-	if (got > 0) {
-		c->beat = next;
-		c->beat_ms = now;
-	}
-	return got;
-}
-
-int kr_writer(struct kr_client *c)
-{
-	int got;
-
-	if (c->id && c->count == 0x3ffffff)
-		kr_forget(c);
-	if (c->id) {
-		got = kr_beat(c);
-		if (got)
-			return got < 0 ? got : 0;
-		kr_forget(c);
-	}
-	return kr_register(c);
 }
 
 /* Make a chunk ours if its owner's word is @old. Return: 1, 0, or negative errno. */
@@ -216,7 +118,7 @@ static int kr_new_chunk(struct kr_client *c, unsigned int class, uint32_t *ret)
 			return got;
 	}
 	for (turn = 0; turn < c->header.nr_chunks; turn++) {
-		got = kr_next(c, offsetof(struct kr_header, next_chunk), &chunk);
+		got = kr_add(c, offsetof(struct kr_header, next_chunk), 1, &chunk);
 		if (got)
 			return got;
 		if (chunk >= c->header.nr_chunks)
@@ -481,5 +383,5 @@ void kr_leave(struct kr_client *c)
 			got = kr_left(c, 1);
 	}
 	if (got >= 0)
-		(void)kr_cas(c, kr_client_at(c, c->id), c->beat, 0, &was);
+		kr_unregister(c);
 }

@@ -94,6 +94,25 @@ int kr_cas(struct kr_client *c, uint64_t at, uint64_t old, uint64_t new, uint64_
 	}
 }
 
+int kr_add(struct kr_client *c, uint64_t at, uint64_t more, uint64_t *ret)
+{
+	struct kr_req req = { .op = KR_ADD, .length = 8, .remote = at, .compare = more };
+	unsigned int attempt;
+	int err;
+
+	for (attempt = 0;; attempt++) {
+		req.local = c->words + KR_AT_ADD;
+		err = c->t->ops->submit(c->t, &req, 1);
+		if (!err) {
+			*ret = c->words[KR_AT_ADD];
+			return 0;
+		}
+		if (attempt >= kr_tries(err))
+			return err;
+		kr_pause(c, attempt);
+	}
+}
+
 int kr_room(struct kr_client *c, struct kr_block **buffer, uint32_t *room, uint32_t bytes)
 {
 	void *more;

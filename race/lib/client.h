@@ -6,6 +6,7 @@
  *	find.c		look a key up
  *	modify.c	insert, update, delete
  *	split.c		split a subtable
+ *	writer.c	be a client that writes
  *	alloc.c		memory for blocks and subtables
  *	walk.c		all entries
  *	check.c		check and reclaim
@@ -250,6 +251,18 @@ int kr_read(struct kr_client *c, uint64_t at, void *local, uint32_t bytes);
 int kr_cas(struct kr_client *c, uint64_t at, uint64_t old, uint64_t new, uint64_t *ret);
 
 /**
+ * kr_add() - FETCH_ADD, again after a failure that may pass: so what is unknown is added twice, or
+ * more often, for numbers of which some may be left out.
+ * @c: client.
+ * @at: where.
+ * @more: what is added.
+ * @ret: what was there before.
+ *
+ * Return: 0 or negative errno.
+ */
+int kr_add(struct kr_client *c, uint64_t at, uint64_t more, uint64_t *ret);
+
+/**
  * kr_locate() - Find the leaf of a hash in the copy of the trie.
  * @c: client.
  * @p: place with hash.
@@ -356,6 +369,23 @@ int kr_split(struct kr_client *c, const struct kr_place *p);
  * Return: 0; -EUSERS: as many write as can; or another negative errno.
  */
 int kr_writer(struct kr_client *c);
+
+/**
+ * kr_beat() - Change the word of a client that writes, unless that was done within KR_BEAT_MS.
+ * @c: client.
+ *
+ * Whoever takes us for dead sets just this word to 0: as long as it is there, all that we have is
+ * ours, for another lease at least.
+ *
+ * Return: 1; 0: another took us for dead; or negative errno.
+ */
+int kr_beat(struct kr_client *c);
+
+/** kr_unregister() - End to be a client that writes; what fails is left to reclaim. @c: client. */
+void kr_unregister(struct kr_client *c);
+
+/** kr_forget() - What was a client's belongs to whoever reclaims it. @c: client. */
+void kr_forget(struct kr_client *c);
 
 /**
  * kr_alloc() - Take a block.

@@ -98,6 +98,7 @@
 #define KR_CLASS_SUBTABLES 31 /* of a chunk: it has subtables */
 #define KR_OWNER_NOBODY (1ULL << 63)
 #define KR_CLIENT_MAX 0x3ffffffU /* 26 bits */
+#define KR_COUNT_MAX 0x3ffffffU /* the same */
 
 /**
  * struct kr_header - The beginning of the region.
@@ -262,7 +263,7 @@ static inline uint64_t kr_life(enum kr_life state, uint64_t identity)
 /** kr_identity() - Make an identity. @client, @count, @tag: its parts. Return: it. */
 static inline uint64_t kr_identity(uint32_t client, uint32_t count, unsigned int tag)
 {
-	return (uint64_t)(client & KR_CLIENT_MAX) << 36 | (uint64_t)(count & 0x3ffffff) << 10 |
+	return (uint64_t)(client & KR_CLIENT_MAX) << 36 | (uint64_t)(count & KR_COUNT_MAX) << 10 |
 	       (tag & KR_TAG_MASK);
 }
 
