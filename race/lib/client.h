@@ -101,6 +101,7 @@ struct kr_stats {
  * @count: identities used.
  * @beat: word of the client.
  * @beat_ms: when it was last changed.
+ * @crowded: it found the words of all clients taken.
  * @mine: for each chunk class + 1 if it is this client's, else 0.
  * @heaps: for each class.
  * @pair: next subtables in a chunk of ours.
@@ -123,6 +124,7 @@ struct kr_client {
 	uint8_t *work;
 	uint32_t id, count;
 	uint64_t beat, beat_ms;
+	bool crowded;
 	uint8_t *mine;
 	struct kr_heap heaps[KR_CLASSES];
 	uint64_t pair, pair_end;
@@ -365,6 +367,8 @@ int kr_split(struct kr_client *c, const struct kr_place *p);
 /**
  * kr_writer() - Be a client that writes, and prove to be alive.
  * @c: client.
+ *
+ * It may use kr_client.work if it is a writer anew, under another id.
  *
  * Return: 0; -EUSERS: as many write as can; or another negative errno.
  */

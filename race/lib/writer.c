@@ -6,41 +6,86 @@
 
 #include "race/lib/client.h"
 
+#define KR_COLLISIONS 8 /* ids whose word is taken, before all words are READ */
+#define KR_REGISTER_TRIES 64
+
 static uint64_t kr_client_at(const struct kr_client *c, uint32_t id)
 {
 	return c->header.clients + id % c->header.nr_clients * 8ULL;
 }
 
 /*
- * Take an id. The word of one that lives is skipped.
- * Return: 0; -EUSERS: all words are others', or all ids have been taken; or another errno.
+ * Take an id, @ahead of those that were taken. Return: 1; 0: the client that has its word lives;
+ * -EUSERS: all ids have been taken; or another negative errno.
+ */
+static int kr_take_id(struct kr_client *c, uint32_t ahead)
+{
+	uint64_t id, was, word, now;
+	int got;
+
+	got = kr_add(c, offsetof(struct kr_header, next_client), ahead, &id);
+	if (got)
+		return got;
+	id += ahead - 1;
+	if (!id || id > KR_CLIENT_MAX)
+		return -EUSERS;
+	word = id << 32 | 1;
+	now = c->t->ops->now_ms(c->t);
+	got = kr_cas(c, kr_client_at(c, (uint32_t)id), 0, word, &was);
+	if (got <= 0)
+		return got;
+	c->id = (uint32_t)id;
+	c->count = 0;
+	c->beat = word;
+	c->beat_ms = now;
+	return 1;
+}
+
+/*
+ * READ all words. Return: how far ahead the first id is whose word is free, 1 for the next one; 0: all
+ * are others'; or negative errno.
+ */
+static int kr_ahead(struct kr_client *c)
+{
+	uint32_t nr = c->header.nr_clients, i;
+	uint64_t next;
+	int err;
+
+	err = kr_read_work(c, c->header.clients, nr * 8);
+	if (!err)
+		err = kr_read(c, offsetof(struct kr_header, next_client), &c->words[KR_AT_ADD], 8);
+	if (err)
+		return err;
+	next = c->words[KR_AT_ADD];
+	for (i = 0; i < nr; i++)
+		if (!((const uint64_t *)c->work)[(next + i) % nr])
+			return (int)i + 1;
+	return 0;
+}
+
+/*
+ * Take an id: the next one, and after some collisions one whose word is free. Ids are not used twice,
+ * so whoever finds no word takes none; and begins there when it is asked again.
+ * Return: 0; -EUSERS: all words are others', or all ids have been taken; -EBUSY: others were faster
+ * all the time; or another negative errno.
  */
 static int kr_register(struct kr_client *c)
 {
-	uint64_t id, was, word, now;
 	unsigned int tries;
-	int got;
+	int ahead = 1, got;
 
-	for (tries = 0; tries < c->header.nr_clients; tries++) {
-		got = kr_add(c, offsetof(struct kr_header, next_client), 1, &id);
+	for (tries = 0; tries < KR_REGISTER_TRIES; tries++) {
+		if (c->crowded || tries >= KR_COLLISIONS) {
+			ahead = kr_ahead(c);
+			c->crowded = !ahead;
+			if (ahead <= 0)
+				return ahead ? ahead : -EUSERS;
+		}
+		got = kr_take_id(c, (uint32_t)ahead);
 		if (got)
-			return got;
-		if (!id || id > KR_CLIENT_MAX)
-			return -EUSERS;
-		word = id << 32 | 1;
-		now = c->t->ops->now_ms(c->t);
-		got = kr_cas(c, kr_client_at(c, (uint32_t)id), 0, word, &was);
-		if (got < 0)
-			return got;
-		if (!got)
-			continue;
-		c->id = (uint32_t)id;
-		c->count = 0;
-		c->beat = word;
-		c->beat_ms = now;
-		return 0;
+			return got < 0 ? got : 0;
 	}
-	return -EUSERS;
+	return -EBUSY;
 }
 
 int kr_beat(struct kr_client *c)

@@ -364,6 +364,36 @@ static void test_too_many_writers(void **state)
 	rw_free(w);
 }
 
+/* An id is never used again, so a client that finds no word free takes none, however often it tries. */
+static void test_a_refusal_takes_no_ids(void **state)
+{
+	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 13);
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	uint64_t *words = (uint64_t *)(w->memory + h->clients), first = h->next_client;
+	uint32_t i, last = h->nr_clients - 3;
+	struct kr_client *c = rw_open(w, 0);
+
+	(void)state;
+	for (i = 0; i < h->nr_clients; i++)
+		words[i] = (uint64_t)(h->nr_clients + i) << 32 | 1;
+	for (i = 0; i < 100; i++)
+		assert_int_equal(rw_put(c, KR_PUT, "one", "1", 1), -EUSERS);
+	assert_true(w->clients[0].requests < 100 * 10);
+	assert_in_range(h->next_client - first, 0, 10);
+	/* the only free word is found at once, by one who has been refused and by one who has not */
+	for (i = 0; i < 2; i++) {
+		words[last] = 0;
+		c = i ? rw_open(w, i) : c;
+		w->clients[i].requests = 0;
+		assert_int_equal(rw_put(c, KR_PUT, "one", "1", 1), 0);
+		assert_true(w->clients[i].requests < 40);
+		assert_int_equal(c->id % h->nr_clients, last);
+		assert_int_equal(words[last] >> 32, c->id);
+	}
+	assert_in_range(h->next_client - first, 0, 3 * h->nr_clients);
+	rw_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_writes_seldom),
 		cmocka_unit_test(test_heir_of_a_full_node),
 		cmocka_unit_test(test_too_many_writers),
+		cmocka_unit_test(test_a_refusal_takes_no_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
