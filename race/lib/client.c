@@ -12,14 +12,21 @@
 #define KR_TIMEOUT_TRIES 2
 #define KR_FIRST_BYTES (sizeof(struct kr_header) + KR_DIR_FIRST * sizeof(uint64_t))
 
+uint64_t kr_random(struct kr_client *c)
+{
+	c->random = krp_mix64(c->random + KRP_GOLDEN);
+	return c->random;
+}
+
 void kr_pause(struct kr_client *c, unsigned int attempt)
 {
+	uint64_t random = kr_random(c);
+
 	c->stats.retries++;
-	c->random = krp_mix64(c->random + KRP_GOLDEN);
 	if (attempt < 2)
 		c->t->ops->pause(c->t, 0);
 	else
-		c->t->ops->pause(c->t, (unsigned int)(c->random % (attempt < 6 ? attempt : 6)));
+		c->t->ops->pause(c->t, (unsigned int)(random % (attempt < 6 ? attempt : 6)));
 }
 
 unsigned int kr_tries(int status)

@@ -108,7 +108,7 @@ struct kr_stats {
  * @pair_end: end of that chunk.
  * @frees: blocks that are to be made KR_FREED.
  * @nr_frees: how many.
- * @random: for pauses.
+ * @random: for kr_random().
  * @stats: counters.
  * @no_reread: for tests: leave out the step that makes an insertion safe.
  * @no_mark: for tests: do not make the life of an old block KR_COMMITTED.
@@ -190,6 +190,9 @@ unsigned int kr_tries(int status);
  * Return: true if it may.
  */
 bool kr_passing(int status);
+
+/** kr_random() - Draw a number. @c: client. Return: it. */
+uint64_t kr_random(struct kr_client *c);
 
 /** kr_pause() - Wait a little before another attempt. @c: client. @attempt: which, from 0. */
 void kr_pause(struct kr_client *c, unsigned int attempt);
@@ -397,7 +400,7 @@ void kr_forget(struct kr_client *c);
  * @class: class.
  * @ret: it.
  *
- * Return: 0, -ENOSPC or another negative errno.
+ * Return: 0; -ENOSPC: all that it has searched is full; or another negative errno.
  */
 int kr_alloc(struct kr_client *c, unsigned int class, struct kr_free_block *ret);
 
@@ -437,8 +440,16 @@ unsigned int kr_frees(struct kr_client *c, struct kr_req *reqs);
  */
 int kr_alloc_pair(struct kr_client *c, uint64_t *ret);
 
-/** kr_left() - Count chunks that are nobody's. @c: client. @more: 1 or -1. Return: 0 or errno. */
-int kr_left(struct kr_client *c, int64_t more);
+/**
+ * kr_give_chunk() - Make a chunk of ours nobody's.
+ * @c: client.
+ * @chunk: it.
+ * @class: of its blocks, or KR_CLASS_SUBTABLES.
+ * @room: whether something in it is free, or may be.
+ *
+ * Return: 0, also if it is another's already; or negative errno.
+ */
+int kr_give_chunk(struct kr_client *c, uint32_t chunk, unsigned int class, bool room);
 
 /** kr_leave() - Give back all that a client has; what fails is left to reclaim. @c: client. */
 void kr_leave(struct kr_client *c);

@@ -67,7 +67,8 @@
  * lease after that was seen, any client may make it its own, and free what no slot has.
  * Owners: the word of a chunk is 0 (free), client << 8 | class + 1, or KR_OWNER_NOBODY | class + 1:
  * no client's, and each free block in it that is known is KR_FREED or has a `life` of 0 (never
- * used); one that is not known is found when the chunk is a dead client's. In a chunk
+ * used); one that is not known is found when the chunk is a dead client's. With KR_OWNER_FULL none was
+ * known when it became nobody's: it is not searched as long as there are others. In a chunk
  * with subtables, class KR_CLASS_SUBTABLES, those whose first word is 0 behind the last are free.
  */
 #ifndef KR_LAYOUT_H
@@ -97,6 +98,7 @@
 #define KR_CLASSES 22
 #define KR_CLASS_SUBTABLES 31 /* of a chunk: it has subtables */
 #define KR_OWNER_NOBODY (1ULL << 63)
+#define KR_OWNER_FULL (1ULL << 62) /* with KR_OWNER_NOBODY alone */
 #define KR_CLIENT_MAX 0x3ffffffU /* 26 bits */
 #define KR_COUNT_MAX 0x3ffffffU /* the same */
 
@@ -121,7 +123,7 @@
  * @next_chunk: the chunk to try next; changed by FETCH_ADD.
  * @next_client: the id to take next; changed by FETCH_ADD.
  * @depth: a leaf was at this depth (a hint).
- * @left: chunks that are nobody's (a hint); changed by FETCH_ADD.
+ * @left: chunks that are nobody's and not full (a hint); changed by FETCH_ADD.
  * @rsvd2: zero.
  */
 struct kr_header {

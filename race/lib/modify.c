@@ -13,6 +13,7 @@
 
 #define KR_MODIFY_TRIES 10000
 #define KR_COMMIT_TRIES 8
+#define KR_OWN_TRIES 8 /* times that another takes us for dead while we look for memory */
 #define KR_FAILED_TRIES 8 /* batches that fail though the READs between them do not */
 
 /* what became of a step */
@@ -88,10 +89,13 @@ static bool kr_has_block(const struct kr_op_state *op)
 static int kr_own_block(struct kr_op_state *op)
 {
 	struct kr_client *c = op->c;
+	unsigned int tries;
 	int err;
 
 	err = kr_writer(c);
-	while (!err && !kr_has_block(op)) {
+	for (tries = 0; !err && !kr_has_block(op); tries++) {
+		if (tries == KR_OWN_TRIES)
+			return -EBUSY;
 		err = kr_alloc(c, op->class, &op->block);
 		if (err)
 			break;

@@ -16,6 +16,8 @@
 #include "tests/unit/race_world.h"
 
 #define MIB (1ULL << 20)
+#define MANY_CHUNKS 200
+#define KR_FULL_TRIES 256 /* as in alloc.c */
 
 static char filler[30000]; /* for values */
 
@@ -145,6 +147,7 @@ static void test_full_and_unknown(void **state)
 		/* as often as it takes to meet the CAS of the slot; READs are never unknown */
 		for (i = 1, err = 0; !err && i < 40; i++) {
 			d = rw_open(w, 1);
+			d->random = 0; /* the same requests each time */
 			w->clients[1].unknown_at = w->clients[1].requests + i;
 			w->clients[1].unknown_done = done;
 			err = rw_put(d, KR_DELETE, key, NULL, 0);
@@ -323,6 +326,116 @@ static void test_heir_of_a_full_node(void **state)
 	rw_free(w);
 }
 
+static uint64_t requests_of_put(struct rw_world *w, unsigned int i, const char *key, int want)
+{
+	uint64_t before;
+
+	rw_open(w, i);
+	before = w->clients[i].requests;
+	assert_int_equal(rw_put(w->clients[i].c, KR_PUT, key, filler, sizeof(filler)), want);
+	rw_close(w, i); /* that it gives all back is part of what it costs */
+	return w->clients[i].requests - before;
+}
+
+static unsigned int chunks_used(struct rw_world *w)
+{
+	struct kr_report report = { 0 };
+
+	assert_int_equal(kr_check(rw_open(w, 5), false, &report), 0);
+	rw_close(w, 5);
+	return (unsigned int)report.chunks_used;
+}
+
+/*
+ * Full chunks that others have left are not searched by each who comes, not even where a reclaim has
+ * found them, and those who come one after another use the same one that has room.
+ */
+static void test_full_chunks_are_left_alone(void **state)
+{
+	struct rw_world *w = rw_new((MANY_CHUNKS + 30) * KR_CHUNK_BYTES, 64, 4, 14);
+	struct kr_client *c = rw_open(w, 0);
+	struct kr_report report = { 0 };
+	unsigned int i, used;
+	char key[24];
+
+	(void)state;
+	for (i = 0; i < MANY_CHUNKS * kr_class_blocks(kr_class_of(sizeof(filler))); i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		assert_int_equal(rw_put(c, KR_INSERT, key, filler, sizeof(filler)), 0);
+	}
+	rw_close(w, 0);
+	used = chunks_used(w);
+	assert_true(requests_of_put(w, 1, "a", 0) < 40);
+	for (i = 0; i < 5; i++)
+		assert_true(requests_of_put(w, 1, "a", 0) < 40);
+	assert_int_equal(chunks_used(w), used + 1);
+	c = rw_open(w, 0);
+	for (i = 0; i < MANY_CHUNKS; i++) { /* as if it had died */
+		uint64_t *owner = (uint64_t *)(w->memory + c->header.owners) + i;
+
+		*owner = 4711 << 8 | (*owner & 0xff);
+	}
+	assert_int_equal(kr_check(c, true, &report), 0);
+	rw_close(w, 0);
+	assert_int_equal(rw_orphans(w), 0);
+	assert_true(requests_of_put(w, 1, "b", 0) < 40);
+	rw_free(w);
+}
+
+/* Nor are chunks full of subtables, once somebody has seen that they are. */
+static void test_full_pairs_are_left_alone(void **state)
+{
+	struct rw_world *w = rw_new((MANY_CHUNKS + 30) * KR_CHUNK_BYTES, 256, 4, 15);
+	struct kr_client *c;
+	uint64_t at = 0, before, last;
+	unsigned int i;
+
+	(void)state;
+	c = rw_open(w, 0);
+	assert_int_equal(kr_writer(c), 0);
+	for (i = 0; i < MANY_CHUNKS * 2; i++) { /* two of them in a chunk */
+		assert_int_equal(kr_alloc_pair(c, &at), 0);
+		*(uint64_t *)(w->memory + at) = kr_bucket_head(2);
+	}
+	rw_close(w, 0);
+	for (i = 0, last = 0; i < 2; i++, last = at) {
+		c = rw_open(w, 1);
+		before = w->clients[1].requests;
+		assert_int_equal(kr_writer(c), 0);
+		assert_int_equal(kr_alloc_pair(c, &at), 0);
+		*(uint64_t *)(w->memory + at) = kr_bucket_head(2);
+		rw_close(w, 1);
+		assert_true(w->clients[1].requests - before < 40);
+		assert_true(!last || at == last + 2ULL * kr_subtable_bytes(256));
+	}
+	rw_free(w);
+}
+
+/* Where no chunk is new a search has an end, too; and what was deleted in full chunks is found. */
+static void test_full_chunks_of_a_full_node(void **state)
+{
+	struct rw_world *w = rw_new((KR_FULL_TRIES + 300ULL) * KR_CHUNK_BYTES, 256, 4, 16);
+	struct kr_client *c = rw_open(w, 0);
+	unsigned int nr = fill(c, sizeof(filler), 100000), i;
+	uint64_t before;
+	char key[24];
+
+	(void)state;
+	before = w->clients[0].requests;
+	assert_int_equal(rw_put(c, KR_PUT, "more", filler, sizeof(filler)), -ENOSPC);
+	assert_true(w->clients[0].requests - before < KR_FULL_TRIES + 40);
+	rw_close(w, 0);
+	assert_true(requests_of_put(w, 1, "more", -ENOSPC) < 5 * KR_FULL_TRIES);
+	c = rw_open(w, 0);
+	for (i = 0; i < nr; i += 30) {
+		snprintf(key, sizeof(key), "%u", i);
+		assert_int_equal(rw_put(c, KR_DELETE, key, NULL, 0), 0);
+	}
+	rw_close(w, 0);
+	assert_true(requests_of_put(w, 1, "more", 0) < 5 * KR_FULL_TRIES);
+	rw_free(w);
+}
+
 /*
  * Where all words of clients are taken a writer is told so, a reader is not concerned, and what
  * the dead had can be had again.
@@ -406,6 +519,9 @@ int main(void)
 		cmocka_unit_test(test_end_gives_back),
 		cmocka_unit_test(test_writes_seldom),
 		cmocka_unit_test(test_heir_of_a_full_node),
+		cmocka_unit_test(test_full_chunks_are_left_alone),
+		cmocka_unit_test(test_full_pairs_are_left_alone),
+		cmocka_unit_test(test_full_chunks_of_a_full_node),
 		cmocka_unit_test(test_too_many_writers),
 		cmocka_unit_test(test_a_refusal_takes_no_ids),
 	};
