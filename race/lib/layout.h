@@ -58,7 +58,8 @@
  * A client that finds no memory for the block of a tomb makes the slot empty instead; then it may
  * not find out whether it was its own CAS that did so, and the old block stays KR_COMMITTED.
  * Split: freeze each slot (tentative ones become empty), WRITE two subtables with the same slots
- * where bit D of the hash is 0 or 1, without tombs, CAS of the node's word. A slot whose block is
+ * where bit D of the hash is 0 or 1, without tombs, CAS of the node's word. A tomb's block is free once
+ * its slot is frozen: who has put it there uses it again. A slot whose block is
  * not what it says is in both: the damage stays where look-ups find it.
  *
  * Clients: word `id % nr_clients` is id << 32 | beat. A client that writes takes an id from

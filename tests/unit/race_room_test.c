@@ -436,6 +436,91 @@ static void test_full_chunks_of_a_full_node(void **state)
 	rw_free(w);
 }
 
+/* Blocks that a client can take without any request. */
+static uint64_t free_blocks(const struct kr_client *c, unsigned int class)
+{
+	const struct kr_heap *heap = &c->heaps[class];
+
+	return heap->nr - heap->first + (heap->end - heap->next) / kr_class_bytes(class);
+}
+
+static uint64_t *damaged_head; /* of a bucket, once a tentative slot is in the first subtable */
+
+static void damages_once_announced(struct rw_client *me)
+{
+	const struct kr_header *h = (const struct kr_header *)me->world->memory;
+	const uint64_t *words = (const uint64_t *)(me->world->memory + h->root);
+	uint32_t i;
+
+	for (i = 0; i < kr_subtable_bytes(h->groups) / 8; i++)
+		if (i % 8 && kr_slot_state(words[i]) == KR_TENTATIVE)
+			*damaged_head = 0;
+}
+
+/* An operation that was not done gives its block back, why ever it was not. */
+static void test_a_failure_costs_no_block(void **state)
+{
+	struct rw_world *w = rw_new(20 * KR_CHUNK_BYTES, 1, 4, 17);
+	struct kr_client *c = rw_open(w, 0);
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	uint64_t *words = (uint64_t *)(w->memory + h->root);
+	unsigned int class = kr_class_of(sizeof(filler)), i, j;
+
+	(void)state;
+	assert_int_equal(rw_put(c, KR_INSERT, "a", filler, sizeof(filler)), 0);
+	damaged_head = words + 8; /* the overflow bucket, which each key has */
+	for (i = 0; i < 50; i++) {
+		w->clients[0].meddle = damages_once_announced;
+		assert_int_equal(rw_put(c, KR_INSERT, "b", filler, sizeof(filler)), -EBADMSG);
+		w->clients[0].meddle = NULL;
+		*damaged_head = kr_bucket_head(1);
+		for (j = 0; j < kr_subtable_bytes(h->groups) / 8; j++)
+			if (j % 8 && kr_slot_state(words[j]) == KR_TENTATIVE)
+				words[j] = 0;
+		assert_int_equal(free_blocks(c, class), kr_class_blocks(class) - 1);
+	}
+	assert_int_equal(rw_put(c, KR_INSERT, "b", filler, sizeof(filler)), 0);
+	assert_int_equal(chunks_used(w), 1);
+	rw_free(w);
+}
+
+/* A deletion beside a split, which begins when it has made @steps. Return: whether it had so many. */
+static bool delete_beside_split(unsigned int steps)
+{
+	struct rw_world *w = rw_new(12 * KR_CHUNK_BYTES, 1, 4, 18);
+	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
+	struct change delete = { .mode = KR_DELETE, .key = "gone" };
+	struct kr_place p;
+	uint64_t before;
+	bool met;
+
+	assert_int_equal(rw_put(c, KR_INSERT, "gone", "1", 1), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "stays", "1", 1), 0);
+	assert_int_equal(kr_find(d, "gone", 4, &p), 0);
+	before = free_blocks(c, 0);
+	rw_spawn(w, 0, change_one, &delete);
+	rw_step(w, 0, steps);
+	met = w->clients[0].ready;
+	assert_int_equal(kr_split(d, &p), 0);
+	assert_true(rw_run(w));
+	assert_int_equal(delete.err, 0);
+	assert_int_equal(free_blocks(c, 0), before + 1);
+	assert_int_equal(rw_entries(d), 1);
+	rw_free(w);
+	return met;
+}
+
+/* A split freezes the tomb of a deletion: its block is not lost. */
+static void test_a_frozen_tomb_costs_no_block(void **state)
+{
+	unsigned int steps = 0;
+
+	(void)state;
+	while (delete_beside_split(steps))
+		steps++;
+	assert_in_range(steps, 6, 50);
+}
+
 /*
  * Where all words of clients are taken a writer is told so, a reader is not concerned, and what
  * the dead had can be had again.
@@ -522,6 +607,8 @@ int main(void)
 		cmocka_unit_test(test_full_chunks_are_left_alone),
 		cmocka_unit_test(test_full_pairs_are_left_alone),
 		cmocka_unit_test(test_full_chunks_of_a_full_node),
+		cmocka_unit_test(test_a_failure_costs_no_block),
+		cmocka_unit_test(test_a_frozen_tomb_costs_no_block),
 		cmocka_unit_test(test_too_many_writers),
 		cmocka_unit_test(test_a_refusal_takes_no_ids),
 	};
