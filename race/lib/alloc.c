@@ -102,12 +102,11 @@ int kr_give_chunk(struct kr_client *c, uint32_t chunk, unsigned int class, bool 
 {
 	uint64_t word = (uint64_t)c->id << 8 | (class + 1), was;
 	uint64_t nobody = KR_OWNER_NOBODY | (room ? 0 : KR_OWNER_FULL) | (class + 1);
-	int got = kr_cas(c, c->header.owners + chunk * 8ULL, word, nobody, &was);
+	int got;
 
-	if (got < 0)
-		return got;
-	c->mine[chunk] = 0;
-	return got && room ? kr_left(c, 1) : 0;
+	c->mine[chunk] = 0; /* if its outcome is unknown it may be another's soon */
+	got = kr_cas(c, c->header.owners + chunk * 8ULL, word, nobody, &was);
+	return got > 0 && room ? kr_left(c, 1) : got < 0 ? got : 0;
 }
 
 /* Whether a chunk is what is looked for. @word: of its owner. */
