@@ -285,7 +285,7 @@ static int kr_grow(struct kr_client *c, unsigned int class, enum kr_source end)
 {
 	struct kr_heap *heap = &c->heaps[class];
 	struct kr_quest quest;
-	uint32_t chunk;
+	uint32_t chunk = 0;
 	int got;
 
 	got = kr_seek(c, class, end, &quest);
@@ -408,7 +408,7 @@ static bool kr_has_pair(const struct kr_client *c)
 static int kr_seek_pair(struct kr_client *c)
 {
 	struct kr_quest quest;
-	uint32_t chunk;
+	uint32_t chunk = 0;
 	int got;
 
 	got = kr_seek(c, KR_CLASS_SUBTABLES, KR_FULL, &quest);

@@ -51,7 +51,7 @@
  * @waited: calls of krcore_wait().
  * @nodes: open ones.
  * @requests: taken so far.
- * @ms: by which all clocks have been put forward.
+ * @ms: what all clocks say; they go on by 1 when they are looked at, and by waiting.
  * @queue: number of the queue, 0 if it is closed.
  * @failed: it is in error.
  * @start: options of the last krcore_start().
