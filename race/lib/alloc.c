@@ -10,6 +10,35 @@
 #include "race/lib/client.h"
 
 #define KR_COLLECT_SHARE 8 /* a chunk is worth searching if this part of it was free */
+#define KR_LEFT_TRIES 8 /* chunks left with room that are searched before a new one is taken */
+#define KR_FULL_TRIES 256 /* chunks of each kind that are searched before the node is full */
+#define KR_OWNERS_WORDS 4096 /* of owners, that are READ at once */
+#define KR_ROOM 0x80 /* in kr_client.mine, of one that ends: a block of the chunk is free */
+
+/* Where a chunk is looked for, in this order. */
+enum kr_source {
+	KR_LEFT, /* nobody's, and had room */
+	KR_UNUSED, /* by the header's counter */
+	KR_SKIPPED, /* both that these did not find */
+	KR_FULL, /* nobody's, and had no room; others may have freed blocks in it */
+	KR_SOURCES,
+};
+
+/**
+ * struct kr_quest - Looking for a chunk; for each source once at each owner's word, from somewhere on.
+ * @class: of the chunk.
+ * @source: enum kr_source.
+ * @end: the first that is not looked through.
+ * @at: owner whose word is next.
+ * @done: words that were looked at for @source.
+ * @tries: chunks that were found there.
+ */
+struct kr_quest {
+	unsigned int class;
+	unsigned int source, end;
+	uint32_t at, done;
+	unsigned int tries;
+};
 
 static uint64_t kr_chunk_at(const struct kr_client *c, uint32_t chunk)
 {
@@ -23,8 +52,7 @@ static bool kr_is_mine(const struct kr_client *c, uint64_t at)
 	return c->mine[chunk];
 }
 
-/* What was this client's belongs to whoever reclaims it. */
-static void kr_forget(struct kr_client *c)
+void kr_forget(struct kr_client *c)
 {
 	unsigned int i;
 
@@ -38,31 +66,10 @@ static void kr_forget(struct kr_client *c)
 	c->pair = 0;
 	c->pair_end = 0;
 	c->nr_frees = 0;
-	c->id = 0;
 }
 
-/* FETCH_ADD of 1; if its outcome is unknown, a number is left out. */
-static int kr_next(struct kr_client *c, uint64_t at, uint64_t *ret)
-{
-	struct kr_req req = { .op = KR_ADD, .length = 8, .remote = at, .compare = 1 };
-	unsigned int attempt;
-	int err = -EBUSY;
-
-	for (attempt = 0; attempt < 8; attempt++) {
-		req.local = c->words + KR_AT_ADD;
-		err = c->t->ops->submit(c->t, &req, 1);
-		if (!err) {
-			*ret = c->words[KR_AT_ADD];
-			return 0;
-		}
-		if (attempt >= kr_tries(err))
-			return err;
-		kr_pause(c, attempt);
-	}
-	return err;
-}
-
-int kr_left(struct kr_client *c, int64_t more)
+/* Count chunks that are nobody's and have room. @more: 1 or -1. */
+static int kr_left(struct kr_client *c, int64_t more)
 {
 	struct kr_req req = {
 		.op = KR_ADD,
@@ -76,147 +83,83 @@ int kr_left(struct kr_client *c, int64_t more)
 	return kr_passing(err) ? 0 : err; /* it is a hint */
 }
 
-static uint64_t kr_client_at(const struct kr_client *c, uint32_t id)
-{
-	return c->header.clients + id % c->header.nr_clients * 8ULL;
-}
-
-/*
- * Take an id. The word of one that lives is skipped.
- * Return: 0; -EUSERS: all words are others', or all ids have been taken; or another errno.
- */
-static int kr_register(struct kr_client *c)
-{
-	uint64_t id, was, word, now;
-	unsigned int tries;
-	int got;
-
-	for (tries = 0; tries < c->header.nr_clients; tries++) {
-		got = kr_next(c, offsetof(struct kr_header, next_client), &id);
-		if (got)
-			return got;
-		if (!id || id > KR_CLIENT_MAX)
-			return -EUSERS;
-		word = id << 32 | 1;
-		now = c->t->ops->now_ms(c->t);
-		got = kr_cas(c, kr_client_at(c, (uint32_t)id), 0, word, &was);
-		if (got < 0)
-			return got;
-		if (!got)
-			continue;
-		c->id = (uint32_t)id;
-		c->count = 0;
-		c->beat = word;
-		c->beat_ms = now;
-		return 0;
-	}
-	return -EUSERS;
-}
-
-/*
- * Change our word, unless that was done within KR_BEAT_MS. Whoever takes us for dead sets just this
- * word to 0: as long as it is there, all that we have is ours, for another lease at least.
- * Return: 1; 0: another took us for dead; or negative errno.
- */
-static int kr_beat(struct kr_client *c)
-{
-	uint64_t now = c->t->ops->now_ms(c->t), next, was;
-	int got;
-
-	if (now - c->beat_ms < KR_BEAT_MS)
-		return 1;
-	next = (c->beat & ~0xffffffffULL) | (uint32_t)((uint32_t)c->beat + 1);
-	got = kr_cas(c, kr_client_at(c, c->id), c->beat, next, &was);
-	if (!got && was == next)
-		got = 1; /* it was done when an earlier call failed */
-	if (got > 0) {
-		c->beat = next;
-		c->beat_ms = now;
-	}
-	return got;
-}
-
-int kr_writer(struct kr_client *c)
-{
-	int got;
-
-	if (c->id && c->count == 0x3ffffff)
-		kr_forget(c);
-	if (c->id) {
-		got = kr_beat(c);
-		if (got)
-			return got < 0 ? got : 0;
-		kr_forget(c);
-	}
-	return kr_register(c);
-}
-
 /* Make a chunk ours if its owner's word is @old. Return: 1, 0, or negative errno. */
 static int kr_take_chunk(struct kr_client *c, uint32_t chunk, unsigned int class, uint64_t old)
 {
 	uint64_t was, word = (uint64_t)c->id << 8 | (class + 1);
-	int got = kr_cas(c, c->header.owners + chunk * 8ULL, old, word, &was);
+	int got = kr_cas(c, c->header.owners + chunk * 8ULL, old, word, &was), err;
 
-	if (got < 0)
+	if (got <= 0)
 		return got;
-	if (!got)
-		return 0;
 	c->mine[chunk] = (uint8_t)(class + 1);
-	return 1;
+	if (old & KR_OWNER_FULL || !old)
+		return 1;
+	err = kr_left(c, -1);
+	return err ? err : 1;
 }
 
-/*
- * Search all owners' words for a chunk that is nobody's, or (@fresh) free.
- * Return: 1, 0: adopted, -ENOSPC or another errno.
- */
-static int kr_search_chunk(struct kr_client *c, unsigned int class, bool fresh, uint32_t *ret)
+int kr_give_chunk(struct kr_client *c, uint32_t chunk, unsigned int class, bool room)
 {
-	uint64_t nobody = KR_OWNER_NOBODY | (class + 1), *words;
-	uint32_t from, nr, i;
-	int err = 0, got;
+	uint64_t word = (uint64_t)c->id << 8 | (class + 1), was;
+	uint64_t nobody = KR_OWNER_NOBODY | (room ? 0 : KR_OWNER_FULL) | (class + 1);
+	int got;
 
-	for (from = 0; !err && from < c->header.nr_chunks; from += nr) {
-		nr = c->header.nr_chunks - from;
-		if (nr > KR_CHUNK_BYTES / 8)
-			nr = KR_CHUNK_BYTES / 8;
-		err = kr_read_work(c, c->header.owners + from * 8ULL, nr * 8);
-		words = (uint64_t *)c->work;
-		for (i = 0; !err && i < nr; i++) {
-			if (words[i] != nobody && (words[i] || !fresh))
+	c->mine[chunk] = 0; /* if its outcome is unknown it may be another's soon */
+	got = kr_cas(c, c->header.owners + chunk * 8ULL, word, nobody, &was);
+	return got > 0 && room ? kr_left(c, 1) : got < 0 ? got : 0;
+}
+
+/* Whether a chunk is what is looked for. @word: of its owner. */
+static bool kr_is_wanted(const struct kr_quest *q, uint64_t word)
+{
+	uint64_t left = KR_OWNER_NOBODY | (q->class + 1);
+
+	if (q->source == KR_FULL)
+		return word == (left | KR_OWNER_FULL);
+	return word == left || (q->source == KR_SKIPPED && !word);
+}
+
+/* Search the owners' words that were not looked at. Return: as kr_new_chunk(). */
+static int kr_search_chunk(struct kr_client *c, struct kr_quest *q, uint32_t *ret)
+{
+	uint32_t all = c->header.nr_chunks, nr, i;
+	const uint64_t *words;
+	int got;
+
+	while (q->done < all) {
+		nr = all - q->at < all - q->done ? all - q->at : all - q->done;
+		if (nr > KR_OWNERS_WORDS)
+			nr = KR_OWNERS_WORDS;
+		got = kr_read_work(c, c->header.owners + q->at * 8ULL, nr * 8);
+		words = (const uint64_t *)c->work;
+		for (i = 0; !got && i < nr; i++) {
+			if (!kr_is_wanted(q, words[i]))
 				continue;
-			got = kr_take_chunk(c, from + i, class, words[i]);
-			if (!got)
-				continue;
-			*ret = from + i;
-			if (got < 0 || !words[i])
-				return got;
-			return kr_left(c, -1);
+			*ret = q->at + i;
+			got = kr_take_chunk(c, *ret, q->class, words[i]);
+			if (got)
+				nr = i + 1;
 		}
+		q->at = (q->at + nr) % all;
+		q->done += nr;
+		if (got)
+			return got < 0 ? got : !words[nr - 1];
 	}
-	return err ? err : -ENOSPC;
+	return -ENOSPC;
 }
 
 /*
- * A chunk for a class. The counter is set by others, too: whatever they set it to, it is not
- * believed more often than there are chunks.
- * Return: 1: it is new; 0: it was another's; or negative errno.
+ * A chunk that was never used. The counter is set by others, too: whatever they set it to, it is not
+ * believed more often than there are chunks. Return: as kr_new_chunk().
  */
-static int kr_new_chunk(struct kr_client *c, unsigned int class, uint32_t *ret)
+static int kr_unused_chunk(struct kr_client *c, unsigned int class, uint32_t *ret)
 {
 	uint64_t chunk;
 	uint32_t turn;
 	int got;
 
-	got = kr_read(c, offsetof(struct kr_header, left), c->words, 8);
-	if (got)
-		return got;
-	if (c->words[0]) {
-		got = kr_search_chunk(c, class, false, ret);
-		if (got != -ENOSPC)
-			return got;
-	}
 	for (turn = 0; turn < c->header.nr_chunks; turn++) {
-		got = kr_next(c, offsetof(struct kr_header, next_chunk), &chunk);
+		got = kr_add(c, offsetof(struct kr_header, next_chunk), 1, &chunk);
 		if (got)
 			return got;
 		if (chunk >= c->header.nr_chunks)
@@ -227,7 +170,42 @@ static int kr_new_chunk(struct kr_client *c, unsigned int class, uint32_t *ret)
 		*ret = (uint32_t)chunk;
 		return got;
 	}
-	return kr_search_chunk(c, class, true, ret);
+	return -ENOSPC;
+}
+
+/* Begin to look for a chunk. Return: 0 or negative errno. */
+static int kr_seek(struct kr_client *c, unsigned int class, enum kr_source end, struct kr_quest *q)
+{
+	int err = kr_read(c, offsetof(struct kr_header, left), c->words, 8);
+
+	*q = (struct kr_quest){
+		.class = class,
+		.source = c->words[0] ? KR_LEFT : KR_UNUSED,
+		.end = end,
+		.at = (uint32_t)(kr_random(c) % c->header.nr_chunks),
+	};
+	return err;
+}
+
+/*
+ * The next chunk that is found, which is ours then.
+ * Return: 1: it is new; 0: it was another's; -ENOSPC: there is none any more; or another negative errno.
+ */
+static int kr_new_chunk(struct kr_client *c, struct kr_quest *q, uint32_t *ret)
+{
+	int got;
+
+	for (; q->source < q->end; q->source++, q->done = 0, q->tries = 0) {
+		if (q->tries++ == (q->source == KR_LEFT ? KR_LEFT_TRIES : KR_FULL_TRIES))
+			continue;
+		if (q->source == KR_UNUSED)
+			got = kr_unused_chunk(c, q->class, ret);
+		else
+			got = kr_search_chunk(c, q, ret);
+		if (got != -ENOSPC)
+			return got;
+	}
+	return -ENOSPC;
 }
 
 int kr_release(struct kr_client *c, unsigned int class, const struct kr_free_block *block)
@@ -252,8 +230,8 @@ int kr_release(struct kr_client *c, unsigned int class, const struct kr_free_blo
 }
 
 /*
- * Find blocks in a chunk of ours that others have freed. Only while the heap has no free block:
- * one that it has handed out is found again if it was never written.
+ * Find blocks in a chunk of ours that others have freed. Only while the heap has no free block, or
+ * the chunk is new to us: one that was handed out is found again if it was never written.
  * Return: how many, or negative errno.
  */
 static int kr_collect(struct kr_client *c, unsigned int class, uint32_t chunk)
@@ -279,56 +257,71 @@ static int kr_collect(struct kr_client *c, unsigned int class, uint32_t chunk)
 	return (int)nr;
 }
 
-/* Collect in the next of our chunks, or in each until there is one. Return: as kr_collect(). */
-static int kr_collect_next(struct kr_client *c, unsigned int class, bool all)
+/* Collect in the next of our chunks, of @most at most, until there is one. Return: as kr_collect(). */
+static int kr_collect_next(struct kr_client *c, unsigned int class, unsigned int most)
 {
 	struct kr_heap *heap = &c->heaps[class];
 	uint32_t i;
 	int got;
 
-	for (i = 0; i < c->header.nr_chunks; i++) {
+	for (i = 0; most && i < c->header.nr_chunks; i++) {
 		heap->chunk = (heap->chunk + 1) % c->header.nr_chunks;
 		if (c->mine[heap->chunk] != class + 1)
 			continue;
 		got = kr_collect(c, class, heap->chunk);
-		if (got || !all)
+		if (got)
 			return got;
+		most--;
 	}
 	return 0;
 }
 
 /*
- * Fill a heap that is empty. Return: 0; -EBUSY: of each chunk that was taken over all blocks were in
- * use; or another negative errno.
+ * Add a chunk to a heap: a new one, or one that has a free block. One that has none is given back at
+ * once, so that a client that dies while it searches takes no more than one with it.
+ * Return: 0; -ENOSPC: there is no new one, and those that were searched have none; or another errno.
  */
-static int kr_refill(struct kr_client *c, unsigned int class)
+static int kr_grow(struct kr_client *c, unsigned int class, enum kr_source end)
 {
 	struct kr_heap *heap = &c->heaps[class];
-	uint32_t chunk, turn;
+	struct kr_quest quest;
+	uint32_t chunk = 0;
 	int got;
 
-	got = kr_collect_next(c, class, false);
-	if (got < 0 || (uint32_t)got * KR_COLLECT_SHARE > kr_class_blocks(class))
-		return got < 0 ? got : 0;
-	for (turn = 0; turn <= c->header.nr_chunks; turn++) {
-		got = kr_new_chunk(c, class, &chunk);
+	got = kr_seek(c, class, end, &quest);
+	while (!got) {
+		got = kr_new_chunk(c, &quest, &chunk);
 		if (got > 0) {
 			heap->next = kr_chunk_at(c, chunk);
 			heap->end = heap->next + kr_class_blocks(class) * kr_class_bytes(class);
 			return 0;
 		}
-		if (heap->nr > heap->first)
-			return 0;
-		if (got == -ENOSPC) {
-			got = kr_collect_next(c, class, true);
-			return got > 0 ? 0 : got ? got : -ENOSPC;
-		}
 		if (!got)
 			got = kr_collect(c, class, chunk);
-		if (got)
-			return got < 0 ? got : 0;
+		if (got > 0)
+			return 0;
+		if (!got)
+			got = kr_give_chunk(c, chunk, class, false);
 	}
-	return -EBUSY;
+	return got;
+}
+
+/* Fill a heap that is empty. Return: 0; -ENOSPC: see kr_grow(); or another negative errno. */
+static int kr_refill(struct kr_client *c, unsigned int class)
+{
+	struct kr_heap *heap = &c->heaps[class];
+	int got, err;
+
+	got = kr_collect_next(c, class, 1);
+	if (got < 0 || (uint32_t)got * KR_COLLECT_SHARE > kr_class_blocks(class))
+		return got < 0 ? got : 0;
+	err = kr_grow(c, class, got ? KR_SKIPPED : KR_SOURCES);
+	if (heap->nr > heap->first)
+		return 0;
+	if (err != -ENOSPC)
+		return err;
+	got = kr_collect_next(c, class, KR_FULL_TRIES);
+	return got > 0 ? 0 : got ? got : -ENOSPC;
 }
 
 /*
@@ -405,26 +398,49 @@ static int kr_adopt_pairs(struct kr_client *c, uint32_t chunk)
 	return 0;
 }
 
-int kr_alloc_pair(struct kr_client *c, uint64_t *ret)
+/* Whether there is room for two subtables where the last ones were. */
+static bool kr_has_pair(const struct kr_client *c)
 {
-	uint32_t bytes = 2 * kr_subtable_bytes(c->header.groups), chunk = 0, turn;
+	return c->pair + 2 * kr_subtable_bytes(c->header.groups) <= c->pair_end;
+}
+
+/* Find a chunk with room for two subtables; one that is full remains so. Return: 0 or errno. */
+static int kr_seek_pair(struct kr_client *c)
+{
+	struct kr_quest quest;
+	uint32_t chunk = 0;
 	int got;
 
-	for (turn = 0; c->pair + bytes > c->pair_end; turn++) {
-		if (turn > c->header.nr_chunks)
-			return -EBUSY; /* each that was taken over was full: somebody gives them back */
-		got = kr_new_chunk(c, KR_CLASS_SUBTABLES, &chunk);
+	got = kr_seek(c, KR_CLASS_SUBTABLES, KR_FULL, &quest);
+	while (!got) {
+		got = kr_new_chunk(c, &quest, &chunk);
 		if (got < 0)
-			return got;
+			break;
 		c->pair = kr_chunk_at(c, chunk);
 		c->pair_end = c->pair + KR_CHUNK_BYTES;
 		got = got ? 0 : kr_adopt_pairs(c, chunk);
-		if (got)
-			return got;
+		if (got || kr_has_pair(c))
+			break;
+		got = kr_give_chunk(c, chunk, KR_CLASS_SUBTABLES, false);
 	}
+	return got;
+}
+
+int kr_alloc_pair(struct kr_client *c, uint64_t *ret)
+{
+	int err = kr_has_pair(c) ? 0 : kr_seek_pair(c);
+
+	if (err)
+		return err;
 	*ret = c->pair;
-	c->pair += bytes;
+	c->pair += 2 * kr_subtable_bytes(c->header.groups);
 	return 0;
+}
+
+/* Note that a chunk of ours, which is given back soon, has room at @at. */
+static void kr_note_room(struct kr_client *c, uint64_t at)
+{
+	c->mine[(at - c->header.chunks) / KR_CHUNK_BYTES] |= KR_ROOM;
 }
 
 /*
@@ -437,12 +453,15 @@ static int kr_leave_heap(struct kr_client *c, struct kr_heap *heap)
 	unsigned int nr;
 	int err = 0;
 
+	if (heap->next < heap->end)
+		kr_note_room(c, heap->next);
 	while (!err && heap->nr > heap->first) {
 		err = kr_beat(c);
 		if (err <= 0)
 			return err ? err : -ESTALE;
 		for (nr = 0; nr < KR_BATCH_MAX && heap->nr > heap->first; nr++) {
 			heap->nr--;
+			kr_note_room(c, heap->free[heap->nr].at);
 			c->words[KR_AT_BATCH + nr] = kr_life(KR_FREED, heap->free[heap->nr].tag);
 			reqs[nr] = (struct kr_req){
 				.op = KR_WRITE,
@@ -459,7 +478,6 @@ static int kr_leave_heap(struct kr_client *c, struct kr_heap *heap)
 void kr_leave(struct kr_client *c)
 {
 	struct kr_req reqs[KR_FREES_MAX];
-	uint64_t was, word;
 	unsigned int nr;
 	uint32_t i;
 	int got = 0;
@@ -471,15 +489,12 @@ void kr_leave(struct kr_client *c)
 		got = c->t->ops->submit(c->t, reqs, nr);
 	for (i = 0; !got && i < KR_CLASSES; i++)
 		got = kr_leave_heap(c, &c->heaps[i]);
-	for (i = 0; got >= 0 && i < c->header.nr_chunks; i++) {
-		if (!c->mine[i])
-			continue;
-		word = (uint64_t)c->id << 8 | c->mine[i];
-		got = kr_cas(c, c->header.owners + i * 8ULL, word, KR_OWNER_NOBODY | c->mine[i],
-			     &was);
-		if (got > 0)
-			got = kr_left(c, 1);
-	}
-	if (got >= 0)
-		(void)kr_cas(c, kr_client_at(c, c->id), c->beat, 0, &was);
+	if (kr_has_pair(c))
+		kr_note_room(c, c->pair);
+	for (i = 0; !got && i < c->header.nr_chunks; i++)
+		if (c->mine[i])
+			got = kr_give_chunk(c, i, (c->mine[i] & ~KR_ROOM) - 1U,
+					    c->mine[i] & KR_ROOM);
+	if (!got)
+		kr_unregister(c);
 }

@@ -198,13 +198,14 @@ static int kr_find_orphans(struct kr_client *c, struct kr_checking *k)
 	return err;
 }
 
-/* Free the blocks of a chunk of which no slot has any. */
+/* Free the blocks of a chunk that no slot has. Return: 1: it has free ones; 0; or negative errno. */
 static int kr_reclaim_blocks(struct kr_client *c, struct kr_checking *k, uint32_t chunk,
 			     unsigned int class)
 {
 	uint64_t base = c->header.chunks + (uint64_t)chunk * KR_CHUNK_BYTES, life, unit;
 	uint32_t bytes = kr_class_bytes(class), i;
 	uint8_t *copy = malloc(KR_CHUNK_BYTES);
+	bool room = false;
 	uint64_t was;
 	int got;
 
@@ -214,14 +215,17 @@ static int kr_reclaim_blocks(struct kr_client *c, struct kr_checking *k, uint32_
 	for (i = 0; got >= 0 && i < kr_class_blocks(class); i++) {
 		unit = kr_unit_of(c, base + i * bytes);
 		memcpy(&life, copy + i * bytes, sizeof(life));
-		if (life >> 62 == KR_FREED || !life || k->used[unit / 8] >> unit % 8 & 1)
+		if (k->used[unit / 8] >> unit % 8 & 1)
+			continue;
+		room = true;
+		if (life >> 62 == KR_FREED || !life)
 			continue;
 		got = kr_cas(c, base + i * bytes, life, kr_life(KR_FREED, life), &was);
 		if (got == 1)
 			k->report->reclaimed++;
 	}
 	free(copy);
-	return got < 0 ? got : 0;
+	return got < 0 ? got : room;
 }
 
 /* A chunk of a dead client becomes nobody's, by way of us. Return: 0 or negative errno. */
@@ -240,10 +244,8 @@ static int kr_reclaim_chunk(struct kr_client *c, struct kr_checking *k, uint32_t
 	got = kr_cas(c, at, word, mine, &was);
 	if (got <= 0)
 		return got;
-	got = class < KR_CLASSES ? kr_reclaim_blocks(c, k, chunk, class) : 0;
-	if (!got)
-		got = kr_cas(c, at, mine, KR_OWNER_NOBODY | (class + 1), &was);
-	return got > 0 ? kr_left(c, 1) : got;
+	got = class < KR_CLASSES ? kr_reclaim_blocks(c, k, chunk, class) : 1;
+	return got < 0 ? got : kr_give_chunk(c, chunk, class, got);
 }
 
 static int kr_reclaim(struct kr_client *c, struct kr_checking *k)

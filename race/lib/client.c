@@ -12,14 +12,21 @@
 #define KR_TIMEOUT_TRIES 2
 #define KR_FIRST_BYTES (sizeof(struct kr_header) + KR_DIR_FIRST * sizeof(uint64_t))
 
+uint64_t kr_random(struct kr_client *c)
+{
+	c->random = krp_mix64(c->random + KRP_GOLDEN);
+	return c->random;
+}
+
 void kr_pause(struct kr_client *c, unsigned int attempt)
 {
+	uint64_t random = kr_random(c);
+
 	c->stats.retries++;
-	c->random = krp_mix64(c->random + KRP_GOLDEN);
 	if (attempt < 2)
 		c->t->ops->pause(c->t, 0);
 	else
-		c->t->ops->pause(c->t, (unsigned int)(c->random % (attempt < 6 ? attempt : 6)));
+		c->t->ops->pause(c->t, (unsigned int)(random % (attempt < 6 ? attempt : 6)));
 }
 
 unsigned int kr_tries(int status)
@@ -91,6 +98,25 @@ int kr_cas(struct kr_client *c, uint64_t at, uint64_t old, uint64_t new, uint64_
 		*ret = c->words[0];
 		if (*ret != old)
 			return *ret == new ? 2 : 0;
+	}
+}
+
+int kr_add(struct kr_client *c, uint64_t at, uint64_t more, uint64_t *ret)
+{
+	struct kr_req req = { .op = KR_ADD, .length = 8, .remote = at, .compare = more };
+	unsigned int attempt;
+	int err;
+
+	for (attempt = 0;; attempt++) {
+		req.local = c->words + KR_AT_ADD;
+		err = c->t->ops->submit(c->t, &req, 1);
+		if (!err) {
+			*ret = c->words[KR_AT_ADD];
+			return 0;
+		}
+		if (attempt >= kr_tries(err))
+			return err;
+		kr_pause(c, attempt);
 	}
 }
 

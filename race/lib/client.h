@@ -6,6 +6,7 @@
  *	find.c		look a key up
  *	modify.c	insert, update, delete
  *	split.c		split a subtable
+ *	writer.c	be a client that writes
  *	alloc.c		memory for blocks and subtables
  *	walk.c		all entries
  *	check.c		check and reclaim
@@ -100,13 +101,14 @@ struct kr_stats {
  * @count: identities used.
  * @beat: word of the client.
  * @beat_ms: when it was last changed.
+ * @crowded: it found the words of all clients taken.
  * @mine: for each chunk class + 1 if it is this client's, else 0.
  * @heaps: for each class.
  * @pair: next subtables in a chunk of ours.
  * @pair_end: end of that chunk.
  * @frees: blocks that are to be made KR_FREED.
  * @nr_frees: how many.
- * @random: for pauses.
+ * @random: for kr_random().
  * @stats: counters.
  * @no_reread: for tests: leave out the step that makes an insertion safe.
  * @no_mark: for tests: do not make the life of an old block KR_COMMITTED.
@@ -122,6 +124,7 @@ struct kr_client {
 	uint8_t *work;
 	uint32_t id, count;
 	uint64_t beat, beat_ms;
+	bool crowded;
 	uint8_t *mine;
 	struct kr_heap heaps[KR_CLASSES];
 	uint64_t pair, pair_end;
@@ -188,6 +191,9 @@ unsigned int kr_tries(int status);
  */
 bool kr_passing(int status);
 
+/** kr_random() - Draw a number. @c: client. Return: it. */
+uint64_t kr_random(struct kr_client *c);
+
 /** kr_pause() - Wait a little before another attempt. @c: client. @attempt: which, from 0. */
 void kr_pause(struct kr_client *c, unsigned int attempt);
 
@@ -248,6 +254,18 @@ int kr_read(struct kr_client *c, uint64_t at, void *local, uint32_t bytes);
  * another word was there; or negative errno.
  */
 int kr_cas(struct kr_client *c, uint64_t at, uint64_t old, uint64_t new, uint64_t *ret);
+
+/**
+ * kr_add() - FETCH_ADD, again after a failure that may pass: so what is unknown is added twice, or
+ * more often, for numbers of which some may be left out.
+ * @c: client.
+ * @at: where.
+ * @more: what is added.
+ * @ret: what was there before.
+ *
+ * Return: 0 or negative errno.
+ */
+int kr_add(struct kr_client *c, uint64_t at, uint64_t more, uint64_t *ret);
 
 /**
  * kr_locate() - Find the leaf of a hash in the copy of the trie.
@@ -353,9 +371,28 @@ int kr_split(struct kr_client *c, const struct kr_place *p);
  * kr_writer() - Be a client that writes, and prove to be alive.
  * @c: client.
  *
+ * It may use kr_client.work if it is a writer anew, under another id.
+ *
  * Return: 0; -EUSERS: as many write as can; or another negative errno.
  */
 int kr_writer(struct kr_client *c);
+
+/**
+ * kr_beat() - Change the word of a client that writes, unless that was done within KR_BEAT_MS.
+ * @c: client.
+ *
+ * Whoever takes us for dead sets just this word to 0: as long as it is there, all that we have is
+ * ours, for another lease at least.
+ *
+ * Return: 1; 0: another took us for dead; or negative errno.
+ */
+int kr_beat(struct kr_client *c);
+
+/** kr_unregister() - End to be a client that writes; what fails is left to reclaim. @c: client. */
+void kr_unregister(struct kr_client *c);
+
+/** kr_forget() - What was a client's belongs to whoever reclaims it. @c: client. */
+void kr_forget(struct kr_client *c);
 
 /**
  * kr_alloc() - Take a block.
@@ -363,7 +400,7 @@ int kr_writer(struct kr_client *c);
  * @class: class.
  * @ret: it.
  *
- * Return: 0, -ENOSPC or another negative errno.
+ * Return: 0; -ENOSPC: all that it has searched is full; or another negative errno.
  */
 int kr_alloc(struct kr_client *c, unsigned int class, struct kr_free_block *ret);
 
@@ -403,8 +440,16 @@ unsigned int kr_frees(struct kr_client *c, struct kr_req *reqs);
  */
 int kr_alloc_pair(struct kr_client *c, uint64_t *ret);
 
-/** kr_left() - Count chunks that are nobody's. @c: client. @more: 1 or -1. Return: 0 or errno. */
-int kr_left(struct kr_client *c, int64_t more);
+/**
+ * kr_give_chunk() - Make a chunk of ours nobody's.
+ * @c: client.
+ * @chunk: it.
+ * @class: of its blocks, or KR_CLASS_SUBTABLES.
+ * @room: whether something in it is free, or may be.
+ *
+ * Return: 0, also if it is another's already; or negative errno.
+ */
+int kr_give_chunk(struct kr_client *c, uint32_t chunk, unsigned int class, bool room);
 
 /** kr_leave() - Give back all that a client has; what fails is left to reclaim. @c: client. */
 void kr_leave(struct kr_client *c);

@@ -17,14 +17,18 @@
 #define KR_WAIT_MS 1000
 #define KR_AGAIN_MS 5000 /* for a connection that failed */
 #define KR_MORE_MS 1000 /* how long the rest of a batch is posted that was taken in part */
-#define KR_LATE_MS 75000 /* these, 60 s for the peer's directory, 9 s of the NIC's own */
+#define KR_BEGIN_MS 60000 /* for the peer's directory; what has not begun by then never does */
+#define KR_NIC_MS 9000 /* how long the NIC tries what has begun */
+#define KR_LATE_MS (KR_AGAIN_MS + KR_BEGIN_MS + KR_WAIT_MS + KR_NIC_MS)
+_Static_assert(KR_MORE_MS <= KR_WAIT_MS, "a post that begins so late may last KR_BEGIN_MS");
 
 /**
  * struct kr_krcore - A queue to the node of a table.
  * @t: what the client sees.
  * @node: of this program.
- * @queue: number.
+ * @queue: number; 0: it was closed.
  * @ready: the queue is connected.
+ * @start_ms: when the batch began, once it was connected.
  * @peer: the table's node.
  * @ref: the table.
  * @timeout_ms: bound of a look-up.
@@ -37,6 +41,7 @@ struct kr_krcore {
 	struct krcore_node *node;
 	uint32_t queue;
 	bool ready;
+	uint64_t start_ms;
 	struct krcore_key peer;
 	struct krcore_region_ref ref;
 	uint32_t timeout_ms;
@@ -84,13 +89,16 @@ static void kr_wr(const struct kr_krcore *k, const struct kr_req *req, uint64_t 
 
 static int kr_connect(struct kr_krcore *k)
 {
+	uint32_t timeout_ms = k->timeout_ms < KR_AGAIN_MS ? k->timeout_ms : KR_AGAIN_MS;
 	int err;
 
 	if (k->ready)
 		return 0;
-	err = krcore_queue_connect(k->node, k->queue, &k->peer,
-				   k->timeout_ms < KR_AGAIN_MS ? k->timeout_ms : KR_AGAIN_MS, 0,
-				   NULL);
+	if (k->queue)
+		err = krcore_queue_connect(k->node, k->queue, &k->peer, timeout_ms, 0, NULL);
+	else
+		err = krcore_queue_open(k->node, KR_BATCH_MAX, &k->peer, timeout_ms, 0, &k->queue,
+					NULL);
 	if (err == -ENOENT) /* no record of the node; to callers it would mean: no such key */
 		return -ENETUNREACH;
 	if (err && err != -EISCONN)
@@ -99,11 +107,43 @@ static int kr_connect(struct kr_krcore *k)
 	return 0;
 }
 
-/* Take completions until there are @nr. Return: 0, or the node failed. */
+static uint64_t kr_ms(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* Since when a batch is under way; by the cheapest clock, since each pays for it. */
+static uint64_t kr_age_ms(const struct kr_krcore *k)
+{
+	return kr_ms(CLOCK_MONOTONIC_COARSE) - k->start_ms;
+}
+
+/*
+ * Wait for a completion; but what was taken may wait for the peer, or for other programs, without
+ * end. So that all is over in KR_LATE_MS the queue is closed: what has not begun is not done then, and
+ * all completions are in the ring. Return: 0, -ETIMEDOUT: it was closed, or the node failed.
+ */
+static int kr_await(struct kr_krcore *k)
+{
+	int err;
+
+	if (kr_age_ms(k) >= KR_BEGIN_MS) {
+		(void)krcore_queue_close(k->node, k->queue);
+		k->queue = 0;
+		return -ETIMEDOUT;
+	}
+	err = krcore_wait(k->node, KR_WAIT_MS);
+	return err == -ETIMEDOUT || err == -EINTR ? 0 : err;
+}
+
+/* Take completions until there are @nr. Return: 0; -ETIMEDOUT: see kr_await(); or the node failed. */
 static int kr_complete(struct kr_krcore *k, struct kr_req *reqs, unsigned int nr)
 {
 	struct krcore_wc wcs[KR_BATCH_MAX];
-	int got, i, err;
+	int got, i, err = 0;
 
 	while (nr) {
 		got = krcore_poll(k->node, wcs, nr);
@@ -114,11 +154,13 @@ static int kr_complete(struct kr_krcore *k, struct kr_req *reqs, unsigned int nr
 		nr -= (unsigned int)got;
 		if (!nr || got)
 			continue;
-		err = krcore_wait(k->node, KR_WAIT_MS);
-		if (err && err != -ETIMEDOUT && err != -EINTR)
-			return err;
+		if (err)
+			break;
+		err = kr_await(k);
+		if (err && err != -ETIMEDOUT)
+			break;
 	}
-	return 0;
+	return err;
 }
 
 /*
@@ -142,14 +184,6 @@ static int kr_post(struct kr_krcore *k, struct kr_req *reqs, unsigned int from, 
 	return err ? err : taken;
 }
 
-static uint64_t kr_ms(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static uint64_t kr_krcore_now_ms(struct kr_transport *t)
 {
 	(void)t;
@@ -160,15 +194,14 @@ static int kr_krcore_submit(struct kr_transport *t, struct kr_req *reqs, unsigne
 {
 	struct kr_krcore *k = kr_krcore_of(t);
 	unsigned int done, i;
-	uint64_t start;
 	int got, err;
 
 	for (i = 0; i < nr; i++)
 		reqs[i].status = -ECANCELED;
 	err = kr_connect(k);
-	start = kr_ms(CLOCK_MONOTONIC_COARSE); /* the cheapest: each batch pays for it */
+	k->start_ms = kr_ms(CLOCK_MONOTONIC_COARSE);
 	for (done = 0; !err && done < nr;) {
-		if (done && kr_ms(CLOCK_MONOTONIC_COARSE) - start > KR_MORE_MS) {
+		if (done && kr_age_ms(k) > KR_MORE_MS) {
 			err = -EBUSY; /* the rest is not done */
 			break;
 		}
@@ -227,7 +260,8 @@ static void kr_krcore_close(struct kr_transport *t)
 	unsigned int i;
 
 	/* closing a node does not wait for what is under way to memory that is freed here */
-	(void)krcore_queue_close(k->node, k->queue);
+	if (k->queue)
+		(void)krcore_queue_close(k->node, k->queue);
 	(void)krcore_mr_dereg_many(k->node, k->mrs, k->nr_mrs);
 	krcore_node_close(k->node);
 	for (i = 0; i < k->nr_mrs; i++)

@@ -58,7 +58,8 @@
  * A client that finds no memory for the block of a tomb makes the slot empty instead; then it may
  * not find out whether it was its own CAS that did so, and the old block stays KR_COMMITTED.
  * Split: freeze each slot (tentative ones become empty), WRITE two subtables with the same slots
- * where bit D of the hash is 0 or 1, without tombs, CAS of the node's word. A slot whose block is
+ * where bit D of the hash is 0 or 1, without tombs, CAS of the node's word. A tomb's block is free once
+ * its slot is frozen: who has put it there uses it again. A slot whose block is
  * not what it says is in both: the damage stays where look-ups find it.
  *
  * Clients: word `id % nr_clients` is id << 32 | beat. A client that writes takes an id from
@@ -67,7 +68,8 @@
  * lease after that was seen, any client may make it its own, and free what no slot has.
  * Owners: the word of a chunk is 0 (free), client << 8 | class + 1, or KR_OWNER_NOBODY | class + 1:
  * no client's, and each free block in it that is known is KR_FREED or has a `life` of 0 (never
- * used); one that is not known is found when the chunk is a dead client's. In a chunk
+ * used); one that is not known is found when the chunk is a dead client's. With KR_OWNER_FULL none was
+ * known when it became nobody's: it is not searched as long as there are others. In a chunk
  * with subtables, class KR_CLASS_SUBTABLES, those whose first word is 0 behind the last are free.
  */
 #ifndef KR_LAYOUT_H
@@ -97,7 +99,9 @@
 #define KR_CLASSES 22
 #define KR_CLASS_SUBTABLES 31 /* of a chunk: it has subtables */
 #define KR_OWNER_NOBODY (1ULL << 63)
+#define KR_OWNER_FULL (1ULL << 62) /* with KR_OWNER_NOBODY alone */
 #define KR_CLIENT_MAX 0x3ffffffU /* 26 bits */
+#define KR_COUNT_MAX 0x3ffffffU /* the same */
 
 /**
  * struct kr_header - The beginning of the region.
@@ -120,7 +124,7 @@
  * @next_chunk: the chunk to try next; changed by FETCH_ADD.
  * @next_client: the id to take next; changed by FETCH_ADD.
  * @depth: a leaf was at this depth (a hint).
- * @left: chunks that are nobody's (a hint); changed by FETCH_ADD.
+ * @left: chunks that are nobody's and not full (a hint); changed by FETCH_ADD.
  * @rsvd2: zero.
  */
 struct kr_header {
@@ -262,7 +266,7 @@ static inline uint64_t kr_life(enum kr_life state, uint64_t identity)
 /** kr_identity() - Make an identity. @client, @count, @tag: its parts. Return: it. */
 static inline uint64_t kr_identity(uint32_t client, uint32_t count, unsigned int tag)
 {
-	return (uint64_t)(client & KR_CLIENT_MAX) << 36 | (uint64_t)(count & 0x3ffffff) << 10 |
+	return (uint64_t)(client & KR_CLIENT_MAX) << 36 | (uint64_t)(count & KR_COUNT_MAX) << 10 |
 	       (tag & KR_TAG_MASK);
 }
 

@@ -13,6 +13,7 @@
 
 #define KR_MODIFY_TRIES 10000
 #define KR_COMMIT_TRIES 8
+#define KR_OWN_TRIES 8 /* times that another takes us for dead while we look for memory */
 #define KR_FAILED_TRIES 8 /* batches that fail though the READs between them do not */
 
 /* what became of a step */
@@ -33,6 +34,7 @@ enum kr_outcome {
  * @identity: of the block.
  * @p: where the key is.
  * @failed: batches that failed, as far as that may last.
+ * @doubt: a slot may have the block, or not.
  */
 struct kr_op_state {
 	struct kr_client *c;
@@ -45,6 +47,7 @@ struct kr_op_state {
 	uint64_t identity;
 	struct kr_place p;
 	unsigned int failed;
+	bool doubt;
 };
 
 /* The slot word of our block. */
@@ -88,10 +91,13 @@ static bool kr_has_block(const struct kr_op_state *op)
 static int kr_own_block(struct kr_op_state *op)
 {
 	struct kr_client *c = op->c;
+	unsigned int tries;
 	int err;
 
 	err = kr_writer(c);
-	while (!err && !kr_has_block(op)) {
+	for (tries = 0; !err && !kr_has_block(op); tries++) {
+		if (tries == KR_OWN_TRIES)
+			return -EBUSY;
 		err = kr_alloc(c, op->class, &op->block);
 		if (err)
 			break;
@@ -169,7 +175,8 @@ static int kr_outcome(struct kr_op_state *op, const struct kr_req *cas)
 	if (cas->status == -ECANCELED)
 		return KR_NOT_DONE;
 	got = kr_resolve(op, cas->remote, cas->swap);
-	return got < 0 ? -EREMCHG : got;
+	op->doubt = got < 0;
+	return op->doubt ? -EREMCHG : got;
 }
 
 /*
@@ -216,6 +223,19 @@ static int kr_clear_tomb(struct kr_client *c, uint64_t at, uint64_t slot)
 			return err;
 	}
 	return kr_clear(c, at, slot, life);
+}
+
+/*
+ * Our tomb is in place: empty its slot. Its block is free then, and also if the slot is frozen: a split
+ * takes no tombs along, and nobody else gives it back. What fails is left to others.
+ */
+static void kr_bury(struct kr_op_state *op, uint64_t tomb)
+{
+	uint64_t was;
+	int got = kr_cas(op->c, op->p.slot_at, tomb, 0, &was);
+
+	if (got == 1 || (!got && was == (tomb | KR_FROZEN)))
+		kr_free(op->c, tomb, kr_life(KR_COMMITTED, op->identity));
 }
 
 static void kr_req_mark(const struct kr_op_state *op, struct kr_req *req, uint64_t *local)
@@ -306,9 +326,8 @@ static int kr_replace(struct kr_op_state *op)
 	if (got != KR_DONE)
 		return got < 0 ? got : kr_failed(op, err);
 	kr_free(c, op->p.slot, op->p.life);
-	if (op->mode == KR_DELETE) /* what fails here is left to others */
-		(void)kr_clear(c, op->p.slot_at, reqs[cas].swap,
-			       kr_life(KR_COMMITTED, op->identity));
+	if (op->mode == KR_DELETE)
+		kr_bury(op, reqs[cas].swap);
 	return KR_DONE;
 }
 
@@ -517,7 +536,8 @@ int kr_modify(struct kr_client *c, enum kr_mode mode, const void *key, uint32_t 
 	}
 	if (got == KR_DONE)
 		return 0;
-	if (kr_has_block(&op) && (got == -EEXIST || got == -ENOENT || got == -ENOSPC))
+	/* no entry has the block: a tentative slot that still names it nobody makes one any more */
+	if (kr_has_block(&op) && !op.doubt)
 		(void)kr_release(c, op.class, &op.block);
 	return got ? got : -EBUSY;
 }

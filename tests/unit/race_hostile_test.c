@@ -293,6 +293,30 @@ static void test_changes_that_never_get_through(void **state)
 	rw_free(w);
 }
 
+/* Each beat finds that another has taken us for dead. */
+static void takes_for_dead(struct rw_client *me)
+{
+	const struct kr_header *h = (const struct kr_header *)me->world->memory;
+
+	me->world->steps += KR_BEAT_MS;
+	memset(me->world->memory + h->clients, 0, h->nr_clients * 8ULL);
+}
+
+/* Whoever is taken for dead whenever it has found memory does not go on for ever. */
+static void test_always_taken_for_dead(void **state)
+{
+	struct rw_world *w = rw_new(40 * KR_CHUNK_BYTES, 4, 8, 8);
+	struct kr_client *c = rw_open(w, 0);
+
+	(void)state;
+	w->clients[0].meddle = takes_for_dead;
+	assert_int_equal(rw_put(c, KR_PUT, "k", "v", 1), -EBUSY);
+	w->clients[0].meddle = NULL;
+	assert_int_equal(rw_put(c, KR_PUT, "k", "v", 1), 0);
+	assert_in_range(checked(c, false).chunks_used, 2, 20);
+	rw_free(w);
+}
+
 /* A lease that no table has is not waited for. */
 static void test_the_lease_of_a_header(void **state)
 {
@@ -322,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_a_split_beside_damage),
 		cmocka_unit_test(test_words_that_do_not_stand_still),
 		cmocka_unit_test(test_changes_that_never_get_through),
+		cmocka_unit_test(test_always_taken_for_dead),
 		cmocka_unit_test(test_the_lease_of_a_header),
 	};
 

@@ -351,6 +351,56 @@ static void test_node_fails(void **state)
 	}
 }
 
+/*
+ * What was taken and does not begin, because the peer does not answer or others are before it, is taken
+ * back in time: with a connection of 5 s before, and 9 s of the NIC's own afterwards.
+ */
+static void test_some_never_begin(void **state)
+{
+	static const int want[] = { 0, 0, NOT_DONE, NOT_DONE };
+	static const unsigned int post_ms[] = { 0, 60000 };
+	struct kr_req reqs[4];
+	struct kr_transport *t;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		t = begin_writes(reqs, 4);
+		rq.stuck_at = 3;
+		rq.post_ms = post_ms[i];
+		assert_int_equal(t->ops->submit(t, reqs, 4), -ETIMEDOUT);
+		assert_in_range(rq.ms, 30000, t->late_ms - 5000 - 9000);
+		check_status(reqs, want, 4);
+		check_words(50, 2);
+		/* and the next batch has another queue, as soon as there can be one */
+		rq.stuck_at = 0;
+		rq.post_ms = 0;
+		rq.connect_err = -ENOENT;
+		assert_int_equal(t->ops->submit(t, reqs, 4), -ENETUNREACH);
+		rq.connect_err = 0;
+		assert_int_equal(t->ops->submit(t, reqs, 4), 0);
+		check_words(50, 4);
+		assert_int_equal(rq.opens, 2);
+		assert_int_equal(rq.connects, 0);
+		end(t);
+	}
+}
+
+/* A queue that was closed in vain is not closed again. */
+static void test_closes_once(void **state)
+{
+	struct kr_req req;
+	struct kr_transport *t;
+
+	(void)state;
+	t = begin_writes(&req, 1);
+	rq.stuck_at = 1;
+	assert_int_equal(t->ops->submit(t, &req, 1), -ETIMEDOUT);
+	assert_int_equal(rq.queue, 0);
+	end(t);
+	assert_int_equal(rq.opens, 0);
+}
+
 /* Requests in each piece of memory name its region; there are only so many. */
 static void test_memory(void **state)
 {
@@ -416,12 +466,20 @@ static void test_memory_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_open),	       cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_taken_in_part),  cmocka_unit_test(test_one_fails),
-		cmocka_unit_test(test_one_is_refused), cmocka_unit_test(test_connects_again),
-		cmocka_unit_test(test_ends_in_time),   cmocka_unit_test(test_cannot_connect),
-		cmocka_unit_test(test_late),	       cmocka_unit_test(test_node_fails),
-		cmocka_unit_test(test_memory),	       cmocka_unit_test(test_memory_fails),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_taken_in_part),
+		cmocka_unit_test(test_one_fails),
+		cmocka_unit_test(test_one_is_refused),
+		cmocka_unit_test(test_connects_again),
+		cmocka_unit_test(test_ends_in_time),
+		cmocka_unit_test(test_cannot_connect),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_node_fails),
+		cmocka_unit_test(test_some_never_begin),
+		cmocka_unit_test(test_closes_once),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,19 @@
 #include <cmocka.h>
 
 #include "tests/unit/race_queue.h"
+#include "tests/unit/wrap_poll.h"
 #include "tests/unit/wrap_queue.h"
 
 struct rq_queue rq;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_now)
+{
+	(void)clock;
+	rq.ms++; /* so that whoever looks again and again comes to an end */
+	ret_now->tv_sec = (time_t)(rq.ms / 1000);
+	ret_now->tv_nsec = (long)(rq.ms % 1000 * 1000000);
+	return 0;
+}
 
 void rq_begin(uint64_t bytes)
 {
@@ -59,13 +69,14 @@ int __wrap_krcore_start(const struct krcore_start_options *opts, struct krcore_s
 	if (rq.start_err)
 		return rq.start_err;
 	rq.nodes = 1;
+	rq.queue = RQ_QUEUE;
 	rq.failed = false;
 	*ret_started = (struct krcore_started){
 		.size = sizeof(*ret_started),
 		.node = rq_node(),
 		.mr = rq_region(opts->memory, opts->length, opts->access),
 		.remote = { RQ_ADDR, rq.bytes, fresh ? RQ_TOKEN : rq.remembered },
-		.queue = RQ_QUEUE,
+		.queue = rq.queue,
 		.reads = fresh ? 2 : 0,
 	};
 	return 0;
@@ -82,7 +93,10 @@ void __wrap_krcore_node_close(struct krcore_node *node)
 int __wrap_krcore_queue_close(struct krcore_node *node, uint32_t queue)
 {
 	assert_ptr_equal(node, rq_node());
-	assert_int_equal(queue, RQ_QUEUE);
+	assert_true(queue && queue == rq.queue);
+	rq.queue = 0;
+	rq.visible = rq.nr_wcs;
+	rq.stuck = 0;
 	return 0;
 }
 
@@ -109,13 +123,33 @@ int __wrap_krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, ui
 	return rq.reg_err;
 }
 
+int __wrap_krcore_queue_open(struct krcore_node *node, uint32_t depth,
+			     const struct krcore_key *peer, uint32_t timeout_ms, uint32_t flags,
+			     uint32_t *ret_queue, struct krcore_connect_info *ret_info)
+{
+	(void)ret_info;
+	assert_ptr_equal(node, rq_node());
+	assert_int_equal(rq.queue, 0);
+	assert_int_equal(depth, rq.start.depth);
+	assert_int_equal(flags, 0);
+	rq.opens++;
+	rq.peer = *peer;
+	rq.timeout_ms = timeout_ms;
+	if (rq.connect_err)
+		return rq.connect_err;
+	rq.failed = false;
+	rq.queue = RQ_QUEUE + rq.opens;
+	*ret_queue = rq.queue;
+	return 0;
+}
+
 int __wrap_krcore_queue_connect(struct krcore_node *node, uint32_t queue,
 				const struct krcore_key *key, uint32_t timeout_ms, uint32_t flags,
 				struct krcore_connect_info *ret_info)
 {
 	(void)ret_info;
 	assert_ptr_equal(node, rq_node());
-	assert_int_equal(queue, RQ_QUEUE);
+	assert_true(queue && queue == rq.queue);
 	assert_int_equal(flags, 0);
 	rq.connects++;
 	rq.peer = *key;
@@ -172,7 +206,9 @@ static int rq_one(const struct krcore_wr *wr)
 	if (rq.requests < RQ_LOG)
 		rq.log[rq.requests] = *wr;
 	rq.requests++;
-	if (rq.failed)
+	if (rq.stuck_at && rq.requests >= rq.stuck_at)
+		rq.stuck++;
+	if (rq.failed || rq.stuck)
 		return -ECANCELED;
 	if (rq.requests != rq.fail_at && wr->remote_token == RQ_TOKEN) {
 		rq_do(wr);
@@ -192,11 +228,12 @@ int __wrap_krcore_post_wait(struct krcore_node *node, uint32_t queue, const stru
 	unsigned int most = rq.take && rq.take < nr ? rq.take : nr, taken;
 
 	assert_ptr_equal(node, rq_node());
-	assert_int_equal(queue, RQ_QUEUE);
+	assert_true(queue && queue == rq.queue);
 	assert_null(ret_error);
 	assert_in_range(nr, 1, RQ_LOG);
 	assert_int_equal(rq.nr_wcs, 0); /* all completions were taken */
 	rq.posts++;
+	rq.ms += rq.post_ms;
 	if (rq.failed)
 		return -ENOTCONN;
 	if (wrs->remote_token != RQ_TOKEN && !rq.late_refusal)
@@ -206,11 +243,11 @@ int __wrap_krcore_post_wait(struct krcore_node *node, uint32_t queue, const stru
 		rq.wcs[rq.nr_wcs++] = (struct krcore_wc){
 			.user_data = wrs[taken].user_data,
 			.status = rq_one(&wrs[taken]),
-			.queue = RQ_QUEUE,
+			.queue = rq.queue,
 			.opcode = wrs[taken].opcode,
 		};
 	}
-	rq.visible = rq.late ? 0 : rq.nr_wcs;
+	rq.visible = rq.late ? 0 : rq.nr_wcs - rq.stuck;
 	if (taken)
 		return (int)taken;
 	rq.refuse_at = 0;
@@ -239,6 +276,11 @@ int __wrap_krcore_wait(struct krcore_node *node, int timeout_ms)
 	rq.waited++;
 	if (rq.waits && *rq.waits)
 		return *rq.waits++;
+	if (rq.nr_wcs - rq.visible == rq.stuck) {
+		rq.ms += (unsigned int)timeout_ms;
+		assert_true(rq.ms < RQ_LATE_MS);
+		return -ETIMEDOUT;
+	}
 	rq.visible++;
 	return 0;
 }

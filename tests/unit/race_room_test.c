@@ -16,6 +16,8 @@
 #include "tests/unit/race_world.h"
 
 #define MIB (1ULL << 20)
+#define MANY_CHUNKS 200
+#define KR_FULL_TRIES 256 /* as in alloc.c */
 
 static char filler[30000]; /* for values */
 
@@ -145,6 +147,7 @@ static void test_full_and_unknown(void **state)
 		/* as often as it takes to meet the CAS of the slot; READs are never unknown */
 		for (i = 1, err = 0; !err && i < 40; i++) {
 			d = rw_open(w, 1);
+			d->random = 0; /* the same requests each time */
 			w->clients[1].unknown_at = w->clients[1].requests + i;
 			w->clients[1].unknown_done = done;
 			err = rw_put(d, KR_DELETE, key, NULL, 0);
@@ -323,6 +326,201 @@ static void test_heir_of_a_full_node(void **state)
 	rw_free(w);
 }
 
+static uint64_t requests_of_put(struct rw_world *w, unsigned int i, const char *key, int want)
+{
+	uint64_t before;
+
+	rw_open(w, i);
+	before = w->clients[i].requests;
+	assert_int_equal(rw_put(w->clients[i].c, KR_PUT, key, filler, sizeof(filler)), want);
+	rw_close(w, i); /* that it gives all back is part of what it costs */
+	return w->clients[i].requests - before;
+}
+
+static unsigned int chunks_used(struct rw_world *w)
+{
+	struct kr_report report = { 0 };
+
+	assert_int_equal(kr_check(rw_open(w, 5), false, &report), 0);
+	rw_close(w, 5);
+	return (unsigned int)report.chunks_used;
+}
+
+/*
+ * Full chunks that others have left are not searched by each who comes, not even where a reclaim has
+ * found them, and those who come one after another use the same one that has room.
+ */
+static void test_full_chunks_are_left_alone(void **state)
+{
+	struct rw_world *w = rw_new((MANY_CHUNKS + 30) * KR_CHUNK_BYTES, 64, 4, 14);
+	struct kr_client *c = rw_open(w, 0);
+	struct kr_report report = { 0 };
+	unsigned int i, used;
+	char key[24];
+
+	(void)state;
+	for (i = 0; i < MANY_CHUNKS * kr_class_blocks(kr_class_of(sizeof(filler))); i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		assert_int_equal(rw_put(c, KR_INSERT, key, filler, sizeof(filler)), 0);
+	}
+	rw_close(w, 0);
+	used = chunks_used(w);
+	assert_true(requests_of_put(w, 1, "a", 0) < 40);
+	for (i = 0; i < 5; i++)
+		assert_true(requests_of_put(w, 1, "a", 0) < 40);
+	assert_int_equal(chunks_used(w), used + 1);
+	c = rw_open(w, 0);
+	for (i = 0; i < MANY_CHUNKS; i++) { /* as if it had died */
+		uint64_t *owner = (uint64_t *)(w->memory + c->header.owners) + i;
+
+		*owner = 4711 << 8 | (*owner & 0xff);
+	}
+	assert_int_equal(kr_check(c, true, &report), 0);
+	rw_close(w, 0);
+	assert_int_equal(rw_orphans(w), 0);
+	assert_true(requests_of_put(w, 1, "b", 0) < 40);
+	rw_free(w);
+}
+
+/* Nor are chunks full of subtables, once somebody has seen that they are. */
+static void test_full_pairs_are_left_alone(void **state)
+{
+	struct rw_world *w = rw_new((MANY_CHUNKS + 30) * KR_CHUNK_BYTES, 256, 4, 15);
+	struct kr_client *c;
+	uint64_t at = 0, before, last;
+	unsigned int i;
+
+	(void)state;
+	c = rw_open(w, 0);
+	assert_int_equal(kr_writer(c), 0);
+	for (i = 0; i < MANY_CHUNKS * 2; i++) { /* two of them in a chunk */
+		assert_int_equal(kr_alloc_pair(c, &at), 0);
+		*(uint64_t *)(w->memory + at) = kr_bucket_head(2);
+	}
+	rw_close(w, 0);
+	for (i = 0, last = 0; i < 2; i++, last = at) {
+		c = rw_open(w, 1);
+		before = w->clients[1].requests;
+		assert_int_equal(kr_writer(c), 0);
+		assert_int_equal(kr_alloc_pair(c, &at), 0);
+		*(uint64_t *)(w->memory + at) = kr_bucket_head(2);
+		rw_close(w, 1);
+		assert_true(w->clients[1].requests - before < 40);
+		assert_true(!last || at == last + 2ULL * kr_subtable_bytes(256));
+	}
+	rw_free(w);
+}
+
+/* Where no chunk is new a search has an end, too; and what was deleted in full chunks is found. */
+static void test_full_chunks_of_a_full_node(void **state)
+{
+	struct rw_world *w = rw_new((KR_FULL_TRIES + 300ULL) * KR_CHUNK_BYTES, 256, 4, 16);
+	struct kr_client *c = rw_open(w, 0);
+	unsigned int nr = fill(c, sizeof(filler), 100000), i;
+	uint64_t before;
+	char key[24];
+
+	(void)state;
+	before = w->clients[0].requests;
+	assert_int_equal(rw_put(c, KR_PUT, "more", filler, sizeof(filler)), -ENOSPC);
+	assert_true(w->clients[0].requests - before < KR_FULL_TRIES + 40);
+	rw_close(w, 0);
+	assert_true(requests_of_put(w, 1, "more", -ENOSPC) < 5 * KR_FULL_TRIES);
+	c = rw_open(w, 0);
+	for (i = 0; i < nr; i += 30) {
+		snprintf(key, sizeof(key), "%u", i);
+		assert_int_equal(rw_put(c, KR_DELETE, key, NULL, 0), 0);
+	}
+	rw_close(w, 0);
+	assert_true(requests_of_put(w, 1, "more", 0) < 5 * KR_FULL_TRIES);
+	rw_free(w);
+}
+
+/* Blocks that a client can take without any request. */
+static uint64_t free_blocks(const struct kr_client *c, unsigned int class)
+{
+	const struct kr_heap *heap = &c->heaps[class];
+
+	return heap->nr - heap->first + (heap->end - heap->next) / kr_class_bytes(class);
+}
+
+static uint64_t *damaged_head; /* of a bucket, once a tentative slot is in the first subtable */
+
+static void damages_once_announced(struct rw_client *me)
+{
+	const struct kr_header *h = (const struct kr_header *)me->world->memory;
+	const uint64_t *words = (const uint64_t *)(me->world->memory + h->root);
+	uint32_t i;
+
+	for (i = 0; i < kr_subtable_bytes(h->groups) / 8; i++)
+		if (i % 8 && kr_slot_state(words[i]) == KR_TENTATIVE)
+			*damaged_head = 0;
+}
+
+/* An operation that was not done gives its block back, why ever it was not. */
+static void test_a_failure_costs_no_block(void **state)
+{
+	struct rw_world *w = rw_new(20 * KR_CHUNK_BYTES, 1, 4, 17);
+	struct kr_client *c = rw_open(w, 0);
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	uint64_t *words = (uint64_t *)(w->memory + h->root);
+	unsigned int class = kr_class_of(sizeof(filler)), i, j;
+
+	(void)state;
+	assert_int_equal(rw_put(c, KR_INSERT, "a", filler, sizeof(filler)), 0);
+	damaged_head = words + 8; /* the overflow bucket, which each key has */
+	for (i = 0; i < 50; i++) {
+		w->clients[0].meddle = damages_once_announced;
+		assert_int_equal(rw_put(c, KR_INSERT, "b", filler, sizeof(filler)), -EBADMSG);
+		w->clients[0].meddle = NULL;
+		*damaged_head = kr_bucket_head(1);
+		for (j = 0; j < kr_subtable_bytes(h->groups) / 8; j++)
+			if (j % 8 && kr_slot_state(words[j]) == KR_TENTATIVE)
+				words[j] = 0;
+		assert_int_equal(free_blocks(c, class), kr_class_blocks(class) - 1);
+	}
+	assert_int_equal(rw_put(c, KR_INSERT, "b", filler, sizeof(filler)), 0);
+	assert_int_equal(chunks_used(w), 1);
+	rw_free(w);
+}
+
+/* A deletion beside a split, which begins when it has made @steps. Return: whether it had so many. */
+static bool delete_beside_split(unsigned int steps)
+{
+	struct rw_world *w = rw_new(12 * KR_CHUNK_BYTES, 1, 4, 18);
+	struct kr_client *c = rw_open(w, 0), *d = rw_open(w, 1);
+	struct change delete = { .mode = KR_DELETE, .key = "gone" };
+	struct kr_place p;
+	uint64_t before;
+	bool met;
+
+	assert_int_equal(rw_put(c, KR_INSERT, "gone", "1", 1), 0);
+	assert_int_equal(rw_put(c, KR_INSERT, "stays", "1", 1), 0);
+	assert_int_equal(kr_find(d, "gone", 4, &p), 0);
+	before = free_blocks(c, 0);
+	rw_spawn(w, 0, change_one, &delete);
+	rw_step(w, 0, steps);
+	met = w->clients[0].ready;
+	assert_int_equal(kr_split(d, &p), 0);
+	assert_true(rw_run(w));
+	assert_int_equal(delete.err, 0);
+	assert_int_equal(free_blocks(c, 0), before + 1);
+	assert_int_equal(rw_entries(d), 1);
+	rw_free(w);
+	return met;
+}
+
+/* A split freezes the tomb of a deletion: its block is not lost. */
+static void test_a_frozen_tomb_costs_no_block(void **state)
+{
+	unsigned int steps = 0;
+
+	(void)state;
+	while (delete_beside_split(steps))
+		steps++;
+	assert_in_range(steps, 6, 50);
+}
+
 /*
  * Where all words of clients are taken a writer is told so, a reader is not concerned, and what
  * the dead had can be had again.
@@ -364,6 +562,36 @@ static void test_too_many_writers(void **state)
 	rw_free(w);
 }
 
+/* An id is never used again, so a client that finds no word free takes none, however often it tries. */
+static void test_a_refusal_takes_no_ids(void **state)
+{
+	struct rw_world *w = rw_new(6 * KR_CHUNK_BYTES, 4, 4, 13);
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	uint64_t *words = (uint64_t *)(w->memory + h->clients), first = h->next_client;
+	uint32_t i, last = h->nr_clients - 3;
+	struct kr_client *c = rw_open(w, 0);
+
+	(void)state;
+	for (i = 0; i < h->nr_clients; i++)
+		words[i] = (uint64_t)(h->nr_clients + i) << 32 | 1;
+	for (i = 0; i < 100; i++)
+		assert_int_equal(rw_put(c, KR_PUT, "one", "1", 1), -EUSERS);
+	assert_true(w->clients[0].requests < 100 * 10);
+	assert_in_range(h->next_client - first, 0, 10);
+	/* the only free word is found at once, by one who has been refused and by one who has not */
+	for (i = 0; i < 2; i++) {
+		words[last] = 0;
+		c = i ? rw_open(w, i) : c;
+		w->clients[i].requests = 0;
+		assert_int_equal(rw_put(c, KR_PUT, "one", "1", 1), 0);
+		assert_true(w->clients[i].requests < 40);
+		assert_int_equal(c->id % h->nr_clients, last);
+		assert_int_equal(words[last] >> 32, c->id);
+	}
+	assert_in_range(h->next_client - first, 0, 3 * h->nr_clients);
+	rw_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,7 +604,13 @@ int main(void)
 		cmocka_unit_test(test_end_gives_back),
 		cmocka_unit_test(test_writes_seldom),
 		cmocka_unit_test(test_heir_of_a_full_node),
+		cmocka_unit_test(test_full_chunks_are_left_alone),
+		cmocka_unit_test(test_full_pairs_are_left_alone),
+		cmocka_unit_test(test_full_chunks_of_a_full_node),
+		cmocka_unit_test(test_a_failure_costs_no_block),
+		cmocka_unit_test(test_a_frozen_tomb_costs_no_block),
 		cmocka_unit_test(test_too_many_writers),
+		cmocka_unit_test(test_a_refusal_takes_no_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

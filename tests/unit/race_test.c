@@ -667,20 +667,6 @@ static void test_reclaim(void **state)
 	rw_free(w);
 }
 
-/* Chunks whose owner has no word: what a dead client had, and nobody has reclaimed. */
-static unsigned int orphans(const struct rw_world *w)
-{
-	const struct kr_header *h = (const struct kr_header *)w->memory;
-	const uint64_t *clients = (const uint64_t *)(w->memory + h->clients);
-	const uint64_t *owners = (const uint64_t *)(w->memory + h->owners);
-	unsigned int i, nr = 0;
-
-	for (i = 0; i < h->nr_chunks; i++)
-		if (!(owners[i] & KR_OWNER_NOBODY))
-			nr += owners[i] >> 8 != clients[(owners[i] >> 8) % h->nr_clients] >> 32;
-	return nr;
-}
-
 /* What a client had that died is free after a second reclaim, wherever the first one died. */
 static void test_every_step_of_reclaim(void **state)
 {
@@ -707,7 +693,7 @@ static void test_every_step_of_reclaim(void **state)
 		memset(&report, 0, sizeof(report));
 		assert_int_equal(kr_check(w->clients[2].c, true, &report), 0);
 		assert_int_equal(report.entries, 1);
-		assert_int_equal(orphans(w), 0);
+		assert_int_equal(rw_orphans(w), 0);
 		rw_free(w);
 	}
 	assert_true(step > 12);
@@ -734,7 +720,7 @@ static void test_reclaim_beside_damage(void **state)
 	assert_int_equal(report.damaged, 2);
 	assert_int_equal(report.dead, 1);
 	assert_int_equal(report.reclaimed, 1); /* that of b; a's may be where its slot says */
-	assert_int_equal(orphans(w), 0);
+	assert_int_equal(rw_orphans(w), 0);
 	memset(&report, 0, sizeof(report));
 	assert_int_equal(kr_check(d, false, &report), 0);
 	assert_int_equal(report.entries, 1);

@@ -374,3 +374,16 @@ unsigned int rw_entries(struct kr_client *c)
 
 	return kr_walk(c, rw_count_entry, &nr) ? UINT_MAX : nr;
 }
+
+unsigned int rw_orphans(const struct rw_world *w)
+{
+	const struct kr_header *h = (const struct kr_header *)w->memory;
+	const uint64_t *clients = (const uint64_t *)(w->memory + h->clients);
+	const uint64_t *owners = (const uint64_t *)(w->memory + h->owners);
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < h->nr_chunks; i++)
+		if (!(owners[i] & KR_OWNER_NOBODY))
+			nr += owners[i] >> 8 != clients[(owners[i] >> 8) % h->nr_clients] >> 32;
+	return nr;
+}

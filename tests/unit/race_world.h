@@ -159,6 +159,14 @@ int rw_count_entry(void *arg, const struct kr_block *block);
 /** rw_entries() - Walk the table. @c: client. Return: number of entries, or UINT_MAX: it failed. */
 unsigned int rw_entries(struct kr_client *c);
 
+/**
+ * rw_orphans() - Chunks whose owner has no word: what a dead client had, and nobody has reclaimed.
+ * @w: world.
+ *
+ * Return: number of chunks.
+ */
+unsigned int rw_orphans(const struct rw_world *w);
+
 /** rw_draw() - A number below @below. @w: world. Return: it. */
 uint32_t rw_draw(struct rw_world *w, uint32_t below);
 

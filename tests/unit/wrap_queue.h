@@ -15,6 +15,9 @@ int __wrap_krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, ui
 			 struct krcore_mr *ret_mr);
 int __wrap_krcore_mr_dereg_many(struct krcore_node *node, const struct krcore_mr *mrs,
 				unsigned int nr);
+int __wrap_krcore_queue_open(struct krcore_node *node, uint32_t depth,
+			     const struct krcore_key *peer, uint32_t timeout_ms, uint32_t flags,
+			     uint32_t *ret_queue, struct krcore_connect_info *ret_info);
 int __wrap_krcore_queue_close(struct krcore_node *node, uint32_t queue);
 int __wrap_krcore_queue_create(struct krcore_node *node, uint32_t depth, uint32_t *ret_queue);
 int __wrap_krcore_queue_connect(struct krcore_node *node, uint32_t queue,

@@ -187,8 +187,8 @@ int krcore_race_get(struct krcore_race *race, const void *key, size_t key_bytes,
  * Return:
  * * 0 - success.
  * * %-EINVAL - a length is out of its range.
- * * %-ENOSPC - the memory node is full, or has no room for another client that writes, or the table
- *   cannot be split any more (@depth_max).
+ * * %-ENOSPC - the memory node is full, as far as a search of 256 chunks tells, or has no room for
+ *   another client that writes, or the table cannot be split any more (@depth_max).
  * * %-EUSERS - KRCORE_RACE_WRITERS_MAX clients write already, killed ones among them until
  *   krcore_race_check() reclaims; it was not done.
  * * %-EREMCHG - the memory node cannot be reached any more: it was done or not.
