@@ -394,9 +394,9 @@ static void test_network_fails(void **state)
 
 static void test_strerror(void **state)
 {
-	static const int known[] = { 0,	       -ENOENT,	 -EEXIST,   -ENOSPC, -EUSERS,
-				     -EREMCHG, -EBADMSG, -EBADR,    -EPROTO, -EPROTONOSUPPORT,
-				     -ENOBUFS, -EINVAL,	 -E2BIG,    -ETIMEDOUT };
+	static const int known[] = { 0,	       -ENOENT,	 -EEXIST, -ENOSPC,   -EUSERS,
+				     -EREMCHG, -EBADMSG, -EBADR,  -EPROTO,   -EPROTONOSUPPORT,
+				     -ENOBUFS, -EINVAL,	 -E2BIG,  -ETIMEDOUT };
 	const size_t nr = sizeof(known) / sizeof(known[0]);
 	const char *text;
 	size_t i, k;
