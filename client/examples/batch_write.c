@@ -161,6 +161,7 @@ int main(int argc, char **argv)
 	else
 		status = ex_write(&job, argv[1], service,
 				  (unsigned int)ex_number(argv[3], 1, EX_MESSAGES_MAX, "COUNT"));
+	krcore_mr_dereg(job.node, &job.mr); /* nothing uses the memory behind that */
 	krcore_node_close(job.node);
 	free(job.memory);
 	return status;

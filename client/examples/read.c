@@ -90,7 +90,9 @@ static int ex_fetch(struct krcore_node *node, char *memory, const char *name, ui
 		return ex_fail(name);
 	if (krcore_mr_reg(node, memory, EX_BYTES, KRCORE_ACCESS_LOCAL_WRITE, &mr))
 		return ex_fail("registering memory");
-	return ex_read(node, &mr, memory, &peer, &ref);
+	err = ex_read(node, &mr, memory, &peer, &ref);
+	krcore_mr_dereg(node, &mr); /* nothing uses the memory behind that */
+	return err;
 }
 
 int main(int argc, char **argv)

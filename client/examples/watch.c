@@ -275,6 +275,7 @@ int main(int argc, char **argv)
 		status = ex_lend(&watch);
 	else
 		status = ex_watch(&watch, ex_number(argv[2], 0, UINT32_MAX, "TICKS"));
+	krcore_mr_dereg(watch.node, &watch.mr); /* nothing uses the memory behind that */
 	krcore_node_close(watch.node);
 	free(watch.beats);
 	return status;

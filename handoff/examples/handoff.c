@@ -69,6 +69,8 @@ static int fetch(const uint8_t *packed, size_t nr, void **ret_memory, size_t *re
 			err = krcore_wait(started.node, 10000);
 		if (err == 1)
 			err = wc.status;
+		if (err) /* the READ may be under way: it ends before its memory is freed */
+			krcore_mr_dereg(started.node, &started.mr);
 		krcore_node_close(started.node);
 	}
 	if (err) {

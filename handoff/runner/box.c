@@ -3,7 +3,7 @@
  * What a function runs in: a process in a cgroup and namespaces of its own, with nothing of
  * the runner but a connection.
  *
- * It sees the root file system read-only, an own /tmp, /dev/shm and /proc, only its own processes, no
+ * It sees all file systems read-only but an own /tmp, /dev/shm and /proc, only its own processes, no
  * network devices, and /dev/krcore, whose module tells users apart and not namespaces of the
  * network (with "rdma system set netns exclusive" it does: then --share-net is needed).
  */
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <pwd.h>
 #include <grp.h>
 #include <sched.h>
@@ -96,22 +97,64 @@ static void kh_no_limit_of_processes(const char *own)
 		own, strerror(errno));
 }
 
-static int kh_cgroups_control_one(const struct kh_box *box, const char *own, const char *which)
+/* Whether the cgroups in one have a controller; if that can't be read, it is not ours to take away. */
+static bool kh_cgroup_gives(const char *cgroup, const char *controller)
 {
-	if (kh_write(own, "cgroup.subtree_control", which))
-		return -1;
-	return kh_write(box->cgroups, "cgroup.subtree_control", which);
+	char path[KH_PATH_BYTES], line[KH_PATH_BYTES] = "", *rest = line;
+	const char *word;
+	FILE *file;
+
+	if (kh_path(path, cgroup, "cgroup.subtree_control"))
+		return true;
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	while ((word = strsep(&rest, " \n")))
+		if (!strcmp(word, controller))
+			return true;
+	return false;
+}
+
+/* @ret_given: set if our own cgroup did not have it for others. Return: 0, or -1 with errno set. */
+static int kh_cgroups_control_one(const struct kh_box *box, const char *own, const char *controller,
+				  bool *ret_given)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "+%s", controller);
+	if (!kh_cgroup_gives(own, controller)) {
+		if (kh_write(own, "cgroup.subtree_control", text))
+			return -1;
+		*ret_given = true;
+	}
+	return kh_write(box->cgroups, "cgroup.subtree_control", text);
+}
+
+/* Undo kh_cgroups_control_one(). @given: as that has set it. */
+static void kh_cgroups_uncontrol(const struct kh_box *box, const char *own, const char *controller,
+				 bool given)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "-%s", controller);
+	kh_write(box->cgroups, "cgroup.subtree_control", text);
+	if (given)
+		kh_write(own, "cgroup.subtree_control", text);
 }
 
 /*
  * Controllers for the functions' cgroups. Without that of memory we do not serve, unless no limit
  * is wanted; without that of processes we say so.
  */
-static int kh_cgroups_control(const struct kh_box *box, const char *own)
+static int kh_cgroups_control(struct kh_box *box, const char *own)
 {
-	if (kh_cgroups_control_one(box, own, "+pids"))
+	if (kh_cgroups_control_one(box, own, "pids", &box->gave_pids))
 		kh_no_limit_of_processes(own);
-	if (!box->args->memory_max_mib || !kh_cgroups_control_one(box, own, "+memory"))
+	if (!box->args->memory_max_mib ||
+	    !kh_cgroups_control_one(box, own, "memory", &box->gave_memory))
 		return 0;
 	fprintf(stderr, "krcore-handoff: functions would have no limit of memory (they have as a "
 			"unit with Delegate=yes; or --memory-max 0)\n");
@@ -233,12 +276,9 @@ void kh_box_done(struct kh_box *box)
 	if (!box->cgroups[0] || kh_path(path, box->cgroups, ".."))
 		return;
 	snprintf(self, sizeof(self), "%d", (int)getpid());
-	kh_write(box->cgroups, "cgroup.subtree_control", "-pids");
-	kh_write(path, "cgroup.subtree_control", "-pids");
-	if (box->args->memory_max_mib) {
-		kh_write(box->cgroups, "cgroup.subtree_control", "-memory");
-		kh_write(path, "cgroup.subtree_control", "-memory");
-	}
+	kh_cgroups_uncontrol(box, path, "pids", box->gave_pids);
+	if (box->args->memory_max_mib)
+		kh_cgroups_uncontrol(box, path, "memory", box->gave_memory);
 	kh_write(path, "cgroup.procs", self);
 	if (!kh_path(path, box->cgroups, "runner"))
 		rmdir(path);
@@ -264,8 +304,10 @@ static void kh_die(const char *what)
 static void kh_own_mounts(void)
 {
 	const unsigned long hard = MS_NOSUID | MS_NODEV;
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY, .propagation = MS_PRIVATE };
 
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	/* all that is mounted, wherever its user might write; before there are those of its own */
+	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof(attr)))
 		kh_die("mounts");
 	if (mount("proc", "/proc", "proc", hard | MS_NOEXEC, NULL))
 		kh_die("/proc");
@@ -274,8 +316,6 @@ static void kh_own_mounts(void)
 	if (!access("/dev/shm", F_OK) &&
 	    mount("tmpfs", "/dev/shm", "tmpfs", hard, "mode=1777,size=16m"))
 		kh_die("/dev/shm");
-	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
-		kh_die("root file system");
 }
 
 /*
@@ -287,6 +327,17 @@ static void kh_own_keys(void)
 	/* a kernel without keys has none to keep from it */
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 		kh_die("keys");
+}
+
+/* A function ends with the runner, which may have ended before it could ask for that. */
+static void kh_own_end(int runner)
+{
+	struct pollfd ended = { .fd = runner, .events = POLLIN };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		kh_die("its end");
+	if (poll(&ended, 1, 0) > 0)
+		_exit(KH_NOT_EXECUTED);
 }
 
 static void kh_own_rights(const struct kh_box *box)
@@ -305,8 +356,7 @@ static void kh_own_rights(const struct kh_box *box)
 				 setresgid(box->gid_of_user, box->gid_of_user, box->gid_of_user) ||
 				 setresuid(box->uid, box->uid, box->uid)))
 		kh_die("user");
-	/* it ends with us; behind setresuid(), which would forget it */
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		kh_die("rights");
 }
 
@@ -352,15 +402,29 @@ static void kh_own_session(void)
 		kh_die("terminal");
 }
 
-static void kh_child(const struct kh_box *box, const struct kh_start *start, int fd, uint64_t born)
+/* No descriptor of the runner is the function's. @runner: stays until that is executed, or -1. */
+static void kh_own_descriptors(int runner)
+{
+	int first = STDERR_FILENO + 1;
+
+	if (runner > first && syscall(SYS_close_range, first, runner - 1, 0))
+		kh_die("descriptors");
+	if (runner >= first)
+		first = runner + 1;
+	if (syscall(SYS_close_range, first, ~0U, 0))
+		kh_die("descriptors");
+}
+
+/* @runner: says when the runner has ended, or -1. */
+static void kh_child(const struct kh_box *box, const struct kh_start *start, int fd, int runner,
+		     uint64_t born)
 {
 	sigset_t none;
 
 	if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
 		_exit(KH_NOT_EXECUTED);
 	kh_own_session();
-	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0))
-		kh_die("descriptors");
+	kh_own_descriptors(runner);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -372,6 +436,7 @@ static void kh_child(const struct kh_box *box, const struct kh_start *start, int
 	if (chdir("/"))
 		kh_die("/");
 	kh_own_rights(box);
+	kh_own_end(runner); /* behind setresuid(), which would forget it */
 	kh_execute(box, start, born);
 }
 
@@ -429,7 +494,7 @@ pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, cha
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
 	uint64_t born = kh_now();
-	int cgroup = -1, err;
+	int cgroup = -1, runner, err;
 	long pid;
 
 	*ret_cgroup = '\0';
@@ -445,11 +510,14 @@ pid_t kh_box_start(struct kh_box *box, const struct kh_start *start, int fd, cha
 		if (!box->args->share_net)
 			args.flags |= CLONE_NEWNET;
 	}
-	/* a container that --bare is for may refuse clone3() */
+	runner = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	/* a container that --bare is for may refuse clone3(), and pidfd_open() */
 	pid = box->args->bare ? fork() : syscall(SYS_clone3, &args, sizeof(args));
 	if (!pid)
-		kh_child(box, start, fd, born);
+		kh_child(box, start, fd, runner, born);
 	err = errno;
+	if (runner >= 0)
+		close(runner);
 	if (cgroup >= 0)
 		close(cgroup);
 	if (pid < 0) {

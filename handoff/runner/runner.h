@@ -72,6 +72,8 @@ struct kh_args {
  * @uid: user.
  * @gid_of_user: its group.
  * @cgroups: folder of the functions' cgroups; empty with @args->bare.
+ * @gave_pids: the cgroup that the runner was in had no controller of processes for others before.
+ * @gave_memory: likewise, of memory.
  * @count: functions so far; names their cgroups.
  */
 struct kh_box {
@@ -81,6 +83,7 @@ struct kh_box {
 	uid_t uid;
 	gid_t gid_of_user;
 	char cgroups[KH_PATH_BYTES];
+	bool gave_pids, gave_memory;
 	uint64_t count;
 };
 

@@ -300,7 +300,10 @@ static int krc_nl_apply(struct genl_info *info, const struct krc_node_conf *conf
 	int err;
 
 	mutex_lock(&krc_nl_lock);
-	fresh = !krc_node_is_up(NULL); /* a node that is up keeps its generation */
+	err = krc_node_is_up(NULL);
+	if (err < 0)
+		goto out;
+	fresh = !err; /* a node that is up keeps its generation */
 	if (fresh && conf->meta.generation < krc_nl_generation) {
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KRP_GENL_A_NODE_GENERATION],
 				    "below that of an earlier node up: was the clock set back?");

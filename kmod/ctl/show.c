@@ -221,8 +221,10 @@ static int krc_nl_reply(struct genl_info *info, int (*put)(struct sk_buff *skb, 
 static int krc_nl_put_node_get(struct sk_buff *skb, void *arg)
 {
 	struct krc_node_conf *conf = arg;
-	bool up = krc_node_is_up(conf);
+	int up = krc_node_is_up(conf);
 
+	if (up < 0)
+		return up;
 	if (nla_put_u8(skb, KRP_GENL_A_NODE_UP, up) ||
 	    krc_nl_put_text(skb, KRP_GENL_A_NODE_VERSION, THIS_MODULE->version))
 		return -EMSGSIZE;
@@ -277,11 +279,11 @@ int krc_nl_port_dump(struct sk_buff *skb, struct netlink_callback *cb)
 
 	for (; !err; dump->at += !err) {
 		memset(&port, 0, sizeof(port));
-		if (krc_node_port_info(dump->at, &port))
-			break;
-		err = krc_nl_row(skb, cb, KRP_GENL_CMD_PORT_GET, krc_nl_put_port, &port);
+		err = krc_node_port_info(dump->at, &port);
+		if (!err)
+			err = krc_nl_row(skb, cb, KRP_GENL_CMD_PORT_GET, krc_nl_put_port, &port);
 	}
-	return krc_nl_dumped(skb, err);
+	return krc_nl_dumped(skb, err == -ENOENT ? 0 : err);
 }
 
 /* A MetaServer session and its port. */
@@ -328,8 +330,9 @@ static int krc_nl_sessions(struct sk_buff *skb, struct netlink_callback *cb,
 
 	for (;; dump->inner++) {
 		memset(&session.meta, 0, sizeof(session.meta));
-		if (krc_node_meta_info(dump->at, dump->inner, &session.meta))
-			return 0;
+		err = krc_node_meta_info(dump->at, dump->inner, &session.meta);
+		if (err)
+			return err == -ENOENT ? 0 : err;
 		err = krc_nl_row(skb, cb, KRP_GENL_CMD_SERVER_GET, krc_nl_put_session, &session);
 		if (err)
 			return err;
@@ -344,8 +347,9 @@ int krc_nl_server_dump(struct sk_buff *skb, struct netlink_callback *cb)
 
 	for (;; dump->at++, dump->inner = 0) {
 		memset(&port, 0, sizeof(port));
-		if (krc_node_port_info(dump->at, &port))
-			return 0;
+		err = krc_node_port_info(dump->at, &port);
+		if (err)
+			return err == -ENOENT ? 0 : err;
 		err = krc_nl_sessions(skb, cb, &port);
 		if (err)
 			return krc_nl_dumped(skb, err);

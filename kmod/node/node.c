@@ -125,11 +125,12 @@ int krc_node_down(void)
 	return old ? 0 : -EALREADY;
 }
 
-bool krc_node_is_up(struct krc_node_conf *ret_conf)
+int krc_node_is_up(struct krc_node_conf *ret_conf)
 {
 	bool up;
 
-	mutex_lock(&krc_node.lock);
+	if (mutex_lock_killable(&krc_node.lock))
+		return -EINTR;
 	up = krc_node.conf;
 	if (up && ret_conf) {
 		*ret_conf = *krc_node.conf;
@@ -171,7 +172,8 @@ int krc_node_port_info(u32 i, struct krc_port_info *ret_info)
 	struct krc_dev_port *slot;
 	struct krc_dev *dev;
 
-	mutex_lock(&krc_node.lock);
+	if (mutex_lock_killable(&krc_node.lock))
+		return -EINTR;
 	slot = krc_dev_port_at(i, &dev);
 	if (slot)
 		krc_dev_port_info(dev, slot, ret_info);
@@ -185,7 +187,8 @@ int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info)
 	struct krc_dev *dev;
 	int err = -ENOENT;
 
-	mutex_lock(&krc_node.lock);
+	if (mutex_lock_killable(&krc_node.lock))
+		return -EINTR;
 	slot = krc_dev_port_at(i, &dev);
 	if (slot && slot->port)
 		err = krc_meta_info(slot->port->meta, server, ret_info);

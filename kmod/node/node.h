@@ -126,18 +126,18 @@ int krc_node_down(void);
  * krc_node_is_up() - Whether the node is configured.
  * @ret_conf: its configuration if it is, with the keys wiped; else untouched. May be NULL.
  *
- * Context: may sleep.
- * Return: true if it is.
+ * Context: may sleep; while the node is configured only SIGKILL ends that.
+ * Return: 1 if it is, 0 if not, -EINTR: the caller is being killed.
  */
-bool krc_node_is_up(struct krc_node_conf *ret_conf);
+int krc_node_is_up(struct krc_node_conf *ret_conf);
 
 /**
  * krc_node_port_info() - Describe the i-th port, usable or not.
  * @i: from 0.
  * @ret_info: out.
  *
- * Context: may sleep.
- * Return: 0 or -ENOENT.
+ * Context: may sleep, as krc_node_is_up().
+ * Return: 0, -ENOENT or -EINTR.
  */
 int krc_node_port_info(u32 i, struct krc_port_info *ret_info);
 
@@ -147,8 +147,8 @@ int krc_node_port_info(u32 i, struct krc_port_info *ret_info);
  * @server: from 0.
  * @ret_info: out.
  *
- * Context: may sleep.
- * Return: 0 or -ENOENT (no such port or session, or the port is not up).
+ * Context: may sleep, as krc_node_is_up().
+ * Return: 0, -ENOENT (no such port or session, or the port is not up) or -EINTR.
  */
 int krc_node_meta_info(u32 i, u32 server, struct krc_meta_info *ret_info);
 

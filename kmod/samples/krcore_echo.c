@@ -248,7 +248,8 @@ static void echo_large_begin(void)
 static void echo_announced(struct krcore_conn *conn, struct krcore_letter *letter,
 			   const struct krcore_message *message, void *arg)
 {
-	if (READ_ONCE(echo.renewing) || echo.nr == ECHO_LARGES ||
+	/* Pairs with the release in echo_renewer(). */
+	if (smp_load_acquire(&echo.renewing) || echo.nr == ECHO_LARGES ||
 	    message->length > ECHO_PAGES * PAGE_SIZE) {
 		krcore_letter_free(letter);
 		return;
@@ -282,7 +283,7 @@ static void echo_renewer(struct work_struct *work)
 		echo.region = NULL;
 		/* without a place large messages stay discarded */
 		if (!echo_large_open())
-			WRITE_ONCE(echo.renewing, false);
+			smp_store_release(&echo.renewing, false); /* with the region */
 	}
 	mutex_unlock(&echo.lock);
 }

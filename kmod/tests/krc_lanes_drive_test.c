@@ -129,6 +129,24 @@ static void krc_test_both_at_once(struct kunit *test)
 	}
 }
 
+/* A port that was made anew, in the same life, asks; what this end has asked went to where it was. */
+static void krc_test_both_at_once_by_an_old_record(struct kunit *test)
+{
+	struct krc_net *net = test->priv;
+	struct krc_lane_peer old;
+
+	krc_net_peer(net, 0, &old);
+	old.ud_qpn += 1000;
+	krc_net_want_peer(net, 1, 1, &old, 0);
+	krc_test_wait(test, krc_net_sent(net, KRP_LANE_REQUEST));
+	krc_net_want(net, 0, 0, 1, 0);
+	krc_net_has(net, 0);
+	krc_net_has(net, 1);
+	KUNIT_EXPECT_PTR_EQ(test, &krc_net_joined(net, net->holders[0].holder.qp)->qp,
+			    net->holders[1].holder.qp);
+	KUNIT_EXPECT_EQ(test, net->at[1].lanes->table.made, 1);
+}
+
 static void krc_test_without_keys_the_table_and_a_cookie_decide(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
@@ -893,6 +911,7 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_first_contact_is_one_round_trip),
 	KUNIT_CASE(krc_test_a_packet_of_each_type_is_lost),
 	KUNIT_CASE(krc_test_both_at_once),
+	KUNIT_CASE(krc_test_both_at_once_by_an_old_record),
 	KUNIT_CASE(krc_test_without_keys_the_table_and_a_cookie_decide),
 	KUNIT_CASE(krc_test_a_key_comes_during_a_look_up),
 	KUNIT_CASE(krc_test_a_port_reaches_itself),

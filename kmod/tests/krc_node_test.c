@@ -7,7 +7,9 @@
 #include <kunit/test.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/netdevice.h>
+#include <linux/sched/signal.h>
 #include <net/net_namespace.h>
 
 #include "node/node_priv.h"
@@ -152,11 +154,66 @@ static void krc_test_a_port_keeps_its_gid_among_equals(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_node_test_pick(unusable, ARRAY_SIZE(unusable), 1), -1);
 }
 
+/**
+ * struct krc_node_asker - A task that asks about the node, and that it is killed then.
+ * @thread: it.
+ * @said: what it was told: whether the node is up, of its first port, and of a session of that.
+ * @over: it was.
+ */
+struct krc_node_asker {
+	struct task_struct *thread;
+	int said[3];
+	bool over;
+};
+
+static int krc_node_test_ask(void *arg)
+{
+	struct krc_node_asker *asker = arg;
+	struct krc_port_info port;
+	struct krc_meta_info meta;
+
+	allow_signal(SIGKILL);
+	asker->said[0] = krc_node_is_up(NULL);
+	asker->said[1] = krc_node_port_info(0, &port);
+	asker->said[2] = krc_node_meta_info(0, 0, &meta);
+	smp_store_release(&asker->over, true); /* with what was said */
+	while (!kthread_should_stop())
+		usleep_range(1000, 2000);
+	return 0;
+}
+
+/* Whoever looks at a node that is being configured can be killed. */
+static void krc_test_a_killed_dump_does_not_wait(struct kunit *test)
+{
+	struct krc_node_asker *asker = kunit_kzalloc(test, sizeof(*asker), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, asker);
+	mutex_lock(&krc_node.lock);
+	asker->thread = kthread_run(krc_node_test_ask, asker, "krc_node_test");
+	if (!IS_ERR(asker->thread)) {
+		msleep(20);
+		KUNIT_EXPECT_FALSE(test, READ_ONCE(asker->over));
+		send_sig(SIGKILL, asker->thread, 1);
+		/* Pairs with the release in krc_node_test_ask(). */
+		for (i = 0; i < 500 && !smp_load_acquire(&asker->over); i++)
+			msleep(20);
+		KUNIT_EXPECT_TRUE(test, asker->over);
+	}
+	mutex_unlock(&krc_node.lock);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(asker->thread));
+	kthread_stop(asker->thread);
+	for (i = 0; i < ARRAY_SIZE(asker->said); i++)
+		KUNIT_EXPECT_EQ(test, asker->said[i], -EINTR);
+	KUNIT_EXPECT_EQ(test, krc_node_is_up(NULL), 0);
+}
+
 static struct kunit_case krc_node_cases[] = { KUNIT_CASE(
 						      krc_test_a_port_keeps_its_gid_among_equals),
 					      KUNIT_CASE(krc_test_mtus_of_other_namespaces),
 					      KUNIT_CASE(krc_test_changes_are_gathered),
 					      KUNIT_CASE(krc_test_events_of_a_device),
+					      KUNIT_CASE(krc_test_a_killed_dump_does_not_wait),
 					      {} };
 
 static struct kunit_suite krc_node_suite = {

@@ -218,6 +218,8 @@ const char *krcore_race_strerror(int err)
 		return "the value is longer than the room for it";
 	case -EINVAL:
 		return "a length or an option is out of its range";
+	case -E2BIG:
+		return "the network card takes no region of so much memory";
 	default:
 		return strerrordesc_np(-err) ? strerrordesc_np(-err) : "unknown error";
 	}

@@ -125,9 +125,10 @@ QUEUE_STEPS, LANE_STEPS = queue_steps(BY_DC), queue_steps(BY_LANES)
 MEETS = 6               # the step in which a program READs from a node that its own never met
 
 FUNCTIONS = "/usr/local/lib/krcore/functions"
-# a function that ends when it is to fetch data, but for the first time on its node
+# a function that ends when it is to fetch data, the first one that finds a line in /run/frail;
+# functions write nowhere, but they can take it out of a FIFO that somebody keeps open
 FRAIL = f"""#!/bin/bash
-mkdir /run/frail/once 2>/dev/null && {{ read -r line; exit 1; }}
+[ -p /run/frail ] && read -r -t 0.2 once </run/frail && {{ read -r line; exit 1; }}
 exec {FUNCTIONS}/bytes
 """
 RUNNER = ("systemd-run --quiet --unit=handoff -p Delegate=yes /usr/local/bin/krcore-handoff "
@@ -174,11 +175,11 @@ def _restart(machine, say):
 
 
 def _prepare_functions(machine):
-    machine.run(f"mkdir -p {FUNCTIONS} /run/frail; chmod 777 /run/frail")
-    if machine.name == "node1":     # there it makes the data
-        machine.run("mkdir -p /run/frail/once")
-    else:
-        machine.run("rm -rf /run/frail/once")
+    machine.run(f"mkdir -p {FUNCTIONS}")
+    if machine.name != "node1":     # there it makes the data
+        machine.run("systemctl stop frail 2>/dev/null; rm -f /run/frail; mkfifo -m 666 /run/frail; "
+                    "systemd-run --quiet --unit=frail bash -c "
+                    "'exec 3<>/run/frail; echo once >&3; exec sleep infinity'")
     programs.install(machine, "handoff/krcore-handoff")
     programs.install(machine, "handoff/bytes", f"{FUNCTIONS}/bytes")
     machine.push(FRAIL.encode(), f"{FUNCTIONS}/frail", 0o755)

@@ -38,6 +38,8 @@
 static unsigned int node_port; /* of the node that was opened last */
 static unsigned int registered; /* regions */
 static unsigned int started; /* calls of krcore_start() */
+static unsigned int left; /* regions there were when a node was closed */
+static int start_error; /* why krcore_start() did not post */
 
 static void gid_of(unsigned int port, uint8_t *ret_gid)
 {
@@ -59,6 +61,8 @@ int __wrap_krcore_node_open(const struct krcore_node_options *opts, struct krcor
 void __wrap_krcore_node_close(struct krcore_node *node)
 {
 	(void)node;
+	left = registered;
+	registered = 0;
 }
 
 int __wrap_krcore_node_port(struct krcore_node *node, uint32_t index,
@@ -100,8 +104,26 @@ int __wrap_krcore_start(const struct krcore_start_options *opts, struct krcore_s
 {
 	assert_int_equal(opts->length % PAGE, 0);
 	started++;
-	ret_started->error = -EHOSTUNREACH;
+	registered++;
+	ret_started->node = (struct krcore_node *)&node_port;
+	ret_started->mr.token = TOKEN;
+	ret_started->error = start_error;
 	return 0;
+}
+
+/* What was posted does not complete. */
+int __wrap_krcore_poll(struct krcore_node *node, struct krcore_wc *wcs, unsigned int nr)
+{
+	assert_ptr_equal(node, &node_port);
+	(void)wcs;
+	assert_int_equal(nr, 1);
+	return 0;
+}
+
+int __wrap_krcore_wait(struct krcore_node *node, int timeout_ms)
+{
+	assert_ptr_equal(node, &node_port);
+	return timeout_ms ? -ETIMEDOUT : 0;
 }
 
 /* What is offered by a function can be read at the port that its reference names. */
@@ -200,6 +222,7 @@ static void test_length_of_the_example(void **state)
 
 	(void)state;
 	gid_of(1, gid);
+	start_error = -EHOSTUNREACH;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ref.length = cases[i].length;
 		nr = krcore_region_pack(gid, &ref, packed);
@@ -211,6 +234,26 @@ static void test_length_of_the_example(void **state)
 	}
 }
 
+/* Nothing may write to memory that is free again. */
+static void test_time_out_of_the_example(void **state)
+{
+	const struct krcore_region_ref ref = { .addr = 4096, .length = 100, .token = TOKEN };
+	uint8_t packed[KRCORE_PACKED_MAX], gid[KRCORE_GID_BYTES];
+	void *memory = NULL;
+	size_t bytes = 0;
+	int nr;
+
+	(void)state;
+	gid_of(1, gid);
+	nr = krcore_region_pack(gid, &ref, packed);
+	assert_true(nr > 0);
+	start_error = 0;
+	left = 1;
+	assert_int_equal(fetch(packed, (size_t)nr, &memory, &bytes), -ETIMEDOUT);
+	assert_null(memory);
+	assert_int_equal(left, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_may_be_locked),
 		cmocka_unit_test(test_port_of_the_example),
 		cmocka_unit_test(test_length_of_the_example),
+		cmocka_unit_test(test_time_out_of_the_example),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

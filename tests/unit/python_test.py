@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 CHECKOUT = pathlib.Path(sys.argv.pop(1))
@@ -493,6 +494,26 @@ class Requests(Case):
         self.assertEqual(went, [True])
         self.refused(krcore.Closed, "the queue is closed", self.queue.read, self.remote, self.local)
         self.assertFalse(self.node._tickets)
+
+    def test_a_signal_while_a_queue_closes(self):
+        def post(*args):
+            posting.set()
+            go_on.wait(30)
+            return self.fake.krcore_post_wait(*args)
+
+        posting, go_on = threading.Event(), threading.Event()
+        python_fake.put("krcore_post_wait", post)
+        thread = threading.Thread(target=self.queue.read, args=[self.remote, self.local])
+        thread.start()
+        posting.wait(30)
+        with unittest.mock.patch.object(self.node._turn, "wait", side_effect=Signal):
+            self.assertRaises(Signal, self.queue.close)
+        go_on.set()
+        self.ends(thread)
+        self.queue.read(self.remote, self.local)    # it is open as before
+        self.queue.close()
+        self.queue.close()
+        self.assertFalse(self.handle.queues or self.node._queues)
 
     def test_a_signal_ends_a_wait_or_lets_it_go_on(self):
         self.fake.results["krcore_queue_open"] = [-errno.EINTR, -errno.EINTR]

@@ -394,9 +394,9 @@ static void test_network_fails(void **state)
 
 static void test_strerror(void **state)
 {
-	static const int known[] = { 0,	       -ENOENT,	 -EEXIST,   -ENOSPC, -EUSERS,
-				     -EREMCHG, -EBADMSG, -EBADR,    -EPROTO, -EPROTONOSUPPORT,
-				     -ENOBUFS, -EINVAL,	 -ETIMEDOUT };
+	static const int known[] = { 0,	       -ENOENT,	 -EEXIST, -ENOSPC,   -EUSERS,
+				     -EREMCHG, -EBADMSG, -EBADR,  -EPROTO,   -EPROTONOSUPPORT,
+				     -ENOBUFS, -EINVAL,	 -E2BIG,  -ETIMEDOUT };
 	const size_t nr = sizeof(known) / sizeof(known[0]);
 	const char *text;
 	size_t i, k;
@@ -414,6 +414,7 @@ static void test_strerror(void **state)
 	/* what has no meaning of its own here has that of the system; nothing has none */
 	assert_string_equal(krcore_race_strerror(-ETIMEDOUT), strerrordesc_np(ETIMEDOUT));
 	assert_string_not_equal(krcore_race_strerror(-ENOENT), strerrordesc_np(ENOENT));
+	assert_string_not_equal(krcore_race_strerror(-E2BIG), strerrordesc_np(E2BIG));
 	assert_string_equal(krcore_race_strerror(-99999), "unknown error");
 	assert_string_equal(krcore_race_strerror(ENOENT), "unknown error");
 }

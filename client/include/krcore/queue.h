@@ -408,6 +408,8 @@ int krcore_node_port(struct krcore_node *node, uint32_t index, struct krcore_por
  *   other users.
  * * %-EDQUOT - limit of the user.
  * * %-EOPNOTSUPP - @access has remote atomics, and the device has none.
+ * * %-E2BIG - the device cannot list so many pages: one without DC takes at most 1 GiB in a
+ *   region. Several regions do.
  * * %-ENODEV - the device is gone.
  */
 int krcore_mr_reg(struct krcore_node *node, void *addr, size_t length, uint32_t access,

@@ -25,9 +25,11 @@ class Queue:
 
     Requests start and complete in the order in which they were posted. Each call posts one and
     waits until it is done, at most `timeout` seconds (None: for as long as it takes); threads that
-    share a queue have theirs under way at once. One that fails puts the queue into the error
-    state, in which connect() connects it again. One that takes longer than `timeout` is still
-    under way: its memory may change until the queue or its region is closed.
+    share a queue have theirs under way at once. Before it is posted, the kernel may have to ask a
+    peer that has not answered lately: that takes up to 10 s, behind many such peers up to a minute,
+    whatever `timeout` is, and no signal but SIGKILL ends it. One that fails puts the queue into the
+    error state, in which connect() connects it again. One that takes longer than `timeout` is
+    still under way: its memory may change until the queue or its region is closed.
     """
 
     def __init__(self, node, peer, service, depth, timeout, fresh):
@@ -114,10 +116,15 @@ class Queue:
             return
         with self._node._turn:
             number, self._number = self._number, None
-            while self._posting and not self._node.closed:
-                self._node._turn.wait()     # so that none gets into another one of this number
-        if number is not None:
-            self._end()
+            if number is None:
+                return
+            try:
+                while self._posting and not self._node.closed:
+                    self._node._turn.wait()     # so that none gets into another one of this number
+            except BaseException:
+                self._number = number
+                raise
+        self._end()
 
     def _end(self):
         """Close it, if it was made and its node does not."""

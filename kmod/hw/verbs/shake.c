@@ -295,6 +295,8 @@ static void krc_shake_accept(struct krc_lanes *lanes, const struct krp_lane_pack
 	e = krp_lanes_accept(&lanes->table, ktime_get_ns(), p, &ports, &own);
 	if (e && qp)
 		krc_lane_adopt(lanes, e, qp, &peer);
+	else if (e) /* this port has asked by a record that may be older */
+		krc_lane_slot_of(lanes, e)->peer = peer;
 	spin_unlock_bh(&lanes->lock);
 	if (!e) {
 		krc_lane_qp_put(lanes, qp);

@@ -315,6 +315,7 @@ const char *krcore_race_strerror(int err);
  * * %-EINVAL - an option is out of its range.
  * * %-ENOSPC - so few bytes do not hold a table of such groups and depth.
  * * %-ENOMEM - no memory, or RLIMIT_MEMLOCK.
+ * * %-E2BIG - more memory than a region of this device has: 1 GiB on one without DC.
  * * others as krcore_node_open(), krcore_mr_reg() and krcore_publish() return them.
  */
 int krcore_race_serve(const struct krcore_race_server_options *opts,
