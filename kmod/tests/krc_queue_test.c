@@ -623,57 +623,6 @@ static void krc_test_calls_beside_many_sleepers(struct kunit *test)
 	krc_test_call_end(call);
 }
 
-/**
- * struct krc_test_late - A poll(2) that becomes a sleeper when others have, since it looked for room.
- * @table: what it polls with.
- * @own: the sleeper.
- * @others: how many come before.
- * @s: they.
- */
-struct krc_test_late {
-	poll_table table;
-	wait_queue_entry_t own;
-	u32 others;
-	struct krc_test_sleepers s;
-};
-
-static void krc_test_come_late(struct file *file, wait_queue_head_t *head, poll_table *table)
-{
-	struct krc_test_late *late = container_of(table, struct krc_test_late, table);
-	struct krc_context *ctx = file->private_data;
-	u32 i;
-
-	if (head != &ctx->wait)
-		return;
-	for (i = 0; i < late->others; i++) {
-		init_waitqueue_func_entry(&late->s.sleeper[i].entry, krc_test_count_woken);
-		add_wait_queue(head, &late->s.sleeper[i].entry);
-	}
-	add_wait_queue(head, &late->own);
-}
-
-/* Whoever is one too many leaves at once, though there was room a moment before. */
-static void krc_test_others_take_the_room(struct kunit *test)
-{
-	struct krc_test_late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
-	struct krc_test_call *call = krc_test_call_new(test);
-	wait_queue_head_t *wait = &call->ctx->wait;
-	u32 i, n;
-
-	KUNIT_ASSERT_NOT_NULL(test, late);
-	init_poll_funcptr(&late->table, krc_test_come_late);
-	init_waitqueue_func_entry(&late->own, krc_test_count_woken);
-	for (n = 0; n < 2; n++) {
-		late->others = KRP_SLEEPERS_MAX - n;
-		KUNIT_EXPECT_EQ(test, (u32)krc_chardev_poll(&call->file, &late->table),
-				n ? 0U : (u32)EPOLLERR);
-		for (i = 0; i < late->others; i++)
-			remove_wait_queue(wait, &late->s.sleeper[i].entry);
-		remove_wait_queue(wait, &late->own);
-	}
-	krc_test_call_end(call);
-}
-
 /* CONNECT on a port that is dying: a queue stays as it was, and none is made. */
 static void krc_test_connect_on_a_dying_port(struct kunit *test)
 {
@@ -894,7 +843,6 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_many_sleepers),
 	KUNIT_CASE(krc_test_sleepers_are_bounded),
 	KUNIT_CASE(krc_test_calls_beside_many_sleepers),
-	KUNIT_CASE(krc_test_others_take_the_room),
 	KUNIT_CASE(krc_test_connect_on_a_dying_port),
 	KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
 	KUNIT_CASE(krc_test_a_close_beside_a_connect),

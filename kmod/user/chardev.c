@@ -242,12 +242,7 @@ __poll_t krc_chardev_poll(struct file *file, poll_table *table)
 	if (krc_context_port(ctx) &&
 	    (krc_ring_pending(&ctx->ring) || krc_mailbox_pending(krc_mailbox_of(ctx))))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	mask |= krc_watch_poll(ctx, file, table);
-	/* others may have come between the look for room and the queue */
-	if (!poll_does_not_wait(table) &&
-	    (krc_wait_crowded(&ctx->wait) || krc_wait_crowded(&ctx->changed)))
-		mask |= EPOLLERR;
-	return mask;
+	return mask | krc_watch_poll(ctx, file, table);
 }
 
 static ssize_t krc_chardev_read(struct file *file, char __user *buf, size_t bytes, loff_t *pos)

@@ -227,11 +227,13 @@ static long krc_recv_wait(struct krc_mailbox *box, long timeout)
 
 	if (timeout && !krc_recv_over(box))
 		krc_spin(krc_recv_poll, box);
-	left = krc_wait_sleep(&ctx->wait, krc_recv_poll, box, timeout);
+	if (!krc_recv_over(box) && timeout && !krc_wait_room(&ctx->wait))
+		return -EBUSY;
+	left = wait_event_interruptible_timeout(ctx->wait, krc_recv_over(box), timeout);
 	if (krc_mailbox_pending(box))
 		return max(left, 1L);
 	if (left < 0)
-		return left; /* as KRP_IOC_WAIT */
+		return -EINTR; /* as KRP_IOC_WAIT */
 	if (READ_ONCE(ctx->dead))
 		return -ENODEV;
 	return left ?: timeout ? -ETIMEDOUT : -EAGAIN;

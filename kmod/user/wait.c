@@ -17,7 +17,7 @@
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
 #include <linux/poll.h>
-#include <linux/sched/signal.h>
+#include <linux/sched.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -50,51 +50,6 @@ bool krc_wait_room(wait_queue_head_t *wait)
 	room = krc_wait_sleepers(wait, KRP_SLEEPERS_MAX) < KRP_SLEEPERS_MAX;
 	spin_unlock_irq(&wait->lock);
 	return room;
-}
-
-bool krc_wait_crowded(wait_queue_head_t *wait)
-{
-	bool crowded;
-
-	spin_lock_irq(&wait->lock);
-	crowded = krc_wait_sleepers(wait, KRP_SLEEPERS_MAX + 1) > KRP_SLEEPERS_MAX;
-	spin_unlock_irq(&wait->lock);
-	return crowded;
-}
-
-/* Become one of the sleepers, which this stays while it is awake between. Return: false: too many. */
-static bool krc_wait_enter(wait_queue_head_t *wait, wait_queue_entry_t *entry)
-{
-	bool room;
-
-	spin_lock_irq(&wait->lock);
-	room = krc_wait_sleepers(wait, KRP_SLEEPERS_MAX) < KRP_SLEEPERS_MAX;
-	if (room)
-		__add_wait_queue(wait, entry);
-	spin_unlock_irq(&wait->lock);
-	/* Pairs with the barrier of krc_wait_wake(): it sees the sleeper, or this what has come. */
-	smp_mb();
-	return room;
-}
-
-long krc_wait_sleep(wait_queue_head_t *wait, bool (*over)(void *arg), void *arg, long timeout)
-{
-	DEFINE_WAIT_FUNC(entry, woken_wake_function);
-	long left = timeout;
-	bool there;
-
-	if (over(arg))
-		return max(left, 1L);
-	if (!left)
-		return 0;
-	if (!krc_wait_enter(wait, &entry))
-		return -EBUSY;
-	while (!(there = over(arg)) && left > 0 && !signal_pending(current))
-		left = wait_woken(&entry, TASK_INTERRUPTIBLE, left);
-	remove_wait_queue(wait, &entry);
-	if (there)
-		return max(left, 1L);
-	return left > 0 ? -EINTR : 0;
 }
 
 static void krc_wait_wake_all(struct work_struct *work)
@@ -160,16 +115,14 @@ static bool krc_wait_there(const struct krc_waiter *waiter)
 }
 
 /* True if the wait is over: that, or the port is gone. */
-static bool krc_wait_over(void *arg)
+static bool krc_wait_over(const struct krc_waiter *waiter)
 {
-	const struct krc_waiter *waiter = arg;
-
 	return krc_wait_there(waiter) || READ_ONCE(waiter->ctx->dead);
 }
 
 static bool krc_wait_poll(void *arg)
 {
-	struct krc_waiter *waiter = arg;
+	const struct krc_waiter *waiter = arg;
 
 	krc_pool_poll_nearby(waiter->ctx->port->pool, waiter->index);
 	return krc_wait_over(waiter);
@@ -193,17 +146,20 @@ static void krc_wait_polling(struct krc_waiter *waiter, bool once)
 	krc_port_exit(ctx->port);
 }
 
-static int krc_wait_blocked(struct krc_waiter *waiter, u32 timeout_ms)
+static int krc_wait_blocked(const struct krc_waiter *waiter, u32 timeout_ms)
 {
 	struct krc_context *ctx = waiter->ctx;
 	long timeout = timeout_ms == KRP_WAIT_FOREVER ? MAX_SCHEDULE_TIMEOUT
 						      : msecs_to_jiffies(timeout_ms);
-	long left = krc_wait_sleep(&ctx->wait, krc_wait_over, waiter, timeout);
+	long left;
 
+	if (!krc_wait_over(waiter) && !krc_wait_room(&ctx->wait))
+		return -EBUSY;
+	left = wait_event_interruptible_timeout(ctx->wait, krc_wait_over(waiter), timeout);
 	if (krc_wait_there(waiter))
 		return 0;
 	if (left < 0)
-		return left; /* as poll(2): a restart would wait the whole timeout again */
+		return -EINTR; /* as poll(2): a restart would wait the whole timeout again */
 	if (READ_ONCE(ctx->dead))
 		return -ENODEV;
 	return left ? 0 : -ETIMEDOUT; /* 0: another thread consumed the completion */

@@ -82,35 +82,13 @@ static inline void krc_wait_wake(struct krc_context *ctx)
 }
 
 /**
- * krc_wait_room() - Whether one more may sleep, as far as can be said before it does.
+ * krc_wait_room() - Whether one more may sleep.
  * @wait: krc_context.wait or krc_context.changed.
  *
  * Context: may sleep.
  * Return: false if KRP_SLEEPERS_MAX do already.
  */
 bool krc_wait_room(wait_queue_head_t *wait);
-
-/**
- * krc_wait_crowded() - Whether more sleep than may: whoever has become one of them leaves then.
- * @wait: as in krc_wait_room().
- *
- * Context: may sleep.
- * Return: true if more than KRP_SLEEPERS_MAX do.
- */
-bool krc_wait_crowded(wait_queue_head_t *wait);
-
-/**
- * krc_wait_sleep() - Sleep until something has come.
- * @wait: as in krc_wait_room().
- * @over: says whether it has; may sleep.
- * @arg: its argument.
- * @timeout: jiffies; 0: do not sleep.
- *
- * Context: may sleep.
- * Return: the jiffies that are left, from 1: it has; 0: the time is over; -EINTR: a signal;
- * -EBUSY: KRP_SLEEPERS_MAX sleep already.
- */
-long krc_wait_sleep(wait_queue_head_t *wait, bool (*over)(void *arg), void *arg, long timeout);
 
 /**
  * krc_ioc_wait() - KRP_IOC_WAIT: wait until the program has completions to consume.

@@ -107,10 +107,8 @@ out:
 }
 
 /* True if a read need not wait: a change is pending, or none can come any more. */
-static bool krc_watch_over(void *arg)
+static bool krc_watch_over(struct krc_context *ctx)
 {
-	struct krc_context *ctx = arg;
-
 	return krc_changes_pending(&ctx->follower) || READ_ONCE(ctx->dead) ||
 	       !READ_ONCE(ctx->follower.on);
 }
@@ -131,9 +129,10 @@ ssize_t krc_watch_read(struct krc_context *ctx, char __user *buf, size_t bytes, 
 			return -ENODEV;
 		if (nonblock)
 			return -EAGAIN;
-		ret = krc_wait_sleep(&ctx->changed, krc_watch_over, ctx, MAX_SCHEDULE_TIMEOUT);
-		if (ret < 0)
-			return ret == -EINTR ? -ERESTARTSYS : ret;
+		if (!krc_wait_room(&ctx->changed))
+			return -EBUSY;
+		if (wait_event_interruptible(ctx->changed, krc_watch_over(ctx)))
+			return -ERESTARTSYS;
 	}
 }
 
