@@ -41,7 +41,7 @@ struct krc_hw_parts;
  *	its buffer.
  * @KRC_FAULT_BUSY: the target is alive, but had no receive buffer for a SEND until the retries for
  *	that were over: it was not received. Of another request, which needs none, the pool takes it
- *	for KRC_FAULT_TIMEOUT.
+ *	for KRC_FAULT_TIMEOUT; the provider for lanes says KRC_FAULT_LOST.
  * @KRC_FAULT_LOST: the way to the target was given up under it, which is no fault of its own: it may
  *	or may not have been executed, and so may those behind it to the same target.
  * @KRC_FAULT_FATAL: the device or initiator is broken or gone.

@@ -10,9 +10,9 @@
  * only after a back-off, which doubles.
  *
  * A target that refuses what its own directory allows, or what it has announced itself, costs the
- * channel a reset each time, while it answers all else. It may do so KRC_REFUSED_FREE times within
- * KRC_REFUSED_MS; from then on it is barred after each refusal: silent for a time that doubles,
- * whatever it answers meanwhile.
+ * channel a reset each time, while it answers all else. It may do so KRC_REFUSED_FREE times; from
+ * then on it is barred after each refusal: silent for a time that doubles, whatever it answers
+ * meanwhile. Once it has refused nothing for KRC_REFUSED_MS all is forgotten.
  *
  * The state belongs to the target: GID, DCT number and key, address, and directory, through
  * one port. All services of a node are one target, as are all records of it that programs
@@ -52,7 +52,7 @@ struct krc_read;
  * enum krc_standing_state - What is known of a target.
  * @KRC_STANDING_NEW: nothing, or no answer lately.
  * @KRC_STANDING_PROVEN: it has answered lately.
- * @KRC_STANDING_SILENT: it did not answer when last asked.
+ * @KRC_STANDING_SILENT: it did not answer when last asked, or is barred.
  */
 enum krc_standing_state {
 	KRC_STANDING_NEW,
@@ -83,7 +83,7 @@ struct krc_standing_key {
  * @users: reference count.
  * @orphan: its port is gone and it has left the table: its last user frees it.
  * @key: the target.
- * @lock: protects changes of @state, @failures, @answered and @retry_at.
+ * @lock: protects changes of what follows, up to @refused.
  * @state: enum krc_standing_state.
  * @barred: it has refused too often, and what it answers before @retry_at changes nothing.
  * @refusals: refusals until @refused, at most KRC_REFUSED_FREE + KRC_BARRED_DOUBLINGS + 1.

@@ -284,7 +284,7 @@ static void krc_test_peer_refuses(struct kunit *test)
 	}
 	krc_test_until(t->w, krc_test_resets(&t->w->side[1]) == resets);
 	krc_test_announce(t);
-	/* it was barred; and is again, for so long that it matters not how slow this machine is */
+	/* it was barred; and is again, for longer than this test takes */
 	KUNIT_EXPECT_TRUE(test, krc_standing_refused(s));
 	s->retry_at += msecs_to_jiffies(KRC_REFUSED_MS);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);

@@ -416,9 +416,12 @@ static int kr_seek_pair(struct kr_client *c)
 		got = kr_new_chunk(c, &quest, &chunk);
 		if (got < 0)
 			break;
-		c->pair = kr_chunk_at(c, chunk);
-		c->pair_end = c->pair + KR_CHUNK_BYTES;
-		got = got ? 0 : kr_adopt_pairs(c, chunk);
+		if (got) { /* never used */
+			c->pair = kr_chunk_at(c, chunk);
+			c->pair_end = c->pair + KR_CHUNK_BYTES;
+			return 0;
+		}
+		got = kr_adopt_pairs(c, chunk);
 		if (got || kr_has_pair(c))
 			break;
 		got = kr_give_chunk(c, chunk, KR_CLASS_SUBTABLES, false);

@@ -116,15 +116,16 @@ class Queue:
             return
         with self._node._turn:
             number, self._number = self._number, None
-            if number is None:
-                return
             try:
                 while self._posting and not self._node.closed:
                     self._node._turn.wait()     # so that none gets into another one of this number
             except BaseException:
-                self._number = number
+                self._number = self._number or number
                 raise
-        self._end()
+            if number is None:      # of several, the first closes it, or who comes after it gave up
+                number, self._number = self._number, None
+        if number is not None:
+            self._end()
 
     def _end(self):
         """Close it, if it was made and its node does not."""

@@ -29,7 +29,10 @@ static_assert(BITS_PER_LONG == 64);
 #define KRC_MLX5_LOG_ACK_REQ_FREQ 8
 #define KRC_MLX5_RETRIES 7
 #define KRC_MLX5_SPORT_BITS 14 /* the other two bits are fixed: RoCE uses 49152 and up */
-/* 7 would retry forever and stall the initiator; only SENDs meet RNR, whose sender comes again */
+/*
+ * 7 would retry forever and stall the initiator. SENDs meet RNR, whose sender comes again, and what a
+ * peer puts off, which counts as unanswered.
+ */
 #define KRC_MLX5_RNR_RETRIES 6
 
 static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
