@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """krcore-handoff: functions of several guests hand data to each other, and what is left when
-one of them, or a caller, ends at a bad moment. Needs a card with DC (--nic cx)."""
+one of them, or a caller, ends at a bad moment."""
 
 import contextlib
 import json
