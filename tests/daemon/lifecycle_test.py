@@ -148,7 +148,7 @@ class Lifecycle(DaemonTest):
     def test_a_start_without_a_key_is_told(self):
         daemon = self.start()
         control = self.connect(daemon)
-        self.assertIn("there is no cluster key: every host of the fabric may read", daemon.log())
+        daemon.wait_log("there is no cluster key: every host of the fabric may read")
         self.assertEqual(control.call("stats")["result"][0]["auth_required"], 0)
         key = self.folder / "cluster.key"
         key.write_text("00112233445566778899aabbccddeeff\n")
