@@ -15,14 +15,13 @@ _modules = {}
 _scratch = tempfile.TemporaryDirectory(prefix="krcore-meta-probe-")
 
 
-def sources():
-    """What the module is made of, for kbuild.copy()."""
-    own = host.TESTS / "kernel/meta_probe"
-    found = {path.name: path for path in own.iterdir()}
+def sources(tree=host.CHECKOUT):
+    """What the module is made of in a tree, for kbuild.copy()."""
+    found = {path.name: path for path in tree.joinpath("tests/kernel/meta_probe").iterdir()}
     for part in ("kmod", "proto"):
         for pattern in ("*.c", "*.h", "*.mk"):
-            found |= {str(path.relative_to(host.CHECKOUT)): path
-                      for path in host.CHECKOUT.joinpath(part).rglob(pattern)
+            found |= {str(path.relative_to(tree)): path
+                      for path in tree.joinpath(part).rglob(pattern)
                       if not path.name.endswith(".mod.c")}
     return found
 

@@ -145,7 +145,7 @@ def probe_module(tree):
     except host.ClusterError as e:
         raise Skipped(f"no headers of kernel {KERNELS[0]}: {str(e).splitlines()[0]}") from e
     with kbuild.place(f"{release}-gate-meta-probe", made) as folder:
-        kbuild.copy(meta_probe.sources(), folder)
+        kbuild.copy(meta_probe.sources(pathlib.Path(ROOT)), folder)
         status, out = tool(meta_probe.make(folder, made, f"-j{tree.jobs}",
                                            f"KCFLAGS=-Werror {kbuild.NO_DEBUG_INFO}"))
     lines = [line for line in out.splitlines() if line.strip() and not NOISE.match(line)]
