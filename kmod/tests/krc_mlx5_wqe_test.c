@@ -184,6 +184,61 @@ static void krc_test_a_partition_that_moves(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, krc_mlx5_port_settled(hw, 1));
 }
 
+/* What a record may say, by the first thing that is wrong with it. */
+struct krc_test_record {
+	u8 kind;
+	u32 dctn;
+	u8 flags;
+	u8 max_rd_atomic;
+	u8 mtu;
+	u16 lid;
+	u32 port; /* of ours */
+	int err;
+};
+
+static const struct krc_test_record krc_test_records[] = {
+	{ KRP_KIND_RAW, 0, 0, 0, 0, 0, 1, -EINVAL },
+	{ KRP_KIND_DCT, 0, 0, 16, 3, 7, 1, -EINVAL }, /* no target */
+	{ KRP_KIND_DCT, 0x123, 0, 16, 3, 7, 2, -EINVAL }, /* no port of ours */
+	{ KRP_KIND_DCT, 0x123, KRP_DCT_ETHERNET, 16, 3, 7, 1, -EAFNOSUPPORT },
+	{ KRP_KIND_DCT, 0x123, 0, 8, 3, 7, 1, -EINVAL }, /* fewer READs than we send */
+	{ KRP_KIND_DCT, 0x123, 0, 16, 2, 7, 1, -ENETUNREACH }, /* smaller packets than ours */
+	{ KRP_KIND_DCT, 0x123, 0, 16, 3, 0, 1, -EINVAL }, /* no LID */
+};
+
+/* Why there is no way to a record, on InfiniBand. */
+static void krc_test_no_way_to_a_record(struct kunit *test)
+{
+	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+	struct krc_hw_address address;
+	union ib_gid gid = {};
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	ibdev->phys_port_cnt = 1;
+	hw->ibdev = ibdev;
+	hw->log_rd_atomic = 4;
+	hw->ports[1].mtu = 3;
+	for (i = 0; i < ARRAY_SIZE(krc_test_records); i++) {
+		const struct krc_test_record *r = &krc_test_records[i];
+		struct krp_value value = {
+			.generation = cpu_to_le64(1),
+			.kind = r->kind,
+			.dct = { .dctn = cpu_to_le32(r->dctn),
+				 .flags = r->flags,
+				 .max_rd_atomic = r->max_rd_atomic,
+				 .mtu = r->mtu,
+				 .lid = cpu_to_le16(r->lid),
+				 .port = 1 },
+		};
+
+		KUNIT_EXPECT_EQ_MSG(test, krc_mlx5_address(hw, r->port, 0, &gid, &value, &address),
+				    r->err, "record %u", i);
+	}
+}
+
 /* Of requests that are posted together those before the first bad one are appended, in order. */
 static void krc_test_requests_are_posted_together(struct kunit *test)
 {
@@ -299,6 +354,7 @@ static struct kunit_case krc_mlx5_wqe_cases[] = {
 	KUNIT_CASE(krc_test_the_route_header_of_infiniband),
 	KUNIT_CASE(krc_test_the_path_has_the_ports_settings),
 	KUNIT_CASE(krc_test_a_partition_that_moves),
+	KUNIT_CASE(krc_test_no_way_to_a_record),
 	{}
 };
 

@@ -130,14 +130,52 @@ static void krc_test_a_send_that_is_refused(struct kunit *test)
 	krc_link_free(l);
 }
 
-/* Answer the oldest message, which the NIC still has. */
-static void krc_test_acknowledge(struct krc_test_link *l, u32 i)
+/* Answer a message, which the NIC still has. */
+static void krc_test_answer(struct krc_test_link *l, u32 i, u32 status)
 {
 	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)l->posts[i].msg;
 	u64 msg[KRP_MSG_BYTES_MAX / sizeof(u64)];
 
-	krp_msg_init(msg, KRP_MSG_ACK, le32_to_cpu(hdr->xid), KRP_ST_OK, l->s.krp.incarnation);
+	krp_msg_init(msg, KRP_MSG_ACK, le32_to_cpu(hdr->xid), status, l->s.krp.incarnation);
 	krc_meta_message(l->conn, msg, sizeof(struct krp_ack));
+}
+
+static void krc_test_acknowledge(struct krc_test_link *l, u32 i)
+{
+	krc_test_answer(l, i, KRP_ST_OK);
+}
+
+/* Why the servers refuse a record, and what its owner is told. */
+static const struct {
+	u32 status;
+	int err;
+} krc_test_refusals[] = {
+	{ KRP_ST_NOT_OWNER, -EEXIST },	 { KRP_ST_STALE_GENERATION, -ESTALE },
+	{ KRP_ST_FOREIGN_GID, -EPERM },	 { KRP_ST_RESERVED, -EPERM },
+	{ KRP_ST_LIMIT_RECORDS, -EDQUOT }, { KRP_ST_LIMIT_RATE, -EBUSY },
+	{ KRP_ST_TABLE_FULL, -ENOSPC },	 { KRP_ST_NO_MEMORY, -ENOMEM },
+};
+
+static void krc_test_a_record_that_is_refused(struct kunit *test)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(krc_test_refusals); i++) {
+		struct krc_test_link *l = krc_link_new(test, KRC_TEST_SLOTS);
+
+		krc_link_start(l);
+		krc_link_lines(test, l, 1, 4);
+		KUNIT_EXPECT_EQ(test, krc_link_work(test, l), 0U);
+		KUNIT_ASSERT_EQ(test, l->posts_nr, 2U); /* RENEW, SUBSCRIBE */
+		krc_link_publish(test, l, KRC_TEST_SERVICE);
+		KUNIT_ASSERT_EQ(test, l->posts_nr, 3U);
+		KUNIT_EXPECT_EQ(test, krc_meta_published(&l->meta, KRC_TEST_SERVICE, 0),
+				-ETIMEDOUT);
+		krc_test_answer(l, 2, krc_test_refusals[i].status);
+		KUNIT_EXPECT_EQ(test, krc_meta_published(&l->meta, KRC_TEST_SERVICE, 0),
+				krc_test_refusals[i].err);
+		krc_link_free(l);
+	}
 }
 
 /* An answer alone does not free a buffer, nor does the NIC alone. */
@@ -172,6 +210,7 @@ static struct kunit_case krc_session_cases[] = { KUNIT_CASE(krc_test_transcript)
 						 KUNIT_CASE(krc_test_a_word_of_another_life),
 						 KUNIT_CASE(krc_test_a_send_that_is_refused),
 						 KUNIT_CASE(krc_test_a_buffer_is_the_nics),
+						 KUNIT_CASE(krc_test_a_record_that_is_refused),
 						 {} };
 
 static struct kunit_suite krc_session_suite = {
