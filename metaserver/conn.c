@@ -28,7 +28,7 @@
 #include "proto/krp_hash.h"
 #include "proto/krp_reject.h"
 
-KRP_STATIC_ASSERT(KRU_CONF_CLIENT_SENDS == MS_HANDSHAKE_SENDS + MS_NOTIFY_WINDOW,
+KRP_STATIC_ASSERT(KRU_CONF_CLIENT_SENDS == MS_HANDSHAKE_SENDS + KRP_NOTIFY_WINDOW,
 		  "kru_conf_bytes() knows how long a send queue is");
 
 #define MS_RNR_RETRY 6 /* finite: a client that posts no receives is disconnected */
@@ -162,7 +162,7 @@ static int ms_conn_send(void *arg, const void *msg, unsigned int bytes, bool not
 
 	if (conn->phase != MS_PHASE_UP)
 		return -ENOTCONN;
-	if (notify && conn->notifies_out >= MS_NOTIFY_WINDOW)
+	if (notify && conn->notifies_out >= KRP_NOTIFY_WINDOW)
 		return -ENOBUFS;
 	/* twice: an answer may have arrived before the completion of its send */
 	if (!notify && answers >= 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS)
@@ -284,7 +284,7 @@ void ms_conn_sent(struct ms_conn *conn, bool notify, bool ok)
 		ms_conn_broken(conn, "client does not answer or takes no messages");
 		return;
 	}
-	if (conn->phase == MS_PHASE_UP && notify && conn->notifies_out <= MS_NOTIFY_WINDOW / 2)
+	if (conn->phase == MS_PHASE_UP && notify && conn->notifies_out <= KRP_NOTIFY_WINDOW / 2)
 		ms_session_room(&conn->session);
 	if (conn->phase == MS_PHASE_FLUSH && !conn->sends_out)
 		ms_conn_hang_up(conn);
@@ -363,7 +363,7 @@ bool ms_conn_check(struct ms_conn *conn)
 	case MS_PHASE_UP:
 		ms_session_check(&conn->session, now_ms);
 		/* buffers may have run out though this client was not slow */
-		if (conn->phase == MS_PHASE_UP && conn->notifies_out <= MS_NOTIFY_WINDOW / 2)
+		if (conn->phase == MS_PHASE_UP && conn->notifies_out <= KRP_NOTIFY_WINDOW / 2)
 			ms_session_room(&conn->session);
 		break;
 	case MS_PHASE_FLUSH:
@@ -399,7 +399,7 @@ static int ms_conn_create_qp(struct ms_conn *conn)
 		.qp_type = IBV_QPT_RC,
 	};
 
-	attr.cap.max_send_wr = 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS + MS_NOTIFY_WINDOW;
+	attr.cap.max_send_wr = 2 * conn->srv->conf.credits + MS_HANDSHAKE_SENDS + KRP_NOTIFY_WINDOW;
 	attr.cap.max_send_sge = 1;
 	conn->qp = ibv_create_qp(dev->pd, &attr);
 	if (!conn->qp)

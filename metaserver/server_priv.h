@@ -27,7 +27,6 @@
 #include "metaserver/table.h"
 
 #define MS_LISTENERS_MAX 32
-#define MS_NOTIFY_WINDOW 16U /* notifications in flight to one client */
 #define MS_HANDSHAKE_SENDS 2U /* CHALLENGE and WELCOME, or a refusal */
 #define MS_PROBE_CHECKS 3 /* between tries to open a device that could not be used */
 #define MS_SENDS_MAX 16384U /* messages in flight on one device */

@@ -16,7 +16,8 @@
  *   (initiator_depth, 1 to 16; the server may grant fewer), responder_resources
  *   0, retry_count 7 and rnr_retry_count 7: a server whose buffers are all taken
  *   is waited for. It keeps a receive posted for each request that is unanswered
- *   and more for NOTIFY. The server retries a client that has none six times, each
+ *   and at least KRP_NOTIFY_WINDOW for NOTIFY, of which the server has no more
+ *   under way to a client. The server retries a client that has none six times, each
  *   time after what that client's queue pair asks for (0.66 s where rdma_cm sets
  *   it), and then ends the connection; it drops NOTIFYs, with RESYNC,
  *   before it comes to that. The connection is to have a global route header: see
@@ -200,6 +201,7 @@
 #define KRP_SUBSCRIBE_ALL 0x01 /* every record; without it: stop */
 
 #define KRP_NOTIFY_CHANGES 6 /* in one NOTIFY */
+#define KRP_NOTIFY_WINDOW 16U /* NOTIFYs under way to a client at most */
 
 /* krp_change.event */
 #define KRP_EVENT_CHANGED 1

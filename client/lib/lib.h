@@ -47,6 +47,7 @@
 
 #define KRL_SLOTS KRP_SLOTS_MAX /* requests outstanding on a server at most */
 #define KRL_RECVS (KRL_SLOTS + 64) /* one for each answer, 64 for notifications */
+KRP_STATIC_ASSERT(KRL_RECVS >= KRL_SLOTS + KRP_NOTIFY_WINDOW, "a receive for each message");
 #define KRL_BOUNCE_BYTES 65536 /* for bulk READs */
 #define KRL_WALK_PAGES (KRL_BOUNCE_BYTES / KRP_PAGE_BYTES)
 #define KRL_SQ_DEPTH (2 * KRL_SLOTS + KRL_WALK_PAGES)

@@ -55,6 +55,7 @@
 
 #define KRC_META_SENDS 32 /* most requests in flight to a server */
 #define KRC_META_RECVS 128 /* KRC_META_SENDS for answers, the rest for notifications */
+static_assert(KRC_META_RECVS >= KRC_META_SENDS + KRP_NOTIFY_WINDOW);
 #define KRC_META_RETRIES 7 /* retries of the transport: the maximum */
 #define KRC_META_CHAINS 256 /* of the hash of records, a power of two */
 #define KRC_META_OPINIONS 2 /* servers that must miss before a record does not exist */
