@@ -97,6 +97,7 @@ static int krc_api_connect(struct krcore_queue *queue, const struct krcore_queue
 	krc_flow_init(&queue->flow, client->port->pool, krc_api_done, krc_api_check);
 	queue->flow.lapses = true; /* see krc_api_check() */
 	queue->flow.payer = krc_charge_payer(&client->charge);
+	queue->flow.standing = peer->standing;
 	spin_lock_bh(&client->lock);
 	gone = client->gone;
 	if (!gone)

@@ -171,6 +171,9 @@ struct krc_req {
  *	krc_flow_restart().
  * @lapses: check() has nothing against a leased request before @until of that is over, and is not
  *	called until then; set by the owner before the first submit.
+ * @standing: what is known of the target, if it does not change from one request to the next;
+ *	nothing is posted while it is barred (pool/silence.h). Set by the owner while nothing is
+ *	outstanding, which keeps it counted; NULL: the owner sees to that.
  * @polled: the submitter will busy-poll; set by the owner before submit. If submit succeeds,
  *	the submitter counts as a poller, as after krc_pool_poll_begin(), until it calls
  *	krc_pool_poll_end().
@@ -190,6 +193,7 @@ struct krc_flow {
 	struct krc_channel *channel;
 	const void *payer;
 	const void *bill;
+	const struct krc_standing *standing;
 	struct list_head list;
 	struct list_head behind;
 	struct list_head waiting;

@@ -34,6 +34,7 @@
 #include "base/trace.h"
 #include "krp_ioctl.h"
 #include "pool/pool_priv.h"
+#include "pool/silence.h"
 #include "pool/run.h"
 
 /* From each state, the states that may follow it. */
@@ -352,6 +353,12 @@ static bool krc_channel_unposted(struct krc_channel *ch, struct krc_req *req, in
 	return true;
 }
 
+/* Whether all requests of a flow are for a target that refuses too much. */
+static bool krc_flow_barred(const struct krc_flow *flow)
+{
+	return flow->standing && unlikely(krc_standing_barred(flow->standing));
+}
+
 /* Try to post for the flow whose turn it is. False: nothing more can be posted now. */
 static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool *ret_posted)
 {
@@ -407,6 +414,11 @@ static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
 
 	if (unlikely(!list_empty(&flow->replay)))
 		list_splice_init(&flow->replay, &flow->waiting);
+	if (krc_flow_barred(flow)) { /* what was posted before would be refused one by one */
+		next = list_first_entry(&flow->waiting, struct krc_req, list);
+		krc_channel_refuse(ch, next, next->status ?: -ETIMEDOUT);
+		return true;
+	}
 	n = krc_channel_post_plain(ch, flow);
 	if (likely(n > 0)) {
 		*ret_posted = true;
@@ -446,7 +458,7 @@ void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow)
 
 	lockdep_assert_held(&ch->lock);
 	if (list_empty(&ch->turn) && list_empty(&flow->list) && list_empty(&flow->replay) &&
-	    ch->state == KRC_CHANNEL_READY) {
+	    ch->state == KRC_CHANNEL_READY && !krc_flow_barred(flow)) {
 		flow->deficit = KRC_QUANTUM_BYTES;
 		posted = krc_channel_post_plain(ch, flow) > 0; /* an error comes again below */
 	}

@@ -272,6 +272,7 @@ static struct krc_peer *krc_queue_take_peer(struct krc_queue *queue)
 		krc_flow_restart(&queue->flow);
 		old = queue->peer;
 		WRITE_ONCE(queue->peer, NULL);
+		queue->flow.standing = NULL;
 	}
 	mutex_unlock(&queue->post);
 	return old;
@@ -310,6 +311,7 @@ static int krc_queue_attach(struct krc_queue *queue, struct krc_peer *peer)
 	mutex_lock(&queue->post);
 	if (krc_queue_set_state(queue, KRP_QUEUE_READY, 0)) {
 		queue->grant.token = 0;
+		queue->flow.standing = peer->standing;
 		WRITE_ONCE(queue->peer, peer);
 	} else {
 		/* the port died, or it was closed */
