@@ -150,10 +150,10 @@ static const struct {
 	u32 status;
 	int err;
 } krc_test_refusals[] = {
-	{ KRP_ST_NOT_OWNER, -EEXIST },	 { KRP_ST_STALE_GENERATION, -ESTALE },
-	{ KRP_ST_FOREIGN_GID, -EPERM },	 { KRP_ST_RESERVED, -EPERM },
+	{ KRP_ST_NOT_OWNER, -EEXIST },	   { KRP_ST_STALE_GENERATION, -ESTALE },
+	{ KRP_ST_FOREIGN_GID, -EPERM },	   { KRP_ST_RESERVED, -EPERM },
 	{ KRP_ST_LIMIT_RECORDS, -EDQUOT }, { KRP_ST_LIMIT_RATE, -EBUSY },
-	{ KRP_ST_TABLE_FULL, -ENOSPC },	 { KRP_ST_NO_MEMORY, -ENOMEM },
+	{ KRP_ST_TABLE_FULL, -ENOSPC },	   { KRP_ST_NO_MEMORY, -ENOMEM },
 };
 
 static void krc_test_a_record_that_is_refused(struct kunit *test)
@@ -167,6 +167,10 @@ static void krc_test_a_record_that_is_refused(struct kunit *test)
 		krc_link_lines(test, l, 1, 4);
 		KUNIT_EXPECT_EQ(test, krc_link_work(test, l), 0U);
 		KUNIT_ASSERT_EQ(test, l->posts_nr, 2U); /* RENEW, SUBSCRIBE */
+		krc_link_complete(l, 0);
+		krc_test_acknowledge(l, 0);
+		krc_link_complete(l, 1);
+		krc_test_acknowledge(l, 1);
 		krc_link_publish(test, l, KRC_TEST_SERVICE);
 		KUNIT_ASSERT_EQ(test, l->posts_nr, 3U);
 		KUNIT_EXPECT_EQ(test, krc_meta_published(&l->meta, KRC_TEST_SERVICE, 0),
