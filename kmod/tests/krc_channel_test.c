@@ -8,6 +8,7 @@
 #include <linux/prandom.h>
 
 #include "krc_pool_test.h"
+#include "pool/silence.h"
 
 /* With one shared channel its number is 0, and those of probation follow. */
 #define KRC_TEST_ADDED (1 + KRC_POOL_APART)
@@ -376,6 +377,48 @@ static void krc_test_channels_change_in_a_storm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_shared(t), 2U);
 }
 
+/* What others have posted to a target is not posted again once it is barred, nor is anything new. */
+static void krc_test_a_barred_target_is_not_asked(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_standing *s = krc_standing_get(t->pool->rail, &t->flow[0]->address, 0x1000, 1);
+	u64 executed;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	for (i = 0; i < 3; i++) {
+		t->flow[i]->address = t->flow[0]->address;
+		t->flow[i]->flow.standing = s;
+		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 2, KRP_OP_READ, 8), 0);
+	}
+	while (!krc_standing_refused(s))
+		;
+	s->retry_at += msecs_to_jiffies(KRC_REFUSED_MS); /* longer than this takes */
+	executed = t->fake->ini[0]->log_nr;
+	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
+	for (i = 0; i < 3; i++)
+		krc_test_wait(test, READ_ONCE(t->flow[i]->done) == 2);
+	krc_test_expect(t, t->flow[0], 0, 1, -EREMOTEIO);
+	krc_test_expect(t, t->flow[0], 1, 2, -ECANCELED);
+	for (i = 1; i < 3; i++) {
+		krc_test_expect(t, t->flow[i], 0, 1, -ETIMEDOUT);
+		krc_test_expect(t, t->flow[i], 1, 2, -ECANCELED);
+	}
+	krc_flow_drain(&t->flow[1]->flow);
+	krc_flow_restart(&t->flow[1]->flow);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 3);
+	krc_test_expect(t, t->flow[1], 2, 3, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, executed);
+	krc_test_wait(test, krc_test_channel(t, 0)->state == KRC_CHANNEL_READY);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 1U);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), 0);
+	krc_test_finish(t, t->flow[3], 1); /* another target */
+	krc_test_expect(t, t->flow[3], 0, 1, 0);
+	krc_standing_put(s);
+	krc_silence_drop(t->pool->rail);
+}
+
 static struct kunit_case krc_channel_cases[] = {
 	KUNIT_CASE(krc_test_a_channel_joins),
 	KUNIT_CASE(krc_test_a_channel_leaves),
@@ -384,6 +427,7 @@ static struct kunit_case krc_channel_cases[] = {
 	KUNIT_CASE(krc_test_the_end_of_a_channel_that_leaves),
 	KUNIT_CASE(krc_test_exactly_once_in_a_storm),
 	KUNIT_CASE(krc_test_channels_change_in_a_storm),
+	KUNIT_CASE(krc_test_a_barred_target_is_not_asked),
 	{}
 };
 

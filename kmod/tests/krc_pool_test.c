@@ -462,48 +462,6 @@ static void krc_test_what_may_be_done_twice_is_done_again(struct kunit *test)
 	krc_test_behind(t, KRP_OP_WRITE, KRP_OP_READ, KRC_FAULT_FATAL, false, 0);
 }
 
-/* What others have posted to a target is not posted again once it is barred, nor is anything new. */
-static void krc_test_a_barred_target_is_not_asked(struct kunit *test)
-{
-	struct krc_test *t = test->priv;
-	struct krc_standing *s = krc_standing_get(t->pool->rail, &t->flow[0]->address, 0x1000, 1);
-	u64 executed;
-	u32 i;
-
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	for (i = 0; i < 3; i++) {
-		t->flow[i]->address = t->flow[0]->address;
-		t->flow[i]->flow.standing = s;
-		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 2, KRP_OP_READ, 8), 0);
-	}
-	while (!krc_standing_refused(s))
-		;
-	s->retry_at += msecs_to_jiffies(KRC_REFUSED_MS); /* longer than this takes */
-	executed = t->fake->ini[0]->log_nr;
-	krc_fake_fail(t->fake, 0, KRC_FAULT_ACCESS);
-	for (i = 0; i < 3; i++)
-		krc_test_wait(test, READ_ONCE(t->flow[i]->done) == 2);
-	krc_test_expect(t, t->flow[0], 0, 1, -EREMOTEIO);
-	krc_test_expect(t, t->flow[0], 1, 2, -ECANCELED);
-	for (i = 1; i < 3; i++) {
-		krc_test_expect(t, t->flow[i], 0, 1, -ETIMEDOUT);
-		krc_test_expect(t, t->flow[i], 1, 2, -ECANCELED);
-	}
-	krc_flow_drain(&t->flow[1]->flow);
-	krc_flow_restart(&t->flow[1]->flow);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_READ, 8), 0);
-	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 3);
-	krc_test_expect(t, t->flow[1], 2, 3, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, executed);
-	krc_test_wait(test, krc_test_channel(t, 0)->state == KRC_CHANNEL_READY);
-	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 1U);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[3], 1, KRP_OP_READ, 8), 0);
-	krc_test_finish(t, t->flow[3], 1); /* another target */
-	krc_test_expect(t, t->flow[3], 0, 1, 0);
-	krc_standing_put(s);
-	krc_silence_drop(t->pool->rail);
-}
-
 /* -ECANCELED means that it was not done: of what was under way nobody can say so. */
 static void krc_test_what_is_behind_one_in_doubt(struct kunit *test)
 {
@@ -985,7 +943,6 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_atomics_are_done_once_or_in_doubt),
 	KUNIT_CASE(krc_test_writes_are_done_once_or_in_doubt),
 	KUNIT_CASE(krc_test_what_may_be_done_twice_is_done_again),
-	KUNIT_CASE(krc_test_a_barred_target_is_not_asked),
 	KUNIT_CASE(krc_test_what_is_behind_one_in_doubt),
 	KUNIT_CASE(krc_test_cancelled_means_not_done),
 	KUNIT_CASE(krc_test_a_halt_forgets_no_completion),
