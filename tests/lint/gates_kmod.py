@@ -113,6 +113,21 @@ def _text(path):
         return f.read()
 
 
+def complaints(argv):
+    """What make says that is to be complained of."""
+    status, out = tool(argv)
+    lines = [line for line in out.splitlines() if line.strip() and not NOISE.match(line)]
+    return lines or ([f"make: exit status {status}"] if status else [])
+
+
+def headers_or_skip(name):
+    """headers(), without which a gate is skipped."""
+    try:
+        return headers(name)
+    except host.ClusterError as e:
+        raise Skipped(f"no headers of kernel {name}: {str(e).splitlines()[0]}") from e
+
+
 def build(tree, folder, made, targets):
     """Build against one kernel; return what is to be complained of."""
     argv = ["make", "-s", "-C", made, f"M={folder}/kmod", f"-j{tree.jobs}", "W=1",
@@ -120,9 +135,7 @@ def build(tree, folder, made, targets):
             "KRC_SAMPLES=y"]
     if shutil.which("sparse"):
         argv += ["C=1", f"CF={SPARSE}"]
-    status, out = tool(argv + targets)
-    lines = [line for line in out.splitlines() if line.strip() and not NOISE.match(line)]
-    return lines or ([f"make: exit status {status}"] if status else [])
+    return complaints(argv + targets)
 
 
 def judge(tree, whole, release, made, named):
@@ -140,16 +153,12 @@ def judge(tree, whole, release, made, named):
 def probe_module(tree):
     """the MetaServer client by itself, a module of the tests, builds without a word"""
     need("gcc", "make")
-    try:
-        release, made = headers(KERNELS[0])
-    except host.ClusterError as e:
-        raise Skipped(f"no headers of kernel {KERNELS[0]}: {str(e).splitlines()[0]}") from e
+    release, made = headers_or_skip(KERNELS[0])
     with kbuild.place(f"{release}-gate-meta-probe", made) as folder:
         kbuild.copy(meta_probe.sources(pathlib.Path(ROOT)), folder)
-        status, out = tool(meta_probe.make(folder, made, f"-j{tree.jobs}",
+        lines = complaints(meta_probe.make(folder, made, f"-j{tree.jobs}",
                                            f"KCFLAGS=-Werror {kbuild.NO_DEBUG_INFO}"))
-    lines = [line for line in out.splitlines() if line.strip() and not NOISE.match(line)]
-    fail_if(lines or [f"make: exit status {status}"] * bool(status))
+    fail_if(lines)
     return KERNELS[0]
 
 
@@ -164,10 +173,7 @@ def kmod(tree):
         raise Skipped("no source of the module is named")
     found, judged = [], KERNELS[:1] if tree.only else KERNELS
     for name in judged:
-        try:
-            release, made = headers(name)
-        except host.ClusterError as e:
-            raise Skipped(f"no headers of kernel {name}: {str(e).splitlines()[0]}") from e
+        release, made = headers_or_skip(name)
         lines = judge(tree, whole, release, made, named)
         found += [f"for {release}:"] * bool(lines) + lines
     fail_if(found)
