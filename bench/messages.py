@@ -230,8 +230,7 @@ class Messages:
         others = self._others()
         alone = self.lab.at_once([(machine, self._crowd(1, 1)) for machine in others])
         got = self.lab.at_once(
-            [(machine, self._crowd(CROWD // len(others) + (i < CROWD % len(others)), 1))
-             for i, machine in enumerate(others)])
+            [(machine, self._crowd(share, 1)) for machine, share in self._shared(CROWD)])
         counts = [count for lines in got for count in lines[0]["counts"]]
         rates = [sum(1e9 * lines[0]["n"] / lines[0]["ns"] for lines in found)
                  for found in (alone, got)]
@@ -243,6 +242,12 @@ class Messages:
     def _others(self):
         return [machine for machine in self.lab.cluster.nodes() if machine is not self.lab.server]
 
+    def _shared(self, count):
+        """(guest, how many of them are its) for all guests but the server's."""
+        others = self._others()
+        return [(machine, count // len(others) + (i < count % len(others)))
+                for i, machine in enumerate(others)]
+
     def _held(self, commands):
         """KiB that the server's guest holds while these run; `commands`: (machine, command)."""
         before = self.lab.used(self.lab.server)
@@ -253,10 +258,8 @@ class Messages:
 
     def _connected(self, peers):
         """The same with so many peers, from all other guests; when these are gone."""
-        others = self._others()
-        shares = [peers // len(others) + (i < peers % len(others)) for i in range(len(others))]
         held = self._held([(machine, f"bench_messages krcore {self.targets['krcore']} keep {share}")
-                           for machine, share in zip(others, shares)])
+                           for machine, share in self._shared(peers)])
         wait_until(lambda: not any(row["connections"] for row in
                                    krcore.node_rows(self.lab.server, "node_messages")),
                    120, "the server has no connection any more")
