@@ -543,9 +543,9 @@ struct krp_wr {
  * user); -EOPNOTSUPP (an atomic, and the device has none), -ETIMEDOUT, -EREMOTEIO
  * (the peer's directory could not be READ, or a moment ago it could not be: such a peer is
  * asked again only after a pause, of seconds at most, or of up to half a minute if its NIC refused
- * what its directory allows more than four times, with a minute or less between), -EBUSY (a peer that has not answered of
- * late is asked apart from others, and its turn has not come for a minute), -EIO (no hardware
- * queue works now), -EINTR, -ENOMEM.
+ * what its directory allows more than four times, with a minute or less between), -EBUSY (a peer
+ * that has not answered of late is asked apart from others, and its turn has not come for a
+ * minute), -EIO (no hardware queue works now), -EINTR, -ENOMEM.
  */
 struct krp_post {
 	__u64 wrs;
