@@ -5,11 +5,12 @@ loads and says why there are no queues; on the ConnectX model ports come up."""
 
 import json
 
-from . import krcore, programs
+from . import krcore, packages, programs
 from .krcore import CONFIG, NODE_UNIT, metactl, node_rows, node_up
 from .suite import check, limit, needs, wait_until
 
 TOOL = "krcore-metactl"
+PACKAGE = "/run/krcore-node.deb"
 
 
 def _node(cluster):
@@ -300,6 +301,25 @@ def test_the_service_and_the_device(cluster):
         check(node.run(f"systemctl is-failed {NODE_UNIT}", check=False).out.strip() == "inactive",
               "the unit failed")
     finally:
+        krcore.node_gone(node)
+
+
+@limit(300)
+def test_a_removed_package_takes_the_node_down(cluster):
+    """An upgrade leaves the node as it is; the package taken off, its service is stopped, and
+    the module gone."""
+    node = _node(cluster)
+    node.push(packages.package("krcore-node"), PACKAGE)
+    try:
+        node.run(f"systemctl start {NODE_UNIT}", timeout=90)
+        generation = _generation(node)
+        node.run(f"dpkg -i {PACKAGE}", timeout=200)
+        check(_generation(node) == generation, "an upgrade began it anew")
+        node.run("dpkg -r krcore-node", timeout=200)
+        check(node.run("ls /sys/module/krcore /dev/krcore", check=False).status != 0,
+              "the module stays without the package")
+    finally:
+        node.run(f"dpkg -i {PACKAGE}", timeout=200)
         krcore.node_gone(node)
 
 
