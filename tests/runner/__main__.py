@@ -2,8 +2,9 @@
 """usage: test [default | full | changed [--since REV] | PART... ]
 
   default      something of every kind; what is meant when nothing is said. With a limit of
-               time (KRCORE_TEST_SECONDS) shares of all parts follow while there is some,
-               other ones with each commit
+               time (KRCORE_TEST_SECONDS) what is longer follows, traffic under KASAN and
+               lockdep and the budgets, and then shares of all parts while there is some, other
+               ones with each commit
   full         all parts
   changed      what the difference to the newest tag, or to REV, can have broken
   PART         a part; PART/PATTERN some of its tests, PART@2of4 a share of them
@@ -28,7 +29,7 @@ CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 class Plan:
     """What is asked for: `jobs`; `rest`, what follows them in its turn; `reasons`, lines."""
 
-    def __init__(self, words, lanes_count):
+    def __init__(self, words, lanes_count, limited):
         folder = pathlib.Path(os.environ.get("KRCORE_PARTS") or CHECKOUT / "tests/parts")
         self.parts = parts_module.load(folder)
         self.rest, self.reasons = [], []
@@ -36,7 +37,7 @@ class Plan:
         if kind in ("default", "full") and len(words) > 1:
             raise UsageError(f"{kind}: nothing can follow it")
         if kind == "default":
-            jobs = choice.default(self.parts, folder)
+            jobs = choice.default(self.parts, folder, limited)
             self.rest = choice.rest(self.parts, jobs)
             self.reasons = [f"{job.name}: {job.why}" for job in jobs if job.why]
         elif kind == "full":
@@ -150,7 +151,7 @@ def main(words):
     words = [word for word in words if word not in options]
     limit = clock.limit()
     try:
-        plan = Plan(words, lanes.count())
+        plan = Plan(words, lanes.count(), bool(limit))
     except UsageError as error:
         print(f"run: {error}", file=sys.stderr)
         return 2

@@ -19,12 +19,14 @@ def full(parts):
     return [parts_module.whole(part) for part in parts.values()]
 
 
-def default(parts, folder):
-    """The default set, as default.toml has it; without that file, all parts."""
+def default(parts, folder, limited=False):
+    """The default set, as default.toml has it; without that file, all parts. `limited`: with a
+    limit of time, as CI has one: the rows that are for that as well."""
     path = folder / "default.toml"
     if not path.exists():
         return full(parts)
-    return [_default(parts, row, path) for row in tomllib.loads(path.read_text())["run"]]
+    return [_default(parts, row, path) for row in tomllib.loads(path.read_text())["run"]
+            if limited or not row.get("with_limit")]
 
 
 def _default(parts, row, path):

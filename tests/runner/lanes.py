@@ -156,7 +156,14 @@ class Lanes:
         ready = [job for job in self._pending
                  if job.part.name not in self._preparing and self._fits_beside(job)]
         loads = [job.job.part.load for job in self._running.values()]
-        return min(ready, key=lambda job: loads.count(job.part.load), default=None)
+        return min(ready, default=None,
+                   key=lambda job: (not self._must_begin(job), loads.count(job.part.load)))
+
+    def _must_begin(self, job):
+        """Whether there is no time left for it when another one has been run before it."""
+        others = [other.seconds for other in self._pending if other is not job]
+        return self._left() < (self.expected(job) + min(others, default=0) * self._slowness()) \
+            * MARGIN
 
     def _drop(self):
         """Take out what can't be run any more."""

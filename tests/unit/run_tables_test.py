@@ -22,7 +22,10 @@ from runner import choice, parts as parts_module  # noqa: E402
 PARTS = CHECKOUT / "tests/parts"
 # kinds of tests that the default set has something of: a part, or a test of one
 KINDS = ("lint", "unit", "kunit", "fuzz", "stress", "cluster/recovery", "cluster-cx/module",
-         "cluster-debug/module", "cluster-debug/debug.checks", "model/selftest")
+         "model/selftest")
+# and what CI has of each commit beside them
+KINDS_OF_CI = ("cluster-debug/module", "cluster-debug/debug.checks", "cost", "cluster-cx/handoff",
+               "cluster-cx/race", "cluster-cx/kernel_api")
 
 
 @functools.cache
@@ -81,11 +84,20 @@ class Tables(unittest.TestCase):
                 for name in listed(part.name)}
 
     def test_the_default_set_has_something_of_every_kind(self):
-        jobs = {job.part.name: job for job in choice.default(self.parts, PARTS)}
-        for kind in KINDS:
+        self.has_kinds(KINDS, limited=False)
+
+    def test_ci_has_something_of_every_kind(self):
+        self.has_kinds(KINDS + KINDS_OF_CI, limited=True)
+
+    def has_kinds(self, kinds, limited):
+        """Each of these is in the default set."""
+        patterns = {}
+        for job in choice.default(self.parts, PARTS, limited):
+            patterns[job.part.name] = patterns.get(job.part.name, "") + job.pattern
+        for kind in kinds:
             name, _, test = kind.partition("/")
-            self.assertIn(name, jobs)
-            self.assertIn(test, jobs[name].pattern.replace("\\", ""), kind)
+            self.assertIn(name, patterns)
+            self.assertIn(test, patterns[name].replace("\\", ""), kind)
 
     def test_the_default_set_is_planned_for_half_an_hour_in_two_lanes(self):
         self.assertLessEqual(sum(job.seconds for job in choice.default(self.parts, PARTS)),
