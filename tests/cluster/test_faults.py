@@ -125,7 +125,7 @@ def test_every_allocation_of_a_call_fails_once(cluster):
         for line in result.out.splitlines():
             if line.startswith("# "):
                 print(f"    {line[2:]}", flush=True)
-        tap(result, 12)
+        tap(result, 22)
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 

@@ -4,22 +4,28 @@
  * and leaves nothing behind, or does without; the same call succeeds right after, and what
  * is READ in the end is right.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "proto/krp_msg.h"
 #include "tests/module/dev.h"
 #include "tests/module/fail_nth.h"
 
 #define FAULTS_BYTES 65536
 #define FAULTS_SERVICE 4660
+#define FAULTS_RECORD 4661
+#define FAULTS_BATCH 32
+#define FAULTS_PIECE 256 /* bytes of each READ of a batch */
+#define FAULTS_REAPS_MAX (4 * FAULTS_BATCH)
 
 /* What the steps work on. */
 struct faults {
 	const struct dev_peer *peer;
 	struct dev dev, opened;
-	struct dev_region local, made;
+	struct dev_region local, made, other;
 	uint8_t *memory;
 	uint32_t queue;
 };
@@ -39,6 +45,22 @@ static int faults_shut(void *arg)
 
 	dev_close(&f->opened);
 	return 0;
+}
+
+static int faults_query(void *arg)
+{
+	struct krp_query query = { 0 };
+	struct faults *f = arg;
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_QUERY, &query);
+}
+
+static int faults_port(void *arg)
+{
+	struct krp_port_info port = { .index = 1 };
+	struct faults *f = arg;
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_PORT, &port);
 }
 
 static int faults_register(struct faults *f, uint32_t access)
@@ -61,6 +83,35 @@ static int faults_deregister(void *arg)
 	struct faults *f = arg;
 
 	return dev_deregister(&f->dev, f->made.handle);
+}
+
+static int faults_register_two(void *arg)
+{
+	struct faults *f = arg;
+	int err = faults_register(f, KRP_ACCESS_ALL);
+
+	return err ? err
+		   : dev_register(&f->dev, f->memory, FAULTS_BYTES, KRP_ACCESS_ALL, &f->other);
+}
+
+/* The two of them: the answer is how many, so it is compared here. */
+static int faults_deregister_many(void *arg)
+{
+	struct faults *f = arg;
+	uint32_t handles[] = { f->made.handle, f->other.handle };
+	struct krp_mr_dereg_many many = { .handles = (uintptr_t)handles, .count = 2 };
+	int err = dev_ioctl(f->dev.fd, KRP_IOC_MR_DEREG_MANY, &many);
+
+	return err ? err : many.done == 2 ? 0 : -EPROTO;
+}
+
+static int faults_deregister_each(void *arg)
+{
+	struct faults *f = arg;
+
+	dev_deregister(&f->dev, f->made.handle);
+	dev_deregister(&f->dev, f->other.handle);
+	return 0;
 }
 
 static int faults_queue(void *arg)
@@ -101,6 +152,107 @@ static int faults_read(void *arg)
 	return dev_do(&f->dev, f->queue, &wr);
 }
 
+static int faults_queue_query(void *arg)
+{
+	struct krp_queue_query query;
+	struct faults *f = arg;
+
+	return dev_query(&f->dev, f->queue, &query);
+}
+
+/* All that were taken complete, whatever the call said. */
+static int faults_drain(struct faults *f)
+{
+	struct krp_queue_query query = { .outstanding = 1 };
+	struct krp_cqe cqe;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < FAULTS_REAPS_MAX && !err && query.outstanding; i++) {
+		dev_reap(&f->dev, &cqe, 100);
+		err = dev_query(&f->dev, f->queue, &query);
+	}
+	while (dev_reap(&f->dev, &cqe, 0))
+		;
+	return !err && query.outstanding ? -ETIME : err;
+}
+
+static int faults_drain_and_close(void *arg)
+{
+	struct faults *f = arg;
+	int err = faults_drain(f);
+
+	return err ? err : faults_queue_close(f);
+}
+
+static int faults_batch(void *arg)
+{
+	struct krp_wr wrs[FAULTS_BATCH];
+	struct krp_cqe cqe = { 0 };
+	struct faults *f = arg;
+	int taken, error = 0, i;
+
+	for (i = 0; i < FAULTS_BATCH; i++)
+		wrs[i] = dev_wr(KRP_OP_READ, &f->local, (size_t)i * FAULTS_PIECE, f->peer->ro,
+				f->peer->ro_addr + (uint64_t)i * FAULTS_PIECE, FAULTS_PIECE);
+	taken = dev_post(&f->dev, f->queue, wrs, FAULTS_BATCH, &error);
+	for (i = 0; i < taken && !cqe.status; i++)
+		if (!dev_reap(&f->dev, &cqe, DEV_TIMEOUT_MS))
+			return -ETIME;
+	return cqe.status ? cqe.status : error;
+}
+
+static int faults_lookup(void *arg)
+{
+	struct krp_record_lookup lookup = { .service = KRP_SERVICE_NODE,
+					    .flags = KRP_LOOKUP_FRESH,
+					    .timeout_ms = DEV_TIMEOUT_MS };
+	struct faults *f = arg;
+
+	memcpy(lookup.gid, f->peer->gid, sizeof(lookup.gid));
+	return dev_ioctl(f->dev.fd, KRP_IOC_LOOKUP, &lookup);
+}
+
+static int faults_watch(void *arg)
+{
+	struct krp_record_watch watch = { 0 };
+	struct faults *f = arg;
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_WATCH, &watch);
+}
+
+static int faults_watch_off(void *arg)
+{
+	struct krp_record_watch watch = { .flags = KRP_WATCH_OFF };
+	struct faults *f = arg;
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_WATCH, &watch);
+}
+
+static int faults_publish(void *arg)
+{
+	struct krp_record_publish publish = {
+		.service = FAULTS_RECORD, .timeout_ms = DEV_TIMEOUT_MS, .raw_len = 4, .raw = "here"
+	};
+	struct faults *f = arg;
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_PUBLISH, &publish);
+}
+
+static int faults_undo(struct faults *f, uint16_t service)
+{
+	struct krp_bind bind = { .service = service,
+				 .flags = KRP_BIND_UNDO,
+				 .timeout_ms = DEV_TIMEOUT_MS };
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
+}
+
+static int faults_unpublish(void *arg)
+{
+	return faults_undo(arg, FAULTS_RECORD);
+}
+
 static int faults_bind(void *arg)
 {
 	struct krp_bind bind = { .service = FAULTS_SERVICE, .timeout_ms = DEV_TIMEOUT_MS };
@@ -111,16 +263,13 @@ static int faults_bind(void *arg)
 
 static int faults_unbind(void *arg)
 {
-	struct krp_bind bind = { .service = FAULTS_SERVICE,
-				 .flags = KRP_BIND_UNDO,
-				 .timeout_ms = DEV_TIMEOUT_MS };
-	struct faults *f = arg;
-
-	return dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
+	return faults_undo(arg, FAULTS_SERVICE);
 }
 
 static const struct fail_nth_step faults_steps[] = {
 	{ .name = "open and set up", .run = faults_open, .undo = faults_shut },
+	{ .name = "query", .run = faults_query, .never_fails = true },
+	{ .name = "query a port", .run = faults_port, .never_fails = true },
 	{ .name = "register", .run = faults_register_local, .undo = faults_deregister },
 	{ .name = "register, open to peers",
 	  .run = faults_register_open,
@@ -130,6 +279,10 @@ static const struct fail_nth_step faults_steps[] = {
 	  .run = faults_deregister,
 	  .undo_failed = faults_deregister,
 	  .never_fails = true },
+	{ .name = "deregister two",
+	  .prepare = faults_register_two,
+	  .run = faults_deregister_many,
+	  .undo_failed = faults_deregister_each },
 	{ .name = "create a queue", .run = faults_queue, .undo = faults_queue_close },
 	{ .name = "connect",
 	  .prepare = faults_queue,
@@ -142,6 +295,17 @@ static const struct fail_nth_step faults_steps[] = {
 	  .run = faults_read,
 	  .undo = faults_queue_close,
 	  .undo_failed = faults_queue_close },
+	{ .name = "a batch",
+	  .prepare = faults_queue_open,
+	  .run = faults_batch,
+	  .undo = faults_drain_and_close,
+	  .undo_failed = faults_drain_and_close },
+	{ .name = "query a queue",
+	  .prepare = faults_queue,
+	  .run = faults_queue_query,
+	  .undo = faults_queue_close,
+	  .undo_failed = faults_queue_close,
+	  .never_fails = true },
 	{ .name = "close a queue",
 	  .prepare = faults_queue_open,
 	  .run = faults_queue_close,
@@ -153,6 +317,20 @@ static const struct fail_nth_step faults_steps[] = {
 	  .run = faults_unbind,
 	  .undo_failed = faults_unbind,
 	  .never_fails = true },
+	{ .name = "look up", .run = faults_lookup },
+	{ .name = "watch",
+	  .run = faults_watch,
+	  .undo = faults_watch_off,
+	  .undo_failed = faults_watch_off },
+	{ .name = "publish",
+	  .run = faults_publish,
+	  .undo = faults_unpublish,
+	  .undo_failed = faults_unpublish },
+	{ .name = "publish again",
+	  .prepare = faults_publish,
+	  .run = faults_publish,
+	  .undo = faults_unpublish,
+	  .undo_failed = faults_unpublish },
 };
 
 static void faults_content(struct faults *f)
