@@ -100,6 +100,24 @@ struct krp_session_conf {
 	__u32 slots;
 };
 
+#define KRP_ROUTE_MS_MAX 5000
+
+/**
+ * krp_route_ms() - How long a caller may wait for an address or a route in one attempt.
+ * @timeout_ms: of the session, in milliseconds.
+ *
+ * The kernel asks the network for a neighbour some three times, within seconds, and then
+ * only waits for somebody else to ask. With a long @timeout_ms a server that was away for
+ * so long would not be found before that time is over.
+ *
+ * Context: any.
+ * Return: milliseconds, @timeout_ms or KRP_ROUTE_MS_MAX.
+ */
+static inline __u32 krp_route_ms(__u32 timeout_ms)
+{
+	return timeout_ms < KRP_ROUTE_MS_MAX ? timeout_ms : KRP_ROUTE_MS_MAX;
+}
+
 /**
  * struct krp_ask - A question of a caller who waits for the answer.
  * @link: in krp_session.asks, or in krp_session.ended until KRP_DO_DONE.

@@ -11,6 +11,7 @@ from .suite import check, limit, needs, wait_until
 SERVICE = 500
 LEASE_MS = 10000    # who lives keeps it, also in a guest that stands still for a while
 SHORT = {"lease_ms": LEASE_MS, "reconnect_max_ms": 1000}
+START_SECONDS = 90  # TimeoutStartSec of the unit
 
 
 def _stats(machine):
@@ -20,6 +21,12 @@ def _stats(machine):
 
 def _pid(machine):
     return machine.run(f"systemctl show -P MainPID {krcore.UNIT}").out.strip()
+
+
+def _unit(machine):
+    """How systemd sees the daemon."""
+    out = machine.run(f"systemctl show {krcore.UNIT} -p ActiveState,MainPID,NRestarts").out
+    return dict(line.split("=", 1) for line in out.splitlines())
 
 
 def _seen_at(machine, server, address, service=SERVICE):
@@ -130,6 +137,32 @@ def test_copy_from_a_peer_at_start(cluster):
               f"service {SERVICE} raw own")
     rows = {row["service"]: row for row in metactl(server, "record list")}
     check(not rows[SERVICE]["imported"], f"{rows}")
+
+
+@limit(400)
+def test_a_copy_that_takes_long(cluster):
+    """Its peer is away for longer than systemd waits for a start: the daemon asks for more time
+    as long as it copies, is not killed, and comes with the peer's records."""
+    setup(cluster)
+    peer, server, node1 = (cluster.node(name) for name in ("meta1", "meta2", "node1"))
+    server.run(f"systemctl stop {krcore.UNIT}")
+    publish(node1, SERVICE, "copied", f"-S {peer.spec.address}")
+    write_config(server, {"copy_from": peer.spec.address, "copy_timeout_ms": 600000})
+    cluster.cut("meta1", "meta2")
+    try:
+        server.run(f"systemctl start --no-block {krcore.UNIT}")
+        wait_until(lambda: _pid(server) != "0", 30, "the daemon starts")
+        process = _pid(server)
+        time.sleep(START_SECONDS + 10)
+        now = _unit(server)
+        check(now == {"ActiveState": "activating", "MainPID": process, "NRestarts": "0"},
+              f"{process}, then {now}: {krcore.journal(server)}")
+    finally:
+        cluster.fabric.reset()
+    wait_until(lambda: _unit(server)["ActiveState"] == "active", 90, "the copy has come")
+    check(_pid(server) == process, "it is another process")
+    (row,) = metactl(server, "record list")
+    check(row["imported"] and row["service"] == SERVICE, f"{row}")
 
 
 @limit(240)
