@@ -166,6 +166,12 @@ static void krc_meta_attach_route(struct krc_meta_session *s)
 		krc_meta_session_fail(s, -EHOSTUNREACH, "no route");
 }
 
+void krc_meta_route_header(const struct ib_device *ibdev, u32 port, struct sa_path_rec *path)
+{
+	if (rdma_protocol_ib(ibdev, port) && path && !path->hop_limit)
+		path->hop_limit = 1;
+}
+
 static void krc_meta_attach_connect(struct krc_meta_session *s)
 {
 	const struct ib_device_attr *attrs = &s->meta->ibdev->attrs;
@@ -174,7 +180,6 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 		.retry_count = KRC_META_RETRIES,
 		.rnr_retry_count = 7, /* unlimited: a busy server is not a dead one */
 	};
-	struct rdma_cm_id *id = s->conn->id;
 	const char *step;
 	int err;
 
@@ -182,10 +187,7 @@ static void krc_meta_attach_connect(struct krc_meta_session *s)
 	s->routed = true;
 	spin_unlock_bh(&s->meta->lock);
 	krc_meta_conn_step(s->conn, "connecting");
-	/* without a GRH, the default inside a subnet, the GID would not identify us */
-	if (rdma_protocol_ib(s->meta->ibdev, s->meta->port) && id->route.path_rec &&
-	    !id->route.path_rec->hop_limit)
-		id->route.path_rec->hop_limit = 1;
+	krc_meta_route_header(s->meta->ibdev, s->meta->port, s->conn->id->route.path_rec);
 	err = krc_meta_conn_setup(s->conn, &step);
 	if (!err) {
 		step = "connecting";

@@ -709,6 +709,17 @@ void krc_meta_attach_begin(struct krc_meta_session *s);
 void krc_meta_attach_step(struct krc_meta_session *s, u32 events);
 
 /**
+ * krc_meta_route_header() - Have a connection on InfiniBand carry a global route header (GRH).
+ * @ibdev: device.
+ * @port: its port.
+ * @path: path of the connection; NULL: there is none.
+ *
+ * Without one, the default inside a subnet, the server would not see our GID: so a path without hops
+ * gets one. RoCE always has one. Context: any.
+ */
+void krc_meta_route_header(const struct ib_device *ibdev, u32 port, struct sa_path_rec *path);
+
+/**
  * krc_meta_attach_prove() - Do KRP_DO_PROVE: compute the client's proof.
  * @s: session.
  *

@@ -210,11 +210,41 @@ static void krc_test_a_buffer_is_the_nics(struct kunit *test)
 	krc_link_free(l);
 }
 
+/* A path inside a subnet of InfiniBand gets a route header, by which the server knows our GID. */
+static void krc_test_paths_have_a_route_header(struct kunit *test)
+{
+	static const struct {
+		u32 protocol;
+		u8 hops;
+		u8 then;
+	} rows[] = {
+		{ RDMA_CORE_PORT_IBA_IB, 0, 1 },
+		{ RDMA_CORE_PORT_IBA_IB, 7, 7 }, /* to another subnet: it has one */
+		{ RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP, 0, 0 },
+	};
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+	struct sa_path_rec *path = kunit_kzalloc(test, sizeof(*path), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_TRUE(test, ibdev && path);
+	ibdev->port_data = kunit_kcalloc(test, 2, sizeof(*ibdev->port_data), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev->port_data);
+	ibdev->phys_port_cnt = 1;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		ibdev->port_data[1].immutable.core_cap_flags = rows[i].protocol;
+		path->hop_limit = rows[i].hops;
+		krc_meta_route_header(ibdev, 1, path);
+		KUNIT_EXPECT_EQ(test, path->hop_limit, rows[i].then);
+		krc_meta_route_header(ibdev, 1, NULL);
+	}
+}
+
 static struct kunit_case krc_session_cases[] = { KUNIT_CASE(krc_test_transcript),
 						 KUNIT_CASE(krc_test_a_word_of_another_life),
 						 KUNIT_CASE(krc_test_a_send_that_is_refused),
 						 KUNIT_CASE(krc_test_a_buffer_is_the_nics),
 						 KUNIT_CASE(krc_test_a_record_that_is_refused),
+						 KUNIT_CASE(krc_test_paths_have_a_route_header),
 						 {} };
 
 static struct kunit_suite krc_session_suite = {
