@@ -631,6 +631,14 @@ static enum krc_fault krc_channel_fault_of(const struct krc_req *req, enum krc_f
 	return fault == KRC_FAULT_BUSY && req->wr.opcode != KRC_HW_SEND ? KRC_FAULT_TIMEOUT : fault;
 }
 
+/*
+ * A completion that succeeded, or failed by itself, says that the unsignaled segments before it
+ * have succeeded. One that was flushed does not, although a flushed segment has a completion even
+ * if it is unsignaled (InfiniBand Architecture Specification, volume 1, on unsignaled completions):
+ * what a NIC passes over is not to be told as done. So what was done may be in doubt then, or be
+ * done again: KRC_UNSIGNALED_MAX - 1 segments at most, when the NIC fails without a fault of a
+ * request.
+ */
 static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc)
 {
 	enum krc_fault passed = KRC_FAULT_NONE, fault;
@@ -648,6 +656,11 @@ static void krc_channel_complete(struct krc_channel *ch, const struct krc_wc *wc
 	if (likely(passed == KRC_FAULT_NONE && wc->fault == KRC_FAULT_NONE)) {
 		krc_channel_succeed(ch, (u32)wc->cookie + 1);
 		return;
+	}
+	if (wc->fault == KRC_FAULT_FLUSHED) {
+		/* by the fault those before it are judged, too */
+		krc_channel_fault(ch, KRC_FAULT_FLUSHED, NULL);
+		passed = KRC_FAULT_FLUSHED;
 	}
 	while (ch->head != wc->cookie)
 		krc_channel_retire(ch, passed);

@@ -183,6 +183,57 @@ static void krc_test_plain_ones_at_the_end(struct kunit *test)
 	krc_test_expect_empty(t, t->flow[1]);
 }
 
+/* The NIC fails under five WRITEs, @fatal: and says so; it flushes with one completion for all. */
+static void krc_test_flush(struct krc_test *t, struct krc_test_flow *flow, bool fatal)
+{
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 5, KRP_OP_WRITE, 8), 0);
+	krc_test_wait(t->test, krc_fake_pending(t->fake, 0) == 5);
+	KUNIT_EXPECT_TRUE(t->test, flow->reqs[0].req.wr.unsignaled);
+	if (fatal)
+		krc_fake_fatal(t->fake, 0);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_FLUSHED);
+	krc_test_wait(t->test, READ_ONCE(flow->done) == 5);
+	krc_test_expect(t, flow, 0, 5, -EREMCHG);
+	KUNIT_EXPECT_EQ(t->test, t->fake->ini[0]->log_nr, 0);
+}
+
+/* Where no request has failed nothing is done that a NIC passes over as it flushes. */
+static void krc_test_flushed_first(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+
+	t->fake->sparse = true;
+	t->fake->mean = true;
+	krc_test_flush(t, t->flow[0], false);
+	krc_test_flush(t, t->flow[1], true);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[2], 5, KRP_OP_READ, 8), 0);
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 5);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_FLUSHED);
+	krc_test_finish(t, t->flow[2], 5);
+	krc_test_expect(t, t->flow[2], 0, 5, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 5);
+}
+
+/* A NIC that flushes after a lease has ended had come to whichever target: all are in doubt. */
+static void krc_test_flushed_behind_a_lease(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_channel *ch = krc_test_channel(t, 0);
+	int i;
+
+	for (i = 1; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 1, KRP_OP_WRITE, 8), 0);
+	spin_lock_bh(&ch->lock);
+	krc_channel_fault(ch, KRC_FAULT_EXPIRED, NULL);
+	krc_fake_fail(t->fake, 0, KRC_FAULT_FLUSHED);
+	spin_unlock_bh(&ch->lock);
+	for (i = 1; i < 3; i++) {
+		krc_test_finish(t, t->flow[i], 1);
+		krc_test_expect(t, t->flow[i], 0, 1, -EREMCHG);
+	}
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 0);
+}
+
 static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_keep_their_order),
 					       KUNIT_CASE(krc_test_plain_ones_are_replayed),
 					       KUNIT_CASE(krc_test_plain_ones_that_are_refused),
@@ -190,6 +241,8 @@ static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_ke
 						       krc_test_plain_ones_that_are_taken_in_part),
 					       KUNIT_CASE(krc_test_what_lapses_is_asked_in_the_end),
 					       KUNIT_CASE(krc_test_plain_ones_at_the_end),
+					       KUNIT_CASE(krc_test_flushed_first),
+					       KUNIT_CASE(krc_test_flushed_behind_a_lease),
 					       {} };
 
 static struct kunit_suite krc_plain_suite = {

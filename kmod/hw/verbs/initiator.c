@@ -179,6 +179,7 @@ void krc_verbs_completed(struct krc_verbs_initiator *ini, u32 number, const stru
 	/* what a halt flushes may be posted again, or not: the owner decides about it */
 	if (ini->state == KRC_VERBS_HALTED && wc->status == IB_WC_WR_FLUSH_ERR)
 		goto out;
+	/* unsignaled ones have an entry if they fail or are flushed, as with all drivers of verbs */
 	while (ini->done != number)
 		krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
 	if (wc->status == IB_WC_SUCCESS) {
