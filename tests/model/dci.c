@@ -25,6 +25,7 @@ static void cx_dci_send(struct cx_dev *dev, struct cx_qp *qp, enum cx_pkt_op op)
 		return;
 	p->op = op;
 	p->service = CX_SV_DCI;
+	p->pkey = cx_port_pkey(dev, CX_QP_PATH(qp, pkey_index));
 	p->dqpn = q->dc_target.dqpn;
 	p->sqpn = qp->obj.id;
 	p->dc_key = q->dc_target.dc_key;

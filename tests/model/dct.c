@@ -4,7 +4,8 @@
  * initiator has a responder context of its own. A wrong key, a target that
  * does not exist or is draining is refused; a wrong key also counts and, when
  * armed, raises an event. Draining takes no new connection, waits for messages
- * under way and then raises DCT_DRAINED.
+ * under way and then raises DCT_DRAINED. What comes from another partition is
+ * dropped.
  * What real firmware answers to a wrong number or key is not documented in
  * public: the refusal is this model's choice.
  * Runs under QEMU's big lock.
@@ -228,6 +229,8 @@ void cx_dct_rx(struct cx_dev *dev, const struct cx_frame *f, const struct cx_pkt
 {
 	struct cx_dct *dct = cx_dct_find(dev, p->dqpn);
 
+	if (dct && !cx_port_admits(dev, CX_DCT_GET(dct, pkey_index), p))
+		return;
 	switch (p->op) {
 	case CX_PKT_DC_CONNECT:
 		cx_dct_connect(dev, dct, f, p);

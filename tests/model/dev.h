@@ -69,6 +69,7 @@ struct cx_props {
 	bool vf;
 	bool dct;
 	char *dc_refusal;
+	char *pkeys;
 };
 
 /**

@@ -215,12 +215,18 @@ static int cx_check_props(struct cx_dev *dev, Error **errp)
 {
 	const char *link = dev->prop.link ? dev->prop.link : "eth";
 	const char *refusal = dev->prop.dc_refusal ? dev->prop.dc_refusal : "nak";
+	const char *pkeys = dev->prop.pkeys ? dev->prop.pkeys : CX_PKEYS_DEFAULT;
 
 	if (strcmp(refusal, "nak") && strcmp(refusal, "silent")) {
 		error_setg(errp, "dc_refusal: '%s' is neither nak nor silent", refusal);
 		return -EINVAL;
 	}
 	dev->dc_silent = !strcmp(refusal, "silent");
+	if (cx_port_set_pkeys(dev, pkeys)) {
+		error_setg(errp, "pkeys: '%s' is not a list of at most %u P_Keys", pkeys,
+			   CX_NR_PKEYS);
+		return -EINVAL;
+	}
 	if (strcmp(link, "eth") && strcmp(link, "ib")) {
 		error_setg(errp, "link: '%s' is neither eth nor ib", link);
 		return -EINVAL;
@@ -390,6 +396,7 @@ static Property cx_properties[] = {
 	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
 	DEFINE_PROP_BOOL("dct", struct cx_dev, prop.dct, true),
 	DEFINE_PROP_STRING("dc_refusal", struct cx_dev, prop.dc_refusal),
+	DEFINE_PROP_STRING("pkeys", struct cx_dev, prop.pkeys),
 	DEFINE_PROP_END_OF_LIST(),
 };
 

@@ -96,6 +96,7 @@ struct cx_pkt {
 	u8 l3; /* enum cx_l3 */
 	u8 tclass;
 	u8 hop_limit;
+	u16 pkey; /* of requests and DC connects */
 	u32 flow_label;
 	u32 dqpn;
 	u32 sqpn; /* UD and DC */

@@ -10,6 +10,11 @@
 
 #define CX_GUID_PREFIX 0x0002c90300000000ull
 #define CX_GID_PREFIX 0xfe80000000000000ull
+#define CX_NR_PKEYS 128 /* what pkey_table_size 0 says */
+#define CX_PKEYS_DEFAULT "ffff"
+#define CX_PKEY_INDEX_ALL 0xffff
+
+struct cx_pkt;
 
 enum {
 	CX_REG_PMTU = 0x5003,
@@ -44,7 +49,40 @@ struct cx_port {
 	u8 promisc;
 	u32 nr_mc;
 	u8 mc[64][6];
+	u16 pkey[CX_NR_PKEYS]; /* the partitions the port is in; 0 where none is */
 };
+
+/**
+ * cx_port_set_pkeys() - Say which partitions the port is in.
+ * @dev: device.
+ * @keys: P_Keys as hexadecimal numbers joined by ':', in the order of the table.
+ *
+ * Return: 0, or -EINVAL with the old table kept.
+ */
+int cx_port_set_pkeys(struct cx_dev *dev, const char *keys);
+
+/**
+ * cx_port_pkey() - P_Key at a place of the port's table.
+ * @dev: device.
+ * @index: place, as queue pairs and targets name it.
+ *
+ * Return: the key; 0, which is none, where the table has none.
+ */
+u16 cx_port_pkey(const struct cx_dev *dev, u32 index);
+
+/**
+ * cx_port_admits() - Whether a request is of the partition of the queue that it is for.
+ * @dev: device.
+ * @pkey_index: where the queue's P_Key is in the port's table; CX_PKEY_INDEX_ALL for a queue
+ *		of all partitions that the port is in.
+ * @p: packet.
+ *
+ * One that is not is counted. Answers need not be asked for: what lets a request through lets
+ * its answer through as well.
+ *
+ * Return: true if it is.
+ */
+bool cx_port_admits(struct cx_dev *dev, u32 pkey_index, const struct cx_pkt *p);
 
 /**
  * cx_port_init() - Bring the port up, with the addresses of the device's properties.

@@ -35,11 +35,21 @@ bool cx_rx_pop(struct cx_dev *dev, const struct cx_rx_queue *rx, struct cx_rwqe 
 
 /* ---- UD */
 
+/* QP0 is in no partition, QP1 in each that the port is in */
+static bool cx_datagram_partition(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
+{
+	u32 index = qp->sv == CX_SV_QP1 ? CX_PKEY_INDEX_ALL : CX_QP_PATH(qp, pkey_index);
+
+	return qp->sv == CX_SV_QP0 || cx_port_admits(dev, index, p);
+}
+
 static bool cx_datagram_allowed(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 {
 	u32 qkey = qp->sv == CX_SV_QP1 ? p->qkey : CX_QP_GET(qp, q_key);
 
 	if (p->service != CX_SV_UD && p->service != CX_SV_QP0 && p->service != CX_SV_QP1)
+		return false;
+	if (!cx_datagram_partition(dev, qp, p))
 		return false;
 	if (p->qkey == qkey)
 		return true;
@@ -67,7 +77,7 @@ static void cx_datagram_cqe(struct cx_dev *dev, struct cx_qp *qp, const struct c
 	if (why)
 		x.op = CX_CQE_RESP_ERR;
 	if (qp->sv == CX_SV_QP1)
-		x.imm = 0xffff; /* the P_Key of the datagram */
+		x.imm = p->pkey;
 	if (p->flags & CX_PF_GRH)
 		x.flags_rqpn |= 1u << 28;
 	if (dev->eth)
@@ -219,6 +229,8 @@ static void cx_rx_connected(struct cx_dev *dev, struct cx_qp *qp, const struct c
 	}
 	if (p->op > CX_PKT_ATOMIC_FA)
 		goto drop;
+	if (!cx_port_admits(dev, CX_QP_PATH(qp, pkey_index), p))
+		return;
 	cx_rx_established(dev, qp);
 	memcpy(r->dst, f->src, 6);
 	memcpy(r->src, f->dst, 6);

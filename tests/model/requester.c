@@ -334,6 +334,7 @@ static void cx_req_header(struct cx_qp *qp, const struct cx_sreq *r, struct cx_p
 
 	p->op = cx_pkt_op_of[w->opcode];
 	p->service = qp->sv;
+	p->pkey = cx_port_pkey(qp->dev, CX_QP_PATH(qp, pkey_index));
 	p->sqpn = qp->sv == CX_SV_QP1 ? 1 : qp->sv == CX_SV_QP0 ? 0 : qp->obj.id;
 	p->dqpn = cx_qp_is_connected(qp) ? CX_QP_GET(qp, remote_qpn) : w->av.dqpn;
 	p->len = w->bytes;

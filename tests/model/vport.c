@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Owns: the vport commands: state, Ethernet and InfiniBand context, GID and
- * P_Key table, traffic counters. Runs under QEMU's big lock.
+ * P_Key table, traffic counters; and whom the port's partitions let through.
+ * Runs under QEMU's big lock.
  */
 #include "dev.h"
+#include "qemu/cutils.h"
 
 #define CX_IB_PORT_ACTIVE 4
 #define CX_IB_PORT_DOWN 1
@@ -11,6 +13,7 @@
 #define CX_IB_PHYS_POLLING 2
 /* no SM, automatic migration no, CM supported, client reregister, ... */
 #define CX_IB_CAP_MASK 0x02514868
+#define CX_PKEY_FULL 0x8000 /* of the partition's full members; others reach these alone */
 
 int cx_cmd_query_vport_state(struct cx_dev *dev, struct cx_cmd *cmd)
 {
@@ -125,12 +128,62 @@ int cx_cmd_query_hca_vport_gid(struct cx_dev *dev, struct cx_cmd *cmd)
 	return 0;
 }
 
+int cx_port_set_pkeys(struct cx_dev *dev, const char *keys)
+{
+	g_auto(GStrv) word = g_strsplit(keys, ":", 0);
+	u16 table[CX_NR_PKEYS] = { 0 };
+	unsigned int key, i;
+
+	for (i = 0; word[i]; i++) {
+		if (i == CX_NR_PKEYS || qemu_strtoui(word[i], NULL, 16, &key) || key > 0xffff)
+			return -EINVAL;
+		table[i] = key;
+	}
+	if (!i)
+		return -EINVAL;
+	memcpy(dev->port.pkey, table, sizeof(table));
+	return 0;
+}
+
+u16 cx_port_pkey(const struct cx_dev *dev, u32 index)
+{
+	return index < CX_NR_PKEYS ? dev->port.pkey[index] : 0;
+}
+
+/* InfiniBand specification, vol. 1, chapter 10.9 */
+static bool cx_pkey_matches(u16 a, u16 b)
+{
+	return a & ~CX_PKEY_FULL && !((a ^ b) & ~CX_PKEY_FULL) && (a | b) & CX_PKEY_FULL;
+}
+
+bool cx_port_admits(struct cx_dev *dev, u32 pkey_index, const struct cx_pkt *p)
+{
+	u32 end = pkey_index == CX_PKEY_INDEX_ALL ? CX_NR_PKEYS : pkey_index + 1, i;
+
+	for (i = pkey_index == CX_PKEY_INDEX_ALL ? 0 : pkey_index; i < end; i++) {
+		if (cx_pkey_matches(cx_port_pkey(dev, i), p->pkey))
+			return true;
+	}
+	cx_count(dev, CX_CTR_RX_BAD_PKEY, 1);
+	cx_trace(dev, CX_TR_REFUSE, "queue 0x%x: P_Key 0x%x, its own is number %u", p->dqpn,
+		 p->pkey, pkey_index);
+	return false;
+}
+
 int cx_cmd_query_hca_vport_pkey(struct cx_dev *dev, struct cx_cmd *cmd)
 {
+	u32 index = CX_GET(query_hca_vport_pkey_in, cmd->in, pkey_index);
 	u32 off = CX_OFF(query_hca_vport_pkey_out, pkey) / 8;
+	u32 end = index == CX_PKEY_INDEX_ALL ? CX_NR_PKEYS : index + 1;
 
-	if (cmd->outlen > off)
-		memset(cmd->out + off, 0xff, MIN(4, cmd->outlen - off));
+	if (index == CX_PKEY_INDEX_ALL)
+		index = 0;
+	if (index >= CX_NR_PKEYS)
+		return cx_refuse(dev, cmd, CX_ST_BAD_INDEX, "P_Key index %u", index);
+	for (; index < end && off + CX_SZ(pkey) <= cmd->outlen; index++) {
+		CX_SET(pkey, cmd->out + off, pkey, cx_port_pkey(dev, index));
+		off += CX_SZ(pkey);
+	}
 	return 0;
 }
 

@@ -422,10 +422,10 @@ class Qp:
 
     def connect(self, peer=None, mac=bytes.fromhex("02c903000001"), psn=0x123456,
                 gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1", access=True, lid=1, retry=7,
-                rnr=7, mtu=3, sra=3, timeout=14):
+                rnr=7, mtu=3, sra=3, timeout=14, pkey_index=0):
         path = "primary_address_path__"
         self.modify("RST2INIT_QP", rre=access, rwe=access, rae=access, q_key=0x11111111,
-                    **{path + "vhca_port_num": 1})
+                    **{path + "vhca_port_num": 1, path + "pkey_index": pkey_index})
         addr = {path + "rmac_47_32": mac[:2], path + "rmac_31_0": mac[2:],
                 path + "rgid_rip": gid, path + "rlid": 0 if self.drv.eth else lid}
         self.modify("INIT2RTR_QP", mtu=mtu, log_msg_max=30, remote_qpn=peer if peer else 0,
@@ -483,19 +483,20 @@ def make_rmp(drv, log_size=4):
                                   "ctx.wq.dbr_addr": dbr}, struct.pack(">Q", page))("rmpn")
 
 
-def make_dct(drv, cq, rmp, key, mtu=3):
+def make_dct(drv, cq, rmp, key, mtu=3, pkey_index=0):
     """A DC target for READ, WRITE and atomics."""
     entry = "dct_context_entry."
     return drv.cmd("CREATE_DCT", {
         entry + "pd": drv.pd, entry + "cqn": cq.num, entry + "srqn_xrqn": rmp, entry + "port": 1,
-        entry + "mtu": mtu, entry + "rre": 1, entry + "rwe": 1, entry + "rae": 1,
-        entry + "dc_access_key": key})("dctn")
+        entry + "mtu": mtu, entry + "pkey_index": pkey_index, entry + "rre": 1, entry + "rwe": 1,
+        entry + "rae": 1, entry + "dc_access_key": key})("dctn")
 
 
 def dc_av(dctn, key, mac=bytes.fromhex("02c903000001"),
-          gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1"):
+          gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1", lid=0, grh=True):
     """The address that a request of a DC initiator carries."""
-    return struct.pack(">QIBBHI6sBBI", key, dctn | 1 << 31, 0, 0, 0, 0, mac, 0, 64, 1 << 30) + gid
+    return struct.pack(">QIBBHI6sBBI", key, dctn | 1 << 31, 0, 0, lid, 0, mac, 0, 64,
+                       grh << 30) + gid
 
 
 def raddr(addr, key):

@@ -160,8 +160,8 @@ class Forgotten(ModelTest):
         self.assertEqual(self.until_done()[:2], (REQ, 0))
         conn = int(re.search(rf"tx DC op={DC_CONNECT} .* conn=(0x[0-9a-f]+)",
                              self.x.trace())[1], 16)
-        pkt = struct.pack("=8B12I4Q32x", DC_CONNECT, 5, 0, 0, 0, 0, 0, 0, 0, self.dctn, self.i.num,
-                          0, 0, 1024, 0, 0, 0, 0, conn - 1, 0, 0, 0, 0, KEY)
+        pkt = struct.pack("=8BH12I4Q32x", DC_CONNECT, 5, 0, 0, 0, 0, 0, 0, 0xffff, 0, self.dctn,
+                          self.i.num, 0, 0, 1024, 0, 0, 0, 0, conn - 1, 0, 0, 0, 0, KEY)
         head = struct.pack("=IHH6s6s", 20 + len(pkt), 2, 1, bytes.fromhex("02c903000002"),
                            bytes.fromhex("02c903000001"))
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
