@@ -68,6 +68,7 @@ struct cx_props {
 	bool endless_timeout;
 	bool vf;
 	bool dct;
+	bool grh_required;
 	char *dc_refusal;
 	char *pkeys;
 };

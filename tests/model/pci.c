@@ -232,6 +232,10 @@ static int cx_check_props(struct cx_dev *dev, Error **errp)
 		return -EINVAL;
 	}
 	dev->eth = !strcmp(link, "eth");
+	if (dev->eth && dev->prop.grh_required) {
+		error_setg(errp, "grh_required: an Ethernet port has no packet without one");
+		return -EINVAL;
+	}
 	if (!dev->prop.node || dev->prop.node > 0xfffe) {
 		error_setg(errp, "node: %u is not in 1..65534", dev->prop.node);
 		return -EINVAL;
@@ -395,6 +399,7 @@ static Property cx_properties[] = {
 	DEFINE_PROP_BOOL("endless_timeout", struct cx_dev, prop.endless_timeout, false),
 	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
 	DEFINE_PROP_BOOL("dct", struct cx_dev, prop.dct, true),
+	DEFINE_PROP_BOOL("grh_required", struct cx_dev, prop.grh_required, false),
 	DEFINE_PROP_STRING("dc_refusal", struct cx_dev, prop.dc_refusal),
 	DEFINE_PROP_STRING("pkeys", struct cx_dev, prop.pkeys),
 	DEFINE_PROP_END_OF_LIST(),

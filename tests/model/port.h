@@ -71,16 +71,17 @@ int cx_port_set_pkeys(struct cx_dev *dev, const char *keys);
 u16 cx_port_pkey(const struct cx_dev *dev, u32 index);
 
 /**
- * cx_port_admits() - Whether a request is of the partition of the queue that it is for.
+ * cx_port_admits() - Whether a request may reach the queue that it is for: by its partition, and
+ * by its network header where the port requires one.
  * @dev: device.
  * @pkey_index: where the queue's P_Key is in the port's table; CX_PKEY_INDEX_ALL for a queue
  *		of all partitions that the port is in.
  * @p: packet.
  *
- * One that is not is counted. Answers need not be asked for: what lets a request through lets
+ * One that may not is counted. Answers need not be asked for: what lets a request through lets
  * its answer through as well.
  *
- * Return: true if it is.
+ * Return: true if it may.
  */
 bool cx_port_admits(struct cx_dev *dev, u32 pkey_index, const struct cx_pkt *p);
 

@@ -35,8 +35,8 @@ bool cx_rx_pop(struct cx_dev *dev, const struct cx_rx_queue *rx, struct cx_rwqe 
 
 /* ---- UD */
 
-/* QP0 is in no partition, QP1 in each that the port is in */
-static bool cx_datagram_partition(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
+/* QP0 is in no partition and has no GRH; QP1 is in each partition that the port is in */
+static bool cx_datagram_admitted(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 {
 	u32 index = qp->sv == CX_SV_QP1 ? CX_PKEY_INDEX_ALL : CX_QP_PATH(qp, pkey_index);
 
@@ -49,7 +49,7 @@ static bool cx_datagram_allowed(struct cx_dev *dev, struct cx_qp *qp, const stru
 
 	if (p->service != CX_SV_UD && p->service != CX_SV_QP0 && p->service != CX_SV_QP1)
 		return false;
-	if (!cx_datagram_partition(dev, qp, p))
+	if (!cx_datagram_admitted(dev, qp, p))
 		return false;
 	if (p->qkey == qkey)
 		return true;

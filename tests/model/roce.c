@@ -2,7 +2,7 @@
 /*
  * Owns: the GID table (SET_ROCE_ADDRESS) and the network headers. A packet to
  * a GID that is not in the table of its receiver is dropped, as a RoCE port
- * does. Runs under QEMU's big lock.
+ * does; an InfiniBand port has one. Runs under QEMU's big lock.
  */
 #include "dev.h"
 
@@ -88,8 +88,11 @@ bool cx_gid_accept(struct cx_dev *dev, const struct cx_pkt *pkt)
 {
 	u32 i;
 
-	if (!dev->eth || cx_gid_is_multicast(pkt->dgid))
+	if (cx_gid_is_multicast(pkt->dgid))
 		return true;
+	if (!dev->eth)
+		return ldq_be_p(pkt->dgid) == CX_GID_PREFIX &&
+		       ldq_be_p(pkt->dgid + 8) == dev->port.guid;
 	for (i = 0; i < CX_ROCE_ENTRIES; i++) {
 		const struct cx_gid *g = &dev->gid[i];
 		u8 l3 = g->version != 2 ? CX_L3_ROCE_V1 : g->ipv4 ? CX_L3_IPV4 : CX_L3_IPV6;

@@ -57,7 +57,7 @@ bool cx_gid_has_mac(const struct cx_dev *dev, const u8 *mac);
  * @dev: device.
  * @pkt: packet.
  *
- * Return: true if it is, on InfiniBand always.
+ * Return: true if it is.
  */
 bool cx_gid_accept(struct cx_dev *dev, const struct cx_pkt *pkt);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Owns: the vport commands: state, Ethernet and InfiniBand context, GID and
- * P_Key table, traffic counters; and whom the port's partitions let through.
+ * P_Key table, traffic counters; and which requests the port lets through.
  * Runs under QEMU's big lock.
  */
 #include "dev.h"
@@ -114,6 +114,7 @@ int cx_cmd_query_hca_vport(struct cx_dev *dev, struct cx_cmd *cmd)
 	CX_SET(hca_vport_context, c, lid, dev->port.lid);
 	CX_SET(hca_vport_context, c, sm_lid, 1);
 	CX_SET(hca_vport_context, c, has_smi, !dev->prop.vf);
+	CX_SET(hca_vport_context, c, grh_required, dev->prop.grh_required);
 	CX_SET(hca_vport_context, c, cap_mask1, CX_IB_CAP_MASK);
 	return 0;
 }
@@ -160,6 +161,12 @@ bool cx_port_admits(struct cx_dev *dev, u32 pkey_index, const struct cx_pkt *p)
 {
 	u32 end = pkey_index == CX_PKEY_INDEX_ALL ? CX_NR_PKEYS : pkey_index + 1, i;
 
+	if (dev->prop.grh_required && !(p->flags & CX_PF_GRH)) {
+		cx_count(dev, CX_CTR_RX_NO_GRH, 1);
+		cx_trace(dev, CX_TR_REFUSE, "queue 0x%x: no GRH on a port that requires it",
+			 p->dqpn);
+		return false;
+	}
 	for (i = pkey_index == CX_PKEY_INDEX_ALL ? 0 : pkey_index; i < end; i++) {
 		if (cx_pkey_matches(cx_port_pkey(dev, i), p->pkey))
 			return true;

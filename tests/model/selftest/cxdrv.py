@@ -422,12 +422,13 @@ class Qp:
 
     def connect(self, peer=None, mac=bytes.fromhex("02c903000001"), psn=0x123456,
                 gid=bytes.fromhex("fe80") + b"\0" * 13 + b"\1", access=True, lid=1, retry=7,
-                rnr=7, mtu=3, sra=3, timeout=14, pkey_index=0):
+                rnr=7, mtu=3, sra=3, timeout=14, pkey_index=0, grh=False):
         path = "primary_address_path__"
         self.modify("RST2INIT_QP", rre=access, rwe=access, rae=access, q_key=0x11111111,
                     **{path + "vhca_port_num": 1, path + "pkey_index": pkey_index})
         addr = {path + "rmac_47_32": mac[:2], path + "rmac_31_0": mac[2:],
-                path + "rgid_rip": gid, path + "rlid": 0 if self.drv.eth else lid}
+                path + "rgid_rip": gid, path + "rlid": 0 if self.drv.eth else lid,
+                path + "grh": grh}
         self.modify("INIT2RTR_QP", mtu=mtu, log_msg_max=30, remote_qpn=peer if peer else 0,
                     next_rcv_psn=psn, log_rra_max=3, min_rnr_nak=12,
                     **(addr if self.service in (0, 1) else {}))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Who reaches whom on an InfiniBand port that is in several partitions.
+"""Who reaches whom on an InfiniBand port, and who does not.
 
-Owns: the tests of the table of P_Keys and of what is dropped for its P_Key: of
-DC, of reliable connections, of datagrams.  A part of test_model.py.
+Owns: the tests of the table of P_Keys and of what is dropped for its P_Key, or
+for want of a GRH: of DC, of reliable connections, of datagrams.  A part of
+test_model.py.
 """
 import struct
 
@@ -14,6 +15,11 @@ REQ, RECV, REQ_ERR = 0, 2, 13
 RETRY_EXC = 0x15
 KEY = 0x1122334455667788
 QKEY = 0x11111111
+
+
+def patience(reaches):
+    """Of a sender: a second a try where an answer comes, little where none does."""
+    return {"timeout": 18} if reaches else {"timeout": 1, "retry": 1}
 
 
 class Partitions(ModelTest):
@@ -34,6 +40,9 @@ class Partitions(ModelTest):
 
     def dropped(self):
         return self.d.counters()["rdma_rx_bad_pkey"]
+
+    def patience(self, sender, receiver):
+        return patience((sender, receiver) in self.REACHES)
 
     def judge(self, sender, receiver, got):
         """Whether what came of a request is right, and what was dropped was counted."""
@@ -74,7 +83,7 @@ class Partitions(ModelTest):
             initiator = Qp(d, 5, cq=cq, **{"qpc.rq_type": 3})
             for receiver, dctn in targets.items():
                 initiator.reset()
-                initiator.connect(retry=1, timeout=1, pkey_index=sender)
+                initiator.connect(pkey_index=sender, **self.patience(sender, receiver))
                 self.judge(sender, receiver,
                            self.write(initiator, dc_av(dctn, KEY, lid=1, grh=False)))
         self.assertEqual(d.counters()["dc_accepted"], len(self.REACHES))
@@ -87,7 +96,7 @@ class Partitions(ModelTest):
             for receiver in self.PLACES:
                 for queue, peer, place in ((a, b, sender), (b, a, receiver)):
                     queue.reset()
-                    queue.connect(peer.num, retry=1, timeout=1, pkey_index=place)
+                    queue.connect(peer.num, pkey_index=place, **self.patience(sender, receiver))
                 self.judge(sender, receiver, self.write(a))
 
     def test_datagrams(self):
@@ -104,6 +113,7 @@ class Partitions(ModelTest):
                 b.recv(self.dst.addr, 4096, self.dst.key)
                 a.post(SEND, av + data(self.src.addr, 8, self.src.key))
                 self.assertEqual(self.done(a.cq), (REQ, 0))
+                self.d.settle()
                 self.assertEqual(self.dropped(), before + (not reaches), (sender, receiver))
                 if reaches:
                     self.assertEqual(self.done(b.cq), (RECV, 0))
@@ -121,7 +131,65 @@ class Partitions(ModelTest):
             b.recv(self.dst.addr, 4096, self.dst.key)
             a.post(SEND, av + data(self.src.addr, 8, self.src.key))
             self.assertEqual(self.done(a.cq), (REQ, 0))
+            self.d.settle()
             self.assertEqual(self.dropped(), before + (not key), place)
             if key:
                 self.assertEqual(self.done(b.cq), (RECV, 0))
                 self.assertEqual(struct.unpack(">I", self.d.read(at + 0x24, 4)), (key,))
+
+
+class GlobalRouting(ModelTest):
+    """A port that requires a GRH drops requests without one; no port takes another's GID."""
+
+    OWN = bytes.fromhex("fe800000000000000002c90300000001")
+    CONTEXT = "hca_vport_context."
+
+    def start(self, **props):
+        self.d = self.driver(link="ib", timeout_floor_ms=1, **props)
+        self.src, self.dst = Mr(self.d), Mr(self.d)
+
+    def write(self, queue, av=b""):
+        queue.post(WRITE, av + raddr(self.dst.addr, self.dst.key)
+                   + data(self.src.addr, 8, self.src.key))
+        return wait_for(lambda: (self.d.settle(), queue.cq.poll())[1])[:2]
+
+    def dc(self, grh, gid, reaches=True):
+        dctn = make_dct(self.d, Cq(self.d), make_rmp(self.d), KEY)
+        initiator = Qp(self.d, 5, **{"qpc.rq_type": 3})
+        initiator.connect(**patience(reaches))
+        return self.write(initiator, dc_av(dctn, KEY, lid=1, grh=grh, gid=gid))
+
+    def rc(self, grh, gid, reaches=True):
+        a, b = Qp(self.d), Qp(self.d)
+        for queue, peer in ((a, b), (b, a)):
+            queue.connect(peer.num, grh=grh, gid=gid, **patience(reaches))
+        return self.write(a)
+
+    def dropped(self, name, how, grh, gid):
+        """It is not answered, and this counter says why."""
+        before = self.d.counters()[name]
+        self.assertEqual(how(grh, gid, reaches=False), (REQ_ERR, RETRY_EXC))
+        self.assertGreater(self.d.counters()[name], before)
+
+    def test_required(self):
+        self.start(grh_required="on")
+        self.assertEqual(self.d.cmd("QUERY_HCA_VPORT_CONTEXT")(self.CONTEXT + "grh_required"), 1)
+        for how in (self.dc, self.rc):
+            self.assertEqual(how(True, self.OWN), (REQ, 0))
+            self.dropped("rdma_rx_no_grh", how, False, self.OWN)
+
+    def test_not_required(self):
+        self.start()
+        self.assertEqual(self.d.cmd("QUERY_HCA_VPORT_CONTEXT")(self.CONTEXT + "grh_required"), 0)
+        for how in (self.dc, self.rc):
+            for grh in (True, False):
+                self.assertEqual(how(grh, self.OWN), (REQ, 0))
+        self.assertEqual(self.d.counters()["rdma_rx_no_grh"], 0)
+
+    def test_another_gid(self):
+        """A GRH with the GID of another port is for another; without one, the GID says nothing."""
+        self.start()
+        for how in (self.dc, self.rc):
+            for wrong in (self.OWN[:15] + b"\2", bytes(8) + self.OWN[8:]):
+                self.dropped("rx_foreign", how, True, wrong)
+                self.assertEqual(how(False, wrong), (REQ, 0))

@@ -20,7 +20,7 @@ from cxdrv import (BAR, Cq, Driver, Ifc, Mr, Qp, data, dc_av, make_dct, make_rmp
                    wait_for)
 from case import OPT, ModelTest
 from judging import Golden, Pyverbs  # noqa: F401  tests of other files are run as well
-from partitions import Partitions  # noqa: F401
+from partitions import GlobalRouting, Partitions  # noqa: F401
 from strict import (Doorbells, Forgotten, Initiators, Limits, Options,  # noqa: F401
                     PathMtu, SlowCommands)
 from vf import VirtualFunction  # noqa: F401
@@ -111,6 +111,7 @@ class Properties(ModelTest):
                              ({"cmd_delay_ms": 600001}, "600001 is more than 600000"),
                              ({"pkeys": "ffff:10000"}, "pkeys: 'ffff:10000' is not a list of"),
                              ({"pkeys": "ffff" + ":1" * 128}, "is not a list of at most 128"),
+                             ({"grh_required": "on"}, "an Ethernet port has no packet without"),
                              ({"log_max_qp_sz": 16}, "log_max_qp_sz: 16 is not in 1..15"),
                              ({"log_max_srq_sz": 0}, "log_max_srq_sz: 0 is not in 1..15"),
                              ({"max_wqe_sz_sq": 1025}, "max_wqe_sz_sq: 1025 is not in 64..1024"),
