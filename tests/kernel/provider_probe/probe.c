@@ -25,6 +25,9 @@
 static int gid_index;
 module_param(gid_index, int, 0444);
 MODULE_PARM_DESC(gid_index, "GID table index");
+static ushort pkey = 0xffff;
+module_param(pkey, ushort, 0444);
+MODULE_PARM_DESC(pkey, "partition (InfiniBand)");
 
 static struct probe *probe;
 static DEFINE_MUTEX(probe_lock);
@@ -192,7 +195,7 @@ static int probe_buffers(struct probe *p)
 static int probe_objects(struct probe *p)
 {
 	/* such as a network with a class for RDMA has it; the golden comparison sees it again */
-	static const struct krc_hw_fabric fabric = { .traffic_class = 106, .pkey = 0xffff };
+	const struct krc_hw_fabric fabric = { .traffic_class = 106, .pkey = pkey };
 	const struct krc_hw_receive receive = { .depth = PROBE_BUFFERS, .owner = p };
 	u32 all = p->attr.atomics ? KRP_ACCESS_ALL : KRP_ACCESS_ALL & ~KRP_ACCESS_REMOTE_ATOMIC;
 	int err;

@@ -37,6 +37,7 @@ class Context:
         self.link = link
         self.tools = tools      # folder, seen by the guests, with our own programs
         self.packages = ""      # folder of dev/get-tools.sh
+        self.pkey = "0xffff"    # partition that krcore's provider is to be in
         self.guests = []        # all of them, for judges that want more than two
 
     @property

@@ -14,11 +14,12 @@ NAME = "krc_provider_probe"
 PARAMETERS = f"/sys/module/{NAME}/parameters"
 
 
-def load(ctx, *guests):
+def load(ctx, *guests, pkey=None):
     for g in guests:
         # GID 3 is the RoCE v2 one of the IPv4 address
         index = 3 if ctx.link == "eth" else 0
-        g.run(f"insmod /extra/{NAME}.ko gid_index={index}", where="guest")
+        g.run(f"insmod /extra/{NAME}.ko gid_index={index} pkey={pkey or ctx.pkey}",
+              where="guest")
 
 
 def unload(*guests):
@@ -56,6 +57,26 @@ def provider(ctx, a, b):
     for g in (a, b):
         assert "did not drain" not in g.dmesg(), "a target did not drain"
     return "both ways"
+
+
+@judge(links=("ib",), needs=("provider", "partition"))
+def provider_partition(ctx, a, b):
+    """krcore's provider: a target in another partition than the initiator is as if not there."""
+    load(ctx, a)
+    try:
+        load(ctx, b, pkey="0xffff")
+        try:
+            before = b.counters()["rdma_rx_bad_pkey"]
+            a.run(f"echo '{info(b)}' > {PARAMETERS}/go", where="guest", timeout=300)
+            got, dropped = result(a), b.counters()["rdma_rx_bad_pkey"] - before
+        finally:
+            unload(b)
+    finally:
+        unload(a)
+    # the first request is the one that is not answered
+    assert re.match(r"probe_data:\d+: probe_simple\(p, KRP_OP_WRITE, ", got), got
+    assert dropped, "nothing was dropped for its P_Key"
+    return f"{dropped} packets dropped"
 
 
 UMEM = """

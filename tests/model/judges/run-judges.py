@@ -37,6 +37,8 @@ def options():
     p.add_argument("--nodes", type=int, default=2, help="guests; three-nodes wants three")
     p.add_argument("--cpus", type=int, default=1)
     p.add_argument("--props", default="", help="more properties of the device, k=v,k=v")
+    p.add_argument("--pkey", help="P_Key, as one of property pkeys, for the provider judges; "
+                   "without it the one of two partitions is left out")
     p.add_argument("--trace", default="cmd+refuse+event")
     p.add_argument("--sanitize", action="store_true", help="the model has ASan and UBSan")
     p.add_argument("--limit", type=int, default=900, help="seconds a guest may live")
@@ -74,7 +76,7 @@ def choose(opt):
     """The judges of this run. One that was named must be among them."""
     here = {"kmod": opt.kmod, "provider": opt.provider, "packages": opt.packages,
             "wqe": "wqe" in opt.trace or opt.trace == "all", "three": opt.nodes > 2,
-            "control": True, "vf": "vf=on" in opt.props.split(",")}
+            "control": True, "partition": opt.pkey, "vf": "vf=on" in opt.props.split(",")}
     todo = [j for j in judges.JUDGES if opt.link in j.links
             and (not opt.judge or j.name in opt.judge) and all(here[need] for need in j.needs)]
     missing = set(opt.judge) - {j.name for j in todo}
@@ -96,6 +98,7 @@ def main():
     props = dict(p.split("=", 1) for p in opt.props.split(",") if p)
     ctx = judges.Context(opt.link, os.path.realpath(opt.tools) if opt.tools else "")
     ctx.packages = os.path.realpath(opt.packages) if opt.packages else ""
+    ctx.pkey = opt.pkey or ctx.pkey
     print(f"1..{len(todo) + 1}")
     with Lab(opt.model, nodes=opt.nodes, kernel=opt.kernel, link=opt.link, cpus=opt.cpus,
              limit=opt.limit, trace=opt.trace, sanitize=opt.sanitize, keep=opt.keep, props=props,
