@@ -502,6 +502,19 @@ static void cx_break_qp_set(Object *obj, Visitor *v, const char *name, void *opa
 		cx_dev_kick(dev);
 }
 
+/* a number of receive requests: forget them */
+static void cx_drop_receives_set(Object *obj, Visitor *v, const char *name, void *opaque,
+				 Error **errp)
+{
+	struct cx_dev *dev = CX(obj);
+	u32 nr;
+
+	if (!visit_type_uint32(v, name, &nr, errp))
+		return;
+	if (!dev->mcg || cx_srq_drop(dev, nr))
+		error_setg(errp, "drop_receives: no shared receive queue has %u entries", nr);
+}
+
 static char *cx_counters_get(Object *obj, Error **errp)
 {
 	return CX(obj)->ctr.ops ? cx_counters_text(CX(obj)) : g_strdup("{}");
@@ -599,6 +612,8 @@ static void cx_class_init(ObjectClass *klass, void *data)
 	object_class_property_add_bool(klass, "reuse_mkeys", cx_reuse_get, cx_reuse_set);
 	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
 	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);
+	object_class_property_add(klass, "drop_receives", "uint32", NULL, cx_drop_receives_set,
+				  NULL, NULL);
 	object_class_property_add_str(klass, "counters", cx_counters_get, NULL);
 	object_class_property_add_str(klass, "partition", cx_partition_get, cx_partition_set);
 	object_class_property_add_str(klass, "dump_counters", NULL, cx_dump_set);

@@ -2,7 +2,8 @@
 /*
  * Owns: shared receive queues. Their entries form a list: the entry just taken
  * names the next one. When fewer entries than the limit are left the driver is
- * told once. Runs under QEMU's big lock.
+ * told once. Entries can be forgotten on request, as a fault.
+ * Runs under QEMU's big lock.
  */
 #include "dev.h"
 
@@ -14,15 +15,42 @@ struct cx_srq *cx_srq_find(struct cx_dev *dev, u32 srqn)
 	return cx_obj_find(dev, CX_SP_SRQ, srqn, 0);
 }
 
+static u16 cx_srq_posted(struct cx_dev *dev, const struct cx_srq *srq)
+{
+	return cx_wq_pi(dev, &srq->wq) - srq->wq.ci;
+}
+
 bool cx_srq_pop(struct cx_dev *dev, struct cx_srq *srq, struct cx_rwqe *r)
 {
 	if (!cx_rq_pop(dev, &srq->wq, r))
 		return false;
-	if (srq->limit && (u16)(cx_wq_pi(dev, &srq->wq) - srq->wq.ci) < srq->limit) {
+	if (srq->limit && cx_srq_posted(dev, srq) < srq->limit) {
 		srq->limit = 0;
 		cx_event_queue(dev, CX_EV_SRQ_LIMIT, CX_EQT_RQ, srq->obj.id);
 	}
 	return true;
+}
+
+int cx_srq_drop(struct cx_dev *dev, u32 nr)
+{
+	struct cx_srq *most = NULL;
+	struct cx_obj *obj;
+	struct cx_rwqe r;
+	u32 pos = 0, i;
+
+	while ((obj = cx_obj_next(dev, CX_SP_SRQ, &pos))) {
+		struct cx_srq *srq = container_of(obj, struct cx_srq, obj);
+
+		if (!most || cx_srq_posted(dev, srq) > cx_srq_posted(dev, most))
+			most = srq;
+	}
+	if (!most || cx_srq_posted(dev, most) < nr)
+		return -ENOENT;
+	for (i = 0; i < nr; i++)
+		cx_rq_pop(dev, &most->wq, &r);
+	cx_count(dev, CX_CTR_FAULT_RECEIVES, nr);
+	cx_trace(dev, CX_TR_FAULT, "SRQ 0x%x forgets %u receive requests", most->obj.id, nr);
+	return 0;
 }
 
 static void cx_srq_release(struct cx_dev *dev, struct cx_obj *obj)

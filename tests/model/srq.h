@@ -42,6 +42,15 @@ struct cx_srq *cx_srq_find(struct cx_dev *dev, u32 srqn);
 bool cx_srq_pop(struct cx_dev *dev, struct cx_srq *srq, struct cx_rwqe *r);
 
 /**
+ * cx_srq_drop() - Forget posted receive requests, as a fault: nothing completes, no limit is told.
+ * @dev: device.
+ * @nr: how many, of the shared receive queue that has the most.
+ *
+ * Return: 0, or -ENOENT if no queue has so many; nothing is forgotten then.
+ */
+int cx_srq_drop(struct cx_dev *dev, u32 nr);
+
+/**
  * cx_wq_init() - Take over a work queue context (SQ, RQ, RMP).
  * @dev: device.
  * @cmd: command it came with.

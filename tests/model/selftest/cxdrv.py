@@ -477,11 +477,30 @@ class Qp:
         self.drv.write(self.dbr, struct.pack(">I", self.rpi & 0xffff))
 
 
+class Rmp:
+    """A shared receive queue, for DC targets, of entries with one segment."""
+
+    def __init__(self, drv, log_size=4):
+        self.drv, self.size, self.pi = drv, 1 << log_size, 0
+        self.ring, self.dbr = drv.page(), drv.page()
+        self.num = drv.cmd("CREATE_RMP", {
+            "ctx.state": 1, "ctx.wq.wq_type": 0, "ctx.wq.pd": drv.pd, "ctx.wq.log_wq_stride": 5,
+            "ctx.wq.log_wq_sz": log_size, "ctx.wq.dbr_addr": self.dbr},
+            struct.pack(">Q", self.ring))("rmpn")
+
+    def recv(self, addr, size, lkey):
+        at, self.pi = self.pi % self.size, self.pi + 1
+        self.drv.write(self.ring + 32 * at, struct.pack(">HH12xIIQ", 0, self.pi % self.size, size,
+                                                        lkey, addr))
+        self.drv.write(self.dbr, struct.pack(">I", self.pi & 0xffff))
+
+    def limit(self, entries):
+        self.drv.cmd("MODIFY_RMP", {"rmp_state": 1, "rmpn": self.num, "bitmask.lwm": 1,
+                                    "ctx.state": 1, "ctx.wq.lwm": entries})
+
+
 def make_rmp(drv, log_size=4):
-    page, dbr = drv.page(), drv.page()
-    return drv.cmd("CREATE_RMP", {"ctx.state": 1, "ctx.wq.wq_type": 0, "ctx.wq.pd": drv.pd,
-                                  "ctx.wq.log_wq_stride": 5, "ctx.wq.log_wq_sz": log_size,
-                                  "ctx.wq.dbr_addr": dbr}, struct.pack(">Q", page))("rmpn")
+    return Rmp(drv, log_size).num
 
 
 def make_dct(drv, cq, rmp, key, mtu=3, pkey_index=0):

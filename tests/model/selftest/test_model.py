@@ -16,11 +16,12 @@ import tempfile
 import time
 import unittest
 
-from cxdrv import (BAR, Cq, Driver, Ifc, Mr, Qp, data, dc_av, make_dct, make_rmp, raddr,
+from cxdrv import (BAR, Cq, Driver, Ifc, Mr, Qp, Rmp, data, dc_av, make_dct, make_rmp, raddr,
                    wait_for)
 from case import OPT, ModelTest
 from judging import Golden, Pyverbs  # noqa: F401  tests of other files are run as well
 from partitions import GlobalRouting, Partitions  # noqa: F401
+from receives import LostReceives  # noqa: F401
 from strict import (Doorbells, Forgotten, Initiators, Limits, Options,  # noqa: F401
                     PathMtu, SlowCommands)
 from vf import VirtualFunction  # noqa: F401
@@ -760,9 +761,9 @@ class Dc(ModelTest):
         self.assertEqual(self.read(self.targets[0]), (REQ_ERR, RETRY_EXC))
 
     def test_limit_of_the_rmp(self):
-        self.d.cmd("MODIFY_RMP", {"rmp_state": 1, "rmpn": self.rmp, "bitmask.lwm": 1,
-                                  "ctx.state": 1, "ctx.wq.lwm": 3})
-        self.assertEqual(self.d.cmd("QUERY_RMP", {"rmpn": self.rmp})("rmp_context.wq.lwm"), 3)
+        rmp = Rmp(self.d)
+        rmp.limit(3)
+        self.assertEqual(self.d.cmd("QUERY_RMP", {"rmpn": rmp.num})("rmp_context.wq.lwm"), 3)
 
 
 class DcOfOthers(Dc):
