@@ -8,8 +8,9 @@ import time
 
 from . import krcore, programs
 from .krcore import journal, lookup, metactl, publish, setup
+from .nic import NIC_DEVICE
 from .probe import Probe
-from .suite import check, limit, wait_until
+from .suite import Skip, check, limit, wait_until
 
 STRANGER = "test-stranger"
 
@@ -72,6 +73,35 @@ def test_receives_are_never_lost(cluster):
     check(last == DEPTH, f"{DEPTH - last} buffers of {DEPTH} were lost")
     (stats,) = metactl(server, "stats")
     check(stats["receives_posted"] == DEPTH, f"{stats}")
+
+
+LOST = 200
+
+
+@limit(300)
+def test_lost_receives_are_found(cluster):
+    """Buffers that the card forgets, which no driver gives back: the card says that few are left,
+    the server sees that too few have come back, and opens the device anew."""
+    if not cluster.nic.dc:
+        raise Skip("only the model of a card forgets receives when told to")
+    setup(cluster, key=krcore.new_key(), metaserver={"srq_depth": DEPTH})
+    server, node2 = cluster.node("meta1"), cluster.node("node2")
+    ask = f"krcore-metactl -t 20 -S {server.spec.address} table check"
+    pid = server.run(f"systemctl show -P MainPID {krcore.UNIT}").out
+    check(metactl(server, "stats")[0]["receives_posted"] == DEPTH, "they are not posted")
+    server.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="drop_receives",
+                    value=LOST)
+
+    def found():
+        node2.run(ask, timeout=60, check=False)     # its messages take some of those that are left
+        return "it has lost receive buffers" in journal(server, 60)
+    wait_until(found, 90, "the server finds that receives are lost")
+    wait_until(lambda: metactl(server, "stats")[0]["devices"] == 1, 60, "the device is opened anew")
+    asked = node2.run(ask, timeout=60, check=False)
+    check(asked.status == 0, f"an honest client is not served any more: {asked!r}")
+    (stats,) = metactl(server, "stats")
+    check(stats["receives_posted"] == DEPTH and stats["device_removals_total"] == 1, f"{stats}")
+    check(server.run(f"systemctl show -P MainPID {krcore.UNIT}").out == pid, "it began anew")
 
 
 CLIENTS = 5
