@@ -125,8 +125,9 @@ struct krc_hw_wr {
 };
 
 /**
- * struct krc_wc - One completion of an initiator. They come in the order of posting; one
- * with KRC_FAULT_NONE also says that the unsignaled requests before it have succeeded.
+ * struct krc_wc - One completion of an initiator. They come in the order of posting; one that
+ * is not KRC_FAULT_FLUSHED also says that the unsignaled requests before it have succeeded, if
+ * they have no completion themselves.
  * @cookie: of the request.
  * @fault: outcome.
  * @syndrome: error code of the hardware, for the log and tracepoints.

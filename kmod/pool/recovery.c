@@ -29,12 +29,8 @@ void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struc
 	bool first = krc_channel_set_state(ch, KRC_CHANNEL_FAILED);
 
 	lockdep_assert_held(&ch->lock);
-	/*
-	 * but a request's own fault, or a lost way, seen before the halt, replaces an expiry; so
-	 * does what the hardware flushes without one, since nobody knows how far it had come
-	 */
-	if (!first && (ch->failure.fault != KRC_FAULT_EXPIRED ||
-		       (!krc_fault_aims(fault) && fault != KRC_FAULT_FLUSHED)))
+	/* but what is seen before the halt replaces an expiry, which names no target until then */
+	if (!first && (ch->failure.fault != KRC_FAULT_EXPIRED || fault == KRC_FAULT_EXPIRED))
 		return; /* failed already, or stopped */
 	ch->failure.fault = fault;
 	if (culprit) {

@@ -11,8 +11,8 @@
 /**
  * krc_channel_fault() - Record a fault, and schedule the recovery.
  * @ch: channel.
- * @fault: what happened. The first one counts; only a request's own fault, KRC_FAULT_LOST or
- *	KRC_FAULT_FLUSHED, seen before the hardware is halted, replaces KRC_FAULT_EXPIRED.
+ * @fault: what happened. The first one counts; but any other one, seen before the hardware is
+ *	halted, replaces KRC_FAULT_EXPIRED.
  * @culprit: the request that failed, whose target and opcode decide what happens to the
  *	others; NULL: none.
  *

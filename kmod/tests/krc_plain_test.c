@@ -186,12 +186,16 @@ static void krc_test_plain_ones_at_the_end(struct kunit *test)
 /* The NIC fails under five WRITEs, @fatal: and says so; it flushes with one completion for all. */
 static void krc_test_flush(struct krc_test *t, struct krc_test_flow *flow, bool fatal)
 {
+	struct krc_channel *ch = krc_test_channel(t, 0);
+
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, 5, KRP_OP_WRITE, 8), 0);
 	krc_test_wait(t->test, krc_fake_pending(t->fake, 0) == 5);
 	KUNIT_EXPECT_TRUE(t->test, flow->reqs[0].req.wr.unsignaled);
+	spin_lock_bh(&ch->lock); /* so that no recovery comes between */
 	if (fatal)
 		krc_fake_fatal(t->fake, 0);
 	krc_fake_fail(t->fake, 0, KRC_FAULT_FLUSHED);
+	spin_unlock_bh(&ch->lock);
 	krc_test_wait(t->test, READ_ONCE(flow->done) == 5);
 	krc_test_expect(t, flow, 0, 5, -EREMCHG);
 	KUNIT_EXPECT_EQ(t->test, t->fake->ini[0]->log_nr, 0);
@@ -214,24 +218,35 @@ static void krc_test_flushed_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 5);
 }
 
-/* A NIC that flushes after a lease has ended had come to whichever target: all are in doubt. */
-static void krc_test_flushed_behind_a_lease(struct kunit *test)
+/* A NIC that fails like this after a lease has ended had come to whichever target. */
+static void krc_test_behind_a_lease(struct krc_test *t, enum krc_fault fault)
 {
-	struct krc_test *t = test->priv;
 	struct krc_channel *ch = krc_test_channel(t, 0);
+	struct kunit *test = t->test;
 	int i;
 
 	for (i = 1; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 1, KRP_OP_WRITE, 8), 0);
 	spin_lock_bh(&ch->lock);
 	krc_channel_fault(ch, KRC_FAULT_EXPIRED, NULL);
-	krc_fake_fail(t->fake, 0, KRC_FAULT_FLUSHED);
+	krc_fake_fail(t->fake, 0, fault);
 	spin_unlock_bh(&ch->lock);
 	for (i = 1; i < 3; i++) {
 		krc_test_finish(t, t->flow[i], 1);
 		krc_test_expect(t, t->flow[i], 0, 1, -EREMCHG);
 	}
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 0);
+}
+
+/* All are in doubt then. */
+static void krc_test_flushed_behind_a_lease(struct kunit *test)
+{
+	krc_test_behind_a_lease(test->priv, KRC_FAULT_FLUSHED);
+}
+
+static void krc_test_fatal_behind_a_lease(struct kunit *test)
+{
+	krc_test_behind_a_lease(test->priv, KRC_FAULT_FATAL);
 }
 
 static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_keep_their_order),
@@ -243,6 +258,7 @@ static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_ke
 					       KUNIT_CASE(krc_test_plain_ones_at_the_end),
 					       KUNIT_CASE(krc_test_flushed_first),
 					       KUNIT_CASE(krc_test_flushed_behind_a_lease),
+					       KUNIT_CASE(krc_test_fatal_behind_a_lease),
 					       {} };
 
 static struct kunit_suite krc_plain_suite = {

@@ -396,6 +396,12 @@ static void krc_test_unsignaled(struct kunit *test)
 	krc_test_expect(w, 4, KRC_FAULT_NONE);
 	krc_test_expect_none(w);
 	KUNIT_EXPECT_EQ(test, w->releases, 1U);
+	for (i = 5; i < 7; i++)
+		KUNIT_ASSERT_EQ(test, krc_test_post(w, 1, i, i == 5), 0);
+	krc_verbs_ring(w->ini);
+	krc_test_end(w, 6, IB_WC_WR_FLUSH_ERR); /* 5 has no entry, and was not done */
+	krc_test_expect(w, 5, KRC_FAULT_LOST);
+	krc_test_expect(w, 6, KRC_FAULT_FLUSHED);
 }
 
 /* The last to a target is signaled, or nobody knew when the next can begin; it is not told for that. */

@@ -171,6 +171,17 @@ static enum krc_fault krc_verbs_failed(struct krc_verbs_initiator *ini, enum ib_
 	return fault;
 }
 
+/* The oldest request ended like this. */
+static void krc_verbs_outcome(struct krc_verbs_initiator *ini, const struct ib_wc *wc)
+{
+	if (wc->status != IB_WC_SUCCESS) {
+		krc_verbs_end(ini, krc_verbs_failed(ini, wc->status), wc->status, wc->vendor_err);
+		return;
+	}
+	krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
+	ini->asked = false;
+}
+
 void krc_verbs_completed(struct krc_verbs_initiator *ini, u32 number, const struct ib_wc *wc)
 {
 	spin_lock_bh(&ini->lock);
@@ -179,15 +190,14 @@ void krc_verbs_completed(struct krc_verbs_initiator *ini, u32 number, const stru
 	/* what a halt flushes may be posted again, or not: the owner decides about it */
 	if (ini->state == KRC_VERBS_HALTED && wc->status == IB_WC_WR_FLUSH_ERR)
 		goto out;
-	/* unsignaled ones have an entry if they fail or are flushed, as with all drivers of verbs */
-	while (ini->done != number)
-		krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
-	if (wc->status == IB_WC_SUCCESS) {
-		krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
-		ini->asked = false;
-	} else {
-		krc_verbs_end(ini, krc_verbs_failed(ini, wc->status), wc->status, wc->vendor_err);
+	/* the unsignaled ones before it have succeeded, but not before one that is flushed */
+	while (ini->done != number) {
+		if (wc->status == IB_WC_WR_FLUSH_ERR)
+			krc_verbs_outcome(ini, wc);
+		else
+			krc_verbs_end(ini, KRC_FAULT_NONE, 0, 0);
 	}
+	krc_verbs_outcome(ini, wc);
 	krc_verbs_tell(ini);
 out:
 	spin_unlock_bh(&ini->lock);
