@@ -100,10 +100,10 @@ struct krp_session_conf {
 	__u32 slots;
 };
 
-#define KRP_ROUTE_MS_MAX 5000
+#define KRP_ADDR_MS_MAX 5000
 
 /**
- * krp_route_ms() - How long a caller may wait for an address or a route in one attempt.
+ * krp_addr_ms() - How long a caller may wait for the address of a neighbour in one attempt.
  * @timeout_ms: of the session, in milliseconds.
  *
  * The kernel asks the network for a neighbour some three times, within seconds, and then
@@ -111,11 +111,11 @@ struct krp_session_conf {
  * so long would not be found before that time is over.
  *
  * Context: any.
- * Return: milliseconds, @timeout_ms or KRP_ROUTE_MS_MAX.
+ * Return: milliseconds, @timeout_ms or KRP_ADDR_MS_MAX.
  */
-static inline __u32 krp_route_ms(__u32 timeout_ms)
+static inline __u32 krp_addr_ms(__u32 timeout_ms)
 {
-	return timeout_ms < KRP_ROUTE_MS_MAX ? timeout_ms : KRP_ROUTE_MS_MAX;
+	return timeout_ms < KRP_ADDR_MS_MAX ? timeout_ms : KRP_ADDR_MS_MAX;
 }
 
 /**

@@ -85,7 +85,7 @@ static int krl_connect_resolve_addr(struct krl_server *srv, struct krl_conn *con
 	rdma_set_option(conn->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout,
 			sizeof(ack_timeout));
 	if (rdma_resolve_addr(conn->id, any ? NULL : (struct sockaddr *)&from, to,
-			      (int)krp_route_ms(srv->ctx->config.timeout_ms)))
+			      (int)krp_addr_ms(srv->ctx->config.timeout_ms)))
 		goto fail;
 	return 0;
 fail:
@@ -138,7 +138,7 @@ void krl_connect_begin(struct krl_server *srv)
 static void krl_connect_route(struct krl_server *srv)
 {
 	krl_server_step(srv, "finding a route");
-	if (rdma_resolve_route(srv->conn->id, (int)krp_route_ms(srv->ctx->config.timeout_ms))) {
+	if (rdma_resolve_route(srv->conn->id, (int)srv->ctx->config.timeout_ms)) {
 		int err = -errno;
 
 		krl_server_fail(srv, err, "no route (%s)", strerror(-err));

@@ -124,7 +124,7 @@ static int krc_meta_attach_resolve(struct krc_meta_session *s, struct krc_meta_c
 	conn->id = id;
 	rdma_set_ack_timeout(id, krc_meta_ack_timeout(meta));
 	return rdma_resolve_addr(id, any ? NULL : (struct sockaddr *)&from, (struct sockaddr *)&to,
-				 krp_route_ms(krc_meta_timeout_ms(meta)));
+				 krp_addr_ms(krc_meta_timeout_ms(meta)));
 }
 
 void krc_meta_attach_begin(struct krc_meta_session *s)
@@ -162,7 +162,7 @@ static void krc_meta_attach_route(struct krc_meta_session *s)
 		krc_meta_session_fail(s, -EHOSTUNREACH, "no route: it leaves by %s port %u",
 				      id->device ? dev_name(&id->device->dev) : "no device",
 				      id->port_num);
-	else if (rdma_resolve_route(id, krp_route_ms(krc_meta_timeout_ms(meta))))
+	else if (rdma_resolve_route(id, krc_meta_timeout_ms(meta)))
 		krc_meta_session_fail(s, -EHOSTUNREACH, "no route");
 }
 

@@ -464,6 +464,15 @@ static void test_better(void **state)
 	assert_false(krp_better(&a, &b));
 }
 
+/* The time for a neighbour's address is the session's, but not if that is long. */
+static void test_addresses_are_asked_for_anew(void **state)
+{
+	(void)state;
+	assert_int_equal(krp_addr_ms(100), 100);
+	assert_int_equal(krp_addr_ms(KRP_ADDR_MS_MAX), KRP_ADDR_MS_MAX);
+	assert_int_equal(krp_addr_ms(600000), KRP_ADDR_MS_MAX);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -488,6 +497,7 @@ int main(void)
 		CASE(test_leave),
 		CASE(test_blame_wears_off),
 		CASE(test_better),
+		CASE(test_addresses_are_asked_for_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
