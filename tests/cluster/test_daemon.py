@@ -228,7 +228,12 @@ def test_an_upgrade_stops_no_serving_one(cluster):
     key = server.run(f"cat {krcore.KEY_FILE}").out
     process = server.run(f"systemctl show -P MainPID {UNIT}").out
     before = _sessions(server)
+    unit = f"/lib/systemd/system/{UNIT}.service"    # the version before had other lines
+    server.run(f"sed -i s/TimeoutStartSec=.*/TimeoutStartSec=77/ {unit} && systemctl daemon-reload")
     server.run(f"dpkg -i {PACKAGE}", timeout=200)
+    check(_show(server, "NeedDaemonReload", "TimeoutStartUSec") ==
+          {"NeedDaemonReload": "no", "TimeoutStartUSec": "1min 30s"},
+          "systemd has the unit of the version before")
     check(server.run(f"systemctl show -P MainPID {UNIT}").out == process, "it was stopped")
     check(_sessions(server) == before and krcore.has_record(server, 801),
           f"{before}, then {_sessions(server)}")
