@@ -105,7 +105,7 @@ def _push(options):
     if notes.exists():
         built.update(cluster, json.loads(notes.read_text()))
     else:
-        built.install(cluster)
+        cluster.each(built.install_in)
     notes.write_text(json.dumps(built.files))
     module.install(cluster)
     return 0

@@ -154,28 +154,30 @@ class Packages:
                 self.files[name] = host.digest(file)
         self.shape = host.digest(listing)
 
-    def install(self, cluster):
+    def install(self, cluster, disk):
         """Install them in every guest: in one by dpkg, whose work is kept and put into the others,
-        and into those of other clusters with the same root disk. With the checks of the debug
-        kernel dpkg takes a quarter of an hour."""
-        folder = host.CACHE / "installations" / host.digest(FORMAT, cluster.parts.image.parent.name,
-                                                            self.shape)
+        and into those of other clusters with the same root disk, which `disk` names. With the
+        checks of the debug kernel dpkg takes a quarter of an hour."""
+        folder = host.CACHE / "installations" / host.digest(FORMAT, disk, self.shape)
         rest = cluster.nodes()
-        with host.step(f"installing {len(self.paths)} packages in {len(rest)} guests", "10-30 s"):
-            with host.locked(host.CACHE / "locks" / f"installation-{folder.name}"):
+        with host.step(f"installing {len(self.paths)} packages in {len(rest)} guests",
+                       "5 s; 20 s for a new version, and minutes on the debug kernel"):
+            with host.locked(host.CACHE / "locks" / "installations"):
                 if not folder.exists():
                     self._install_and_keep(rest.pop(0), folder)
-            os.utime(folder)
-            tar = folder / "files.tar"
+                os.utime(folder)
+                tar = (folder / "files.tar").read_bytes()
+                digests = json.loads((folder / "digests.json").read_text())
             cluster.each(lambda node: _put_in(node, tar) if node in rest else None)
-            self.update(cluster, json.loads((folder / "digests.json").read_text()))
+            self.update(cluster, digests)
 
     def _install_and_keep(self, machine, folder):
-        """Install them in a guest, and keep what that changed on its root disk."""
+        """Install them in a guest, and keep what that changed on its root disk but for logs, and
+        what root's programs leave at home."""
         machine.run("touch /run/krcore-before")
         self.install_in(machine)
         machine.run("find / -xdev -cnewer /run/krcore-before ! -path '/var/log/*' "
-                    "! -path '/root*' -print0 | tar --null --no-recursion -T - "
+                    "! -path /root ! -path '/root/*' -print0 | tar --null --no-recursion -T - "
                     f"-cf {ARCHIVE}", timeout=120)
         with host.made_whole(folder) as whole:
             (whole / "files.tar").write_bytes(machine.pull(ARCHIVE))
@@ -209,8 +211,8 @@ class Packages:
 
 
 def _put_in(machine, tar):
-    """Have on the root disk of a guest what an installation made of it elsewhere, and tell those
-    who were told there."""
+    """Have on the root disk of a guest what an installation made of it elsewhere, bytes of a tar
+    archive; systemd and udev read their files again."""
     machine.push(tar, ARCHIVE)
     machine.run(f"tar -C / --numeric-owner -xpf {ARCHIVE} && rm {ARCHIVE} && "
                 "systemctl daemon-reload && systemd-tmpfiles --create krcore.conf && "
@@ -256,8 +258,3 @@ def staged():
         with tempfile.TemporaryDirectory(prefix="krcore-staged-") as folder:
             host.run(["cmake", "--install", objects], env=dict(os.environ, DESTDIR=folder))
             yield folder
-
-
-def install(cluster):
-    """Build the packages and install them in every guest."""
-    Packages().install(cluster)

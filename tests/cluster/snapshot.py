@@ -28,7 +28,7 @@ def _processor():
     return platform.processor()
 
 
-def _identity(path):
+def identity(path):
     """A disk made anew from the same recipe is another one to what was frozen over it."""
     status = path.stat()
     return str(path), status.st_size, status.st_mtime_ns
@@ -37,7 +37,7 @@ def _identity(path):
 def _key(cluster):
     parts = cluster.parts
     version = host.run(["qemu-system-x86_64", "--version"])
-    return host.digest(_identity(parts.image), _identity(parts.kernel.modules),
+    return host.digest(identity(parts.image), identity(parts.kernel.modules),
                        parts.kernel.key, parts.nic.key(), version, _processor(),
                        [machine.recipe() for machine in cluster.nodes()])
 
@@ -110,7 +110,7 @@ def get_installed(cluster, packages):
     with _making(folder):
         if not folder.exists():
             restore(cluster, base)
-            packages.install(cluster)
+            packages.install(cluster, identity(cluster.parts.image))
             _store(cluster, folder, packages.files)
     os.utime(folder)
     return folder, json.loads((folder / NOTES).read_text())

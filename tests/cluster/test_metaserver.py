@@ -23,9 +23,9 @@ def _pid(machine):
     return machine.run(f"systemctl show -P MainPID {krcore.UNIT}").out.strip()
 
 
-def _unit(machine):
+def _unit(machine, names="ActiveState,MainPID,NRestarts"):
     """How systemd sees the daemon."""
-    out = machine.run(f"systemctl show {krcore.UNIT} -p ActiveState,MainPID,NRestarts").out
+    out = machine.run(f"systemctl show {krcore.UNIT} -p {names}").out
     return dict(line.split("=", 1) for line in out.splitlines())
 
 
@@ -153,6 +153,7 @@ def test_a_copy_that_takes_long(cluster):
         server.run(f"systemctl start --no-block {krcore.UNIT}")
         wait_until(lambda: _pid(server) != "0", 30, "the daemon starts")
         process = _pid(server)
+        check(_unit(server, "TimeoutStartUSec")["TimeoutStartUSec"] == "1min 30s", "another limit")
         time.sleep(START_SECONDS + 10)
         now = _unit(server)
         check(now == {"ActiveState": "activating", "MainPID": process, "NRestarts": "0"},

@@ -10,7 +10,7 @@ from . import krcore, programs
 from .krcore import journal, lookup, metactl, publish, setup
 from .nic import NIC_DEVICE
 from .probe import Probe
-from .suite import Skip, check, limit, wait_until
+from .suite import check, limit, needs, wait_until
 
 STRANGER = "test-stranger"
 
@@ -79,11 +79,10 @@ LOST = 200
 
 
 @limit(300)
+@needs("dc")    # no driver but the model of a card forgets receives when told to
 def test_lost_receives_are_found(cluster):
     """Buffers that the card forgets, which no driver gives back: the card says that few are left,
     the server sees that too few have come back, and opens the device anew."""
-    if not cluster.nic.dc:
-        raise Skip("only the model of a card forgets receives when told to")
     setup(cluster, key=krcore.new_key(), metaserver={"srq_depth": DEPTH})
     server, node2 = cluster.node("meta1"), cluster.node("node2")
     ask = f"krcore-metactl -t 20 -S {server.spec.address} table check"

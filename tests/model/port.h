@@ -12,7 +12,8 @@
 #define CX_GID_PREFIX 0xfe80000000000000ull
 #define CX_NR_PKEYS 128 /* what pkey_table_size 0 says */
 #define CX_PKEYS_DEFAULT "ffff"
-#define CX_PKEY_INDEX_ALL 0xffff
+#define CX_PKEY_INDEX_ALL 0xffff /* in QUERY_HCA_VPORT_PKEY */
+#define CX_PKEY_INDEX_ANY 0x10000 /* none that a queue could have */
 
 struct cx_pkt;
 
@@ -74,7 +75,7 @@ u16 cx_port_pkey(const struct cx_dev *dev, u32 index);
  * cx_port_admits() - Whether a request may reach the queue that it is for: by its partition, and
  * by its network header where the port requires one.
  * @dev: device.
- * @pkey_index: where the queue's P_Key is in the port's table; CX_PKEY_INDEX_ALL for a queue
+ * @pkey_index: where the queue's P_Key is in the port's table; CX_PKEY_INDEX_ANY for a queue
  *		of all partitions that the port is in.
  * @p: packet.
  *

@@ -38,7 +38,7 @@ bool cx_rx_pop(struct cx_dev *dev, const struct cx_rx_queue *rx, struct cx_rwqe 
 /* QP0 is in no partition and has no GRH; QP1 is in each partition that the port is in */
 static bool cx_datagram_admitted(struct cx_dev *dev, struct cx_qp *qp, const struct cx_pkt *p)
 {
-	u32 index = qp->sv == CX_SV_QP1 ? CX_PKEY_INDEX_ALL : CX_QP_PATH(qp, pkey_index);
+	u32 index = qp->sv == CX_SV_QP1 ? CX_PKEY_INDEX_ANY : CX_QP_PATH(qp, pkey_index);
 
 	return qp->sv == CX_SV_QP0 || cx_port_admits(dev, index, p);
 }

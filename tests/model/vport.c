@@ -159,7 +159,7 @@ static bool cx_pkey_matches(u16 a, u16 b)
 
 bool cx_port_admits(struct cx_dev *dev, u32 pkey_index, const struct cx_pkt *p)
 {
-	u32 end = pkey_index == CX_PKEY_INDEX_ALL ? CX_NR_PKEYS : pkey_index + 1, i;
+	u32 end = pkey_index == CX_PKEY_INDEX_ANY ? CX_NR_PKEYS : pkey_index + 1, i;
 
 	if (dev->prop.grh_required && !(p->flags & CX_PF_GRH)) {
 		cx_count(dev, CX_CTR_RX_NO_GRH, 1);
@@ -167,7 +167,7 @@ bool cx_port_admits(struct cx_dev *dev, u32 pkey_index, const struct cx_pkt *p)
 			 p->dqpn);
 		return false;
 	}
-	for (i = pkey_index == CX_PKEY_INDEX_ALL ? 0 : pkey_index; i < end; i++) {
+	for (i = pkey_index == CX_PKEY_INDEX_ANY ? 0 : pkey_index; i < end; i++) {
 		if (cx_pkey_matches(cx_port_pkey(dev, i), p->pkey))
 			return true;
 	}

@@ -2,9 +2,9 @@
 """usage: test [default | full | changed [--since REV] | PART... ]
 
   default      something of every kind; what is meant when nothing is said. With a limit of
-               time (KRCORE_TEST_SECONDS) what is longer follows, traffic under KASAN and
-               lockdep and the budgets, and then shares of all parts while there is some, other
-               ones with each commit
+               time (KRCORE_TEST_SECONDS) what is longer is run as well, traffic under KASAN
+               and lockdep and the budgets, and then shares of all parts while there is some,
+               other ones with each commit
   full         all parts
   changed      what the difference to the newest tag, or to REV, can have broken
   PART         a part; PART/PATTERN some of its tests, PART@2of4 a share of them

@@ -100,8 +100,9 @@ class Tables(unittest.TestCase):
             self.assertIn(test, patterns[name].replace("\\", ""), kind)
 
     def test_the_default_set_is_planned_for_half_an_hour_in_two_lanes(self):
+        # as planned: it takes longer beside others, and where nothing is compiled yet
         self.assertLessEqual(sum(job.seconds for job in choice.default(self.parts, PARTS)),
-                             2 * 30 * 60)
+                             2 * 20 * 60)
 
     def test_rules_of_changes_name_parts_and_tests_that_are_there(self):
         every = [name for name, _, _ in suite.select("")]
