@@ -231,14 +231,15 @@ class Handoffs:
             return
         meter, symbols = _meter.Meter(self.taker), _meter.symbols(self.taker)
         for system in SYSTEMS:
-            places, cards = meter.places(False), []
+            places, cards, records = meter.places(False), [], []
             for _turn in range(TURNS):
                 _few, before = self._run_counted(meter, system, FEW)
                 many, after = self._run_counted(meter, system, FEW + MORE)
+                records += many
                 cards.append({name: round((after[name] - before[name]) / MORE, 3)
                               for name in after})
             self.lab.row(self.report, "counts", system, "instructions",
-                         **cost.summary(many, COUNTED), bytes=SIZE,
+                         **cost.summary(records, COUNTED), bytes=SIZE,
                          **{name: min(card[name] for card in cards) for name in cards[0]})
             if symbols:
                 symbols.say(places, meter.places(False))
