@@ -274,6 +274,52 @@ int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr)
 	return cqe.status;
 }
 
+int dev_bind(int fd, uint16_t service, uint16_t flags)
+{
+	struct krp_bind bind = { .service = service, .flags = flags };
+
+	if (!(flags & KRP_BIND_UNDO))
+		bind.timeout_ms = DEV_TIMEOUT_MS;
+	return dev_ioctl(fd, KRP_IOC_BIND, &bind);
+}
+
+int dev_lookup(int fd, const uint8_t *gid, uint16_t service, struct krp_record_lookup *ret)
+{
+	*ret = (struct krp_record_lookup){
+		.service = service,
+		.flags = KRP_LOOKUP_FRESH,
+		.timeout_ms = DEV_TIMEOUT_MS,
+	};
+	memcpy(ret->gid, gid, sizeof(ret->gid));
+	return dev_ioctl(fd, KRP_IOC_LOOKUP, ret);
+}
+
+struct krp_record_publish dev_record(uint16_t service, const char *text)
+{
+	struct krp_record_publish record = {
+		.service = service,
+		.timeout_ms = DEV_TIMEOUT_MS,
+		.raw_len = (uint8_t)strlen(text),
+	};
+
+	memcpy(record.raw, text, record.raw_len);
+	return record;
+}
+
+int dev_publish(int fd, uint16_t service, const char *text)
+{
+	struct krp_record_publish record = dev_record(service, text);
+
+	return dev_ioctl(fd, KRP_IOC_PUBLISH, &record);
+}
+
+int dev_watch(int fd, uint32_t flags)
+{
+	struct krp_record_watch watch = { .flags = flags };
+
+	return dev_ioctl(fd, KRP_IOC_WATCH, &watch);
+}
+
 struct krp_wr dev_wr(uint8_t opcode, const struct dev_region *local, size_t offset, uint64_t token,
 		     uint64_t addr, uint32_t length)
 {

@@ -103,6 +103,19 @@ int dev_wait(struct dev *dev, uint32_t timeout_ms);
 /* Post one request and wait for it; its status, or why it was not taken. */
 int dev_do(struct dev *dev, uint32_t queue, const struct krp_wr *wr);
 
+/* Bind @service, or with KRP_BIND_UNDO take it, or the record of it, back. */
+int dev_bind(int fd, uint16_t service, uint16_t flags);
+
+/* A look-up that asks the servers anew. */
+int dev_lookup(int fd, const uint8_t *gid, uint16_t service, struct krp_record_lookup *ret);
+
+/* What publishes @text, of KRP_RAW_BYTES at most, under @service; and do it. */
+struct krp_record_publish dev_record(uint16_t service, const char *text);
+int dev_publish(int fd, uint16_t service, const char *text);
+
+/* Be told of changes, or with KRP_WATCH_OFF no more. */
+int dev_watch(int fd, uint32_t flags);
+
 /* A READ or WRITE of a piece of @local at @offset from or to @addr of @token. */
 struct krp_wr dev_wr(uint8_t opcode, const struct dev_region *local, size_t offset, uint64_t token,
 		     uint64_t addr, uint32_t length);

@@ -204,66 +204,52 @@ static int faults_batch(void *arg)
 
 static int faults_lookup(void *arg)
 {
-	struct krp_record_lookup lookup = { .service = KRP_SERVICE_NODE,
-					    .flags = KRP_LOOKUP_FRESH,
-					    .timeout_ms = DEV_TIMEOUT_MS };
+	struct krp_record_lookup found;
 	struct faults *f = arg;
 
-	memcpy(lookup.gid, f->peer->gid, sizeof(lookup.gid));
-	return dev_ioctl(f->dev.fd, KRP_IOC_LOOKUP, &lookup);
+	return dev_lookup(f->dev.fd, f->peer->gid, KRP_SERVICE_NODE, &found);
 }
 
 static int faults_watch(void *arg)
 {
-	struct krp_record_watch watch = { 0 };
 	struct faults *f = arg;
 
-	return dev_ioctl(f->dev.fd, KRP_IOC_WATCH, &watch);
+	return dev_watch(f->dev.fd, 0);
 }
 
 static int faults_watch_off(void *arg)
 {
-	struct krp_record_watch watch = { .flags = KRP_WATCH_OFF };
 	struct faults *f = arg;
 
-	return dev_ioctl(f->dev.fd, KRP_IOC_WATCH, &watch);
+	return dev_watch(f->dev.fd, KRP_WATCH_OFF);
 }
 
 static int faults_publish(void *arg)
 {
-	struct krp_record_publish publish = {
-		.service = FAULTS_RECORD, .timeout_ms = DEV_TIMEOUT_MS, .raw_len = 4, .raw = "here"
-	};
 	struct faults *f = arg;
 
-	return dev_ioctl(f->dev.fd, KRP_IOC_PUBLISH, &publish);
-}
-
-static int faults_undo(struct faults *f, uint16_t service)
-{
-	struct krp_bind bind = { .service = service,
-				 .flags = KRP_BIND_UNDO,
-				 .timeout_ms = DEV_TIMEOUT_MS };
-
-	return dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
+	return dev_publish(f->dev.fd, FAULTS_RECORD, "here");
 }
 
 static int faults_unpublish(void *arg)
 {
-	return faults_undo(arg, FAULTS_RECORD);
+	struct faults *f = arg;
+
+	return dev_bind(f->dev.fd, FAULTS_RECORD, KRP_BIND_UNDO);
 }
 
 static int faults_bind(void *arg)
 {
-	struct krp_bind bind = { .service = FAULTS_SERVICE, .timeout_ms = DEV_TIMEOUT_MS };
 	struct faults *f = arg;
 
-	return dev_ioctl(f->dev.fd, KRP_IOC_BIND, &bind);
+	return dev_bind(f->dev.fd, FAULTS_SERVICE, 0);
 }
 
 static int faults_unbind(void *arg)
 {
-	return faults_undo(arg, FAULTS_SERVICE);
+	struct faults *f = arg;
+
+	return dev_bind(f->dev.fd, FAULTS_SERVICE, KRP_BIND_UNDO);
 }
 
 static const struct fail_nth_step faults_steps[] = {

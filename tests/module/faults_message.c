@@ -245,10 +245,9 @@ static int fm_step_listen(void *arg)
 
 static int fm_step_unlisten(void *arg)
 {
-	struct krp_bind bind = { .service = FM_SPARE, .flags = KRP_BIND_UNDO };
 	struct fm *f = arg;
 
-	return dev_ioctl(f->host.fd, KRP_IOC_BIND, &bind);
+	return dev_bind(f->host.fd, FM_SPARE, KRP_BIND_UNDO);
 }
 
 /* ---- steps: connections */

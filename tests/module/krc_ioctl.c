@@ -142,7 +142,6 @@ static void serve_drop(struct dev *dev, const struct dev_region *rw, unsigned in
 
 static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_seconds)
 {
-	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
 	const char *mib = getenv("KRC_SERVE_MIB");
 	size_t bytes = (mib ? strtoul(mib, NULL, 0) : SERVE_MIB) << 20;
 	struct dev_region rw, ro;
@@ -153,7 +152,7 @@ static int run_serve(unsigned int seconds, uint16_t service, unsigned int drop_s
 	dev_region_or_die(&dev, bytes, KRP_ACCESS_ALL, &rw);
 	dev_region_or_die(&dev, bytes, KRP_ACCESS_REMOTE_READ, &ro);
 	dev_fill(ro.mem, ro.bytes, ro.token);
-	err = service ? dev_ioctl(dev.fd, KRP_IOC_BIND, &bind) : 0;
+	err = service ? dev_bind(dev.fd, service, 0) : 0;
 	if (err) {
 		fprintf(stderr, "KRP_IOC_BIND: %s\n", strerror(-err));
 		return 1;
@@ -468,14 +467,13 @@ static int run_ring(unsigned int entries, unsigned int seconds)
 
 static int run_bind(uint16_t service, unsigned int count, unsigned int seconds)
 {
-	struct krp_bind bind = { .service = service, .timeout_ms = DEV_TIMEOUT_MS };
 	unsigned int bound;
 	struct dev dev;
 	int err = 0;
 
 	dev_open_or_die(&dev, 64);
-	for (bound = 0; bound < count; bound++, bind.service++) {
-		err = dev_ioctl(dev.fd, KRP_IOC_BIND, &bind);
+	for (bound = 0; bound < count; bound++) {
+		err = dev_bind(dev.fd, (uint16_t)(service + bound), 0);
 		if (err)
 			break;
 	}

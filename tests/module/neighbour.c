@@ -239,10 +239,7 @@ static void *siege_evict(void *arg)
 		exit(1);
 	memcpy(peer.gid, info.gid, sizeof(peer.gid));
 	for (i = 0; i < SIEGE_SERVICES; i++) {
-		struct krp_bind bind = { .service = (uint16_t)(SIEGE_FIRST_SERVICE + i),
-					 .timeout_ms = DEV_TIMEOUT_MS };
-
-		if (dev_ioctl(dev.fd, KRP_IOC_BIND, &bind))
+		if (dev_bind(dev.fd, (uint16_t)(SIEGE_FIRST_SERVICE + i), 0))
 			break;
 	}
 	printf("bound=%u\n", i);

@@ -28,52 +28,6 @@ struct records {
 	uint8_t gid[KRP_GID_BYTES];
 };
 
-static int find(int fd, const uint8_t *gid, uint16_t service, struct krp_record_lookup *ret)
-{
-	*ret = (struct krp_record_lookup){
-		.service = service,
-		.flags = KRP_LOOKUP_FRESH,
-		.timeout_ms = DEV_TIMEOUT_MS,
-	};
-	memcpy(ret->gid, gid, sizeof(ret->gid));
-	return dev_ioctl(fd, KRP_IOC_LOOKUP, ret);
-}
-
-static struct krp_record_publish record_of(uint16_t service, const char *text)
-{
-	struct krp_record_publish arg = {
-		.service = service,
-		.timeout_ms = DEV_TIMEOUT_MS,
-		.raw_len = (uint8_t)strlen(text),
-	};
-
-	memcpy(arg.raw, text, arg.raw_len);
-	return arg;
-}
-
-static int publish(int fd, uint16_t service, const char *text)
-{
-	struct krp_record_publish arg = record_of(service, text);
-
-	return dev_ioctl(fd, KRP_IOC_PUBLISH, &arg);
-}
-
-static int bind_service(int fd, uint16_t service, uint16_t flags)
-{
-	struct krp_bind arg = { .service = service, .flags = flags };
-
-	if (!(flags & KRP_BIND_UNDO))
-		arg.timeout_ms = DEV_TIMEOUT_MS;
-	return dev_ioctl(fd, KRP_IOC_BIND, &arg);
-}
-
-static int watch(int fd, uint32_t flags)
-{
-	struct krp_record_watch arg = { .flags = flags };
-
-	return dev_ioctl(fd, KRP_IOC_WATCH, &arg);
-}
-
 /* -- look-up --------------------------------------------------------------------- */
 
 static void bad_lookups(const struct records *r)
@@ -110,8 +64,8 @@ static void miss_is_told(const struct records *r)
 {
 	struct krp_record_lookup found;
 
-	tap_equal("look-up of what is not there", find(r->dev.fd, r->gid, SERVICE + 99, &found),
-		  -ENOENT);
+	tap_equal("look-up of what is not there",
+		  dev_lookup(r->dev.fd, r->gid, SERVICE + 99, &found), -ENOENT);
 	tap(found.reads > 0, "what it cost is told", "no READ");
 	tap(!(found.answer & ~KRP_LOOKUP_DOUBT), "and whether it is proved", "answer %#x",
 	    found.answer);
@@ -124,8 +78,8 @@ static void target_is_not_told(const struct records *r, const struct dev_peer *p
 	static const uint8_t zero[KRP_RAW_BYTES];
 	struct krp_record_lookup found;
 
-	tap_equal("look-up of a DC target", find(r->dev.fd, peer->gid, KRP_SERVICE_NODE, &found),
-		  0);
+	tap_equal("look-up of a DC target",
+		  dev_lookup(r->dev.fd, peer->gid, KRP_SERVICE_NODE, &found), 0);
 	tap_equal("its kind", found.kind, KRP_KIND_DCT);
 	tap(found.generation != 0, "its generation", "0");
 	tap(!found.raw_len && !memcmp(found.raw, zero, sizeof(zero)), "nothing else of it",
@@ -138,7 +92,7 @@ static void target_is_not_told(const struct records *r, const struct dev_peer *p
 
 static void bad_publications(const struct records *r)
 {
-	struct krp_record_publish good = record_of(SERVICE, "text"), arg;
+	struct krp_record_publish good = dev_record(SERVICE, "text"), arg;
 	struct krp_record_lookup found;
 
 	arg = good;
@@ -161,7 +115,8 @@ static void bad_publications(const struct records *r)
 	arg = good;
 	arg.timeout_ms = 0;
 	tap_equal("publish: no time", dev_ioctl(r->dev.fd, KRP_IOC_PUBLISH, &arg), -EINVAL);
-	tap_equal("nothing of them is there", find(r->dev.fd, r->gid, SERVICE, &found), -ENOENT);
+	tap_equal("nothing of them is there", dev_lookup(r->dev.fd, r->gid, SERVICE, &found),
+		  -ENOENT);
 }
 
 static void found_is(const struct records *r, uint16_t service, const char *text, const char *name)
@@ -173,7 +128,7 @@ static void found_is(const struct records *r, uint16_t service, const char *text
 
 	/* one MetaServer has it when it is published, and the other one that may be asked, soon */
 	do {
-		err = find(r->dev.fd, r->gid, service, &found);
+		err = dev_lookup(r->dev.fd, r->gid, service, &found);
 		same = !err && found.kind == KRP_KIND_RAW && found.raw_len == strlen(text) &&
 		       !memcmp(found.raw, text, strlen(text));
 	} while (!same && dev_now_ms() < until && !usleep(50000));
@@ -187,7 +142,7 @@ static void gone(const struct records *r, uint16_t service, const char *name)
 	struct krp_record_lookup found;
 	int err;
 
-	while (!(err = find(r->dev.fd, r->gid, service, &found)) && dev_now_ms() < until)
+	while (!(err = dev_lookup(r->dev.fd, r->gid, service, &found)) && dev_now_ms() < until)
 		usleep(50000);
 	tap_equal(name, err, -ENOENT);
 }
@@ -196,30 +151,30 @@ static void publications(const struct records *r)
 {
 	struct dev other;
 
-	tap_equal("publish", publish(r->dev.fd, SERVICE, "first"), 0);
+	tap_equal("publish", dev_publish(r->dev.fd, SERVICE, "first"), 0);
 	found_is(r, SERVICE, "first", "it is found");
-	tap_equal("publish again", publish(r->dev.fd, SERVICE, "second, longer"), 0);
+	tap_equal("publish again", dev_publish(r->dev.fd, SERVICE, "second, longer"), 0);
 	found_is(r, SERVICE, "second, longer", "the new bytes are found");
-	tap_equal("publish nothing", publish(r->dev.fd, SERVICE, ""), 0);
+	tap_equal("publish nothing", dev_publish(r->dev.fd, SERVICE, ""), 0);
 	found_is(r, SERVICE, "", "a record of no bytes is found");
 
 	dev_open_or_die(&other, KRP_RING_ENTRIES_MIN);
-	tap_equal("another program's service", publish(other.fd, SERVICE, "mine"), -EADDRINUSE);
-	tap_equal("or to bind it", bind_service(other.fd, SERVICE, 0), -EADDRINUSE);
-	tap_equal("or to take it back", bind_service(other.fd, SERVICE, KRP_BIND_UNDO), -ENOENT);
-	tap_equal("its own service", publish(other.fd, SERVICE + 1, "other"), 0);
-	tap_equal("bind a service that is published", bind_service(other.fd, SERVICE + 1, 0),
+	tap_equal("another program's service", dev_publish(other.fd, SERVICE, "mine"), -EADDRINUSE);
+	tap_equal("or to bind it", dev_bind(other.fd, SERVICE, 0), -EADDRINUSE);
+	tap_equal("or to take it back", dev_bind(other.fd, SERVICE, KRP_BIND_UNDO), -ENOENT);
+	tap_equal("its own service", dev_publish(other.fd, SERVICE + 1, "other"), 0);
+	tap_equal("bind a service that is published", dev_bind(other.fd, SERVICE + 1, 0),
 		  -EADDRINUSE);
-	tap_equal("bind one", bind_service(other.fd, SERVICE + 2, 0), 0);
-	tap_equal("publish a service that is bound", publish(other.fd, SERVICE + 2, "x"),
+	tap_equal("bind one", dev_bind(other.fd, SERVICE + 2, 0), 0);
+	tap_equal("publish a service that is bound", dev_publish(other.fd, SERVICE + 2, "x"),
 		  -EADDRINUSE);
 	found_is(r, SERVICE, "", "what was published is unchanged");
 	dev_close(&other);
 	gone(r, SERVICE + 1, "closing withdraws");
 
-	tap_equal("take it back", bind_service(r->dev.fd, SERVICE, KRP_BIND_UNDO), 0);
+	tap_equal("take it back", dev_bind(r->dev.fd, SERVICE, KRP_BIND_UNDO), 0);
 	gone(r, SERVICE, "it is gone");
-	tap_equal("take it back again", bind_service(r->dev.fd, SERVICE, KRP_BIND_UNDO), -ENOENT);
+	tap_equal("take it back again", dev_bind(r->dev.fd, SERVICE, KRP_BIND_UNDO), -ENOENT);
 }
 
 /* -- watching -------------------------------------------------------------------- */
@@ -254,9 +209,9 @@ static void bad_watches(const struct records *r)
 	struct krp_record_watch pad = { .rsvd = 1 };
 	struct krp_event event;
 
-	tap_equal("watch: flags", watch(r->dev.fd, KRP_WATCH_OFF << 1), -EINVAL);
+	tap_equal("watch: flags", dev_watch(r->dev.fd, KRP_WATCH_OFF << 1), -EINVAL);
 	tap_equal("watch: pad", dev_ioctl(r->dev.fd, KRP_IOC_WATCH, &pad), -EINVAL);
-	tap_equal("watch: off before on", watch(r->dev.fd, KRP_WATCH_OFF), -EALREADY);
+	tap_equal("watch: off before on", dev_watch(r->dev.fd, KRP_WATCH_OFF), -EALREADY);
 	tap(read(r->dev.fd, &event, sizeof(event)) < 0 && errno == EBADFD, "read without watching",
 	    "%s", strerror(errno));
 }
@@ -269,10 +224,10 @@ static void overrun(const struct records *r)
 	int err = 0;
 
 	for (i = 0; i < many && !err; i++)
-		err = publish(r->dev.fd, SERVICE + 100 + i, "");
+		err = dev_publish(r->dev.fd, SERVICE + 100 + i, "");
 	tap_equal("many new records", err, 0);
 	for (i = 0; i < many && !err; i++)
-		err = bind_service(r->dev.fd, SERVICE + 100 + i, KRP_BIND_UNDO);
+		err = dev_bind(r->dev.fd, SERVICE + 100 + i, KRP_BIND_UNDO);
 	tap_equal("and their end", err, 0);
 	gone(r, SERVICE + 100 + many - 1, "which the servers have heard of");
 	tap(told(r, KRP_EVENT_RESYNC, 0), "who is too slow is told to look again", "%s",
@@ -284,20 +239,20 @@ static void watches(const struct records *r)
 	void *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct krp_event event;
 
-	tap_equal("watch", watch(r->dev.fd, 0), 0);
-	tap_equal("watch twice", watch(r->dev.fd, 0), -EALREADY);
+	tap_equal("watch", dev_watch(r->dev.fd, 0), 0);
+	tap_equal("watch twice", dev_watch(r->dev.fd, 0), -EALREADY);
 	tap(ready(r->dev.fd, 0), "there is something at once", "not ready");
 	tap(read(r->dev.fd, &event, sizeof(event) - 1) < 0 && errno == EINVAL,
 	    "room for less than one", "%s", strerror(errno));
 	tap(read(r->dev.fd, nowhere, sizeof(event)) < 0 && errno == EFAULT, "room that is nowhere",
 	    "%s", strerror(errno));
 	tap(told(r, KRP_EVENT_RESYNC, 0), "the first event is still there", "it is not");
-	tap_equal("publish", publish(r->dev.fd, SERVICE, "watched"), 0);
+	tap_equal("publish", dev_publish(r->dev.fd, SERVICE, "watched"), 0);
 	tap(told(r, KRP_EVENT_CHANGED, SERVICE), "a new record is told", "it is not");
-	bind_service(r->dev.fd, SERVICE, KRP_BIND_UNDO);
+	dev_bind(r->dev.fd, SERVICE, KRP_BIND_UNDO);
 	tap(told(r, KRP_EVENT_GONE, SERVICE), "a withdrawn one is told", "it is not");
 	overrun(r);
-	tap_equal("watch no more", watch(r->dev.fd, KRP_WATCH_OFF), 0);
+	tap_equal("watch no more", dev_watch(r->dev.fd, KRP_WATCH_OFF), 0);
 	tap(!ready(r->dev.fd, 0), "then nothing is ready", "it is");
 	munmap(nowhere, PAGE);
 }
@@ -309,9 +264,9 @@ void records(const struct dev_peer *peer)
 	struct records r;
 	int fd = open(DEV_PATH, O_RDWR | O_CLOEXEC);
 
-	tap_equal("look-up before setup", find(fd, peer->gid, 0, &found), -EBADFD);
-	tap_equal("publish before setup", publish(fd, SERVICE, ""), -EBADFD);
-	tap_equal("watch before setup", watch(fd, 0), -EBADFD);
+	tap_equal("look-up before setup", dev_lookup(fd, peer->gid, 0, &found), -EBADFD);
+	tap_equal("publish before setup", dev_publish(fd, SERVICE, ""), -EBADFD);
+	tap_equal("watch before setup", dev_watch(fd, 0), -EBADFD);
 	close(fd);
 
 	dev_open_or_die(&r.dev, KRP_RING_ENTRIES_MIN);
