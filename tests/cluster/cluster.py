@@ -135,7 +135,7 @@ class Cluster:
         with self._starting(self.usual_boot()):
             self.boot(stay)
         if built:
-            built.install(self, snapshot.identity(self.parts.image))
+            built.install(self)
 
     def boot(self, stay=False, freezing=False):
         """Cold start of all guests; `freezing`: to make a snapshot of them."""

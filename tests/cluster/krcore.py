@@ -72,6 +72,17 @@ def start(machine):
     check(started.status == 0, f"{started!r}\n{journal(machine)}")
 
 
+def unit(machine, *names):
+    """Properties of the MetaServer's unit, as systemd has them."""
+    out = machine.run(f"systemctl show {UNIT} -p {','.join(names)}").out
+    return dict(line.split("=", 1) for line in out.splitlines())
+
+
+def pid(machine):
+    """The MetaServer's process, in digits; "0" for none."""
+    return unit(machine, "MainPID")["MainPID"]
+
+
 def journal(machine, lines=20):
     """The last lines the MetaServer said."""
     return machine.run(f"journalctl -u {UNIT} --no-pager -n {lines} -o cat", check=False).out

@@ -14,7 +14,7 @@ import shutil
 import tarfile
 import tempfile
 
-from . import host
+from . import host, snapshot
 from .krcore import KEY_FILE
 
 DATA = "data"
@@ -154,10 +154,11 @@ class Packages:
                 self.files[name] = host.digest(file)
         self.shape = host.digest(listing)
 
-    def install(self, cluster, disk):
+    def install(self, cluster):
         """Install them in every guest: in one by dpkg, whose work is kept and put into the others,
-        and into those of other clusters with the same root disk, which `disk` names. With the
-        checks of the debug kernel dpkg takes a quarter of an hour."""
+        and into those of other clusters with the same root disk. With the checks of the debug
+        kernel dpkg takes a quarter of an hour."""
+        disk = snapshot.identity(cluster.parts.image)
         folder = host.CACHE / "installations" / host.digest(FORMAT, disk, self.shape)
         rest = cluster.nodes()
         with host.step(f"installing {len(self.paths)} packages in {len(rest)} guests",

@@ -110,7 +110,7 @@ def get_installed(cluster, packages):
     with _making(folder):
         if not folder.exists():
             restore(cluster, base)
-            packages.install(cluster, identity(cluster.parts.image))
+            packages.install(cluster)
             _store(cluster, folder, packages.files)
     os.utime(folder)
     return folder, json.loads((folder / NOTES).read_text())

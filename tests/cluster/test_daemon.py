@@ -16,12 +16,6 @@ SERVICE = 310
 PACKAGE = f"/run/{UNIT}.deb"
 
 
-def _show(machine, *names):
-    """Properties of the unit."""
-    out = machine.run(f"systemctl show {UNIT} -p {','.join(names)}").out
-    return dict(line.split("=", 1) for line in out.splitlines())
-
-
 def _sessions(machine):
     """Who is attached, and since when."""
     return sorted((row["id"], row["gid"]) for row in krcore.metactl(machine, "session list"))
@@ -36,7 +30,7 @@ def _drop_in(machine, *lines):
 
 def _restarted(machine, old_pid):
     """It serves, and not as the process it was."""
-    state = _show(machine, "MainPID", "ActiveState")
+    state = krcore.unit(machine, "MainPID", "ActiveState")
     return state["ActiveState"] == "active" and state["MainPID"] not in ("0", old_pid)
 
 
@@ -71,7 +65,7 @@ def _configured(machine, key):
 def test_ready_means_serving(cluster):
     krcore.setup(cluster)
     server = cluster.node("meta1")
-    state = _show(server, "ActiveState", "Type", "StatusText", "MainPID")
+    state = krcore.unit(server, "ActiveState", "Type", "StatusText", "MainPID")
     check(state["ActiveState"] == "active" and state["Type"] == "notify", f"{state}")
     check(state["StatusText"].startswith("serving: "), f"{state}")
     status = _status(server)
@@ -84,7 +78,7 @@ def test_ready_means_serving(cluster):
 def test_sandbox(cluster):
     krcore.setup(cluster)
     server = cluster.node("meta1")
-    pid = _show(server, "MainPID")["MainPID"]
+    pid = krcore.pid(server)
     process = dict(line.split(":\t", 1) for line in
                    server.run(f"cat /proc/{pid}/status").out.splitlines() if ":\t" in line)
     for field in ("CapEff", "CapPrm", "CapBnd", "CapAmb"):
@@ -129,7 +123,7 @@ def test_control_socket(cluster):
     server.run(f"systemctl stop {UNIT}", timeout=60)
     check(server.run(f"test -e {SOCKET}", check=False).status, "the socket is left over")
     server.run("krcore-metactl -t 5 status", timeout=60, check=False)
-    check(_show(server, "ActiveState")["ActiveState"] == "inactive", "asking has started it")
+    check(krcore.unit(server, "ActiveState")["ActiveState"] == "inactive", "asking has started it")
     krcore.start(server)
     check(_status(server)["serving"], "does not serve")
 
@@ -146,7 +140,7 @@ def test_own_control_socket(cluster):
         check(server.run(f"stat -c '%a %U %G' {SOCKET}").out.strip() == "660 krcore krcore",
               "mode")
         check(_status(server)["serving"], "does not serve")
-        old = _show(server, "MainPID")["MainPID"]
+        old = krcore.pid(server)
         server.run(f"kill -9 {old}")
         wait_until(lambda: _restarted(server, old), 30, "restart")
         wait_until(lambda: server.run("krcore-metactl status", check=False).status == 0, 30,
@@ -162,7 +156,7 @@ def test_reload(cluster):
     server, node = cluster.node("meta1"), cluster.node("node1")
     # an answer that comes late does not end its session, so nothing but a reload could
     unit = krcore.publish(node, SERVICE, "hello", "-t 60", at=[server])
-    before = _show(server, "MainPID")
+    before = krcore.unit(server, "MainPID")
     sessions = [row["id"] for row in krcore.metactl(server, "session list")]
 
     krcore.write_config(server, {"lease_ms": "25000", "port": "18601"})
@@ -184,7 +178,7 @@ def test_reload(cluster):
           krcore.journal(server))
     check(_configured(server, "metaserver.lease_ms") == "25000", "half a reload")
 
-    state = _show(server, "ActiveState", "SubState", "MainPID", "NRestarts")
+    state = krcore.unit(server, "ActiveState", "SubState", "MainPID", "NRestarts")
     check((state["ActiveState"], state["SubState"], state["MainPID"]) ==
           ("active", "running", before["MainPID"]), f"{state}")
     check([row["id"] for row in krcore.metactl(server, "session list")] == sessions,
@@ -226,20 +220,20 @@ def test_an_upgrade_stops_no_serving_one(cluster):
     server.push(packages.package(UNIT), PACKAGE)
     krcore.publish(node, 801, "stays", at=[server])
     key = server.run(f"cat {krcore.KEY_FILE}").out
-    process = server.run(f"systemctl show -P MainPID {UNIT}").out
+    process = krcore.pid(server)
     before = _sessions(server)
     unit = f"/lib/systemd/system/{UNIT}.service"    # the version before had other lines
     server.run(f"sed -i s/TimeoutStartSec=.*/TimeoutStartSec=77/ {unit} && systemctl daemon-reload")
     server.run(f"dpkg -i {PACKAGE}", timeout=200)
-    check(_show(server, "NeedDaemonReload", "TimeoutStartUSec") ==
+    check(krcore.unit(server, "NeedDaemonReload", "TimeoutStartUSec") ==
           {"NeedDaemonReload": "no", "TimeoutStartUSec": "1min 30s"},
           "systemd has the unit of the version before")
-    check(server.run(f"systemctl show -P MainPID {UNIT}").out == process, "it was stopped")
+    check(krcore.pid(server) == process, "it was stopped")
     check(_sessions(server) == before and krcore.has_record(server, 801),
           f"{before}, then {_sessions(server)}")
     try:
         server.run(f"dpkg -r {UNIT}", timeout=200)
-        check(server.run(f"kill -0 {process.strip()}", check=False).status,
+        check(server.run(f"kill -0 {process}", check=False).status,
               "it serves without being installed")
         server.run(f"dpkg -P {UNIT}", timeout=200)
         left = server.run(f"ls -d /usr/sbin/{UNIT} /lib/systemd/system/{UNIT}* "
@@ -290,7 +284,7 @@ def test_stop_lets_clients_go(cluster):
     server, node = cluster.node("meta1"), cluster.node("node1")
     unit = krcore.publish(node, SERVICE, "hello", at=cluster.nodes("metaserver"))
     server.run(f"systemctl stop {UNIT}", timeout=60)
-    state = _show(server, "ActiveState", "Result", "ExecMainStatus")
+    state = krcore.unit(server, "ActiveState", "Result", "ExecMainStatus")
     check(state == {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"},
           f"{state}")
     check("all clients have gone" in krcore.journal(server, 20), krcore.journal(server))
@@ -306,7 +300,7 @@ def test_watchdog(cluster):
     server = cluster.node("meta1")
     with _Changed(server, "WatchdogSec=10", "WatchdogSignal=SIGKILL"):
         server.run(f"systemctl restart {UNIT}", timeout=60)
-        old = _show(server, "MainPID")["MainPID"]
+        old = krcore.pid(server)
         server.run(f"kill -STOP {old}")
         wait_until(lambda: _restarted(server, old), 60, "a daemon that hangs is restarted")
         out = server.run(f"journalctl -u {UNIT} -n 30 --no-pager").out
@@ -335,15 +329,15 @@ def test_metrics(cluster):
 def test_card_removed_and_back(cluster):
     krcore.setup(cluster)
     server = cluster.node("meta1")
-    pid = _show(server, "MainPID")["MainPID"]
+    pid = krcore.pid(server)
     server.remove_nic()
     wait_until(lambda: _status(server)["state"] == "waiting", 30, "it notices")
     check("no longer serving" in krcore.journal(server, 20), krcore.journal(server))
-    wait_until(lambda: _show(server, "StatusText")["StatusText"].startswith("waiting: "), 20,
+    wait_until(lambda: krcore.unit(server, "StatusText")["StatusText"].startswith("waiting: "), 20,
                "status line")
     server.add_nic()
     wait_until(lambda: _status(server)["state"] == "serving", 60, "it serves again")
-    check(_show(server, "MainPID")["MainPID"] == pid, "it was restarted")
+    check(krcore.pid(server) == pid, "it was restarted")
 
 
 @limit(400)
@@ -359,7 +353,8 @@ def test_start_without_a_device_says_why(cluster):
             check("device" in krcore.journal(server, 20), krcore.journal(server))
             server.add_nic()
     finally:
-        wait_until(lambda: _show(server, "ActiveState")["ActiveState"] == "active", 60, "active")
+        wait_until(lambda: krcore.unit(server, "ActiveState")["ActiveState"] == "active", 60,
+                   "active")
 
 
 @limit(300)

@@ -19,16 +19,6 @@ def _stats(machine):
     return row
 
 
-def _pid(machine):
-    return machine.run(f"systemctl show -P MainPID {krcore.UNIT}").out.strip()
-
-
-def _unit(machine, names="ActiveState,MainPID,NRestarts"):
-    """How systemd sees the daemon."""
-    out = machine.run(f"systemctl show {krcore.UNIT} -p {names}").out
-    return dict(line.split("=", 1) for line in out.splitlines())
-
-
 def _seen_at(machine, server, address, service=SERVICE):
     """Whether a READ of that very server's table finds the record."""
     return lookup(machine, address, service, f"-S {server.spec.address}") is not None
@@ -38,7 +28,7 @@ def _seen_at(machine, server, address, service=SERVICE):
 def test_hostile_clients_get_nothing(cluster):
     setup(cluster, key=krcore.new_key())
     server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
-    before = _pid(server)
+    before = krcore.pid(server)
     publish(node2, SERVICE, "honest", at=[server])
     hostile = programs.install(node1, "tests/cluster/bin/hostile")
     with node1.background(f"{hostile} {server.spec.address} {krcore.KEY_FILE}",
@@ -48,7 +38,7 @@ def test_hostile_clients_get_nothing(cluster):
             time.sleep(0.5)
         done = attack.wait(10)
     check(done.status == 0 and "not ok" not in done.out, repr(done))
-    check(_pid(server) == before, journal(server))
+    check(krcore.pid(server) == before, journal(server))
 
 
 @limit(300)
@@ -90,13 +80,13 @@ def test_network_card_removed_and_back(cluster):
     server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
     publish(node1, SERVICE, "card", at=[server])
     check(_seen_at(node2, server, node1.spec.address), "the record is not there")
-    before = _pid(server)
+    before = krcore.pid(server)
     server.remove_nic()
     wait_until(lambda: "no longer serving" in journal(server), 30, "the daemon notices")
     check(lookup(node2, node1.spec.address, SERVICE) is not None, "the other server answers")
     server.add_nic()
     wait_until(lambda: _seen_at(node2, server, node1.spec.address), 60, "the record is back")
-    check(_pid(server) == before, "the daemon was restarted")
+    check(krcore.pid(server) == before, "the daemon was restarted")
     check(_stats(server)["devices"] == 1, f"{_stats(server)}")
 
 
@@ -105,12 +95,12 @@ def test_cable_unplugged_for_a_while(cluster):
     setup(cluster, node=SHORT)
     server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
     publish(node1, SERVICE, "cable", at=[server])
-    before = _pid(server)
+    before = krcore.pid(server)
     server.link_down()
     time.sleep(2 * LEASE_MS / 1000)
     server.link_up()
     wait_until(lambda: _seen_at(node2, server, node1.spec.address), 60, "the record is back")
-    check(_pid(server) == before, "the daemon was restarted")
+    check(krcore.pid(server) == before, "the daemon was restarted")
 
 
 @limit(300)
@@ -151,17 +141,19 @@ def test_a_copy_that_takes_long(cluster):
     cluster.cut("meta1", "meta2")
     try:
         server.run(f"systemctl start --no-block {krcore.UNIT}")
-        wait_until(lambda: _pid(server) != "0", 30, "the daemon starts")
-        process = _pid(server)
-        check(_unit(server, "TimeoutStartUSec")["TimeoutStartUSec"] == "1min 30s", "another limit")
+        wait_until(lambda: krcore.pid(server) != "0", 30, "the daemon starts")
+        process = krcore.pid(server)
+        check(krcore.unit(server, "TimeoutStartUSec") == {"TimeoutStartUSec": "1min 30s"},
+              "another limit")
         time.sleep(START_SECONDS + 10)
-        now = _unit(server)
+        now = krcore.unit(server, "ActiveState", "MainPID", "NRestarts")
         check(now == {"ActiveState": "activating", "MainPID": process, "NRestarts": "0"},
               f"{process}, then {now}: {krcore.journal(server)}")
     finally:
         cluster.fabric.reset()
-    wait_until(lambda: _unit(server)["ActiveState"] == "active", 90, "the copy has come")
-    check(_pid(server) == process, "it is another process")
+    wait_until(lambda: krcore.unit(server, "ActiveState")["ActiveState"] == "active", 90,
+               "the copy has come")
+    check(krcore.pid(server) == process, "it is another process")
     (row,) = metactl(server, "record list")
     check(row["imported"] and row["service"] == SERVICE, f"{row}")
 
@@ -209,9 +201,9 @@ def test_only_where_it_is_told_to_listen(cluster):
     # no such device: it waits, is not ready, and says so
     write_config(server, {"listen": "dev:nosuch0"})
     server.run(f"systemctl stop {krcore.UNIT}; systemctl start --no-block {krcore.UNIT}")
-    wait_until(lambda: "waiting" in server.run(f"systemctl show -P StatusText {krcore.UNIT}").out,
+    wait_until(lambda: "waiting" in krcore.unit(server, "StatusText")["StatusText"],
                20, "it says that it waits")
-    state = server.run(f"systemctl show -P ActiveState {krcore.UNIT}").out.strip()
+    state = krcore.unit(server, "ActiveState")["ActiveState"]
     check(state == "activating", state)
     check(node2.run(ask, check=False).status == 1, "it serves on a device it may not use")
 
@@ -238,7 +230,7 @@ def test_two_devices(cluster):
     setup(cluster)
     server, node2 = cluster.node("meta1"), cluster.node("node2")
     first = cluster.nic.device()
-    before = _pid(server)
+    before = krcore.pid(server)
     publish(node2, SERVICE, "one", f"-S {server.spec.address}")
     check(list(_in_use(server)) == [first], f"{_in_use(server)}")
     server.run(f"ip link add {TWO} type dummy && ip address add {TWO_ADDRESS}/24 dev {TWO} && "
@@ -268,6 +260,6 @@ def test_two_devices(cluster):
         check(stats["devices"] == 1 and stats["device_removals_total"] == 1
               and stats["receives_posted"] == each, f"{stats}")
         check(_seen_at(node2, server, node2.spec.address), "the other device does not serve")
-        check(_pid(server) == before, "the daemon was restarted")
+        check(krcore.pid(server) == before, "the daemon was restarted")
     finally:
         server.run(f"rdma link delete {TWO_RDMA} 2>/dev/null; ip link delete {TWO}", check=False)

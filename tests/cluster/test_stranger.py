@@ -86,7 +86,7 @@ def test_lost_receives_are_found(cluster):
     setup(cluster, key=krcore.new_key(), metaserver={"srq_depth": DEPTH})
     server, node2 = cluster.node("meta1"), cluster.node("node2")
     ask = f"krcore-metactl -t 20 -S {server.spec.address} table check"
-    pid = server.run(f"systemctl show -P MainPID {krcore.UNIT}").out
+    pid = krcore.pid(server)
     check(metactl(server, "stats")[0]["receives_posted"] == DEPTH, "they are not posted")
     server.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="drop_receives",
                     value=LOST)
@@ -100,7 +100,7 @@ def test_lost_receives_are_found(cluster):
     check(asked.status == 0, f"an honest client is not served any more: {asked!r}")
     (stats,) = metactl(server, "stats")
     check(stats["receives_posted"] == DEPTH and stats["device_removals_total"] == 1, f"{stats}")
-    check(server.run(f"systemctl show -P MainPID {krcore.UNIT}").out == pid, "it began anew")
+    check(krcore.pid(server) == pid, "it began anew")
 
 
 CLIENTS = 5
