@@ -161,9 +161,9 @@ class Lanes:
 
     def _must_begin(self, job):
         """Whether there is no time left for it when another one has been run before it."""
-        others = [other.seconds for other in self._pending if other is not job]
-        return self._left() < (self.expected(job) + min(others, default=0) * self._slowness()) \
-            * MARGIN
+        before = min((self.expected(other) for other in self._pending if other is not job),
+                     default=0)
+        return self._left() < (before + self.expected(job)) * MARGIN
 
     def _drop(self):
         """Take out what can't be run any more."""
