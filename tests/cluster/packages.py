@@ -206,18 +206,20 @@ class Packages:
     def _update_in(self, machine, changed):
         write_files(machine, self._unpacked, changed)
         if any("systemd" in name for name in changed):
-            machine.run("systemctl daemon-reload")
+            # systemctl waits for three minutes, which the debug kernel can take on a busy machine;
+            # called again, it waits for what is left
+            machine.run("systemctl daemon-reload || systemctl daemon-reload", timeout=360)
         if any("sysusers" in name or "tmpfiles" in name for name in changed):
             machine.run("systemd-sysusers; systemd-tmpfiles --create krcore.conf")
 
 
 def _put_in(machine, tar):
     """Have on the root disk of a guest what an installation made of it elsewhere, bytes of a tar
-    archive; systemd and udev read their files again."""
+    archive; udev reads its files again. systemd finds a unit that it has not met before by
+    itself; to read all units again takes minutes in four guests on the debug kernel."""
     machine.push(tar, ARCHIVE)
     machine.run(f"tar -C / --numeric-owner -xpf {ARCHIVE} && rm {ARCHIVE} && "
-                "systemctl daemon-reload && systemd-tmpfiles --create krcore.conf && "
-                "udevadm control --reload", timeout=240)
+                "systemd-tmpfiles --create krcore.conf && udevadm control --reload", timeout=240)
 
 
 def archive(root, names):
