@@ -131,7 +131,7 @@
 #define KRP_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
 #define KRP_WR_IDEMPOTENT 0x02 /* this WRITE may be done twice: better that than -EREMCHG */
 
-/* krp_queue.state, as KRP_IOC_QUEUE_QUERY shows it */
+/* krp_queue_query.state: of a queue, as KRP_IOC_QUEUE_QUERY shows it */
 #define KRP_QUEUE_IDLE 0
 #define KRP_QUEUE_CONNECTING 1
 #define KRP_QUEUE_READY 2

@@ -305,7 +305,7 @@ struct krc_messages {
  * @value_gid: GID of the peer.
  * @service: of the connection.
  * @address: of the peer's target.
- * @lock: guards all below but atomics.
+ * @lock: guards all below but atomics, and what names another lock.
  * @s: the machine.
  * @slot: its slots.
  * @tabled: it is in krc_messages.streams.

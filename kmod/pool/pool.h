@@ -3,10 +3,9 @@
  * Owns: the channels of a port, and how requests of many queues share them: capacity, fairness,
  * dispatch of completions, recovery and replay.
  *
- * A channel is a send queue with its slots, its turn and its recovery; those of today are
- * shared initiators (DCIs), which may address any target, and a few set apart for probation. A
- * flow is one queue's (or the module's own) stream of requests. While it has requests
- * outstanding it stays on one channel, which keeps their order; when it has none it
+ * A channel is a send queue with its slots, its turn and its recovery, of one of the kinds of
+ * enum krc_channel_kind. A flow is one queue's (or the module's own) stream of requests. While it
+ * has requests outstanding it stays on one channel, which keeps their order; when it has none it
  * may move to a less loaded one. Requests that do not fit into the channel wait in the
  * flow, and the channel serves the payers of its flows in turn, by bytes, and of each payer one
  * flow after the other (deficit round robin), so that many queues are no larger share than one.

@@ -2,8 +2,9 @@
 /*
  * A hostile or broken MetaServer against the client's session of proto/krp_session.h: it says
  * whatever it likes, whenever it likes. Whatever that is: all that the client sends is well
- * formed, the rate that the server has named is kept, each question ends by its deadline and is
- * not touched afterwards, no slot is lost, and the machine comes to rest after each call.
+ * formed, the rate that the server has named is kept, a request that was sent has its answer within
+ * timeout_ms or ends with the connection, a question that was given up is not touched afterwards, no
+ * slot is lost, and the machine comes to rest after each call.
  */
 #include <errno.h>
 
@@ -15,7 +16,8 @@
 #define FZ_ASKS 4
 #define FZ_SLOTS 8
 #define FZ_CHAINS 4
-#define FZ_DEADLINE_NS (300 * KRP_NS_PER_MS)
+#define FZ_TIMEOUT_MS 500 /* of the session */
+#define FZ_DEADLINE_NS (300 * KRP_NS_PER_MS) /* when a question is given up */
 
 /* What a byte of the input lets happen; 3 bits. */
 enum fz_op {
@@ -38,7 +40,8 @@ enum fz_op {
  * @chains: their hash.
  * @s: the session.
  * @ask: questions, in memory of their own; NULL: none.
- * @ask_ns: their deadlines.
+ * @ask_ns: when they are given up.
+ * @sent_ns: when the request of each slot was sent.
  * @tokens: messages the server takes now, in thousandths, as its own bucket counts them.
  * @tokens_ns: when that was computed.
  * @connected: there is a transport.
@@ -52,6 +55,7 @@ struct fz_client {
 	struct krp_session s;
 	struct krp_ask *ask[FZ_ASKS];
 	__u64 ask_ns[FZ_ASKS];
+	__u64 sent_ns[FZ_SLOTS];
 	__u64 tokens;
 	__u64 tokens_ns;
 	int connected;
@@ -78,6 +82,7 @@ static void fz_sent(struct fz_client *c, const struct krp_todo *todo)
 {
 	FZ_ASSERT(krp_msg_check(todo->msg, todo->bytes, 1) == KRP_ST_OK);
 	FZ_ASSERT(c->connected && todo->slot < FZ_SLOTS && c->s.slot[todo->slot].posted);
+	c->sent_ns[todo->slot] = c->now_ns;
 	if (c->s.state != KRP_SESSION_READY || !c->s.rate_max)
 		return;
 	fz_refill(c);
@@ -189,6 +194,9 @@ static void fz_pull(struct fz_client *c)
 		fz_check(c);
 	}
 	FZ_ASSERT(todo.until_ns > c->now_ns);
+	for (i = 0; i < FZ_SLOTS && c->s.state == KRP_SESSION_READY; i++)
+		FZ_ASSERT(!c->s.slot[i].busy ||
+			  c->now_ns - c->sent_ns[i] <= FZ_TIMEOUT_MS * KRP_NS_PER_MS);
 	fz_trash(c);
 	fz_check(c);
 }
@@ -351,7 +359,7 @@ static void fz_begin(struct fz_client *c)
 					     .name = "n",
 					     .generation = 1,
 					     .features = KRP_FEATURES_ALL,
-					     .timeout_ms = 500,
+					     .timeout_ms = FZ_TIMEOUT_MS,
 					     .reconnect_min_ms = 10,
 					     .reconnect_max_ms = 100,
 					     .slots = FZ_SLOTS };

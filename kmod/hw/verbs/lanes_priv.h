@@ -229,7 +229,7 @@ struct krc_lane_payer {
  * @stopping: they end.
  * @killing: they end at once.
  * @closed: all were asked to close since. The work item's, as what follows.
- * @round: of krc_lanes_want().
+ * @round: of krc_lanes_want_next().
  * @spare: queue pairs in INIT.
  * @spare_nr: how many.
  * @dead: queue pairs that are to be destroyed.
