@@ -26,6 +26,33 @@ KINDS = ("lint", "unit", "kunit", "fuzz", "stress", "cluster/recovery", "cluster
 # and what CI has of each commit beside them
 KINDS_OF_CI = ("cluster-debug/module", "cluster-debug/debug.checks", "cost", "cluster-cx/handoff",
                "cluster-cx/race", "cluster-cx/kernel_api")
+# tests that no file of the product breaks: they are about the debug kernel
+OF_TESTS_ALONE = {"debug"}
+# what files are part of, though the rule that decides is about more: path, part, a test of it
+PARTS_OF = (
+    ("kmod/message/stream.c", "cluster-cx", "messages.echo"),
+    ("kmod/user/mailbox.c", "cluster-cx", "messages.echo"),
+    ("kmod/user/talk.c", "cluster-cx", "messages.echo"),
+    ("kmod/user/send.c", "cluster-cx", "messages.a_message_comes_after_the_writes"),
+    ("kmod/pool/packets.c", "cluster-cx", "messages.echo"),
+    ("kmod/hw/mlx5/receive.c", "cluster-cx", "messages.echo"),
+    ("kmod/message/message.c", "cluster-cx",
+     "kernel_api.messages_of_a_program_come_back_from_a_module"),
+    ("proto/krp_stream_in.h", "cluster-cx", "messages.echo"),
+    ("proto/krp_message.h", "cluster-cx", "messages.echo"),
+    ("proto/krp_ioctl_message.h", "cluster-cx", "messages.echo"),
+    ("client/lib/message.c", "cluster-cx", "messages.echo"),
+    ("client/examples/chat.c", "cluster-cx", "messages.two_people_talk"),
+    ("kmod/user/post.c", "cost", "read_sync.krcore"),
+    ("kmod/pool/send.c", "cost", "read_batch.krcore"),
+    ("kmod/hw/mlx5/wqe.c", "cost", "read_sync.krcore"),
+    ("client/lib/queue.c", "cost", "read_sync.krcore"),
+    ("proto/krp_stream_out.h", "cost", "message_send.krcore"),
+    ("proto/krp_endian.h", "machines", "s390x/proto"),
+    ("proto/krp_ioctl.h", "machines", "arm64/module"),
+    ("proto/krp_stream.h", "machines", "s390x/stream"),
+    ("proto/krp_lane.h", "machines", "s390x/lane"),
+)
 
 
 @functools.cache
@@ -41,6 +68,12 @@ def listed(name, **environment):
 def picked(name, pattern):
     """The tests that a part of the cluster would run with this pattern."""
     return [test for test in listed(name, KRCORE_PATTERN=".") if re.search(pattern, test)]
+
+
+def tracked():
+    """Paths of all files, as git has them; none where this is no checkout."""
+    return subprocess.run(["git", "-C", CHECKOUT, "ls-files"], check=False, capture_output=True,
+                          text=True).stdout.split()
 
 
 def is_cluster(part):
@@ -116,8 +149,7 @@ class Tables(unittest.TestCase):
                                         f"{rule.paths}: {test}: {word}")
 
     def test_every_rule_of_changes_is_about_a_file(self):
-        files = subprocess.run(["git", "-C", CHECKOUT, "ls-files"], check=False,
-                               capture_output=True, text=True).stdout.split()
+        files = tracked()
         if not files:
             self.skipTest("not a checkout")
         table = choice.rules(PARTS)
@@ -136,6 +168,29 @@ class Tables(unittest.TestCase):
                 if part != "lint":
                     self.assertTrue([found for found in picked(part, pattern)
                                      if f"{name}." in found], f"{path.name}: {test}")
+
+    def test_files_are_tried_by_what_they_are_part_of(self):
+        table = choice.rules(PARTS)
+        for path, part, name in PARTS_OF:
+            self.assertTrue((CHECKOUT / path).exists(), path)
+            tests, _ = choice.tests_for(path, table)
+            patterns = [test.partition("/")[2] for test in tests if test.split("/")[0] == part]
+            self.assertTrue([1 for pattern in patterns if re.search(pattern, name)],
+                            f"{path}: {part}/{name}")
+
+    def test_every_file_of_tests_of_the_cluster_is_run_for_a_file_of_the_product(self):
+        files = tracked()
+        if not files:
+            self.skipTest("not a checkout")
+        table, ran = choice.rules(PARTS), set()
+        for test in {test for path in files if not path.startswith("tests/")
+                     for test in choice.tests_for(path, table)[0] or []}:
+            part, _, pattern = test.partition("/")
+            if is_cluster(self.parts[part]):
+                ran |= {name.split(".")[0]
+                        for name in (picked(part, pattern) if pattern else listed(part))}
+        every = {name.split(".")[0] for name, _, _ in suite.select("")}
+        self.assertEqual(every - ran, OF_TESTS_ALONE)
 
 
 class Changed(unittest.TestCase):
