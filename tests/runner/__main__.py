@@ -74,7 +74,8 @@ def _show_plan(plan, limited, turn):
     for line in plan.reasons:
         print(line)
     for job in plan.jobs:
-        print(f"{job.name:24} {clock.show(job.seconds)}  {job.pattern}")
+        seconds = clock.show(job.seconds) if job.is_planned else "    -"
+        print(f"{job.name:24} {seconds}  {job.pattern}")
     if limited:
         print(f"then, in this order, what fits (commit {turn}):")
         for job in rotation.in_turn(plan.rest, turn):

@@ -189,8 +189,8 @@ class Lanes:
         return job.seconds * self._slowness()
 
     def _how_long(self, job):
-        if job.pattern and not job.why:
-            return ""               # a person's pattern: it is not known
+        if not job.is_planned:
+            return ""
         return f" (planned: {clock.show(self.expected(job)).strip()})"
 
     def _slowness(self):

@@ -63,6 +63,12 @@ class Job:
     log: str = ""               # name of its logs, another one for each job of a run
 
     @property
+    def is_planned(self):
+        """Whether `seconds` is what it will take: what a pattern leaves of a part takes less, and
+        nobody knows how much, but for the rows of default.toml."""
+        return not self.pattern or bool(self.why)
+
+    @property
     def name(self):
         """As ./run test takes it, but for a pattern: that may be long."""
         return f"{self.part.name}@{self.share[0]}of{self.share[1]}" if self.share \

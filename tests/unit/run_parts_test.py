@@ -106,6 +106,11 @@ class Parts(Folder):
         self.assertEqual((result.returncode, self.ran(result), self.last(result)),
                          (0, ["b", "quick with some.*test"], "2 passed, 0 failed"))
 
+    def test_the_plan_says_how_long_only_where_that_is_known(self):
+        lines = self.run_test("--plan", "a", "b/some", "quick").stdout.splitlines()
+        self.assertEqual([line.split() for line in lines],
+                         [["a", "10:00"], ["b", "-", "some"], ["quick", "1:00"]])
+
     def test_what_does_not_fit_is_named_and_skipped(self):
         result = self.run_test("a", "c", "b", KRCORE_TEST_SECONDS="1500")
         self.assertEqual((result.returncode, self.ran(result), self.last(result)),
@@ -379,6 +384,7 @@ class Default(Folder):
         result = self.run_test("--plan")
         self.assertEqual(result.returncode, 0)
         self.assertIn("a: some of a", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^a +2:00  one\$\|two\$$")
         self.assertFalse((self.folder / "build").exists())
 
 
