@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """A gate over the gates: plant a fault for each in a copy of the tree.
 
-A gate that finds nothing there would find nothing anywhere.
+A gate that finds nothing there would find nothing anywhere; one that has no fault here fails this
+one.
 """
 import os
 import shutil
 import tempfile
 
 from gates_layers import symbols
-from lintlib import ROOT, fail_if, gate, tool
+from lintlib import GATES, ROOT, fail_if, gate, tool
 
 LICENCE = "GPL-2.0-only OR MIT"
 C_HEAD = f"/* SPDX-License-Identifier: {LICENCE} */\n"
@@ -20,6 +21,8 @@ UNIT_HEAD = PY_HEAD + "[Unit]\nDescription=planted\n[Service]\n"
 FAULTS = [
     ("build-gcc", "common/gid.c", "int planted(void)\n{\n\tint unused;\n\n\treturn 0;\n}\n",
      "unused"),
+    ("build-clang", "common/gid.c", "int planted(int nr);\nint planted(int nr)\n{\n\tnr = nr;\n"
+     "\treturn nr;\n}\n", "self-assign"),
     ("headers", "common/planted.h", C_HEAD + "int planted(size_t nr);\n", "size_t"),
     ("abi32", "proto/planted.h",
      C_HEAD + "#include <linux/types.h>\nstruct krp_planted {\n\tlong a;\n};\n", "krp_planted"),
@@ -69,6 +72,12 @@ FAULTS = [
     ("budget", "common/planted.c", C_HEAD + "\n" * 1000, "1001 lines"),
     ("budget", "kmod/pool/planted.c",
      C_HEAD + "static int krc_planted(int nr)\n{\n" + "\tnr++;\n" * 58 + "}\n", "61 lines"),
+    ("symbols", "client/include/krcore/krcore.h", "int krcore_planted(int nr);\n",
+     "krcore_planted: declared in a public header, in none"),
+    ("symbols", "client/lib/libkrcore.map",
+     "KRCORE_PLANTED {\n\tglobal:\n\t\tkrcore_planted;\n};\n", "krcore_planted: in one of"),
+    ("man-cover", "client/include/krcore/krcore.h", "int krcore_planted(int nr);\n",
+     "krcore_planted(): no manual page"),
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
     ("words", "tests/unit/planted.c", C_HEAD + "/* Who waits is told. */\n", "has a subject"),
@@ -82,11 +91,25 @@ FAULTS = [
     ("spdx", "common/planted.c", "int planted;\n", "SPDX"),
     ("text", "common/planted.c", C_HEAD + "/* TO" + "DO: 10.1" + ".2.3 */ \n", "private"),
 ]
+# these compare files with each other: they are shown all of the copy, not the planted one alone
+OF_ALL_FILES = ("symbols", "man-cover")
+# gates that no fault is planted for, and why
+WITHOUT_FAULT = {"gates": "it would plant all of these once more"}
+
+
+def without_fault():
+    """Complaints about gates that nothing is planted for, and about exceptions that are none."""
+    planted = {fault[0] for fault in FAULTS}
+    return [f"{name}: no fault is planted for it: FAULTS in tests/lint/gates_self.py"
+            for name in GATES if name not in planted and name not in WITHOUT_FAULT] + \
+           [f"{name}: no gate without a fault: WITHOUT_FAULT in tests/lint/gates_self.py"
+            for name in WITHOUT_FAULT if name in planted or name not in GATES]
 
 
 @gate("gates")
 def gates(tree):
     """every gate above reports a fault planted in a copy of the tree"""
+    fail_if(without_fault())
     lines = []
     folder = tempfile.mkdtemp(prefix="gates.", dir=tree.work)
     try:
@@ -98,15 +121,17 @@ def gates(tree):
         scripts = os.path.join(tree.work, "scripts")
         if os.path.isdir(scripts):  # what was taken out of linux-source is not taken out again
             shutil.copytree(scripts, os.path.join(folder, ".work", "lint", "scripts"))
-        skipped = 0
+        judged = []
         for fault in FAULTS:
             verdict, line = plant(folder, *fault)
-            skipped += verdict == "SKIP"
+            judged += [fault[0]] * (verdict != "SKIP")
             lines.append(line)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     fail_if(lines)
-    return f"{len(FAULTS) - skipped} gates" + (f", {skipped} skip here" if skipped else "")
+    skipped = len(FAULTS) - len(judged)
+    return f"{len(set(judged))} gates, {len(judged)} faults" \
+        + (f", {skipped} skip here" if skipped else "")
 
 
 def plant_calls(folder):
@@ -138,7 +163,8 @@ def plant(folder, name, path, text, word):
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "a") as f:
         f.write(text)
-    status, out = tool([os.path.join(folder, "tests/lint/run"), "--only", path, name], cwd=folder)
+    only = [] if name in OF_ALL_FILES else ["--only", path]
+    status, out = tool([os.path.join(folder, "tests/lint/run"), *only, name], cwd=folder)
     if before is None:
         os.unlink(target)
     else:
