@@ -178,7 +178,7 @@ def kernel_doc(tree):
 
 DOC_NAME = re.compile(r"/\*\*\s*(?:\*\s*)?(?:struct |enum |union |typedef )?(\w+)(?:\(\))? -")
 PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**"
-                       r"((?:kr|krp|kru|krcore|kt|ms|cx|krc|krl|mc|bn|ex|st)_\w+)"
+                       r"((?:kr|krp|kru|krcore|kh|kt|ms|cx|krc|krl|mc|bn|ex|st)_\w+)"
                        r"\([^;{]*\)[^;{]*;", re.M)
 INLINE = re.compile(r"^static inline [\w ]+[ *]+(\w+)\(", re.M)
 

@@ -64,6 +64,7 @@ FAULTS = [
      C_HEAD + "/**\n * planted() - A function.\n *\n * Return: 0.\n */\nint planted(int nr);\n",
      "nr"),
     ("documented", "common/planted.h", C_HEAD + "int kru_planted(int nr);\n", "kru_planted"),
+    ("documented", "handoff/lib/planted.h", C_HEAD + "int kh_planted(int nr);\n", "kh_planted"),
     ("documented", "kmod/mem/planted_priv.h", C_HEAD + "int krc_planted(int nr);\n", "krc_planted"),
     ("documented", "kmod/meta/planted_priv.h", C_HEAD + "/* Why. */\nint krc_planted(int nr);\n",
      "krc_planted"),
