@@ -6,7 +6,8 @@
                and lockdep and the budgets, and then shares of all parts while there is some,
                other ones with each commit
   full         all parts
-  changed      what the difference to the newest tag, or to REV, can have broken
+  changed      what the difference to the newest tag, or to REV, can have broken; to HEAD~1
+               while there is no tag
   PART         a part; PART/PATTERN some of its tests, PART@2of4 a share of them
 
   --plan       say what would be run and why, and run nothing
