@@ -46,7 +46,8 @@ struct krc_hw_parts;
  *	or may not have been executed, and so may those behind it to the same target.
  * @KRC_FAULT_FATAL: the device or initiator is broken or gone.
  * @KRC_FAULT_EXPIRED: set by the pool, by no provider: a leased request was in the hardware
- *	for longer than the lease guarantees to the peer.
+ *	for longer than the lease guarantees to the peer. Of a WRITE or an atomic: the hardware was at
+ *	it then, and the target did not answer.
  */
 enum krc_fault {
 	KRC_FAULT_NONE,
@@ -369,6 +370,8 @@ struct krc_lanes_stats {
  * @initiator_halt: from any state: when it returns 0, no request is executed any more and no
  *	completion added; existing completions can still be polled. May sleep; takes up to
  *	milliseconds.
+ * @initiator_began: optional: of a halted one: whether the device was given the oldest request that
+ *	has no outcome. NULL: it was given all that were rung. Not in hard interrupts.
  * @initiator_restart: of a halted one: drop its requests and the completions not polled, and
  *	make it ready to send. As above.
  * @own_address: the present address of a port at one of its own GIDs: sets in @value: lid, mac,
@@ -433,6 +436,7 @@ struct krc_provider_ops {
 						     const struct krc_hw_send *send);
 	void (*initiator_destroy)(struct krc_hw_initiator *initiator);
 	int (*initiator_halt)(struct krc_hw_initiator *initiator);
+	bool (*initiator_began)(struct krc_hw_initiator *initiator);
 	int (*initiator_restart)(struct krc_hw_initiator *initiator);
 	int (*own_address)(struct krc_hw *hw, u32 port, u16 gid_index, struct krp_value *value);
 	int (*address)(struct krc_hw *hw, u32 port, u16 gid_index, const union ib_gid *gid,

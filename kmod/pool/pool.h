@@ -32,7 +32,9 @@
  * over, nor behind a request that the hardware has been working on for long. If it is still
  * in the hardware some time after its lease, the channel is reset, and requests that were
  * not begun are posted after their owner has renewed the lease. So the owner of the memory
- * can tell when no more accesses can come. The time of a SEND in the hardware is bounded from the
+ * can tell when no more accesses can come. The target that the hardware was at is to blame, if it
+ * had not answered for some time: a WRITE or an atomic to it says so (KRC_FAULT_EXPIRED), as do READs
+ * and what may be done twice when that happens repeatedly (KRC_FAULT_TIMEOUT). The time of a SEND in the hardware is bounded from the
  * moment it is posted, each time anew.
  *
  * Locking: krc_flow.lock, then krc_channel.lock, both with bottom halves off. done() is
@@ -97,7 +99,7 @@ enum krc_req_state {
  * @wr: the operation; wr.cookie is the pool's. What wr.address points to stays valid until
  *	the request is done.
  * @status: out: 0 or a negative errno of struct krp_cqe.
- * @fault: out: what the hardware reported.
+ * @fault: out: what the hardware reported; or KRC_FAULT_EXPIRED: see there.
  * @state: the pool's.
  * @fenced: the fence has been posted; the pool's.
  * @begun: a segment has been posted; the pool's.

@@ -10,7 +10,8 @@
  * no progress, is DEAD: its requests complete with -EIO, new ones go to other channels, and
  * the reset is retried later.
  * A leased request that is in the hardware for too long is such a fault (KRC_FAULT_EXPIRED),
- * but of no request.
+ * but of no request. Who is to blame is known when the hardware is halted: the target of the
+ * oldest request, for which all others wait.
  * Locking: see pool/pool_priv.h. In RESETTING only the work item uses the channel's hardware.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -130,16 +131,36 @@ static void krc_recover_drain(struct krc_channel *ch)
 }
 
 /*
- * The hardware is halted at this request, whose lease has ended. That of the next attempt ends as
+ * Whether the halted hardware had begun the oldest request, and nothing had completed for some time:
+ * its target did not answer. What has completed just now says that others kept the hardware, or that
+ * this CPU was away, for longer than the lease.
+ */
+static bool krc_recover_unanswered(const struct krc_channel *ch)
+{
+	const struct krc_provider_ops *ops = ch->pool->ops;
+
+	lockdep_assert_held(&ch->lock);
+	return krc_channel_begun(ch) && (!ops->initiator_began || ops->initiator_began(ch->hw)) &&
+	       time_after_eq(jiffies, ch->progress + msecs_to_jiffies(KRC_SILENT_MS));
+}
+
+/*
+ * The hardware is halted at this request, and a lease has ended. That of the next attempt ends as
  * well if the fabric loses what the request needs, such as its large packets, and delivers what
  * renews the lease. So it is done again only KRC_EXPIRIES_MAX - 1 times without progress, and
- * then ends as one that the hardware gave up. A WRITE that is in doubt ends at once anyhow.
+ * then ends as one that the hardware gave up. A WRITE or an atomic that is in doubt ends at once
+ * anyhow, whatever its status, and says if that is the fault of its target: else one that answers
+ * nothing but what asks whether it is there would cost a reset for each.
  */
-static void krc_recover_expired(struct krc_req *req)
+static void krc_recover_expired(const struct krc_channel *ch, struct krc_req *req)
 {
-	bool again = krc_req_harmless(req) || req->idempotent;
-
-	if (!again || req->status || ++req->expired < KRC_EXPIRIES_MAX)
+	lockdep_assert_held(&ch->lock);
+	if (!krc_req_harmless(req) && !req->idempotent) {
+		if (krc_recover_unanswered(ch))
+			req->fault = KRC_FAULT_EXPIRED;
+		return;
+	}
+	if (req->status || ++req->expired < KRC_EXPIRIES_MAX)
 		return;
 	req->status = krc_fault_errno(KRC_FAULT_TIMEOUT);
 	req->fault = KRC_FAULT_TIMEOUT;
@@ -156,7 +177,7 @@ static void krc_recover_take(struct krc_channel *ch)
 		struct krc_req *req = ch->slots[ch->head & ch->mask].req;
 
 		ch->failure.culprit = *req->wr.address;
-		krc_recover_expired(req);
+		krc_recover_expired(ch, req);
 	}
 	krc_channel_dispatch(ch);
 	spin_unlock_bh(&ch->lock);

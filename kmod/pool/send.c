@@ -494,7 +494,8 @@ static void krc_channel_req_failed(struct krc_channel *ch, struct krc_req *req,
 			req->fault = ch->failure.fault;
 		} else if (req->touched && !req->idempotent) {
 			req->status = -EREMCHG;
-			req->fault = KRC_FAULT_FLUSHED;
+			if (req->fault != KRC_FAULT_EXPIRED) /* else its target is to blame */
+				req->fault = KRC_FAULT_FLUSHED;
 		} else {
 			return;
 		}

@@ -504,6 +504,11 @@ static int krc_fake_initiator_halt(struct krc_hw_initiator *hw)
 	return 0;
 }
 
+static bool krc_fake_initiator_began(struct krc_hw_initiator *hw)
+{
+	return !krc_fake_ini(hw)->fake->unsent;
+}
+
 static int krc_fake_initiator_restart(struct krc_hw_initiator *hw)
 {
 	struct krc_fake_initiator *ini = krc_fake_ini(hw);
@@ -615,6 +620,7 @@ const struct krc_provider_ops krc_fake_ops = {
 	.initiator_create = krc_fake_initiator_create,
 	.initiator_destroy = krc_fake_initiator_destroy,
 	.initiator_halt = krc_fake_initiator_halt,
+	.initiator_began = krc_fake_initiator_began,
 	.initiator_restart = krc_fake_initiator_restart,
 	.address = krc_fake_address,
 	.same_target = krc_fake_same_target,

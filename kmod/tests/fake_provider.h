@@ -79,6 +79,7 @@ struct krc_fake_initiator {
  * @lock: protects @ini, and keeps an initiator while it is controlled; outside its own lock.
  * @ini: the initiators, by the number that they were made with; NULL: none.
  * @reset_error: what a reset says.
+ * @unsent: the device was given no request that has no outcome at a halt.
  * @post_error: what a post says.
  * @post_good: so many posts are taken before.
  * @late: so many of the oldest requests are carried out at the last moment before a halt.
@@ -98,6 +99,7 @@ struct krc_fake {
 	spinlock_t lock;
 	struct krc_fake_initiator *ini[KRC_FAKE_INITIATORS];
 	int reset_error;
+	bool unsent;
 	int post_error;
 	u32 post_good;
 	u32 late;

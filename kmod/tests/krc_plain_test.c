@@ -249,6 +249,101 @@ static void krc_test_fatal_behind_a_lease(struct kunit *test)
 	krc_test_behind_a_lease(test->priv, KRC_FAULT_FATAL);
 }
 
+/* ---- leases that end in the hardware, and whose target is to blame */
+
+/* Requests of @flow, with leases that end when the test says so. */
+static void krc_test_leased(struct krc_test *t, struct krc_test_flow *flow, u32 count, u8 opcode)
+{
+	flow->leased = true;
+	flow->lease_ms = 100000;
+	flow->stay_ms = 100000;
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, count, opcode, 8), 0);
+}
+
+static void krc_test_expect_faults(struct krc_test *t, struct krc_test_flow *flow,
+				   enum krc_fault first, enum krc_fault second)
+{
+	KUNIT_EXPECT_EQ(t->test, (int)flow->reqs[0].req.fault, (int)first);
+	KUNIT_EXPECT_EQ(t->test, (int)flow->reqs[1].req.fault, (int)second);
+}
+
+static const struct {
+	u8 opcode;
+	bool busy;
+	bool unsent;
+	enum krc_fault fault;
+} krc_test_lapses[] = {
+	{ KRP_OP_WRITE, false, false, KRC_FAULT_EXPIRED },
+	{ KRP_OP_FETCH_ADD, false, false, KRC_FAULT_EXPIRED },
+	{ KRP_OP_WRITE, true, false, KRC_FAULT_FLUSHED },
+	{ KRP_OP_WRITE, false, true, KRC_FAULT_FLUSHED },
+};
+
+/* The oldest says so, if the hardware was at it for long; that it may have been done, in any case. */
+static void krc_test_whom_a_lease_names(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 i;
+
+	BUILD_BUG_ON(ARRAY_SIZE(krc_test_lapses) > ARRAY_SIZE(t->flow));
+	for (i = 0; i < ARRAY_SIZE(krc_test_lapses); i++) {
+		t->fake->unsent = krc_test_lapses[i].unsent;
+		krc_test_leased(t, t->flow[i], 2, krc_test_lapses[i].opcode);
+		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 2);
+		krc_test_lapse(t, 0, krc_test_lapses[i].busy);
+		krc_test_wait(test, READ_ONCE(t->flow[i]->done) == 2);
+		krc_test_expect(t, t->flow[i], 0, 2, -EREMCHG);
+		krc_test_expect_faults(t, t->flow[i], krc_test_lapses[i].fault, KRC_FAULT_FLUSHED);
+	}
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 0);
+}
+
+/* A WRITE that waits for another target is not to blame, whosever lease ends; it is for its own. */
+static void krc_test_behind_another_silence(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 i;
+
+	krc_test_leased(t, t->flow[0], 1, KRP_OP_READ);
+	krc_test_leased(t, t->flow[1], 2, KRP_OP_WRITE);
+	krc_test_leased(t, t->flow[2], 2, KRP_OP_FETCH_ADD);
+	for (i = 1; i < KRC_EXPIRIES_MAX; i++) {
+		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 5);
+		krc_test_lapse(t, i, false);
+		krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == i);
+		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 5);
+		krc_test_expect_faults(t, t->flow[1], KRC_FAULT_NONE, KRC_FAULT_NONE);
+	}
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
+	krc_test_expect(t, t->flow[0], 0, 1, 0);
+	krc_test_lapse(t, 0, false); /* now it is the oldest */
+	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 2);
+	krc_test_expect(t, t->flow[1], 0, 2, -EREMCHG);
+	krc_test_expect_faults(t, t->flow[1], KRC_FAULT_EXPIRED, KRC_FAULT_FLUSHED);
+	krc_test_finish(t, t->flow[2], 2);
+	krc_test_expect(t, t->flow[2], 0, 2, 0);
+	krc_test_expect_faults(t, t->flow[2], KRC_FAULT_NONE, KRC_FAULT_NONE);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 3);
+}
+
+/* What others complete does not keep a READ from its end. */
+static void krc_test_reads_expire_beside_progress(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	u32 i;
+
+	krc_test_leased(t, t->flow[0], 1, KRP_OP_READ);
+	for (i = 1; i <= KRC_EXPIRIES_MAX; i++) {
+		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
+		krc_test_lapse(t, 0, true);
+		krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == i);
+	}
+	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 1);
+	krc_test_expect(t, t->flow[0], 0, 1, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, (int)t->flow[0]->reqs[0].req.fault, (int)KRC_FAULT_TIMEOUT);
+}
+
 static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_keep_their_order),
 					       KUNIT_CASE(krc_test_plain_ones_are_replayed),
 					       KUNIT_CASE(krc_test_plain_ones_that_are_refused),
@@ -259,6 +354,9 @@ static struct kunit_case krc_plain_cases[] = { KUNIT_CASE(krc_test_plain_ones_ke
 					       KUNIT_CASE(krc_test_flushed_first),
 					       KUNIT_CASE(krc_test_flushed_behind_a_lease),
 					       KUNIT_CASE(krc_test_fatal_behind_a_lease),
+					       KUNIT_CASE(krc_test_whom_a_lease_names),
+					       KUNIT_CASE(krc_test_behind_another_silence),
+					       KUNIT_CASE(krc_test_reads_expire_beside_progress),
 					       {} };
 
 static struct kunit_suite krc_plain_suite = {

@@ -299,6 +299,24 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 }
 
 /**
+ * krc_test_lapse() - Have the lease of a request end that is in the hardware.
+ * @t: test.
+ * @nth: which one of the first channel, from the oldest, 0; it is leased.
+ * @busy: something has completed just now, however long this takes; else long ago.
+ */
+static inline void krc_test_lapse(struct krc_test *t, u32 nth, bool busy)
+{
+	struct krc_channel *ch = krc_test_channel(t, 0);
+
+	spin_lock_bh(&ch->lock);
+	KUNIT_EXPECT_LT(t->test, nth, ch->tail - ch->head);
+	ch->progress = busy ? jiffies + 60 * HZ : jiffies - msecs_to_jiffies(KRC_SILENT_MS);
+	ch->slots[(ch->head + nth) & ch->mask].expires = jiffies;
+	mod_delayed_work(t->pool->wq, &ch->lease.expiry, 0);
+	spin_unlock_bh(&ch->lock);
+}
+
+/**
  * krc_test_finish() - Let the NIC carry out everything until a flow has so many completions, and
  * expect them in time.
  * @t: test.

@@ -574,6 +574,60 @@ static void krc_test_a_fault_of_many_forgets_once(struct kunit *test)
 	krc_test_port_end(t);
 }
 
+/* A queue fails with its one request. */
+static void krc_test_fails(struct krc_test *t, struct krc_test_flow *flow, struct krc_peer *peer)
+{
+	krc_test_wait(t->test, READ_ONCE(flow->done) == 1);
+	krc_test_expect(t, flow, 0, 1, -EREMCHG);
+	krc_peer_suspect(peer, flow->reqs[0].req.fault, 0);
+}
+
+/*
+ * A peer that lets a WRITE wait for longer than its lease is asked apart, as if it had not answered;
+ * another one, for whom somebody's requests waited behind that, is not. One answer, and it is back.
+ */
+static void krc_test_a_write_that_expires_is_silence(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_target *asked = kunit_kzalloc(test, sizeof(*asked), GFP_KERNEL);
+	struct krc_peer *peer[2];
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, asked);
+	krc_test_port(t);
+	for (i = 0; i < 2; i++) {
+		peer[i] = krc_test_peer(t, 1 + i, 77 + i, false);
+		krc_standing_answered(peer[i]->standing);
+		t->flow[i]->address = peer[i]->address;
+		t->flow[i]->leased = true;
+		t->flow[i]->lease_ms = 100000;
+		t->flow[i]->stay_ms = 100000;
+		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 1 + 2 * i, KRP_OP_WRITE, 8), 0);
+	}
+	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 4);
+	krc_test_lapse(t, 0, false);
+	krc_test_fails(t, t->flow[0], peer[0]);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(peer[0]->standing->state), KRC_STANDING_SILENT);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(peer[0]->outdated));
+	krc_test_finish(t, t->flow[1], 3);
+	krc_test_expect(t, t->flow[1], 0, 3, 0);
+	for (i = 0; i < 3; i++)
+		krc_peer_suspect(peer[1], t->flow[1]->reqs[i].req.fault, 0);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(peer[1]->standing->state), KRC_STANDING_PROVEN);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(peer[1]->outdated));
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 3ULL);
+
+	asked->standing = peer[0]->standing;
+	asked->standing->retry_at = jiffies; /* its pause is over */
+	KUNIT_EXPECT_EQ(test, krc_test_ask(t, asked, 0, 0), 4);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 4, 1), 1U);
+	krc_test_wait(test, READ_ONCE(asked->asks[0].dones) == 1);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(peer[0]->standing->state), KRC_STANDING_PROVEN);
+	for (i = 0; i < 2; i++)
+		krc_peer_put(peer[i]);
+	krc_test_port_end(t);
+}
+
 /* ---- references */
 
 /* Somebody who waits for an entry of a directory. */
@@ -830,6 +884,7 @@ static struct kunit_case krc_silence_cases[] = {
 	KUNIT_CASE(krc_test_a_walk_of_peers),
 	KUNIT_CASE(krc_test_an_address_is_asked_for_anew),
 	KUNIT_CASE(krc_test_a_fault_of_many_forgets_once),
+	KUNIT_CASE(krc_test_a_write_that_expires_is_silence),
 	KUNIT_CASE(krc_test_waiters_share_a_read),
 	KUNIT_CASE(krc_test_an_entry_waits_in_the_shortest_line),
 	KUNIT_CASE(krc_test_many_regions_are_found),

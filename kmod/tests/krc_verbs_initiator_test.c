@@ -699,6 +699,7 @@ static void krc_test_a_halt(struct kunit *test)
 	krc_test_end(w, 1, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, krc_verbs_initiator_halt(w->ini), 0);
 	KUNIT_EXPECT_EQ(test, w->breaks, 1U);
+	KUNIT_EXPECT_TRUE(test, krc_verbs_initiator_began(w->ini));
 	krc_test_end(w, 2, IB_WC_SUCCESS); /* late */
 	krc_test_expect(w, 10, KRC_FAULT_NONE);
 	krc_test_expect_none(w);
@@ -724,6 +725,7 @@ static void krc_test_a_halt_without_lane(struct kunit *test)
 	krc_verbs_initiator_halt(w->ini);
 	KUNIT_EXPECT_EQ(test, w->releases, 1U);
 	KUNIT_EXPECT_EQ(test, w->breaks, 0U);
+	KUNIT_EXPECT_FALSE(test, krc_verbs_initiator_began(w->ini));
 	krc_test_expect_none(w);
 	krc_verbs_initiator_restart(w->ini);
 	krc_test_expect_none(w);

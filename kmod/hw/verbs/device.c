@@ -184,6 +184,7 @@ const struct krc_provider_ops krc_verbs_ops = {
 	.initiator_create = krc_verbs_initiator_create,
 	.initiator_destroy = krc_verbs_initiator_destroy,
 	.initiator_halt = krc_verbs_initiator_halt,
+	.initiator_began = krc_verbs_initiator_began,
 	.initiator_restart = krc_verbs_initiator_restart,
 	.own_address = krc_verbs_own_address,
 	.address = krc_verbs_address,

@@ -500,9 +500,21 @@ int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator)
 	krc_verbs_cq_flush(ini->target);
 	spin_lock_bh(&ini->lock);
 	ini->holds = false;
+	ini->began = ini->sent != ini->done;
 	ini->sent = ini->done; /* later completions are of no request */
 	spin_unlock_bh(&ini->lock);
 	return 0;
+}
+
+bool krc_verbs_initiator_began(struct krc_hw_initiator *initiator)
+{
+	struct krc_verbs_initiator *ini = krc_verbs_initiator_of(initiator);
+	bool began;
+
+	spin_lock_bh(&ini->lock);
+	began = ini->began;
+	spin_unlock_bh(&ini->lock);
+	return began;
 }
 
 int krc_verbs_initiator_restart(struct krc_hw_initiator *initiator)

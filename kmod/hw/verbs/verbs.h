@@ -221,6 +221,7 @@ struct krc_verbs_slot {
  * @turn: raised when it asks for a lane and when it gives one back: upcalls of another are late.
  * @broken: that lane has failed: nobody else may get it.
  * @armed: an upcall is wanted.
+ * @began: when it was halted, a lane had a request whose outcome is not known.
  * @err: KRC_VERBS_GONE, KRC_VERBS_RESTS: what krc_lane_holder.lost said.
  * @asked: it has asked for a lane to @to, and nothing has succeeded there since.
  * @since: jiffies of the first time.
@@ -253,6 +254,7 @@ struct krc_verbs_initiator {
 	bool holds;
 	bool broken;
 	bool armed;
+	bool began;
 	u32 turn;
 	int err;
 	bool asked;
@@ -663,6 +665,15 @@ void krc_verbs_initiator_destroy(struct krc_hw_initiator *initiator);
  * Return: 0.
  */
 int krc_verbs_initiator_halt(struct krc_hw_initiator *initiator);
+
+/**
+ * krc_verbs_initiator_began() - krc_provider_ops.initiator_began of this provider.
+ * @initiator: halted initiator.
+ *
+ * Context: any but hard interrupts.
+ * Return: whether its oldest request without an outcome was posted to a lane.
+ */
+bool krc_verbs_initiator_began(struct krc_hw_initiator *initiator);
 
 /**
  * krc_verbs_initiator_restart() - krc_provider_ops.initiator_restart of this provider.
