@@ -279,9 +279,12 @@ void krc_peer_suspect(struct krc_peer *peer, enum krc_fault fault, u64 token)
 	switch (fault) {
 	case KRC_FAULT_TIMEOUT:
 	case KRC_FAULT_TARGET:
-	case KRC_FAULT_EXPIRED: /* of a WRITE or an atomic that it did not answer */
 		krc_standing_suspect(peer->standing);
 		krc_peer_disbelieve(peer);
+		break;
+	case KRC_FAULT_EXPIRED: /* of a WRITE or an atomic that it did not answer */
+		krc_standing_expired(peer->standing);
+		krc_peer_disbelieve(peer); /* so nothing is posted before it answers */
 		break;
 	case KRC_FAULT_ACCESS: /* of what its directory allowed */
 		if (krc_standing_refused(peer->standing))

@@ -106,10 +106,10 @@ void krc_peers_exit(void);
 /**
  * krc_peer_suspect() - Drop what the node has cached of a peer after a failed request.
  * @peer: peer.
- * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET, KRC_FAULT_EXPIRED: drop its record, its address
- *	and its regions, and take it as unresponsive until it answers; KRC_FAULT_ACCESS: drop
- *	@token, or all regions if its refusals have become too many (pool/silence.h); others:
- *	nothing.
+ * @fault: KRC_FAULT_TIMEOUT, KRC_FAULT_TARGET: drop its record, its address and its regions,
+ *	and take it as unresponsive until it answers; KRC_FAULT_EXPIRED: drop these, and have it
+ *	prove itself (krc_standing_expired()); KRC_FAULT_ACCESS: drop @token, or
+ *	all regions if its refusals have become too many (pool/silence.h); others: nothing.
  * @token: region that the request was for.
  *
  * Context: any that may take a BH-safe spinlock.

@@ -33,8 +33,9 @@
  * in the hardware some time after its lease, the channel is reset, and requests that were
  * not begun are posted after their owner has renewed the lease. So the owner of the memory
  * can tell when no more accesses can come. The target that the hardware was at is to blame, if it
- * had not answered for some time: a WRITE or an atomic to it says so (KRC_FAULT_EXPIRED), as do READs
- * and what may be done twice when that happens repeatedly (KRC_FAULT_TIMEOUT). The time of a SEND in the hardware is bounded from the
+ * had not answered for some time: a WRITE or an atomic to it says so (KRC_FAULT_EXPIRED), so that the
+ * target has to prove itself; READs and what may be done twice end as if it had not answered when that
+ * happens repeatedly (KRC_FAULT_TIMEOUT). The time of a SEND in the hardware is bounded from the
  * moment it is posted, each time anew.
  *
  * Locking: krc_flow.lock, then krc_channel.lock, both with bottom halves off. done() is

@@ -10,7 +10,7 @@
  * no progress, is DEAD: its requests complete with -EIO, new ones go to other channels, and
  * the reset is retried later.
  * A leased request that is in the hardware for too long is such a fault (KRC_FAULT_EXPIRED),
- * but of no request. Who is to blame is known when the hardware is halted: the target of the
+ * but of no request. When the hardware is halted it is known which target is to blame: that of the
  * oldest request, for which all others wait.
  * Locking: see pool/pool_priv.h. In RESETTING only the work item uses the channel's hardware.
  */

@@ -54,6 +54,7 @@ static struct krc_standing *krc_standing_make(const struct krc_standing_key *key
 	standing->users = 1;
 	standing->key = *key;
 	standing->state = KRC_STANDING_NEW;
+	standing->expired = jiffies - msecs_to_jiffies(KRC_EXPIRED_MS); /* never */
 	spin_lock_init(&standing->lock);
 	INIT_LIST_HEAD(&standing->idle);
 	INIT_LIST_HEAD(&standing->waiting);
@@ -116,10 +117,18 @@ static bool krc_standing_refuses(const struct krc_standing *standing)
 			   READ_ONCE(standing->refused) + msecs_to_jiffies(KRC_REFUSED_MS));
 }
 
+/* Whether a lease has ended lately before it answered. */
+static bool krc_standing_expires(const struct krc_standing *standing)
+{
+	return time_before(jiffies,
+			   READ_ONCE(standing->expired) + msecs_to_jiffies(KRC_EXPIRED_MS));
+}
+
 /* What is known of others is as good as nothing. */
 static bool krc_standing_memorable(const struct krc_standing *standing)
 {
-	return READ_ONCE(standing->state) == KRC_STANDING_SILENT || krc_standing_refuses(standing);
+	return READ_ONCE(standing->state) == KRC_STANDING_SILENT ||
+	       krc_standing_refuses(standing) || krc_standing_expires(standing);
 }
 
 /* The last user is gone. */
@@ -204,6 +213,19 @@ void krc_standing_suspect(struct krc_standing *standing)
 	spin_lock_bh(&standing->lock);
 	if (standing->state != KRC_STANDING_SILENT)
 		krc_standing_silence(standing, 0);
+	spin_unlock_bh(&standing->lock);
+}
+
+void krc_standing_expired(struct krc_standing *standing)
+{
+	spin_lock_bh(&standing->lock);
+	if (standing->state == KRC_STANDING_PROVEN) {
+		if (krc_standing_expires(standing))
+			krc_standing_silence(standing, 0);
+		else
+			WRITE_ONCE(standing->state, KRC_STANDING_NEW);
+		WRITE_ONCE(standing->expired, jiffies);
+	}
 	spin_unlock_bh(&standing->lock);
 }
 

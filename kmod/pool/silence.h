@@ -14,6 +14,11 @@
  * then on it is barred after each refusal: silent for a time that doubles, whatever it answers
  * meanwhile. Once it has refused nothing for KRC_REFUSED_MS all is forgotten.
  *
+ * A WRITE or an atomic that a target has not answered when a lease ended costs the channel a reset,
+ * too, but says less: a network that is slow for a while delays it as well. The target has to prove
+ * itself then, by one READ apart. Only if that happens again within KRC_EXPIRED_MS, though it has
+ * answered since, it is silent.
+ *
  * The state belongs to the target: GID, DCT number and key, address, and directory, through
  * one port. All services of a node are one target, as are all records of it that programs
  * hold, fresh or stale; a record published wrongly is another target, and does not affect the
@@ -45,6 +50,7 @@ struct krc_read;
 #define KRC_SILENT_MAX 4096 /* silent or refusing targets remembered without a user */
 #define KRC_REFUSED_FREE 4 /* refusals without a consequence */
 #define KRC_REFUSED_MS 60000 /* without a refusal, after which they are forgotten */
+#define KRC_EXPIRED_MS 1000 /* leases that end unanswered within this time are silence */
 #define KRC_BARRED_MS 1000 /* first time that a target is barred, ... */
 #define KRC_BARRED_DOUBLINGS 5 /* ... which doubles so often at most */
 
@@ -83,7 +89,7 @@ struct krc_standing_key {
  * @users: reference count.
  * @orphan: its port is gone and it has left the table: its last user frees it.
  * @key: the target.
- * @lock: protects changes of what follows, up to @refused.
+ * @lock: protects changes of what follows, up to @expired.
  * @state: enum krc_standing_state.
  * @barred: it has refused too often, and what it answers before @retry_at changes nothing.
  * @refusals: refusals until @refused, at most KRC_REFUSED_FREE + KRC_BARRED_DOUBLINGS + 1.
@@ -91,6 +97,7 @@ struct krc_standing_key {
  * @answered: jiffies of its last answer.
  * @retry_at: jiffies before which it is not asked again, if it is silent.
  * @refused: jiffies of its last refusal, if there was one.
+ * @expired: jiffies of the last lease that ended without an answer; in the past, if there was none.
  * @probe: the READ by which it is being asked, or NULL; owned by pool/read.c, under its lock.
  * @waiting: READs that wait for @probe; likewise.
  */
@@ -108,6 +115,7 @@ struct krc_standing {
 	unsigned long answered;
 	unsigned long retry_at;
 	unsigned long refused;
+	unsigned long expired;
 	struct krc_read *probe;
 	struct list_head waiting;
 };
@@ -138,9 +146,9 @@ void krc_standing_hold(struct krc_standing *standing);
  * krc_standing_put() - Drop a reference.
  * @standing: target.
  *
- * With the last one a target is freed, unless it is silent or has refused something within
- * KRC_REFUSED_MS: then it is remembered, and the longest idle one of more than KRC_SILENT_MAX is
- * freed.
+ * With the last one a target is freed, unless it is silent, has refused something within
+ * KRC_REFUSED_MS, or not answered within KRC_EXPIRED_MS when a lease ended: then it is remembered, and
+ * the longest idle one of more than KRC_SILENT_MAX is freed.
  * Context: any but hard interrupts.
  */
 void krc_standing_put(struct krc_standing *standing);
@@ -225,6 +233,16 @@ void krc_standing_failed(struct krc_standing *standing, unsigned long took);
  * Context: any but hard interrupts.
  */
 void krc_standing_suspect(struct krc_standing *standing);
+
+/**
+ * krc_standing_expired() - A WRITE or an atomic to it was not answered when a lease ended: it has to
+ * prove itself.
+ * @standing: target; if it is not proven, nothing changes.
+ *
+ * One of which that is known from the last KRC_EXPIRED_MS is silent.
+ * Context: any but hard interrupts.
+ */
+void krc_standing_expired(struct krc_standing *standing);
 
 /**
  * krc_standing_refused() - It has refused a request that its directory allows, or that it has

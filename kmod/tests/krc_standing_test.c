@@ -152,11 +152,46 @@ static void krc_test_silence_is_kept_within_bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_silence_idle(), 0U);
 }
 
+/* Unanswered leases: the first has it asked apart, and no more; the next one soon after has a pause. */
+static void krc_test_leases_that_end_unanswered(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_standing *s = krc_test_standing(t);
+	int i;
+
+	krc_standing_expired(s); /* it was not proven */
+	KUNIT_EXPECT_EQ(test, (int)s->state, KRC_STANDING_NEW);
+	for (i = 0; i < 3; i++) {
+		krc_standing_answered(s);
+		s->expired = jiffies - msecs_to_jiffies(KRC_EXPIRED_MS); /* long ago */
+		krc_standing_expired(s);
+		KUNIT_EXPECT_EQ(test, (int)s->state, KRC_STANDING_NEW);
+		KUNIT_EXPECT_TRUE(test, krc_standing_due(s));
+		s->expired = jiffies + 60 * HZ; /* just now, however long this takes */
+		krc_standing_expired(s); /* so had others been posted, before it was asked */
+		KUNIT_EXPECT_EQ(test, (int)s->state, KRC_STANDING_NEW);
+		krc_standing_answered(s);
+		krc_standing_expired(s);
+		KUNIT_EXPECT_EQ(test, (int)s->state, KRC_STANDING_SILENT);
+		KUNIT_EXPECT_FALSE(test, s->barred);
+	}
+	krc_standing_answered(s);
+	KUNIT_EXPECT_EQ(test, (int)s->state, KRC_STANDING_PROVEN);
+	s->expired = jiffies + 60 * HZ;
+	krc_standing_put(s); /* it is remembered, whoever connects anew */
+	KUNIT_EXPECT_EQ(test, krc_silence_idle(), 1U);
+	s = krc_test_standing(t);
+	s->expired = jiffies - msecs_to_jiffies(KRC_EXPIRED_MS);
+	krc_standing_put(s);
+	KUNIT_EXPECT_EQ(test, krc_silence_idle(), 0U);
+}
+
 static struct kunit_case krc_standing_cases[] = { KUNIT_CASE(krc_test_pauses_double),
 						  KUNIT_CASE(krc_test_who_refuses_is_barred),
 						  KUNIT_CASE(krc_test_refusals_outlive_users),
 						  KUNIT_CASE(
 							  krc_test_silence_is_kept_within_bounds),
+						  KUNIT_CASE(krc_test_leases_that_end_unanswered),
 						  {} };
 
 static struct kunit_suite krc_standing_suite = {
