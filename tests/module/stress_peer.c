@@ -36,16 +36,17 @@ bool st_peers_troubled(const struct st_shared *shared)
 	return false;
 }
 
+/* The life is written last: a worker that is killed in here leaves a bank that is renewed again. */
 void st_bank_renew(struct st_bank *bank, uint32_t life)
 {
 	if (bank->life == life)
 		return;
-	bank->life = life;
 	bank->add = (struct st_span){ 0 };
 	bank->swap = (struct st_span){ 0 };
 	bank->sum = (struct st_span){ 0 };
 	memset(bank->acked, 0, sizeof(bank->acked));
 	memset(bank->begun, 0, sizeof(bank->begun));
+	__atomic_store_n(&bank->life, life, __ATOMIC_RELEASE);
 }
 
 static void st_until(uint64_t *until, uint64_t ms)
