@@ -136,9 +136,7 @@ static void krc_test_what_lapses_is_asked_in_the_end(struct kunit *test)
 
 	flow->flow.check = krc_test_check;
 	flow->flow.lapses = true;
-	flow->leased = true;
-	flow->lease_ms = 100000;
-	flow->stay_ms = 100000;
+	krc_test_lease(flow, 100000, 100000);
 	flow->check = -EBADR;
 	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 4, KRP_OP_READ, 8), 0);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 2 * KRC_SEGMENT_BYTES), 0);
@@ -254,9 +252,7 @@ static void krc_test_fatal_behind_a_lease(struct kunit *test)
 /* Requests of @flow, with leases that end when the test says so. */
 static void krc_test_leased(struct krc_test *t, struct krc_test_flow *flow, u32 count, u8 opcode)
 {
-	flow->leased = true;
-	flow->lease_ms = 100000;
-	flow->stay_ms = 100000;
+	krc_test_lease(flow, 100000, 100000);
 	KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, count, opcode, 8), 0);
 }
 

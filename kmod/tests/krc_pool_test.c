@@ -528,13 +528,6 @@ static void krc_test_a_halt_forgets_no_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->log_nr, 4);
 }
 
-static void krc_test_lease(struct krc_test_flow *flow, u32 lease_ms, u32 stay_ms)
-{
-	flow->leased = true;
-	flow->lease_ms = lease_ms;
-	flow->stay_ms = stay_ms;
-}
-
 /* What is in the hardware at the end of its lease, and a while longer, is taken back. */
 static void krc_test_a_lease_bounds_the_stay(struct kunit *test)
 {

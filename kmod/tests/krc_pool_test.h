@@ -299,6 +299,19 @@ static inline int krc_test_submit(struct krc_test_flow *flow, u32 count, u8 opco
 }
 
 /**
+ * krc_test_lease() - Have what a flow submits from now on be leased.
+ * @flow: flow.
+ * @lease_ms: for how long, from when it is submitted.
+ * @stay_ms: how long it may stay in the hardware after that.
+ */
+static inline void krc_test_lease(struct krc_test_flow *flow, u32 lease_ms, u32 stay_ms)
+{
+	flow->leased = true;
+	flow->lease_ms = lease_ms;
+	flow->stay_ms = stay_ms;
+}
+
+/**
  * krc_test_lapse() - Have the lease of a request end that is in the hardware.
  * @t: test.
  * @nth: which one of the first channel, from the oldest, 0; it is leased.

@@ -600,9 +600,7 @@ static void krc_test_a_write_that_expires_is_silence(struct kunit *test)
 		peer[i] = krc_test_peer(t, 1 + i, 77 + i, false);
 		krc_standing_answered(peer[i]->standing);
 		t->flow[i]->address = peer[i]->address;
-		t->flow[i]->leased = true;
-		t->flow[i]->lease_ms = 100000;
-		t->flow[i]->stay_ms = 100000;
+		krc_test_lease(t->flow[i], 100000, 100000);
 		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[i], 1 + 2 * i, KRP_OP_WRITE, 8), 0);
 	}
 	krc_test_wait(test, krc_fake_pending(t->fake, 0) == 4);
