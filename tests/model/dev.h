@@ -82,6 +82,7 @@ struct cx_dev {
 	struct cx_props prop;
 	bool eth;
 	bool dc_silent; /* what no target takes is dropped, not refused */
+	bool access_silent; /* what a key does not allow is dropped, not refused */
 	bool failed; /* as real firmware after an internal error: does nothing more */
 	struct cx_trace trace;
 	struct cx_counters ctr;

@@ -469,6 +469,17 @@ static void cx_reuse_set(Object *obj, bool reuse, Error **errp)
 	CX(obj)->ids[CX_SP_MKEY].thrifty = reuse;
 }
 
+/* as no firmware does: a host that answers all but what it refuses */
+static bool cx_mute_get(Object *obj, Error **errp)
+{
+	return CX(obj)->access_silent;
+}
+
+static void cx_mute_set(Object *obj, bool silent, Error **errp)
+{
+	CX(obj)->access_silent = silent;
+}
+
 static bool cx_failed_get(Object *obj, Error **errp)
 {
 	return CX(obj)->failed;
@@ -610,6 +621,7 @@ static void cx_class_init(ObjectClass *klass, void *data)
 					  cx_live_set, NULL, (void *)&cx_live[i]);
 	object_class_property_add_bool(klass, "link_up", cx_link_get, cx_link_set);
 	object_class_property_add_bool(klass, "reuse_mkeys", cx_reuse_get, cx_reuse_set);
+	object_class_property_add_bool(klass, "access_silent", cx_mute_get, cx_mute_set);
 	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
 	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);
 	object_class_property_add(klass, "drop_receives", "uint32", NULL, cx_drop_receives_set,

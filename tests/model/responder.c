@@ -206,6 +206,13 @@ static void cx_resp_fail(struct cx_dev *dev, struct cx_responder *r, const struc
 {
 	struct cx_qp *qp = r->qp;
 
+	if (why == CX_AETH_ACCESS && dev->access_silent) {
+		cx_trace(dev, CX_TR_REFUSE, "request op=%u dqpn=0x%x psn=0x%x rkey=0x%x: dropped",
+			 p->op, p->dqpn, p->psn, p->rkey);
+		r->msg_op = 0;
+		r->nak_sent = true; /* nor is anything said of what comes behind it */
+		return;
+	}
 	cx_trace(dev, CX_TR_REFUSE,
 		 "request op=%u dqpn=0x%x psn=0x%x va=0x%" PRIx64 " rkey=0x%x: NAK %u", p->op,
 		 p->dqpn, p->psn, p->va, p->rkey, why);

@@ -17,7 +17,7 @@ from cxdrv import Cq, Mr, Qp, data, dc_av, make_dct, make_rmp, raddr, wait_for
 
 NOP, WRITE, SEND, READ, FETCH_ADD = 0x0, 0x8, 0xa, 0x10, 0x12
 REQ, REQ_ERR = 0, 13
-LOCAL_OP, BAD_RESP, REM_INVAL, RETRY_EXC = 0x02, 0x10, 0x12, 0x15
+LOCAL_OP, BAD_RESP, REM_INVAL, REM_ACCESS, RETRY_EXC = 0x02, 0x10, 0x12, 0x13, 0x15
 KEY = 0x1122334455667788
 DC_CONNECT = 9
 
@@ -185,6 +185,24 @@ class Forgotten(ModelTest):
             self.post(READ)
             self.assertEqual(self.until_done()[:2], (REQ_ERR, RETRY_EXC))
             self.assertEqual(self.x.counters()["timeouts"] - before, timeouts, refusal)
+            for drv in (self.x, self.y):
+                drv.set("link_up", False)
+            self.setUp()
+
+    def test_access_that_is_not_answered(self):
+        """What a key does not allow is refused, or dropped until the retries are over, as is what
+        comes behind it; what it allows is answered all the while."""
+        for silent, wanted in ((False, (REQ_ERR, REM_ACCESS)), (True, (REQ_ERR, RETRY_EXC))):
+            self.nodes()
+            self.y.set("access_silent", silent)
+            self.assertEqual(self.y.get("access_silent"), silent)
+            self.post(READ)
+            self.assertEqual(self.until_done()[:2], (REQ, 0))
+            right, self.dst.key = self.dst.key, self.dst.key + 1
+            self.post(READ)
+            self.dst.key = right
+            self.post(READ)
+            self.assertEqual(self.until_done()[:2], wanted, silent)
             for drv in (self.x, self.y):
                 drv.set("link_up", False)
             self.setUp()
