@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
- * Generic netlink family "krcore": configuration and sight of the module. Normative
+ * Generic netlink family "krcore": configuration and diagnostics of the module. Normative
  * together with docs/netlink/krcore.yaml, which says the same for the kernel's YNL
  * tools; a test compares the two.
  *
@@ -250,6 +250,7 @@ enum {
 	KRP_GENL_A_POOL_REFUSED_READS, /* u64: of RECOVERIES: a target refused a READ */
 	KRP_GENL_A_POOL_EXPIRED, /* u64: of RECOVERIES: a lease was over in the hardware */
 	KRP_GENL_A_POOL_TARGET_CHANGES, /* u64: of POSTED: to another target than the one before */
+	KRP_GENL_A_POOL_ISOLATED, /* u64: stalls by targets or users that are isolated for them */
 
 	__KRP_GENL_A_POOL_MAX,
 	KRP_GENL_A_POOL_MAX = (__KRP_GENL_A_POOL_MAX - 1)

@@ -181,6 +181,7 @@ static const struct mc_attr mc_pool_attrs[] = {
 	{ KRP_GENL_A_POOL_REFUSED_READS, "refused_reads", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_POOL_EXPIRED, "expired", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_POOL_TARGET_CHANGES, "target_changes", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_POOL_ISOLATED, "isolated", MC_FORM_NUMBER, 0 },
 	{ 0 },
 };
 

@@ -574,7 +574,8 @@ static int krc_nl_put_pool(struct sk_buff *skb, struct krc_port *port)
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TIMEOUTS, stats.timeouts) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_REFUSED_READS, stats.refused_reads) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_EXPIRED, stats.expired) ||
-	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TARGET_CHANGES, stats.target_changes))
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_TARGET_CHANGES, stats.target_changes) ||
+	    krc_nl_put_u64(skb, KRP_GENL_A_POOL_ISOLATED, stats.isolated))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

@@ -44,8 +44,6 @@ static int krc_large_check(struct krc_req *req)
 
 	spin_lock(&st->lock);
 	err = krp_stream_fetch(&st->s, now_ns, large->seq);
-	if (!err && krc_standing_barred(st->standing))
-		err = -EREMOTEIO;
 	if (!err && st->s.heard_ns < large->failed_ns) {
 		krp_stream_inquire(&st->s, now_ns);
 		err = -EAGAIN;
@@ -101,6 +99,9 @@ static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr
 	if (large->req.fault == KRC_FAULT_ACCESS) /* of what the peer has announced */
 		krc_standing_refused(st->standing);
 	spin_lock_bh(&st->lock);
+	if (large->req.status == -ETIMEDOUT &&
+	    large->req.fault == KRC_FAULT_NONE) /* it is barred */
+		large->req.status = krp_stream_live(st->s.state) ? -EREMOTEIO : -ECANCELED;
 	if (!krc_large_repeats(st, large))
 		krc_large_over(st, large, large->req.status);
 	spin_unlock_bh(&st->lock);
@@ -145,6 +146,7 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 	large->err = 0;
 	krc_flow_init(&large->flow, st->m->pool, krc_large_done, krc_large_check);
 	large->flow.payer = st->share->payer;
+	large->flow.standing = st->standing; /* as long as the stream */
 	krc_large_prepare(st, large, f);
 	list_add_tail(&large->list, &st->larges);
 	if (!large->length)

@@ -53,6 +53,12 @@ const struct krc_channel_ops krc_channel_kinds[KRC_CHANNEL_KINDS] = {
 		.pick = krc_pick_message,
 		.create = krc_channel_create_dc,
 	},
+	[KRC_CHANNEL_ISOLATED] = {
+		.depth_max = U32_MAX,
+		.use = KRC_HW_DATA,
+		.pick = krc_pick_shared,
+		.create = krc_channel_create_dc,
+	},
 };
 
 /* ---- one channel */
@@ -340,6 +346,7 @@ void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_chann
 	sum->busy += more->busy;
 	sum->strays += more->strays;
 	sum->target_changes += more->target_changes;
+	sum->isolated += more->isolated;
 }
 
 void krc_channels_stop(struct krc_pool *pool)

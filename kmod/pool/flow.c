@@ -9,8 +9,9 @@
  * spread over channels: the hardware has a bounded number of READs of a channel in flight, and
  * serves one of its targets at a time.
  * krc_flow.outstanding is decremented only after done() has returned, so the last done() on
- * one channel is over before the first on another. From a channel that is being removed a flow
- * moves with the requests that wait, when all before them have been told.
+ * one channel is over before the first on another. From a channel that is being removed, and from a
+ * shared one that was reset if it is isolated (pool/isolation.h), a flow moves with the requests that
+ * wait, when all before them have been told.
  * Locking: krc_flow.lock, then the channel's; see pool/pool_priv.h.
  */
 #include <linux/jiffies.h>
@@ -119,9 +120,21 @@ static __always_inline struct krc_channel *krc_pick_of(const struct krc_channels
 	return best;
 }
 
+static noinline struct krc_channel *krc_pick_isolated(const struct krc_channels *all,
+						      const struct krc_hw_address *to)
+{
+	return krc_pick_of(all, KRC_CHANNEL_ISOLATED, to);
+}
+
 struct krc_channel *krc_pick_shared(const struct krc_channels *all, const struct krc_flow *flow,
 				    const struct krc_hw_address *to)
 {
+	if (krc_isolation_any(&flow->pool->isolation) && krc_flow_isolated(flow)) {
+		struct krc_channel *ch = krc_pick_isolated(all, to);
+
+		if (READ_ONCE(ch->state) != KRC_CHANNEL_DEAD)
+			return ch;
+	}
 	return krc_pick_of(all, KRC_CHANNEL_SHARED, to);
 }
 
@@ -131,7 +144,7 @@ struct krc_channel *krc_pick_message(const struct krc_channels *all, const struc
 	return krc_pick_of(all, KRC_CHANNEL_MESSAGE, to);
 }
 
-/* Choose the channel of a flow with nothing outstanding, or whose channel is being removed. */
+/* Choose the channel of a flow with nothing outstanding, or with requests that move with it. */
 static void krc_flow_choose(struct krc_flow *flow, const struct krc_hw_address *to)
 {
 	struct krc_channel *old = flow->channel, *ch;
@@ -334,12 +347,40 @@ static void krc_flow_settle(struct krc_flow *flow) __releases(&flow->lock)
 	spin_unlock(&to->lock);
 }
 
-bool krc_flow_move_one(struct krc_channel *ch)
+/* The first flow in a list that is isolated, or NULL; *@looks: how many may be looked at yet. */
+static struct krc_flow *krc_flow_first_isolated(struct list_head *flows, u32 *looks)
 {
-	struct krc_flow *flow;
+	struct krc_flow *flow, *found;
 
-	spin_lock(&ch->lock);
-	flow = krc_channel_told(ch) ? krc_channel_next_flow(ch) : NULL;
+	list_for_each_entry(flow, flows, list) {
+		if (!*looks || !--*looks)
+			return NULL;
+		if (krc_flow_isolated(flow))
+			return flow;
+		list_for_each_entry(found, &flow->behind, list) {
+			if (!--*looks)
+				return NULL;
+			if (krc_flow_isolated(found))
+				return found;
+		}
+	}
+	return NULL;
+}
+
+/* The next flow that waits on a channel and is isolated, or NULL. */
+static struct krc_flow *krc_channel_next_isolated(struct krc_channel *ch)
+{
+	u32 looks = KRC_ISOLATE_LOOKS;
+
+	lockdep_assert_held(&ch->lock);
+	return krc_flow_first_isolated(&ch->turn, &looks)
+		       ?: krc_flow_first_isolated(&ch->held, &looks);
+}
+
+/* Move a flow that waits on a channel that owes nobody an outcome, or none. Drops the lock. */
+static bool krc_flow_move(struct krc_channel *ch, struct krc_flow *flow) __releases(&ch->lock)
+{
+	lockdep_assert_held(&ch->lock);
 	if (!flow) {
 		spin_unlock(&ch->lock);
 		return false;
@@ -353,6 +394,18 @@ bool krc_flow_move_one(struct krc_channel *ch)
 	spin_unlock(&ch->lock);
 	krc_flow_settle(flow);
 	return true;
+}
+
+bool krc_flow_move_one(struct krc_channel *ch)
+{
+	spin_lock(&ch->lock);
+	return krc_flow_move(ch, krc_channel_told(ch) ? krc_channel_next_flow(ch) : NULL);
+}
+
+bool krc_flow_isolate_one(struct krc_channel *ch)
+{
+	spin_lock(&ch->lock);
+	return krc_flow_move(ch, krc_channel_told(ch) ? krc_channel_next_isolated(ch) : NULL);
 }
 
 void krc_flow_drain(struct krc_flow *flow)

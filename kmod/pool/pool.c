@@ -64,14 +64,21 @@ static void krc_pool_watchdog(struct work_struct *work)
 /* Make the channels that a pool begins with. */
 static int krc_pool_populate(struct krc_pool *pool, u32 initiators)
 {
-	u32 i;
+	const struct {
+		enum krc_channel_kind kind;
+		u32 nr;
+	} made[] = { { KRC_CHANNEL_SHARED, initiators },
+		     { KRC_CHANNEL_PROBATION, KRC_POOL_APART },
+		     { KRC_CHANNEL_ISOLATED, KRC_POOL_ISOLATED } };
+	struct krc_channel *ch;
+	u32 i, j;
 
-	for (i = 0; i < initiators + KRC_POOL_APART; i++) {
-		struct krc_channel *ch = krc_pool_add(pool, i < initiators ? KRC_CHANNEL_SHARED
-									   : KRC_CHANNEL_PROBATION);
-
-		if (IS_ERR(ch))
-			return PTR_ERR(ch);
+	for (i = 0; i < ARRAY_SIZE(made); i++) {
+		for (j = 0; j < made[i].nr; j++) {
+			ch = krc_pool_add(pool, made[i].kind);
+			if (IS_ERR(ch))
+				return PTR_ERR(ch);
+		}
 	}
 	return 0;
 }
@@ -91,6 +98,7 @@ struct krc_pool *krc_pool_create(struct krc_rail *rail, u32 initiators, u32 dept
 	pool->depth = depth;
 	mutex_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->watches);
+	krc_isolation_init(&pool->isolation);
 	INIT_DELAYED_WORK(&pool->watchdog, krc_pool_watchdog);
 	pool->wq = alloc_workqueue("krcore_pool", WQ_UNBOUND, 0);
 	if (!pool->wq)
@@ -368,6 +376,7 @@ void krc_pool_stats(struct krc_pool *pool, struct krc_pool_stats *ret_stats)
 	found.busy = sum.busy;
 	found.strays = sum.strays;
 	found.target_changes = sum.target_changes;
+	found.isolated = sum.isolated;
 	*ret_stats = found;
 }
 

@@ -26,7 +26,8 @@
  * times out, the requests to it that were outstanding since before the stall fail with it, as
  * they would on queue pairs of their own. And nothing is posted to a target before it has
  * answered a READ of its directory by the module (krc_pool_read()): a target that has not
- * answered lately is asked on a channel set apart, where only such READs wait.
+ * answered lately is asked on a channel set apart, where only such READs wait. What stalls channels
+ * again and again all the same is isolated: see pool/isolation.h.
  *
  * A lease bounds the time in the hardware: a leased request is not posted once its lease is
  * over, nor behind a request that the hardware has been working on for long. If it is still
@@ -68,6 +69,8 @@ struct krc_standing;
  * @KRC_CHANNEL_MESSAGE: any target, for SENDs of messages (pool/packets.h) and nothing else; a DC
  *	initiator. A receiver without buffers delays other messages, but no READ, WRITE or atomic.
  *	A pool has none before krc_pool_enable_messages().
+ * @KRC_CHANNEL_ISOLATED: any target, for flows of KRC_CHANNEL_SHARED whose target or payer stalls
+ *	those too often (pool/isolation.h); a DC initiator.
  * @KRC_CHANNEL_KINDS: how many there are.
  *
  * A kind is a row of krc_channel_kinds (pool/channel.c), and is chosen by krc_flow.kind.
@@ -76,6 +79,7 @@ enum krc_channel_kind {
 	KRC_CHANNEL_SHARED,
 	KRC_CHANNEL_PROBATION,
 	KRC_CHANNEL_MESSAGE,
+	KRC_CHANNEL_ISOLATED,
 	KRC_CHANNEL_KINDS,
 };
 
@@ -149,7 +153,7 @@ struct krc_req {
  * @lock: serialises submit, cancel, restart and resume; taken before the channel's.
  * @pool: pool.
  * @channel: the channel it is on while it has requests outstanding, counted; changes under
- *	@lock, while there are none or when the channel is removed.
+ *	@lock, while there are none, when the channel is removed, or was reset and the flow is isolated.
  * @kind: kind of channels it uses; set by the owner before the first submit.
  * @nth: of KRC_CHANNEL_PROBATION, which one, from 0; as @kind.
  * @payer: on whose account it is: the flows of one payer share its turns. Only compared; set by
@@ -174,8 +178,8 @@ struct krc_req {
  * @lapses: check() has nothing against a leased request before @until of that is over, and is not
  *	called until then; set by the owner before the first submit.
  * @standing: what is known of the target, if it does not change from one request to the next;
- *	nothing is posted while it is barred (pool/silence.h). Set by the owner while nothing is
- *	outstanding, which keeps it counted; NULL: the owner sees to that.
+ *	nothing is posted while it is barred (pool/silence.h), and stalls are charged to it. Set by
+ *	the owner while nothing is outstanding, which keeps it counted; NULL: the owner sees to that.
  * @polled: the submitter will busy-poll; set by the owner before submit. If submit succeeds,
  *	the submitter counts as a poller, as after krc_pool_poll_begin(), until it calls
  *	krc_pool_poll_end().
@@ -195,7 +199,7 @@ struct krc_flow {
 	struct krc_channel *channel;
 	const void *payer;
 	const void *bill;
-	const struct krc_standing *standing;
+	struct krc_standing *standing;
 	struct list_head list;
 	struct list_head behind;
 	struct list_head waiting;
@@ -235,7 +239,7 @@ struct krc_pool_watch {
  * krc_pool_create() - Make the channels of a port.
  * @rail: port they send through; outlives the pool.
  * @initiators: how many are shared; those of probation, for krc_pool_read() of targets that have
- *	not answered lately, are made in addition.
+ *	not answered lately, and of the isolated are made in addition.
  * @depth: requests of each.
  *
  * Context: may sleep.
@@ -415,7 +419,7 @@ void krc_flow_resume(struct krc_flow *flow);
  * krc_flow_index() - Which channel a flow is on.
  * @flow: flow to which something was submitted.
  *
- * Return: index for krc_pool_poll(); a hint, since the flow may move when nothing is outstanding.
+ * Return: index for krc_pool_poll(); a hint, since the flow may move.
  */
 u32 krc_flow_index(const struct krc_flow *flow);
 
@@ -604,6 +608,8 @@ bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
  * @strays: unexpected completions, of no posted segment.
  * @target_changes: segments for another target than the one before on the same channel, since it
  *	was made or reset last: what a DC initiator pays a disconnect and a connect for.
+ * @isolated: times that a request stalled a channel until it was reset, and its target or its payer is
+ *	isolated for that and what was before.
  * @dead: channels that can't be reset now, including those set apart.
  * @outstanding: segments in the hardware now.
  */
@@ -622,6 +628,7 @@ struct krc_pool_stats {
 	u64 busy;
 	u64 strays;
 	u64 target_changes;
+	u64 isolated;
 	u64 dead;
 	u64 outstanding;
 };

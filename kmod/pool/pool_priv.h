@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: the inside of the pool, shared by pool/pool.c, pool/channel.c, pool/flow.c,
- * pool/send.c, pool/run.c, pool/target.c, pool/recovery.c and pool/read.c. No other file includes it,
- * except tests.
+ * pool/send.c, pool/run.c, pool/target.c, pool/recovery.c, pool/isolation.c and pool/read.c. No other
+ * file includes it, except tests.
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
  * channel, and of the flows that are on it: list, behind, waiting, replay, flight, posted, deficit,
@@ -21,6 +21,7 @@
 
 #include "hw/rail.h"
 #include "krp_ioctl.h"
+#include "pool/isolation.h"
 #include "pool/pool.h"
 
 /* Largest segment of a request that is posted as one WQE, in bytes. */
@@ -56,6 +57,12 @@
 #define KRC_POOL_PROBATION 3U
 #define KRC_POOL_APART 4U /* including the one of quarantine */
 #define KRC_APART_DEPTH 16U
+
+#define KRC_POOL_ISOLATED 2U /* channels of KRC_CHANNEL_ISOLATED */
+#define KRC_POOL_OTHERS (KRC_POOL_APART + KRC_POOL_ISOLATED) /* that a pool begins with */
+#define KRC_ISOLATE_MAX 256U /* flows that are moved to them after a reset, at most, ... */
+#define KRC_ISOLATE_LOOKS 1024U /* ... of so many that are looked at */
+#define KRC_ISOLATE_TRIES 16 /* to find all told that has ended */
 
 /* Stickiness of targets: pool/target.c */
 #define KRC_STICK_QUOTA 32U /* segments to one target, after which no flow is passed over */
@@ -127,6 +134,7 @@ struct krc_wqe {
  * @busy: resets for KRC_FAULT_BUSY.
  * @strays: completions for which no segment could be meant.
  * @target_changes: segments for another target than the one before.
+ * @isolated: stalls for which a target or a payer is isolated.
  *
  * Protected by krc_channel.lock.
  */
@@ -143,6 +151,7 @@ struct krc_channel_stats {
 	u64 busy;
 	u64 strays;
 	u64 target_changes;
+	u64 isolated;
 };
 
 /**
@@ -368,6 +377,7 @@ struct krc_reader;
  * @watches: struct krc_pool_watch.
  * @stopped: nothing is accepted any more.
  * @reader: READ slots of krc_pool_read().
+ * @isolation: who is isolated.
  * @depth: most segments of a channel.
  * @channels: the channels.
  */
@@ -380,6 +390,7 @@ struct krc_pool {
 	struct list_head watches;
 	bool stopped;
 	struct krc_reader *reader;
+	struct krc_isolation isolation;
 	u32 depth;
 	struct krc_channels __rcu *channels;
 };
@@ -507,14 +518,15 @@ void krc_channel_put(struct krc_channel *ch);
 /**
  * krc_pick_shared() - Choose the channel of a flow of KRC_CHANNEL_SHARED; krc_channel_ops.pick.
  * @all: list of channels.
- * @flow: not used.
+ * @flow: flow.
  * @to: peer of its next request, or NULL.
  *
  * With sticky_targets, one by target first (krc_pick_sticky()). The one of this CPU if it is not
  * busy, else the least loaded, looking on from there: at
  * KRC_POOL_SPREAD channels, and at all of them while none below KRC_LOAD_SLOW is found. A channel
  * that is stalled on @to itself is taken at once, so that no other stalls on that peer as well.
- * Loads are read without locks: hints.
+ * Loads are read without locks: hints. For a flow that is isolated likewise, among the channels of
+ * KRC_CHANNEL_ISOLATED.
  * Context: RCU read-locked, flow->lock held.
  * Return: the channel, not counted; one that is dead or being reset only if all are.
  */
@@ -619,6 +631,15 @@ bool krc_channel_waits_for(struct krc_channel *ch, const struct krc_hw_address *
  * Return: whether a flow may still be there.
  */
 bool krc_flow_move_one(struct krc_channel *ch);
+
+/**
+ * krc_flow_isolate_one() - Move a flow that is isolated from a channel to one of that kind.
+ * @ch: channel with nothing in the hardware and nothing to tell, which posts nothing now.
+ *
+ * Context: as krc_flow_move_one().
+ * Return: whether another one may be there.
+ */
+bool krc_flow_isolate_one(struct krc_channel *ch);
 
 /* pool/send.c */
 

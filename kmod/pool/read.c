@@ -394,6 +394,8 @@ static int krc_read_slot_submit(struct krc_read_slot *slot)
 	};
 	read->start = jiffies;
 	slot->flow.bill = read->payer ?: reader;
+	if (slot->flow.kind == KRC_CHANNEL_SHARED)
+		slot->flow.standing = slot->standing;
 	list_add_tail(&slot->req.list, &reqs);
 	krc_flow_restart(&slot->flow);
 	return krc_flow_submit(&slot->flow, &reqs, NULL);
@@ -440,6 +442,7 @@ static void krc_read_slot_leave(struct krc_read_slot *slot, struct krc_read *aga
 	bool stopped;
 
 	spin_lock_bh(&reader->lock);
+	slot->flow.standing = NULL;
 	krc_read_slot_free(slot);
 	if (again) {
 		again->slot = NULL;

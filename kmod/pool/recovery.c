@@ -11,7 +11,8 @@
  * the reset is retried later.
  * A leased request that is in the hardware for too long is such a fault (KRC_FAULT_EXPIRED),
  * but of no request. When the hardware is halted it is known which target is to blame: that of the
- * oldest request, for which all others wait.
+ * oldest request, for which all others wait. A stall is charged to the request's target and payer, and
+ * what is isolated by that leaves a shared channel before it is READY again (pool/isolation.h).
  * Locking: see pool/pool_priv.h. In RESETTING only the work item uses the channel's hardware.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -25,6 +26,14 @@
 #include "krp_ioctl.h"
 #include "pool/pool_priv.h"
 
+/* Whether the time until a fault is the target's: also that of a refusal, which may come late. */
+static bool krc_fault_stalls(const struct krc_channel *ch, enum krc_fault fault)
+{
+	if (fault == KRC_FAULT_LOST) /* at once: the way broke on this side */
+		return time_after_eq(jiffies, ch->progress + msecs_to_jiffies(KRC_SILENT_MS));
+	return fault != KRC_FAULT_LOCAL;
+}
+
 void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struct krc_req *culprit)
 {
 	bool first = krc_channel_set_state(ch, KRC_CHANNEL_FAILED);
@@ -37,6 +46,8 @@ void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struc
 	if (culprit) {
 		ch->failure.culprit = *culprit->wr.address;
 		ch->failure.culprit_reads = culprit->wr.opcode == KRP_OP_READ;
+		if (krc_fault_stalls(ch, fault))
+			krc_isolation_charge(ch, culprit->flow);
 	}
 	if (!first)
 		return;
@@ -177,6 +188,8 @@ static void krc_recover_take(struct krc_channel *ch)
 		struct krc_req *req = ch->slots[ch->head & ch->mask].req;
 
 		ch->failure.culprit = *req->wr.address;
+		if (krc_recover_unanswered(ch))
+			krc_isolation_charge(ch, req->flow);
 		krc_recover_expired(ch, req);
 	}
 	krc_channel_dispatch(ch);
@@ -227,12 +240,15 @@ static void krc_recover_count(struct krc_channel *ch)
 	}
 }
 
-/* The hardware is halted and reset, or @err: end or replay the rest, and resume. */
-static void krc_recover_finish(struct krc_channel *ch, int err)
+/*
+ * The hardware is halted and reset, or @err: end or replay the rest. Return: whether to resume, with
+ * nothing in the hardware.
+ */
+static bool krc_recover_retire(struct krc_channel *ch, int err)
 {
 	lockdep_assert_held(&ch->lock);
 	if (ch->state != KRC_CHANNEL_RESETTING)
-		return; /* stopped: krc_pool_stop() does the rest */
+		return false; /* stopped: krc_pool_stop() does the rest */
 	krc_recover_count(ch);
 	if (!err && ch->failure.fruitless >= KRC_FRUITLESS_MAX)
 		err = -EIO;
@@ -242,11 +258,66 @@ static void krc_recover_finish(struct krc_channel *ch, int err)
 		ch->failure.fruitless = 0;
 		queue_delayed_work(ch->pool->wq, &ch->failure.recover,
 				   msecs_to_jiffies(KRC_DEAD_RETRY_MS));
-		return;
+		return false;
 	}
 	while (ch->head != ch->tail)
 		krc_channel_retire(ch, KRC_FAULT_FLUSHED);
-	krc_channel_set_state(ch, KRC_CHANNEL_READY);
+	return true;
+}
+
+/* Wait until all that has ended is told, for a bounded time: what waits may move then. */
+static bool krc_recover_told(struct krc_channel *ch)
+{
+	bool told = false;
+	u32 i;
+
+	for (i = 0; i < KRC_ISOLATE_TRIES && !told; i++) {
+		if (i)
+			usleep_range(20, 100);
+		spin_lock_bh(&ch->lock);
+		krc_channel_dispatch(ch);
+		told = krc_channel_told(ch);
+		spin_unlock_bh(&ch->lock);
+	}
+	return told;
+}
+
+/* Whether there is a channel of the isolated that is not DEAD. */
+static bool krc_pool_can_isolate(struct krc_pool *pool)
+{
+	const struct krc_channels *all;
+	bool can = false;
+	u32 i;
+
+	rcu_read_lock();
+	all = krc_pool_channels(pool);
+	for (i = all->first[KRC_CHANNEL_ISOLATED]; i < all->first[KRC_CHANNEL_ISOLATED + 1]; i++)
+		can |= READ_ONCE(all->at[i]->state) != KRC_CHANNEL_DEAD;
+	rcu_read_unlock();
+	return can;
+}
+
+/* Before the channel is READY again: what is isolated does not stall it once more. */
+static void krc_recover_isolate(struct krc_channel *ch)
+{
+	bool more;
+	u32 i;
+
+	if (ch->kind != KRC_CHANNEL_SHARED || !krc_isolation_any(&ch->pool->isolation) ||
+	    !krc_pool_can_isolate(ch->pool) || !krc_recover_told(ch))
+		return;
+	for (i = 0, more = true; i < KRC_ISOLATE_MAX && more; i++) {
+		local_bh_disable();
+		more = krc_flow_isolate_one(ch);
+		local_bh_enable();
+	}
+}
+
+static void krc_recover_resume(struct krc_channel *ch)
+{
+	lockdep_assert_held(&ch->lock);
+	if (!krc_channel_set_state(ch, KRC_CHANNEL_READY))
+		return; /* stopped meanwhile */
 	WRITE_ONCE(ch->aim.known, false); /* so the first target is a connection, and no change */
 	ch->arming.armed = false; /* the reset disarmed the CQ */
 	krc_channel_poll(ch, KRC_POLL_BUDGET);
@@ -259,7 +330,7 @@ void krc_channel_recover(struct work_struct *work)
 	struct krc_channel *ch =
 		container_of(to_delayed_work(work), struct krc_channel, failure.recover);
 	enum krc_fault fault;
-	bool ours;
+	bool ours, resume;
 	int err;
 
 	krc_recover_drain(ch);
@@ -275,9 +346,16 @@ void krc_channel_recover(struct work_struct *work)
 	trace_krc_recovery_begin(ch->pool->rail, ch->index, fault);
 	err = krc_recover_reset(ch);
 	spin_lock_bh(&ch->lock);
-	krc_recover_finish(ch, err);
+	resume = krc_recover_retire(ch, err);
 	krc_channel_dispatch(ch);
 	spin_unlock_bh(&ch->lock);
+	if (resume) {
+		krc_recover_isolate(ch);
+		spin_lock_bh(&ch->lock);
+		krc_recover_resume(ch);
+		krc_channel_dispatch(ch);
+		spin_unlock_bh(&ch->lock);
+	}
 	trace_krc_recovery_end(ch->pool->rail, ch->index, err);
 }
 

@@ -55,6 +55,7 @@ static struct krc_standing *krc_standing_make(const struct krc_standing_key *key
 	standing->key = *key;
 	standing->state = KRC_STANDING_NEW;
 	standing->expired = jiffies - msecs_to_jiffies(KRC_EXPIRED_MS); /* never */
+	krc_stalls_init(&standing->stalls);
 	spin_lock_init(&standing->lock);
 	INIT_LIST_HEAD(&standing->idle);
 	INIT_LIST_HEAD(&standing->waiting);
@@ -128,7 +129,8 @@ static bool krc_standing_expires(const struct krc_standing *standing)
 static bool krc_standing_memorable(const struct krc_standing *standing)
 {
 	return READ_ONCE(standing->state) == KRC_STANDING_SILENT ||
-	       krc_standing_refuses(standing) || krc_standing_expires(standing);
+	       krc_standing_refuses(standing) || krc_standing_expires(standing) ||
+	       krc_stalls_owed(&standing->stalls);
 }
 
 /* The last user is gone. */
@@ -226,6 +228,13 @@ void krc_standing_expired(struct krc_standing *standing)
 			WRITE_ONCE(standing->state, KRC_STANDING_NEW);
 		WRITE_ONCE(standing->expired, jiffies);
 	}
+	spin_unlock_bh(&standing->lock);
+}
+
+void krc_standing_stalled(struct krc_standing *standing, unsigned long since)
+{
+	spin_lock_bh(&standing->lock);
+	krc_stalls_charge(&standing->stalls, since, KRC_TARGET_STALLS_MS);
 	spin_unlock_bh(&standing->lock);
 }
 

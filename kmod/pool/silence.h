@@ -39,6 +39,7 @@
 #include <linux/types.h>
 
 #include "hw/provider.h"
+#include "pool/stalls.h"
 
 struct krc_rail;
 struct krc_read;
@@ -53,6 +54,7 @@ struct krc_read;
 #define KRC_EXPIRED_MS 1000 /* leases that end unanswered within this time are silence */
 #define KRC_BARRED_MS 1000 /* first time that a target is barred, ... */
 #define KRC_BARRED_DOUBLINGS 5 /* ... which doubles so often at most */
+#define KRC_TARGET_STALLS_MS 1000 /* of stalls are free: see pool/isolation.h */
 
 /**
  * enum krc_standing_state - What is known of a target.
@@ -89,7 +91,7 @@ struct krc_standing_key {
  * @users: reference count.
  * @orphan: its port is gone and it has left the table: its last user frees it.
  * @key: the target.
- * @lock: protects changes of what follows, up to @expired.
+ * @lock: protects changes of what follows, up to @stalls.
  * @state: enum krc_standing_state.
  * @barred: it has refused too often, and what it answers before @retry_at changes nothing.
  * @refusals: refusals until @refused, at most KRC_REFUSED_FREE + KRC_BARRED_DOUBLINGS + 1.
@@ -98,6 +100,7 @@ struct krc_standing_key {
  * @retry_at: jiffies before which it is not asked again, if it is silent.
  * @refused: jiffies of its last refusal, if there was one.
  * @expired: jiffies of the last lease that ended without an answer; in the past, if there was none.
+ * @stalls: how long it has held up what others share.
  * @probe: the READ by which it is being asked, or NULL; owned by pool/read.c, under its lock.
  * @waiting: READs that wait for @probe; likewise.
  */
@@ -116,6 +119,7 @@ struct krc_standing {
 	unsigned long retry_at;
 	unsigned long refused;
 	unsigned long expired;
+	struct krc_stalls stalls;
 	struct krc_read *probe;
 	struct list_head waiting;
 };
@@ -147,8 +151,8 @@ void krc_standing_hold(struct krc_standing *standing);
  * @standing: target.
  *
  * With the last one a target is freed, unless it is silent, has refused something within
- * KRC_REFUSED_MS, or not answered within KRC_EXPIRED_MS when a lease ended: then it is remembered, and
- * the longest idle one of more than KRC_SILENT_MAX is freed.
+ * KRC_REFUSED_MS, not answered within KRC_EXPIRED_MS when a lease ended, or has stalls to make good:
+ * then it is remembered, and the longest idle one of more than KRC_SILENT_MAX is freed.
  * Context: any but hard interrupts.
  */
 void krc_standing_put(struct krc_standing *standing);
@@ -243,6 +247,15 @@ void krc_standing_suspect(struct krc_standing *standing);
  * Context: any but hard interrupts.
  */
 void krc_standing_expired(struct krc_standing *standing);
+
+/**
+ * krc_standing_stalled() - A request to it has stalled a channel that others share.
+ * @standing: target.
+ * @since: jiffies since when nothing else could complete.
+ *
+ * Says nothing of whether it answers. Context: any but hard interrupts.
+ */
+void krc_standing_stalled(struct krc_standing *standing, unsigned long since);
 
 /**
  * krc_standing_refused() - It has refused a request that its directory allows, or that it has

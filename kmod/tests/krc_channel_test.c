@@ -11,7 +11,7 @@
 #include "pool/silence.h"
 
 /* With one shared channel its number is 0, and those of probation follow. */
-#define KRC_TEST_ADDED (1 + KRC_POOL_APART)
+#define KRC_TEST_ADDED (1 + KRC_POOL_OTHERS)
 
 /* Flows choose a channel that was added, and those on others stay there. */
 static void krc_test_a_channel_joins(struct kunit *test)
@@ -353,7 +353,7 @@ static void krc_test_exactly_once_in_a_storm(struct kunit *test)
 /* The same while channels join and leave: requests are still done once, and in order. */
 static void krc_test_channels_change_in_a_storm(struct kunit *test)
 {
-	static const u32 initiators[] = { 0, 1, 2 + KRC_POOL_APART };
+	static const u32 initiators[] = { 0, 1, 2 + KRC_POOL_OTHERS };
 	struct krc_test *t = test->priv;
 	struct krc_test_storm storm = { .t = t, .initiators = initiators, .nr = 3 };
 	struct krc_test_owner owner[ARRAY_SIZE(t->flow)] = {};

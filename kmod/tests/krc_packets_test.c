@@ -189,7 +189,7 @@ static int krc_test_messages_init(struct kunit *test)
 	fake->events = &krc_test_message_events;
 	t->port.rail.margin_ms = KRC_TEST_MARGIN_MS;
 	KUNIT_ASSERT_EQ(test, krc_test_start(t, 1), 0);
-	m->channel = 1 + KRC_POOL_APART;
+	m->channel = 1 + KRC_POOL_OTHERS;
 	KUNIT_ASSERT_EQ(test, krc_pool_enable_messages(t->pool, 1), 0);
 	m->packets = krc_packets_create(&t->port.rail, KRC_TEST_PACKETS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(m->packets));

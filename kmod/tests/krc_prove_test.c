@@ -8,7 +8,7 @@
 #include "pool/pool_priv.h"
 
 #define KRC_TEST_SHARED 1 /* channels of a test's port */
-#define KRC_TEST_FIRST_MESSAGE (KRC_TEST_SHARED + KRC_POOL_APART)
+#define KRC_TEST_FIRST_MESSAGE (KRC_TEST_SHARED + KRC_POOL_OTHERS)
 
 /* Requests of a port that its hardware has, on channels of messages, or on those apart. */
 static u32 krc_test_held_of(const struct krc_test_side *side, bool messages)

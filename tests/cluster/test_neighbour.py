@@ -294,6 +294,47 @@ def test_refusals_are_contained(cluster):
         check(0 < len(shared) <= RESETS_MOST, f"{len(shared)} resets")
 
 
+MUTE_SECONDS = 40
+# of what all share, by initiator: a second of stalls is free, each of which takes a second or more,
+# and then a twentieth of the time; without that it is 25 in all, and 5 s for one in a hundred READs
+STALLS_MOST = 2
+
+
+def _mute(machine, mute):
+    """Whether the card drops what a key does not allow, in place of refusing it."""
+    machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="access_silent",
+                     value=mute)
+
+
+@limit(900)
+def test_selective_silence_is_contained(cluster):
+    """A peer answers whatever asks it whether it is there, and lets all else run out of time, while
+    a user READs from it without end. That stalls what all share for a second or so; then both have
+    initiators of their own, where they go on, and the good program has no error beside it."""
+    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as target:
+        _tenant(node1, peer)        # warm
+        alone = _tenant(node1, peer)
+        check(not nodes.pool(node1)["isolated"], "nobody stalls anything yet")
+        _mute(node2, True)
+        with trace.recording(node1, "krc_recovery_begin") as recorded:
+            bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(node1)} {target} "
+                   f"lies {MUTE_SECONDS} >/run/lies.out")
+            with node1.background(bad, limit=300):
+                wait_until(lambda: nodes.pool(node1)["isolated"], MUTE_SECONDS, "it is noticed")
+                seen = _tenant(node1, peer)
+                wait_until(lambda: node1.run("cat /run/lies.out").out, 4 * MUTE_SECONDS,
+                           "the siege is over")
+            shared, resets = _of_others(node1, recorded())
+            most = STALLS_MOST * nodes.pool(node1)["initiators"]
+        _mute(node2, False)
+        lies = nodes.pairs(node1.run("cat /run/lies.out").out)
+        print(f"    {lies}, {len(shared)} resets of what all share, {resets - len(shared)} of "
+              f"others; beside it {_said(seen)}, alone {_said(alone)} (emulated)", flush=True)
+        check(lies["silent"] and not lies["refused"] + lies["other"], f"{lies}")
+        check(len(shared) <= most, f"{len(shared)} resets")
+        check(resets > len(shared), "it is not asked apart")
+
+
 # -- MetaServers -------------------------------------------------------------------
 
 ABSENT_SERVICE = 4899
