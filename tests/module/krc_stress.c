@@ -25,7 +25,7 @@
  *	--first, 1 when not said; those on other nodes have other numbers. With --careless
  *	they take it as it must not be taken, which must be found. Last a line of counts;
  *	status 1 if two have ever owned the lock, or a request was not what it said.
- * PEER is ADDRESS[/SERVICE] TOKEN ADDR LENGTH; at most three.
+ * `run` and `lock` end sooner at SIGTERM. PEER is ADDRESS[/SERVICE] TOKEN ADDR LENGTH; at most three.
  */
 #include <getopt.h>
 #include <stdio.h>

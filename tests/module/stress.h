@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "client/include/krcore/queue.h"
 
@@ -290,14 +291,29 @@ struct st_self {
 	struct st_queue queues[ST_QUEUES];
 };
 
-/* stress_content.c */
-
 /**
- * st_now_ms() - Read CLOCK_MONOTONIC.
+ * st_now_ms() - Read CLOCK_MONOTONIC; also in a signal handler.
  *
  * Return: the time in ms; the same clock in all processes of a node.
  */
-uint64_t st_now_ms(void);
+static inline uint64_t st_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* stress_run.c */
+
+/**
+ * st_end_at_term() - Have SIGTERM end a run at once, as if its time were over.
+ * @end_ms: when it ends, in memory that its processes share; once a process. Those that are forked
+ *	afterwards ignore the signal.
+ */
+void st_end_at_term(uint64_t *end_ms);
+
+/* stress_content.c */
 
 /**
  * st_random() - Draw a number.

@@ -9,18 +9,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "proto/krp_hash.h"
 #include "tests/module/stress.h"
-
-uint64_t st_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 uint64_t st_random(uint64_t *state, uint64_t limit)
 {

@@ -47,6 +47,7 @@ int st_lock(struct st_lock_run *run, unsigned int seconds, unsigned int processe
 	printf("seed %llu, clients %u to %u, %u s\n", (unsigned long long)run->seed, run->first,
 	       run->first + processes - 1, seconds);
 	run->end_ms = st_now_ms() + 1000ULL * seconds;
+	st_end_at_term(&run->end_ms);
 	for (i = 0; i < processes; i++)
 		pids[i] = st_lock_start(run, i);
 	for (i = 0; i < processes; i++) {

@@ -25,6 +25,23 @@ struct st_run {
 	uint64_t next_kill_ms;
 };
 
+static uint64_t *st_end_ms;
+static pid_t st_end_pid;
+
+static void st_on_term(int number)
+{
+	(void)number;
+	if (getpid() == st_end_pid)
+		__atomic_store_n(st_end_ms, st_now_ms(), __ATOMIC_RELAXED);
+}
+
+void st_end_at_term(uint64_t *end_ms)
+{
+	st_end_ms = end_ms;
+	st_end_pid = getpid();
+	signal(SIGTERM, st_on_term); /* system calls go on */
+}
+
 static void st_start(struct st_run *run, unsigned int number)
 {
 	pid_t pid;
@@ -85,14 +102,14 @@ static unsigned int st_reap(struct st_run *run)
 
 static void st_supervise(struct st_run *run, bool kills)
 {
-	uint64_t limit = run->shared->end_ms + ST_END_MS;
 	unsigned int i;
 
 	run->next_kill_ms = st_now_ms() + 2000;
 	for (i = 0; i < run->shared->nr_workers; i++)
 		st_start(run, i);
 	/* when they have ended, what is dead comes back, so that it can be read */
-	while ((st_reap(run) || st_peers_troubled(run->shared)) && st_now_ms() < limit) {
+	while ((st_reap(run) || st_peers_troubled(run->shared)) &&
+	       st_now_ms() < run->shared->end_ms + ST_END_MS) {
 		st_peers_told(run->shared, &run->counts, ST_TICK_MS);
 		if (kills && st_now_ms() >= run->next_kill_ms && st_now_ms() < run->shared->end_ms)
 			st_kill_one(run);
@@ -226,7 +243,9 @@ int st_run(struct st_shared *shared, unsigned int seconds, bool kills)
 	printf("seed %llu, %u processes, %u s, %u peers\n", (unsigned long long)shared->seed,
 	       shared->nr_workers, seconds, shared->nr_peers);
 	shared->end_ms = st_now_ms() + 1000ULL * seconds;
+	st_end_at_term(&shared->end_ms);
 	st_supervise(&run, kills);
+	signal(SIGTERM, SIG_IGN);
 	if (run.kills)
 		usleep(1000 * ST_QUIET_MS);
 	unknown = st_verify(&run);
