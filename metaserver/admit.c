@@ -71,7 +71,7 @@ uint32_t ms_idle_limit_ms(const struct ms_session *s)
 }
 
 /* Idle for half its limit, and past the time a renewal was due: the client has missed one. */
-static uint64_t ms_roll_patience_ms(const struct ms_session *s)
+static uint64_t ms_roll_timeout_ms(const struct ms_session *s)
 {
 	uint32_t half_ms = ms_idle_limit_ms(s) / 2, renew_ms = kru_renew_ms(s->claim.lease_ms);
 
@@ -83,7 +83,7 @@ static struct ms_session *ms_roll_overdue(const struct ms_hub *hub, uint64_t now
 {
 	struct ms_session *s = TAILQ_FIRST(&hub->roll.silent);
 
-	return s && now_ms - s->last_ms > ms_roll_patience_ms(s) ? s : NULL;
+	return s && now_ms - s->last_ms > ms_roll_timeout_ms(s) ? s : NULL;
 }
 
 bool ms_admit_possible(const struct ms_hub *hub, uint64_t now_ms)

@@ -46,7 +46,7 @@ struct ms_import_record {
  * @srv: server; the thread does not touch it.
  * @loop: its loop, for @wake.
  * @wake: wakes the loop for a batch or the end; sent under @lock while @srv is set.
- * @patience: timer that gives the copy up.
+ * @timeout: timer that gives the copy up.
  * @lock: guards what follows.
  * @room: condition: the loop has taken a batch, or has given up.
  * @abandoned: the loop has given up.
@@ -60,7 +60,7 @@ struct ms_import_record {
  * @nr: records in @batch.
  * @batch: records that the loop has not taken yet.
  * @taken: records taken by the loop.
- * @checked: @taken when @patience last looked.
+ * @checked: @taken when @timeout last looked.
  * @walks_checked: @walks then.
  * @servers: peers.
  * @key_file: cluster key.
@@ -71,7 +71,7 @@ struct ms_import {
 	struct ms_server *srv;
 	struct ev_loop *loop;
 	ev_async wake;
-	ev_timer patience;
+	ev_timer timeout;
 	pthread_mutex_t lock;
 	pthread_cond_t room;
 	bool abandoned;
@@ -293,7 +293,7 @@ static void ms_import_end(struct ms_import *im)
 	bool done;
 
 	ev_async_stop(im->loop, &im->wake);
-	ev_timer_stop(im->loop, &im->patience);
+	ev_timer_stop(im->loop, &im->timeout);
 	im->srv->copy.import = NULL;
 	pthread_mutex_lock(&im->lock);
 	im->abandoned = true;
@@ -375,7 +375,7 @@ static void ms_import_on_wake(struct ev_loop *loop, ev_async *w, int events)
 	ms_import_over(im);
 }
 
-static void ms_import_on_patience(struct ev_loop *loop, ev_timer *w, int events)
+static void ms_import_on_timeout(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct ms_import *im = w->data;
 	unsigned int walks;
@@ -430,8 +430,8 @@ int ms_import_start(struct ms_server *srv)
 	ev_async_init(&im->wake, ms_import_on_wake);
 	im->wake.data = im;
 	/* a little more than the thread's own time-out, whose text is more precise */
-	ev_timer_init(&im->patience, ms_import_on_patience, pause + 0.5, pause + 0.5);
-	im->patience.data = im;
+	ev_timer_init(&im->timeout, ms_import_on_timeout, pause + 0.5, pause + 0.5);
+	im->timeout.data = im;
 	im->config_fd = ms_import_config(&srv->copy.conf);
 	err = im->config_fd < 0 ? im->config_fd : 0;
 	if (!err) {
@@ -444,7 +444,7 @@ int ms_import_start(struct ms_server *srv)
 		ms_import_free(im);
 		return err;
 	}
-	ev_timer_start(srv->loop, &im->patience);
+	ev_timer_start(srv->loop, &im->timeout);
 	srv->copy.import = im;
 	return 0;
 }

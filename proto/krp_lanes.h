@@ -7,7 +7,7 @@
  * A REQUEST costs the accepter, in this order, and each step only if the one before let it pass:
  *   The check, and a MAC if there are keys (krp_lane.h). Nothing is answered before that.
  *   Without keys: the look-up of its GID, if the record is not cached or differs. struct
- *   krp_listen_desk bounds these for OPENs; lanes share it.
+ *   krp_listen_lookups bounds these for OPENs; lanes share it.
  *   A packet to the record: REFUSE, if it is for another life, or for an index that there is not
  *   here; CHALLENGE, if a cookie is wanted, and that is missing or old.
  *   The end of what it replaces: a lane of the same index that the peer has lost, and all lanes

@@ -10,7 +10,7 @@
  *     The look-up of its GID, if the record is not cached or differs. A node bounds how many of
  *     these are under way, one a GID, and drops OPENs beyond; it keeps some for GIDs that it
  *     knows, and does not look up again for a while what it has just looked up, whatever that
- *     said: struct krp_listen_desk.
+ *     said: struct krp_listen_lookups.
  *     A packet to the record's target: REFUSE, if the OPEN is for another life, or CHALLENGE, if
  *     the pass is wrong. Both are shorter than the OPEN, so nobody makes a node flood another
  *     one.
@@ -28,7 +28,7 @@
 
 #define KRP_LISTEN_FRESH_MS 100 /* a record is not READ again for an OPEN that comes so soon */
 #define KRP_LISTEN_ABSENT_MS 1000 /* nor is one that was not there */
-#define KRP_LISTEN_MEMORY 64 /* GIDs that a desk remembers */
+#define KRP_LISTEN_MEMORY 64 /* GIDs that a lookups remembers */
 #define KRP_LISTEN_KNOWN 4 /* one of so many look-ups is for GIDs that are known */
 
 /**
@@ -162,14 +162,14 @@ struct krp_listen_look {
 };
 
 /**
- * struct krp_listen_desk - The look-ups for OPENs, and their memory; zero but for seed and max.
+ * struct krp_listen_lookups - The look-ups for OPENs, and their memory; zero but for seed and max.
  * @seed: random, so that nobody chooses GIDs that put each other out.
  * @max: how many may be under way, below KRP_LISTEN_MEMORY.
  * @busy: how many are.
  * @strange: of them, those for GIDs without a cached record.
  * @look: by GID.
  */
-struct krp_listen_desk {
+struct krp_listen_lookups {
 	__u64 seed;
 	__u32 max;
 	__u32 busy;
@@ -177,27 +177,28 @@ struct krp_listen_desk {
 	struct krp_listen_look look[KRP_LISTEN_MEMORY];
 };
 
-/** krp_listen_look_of() - Where a desk has a GID, or would. @desk: it. @gid: GID. Context: any.
+/** krp_listen_look_of() - Where a lookups has a GID, or would. @lookups: it. @gid: GID. Context: any.
  * Return: the place.
  */
-static inline struct krp_listen_look *krp_listen_look_of(struct krp_listen_desk *desk,
+static inline struct krp_listen_look *krp_listen_look_of(struct krp_listen_lookups *lookups,
 							 const __u8 *gid)
 {
-	return &desk->look[krp_xxh64(gid, KRP_GID_BYTES, desk->seed) % KRP_LISTEN_MEMORY];
+	return &lookups->look[krp_xxh64(gid, KRP_GID_BYTES, lookups->seed) % KRP_LISTEN_MEMORY];
 }
 
 /**
  * krp_listen_fresh() - Whether a GID was looked up just now, so that krp_listen_facts.fresh holds.
- * @desk: look-ups.
+ * @lookups: look-ups.
  * @now_ns: the clock.
  * @gid: GID.
  *
  * Context: any.
  * Return: 1 or 0.
  */
-static inline int krp_listen_fresh(struct krp_listen_desk *desk, __u64 now_ns, const __u8 *gid)
+static inline int krp_listen_fresh(struct krp_listen_lookups *lookups, __u64 now_ns,
+				   const __u8 *gid)
 {
-	const struct krp_listen_look *look = krp_listen_look_of(desk, gid);
+	const struct krp_listen_look *look = krp_listen_look_of(lookups, gid);
 
 	return !look->busy && now_ns < look->until_ns && !memcmp(look->gid, gid, KRP_GID_BYTES) &&
 	       !KRP_MUTANT("look up again");
@@ -205,7 +206,7 @@ static inline int krp_listen_fresh(struct krp_listen_desk *desk, __u64 now_ns, c
 
 /**
  * krp_listen_look_begin() - Whether a GID may be looked up now.
- * @desk: look-ups.
+ * @lookups: look-ups.
  * @gid: GID.
  * @known: its record is cached, and differs.
  *
@@ -213,40 +214,41 @@ static inline int krp_listen_fresh(struct krp_listen_desk *desk, __u64 now_ns, c
  * Return: 1: do, and say krp_listen_look_end(); 0: drop the OPEN, which comes again: the GID is
  * looked up already, or as many are as may.
  */
-static inline int krp_listen_look_begin(struct krp_listen_desk *desk, const __u8 *gid, int known)
+static inline int krp_listen_look_begin(struct krp_listen_lookups *lookups, const __u8 *gid,
+					int known)
 {
-	struct krp_listen_look *look = krp_listen_look_of(desk, gid);
-	__u32 strangers = desk->max - desk->max / KRP_LISTEN_KNOWN;
+	struct krp_listen_look *look = krp_listen_look_of(lookups, gid);
+	__u32 strangers = lookups->max - lookups->max / KRP_LISTEN_KNOWN;
 
-	if ((look->busy && !KRP_MUTANT("look up again")) || desk->busy >= desk->max ||
-	    (!known && desk->strange >= strangers))
+	if ((look->busy && !KRP_MUTANT("look up again")) || lookups->busy >= lookups->max ||
+	    (!known && lookups->strange >= strangers))
 		return 0;
 	memcpy(look->gid, gid, KRP_GID_BYTES);
 	look->busy = 1;
 	look->known = !!known;
-	desk->busy++;
-	desk->strange += !known;
+	lookups->busy++;
+	lookups->strange += !known;
 	return 1;
 }
 
 /**
  * krp_listen_look_end() - A GID has been looked up.
- * @desk: look-ups.
+ * @lookups: look-ups.
  * @now_ns: the clock, from before the look-up began.
  * @gid: GID.
  * @err: 0: there is a record; %-ENOENT: there is none; else it is not known.
  *
  * Context: any.
  */
-static inline void krp_listen_look_end(struct krp_listen_desk *desk, __u64 now_ns, const __u8 *gid,
-				       int err)
+static inline void krp_listen_look_end(struct krp_listen_lookups *lookups, __u64 now_ns,
+				       const __u8 *gid, int err)
 {
-	struct krp_listen_look *look = krp_listen_look_of(desk, gid);
+	struct krp_listen_look *look = krp_listen_look_of(lookups, gid);
 	__u64 ms = err ? KRP_LISTEN_ABSENT_MS : KRP_LISTEN_FRESH_MS;
 
 	look->busy = 0;
-	desk->busy--;
-	desk->strange -= !look->known;
+	lookups->busy--;
+	lookups->strange -= !look->known;
 	look->until_ns = err && err != -ENOENT ? 0 : now_ns + ms * KRP_STREAM_NS_PER_MS;
 }
 

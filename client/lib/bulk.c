@@ -35,7 +35,7 @@ int krl_bulk_read(struct krl_bulk *bulk, const struct krp_read *reads, unsigned 
 	if (atomic_load(&srv->up) && srv->map->map.incarnation == bulk->incarnation) {
 		err = krl_conn_post_reads(srv->conn, reads, nr, srv->conn->mem->bounce);
 		if (!err)
-			err = krl_conn_wait_reads(srv->conn, nr, krl_server_patience_ns(srv));
+			err = krl_conn_wait_reads(srv->conn, nr, krl_server_read_timeout_ns(srv));
 		if (err) {
 			krl_server_fail(srv, err, "a READ of the table failed (%s)",
 					strerror(-err));

@@ -225,9 +225,9 @@ int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done)
 /*
  * Busy-poll until @nr READs are done.
  * Return: 0; -EIO if a completion failed or the connection broke; -ETIMEDOUT
- * after @patience_ns: the NIC may still write to the buffers.
+ * after @timeout_ns: the NIC may still write to the buffers.
  */
-int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns)
+int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t timeout_ns)
 {
 	unsigned int done = 0, spins = 0;
 	uint64_t begin_ns = 0, now_ns;
@@ -246,7 +246,7 @@ int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patienc
 		now_ns = krl_now_ns();
 		if (!begin_ns)
 			begin_ns = now_ns;
-		else if (now_ns - begin_ns > patience_ns)
+		else if (now_ns - begin_ns > timeout_ns)
 			return -ETIMEDOUT;
 		sched_yield(); /* a software NIC may need this CPU to make progress */
 	}

@@ -18,7 +18,7 @@
 /* The largest ack timeout, 4.096 us << t, with which all retries fit into the READ timeout. */
 static uint8_t krl_connect_ack_timeout(const struct krl_server *srv)
 {
-	uint64_t each_ns = krl_server_patience_ns(srv) / (KRL_RETRIES + 1);
+	uint64_t each_ns = krl_server_read_timeout_ns(srv) / (KRL_RETRIES + 1);
 	uint8_t t = 8;
 
 	while (t < 20 && (4096ULL << (t + 1)) <= each_ns)
@@ -365,7 +365,7 @@ static int krl_connect_probe(struct krl_server *srv)
 
 		err = krl_conn_post_reads(srv->conn, &read, 1, srv->conn->mem->bounce);
 		if (!err)
-			err = krl_conn_wait_reads(srv->conn, 1, krl_server_patience_ns(srv));
+			err = krl_conn_wait_reads(srv->conn, 1, krl_server_read_timeout_ns(srv));
 		atomic_store(&srv->rtt_ns, krl_smooth(0, krl_now_ns() - begin_ns));
 	}
 	return err;

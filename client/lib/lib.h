@@ -406,13 +406,13 @@ int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, uns
  * krl_conn_wait_reads() - Busy-poll until READs are done.
  * @conn: connection.
  * @nr: how many were posted and not waited for.
- * @patience_ns: how long, in ns, roughly: the clock is read seldom.
+ * @timeout_ns: how long, in ns, roughly: the clock is read seldom.
  *
  * Any thread, with server.io held; the thread without, while attaching.
  * Return: 0; -EIO: a completion failed or the connection broke; -ETIMEDOUT: the NIC may still write
  * to the buffers.
  */
-int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns);
+int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t timeout_ns);
 
 /**
  * krl_conn_poll_send() - Reap send completions without waiting, at most four.
@@ -613,13 +613,13 @@ int krl_server_init(struct krl_server *srv, struct krcore_ctx *ctx, unsigned int
 void krl_server_fini(struct krl_server *srv);
 
 /**
- * krl_server_patience_ns() - Tell how long a READ may take before its server counts as failed.
+ * krl_server_read_timeout_ns() - Tell how long a READ may take before its server counts as failed.
  * @srv: server.
  *
  * Any thread.
  * Return: a quarter of the configured time-out, in ns.
  */
-uint64_t krl_server_patience_ns(const struct krl_server *srv);
+uint64_t krl_server_read_timeout_ns(const struct krl_server *srv);
 
 /**
  * krl_server_state() - Read the state of the session.

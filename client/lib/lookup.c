@@ -62,7 +62,7 @@ static int krl_lookup_read(struct krl_server *srv, const struct krp_read *read)
 		begin_ns = krl_now_ns();
 	err = krl_conn_post_reads(conn, read, 1, conn->mem->bucket);
 	if (!err)
-		err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
+		err = krl_conn_wait_reads(conn, 1, krl_server_read_timeout_ns(srv));
 	if (err) {
 		krl_server_fail(srv, err, "a READ of the table failed (%s)", strerror(-err));
 		return -ENOTCONN;
@@ -132,7 +132,7 @@ static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
 	pthread_mutex_lock(&ctx->lock);
 	err = krl_ask_begin(srv, &ask);
 	if (!err)
-		err = krl_ask_end(srv, &ask, krl_now_ns() + krl_server_patience_ns(srv));
+		err = krl_ask_end(srv, &ask, krl_now_ns() + krl_server_read_timeout_ns(srv));
 	pthread_mutex_unlock(&ctx->lock);
 	if (err == -ENOENT)
 		return KRP_STEP_MISS;
@@ -316,7 +316,7 @@ static uint64_t krl_lookup_until_ns(struct krcore_ctx *ctx, const struct krl_ask
 	if (!a->proved)
 		return a->deadline_ns;
 	/* don't wait longer for a second opinion than for the answer of one server */
-	soon_ns = krl_now_ns() + krl_server_patience_ns(&ctx->servers[a->told]);
+	soon_ns = krl_now_ns() + krl_server_read_timeout_ns(&ctx->servers[a->told]);
 	return soon_ns < a->deadline_ns ? soon_ns : a->deadline_ns;
 }
 

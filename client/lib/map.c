@@ -27,7 +27,7 @@ int krl_map_refresh(struct krl_server *srv, uint32_t *reads)
 	while (!err && krp_load_next(&load, &read)) {
 		err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
 		if (!err)
-			err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
+			err = krl_conn_wait_reads(conn, 1, krl_server_read_timeout_ns(srv));
 		(*reads)++;
 		if (!err)
 			err = krl_load_feed(&load, conn->mem->bounce);

@@ -36,7 +36,7 @@ int krl_pulse_look(struct krl_server *srv, uint32_t *reads)
 		(*reads)++;
 		err = krl_conn_post_reads(conn, &read, 1, conn->mem->bounce);
 		if (!err)
-			err = krl_conn_wait_reads(conn, 1, krl_server_patience_ns(srv));
+			err = krl_conn_wait_reads(conn, 1, krl_server_read_timeout_ns(srv));
 		if (!err)
 			err = krp_pulse_feed(&srv->pulse,
 					     (const struct krp_root *)conn->mem->bounce,

@@ -44,7 +44,7 @@ void krl_server_fini(struct krl_server *srv)
  * time-out, so that a look-up has time for others. The transport's own retries
  * are set to fit into it.
  */
-uint64_t krl_server_patience_ns(const struct krl_server *srv)
+uint64_t krl_server_read_timeout_ns(const struct krl_server *srv)
 {
 	return srv->ctx->config.timeout_ms * 1000000ULL / 4;
 }

@@ -252,7 +252,7 @@ static int kh_lines(struct kh_running *r)
 	return kh_say_fail(r, "the line is too long");
 }
 
-/* The lease may be over, or our patience; not if there is a command. Return: whether to go on. */
+/* The lease may be over, or the time to wait; not if there is a command. Return: whether to go on. */
 static bool kh_in_time(struct kh_running *r, bool command)
 {
 	uint64_t now = kh_now();

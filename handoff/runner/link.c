@@ -70,7 +70,7 @@ static int kh_link_wait(const struct kh_link *link, short events, uint64_t deadl
 	return ready ? 0 : ETIMEDOUT;
 }
 
-/* The connection waits for nothing by itself, since TCP has more patience than we. Return: errno. */
+/* The connection waits for nothing by itself, since TCP waits longer than we may. Return: errno. */
 static int kh_link_reach(const struct kh_link *link, const struct addrinfo *to, uint64_t deadline)
 {
 	int err = 0;

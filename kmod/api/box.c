@@ -256,7 +256,7 @@ void krc_box_wait(struct krc_api_box *box, const void *object)
 		wait_event(box->told, krc_box_has_turned(box, turn));
 }
 
-/* ---- sight */
+/* ---- diagnostics */
 
 static void krc_box_describe(const struct krcore_conn *conn, struct krc_conn_info *ret_info)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owns: sight of the connections of clients in the kernel.
+ * Owns: diagnostics of the connections of clients in the kernel.
  */
 #ifndef KRC_API_SHOW_H
 #define KRC_API_SHOW_H

@@ -548,7 +548,7 @@ static u64 *krc_debt_get(const struct krc_charge *charge, u64 now)
 }
 
 /* The generic cell rate algorithm, as a virtual schedule (ITU-T I.371). */
-s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 patience)
+s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 most)
 {
 	u64 burst = (KRC_PUBLISH_BURST - 1) * KRC_PUBLISH_EACH_NS, due, wait, *published;
 
@@ -556,10 +556,10 @@ s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 patience)
 	published = krc_debt_get(charge, now);
 	due = max(*published, now);
 	wait = due - now > burst ? due - now - burst : 0;
-	if (wait <= patience)
+	if (wait <= most)
 		*published = due + KRC_PUBLISH_EACH_NS;
 	spin_unlock_bh(&krc_users_lock);
-	if (wait <= patience)
+	if (wait <= most)
 		return wait;
 	atomic64_inc(&charge->user->refused);
 	return -EBUSY;

@@ -265,14 +265,14 @@ void krc_uncharge_inbox(struct krc_user *user, u32 pages);
  * krc_publish_turn() - Charge a publication to the payer of a context, and tell when it may begin.
  * @charge: charge of the context; see krc_charge_payer().
  * @now: present time in nanoseconds, monotonic.
- * @patience: longest wait in nanoseconds that the caller accepts.
+ * @most: longest wait in nanoseconds that the caller accepts.
  *
  * The debt outlives the payer's last context, so that a new process does not begin without it.
  * Context: any that may take a BH-safe spinlock.
- * Return: nanoseconds to wait, from 0 to @patience; -EBUSY: it would be longer, and nothing is
+ * Return: nanoseconds to wait, from 0 to @most; -EBUSY: it would be longer, and nothing is
  * charged.
  */
-s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 patience);
+s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 most);
 
 /**
  * krc_publish_unturn() - Give a turn back whose publication did not take place.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owns: what the owner of a stream does with it: connect, accept, send, shut, close; and sight.
+ * Owns: what the owner of a stream does with it: connect, accept, send, shut, close; and diagnostics.
  * Locking: see message_priv.h.
  */
 #include <linux/random.h>

@@ -78,114 +78,115 @@ void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 nu
 	kfree(old);
 }
 
-/* ---- graves */
+/* ---- tombstones */
 
-static void krc_grave_free(struct krc_messages *m, struct krc_grave *grave)
+static void krc_tombstone_free(struct krc_messages *m, struct krc_tombstone *tombstone)
 {
-	if (!grave)
+	if (!tombstone)
 		return;
-	krc_standing_put(grave->standing);
-	krc_tx_share_put(m, grave->share);
-	kfree(grave);
+	krc_standing_put(tombstone->standing);
+	krc_tx_share_put(m, tombstone->share);
+	kfree(tombstone);
 }
 
-/* Give a grave its place. Return: NULL; or the grave: there is no place for it. */
-static struct krc_grave *krc_grave_add(struct krc_messages *m, struct krc_grave *grave)
+/* Give a tombstone its place. Return: NULL; or the tombstone: there is no place for it. */
+static struct krc_tombstone *krc_tombstone_add(struct krc_messages *m,
+					       struct krc_tombstone *tombstone)
 {
 	spin_lock_bh(&m->lock);
 	/*
 	 * What this node itself has opened only spares its peer the wait until it finds it silent:
 	 * a program that opens and aborts as fast as it can takes no place of those that OPENs need.
 	 */
-	if (!grave->open_tag && m->graves_opened >= KRC_GRAVES_OPENED) {
+	if (!tombstone->open_tag && m->tombstones_opened >= KRC_TOMBSTONES_OPENED) {
 		spin_unlock_bh(&m->lock);
-		return grave;
+		return tombstone;
 	}
-	if (grave->open_tag) {
-		hash_add(m->graves, &grave->node, krc_open_key(m, grave->open_tag));
-		m->graves_nr++;
-		grave->share->graves++;
+	if (tombstone->open_tag) {
+		hash_add(m->tombstones, &tombstone->node, krc_open_key(m, tombstone->open_tag));
+		m->tombstones_nr++;
+		tombstone->share->tombstones++;
 	} else {
-		m->graves_opened++;
+		m->tombstones_opened++;
 	}
-	hash_add(m->graves_number, &grave->by_number, grave->number);
-	list_add_tail(&grave->list, &m->graves_old);
+	hash_add(m->tombstones_number, &tombstone->by_number, tombstone->number);
+	list_add_tail(&tombstone->list, &m->tombstones_old);
 	spin_unlock_bh(&m->lock);
 	return NULL;
 }
 
-void krc_grave_dig(struct krc_stream *st, u64 until_ns)
+void krc_tombstone_make(struct krc_stream *st, u64 until_ns)
 {
 	struct krc_messages *m = st->m;
-	struct krc_grave *grave = st->grave;
+	struct krc_tombstone *tombstone = st->tombstone;
 
-	krc_graves_free(m, false);
-	if (!grave)
+	krc_tombstones_free(m, false);
+	if (!tombstone)
 		return;
-	st->grave = NULL;
-	memcpy(grave->gid, st->value_gid, sizeof(grave->gid));
+	st->tombstone = NULL;
+	memcpy(tombstone->gid, st->value_gid, sizeof(tombstone->gid));
 	if (!st->s.opener) {
-		grave->open_tag = le64_to_cpu(st->s.open.tag);
-		grave->open_src = st->s.dst;
+		tombstone->open_tag = le64_to_cpu(st->s.open.tag);
+		tombstone->open_src = st->s.dst;
 	}
-	grave->number = st->number;
-	grave->tag = st->s.tag;
-	grave->address = st->address;
+	tombstone->number = st->number;
+	tombstone->tag = st->s.tag;
+	tombstone->address = st->address;
 	krc_standing_hold(st->standing);
-	grave->standing = st->standing;
-	grave->status = st->forget_status ?: KRP_REFUSE_ABORT;
-	grave->until_ns = until_ns;
-	krc_grave_free(m, krc_grave_add(m, grave));
+	tombstone->standing = st->standing;
+	tombstone->status = st->forget_status ?: KRP_REFUSE_ABORT;
+	tombstone->until_ns = until_ns;
+	krc_tombstone_free(m, krc_tombstone_add(m, tombstone));
 }
 
-/* The oldest grave if its time is over, taken out; else NULL. Those behind it may stay longer. */
-static struct krc_grave *krc_grave_over(struct krc_messages *m, u64 now_ns, bool all)
+/* The oldest tombstone if its time is over, taken out; else NULL. Those behind it may stay longer. */
+static struct krc_tombstone *krc_tombstone_over(struct krc_messages *m, u64 now_ns, bool all)
 {
-	struct krc_grave *grave;
+	struct krc_tombstone *tombstone;
 
 	spin_lock_bh(&m->lock);
-	grave = list_first_entry_or_null(&m->graves_old, struct krc_grave, list);
-	if (grave && !all && now_ns < grave->until_ns)
-		grave = NULL;
-	if (grave) {
-		if (grave->open_tag) {
-			hash_del(&grave->node);
-			m->graves_nr--;
-			grave->share->graves--;
+	tombstone = list_first_entry_or_null(&m->tombstones_old, struct krc_tombstone, list);
+	if (tombstone && !all && now_ns < tombstone->until_ns)
+		tombstone = NULL;
+	if (tombstone) {
+		if (tombstone->open_tag) {
+			hash_del(&tombstone->node);
+			m->tombstones_nr--;
+			tombstone->share->tombstones--;
 		} else {
-			m->graves_opened--;
+			m->tombstones_opened--;
 		}
-		hash_del(&grave->by_number);
-		list_del(&grave->list);
+		hash_del(&tombstone->by_number);
+		list_del(&tombstone->list);
 	}
 	spin_unlock_bh(&m->lock);
-	return grave;
+	return tombstone;
 }
 
-void krc_graves_free(struct krc_messages *m, bool all)
+void krc_tombstones_free(struct krc_messages *m, bool all)
 {
 	u64 now_ns = ktime_get_ns();
-	struct krc_grave *grave;
+	struct krc_tombstone *tombstone;
 
-	while ((grave = krc_grave_over(m, now_ns, all)))
-		krc_grave_free(m, grave);
+	while ((tombstone = krc_tombstone_over(m, now_ns, all)))
+		krc_tombstone_free(m, tombstone);
 }
 
 void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)
 {
 	u32 number = le32_to_cpu(packet->dst);
 	struct krc_standing *standing = NULL;
-	const struct krc_grave *grave;
+	const struct krc_tombstone *tombstone;
 	struct krc_hw_address to;
 	struct krp_message head;
 
 	krc_message_count(m, KRC_COUNT_UNKNOWN);
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->graves_number, grave, by_number, number) {
-		if (grave->number != number || grave->tag != le64_to_cpu(packet->tag))
+	hash_for_each_possible(m->tombstones_number, tombstone, by_number, number) {
+		if (tombstone->number != number || tombstone->tag != le64_to_cpu(packet->tag))
 			continue;
-		to = grave->address;
-		standing = grave->standing;
+		to = tombstone->address;
+		standing = tombstone->standing;
 		krc_standing_hold(standing);
 		break;
 	}

@@ -30,7 +30,7 @@
 #define KRC_ACK_NS (2 * NSEC_PER_MSEC)
 #define KRC_SILENCE_NS (10ULL * NSEC_PER_SEC)
 #define KRC_LINGER_NS (2ULL * NSEC_PER_SEC)
-#define KRC_END_PATIENCE_MS 10000
+#define KRC_END_TIMEOUT_MS 10000
 #define KRC_WINDOW 48 /* messages; less than KRC_STREAM_SLOTS */
 
 struct workqueue_struct *krc_messages_wq;
@@ -194,10 +194,10 @@ static void krc_messages_tables(struct krc_messages *m)
 	xa_init_flags(&m->listeners, XA_FLAGS_LOCK_BH);
 	hash_init(m->opens);
 	hash_init(m->passes);
-	hash_init(m->graves);
-	hash_init(m->graves_number);
+	hash_init(m->tombstones);
+	hash_init(m->tombstones_number);
 	INIT_LIST_HEAD(&m->passes_old);
-	INIT_LIST_HEAD(&m->graves_old);
+	INIT_LIST_HEAD(&m->tombstones_old);
 	INIT_LIST_HEAD(&m->thirsty);
 	hash_init(m->shares);
 	INIT_LIST_HEAD(&m->over);
@@ -222,10 +222,10 @@ struct krc_messages *krc_messages_create(struct krc_rail *rail,
 	m->records = *records;
 	m->deaf = true;
 	m->stopped = true;
-	m->patience_ms = KRC_END_PATIENCE_MS;
+	m->timeout_ms = KRC_END_TIMEOUT_MS;
 	get_random_bytes(&m->secret, sizeof(m->secret));
-	m->desk.seed = get_random_u64();
-	m->desk.max = KRC_OPENS_ASKED;
+	m->lookups.seed = get_random_u64();
+	m->lookups.max = KRC_OPENS_ASKED;
 	m->conf = (struct krp_stream_conf){
 		.retry_ns = KRC_RETRY_NS,
 		.retry_max_ns = KRC_RETRY_MAX_NS,
@@ -338,9 +338,9 @@ static void krc_messages_held_up(struct krc_stream *st)
  */
 static void krc_messages_await(struct krc_stream *st)
 {
-	unsigned long patience = msecs_to_jiffies(st->m->patience_ms);
+	unsigned long timeout = msecs_to_jiffies(st->m->timeout_ms);
 
-	while (!wait_var_event_timeout(&st->runner, !READ_ONCE(st->runner), patience))
+	while (!wait_var_event_timeout(&st->runner, !READ_ONCE(st->runner), timeout))
 		krc_messages_held_up(st);
 }
 
@@ -420,7 +420,7 @@ static void krc_messages_free(struct kref *ref)
 	struct krc_messages *m = container_of(ref, struct krc_messages, ref);
 	struct krc_pass *pass, *next;
 
-	krc_graves_free(m, true);
+	krc_tombstones_free(m, true);
 	list_for_each_entry_safe(pass, next, &m->passes_old, list)
 		kfree(pass);
 	xa_destroy(&m->streams);

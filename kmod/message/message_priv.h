@@ -38,8 +38,8 @@
 #define KRC_ANSWERS 16
 #define KRC_ANSWERS_ASKED 12 /* of them, those that may wait until their target was asked */
 #define KRC_ANSWERS_OF_ONE 4 /* of those, to the same target */
-#define KRC_GRAVES 65536 /* of OPENs that came */
-#define KRC_GRAVES_OPENED 4096 /* of streams that this node has opened */
+#define KRC_TOMBSTONES 65536 /* of OPENs that came */
+#define KRC_TOMBSTONES_OPENED 4096 /* of streams that this node has opened */
 #define KRC_PASSES 4096
 #define KRC_OPENS_ASKED 32 /* OPENs whose sender's record is being looked up, most */
 #define KRC_ORPHAN_MS 10000 /* a closed stream gets that long to send what it has */
@@ -85,10 +85,10 @@ struct krc_pass {
 };
 
 /**
- * struct krc_grave - A stream that is no more, whose OPEN or other messages may still come.
- * @node: in krc_messages.graves, if @open_tag is not 0.
- * @by_number: in krc_messages.graves_number.
- * @list: in krc_messages.graves_old, in the order in which they were made.
+ * struct krc_tombstone - A stream that is no more, whose OPEN or other messages may still come.
+ * @node: in krc_messages.tombstones, if @open_tag is not 0.
+ * @by_number: in krc_messages.tombstones_number.
+ * @list: in krc_messages.tombstones_old, in the order in which they were made.
  * @gid: GID of the peer.
  * @open_tag: of its OPEN; 0: this end was the opener.
  * @open_src: number of the opener's queue.
@@ -100,7 +100,7 @@ struct krc_pass {
  * @until_ns: when it is forgotten.
  * @share: if @open_tag is not 0: that of the listener, counted.
  */
-struct krc_grave {
+struct krc_tombstone {
 	struct hlist_node node;
 	struct hlist_node by_number;
 	struct list_head list;
@@ -183,9 +183,9 @@ struct krc_listener {
  * @node: in krc_messages.shares; not of krc_messages.share.
  * @payer: whose it is; also what its streams post is on that account.
  * @counted: that payer, so that its key names nobody else.
- * @refs: streams, listeners and graves that count it; likewise.
+ * @refs: streams, listeners and tombstones that count it; likewise.
  * @streams: of the streams, those in krc_messages.streams.
- * @graves: of the graves, those in krc_messages.graves; of its listeners.
+ * @tombstones: of the tombstones, those in krc_messages.tombstones; of its listeners.
  * @looks: look-ups of records under way, of the streams.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
@@ -199,7 +199,7 @@ struct krc_tx_share {
 	struct krc_payer counted;
 	u32 refs;
 	u32 streams;
-	u32 graves;
+	u32 tombstones;
 	u32 looks;
 	u32 taken;
 	struct list_head thirsty;
@@ -229,16 +229,16 @@ struct krc_tx_share {
  * @passes: by GID.
  * @passes_old: the same by age.
  * @passes_nr: how many.
- * @graves: by tag of the OPEN.
- * @graves_number: the same by number.
- * @graves_old: the same by age.
- * @graves_nr: how many have an OPEN.
- * @graves_opened: how many have none.
+ * @tombstones: by tag of the OPEN.
+ * @tombstones_number: the same by number.
+ * @tombstones_old: the same by age.
+ * @tombstones_nr: how many have an OPEN.
+ * @tombstones_opened: how many have none.
  * @thirsty: streams that wait until a packet of @tx is free; each counted.
  * @over: shares for which streams wait that may have no more.
  * @shares: shares of @tx by payer.
  * @share: that of streams which are offered.
- * @desk: whose record may be looked up; under @open_mutex.
+ * @lookups: whose record may be looked up; under @open_mutex.
  * @opens_asked: OPENs that wait for a look-up, of a GID each; likewise.
  * @open_mutex: see message.h.
  * @open_work: does the look-ups.
@@ -248,7 +248,7 @@ struct krc_tx_share {
  * @rx_mutex: one at a time does.
  * @empty_ns: when the receive queue was last found empty, or earlier; under @rx_mutex.
  * @answers: packets without a stream; @answers.busy under @lock.
- * @patience_ms: how long the end waits for a task before it says for which one.
+ * @timeout_ms: how long the end waits for a task before it says for which one.
  * @count: see enum krc_message_count.
  */
 struct krc_messages {
@@ -273,16 +273,16 @@ struct krc_messages {
 	DECLARE_HASHTABLE(passes, 8);
 	struct list_head passes_old;
 	u32 passes_nr;
-	DECLARE_HASHTABLE(graves, 10);
-	DECLARE_HASHTABLE(graves_number, 10);
-	struct list_head graves_old;
-	u32 graves_nr;
-	u32 graves_opened;
+	DECLARE_HASHTABLE(tombstones, 10);
+	DECLARE_HASHTABLE(tombstones_number, 10);
+	struct list_head tombstones_old;
+	u32 tombstones_nr;
+	u32 tombstones_opened;
 	struct list_head thirsty;
 	struct list_head over;
 	DECLARE_HASHTABLE(shares, 6);
 	struct krc_tx_share share;
-	struct krp_listen_desk desk;
+	struct krp_listen_lookups lookups;
 	struct list_head opens_asked;
 	struct mutex open_mutex; /* see message.h */
 	struct work_struct open_work;
@@ -292,7 +292,7 @@ struct krc_messages {
 	struct mutex rx_mutex; /* see @empty_ns */
 	u64 empty_ns;
 	struct krc_answer answers[KRC_ANSWERS];
-	u32 patience_ms;
+	u32 timeout_ms;
 	atomic64_t count[KRC_COUNTS];
 };
 
@@ -322,7 +322,7 @@ struct krc_messages {
  * @first: OFFERED: the first message.
  * @ended: letter that says that the peer has ended; NULL: put into the inbox.
  * @ending: it is there, or taken, and not freed.
- * @grave: for its end; NULL: dug.
+ * @tombstone: for its end; NULL: it is in use.
  * @closed: the owner is done.
  * @shut: no out is taken any more.
  * @shut_told: the machine knows.
@@ -386,7 +386,7 @@ struct krc_stream {
 	struct list_head letters;
 	struct krc_letter *first;
 	struct krc_letter *ended;
-	struct krc_grave *grave;
+	struct krc_tombstone *tombstone;
 	bool ending;
 	bool closed;
 	bool shut;
@@ -447,7 +447,7 @@ static inline void krc_message_count(struct krc_messages *m, enum krc_message_co
 }
 
 /**
- * krc_open_key() - Where an OPEN is found in krc_messages.opens and .graves.
+ * krc_open_key() - Where an OPEN is found in krc_messages.opens and .tombstones.
  * @m: messages.
  * @tag: of the OPEN, which its sender has chosen: it does not choose the chain.
  *
@@ -895,22 +895,22 @@ void krc_answers_init(struct krc_messages *m);
 void krc_answers_end(struct krc_messages *m);
 
 /**
- * krc_grave_dig() - Know a stream again that is going to be forgotten.
- * @st: stream; its grave is used.
+ * krc_tombstone_make() - Know a stream again that is going to be forgotten.
+ * @st: stream; its tombstone is used.
  * @until_ns: until then.
  *
  * Context: any but hard interrupts.
  */
-void krc_grave_dig(struct krc_stream *st, u64 until_ns);
+void krc_tombstone_make(struct krc_stream *st, u64 until_ns);
 
 /**
- * krc_graves_free() - Forget graves.
+ * krc_tombstones_free() - Forget tombstones.
  * @m: messages.
  * @all: all of them, else those whose time is over.
  *
  * Context: any but hard interrupts.
  */
-void krc_graves_free(struct krc_messages *m, bool all);
+void krc_tombstones_free(struct krc_messages *m, bool all);
 
 /**
  * krc_pass_of() - The pass that an OPEN of a node must have.

@@ -4,7 +4,7 @@
  * by, and what it wants done.
  *
  * Records are looked up by a work item. Of how many GIDs at once, and when again, is up to struct
- * krp_listen_desk: a flood of OPENs costs no more than that, and what is kept for GIDs that the node
+ * krp_listen_lookups: a flood of OPENs costs no more than that, and what is kept for GIDs that the node
  * knows it does not get.
  * Locking: krc_messages.open_mutex from the judgement of an OPEN until its stream can be found, so
  * that one OPEN that comes twice makes one stream; and for krc_listener.inbox. No task of a program takes
@@ -170,14 +170,14 @@ static u32 krc_open_buried(struct krc_messages *m, const struct krp_message *pac
 {
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
 	u64 tag = le64_to_cpu(open->tag), key = krc_open_key(m, tag);
-	const struct krc_grave *grave;
+	const struct krc_tombstone *tombstone;
 	u32 status = 0;
 
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->graves, grave, node, key)
-		if (grave->open_tag == tag && grave->open_src == le32_to_cpu(packet->src) &&
-		    !memcmp(grave->gid, open->gid, sizeof(open->gid)))
-			status = grave->status;
+	hash_for_each_possible(m->tombstones, tombstone, node, key)
+		if (tombstone->open_tag == tag && tombstone->open_src == le32_to_cpu(packet->src) &&
+		    !memcmp(tombstone->gid, open->gid, sizeof(open->gid)))
+			status = tombstone->status;
 	spin_unlock_bh(&m->lock);
 	return status;
 }
@@ -238,7 +238,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	krc_tx_share_hold(m, listener->share);
 	spin_lock_bh(&st->lock);
 	st->listener = listener;
-	st->grave->share = listener->share;
+	st->tombstone->share = listener->share;
 	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	spin_lock(&m->lock);
 	list_add_tail(&st->offered, &listener->offers);
@@ -352,13 +352,13 @@ static void krc_open_ask(struct krc_messages *m, const struct krp_message *packe
 	struct krc_open_wait *wait;
 
 	lockdep_assert_held(&m->open_mutex);
-	if (READ_ONCE(m->stopped) || !krp_listen_look_begin(&m->desk, open->gid, known)) {
+	if (READ_ONCE(m->stopped) || !krp_listen_look_begin(&m->lookups, open->gid, known)) {
 		krc_message_count(m, KRC_COUNT_OPENS_DROPPED);
 		return;
 	}
 	wait = kmalloc(sizeof(*wait) + bytes, GFP_KERNEL | __GFP_NOWARN);
 	if (!wait) {
-		krp_listen_look_end(&m->desk, 0, open->gid, -ENOMEM);
+		krp_listen_look_end(&m->lookups, 0, open->gid, -ENOMEM);
 		krc_message_count(m, KRC_COUNT_OPENS_DROPPED);
 		return;
 	}
@@ -378,14 +378,14 @@ void krc_open_came(struct krc_messages *m, const struct krp_message *packet, u32
 	struct krc_stream *st;
 	bool cached, fresh;
 
-	krc_graves_free(m, false);
+	krc_tombstones_free(m, false);
 	memcpy(key.gid, open->gid, sizeof(key.gid));
 	mutex_lock(&m->open_mutex);
 	st = krc_open_known(m, packet);
 	if (!st) {
 		krc_message_count(m, KRC_COUNT_OPENS);
 		cached = !m->records.cached(m->records.arg, &key, &record);
-		fresh = krp_listen_fresh(&m->desk, ktime_get_ns(), open->gid);
+		fresh = krp_listen_fresh(&m->lookups, ktime_get_ns(), open->gid);
 		if (krc_open_judge(m, packet, cached ? &record : NULL, fresh, arrived_ns) ==
 		    KRP_LISTEN_LOOK_UP)
 			krc_open_ask(m, packet, bytes, cached, arrived_ns);
@@ -408,7 +408,7 @@ static void krc_open_look_up(struct krc_messages *m, const struct krc_open_wait 
 	memcpy(key.gid, open->gid, sizeof(key.gid));
 	err = m->records.lookup(m->records.arg, &key, &record);
 	mutex_lock(&m->open_mutex);
-	krp_listen_look_end(&m->desk, now_ns, open->gid, err);
+	krp_listen_look_end(&m->lookups, now_ns, open->gid, err);
 	st = krc_open_known(m, packet);
 	if (!st)
 		krc_open_judge(m, packet, err ? NULL : &record, true, wait->arrived_ns);
@@ -423,7 +423,7 @@ static void krc_open_unasked(struct krc_messages *m, const struct krc_open_wait 
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
 
 	lockdep_assert_held(&m->open_mutex);
-	krp_listen_look_end(&m->desk, 0, open->gid, -ECANCELED);
+	krp_listen_look_end(&m->lookups, 0, open->gid, -ECANCELED);
 }
 
 /*

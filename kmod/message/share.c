@@ -84,8 +84,8 @@ void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share)
 	}
 	hash_del(&share->node);
 	spin_unlock_bh(&m->lock);
-	WARN_ON(share->taken || share->streams || share->graves || !list_empty(&share->thirsty) ||
-		!list_empty(&share->over));
+	WARN_ON(share->taken || share->streams || share->tombstones ||
+		!list_empty(&share->thirsty) || !list_empty(&share->over));
 	krc_payer_put(&share->counted);
 	kfree(share);
 }
@@ -102,11 +102,11 @@ static void krc_tx_share_unlist(struct krc_stream *st)
 bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known)
 {
 	u32 streams = KRC_MESSAGES_STREAMS - min_t(u32, m->streams_nr, KRC_MESSAGES_STREAMS);
-	u32 graves = KRC_GRAVES - min_t(u32, m->graves_nr, KRC_GRAVES);
+	u32 tombstones = KRC_TOMBSTONES - min_t(u32, m->tombstones_nr, KRC_TOMBSTONES);
 
 	lockdep_assert_held(&m->lock);
 	return share->streams < KRC_SHARE_TIMES * streams &&
-	       (!known || share->graves < KRC_SHARE_TIMES * graves);
+	       (!known || share->tombstones < KRC_SHARE_TIMES * tombstones);
 }
 
 struct krc_tx_share *krc_tx_share_look(struct krc_stream *st)

@@ -376,7 +376,7 @@ static void krc_stream_forget(struct krc_stream *st)
 	if (!until_ns && st->died == -ECONNABORTED)
 		until_ns = ktime_get_ns() + st->m->conf.silence_ns;
 	if (until_ns)
-		krc_grave_dig(st, until_ns);
+		krc_tombstone_make(st, until_ns);
 	spin_lock_bh(&st->lock);
 	st->over = true;
 	spin_unlock_bh(&st->lock);
@@ -613,9 +613,9 @@ static void krc_stream_reap(struct work_struct *work)
 	krc_standing_put(st->standing);
 	krc_tx_share_put(m, st->share);
 	kfree(st->ended);
-	if (st->grave) /* none was dug */
-		krc_tx_share_put(m, st->grave->share);
-	kfree(st->grave);
+	if (st->tombstone) /* none was dug */
+		krc_tx_share_put(m, st->tombstone->share);
+	kfree(st->tombstone);
 	mem_cgroup_put(st->memcg);
 	kmem_cache_free(krc_stream_cache, st);
 	krc_messages_put(m);
@@ -690,8 +690,8 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 	st->checked = jiffies - msecs_to_jiffies(KRC_STREAM_CHECK_MS);
 	memcpy(st->value_gid, gid, sizeof(st->value_gid));
 	st->ended = kzalloc(sizeof(*st->ended), GFP_KERNEL);
-	st->grave = kzalloc(sizeof(*st->grave), GFP_KERNEL);
-	if (!st->ended || !st->grave)
+	st->tombstone = kzalloc(sizeof(*st->tombstone), GFP_KERNEL);
+	if (!st->ended || !st->tombstone)
 		goto err_stream;
 	st->ended->stream = st; /* counted when it is put in */
 	st->ended->kind = KRC_LETTER_ENDED;
@@ -716,7 +716,7 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 	return st;
 
 err_stream:
-	kfree(st->grave);
+	kfree(st->tombstone);
 	kfree(st->ended);
 	mem_cgroup_put(st->memcg);
 	kmem_cache_free(krc_stream_cache, st);

@@ -99,7 +99,7 @@ static int krc_meta_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 /* The largest ack timeout, 4.096 us << t, with which all retries end within a READ timeout. */
 static u8 krc_meta_ack_timeout(const struct krc_meta *meta)
 {
-	u64 each_ns = jiffies_to_nsecs(krc_meta_patience(meta)) / (KRC_META_RETRIES + 1);
+	u64 each_ns = jiffies_to_nsecs(krc_meta_read_timeout(meta)) / (KRC_META_RETRIES + 1);
 	u8 t = 8;
 
 	while (t < 20 && (4096ULL << (t + 1)) <= each_ns)

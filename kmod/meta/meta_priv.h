@@ -297,14 +297,14 @@ static inline u32 krc_meta_timeout_ms(const struct krc_meta *meta)
 }
 
 /**
- * krc_meta_patience() - Longest time for a READ.
+ * krc_meta_read_timeout() - Longest time for a READ.
  * @meta: client.
  *
  * A quarter of a request's, so that other servers can be asked within it.
  * Context: any.
  * Return: jiffies, at least 1.
  */
-static inline unsigned long krc_meta_patience(const struct krc_meta *meta)
+static inline unsigned long krc_meta_read_timeout(const struct krc_meta *meta)
 {
 	return msecs_to_jiffies(max(krc_meta_timeout_ms(meta) / 4, 1U));
 }
@@ -683,7 +683,7 @@ void krc_meta_message(struct krc_meta_conn *conn, const void *msg, u32 bytes);
  *
  * Context: sleeps, killable; without meta.lock.
  * Return: KRP_STEP_HIT; KRP_STEP_MISS; -ENOTCONN (also if @conn is of before); -ETIMEDOUT: the
- * server has not answered for krc_meta_patience(); -ETIME: the caller's time is over, or for so long
+ * server has not answered for krc_meta_read_timeout(); -ETIME: the caller's time is over, or for so long
  * it was not the question's turn to be sent; -EINTR (killed).
  */
 int krc_meta_ask(struct krc_meta_session *s, struct krc_meta_conn *conn, struct krc_meta_query *q);

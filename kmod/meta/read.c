@@ -47,10 +47,10 @@ static void krc_meta_read_over(struct krc_meta_read *r, int err)
 	struct krc_meta_fetch *f = r->fetch;
 
 	lockdep_assert_held(&r->conn->slots.lock);
-	if (r->asleep)
+	if (r->blocked)
 		krc_meta_cq_expected(&r->conn->send_cq);
 	r->posted = false;
-	r->asleep = false;
+	r->blocked = false;
 	r->fetch = NULL;
 	if (!f)
 		return;
@@ -87,7 +87,7 @@ static int krc_meta_read_post(struct krc_meta_read *r, struct krc_meta_fetch *f)
 
 	lockdep_assert_held(&conn->slots.lock);
 	r->posted = true;
-	r->asleep = f->counted;
+	r->blocked = f->counted;
 	r->fetch = f;
 	f->slot = r;
 	f->since = jiffies;
@@ -234,8 +234,8 @@ static bool krc_meta_read_poll(void *arg)
 static void krc_meta_fetch_asleep(struct krc_meta_conn *conn, struct krc_meta_fetch *f)
 {
 	spin_lock_bh(&conn->slots.lock);
-	if (f->slot && !f->slot->asleep) {
-		f->slot->asleep = true;
+	if (f->slot && !f->slot->blocked) {
+		f->slot->blocked = true;
 		f->since = jiffies; /* before, it may have come, and the task did not run */
 		krc_meta_cq_expect(&conn->send_cq);
 	}
@@ -262,12 +262,12 @@ static int krc_meta_fetch_leave(struct krc_meta_conn *conn, struct krc_meta_fetc
 static unsigned long krc_meta_fetch_left(struct krc_meta_conn *conn, const struct krc_meta_fetch *f,
 					 unsigned long deadline, bool *silent)
 {
-	unsigned long patience = krc_meta_patience(conn->s->meta);
-	long left = deadline - jiffies, answer = patience;
+	unsigned long timeout = krc_meta_read_timeout(conn->s->meta);
+	long left = deadline - jiffies, answer = timeout;
 
 	spin_lock_bh(&conn->slots.lock);
 	if (f->slot)
-		answer = f->since + patience - jiffies;
+		answer = f->since + timeout - jiffies;
 	spin_unlock_bh(&conn->slots.lock);
 	*silent = answer <= 0;
 	return max(min(left, answer), 0L);
@@ -275,7 +275,7 @@ static unsigned long krc_meta_fetch_left(struct krc_meta_conn *conn, const struc
 
 /*
  * Wait for a READ that was begun, at most until @deadline. Once it is posted, a server that does
- * not answer for krc_meta_patience() is silent, and the session fails; before, it is not to blame.
+ * not answer for krc_meta_read_timeout() is silent, and the session fails; before, it is not to blame.
  * Return: 0; -ENOTCONN; -ETIMEDOUT: silent; -ETIME: @deadline is over; -EINTR.
  */
 static int krc_meta_fetch_wait(struct krc_meta_conn *conn, struct krc_meta_fetch *f,

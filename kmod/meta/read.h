@@ -58,7 +58,7 @@ struct krc_meta_query {
  * @dma: its DMA address.
  * @fetch: who waits for what is READ; NULL: nobody does any more.
  * @posted: the device owns the buffer; else the slot is free.
- * @asleep: nobody polls for it; counted in krc_meta_cq.unpolled.
+ * @blocked: nobody polls for it; counted in krc_meta_cq.unpolled.
  */
 struct krc_meta_read {
 	struct ib_cqe cqe;
@@ -67,7 +67,7 @@ struct krc_meta_read {
 	u64 dma;
 	struct krc_meta_fetch *fetch;
 	bool posted;
-	bool asleep;
+	bool blocked;
 };
 
 /**
@@ -106,7 +106,7 @@ int krc_meta_read(struct krc_meta_conn *conn, const struct krc_meta_query *q,
  * @what: where, and how many bytes: KRC_META_BULK_BYTES at most.
  * @into: out: the bytes; untrusted.
  *
- * Context: the connection's work item; sleeps, at most krc_meta_patience().
+ * Context: the connection's work item; sleeps, at most krc_meta_read_timeout().
  * Return: 0; %-ENOTCONN; %-ETIMEDOUT, as above.
  */
 int krc_meta_read_bulk(struct krc_meta_conn *conn, const struct krp_read *what, void *into);

@@ -508,7 +508,7 @@ void krc_meta_session_put(struct krc_meta_session *s)
 static unsigned long krc_meta_ask_left(struct krc_meta_session *s, const struct krc_meta_ask *ask,
 				       unsigned long begun, unsigned long deadline, bool *silent)
 {
-	unsigned long patience = krc_meta_patience(s->meta);
+	unsigned long timeout = krc_meta_read_timeout(s->meta);
 	u64 passed = jiffies - begun;
 	bool asked;
 	long left;
@@ -519,7 +519,7 @@ static unsigned long krc_meta_ask_left(struct krc_meta_session *s, const struct 
 		passed = nsecs_to_jiffies(krc_meta_now_ns(s->meta) -
 					  s->krp.slot[ask->krp.slot - 1].sent_ns);
 	spin_unlock_bh(&s->meta->lock);
-	left = patience - min_t(u64, passed, patience);
+	left = timeout - min_t(u64, passed, timeout);
 	*silent = asked && !left;
 	return max(min_t(long, left, deadline - jiffies), 0L);
 }

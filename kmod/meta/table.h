@@ -63,7 +63,7 @@ void krc_meta_table_begin(struct krc_meta_conn *conn);
  * krc_meta_table_work() - Work: load a map, tell those that wait, and drop the connection.
  * @work: krc_meta_table.work.
  *
- * Sleeps for READs, for each at most krc_meta_patience(): then the session fails.
+ * Sleeps for READs, for each at most krc_meta_read_timeout(): then the session fails.
  * Context: process.
  */
 void krc_meta_table_work(struct work_struct *work);

@@ -615,7 +615,7 @@ static void krc_test_mail_sends_that_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->conn->busy, 0U);
 }
 
-/* ---- sight */
+/* ---- diagnostics */
 
 /**
  * struct krc_test_mail_shown - What a walk has shown.

@@ -133,7 +133,7 @@ static void krc_test_only_one_is_free(struct kunit *test, struct krc_test_link *
 	KUNIT_EXPECT_EQ(test, atomic_read(&l->conn->send_cq.unpolled), 0);
 	for (i = 0; i < KRC_META_READS; i++) {
 		KUNIT_EXPECT_EQ(test, l->conn->slots.at[i].posted, i != 0);
-		KUNIT_EXPECT_FALSE(test, l->conn->slots.at[i].asleep);
+		KUNIT_EXPECT_FALSE(test, l->conn->slots.at[i].blocked);
 		KUNIT_EXPECT_NULL(test, l->conn->slots.at[i].fetch);
 	}
 }
@@ -435,7 +435,7 @@ static void krc_test_reads_on(struct kunit *test, struct krc_test_link *l,
 	reader->timeout_ms = KRC_TEST_LONG_MS;
 	krc_test_map(test, l);
 	krc_test_reader_begin(test, l, reader, krc_test_asks);
-	krc_test_wait(test, READ_ONCE(l->conn->slots.at[0].asleep)); /* it polls no more */
+	krc_test_wait(test, READ_ONCE(l->conn->slots.at[0].blocked)); /* it polls no more */
 	KUNIT_ASSERT_NOT_NULL(test, l->read);
 }
 

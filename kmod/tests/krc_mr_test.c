@@ -549,11 +549,11 @@ out:
 	krc_limits_set(queues, mrs, requests);
 }
 
-static u32 krc_test_publish(const struct krc_charge *payer, u32 most, u64 now, u64 patience)
+static u32 krc_test_publish(const struct krc_charge *payer, u32 nr_most, u64 now, u64 timeout)
 {
 	u32 nr = 0;
 
-	while (nr < most && krc_publish_turn(payer, now, patience) >= 0)
+	while (nr < nr_most && krc_publish_turn(payer, now, timeout) >= 0)
 		nr++;
 	return nr;
 }

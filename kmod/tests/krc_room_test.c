@@ -88,9 +88,9 @@ static void krc_test_a_user_leaves_streams(struct kunit *test)
 }
 
 /* A user whose short connections have to be known again gets no more opened; others do. */
-static void krc_test_a_user_leaves_graves(struct kunit *test)
+static void krc_test_a_user_leaves_tombstones(struct kunit *test)
 {
-	const u32 many = KRC_GRAVES - KRC_TEST_FREE;
+	const u32 many = KRC_TOMBSTONES - KRC_TEST_FREE;
 	struct krc_test_world *w = test->priv;
 	struct krc_messages *m = w->side[1].messages;
 	struct krc_test_program *a = w->side[0].end;
@@ -104,10 +104,10 @@ static void krc_test_a_user_leaves_graves(struct kunit *test)
 	share = w->side[1].listener->share;
 	krc_test_close(&w->side[1].end[0], true);
 	krc_test_until(w, !READ_ONCE(m->streams_nr));
-	KUNIT_EXPECT_EQ(test, share->graves, 1U);
-	KUNIT_EXPECT_EQ(test, m->graves_nr, 1U);
-	m->graves_nr += many; /* as if there were as many */
-	share->graves += many;
+	KUNIT_EXPECT_EQ(test, share->tombstones, 1U);
+	KUNIT_EXPECT_EQ(test, m->tombstones_nr, 1U);
+	m->tombstones_nr += many; /* as if there were as many */
+	share->tombstones += many;
 	krc_test_connect(w, &a[1], NULL);
 	krc_test_until(w, READ_ONCE(a[1].died) || atomic_read(&w->side[1].listener->waiting));
 	KUNIT_EXPECT_EQ(test, a[1].err, -EBUSY);
@@ -118,8 +118,8 @@ static void krc_test_a_user_leaves_graves(struct kunit *test)
 	st = krc_test_open_for(w, &a[0], ops, KRC_TEST_SERVICE + 1);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st);
 	krc_test_until(w, READ_ONCE(w->side[1].end[1].inbox.nr));
-	m->graves_nr -= many;
-	share->graves -= many;
+	m->tombstones_nr -= many;
+	share->tombstones -= many;
 	krc_stream_close(st, true);
 	krc_unlisten(other);
 	krc_inbox_end(&w->side[1].end[1].inbox);
@@ -211,7 +211,7 @@ static void krc_test_a_user_leaves_work_items(struct kunit *test)
 		st[i] = krc_test_open_for(w, a, a->stream->ops, KRC_TEST_SERVICE + 1);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st[i]);
 	}
-	WRITE_ONCE(w->asleep, true);
+	WRITE_ONCE(w->blocked, true);
 	for (i = 0; i < ARRAY_SIZE(st); i++) {
 		set_bit(KRC_STREAM_DOUBT, &st[i]->flags);
 		krc_stream_kick(st[i]);
@@ -219,7 +219,7 @@ static void krc_test_a_user_leaves_work_items(struct kunit *test)
 	msleep(50); /* as long as all of them would need */
 	KUNIT_EXPECT_GT(test, READ_ONCE(share->looks), 0U);
 	KUNIT_EXPECT_LE(test, READ_ONCE(share->looks), KRC_TEST_LOOKS * 3 / 4U);
-	WRITE_ONCE(w->asleep, false);
+	WRITE_ONCE(w->blocked, false);
 	krc_test_until(w, !READ_ONCE(share->looks));
 	w->stuck = false;
 	for (i = 0; i < ARRAY_SIZE(st); i++)
@@ -228,7 +228,7 @@ static void krc_test_a_user_leaves_work_items(struct kunit *test)
 
 static void krc_test_sleeps(struct work_struct *work)
 {
-	while (READ_ONCE(krc_test_world_now->asleep))
+	while (READ_ONCE(krc_test_world_now->blocked))
 		usleep_range(1000, 1100);
 }
 
@@ -244,14 +244,14 @@ static void krc_test_a_listener_holds_up_no_open(struct kunit *test)
 	struct krc_test_world *w = test->priv;
 
 	workqueue_set_max_active(krc_messages_rx_wq, 1);
-	WRITE_ONCE(w->asleep, true);
+	WRITE_ONCE(w->blocked, true);
 	INIT_WORK(&sleeper, krc_test_sleeps);
 	INIT_WORK(&listens, krc_test_listens);
 	queue_work(krc_messages_rx_wq, &sleeper);
 	queue_work(system_unbound_wq, &listens);
 	msleep(50); /* as long as a task would need */
 	KUNIT_EXPECT_EQ(test, READ_ONCE(w->side[1].messages->listeners_nr), 0U);
-	WRITE_ONCE(w->asleep, false);
+	WRITE_ONCE(w->blocked, false);
 	flush_work(&listens);
 	flush_work(&sleeper);
 	workqueue_set_max_active(krc_messages_rx_wq, WQ_DFL_ACTIVE);
@@ -260,7 +260,7 @@ static void krc_test_a_listener_holds_up_no_open(struct kunit *test)
 
 static struct kunit_case krc_room_cases[] = { KUNIT_CASE(krc_test_tags_that_meet),
 					      KUNIT_CASE(krc_test_a_user_leaves_streams),
-					      KUNIT_CASE(krc_test_a_user_leaves_graves),
+					      KUNIT_CASE(krc_test_a_user_leaves_tombstones),
 					      KUNIT_CASE(krc_test_answers_leave_places),
 					      KUNIT_CASE(krc_test_a_number_rests),
 					      KUNIT_CASE(krc_test_a_user_leaves_work_items),

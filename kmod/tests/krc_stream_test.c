@@ -327,20 +327,20 @@ static void krc_test_aborted_openers_are_bounded(struct kunit *test)
 	krc_test_connect(w, a, NULL);
 	krc_test_close(a, true);
 	krc_test_until(w, !READ_ONCE(m->streams_nr));
-	KUNIT_EXPECT_EQ(test, m->graves_nr, 0U);
-	KUNIT_EXPECT_EQ(test, m->graves_opened, 1U);
-	m->graves_opened = KRC_GRAVES_OPENED; /* as if there were as many */
+	KUNIT_EXPECT_EQ(test, m->tombstones_nr, 0U);
+	KUNIT_EXPECT_EQ(test, m->tombstones_opened, 1U);
+	m->tombstones_opened = KRC_TOMBSTONES_OPENED; /* as if there were as many */
 	krc_test_connect(w, a, NULL);
 	krc_test_close(a, true);
 	krc_test_until(w, !READ_ONCE(m->streams_nr));
-	KUNIT_EXPECT_EQ(test, m->graves_opened, (u32)KRC_GRAVES_OPENED);
-	KUNIT_EXPECT_TRUE(test, list_is_singular(&m->graves_old));
-	m->graves_opened = 1;
+	KUNIT_EXPECT_EQ(test, m->tombstones_opened, (u32)KRC_TOMBSTONES_OPENED);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&m->tombstones_old));
+	m->tombstones_opened = 1;
 }
 
 static void krc_test_sleeps(struct work_struct *work)
 {
-	while (READ_ONCE(krc_test_world_now->asleep))
+	while (READ_ONCE(krc_test_world_now->blocked))
 		usleep_range(1000, 1100);
 }
 
@@ -354,12 +354,12 @@ static void krc_test_receives_while_others_sleep(struct kunit *test)
 	krc_test_pair(w, 0);
 	krc_standing_answered(a->stream->standing);
 	workqueue_set_max_active(krc_messages_wq, 1);
-	WRITE_ONCE(w->asleep, true);
+	WRITE_ONCE(w->blocked, true);
 	INIT_WORK(&sleeper, krc_test_sleeps);
 	queue_work(krc_messages_wq, &sleeper);
 	krc_test_say(a, 1, 40);
 	krc_test_until(w, (krc_test_read(b), b->next == 1));
-	WRITE_ONCE(w->asleep, false);
+	WRITE_ONCE(w->blocked, false);
 	flush_work(&sleeper);
 	workqueue_set_max_active(krc_messages_wq, WQ_DFL_ACTIVE);
 }
@@ -419,7 +419,7 @@ static void krc_test_forged_open(struct kunit *test)
 	w->side[0].cached = false;
 	w->side[0].absent = true;
 	/* what krc_test_pair() has looked up is believed for a moment */
-	krc_test_until(w, !krp_listen_fresh(&w->side[1].messages->desk, ktime_get_ns(),
+	krc_test_until(w, !krp_listen_fresh(&w->side[1].messages->lookups, ktime_get_ns(),
 					    w->side[0].rail.gid.raw));
 	begun_ms = ktime_to_ms(ktime_get());
 	for (i = 0; i < KRC_TEST_FEW; i++)
@@ -443,7 +443,7 @@ static void krc_test_forged_open(struct kunit *test)
 static void krc_test_strangers_leave_room(struct kunit *test)
 {
 	struct krc_test_world *w = test->priv;
-	struct krp_listen_desk *desk = &w->side[1].messages->desk;
+	struct krp_listen_lookups *lookups = &w->side[1].messages->lookups;
 	const u8 *known = w->side[0].rail.gid.raw;
 	struct krc_test_open packet;
 	u64 dropped;
@@ -453,13 +453,14 @@ static void krc_test_strangers_leave_room(struct kunit *test)
 	packet = krc_test_open_again(w, &w->side[0].end[0]);
 	packet.open.tag = cpu_to_le64(99);
 	/* what krc_test_pair() has looked up is believed for a moment */
-	krc_test_until(w, !krp_listen_fresh(desk, ktime_get_ns(), known));
-	WRITE_ONCE(w->asleep, true);
+	krc_test_until(w, !krp_listen_fresh(lookups, ktime_get_ns(), known));
+	WRITE_ONCE(w->blocked, true);
 	for (i = 0; i < 2 * KRP_LISTEN_MEMORY; i++) {
 		packet.open.gid[0] = 0xfe;
 		packet.open.gid[1] = i;
 		/* whoever has its place by chance would be in its way */
-		if (krp_listen_look_of(desk, packet.open.gid) != krp_listen_look_of(desk, known))
+		if (krp_listen_look_of(lookups, packet.open.gid) !=
+		    krp_listen_look_of(lookups, known))
 			krc_test_forge(w, &packet, sizeof(packet));
 	}
 	dropped = krc_test_count(w, 1, KRC_COUNT_OPENS_DROPPED);
@@ -470,7 +471,7 @@ static void krc_test_strangers_leave_room(struct kunit *test)
 		krc_test_forge(w, &packet, sizeof(packet)); /* one of them is looked up */
 	KUNIT_EXPECT_LT(test, krc_test_count(w, 1, KRC_COUNT_OPENS_DROPPED),
 			dropped + KRC_TEST_FEW);
-	WRITE_ONCE(w->asleep, false);
+	WRITE_ONCE(w->blocked, false);
 	krc_test_until(w, READ_ONCE(w->side[0].lookups) == 2);
 }
 
@@ -721,14 +722,14 @@ static void krc_test_sleeper_passes_on(struct kunit *test)
 	krc_test_dry(w, &packets);
 	krc_test_say(&a[0], 1, 40);
 	krc_test_say(&a[1], 1, 40);
-	WRITE_ONCE(w->asleep, true);
+	WRITE_ONCE(w->blocked, true);
 	set_bit(KRC_STREAM_DOUBT, &a[0].stream->flags);
 	krc_test_drip(w, &packets, 4);
 	for (i = 0; i < 5000 && !atomic_read(&a[1].stream->flight); i++)
 		usleep_range(1000, 1100);
 	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 0);
-	WRITE_ONCE(w->asleep, false);
+	WRITE_ONCE(w->blocked, false);
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_all_there(w, &a[1], &b[1]);
@@ -847,7 +848,7 @@ static void krc_test_port_ends_under_an_upcall(struct kunit *test)
 	krc_test_connect(w, a, NULL); /* nobody accepts, so what is sent waits */
 	u.stream = a->stream;
 	KUNIT_ASSERT_EQ(test, krc_stream_send(a->stream, u.out), 0);
-	w->side[0].messages->patience_ms = 100;
+	w->side[0].messages->timeout_ms = 100;
 	schedule_work(&u.cancel);
 	wait_for_completion(&u.inside);
 	schedule_delayed_work(&u.go, HZ);

@@ -105,7 +105,7 @@ struct krc_test_side {
  * @random: what chance comes from; a test may set it.
  * @twice: everything arrives twice.
  * @stuck: nothing is carried out.
- * @asleep: look-ups, and a work item of a test, sleep.
+ * @blocked: look-ups, and a work item of a test, sleep.
  */
 struct krc_test_world {
 	struct kunit *test;
@@ -114,7 +114,7 @@ struct krc_test_world {
 	u32 random;
 	bool twice;
 	bool stuck;
-	bool asleep;
+	bool blocked;
 };
 
 extern struct krc_test_world *krc_test_world_now; /* recv_poll knows no test */

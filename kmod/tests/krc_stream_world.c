@@ -69,7 +69,7 @@ static int krc_test_lookup(void *arg, const struct krp_key *key, struct krp_valu
 	struct krc_test_world *w = arg;
 	int err = krc_test_record(side, ret_value);
 
-	while (READ_ONCE(w->asleep))
+	while (READ_ONCE(w->blocked))
 		usleep_range(1000, 1100);
 	if (side) {
 		WRITE_ONCE(side->lookups, side->lookups + 1);
@@ -512,7 +512,7 @@ void krc_test_world_end(struct kunit *test)
 	if (!w)
 		return;
 	w->stuck = false;
-	WRITE_ONCE(w->asleep, false);
+	WRITE_ONCE(w->blocked, false);
 	for (i = 0; i < KRC_TEST_PORTS; i++)
 		krc_test_side_close(&w->side[i]);
 	for (i = 0; i < KRC_TEST_LIMIT_MS && krc_test_streams(w); i++) {

@@ -559,7 +559,7 @@ static void krc_test_no_answer(struct kunit *test)
 	for (waits = 0; !krc_verbs_poll(w->ini, &wc, 1) && waits < 1000; waits++)
 		msleep(20);
 	KUNIT_EXPECT_TRUE(test,
-			  time_after_eq(jiffies, began + msecs_to_jiffies(KRC_VERBS_PATIENCE_MS)));
+			  time_after_eq(jiffies, began + msecs_to_jiffies(KRC_VERBS_TIMEOUT_MS)));
 	KUNIT_EXPECT_EQ(test, wc.cookie, 10ULL);
 	KUNIT_EXPECT_EQ(test, (u32)wc.fault, (u32)KRC_FAULT_TIMEOUT);
 	krc_test_expect(w, 20, KRC_FAULT_FLUSHED);

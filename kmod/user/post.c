@@ -400,14 +400,14 @@ static void krc_post_undo(struct krc_queue *queue, struct list_head *reqs, u32 c
 }
 
 /* Submit the prepared requests. Return: 0; or the pool's error, and none was taken. */
-static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 taken, bool awake,
+static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 taken, bool polls,
 			   struct krc_posted *ret_posted)
 {
 	int err;
 
 	lockdep_assert_held(&queue->post);
 	queue->posted += taken;
-	queue->flow.polled = awake;
+	queue->flow.polled = polls;
 	err = krc_flow_submit_many(&queue->flow, reqs, taken, &ret_posted->index);
 	if (!err) {
 		ret_posted->queue = queue;
@@ -428,7 +428,7 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
 static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted,
 			    struct krc_question *question, struct krc_posted *ret_posted)
 {
-	bool awake = arg->flags & KRP_POST_WAIT;
+	bool polls = arg->flags & KRP_POST_WAIT;
 	LIST_HEAD(reqs);
 	u32 room, taken;
 	int err, error;
@@ -449,7 +449,7 @@ static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 c
 		error = -EAGAIN;
 	else if (!error && count < arg->count)
 		error = -EFAULT;
-	err = krc_post_submit(queue, &reqs, taken, awake && !question->remote, ret_posted);
+	err = krc_post_submit(queue, &reqs, taken, polls && !question->remote, ret_posted);
 	if (err)
 		return err;
 	arg->taken = taken;

@@ -443,7 +443,7 @@ int krc_ioc_accept(struct krc_context *ctx, struct krp_accept *arg)
 	return err;
 }
 
-/* ---- sight */
+/* ---- diagnostics */
 
 void krc_talk_peer(struct krc_stream *stream, struct krp_letter_peer *ret_peer)
 {

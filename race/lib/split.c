@@ -61,7 +61,7 @@ static int kr_split_beat(struct kr_splitting *s)
 	return err || s->c->id == s->id ? err : -ESTALE;
 }
 
-/* Wait until a word of the trie is not @was any more, or patience is over. */
+/* Wait until a word of the trie is not @was any more, or timeout is over. */
 static int kr_await(struct kr_client *c, uint64_t at, uint64_t was, uint64_t *ret)
 {
 	unsigned int waited;

@@ -233,7 +233,7 @@ static void fz_stranger(struct fz_peer *p, struct fz_stream *in)
 	struct krp_value record;
 	__u32 status = 0, bytes;
 	struct krp_listen_facts facts = { .pass = 1 + fz_byte(in), .generation = fz_byte(in) };
-	struct krp_listen_desk desk = { .max = 1 };
+	struct krp_listen_lookups lookups = { .max = 1 };
 	__u8 bits = fz_byte(in);
 
 	bytes = fz_any(p, in, &packet, bits);
@@ -254,9 +254,9 @@ static void fz_stranger(struct fz_peer *p, struct fz_stream *in)
 		krp_stream_again(&p->s, p->now_ns);
 		return;
 	}
-	if (krp_listen_look_begin(&desk, packet.body, bits & 0x80))
-		krp_listen_look_end(&desk, p->now_ns, packet.body, bits & 0x10 ? -ENOENT : 0);
-	FZ_ASSERT(desk.busy + desk.strange == 0);
+	if (krp_listen_look_begin(&lookups, packet.body, bits & 0x80))
+		krp_listen_look_end(&lookups, p->now_ns, packet.body, bits & 0x10 ? -ENOENT : 0);
+	FZ_ASSERT(lookups.busy + lookups.strange == 0);
 	switch (krp_listen_judge(&packet.m, &facts, &status)) {
 	case KRP_LISTEN_CHALLENGE:
 		krp_listen_challenge(&packet.m, facts.pass, 7, &answer.packet,

@@ -21,6 +21,12 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\bsoft interrupts?\b", "softirq"),
     (r"\bfor people\b", "for diagnostics"),
     (r"\b(?:wait|waits|waited|waiting) awake\b", "busy-poll"),
+    (r"\bgraves?\b", "tombstone"),
+    (r"\b(?:and|in|out) sight\b|Owns: sight\b|---- sight\b", "diagnostics"),
+    (r"\b(?:my|our|its|a|the|no|more|longest) patience\b|\bpatience is over\b", "timeout"),
+    (r"\b(?:a|the) desk\b", "the look-ups"),
+    (r"\b(?:is|are|be|who) asleep\b", "blocked, or sleeps"),
+    (r"\bstray (?:bytes|completions?)\b", "unexpected"),
 )]
 FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs", "race", "handoff",
            "tests")

@@ -285,7 +285,7 @@ static void test_the_most_silent_makes_room(void **state)
 	assert_int_equal(attach(fx, 5, 7, 10), KRP_ST_LIMIT_CLIENTS); /* nobody is silent now */
 }
 
-/* A client with a long lease says nothing for 15 s, however short the patience of the server. */
+/* A client with a long lease says nothing for 15 s, however short the timeout of the server. */
 static void test_who_renews_in_time_keeps_its_place(void **state)
 {
 	struct admit_fixture *fx = *state;

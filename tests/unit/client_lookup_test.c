@@ -90,7 +90,7 @@ int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patienc
 	return 0;
 }
 
-uint64_t krl_server_patience_ns(const struct krl_server *srv)
+uint64_t krl_server_read_timeout_ns(const struct krl_server *srv)
 {
 	(void)srv;
 	return patience_ns;

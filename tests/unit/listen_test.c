@@ -119,36 +119,36 @@ static void test_room_in_a_backlog(void **state)
 /* Look-ups: one a GID, few at once, some of them for those that are known, and a memory. */
 static void test_look_ups(void **state)
 {
-	struct krp_listen_desk desk = { .seed = 7, .max = 8 };
+	struct krp_listen_lookups lookups = { .seed = 7, .max = 8 };
 	__u8 gid[40][KRP_GID_BYTES] = { { 0 } };
 	unsigned int i, nr = 0;
 
 	(void)state;
 	for (i = 0; i < 40; i++) {
 		gid[i][0] = (__u8)(i + 1);
-		nr += (unsigned int)krp_listen_look_begin(&desk, gid[i], 0);
-		assert_int_equal(krp_listen_look_begin(&desk, gid[i], 0), 0);
-		assert_int_equal(krp_listen_fresh(&desk, 0, gid[i]), 0);
+		nr += (unsigned int)krp_listen_look_begin(&lookups, gid[i], 0);
+		assert_int_equal(krp_listen_look_begin(&lookups, gid[i], 0), 0);
+		assert_int_equal(krp_listen_fresh(&lookups, 0, gid[i]), 0);
 	}
 	assert_int_equal(nr, 6);
-	for (i = 0; i < 40 && desk.busy < 8; i++)
-		nr += (unsigned int)krp_listen_look_begin(&desk, gid[i], 1);
+	for (i = 0; i < 40 && lookups.busy < 8; i++)
+		nr += (unsigned int)krp_listen_look_begin(&lookups, gid[i], 1);
 	assert_int_equal(nr, 8);
 
-	memset(&desk, 0, sizeof(desk));
-	desk.max = 1;
-	assert_int_equal(krp_listen_look_begin(&desk, gid[0], 0), 1);
-	krp_listen_look_end(&desk, 5 * MW_MS, gid[0], 0);
-	assert_int_equal(desk.busy + desk.strange, 0);
-	assert_int_equal(krp_listen_fresh(&desk, 104 * MW_MS, gid[0]), 1);
-	assert_int_equal(krp_listen_fresh(&desk, 104 * MW_MS, gid[1]), 0);
-	assert_int_equal(krp_listen_fresh(&desk, 105 * MW_MS, gid[0]), 0);
-	assert_int_equal(krp_listen_look_begin(&desk, gid[0], 0), 1);
-	krp_listen_look_end(&desk, 0, gid[0], -ENOENT);
-	assert_int_equal(krp_listen_fresh(&desk, 999 * MW_MS, gid[0]), 1);
-	assert_int_equal(krp_listen_look_begin(&desk, gid[0], 0), 1);
-	krp_listen_look_end(&desk, 0, gid[0], -ETIMEDOUT);
-	assert_int_equal(krp_listen_fresh(&desk, 1, gid[0]), 0);
+	memset(&lookups, 0, sizeof(lookups));
+	lookups.max = 1;
+	assert_int_equal(krp_listen_look_begin(&lookups, gid[0], 0), 1);
+	krp_listen_look_end(&lookups, 5 * MW_MS, gid[0], 0);
+	assert_int_equal(lookups.busy + lookups.strange, 0);
+	assert_int_equal(krp_listen_fresh(&lookups, 104 * MW_MS, gid[0]), 1);
+	assert_int_equal(krp_listen_fresh(&lookups, 104 * MW_MS, gid[1]), 0);
+	assert_int_equal(krp_listen_fresh(&lookups, 105 * MW_MS, gid[0]), 0);
+	assert_int_equal(krp_listen_look_begin(&lookups, gid[0], 0), 1);
+	krp_listen_look_end(&lookups, 0, gid[0], -ENOENT);
+	assert_int_equal(krp_listen_fresh(&lookups, 999 * MW_MS, gid[0]), 1);
+	assert_int_equal(krp_listen_look_begin(&lookups, gid[0], 0), 1);
+	krp_listen_look_end(&lookups, 0, gid[0], -ETIMEDOUT);
+	assert_int_equal(krp_listen_fresh(&lookups, 1, gid[0]), 0);
 }
 
 /* Whether a first contact is made while somebody floods with OPENs in another node's name. */

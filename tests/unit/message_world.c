@@ -329,9 +329,9 @@ static void mw_node_begin(struct mw_world *w, uint32_t nr)
 	n->pool = w->plan.pool;
 	memset(n->pass, 0, sizeof(n->pass));
 	memset(n->tomb, 0, sizeof(n->tomb));
-	memset(&n->desk, 0, sizeof(n->desk));
-	n->desk.seed = n->secret;
-	n->desk.max = MW_LOOK_UPS;
+	memset(&n->lookups, 0, sizeof(n->lookups));
+	n->lookups.seed = n->secret;
+	n->lookups.max = MW_LOOK_UPS;
 	memset(v, 0, sizeof(*v));
 	v->generation = krp_cpu_to_le64(n->generation);
 	v->kind = KRP_KIND_DCT;
@@ -646,7 +646,7 @@ static void mw_look_up(struct mw_world *w, const struct mw_event *open)
 {
 	struct mw_event *ev;
 
-	if (!krp_listen_look_begin(&w->node[open->to].desk, open->body.open.gid, 0))
+	if (!krp_listen_look_begin(&w->node[open->to].lookups, open->body.open.gid, 0))
 		return;
 	ev = mw_event_new(w, MW_LOOK, 0);
 	*ev = *open;
@@ -679,7 +679,7 @@ static void mw_open_came(struct mw_world *w, const struct mw_event *ev)
 	facts.room = !w->plan.no_room &&
 		     krp_listen_room(MW_BACKLOG, mw_waiting(w, ev->to, MW_NODES_MAX),
 				     mw_waiting(w, ev->to, from));
-	facts.fresh = ev->kind == MW_LOOK || krp_listen_fresh(&n->desk, w->now_ns, open->gid);
+	facts.fresh = ev->kind == MW_LOOK || krp_listen_fresh(&n->lookups, w->now_ns, open->gid);
 	facts.record = facts.fresh ? &w->node[from].record : NULL;
 	verdict = krp_listen_judge(&ev->packet, &facts, &status);
 	if (verdict == KRP_LISTEN_LOOK_UP && w->plan.look_us)
@@ -851,7 +851,7 @@ static void mw_happen(struct mw_world *w, struct mw_event *ev)
 		mw_posted(w, same ? e : NULL, ev);
 		break;
 	case MW_LOOK:
-		krp_listen_look_end(&w->node[ev->to].desk, w->now_ns, ev->body.open.gid, 0);
+		krp_listen_look_end(&w->node[ev->to].lookups, w->now_ns, ev->body.open.gid, 0);
 		mw_open_came(w, ev);
 		break;
 	case MW_STEP:

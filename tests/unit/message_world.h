@@ -201,7 +201,7 @@ struct mw_tomb {
  * @pass: passes that other nodes gave it, by node.
  * @pass_life: generation of the node that gave it.
  * @tomb: ends that are gone.
- * @desk: its look-ups.
+ * @lookups: its look-ups.
  */
 struct mw_node {
 	struct krp_value record;
@@ -210,7 +210,7 @@ struct mw_node {
 	uint32_t pool;
 	uint64_t pass[MW_NODES_MAX], pass_life[MW_NODES_MAX];
 	struct mw_tomb tomb[MW_TOMBS];
-	struct krp_listen_desk desk;
+	struct krp_listen_lookups lookups;
 };
 
 /**

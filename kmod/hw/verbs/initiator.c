@@ -118,10 +118,10 @@ static void krc_verbs_deny(struct krc_verbs_initiator *ini, enum krc_fault fault
 }
 
 /* Whether it has tried for as long as it may: other targets wait behind this one. */
-static bool krc_verbs_impatient(const struct krc_verbs_initiator *ini)
+static bool krc_verbs_overdue(const struct krc_verbs_initiator *ini)
 {
 	return ini->asked &&
-	       time_after_eq(jiffies, ini->since + msecs_to_jiffies(KRC_VERBS_PATIENCE_MS));
+	       time_after_eq(jiffies, ini->since + msecs_to_jiffies(KRC_VERBS_TIMEOUT_MS));
 }
 
 /* There is no lane for the oldest request, if there is one, which was not sent. */
@@ -132,7 +132,7 @@ static void krc_verbs_laneless(struct krc_verbs_initiator *ini, int err)
 		krc_verbs_set_state(ini, KRC_VERBS_IDLE);
 		return;
 	}
-	if (krc_verbs_impatient(ini))
+	if (krc_verbs_overdue(ini))
 		err = -ETIMEDOUT; /* a peer that says now this, now that keeps others waiting, too */
 	switch (err) {
 	case -EBUSY:
@@ -378,10 +378,10 @@ static enum krc_verbs_deed krc_verbs_step(struct krc_verbs_initiator *ini)
 /* It waits for a lane: not for ever. */
 static void krc_verbs_watch(struct krc_verbs_initiator *ini)
 {
-	unsigned long left = ini->since + msecs_to_jiffies(KRC_VERBS_PATIENCE_MS) - jiffies;
+	unsigned long left = ini->since + msecs_to_jiffies(KRC_VERBS_TIMEOUT_MS) - jiffies;
 
 	lockdep_assert_held(&ini->lock);
-	mod_delayed_work(system_unbound_wq, &ini->rest, krc_verbs_impatient(ini) ? 0 : left + 1);
+	mod_delayed_work(system_unbound_wq, &ini->rest, krc_verbs_overdue(ini) ? 0 : left + 1);
 }
 
 /* Only krc_verbs_pump() calls it, and changes ini->to. */
@@ -468,7 +468,7 @@ static void krc_verbs_rested(struct work_struct *work)
 	spin_lock_bh(&ini->lock);
 	if (ini->state == KRC_VERBS_RESTS)
 		krc_verbs_set_state(ini, KRC_VERBS_IDLE);
-	else if (ini->state == KRC_VERBS_ASKS && krc_verbs_impatient(ini))
+	else if (ini->state == KRC_VERBS_ASKS && krc_verbs_overdue(ini))
 		krc_verbs_deny(ini, KRC_FAULT_TIMEOUT);
 	spin_unlock_bh(&ini->lock);
 	krc_verbs_pump(ini);

@@ -155,7 +155,7 @@ struct krc_shake_send {
  * @packets_dma: their DMA address.
  * @sends: by packet.
  * @secret: of cookies.
- * @desk: which GIDs are looked up.
+ * @lookups: which GIDs are looked up.
  * @looks: look-ups.
  * @tokens: packets that may still come in this second, beside those of lanes that there are.
  * @known_tokens: likewise, in the names of ports that this one knows, when those are spent.
@@ -178,7 +178,7 @@ struct krc_shake {
 	u64 packets_dma;
 	struct krc_shake_send sends[KRC_SHAKE_SENDS];
 	siphash_key_t secret;
-	struct krp_listen_desk desk;
+	struct krp_listen_lookups lookups;
 	struct krc_lane_look looks[KRC_LANES_LOOKS];
 	u32 tokens;
 	u32 known_tokens;

@@ -333,7 +333,7 @@ static void krc_shake_look_up(struct krc_lanes *lanes, const struct krp_lane_pac
 
 		if (look->busy)
 			continue;
-		if (!krp_listen_look_begin(&shake->desk, p->gid, known))
+		if (!krp_listen_look_begin(&shake->lookups, p->gid, known))
 			return;
 		look->busy = true;
 		look->packet = *p;
@@ -452,7 +452,7 @@ static noinline void krc_shake_received(struct krc_lanes *lanes, const void *dat
 		return;
 	}
 	known = !krc_shake_cached(lanes, p.gid, &record);
-	fresh = krp_listen_fresh(&shake->desk, ktime_get_ns(), p.gid);
+	fresh = krp_listen_fresh(&shake->lookups, ktime_get_ns(), p.gid);
 	krc_shake_request(lanes, &p, known ? &record : NULL, keys, fresh);
 }
 
@@ -502,7 +502,7 @@ static void krc_shake_looked(struct krc_lanes *lanes)
 		/* Pairs with the release in krc_shake_look(): what it has found is there. */
 		if (!look->busy || !smp_load_acquire(&look->done))
 			continue;
-		krp_listen_look_end(&shake->desk, look->begun_ns, look->packet.gid, look->err);
+		krp_listen_look_end(&shake->lookups, look->begun_ns, look->packet.gid, look->err);
 		/* with keys it has to come again: nobody has looked at its MAC */
 		if (!look->err && !lanes->services.has_keys(lanes->services.arg))
 			krc_shake_request(lanes, &look->packet, &look->value, false, true);
@@ -644,8 +644,8 @@ int krc_shake_create(struct krc_lanes *lanes, struct krp_value *value)
 		return err;
 	}
 	get_random_bytes(&shake->secret, sizeof(shake->secret));
-	shake->desk.seed = get_random_u64();
-	shake->desk.max = KRC_LANES_LOOKS;
+	shake->lookups.seed = get_random_u64();
+	shake->lookups.max = KRC_LANES_LOOKS;
 	for (i = 0; i < KRC_LANES_LOOKS; i++) {
 		shake->looks[i].lanes = lanes;
 		INIT_WORK(&shake->looks[i].work, krc_shake_look);

@@ -36,7 +36,7 @@
 #define KRC_VERBS_RD_ATOMIC_MAX 16U /* as initiators of mlx5: peers must agree */
 #define KRC_VERBS_HOP_LIMIT 64
 #define KRC_VERBS_QUOTA_BYTES (2U << 20) /* or bytes */
-#define KRC_VERBS_PATIENCE_MS 4000 /* that an initiator tries for a lane to one target */
+#define KRC_VERBS_TIMEOUT_MS 4000 /* that an initiator tries for a lane to one target */
 #define KRC_VERBS_QUOTA \
 	32U /* requests after which an initiator gives its lane to another that waits */
 
@@ -235,7 +235,7 @@ struct krc_verbs_slot {
  * @sent: requests posted to a lane.
  * @done: requests whose outcome is known.
  * @polled: requests whose outcome was taken.
- * @rest: ends KRC_VERBS_RESTS, and KRC_VERBS_ASKS after KRC_VERBS_PATIENCE_MS.
+ * @rest: ends KRC_VERBS_RESTS, and KRC_VERBS_ASKS after KRC_VERBS_TIMEOUT_MS.
  * @slots: the ring.
  */
 struct krc_verbs_initiator {
