@@ -17,12 +17,6 @@ void krc_isolation_init(struct krc_isolation *isolation)
 	spin_lock_init(&isolation->lock);
 }
 
-/* The payer of a flow's requests. */
-static const void *krc_flow_payer(const struct krc_flow *flow)
-{
-	return flow->bill ?: flow->payer;
-}
-
 /* The account of a payer; a new one takes the place of that which is made good first. */
 static struct krc_stalls *krc_isolation_account(struct krc_isolation *isolation, const void *payer)
 {

@@ -385,7 +385,7 @@ const void *krc_pool_payer(void *initiator_owner)
 	const struct krc_channel *ch = initiator_owner;
 
 	lockdep_assert_held(&ch->lock);
-	return ch->posting->bill ?: ch->posting->payer;
+	return krc_flow_payer(ch->posting);
 }
 
 void krc_pool_on_completion(void *initiator_owner)

@@ -365,6 +365,18 @@ struct krc_channel_ops {
 					   struct krc_channel *owner);
 };
 
+/**
+ * krc_flow_payer() - Tell who pays for a flow's requests.
+ * @flow: flow.
+ *
+ * Context: its channel's lock held, or its own.
+ * Return: krc_flow.bill, or krc_flow.payer if there is none; only to be compared.
+ */
+static inline const void *krc_flow_payer(const struct krc_flow *flow)
+{
+	return flow->bill ?: flow->payer;
+}
+
 struct krc_reader;
 
 /**

@@ -161,13 +161,17 @@ static bool krc_recover_unanswered(const struct krc_channel *ch)
  * renews the lease. So it is done again only KRC_EXPIRIES_MAX - 1 times without progress, and
  * then ends as one that the hardware gave up. A WRITE or an atomic that is in doubt ends at once
  * anyhow, whatever its status, and says if that is the fault of its target: else one that answers
- * nothing but what asks whether it is there would cost a reset for each.
+ * nothing but what asks whether it is there would cost a reset for each. The stall is charged.
  */
-static void krc_recover_expired(const struct krc_channel *ch, struct krc_req *req)
+static void krc_recover_expired(struct krc_channel *ch, struct krc_req *req)
 {
+	bool unanswered = krc_recover_unanswered(ch);
+
 	lockdep_assert_held(&ch->lock);
+	if (unanswered)
+		krc_isolation_charge(ch, req->flow);
 	if (!krc_req_harmless(req) && !req->idempotent) {
-		if (krc_recover_unanswered(ch))
+		if (unanswered)
 			req->fault = KRC_FAULT_EXPIRED;
 		return;
 	}
@@ -188,8 +192,6 @@ static void krc_recover_take(struct krc_channel *ch)
 		struct krc_req *req = ch->slots[ch->head & ch->mask].req;
 
 		ch->failure.culprit = *req->wr.address;
-		if (krc_recover_unanswered(ch))
-			krc_isolation_charge(ch, req->flow);
 		krc_recover_expired(ch, req);
 	}
 	krc_channel_dispatch(ch);
