@@ -99,8 +99,8 @@ static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr
 	if (large->req.fault == KRC_FAULT_ACCESS) /* of what the peer has announced */
 		krc_standing_refused(st->standing);
 	spin_lock_bh(&st->lock);
-	if (large->req.status == -ETIMEDOUT &&
-	    large->req.fault == KRC_FAULT_NONE) /* it is barred */
+	/* without a fault: its target is barred, and nothing is posted to that */
+	if (large->req.status == -ETIMEDOUT && large->req.fault == KRC_FAULT_NONE)
 		large->req.status = krp_stream_live(st->s.state) ? -EREMOTEIO : -ECANCELED;
 	if (!krc_large_repeats(st, large))
 		krc_large_over(st, large, large->req.status);

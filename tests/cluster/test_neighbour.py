@@ -295,8 +295,8 @@ def test_refusals_are_contained(cluster):
 
 
 MUTE_SECONDS = 40
-# of what all share, by initiator: a second of stalls is free, each of which takes a second or more,
-# and then a twentieth of the time; without that it is 25 in all, and 5 s for one in a hundred READs
+# Resets of what all share, by initiator: a second of stalls is free, each of which takes a second
+# or more, and then a twentieth of the time. Without that it was 25 in all (emulated guests).
 STALLS_MOST = 2
 
 
