@@ -4,6 +4,7 @@
 # krc_add_test(NAME name LABEL unit|stress|fuzz [THREADS] SOURCES ... [LIBS ...] [ARGS ...]
 #	[TIMEOUT s])
 # THREADS: it has some, so it also runs with ThreadSanitizer
+# The target tests_LABEL is all programs of a label.
 function(krc_add_test)
 	cmake_parse_arguments(T "THREADS" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
 	add_executable(${T_NAME} ${T_SOURCES})
@@ -21,6 +22,10 @@ function(krc_add_test)
 	if(T_THREADS)
 		list(APPEND labels threads)
 	endif()
+	if(NOT TARGET tests_${T_LABEL})
+		add_custom_target(tests_${T_LABEL})
+	endif()
+	add_dependencies(tests_${T_LABEL} ${T_NAME})
 	add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGS})
 	set_tests_properties(${T_NAME} PROPERTIES LABELS "${labels}" TIMEOUT ${T_TIMEOUT})
 	# 77 means "skipped" to a test of ours, but "found a crash" to libFuzzer

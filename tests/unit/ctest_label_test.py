@@ -50,6 +50,7 @@ endforeach()
 add_test(NAME one_with_words COMMAND ${CMAKE_BINARY_DIR}/one word)
 set_tests_properties(one two three one_with_words PROPERTIES LABELS toy)
 set_tests_properties(three PROPERTIES ENVIRONMENT "A=b")
+add_custom_target(tests_toy DEPENDS one three)
 """
 
 
@@ -104,6 +105,11 @@ class Pattern(unittest.TestCase):
             self.write("two", f"exit 1 # {pattern}")
             self.build(pattern)
             self.assertTrue(self.built("two"), pattern)
+
+    def test_a_label_alone_has_its_own_programs_built(self):
+        self.script.ALONE = {"toy"}
+        self.assertEqual(self.build("^(one|three)$"), {"one": "ok", "three": "ok"})
+        self.assertFalse((self.folder / "two").exists())
 
 
 class Toy(unittest.TestCase):
