@@ -11,7 +11,7 @@ import re
 import tarfile
 
 from lintlib import Failed, Skipped, fail_if, gate, need, tool
-from passed import Passed
+from passed import Passed, in_turn
 
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 60
@@ -134,15 +134,16 @@ def checkpatch(tree):
 
         return passed.judge_alone(name, tree.read(name), ignores, run, hard_line)
 
-    found = [line for lines in tree.each(check, names) for line in lines]
+    judged = [name for name, in in_turn(tree, [(name,) for name in names])]
+    found = [line for lines in tree.each(check, judged) for line in lines]
     hard = [line for line in found if hard_line(line)]
     soft = [line for line in found if not hard_line(line)]
-    kloc = sum(tree.read(n).count("\n") for n in names) / 1000
+    kloc = sum(tree.read(n).count("\n") for n in judged) / 1000
     if len(soft) > max(CHECKS_PER_KLOC_MAX * kloc, 10):
         hard += soft + [f"{len(soft)} CHECKs in {kloc:.1f} kLOC, "
                         f"more than {CHECKS_PER_KLOC_MAX} a kLOC"]
     fail_if(hard)
-    return passed.note(names, names) + f", {len(soft) / max(kloc, 0.001):.1f} CHECKs per kLOC"
+    return passed.note(judged, names) + f", {len(soft) / max(kloc, 0.001):.1f} CHECKs per kLOC"
 
 
 def find_kernel_doc():

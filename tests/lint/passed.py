@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Slow tools: what they found nothing in is remembered, and with a limit of time not all is judged.
+"""Slow tools: what they found nothing in is remembered, and not every run has to judge all.
 
 A name in the cache says that a tool of this version, with this configuration and these
 arguments, had no word about a source whose text, headers and preprocessed form were these.
 So a file is judged again when something that it is made of has changed, and no sooner. What
 was complained of is never remembered, but for what a gate lets pass.
 
-With a limit of time (KRCORE_TEST_SECONDS, as CI has) and nothing remembered they would take too
-much of it: then they judge what the newest commits have changed, and one of SHARES shares of
-the other sources, another one with each commit; the gate's line says how many those are.
+With nothing remembered they would take half of the time that a run has. So with a limit of
+time (KRCORE_TEST_SECONDS, as CI has) and in the default choice of the tests (KRCORE_LINT_SHARES)
+they judge what the newest commits have changed, and one of SHARES shares of the other sources,
+another one with each commit; the gate's line says how many those are.
 """
 import hashlib
 import os
@@ -32,7 +33,7 @@ MARKER = re.compile(r'^# \d+ "([^"<]+)"', re.MULTILINE)
 
 def in_turn(tree, items):
     """Those of (path, ...) that are judged by this run; all that --only names."""
-    if tree.only or not clock.limit():
+    if tree.only or not (clock.limit() or os.environ.get("KRCORE_LINT_SHARES")):
         return items
     status, names = tool(["git", "-c", f"safe.directory={ROOT}", "log", f"-{NEWEST}", "--format=",
                           "--name-only"])
