@@ -12,7 +12,7 @@ import os
 import re
 import time
 
-from cluster import host
+from cluster import host, programs
 
 SERVER, CLIENT, SOURCE = "meta1", "node1", "meta2"
 FOLDER = "/run/bench"
@@ -69,11 +69,7 @@ class Spent:
 
 def build():
     """Compile the programs; returns the folder they lie in."""
-    folder = host.build_dir() / "release"
-    host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder], timeout=120)
-    host.run(["cmake", "--build", folder, "--target", *(f"bench_{p}" for p in PROGRAMS)],
-             timeout=900)
-    return folder / "bench"
+    return programs.compiled(*(f"bench_{program}" for program in PROGRAMS)) / "bench"
 
 
 class Lab:
@@ -87,15 +83,15 @@ class Lab:
         self.address = self.server.spec.address
         self.how = f"{'KVM' if cluster.how() == 'KVM' else 'TCG'} guests, {cluster.nic.name}"
         self.rows = []
-        programs = build()
+        folder = build()
         with host.step("copying the programs into the guests", "10 s"):
-            cluster.each(lambda machine: self._copy(programs, machine))
+            cluster.each(lambda machine: self._copy(folder, machine))
 
     @staticmethod
-    def _copy(programs, machine):
+    def _copy(folder, machine):
         machine.run(f"mkdir -p {FOLDER}")
         for name in PROGRAMS:
-            machine.push(programs / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
+            machine.push(folder / f"bench_{name}", f"{FOLDER}/bench_{name}", 0o755)
         machine.push(CLIENT_CONFIG.encode(), "/etc/krcore.conf", 0o644)
 
     @contextlib.contextmanager

@@ -10,7 +10,7 @@ import json
 import re
 
 import _lab as lab_module
-from cluster import host, krcore
+from cluster import host, krcore, programs
 from cluster.suite import wait_until
 
 us = lab_module.us
@@ -37,11 +37,7 @@ OPTIONS = "/etc/modprobe.d/krcore-bench.conf"
 
 
 def _build():
-    folder = host.build_dir() / "release"
-    host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder])
-    host.run(["cmake", "--build", folder, "--target", *(f"bench_{p}" for p in PROGRAMS)],
-             timeout=3600)
-    return folder / "bench"
+    return programs.compiled(*(f"bench_{program}" for program in PROGRAMS)) / "bench"
 
 
 class Nodes(lab_module.Lab):
@@ -57,20 +53,20 @@ class Nodes(lab_module.Lab):
         self.how = f"{'KVM' if cluster.how() == 'KVM' else 'TCG'} guests, {cluster.nic.name}" \
             + ("" if cluster.nic.dc else ", lanes")
         self.rows = []
-        programs = _build()
+        folder = _build()
         with host.step("copying the programs into the guests", "20 s"):
-            cluster.each(lambda machine: self._push(machine, programs))
+            cluster.each(lambda machine: self._push(machine, folder))
         with host.step("starting MetaServers and nodes", "20 s"):
             krcore.setup(cluster, metaserver=METASERVER)
             cluster.each(self.node_up)
             wait_until(self._published, 60, f"{SERVER} is published")
 
     @staticmethod
-    def _push(machine, programs):
+    def _push(machine, folder):
         machine.run(f"mkdir -p {lab_module.FOLDER}")
         for name in PROGRAMS:
-            stripped = programs / f".bench_{name}.{machine.name}"
-            host.run(["strip", "-o", stripped, programs / f"bench_{name}"])
+            stripped = folder / f".bench_{name}.{machine.name}"
+            host.run(["strip", "-o", stripped, folder / f"bench_{name}"])
             machine.push(stripped, f"{lab_module.FOLDER}/bench_{name}", 0o755)
             stripped.unlink()
 

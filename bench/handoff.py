@@ -28,7 +28,7 @@ import _nodes
 import _plot
 import cost
 from cluster import bench as bench_module
-from cluster import host, module, nodes
+from cluster import host, module, nodes, programs
 
 NIC = "cx"
 USUALLY = "15 min emulated"
@@ -57,11 +57,7 @@ plugin = _meter.plugin
 
 
 def _programs():
-    folder = host.build_dir() / "release"
-    host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder], timeout=120)
-    host.run(["cmake", "--build", folder, "--target", "krcore-handoff",
-              *(f"bench_handoff_{system}" for system in SYSTEMS)], timeout=900)
-    return folder
+    return programs.compiled("krcore-handoff", *(f"bench_handoff_{system}" for system in SYSTEMS))
 
 
 def _hops(rows, cold):
@@ -89,9 +85,9 @@ class Handoffs:
         self.caller = lab.cluster.node("meta1")
         self.maker, self.taker = lab.server, lab.client
         self.counting = self.cluster.how() != "KVM"
-        programs = _programs()
+        folder = _programs()
         with host.step("copying the functions into the guests", "20 s"):
-            self.cluster.each(lambda machine: self._install(machine, programs))
+            self.cluster.each(lambda machine: self._install(machine, folder))
         # in a chain all guests have makers
         self.cluster.each(lambda machine: machine.run(
             f"systemd-run --quiet --unit=bench-redis redis-server --port {REDIS_PORT} --save '' "
@@ -101,13 +97,13 @@ class Handoffs:
         self.cluster.each(self._runner)
 
     @staticmethod
-    def _install(machine, programs):
+    def _install(machine, folder):
         machine.run(f"mkdir -p {FUNCTIONS}")
         for source, target in (("handoff/krcore-handoff", TOOL),
                                *((f"bench/bench_handoff_{system}", f"{FUNCTIONS}/{system}")
                                  for system in SYSTEMS)):
-            stripped = programs / f".handoff.{machine.name}"
-            host.run(["strip", "-o", stripped, programs / source])
+            stripped = folder / f".handoff.{machine.name}"
+            host.run(["strip", "-o", stripped, folder / source])
             machine.push(stripped, target, 0o755)
             stripped.unlink()
 

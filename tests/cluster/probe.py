@@ -26,17 +26,22 @@ def sources(tree=host.CHECKOUT):
     return found
 
 
-def make(folder, build_tree, *arguments):
+def place(release, build_tree):
+    """Where it is made for a kernel, by the gate that judges it and for guests: once for both."""
+    return kbuild.place(f"{release}-meta-probe", build_tree)
+
+
+def make(folder, build_tree, jobs=1):
     """The command that makes it in `folder`."""
-    return ["make", "-s", "-C", build_tree, f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
-            *(arguments or [f"KCFLAGS={kbuild.NO_DEBUG_INFO}"]), "modules"]
+    return ["make", "-s", "-C", build_tree, f"M={folder}", f"-j{jobs}",
+            "CONFIG_DEBUG_INFO_BTF_MODULES=", f"KCFLAGS=-Werror {kbuild.NO_DEBUG_INFO}", "modules"]
 
 
 def _build(kernel):
     target = pathlib.Path(_scratch.name, f"{kernel.name}.ko")
     build_tree = kernels.build_tree(kernel)
     with host.step(f"building the probe of the MetaServer client for {kernel.release}", "20 s"), \
-            kbuild.place(f"{kernel.release}-meta-probe", build_tree) as folder:
+            place(kernel.release, build_tree) as folder:
         kbuild.copy(sources(), folder)
         host.run(make(folder, build_tree), timeout=900)
         shutil.copy(folder / "krc_meta_probe.ko", target)

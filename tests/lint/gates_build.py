@@ -6,16 +6,16 @@ import os
 import re
 import shutil
 
-from lintlib import ROOT, Skipped, fail_if, gate, need, tool
+from lintlib import ROOT, Skipped, build_folder, fail_if, gate, need, tool
 from passed import Passed, in_turn
 
 PROTO_FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}"]
 
 
-def configure(tree, compiler):
+def configure(compiler):
     """Prepare a build with one compiler, warnings as errors; return the folder."""
     need(compiler, "cmake", "ninja")
-    folder = os.path.join(tree.work, "build-" + compiler)
+    folder = build_folder(compiler)
     cache = os.path.join(folder, "CMakeCache.txt")
     if os.path.exists(cache):
         with open(cache) as f:
@@ -29,7 +29,7 @@ def configure(tree, compiler):
 
 def build(tree, compiler):
     """Build everything, or what --only names, with one compiler."""
-    folder = configure(tree, compiler)
+    folder = configure(compiler)
     targets = [os.path.join(ROOT, name) + "^" for name in tree.files("*.c")] if tree.only else []
     status, out = tool(["ninja", "-C", folder, f"-j{tree.jobs}", "-k0"] + targets)
     fail_if([line for line in out.splitlines() if not re.match(r"\[\d+/\d+\] ", line)]
@@ -38,7 +38,7 @@ def build(tree, compiler):
 
 def compile_commands(tree):
     """(path, compiler arguments) of every C file of ours that the gcc build compiles."""
-    path = os.path.join(configure(tree, "gcc"), "compile_commands.json")
+    path = os.path.join(configure("gcc"), "compile_commands.json")
     with open(path) as f:
         entries = json.load(f)
     seen = {}

@@ -8,10 +8,15 @@ the modules are built for. KRC_CHECKPATCH and KRC_KERNEL_DOC name others.
 import glob
 import os
 import re
+import sys
 import tarfile
 
-from lintlib import Failed, Skipped, fail_if, gate, need, tool
+from lintlib import ROOT, Failed, Skipped, build_folder, fail_if, gate, need, tool
 from passed import Passed, in_turn
+
+sys.path.append(os.path.join(ROOT, "tests"))
+
+from cluster import host  # noqa: E402
 
 FILE_LINES_MAX = 1000
 FUNCTION_LINES_MAX = 60
@@ -80,37 +85,43 @@ def clang_format(tree):
     return f"{len(names)} files"
 
 
-def find_checkpatch(tree):
+def find_checkpatch():
     """Path of checkpatch.pl, taken out of linux-source if need be."""
     if os.environ.get("KRC_CHECKPATCH"):
         return os.environ["KRC_CHECKPATCH"]
     archives = sorted(glob.glob("/usr/src/linux-source-*.tar.xz"))
     if not archives:
         raise Skipped("no checkpatch.pl (linux-source-6.1, or name one in KRC_CHECKPATCH)")
-    folder = os.path.join(tree.work, "scripts")
-    script = os.path.join(folder, "checkpatch.pl")
+    archive = archives[-1]
+    size = os.path.getsize(archive)
+    folder = host.CACHE / "lint" / f"scripts-{host.digest(os.path.basename(archive), size)}"
+    with host.locked(host.CACHE / "locks" / "lint-scripts"):
+        if not folder.exists():
+            with host.made_whole(folder) as part:
+                _take_scripts(archive, part)
+    return str(folder / "checkpatch.pl")
+
+
+def _take_scripts(archive, folder):
+    """What is wanted of the scripts of an archive of the kernel's source, into a folder."""
     wanted = {"checkpatch.pl", *CHECKPATCH_LISTS}
-    if not os.path.exists(script):
-        os.makedirs(folder, exist_ok=True)
-        with tarfile.open(archives[-1], "r|xz") as tar:
-            for member in tar:
-                base = os.path.basename(member.name)
-                if member.isfile() and base in wanted and member.name.count("/") == 2:
-                    with open(os.path.join(folder, base), "wb") as f:
-                        f.write(tar.extractfile(member).read())
-                    wanted.discard(base)
-                if not wanted:
-                    break
-    if not os.path.exists(script):
-        raise Failed(f"{archives[-1]} has no scripts/checkpatch.pl")
-    return script
+    with tarfile.open(archive, "r|xz") as tar:
+        for member in tar:
+            base = os.path.basename(member.name)
+            if member.isfile() and base in wanted and member.name.count("/") == 2:
+                (folder / base).write_bytes(tar.extractfile(member).read())
+                wanted.discard(base)
+            if not wanted:
+                break
+    if "checkpatch.pl" in wanted:
+        raise Failed(f"{archive} has no scripts/checkpatch.pl")
 
 
 @gate("checkpatch")
 def checkpatch(tree):
     """checkpatch.pl --strict: no ERROR, no WARNING, few CHECKs"""
     need("perl")
-    script = find_checkpatch(tree)
+    script = find_checkpatch()
     names = tree.c_files()
     if not names:
         raise Skipped("there is no C yet")
@@ -264,7 +275,7 @@ def symbols(tree):
               for n in sorted(exported - declared)]
     real = set()
     for library in ("client/libkrcore.so", "client/libkrcore-queue.so", "race/libkrcore-race.so"):
-        for path in glob.glob(os.path.join(tree.work, "build-gcc", library)):
+        for path in glob.glob(os.path.join(build_folder("gcc"), library)):
             out = tool(["nm", "-D", "--defined-only", "--format=posix", path])[1]
             real |= {m.split("@")[0] for m in re.findall(r"^(\S+) [TDBRVW] ", out, re.M)}
     real = {n for n in real if n.startswith("krcore_")} | (real - exported - private)

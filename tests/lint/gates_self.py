@@ -119,9 +119,6 @@ def gates(tree):
             target = os.path.join(folder, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(os.path.join(ROOT, name), target)
-        scripts = os.path.join(tree.work, "scripts")
-        if os.path.isdir(scripts):  # what was taken out of linux-source is not taken out again
-            shutil.copytree(scripts, os.path.join(folder, ".work", "lint", "scripts"))
         judged = []
         for fault in FAULTS:
             verdict, line = plant(folder, *fault)

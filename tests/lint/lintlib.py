@@ -52,6 +52,12 @@ def tool(argv, cwd=ROOT, env=None, stdin=None):
     return done.returncode, done.stdout
 
 
+def build_folder(compiler):
+    """Where everything is compiled with it. Two floors down, as the folders in build/ are: ccache
+    knows the objects of those by commands in which sources have the way up before them."""
+    return os.path.join(ROOT, ".work", "build-" + compiler)
+
+
 def fail_if(lines):
     """Fail with these lines, if there are any."""
     lines = [line for line in lines if line]

@@ -11,7 +11,8 @@ set -eu
 here=$(dirname "$(realpath "$0")")
 kernel=$("$here/get-kernel.sh" "$1")
 ver=$(basename "$kernel"/lib/modules/*)
-hdr=${XDG_CACHE_HOME:-$HOME/.cache}/krcore/model-kernels/headers-$ver
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/krcore
+hdr=$cache/model-kernels/headers-$ver
 if [ ! -e "$hdr/done" ]; then
 	rm -rf "$hdr"
 	mkdir -p "$hdr/deb"
@@ -38,9 +39,15 @@ if [ ! -e "$hdr/done" ]; then
 	done
 	: > "$hdr/done"
 fi
-rm -rf "$3"
-mkdir -p "$3"
-cp -r "$2"/. "$3"
-make -s -C "$hdr/usr/src/linux-headers-$ver" M="$(realpath "$3")" \
-	CONFIG_DEBUG_INFO_BTF_MODULES= W=1 modules >&2
+# at a place that has always the same name, for ccache knows objects by the whole command
+place=$cache/model-kernels/build-$(basename "$3")
+exec 9>"$place.lock"
+flock 9
+rm -rf "$place"
+mkdir -p "$place" "$3"
+cp -r "$2"/. "$place"
+make -s -C "$hdr/usr/src/linux-headers-$ver" M="$place" CONFIG_DEBUG_INFO_BTF_MODULES= \
+	KCFLAGS=-g0 W=1 modules >&2
+rm -f "$3"/*.ko
+cp "$place"/*.ko "$3"
 ls "$(realpath "$3")"/*.ko
