@@ -4,7 +4,7 @@
 # krc_add_test(NAME name LABEL unit|stress|fuzz [THREADS] SOURCES ... [LIBS ...] [ARGS ...]
 #	[TIMEOUT s])
 # THREADS: it has some, so it also runs with ThreadSanitizer
-# The target tests_LABEL is all programs of a label.
+# The target tests_LABEL is all programs of that LABEL.
 function(krc_add_test)
 	cmake_parse_arguments(T "THREADS" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
 	add_executable(${T_NAME} ${T_SOURCES})

@@ -17,7 +17,7 @@ def compiled(*targets):
             host.step("compiling the programs of tests and benchmarks", "10 s"):
         host.run(["cmake", "-G", "Ninja", "-S", host.CHECKOUT, "-B", folder,
                   "-DCMAKE_C_COMPILER=gcc", "-DKRC_WERROR=ON"])
-        host.run(["cmake", "--build", folder, *words], timeout=1200)
+        host.run(["cmake", "--build", folder, *words], timeout=3600)
     return folder
 
 

@@ -3,7 +3,7 @@
 
 The tree is read from git where there is a repository (tracked files and new
 ones that are not ignored), else by walking it, so that a tarball can be checked
-as well. Scratch files go to .work/lint, which git ignores.
+as well. Scratch files go to .work/lint, builds to .work/build-COMPILER, which git ignores.
 """
 import concurrent.futures
 import fnmatch

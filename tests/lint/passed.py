@@ -8,8 +8,8 @@ was complained of is never remembered, but for what a gate lets pass.
 
 With nothing remembered they would take half of the time that a run has. So with a limit of
 time (KRCORE_TEST_SECONDS, as CI has) and in the default choice of the tests (KRCORE_LINT_SHARES)
-they judge what the newest commits have changed, and one of SHARES shares of the other sources,
-another one with each commit; the gate's line says how many those are.
+they judge what is not committed, what the newest commits have changed, and one of SHARES shares of
+the other sources, another one with each commit; the gate's line says how many those are.
 """
 import hashlib
 import os
@@ -35,11 +35,14 @@ def in_turn(tree, items):
     """Those of (path, ...) that are judged by this run; all that --only names."""
     if tree.only or not (clock.limit() or os.environ.get("KRCORE_LINT_SHARES")):
         return items
-    status, names = tool(["git", "-c", f"safe.directory={ROOT}", "log", f"-{NEWEST}", "--format=",
-                          "--name-only"])
-    if status:
-        return items
-    turn, changed = choice.turn(ROOT) % SHARES, set(names.splitlines())
+    changed = set()
+    for words in (["log", f"-{NEWEST}", "--format=", "--name-only"], ["diff", "--name-only", "HEAD"],
+                  ["ls-files", "--others", "--exclude-standard"]):
+        status, names = tool(["git", "-c", f"safe.directory={ROOT}", *words])
+        if status:
+            return items
+        changed |= set(names.splitlines())
+    turn = choice.turn(ROOT) % SHARES
     return [item for i, item in enumerate(items) if i % SHARES == turn or item[0] in changed]
 
 

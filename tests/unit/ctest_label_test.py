@@ -110,6 +110,9 @@ class Pattern(unittest.TestCase):
         self.script.ALONE = {"toy"}
         self.assertEqual(self.build("^(one|three)$"), {"one": "ok", "three": "ok"})
         self.assertFalse((self.folder / "two").exists())
+        (complaint,) = self.script.not_alone(self.folder, ["toy"])  # it has an environment
+        self.assertIn("three: needs more than its own program", complaint)
+        self.assertEqual(self.script.not_alone(self.folder, ["other"]), [])
 
 
 class Toy(unittest.TestCase):

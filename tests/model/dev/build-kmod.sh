@@ -41,7 +41,7 @@ if [ ! -e "$hdr/done" ]; then
 fi
 # at a place that has always the same name, for ccache knows objects by the whole command
 place=$cache/model-kernels/build-$(basename "$3")
-exec 9>"$place.lock"
+exec 9>"$place.lock" # make has it, too: what a killed script leaves behind ends first
 flock 9
 rm -rf "$place"
 mkdir -p "$place" "$3"
