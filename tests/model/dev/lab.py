@@ -126,7 +126,8 @@ class Guest:
                 "-kernel", lab.kernel, "-initrd", lab.initrd,
                 # a busy host may lose the ticks by which the kernel tests its timer
                 "-append", "console=ttyS0 panic=-1 quiet no_timer_check "
-                f"me={self.node} {'nic=virtio' if lab.link == 'ib' else ''} {lab.append}",
+                f"me={self.node} {'nic=virtio' if lab.link == 'ib' else ''} cache={CACHE} "
+                f"{lab.append}",
                 "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,"
                 "multidevs=remap",
                 "-virtfs", f"local,path={self.path('shared')},mount_tag=lab,security_model=none",
