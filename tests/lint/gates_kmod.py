@@ -151,7 +151,8 @@ def judge(tree, whole, release, made, named):
     # what differs by kernel is in compat.h: all else sparse reads for the first one alone
     sparse = int(bool(shutil.which("sparse")))
     first = release.startswith(f"{KERNELS[0]}.")
-    with kbuild.place(f"{release}-gate-{'sparse' if sparse and first else 'plain'}", made) as folder:
+    how = "sparse" if sparse and first else "plain"
+    with kbuild.place(f"{release}-gate-{how}", made) as folder:
         copy_sources(whole, folder)
         lines = build(tree, folder, made, named or ["modules"], sparse and first)
         if not lines and sparse and not first:

@@ -36,8 +36,8 @@ def in_turn(tree, items):
     if tree.only or not (clock.limit() or os.environ.get("KRCORE_LINT_SHARES")):
         return items
     changed = set()
-    for words in (["log", f"-{NEWEST}", "--format=", "--name-only"], ["diff", "--name-only", "HEAD"],
-                  ["ls-files", "--others", "--exclude-standard"]):
+    for words in (["log", f"-{NEWEST}", "--format=", "--name-only"],
+                  ["diff", "--name-only", "HEAD"], ["ls-files", "--others", "--exclude-standard"]):
         status, names = tool(["git", "-c", f"safe.directory={ROOT}", *words])
         if status:
             return items
