@@ -169,6 +169,31 @@ static void krc_test_however_it_ends(struct kunit *test)
 	}
 }
 
+/* A way that is lost is charged if nothing had come over it for long; at once it broke on this side. */
+static void krc_test_a_way_is_lost(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *flow = t->flow[0];
+	struct krc_channel *ch = krc_test_channel(t, 0);
+	u32 late;
+
+	for (late = 0; late < 2; late++) {
+		KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 8), 0);
+		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
+		krc_test_stand(t, 0, KRC_SILENT_MS);
+		spin_lock_bh(&ch->lock);
+		if (!late)
+			ch->progress = jiffies + 60 * HZ; /* just now, however long this takes */
+		spin_unlock_bh(&ch->lock);
+		krc_fake_fail(t->fake, 0, KRC_FAULT_LOST);
+		krc_test_wait(test, READ_ONCE(t->fake->ini[0]->resets) == late + 1);
+		krc_test_wait(test, krc_fake_complete(t->fake, 0, 1) == 1);
+		krc_flow_drain(&flow->flow);
+		KUNIT_EXPECT_EQ(test, krc_test_charged(t), !!late);
+	}
+	krc_test_expect(t, flow, 0, 2, 0);
+}
+
 /* Nor is a lease that ends in the hardware, if something has completed just now. */
 static void krc_test_leases_that_end(struct kunit *test)
 {
@@ -429,6 +454,7 @@ static void krc_test_some_channels_do_not_count(struct kunit *test)
 
 static struct kunit_case krc_isolation_cases[] = { KUNIT_CASE(krc_test_stalls_are_made_good),
 						   KUNIT_CASE(krc_test_however_it_ends),
+						   KUNIT_CASE(krc_test_a_way_is_lost),
 						   KUNIT_CASE(krc_test_leases_that_end),
 						   KUNIT_CASE(krc_test_a_target_is_asked_apart),
 						   KUNIT_CASE(krc_test_a_target_is_remembered),
