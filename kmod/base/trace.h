@@ -203,6 +203,25 @@ TRACE_EVENT(krc_initiator_state,
 		  krc_show_initiator(__entry->from), krc_show_initiator(__entry->to))
 );
 
+/* How many segments the hardware may have of an initiator from now on. */
+TRACE_EVENT(krc_window,
+	TP_PROTO(const struct krc_rail *of, u32 initiator, u32 limit),
+	TP_ARGS(of, initiator, limit),
+	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__field(u32, port)
+		__field(u32, initiator)
+		__field(u32, limit)
+	),
+	TP_fast_assign(
+		krc_trace_port(of);
+		__entry->initiator = initiator;
+		__entry->limit = limit;
+	),
+	TP_printk("%s/%u initiator=%u limit=%u",
+		  __entry->device, __entry->port, __entry->initiator, __entry->limit)
+);
+
 /* A recovery: @code is its cause (enum krc_fault) at the begin, its outcome (errno) at the end. */
 DECLARE_EVENT_CLASS(krc_recovery,
 	TP_PROTO(const struct krc_rail *of, u32 initiator, int code),

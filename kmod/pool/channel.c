@@ -94,6 +94,7 @@ static struct krc_channel *krc_channel_create(struct krc_pool *pool, enum krc_ch
 	ch->state = KRC_CHANNEL_READY;
 	ch->depth = depth;
 	ch->mask = slots - 1;
+	krc_window_init(ch);
 	ch->progress = jiffies;
 	INIT_LIST_HEAD(&ch->turn);
 	INIT_LIST_HEAD(&ch->held);

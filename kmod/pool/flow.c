@@ -42,14 +42,19 @@ void krc_flow_init(struct krc_flow *flow, struct krc_pool *pool,
 u32 krc_channel_load(const struct krc_channel *ch)
 {
 	enum krc_channel_state state = READ_ONCE(ch->state);
-	u32 head = READ_ONCE(ch->head), load;
+	u32 head = READ_ONCE(ch->head), load, limit;
 
 	if (state != KRC_CHANNEL_READY)
 		return state == KRC_CHANNEL_DEAD ? KRC_LOAD_DEAD : KRC_LOAD_UNREADY;
 	smp_rmb(); /* head before tail: the tail read below is not behind that head */
 	load = min(READ_ONCE(ch->tail) - head, ch->depth);
 	load = max(load, READ_ONCE(ch->bytes) / KRC_LOAD_BYTES);
-	if (load && time_after(jiffies, READ_ONCE(ch->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
+	if (!load)
+		return 0;
+	limit = READ_ONCE(ch->window.limit);
+	if (unlikely(limit != ch->depth)) /* what is there takes as long as more would elsewhere */
+		load = min(load * ch->depth / limit, KRC_LOAD_SLOW - 1);
+	if (time_after(jiffies, READ_ONCE(ch->progress) + msecs_to_jiffies(KRC_SLOW_MS)))
 		load += KRC_LOAD_SLOW;
 	return load;
 }

@@ -18,8 +18,8 @@
  *
  * Stalls are seen when they end with a reset: a request that the hardware gave up or the target
  * refused, however late, a way that was lost, or a lease that ended. What answers slowly, but in time,
- * is not among them. And a READ of a directory that several payers wait for is on the account, and the
- * channel, of the first that asked.
+ * is not among them: pool/window.h bounds what it holds up. And a READ of a directory that several
+ * payers wait for is on the account, and the channel, of the first that asked.
  *
  * Locking: krc_isolation.lock (bottom halves off) for changes, inside of krc_channel.lock; what
  * krc_isolation_any() and krc_flow_isolated() read are hints, since either kind of channel will do.

@@ -31,6 +31,8 @@ static void krc_watchdog_look(struct krc_channel *ch)
 	spin_lock_bh(&ch->lock);
 	if (!krc_channel_works(ch))
 		goto out;
+	if (ch->head == ch->tail)
+		krc_window_look(ch);
 	if (!test_bit(0, &ch->failure.fatal) &&
 	    (ch->head == ch->tail ||
 	     time_before(now, ch->progress + msecs_to_jiffies(KRC_WATCHDOG_MS))))

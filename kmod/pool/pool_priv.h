@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Owns: the inside of the pool, shared by pool/pool.c, pool/channel.c, pool/flow.c,
- * pool/send.c, pool/run.c, pool/target.c, pool/recovery.c, pool/isolation.c and pool/read.c. No other
- * file includes it, except tests.
+ * pool/send.c, pool/run.c, pool/target.c, pool/recovery.c, pool/isolation.c, pool/window.c and
+ * pool/read.c. No other file includes it, except tests.
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
  * channel, and of the flows that are on it: list, behind, waiting, replay, flight, posted, deficit,
@@ -23,12 +23,16 @@
 #include "krp_ioctl.h"
 #include "pool/isolation.h"
 #include "pool/pool.h"
+#include "pool/window.h"
 
 /* Largest segment of a request that is posted as one WQE, in bytes. */
 #define KRC_SEGMENT_BYTES (256U << 10)
-/* DRR cost of a segment besides its bytes: 64 small ones count as one full segment. */
+/*
+ * DRR cost of a segment besides its bytes: 64 small ones count as one full segment. More where the
+ * hardware is slow: krc_window.cost.
+ */
 #define KRC_COST_BYTES (4U << 10)
-/* DRR quantum of a payer: enough for any segment. */
+/* DRR quantum of a payer then: enough for any segment. Else krc_window.quantum. */
 #define KRC_QUANTUM_BYTES (KRC_SEGMENT_BYTES + KRC_COST_BYTES)
 /* Bytes in the hardware above which a channel is full: bounds the wait of other flows. */
 #define KRC_WINDOW_BYTES (2U << 20)
@@ -240,11 +244,11 @@ struct krc_failure {
  * @pool: pool.
  * @hw: the provider's; NULL once the channel is stopped.
  * @ref: one of the pool's list, and one of each flow whose @channel it is; for the memory only.
- * @rcu: to free it when nobody reads the list any more.
  * @index: its number in the pool, for diagnostics too; unique while it is in the list.
  * @kind: enum krc_channel_kind.
  * @state: enum krc_channel_state.
- * @depth: most segments in the hardware at once.
+ * @depth: most segments that the hardware has room for.
+ * @window: how many of them it may have now.
  * @mask: size of @slots - 1; the size is a power of two.
  * @head: number of the oldest segment that is not known to be complete; also its cookie.
  * @tail: number of the next segment to be posted.
@@ -258,6 +262,7 @@ struct krc_failure {
  * @held: flows that have, but wait for krc_flow_resume().
  * @finished: requests with a known outcome, in order.
  * @dispatching: some CPU is calling done().
+ * @rcu: to free it when nobody reads the list any more.
  * @iop: irq_poll that serves it in softirq.
  * @lease: leased segments.
  * @arming: interrupts and pollers.
@@ -271,12 +276,12 @@ struct krc_channel {
 	struct krc_pool *pool;
 	struct krc_hw_initiator *hw;
 	struct kref ref;
-	struct rcu_head rcu;
 	u32 index;
 	enum krc_channel_kind kind;
 	enum krc_channel_state state;
 	u32 depth;
 	u32 mask;
+	struct krc_window window;
 	u32 head;
 	u32 tail;
 	u32 rung;
@@ -289,6 +294,7 @@ struct krc_channel {
 	struct list_head held;
 	struct list_head finished;
 	bool dispatching;
+	struct rcu_head rcu;
 	struct irq_poll iop;
 	struct krc_lease_bound lease;
 	struct krc_arming arming;
@@ -621,7 +627,8 @@ struct krc_channel *krc_pick_sticky(const struct krc_channels *all, enum krc_cha
  * @ch: channel.
  *
  * Context: any; a hint, without the channel's lock.
- * Return: its segments in the hardware, weighted: see KRC_LOAD_BUSY and those behind it.
+ * Return: its segments in the hardware, weighted: see KRC_LOAD_BUSY and those behind it; more where
+ * the hardware may have fewer.
  */
 u32 krc_channel_load(const struct krc_channel *ch);
 
@@ -680,8 +687,8 @@ const char *krc_channel_state_name(enum krc_channel_state state);
  * them.
  * @ch: channel.
  *
- * Ends at the depth or KRC_WINDOW_BYTES of the hardware, when no flow has more, or when the channel
- * is not READY. A request that check() or the provider refuses fails with its flow; finished
+ * Ends at the limit of krc_channel.window or KRC_WINDOW_BYTES, when no flow has more, or when the
+ * channel is not READY. A request that check() or the provider refuses fails with its flow; finished
  * requests are for krc_channel_dispatch(). May fault the channel.
  * Context: channel's lock held.
  */

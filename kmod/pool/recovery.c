@@ -324,6 +324,7 @@ static void krc_recover_resume(struct krc_channel *ch)
 	ch->arming.armed = false; /* the reset disarmed the CQ */
 	krc_channel_poll(ch, KRC_POLL_BUDGET);
 	krc_channel_fill(ch);
+	krc_window_begin(ch);
 	krc_channel_arm(ch);
 }
 
@@ -386,12 +387,15 @@ void krc_channel_expire(struct work_struct *work)
 	unsigned long now, bound;
 
 	spin_lock_bh(&ch->lock);
-	krc_channel_run(ch, ch->depth);
+	krc_channel_poll(ch, ch->depth);
+	krc_window_look(ch);
+	krc_channel_run(ch, KRC_POLL_BATCH);
+	ch->window.soon = false; /* until here this is the work item that runs soon */
 	now = jiffies;
 	ch->lease.bounded = krc_channel_works(ch) && krc_channel_first_bound(ch, &bound);
 	if (ch->lease.bounded && time_after(bound, now)) {
 		ch->lease.bound = bound;
-		mod_delayed_work(ch->pool->wq, &ch->lease.expiry, bound - now);
+		mod_delayed_work(ch->pool->wq, &ch->lease.expiry, krc_window_next(ch, bound - now));
 	} else if (ch->lease.bounded) {
 		ch->lease.bounded = false;
 		krc_channel_fault(ch, KRC_FAULT_EXPIRED, NULL);

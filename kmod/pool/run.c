@@ -23,7 +23,7 @@ static noinline void krc_channel_bound_by(struct krc_channel *ch, unsigned long 
 	ch->lease.bounded = true;
 	ch->lease.bound = expires;
 	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
-			 time_after(expires, now) ? expires - now : 0);
+			 krc_window_next(ch, time_after(expires, now) ? expires - now : 0));
 }
 
 /* Leased segments have been posted: bound the time to their doorbell and to their completion. */
@@ -141,7 +141,8 @@ static __always_inline void krc_run_note(struct krc_channel *ch, struct krc_req 
 /* Collect requests of a flow. Leases are looked at once more by krc_channel_ring(). */
 static __always_inline struct krc_run krc_run_collect(struct krc_channel *ch, struct krc_flow *flow)
 {
-	u32 tail = ch->tail, room = ch->depth - (tail - ch->head), deficit = flow->deficit;
+	u32 tail = ch->tail, deficit = flow->deficit, cost = ch->window.cost;
+	s32 room = ch->window.limit - (tail - ch->head); /* less than 0: it has just fallen */
 	unsigned long now = jiffies, progress = ch->head == tail ? now : ch->progress;
 	u32 window = KRC_WINDOW_BYTES - min(ch->bytes, KRC_WINDOW_BYTES);
 	struct krc_run run = {}; /* nobody else has its address: it is in registers */
@@ -153,8 +154,8 @@ static __always_inline struct krc_run krc_run_collect(struct krc_channel *ch, st
 		u32 length = req->wr.length;
 		bool unsignaled;
 
-		if (run.nr == room || length > KRC_SEGMENT_BYTES ||
-		    deficit < length + KRC_COST_BYTES || run.bytes + length > window)
+		if ((s32)run.nr >= room || length > KRC_SEGMENT_BYTES || deficit < length + cost ||
+		    run.bytes + length > window)
 			break;
 		if (req->begun || req->status || req->wr.opcode == KRC_HW_SEND ||
 		    req->wr.address != run.first->wr.address)
@@ -167,7 +168,7 @@ static __always_inline struct krc_run krc_run_collect(struct krc_channel *ch, st
 		if (run.nr)
 			run.last->wr.next = &req->wr;
 		run.last = req;
-		deficit -= length + KRC_COST_BYTES;
+		deficit -= length + cost;
 		run.bytes += length;
 		run.nr++;
 	}
@@ -239,7 +240,7 @@ static __always_inline void krc_run_posted(struct krc_channel *ch, struct krc_fl
 	list_cut_position(&posted, &flow->waiting, &run->last->list); /* perhaps all of them */
 	list_splice_tail(&posted, &flow->flight);
 	flow->posted += run->nr;
-	flow->deficit -= run->bytes + run->nr * KRC_COST_BYTES;
+	flow->deficit -= run->bytes + run->nr * ch->window.cost;
 	if (list_empty(&flow->waiting) && !list_empty(&flow->list))
 		krc_flow_deactivate(ch, flow);
 }

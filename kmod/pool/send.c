@@ -8,8 +8,8 @@
  * one leaves the next may use. The first of a payer's flows stands for it in the DRR list and has
  * the deficit; the others are behind it. A flow that comes looks for its payer among those that
  * wait on the channel; nobody but root can be many of them.
- * A channel holds at most depth segments and KRC_WINDOW_BYTES at once, so one flow's
- * requests never delay the others for long. Completions come in the order of posting; the
+ * A channel has at most krc_window.limit segments and KRC_WINDOW_BYTES in the hardware at once, so
+ * one flow's requests never delay the others for long. Completions come in the order of posting; the
  * cookie is the number of the segment, and a completion that does not fit is unexpected.
  * Small consecutive segments of a flow share completions, up to KRC_UNSIGNALED_MAX: selective
  * signaling, which programs do on queue pairs of their own (Kalia et al., USENIX ATC '16).
@@ -174,7 +174,7 @@ void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow)
 		return;
 	if (unlikely(!list_empty(&ch->turn)))
 		first = krc_channel_first_of(ch, flow->payer);
-	flow->deficit = first ? 0 : KRC_QUANTUM_BYTES;
+	flow->deficit = first ? 0 : ch->window.quantum;
 	flow->round = (first ? first->lap : ch->round) + 1;
 	list_add_tail(&flow->list, first ? &first->behind : &ch->turn);
 }
@@ -191,6 +191,8 @@ void krc_flow_advance(struct krc_channel *ch, struct krc_flow *flow)
 		list_add(&first->list, &flow->behind);
 		flow->deficit = first->deficit;
 		first->deficit = 0;
+		/* that may be too little: then the next turn is its own as well */
+		flow->inherits = true;
 		first->round = first->lap;
 		flow->lap = first->lap;
 	}
@@ -214,7 +216,7 @@ static void krc_channel_turn(struct krc_channel *ch, struct krc_flow *flow)
 		list_add_tail(&flow->list, &next->behind);
 	}
 	next->inherits = false;
-	next->deficit += KRC_QUANTUM_BYTES;
+	next->deficit += ch->window.quantum;
 	next->round = ch->round + 1;
 	list_move_tail(&next->list, &ch->turn);
 }
@@ -316,7 +318,7 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 	krc_channel_note(ch, req, wr, krc_req_expires(req));
 	ch->stats.posted++;
 	flow->posted++;
-	flow->deficit -= wr->length + KRC_COST_BYTES;
+	flow->deficit -= wr->length + ch->window.cost;
 	req->slots++;
 	req->next += wr->length;
 	if (!req->begun) {
@@ -370,7 +372,7 @@ static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool
 
 	if (ch->head != ch->tail && ch->bytes + length > KRC_WINDOW_BYTES)
 		return false;
-	if (flow->deficit < length + KRC_COST_BYTES) {
+	if (flow->deficit < length + ch->window.cost) {
 		if (!list_is_singular(&ch->turn) || !list_empty(&flow->behind))
 			krc_channel_speak(ch);
 		krc_channel_turn(ch, flow);
@@ -435,8 +437,10 @@ static noinline void krc_channel_fill_more(struct krc_channel *ch, bool posted)
 {
 	lockdep_assert_held(&ch->lock);
 	while (ch->state == KRC_CHANNEL_READY && !list_empty(&ch->turn) &&
-	       ch->tail - ch->head < ch->depth && krc_channel_serve(ch, &posted))
+	       ch->tail - ch->head < ch->window.limit && krc_channel_serve(ch, &posted))
 		;
+	if (ch->tail - ch->head >= ch->window.limit && !ch->window.soon)
+		krc_window_full(ch);
 	if (posted)
 		krc_channel_ring(ch);
 }
@@ -459,7 +463,7 @@ void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow)
 	lockdep_assert_held(&ch->lock);
 	if (list_empty(&ch->turn) && list_empty(&flow->list) && list_empty(&flow->replay) &&
 	    ch->state == KRC_CHANNEL_READY && !krc_flow_barred(flow)) {
-		flow->deficit = KRC_QUANTUM_BYTES;
+		flow->deficit = ch->window.quantum;
 		posted = krc_channel_post_plain(ch, flow) > 0; /* an error comes again below */
 	}
 	if (list_empty(&flow->waiting)) {

@@ -177,6 +177,25 @@ static void krc_test_the_first_is_held(struct kunit *test)
 	krc_test_expect(t, &crowd[0], 0, 1, 0);
 }
 
+/* Nor does it come last because others have left too little of the turn for what it has. */
+static void krc_test_the_rest_of_a_turn_is_too_little(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *crowd = krc_test_crowd(t);
+	const struct krc_fake_initiator *ini = t->fake->ini[0];
+
+	crowd[0].check = -EAGAIN;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(&crowd[0], 1, KRP_OP_READ, KRC_SEGMENT_BYTES), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(&crowd[1], 60, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), (u32)KRC_TEST_DEPTH);
+	crowd[0].check = 0;
+	krc_flow_resume(&crowd[0].flow);
+	krc_test_finish(t, &crowd[0], 1);
+	KUNIT_EXPECT_EQ(test, ini->log[KRC_TEST_DEPTH] >> 56, 1U);
+	krc_test_finish(t, &crowd[1], 60);
+	krc_test_crowd_end(t, crowd);
+}
+
 /* All of a payer's flows end with their channel, not only the one that stands for it. */
 static void krc_test_all_of_a_payer_end(struct kunit *test)
 {
@@ -253,6 +272,7 @@ static struct kunit_case krc_payers_cases[] = {
 	KUNIT_CASE(krc_test_a_large_request_is_not_passed_over),
 	KUNIT_CASE(krc_test_the_first_leaves),
 	KUNIT_CASE(krc_test_the_first_is_held),
+	KUNIT_CASE(krc_test_the_rest_of_a_turn_is_too_little),
 	KUNIT_CASE(krc_test_all_of_a_payer_end),
 	KUNIT_CASE(krc_test_all_of_a_payer_move),
 	{}
