@@ -83,6 +83,11 @@ struct cx_dev {
 	bool eth;
 	bool dc_silent; /* what no target takes is dropped, not refused */
 	bool access_silent; /* what a key does not allow is dropped, not refused */
+	struct { /* a target whose answers come one by one, so long after each other */
+		u32 dctn; /* 0: none */
+		u32 us;
+		QEMUTimer *timer;
+	} slow;
 	bool failed; /* as real firmware after an internal error: does nothing more */
 	struct cx_trace trace;
 	struct cx_counters ctr;

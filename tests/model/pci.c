@@ -63,6 +63,7 @@ void cx_dev_forget(struct cx_dev *dev)
 {
 	cx_obj_wipe(dev);
 	timer_del(dev->err_timer);
+	timer_del(dev->slow.timer);
 	dev->flow_root = 0;
 	memset(dev->gid, 0, sizeof(dev->gid));
 	g_array_set_size(dev->mcg, 0);
@@ -261,6 +262,7 @@ static int cx_check_props(struct cx_dev *dev, Error **errp)
 static void cx_init_parts(struct cx_dev *dev)
 {
 	QTAILQ_INIT(&dev->err_qps);
+	dev->slow.timer = timer_new_us(QEMU_CLOCK_VIRTUAL, cx_resp_slow_over, dev);
 	dev->err_timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, cx_qp_err_poll, dev);
 	dev->mcg = g_array_new(FALSE, FALSE, sizeof(struct cx_mcg));
 	/* targets may still know a device of this node that was there before */
@@ -314,6 +316,7 @@ static void cx_exit(PCIDevice *p)
 	g_array_free(dev->mcg, TRUE);
 	dev->mcg = NULL;
 	timer_free(dev->err_timer);
+	timer_free(dev->slow.timer);
 	if (msix_present(p))
 		msix_uninit_exclusive_bar(p);
 	cx_trace_close(dev);
@@ -480,6 +483,19 @@ static void cx_mute_set(Object *obj, bool silent, Error **errp)
 	CX(obj)->access_silent = silent;
 }
 
+/* a target of a host that is slow, or means harm */
+static void cx_slow_dct_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+	visit_type_uint32(v, name, &CX(obj)->slow.dctn, errp);
+	cx_resp_slow_over(CX(obj)); /* what it holds back */
+}
+
+static void cx_slow_us_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+	visit_type_uint32(v, name, &CX(obj)->slow.us, errp);
+	cx_resp_slow_over(CX(obj));
+}
+
 static bool cx_failed_get(Object *obj, Error **errp)
 {
 	return CX(obj)->failed;
@@ -624,6 +640,8 @@ static void cx_class_init(ObjectClass *klass, void *data)
 	object_class_property_add_bool(klass, "access_silent", cx_mute_get, cx_mute_set);
 	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
 	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);
+	object_class_property_add(klass, "slow_dct", "uint32", NULL, cx_slow_dct_set, NULL, NULL);
+	object_class_property_add(klass, "slow_us", "uint32", NULL, cx_slow_us_set, NULL, NULL);
 	object_class_property_add(klass, "drop_receives", "uint32", NULL, cx_drop_receives_set,
 				  NULL, NULL);
 	object_class_property_add_str(klass, "counters", cx_counters_get, NULL);

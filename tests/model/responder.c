@@ -80,13 +80,37 @@ static bool cx_job_step(struct cx_dev *dev, struct cx_responder *r, struct cx_jo
 	return j->op != CX_PKT_READ_RESP || j->off >= j->len;
 }
 
+/* a target may be slow: whether its next answer is not due yet */
+static bool cx_resp_slow(struct cx_dev *dev, struct cx_responder *r)
+{
+	s64 now = qemu_clock_get_us(QEMU_CLOCK_VIRTUAL);
+
+	if (!r->dct || r->dct->obj.id != dev->slow.dctn)
+		return false;
+	if (now >= r->slow_until) {
+		r->slow_until = now + dev->slow.us;
+		return false;
+	}
+	if (!timer_pending(dev->slow.timer))
+		timer_mod(dev->slow.timer, r->slow_until);
+	return true;
+}
+
+void cx_resp_slow_over(void *opaque)
+{
+	struct cx_dev *dev = opaque;
+
+	cx_sched_unpark(dev);
+	cx_dev_kick(dev);
+}
+
 static enum cx_pump cx_resp_pump(struct cx_dev *dev, struct cx_task *task, u32 budget)
 {
 	struct cx_responder *r = container_of(task, struct cx_responder, task);
 	struct cx_job *j;
 
 	while (budget-- && (j = QTAILQ_FIRST(&r->jobs))) {
-		if (!cx_fabric_room(dev, r->dst))
+		if (!cx_fabric_room(dev, r->dst) || (!j->off && cx_resp_slow(dev, r)))
 			return CX_PUMP_PARK;
 		if (cx_job_step(dev, r, j)) {
 			QTAILQ_REMOVE(&r->jobs, j, link);

@@ -70,6 +70,7 @@ struct cx_responder {
 	u32 msg_rkey;
 	bool have_rwqe;
 	struct cx_rwqe rwqe;
+	s64 slow_until; /* us of the clock: no answer of a slow target before */
 	u32 replay_next;
 	struct cx_replay replay[CX_NR_REPLAY];
 	QTAILQ_HEAD(, cx_job) jobs;
@@ -80,6 +81,12 @@ struct cx_responder {
  * @r: responder, zeroed.
  */
 void cx_resp_init(struct cx_responder *r);
+
+/**
+ * cx_resp_slow_over() - An answer of a slow target is due: cx_dev.slow.timer.
+ * @opaque: device.
+ */
+void cx_resp_slow_over(void *opaque);
 
 /**
  * cx_resp_fini() - End it: answers that wait are forgotten.

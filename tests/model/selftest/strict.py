@@ -189,6 +189,24 @@ class Forgotten(ModelTest):
                 drv.set("link_up", False)
             self.setUp()
 
+    def test_slow_answers(self):
+        """Those of a target that is slow come one by one, and in order."""
+        self.nodes()
+        self.y.set("slow_us", 200000)
+        self.y.set("slow_dct", self.dctn)
+        began = time.monotonic()
+        for _ in range(4):
+            self.post(READ)
+        for _ in range(4):
+            self.assertEqual(self.until_done()[:2], (REQ, 0))
+        self.assertGreaterEqual(time.monotonic() - began, 0.6)
+        self.y.set("slow_dct", self.dctn + 1)      # of another
+        self.y.set("slow_us", 60000000)
+        self.post(READ)
+        self.post(READ)
+        for _ in range(2):
+            self.assertEqual(self.until_done()[:2], (REQ, 0))
+
     def test_access_that_is_not_answered(self):
         """What a key does not allow is refused, or dropped until the retries are over, as is what
         comes behind it; what it allows is answered all the while."""
