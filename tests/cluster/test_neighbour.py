@@ -259,9 +259,14 @@ LIES_SECONDS = 20
 RESETS_MOST = 4 + 5 * 16
 
 
+LIES = f"{0x10000:#x} {0x1000:#x}"
+TRUTH = 0x10000 + 63 * 0x10001      # LIAR_TOKEN, LIAR_NEXT of tests/cluster/bin/liar.c
+
+
 @contextlib.contextmanager
 def _liar(machine):
-    """A peer whose directory allows what its NIC refuses: the PEER words of krc_ioctl."""
+    """A peer whose directory allows what its NIC refuses, but for one entry: what it said, and the
+    PEER words of krc_ioctl."""
     binary = programs.install(machine, "tests/cluster/bin/liar")
     command = f"{binary} {machine.spec.address} {LIAR_GENERATION}"
     mac = machine.run("cat /sys/class/infiniband/*/device/net/*/address").out.split()[0]
@@ -269,7 +274,8 @@ def _liar(machine):
         machine.run(f"krcore-metactl record publish {machine.spec.address} service {LIAR_SERVICE} "
                     f"{said.splitlines()[0]} mtu 1024 mac {mac.replace(':', '')} "
                     f"max_rd_atomic 16 generation {LIAR_GENERATION} lease_ms 120000")
-        yield f"{machine.spec.address} {LIAR_SERVICE} 0x10000 0x1000 0 0 4096"
+        words = dict(zip(*[iter(said.splitlines()[0].split())] * 2))
+        yield words, f"{machine.spec.address} {LIAR_SERVICE} {{}} 0 0 4096"
         machine.run("pkill -KILL -x liar; true")
 
 
@@ -277,7 +283,8 @@ def _liar(machine):
 def test_refusals_are_contained(cluster):
     """One user READs, as fast as that fails, what a lying peer allows and refuses, which resets
     what all share: but a few times only. The good program has no error beside it."""
-    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as target:
+    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as (_, liar):
+        target = liar.format(LIES)
         _tenant(node1, peer)        # warm
         with trace.recording(node1, "krc_recovery_begin") as recorded:
             bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(node1)} {target} "
@@ -311,7 +318,8 @@ def test_selective_silence_is_contained(cluster):
     """A peer answers whatever asks it whether it is there, and lets all else run out of time, while
     a user READs from it without end. That stalls what all share for a second or so; then both have
     initiators of their own, where they go on, and the good program has no error beside it."""
-    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as target:
+    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as (_, liar):
+        target = liar.format(LIES)
         _tenant(node1, peer)        # warm
         alone = _tenant(node1, peer)
         check(not nodes.pool(node1)["isolated"], "nobody stalls anything yet")
@@ -333,6 +341,63 @@ def test_selective_silence_is_contained(cluster):
         check(lies["silent"] and not lies["refused"] + lies["other"], f"{lies}")
         check(len(shared) <= most, f"{len(shared)} resets")
         check(resets > len(shared), "it is not asked apart")
+
+
+FLOOD_SECONDS = 60
+SLOW_US = 20_000
+# Of what all share, by initiator: one when the siege begins, for what was in the hardware before it
+# was known how slow that is, and one for which a look came late.
+FLOOD_MOST = 2
+LIMIT_MOST = 8      # what completes in 100 ms is 5
+
+
+@contextlib.contextmanager
+def _slow(machine, dctn):
+    """Answers of a target of this machine's card come one by one, SLOW_US after each other."""
+    def choose(**what):
+        for name, value in what.items():
+            machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property=name,
+                             value=value)
+
+    choose(slow_us=SLOW_US, slow_dct=dctn)
+    try:
+        yield
+    finally:
+        choose(slow_dct=0)
+
+
+@limit(600)
+def test_a_slow_peer_fills_no_queue(cluster):
+    """A user always has as many READs under way as the node takes, from a peer that answers each
+    slowly, but in time. What is in the hardware before a good program's READ is bounded by time, so
+    that its lease does not end there, again and again; and it has no error."""
+    with up(cluster) as (node1, node2), serve(node2) as peer, _liar(node2) as (words, liar):
+        target = liar.format(f"{TRUTH:#x} {words['mrdir_addr']}")
+        _tenant(node1, peer)        # warm
+        alone = _tenant(node1, peer)
+        with _slow(node2, int(words["dctn"])), \
+                trace.recording(node1, "krc_recovery_begin", "krc_window") as recorded:
+            bad = (f"nice -n 19 {AS_USER.replace('nobody', 'games')} {program(node1)} {target} "
+                   f"flood {FLOOD_SECONDS} >/run/flood.out")
+            with node1.background(bad, limit=200):
+                wait_until(lambda: any(name == "krc_window" for name, _ in recorded()), 30,
+                           "a queue is found to be slow")
+                seen = _tenant(node1, peer)
+                wait_until(lambda: node1.run("cat /run/flood.out").out, 4 * FLOOD_SECONDS,
+                           "the siege is over")
+            events = recorded()
+            shared, _ = _of_others(node1, [event for event in events
+                                           if event[0] == "krc_recovery_begin"])
+            limits = [int(words.rpartition("=")[2]) for name, words in events
+                      if name == "krc_window"]
+            most = FLOOD_MOST * nodes.pool(node1)["initiators"]
+        flood = nodes.pairs(node1.run("cat /run/flood.out").out)
+        print(f"    {flood}, {len(shared)} resets of what all share, limits down to "
+              f"{min(limits, default=None)}; beside it {_said(seen)}, alone "
+              f"{_said(alone)} (emulated)", flush=True)
+        check(flood["done"] and not flood["failed"], f"{flood}")
+        check(min(limits) <= LIMIT_MOST, f"the least limit is {min(limits)}")
+        check(len(shared) <= most, f"{len(shared)} resets")
 
 
 # -- MetaServers -------------------------------------------------------------------

@@ -55,7 +55,9 @@
  *   krc_ioctl PEER siege-rack SECONDS	64 threads, and eight peers: the services from PEER's on
  *   krc_ioctl PEER lies SECONDS		16 threads READ what a peer allows and then refuses; last a
  *	line of counts
- * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant, lies and siege-*.
+ *   krc_ioctl PEER flood SECONDS	eight threads with as many READs under way as their queues
+ *	take; last a line of counts
+ * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant, lies, flood and siege-*.
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES. The environment's KRC_PORT is the
  * node's port to use, as `ports` counts them from 1, KRC_GID is its GID; any without them.
  *
@@ -541,6 +543,7 @@ static const struct {
 	{ .word = "siege-services", .run = siege_services },
 	{ .word = "siege-rack", .run = siege_rack },
 	{ .word = "lies", .run = lies },
+	{ .word = "flood", .run = flood },
 };
 /* clang-format on */
 

@@ -26,6 +26,9 @@
 #define LIE_THREADS 16
 #define LIE_NEXT 0x10001 /* LIAR_NEXT of tests/cluster/bin/liar.c */
 #define LIE_PAUSE_US 1000
+#define FLOOD_THREADS 8
+#define FLOOD_DEPTH 128U
+#define FLOOD_BATCH 32U
 #define SIEGE_PAUSE_US 500000 /* who has the processors is another matter */
 #define SIEGE_SERVICES 256 /* what a user may bind */
 #define SIEGE_FIRST_SERVICE 20000
@@ -355,4 +358,67 @@ int lies(const struct dev_peer *peer, unsigned int seconds)
 	       atomic_load(&lies.silent), atomic_load(&lies.other));
 	fflush(stdout);
 	_exit(atomic_load(&lies.other) != 0); /* threads may be under way */
+}
+
+/**
+ * struct flood - What the threads of a program share that always has as many READs under way as its
+ * queues take.
+ * @peer: whom they READ from.
+ * @end_us: when it ends.
+ * @done: READs that succeeded.
+ * @failed: others.
+ */
+struct flood {
+	const struct dev_peer *peer;
+	uint64_t end_us;
+	atomic_uint done, failed;
+};
+
+static void *flood_thread(void *arg)
+{
+	struct krp_wr wrs[FLOOD_BATCH];
+	struct flood *flood = arg;
+	struct dev_region local;
+	unsigned int busy = 0, i;
+	struct krp_cqe cqe;
+	struct dev dev;
+	uint32_t queue;
+	int n;
+
+	dev_open_or_die(&dev, 2 * FLOOD_DEPTH);
+	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
+	queue = dev_connected_or_die(&dev, FLOOD_DEPTH, flood->peer);
+	for (i = 0; i < FLOOD_BATCH; i++)
+		wrs[i] = dev_wr(KRP_OP_READ, &local, 64 * i, flood->peer->rw, flood->peer->rw_addr,
+				64);
+	while (now_us() < flood->end_us) {
+		if (busy + FLOOD_BATCH <= FLOOD_DEPTH) {
+			n = dev_post(&dev, queue, wrs, FLOOD_BATCH, NULL);
+			if (n <= 0) { /* a request has failed, and so the queue has */
+				atomic_fetch_add(&flood->failed, 1);
+				break;
+			}
+			busy += (unsigned int)n;
+		} else if (dev_reap(&dev, &cqe, 1000)) {
+			busy--;
+			atomic_fetch_add(cqe.status ? &flood->failed : &flood->done, 1);
+		}
+	}
+	dev_close(&dev);
+	return NULL;
+}
+
+int flood(const struct dev_peer *peer, unsigned int seconds)
+{
+	struct flood flood = { .peer = peer, .end_us = now_us() + 1000000ULL * seconds };
+	pthread_t threads[FLOOD_THREADS];
+	unsigned int i, made;
+
+	for (made = 0; made < FLOOD_THREADS; made++)
+		if (pthread_create(&threads[made], NULL, flood_thread, &flood))
+			break;
+	for (i = 0; i < made; i++)
+		pthread_join(threads[i], NULL);
+	printf("done=%u failed=%u\n", atomic_load(&flood.done), atomic_load(&flood.failed));
+	return made < FLOOD_THREADS;
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * A node whose directory lies: a DC target with a directory of its own, whose entries allow what
- * its NIC then refuses.
+ * its NIC then refuses; but for the last one, which is true.
  *
  * usage: liar ADDRESS GENERATION
  *
  * ADDRESS is that of the port. Says how krcore-metactl is told of it, `dctn N dc_key N mrdir_addr N
  * mrdir_rkey N`, then waits to be killed. Entry i of LIAR_ENTRIES has the token LIAR_TOKEN +
- * i * LIAR_NEXT: another slot, and another proof.
+ * i * LIAR_NEXT: another slot, and another proof. What the true one allows is the directory.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,21 +92,24 @@ static int liar_ready(struct ibv_qp *qp, int gid_index)
 			     IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_PATH_MTU);
 }
 
-/* Each entry is sealed, LIVE, and of this generation; only, no memory has that key. */
+/* Each entry is sealed, LIVE, and of this generation; only, no memory has that key, but for the last. */
 static void liar_fill(struct krp_mrdir_entry *entries, uint32_t rkey, uint64_t generation)
 {
 	uint64_t i;
 
 	for (i = 0; i < LIAR_ENTRIES; i++) {
+		bool is_true = i == LIAR_ENTRIES - 1;
+
 		entries[i] = (struct krp_mrdir_entry){
 			.token = krp_cpu_to_le64(LIAR_TOKEN + i * LIAR_NEXT),
-			.addr = krp_cpu_to_le64(0x1000),
-			.length = krp_cpu_to_le64(1 << 20),
-			.rkey = krp_cpu_to_le32(rkey),
+			.addr = krp_cpu_to_le64(is_true ? (uintptr_t)entries : 0x1000),
+			.length = krp_cpu_to_le64(is_true ? LIAR_BYTES : 1 << 20),
+			.rkey = krp_cpu_to_le32(is_true ? rkey : rkey ^ 0x5a00),
 			.access = KRP_ACCESS_REMOTE_READ,
 			.state = KRP_MRDIR_LIVE,
 			.lease_ms = krp_cpu_to_le32(KRP_MRDIR_LEASE_MS_MAX),
-			.margin_ms = krp_cpu_to_le32(KRP_MRDIR_MARGIN_MS_MIN),
+			.margin_ms = krp_cpu_to_le32(is_true ? KRP_MRDIR_MARGIN_MS_MAX
+							     : KRP_MRDIR_MARGIN_MS_MIN),
 			.generation = krp_cpu_to_le64(generation),
 		};
 		krp_mrdir_seal(&entries[i]);
@@ -129,7 +133,7 @@ int main(int argc, char **argv)
 	mr = ibv_reg_mr(pd, entries, LIAR_BYTES, IBV_ACCESS_REMOTE_READ);
 	if (!mr)
 		liar_die("no memory");
-	liar_fill(entries, mr->rkey ^ 0x5a00, strtoull(argv[2], NULL, 0));
+	liar_fill(entries, mr->rkey, strtoull(argv[2], NULL, 0));
 	printf("dctn %u dc_key %llu mrdir_addr %" PRIuPTR " mrdir_rkey %u\n", qp->qp_num,
 	       LIAR_DC_KEY, (uintptr_t)entries, mr->rkey);
 	fflush(stdout);
