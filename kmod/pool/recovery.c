@@ -395,7 +395,7 @@ void krc_channel_expire(struct work_struct *work)
 	ch->lease.bounded = krc_channel_works(ch) && krc_channel_first_bound(ch, &bound);
 	if (ch->lease.bounded && time_after(bound, now)) {
 		ch->lease.bound = bound;
-		mod_delayed_work(ch->pool->wq, &ch->lease.expiry, krc_window_next(ch, bound - now));
+		krc_window_schedule(ch);
 	} else if (ch->lease.bounded) {
 		ch->lease.bounded = false;
 		krc_channel_fault(ch, KRC_FAULT_EXPIRED, NULL);

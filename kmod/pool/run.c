@@ -18,12 +18,9 @@
 /* Have the time to the completion of a leased segment bounded. */
 static noinline void krc_channel_bound_by(struct krc_channel *ch, unsigned long expires)
 {
-	unsigned long now = jiffies;
-
 	ch->lease.bounded = true;
 	ch->lease.bound = expires;
-	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
-			 krc_window_next(ch, time_after(expires, now) ? expires - now : 0));
+	krc_window_schedule(ch);
 }
 
 /* Leased segments have been posted: bound the time to their doorbell and to their completion. */

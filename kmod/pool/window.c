@@ -126,14 +126,11 @@ void krc_window_look(struct krc_channel *ch)
 
 void krc_window_full(struct krc_channel *ch)
 {
-	unsigned long now = jiffies, bound = ch->lease.bound;
-
 	lockdep_assert_held(&ch->lock);
-	if (ch->window.soon || !ch->lease.bounded || !krc_window_counts(ch))
+	if (!ch->lease.bounded || !krc_window_counts(ch))
 		return;
 	krc_window_begin(ch);
-	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
-			 krc_window_next(ch, time_after(bound, now) ? bound - now : 0));
+	krc_window_schedule(ch);
 }
 
 unsigned long krc_window_next(struct krc_channel *ch, unsigned long delay)
@@ -144,4 +141,13 @@ unsigned long krc_window_next(struct krc_channel *ch, unsigned long delay)
 	if (krc_window_counts(ch) && (limit < ch->depth || ch->tail - ch->head >= limit))
 		ch->window.soon = true;
 	return ch->window.soon ? min(delay, msecs_to_jiffies(KRC_WINDOW_LOOK_MS)) : delay;
+}
+
+void krc_window_schedule(struct krc_channel *ch)
+{
+	unsigned long now = jiffies, bound = ch->lease.bound;
+
+	lockdep_assert_held(&ch->lock);
+	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
+			 krc_window_next(ch, time_after(bound, now) ? bound - now : 0));
 }

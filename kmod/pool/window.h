@@ -48,7 +48,7 @@ struct krc_channel;
  * @cost: of a segment besides its bytes, in bytes of a turn.
  * @quantum: bytes of a payer's turn: enough for any segment.
  * @soon: the work item that looks runs within KRC_WINDOW_LOOK_MS.
- * @known: there was a look since the channel was made.
+ * @known: there was a look since the channel was made, or last did not work.
  * @head: krc_channel.head at the last look.
  * @tail: krc_channel.tail at the last look.
  * @looked: jiffies of the last completion at the last look, or of that.
@@ -95,8 +95,9 @@ void krc_window_look(struct krc_channel *ch);
 
 /**
  * krc_window_full() - Note that nothing more may be posted: look soon whether it completes in time.
- * @ch: channel.
+ * @ch: channel whose window is not looked at soon anyhow.
  *
+ * Begins to measure. Does nothing if no lease of a segment is watched over.
  * Context: channel's lock held.
  */
 void krc_window_full(struct krc_channel *ch);
@@ -106,9 +107,18 @@ void krc_window_full(struct krc_channel *ch);
  * @ch: channel.
  * @delay: jiffies until it has something else to do.
  *
+ * Notes in krc_window.soon if that is for a look; this stays until the work item has run.
  * Context: channel's lock held.
  * Return: jiffies until then, at most @delay.
  */
 unsigned long krc_window_next(struct krc_channel *ch, unsigned long delay);
+
+/**
+ * krc_window_schedule() - Have krc_channel_expire() run when a lease or a look is due.
+ * @ch: channel whose lease.bound is set.
+ *
+ * Context: channel's lock held.
+ */
+void krc_window_schedule(struct krc_channel *ch);
 
 #endif /* KRC_WINDOW_H */
