@@ -35,14 +35,12 @@ def in_turn(tree, items):
     """Those of (path, ...) that are judged by this run; all that --only names."""
     if tree.only or not (clock.limit() or os.environ.get("KRCORE_LINT_SHARES")):
         return items
-    changed = set()
-    for words in (["log", f"-{NEWEST}", "--format=", "--name-only"],
-                  ["diff", "--name-only", "HEAD"], ["ls-files", "--others", "--exclude-standard"]):
-        status, names = tool(["git", "-c", f"safe.directory={ROOT}", *words])
-        if status:
-            return items
-        changed |= set(names.splitlines())
+    status, names = tool(["git", "-c", f"safe.directory={ROOT}", "log", f"-{NEWEST}", "--format=",
+                          "--name-only"])
+    if status:
+        return items
     turn = choice.turn(ROOT) % SHARES
+    changed = {*names.splitlines(), *choice.changed_paths(ROOT, "HEAD")[1]}
     return [item for i, item in enumerate(items) if i % SHARES == turn or item[0] in changed]
 
 

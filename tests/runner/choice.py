@@ -123,8 +123,9 @@ def _some(paths):
 
 
 def _git(checkout, *words):
-    result = subprocess.run(["git", "-C", str(checkout), *words], capture_output=True,
-                            text=True, check=False)
+    # root may run it in the checkout of somebody else
+    result = subprocess.run(["git", "-C", str(checkout), "-c", f"safe.directory={checkout}",
+                             *words], capture_output=True, text=True, check=False)
     if result.returncode:
         raise UsageError(f"git {' '.join(words)}: {result.stderr.strip()}")
     return result.stdout
