@@ -184,9 +184,13 @@ class ConnectX(Nic):
         return json.loads(machine.qmp.call("qom-get", path=f"/machine/peripheral/{card}",
                                            property="counters"))
 
+    def set(self, machine, name, value):
+        """Set a property of the model of a guest's card, which is in use."""
+        machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property=name,
+                         value=value)
+
     def set_link(self, machine, up):
-        machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}",
-                         property="link_up", value=up)
+        self.set(machine, "link_up", up)
 
 
 class ConnectXVf(ConnectX):

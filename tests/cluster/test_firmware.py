@@ -5,7 +5,6 @@ gone and says nothing, where the model refuses at once. Nobody knows which of bo
 import contextlib
 
 from . import krcore
-from .nic import NIC_DEVICE
 from .nodes import AS_USER, client, counted, held, node_up, program, serve, up, working
 from .suite import Skip, check, limit, wait_until
 
@@ -18,8 +17,7 @@ COMMAND_MS = 200
 def _slow_commands(machine, delay_ms):
     """Each command of the card takes so long."""
     def delay(value):
-        machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}",
-                         property="cmd_delay_ms", value=value)
+        machine.nic.set(machine, "cmd_delay_ms", value)
 
     delay(delay_ms)
     try:

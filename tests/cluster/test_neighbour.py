@@ -12,7 +12,6 @@ import statistics
 import time
 
 from . import krcore, nodes, programs, trace
-from .nic import NIC_DEVICE
 from .nodes import AS_USER, as_user, client, counted, program, saying, serve, up
 from .suite import check, limit, wait_until
 
@@ -309,8 +308,7 @@ STALLS_MOST = 2
 
 def _mute(machine, mute):
     """Whether the card drops what a key does not allow, in place of refusing it."""
-    machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="access_silent",
-                     value=mute)
+    machine.nic.set(machine, "access_silent", mute)
 
 
 @limit(900)
@@ -354,16 +352,12 @@ LIMIT_MOST = 8      # what completes in 100 ms is 5
 @contextlib.contextmanager
 def _slow(machine, dctn):
     """Answers of a target of this machine's card come one by one, SLOW_US after each other."""
-    def choose(**what):
-        for name, value in what.items():
-            machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property=name,
-                             value=value)
-
-    choose(slow_us=SLOW_US, slow_dct=dctn)
+    machine.nic.set(machine, "slow_us", SLOW_US)
+    machine.nic.set(machine, "slow_dct", dctn)
     try:
         yield
     finally:
-        choose(slow_dct=0)
+        machine.nic.set(machine, "slow_dct", 0)
 
 
 @limit(600)
@@ -433,8 +427,7 @@ LATE_SECONDS = 900      # at most: it is told when it is over
 
 def _reuse_keys(machine, reuse):
     """Whether the card gives the place of a key that was destroyed to the next one."""
-    machine.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="reuse_mkeys",
-                     value=reuse)
+    machine.nic.set(machine, "reuse_mkeys", reuse)
 
 
 def _turn(cluster, reader, frozen, turn):

@@ -8,7 +8,6 @@ import time
 
 from . import krcore, programs
 from .krcore import journal, lookup, metactl, publish, setup
-from .nic import NIC_DEVICE
 from .probe import Probe
 from .suite import check, limit, needs, wait_until
 
@@ -88,8 +87,7 @@ def test_lost_receives_are_found(cluster):
     ask = f"krcore-metactl -t 20 -S {server.spec.address} table check"
     pid = krcore.pid(server)
     check(metactl(server, "stats")[0]["receives_posted"] == DEPTH, "they are not posted")
-    server.qmp.call("qom-set", path=f"/machine/peripheral/{NIC_DEVICE}", property="drop_receives",
-                    value=LOST)
+    server.nic.set(server, "drop_receives", LOST)
 
     def found():
         node2.run(ask, timeout=60, check=False)     # its messages take some of those that are left
