@@ -484,16 +484,20 @@ static void cx_mute_set(Object *obj, bool silent, Error **errp)
 }
 
 /* a target of a host that is slow, or means harm */
+static void cx_slow_set(struct cx_dev *dev, u32 *what, Visitor *v, const char *name, Error **errp)
+{
+	if (visit_type_uint32(v, name, what, errp) && dev->mcg)
+		cx_resp_slow_over(dev); /* what it holds back */
+}
+
 static void cx_slow_dct_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
 {
-	visit_type_uint32(v, name, &CX(obj)->slow.dctn, errp);
-	cx_resp_slow_over(CX(obj)); /* what it holds back */
+	cx_slow_set(CX(obj), &CX(obj)->slow.dctn, v, name, errp);
 }
 
 static void cx_slow_us_set(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
 {
-	visit_type_uint32(v, name, &CX(obj)->slow.us, errp);
-	cx_resp_slow_over(CX(obj));
+	cx_slow_set(CX(obj), &CX(obj)->slow.us, v, name, errp);
 }
 
 static bool cx_failed_get(Object *obj, Error **errp)
