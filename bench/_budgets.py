@@ -58,7 +58,8 @@ def _above(name, row, count, most):
     if value <= most * (1 + ROOM) + _slack(row, count):
         return None
     share = f", {100 * (value / most - 1):.1f} % more" if most else ""
-    return f"{name}: {value:g} {count}, the budget is {most:g}{share}"
+    resets = f"; initiators were reset {row['resets']} times" if row.get("resets") else ""
+    return f"{name}: {value:g} {count}, the budget is {most:g}{share}{resets}"
 
 
 def judge(rows, budgets):
@@ -75,6 +76,8 @@ def judge(rows, budgets):
         hints = [f"{name}: {_value(row, count):g} {count} of {most:g}: lower the budget"
                  for count, most in counts.items()
                  if _value(row, count) < most * (1 - SAVED) - _slack(row, count)]
+        if row.get("resets"):
+            hints.append(f"{name}: initiators were reset {row['resets']} times: what stood still?")
         verdicts.append((name, [line for line in complaints if line], hints))
     return verdicts
 

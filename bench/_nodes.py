@@ -42,9 +42,9 @@ def _build():
 
 class Nodes(lab_module.Lab):
     """A cluster whose guests all run krcore.ko, with the programs in them. `lanes`: a card without
-    DC will do, where the module makes lanes."""
+    DC will do, where the module makes lanes. `node`: more of the nodes' configuration."""
 
-    def __init__(self, cluster, lanes=False):    # pylint: disable=super-init-not-called
+    def __init__(self, cluster, lanes=False, node=None):    # pylint: disable=super-init-not-called
         if not cluster.nic.dc and not lanes:
             raise host.ClusterError("this benchmark needs DC: --nic cx")
         self.cluster = cluster
@@ -57,7 +57,7 @@ class Nodes(lab_module.Lab):
         with host.step("copying the programs into the guests", "20 s"):
             cluster.each(lambda machine: self._push(machine, folder))
         with host.step("starting MetaServers and nodes", "20 s"):
-            krcore.setup(cluster, metaserver=METASERVER)
+            krcore.setup(cluster, metaserver=METASERVER, node=node)
             cluster.each(self.node_up)
             wait_until(self._published, 60, f"{SERVER} is published")
 

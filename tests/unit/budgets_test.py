@@ -55,6 +55,14 @@ class Judge(unittest.TestCase):
         complaints, _ = judged({"read_sync.krcore": {"doorbells": 0.083}}, doorbells=0.167, per=12)
         self.assertIn("0.167 doorbells", complaints[0])
 
+    def test_resets_are_told(self):
+        """What a reset costs is above the budget, and the reason is said."""
+        complaints, hints = judged(resets=3)
+        self.assertEqual(complaints, [])
+        self.assertIn("initiators were reset 3 times", hints[0])
+        complaints, _ = judged(commands=1.0, resets=3)
+        self.assertIn("the budget is 0; initiators were reset 3 times", complaints[0])
+
     def test_several_at_once(self):
         """All of them are told."""
         self.assertEqual(len(judged(p50=9999.0, locked=99.0)[0]), 2)
