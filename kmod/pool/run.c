@@ -139,6 +139,7 @@ static __always_inline void krc_run_note(struct krc_channel *ch, struct krc_req 
 static __always_inline struct krc_run krc_run_collect(struct krc_channel *ch, struct krc_flow *flow)
 {
 	u32 tail = ch->tail, deficit = flow->deficit, cost = ch->window.cost;
+	u32 mask = ch->window.unsignaled;
 	s32 room = ch->window.limit - (tail - ch->head); /* less than 0: it has just fallen */
 	unsigned long now = jiffies, progress = ch->head == tail ? now : ch->progress;
 	u32 window = KRC_WINDOW_BYTES - min(ch->bytes, KRC_WINDOW_BYTES);
@@ -159,7 +160,7 @@ static __always_inline struct krc_run krc_run_collect(struct krc_channel *ch, st
 			break;
 		if (req->leased ? !krc_run_lease(&run, req, now, progress) : !!flow->check)
 			break;
-		unsignaled = krc_channel_unsignaled(req, length, tail);
+		unsignaled = krc_channel_unsignaled(req, length, tail, mask);
 		krc_run_note(ch, req, tail++, behind, unsignaled, now);
 		behind = unsignaled ? behind + 1 : 0;
 		if (run.nr)

@@ -13,15 +13,16 @@
  * @req: its request, in krc_flow.waiting.
  * @length: bytes of the segment.
  * @tail: its number.
+ * @mask: krc_window.unsignaled.
  *
  * Context: channel's lock held.
  * Return: whether it may.
  */
-static inline bool krc_channel_unsignaled(const struct krc_req *req, u32 length, u32 tail)
+static inline bool krc_channel_unsignaled(const struct krc_req *req, u32 length, u32 tail, u32 mask)
 {
 	const struct krc_req *next = list_next_entry(req, list);
 
-	return length < KRC_UNSIGNALED_BYTES && (tail + 1) % KRC_UNSIGNALED_MAX &&
+	return length < KRC_UNSIGNALED_BYTES && ((tail + 1) & mask) &&
 	       !list_is_last(&req->list, &req->flow->waiting) &&
 	       next->wr.length - next->next < KRC_UNSIGNALED_BYTES;
 }

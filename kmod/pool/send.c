@@ -307,7 +307,7 @@ static const struct krc_hw_wr *krc_channel_segment(const struct krc_channel *ch,
 		wr = part;
 	}
 	wr->cookie = ch->tail;
-	wr->unsignaled = krc_channel_unsignaled(req, length, ch->tail);
+	wr->unsignaled = krc_channel_unsignaled(req, length, ch->tail, ch->window.unsignaled);
 	return wr;
 }
 

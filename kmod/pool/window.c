@@ -4,6 +4,7 @@
  */
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 
 #include "base/trace.h"
@@ -11,6 +12,7 @@
 #include "pool/window.h"
 
 #define KRC_WINDOW_TURNS 4U /* that the hardware has of small segments, when it is limited */
+#define KRC_WINDOW_COMPLETIONS 4U /* at least, that stand for all that it has then */
 
 /* Channels that all share; the others have a depth for one target, or packets of their own. */
 static bool krc_window_counts(const struct krc_channel *ch)
@@ -33,6 +35,16 @@ static u32 krc_window_cost(const struct krc_channel *ch, u32 limit)
 	return max(cost - min(ch->bytes / nr, cost), KRC_COST_BYTES);
 }
 
+/* The mask of segments that may be unsignaled when the hardware has so many at most. */
+static u32 krc_window_unsignaled(const struct krc_channel *ch, u32 limit)
+{
+	u32 share = max(limit / KRC_WINDOW_COMPLETIONS, 1U);
+
+	if (limit == ch->depth)
+		return KRC_UNSIGNALED_MAX - 1;
+	return min_t(u32, rounddown_pow_of_two(share), KRC_UNSIGNALED_MAX) - 1;
+}
+
 static void krc_window_set(struct krc_channel *ch, u32 limit)
 {
 	u32 cost = krc_window_cost(ch, limit);
@@ -43,6 +55,7 @@ static void krc_window_set(struct krc_channel *ch, u32 limit)
 			flow->deficit = min(flow->deficit, KRC_SEGMENT_BYTES + cost);
 	ch->window.cost = cost;
 	ch->window.quantum = KRC_SEGMENT_BYTES + cost;
+	ch->window.unsignaled = krc_window_unsignaled(ch, limit);
 	WRITE_ONCE(ch->window.limit, limit);
 }
 

@@ -21,12 +21,14 @@
  * segment changes in the turns of payers, as far as it is not for their bytes that segments take
  * long: what is shared then is their time.
  *
+ * A completion that stands for several segments comes late where each of them is slow: that pause
+ * would be taken for a stall. So once there is a limit it stands for a quarter of that at most. Until
+ * then, where one flow alone has small segments that take 12 ms or more each, it takes some looks.
+ *
  * Only a channel that completes less than its depth in KRC_WINDOW_MS is ever limited, or one that
  * has stood still for a part of the time between two looks, for a second or so. KRC_WINDOW_MIN
  * segments of a target that takes tens of milliseconds for each outlast a lease still, if its peer
- * gives the shortest there are. And where one flow alone has small segments, of which a completion
- * stands for KRC_UNSIGNALED_MAX, that take 12 ms or more each, the pauses are taken for stalls,
- * and the limit is some three times too high.
+ * gives the shortest there are.
  *
  * Locking: krc_channel.lock.
  */
@@ -47,6 +49,8 @@ struct krc_channel;
  *	Read without the lock too, as a hint.
  * @cost: of a segment besides its bytes, in bytes of a turn.
  * @quantum: bytes of a payer's turn: enough for any segment.
+ * @unsignaled: a segment whose number plus one has none of these bits is signaled in any case: 0 to
+ *	KRC_UNSIGNALED_MAX - 1, a power of two less 1.
  * @soon: the work item that looks runs within KRC_WINDOW_LOOK_MS.
  * @known: there was a look since the channel was made, or last did not work.
  * @head: krc_channel.head at the last look.
@@ -59,6 +63,7 @@ struct krc_window {
 	u32 limit;
 	u32 cost;
 	u32 quantum;
+	u32 unsignaled;
 	bool soon;
 	bool known;
 	u32 head;

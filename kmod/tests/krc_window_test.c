@@ -103,6 +103,61 @@ static void krc_test_a_few_are_always_there(struct kunit *test)
 	krc_test_all(t, other);
 }
 
+/* How many of what was posted to the first channel last, as many as fill it, are unsignaled. */
+static u32 krc_test_unsignaled(struct krc_test *t)
+{
+	u32 i, count = 0;
+
+	for (i = 0; i < KRC_TEST_DEPTH; i++)
+		count += t->fake->ini[0]->wrs[i].unsignaled;
+	return count;
+}
+
+/* Submit and complete so many at a time, until the first channel was full once. */
+static void krc_test_in_turns(struct krc_test *t, struct krc_test_flow *flow, u32 turn)
+{
+	u32 i;
+
+	for (i = 0; i < KRC_TEST_DEPTH / turn; i++) {
+		KUNIT_ASSERT_EQ(t->test, krc_test_submit(flow, turn, KRP_OP_READ, 8), 0);
+		krc_test_all(t, flow);
+	}
+}
+
+/* Look and be quick until the limit of the first channel is so much. */
+static void krc_test_widen(struct krc_test *t, struct krc_test_flow *flow, u32 limit)
+{
+	u32 looks;
+
+	for (looks = 0; looks < KRC_TEST_DEPTH; looks++) {
+		if (krc_test_look(t, 0, KRC_WINDOW_LOOK_MS, false) >= limit)
+			return;
+		krc_test_in_turns(t, flow, KRC_WINDOW_MIN);
+	}
+	KUNIT_FAIL(t->test, "it is not %u after %u looks", limit, looks);
+}
+
+/*
+ * Few share a completion where they are slow: it would come late, and the time until then be taken
+ * for a stall. With the whole depth again as many as before.
+ */
+static void krc_test_the_slow_are_signaled(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *flow = t->flow[0];
+
+	krc_test_narrowed(t, flow);
+	krc_test_all(t, flow);
+	krc_test_in_turns(t, flow, KRC_WINDOW_MIN);
+	KUNIT_EXPECT_EQ(test, krc_test_unsignaled(t), 0U);
+	krc_test_widen(t, flow, KRC_TEST_DEPTH / 2);
+	krc_test_in_turns(t, flow, KRC_WINDOW_MIN);
+	KUNIT_EXPECT_EQ(test, krc_test_unsignaled(t), (u32)KRC_TEST_DEPTH / 2);
+	krc_test_widen(t, flow, KRC_TEST_DEPTH);
+	krc_test_in_turns(t, flow, KRC_TEST_DEPTH);
+	KUNIT_EXPECT_GE(test, krc_test_unsignaled(t), KRC_TEST_DEPTH - 3U);
+}
+
 /* Nor who submits while more is there than may be, and nobody waits. */
 static void krc_test_more_is_there_than_may_be(struct kunit *test)
 {
@@ -370,6 +425,7 @@ static void krc_test_the_idle_are_looked_at(struct kunit *test)
 
 static struct kunit_case krc_window_cases[] = { KUNIT_CASE(krc_test_what_is_slow_narrows_it),
 						KUNIT_CASE(krc_test_a_few_are_always_there),
+						KUNIT_CASE(krc_test_the_slow_are_signaled),
 						KUNIT_CASE(krc_test_more_is_there_than_may_be),
 						KUNIT_CASE(krc_test_what_is_quick_widens_it),
 						KUNIT_CASE(krc_test_what_is_enough_stays),
