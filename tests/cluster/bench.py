@@ -13,7 +13,7 @@ import os
 import pathlib
 import sys
 
-from . import host
+from . import beside, host
 from .cluster import Cluster
 
 PICTURES = "KRCORE_BENCH_PICTURES"     # folder, relative to where ./run was called
@@ -110,11 +110,16 @@ def add_arguments(parser):
                         help="compare with the budgets; only of a benchmark that has some")
     parser.add_argument("--case", action="append", default=[],
                         help="only cases of this name; can be given several times")
+    parser.add_argument("--beside", metavar="REV",
+                        help="run it in this tree and in that of an earlier revision, in turns, "
+                             "and compare them")
 
 
 def main(options):
     """./run bench NAME"""
     module = _load(options.name)
+    if options.beside:
+        return beside.main(options)
     if options.check and not hasattr(module, "check"):
         raise host.ClusterError(f"bench {options.name}: it has no budgets to --check")
     report = Report(options.name, options.json, options.case)
