@@ -709,7 +709,7 @@ int krc_channel_poll(struct krc_channel *ch, int budget);
  * @ch: channel, whose hardware the caller owns: it is pollable, or halted by the caller.
  * @budget: as in krc_channel_poll().
  *
- * A completion that fits no segment in the hardware counts as a stray and faults the channel.
+ * An unexpected completion, which fits no segment in the hardware, is counted and faults the channel.
  * Context: channel's lock held.
  * Return: as krc_channel_poll().
  */

@@ -59,7 +59,7 @@ void krc_channel_fault(struct krc_channel *ch, enum krc_fault fault, const struc
 /*
  * That other targets are not in doubt relies on a channel being one stream: the hardware
  * connects it to one target after the other, and does not begin with the next before all
- * requests to the last are acknowledged. With DCI stream channels, which mlx5/initiator.c
+ * requests to the last are acknowledged. With DCI stream channels, which hw/mlx5/initiator.c
  * does not use, several targets would be in flight at once, and each request to another target
  * would be in doubt as well.
  */

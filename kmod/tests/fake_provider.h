@@ -4,7 +4,7 @@
  * completes or fails it when the test says so, or by itself.
  *
  * As on a real one, what is posted behind a failed request is flushed, nothing works
- * until a reset, and a reset forgets everything that was not polled. Quiet requests have
+ * until a reset, and a reset forgets everything that was not polled. Unsignaled requests have
  * completions of their own all the same, unless the test wants it otherwise. A SEND goes to
  * the target with the number of its address, on whichever NIC of this kind that is: a receive
  * buffer is filled when the test has the request carried out, or the SEND fails for want of one.
@@ -84,7 +84,7 @@ struct krc_fake_initiator {
  * @post_good: so many posts are taken before.
  * @late: so many of the oldest requests are carried out at the last moment before a halt.
  * @mute: no upcalls, as if interrupts were lost.
- * @sparse: quiet requests that succeed have no completion of their own.
+ * @sparse: unsignaled requests that succeed have no completion of their own.
  * @mean: nor have those that are flushed, against the rules.
  * @router: part of every address vector.
  * @at_once: what is posted from now on is carried out when the doorbell is rung.

@@ -97,7 +97,7 @@ static void krc_test_a_fault_is_its_flows_alone(struct kunit *test)
 }
 
 /* Of a burst only some requests ask for a completion, and each stands for those before. */
-static void krc_test_quiet_requests(struct kunit *test)
+static void krc_test_unsignaled_requests(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 	const struct krc_hw_wr *wrs = t->fake->ini[0]->wrs;
@@ -122,7 +122,7 @@ static void krc_test_quiet_requests(struct kunit *test)
 	krc_test_finish(t, t->flow[1], 2);
 }
 
-static void krc_test_a_fault_behind_quiet_requests(struct kunit *test)
+static void krc_test_a_fault_behind_unsignaled_ones(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 
@@ -168,8 +168,8 @@ static void krc_test_a_flow_ends_its_turn_aloud(struct kunit *test)
 	krc_test_expect(t, t->flow[1], 0, 3, 0);
 }
 
-/* What is held or wrong behind a quiet request does not keep that one waiting. */
-static void krc_test_quiet_before_what_does_not_come(struct kunit *test)
+/* What is held or wrong behind an unsignaled request does not keep that one waiting. */
+static void krc_test_unsignaled_before_what_does_not_come(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 	struct krc_channel *ch = krc_test_channel(t, 0);
@@ -921,10 +921,10 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_turns_are_by_bytes),
 	KUNIT_CASE(krc_test_a_fault_is_its_flows_alone),
 	KUNIT_CASE(krc_test_a_dispatcher_works_for_a_bounded_number),
-	KUNIT_CASE(krc_test_quiet_requests),
-	KUNIT_CASE(krc_test_a_fault_behind_quiet_requests),
+	KUNIT_CASE(krc_test_unsignaled_requests),
+	KUNIT_CASE(krc_test_a_fault_behind_unsignaled_ones),
 	KUNIT_CASE(krc_test_a_flow_ends_its_turn_aloud),
-	KUNIT_CASE(krc_test_quiet_before_what_does_not_come),
+	KUNIT_CASE(krc_test_unsignaled_before_what_does_not_come),
 	KUNIT_CASE(krc_test_what_is_passed_over_behind_a_fault),
 	KUNIT_CASE(krc_test_a_silent_peer_is_silent_to_all),
 	KUNIT_CASE(krc_test_apart),

@@ -115,7 +115,7 @@ def _loop(options):
     return loop.run(_running(), options.pattern)
 
 
-def _build(_options):
+def _packages(_options):
     for path in packages.build():
         print(path)
     return 0
@@ -166,7 +166,7 @@ def _parser():
                                  "and run tests there; says what each step took")
     sub.add_argument("pattern", help="regular expression over the tests' names, such as "
                                      "module.traffic")
-    command("build", _build, "build krcore's packages; prints their paths")
+    command("packages", _packages, "build krcore's packages; prints their paths")
     sub = command("shell", _shell, "a shell in a guest of the cluster that is up, or one command")
     sub.add_argument("--timeout", type=float, default=600, help="seconds (default: %(default)s)")
     sub.add_argument("node", help="name of the guest")

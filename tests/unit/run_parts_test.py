@@ -388,4 +388,27 @@ class Default(Folder):
         self.assertFalse((self.folder / "build").exists())
 
 
+class Help(Folder):
+    """What a command is for is said by itself: nothing is installed or compiled for that."""
+
+    def test_of_each_command(self):
+        tried = self.folder / "tried"
+        for program in ("dpkg-query", "apt-get", "cmake", "sudo"):
+            (self.folder / program).write_text(f"#!/bin/sh\necho {program} >>{tried}\nexit 1\n")
+            (self.folder / program).chmod(0o755)
+        path = f"{self.folder}:{os.environ['PATH']}"
+        for words in ("test", "lint", "build", "build module", "packages", "demo", "bench",
+                      "bench lookup --json", "hw-report a b", "up", "push", "loop", "shell",
+                      "down", "status"):
+            command = words.split()[0]
+            with self.subTest(words):
+                result = subprocess.run([RUN, *words.split(), "--help"], capture_output=True,
+                                        text=True, timeout=100, check=False,
+                                        env=self.environment(PATH=path))
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertRegex(result.stdout, rf"(?m)^ *usage: \./run ({command}|COMMAND)\b")
+                self.assertFalse(tried.exists(), f"{words}: it tried something")
+                self.assertFalse((self.folder / "build").exists())
+
+
 unittest.main(argv=sys.argv[:1])
