@@ -47,6 +47,8 @@ TEST_IGNORES = [
 KUNIT_IGNORES = ["SPLIT_STRING"]  # tables of bytes, which the log never shows
 
 
+# Of one version, whatever else is installed: each knows more warnings than the one before.
+CHECKPATCH_SOURCE = "/usr/src/linux-source-6.1.tar.xz"
 CHECKPATCH_LISTS = ["spelling.txt", "const_structs.checkpatch"]
 LOGS = re.compile(r"\b(pr_(?:err|warn|notice|info|debug)\w*|ibdev_\w+|printk\w*)\(")
 # what is no port's: a device that has none yet, objects of a device, limits of a node
@@ -89,10 +91,9 @@ def find_checkpatch():
     """Path of checkpatch.pl, taken out of linux-source if need be."""
     if os.environ.get("KRC_CHECKPATCH"):
         return os.environ["KRC_CHECKPATCH"]
-    archives = sorted(glob.glob("/usr/src/linux-source-*.tar.xz"))
-    if not archives:
+    archive = CHECKPATCH_SOURCE
+    if not os.path.exists(archive):
         raise Skipped("no checkpatch.pl (linux-source-6.1, or name one in KRC_CHECKPATCH)")
-    archive = archives[-1]
     size = os.path.getsize(archive)
     folder = host.CACHE / "lint" / f"scripts-{host.digest(os.path.basename(archive), size)}"
     with host.locked(host.CACHE / "locks" / "lint-scripts"):
