@@ -96,10 +96,9 @@ def clone(commit, checkout=host.CHECKOUT, clones=CLONES):
     folder = clones / commit[:12]
     with host.locked(clones / "lock"):
         if not (folder / ".git").is_dir():
-            new = folder.with_suffix(".new")
-            host.run(["rm", "-rf", new, folder])
-            host.run(["git", "clone", "--quiet", "--no-checkout", checkout, new])
-            new.rename(folder)
+            host.run(["rm", "-rf", folder])
+            with host.made_whole(folder) as new:
+                host.run(["git", "clone", "--quiet", "--no-checkout", checkout, new])
         host.run(["git", "-C", folder, "checkout", "--quiet", "--force", "--detach", commit])
     return folder
 
