@@ -83,11 +83,11 @@ def commit_of(revision, checkout=host.CHECKOUT):
     """The commit that a revision names."""
     done = subprocess.run(["git", "-C", checkout, "rev-parse", "--verify", "--quiet",
                            "--end-of-options", f"{revision}^{{commit}}"],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                          timeout=60, check=False)
+                          capture_output=True, text=True, timeout=60, check=False)
     commit = done.stdout.strip()
     if done.returncode or not re.fullmatch("[0-9a-f]{40}", commit):
-        raise host.ClusterError(f"--beside {revision}: there is no such revision here")
+        raise host.ClusterError(f"--beside {revision}: there is no such revision here "
+                                f"{done.stderr}".strip())
     return commit
 
 

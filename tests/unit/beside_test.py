@@ -137,6 +137,13 @@ class Tree(unittest.TestCase):
                 beside.commit_of(revision, self.checkout)
 
 
+    def test_of_a_folder_that_git_does_not_read(self):
+        """Its own words are said, and nothing is made."""
+        with self.assertRaisesRegex(host.ClusterError, "no such revision here fatal: .*nowhere"):
+            beside.commit_of("HEAD", self.folder / "nowhere")
+        self.assertFalse((self.folder / "clones").exists())
+
+
 class Options(unittest.TestCase):
     """What is for one tree is refused before anything is made."""
 
