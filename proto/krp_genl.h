@@ -250,7 +250,7 @@ enum {
 	KRP_GENL_A_POOL_REFUSED_READS, /* u64: of RECOVERIES: a target refused a READ */
 	KRP_GENL_A_POOL_EXPIRED, /* u64: of RECOVERIES: a lease was over in the hardware */
 	KRP_GENL_A_POOL_TARGET_CHANGES, /* u64: of POSTED: to another target than the one before */
-	KRP_GENL_A_POOL_ISOLATED, /* u64: stalls by targets or users that are isolated for them */
+	KRP_GENL_A_POOL_ISOLATED, /* u64: stalls, and begun slowness, of isolated targets or users */
 
 	__KRP_GENL_A_POOL_MAX,
 	KRP_GENL_A_POOL_MAX = (__KRP_GENL_A_POOL_MAX - 1)

@@ -98,6 +98,7 @@ static struct krc_channel *krc_channel_create(struct krc_pool *pool, enum krc_ch
 	ch->progress = jiffies;
 	INIT_LIST_HEAD(&ch->turn);
 	INIT_LIST_HEAD(&ch->held);
+	INIT_LIST_HEAD(&ch->evicted);
 	INIT_LIST_HEAD(&ch->finished);
 	INIT_DELAYED_WORK(&ch->failure.recover, krc_channel_recover);
 	INIT_DELAYED_WORK(&ch->lease.expiry, krc_channel_expire);
@@ -286,7 +287,7 @@ static bool krc_channel_leave(struct krc_channel *ch)
 		krc_channel_run(ch, KRC_POLL_BUDGET);
 	told = krc_channel_told(ch) &&
 	       (ch->state == KRC_CHANNEL_LEAVING || ch->state == KRC_CHANNEL_DEAD);
-	over = told && list_empty(&ch->turn) && list_empty(&ch->held) && !ch->arming.pollers &&
+	over = told && !krc_channel_next_flow(ch) && !ch->arming.pollers &&
 	       krc_channel_set_state(ch, KRC_CHANNEL_STOPPED);
 	spin_unlock_bh(&ch->lock);
 	if (told && !over) {

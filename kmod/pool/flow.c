@@ -11,7 +11,7 @@
  * krc_flow.outstanding is decremented only after done() has returned, so the last done() on
  * one channel is over before the first on another. From a channel that is being removed, and from a
  * shared one that was reset if it is isolated (pool/isolation.h), a flow moves with the requests that
- * wait, when all before them have been told.
+ * wait, when all before them have been told. One that is evicted moves so while others stay.
  * Locking: krc_flow.lock, then the channel's; see pool/pool_priv.h.
  */
 #include <linux/jiffies.h>
@@ -204,6 +204,81 @@ static struct krc_channel *krc_flow_lock(struct krc_flow *flow, bool may_move,
 	return krc_flow_lock_chosen(flow, to);
 }
 
+bool krc_pool_alive(struct krc_pool *pool, enum krc_channel_kind kind)
+{
+	const struct krc_channels *all;
+	bool alive = false;
+	u32 i;
+
+	rcu_read_lock_bh();
+	all = krc_pool_channels(pool);
+	for (i = all->first[kind]; i < all->first[kind + 1]; i++)
+		alive |= READ_ONCE(all->at[i]->state) != KRC_CHANNEL_DEAD;
+	rcu_read_unlock_bh();
+	return alive;
+}
+
+/* Whether flows of a channel may be of the wrong kind for it, and there is one of the right kind. */
+static bool krc_channel_mixes(const struct krc_channel *ch)
+{
+	if (ch->kind == KRC_CHANNEL_SHARED)
+		return krc_isolation_any(&ch->pool->isolation) &&
+		       krc_pool_alive(ch->pool, KRC_CHANNEL_ISOLATED);
+	return ch->kind == KRC_CHANNEL_ISOLATED && krc_pool_alive(ch->pool, KRC_CHANNEL_SHARED);
+}
+
+/* Whether a flow of such a channel is. */
+static bool krc_flow_misplaced(const struct krc_channel *ch, const struct krc_flow *flow)
+{
+	return krc_flow_isolated(flow) != (ch->kind == KRC_CHANNEL_ISOLATED);
+}
+
+/* Nothing more of a flow is posted here: it leaves when nothing of it is in the hardware. */
+static void krc_flow_evict(struct krc_channel *ch, struct krc_flow *flow)
+{
+	lockdep_assert_held(&ch->lock);
+	krc_flow_deactivate(ch, flow);
+	list_add_tail(&flow->list, &ch->evicted);
+}
+
+void krc_channel_evict(struct krc_channel *ch)
+{
+	struct krc_flow *flow, *next, *found, *tmp;
+	u32 looks = KRC_ISOLATE_LOOKS;
+
+	lockdep_assert_held(&ch->lock);
+	if (list_empty(&ch->turn) || !krc_channel_mixes(ch))
+		return;
+	list_for_each_entry_safe(flow, next, &ch->turn, list) {
+		list_for_each_entry_safe(found, tmp, &flow->behind, list) {
+			if (!--looks)
+				return;
+			if (krc_flow_misplaced(ch, found))
+				krc_flow_evict(ch, found);
+		}
+		if (!--looks)
+			return;
+		if (krc_flow_misplaced(ch, flow)) /* one from behind it, if any, has its place */
+			krc_flow_evict(ch, flow);
+	}
+}
+
+/*
+ * What has just been submitted to a flow that has something in the hardware: if it is on a channel of the
+ * wrong kind it is to leave. All of it may be in the hardware each time that somebody looks.
+ */
+static noinline bool krc_flow_leaves(struct krc_channel *ch, struct krc_flow *flow)
+{
+	lockdep_assert_held(&ch->lock);
+	if (flow->failed || flow->held || !flow->posted || !krc_channel_mixes(ch) ||
+	    !krc_flow_misplaced(ch, flow))
+		return false;
+	krc_flow_evict(ch, flow);
+	if (!ch->window.soon)
+		krc_window_schedule(ch);
+	return true;
+}
+
 static int krc_flow_accepts(const struct krc_flow *flow, const struct krc_channel *ch)
 {
 	if (ch->state == KRC_CHANNEL_STOPPED)
@@ -251,7 +326,10 @@ int krc_flow_submit_many(struct krc_flow *flow, struct list_head *reqs, u32 coun
 		atomic_add(count, &flow->outstanding);
 		list_splice_tail_init(reqs, &flow->waiting);
 		ch->arming.pollers += flow->polled;
-		krc_flow_begin(ch, flow);
+		if (likely(ch->kind != KRC_CHANNEL_ISOLATED &&
+			   !krc_isolation_any(&ch->pool->isolation)) ||
+		    !krc_flow_leaves(ch, flow))
+			krc_flow_begin(ch, flow);
 	}
 	spin_unlock(&flow->lock);
 	if (idle) /* what has just been posted is not complete yet */
@@ -321,12 +399,14 @@ void krc_flow_release(struct krc_flow *flow)
 	flow->channel = NULL;
 }
 
-/* The next flow that has requests waiting on a channel, or NULL. */
-static struct krc_flow *krc_channel_next_flow(struct krc_channel *ch)
+struct krc_flow *krc_channel_next_flow(struct krc_channel *ch)
 {
 	struct krc_flow *flow = list_first_entry_or_null(&ch->turn, struct krc_flow, list);
 
-	return flow ?: list_first_entry_or_null(&ch->held, struct krc_flow, list);
+	lockdep_assert_held(&ch->lock);
+	if (!flow)
+		flow = list_first_entry_or_null(&ch->held, struct krc_flow, list);
+	return flow ?: list_first_entry_or_null(&ch->evicted, struct krc_flow, list);
 }
 
 /* Put a flow that was taken from its channel on another, and drop flow->lock. */
@@ -349,6 +429,8 @@ static void krc_flow_settle(struct krc_flow *flow) __releases(&flow->lock)
 		krc_flow_activate(to, flow);
 	spin_unlock(&flow->lock);
 	krc_channel_run(to, KRC_POLL_BATCH);
+	if (krc_window_wanted(to) && !to->window.soon)
+		krc_window_schedule(to);
 	spin_unlock(&to->lock);
 }
 
@@ -378,11 +460,12 @@ static struct krc_flow *krc_channel_next_isolated(struct krc_channel *ch)
 	u32 looks = KRC_ISOLATE_LOOKS;
 
 	lockdep_assert_held(&ch->lock);
-	return krc_flow_first_isolated(&ch->turn, &looks)
+	return krc_flow_first_isolated(&ch->evicted, &looks)
+		       ?: krc_flow_first_isolated(&ch->turn, &looks)
 		       ?: krc_flow_first_isolated(&ch->held, &looks);
 }
 
-/* Move a flow that waits on a channel that owes nobody an outcome, or none. Drops the lock. */
+/* Move a flow that waits on a channel which owes it no outcome, or none. Drops the lock. */
 static bool krc_flow_move(struct krc_channel *ch, struct krc_flow *flow) __releases(&ch->lock)
 {
 	lockdep_assert_held(&ch->lock);
@@ -411,6 +494,25 @@ bool krc_flow_isolate_one(struct krc_channel *ch)
 {
 	spin_lock(&ch->lock);
 	return krc_flow_move(ch, krc_channel_told(ch) ? krc_channel_next_isolated(ch) : NULL);
+}
+
+int krc_flow_evict_one(struct krc_channel *ch)
+{
+	struct krc_flow *flow, *found = NULL;
+	bool delivered;
+
+	spin_lock(&ch->lock);
+	list_for_each_entry(flow, &ch->evicted, list) {
+		found = flow->posted || !krc_channel_works(ch) ? NULL : flow;
+		if (found)
+			break;
+	}
+	delivered = krc_channel_delivered(ch);
+	if (found && !delivered) {
+		spin_unlock(&ch->lock);
+		return -EAGAIN;
+	}
+	return krc_flow_move(ch, found);
 }
 
 void krc_flow_drain(struct krc_flow *flow)

@@ -12,14 +12,29 @@
  * of a program here a host has as many targets as it likes.
  *
  * A flow with nothing outstanding moves when its next request is submitted; one that never rests
- * moves with what it has, when the channel has been reset after a stall. On the channels of the
- * isolated stalls count as well, so that what goes on stays there; but not to the payer, if the
- * target is overdrawn by itself: else one bad peer would isolate all that its user does.
+ * moves with what it has, when the channel has been reset after a stall, or when it is evicted (see
+ * below). On the channels of the isolated stalls count as well, so that what goes on stays there. What a
+ * target stalls that is overdrawn already is not charged to the payer: else one bad peer would isolate
+ * all that its user does.
  *
  * Stalls are seen when they end with a reset: a request that the hardware gave up or the target
- * refused, however late, a way that was lost, or a lease that ended. What answers slowly, but in time,
- * is not among them: pool/window.h bounds what it holds up. And a READ of a directory that several
- * payers wait for is on the account, and the channel, of the first that asked.
+ * refused, however late, a way that was lost, or a lease that ended.
+ *
+ * What answers slowly, but in time, resets nothing. It is found by samples: when the work item of a channel
+ * looks, whoever has the oldest segment in the hardware is charged the time since the last look, if the
+ * hardware has been at that segment for KRC_SLOW_MS; or if it has been at work without a pause and
+ * completed few: less than its depth / KRC_ISOLATION_FEW in KRC_WINDOW_MS. One sample may charge too much,
+ * or the wrong one; many of them charge each for the time that it takes. Bytes may take as long as at
+ * KRC_WINDOW_BYTES in KRC_WINDOW_MS. Slowness counts less than stalls (KRC_STALLS_SLOW_MS): so it is made
+ * good some 20 s after the last of it.
+ * With nothing reset, a flow that never rests is evicted: nothing more of it is posted, and it moves when
+ * none of it is in the hardware. The same way it comes back when it is not isolated any more.
+ * Where all targets are slow, it is this NIC or its network: then all are isolated, and share
+ * KRC_POOL_ISOLATED channels until that is made good. Nobody looks at a channel that has no leased
+ * segment, unless it is limited.
+ *
+ * A READ of a directory that several payers wait for is on the account, and the channel, of the first
+ * that asked.
  *
  * Locking: krc_isolation.lock (bottom halves off) for changes, inside of krc_channel.lock; what
  * krc_isolation_any() and krc_flow_isolated() read are hints, since either kind of channel will do.
@@ -38,6 +53,8 @@ struct krc_flow;
 
 #define KRC_PAYER_STALLS_MS 4000 /* of stalls are free for a payer: it may have several targets */
 #define KRC_ISOLATION_PAYERS 64 /* payers with stalls that are remembered */
+#define KRC_ISOLATION_FEW 4U /* this part of a channel's depth */
+#define KRC_ISOLATION_SAMPLE_MS 100 /* most that is charged by one sample */
 
 /**
  * struct krc_isolation - Whose stalls a pool has seen lately.
@@ -71,10 +88,19 @@ void krc_isolation_init(struct krc_isolation *isolation);
  * @flow: flow of the request.
  *
  * Charges the time since the last progress of the channel to the target of the flow, if it has one,
- * and to its payer; on a channel of the isolated to the payer only if the target is not overdrawn.
+ * and to its payer, if the target was not overdrawn before.
  * Context: channel's lock held.
  */
 void krc_isolation_charge(struct krc_channel *ch, const struct krc_flow *flow);
+
+/**
+ * krc_isolation_sample() - Charge whom the hardware of a channel is at, if that takes long.
+ * @ch: channel, of which all that is complete has just been polled; of any kind, as above.
+ *
+ * Charges the time since the last sample, but no more than KRC_ISOLATION_SAMPLE_MS, as
+ * krc_isolation_charge() does. Context: channel's lock held.
+ */
+void krc_isolation_sample(struct krc_channel *ch);
 
 /**
  * krc_isolation_any() - Check whether krc_flow_isolated() is worth asking: for the data path.

@@ -27,7 +27,7 @@
  * they would on queue pairs of their own. And nothing is posted to a target before it has
  * answered a READ of its directory by the module (krc_pool_read()): a target that has not
  * answered lately is asked on a channel set apart, where only such READs wait. What stalls channels
- * again and again all the same is isolated: see pool/isolation.h.
+ * again and again all the same, or makes them slow, is isolated: see pool/isolation.h.
  *
  * A lease bounds the time in the hardware: a leased request is not posted once its lease is
  * over, nor behind a request that the hardware has been working on for long. If it is still
@@ -153,14 +153,15 @@ struct krc_req {
  * @lock: serialises submit, cancel, restart and resume; taken before the channel's.
  * @pool: pool.
  * @channel: the channel it is on while it has requests outstanding, counted; changes under
- *	@lock, while there are none, when the channel is removed, or was reset and the flow is isolated.
+ *	@lock, while there are none, when the channel is removed, or when the flow is isolated or not any
+ *	more.
  * @kind: kind of channels it uses; set by the owner before the first submit.
  * @nth: of KRC_CHANNEL_PROBATION, which one, from 0; as @kind.
  * @payer: on whose account it is: the flows of one payer share its turns. Only compared; set by
  *	krc_flow_init() to the flow itself, and by the owner, if at all, while nothing is outstanding
  *	and nobody submits.
- * @list: entry of the channel's DRR list, of the @behind of another flow, or of the channel's held
- *	flows; the pool's.
+ * @list: entry of the channel's DRR list, of the @behind of another flow, or of the channel's held or
+ *	evicted flows; the pool's.
  * @bill: on whose account it is with the provider, if that is another one; else NULL. As @payer.
  * @behind: if it is the first of its payer, in the DRR list: the other flows of the payer that
  *	have something to post, in the order in which they are served; else empty. The pool's.
@@ -609,7 +610,7 @@ bool krc_pool_unread(struct krc_pool *pool, struct krc_read *read);
  * @target_changes: segments for another target than the one before on the same channel, since it
  *	was made or reset last: what a DC initiator pays a disconnect and a connect for.
  * @isolated: times that a request stalled a channel until it was reset, and its target or its payer is
- *	isolated for that and what was before.
+ *	isolated for that and what was before; and that one of them came to be for being slow.
  * @dead: channels that can't be reset now, including those set apart.
  * @outstanding: segments in the hardware now.
  */

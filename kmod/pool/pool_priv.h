@@ -64,7 +64,7 @@
 
 #define KRC_POOL_ISOLATED 2U /* channels of KRC_CHANNEL_ISOLATED */
 #define KRC_POOL_OTHERS (KRC_POOL_APART + KRC_POOL_ISOLATED) /* that a pool begins with */
-#define KRC_ISOLATE_MAX 256U /* flows that are moved to them after a reset, at most, ... */
+#define KRC_ISOLATE_MAX 256U /* flows that are moved to them or back at once, at most, ... */
 #define KRC_ISOLATE_LOOKS 1024U /* ... of so many that are looked at */
 #define KRC_ISOLATE_TRIES 16 /* to find all told that has ended */
 
@@ -138,7 +138,7 @@ struct krc_wqe {
  * @busy: resets for KRC_FAULT_BUSY.
  * @strays: completions for which no segment could be meant.
  * @target_changes: segments for another target than the one before.
- * @isolated: stalls for which a target or a payer is isolated.
+ * @isolated: stalls for which a target or a payer is isolated, and the beginnings of that by slowness.
  *
  * Protected by krc_channel.lock.
  */
@@ -179,10 +179,10 @@ struct krc_aim {
 /**
  * struct krc_lease_bound - How a channel bounds the time of leased segments in the hardware.
  * @unrung: the doorbell has not been rung for a leased segment.
- * @bounded: @expiry is scheduled, at @bound.
+ * @bounded: @expiry is scheduled, at @bound or before. It may be for other reasons, too.
  * @ring_by: jiffies by which the doorbell must be rung, if @unrung.
  * @bound: jiffies, no later than the first leased segment must be out of the hardware.
- * @expiry: work item that enforces it.
+ * @expiry: work item that enforces it, and looks how the channel is doing.
  *
  * Protected by krc_channel.lock.
  */
@@ -255,11 +255,14 @@ struct krc_failure {
  * @rung: value of @tail at the last doorbell.
  * @bytes: of all segments in the hardware.
  * @progress: jiffies when something was last known to complete, or when it was last empty.
+ * @busy: jiffies when it was last empty.
  * @turn: DRR list: of each payer with flows that have something to post, the first one; by round.
  * @round: krc_flow.round of the turn that was begun last.
  * @serving: the flow whose turn that was; only compared, since it may be gone.
  * @posting: the flow that post() is called for; of no meaning else.
  * @held: flows that have, but wait for krc_flow_resume().
+ * @evicted: flows that have, but are to be on a channel of another kind (pool/isolation.h), and leave
+ *	when none of their segments is in the hardware. While there are some, lease.expiry is scheduled.
  * @finished: requests with a known outcome, in order.
  * @dispatching: some CPU is calling done().
  * @rcu: to free it when nobody reads the list any more.
@@ -287,11 +290,13 @@ struct krc_channel {
 	u32 rung;
 	u32 bytes;
 	unsigned long progress;
+	unsigned long busy;
 	struct list_head turn;
 	u32 round;
 	const struct krc_flow *serving;
 	const struct krc_flow *posting;
 	struct list_head held;
+	struct list_head evicted;
 	struct list_head finished;
 	bool dispatching;
 	struct rcu_head rcu;
@@ -503,6 +508,18 @@ void krc_channels_destroy(struct krc_pool *pool);
 void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_channel_stats *more);
 
 /**
+ * krc_channel_delivered() - Check whether all outcomes that are known have been told.
+ * @ch: channel.
+ *
+ * Context: channel's lock held.
+ * Return: true if done() has returned for all requests that ended.
+ */
+static inline bool krc_channel_delivered(const struct krc_channel *ch)
+{
+	return list_empty(&ch->finished) && !ch->dispatching;
+}
+
+/**
  * krc_channel_told() - Check whether a channel owes nobody an outcome.
  * @ch: channel.
  *
@@ -511,7 +528,7 @@ void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_chann
  */
 static inline bool krc_channel_told(const struct krc_channel *ch)
 {
-	return ch->head == ch->tail && list_empty(&ch->finished) && !ch->dispatching;
+	return ch->head == ch->tail && krc_channel_delivered(ch);
 }
 
 /**
@@ -643,6 +660,15 @@ u32 krc_channel_load(const struct krc_channel *ch);
 bool krc_channel_waits_for(struct krc_channel *ch, const struct krc_hw_address *to);
 
 /**
+ * krc_channel_next_flow() - Find a flow that has requests waiting on a channel.
+ * @ch: channel.
+ *
+ * Context: channel's lock held.
+ * Return: one that has its turn, is held or evicted; or NULL.
+ */
+struct krc_flow *krc_channel_next_flow(struct krc_channel *ch);
+
+/**
  * krc_flow_move_one() - Move a flow from a channel that is leaving to another.
  * @ch: channel with nothing in the hardware and nothing to tell.
  *
@@ -659,6 +685,37 @@ bool krc_flow_move_one(struct krc_channel *ch);
  * Return: whether another one may be there.
  */
 bool krc_flow_isolate_one(struct krc_channel *ch);
+
+/**
+ * krc_channel_evict() - Give flows that are isolated no turn on a shared channel any more, nor others
+ * on one of the isolated.
+ * @ch: channel, of any kind.
+ *
+ * They are in krc_channel.evicted then, for krc_flow_evict_one(). Evicts nobody while all channels of the
+ * kind that they are to go to are dead. The caller schedules lease.expiry. Context: channel's lock held.
+ */
+void krc_channel_evict(struct krc_channel *ch);
+
+/**
+ * krc_flow_evict_one() - Move an evicted flow that has nothing in the hardware to another channel.
+ * @ch: channel.
+ *
+ * What others have there stays and goes on. Does nothing while the channel does not work: what was
+ * flushed may not be posted elsewhere before the hardware is halted. Context: as krc_flow_move_one().
+ * Return: 1: another one may be there; 0: none is; -EAGAIN: one is, and an outcome is being told that
+ * may be its own.
+ */
+int krc_flow_evict_one(struct krc_channel *ch);
+
+/**
+ * krc_pool_alive() - Check whether there is a channel of a kind that is not DEAD.
+ * @pool: pool.
+ * @kind: kind.
+ *
+ * Context: any but hard interrupts.
+ * Return: whether there is.
+ */
+bool krc_pool_alive(struct krc_pool *pool, enum krc_channel_kind kind);
 
 /* pool/send.c */
 
@@ -774,8 +831,8 @@ void krc_channel_filled(struct krc_channel *ch);
  * krc_flow_activate() - Put a flow behind the others of its payer; if there are none, at the end of
  * the DRR list, with a full quantum.
  * @ch: channel it is on.
- * @flow: flow; nothing changes if it has failed, is in a list already (also that of held
- *	flows), or has nothing to post.
+ * @flow: flow; nothing changes if it has failed, is in a list already (also that of held or
+ *	evicted flows), or has nothing to post.
  *
  * Context: channel's lock held.
  */
@@ -794,7 +851,7 @@ void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow);
  * krc_flow_deactivate() - Take a flow out of the list it is in; what is left of its turn is for the
  * next flow of its payer.
  * @ch: channel it is on.
- * @flow: flow; in the DRR list, behind another one, held, or in no list.
+ * @flow: flow; in the DRR list, behind another one, held, evicted, or in no list.
  *
  * Context: channel's lock held.
  */

@@ -12,7 +12,8 @@
  * A leased request that is in the hardware for too long is such a fault (KRC_FAULT_EXPIRED),
  * but of no request. When the hardware is halted it is known which target is to blame: that of the
  * oldest request, for which all others wait. A stall is charged to the request's target and payer, and
- * what is isolated by that leaves a shared channel before it is READY again (pool/isolation.h).
+ * what is isolated by that leaves a shared channel before it is READY again (pool/isolation.h). Without
+ * a fault it is evicted: the work item of the leases looks for it, and moves it.
  * Locking: see pool/pool_priv.h. In RESETTING only the work item uses the channel's hardware.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -114,6 +115,8 @@ void krc_channel_abort(struct krc_channel *ch, int status)
 	while ((flow = list_first_entry_or_null(&ch->turn, struct krc_flow, list)))
 		krc_flow_fail(ch, flow, status);
 	list_for_each_entry_safe(flow, tmp, &ch->held, list)
+		krc_flow_fail(ch, flow, status);
+	list_for_each_entry_safe(flow, tmp, &ch->evicted, list)
 		krc_flow_fail(ch, flow, status);
 }
 
@@ -284,21 +287,6 @@ static bool krc_recover_told(struct krc_channel *ch)
 	return told;
 }
 
-/* Whether there is a channel of the isolated that is not DEAD. */
-static bool krc_pool_can_isolate(struct krc_pool *pool)
-{
-	const struct krc_channels *all;
-	bool can = false;
-	u32 i;
-
-	rcu_read_lock();
-	all = krc_pool_channels(pool);
-	for (i = all->first[KRC_CHANNEL_ISOLATED]; i < all->first[KRC_CHANNEL_ISOLATED + 1]; i++)
-		can |= READ_ONCE(all->at[i]->state) != KRC_CHANNEL_DEAD;
-	rcu_read_unlock();
-	return can;
-}
-
 /* Before the channel is READY again: what is isolated does not stall it once more. */
 static void krc_recover_isolate(struct krc_channel *ch)
 {
@@ -306,7 +294,7 @@ static void krc_recover_isolate(struct krc_channel *ch)
 	u32 i;
 
 	if (ch->kind != KRC_CHANNEL_SHARED || !krc_isolation_any(&ch->pool->isolation) ||
-	    !krc_pool_can_isolate(ch->pool) || !krc_recover_told(ch))
+	    !krc_pool_alive(ch->pool, KRC_CHANNEL_ISOLATED) || !krc_recover_told(ch))
 		return;
 	for (i = 0, more = true; i < KRC_ISOLATE_MAX && more; i++) {
 		local_bh_disable();
@@ -325,6 +313,8 @@ static void krc_recover_resume(struct krc_channel *ch)
 	krc_channel_poll(ch, KRC_POLL_BUDGET);
 	krc_channel_fill(ch);
 	krc_window_begin(ch);
+	if (krc_window_wanted(ch) && !ch->window.soon)
+		krc_window_schedule(ch);
 	krc_channel_arm(ch);
 }
 
@@ -380,25 +370,56 @@ static bool krc_channel_first_bound(const struct krc_channel *ch, unsigned long 
 	return found;
 }
 
-void krc_channel_expire(struct work_struct *work)
+/* Move the flows that are evicted and have nothing in the hardware any more. */
+static void krc_channel_expel(struct krc_channel *ch)
 {
-	struct krc_channel *ch =
-		container_of(to_delayed_work(work), struct krc_channel, lease.expiry);
-	unsigned long now, bound;
+	u32 moves = 0, tries = 0;
+	int more;
 
-	spin_lock_bh(&ch->lock);
-	krc_channel_poll(ch, ch->depth);
-	krc_window_look(ch);
-	krc_channel_run(ch, KRC_POLL_BATCH);
-	ch->window.soon = false; /* until here this is the work item that runs soon */
-	now = jiffies;
+	while (moves < KRC_ISOLATE_MAX && tries < KRC_ISOLATE_TRIES) {
+		local_bh_disable();
+		more = krc_flow_evict_one(ch);
+		local_bh_enable();
+		if (!more)
+			return;
+		moves += more > 0;
+		tries += more < 0;
+		if (more < 0)
+			usleep_range(20, 100);
+		cond_resched();
+	}
+}
+
+/* Look whether the first lease of a segment has ended, and else when it will. */
+static void krc_channel_bound_again(struct krc_channel *ch)
+{
+	unsigned long now = jiffies, bound;
+
+	lockdep_assert_held(&ch->lock);
 	ch->lease.bounded = krc_channel_works(ch) && krc_channel_first_bound(ch, &bound);
 	if (ch->lease.bounded && time_after(bound, now)) {
 		ch->lease.bound = bound;
-		krc_window_schedule(ch);
 	} else if (ch->lease.bounded) {
 		ch->lease.bounded = false;
 		krc_channel_fault(ch, KRC_FAULT_EXPIRED, NULL);
 	}
+	if (ch->lease.bounded || krc_window_wanted(ch))
+		krc_window_schedule(ch);
+}
+
+void krc_channel_expire(struct work_struct *work)
+{
+	struct krc_channel *ch =
+		container_of(to_delayed_work(work), struct krc_channel, lease.expiry);
+
+	spin_lock_bh(&ch->lock);
+	krc_channel_poll(ch, ch->depth);
+	krc_isolation_sample(ch);
+	krc_window_look(ch);
+	krc_channel_evict(ch);
+	krc_channel_run(ch, KRC_POLL_BATCH);
+	ch->window.soon = false; /* until here this is the work item that runs soon */
+	krc_channel_bound_again(ch);
 	spin_unlock_bh(&ch->lock);
+	krc_channel_expel(ch);
 }

@@ -79,8 +79,9 @@ void krc_channel_recover(struct work_struct *work);
  * krc_channel_expire() - Enforce the leases of segments: the function of krc_lease_bound.expiry.
  * @work: that work item.
  *
- * Looks at the channel's window first. Faults the channel with KRC_FAULT_EXPIRED if a leased segment
- * is still in the hardware after its time, else schedules itself for the next one, or a look.
+ * Takes a sample of the channel, looks at its window, and evicts, first. Faults the channel with
+ * KRC_FAULT_EXPIRED if a leased segment is still in the hardware after its time. Schedules itself for the
+ * next one, or the next look. Moves what is evicted at last.
  * Context: work item, may sleep; channel's lock not held.
  */
 void krc_channel_expire(struct work_struct *work);

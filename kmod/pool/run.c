@@ -48,8 +48,10 @@ static __always_inline void krc_channel_aim_next(struct krc_channel *ch,
 {
 	bool idle = ch->head == ch->tail;
 
-	if (idle)
-		WRITE_ONCE(ch->progress, jiffies);
+	if (idle) {
+		ch->busy = jiffies;
+		WRITE_ONCE(ch->progress, ch->busy);
+	}
 	if (idle || unlikely(to != ch->aim.by))
 		krc_channel_aim(ch, to);
 }

@@ -231,10 +231,10 @@ void krc_standing_expired(struct krc_standing *standing)
 	spin_unlock_bh(&standing->lock);
 }
 
-void krc_standing_stalled(struct krc_standing *standing, unsigned long since)
+void krc_standing_stalled(struct krc_standing *standing, unsigned long since, u32 beyond_ms)
 {
 	spin_lock_bh(&standing->lock);
-	krc_stalls_charge(&standing->stalls, since, KRC_TARGET_STALLS_MS);
+	krc_stalls_charge(&standing->stalls, since, KRC_TARGET_STALLS_MS + beyond_ms);
 	spin_unlock_bh(&standing->lock);
 }
 

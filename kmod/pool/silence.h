@@ -249,13 +249,14 @@ void krc_standing_suspect(struct krc_standing *standing);
 void krc_standing_expired(struct krc_standing *standing);
 
 /**
- * krc_standing_stalled() - A request to it has stalled a channel that others share.
+ * krc_standing_stalled() - A request to it has stalled a channel that others share, or makes it slow.
  * @standing: target.
  * @since: jiffies since when nothing else could complete.
+ * @beyond_ms: so much counts at most beyond the burst that is free: see krc_stalls_charge().
  *
  * Says nothing of whether it answers. Context: any but hard interrupts.
  */
-void krc_standing_stalled(struct krc_standing *standing, unsigned long since);
+void krc_standing_stalled(struct krc_standing *standing, unsigned long since, u32 beyond_ms);
 
 /**
  * krc_standing_refused() - It has refused a request that its directory allows, or that it has

@@ -19,6 +19,7 @@
 
 #define KRC_STALLS_SHARE 20 /* one part in so many of the time is forgiven */
 #define KRC_STALLS_MOST_MS 5000 /* of stalls beyond the burst that count at most */
+#define KRC_STALLS_SLOW_MS 1000 /* the same, of slowness */
 
 /**
  * struct krc_stalls - An account of stalls.
@@ -116,18 +117,25 @@ static inline unsigned long krc_stalls_new(struct krc_stalls *stalls, unsigned l
  * krc_stalls_charge() - Add a stall that is over now.
  * @stalls: account.
  * @since: jiffies when it began.
- * @free_ms: burst that is free, in milliseconds.
+ * @most_ms: how much counts at most, with what was before, in milliseconds: the burst that is free and
+ *	KRC_STALLS_MOST_MS or KRC_STALLS_SLOW_MS beyond.
  *
- * However many there were, (@free_ms + KRC_STALLS_MOST_MS) * KRC_STALLS_SHARE later all are made
- * good. Context: any; the caller serialises.
+ * However many there were, @most_ms * KRC_STALLS_SHARE later all are made good, but those that were more
+ * before stay so. Context: any; the caller serialises.
  */
-static inline void krc_stalls_charge(struct krc_stalls *stalls, unsigned long since, u32 free_ms)
+static inline void krc_stalls_charge(struct krc_stalls *stalls, unsigned long since, u32 most_ms)
 {
-	unsigned long most = msecs_to_jiffies(free_ms + KRC_STALLS_MOST_MS) * KRC_STALLS_SHARE;
+	unsigned long most = msecs_to_jiffies(most_ms) * KRC_STALLS_SHARE;
+	unsigned long first = stalls->first, last = stalls->last;
 	unsigned long took = min(krc_stalls_new(stalls, since), most); /* no overflow */
-	unsigned long now = jiffies, from = krc_stalls_owed(stalls) ? stalls->good_at : now;
+	unsigned long now = jiffies, owed = krc_stalls_owed(stalls) ? stalls->good_at - now : 0;
+	unsigned long sum = owed + took * KRC_STALLS_SHARE;
 
-	WRITE_ONCE(stalls->good_at, now + min(from - now + took * KRC_STALLS_SHARE, most));
+	if (sum > most) { /* what does not count now may count in a stall that goes on */
+		stalls->first = first;
+		stalls->last = last;
+	}
+	WRITE_ONCE(stalls->good_at, now + max(owed, min(sum, most)));
 }
 
 #endif /* KRC_STALLS_H */

@@ -61,6 +61,7 @@ static void krc_window_set(struct krc_channel *ch, u32 limit)
 
 void krc_window_init(struct krc_channel *ch)
 {
+	ch->window.sample.at = jiffies;
 	krc_window_set(ch, ch->depth);
 }
 
@@ -146,14 +147,31 @@ void krc_window_full(struct krc_channel *ch)
 	krc_window_schedule(ch);
 }
 
+bool krc_window_wanted(const struct krc_channel *ch)
+{
+	lockdep_assert_held(&ch->lock);
+	if (!list_empty(&ch->evicted))
+		return true;
+	if (!krc_window_counts(ch) || !krc_channel_works(ch))
+		return false;
+	return ch->window.limit < ch->depth || ch->window.sample.slow ||
+	       (ch->kind == KRC_CHANNEL_ISOLATED && ch->head != ch->tail);
+}
+
 unsigned long krc_window_next(struct krc_channel *ch, unsigned long delay)
 {
-	u32 limit = ch->window.limit;
+	struct krc_window *window = &ch->window;
+	unsigned long now = jiffies;
 
 	lockdep_assert_held(&ch->lock);
-	if (krc_window_counts(ch) && (limit < ch->depth || ch->tail - ch->head >= limit))
-		ch->window.soon = true;
-	return ch->window.soon ? min(delay, msecs_to_jiffies(KRC_WINDOW_LOOK_MS)) : delay;
+	if (!window->soon && (krc_window_wanted(ch) || ch->kind == KRC_CHANNEL_ISOLATED ||
+			      (krc_window_counts(ch) && ch->tail - ch->head >= window->limit))) {
+		window->soon = true;
+		window->due = now + msecs_to_jiffies(KRC_WINDOW_LOOK_MS);
+	}
+	if (!window->soon)
+		return delay;
+	return min(delay, time_after(window->due, now) ? window->due - now : 0);
 }
 
 void krc_window_schedule(struct krc_channel *ch)
@@ -161,6 +179,8 @@ void krc_window_schedule(struct krc_channel *ch)
 	unsigned long now = jiffies, bound = ch->lease.bound;
 
 	lockdep_assert_held(&ch->lock);
+	if (!ch->lease.bounded)
+		bound = now + MAX_JIFFY_OFFSET;
 	mod_delayed_work(ch->pool->wq, &ch->lease.expiry,
 			 krc_window_next(ch, time_after(bound, now) ? bound - now : 0));
 }

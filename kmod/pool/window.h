@@ -15,9 +15,10 @@
  * still is not slow but stalled, which is the business of pool/isolation.h.
  *
  * A look is taken by the work item that watches over leases (krc_channel_expire()): before it
- * resets a channel for one that has ended, and soon while the queue is full or limited. What is in
+ * resets a channel for one that has ended, and soon while the queue is full or limited, whether or not
+ * anything is there, or was found to be slow. What is in
  * the hardware when the limit falls stays there, and may cost one reset; what is posted again
- * obeys the limit. The watchdog looks at channels that are idle. With the limit the cost of a
+ * obeys the limit. The watchdog looks at channels that are idle, too. With the limit the cost of a
  * segment changes in the turns of payers, as far as it is not for their bytes that segments take
  * long: what is shared then is their time.
  *
@@ -44,6 +45,19 @@ struct krc_channel;
 #define KRC_WINDOW_LOOK_MS 50 /* between looks, while it is full or limited */
 
 /**
+ * struct krc_sample - When it was asked whose segment the hardware of a channel is at: see
+ *	pool/isolation.h.
+ * @at: jiffies.
+ * @head: krc_channel.head then.
+ * @slow: it had been at it for long: it is asked again soon.
+ */
+struct krc_sample {
+	unsigned long at;
+	u32 head;
+	bool slow;
+};
+
+/**
  * struct krc_window - How many segments of a channel the hardware may have.
  * @limit: so many, KRC_WINDOW_MIN to krc_channel.depth; more may be there if it has just fallen.
  *	Read without the lock too, as a hint.
@@ -51,11 +65,13 @@ struct krc_channel;
  * @quantum: bytes of a payer's turn: enough for any segment.
  * @unsignaled: a segment whose number plus one has none of these bits is signaled in any case: 0 to
  *	KRC_UNSIGNALED_MAX - 1, a power of two less 1.
- * @soon: the work item that looks runs within KRC_WINDOW_LOOK_MS.
+ * @soon: the work item that looks runs at @due, or before.
+ * @due: jiffies, KRC_WINDOW_LOOK_MS after @soon was set.
  * @known: there was a look since the channel was made, or last did not work.
  * @head: krc_channel.head at the last look.
  * @tail: krc_channel.tail at the last look.
  * @looked: jiffies of the last completion at the last look, or of that.
+ * @sample: when it was last asked whose segment the hardware is at.
  *
  * Protected by krc_channel.lock.
  */
@@ -65,10 +81,12 @@ struct krc_window {
 	u32 quantum;
 	u32 unsignaled;
 	bool soon;
+	unsigned long due;
 	bool known;
 	u32 head;
 	u32 tail;
 	unsigned long looked;
+	struct krc_sample sample;
 };
 
 /**
@@ -108,11 +126,21 @@ void krc_window_look(struct krc_channel *ch);
 void krc_window_full(struct krc_channel *ch);
 
 /**
+ * krc_window_wanted() - Check whether the channel is to be looked at soon, whatever leases there are.
+ * @ch: channel.
+ *
+ * Context: channel's lock held.
+ * Return: whether it is limited, flows are evicted, or somebody in it is slow or isolated.
+ */
+bool krc_window_wanted(const struct krc_channel *ch);
+
+/**
  * krc_window_next() - Tell when the work item that looks is to run.
  * @ch: channel.
  * @delay: jiffies until it has something else to do.
  *
- * Notes in krc_window.soon if that is for a look; this stays until the work item has run.
+ * Notes in krc_window.soon if that is for a look, which channels of the isolated always have; this stays
+ * until the work item has run, which no lease puts off.
  * Context: channel's lock held.
  * Return: jiffies until then, at most @delay.
  */
@@ -120,7 +148,7 @@ unsigned long krc_window_next(struct krc_channel *ch, unsigned long delay);
 
 /**
  * krc_window_schedule() - Have krc_channel_expire() run when a lease or a look is due.
- * @ch: channel whose lease.bound is set.
+ * @ch: channel whose lease.bound is set, or krc_window_wanted().
  *
  * Context: channel's lock held.
  */

@@ -42,20 +42,27 @@ static void krc_test_before(struct krc_stalls *stalls, unsigned long at)
 	stalls->last = at;
 }
 
+/* All stalls were charged until then. */
+static void krc_test_charged_until(struct krc_test *t, unsigned long at)
+{
+	struct krc_isolation *isolation = &t->pool->isolation;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(t->flow); i++)
+		if (t->flow[i]->flow.standing)
+			krc_test_before(&t->flow[i]->flow.standing->stalls, at);
+	for (i = 0; i < KRC_ISOLATION_PAYERS; i++)
+		krc_test_before(&isolation->payers[i].stalls, at);
+}
+
 /* What is in the hardware of a channel has been there for so long, since all stalls before. */
 static void krc_test_stand(struct krc_test *t, u32 index, u32 ms)
 {
 	struct krc_channel *ch = krc_test_channel(t, index);
-	struct krc_isolation *isolation = &t->pool->isolation;
-	u32 i;
 
 	spin_lock_bh(&ch->lock);
 	ch->progress = jiffies - msecs_to_jiffies(ms);
-	for (i = 0; i < ARRAY_SIZE(t->flow); i++)
-		if (t->flow[i]->flow.standing)
-			krc_test_before(&t->flow[i]->flow.standing->stalls, ch->progress);
-	for (i = 0; i < KRC_ISOLATION_PAYERS; i++)
-		krc_test_before(&isolation->payers[i].stalls, ch->progress);
+	krc_test_charged_until(t, ch->progress);
 	spin_unlock_bh(&ch->lock);
 }
 
@@ -126,10 +133,18 @@ static void krc_test_stalls_are_made_good(struct kunit *test)
 
 	before = jiffies;
 	krc_stalls_init(&stalls);
-	krc_stalls_charge(&stalls, jiffies - 1000 * HZ, 150);
+	krc_stalls_charge(&stalls, jiffies - 1000 * HZ, 150 + KRC_STALLS_MOST_MS);
 	most = msecs_to_jiffies(150 + KRC_STALLS_MOST_MS) * KRC_STALLS_SHARE;
 	KUNIT_EXPECT_TRUE(test, time_in_range(stalls.good_at, before + most, jiffies + most));
 	KUNIT_EXPECT_TRUE(test, krc_stalls_overdrawn(&stalls, 150));
+	good_at = stalls.good_at;
+	krc_stalls_charge(&stalls, jiffies - 1000 * HZ, 150 + KRC_STALLS_SLOW_MS);
+	KUNIT_EXPECT_EQ(test, stalls.good_at, good_at); /* what counts less takes nothing back */
+	before = jiffies;
+	krc_stalls_init(&stalls); /* what does not count as slowness counts when it is a stall */
+	krc_stalls_charge(&stalls, before - took, 50);
+	krc_stalls_charge(&stalls, before - took, 5000);
+	krc_test_expect_good(test, &stalls, before, took + msecs_to_jiffies(50));
 	krc_stalls_init(&stalls);
 	stalls.good_at = jiffies - HZ; /* what was long ago is not saved up */
 	before = jiffies;
@@ -194,6 +209,16 @@ static void krc_test_a_way_is_lost(struct kunit *test)
 	krc_test_expect(t, flow, 0, 2, 0);
 }
 
+/* The work item of a channel is not scheduled. */
+static void krc_test_nobody_looks(struct krc_test *t, struct krc_channel *ch)
+{
+	cancel_delayed_work_sync(&ch->lease.expiry);
+	spin_lock_bh(&ch->lock);
+	ch->window.soon = false;
+	ch->window.sample.slow = false;
+	spin_unlock_bh(&ch->lock);
+}
+
 /* Nor is a lease that ends in the hardware, if something has completed just now. */
 static void krc_test_leases_that_end(struct kunit *test)
 {
@@ -203,6 +228,7 @@ static void krc_test_leases_that_end(struct kunit *test)
 
 	krc_test_lease(flow, 60000, 60000);
 	for (busy = 0; busy < 2; busy++) {
+		krc_test_nobody_looks(t, krc_test_channel(t, 0));
 		KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_WRITE, 8), 0);
 		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
 		krc_test_stand(t, 0, 500);
@@ -230,7 +256,7 @@ static void krc_test_a_target_is_asked_apart(struct kunit *test)
 	krc_test_asked(t, good, KRC_CHANNEL_SHARED);
 	krc_test_asked(t, none, KRC_CHANNEL_SHARED); /* its target is not known */
 	krc_test_stalled(t, bad,
-			 KRC_PAYER_STALLS_MS); /* is not on the account of its payer there */
+			 KRC_PAYER_STALLS_MS); /* is not on the account of its payer any more */
 	KUNIT_EXPECT_EQ(test, (int)krc_test_kind(t, bad), KRC_CHANNEL_ISOLATED);
 	krc_test_asked(t, none, KRC_CHANNEL_SHARED);
 	target->stalls.good_at = jiffies;
@@ -452,6 +478,415 @@ static void krc_test_some_channels_do_not_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, counted, 1 + KRC_POOL_ISOLATED);
 }
 
+/* ---- what is slow, but in time */
+
+/* The first channel completes slowly: its limit is what that leaves. */
+static void krc_test_narrow(struct krc_test *t)
+{
+	struct krc_channel *ch = krc_test_channel(t, 0);
+
+	cancel_delayed_work_sync(&t->pool->watchdog); /* which would widen it while it is idle */
+	spin_lock_bh(&ch->lock);
+	ch->window.limit = KRC_WINDOW_MIN;
+	spin_unlock_bh(&ch->lock);
+}
+
+/**
+ * struct krc_test_seen - What is seen at a look of the first channel.
+ * @ms: since the last sample; nothing was charged since.
+ * @stands: jiffies since something completed; 0: just now, however long this takes.
+ * @done: segments that have completed since the last sample.
+ * @dry: it was empty meanwhile.
+ */
+struct krc_test_seen {
+	u32 ms;
+	unsigned long stands;
+	u32 done;
+	bool dry;
+};
+
+static void krc_test_sample(struct krc_test *t, const struct krc_test_seen *seen)
+{
+	struct krc_channel *ch = krc_test_channel(t, 0);
+
+	spin_lock_bh(&ch->lock);
+	ch->window.sample.at = jiffies - msecs_to_jiffies(seen->ms);
+	ch->window.sample.head = ch->head - seen->done;
+	ch->busy = ch->window.sample.at - !seen->dry;
+	krc_test_charged_until(t, ch->window.sample.at);
+	ch->progress = seen->stands ? jiffies - seen->stands : jiffies + 60 * HZ;
+	krc_isolation_sample(ch);
+	ch->progress = jiffies;
+	spin_unlock_bh(&ch->lock);
+}
+
+/* Until its target is isolated, and for some time. */
+static void krc_test_found_slow(struct krc_test *t)
+{
+	const struct krc_test_seen slow = { .ms = KRC_ISOLATION_SAMPLE_MS };
+	u32 ms;
+
+	krc_test_narrow(t);
+	for (ms = 0; ms < 2 * KRC_TARGET_STALLS_MS; ms += KRC_ISOLATION_SAMPLE_MS) {
+		if (ms < KRC_TARGET_STALLS_MS / 2)
+			KUNIT_EXPECT_FALSE(t->test, krc_isolation_any(&t->pool->isolation));
+		krc_test_sample(t, &slow);
+	}
+	KUNIT_EXPECT_TRUE(t->test, krc_isolation_any(&t->pool->isolation));
+}
+
+/* Whether a look at the first channel charges whom it is at. */
+static bool krc_test_is_charged(struct krc_test *t, struct krc_test_seen seen)
+{
+	krc_test_sample(t, &seen);
+	return krc_test_charged(t);
+}
+
+/* What slows it down is charged: not what is there when it was slow before, or has little to do. */
+static void krc_test_who_is_slow_is_charged(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	const struct krc_test_seen slow = { .ms = 50 }, quick = { .ms = 50, .done = 500 },
+				   dry = { .ms = 50, .dry = true },
+				   stands = { .ms = 50, .dry = true, .stands = HZ / 20 + 2 };
+	struct krc_test_flow *flow = t->flow[0];
+
+	KUNIT_EXPECT_FALSE(test, krc_test_is_charged(t, slow)); /* it is idle */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_TRUE(test, krc_test_is_charged(t, slow));
+	KUNIT_EXPECT_TRUE(test, krc_test_is_charged(t, stands));
+	KUNIT_EXPECT_FALSE(test, krc_test_is_charged(t, quick));
+	KUNIT_EXPECT_FALSE(test, krc_test_is_charged(t, dry));
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_flow_drain(&flow->flow);
+}
+
+/* Its payer has others as well: it pays until the target is known for it, and no longer. */
+static void krc_test_its_payer_pays_once(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	const struct krc_test_seen slow = { .ms = KRC_ISOLATION_SAMPLE_MS };
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_target(t, bad, 0);
+	u32 ms;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 1, KRP_OP_READ, 8), 0);
+	krc_test_narrow(t);
+	for (ms = 0; ms < 2 * KRC_PAYER_STALLS_MS; ms += KRC_ISOLATION_SAMPLE_MS)
+		krc_test_sample(t, &slow);
+	KUNIT_EXPECT_TRUE(test, krc_flow_isolated(&bad->flow));
+	KUNIT_EXPECT_FALSE(test, krc_flow_isolated(&good->flow));
+	KUNIT_EXPECT_TRUE(test, krc_stalls_owed(&t->pool->isolation.payers[0].stalls));
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_flow_drain(&bad->flow);
+	krc_standing_put(target);
+}
+
+/* However long ago it was sampled last. */
+static void krc_test_a_sample_is_bounded(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	const struct krc_test_seen slow = { .ms = 60000 };
+	unsigned long before = jiffies;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_READ, 8), 0);
+	krc_test_narrow(t);
+	krc_test_sample(t, &slow);
+	KUNIT_EXPECT_PTR_EQ(test, t->pool->isolation.payers[0].payer, (const void *)t);
+	krc_test_expect_good(test, &t->pool->isolation.payers[0].stalls, before,
+			     msecs_to_jiffies(KRC_ISOLATION_SAMPLE_MS));
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_flow_drain(&t->flow[0]->flow);
+}
+
+/* What takes long for its bytes is not. */
+static void krc_test_bytes_may_take_long(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	unsigned long worth =
+		KRC_SEGMENT_BYTES * (u64)msecs_to_jiffies(KRC_WINDOW_MS) / KRC_WINDOW_BYTES;
+	const struct krc_test_seen slow = { .ms = 10 }, some = { .ms = 50, .done = 2 },
+				   stands = { .ms = 50,
+					      .dry = true,
+					      .stands = worth + msecs_to_jiffies(KRC_SLOW_MS) },
+				   longer = { .ms = 50,
+					      .dry = true,
+					      .stands = worth + HZ / 20 + 2 };
+	struct krc_test_flow *flow = t->flow[0];
+	bool always = true;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, KRC_SEGMENT_BYTES), 0);
+	krc_test_narrow(t);
+	KUNIT_EXPECT_FALSE(test, krc_test_is_charged(t, slow));
+	for (i = 0; i < 3; i++) /* a tick may come while it is asked */
+		always &= krc_test_is_charged(t, stands);
+	KUNIT_EXPECT_FALSE(test, always);
+	KUNIT_EXPECT_TRUE(test, krc_test_is_charged(t, longer));
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_flow_drain(&flow->flow);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 200 << 10), 0);
+	for (i = 0, always = true; i < 3; i++)
+		always &= krc_test_is_charged(t, some); /* 12 MB a second; half of 20 may be */
+	KUNIT_EXPECT_FALSE(test, always);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_flow_drain(&flow->flow);
+}
+
+/* Have the work item of the first channel look. */
+static void krc_test_look_now(struct krc_test *t)
+{
+	struct krc_channel *ch = krc_test_channel(t, 0);
+
+	mod_delayed_work(t->pool->wq, &ch->lease.expiry, 0);
+	flush_delayed_work(&ch->lease.expiry);
+}
+
+static bool krc_test_is_evicted(struct krc_test *t)
+{
+	struct krc_channel *ch = krc_test_channel(t, 0);
+	bool evicted;
+
+	spin_lock_bh(&ch->lock);
+	evicted = !list_empty(&ch->evicted);
+	spin_unlock_bh(&ch->lock);
+	return evicted;
+}
+
+/*
+ * A flow that never rests is isolated for being slow, and evicted with four requests in the hardware of
+ * 40; a good one waits behind it with ten.
+ */
+static struct krc_standing *krc_test_evict(struct krc_test *t, struct krc_test_flow *bad,
+					   struct krc_test_flow *good)
+{
+	struct krc_standing *target = krc_test_target(t, bad, 0);
+
+	good->flow.payer = good;
+	krc_test_narrow(t);
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(bad, 40, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_test_submit(good, 10, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(t->test, krc_fake_pending(t->fake, 0), KRC_WINDOW_MIN);
+	krc_test_found_slow(t);
+	krc_test_look_now(t);
+	KUNIT_EXPECT_TRUE(t->test, krc_test_is_evicted(t));
+	KUNIT_EXPECT_EQ(t->test, krc_flow_index(&bad->flow), 0U);
+	return target;
+}
+
+/* All requests of a flow succeed in order, on an isolated channel. */
+static void krc_test_goes_on(struct krc_test *t, struct krc_test_flow *flow)
+{
+	krc_test_wait(t->test, READ_ONCE(flow->flow.channel) != krc_test_channel(t, 0));
+	flow->index = krc_flow_index(&flow->flow);
+	KUNIT_EXPECT_EQ(t->test, (int)krc_test_kind(t, flow), KRC_CHANNEL_ISOLATED);
+	krc_test_wait(t->test, (krc_fake_complete(t->fake, flow->index, KRC_TEST_DEPTH),
+				READ_ONCE(flow->done) == flow->submitted));
+	krc_flow_drain(&flow->flow);
+	krc_test_expect(t, flow, 0, flow->submitted, 0);
+}
+
+/* It moves without a reset, when none of it is in the hardware, while others stay and go on. */
+static void krc_test_the_slow_are_evicted(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+	struct krc_pool_stats stats;
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 2, KRP_OP_READ, 8), 0); /* those wait as well */
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 3), 3U);
+	krc_test_wait(test, READ_ONCE(bad->done) == 3);
+	krc_test_look_now(t);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&bad->flow), 0U); /* one is there still */
+	krc_test_finish(t, good, 10);
+	krc_test_expect(t, good, 0, 10, 0);
+	krc_test_goes_on(t, bad);
+	KUNIT_EXPECT_FALSE(test, krc_test_is_evicted(t));
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 0U);
+	krc_pool_stats(t->pool, &stats);
+	KUNIT_EXPECT_EQ(test, stats.isolated, 1ULL);
+	krc_test_asked(t, good, KRC_CHANNEL_SHARED);
+	krc_standing_put(target);
+}
+
+/* Nor is anything lost or done twice when the channel is reset meanwhile. */
+static void krc_test_evicted_and_reset(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+
+	krc_fake_fatal(t->fake, 0);
+	krc_test_goes_on(t, bad);
+	krc_test_finish(t, good, 10);
+	krc_test_expect(t, good, 0, 10, 0);
+	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 1U);
+	krc_standing_put(target);
+}
+
+/* What it had not posted ends when it is cancelled, and only that. */
+static void krc_test_evicted_and_cancelled(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+
+	krc_flow_cancel(&bad->flow);
+	KUNIT_EXPECT_FALSE(test, krc_test_is_evicted(t));
+	krc_test_finish(t, good, 10);
+	krc_flow_drain(&bad->flow);
+	krc_test_expect(t, bad, 0, 4, 0);
+	krc_test_expect(t, bad, 4, 40, -ECANCELED);
+	krc_flow_restart(&bad->flow);
+	krc_standing_put(target);
+}
+
+/* All of it ends when the device goes. */
+static void krc_test_evicted_and_stopped(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+
+	krc_pool_stop(t->pool);
+	krc_flow_drain(&bad->flow);
+	krc_flow_drain(&good->flow);
+	krc_test_expect(t, bad, 0, 40, -ENODEV);
+	krc_test_expect(t, good, 0, 10, -ENODEV);
+	krc_standing_put(target);
+}
+
+/* It goes on also if it is made good before; and with no channel for it left it stays. */
+static void krc_test_evicted_for_nothing(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+	struct krc_channel *ch;
+	u32 i;
+
+	target->stalls.good_at = jiffies;
+	krc_test_finish(t, bad, 40);
+	krc_test_expect(t, bad, 0, 40, 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&bad->flow), 0U);
+	krc_test_finish(t, good, 10);
+	krc_flow_drain(&bad->flow);
+	krc_flow_drain(&good->flow);
+	for (i = 0; i < KRC_POOL_ISOLATED; i++) {
+		ch = krc_test_channel(t, 1 + KRC_POOL_APART + i);
+		KUNIT_ASSERT_EQ(test, (int)ch->kind, KRC_CHANNEL_ISOLATED);
+		WRITE_ONCE(ch->state, KRC_CHANNEL_DEAD);
+	}
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 40, KRP_OP_READ, 8), 0);
+	krc_standing_stalled(target, jiffies - 60 * HZ, KRC_STALLS_MOST_MS);
+	KUNIT_EXPECT_TRUE(test, krc_flow_isolated(&bad->flow));
+	krc_test_look_now(t);
+	KUNIT_EXPECT_FALSE(test, krc_test_is_evicted(t));
+	krc_test_finish(t, bad, 80);
+	krc_test_expect(t, bad, 40, 80, 0);
+	WRITE_ONCE(ch->state, KRC_CHANNEL_READY);
+	krc_standing_put(target);
+}
+
+/* All of it is in the hardware whenever somebody looks: then its next request waits, and it leaves. */
+static void krc_test_nothing_of_it_waits(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0];
+	struct krc_standing *target = krc_test_target(t, bad, 0);
+
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 2, KRP_OP_READ, 8), 0);
+	krc_test_found_slow(t);
+	krc_test_look_now(t);
+	KUNIT_EXPECT_FALSE(test, krc_test_is_evicted(t));
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_test_wait(test, READ_ONCE(bad->done) == 1);
+	krc_test_nobody_looks(t, krc_test_channel(t, 0));
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_TRUE(test, krc_test_is_evicted(t));
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, 0), 1U);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 1), 1U);
+	krc_test_goes_on(t, bad); /* by itself: the work item was scheduled */
+	KUNIT_EXPECT_FALSE(test, krc_test_is_evicted(t));
+
+	/* and back, when it is made good */
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 2, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, (int)krc_test_kind(t, bad), KRC_CHANNEL_ISOLATED);
+	target->stalls.good_at = jiffies;
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 1, KRP_OP_READ, 8), 0);
+	KUNIT_EXPECT_EQ(test, krc_fake_pending(t->fake, bad->index), 2U);
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, bad->index, 2), 2U);
+	krc_test_wait(test, READ_ONCE(bad->flow.channel) == krc_test_channel(t, 0));
+	krc_test_finish(t, bad, 6);
+	krc_test_expect(t, bad, 0, 6, 0);
+	krc_standing_put(target);
+}
+
+/* Others of the same payer have its turn; those behind it are evicted as well. */
+static void krc_test_flows_of_one_payer(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1], *more = t->flow[2];
+	struct krc_standing *target = krc_test_target(t, bad, 0);
+
+	more->flow.standing = target;
+	krc_test_narrow(t);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 20, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(good, 10, KRP_OP_READ, 8), 0);
+	KUNIT_ASSERT_EQ(test, krc_test_submit(more, 10, KRP_OP_READ, 8), 0);
+	krc_test_found_slow(t);
+	krc_test_look_now(t);
+	krc_test_finish(t, good, 10);
+	krc_test_expect(t, good, 0, 10, 0);
+	KUNIT_EXPECT_EQ(test, krc_flow_index(&good->flow), 0U);
+	krc_test_goes_on(t, bad);
+	krc_test_goes_on(t, more);
+	krc_test_asked(t, good, KRC_CHANNEL_SHARED);
+	krc_standing_put(target);
+}
+
+/* What goes on all the time comes back when all is made good. */
+static void krc_test_made_good_it_comes_back(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+	struct krc_channel *ch;
+
+	krc_test_finish(t, good, 10);
+	krc_test_wait(test, READ_ONCE(bad->flow.channel) != krc_test_channel(t, 0));
+	ch = krc_test_channel(t, krc_flow_index(&bad->flow));
+	krc_test_wait(test, krc_fake_pending(t->fake, ch->index) == KRC_TEST_DEPTH);
+	target->stalls.good_at = jiffies;
+	mod_delayed_work(t->pool->wq, &ch->lease.expiry, 0);
+	flush_delayed_work(&ch->lease.expiry);
+	krc_test_wait(test, (krc_fake_complete(t->fake, ch->index, 1),
+			     READ_ONCE(bad->flow.channel) == krc_test_channel(t, 0)));
+	krc_test_finish(t, bad, 40);
+	krc_flow_drain(&bad->flow);
+	krc_test_expect(t, bad, 0, 40, 0);
+	krc_standing_put(target);
+}
+
+/* A channel that is removed has them move as others do. */
+static void krc_test_evicted_and_removed(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(krc_pool_add(t->pool, KRC_CHANNEL_SHARED)));
+	t->fake->at_once = true;
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, KRC_TEST_DEPTH), 4U);
+	KUNIT_EXPECT_EQ(test, krc_pool_remove(t->pool, krc_test_channel(t, 0)), 0);
+	krc_flow_drain(&bad->flow);
+	krc_flow_drain(&good->flow);
+	krc_test_expect(t, bad, 0, 40, 0);
+	krc_test_expect(t, good, 0, 10, 0);
+	krc_standing_put(target);
+}
+
 static struct kunit_case krc_isolation_cases[] = { KUNIT_CASE(krc_test_stalls_are_made_good),
 						   KUNIT_CASE(krc_test_however_it_ends),
 						   KUNIT_CASE(krc_test_a_way_is_lost),
@@ -465,6 +900,19 @@ static struct kunit_case krc_isolation_cases[] = { KUNIT_CASE(krc_test_stalls_ar
 						   KUNIT_CASE(krc_test_reads_of_the_module),
 						   KUNIT_CASE(krc_test_the_least_is_forgotten),
 						   KUNIT_CASE(krc_test_some_channels_do_not_count),
+						   KUNIT_CASE(krc_test_who_is_slow_is_charged),
+						   KUNIT_CASE(krc_test_its_payer_pays_once),
+						   KUNIT_CASE(krc_test_a_sample_is_bounded),
+						   KUNIT_CASE(krc_test_bytes_may_take_long),
+						   KUNIT_CASE(krc_test_the_slow_are_evicted),
+						   KUNIT_CASE(krc_test_evicted_and_reset),
+						   KUNIT_CASE(krc_test_evicted_and_cancelled),
+						   KUNIT_CASE(krc_test_evicted_and_stopped),
+						   KUNIT_CASE(krc_test_evicted_for_nothing),
+						   KUNIT_CASE(krc_test_nothing_of_it_waits),
+						   KUNIT_CASE(krc_test_flows_of_one_payer),
+						   KUNIT_CASE(krc_test_made_good_it_comes_back),
+						   KUNIT_CASE(krc_test_evicted_and_removed),
 						   {} };
 
 static struct kunit_suite krc_isolation_suite = {
