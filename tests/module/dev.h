@@ -196,5 +196,6 @@ int siege_services(const struct dev_peer *peer, unsigned int seconds);
 int siege_rack(const struct dev_peer *peer, unsigned int seconds);
 int lies(const struct dev_peer *peer, unsigned int seconds);
 int flood(const struct dev_peer *peer, unsigned int seconds);
+int trickle(const struct dev_peer *peer, unsigned int seconds);
 
 #endif /* KRC_TESTS_DEV_H */

@@ -57,7 +57,8 @@
  *	line of counts
  *   krc_ioctl PEER flood SECONDS	eight threads with as many READs under way as their queues
  *	take; last a line of counts
- * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant, lies, flood and siege-*.
+ *   krc_ioctl PEER trickle SECONDS	the same with three READs under way in all, one posted when one is done
+ * Runs with a PEER that take SECONDS end sooner at SIGTERM, but for tenant, lies and siege-*.
  * PEER is ADDRESS SERVICE RW RW_ADDR RO RO_ADDR BYTES. The environment's KRC_PORT is the
  * node's port to use, as `ports` counts them from 1, KRC_GID is its GID; any without them.
  *
@@ -544,6 +545,7 @@ static const struct {
 	{ .word = "siege-rack", .run = siege_rack },
 	{ .word = "lies", .run = lies },
 	{ .word = "flood", .run = flood },
+	{ .word = "trickle", .run = trickle },
 };
 /* clang-format on */
 

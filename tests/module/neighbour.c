@@ -29,6 +29,7 @@
 #define FLOOD_THREADS 8
 #define FLOOD_DEPTH 128U
 #define FLOOD_BATCH 32U
+#define TRICKLE_DEPTH 3U
 #define SIEGE_PAUSE_US 500000 /* who has the processors is another matter */
 #define SIEGE_SERVICES 256 /* what a user may bind */
 #define SIEGE_FIRST_SERVICE 20000
@@ -361,16 +362,18 @@ int lies(const struct dev_peer *peer, unsigned int seconds)
 }
 
 /**
- * struct flood - What the threads of a program share that always has as many READs under way as its
- * queues take.
+ * struct flood - What the threads of a program share that always has READs under way.
  * @peer: whom they READ from.
- * @end_us: when it ends.
+ * @depth: how many each of them has.
+ * @batch: posted at once, at most FLOOD_BATCH.
+ * @end_ms: when it ends.
  * @done: READs that succeeded.
  * @failed: others.
  */
 struct flood {
 	const struct dev_peer *peer;
-	uint64_t end_us;
+	unsigned int depth, batch;
+	uint64_t end_ms;
 	atomic_uint done, failed;
 };
 
@@ -388,12 +391,12 @@ static void *flood_thread(void *arg)
 	dev_open_or_die(&dev, 2 * FLOOD_DEPTH);
 	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
 	queue = dev_connected_or_die(&dev, FLOOD_DEPTH, flood->peer);
-	for (i = 0; i < FLOOD_BATCH; i++)
+	for (i = 0; i < flood->batch; i++)
 		wrs[i] = dev_wr(KRP_OP_READ, &local, 64 * i, flood->peer->rw, flood->peer->rw_addr,
 				64);
-	while (now_us() < flood->end_us) {
-		if (busy + FLOOD_BATCH <= FLOOD_DEPTH) {
-			n = dev_post(&dev, queue, wrs, FLOOD_BATCH, NULL);
+	while (!dev_over(flood->end_ms)) {
+		if (busy + flood->batch <= flood->depth) {
+			n = dev_post(&dev, queue, wrs, flood->batch, NULL);
 			if (n <= 0) { /* a request has failed, and so the queue has */
 				atomic_fetch_add(&flood->failed, 1);
 				break;
@@ -408,17 +411,32 @@ static void *flood_thread(void *arg)
 	return NULL;
 }
 
-int flood(const struct dev_peer *peer, unsigned int seconds)
+/* Run so many threads, at most FLOOD_THREADS. Return: the program's status. */
+static int flood_run(struct flood *flood, unsigned int nr, unsigned int seconds)
 {
-	struct flood flood = { .peer = peer, .end_us = now_us() + 1000000ULL * seconds };
 	pthread_t threads[FLOOD_THREADS];
 	unsigned int i, made;
 
-	for (made = 0; made < FLOOD_THREADS; made++)
-		if (pthread_create(&threads[made], NULL, flood_thread, &flood))
+	flood->end_ms = dev_end_ms(seconds);
+	for (made = 0; made < nr; made++)
+		if (pthread_create(&threads[made], NULL, flood_thread, flood))
 			break;
 	for (i = 0; i < made; i++)
 		pthread_join(threads[i], NULL);
-	printf("done=%u failed=%u\n", atomic_load(&flood.done), atomic_load(&flood.failed));
-	return made < FLOOD_THREADS;
+	printf("done=%u failed=%u\n", atomic_load(&flood->done), atomic_load(&flood->failed));
+	return made < nr;
+}
+
+int flood(const struct dev_peer *peer, unsigned int seconds)
+{
+	struct flood all = { .peer = peer, .depth = FLOOD_DEPTH, .batch = FLOOD_BATCH };
+
+	return flood_run(&all, FLOOD_THREADS, seconds);
+}
+
+int trickle(const struct dev_peer *peer, unsigned int seconds)
+{
+	struct flood few = { .peer = peer, .depth = TRICKLE_DEPTH, .batch = 1 };
+
+	return flood_run(&few, 1, seconds);
 }
