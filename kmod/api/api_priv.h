@@ -24,6 +24,7 @@
 #include "krcore/kernel.h"
 #include "mem/region.h"
 #include "mem/remote.h"
+#include "pool/flow.h"
 #include "pool/pool.h"
 
 struct krc_api_box;

@@ -14,6 +14,7 @@
 #include "api/box_priv.h"
 #include "krp_ioctl_message.h"
 #include "krp_message.h"
+#include "message/connect.h"
 #include "node/port.h"
 
 static_assert(KRCORE_MESSAGE_MAX == KRP_MESSAGE_DATA_MAX);

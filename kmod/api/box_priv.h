@@ -24,7 +24,8 @@
 #include <linux/workqueue.h>
 
 #include "api/api_priv.h"
-#include "message/message.h"
+#include "message/inbox.h"
+#include "message/large.h"
 
 struct krc_service;
 

@@ -14,6 +14,7 @@
 
 #include "api/box_priv.h"
 #include "krp_table.h"
+#include "message/connect.h"
 #include "node/port.h"
 #include "peer/lookup.h"
 

@@ -12,6 +12,8 @@
 #include <linux/slab.h>
 
 #include "api/box_priv.h"
+#include "krp_message.h"
+#include "message/open.h"
 #include "node/port.h"
 #include "peer/service.h"
 

@@ -14,6 +14,7 @@
 
 #include "api/box_priv.h"
 #include "krp_ioctl.h"
+#include "message/connect.h"
 
 static_assert(KRCORE_FIRST_MAX == KRP_MESSAGE_FIRST_MAX);
 static_assert(KRCORE_LARGE_MAX == KRP_MESSAGE_LARGE_MAX);

@@ -24,7 +24,7 @@
 
 #include "hw/rail.h"
 #include "mem/remote.h"
-#include "pool/pool.h"
+#include "pool/read.h"
 #include "pool/silence.h"
 
 #define KRC_REMOTE_MAX 1024 /* cached entries per peer */

@@ -10,6 +10,7 @@
 
 #include "krp_mrdir.h"
 #include "message/message_priv.h"
+#include "pool/pool.h"
 
 /* ---- passes */
 

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "message/message_priv.h"
+#include "pool/pool.h"
 
 #define KRC_MESSAGES_CHANNELS 2
 #define KRC_MESSAGES_BATCH 16

@@ -25,8 +25,13 @@
 #include "base/limits.h"
 #include "hw/rail.h"
 #include "krp_listen.h"
+#include "message/connect.h"
+#include "message/inbox.h"
+#include "message/large.h"
 #include "message/message.h"
+#include "message/open.h"
 #include "pool/packets.h"
+#include "pool/read.h"
 #include "pool/silence.h"
 
 #define KRC_STREAM_SLOTS 64

@@ -16,6 +16,7 @@
 #include <linux/wait_bit.h>
 
 #include "message/message_priv.h"
+#include "pool/pool.h"
 
 #define KRC_STREAM_CHECK_MS 1000 /* the peer's record is looked up no more often */
 

@@ -15,7 +15,6 @@
 #include <rdma/ib_verbs.h>
 
 #include "krp_msg.h"
-#include "krp_records.h"
 #include "krp_table.h"
 
 #define KRC_META_SERVERS_MAX 16
@@ -160,133 +159,6 @@ struct krc_meta *krc_meta_create(struct ib_device *ibdev, u32 port, const union 
 void krc_meta_destroy(struct krc_meta *meta);
 
 /**
- * krc_meta_stop() - Withdraw (waiting at most 1 s), end all sessions, and let every present
- * and later call return -ESHUTDOWN at once.
- * @meta: client; stays valid until krc_meta_destroy().
- *
- * Context: may sleep.
- */
-void krc_meta_stop(struct krc_meta *meta);
-
-/**
- * krc_meta_plan() - Allocate all that a new configuration needs; nothing changes yet.
- * @meta: client.
- * @conf: configuration; same generation as at krc_meta_create().
- *
- * Context: may sleep.
- * Return: the plan, for krc_meta_switch() or krc_meta_plan_free(), or an ERR_PTR as
- * krc_meta_create().
- */
-struct krc_meta_plan *krc_meta_plan(struct krc_meta *meta, const struct krc_meta_conf *conf);
-
-/**
- * krc_meta_plan_free() - Free a plan that was not switched to.
- * @plan: plan or NULL.
- *
- * Context: may sleep.
- */
-void krc_meta_plan_free(struct krc_meta_plan *plan);
-
-/**
- * krc_meta_switch() - Switch to a new configuration while the client is in use.
- * @meta: client.
- * @conf: configuration that the plan was made from; copied.
- * @plan: plan; consumed.
- *
- * Context: may sleep.
- * Servers of both configurations keep their session, unless owner, name or lease change, or
- * keys appear where there were none or vanish; changed keys count from the next handshake
- * on. Our records are withdrawn from each dropped server, within at most 1 s. Cannot fail.
- */
-void krc_meta_switch(struct krc_meta *meta, const struct krc_meta_conf *conf,
-		     struct krc_meta_plan *plan);
-
-/**
- * krc_meta_reconfigure() - krc_meta_plan() and krc_meta_switch() in one.
- * @meta: client.
- * @conf: configuration; copied. Same generation as at krc_meta_create().
- *
- * Context: may sleep.
- * Return: 0, or an errno as krc_meta_create(); then nothing has changed.
- */
-int krc_meta_reconfigure(struct krc_meta *meta, const struct krc_meta_conf *conf);
-
-/**
- * krc_meta_publish() - Publish a record at every server, now and after each attach, until
- * it is withdrawn.
- * @meta: client.
- * @service: service; the GID is the client's.
- * @value: value; copied, with the generation of the configuration.
- *
- * Publishing the same service again replaces the value.
- * Context: may sleep.
- * Return: 0, -ENOMEM, -EINVAL (invalid value), or -ESHUTDOWN.
- */
-int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value *value);
-
-/**
- * krc_meta_take_orphans() - Take the records that a client could not withdraw.
- * @meta: client, after krc_meta_stop().
- * @left: the orphaned records are moved to this list.
- *
- * A port that lost its address reaches no server any more, but the node's other sessions,
- * which have the same owner, keep extending the lease of its records.
- * Context: any.
- */
-void krc_meta_take_orphans(struct krc_meta *meta, struct krp_list *left);
-
-/**
- * krc_meta_adopt_orphans() - Withdraw orphaned records of other clients of this node.
- * @meta: client.
- * @left: orphaned records; adopted ones are removed from the list. A record that @meta
- *	publishes itself is not withdrawn, only removed from the list.
- * @own: adopt only records of @meta's own GID.
- *
- * Context: any.
- */
-void krc_meta_adopt_orphans(struct krc_meta *meta, struct krp_list *left, bool own);
-
-/**
- * krc_meta_release_orphans() - Hand adopted records of one GID back to the caller.
- * @meta: client.
- * @gid: GID; the port that owns it now is about to publish, and handles them from here on.
- * @left: the records are moved to this list.
- *
- * Context: any.
- */
-void krc_meta_release_orphans(struct krc_meta *meta, const union ib_gid *gid,
-			      struct krp_list *left);
-
-/**
- * krc_meta_drop_orphans() - Free orphaned records.
- * @left: orphaned records; empty afterwards.
- *
- * Context: any.
- */
-void krc_meta_drop_orphans(struct krp_list *left);
-
-/**
- * krc_meta_published() - Wait until at least one server has acknowledged a record.
- * @meta: client.
- * @service: service.
- * @timeout_ms: longest wait.
- *
- * Context: may sleep, interruptible.
- * Return: 0, -ENOENT (not published by us), -ETIMEDOUT, -ERESTARTSYS, -ESHUTDOWN, or the
- * refusal of a server (krp_status_errno()): at once if all refused, at the timeout if any did.
- */
-int krc_meta_published(struct krc_meta *meta, u16 service, u32 timeout_ms);
-
-/**
- * krc_meta_withdraw() - Withdraw a record from every server.
- * @meta: client.
- * @service: service.
- *
- * Context: may sleep; does not wait for the servers.
- */
-void krc_meta_withdraw(struct krc_meta *meta, u16 service);
-
-/**
  * enum krc_miss - What -ENOENT of a look-up is worth.
  * @KRC_MISS_PROVED: two servers, or all that are configured, do not have the record, though
  *	one of them at least neither settles nor hangs.
@@ -320,39 +192,6 @@ enum krc_miss {
 int krc_meta_lookup(struct krc_meta *meta, const void *payer, const struct krp_key *key,
 		    u32 timeout_ms, struct krp_value *ret_value, u32 *ret_reads,
 		    enum krc_miss *ret_miss);
-
-struct krp_lane_packet; /* krp_lane.h */
-
-/**
- * krc_meta_lane_keys() - Whether the node has cluster keys.
- * @meta: client.
- *
- * Context: any but hard interrupts.
- * Return: whether.
- */
-bool krc_meta_lane_keys(struct krc_meta *meta);
-
-/**
- * krc_meta_lane_sign() - Prove a packet of a lane, see krp_lane.h.
- * @meta: client.
- * @key_id: of the key, KRP_KEY_ID_BYTES, as a packet named it; NULL: of the first one.
- * @packet: key_id and mac are set.
- *
- * Context: may sleep.
- * Return: 0; -ENOKEY: there is no such key, or none at all; an errno of the hash.
- */
-int krc_meta_lane_sign(struct krc_meta *meta, const u8 *key_id, struct krp_lane_packet *packet);
-
-/**
- * krc_meta_lane_verify() - Check that one of the cluster keys proves a packet of a lane.
- * @meta: client.
- * @packet: not trusted.
- *
- * Context: may sleep. The time it takes says nothing of how much of the mac is right.
- * Return: 0; -ENOKEY: it names none of the keys; -EKEYREJECTED: its mac is wrong; an errno of
- * the hash.
- */
-int krc_meta_lane_verify(struct krc_meta *meta, const struct krp_lane_packet *packet);
 
 /**
  * krc_meta_info() - Report the state of the session with server @i.

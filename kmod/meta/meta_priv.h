@@ -49,7 +49,10 @@
 #include "krp_session_state.h"
 #include "meta/cache.h"
 #include "meta/map.h"
+#include "meta/auth.h"
 #include "meta/meta.h"
+#include "meta/record.h"
+#include "meta/servers.h"
 #include "meta/read.h"
 #include "meta/table.h"
 

@@ -3,7 +3,7 @@
  * Owns: the memory of this port's records, what callers say of them, and the hand-over of
  * orphans between the ports of a node. What servers know of records, and when they are told,
  * is proto/krp_records.h.
- * Locking: meta.lock held where meta/meta_priv.h says so; the functions of meta/meta.h take it.
+ * Locking: meta.lock held where meta/meta_priv.h says so; the functions of meta/record.h take it.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>

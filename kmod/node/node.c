@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "meta/cache.h"
+#include "meta/servers.h"
 #include "node/node_priv.h"
 #include "pool/pool.h"
 

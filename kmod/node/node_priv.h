@@ -22,6 +22,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "krp_records.h"
 #include "node/node.h"
 #include "node/port.h"
 

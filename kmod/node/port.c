@@ -21,9 +21,13 @@
 #include <rdma/ib_cache.h>
 
 #include "mem/directory.h"
+#include "message/connect.h"
 #include "message/message.h"
 #include "meta/cache.h"
+#include "meta/auth.h"
 #include "meta/meta.h"
+#include "meta/record.h"
+#include "meta/servers.h"
 #include "node/port.h"
 #include "pool/pool.h"
 

@@ -21,6 +21,7 @@ struct krc_meta;
 struct krc_mrdir;
 struct krc_pool;
 struct krc_stream;
+struct krp_list;
 
 /**
  * struct krc_port - One RDMA port of the node.

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "meta/record.h"
 #include "node/port.h"
 #include "peer/service.h"
 

@@ -19,7 +19,7 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-#include "pool/pool.h"
+#include "pool/flow.h"
 
 struct krc_packets;
 

@@ -22,7 +22,9 @@
 #include "hw/rail.h"
 #include "krp_ioctl.h"
 #include "pool/isolation.h"
+#include "pool/flow.h"
 #include "pool/pool.h"
+#include "pool/read.h"
 #include "pool/window.h"
 
 /* Largest segment of a request that is posted as one WQE, in bytes. */

@@ -6,6 +6,7 @@
 #include <linux/prandom.h>
 
 #include "krc_stream_test.h"
+#include "pool/pool.h"
 
 static struct krc_provider_ops krc_test_ops; /* the NIC in memory, which may lose what arrives */
 struct krc_test_world *krc_test_world_now;

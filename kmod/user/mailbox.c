@@ -10,6 +10,8 @@
 #include <linux/memcontrol.h>
 #include <linux/slab.h>
 
+#include "krp_message.h"
+#include "message/open.h"
 #include "node/port.h"
 #include "user/mailbox.h"
 #include "user/talk.h"

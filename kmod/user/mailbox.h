@@ -16,7 +16,7 @@
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
-#include "message/message.h"
+#include "message/inbox.h"
 #include "user/context.h"
 
 struct krc_talk;

@@ -24,6 +24,7 @@
 #include "node/port.h"
 #include "peer/peer.h"
 #include "peer/request.h"
+#include "pool/read.h"
 #include "pool/silence.h"
 #include "user/after.h"
 #include "user/post.h"

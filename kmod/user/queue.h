@@ -16,6 +16,7 @@
 
 #include "mem/region.h"
 #include "mem/remote.h"
+#include "pool/flow.h"
 #include "user/context.h"
 
 struct krc_peer;

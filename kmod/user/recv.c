@@ -12,6 +12,7 @@
 #include <linux/wait.h>
 
 #include "base/spin.h"
+#include "message/connect.h"
 #include "user/recv.h"
 #include "user/talk.h"
 #include "user/wait.h"

@@ -10,6 +10,8 @@
 #include <linux/uaccess.h>
 
 #include "mem/region.h"
+#include "message/connect.h"
+#include "message/large.h"
 #include "user/after.h"
 #include "user/send.h"
 

@@ -10,6 +10,7 @@
 #include <linux/pid.h>
 #include <linux/slab.h>
 
+#include "message/connect.h"
 #include "node/port.h"
 #include "peer/lookup.h"
 #include "user/send.h"

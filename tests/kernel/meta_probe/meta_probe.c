@@ -24,6 +24,8 @@
 
 #include "meta/cache.h"
 #include "meta/meta.h"
+#include "meta/record.h"
+#include "meta/servers.h"
 
 #define PROBE_LINE_BYTES 1024
 
