@@ -274,8 +274,7 @@ static noinline bool krc_flow_leaves(struct krc_channel *ch, struct krc_flow *fl
 	    !krc_flow_misplaced(ch, flow))
 		return false;
 	krc_flow_evict(ch, flow);
-	if (!ch->window.soon)
-		krc_window_schedule(ch);
+	krc_window_ask(ch);
 	return true;
 }
 
@@ -429,8 +428,7 @@ static void krc_flow_settle(struct krc_flow *flow) __releases(&flow->lock)
 		krc_flow_activate(to, flow);
 	spin_unlock(&flow->lock);
 	krc_channel_run(to, KRC_POLL_BATCH);
-	if (krc_window_wanted(to) && !to->window.soon)
-		krc_window_schedule(to);
+	krc_window_ask(to);
 	spin_unlock(&to->lock);
 }
 
@@ -496,23 +494,28 @@ bool krc_flow_isolate_one(struct krc_channel *ch)
 	return krc_flow_move(ch, krc_channel_told(ch) ? krc_channel_next_isolated(ch) : NULL);
 }
 
+/* The first flow that is evicted and has nothing in the hardware, or NULL. */
+static struct krc_flow *krc_channel_next_evicted(struct krc_channel *ch)
+{
+	struct krc_flow *flow;
+
+	list_for_each_entry(flow, &ch->evicted, list)
+		if (!flow->posted)
+			return flow;
+	return NULL;
+}
+
 int krc_flow_evict_one(struct krc_channel *ch)
 {
-	struct krc_flow *flow, *found = NULL;
-	bool delivered;
+	struct krc_flow *flow;
 
 	spin_lock(&ch->lock);
-	list_for_each_entry(flow, &ch->evicted, list) {
-		found = flow->posted || !krc_channel_works(ch) ? NULL : flow;
-		if (found)
-			break;
-	}
-	delivered = krc_channel_delivered(ch);
-	if (found && !delivered) {
+	flow = krc_channel_works(ch) ? krc_channel_next_evicted(ch) : NULL;
+	if (flow && !krc_channel_delivered(ch)) {
 		spin_unlock(&ch->lock);
 		return -EAGAIN;
 	}
-	return krc_flow_move(ch, found);
+	return krc_flow_move(ch, flow);
 }
 
 void krc_flow_drain(struct krc_flow *flow)

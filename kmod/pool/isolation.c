@@ -108,16 +108,10 @@ static bool krc_isolation_charge_since(struct krc_channel *ch, const struct krc_
 	return over;
 }
 
-/* Channels on which somebody else waits who may be isolated, or is. */
-static bool krc_isolation_counts(const struct krc_channel *ch)
-{
-	return ch->kind == KRC_CHANNEL_SHARED || ch->kind == KRC_CHANNEL_ISOLATED;
-}
-
 void krc_isolation_charge(struct krc_channel *ch, const struct krc_flow *flow)
 {
 	lockdep_assert_held(&ch->lock);
-	if (krc_isolation_counts(ch))
+	if (krc_channel_is_common(ch))
 		ch->stats.isolated +=
 			krc_isolation_charge_since(ch, flow, ch->progress, KRC_STALLS_MOST_MS);
 }
@@ -168,7 +162,7 @@ void krc_isolation_sample(struct krc_channel *ch)
 	bool before;
 
 	lockdep_assert_held(&ch->lock);
-	if (!krc_isolation_counts(ch))
+	if (!krc_channel_is_common(ch))
 		return;
 	flow = krc_isolation_slow(ch);
 	if (time_after(last->at, from))

@@ -21,8 +21,8 @@
 
 #include "hw/rail.h"
 #include "krp_ioctl.h"
-#include "pool/isolation.h"
 #include "pool/flow.h"
+#include "pool/isolation.h"
 #include "pool/pool.h"
 #include "pool/read.h"
 #include "pool/window.h"
@@ -508,6 +508,18 @@ void krc_channels_destroy(struct krc_pool *pool);
  * Context: any.
  */
 void krc_channel_stats_add(struct krc_channel_stats *sum, const struct krc_channel_stats *more);
+
+/**
+ * krc_channel_is_common() - Check whether a channel is for all targets and payers.
+ * @ch: channel.
+ *
+ * Others have a depth for one target, or packets of their own. Context: any; no lock needed.
+ * Return: whether it is one of the shared, or of the isolated.
+ */
+static inline bool krc_channel_is_common(const struct krc_channel *ch)
+{
+	return ch->kind == KRC_CHANNEL_SHARED || ch->kind == KRC_CHANNEL_ISOLATED;
+}
 
 /**
  * krc_channel_delivered() - Check whether all outcomes that are known have been told.

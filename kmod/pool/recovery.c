@@ -313,8 +313,7 @@ static void krc_recover_resume(struct krc_channel *ch)
 	krc_channel_poll(ch, KRC_POLL_BUDGET);
 	krc_channel_fill(ch);
 	krc_window_begin(ch);
-	if (krc_window_wanted(ch) && !ch->window.soon)
-		krc_window_schedule(ch);
+	krc_window_ask(ch);
 	krc_channel_arm(ch);
 }
 

@@ -14,12 +14,6 @@
 #define KRC_WINDOW_TURNS 4U /* that the hardware has of small segments, when it is limited */
 #define KRC_WINDOW_COMPLETIONS 4U /* at least, that stand for all that it has then */
 
-/* Channels that all share; the others have a depth for one target, or packets of their own. */
-static bool krc_window_counts(const struct krc_channel *ch)
-{
-	return ch->kind == KRC_CHANNEL_SHARED || ch->kind == KRC_CHANNEL_ISOLATED;
-}
-
 /*
  * The cost of a segment when the hardware has so many at most: a turn is a part of its time. What
  * segments take for their bytes is paid by these.
@@ -128,7 +122,7 @@ void krc_window_look(struct krc_channel *ch)
 	struct krc_window *window = &ch->window;
 
 	lockdep_assert_held(&ch->lock);
-	if (!krc_window_counts(ch))
+	if (!krc_channel_is_common(ch))
 		return;
 	if (!krc_channel_works(ch))
 		window->known = false;
@@ -141,7 +135,7 @@ void krc_window_look(struct krc_channel *ch)
 void krc_window_full(struct krc_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
-	if (!ch->lease.bounded || !krc_window_counts(ch))
+	if (!ch->lease.bounded || !krc_channel_is_common(ch))
 		return;
 	krc_window_begin(ch);
 	krc_window_schedule(ch);
@@ -152,7 +146,7 @@ bool krc_window_wanted(const struct krc_channel *ch)
 	lockdep_assert_held(&ch->lock);
 	if (!list_empty(&ch->evicted))
 		return true;
-	if (!krc_window_counts(ch) || !krc_channel_works(ch))
+	if (!krc_channel_is_common(ch) || !krc_channel_works(ch))
 		return false;
 	return ch->window.limit < ch->depth || ch->window.sample.slow ||
 	       (ch->kind == KRC_CHANNEL_ISOLATED && ch->head != ch->tail);
@@ -164,14 +158,21 @@ unsigned long krc_window_next(struct krc_channel *ch, unsigned long delay)
 	unsigned long now = jiffies;
 
 	lockdep_assert_held(&ch->lock);
-	if (!window->soon && (krc_window_wanted(ch) || ch->kind == KRC_CHANNEL_ISOLATED ||
-			      (krc_window_counts(ch) && ch->tail - ch->head >= window->limit))) {
+	if (!window->soon &&
+	    (krc_window_wanted(ch) || ch->kind == KRC_CHANNEL_ISOLATED ||
+	     (krc_channel_is_common(ch) && ch->tail - ch->head >= window->limit))) {
 		window->soon = true;
 		window->due = now + msecs_to_jiffies(KRC_WINDOW_LOOK_MS);
 	}
 	if (!window->soon)
 		return delay;
 	return min(delay, time_after(window->due, now) ? window->due - now : 0);
+}
+
+void krc_window_ask(struct krc_channel *ch)
+{
+	if (krc_window_wanted(ch) && !ch->window.soon)
+		krc_window_schedule(ch);
 }
 
 void krc_window_schedule(struct krc_channel *ch)

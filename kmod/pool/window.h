@@ -16,11 +16,10 @@
  *
  * A look is taken by the work item that watches over leases (krc_channel_expire()): before it
  * resets a channel for one that has ended, and soon while the queue is full or limited, whether or not
- * anything is there, or was found to be slow. What is in
- * the hardware when the limit falls stays there, and may cost one reset; what is posted again
- * obeys the limit. The watchdog looks at channels that are idle, too. With the limit the cost of a
- * segment changes in the turns of payers, as far as it is not for their bytes that segments take
- * long: what is shared then is their time.
+ * anything is there, or was found to be slow. What is in the hardware when the limit falls stays there,
+ * and may cost one reset; what is posted again obeys the limit. The watchdog looks at channels that are
+ * idle, too. With the limit the cost of a segment changes in the turns of payers, as far as it is not for
+ * their bytes that segments take long: what is shared then is their time.
  *
  * A completion that stands for several segments comes late where each of them is slow: that pause
  * would be taken for a stall. So once there is a limit it stands for a quarter of that at most. Until
@@ -133,6 +132,14 @@ void krc_window_full(struct krc_channel *ch);
  * Return: whether it is limited, flows are evicted, or somebody in it is slow or isolated.
  */
 bool krc_window_wanted(const struct krc_channel *ch);
+
+/**
+ * krc_window_ask() - Have the channel be looked at soon, if that is wanted and not so anyhow.
+ * @ch: channel.
+ *
+ * Context: channel's lock held.
+ */
+void krc_window_ask(struct krc_channel *ch);
 
 /**
  * krc_window_next() - Tell when the work item that looks is to run.
