@@ -406,7 +406,7 @@ def _beside_a_slow_peer(cluster, word, slow_us, most, **settings):
         return events
 
 
-@limit(900)
+@limit(600)
 def test_a_slow_peer_fills_no_queue(cluster):
     """A user always has as many READs under way as the node takes, from a peer that answers each
     slowly, but in time. What is in the hardware before a good program's READ is bounded by time, so
@@ -416,7 +416,7 @@ def test_a_slow_peer_fills_no_queue(cluster):
     check(limits and min(limits) <= LIMIT_MOST, f"limits: {limits}")
 
 
-@limit(900)
+@limit(600)
 def test_a_slow_peer_needs_no_queue(cluster):
     """Nor does it help that user to have but a few READs under way, which fill no queue: the peer
     is found to be slow all the same. The two share the one initiator that there is."""
