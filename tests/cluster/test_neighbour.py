@@ -363,6 +363,26 @@ def _slow(machine, dctn, slow_us):
         machine.nic.set(machine, "slow_dct", 0)
 
 
+TENANT_BYTES, FLOOD_BYTES = 32, 96     # of each READ: tests/module/neighbour.c
+
+
+def _apart(machine, peer):
+    """The good program runs once more, beside the bad one: none of its READs goes through an
+    initiator that the other one's are posted to. Returns what was reset meanwhile, by the trace."""
+    with trace.recording(machine, "krc_post", "krc_recovery_begin") as recorded:
+        counted(client(machine, f"{peer} tenant {SECONDS}", timeout=200))
+        events = recorded()
+    through = {size: {int(words.split()[1].partition("=")[2]) for name, words in events
+                      if name == "krc_post" and words.endswith(f" read length={size}")}
+               for size in (TENANT_BYTES, FLOOD_BYTES)}
+    print(f"    initiators by the length of READs: {through}", flush=True)
+    check(all(through.values()), "both of them READ")
+    check(not through[TENANT_BYTES] & through[FLOOD_BYTES], f"they share an initiator: {through}")
+    shared = nodes.pool(machine)["initiators"]
+    check(max(through[TENANT_BYTES]) < shared, "the good program is where all are")
+    return [event for event in events if event[0] == "krc_recovery_begin"]
+
+
 def _limits(events):
     """What queues were limited to, by the trace."""
     return [int(words.rpartition("=")[2]) for name, words in events if name == "krc_window"]
@@ -388,10 +408,11 @@ def _beside_a_slow_peer(cluster, word, slow_us, most, **settings):
                 wait_until(lambda: nodes.pool(node1)["isolated"] > before, KNOWN_SECONDS,
                            "it is known whose fault that is")
                 seen = _tenant(node1, peer)
+                events = recorded()
+                events += _apart(node1, peer)
                 check(not node1.run(f"cat {out}").out, "the siege goes on")
                 nodes.finish(node1, f"{word} {FLOOD_SECONDS}")
                 wait_until(lambda: node1.run(f"cat {out}").out, 60, "the siege is over")
-            events = recorded()
         after = _tenant(node1, peer)
         shared, _ = _of_others(node1, [event for event in events
                                        if event[0] == "krc_recovery_begin"])

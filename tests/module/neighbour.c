@@ -30,6 +30,9 @@
 #define FLOOD_DEPTH 128U
 #define FLOOD_BATCH 32U
 #define TRICKLE_DEPTH 3U
+/* Of each READ: a trace tells by it whose that is. Entries of directories have 64. */
+#define TENANT_BYTES 32
+#define FLOOD_BYTES 96
 #define SIEGE_PAUSE_US 500000 /* who has the processors is another matter */
 #define SIEGE_SERVICES 256 /* what a user may bind */
 #define SIEGE_FIRST_SERVICE 20000
@@ -86,8 +89,8 @@ static void *tenant_thread(void *arg)
 	queue = dev_connected_or_die(&dev, 16, me->peer);
 	for (due_us = now_us(); due_us < me->until_us && me->count < TENANT_SAMPLES_MAX;
 	     due_us += TENANT_PERIOD_US) {
-		struct krp_wr wr =
-			dev_wr(KRP_OP_READ, &local, 0, me->peer->ro, me->peer->ro_addr, 64);
+		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, me->peer->ro, me->peer->ro_addr,
+					  TENANT_BYTES);
 		struct krp_cqe cqe = { 0 };
 		int err;
 
@@ -392,8 +395,8 @@ static void *flood_thread(void *arg)
 	dev_region_or_die(&dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
 	queue = dev_connected_or_die(&dev, FLOOD_DEPTH, flood->peer);
 	for (i = 0; i < flood->batch; i++)
-		wrs[i] = dev_wr(KRP_OP_READ, &local, 64 * i, flood->peer->rw, flood->peer->rw_addr,
-				64);
+		wrs[i] = dev_wr(KRP_OP_READ, &local, FLOOD_BYTES * i, flood->peer->rw,
+				flood->peer->rw_addr, FLOOD_BYTES);
 	while (!dev_over(flood->end_ms)) {
 		if (busy + flood->batch <= flood->depth) {
 			n = dev_post(&dev, queue, wrs, flood->batch, NULL);
