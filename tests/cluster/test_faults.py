@@ -166,17 +166,35 @@ def test_messages_come_though_their_receiver_lacks_memory(cluster):
         check(lacked, "nothing was dropped for want of memory")
 
 
-@limit(900)
-def test_every_allocation_of_node_up_fails_once(cluster):
+NODE_UP_TESTS = 3       # into which the allocations of `node up` are dealt: all take a quarter hour
+
+
+def _node_up_fails(cluster, first):
     with up(cluster) as (node1, _):
         krc_genl = programs.install(node1, "tests/module/krc_genl")
         node1.run("krcore-metactl node down", timeout=60)
         with _faults(node1):
-            result = node1.run(f"{krc_genl} faults", timeout=600, check=False)
+            result = node1.run(f"{krc_genl} faults {first} {NODE_UP_TESTS}", timeout=600,
+                               check=False)
         for line in result.out.splitlines():
             print(f"    {line}", flush=True)
         check(not result.status, repr(result))
         node1.run("krcore-metactl node up", timeout=60)
+
+
+@limit(900)
+def test_the_1st_and_each_3rd_allocation_of_node_up_fail_once(cluster):
+    _node_up_fails(cluster, 1)
+
+
+@limit(900)
+def test_the_2nd_and_each_3rd_allocation_of_node_up_fail_once(cluster):
+    _node_up_fails(cluster, 2)
+
+
+@limit(900)
+def test_the_3rd_and_each_3rd_allocation_of_node_up_fail_once(cluster):
+    _node_up_fails(cluster, 3)
 
 
 def _goes_down(node1, node2, nth, failed):

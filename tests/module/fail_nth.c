@@ -112,7 +112,7 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	}
 	c.allocations = FAIL_NTH_ALL - left;
 	/* one time it may make more allocations than another; it ends where none is left */
-	for (nth = 1; nth < FAIL_NTH_RUNS_MAX; nth++) {
+	for (nth = step->first ?: 1; nth < FAIL_NTH_RUNS_MAX; nth += step->every ?: 1) {
 		err = fail_nth_run(step, arg, nth, &left);
 		if (left)
 			break;
@@ -122,9 +122,10 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	if (err)
 		printf("%s: fails afterwards: %s\n", step->name, strerror(-err));
 	*ret_count = c;
-	if (nth == 1 || nth == FAIL_NTH_RUNS_MAX) {
+	if (nth == (step->first ?: 1) || nth >= FAIL_NTH_RUNS_MAX) {
 		printf("%s: %s\n", step->name,
-		       nth == 1 ? "no allocation failed" : "there are still more allocations");
+		       nth < FAIL_NTH_RUNS_MAX ? "no allocation failed"
+					       : "there are still more allocations");
 		return -EIO;
 	}
 	return err || c.wrong ? -EIO : 0;

@@ -22,6 +22,8 @@
  * @undo: after a run that succeeded; must succeed as well; or NULL.
  * @undo_failed: after a run that failed; may find nothing to undo; or NULL.
  * @never_fails: out of memory must not make @run fail.
+ * @first: the first allocation that fails, from 1; 0: 1.
+ * @every: one of so many fails; 0: each.
  */
 struct fail_nth_step {
 	const char *name;
@@ -30,6 +32,7 @@ struct fail_nth_step {
 	int (*undo)(void *arg);
 	int (*undo_failed)(void *arg);
 	bool never_fails;
+	unsigned int first, every;
 };
 
 /**
@@ -44,7 +47,7 @@ struct fail_nth_count {
 };
 
 /**
- * fail_nth_sweep() - Run a step with each of its allocations failing once.
+ * fail_nth_sweep() - Run a step with each of its allocations, or one of so many, failing once.
  * @step: step.
  * @arg: for its functions.
  * @ret_count: out: counts.

@@ -6,7 +6,8 @@
  *   krc_genl bad               the cases below
  *   krc_genl denied            NODE_UP and NODE_DOWN without CAP_NET_ADMIN
  *   krc_genl random SEED NR    requests with random faults; the module must survive
- *   krc_genl faults            out of memory at every allocation of NODE_UP
+ *   krc_genl faults FIRST STEP out of memory at the allocations FIRST, FIRST + STEP and so on of
+ *                              NODE_UP, at one each time
  *   krc_genl lack FIRST STEP   NODE_UP again and again, with the allocations FIRST, FIRST + STEP
  *                              and so on failing: a node that is up gets its port by itself
  */
@@ -344,9 +345,9 @@ static int krc_lack(struct mc_genl *genl, unsigned int first, unsigned int step)
  * A node that could not come up is down, and comes up with the next request. What takes it down is
  * in works, whose allocations tests/cluster/test_faults.py has fail.
  */
-static int krc_faults(struct mc_genl *genl)
+static int krc_faults(struct mc_genl *genl, unsigned int first, unsigned int every)
 {
-	static const struct fail_nth_step steps[] = {
+	struct fail_nth_step steps[] = {
 		{ .name = "up",
 		  .run = krc_run_up,
 		  .undo = krc_run_down,
@@ -364,6 +365,8 @@ static int krc_faults(struct mc_genl *genl)
 	krc_generation_now();
 
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		steps[i].first = first;
+		steps[i].every = every;
 		err = fail_nth_sweep(&steps[i], genl, &c);
 		printf("%s: %u allocations, %u failed, %u did without, %u wrong%s\n", steps[i].name,
 		       c.allocations, c.failed, c.went_on, c.wrong, err ? ": BAD" : "");
@@ -387,8 +390,8 @@ int main(int argc, char **argv)
 		err = krc_bad(genl);
 	else if (argc == 2 && !strcmp(argv[1], "denied"))
 		err = krc_denied(genl);
-	else if (argc == 2 && !strcmp(argv[1], "faults"))
-		err = krc_faults(genl);
+	else if (argc == 4 && !strcmp(argv[1], "faults") && atoi(argv[2]) > 0 && atoi(argv[3]) > 0)
+		err = krc_faults(genl, (unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "lack") && atoi(argv[2]) > 0 && atoi(argv[3]) > 0)
 		err = krc_lack(genl, (unsigned int)atoi(argv[2]), (unsigned int)atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "random"))
