@@ -23,7 +23,7 @@ import contextlib
 import statistics
 
 import _nodes as nodes_module
-from cluster import host
+from cluster import host, krcore
 
 NIC = "cx"
 USUALLY = "3 min emulated"
@@ -153,14 +153,21 @@ class Connects:
     def _mesh(self, way, workers):
         machines = self.lab.cluster.nodes()
         addresses = " ".join(machine.spec.address for machine in machines)
+        before = self._table_reads(machines)
         got = [lines[0] for lines in self.lab.at_once(
             [(machine, f"bench_mesh {way} {workers} {index} {addresses}")
              for index, machine in enumerate(machines)])]
         longest = max(g["ns"] for g in got)
         connections = sum(g["connections"] for g in got)
         return {"n": connections, "p50": nodes_module.us(longest), "workers": workers,
-                "guests": len(machines),
+                "guests": len(machines), "table_reads": self._table_reads(machines) - before,
                 "us_per_connection": nodes_module.us(longest * len(machines) / connections)}
+
+    def _table_reads(self, machines):
+        """READs of the MetaServers' tables that nodes have made. The least for a mesh is the number
+        of workers times that of guests: each node looks each worker's record up."""
+        return sum(row["reads"] for machine in machines
+                   for row in krcore.node_rows(machine, "node_server"))
 
     # -- memory -----------------------------------------------------------------------
 
