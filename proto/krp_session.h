@@ -91,12 +91,12 @@ static inline void krp_session_connected(struct krp_session *s, __u64 now_ns,
 					 const __u8 *key_id)
 {
 	const struct krp_session_conf *conf = s->conf;
-	struct krp_hello *hello = &s->hello;
+	struct krp_hello *hello = &s->attach.hello;
 	__u32 i;
 
 	if (s->state != KRP_SESSION_CONNECTING)
 		return;
-	s->link = *link;
+	s->attach.link = *link;
 	s->has_key = !!key_id;
 	krp_msg_init(hello, KRP_MSG_HELLO, 1, KRP_ST_OK, 0);
 	hello->features = krp_cpu_to_le64(conf->features);
@@ -110,13 +110,13 @@ static inline void krp_session_connected(struct krp_session *s, __u64 now_ns,
 	hello->version_max = KRP_MSG_VERSION;
 	if (key_id)
 		memcpy(hello->key_id, key_id, sizeof(hello->key_id));
-	memset(s->slot, 0, sizeof(s->slot));
-	krp_list_init(&s->idle);
-	krp_list_init(&s->busy);
+	memset(s->slots.at, 0, sizeof(s->slots.at));
+	krp_list_init(&s->slots.idle);
+	krp_list_init(&s->slots.busy);
 	for (i = 0; i < KRP_SLOTS_MAX; i++) {
-		krp_list_init(&s->slot[i].link);
+		krp_list_init(&s->slots.at[i].link);
 		if (i < conf->slots)
-			krp_list_add(&s->slot[i].link, &s->idle);
+			krp_list_add(&s->slots.at[i].link, &s->slots.idle);
 	}
 	krp_session_enter(s, now_ns, KRP_SESSION_HELLO, KRP_DO_SEND);
 }
@@ -130,21 +130,21 @@ static inline void krp_session_connected(struct krp_session *s, __u64 now_ns,
  */
 static inline void krp_session_sent(struct krp_session *s, __u32 nr)
 {
-	struct krp_slot *slot = &s->slot[nr % KRP_SLOTS_MAX];
+	struct krp_slot *slot = &s->slots.at[nr % KRP_SLOTS_MAX];
 
 	if (!slot->posted)
 		return;
 	slot->posted = 0;
 	if (!slot->busy)
-		krp_list_add(&slot->link, &s->idle);
+		krp_list_add(&slot->link, &s->slots.idle);
 }
 
 /** krp_session_send_auth() - Send AUTH. @s: session. @now_ns: the clock. @mac: of it, or NULL. */
 static inline void krp_session_send_auth(struct krp_session *s, __u64 now_ns, const __u8 *mac)
 {
-	krp_msg_init(&s->auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
+	krp_msg_init(&s->attach.auth, KRP_MSG_AUTH, 2, KRP_ST_OK, 0);
 	if (mac)
-		memcpy(s->auth.mac, mac, sizeof(s->auth.mac));
+		memcpy(s->attach.auth.mac, mac, sizeof(s->attach.auth.mac));
 	krp_session_enter(s, now_ns, KRP_SESSION_AUTH, KRP_DO_SEND);
 }
 
@@ -152,14 +152,14 @@ static inline void krp_session_send_auth(struct krp_session *s, __u64 now_ns, co
  * krp_session_prove() - Answer to KRP_DO_PROVE.
  * @s: session.
  * @now_ns: the clock.
- * @err: 0; %-ENOKEY: no key of ours has session.challenge.key_id; or why there is no HMAC.
+ * @err: 0; %-ENOKEY: no key of ours has session.attach.challenge.key_id; or why there is no HMAC.
  * @mac: AUTH.mac.
  *
  * Context: any.
  */
 static inline void krp_session_prove(struct krp_session *s, __u64 now_ns, int err, const __u8 *mac)
 {
-	const __u8 *id = s->challenge.key_id, *own = s->hello.key_id;
+	const __u8 *id = s->attach.challenge.key_id, *own = s->attach.hello.key_id;
 
 	if (s->state != KRP_SESSION_PROVE)
 		return;
@@ -180,7 +180,7 @@ static inline void krp_session_prove(struct krp_session *s, __u64 now_ns, int er
 static inline void krp_session_challenged(struct krp_session *s, __u64 now_ns,
 					  const struct krp_challenge *msg)
 {
-	s->challenge = *msg;
+	s->attach.challenge = *msg;
 	s->incarnation = krp_le64_to_cpu(msg->hdr.incarnation);
 	if (msg->flags & KRP_CHALLENGE_AUTH)
 		krp_session_enter(s, now_ns, KRP_SESSION_PROVE, KRP_DO_PROVE);
@@ -193,7 +193,7 @@ static inline void krp_session_challenged(struct krp_session *s, __u64 now_ns,
 /** krp_session_admitted() - The server is who it should be. @s: session. @now_ns: the clock. */
 static inline void krp_session_admitted(struct krp_session *s, __u64 now_ns)
 {
-	const struct krp_welcome *msg = &s->welcome;
+	const struct krp_welcome *msg = &s->attach.welcome;
 
 	if (!s->incarnation || krp_le32_to_cpu(msg->root.bytes) != sizeof(struct krp_root)) {
 		krp_session_fail(s, now_ns, -EPROTO, "WELCOME names no usable root");
@@ -207,8 +207,8 @@ static inline void krp_session_admitted(struct krp_session *s, __u64 now_ns)
 static inline void krp_session_welcomed(struct krp_session *s, __u64 now_ns,
 					const struct krp_welcome *msg)
 {
-	s->welcome = *msg;
-	if (s->challenge.flags & KRP_CHALLENGE_AUTH)
+	s->attach.welcome = *msg;
+	if (s->attach.challenge.flags & KRP_CHALLENGE_AUTH)
 		krp_session_enter(s, now_ns, KRP_SESSION_VERIFY, KRP_DO_VERIFY);
 	else
 		krp_session_admitted(s, now_ns);
@@ -229,7 +229,7 @@ static inline void krp_session_verify(struct krp_session *s, __u64 now_ns, const
 	if (s->state != KRP_SESSION_VERIFY)
 		return;
 	for (i = 0; mac && i < KRP_MAC_BYTES; i++) {
-		differs |= (unsigned int)(mac[i] ^ s->welcome.mac[i]);
+		differs |= (unsigned int)(mac[i] ^ s->attach.welcome.mac[i]);
 		__asm__("" : "+r"(differs)); /* the compiler may not end the loop early */
 	}
 	if (differs)
@@ -250,7 +250,7 @@ static inline void krp_session_verify(struct krp_session *s, __u64 now_ns, const
  */
 static inline void krp_session_loaded(struct krp_session *s, __u64 now_ns, int err)
 {
-	const struct krp_welcome *w = &s->welcome;
+	const struct krp_welcome *w = &s->attach.welcome;
 	__u32 settling_ms = krp_le32_to_cpu(w->settling_ms);
 	__u32 credits = krp_le16_to_cpu(w->credits);
 
@@ -265,19 +265,19 @@ static inline void krp_session_loaded(struct krp_session *s, __u64 now_ns, int e
 	s->peer.lease_ms = krp_le32_to_cpu(w->lease_ms);
 	memcpy(s->peer.token, w->token, sizeof(s->peer.token));
 	s->rate_max = krp_le32_to_cpu(w->rate_max);
-	s->credits = credits < s->conf->slots ? credits : s->conf->slots;
-	s->features = krp_le64_to_cpu(s->challenge.features);
+	s->slots.credits = credits < s->conf->slots ? credits : s->conf->slots;
+	s->features = krp_le64_to_cpu(s->attach.challenge.features);
 	krp_session_pulse(s, now_ns, 0, settling_ms);
-	s->error = 0;
-	s->reason[0] = '\0';
+	s->failure.error = 0;
+	s->failure.reason[0] = '\0';
 	s->attaches++;
 	s->ready_ns = now_ns;
-	s->acked_ns = now_ns;
-	s->renew_ns = now_ns;
-	s->pace_ns = now_ns;
-	s->pace_nr = 2; /* HELLO and AUTH count at the server, too */
-	s->notify_seq = 0;
-	s->subscribe_due = s->subscribe_want && (s->features & KRP_FEATURE_NOTIFY);
+	s->lease.acked_ns = now_ns;
+	s->lease.renew_ns = now_ns;
+	s->pace.ns = now_ns;
+	s->pace.nr = 2; /* HELLO and AUTH count at the server, too */
+	s->notice.seq = 0;
+	s->sub.due = s->sub.want && (s->features & KRP_FEATURE_NOTIFY);
 	krp_records_mark(s->pub, s->peer.index, ~0U, KRP_AT_DIRTY);
 	krp_session_enter(s, now_ns, KRP_SESSION_READY, KRP_DO_UP);
 }
@@ -339,7 +339,7 @@ static inline void krp_session_give_up(struct krp_session *s, struct krp_ask *as
 {
 	krp_list_del(&ask->link);
 	if (ask->slot)
-		s->slot[ask->slot - 1].ask = NULL;
+		s->slots.at[ask->slot - 1].ask = NULL;
 	ask->slot = 0;
 	if (ask->err == -EINPROGRESS)
 		ask->err = -ETIMEDOUT;
@@ -350,17 +350,17 @@ static inline void krp_session_give_up(struct krp_session *s, struct krp_ask *as
  * @s: session.
  * @on: 1: be.
  *
- * session.subscribe_done reaches session.subscribe_nr when the server has answered with
- * session.subscribe_err. Context: any.
+ * session.sub.done reaches session.sub.nr when the server has answered with session.sub.err.
+ * Context: any.
  * Return: 0; %-ENOTCONN: it can't be told now.
  */
 static inline int krp_session_subscribe(struct krp_session *s, int on)
 {
-	s->subscribe_want = !!on;
+	s->sub.want = !!on;
 	if (s->state != KRP_SESSION_READY || !(s->features & KRP_FEATURE_NOTIFY))
 		return -ENOTCONN;
-	s->subscribe_nr++;
-	s->subscribe_due = 1;
+	s->sub.nr++;
+	s->sub.due = 1;
 	return 0;
 }
 
@@ -378,13 +378,13 @@ static inline int krp_session_subscribe(struct krp_session *s, int on)
 static inline void krp_session_renewed(struct krp_session *s, __u64 now_ns,
 				       const struct krp_slot *slot, int err, __u32 records)
 {
-	int late = now_ns - s->acked_ns > s->peer.lease_ms * KRP_NS_PER_MS;
+	int late = now_ns - s->lease.acked_ns > s->peer.lease_ms * KRP_NS_PER_MS;
 	int fewer = slot->mark == s->changes && !s->peer.live[KRP_AT_SENT] &&
 		    records < s->peer.live[KRP_AT_ACKED];
 
 	if (err && err != -ENOENT)
 		return;
-	s->acked_ns = now_ns;
+	s->lease.acked_ns = now_ns;
 	if (late || err || fewer)
 		krp_records_mark(s->pub, s->peer.index, 1U << KRP_AT_ACKED, KRP_AT_DIRTY);
 }
@@ -395,13 +395,13 @@ static inline void krp_session_subscribed(struct krp_session *s, const struct kr
 {
 	int on = slot->flags & KRP_SUBSCRIBE_ALL;
 
-	s->subscribe_done = slot->mark;
-	s->subscribe_err = err;
-	s->subscribed = on && !err;
+	s->sub.done = slot->mark;
+	s->sub.err = err;
+	s->sub.on = on && !err;
 	/* counted per session: a second SUBSCRIBE does not begin at 1 again */
-	s->notify_seq = 0;
+	s->notice.seq = 0;
 	if (on)
-		s->resync = 1;
+		s->notice.resync = 1;
 }
 
 /**
@@ -426,17 +426,17 @@ static inline void krp_session_judge(struct krp_session *s, __u64 now_ns, struct
 		slot->ask = NULL;
 		return;
 	}
-	s->done = 1;
-	s->done_type = slot->type;
-	s->done_err = err;
-	s->done_refusal = 0;
-	s->done_key = slot->key;
+	s->outcome.due = 1;
+	s->outcome.type = slot->type;
+	s->outcome.err = err;
+	s->outcome.refusal = 0;
+	s->outcome.key = slot->key;
 	if (slot->type == KRP_MSG_PUBLISH && !err)
-		s->acked_ns = now_ns;
+		s->lease.acked_ns = now_ns;
 	if (slot->version)
-		s->done_refusal = (__u8)krp_records_answered(s->pub, s->peer.index, &slot->key,
-							     slot->version, withdraw, err);
-	s->failures += s->done_refusal;
+		s->outcome.refusal = (__u8)krp_records_answered(s->pub, s->peer.index, &slot->key,
+								slot->version, withdraw, err);
+	s->failure.nr += s->outcome.refusal;
 	if (slot->type == KRP_MSG_RENEW)
 		krp_session_renewed(
 			s, now_ns, slot, err,
@@ -450,7 +450,7 @@ static inline void krp_session_answer(struct krp_session *s, __u64 now_ns,
 				      const struct krp_msg_hdr *hdr)
 {
 	__u32 xid = krp_le32_to_cpu(hdr->xid);
-	struct krp_slot *slot = &s->slot[xid % KRP_SLOTS_MAX];
+	struct krp_slot *slot = &s->slots.at[xid % KRP_SLOTS_MAX];
 	unsigned int status = krp_le16_to_cpu(hdr->status);
 	__u8 type = slot->type == KRP_MSG_LOOKUP ? KRP_MSG_VALUE : KRP_MSG_ACK;
 
@@ -469,10 +469,10 @@ static inline void krp_session_answer(struct krp_session *s, __u64 now_ns,
 		return;
 	}
 	slot->busy = 0;
-	s->busy_nr--;
+	s->slots.busy_nr--;
 	krp_list_del(&slot->link);
 	if (!slot->posted)
-		krp_list_add(&slot->link, &s->idle);
+		krp_list_add(&slot->link, &s->slots.idle);
 	krp_session_judge(s, now_ns, slot, hdr, krp_status_errno(status));
 }
 
@@ -481,13 +481,13 @@ static inline void krp_session_notified(struct krp_session *s, const struct krp_
 {
 	__u64 seq = krp_le64_to_cpu(msg->seq);
 
-	if (!s->subscribed)
+	if (!s->sub.on)
 		return;
-	if (s->notify_seq && seq != s->notify_seq + 1)
-		s->resync = 1;
-	s->notify_seq = seq;
-	s->notify = *msg;
-	s->notify_at = 0;
+	if (s->notice.seq && seq != s->notice.seq + 1)
+		s->notice.resync = 1;
+	s->notice.seq = seq;
+	s->notice.msg = *msg;
+	s->notice.at = 0;
 }
 
 /** krp_session_shake() - A message of the handshake. @s: session. @now_ns: the clock. @hdr: it. */
@@ -556,15 +556,15 @@ static inline int krp_session_change(struct krp_session *s, struct krp_todo *ret
 {
 	const struct krp_change *change;
 
-	if (!s->resync && s->notify_at >= s->notify.nr)
+	if (!s->notice.resync && s->notice.at >= s->notice.msg.nr)
 		return 0;
 	ret->what = KRP_DO_CHANGE;
 	ret->event = KRP_EVENT_RESYNC;
-	if (s->resync) {
-		s->resync = 0;
+	if (s->notice.resync) {
+		s->notice.resync = 0;
 		return 1;
 	}
-	change = &s->notify.change[s->notify_at++];
+	change = &s->notice.msg.change[s->notice.at++];
 	if (change->event == KRP_EVENT_RESYNC)
 		return 1;
 	ret->event = change->event;
@@ -589,14 +589,14 @@ static inline int krp_session_news(struct krp_session *s, struct krp_todo *ret)
 		ret->key = ret->ask->key;
 		return 1;
 	}
-	if (!s->done)
+	if (!s->outcome.due)
 		return krp_session_change(s, ret);
-	s->done = 0;
+	s->outcome.due = 0;
 	ret->what = KRP_DO_DONE;
-	ret->type = s->done_type;
-	ret->err = s->done_err;
-	ret->refusal = s->done_refusal;
-	ret->key = s->done_key;
+	ret->type = s->outcome.type;
+	ret->err = s->outcome.err;
+	ret->refusal = s->outcome.refusal;
+	ret->key = s->outcome.key;
 	return 1;
 }
 
@@ -604,19 +604,19 @@ static inline int krp_session_news(struct krp_session *s, struct krp_todo *ret)
 static inline void krp_session_tick(struct krp_session *s, __u64 now_ns)
 {
 	__u32 ms = s->peer.lease_ms / 3;
-	const struct krp_slot *oldest = krp_entry(s->busy.next, struct krp_slot, link);
+	const struct krp_slot *oldest = krp_entry(s->slots.busy.next, struct krp_slot, link);
 
-	if (s->busy_nr && now_ns - oldest->sent_ns > krp_session_timeout_ns(s)) {
+	if (s->slots.busy_nr && now_ns - oldest->sent_ns > krp_session_timeout_ns(s)) {
 		krp_session_fail(s, now_ns, -ETIMEDOUT, "no answer to a request for %u ms",
 				 krp_session_timeout_ms(s));
 		return;
 	}
-	if (now_ns < s->renew_ns)
+	if (now_ns < s->lease.renew_ns)
 		return;
 	ms = ms < KRP_RENEW_MAX_MS ? ms : KRP_RENEW_MAX_MS;
 	ms = ms > KRP_RENEW_MIN_MS ? ms : KRP_RENEW_MIN_MS;
-	s->renew_ns = now_ns + ms * KRP_NS_PER_MS;
-	s->renew_due = 1;
+	s->lease.renew_ns = now_ns + ms * KRP_NS_PER_MS;
+	s->lease.due = 1;
 	krp_records_mark(s->pub, s->peer.index, 1U << KRP_AT_REFUSED, KRP_AT_DIRTY);
 	krp_records_expire(s->pub, now_ns);
 }
@@ -633,7 +633,7 @@ static inline void krp_session_due(struct krp_session *s, __u64 now_ns)
 
 	switch (s->state) {
 	case KRP_SESSION_DOWN:
-		if (s->ended || now_ns < s->retry_ns)
+		if (s->ended || now_ns < s->failure.retry_ns)
 			return;
 		s->step = "connecting";
 		krp_session_enter(s, now_ns, KRP_SESSION_CONNECTING, KRP_DO_CONNECT);
@@ -674,12 +674,12 @@ static inline int krp_session_pace(struct krp_session *s, __u64 now_ns)
 
 	if (!s->rate_max)
 		return 0;
-	if (now_ns - s->pace_ns >= krp_session_interval_ns(s, &most)) {
-		s->pace_ns = now_ns;
-		s->pace_nr = 0;
+	if (now_ns - s->pace.ns >= krp_session_interval_ns(s, &most)) {
+		s->pace.ns = now_ns;
+		s->pace.nr = 0;
 	}
-	s->paced = s->pace_nr >= most;
-	return s->paced;
+	s->pace.full = s->pace.nr >= most;
+	return s->pace.full;
 }
 
 /** krp_session_fill_record() - Build PUBLISH or WITHDRAW. @s: session. @slot: slot. @rec: record.
@@ -715,7 +715,7 @@ static inline void krp_session_fill_ask(struct krp_session *s, struct krp_slot *
 	struct krp_ask *ask = krp_entry(s->asks.next, struct krp_ask, link);
 
 	krp_list_del(&ask->link);
-	ask->slot = (__u32)(slot - s->slot + 1);
+	ask->slot = (__u32)(slot - s->slots.at + 1);
 	slot->ask = ask;
 	slot->type = ask->type;
 	krp_msg_init(msg, slot->type, 0, KRP_ST_OK, 0);
@@ -736,18 +736,18 @@ static inline int krp_session_fill(struct krp_session *s, struct krp_slot *slot,
 	slot->ask = NULL;
 	slot->version = 0;
 	memset(&slot->key, 0, sizeof(slot->key));
-	if (s->renew_due) {
-		s->renew_due = 0;
+	if (s->lease.due) {
+		s->lease.due = 0;
 		slot->mark = s->changes;
 		slot->type = KRP_MSG_RENEW;
 		krp_msg_init(msg, slot->type, 0, KRP_ST_OK, 0);
 		return 1;
 	}
-	if (s->subscribe_due) {
-		s->subscribe_due = 0;
-		slot->mark = s->subscribe_nr;
+	if (s->sub.due) {
+		s->sub.due = 0;
+		slot->mark = s->sub.nr;
 		slot->type = KRP_MSG_SUBSCRIBE;
-		slot->flags = s->subscribe_want ? KRP_SUBSCRIBE_ALL : 0;
+		slot->flags = s->sub.want ? KRP_SUBSCRIBE_ALL : 0;
 		krp_msg_init(msg, slot->type, 0, KRP_ST_OK, 0);
 		((struct krp_subscribe *)msg)->flags = slot->flags;
 		return 1;
@@ -767,7 +767,7 @@ static inline int krp_session_fill(struct krp_session *s, struct krp_slot *slot,
 /** krp_session_idle() - Whether no request is due. @s: session. Context: any. Return: 1 or 0. */
 static inline int krp_session_idle(const struct krp_session *s)
 {
-	return !s->renew_due && !s->subscribe_due && krp_list_empty(&s->asks) &&
+	return !s->lease.due && !s->sub.due && krp_list_empty(&s->asks) &&
 	       !s->peer.count[KRP_AT_DIRTY];
 }
 
@@ -777,14 +777,15 @@ static inline int krp_session_idle(const struct krp_session *s)
 static inline int krp_session_pump(struct krp_session *s, __u64 now_ns, struct krp_todo *ret)
 {
 	struct krp_msg_hdr *hdr = (struct krp_msg_hdr *)(void *)ret->msg;
-	struct krp_slot *slot = krp_entry(s->idle.next, struct krp_slot, link);
+	struct krp_slot *slot = krp_entry(s->slots.idle.next, struct krp_slot, link);
 
-	s->paced = 0;
-	if (krp_session_idle(s) || krp_list_empty(&s->idle) || s->busy_nr >= s->credits ||
-	    krp_session_pace(s, now_ns) || !krp_session_fill(s, slot, ret->msg))
+	s->pace.full = 0;
+	if (krp_session_idle(s) || krp_list_empty(&s->slots.idle) ||
+	    s->slots.busy_nr >= s->slots.credits || krp_session_pace(s, now_ns) ||
+	    !krp_session_fill(s, slot, ret->msg))
 		return 0;
 	ret->what = KRP_DO_SEND;
-	ret->slot = (__u32)(slot - s->slot);
+	ret->slot = (__u32)(slot - s->slots.at);
 	ret->type = slot->type;
 	ret->bytes = krp_msg_bytes(slot->type);
 	do {
@@ -794,9 +795,9 @@ static inline int krp_session_pump(struct krp_session *s, __u64 now_ns, struct k
 	krp_session_take_slot(s, ret->slot);
 	slot->busy = 1;
 	slot->sent_ns = now_ns;
-	krp_list_add(&slot->link, &s->busy);
-	s->busy_nr++;
-	s->pace_nr++;
+	krp_list_add(&slot->link, &s->slots.busy);
+	s->slots.busy_nr++;
+	s->pace.nr++;
 	return 1;
 }
 
@@ -815,9 +816,9 @@ static inline int krp_session_act(struct krp_session *s, struct krp_todo *ret)
 	ret->type = hello ? KRP_MSG_HELLO : KRP_MSG_AUTH;
 	ret->bytes = krp_msg_bytes(ret->type);
 	if (hello)
-		memcpy(ret->msg, &s->hello, sizeof(s->hello));
+		memcpy(ret->msg, &s->attach.hello, sizeof(s->attach.hello));
 	else
-		memcpy(ret->msg, &s->auth, sizeof(s->auth));
+		memcpy(ret->msg, &s->attach.auth, sizeof(s->attach.auth));
 	krp_session_take_slot(s, ret->slot);
 	return 1;
 }
@@ -825,13 +826,13 @@ static inline int krp_session_act(struct krp_session *s, struct krp_todo *ret)
 /** krp_session_until_ns() - When the clock has something to say. @s: session. Return: ns. */
 static inline __u64 krp_session_until_ns(const struct krp_session *s)
 {
-	const struct krp_slot *oldest = krp_entry(s->busy.next, struct krp_slot, link);
+	const struct krp_slot *oldest = krp_entry(s->slots.busy.next, struct krp_slot, link);
 	__u64 until_ns, at_ns;
 	__u32 most;
 
 	switch (s->state) {
 	case KRP_SESSION_DOWN:
-		return s->ended ? KRP_FOREVER_NS : s->retry_ns;
+		return s->ended ? KRP_FOREVER_NS : s->failure.retry_ns;
 	case KRP_SESSION_CLOSING:
 		return KRP_FOREVER_NS;
 	case KRP_SESSION_READY:
@@ -839,10 +840,10 @@ static inline __u64 krp_session_until_ns(const struct krp_session *s)
 	default:
 		return s->deadline_ns;
 	}
-	until_ns = s->renew_ns;
-	at_ns = s->busy_nr ? oldest->sent_ns + krp_session_timeout_ns(s) + 1 : KRP_FOREVER_NS;
+	until_ns = s->lease.renew_ns;
+	at_ns = s->slots.busy_nr ? oldest->sent_ns + krp_session_timeout_ns(s) + 1 : KRP_FOREVER_NS;
 	until_ns = at_ns < until_ns ? at_ns : until_ns;
-	at_ns = s->paced ? s->pace_ns + krp_session_interval_ns(s, &most) : KRP_FOREVER_NS;
+	at_ns = s->pace.full ? s->pace.ns + krp_session_interval_ns(s, &most) : KRP_FOREVER_NS;
 	return at_ns < until_ns ? at_ns : until_ns;
 }
 

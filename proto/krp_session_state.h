@@ -55,13 +55,15 @@ enum krp_session_state {
  * @KRP_DO_WAIT: nothing, until todo.until_ns.
  * @KRP_DO_CONNECT: connect; then krp_session_connected() or krp_session_lost().
  * @KRP_DO_SEND: send todo.msg; on failure krp_session_lost(), later krp_session_sent().
- * @KRP_DO_PROVE: answer with krp_session_prove(): AUTH.mac for session.link, hello, challenge.
- * @KRP_DO_VERIFY: answer with krp_session_verify(): WELCOME.mac, of session.welcome too.
- * @KRP_DO_LOAD: READ the table whose root session.welcome names; then krp_session_loaded().
+ * @KRP_DO_PROVE: answer with krp_session_prove(): AUTH.mac for link, hello and challenge of
+ *	session.attach.
+ * @KRP_DO_VERIFY: answer with krp_session_verify(): WELCOME.mac, of session.attach.welcome too.
+ * @KRP_DO_LOAD: READ the table whose root session.attach.welcome names; then
+ *	krp_session_loaded().
  * @KRP_DO_UP: the session is READY; session.fresh: with a new incarnation.
  * @KRP_DO_CHANGE: todo.event has happened to todo.key at this server.
  * @KRP_DO_DONE: todo.ask has ended, or a request for todo.key was answered with todo.err.
- * @KRP_DO_CLOSE: take the transport down: session.error, reason; then krp_session_closed().
+ * @KRP_DO_CLOSE: take the transport down: session.failure; then krp_session_closed().
  */
 enum krp_do {
 	KRP_DO_WAIT,
@@ -120,7 +122,7 @@ static inline __u32 krp_addr_ms(__u32 timeout_ms)
 
 /**
  * struct krp_ask - A question of a caller who waits for the answer.
- * @link: in krp_session.asks, or in krp_session.ended until KRP_DO_DONE.
+ * @link: in krp_session.asks, or in krp_session.ended_asks until KRP_DO_DONE.
  * @key: name of the record.
  * @value: out: of LOOKUP.
  * @type: KRP_MSG_LOOKUP, or KRP_MSG_WITHDRAW of a record that is none of the publisher's.
@@ -138,11 +140,11 @@ struct krp_ask {
 
 /**
  * struct krp_slot - A credit and its buffer.
- * @link: in krp_session.idle or krp_session.busy; in neither if only @posted.
+ * @link: in krp_session.slots.idle or krp_session.slots.busy; in neither if only @posted.
  * @ask: the question; NULL: none, or the caller gave up.
  * @key: PUBLISH, WITHDRAW: record.
  * @version: PUBLISH, WITHDRAW: its version.
- * @mark: RENEW: session.changes when it was sent; SUBSCRIBE: session.subscribe_nr.
+ * @mark: RENEW: session.changes when it was sent; SUBSCRIBE: session.sub.nr.
  * @sent_ns: when it was sent.
  * @xid: number of the request.
  * @type: KRP_MSG_*.
@@ -195,6 +197,130 @@ struct krp_todo {
 };
 
 /**
+ * struct krp_session_failure - What went wrong with a session, and when it is tried again.
+ * @error: last failure, 0 once READY.
+ * @reason: text of it.
+ * @in_a_row: failures in a row.
+ * @retry_ns: DOWN: when to try again.
+ * @blame: score of recent failures, as of @blame_ns.
+ * @blame_ns: when it was computed.
+ * @nr: failures of an attached session, READs and refused records.
+ */
+struct krp_session_failure {
+	int error;
+	char reason[KRP_REASON_BYTES];
+	__u32 in_a_row;
+	__u64 retry_ns;
+	__u32 blame;
+	__u64 blame_ns;
+	__u64 nr;
+};
+
+/**
+ * struct krp_session_attach - What was said at the attach.
+ * @link: ends of the connection.
+ * @hello: as sent.
+ * @challenge: as received.
+ * @auth: as sent.
+ * @welcome: as received.
+ */
+struct krp_session_attach {
+	struct krp_link link;
+	struct krp_hello hello;
+	struct krp_challenge challenge;
+	struct krp_auth auth;
+	struct krp_welcome welcome;
+};
+
+/**
+ * struct krp_session_lease - The lease of what is published.
+ * @acked_ns: when the server last extended the lease.
+ * @renew_ns: when to renew.
+ * @due: RENEW is to be sent.
+ */
+struct krp_session_lease {
+	__u64 acked_ns;
+	__u64 renew_ns;
+	__u8 due;
+};
+
+/**
+ * struct krp_session_sub - The subscription to notifications.
+ * @want: the caller wants to be notified.
+ * @due: SUBSCRIBE is to be sent.
+ * @on: NOTIFYs count.
+ * @err: answer to SUBSCRIBE number @done.
+ * @nr: counts krp_session_subscribe().
+ * @done: number of the last one answered.
+ */
+struct krp_session_sub {
+	__u8 want;
+	__u8 due;
+	__u8 on;
+	int err;
+	__u64 nr;
+	__u64 done;
+};
+
+/**
+ * struct krp_session_notice - The NOTIFY of which changes are being said.
+ * @seq: number of the last NOTIFY; 0: none yet.
+ * @msg: it, until all its changes were said.
+ * @at: how many of them were.
+ * @resync: KRP_EVENT_RESYNC is to be said.
+ */
+struct krp_session_notice {
+	__u64 seq;
+	struct krp_notify msg;
+	__u32 at;
+	__u8 resync;
+};
+
+/**
+ * struct krp_session_outcome - A request that was answered, which is to be said with KRP_DO_DONE.
+ * @due: there is one.
+ * @type: its type.
+ * @refusal: see krp_todo.refusal.
+ * @err: the answer.
+ * @key: its record, or zero.
+ */
+struct krp_session_outcome {
+	__u8 due;
+	__u8 type;
+	__u8 refusal;
+	int err;
+	struct krp_key key;
+};
+
+/**
+ * struct krp_session_pace - How many messages the server takes.
+ * @ns: begin of the present interval.
+ * @nr: messages sent in it.
+ * @full: requests wait for the next interval.
+ */
+struct krp_session_pace {
+	__u64 ns;
+	__u32 nr;
+	__u8 full;
+};
+
+/**
+ * struct krp_session_slots - Requests in flight.
+ * @credits: slots that may be busy.
+ * @busy_nr: slots in @busy.
+ * @idle: free slots.
+ * @busy: slots with an outstanding answer, the oldest first.
+ * @at: slots.
+ */
+struct krp_session_slots {
+	__u32 credits;
+	__u32 busy_nr;
+	struct krp_list idle;
+	struct krp_list busy;
+	struct krp_slot at[KRP_SLOTS_MAX];
+};
+
+/**
  * struct krp_session - A session. Fields are for reading outside this header.
  * @conf: settings.
  * @pub: whose records are sent.
@@ -206,57 +332,27 @@ struct krp_todo {
  * @was_ready: CLOSING: it was READY before.
  * @ended: makes no connection any more.
  * @still: the server's process hangs, by its heartbeat; no message has come since.
- * @error: last failure, 0 once READY.
- * @reason: text of it.
+ * @failure: what went wrong.
  * @step: CONNECTING: what the caller is doing, for the text.
- * @fails: failures in a row.
  * @ready_ns: when it was READY last.
  * @deadline_ns: when the step must be over.
- * @retry_ns: DOWN: when to try again.
  * @settle_ns: until then publishers may not have returned to the server; 0: it is settled.
- * @blame: score of recent failures, as of @blame_ns.
- * @blame_ns: when it was computed.
- * @failures: failures of an attached session, READs and refused records.
  * @attaches: how often it became READY.
- * @link: ends of the connection.
- * @hello: as sent.
- * @challenge: as received.
- * @auth: as sent.
- * @welcome: as received.
+ * @attach: what was said when it attached.
  * @incarnation: of the present connection, from CHALLENGE on.
  * @features: KRP_FEATURE_* of the session.
  * @rate_max: messages a second that the server takes; 0: any number.
- * @credits: slots that may be busy.
- * @busy_nr: slots in @busy.
  * @xid: counts requests.
  * @changes: counts PUBLISH and WITHDRAW sent.
- * @acked_ns: when the server last extended the lease.
- * @renew_ns: when to renew.
- * @renew_due: RENEW is to be sent.
+ * @lease: of what it publishes.
  * @asked_last: the last message was a question: a dirty record goes before the next.
- * @subscribe_want: the caller wants to be notified.
- * @subscribe_due: SUBSCRIBE is to be sent.
- * @subscribed: NOTIFYs count.
- * @subscribe_err: answer to SUBSCRIBE number @subscribe_done.
- * @subscribe_nr: counts krp_session_subscribe().
- * @subscribe_done: number of the last one answered.
- * @notify_seq: number of the last NOTIFY; 0: none yet.
- * @notify: it, until all its changes were said.
- * @notify_at: how many of them were.
- * @resync: KRP_EVENT_RESYNC is to be said.
- * @done: a request was answered, which is to be said with KRP_DO_DONE.
- * @done_type: its type.
- * @done_refusal: see krp_todo.refusal.
- * @done_err: the answer.
- * @done_key: its record, or zero.
- * @pace_ns: begin of the present interval.
- * @pace_nr: messages sent in it.
- * @paced: requests wait for the next interval.
+ * @sub: subscription.
+ * @notice: the NOTIFY that is being said.
+ * @outcome: of the request that was answered last.
+ * @pace: how many messages are sent.
  * @asks: questions that wait for a slot.
  * @ended_asks: questions that have ended.
- * @idle: free slots.
- * @busy: slots with an outstanding answer, the oldest first.
- * @slot: slots.
+ * @slots: requests in flight.
  */
 struct krp_session {
 	const struct krp_session_conf *conf;
@@ -269,57 +365,27 @@ struct krp_session {
 	__u8 was_ready;
 	__u8 ended;
 	__u8 still;
-	int error;
-	char reason[KRP_REASON_BYTES];
+	struct krp_session_failure failure;
 	const char *step;
-	__u32 fails;
 	__u64 ready_ns;
 	__u64 deadline_ns;
-	__u64 retry_ns;
 	__u64 settle_ns;
-	__u32 blame;
-	__u64 blame_ns;
-	__u64 failures;
 	__u64 attaches;
-	struct krp_link link;
-	struct krp_hello hello;
-	struct krp_challenge challenge;
-	struct krp_auth auth;
-	struct krp_welcome welcome;
+	struct krp_session_attach attach;
 	__u64 incarnation;
 	__u64 features;
 	__u32 rate_max;
-	__u32 credits;
-	__u32 busy_nr;
 	__u32 xid;
 	__u64 changes;
-	__u64 acked_ns;
-	__u64 renew_ns;
-	__u8 renew_due;
+	struct krp_session_lease lease;
 	__u8 asked_last;
-	__u8 subscribe_want;
-	__u8 subscribe_due;
-	__u8 subscribed;
-	int subscribe_err;
-	__u64 subscribe_nr;
-	__u64 subscribe_done;
-	__u64 notify_seq;
-	struct krp_notify notify;
-	__u32 notify_at;
-	__u8 resync;
-	__u8 done;
-	__u8 done_type;
-	__u8 done_refusal;
-	int done_err;
-	struct krp_key done_key;
-	__u64 pace_ns;
-	__u32 pace_nr;
-	__u8 paced;
+	struct krp_session_sub sub;
+	struct krp_session_notice notice;
+	struct krp_session_outcome outcome;
+	struct krp_session_pace pace;
 	struct krp_list asks;
 	struct krp_list ended_asks;
-	struct krp_list idle;
-	struct krp_list busy;
-	struct krp_slot slot[KRP_SLOTS_MAX];
+	struct krp_session_slots slots;
 };
 
 /**
@@ -372,8 +438,8 @@ static inline void krp_session_init(struct krp_session *s, struct krp_publisher 
 	s->pub = pub;
 	krp_list_init(&s->asks);
 	krp_list_init(&s->ended_asks);
-	krp_list_init(&s->idle);
-	krp_list_init(&s->busy);
+	krp_list_init(&s->slots.idle);
+	krp_list_init(&s->slots.busy);
 	krp_records_join(pub, &s->peer, index);
 }
 
@@ -399,8 +465,8 @@ static inline unsigned int krp_session_timeout_ms(const struct krp_session *s)
  */
 static inline __u32 krp_session_blame(const struct krp_session *s, __u64 now_ns)
 {
-	__u64 passed_ns = now_ns - s->blame_ns;
-	__u32 blame = s->blame;
+	__u64 passed_ns = now_ns - s->failure.blame_ns;
+	__u32 blame = s->failure.blame;
 
 	while (blame && passed_ns >= KRP_BLAME_NS) {
 		blame >>= 1;
@@ -414,9 +480,9 @@ static inline void krp_session_blamed(struct krp_session *s, __u64 now_ns)
 {
 	__u32 blame = krp_session_blame(s, now_ns) + KRP_BLAME;
 
-	s->failures++;
-	s->blame = blame < 1U << 20 ? blame : 1U << 20;
-	s->blame_ns = now_ns;
+	s->failure.nr++;
+	s->failure.blame = blame < 1U << 20 ? blame : 1U << 20;
+	s->failure.blame_ns = now_ns;
 }
 
 /**
@@ -483,8 +549,8 @@ static inline void krp_session_drop_requests(struct krp_session *s)
 {
 	struct krp_list *l;
 
-	while (!krp_list_empty(&s->busy)) {
-		struct krp_slot *slot = krp_entry(s->busy.next, struct krp_slot, link);
+	while (!krp_list_empty(&s->slots.busy)) {
+		struct krp_slot *slot = krp_entry(s->slots.busy.next, struct krp_slot, link);
 
 		if (slot->ask)
 			krp_ask_end(s, slot->ask, -ENOTCONN);
@@ -492,18 +558,18 @@ static inline void krp_session_drop_requests(struct krp_session *s)
 		slot->busy = 0;
 		krp_list_del(&slot->link);
 	}
-	s->busy_nr = 0;
+	s->slots.busy_nr = 0;
 	while (!krp_list_empty(&s->asks)) {
 		l = s->asks.next;
 		krp_list_del(l);
 		krp_ask_end(s, krp_entry(l, struct krp_ask, link), -ENOTCONN);
 	}
-	s->renew_due = 0;
-	s->subscribe_due = 0;
-	s->subscribed = 0;
-	s->done = 0;
-	s->notify.nr = 0;
-	s->paced = 0;
+	s->lease.due = 0;
+	s->sub.due = 0;
+	s->sub.on = 0;
+	s->outcome.due = 0;
+	s->notice.msg.nr = 0;
+	s->pace.full = 0;
 	krp_records_mark(s->pub, s->peer.index, 1U << KRP_AT_SENT, KRP_AT_DIRTY);
 }
 
@@ -523,7 +589,7 @@ static inline int krp_session_failed(struct krp_session *s, __u64 now_ns, int er
 	s->was_ready = s->state == KRP_SESSION_READY;
 	if (s->was_ready)
 		krp_session_blamed(s, now_ns);
-	s->error = err;
+	s->failure.error = err;
 	krp_session_drop_requests(s);
 	krp_session_enter(s, now_ns, KRP_SESSION_CLOSING, KRP_DO_CLOSE);
 	return 1;
@@ -533,7 +599,7 @@ static inline int krp_session_failed(struct krp_session *s, __u64 now_ns, int er
 #define krp_session_fail(s, now_ns, err, ...) \
 	do { \
 		if (krp_session_failed(s, now_ns, err)) \
-			snprintf((s)->reason, sizeof((s)->reason), __VA_ARGS__); \
+			snprintf((s)->failure.reason, sizeof((s)->failure.reason), __VA_ARGS__); \
 	} while (0)
 
 /**
@@ -581,15 +647,15 @@ static inline void krp_session_closed(struct krp_session *s, __u64 now_ns, __u32
 	if (s->state != KRP_SESSION_CLOSING)
 		return;
 	if (s->was_ready && now_ns - s->ready_ns >= most_ms * KRP_NS_PER_MS)
-		s->fails = 0;
-	ms <<= s->fails < 20 ? s->fails : 20;
+		s->failure.in_a_row = 0;
+	ms <<= s->failure.in_a_row < 20 ? s->failure.in_a_row : 20;
 	if (ms > most_ms)
 		ms = most_ms;
-	s->fails++;
+	s->failure.in_a_row++;
 	krp_session_enter(s, now_ns, KRP_SESSION_DOWN, KRP_DO_WAIT);
 	/* three quarters, and up to a half */
-	s->retry_ns = now_ns + ms * (KRP_NS_PER_MS / 4 * 3) +
-		      ((ms * (KRP_NS_PER_MS / 2)) >> 16) * (dice >> 16);
+	s->failure.retry_ns = now_ns + ms * (KRP_NS_PER_MS / 4 * 3) +
+			      ((ms * (KRP_NS_PER_MS / 2)) >> 16) * (dice >> 16);
 }
 
 /**
@@ -601,8 +667,8 @@ static inline void krp_session_closed(struct krp_session *s, __u64 now_ns, __u32
  */
 static inline void krp_session_retry(struct krp_session *s, __u64 now_ns)
 {
-	s->fails = 0;
-	s->retry_ns = now_ns;
+	s->failure.in_a_row = 0;
+	s->failure.retry_ns = now_ns;
 }
 
 /**
@@ -630,8 +696,8 @@ static inline void krp_session_step(struct krp_session *s, __u64 now_ns, const c
  */
 static inline void krp_session_take_slot(struct krp_session *s, __u32 nr)
 {
-	krp_list_del(&s->slot[nr].link);
-	s->slot[nr].posted = 1;
+	krp_list_del(&s->slots.at[nr].link);
+	s->slots.at[nr].posted = 1;
 }
 
 #endif

@@ -129,18 +129,18 @@ static inline int krp_stream_init(struct krp_stream *s, const struct krp_stream_
 	s->conf = conf;
 	s->slot = slot;
 	s->slots = slots;
-	s->una = 1;
-	s->sent = 1;
-	s->high = 1;
-	s->next = 1;
-	s->told = 1;
-	s->expect = 1;
-	s->told_ack = 1;
-	s->pause_ns = conf->retry_ns;
-	s->retry_at_ns = KRP_STREAM_FOREVER_NS;
-	s->ack_at_ns = KRP_STREAM_FOREVER_NS;
-	s->budget_msgs = conf->msgs;
-	s->budget_units = conf->units;
+	s->tx.una = 1;
+	s->tx.sent = 1;
+	s->tx.high = 1;
+	s->tx.next = 1;
+	s->tx.told = 1;
+	s->rx.expect = 1;
+	s->rx.told_ack = 1;
+	s->time.pause_ns = conf->retry_ns;
+	s->time.retry_at_ns = KRP_STREAM_FOREVER_NS;
+	s->time.ack_at_ns = KRP_STREAM_FOREVER_NS;
+	s->rx.budget_msgs = conf->msgs;
+	s->rx.budget_units = conf->units;
 	return 0;
 }
 
@@ -178,10 +178,10 @@ static inline int krp_stream_connect(struct krp_stream *s, __u64 now_ns, __u32 s
 	s->tag = krp_le64_to_cpu(open->tag);
 	s->generation = krp_le64_to_cpu(open->value.generation);
 	s->peer_generation = krp_le64_to_cpu(open->peer_generation);
-	s->since_ns = now_ns;
-	s->heard_ns = now_ns;
-	s->tx_msgs_max = 1;
-	s->tx_units_max = KRP_MESSAGE_UNITS_MAX;
+	s->time.since_ns = now_ns;
+	s->time.heard_ns = now_ns;
+	s->tx.msgs_max = 1;
+	s->tx.units_max = KRP_MESSAGE_UNITS_MAX;
 	if (first) {
 		slot.cookie = first->cookie;
 		slot.length = first->length;
@@ -222,21 +222,21 @@ static inline void krp_stream_offer(struct krp_stream *s, __u64 now_ns, __u64 ar
 	s->generation = krp_le64_to_cpu(open->peer_generation);
 	s->peer_generation = krp_le64_to_cpu(m->generation);
 	s->open = *open;
-	s->since_ns = now_ns;
-	s->heard_ns = arrived_ns;
-	s->tx_msgs_max = krp_le32_to_cpu(m->msgs);
-	s->tx_units_max = krp_le32_to_cpu(m->units);
-	if (s->tx_msgs_max > KRP_STREAM_WINDOW_MAX)
-		s->tx_msgs_max = KRP_STREAM_WINDOW_MAX;
-	if (s->tx_units_max > KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX)
-		s->tx_units_max = KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX;
-	s->expect = 2;
-	s->told_msgs = 1;
-	s->told_units = KRP_MESSAGE_UNITS_MAX;
+	s->time.since_ns = now_ns;
+	s->time.heard_ns = arrived_ns;
+	s->tx.msgs_max = krp_le32_to_cpu(m->msgs);
+	s->tx.units_max = krp_le32_to_cpu(m->units);
+	if (s->tx.msgs_max > KRP_STREAM_WINDOW_MAX)
+		s->tx.msgs_max = KRP_STREAM_WINDOW_MAX;
+	if (s->tx.units_max > KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX)
+		s->tx.units_max = KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX;
+	s->rx.expect = 2;
+	s->rx.told_msgs = 1;
+	s->rx.told_units = KRP_MESSAGE_UNITS_MAX;
 	if (!(m->flags & KRP_MESSAGE_PAYLOAD))
 		return;
-	s->rx_msgs = 1;
-	s->rx_units = krp_message_units(KRP_MESSAGE_OPEN, krp_le32_to_cpu(m->length));
+	s->rx.msgs = 1;
+	s->rx.units = krp_message_units(KRP_MESSAGE_OPEN, krp_le32_to_cpu(m->length));
 }
 
 /**
@@ -259,7 +259,7 @@ static inline int krp_stream_accept(struct krp_stream *s, const void *user, __u3
 	s->accept.user_len = (__u8)len;
 	if (len)
 		memcpy(s->accept.user, user, len);
-	s->owe_accept = 1;
+	s->owe.accept = 1;
 	return 0;
 }
 
@@ -274,8 +274,8 @@ static inline int krp_stream_accept(struct krp_stream *s, const void *user, __u3
 static inline void krp_stream_abort(struct krp_stream *s, __u64 now_ns, __u32 status)
 {
 	krp_stream_die(s, now_ns, -ECONNABORTED, 0);
-	if (s->state == KRP_STREAM_DEAD && s->peer_tag && !s->refuse)
-		s->refuse = status;
+	if (s->state == KRP_STREAM_DEAD && s->peer_tag && !s->owe.refuse)
+		s->owe.refuse = status;
 }
 
 /**
@@ -308,9 +308,9 @@ static inline void krp_stream_replay(struct krp_stream *s)
 {
 	if (!krp_stream_live(s->state) && s->state != KRP_STREAM_OPENING)
 		return;
-	s->sent = s->una;
-	s->owe_answer = s->state != KRP_STREAM_OPENING;
-	s->owe_accept |= !s->opener && !s->confirmed;
+	s->tx.sent = s->tx.una;
+	s->owe.answer = s->state != KRP_STREAM_OPENING;
+	s->owe.accept |= !s->opener && !s->confirmed;
 	if (krp_stream_waits(s) && s->state != KRP_STREAM_OPENING)
 		krp_stream_ask(s);
 }
@@ -344,8 +344,8 @@ static inline void krp_stream_post_end(struct krp_stream *s, __u64 now_ns,
 	if (krp_message_bare(m->type) || !s->posting)
 		return;
 	s->posting--;
-	if (now_ns > s->posted_ns)
-		s->posted_ns = now_ns;
+	if (now_ns > s->time.posted_ns)
+		s->time.posted_ns = now_ns;
 }
 
 /**
@@ -356,7 +356,7 @@ static inline void krp_stream_post_end(struct krp_stream *s, __u64 now_ns,
  */
 static inline void krp_stream_write_begin(struct krp_stream *s)
 {
-	s->writes++;
+	s->tx.writes++;
 }
 
 /**
@@ -367,7 +367,7 @@ static inline void krp_stream_write_begin(struct krp_stream *s)
  */
 static inline void krp_stream_write_end(struct krp_stream *s)
 {
-	s->writes -= s->writes > 0;
+	s->tx.writes -= s->tx.writes > 0;
 }
 
 /** krp_stream_full() - Whether the peer has to grant more before a message can go.
@@ -378,7 +378,7 @@ static inline int krp_stream_full(const struct krp_stream *s, const struct krp_s
 	__u32 units = krp_message_units(req->large ? KRP_MESSAGE_ANNOUNCE : KRP_MESSAGE_DATA,
 					req->length);
 
-	return s->tx_msgs_max - s->tx_msgs < 1 || s->tx_units_max - s->tx_units < units;
+	return s->tx.msgs_max - s->tx.msgs < 1 || s->tx.units_max - s->tx.units < units;
 }
 
 /**
@@ -401,11 +401,11 @@ static inline int krp_stream_may_send(const struct krp_stream *s, const struct k
 				 req->addr + req->length < req->addr
 		       : req->length > KRP_MESSAGE_DATA_MAX)
 		return -EMSGSIZE;
-	if (req->notify && s->writes)
+	if (req->notify && s->tx.writes)
 		return -EAGAIN;
 	if (req->large && krp_stream_holds(s) == KRP_MESSAGE_ANNOUNCED_MAX)
 		return -EAGAIN;
-	if (s->next - s->told >= s->slots - KRP_STREAM_RESERVED)
+	if (s->tx.next - s->tx.told >= s->slots - KRP_STREAM_RESERVED)
 		return -EAGAIN;
 	return krp_stream_full(s, req) ? -EAGAIN : 0;
 }
@@ -447,7 +447,7 @@ static inline int krp_stream_send(struct krp_stream *s, __u64 now_ns,
 		while (s->hold[i].state != KRP_HOLD_FREE)
 			i++;
 		slot.hold = (__u8)i;
-		s->hold[i].seq = s->next;
+		s->hold[i].seq = s->tx.next;
 		s->hold[i].cookie = req->cookie;
 		s->hold[i].state = KRP_HOLD_HELD;
 		s->hold[i].cancel = 0;
@@ -504,7 +504,7 @@ static inline int krp_stream_shut(struct krp_stream *s, __u64 now_ns)
 		return -EALREADY;
 	krp_stream_enter(s, s->state == KRP_STREAM_OPEN ? KRP_STREAM_SHUT : KRP_STREAM_CLOSING);
 	s->starved = 0;
-	s->close_due = 1;
+	s->owe.close = 1;
 	krp_stream_arm(s, now_ns);
 	return 0;
 }
@@ -519,12 +519,12 @@ static inline int krp_stream_shut(struct krp_stream *s, __u64 now_ns)
  */
 static inline void krp_stream_consumed(struct krp_stream *s, __u32 msgs, __u32 units)
 {
-	__u32 have_msgs = s->rx_msgs - s->used_msgs, have_units = s->rx_units - s->used_units;
+	__u32 have_msgs = s->rx.msgs - s->rx.used_msgs, have_units = s->rx.units - s->rx.used_units;
 
-	if (KRP_MUTANT("keep a credit") && s->used_msgs % 8 == 7)
+	if (KRP_MUTANT("keep a credit") && s->rx.used_msgs % 8 == 7)
 		return;
-	s->used_msgs += msgs < have_msgs ? msgs : have_msgs;
-	s->used_units += units < have_units ? units : have_units;
+	s->rx.used_msgs += msgs < have_msgs ? msgs : have_msgs;
+	s->rx.used_units += units < have_units ? units : have_units;
 }
 
 /**
@@ -537,10 +537,10 @@ static inline void krp_stream_consumed(struct krp_stream *s, __u32 msgs, __u32 u
  */
 static inline void krp_stream_budget(struct krp_stream *s, __u32 msgs, __u32 units)
 {
-	s->budget_msgs = msgs < s->conf->msgs ? msgs : s->conf->msgs;
-	s->budget_units = units < s->conf->units ? units : s->conf->units;
-	if (s->budget_units < KRP_MESSAGE_UNITS_MAX)
-		s->budget_units = KRP_MESSAGE_UNITS_MAX;
+	s->rx.budget_msgs = msgs < s->conf->msgs ? msgs : s->conf->msgs;
+	s->rx.budget_units = units < s->conf->units ? units : s->conf->units;
+	if (s->rx.budget_units < KRP_MESSAGE_UNITS_MAX)
+		s->rx.budget_units = KRP_MESSAGE_UNITS_MAX;
 }
 
 /**
@@ -554,7 +554,7 @@ static inline void krp_stream_budget(struct krp_stream *s, __u32 msgs, __u32 uni
  */
 static inline void krp_stream_inquire(struct krp_stream *s, __u64 now_ns)
 {
-	s->owe_probe |= !s->asked_ns;
+	s->owe.probe |= !s->time.asked_ns;
 	s->asking = 1;
 	krp_stream_arm(s, now_ns);
 }
@@ -579,7 +579,7 @@ static inline int krp_stream_fetch(struct krp_stream *s, __u64 now_ns, __u64 seq
 
 	if (!f || f->state > KRP_FETCH_READING || !krp_stream_live(s->state))
 		return -ENOENT;
-	if (now_ns - s->heard_ns > f->lease_ms * KRP_STREAM_NS_PER_MS &&
+	if (now_ns - s->time.heard_ns > f->lease_ms * KRP_STREAM_NS_PER_MS &&
 	    !KRP_MUTANT("read after the lease")) {
 		krp_stream_inquire(s, now_ns);
 		return -EAGAIN;
@@ -618,17 +618,17 @@ static inline int krp_stream_fetched(struct krp_stream *s, __u64 seq, __u32 stat
  */
 static inline void krp_stream_again(struct krp_stream *s, __u64 now_ns)
 {
-	s->repeats++;
-	if (now_ns - s->since_ns >= KRP_STREAM_KNOWN_NS)
+	s->dropped.repeats++;
+	if (now_ns - s->time.since_ns >= KRP_STREAM_KNOWN_NS)
 		return;
-	s->owe_wait = s->state == KRP_STREAM_OFFERED && s->open.pass;
-	if (s->state == KRP_STREAM_DEAD && !s->refuse)
-		s->refuse = s->said ? s->said : KRP_REFUSE_ABORT;
+	s->owe.wait = s->state == KRP_STREAM_OFFERED && s->open.pass;
+	if (s->state == KRP_STREAM_DEAD && !s->owe.refuse)
+		s->owe.refuse = s->said ? s->said : KRP_REFUSE_ABORT;
 	if (!krp_stream_unconfirmed(s))
 		return;
-	s->owe_accept = 1;
-	s->asked_ns = 0; /* it is there */
-	s->doom_ns = 0;
+	s->owe.accept = 1;
+	s->time.asked_ns = 0; /* it is there */
+	s->time.doom_ns = 0;
 }
 
 #endif /* KRP_STREAM_H */

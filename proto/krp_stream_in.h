@@ -58,7 +58,7 @@ static inline void krp_stream_broken(struct krp_stream *s, __u64 now_ns)
 {
 	krp_stream_die(s, now_ns, -EPROTO, 0);
 	if (s->state == KRP_STREAM_DEAD)
-		s->refuse = KRP_REFUSE_BROKEN;
+		s->owe.refuse = KRP_REFUSE_BROKEN;
 }
 
 /** krp_stream_fetching() - Whether the program, or a READ, is concerned with an announcement.
@@ -85,11 +85,11 @@ static inline void krp_stream_refused(struct krp_stream *s, __u64 now_ns,
 	/* it has had all, and has forgotten us before it could acknowledge CLOSE once more */
 	if (s->state == KRP_STREAM_CLOSING && status == KRP_REFUSE_UNKNOWN &&
 	    krp_le64_to_cpu(m->generation) == s->peer_generation &&
-	    (s->una == s->next ||
-	     (s->una + 1 == s->next && krp_stream_at(s, s->una)->type == KRP_MESSAGE_CLOSE)) &&
-	    s->sent == s->next && !krp_stream_holds(s) && !krp_stream_fetching(s)) {
+	    (s->tx.una == s->tx.next || (s->tx.una + 1 == s->tx.next &&
+					 krp_stream_at(s, s->tx.una)->type == KRP_MESSAGE_CLOSE)) &&
+	    s->tx.sent == s->tx.next && !krp_stream_holds(s) && !krp_stream_fetching(s)) {
 		memset(s->fetch, 0, sizeof(s->fetch));
-		s->una = s->next;
+		s->tx.una = s->tx.next;
 		return;
 	}
 	/* whoever says of itself to be another life may READ on: only the table is believed */
@@ -103,13 +103,13 @@ static inline void krp_stream_granted(struct krp_stream *s, const struct krp_mes
 {
 	__u32 msgs = krp_le32_to_cpu(m->msgs), units = krp_le32_to_cpu(m->units);
 
-	if ((__s32)(msgs - s->tx_msgs_max) > 0 && msgs - s->tx_msgs <= KRP_STREAM_WINDOW_MAX) {
-		s->tx_msgs_max = msgs;
+	if ((__s32)(msgs - s->tx.msgs_max) > 0 && msgs - s->tx.msgs <= KRP_STREAM_WINDOW_MAX) {
+		s->tx.msgs_max = msgs;
 		s->starved = 0;
 	}
-	if ((__s32)(units - s->tx_units_max) > 0 &&
-	    units - s->tx_units <= KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX) {
-		s->tx_units_max = units;
+	if ((__s32)(units - s->tx.units_max) > 0 &&
+	    units - s->tx.units <= KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX) {
+		s->tx.units_max = units;
 		s->starved = 0;
 	}
 }
@@ -121,18 +121,18 @@ static inline int krp_stream_acked(struct krp_stream *s, __u64 now_ns, const str
 {
 	__u64 ack = krp_le64_to_cpu(m->ack);
 
-	if (ack > s->high)
+	if (ack > s->tx.high)
 		return 0;
-	if (ack < s->una)
+	if (ack < s->tx.una)
 		return 1;
 	krp_stream_granted(s, m);
-	if (ack == s->una)
+	if (ack == s->tx.una)
 		return 1;
-	s->una = ack;
-	s->sent = s->sent > s->una ? s->sent : s->una;
-	s->pause_ns = s->conf->retry_ns;
-	s->off_ns = 0;
-	s->retry_at_ns = KRP_STREAM_FOREVER_NS;
+	s->tx.una = ack;
+	s->tx.sent = s->tx.sent > s->tx.una ? s->tx.sent : s->tx.una;
+	s->time.pause_ns = s->conf->retry_ns;
+	s->time.off_ns = 0;
+	s->time.retry_at_ns = KRP_STREAM_FOREVER_NS;
 	krp_stream_arm(s, now_ns);
 	return 1;
 }
@@ -143,18 +143,18 @@ static inline int krp_stream_acked(struct krp_stream *s, __u64 now_ns, const str
 static inline void krp_stream_credit(struct krp_stream *s, __u64 now_ns,
 				     const struct krp_message *m)
 {
-	if (krp_le64_to_cpu(m->ack) != s->una || s->una == s->sent)
+	if (krp_le64_to_cpu(m->ack) != s->tx.una || s->tx.una == s->tx.sent)
 		return;
 	if (m->flags & KRP_MESSAGE_BUSY) {
-		s->sent = s->una;
-		s->off_ns = now_ns + s->pause_ns;
+		s->tx.sent = s->tx.una;
+		s->time.off_ns = now_ns + s->time.pause_ns;
 		krp_stream_back_off(s);
 	} else if (m->flags & KRP_MESSAGE_GAP && !KRP_MUTANT("do not repeat") &&
-		   (s->back != s->una || now_ns - s->back_ns >= s->conf->retry_ns)) {
+		   (s->again.back != s->tx.una || now_ns - s->again.back_ns >= s->conf->retry_ns)) {
 		/* one gap is reported by each message behind it */
-		s->sent = s->una;
-		s->back = s->una;
-		s->back_ns = now_ns;
+		s->tx.sent = s->tx.una;
+		s->again.back = s->tx.una;
+		s->again.back_ns = now_ns;
 	}
 }
 
@@ -167,8 +167,8 @@ static inline void krp_stream_accepted(struct krp_stream *s, __u64 now_ns,
 	const struct krp_message_accept *body =
 		(const struct krp_message_accept *)(const void *)(m + 1);
 
-	if (krp_le64_to_cpu(m->ack) != 2 || s->high != 2) {
-		s->foreign++;
+	if (krp_le64_to_cpu(m->ack) != 2 || s->tx.high != 2) {
+		s->dropped.foreign++;
 		return;
 	}
 	krp_stream_enter(s, KRP_STREAM_OPEN);
@@ -178,7 +178,7 @@ static inline void krp_stream_accepted(struct krp_stream *s, __u64 now_ns,
 	s->dst = krp_le32_to_cpu(m->src);
 	s->news |= 1U << KRP_STREAM_OPENED;
 	krp_stream_acked(s, now_ns, m);
-	s->owe_answer = 1; /* the peer does not repeat ACCEPT any more */
+	s->owe.answer = 1; /* the peer does not repeat ACCEPT any more */
 }
 
 /** krp_stream_challenged() - CHALLENGE has come. @s: connection, OPENING. @m: it. Context: any. */
@@ -192,7 +192,7 @@ static inline void krp_stream_challenged(struct krp_stream *s, const struct krp_
 		return;
 	s->passes++;
 	s->open.pass = body->pass;
-	s->sent = s->una;
+	s->tx.sent = s->tx.una;
 	s->news |= 1U << KRP_STREAM_PASS;
 }
 
@@ -212,21 +212,21 @@ static inline enum krp_stream_verdict krp_stream_take_window(struct krp_stream *
 	if (large)
 		f = &s->fetch[body->slot];
 	if ((s->state != KRP_STREAM_OPEN && s->state != KRP_STREAM_SHUT) ||
-	    s->told_msgs - s->rx_msgs < 1 || s->told_units - s->rx_units < units ||
+	    s->rx.told_msgs - s->rx.msgs < 1 || s->rx.told_units - s->rx.units < units ||
 	    (f && f->state != KRP_FETCH_FREE && f->state != KRP_FETCH_ENDED)) {
 		krp_stream_broken(s, now_ns);
 		return KRP_STREAM_DROPPED;
 	}
 	if (!room) {
-		s->busy++;
-		s->owe_busy = 1;
-		s->expect += !!KRP_MUTANT("busy is taken");
+		s->dropped.busy++;
+		s->owe.busy = 1;
+		s->rx.expect += !!KRP_MUTANT("busy is taken");
 		return KRP_STREAM_DROPPED;
 	}
-	s->rx_msgs++;
-	s->rx_units += units;
-	s->expect++;
-	s->hurry |= !!(m->flags & KRP_MESSAGE_HURRY);
+	s->rx.msgs++;
+	s->rx.units += units;
+	s->rx.expect++;
+	s->owe.hurry |= !!(m->flags & KRP_MESSAGE_HURRY);
 	if (!f)
 		return KRP_STREAM_MESSAGE;
 	memset(f, 0, sizeof(*f)); /* that its slot is used again says that DONE has come */
@@ -259,20 +259,20 @@ static inline void krp_stream_refer_came(struct krp_stream *s, __u64 now_ns,
 			f->due = 1;
 		return;
 	}
-	if (seq >= s->una) {
+	if (seq >= s->tx.una) {
 		krp_stream_broken(s, now_ns); /* of what it cannot have */
 		return;
 	}
 	if (!h) {
-		s->owe_answer = 1; /* it has not heard that we know */
+		s->owe.answer = 1; /* it has not heard that we know */
 		return;
 	}
 	h->err = krp_refuse_errno(krp_le32_to_cpu(m->imm));
 	h->state = KRP_HOLD_ENDED;
-	s->pause_ns = s->conf->retry_ns;
-	s->retry_at_ns = KRP_STREAM_FOREVER_NS;
-	if (s->ack_at_ns == KRP_STREAM_FOREVER_NS)
-		s->ack_at_ns = now_ns + s->conf->ack_ns;
+	s->time.pause_ns = s->conf->retry_ns;
+	s->time.retry_at_ns = KRP_STREAM_FOREVER_NS;
+	if (s->time.ack_at_ns == KRP_STREAM_FOREVER_NS)
+		s->time.ack_at_ns = now_ns + s->conf->ack_ns;
 }
 
 /** krp_stream_released() - See which DONE the peer has, by what it holds. @s: connection.
@@ -296,30 +296,31 @@ static inline enum krp_stream_verdict krp_stream_take(struct krp_stream *s, __u6
 {
 	__u64 seq = krp_le64_to_cpu(m->seq);
 
-	if (seq < s->expect && !(KRP_MUTANT("take a repetition") && m->type == KRP_MESSAGE_DATA)) {
-		s->repeats++;
-		s->owe_answer = 1;
+	if (seq < s->rx.expect &&
+	    !(KRP_MUTANT("take a repetition") && m->type == KRP_MESSAGE_DATA)) {
+		s->dropped.repeats++;
+		s->owe.answer = 1;
 		return KRP_STREAM_DROPPED;
 	}
-	if (seq > s->expect) {
+	if (seq > s->rx.expect) {
 		if (KRP_MUTANT("jump a gap"))
-			s->expect = seq;
-		s->gaps++;
+			s->rx.expect = seq;
+		s->dropped.gaps++;
 		/* once: if that is lost, the peer asks */
-		s->owe_gap |= s->gap != s->expect;
-		s->gap = s->expect;
-		if (seq > s->expect)
+		s->owe.gap |= s->again.gap != s->rx.expect;
+		s->again.gap = s->rx.expect;
+		if (seq > s->rx.expect)
 			return KRP_STREAM_DROPPED;
 	}
-	if (s->ack_at_ns == KRP_STREAM_FOREVER_NS)
-		s->ack_at_ns = now_ns + s->conf->ack_ns;
+	if (s->time.ack_at_ns == KRP_STREAM_FOREVER_NS)
+		s->time.ack_at_ns = now_ns + s->conf->ack_ns;
 	switch (m->type) {
 	case KRP_MESSAGE_DATA:
 	case KRP_MESSAGE_ANNOUNCE:
 		return krp_stream_take_window(s, now_ns, m, room);
 	case KRP_MESSAGE_CLOSE:
-		s->expect++;
-		s->hurry = 1;
+		s->rx.expect++;
+		s->owe.hurry = 1;
 		if (s->state != KRP_STREAM_OPEN && s->state != KRP_STREAM_SHUT) {
 			krp_stream_broken(s, now_ns);
 			return KRP_STREAM_DROPPED;
@@ -353,13 +354,13 @@ static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, 
 {
 	int opening = s->state == KRP_STREAM_OPENING;
 
-	if (s->told != s->una || !krp_stream_mine(s, m)) {
-		s->foreign++;
+	if (s->tx.told != s->tx.una || !krp_stream_mine(s, m)) {
+		s->dropped.foreign++;
 		return KRP_STREAM_DROPPED;
 	}
-	s->heard_ns = arrived_ns > s->heard_ns ? arrived_ns : s->heard_ns;
-	s->asked_ns = 0;
-	s->doom_ns = 0;
+	s->time.heard_ns = arrived_ns > s->time.heard_ns ? arrived_ns : s->time.heard_ns;
+	s->time.asked_ns = 0;
+	s->time.doom_ns = 0;
 	s->asking = 0;
 	if (m->type == KRP_MESSAGE_REFUSE)
 		krp_stream_refused(s, now_ns, m);
@@ -371,11 +372,11 @@ static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, 
 	    m->type == KRP_MESSAGE_OPEN)
 		return KRP_STREAM_DROPPED;
 	if (!krp_stream_acked(s, now_ns, m)) {
-		s->foreign++;
+		s->dropped.foreign++;
 		return KRP_STREAM_DROPPED;
 	}
 	s->confirmed = 1;
-	s->owe_accept = 0;
+	s->owe.accept = 0;
 	krp_stream_released(s, m);
 	if (krp_message_numbered(m->type))
 		return krp_stream_take(s, now_ns, m, room);
@@ -385,8 +386,8 @@ static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, 
 		krp_stream_credit(s, now_ns, m);
 	/* ACCEPT again: its sender does not know that it has been heard */
 	if (m->type == KRP_MESSAGE_PROBE || m->type == KRP_MESSAGE_ACCEPT) {
-		s->owe_answer = 1;
-		s->owe_gap |= krp_le64_to_cpu(m->seq) > s->expect;
+		s->owe.answer = 1;
+		s->owe.gap |= krp_le64_to_cpu(m->seq) > s->rx.expect;
 	}
 	return KRP_STREAM_DROPPED;
 }

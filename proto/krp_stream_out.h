@@ -22,7 +22,7 @@ static inline int krp_stream_waits(const struct krp_stream *s)
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
 		if (s->hold[i].state == KRP_HOLD_HELD || s->fetch[i].state == KRP_FETCH_ENDED)
 			return 1;
-	return s->una < s->next || s->starved || s->asking || s->close_due ||
+	return s->tx.una < s->tx.next || s->starved || s->asking || s->owe.close ||
 	       krp_stream_unconfirmed(s);
 }
 
@@ -32,17 +32,17 @@ static inline int krp_stream_waits(const struct krp_stream *s)
 static inline void krp_stream_arm(struct krp_stream *s, __u64 now_ns)
 {
 	if (!krp_stream_waits(s))
-		s->retry_at_ns = KRP_STREAM_FOREVER_NS;
-	else if (s->retry_at_ns == KRP_STREAM_FOREVER_NS)
-		s->retry_at_ns = now_ns + s->pause_ns;
+		s->time.retry_at_ns = KRP_STREAM_FOREVER_NS;
+	else if (s->time.retry_at_ns == KRP_STREAM_FOREVER_NS)
+		s->time.retry_at_ns = now_ns + s->time.pause_ns;
 }
 
 /** krp_stream_back_off() - Make the next pause longer. @s: connection. Context: any. */
 static inline void krp_stream_back_off(struct krp_stream *s)
 {
-	s->pause_ns *= 2;
-	if (s->pause_ns > s->conf->retry_max_ns)
-		s->pause_ns = s->conf->retry_max_ns;
+	s->time.pause_ns *= 2;
+	if (s->time.pause_ns > s->conf->retry_max_ns)
+		s->time.pause_ns = s->conf->retry_max_ns;
 }
 
 /** krp_stream_push() - Give a message its number. @s: connection, with a slot for it.
@@ -50,11 +50,11 @@ static inline void krp_stream_back_off(struct krp_stream *s)
  */
 static inline void krp_stream_push(struct krp_stream *s, const struct krp_stream_slot *slot)
 {
-	*krp_stream_at(s, s->next++) = *slot;
+	*krp_stream_at(s, s->tx.next++) = *slot;
 	if (!krp_stream_windowed(slot))
 		return;
-	s->tx_msgs++;
-	s->tx_units += krp_message_units(slot->type, slot->length);
+	s->tx.msgs++;
+	s->tx.units += krp_message_units(slot->type, slot->length);
 }
 
 /** krp_stream_hold_ns() - When no READ of the peer can come any more. @s: connection.
@@ -68,7 +68,7 @@ static inline __u64 krp_stream_hold_ns(const struct krp_stream *s)
 		return 0;
 	if (s->posting)
 		return KRP_STREAM_FOREVER_NS;
-	return s->posted_ns + ms * KRP_STREAM_NS_PER_MS;
+	return s->time.posted_ns + ms * KRP_STREAM_NS_PER_MS;
 }
 
 /**
@@ -94,21 +94,21 @@ static inline void krp_stream_die(struct krp_stream *s, __u64 now_ns, int err, i
 
 		if (h->state == KRP_HOLD_HELD) {
 			h->err = err;
-			h->state = h->seq < s->high ? KRP_HOLD_HELD : KRP_HOLD_ENDED;
+			h->state = h->seq < s->tx.high ? KRP_HOLD_HELD : KRP_HOLD_ENDED;
 		}
 		if (f->state == KRP_FETCH_OFFERED)
 			f->state = KRP_FETCH_VOID;
 		else if (f->state == KRP_FETCH_ENDED)
 			f->state = KRP_FETCH_FREE;
 	}
-	s->acked = s->una;
-	s->una = s->next;
-	s->sent = s->next;
-	s->high = s->next;
-	s->close_due = 0;
+	s->tx.acked = s->tx.una;
+	s->tx.una = s->tx.next;
+	s->tx.sent = s->tx.next;
+	s->tx.high = s->tx.next;
+	s->owe.close = 0;
 	s->starved = 0;
 	s->asking = 0;
-	s->doom_ns = 0;
+	s->time.doom_ns = 0;
 	s->news |= 1U << KRP_STREAM_DIED;
 	krp_stream_arm(s, now_ns);
 }
@@ -118,13 +118,13 @@ static inline void krp_stream_die(struct krp_stream *s, __u64 now_ns, int err, i
  */
 static inline void krp_stream_linger(struct krp_stream *s, __u64 now_ns)
 {
-	if (s->state == KRP_STREAM_CLOSING && s->una == s->next && !s->close_due &&
+	if (s->state == KRP_STREAM_CLOSING && s->tx.una == s->tx.next && !s->owe.close &&
 	    !krp_stream_holds(s) && !krp_stream_fetches(s)) {
 		krp_stream_enter(s, KRP_STREAM_LINGER);
-		s->forget_ns = now_ns + s->conf->linger_ns;
+		s->time.forget_ns = now_ns + s->conf->linger_ns;
 		krp_stream_arm(s, now_ns);
 	}
-	if (s->state == KRP_STREAM_LINGER && now_ns >= s->forget_ns &&
+	if (s->state == KRP_STREAM_LINGER && now_ns >= s->time.forget_ns &&
 	    krp_stream_enter(s, KRP_STREAM_GONE))
 		s->news |= 1U << KRP_STREAM_FORGET;
 }
@@ -139,7 +139,7 @@ static inline void krp_stream_bury(struct krp_stream *s, __u64 now_ns)
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
 		if (s->hold[i].state == KRP_HOLD_HELD && now_ns >= krp_stream_hold_ns(s))
 			s->hold[i].state = KRP_HOLD_ENDED;
-	if (s->news || s->refuse || s->told != s->next || krp_stream_holds(s) ||
+	if (s->news || s->owe.refuse || s->tx.told != s->tx.next || krp_stream_holds(s) ||
 	    krp_stream_fetches(s))
 		return;
 	krp_stream_enter(s, KRP_STREAM_GONE);
@@ -153,8 +153,8 @@ static inline void krp_stream_ask(struct krp_stream *s)
 
 	/* an opener that has not heard ACCEPT understands nothing else */
 	if (krp_stream_unconfirmed(s))
-		s->owe_accept = 1;
-	s->owe_probe = !s->owe_accept;
+		s->owe.accept = 1;
+	s->owe.probe = !s->owe.accept;
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
 		s->fetch[i].due = s->fetch[i].state == KRP_FETCH_ENDED;
 		if (s->hold[i].cancel)
@@ -169,7 +169,7 @@ static inline int krp_stream_silent(const struct krp_stream *s, __u64 now_ns)
 {
 	__u64 silence_ns = s->conf->silence_ns;
 
-	if (s->state == KRP_STREAM_OPENING && now_ns - s->since_ns >= KRP_STREAM_OPEN_NS)
+	if (s->state == KRP_STREAM_OPENING && now_ns - s->time.since_ns >= KRP_STREAM_OPEN_NS)
 		return 1;
 	if ((s->state != KRP_STREAM_OPENING && !krp_stream_live(s->state)) ||
 	    s->state == KRP_STREAM_LINGER)
@@ -177,7 +177,7 @@ static inline int krp_stream_silent(const struct krp_stream *s, __u64 now_ns)
 	/* an opener repeats its OPEN for no longer, so it is not there any more */
 	if (krp_stream_unconfirmed(s) && (!silence_ns || silence_ns > KRP_STREAM_OPEN_NS))
 		silence_ns = KRP_STREAM_OPEN_NS;
-	return silence_ns && s->asked_ns && now_ns - s->asked_ns >= silence_ns;
+	return silence_ns && s->time.asked_ns && now_ns - s->time.asked_ns >= silence_ns;
 }
 
 /** krp_stream_doom() - Give up a peer that is silent, at the second look. @s: connection.
@@ -191,10 +191,10 @@ static inline int krp_stream_silent(const struct krp_stream *s, __u64 now_ns)
 static inline void krp_stream_doom(struct krp_stream *s, __u64 now_ns)
 {
 	if (!krp_stream_silent(s, now_ns))
-		s->doom_ns = 0;
-	else if (!s->doom_ns)
-		s->doom_ns = now_ns + s->conf->retry_ns;
-	else if (now_ns >= s->doom_ns)
+		s->time.doom_ns = 0;
+	else if (!s->time.doom_ns)
+		s->time.doom_ns = now_ns + s->conf->retry_ns;
+	else if (now_ns >= s->time.doom_ns)
 		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
 }
 
@@ -202,18 +202,18 @@ static inline void krp_stream_doom(struct krp_stream *s, __u64 now_ns)
 static inline void krp_stream_due(struct krp_stream *s, __u64 now_ns)
 {
 	/* its opener has given up, and has forgotten it */
-	if (s->state == KRP_STREAM_OFFERED && now_ns - s->since_ns >= KRP_STREAM_OPEN_NS)
+	if (s->state == KRP_STREAM_OFFERED && now_ns - s->time.since_ns >= KRP_STREAM_OPEN_NS)
 		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
 	krp_stream_doom(s, now_ns);
 	krp_stream_linger(s, now_ns);
 	krp_stream_arm(s, now_ns);
-	if (now_ns < s->retry_at_ns)
+	if (now_ns < s->time.retry_at_ns)
 		return;
 	if (s->state == KRP_STREAM_OPENING)
-		s->sent = s->una;
+		s->tx.sent = s->tx.una;
 	else
 		krp_stream_ask(s);
-	s->retry_at_ns = now_ns + s->pause_ns;
+	s->time.retry_at_ns = now_ns + s->time.pause_ns;
 	krp_stream_back_off(s);
 }
 
@@ -222,15 +222,15 @@ static inline void krp_stream_due(struct krp_stream *s, __u64 now_ns)
  */
 static inline int krp_stream_ended(struct krp_stream *s, struct krp_stream_todo *ret)
 {
-	while (s->told < s->una) {
-		const struct krp_stream_slot *slot = krp_stream_at(s, s->told);
-		__u64 seq = s->told++;
+	while (s->tx.told < s->tx.una) {
+		const struct krp_stream_slot *slot = krp_stream_at(s, s->tx.told);
+		__u64 seq = s->tx.told++;
 
 		if (!krp_stream_windowed(slot) || slot->type == KRP_MESSAGE_ANNOUNCE)
 			continue;
 		ret->what = KRP_STREAM_COMPLETE;
 		ret->cookie = slot->cookie;
-		ret->err = s->error && seq >= s->acked ? s->error : 0;
+		ret->err = s->error && seq >= s->tx.acked ? s->error : 0;
 		return 1;
 	}
 	return 0;
@@ -292,9 +292,10 @@ static inline int krp_stream_event(struct krp_stream *s, __u64 now_ns, struct kr
 	ret->what = (enum krp_stream_do)what;
 	ret->err = what == KRP_STREAM_DIED ? s->error : 0;
 	ret->number = what == KRP_STREAM_PASS ? krp_le64_to_cpu(s->open.pass) : 0;
-	if (what != KRP_STREAM_FORGET || s->opener || now_ns - s->since_ns >= KRP_STREAM_KNOWN_NS)
+	if (what != KRP_STREAM_FORGET || s->opener ||
+	    now_ns - s->time.since_ns >= KRP_STREAM_KNOWN_NS)
 		return 1;
-	ret->until_ns = s->since_ns + KRP_STREAM_KNOWN_NS;
+	ret->until_ns = s->time.since_ns + KRP_STREAM_KNOWN_NS;
 	ret->number = s->said ? s->said : KRP_REFUSE_ABORT;
 	return 1;
 }
@@ -308,9 +309,9 @@ static inline void krp_stream_stock(struct krp_stream *s)
 
 	memset(&slot, 0, sizeof(slot));
 	slot.type = KRP_MESSAGE_CLOSE;
-	if (s->close_due)
+	if (s->owe.close)
 		krp_stream_push(s, &slot);
-	s->close_due = 0;
+	s->owe.close = 0;
 }
 
 /** krp_stream_grant() - How much the peer may have sent in all, now. @s: connection.
@@ -318,12 +319,13 @@ static inline void krp_stream_stock(struct krp_stream *s)
  */
 static inline __u32 krp_stream_grant(const struct krp_stream *s, __u32 *ret_units)
 {
-	__u32 msgs = s->used_msgs + s->budget_msgs, units = s->used_units + s->budget_units;
+	__u32 msgs = s->rx.used_msgs + s->rx.budget_msgs,
+	      units = s->rx.used_units + s->rx.budget_units;
 
-	if ((__s32)(msgs - s->told_msgs) < 0)
-		msgs = s->told_msgs;
-	if ((__s32)(units - s->told_units) < 0 || !s->budget_msgs)
-		units = s->told_units;
+	if ((__s32)(msgs - s->rx.told_msgs) < 0)
+		msgs = s->rx.told_msgs;
+	if ((__s32)(units - s->rx.told_units) < 0 || !s->rx.budget_msgs)
+		units = s->rx.told_units;
 	*ret_units = units;
 	return msgs;
 }
@@ -365,21 +367,21 @@ static inline void krp_stream_fill(struct krp_stream *s, __u64 now_ns, struct kr
 	m->generation = krp_cpu_to_le64(s->generation);
 	/* REFUSE ends the peer's READs; having it repeated must not make us hold memory */
 	if (!krp_message_bare(type) || KRP_MUTANT("refuse holds"))
-		s->posted_ns = now_ns;
+		s->time.posted_ns = now_ns;
 	if (krp_message_bare(type))
 		return;
 	if (type != KRP_MESSAGE_OPEN)
 		m->held = krp_cpu_to_le16(krp_stream_held(s));
-	s->told_msgs = krp_stream_grant(s, &s->told_units);
-	m->seq = krp_cpu_to_le64(s->high);
-	m->ack = krp_cpu_to_le64(s->expect +
+	s->rx.told_msgs = krp_stream_grant(s, &s->rx.told_units);
+	m->seq = krp_cpu_to_le64(s->tx.high);
+	m->ack = krp_cpu_to_le64(s->rx.expect +
 				 (type != KRP_MESSAGE_OPEN && KRP_MUTANT("acknowledge ahead")));
-	m->msgs = krp_cpu_to_le32(s->told_msgs);
-	m->units = krp_cpu_to_le32(s->told_units);
-	s->told_ack = s->expect;
-	s->ack_at_ns = KRP_STREAM_FOREVER_NS;
-	s->hurry = 0;
-	s->owe_answer = 0;
+	m->msgs = krp_cpu_to_le32(s->rx.told_msgs);
+	m->units = krp_cpu_to_le32(s->rx.told_units);
+	s->rx.told_ack = s->rx.expect;
+	s->time.ack_at_ns = KRP_STREAM_FOREVER_NS;
+	s->owe.hurry = 0;
+	s->owe.answer = 0;
 }
 
 /** krp_stream_pump() - Send the next numbered message, if one may go now. @s: connection.
@@ -387,13 +389,13 @@ static inline void krp_stream_fill(struct krp_stream *s, __u64 now_ns, struct kr
  */
 static inline int krp_stream_pump(struct krp_stream *s, __u64 now_ns, struct krp_stream_todo *ret)
 {
-	const struct krp_stream_slot *slot = krp_stream_at(s, s->sent);
+	const struct krp_stream_slot *slot = krp_stream_at(s, s->tx.sent);
 
-	if (s->sent == s->next || now_ns < s->off_ns ||
-	    (slot->type == KRP_MESSAGE_OPEN && now_ns - s->since_ns >= KRP_STREAM_OPEN_NS))
+	if (s->tx.sent == s->tx.next || now_ns < s->time.off_ns ||
+	    (slot->type == KRP_MESSAGE_OPEN && now_ns - s->time.since_ns >= KRP_STREAM_OPEN_NS))
 		return 0;
 	krp_stream_fill(s, now_ns, ret, slot->type, slot->flags);
-	ret->packet.seq = krp_cpu_to_le64(s->sent);
+	ret->packet.seq = krp_cpu_to_le64(s->tx.sent);
 	ret->packet.length = krp_cpu_to_le32(slot->length);
 	ret->packet.imm = krp_cpu_to_le32(slot->imm);
 	ret->cookie = slot->cookie;
@@ -401,7 +403,7 @@ static inline int krp_stream_pump(struct krp_stream *s, __u64 now_ns, struct krp
 	switch (slot->type) {
 	case KRP_MESSAGE_OPEN:
 		ret->body.open = s->open;
-		s->asked_ns = s->asked_ns ? s->asked_ns : now_ns;
+		s->time.asked_ns = s->time.asked_ns ? s->time.asked_ns : now_ns;
 		break;
 	case KRP_MESSAGE_ANNOUNCE:
 		ret->body.announce.addr = krp_cpu_to_le64(slot->addr);
@@ -413,8 +415,8 @@ static inline int krp_stream_pump(struct krp_stream *s, __u64 now_ns, struct krp
 	default:
 		break;
 	}
-	s->sent++;
-	s->high = s->high > s->sent ? s->high : s->sent;
+	s->tx.sent++;
+	s->tx.high = s->tx.high > s->tx.sent ? s->tx.high : s->tx.sent;
 	return 1;
 }
 
@@ -429,16 +431,17 @@ static inline int krp_stream_pump(struct krp_stream *s, __u64 now_ns, struct krp
 static inline int krp_stream_credit_due(const struct krp_stream *s, __u64 now_ns)
 {
 	__u32 quarter = s->conf->msgs / 4 + 1, units, msgs = krp_stream_grant(s, &units);
-	__u32 left_units = s->told_units - s->rx_units;
+	__u32 left_units = s->rx.told_units - s->rx.units;
 
-	if (s->owe_answer || now_ns >= s->ack_at_ns || (s->hurry && s->expect != s->told_ack))
+	if (s->owe.answer || now_ns >= s->time.ack_at_ns ||
+	    (s->owe.hurry && s->rx.expect != s->rx.told_ack))
 		return 1;
-	if (s->expect - s->told_ack >= quarter || msgs - s->told_msgs >= quarter ||
-	    units - s->told_units >= s->conf->units / 4 + 1)
+	if (s->rx.expect - s->rx.told_ack >= quarter || msgs - s->rx.told_msgs >= quarter ||
+	    units - s->rx.told_units >= s->conf->units / 4 + 1)
 		return 1;
 	/* the peer may stand still: for the shorter of messages, and for the longest in units */
-	return (msgs != s->told_msgs && s->told_msgs == s->rx_msgs) ||
-	       (units != s->told_units && left_units < KRP_MESSAGE_UNITS_MAX);
+	return (msgs != s->rx.told_msgs && s->rx.told_msgs == s->rx.msgs) ||
+	       (units != s->rx.told_units && left_units < KRP_MESSAGE_UNITS_MAX);
 }
 
 /** krp_stream_refer() - Send a DONE or CANCEL that is due. @s: connection, live.
@@ -448,7 +451,7 @@ static inline int krp_stream_refer(struct krp_stream *s, __u64 now_ns, struct kr
 {
 	__u32 i;
 
-	if (KRP_MUTANT("done waits for a window") && s->tx_msgs == s->tx_msgs_max)
+	if (KRP_MUTANT("done waits for a window") && s->tx.msgs == s->tx.msgs_max)
 		return 0;
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
 		struct krp_hold *h = &s->hold[i];
@@ -461,7 +464,7 @@ static inline int krp_stream_refer(struct krp_stream *s, __u64 now_ns, struct kr
 			ret->body.ref.seq = krp_cpu_to_le64(f->seq);
 			return 1;
 		}
-		if (h->state == KRP_HOLD_HELD && h->cancel & KRP_HOLD_DUE && h->seq < s->high) {
+		if (h->state == KRP_HOLD_HELD && h->cancel & KRP_HOLD_DUE && h->seq < s->tx.high) {
 			h->cancel = KRP_HOLD_CANCEL;
 			krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_CANCEL, 0);
 			ret->body.ref.seq = krp_cpu_to_le64(h->seq);
@@ -476,28 +479,28 @@ static inline int krp_stream_refer(struct krp_stream *s, __u64 now_ns, struct kr
  */
 static inline int krp_stream_answer(struct krp_stream *s, __u64 now_ns, struct krp_stream_todo *ret)
 {
-	unsigned int flags = (s->owe_gap ? KRP_MESSAGE_GAP : 0U) |
-			     (s->owe_busy ? KRP_MESSAGE_BUSY : 0U);
+	unsigned int flags = (s->owe.gap ? KRP_MESSAGE_GAP : 0U) |
+			     (s->owe.busy ? KRP_MESSAGE_BUSY : 0U);
 
-	if (s->refuse && s->state == KRP_STREAM_DEAD) {
+	if (s->owe.refuse && s->state == KRP_STREAM_DEAD) {
 		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_REFUSE, 0);
-		ret->packet.imm = krp_cpu_to_le32(s->refuse);
-		s->said = s->said ? s->said : s->refuse;
-		s->refuse = 0;
+		ret->packet.imm = krp_cpu_to_le32(s->owe.refuse);
+		s->said = s->said ? s->said : s->owe.refuse;
+		s->owe.refuse = 0;
 		return 1;
 	}
-	if (s->owe_wait && s->state == KRP_STREAM_OFFERED) {
-		s->owe_wait = 0;
+	if (s->owe.wait && s->state == KRP_STREAM_OFFERED) {
+		s->owe.wait = 0;
 		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_CHALLENGE, 0);
 		ret->body.challenge.pass = s->open.pass;
 		return 1;
 	}
 	if (!krp_stream_live(s->state))
 		return 0;
-	if (s->owe_accept) {
-		s->owe_accept = 0;
-		if (!s->confirmed && !s->asked_ns)
-			s->asked_ns = now_ns;
+	if (s->owe.accept) {
+		s->owe.accept = 0;
+		if (!s->confirmed && !s->time.asked_ns)
+			s->time.asked_ns = now_ns;
 		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_ACCEPT, 0);
 		ret->body.accept = s->accept;
 		return 1;
@@ -506,8 +509,8 @@ static inline int krp_stream_answer(struct krp_stream *s, __u64 now_ns, struct k
 		return 1;
 	if (!flags)
 		return 0;
-	s->owe_gap = 0;
-	s->owe_busy = 0;
+	s->owe.gap = 0;
+	s->owe.busy = 0;
 	krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_CREDIT, flags);
 	return 1;
 }
@@ -517,9 +520,9 @@ static inline int krp_stream_answer(struct krp_stream *s, __u64 now_ns, struct k
  */
 static inline int krp_stream_rest(struct krp_stream *s, __u64 now_ns, struct krp_stream_todo *ret)
 {
-	if (s->owe_probe) {
-		s->owe_probe = 0;
-		s->asked_ns = s->asked_ns ? s->asked_ns : now_ns;
+	if (s->owe.probe) {
+		s->owe.probe = 0;
+		s->time.asked_ns = s->time.asked_ns ? s->time.asked_ns : now_ns;
 		krp_stream_fill(s, now_ns, ret, KRP_MESSAGE_PROBE, 0);
 		return 1;
 	}
@@ -535,13 +538,13 @@ static inline int krp_stream_rest(struct krp_stream *s, __u64 now_ns, struct krp
 static inline __u64 krp_stream_over_ns(const struct krp_stream *s)
 {
 	if (s->state == KRP_STREAM_LINGER)
-		return s->forget_ns;
+		return s->time.forget_ns;
 	if (s->state == KRP_STREAM_DEAD && krp_stream_holds(s))
 		return krp_stream_hold_ns(s);
-	if (s->doom_ns)
-		return s->doom_ns;
+	if (s->time.doom_ns)
+		return s->time.doom_ns;
 	if (s->state == KRP_STREAM_OPENING || s->state == KRP_STREAM_OFFERED)
-		return s->since_ns + KRP_STREAM_OPEN_NS;
+		return s->time.since_ns + KRP_STREAM_OPEN_NS;
 	return KRP_STREAM_FOREVER_NS;
 }
 
@@ -550,13 +553,13 @@ static inline __u64 krp_stream_over_ns(const struct krp_stream *s)
  */
 static inline __u64 krp_stream_until_ns(const struct krp_stream *s)
 {
-	__u64 until_ns = s->retry_at_ns, at_ns = krp_stream_over_ns(s);
+	__u64 until_ns = s->time.retry_at_ns, at_ns = krp_stream_over_ns(s);
 
 	until_ns = at_ns < until_ns ? at_ns : until_ns;
 	if (!krp_stream_live(s->state))
 		return until_ns;
-	until_ns = s->ack_at_ns < until_ns ? s->ack_at_ns : until_ns;
-	return s->sent < s->next && s->off_ns < until_ns ? s->off_ns : until_ns;
+	until_ns = s->time.ack_at_ns < until_ns ? s->time.ack_at_ns : until_ns;
+	return s->tx.sent < s->tx.next && s->time.off_ns < until_ns ? s->time.off_ns : until_ns;
 }
 
 /**

@@ -274,6 +274,136 @@ struct krp_stream_todo {
 };
 
 /**
+ * struct krp_stream_tx - Numbered messages to the peer.
+ * @una: first message that the peer has not acknowledged.
+ * @sent: first one that is to be sent.
+ * @high: first one that was never sent.
+ * @next: number of the next one.
+ * @told: first one whose end the caller has not been told.
+ * @acked: DEAD: what @una was.
+ * @msgs: messages in all, see NUMBERS in krp_message.h.
+ * @units: likewise.
+ * @msgs_max: how many the peer has granted.
+ * @units_max: likewise.
+ * @writes: WRITEs of the queue that have not ended.
+ */
+struct krp_stream_tx {
+	__u64 una;
+	__u64 sent;
+	__u64 high;
+	__u64 next;
+	__u64 told;
+	__u64 acked;
+	__u32 msgs;
+	__u32 units;
+	__u32 msgs_max;
+	__u32 units_max;
+	__u32 writes;
+};
+
+/**
+ * struct krp_stream_rx - Numbered messages of the peer.
+ * @expect: first message that has not come.
+ * @told_ack: what the peer was told of that.
+ * @msgs: messages that have come in all.
+ * @units: likewise.
+ * @used_msgs: messages that have left the windows.
+ * @used_units: likewise.
+ * @told_msgs: what was granted to the peer.
+ * @told_units: likewise.
+ * @budget_msgs: what user and port allow this connection.
+ * @budget_units: likewise.
+ */
+struct krp_stream_rx {
+	__u64 expect;
+	__u64 told_ack;
+	__u32 msgs;
+	__u32 units;
+	__u32 used_msgs;
+	__u32 used_units;
+	__u32 told_msgs;
+	__u32 told_units;
+	__u32 budget_msgs;
+	__u32 budget_units;
+};
+
+/**
+ * struct krp_stream_time - Moments at which something is due, and since when something is so.
+ * @retry_at_ns: when to ask, while something is awaited; else KRP_STREAM_FOREVER_NS.
+ * @pause_ns: pause after that.
+ * @ack_at_ns: when to acknowledge, or KRP_STREAM_FOREVER_NS.
+ * @off_ns: nothing numbered is sent until then, because the peer was busy.
+ * @heard_ns: a moment before which the last message had not come.
+ * @asked_ns: since when the peer is asked and not heard; 0: it is not.
+ * @posted_ns: when something that keeps a lease of the peer alive was last sent.
+ * @doom_ns: a last question is asked, and not heard by then the peer is dead; 0: no.
+ * @since_ns: when OPEN was first sent or came.
+ * @forget_ns: LINGER: when that is over.
+ */
+struct krp_stream_time {
+	__u64 retry_at_ns;
+	__u64 pause_ns;
+	__u64 ack_at_ns;
+	__u64 off_ns;
+	__u64 heard_ns;
+	__u64 asked_ns;
+	__u64 posted_ns;
+	__u64 doom_ns;
+	__u64 since_ns;
+	__u64 forget_ns;
+};
+
+/**
+ * struct krp_stream_again - What was missing, and is sent again.
+ * @back_ns: when messages from @back on were last sent again because of a gap.
+ * @back: see @back_ns.
+ * @gap: which missing message was reported last.
+ */
+struct krp_stream_again {
+	__u64 back_ns;
+	__u64 back;
+	__u64 gap;
+};
+
+/**
+ * struct krp_stream_owe - What this end owes the peer.
+ * @refuse: status of a REFUSE to be sent.
+ * @close: CLOSE is to be sent.
+ * @accept: ACCEPT is to be sent.
+ * @wait: OFFERED: CHALLENGE, which says that this end is there, is.
+ * @gap: CREDIT with KRP_MESSAGE_GAP is.
+ * @busy: CREDIT with KRP_MESSAGE_BUSY is.
+ * @answer: CREDIT is.
+ * @probe: PROBE is.
+ * @hurry: acknowledge at once.
+ */
+struct krp_stream_owe {
+	__u32 refuse;
+	__u8 close;
+	__u8 accept;
+	__u8 wait;
+	__u8 gap;
+	__u8 busy;
+	__u8 answer;
+	__u8 probe;
+	__u8 hurry;
+};
+
+/**
+ * struct krp_stream_dropped - What came and was dropped.
+ * @repeats: messages dropped because they had come before.
+ * @gaps: messages dropped because others are missing before them.
+ * @busy: messages dropped for lack of room.
+ * @foreign: packets dropped that were not this connection's.
+ */
+struct krp_stream_dropped {
+	__u32 repeats;
+	__u32 gaps;
+	__u32 busy;
+	__u32 foreign;
+};
+
+/**
  * struct krp_stream - One end of a connection.
  * @conf: how it behaves.
  * @slot: numbered messages, by seq.
@@ -291,61 +421,20 @@ struct krp_stream_todo {
  * @peer_generation: of the peer's.
  * @open: OPEN, of whichever end.
  * @accept: ACCEPT likewise.
- * @una: first message that the peer has not acknowledged.
- * @sent: first one that is to be sent.
- * @high: first one that was never sent.
- * @next: number of the next one.
- * @told: first one whose end the caller has not been told.
- * @acked: DEAD: what @una was.
- * @tx_msgs: messages in all, see NUMBERS in krp_message.h.
- * @tx_units: likewise.
- * @tx_msgs_max: how many the peer has granted.
- * @tx_units_max: likewise.
- * @writes: WRITEs of the queue that have not ended.
- * @expect: first message that has not come.
- * @told_ack: what the peer was told of that.
- * @rx_msgs: messages that have come in all.
- * @rx_units: likewise.
- * @used_msgs: messages that have left the windows.
- * @used_units: likewise.
- * @told_msgs: what was granted to the peer.
- * @told_units: likewise.
- * @budget_msgs: what user and port allow this connection.
- * @budget_units: likewise.
+ * @tx: messages to the peer.
+ * @rx: messages of the peer.
  * @hold: announcements of this end, by slot.
  * @fetch: of the peer, by slot.
- * @retry_at_ns: when to ask, while something is awaited; else KRP_STREAM_FOREVER_NS.
- * @pause_ns: pause after that.
- * @ack_at_ns: when to acknowledge, or KRP_STREAM_FOREVER_NS.
- * @off_ns: nothing numbered is sent until then, because the peer was busy.
- * @heard_ns: a moment before which the last message had not come.
- * @asked_ns: since when the peer is asked and not heard; 0: it is not.
- * @posted_ns: when something that keeps a lease of the peer alive was last sent.
- * @doom_ns: a last question is asked, and not heard by then the peer is dead; 0: no.
- * @since_ns: when OPEN was first sent or came.
- * @forget_ns: LINGER: when that is over.
- * @back_ns: when messages from @back on were last sent again because of a gap.
- * @back: see @back_ns.
- * @gap: which missing message was reported last.
- * @refuse: status of a REFUSE to be sent.
- * @said: status of the first one that was.
+ * @time: when what is due.
+ * @again: what was missing.
+ * @owe: what this end owes the peer.
+ * @said: status of the first REFUSE that was sent.
  * @posting: packets between krp_stream_post_begin() and krp_stream_post_end().
  * @starved: the caller wants to send, and may not.
  * @asking: it wants to fetch, and may not before the peer is heard.
- * @close_due: CLOSE is to be sent.
- * @owe_accept: ACCEPT is to be sent.
- * @owe_wait: OFFERED: CHALLENGE, which says that this end is there, is.
- * @owe_gap: CREDIT with KRP_MESSAGE_GAP is.
- * @owe_busy: CREDIT with KRP_MESSAGE_BUSY is.
- * @owe_answer: CREDIT is.
- * @owe_probe: PROBE is.
- * @hurry: acknowledge at once.
- * @news: 1 << enum krp_stream_do of events that carry nothing.
  * @passes: CHALLENGEs that have come.
- * @repeats: messages dropped because they had come before.
- * @gaps: messages dropped because others are missing before them.
- * @busy: messages dropped for lack of room.
- * @foreign: packets dropped that were not this connection's.
+ * @news: 1 << enum krp_stream_do of events that carry nothing.
+ * @dropped: counters of what was dropped.
  */
 struct krp_stream {
 	const struct krp_stream_conf *conf;
@@ -364,61 +453,20 @@ struct krp_stream {
 	__u64 peer_generation;
 	struct krp_message_open open;
 	struct krp_message_accept accept;
-	__u64 una;
-	__u64 sent;
-	__u64 high;
-	__u64 next;
-	__u64 told;
-	__u64 acked;
-	__u32 tx_msgs;
-	__u32 tx_units;
-	__u32 tx_msgs_max;
-	__u32 tx_units_max;
-	__u32 writes;
-	__u64 expect;
-	__u64 told_ack;
-	__u32 rx_msgs;
-	__u32 rx_units;
-	__u32 used_msgs;
-	__u32 used_units;
-	__u32 told_msgs;
-	__u32 told_units;
-	__u32 budget_msgs;
-	__u32 budget_units;
+	struct krp_stream_tx tx;
+	struct krp_stream_rx rx;
 	struct krp_hold hold[KRP_MESSAGE_ANNOUNCED_MAX];
 	struct krp_fetch fetch[KRP_MESSAGE_ANNOUNCED_MAX];
-	__u64 retry_at_ns;
-	__u64 pause_ns;
-	__u64 ack_at_ns;
-	__u64 off_ns;
-	__u64 heard_ns;
-	__u64 asked_ns;
-	__u64 posted_ns;
-	__u64 doom_ns;
-	__u64 since_ns;
-	__u64 forget_ns;
-	__u64 back_ns;
-	__u64 back;
-	__u64 gap;
-	__u32 refuse;
+	struct krp_stream_time time;
+	struct krp_stream_again again;
+	struct krp_stream_owe owe;
 	__u32 said;
 	__u32 posting;
 	__u8 starved;
 	__u8 asking;
-	__u8 close_due;
-	__u8 owe_accept;
-	__u8 owe_wait;
-	__u8 owe_gap;
-	__u8 owe_busy;
-	__u8 owe_answer;
-	__u8 owe_probe;
-	__u8 hurry;
 	__u8 passes;
 	__u32 news;
-	__u32 repeats;
-	__u32 gaps;
-	__u32 busy;
-	__u32 foreign;
+	struct krp_stream_dropped dropped;
 };
 
 KRP_STATIC_ASSERT(offsetof(struct krp_stream_todo, body) ==
@@ -551,17 +599,21 @@ static inline const char *krp_stream_wrong(const struct krp_stream *s)
 	int closed = s->state == KRP_STREAM_SHUT || s->state == KRP_STREAM_CLOSING ||
 		     s->state == KRP_STREAM_LINGER || s->state >= KRP_STREAM_DEAD;
 
-	if (s->next - s->told > s->slots - (closed && !s->close_due ? 0 : KRP_STREAM_RESERVED))
+	if (s->tx.next - s->tx.told >
+	    s->slots - (closed && !s->owe.close ? 0 : KRP_STREAM_RESERVED))
 		return "messages in reserved slots";
-	if (s->told > s->una || s->una > s->sent || s->sent > s->high || s->high > s->next)
+	if (s->tx.told > s->tx.una || s->tx.una > s->tx.sent || s->tx.sent > s->tx.high ||
+	    s->tx.high > s->tx.next)
 		return "order of numbers";
-	if ((__s32)(s->tx_msgs_max - s->tx_msgs) < 0 || (__s32)(s->tx_units_max - s->tx_units) < 0)
+	if ((__s32)(s->tx.msgs_max - s->tx.msgs) < 0 || (__s32)(s->tx.units_max - s->tx.units) < 0)
 		return "more sent than granted";
-	if ((__s32)(s->told_msgs - s->rx_msgs) < 0 || (__s32)(s->told_units - s->rx_units) < 0)
+	if ((__s32)(s->rx.told_msgs - s->rx.msgs) < 0 ||
+	    (__s32)(s->rx.told_units - s->rx.units) < 0)
 		return "more came than granted";
-	if ((__s32)(s->rx_msgs - s->used_msgs) < 0 || (__s32)(s->rx_units - s->used_units) < 0)
+	if ((__s32)(s->rx.msgs - s->rx.used_msgs) < 0 ||
+	    (__s32)(s->rx.units - s->rx.used_units) < 0)
 		return "more consumed than came";
-	if (s->told_msgs - s->used_msgs > KRP_STREAM_WINDOW_MAX)
+	if (s->rx.told_msgs - s->rx.used_msgs > KRP_STREAM_WINDOW_MAX)
 		return "size of the window";
 	return NULL;
 }

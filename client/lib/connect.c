@@ -281,7 +281,7 @@ void krl_connect_cm_event(struct krl_server *srv, enum rdma_cm_event_type event,
 /* Constant until the thread says otherwise to the session. */
 static struct kru_handshake krl_connect_shake(const struct krp_session *s)
 {
-	return (struct kru_handshake){ &s->link, &s->hello, &s->challenge };
+	return (struct kru_handshake){ &s->attach.link, &s->attach.hello, &s->attach.challenge };
 }
 
 /*
@@ -300,7 +300,8 @@ static const struct kru_key *krl_connect_key(struct krl_config *config, const __
 void krl_connect_prove(struct krl_server *srv)
 {
 	struct kru_handshake shake = krl_connect_shake(&srv->s);
-	const struct kru_key *key = krl_connect_key(&srv->ctx->config, srv->s.challenge.key_id);
+	const struct kru_key *key =
+		krl_connect_key(&srv->ctx->config, srv->s.attach.challenge.key_id);
 	__u8 mac[KRP_MAC_BYTES];
 
 	if (key)
@@ -314,11 +315,12 @@ void krl_connect_prove(struct krl_server *srv)
 void krl_connect_verify(struct krl_server *srv)
 {
 	struct kru_handshake shake = krl_connect_shake(&srv->s);
-	const struct kru_key *key = kru_keys_find(&srv->ctx->config.keys, srv->s.challenge.key_id);
+	const struct kru_key *key =
+		kru_keys_find(&srv->ctx->config.keys, srv->s.attach.challenge.key_id);
 	__u8 mac[KRP_MAC_BYTES];
 
 	if (key) /* else it was removed from the file meanwhile */
-		kru_auth_server(key, &shake, &srv->s.welcome, mac);
+		kru_auth_server(key, &shake, &srv->s.attach.welcome, mac);
 	pthread_mutex_lock(&srv->ctx->lock);
 	krp_session_verify(&srv->s, krl_now_ns(), key ? mac : NULL);
 	krl_session_run(srv);
@@ -342,7 +344,7 @@ static void krl_connect_load_next(struct krl_server *srv)
 
 void krl_connect_load(struct krl_server *srv)
 {
-	const struct krp_welcome *welcome = &srv->s.welcome;
+	const struct krp_welcome *welcome = &srv->s.attach.welcome;
 
 	srv->root_addr = krp_le64_to_cpu(welcome->root.addr);
 	srv->root_rkey = krp_le32_to_cpu(welcome->root.rkey);

@@ -80,13 +80,13 @@ static void krl_session_broken(struct krl_server *srv)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct krl_conn *conn = srv->conn;
 
-	srv->last_error = srv->s.error;
-	krl_session_text(srv, "%s: %s", srv->ep->text, srv->s.reason);
+	srv->last_error = srv->s.failure.error;
+	krl_session_text(srv, "%s: %s", srv->ep->text, srv->s.failure.reason);
 	atomic_store(&srv->failed, true);
 	atomic_store(&srv->up, false);
 	if (!conn)
 		return;
-	atomic_store(&conn->broken, srv->s.error);
+	atomic_store(&conn->broken, srv->s.failure.error);
 	if (conn->id && conn->id->qp)
 		ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
 }
@@ -240,7 +240,7 @@ void krl_server_up(struct krl_server *srv)
 	pthread_mutex_lock(&srv->io);
 	pthread_mutex_lock(&ctx->lock);
 	krp_pulse_start(&srv->pulse, srv->load.heartbeat, krl_now_ns() / 1000000);
-	if (srv->s.welcome.settling_ms)
+	if (srv->s.attach.welcome.settling_ms)
 		krp_pulse_settling(&srv->pulse);
 	srv->map = krl_load_take(&srv->load);
 	srv->records = srv->map->records;

@@ -49,7 +49,7 @@ void krl_events_deliver(struct krcore_ctx *ctx)
 /* Locks: ctx.lock. Whether a server has answered SUBSCRIBE number @nr, or will not. */
 static bool krl_subscribe_over(const struct krl_server *srv, uint64_t attaches, uint64_t nr)
 {
-	return srv->s.subscribe_done >= nr || srv->s.attaches != attaches ||
+	return srv->s.sub.done >= nr || srv->s.attaches != attaches ||
 	       srv->s.state != KRP_SESSION_READY;
 }
 
@@ -68,7 +68,7 @@ static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, bool on)
 		struct krp_session *s = &ctx->servers[i].s;
 
 		attaches[i] = krp_session_subscribe(s, on) ? UINT64_MAX : s->attaches;
-		nr[i] = s->subscribe_nr;
+		nr[i] = s->sub.nr;
 	}
 	krl_sessions_run(ctx);
 	for (i = 0; i < servers_nr; i++) {
@@ -77,8 +77,7 @@ static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, bool on)
 		while (attaches[i] != UINT64_MAX && !krl_subscribe_over(srv, attaches[i], nr[i]))
 			if (!krl_wait_until(ctx, deadline_ns))
 				break;
-		took += attaches[i] != UINT64_MAX && srv->s.subscribe_done >= nr[i] &&
-			!srv->s.subscribe_err;
+		took += attaches[i] != UINT64_MAX && srv->s.sub.done >= nr[i] && !srv->s.sub.err;
 	}
 	return took;
 }

@@ -70,8 +70,8 @@ static int krc_stream_begin(struct krc_stream *st, const struct krp_message_open
 				 first ? &req : NULL);
 	if (err || !first)
 		return err;
-	list_add_tail(&first->list, &st->sending);
-	st->sent++;
+	list_add_tail(&first->list, &st->out.sending);
+	st->out.sent++;
 	return 0;
 }
 
@@ -144,12 +144,12 @@ struct krc_stream *krc_stream_accept(struct krc_letter *offer, const struct krc_
 	}
 	listener = krc_offer_end(st);
 	krc_stream_own(st, conf, share);
-	if (st->first) {
-		krc_inbox_put(st->inbox, st->first);
-		st->first = NULL;
-		st->received++;
-		st->backlog++;
-		st->events |= KRC_EVENT_LETTER;
+	if (st->in.first) {
+		krc_inbox_put(st->inbox, st->in.first);
+		st->in.first = NULL;
+		st->in.received++;
+		st->out.backlog++;
+		st->run.events |= KRC_EVENT_LETTER;
 	}
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
@@ -167,8 +167,8 @@ void krc_stream_refuse(struct krc_letter *offer, u32 status)
 
 	spin_lock_bh(&st->lock);
 	listener = krc_offer_end(st);
-	first = st->first;
-	st->first = NULL;
+	first = st->in.first;
+	st->in.first = NULL;
 	krp_stream_abort(&st->s, ktime_get_ns(), status);
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
@@ -183,7 +183,7 @@ static int krc_stream_may(const struct krc_stream *st, const struct krc_out *out
 {
 	if (st->s.error)
 		return st->s.error;
-	if (st->closed || st->shut)
+	if (st->end.closed || st->end.shut)
 		return -EPIPE;
 	if (out->large)
 		return !out->length || out->length > KRP_MESSAGE_LARGE_MAX ||
@@ -201,8 +201,8 @@ int krc_stream_send(struct krc_stream *st, struct krc_out *out)
 	err = krc_stream_may(st, out);
 	if (!err) {
 		krc_stream_get(st); /* whoever is told of its end may close the stream */
-		list_add_tail(&out->list, &st->waiting);
-		st->waiting_nr++;
+		list_add_tail(&out->list, &st->out.waiting);
+		st->out.waiting_nr++;
 		krc_stream_pull(st);
 	}
 	spin_unlock_bh(&st->lock);
@@ -218,12 +218,12 @@ static bool krc_stream_unsend(struct krc_stream *st, const struct krc_out *out)
 {
 	struct krc_out *at;
 
-	list_for_each_entry(at, &st->waiting, list) {
+	list_for_each_entry(at, &st->out.waiting, list) {
 		if (at != out)
 			continue;
 		at->err = -ECANCELED;
-		list_move_tail(&at->list, &st->out_ended);
-		st->waiting_nr--;
+		list_move_tail(&at->list, &st->out.ended);
+		st->out.waiting_nr--;
 		return true;
 	}
 	return false;
@@ -249,9 +249,9 @@ int krc_stream_shut(struct krc_stream *st)
 	spin_lock_bh(&st->lock);
 	if (st->s.error)
 		err = st->s.error;
-	else if (st->shut)
+	else if (st->end.shut)
 		err = -EALREADY;
-	st->shut = true;
+	st->end.shut = true;
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
 	krc_stream_run(st);
@@ -267,8 +267,8 @@ void krc_stream_close(struct krc_stream *st, bool abort)
 
 	spin_lock_bh(&st->lock);
 	inbox = st->inbox;
-	st->closed = true;
-	st->shut = true;
+	st->end.closed = true;
+	st->end.shut = true;
 	st->inbox = NULL;
 	st->ops = NULL;
 	krc_inbox_leave(inbox, st, &letters);
@@ -276,11 +276,12 @@ void krc_stream_close(struct krc_stream *st, bool abort)
 	if (abort)
 		krp_stream_abort(&st->s, now_ns, KRP_REFUSE_ABORT);
 	else
-		st->orphan_ns = now_ns + (u64)KRC_ORPHAN_MS * NSEC_PER_MSEC;
+		st->end.orphan_ns = now_ns + (u64)KRC_ORPHAN_MS * NSEC_PER_MSEC;
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
 	krc_stream_run(st);
-	wait_var_event(&st->runner, !READ_ONCE(st->runner) || READ_ONCE(st->runner) == current);
+	wait_var_event(&st->run.task,
+		       !READ_ONCE(st->run.task) || READ_ONCE(st->run.task) == current);
 	list_for_each_entry_safe(letter, next, &letters, list) {
 		list_del_init(&letter->list);
 		krc_letter_free(letter);
@@ -319,17 +320,17 @@ void krc_stream_stats(struct krc_stream *st, struct krc_stream_stats *ret_stats)
 {
 	spin_lock_bh(&st->lock);
 	*ret_stats = (struct krc_stream_stats){
-		.sent = st->sent,
-		.received = st->received,
-		.waiting = st->waiting_nr,
-		.unacked = st->s.next - st->s.una,
-		.window = st->s.tx_msgs_max - st->s.tx_msgs,
-		.backlog = st->backlog,
-		.ending = READ_ONCE(st->ending),
-		.repeats = st->s.repeats,
-		.gaps = st->s.gaps,
-		.busy = st->s.busy,
-		.foreign = st->s.foreign,
+		.sent = st->out.sent,
+		.received = st->in.received,
+		.waiting = st->out.waiting_nr,
+		.unacked = st->s.tx.next - st->s.tx.una,
+		.window = st->s.tx.msgs_max - st->s.tx.msgs,
+		.backlog = st->out.backlog,
+		.ending = READ_ONCE(st->end.ending),
+		.repeats = st->s.dropped.repeats,
+		.gaps = st->s.dropped.gaps,
+		.busy = st->s.dropped.busy,
+		.foreign = st->s.dropped.foreign,
 	};
 	spin_unlock_bh(&st->lock);
 }

@@ -40,7 +40,7 @@ void *krc_inbox_alloc(struct mem_cgroup *memcg, size_t bytes)
 /* A letter is in its inbox: in the list of its stream, too. @before: in front of the others. */
 static void krc_letter_own(struct krc_letter *letter, bool before)
 {
-	struct list_head *letters = &letter->stream->letters;
+	struct list_head *letters = &letter->stream->in.letters;
 
 	if (letter->kind == KRC_LETTER_OFFER)
 		return; /* which a stream does not take along */
@@ -97,7 +97,7 @@ void krc_inbox_leave(struct krc_inbox *inbox, struct krc_stream *st, struct list
 	spin_lock_bh(&inbox->lock);
 	inbox->streams--;
 	/* as many as its window has, whatever others have there */
-	list_for_each_entry_safe(letter, next, &st->letters, mine) {
+	list_for_each_entry_safe(letter, next, &st->in.letters, mine) {
 		list_del_init(&letter->mine);
 		list_move_tail(&letter->list, ret_letters);
 		inbox->nr--;
@@ -150,7 +150,7 @@ static void krc_letter_consumed(struct krc_letter *letter)
 	u32 type = letter->kind == KRC_LETTER_LARGE ? KRP_MESSAGE_ANNOUNCE : KRP_MESSAGE_DATA;
 
 	spin_lock_bh(&st->lock);
-	st->backlog--;
+	st->out.backlog--;
 	krp_stream_consumed(&st->s, 1, krp_message_units(type, letter->length));
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
@@ -166,7 +166,7 @@ void krc_letter_free(struct krc_letter *letter)
 	if (letter->kind != KRC_LETTER_ENDED)
 		krc_letter_consumed(letter);
 	else
-		WRITE_ONCE(letter->stream->ending, false);
+		WRITE_ONCE(letter->stream->end.ending, false);
 	krc_letter_drop(letter);
 }
 

@@ -31,7 +31,7 @@ enum krc_letter_kind {
 /**
  * struct krc_letter - Something that has come for a program.
  * @list: entry of the inbox, then free for the task that has taken it.
- * @mine: entry of krc_stream.letters while it is in the inbox; under krc_inbox.lock. Not an OFFER.
+ * @mine: entry of krc_stream.in.letters while in the inbox; under krc_inbox.lock. Not an OFFER.
  * @stream: which it came on; counted by the letter. OFFER: the new one; its reference passes to
  *	the task that accepts.
  * @kind: enum krc_letter_kind.

@@ -32,7 +32,7 @@ static struct krc_pass *krc_pass_find(struct krc_messages *m, const u8 *gid)
 	struct krc_pass *pass;
 
 	lockdep_assert_held(&m->lock);
-	hash_for_each_possible(m->passes, pass, node, krc_pass_hash(gid))
+	hash_for_each_possible(m->known.passes, pass, node, krc_pass_hash(gid))
 		if (!memcmp(pass->gid, gid, sizeof(pass->gid)))
 			return pass;
 	return NULL;
@@ -61,13 +61,13 @@ void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 nu
 		pass = fresh;
 		fresh = NULL;
 		memcpy(pass->gid, gid, sizeof(pass->gid));
-		hash_add(m->passes, &pass->node, krc_pass_hash(gid));
-		list_add_tail(&pass->list, &m->passes_old);
-		if (++m->passes_nr > KRC_PASSES) {
-			old = list_first_entry(&m->passes_old, struct krc_pass, list);
+		hash_add(m->known.passes, &pass->node, krc_pass_hash(gid));
+		list_add_tail(&pass->list, &m->known.passes_old);
+		if (++m->known.passes_nr > KRC_PASSES) {
+			old = list_first_entry(&m->known.passes_old, struct krc_pass, list);
 			hash_del(&old->node);
 			list_del(&old->list);
-			m->passes_nr--;
+			m->known.passes_nr--;
 		}
 	}
 	if (pass) { /* without memory the peer asks again */
@@ -99,19 +99,20 @@ static struct krc_tombstone *krc_tombstone_add(struct krc_messages *m,
 	 * What this node itself has opened only spares its peer the wait until it finds it silent:
 	 * a program that opens and aborts as fast as it can takes no place of those that OPENs need.
 	 */
-	if (!tombstone->open_tag && m->tombstones_opened >= KRC_TOMBSTONES_OPENED) {
+	if (!tombstone->open_tag && m->known.opened_nr >= KRC_TOMBSTONES_OPENED) {
 		spin_unlock_bh(&m->lock);
 		return tombstone;
 	}
 	if (tombstone->open_tag) {
-		hash_add(m->tombstones, &tombstone->node, krc_open_key(m, tombstone->open_tag));
-		m->tombstones_nr++;
+		hash_add(m->known.tombstones, &tombstone->node,
+			 krc_open_key(m, tombstone->open_tag));
+		m->known.tombstones_nr++;
 		tombstone->share->tombstones++;
 	} else {
-		m->tombstones_opened++;
+		m->known.opened_nr++;
 	}
-	hash_add(m->tombstones_number, &tombstone->by_number, tombstone->number);
-	list_add_tail(&tombstone->list, &m->tombstones_old);
+	hash_add(m->known.by_number, &tombstone->by_number, tombstone->number);
+	list_add_tail(&tombstone->list, &m->known.tombstones_old);
 	spin_unlock_bh(&m->lock);
 	return NULL;
 }
@@ -119,12 +120,12 @@ static struct krc_tombstone *krc_tombstone_add(struct krc_messages *m,
 void krc_tombstone_make(struct krc_stream *st, u64 until_ns)
 {
 	struct krc_messages *m = st->m;
-	struct krc_tombstone *tombstone = st->tombstone;
+	struct krc_tombstone *tombstone = st->end.tombstone;
 
 	krc_tombstones_free(m, false);
 	if (!tombstone)
 		return;
-	st->tombstone = NULL;
+	st->end.tombstone = NULL;
 	memcpy(tombstone->gid, st->value_gid, sizeof(tombstone->gid));
 	if (!st->s.opener) {
 		tombstone->open_tag = le64_to_cpu(st->s.open.tag);
@@ -133,9 +134,9 @@ void krc_tombstone_make(struct krc_stream *st, u64 until_ns)
 	tombstone->number = st->number;
 	tombstone->tag = st->s.tag;
 	tombstone->address = st->address;
-	krc_standing_hold(st->standing);
-	tombstone->standing = st->standing;
-	tombstone->status = st->forget_status ?: KRP_REFUSE_ABORT;
+	krc_standing_hold(st->proof.standing);
+	tombstone->standing = st->proof.standing;
+	tombstone->status = st->end.forget_status ?: KRP_REFUSE_ABORT;
 	tombstone->until_ns = until_ns;
 	krc_tombstone_free(m, krc_tombstone_add(m, tombstone));
 }
@@ -146,16 +147,16 @@ static struct krc_tombstone *krc_tombstone_over(struct krc_messages *m, u64 now_
 	struct krc_tombstone *tombstone;
 
 	spin_lock_bh(&m->lock);
-	tombstone = list_first_entry_or_null(&m->tombstones_old, struct krc_tombstone, list);
+	tombstone = list_first_entry_or_null(&m->known.tombstones_old, struct krc_tombstone, list);
 	if (tombstone && !all && now_ns < tombstone->until_ns)
 		tombstone = NULL;
 	if (tombstone) {
 		if (tombstone->open_tag) {
 			hash_del(&tombstone->node);
-			m->tombstones_nr--;
+			m->known.tombstones_nr--;
 			tombstone->share->tombstones--;
 		} else {
-			m->tombstones_opened--;
+			m->known.opened_nr--;
 		}
 		hash_del(&tombstone->by_number);
 		list_del(&tombstone->list);
@@ -183,7 +184,7 @@ void krc_unknown_came(struct krc_messages *m, const struct krp_message *packet)
 
 	krc_message_count(m, KRC_COUNT_UNKNOWN);
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->tombstones_number, tombstone, by_number, number) {
+	hash_for_each_possible(m->known.by_number, tombstone, by_number, number) {
 		if (tombstone->number != number || tombstone->tag != le64_to_cpu(packet->tag))
 			continue;
 		to = tombstone->address;

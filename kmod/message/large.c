@@ -27,7 +27,7 @@ static struct krc_large *krc_large_of(const struct krc_stream *st, u64 seq)
 	struct krc_large *large;
 
 	lockdep_assert_held(&st->lock);
-	list_for_each_entry(large, &st->larges, list)
+	list_for_each_entry(large, &st->out.larges, list)
 		if (large->seq == seq)
 			return large;
 	return NULL;
@@ -44,17 +44,17 @@ static int krc_large_check(struct krc_req *req)
 
 	spin_lock(&st->lock);
 	err = krp_stream_fetch(&st->s, now_ns, large->seq);
-	if (!err && st->s.heard_ns < large->failed_ns) {
+	if (!err && st->s.time.heard_ns < large->failed_ns) {
 		krp_stream_inquire(&st->s, now_ns);
 		err = -EAGAIN;
 	}
 	if (!err) {
 		f = krp_stream_fetch_of(&st->s, large->seq);
-		left_ns = f->lease_ms * KRP_STREAM_NS_PER_MS - (now_ns - st->s.heard_ns);
+		left_ns = f->lease_ms * KRP_STREAM_NS_PER_MS - (now_ns - st->s.time.heard_ns);
 		req->until = jiffies + nsecs_to_jiffies(left_ns);
 	} else if (err == -EAGAIN) {
 		large->held = true;
-		st->reads_held = true;
+		st->proof.reads_held = true;
 	}
 	spin_unlock(&st->lock);
 	if (err == -EAGAIN)
@@ -65,13 +65,13 @@ static int krc_large_check(struct krc_req *req)
 /* A READ is over, stream locked. One that may not go on ends as its connection, if that has died. */
 static void krc_large_over(struct krc_stream *st, struct krc_large *large, int err)
 {
-	if (err == -ECANCELED && st->s.error && !st->closed)
+	if (err == -ECANCELED && st->s.error && !st->end.closed)
 		err = st->s.error;
 	large->err = err;
-	if (err || !large->keep || st->closed)
+	if (err || !large->keep || st->end.closed)
 		krp_stream_fetched(&st->s, large->seq, err ? KRP_REFUSE_FAULT : 0);
-	list_move_tail(&large->list, &st->larges_ended);
-	st->events |= KRC_EVENT_LARGE;
+	list_move_tail(&large->list, &st->out.larges_ended);
+	st->run.events |= KRC_EVENT_LARGE;
 	krc_stream_pull(st);
 }
 
@@ -80,12 +80,12 @@ static bool krc_large_repeats(struct krc_stream *st, struct krc_large *large)
 {
 	lockdep_assert_held(&st->lock);
 	if (!large->req.status || large->req.fault != KRC_FAULT_TIMEOUT ||
-	    large->tries >= KRC_LARGE_TRIES || st->closed || !krp_stream_live(st->s.state))
+	    large->tries >= KRC_LARGE_TRIES || st->end.closed || !krp_stream_live(st->s.state))
 		return false;
 	large->tries++;
 	large->failed_ns = ktime_get_ns();
 	large->again = true;
-	st->events |= KRC_EVENT_LARGE;
+	st->run.events |= KRC_EVENT_LARGE;
 	return true;
 }
 
@@ -97,7 +97,7 @@ static void krc_large_done(struct krc_flow *flow, struct list_head *reqs, u32 nr
 
 	list_del_init(&large->req.list);
 	if (large->req.fault == KRC_FAULT_ACCESS) /* of what the peer has announced */
-		krc_standing_refused(st->standing);
+		krc_standing_refused(st->proof.standing);
 	spin_lock_bh(&st->lock);
 	/* without a fault: its target is barred, and nothing is posted to that */
 	if (large->req.status == -ETIMEDOUT && large->req.fault == KRC_FAULT_NONE)
@@ -131,7 +131,7 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 {
 	const struct krp_fetch *f = krp_stream_fetch_of(&st->s, large->seq);
 
-	if (!f || f->state > KRP_FETCH_READING || st->closed || !krp_stream_live(st->s.state))
+	if (!f || f->state > KRP_FETCH_READING || st->end.closed || !krp_stream_live(st->s.state))
 		return -ENOENT;
 	if (krc_large_of(st, large->seq))
 		return -EBUSY;
@@ -146,9 +146,9 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 	large->err = 0;
 	krc_flow_init(&large->flow, st->m->pool, krc_large_done, krc_large_check);
 	large->flow.payer = st->share->payer;
-	large->flow.standing = st->standing; /* as long as the stream */
+	large->flow.standing = st->proof.standing; /* as long as the stream */
 	krc_large_prepare(st, large, f);
-	list_add_tail(&large->list, &st->larges);
+	list_add_tail(&large->list, &st->out.larges);
 	if (!large->length)
 		krc_large_over(st, large, 0);
 	return 0;
@@ -229,11 +229,11 @@ static void krc_large_unhold(struct krc_stream *st)
 	struct krc_large *large;
 
 	spin_lock_bh(&st->lock);
-	list_for_each_entry(large, &st->larges, list) {
+	list_for_each_entry(large, &st->out.larges, list) {
 		large->resume = large->held;
 		large->held = false;
 	}
-	st->reads_held = false;
+	st->proof.reads_held = false;
 	spin_unlock_bh(&st->lock);
 }
 
@@ -244,7 +244,7 @@ static struct krc_large *krc_large_next(struct krc_stream *st, bool again)
 	bool *wanted;
 
 	spin_lock_bh(&st->lock);
-	list_for_each_entry(large, &st->larges, list) {
+	list_for_each_entry(large, &st->out.larges, list) {
 		wanted = again ? &large->again : &large->resume;
 		if (!*wanted)
 			continue;
@@ -294,7 +294,7 @@ void krc_large_tell(struct krc_stream *st)
 		krc_large_repeat(st, large);
 	for (;;) {
 		spin_lock_bh(&st->lock);
-		large = list_first_entry_or_null(&st->larges_ended, struct krc_large, list);
+		large = list_first_entry_or_null(&st->out.larges_ended, struct krc_large, list);
 		if (large)
 			list_del_init(&large->list);
 		spin_unlock_bh(&st->lock);

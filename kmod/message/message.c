@@ -8,8 +8,8 @@
  * takes it, not even one that polls: if that got no processor (SCHED_IDLE, a throttled cgroup) with
  * the receive queue in its hands, nobody's messages would come. For the same reason what takes it
  * waits behind no work of streams, which may sleep for as long as a look-up does.
- * Locking: krc_messages.rx_mutex for the receive queue; krc_messages.wake_lock (interrupts off) for
- * the end of upcalls.
+ * Locking: krc_messages.receive.mutex for the receive queue; its wake_lock (interrupts off) for the
+ * end of upcalls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -67,14 +67,14 @@ static void krc_messages_dispatch(struct krc_messages *m, const void *data, u32 
 	const struct krp_message *packet = data;
 	struct krc_stream *st;
 
-	lockdep_assert_held(&m->rx_mutex);
+	lockdep_assert_held(&m->receive.mutex);
 	krc_message_count(m, KRC_COUNT_PACKETS);
 	if (krp_message_check(packet, bytes)) {
 		krc_message_count(m, KRC_COUNT_MALFORMED);
 		return;
 	}
 	if (packet->type == KRP_MESSAGE_OPEN) {
-		krc_open_came(m, packet, bytes, m->empty_ns);
+		krc_open_came(m, packet, bytes, m->receive.empty_ns);
 		return;
 	}
 	st = krc_stream_find(m, le32_to_cpu(packet->dst));
@@ -82,7 +82,7 @@ static void krc_messages_dispatch(struct krc_messages *m, const void *data, u32 
 		krc_unknown_came(m, packet);
 		return;
 	}
-	krc_stream_take(st, packet, m->empty_ns);
+	krc_stream_take(st, packet, m->receive.empty_ns);
 	krc_stream_put(st);
 }
 
@@ -94,10 +94,10 @@ static int krc_messages_batch(struct krc_messages *m)
 	u64 now_ns = ktime_get_ns();
 	int nr, i;
 
-	lockdep_assert_held(&m->rx_mutex);
+	lockdep_assert_held(&m->receive.mutex);
 	nr = ops->recv_poll(m->target, wc, ARRAY_SIZE(wc));
 	for (i = 0; i < nr; i++) {
-		struct krc_packet *packet = krc_packet_at(m->rx, wc[i].cookie);
+		struct krc_packet *packet = krc_packet_at(m->receive.packets, wc[i].cookie);
 
 		if (WARN_ON_ONCE(!packet))
 			continue;
@@ -112,7 +112,7 @@ static int krc_messages_batch(struct krc_messages *m)
 	if (nr)
 		ops->recv_ring(m->target);
 	if (nr < (int)ARRAY_SIZE(wc))
-		m->empty_ns = now_ns; /* there was no more then */
+		m->receive.empty_ns = now_ns; /* there was no more then */
 	return nr;
 }
 
@@ -131,26 +131,26 @@ static void krc_messages_wake(struct krc_messages *m)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&m->wake_lock, flags);
-	if (!m->deaf)
-		queue_work(krc_messages_rx_wq, &m->rx_work);
-	spin_unlock_irqrestore(&m->wake_lock, flags);
+	spin_lock_irqsave(&m->receive.wake_lock, flags);
+	if (!m->receive.deaf)
+		queue_work(krc_messages_rx_wq, &m->receive.work);
+	spin_unlock_irqrestore(&m->receive.wake_lock, flags);
 }
 
 static void krc_messages_work(struct work_struct *work)
 {
-	struct krc_messages *m = container_of(work, struct krc_messages, rx_work);
+	struct krc_messages *m = container_of(work, struct krc_messages, receive.work);
 	bool more;
 
 	if (!krc_rail_enter(m->rail))
 		return;
-	mutex_lock(&m->rx_mutex);
+	mutex_lock(&m->receive.mutex);
 	more = krc_messages_receive(m);
 	if (!more) {
 		m->rail->ops->recv_arm(m->target);
 		more = krc_messages_receive(m); /* what came before it was armed */
 	}
-	mutex_unlock(&m->rx_mutex);
+	mutex_unlock(&m->receive.mutex);
 	krc_rail_exit(m->rail);
 	if (more)
 		krc_messages_wake(m);
@@ -158,11 +158,11 @@ static void krc_messages_work(struct work_struct *work)
 
 void krc_messages_poll(struct krc_messages *m)
 {
-	if (!mutex_trylock(&m->rx_mutex))
+	if (!mutex_trylock(&m->receive.mutex))
 		return;
-	if (m->rx && !READ_ONCE(m->stopped))
+	if (m->receive.packets && !READ_ONCE(m->stopped))
 		krc_messages_receive(m);
-	mutex_unlock(&m->rx_mutex);
+	mutex_unlock(&m->receive.mutex);
 }
 
 void krc_messages_on_received(void *target_owner)
@@ -188,26 +188,26 @@ u32 krc_messages_depth(const struct krc_rail *rail)
 static void krc_messages_tables(struct krc_messages *m)
 {
 	spin_lock_init(&m->lock);
-	spin_lock_init(&m->wake_lock);
-	mutex_init(&m->open_mutex);
-	mutex_init(&m->rx_mutex);
+	spin_lock_init(&m->receive.wake_lock);
+	mutex_init(&m->asked.mutex);
+	mutex_init(&m->receive.mutex);
 	xa_init_flags(&m->streams, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
 	xa_init_flags(&m->listeners, XA_FLAGS_LOCK_BH);
 	hash_init(m->opens);
-	hash_init(m->passes);
-	hash_init(m->tombstones);
-	hash_init(m->tombstones_number);
-	INIT_LIST_HEAD(&m->passes_old);
-	INIT_LIST_HEAD(&m->tombstones_old);
+	hash_init(m->known.passes);
+	hash_init(m->known.tombstones);
+	hash_init(m->known.by_number);
+	INIT_LIST_HEAD(&m->known.passes_old);
+	INIT_LIST_HEAD(&m->known.tombstones_old);
 	INIT_LIST_HEAD(&m->thirsty);
 	hash_init(m->shares);
 	INIT_LIST_HEAD(&m->over);
 	INIT_LIST_HEAD(&m->share.thirsty);
 	INIT_LIST_HEAD(&m->share.over);
 	m->share.payer = m;
-	INIT_LIST_HEAD(&m->opens_asked);
-	INIT_WORK(&m->open_work, krc_open_work);
-	INIT_WORK(&m->rx_work, krc_messages_work);
+	INIT_LIST_HEAD(&m->asked.opens);
+	INIT_WORK(&m->asked.work, krc_open_work);
+	INIT_WORK(&m->receive.work, krc_messages_work);
 }
 
 struct krc_messages *krc_messages_create(struct krc_rail *rail,
@@ -221,12 +221,12 @@ struct krc_messages *krc_messages_create(struct krc_rail *rail,
 	krc_messages_tables(m);
 	m->rail = krc_rail_get(rail);
 	m->records = *records;
-	m->deaf = true;
+	m->receive.deaf = true;
 	m->stopped = true;
 	m->timeout_ms = KRC_END_TIMEOUT_MS;
 	get_random_bytes(&m->secret, sizeof(m->secret));
-	m->lookups.seed = get_random_u64();
-	m->lookups.max = KRC_OPENS_ASKED;
+	m->asked.lookups.seed = get_random_u64();
+	m->asked.lookups.max = KRC_OPENS_ASKED;
 	m->conf = (struct krp_stream_conf){
 		.retry_ns = KRC_RETRY_NS,
 		.retry_max_ns = KRC_RETRY_MAX_NS,
@@ -248,7 +248,7 @@ static int krc_messages_fill(struct krc_messages *m)
 	struct krc_packet *packet;
 	int err;
 
-	while ((packet = krc_packet_get(m->rx))) {
+	while ((packet = krc_packet_get(m->receive.packets))) {
 		err = krc_packet_post(packet, m->target);
 		if (err) {
 			krc_packet_put(packet);
@@ -268,14 +268,14 @@ int krc_messages_start(struct krc_messages *m, struct krc_hw_target *target, str
 	m->pool = pool;
 	m->value = *value;
 	m->value.generation = cpu_to_le64(m->rail->generation);
-	m->empty_ns = ktime_get_ns();
+	m->receive.empty_ns = ktime_get_ns();
 	err = krc_pool_enable_messages(pool, KRC_MESSAGES_CHANNELS);
 	if (err)
 		return err;
-	m->rx = krc_packets_create(m->rail, krc_messages_depth(m->rail));
-	if (IS_ERR(m->rx)) {
-		err = PTR_ERR(m->rx);
-		m->rx = NULL;
+	m->receive.packets = krc_packets_create(m->rail, krc_messages_depth(m->rail));
+	if (IS_ERR(m->receive.packets)) {
+		err = PTR_ERR(m->receive.packets);
+		m->receive.packets = NULL;
 		return err;
 	}
 	m->tx = krc_packets_create(m->rail, KRC_MESSAGES_TX);
@@ -289,9 +289,9 @@ int krc_messages_start(struct krc_messages *m, struct krc_hw_target *target, str
 	if (err)
 		return err;
 	WRITE_ONCE(m->stopped, false);
-	spin_lock_irq(&m->wake_lock);
-	m->deaf = false;
-	spin_unlock_irq(&m->wake_lock);
+	spin_lock_irq(&m->receive.wake_lock);
+	m->receive.deaf = false;
+	spin_unlock_irq(&m->receive.wake_lock);
 	krc_messages_wake(m);
 	return 0;
 }
@@ -324,11 +324,11 @@ static void krc_messages_held_up(struct krc_stream *st)
 	struct krc_messages *m = st->m;
 
 	spin_lock_bh(&st->lock); /* under which the task leaves, so it is there */
-	if (st->runner) {
+	if (st->run.task) {
 		atomic64_inc(&m->count[KRC_COUNT_HELD_UP]);
 		krc_port_warn(m->rail->ibdev, m->rail->num,
 			      "the end of messages is held up by %s (%d), at connection %u\n",
-			      st->runner->comm, task_pid_nr(st->runner), st->number);
+			      st->run.task->comm, task_pid_nr(st->run.task), st->number);
 	}
 	spin_unlock_bh(&st->lock);
 }
@@ -341,7 +341,7 @@ static void krc_messages_await(struct krc_stream *st)
 {
 	unsigned long timeout = msecs_to_jiffies(st->m->timeout_ms);
 
-	while (!wait_var_event_timeout(&st->runner, !READ_ONCE(st->runner), timeout))
+	while (!wait_var_event_timeout(&st->run.task, !READ_ONCE(st->run.task), timeout))
 		krc_messages_held_up(st);
 }
 
@@ -349,7 +349,7 @@ static void krc_messages_kill(struct krc_stream *st)
 {
 	spin_lock_bh(&st->lock);
 	if (st->s.state == KRP_STREAM_LINGER)
-		st->events |= 1U << KRP_STREAM_FORGET; /* nothing it lingers for can come */
+		st->run.events |= 1U << KRP_STREAM_FORGET; /* nothing it lingers for can come */
 	spin_unlock_bh(&st->lock);
 	krc_stream_die(st, -ENODEV, 0);
 	/* a task that was at it already tells of that, and no later than this returns */
@@ -370,19 +370,19 @@ void krc_messages_stop(struct krc_messages *m)
 {
 	bool was;
 
-	spin_lock_irq(&m->wake_lock);
-	m->deaf = true;
-	spin_unlock_irq(&m->wake_lock);
-	mutex_lock(&m->open_mutex);
+	spin_lock_irq(&m->receive.wake_lock);
+	m->receive.deaf = true;
+	spin_unlock_irq(&m->receive.wake_lock);
+	mutex_lock(&m->asked.mutex);
 	spin_lock_bh(&m->lock);
 	was = m->stopped;
 	WRITE_ONCE(m->stopped, true);
 	spin_unlock_bh(&m->lock);
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 	if (was)
 		return;
-	cancel_work_sync(&m->rx_work);
-	cancel_work_sync(&m->open_work);
+	cancel_work_sync(&m->receive.work);
+	cancel_work_sync(&m->asked.work);
 	krc_opens_drop(m);
 	synchronize_rcu(); /* whoever pulls has seen @stopped, also of a stream in no table */
 	krc_messages_each(m, krc_messages_kill);
@@ -405,14 +405,14 @@ void krc_messages_destroy(struct krc_messages *m)
 	krc_messages_each(m, krc_messages_bury);
 	krc_messages_settle(m);
 	krc_streams_forget(m);
-	mutex_lock(&m->rx_mutex);
-	if (m->rx)
-		krc_packets_destroy(m->rx);
+	mutex_lock(&m->receive.mutex);
+	if (m->receive.packets)
+		krc_packets_destroy(m->receive.packets);
 	if (m->tx)
 		krc_packets_destroy(m->tx);
-	m->rx = NULL;
+	m->receive.packets = NULL;
 	m->tx = NULL;
-	mutex_unlock(&m->rx_mutex);
+	mutex_unlock(&m->receive.mutex);
 	krc_messages_put(m);
 }
 
@@ -422,7 +422,7 @@ static void krc_messages_free(struct kref *ref)
 	struct krc_pass *pass, *next;
 
 	krc_tombstones_free(m, true);
-	list_for_each_entry_safe(pass, next, &m->passes_old, list)
+	list_for_each_entry_safe(pass, next, &m->known.passes_old, list)
 		kfree(pass);
 	xa_destroy(&m->streams);
 	xa_destroy(&m->listeners);

@@ -19,7 +19,7 @@
  * this folder, and may call every function of these headers that does not say otherwise; they should
  * be short, since other streams wait meanwhile. Those of one stream come one after the other.
  *
- * Locking: krc_messages.open_mutex over the making of a stream from an OPEN; krc_stream.lock, then
+ * Locking: krc_messages.asked.mutex over the making of a stream from an OPEN; krc_stream.lock, then
  * krc_inbox.lock, then krc_messages.lock (these with bottom halves off). None of the spinlocks is
  * held over a call of the pool or an upcall.
  */

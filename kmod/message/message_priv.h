@@ -68,15 +68,15 @@ enum krc_message_count {
 	KRC_COUNTS,
 };
 
-/* krc_stream.events: 1 << enum krp_stream_do, and these, which no machine says */
+/* krc_stream.run.events: 1 << enum krp_stream_do, and these, which no machine says */
 #define KRC_EVENT_LETTER BIT(30) /* the inbox has something new */
-#define KRC_EVENT_LARGE BIT(31) /* krc_stream.larges_ended is not empty */
+#define KRC_EVENT_LARGE BIT(31) /* krc_stream.out.larges_ended is not empty */
 #define KRC_EVENT_RESUME BIT(29) /* READs that are held may go on */
 
 /**
  * struct krc_pass - What a node has said that an OPEN to it must carry.
- * @node: in krc_messages.passes.
- * @list: in krc_messages.passes_old, the oldest first.
+ * @node: in krc_messages.known.passes.
+ * @list: in krc_messages.known.passes_old, the oldest first.
  * @gid: GID of the node.
  * @generation: its life.
  * @pass: the pass.
@@ -91,9 +91,9 @@ struct krc_pass {
 
 /**
  * struct krc_tombstone - A stream that is no more, whose OPEN or other messages may still come.
- * @node: in krc_messages.tombstones, if @open_tag is not 0.
- * @by_number: in krc_messages.tombstones_number.
- * @list: in krc_messages.tombstones_old, in the order in which they were made.
+ * @node: in krc_messages.known.tombstones, if @open_tag is not 0.
+ * @by_number: in krc_messages.known.by_number.
+ * @list: in krc_messages.known.tombstones_old, in the order in which they were made.
  * @gid: GID of the peer.
  * @open_tag: of its OPEN; 0: this end was the opener.
  * @open_src: number of the opener's queue.
@@ -145,7 +145,7 @@ struct krc_answer {
 
 /**
  * struct krc_open_wait - An OPEN whose sender's record is to be looked up.
- * @list: in krc_messages.opens_asked.
+ * @list: in krc_messages.asked.opens.
  * @bytes: of @packet.
  * @arrived_ns: see krp_stream_received().
  * @packet: the OPEN, checked.
@@ -165,7 +165,7 @@ struct krc_open_wait {
  * @backlog: how many may wait.
  * @waiting: how many do: offered, neither accepted nor refused.
  * @offers: these, by krc_stream.offered. Under krc_messages.lock.
- * @inbox: where offers go; NULL after krc_unlisten(). Under krc_messages.open_mutex.
+ * @inbox: where offers go; NULL after krc_unlisten(). Under krc_messages.asked.mutex.
  * @home: the same, to the end.
  * @share: of its payer, counted.
  * @owner: the caller's.
@@ -190,7 +190,7 @@ struct krc_listener {
  * @counted: that payer, so that its key names nobody else.
  * @refs: streams, listeners and tombstones that count it; likewise.
  * @streams: of the streams, those in krc_messages.streams.
- * @tombstones: of the tombstones, those in krc_messages.tombstones; of its listeners.
+ * @tombstones: of the tombstones, those in krc_messages.known.tombstones; of its listeners.
  * @looks: look-ups of records under way, of the streams.
  * @taken: packets that they have; of krc_packet_get_of().
  * @thirsty: those of them that wait until it may have more; each counted.
@@ -212,6 +212,61 @@ struct krc_tx_share {
 };
 
 /**
+ * struct krc_messages_receive - How what comes to a port is taken.
+ * @packets: receive buffers; NULL: not started, or destroyed.
+ * @wake_lock: guards that @work is not queued after the stop; also in hard interrupts.
+ * @deaf: @work is not queued any more; under @wake_lock.
+ * @work: takes what has come.
+ * @mutex: held while one task does that.
+ * @empty_ns: when the receive queue was last found empty, or earlier; under @mutex.
+ */
+struct krc_messages_receive {
+	struct krc_packets *packets;
+	spinlock_t wake_lock; /* see @deaf */
+	bool deaf;
+	struct work_struct work;
+	struct mutex mutex; /* see @empty_ns */
+	u64 empty_ns;
+};
+
+/**
+ * struct krc_messages_known - Peers that have proven who they are, and ends that were forgotten.
+ *	Under krc_messages.lock; known.c.
+ * @passes: by GID.
+ * @passes_old: the same by age.
+ * @passes_nr: how many.
+ * @tombstones: by tag of the OPEN.
+ * @by_number: the same by number.
+ * @tombstones_old: the same by age.
+ * @tombstones_nr: how many have an OPEN.
+ * @opened_nr: how many have none.
+ */
+struct krc_messages_known {
+	DECLARE_HASHTABLE(passes, 8);
+	struct list_head passes_old;
+	u32 passes_nr;
+	DECLARE_HASHTABLE(tombstones, 10);
+	DECLARE_HASHTABLE(by_number, 10);
+	struct list_head tombstones_old;
+	u32 tombstones_nr;
+	u32 opened_nr;
+};
+
+/**
+ * struct krc_messages_asked - OPENs that wait for a look-up of their sender; open.c.
+ * @lookups: whose record may be looked up; under @mutex.
+ * @opens: OPENs that wait for a look-up, of a GID each; likewise.
+ * @mutex: an OPEN from its judgement to its stream; see message.h.
+ * @work: does the look-ups.
+ */
+struct krc_messages_asked {
+	struct krp_listen_lookups lookups;
+	struct list_head opens;
+	struct mutex mutex; /* see message.h */
+	struct work_struct work;
+};
+
+/**
  * struct krc_messages - Messages of a port.
  * @ref: the port, streams and listeners.
  * @rail: the port, counted.
@@ -221,9 +276,9 @@ struct krc_tx_share {
  * @pool: likewise.
  * @value: record of the port.
  * @secret: key of passes, and of the tables by the tags of OPENs.
- * @rx: receive buffers; NULL: not started, or destroyed.
+ * @receive: what comes.
  * @tx: packets to send.
- * @lock: guards the tables below, and @stopped.
+ * @lock: guards the tables below but those of @asked, and @stopped.
  * @stopped: nothing is received or posted any more, no stream or listener is made.
  * @streams: by number; each counted.
  * @next_number: where the search for a free number begins; under the lock of @streams.
@@ -231,27 +286,12 @@ struct krc_tx_share {
  * @opens: streams that were opened by a peer, by the tag of the OPEN.
  * @listeners: by service.
  * @listeners_nr: how many.
- * @passes: by GID.
- * @passes_old: the same by age.
- * @passes_nr: how many.
- * @tombstones: by tag of the OPEN.
- * @tombstones_number: the same by number.
- * @tombstones_old: the same by age.
- * @tombstones_nr: how many have an OPEN.
- * @tombstones_opened: how many have none.
+ * @known: peers that have proven who they are, and tombstones.
  * @thirsty: streams that wait until a packet of @tx is free; each counted.
  * @over: shares for which streams wait that may have no more.
  * @shares: shares of @tx by payer.
  * @share: that of streams which are offered.
- * @lookups: whose record may be looked up; under @open_mutex.
- * @opens_asked: OPENs that wait for a look-up, of a GID each; likewise.
- * @open_mutex: see message.h.
- * @open_work: does the look-ups.
- * @wake_lock: guards that @rx_work is not queued after the stop; also in hard interrupts.
- * @deaf: @rx_work is not queued any more; under @wake_lock.
- * @rx_work: takes what has come.
- * @rx_mutex: one at a time does.
- * @empty_ns: when the receive queue was last found empty, or earlier; under @rx_mutex.
+ * @asked: OPENs that wait for a look-up.
  * @answers: packets without a stream; @answers.busy under @lock.
  * @timeout_ms: how long the end waits for a task before it says for which one.
  * @count: see enum krc_message_count.
@@ -265,7 +305,7 @@ struct krc_messages {
 	struct krc_pool *pool;
 	struct krp_value value;
 	siphash_key_t secret;
-	struct krc_packets *rx;
+	struct krc_messages_receive receive;
 	struct krc_packets *tx;
 	spinlock_t lock; /* see message.h */
 	bool stopped;
@@ -275,30 +315,142 @@ struct krc_messages {
 	DECLARE_HASHTABLE(opens, 10);
 	struct xarray listeners;
 	u32 listeners_nr;
-	DECLARE_HASHTABLE(passes, 8);
-	struct list_head passes_old;
-	u32 passes_nr;
-	DECLARE_HASHTABLE(tombstones, 10);
-	DECLARE_HASHTABLE(tombstones_number, 10);
-	struct list_head tombstones_old;
-	u32 tombstones_nr;
-	u32 tombstones_opened;
+	struct krc_messages_known known;
 	struct list_head thirsty;
 	struct list_head over;
 	DECLARE_HASHTABLE(shares, 6);
 	struct krc_tx_share share;
-	struct krp_listen_lookups lookups;
-	struct list_head opens_asked;
-	struct mutex open_mutex; /* see message.h */
-	struct work_struct open_work;
-	spinlock_t wake_lock; /* see @deaf */
-	bool deaf;
-	struct work_struct rx_work;
-	struct mutex rx_mutex; /* see @empty_ns */
-	u64 empty_ns;
+	struct krc_messages_asked asked;
 	struct krc_answer answers[KRC_ANSWERS];
 	u32 timeout_ms;
 	atomic64_t count[KRC_COUNTS];
+};
+
+/**
+ * struct krc_stream_thirsty - The wait of a stream for a packet of its port; share.c. Under
+ *	krc_messages.lock.
+ * @at: entry in krc_messages.thirsty or in krc_tx_share.thirsty.
+ * @over: it is in that of the share.
+ */
+struct krc_stream_thirsty {
+	struct list_head at;
+	bool over;
+};
+
+/**
+ * struct krc_stream_end - How far the end of a stream has come. Under krc_stream.lock.
+ * @tombstone: for it; NULL: it is in use.
+ * @ending: krc_stream.in.ended is there, or taken, and not freed.
+ * @closed: the owner is done.
+ * @shut: no out is taken any more.
+ * @shut_told: the machine knows.
+ * @over: it is forgotten, and nothing is to come any more.
+ * @orphan_ns: closed: when it is aborted; else KRP_STREAM_FOREVER_NS.
+ * @died: what it has died of.
+ * @forget_ns: see KRP_STREAM_FORGET.
+ * @forget_status: likewise.
+ */
+struct krc_stream_end {
+	struct krc_tombstone *tombstone;
+	bool ending;
+	bool closed;
+	bool shut;
+	bool shut_told;
+	bool over;
+	u64 orphan_ns;
+	int died;
+	u64 forget_ns;
+	u32 forget_status;
+};
+
+/**
+ * struct krc_stream_in - What has come by a stream, and its owner is told of. Under
+ *	krc_stream.lock.
+ * @letters: krc_letter.mine of those in krc_stream.inbox; under its lock.
+ * @first: OFFERED: the first message.
+ * @ended: letter that says that the peer has ended; NULL: put into the inbox.
+ * @withdrawn: names of large messages that are void and have not been told.
+ * @withdrawn_nr: how many.
+ * @received: see struct krc_stream_stats.
+ */
+struct krc_stream_in {
+	struct list_head letters;
+	struct krc_letter *first;
+	struct krc_letter *ended;
+	u64 withdrawn[KRP_MESSAGE_ANNOUNCED_MAX];
+	u32 withdrawn_nr;
+	u64 received;
+};
+
+/**
+ * struct krc_stream_out - What is on its way to the peer of a stream. Under krc_stream.lock, but for
+ *	@flight, which is atomic.
+ * @waiting: outs that the machine has not got.
+ * @waiting_nr: how many.
+ * @sending: outs that it has.
+ * @ended: outs that have ended, and whose end() is to be called.
+ * @larges: READs under way, or held.
+ * @larges_ended: READs that have ended.
+ * @packets: packets to be posted.
+ * @sent: see struct krc_stream_stats.
+ * @backlog: see struct krc_stream_stats.
+ * @flight: packets that were pulled and are not done.
+ * @wants: it wants to know when @flight sinks.
+ */
+struct krc_stream_out {
+	struct list_head waiting;
+	u32 waiting_nr;
+	struct list_head sending;
+	struct list_head ended;
+	struct list_head larges;
+	struct list_head larges_ended;
+	struct list_head packets;
+	u64 sent;
+	u32 backlog;
+	atomic_t flight;
+	bool wants;
+};
+
+/**
+ * struct krc_stream_run - When a stream runs next, and who runs it. Under krc_stream.lock, but for
+ *	@flags and @kicked, whose bits are atomic.
+ * @events: see KRC_EVENT_LETTER.
+ * @task: task that is in krc_stream_run(), or NULL.
+ * @armed_ns: when the work item runs, or KRP_STREAM_FOREVER_NS.
+ * @until_ns: when the machine wants to be asked.
+ * @flags: KRC_STREAM_FAILED and so on, bits.
+ * @kicked: bit 0: the work item is to run now, whatever the clock says.
+ * @work: what the clock or the pool has to say.
+ * @reap: frees the stream.
+ */
+struct krc_stream_run {
+	u32 events;
+	struct task_struct *task;
+	u64 armed_ns;
+	u64 until_ns;
+	unsigned long flags;
+	unsigned long kicked;
+	struct delayed_work work;
+	struct work_struct reap;
+};
+
+/**
+ * struct krc_stream_proof - Whether the peer is there, which is asked before packets may be lost.
+ *	Under krc_stream.lock; prove.c.
+ * @standing: whether the peer's target has answered lately; counted.
+ * @read: READ that asks it.
+ * @under_way: @read is under way.
+ * @unproven: packets that wait for it.
+ * @lost: others were lost meanwhile.
+ * @reads_held: READs of large messages wait until the peer is heard.
+ */
+struct krc_stream_proof {
+	struct krc_standing *standing;
+	struct krc_read read;
+	bool under_way;
+	struct list_head unproven;
+	bool lost;
+	bool reads_held;
 };
 
 /**
@@ -315,57 +467,20 @@ struct krc_messages {
  * @slot: its slots.
  * @tabled: it is in krc_messages.streams.
  * @hashed: entry in krc_messages.opens; under krc_messages.lock.
- * @thirst: entry in krc_messages.thirsty or in that of @share, likewise.
- * @thirst_over: it is in that of @share; likewise.
+ * @thirsty: its wait for a packet.
  * @share: on whose account its packets are; counted.
- * @offered: entry in krc_listener.offers, likewise.
+ * @offered: entry in krc_listener.offers; under krc_messages.lock.
  * @listener: OFFERED: whose backlog it is in, counted; else NULL.
  * @inbox: of the owner; NULL: not accepted yet, or closed.
- * @ops: of the owner, likewise.
+ * @ops: of the owner; NULL as @inbox.
  * @owner: the caller's.
- * @letters: krc_letter.mine of those in @inbox; under its lock.
- * @first: OFFERED: the first message.
- * @ended: letter that says that the peer has ended; NULL: put into the inbox.
- * @ending: it is there, or taken, and not freed.
- * @tombstone: for its end; NULL: it is in use.
- * @closed: the owner is done.
- * @shut: no out is taken any more.
- * @shut_told: the machine knows.
- * @over: it is forgotten, and nothing is to come any more.
- * @orphan_ns: closed: when it is aborted; else KRP_STREAM_FOREVER_NS.
- * @waiting: outs that the machine has not got.
- * @waiting_nr: how many.
- * @sending: outs that it has.
- * @out_ended: outs that have ended, and whose end() is to be called.
- * @larges: READs under way, or held.
- * @larges_ended: READs that have ended.
- * @packets: packets to be posted.
- * @events: see KRC_EVENT_LETTER.
- * @died: what it has died of.
- * @withdrawn: names of large messages that are void and have not been told.
- * @withdrawn_nr: how many.
- * @forget_ns: see KRP_STREAM_FORGET.
- * @forget_status: likewise.
- * @runner: task that is in krc_stream_run(), or NULL.
- * @armed_ns: when the work item runs, or KRP_STREAM_FOREVER_NS.
- * @until_ns: when the machine wants to be asked.
+ * @in: what has come.
+ * @end: how far its end has come.
+ * @out: what is sent.
+ * @run: when it runs.
  * @checked: jiffies when the peer's record was last looked up.
- * @sent: see struct krc_stream_stats.
- * @received: likewise.
- * @backlog: likewise.
- * @flight: packets that were pulled and are not done.
- * @wants: it wants to know when @flight sinks.
- * @flags: KRC_STREAM_FAILED and so on, bits.
- * @kicked: bit 0: the work item is to run now, whatever the clock says.
  * @flow: SENDs.
- * @standing: whether the peer's target has answered lately; counted.
- * @proof: READ that asks it; of prove.c, as are the next three.
- * @proving: @proof is under way.
- * @unproven: packets that wait for it.
- * @unproven_lost: others were lost meanwhile.
- * @reads_held: READs of large messages wait until the peer is heard.
- * @work: what the clock or the pool has to say.
- * @reap: frees it.
+ * @proof: whether the peer is there.
  */
 struct krc_stream {
 	struct kref ref;
@@ -380,64 +495,27 @@ struct krc_stream {
 	struct krp_stream_slot slot[KRC_STREAM_SLOTS];
 	bool tabled;
 	struct hlist_node hashed;
-	struct list_head thirst;
-	bool thirst_over;
+	struct krc_stream_thirsty thirsty;
 	struct krc_tx_share *share;
 	struct list_head offered;
 	struct krc_listener *listener;
 	struct krc_inbox *inbox;
 	const struct krc_stream_ops *ops;
 	void *owner;
-	struct list_head letters;
-	struct krc_letter *first;
-	struct krc_letter *ended;
-	struct krc_tombstone *tombstone;
-	bool ending;
-	bool closed;
-	bool shut;
-	bool shut_told;
-	bool over;
-	u64 orphan_ns;
-	struct list_head waiting;
-	u32 waiting_nr;
-	struct list_head sending;
-	struct list_head out_ended;
-	struct list_head larges;
-	struct list_head larges_ended;
-	struct list_head packets;
-	u32 events;
-	int died;
-	u64 withdrawn[KRP_MESSAGE_ANNOUNCED_MAX];
-	u32 withdrawn_nr;
-	u64 forget_ns;
-	u32 forget_status;
-	struct task_struct *runner;
-	u64 armed_ns;
-	u64 until_ns;
+	struct krc_stream_in in;
+	struct krc_stream_end end;
+	struct krc_stream_out out;
+	struct krc_stream_run run;
 	unsigned long checked;
-	u64 sent;
-	u64 received;
-	u32 backlog;
-	atomic_t flight;
-	bool wants;
-	unsigned long flags;
-	unsigned long kicked;
 	struct krc_flow flow;
-	struct krc_standing *standing;
-	struct krc_read proof;
-	bool proving;
-	struct list_head unproven;
-	bool unproven_lost;
-	bool reads_held;
-	struct delayed_work work;
-	struct work_struct reap;
+	struct krc_stream_proof proof;
 };
 
-/* krc_stream.flags: bits that done() sets for the work item */
+/* krc_stream.run.flags: bits that done() sets for the work item */
 #define KRC_STREAM_FAILED 0 /* the flow has failed */
 #define KRC_STREAM_LOST 1 /* what was posted may be lost, though the peer is there */
 #define KRC_STREAM_DOUBT 2 /* the peer may be gone: look its record up */
-#define KRC_STREAM_PROOF 3 /* krc_stream.proof is over */
+#define KRC_STREAM_PROOF 3 /* krc_stream.proof.read is over */
 
 /**
  * krc_message_count() - Count one.
@@ -452,7 +530,7 @@ static inline void krc_message_count(struct krc_messages *m, enum krc_message_co
 }
 
 /**
- * krc_open_key() - Where an OPEN is found in krc_messages.opens and .tombstones.
+ * krc_open_key() - Where an OPEN is found in krc_messages.opens and .known.tombstones.
  * @m: messages.
  * @tag: of the OPEN, which its sender has chosen: it does not choose the chain.
  *
@@ -827,7 +905,7 @@ void krc_open_came(struct krc_messages *m, const struct krp_message *packet, u32
 
 /**
  * krc_open_work() - Work: look up the records of OPENs that wait for that.
- * @work: krc_messages.open_work.
+ * @work: krc_messages.asked.work.
  *
  * Context: may sleep.
  */
@@ -968,6 +1046,6 @@ void krc_messages_poll(struct krc_messages *m);
 void krc_messages_put(struct krc_messages *m);
 
 extern struct workqueue_struct *krc_messages_wq; /* of all work items of this folder but these: */
-extern struct workqueue_struct *krc_messages_rx_wq; /* krc_messages.rx_work, .open_work, listeners */
+extern struct workqueue_struct *krc_messages_rx_wq; /* receive.work, asked.work, listeners */
 
 #endif /* KRC_MESSAGE_PRIV_H */

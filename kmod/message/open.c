@@ -6,7 +6,7 @@
  * Records are looked up by a work item. Of how many GIDs at once, and when again, is up to struct
  * krp_listen_lookups: a flood of OPENs costs no more than that, and what is kept for GIDs that the node
  * knows it does not get.
- * Locking: krc_messages.open_mutex from the judgement of an OPEN until its stream can be found, so
+ * Locking: krc_messages.asked.mutex from the judgement of an OPEN until its stream can be found, so
  * that one OPEN that comes twice makes one stream; and for krc_listener.inbox. No task of a program takes
  * it: what receives for everybody would wait for that to get a processor.
  */
@@ -55,7 +55,7 @@ static void krc_listen_begin(struct work_struct *work)
 	struct krc_listener *listener = call->listener;
 	struct krc_messages *m = call->m;
 
-	mutex_lock(&m->open_mutex);
+	mutex_lock(&m->asked.mutex);
 	call->err = READ_ONCE(m->stopped)
 			    ? -ENODEV
 			    : xa_insert_bh(&m->listeners, listener->service, listener, GFP_KERNEL);
@@ -64,7 +64,7 @@ static void krc_listen_begin(struct work_struct *work)
 		listener->messages = m;
 		m->listeners_nr++;
 	}
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 }
 
 static void krc_listen_end(struct work_struct *work)
@@ -72,11 +72,11 @@ static void krc_listen_end(struct work_struct *work)
 	struct krc_listen_call *call = container_of(work, struct krc_listen_call, work);
 	struct krc_messages *m = call->m;
 
-	mutex_lock(&m->open_mutex);
+	mutex_lock(&m->asked.mutex);
 	xa_erase_bh(&m->listeners, call->listener->service);
 	m->listeners_nr--;
 	call->listener->inbox = NULL;
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 }
 
 /* Change the table. Return: 0, -ENODEV, -EBUSY, -ENOMEM. */
@@ -174,7 +174,7 @@ static u32 krc_open_buried(struct krc_messages *m, const struct krp_message *pac
 	u32 status = 0;
 
 	spin_lock_bh(&m->lock);
-	hash_for_each_possible(m->tombstones, tombstone, node, key)
+	hash_for_each_possible(m->known.tombstones, tombstone, node, key)
 		if (tombstone->open_tag == tag && tombstone->open_src == le32_to_cpu(packet->src) &&
 		    !memcmp(tombstone->gid, open->gid, sizeof(open->gid)))
 			status = tombstone->status;
@@ -195,8 +195,8 @@ static int krc_offer_letters(struct krc_stream *st, const struct krp_message *pa
 		return -ENOMEM;
 	if (!(packet->flags & KRP_MESSAGE_PAYLOAD))
 		return 0;
-	st->first = krc_letter_new(st, KRC_LETTER_MESSAGE, packet, bytes);
-	if (st->first)
+	st->in.first = krc_letter_new(st, KRC_LETTER_MESSAGE, packet, bytes);
+	if (st->in.first)
 		return 0;
 	krc_letter_drop(*ret_offer);
 	return -ENOMEM;
@@ -212,7 +212,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	struct krc_letter *offer;
 	u64 tag;
 
-	lockdep_assert_held(&m->open_mutex);
+	lockdep_assert_held(&m->asked.mutex);
 	if (IS_ERR(st)) {
 		krc_message_count(m, KRC_COUNT_NO_MEMORY);
 		return;
@@ -228,7 +228,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 		return;
 	}
 	if (krc_stream_table(st, NULL)) {
-		krc_letter_drop(st->first);
+		krc_letter_drop(st->in.first);
 		krc_letter_drop(offer);
 		krc_stream_put(st);
 		return;
@@ -238,7 +238,7 @@ static void krc_offer(struct krc_messages *m, struct krc_listener *listener,
 	krc_tx_share_hold(m, listener->share);
 	spin_lock_bh(&st->lock);
 	st->listener = listener;
-	st->tombstone->share = listener->share;
+	st->end.tombstone->share = listener->share;
 	krp_stream_offer(&st->s, ktime_get_ns(), arrived_ns, packet, st->number, tag);
 	spin_lock(&m->lock);
 	list_add_tail(&st->offered, &listener->offers);
@@ -318,7 +318,7 @@ static enum krp_listen_verdict krc_open_judge(struct krc_messages *m,
 	enum krp_listen_verdict verdict;
 	u32 status = 0;
 
-	lockdep_assert_held(&m->open_mutex);
+	lockdep_assert_held(&m->asked.mutex);
 	facts.buried = !!facts.status;
 	facts.room = listener && krc_listener_room(listener, open->gid);
 	verdict = krp_listen_judge(packet, &facts, &status);
@@ -351,22 +351,22 @@ static void krc_open_ask(struct krc_messages *m, const struct krp_message *packe
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
 	struct krc_open_wait *wait;
 
-	lockdep_assert_held(&m->open_mutex);
-	if (READ_ONCE(m->stopped) || !krp_listen_look_begin(&m->lookups, open->gid, known)) {
+	lockdep_assert_held(&m->asked.mutex);
+	if (READ_ONCE(m->stopped) || !krp_listen_look_begin(&m->asked.lookups, open->gid, known)) {
 		krc_message_count(m, KRC_COUNT_OPENS_DROPPED);
 		return;
 	}
 	wait = kmalloc(sizeof(*wait) + bytes, GFP_KERNEL | __GFP_NOWARN);
 	if (!wait) {
-		krp_listen_look_end(&m->lookups, 0, open->gid, -ENOMEM);
+		krp_listen_look_end(&m->asked.lookups, 0, open->gid, -ENOMEM);
 		krc_message_count(m, KRC_COUNT_OPENS_DROPPED);
 		return;
 	}
 	wait->bytes = bytes;
 	wait->arrived_ns = arrived_ns;
 	memcpy(wait->packet, packet, bytes);
-	list_add_tail(&wait->list, &m->opens_asked);
-	queue_work(krc_messages_rx_wq, &m->open_work);
+	list_add_tail(&wait->list, &m->asked.opens);
+	queue_work(krc_messages_rx_wq, &m->asked.work);
 }
 
 void krc_open_came(struct krc_messages *m, const struct krp_message *packet, u32 bytes,
@@ -380,17 +380,17 @@ void krc_open_came(struct krc_messages *m, const struct krp_message *packet, u32
 
 	krc_tombstones_free(m, false);
 	memcpy(key.gid, open->gid, sizeof(key.gid));
-	mutex_lock(&m->open_mutex);
+	mutex_lock(&m->asked.mutex);
 	st = krc_open_known(m, packet);
 	if (!st) {
 		krc_message_count(m, KRC_COUNT_OPENS);
 		cached = !m->records.cached(m->records.arg, &key, &record);
-		fresh = krp_listen_fresh(&m->lookups, ktime_get_ns(), open->gid);
+		fresh = krp_listen_fresh(&m->asked.lookups, ktime_get_ns(), open->gid);
 		if (krc_open_judge(m, packet, cached ? &record : NULL, fresh, arrived_ns) ==
 		    KRP_LISTEN_LOOK_UP)
 			krc_open_ask(m, packet, bytes, cached, arrived_ns);
 	}
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 	krc_open_again(st);
 }
 
@@ -407,12 +407,12 @@ static void krc_open_look_up(struct krc_messages *m, const struct krc_open_wait 
 
 	memcpy(key.gid, open->gid, sizeof(key.gid));
 	err = m->records.lookup(m->records.arg, &key, &record);
-	mutex_lock(&m->open_mutex);
-	krp_listen_look_end(&m->lookups, now_ns, open->gid, err);
+	mutex_lock(&m->asked.mutex);
+	krp_listen_look_end(&m->asked.lookups, now_ns, open->gid, err);
 	st = krc_open_known(m, packet);
 	if (!st)
 		krc_open_judge(m, packet, err ? NULL : &record, true, wait->arrived_ns);
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 	krc_open_again(st);
 }
 
@@ -422,8 +422,8 @@ static void krc_open_unasked(struct krc_messages *m, const struct krc_open_wait 
 	const struct krp_message *packet = (const struct krp_message *)wait->packet;
 	const struct krp_message_open *open = (const struct krp_message_open *)(packet + 1);
 
-	lockdep_assert_held(&m->open_mutex);
-	krp_listen_look_end(&m->lookups, 0, open->gid, -ECANCELED);
+	lockdep_assert_held(&m->asked.mutex);
+	krp_listen_look_end(&m->asked.lookups, 0, open->gid, -ECANCELED);
 }
 
 /*
@@ -440,7 +440,7 @@ static bool krc_open_waits(struct krc_messages *m, const struct krc_open_wait *w
 	struct krc_stream *st;
 
 	memcpy(key.gid, open->gid, sizeof(key.gid));
-	mutex_lock(&m->open_mutex);
+	mutex_lock(&m->asked.mutex);
 	st = krc_open_known(m, packet);
 	if (!st) {
 		cached = !m->records.cached(m->records.arg, &key, &record);
@@ -449,7 +449,7 @@ static bool krc_open_waits(struct krc_messages *m, const struct krc_open_wait *w
 	}
 	if (!waits)
 		krc_open_unasked(m, wait);
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 	krc_open_again(st);
 	return waits;
 }
@@ -458,17 +458,17 @@ static struct krc_open_wait *krc_open_next(struct krc_messages *m)
 {
 	struct krc_open_wait *wait;
 
-	mutex_lock(&m->open_mutex);
-	wait = list_first_entry_or_null(&m->opens_asked, struct krc_open_wait, list);
+	mutex_lock(&m->asked.mutex);
+	wait = list_first_entry_or_null(&m->asked.opens, struct krc_open_wait, list);
 	if (wait)
 		list_del(&wait->list);
-	mutex_unlock(&m->open_mutex);
+	mutex_unlock(&m->asked.mutex);
 	return wait;
 }
 
 void krc_open_work(struct work_struct *work)
 {
-	struct krc_messages *m = container_of(work, struct krc_messages, open_work);
+	struct krc_messages *m = container_of(work, struct krc_messages, asked.work);
 	struct krc_open_wait *wait;
 
 	while ((wait = krc_open_next(m))) {

@@ -19,7 +19,7 @@
 /* The question is answered, or can't be asked: the work item goes on. */
 static void krc_proof_over(struct krc_stream *st)
 {
-	set_bit(KRC_STREAM_PROOF, &st->flags);
+	set_bit(KRC_STREAM_PROOF, &st->run.flags);
 	krc_stream_kick(st);
 	krc_stream_put(st);
 }
@@ -27,7 +27,7 @@ static void krc_proof_over(struct krc_stream *st)
 /* krc_read.done: what was READ does not matter, the standing is what counts. */
 static bool krc_proof_done(struct krc_read *read, int err, const void *bytes)
 {
-	krc_proof_over(container_of(read, struct krc_stream, proof));
+	krc_proof_over(container_of(read, struct krc_stream, proof.read));
 	return false;
 }
 
@@ -37,17 +37,17 @@ static void krc_proof_begin(struct krc_stream *st, const void *payer)
 	int err = -ENODEV;
 	u32 index;
 
-	st->proof = (struct krc_read){
-		.standing = st->standing,
+	st->proof.read = (struct krc_read){
+		.standing = st->proof.standing,
 		.payer = payer,
-		.remote_addr = st->standing->key.mrdir_addr,
-		.rkey = st->standing->key.mrdir_rkey,
+		.remote_addr = st->proof.standing->key.mrdir_addr,
+		.rkey = st->proof.standing->key.mrdir_rkey,
 		.bytes = KRP_MRDIR_ENTRY_BYTES,
 		.done = krc_proof_done,
 	};
 	krc_stream_get(st);
 	if (krc_rail_enter(m->rail)) {
-		err = krc_pool_read(m->pool, &st->proof, &index);
+		err = krc_pool_read(m->pool, &st->proof.read, &index);
 		krc_rail_exit(m->rail);
 	}
 	if (err)
@@ -57,7 +57,7 @@ static void krc_proof_begin(struct krc_stream *st, const void *payer)
 /* Whether packets may wait: not for a peer that is silent, nor if others need them. */
 static bool krc_proof_holds(const struct krc_stream *st)
 {
-	return READ_ONCE(st->standing->state) != KRC_STANDING_SILENT &&
+	return READ_ONCE(st->proof.standing->state) != KRC_STANDING_SILENT &&
 	       krc_packets_free(st->m->tx) > KRC_MESSAGES_TX / 2;
 }
 
@@ -67,16 +67,16 @@ bool krc_proof_passes(struct krc_stream *st, struct list_head *packets)
 	bool begin;
 
 	spin_lock_bh(&st->lock);
-	if (!st->proving && krc_standing_now(st->standing) == KRC_STANDING_PROVEN) {
+	if (!st->proof.under_way && krc_standing_now(st->proof.standing) == KRC_STANDING_PROVEN) {
 		spin_unlock_bh(&st->lock);
 		return true;
 	}
 	if (krc_proof_holds(st))
-		list_splice_tail_init(packets, &st->unproven);
+		list_splice_tail_init(packets, &st->proof.unproven);
 	else
-		st->unproven_lost = true;
-	begin = !st->proving;
-	st->proving = true;
+		st->proof.lost = true;
+	begin = !st->proof.under_way;
+	st->proof.under_way = true;
 	payer = st->share->payer;
 	spin_unlock_bh(&st->lock);
 	krc_stream_lose(st, packets);
@@ -91,16 +91,16 @@ void krc_proof_settle(struct krc_stream *st)
 	bool proven;
 
 	spin_lock_bh(&st->lock);
-	proven = krc_standing_now(st->standing) == KRC_STANDING_PROVEN;
-	list_splice_init(&st->unproven, proven ? &st->packets : &packets);
-	if (proven && st->unproven_lost)
+	proven = krc_standing_now(st->proof.standing) == KRC_STANDING_PROVEN;
+	list_splice_init(&st->proof.unproven, proven ? &st->out.packets : &packets);
+	if (proven && st->proof.lost)
 		krp_stream_replay(&st->s);
 	if (proven)
-		st->unproven_lost = false;
-	st->proving = false;
+		st->proof.lost = false;
+	st->proof.under_way = false;
 	spin_unlock_bh(&st->lock);
 	if (!proven)
-		set_bit(KRC_STREAM_DOUBT, &st->flags);
+		set_bit(KRC_STREAM_DOUBT, &st->run.flags);
 	krc_stream_lose(st, &packets);
 }
 
@@ -129,6 +129,6 @@ void krc_standing_outcome(struct krc_standing *standing, const struct krc_req *r
 void krc_proof_heard(struct krc_stream *st)
 {
 	/* that it is heard does not say that it hears: one that is silent is asked all the same */
-	if (READ_ONCE(st->standing->state) == KRC_STANDING_PROVEN)
-		krc_standing_answered(st->standing);
+	if (READ_ONCE(st->proof.standing->state) == KRC_STANDING_PROVEN)
+		krc_standing_answered(st->proof.standing);
 }

@@ -94,7 +94,7 @@ void krc_tx_share_put(struct krc_messages *m, struct krc_tx_share *share)
 static void krc_tx_share_unlist(struct krc_stream *st)
 {
 	lockdep_assert_held(&st->m->lock);
-	list_del_init(&st->thirst);
+	list_del_init(&st->thirsty.at);
 	if (list_empty(&st->share->thirsty))
 		list_del_init(&st->share->over);
 }
@@ -102,7 +102,7 @@ static void krc_tx_share_unlist(struct krc_stream *st)
 bool krc_tx_share_room(const struct krc_messages *m, const struct krc_tx_share *share, bool known)
 {
 	u32 streams = KRC_MESSAGES_STREAMS - min_t(u32, m->streams_nr, KRC_MESSAGES_STREAMS);
-	u32 tombstones = KRC_TOMBSTONES - min_t(u32, m->tombstones_nr, KRC_TOMBSTONES);
+	u32 tombstones = KRC_TOMBSTONES - min_t(u32, m->known.tombstones_nr, KRC_TOMBSTONES);
 
 	lockdep_assert_held(&m->lock);
 	return share->streams < KRC_SHARE_TIMES * streams &&
@@ -140,7 +140,7 @@ void krc_tx_share_join(struct krc_stream *st, struct krc_tx_share *share)
 
 	lockdep_assert_held(&st->lock);
 	spin_lock(&st->m->lock);
-	waited = !list_empty(&st->thirst);
+	waited = !list_empty(&st->thirsty.at);
 	krc_tx_share_unlist(st); /* whoever has called asks again */
 	st->share->streams -= st->tabled;
 	share->streams += st->tabled;
@@ -160,14 +160,14 @@ static void krc_tx_share_wait(struct krc_stream *st, bool over)
 	bool waits;
 
 	spin_lock(&m->lock);
-	waits = !list_empty(&st->thirst);
-	if (!waits || st->thirst_over != over) {
+	waits = !list_empty(&st->thirsty.at);
+	if (!waits || st->thirsty.over != over) {
 		krc_tx_share_unlist(st);
-		list_add_tail(&st->thirst, over ? &st->share->thirsty : &m->thirsty);
+		list_add_tail(&st->thirsty.at, over ? &st->share->thirsty : &m->thirsty);
 		if (over && list_empty(&st->share->over))
 			list_add_tail(&st->share->over, &m->over);
 	}
-	st->thirst_over = over;
+	st->thirsty.over = over;
 	if (!waits)
 		krc_stream_get(st);
 	spin_unlock(&m->lock);
@@ -178,10 +178,10 @@ static void krc_tx_share_leave(struct krc_stream *st)
 {
 	bool waited;
 
-	if (list_empty_careful(&st->thirst)) /* only its own lock lets it in */
+	if (list_empty_careful(&st->thirsty.at)) /* only its own lock lets it in */
 		return;
 	spin_lock(&st->m->lock);
-	waited = !list_empty(&st->thirst);
+	waited = !list_empty(&st->thirsty.at);
 	krc_tx_share_unlist(st);
 	spin_unlock(&st->m->lock);
 	if (waited)
@@ -219,7 +219,7 @@ static struct krc_stream *krc_tx_share_first(struct krc_messages *m)
 	if (list_empty_careful(&m->thirsty))
 		return NULL;
 	spin_lock_bh(&m->lock);
-	st = list_first_entry_or_null(&m->thirsty, struct krc_stream, thirst);
+	st = list_first_entry_or_null(&m->thirsty, struct krc_stream, thirsty.at);
 	if (st)
 		krc_tx_share_unlist(st);
 	spin_unlock_bh(&m->lock);
@@ -241,7 +241,7 @@ static struct krc_stream *krc_tx_share_below(struct krc_messages *m, u32 below)
 	spin_lock_bh(&m->lock);
 	list_for_each_entry(share, &m->over, over) {
 		if (READ_ONCE(share->taken) < below) {
-			st = list_first_entry(&share->thirsty, struct krc_stream, thirst);
+			st = list_first_entry(&share->thirsty, struct krc_stream, thirsty.at);
 			break;
 		}
 		if (!--looks)

@@ -40,13 +40,13 @@ void krc_streams_exit(void)
 static void krc_stream_fault(struct krc_stream *st, const struct krc_req *req)
 {
 	krc_message_count(st->m, KRC_COUNT_FAILED);
-	set_bit(KRC_STREAM_FAILED, &st->flags);
+	set_bit(KRC_STREAM_FAILED, &st->run.flags);
 	if (req->status == -ECANCELED)
 		return; /* behind the one that tells why */
 	if (req->fault == KRC_FAULT_TIMEOUT || req->fault == KRC_FAULT_TARGET)
-		set_bit(KRC_STREAM_DOUBT, &st->flags);
+		set_bit(KRC_STREAM_DOUBT, &st->run.flags);
 	else if (req->fault != KRC_FAULT_BUSY)
-		set_bit(KRC_STREAM_LOST, &st->flags);
+		set_bit(KRC_STREAM_LOST, &st->run.flags);
 }
 
 /* Packets are free again, whatever has become of them: memory is not held for these any more. */
@@ -66,9 +66,9 @@ static void krc_stream_done_with(struct krc_stream *st, struct list_head *reqs, 
 		list_del_init(&req->list);
 		krc_packet_put(container_of(req, struct krc_packet, req));
 	}
-	atomic_sub(nr, &st->flight);
+	atomic_sub(nr, &st->out.flight);
 	smp_mb__after_atomic(); /* against krc_stream_packet() */
-	if (last || READ_ONCE(st->wants) || READ_ONCE(st->flags))
+	if (last || READ_ONCE(st->out.wants) || READ_ONCE(st->run.flags))
 		krc_stream_kick(st);
 	krc_streams_drink(st->m);
 	while (nr--)
@@ -82,7 +82,7 @@ static void krc_stream_done(struct krc_flow *flow, struct list_head *reqs, u32 n
 	const struct krc_req *req;
 
 	list_for_each_entry(req, reqs, list) {
-		krc_standing_outcome(st->standing, req);
+		krc_standing_outcome(st->proof.standing, req);
 		if (req->status)
 			krc_stream_fault(st, req);
 	}
@@ -149,13 +149,13 @@ static void krc_stream_post(struct krc_stream *st, struct list_head *packets)
 /* A packet for what the machine may want to send. Return: it; NULL: the stream is called later. */
 static struct krc_packet *krc_stream_packet(struct krc_stream *st)
 {
-	WRITE_ONCE(st->wants, true);
+	WRITE_ONCE(st->out.wants, true);
 	smp_mb(); /* wants before flight, against krc_stream_done() */
-	if (atomic_read(&st->flight) >= KRC_STREAM_FLIGHT) {
+	if (atomic_read(&st->out.flight) >= KRC_STREAM_FLIGHT) {
 		krc_streams_drink(st->m);
 		return NULL;
 	}
-	WRITE_ONCE(st->wants, false);
+	WRITE_ONCE(st->out.wants, false);
 	return krc_tx_share_packet(st);
 }
 
@@ -170,9 +170,9 @@ static void krc_stream_fill(struct krc_stream *st, struct krc_packet *packet,
 	if (todo->payload)
 		memcpy(packet->data + todo->bytes, out->bytes, todo->payload);
 	krc_packet_send(packet, &st->address, todo->bytes + todo->payload, until);
-	list_add_tail(&packet->list, &st->packets);
+	list_add_tail(&packet->list, &st->out.packets);
 	krp_stream_post_begin(&st->s, &todo->packet);
-	atomic_inc(&st->flight);
+	atomic_inc(&st->out.flight);
 	krc_stream_get(st);
 }
 
@@ -184,7 +184,7 @@ static void krc_stream_feed(struct krc_stream *st, u64 now_ns)
 	struct krc_out *out, *next;
 	int err;
 
-	list_for_each_entry_safe(out, next, &st->waiting, list) {
+	list_for_each_entry_safe(out, next, &st->out.waiting, list) {
 		struct krp_stream_req req = {
 			.cookie = (uintptr_t)out,
 			.addr = out->addr,
@@ -199,13 +199,13 @@ static void krc_stream_feed(struct krc_stream *st, u64 now_ns)
 		err = krp_stream_send(&st->s, now_ns, &req);
 		if (err == -EAGAIN || err == -ENOTCONN)
 			return;
-		st->waiting_nr--;
-		st->sent += !err;
+		st->out.waiting_nr--;
+		st->out.sent += !err;
 		out->err = err;
-		list_move_tail(&out->list, err ? &st->out_ended : &st->sending);
+		list_move_tail(&out->list, err ? &st->out.ended : &st->out.sending);
 	}
-	if (st->shut && !st->shut_told && krp_stream_shut(&st->s, now_ns) != -ENOTCONN)
-		st->shut_told = true;
+	if (st->end.shut && !st->end.shut_told && krp_stream_shut(&st->s, now_ns) != -ENOTCONN)
+		st->end.shut_told = true;
 }
 
 static void krc_stream_out_ended(struct krc_stream *st, const struct krp_stream_todo *todo)
@@ -213,30 +213,30 @@ static void krc_stream_out_ended(struct krc_stream *st, const struct krp_stream_
 	struct krc_out *out = (struct krc_out *)(uintptr_t)todo->cookie;
 
 	out->err = todo->err;
-	list_move_tail(&out->list, &st->out_ended);
+	list_move_tail(&out->list, &st->out.ended);
 }
 
 static void krc_stream_died(struct krc_stream *st, int err)
 {
 	struct krc_out *out;
 
-	st->died = err;
-	list_for_each_entry(out, &st->waiting, list)
+	st->end.died = err;
+	list_for_each_entry(out, &st->out.waiting, list)
 		out->err = err;
-	list_splice_tail_init(&st->waiting, &st->out_ended);
-	st->waiting_nr = 0;
+	list_splice_tail_init(&st->out.waiting, &st->out.ended);
+	st->out.waiting_nr = 0;
 }
 
 /* The peer has ended: the letter that says so goes behind all that has come. */
 static void krc_stream_ended(struct krc_stream *st)
 {
-	if (!st->inbox || !st->ended)
+	if (!st->inbox || !st->in.ended)
 		return;
 	krc_stream_get(st);
-	WRITE_ONCE(st->ending, true);
-	krc_inbox_put(st->inbox, st->ended);
-	st->ended = NULL;
-	st->events |= KRC_EVENT_LETTER;
+	WRITE_ONCE(st->end.ending, true);
+	krc_inbox_put(st->inbox, st->in.ended);
+	st->in.ended = NULL;
+	st->run.events |= KRC_EVENT_LETTER;
 }
 
 static void krc_stream_note(struct krc_stream *st, const struct krp_stream_todo *todo)
@@ -247,8 +247,8 @@ static void krc_stream_note(struct krc_stream *st, const struct krp_stream_todo 
 		krc_stream_out_ended(st, todo);
 		return;
 	case KRP_STREAM_WITHDRAWN:
-		if (!WARN_ON_ONCE(st->withdrawn_nr == ARRAY_SIZE(st->withdrawn)))
-			st->withdrawn[st->withdrawn_nr++] = todo->number;
+		if (!WARN_ON_ONCE(st->in.withdrawn_nr == ARRAY_SIZE(st->in.withdrawn)))
+			st->in.withdrawn[st->in.withdrawn_nr++] = todo->number;
 		break;
 	case KRP_STREAM_ENDED:
 		krc_stream_ended(st);
@@ -257,13 +257,13 @@ static void krc_stream_note(struct krc_stream *st, const struct krp_stream_todo 
 		krc_stream_died(st, todo->err);
 		break;
 	case KRP_STREAM_FORGET:
-		st->forget_ns = todo->until_ns;
-		st->forget_status = (u32)todo->number;
+		st->end.forget_ns = todo->until_ns;
+		st->end.forget_status = (u32)todo->number;
 		break;
 	default:
 		break;
 	}
-	st->events |= 1U << todo->what;
+	st->run.events |= 1U << todo->what;
 }
 
 /* The window that user and port allow: a part of what the inbox may hold. */
@@ -279,18 +279,18 @@ static void krc_stream_budget(struct krc_stream *st)
 /* Have the work item run when the machine wants to be asked. */
 static void krc_stream_arm(struct krc_stream *st, u64 now_ns)
 {
-	u64 at_ns = min(st->until_ns, st->orphan_ns), wait_ns;
+	u64 at_ns = min(st->run.until_ns, st->end.orphan_ns), wait_ns;
 
-	if (st->over || st->s.state == KRP_STREAM_GONE || at_ns == KRP_STREAM_FOREVER_NS ||
-	    at_ns >= st->armed_ns)
+	if (st->end.over || st->s.state == KRP_STREAM_GONE || at_ns == KRP_STREAM_FOREVER_NS ||
+	    at_ns >= st->run.armed_ns)
 		return;
-	st->armed_ns = at_ns;
+	st->run.armed_ns = at_ns;
 	wait_ns = at_ns > now_ns ? at_ns - now_ns : 0;
 	krc_stream_get(st);
-	if (mod_delayed_work(krc_messages_wq, &st->work, nsecs_to_jiffies(wait_ns) + 1))
+	if (mod_delayed_work(krc_messages_wq, &st->run.work, nsecs_to_jiffies(wait_ns) + 1))
 		krc_stream_put(st);
 	smp_mb(); /* the work item before @kicked, against krc_stream_kick() */
-	if (test_bit(0, &st->kicked))
+	if (test_bit(0, &st->run.kicked))
 		krc_stream_kick(st); /* which that has put off */
 }
 
@@ -329,8 +329,8 @@ void krc_stream_pull(struct krc_stream *st)
 		/* this one may have been called in place of another */
 		krc_streams_drink(st->m);
 	}
-	st->events &= ~(1U << KRP_STREAM_WAIT);
-	st->until_ns = todo.until_ns;
+	st->run.events &= ~(1U << KRP_STREAM_WAIT);
+	st->run.until_ns = todo.until_ns;
 	krc_stream_arm(st, now_ns);
 }
 
@@ -358,32 +358,32 @@ static bool krc_noted_take(struct krc_stream *st, struct krc_noted *noted)
 	lockdep_assert_held(&st->lock);
 	INIT_LIST_HEAD(&noted->packets);
 	INIT_LIST_HEAD(&noted->outs);
-	list_splice_init(&st->packets, &noted->packets);
-	list_splice_init(&st->out_ended, &noted->outs);
-	noted->events = st->events;
-	noted->withdrawn_nr = st->withdrawn_nr;
-	memcpy(noted->withdrawn, st->withdrawn, sizeof(noted->withdrawn));
-	st->events = 0;
-	st->withdrawn_nr = 0;
+	list_splice_init(&st->out.packets, &noted->packets);
+	list_splice_init(&st->out.ended, &noted->outs);
+	noted->events = st->run.events;
+	noted->withdrawn_nr = st->in.withdrawn_nr;
+	memcpy(noted->withdrawn, st->in.withdrawn, sizeof(noted->withdrawn));
+	st->run.events = 0;
+	st->in.withdrawn_nr = 0;
 	return noted->events || !list_empty(&noted->packets) || !list_empty(&noted->outs);
 }
 
 /* The stream is over, but what its peer repeats may still come. */
 static void krc_stream_forget(struct krc_stream *st)
 {
-	u64 until_ns = st->forget_ns;
+	u64 until_ns = st->end.forget_ns;
 
 	/* the REFUSE may be lost, and the peer ask */
-	if (!until_ns && st->died == -ECONNABORTED)
+	if (!until_ns && st->end.died == -ECONNABORTED)
 		until_ns = ktime_get_ns() + st->m->conf.silence_ns;
 	if (until_ns)
 		krc_tombstone_make(st, until_ns);
 	spin_lock_bh(&st->lock);
-	st->over = true;
+	st->end.over = true;
 	spin_unlock_bh(&st->lock);
-	if (cancel_delayed_work(&st->work))
+	if (cancel_delayed_work(&st->run.work))
 		krc_stream_put(st);
-	if (test_bit(0, &st->kicked))
+	if (test_bit(0, &st->run.kicked))
 		krc_stream_kick(st); /* packets may wait for it */
 	krc_stream_untable(st);
 }
@@ -416,7 +416,7 @@ static void krc_stream_tell(struct krc_stream *st, const struct krc_noted *noted
 	if (noted->events & 1U << KRP_STREAM_DIED) {
 		ops = READ_ONCE(st->ops);
 		if (ops)
-			ops->died(st, st->died);
+			ops->died(st, st->end.died);
 	}
 	if (noted->events & 1U << KRP_STREAM_FORGET)
 		krc_stream_forget(st);
@@ -428,11 +428,11 @@ void krc_stream_run(struct krc_stream *st)
 	struct krc_out *out, *next;
 
 	spin_lock_bh(&st->lock);
-	if (st->runner) {
+	if (st->run.task) {
 		spin_unlock_bh(&st->lock);
 		return;
 	}
-	st->runner = current;
+	st->run.task = current;
 	while (krc_noted_take(st, &noted)) {
 		spin_unlock_bh(&st->lock);
 		krc_stream_post(st, &noted.packets);
@@ -443,20 +443,20 @@ void krc_stream_run(struct krc_stream *st)
 		krc_stream_tell(st, &noted);
 		spin_lock_bh(&st->lock);
 	}
-	st->runner = NULL;
+	st->run.task = NULL;
 	spin_unlock_bh(&st->lock);
 	smp_mb(); /* runner before the queue of those that wait for it */
-	wake_up_var(&st->runner);
+	wake_up_var(&st->run.task);
 }
 
 /* ---- what the clock, the pool and the table say */
 
 void krc_stream_kick(struct krc_stream *st)
 {
-	set_bit(0, &st->kicked);
+	set_bit(0, &st->run.kicked);
 	smp_mb__after_atomic(); /* against krc_stream_arm() */
 	krc_stream_get(st);
-	if (mod_delayed_work(krc_messages_wq, &st->work, 0))
+	if (mod_delayed_work(krc_messages_wq, &st->run.work, 0))
 		krc_stream_put(st);
 }
 
@@ -477,7 +477,7 @@ static void krc_stream_repair(struct krc_stream *st)
 	krc_flow_drain(&st->flow);
 	if (!krc_rail_enter(st->m->rail))
 		return;
-	lost = test_and_clear_bit(KRC_STREAM_LOST, &st->flags);
+	lost = test_and_clear_bit(KRC_STREAM_LOST, &st->run.flags);
 	krc_flow_restart(&st->flow);
 	krc_rail_exit(st->m->rail);
 	if (!lost)
@@ -516,27 +516,27 @@ static void krc_stream_check(struct krc_stream *st)
 
 static void krc_stream_work(struct work_struct *work)
 {
-	struct krc_stream *st = container_of(to_delayed_work(work), struct krc_stream, work);
+	struct krc_stream *st = container_of(to_delayed_work(work), struct krc_stream, run.work);
 	u64 now_ns = ktime_get_ns();
 
-	clear_bit(0, &st->kicked);
+	clear_bit(0, &st->run.kicked);
 	smp_mb__after_atomic(); /* before what the kick was for is looked at */
-	if (READ_ONCE(st->flags)) /* it was called, and may sleep before it asks for a packet */
+	if (READ_ONCE(st->run.flags)) /* it was called, and may sleep before it asks for a packet */
 		krc_streams_drink(st->m);
-	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->flags))
+	if (test_and_clear_bit(KRC_STREAM_FAILED, &st->run.flags))
 		krc_stream_repair(st);
-	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->flags))
+	if (test_and_clear_bit(KRC_STREAM_PROOF, &st->run.flags))
 		krc_proof_settle(st);
-	if (test_and_clear_bit(KRC_STREAM_DOUBT, &st->flags))
+	if (test_and_clear_bit(KRC_STREAM_DOUBT, &st->run.flags))
 		krc_stream_check(st);
-	if (READ_ONCE(st->reads_held) && krc_rail_enter(st->m->rail)) {
+	if (READ_ONCE(st->proof.reads_held) && krc_rail_enter(st->m->rail)) {
 		krc_messages_poll(st->m); /* see large.c */
 		krc_rail_exit(st->m->rail);
 	}
 	spin_lock_bh(&st->lock);
-	st->armed_ns = KRP_STREAM_FOREVER_NS;
-	if (now_ns >= st->orphan_ns) {
-		st->orphan_ns = KRP_STREAM_FOREVER_NS;
+	st->run.armed_ns = KRP_STREAM_FOREVER_NS;
+	if (now_ns >= st->end.orphan_ns) {
+		st->end.orphan_ns = KRP_STREAM_FOREVER_NS;
 		krp_stream_abort(&st->s, now_ns, KRP_REFUSE_ABORT);
 	}
 	krc_stream_pull(st);
@@ -551,10 +551,10 @@ static void krc_stream_work(struct work_struct *work)
 static void krc_stream_deliver(struct krc_stream *st, struct krc_letter *letter)
 {
 	lockdep_assert_held(&st->lock);
-	st->received++;
-	st->backlog++;
+	st->in.received++;
+	st->out.backlog++;
 	krc_inbox_put(st->inbox, letter);
-	st->events |= KRC_EVENT_LETTER;
+	st->run.events |= KRC_EVENT_LETTER;
 }
 
 /* A message has come, and its owner is gone. */
@@ -579,10 +579,10 @@ void krc_stream_take(struct krc_stream *st, const struct krp_message *packet, u6
 	if (windowed && !letter)
 		krc_message_count(st->m, KRC_COUNT_NO_MEMORY);
 	spin_lock_bh(&st->lock);
-	foreign = st->s.foreign;
+	foreign = st->s.dropped.foreign;
 	verdict = krp_stream_received(&st->s, ktime_get_ns(), arrived_ns, packet, !!letter);
-	atomic64_add(st->s.foreign - foreign, &st->m->count[KRC_COUNT_FOREIGN]);
-	if (st->s.foreign == foreign)
+	atomic64_add(st->s.dropped.foreign - foreign, &st->m->count[KRC_COUNT_FOREIGN]);
+	if (st->s.dropped.foreign == foreign)
 		krc_proof_heard(st);
 	if (verdict != KRP_STREAM_DROPPED && st->inbox) {
 		krc_stream_deliver(st, letter);
@@ -590,8 +590,8 @@ void krc_stream_take(struct krc_stream *st, const struct krp_message *packet, u6
 	} else if (verdict != KRP_STREAM_DROPPED) {
 		krc_stream_ignore(st, packet);
 	}
-	if (st->reads_held)
-		st->events |= KRC_EVENT_RESUME;
+	if (st->proof.reads_held)
+		st->run.events |= KRC_EVENT_RESUME;
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
 	krc_letter_drop(letter);
@@ -602,21 +602,21 @@ void krc_stream_take(struct krc_stream *st, const struct krp_message *packet, u6
 
 static void krc_stream_reap(struct work_struct *work)
 {
-	struct krc_stream *st = container_of(work, struct krc_stream, reap);
+	struct krc_stream *st = container_of(work, struct krc_stream, run.reap);
 	struct krc_messages *m = st->m;
 
 	krc_flow_drain(&st->flow);
 	krc_flow_release(&st->flow);
-	WARN_ON(!list_empty(&st->waiting) || !list_empty(&st->sending) ||
-		!list_empty(&st->out_ended) || !list_empty(&st->packets) ||
-		!list_empty(&st->unproven) || !list_empty(&st->larges) ||
-		!list_empty(&st->larges_ended));
-	krc_standing_put(st->standing);
+	WARN_ON(!list_empty(&st->out.waiting) || !list_empty(&st->out.sending) ||
+		!list_empty(&st->out.ended) || !list_empty(&st->out.packets) ||
+		!list_empty(&st->proof.unproven) || !list_empty(&st->out.larges) ||
+		!list_empty(&st->out.larges_ended));
+	krc_standing_put(st->proof.standing);
 	krc_tx_share_put(m, st->share);
-	kfree(st->ended);
-	if (st->tombstone) /* none was dug */
-		krc_tx_share_put(m, st->tombstone->share);
-	kfree(st->tombstone);
+	kfree(st->in.ended);
+	if (st->end.tombstone) /* none was dug */
+		krc_tx_share_put(m, st->end.tombstone->share);
+	kfree(st->end.tombstone);
 	mem_cgroup_put(st->memcg);
 	kmem_cache_free(krc_stream_cache, st);
 	krc_messages_put(m);
@@ -627,7 +627,7 @@ static void krc_stream_release(struct kref *ref)
 	struct krc_stream *st = container_of(ref, struct krc_stream, ref);
 
 	/* the last done() may be what drops it, and the pool uses the flow until that returns */
-	queue_work(krc_messages_wq, &st->reap);
+	queue_work(krc_messages_wq, &st->run.reap);
 }
 
 void krc_stream_put(struct krc_stream *st)
@@ -637,19 +637,19 @@ void krc_stream_put(struct krc_stream *st)
 
 static void krc_stream_lists(struct krc_stream *st)
 {
-	INIT_LIST_HEAD(&st->letters);
-	INIT_LIST_HEAD(&st->thirst);
+	INIT_LIST_HEAD(&st->in.letters);
+	INIT_LIST_HEAD(&st->thirsty.at);
 	INIT_LIST_HEAD(&st->offered);
-	INIT_LIST_HEAD(&st->waiting);
-	INIT_LIST_HEAD(&st->sending);
-	INIT_LIST_HEAD(&st->out_ended);
-	INIT_LIST_HEAD(&st->packets);
-	INIT_LIST_HEAD(&st->unproven);
-	INIT_LIST_HEAD(&st->larges);
-	INIT_LIST_HEAD(&st->larges_ended);
+	INIT_LIST_HEAD(&st->out.waiting);
+	INIT_LIST_HEAD(&st->out.sending);
+	INIT_LIST_HEAD(&st->out.ended);
+	INIT_LIST_HEAD(&st->out.packets);
+	INIT_LIST_HEAD(&st->proof.unproven);
+	INIT_LIST_HEAD(&st->out.larges);
+	INIT_LIST_HEAD(&st->out.larges_ended);
 	INIT_HLIST_NODE(&st->hashed);
-	INIT_DELAYED_WORK(&st->work, krc_stream_work);
-	INIT_WORK(&st->reap, krc_stream_reap);
+	INIT_DELAYED_WORK(&st->run.work, krc_stream_work);
+	INIT_WORK(&st->run.reap, krc_stream_reap);
 }
 
 /* Take one more reference. Return: @memcg. 6.1 has no mem_cgroup_tryget(). */
@@ -686,18 +686,18 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 	kref_init(&st->ref);
 	spin_lock_init(&st->lock);
 	krc_stream_lists(st);
-	st->orphan_ns = KRP_STREAM_FOREVER_NS;
-	st->armed_ns = KRP_STREAM_FOREVER_NS;
+	st->end.orphan_ns = KRP_STREAM_FOREVER_NS;
+	st->run.armed_ns = KRP_STREAM_FOREVER_NS;
 	st->checked = jiffies - msecs_to_jiffies(KRC_STREAM_CHECK_MS);
 	memcpy(st->value_gid, gid, sizeof(st->value_gid));
-	st->ended = kzalloc(sizeof(*st->ended), GFP_KERNEL);
-	st->tombstone = kzalloc(sizeof(*st->tombstone), GFP_KERNEL);
-	if (!st->ended || !st->tombstone)
+	st->in.ended = kzalloc(sizeof(*st->in.ended), GFP_KERNEL);
+	st->end.tombstone = kzalloc(sizeof(*st->end.tombstone), GFP_KERNEL);
+	if (!st->in.ended || !st->end.tombstone)
 		goto err_stream;
-	st->ended->stream = st; /* counted when it is put in */
-	st->ended->kind = KRC_LETTER_ENDED;
-	INIT_LIST_HEAD(&st->ended->list);
-	INIT_LIST_HEAD(&st->ended->mine);
+	st->in.ended->stream = st; /* counted when it is put in */
+	st->in.ended->kind = KRC_LETTER_ENDED;
+	INIT_LIST_HEAD(&st->in.ended->list);
+	INIT_LIST_HEAD(&st->in.ended->mine);
 	err = rail->ops->address(rail->hw, rail->num, rail->gid_index,
 				 (const union ib_gid *)st->value_gid, value, &st->address);
 	if (!err)
@@ -705,9 +705,10 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 	if (err)
 		goto err_stream;
 	err = -ENOMEM;
-	st->standing = krc_standing_get(rail, &st->address, le64_to_cpu(value->dct.mrdir_addr),
-					le32_to_cpu(value->dct.mrdir_rkey));
-	if (!st->standing)
+	st->proof.standing = krc_standing_get(rail, &st->address,
+					      le64_to_cpu(value->dct.mrdir_addr),
+					      le32_to_cpu(value->dct.mrdir_rkey));
+	if (!st->proof.standing)
 		goto err_stream;
 	kref_get(&m->ref);
 	st->m = m;
@@ -717,8 +718,8 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 	return st;
 
 err_stream:
-	kfree(st->tombstone);
-	kfree(st->ended);
+	kfree(st->end.tombstone);
+	kfree(st->in.ended);
 	mem_cgroup_put(st->memcg);
 	kmem_cache_free(krc_stream_cache, st);
 	return ERR_PTR(err);

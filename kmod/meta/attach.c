@@ -261,7 +261,7 @@ void krc_meta_attach_prove(struct krc_meta_session *s)
 	u8 mac[KRP_MAC_BYTES];
 	int err = -ENOKEY;
 
-	conn->hmac = krc_meta_ring_find(conn->ring, s->krp.challenge.key_id);
+	conn->hmac = krc_meta_ring_find(conn->ring, s->krp.attach.challenge.key_id);
 	if (conn->hmac)
 		err = krc_meta_auth_mac(conn->hmac, &s->krp, NULL, mac);
 	krc_meta_session_prove(s, err, mac);
@@ -270,14 +270,14 @@ void krc_meta_attach_prove(struct krc_meta_session *s)
 void krc_meta_attach_verify(struct krc_meta_session *s)
 {
 	u8 mac[KRP_MAC_BYTES];
-	int err = krc_meta_auth_mac(s->conn->hmac, &s->krp, &s->krp.welcome, mac);
+	int err = krc_meta_auth_mac(s->conn->hmac, &s->krp, &s->krp.attach.welcome, mac);
 
 	krc_meta_session_verify(s, err ? NULL : mac);
 }
 
 void krc_meta_attach_load(struct krc_meta_session *s)
 {
-	const struct krp_welcome *welcome = &s->krp.welcome;
+	const struct krp_welcome *welcome = &s->krp.attach.welcome;
 	struct krc_meta_conn *conn = s->conn;
 
 	conn->incarnation = s->krp.incarnation;

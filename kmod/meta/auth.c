@@ -118,16 +118,17 @@ int krc_meta_auth_mac(struct crypto_shash *hmac, const struct krp_session *krp,
 		      const struct krp_welcome *welcome, u8 *ret_mac)
 {
 	const char *label = welcome ? KRP_LABEL_SERVER : KRP_LABEL_CLIENT;
+	const struct krp_session_attach *attach = &krp->attach;
 	SHASH_DESC_ON_STACK(desc, hmac);
 	int err;
 
 	desc->tfm = hmac;
 	err = crypto_shash_init(desc)
 		      ?: crypto_shash_update(desc, (const u8 *)label, strlen(label))
-		      ?: crypto_shash_update(desc, (const u8 *)&krp->link, sizeof(krp->link))
-		      ?: crypto_shash_update(desc, (const u8 *)&krp->hello, sizeof(krp->hello))
-		      ?: crypto_shash_update(desc, (const u8 *)&krp->challenge,
-					     sizeof(krp->challenge));
+		      ?: crypto_shash_update(desc, (const u8 *)&attach->link, sizeof(attach->link))
+		      ?: crypto_shash_update(desc, (const u8 *)&attach->hello, sizeof(attach->hello))
+		      ?: crypto_shash_update(desc, (const u8 *)&attach->challenge,
+					     sizeof(attach->challenge));
 	if (!err && welcome)
 		err = krc_meta_auth_welcome(desc, welcome);
 	if (!err)

@@ -324,8 +324,8 @@ static void krc_meta_info_fill(const struct krc_meta_session *s, struct krc_meta
 	info->addr = s->conf.addr;
 	info->priority = s->conf.priority;
 	info->state = krc_meta_state_of(s);
-	info->error = krp->error;
-	strscpy(info->reason, krp->reason, sizeof(info->reason));
+	info->error = krp->failure.error;
+	strscpy(info->reason, krp->failure.reason, sizeof(info->reason));
 	info->incarnation = krp->peer.incarnation;
 	info->lease_ms = krp->peer.lease_ms;
 	if (krp->state == KRP_SESSION_READY)
@@ -335,9 +335,9 @@ static void krc_meta_info_fill(const struct krc_meta_session *s, struct krc_meta
 	info->reads = s->reads;
 	info->misses = s->misses;
 	info->misses_overruled = s->misses_overruled;
-	info->failures = krp->failures;
-	if (krp->state == KRP_SESSION_DOWN && !krp->ended && krp->retry_ns > now_ns)
-		info->next_try_ms = div_u64(krp->retry_ns - now_ns, NSEC_PER_MSEC);
+	info->failures = krp->failure.nr;
+	if (krp->state == KRP_SESSION_DOWN && !krp->ended && krp->failure.retry_ns > now_ns)
+		info->next_try_ms = div_u64(krp->failure.retry_ns - now_ns, NSEC_PER_MSEC);
 }
 
 int krc_meta_info(struct krc_meta *meta, u32 i, struct krc_meta_info *ret_info)

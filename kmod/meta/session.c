@@ -411,8 +411,8 @@ void krc_meta_session_close(struct krc_meta_session *s)
 	s->duties = 0;
 	s->routed = false;
 	was_ready = s->krp.was_ready;
-	quiet = s->krp.ended && s->krp.error == -ESHUTDOWN;
-	strscpy(reason, s->krp.reason, sizeof(reason));
+	quiet = s->krp.ended && s->krp.failure.error == -ESHUTDOWN;
+	strscpy(reason, s->krp.failure.reason, sizeof(reason));
 	krp_session_closed(&s->krp, krc_meta_now_ns(meta), get_random_u32());
 	if (was_ready)
 		krc_meta_session_gone(s);
@@ -517,7 +517,7 @@ static unsigned long krc_meta_ask_left(struct krc_meta_session *s, const struct 
 	asked = ask->krp.slot;
 	if (asked)
 		passed = nsecs_to_jiffies(krc_meta_now_ns(s->meta) -
-					  s->krp.slot[ask->krp.slot - 1].sent_ns);
+					  s->krp.slots.at[ask->krp.slot - 1].sent_ns);
 	spin_unlock_bh(&s->meta->lock);
 	left = timeout - min_t(u64, passed, timeout);
 	*silent = asked && !left;

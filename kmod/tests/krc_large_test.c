@@ -273,7 +273,7 @@ static u32 krc_test_resets(struct krc_test_side *side)
 static void krc_test_peer_refuses(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
-	struct krc_standing *s = t->b->stream->standing;
+	struct krc_standing *s = t->b->stream->proof.standing;
 	u32 i, resets = KRC_REFUSED_FREE + 1;
 
 	for (i = 0; i <= KRC_REFUSED_FREE; i++) {
@@ -337,7 +337,7 @@ static void krc_test_hold_a_read(struct krc_test_large *t)
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
 	KUNIT_EXPECT_EQ(test, krc_test_reads(side), 1U);
 	krc_fake_fail(side->fake, 0, KRC_FAULT_TIMEOUT);
-	krc_test_wait(test, READ_ONCE(t->b->stream->reads_held) || krc_test_reads(side));
+	krc_test_wait(test, READ_ONCE(t->b->stream->proof.reads_held) || krc_test_reads(side));
 	KUNIT_EXPECT_EQ(test, krc_test_reads(side), 0U);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(t->b->fetched), 0U);
 }
@@ -381,7 +381,7 @@ static void krc_test_lease_is_kept(struct kunit *test)
 	msleep(2 * KRC_TEST_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
 	KUNIT_EXPECT_EQ(test, krc_test_reads(&t->w->side[1]), 0U);
-	KUNIT_EXPECT_TRUE(test, READ_ONCE(t->b->stream->reads_held));
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(t->b->stream->proof.reads_held));
 	t->w->stuck = false;
 	krc_test_until(t->w, READ_ONCE(t->b->fetched) && READ_ONCE(t->a->done));
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
@@ -412,8 +412,8 @@ static void krc_test_memory_is_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a->err, -ECONNRESET);
 	krc_test_until(t->w, READ_ONCE(t->a->done));
 	KUNIT_EXPECT_GE(test, ktime_get_ns(),
-			st->s.posted_ns + (u64)NSEC_PER_MSEC * (KRP_MRDIR_LEASE_MS_MIN +
-								2 * KRP_MRDIR_MARGIN_MS_MIN));
+			st->s.time.posted_ns + (u64)NSEC_PER_MSEC * (KRP_MRDIR_LEASE_MS_MIN +
+								     2 * KRP_MRDIR_MARGIN_MS_MIN));
 	KUNIT_EXPECT_EQ(test, t->a->last, -ECONNRESET);
 }
 

@@ -297,17 +297,17 @@ static void krc_test_who_waits_its_turn_blames_nobody(struct kunit *test)
 	struct krc_test_link *l = krc_test_hurried(test);
 	u32 i;
 
-	l->s.krp.credits = 0;
+	l->s.krp.slots.credits = 0;
 	KUNIT_EXPECT_EQ(test, krc_test_looked_up(test, l, KRC_TEST_LONG_MS),
 			-ENOTCONN); /* there is no other server */
 	KUNIT_EXPECT_EQ(test, l->posts_nr, 0U);
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
 	krc_test_map(test, l);
 	for (i = 0; i < KRC_META_READS; i++)
 		l->conn->slots.at[i].posted = true;
 	KUNIT_EXPECT_EQ(test, krc_test_looked_up(test, l, 700), -ETIMEDOUT);
 	KUNIT_EXPECT_NULL(test, l->read);
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
 	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_READY);
 	krc_link_free(l);
 }
@@ -319,15 +319,15 @@ static void krc_test_who_is_silent_is_blamed(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, krc_test_looked_up(test, l, KRC_TEST_LONG_MS), -ENOTCONN);
 	KUNIT_EXPECT_EQ(test, l->posts_nr, 1U);
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, (u32)KRP_BLAME);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, (u32)KRP_BLAME);
 	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_READY);
 	krc_link_complete(l, 0);
 	krc_test_map(test, l);
 	KUNIT_EXPECT_EQ(test, krc_test_looked_up(test, l, KRC_TEST_LONG_MS), -ENOTCONN);
 	KUNIT_ASSERT_NOT_NULL(test, l->read);
-	KUNIT_EXPECT_GT(test, l->s.krp.blame, (u32)KRP_BLAME);
-	KUNIT_EXPECT_EQ(test, l->s.krp.error, -ETIMEDOUT);
-	KUNIT_EXPECT_STREQ(test, l->s.krp.reason, "a READ got no answer");
+	KUNIT_EXPECT_GT(test, l->s.krp.failure.blame, (u32)KRP_BLAME);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, -ETIMEDOUT);
+	KUNIT_EXPECT_STREQ(test, l->s.krp.failure.reason, "a READ got no answer");
 	krc_test_read_done(l);
 	KUNIT_EXPECT_EQ(test, atomic_read(&l->conn->posted), 0);
 	krc_link_free(l);
@@ -360,7 +360,7 @@ static void krc_test_a_load_blocks_nobody(struct kunit *test)
 	send_sig(SIGKILL, reader[0].thread, 1);
 	krc_test_wait(test, READ_ONCE(reader[0].ended));
 	KUNIT_EXPECT_EQ(test, reader[0].err, -EINTR);
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
 	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_READY);
 	krc_test_read_ends(l, IB_WC_WR_FLUSH_ERR);
 	krc_test_wait(test, READ_ONCE(conn->table.loads) == 2);
@@ -420,8 +420,8 @@ static void krc_test_a_load_is_for_all(struct kunit *test)
 	}
 	flush_workqueue(l->meta.wq);
 	KUNIT_EXPECT_EQ(test, conn->table.loads, 2U);
-	KUNIT_EXPECT_EQ(test, l->s.krp.error, -ESTALE);
-	KUNIT_EXPECT_STREQ(test, l->s.krp.reason, "the root cannot be read again");
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, -ESTALE);
+	KUNIT_EXPECT_STREQ(test, l->s.krp.failure.reason, "the root cannot be read again");
 	KUNIT_EXPECT_EQ(test, kref_read(&conn->ref), 1U);
 	krc_link_free(l);
 }
@@ -456,8 +456,8 @@ static void krc_test_a_fault_of_before(struct kunit *test)
 	kthread_stop(reader.thread);
 	KUNIT_EXPECT_EQ(test, reader.err, -ENOTCONN);
 	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_READY);
-	KUNIT_EXPECT_EQ(test, l->s.krp.error, 0);
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, 0);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
 	KUNIT_EXPECT_FALSE(test, l->conn->broken);
 	krc_link_unplug(before);
 	KUNIT_EXPECT_EQ(test, kref_read(&before->ref), 1U);
@@ -490,7 +490,7 @@ static void krc_test_an_end_waits_for_no_task(struct kunit *test)
 	krc_test_read_done(l); /* later than the end of the queue pair */
 	krc_meta_conn_fail(conn, -EIO, "a READ of before");
 	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_DOWN);
-	KUNIT_EXPECT_STREQ(test, l->s.krp.reason, "of the test");
+	KUNIT_EXPECT_STREQ(test, l->s.krp.failure.reason, "of the test");
 	KUNIT_EXPECT_EQ(test, kref_read(&conn->ref), 1U);
 	krc_meta_conn_put(conn);
 	KUNIT_EXPECT_EQ(test, kref_read(&l->s.ref), 1U);
@@ -552,7 +552,7 @@ static struct krc_test_link *krc_test_askers(struct kunit *test, struct krc_test
 	struct krc_test_link *l = krc_link_ready(test);
 	u32 i;
 
-	l->s.krp.credits = 1;
+	l->s.krp.slots.credits = 1;
 	atomic_set(&krc_test_ended, 0);
 	for (i = 0; i < nr; i++) {
 		reader[i].payer = payer[i];
@@ -591,7 +591,7 @@ static void krc_test_questions_are_shared_by_payers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, reader[i].ended, place[i]);
 	}
 	KUNIT_EXPECT_EQ(test, l->s.asks.waiting, 0U);
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
 	krc_link_free(l);
 }
 
@@ -614,7 +614,7 @@ static void krc_test_questions_that_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->posts_nr, 1U); /* what was sent is not taken back */
 	KUNIT_EXPECT_EQ(test, l->s.asks.waiting, 1U); /* and one has the place of that put */
 	KUNIT_EXPECT_FALSE(test, krp_list_empty(&l->s.krp.asks));
-	KUNIT_EXPECT_EQ(test, l->s.krp.blame, 0U);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
 	krc_meta_session_fail(&l->s, -EIO, "of the test");
 	for (i = 0; i < ARRAY_SIZE(reader); i++) {
 		krc_test_wait(test, READ_ONCE(reader[i].ended));

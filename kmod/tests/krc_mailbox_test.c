@@ -330,15 +330,15 @@ static void krc_test_a_waiter_holds_nothing_of_others(struct kunit *test)
 	u64 packets;
 
 	l = krc_test_talking(b, a, 1, NULL);
-	flush_work(&m->rx_work);
-	m->deaf = true; /* the work item comes late */
+	flush_work(&m->receive.work);
+	m->receive.deaf = true; /* the work item comes late */
 	packets = atomic64_read(&m->count[KRC_COUNT_PACKETS]);
 	krc_test_say(a, 1, 40);
 	krc_test_move(&b->w);
 	KUNIT_EXPECT_EQ(test, krc_test_take(b, 1, KRC_TEST_BUFFER, NULL), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, krc_ioc_wait(b->ctx, &wait), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, (u64)atomic64_read(&m->count[KRC_COUNT_PACKETS]), packets);
-	m->deaf = false;
+	m->receive.deaf = false;
 	krc_messages_on_received(m);
 	krc_test_next(b, KRP_LETTER_MESSAGE);
 	krc_mailbox_unlisten(l);

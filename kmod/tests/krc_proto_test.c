@@ -171,13 +171,14 @@ static void krc_test_root_and_segment(struct kunit *test)
 static void krc_test_handshake(struct kunit *test, struct krp_session *s,
 			       struct krp_welcome *welcome)
 {
-	krc_test_decode(test, krc_vector_link, &s->link, sizeof(s->link));
-	krc_test_decode(test, krc_vector_hello, &s->hello, sizeof(s->hello));
-	krc_test_decode(test, krc_vector_challenge, &s->challenge, sizeof(s->challenge));
+	krc_test_decode(test, krc_vector_link, &s->attach.link, sizeof(s->attach.link));
+	krc_test_decode(test, krc_vector_hello, &s->attach.hello, sizeof(s->attach.hello));
+	krc_test_decode(test, krc_vector_challenge, &s->attach.challenge,
+			sizeof(s->attach.challenge));
 	krc_test_decode(test, krc_vector_welcome, welcome, sizeof(*welcome));
-	KUNIT_EXPECT_EQ(test, krp_msg_check(&s->hello, sizeof(s->hello), 1),
+	KUNIT_EXPECT_EQ(test, krp_msg_check(&s->attach.hello, sizeof(s->attach.hello), 1),
 			(unsigned int)KRP_ST_OK);
-	KUNIT_EXPECT_EQ(test, krp_msg_check(&s->challenge, sizeof(s->challenge), 0),
+	KUNIT_EXPECT_EQ(test, krp_msg_check(&s->attach.challenge, sizeof(s->attach.challenge), 0),
 			(unsigned int)KRP_ST_OK);
 	KUNIT_EXPECT_EQ(test, krp_msg_check(welcome, sizeof(*welcome), 0), (unsigned int)KRP_ST_OK);
 }
@@ -192,10 +193,10 @@ static void krc_test_forgeries(struct kunit *test, struct crypto_shash *hmac, st
 	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, s, welcome, mac), 0);
 	KUNIT_EXPECT_NE(test, memcmp(mac, wanted, sizeof(mac)), 0);
 	welcome->root.addr ^= 1;
-	s->link.server_qpn ^= 1;
+	s->attach.link.server_qpn ^= 1;
 	KUNIT_EXPECT_EQ(test, krc_meta_auth_mac(hmac, s, welcome, mac), 0);
 	KUNIT_EXPECT_NE(test, memcmp(mac, wanted, sizeof(mac)), 0);
-	s->link.server_qpn ^= 1;
+	s->attach.link.server_qpn ^= 1;
 }
 
 static void krc_test_proofs(struct kunit *test)

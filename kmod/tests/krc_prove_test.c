@@ -84,7 +84,7 @@ static void krc_test_not_asked_while_it_answers(struct kunit *test)
 	before = asked;
 	KUNIT_EXPECT_GE(test, before, 1ULL);
 	for (round = 1; round <= 20; round++) {
-		krc_standing_answered(a->stream->standing); /* however slow this machine is */
+		krc_standing_answered(a->stream->proof.standing); /* however slow this machine is */
 		krc_test_say(a, 1, 64);
 		krc_test_until(w, (krc_test_read(b), b->next == round));
 	}
@@ -102,7 +102,7 @@ static void krc_test_a_silent_peer(struct kunit *test)
 
 	krc_test_pair(w, 0);
 	krc_test_quiet(w); /* an ACCEPT that was repeated would be answered */
-	krc_standing_suspect(a->stream->standing);
+	krc_standing_suspect(a->stream->proof.standing);
 	krc_test_say(a, 3, 64);
 	for (round = 0; round < 2; round++) {
 		krc_test_asked(w);
@@ -126,14 +126,15 @@ static void krc_test_a_send_without_an_answer(struct kunit *test)
 	krc_test_pair(w, 0);
 	krc_test_quiet(w);
 	w->stuck = true;
-	krc_standing_answered(a->stream->standing);
+	krc_standing_answered(a->stream->proof.standing);
 	krc_test_say(a, 1, 64);
 	krc_test_until(w, krc_test_held(w, true) >= 1);
 	for (i = KRC_TEST_FIRST_MESSAGE; i < KRC_FAKE_INITIATORS; i++)
 		krc_fake_fail(w->side[0].fake, i, KRC_FAULT_TIMEOUT);
 	krc_test_until(w, krc_test_resets(w) == 1);
 	krc_test_asked(w);
-	KUNIT_EXPECT_EQ(test, (u32)READ_ONCE(a->stream->standing->state), (u32)KRC_STANDING_SILENT);
+	KUNIT_EXPECT_EQ(test, (u32)READ_ONCE(a->stream->proof.standing->state),
+			(u32)KRC_STANDING_SILENT);
 	w->stuck = false;
 	krc_test_until(w, (krc_test_read(b), b->next == 1) && READ_ONCE(a->done) == 1);
 	KUNIT_EXPECT_EQ(test, b->wrong + a->failed, 0U);

@@ -278,7 +278,7 @@ static void krc_test_blame_wears_off(struct kunit *test)
 	KUNIT_EXPECT_GT(test, krp_session_blame(b, now_ns), 0U);
 	KUNIT_EXPECT_LT(test, krp_session_blame(a, now_ns), krp_session_blame(b, now_ns));
 	KUNIT_EXPECT_EQ(test, krp_session_blame(a, now_ns + 40 * KRP_BLAME_NS), 0U);
-	KUNIT_EXPECT_EQ(test, a->failures, 1000ULL); /* people see all of them */
+	KUNIT_EXPECT_EQ(test, a->failure.nr, 1000ULL); /* people see all of them */
 }
 
 static struct kunit_case krc_record_cases[] = {

@@ -105,8 +105,8 @@ static void krc_test_a_user_leaves_tombstones(struct kunit *test)
 	krc_test_close(&w->side[1].end[0], true);
 	krc_test_until(w, !READ_ONCE(m->streams_nr));
 	KUNIT_EXPECT_EQ(test, share->tombstones, 1U);
-	KUNIT_EXPECT_EQ(test, m->tombstones_nr, 1U);
-	m->tombstones_nr += many; /* as if there were as many */
+	KUNIT_EXPECT_EQ(test, m->known.tombstones_nr, 1U);
+	m->known.tombstones_nr += many; /* as if there were as many */
 	share->tombstones += many;
 	krc_test_connect(w, &a[1], NULL);
 	krc_test_until(w, READ_ONCE(a[1].died) || atomic_read(&w->side[1].listener->waiting));
@@ -118,7 +118,7 @@ static void krc_test_a_user_leaves_tombstones(struct kunit *test)
 	st = krc_test_open_for(w, &a[0], ops, KRC_TEST_SERVICE + 1);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, st);
 	krc_test_until(w, READ_ONCE(w->side[1].end[1].inbox.nr));
-	m->tombstones_nr -= many;
+	m->known.tombstones_nr -= many;
 	share->tombstones -= many;
 	krc_stream_close(st, true);
 	krc_unlisten(other);
@@ -213,7 +213,7 @@ static void krc_test_a_user_leaves_work_items(struct kunit *test)
 	}
 	WRITE_ONCE(w->blocked, true);
 	for (i = 0; i < ARRAY_SIZE(st); i++) {
-		set_bit(KRC_STREAM_DOUBT, &st[i]->flags);
+		set_bit(KRC_STREAM_DOUBT, &st[i]->run.flags);
 		krc_stream_kick(st[i]);
 	}
 	msleep(50); /* as long as all of them would need */

@@ -97,7 +97,7 @@ static void krc_test_a_word_of_another_life(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, completion_done(&ask.done));
 	KUNIT_EXPECT_EQ(test, ask.krp.err, -ENOTCONN);
 	KUNIT_EXPECT_TRUE(test, l->conn->broken);
-	KUNIT_EXPECT_EQ(test, l->s.krp.error, -ESTALE);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, -ESTALE);
 	KUNIT_EXPECT_EQ(test, krc_link_work(test, l), (u32)BIT(KRP_DO_CLOSE));
 
 	/* neither its next words nor a change of a record do anything */
@@ -106,7 +106,7 @@ static void krc_test_a_word_of_another_life(struct kunit *test)
 	krc_link_publish(test, l, KRC_TEST_SERVICE + 1);
 	KUNIT_EXPECT_EQ(test, l->posts_nr, posted);
 	KUNIT_EXPECT_EQ(test, krc_link_work(test, l), 0U);
-	KUNIT_EXPECT_EQ(test, l->s.krp.error, -ESTALE);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, -ESTALE);
 	krc_link_free(l);
 }
 
@@ -119,8 +119,8 @@ static void krc_test_a_send_that_is_refused(struct kunit *test)
 	krc_link_lines(test, l, 1, 7);
 	l->refuse = -ENOMEM;
 	krc_link_publish(test, l, KRC_TEST_SERVICE);
-	KUNIT_EXPECT_EQ(test, l->s.krp.error, -ENOMEM);
-	KUNIT_EXPECT_STREQ(test, l->s.krp.reason, "sending PUBLISH failed (-12)");
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, -ENOMEM);
+	KUNIT_EXPECT_STREQ(test, l->s.krp.failure.reason, "sending PUBLISH failed (-12)");
 	KUNIT_EXPECT_EQ(test, krc_link_work(test, l), (u32)BIT(KRP_DO_CLOSE));
 	KUNIT_EXPECT_EQ(test, atomic_read(&l->conn->posted), 0);
 	spin_lock_bh(&l->meta.lock);

@@ -87,7 +87,7 @@ u32 krc_link_take(struct krc_test_link *l, void *ret)
 static void krc_test_no_renewal(struct krc_test_link *l)
 {
 	spin_lock_bh(&l->meta.lock);
-	l->s.krp.renew_ns = KRP_FOREVER_NS;
+	l->s.krp.lease.renew_ns = KRP_FOREVER_NS;
 	spin_unlock_bh(&l->meta.lock);
 }
 

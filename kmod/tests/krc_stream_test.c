@@ -327,15 +327,15 @@ static void krc_test_aborted_openers_are_bounded(struct kunit *test)
 	krc_test_connect(w, a, NULL);
 	krc_test_close(a, true);
 	krc_test_until(w, !READ_ONCE(m->streams_nr));
-	KUNIT_EXPECT_EQ(test, m->tombstones_nr, 0U);
-	KUNIT_EXPECT_EQ(test, m->tombstones_opened, 1U);
-	m->tombstones_opened = KRC_TOMBSTONES_OPENED; /* as if there were as many */
+	KUNIT_EXPECT_EQ(test, m->known.tombstones_nr, 0U);
+	KUNIT_EXPECT_EQ(test, m->known.opened_nr, 1U);
+	m->known.opened_nr = KRC_TOMBSTONES_OPENED; /* as if there were as many */
 	krc_test_connect(w, a, NULL);
 	krc_test_close(a, true);
 	krc_test_until(w, !READ_ONCE(m->streams_nr));
-	KUNIT_EXPECT_EQ(test, m->tombstones_opened, (u32)KRC_TOMBSTONES_OPENED);
-	KUNIT_EXPECT_TRUE(test, list_is_singular(&m->tombstones_old));
-	m->tombstones_opened = 1;
+	KUNIT_EXPECT_EQ(test, m->known.opened_nr, (u32)KRC_TOMBSTONES_OPENED);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&m->known.tombstones_old));
+	m->known.opened_nr = 1;
 }
 
 static void krc_test_sleeps(struct work_struct *work)
@@ -352,7 +352,7 @@ static void krc_test_receives_while_others_sleep(struct kunit *test)
 	static struct work_struct sleeper; /* outlives a failed assertion */
 
 	krc_test_pair(w, 0);
-	krc_standing_answered(a->stream->standing);
+	krc_standing_answered(a->stream->proof.standing);
 	workqueue_set_max_active(krc_messages_wq, 1);
 	WRITE_ONCE(w->blocked, true);
 	INIT_WORK(&sleeper, krc_test_sleeps);
@@ -419,7 +419,7 @@ static void krc_test_forged_open(struct kunit *test)
 	w->side[0].cached = false;
 	w->side[0].absent = true;
 	/* what krc_test_pair() has looked up is believed for a moment */
-	krc_test_until(w, !krp_listen_fresh(&w->side[1].messages->lookups, ktime_get_ns(),
+	krc_test_until(w, !krp_listen_fresh(&w->side[1].messages->asked.lookups, ktime_get_ns(),
 					    w->side[0].rail.gid.raw));
 	begun_ms = ktime_to_ms(ktime_get());
 	for (i = 0; i < KRC_TEST_FEW; i++)
@@ -443,7 +443,7 @@ static void krc_test_forged_open(struct kunit *test)
 static void krc_test_strangers_leave_room(struct kunit *test)
 {
 	struct krc_test_world *w = test->priv;
-	struct krp_listen_lookups *lookups = &w->side[1].messages->lookups;
+	struct krp_listen_lookups *lookups = &w->side[1].messages->asked.lookups;
 	const u8 *known = w->side[0].rail.gid.raw;
 	struct krc_test_open packet;
 	u64 dropped;
@@ -507,7 +507,7 @@ static void krc_test_stand_still(struct krc_test_world *w)
 
 	w->stuck = true;
 	for (i = 0; i < 2; i++) {
-		standing = w->side[0].end[i].stream->standing;
+		standing = w->side[0].end[i].stream->proof.standing;
 		spin_lock_bh(&standing->lock);
 		WRITE_ONCE(standing->answered, jiffies + msecs_to_jiffies(KRC_TEST_LIMIT_MS));
 		spin_unlock_bh(&standing->lock);
@@ -534,10 +534,10 @@ static void krc_test_users_share_packets(struct kunit *test)
 		list_add(&packet->list, &others);
 	}
 	krc_test_say(&a[0], KRC_TEST_FEW, 40);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 6);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 6);
 	krc_test_say(&a[1], 3, 40);
-	KUNIT_EXPECT_GE(test, atomic_read(&a[1].stream->flight), 3);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 6);
+	KUNIT_EXPECT_GE(test, atomic_read(&a[1].stream->out.flight), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 6);
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_all_there(w, &a[1], &b[1]);
@@ -641,11 +641,11 @@ static void krc_test_wake_is_passed_on(struct kunit *test)
 	krc_test_dry(w, &packets);
 	krc_test_say(&a[0], 3, 40);
 	krc_test_say(&a[1], 1, 40);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->out.flight), 0);
 	krc_test_rain(w, &packets, 4);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 2);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->out.flight), 1);
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_all_there(w, &a[1], &b[1]);
@@ -662,9 +662,9 @@ static void krc_test_share_grows(struct kunit *test)
 	krc_test_dry(w, &packets);
 	krc_test_say(&a[0], 8, 40);
 	krc_test_rain(w, &packets, 4);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 2);
 	krc_test_rain(w, &packets, 4);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 4);
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);
 	krc_test_put_all(&packets);
@@ -682,8 +682,8 @@ static void krc_test_waits_in_turn(struct kunit *test)
 	krc_test_say(&a[1], 1, 40);
 	krc_test_say(&a[0], 1, 40);
 	krc_test_rain(w, &packets, 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->out.flight), 0);
 	krc_test_rain(w, &packets, 4);
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);
@@ -723,12 +723,12 @@ static void krc_test_sleeper_passes_on(struct kunit *test)
 	krc_test_say(&a[0], 1, 40);
 	krc_test_say(&a[1], 1, 40);
 	WRITE_ONCE(w->blocked, true);
-	set_bit(KRC_STREAM_DOUBT, &a[0].stream->flags);
+	set_bit(KRC_STREAM_DOUBT, &a[0].stream->run.flags);
 	krc_test_drip(w, &packets, 4);
-	for (i = 0; i < 5000 && !atomic_read(&a[1].stream->flight); i++)
+	for (i = 0; i < 5000 && !atomic_read(&a[1].stream->out.flight); i++)
 		usleep_range(1000, 1100);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->flight), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->flight), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->out.flight), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 0);
 	WRITE_ONCE(w->blocked, false);
 	w->stuck = false;
 	krc_test_all_there(w, &a[0], &b[0]);

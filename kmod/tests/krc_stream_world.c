@@ -330,10 +330,10 @@ void krc_test_forge(struct krc_test_world *w, const void *packet, u32 bytes)
 	struct krc_stream *st = w->side[0].end[0].stream;
 	const struct krp_message *head = packet;
 
-	krc_answer_send(w->side[0].messages, &st->address, st->standing, head, head + 1,
+	krc_answer_send(w->side[0].messages, &st->address, st->proof.standing, head, head + 1,
 			bytes - sizeof(*head));
 	krc_test_until(w, !krc_test_answering(w->side[0].messages));
-	flush_work(&w->side[1].messages->rx_work); /* what it counts is counted */
+	flush_work(&w->side[1].messages->receive.work); /* what it counts is counted */
 }
 
 struct krp_message krc_test_header(struct krc_test_world *w)
@@ -347,10 +347,10 @@ struct krp_message krc_test_header(struct krc_test_world *w)
 				     .src = cpu_to_le32(s->src),
 				     .dst = cpu_to_le32(s->dst),
 				     .generation = cpu_to_le64(s->generation),
-				     .seq = cpu_to_le64(s->next),
-				     .ack = cpu_to_le64(s->expect),
-				     .msgs = cpu_to_le32(s->told_msgs),
-				     .units = cpu_to_le32(s->told_units) };
+				     .seq = cpu_to_le64(s->tx.next),
+				     .ack = cpu_to_le64(s->rx.expect),
+				     .msgs = cpu_to_le32(s->rx.told_msgs),
+				     .units = cpu_to_le32(s->rx.told_units) };
 }
 
 struct krc_test_open krc_test_open_again(struct krc_test_world *w, const struct krc_test_program *a)
@@ -398,8 +398,8 @@ static bool krc_test_rests(struct krc_stream *st)
 	bool rests;
 
 	spin_lock_bh(&st->lock);
-	rests = !krp_stream_waits(&st->s) && st->s.ack_at_ns == KRP_STREAM_FOREVER_NS &&
-		!st->proving && !st->runner;
+	rests = !krp_stream_waits(&st->s) && st->s.time.ack_at_ns == KRP_STREAM_FOREVER_NS &&
+		!st->proof.under_way && !st->run.task;
 	spin_unlock_bh(&st->lock);
 	return rests;
 }
@@ -436,8 +436,8 @@ static bool krc_test_is_quiet(struct krc_test_world *w)
 
 		if (IS_ERR_OR_NULL(m))
 			continue;
-		flush_work(&m->rx_work);
-		flush_work(&m->open_work);
+		flush_work(&m->receive.work);
+		flush_work(&m->asked.work);
 		quiet &= krc_packets_free(m->tx) == KRC_MESSAGES_TX && krc_test_all_rest(m);
 	}
 	return quiet;

@@ -81,7 +81,7 @@ static void fz_refill(struct fz_client *c)
 static void fz_sent(struct fz_client *c, const struct krp_todo *todo)
 {
 	FZ_ASSERT(krp_msg_check(todo->msg, todo->bytes, 1) == KRP_ST_OK);
-	FZ_ASSERT(c->connected && todo->slot < FZ_SLOTS && c->s.slot[todo->slot].posted);
+	FZ_ASSERT(c->connected && todo->slot < FZ_SLOTS && c->s.slots.at[todo->slot].posted);
 	c->sent_ns[todo->slot] = c->now_ns;
 	if (c->s.state != KRP_SESSION_READY || !c->s.rate_max)
 		return;
@@ -138,10 +138,10 @@ static void fz_act(struct fz_client *c, const struct krp_todo *todo)
 		break;
 	case KRP_DO_PROVE:
 		krp_session_prove(&c->s, c->now_ns, fz_byte(&c->in) % 8 ? 0 : -ENOKEY,
-				  c->s.hello.nonce);
+				  c->s.attach.hello.nonce);
 		break;
 	case KRP_DO_VERIFY: /* a server with the key may be hostile as well */
-		krp_session_verify(&c->s, c->now_ns, c->s.welcome.mac);
+		krp_session_verify(&c->s, c->now_ns, c->s.attach.welcome.mac);
 		break;
 	case KRP_DO_LOAD:
 		krp_session_loaded(&c->s, c->now_ns, fz_byte(&c->in) % 8 ? 0 : -EPROTO);
@@ -173,14 +173,14 @@ static void fz_check(const struct fz_client *c)
 
 	if (s->state < KRP_SESSION_HELLO || s->state > KRP_SESSION_READY)
 		return;
-	for (l = s->idle.next; l != &s->idle; l = l->next)
+	for (l = s->slots.idle.next; l != &s->slots.idle; l = l->next)
 		idle++;
-	for (l = s->busy.next; l != &s->busy; l = l->next)
+	for (l = s->slots.busy.next; l != &s->slots.busy; l = l->next)
 		busy++;
 	for (i = 0; i < FZ_SLOTS; i++)
-		free_slots += !s->slot[i].busy && !s->slot[i].posted;
-	FZ_ASSERT(idle == free_slots && busy == s->busy_nr);
-	FZ_ASSERT(s->state != KRP_SESSION_READY || busy <= s->credits);
+		free_slots += !s->slots.at[i].busy && !s->slots.at[i].posted;
+	FZ_ASSERT(idle == free_slots && busy == s->slots.busy_nr);
+	FZ_ASSERT(s->state != KRP_SESSION_READY || busy <= s->slots.credits);
 }
 
 static void fz_pull(struct fz_client *c)
@@ -195,7 +195,7 @@ static void fz_pull(struct fz_client *c)
 	}
 	FZ_ASSERT(todo.until_ns > c->now_ns);
 	for (i = 0; i < FZ_SLOTS && c->s.state == KRP_SESSION_READY; i++)
-		FZ_ASSERT(!c->s.slot[i].busy ||
+		FZ_ASSERT(!c->s.slots.at[i].busy ||
 			  c->now_ns - c->sent_ns[i] <= FZ_TIMEOUT_MS * KRP_NS_PER_MS);
 	fz_trash(c);
 	fz_check(c);
@@ -230,7 +230,7 @@ static void fz_answer(struct fz_client *c, __u8 what)
 {
 	static const __u8 types[] = { KRP_MSG_ACK, KRP_MSG_VALUE, KRP_MSG_NOTIFY,
 				      KRP_MSG_ROOT_REPLY };
-	const struct krp_slot *slot = &c->s.slot[fz_byte(&c->in) % FZ_SLOTS];
+	const struct krp_slot *slot = &c->s.slots.at[fz_byte(&c->in) % FZ_SLOTS];
 	__u8 how = fz_byte(&c->in);
 	unsigned int type = slot->type == KRP_MSG_LOOKUP ? KRP_MSG_VALUE : KRP_MSG_ACK;
 

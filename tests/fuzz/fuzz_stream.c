@@ -103,8 +103,8 @@ static void fz_help(const struct fz_peer *p, struct fz_packet *packet, __u8 help
 	m->type = (__u8)(m->type % KRP_MESSAGE_TYPES);
 	m->flags &= (__u8)krp_message_flags(m->type);
 	if (!krp_message_bare(m->type)) {
-		m->seq = krp_cpu_to_le64(p->s.expect + (krp_le64_to_cpu(m->seq) & 3));
-		m->ack = krp_cpu_to_le64(p->s.una + (krp_le64_to_cpu(m->ack) & 3));
+		m->seq = krp_cpu_to_le64(p->s.rx.expect + (krp_le64_to_cpu(m->seq) & 3));
+		m->ack = krp_cpu_to_le64(p->s.tx.una + (krp_le64_to_cpu(m->ack) & 3));
 	}
 	if (m->type == KRP_MESSAGE_DATA)
 		m->length = krp_cpu_to_le32(krp_le32_to_cpu(m->length) % 4033);
@@ -121,7 +121,7 @@ static void fz_packet_comes(struct fz_peer *p, struct fz_stream *in)
 	static struct fz_packet packet;
 	__u8 help = fz_byte(in);
 	enum krp_stream_verdict verdict;
-	__u32 bytes, msgs = p->s.told_msgs - p->s.rx_msgs;
+	__u32 bytes, msgs = p->s.rx.told_msgs - p->s.rx.msgs;
 
 	fz_take(in, &packet.m, sizeof(packet.m));
 	memset(packet.body, 0, sizeof(packet.body));

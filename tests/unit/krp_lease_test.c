@@ -66,14 +66,14 @@ static void test_withdraw_does_not_extend(void **state)
 	attach();
 	wd_publish(w, 0, SERVICE, 5);
 	wd_settle(w);
-	acked_ns = s->acked_ns;
+	acked_ns = s->lease.acked_ns;
 	wd_run(w, 500);
 	wd_withdraw(w, 0, SERVICE);
 	wd_settle(w);
-	assert_int_equal(s->acked_ns, acked_ns);
+	assert_int_equal(s->lease.acked_ns, acked_ns);
 	wd_publish(w, 0, SERVICE, 6);
 	wd_settle(w);
-	assert_int_equal(s->acked_ns, now_ns());
+	assert_int_equal(s->lease.acked_ns, now_ns());
 }
 
 static void test_refused_is_tried_again(void **state)
@@ -153,8 +153,8 @@ static void subscribed(void)
 	assert_int_equal(krp_session_subscribe(s, 1), 0);
 	wd_pull(w, 0, 0);
 	wd_settle(w);
-	assert_int_equal(s->subscribe_done, s->subscribe_nr);
-	assert_int_equal(s->subscribe_err, 0);
+	assert_int_equal(s->sub.done, s->sub.nr);
+	assert_int_equal(s->sub.err, 0);
 	assert_int_equal(c->resyncs, 1);
 	c->resyncs = 0;
 }
@@ -215,11 +215,11 @@ static void test_subscribe_refused(void **state)
 	c->conn[0].mute = true;
 	krp_session_subscribe(s, 1);
 	wd_pull(w, 0, 0);
-	krp_msg_init(&ack, KRP_MSG_ACK, krp_entry(s->busy.next, struct krp_slot, link)->xid,
+	krp_msg_init(&ack, KRP_MSG_ACK, krp_entry(s->slots.busy.next, struct krp_slot, link)->xid,
 		     KRP_ST_NO_MEMORY, w->server[0].hub.incarnation);
 	say(&ack, sizeof(ack));
-	assert_int_equal(s->subscribe_err, -ENOMEM);
-	assert_int_equal(s->subscribed, 0);
+	assert_int_equal(s->sub.err, -ENOMEM);
+	assert_int_equal(s->sub.on, 0);
 	assert_int_equal(c->resyncs, 1);
 }
 

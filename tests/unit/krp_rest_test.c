@@ -197,7 +197,7 @@ static void check_rest(const struct model *m)
 			const struct krp_session *s = &w->client[i].s[j];
 
 			assert_int_equal(s->state, KRP_SESSION_READY);
-			assert_int_equal(s->busy_nr, 0);
+			assert_int_equal(s->slots.busy_nr, 0);
 			assert_int_equal(krp_records_open(&s->peer), 0);
 		}
 		assert_true(krp_list_empty(&w->client[i].pub.gone));

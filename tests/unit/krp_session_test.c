@@ -12,11 +12,11 @@ static void test_attach_without_key(void **state)
 {
 	(void)state;
 	attach();
-	assert_int_equal(s->error, 0);
+	assert_int_equal(s->failure.error, 0);
 	assert_int_equal(s->attaches, 1);
 	assert_int_equal(s->fresh, 1);
 	assert_int_equal(s->peer.lease_ms, 3000);
-	assert_int_equal(s->credits, 8); /* of the server's 16, as many as we have buffers */
+	assert_int_equal(s->slots.credits, 8); /* of the server's 16, as many as we have buffers */
 	assert_int_equal(c->ups, 1);
 	wd_publish(w, 0, SERVICE, 5);
 	wd_settle(w);
@@ -42,17 +42,17 @@ static void test_keys_that_do_not_fit(void **state)
 	wd_client_start(w, 0, 7);
 	c->keys.nr = 0; /* it is asked for with HELLO on its way */
 	wd_settle(w);
-	assert_int_equal(s->error, -EACCES);
-	assert_non_null(strstr(s->reason, "server has cluster key"));
+	assert_int_equal(s->failure.error, -EACCES);
+	assert_non_null(strstr(s->failure.reason, "server has cluster key"));
 	wd_run(w, 200);
-	assert_non_null(strstr(s->reason, "server demands a cluster key, we have none"));
+	assert_non_null(strstr(s->failure.reason, "server demands a cluster key, we have none"));
 
 	w->auth = false;
 	c->keys = w->server[0].hub.keys;
 	wd_server_start(w, 0);
 	wd_run(w, 400);
-	assert_int_equal(s->error, -EACCES);
-	assert_non_null(strstr(s->reason, "we have a cluster key, this server has none"));
+	assert_int_equal(s->failure.error, -EACCES);
+	assert_non_null(strstr(s->failure.reason, "we have a cluster key, this server has none"));
 	assert_int_equal(s->attaches, 0);
 }
 
@@ -66,7 +66,7 @@ static void test_proof_that_does_not_hold(void **state)
 	c->conn[0].ms.link.server_qpn = krp_cpu_to_le32(1);
 	wd_settle(w);
 	assert_int_equal(s->attaches, 0);
-	assert_non_null(strstr(s->reason, "server refuses AUTH: authentication failed"));
+	assert_non_null(strstr(s->failure.reason, "server refuses AUTH: authentication failed"));
 
 	wd_run(w, 200);
 	assert_int_equal(s->state, KRP_SESSION_READY);
@@ -75,7 +75,7 @@ static void test_proof_that_does_not_hold(void **state)
 		w->now_ms += WD_STEP_MS;
 		wd_pull(w, 0, 0);
 	}
-	s->link.client_qpn ^= krp_cpu_to_le32(1); /* as a relay would have it */
+	s->attach.link.client_qpn ^= krp_cpu_to_le32(1); /* as a relay would have it */
 	w->server[0].hub.auth = false;
 	wd_settle(w);
 	assert_int_not_equal(s->state, KRP_SESSION_READY);
@@ -91,14 +91,14 @@ static void test_server_proof_is_compared(void **state)
 	attach();
 	for (i = 0; i < KRP_MAC_BYTES; i++) {
 		s->state = KRP_SESSION_VERIFY;
-		memcpy(mac, s->welcome.mac, sizeof(mac));
+		memcpy(mac, s->attach.welcome.mac, sizeof(mac));
 		mac[i] ^= 1;
 		krp_session_verify(s, now_ns(), mac);
 		assert_int_equal(s->state, KRP_SESSION_CLOSING);
-		assert_int_equal(s->error, -EACCES);
+		assert_int_equal(s->failure.error, -EACCES);
 	}
 	s->state = KRP_SESSION_VERIFY;
-	krp_session_verify(s, now_ns(), s->welcome.mac);
+	krp_session_verify(s, now_ns(), s->attach.welcome.mac);
 	assert_int_equal(s->state, KRP_SESSION_LOAD);
 	krp_session_lost(s, now_ns(), -EIO, "test");
 }
@@ -111,8 +111,8 @@ static void test_each_step_has_its_time(void **state)
 	wd_run(w, WD_TIMEOUT_MS - WD_STEP_MS);
 	assert_int_equal(s->state, KRP_SESSION_HELLO);
 	wd_run(w, WD_STEP_MS);
-	assert_int_equal(s->error, -ETIMEDOUT);
-	assert_string_equal(s->reason, "the answer to HELLO took more than 500 ms");
+	assert_int_equal(s->failure.error, -ETIMEDOUT);
+	assert_string_equal(s->failure.reason, "the answer to HELLO took more than 500 ms");
 	c->conn[0].mute = false;
 	wd_run(w, 500);
 	assert_int_equal(s->state, KRP_SESSION_READY);
@@ -133,14 +133,14 @@ static void test_calls_out_of_turn(void **state)
 	krp_session_closed(s, now_ns(), 0);
 	krp_session_sent(s, 7);
 	assert_int_equal(s->state, KRP_SESSION_READY);
-	assert_int_equal(s->error, 0);
+	assert_int_equal(s->failure.error, 0);
 	krp_session_lost(s, now_ns(), -EIO, "first");
 	krp_session_lost(s, now_ns(), -ENODEV, "second");
-	assert_string_equal(s->reason, "first");
+	assert_string_equal(s->failure.reason, "first");
 	wd_pull(w, 0, 0);
 	assert_int_equal(s->state, KRP_SESSION_DOWN);
 	krp_session_lost(s, now_ns(), -ENODEV, "third");
-	assert_int_equal(s->error, -EIO);
+	assert_int_equal(s->failure.error, -EIO);
 }
 
 static void test_back_off(void **state)
@@ -153,19 +153,19 @@ static void test_back_off(void **state)
 	wd_client_start(w, 0, 7);
 	while (w->now_ms < began_ms + 10000) {
 		wd_run(w, WD_STEP_MS);
-		assert_true(s->retry_ns - now_ns() <= 500 * KRP_NS_PER_MS);
-		if (s->fails > tries)
-			tries = s->fails;
+		assert_true(s->failure.retry_ns - now_ns() <= 500 * KRP_NS_PER_MS);
+		if (s->failure.in_a_row > tries)
+			tries = s->failure.in_a_row;
 	}
 	assert_in_range(tries, 20, 40); /* every 300 to 500 ms */
 	w->server[0].reachable = true;
 	wd_run(w, 500);
 	assert_int_equal(s->state, KRP_SESSION_READY);
 	wd_break(w, 0, 0);
-	assert_int_equal(s->fails, tries + 1); /* it did not last */
+	assert_int_equal(s->failure.in_a_row, tries + 1); /* it did not last */
 	wd_run(w, 1500);
 	wd_break(w, 0, 0);
-	assert_int_equal(s->fails, 1);
+	assert_int_equal(s->failure.in_a_row, 1);
 }
 
 /* ---- requests ---- */
@@ -188,7 +188,7 @@ static void test_one_credit(void **state)
 		assert_int_equal(krp_session_ask(s, &ask[i]), 0);
 	}
 	wd_run(w, 100);
-	assert_int_equal(s->busy_nr, 1);
+	assert_int_equal(s->slots.busy_nr, 1);
 	c->conn[0].mute = false;
 	wd_run(w, 100);
 	for (i = 0; i < 3; i++) {
@@ -288,7 +288,7 @@ static void test_question_given_up(void **state)
 	c->conn[0].mute = false;
 	wd_settle(w);
 	assert_int_equal(s->state, KRP_SESSION_READY);
-	assert_int_equal(s->busy_nr, 0);
+	assert_int_equal(s->slots.busy_nr, 0);
 	assert_int_equal(c->done, 0);
 }
 
@@ -320,8 +320,8 @@ static void test_silent_server(void **state)
 	wd_run(w, WD_TIMEOUT_MS);
 	assert_int_equal(s->state, KRP_SESSION_READY);
 	wd_run(w, 2 * WD_STEP_MS);
-	assert_int_equal(s->error, -ETIMEDOUT);
-	assert_string_equal(s->reason, "no answer to a request for 500 ms");
+	assert_int_equal(s->failure.error, -ETIMEDOUT);
+	assert_string_equal(s->failure.reason, "no answer to a request for 500 ms");
 	assert_int_equal(wd_find(w, 0, SERVICE)->at[0].state, KRP_AT_DIRTY);
 }
 
@@ -330,8 +330,8 @@ static void test_silent_server(void **state)
 static void expect_closed(int err, const char *reason)
 {
 	assert_int_equal(s->state, KRP_SESSION_DOWN);
-	assert_int_equal(s->error, err);
-	assert_string_equal(s->reason, reason);
+	assert_int_equal(s->failure.error, err);
+	assert_string_equal(s->failure.reason, reason);
 	wd_run(w, 1000);
 	assert_int_equal(s->state, KRP_SESSION_READY);
 	wd_settle(w);
@@ -369,7 +369,7 @@ static void test_answers_to_nothing(void **state)
 	krp_session_ask(s, &ask);
 	wd_pull(w, 0, 0);
 	krp_session_give_up(s, &ask);
-	xid = krp_entry(s->busy.next, struct krp_slot, link)->xid;
+	xid = krp_entry(s->slots.busy.next, struct krp_slot, link)->xid;
 	krp_msg_init(&ack, KRP_MSG_ACK, xid, KRP_ST_OK, incarnation);
 	say(&ack, sizeof(ack));
 	c->conn[0].mute = false;
@@ -378,7 +378,7 @@ static void test_answers_to_nothing(void **state)
 	c->conn[0].mute = true;
 	krp_session_ask(s, &ask);
 	wd_pull(w, 0, 0);
-	xid = krp_entry(s->busy.next, struct krp_slot, link)->xid;
+	xid = krp_entry(s->slots.busy.next, struct krp_slot, link)->xid;
 	krp_msg_init(&value, KRP_MSG_VALUE, xid, KRP_ST_OK, incarnation);
 	value.value.kind = 0xee;
 	say(&value, sizeof(value));
@@ -404,8 +404,8 @@ static void test_handshake_out_of_turn(void **state)
 	}
 	w->server[0].hub.draining = true;
 	wd_settle(w);
-	assert_int_equal(s->error, -ESHUTDOWN);
-	assert_string_equal(s->reason, "server refuses HELLO: server is shutting down");
+	assert_int_equal(s->failure.error, -ESHUTDOWN);
+	assert_string_equal(s->failure.reason, "server refuses HELLO: server is shutting down");
 	w->server[0].hub.draining = false;
 }
 
@@ -421,7 +421,7 @@ static void test_leave(void **state)
 	wd_client_stop(w, 0, false, NULL);
 	assert_int_equal(wd_count(w, 0), 0);
 	assert_int_equal(s->ended, 1);
-	assert_int_equal(s->error, -ESHUTDOWN);
+	assert_int_equal(s->failure.error, -ESHUTDOWN);
 }
 
 static void test_blame_wears_off(void **state)
@@ -439,7 +439,7 @@ static void test_blame_wears_off(void **state)
 	for (one = 0; one < 100000; one++)
 		krp_session_blamed(a, 0);
 	assert_int_equal(krp_session_blame(a, 0), 1U << 20);
-	assert_int_equal(a->failures, 100001);
+	assert_int_equal(a->failure.nr, 100001);
 }
 
 static void test_better(void **state)

@@ -78,11 +78,11 @@ static void connected(void)
 
 static void proof(bool server)
 {
-	struct kru_handshake shake = { &s.link, &s.hello, &s.challenge };
+	struct kru_handshake shake = { &s.attach.link, &s.attach.hello, &s.attach.challenge };
 	__u8 mac[KRP_MAC_BYTES];
 
 	if (server) {
-		kru_auth_server(&key, &shake, &s.welcome, mac);
+		kru_auth_server(&key, &shake, &s.attach.welcome, mac);
 		krp_session_verify(&s, NOW_NS, mac);
 	} else {
 		kru_auth_client(&key, &shake, mac);
@@ -117,7 +117,7 @@ static void pull(struct krp_todo *todo)
 			krp_session_sent(&s, todo->slot);
 			return;
 		case KRP_DO_CLOSE:
-			fail_msg("it closes: %s", s.reason);
+			fail_msg("it closes: %s", s.failure.reason);
 			break;
 		case KRP_DO_WAIT:
 			return;

@@ -731,7 +731,7 @@ void mw_arrive(struct mw_world *w, const struct mw_event *ev)
 		return;
 	}
 	e->packets++;
-	repeats = e->s.repeats;
+	repeats = e->s.dropped.repeats;
 	switch (krp_stream_received(&e->s, w->now_ns, ev->at_ns, &ev->packet, room)) {
 	case KRP_STREAM_ANNOUNCED:
 		mw_want(w, e, krp_le64_to_cpu(ev->packet.seq), krp_le32_to_cpu(ev->packet.imm));
@@ -747,8 +747,8 @@ void mw_arrive(struct mw_world *w, const struct mw_event *ev)
 	default:
 		break;
 	}
-	w->busy += e->s.owe_busy;
-	w->repeats += e->s.repeats - repeats;
+	w->busy += e->s.owe.busy;
+	w->repeats += e->s.dropped.repeats - repeats;
 	mw_pull(w, e);
 }
 
@@ -791,7 +791,7 @@ static void mw_step(struct mw_world *w, struct mw_end *e)
 	} else if (e->s.state == KRP_STREAM_OFFERED) {
 		c->accepted++;
 		krp_stream_accept(&e->s, "hello", 5);
-		if (e->s.rx_msgs) {
+		if (e->s.rx.msgs) {
 			w->node[e->node].pool--;
 			mw_deliver(w, e, 0, e->first_length);
 		}

@@ -168,13 +168,13 @@ static void trash(struct krp_publisher *pub)
 
 static void proof(struct wd_world *w, struct wd_client *c, struct krp_session *s, bool server)
 {
-	struct kru_handshake shake = { &s->link, &s->hello, &s->challenge };
-	const struct kru_key *key = kru_keys_find(&c->keys, s->challenge.key_id);
+	struct kru_handshake shake = { &s->attach.link, &s->attach.hello, &s->attach.challenge };
+	const struct kru_key *key = kru_keys_find(&c->keys, s->attach.challenge.key_id);
 	__u8 mac[KRP_MAC_BYTES];
 
 	if (server) {
 		if (key)
-			kru_auth_server(key, &shake, &s->welcome, mac);
+			kru_auth_server(key, &shake, &s->attach.welcome, mac);
 		krp_session_verify(s, now_ns(w), key ? mac : NULL);
 		return;
 	}
@@ -245,7 +245,7 @@ void wd_pull(struct wd_world *w, unsigned int client, unsigned int server)
 		assert_true(i < 10000); /* it comes to an end */
 		act(w, client, server, &todo);
 	}
-	assert_true(todo.until_ns > now_ns(w) || c->s[server].paced);
+	assert_true(todo.until_ns > now_ns(w) || c->s[server].pace.full);
 	trash(&c->pub);
 }
 

@@ -293,13 +293,13 @@ static void test_foreign_headers(void **state)
 		if (i == 3)
 			bad.packet.generation ^= krp_cpu_to_le64(4);
 		if (i == 4)
-			bad.packet.ack = krp_cpu_to_le64(b->s.high + 1);
+			bad.packet.ack = krp_cpu_to_le64(b->s.tx.high + 1);
 		before = b->s;
 		assert_int_equal(krp_stream_received(&b->s, w->now_ns, w->now_ns, &bad.packet, 1),
 				 KRP_STREAM_DROPPED);
-		assert_int_equal(b->s.foreign, before.foreign + 1);
-		assert_int_equal(b->s.expect, before.expect);
-		assert_int_equal(b->s.rx_msgs, before.rx_msgs);
+		assert_int_equal(b->s.dropped.foreign, before.dropped.foreign + 1);
+		assert_int_equal(b->s.rx.expect, before.rx.expect);
+		assert_int_equal(b->s.rx.msgs, before.rx.msgs);
 		assert_int_equal(b->s.state, KRP_STREAM_OPEN);
 	}
 	assert_int_equal(krp_stream_received(&b->s, w->now_ns, w->now_ns, &good.packet, 1),
@@ -320,7 +320,7 @@ static void test_peer_that_breaks_a_rule(void **state)
 
 	(void)state;
 	w->conn[0].unlucky = true;
-	a->s.tx_msgs_max += 5;
+	a->s.tx.msgs_max += 5;
 	for (i = 0; i < quiet.window + 1; i++) {
 		assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
 		assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_SEND);
@@ -364,7 +364,7 @@ static void test_memory_is_held_until_no_read_can_come(void **state)
 	(void)state;
 	/* the peer is unreachable: lease, and twice the margin, after the last packet to it */
 	krp_stream_lost(&a->s, w->now_ns, -ETIMEDOUT, 0);
-	dead_ns = a->s.posted_ns + (200 + 2 * 300) * MW_MS;
+	dead_ns = a->s.time.posted_ns + (200 + 2 * 300) * MW_MS;
 	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_DIED);
 	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
 	assert_int_equal(todo.until_ns, dead_ns);
@@ -485,7 +485,7 @@ static void test_end_without_room(void **state)
 	do { /* until it asks, and is not heard */
 		assert_true(krp_stream_next(&a->s, now_ns, &todo) <= KRP_STREAM_SEND);
 		now_ns = todo.what == KRP_STREAM_WAIT ? todo.until_ns : now_ns;
-	} while (!a->s.asked_ns);
+	} while (!a->s.time.asked_ns);
 	now_ns += w->conf.silence_ns + 60000 * MW_MS;
 	assert_int_equal(krp_stream_tell(&a->s, now_ns, &todo), KRP_STREAM_WAIT);
 	assert_int_equal(krp_stream_tell(&a->s, now_ns + 60000 * MW_MS, &todo), KRP_STREAM_WAIT);
@@ -582,7 +582,7 @@ static void test_peer_that_insists_holds_no_memory(void **state)
 	mw_free(w);
 	/* it is answered for as long as an opener may repeat */
 	w = killed(&b, &open);
-	b->s.since_ns = w->now_ns - KRP_STREAM_KNOWN_NS;
+	b->s.time.since_ns = w->now_ns - KRP_STREAM_KNOWN_NS;
 	released_after(w, &b->s, &refusals);
 	assert_int_equal(refusals, 1);
 	mw_free(w);
@@ -625,7 +625,7 @@ static void test_offer_without_an_opener(void **state)
 	struct mw_end *a, *b;
 	struct mw_world *w = offered(&a, &b, 60000);
 	struct krp_stream *s = &b->s;
-	__u64 over_ns = s->since_ns + KRP_STREAM_OPEN_NS;
+	__u64 over_ns = s->time.since_ns + KRP_STREAM_OPEN_NS;
 
 	(void)state;
 	assert_int_equal(krp_stream_next(s, w->now_ns, &todo), KRP_STREAM_WAIT);
@@ -634,7 +634,7 @@ static void test_offer_without_an_opener(void **state)
 	assert_int_equal(krp_stream_next(s, over_ns, &todo), KRP_STREAM_DIED);
 	assert_int_equal(todo.err, -ETIMEDOUT);
 	assert_int_equal(krp_stream_next(s, over_ns, &todo), KRP_STREAM_FORGET);
-	assert_int_equal(todo.until_ns, s->since_ns + KRP_STREAM_KNOWN_NS);
+	assert_int_equal(todo.until_ns, s->time.since_ns + KRP_STREAM_KNOWN_NS);
 	assert_int_equal(todo.number, KRP_REFUSE_ABORT);
 	assert_int_equal(krp_stream_accept(s, "", 0), -ETIMEDOUT);
 	mw_free(w);
@@ -764,7 +764,7 @@ static void test_only_the_table_says_that_a_life_is_over(void **state)
 	m.tag = krp_cpu_to_le64(a->s.peer_tag);
 	m.flags = KRP_MESSAGE_ECHO;
 	m.generation = krp_cpu_to_le64(a->s.peer_generation + 1);
-	dead_ns = a->s.posted_ns + 800 * MW_MS;
+	dead_ns = a->s.time.posted_ns + 800 * MW_MS;
 	krp_stream_received(&a->s, w->now_ns, w->now_ns, &m, 1);
 	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_DIED);
 	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
@@ -787,7 +787,7 @@ static void test_packet_that_is_posted_late(void **state)
 
 	(void)state;
 	now_ns = w->now_ns + MW_MS;
-	a->s.owe_probe = 1;
+	a->s.owe.probe = 1;
 	assert_int_equal(krp_stream_next(&a->s, now_ns, &late), KRP_STREAM_SEND);
 	krp_stream_post_begin(&a->s, &late.packet);
 	krp_stream_abort(&a->s, now_ns, KRP_REFUSE_ABORT);
@@ -849,7 +849,7 @@ static void test_peer_that_has_forgotten(void **state)
 	s->state = KRP_STREAM_CLOSING; /* CLOSE has gone both ways, and is acknowledged */
 	while (krp_stream_next(s, w->now_ns, &todo) == KRP_STREAM_SEND)
 		;
-	assert_int_equal(s->una, s->next);
+	assert_int_equal(s->tx.una, s->tx.next);
 	assert_int_equal(krp_stream_fetches(s), 1);
 	refusal(b, KRP_REFUSE_UNKNOWN, &m);
 	m.tag = krp_cpu_to_le64(s->peer_tag);
