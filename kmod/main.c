@@ -7,7 +7,7 @@
 
 #include <linux/module.h>
 
-#include "api/api.h"
+#include "api/client.h"
 #include "base/limits.h"
 #include "ctl/netlink.h"
 #include "message/message.h"

@@ -18,7 +18,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "api/api.h"
+#include "api/client.h"
 #include "api/show.h"
 #include "base/limits.h"
 #include "krcore/kernel.h"

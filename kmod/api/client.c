@@ -16,6 +16,7 @@
 #include "api/api_priv.h"
 #include "api/box_priv.h"
 #include "krp_ioctl.h"
+#include "node/device.h"
 #include "node/port.h"
 #include "peer/lookup.h"
 

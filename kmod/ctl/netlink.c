@@ -10,6 +10,7 @@
 #include <net/ipv6.h>
 
 #include "ctl/netlink.h"
+#include "ctl/show.h"
 #include "krp_genl.h"
 #include "node/node.h"
 

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "message/message.h"
 #include "meta/record.h"
+#include "node/device.h"
 #include "node/node_priv.h"
 #include "pool/pool.h"
 

@@ -18,6 +18,7 @@
 #include <linux/string.h>
 
 #include "mem/region.h"
+#include "node/device.h"
 #include "node/port.h"
 #include "user/context.h"
 #include "user/mailbox.h"

@@ -3,8 +3,8 @@
  * Owns: the beginning and end of what other modules of the kernel use of krcore
  * (include/krcore/kernel.h).
  */
-#ifndef KRC_API_H
-#define KRC_API_H
+#ifndef KRC_API_CLIENT_H
+#define KRC_API_CLIENT_H
 
 /**
  * krc_api_init() - Make the work queues, and watch for modules that go with a client open.
@@ -21,4 +21,4 @@ int krc_api_init(void);
  */
 void krc_api_exit(void);
 
-#endif /* KRC_API_H */
+#endif /* KRC_API_CLIENT_H */
