@@ -148,7 +148,7 @@ struct krc_stream *krc_stream_accept(struct krc_letter *offer, const struct krc_
 		krc_inbox_put(st->inbox, st->in.first);
 		st->in.first = NULL;
 		st->in.received++;
-		st->out.backlog++;
+		st->in.backlog++;
 		st->run.events |= KRC_EVENT_LETTER;
 	}
 	krc_stream_pull(st);
@@ -325,7 +325,7 @@ void krc_stream_stats(struct krc_stream *st, struct krc_stream_stats *ret_stats)
 		.waiting = st->out.waiting_nr,
 		.unacked = st->s.tx.next - st->s.tx.una,
 		.window = st->s.tx.msgs_max - st->s.tx.msgs,
-		.backlog = st->out.backlog,
+		.backlog = st->in.backlog,
 		.ending = READ_ONCE(st->end.ending),
 		.repeats = st->s.dropped.repeats,
 		.gaps = st->s.dropped.gaps,

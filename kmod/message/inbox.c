@@ -150,7 +150,7 @@ static void krc_letter_consumed(struct krc_letter *letter)
 	u32 type = letter->kind == KRC_LETTER_LARGE ? KRP_MESSAGE_ANNOUNCE : KRP_MESSAGE_DATA;
 
 	spin_lock_bh(&st->lock);
-	st->out.backlog--;
+	st->in.backlog--;
 	krp_stream_consumed(&st->s, 1, krp_message_units(type, letter->length));
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);

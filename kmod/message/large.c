@@ -27,7 +27,7 @@ static struct krc_large *krc_large_of(const struct krc_stream *st, u64 seq)
 	struct krc_large *large;
 
 	lockdep_assert_held(&st->lock);
-	list_for_each_entry(large, &st->out.larges, list)
+	list_for_each_entry(large, &st->in.larges, list)
 		if (large->seq == seq)
 			return large;
 	return NULL;
@@ -70,7 +70,7 @@ static void krc_large_over(struct krc_stream *st, struct krc_large *large, int e
 	large->err = err;
 	if (err || !large->keep || st->end.closed)
 		krp_stream_fetched(&st->s, large->seq, err ? KRP_REFUSE_FAULT : 0);
-	list_move_tail(&large->list, &st->out.larges_ended);
+	list_move_tail(&large->list, &st->in.larges_ended);
 	st->run.events |= KRC_EVENT_LARGE;
 	krc_stream_pull(st);
 }
@@ -148,7 +148,7 @@ static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
 	large->flow.payer = st->share->payer;
 	large->flow.standing = st->proof.standing; /* as long as the stream */
 	krc_large_prepare(st, large, f);
-	list_add_tail(&large->list, &st->out.larges);
+	list_add_tail(&large->list, &st->in.larges);
 	if (!large->length)
 		krc_large_over(st, large, 0);
 	return 0;
@@ -229,7 +229,7 @@ static void krc_large_unhold(struct krc_stream *st)
 	struct krc_large *large;
 
 	spin_lock_bh(&st->lock);
-	list_for_each_entry(large, &st->out.larges, list) {
+	list_for_each_entry(large, &st->in.larges, list) {
 		large->resume = large->held;
 		large->held = false;
 	}
@@ -244,7 +244,7 @@ static struct krc_large *krc_large_next(struct krc_stream *st, bool again)
 	bool *wanted;
 
 	spin_lock_bh(&st->lock);
-	list_for_each_entry(large, &st->out.larges, list) {
+	list_for_each_entry(large, &st->in.larges, list) {
 		wanted = again ? &large->again : &large->resume;
 		if (!*wanted)
 			continue;
@@ -294,7 +294,7 @@ void krc_large_tell(struct krc_stream *st)
 		krc_large_repeat(st, large);
 	for (;;) {
 		spin_lock_bh(&st->lock);
-		large = list_first_entry_or_null(&st->out.larges_ended, struct krc_large, list);
+		large = list_first_entry_or_null(&st->in.larges_ended, struct krc_large, list);
 		if (large)
 			list_del_init(&large->list);
 		spin_unlock_bh(&st->lock);

@@ -71,7 +71,7 @@ enum krc_message_count {
 
 /* krc_stream.run.events: 1 << enum krp_stream_do, and these, which no machine says */
 #define KRC_EVENT_LETTER BIT(30) /* the inbox has something new */
-#define KRC_EVENT_LARGE BIT(31) /* krc_stream.out.larges_ended is not empty */
+#define KRC_EVENT_LARGE BIT(31) /* krc_stream.in.larges_ended is not empty */
 #define KRC_EVENT_RESUME BIT(29) /* READs that are held may go on */
 
 /**
@@ -203,8 +203,8 @@ struct krc_messages_receive {
 };
 
 /**
- * struct krc_messages_known - Peers that have proven who they are, and ends that were forgotten.
- *	Under krc_messages.lock; known.c.
+ * struct krc_messages_known - What a port knows beyond its streams: passes for OPENs to peers, and
+ *	streams that are no more. Under krc_messages.lock; known.c.
  * @passes: by GID.
  * @passes_old: the same by age.
  * @passes_nr: how many.
@@ -259,7 +259,7 @@ struct krc_messages_asked {
  * @opens: streams that were opened by a peer, by the tag of the OPEN.
  * @listeners: by service.
  * @listeners_nr: how many.
- * @known: peers that have proven who they are, and tombstones.
+ * @known: passes and tombstones.
  * @thirsty: streams that wait until a packet of @tx is free; each counted.
  * @over: shares for which streams wait that may have no more.
  * @shares: shares of @tx by payer.
@@ -344,7 +344,10 @@ struct krc_stream_end {
  * @ended: letter that says that the peer has ended; NULL: put into the inbox.
  * @withdrawn: names of large messages that are void and have not been told.
  * @withdrawn_nr: how many.
+ * @larges: READs of large messages under way, or held.
+ * @larges_ended: READs that have ended.
  * @received: see struct krc_stream_stats.
+ * @backlog: likewise.
  */
 struct krc_stream_in {
 	struct list_head letters;
@@ -352,7 +355,10 @@ struct krc_stream_in {
 	struct krc_letter *ended;
 	u64 withdrawn[KRP_MESSAGE_ANNOUNCED_MAX];
 	u32 withdrawn_nr;
+	struct list_head larges;
+	struct list_head larges_ended;
 	u64 received;
+	u32 backlog;
 };
 
 /**
@@ -362,11 +368,8 @@ struct krc_stream_in {
  * @waiting_nr: how many.
  * @sending: outs that it has.
  * @ended: outs that have ended, and whose end() is to be called.
- * @larges: READs under way, or held.
- * @larges_ended: READs that have ended.
  * @packets: packets to be posted.
  * @sent: see struct krc_stream_stats.
- * @backlog: see struct krc_stream_stats.
  * @flight: packets that were pulled and are not done.
  * @wants: it wants to know when @flight sinks.
  */
@@ -375,11 +378,8 @@ struct krc_stream_out {
 	u32 waiting_nr;
 	struct list_head sending;
 	struct list_head ended;
-	struct list_head larges;
-	struct list_head larges_ended;
 	struct list_head packets;
 	u64 sent;
-	u32 backlog;
 	atomic_t flight;
 	bool wants;
 };

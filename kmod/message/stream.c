@@ -552,7 +552,7 @@ static void krc_stream_deliver(struct krc_stream *st, struct krc_letter *letter)
 {
 	lockdep_assert_held(&st->lock);
 	st->in.received++;
-	st->out.backlog++;
+	st->in.backlog++;
 	krc_inbox_put(st->inbox, letter);
 	st->run.events |= KRC_EVENT_LETTER;
 }
@@ -609,8 +609,8 @@ static void krc_stream_reap(struct work_struct *work)
 	krc_flow_release(&st->flow);
 	WARN_ON(!list_empty(&st->out.waiting) || !list_empty(&st->out.sending) ||
 		!list_empty(&st->out.ended) || !list_empty(&st->out.packets) ||
-		!list_empty(&st->proof.unproven) || !list_empty(&st->out.larges) ||
-		!list_empty(&st->out.larges_ended));
+		!list_empty(&st->proof.unproven) || !list_empty(&st->in.larges) ||
+		!list_empty(&st->in.larges_ended));
 	krc_standing_put(st->proof.standing);
 	krc_tx_share_put(m, st->share);
 	kfree(st->in.ended);
@@ -645,8 +645,8 @@ static void krc_stream_lists(struct krc_stream *st)
 	INIT_LIST_HEAD(&st->out.ended);
 	INIT_LIST_HEAD(&st->out.packets);
 	INIT_LIST_HEAD(&st->proof.unproven);
-	INIT_LIST_HEAD(&st->out.larges);
-	INIT_LIST_HEAD(&st->out.larges_ended);
+	INIT_LIST_HEAD(&st->in.larges);
+	INIT_LIST_HEAD(&st->in.larges_ended);
 	INIT_HLIST_NODE(&st->hashed);
 	INIT_DELAYED_WORK(&st->run.work, krc_stream_work);
 	INIT_WORK(&st->run.reap, krc_stream_reap);

@@ -49,8 +49,6 @@ struct krc_node_conf {
 	char device[IB_DEVICE_NAME_MAX];
 };
 
-struct krc_port;
-
 /**
  * enum krc_port_state - State of a port, for diagnostics.
  * @KRC_PORT_UNUSABLE: not open; the reason says why.
