@@ -182,17 +182,17 @@ def _node_up_fails(cluster, first):
         node1.run("krcore-metactl node up", timeout=60)
 
 
-@limit(900)
+@limit(300)
 def test_the_1st_and_each_3rd_allocation_of_node_up_fail_once(cluster):
     _node_up_fails(cluster, 1)
 
 
-@limit(900)
+@limit(300)
 def test_the_2nd_and_each_3rd_allocation_of_node_up_fail_once(cluster):
     _node_up_fails(cluster, 2)
 
 
-@limit(900)
+@limit(300)
 def test_the_3rd_and_each_3rd_allocation_of_node_up_fail_once(cluster):
     _node_up_fails(cluster, 3)
 

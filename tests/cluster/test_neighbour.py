@@ -170,12 +170,16 @@ SIEGE_OUT = "/run/siege.out"
 ATTEMPTS = 6            # of a machine that is not equally fast all the time
 
 
+def _round(machine, peer):
+    """The good program runs once, and may have no error."""
+    seen = counted(client(machine, f"{peer} tenant {SECONDS}", timeout=200))
+    check(seen["done"] and not seen["errors"], f"the good program: {seen}")
+    return seen
+
+
 def _tenant(machine, peer):
-    """Medians of some rounds of the good program, none of which may have an error."""
-    rounds = [counted(client(machine, f"{peer} tenant {SECONDS}", timeout=200))
-              for _ in range(ROUNDS)]
-    for seen in rounds:
-        check(seen["done"] and not seen["errors"], f"the good program: {seen}")
+    """Medians of some rounds of the good program."""
+    rounds = [_round(machine, peer) for _ in range(ROUNDS)]
     return {key: statistics.median(seen[key] for seen in rounds)
             for key in ("p50_us", "p99_us", "max_us")}
 
@@ -211,11 +215,15 @@ def _besieged(machine, peer, target, word):
     return seen
 
 
+def _initiator(words):
+    """Of which initiator an event of the trace is."""
+    return int(re.match(r"\S+ initiator=(\d+) ", words)[1])
+
+
 def _of_others(machine, events):
     """Which initiators that all programs share the trace says were reset, and how many in all."""
-    (shared,) = [row["initiators"] for row in krcore.metactl(machine, "stats node")
-                 if row["type"] == "pool"]
-    reset = [int(re.match(r"\S+ initiator=(\d+) ", words)[1]) for _, words in events]
+    shared = nodes.pool(machine)["initiators"]
+    reset = [_initiator(words) for _, words in events]
     return [number for number in reset if number < shared], len(reset)
 
 
@@ -368,19 +376,18 @@ TENANT_BYTES, FLOOD_BYTES = 32, 96     # of each READ: tests/module/neighbour.c
 
 def _apart(machine, peer):
     """The good program runs once more, beside the bad one: none of its READs goes through an
-    initiator that the other one's are posted to. Returns what was reset meanwhile, by the trace."""
-    with trace.recording(machine, "krc_post", "krc_recovery_begin") as recorded:
-        counted(client(machine, f"{peer} tenant {SECONDS}", timeout=200))
+    initiator that the other one's are posted to."""
+    with trace.recording(machine, "krc_post") as recorded:
+        _round(machine, peer)
         events = recorded()
-    through = {size: {int(words.split()[1].partition("=")[2]) for name, words in events
-                      if name == "krc_post" and words.endswith(f" read length={size}")}
+    through = {size: {_initiator(words) for _, words in events
+                      if words.endswith(f" read length={size}")}
                for size in (TENANT_BYTES, FLOOD_BYTES)}
     print(f"    initiators by the length of READs: {through}", flush=True)
     check(all(through.values()), "both of them READ")
     check(not through[TENANT_BYTES] & through[FLOOD_BYTES], f"they share an initiator: {through}")
     shared = nodes.pool(machine)["initiators"]
     check(max(through[TENANT_BYTES]) < shared, "the good program is where all are")
-    return [event for event in events if event[0] == "krc_recovery_begin"]
 
 
 def _limits(events):
@@ -408,11 +415,11 @@ def _beside_a_slow_peer(cluster, word, slow_us, most, **settings):
                 wait_until(lambda: nodes.pool(node1)["isolated"] > before, KNOWN_SECONDS,
                            "it is known whose fault that is")
                 seen = _tenant(node1, peer)
-                events = recorded()
-                events += _apart(node1, peer)
+                _apart(node1, peer)
                 check(not node1.run(f"cat {out}").out, "the siege goes on")
                 nodes.finish(node1, f"{word} {FLOOD_SECONDS}")
                 wait_until(lambda: node1.run(f"cat {out}").out, 60, "the siege is over")
+            events = recorded()
         after = _tenant(node1, peer)
         shared, _ = _of_others(node1, [event for event in events
                                        if event[0] == "krc_recovery_begin"])

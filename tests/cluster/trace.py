@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Tracepoints of the module in a guest: switched on for a block, and read.
 
-Owns: nothing in a guest for longer than the block; once mounted, tracefs stays.
+Owns: nothing in a guest for longer than the block; once mounted, tracefs stays. Each block has an
+instance of its own, so that one may stand inside of another.
 """
 
 import contextlib
+import itertools
 import re
 
 FOLDER = "/sys/kernel/tracing"
 LINE = re.compile(r"^.*\]\s.*\s\d+\.\d+: (krc_\w+): (.*)$", re.M)
 
 
-def _switch(machine, names, value):
+_numbers = itertools.count()
+
+
+def _switch(machine, folder, names, value):
     for path in [f"events/krcore/{name}/enable" for name in names] or ["events/krcore/enable"]:
-        machine.run(f"echo {value} >{FOLDER}/{path}")
+        machine.run(f"echo {value} >{folder}/{path}")
 
 
 @contextlib.contextmanager
@@ -22,9 +27,11 @@ def recording(machine, *names):
 
     Gives a function that returns what was recorded so far: (name, words) of each event.
     """
-    machine.run(f"mountpoint -q {FOLDER} || mount -t tracefs none {FOLDER}; echo >{FOLDER}/trace")
-    _switch(machine, names, 1)
+    folder = f"{FOLDER}/instances/krc{next(_numbers)}"
+    machine.run(f"mountpoint -q {FOLDER} || mount -t tracefs none {FOLDER}; mkdir {folder}")
+    _switch(machine, folder, names, 1)
     try:
-        yield lambda: LINE.findall(machine.run(f"cat {FOLDER}/trace").out)
+        yield lambda: LINE.findall(machine.run(f"cat {folder}/trace").out)
     finally:
-        _switch(machine, names, 0)
+        _switch(machine, folder, names, 0)
+        machine.run(f"rmdir {folder}")

@@ -99,8 +99,8 @@ static void fail_nth_judge(const struct fail_nth_step *step, unsigned int nth, i
 
 int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_count *ret_count)
 {
+	unsigned int first = step->first ?: 1, nth, left;
 	struct fail_nth_count c = { 0 };
-	unsigned int nth, left;
 	int err;
 
 	if (!fail_nth_open())
@@ -112,7 +112,7 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	}
 	c.allocations = FAIL_NTH_ALL - left;
 	/* one time it may make more allocations than another; it ends where none is left */
-	for (nth = step->first ?: 1; nth < FAIL_NTH_RUNS_MAX; nth += step->every ?: 1) {
+	for (nth = first; nth < FAIL_NTH_RUNS_MAX; nth += step->every ?: 1) {
 		err = fail_nth_run(step, arg, nth, &left);
 		if (left)
 			break;
@@ -122,7 +122,7 @@ int fail_nth_sweep(const struct fail_nth_step *step, void *arg, struct fail_nth_
 	if (err)
 		printf("%s: fails afterwards: %s\n", step->name, strerror(-err));
 	*ret_count = c;
-	if (nth == (step->first ?: 1) || nth >= FAIL_NTH_RUNS_MAX) {
+	if (nth == first || nth >= FAIL_NTH_RUNS_MAX) {
 		printf("%s: %s\n", step->name,
 		       nth < FAIL_NTH_RUNS_MAX ? "no allocation failed"
 					       : "there are still more allocations");
